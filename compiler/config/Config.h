@@ -1,0 +1,30 @@
+#pragma once
+
+#include "compiler/spec/Variant.h"
+
+#include <string>
+#include <vector>
+
+/// The chosen numbers: everything that selects one kernel among those that compute the same variant.
+namespace deft::config {
+
+enum class Family { Sm80, Sm90 };
+
+/// Tile shape of the items of one phase. A phase is one kernel.
+struct PhaseConfig {
+  std::string name;   ///< "wide", "narrow"; part of the kernel's name
+  int rowsAbove = -1; ///< serves items with more rows than this; the last phase has -1
+  Family family = Family::Sm80;
+  int tileQ = 16;     ///< rows, a multiple of 16, at least the GQA ratio
+  int tileKv = 64;    ///< tokens, a multiple of 16
+  int stages = 2;     ///< depth of the ring of KV tiles
+  int warps = 4;      ///< tileQ / 16 of them split rows, the rest split the tokens of a tile
+};
+
+struct Config {
+  spec::Partition partition = spec::Partition::Union;
+  int chunkTokens = 0; ///< most tokens of an item; 0: only as many chunks as fill the machine
+  std::vector<PhaseConfig> phases; ///< by falling rowsAbove, at least one
+};
+
+} // namespace deft::config

@@ -1,0 +1,110 @@
+#pragma once
+
+#include "compiler/support/Source.h"
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+/// What Sema makes of an `attention`: plain, checked values. Everything below the front end (the
+/// dialect, the oracle, the planner, packages) starts from here; nothing here knows MLIR.
+namespace deft::spec {
+
+enum class DType { F16, BF16 };
+enum class ScalarType { Bool, I32, F32 };
+
+enum class PageOrder { Nhd, Hnd };
+
+struct CacheSpec {
+  bool paged = true;
+  int pageSize = 16; ///< 0 when contiguous
+  PageOrder order = PageOrder::Nhd;
+};
+
+struct Param {
+  std::string name;
+  ScalarType type = ScalarType::F32; ///< F32 or I32
+  enum class Shape { Scalar, PerQueryHead, PerKvHead } shape = Shape::Scalar;
+  std::optional<double> defaultValue; ///< scalars only; none: must be given at run time
+  support::SourceRange range;
+};
+
+/// The names an expression may read.
+enum class Builtin { S, QPos, KvPos, Head, KvHead, Depth, Query };
+
+enum class ExprOp {
+  Constant,                        ///< value
+  Builtin,                         ///< builtin
+  Param,                           ///< params[param], a scalar
+  ParamElement,                    ///< params[param][head or kv_head], by the parameter's shape
+  Neg, Not, ToF32,                 ///< one operand; ToF32 converts i32
+  Add, Sub, Mul, Div, Rem,         ///< both i32 or both f32; Div is f32 only, Rem is i32 only (C's: sign of the dividend; x % 0 = 0)
+  Lt, Le, Gt, Ge, Eq, Ne,          ///< bool of two i32 or two f32
+  And, Or,
+  Select,                          ///< condition, then, else
+  Min, Max, Abs,                   ///< i32 or f32
+  Exp, Exp2, Log, Log2, Tanh, Sigmoid, Sqrt, Rsqrt, ///< f32
+};
+
+using ExprId = std::uint32_t;
+
+/// A node of a typed expression; operands come before their users in Variant::exprs.
+/// `let` and function calls are gone: Sema has substituted them (a `let` is shared, not copied).
+struct Expr {
+  ExprOp op = ExprOp::Constant;
+  ScalarType type = ScalarType::F32;
+  std::vector<ExprId> operands;
+  double value = 0;               ///< Constant: exact for i32; bool as 0 or 1
+  Builtin builtin = Builtin::S;
+  int param = -1;
+  support::SourceRange range;
+};
+
+enum class Normalize { Softmax, Sigmoid };
+
+/// A value of the schedule: a fixed number, or the alternatives of tune(...), in written order.
+struct TuneList {
+  std::vector<int> values; ///< at least one
+  bool tunable = false;    ///< written as tune(...)
+  support::SourceRange range;
+};
+
+struct PhaseSpec {
+  std::string name;
+  std::optional<int> rowsAbove;    ///< `when rows > N`; none: `otherwise`
+  std::optional<TuneList> tileQ, tileKv, stages, warps;
+  support::SourceRange range;
+};
+
+enum class Partition { Query, Node, NodeChunk, Flatten, Cascade, Greedy, Union, Auto };
+
+struct ScheduleSpec {
+  std::vector<Partition> partitions; ///< several when written as tune(...)
+  std::optional<TuneList> chunk;
+  std::vector<PhaseSpec> phases;
+};
+
+struct Variant {
+  std::string name;
+  int queryHeads = 0;
+  int kvHeads = 0;
+  int headDim = 0;
+  DType dtype = DType::BF16;
+  DType outputDtype = DType::BF16;
+  bool withLse = false;
+  CacheSpec cache;
+  double scale = 0;               ///< constant
+  std::vector<Param> params;
+  std::vector<Expr> exprs;
+  std::optional<ExprId> mask;     ///< bool, beside `tree`; none: only the tree hides
+  std::optional<ExprId> score;    ///< f32; none: the score is `s`
+  Normalize normalize = Normalize::Softmax;
+  std::optional<ExprId> sigmoidBias; ///< f32, may not read s; none: 0. Sigmoid only
+  std::optional<ScheduleSpec> schedule;
+  support::SourceRange range;     ///< the name in `attention NAME`
+
+  int ratio() const { return queryHeads / kvHeads; }
+};
+
+} // namespace deft::spec

@@ -1,0 +1,89 @@
+#pragma once
+
+/// What host and device agree on: the work list, the merge map and the arguments of every kernel.
+/// Plain structs without includes, so that NVRTC, nvcc and the host's compiler read the same text.
+///
+/// Words: a *query* is named by its place in the plan's order (depth-first), unless it says
+/// "caller's index". A *row* of an item is query * ratio + head within the group.
+namespace deft::abi {
+
+/// One entry of the work list. The grid expands it over the KV heads.
+struct Item {
+  int queryBegin;   ///< first query, in plan order
+  int queryCount;   ///< queryCount * ratio rows, at most the tile_q of the item's phase
+  int runBegin;     ///< first run, index into AttendArgs::runs
+  int runCount;
+  int tokens;       ///< sum over the runs
+  int partialBegin; ///< slot of the first query's partial; -1: the rows are complete, write the output
+  int reserved0;
+  int reserved1;
+};
+static_assert(sizeof(Item) == 32);
+
+/// A stretch of cache tokens that the same queries see. Runs of an item are in path order and not empty.
+struct Run {
+  int begin;      ///< tokens of the item before this run
+  int tokens;
+  int location;   ///< first token's place in the page table, in tokens (contiguous: token index in the cache)
+  int position;   ///< kv_pos of the first token
+  int depth;      ///< depth of the tokens' node
+  int queryBegin; ///< queries that see it: [queryBegin, queryEnd), relative to the item's first
+  int queryEnd;
+  int reserved0;
+};
+static_assert(sizeof(Run) == 32);
+
+/// Where the tokens of the cache lie, in elements. Token at `location` t is at
+///   pageTable[t / pageSize] * pageStride + (t % pageSize) * tokenStride + kvHead * headStride,
+/// or, contiguous (pageSize 0), at t * tokenStride + kvHead * headStride.
+struct CacheLayout {
+  long long pageStride;
+  long long tokenStride;
+  long long headStride;
+};
+
+struct AttendArgs {
+  const void *q;          ///< [query, caller's index][query_heads][head_dim], dtype
+  const void *k;
+  const void *v;
+  void *out;              ///< [query, caller's index][query_heads][head_dim], output dtype
+  float *lse;             ///< [query, caller's index][query_heads], natural log; may be null
+  float *partialOut;      ///< [slot][query_heads][head_dim]
+  float *partialLse;      ///< [slot][query_heads], natural log
+  const Item *items;
+  const Run *runs;
+  const int *callerIndex; ///< of each query of the plan's order
+  const int *queryPos;    ///< q_pos of each query of the plan's order
+  const int *pageTable;
+  CacheLayout cache;
+  int itemBegin;          ///< the items of this launch: [itemBegin, itemBegin + itemCount)
+  int itemCount;
+};
+
+/// Merged query m (plan order mergeQuery[m]) sums the partials in slots
+/// mergeSlot[mergeBegin[m]] .. mergeSlot[mergeBegin[m + 1] - 1], in this order.
+/// A query that no item covers has an empty list: its output is 0 and its lse -inf.
+struct MergeArgs {
+  void *out;
+  float *lse;
+  const float *partialOut;
+  const float *partialLse;
+  const int *callerIndex;
+  const int *mergeQuery;
+  const int *mergeBegin;
+  const int *mergeSlot;
+  int mergeCount;
+};
+
+/// Parameters reach a kernel as one 8-byte slot each, in the order of their declaration:
+/// a scalar in the low 4 bytes, an array as a pointer.
+union ParamSlot {
+  float f32;
+  int i32;
+  const float *f32Array;
+  const int *i32Array;
+  unsigned long long bits;
+};
+static_assert(sizeof(ParamSlot) == 8);
+
+} // namespace deft::abi

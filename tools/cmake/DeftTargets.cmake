@@ -1,0 +1,28 @@
+# Targets in one shape: include paths from the repository root, the project's warnings, the chosen sanitizers.
+
+find_package(Threads REQUIRED)
+find_package(nlohmann_json REQUIRED)
+
+add_library(deft_options INTERFACE)
+target_include_directories(deft_options INTERFACE
+  $<BUILD_INTERFACE:${PROJECT_SOURCE_DIR}> $<BUILD_INTERFACE:${PROJECT_BINARY_DIR}>)
+target_compile_options(deft_options INTERFACE -Wall -Wextra -Werror -Wno-unused-parameter)
+if(DEFT_SANITIZE)
+  target_compile_options(deft_options INTERFACE -fsanitize=${DEFT_SANITIZE} -fno-omit-frame-pointer)
+  target_link_options(deft_options INTERFACE -fsanitize=${DEFT_SANITIZE})
+endif()
+
+# deft_library(NAME SOURCES ... [LINK ...]): a static library deft_NAME. LINK is public.
+function(deft_library name)
+  cmake_parse_arguments(arg "" "" "SOURCES;LINK" ${ARGN})
+  add_library(deft_${name} STATIC ${arg_SOURCES})
+  target_link_libraries(deft_${name} PUBLIC deft_options ${arg_LINK})
+endfunction()
+
+# deft_test(NAME SOURCES ... [LINK ...] [LABELS ...]): a GoogleTest program, its cases known to ctest.
+function(deft_test name)
+  cmake_parse_arguments(arg "" "" "SOURCES;LINK;LABELS" ${ARGN})
+  add_executable(${name} ${arg_SOURCES})
+  target_link_libraries(${name} PRIVATE deft_options ${arg_LINK} GTest::gtest_main GTest::gmock)
+  gtest_discover_tests(${name} DISCOVERY_TIMEOUT 60 PROPERTIES LABELS "${arg_LABELS}")
+endfunction()
