@@ -1,6 +1,6 @@
 # LLVM and MLIR as one interface library, mlir_deps. Both are linked as shared libraries: mixing in the
 # static MLIRxxx targets would register every dialect twice.
-find_package(MLIR 22 REQUIRED CONFIG PATHS /usr/lib/llvm-22 NO_DEFAULT_PATH)
+find_package(MLIR REQUIRED CONFIG PATHS /usr/lib/llvm-22 NO_DEFAULT_PATH)
 list(APPEND CMAKE_MODULE_PATH ${MLIR_CMAKE_DIR} ${LLVM_CMAKE_DIR})
 include(TableGen)
 include(AddLLVM)
