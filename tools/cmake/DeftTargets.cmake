@@ -1,5 +1,6 @@
 # Targets in one shape: include paths from the repository root, the project's warnings, the chosen sanitizers.
 
+include(DeftToolchain)
 find_package(Threads REQUIRED)
 find_package(nlohmann_json REQUIRED)
 
@@ -8,7 +9,8 @@ target_include_directories(deft_options INTERFACE
   $<BUILD_INTERFACE:${PROJECT_SOURCE_DIR}> $<BUILD_INTERFACE:${PROJECT_BINARY_DIR}>)
 target_compile_options(deft_options INTERFACE -Wall -Wextra -Werror -Wno-unused-parameter)
 if(DEFT_SANITIZE)
-  target_compile_options(deft_options INTERFACE -fsanitize=${DEFT_SANITIZE} -fno-omit-frame-pointer)
+  target_compile_options(deft_options INTERFACE -fsanitize=${DEFT_SANITIZE} -fno-omit-frame-pointer
+    -fno-sanitize-recover=all)
   target_link_options(deft_options INTERFACE -fsanitize=${DEFT_SANITIZE})
 endif()
 
