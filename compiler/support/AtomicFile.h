@@ -1,0 +1,18 @@
+#pragma once
+
+#include "compiler/support/Result.h"
+
+#include <cstddef>
+#include <string>
+#include <string_view>
+
+namespace deft::support {
+
+/// Writes a temporary file beside `path`, syncs it and renames it over `path`: a reader sees the old bytes
+/// or the new ones, never a part, also when several processes write at once.
+Result<void> writeFileAtomically(const std::string &path, std::string_view bytes);
+
+/// The whole of a regular file. A file above `maxBytes` is an error, not a read.
+Result<std::string> readFile(const std::string &path, std::size_t maxBytes = std::size_t{1} << 32);
+
+} // namespace deft::support

@@ -1,0 +1,62 @@
+#pragma once
+
+#include <string>
+#include <utility>
+#include <variant>
+
+namespace deft::support {
+
+/// What kind of thing went wrong; the command line turns it into an exit code.
+enum class ErrorCode {
+  Diagnostics, ///< the input is wrong: a spec, a tree, a package, a failed check
+  Usage,       ///< the call is wrong: an unknown option, a missing argument
+  Environment, ///< the machine lacks something: a GPU, NVRTC, a writable folder
+  Internal,    ///< our bug
+};
+
+struct Error {
+  ErrorCode code = ErrorCode::Internal;
+  std::string message; ///< lower case, no final period
+  std::string hint;    ///< empty: none
+};
+
+/// A value or an Error. `Result<void>{}` is success.
+template <typename T> class [[nodiscard]] Result {
+public:
+  Result(T value) : state_(std::in_place_index<0>, std::move(value)) {}
+  Result(Error error) : state_(std::in_place_index<1>, std::move(error)) {}
+
+  bool ok() const { return state_.index() == 0; }
+  explicit operator bool() const { return ok(); }
+
+  T &value() & { return std::get<0>(state_); }
+  const T &value() const & { return std::get<0>(state_); }
+  T &&value() && { return std::get<0>(std::move(state_)); }
+  T &operator*() & { return value(); }
+  const T &operator*() const & { return value(); }
+  T &&operator*() && { return std::move(*this).value(); }
+  T *operator->() { return &value(); }
+  const T *operator->() const { return &value(); }
+
+  const Error &error() const & { return std::get<1>(state_); }
+  Error &&error() && { return std::get<1>(std::move(state_)); }
+
+private:
+  std::variant<T, Error> state_;
+};
+
+template <> class [[nodiscard]] Result<void> {
+public:
+  Result() = default;
+  Result(Error error) : state_(std::move(error)) {}
+
+  bool ok() const { return state_.index() == 0; }
+  explicit operator bool() const { return ok(); }
+  const Error &error() const & { return std::get<1>(state_); }
+  Error &&error() && { return std::get<1>(std::move(state_)); }
+
+private:
+  std::variant<std::monostate, Error> state_;
+};
+
+} // namespace deft::support
