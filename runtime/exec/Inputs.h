@@ -1,0 +1,46 @@
+#pragma once
+
+#include "compiler/spec/Variant.h"
+#include "templates/deft/abi.h"
+
+#include <cstdint>
+#include <vector>
+
+namespace deft::exec {
+
+/// The value of one parameter of the spec. Exactly one of the vectors is filled, by the parameter's
+/// type; a scalar is one element long, an array one element a (query or KV) head.
+struct ParamValue {
+  std::vector<float> f32;
+  std::vector<std::int32_t> i32;
+};
+
+/// What every backend reads, in host memory and in the layouts of templates/deft/abi.h. 16-bit values
+/// are the bit patterns of the variant's dtype.
+struct Inputs {
+  int queryCount = 0;
+  std::vector<std::uint16_t> q; ///< [query, caller's index][query_heads][head_dim]
+  std::vector<std::uint16_t> k; ///< the whole pool, `cache` says where a token lies
+  std::vector<std::uint16_t> v;
+  abi::CacheLayout cache{};
+  std::vector<int> pageTable;   ///< physical page of each page of the table; empty when contiguous
+  std::vector<ParamValue> params; ///< one for each of Variant::params, in their order
+
+  /// The parameters as kernels on the host take them; array slots point into this value.
+  std::vector<abi::ParamSlot> paramSlots(const spec::Variant &variant) const;
+
+  /// First element of a token's K or V vector for one KV head, `location` counted in the page table.
+  long long elementOf(int location, int pageSize, int kvHead) const {
+    const long long inHead = kvHead * cache.headStride;
+    if (pageSize == 0)
+      return location * cache.tokenStride + inHead;
+    return pageTable[location / pageSize] * cache.pageStride + location % pageSize * cache.tokenStride + inHead;
+  }
+};
+
+struct Outputs {
+  std::vector<std::uint16_t> out; ///< [query, caller's index][query_heads][head_dim], output dtype
+  std::vector<float> lse;         ///< [query, caller's index][query_heads]; filled for softmax `with lse`
+};
+
+} // namespace deft::exec
