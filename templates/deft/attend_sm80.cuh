@@ -1,0 +1,430 @@
+#pragma once
+
+#include "deft/abi.h"
+#include "deft/ptx/convert.cuh"
+#include "deft/ptx/cp_async.cuh"
+#include "deft/ptx/ldmatrix.cuh"
+#include "deft/ptx/mma_sync.cuh"
+#include "deft/sm80/shared_layout.cuh"
+#include "deft/sm80/softmax.cuh"
+#include "deft/sm80/token_cursor.cuh"
+#include "deft/types.cuh"
+
+/// Attention of the rows of an item over its runs, by mma.sync and a ring of KV tiles that cp.async
+/// fills. A block works on a unit, an item for one KV head; its warps split the rows by 16 and, where
+/// there are more warps than that, the tokens of a tile.
+///
+/// One step of the ring: wait for tile t, start the copies of tile t + stages - 1 with the token records
+/// made in the step before, start making the records of tile t + stages, compute tile t.
+namespace deft::sm80 {
+
+template <class Config, class Variant> class Attend {
+  using Layout = SharedLayout<Config>;
+  using Rows = RowLayout<Config::kHeadDim>;
+  using Element = typename Config::Element;
+  using Output = typename Config::Output;
+  using Params = typename Variant::Params;
+
+  static constexpr int kThreads = 32 * Config::kWarps;
+  static constexpr int kRowWarps = Config::kTileQ / 16;
+  static constexpr int kTokenWarps = Config::kWarps / kRowWarps;
+  static constexpr int kGroups = Config::kTileKv / 16 / kTokenWarps; ///< of 16 tokens, for each warp
+  static constexpr int kSteps = Config::kHeadDim / 16;               ///< k-steps of q.k, column pairs of p.v
+  static constexpr int kColumns = Rows::kColumns;
+
+  /// Without a score function the scale is folded into the exponent; it cannot be where it is not
+  /// positive, because then the largest product is not the largest score.
+  static constexpr bool kFoldScale = !Variant::kHasScore && !Variant::kSigmoid && Variant::kScale > 0.f;
+  static constexpr float kUnit = kFoldScale ? Variant::kScale * kLog2e : kLog2e;
+  static constexpr bool kNeedsRow = Variant::kHasMask || Variant::kHasScore;
+
+  static_assert(Config::kTileQ % 16 == 0 && Config::kRatio <= Config::kTileQ, "a query's rows fit the tile");
+  static_assert(Config::kWarps % kRowWarps == 0, "warps split the rows evenly");
+  static_assert(Config::kTileKv % (16 * kTokenWarps) == 0, "warps split the tokens evenly");
+  static_assert(Config::kTileKv <= kThreads, "one thread a token record");
+  static_assert(Config::kStages >= 2 && Config::kHeadDim % 16 == 0);
+
+public:
+  static __device__ __forceinline__ void run(const abi::AttendArgs &args, const Params &params) {
+    extern __shared__ __align__(128) char shared[];
+    const int units = args.itemCount * Config::kKvHeads;
+    for (int unit = blockIdx.x; unit < units; unit += gridDim.x) {
+      Attend attend(args, params, shared, args.items[args.itemBegin + unit / Config::kKvHeads],
+                    unit % Config::kKvHeads);
+      attend.walk();
+      attend.join();
+      if (unit + gridDim.x < units) __syncthreads(); // the ring is written again
+    }
+  }
+
+private:
+  __device__ __forceinline__ Attend(const abi::AttendArgs &args, const Params &params, char *shared,
+                                    const abi::Item &item, int kvHead)
+      : args_(args), params_(params), shared_(shared), base_(ptx::sharedAddress(shared)), item_(item),
+        kvHead_(kvHead), rows_(item.queryCount * Config::kRatio), warp_(threadIdx.x / 32), lane_(threadIdx.x % 32),
+        rowWarp_(warp_ % kRowWarps), tokenWarp_(warp_ / kRowWarps), softmax_(kUnit) {}
+
+  // --- rows ------------------------------------------------------------------------------------
+
+  /// The tile row that this thread holds in half `r` of its accumulators.
+  __device__ __forceinline__ int tileRow(int r) const { return rowWarp_ * 16 + lane_ / 4 + 8 * r; }
+
+  /// Rows beyond the item repeat its last one; they are computed and not written.
+  __device__ __forceinline__ int clampedRow(int row) const { return row < rows_ ? row : rows_ - 1; }
+
+  __device__ __forceinline__ int callerIndex(int row) const {
+    return args_.callerIndex[item_.queryBegin + row / Config::kRatio];
+  }
+
+  __device__ __forceinline__ int headOf(int row) const { return kvHead_ * Config::kRatio + row % Config::kRatio; }
+
+  __device__ __forceinline__ const Element *queryRow(int row) const {
+    return static_cast<const Element *>(args_.q) +
+           (static_cast<long long>(callerIndex(row)) * Config::kQueryHeads + headOf(row)) * Config::kHeadDim;
+  }
+
+  __device__ __forceinline__ void loadQueries() {
+    if constexpr (Layout::kQueryInRegisters) {
+#pragma unroll
+      for (int r = 0; r < 2; ++r) {
+        const Element *row = queryRow(clampedRow(tileRow(r))) + (lane_ % 4) * 2;
+#pragma unroll
+        for (int k = 0; k < kSteps; ++k) {
+          query_[k][r] = *reinterpret_cast<const unsigned *>(row + k * 16);
+          query_[k][r + 2] = *reinterpret_cast<const unsigned *>(row + k * 16 + 8);
+        }
+      }
+    } else {
+      for (int i = threadIdx.x; i < Config::kTileQ * kColumns; i += kThreads) {
+        const int row = i / kColumns, column = i % kColumns;
+        ptx::cpAsync16(base_ + Layout::kQueryOffset + Rows::offset(row, column), queryRow(clampedRow(row)) + column * 8);
+      }
+    }
+  }
+
+  __device__ __forceinline__ void queryFragment(int k, unsigned (&a)[4]) const {
+    if constexpr (Layout::kQueryInRegisters) {
+#pragma unroll
+      for (int i = 0; i < 4; ++i) a[i] = query_[k][i];
+    } else {
+      ptx::ldmatrix4(a, base_ + Layout::kQueryOffset + Rows::offset(rowWarp_ * 16 + lane_ % 16, 2 * k + lane_ / 16));
+    }
+  }
+
+  /// What the hooks want of this thread's two rows, and the bounds of the warp's rows for `tile`.
+  __device__ __forceinline__ void loadRowFacts() {
+    const int first = clampedRow(rowWarp_ * 16), last = clampedRow(rowWarp_ * 16 + 15);
+    queryLo_ = first / Config::kRatio;
+    queryEnd_ = last / Config::kRatio + 1;
+#pragma unroll
+    for (int r = 0; r < 2; ++r) queryOfRow_[r] = clampedRow(tileRow(r)) / Config::kRatio;
+    if constexpr (kNeedsRow) {
+      int qPos[2], query[2], head[2];
+#pragma unroll
+      for (int r = 0; r < 2; ++r) {
+        const int row = clampedRow(tileRow(r));
+        qPos[r] = args_.queryPos[item_.queryBegin + row / Config::kRatio];
+        query[r] = callerIndex(row);
+        head[r] = headOf(row);
+        row_[r] = Variant::row(params_, qPos[r], head[r], kvHead_, query[r]);
+      }
+      if constexpr (Variant::kHasMask) {
+        bounds_.qLo = __reduce_min_sync(~0u, min(qPos[0], qPos[1]));
+        bounds_.qHi = __reduce_max_sync(~0u, max(qPos[0], qPos[1]));
+        bounds_.queryLo = __reduce_min_sync(~0u, min(query[0], query[1]));
+        bounds_.queryHi = __reduce_max_sync(~0u, max(query[0], query[1]));
+        bounds_.headLo = __reduce_min_sync(~0u, min(head[0], head[1]));
+        bounds_.headHi = __reduce_max_sync(~0u, max(head[0], head[1]));
+        bounds_.kvHead = kvHead_;
+      }
+    }
+  }
+
+  // --- the ring --------------------------------------------------------------------------------
+
+  __device__ __forceinline__ TokenSlot<Config> tokenSlot(int tile) const {
+    return TokenSlot<Config>(shared_, tile % Layout::kTokenSlots);
+  }
+
+  __device__ __forceinline__ void startCopies(int tile) const {
+    const TokenSlot<Config> slot = tokenSlot(tile);
+    const unsigned keys = base_ + tile % Config::kStages * Layout::kTileBytes;
+    const Element *k = static_cast<const Element *>(args_.k), *v = static_cast<const Element *>(args_.v);
+    constexpr int kPieces = Config::kTileKv * kColumns;
+#pragma unroll
+    for (int i = 0; i < (kPieces + kThreads - 1) / kThreads; ++i) {
+      const int piece = i * kThreads + threadIdx.x;
+      if (kPieces % kThreads == 0 || piece < kPieces) {
+        const int token = piece / kColumns, column = piece % kColumns;
+        const long long offset = slot.offset[token] + column * 8;
+        const unsigned place = keys + Rows::offset(token, column);
+        ptx::cpAsync16(place, k + offset);
+        ptx::cpAsync16(place + Layout::kValueOffset, v + offset);
+      }
+    }
+  }
+
+  __device__ __forceinline__ void walk() {
+    const int tiles = (item_.tokens + Config::kTileKv - 1) / Config::kTileKv;
+    const bool recorder = threadIdx.x < Config::kTileKv;
+    TokenCursor<Config> cursor(args_, item_, kvHead_, threadIdx.x % Config::kTileKv);
+    if (recorder) {
+      for (int tile = 0; tile < Config::kStages && tile < tiles; ++tile) {
+        cursor.fetch(args_);
+        cursor.store(args_, tokenSlot(tile), threadIdx.x);
+      }
+    }
+    __syncthreads();
+    if constexpr (!Layout::kQueryInRegisters) loadQueries(); // part of the first group
+#pragma unroll
+    for (int tile = 0; tile < Config::kStages - 1; ++tile) {
+      if (tile < tiles) startCopies(tile);
+      ptx::cpAsyncCommit();
+    }
+    if constexpr (Layout::kQueryInRegisters) loadQueries();
+    loadRowFacts();
+
+    for (int tile = 0; tile < tiles; ++tile) {
+      ptx::cpAsyncWait<Config::kStages - 2>();
+      __syncthreads();
+      if (tile + Config::kStages - 1 < tiles) startCopies(tile + Config::kStages - 1);
+      ptx::cpAsyncCommit();
+      const bool records = recorder && tile + Config::kStages < tiles;
+      if (records) cursor.fetch(args_);
+      computeTile(tile);
+      if (records) cursor.store(args_, tokenSlot(tile + Config::kStages), threadIdx.x);
+    }
+    if constexpr (!Variant::kSigmoid) softmax_.finish();
+  }
+
+  // --- one tile --------------------------------------------------------------------------------
+
+  enum Visibility { kHidden, kCut, kWhole };
+
+  /// What this warp's rows see of 16 tokens; the same in all lanes.
+  __device__ __forceinline__ Visibility visibility(const TokenSlot<Config> &slot, int group) const {
+    const int token = group * 16 + lane_ % 16;
+    const int first = slot.visible[token] & 0xffff, end = slot.visible[token] >> 16;
+    const bool any = __any_sync(~0u, first < queryEnd_ && end > queryLo_);
+    bool all = __all_sync(~0u, first <= queryLo_ && end >= queryEnd_);
+    if (!any) return kHidden;
+    if constexpr (Variant::kHasMask) {
+      TileBounds bounds = bounds_;
+      bounds.kvLo = __reduce_min_sync(~0u, slot.position[token]);
+      bounds.kvHi = __reduce_max_sync(~0u, slot.position[token]);
+      bounds.depthLo = __reduce_min_sync(~0u, slot.depth[token]);
+      bounds.depthHi = __reduce_max_sync(~0u, slot.depth[token]);
+      const TileVisibility tile = Variant::tile(params_, bounds);
+      if (!tile.any) return kHidden;
+      all = all && tile.all;
+    }
+    return all ? kWhole : kCut;
+  }
+
+  __device__ __forceinline__ void computeTile(int tile) {
+    const TokenSlot<Config> slot = tokenSlot(tile);
+    const unsigned keys = base_ + tile % Config::kStages * Layout::kTileBytes;
+    const unsigned values = keys + Layout::kValueOffset;
+
+    float s[2 * kGroups][4];
+    bool seen[kGroups];
+    bool anySeen = false;
+#pragma unroll
+    for (int g = 0; g < kGroups; ++g) {
+      const int group = tokenWarp_ * kGroups + g;
+      const Visibility state = visibility(slot, group);
+      seen[g] = state != kHidden;
+      anySeen = anySeen || seen[g];
+#pragma unroll
+      for (int c = 0; c < 4; ++c) s[2 * g][c] = s[2 * g + 1][c] = seen[g] ? 0.f : -__builtin_huge_valf();
+      if (!seen[g]) continue;
+      multiplyKeys(keys, group, s[2 * g], s[2 * g + 1]);
+      applyHooks(slot, group, state == kCut, s[2 * g], s[2 * g + 1]);
+    }
+    if (!anySeen) return;
+
+    if constexpr (Variant::kSigmoid) {
+#pragma unroll
+      for (int n = 0; n < 2 * kGroups; ++n) {
+#pragma unroll
+        for (int c = 0; c < 4; ++c) s[n][c] = sigmoidWeight(s[n][c]);
+      }
+    } else {
+      float rescale[2];
+      softmax_.step(s, rescale);
+#pragma unroll
+      for (int n = 0; n < 2 * kSteps; ++n) {
+#pragma unroll
+        for (int c = 0; c < 4; ++c) out_[n][c] *= rescale[c / 2];
+      }
+    }
+#pragma unroll
+    for (int g = 0; g < kGroups; ++g) {
+      if (seen[g]) multiplyValues(values, tokenWarp_ * kGroups + g, s[2 * g], s[2 * g + 1]);
+    }
+  }
+
+  /// s += q . k for 16 tokens: two n8 tiles from one ldmatrix a k-step.
+  __device__ __forceinline__ void multiplyKeys(unsigned keys, int group, float (&low)[4], float (&high)[4]) const {
+    const int token = group * 16 + lane_ % 8 + lane_ / 16 * 8;
+#pragma unroll
+    for (int k = 0; k < kSteps; ++k) {
+      unsigned a[4], b[4];
+      queryFragment(k, a);
+      ptx::ldmatrix4(b, keys + Rows::offset(token, 2 * k + lane_ / 8 % 2));
+      ptx::mma16816<Element>(low, a, b[0], b[1]);
+      ptx::mma16816<Element>(high, a, b[2], b[3]);
+    }
+  }
+
+  /// From products to final scores: scale, score function, and the masks where the group is cut.
+  __device__ __forceinline__ void applyHooks(const TokenSlot<Config> &slot, int group, bool cut, float (&low)[4],
+                                             float (&high)[4]) const {
+    if constexpr (!kFoldScale) {
+#pragma unroll
+      for (int c = 0; c < 4; ++c) {
+        low[c] *= Variant::kScale;
+        high[c] *= Variant::kScale;
+      }
+    }
+    if constexpr (Variant::kHasScore) {
+      forEachScore(group, low, high, [&](float &s, int r, int token) {
+        s = Variant::score(params_, row_[r], s, slot.position[token], slot.depth[token], kvHead_);
+      });
+    }
+    if (!cut) return;
+    forEachScore(group, low, high, [&](float &s, int r, int token) {
+      const int first = slot.visible[token] & 0xffff, end = slot.visible[token] >> 16;
+      bool visible = queryOfRow_[r] >= first && queryOfRow_[r] < end;
+      if constexpr (Variant::kHasMask)
+        visible = visible && Variant::mask(params_, row_[r], slot.position[token], slot.depth[token], kvHead_);
+      if (!visible) s = -__builtin_huge_valf();
+    });
+  }
+
+  template <class F>
+  __device__ __forceinline__ void forEachScore(int group, float (&low)[4], float (&high)[4], F &&f) const {
+#pragma unroll
+    for (int c = 0; c < 4; ++c) {
+      const int token = group * 16 + lane_ % 4 * 2 + c % 2;
+      f(low[c], c / 2, token);
+      f(high[c], c / 2, token + 8);
+    }
+  }
+
+  /// out += p . v for 16 tokens.
+  __device__ __forceinline__ void multiplyValues(unsigned values, int group, const float (&low)[4],
+                                                 const float (&high)[4]) {
+    const unsigned p[4] = {ptx::pack2<Element>(low[0], low[1]), ptx::pack2<Element>(low[2], low[3]),
+                           ptx::pack2<Element>(high[0], high[1]), ptx::pack2<Element>(high[2], high[3])};
+    const int token = group * 16 + lane_ % 16;
+#pragma unroll
+    for (int k = 0; k < kSteps; ++k) {
+      unsigned b[4];
+      ptx::ldmatrix4Transposed(b, values + Rows::offset(token, 2 * k + lane_ / 16));
+      ptx::mma16816<Element>(out_[2 * k], p, b[0], b[1]);
+      ptx::mma16816<Element>(out_[2 * k + 1], p, b[2], b[3]);
+    }
+  }
+
+  // --- the end of a unit -----------------------------------------------------------------------
+
+  /// Joins the warps that split the tokens, normalises, and writes the output or a partial. Everything
+  /// passes through shared memory, also where nothing is joined: the stores become 8 or 16 bytes wide.
+  __device__ __forceinline__ void join() {
+    __syncthreads(); // the ring is free
+    float *accumulators = reinterpret_cast<float *>(shared_);
+    float *facts = accumulators + Config::kWarps * 16 * Layout::kJoinStride;
+#pragma unroll
+    for (int r = 0; r < 2; ++r) {
+      const int row = tokenWarp_ * Config::kTileQ + tileRow(r);
+#pragma unroll
+      for (int n = 0; n < 2 * kSteps; ++n)
+        *reinterpret_cast<float2 *>(accumulators + row * Layout::kJoinStride + n * 8 + lane_ % 4 * 2) =
+            make_float2(out_[n][2 * r], out_[n][2 * r + 1]);
+      if (lane_ % 4 == 0) {
+        facts[2 * row] = softmax_.maximum[r];
+        facts[2 * row + 1] = softmax_.sum[r];
+      }
+    }
+    __syncthreads();
+
+    constexpr int kPieces = Config::kHeadDim / 4;
+    for (int i = threadIdx.x; i < rows_ * kPieces; i += kThreads) {
+      const int row = i / kPieces, column = i % kPieces * 4;
+      float weight[kTokenWarps];
+      float lse = 0.f;
+      if constexpr (Variant::kSigmoid) {
+#pragma unroll
+        for (int w = 0; w < kTokenWarps; ++w) weight[w] = 1.f;
+      } else {
+        lse = joinWeights(facts, row, weight);
+      }
+      float4 total = make_float4(0.f, 0.f, 0.f, 0.f);
+#pragma unroll
+      for (int w = 0; w < kTokenWarps; ++w) {
+        const float4 part = *reinterpret_cast<const float4 *>(
+            accumulators + (w * Config::kTileQ + row) * Layout::kJoinStride + column);
+        total.x += weight[w] * part.x;
+        total.y += weight[w] * part.y;
+        total.z += weight[w] * part.z;
+        total.w += weight[w] * part.w;
+      }
+      write(row, column, total, lse);
+    }
+  }
+
+  /// The factor of each warp's accumulators in the row's normalised result; returns the natural lse.
+  __device__ __forceinline__ float joinWeights(const float *facts, int row, float (&weight)[kTokenWarps]) const {
+    float top = -__builtin_huge_valf();
+#pragma unroll
+    for (int w = 0; w < kTokenWarps; ++w) top = fmaxf(top, facts[2 * (w * Config::kTileQ + row)]);
+    const float shift = top == -__builtin_huge_valf() ? 0.f : top * kUnit;
+    float sum = 0.f;
+#pragma unroll
+    for (int w = 0; w < kTokenWarps; ++w) {
+      weight[w] = ptx::exp2Fast(fmaf(facts[2 * (w * Config::kTileQ + row)], kUnit, -shift));
+      sum += weight[w] * facts[2 * (w * Config::kTileQ + row) + 1];
+    }
+    const float inverse = sum > 0.f ? 1.f / sum : 0.f;
+#pragma unroll
+    for (int w = 0; w < kTokenWarps; ++w) weight[w] *= inverse;
+    return (shift + ptx::log2Fast(sum)) * kLn2; // no key: 0 + -inf
+  }
+
+  __device__ __forceinline__ void write(int row, int column, const float4 &value, float lse) const {
+    const int head = headOf(row);
+    if (item_.partialBegin < 0) {
+      const long long place = static_cast<long long>(callerIndex(row)) * Config::kQueryHeads + head;
+      *reinterpret_cast<uint2 *>(static_cast<Output *>(args_.out) + place * Config::kHeadDim + column) =
+          make_uint2(ptx::pack2<Output>(value.x, value.y), ptx::pack2<Output>(value.z, value.w));
+      if (Config::kWithLse && column == 0 && args_.lse != nullptr) args_.lse[place] = lse;
+    } else {
+      const long long place =
+          static_cast<long long>(item_.partialBegin + row / Config::kRatio) * Config::kQueryHeads + head;
+      *reinterpret_cast<float4 *>(args_.partialOut + place * Config::kHeadDim + column) = value;
+      if (column == 0) args_.partialLse[place] = lse;
+    }
+  }
+
+  const abi::AttendArgs &args_;
+  const Params &params_;
+  char *shared_;
+  const unsigned base_;
+  const abi::Item item_;
+  const int kvHead_, rows_, warp_, lane_, rowWarp_, tokenWarp_;
+  int queryLo_ = 0, queryEnd_ = 0; ///< of the warp's rows, relative to the item
+  int queryOfRow_[2];
+  typename Variant::Row row_[2];
+  TileBounds bounds_;
+  unsigned query_[Layout::kQueryInRegisters ? kSteps : 1][4];
+  OnlineSoftmax<2 * kGroups> softmax_;
+  float out_[2 * kSteps][4] = {};
+};
+
+template <class Config, class Variant>
+__device__ __forceinline__ void attend(const abi::AttendArgs &args, const typename Variant::Params &params) {
+  Attend<Config, Variant>::run(args, params);
+}
+
+} // namespace deft::sm80

@@ -1,0 +1,66 @@
+#pragma once
+
+#include "deft/abi.h"
+#include "deft/ptx/convert.cuh"
+#include "deft/types.cuh"
+
+/// The reduction of a query's partials into its output: one warp a row, partials in the order of the
+/// merge map, so that the result has the same bits in every run.
+namespace deft {
+
+constexpr int kMergeWarps = 4; ///< of a block
+
+template <class Config, bool kSigmoid> __device__ __forceinline__ void merge(const abi::MergeArgs &args) {
+  constexpr int kPieces = Config::kHeadDim / 4;
+  constexpr int kPerLane = (kPieces + 31) / 32;
+  const long long task = static_cast<long long>(blockIdx.x) * kMergeWarps + threadIdx.x / 32;
+  if (task >= static_cast<long long>(args.mergeCount) * Config::kQueryHeads) return;
+  const int merged = static_cast<int>(task / Config::kQueryHeads), head = static_cast<int>(task % Config::kQueryHeads);
+  const int lane = threadIdx.x % 32;
+  const int begin = args.mergeBegin[merged], end = args.mergeBegin[merged + 1];
+
+  float top = -__builtin_huge_valf();
+  if constexpr (!kSigmoid) {
+    for (int i = begin + lane; i < end; i += 32)
+      top = fmaxf(top, args.partialLse[static_cast<long long>(args.mergeSlot[i]) * Config::kQueryHeads + head]);
+#pragma unroll
+    for (int step = 16; step > 0; step /= 2) top = fmaxf(top, __shfl_xor_sync(~0u, top, step));
+  }
+  const float shift = top == -__builtin_huge_valf() ? 0.f : top;
+
+  float sum = 0.f;
+  float4 total[kPerLane] = {};
+  for (int i = begin; i < end; ++i) {
+    const long long place = static_cast<long long>(args.mergeSlot[i]) * Config::kQueryHeads + head;
+    // An empty partial is (0, -inf): its weight exp2(-inf) is 0 and adds nothing.
+    const float weight = kSigmoid ? 1.f : ptx::exp2Fast((args.partialLse[place] - shift) * kLog2e);
+    sum += weight;
+#pragma unroll
+    for (int p = 0; p < kPerLane; ++p) {
+      const int piece = p * 32 + lane;
+      if (kPieces % 32 == 0 || piece < kPieces) {
+        const float4 part = *reinterpret_cast<const float4 *>(args.partialOut + place * Config::kHeadDim + piece * 4);
+        total[p].x += weight * part.x;
+        total[p].y += weight * part.y;
+        total[p].z += weight * part.z;
+        total[p].w += weight * part.w;
+      }
+    }
+  }
+
+  const float scale = kSigmoid ? 1.f : sum > 0.f ? 1.f / sum : 0.f;
+  const long long row = static_cast<long long>(args.callerIndex[args.mergeQuery[merged]]) * Config::kQueryHeads + head;
+  using Output = typename Config::Output;
+#pragma unroll
+  for (int p = 0; p < kPerLane; ++p) {
+    const int piece = p * 32 + lane;
+    if (kPieces % 32 == 0 || piece < kPieces)
+      *reinterpret_cast<uint2 *>(static_cast<Output *>(args.out) + row * Config::kHeadDim + piece * 4) =
+          make_uint2(ptx::pack2<Output>(total[p].x * scale, total[p].y * scale),
+                     ptx::pack2<Output>(total[p].z * scale, total[p].w * scale));
+  }
+  if (Config::kWithLse && lane == 0 && args.lse != nullptr)
+    args.lse[row] = shift + ptx::log2Fast(sum) * kLn2; // no key: 0 + -inf
+}
+
+} // namespace deft

@@ -1,0 +1,89 @@
+#pragma once
+
+#include "deft/abi.h"
+#include "deft/sm80/shared_layout.cuh"
+
+/// From the runs of an item to the tokens of a tile: where each lies in the cache and who sees it.
+namespace deft::sm80 {
+
+/// The records of one tile's tokens in shared memory, one array a field so that a warp reads a field
+/// of 16 tokens without conflicts.
+template <class Config> struct TokenSlot {
+  long long *offset;    ///< element offset of the token's K and V rows for this KV head
+  unsigned *visible;    ///< queries of the item that see it: first | end << 16; 0 beyond the item
+  int *position;
+  int *depth;
+
+  __device__ __forceinline__ TokenSlot(char *shared, int slot) {
+    char *base = shared + SharedLayout<Config>::kTokenOffset;
+    constexpr int kCount = Config::kTileKv * SharedLayout<Config>::kTokenSlots;
+    offset = reinterpret_cast<long long *>(base) + slot * Config::kTileKv;
+    visible = reinterpret_cast<unsigned *>(base + kCount * 8) + slot * Config::kTileKv;
+    position = reinterpret_cast<int *>(base + kCount * 12) + slot * Config::kTileKv;
+    depth = reinterpret_cast<int *>(base + kCount * 16) + slot * Config::kTileKv;
+  }
+};
+
+/// One thread's walk over the tokens of an item, a tile's length at a step. `fetch` starts the loads
+/// and `store` uses them, so that a caller can do a tile's work in between.
+template <class Config> class TokenCursor {
+public:
+  __device__ __forceinline__ TokenCursor(const abi::AttendArgs &args, const abi::Item &item, int kvHead, int first)
+      : runs_(args.runs + item.runBegin), lastRun_(item.runCount - 1), tokens_(item.tokens), next_(first),
+        headOffset_(kvHead * args.cache.headStride) {
+    run_ = runs_[0];
+  }
+
+  /// Starts on the thread's next token; past the item's end it stays on the last one, hidden.
+  __device__ __forceinline__ void fetch(const abi::AttendArgs &args) {
+    const int token = next_ < tokens_ ? next_ : tokens_ - 1;
+    hidden_ = next_ >= tokens_;
+    next_ += Config::kTileKv;
+    if (token >= run_.begin + run_.tokens) seek(token);
+    place_ = run_.location + (token - run_.begin);
+    position_ = run_.position + (token - run_.begin);
+    if constexpr (Config::kPageSize > 0) page_ = args.pageTable[static_cast<unsigned>(place_) / Config::kPageSize];
+  }
+
+  __device__ __forceinline__ void store(const abi::AttendArgs &args, const TokenSlot<Config> &slot, int index) const {
+    long long offset = headOffset_;
+    if constexpr (Config::kPageSize > 0)
+      offset += page_ * args.cache.pageStride + static_cast<int>(static_cast<unsigned>(place_) % Config::kPageSize) * args.cache.tokenStride;
+    else
+      offset += place_ * args.cache.tokenStride;
+    slot.offset[index] = offset;
+    slot.visible[index] = hidden_ ? 0u : static_cast<unsigned>(run_.queryBegin | run_.queryEnd << 16);
+    slot.position[index] = position_;
+    slot.depth[index] = run_.depth;
+  }
+
+private:
+  /// Runs are not empty, so the run of a token that is kTileKv further on is at most that many runs
+  /// away: a bounded bisection, and none at all in the usual long run.
+  __device__ __forceinline__ void seek(int token) {
+    int low = index_ + 1, high = index_ + Config::kTileKv;
+    high = high < lastRun_ ? high : lastRun_;
+    while (low < high) {
+      const int middle = (low + high + 1) / 2;
+      if (runs_[middle].begin <= token)
+        low = middle;
+      else
+        high = middle - 1;
+    }
+    index_ = low;
+    run_ = runs_[low];
+  }
+
+  const abi::Run *runs_;
+  int lastRun_;
+  int tokens_;
+  int next_;
+  long long headOffset_;
+  int index_ = 0;
+  abi::Run run_;
+  int place_ = 0, position_ = 0;
+  long long page_ = 0;
+  bool hidden_ = false;
+};
+
+} // namespace deft::sm80

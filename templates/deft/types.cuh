@@ -1,0 +1,33 @@
+#pragma once
+
+/// Element types as tags: 16 bits in memory, arithmetic by the instructions named in deft/ptx. The
+/// toolkit's own half headers are not used, because they double the time of a compilation.
+namespace deft {
+
+struct f16 {
+  unsigned short bits;
+};
+struct bf16 {
+  unsigned short bits;
+};
+
+constexpr float kLog2e = 1.4426950408889634f;
+constexpr float kLn2 = 0.6931471805599453f;
+
+/// Bounds of a tile's rows and tokens, all inclusive.
+struct TileBounds {
+  int qLo, qHi;         ///< q_pos
+  int kvLo, kvHi;       ///< kv_pos
+  int depthLo, depthHi;
+  int queryLo, queryHi; ///< caller's index
+  int headLo, headHi;
+  int kvHead;
+};
+
+/// What a variant's mask leaves of a tile. Always sound: `any` may be true and `all` false of any tile.
+struct TileVisibility {
+  bool any; ///< some pair of row and token may be visible
+  bool all; ///< every pair is visible
+};
+
+} // namespace deft
