@@ -1,0 +1,42 @@
+#include "tools/deftc/Commands.h"
+#include "tools/deftc/Context.h"
+
+#include <exception>
+#include <ostream>
+
+namespace deft::cli {
+namespace {
+
+void addCommands([[maybe_unused]] CLI::App &app, [[maybe_unused]] Context &context) {
+}
+
+int internalError(Context &context, const std::string &what) {
+  return reportError(context, {support::ErrorCode::Internal, what,
+                               "this is a bug in deftc; please report it with the command and its input"});
+}
+
+} // namespace
+
+int runDeftc(int argc, const char *const *argv, Context &context) try {
+  CLI::App app("deftc compiles specs of tree-structured attention to CUDA and CPU kernels and runs them", "deftc");
+  app.set_version_flag("--version", "deftc " DEFT_VERSION);
+  app.require_subcommand(1);
+  app.footer("Example:\n  deftc check my.deft\n`deftc COMMAND --help` shows an example of each command.");
+  addCommands(app, context);
+  try {
+    app.parse(argc, argv);
+  } catch (const CLI::ParseError &error) {
+    // Help and the version arrive as exceptions with code 0; everything else is wrong usage.
+    return app.exit(error, context.out, context.err) == 0 ? kExitOk : kExitUsage;
+  }
+  int code = context.action();
+  if (!context.out.flush() && code == kExitOk)
+    code = reportError(context, {support::ErrorCode::Environment, "cannot write the output", {}});
+  return code;
+} catch (const std::exception &error) {
+  return internalError(context, error.what());
+} catch (...) {
+  return internalError(context, "an unknown exception");
+}
+
+} // namespace deft::cli

@@ -1,0 +1,28 @@
+#pragma once
+
+#include "tools/deftc/SpecInput.h"
+
+#include <functional>
+#include <string>
+#include <vector>
+
+/// `deftc emit --as KIND`: each part of the compiler adds the kinds that it can print.
+namespace deft::cli {
+
+struct EmitKind {
+  std::string name; ///< as in `--as name`
+  std::string what; ///< a few words for the help
+  std::function<support::Result<std::string>(const LoadedSpec &, const spec::Variant &)> emit;
+};
+
+struct EmitterTable {
+  std::vector<EmitKind> kinds;
+
+  void add(EmitKind kind) { kinds.push_back(std::move(kind)); }
+};
+
+// Options that only some kinds know are added to `emit` by those who read them; bind them to memory that lives
+// as long as the emitter (a shared_ptr held by its lambda).
+void addFrontEndEmitters(CLI::App &emit, EmitterTable &table); // ast, json
+
+} // namespace deft::cli

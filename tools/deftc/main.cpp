@@ -1,0 +1,10 @@
+#include "tools/deftc/Context.h"
+
+#include <iostream>
+#include <unistd.h>
+
+int main(int argc, char **argv) {
+  deft::cli::Context context{std::cout, std::cerr, deft::cli::wantsColour(STDOUT_FILENO),
+                             deft::cli::wantsColour(STDERR_FILENO), {}};
+  return deft::cli::runDeftc(argc, argv, context);
+}
