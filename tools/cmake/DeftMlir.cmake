@@ -11,3 +11,49 @@ target_include_directories(mlir_deps SYSTEM INTERFACE ${LLVM_INCLUDE_DIRS} ${MLI
 separate_arguments(llvm_definitions NATIVE_COMMAND "${LLVM_DEFINITIONS}")
 target_compile_options(mlir_deps INTERFACE ${llvm_definitions})
 target_link_libraries(mlir_deps INTERFACE MLIR LLVM)
+include_directories(SYSTEM ${MLIR_INCLUDE_DIRS}) # mlir_tablegen reads the directory property
+
+# One precompiled header for every file that includes MLIR: about 20 s once, then 1 to 3 s a file instead of
+# 5 to 8. It holds what nearly all of them include; a header that one folder alone needs stays out, because
+# reading the precompiled header costs time by its size.
+file(GENERATE OUTPUT ${CMAKE_CURRENT_BINARY_DIR}/mlir_pch.cpp CONTENT "// Holds the precompiled header.\n")
+add_library(deft_mlir_pch OBJECT ${CMAKE_CURRENT_BINARY_DIR}/mlir_pch.cpp)
+target_link_libraries(deft_mlir_pch PRIVATE deft_options mlir_deps)
+target_precompile_headers(deft_mlir_pch PRIVATE
+  <map> <memory> <optional> <string> <vector>
+  <llvm/ADT/TypeSwitch.h>
+  <mlir/Dialect/Arith/IR/Arith.h>
+  <mlir/Dialect/Func/IR/FuncOps.h>
+  <mlir/Dialect/Math/IR/Math.h>
+  <mlir/IR/Builders.h>
+  <mlir/IR/BuiltinOps.h>
+  <mlir/IR/BuiltinTypes.h>
+  <mlir/IR/DialectImplementation.h>
+  <mlir/IR/OpImplementation.h>
+  <mlir/IR/PatternMatch.h>
+  <mlir/IR/Verifier.h>
+  <mlir/Interfaces/SideEffectInterfaces.h>
+  <mlir/Pass/Pass.h>
+  <mlir/Pass/PassManager.h>)
+
+# deft_mlir_library(NAME SOURCES ... [LINK ...] [DEPENDS ...]): deft_library for a folder that includes MLIR.
+# DEPENDS names the targets that generate headers (the ...IncGen of mlir_tablegen).
+function(deft_mlir_library name)
+  cmake_parse_arguments(arg "" "" "SOURCES;LINK;DEPENDS" ${ARGN})
+  deft_library(${name} SOURCES ${arg_SOURCES} LINK ${arg_LINK} mlir_deps)
+  deft_use_mlir_pch(deft_${name})
+  if(arg_DEPENDS)
+    add_dependencies(deft_${name} ${arg_DEPENDS})
+  endif()
+endfunction()
+
+# deft_use_mlir_pch(TARGET): for a target that is no library of ours, such as a test that includes MLIR.
+function(deft_use_mlir_pch target)
+  # An executable would be compiled with -fPIE and could not read a header compiled with -fPIC.
+  get_target_property(type ${target} TYPE)
+  if(type STREQUAL EXECUTABLE)
+    set_target_properties(${target} PROPERTIES POSITION_INDEPENDENT_CODE OFF)
+    target_compile_options(${target} PRIVATE -fPIC)
+  endif()
+  target_precompile_headers(${target} REUSE_FROM deft_mlir_pch)
+endfunction()
