@@ -1,0 +1,160 @@
+#include "compiler/dialect/Deft.h"
+
+#include "mlir/IR/Matchers.h"
+#include "llvm/ADT/StringSet.h"
+
+/// deft.attention: its text form, its verifiers and its folds.
+namespace deft::dialect {
+
+using llvm::StringRef;
+
+static llvm::ArrayRef<llvm::StringLiteral> argNames(AttentionOp op, mlir::Region &region) {
+  return &region == &op.getTile() ? tileArgNames() : hookArgNames();
+}
+
+void AttentionOp::getAsmBlockArgumentNames(mlir::Region &region, mlir::OpAsmSetValueNameFn setName) {
+  for (auto [argument, name] : llvm::zip(region.getArguments(), argNames(*this, region)))
+    setName(argument, name);
+}
+
+std::pair<ParamAttr, unsigned> AttentionOp::findParam(StringRef name) {
+  for (auto [slot, attribute] : llvm::enumerate(getParams()))
+    if (auto param = llvm::cast<ParamAttr>(attribute); param.getName() == name)
+      return {param, static_cast<unsigned>(slot)};
+  return {};
+}
+
+/// `mask (%s: f32, ...) { ... }`, for each region that is not empty.
+mlir::ParseResult parseHooks(mlir::OpAsmParser &parser, mlir::Region &mask, mlir::Region &score,
+                                    mlir::Region &tile) {
+  for (auto [keyword, region] : {std::pair{"mask", &mask}, {"score", &score}, {"tile", &tile}}) {
+    if (parser.parseOptionalKeyword(keyword))
+      continue;
+    llvm::SmallVector<mlir::OpAsmParser::Argument> arguments;
+    if (parser.parseArgumentList(arguments, mlir::OpAsmParser::Delimiter::Paren, /*allowType=*/true) ||
+        parser.parseRegion(*region, arguments))
+      return mlir::failure();
+  }
+  return mlir::success();
+}
+
+void printHooks(mlir::OpAsmPrinter &printer, AttentionOp, mlir::Region &mask, mlir::Region &score,
+                       mlir::Region &tile) {
+  for (auto [keyword, region] : {std::pair{"mask", &mask}, {"score", &score}, {"tile", &tile}}) {
+    if (region->empty())
+      continue;
+    printer.printNewline();
+    printer << keyword << '(';
+    llvm::interleaveComma(region->getArguments(), printer,
+                          [&](mlir::BlockArgument argument) { printer.printRegionArgument(argument); });
+    printer << ") ";
+    printer.printRegion(*region, /*printEntryBlockArgs=*/false);
+  }
+}
+
+llvm::LogicalResult AttentionOp::verify() {
+  int32_t queryHeads = getQueryHeads(), kvHeads = getKvHeads(), headDim = getHeadDim();
+  if (queryHeads <= 0 || kvHeads <= 0 || queryHeads % kvHeads != 0)
+    return emitOpError() << "query_heads is " << queryHeads << " and kv_heads is " << kvHeads
+                         << ", the first must be a positive multiple of the second";
+  if (headDim <= 0 || headDim % 16 != 0)
+    return emitOpError() << "head_dim is " << headDim << ", it must be a positive multiple of 16";
+  if (!getScale().isFinite())
+    return emitOpError() << "scale must be finite";
+  if (getNormalize() == Normalize::Sigmoid && getLse())
+    return emitOpError() << "normalize(sigmoid) has no lse";
+  llvm::StringSet<> names;
+  for (auto param : getParams().getAsRange<ParamAttr>())
+    if (!names.insert(param.getName()).second)
+      return emitOpError() << "parameter `" << param.getName() << "` is declared twice";
+  return mlir::success();
+}
+
+/// A parameter is read with its own type and shape. In `mask` and `score` the index is the head that the shape
+/// says; in `tile` any index is fine, as an analysis reads the elements of a whole group.
+static llvm::LogicalResult verifyParamUse(AttentionOp attention, mlir::Operation &op) {
+  auto element = llvm::dyn_cast<ParamElementOp>(op);
+  auto scalar = llvm::dyn_cast<ParamOp>(op);
+  if (!element && !scalar)
+    return mlir::success();
+  StringRef name = element ? element.getName() : scalar.getName();
+  ParamAttr param = attention.findParam(name).first;
+  if (!param)
+    return op.emitOpError() << "reads `" << name << "`, which is not a parameter of @" << attention.getSymName();
+  if (op.getResult(0).getType() != param.getType())
+    return op.emitOpError() << "reads parameter `" << name << "` as " << op.getResult(0).getType() << ", it is "
+                            << param.getType();
+  if (scalar ? param.getShape() != ParamShape::Scalar : param.getShape() == ParamShape::Scalar)
+    return op.emitOpError() << "reads parameter `" << name << "` as " << (scalar ? "a scalar" : "an array")
+                            << ", it is " << (scalar ? "an array" : "a scalar");
+  if (scalar || op.getParentRegion() == &attention.getTile())
+    return mlir::success();
+  unsigned wanted = param.getShape() == ParamShape::PerQueryHead ? kArgHead : kArgKvHead;
+  if (element.getIndex() != op.getBlock()->getArgument(wanted))
+    return op.emitOpError() << "must index parameter `" << name << "` by `" << hookArgNames()[wanted] << '`';
+  return mlir::success();
+}
+
+static llvm::LogicalResult verifyHook(AttentionOp attention, mlir::Region &region, StringRef name,
+                                      mlir::TypeRange yielded) {
+  if (region.empty())
+    return mlir::success();
+  if (!region.hasOneBlock())
+    return attention.emitOpError() << "region `" << name << "` has " << region.getBlocks().size()
+                                   << " blocks, it must have one";
+  bool isTile = &region == &attention.getTile();
+  unsigned count = isTile ? unsigned(kTileArgCount) : unsigned(kHookArgCount);
+  if (region.getNumArguments() != count)
+    return attention.emitOpError() << "region `" << name << "` has " << region.getNumArguments()
+                                   << " arguments, it must have " << count;
+  for (mlir::BlockArgument argument : region.getArguments()) {
+    bool wantsF32 = !isTile && argument.getArgNumber() == kArgS;
+    if (wantsF32 ? !argument.getType().isF32() : !argument.getType().isSignlessInteger(32))
+      return attention.emitOpError() << "argument " << argument.getArgNumber() << " of region `" << name << "` is "
+                                     << argument.getType() << ", it must be " << (wantsF32 ? "f32" : "i32");
+  }
+  auto yield = llvm::dyn_cast<YieldOp>(region.front().back());
+  if (!yield || yield.getValues().getTypes() != yielded)
+    return region.front().back().emitOpError() << "must end region `" << name << "` by yielding (" << yielded << ")";
+  for (mlir::Operation &op : region.front()) {
+    if (op.getNumRegions() != 0 || !mlir::isMemoryEffectFree(&op))
+      return op.emitOpError() << "may not stand in region `" << name << "`, which holds pure scalar operations only";
+    if (mlir::failed(verifyParamUse(attention, op)))
+      return mlir::failure();
+  }
+  return mlir::success();
+}
+
+llvm::LogicalResult AttentionOp::verifyRegions() {
+  mlir::Type i1 = mlir::IntegerType::get(getContext(), 1), f32 = mlir::Float32Type::get(getContext());
+  if (mlir::failed(verifyHook(*this, getMask(), "mask", {i1})) ||
+      mlir::failed(verifyHook(*this, getScore(), "score", {f32})) ||
+      mlir::failed(verifyHook(*this, getTile(), "tile", {i1, i1})))
+    return mlir::failure();
+  return mlir::success();
+}
+
+/// A mask that hides nothing and a score that is `s` are the same as none.
+llvm::LogicalResult AttentionOp::canonicalize(AttentionOp op, mlir::PatternRewriter &rewriter) {
+  auto yielded = [](mlir::Region &region) {
+    return llvm::cast<YieldOp>(region.front().getTerminator()).getValues().front();
+  };
+  auto erase = [&](mlir::Region &region) {
+    rewriter.modifyOpInPlace(op, [&] {
+      if (!region.empty())
+        rewriter.eraseBlock(&region.front());
+    });
+  };
+  if (op.hasMask() && mlir::matchPattern(yielded(op.getMask()), mlir::m_One())) {
+    erase(op.getTile());
+    erase(op.getMask());
+    return mlir::success();
+  }
+  if (op.hasScore() && yielded(op.getScore()) == op.getScore().getArgument(kArgS)) {
+    erase(op.getScore());
+    return mlir::success();
+  }
+  return mlir::failure();
+}
+
+} // namespace deft::dialect

@@ -1,0 +1,38 @@
+#pragma once
+
+#include "mlir/Bytecode/BytecodeOpInterface.h"
+#include "mlir/IR/Builders.h"
+#include "mlir/IR/BuiltinAttributes.h"
+#include "mlir/IR/Dialect.h"
+#include "mlir/IR/OpImplementation.h"
+#include "mlir/IR/PatternMatch.h"
+#include "mlir/IR/SymbolTable.h"
+#include "mlir/Interfaces/SideEffectInterfaces.h"
+
+#include "compiler/dialect/DeftDialect.h.inc"
+#include "compiler/dialect/DeftEnums.h.inc"
+#define GET_ATTRDEF_CLASSES
+#include "compiler/dialect/DeftAttrs.h.inc"
+#define GET_OP_CLASSES
+#include "compiler/dialect/DeftOps.h.inc"
+
+namespace deft::dialect {
+
+/// Arguments of the regions `mask` and `score`, in their order.
+enum HookArg : unsigned { kArgS, kArgQPos, kArgKvPos, kArgHead, kArgKvHead, kArgDepth, kArgQuery, kHookArgCount };
+
+/// Arguments of the region `tile`, in their order: inclusive bounds, and the KV head.
+enum TileArg : unsigned {
+  kTileQLo, kTileQHi, kTileKvLo, kTileKvHi, kTileDepthLo, kTileDepthHi, kTileQueryLo, kTileQueryHi, kTileHeadLo,
+  kTileHeadHi, kTileKvHead, kTileArgCount
+};
+
+/// The names that the text form and the emitters use.
+llvm::ArrayRef<llvm::StringLiteral> hookArgNames();
+llvm::ArrayRef<llvm::StringLiteral> tileArgNames();
+
+/// Adds the block of `mask` or `score` (or `tile`) with its arguments to an empty region.
+mlir::Block &addHookBlock(mlir::Region &region, mlir::Location location);
+mlir::Block &addTileBlock(mlir::Region &region, mlir::Location location);
+
+} // namespace deft::dialect

@@ -1,0 +1,73 @@
+#ifndef DEFT_OPS_TD
+#define DEFT_OPS_TD
+
+include "compiler/dialect/DeftDialect.td"
+include "mlir/IR/BuiltinAttributes.td"
+include "mlir/IR/CommonAttrConstraints.td"
+include "mlir/IR/OpAsmInterface.td"
+include "mlir/IR/SymbolInterfaces.td"
+include "mlir/Interfaces/SideEffectInterfaces.td"
+
+class DeftOp<string opMnemonic, list<Trait> traits = []> : Op<DeftDialect, opMnemonic, traits>;
+
+def HalfTypeAttr : TypeAttrOf<AnyTypeOf<[F16, BF16]>>;
+
+def AttentionOp : DeftOp<"attention", [IsolatedFromAbove, Symbol,
+    DeclareOpInterfaceMethods<OpAsmOpInterface, ["getAsmBlockArgumentNames"]>]> {
+  let summary = "one attention: what is computed for a (query head, query) row over the tokens of its path";
+  let description = [{
+    The regions hold at most one block each.
+
+    `mask` yields i1: whether a token of the path is visible. `score` yields the final score, f32, in natural units.
+    Their arguments are always all of
+      (s: f32, q_pos: i32, kv_pos: i32, head: i32, kv_head: i32, depth: i32, query: i32).
+    An empty mask hides nothing; an empty score is `s`, which is q.k * scale.
+
+    `tile` is made from `mask` by deft-tile-analysis. Its arguments are the inclusive bounds of a set of (row, token) pairs,
+      (q_lo, q_hi, kv_lo, kv_hi, depth_lo, depth_hi, query_lo, query_hi, head_lo, head_hi, kv_head: i32),
+    and it yields (any: i1, all: i1): some pair may be visible; every pair surely is.
+  }];
+  let arguments = (ins SymbolNameAttr:$sym_name, I32Attr:$query_heads, I32Attr:$kv_heads, I32Attr:$head_dim,
+                       HalfTypeAttr:$dtype, HalfTypeAttr:$output, UnitAttr:$lse, CacheAttr:$cache, F64Attr:$scale,
+                       NormalizeAttr:$normalize, TypedArrayAttrBase<ParamAttr, "parameters">:$params,
+                       OptionalAttr<ScheduleAttr>:$schedule);
+  let regions = (region AnyRegion:$mask, AnyRegion:$score, AnyRegion:$tile);
+  let assemblyFormat = [{
+    $sym_name `heads` `(` $query_heads `,` $kv_heads `,` $head_dim `)` `dtype` `(` $dtype `)` `output` `(` $output `)`
+    (`lse` $lse^)? `cache` `(` $cache `)` `scale` `(` $scale `)` `normalize` `(` $normalize `)` `params` `(` $params `)`
+    (`schedule` `(` $schedule^ `)`)? attr-dict-with-keyword custom<Hooks>($mask, $score, $tile)
+  }];
+  let hasVerifier = 1;
+  let hasRegionVerifier = 1;
+  let hasCanonicalizeMethod = 1;
+  let extraClassDeclaration = [{
+    bool hasMask() { return !getMask().empty(); }
+    bool hasScore() { return !getScore().empty(); }
+    bool hasTile() { return !getTile().empty(); }
+    int64_t ratio() { return getQueryHeads() / getKvHeads(); }
+    /// The declaration of a parameter and its slot; a null attribute when there is none of this name.
+    std::pair<ParamAttr, unsigned> findParam(::llvm::StringRef name);
+  }];
+}
+
+def ParamOp : DeftOp<"param", [Pure]> {
+  let summary = "the value of a scalar parameter";
+  let arguments = (ins StrAttr:$name);
+  let results = (outs AnyTypeOf<[F32, I32]>:$result);
+  let assemblyFormat = "$name attr-dict `:` type($result)";
+}
+
+def ParamElementOp : DeftOp<"param_element", [Pure]> {
+  let summary = "the element of a per-head parameter that belongs to a head";
+  let arguments = (ins StrAttr:$name, I32:$index);
+  let results = (outs AnyTypeOf<[F32, I32]>:$result);
+  let assemblyFormat = "$name `[` $index `]` attr-dict `:` type($result)";
+}
+
+def YieldOp : DeftOp<"yield", [Pure, Terminator, HasParent<"AttentionOp">]> {
+  let summary = "what a region of deft.attention computes";
+  let arguments = (ins Variadic<AnyTypeOf<[I1, F32]>>:$values);
+  let assemblyFormat = "$values attr-dict `:` type($values)";
+}
+
+#endif
