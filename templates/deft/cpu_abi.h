@@ -1,0 +1,116 @@
+#pragma once
+
+#include "templates/deft/abi.h"
+
+/// What an emitted CPU kernel and the executor that calls it agree on. A kernel is one constant table of
+/// facts and functions, so that code made by the JIT and code out of a package's shared object look alike.
+/// Plain structs without includes: a package outlives the compiler that wrote it, and the layout below is
+/// what `version` stands for.
+///
+/// The functions are pure but for the memory that a call names, keep no state and may run on any number of
+/// threads at once. Every pointer must be aligned to its element only.
+namespace deft::abi {
+
+constexpr int kCpuKernelVersion = 1;
+
+/// Converts query rows into the form that `attend` reads: rows of CpuKernel::packedRowBytes bytes.
+struct CpuPackCall {
+  const void *q;    ///< [rows][head_dim], dtype, contiguous
+  void *packed;     ///< [rows][packedRowBytes]
+  int rows;
+  int reserved0;
+};
+
+/// Adds at most CpuKernel::blockTokens tokens to the state of `rows` rows. All tokens have one depth, stand at
+/// consecutive positions, and every row may see every one of them unless the mask hides it.
+///
+/// The state of a row is (m, l, acc): the reference of the exponent, the sum of the weights and the weighted sum
+/// of V, both unnormalised. It starts as (-inf, 0, 0); m stays -inf while the row has seen no token. Sigmoid
+/// attention has no m and l and leaves them alone.
+struct CpuAttendCall {
+  const void *packed;           ///< first row's packed query
+  float *acc;                   ///< [rows][head_dim]
+  float *m;                     ///< [rows], natural units
+  float *l;                     ///< [rows]
+  const int *qPos;              ///< [rows]
+  const int *query;             ///< [rows], caller's index
+  const int *head;              ///< [rows], query head
+  const void *k;                ///< the cache, at this KV head's offset
+  const void *v;
+  const long long *offsets;     ///< [tokens], in elements from k and from v
+  const long long *nextOffsets; ///< [nextTokens]: what a following call will read, fetched ahead; a hint
+  const ParamSlot *params;
+  int rows;
+  int tokens;
+  int nextTokens;
+  int kvPos;                    ///< of the first token
+  int depth;
+  int kvHead;
+  int masked;                   ///< 0: the mask is known to hold for every pair and is not evaluated
+  int reserved0;
+};
+
+/// Inclusive bounds of the rows and tokens of one `attend`.
+struct CpuTileCall {
+  const ParamSlot *params;
+  int qPosLow, qPosHigh;
+  int kvPosLow, kvPosHigh;
+  int depthLow, depthHigh;
+  int queryLow, queryHigh;
+  int headLow, headHigh;
+  int kvHead;
+  int reserved0;
+};
+constexpr int kCpuTileAny = 1; ///< some pair may be visible
+constexpr int kCpuTileAll = 2; ///< every pair surely is
+
+/// Normalises finished rows. A row without weight gives 0 and lse -inf.
+struct CpuFinishCall {
+  const float *acc; ///< [rows][head_dim]
+  const float *m;
+  const float *l;
+  void *out;        ///< [rows][head_dim], output dtype (finish) or float (finishPartial)
+  float *lse;       ///< [rows], natural log; may be null
+  int rows;
+  int reserved0;
+};
+
+/// Reduces the partials of `rows` heads of one query in the order of `slots`.
+struct CpuMergeCall {
+  const float *partialOut; ///< [slot][query_heads][head_dim], at the first of the rows
+  const float *partialLse; ///< [slot][query_heads], likewise
+  const int *slots;
+  void *out;               ///< [rows][head_dim], output dtype
+  float *lse;              ///< [rows]; may be null
+  int slotCount;           ///< 0: the output is 0 and lse -inf
+  int rows;
+};
+
+struct CpuKernel {
+  int version;        ///< kCpuKernelVersion
+  int tableBytes;     ///< sizeof(CpuKernel)
+  int queryHeads;
+  int kvHeads;
+  int headDim;
+  int dtype;          ///< spec::DType's number: 0 f16, 1 bf16
+  int outputDtype;
+  int sigmoid;        ///< 1: partials are plain sums, there is no lse
+  int hasMask;        ///< 1: `tile` says which blocks the mask cuts
+  int paramCount;     ///< entries of every `params`
+  int blockTokens;    ///< most tokens of one `attend`
+  int packedRowBytes; ///< a multiple of 64
+  int isaLevel;       ///< 3: needs x86-64-v3; 4: x86-64-v4; what a loader checks
+  int reserved0;
+  void (*pack)(const CpuPackCall *);
+  void (*attend)(const CpuAttendCall *);
+  int (*tile)(const CpuTileCall *);
+  void (*finish)(const CpuFinishCall *);
+  void (*finishPartial)(const CpuFinishCall *);
+  void (*merge)(const CpuMergeCall *);
+};
+static_assert(sizeof(CpuKernel) == 14 * 4 + 6 * 8);
+
+/// The name of a variant's table in an object: this prefix and the variant's name.
+constexpr char kCpuKernelPrefix[] = "deft_cpu_";
+
+} // namespace deft::abi
