@@ -77,7 +77,7 @@ std::string instantiateAttend(const VariantSource &source, const config::PhaseCo
     text.line("static_assert(sizeof(Params) == " + std::to_string(8 * source.params.size()) +
               ", \"host and device disagree on the parameters\");");
   text.line("static_assert(deft::sm80::smemBytes<Config>() == " +
-            std::to_string(config::smemBytes(config::KernelShape::of(source.headDim), phase)) +
+            std::to_string(config::smemBytes(source.headDim, phase)) +
             ", \"host and device disagree on the shared memory\");");
   text.line("");
   text.line("extern \"C\" __global__ void __launch_bounds__(32 * Config::kWarps)");
@@ -98,15 +98,17 @@ std::string instantiateMerge(const VariantSource &source) {
   text.line("namespace {");
   text.line("");
   headConfig(text, source);
-  text.constant("kSigmoid", source.normalize == spec::Normalize::Sigmoid);
-  text.constant("kWarps", config::kMergeWarps);
   text.line("};");
   text.line("");
   text.line("} // namespace");
   text.line("");
-  text.line("extern \"C\" __global__ void __launch_bounds__(32 * Config::kWarps)");
+  text.line("static_assert(deft::kMergeWarps == " + std::to_string(config::kMergeWarps) +
+            ", \"host and device disagree on the merge's block\");");
+  text.line("");
+  text.line("extern \"C\" __global__ void __launch_bounds__(32 * deft::kMergeWarps)");
   text.line(entry + "(const __grid_constant__ deft::abi::MergeArgs args) {");
-  text.line("  deft::merge<Config>(args);");
+  text.line(std::string("  deft::merge<Config, /*kSigmoid=*/") +
+            boolText(source.normalize == spec::Normalize::Sigmoid) + ">(args);");
   text.line("}");
   return text.take();
 }

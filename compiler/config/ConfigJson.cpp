@@ -1,0 +1,170 @@
+#include "compiler/config/ConfigJson.h"
+
+#include "compiler/support/NearestName.h"
+
+#include <nlohmann/json.hpp>
+
+#include <algorithm>
+#include <array>
+#include <limits>
+#include <utility>
+
+namespace deft::config {
+namespace {
+
+using nlohmann::json;
+using support::Error;
+using support::ErrorCode;
+using support::Result;
+
+constexpr std::array<std::pair<spec::Partition, const char *>, 8> kPartitions{{
+    {spec::Partition::Query, "query"},
+    {spec::Partition::Node, "node"},
+    {spec::Partition::NodeChunk, "node_chunk"},
+    {spec::Partition::Flatten, "flatten"},
+    {spec::Partition::Cascade, "cascade"},
+    {spec::Partition::Greedy, "greedy"},
+    {spec::Partition::Union, "union"},
+    {spec::Partition::Auto, "auto"},
+}};
+
+constexpr std::array<std::pair<Family, const char *>, 2> kFamilies{{
+    {Family::Sm80, "sm80"},
+    {Family::Sm90, "sm90"},
+}};
+
+template <class Table> std::string nameIn(const Table &table, decltype(table[0].first) value) {
+  for (const auto &[key, name] : table)
+    if (key == value)
+      return name;
+  return {};
+}
+
+/// Reads the members of one JSON object and remembers the first thing that is wrong.
+class Reader {
+public:
+  Reader(const json &object, std::string where) : object_(object), where_(std::move(where)) {
+    if (!object_.is_object())
+      fail("is not an object");
+  }
+
+  void read(const char *key, int &out) {
+    if (const json *value = take(key)) {
+      if (!value->is_number_integer() || *value < std::numeric_limits<int>::min() ||
+          *value > std::numeric_limits<int>::max())
+        return fail(std::string("`") + key + "` is not an integer of 32 bits");
+      out = value->get<int>();
+    }
+  }
+  void read(const char *key, std::string &out) {
+    if (const json *value = take(key)) {
+      if (!value->is_string())
+        return fail(std::string("`") + key + "` is not a string");
+      out = value->get<std::string>();
+    }
+  }
+  template <class Table, class Enum> void readEnum(const char *key, const Table &table, Enum &out) {
+    std::string name;
+    read(key, name);
+    if (!error_.message.empty())
+      return;
+    std::vector<std::string> names;
+    for (const auto &[value, candidate] : table) {
+      if (name == candidate) {
+        out = value;
+        return;
+      }
+      names.push_back(candidate);
+    }
+    fail(std::string("`") + key + "` is unknown: `" + name + "`", support::didYouMean(name, names));
+  }
+  const json *take(const char *key) {
+    if (!error_.message.empty())
+      return nullptr;
+    const auto found = object_.find(key);
+    if (found == object_.end()) {
+      fail(std::string("`") + key + "` is missing");
+      return nullptr;
+    }
+    known_.push_back(key);
+    return &*found;
+  }
+  void finish() {
+    if (!error_.message.empty())
+      return;
+    for (const auto &[key, value] : object_.items())
+      if (std::find(known_.begin(), known_.end(), key) == known_.end())
+        return fail("unknown key `" + key + "`", support::didYouMean(key, known_));
+  }
+  void fail(std::string what, std::string hint = {}) {
+    if (error_.message.empty())
+      error_ = {ErrorCode::Diagnostics, where_ + ": " + what, std::move(hint)};
+  }
+  bool ok() const { return error_.message.empty(); }
+  const Error &error() const { return error_; }
+
+private:
+  const json &object_;
+  std::string where_;
+  std::vector<std::string> known_;
+  Error error_;
+};
+
+Result<PhaseConfig> phaseFromJson(const json &object, std::size_t index) {
+  PhaseConfig phase;
+  Reader reader(object, "config phase " + std::to_string(index));
+  reader.read("name", phase.name);
+  reader.read("rows_above", phase.rowsAbove);
+  reader.readEnum("family", kFamilies, phase.family);
+  reader.read("tile_q", phase.tileQ);
+  reader.read("tile_kv", phase.tileKv);
+  reader.read("stages", phase.stages);
+  reader.read("warps", phase.warps);
+  reader.finish();
+  if (!reader.ok())
+    return reader.error();
+  return phase;
+}
+
+} // namespace
+
+std::string partitionName(spec::Partition partition) { return nameIn(kPartitions, partition); }
+std::string familyName(Family family) { return nameIn(kFamilies, family); }
+
+json toJson(const PhaseConfig &phase) {
+  return {{"name", phase.name},     {"rows_above", phase.rowsAbove}, {"family", familyName(phase.family)},
+          {"tile_q", phase.tileQ},  {"tile_kv", phase.tileKv},       {"stages", phase.stages},
+          {"warps", phase.warps}};
+}
+
+json toJson(const Config &config) {
+  json phases = json::array();
+  for (const PhaseConfig &phase : config.phases)
+    phases.push_back(toJson(phase));
+  return {{"partition", partitionName(config.partition)},
+          {"chunk_tokens", config.chunkTokens},
+          {"phases", std::move(phases)}};
+}
+
+Result<Config> configFromJson(const json &object) {
+  Config config;
+  Reader reader(object, "config");
+  reader.readEnum("partition", kPartitions, config.partition);
+  reader.read("chunk_tokens", config.chunkTokens);
+  if (const json *phases = reader.take("phases")) {
+    if (!phases->is_array())
+      reader.fail("`phases` is not an array");
+    for (std::size_t i = 0; reader.ok() && i < phases->size(); ++i) {
+      Result<PhaseConfig> phase = phaseFromJson((*phases)[i], i);
+      if (!phase)
+        return std::move(phase).error();
+      config.phases.push_back(*phase);
+    }
+  }
+  reader.finish();
+  if (!reader.ok())
+    return reader.error();
+  return config;
+}
+
+} // namespace deft::config

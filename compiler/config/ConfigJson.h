@@ -1,0 +1,23 @@
+#pragma once
+
+#include "compiler/config/Config.h"
+#include "compiler/support/Result.h"
+
+#include <nlohmann/json_fwd.hpp>
+
+#include <string>
+
+namespace deft::config {
+
+/// As the language writes it: "node_chunk".
+std::string partitionName(spec::Partition partition);
+std::string familyName(Family family);
+
+nlohmann::json toJson(const PhaseConfig &phase);
+nlohmann::json toJson(const Config &config);
+
+/// Checks types and names, not legality. Unknown keys are errors: a misspelt one must not fall back
+/// to a default in silence.
+support::Result<Config> configFromJson(const nlohmann::json &json);
+
+} // namespace deft::config

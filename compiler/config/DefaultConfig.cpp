@@ -1,0 +1,126 @@
+#include "compiler/config/DefaultConfig.h"
+
+#include "compiler/config/Legality.h"
+#include "compiler/config/SharedMemory.h"
+
+#include <algorithm>
+
+namespace deft::config {
+namespace {
+
+using support::Error;
+using support::ErrorCode;
+using support::Result;
+
+int roundUp(int value, int step) { return (value + step - 1) / step * step; }
+
+/// Warps for a tile: one for each 16 rows, and up to four in all by splitting the tokens too, so that
+/// a narrow tile still has enough threads to keep the copies going.
+int warpsFor(int tileQ, int tileKv) {
+  const int rowWarps = tileQ / 16;
+  int warps = rowWarps;
+  while (warps * 2 <= 4 && tileKv % (16 * (warps * 2 / rowWarps)) == 0)
+    warps *= 2;
+  while (warps * 32 < tileKv)
+    warps += rowWarps;
+  return warps;
+}
+
+/// The deepest ring, up to `most`, that lets two blocks share an SM; where not even two stages do, the
+/// deepest that fits alone. Two blocks cover each other's start and end of a unit.
+int stagesFor(const KernelShape &shape, PhaseConfig phase, const target::Target &target, int most) {
+  const int half = target.smemPerSm / 2 - target.smemReserved;
+  for (int limit : {half, target.smemPerBlock})
+    for (phase.stages = most; phase.stages >= 2; --phase.stages)
+      if (smemBytes(shape.headDim, phase) <= limit)
+        return phase.stages;
+  return 2;
+}
+
+std::vector<int> valuesOf(const std::optional<spec::TuneList> &list, std::vector<int> preferred) {
+  return list ? list->values : preferred;
+}
+
+/// Fills one phase: the first legal combination of what the schedule lists and, where it lists
+/// nothing, of what is preferred here.
+Result<PhaseConfig> choosePhase(const KernelShape &shape, const spec::PhaseSpec &spec, bool isWide,
+                                const target::Target &target) {
+  const int fewestRows = roundUp(shape.ratio(), 16);
+  std::vector<int> preferredRows{fewestRows};
+  if (isWide)
+    preferredRows = {std::max(64, fewestRows), std::max(32, fewestRows)};
+  const std::vector<int> tileQs = valuesOf(spec.tileQ, preferredRows);
+  const std::vector<int> tileKvs = valuesOf(spec.tileKv, {64, 32, 16});
+  Error firstError;
+  for (int tileKv : tileKvs)
+    for (int tileQ : tileQs) {
+      const std::vector<int> warpCounts = valuesOf(spec.warps, {warpsFor(std::max(16, tileQ), tileKv)});
+      for (int warps : warpCounts) {
+        PhaseConfig phase{spec.name, spec.rowsAbove.value_or(-1), Family::Sm80, tileQ, tileKv, 2, warps};
+        for (int stages : valuesOf(spec.stages, {stagesFor(shape, phase, target, isWide ? 3 : 4)})) {
+          phase.stages = stages;
+          Result<void> legal = checkPhase(shape, phase, target);
+          if (legal)
+            return phase;
+          if (firstError.message.empty())
+            firstError = legal.error();
+        }
+      }
+    }
+  return firstError;
+}
+
+/// Two phases, so that a leaf's few rows do not pay for a tile of 64; one, where a single query
+/// already fills more than half of a wide tile.
+std::vector<spec::PhaseSpec> preferredPhases(const KernelShape &shape) {
+  spec::PhaseSpec wide, narrow;
+  wide.name = "wide";
+  narrow.name = "narrow";
+  const int fewestRows = roundUp(shape.ratio(), 16);
+  if (fewestRows > 32)
+    return {wide};
+  wide.rowsAbove = fewestRows;
+  return {wide, narrow};
+}
+
+} // namespace
+
+Result<Config> defaultConfig(const spec::Variant &variant, const target::Target &target) {
+  const KernelShape shape = KernelShape::of(variant);
+  Config config;
+  std::vector<spec::PhaseSpec> phases;
+  if (variant.schedule) {
+    const spec::ScheduleSpec &schedule = *variant.schedule;
+    if (!schedule.partitions.empty())
+      config.partition = schedule.partitions.front();
+    if (schedule.chunk)
+      config.chunkTokens = schedule.chunk->values.front();
+    phases = schedule.phases;
+  }
+  // Until partitions are compared by cost, `auto` is the one that never loses to a flat kernel.
+  if (config.partition == spec::Partition::Auto)
+    config.partition = spec::Partition::Union;
+  if (phases.empty())
+    phases = preferredPhases(shape);
+  for (const spec::PhaseSpec &phase : phases) {
+    const bool isWide = phase.rowsAbove.has_value() || phases.size() == 1;
+    Result<PhaseConfig> chosen = choosePhase(shape, phase, isWide, target);
+    if (!chosen)
+      return std::move(chosen).error();
+    config.phases.push_back(*chosen);
+  }
+  if (Result<void> legal = checkConfig(shape, config, target); !legal)
+    return legal.error();
+  return config;
+}
+
+Result<Config> defaultConfig(const spec::Variant &variant) {
+  const auto all = target::targets();
+  const auto &tightest =
+      *std::min_element(all.begin(), all.end(), [](const target::Target &a, const target::Target &b) {
+        return a.smemPerBlock < b.smemPerBlock;
+      });
+  return defaultConfig(variant, tightest);
+}
+
+} // namespace deft::config

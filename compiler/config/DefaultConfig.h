@@ -1,0 +1,18 @@
+#pragma once
+
+#include "compiler/config/Config.h"
+#include "compiler/support/Result.h"
+#include "compiler/target/Target.h"
+
+namespace deft::config {
+
+/// The config of a variant before anything was measured. What the spec's schedule says is kept; of its
+/// tune(...) lists the first combination that is legal on the target is taken, so an error says that
+/// none is. What it leaves open follows from the ratio, the head dim and the target's shared memory.
+support::Result<Config> defaultConfig(const spec::Variant &variant, const target::Target &target);
+
+/// The same for no target in particular (the CPU, a plan made before the device is known): legal on
+/// all of them, because it is made for the one with the least shared memory.
+support::Result<Config> defaultConfig(const spec::Variant &variant);
+
+} // namespace deft::config

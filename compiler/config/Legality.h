@@ -1,0 +1,32 @@
+#pragma once
+
+#include "compiler/config/Config.h"
+#include "compiler/support/Result.h"
+#include "compiler/target/Target.h"
+
+/// Which configs can be compiled and launched. A message names the observed number and the limit.
+namespace deft::config {
+
+/// What of a variant decides about its configs.
+struct KernelShape {
+  int queryHeads = 0;
+  int kvHeads = 0;
+  int headDim = 0;
+
+  int ratio() const { return queryHeads / kvHeads; }
+  static KernelShape of(const spec::Variant &variant) {
+    return {variant.queryHeads, variant.kvHeads, variant.headDim};
+  }
+};
+
+/// 32-bit registers of a thread of the attend kernel, estimated from its fragments: accumulators,
+/// scores, queries where they stay in registers, and a measured rest. At most a few registers too low.
+int estimateRegisters(const KernelShape &shape, const PhaseConfig &phase);
+
+support::Result<void> checkPhase(const KernelShape &shape, const PhaseConfig &phase,
+                                 const target::Target &target);
+/// Every phase, and that they are ordered, named apart, and end with one that serves all items.
+support::Result<void> checkConfig(const KernelShape &shape, const Config &config,
+                                  const target::Target &target);
+
+} // namespace deft::config
