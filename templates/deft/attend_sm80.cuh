@@ -236,7 +236,7 @@ private:
       seen[g] = state != kHidden;
       anySeen = anySeen || seen[g];
 #pragma unroll
-      for (int c = 0; c < 4; ++c) s[2 * g][c] = s[2 * g + 1][c] = seen[g] ? 0.f : -__builtin_huge_valf();
+      for (int c = 0; c < 4; ++c) s[2 * g][c] = s[2 * g + 1][c] = seen[g] ? 0.f : -kInfinity;
       if (!seen[g]) continue;
       multiplyKeys(keys, group, s[2 * g], s[2 * g + 1]);
       applyHooks(slot, group, state == kCut, s[2 * g], s[2 * g + 1]);
@@ -298,7 +298,7 @@ private:
       bool visible = queryOfRow_[r] >= first && queryOfRow_[r] < end;
       if constexpr (Variant::kHasMask)
         visible = visible && Variant::mask(params_, row_[r], slot.position[token], slot.depth[token], kvHead_);
-      if (!visible) s = -__builtin_huge_valf();
+      if (!visible) s = -kInfinity;
     });
   }
 
@@ -376,10 +376,10 @@ private:
 
   /// The factor of each warp's accumulators in the row's normalised result; returns the natural lse.
   __device__ __forceinline__ float joinWeights(const float *facts, int row, float (&weight)[kTokenWarps]) const {
-    float top = -__builtin_huge_valf();
+    float top = -kInfinity;
 #pragma unroll
     for (int w = 0; w < kTokenWarps; ++w) top = fmaxf(top, facts[2 * (w * Config::kTileQ + row)]);
-    const float shift = top == -__builtin_huge_valf() ? 0.f : top * kUnit;
+    const float shift = top == -kInfinity ? 0.f : top * kUnit;
     float sum = 0.f;
 #pragma unroll
     for (int w = 0; w < kTokenWarps; ++w) {

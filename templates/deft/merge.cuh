@@ -19,14 +19,14 @@ template <class Config, bool kSigmoid> __device__ __forceinline__ void merge(con
   const int lane = threadIdx.x % 32;
   const int begin = args.mergeBegin[merged], end = args.mergeBegin[merged + 1];
 
-  float top = -__builtin_huge_valf();
+  float top = -kInfinity;
   if constexpr (!kSigmoid) {
     for (int i = begin + lane; i < end; i += 32)
       top = fmaxf(top, args.partialLse[static_cast<long long>(args.mergeSlot[i]) * Config::kQueryHeads + head]);
 #pragma unroll
     for (int step = 16; step > 0; step /= 2) top = fmaxf(top, __shfl_xor_sync(~0u, top, step));
   }
-  const float shift = top == -__builtin_huge_valf() ? 0.f : top;
+  const float shift = top == -kInfinity ? 0.f : top;
 
   float sum = 0.f;
   float4 total[kPerLane] = {};

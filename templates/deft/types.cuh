@@ -13,6 +13,7 @@ struct bf16 {
 
 constexpr float kLog2e = 1.4426950408889634f;
 constexpr float kLn2 = 0.6931471805599453f;
+constexpr float kInfinity = __builtin_bit_cast(float, 0x7f800000u); // NVRTC has no __builtin_huge_valf
 
 /// Bounds of a tile's rows and tokens, all inclusive.
 struct TileBounds {

@@ -11,7 +11,7 @@ namespace deft::sm80 {
 /// It must be positive: the largest score has to give the largest exponent.
 template <int kTiles> struct OnlineSoftmax {
   float unit;
-  float maximum[2] = {-__builtin_huge_valf(), -__builtin_huge_valf()};
+  float maximum[2] = {-kInfinity, -kInfinity};
   float sum[2] = {0.f, 0.f}; ///< of this thread's columns only, until the end
 
   __device__ __forceinline__ explicit OnlineSoftmax(float unit) : unit(unit) {}
@@ -26,7 +26,7 @@ template <int kTiles> struct OnlineSoftmax {
       top = fmaxf(top, __shfl_xor_sync(~0u, top, 1));
       top = fmaxf(top, __shfl_xor_sync(~0u, top, 2));
       // A row that has seen no key yet subtracts 0, not -inf: exp2(-inf + inf) would be NaN for good.
-      const float shift = top == -__builtin_huge_valf() ? 0.f : top * unit;
+      const float shift = top == -kInfinity ? 0.f : top * unit;
       rescale[r] = ptx::exp2Fast(fmaf(maximum[r], unit, -shift));
       maximum[r] = top;
       sum[r] *= rescale[r];
