@@ -1,6 +1,7 @@
 # Targets in one shape: include paths from the repository root, the project's warnings, the chosen sanitizers.
 
 include(DeftToolchain)
+include(DeftCuda)
 find_package(Threads REQUIRED)
 find_package(nlohmann_json REQUIRED)
 
