@@ -59,9 +59,15 @@ public:
 
 private:
   /// Runs are not empty, so the run of a token that is kTileKv further on is at most that many runs
-  /// away: a bounded bisection, and none at all in the usual long run.
+  /// away. The stride doubles from the next run on: one load where runs are longer than a tile, and no
+  /// more than twice the bisection's where every token is a run of its own.
   __device__ __forceinline__ void seek(int token) {
-    int low = index_ + 1, high = index_ + Config::kTileKv;
+    int low = index_ + 1, stride = 1;
+    while (low + stride <= lastRun_ && runs_[low + stride].begin <= token) {
+      low += stride;
+      stride *= 2;
+    }
+    int high = low + stride - 1;
     high = high < lastRun_ ? high : lastRun_;
     while (low < high) {
       const int middle = (low + high + 1) / 2;
