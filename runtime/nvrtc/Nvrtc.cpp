@@ -1,0 +1,224 @@
+#include "runtime/nvrtc/Nvrtc.h"
+
+#include "runtime/nvrtc/Templates.h"
+
+#include <algorithm>
+#include <cstdlib>
+#include <dlfcn.h>
+#include <filesystem>
+
+namespace deft::nvrtc {
+namespace {
+
+using support::Error;
+using support::ErrorCode;
+using support::Result;
+namespace fs = std::filesystem;
+
+/// Major versions whose interface is the one declared below and that know C++20; newest first.
+constexpr const char *kFileNames[] = {"libnvrtc.so.13", "libnvrtc.so.12", "libnvrtc.so"};
+/// Where a toolkit, a plain folder, and the registry's wheels (two generations of them) keep it.
+constexpr const char *kSubfolders[] = {"", "lib64", "lib", "targets/x86_64-linux/lib", "nvidia/cu13/lib",
+                                       "nvidia/cuda_nvrtc/lib"};
+
+constexpr const char *kHint = "install the CUDA toolkit, or the wheel `nvidia-cuda-nvrtc` and set CUDA_HOME "
+                              "to the folder that holds it";
+
+void addFilesIn(const std::string &folder, std::vector<std::string> &paths) {
+  std::error_code ignored;
+  for (const char *subfolder : kSubfolders)
+    for (const char *name : kFileNames) {
+      const fs::path file = fs::path(folder) / subfolder / name;
+      if (fs::exists(file, ignored))
+        paths.push_back(file.string());
+    }
+}
+
+} // namespace
+
+/// NVRTC's C interface, declared by hand so that building needs no toolkit. 0 is success.
+struct Nvrtc::Functions {
+  using Program = void *;
+  int (*version)(int *major, int *minor);
+  const char *(*getErrorString)(int status);
+  int (*getNumSupportedArchs)(int *count);
+  int (*getSupportedArchs)(int *archs);
+  int (*createProgram)(Program *, const char *source, const char *name, int headerCount,
+                       const char *const *headers, const char *const *includeNames);
+  int (*destroyProgram)(Program *);
+  int (*compileProgram)(Program, int optionCount, const char *const *options);
+  int (*getProgramLogSize)(Program, std::size_t *);
+  int (*getProgramLog)(Program, char *);
+  int (*getCubinSize)(Program, std::size_t *);
+  int (*getCubin)(Program, char *);
+  int (*getPtxSize)(Program, std::size_t *);
+  int (*getPtx)(Program, char *);
+
+  bool loadFrom(void *library) {
+    bool complete = true;
+    const auto load = [&](auto &function, const char *name) {
+      function = reinterpret_cast<std::remove_reference_t<decltype(function)>>(::dlsym(library, name));
+      complete = complete && function != nullptr;
+    };
+    load(version, "nvrtcVersion");
+    load(getErrorString, "nvrtcGetErrorString");
+    load(getNumSupportedArchs, "nvrtcGetNumSupportedArchs");
+    load(getSupportedArchs, "nvrtcGetSupportedArchs");
+    load(createProgram, "nvrtcCreateProgram");
+    load(destroyProgram, "nvrtcDestroyProgram");
+    load(compileProgram, "nvrtcCompileProgram");
+    load(getProgramLogSize, "nvrtcGetProgramLogSize");
+    load(getProgramLog, "nvrtcGetProgramLog");
+    load(getCubinSize, "nvrtcGetCUBINSize");
+    load(getCubin, "nvrtcGetCUBIN");
+    load(getPtxSize, "nvrtcGetPTXSize");
+    load(getPtx, "nvrtcGetPTX");
+    return complete;
+  }
+};
+
+std::vector<std::string> compilerOptions(std::string_view arch, const CompileOptions &options) {
+  std::vector<std::string> list{
+      "--gpu-architecture=" + std::string(arch),
+      "--std=c++20",
+      "--no-source-include",   // only the embedded headers, never the current folder
+      "--ptxas-options=-v",    // the resource report
+      "--diag-suppress=177",   // a hook that the variant does not use
+  };
+  if (options.lineInfo)
+    list.push_back("--generate-line-info");
+  return list;
+}
+
+std::vector<std::string> searchPaths(const SearchOptions &options) {
+  std::vector<std::string> paths;
+  if (!options.path.empty()) {
+    std::error_code ignored;
+    if (fs::is_directory(options.path, ignored))
+      addFilesIn(options.path, paths);
+    else
+      paths.push_back(options.path);
+    return paths;
+  }
+  if (*DEFT_NVRTC_DIR)
+    addFilesIn(DEFT_NVRTC_DIR, paths);
+  for (const char *name : kFileNames)
+    paths.push_back(name); // bare: the loader looks it up
+  for (const char *variable : {"CUDA_HOME", "CUDA_PATH"})
+    if (const char *folder = std::getenv(variable); folder && *folder)
+      addFilesIn(folder, paths);
+  addFilesIn("/usr/local/cuda", paths);
+  return paths;
+}
+
+Nvrtc::Nvrtc(void *library, std::unique_ptr<Functions> functions, std::string path, Version version)
+    : library_(library), functions_(std::move(functions)), path_(std::move(path)), version_(version) {}
+
+// The library stays loaded: it starts threads and registers exit handlers that do not survive dlclose.
+Nvrtc::~Nvrtc() = default;
+
+Result<std::shared_ptr<const Nvrtc>> Nvrtc::load(const SearchOptions &options) {
+  std::string lastError;
+  for (const std::string &path : searchPaths(options)) {
+    void *library = ::dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);
+    if (!library) {
+      lastError = ::dlerror();
+      continue;
+    }
+    auto functions = std::make_unique<Functions>();
+    Version version;
+    if (!functions->loadFrom(library) || functions->version(&version.major, &version.minor) != 0) {
+      lastError = "`" + path + "` is not an NVRTC of version 12 or later";
+      ::dlclose(library);
+      continue;
+    }
+    Dl_info info{};
+    std::string file = path;
+    if (::dladdr(reinterpret_cast<void *>(functions->version), &info) && info.dli_fname)
+      file = info.dli_fname;
+    return std::shared_ptr<const Nvrtc>(new Nvrtc(library, std::move(functions), std::move(file), version));
+  }
+  if (!options.path.empty())
+    return Error{ErrorCode::Environment,
+                 "no NVRTC at `" + options.path + "`" + (lastError.empty() ? "" : ": " + lastError), kHint};
+  return Error{ErrorCode::Environment, "NVRTC, the CUDA run-time compiler, was not found", kHint};
+}
+
+bool Nvrtc::supports(std::string_view arch) const {
+  int count = 0;
+  if (functions_->getNumSupportedArchs(&count) != 0 || count <= 0)
+    return false;
+  std::vector<int> archs(count);
+  if (functions_->getSupportedArchs(archs.data()) != 0)
+    return false;
+  // The list has the plain numbers; an "a" needs its own number to be there.
+  const int number = std::atoi(std::string(arch.substr(arch.find('_') + 1)).c_str());
+  return std::find(archs.begin(), archs.end(), number) != archs.end();
+}
+
+Result<Compiled> Nvrtc::compile(const std::string &fileName, const std::string &source, std::string_view arch,
+                                const CompileOptions &options) const {
+  if (!supports(arch))
+    return Error{ErrorCode::Environment,
+                 "NVRTC " + version_.text() + " does not know " + std::string(arch),
+                 "use a newer CUDA toolkit"};
+  std::vector<std::string> headerTexts; // views are not terminated
+  std::vector<std::string> headerNames;
+  for (const TemplateHeader &header : reachedHeaders(source)) {
+    headerTexts.emplace_back(header.text);
+    headerNames.emplace_back(header.name);
+  }
+  const auto pointers = [](const std::vector<std::string> &strings) {
+    std::vector<const char *> list;
+    for (const std::string &string : strings)
+      list.push_back(string.c_str());
+    return list;
+  };
+  const auto texts = pointers(headerTexts), names = pointers(headerNames);
+  const std::vector<std::string> optionTexts = compilerOptions(arch, options);
+  const auto optionList = pointers(optionTexts);
+
+  Functions::Program program = nullptr;
+  if (int status = functions_->createProgram(&program, source.c_str(), fileName.c_str(),
+                                             static_cast<int>(texts.size()), texts.data(), names.data()))
+    return Error{ErrorCode::Internal,
+                 std::string("NVRTC refused the program: ") + functions_->getErrorString(status), {}};
+  struct Guard {
+    const Functions &functions;
+    Functions::Program program;
+    ~Guard() { functions.destroyProgram(&program); }
+  } guard{*functions_, program};
+
+  const int status = functions_->compileProgram(program, static_cast<int>(optionList.size()), optionList.data());
+  const auto read = [&](auto sizeOf, auto bytesOf) {
+    std::size_t size = 0;
+    std::string bytes;
+    if (sizeOf(program, &size) == 0 && size > 0) {
+      bytes.resize(size);
+      if (bytesOf(program, bytes.data()) != 0)
+        bytes.clear();
+    }
+    return bytes;
+  };
+  Compiled compiled;
+  compiled.log = read(functions_->getProgramLogSize, functions_->getProgramLog);
+  while (!compiled.log.empty() && compiled.log.back() == '\0')
+    compiled.log.pop_back();
+  if (status != 0)
+    return Error{ErrorCode::Internal,
+                 "NVRTC " + version_.text() + " rejected `" + fileName + "` for " + std::string(arch) + " (" +
+                     functions_->getErrorString(status) + ")\n" + compiled.log,
+                 "this is a bug of deftc: a spec that passes `check` must compile"};
+  compiled.cubin = read(functions_->getCubinSize, functions_->getCubin);
+  if (compiled.cubin.empty())
+    return Error{ErrorCode::Internal, "NVRTC made no cubin for `" + fileName + "`", {}};
+  if (options.ptx) {
+    compiled.ptx = read(functions_->getPtxSize, functions_->getPtx);
+    while (!compiled.ptx.empty() && compiled.ptx.back() == '\0')
+      compiled.ptx.pop_back();
+  }
+  compiled.resources = parseResources(compiled.log);
+  return compiled;
+}
+
+} // namespace deft::nvrtc

@@ -1,0 +1,72 @@
+#pragma once
+
+#include "compiler/support/Result.h"
+#include "runtime/nvrtc/ResourceReport.h"
+
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+/// CUDA's run-time compiler, found and loaded when it is first needed: nothing of CUDA is linked, so
+/// every tool starts without it, and a machine that only loads cubins does not need it at all.
+namespace deft::nvrtc {
+
+struct Version {
+  int major = 0;
+  int minor = 0;
+  std::string text() const { return std::to_string(major) + "." + std::to_string(minor); }
+};
+
+struct SearchOptions {
+  std::string path; ///< a libnvrtc file, or a folder with one; when set, nothing else is tried
+};
+
+struct CompileOptions {
+  bool lineInfo = false; ///< lets profilers name source lines; the cubin triples in size
+  bool ptx = false;      ///< also return PTX
+};
+
+struct Compiled {
+  std::string cubin;
+  std::string ptx; ///< when asked for
+  std::string log; ///< of the compiler and of ptxas
+  std::vector<KernelResources> resources; ///< of each entry
+};
+
+/// The options that a compilation passes, in their order. Part of a cubin's cache key.
+std::vector<std::string> compilerOptions(std::string_view arch, const CompileOptions &options);
+
+/// The places where NVRTC is looked for, in order: what the build was told, the loader's own path,
+/// CUDA_HOME and CUDA_PATH, /usr/local/cuda.
+std::vector<std::string> searchPaths(const SearchOptions &options);
+
+/// A loaded NVRTC. Safe for use by several threads at once.
+class Nvrtc {
+public:
+  /// Loads the first library of searchPaths() that can be loaded and has all that is needed.
+  static support::Result<std::shared_ptr<const Nvrtc>> load(const SearchOptions &options = {});
+  ~Nvrtc();
+  Nvrtc(const Nvrtc &) = delete;
+  Nvrtc &operator=(const Nvrtc &) = delete;
+
+  Version version() const { return version_; }
+  const std::string &path() const { return path_; } ///< of the loaded file
+  bool supports(std::string_view arch) const;
+
+  /// Compiles one translation unit for a real architecture such as "sm_90a". `fileName` appears in
+  /// the messages. Includes resolve to the embedded templates and to nothing else.
+  support::Result<Compiled> compile(const std::string &fileName, const std::string &source,
+                                    std::string_view arch, const CompileOptions &options = {}) const;
+
+private:
+  struct Functions;
+  Nvrtc(void *library, std::unique_ptr<Functions> functions, std::string path, Version version);
+
+  void *library_;
+  std::unique_ptr<Functions> functions_;
+  std::string path_;
+  Version version_;
+};
+
+} // namespace deft::nvrtc
