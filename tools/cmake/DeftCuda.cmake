@@ -1,6 +1,6 @@
 # CUDA, when there is one: never a condition of the build, because NVRTC and the driver are loaded at run time.
 #   DEFT_CUDA_ROOT          where it was found: a toolkit, or the wheels that tools/quickstart installs; empty without
-#   DEFT_NVRTC_LIBRARY      the NVRTC library of that root, a hint for dlopen; empty without
+#   DEFT_NVRTC_DIR          the folder of its libnvrtc, which is tried first when NVRTC is loaded; empty without
 #   DEFT_CUDA_INCLUDE_DIR   the headers of that root (cuda.h, nvrtc.h); empty without
 #   DEFT_NVCC               nvcc, which only a toolkit has; the templates are compiled by it as a test
 set(DEFT_CUDA_ROOT "" CACHE PATH "A CUDA toolkit, or a folder with lib/ and include/ of NVRTC; empty: look for one")
@@ -21,21 +21,19 @@ if(NOT DEFT_CUDA_ROOT)
   endforeach()
 endif()
 
-set(DEFT_NVRTC_LIBRARY "")
 set(DEFT_CUDA_INCLUDE_DIR "")
 set(DEFT_NVCC "")
 if(DEFT_CUDA_ROOT)
-  # libnvrtc.so.13 before libnvrtc.so.13.0.88 and libnvrtc.so: the name that the library carries itself.
-  file(GLOB candidates ${DEFT_CUDA_ROOT}/lib64/libnvrtc.so.* ${DEFT_CUDA_ROOT}/lib/libnvrtc.so.*)
-  list(FILTER candidates INCLUDE REGEX "libnvrtc\\.so\\.[0-9]+$")
-  if(candidates)
-    list(GET candidates 0 DEFT_NVRTC_LIBRARY)
+  if(NOT DEFT_NVRTC_DIR)
+    file(GLOB nvrtc ${DEFT_CUDA_ROOT}/lib64/libnvrtc.so* ${DEFT_CUDA_ROOT}/lib/libnvrtc.so*)
+    list(GET nvrtc 0 nvrtc)
+    get_filename_component(DEFT_NVRTC_DIR ${nvrtc} DIRECTORY)
   endif()
   set(DEFT_CUDA_INCLUDE_DIR ${DEFT_CUDA_ROOT}/include)
   if(EXISTS ${DEFT_CUDA_ROOT}/bin/nvcc)
     set(DEFT_NVCC ${DEFT_CUDA_ROOT}/bin/nvcc)
   endif()
-  message(STATUS "CUDA: ${DEFT_CUDA_ROOT} (NVRTC: ${DEFT_NVRTC_LIBRARY}, nvcc: ${DEFT_NVCC})")
+  message(STATUS "CUDA: ${DEFT_CUDA_ROOT} (NVRTC in ${DEFT_NVRTC_DIR}, nvcc: ${DEFT_NVCC})")
 else()
   message(STATUS "CUDA: none found; the build goes on without it and looks for NVRTC again when it runs")
 endif()
