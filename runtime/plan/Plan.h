@@ -15,14 +15,14 @@ struct Plan {
     int itemCount = 0;
   };
 
-  std::uint64_t generation = 0;     ///< of the tree it was made for
+  std::uint64_t generation = 0; ///< of the tree it was made for
   std::vector<abi::Item> items;
   std::vector<abi::Run> runs;
-  std::vector<Phase> phases;        ///< one for each phase of the config, possibly empty
-  std::vector<int> callerIndex;     ///< of each query of the plan's order
+  std::vector<Phase> phases;    ///< one for each phase of the config, possibly empty
+  std::vector<int> callerIndex; ///< of each query of the plan's order
   std::vector<int> queryPos;
-  std::vector<int> mergeQuery;      ///< queries with more or fewer than one partial
-  std::vector<int> mergeBegin;      ///< CSR: mergeQuery.size() + 1 entries
+  std::vector<int> mergeQuery; ///< queries with more or fewer than one partial
+  std::vector<int> mergeBegin; ///< CSR: mergeQuery.size() + 1 entries
   std::vector<int> mergeSlot;
   int partialSlots = 0;
 

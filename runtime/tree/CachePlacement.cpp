@@ -36,9 +36,9 @@ Result<CachePlacement> placeInCache(KvTree &tree, const PlacementOptions &option
       end += static_cast<std::int64_t>(random() % (2 * unit + 1));
     const int tokens = tree.nodes()[node].tokens;
     if (end + tokens > KvTree::kMaxTokens)
-      return Error{ErrorCode::Diagnostics,
-                   "the tree's tokens do not fit one cache of " + std::to_string(KvTree::kMaxTokens) + " tokens",
-                   ""};
+      return Error{
+          ErrorCode::Diagnostics,
+          "the tree's tokens do not fit one cache of " + std::to_string(KvTree::kMaxTokens) + " tokens", ""};
     if (auto placed = tree.place(node, static_cast<int>(end)); !placed)
       return placed.error();
     end += tokens;

@@ -35,8 +35,8 @@ Result<int> KvTree::addNode(int parent, int tokens, int location) {
     node.position = above.position + above.tokens;
   }
   if (node.position > kMaxTokens - tokens)
-    return wrong("the path to node " + std::to_string(index) + " is longer than " + std::to_string(kMaxTokens) +
-                 " tokens");
+    return wrong("the path to node " + std::to_string(index) + " is longer than " +
+                 std::to_string(kMaxTokens) + " tokens");
   nodes_.push_back(node);
   if (auto placed = place(index, location); !placed) {
     nodes_.pop_back();
@@ -51,8 +51,8 @@ Result<int> KvTree::addQuery(int node, std::optional<int> position) {
   if (index >= kMaxQueries)
     return wrong("more than " + std::to_string(kMaxQueries) + " queries");
   if (node < 0 || node >= static_cast<int>(nodes_.size()))
-    return wrong("query " + std::to_string(index) + " hangs on node " + std::to_string(node) + ", but there are " +
-                 std::to_string(nodes_.size()) + " nodes");
+    return wrong("query " + std::to_string(index) + " hangs on node " + std::to_string(node) +
+                 ", but there are " + std::to_string(nodes_.size()) + " nodes");
   const int tokens = nodes_[node].tokens;
   if (position && (*position < 0 || *position > tokens))
     return wrong("position " + std::to_string(*position) + " of query " + std::to_string(index) +
@@ -66,8 +66,8 @@ Result<int> KvTree::addQuery(int node, std::optional<int> position) {
 
 Result<void> KvTree::place(int node, int location) {
   if (node < 0 || node >= static_cast<int>(nodes_.size()))
-    return wrong("there is no node " + std::to_string(node) + " to place, only " + std::to_string(nodes_.size()) +
-                 " nodes");
+    return wrong("there is no node " + std::to_string(node) + " to place, only " +
+                 std::to_string(nodes_.size()) + " nodes");
   if (location < 0 || location > kMaxTokens - nodes_[node].tokens)
     return wrong("location " + std::to_string(location) + " of node " + std::to_string(node) +
                  " is outside the table, which has at most " + std::to_string(kMaxTokens) + " tokens");
@@ -113,8 +113,8 @@ QueryOrder KvTree::queryOrder() const {
   const auto byPosition = [&](int a, int b) { return queries_[a].position < queries_[b].position; };
   for (std::size_t i = 0; i < nodeCount; ++i)
     if (own[i] > 1)
-      std::stable_sort(order.callerIndex.begin() + order.ownBegin[i], order.callerIndex.begin() + order.ownEnd[i],
-                       byPosition);
+      std::stable_sort(order.callerIndex.begin() + order.ownBegin[i],
+                       order.callerIndex.begin() + order.ownEnd[i], byPosition);
   return order;
 }
 

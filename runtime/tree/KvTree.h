@@ -28,10 +28,10 @@ struct Query {
 /// The queries in the order in which every stretch of tokens is read by one interval of them: by
 /// (preorder of the node, position, caller's index).
 struct QueryOrder {
-  std::vector<int> callerIndex;  ///< of each query of the order
-  std::vector<int> ownBegin;     ///< of each node: its first own query in the order
-  std::vector<int> ownEnd;       ///< of each node: past its last own query
-  std::vector<int> subtreeEnd;   ///< of each node: past the last query of its subtree, which begins at ownBegin
+  std::vector<int> callerIndex; ///< of each query of the order
+  std::vector<int> ownBegin;    ///< of each node: its first own query in the order
+  std::vector<int> ownEnd;      ///< of each node: past its last own query
+  std::vector<int> subtreeEnd; ///< of each node: past the last query of its subtree, which begins at ownBegin
 };
 
 /// The KV tree (a forest) of one decode step. Nodes and queries keep the caller's numbering. A changing

@@ -61,7 +61,8 @@ Result<json> parseJson(std::string_view text) {
 }
 
 /// An object with all keys of `needed`, and beside them at most those of `optional`.
-Result<void> checkKeys(const json &object, const std::string &where, std::initializer_list<const char *> needed,
+Result<void> checkKeys(const json &object, const std::string &where,
+                       std::initializer_list<const char *> needed,
                        std::initializer_list<const char *> optional = {}) {
   if (!object.is_object())
     return wrong(where + " must be an object, is " + object.type_name());
@@ -176,7 +177,8 @@ Result<KvTree> readTreeFile(const std::string &path) {
 }
 
 std::string formatTree(const KvTree &tree) {
-  std::string text = "{\"format\": \"deftc-tree\", \"version\": " + std::to_string(kVersion) + ",\n \"nodes\": [";
+  std::string text =
+      "{\"format\": \"deftc-tree\", \"version\": " + std::to_string(kVersion) + ",\n \"nodes\": [";
   const char *separator = "\n";
   for (const Node &node : tree.nodes()) {
     text += separator + ("  {\"parent\": " + std::to_string(node.parent)) +

@@ -1,0 +1,196 @@
+#include "runtime/plan/Verify.h"
+
+#include <algorithm>
+#include <string>
+#include <vector>
+
+namespace deft::plan {
+
+using support::Error;
+using support::ErrorCode;
+using support::Result;
+
+namespace {
+
+Error broken(const std::string &what) { return Error{ErrorCode::Internal, "broken plan: " + what, ""}; }
+
+std::string name(const char *what, std::size_t index) { return what + (" " + std::to_string(index)); }
+
+/// A stretch of a query's path, as an item covers it.
+struct Piece {
+  int position, tokens, location, depth;
+  int slot; ///< of the query's partial, -1: written directly
+};
+
+class Verifier {
+public:
+  Verifier(const Plan &plan, const tree::KvTree &tree, const VariantFacts &facts,
+           const config::Config &config)
+      : plan_(plan), tree_(tree), facts_(facts), config_(config), pieces_(plan.callerIndex.size()),
+        directWrites_(plan.callerIndex.size(), 0), slotTaken_(std::max(plan.partialSlots, 0), false) {}
+
+  Result<void> run() {
+    for (auto check : {&Verifier::checkQueries, &Verifier::checkPhases, &Verifier::checkItems,
+                       &Verifier::checkPaths, &Verifier::checkMergeMap})
+      if (auto checked = (this->*check)(); !checked)
+        return checked;
+    return {};
+  }
+
+private:
+  const tree::Query &query(std::size_t planIndex) const {
+    return tree_.queries()[plan_.callerIndex[planIndex]];
+  }
+
+  Result<void> checkQueries() {
+    if (plan_.generation != tree_.generation())
+      return broken("made for another generation of the tree");
+    std::vector<int> sorted = plan_.callerIndex;
+    std::sort(sorted.begin(), sorted.end());
+    if (sorted.size() != tree_.queries().size() || plan_.queryPos.size() != sorted.size())
+      return broken("not as many queries as the tree");
+    for (std::size_t i = 0; i < sorted.size(); ++i)
+      if (sorted[i] != static_cast<int>(i))
+        return broken("callerIndex is no permutation");
+    for (std::size_t i = 0; i < sorted.size(); ++i)
+      if (plan_.queryPos[i] != tree_.pathTokens(query(i)) - 1)
+        return broken(name("wrong queryPos of query", i));
+    return {};
+  }
+
+  Result<void> checkPhases() {
+    if (plan_.phases.size() != config_.phases.size())
+      return broken("not as many phases as the config");
+    int next = 0;
+    for (std::size_t p = 0; p < plan_.phases.size(); ++p) {
+      const Plan::Phase &phase = plan_.phases[p];
+      if (phase.itemBegin != next || phase.itemCount < 0)
+        return broken(name("items are not contiguous at phase", p));
+      next += phase.itemCount;
+      if (next > static_cast<int>(plan_.items.size()))
+        return broken(name("more items than there are in phase", p));
+      for (int i = phase.itemBegin; i < next; ++i) {
+        if (plan_.items[i].queryCount * facts_.ratio > config_.phases[p].tileQ)
+          return broken(name("more rows than tile_q in item", i));
+        if (i > phase.itemBegin && plan_.items[i].tokens > plan_.items[i - 1].tokens)
+          return broken(name("not heaviest first at item", i));
+      }
+    }
+    if (next != static_cast<int>(plan_.items.size()))
+      return broken("items without a phase");
+    return {};
+  }
+
+  Result<void> checkItems() {
+    for (std::size_t i = 0; i < plan_.items.size(); ++i) {
+      const abi::Item &item = plan_.items[i];
+      if (item.queryBegin < 0 || item.queryCount <= 0 ||
+          item.queryBegin + item.queryCount > plan_.queryCount())
+        return broken(name("queries out of range in item", i));
+      if (item.runBegin < 0 || item.runCount <= 0 ||
+          item.runBegin + item.runCount > static_cast<int>(plan_.runs.size()))
+        return broken(name("runs out of range in item", i));
+      if (config_.chunkTokens > 0 && item.tokens > (config_.chunkTokens + 15) / 16 * 16)
+        return broken(name("more tokens than a chunk in item", i));
+      int tokens = 0;
+      for (int r = item.runBegin; r < item.runBegin + item.runCount; ++r) {
+        const abi::Run &run = plan_.runs[r];
+        if (run.tokens <= 0 || run.begin != tokens)
+          return broken(name("empty or misplaced run", r));
+        if (run.queryBegin < 0 || run.queryBegin >= run.queryEnd || run.queryEnd > item.queryCount)
+          return broken(name("readers out of range in run", r));
+        tokens += run.tokens;
+        for (int q = run.queryBegin; q < run.queryEnd; ++q)
+          pieces_[item.queryBegin + q].push_back({run.position, run.tokens, run.location, run.depth,
+                                                  item.partialBegin < 0 ? -1 : item.partialBegin + q});
+      }
+      if (tokens != item.tokens)
+        return broken(name("wrong sum of tokens in item", i));
+      for (int q = 0; q < item.queryCount; ++q) {
+        if (item.partialBegin < 0) {
+          ++directWrites_[item.queryBegin + q];
+          continue;
+        }
+        const int slot = item.partialBegin + q;
+        if (slot >= plan_.partialSlots || slotTaken_[slot])
+          return broken(name("partial slot out of range or used twice in item", i));
+        slotTaken_[slot] = true;
+      }
+    }
+    return {};
+  }
+
+  /// The pieces of a query, sorted, must tile its path from 0 to the end and lie where the nodes say.
+  Result<void> checkPaths() {
+    for (std::size_t i = 0; i < pieces_.size(); ++i) {
+      std::vector<Piece> &pieces = pieces_[i];
+      std::sort(pieces.begin(), pieces.end(),
+                [](const Piece &a, const Piece &b) { return a.position < b.position; });
+      std::vector<const tree::Node *> path;
+      for (int node = query(i).node; node >= 0; node = tree_.nodes()[node].parent)
+        path.insert(path.begin(), &tree_.nodes()[node]);
+      int seen = 0;
+      std::size_t at = 0;
+      for (const Piece &piece : pieces) {
+        if (piece.position != seen)
+          return broken(name(
+              piece.position > seen ? "a gap in the path of query" : "tokens twice in the path of query", i));
+        while (at < path.size() && path[at]->position + path[at]->tokens <= seen)
+          ++at;
+        if (at == path.size())
+          return broken(name("tokens beyond the path of query", i));
+        const tree::Node &node = *path[at];
+        seen += piece.tokens;
+        if (seen > node.position + node.tokens)
+          return broken(name("a run over two nodes in the path of query", i));
+        if (piece.location != node.location + piece.position - node.position || piece.depth != node.depth)
+          return broken(name("wrong location or depth in the path of query", i));
+      }
+      if (seen != tree_.pathTokens(query(i)))
+        return broken(name("wrong number of tokens in the path of query", i));
+    }
+    return {};
+  }
+
+  Result<void> checkMergeMap() {
+    if (plan_.mergeBegin.size() != plan_.mergeQuery.size() + 1 || plan_.mergeBegin.front() != 0 ||
+        plan_.mergeBegin.back() != static_cast<int>(plan_.mergeSlot.size()))
+      return broken("mergeBegin does not bracket mergeSlot");
+    std::vector<int> writes = directWrites_;
+    for (std::size_t m = 0; m < plan_.mergeQuery.size(); ++m) {
+      const int q = plan_.mergeQuery[m];
+      if (q < 0 || q >= plan_.queryCount() || plan_.mergeBegin[m] > plan_.mergeBegin[m + 1])
+        return broken(name("out of range: merge entry", m));
+      ++writes[q];
+      std::vector<int> expected;
+      for (const Piece &piece : pieces_[q])
+        if (expected.empty() || expected.back() != piece.slot)
+          expected.push_back(piece.slot);
+      const auto begin = plan_.mergeSlot.begin();
+      if (!std::equal(begin + plan_.mergeBegin[m], begin + plan_.mergeBegin[m + 1], expected.begin(),
+                      expected.end()))
+        return broken(name("not the query's partials in path order: merge entry", m));
+    }
+    for (std::size_t i = 0; i < writes.size(); ++i)
+      if (writes[i] != 1)
+        return broken("output of " + name("query", i) + " written " + std::to_string(writes[i]) + " times");
+    return {};
+  }
+
+  const Plan &plan_;
+  const tree::KvTree &tree_;
+  const VariantFacts &facts_;
+  const config::Config &config_;
+  std::vector<std::vector<Piece>> pieces_; ///< of each query, plan order
+  std::vector<int> directWrites_;
+  std::vector<bool> slotTaken_;
+};
+
+} // namespace
+
+Result<void> verify(const Plan &plan, const tree::KvTree &tree, const VariantFacts &facts,
+                    const config::Config &config) {
+  return Verifier(plan, tree, facts, config).run();
+}
+
+} // namespace deft::plan

@@ -1,0 +1,70 @@
+#include "runtime/plan/Verify.h"
+#include "runtime/tree/CachePlacement.h"
+#include "tests/support/Forest.h"
+
+#include <gtest/gtest.h>
+
+#include <functional>
+
+namespace deft::plan {
+namespace {
+
+/// Breaks one field of a right plan at a time: the checker that all planner tests rest on must notice.
+TEST(VerifyTest, NoticesEveryKindOfDamage) {
+  tree::KvTree tree = test::levelTree({1, 2, 6}, {64, 40, 30});
+  ASSERT_TRUE(tree::placeInCache(tree, {}));
+  const VariantFacts facts{4, 1};
+  config::Config config;
+  config.chunkTokens = 64;
+  config.phases.resize(1);
+  const auto made = makePlan(tree, facts, config, 4);
+  ASSERT_TRUE(made);
+  const auto sound = verify(*made, tree, facts, config);
+  ASSERT_TRUE(sound) << sound.error().message;
+  ASSERT_GT(made->partialSlots, 0);
+
+  const std::pair<const char *, std::function<void(Plan &)>> damages[] = {
+      {"generation", [](Plan &p) { ++p.generation; }},
+      {"item query begin", [](Plan &p) { ++p.items[0].queryBegin; }},
+      {"item query count", [](Plan &p) { ++p.items[0].queryCount; }},
+      {"item run begin", [](Plan &p) { ++p.items[0].runBegin; }},
+      {"item run count", [](Plan &p) { --p.items[0].runCount; }},
+      {"item tokens", [](Plan &p) { --p.items[0].tokens; }},
+      {"item missing",
+       [](Plan &p) {
+         p.items.pop_back();
+         --p.phases[0].itemCount;
+       }},
+      {"item twice",
+       [](Plan &p) {
+         p.items.push_back(p.items.back());
+         ++p.phases[0].itemCount;
+       }},
+      {"item partial", [](Plan &p) { ++p.items[0].partialBegin; }},
+      {"item direct", [](Plan &p) { p.items[0].partialBegin = -1; }},
+      {"run begin", [](Plan &p) { ++p.runs[0].begin; }},
+      {"run tokens", [](Plan &p) { ++p.runs[0].tokens; }},
+      {"run location", [](Plan &p) { ++p.runs[0].location; }},
+      {"run position", [](Plan &p) { ++p.runs[0].position; }},
+      {"run depth", [](Plan &p) { ++p.runs[0].depth; }},
+      {"run query begin", [](Plan &p) { ++p.runs[0].queryBegin; }},
+      {"run query end", [](Plan &p) { --p.runs[0].queryEnd; }},
+      {"query order", [](Plan &p) { std::swap(p.callerIndex[0], p.callerIndex.back()); }},
+      {"caller index", [](Plan &p) { p.callerIndex[0] = p.callerIndex[1]; }},
+      {"query position", [](Plan &p) { ++p.queryPos[0]; }},
+      {"merge query", [](Plan &p) { p.mergeQuery[0] = p.mergeQuery[1]; }},
+      {"merge begin", [](Plan &p) { ++p.mergeBegin[1]; }},
+      {"merge slot", [](Plan &p) { p.mergeSlot[0] = p.mergeSlot[1]; }},
+      {"merge order", [](Plan &p) { std::swap(p.mergeSlot[0], p.mergeSlot[1]); }},
+      {"phase count", [](Plan &p) { --p.phases[0].itemCount; }},
+      {"item order", [](Plan &p) { std::swap(p.items.front(), p.items.back()); }},
+  };
+  for (const auto &[what, damage] : damages) {
+    Plan broken = *made;
+    damage(broken);
+    EXPECT_FALSE(verify(broken, tree, facts, config)) << what;
+  }
+}
+
+} // namespace
+} // namespace deft::plan

@@ -1,0 +1,130 @@
+#include "runtime/tree/TreeFile.h"
+#include "tests/support/Forest.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cstdio>
+#include <filesystem>
+
+namespace deft::tree {
+namespace {
+
+const char *const kExample = R"({"format":"deftc-tree","version":1,
+  "nodes":[{"parent":-1,"tokens":200},{"parent":0,"tokens":7}],
+  "queries":[{"node":1},{"node":0,"position":150}]})";
+
+std::string withNodes(const std::string &nodes) {
+  return R"({"format":"deftc-tree","version":1,"nodes":[)" + nodes + R"(],"queries":[]})";
+}
+
+std::string withQuery(const std::string &query) {
+  return R"({"format":"deftc-tree","version":1,"nodes":[{"parent":-1,"tokens":7}],"queries":[)" + query +
+         "]}";
+}
+
+TEST(TreeFileTest, ReadsNodesAndQueries) {
+  const auto tree = parseTree(kExample);
+  ASSERT_TRUE(tree);
+  ASSERT_EQ(tree->nodes().size(), 2u);
+  EXPECT_EQ(tree->nodes()[1].parent, 0);
+  EXPECT_EQ(tree->nodes()[1].tokens, 7);
+  ASSERT_EQ(tree->queries().size(), 2u);
+  EXPECT_EQ(tree->queries()[0].position, 7);
+  EXPECT_EQ(tree->queries()[1].position, 150);
+}
+
+TEST(TreeFileTest, RoundTrip) {
+  for (std::uint64_t seed = 0; seed < 100; ++seed) {
+    SCOPED_TRACE("seed " + std::to_string(seed));
+    const std::string text = formatTree(test::randomForest(seed));
+    const auto again = parseTree(text);
+    ASSERT_TRUE(again) << again.error().message;
+    EXPECT_EQ(formatTree(*again), text);
+  }
+  for (const auto &[name, tree] : test::edgeTrees()) {
+    SCOPED_TRACE(name);
+    const auto again = parseTree(formatTree(tree));
+    ASSERT_TRUE(again) << again.error().message;
+    EXPECT_EQ(formatTree(*again), formatTree(tree));
+  }
+}
+
+TEST(TreeFileTest, EveryTruncationIsAnError) {
+  const std::string text = formatTree(*parseTree(kExample));
+  for (std::size_t length = 0; length + 1 < text.size(); ++length) // the last byte is a newline
+    EXPECT_FALSE(parseTree(text.substr(0, length))) << length;
+}
+
+struct Bad {
+  std::string json, message;
+};
+
+TEST(TreeFileTest, ErrorsNameThePlace) {
+  const Bad cases[] = {
+      {"{", "not valid JSON at 1:2"},
+      {"{\n  \"format\": \"deftc-tree\"\n  \"version\"", "not valid JSON at 3:11"},
+      {"[]", "not a tree file"},
+      {R"({"format":"deftc-plan","version":1})", "not a tree file"},
+      {R"({"format":"deftc-tree"})", "the tree file lacks `version`"},
+      {R"({"format":"deftc-tree","version":2})", "tree file version 2, this program reads version 1"},
+      {R"({"format":"deftc-tree","version":"1"})", "version must be an integer, is string"},
+      {R"({"format":"deftc-tree","version":1,"nodes":[]})", "the tree file lacks `queries`"},
+      {R"({"format":"deftc-tree","version":1,"nodes":[],"queries":[],"node":1})",
+       "the tree file has an unknown key `node`"},
+      {R"({"format":"deftc-tree","version":1,"nodes":{},"queries":[]})", "nodes must be an array, is object"},
+      {R"({"format":"deftc-tree","version":1,"nodes":[],"nodes":[],"queries":[]})",
+       "key `nodes` stands twice in one object"},
+      {withNodes("7"), "nodes[0] must be an object, is number"},
+      {withNodes(R"({"parent":-1})"), "nodes[0] lacks `tokens`"},
+      {withNodes(R"({"parent":-1,"tokens":1,"token":2})"), "nodes[0] has an unknown key `token`"},
+      {withNodes(R"({"parent":-1,"tokens":1.5})"), "nodes[0].tokens must be an integer, is 1.5"},
+      {withNodes(R"({"parent":-1,"tokens":1e3})"), "nodes[0].tokens must be an integer, is 1000.0"},
+      {withNodes(R"({"parent":-1,"tokens":4294967296})"), "nodes[0].tokens is 4294967296, must fit 32 bits"},
+      {withNodes(R"({"parent":-1,"tokens":-4294967296})"),
+       "nodes[0].tokens is -4294967296, must fit 32 bits"},
+      {withNodes(R"({"parent":-1,"tokens":1e999})"), "a number is too large"},
+      {withNodes(R"({"parent":-1,"tokens":-1})"), "nodes[0]: -1 tokens in node 0, must be 0 to 1073741824"},
+      {withNodes(R"({"parent":0,"tokens":1})"), "nodes[0]: parent 0 of node 0 is not an earlier node"},
+      {withNodes(R"({"parent":-1,"tokens":1},{"parent":2,"tokens":1},{"parent":0,"tokens":1})"),
+       "nodes[1]: parent 2 of node 1 is not an earlier node"},
+      {withQuery(R"({"node":1})"), "queries[0]: query 0 hangs on node 1, but there are 1 nodes"},
+      {withQuery(R"({"position":1})"), "queries[0] lacks `node`"},
+      {withQuery(R"({"node":0,"position":null})"), "queries[0].position must be an integer, is null"},
+      {withQuery(R"({"node":0},{"node":0,"position":8})"),
+       "queries[1]: position 8 of query 1 is outside node 0, which has 7 tokens"},
+  };
+  for (const Bad &bad : cases) {
+    const auto tree = parseTree(bad.json);
+    ASSERT_FALSE(tree) << bad.json;
+    EXPECT_EQ(tree.error().message, bad.message) << bad.json;
+    EXPECT_EQ(tree.error().code, support::ErrorCode::Diagnostics);
+  }
+}
+
+TEST(TreeFileTest, UnknownKeySuggestsTheNearest) {
+  EXPECT_EQ(parseTree(withNodes(R"({"parent":-1,"tokens":1,"tokns":2})")).error().hint,
+            "did you mean `tokens`?");
+}
+
+TEST(TreeFileTest, DeepNestingIsAnErrorNotACrash) {
+  const std::string deep(200000, '[');
+  EXPECT_FALSE(parseTree(deep));
+  EXPECT_FALSE(parseTree(deep + std::string(200000, ']')));
+}
+
+TEST(TreeFileTest, FilesRoundTripAndNameTheirPath) {
+  const auto folder = std::filesystem::path(::testing::TempDir());
+  const std::string path = (folder / "tree_file_test.json").string();
+  ASSERT_TRUE(writeTreeFile(path, *parseTree(kExample)));
+  const auto tree = readTreeFile(path);
+  ASSERT_TRUE(tree);
+  EXPECT_EQ(formatTree(*tree), formatTree(*parseTree(kExample)));
+  std::remove(path.c_str());
+  const auto missing = readTreeFile(path);
+  ASSERT_FALSE(missing);
+  EXPECT_THAT(missing.error().message, ::testing::HasSubstr("tree_file_test.json"));
+}
+
+} // namespace
+} // namespace deft::tree
