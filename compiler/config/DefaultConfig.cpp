@@ -42,7 +42,7 @@ std::vector<int> valuesOf(const std::optional<spec::TuneList> &list, std::vector
 }
 
 /// Fills one phase: the first legal combination of what the schedule lists and, where it lists
-/// nothing, of what is preferred here.
+/// nothing, of what is preferred here. Preferences fall in size, so the last error is the telling one.
 Result<PhaseConfig> choosePhase(const KernelShape &shape, const spec::PhaseSpec &spec, bool isWide,
                                 const target::Target &target) {
   const int fewestRows = roundUp(shape.ratio(), 16);
@@ -51,7 +51,7 @@ Result<PhaseConfig> choosePhase(const KernelShape &shape, const spec::PhaseSpec 
     preferredRows = {std::max(64, fewestRows), std::max(32, fewestRows)};
   const std::vector<int> tileQs = valuesOf(spec.tileQ, preferredRows);
   const std::vector<int> tileKvs = valuesOf(spec.tileKv, {64, 32, 16});
-  Error firstError;
+  Error lastError;
   for (int tileKv : tileKvs)
     for (int tileQ : tileQs) {
       const std::vector<int> warpCounts = valuesOf(spec.warps, {warpsFor(std::max(16, tileQ), tileKv)});
@@ -62,12 +62,11 @@ Result<PhaseConfig> choosePhase(const KernelShape &shape, const spec::PhaseSpec 
           Result<void> legal = checkPhase(shape, phase, target);
           if (legal)
             return phase;
-          if (firstError.message.empty())
-            firstError = legal.error();
+          lastError = legal.error();
         }
       }
     }
-  return firstError;
+  return lastError;
 }
 
 /// Two phases, so that a leaf's few rows do not pay for a tile of 64; one, where a single query

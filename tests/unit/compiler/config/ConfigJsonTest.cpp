@@ -1,0 +1,76 @@
+#include "compiler/config/ConfigJson.h"
+
+#include <gtest/gtest.h>
+#include <nlohmann/json.hpp>
+
+namespace deft::config {
+namespace {
+
+Config sample() {
+  Config config;
+  config.partition = spec::Partition::NodeChunk;
+  config.chunkTokens = 512;
+  config.phases = {{"wide", 16, Family::Sm80, 64, 128, 3, 8}, {"narrow", -1, Family::Sm90, 16, 32, 4, 2}};
+  return config;
+}
+
+std::string errorOf(const nlohmann::json &json) {
+  const auto config = configFromJson(json);
+  return config ? "read" : config.error().message;
+}
+
+TEST(ConfigJsonTest, RoundTripKeepsEveryMember) {
+  const nlohmann::json json = toJson(sample());
+  const auto config = configFromJson(json);
+  ASSERT_TRUE(config) << config.error().message;
+  EXPECT_EQ(toJson(*config), json);
+  EXPECT_EQ(config->partition, spec::Partition::NodeChunk);
+  EXPECT_EQ(config->chunkTokens, 512);
+  ASSERT_EQ(config->phases.size(), 2u);
+  EXPECT_EQ(config->phases[0].rowsAbove, 16);
+  EXPECT_EQ(config->phases[0].tileQ, 64);
+  EXPECT_EQ(config->phases[0].tileKv, 128);
+  EXPECT_EQ(config->phases[1].family, Family::Sm90);
+  EXPECT_EQ(config->phases[1].stages, 4);
+  EXPECT_EQ(config->phases[1].warps, 2);
+}
+
+TEST(ConfigJsonTest, EveryKeyIsNeededAndNoOtherIsTaken) {
+  const nlohmann::json json = toJson(sample());
+  for (const auto &[key, value] : json.items()) {
+    nlohmann::json broken = json;
+    broken.erase(key);
+    EXPECT_EQ(errorOf(broken), "config: `" + key + "` is missing");
+  }
+  for (const auto &[key, value] : json["phases"][1].items()) {
+    nlohmann::json broken = json;
+    broken["phases"][1].erase(key);
+    EXPECT_EQ(errorOf(broken), "config phase 1: `" + key + "` is missing");
+  }
+  nlohmann::json extra = json;
+  extra["phases"][0]["stage"] = 3;
+  const auto config = configFromJson(extra);
+  ASSERT_FALSE(config);
+  EXPECT_EQ(config.error().message, "config phase 0: unknown key `stage`");
+  EXPECT_EQ(config.error().hint, "did you mean `stages`?");
+}
+
+TEST(ConfigJsonTest, WrongTypesAndNamesAreNamed) {
+  nlohmann::json json = toJson(sample());
+  json["partition"] = "nod";
+  EXPECT_EQ(errorOf(json), "config: `partition` is unknown: `nod`");
+  json = toJson(sample());
+  json["chunk_tokens"] = 1.5;
+  EXPECT_EQ(errorOf(json), "config: `chunk_tokens` is not an integer of 32 bits");
+  json["chunk_tokens"] = 1LL << 40;
+  EXPECT_EQ(errorOf(json), "config: `chunk_tokens` is not an integer of 32 bits");
+  json = toJson(sample());
+  json["phases"][0]["name"] = 3;
+  EXPECT_EQ(errorOf(json), "config phase 0: `name` is not a string");
+  json["phases"] = 7;
+  EXPECT_EQ(errorOf(json), "config: `phases` is not an array");
+  EXPECT_EQ(errorOf(nlohmann::json::array()), "config: is not an object");
+}
+
+} // namespace
+} // namespace deft::config

@@ -1,0 +1,105 @@
+#include "compiler/config/DefaultConfig.h"
+#include "compiler/config/Legality.h"
+
+#include <gtest/gtest.h>
+
+namespace deft::config {
+namespace {
+
+spec::Variant variantOf(int queryHeads, int kvHeads, int headDim) {
+  spec::Variant variant;
+  variant.name = "v";
+  variant.queryHeads = queryHeads;
+  variant.kvHeads = kvHeads;
+  variant.headDim = headDim;
+  return variant;
+}
+
+TEST(DefaultConfigTest, LegalOnEveryTargetForEveryRatioAndHeadDim) {
+  for (int ratio : {1, 2, 3, 4, 5, 6, 7, 8, 12, 16, 17, 28, 32, 48, 64, 71, 128})
+    for (int headDim : {64, 80, 96, 112, 128, 192, 256}) {
+      if (ratio > 64 && headDim > 128)
+        continue; // see the next test
+      const spec::Variant variant = variantOf(ratio * 2, 2, headDim);
+      const auto portable = defaultConfig(variant);
+      ASSERT_TRUE(portable) << portable.error().message;
+      for (const target::Target &target : target::targets()) {
+        const auto config = defaultConfig(variant, target);
+        ASSERT_TRUE(config) << target.arch << " ratio " << ratio << " head_dim " << headDim << ": "
+                            << config.error().message;
+        EXPECT_TRUE(checkConfig(KernelShape::of(variant), *config, target));
+        const auto everywhere = checkConfig(KernelShape::of(variant), *portable, target);
+        EXPECT_TRUE(everywhere) << target.arch << ": " << everywhere.error().message;
+      }
+    }
+}
+
+TEST(DefaultConfigTest, AQueryTooLargeForTheMachineSaysByHowMuch) {
+  const auto config = defaultConfig(variantOf(128, 1, 256), *target::findTarget("sm_86"));
+  ASSERT_FALSE(config);
+  EXPECT_EQ(config.error().message,
+            "phase `wide`: it needs 200640 bytes of shared memory; sm_86 allows 101376");
+}
+
+TEST(DefaultConfigTest, TwoPhasesUnlessAQueryFillsAWideTile) {
+  const auto gqa = defaultConfig(variantOf(32, 8, 128));
+  ASSERT_EQ(gqa->phases.size(), 2u);
+  EXPECT_EQ(gqa->phases[0].name, "wide");
+  EXPECT_EQ(gqa->phases[0].rowsAbove, 16);
+  EXPECT_EQ(gqa->phases[1].tileQ, 16);
+  const auto mqa = defaultConfig(variantOf(71, 1, 64));
+  ASSERT_EQ(mqa->phases.size(), 1u);
+  EXPECT_EQ(mqa->phases[0].tileQ, 80);
+  EXPECT_EQ(mqa->phases[0].rowsAbove, -1);
+}
+
+TEST(DefaultConfigTest, ARoomierTargetGetsADeeperRing) {
+  const spec::Variant variant = variantOf(32, 8, 128);
+  const auto small = defaultConfig(variant, *target::findTarget("sm_86"));
+  const auto large = defaultConfig(variant, *target::findTarget("sm_90a"));
+  EXPECT_LT(small->phases[1].stages, large->phases[1].stages);
+}
+
+spec::TuneList listOf(std::vector<int> values) { return {std::move(values), true, {}}; }
+
+TEST(DefaultConfigTest, TheSchedulesFirstLegalCombinationIsTaken) {
+  spec::Variant variant = variantOf(32, 8, 128);
+  spec::ScheduleSpec schedule;
+  schedule.partitions = {spec::Partition::Auto};
+  schedule.chunk = listOf({128, 256});
+  spec::PhaseSpec wide, narrow;
+  wide.name = "wide";
+  wide.rowsAbove = 16;
+  wide.tileQ = listOf({64, 128});
+  wide.tileKv = listOf({128, 64}); // 128 tokens do not fit sm_86
+  wide.stages = listOf({2, 3});
+  narrow.name = "narrow";
+  narrow.tileQ = listOf({16});
+  schedule.phases = {wide, narrow};
+  variant.schedule = schedule;
+
+  const auto large = defaultConfig(variant, *target::findTarget("sm_90a"));
+  ASSERT_TRUE(large) << large.error().message;
+  EXPECT_EQ(large->partition, spec::Partition::Union);
+  EXPECT_EQ(large->chunkTokens, 128);
+  EXPECT_EQ(large->phases[0].tileKv, 128);
+  const auto small = defaultConfig(variant, *target::findTarget("sm_86"));
+  ASSERT_TRUE(small) << small.error().message;
+  EXPECT_EQ(small->phases[0].tileKv, 64);
+  EXPECT_EQ(small->phases[0].stages, 2);
+}
+
+TEST(DefaultConfigTest, AScheduleWithoutLegalCombinationSaysWhy) {
+  spec::Variant variant = variantOf(32, 1, 128);
+  spec::PhaseSpec only;
+  only.name = "only";
+  only.tileQ = listOf({16});
+  variant.schedule.emplace().phases = {only};
+  const auto config = defaultConfig(variant);
+  ASSERT_FALSE(config);
+  EXPECT_EQ(config.error().message,
+            "phase `only`: tile_q is 16, less than the 32 query heads that share a KV head");
+}
+
+} // namespace
+} // namespace deft::config

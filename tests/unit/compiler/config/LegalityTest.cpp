@@ -1,0 +1,103 @@
+#include "compiler/config/Legality.h"
+#include "compiler/config/SharedMemory.h"
+
+#include <gtest/gtest.h>
+
+namespace deft::config {
+namespace {
+
+const KernelShape kLlama{32, 8, 128};
+
+PhaseConfig narrow() { return {"narrow", -1, Family::Sm80, 16, 64, 3, 4}; }
+
+std::string messageOf(const support::Result<void> &result) {
+  return result ? "legal" : result.error().message;
+}
+
+std::string check(const PhaseConfig &phase, const KernelShape &shape = kLlama, const char *arch = "sm_90a") {
+  return messageOf(checkPhase(shape, phase, *target::findTarget(arch)));
+}
+
+TEST(LegalityTest, SharedMemoryCountsRingRecordsAndQueries) {
+  // Ring: 2 (k, v) * 3 stages * 64 tokens * 256 bytes; records: 4 slots * 64 tokens * 20 bytes.
+  EXPECT_EQ(smemBytes(128, narrow()), 2 * 3 * 64 * 256 + 4 * 64 * 20);
+  // Head dim 80 is padded from 10 to 11 columns of 16 bytes.
+  EXPECT_EQ(smemBytes(80, narrow()), 2 * 3 * 64 * 176 + 4 * 64 * 20);
+  // Above 128 the queries are in shared memory too.
+  EXPECT_EQ(smemBytes(256, narrow()), 2 * 3 * 64 * 512 + 16 * 512 + 4 * 64 * 20);
+  // A short ring is smaller than the buffer that joins the warps' accumulators.
+  PhaseConfig small{"small", -1, Family::Sm80, 64, 16, 2, 4};
+  EXPECT_EQ(smemBytes(128, small), 4 * 16 * 134 * 4 + 3 * 16 * 20);
+}
+
+TEST(LegalityTest, EachLimitIsNamedWithTheObservedNumber) {
+  EXPECT_EQ(check(narrow()), "legal");
+  const auto with = [](auto change) {
+    PhaseConfig phase = narrow();
+    change(phase);
+    return phase;
+  };
+  EXPECT_EQ(check(with([](auto &p) { p.tileQ = 24; })),
+            "phase `narrow`: tile_q is 24, not a positive multiple of 16");
+  EXPECT_EQ(check(with([](auto &p) { p.tileKv = 40; })),
+            "phase `narrow`: tile_kv is 40, not a positive multiple of 16");
+  EXPECT_EQ(check(with([](auto &p) { p.stages = 1; })), "phase `narrow`: stages is 1, not between 2 and 8");
+  EXPECT_EQ(check(with([](auto &p) { p.warps = 33; })), "phase `narrow`: warps is 33, not between 1 and 32");
+  EXPECT_EQ(check(with([](auto &p) { p.warps = 0; })), "phase `narrow`: warps is 0, not between 1 and 32");
+  EXPECT_EQ(check(with([](auto &p) { p.tileQ = 48; })),
+            "phase `narrow`: warps is 4, not a multiple of the 3 that a tile of 48 rows takes");
+  EXPECT_EQ(check(with([](auto &p) { p.tileKv = 48; })),
+            "phase `narrow`: tile_kv is 48, not a multiple of the 64 tokens that its 4 token warps take at a time");
+  EXPECT_EQ(check(with([](auto &p) { p.warps = 1; })), "phase `narrow`: tile_kv is 64, more than the block's 32 threads");
+  EXPECT_EQ(check(with([](auto &p) { p.family = Family::Sm90; })),
+            "phase `narrow`: family sm90 is not built yet, only sm80 is");
+  EXPECT_EQ(check(with([](auto &p) { p.name = "merge"; })),
+            "phase `merge`: the name is taken by the merge kernel");
+  EXPECT_EQ(check(with([](auto &p) { p.name = "a b"; })), "phase `a b`: its name is not an identifier");
+}
+
+TEST(LegalityTest, TheTileHoldsAQueryOfEveryRatio) {
+  EXPECT_EQ(check(narrow(), {28, 1, 128}),
+            "phase `narrow`: tile_q is 16, less than the 28 query heads that share a KV head");
+  const auto result = checkPhase({28, 1, 128}, narrow(), *target::findTarget("sm_80"));
+  EXPECT_EQ(result.error().hint, "use at least 32");
+}
+
+TEST(LegalityTest, SharedMemoryIsHeldToTheTarget) {
+  PhaseConfig phase = narrow();
+  EXPECT_EQ(check(phase, kLlama, "sm_86"),
+            "phase `narrow`: it needs 103424 bytes of shared memory; sm_86 allows 101376");
+  EXPECT_EQ(check(phase, kLlama, "sm_80"), "legal");
+  phase.stages = 6;
+  EXPECT_EQ(check(phase, kLlama, "sm_80"),
+            "phase `narrow`: it needs 205568 bytes of shared memory; sm_80 allows 166912");
+  EXPECT_EQ(check(phase, kLlama, "sm_90a"), "legal");
+}
+
+TEST(LegalityTest, RegistersAreHeldToTheBlock) {
+  PhaseConfig wide{"wide", -1, Family::Sm80, 256, 64, 2, 16};
+  EXPECT_EQ(check(wide), "phase `wide`: a thread needs about 184 registers; a block of 16 warps leaves 128");
+}
+
+TEST(LegalityTest, PhasesAreOrderedAndTheLastServesAll) {
+  const target::Target &target = *target::findTarget("sm_90a");
+  PhaseConfig wide{"wide", 16, Family::Sm80, 64, 64, 2, 4};
+  Config config;
+  EXPECT_EQ(messageOf(checkConfig(kLlama, config, target)), "a config without phases serves no item");
+  config.phases = {wide, narrow()};
+  EXPECT_EQ(messageOf(checkConfig(kLlama, config, target)), "legal");
+  config.phases = {wide};
+  EXPECT_EQ(messageOf(checkConfig(kLlama, config, target)),
+            "the last phase, `wide`, serves only items of more than 16 rows");
+  config.phases = {narrow(), wide};
+  EXPECT_EQ(messageOf(checkConfig(kLlama, config, target)),
+            "phase `wide` is never reached: `narrow` before it serves its items");
+  config.phases = {wide, narrow()};
+  config.phases[1].name = "wide";
+  EXPECT_EQ(messageOf(checkConfig(kLlama, config, target)), "two phases are called `wide`");
+  config.chunkTokens = -1;
+  EXPECT_EQ(messageOf(checkConfig(kLlama, config, target)), "chunk is -1, less than 0");
+}
+
+} // namespace
+} // namespace deft::config
