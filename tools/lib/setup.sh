@@ -67,7 +67,7 @@ deft_install_packages() {
     deft_fail "the package sources of this machine do not offer ${unknown[*]}: on Debian 12 they are in main and" \
       "bookworm-security; elsewhere add a source that has LLVM/MLIR 22 (for example apt.llvm.org), then run this again"
   fi
-  deft_as_root env DEBIAN_FRONTEND=noninteractive apt-get -q -o DPkg::Lock::Timeout=300 \
+  deft_as_root env DEBIAN_FRONTEND=noninteractive apt-get -qq -o DPkg::Lock::Timeout=300 -o Dpkg::Use-Pty=0 \
     install -y --no-install-recommends "${missing[@]}" ||
     deft_fail "these packages are missing and apt-get could not install them (its message is above): ${missing[*]}"
 }
@@ -126,7 +126,7 @@ deft_setup_cuda() {
   deft_say "no CUDA toolkit: fetching NVRTC and the CUDA headers (wheels, 13.0) into ${deft_cuda_wheels#"$deft_root"/}"
   # Into a second folder and renamed at the end, so that a broken download is never taken for a complete one.
   rm -rf "$deft_cuda_wheels.part"
-  if deft_ensure_pip && deft_run python3 -m pip install --quiet --no-deps --only-binary=:all: --retries 2 \
+  if deft_ensure_pip && deft_run env PIP_ROOT_USER_ACTION=ignore python3 -m pip install --quiet --no-deps --only-binary=:all: --retries 2 \
     --target "$deft_cuda_wheels.part" "${wheels[@]/%/==13.0.*}"; then
     touch "$deft_cuda_wheels.part/complete"
     rm -rf "$deft_cuda_wheels"
