@@ -1,0 +1,112 @@
+#include "compiler/transforms/Import.h"
+
+#include "compiler/transforms/ImportExpr.h"
+
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/Math/IR/Math.h"
+
+namespace deft::transforms {
+
+using namespace dialect;
+
+/// Builds the attributes of one variant.
+class AttributeImporter {
+public:
+  explicit AttributeImporter(mlir::MLIRContext *context) : context_(context) {}
+
+  mlir::Type dtype(spec::DType type) const {
+    if (type == spec::DType::BF16)
+      return mlir::BFloat16Type::get(context_);
+    return mlir::Float16Type::get(context_);
+  }
+
+  CacheAttr cache(const spec::CacheSpec &cache) const {
+    PageOrder order = cache.order == spec::PageOrder::Nhd ? PageOrder::Nhd : PageOrder::Hnd;
+    return CacheAttr::get(context_, cache.paged ? cache.pageSize : 0, order);
+  }
+
+  mlir::ArrayAttr params(const std::vector<spec::Param> &params) const {
+    llvm::SmallVector<mlir::Attribute> attributes;
+    for (const spec::Param &param : params) {
+      mlir::FloatAttr value;
+      if (param.defaultValue)
+        value = mlir::FloatAttr::get(mlir::Float64Type::get(context_), *param.defaultValue);
+      attributes.push_back(ParamAttr::get(context_, param.name, scalarType(context_, param.type), shape(param), value));
+    }
+    return mlir::ArrayAttr::get(context_, attributes);
+  }
+
+  ScheduleAttr schedule(const spec::ScheduleSpec &schedule) const {
+    llvm::SmallVector<mlir::Attribute> partitions, phases;
+    for (spec::Partition partition : schedule.partitions)
+      partitions.push_back(PartitionAttr::get(context_, static_cast<Partition>(partition)));
+    for (const spec::PhaseSpec &phase : schedule.phases)
+      phases.push_back(PhaseAttr::get(context_, phase.name, phase.rowsAbove.value_or(-1), tune(phase.tileQ),
+                                      tune(phase.tileKv), tune(phase.stages), tune(phase.warps)));
+    auto array = [&](auto &list) { return list.empty() ? mlir::ArrayAttr() : mlir::ArrayAttr::get(context_, list); };
+    return ScheduleAttr::get(context_, array(partitions), tune(schedule.chunk), array(phases));
+  }
+
+private:
+  static ParamShape shape(const spec::Param &param) {
+    switch (param.shape) {
+    case spec::Param::Shape::Scalar:
+      return ParamShape::Scalar;
+    case spec::Param::Shape::PerQueryHead:
+      return ParamShape::PerQueryHead;
+    case spec::Param::Shape::PerKvHead:
+      return ParamShape::PerKvHead;
+    }
+    llvm_unreachable("unknown parameter shape");
+  }
+
+  TuneAttr tune(const std::optional<spec::TuneList> &list) const {
+    if (!list)
+      return {};
+    return TuneAttr::get(context_, llvm::SmallVector<int64_t>(list->values.begin(), list->values.end()));
+  }
+
+  mlir::MLIRContext *context_;
+};
+
+static_assert(static_cast<int>(spec::Partition::Auto) == static_cast<int>(Partition::Auto) &&
+              static_cast<int>(spec::Partition::Flatten) == static_cast<int>(Partition::Flatten));
+
+AttentionOp importVariant(mlir::ModuleOp module, const spec::Variant &variant, Locate locate) {
+  mlir::MLIRContext *context = module.getContext();
+  AttributeImporter attributes(context);
+  mlir::OpBuilder builder = mlir::OpBuilder::atBlockEnd(module.getBody());
+  bool isSigmoid = variant.normalize == spec::Normalize::Sigmoid;
+  mlir::Location location = locate(variant.range);
+  auto op = AttentionOp::create(builder, location, variant.name, variant.queryHeads, variant.kvHeads, variant.headDim,
+                                attributes.dtype(variant.dtype), attributes.dtype(variant.outputDtype),
+                                variant.withLse, attributes.cache(variant.cache), llvm::APFloat(variant.scale),
+                                isSigmoid ? Normalize::Sigmoid : Normalize::Softmax, attributes.params(variant.params),
+                                variant.schedule ? attributes.schedule(*variant.schedule) : ScheduleAttr());
+
+  if (variant.mask) {
+    mlir::Block &block = addHookBlock(op.getMask(), location);
+    builder.setInsertionPointToStart(&block);
+    ExprImporter exprs(variant, builder, block, locate);
+    mlir::Value visible = exprs.import(*variant.mask);
+    YieldOp::create(builder, visible.getLoc(), visible);
+  }
+  if (variant.score || (isSigmoid && variant.sigmoidBias)) {
+    mlir::Block &block = addHookBlock(op.getScore(), location);
+    builder.setInsertionPointToStart(&block);
+    ExprImporter exprs(variant, builder, block, locate);
+    mlir::Value score = variant.score ? exprs.import(*variant.score) : block.getArgument(kArgS);
+    if (isSigmoid && variant.sigmoidBias) {
+      mlir::Value bias = exprs.import(*variant.sigmoidBias);
+      score = mlir::arith::AddFOp::create(builder, bias.getLoc(), score, bias);
+    }
+    YieldOp::create(builder, score.getLoc(), score);
+  }
+  return op;
+}
+
+void loadDialects(mlir::MLIRContext &context) {
+  context.loadDialect<DeftDialect, mlir::arith::ArithDialect, mlir::math::MathDialect>();
+}
+
+} // namespace deft::transforms
