@@ -23,7 +23,7 @@ struct Inputs {
   std::vector<std::uint16_t> k; ///< the whole pool, `cache` says where a token lies
   std::vector<std::uint16_t> v;
   abi::CacheLayout cache{};
-  std::vector<int> pageTable;   ///< physical page of each page of the table; empty when contiguous
+  std::vector<int> pageTable;     ///< physical page of each page of the table; empty when contiguous
   std::vector<ParamValue> params; ///< one for each of Variant::params, in their order
 
   /// The parameters as kernels on the host take them; array slots point into this value.
@@ -34,7 +34,8 @@ struct Inputs {
     const long long inHead = kvHead * cache.headStride;
     if (pageSize == 0)
       return location * cache.tokenStride + inHead;
-    return pageTable[location / pageSize] * cache.pageStride + location % pageSize * cache.tokenStride + inHead;
+    return pageTable[location / pageSize] * cache.pageStride + location % pageSize * cache.tokenStride +
+           inHead;
   }
 };
 

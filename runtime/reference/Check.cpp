@@ -1,0 +1,167 @@
+#include "runtime/reference/Check.h"
+
+#include "runtime/exec/Half.h"
+#include "runtime/reference/Oracle.h"
+
+#include <algorithm>
+#include <atomic>
+#include <cmath>
+#include <limits>
+#include <sstream>
+#include <thread>
+
+namespace deft::reference {
+
+namespace {
+
+constexpr double kInfinity = std::numeric_limits<double>::infinity();
+
+/// Checks one query after the other; each thread has its own and they are joined at the end.
+class Checker {
+public:
+  Checker(const spec::Variant &variant, const tree::KvTree &tree, const exec::Inputs &inputs,
+          const exec::Outputs &outputs)
+      : variant_(variant), tree_(tree), inputs_(inputs), outputs_(outputs) {
+    report_.hasLse = variant.withLse && variant.normalize == spec::Normalize::Softmax;
+  }
+
+  void check(int query) {
+    for (int kvHead = 0; kvHead < variant_.kvHeads; ++kvHead) {
+      const auto exact = evaluateGroup(variant_, tree_, inputs_, query, kvHead, Precision::Exact);
+      const auto plain = evaluateGroup(variant_, tree_, inputs_, query, kvHead, Precision::Plain);
+      for (int i = 0; i < variant_.ratio(); ++i)
+        compare(query, kvHead * variant_.ratio() + i, exact[i], plain[i]);
+    }
+  }
+
+  /// Takes the worse of both; ties go to the smaller query, so that the report does not depend on threads.
+  void join(const Checker &other) {
+    const CheckReport &theirs = other.report_;
+    if (isWorse(theirs.error, theirs.worstQuery, report_.error, report_.worstQuery)) {
+      report_.error = theirs.error;
+      report_.worstQuery = theirs.worstQuery;
+      report_.worstHead = theirs.worstHead;
+    }
+    if (isWorse(theirs.lseError, theirs.worstLseQuery, report_.lseError, report_.worstLseQuery)) {
+      report_.lseError = theirs.lseError;
+      report_.worstLseQuery = theirs.worstLseQuery;
+      report_.worstLseHead = theirs.worstLseHead;
+    }
+    report_.plainError = std::max(report_.plainError, theirs.plainError);
+  }
+
+  CheckReport report_;
+
+private:
+  static bool isWorse(double error, int query, double than, int thanQuery) {
+    return query >= 0 && (thanQuery < 0 || error > than || (error == than && query < thanQuery));
+  }
+
+  void compare(int query, int head, const Row &exact, const Row &plain) {
+    const std::size_t row = static_cast<std::size_t>(query) * variant_.queryHeads + head;
+    std::vector<double> actual(variant_.headDim);
+    for (int d = 0; d < variant_.headDim; ++d)
+      actual[d] = exec::toFloat(outputs_.out[row * variant_.headDim + d], variant_.outputDtype);
+    const double error = relativeError(exact.out, actual);
+    if (report_.worstQuery < 0 || error > report_.error) {
+      report_.error = error;
+      report_.worstQuery = query;
+      report_.worstHead = head;
+    }
+    // Where rounding each step breaks the plain evaluation (f16 overflows), the row bounds nothing.
+    const double plainError = relativeError(exact.out, plain.out);
+    if (plainError < kInfinity)
+      report_.plainError = std::max(report_.plainError, plainError);
+    if (!report_.hasLse)
+      return;
+    const double lseError = lseDistance(exact.lse, outputs_.lse[row]);
+    if (report_.worstLseQuery < 0 || lseError > report_.lseError) {
+      report_.lseError = lseError;
+      report_.worstLseQuery = query;
+      report_.worstLseHead = head;
+    }
+  }
+
+  const spec::Variant &variant_;
+  const tree::KvTree &tree_;
+  const exec::Inputs &inputs_;
+  const exec::Outputs &outputs_;
+};
+
+std::vector<int> chooseQueries(const spec::Variant &variant, const tree::KvTree &tree,
+                               long long mostRowTokens) {
+  const int count = static_cast<int>(tree.queries().size());
+  long long total = 0;
+  for (const tree::Query &query : tree.queries())
+    total += static_cast<long long>(tree.pathTokens(query)) * variant.queryHeads;
+  long long wanted = count;
+  if (mostRowTokens > 0 && total > mostRowTokens)
+    wanted =
+        std::max<long long>(static_cast<long long>(static_cast<double>(mostRowTokens) / total * count), 2);
+  wanted = std::min<long long>(wanted, count);
+  std::vector<int> queries(wanted);
+  for (long long i = 0; i < wanted; ++i)
+    queries[i] = wanted == 1 ? 0 : static_cast<int>(i * (count - 1) / (wanted - 1));
+  return queries;
+}
+
+} // namespace
+
+double relativeError(const std::vector<double> &exact, const std::vector<double> &actual) {
+  double norm = 0, distance = 0;
+  for (std::size_t i = 0; i < exact.size(); ++i) {
+    norm += exact[i] * exact[i];
+    distance += (actual[i] - exact[i]) * (actual[i] - exact[i]);
+  }
+  if (std::isnan(distance))
+    return kInfinity;
+  if (norm == 0)
+    return distance == 0 ? 0 : kInfinity;
+  return std::sqrt(distance / norm);
+}
+
+double lseDistance(double exact, double actual) {
+  if (exact == actual)
+    return 0;
+  const double distance = std::fabs(exact - actual);
+  return std::isnan(distance) ? kInfinity : distance;
+}
+
+CheckReport check(const spec::Variant &variant, const tree::KvTree &tree, const exec::Inputs &inputs,
+                  const exec::Outputs &outputs, const CheckOptions &options) {
+  const std::vector<int> queries = chooseQueries(variant, tree, options.mostRowTokens);
+  const int threads = std::clamp(options.threads, 1, std::max(static_cast<int>(queries.size()), 1));
+  std::vector<Checker> checkers(threads, Checker(variant, tree, inputs, outputs));
+  std::atomic<std::size_t> next = 0;
+  const auto work = [&](Checker &checker) {
+    for (std::size_t i; (i = next.fetch_add(1)) < queries.size();)
+      checker.check(queries[i]);
+  };
+  std::vector<std::thread> others;
+  for (int t = 1; t < threads; ++t)
+    others.emplace_back(work, std::ref(checkers[t]));
+  work(checkers[0]);
+  for (std::thread &thread : others)
+    thread.join();
+  for (int t = 1; t < threads; ++t)
+    checkers[0].join(checkers[t]);
+
+  CheckReport report = checkers[0].report_;
+  report.allowed = kPlainFactor * report.plainError + kErrorSlack;
+  report.queriesChecked = static_cast<int>(queries.size());
+  report.queries = static_cast<int>(tree.queries().size());
+  return report;
+}
+
+std::string explainFailure(const CheckReport &report) {
+  std::ostringstream text;
+  if (!(report.error <= report.allowed))
+    text << "query " << report.worstQuery << ", head " << report.worstHead << ": relative error "
+         << report.error << ", allowed " << report.allowed;
+  if (!(report.lseError <= kLseTolerance))
+    text << (text.tellp() > 0 ? "; " : "") << "query " << report.worstLseQuery << ", head "
+         << report.worstLseHead << ": lse off by " << report.lseError << ", allowed " << kLseTolerance;
+  return text.str();
+}
+
+} // namespace deft::reference

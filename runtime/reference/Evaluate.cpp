@@ -1,0 +1,198 @@
+#include "runtime/reference/Evaluate.h"
+
+#include "runtime/exec/Half.h"
+
+#include <algorithm>
+#include <cmath>
+#include <cstdlib>
+
+namespace deft::reference {
+
+using spec::Builtin;
+using spec::Expr;
+using spec::ExprId;
+using spec::ExprOp;
+using spec::ScalarType;
+
+namespace {
+
+std::int32_t wrap(std::int64_t value) { return static_cast<std::int32_t>(static_cast<std::uint64_t>(value)); }
+
+std::int32_t builtinI32(Builtin builtin, const Site &site) {
+  switch (builtin) {
+  case Builtin::QPos:
+    return site.qPos;
+  case Builtin::KvPos:
+    return site.kvPos;
+  case Builtin::Head:
+    return site.head;
+  case Builtin::KvHead:
+    return site.kvHead;
+  case Builtin::Depth:
+    return site.depth;
+  case Builtin::Query:
+    return site.query;
+  case Builtin::S:
+    break; // the one f32
+  }
+  return 0;
+}
+
+template <typename T> bool compare(ExprOp op, T a, T b) {
+  switch (op) {
+  case ExprOp::Lt:
+    return a < b;
+  case ExprOp::Le:
+    return a <= b;
+  case ExprOp::Gt:
+    return a > b;
+  case ExprOp::Ge:
+    return a >= b;
+  case ExprOp::Eq:
+    return a == b;
+  default:
+    return a != b;
+  }
+}
+
+std::int32_t applyI32(ExprOp op, std::int64_t a, std::int64_t b) {
+  switch (op) {
+  case ExprOp::Neg:
+    return wrap(-a);
+  case ExprOp::Add:
+    return wrap(a + b);
+  case ExprOp::Sub:
+    return wrap(a - b);
+  case ExprOp::Mul:
+    return wrap(a * b);
+  case ExprOp::Rem:
+    return b == 0 ? 0 : wrap(a % b);
+  case ExprOp::Min:
+    return wrap(std::min(a, b));
+  case ExprOp::Max:
+    return wrap(std::max(a, b));
+  default:
+    return wrap(std::abs(a)); // Abs
+  }
+}
+
+double applyF32(ExprOp op, double a, double b) {
+  switch (op) {
+  case ExprOp::Neg:
+    return -a;
+  case ExprOp::Add:
+    return a + b;
+  case ExprOp::Sub:
+    return a - b;
+  case ExprOp::Mul:
+    return a * b;
+  case ExprOp::Div:
+    return a / b;
+  case ExprOp::Min:
+    return std::fmin(a, b);
+  case ExprOp::Max:
+    return std::fmax(a, b);
+  case ExprOp::Abs:
+    return std::fabs(a);
+  case ExprOp::Exp:
+    return std::exp(a);
+  case ExprOp::Exp2:
+    return std::exp2(a);
+  case ExprOp::Log:
+    return std::log(a);
+  case ExprOp::Log2:
+    return std::log2(a);
+  case ExprOp::Tanh:
+    return std::tanh(a);
+  case ExprOp::Sigmoid:
+    return 1 / (1 + std::exp(-a));
+  case ExprOp::Sqrt:
+    return std::sqrt(a);
+  default:
+    return 1 / std::sqrt(a); // Rsqrt
+  }
+}
+
+} // namespace
+
+Evaluator::Evaluator(const spec::Variant &variant, const exec::Inputs &inputs, Precision precision)
+    : variant_(variant), inputs_(inputs), precision_(precision), needed_(variant.exprs.size()),
+      values_(variant.exprs.size()) {}
+
+double Evaluator::round(double value) const {
+  return precision_ == Precision::Exact ? value : exec::roundTo(value, variant_.dtype);
+}
+
+Evaluator::Ids Evaluator::operandsOf(ExprId id) const {
+  std::vector<bool> isNeeded(id + 1, false);
+  isNeeded[id] = true;
+  Ids ids;
+  for (ExprId i = id + 1; i-- > 0;) { // operands come before their users
+    if (!isNeeded[i])
+      continue;
+    ids.push_back(i);
+    for (ExprId operand : variant_.exprs[i].operands)
+      isNeeded[operand] = true;
+  }
+  std::reverse(ids.begin(), ids.end());
+  return ids;
+}
+
+Evaluator::Value Evaluator::compute(ExprId id, const Site &site) {
+  if (needed_[id].empty())
+    needed_[id] = operandsOf(id);
+  for (ExprId i : needed_[id])
+    values_[i] = apply(variant_.exprs[i], site);
+  return values_[id];
+}
+
+Evaluator::Value Evaluator::readParam(const Expr &expr, const Site &site) const {
+  const spec::Param &param = variant_.params[expr.param];
+  const exec::ParamValue &value = inputs_.params[expr.param];
+  const int index = expr.op == ExprOp::Param                          ? 0
+                    : param.shape == spec::Param::Shape::PerQueryHead ? site.head
+                                                                      : site.kvHead;
+  return param.type == ScalarType::F32 ? Value{round(value.f32[index]), 0} : Value{0, value.i32[index]};
+}
+
+Evaluator::Value Evaluator::apply(const Expr &expr, const Site &site) const {
+  const auto operand = [&](std::size_t i) {
+    return i < expr.operands.size() ? values_[expr.operands[i]] : Value{};
+  };
+  const Value a = operand(0), b = operand(1);
+  const auto boolean = [](bool value) { return Value{0, value}; };
+  switch (expr.op) {
+  case ExprOp::Constant:
+    return expr.type == ScalarType::F32 ? Value{round(expr.value), 0}
+                                        : Value{0, static_cast<std::int32_t>(expr.value)};
+  case ExprOp::Builtin:
+    return expr.builtin == Builtin::S ? Value{site.s, 0} : Value{0, builtinI32(expr.builtin, site)};
+  case ExprOp::Param:
+  case ExprOp::ParamElement:
+    return readParam(expr, site);
+  case ExprOp::ToF32:
+    return {round(a.i32), 0};
+  case ExprOp::Not:
+    return boolean(!a.i32);
+  case ExprOp::And:
+    return boolean(a.i32 && b.i32);
+  case ExprOp::Or:
+    return boolean(a.i32 || b.i32);
+  case ExprOp::Select:
+    return a.i32 ? b : operand(2);
+  case ExprOp::Lt:
+  case ExprOp::Le:
+  case ExprOp::Gt:
+  case ExprOp::Ge:
+  case ExprOp::Eq:
+  case ExprOp::Ne: {
+    const ScalarType type = variant_.exprs[expr.operands[0]].type;
+    return boolean(type == ScalarType::F32 ? compare(expr.op, a.f32, b.f32) : compare(expr.op, a.i32, b.i32));
+  }
+  default:
+    return expr.type == ScalarType::F32 ? Value{round(applyF32(expr.op, a.f32, b.f32)), 0}
+                                        : Value{0, applyI32(expr.op, a.i32, b.i32)};
+  }
+}
+
+} // namespace deft::reference

@@ -1,0 +1,57 @@
+#pragma once
+
+#include "compiler/spec/Variant.h"
+#include "runtime/exec/Inputs.h"
+
+#include <cstdint>
+#include <vector>
+
+namespace deft::reference {
+
+/// `Exact` computes in float64. `Plain` does the same and rounds the result of every f32 step to the
+/// variant's dtype: what a plain implementation in that dtype would give, the yardstick of errors.
+enum class Precision { Exact, Plain };
+
+/// What an expression may read, for one (row, token) pair.
+struct Site {
+  double s = 0; ///< the scaled score
+  int qPos = 0;
+  int kvPos = 0;
+  int head = 0;
+  int kvHead = 0;
+  int depth = 0;
+  int query = 0; ///< caller's index
+};
+
+/// Evaluates the expressions of a variant one after the other, operands first: no recursion, and a
+/// shared subexpression once. i32 wraps as two's complement does.
+class Evaluator {
+public:
+  Evaluator(const spec::Variant &variant, const exec::Inputs &inputs, Precision precision);
+
+  double f32(spec::ExprId id, const Site &site) { return compute(id, site).f32; }
+  bool boolean(spec::ExprId id, const Site &site) { return compute(id, site).i32 != 0; }
+
+  /// The dtype's nearest in `Plain`, the value itself in `Exact`.
+  double round(double value) const;
+
+private:
+  struct Value {
+    double f32 = 0;
+    std::int32_t i32 = 0; ///< also bool
+  };
+  using Ids = std::vector<spec::ExprId>;
+
+  Value compute(spec::ExprId id, const Site &site);
+  Value apply(const spec::Expr &expr, const Site &site) const;
+  Value readParam(const spec::Expr &expr, const Site &site) const;
+  Ids operandsOf(spec::ExprId id) const;
+
+  const spec::Variant &variant_;
+  const exec::Inputs &inputs_;
+  Precision precision_;
+  std::vector<Ids> needed_; ///< of each expression asked for: itself and all below, operands first
+  std::vector<Value> values_;
+};
+
+} // namespace deft::reference

@@ -1,0 +1,134 @@
+#include "runtime/reference/Oracle.h"
+
+#include "runtime/exec/Half.h"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
+namespace deft::reference {
+
+namespace {
+
+constexpr double kInfinity = std::numeric_limits<double>::infinity();
+
+/// A token on a query's path.
+struct Token {
+  int location, position, depth;
+};
+
+std::vector<Token> tokensOnPath(const tree::KvTree &tree, int query) {
+  const tree::Query &q = tree.queries()[query];
+  std::vector<Token> tokens(tree.pathTokens(q));
+  int visible = q.position; // of the query's own node; all of an ancestor
+  for (int index = q.node; index >= 0;) {
+    const tree::Node &node = tree.nodes()[index];
+    for (int t = 0; t < visible; ++t)
+      tokens[node.position + t] = {node.location + t, node.position + t, node.depth};
+    index = node.parent;
+    visible = index >= 0 ? tree.nodes()[index].tokens : 0;
+  }
+  return tokens;
+}
+
+/// The vectors of all tokens for one KV head, as floats: [token][head_dim].
+std::vector<float> gather(const std::vector<std::uint16_t> &cache, const std::vector<Token> &tokens,
+                          const spec::Variant &variant, const exec::Inputs &inputs, int kvHead) {
+  std::vector<float> vectors(tokens.size() * variant.headDim);
+  const int pageSize = variant.cache.paged ? variant.cache.pageSize : 0;
+  for (std::size_t t = 0; t < tokens.size(); ++t) {
+    const std::uint16_t *from = cache.data() + inputs.elementOf(tokens[t].location, pageSize, kvHead);
+    for (int d = 0; d < variant.headDim; ++d)
+      vectors[t * variant.headDim + d] = exec::toFloat(from[d], variant.dtype);
+  }
+  return vectors;
+}
+
+double dot(const std::vector<double> &q, const float *k) {
+  double sum = 0;
+  for (std::size_t d = 0; d < q.size(); ++d)
+    sum += q[d] * k[d];
+  return sum;
+}
+
+/// Final scores of one row; -inf where a token is hidden.
+std::vector<double> scoresOf(const spec::Variant &variant, const std::vector<Token> &tokens,
+                             const std::vector<double> &q, const std::vector<float> &keys,
+                             Evaluator &evaluate, Site site) {
+  std::vector<double> scores(tokens.size());
+  for (std::size_t t = 0; t < tokens.size(); ++t) {
+    site.kvPos = tokens[t].position;
+    site.depth = tokens[t].depth;
+    site.s = evaluate.round(evaluate.round(dot(q, &keys[t * q.size()])) * variant.scale);
+    const bool isVisible = !variant.mask || evaluate.boolean(*variant.mask, site);
+    scores[t] = !isVisible ? -kInfinity : variant.score ? evaluate.f32(*variant.score, site) : site.s;
+    if (variant.normalize == spec::Normalize::Sigmoid && variant.sigmoidBias && scores[t] != -kInfinity)
+      scores[t] = evaluate.round(scores[t] + evaluate.f32(*variant.sigmoidBias, site));
+  }
+  return scores;
+}
+
+/// Scores become weights; returns the lse.
+double softmax(std::vector<double> &scores, const Evaluator &evaluate) {
+  double top = -kInfinity;
+  for (double score : scores)
+    top = std::max(top, score);
+  if (top == -kInfinity) {
+    std::fill(scores.begin(), scores.end(), 0.0);
+    return -kInfinity;
+  }
+  double sum = 0;
+  for (double &score : scores)
+    sum += score = std::exp(score - top);
+  for (double &weight : scores)
+    weight = evaluate.round(weight / sum);
+  return top + std::log(sum);
+}
+
+void sigmoid(std::vector<double> &scores, const Evaluator &evaluate) {
+  for (double &score : scores)
+    score = evaluate.round(1 / (1 + std::exp(-score)));
+}
+
+} // namespace
+
+std::vector<Row> evaluateGroup(const spec::Variant &variant, const tree::KvTree &tree,
+                               const exec::Inputs &inputs, int query, int kvHead, Precision precision) {
+  const std::vector<Token> tokens = tokensOnPath(tree, query);
+  const std::vector<float> keys = gather(inputs.k, tokens, variant, inputs, kvHead);
+  const std::vector<float> values = gather(inputs.v, tokens, variant, inputs, kvHead);
+  Evaluator evaluate(variant, inputs, precision);
+
+  std::vector<Row> rows(variant.ratio());
+  for (int inGroup = 0; inGroup < variant.ratio(); ++inGroup) {
+    Site site;
+    site.qPos = static_cast<int>(tokens.size()) - 1;
+    site.head = kvHead * variant.ratio() + inGroup;
+    site.kvHead = kvHead;
+    site.query = query;
+
+    std::vector<double> q(variant.headDim);
+    const std::size_t first =
+        (static_cast<std::size_t>(query) * variant.queryHeads + site.head) * variant.headDim;
+    for (int d = 0; d < variant.headDim; ++d)
+      q[d] = exec::toFloat(inputs.q[first + d], variant.dtype);
+
+    std::vector<double> weights = scoresOf(variant, tokens, q, keys, evaluate, site);
+    Row &row = rows[inGroup];
+    if (variant.normalize == spec::Normalize::Softmax)
+      row.lse = softmax(weights, evaluate);
+    else
+      sigmoid(weights, evaluate);
+
+    row.out.assign(variant.headDim, 0.0);
+    for (std::size_t t = 0; t < tokens.size(); ++t)
+      for (int d = 0; d < variant.headDim; ++d)
+        row.out[d] += weights[t] * values[t * variant.headDim + d];
+    if (precision == Precision::Plain)
+      for (double &value : row.out)
+        value = exec::roundTo(value, variant.outputDtype);
+  }
+  return rows;
+}
+
+} // namespace deft::reference
