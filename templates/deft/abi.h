@@ -9,9 +9,9 @@ namespace deft::abi {
 
 /// One entry of the work list. The grid expands it over the KV heads.
 struct Item {
-  int queryBegin;   ///< first query, in plan order
-  int queryCount;   ///< queryCount * ratio rows, at most the tile_q of the item's phase
-  int runBegin;     ///< first run, index into AttendArgs::runs
+  int queryBegin; ///< first query, in plan order
+  int queryCount; ///< queryCount * ratio rows, at most the tile_q of the item's phase
+  int runBegin;   ///< first run, index into AttendArgs::runs
   int runCount;
   int tokens;       ///< sum over the runs
   int partialBegin; ///< slot of the first query's partial; -1: the rows are complete, write the output
@@ -22,7 +22,7 @@ static_assert(sizeof(Item) == 32);
 
 /// A stretch of cache tokens that the same queries see. Runs of an item are in path order and not empty.
 struct Run {
-  int begin;      ///< tokens of the item before this run
+  int begin; ///< tokens of the item before this run
   int tokens;
   int location;   ///< first token's place in the page table, in tokens (contiguous: token index in the cache)
   int position;   ///< kv_pos of the first token
@@ -43,20 +43,20 @@ struct CacheLayout {
 };
 
 struct AttendArgs {
-  const void *q;          ///< [query, caller's index][query_heads][head_dim], dtype
+  const void *q; ///< [query, caller's index][query_heads][head_dim], dtype
   const void *k;
   const void *v;
-  void *out;              ///< [query, caller's index][query_heads][head_dim], output dtype
-  float *lse;             ///< [query, caller's index][query_heads], natural log; may be null
-  float *partialOut;      ///< [slot][query_heads][head_dim]
-  float *partialLse;      ///< [slot][query_heads], natural log
+  void *out;         ///< [query, caller's index][query_heads][head_dim], output dtype
+  float *lse;        ///< [query, caller's index][query_heads], natural log; may be null
+  float *partialOut; ///< [slot][query_heads][head_dim]
+  float *partialLse; ///< [slot][query_heads], natural log
   const Item *items;
   const Run *runs;
   const int *callerIndex; ///< of each query of the plan's order
   const int *queryPos;    ///< q_pos of each query of the plan's order
   const int *pageTable;
   CacheLayout cache;
-  int itemBegin;          ///< the items of this launch: [itemBegin, itemBegin + itemCount)
+  int itemBegin; ///< the items of this launch: [itemBegin, itemBegin + itemCount)
   int itemCount;
 };
 

@@ -7,8 +7,8 @@
 #include "deft/ptx/mma_sync.cuh"
 #include "deft/sm80/shared_layout.cuh"
 #include "deft/sm80/softmax.cuh"
-#include "deft/sm80/token_cursor.cuh"
-#include "deft/types.cuh"
+#include "deft/token_cursor.cuh"
+#include "deft/warp_rows.cuh"
 
 /// Attention of the rows of an item over its runs, by mma.sync and a ring of KV tiles that cp.async
 /// fills. A block works on a unit, an item for one KV head; its warps split the rows by 16 and, where
@@ -17,6 +17,18 @@
 /// One step of the ring: wait for tile t, start the copies of tile t + stages - 1 with the token records
 /// made in the step before, start making the records of tile t + stages, compute tile t.
 namespace deft::sm80 {
+
+/// A tile's tokens in shared memory: where each lies, and its records.
+template <class Config> struct TokenSlot {
+  long long *offset; ///< element offset of the token's K and V rows for this KV head
+  TokenRecords records;
+
+  __device__ __forceinline__ TokenSlot(char *shared, int slot)
+      : offset(reinterpret_cast<long long *>(shared + SharedLayout<Config>::kTokenOffset) +
+               slot * Config::kTileKv),
+        records(shared + SharedLayout<Config>::kRecordOffset + slot * Config::kTileKv * TokenRecords::kBytes,
+                Config::kTileKv) {}
+};
 
 template <class Config, class Variant> class Attend {
   using Layout = SharedLayout<Config>;
@@ -31,12 +43,6 @@ template <class Config, class Variant> class Attend {
   static constexpr int kGroups = Config::kTileKv / 16 / kTokenWarps; ///< of 16 tokens, for each warp
   static constexpr int kSteps = Config::kHeadDim / 16;               ///< k-steps of q.k, column pairs of p.v
   static constexpr int kColumns = Rows::kColumns;
-
-  /// Without a score function the scale is folded into the exponent; it cannot be where it is not
-  /// positive, because then the largest product is not the largest score.
-  static constexpr bool kFoldScale = !Variant::kHasScore && !Variant::kSigmoid && Variant::kScale > 0.f;
-  static constexpr float kUnit = kFoldScale ? Variant::kScale * kLog2e : kLog2e;
-  static constexpr bool kNeedsRow = Variant::kHasMask || Variant::kHasScore;
 
   static_assert(Config::kTileQ % 16 == 0 && Config::kRatio <= Config::kTileQ, "a query's rows fit the tile");
   static_assert(Config::kWarps % kRowWarps == 0, "warps split the rows evenly");
@@ -53,51 +59,29 @@ public:
                     unit % Config::kKvHeads);
       attend.walk();
       attend.join();
-      if (unit + gridDim.x < units) __syncthreads(); // the ring is written again
+      if (unit + gridDim.x < units)
+        __syncthreads(); // the ring is written again
     }
   }
 
 private:
   __device__ __forceinline__ Attend(const abi::AttendArgs &args, const Params &params, char *shared,
                                     const abi::Item &item, int kvHead)
-      : args_(args), params_(params), shared_(shared), base_(ptx::sharedAddress(shared)), item_(item),
-        kvHead_(kvHead), rows_(item.queryCount * Config::kRatio), warp_(threadIdx.x / 32), lane_(threadIdx.x % 32),
-        rowWarp_(warp_ % kRowWarps), tokenWarp_(warp_ / kRowWarps), softmax_(kUnit) {}
+      : args_(args), shared_(shared), base_(ptx::sharedAddress(shared)), item_(item), kvHead_(kvHead),
+        lane_(threadIdx.x % 32), rowWarp_(threadIdx.x / 32 % kRowWarps),
+        tokenWarp_(threadIdx.x / 32 / kRowWarps), rows_(args, params, item_, kvHead, rowWarp_ * 16),
+        softmax_(WarpRows<Config, Variant>::kUnit) {}
 
-  // --- rows ------------------------------------------------------------------------------------
-
-  /// The tile row that this thread holds in half `r` of its accumulators.
-  __device__ __forceinline__ int tileRow(int r) const { return rowWarp_ * 16 + lane_ / 4 + 8 * r; }
-
-  /// Rows beyond the item repeat its last one; they are computed and not written.
-  __device__ __forceinline__ int clampedRow(int row) const { return row < rows_ ? row : rows_ - 1; }
-
-  __device__ __forceinline__ int callerIndex(int row) const {
-    return args_.callerIndex[item_.queryBegin + row / Config::kRatio];
-  }
-
-  __device__ __forceinline__ int headOf(int row) const { return kvHead_ * Config::kRatio + row % Config::kRatio; }
-
-  __device__ __forceinline__ const Element *queryRow(int row) const {
-    return static_cast<const Element *>(args_.q) +
-           (static_cast<long long>(callerIndex(row)) * Config::kQueryHeads + headOf(row)) * Config::kHeadDim;
-  }
+  // --- queries ---------------------------------------------------------------------------------
 
   __device__ __forceinline__ void loadQueries() {
     if constexpr (Layout::kQueryInRegisters) {
-#pragma unroll
-      for (int r = 0; r < 2; ++r) {
-        const Element *row = queryRow(clampedRow(tileRow(r))) + (lane_ % 4) * 2;
-#pragma unroll
-        for (int k = 0; k < kSteps; ++k) {
-          query_[k][r] = *reinterpret_cast<const unsigned *>(row + k * 16);
-          query_[k][r + 2] = *reinterpret_cast<const unsigned *>(row + k * 16 + 8);
-        }
-      }
+      rows_.loadQueries(query_);
     } else {
       for (int i = threadIdx.x; i < Config::kTileQ * kColumns; i += kThreads) {
         const int row = i / kColumns, column = i % kColumns;
-        ptx::cpAsync16(base_ + Layout::kQueryOffset + Rows::offset(row, column), queryRow(clampedRow(row)) + column * 8);
+        ptx::cpAsync16(base_ + Layout::kQueryOffset + Rows::offset(row, column),
+                       rows_.queryRow(rows_.clamped(row)) + column * 8);
       }
     }
   }
@@ -105,38 +89,11 @@ private:
   __device__ __forceinline__ void queryFragment(int k, unsigned (&a)[4]) const {
     if constexpr (Layout::kQueryInRegisters) {
 #pragma unroll
-      for (int i = 0; i < 4; ++i) a[i] = query_[k][i];
+      for (int i = 0; i < 4; ++i)
+        a[i] = query_[k][i];
     } else {
-      ptx::ldmatrix4(a, base_ + Layout::kQueryOffset + Rows::offset(rowWarp_ * 16 + lane_ % 16, 2 * k + lane_ / 16));
-    }
-  }
-
-  /// What the hooks want of this thread's two rows, and the bounds of the warp's rows for `tile`.
-  __device__ __forceinline__ void loadRowFacts() {
-    const int first = clampedRow(rowWarp_ * 16), last = clampedRow(rowWarp_ * 16 + 15);
-    queryLo_ = first / Config::kRatio;
-    queryEnd_ = last / Config::kRatio + 1;
-#pragma unroll
-    for (int r = 0; r < 2; ++r) queryOfRow_[r] = clampedRow(tileRow(r)) / Config::kRatio;
-    if constexpr (kNeedsRow) {
-      int qPos[2], query[2], head[2];
-#pragma unroll
-      for (int r = 0; r < 2; ++r) {
-        const int row = clampedRow(tileRow(r));
-        qPos[r] = args_.queryPos[item_.queryBegin + row / Config::kRatio];
-        query[r] = callerIndex(row);
-        head[r] = headOf(row);
-        row_[r] = Variant::row(params_, qPos[r], head[r], kvHead_, query[r]);
-      }
-      if constexpr (Variant::kHasMask) {
-        bounds_.qLo = __reduce_min_sync(~0u, min(qPos[0], qPos[1]));
-        bounds_.qHi = __reduce_max_sync(~0u, max(qPos[0], qPos[1]));
-        bounds_.queryLo = __reduce_min_sync(~0u, min(query[0], query[1]));
-        bounds_.queryHi = __reduce_max_sync(~0u, max(query[0], query[1]));
-        bounds_.headLo = __reduce_min_sync(~0u, min(head[0], head[1]));
-        bounds_.headHi = __reduce_max_sync(~0u, max(head[0], head[1]));
-        bounds_.kvHead = kvHead_;
-      }
+      ptx::ldmatrix4(a, base_ + Layout::kQueryOffset +
+                            Rows::offset(rowWarp_ * 16 + lane_ % 16, 2 * k + lane_ / 16));
     }
   }
 
@@ -144,6 +101,12 @@ private:
 
   __device__ __forceinline__ TokenSlot<Config> tokenSlot(int tile) const {
     return TokenSlot<Config>(shared_, tile % Layout::kTokenSlots);
+  }
+
+  __device__ __forceinline__ void store(const TokenCursor<Config> &cursor,
+                                        const TokenSlot<Config> &slot) const {
+    slot.offset[threadIdx.x] = cursor.offset(args_);
+    cursor.record(slot.records, threadIdx.x);
   }
 
   __device__ __forceinline__ void startCopies(int tile) const {
@@ -171,58 +134,42 @@ private:
     if (recorder) {
       for (int tile = 0; tile < Config::kStages && tile < tiles; ++tile) {
         cursor.fetch(args_);
-        cursor.store(args_, tokenSlot(tile), threadIdx.x);
+        store(cursor, tokenSlot(tile));
       }
     }
     __syncthreads();
-    if constexpr (!Layout::kQueryInRegisters) loadQueries(); // part of the first group
+    if constexpr (!Layout::kQueryInRegisters)
+      loadQueries(); // part of the first group
 #pragma unroll
     for (int tile = 0; tile < Config::kStages - 1; ++tile) {
-      if (tile < tiles) startCopies(tile);
+      if (tile < tiles)
+        startCopies(tile);
       ptx::cpAsyncCommit();
     }
-    if constexpr (Layout::kQueryInRegisters) loadQueries();
-    loadRowFacts();
+    if constexpr (Layout::kQueryInRegisters)
+      loadQueries();
 
     for (int tile = 0; tile < tiles; ++tile) {
       ptx::cpAsyncWait<Config::kStages - 2>();
       __syncthreads();
-      if (tile + Config::kStages - 1 < tiles) startCopies(tile + Config::kStages - 1);
+      if (tile + Config::kStages - 1 < tiles)
+        startCopies(tile + Config::kStages - 1);
       ptx::cpAsyncCommit();
       const bool records = recorder && tile + Config::kStages < tiles;
-      if (records) cursor.fetch(args_);
+      if (records)
+        cursor.fetch(args_);
       computeTile(tile);
-      if (records) cursor.store(args_, tokenSlot(tile + Config::kStages), threadIdx.x);
+      if (records)
+        store(cursor, tokenSlot(tile + Config::kStages));
     }
-    if constexpr (!Variant::kSigmoid) softmax_.finish();
+    if constexpr (!Variant::kSigmoid)
+      softmax_.finish();
   }
 
   // --- one tile --------------------------------------------------------------------------------
 
-  enum Visibility { kHidden, kCut, kWhole };
-
-  /// What this warp's rows see of 16 tokens; the same in all lanes.
-  __device__ __forceinline__ Visibility visibility(const TokenSlot<Config> &slot, int group) const {
-    const int token = group * 16 + lane_ % 16;
-    const int first = slot.visible[token] & 0xffff, end = slot.visible[token] >> 16;
-    const bool any = __any_sync(~0u, first < queryEnd_ && end > queryLo_);
-    bool all = __all_sync(~0u, first <= queryLo_ && end >= queryEnd_);
-    if (!any) return kHidden;
-    if constexpr (Variant::kHasMask) {
-      TileBounds bounds = bounds_;
-      bounds.kvLo = __reduce_min_sync(~0u, slot.position[token]);
-      bounds.kvHi = __reduce_max_sync(~0u, slot.position[token]);
-      bounds.depthLo = __reduce_min_sync(~0u, slot.depth[token]);
-      bounds.depthHi = __reduce_max_sync(~0u, slot.depth[token]);
-      const TileVisibility tile = Variant::tile(params_, bounds);
-      if (!tile.any) return kHidden;
-      all = all && tile.all;
-    }
-    return all ? kWhole : kCut;
-  }
-
   __device__ __forceinline__ void computeTile(int tile) {
-    const TokenSlot<Config> slot = tokenSlot(tile);
+    const TokenRecords tokens = tokenSlot(tile).records;
     const unsigned keys = base_ + tile % Config::kStages * Layout::kTileBytes;
     const unsigned values = keys + Layout::kValueOffset;
 
@@ -232,22 +179,26 @@ private:
 #pragma unroll
     for (int g = 0; g < kGroups; ++g) {
       const int group = tokenWarp_ * kGroups + g;
-      const Visibility state = visibility(slot, group);
-      seen[g] = state != kHidden;
+      const auto state = rows_.visibility(tokens, group);
+      seen[g] = state != rows_.kHidden;
       anySeen = anySeen || seen[g];
 #pragma unroll
-      for (int c = 0; c < 4; ++c) s[2 * g][c] = s[2 * g + 1][c] = seen[g] ? 0.f : -kInfinity;
-      if (!seen[g]) continue;
+      for (int c = 0; c < 4; ++c)
+        s[2 * g][c] = s[2 * g + 1][c] = seen[g] ? 0.f : -kInfinity;
+      if (!seen[g])
+        continue;
       multiplyKeys(keys, group, s[2 * g], s[2 * g + 1]);
-      applyHooks(slot, group, state == kCut, s[2 * g], s[2 * g + 1]);
+      rows_.score(tokens, group, state == rows_.kCut, s[2 * g], s[2 * g + 1]);
     }
-    if (!anySeen) return;
+    if (!anySeen)
+      return;
 
     if constexpr (Variant::kSigmoid) {
 #pragma unroll
       for (int n = 0; n < 2 * kGroups; ++n) {
 #pragma unroll
-        for (int c = 0; c < 4; ++c) s[n][c] = sigmoidWeight(s[n][c]);
+        for (int c = 0; c < 4; ++c)
+          s[n][c] = sigmoidWeight(s[n][c]);
       }
     } else {
       float rescale[2];
@@ -255,17 +206,20 @@ private:
 #pragma unroll
       for (int n = 0; n < 2 * kSteps; ++n) {
 #pragma unroll
-        for (int c = 0; c < 4; ++c) out_[n][c] *= rescale[c / 2];
+        for (int c = 0; c < 4; ++c)
+          out_[n][c] *= rescale[c / 2];
       }
     }
 #pragma unroll
     for (int g = 0; g < kGroups; ++g) {
-      if (seen[g]) multiplyValues(values, tokenWarp_ * kGroups + g, s[2 * g], s[2 * g + 1]);
+      if (seen[g])
+        multiplyValues(values, tokenWarp_ * kGroups + g, s[2 * g], s[2 * g + 1]);
     }
   }
 
   /// s += q . k for 16 tokens: two n8 tiles from one ldmatrix a k-step.
-  __device__ __forceinline__ void multiplyKeys(unsigned keys, int group, float (&low)[4], float (&high)[4]) const {
+  __device__ __forceinline__ void multiplyKeys(unsigned keys, int group, float (&low)[4],
+                                               float (&high)[4]) const {
     const int token = group * 16 + lane_ % 8 + lane_ / 16 * 8;
 #pragma unroll
     for (int k = 0; k < kSteps; ++k) {
@@ -274,41 +228,6 @@ private:
       ptx::ldmatrix4(b, keys + Rows::offset(token, 2 * k + lane_ / 8 % 2));
       ptx::mma16816<Element>(low, a, b[0], b[1]);
       ptx::mma16816<Element>(high, a, b[2], b[3]);
-    }
-  }
-
-  /// From products to final scores: scale, score function, and the masks where the group is cut.
-  __device__ __forceinline__ void applyHooks(const TokenSlot<Config> &slot, int group, bool cut, float (&low)[4],
-                                             float (&high)[4]) const {
-    if constexpr (!kFoldScale) {
-#pragma unroll
-      for (int c = 0; c < 4; ++c) {
-        low[c] *= Variant::kScale;
-        high[c] *= Variant::kScale;
-      }
-    }
-    if constexpr (Variant::kHasScore) {
-      forEachScore(group, low, high, [&](float &s, int r, int token) {
-        s = Variant::score(params_, row_[r], s, slot.position[token], slot.depth[token], kvHead_);
-      });
-    }
-    if (!cut) return;
-    forEachScore(group, low, high, [&](float &s, int r, int token) {
-      const int first = slot.visible[token] & 0xffff, end = slot.visible[token] >> 16;
-      bool visible = queryOfRow_[r] >= first && queryOfRow_[r] < end;
-      if constexpr (Variant::kHasMask)
-        visible = visible && Variant::mask(params_, row_[r], slot.position[token], slot.depth[token], kvHead_);
-      if (!visible) s = -kInfinity;
-    });
-  }
-
-  template <class F>
-  __device__ __forceinline__ void forEachScore(int group, float (&low)[4], float (&high)[4], F &&f) const {
-#pragma unroll
-    for (int c = 0; c < 4; ++c) {
-      const int token = group * 16 + lane_ % 4 * 2 + c % 2;
-      f(low[c], c / 2, token);
-      f(high[c], c / 2, token + 8);
     }
   }
 
@@ -337,7 +256,7 @@ private:
     float *facts = accumulators + Config::kWarps * 16 * Layout::kJoinStride;
 #pragma unroll
     for (int r = 0; r < 2; ++r) {
-      const int row = tokenWarp_ * Config::kTileQ + tileRow(r);
+      const int row = tokenWarp_ * Config::kTileQ + rows_.row(r);
 #pragma unroll
       for (int n = 0; n < 2 * kSteps; ++n)
         *reinterpret_cast<float2 *>(accumulators + row * Layout::kJoinStride + n * 8 + lane_ % 4 * 2) =
@@ -350,13 +269,15 @@ private:
     __syncthreads();
 
     constexpr int kPieces = Config::kHeadDim / 4;
-    for (int i = threadIdx.x; i < rows_ * kPieces; i += kThreads) {
+    const int rows = item_.queryCount * Config::kRatio;
+    for (int i = threadIdx.x; i < rows * kPieces; i += kThreads) {
       const int row = i / kPieces, column = i % kPieces * 4;
       float weight[kTokenWarps];
       float lse = 0.f;
       if constexpr (Variant::kSigmoid) {
 #pragma unroll
-        for (int w = 0; w < kTokenWarps; ++w) weight[w] = 1.f;
+        for (int w = 0; w < kTokenWarps; ++w)
+          weight[w] = 1.f;
       } else {
         lse = joinWeights(facts, row, weight);
       }
@@ -375,48 +296,50 @@ private:
   }
 
   /// The factor of each warp's accumulators in the row's normalised result; returns the natural lse.
-  __device__ __forceinline__ float joinWeights(const float *facts, int row, float (&weight)[kTokenWarps]) const {
+  __device__ __forceinline__ float joinWeights(const float *facts, int row,
+                                               float (&weight)[kTokenWarps]) const {
     float top = -kInfinity;
 #pragma unroll
-    for (int w = 0; w < kTokenWarps; ++w) top = fmaxf(top, facts[2 * (w * Config::kTileQ + row)]);
-    const float shift = top == -kInfinity ? 0.f : top * kUnit;
+    for (int w = 0; w < kTokenWarps; ++w)
+      top = fmaxf(top, facts[2 * (w * Config::kTileQ + row)]);
+    const float shift = top == -kInfinity ? 0.f : top * WarpRows<Config, Variant>::kUnit;
     float sum = 0.f;
 #pragma unroll
     for (int w = 0; w < kTokenWarps; ++w) {
-      weight[w] = ptx::exp2Fast(fmaf(facts[2 * (w * Config::kTileQ + row)], kUnit, -shift));
+      weight[w] = ptx::exp2Fast(
+          fmaf(facts[2 * (w * Config::kTileQ + row)], WarpRows<Config, Variant>::kUnit, -shift));
       sum += weight[w] * facts[2 * (w * Config::kTileQ + row) + 1];
     }
     const float inverse = sum > 0.f ? 1.f / sum : 0.f;
 #pragma unroll
-    for (int w = 0; w < kTokenWarps; ++w) weight[w] *= inverse;
+    for (int w = 0; w < kTokenWarps; ++w)
+      weight[w] *= inverse;
     return (shift + ptx::log2Fast(sum)) * kLn2; // no key: 0 + -inf
   }
 
   __device__ __forceinline__ void write(int row, int column, const float4 &value, float lse) const {
-    const int head = headOf(row);
     if (item_.partialBegin < 0) {
-      const long long place = static_cast<long long>(callerIndex(row)) * Config::kQueryHeads + head;
+      const long long place = rows_.place(row);
       *reinterpret_cast<uint2 *>(static_cast<Output *>(args_.out) + place * Config::kHeadDim + column) =
           make_uint2(ptx::pack2<Output>(value.x, value.y), ptx::pack2<Output>(value.z, value.w));
-      if (Config::kWithLse && column == 0 && args_.lse != nullptr) args_.lse[place] = lse;
+      if (Config::kWithLse && column == 0 && args_.lse != nullptr)
+        args_.lse[place] = lse;
     } else {
       const long long place =
-          static_cast<long long>(item_.partialBegin + row / Config::kRatio) * Config::kQueryHeads + head;
+          static_cast<long long>(item_.partialBegin + row / Config::kRatio) * Config::kQueryHeads +
+          rows_.headOf(row);
       *reinterpret_cast<float4 *>(args_.partialOut + place * Config::kHeadDim + column) = value;
-      if (column == 0) args_.partialLse[place] = lse;
+      if (column == 0)
+        args_.partialLse[place] = lse;
     }
   }
 
   const abi::AttendArgs &args_;
-  const Params &params_;
   char *shared_;
   const unsigned base_;
   const abi::Item item_;
-  const int kvHead_, rows_, warp_, lane_, rowWarp_, tokenWarp_;
-  int queryLo_ = 0, queryEnd_ = 0; ///< of the warp's rows, relative to the item
-  int queryOfRow_[2];
-  typename Variant::Row row_[2];
-  TileBounds bounds_;
+  const int kvHead_, lane_, rowWarp_, tokenWarp_;
+  const WarpRows<Config, Variant> rows_;
   unsigned query_[Layout::kQueryInRegisters ? kSteps : 1][4];
   OnlineSoftmax<2 * kGroups> softmax_;
   float out_[2 * kSteps][4] = {};

@@ -14,17 +14,21 @@ template <class Config, bool kSigmoid> __device__ __forceinline__ void merge(con
   constexpr int kPieces = Config::kHeadDim / 4;
   constexpr int kPerLane = (kPieces + 31) / 32;
   const long long task = static_cast<long long>(blockIdx.x) * kMergeWarps + threadIdx.x / 32;
-  if (task >= static_cast<long long>(args.mergeCount) * Config::kQueryHeads) return;
-  const int merged = static_cast<int>(task / Config::kQueryHeads), head = static_cast<int>(task % Config::kQueryHeads);
+  if (task >= static_cast<long long>(args.mergeCount) * Config::kQueryHeads)
+    return;
+  const int merged = static_cast<int>(task / Config::kQueryHeads),
+            head = static_cast<int>(task % Config::kQueryHeads);
   const int lane = threadIdx.x % 32;
   const int begin = args.mergeBegin[merged], end = args.mergeBegin[merged + 1];
 
   float top = -kInfinity;
   if constexpr (!kSigmoid) {
     for (int i = begin + lane; i < end; i += 32)
-      top = fmaxf(top, args.partialLse[static_cast<long long>(args.mergeSlot[i]) * Config::kQueryHeads + head]);
+      top =
+          fmaxf(top, args.partialLse[static_cast<long long>(args.mergeSlot[i]) * Config::kQueryHeads + head]);
 #pragma unroll
-    for (int step = 16; step > 0; step /= 2) top = fmaxf(top, __shfl_xor_sync(~0u, top, step));
+    for (int step = 16; step > 0; step /= 2)
+      top = fmaxf(top, __shfl_xor_sync(~0u, top, step));
   }
   const float shift = top == -kInfinity ? 0.f : top;
 
@@ -39,7 +43,8 @@ template <class Config, bool kSigmoid> __device__ __forceinline__ void merge(con
     for (int p = 0; p < kPerLane; ++p) {
       const int piece = p * 32 + lane;
       if (kPieces % 32 == 0 || piece < kPieces) {
-        const float4 part = *reinterpret_cast<const float4 *>(args.partialOut + place * Config::kHeadDim + piece * 4);
+        const float4 part =
+            *reinterpret_cast<const float4 *>(args.partialOut + place * Config::kHeadDim + piece * 4);
         total[p].x += weight * part.x;
         total[p].y += weight * part.y;
         total[p].z += weight * part.z;
@@ -49,7 +54,8 @@ template <class Config, bool kSigmoid> __device__ __forceinline__ void merge(con
   }
 
   const float scale = kSigmoid ? 1.f : sum > 0.f ? 1.f / sum : 0.f;
-  const long long row = static_cast<long long>(args.callerIndex[args.mergeQuery[merged]]) * Config::kQueryHeads + head;
+  const long long row =
+      static_cast<long long>(args.callerIndex[args.mergeQuery[merged]]) * Config::kQueryHeads + head;
   using Output = typename Config::Output;
 #pragma unroll
   for (int p = 0; p < kPerLane; ++p) {

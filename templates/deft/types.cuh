@@ -17,8 +17,8 @@ constexpr float kInfinity = __builtin_bit_cast(float, 0x7f800000u); // NVRTC has
 
 /// Bounds of a tile's rows and tokens, all inclusive.
 struct TileBounds {
-  int qLo, qHi;         ///< q_pos
-  int kvLo, kvHi;       ///< kv_pos
+  int qLo, qHi;   ///< q_pos
+  int kvLo, kvHi; ///< kv_pos
   int depthLo, depthHi;
   int queryLo, queryHi; ///< caller's index
   int headLo, headHi;

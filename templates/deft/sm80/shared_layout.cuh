@@ -1,6 +1,6 @@
 #pragma once
 
-#include "deft/types.cuh"
+#include "deft/warp_rows.cuh"
 
 /// How a block of the sm80 family lays out its shared memory. The host's twin is
 /// compiler/config (sharedBytes); every generated file asserts that both agree.
@@ -29,7 +29,7 @@ template <class Config> struct SharedLayout {
 
   /// A tile's token records are written one step before its copies start, so they need one more slot.
   static constexpr int kTokenSlots = Config::kStages + 1;
-  static constexpr int kTokenBytes = 8 + 4 + 4 + 4; ///< offset, visibility, position, depth
+  static constexpr int kTokens = kTokenSlots * Config::kTileKv;
 
   static constexpr int kTileBytes = Config::kTileKv * Rows::kRowBytes;
   static constexpr int kValueOffset = Config::kStages * kTileBytes;
@@ -42,7 +42,8 @@ template <class Config> struct SharedLayout {
   static constexpr int kQueryOffset = kRingBytes > kJoinBytes ? kRingBytes : kJoinBytes;
   static constexpr int kQueryBytes = kQueryInRegisters ? 0 : Config::kTileQ * Rows::kRowBytes;
   static constexpr int kTokenOffset = kQueryOffset + kQueryBytes;
-  static constexpr int kBytes = kTokenOffset + kTokenSlots * Config::kTileKv * kTokenBytes;
+  static constexpr int kRecordOffset = kTokenOffset + kTokens * 8;
+  static constexpr int kBytes = kRecordOffset + kTokens * TokenRecords::kBytes;
 };
 
 /// Dynamic shared memory of one block.

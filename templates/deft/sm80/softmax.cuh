@@ -22,7 +22,8 @@ template <int kTiles> struct OnlineSoftmax {
     for (int r = 0; r < 2; ++r) {
       float top = maximum[r];
 #pragma unroll
-      for (int n = 0; n < kTiles; ++n) top = fmaxf(top, fmaxf(s[n][2 * r], s[n][2 * r + 1]));
+      for (int n = 0; n < kTiles; ++n)
+        top = fmaxf(top, fmaxf(s[n][2 * r], s[n][2 * r + 1]));
       top = fmaxf(top, __shfl_xor_sync(~0u, top, 1));
       top = fmaxf(top, __shfl_xor_sync(~0u, top, 2));
       // A row that has seen no key yet subtracts 0, not -inf: exp2(-inf + inf) would be NaN for good.
