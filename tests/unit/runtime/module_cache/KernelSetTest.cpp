@@ -1,0 +1,100 @@
+#include "runtime/module_cache/KernelSet.h"
+
+#include "compiler/config/DefaultConfig.h"
+#include "tests/unit/runtime/module_cache/TestFolder.h"
+
+#include <gtest/gtest.h>
+
+namespace deft::module_cache {
+namespace {
+
+/// Hooks as the emitter writes them, for plain attention.
+constexpr const char *kPlainHooks = R"(struct Params {};
+struct Variant {
+  using Params = ::Params;
+  static constexpr bool kHasMask = false;
+  static constexpr bool kHasScore = false;
+  static constexpr bool kSigmoid = false;
+  static constexpr float kScale = 0.125f;
+  struct Row {};
+  static __device__ __forceinline__ Row row(const Params &, int, int, int, int) { return {}; }
+  static __device__ __forceinline__ float score(const Params &, const Row &, float s, int, int, int) { return s; }
+  static __device__ __forceinline__ bool mask(const Params &, const Row &, int, int, int) { return true; }
+  static __device__ __forceinline__ deft::TileVisibility tile(const Params &, const deft::TileBounds &) {
+    return {true, true};
+  }
+};
+)";
+
+package::VariantSource plain() {
+  package::VariantSource source;
+  source.name = "plain";
+  source.queryHeads = 4;
+  source.kvHeads = 4;
+  source.headDim = 64;
+  source.pageSize = 16;
+  source.hooks = kPlainHooks;
+  return source;
+}
+
+config::Config small() {
+  config::Config config;
+  config.phases = {{"wide", 16, config::Family::Sm80, 32, 32, 2, 2}, {"narrow", -1, config::Family::Sm80, 16, 32, 2, 2}};
+  return config;
+}
+
+TEST(KernelSetTest, CompilesEachPhaseAndTheMergeAndFindsThemAgain) {
+  const auto nvrtc = nvrtc::Nvrtc::load();
+  if (!nvrtc)
+    GTEST_SKIP() << nvrtc.error().message;
+  const TestFolder folder;
+  const auto cache = CubinCache::open(folder.path());
+  const target::Target &target = *target::findTarget("sm_80");
+  const auto first = compileKernels(cache.get(), **nvrtc, plain(), small(), target);
+  ASSERT_TRUE(first) << first.error().message;
+  ASSERT_EQ(first->attend.size(), 2u);
+  EXPECT_EQ(first->arch, "sm_80");
+  EXPECT_EQ(first->attend[0].entry, "deft_plain_wide");
+  EXPECT_EQ(first->attend[1].entry, "deft_plain_narrow");
+  EXPECT_EQ(first->merge.entry, "deft_plain_merge");
+  EXPECT_EQ(first->attend[0].threads, 64);
+  EXPECT_EQ(first->merge.threads, 128);
+  EXPECT_GT(first->attend[0].smemBytes, 0);
+  EXPECT_FALSE(first->attend[0].fromCache);
+
+  const auto again = compileKernels(cache.get(), **nvrtc, plain(), small(), target);
+  ASSERT_TRUE(again) << again.error().message;
+  for (std::size_t i = 0; i < 2; ++i) {
+    EXPECT_TRUE(again->attend[i].fromCache);
+    EXPECT_EQ(again->attend[i].cubin, first->attend[i].cubin);
+    EXPECT_EQ(again->attend[i].resources.registers, first->attend[i].resources.registers);
+  }
+  EXPECT_TRUE(again->merge.fromCache);
+}
+
+TEST(KernelSetTest, AnIllegalConfigIsRefusedBeforeCompiling) {
+  const auto nvrtc = nvrtc::Nvrtc::load();
+  if (!nvrtc)
+    GTEST_SKIP() << nvrtc.error().message;
+  config::Config config = small();
+  config.phases[0].stages = 99;
+  const auto set = compileKernels(nullptr, **nvrtc, plain(), config, *target::findTarget("sm_80"));
+  ASSERT_FALSE(set);
+  EXPECT_EQ(set.error().message, "phase `wide`: stages is 99, not between 2 and 8");
+}
+
+TEST(KernelSetTest, DisagreementOfHostAndDeviceIsACompileError) {
+  const auto nvrtc = nvrtc::Nvrtc::load();
+  if (!nvrtc)
+    GTEST_SKIP() << nvrtc.error().message;
+  package::VariantSource source = plain();
+  source.params = {"cap"}; // the hooks have none
+  const auto set = compileKernels(nullptr, **nvrtc, source, small(), *target::findTarget("sm_80"));
+  ASSERT_FALSE(set);
+  EXPECT_EQ(set.error().code, support::ErrorCode::Internal);
+  EXPECT_NE(set.error().message.find("host and device disagree on the parameters"), std::string::npos)
+      << set.error().message;
+}
+
+} // namespace
+} // namespace deft::module_cache
