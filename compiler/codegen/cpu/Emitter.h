@@ -1,0 +1,115 @@
+#pragma once
+
+#include "compiler/codegen/cpu/CpuCodegen.h"
+
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/LLVMIR/LLVMDialect.h"
+#include "mlir/Dialect/SCF/IR/SCF.h"
+#include "mlir/Dialect/Vector/IR/VectorOps.h"
+#include "mlir/IR/Builders.h"
+
+#include <cstdint>
+#include <functional>
+#include <initializer_list>
+
+namespace deft::codegen::cpu {
+
+/// Terse construction of the ops that the kernel consists of. Arithmetic takes scalars and vectors alike and
+/// spreads a scalar operand over the lanes of a vector one. Addresses are raw pointers: strides come from the
+/// caller's tables, which a memref could not express.
+class Emitter {
+public:
+  using Value = mlir::Value;
+  using Type = mlir::Type;
+
+  Emitter(mlir::OpBuilder &builder, mlir::Location location, int lanes);
+
+  mlir::OpBuilder &builder() { return builder_; }
+  mlir::Location location() const { return location_; }
+  int lanes() const { return lanes_; }
+
+  Type f32Type() const { return f32_; }
+  Type i1Type() const { return i1_; }
+  Type i16Type() const { return i16_; }
+  Type i32Type() const { return i32_; }
+  Type i64Type() const { return i64_; }
+  Type pointerType() const { return pointer_; }
+  mlir::VectorType vectorOf(Type element) const { return vectorOf(element, lanes_); }
+  mlir::VectorType vectorOf(Type element, int lanes) const { return mlir::VectorType::get({lanes}, element); }
+
+  Value i1(bool value);
+  Value i32(std::int32_t value);
+  Value i64(std::int64_t value);
+  Value f32(float value);
+  /// A constant of the type of `like`, scalar or vector; i32 or f32.
+  Value f32Like(Value like, float value);
+  Value i32Like(Value like, std::int32_t value);
+  Value splat(Value scalar) { return splat(scalar, lanes_); }
+  Value splat(Value scalar, int lanes);
+  /// 0, 1, 2, ... in i32 lanes.
+  Value laneNumbers();
+
+  Value add(Value a, Value b);
+  Value sub(Value a, Value b);
+  Value mul(Value a, Value b);
+  Value div(Value a, Value b); ///< f32
+  /// a * b + c in one rounding.
+  Value fma(Value a, Value b, Value c);
+  /// c[i] + a[2i] * b[2i] + a[2i + 1] * b[2i + 1], of 32 bf16 and 16 f32 lanes (AVX512_BF16).
+  Value dotPairs(Value a, Value b, Value c);
+  Value shl(Value a, int bits);
+  Value shr(Value a, int bits); ///< logical
+  Value bitAnd(Value a, Value b);
+  Value bitOr(Value a, Value b);
+  /// The larger (smaller) operand by one comparison: `b` where either is NaN.
+  Value max(Value a, Value b);
+  Value min(Value a, Value b);
+  Value select(Value condition, Value a, Value b);
+  Value compare(mlir::arith::CmpFPredicate predicate, Value a, Value b);
+  Value compare(mlir::arith::CmpIPredicate predicate, Value a, Value b);
+  Value bitcast(Type element, Value value);
+  Value toI64(Value value);  ///< signed
+  Value toI32(Value value);  ///< truncates
+  Value toF32(Value value);  ///< of signed integers
+  Value shuffle(Value a, Value b, llvm::ArrayRef<std::int64_t> lanes);
+  Value reduceAdd(Value vector);
+  Value reduceMax(Value vector);
+
+  /// The address of element `index` (i64) of an array of `element`.
+  Value at(Value pointer, Type element, Value index);
+  Value load(Type type, Value pointer);
+  void store(Value value, Value pointer);
+  Value loadAt(Type type, Value pointer, Value index) { return load(type, at(pointer, type, index)); }
+  /// A member of a struct of cpu_abi.h.
+  Value field(Type type, Value structPointer, std::size_t offsetBytes);
+  /// Room for `count` elements on the stack, aligned to a cache line. Only in a function's entry block.
+  Value stackArray(Type element, int count);
+  void prefetch(Value pointer);
+
+  /// 16-bit bit patterns to and from f32. Narrowing rounds to nearest, ties to even.
+  Value widen(Type half, Value bits);
+  Value narrow(Type half, Value value);
+
+  using Body = std::function<llvm::SmallVector<Value>(Value index, mlir::ValueRange carried)>;
+  /// for (i64 index = low; index < high; index += step), with loop-carried values.
+  llvm::SmallVector<Value> loop(Value low, Value high, std::int64_t step, mlir::ValueRange init, const Body &body);
+  void loop(Value low, Value high, std::int64_t step, const std::function<void(Value)> &body);
+  void ifElse(Value condition, const std::function<void()> &thenBody, const std::function<void()> &elseBody);
+
+  /// A function of the module with its entry block; the builder stands in it. End it with ret().
+  mlir::LLVM::LLVMFuncOp function(mlir::ModuleOp module, llvm::StringRef name, Type result,
+                                  llvm::ArrayRef<Type> arguments);
+  void ret(Value value = {});
+
+private:
+  /// Makes both operands vectors when one is.
+  void unify(Value &a, Value &b);
+  static bool isFloat(Value value);
+
+  mlir::OpBuilder &builder_;
+  mlir::Location location_;
+  int lanes_;
+  Type f32_, i1_, i16_, i32_, i64_, pointer_;
+};
+
+} // namespace deft::codegen::cpu

@@ -1,0 +1,132 @@
+#include "compiler/codegen/cpu/KernelEmitter.h"
+#include "compiler/codegen/cpu/VectorMath.h"
+
+#include <cstddef>
+#include <limits>
+
+namespace deft::codegen::cpu {
+
+using mlir::Value;
+using mlir::arith::CmpFPredicate;
+using mlir::arith::CmpIPredicate;
+
+namespace {
+
+constexpr float kInf = std::numeric_limits<float>::infinity();
+
+/// 1 / weight and the lse of a row whose weights, taken relative to e^m, sum to `weight`; (0, -inf) without any.
+struct Normalised {
+  Value inverse, lse;
+};
+Normalised normalise(Emitter &e, Value m, Value weight) {
+  Value some = e.compare(CmpFPredicate::OGT, weight, e.f32(0));
+  Value inverse = e.select(some, e.div(e.f32(1), weight), e.f32(0));
+  return {inverse, e.select(some, e.add(m, emitLog(e, weight)), e.f32(-kInf))};
+}
+
+void storeLse(Emitter &e, Value lse, Value row, Value value) {
+  Value null = mlir::LLVM::ZeroOp::create(e.builder(), e.location(), e.pointerType());
+  Value wanted = mlir::LLVM::ICmpOp::create(e.builder(), e.location(), mlir::LLVM::ICmpPredicate::ne, lse, null);
+  e.ifElse(wanted, [&] { e.store(value, e.at(lse, e.f32Type(), row)); }, nullptr);
+}
+
+/// out[row] = in * factor, rounded to `type` unless that is f32.
+void storeRow(const KernelContext &context, mlir::Type type, Value in, Value out, Value row, Value factor) {
+  Emitter &e = context.e;
+  Value begin = e.mul(row, e.i64(context.headDim()));
+  e.loop(e.i64(0), e.i64(context.headDim()), e.lanes(), [&](Value d) {
+    Value value = e.loadAt(e.vectorOf(e.f32Type()), in, d);
+    if (factor)
+      value = e.mul(value, factor);
+    Value element = e.add(begin, d);
+    if (type.isF32())
+      e.store(value, e.at(out, e.f32Type(), element));
+    else
+      e.store(e.narrow(type, value), e.at(out, e.i16Type(), element));
+  });
+}
+
+} // namespace
+
+mlir::LLVM::LLVMFuncOp emitFinish(const KernelContext &context, bool partial) {
+  Emitter &e = context.e;
+  auto function = e.function(context.module, partial ? "finish_partial" : "finish", {}, {e.pointerType()});
+  Value call = function.getArgument(0);
+  auto pointer = [&](std::size_t offset) { return e.field(e.pointerType(), call, offset); };
+  Value acc = pointer(offsetof(abi::CpuFinishCall, acc)), m = pointer(offsetof(abi::CpuFinishCall, m));
+  Value l = pointer(offsetof(abi::CpuFinishCall, l)), out = pointer(offsetof(abi::CpuFinishCall, out));
+  Value lse = pointer(offsetof(abi::CpuFinishCall, lse));
+  Value rows = e.toI64(e.field(e.i32Type(), call, offsetof(abi::CpuFinishCall, rows)));
+  const mlir::Type type = partial ? e.f32Type() : context.outputType();
+  e.loop(e.i64(0), rows, 1, [&](Value row) {
+    Value in = e.at(acc, e.f32Type(), e.mul(row, e.i64(context.headDim())));
+    if (context.isSigmoid()) {
+      storeRow(context, type, in, out, row, {});
+      return;
+    }
+    Normalised done = normalise(e, e.loadAt(e.f32Type(), m, row), e.loadAt(e.f32Type(), l, row));
+    storeRow(context, type, in, out, row, done.inverse);
+    storeLse(e, lse, row, done.lse);
+  });
+  e.ret();
+  return function;
+}
+
+mlir::LLVM::LLVMFuncOp emitMerge(const KernelContext &context) {
+  Emitter &e = context.e;
+  const int headDim = context.headDim();
+  const auto queryHeads = static_cast<std::int64_t>(context.attention.getQueryHeads());
+  auto function = e.function(context.module, "merge", {}, {e.pointerType()});
+  Value call = function.getArgument(0);
+  auto pointer = [&](std::size_t offset) { return e.field(e.pointerType(), call, offset); };
+  Value partialOut = pointer(offsetof(abi::CpuMergeCall, partialOut));
+  Value partialLse = pointer(offsetof(abi::CpuMergeCall, partialLse));
+  Value slots = pointer(offsetof(abi::CpuMergeCall, slots));
+  Value out = pointer(offsetof(abi::CpuMergeCall, out)), lse = pointer(offsetof(abi::CpuMergeCall, lse));
+  Value slotCount = e.toI64(e.field(e.i32Type(), call, offsetof(abi::CpuMergeCall, slotCount)));
+  Value rows = e.toI64(e.field(e.i32Type(), call, offsetof(abi::CpuMergeCall, rows)));
+  Value sum = e.stackArray(e.f32Type(), headDim);
+
+  e.loop(e.i64(0), rows, 1, [&](Value row) {
+    // The place of a slot's partial of this row, counted in rows.
+    auto place = [&](Value i) {
+      Value slot = e.toI64(e.loadAt(e.i32Type(), slots, i));
+      return e.add(e.mul(slot, e.i64(queryHeads)), row);
+    };
+    e.loop(e.i64(0), e.i64(headDim), e.lanes(),
+           [&](Value d) { e.store(e.splat(e.f32(0)), e.at(sum, e.f32Type(), d)); });
+    Value m;
+    if (!context.isSigmoid()) {
+      Value largest = e.loop(e.i64(0), slotCount, 1, e.f32(-kInf), [&](Value i, mlir::ValueRange carried) {
+        Value partial = e.loadAt(e.f32Type(), partialLse, place(i));
+        return llvm::SmallVector<Value>{e.max(partial, carried[0])};
+      })[0];
+      // Only empty partials: their weights e^(-inf - 0) are 0.
+      m = e.select(e.compare(CmpFPredicate::OEQ, largest, e.f32(-kInf)), e.f32(0), largest);
+    }
+    Value total = e.loop(e.i64(0), slotCount, 1, e.f32(0), [&](Value i, mlir::ValueRange carried) {
+      Value at = place(i);
+      Value in = e.at(partialOut, e.f32Type(), e.mul(at, e.i64(headDim)));
+      Value weight = e.f32(1);
+      if (!context.isSigmoid())
+        weight = emitExpWeight(e, e.sub(e.loadAt(e.f32Type(), partialLse, at), m));
+      e.loop(e.i64(0), e.i64(headDim), e.lanes(), [&](Value d) {
+        Value address = e.at(sum, e.f32Type(), d);
+        Value value = e.loadAt(e.vectorOf(e.f32Type()), in, d);
+        e.store(e.fma(value, weight, e.load(e.vectorOf(e.f32Type()), address)), address);
+      });
+      return llvm::SmallVector<Value>{e.add(carried[0], weight)};
+    })[0];
+    if (context.isSigmoid()) {
+      storeRow(context, context.outputType(), sum, out, row, {});
+      return;
+    }
+    Normalised done = normalise(e, m, total);
+    storeRow(context, context.outputType(), sum, out, row, done.inverse);
+    storeLse(e, lse, row, done.lse);
+  });
+  e.ret();
+  return function;
+}
+
+} // namespace deft::codegen::cpu

@@ -1,0 +1,107 @@
+#include "compiler/codegen/cpu/HookInliner.h"
+
+#include "compiler/codegen/cpu/VectorMath.h"
+
+#include "mlir/Dialect/Math/IR/Math.h"
+#include "mlir/IR/IRMapping.h"
+#include "llvm/ADT/TypeSwitch.h"
+
+namespace deft::codegen::cpu {
+
+using mlir::Value;
+namespace math = mlir::math;
+
+namespace {
+
+/// The slot of a parameter is 8 bytes: a scalar in its low half, or the address of an array.
+mlir::FailureOr<Value> slotAddress(Emitter &e, dialect::AttentionOp attention, mlir::Operation &op,
+                                   llvm::StringRef name, Value params) {
+  auto [param, slot] = attention.findParam(name);
+  if (!param)
+    return op.emitOpError() << "names no parameter of @" << attention.getSymName();
+  return e.at(params, e.i64Type(), e.i64(slot));
+}
+
+mlir::FailureOr<Value> emitParam(Emitter &e, dialect::AttentionOp attention, mlir::Operation &op,
+                                 const mlir::IRMapping &mapping, Value params) {
+  if (auto scalar = mlir::dyn_cast<dialect::ParamOp>(op)) {
+    auto address = slotAddress(e, attention, op, scalar.getName(), params);
+    if (failed(address))
+      return mlir::failure();
+    return e.load(scalar.getType(), *address);
+  }
+  auto element = mlir::cast<dialect::ParamElementOp>(op);
+  auto address = slotAddress(e, attention, op, element.getName(), params);
+  if (failed(address))
+    return mlir::failure();
+  Value index = mapping.lookup(element.getIndex());
+  if (!index.getType().isInteger(32))
+    return op.emitOpError() << "has an index that differs between tokens";
+  Value array = e.load(e.pointerType(), *address);
+  return e.loadAt(element.getType(), array, e.toI64(index));
+}
+
+/// The arithmetic of a math op, or null when the op has an instruction of its own.
+Value emitMath(Emitter &e, mlir::Operation &op, Value x) {
+  return llvm::TypeSwitch<mlir::Operation *, Value>(&op)
+      .Case([&](math::ExpOp) { return emitExp(e, x); })
+      .Case([&](math::Exp2Op) { return emitExp2(e, x); })
+      .Case([&](math::LogOp) { return emitLog(e, x); })
+      .Case([&](math::Log2Op) { return emitLog2(e, x); })
+      .Case([&](math::TanhOp) { return emitTanh(e, x); })
+      .Case([&](math::RsqrtOp) {
+        return e.div(e.f32Like(x, 1.0f), math::SqrtOp::create(e.builder(), e.location(), x));
+      })
+      .Default([](mlir::Operation *) { return Value(); });
+}
+
+bool isKnown(mlir::Operation &op) {
+  if (op.getNumRegions() != 0 || op.getNumResults() != 1)
+    return false;
+  return mlir::isa<mlir::arith::ArithDialect>(op.getDialect()) || mlir::isa<math::SqrtOp, math::AbsFOp, math::AbsIOp>(op);
+}
+
+} // namespace
+
+mlir::FailureOr<llvm::SmallVector<Value>> inlineHook(Emitter &e, dialect::AttentionOp attention, mlir::Region &region,
+                                                     mlir::ValueRange arguments, Value params) {
+  mlir::IRMapping mapping;
+  mapping.map(region.front().getArguments(), arguments);
+  for (mlir::Operation &op : region.front().without_terminator()) {
+    if (mlir::isa<dialect::ParamOp, dialect::ParamElementOp>(op)) {
+      auto value = emitParam(e, attention, op, mapping, params);
+      if (failed(value))
+        return mlir::failure();
+      mapping.map(op.getResult(0), *value);
+      continue;
+    }
+    llvm::SmallVector<Value> operands;
+    for (Value operand : op.getOperands())
+      operands.push_back(mapping.lookup(operand));
+    if (operands.size() == 1) {
+      if (Value value = emitMath(e, op, operands[0])) {
+        mapping.map(op.getResult(0), value);
+        continue;
+      }
+    }
+    if (!isKnown(op))
+      return op.emitOpError("has no CPU code");
+    const bool wide =
+        llvm::any_of(operands, [](Value value) { return mlir::isa<mlir::VectorType>(value.getType()); });
+    mlir::Type type = op.getResult(0).getType();
+    if (wide) {
+      type = e.vectorOf(type);
+      for (Value &operand : operands)
+        if (!mlir::isa<mlir::VectorType>(operand.getType()))
+          operand = e.splat(operand);
+    }
+    mlir::OperationState state(e.location(), op.getName().getStringRef(), operands, type, op.getAttrs());
+    mapping.map(op.getResult(0), e.builder().create(state)->getResult(0));
+  }
+  llvm::SmallVector<Value> yielded;
+  for (Value value : region.front().getTerminator()->getOperands())
+    yielded.push_back(mapping.lookup(value));
+  return yielded;
+}
+
+} // namespace deft::codegen::cpu

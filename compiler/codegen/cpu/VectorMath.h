@@ -1,0 +1,21 @@
+#pragma once
+
+#include "compiler/codegen/cpu/Emitter.h"
+
+/// Elementary functions as straight-line arithmetic on f32 scalars or vectors: no libm, the same bits at every
+/// vector width. Errors are stated in units in the last place (ulp) of the result and checked by a test.
+namespace deft::codegen::cpu {
+
+/// e^x, 2 ulp. 0 at -inf and below -103.98, subnormal results included; +inf from 88.73. NaN gives 0.
+mlir::Value emitExp(Emitter &e, mlir::Value x);
+/// 2^x, 2 ulp; otherwise as emitExp.
+mlir::Value emitExp2(Emitter &e, mlir::Value x);
+/// e^x of x <= 0 for weights of a softmax: 2 ulp down to x = -87.3, 0 below it and at -inf.
+mlir::Value emitExpWeight(Emitter &e, mlir::Value x);
+/// ln x, 3 ulp. -inf at 0 and -0, +inf at +inf, NaN below 0.
+mlir::Value emitLog(Emitter &e, mlir::Value x);
+mlir::Value emitLog2(Emitter &e, mlir::Value x);
+/// tanh x, 4 ulp, odd, +-1 at the ends.
+mlir::Value emitTanh(Emitter &e, mlir::Value x);
+
+} // namespace deft::codegen::cpu
