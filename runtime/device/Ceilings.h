@@ -1,0 +1,26 @@
+#pragma once
+
+#include "compiler/spec/Variant.h"
+
+#include <string_view>
+
+namespace deft::device {
+
+/// The best that a GPU model was measured to do.
+struct Ceilings {
+  std::string_view model;
+  double readGBs = 0;   ///< cold read of a large buffer
+  double f16TFlops = 0; ///< matrix product of 8192^3
+  double bf16TFlops = 0;
+  double launchUs = 0;    ///< an empty kernel in a graph
+  double readStartUs = 0; ///< a cold read of next to nothing, launch included
+};
+
+/// The ceilings of the model that a device's name tells; null for one that was never measured.
+const Ceilings *ceilingsOf(std::string_view deviceName);
+
+/// The least time that reading `cacheBytes` once and computing `flops` can take: the larger of a cold
+/// read and of the flops at the matrix rate, one launch included in each.
+double floorUs(const Ceilings &ceilings, spec::DType dtype, double cacheBytes, double flops);
+
+} // namespace deft::device

@@ -1,0 +1,152 @@
+#include "runtime/device/Device.h"
+
+#include <utility>
+
+namespace deft::device {
+
+using support::Error;
+using support::ErrorCode;
+using support::Result;
+
+Result<std::shared_ptr<Device>> Device::open(std::shared_ptr<const Driver> driver, int ordinal) {
+  const cu::Api &api = driver->api();
+  if (ordinal < 0 || ordinal >= driver->deviceCount())
+    return Error{
+        ErrorCode::Usage,
+        "there is no GPU " + std::to_string(ordinal) + ", only " + std::to_string(driver->deviceCount()), ""};
+  std::shared_ptr<Device> opened(new Device());
+  opened->driver_ = driver;
+  if (const cu::Result result = api.deviceGet(&opened->device_, ordinal))
+    return driver->error("cannot open GPU " + std::to_string(ordinal), result);
+
+  DeviceFacts &facts = opened->facts_;
+  char name[256] = {};
+  (void)api.deviceGetName(name, sizeof name - 1, opened->device_);
+  facts.name = name;
+  const auto attribute = [&](int which) {
+    int value = 0;
+    (void)api.deviceGetAttribute(&value, which, opened->device_);
+    return value;
+  };
+  facts.major = attribute(cu::kAttributeComputeMajor);
+  facts.minor = attribute(cu::kAttributeComputeMinor);
+  facts.multiprocessors = attribute(cu::kAttributeMultiprocessorCount);
+  facts.l2Bytes = static_cast<std::size_t>(attribute(cu::kAttributeL2CacheSize));
+  (void)api.deviceTotalMem(&facts.memoryBytes, opened->device_);
+  if (facts.major < 8)
+    return Error{ErrorCode::Environment,
+                 facts.name + " has compute capability " + std::to_string(facts.major) + "." +
+                     std::to_string(facts.minor) + ", 8.0 or newer is needed",
+                 "`--backend cpu` runs everywhere"};
+
+  if (const cu::Result result = api.primaryCtxRetain(&opened->context_, opened->device_))
+    return driver->error("cannot make a context on " + facts.name, result);
+  if (const cu::Result result = api.ctxSetCurrent(opened->context_))
+    return driver->error("cannot use the context on " + facts.name, result);
+  if (const cu::Result result = api.streamCreate(&opened->stream_, cu::kStreamNonBlocking))
+    return driver->error("cannot make a stream on " + facts.name, result);
+  return opened;
+}
+
+Device::~Device() {
+  if (stream_)
+    (void)api().streamDestroy(stream_);
+  if (context_)
+    (void)api().primaryCtxRelease(device_);
+}
+
+Result<void> Device::synchronize(const std::string &whatRan) const {
+  return driver_->check(whatRan, api().streamSynchronize(stream_));
+}
+
+Buffer::~Buffer() {
+  if (address_)
+    (void)device_->api().memFree(address_);
+}
+
+Buffer::Buffer(Buffer &&other) noexcept
+    : device_(std::move(other.device_)), address_(std::exchange(other.address_, 0)),
+      bytes_(std::exchange(other.bytes_, 0)) {}
+
+Result<void> Buffer::reserve(std::size_t bytes, const std::string &what) {
+  if (bytes <= bytes_)
+    return {};
+  if (address_)
+    (void)device_->api().memFree(address_);
+  address_ = 0;
+  bytes_ = 0;
+  const cu::Result result = device_->api().memAlloc(&address_, bytes);
+  if (result != cu::kSuccess)
+    return device_->driver().error("cannot allocate " + std::to_string(bytes) + " bytes for " + what, result);
+  bytes_ = bytes;
+  return {};
+}
+
+Result<void> Buffer::upload(const void *from, std::size_t bytes, const std::string &what) {
+  if (auto reserved = reserve(bytes, what); !reserved || bytes == 0)
+    return reserved;
+  return device_->driver().check("cannot upload " + what, device_->api().memcpyHtoD(address_, from, bytes));
+}
+
+Result<void> Buffer::fill(unsigned char value, std::size_t bytes) {
+  if (bytes == 0)
+    return {};
+  return device_->driver().check("cannot fill memory", device_->api().memsetD8(address_, value, bytes));
+}
+
+Result<void> Buffer::download(void *to, std::size_t bytes) const {
+  if (bytes == 0)
+    return {};
+  return device_->driver().check("cannot read results back", device_->api().memcpyDtoH(to, address_, bytes));
+}
+
+Result<Kernel> Kernel::load(std::shared_ptr<Device> device, const std::string &image,
+                            const std::string &entry, int threads, int smemBytes) {
+  Kernel kernel(device);
+  kernel.entry_ = entry;
+  kernel.threads_ = threads;
+  kernel.smemBytes_ = smemBytes;
+  const cu::Api &api = device->api();
+  if (const cu::Result result = api.moduleLoadData(&kernel.module_, image.c_str())) {
+    Error error = device->driver().error("cannot load kernel `" + entry + "`", result);
+    if (result == cu::kNoBinaryForGpu)
+      error.hint = "it was compiled for another architecture than " + device->facts().name + "'s";
+    return error;
+  }
+  if (const cu::Result result = api.moduleGetFunction(&kernel.function_, kernel.module_, entry.c_str()))
+    return device->driver().error("no function `" + entry + "` in its cubin", result);
+  if (const cu::Result result =
+          api.funcSetAttribute(kernel.function_, cu::kFunctionMaxDynamicShared, smemBytes))
+    return device->driver().error(
+        "kernel `" + entry + "` asks for " + std::to_string(smemBytes) + " bytes of shared memory", result);
+  int perMultiprocessor = 0;
+  if (const cu::Result result = api.occupancy(&perMultiprocessor, kernel.function_, threads, smemBytes))
+    return device->driver().error("cannot ask for the occupancy of kernel `" + entry + "`", result);
+  if (perMultiprocessor == 0)
+    return Error{ErrorCode::Environment,
+                 "kernel `" + entry + "` does not fit a multiprocessor of " + device->facts().name,
+                 "a smaller tile or fewer stages would"};
+  kernel.blocksAtOnce_ = perMultiprocessor * device->facts().multiprocessors;
+  return kernel;
+}
+
+Kernel::~Kernel() {
+  if (module_)
+    (void)device_->api().moduleUnload(module_);
+}
+
+Kernel::Kernel(Kernel &&other) noexcept
+    : device_(std::move(other.device_)), entry_(std::move(other.entry_)),
+      module_(std::exchange(other.module_, nullptr)), function_(other.function_), threads_(other.threads_),
+      smemBytes_(other.smemBytes_), blocksAtOnce_(other.blocksAtOnce_) {}
+
+Result<void> Kernel::launch(unsigned blocks, void **params) const {
+  if (blocks == 0)
+    return {};
+  return device_->driver().check(
+      "cannot launch kernel `" + entry_ + "`",
+      device_->api().launchKernel(function_, blocks, 1, 1, static_cast<unsigned>(threads_), 1, 1,
+                                  static_cast<unsigned>(smemBytes_), device_->stream(), params, nullptr));
+}
+
+} // namespace deft::device

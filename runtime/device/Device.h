@@ -1,0 +1,97 @@
+#pragma once
+
+#include "runtime/device/Driver.h"
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+namespace deft::device {
+
+struct DeviceFacts {
+  std::string name;
+  int major = 0; ///< compute capability
+  int minor = 0;
+  int multiprocessors = 0;
+  std::size_t l2Bytes = 0;
+  std::size_t memoryBytes = 0;
+};
+
+/// One GPU and the process's context on it. Calls are for one thread at a time.
+class Device {
+public:
+  /// Opens a GPU. One older than compute capability 8.0 is an error: its matrix units lack bf16.
+  static support::Result<std::shared_ptr<Device>> open(std::shared_ptr<const Driver> driver, int ordinal = 0);
+  ~Device();
+  Device(const Device &) = delete;
+  Device &operator=(const Device &) = delete;
+
+  const DeviceFacts &facts() const { return facts_; }
+  const Driver &driver() const { return *driver_; }
+  const cu::Api &api() const { return driver_->api(); }
+  cu::Stream stream() const { return stream_; }
+  support::Result<void> synchronize(const std::string &whatRan) const;
+
+private:
+  Device() = default;
+  std::shared_ptr<const Driver> driver_;
+  cu::Device device_ = 0;
+  cu::Context context_ = nullptr;
+  cu::Stream stream_ = nullptr;
+  DeviceFacts facts_;
+};
+
+/// Memory of a device. It grows when asked for more and is kept for the next use.
+class Buffer {
+public:
+  explicit Buffer(std::shared_ptr<Device> device) : device_(std::move(device)) {}
+  ~Buffer();
+  Buffer(Buffer &&other) noexcept;
+  Buffer &operator=(Buffer &&) = delete;
+
+  /// Makes room for `bytes`; what was in it is lost when it must grow. `what` names it in errors.
+  support::Result<void> reserve(std::size_t bytes, const std::string &what);
+  support::Result<void> upload(const void *from, std::size_t bytes, const std::string &what);
+  support::Result<void> fill(unsigned char value, std::size_t bytes);
+  support::Result<void> download(void *to, std::size_t bytes) const;
+
+  template <typename T> support::Result<void> upload(const std::vector<T> &values, const std::string &what) {
+    return upload(values.data(), values.size() * sizeof(T), what);
+  }
+  /// The address as kernels take it; null when nothing was asked for.
+  template <typename T> T *as() const { return reinterpret_cast<T *>(static_cast<std::uintptr_t>(address_)); }
+
+private:
+  std::shared_ptr<Device> device_;
+  cu::DevicePtr address_ = 0;
+  std::size_t bytes_ = 0;
+};
+
+/// A function out of a cubin (or PTX), with the shared memory it needs allowed.
+class Kernel {
+public:
+  static support::Result<Kernel> load(std::shared_ptr<Device> device, const std::string &image,
+                                      const std::string &entry, int threads, int smemBytes);
+  ~Kernel();
+  Kernel(Kernel &&other) noexcept;
+  Kernel &operator=(Kernel &&) = delete;
+
+  const std::string &entry() const { return entry_; }
+  /// Blocks of it that run at a time on the whole device.
+  int blocksAtOnce() const { return blocksAtOnce_; }
+  /// `params` as cuLaunchKernel takes them: a pointer to each.
+  support::Result<void> launch(unsigned blocks, void **params) const;
+
+private:
+  explicit Kernel(std::shared_ptr<Device> device) : device_(std::move(device)) {}
+  std::shared_ptr<Device> device_;
+  std::string entry_;
+  cu::Module module_ = nullptr;
+  cu::Function function_ = nullptr;
+  int threads_ = 0;
+  int smemBytes_ = 0;
+  int blocksAtOnce_ = 0;
+};
+
+} // namespace deft::device

@@ -1,0 +1,91 @@
+#pragma once
+
+#include <cstddef>
+
+/// The little of CUDA's driver interface that is used here, declared by hand: the library is loaded at
+/// run time, so building needs no toolkit and every tool starts on a machine without a driver. Names
+/// and values are those of cuda.h; where that file is at hand a test compares them.
+namespace deft::device::cu {
+
+using Result = int;
+using Device = int;
+using DevicePtr = unsigned long long;
+struct ContextTag;
+struct ModuleTag;
+struct FunctionTag;
+struct StreamTag;
+struct EventTag;
+struct GraphTag;
+struct GraphExecTag;
+using Context = ContextTag *;
+using Module = ModuleTag *;
+using Function = FunctionTag *;
+using Stream = StreamTag *;
+using Event = EventTag *;
+using Graph = GraphTag *;
+using GraphExec = GraphExecTag *;
+
+constexpr Result kSuccess = 0;
+constexpr Result kOutOfMemory = 2;
+constexpr Result kNoDevice = 100;
+constexpr Result kNoBinaryForGpu = 209;
+constexpr int kAttributeMultiprocessorCount = 16;
+constexpr int kAttributeL2CacheSize = 38;
+constexpr int kAttributeComputeMajor = 75;
+constexpr int kAttributeComputeMinor = 76;
+constexpr int kFunctionMaxDynamicShared = 8;
+constexpr unsigned kStreamNonBlocking = 1;
+constexpr unsigned kEventDefault = 0;
+constexpr int kCaptureThreadLocal = 1;
+
+/// One line a function: member, symbol in the library, parameters.
+#define DEFT_DRIVER_FUNCTIONS(X)                                                                             \
+  X(init, "cuInit", (unsigned flags))                                                                        \
+  X(driverGetVersion, "cuDriverGetVersion", (int *version))                                                  \
+  X(getErrorName, "cuGetErrorName", (Result error, const char **name))                                       \
+  X(getErrorString, "cuGetErrorString", (Result error, const char **text))                                   \
+  X(deviceGetCount, "cuDeviceGetCount", (int *count))                                                        \
+  X(deviceGet, "cuDeviceGet", (Device * device, int ordinal))                                                \
+  X(deviceGetName, "cuDeviceGetName", (char *name, int length, Device device))                               \
+  X(deviceGetAttribute, "cuDeviceGetAttribute", (int *value, int attribute, Device device))                  \
+  X(deviceTotalMem, "cuDeviceTotalMem_v2", (std::size_t *bytes, Device device))                              \
+  X(primaryCtxRetain, "cuDevicePrimaryCtxRetain", (Context * context, Device device))                        \
+  X(primaryCtxRelease, "cuDevicePrimaryCtxRelease_v2", (Device device))                                      \
+  X(ctxSetCurrent, "cuCtxSetCurrent", (Context context))                                                     \
+  X(memAlloc, "cuMemAlloc_v2", (DevicePtr * pointer, std::size_t bytes))                                     \
+  X(memFree, "cuMemFree_v2", (DevicePtr pointer))                                                            \
+  X(memcpyHtoD, "cuMemcpyHtoD_v2", (DevicePtr to, const void *from, std::size_t bytes))                      \
+  X(memcpyDtoH, "cuMemcpyDtoH_v2", (void *to, DevicePtr from, std::size_t bytes))                            \
+  X(memsetD8, "cuMemsetD8_v2", (DevicePtr to, unsigned char value, std::size_t bytes))                       \
+  X(moduleLoadData, "cuModuleLoadData", (Module * module, const void *image))                                \
+  X(moduleUnload, "cuModuleUnload", (Module module))                                                         \
+  X(moduleGetFunction, "cuModuleGetFunction", (Function * function, Module module, const char *name))        \
+  X(funcSetAttribute, "cuFuncSetAttribute", (Function function, int attribute, int value))                   \
+  X(occupancy, "cuOccupancyMaxActiveBlocksPerMultiprocessor",                                                \
+    (int *blocks, Function function, int threads, std::size_t smemBytes))                                    \
+  X(launchKernel, "cuLaunchKernel",                                                                          \
+    (Function function, unsigned gridX, unsigned gridY, unsigned gridZ, unsigned blockX, unsigned blockY,    \
+     unsigned blockZ, unsigned smemBytes, Stream stream, void **params, void **extra))                       \
+  X(streamCreate, "cuStreamCreate", (Stream * stream, unsigned flags))                                       \
+  X(streamDestroy, "cuStreamDestroy_v2", (Stream stream))                                                    \
+  X(streamSynchronize, "cuStreamSynchronize", (Stream stream))                                               \
+  X(streamBeginCapture, "cuStreamBeginCapture_v2", (Stream stream, int mode))                                \
+  X(streamEndCapture, "cuStreamEndCapture", (Stream stream, Graph * graph))                                  \
+  X(graphInstantiate, "cuGraphInstantiateWithFlags",                                                         \
+    (GraphExec * executable, Graph graph, unsigned long long flags))                                         \
+  X(graphLaunch, "cuGraphLaunch", (GraphExec executable, Stream stream))                                     \
+  X(graphDestroy, "cuGraphDestroy", (Graph graph))                                                           \
+  X(graphExecDestroy, "cuGraphExecDestroy", (GraphExec executable))                                          \
+  X(eventCreate, "cuEventCreate", (Event * event, unsigned flags))                                           \
+  X(eventDestroy, "cuEventDestroy_v2", (Event event))                                                        \
+  X(eventRecord, "cuEventRecord", (Event event, Stream stream))                                              \
+  X(eventElapsedTime, "cuEventElapsedTime", (float *milliseconds, Event start, Event end))
+
+/// The functions of a loaded driver.
+struct Api {
+#define DEFT_DECLARE(member, symbol, parameters) Result(*member) parameters = nullptr;
+  DEFT_DRIVER_FUNCTIONS(DEFT_DECLARE)
+#undef DEFT_DECLARE
+};
+
+} // namespace deft::device::cu

@@ -1,0 +1,26 @@
+#pragma once
+
+#include "runtime/device/Device.h"
+
+#include <functional>
+
+namespace deft::device {
+
+struct TimerOptions {
+  int repeats = 41;
+  bool coldL2 = true; ///< reads a buffer larger than the L2 cache before each run
+};
+
+struct Timing {
+  double medianUs = 0;
+  double fastestUs = 0;
+  double slowestUs = 0;
+};
+
+/// GPU time of what `enqueue` puts on the device's stream, without the host's share: the work is
+/// captured once as a graph and replayed between two events.
+support::Result<Timing> timeOnDevice(const std::shared_ptr<Device> &device,
+                                     const std::function<support::Result<void>()> &enqueue,
+                                     const TimerOptions &options);
+
+} // namespace deft::device
