@@ -4,5 +4,8 @@
 
 namespace deft::cli {
 
+void addCheckCommand(CLI::App &app, Context &context);
+void addEmitCommand(CLI::App &app, Context &context);
+void addSpecsCommand(CLI::App &app, Context &context);
 
 } // namespace deft::cli

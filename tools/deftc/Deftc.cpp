@@ -7,7 +7,10 @@
 namespace deft::cli {
 namespace {
 
-void addCommands([[maybe_unused]] CLI::App &app, [[maybe_unused]] Context &context) {
+void addCommands(CLI::App &app, Context &context) {
+  addCheckCommand(app, context);
+  addEmitCommand(app, context);
+  addSpecsCommand(app, context);
 }
 
 int internalError(Context &context, const std::string &what) {

@@ -13,6 +13,7 @@ struct EmitKind {
   std::string name; ///< as in `--as name`
   std::string what; ///< a few words for the help
   std::function<support::Result<std::string>(const LoadedSpec &, const spec::Variant &)> emit;
+  bool wholeFile = false; ///< shows the file; the variant need not be chosen and is its first
 };
 
 struct EmitterTable {

@@ -24,6 +24,9 @@ struct LoadedSpec {
 /// exists. Diagnostics go to `context.err`; the error is then without a message (see reportError).
 support::Result<std::shared_ptr<LoadedSpec>> loadSpec(Context &context, const std::string &path);
 
+/// The same, but a file of functions only is right, and has no variants.
+support::Result<std::shared_ptr<LoadedSpec>> loadSpecFile(Context &context, const std::string &path);
+
 /// The variant called `name`; with an empty name the only one of the file.
 support::Result<const spec::Variant *> chooseVariant(const LoadedSpec &spec, const std::string &name);
 

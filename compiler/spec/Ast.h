@@ -1,0 +1,145 @@
+#pragma once
+
+#include "compiler/spec/Variant.h"
+
+#include <deque>
+#include <optional>
+#include <string>
+#include <variant>
+#include <vector>
+
+/// The syntax of a spec as written. Nothing is resolved: names are text, values are expressions.
+namespace deft::spec {
+
+using AstExprId = std::uint32_t;
+
+struct Ident {
+  std::string text;
+  support::SourceRange range;
+};
+
+enum class AstExprKind { Integer, Float, Name, Unary, Binary, Conditional, Call, Index };
+
+/// One node of an expression. Nodes of all files share one arena, so that deep trees need no recursion to
+/// be freed and a node can be named by an index wherever it came from.
+struct AstExpr {
+  AstExprKind kind = AstExprKind::Integer;
+  support::SourceRange range; ///< from the first operand to the last, parentheses left out
+  Ident name;                 ///< Name, Call (the callee), Index (the array); Unary and Binary: the operator
+  ExprOp op = ExprOp::Add;    ///< Unary, Binary
+  double number = 0;          ///< Integer, Float
+  int depth = 1;
+  std::vector<AstExprId> operands;
+};
+
+struct AstType {
+  ScalarType scalar = ScalarType::F32;
+  Param::Shape shape = Param::Shape::Scalar;
+  support::SourceRange range;
+};
+
+struct AstFormal {
+  Ident name;
+  AstType type;
+};
+
+/// `mask f(...) = e;` yields bool, `score f(...) = e;` yields f32.
+struct AstFunction {
+  ScalarType result = ScalarType::Bool;
+  Ident name;
+  std::vector<AstFormal> formals;
+  AstExprId body = 0;
+};
+
+struct AstLet {
+  Ident name;
+  AstExprId value = 0;
+};
+
+struct AstParam {
+  Ident name;
+  AstType type;
+  std::optional<AstExprId> defaultValue;
+};
+
+struct AstExprValue {
+  AstExprId expr = 0;
+};
+struct AstWordValue {
+  Ident word;
+};
+struct AstCacheValue {
+  Ident kind; ///< paged, contiguous
+  std::optional<AstExprId> pageSize;
+  std::optional<Ident> order;
+};
+struct AstNormalizeValue {
+  Ident kind;
+  std::optional<AstExprId> bias;
+};
+struct AstOutputValue {
+  Ident dtype;
+  std::optional<support::SourceRange> withLse; ///< the word `lse`
+};
+
+struct AstTune {
+  bool tunable = false;
+  std::vector<AstExprId> values;
+  support::SourceRange range;
+};
+struct AstPartition {
+  bool tunable = false;
+  std::vector<Ident> names;
+};
+struct AstPhase {
+  Ident name;
+  std::optional<AstExprId> rowsAbove; ///< none: otherwise
+  support::SourceRange condition;     ///< `when rows > N` or `otherwise`
+  std::vector<std::pair<Ident, AstTune>> keys;
+};
+struct AstSchedule {
+  std::optional<AstPartition> partition;
+  std::optional<AstTune> chunk;
+  std::vector<AstPhase> phases;
+};
+
+using AstValue = std::variant<AstExprValue, AstWordValue, AstCacheValue, AstNormalizeValue, AstOutputValue,
+                              AstSchedule>;
+
+struct AstProperty {
+  Ident key;
+  AstValue value;
+  support::SourceRange valueRange;
+};
+
+/// Something an attention declares by name.
+using AstDeclaration = std::variant<AstParam, AstLet, AstFunction>;
+
+struct AstAttention {
+  Ident name;
+  std::optional<Ident> base;
+  std::vector<AstProperty> properties;
+  std::deque<AstDeclaration> declarations;
+};
+
+struct AstImport {
+  std::string path;
+  support::SourceRange range; ///< the string with its quotes
+};
+
+struct AstFile {
+  std::uint32_t file = 0;
+  std::vector<AstImport> imports;
+  std::deque<AstDeclaration> declarations; ///< functions and lets
+  std::deque<AstAttention> attentions;
+};
+
+using AstArena = std::vector<AstExpr>;
+
+const Ident &declaredName(const AstDeclaration &declaration);
+
+/// The text of `deftc emit --as ast`: an indented tree, expressions with the operator first.
+std::string printAst(const AstFile &file, const AstArena &arena);
+std::string printAst(const AstArena &arena, AstExprId expr);
+
+} // namespace deft::spec

@@ -1,0 +1,346 @@
+#include "compiler/spec/AttentionSema.h"
+
+#include "compiler/spec/Limits.h"
+#include "compiler/spec/Names.h"
+#include "compiler/support/NearestName.h"
+
+#include <cfloat>
+#include <cmath>
+
+namespace deft::spec {
+namespace {
+
+constexpr int kMaxHeads = 4096;
+constexpr int kMaxRatio = 128;
+constexpr int kMaxHeadDim = 256;
+constexpr int kHeadDimStep = 16;
+constexpr int kMaxPageSize = 1 << 20;
+
+} // namespace
+
+AttentionSema::AttentionSema(const Program &program, const MergedAttention &merged,
+                             const std::set<const AstFunction *> &badFunctions, Reporter &reporter)
+    : program_(program), merged_(merged), reporter_(reporter),
+      exprs_(program, &merged, variant_.params, [this](const std::string &key) { return headConstant(key); },
+             reporter) {
+  exprs_.addBadFunctions(badFunctions);
+}
+
+Variant AttentionSema::run() {
+  variant_.name = merged_.attention->name.text;
+  variant_.range = merged_.attention->name.range;
+  checkRequired();
+  checkHeads();
+  checkTypes();
+  checkCache();
+  checkParams();
+  checkOwnDeclarations();
+  checkScale();
+  checkMask();
+  checkScore();
+  checkNormalize();
+  checkSchedule();
+  finishExprs();
+  return std::move(variant_);
+}
+
+const AstProperty *AttentionSema::enter(const char *key) {
+  Inherited<AstProperty> property = merged_.property(key);
+  reporter_.setInheritance(property.owner, property.item ? merged_.attention : nullptr);
+  return property.item;
+}
+
+std::optional<AttentionSema::Keyed> AttentionSema::keyed(const char *key) {
+  const AstProperty *property = enter(key);
+  if (!property)
+    return std::nullopt;
+  Keyed value;
+  value.expr = std::get<AstExprValue>(property->value).expr;
+  value.property = property;
+  value.scope.owner = merged_.property(key).owner;
+  return value;
+}
+
+void AttentionSema::noteOrigin(support::Diagnostic &report, const Inherited<AstProperty> &property,
+                               support::SourceRange range, const std::string &what) {
+  report.withNote(range, what + (merged_.isOwn(property.owner)
+                                     ? " here"
+                                     : " here, inherited from `" + property.owner->name.text + "`"));
+}
+
+void AttentionSema::checkRequired() {
+  reporter_.setInheritance(nullptr, nullptr);
+  std::vector<std::string> missing;
+  for (const char *key : {"query_heads", "kv_heads", "head_dim"})
+    if (!merged_.property(key).item)
+      missing.push_back("`" + std::string(key) + "`");
+  if (missing.empty())
+    return;
+  std::string list = missing[0];
+  for (std::size_t i = 1; i < missing.size(); ++i)
+    list += (i + 1 == missing.size() ? " and " : ", ") + missing[i];
+  reporter_.error(merged_.attention->name.range, "attention `" + merged_.attention->name.text + "` has no " + list);
+}
+
+std::optional<int> AttentionSema::headConstant(const std::string &key) {
+  Head &head = heads_[key];
+  if (head.state == HeadState::Known)
+    return head.value;
+  Inherited<AstProperty> property = merged_.property(key);
+  if (head.state == HeadState::Active) {
+    reporter_.error(property.item->valueRange, "`" + key + "` is defined by itself");
+    return std::nullopt;
+  }
+  if (!property.item)
+    return std::nullopt;
+  head.state = HeadState::Active;
+  ExprSema::Scope scope;
+  scope.owner = property.owner;
+  AstExprId expr = std::get<AstExprValue>(property.item->value).expr;
+  std::optional<double> value = exprs_.evaluateConstant(expr, scope, ScalarType::I32, "`" + key + "`");
+  int maximum = key == "head_dim" ? kMaxHeadDim : kMaxHeads;
+  std::string text = key + " = " + (value ? std::to_string(static_cast<int>(*value)) : "");
+  support::SourceRange range = program_.arena[expr].range;
+  if (value && *value < 1) {
+    reporter_.error(range, text + " is below 1");
+    value.reset();
+  } else if (value && *value > maximum) {
+    reporter_.error(range, text + " is above the limit of " + std::to_string(maximum));
+    value.reset();
+  } else if (value && key == "head_dim" && std::fmod(*value, kHeadDimStep) != 0) {
+    int below = static_cast<int>(*value) / kHeadDimStep * kHeadDimStep;
+    reporter_.error(range, text + " is not a multiple of " + std::to_string(kHeadDimStep))
+        .withHint("the nearest are " + (below > 0 ? std::to_string(below) + " and " : "") +
+                  std::to_string(below + kHeadDimStep));
+    value.reset();
+  }
+  head.state = HeadState::Known;
+  if (value)
+    head.value = static_cast<int>(*value);
+  return head.value;
+}
+
+void AttentionSema::checkHeads() {
+  for (const char *key : {"query_heads", "kv_heads", "head_dim"})
+    if (enter(key))
+      headConstant(key);
+  std::optional<int> query = heads_["query_heads"].value, kv = heads_["kv_heads"].value;
+  variant_.queryHeads = query.value_or(1);
+  variant_.kvHeads = kv.value_or(1);
+  variant_.headDim = heads_["head_dim"].value.value_or(kHeadDimStep);
+  if (!query || !kv)
+    return;
+  // Pointed at what the reader is writing: an own value rather than an inherited one, the later of two.
+  Inherited<AstProperty> q = merged_.property("query_heads"), k = merged_.property("kv_heads");
+  bool atQuery = merged_.isOwn(q.owner) &&
+                 (!merged_.isOwn(k.owner) || q.item->valueRange.begin > k.item->valueRange.begin);
+  const Inherited<AstProperty> &wrong = atQuery ? q : k, &other = atQuery ? k : q;
+  auto valueRange = [&](const Inherited<AstProperty> &p) {
+    return program_.arena[std::get<AstExprValue>(p.item->value).expr].range;
+  };
+  std::string problem;
+  if (*query % *kv != 0)
+    problem = "query_heads = " + std::to_string(*query) + " is not a multiple of kv_heads = " + std::to_string(*kv);
+  else if (*query / *kv > kMaxRatio)
+    problem = "query_heads / kv_heads = " + std::to_string(*query / *kv) + " is above the limit of " +
+              std::to_string(kMaxRatio);
+  if (problem.empty())
+    return;
+  enter(atQuery ? "query_heads" : "kv_heads");
+  support::Diagnostic &report = reporter_.error(valueRange(wrong), problem);
+  noteOrigin(report, other, valueRange(other),
+             atQuery ? "kv_heads is " + std::to_string(*kv) : "query_heads is " + std::to_string(*query));
+}
+
+std::optional<DType> AttentionSema::dtypeOf(const Ident &word) {
+  if (std::optional<DType> dtype = parseDType(word.text))
+    return dtype;
+  if (word.text == "fp8_e4m3" || word.text == "fp8_e5m2")
+    reporter_.error(word.range, "`" + word.text + "` is not supported yet").withHint("use f16 or bf16");
+  else
+    reporter_.error(word.range, "unknown dtype `" + word.text + "`, it is f16 or bf16")
+        .withHint(support::didYouMean(word.text, dtypeNames()));
+  return std::nullopt;
+}
+
+void AttentionSema::checkTypes() {
+  if (const AstProperty *property = enter("dtype"))
+    variant_.dtype = dtypeOf(std::get<AstWordValue>(property->value).word).value_or(variant_.dtype);
+  variant_.outputDtype = variant_.dtype;
+  if (const AstProperty *property = enter("output")) {
+    const auto &output = std::get<AstOutputValue>(property->value);
+    variant_.outputDtype = dtypeOf(output.dtype).value_or(variant_.outputDtype);
+    variant_.withLse = output.withLse.has_value();
+  }
+}
+
+void AttentionSema::checkCache() {
+  const AstProperty *property = enter("kv_cache");
+  if (!property)
+    return;
+  const auto &cache = std::get<AstCacheValue>(property->value);
+  if (cache.kind.text == "contiguous") {
+    variant_.cache = {false, 0, PageOrder::Nhd};
+    return;
+  }
+  if (cache.kind.text != "paged") {
+    reporter_.error(cache.kind.range, "unknown cache layout `" + cache.kind.text + "`, it is `paged` or `contiguous`")
+        .withHint(support::didYouMean(cache.kind.text, {"paged", "contiguous"}));
+    return;
+  }
+  if (cache.pageSize) {
+    ExprSema::Scope scope;
+    scope.owner = merged_.property("kv_cache").owner;
+    std::optional<double> size = exprs_.evaluateConstant(*cache.pageSize, scope, ScalarType::I32, "`page_size`");
+    if (size && (*size < 1 || *size > kMaxPageSize))
+      reporter_.error(program_.arena[*cache.pageSize].range,
+                      "page_size = " + std::to_string(static_cast<int>(*size)) + " is not between 1 and " +
+                          std::to_string(kMaxPageSize));
+    else if (size)
+      variant_.cache.pageSize = static_cast<int>(*size);
+  }
+  if (cache.order) {
+    if (std::optional<PageOrder> order = parsePageOrder(cache.order->text))
+      variant_.cache.order = *order;
+    else
+      reporter_.error(cache.order->range, "unknown order `" + cache.order->text + "`, it is `nhd` or `hnd`");
+  }
+}
+
+void AttentionSema::checkParams() {
+  for (const Inherited<AstDeclaration> &declared : merged_.order)
+    if (const auto *param = std::get_if<AstParam>(declared.item)) {
+      reporter_.setInheritance(declared.owner, merged_.attention);
+      checkParam(*param, declared.owner);
+    }
+}
+
+void AttentionSema::checkParam(const AstParam &ast, const AstAttention *owner) {
+  if (variant_.params.size() == kMaxParams)
+    reporter_.error(ast.name.range, "more than the limit of " + std::to_string(kMaxParams) + " parameters");
+  if (variant_.params.size() >= kMaxParams)
+    return;
+  Param param{ast.name.text, ast.type.scalar, ast.type.shape, std::nullopt, ast.name.range};
+  if (ast.defaultValue)
+    checkDefault(ast, owner, param);
+  variant_.params.push_back(std::move(param));
+}
+
+void AttentionSema::checkDefault(const AstParam &ast, const AstAttention *owner, Param &param) {
+  if (param.shape != Param::Shape::Scalar) {
+    reporter_.error(program_.arena[*ast.defaultValue].range, "an array has no default value");
+    return;
+  }
+  ExprSema::Scope scope;
+  scope.owner = owner;
+  param.defaultValue =
+      exprs_.evaluateConstant(*ast.defaultValue, scope, param.type, "the default of `" + param.name + "`");
+}
+
+/// Functions and `let`s are checked once, where they are written, whether used or not.
+void AttentionSema::checkOwnDeclarations() {
+  std::vector<Param> params = variant_.params;
+  ExprSema checker(program_, &merged_, params, [this](const std::string &key) { return headConstant(key); }, reporter_);
+  reporter_.setInheritance(merged_.attention, merged_.attention);
+  for (const Inherited<AstDeclaration> &declared : merged_.order) {
+    if (!merged_.isOwn(declared.owner))
+      continue;
+    if (const auto *let = std::get_if<AstLet>(declared.item))
+      checker.checkLet(*let, declared.owner);
+    else if (const auto *function = std::get_if<AstFunction>(declared.item))
+      checker.checkFunction(*function, declared.owner);
+  }
+  exprs_.addBadFunctions(checker.badFunctions());
+}
+
+void AttentionSema::checkScale() {
+  variant_.scale = 1 / std::sqrt(static_cast<double>(variant_.headDim));
+  std::optional<Keyed> scale = keyed("scale");
+  if (!scale)
+    return;
+  std::optional<double> value = exprs_.evaluateConstant(scale->expr, scale->scope, ScalarType::F32, "`scale`");
+  if (!value)
+    return;
+  // Not FLT_MIN: a smaller scale would be flushed to zero on devices.
+  if (!(*value >= FLT_MIN) || !(*value <= FLT_MAX))
+    reporter_.error(program_.arena[scale->expr].range, "the scale must be positive and finite");
+  variant_.scale = *value;
+}
+
+void AttentionSema::checkMask() {
+  std::optional<Keyed> mask = keyed("mask");
+  if (!mask)
+    return;
+  auto value = exprs_.evaluateMask(mask->expr, mask->scope);
+  if (!value || !*value)
+    return;
+  if (!exprs_.checkReadsNoScore(**value, mask->expr, mask->scope, "a mask",
+                                "a score that is -inf hides a token: `score = condition ? s : -inf;`"))
+    return;
+  const Expr &root = exprs_.exprs()[**value];
+  if (root.op == ExprOp::Constant && root.value != 0)
+    return;
+  if (root.op == ExprOp::Constant)
+    reporter_.warning(program_.arena[mask->expr].range, "this mask hides every token");
+  variant_.mask = **value;
+}
+
+void AttentionSema::checkScore() {
+  std::optional<Keyed> score = keyed("score");
+  if (!score)
+    return;
+  std::optional<ExprId> value =
+      exprs_.evaluateAs(score->expr, score->scope, ScalarType::F32, "the score", ExprSema::Place::Score);
+  if (!value)
+    return;
+  const Expr &root = exprs_.exprs()[*value];
+  if (root.op != ExprOp::Builtin || root.builtin != Builtin::S)
+    variant_.score = *value;
+}
+
+void AttentionSema::checkNormalize() {
+  const AstProperty *property = enter("normalize");
+  if (!property)
+    return;
+  const auto &normalize = std::get<AstNormalizeValue>(property->value);
+  std::optional<Normalize> kind = parseNormalize(normalize.kind.text);
+  if (!kind) {
+    reporter_.error(normalize.kind.range,
+                    "unknown normalization `" + normalize.kind.text + "`, it is `softmax` or `sigmoid`")
+        .withHint(support::didYouMean(normalize.kind.text, {"softmax", "sigmoid"}));
+    return;
+  }
+  variant_.normalize = *kind;
+  Inherited<AstProperty> origin = merged_.property("normalize");
+  if (normalize.bias) {
+    ExprSema::Scope scope;
+    scope.owner = origin.owner;
+    std::optional<ExprId> bias =
+        exprs_.evaluateAs(*normalize.bias, scope, ScalarType::F32, "the bias", ExprSema::Place::Score);
+    if (bias && exprs_.checkReadsNoScore(*bias, *normalize.bias, scope, "the bias",
+                                         "what depends on `s` belongs into `score`"))
+      variant_.sigmoidBias = *bias;
+  }
+  if (*kind != Normalize::Sigmoid || !variant_.withLse)
+    return;
+  Inherited<AstProperty> output = merged_.property("output");
+  support::SourceRange lse = *std::get<AstOutputValue>(output.item->value).withLse;
+  // The heir's own text is the one to mend; when both are, the wish for an lse.
+  bool atOutput = merged_.isOwn(output.owner) || !merged_.isOwn(origin.owner);
+  enter(atOutput ? "output" : "normalize");
+  support::Diagnostic &report = reporter_.error(atOutput ? lse : normalize.kind.range, "sigmoid has no lse");
+  if (atOutput)
+    noteOrigin(report, origin, normalize.kind.range, "normalized by sigmoid");
+  else
+    noteOrigin(report, output, lse, "the lse is asked for");
+}
+
+void AttentionSema::finishExprs() {
+  std::vector<ExprId *> roots;
+  for (std::optional<ExprId> *root : {&variant_.mask, &variant_.score, &variant_.sigmoidBias})
+    if (*root)
+      roots.push_back(&**root);
+  variant_.exprs = compactExprs(exprs_.exprs(), roots);
+}
+
+} // namespace deft::spec

@@ -1,0 +1,68 @@
+#pragma once
+
+#include "compiler/spec/ExprSema.h"
+
+namespace deft::spec {
+
+/// Checks one attention, inheritance included, and makes a Variant of it.
+class AttentionSema {
+public:
+  AttentionSema(const Program &program, const MergedAttention &merged,
+                const std::set<const AstFunction *> &badFunctions, Reporter &reporter);
+
+  /// The variant; only to be used when nothing was reported.
+  Variant run();
+
+private:
+  void checkRequired();
+  void checkHeads();
+  void checkCache();
+  void checkTypes();
+  void checkScale();
+  void checkParams();
+  void checkParam(const AstParam &param, const AstAttention *owner);
+  void checkDefault(const AstParam &ast, const AstAttention *owner, Param &param);
+  void checkOwnDeclarations();
+  void checkMask();
+  void checkScore();
+  void checkNormalize();
+  void checkSchedule();
+  void finishExprs();
+
+  std::optional<int> headConstant(const std::string &key);
+  /// The value of a key that is an expression, and whose text that is; none when the key is absent.
+  struct Keyed {
+    AstExprId expr = 0;
+    const AstProperty *property = nullptr;
+    ExprSema::Scope scope;
+  };
+  std::optional<Keyed> keyed(const char *key);
+  /// The property, with the reporter set to name the heir when it is inherited.
+  const AstProperty *enter(const char *key);
+  std::optional<DType> dtypeOf(const Ident &word);
+  void noteOrigin(support::Diagnostic &report, const Inherited<AstProperty> &property, support::SourceRange range,
+                  const std::string &what);
+
+  // ScheduleSema.cpp
+  std::optional<TuneList> tuneList(const AstTune &tune, const std::string &key, int multiple, int maximum);
+  std::optional<int> scheduleNumber(AstExprId expr, const std::string &key, int multiple, int maximum);
+  std::vector<Partition> partitionList(const AstPartition &partition);
+  PhaseSpec phaseSpec(const AstPhase &phase);
+  void checkPhaseOrder(const AstSchedule &schedule, const std::vector<PhaseSpec> &phases);
+
+  const Program &program_;
+  const MergedAttention &merged_;
+  Reporter &reporter_;
+  Variant variant_;
+  ExprSema exprs_;
+  ExprSema::Scope scheduleScope_;
+
+  enum class HeadState { Unknown, Active, Known };
+  struct Head {
+    HeadState state = HeadState::Unknown;
+    std::optional<int> value;
+  };
+  std::map<std::string, Head> heads_;
+};
+
+} // namespace deft::spec

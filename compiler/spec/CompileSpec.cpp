@@ -1,0 +1,44 @@
+#include "compiler/spec/CompileSpec.h"
+
+#include "compiler/spec/AttentionSema.h"
+
+namespace deft::spec {
+namespace {
+
+/// Top-level functions and `let`s by themselves, used or not. The functions that are wrong.
+std::set<const AstFunction *> checkGlobals(const Program &program, Reporter &reporter) {
+  std::set<const AstFunction *> bad;
+  for (const AstFile &file : program.files)
+    for (const AstDeclaration &declaration : file.declarations) {
+      std::vector<Param> params;
+      ExprSema checker(program, nullptr, params, nullptr, reporter);
+      checker.addBadFunctions(bad);
+      if (const auto *function = std::get_if<AstFunction>(&declaration))
+        checker.checkFunction(*function, nullptr);
+      else
+        checker.checkLet(std::get<AstLet>(declaration), nullptr);
+      bad = checker.badFunctions();
+    }
+  return bad;
+}
+
+} // namespace
+
+std::vector<Variant> compileSpec(support::SourceManager &sources, std::uint32_t file,
+                                 const ImportResolver &resolver, support::DiagnosticSink &sink) {
+  std::vector<Variant> variants;
+  Program program = loadProgram(sources, file, resolver, sink);
+  if (!program.files.empty()) {
+    Reporter reporter(sink);
+    std::set<const AstFunction *> bad = checkGlobals(program, reporter);
+    for (const AstAttention &attention : program.files.front().attentions)
+      if (auto merged = mergeAttention(program, attention, reporter))
+        variants.push_back(AttentionSema(program, *merged, bad, reporter).run());
+  }
+  sink.sortByPosition();
+  if (sink.hasErrors())
+    variants.clear();
+  return variants;
+}
+
+} // namespace deft::spec

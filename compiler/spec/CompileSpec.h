@@ -1,0 +1,29 @@
+#pragma once
+
+#include "compiler/spec/Variant.h"
+#include "compiler/support/Diagnostic.h"
+#include "compiler/support/Result.h"
+#include "compiler/support/SourceManager.h"
+
+#include <functional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace deft::spec {
+
+struct ImportedFile {
+  std::string name; ///< what diagnostics call it; two imports of one name are one file
+  std::string text;
+};
+
+/// Finds the file that `importer` (a name in the SourceManager) imports as `path`.
+using ImportResolver =
+    std::function<support::Result<ImportedFile>(const std::string &importer, const std::string &path)>;
+
+/// The variants that `file` itself defines, in its order, when there is no error; none otherwise, and none of
+/// a file of functions only. Attentions of imported files can be inherited from but are not built. Findings go to `sink`, sorted by place.
+std::vector<Variant> compileSpec(support::SourceManager &sources, std::uint32_t file,
+                                 const ImportResolver &resolver, support::DiagnosticSink &sink);
+
+} // namespace deft::spec

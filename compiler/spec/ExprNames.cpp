@@ -1,0 +1,148 @@
+#include "compiler/spec/ExprSema.h"
+#include "compiler/spec/Names.h"
+#include "compiler/support/NearestName.h"
+
+#include <limits>
+
+/// Names in expressions: what is visible where, `let`s and parameters.
+namespace deft::spec {
+
+ExprSema::Found ExprSema::lookUp(std::string_view name, const Scope &scope) const {
+  if (scope.owner && attention_) {
+    auto found = attention_->declarations.find(name);
+    if (found != attention_->declarations.end())
+      return {found->second.item, found->second.owner};
+  }
+  auto found = program_.globals.find(name);
+  return found == program_.globals.end() ? Found{} : Found{found->second, nullptr};
+}
+
+std::vector<std::string> ExprSema::visibleNames(const Scope &scope, bool functions) const {
+  std::vector<std::string> names;
+  auto add = [&](const std::string &name, const AstDeclaration &declaration) {
+    if (std::holds_alternative<AstFunction>(declaration) == functions)
+      names.push_back(name);
+  };
+  if (scope.arguments && !functions)
+    for (const auto &[name, binding] : *scope.arguments)
+      names.push_back(name);
+  if (scope.owner && attention_)
+    for (const auto &[name, declaration] : attention_->declarations)
+      add(name, *declaration.item);
+  for (const auto &[name, declaration] : program_.globals)
+    add(name, *declaration);
+  for (const std::string &name : functions ? functionNames() : builtinNames())
+    names.push_back(name);
+  if (!functions)
+    names.insert(names.end(), {"query_heads", "kv_heads", "head_dim", "true", "false", "inf"});
+  return names;
+}
+
+int ExprSema::paramIndex(std::string_view name) const {
+  for (std::size_t i = 0; i < params_.size(); ++i)
+    if (params_[i].name == name)
+      return static_cast<int>(i);
+  return -1;
+}
+
+/// The array parameter that a name stands for: directly, or as the argument of a function.
+std::optional<int> ExprSema::arrayParamNamed(const AstExpr &expr, const Scope &scope) {
+  if (scope.arguments) {
+    auto bound = scope.arguments->find(expr.name.text);
+    if (bound != scope.arguments->end())
+      return bound->second.arrayParam;
+  }
+  Found found = lookUp(expr.name.text, scope);
+  if (!found.declaration || !std::holds_alternative<AstParam>(*found.declaration))
+    return std::nullopt;
+  int index = paramIndex(expr.name.text);
+  if (index < 0 || params_[index].shape == Param::Shape::Scalar)
+    return std::nullopt;
+  return index;
+}
+
+void ExprSema::unknownName(const AstExpr &expr, const Scope &scope) {
+  reporter_.error(expr.name.range, "unknown name `" + expr.name.text + "`")
+      .withHint(support::didYouMean(expr.name.text, visibleNames(scope, /*functions=*/false)));
+}
+
+std::optional<ExprId> ExprSema::evaluateName(const AstExpr &expr, const Scope &scope) {
+  const std::string &name = expr.name.text;
+  std::optional<int> array = arrayParamNamed(expr, scope);
+  if (array) {
+    const char *index = params_[*array].shape == Param::Shape::PerQueryHead ? "head" : "kv_head";
+    reporter_.error(expr.range, "`" + name + "` is an array")
+        .withHint("its element is `" + name + "[" + index + "]`");
+    return std::nullopt;
+  }
+  if (scope.arguments) {
+    auto bound = scope.arguments->find(name);
+    if (bound != scope.arguments->end())
+      return bound->second.value;
+  }
+  if (name == "tree") {
+    reporter_.error(expr.range, "`tree` may only be one of the conditions that `&&` joins at the top of `mask`")
+        .withHint("a query sees the tokens of its path and no others, whatever the mask says");
+    return std::nullopt;
+  }
+  if (name == "true" || name == "false")
+    return builder_.constant(ScalarType::Bool, name == "true", expr.range);
+  if (name == "inf")
+    return builder_.constant(ScalarType::F32, std::numeric_limits<double>::infinity(), expr.range);
+  if (std::optional<Builtin> builtin = parseBuiltin(name))
+    return builder_.builtin(*builtin, expr.range);
+  if (name == "query_heads" || name == "kv_heads" || name == "head_dim") {
+    if (!headConstant_) // a top-level function by itself: some integer
+      return builder_.builtin(Builtin::Query, expr.range);
+    std::optional<int> value = headConstant_(name);
+    return value ? std::optional(builder_.constant(ScalarType::I32, *value, expr.range)) : std::nullopt;
+  }
+  Found found = lookUp(name, scope);
+  if (!found.declaration) {
+    unknownName(expr, scope);
+    return std::nullopt;
+  }
+  return evaluateDeclared(expr, *found.declaration, found.owner, scope);
+}
+
+std::optional<ExprId> ExprSema::evaluateDeclared(const AstExpr &expr, const AstDeclaration &declaration,
+                                                 const AstAttention *owner, const Scope &scope) {
+  if (std::holds_alternative<AstParam>(declaration)) {
+    int index = paramIndex(expr.name.text);
+    if (index < 0)
+      return std::nullopt; // its declaration is wrong, which was reported
+    return builder_.param(index, params_[index], expr.range);
+  }
+  if (std::holds_alternative<AstFunction>(declaration)) {
+    reporter_.error(expr.range, "`" + expr.name.text + "` is a function and needs its arguments");
+    return std::nullopt;
+  }
+  const AstLet &let = std::get<AstLet>(declaration);
+  bool sameBlock = owner == scope.owner && let.name.range.file == expr.range.file;
+  if (sameBlock && expr.range.begin < let.name.range.begin) {
+    reporter_.error(expr.range, "`" + expr.name.text + "` is used before its `let`")
+        .withNote(let.name.range, "it is defined here");
+    return std::nullopt;
+  }
+  return evaluateLet(expr, let, owner);
+}
+
+std::optional<ExprId> ExprSema::evaluateLet(const AstExpr &use, const AstLet &let, const AstAttention *owner) {
+  auto [state, isNew] = lets_.try_emplace(&let);
+  if (state->second.active) {
+    reporter_.error(use.range, "`" + let.name.text + "` is defined by itself")
+        .withNote(let.name.range, "it is defined here");
+    return std::nullopt;
+  }
+  if (isNew) {
+    state->second.active = true;
+    Scope scope;
+    scope.owner = owner;
+    std::optional<ExprId> value = evaluate(let.value, scope);
+    state->second.value = value;
+    state->second.active = false;
+  }
+  return state->second.value;
+}
+
+} // namespace deft::spec

@@ -1,0 +1,294 @@
+#include "compiler/spec/ExprSema.h"
+
+#include "compiler/spec/Limits.h"
+#include "compiler/spec/Names.h"
+#include "compiler/support/NearestName.h"
+
+#include <algorithm>
+#include <cfloat>
+#include <cmath>
+#include <cstdint>
+#include <limits>
+
+namespace deft::spec {
+
+using support::SourceRange;
+
+/// Bounds the work for one attention: recursion, expression nodes visited, operations made.
+bool ExprSema::spend(SourceRange range) {
+  if (exhausted_)
+    return false;
+  const char *what = nullptr;
+  std::size_t limit = 0;
+  if (depth_ > kMaxCallDepth) {
+    what = "expressions with their `let`s and functions are nested deeper than the limit of ";
+    limit = kMaxCallDepth;
+  } else if (builder_.size() > kMaxOperations) {
+    what = "the attention has more operations than the limit of ";
+    limit = kMaxOperations;
+  } else if (++steps_ > kMaxSteps) {
+    what = "the expressions of the attention take more steps to expand than the limit of ";
+    limit = kMaxSteps;
+  }
+  if (!what)
+    return true;
+  exhausted_ = true; // one report; what follows would be noise
+  reporter_.error(range, what + std::to_string(limit));
+  return false;
+}
+
+std::optional<ExprId> ExprSema::evaluate(AstExprId id, const Scope &scope, Place place) {
+  const AstExpr &expr = ast(id);
+  struct Depth {
+    int &depth;
+    explicit Depth(int &d) : depth(d) { ++depth; }
+    ~Depth() { --depth; }
+  } depth(depth_);
+  if (!spend(expr.range))
+    return std::nullopt;
+  switch (expr.kind) {
+  case AstExprKind::Integer:
+  case AstExprKind::Float:
+    return evaluateLiteral(expr, /*negated=*/false);
+  case AstExprKind::Name:
+    return evaluateName(expr, scope);
+  case AstExprKind::Unary:
+    return evaluateUnary(expr, scope);
+  case AstExprKind::Binary:
+    return evaluateBinary(expr, scope);
+  case AstExprKind::Conditional:
+    return evaluateConditional(expr, scope);
+  case AstExprKind::Index:
+    return evaluateIndex(expr, scope);
+  case AstExprKind::Call:
+    return evaluateCall(expr, scope, place);
+  }
+  return std::nullopt;
+}
+
+std::optional<ExprId> ExprSema::apply(ExprOp op, ScalarType type, std::vector<ExprId> operands, SourceRange range) {
+  std::string problem;
+  ExprId value = builder_.apply(op, type, std::move(operands), range, problem);
+  if (problem.empty())
+    return value;
+  reporter_.error(range, problem);
+  return std::nullopt;
+}
+
+ExprId ExprSema::toF32(ExprId value) {
+  if (builder_[value].type != ScalarType::I32)
+    return value;
+  std::string problem; // an i32 always fits
+  return builder_.apply(ExprOp::ToF32, ScalarType::F32, {value}, builder_[value].range, problem);
+}
+
+void ExprSema::promote(std::vector<ExprId> &operands) {
+  bool anyFloat = false;
+  for (ExprId operand : operands)
+    anyFloat |= builder_[operand].type == ScalarType::F32;
+  if (anyFloat)
+    for (ExprId &operand : operands)
+      operand = toF32(operand);
+}
+
+bool ExprSema::requireNumber(AstExprId expr, ExprId value, const std::string &op) {
+  if (builder_[value].type != ScalarType::Bool)
+    return true;
+  support::Diagnostic &report = reporter_.error(ast(expr).range, "`" + op + "` takes numbers, this is bool");
+  const AstExpr &operand = ast(expr);
+  bool isComparison = operand.kind == AstExprKind::Binary && operand.op >= ExprOp::Lt && operand.op <= ExprOp::Ne;
+  if (isComparison && (op == "<" || op == "<=" || op == ">" || op == ">=" || op == "==" || op == "!="))
+    report.withHint("comparisons do not chain; write `a < b && b < c`");
+  else
+    report.withHint("choose numbers with `condition ? a : b`");
+  return false;
+}
+
+bool ExprSema::requireBool(AstExprId expr, ExprId value, const std::string &op) {
+  if (builder_[value].type == ScalarType::Bool)
+    return true;
+  reporter_
+      .error(ast(expr).range, "`" + op + "` takes bool, this is " + std::string(toString(builder_[value].type)))
+      .withHint("compare it, for example with `!= 0`");
+  return false;
+}
+
+std::optional<ExprId> ExprSema::evaluateLiteral(const AstExpr &expr, bool negated) {
+  if (expr.kind == AstExprKind::Integer) {
+    double limit = std::numeric_limits<std::int32_t>::max() + (negated ? 1.0 : 0.0);
+    if (expr.number > limit) {
+      reporter_.error(expr.range, "the number does not fit in i32").withHint("with a `.0` it is an f32");
+      return std::nullopt;
+    }
+    return builder_.constant(ScalarType::I32, expr.number == 0 ? 0 : negated ? -expr.number : expr.number, expr.range);
+  }
+  if (expr.number > FLT_MAX) {
+    reporter_.error(expr.range, "the number does not fit in f32").withHint("`inf` is infinity");
+    return std::nullopt;
+  }
+  return builder_.constant(ScalarType::F32, expr.number, expr.range);
+}
+
+std::optional<ExprId> ExprSema::evaluateUnary(const AstExpr &expr, const Scope &scope) {
+  AstExprId inner = expr.operands[0];
+  if (expr.op == ExprOp::Neg && ast(inner).kind == AstExprKind::Integer)
+    return evaluateLiteral(ast(inner), /*negated=*/true);
+  std::optional<ExprId> value =
+      evaluate(inner, scope, expr.op == ExprOp::Not ? Place::Mask : Place::Operand);
+  if (!value)
+    return std::nullopt;
+  bool typed = expr.op == ExprOp::Not ? requireBool(inner, *value, "!") : requireNumber(inner, *value, "-");
+  if (!typed)
+    return std::nullopt;
+  return apply(expr.op, builder_[*value].type, {*value}, expr.range);
+}
+
+std::optional<ExprId> ExprSema::evaluateBinary(const AstExpr &expr, const Scope &scope) {
+  bool isLogic = expr.op == ExprOp::And || expr.op == ExprOp::Or;
+  std::vector<ExprId> values;
+  bool ok = true;
+  // Both sides are checked even when the first is wrong, so that one run reports both.
+  for (AstExprId operand : expr.operands) {
+    std::optional<ExprId> value = evaluate(operand, scope, isLogic ? Place::Mask : Place::Operand);
+    ok &= value && (isLogic ? requireBool(operand, *value, expr.name.text)
+                            : requireNumber(operand, *value, expr.name.text));
+    values.push_back(value.value_or(0));
+  }
+  if (!ok)
+    return std::nullopt;
+  if (isLogic)
+    return apply(expr.op, ScalarType::Bool, std::move(values), expr.range);
+  if (expr.op == ExprOp::Rem) {
+    for (std::size_t i = 0; i < values.size(); ++i)
+      if (builder_[values[i]].type != ScalarType::I32) {
+        reporter_.error(ast(expr.operands[i]).range, "`%` takes i32, this is f32");
+        return std::nullopt;
+      }
+    return apply(ExprOp::Rem, ScalarType::I32, std::move(values), expr.range);
+  }
+  if (expr.op == ExprOp::Div)
+    for (ExprId &value : values)
+      value = toF32(value);
+  promote(values);
+  bool isArithmetic = expr.op >= ExprOp::Add && expr.op <= ExprOp::Div;
+  return apply(expr.op, isArithmetic ? builder_[values[0]].type : ScalarType::Bool, values, expr.range);
+}
+
+std::optional<ExprId> ExprSema::evaluateConditional(const AstExpr &expr, const Scope &scope) {
+  std::vector<ExprId> values;
+  bool ok = true;
+  for (std::size_t i = 0; i < 3; ++i) {
+    std::optional<ExprId> value = evaluate(expr.operands[i], scope, i == 0 ? Place::Mask : Place::Operand);
+    ok &= value.has_value() && (i > 0 || requireBool(expr.operands[0], *value, "?:"));
+    values.push_back(value.value_or(0));
+  }
+  if (!ok)
+    return std::nullopt;
+  std::vector<ExprId> branches(values.begin() + 1, values.end());
+  ScalarType yes = builder_[branches[0]].type, no = builder_[branches[1]].type;
+  if ((yes == ScalarType::Bool) != (no == ScalarType::Bool)) {
+    reporter_.error(ast(expr.operands[2]).range, "the branches of `?:` are " + std::string(toString(yes)) + " and " +
+                                                     toString(no));
+    return std::nullopt;
+  }
+  promote(branches);
+  return apply(ExprOp::Select, builder_[branches[0]].type, {values[0], branches[0], branches[1]}, expr.range);
+}
+
+std::optional<ExprId> ExprSema::evaluateIndex(const AstExpr &expr, const Scope &scope) {
+  std::optional<int> array = arrayParamNamed(expr, scope);
+  const AstExpr &index = ast(expr.operands[0]);
+  if (!array) {
+    Found found = lookUp(expr.name.text, scope);
+    bool known = found.declaration || parseBuiltin(expr.name.text) ||
+                 (scope.arguments && scope.arguments->count(expr.name.text));
+    if (known)
+      reporter_.error(expr.name.range, "`" + expr.name.text + "` is not an array");
+    else
+      unknownName(expr, scope);
+    return std::nullopt;
+  }
+  const Param &param = params_[*array];
+  const char *wanted = param.shape == Param::Shape::PerQueryHead ? "head" : "kv_head";
+  bool hidden = scope.arguments && scope.arguments->count(wanted);
+  if (index.kind != AstExprKind::Name || index.name.text != wanted || hidden) {
+    reporter_.error(index.range, "`" + expr.name.text + "` has one element for each of `" + toString(param.shape) +
+                                     "` and is indexed by `" + wanted + "` only");
+    return std::nullopt;
+  }
+  return builder_.param(*array, param, expr.range);
+}
+
+std::optional<ExprId> ExprSema::evaluateAs(AstExprId id, const Scope &scope, ScalarType type,
+                                           const std::string &what, Place place) {
+  std::optional<ExprId> value = evaluate(id, scope, place);
+  if (!value)
+    return std::nullopt;
+  ScalarType got = builder_[*value].type;
+  if (type == ScalarType::F32)
+    value = toF32(*value);
+  if (builder_[*value].type == type)
+    return value;
+  reporter_.error(ast(id).range, what + " is " + toString(type) + ", this is " + toString(got));
+  return std::nullopt;
+}
+
+/// The narrowest part of an expression that makes `predicate` hold for its value: the name or call to point at.
+template <typename Predicate>
+std::optional<SourceRange> ExprSema::findPart(AstExprId id, const Scope &scope, const Predicate &predicate) {
+  const AstExpr &expr = ast(id);
+  if (expr.kind != AstExprKind::Index)
+    for (AstExprId operand : expr.operands)
+      if (auto part = findPart(operand, scope, predicate))
+        return part;
+  if (expr.kind != AstExprKind::Name && expr.kind != AstExprKind::Call && expr.kind != AstExprKind::Index)
+    return std::nullopt;
+  if (expr.kind == AstExprKind::Name && arrayParamNamed(expr, scope))
+    return std::nullopt; // not a value by itself; the call that it is passed to is
+  std::optional<ExprId> value = evaluate(id, scope);
+  return value && predicate(*value) ? std::optional(expr.range) : std::nullopt;
+}
+
+std::optional<double> ExprSema::evaluateConstant(AstExprId id, const Scope &scope, ScalarType type,
+                                                 const std::string &what) {
+  std::optional<ExprId> value = evaluateAs(id, scope, type, what);
+  if (!value)
+    return std::nullopt;
+  if (builder_.isConstant(*value))
+    return builder_[*value].value;
+  auto part = findPart(id, scope, [&](ExprId v) { return !builder_.isConstant(v); });
+  reporter_.error(part.value_or(ast(id).range), what + " must be a constant, and this is known only at run time");
+  return std::nullopt;
+}
+
+bool ExprSema::checkReadsNoScore(ExprId value, AstExprId expr, const Scope &scope, const std::string &what,
+                                 const std::string &hint) {
+  auto readsScore = [&](ExprId v) {
+    return reaches(exprs_, v, [](const Expr &e) { return e.op == ExprOp::Builtin && e.builtin == Builtin::S; });
+  };
+  if (!readsScore(value))
+    return true;
+  auto part = findPart(expr, scope, readsScore);
+  reporter_.error(part.value_or(ast(expr).range), what + " may not read `s`").withHint(hint);
+  return false;
+}
+
+std::optional<std::optional<ExprId>> ExprSema::evaluateMask(AstExprId id, const Scope &scope) {
+  const AstExpr &expr = ast(id);
+  if (expr.kind == AstExprKind::Name && expr.name.text == "tree")
+    return std::optional<ExprId>();
+  if (expr.kind == AstExprKind::Binary && expr.op == ExprOp::And) {
+    auto left = evaluateMask(expr.operands[0], scope);
+    auto right = evaluateMask(expr.operands[1], scope);
+    if (!left || !right)
+      return std::nullopt;
+    if (!*left || !*right)
+      return *left ? left : right;
+    std::optional<ExprId> both = apply(ExprOp::And, ScalarType::Bool, {**left, **right}, expr.range);
+    return both ? std::optional(both) : std::nullopt;
+  }
+  std::optional<ExprId> value = evaluateAs(id, scope, ScalarType::Bool, "a mask", Place::Mask);
+  return value ? std::optional(value) : std::nullopt;
+}
+
+} // namespace deft::spec

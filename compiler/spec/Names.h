@@ -1,0 +1,47 @@
+#pragma once
+
+#include "compiler/spec/Variant.h"
+
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+/// The words of the language: one table for the parser, the checker, JSON and messages.
+namespace deft::spec {
+
+const char *toString(DType dtype);
+const char *toString(ScalarType type);
+const char *toString(PageOrder order);
+const char *toString(Normalize normalize);
+const char *toString(Partition partition);
+const char *toString(Builtin builtin);
+const char *toString(Param::Shape shape); ///< scalar, query_heads, kv_heads
+/// A JSON word (`to_f32`, `select`); for a named function, its name in the language.
+const char *toString(ExprOp op);
+
+std::optional<DType> parseDType(std::string_view text);
+std::optional<ScalarType> parseScalarType(std::string_view text);
+std::optional<PageOrder> parsePageOrder(std::string_view text);
+std::optional<Normalize> parseNormalize(std::string_view text);
+std::optional<Partition> parsePartition(std::string_view text);
+std::optional<Builtin> parseBuiltin(std::string_view text);
+std::optional<Param::Shape> parseShape(std::string_view text);
+std::optional<ExprOp> parseExprOp(std::string_view text);
+
+/// `min`, `tanh` and the others that are called by name in a spec.
+std::optional<ExprOp> parseFunction(std::string_view text);
+/// Operands of an operation.
+int operandCount(ExprOp op);
+
+std::vector<std::string> dtypeNames();
+std::vector<std::string> partitionNames();
+std::vector<std::string> builtinNames();
+std::vector<std::string> functionNames();
+
+/// The keys of an attention, in the order that the documents use.
+const std::vector<std::string> &attentionKeys();
+/// Words that cannot be declared: keywords, built-in names and functions.
+bool isReservedWord(std::string_view text);
+
+} // namespace deft::spec

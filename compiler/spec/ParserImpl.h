@@ -1,0 +1,83 @@
+#pragma once
+
+#include "compiler/spec/Ast.h"
+#include "compiler/spec/Lexer.h"
+
+#include <functional>
+
+namespace deft::spec {
+
+/// Recursive descent over the tokens of one file. A function that returns an optional has reported an error when
+/// it returns none; the caller that knows where the next item starts recovers.
+class Parser {
+public:
+  Parser(std::uint32_t file, std::vector<Token> tokens, AstArena &arena, support::DiagnosticSink &sink)
+      : file_(file), tokens_(std::move(tokens)), arena_(arena), sink_(sink) {}
+
+  AstFile parseFile();
+
+private:
+  // Parser.cpp: tokens and recovery
+  const Token &peek(std::size_t ahead = 0) const;
+  const Token &take();
+  bool accept(std::string_view text);
+  bool expect(std::string_view text);
+  bool expectSemicolon();
+  support::SourceRange previousRange() const;
+  support::SourceRange rangeFrom(support::SourceRange first) const;
+  support::Diagnostic &errorExpected(const std::string &what);
+  std::optional<Ident> takeName(const std::string &what);
+  std::optional<Ident> takeNewName(const std::string &what, bool mayHideBuiltin = false);
+  void recoverInBlock();
+  void recoverAtTop();
+  bool startsItem(const Token &token, const Token &after) const;
+  /// `{ item* }`: calls `item` until the block ends, be it by its `}`, by the file or by an item of an outer
+  /// block, which are reported; false when there is no `{`.
+  bool parseBlock(const std::function<void()> &item);
+
+  // Parser.cpp: declarations
+  void parseTopItem(AstFile &file);
+  void parseImport(AstFile &file);
+  void parseAttention(AstFile &file);
+  void parseAttentionItem(AstAttention &attention);
+  void parseProperty(AstAttention &attention);
+  std::optional<AstFunction> parseFunction();
+  std::optional<AstLet> parseLet();
+  std::optional<AstParam> parseParam();
+  std::optional<AstType> parseType(bool mayBeBool);
+
+  // ParserValues.cpp
+  std::optional<AstValue> parseValue(const Ident &key);
+  std::optional<AstValue> parseCache();
+  std::optional<AstValue> parseNormalize();
+  std::optional<AstValue> parseOutput();
+  AstSchedule parseSchedule();
+  void parseScheduleItem(AstSchedule &schedule);
+  void parsePhase(AstSchedule &schedule);
+  void parsePhaseItem(AstPhase &phase);
+  std::optional<AstTune> parseTune();
+  std::optional<AstPartition> parsePartitionValue();
+  /// `( element, element )` after a word; at least one element.
+  bool parseList(const std::function<bool()> &element, std::size_t limit, const char *what);
+
+  // ParserExpr.cpp
+  std::optional<AstExprId> parseExpr();
+  std::optional<AstExprId> parseBinary(int minPrecedence);
+  std::optional<AstExprId> parseUnary();
+  std::optional<AstExprId> parsePrimary();
+  std::optional<AstExprId> parseCallOrName();
+  std::optional<AstExprId> addExpr(AstExpr expr);
+  bool tooDeep(support::SourceRange range);
+
+  std::uint32_t file_;
+  std::vector<Token> tokens_;
+  AstArena &arena_;
+  support::DiagnosticSink &sink_;
+  std::size_t at_ = 0;
+  int nesting_ = 0;
+  std::vector<support::SourceRange> openBlocks_; ///< the `{` of each block that is not closed yet
+  bool endReported_ = false;                     ///< the end of the file came too early, and was said
+  std::size_t closedEarlyAt_ = 0;                ///< token that closed a block for want of `}`
+};
+
+} // namespace deft::spec

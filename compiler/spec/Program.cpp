@@ -1,0 +1,131 @@
+#include "compiler/spec/Program.h"
+
+#include "compiler/spec/Limits.h"
+#include "compiler/spec/Parser.h"
+
+#include <algorithm>
+#include <set>
+
+namespace deft::spec {
+namespace {
+
+constexpr const char *kLibrary = "library.deft";
+
+class Loader {
+public:
+  Loader(support::SourceManager &sources, const ImportResolver &resolver, support::DiagnosticSink &sink,
+         Program &program)
+      : sources_(sources), resolver_(resolver), sink_(sink), program_(program) {}
+
+  void load(std::uint32_t file) {
+    open_.push_back(sources_.name(file));
+    loaded_.insert(sources_.name(file));
+    std::size_t bytes = sources_.text(file).size();
+    if (bytes > kMaxFileBytes) {
+      sink_.error({file, 0, 0}, "the file has " + std::to_string(bytes) + " bytes, the limit is " +
+                                    std::to_string(kMaxFileBytes));
+      open_.pop_back();
+      return;
+    }
+    program_.files.push_back(parse(sources_, file, program_.arena, sink_));
+    const AstFile &parsed = program_.files.back();
+    for (const AstImport &import : parsed.imports)
+      import_(sources_.name(file), import);
+    open_.pop_back();
+  }
+
+  void collectNames() {
+    std::size_t functions = 0, attentions = 0;
+    for (const AstFile &file : program_.files) {
+      for (const AstDeclaration &declaration : file.declarations) {
+        functions += std::holds_alternative<AstFunction>(declaration);
+        const Ident &name = declaredName(declaration);
+        auto [known, isNew] = program_.globals.try_emplace(name.text, &declaration);
+        if (!isNew)
+          definedTwice(name, declaredName(*known->second));
+      }
+      for (const AstAttention &attention : file.attentions) {
+        if (++attentions == kMaxAttentions + 1)
+          sink_.error(attention.name.range,
+                      "more than the limit of " + std::to_string(kMaxAttentions) + " attentions");
+        for (const AstDeclaration &declaration : attention.declarations)
+          functions += std::holds_alternative<AstFunction>(declaration);
+        auto [known, isNew] = program_.attentions.try_emplace(attention.name.text, &attention);
+        if (!isNew)
+          definedTwice(attention.name, known->second->name);
+      }
+    }
+    if (functions > kMaxFunctions)
+      sink_.error({program_.files.front().file, 0, 0}, std::to_string(functions) + " functions, the limit is " +
+                                                           std::to_string(kMaxFunctions));
+  }
+
+  /// Looked up even when not imported, so that a hint can say where a name would come from.
+  void collectLibrary(const std::string &importer) {
+    auto library = resolver_ ? resolver_(importer, kLibrary)
+                             : support::Result<ImportedFile>(support::Error{});
+    if (!library.ok() || loaded_.count(library->name) || library->text.size() > kMaxFileBytes)
+      return;
+    support::SourceManager sources;
+    support::DiagnosticSink ignored;
+    AstArena arena;
+    AstFile parsed = parse(sources, sources.add(library->name, library->text), arena, ignored);
+    for (const AstDeclaration &declaration : parsed.declarations)
+      if (std::holds_alternative<AstFunction>(declaration))
+        program_.libraryFunctions.push_back(declaredName(declaration).text);
+  }
+
+private:
+  void definedTwice(const Ident &name, const Ident &first) {
+    sink_.error(name.range, "`" + name.text + "` is defined twice").withNote(first.range, "it is defined here first");
+  }
+
+  void import_(const std::string &importer, const AstImport &import) {
+    if (static_cast<int>(open_.size()) > kMaxImportDepth) {
+      sink_.error(import.range, "imports are nested deeper than the limit of " + std::to_string(kMaxImportDepth));
+      return;
+    }
+    auto found = resolver_ ? resolver_(importer, import.path)
+                           : support::Result<ImportedFile>(support::Error{
+                                 support::ErrorCode::Diagnostics, "cannot import `" + import.path + "` here", {}});
+    if (!found.ok()) {
+      sink_.error(import.range, found.error().message).withHint(found.error().hint);
+      return;
+    }
+    if (std::find(open_.begin(), open_.end(), found->name) != open_.end()) {
+      sink_.error(import.range, "`" + import.path + "` imports itself" +
+                                    (open_.back() == found->name ? "" : " by way of this file"));
+      return;
+    }
+    if (loaded_.count(found->name))
+      return;
+    if (loaded_.size() >= kMaxFiles) {
+      sink_.error(import.range, "more than the limit of " + std::to_string(kMaxFiles) + " files");
+      return;
+    }
+    load(sources_.add(found->name, std::move(found->text)));
+  }
+
+  support::SourceManager &sources_;
+  const ImportResolver &resolver_;
+  support::DiagnosticSink &sink_;
+  Program &program_;
+  std::vector<std::string> open_; ///< the files whose imports are being read, outermost first
+  std::set<std::string> loaded_;
+};
+
+} // namespace
+
+Program loadProgram(support::SourceManager &sources, std::uint32_t file, const ImportResolver &resolver,
+                    support::DiagnosticSink &sink) {
+  Program program;
+  Loader loader(sources, resolver, sink, program);
+  loader.load(file);
+  if (program.files.empty())
+    return program;
+  loader.collectNames();
+  loader.collectLibrary(sources.name(file));
+  return program;
+}
+
+} // namespace deft::spec

@@ -1,0 +1,26 @@
+#pragma once
+
+#include "compiler/spec/Ast.h"
+#include "compiler/spec/CompileSpec.h"
+
+#include <map>
+
+namespace deft::spec {
+
+using DeclarationMap = std::map<std::string, const AstDeclaration *, std::less<>>;
+
+/// A file and all that it imports, with one table of top-level names.
+struct Program {
+  AstArena arena;
+  std::deque<AstFile> files; ///< the first is the one that was asked for
+  DeclarationMap globals;
+  std::map<std::string, const AstAttention *, std::less<>> attentions;
+  /// Functions of `library.deft` when it is not imported: only hints name them.
+  std::vector<std::string> libraryFunctions;
+};
+
+/// Parses `file` and its imports. Reports what is wrong with imports and names that are defined twice.
+Program loadProgram(support::SourceManager &sources, std::uint32_t file, const ImportResolver &resolver,
+                    support::DiagnosticSink &sink);
+
+} // namespace deft::spec

@@ -1,0 +1,112 @@
+#include "compiler/spec/VariantJson.h"
+
+#include "compiler/spec/Names.h"
+
+#include <cmath>
+
+namespace deft::spec {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+Json numberToJson(double value, ScalarType type) {
+  if (type == ScalarType::Bool)
+    return value != 0;
+  if (type == ScalarType::I32)
+    return static_cast<std::int64_t>(value);
+  if (std::isinf(value))
+    return value > 0 ? "inf" : "-inf";
+  return value;
+}
+
+Json exprToJson(const Expr &expr) {
+  Json json;
+  json["op"] = toString(expr.op);
+  json["type"] = toString(expr.type);
+  if (expr.op == ExprOp::Constant)
+    json["value"] = numberToJson(expr.value, expr.type);
+  if (expr.op == ExprOp::Builtin)
+    json["builtin"] = toString(expr.builtin);
+  if (expr.op == ExprOp::Param || expr.op == ExprOp::ParamElement)
+    json["param"] = expr.param;
+  if (!expr.operands.empty())
+    json["operands"] = expr.operands;
+  return json;
+}
+
+Json paramToJson(const Param &param) {
+  Json json;
+  json["name"] = param.name;
+  json["type"] = toString(param.type);
+  json["shape"] = toString(param.shape);
+  if (param.defaultValue)
+    json["default_value"] = numberToJson(*param.defaultValue, param.type);
+  return json;
+}
+
+Json tuneToJson(const TuneList &list) {
+  Json json;
+  json["values"] = list.values;
+  json["tunable"] = list.tunable;
+  return json;
+}
+
+Json phaseToJson(const PhaseSpec &phase) {
+  Json json;
+  json["name"] = phase.name;
+  if (phase.rowsAbove)
+    json["rows_above"] = *phase.rowsAbove;
+  const std::pair<const char *, const std::optional<TuneList> *> lists[] = {
+      {"tile_q", &phase.tileQ}, {"tile_kv", &phase.tileKv}, {"stages", &phase.stages}, {"warps", &phase.warps}};
+  for (auto [key, list] : lists)
+    if (*list)
+      json[key] = tuneToJson(**list);
+  return json;
+}
+
+Json scheduleToJson(const ScheduleSpec &schedule) {
+  Json json;
+  json["partitions"] = Json::array();
+  for (Partition partition : schedule.partitions)
+    json["partitions"].push_back(toString(partition));
+  if (schedule.chunk)
+    json["chunk"] = tuneToJson(*schedule.chunk);
+  json["phases"] = Json::array();
+  for (const PhaseSpec &phase : schedule.phases)
+    json["phases"].push_back(phaseToJson(phase));
+  return json;
+}
+
+} // namespace
+
+Json toJson(const Variant &v) {
+  Json json;
+  json["format"] = "deftc-variant";
+  json["version"] = 1;
+  json["name"] = v.name;
+  json["query_heads"] = v.queryHeads;
+  json["kv_heads"] = v.kvHeads;
+  json["head_dim"] = v.headDim;
+  json["dtype"] = toString(v.dtype);
+  json["output_dtype"] = toString(v.outputDtype);
+  json["with_lse"] = v.withLse;
+  json["cache"] = {{"paged", v.cache.paged}, {"page_size", v.cache.pageSize}, {"order", toString(v.cache.order)}};
+  json["scale"] = v.scale;
+  json["normalize"] = toString(v.normalize);
+  json["params"] = Json::array();
+  for (const Param &param : v.params)
+    json["params"].push_back(paramToJson(param));
+  json["exprs"] = Json::array();
+  for (const Expr &expr : v.exprs)
+    json["exprs"].push_back(exprToJson(expr));
+  const std::pair<const char *, const std::optional<ExprId> *> roots[] = {
+      {"mask", &v.mask}, {"score", &v.score}, {"sigmoid_bias", &v.sigmoidBias}};
+  for (auto [key, root] : roots)
+    if (*root)
+      json[key] = **root;
+  if (v.schedule)
+    json["schedule"] = scheduleToJson(*v.schedule);
+  return json;
+}
+
+} // namespace deft::spec
