@@ -129,6 +129,12 @@ Result<PhaseConfig> phaseFromJson(const json &object, std::size_t index) {
 } // namespace
 
 std::string partitionName(spec::Partition partition) { return nameIn(kPartitions, partition); }
+std::optional<spec::Partition> partitionFromName(std::string_view name) {
+  for (const auto &[partition, candidate] : kPartitions)
+    if (name == candidate)
+      return partition;
+  return std::nullopt;
+}
 std::string familyName(Family family) { return nameIn(kFamilies, family); }
 
 json toJson(const PhaseConfig &phase) {

@@ -5,12 +5,15 @@
 
 #include <nlohmann/json_fwd.hpp>
 
+#include <optional>
 #include <string>
+#include <string_view>
 
 namespace deft::config {
 
 /// As the language writes it: "node_chunk".
 std::string partitionName(spec::Partition partition);
+std::optional<spec::Partition> partitionFromName(std::string_view name);
 std::string familyName(Family family);
 
 nlohmann::json toJson(const PhaseConfig &phase);

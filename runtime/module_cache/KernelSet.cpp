@@ -21,7 +21,7 @@ Result<Kernel> compileKernel(CubinCache *cache, const nvrtc::Nvrtc &nvrtc, const
     if (auto cached = cache->find(key); cached && cached->resources.entry == entry) {
       kernel.cubin = std::move(cached->cubin);
       kernel.resources = std::move(cached->resources);
-      kernel.fromCache = true;
+      kernel.origin = KernelOrigin::Cache;
       return kernel;
     }
   }

@@ -1,6 +1,7 @@
 #pragma once
 
 #include "compiler/config/Config.h"
+#include "compiler/package/KernelSet.h"
 #include "compiler/package/VariantSource.h"
 #include "compiler/support/Result.h"
 #include "compiler/target/Target.h"
@@ -8,27 +9,14 @@
 #include "runtime/nvrtc/Nvrtc.h"
 
 #include <string>
-#include <vector>
+#include <string_view>
 
-/// The kernels of one variant under one config, ready to be loaded by the driver. They come from
-/// NVRTC by way of the cubin cache, or from a package.
+/// From a variant's source to its kernels, by NVRTC and the cubin cache.
 namespace deft::module_cache {
 
-struct Kernel {
-  std::string entry;  ///< the one `extern "C"` function in the cubin
-  std::string cubin;
-  int threads = 0;    ///< of a block
-  int smemBytes = 0;  ///< dynamic shared memory of a block
-  nvrtc::KernelResources resources;
-  bool fromCache = false;
-};
-
-struct KernelSet {
-  std::string arch;           ///< "sm_90a"; see target::runsOn
-  config::Config config;
-  std::vector<Kernel> attend; ///< one for each phase of the config, in its order
-  Kernel merge;               ///< a warp for each (query, head); config::kMergeWarps warps a block
-};
+using package::Kernel;
+using package::KernelOrigin;
+using package::KernelSet;
 
 /// One kernel from its source: found in the cache, or compiled and stored. `entry` is its function,
 /// and names the source in messages. `cache` may be null.

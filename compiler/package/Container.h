@@ -1,0 +1,37 @@
+#pragma once
+
+#include "compiler/support/Result.h"
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+/// The file format of packages: named byte strings in one file, each with its checksum.
+///
+///   8 bytes   magic "DEFTPKG\n"
+///   u32       format version, little endian
+///   u32       bytes of the table
+///   32 bytes  SHA-256 of the table
+///   table     JSON: [{"name", "size", "sha256"}, ...]
+///   sections  in the table's order, nothing between them and nothing after them
+namespace deft::package {
+
+inline constexpr std::uint32_t kContainerVersion = 1;
+
+struct Section {
+  std::string name;
+  std::string bytes;
+};
+
+/// Deterministic. Names must differ.
+std::string writeContainer(const std::vector<Section> &sections);
+
+/// Checks everything before it gives anything. `path` is for messages. Truncated, altered, newer and
+/// foreign files are told apart.
+support::Result<std::vector<Section>> readContainer(std::string_view bytes, const std::string &path);
+
+/// Whether a file that begins so is meant to be a package; says nothing about its health.
+bool looksLikePackage(std::string_view bytes);
+
+} // namespace deft::package
