@@ -40,7 +40,7 @@ private:
     int64_t oneQuery = (ratio_ + 15) / 16 * 16;
     auto ifAbsent = [&](TuneAttr given, llvm::ArrayRef<int64_t> values) { return given ? given : tune(values); };
     llvm::SmallVector<int64_t> rows;
-    for (int64_t value : isWide ? llvm::ArrayRef<int64_t>{64, 128} : llvm::ArrayRef<int64_t>{16})
+    for (int64_t value : isWide ? llvm::SmallVector<int64_t>{64, 128} : llvm::SmallVector<int64_t>{16})
       if (rows.empty() || value > rows.back())
         rows.push_back(std::max(value, oneQuery));
     TuneAttr tileKv = isLarge  ? ifAbsent(phase.getTileKv(), {32, 64})
