@@ -1,0 +1,133 @@
+#include "compiler/package/Container.h"
+#include "compiler/package/Package.h"
+
+#include "compiler/config/ConfigJson.h"
+#include "compiler/package/SpaceJson.h"
+
+#include <gtest/gtest.h>
+#include <nlohmann/json.hpp>
+
+namespace deft::package {
+namespace {
+
+Kernel kernel(const std::string &entry) {
+  return {entry, "cubin of " + entry, 128, 4096, {entry, 168, 8, 4, 2, 1}, KernelOrigin::Compiled};
+}
+
+Package sample() {
+  PackagedVariant variant;
+  variant.source = {.name = "llama", .queryHeads = 32, .kvHeads = 8, .headDim = 128, .pageSize = 16,
+                    .params = {"cap"}, .hooks = "struct Params {};\n"};
+  spec::PhaseSpec wide;
+  wide.name = "wide";
+  wide.rowsAbove = 16;
+  wide.tileQ = spec::TuneList{{64, 128}, true, {}};
+  wide.warps = spec::TuneList{{4}, false, {}};
+  spec::PhaseSpec narrow;
+  narrow.name = "narrow";
+  variant.space = spec::ScheduleSpec{{spec::Partition::Union, spec::Partition::NodeChunk},
+                                     spec::TuneList{{128, 256}, true, {}},
+                                     {wide, narrow}};
+  for (const char *arch : {"sm_80", "sm_90a"}) {
+    KernelSet set;
+    set.arch = arch;
+    set.config.phases = {{"wide", 16, config::Family::Sm80, 64, 64, 2, 4}, {}};
+    set.config.phases[1].name = "narrow";
+    set.attend = {kernel("deft_llama_wide"), kernel("deft_llama_narrow")};
+    set.merge = kernel("deft_llama_merge");
+    variant.kernels.push_back(set);
+  }
+  PackagedVariant plain;
+  plain.source = {.name = "plain", .queryHeads = 1, .kvHeads = 1, .headDim = 64, .params = {}, .hooks = "h\n"};
+  return {"0.1.0", "13.0", {{"a.deft", "attention a {}\n"}, {"b.deft", "// imported\n"}}, {variant, plain},
+          {{3, "so v3"}, {4, "so v4"}}};
+}
+
+TEST(PackageTest, RoundTripKeepsEverything) {
+  const Package written = sample();
+  const auto read = readPackage(writePackage(written), "p");
+  ASSERT_TRUE(read) << read.error().message;
+  EXPECT_EQ(read->deftcVersion, "0.1.0");
+  EXPECT_EQ(read->nvrtcVersion, "13.0");
+  ASSERT_EQ(read->specFiles.size(), 2u);
+  EXPECT_EQ(read->specFiles[1].name, "b.deft");
+  EXPECT_EQ(read->specFiles[1].text, "// imported\n");
+  ASSERT_EQ(read->cpu.size(), 2u);
+  EXPECT_EQ(read->cpu[1].isaLevel, 4);
+  EXPECT_EQ(read->cpu[1].sharedObject, "so v4");
+  ASSERT_EQ(read->variants.size(), 2u);
+  const PackagedVariant &variant = *read->find("llama");
+  EXPECT_EQ(variant.source.hooks, "struct Params {};\n");
+  EXPECT_EQ(toJson(*variant.space), toJson(*written.variants[0].space));
+  EXPECT_EQ(variant.space->phases[0].tileQ->values, (std::vector{64, 128}));
+  EXPECT_FALSE(variant.space->phases[0].tileKv);
+  EXPECT_FALSE(variant.space->phases[1].rowsAbove);
+  ASSERT_EQ(variant.kernels.size(), 2u);
+  EXPECT_EQ(variant.kernels[1].arch, "sm_90a");
+  EXPECT_EQ(config::toJson(variant.kernels[1].config), config::toJson(written.variants[0].kernels[1].config));
+  const Kernel &attend = variant.kernels[1].attend[1];
+  EXPECT_EQ(attend.entry, "deft_llama_narrow");
+  EXPECT_EQ(attend.cubin, "cubin of deft_llama_narrow");
+  EXPECT_EQ(attend.threads, 128);
+  EXPECT_EQ(attend.smemBytes, 4096);
+  EXPECT_EQ(attend.resources.registers, 168);
+  EXPECT_EQ(attend.resources.spillStoreBytes, 4);
+  EXPECT_EQ(attend.origin, KernelOrigin::Package);
+  EXPECT_EQ(variant.kernels[0].merge.entry, "deft_llama_merge");
+  EXPECT_FALSE(read->find("plain")->space);
+  EXPECT_EQ(read->find("none"), nullptr);
+  EXPECT_EQ(writePackage(*read), writePackage(written));
+}
+
+TEST(PackageTest, EverySectionIsGuarded) {
+  const std::string bytes = writePackage(sample());
+  const auto sections = readContainer(bytes, "p");
+  std::size_t at = bytes.size();
+  for (auto section = sections->rbegin(); section != sections->rend(); ++section) {
+    at -= section->bytes.size();
+    std::string flipped = bytes;
+    flipped[at] ^= 1;
+    const auto read = readPackage(flipped, "p");
+    ASSERT_FALSE(read) << section->name;
+    EXPECT_EQ(read.error().message,
+              "package `p` is altered: section `" + section->name + "` does not match its checksum");
+  }
+}
+
+TEST(PackageTest, AMissingSectionIsNamed) {
+  const auto sections = readContainer(writePackage(sample()), "p");
+  for (const Section &gone : *sections) {
+    std::vector<Section> rest;
+    for (const Section &section : *sections)
+      if (section.name != gone.name)
+        rest.push_back(section);
+    const auto read = readPackage(writeContainer(rest), "p");
+    ASSERT_FALSE(read) << gone.name;
+    EXPECT_EQ(read.error().message, "package `p` is malformed: section `" + gone.name + "` is missing");
+  }
+}
+
+TEST(PackageTest, AManifestOfWrongTypesIsAnErrorNotACrash) {
+  auto sections = *readContainer(writePackage(sample()), "p");
+  const auto manifest = nlohmann::json::parse(sections[0].bytes);
+  for (const auto &[key, value] : manifest.items()) {
+    auto broken = manifest;
+    broken[key] = 7;
+    sections[0].bytes = broken.dump();
+    EXPECT_FALSE(readPackage(writeContainer(sections), "p")) << key;
+    broken.erase(key);
+    sections[0].bytes = broken.dump();
+    EXPECT_FALSE(readPackage(writeContainer(sections), "p")) << key;
+  }
+  sections[0].bytes = "not json";
+  EXPECT_FALSE(readPackage(writeContainer(sections), "p"));
+}
+
+TEST(PackageTest, AMissingFileIsAnEnvironmentError) {
+  const auto package = openPackage("/nonexistent.deftpkg");
+  ASSERT_FALSE(package);
+  EXPECT_EQ(package.error().code, support::ErrorCode::Environment);
+}
+
+} // namespace
+} // namespace deft::package
