@@ -43,7 +43,8 @@ Result<std::shared_ptr<Device>> Device::open(std::shared_ptr<const Driver> drive
     return driver->error("cannot make a context on " + facts.name, result);
   if (const cu::Result result = api.ctxSetCurrent(opened->context_))
     return driver->error("cannot use the context on " + facts.name, result);
-  if (const cu::Result result = api.streamCreate(&opened->stream_, cu::kStreamNonBlocking))
+  // A blocking stream: copies go through the null stream and must be over before kernels read them.
+  if (const cu::Result result = api.streamCreate(&opened->stream_, cu::kStreamDefault))
     return driver->error("cannot make a stream on " + facts.name, result);
   return opened;
 }

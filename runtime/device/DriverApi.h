@@ -34,7 +34,7 @@ constexpr int kAttributeL2CacheSize = 38;
 constexpr int kAttributeComputeMajor = 75;
 constexpr int kAttributeComputeMinor = 76;
 constexpr int kFunctionMaxDynamicShared = 8;
-constexpr unsigned kStreamNonBlocking = 1;
+constexpr unsigned kStreamDefault = 0;
 constexpr unsigned kEventDefault = 0;
 constexpr int kCaptureThreadLocal = 1;
 

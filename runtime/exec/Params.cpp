@@ -1,0 +1,148 @@
+#include "runtime/exec/Params.h"
+
+#include "compiler/support/NearestName.h"
+#include "runtime/exec/Npy.h"
+
+#include <algorithm>
+#include <charconv>
+#include <cmath>
+#include <optional>
+
+namespace deft::exec {
+
+using support::Error;
+using support::ErrorCode;
+using support::Result;
+
+namespace {
+
+Error wrong(std::string message, std::string hint = "") {
+  return Error{ErrorCode::Usage, std::move(message), std::move(hint)};
+}
+
+template <typename T> std::optional<T> parseWhole(const std::string &text) {
+  T value{};
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+  if (error != std::errc() || end != text.data() + text.size())
+    return std::nullopt;
+  return value;
+}
+
+bool isFloat(const spec::Param &param) { return param.type == spec::ScalarType::F32; }
+
+Result<ParamValue> fromNumber(const spec::Param &param, const std::string &text, int length) {
+  ParamValue value;
+  if (!isFloat(param)) {
+    const auto whole = parseWhole<std::int32_t>(text);
+    if (!whole)
+      return wrong("parameter `" + param.name + "` is an i32, `" + text + "` is not");
+    value.i32.assign(length, *whole);
+    return value;
+  }
+  const auto number = parseWhole<double>(text);
+  if (!number || !std::isfinite(static_cast<float>(*number)))
+    return wrong("parameter `" + param.name + "` must be a finite f32, `" + text + "` is not");
+  value.f32.assign(length, static_cast<float>(*number));
+  return value;
+}
+
+Result<ParamValue> fromFile(const spec::Param &param, const std::string &path, int length) {
+  auto array = readNpyFile(path);
+  if (!array)
+    return wrong("parameter `" + param.name + "`: " + array.error().message, array.error().hint);
+  if ((array->type == NpyArray::Type::F32) != isFloat(param))
+    return wrong("parameter `" + param.name + "` is " + (isFloat(param) ? "f32" : "i32") + ", " + path +
+                     " holds " + (isFloat(param) ? "i32" : "f32"),
+                 isFloat(param) ? "save it with .astype(numpy.float32)"
+                                : "save it with .astype(numpy.int32)");
+  const std::size_t given = isFloat(param) ? array->f32.size() : array->i32.size();
+  if (given != static_cast<std::size_t>(length))
+    return wrong("parameter `" + param.name + "` has " + std::to_string(length) + " values, " + path +
+                 " holds " + std::to_string(given));
+  return ParamValue{std::move(array->f32), std::move(array->i32)};
+}
+
+Result<ParamValue> valueOf(const spec::Variant &variant, const spec::Param &param, const std::string &text) {
+  const int length = paramLength(variant, param);
+  // Only what begins like a number is one: `inf` and `nan` are names of files.
+  const bool isNumber = !text.empty() && text.find_first_not_of("+-.0123456789eE") == std::string::npos;
+  if (isNumber || !text.ends_with(".npy")) {
+    auto value = fromNumber(param, text, length);
+    if (!value && !isNumber)
+      return wrong("parameter `" + param.name + "` cannot be `" + text + "`",
+                   "give a number, or a file that ends in .npy");
+    return value;
+  }
+  return fromFile(param, text, length);
+}
+
+} // namespace
+
+int paramLength(const spec::Variant &variant, const spec::Param &param) {
+  switch (param.shape) {
+  case spec::Param::Shape::PerQueryHead:
+    return variant.queryHeads;
+  case spec::Param::Shape::PerKvHead:
+    return variant.kvHeads;
+  case spec::Param::Shape::Scalar:
+    break;
+  }
+  return 1;
+}
+
+std::string paramTypeName(const spec::Param &param) {
+  std::string name = isFloat(param) ? "f32" : "i32";
+  if (param.shape == spec::Param::Shape::PerQueryHead)
+    name += "[query_heads]";
+  if (param.shape == spec::Param::Shape::PerKvHead)
+    name += "[kv_heads]";
+  return name;
+}
+
+Result<std::vector<ParamValue>> bindParams(const spec::Variant &variant,
+                                           const std::vector<std::string> &assignments) {
+  std::vector<std::string> names;
+  for (const spec::Param &param : variant.params)
+    names.push_back(param.name);
+  std::vector<std::optional<ParamValue>> bound(names.size());
+  for (const std::string &assignment : assignments) {
+    const std::size_t equals = assignment.find('=');
+    if (equals == std::string::npos)
+      return wrong("`" + assignment + "` gives no value", "write NAME=VALUE or NAME=FILE.npy");
+    const std::string name = assignment.substr(0, equals);
+    const std::size_t index = std::find(names.begin(), names.end(), name) - names.begin();
+    if (index == names.size())
+      return wrong("`" + variant.name + "` has no parameter `" + name + "`",
+                   names.empty() ? "it has none at all" : support::didYouMean(name, names));
+    if (bound[index])
+      return wrong("parameter `" + name + "` is given twice");
+    auto value = valueOf(variant, variant.params[index], assignment.substr(equals + 1));
+    if (!value)
+      return value.error();
+    bound[index] = std::move(*value);
+  }
+
+  std::vector<ParamValue> values;
+  for (std::size_t i = 0; i < bound.size(); ++i) {
+    const spec::Param &param = variant.params[i];
+    if (!bound[i] && param.defaultValue) {
+      bound[i].emplace();
+      if (isFloat(param))
+        bound[i]->f32 = {static_cast<float>(*param.defaultValue)};
+      else
+        bound[i]->i32 = {static_cast<std::int32_t>(*param.defaultValue)};
+    }
+    if (!bound[i]) {
+      const bool isScalar = param.shape == spec::Param::Shape::Scalar;
+      return wrong("parameter `" + param.name + "` (" + paramTypeName(param) + ") needs a value",
+                   isScalar ? "give it with --param " + param.name + "=VALUE"
+                            : "give it with --param " + param.name + "=FILE.npy (" +
+                                  std::to_string(paramLength(variant, param)) + " values), or --param " +
+                                  param.name + "=VALUE for all heads alike");
+    }
+    values.push_back(std::move(*bound[i]));
+  }
+  return values;
+}
+
+} // namespace deft::exec

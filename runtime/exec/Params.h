@@ -1,0 +1,22 @@
+#pragma once
+
+#include "compiler/support/Result.h"
+#include "runtime/exec/Inputs.h"
+
+#include <string>
+#include <vector>
+
+namespace deft::exec {
+
+/// Gives every parameter of the variant its value. An assignment is `name=30`, `name=FILE.npy`, or for
+/// an array `name=0.1`, the same value for each head. Scalars that are not assigned take their default.
+support::Result<std::vector<ParamValue>> bindParams(const spec::Variant &variant,
+                                                    const std::vector<std::string> &assignments);
+
+/// How many values a parameter has.
+int paramLength(const spec::Variant &variant, const spec::Param &param);
+
+/// As the language writes it: "f32", "f32[query_heads]".
+std::string paramTypeName(const spec::Param &param);
+
+} // namespace deft::exec

@@ -1,0 +1,84 @@
+#include "runtime/exec/RandomInputs.h"
+
+#include "runtime/exec/Half.h"
+
+namespace deft::exec {
+
+namespace {
+
+constexpr std::uint16_t kNaN = 0x7fff; // in f16 and in bf16
+
+/// A counter-based generator (splitmix64's finaliser): any value can be had without those before it.
+std::uint64_t scramble(std::uint64_t x) {
+  x += 0x9e3779b97f4a7c15u;
+  x = (x ^ (x >> 30)) * 0xbf58476d1ce4e5b9u;
+  x = (x ^ (x >> 27)) * 0x94d049bb133111ebu;
+  return x ^ (x >> 31);
+}
+
+/// Nearly normal, variance 1: the sum of four uniform 16-bit numbers, centred and scaled.
+float normal(std::uint64_t random) {
+  const auto sum = static_cast<float>((random & 0xffff) + (random >> 16 & 0xffff) + (random >> 32 & 0xffff) +
+                                      (random >> 48));
+  return (sum - 2 * 65535.f) * (1.7320508f / 65536.f);
+}
+
+/// A stream of values for one tensor of one seed.
+class Stream {
+public:
+  Stream(std::uint64_t seed, std::uint64_t tensor, spec::DType dtype)
+      : base_(scramble(scramble(seed) + tensor)), dtype_(dtype) {}
+
+  void fill(std::uint16_t *to, int count, std::uint64_t firstIndex) const {
+    for (int i = 0; i < count; ++i)
+      to[i] = fromFloat(normal(scramble(base_ ^ (firstIndex + i))), dtype_);
+  }
+
+private:
+  std::uint64_t base_;
+  spec::DType dtype_;
+};
+
+} // namespace
+
+abi::CacheLayout cacheLayoutOf(const spec::Variant &variant) {
+  const long long dim = variant.headDim, heads = variant.kvHeads;
+  if (!variant.cache.paged)
+    return {0, heads * dim, dim};
+  const long long page = variant.cache.pageSize;
+  if (variant.cache.order == spec::PageOrder::Nhd)
+    return {page * heads * dim, heads * dim, dim};
+  return {page * heads * dim, dim, page * dim};
+}
+
+Inputs makeRandomInputs(const spec::Variant &variant, const tree::KvTree &tree,
+                        const tree::CachePlacement &placement, std::vector<ParamValue> params,
+                        std::uint64_t seed) {
+  Inputs inputs;
+  inputs.queryCount = static_cast<int>(tree.queries().size());
+  inputs.cache = cacheLayoutOf(variant);
+  inputs.pageTable = placement.pageTable;
+  inputs.params = std::move(params);
+
+  const Stream q(seed, 0, variant.dtype), k(seed, 1, variant.dtype), v(seed, 2, variant.dtype);
+  const std::size_t rowElements = static_cast<std::size_t>(variant.queryHeads) * variant.headDim;
+  inputs.q.resize(tree.queries().size() * rowElements);
+  for (std::size_t i = 0; i < tree.queries().size(); ++i)
+    q.fill(&inputs.q[i * rowElements], static_cast<int>(rowElements), i * rowElements);
+
+  const std::size_t poolElements =
+      static_cast<std::size_t>(placement.poolTokens()) * variant.kvHeads * variant.headDim;
+  inputs.k.assign(poolElements, kNaN);
+  inputs.v.assign(poolElements, kNaN);
+  std::uint64_t index = 0; // of the token's first element, counted over the nodes in their order
+  for (const tree::Node &node : tree.nodes())
+    for (int t = 0; t < node.tokens; ++t)
+      for (int head = 0; head < variant.kvHeads; ++head, index += variant.headDim) {
+        const long long at = inputs.elementOf(node.location + t, placement.pageSize, head);
+        k.fill(&inputs.k[at], variant.headDim, index);
+        v.fill(&inputs.v[at], variant.headDim, index);
+      }
+  return inputs;
+}
+
+} // namespace deft::exec
