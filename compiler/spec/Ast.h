@@ -4,6 +4,7 @@
 
 #include <deque>
 #include <optional>
+#include <set>
 #include <string>
 #include <variant>
 #include <vector>
@@ -120,6 +121,7 @@ struct AstAttention {
   std::optional<Ident> base;
   std::vector<AstProperty> properties;
   std::deque<AstDeclaration> declarations;
+  bool isBroken = false; ///< a part could not be read, so that something may seem to be missing
 };
 
 struct AstImport {
@@ -132,6 +134,7 @@ struct AstFile {
   std::vector<AstImport> imports;
   std::deque<AstDeclaration> declarations; ///< functions and lets
   std::deque<AstAttention> attentions;
+  std::set<std::string> brokenNames; ///< whose declaration could not be read: using them is no further error
 };
 
 using AstArena = std::vector<AstExpr>;

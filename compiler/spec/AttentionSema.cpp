@@ -8,16 +8,6 @@
 #include <cmath>
 
 namespace deft::spec {
-namespace {
-
-constexpr int kMaxHeads = 4096;
-constexpr int kMaxRatio = 128;
-constexpr int kMaxHeadDim = 256;
-constexpr int kHeadDimStep = 16;
-constexpr int kMaxPageSize = 1 << 20;
-
-} // namespace
-
 AttentionSema::AttentionSema(const Program &program, const MergedAttention &merged,
                              const std::set<const AstFunction *> &badFunctions, Reporter &reporter)
     : program_(program), merged_(merged), reporter_(reporter),
@@ -70,6 +60,9 @@ void AttentionSema::noteOrigin(support::Diagnostic &report, const Inherited<AstP
 
 void AttentionSema::checkRequired() {
   reporter_.setInheritance(nullptr, nullptr);
+  for (const AstAttention *owner : merged_.chain)
+    if (owner->isBroken)
+      return; // what seems to be missing may be what could not be read
   std::vector<std::string> missing;
   for (const char *key : {"query_heads", "kv_heads", "head_dim"})
     if (!merged_.property(key).item)

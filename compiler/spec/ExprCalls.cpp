@@ -44,6 +44,8 @@ std::optional<ExprId> ExprSema::evaluateCall(const AstExpr &call, const Scope &s
 
 void ExprSema::unknownFunction(const AstExpr &call, const Scope &scope, Place place) {
   const std::string &name = call.name.text;
+  if (program_.brokenNames.count(name))
+    return;
   const char *what = place == Place::Mask ? "mask" : place == Place::Score ? "score" : "function";
   support::Diagnostic &report = reporter_.error(call.name.range, std::string("unknown ") + what + " `" + name + "`");
   const std::vector<std::string> &library = program_.libraryFunctions;

@@ -62,6 +62,8 @@ std::optional<int> ExprSema::arrayParamNamed(const AstExpr &expr, const Scope &s
 }
 
 void ExprSema::unknownName(const AstExpr &expr, const Scope &scope) {
+  if (program_.brokenNames.count(expr.name.text))
+    return;
   reporter_.error(expr.name.range, "unknown name `" + expr.name.text + "`")
       .withHint(support::didYouMean(expr.name.text, visibleNames(scope, /*functions=*/false)));
 }

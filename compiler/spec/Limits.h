@@ -2,23 +2,34 @@
 
 #include <cstddef>
 
-/// The limits of the language (rules L1 to L11 of LANGUAGE.md). They bound time, memory and stack for any input.
+/// The limits of the language, by the rules of LANGUAGE.md. Those called L bound time, memory and stack for any input.
 namespace deft::spec {
 
-constexpr std::size_t kMaxFileBytes = std::size_t{1} << 20;
-constexpr std::size_t kMaxFiles = 64;
-constexpr int kMaxImportDepth = 16;
-constexpr std::size_t kMaxNameLength = 64;
-constexpr int kMaxNesting = 200;          ///< of an expression as written; a chain of n operators is n deep
-constexpr int kMaxCallDepth = 1000;       ///< of an expression with its `let`s and functions followed
-constexpr std::size_t kMaxOperations = 4096; ///< of an attention, after substitution
-constexpr std::size_t kMaxSteps = std::size_t{1} << 14; ///< expression nodes visited for one attention
-constexpr std::size_t kMaxAttentions = 256;
-constexpr std::size_t kMaxFunctions = 1024;
-constexpr int kMaxInheritance = 16;
-constexpr std::size_t kMaxParams = 32;
-constexpr std::size_t kMaxArguments = 16;
-constexpr std::size_t kMaxPhases = 8;
-constexpr std::size_t kMaxTuneValues = 64;
+constexpr int kMaxHeads = 4096;               // A2
+constexpr int kMaxRatio = 128;                // A2
+constexpr int kHeadDimStep = 16;              // A3
+constexpr int kMaxHeadDim = 256;              // A3
+constexpr int kMaxPageSize = 1 << 20;         // A5
+constexpr int kTileStep = 16;                 // S2
+constexpr int kMaxTile = 1024;                // S2
+constexpr int kMaxStages = 16;                // S2
+constexpr int kMaxWarps = 32;                 // S2
+constexpr int kMaxScheduleNumber = 1 << 24;   // chunk and rows: far above any tree
+
+constexpr std::size_t kMaxFileBytes = std::size_t{1} << 20; // L1
+constexpr int kMaxImportDepth = 16;                         // L2
+constexpr std::size_t kMaxFiles = 64;                       // L2
+constexpr std::size_t kMaxNameLength = 64;                  // L3
+constexpr int kMaxNesting = 200;                            // L4
+constexpr int kMaxCallDepth = 1000;                         // L5
+constexpr std::size_t kMaxOperations = 4096;                // L6
+constexpr std::size_t kMaxSteps = std::size_t{1} << 14;     // L6: expression nodes visited
+constexpr std::size_t kMaxAttentions = 256;                 // L7
+constexpr std::size_t kMaxFunctions = 1024;                 // L7
+constexpr int kMaxInheritance = 16;                         // L8
+constexpr std::size_t kMaxParams = 32;                      // L9
+constexpr std::size_t kMaxArguments = 16;                   // L9
+constexpr std::size_t kMaxPhases = 8;                       // L10
+constexpr std::size_t kMaxTuneValues = 64;                  // L10
 
 } // namespace deft::spec

@@ -100,9 +100,8 @@ bool Parser::startsItem(const Token &token, const Token &after) const {
 
 void Parser::recoverInBlock() {
   int depth = 0;
-  std::size_t start = at_;
   while (peek().kind != TokenKind::End) {
-    if (depth == 0 && (peek().is("}") || (at_ > start && startsItem(peek(), peek(1)))))
+    if (depth == 0 && (peek().is("}") || startsItem(peek(), peek(1))))
       return;
     const Token &token = take();
     depth += token.is("{");
@@ -115,9 +114,8 @@ void Parser::recoverInBlock() {
 
 void Parser::recoverAtTop() {
   int depth = 0;
-  std::size_t start = at_;
   while (peek().kind != TokenKind::End) {
-    if (at_ > start && startsItem(peek(), peek(1)) && (depth == 0 || peek().is("attention")))
+    if (startsItem(peek(), peek(1)) && (depth == 0 || peek().is("attention")))
       return;
     const Token &token = take();
     depth += token.is("{");
@@ -166,7 +164,19 @@ AstFile Parser::parseFile() {
     if (at_ == before)
       take();
   }
+  file.brokenNames = std::move(brokenNames_);
   return file;
+}
+
+template <typename Parse> bool Parser::declare(std::deque<AstDeclaration> &declarations, Parse parse) {
+  std::string name(peek(1).text);
+  auto parsed = parse();
+  if (!parsed) {
+    brokenNames_.insert(std::move(name));
+    return false;
+  }
+  declarations.push_back(std::move(*parsed));
+  return true;
 }
 
 void Parser::parseTopItem(AstFile &file) {
@@ -174,17 +184,11 @@ void Parser::parseTopItem(AstFile &file) {
     return parseImport(file);
   if (peek().is("attention"))
     return parseAttention(file);
-  if (peek().is("mask") || peek().is("score")) {
-    if (std::optional<AstFunction> function = parseFunction())
-      file.declarations.push_back(std::move(*function));
-    else
-      recoverAtTop();
-    return;
-  }
-  if (peek().is("let")) {
-    if (std::optional<AstLet> let = parseLet())
-      file.declarations.push_back(std::move(*let));
-    else
+  bool isLet = peek().is("let");
+  if (isLet || peek().is("mask") || peek().is("score")) {
+    bool read = isLet ? declare(file.declarations, [&] { return parseLet(); })
+                      : declare(file.declarations, [&] { return parseFunction(); });
+    if (!read)
       recoverAtTop();
     return;
   }
@@ -195,6 +199,7 @@ void Parser::parseTopItem(AstFile &file) {
     report.withHint("parameters are declared inside of an attention");
   else if (isWord)
     report.withHint(support::didYouMean(word, {"attention", "import", "mask", "score", "let"}));
+  take();
   recoverAtTop();
 }
 
@@ -232,54 +237,53 @@ void Parser::parseAttention(AstFile &file) {
 
 void Parser::parseAttentionItem(AstAttention &attention) {
   bool isFunction = (peek().is("mask") || peek().is("score")) && !peek(1).is("=");
-  auto declare = [&](auto parsed) {
-    if (parsed)
-      attention.declarations.push_back(std::move(*parsed));
-    else
-      recoverInBlock();
-  };
+  bool read = true;
   if (isFunction)
-    return declare(parseFunction());
-  if (peek().is("let"))
-    return declare(parseLet());
-  if (peek().is("param"))
-    return declare(parseParam());
-  parseProperty(attention);
+    read = declare(attention.declarations, [&] { return parseFunction(); });
+  else if (peek().is("let"))
+    read = declare(attention.declarations, [&] { return parseLet(); });
+  else if (peek().is("param"))
+    read = declare(attention.declarations, [&] { return parseParam(); });
+  else
+    read = parseProperty(attention);
+  if (read)
+    return;
+  attention.isBroken = true;
+  recoverInBlock();
 }
 
-void Parser::parseProperty(AstAttention &attention) {
+bool Parser::parseProperty(AstAttention &attention) {
   std::optional<Ident> key = takeName("a key, `param`, `let`, `mask`, `score` or `}`");
   if (!key)
-    return recoverInBlock();
+    return false;
   const auto &keys = attentionKeys();
   if (std::find(keys.begin(), keys.end(), key->text) == keys.end()) {
     std::vector<std::string> words = keys;
     words.insert(words.end(), {"param", "let"});
     sink_.error(key->range, "unknown key `" + key->text + "`").withHint(support::didYouMean(key->text, words));
-    return recoverInBlock();
+    return false;
   }
   AstProperty property{*key, {}, {}};
   if (key->text == "schedule") {
     if (!peek().is("{")) {
       errorExpected("`{`");
-      return recoverInBlock();
+      return false;
     }
     property.value = parseSchedule();
     property.valueRange = key->range;
     attention.properties.push_back(std::move(property));
-    return;
+    return true;
   }
   if (!expect("="))
-    return recoverInBlock();
+    return false;
   SourceRange first = peek().range;
   std::optional<AstValue> value = parseValue(*key);
   if (!value)
-    return recoverInBlock();
+    return false;
   property.valueRange = rangeFrom(first);
   property.value = std::move(*value);
   attention.properties.push_back(std::move(property));
-  if (!expectSemicolon())
-    recoverInBlock();
+  return expectSemicolon();
 }
 
 /// ( "mask" | "score" ) name "(" [ formal { "," formal } ] ")" "=" expr ";"

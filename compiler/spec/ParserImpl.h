@@ -30,6 +30,8 @@ private:
   std::optional<Ident> takeNewName(const std::string &what, bool mayHideBuiltin = false);
   void recoverInBlock();
   void recoverAtTop();
+  /// Parses a declaration into `declarations`; one that fails leaves its name among the broken ones.
+  template <typename Parse> bool declare(std::deque<AstDeclaration> &declarations, Parse parse);
   bool startsItem(const Token &token, const Token &after) const;
   /// `{ item* }`: calls `item` until the block ends, be it by its `}`, by the file or by an item of an outer
   /// block, which are reported; false when there is no `{`.
@@ -40,7 +42,7 @@ private:
   void parseImport(AstFile &file);
   void parseAttention(AstFile &file);
   void parseAttentionItem(AstAttention &attention);
-  void parseProperty(AstAttention &attention);
+  bool parseProperty(AstAttention &attention);
   std::optional<AstFunction> parseFunction();
   std::optional<AstLet> parseLet();
   std::optional<AstParam> parseParam();
@@ -77,6 +79,7 @@ private:
   int nesting_ = 0;
   std::vector<support::SourceRange> openBlocks_; ///< the `{` of each block that is not closed yet
   bool endReported_ = false;                     ///< the end of the file came too early, and was said
+  std::set<std::string> brokenNames_;
   std::size_t closedEarlyAt_ = 0;                ///< token that closed a block for want of `}`
 };
 

@@ -37,6 +37,7 @@ public:
   void collectNames() {
     std::size_t functions = 0, attentions = 0;
     for (const AstFile &file : program_.files) {
+      program_.brokenNames.insert(file.brokenNames.begin(), file.brokenNames.end());
       for (const AstDeclaration &declaration : file.declarations) {
         functions += std::holds_alternative<AstFunction>(declaration);
         const Ident &name = declaredName(declaration);

@@ -4,6 +4,7 @@
 #include "compiler/spec/CompileSpec.h"
 
 #include <map>
+#include <set>
 
 namespace deft::spec {
 
@@ -15,6 +16,7 @@ struct Program {
   std::deque<AstFile> files; ///< the first is the one that was asked for
   DeclarationMap globals;
   std::map<std::string, const AstAttention *, std::less<>> attentions;
+  std::set<std::string, std::less<>> brokenNames; ///< declared in a way that could not be read
   /// Functions of `library.deft` when it is not imported: only hints name them.
   std::vector<std::string> libraryFunctions;
 };

@@ -1,4 +1,5 @@
 #include "compiler/spec/AttentionSema.h"
+#include "compiler/spec/Limits.h"
 #include "compiler/spec/Names.h"
 #include "compiler/support/NearestName.h"
 
@@ -6,17 +7,6 @@
 
 /// The schedule block: its form only. Whether a tile fits a GPU is known where the target is known.
 namespace deft::spec {
-namespace {
-
-constexpr int kTileStep = 16;
-constexpr int kMaxTile = 1024;
-constexpr int kMaxStages = 16;
-constexpr int kMaxWarps = 32;
-constexpr int kMaxChunk = 1 << 24;
-constexpr int kMaxRows = 1 << 24;
-
-} // namespace
-
 std::optional<int> AttentionSema::scheduleNumber(AstExprId expr, const std::string &key, int multiple,
                                                  int maximum) {
   std::optional<double> value =
@@ -74,7 +64,7 @@ PhaseSpec AttentionSema::phaseSpec(const AstPhase &phase) {
   spec.name = phase.name.text;
   spec.range = phase.name.range;
   if (phase.rowsAbove)
-    spec.rowsAbove = scheduleNumber(*phase.rowsAbove, "rows", 1, kMaxRows);
+    spec.rowsAbove = scheduleNumber(*phase.rowsAbove, "rows", 1, kMaxScheduleNumber);
   for (const auto &[key, tune] : phase.keys) {
     if (key.text == "tile_q")
       spec.tileQ = tuneList(tune, key.text, kTileStep, kMaxTile);
@@ -125,7 +115,7 @@ void AttentionSema::checkSchedule() {
   if (ast.partition)
     schedule.partitions = partitionList(*ast.partition);
   if (ast.chunk)
-    schedule.chunk = tuneList(*ast.chunk, "chunk", kTileStep, kMaxChunk);
+    schedule.chunk = tuneList(*ast.chunk, "chunk", kTileStep, kMaxScheduleNumber);
   for (const AstPhase &phase : ast.phases)
     schedule.phases.push_back(phaseSpec(phase));
   checkPhaseOrder(ast, schedule.phases);

@@ -1,0 +1,279 @@
+#include "compiler/spec/Limits.h"
+#include "compiler/spec/Names.h"
+#include "compiler/spec/VariantJson.h"
+
+#include <cmath>
+#include <limits>
+#include <stdexcept>
+
+namespace deft::spec {
+namespace {
+
+using Json = nlohmann::json;
+
+/// Thrown and caught in this file only: a reader of forty fields with a Result at each would hide what it reads.
+struct Wrong : std::runtime_error {
+  using std::runtime_error::runtime_error;
+};
+
+void require(bool condition, const std::string &message) {
+  if (!condition)
+    throw Wrong(message);
+}
+
+const Json &member(const Json &json, const char *key) {
+  require(json.is_object(), "an object is expected where `" + std::string(key) + "` is read");
+  auto found = json.find(key);
+  require(found != json.end(), "`" + std::string(key) + "` is missing");
+  return *found;
+}
+
+int integer(const Json &json, const char *key, std::int64_t minimum, std::int64_t maximum) {
+  const Json &value = member(json, key);
+  require(value.is_number_integer(), "`" + std::string(key) + "` is not an integer");
+  bool tooLarge = value.is_number_unsigned() && value.get<std::uint64_t>() > static_cast<std::uint64_t>(maximum);
+  require(!tooLarge && value.get<std::int64_t>() >= minimum && value.get<std::int64_t>() <= maximum,
+          "`" + std::string(key) + "` = " + value.dump() + " is not between " + std::to_string(minimum) + " and " +
+              std::to_string(maximum));
+  return static_cast<int>(value.get<std::int64_t>());
+}
+
+std::string text(const Json &json, const char *key) {
+  const Json &value = member(json, key);
+  require(value.is_string(), "`" + std::string(key) + "` is not a string");
+  return value.get<std::string>();
+}
+
+bool boolean(const Json &json, const char *key) {
+  const Json &value = member(json, key);
+  require(value.is_boolean(), "`" + std::string(key) + "` is not true or false");
+  return value.get<bool>();
+}
+
+const Json &array(const Json &json, const char *key, std::size_t maximum) {
+  const Json &value = member(json, key);
+  require(value.is_array(), "`" + std::string(key) + "` is not a list");
+  require(value.size() <= maximum, "`" + std::string(key) + "` has " + std::to_string(value.size()) +
+                                       " elements, the limit is " + std::to_string(maximum));
+  return value;
+}
+
+template <typename Parse> auto word(const Json &json, const char *key, Parse parse) {
+  std::string value = text(json, key);
+  auto parsed = parse(value);
+  require(parsed.has_value(), "`" + std::string(key) + "` has the unknown value `" + value.substr(0, 64) + "`");
+  return *parsed;
+}
+
+/// Names become parts of kernels' names and of generated text.
+std::string name(const Json &json, const char *key) {
+  std::string value = text(json, key);
+  bool ok = !value.empty() && value.size() <= kMaxNameLength && !(value[0] >= '0' && value[0] <= '9');
+  for (char c : value)
+    ok &= (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_';
+  require(ok, "`" + std::string(key) + "` is not a name");
+  return value;
+}
+
+double scalar(const Json &value, ScalarType type) {
+  double number = 0;
+  if (type == ScalarType::Bool) {
+    require(value.is_boolean(), "a bool constant is not true or false");
+    return value.get<bool>();
+  }
+  if (type == ScalarType::F32 && value.is_string()) {
+    bool negative = value == "-inf";
+    require(negative || value == "inf", "a constant is neither a number nor `inf`");
+    return negative ? -std::numeric_limits<double>::infinity() : std::numeric_limits<double>::infinity();
+  }
+  require(type == ScalarType::I32 ? value.is_number_integer() : value.is_number(), "a constant is not of its type");
+  number = value.get<double>();
+  double limit = type == ScalarType::I32 ? 2147483648.0 : std::numeric_limits<float>::max();
+  require(std::fabs(number) <= limit && !(type == ScalarType::I32 && number == limit),
+          "the constant " + value.dump() + " does not fit its type");
+  return number;
+}
+
+Param readParam(const Json &json) {
+  Param param;
+  param.name = name(json, "name");
+  param.type = word(json, "type", parseScalarType);
+  param.shape = word(json, "shape", parseShape);
+  require(param.type != ScalarType::Bool, "a parameter is bool");
+  if (json.contains("default_value")) {
+    require(param.shape == Param::Shape::Scalar, "an array has a default value");
+    param.defaultValue = scalar(json["default_value"], param.type);
+  }
+  return param;
+}
+
+/// The types that an operation may have, given those of its operands; the same rules as the checker's.
+bool hasLegalTypes(const Expr &expr, const std::vector<ScalarType> &operands) {
+  auto all = [&](ScalarType type) {
+    for (ScalarType operand : operands)
+      if (operand != type)
+        return false;
+    return true;
+  };
+  bool isBool = expr.type == ScalarType::Bool;
+  switch (expr.op) {
+  case ExprOp::Constant:
+  case ExprOp::Builtin:
+  case ExprOp::Param:
+  case ExprOp::ParamElement:
+    return true; // checked with what they name
+  case ExprOp::Not:
+  case ExprOp::And:
+  case ExprOp::Or:
+    return isBool && all(ScalarType::Bool);
+  case ExprOp::ToF32:
+    return expr.type == ScalarType::F32 && all(ScalarType::I32);
+  case ExprOp::Rem:
+    return expr.type == ScalarType::I32 && all(ScalarType::I32);
+  case ExprOp::Neg:
+  case ExprOp::Add:
+  case ExprOp::Sub:
+  case ExprOp::Mul:
+  case ExprOp::Min:
+  case ExprOp::Max:
+  case ExprOp::Abs:
+    return !isBool && all(expr.type);
+  case ExprOp::Lt:
+  case ExprOp::Le:
+  case ExprOp::Gt:
+  case ExprOp::Ge:
+  case ExprOp::Eq:
+  case ExprOp::Ne:
+    return isBool && operands[0] != ScalarType::Bool && operands[0] == operands[1];
+  case ExprOp::Select:
+    return operands[0] == ScalarType::Bool && operands[1] == expr.type && operands[2] == expr.type;
+  default:
+    return expr.type == ScalarType::F32 && all(ScalarType::F32);
+  }
+}
+
+Expr readExpr(const Json &json, const Variant &variant) {
+  Expr expr;
+  expr.op = word(json, "op", parseExprOp);
+  expr.type = word(json, "type", parseScalarType);
+  std::size_t count = static_cast<std::size_t>(operandCount(expr.op));
+  std::vector<ScalarType> types;
+  if (count > 0)
+    for (const Json &operand : array(json, "operands", count)) {
+      require(operand.is_number_unsigned() && operand.get<std::uint64_t>() < variant.exprs.size(),
+              "an operand does not come before its user");
+      expr.operands.push_back(operand.get<ExprId>());
+      types.push_back(variant.exprs[expr.operands.back()].type);
+    }
+  require(expr.operands.size() == count, "`" + std::string(toString(expr.op)) + "` has too few operands");
+  require(hasLegalTypes(expr, types), "`" + std::string(toString(expr.op)) + "` has operands of wrong types");
+  if (expr.op == ExprOp::Constant)
+    expr.value = scalar(member(json, "value"), expr.type);
+  if (expr.op == ExprOp::Builtin) {
+    expr.builtin = word(json, "builtin", parseBuiltin);
+    require(expr.type == (expr.builtin == Builtin::S ? ScalarType::F32 : ScalarType::I32), "a name has a wrong type");
+  }
+  if (expr.op == ExprOp::Param || expr.op == ExprOp::ParamElement) {
+    expr.param = integer(json, "param", 0, static_cast<int>(variant.params.size()) - 1);
+    const Param &param = variant.params[static_cast<std::size_t>(expr.param)];
+    require(expr.type == param.type && (expr.op == ExprOp::Param) == (param.shape == Param::Shape::Scalar),
+            "a parameter is read as what it is not");
+  }
+  return expr;
+}
+
+std::optional<ExprId> readRoot(const Json &json, const char *key, const Variant &variant, ScalarType type) {
+  if (!json.contains(key))
+    return std::nullopt;
+  auto id = static_cast<ExprId>(integer(json, key, 0, static_cast<std::int64_t>(variant.exprs.size()) - 1));
+  require(variant.exprs[id].type == type, "`" + std::string(key) + "` has a wrong type");
+  return id;
+}
+
+std::optional<TuneList> readTune(const Json &json, const char *key, int multiple) {
+  if (!json.contains(key))
+    return std::nullopt;
+  const Json &value = json[key];
+  TuneList list;
+  list.tunable = boolean(value, "tunable");
+  for (const Json &number : array(value, "values", kMaxTuneValues)) {
+    require(number.is_number_unsigned() && number.get<std::uint64_t>() >= 1 &&
+                number.get<std::uint64_t>() <= kMaxScheduleNumber && number.get<int>() % multiple == 0,
+            "`" + std::string(key) + "` has the wrong value " + number.dump());
+    list.values.push_back(number.get<int>());
+  }
+  require(!list.values.empty(), "`" + std::string(key) + "` has no value");
+  return list;
+}
+
+ScheduleSpec readSchedule(const Json &json) {
+  ScheduleSpec schedule;
+  for (const Json &partition : array(json, "partitions", kMaxTuneValues)) {
+    std::optional<Partition> value =
+        partition.is_string() ? parsePartition(partition.get<std::string>()) : std::nullopt;
+    require(value.has_value(), "unknown partition " + partition.dump());
+    schedule.partitions.push_back(*value);
+  }
+  schedule.chunk = readTune(json, "chunk", kTileStep);
+  for (const Json &item : array(json, "phases", kMaxPhases)) {
+    PhaseSpec phase;
+    phase.name = name(item, "name");
+    if (item.contains("rows_above"))
+      phase.rowsAbove = integer(item, "rows_above", 1, kMaxScheduleNumber);
+    phase.tileQ = readTune(item, "tile_q", kTileStep);
+    phase.tileKv = readTune(item, "tile_kv", kTileStep);
+    phase.stages = readTune(item, "stages", 1);
+    phase.warps = readTune(item, "warps", 1);
+    schedule.phases.push_back(std::move(phase));
+  }
+  return schedule;
+}
+
+Variant readVariant(const Json &json) {
+  require(text(json, "format") == "deftc-variant", "`format` is not deftc-variant");
+  int version = integer(json, "version", 1, std::numeric_limits<int>::max());
+  require(version == 1, "the variant has version " + std::to_string(version) + ", this deftc reads version 1");
+  Variant v;
+  v.name = name(json, "name");
+  v.queryHeads = integer(json, "query_heads", 1, kMaxHeads);
+  v.kvHeads = integer(json, "kv_heads", 1, kMaxHeads);
+  v.headDim = integer(json, "head_dim", kHeadDimStep, kMaxHeadDim);
+  require(v.queryHeads % v.kvHeads == 0, "`query_heads` is not a multiple of `kv_heads`");
+  require(v.ratio() <= kMaxRatio, "`query_heads` / `kv_heads` is above the limit of " + std::to_string(kMaxRatio));
+  require(v.headDim % kHeadDimStep == 0, "`head_dim` is not a multiple of " + std::to_string(kHeadDimStep));
+  v.dtype = word(json, "dtype", parseDType);
+  v.outputDtype = word(json, "output_dtype", parseDType);
+  v.withLse = boolean(json, "with_lse");
+  const Json &cache = member(json, "cache");
+  v.cache.paged = boolean(cache, "paged");
+  v.cache.pageSize = integer(cache, "page_size", v.cache.paged ? 1 : 0, v.cache.paged ? kMaxPageSize : 0);
+  v.cache.order = word(cache, "order", parsePageOrder);
+  v.scale = scalar(member(json, "scale"), ScalarType::F32);
+  require(v.scale > 0 && std::isfinite(v.scale), "`scale` is not positive and finite");
+  v.normalize = word(json, "normalize", parseNormalize);
+  require(!v.withLse || v.normalize == Normalize::Softmax, "sigmoid has no lse");
+  for (const Json &param : array(json, "params", kMaxParams))
+    v.params.push_back(readParam(param));
+  for (const Json &expr : array(json, "exprs", kMaxOperations))
+    v.exprs.push_back(readExpr(expr, v));
+  v.mask = readRoot(json, "mask", v, ScalarType::Bool);
+  v.score = readRoot(json, "score", v, ScalarType::F32);
+  v.sigmoidBias = readRoot(json, "sigmoid_bias", v, ScalarType::F32);
+  if (json.contains("schedule"))
+    v.schedule = readSchedule(json["schedule"]);
+  return v;
+}
+
+} // namespace
+
+support::Result<Variant> variantFromJson(const nlohmann::json &json) {
+  try {
+    return readVariant(json);
+  } catch (const Wrong &wrong) {
+    return support::Error{support::ErrorCode::Diagnostics, wrong.what(), {}};
+  } catch (const nlohmann::json::exception &error) {
+    return support::Error{support::ErrorCode::Diagnostics, error.what(), {}};
+  }
+}
+
+} // namespace deft::spec
