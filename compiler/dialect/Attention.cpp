@@ -116,6 +116,9 @@ static llvm::LogicalResult verifyHook(AttentionOp attention, mlir::Region &regio
   auto yield = llvm::dyn_cast<YieldOp>(region.front().back());
   if (!yield || yield.getValues().getTypes() != yielded)
     return region.front().back().emitOpError() << "must end region `" << name << "` by yielding (" << yielded << ")";
+  if (name == "mask" && !region.getArgument(kArgS).use_empty())
+    return (*region.getArgument(kArgS).user_begin())->emitOpError()
+           << "reads `s` in region `mask`, which decides before scores are known";
   for (mlir::Operation &op : region.front()) {
     if (op.getNumRegions() != 0 || !mlir::isMemoryEffectFree(&op))
       return op.emitOpError() << "may not stand in region `" << name << "`, which holds pure scalar operations only";

@@ -27,6 +27,10 @@ enum TileArg : unsigned {
   kTileHeadHi, kTileKvHead, kTileArgCount
 };
 
+/// Positions, depths and query indices stay below this, which the tree promises. So a difference of two positions
+/// never leaves i32, and the usual masks need no wider arithmetic.
+constexpr int64_t kPositionLimit = int64_t{1} << 30;
+
 /// The names that the text form and the emitters use.
 llvm::ArrayRef<llvm::StringLiteral> hookArgNames();
 llvm::ArrayRef<llvm::StringLiteral> tileArgNames();

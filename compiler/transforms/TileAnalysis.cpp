@@ -44,7 +44,7 @@ private:
     auto bind = [&](HookArg hook, TileArg lo, TileArg hi, int64_t min, int64_t max) {
       values_[mask.getArgument(hook)] = IntInterval{tile.getArgument(lo), tile.getArgument(hi), min, max};
     };
-    constexpr int64_t kMax = std::numeric_limits<int32_t>::max();
+    constexpr int64_t kMax = kPositionLimit - 1;
     values_[mask.getArgument(kArgS)] = intervals_.unknownFloat();
     bind(kArgQPos, kTileQLo, kTileQHi, -1, kMax);
     bind(kArgKvPos, kTileKvLo, kTileKvHi, 0, kMax);
