@@ -1,0 +1,83 @@
+#include "compiler/support/AtomicFile.h"
+
+#include <filesystem>
+#include <gtest/gtest.h>
+#include <thread>
+#include <unistd.h>
+
+namespace deft::support {
+namespace {
+
+namespace fs = std::filesystem;
+
+class AtomicFileTest : public testing::Test {
+protected:
+  void SetUp() override {
+    std::string pattern = (fs::temp_directory_path() / "deft-file-XXXXXX").string();
+    ASSERT_NE(::mkdtemp(pattern.data()), nullptr);
+    folder_ = pattern;
+  }
+  void TearDown() override { fs::remove_all(folder_); }
+  std::string path(const char *name) const { return (folder_ / name).string(); }
+  std::size_t fileCount() const {
+    return static_cast<std::size_t>(std::distance(fs::directory_iterator(folder_), fs::directory_iterator()));
+  }
+
+  fs::path folder_;
+};
+
+TEST_F(AtomicFileTest, WritesAndReadsBackAllBytes) {
+  std::string bytes("a\0b\r\n\xff", 6);
+  ASSERT_TRUE(writeFileAtomically(path("f"), bytes).ok());
+  auto read = readFile(path("f"));
+  ASSERT_TRUE(read.ok());
+  EXPECT_EQ(*read, bytes);
+}
+
+TEST_F(AtomicFileTest, ReplacesAndLeavesNoTemporaryFile) {
+  ASSERT_TRUE(writeFileAtomically(path("f"), std::string(100000, 'x')).ok());
+  ASSERT_TRUE(writeFileAtomically(path("f"), "short").ok());
+  EXPECT_EQ(*readFile(path("f")), "short");
+  EXPECT_EQ(fileCount(), 1u);
+}
+
+TEST_F(AtomicFileTest, FailureNamesThePathAndLeavesNothing) {
+  fs::create_directory(folder_ / "d");
+  fs::create_directory(folder_ / "d" / "inner");
+  auto written = writeFileAtomically(path("d"), "x"); // a folder cannot be replaced by a file
+  ASSERT_FALSE(written.ok());
+  EXPECT_EQ(written.error().code, ErrorCode::Environment);
+  EXPECT_NE(written.error().message.find(path("d")), std::string::npos);
+  EXPECT_EQ(fileCount(), 1u);
+  EXPECT_FALSE(writeFileAtomically(path("no/such/folder"), "x").ok());
+}
+
+TEST_F(AtomicFileTest, ReaderSeesOneOfTheWholeTextsOfTwoWriters) {
+  const std::string first(300000, 'a'), second(200000, 'b');
+  ASSERT_TRUE(writeFileAtomically(path("f"), first).ok());
+  auto write = [&](const std::string &text) {
+    for (int i = 0; i < 20; ++i)
+      ASSERT_TRUE(writeFileAtomically(path("f"), text).ok());
+  };
+  std::thread one(write, std::cref(first)), two(write, std::cref(second));
+  for (int i = 0; i < 200; ++i) {
+    auto read = readFile(path("f"));
+    ASSERT_TRUE(read.ok());
+    ASSERT_TRUE(*read == first || *read == second) << "a mixture of " << read->size() << " bytes";
+  }
+  one.join();
+  two.join();
+}
+
+TEST_F(AtomicFileTest, ReadingTooMuchAFolderOrNothingIsAnError) {
+  ASSERT_TRUE(writeFileAtomically(path("f"), "12345").ok());
+  EXPECT_TRUE(readFile(path("f"), 5).ok());
+  auto tooMuch = readFile(path("f"), 4);
+  ASSERT_FALSE(tooMuch.ok());
+  EXPECT_NE(tooMuch.error().message.find("limit of 4 bytes"), std::string::npos);
+  EXPECT_FALSE(readFile(folder_.string()).ok());
+  EXPECT_FALSE(readFile(path("absent")).ok());
+}
+
+} // namespace
+} // namespace deft::support
