@@ -1,0 +1,106 @@
+#include "compiler/driver/Compilation.h"
+
+#include "compiler/codegen/cpu/CpuCodegen.h"
+#include "compiler/codegen/cuda/HookEmitter.h"
+#include "compiler/transforms/Import.h"
+#include "compiler/transforms/Passes.h"
+
+#include "mlir/IR/Verifier.h"
+
+namespace deft::driver {
+
+using support::Error;
+using support::ErrorCode;
+using support::Result;
+
+struct Compilation::Impl {
+  // One thread: a variant is too small to gain from a pool, and making one costs more than all the passes.
+  mlir::MLIRContext context{mlir::MLIRContext::Threading::DISABLED};
+  mlir::OwningOpRef<mlir::ModuleOp> imported, optimized;
+
+  dialect::AttentionOp attention() const {
+    return *const_cast<Impl *>(this)->optimized->getOps<dialect::AttentionOp>().begin();
+  }
+};
+
+Compilation::Compilation(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
+Compilation::Compilation(Compilation &&) noexcept = default;
+Compilation &Compilation::operator=(Compilation &&) noexcept = default;
+Compilation::~Compilation() = default;
+
+static mlir::Location locate(mlir::MLIRContext *context, const support::SourceManager &sources,
+                             support::SourceRange range) {
+  if (range.file >= sources.fileCount())
+    return mlir::UnknownLoc::get(context);
+  support::LineColumn place = sources.lineColumn(range.file, range.begin);
+  return mlir::FileLineColLoc::get(context, sources.name(range.file), place.line, place.column);
+}
+
+Result<Compilation> Compilation::create(const spec::Variant &variant, const support::SourceManager &sources) {
+  auto impl = std::make_unique<Impl>();
+  mlir::MLIRContext *context = &impl->context;
+  std::string messages;
+  mlir::ScopedDiagnosticHandler handler(context, [&](mlir::Diagnostic &diagnostic) {
+    messages += (messages.empty() ? "" : "; ") + diagnostic.str();
+    return mlir::success();
+  });
+  transforms::loadDialects(*context);
+  impl->imported = mlir::ModuleOp::create(mlir::UnknownLoc::get(context));
+  transforms::importVariant(*impl->imported, variant,
+                            [&](support::SourceRange range) { return locate(context, sources, range); });
+  bool isRight = mlir::succeeded(mlir::verify(*impl->imported));
+  if (isRight) {
+    impl->optimized = impl->imported->clone();
+    isRight = mlir::succeeded(transforms::optimize(*impl->optimized));
+  }
+  if (!isRight)
+    return Error{ErrorCode::Internal, "attention `" + variant.name + "` makes wrong IR: " + messages,
+                 "this is a bug of deftc"};
+  return Compilation(std::move(impl));
+}
+
+std::string Compilation::irText(Stage stage) const {
+  mlir::ModuleOp module = stage == Stage::Imported ? *impl_->imported : *impl_->optimized;
+  std::string text;
+  llvm::raw_string_ostream stream(text);
+  module.print(stream);
+  return text + "\n";
+}
+
+Result<package::VariantSource> Compilation::cudaVariantSource() const {
+  return codegen::cuda::emitVariantSource(impl_->attention());
+}
+
+namespace {
+using CpuText = Result<std::string> (*)(dialect::AttentionOp, const codegen::cpu::CpuTarget &);
+
+Result<std::string> onCpuTarget(CpuText make, dialect::AttentionOp attention, int isaLevel) {
+  auto target = isaLevel == 0 ? codegen::cpu::CpuTarget::host() : codegen::cpu::CpuTarget::level(isaLevel);
+  if (!target)
+    return target.error();
+  return make(attention, *target);
+}
+} // namespace
+
+Result<std::string> Compilation::cpuVectorText(int isaLevel) const {
+  return onCpuTarget(codegen::cpu::vectorText, impl_->attention(), isaLevel);
+}
+Result<std::string> Compilation::llvmText(int isaLevel) const {
+  return onCpuTarget(codegen::cpu::llvmText, impl_->attention(), isaLevel);
+}
+Result<std::string> Compilation::cpuAsm(int isaLevel) const {
+  return onCpuTarget(codegen::cpu::asmText, impl_->attention(), isaLevel);
+}
+Result<std::string> Compilation::cpuObject(int isaLevel) const {
+  return onCpuTarget(codegen::cpu::objectCode, impl_->attention(), isaLevel);
+}
+
+Result<std::shared_ptr<const abi::CpuKernel>> Compilation::jitCpuKernel() const {
+  return codegen::cpu::jit(impl_->attention());
+}
+
+Result<std::string> Compilation::linkCpuObjects(const std::vector<std::string> &objects) {
+  return codegen::cpu::linkSharedObject(objects);
+}
+
+} // namespace deft::driver
