@@ -1,0 +1,34 @@
+#pragma once
+
+#include "deft/sm90/consumer.cuh"
+#include "deft/sm90/producer.cuh"
+
+/// Attention for Hopper: persistent blocks of one copying and two computing warpgroups around a ring of
+/// KV tiles. Launch with kThreads threads and one block a multiprocessor.
+namespace deft::sm90 {
+
+template <class Config, class Variant>
+__device__ __forceinline__ void attend(const abi::AttendArgs &args, const typename Variant::Params &params) {
+  extern __shared__ char unaligned[];
+  constexpr unsigned long long kMask = Layout<Config>::kAlignment - 1;
+  char *shared = reinterpret_cast<char *>((reinterpret_cast<unsigned long long>(unaligned) + kMask) & ~kMask);
+  const Ring<Config> ring{ptx::sharedAddress(shared), shared};
+  if (threadIdx.x == 0) {
+    for (int stage = 0; stage < Config::kStages; ++stage) {
+      ptx::mbarrierInit(ring.full(stage), 128);
+      ptx::mbarrierInit(ring.empty(stage), kConsumerWarps);
+    }
+    ptx::mbarrierInitFence();
+  }
+  __syncthreads();
+  // 128 * 40 + 256 * 232 registers are what the launch bound's 384 * 168 were.
+  if (threadIdx.x < 128) {
+    asm volatile("setmaxnreg.dec.sync.aligned.u32 56;");
+    produce<Config>(args, ring);
+  } else {
+    asm volatile("setmaxnreg.inc.sync.aligned.u32 224;");
+    Consumer<Config, Variant>::run(args, params, ring);
+  }
+}
+
+} // namespace deft::sm90

@@ -1,0 +1,113 @@
+#pragma once
+
+#include "deft/ptx/named_barrier.cuh"
+#include "deft/sm90/warp_sums.cuh"
+
+/// Where warps have split the tokens of a unit, their sums are joined in shared memory, always in the
+/// same order.
+namespace deft::sm90 {
+
+template <class Config, class Variant> class Join {
+  using L = Layout<Config>;
+  using Sums = WarpSums<Config, Variant>;
+  enum Barrier { kFull = 1, kEmpty = 2, kFirstGroup = 3 };
+
+public:
+  __device__ __forceinline__ explicit Join(char *shared) : shared_(shared) {}
+
+  /// The second warpgroup hands its sums to the first, warp by warp; only the first goes on with them.
+  __device__ __forceinline__ bool groups(Sums &sums, int group) const {
+    constexpr int kThreads = 128 * kConsumerGroups;
+    if (group == 1) {
+      ptx::namedBarrierSync(kEmpty, kThreads);
+      put(sums);
+      ptx::namedBarrierArrive(kFull, kThreads);
+      return false;
+    }
+    ptx::namedBarrierArrive(kEmpty, kThreads);
+    ptx::namedBarrierSync(kFull, kThreads);
+    const float4 facts = *factsPlace(threadIdx.x % 128);
+    const float otherMaximum[2] = {facts.x, facts.y}, otherSum[2] = {facts.z, facts.w};
+    float mine[2], other[2];
+#pragma unroll
+    for (int r = 0; r < 2; ++r) {
+      const float top = fmaxf(sums.maximum[r], otherMaximum[r]);
+      mine[r] = Sums::factor(sums.maximum[r], top);
+      other[r] = Sums::factor(otherMaximum[r], top);
+      sums.maximum[r] = top;
+      sums.sum[r] = sums.sum[r] * mine[r] + otherSum[r] * other[r];
+    }
+#pragma unroll
+    for (int n = 0; n < Sums::kColumnTiles; ++n) {
+      const float4 part = *place(n, threadIdx.x % 128);
+      sums.out[n][0] = sums.out[n][0] * mine[0] + part.x * other[0];
+      sums.out[n][1] = sums.out[n][1] * mine[0] + part.y * other[0];
+      sums.out[n][2] = sums.out[n][2] * mine[1] + part.z * other[1];
+      sums.out[n][3] = sums.out[n][3] * mine[1] + part.w * other[1];
+    }
+    return true;
+  }
+
+  /// The first warpgroup's warps hold the same 16 rows: afterwards each knows their joint maxima and sums.
+  __device__ __forceinline__ void shareFacts(Sums &sums) const {
+    put(sums); // a warp overwrites only what it has read itself
+    ptx::namedBarrierSync(kFirstGroup, 128);
+    sums.maximum[0] = sums.maximum[1] = -kInfinity;
+    for (int w = 0; w < 4; ++w) {
+      const float4 facts = *factsPlace(w * 32 + threadIdx.x % 32);
+      sums.maximum[0] = fmaxf(sums.maximum[0], facts.x);
+      sums.maximum[1] = fmaxf(sums.maximum[1], facts.y);
+    }
+    sums.sum[0] = sums.sum[1] = 0.f;
+    for (int w = 0; w < 4; ++w) {
+      const float4 facts = *factsPlace(w * 32 + threadIdx.x % 32);
+      sums.sum[0] += Sums::factor(facts.x, sums.maximum[0]) * facts.z;
+      sums.sum[1] += Sums::factor(facts.y, sums.maximum[1]) * facts.w;
+    }
+  }
+
+  /// After shareFacts: warp w gives the joined column tiles w, w + 4, ... to `write(tile, values)`.
+  template <class Write> __device__ __forceinline__ void warps(const Sums &sums, Write &&write) const {
+    const int lane = threadIdx.x % 32;
+    float weight[4][2];
+#pragma unroll
+    for (int w = 0; w < 4; ++w) {
+      const float4 facts = *factsPlace(w * 32 + lane);
+      weight[w][0] = Sums::factor(facts.x, sums.maximum[0]);
+      weight[w][1] = Sums::factor(facts.y, sums.maximum[1]);
+    }
+    for (int n = threadIdx.x / 32 % 4; n < Sums::kColumnTiles; n += 4) {
+      float total[4] = {};
+#pragma unroll
+      for (int w = 0; w < 4; ++w) {
+        const float4 part = *place(n, w * 32 + lane);
+        total[0] += part.x * weight[w][0];
+        total[1] += part.y * weight[w][0];
+        total[2] += part.z * weight[w][1];
+        total[3] += part.w * weight[w][1];
+      }
+      write(n, total);
+    }
+    ptx::namedBarrierSync(kFirstGroup, 128); // all have read before the next unit's sums come
+  }
+
+private:
+  __device__ __forceinline__ float4 *place(int columnTile, int thread) const {
+    return reinterpret_cast<float4 *>(shared_ + L::kJoinOffset) + columnTile * 128 + thread;
+  }
+  __device__ __forceinline__ float4 *factsPlace(int thread) const {
+    return reinterpret_cast<float4 *>(shared_ + L::kFactsOffset) + thread;
+  }
+
+  __device__ __forceinline__ void put(const Sums &sums) const {
+    const int thread = threadIdx.x % 128;
+#pragma unroll
+    for (int n = 0; n < Sums::kColumnTiles; ++n)
+      *place(n, thread) = make_float4(sums.out[n][0], sums.out[n][1], sums.out[n][2], sums.out[n][3]);
+    *factsPlace(thread) = make_float4(sums.maximum[0], sums.maximum[1], sums.sum[0], sums.sum[1]);
+  }
+
+  char *shared_;
+};
+
+} // namespace deft::sm90

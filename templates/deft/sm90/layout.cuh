@@ -1,0 +1,65 @@
+#pragma once
+
+#include "deft/warp_rows.cuh"
+
+/// How a block of the sm90 family lays out its shared memory, and which threads do what. The host's
+/// twin is compiler/config (sharedBytes); every generated file asserts that both agree.
+namespace deft::sm90 {
+
+constexpr int kConsumerGroups = 2;                    ///< warpgroups that compute
+constexpr int kThreads = 128 * (kConsumerGroups + 1); ///< and one that copies
+constexpr int kConsumerWarps = 4 * kConsumerGroups;
+
+/// K and V tiles are stored in blocks of 64 columns, so that a row of a block is the 128 bytes of
+/// wgmma's widest swizzle: 16-byte column c of row r lies at column c ^ (r % 8).
+template <class Config> struct Layout {
+  static constexpr int kColumns = Config::kHeadDim / 8; ///< of 16 bytes
+  static constexpr int kBlockBytes = Config::kTileKv * 128;
+  static constexpr int kTileBytes = (Config::kHeadDim + 63) / 64 * kBlockBytes;
+  static constexpr int kValueOffset = Config::kStages * kTileBytes;
+
+  /// Where one warpgroup's accumulators wait for the other's, in the order of its threads.
+  static constexpr int kJoinOffset = 2 * Config::kStages * kTileBytes;
+  static constexpr int kJoinBytes = 64 * Config::kHeadDim * 4;
+  static constexpr int kFactsOffset = kJoinOffset + kJoinBytes;
+  static constexpr int kFactsBytes = 128 * 16; ///< maximum and sum of a thread's two rows
+
+  static constexpr int kRecordOffset = kFactsOffset + kFactsBytes;
+  static constexpr int kRecordBytes = Config::kTileKv * TokenRecords::kBytes;
+  static constexpr int kBarrierOffset = kRecordOffset + Config::kStages * kRecordBytes;
+
+  static constexpr int kAlignment = 1024; ///< of the swizzle; the launch gives 16
+  static constexpr int kBytes = kBarrierOffset + 2 * Config::kStages * 8 + kAlignment;
+
+  static __device__ __forceinline__ unsigned offset(int row, int column) {
+    return static_cast<unsigned>(column / 8 * kBlockBytes + row * 128 + ((column % 8) ^ (row & 7)) * 16);
+  }
+};
+
+/// Dynamic shared memory of one block.
+template <class Config> __host__ __device__ constexpr int smemBytes() { return Layout<Config>::kBytes; }
+
+/// The ring of KV tiles: a stage is full when the producer's copies have landed, empty when each of the
+/// consumers' warps has arrived for it. Steps count on over the units of a block.
+template <class Config> struct Ring {
+  unsigned base; ///< shared address
+  char *shared;
+
+  __device__ __forceinline__ unsigned full(int step) const {
+    return base + Layout<Config>::kBarrierOffset + step % Config::kStages * 8;
+  }
+  __device__ __forceinline__ unsigned empty(int step) const { return full(step) + Config::kStages * 8; }
+  __device__ __forceinline__ unsigned keys(int step) const {
+    return base + step % Config::kStages * Layout<Config>::kTileBytes;
+  }
+  __device__ __forceinline__ unsigned values(int step) const {
+    return keys(step) + Layout<Config>::kValueOffset;
+  }
+  __device__ __forceinline__ TokenRecords records(int step) const {
+    return TokenRecords(shared + Layout<Config>::kRecordOffset +
+                            step % Config::kStages * Layout<Config>::kRecordBytes,
+                        Config::kTileKv);
+  }
+};
+
+} // namespace deft::sm90
