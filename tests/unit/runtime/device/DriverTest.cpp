@@ -1,0 +1,24 @@
+#include "runtime/device/Driver.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+namespace deft::device {
+namespace {
+
+TEST(DriverTest, AMissingLibraryIsAnEnvironmentErrorThatNamesIt) {
+  const auto driver = Driver::load("libthere_is_no_such_driver.so");
+  ASSERT_FALSE(driver);
+  EXPECT_EQ(driver.error().code, support::ErrorCode::Environment);
+  EXPECT_EQ(driver.error().message, "no CUDA driver: `libthere_is_no_such_driver.so` cannot be loaded");
+  EXPECT_THAT(driver.error().hint, ::testing::HasSubstr("--backend cpu"));
+}
+
+TEST(DriverTest, ALibraryWithoutTheFunctionsIsTooOld) {
+  const auto driver = Driver::load("libm.so.6");
+  ASSERT_FALSE(driver);
+  EXPECT_THAT(driver.error().message, ::testing::HasSubstr("too old: it lacks `cu"));
+}
+
+} // namespace
+} // namespace deft::device

@@ -1,0 +1,126 @@
+#include "runtime/reference/Check.h"
+
+#include "runtime/exec/Half.h"
+#include "runtime/exec/RandomInputs.h"
+#include "runtime/reference/Oracle.h"
+#include "runtime/tree/CachePlacement.h"
+#include "tests/support/Forest.h"
+#include "tests/support/VariantBuilder.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <limits>
+
+namespace deft::reference {
+namespace {
+
+constexpr double kInfinity = std::numeric_limits<double>::infinity();
+
+TEST(CheckTest, RelativeErrorIsAnL2Distance) {
+  EXPECT_DOUBLE_EQ(relativeError({3, 4}, {3, 4}), 0);
+  EXPECT_DOUBLE_EQ(relativeError({3, 4}, {3, 5}), 0.2);
+  EXPECT_EQ(relativeError({3, 4}, {3, std::nan("")}), kInfinity);
+}
+
+TEST(CheckTest, ARowOfNormZeroMustBeExactlyZero) {
+  EXPECT_EQ(relativeError({0, 0}, {0, -0.0}), 0);
+  EXPECT_EQ(relativeError({0, 0}, {0, 1e-30}), kInfinity);
+  EXPECT_EQ(relativeError({0, 0}, {0, std::nan("")}), kInfinity);
+}
+
+TEST(CheckTest, LseOfMinusInfinityMatchesOnlyItself) {
+  EXPECT_EQ(lseDistance(-kInfinity, -kInfinity), 0);
+  EXPECT_EQ(lseDistance(-kInfinity, -1e30), kInfinity);
+  EXPECT_EQ(lseDistance(2, -kInfinity), kInfinity);
+  EXPECT_EQ(lseDistance(2, std::nan("")), kInfinity);
+  EXPECT_DOUBLE_EQ(lseDistance(2, 2.5), 0.5);
+}
+
+/// A run whose outputs are the oracle's, rounded to the output dtype: the best any backend can do.
+class CheckRunTest : public ::testing::Test {
+protected:
+  CheckRunTest() : build_(4, 2, 16), tree_(test::levelTree({1, 3, 6}, {40, 20, 5})) {
+    build_.variant.withLse = true;
+    build_.variant.scale = 0.25;
+    placement_ = *tree::placeInCache(tree_, {});
+    inputs_ = exec::makeRandomInputs(build_.variant, tree_, placement_, {}, 3);
+    for (int query = 0; query < inputs_.queryCount; ++query)
+      for (int kvHead = 0; kvHead < 2; ++kvHead)
+        for (const Row &row :
+             evaluateGroup(build_.variant, tree_, inputs_, query, kvHead, Precision::Exact)) {
+          for (double value : row.out)
+            outputs_.out.push_back(exec::fromFloat(static_cast<float>(value), build_.variant.outputDtype));
+          outputs_.lse.push_back(static_cast<float>(row.lse));
+        }
+  }
+  CheckReport run(CheckOptions options = {}) {
+    return check(build_.variant, tree_, inputs_, outputs_, options);
+  }
+
+  test::VariantBuilder build_;
+  tree::KvTree tree_;
+  tree::CachePlacement placement_;
+  exec::Inputs inputs_;
+  exec::Outputs outputs_;
+};
+
+TEST_F(CheckRunTest, ARightResultPasses) {
+  const CheckReport report = run();
+  EXPECT_TRUE(report.passed());
+  EXPECT_GT(report.plainError, report.error); // one rounding against many
+  EXPECT_LT(report.error, 4e-3);
+  EXPECT_LT(report.lseError, 1e-5);
+  EXPECT_EQ(report.queriesChecked, 6);
+  EXPECT_EQ(explainFailure(report), "");
+}
+
+TEST_F(CheckRunTest, OneWrongRowFailsAndIsNamed) {
+  outputs_.out[(4 * 4 + 1) * 16 + 3] ^= 0x100; // query 4, head 1: an exponent bit
+  const CheckReport report = run();
+  EXPECT_FALSE(report.passed());
+  EXPECT_EQ(report.worstQuery, 4);
+  EXPECT_EQ(report.worstHead, 1);
+  EXPECT_TRUE(explainFailure(report).starts_with("query 4, head 1: relative error "));
+}
+
+TEST_F(CheckRunTest, AnUnwrittenOutputFails) {
+  outputs_.out[5] = 0xffff; // NaN
+  EXPECT_FALSE(run().passed());
+}
+
+TEST_F(CheckRunTest, AnLseThatIsOffFails) {
+  outputs_.lse[7] += 2e-3f;
+  const CheckReport report = run();
+  EXPECT_FALSE(report.passed());
+  EXPECT_EQ(report.worstLseQuery, 1);
+  EXPECT_EQ(report.worstLseHead, 3);
+}
+
+TEST_F(CheckRunTest, TokensOfAnotherPathFail) {
+  // Rows of two leaves exchanged: what a wrong query permutation gives.
+  std::swap_ranges(outputs_.out.begin(), outputs_.out.begin() + 64, outputs_.out.begin() + 64);
+  EXPECT_FALSE(run().passed());
+}
+
+TEST_F(CheckRunTest, ThreadsDoNotChangeTheReport) {
+  outputs_.out[70] ^= 0x100;
+  CheckOptions options;
+  options.threads = 3;
+  const CheckReport one = run(), three = run(options);
+  EXPECT_EQ(one.error, three.error);
+  EXPECT_EQ(one.plainError, three.plainError);
+  EXPECT_EQ(one.worstQuery, three.worstQuery);
+  EXPECT_EQ(one.worstHead, three.worstHead);
+}
+
+TEST_F(CheckRunTest, ABoundChecksTheFirstAndTheLastQuery) {
+  CheckOptions options;
+  options.mostRowTokens = 1;
+  EXPECT_EQ(run(options).queriesChecked, 2);
+  outputs_.out.back() ^= 0x100;
+  EXPECT_FALSE(run(options).passed());
+}
+
+} // namespace
+} // namespace deft::reference

@@ -1,0 +1,159 @@
+#include "runtime/reference/Evaluate.h"
+#include "tests/support/VariantBuilder.h"
+
+#include <gtest/gtest.h>
+
+#include <climits>
+#include <cmath>
+#include <limits>
+
+namespace deft::reference {
+namespace {
+
+using spec::Builtin;
+using spec::ExprOp;
+using spec::ScalarType;
+using test::VariantBuilder;
+
+constexpr double kInfinity = std::numeric_limits<double>::infinity();
+
+double evalF32(ExprOp op, double a, double b = 0) {
+  VariantBuilder build;
+  const auto id = build.op(op, ScalarType::F32, {build.constant(a), build.constant(b)});
+  return Evaluator(build.variant, {}, Precision::Exact).f32(id, {});
+}
+
+int evalI32(ExprOp op, int a, int b = 0) {
+  VariantBuilder build;
+  const auto value = build.op(op, ScalarType::I32, {build.integer(a), build.integer(b)});
+  const auto id = build.op(ExprOp::ToF32, ScalarType::F32, {value});
+  return static_cast<int>(Evaluator(build.variant, {}, Precision::Exact).f32(id, {}));
+}
+
+bool evalCompare(ExprOp op, double a, double b) {
+  VariantBuilder build;
+  const auto id = build.op(op, ScalarType::Bool, {build.constant(a), build.constant(b)});
+  return Evaluator(build.variant, {}, Precision::Exact).boolean(id, {});
+}
+
+TEST(EvaluateTest, FloatArithmetic) {
+  EXPECT_EQ(evalF32(ExprOp::Neg, 3), -3);
+  EXPECT_EQ(evalF32(ExprOp::Add, 3, 4), 7);
+  EXPECT_EQ(evalF32(ExprOp::Sub, 3, 4), -1);
+  EXPECT_EQ(evalF32(ExprOp::Mul, 3, 4), 12);
+  EXPECT_EQ(evalF32(ExprOp::Div, 3, 4), 0.75);
+  EXPECT_EQ(evalF32(ExprOp::Div, 3, 0), kInfinity);
+  EXPECT_EQ(evalF32(ExprOp::Min, 3, -4), -4);
+  EXPECT_EQ(evalF32(ExprOp::Max, 3, -4), 3);
+  EXPECT_EQ(evalF32(ExprOp::Abs, -4), 4);
+}
+
+TEST(EvaluateTest, Functions) {
+  EXPECT_DOUBLE_EQ(evalF32(ExprOp::Exp, 1), std::exp(1.0));
+  EXPECT_DOUBLE_EQ(evalF32(ExprOp::Exp2, 3), 8);
+  EXPECT_DOUBLE_EQ(evalF32(ExprOp::Log, 10), std::log(10.0));
+  EXPECT_DOUBLE_EQ(evalF32(ExprOp::Log2, 8), 3);
+  EXPECT_DOUBLE_EQ(evalF32(ExprOp::Tanh, 0.5), std::tanh(0.5));
+  EXPECT_DOUBLE_EQ(evalF32(ExprOp::Sigmoid, 0), 0.5);
+  EXPECT_DOUBLE_EQ(evalF32(ExprOp::Sqrt, 9), 3);
+  EXPECT_DOUBLE_EQ(evalF32(ExprOp::Rsqrt, 4), 0.5);
+}
+
+TEST(EvaluateTest, IntegerArithmeticWraps) {
+  EXPECT_EQ(evalI32(ExprOp::Add, 3, 4), 7);
+  EXPECT_EQ(evalI32(ExprOp::Add, INT_MAX, 1), INT_MIN);
+  EXPECT_EQ(evalI32(ExprOp::Mul, 1 << 30, 4), 0);
+  EXPECT_EQ(evalI32(ExprOp::Neg, INT_MIN), INT_MIN);
+  EXPECT_EQ(evalI32(ExprOp::Abs, -5), 5);
+  EXPECT_EQ(evalI32(ExprOp::Min, -5, 2), -5);
+  EXPECT_EQ(evalI32(ExprOp::Max, -5, 2), 2);
+}
+
+TEST(EvaluateTest, RemainderHasTheSignOfTheDividend) {
+  EXPECT_EQ(evalI32(ExprOp::Rem, 7, 3), 1);
+  EXPECT_EQ(evalI32(ExprOp::Rem, -7, 3), -1);
+  EXPECT_EQ(evalI32(ExprOp::Rem, 7, -3), 1);
+  EXPECT_EQ(evalI32(ExprOp::Rem, 7, 0), 0);
+  EXPECT_EQ(evalI32(ExprOp::Rem, INT_MIN, -1), 0);
+}
+
+TEST(EvaluateTest, ComparisonsOfFloats) {
+  EXPECT_TRUE(evalCompare(ExprOp::Lt, 1, 2));
+  EXPECT_FALSE(evalCompare(ExprOp::Lt, 2, 2));
+  EXPECT_TRUE(evalCompare(ExprOp::Le, 2, 2));
+  EXPECT_TRUE(evalCompare(ExprOp::Gt, 3, 2));
+  EXPECT_TRUE(evalCompare(ExprOp::Ge, 2, 2));
+  EXPECT_TRUE(evalCompare(ExprOp::Eq, 2, 2));
+  EXPECT_TRUE(evalCompare(ExprOp::Ne, 2, 3));
+}
+
+TEST(EvaluateTest, LogicAndSelect) {
+  VariantBuilder build;
+  const auto less =
+      build.op(ExprOp::Lt, ScalarType::Bool, {build.read(Builtin::KvPos), build.read(Builtin::QPos)});
+  const auto even =
+      build.op(ExprOp::Eq, ScalarType::Bool,
+               {build.op(ExprOp::Rem, ScalarType::I32, {build.read(Builtin::KvPos), build.integer(2)}),
+                build.integer(0)});
+  const auto both = build.op(ExprOp::And, ScalarType::Bool, {less, even});
+  const auto either = build.op(ExprOp::Or, ScalarType::Bool, {less, even});
+  const auto neither = build.op(ExprOp::Not, ScalarType::Bool, {either});
+  const auto chosen = build.op(ExprOp::Select, ScalarType::F32, {both, build.constant(1), build.constant(2)});
+  Evaluator evaluate(build.variant, {}, Precision::Exact);
+  Site site;
+  site.qPos = 5;
+  for (int kvPos = 0; kvPos < 8; ++kvPos) {
+    site.kvPos = kvPos;
+    const bool isLess = kvPos < 5, isEven = kvPos % 2 == 0;
+    EXPECT_EQ(evaluate.boolean(both, site), isLess && isEven);
+    EXPECT_EQ(evaluate.boolean(either, site), isLess || isEven);
+    EXPECT_EQ(evaluate.boolean(neither, site), !(isLess || isEven));
+    EXPECT_EQ(evaluate.f32(chosen, site), isLess && isEven ? 1 : 2);
+  }
+}
+
+TEST(EvaluateTest, ReadsEveryName) {
+  VariantBuilder build;
+  const Site site{2.5, 10, 4, 3, 1, 7, 9};
+  Evaluator evaluate(build.variant, {}, Precision::Exact);
+  const std::pair<Builtin, double> names[] = {{Builtin::QPos, 10},  {Builtin::KvPos, 4}, {Builtin::Head, 3},
+                                              {Builtin::KvHead, 1}, {Builtin::Depth, 7}, {Builtin::Query, 9}};
+  for (const auto &[builtin, value] : names) {
+    VariantBuilder one;
+    const auto id = one.op(ExprOp::ToF32, ScalarType::F32, {one.read(builtin)});
+    EXPECT_EQ(Evaluator(one.variant, {}, Precision::Exact).f32(id, site), value);
+  }
+  VariantBuilder score;
+  EXPECT_EQ(Evaluator(score.variant, {}, Precision::Exact).f32(score.read(Builtin::S), site), 2.5);
+}
+
+TEST(EvaluateTest, ParametersByHead) {
+  VariantBuilder build(4, 2);
+  const auto cap = build.readParam(build.param("cap", ScalarType::F32, spec::Param::Shape::Scalar));
+  const auto slope = build.readParam(build.param("slope", ScalarType::F32, spec::Param::Shape::PerQueryHead));
+  const auto window =
+      build.op(ExprOp::ToF32, ScalarType::F32,
+               {build.readParam(build.param("window", ScalarType::I32, spec::Param::Shape::PerKvHead))});
+  exec::Inputs inputs;
+  inputs.params = {{{30}, {}}, {{0, 1, 2, 3}, {}}, {{}, {100, 200}}};
+  Evaluator evaluate(build.variant, inputs, Precision::Exact);
+  Site site;
+  site.head = 3;
+  site.kvHead = 1;
+  EXPECT_EQ(evaluate.f32(cap, site), 30);
+  EXPECT_EQ(evaluate.f32(slope, site), 3);
+  EXPECT_EQ(evaluate.f32(window, site), 200);
+}
+
+TEST(EvaluateTest, PlainRoundsEveryStepToTheDtype) {
+  VariantBuilder build;
+  const auto sum = build.op(ExprOp::Add, ScalarType::F32, {build.constant(256), build.constant(1)});
+  const auto back = build.op(ExprOp::Sub, ScalarType::F32, {sum, build.constant(256)});
+  EXPECT_EQ(Evaluator(build.variant, {}, Precision::Exact).f32(back, {}), 1);
+  EXPECT_EQ(Evaluator(build.variant, {}, Precision::Plain).f32(back, {}), 0); // bf16 has 8 bits: 257 is 256
+  build.variant.dtype = spec::DType::F16;
+  EXPECT_EQ(Evaluator(build.variant, {}, Precision::Plain).f32(back, {}), 1); // f16 has 11
+}
+
+} // namespace
+} // namespace deft::reference

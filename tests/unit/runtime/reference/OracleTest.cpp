@@ -1,0 +1,176 @@
+#include "runtime/reference/Oracle.h"
+
+#include "runtime/exec/Half.h"
+#include "runtime/exec/RandomInputs.h"
+#include "runtime/tree/CachePlacement.h"
+#include "tests/support/Forest.h"
+#include "tests/support/VariantBuilder.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <limits>
+
+namespace deft::reference {
+namespace {
+
+using spec::Builtin;
+using spec::ExprOp;
+using spec::ScalarType;
+using test::VariantBuilder;
+
+/// One query of one head, dim 2, over tokens whose K and V are written out.
+struct Small {
+  explicit Small(std::vector<std::array<float, 4>> tokens) : build(1, 1, 2) {
+    build.variant.cache.pageSize = 2;
+    (void)tree.addNode(-1, static_cast<int>(tokens.size()));
+    (void)tree.addQuery(0);
+    inputs.queryCount = 1;
+    inputs.cache = exec::cacheLayoutOf(build.variant);
+    const int pages = (static_cast<int>(tokens.size()) + 1) / 2;
+    for (int page = 0; page < pages; ++page)
+      inputs.pageTable.push_back(pages - 1 - page); // backwards
+    inputs.k.resize(pages * 4);
+    inputs.v.resize(pages * 4);
+    for (std::size_t t = 0; t < tokens.size(); ++t)
+      for (int d = 0; d < 2; ++d) {
+        const long long at = inputs.elementOf(static_cast<int>(t), 2, 0) + d;
+        inputs.k[at] = exec::bf16FromFloat(tokens[t][d]);
+        inputs.v[at] = exec::bf16FromFloat(tokens[t][2 + d]);
+      }
+    inputs.q = {exec::bf16FromFloat(1), exec::bf16FromFloat(2)};
+  }
+
+  Row evaluate() { return evaluateGroup(build.variant, tree, inputs, 0, 0, Precision::Exact)[0]; }
+
+  VariantBuilder build;
+  tree::KvTree tree;
+  exec::Inputs inputs;
+};
+
+TEST(OracleTest, SoftmaxByHand) {
+  Small small({{1, 0, 4, 8}, {0, 1, 2, -2}}); // scores 1 and 2
+  const Row row = small.evaluate();
+  const double a = std::exp(1), b = std::exp(2);
+  EXPECT_NEAR(row.out[0], (4 * a + 2 * b) / (a + b), 1e-12);
+  EXPECT_NEAR(row.out[1], (8 * a - 2 * b) / (a + b), 1e-12);
+  EXPECT_NEAR(row.lse, std::log(a + b), 1e-12);
+}
+
+TEST(OracleTest, ScaleMultipliesTheProduct) {
+  Small small({{1, 0, 4, 8}, {0, 1, 2, -2}});
+  small.build.variant.scale = 0.5;
+  EXPECT_NEAR(small.evaluate().lse, std::log(std::exp(0.5) + std::exp(1)), 1e-12);
+}
+
+TEST(OracleTest, AMaskHidesTokens) {
+  Small small({{1, 0, 4, 8}, {0, 1, 2, -2}, {1, 1, 100, 100}});
+  auto &b = small.build;
+  b.variant.mask = b.op(ExprOp::Lt, ScalarType::Bool, {b.read(Builtin::KvPos), b.integer(1)});
+  const Row row = small.evaluate();
+  EXPECT_NEAR(row.out[0], 4, 1e-12);
+  EXPECT_NEAR(row.lse, 1, 1e-12);
+}
+
+TEST(OracleTest, ARowThatSeesNothingIsZeroWithLseOfMinusInfinity) {
+  Small small({{1, 0, 4, 8}});
+  auto &b = small.build;
+  b.variant.mask = b.op(ExprOp::Lt, ScalarType::Bool, {b.read(Builtin::KvPos), b.integer(0)});
+  const Row row = small.evaluate();
+  EXPECT_EQ(row.out[0], 0);
+  EXPECT_EQ(row.lse, -std::numeric_limits<double>::infinity());
+}
+
+TEST(OracleTest, AScoreOfMinusInfinityHides) {
+  Small small({{1, 0, 4, 8}, {0, 1, 2, -2}});
+  auto &b = small.build;
+  const auto isFirst = b.op(ExprOp::Eq, ScalarType::Bool, {b.read(Builtin::KvPos), b.integer(0)});
+  const auto hidden = b.constant(-std::numeric_limits<double>::infinity());
+  b.variant.score = b.op(ExprOp::Select, ScalarType::F32, {isFirst, b.read(Builtin::S), hidden});
+  EXPECT_NEAR(small.evaluate().out[0], 4, 1e-12);
+}
+
+TEST(OracleTest, SigmoidWeighsEachTokenAlone) {
+  Small small({{1, 0, 4, 8}, {0, 1, 2, -2}});
+  auto &b = small.build;
+  b.variant.normalize = spec::Normalize::Sigmoid;
+  b.variant.sigmoidBias = b.constant(-1);
+  const auto sigmoid = [](double x) { return 1 / (1 + std::exp(-x)); };
+  EXPECT_NEAR(small.evaluate().out[0], 4 * sigmoid(0) + 2 * sigmoid(1), 1e-12);
+}
+
+TEST(OracleTest, AQuerySeesItsPathAndNothingElse) {
+  tree::KvTree tree;
+  (void)tree.addNode(-1, 3);
+  (void)tree.addNode(0, 2); // the query's, of which it sees one token
+  (void)tree.addNode(0, 4); // a sibling
+  (void)tree.addNode(1, 4); // a child
+  (void)tree.addQuery(1, 1);
+  VariantBuilder build(1, 1, 4);
+  build.variant.scale = 0; // all weights equal: the output is the mean of the visible values
+  const auto placement = tree::placeInCache(tree, {});
+  ASSERT_TRUE(placement);
+  const exec::Inputs inputs = exec::makeRandomInputs(build.variant, tree, *placement, {}, 7);
+  const Row row = evaluateGroup(build.variant, tree, inputs, 0, 0, Precision::Exact)[0];
+  double mean = 0;
+  for (int location : {0, 1, 2, 3}) // placed in order: the root's three, then the node's first
+    mean += exec::toFloat(inputs.v[inputs.elementOf(location, 16, 0)], spec::DType::BF16) / 4;
+  EXPECT_NEAR(row.out[0], mean, 1e-12);
+  EXPECT_NEAR(row.lse, std::log(4), 1e-12);
+}
+
+TEST(OracleTest, NamesHaveTheirMeaning) {
+  // The score is the name itself; with one visible token the lse is that token's score.
+  const auto lseOf = [](Builtin name, int query, int head) {
+    VariantBuilder build(4, 2, 4);
+    build.variant.score = build.op(ExprOp::ToF32, ScalarType::F32, {build.read(name)});
+    build.variant.mask =
+        build.op(ExprOp::Eq, ScalarType::Bool, {build.read(Builtin::KvPos), build.integer(5)});
+    tree::KvTree tree;
+    (void)tree.addNode(-1, 4);
+    (void)tree.addNode(0, 3);
+    (void)tree.addQuery(1, 2); // q_pos 5
+    (void)tree.addQuery(1);    // q_pos 6
+    const auto placement = tree::placeInCache(tree, {});
+    const exec::Inputs inputs = exec::makeRandomInputs(build.variant, tree, *placement, {}, 7);
+    return evaluateGroup(build.variant, tree, inputs, query, head / 2, Precision::Exact)[head % 2].lse;
+  };
+  EXPECT_EQ(lseOf(Builtin::QPos, 0, 0), 5);
+  EXPECT_EQ(lseOf(Builtin::QPos, 1, 0), 6);
+  EXPECT_EQ(lseOf(Builtin::KvPos, 1, 0), 5);
+  EXPECT_EQ(lseOf(Builtin::Head, 0, 3), 3);
+  EXPECT_EQ(lseOf(Builtin::KvHead, 0, 3), 1);
+  EXPECT_EQ(lseOf(Builtin::Depth, 0, 0), 1);
+  EXPECT_EQ(lseOf(Builtin::Query, 1, 0), 1);
+}
+
+TEST(OracleTest, ThePlacementDoesNotMatter) {
+  for (std::uint64_t seed = 0; seed < 10; ++seed) {
+    tree::KvTree tree = test::randomForest(seed);
+    std::vector<std::vector<double>> results;
+    for (int pageSize : {0, 1, 16})
+      for (auto order : {tree::PlacementOrder::InOrder, tree::PlacementOrder::Scattered})
+        for (auto pageOrder : {spec::PageOrder::Nhd, spec::PageOrder::Hnd}) {
+          VariantBuilder build(4, 2, 8);
+          build.variant.cache = {pageSize > 0, pageSize, pageOrder};
+          tree::PlacementOptions options;
+          options.pageSize = pageSize;
+          options.order = order;
+          options.seed = seed;
+          const auto placement = tree::placeInCache(tree, options);
+          const exec::Inputs inputs = exec::makeRandomInputs(build.variant, tree, *placement, {}, seed);
+          std::vector<double> all;
+          for (int query = 0; query < inputs.queryCount; ++query)
+            for (int kvHead = 0; kvHead < 2; ++kvHead)
+              for (const Row &row :
+                   evaluateGroup(build.variant, tree, inputs, query, kvHead, Precision::Exact))
+                all.insert(all.end(), row.out.begin(), row.out.end());
+          results.push_back(all);
+        }
+    for (const auto &result : results)
+      EXPECT_EQ(result, results.front()) << "seed " << seed;
+  }
+}
+
+} // namespace
+} // namespace deft::reference
