@@ -113,9 +113,7 @@ TEST(EvaluateTest, LogicAndSelect) {
 }
 
 TEST(EvaluateTest, ReadsEveryName) {
-  VariantBuilder build;
   const Site site{2.5, 10, 4, 3, 1, 7, 9};
-  Evaluator evaluate(build.variant, {}, Precision::Exact);
   const std::pair<Builtin, double> names[] = {{Builtin::QPos, 10},  {Builtin::KvPos, 4}, {Builtin::Head, 3},
                                               {Builtin::KvHead, 1}, {Builtin::Depth, 7}, {Builtin::Query, 9}};
   for (const auto &[builtin, value] : names) {
@@ -124,7 +122,8 @@ TEST(EvaluateTest, ReadsEveryName) {
     EXPECT_EQ(Evaluator(one.variant, {}, Precision::Exact).f32(id, site), value);
   }
   VariantBuilder score;
-  EXPECT_EQ(Evaluator(score.variant, {}, Precision::Exact).f32(score.read(Builtin::S), site), 2.5);
+  const auto s = score.read(Builtin::S);
+  EXPECT_EQ(Evaluator(score.variant, {}, Precision::Exact).f32(s, site), 2.5);
 }
 
 TEST(EvaluateTest, ParametersByHead) {
