@@ -34,7 +34,7 @@ def AttentionOp : DeftOp<"attention", [IsolatedFromAbove, Symbol,
   let regions = (region AnyRegion:$mask, AnyRegion:$score, AnyRegion:$tile);
   let assemblyFormat = [{
     $sym_name `query_heads` $query_heads `kv_heads` $kv_heads `head_dim` $head_dim `dtype` $dtype `output` $output
-    (`lse` $lse^)? `cache` $cache `scale` $scale `normalize` $normalize ` ` `\n` ` ` ` ` `params` $params
+    (`lse` $lse^)? `cache` $cache `scale` $scale `normalize` `` $normalize ` ` `\n` ` ` ` ` `params` $params
     (`\n` ` ` ` ` `schedule` $schedule^)? attr-dict-with-keyword custom<Hooks>($mask, $score, $tile)
   }];
   let hasVerifier = 1;

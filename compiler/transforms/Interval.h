@@ -53,6 +53,8 @@ public:
   IntInterval subtract(const IntInterval &a, const IntInterval &b);
   IntInterval multiply(const IntInterval &a, const IntInterval &b);
   IntInterval remainder(const IntInterval &a, const IntInterval &b);
+  /// x - x % d of one divisor: rounds toward zero to a multiple, which is monotone in x.
+  IntInterval roundToMultiple(const IntInterval &x, int32_t divisor);
   IntInterval absolute(const IntInterval &a);
   IntInterval minimum(const IntInterval &a, const IntInterval &b);
   IntInterval maximum(const IntInterval &a, const IntInterval &b);

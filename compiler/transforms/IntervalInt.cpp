@@ -120,8 +120,11 @@ IntInterval IntervalBuilder::remainder(const IntInterval &a, const IntInterval &
   Value aboveOne = emit<SubIOp>(emit<MaxSIOp>(b.hi, one), one);
   Value belowOne = emit<SubIOp>(minusOne, emit<MinSIOp>(b.lo, minusOne));
   Value largest = emit<MaxSIOp>(aboveOne, belowOne);
-  Value lo = emit<MaxSIOp>(emit<MinSIOp>(a.lo, zero), emit<SubIOp>(zero, largest));
-  Value hi = emit<MinSIOp>(emit<MaxSIOp>(a.hi, zero), largest);
+  Value lo = zero, hi = zero;
+  if (a.min < 0)
+    lo = emit<MaxSIOp>(emit<MinSIOp>(a.lo, zero), emit<SubIOp>(zero, largest));
+  if (a.max > 0)
+    hi = emit<MinSIOp>(a.min >= 0 ? a.hi : emit<MaxSIOp>(a.hi, zero), largest);
 
   Value isZero = emit<CmpIOp>(Predicate::eq, b.lo, zero), isMinusOne = emit<CmpIOp>(Predicate::eq, b.lo, minusOne);
   Value divisor = emit<SelectOp>(emit<OrIOp>(isZero, isMinusOne), one, b.lo);
@@ -133,6 +136,12 @@ IntInterval IntervalBuilder::remainder(const IntInterval &a, const IntInterval &
   int64_t bound = std::max({std::abs(b.min), std::abs(b.max), int64_t{1}}) - 1;
   return {emit<SelectOp>(exact, remLo, lo), emit<SelectOp>(exact, remHi, hi),
           std::max(std::min<int64_t>(a.min, 0), -bound), std::min(std::max<int64_t>(a.max, 0), bound)};
+}
+
+IntInterval IntervalBuilder::roundToMultiple(const IntInterval &x, int32_t divisor) {
+  Value constant = constantInt(divisor);
+  return {emit<SubIOp>(x.lo, emit<RemSIOp>(x.lo, constant)), emit<SubIOp>(x.hi, emit<RemSIOp>(x.hi, constant)),
+          x.min - x.min % divisor, x.max - x.max % divisor};
 }
 
 IntInterval IntervalBuilder::absolute(const IntInterval &a) {

@@ -82,6 +82,7 @@ private:
   Interval evaluateConstant(arith::ConstantOp constant);
   Interval evaluateCompare(arith::CmpIOp compare);
   Interval evaluateCompare(arith::CmpFOp compare);
+  Interval evaluateSubtract(Value lhs, Value rhs);
   Interval evaluate(Operation &op);
 
   AttentionOp op_;
@@ -190,6 +191,18 @@ Interval TileBuilder::evaluateCompare(arith::CmpFOp compare) {
   llvm_unreachable("unknown predicate");
 }
 
+/// The block of a position is written `x - x % size`. Taken as two intervals, the two x would be free of each
+/// other and a tile within one block could not be told whole.
+Interval TileBuilder::evaluateSubtract(Value lhs, Value rhs) {
+  auto remainder = rhs.getDefiningOp<arith::RemSIOp>();
+  if (remainder && remainder.getLhs() == lhs) {
+    const IntInterval &divisor = integer(remainder.getRhs());
+    if (divisor.min == divisor.max && divisor.min != 0 && divisor.min != -1)
+      return intervals_.roundToMultiple(integer(lhs), static_cast<int32_t>(divisor.min));
+  }
+  return intervals_.subtract(integer(lhs), integer(rhs));
+}
+
 Interval TileBuilder::evaluate(Operation &op) {
   constexpr float kInf = std::numeric_limits<float>::infinity();
   auto *i = &intervals_;
@@ -218,7 +231,7 @@ Interval TileBuilder::evaluate(Operation &op) {
       .Case([&](arith::UIToFPOp cast) { return in(0).getType().isInteger(1) ? i->fromInt(number(1)) : unknown(cast.getType()); })
       .Case([&](arith::SIToFPOp) { return in(0).getType().isInteger(1) ? i->fromInt(number(-1)) : i->fromInt(integer(in(0))); })
       .Case([&](arith::AddIOp) { return i->add(integer(in(0)), integer(in(1))); })
-      .Case([&](arith::SubIOp) { return i->subtract(integer(in(0)), integer(in(1))); })
+      .Case([&](arith::SubIOp) { return evaluateSubtract(in(0), in(1)); })
       .Case([&](arith::MulIOp) { return i->multiply(integer(in(0)), integer(in(1))); })
       .Case([&](arith::RemSIOp) { return i->remainder(integer(in(0)), integer(in(1))); })
       .Case([&](arith::MinSIOp) { return i->minimum(integer(in(0)), integer(in(1))); })
