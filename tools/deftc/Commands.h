@@ -4,7 +4,9 @@
 
 namespace deft::cli {
 
+void addBuildCommand(CLI::App &app, Context &context);
 void addCheckCommand(CLI::App &app, Context &context);
+void addDoctorCommand(CLI::App &app, Context &context);
 void addEmitCommand(CLI::App &app, Context &context);
 void addSpecsCommand(CLI::App &app, Context &context);
 

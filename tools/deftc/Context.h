@@ -29,6 +29,7 @@ struct Context {
   bool errColour = false;
   /// Set while arguments are parsed, run after all of them are known to be right.
   std::function<int()> action;
+  bool outIsTerminal = false;
 
   /// Makes `run` the action when `subcommand` is given.
   void onRun(CLI::App *subcommand, std::function<int()> run) {

@@ -10,7 +10,9 @@ namespace {
 void addCommands(CLI::App &app, Context &context) {
   addCheckCommand(app, context);
   addEmitCommand(app, context);
+  addBuildCommand(app, context);
   addSpecsCommand(app, context);
+  addDoctorCommand(app, context);
 }
 
 int internalError(Context &context, const std::string &what) {

@@ -35,6 +35,9 @@ int emit(Context &context, const EmitterTable &table, const Options &options) {
                            [&](const EmitKind &known) { return known.name == options.kind; });
   if (kind == table.kinds.end())
     return reportError(context, unknownKind(table, options.kind));
+  if (kind->binary && context.outIsTerminal && (options.output.empty() || options.output == "-"))
+    return reportError(context, {support::ErrorCode::Usage, "`" + kind->name + "` is binary and not for a terminal",
+                                 "write it to a file with -o FILE"});
   auto spec = loadSpec(context, options.spec);
   if (!spec.ok())
     return reportError(context, spec.error());
@@ -62,6 +65,9 @@ void addEmitCommand(CLI::App &app, Context &context) {
   command->add_option("--variant", options->variant, "The attention, when the file defines several");
   command->add_option("-o,--output", options->output, "Write to this file");
   addFrontEndEmitters(*command, *table);
+#ifdef DEFT_HAS_COMPILER
+  addCudaEmitters(*command, *table);
+#endif
   std::string kinds;
   for (const EmitKind &kind : table->kinds)
     kinds += "\n" + kind.name + ": " + kind.what;

@@ -14,6 +14,7 @@ struct EmitKind {
   std::string what; ///< a few words for the help
   std::function<support::Result<std::string>(const LoadedSpec &, const spec::Variant &)> emit;
   bool wholeFile = false; ///< shows the file; the variant need not be chosen and is its first
+  bool binary = false;    ///< not for a terminal
 };
 
 struct EmitterTable {
@@ -25,5 +26,6 @@ struct EmitterTable {
 // Options that only some kinds know are added to `emit` by those who read them; bind them to memory that lives
 // as long as the emitter (a shared_ptr held by its lambda).
 void addFrontEndEmitters(CLI::App &emit, EmitterTable &table); // ast, json
+void addCudaEmitters(CLI::App &emit, EmitterTable &table);     // cuda, ptx, cubin; with the compiler only
 
 } // namespace deft::cli

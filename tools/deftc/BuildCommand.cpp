@@ -1,0 +1,191 @@
+#include "compiler/config/DefaultConfig.h"
+#include "compiler/package/PackagedSpec.h"
+#include "compiler/support/AtomicFile.h"
+#include "runtime/module_cache/KernelSet.h"
+#include "tools/deftc/Codegen.h"
+#include "tools/deftc/Commands.h"
+
+#include <algorithm>
+#include <chrono>
+#include <filesystem>
+#include <iomanip>
+#include <ostream>
+#include <sstream>
+
+namespace deft::cli {
+namespace {
+
+using support::Error;
+using support::ErrorCode;
+using support::Result;
+
+struct Options {
+  std::string spec;
+  std::vector<std::string> archs;
+  bool cpu = false;
+  std::string variant;
+  std::string output;
+};
+
+Result<std::vector<const target::Target *>> parseArchs(const std::vector<std::string> &names) {
+  std::vector<const target::Target *> targets;
+  for (const std::string &name : names) {
+    const target::Target *target = target::findTarget(name);
+    if (!target) {
+      const auto near = target::suggestTarget(name);
+      return Error{ErrorCode::Usage, "unknown architecture `" + name + "`",
+                   near ? "did you mean `" + *near + "`?" : "it is one of " + target::targetNames()};
+    }
+    if (std::find(targets.begin(), targets.end(), target) == targets.end())
+      targets.push_back(target);
+  }
+  return targets;
+}
+
+std::string seconds(std::chrono::steady_clock::time_point start) {
+  std::ostringstream text;
+  text << std::fixed << std::setprecision(1)
+       << std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count() << " s";
+  return text.str();
+}
+
+std::string describe(const package::KernelSet &set) {
+  std::string text;
+  for (const package::Kernel &kernel : set.attend) {
+    text += (text.empty() ? "" : ", ") + std::to_string(kernel.resources.registers) + " registers";
+    if (kernel.resources.spills())
+      text += " (spills " + std::to_string(kernel.resources.spillStoreBytes) + " bytes)";
+  }
+  return text + (set.merge.origin == package::KernelOrigin::Cache ? ", from the cache" : "");
+}
+
+/// Everything that goes into a package; prints a line for each part when it is done.
+class Builder {
+public:
+  Builder(Context &context, const LoadedSpec &spec) : context_(context), spec_(spec) {
+    package_.deftcVersion = DEFT_VERSION;
+    package_.specFiles = package::specFilesOf(spec.sources, spec.file);
+  }
+
+  Result<void> addVariant(const spec::Variant &variant, const std::vector<const target::Target *> &targets) {
+    Result<package::VariantSource> source = variantSource(spec_, variant);
+    if (!source)
+      return std::move(source).error();
+    package::PackagedVariant packaged{std::move(*source), variant.schedule, {}};
+    context_.out << variant.name << ": source\n";
+    for (const target::Target *target : targets) {
+      const auto start = std::chrono::steady_clock::now();
+      const Result<config::Config> config = config::defaultConfig(variant, *target);
+      if (!config)
+        return Error{config.error().code, variant.name + ", " + std::string(target->arch) + ": " + config.error().message,
+                     config.error().hint};
+      auto set = module_cache::compileKernels(cache_.get(), *nvrtc_, packaged.source, *config, *target);
+      if (!set)
+        return std::move(set).error();
+      context_.out << variant.name << ": " << target->arch << ", " << describe(*set) << ", " << seconds(start) << '\n';
+      context_.out.flush();
+      packaged.kernels.push_back(std::move(*set));
+    }
+    package_.variants.push_back(std::move(packaged));
+    return {};
+  }
+
+  Result<void> loadNvrtc() {
+    auto nvrtc = nvrtc::Nvrtc::load();
+    if (!nvrtc)
+      return std::move(nvrtc).error();
+    nvrtc_ = *nvrtc;
+    package_.nvrtcVersion = nvrtc_->version().text();
+    cache_ = module_cache::CubinCache::openDefault();
+    return {};
+  }
+
+  Result<void> addCpu(const std::vector<const spec::Variant *> &variants) {
+    for (const int level : {3, 4}) {
+      const auto start = std::chrono::steady_clock::now();
+      Result<std::string> object = cpuSharedObject(spec_, variants, level);
+      if (!object)
+        return std::move(object).error();
+      context_.out << "cpu: x86-64-v" << level << ", " << object->size() / 1024 << " KiB, " << seconds(start) << '\n';
+      context_.out.flush();
+      package_.cpu.push_back({level, std::move(*object)});
+    }
+    return {};
+  }
+
+  void warn() {
+    if (cache_)
+      if (const auto warning = cache_->takeWarning())
+        context_.err << "warning: " << *warning << '\n';
+  }
+
+  std::string bytes() const { return package::writePackage(package_); }
+
+private:
+  Context &context_;
+  const LoadedSpec &spec_;
+  package::Package package_;
+  std::shared_ptr<const nvrtc::Nvrtc> nvrtc_;
+  std::unique_ptr<module_cache::CubinCache> cache_;
+};
+
+Result<void> build(Context &context, const Options &options) {
+  const auto targets = parseArchs(options.archs);
+  if (!targets)
+    return targets.error();
+  const auto spec = loadSpec(context, options.spec);
+  if (!spec)
+    return spec.error();
+  std::vector<const spec::Variant *> variants;
+  if (options.variant.empty()) {
+    for (const spec::Variant &variant : (*spec)->variants)
+      variants.push_back(&variant);
+  } else {
+    const auto chosen = chooseVariant(**spec, options.variant);
+    if (!chosen)
+      return chosen.error();
+    variants.push_back(*chosen);
+  }
+
+  Builder builder(context, **spec);
+  if (!targets->empty())
+    if (Result<void> loaded = builder.loadNvrtc(); !loaded)
+      return loaded;
+  for (const spec::Variant *variant : variants)
+    if (Result<void> added = builder.addVariant(*variant, *targets); !added)
+      return added;
+  builder.warn();
+  if (options.cpu)
+    if (Result<void> added = builder.addCpu(variants); !added)
+      return added;
+
+  const std::string path = !options.output.empty()
+                               ? options.output
+                               : std::filesystem::path((*spec)->path).stem().string() + ".deftpkg";
+  const std::string bytes = builder.bytes();
+  if (Result<void> written = support::writeFileAtomically(path, bytes); !written)
+    return written;
+  context.out << path << ": " << bytes.size() / 1024 << " KiB\n";
+  return {};
+}
+
+} // namespace
+
+void addBuildCommand(CLI::App &app, Context &context) {
+  CLI::App *command = app.add_subcommand("build", "Compile a spec into a package that runs without the compiler");
+  auto options = std::make_shared<Options>();
+  command->add_option("SPEC", options->spec, "A file, or the name of a shipped spec")->required();
+  command->add_option("--arch", options->archs, "GPU architectures to compile for: " + target::targetNames())
+      ->delimiter(',');
+  command->add_flag("--cpu", options->cpu, "Add native code for x86-64-v3 and x86-64-v4");
+  command->add_option("--variant", options->variant, "Only this attention (all of the file without it)");
+  command->add_option("-o,--output", options->output, "The package (SPEC.deftpkg without it)");
+  command->footer("Example:\n  deftc build llama3_8b --arch sm_80,sm_90a --cpu -o llama3.deftpkg\n"
+                  "A package holds native code: trust it like a program.");
+  context.onRun(command, [&context, options] {
+    const Result<void> done = build(context, *options);
+    return done ? kExitOk : reportError(context, done.error());
+  });
+}
+
+} // namespace deft::cli

@@ -1,0 +1,16 @@
+#pragma once
+
+#include "compiler/package/VariantSource.h"
+#include "tools/deftc/SpecInput.h"
+
+/// What the commands ask of the MLIR half. Two files define it: Codegen.cpp by compiler/driver, and
+/// CodegenLeftOut.cpp, in a build without the compiler, by an Environment error that says so.
+namespace deft::cli {
+
+support::Result<package::VariantSource> variantSource(const LoadedSpec &spec, const spec::Variant &variant);
+
+/// One shared object for x86-64-v3 or v4 with the kernels of these variants.
+support::Result<std::string> cpuSharedObject(const LoadedSpec &spec,
+                                             const std::vector<const spec::Variant *> &variants, int isaLevel);
+
+} // namespace deft::cli

@@ -1,0 +1,23 @@
+#include "tools/deftc/Codegen.h"
+
+namespace deft::cli {
+namespace {
+
+support::Error leftOut(const LoadedSpec &spec) {
+  return {support::ErrorCode::Environment,
+          "this deftc was built without the compiler and cannot compile `" + spec.path + "`",
+          "run a package that `deftc build` made on another machine"};
+}
+
+} // namespace
+
+support::Result<package::VariantSource> variantSource(const LoadedSpec &spec, const spec::Variant &) {
+  return leftOut(spec);
+}
+
+support::Result<std::string> cpuSharedObject(const LoadedSpec &spec, const std::vector<const spec::Variant *> &,
+                                             int) {
+  return leftOut(spec);
+}
+
+} // namespace deft::cli

@@ -1,0 +1,92 @@
+#include "compiler/config/DefaultConfig.h"
+#include "compiler/package/VariantSource.h"
+#include "runtime/nvrtc/Nvrtc.h"
+#include "tools/deftc/Codegen.h"
+#include "tools/deftc/Emitters.h"
+
+namespace deft::cli {
+namespace {
+
+using support::Error;
+using support::ErrorCode;
+using support::Result;
+
+struct Options {
+  std::string arch = "sm_90a";
+  std::string phase; ///< empty: the first
+};
+
+struct Instantiation {
+  std::string entry;
+  std::string text;
+};
+
+Result<Instantiation> instantiate(const LoadedSpec &spec, const spec::Variant &variant, const Options &options) {
+  const target::Target *target = target::findTarget(options.arch);
+  if (!target) {
+    const auto near = target::suggestTarget(options.arch);
+    return Error{ErrorCode::Usage, "unknown architecture `" + options.arch + "`",
+                 near ? "did you mean `" + *near + "`?" : "it is one of " + target::targetNames()};
+  }
+  Result<package::VariantSource> source = variantSource(spec, variant);
+  if (!source)
+    return std::move(source).error();
+  if (options.phase == "merge")
+    return Instantiation{package::mergeEntry(*source), package::instantiateMerge(*source)};
+  Result<config::Config> config = config::defaultConfig(variant, *target);
+  if (!config)
+    return std::move(config).error();
+  std::string names;
+  for (const config::PhaseConfig &phase : config->phases) {
+    if (options.phase.empty() || options.phase == phase.name)
+      return Instantiation{package::attendEntry(*source, phase), package::instantiateAttend(*source, phase)};
+    names += phase.name + ", ";
+  }
+  return Error{ErrorCode::Usage, "`" + variant.name + "` has no phase `" + options.phase + "`",
+               "it is one of " + names + "merge"};
+}
+
+Result<nvrtc::Compiled> compile(const LoadedSpec &spec, const spec::Variant &variant, const Options &options,
+                                bool ptx) {
+  const Result<Instantiation> kernel = instantiate(spec, variant, options);
+  if (!kernel)
+    return kernel.error();
+  const auto nvrtc = nvrtc::Nvrtc::load();
+  if (!nvrtc)
+    return nvrtc.error();
+  return (*nvrtc)->compile(kernel->entry + ".cu", kernel->text, options.arch, {.lineInfo = false, .ptx = ptx});
+}
+
+} // namespace
+
+void addCudaEmitters(CLI::App &emit, EmitterTable &table) {
+  auto options = std::make_shared<Options>();
+  emit.add_option("--arch", options->arch, "For cuda, ptx and cubin: the GPU architecture")->capture_default_str();
+  emit.add_option("--phase", options->phase, "For cuda, ptx and cubin: the kernel; a phase of the schedule (the first "
+                                             "without it), or merge");
+  table.add({"cuda", "the CUDA source of a kernel under the default config",
+             [options](const LoadedSpec &spec, const spec::Variant &variant) -> Result<std::string> {
+               Result<Instantiation> kernel = instantiate(spec, variant, *options);
+               if (!kernel)
+                 return std::move(kernel).error();
+               return kernel->text;
+             }});
+  table.add({"ptx", "its PTX",
+             [options](const LoadedSpec &spec, const spec::Variant &variant) -> Result<std::string> {
+               auto compiled = compile(spec, variant, *options, /*ptx=*/true);
+               if (!compiled)
+                 return std::move(compiled).error();
+               return compiled->ptx;
+             }});
+  EmitKind cubin{"cubin", "its machine code, an ELF file",
+                 [options](const LoadedSpec &spec, const spec::Variant &variant) -> Result<std::string> {
+                   auto compiled = compile(spec, variant, *options, /*ptx=*/false);
+                   if (!compiled)
+                     return std::move(compiled).error();
+                   return compiled->cubin;
+                 }};
+  cubin.binary = true;
+  table.add(std::move(cubin));
+}
+
+} // namespace deft::cli
