@@ -23,6 +23,14 @@ template <int kPending> __device__ __forceinline__ void wgmmaWait() {
   asm volatile("wgmma.wait_group.sync.aligned %0;" ::"n"(kPending) : "memory");
 }
 
+/// Pins accumulators to this point: the compiler does not know that wgmma writes them until wgmmaWait,
+/// and might move or spill them in between. After every wait, before the first use.
+template <int kTiles> __device__ __forceinline__ void wgmmaPin(float (&c)[kTiles][4]) {
+#pragma unroll
+  for (int n = 0; n < kTiles; ++n)
+    asm volatile("" : "+f"(c[n][0]), "+f"(c[n][1]), "+f"(c[n][2]), "+f"(c[n][3])::"memory");
+}
+
 /// One k-step of 16 with kN columns. `kTransposed`: b lies with its columns contiguous (V).
 /// `accumulate` false starts from zero.
 template <class Element, int kN, bool kTransposed>

@@ -143,6 +143,7 @@ private:
           s, query[k], ptx::wgmmaDescriptor(keys + k / 4 * L::kBlockBytes + k % 4 * 32, 16), k > 0);
     ptx::wgmmaCommit();
     ptx::wgmmaWait<0>();
+    ptx::wgmmaPin(s);
   }
 
   static __device__ __forceinline__ void multiplyValues(const float (&s)[2 * kGroups][4], unsigned values,
@@ -157,6 +158,7 @@ private:
       multiplyColumns<0>(p[g], values + g * 16 * 128, out);
     ptx::wgmmaCommit();
     ptx::wgmmaWait<0>();
+    ptx::wgmmaPin(out);
   }
 
   /// out += p . v for 16 tokens and the columns from kFirst on, in the widest instructions that fit.
