@@ -209,8 +209,7 @@ std::optional<TuneList> readTune(const Json &json, const char *key, int multiple
 ScheduleSpec readSchedule(const Json &json) {
   ScheduleSpec schedule;
   for (const Json &partition : array(json, "partitions", kMaxTuneValues)) {
-    std::optional<Partition> value =
-        partition.is_string() ? parsePartition(partition.get<std::string>()) : std::nullopt;
+    const std::optional<Partition> value = parsePartition(partition.is_string() ? partition.get<std::string>() : "");
     require(value.has_value(), "unknown partition " + partition.dump());
     schedule.partitions.push_back(*value);
   }
