@@ -79,7 +79,10 @@ public:
   Value at(Value pointer, Type element, Value index);
   Value load(Type type, Value pointer);
   void store(Value value, Value pointer);
-  Value loadAt(Type type, Value pointer, Value index) { return load(type, at(pointer, type, index)); }
+  /// From element `index` on; for a vector too, the index counts elements.
+  Value loadAt(Type type, Value pointer, Value index) {
+    return load(type, at(pointer, mlir::getElementTypeOrSelf(type), index));
+  }
   /// A member of a struct of cpu_abi.h.
   Value field(Type type, Value structPointer, std::size_t offsetBytes);
   /// Room for `count` elements on the stack, aligned to a cache line. Only in a function's entry block.

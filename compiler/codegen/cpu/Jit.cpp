@@ -12,6 +12,23 @@ static Error failure(llvm::Error error) {
   return {ErrorCode::Internal, "cannot load the compiled CPU kernel: " + llvm::toString(std::move(error)), ""};
 }
 
+support::Result<std::shared_ptr<const void>> loadObject(const std::string &object, const std::string &symbol) {
+  // The object is complete: no process symbols, so that code cannot depend on what else is loaded.
+  auto session = llvm::orc::LLJITBuilder()
+                     .setLinkProcessSymbolsByDefault(false)
+                     .setPlatformSetUp(llvm::orc::setUpInactivePlatform) // no static constructors to run
+                     .create();
+  if (!session)
+    return failure(session.takeError());
+  if (auto error = (*session)->addObjectFile(llvm::MemoryBuffer::getMemBufferCopy(object, symbol)))
+    return failure(std::move(error));
+  auto address = (*session)->lookup(symbol);
+  if (!address)
+    return failure(address.takeError());
+  std::shared_ptr<llvm::orc::LLJIT> owner = std::move(*session);
+  return std::shared_ptr<const void>(owner, address->toPtr<const void *>());
+}
+
 support::Result<std::shared_ptr<const abi::CpuKernel>> jit(dialect::AttentionOp attention) {
   auto target = CpuTarget::host();
   if (!target)
@@ -19,19 +36,10 @@ support::Result<std::shared_ptr<const abi::CpuKernel>> jit(dialect::AttentionOp 
   auto object = objectCode(attention, *target);
   if (!object)
     return object.error();
-
-  // The object is complete: no process symbols, so that code cannot depend on what else is loaded.
-  auto session = llvm::orc::LLJITBuilder().setLinkProcessSymbolsByDefault(false).create();
-  if (!session)
-    return failure(session.takeError());
-  const std::string name = abi::kCpuKernelPrefix + attention.getSymName().str();
-  if (auto error = (*session)->addObjectFile(llvm::MemoryBuffer::getMemBufferCopy(*object, name)))
-    return failure(std::move(error));
-  auto table = (*session)->lookup(name);
+  auto table = loadObject(*object, abi::kCpuKernelPrefix + attention.getSymName().str());
   if (!table)
-    return failure(table.takeError());
-  std::shared_ptr<llvm::orc::LLJIT> owner = std::move(*session);
-  return std::shared_ptr<const abi::CpuKernel>(owner, table->toPtr<const abi::CpuKernel *>());
+    return table.error();
+  return std::static_pointer_cast<const abi::CpuKernel>(*table);
 }
 
 } // namespace deft::codegen::cpu

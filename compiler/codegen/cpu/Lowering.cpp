@@ -116,37 +116,41 @@ support::Result<std::string> vectorText(dialect::AttentionOp attention, const Cp
   return text;
 }
 
-support::Result<LlvmModule> lowerToLlvm(dialect::AttentionOp attention, const CpuTarget &target) {
+support::Result<LlvmModule> lowerModule(mlir::ModuleOp module, const CpuTarget &target) {
   auto machine = createMachine(target);
   if (!machine)
     return machine.error();
-  mlir::MLIRContext *context = attention.getContext();
   mlir::DialectRegistry registry;
   mlir::registerBuiltinDialectTranslation(registry);
   mlir::registerLLVMDialectTranslation(registry);
-  context->appendDialectRegistry(registry);
+  module.getContext()->appendDialectRegistry(registry);
 
-  DiagnosticText diagnostics(context);
-  auto emitted = emitKernel(attention, target);
-  if (failed(emitted))
-    return diagnostics.error("cannot make CPU code of @" + attention.getSymName().str());
-  if (!lowerToLlvmDialect(**emitted))
-    return diagnostics.error("cannot lower the CPU code of @" + attention.getSymName().str());
-
+  DiagnosticText diagnostics(module.getContext());
+  if (!lowerToLlvmDialect(module))
+    return diagnostics.error("cannot lower CPU code");
   LlvmModule result;
   result.machine = std::move(*machine);
   result.context = std::make_unique<llvm::LLVMContext>();
-  result.module = mlir::translateModuleToLLVMIR(**emitted, *result.context, attention.getSymName());
+  result.module = mlir::translateModuleToLLVMIR(module, *result.context, "deft");
   if (!result.module)
-    return diagnostics.error("cannot translate the CPU code of @" + attention.getSymName().str());
+    return diagnostics.error("cannot translate CPU code");
   result.module->setDataLayout(result.machine->createDataLayout());
   result.module->setTargetTriple(result.machine->getTargetTriple());
   result.module->setPICLevel(llvm::PICLevel::BigPIC);
   for (llvm::Function &function : *result.module)
-    function.addFnAttr(llvm::Attribute::NoUnwind);
+    if (!function.isDeclaration())
+      function.addFnAttr(llvm::Attribute::NoUnwind);
   if (!optimise(*result.module, *result.machine))
     return Error{ErrorCode::Internal, "LLVM does not know a pass of the CPU pipeline", ""};
   return result;
+}
+
+support::Result<LlvmModule> lowerToLlvm(dialect::AttentionOp attention, const CpuTarget &target) {
+  DiagnosticText diagnostics(attention.getContext());
+  auto emitted = emitKernel(attention, target);
+  if (failed(emitted))
+    return diagnostics.error("cannot make CPU code of @" + attention.getSymName().str());
+  return lowerModule(**emitted, target);
 }
 
 support::Result<std::string> generateCode(LlvmModule &llvm, llvm::CodeGenFileType fileType) {

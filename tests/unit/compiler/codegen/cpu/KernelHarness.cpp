@@ -1,0 +1,283 @@
+#include "tests/unit/compiler/codegen/cpu/KernelHarness.h"
+
+#include "compiler/codegen/cpu/Lowering.h"
+#include "compiler/transforms/Import.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <bit>
+#include <cmath>
+#include <limits>
+#include <numeric>
+
+namespace deft::test {
+
+using spec::DType;
+
+spec::Variant plainVariant(int headDim, DType dtype) {
+  spec::Variant variant;
+  variant.name = "v";
+  variant.queryHeads = 2;
+  variant.kvHeads = 1;
+  variant.headDim = headDim;
+  variant.dtype = variant.outputDtype = dtype;
+  variant.withLse = true;
+  variant.scale = 1 / std::sqrt(headDim);
+  return variant;
+}
+
+spec::ExprId Exprs::constant(double value, spec::ScalarType type) {
+  spec::ExprId id = op(spec::ExprOp::Constant, type, {});
+  variant_.exprs.back().value = value;
+  return id;
+}
+spec::ExprId Exprs::builtin(spec::Builtin builtin) {
+  const bool isScore = builtin == spec::Builtin::S;
+  spec::ExprId id = op(spec::ExprOp::Builtin, isScore ? spec::ScalarType::F32 : spec::ScalarType::I32, {});
+  variant_.exprs.back().builtin = builtin;
+  return id;
+}
+spec::ExprId Exprs::param(int index) {
+  spec::ExprId id = op(spec::ExprOp::Param, variant_.params[index].type, {});
+  variant_.exprs.back().param = index;
+  return id;
+}
+spec::ExprId Exprs::element(int index) {
+  spec::ExprId id = op(spec::ExprOp::ParamElement, variant_.params[index].type, {});
+  variant_.exprs.back().param = index;
+  return id;
+}
+spec::ExprId Exprs::op(spec::ExprOp op, spec::ScalarType type, std::initializer_list<spec::ExprId> operands) {
+  spec::Expr expr;
+  expr.op = op;
+  expr.type = type;
+  expr.operands = operands;
+  variant_.exprs.push_back(expr);
+  return static_cast<spec::ExprId>(variant_.exprs.size() - 1);
+}
+
+float valueOf(DType dtype, std::uint16_t bits) {
+  if (dtype == DType::BF16)
+    return std::bit_cast<float>(static_cast<std::uint32_t>(bits) << 16);
+  const int exponent = bits >> 10 & 31, mantissa = bits & 1023;
+  const float magnitude = exponent == 31  ? (mantissa ? std::nanf("") : std::numeric_limits<float>::infinity())
+                          : exponent == 0 ? std::ldexp(static_cast<float>(mantissa), -24)
+                                          : std::ldexp(static_cast<float>(1024 + mantissa), exponent - 25);
+  return bits & 0x8000 ? -magnitude : magnitude;
+}
+
+std::uint16_t bitsOf(DType dtype, float value) {
+  // The nearest of all patterns of one sign, by bisection: slow, and evidently right.
+  const std::uint16_t sign = std::signbit(value) ? 0x8000 : 0;
+  std::uint16_t low = 0, high = dtype == DType::BF16 ? 0x7f80 : 0x7c00;
+  const double magnitude = std::fabs(value);
+  while (high - low > 1) {
+    const auto middle = static_cast<std::uint16_t>((low + high) / 2);
+    (valueOf(dtype, middle) <= magnitude ? low : high) = middle;
+  }
+  const double down = magnitude - valueOf(dtype, low), up = valueOf(dtype, high) - magnitude;
+  const bool takeHigh = up < down || (up == down && high % 2 == 0);
+  return sign | (takeHigh ? high : low);
+}
+
+struct Imported::Parts {
+  mlir::MLIRContext context{mlir::MLIRContext::Threading::DISABLED};
+  mlir::OwningOpRef<mlir::ModuleOp> module;
+  dialect::AttentionOp op;
+};
+
+Imported::Imported(const spec::Variant &variant) : parts_(std::make_unique<Parts>()) {
+  transforms::loadDialects(parts_->context);
+  auto location = mlir::UnknownLoc::get(&parts_->context);
+  parts_->module = mlir::ModuleOp::create(location);
+  parts_->op = transforms::importVariant(*parts_->module, variant,
+                                         [&](support::SourceRange) -> mlir::Location { return location; });
+}
+Imported::~Imported() = default;
+dialect::AttentionOp Imported::op() { return parts_->op; }
+
+Kernel jitKernel(const spec::Variant &variant) {
+  Imported imported(variant);
+  auto kernel = codegen::cpu::jit(imported.op());
+  EXPECT_TRUE(kernel.ok()) << kernel.error().message;
+  return kernel.ok() ? *kernel : nullptr;
+}
+
+Kernel objectKernel(const spec::Variant &variant, const codegen::cpu::CpuTarget &target) {
+  Imported imported(variant);
+  auto object = codegen::cpu::objectCode(imported.op(), target);
+  EXPECT_TRUE(object.ok()) << object.error().message;
+  if (!object.ok())
+    return nullptr;
+  auto table = codegen::cpu::loadObject(*object, abi::kCpuKernelPrefix + variant.name);
+  EXPECT_TRUE(table.ok()) << table.error().message;
+  return table.ok() ? std::static_pointer_cast<const abi::CpuKernel>(*table) : nullptr;
+}
+
+namespace {
+
+/// The numbers of a case: tokens lie scattered in a pool, as in a paged cache.
+struct Data {
+  std::vector<std::uint16_t> q, k, v;
+  std::vector<long long> offsets;
+};
+
+Data makeData(const spec::Variant &variant, const Case &c) {
+  std::mt19937 random(c.seed);
+  std::uniform_real_distribution<float> uniform(-1, 1);
+  const int d = variant.headDim;
+  const int stride = d + 5; // no alignment beyond the element's
+  Data data;
+  data.q.resize(static_cast<std::size_t>(c.rows * d));
+  for (auto &bits : data.q)
+    bits = bitsOf(variant.dtype, c.range * uniform(random));
+  std::vector<int> places(static_cast<std::size_t>(c.tokens));
+  std::iota(places.begin(), places.end(), 0);
+  std::shuffle(places.begin(), places.end(), random);
+  for (int place : places)
+    data.offsets.push_back(static_cast<long long>(place) * stride + 3);
+  data.k.resize(static_cast<std::size_t>(c.tokens * stride + 3));
+  data.v.resize(data.k.size());
+  for (std::size_t i = 0; i < data.k.size(); ++i) {
+    data.k[i] = bitsOf(variant.dtype, uniform(random));
+    data.v[i] = bitsOf(variant.dtype, uniform(random));
+  }
+  return data;
+}
+
+struct State {
+  std::vector<float> acc, m, l;
+};
+
+State attendAll(const abi::CpuKernel &kernel, const spec::Variant &variant, const Case &c, const Data &data) {
+  const auto rows = static_cast<std::size_t>(c.rows), d = static_cast<std::size_t>(variant.headDim);
+  State state{std::vector<float>(rows * d, 0.0f),
+              std::vector<float>(rows, -std::numeric_limits<float>::infinity()), std::vector<float>(rows, 0.0f)};
+  std::vector<char> packed(rows * static_cast<std::size_t>(kernel.packedRowBytes));
+  const abi::CpuPackCall pack{data.q.data(), packed.data(), c.rows, 0};
+  kernel.pack(&pack);
+  std::vector<int> qPos, query, head;
+  for (int row = 0; row < c.rows; ++row) {
+    qPos.push_back(Case::qPos(row));
+    query.push_back(Case::query(row));
+    head.push_back(Case::head(row));
+  }
+  for (int begin = 0; begin < c.tokens; begin += kernel.blockTokens) {
+    abi::CpuAttendCall call{};
+    call.packed = packed.data();
+    call.acc = state.acc.data();
+    call.m = state.m.data();
+    call.l = state.l.data();
+    call.qPos = qPos.data();
+    call.query = query.data();
+    call.head = head.data();
+    call.k = data.k.data();
+    call.v = data.v.data();
+    call.offsets = data.offsets.data() + begin;
+    call.tokens = std::min(kernel.blockTokens, c.tokens - begin);
+    call.nextOffsets = call.offsets + call.tokens;
+    call.nextTokens = std::min(kernel.blockTokens, c.tokens - begin - call.tokens);
+    call.params = c.params.data();
+    call.rows = c.rows;
+    call.kvPos = c.kvPos + begin;
+    call.depth = c.depth;
+    call.kvHead = c.kvHead;
+    call.masked = c.masked;
+    kernel.attend(&call);
+  }
+  return state;
+}
+
+} // namespace
+
+Results runKernel(const abi::CpuKernel &kernel, const spec::Variant &variant, const Case &c) {
+  const Data data = makeData(variant, c);
+  State state = attendAll(kernel, variant, c, data);
+  const std::size_t size = state.acc.size();
+  std::vector<float> partial(size), lse(state.m.size()), partialLse(state.m.size());
+  std::vector<std::uint16_t> out(size);
+  const bool sigmoid = variant.normalize == spec::Normalize::Sigmoid;
+  abi::CpuFinishCall call{state.acc.data(), state.m.data(), state.l.data(), partial.data(),
+                          sigmoid ? nullptr : partialLse.data(), c.rows, 0};
+  kernel.finishPartial(&call);
+  call.out = out.data();
+  call.lse = sigmoid ? nullptr : lse.data();
+  kernel.finish(&call);
+  Results run;
+  run.partial.out.assign(partial.begin(), partial.end());
+  for (std::uint16_t bits : out)
+    run.output.out.push_back(valueOf(variant.outputDtype, bits));
+  if (!sigmoid) {
+    run.partial.lse.assign(partialLse.begin(), partialLse.end());
+    run.output.lse.assign(lse.begin(), lse.end());
+  }
+  return run;
+}
+
+Answer inDoubles(const spec::Variant &variant, const Case &c, const Formula &formula) {
+  const Data data = makeData(variant, c);
+  const bool sigmoid = variant.normalize == spec::Normalize::Sigmoid;
+  const int d = variant.headDim;
+  Answer answer;
+  for (int row = 0; row < c.rows; ++row) {
+    std::vector<double> scores;
+    for (int t = 0; t < c.tokens; ++t) {
+      double s = 0;
+      for (int i = 0; i < d; ++i)
+        s += static_cast<double>(valueOf(variant.dtype, data.q[row * d + i])) *
+             valueOf(variant.dtype, data.k[data.offsets[t] + i]);
+      s *= variant.scale;
+      if (formula.score)
+        s = formula.score(row, c.kvPos + t, s);
+      if (formula.mask && !formula.mask(row, c.kvPos + t))
+        s = -std::numeric_limits<double>::infinity();
+      scores.push_back(s);
+    }
+    const double largest = scores.empty() ? 0 : *std::max_element(scores.begin(), scores.end());
+    const double reference = std::isinf(largest) ? 0 : largest;
+    double sum = 0;
+    std::vector<double> out(static_cast<std::size_t>(d), 0.0);
+    for (int t = 0; t < c.tokens; ++t) {
+      const double weight = sigmoid ? 1 / (1 + std::exp(-scores[t])) : std::exp(scores[t] - reference);
+      sum += weight;
+      for (int i = 0; i < d; ++i)
+        out[i] += weight * valueOf(variant.dtype, data.v[data.offsets[t] + i]);
+    }
+    for (double value : out)
+      answer.out.push_back(sigmoid ? value : sum > 0 ? value / sum : 0);
+    if (!sigmoid)
+      answer.lse.push_back(sum > 0 ? reference + std::log(sum) : -std::numeric_limits<double>::infinity());
+  }
+  return answer;
+}
+
+double relativeError(const std::vector<double> &a, const std::vector<double> &b) {
+  double difference = 0, norm = 0;
+  for (std::size_t i = 0; i < a.size(); ++i) {
+    difference += (a[i] - b[i]) * (a[i] - b[i]);
+    norm += b[i] * b[i];
+  }
+  return difference == 0 ? 0 : std::sqrt(difference / norm);
+}
+
+void expectMatches(const abi::CpuKernel &kernel, const spec::Variant &variant, const Case &c,
+                   const Formula &formula) {
+  const Results run = runKernel(kernel, variant, c);
+  const Answer expected = inDoubles(variant, c, formula);
+  // Sums of up to a few hundred f32 products.
+  EXPECT_LE(relativeError(run.partial.out, expected.out), 2e-6);
+  // Half a unit in the last place, relative to the smallest significand.
+  const double rounding = variant.outputDtype == DType::BF16 ? 0x1p-8 : 0x1p-11;
+  EXPECT_LE(relativeError(run.output.out, expected.out), rounding);
+  ASSERT_EQ(run.partial.lse.size(), expected.lse.size());
+  for (std::size_t row = 0; row < expected.lse.size(); ++row) {
+    EXPECT_EQ(run.partial.lse[row], run.output.lse[row]);
+    if (std::isinf(expected.lse[row]))
+      EXPECT_EQ(run.output.lse[row], expected.lse[row]) << "row " << row;
+    else
+      EXPECT_NEAR(run.output.lse[row], expected.lse[row], 2e-5) << "row " << row;
+  }
+}
+
+} // namespace deft::test
