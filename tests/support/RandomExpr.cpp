@@ -1,0 +1,102 @@
+#include "tests/support/RandomExpr.h"
+
+#include <limits>
+
+namespace deft::test {
+
+using spec::Builtin;
+using spec::ExprId;
+using spec::ExprOp;
+using spec::ScalarType;
+
+ExprId RandomExpr::boolean(int depth) {
+  if (depth <= 0)
+    return pick(8) == 0 ? builder_.constant(pick(2), ScalarType::Bool) : boolean(1);
+  int kind = pick(10);
+  if (kind < 5) {
+    static constexpr ExprOp kCompare[] = {ExprOp::Lt, ExprOp::Le, ExprOp::Gt, ExprOp::Ge, ExprOp::Eq, ExprOp::Ne};
+    ExprOp op = kCompare[pick(6)];
+    bool isReal = pick(3) == 0;
+    ExprId a = isReal ? real(depth - 1) : integer(depth - 1), b = isReal ? real(depth - 1) : integer(depth - 1);
+    return builder_.op(op, ScalarType::Bool, {a, b});
+  }
+  ExprId a = boolean(depth - 1);
+  if (kind == 5)
+    return builder_.op(ExprOp::Not, ScalarType::Bool, {a});
+  ExprId b = boolean(depth - 1);
+  if (kind == 6)
+    return builder_.op(ExprOp::Select, ScalarType::Bool, {a, b, boolean(depth - 1)});
+  return builder_.op(kind < 9 ? ExprOp::And : ExprOp::Or, ScalarType::Bool, {a, b});
+}
+
+ExprId RandomExpr::param(ScalarType type) {
+  using Shape = spec::Param::Shape;
+  static constexpr Shape kShapes[] = {Shape::Scalar, Shape::PerQueryHead, Shape::PerKvHead};
+  std::string name = "p" + std::to_string(builder_.variant.params.size());
+  return builder_.readParam(builder_.param(name, type, kShapes[pick(3)]));
+}
+
+ExprId RandomExpr::integer(int depth) {
+  if (depth <= 0) {
+    static constexpr Builtin kNames[] = {Builtin::QPos, Builtin::KvPos, Builtin::KvPos,  Builtin::QPos,
+                                         Builtin::Head, Builtin::Depth, Builtin::KvHead, Builtin::Query};
+    int kind = pick(12);
+    if (kind < 8)
+      return builder_.read(kNames[kind]);
+    if (kind == 8 && withParams)
+      return param(ScalarType::I32);
+    if (kind == 9 && withExtremes && pick(4) == 0)
+      return builder_.integer(pick(2) ? std::numeric_limits<int>::max() : std::numeric_limits<int>::min());
+    return builder_.integer(pick(17) - 6);
+  }
+  static constexpr ExprOp kBinary[] = {ExprOp::Add, ExprOp::Sub, ExprOp::Mul, ExprOp::Rem,
+                                       ExprOp::Min, ExprOp::Max, ExprOp::Sub, ExprOp::Rem};
+  int kind = pick(12);
+  if (kind < 8) {
+    ExprId a = integer(depth - 1);
+    return builder_.op(kBinary[kind], ScalarType::I32, {a, integer(depth - 1)});
+  }
+  if (kind == 8)
+    return builder_.op(pick(2) ? ExprOp::Abs : ExprOp::Neg, ScalarType::I32, {integer(depth - 1)});
+  if (kind == 9) {
+    ExprId condition = boolean(depth - 1), a = integer(depth - 1);
+    return builder_.op(ExprOp::Select, ScalarType::I32, {condition, a, integer(depth - 1)});
+  }
+  return integer(0);
+}
+
+ExprId RandomExpr::real(int depth) {
+  if (depth <= 0) {
+    static constexpr double kExtremes[] = {1e30, -1e30, 1e-40, std::numeric_limits<double>::infinity(),
+                                           -std::numeric_limits<double>::infinity()};
+    int kind = pick(6);
+    if (kind == 0 && withScore_)
+      return builder_.read(Builtin::S);
+    if (kind == 1 && withParams)
+      return param(ScalarType::F32);
+    if (kind == 2 && withExtremes && pick(2) == 0)
+      return builder_.constant(kExtremes[pick(5)]);
+    if (kind < 4)
+      return builder_.constant((pick(65) - 24) / 8.0);
+    return builder_.op(ExprOp::ToF32, ScalarType::F32, {integer(0)});
+  }
+  static constexpr ExprOp kBinary[] = {ExprOp::Add, ExprOp::Sub, ExprOp::Mul, ExprOp::Div, ExprOp::Min, ExprOp::Max};
+  static constexpr ExprOp kUnary[] = {ExprOp::Neg,  ExprOp::Abs,  ExprOp::Sqrt,    ExprOp::Exp,  ExprOp::Exp2,
+                                      ExprOp::Log,  ExprOp::Log2, ExprOp::Sigmoid, ExprOp::Tanh, ExprOp::Rsqrt};
+  int kind = pick(12);
+  if (kind < 6) {
+    ExprId a = real(depth - 1);
+    return builder_.op(kBinary[kind], ScalarType::F32, {a, real(depth - 1)});
+  }
+  if (kind < 9)
+    return builder_.op(kUnary[pick(withFunctions ? 10 : 3)], ScalarType::F32, {real(depth - 1)});
+  if (kind == 9) {
+    ExprId condition = boolean(depth - 1), a = real(depth - 1);
+    return builder_.op(ExprOp::Select, ScalarType::F32, {condition, a, real(depth - 1)});
+  }
+  if (kind == 10)
+    return builder_.op(ExprOp::ToF32, ScalarType::F32, {integer(depth - 1)});
+  return real(0);
+}
+
+} // namespace deft::test

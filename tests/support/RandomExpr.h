@@ -1,0 +1,35 @@
+#pragma once
+
+#include "tests/support/VariantBuilder.h"
+
+#include <random>
+
+namespace deft::test {
+
+/// Random typed expressions over everything the language has, for tests that hold for any expression. Constants
+/// are mostly small, sometimes at the ends of their type.
+class RandomExpr {
+public:
+  RandomExpr(VariantBuilder &builder, std::mt19937 &random, bool withScore) : builder_(builder), random_(random) {
+    withScore_ = withScore;
+  }
+
+  /// Functions whose last bit differs between implementations are left out when false.
+  bool withFunctions = true;
+  bool withParams = true;
+  bool withExtremes = true;
+
+  spec::ExprId boolean(int depth);
+  spec::ExprId integer(int depth);
+  spec::ExprId real(int depth);
+
+private:
+  int pick(int count) { return std::uniform_int_distribution<int>(0, count - 1)(random_); }
+  spec::ExprId param(spec::ScalarType type);
+
+  VariantBuilder &builder_;
+  std::mt19937 &random_;
+  bool withScore_;
+};
+
+} // namespace deft::test
