@@ -1,0 +1,86 @@
+#include "runtime/exec/cpu/SharedObject.h"
+
+#include <dlfcn.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstring>
+
+namespace deft::exec {
+
+using support::Error;
+using support::ErrorCode;
+
+int hostIsaLevel() {
+#if defined(__x86_64__)
+  if (__builtin_cpu_supports("x86-64-v4"))
+    return 4;
+  if (__builtin_cpu_supports("x86-64-v3"))
+    return 3;
+#endif
+  return 0;
+}
+
+namespace {
+
+class MemoryFile {
+public:
+  MemoryFile() : descriptor_(memfd_create("deft-cpu-kernel", MFD_CLOEXEC)) {}
+  ~MemoryFile() {
+    if (descriptor_ >= 0)
+      close(descriptor_);
+  }
+  MemoryFile(const MemoryFile &) = delete;
+  MemoryFile &operator=(const MemoryFile &) = delete;
+
+  bool write(std::string_view bytes) const {
+    while (!bytes.empty()) {
+      const ssize_t written = ::write(descriptor_, bytes.data(), bytes.size());
+      if (written < 0 && errno == EINTR)
+        continue;
+      if (written <= 0)
+        return false;
+      bytes.remove_prefix(static_cast<std::size_t>(written));
+    }
+    return true;
+  }
+  std::string path() const { return "/proc/self/fd/" + std::to_string(descriptor_); }
+
+private:
+  int descriptor_;
+};
+
+} // namespace
+
+support::Result<CpuKernel> loadCpuKernel(std::string_view sharedObject, const std::string &variantName) {
+  const MemoryFile file;
+  if (!file.write(sharedObject))
+    return Error{ErrorCode::Environment,
+                 std::string("cannot hold native code in an anonymous file: ") + std::strerror(errno), ""};
+  void *handle = dlopen(file.path().c_str(), RTLD_NOW | RTLD_LOCAL);
+  if (!handle) {
+    const char *reason = dlerror();
+    return Error{ErrorCode::Diagnostics,
+                 std::string("the package's CPU code cannot be loaded: ") + (reason ? reason : "unknown reason"), ""};
+  }
+  const std::shared_ptr<void> owner(handle, [](void *library) { dlclose(library); });
+  const std::string symbol = abi::kCpuKernelPrefix + variantName;
+  const auto *kernel = static_cast<const abi::CpuKernel *>(dlsym(handle, symbol.c_str()));
+  if (!kernel)
+    return Error{ErrorCode::Diagnostics, "the package holds no CPU code of `" + variantName + "`", ""};
+  // The version comes first in every layout; the rest means something only if it is ours.
+  if (kernel->version != abi::kCpuKernelVersion || kernel->tableBytes != static_cast<int>(sizeof(abi::CpuKernel)))
+    return Error{ErrorCode::Diagnostics,
+                 "the package's CPU code has version " + std::to_string(kernel->version) + ", and this program runs " +
+                     std::to_string(abi::kCpuKernelVersion),
+                 "build the package again"};
+  if (kernel->isaLevel > hostIsaLevel())
+    return Error{ErrorCode::Environment,
+                 "the package's CPU code needs x86-64-v" + std::to_string(kernel->isaLevel) +
+                     ", which this processor does not have",
+                 ""};
+  return CpuKernel(owner, kernel);
+}
+
+} // namespace deft::exec
