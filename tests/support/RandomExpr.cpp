@@ -16,7 +16,7 @@ ExprId RandomExpr::boolean(int depth) {
   if (kind < 5) {
     static constexpr ExprOp kCompare[] = {ExprOp::Lt, ExprOp::Le, ExprOp::Gt, ExprOp::Ge, ExprOp::Eq, ExprOp::Ne};
     ExprOp op = kCompare[pick(6)];
-    bool isReal = pick(3) == 0;
+    bool isReal = pick(3) < realsOfThree;
     ExprId a = isReal ? real(depth - 1) : integer(depth - 1), b = isReal ? real(depth - 1) : integer(depth - 1);
     return builder_.op(op, ScalarType::Bool, {a, b});
   }

@@ -18,6 +18,7 @@ public:
   bool withFunctions = true;
   bool withParams = true;
   bool withExtremes = true;
+  int realsOfThree = 1; ///< how many of three comparisons are of f32
 
   spec::ExprId boolean(int depth);
   spec::ExprId integer(int depth);

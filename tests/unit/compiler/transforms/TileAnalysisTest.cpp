@@ -169,7 +169,7 @@ void checkTile(Compiled &compiled, const Box &box, Counts &counts) {
   counts.claimedWhole += claimedAll;
 }
 
-void checkRandomMasks(unsigned firstSeed, int masks, int depth, Counts &counts) {
+void checkRandomMasks(unsigned firstSeed, int masks, int depth, int realsOfThree, Counts &counts) {
   static constexpr std::pair<int, int> kHeads[] = {{2, 2}, {4, 2}, {6, 2}, {12, 1}};
   for (int i = 0; i < masks; ++i) {
     unsigned seed = firstSeed + i;
@@ -178,6 +178,7 @@ void checkRandomMasks(unsigned firstSeed, int masks, int depth, Counts &counts) 
     auto [queryHeads, kvHeads] = kHeads[seed % 4];
     test::VariantBuilder builder(queryHeads, kvHeads, 64);
     test::RandomExpr expressions(builder, random, /*withScore=*/false);
+    expressions.realsOfThree = realsOfThree;
     builder.variant.mask = expressions.boolean(depth);
     exec::Inputs params = randomParams(random, builder.variant);
     Compiled compiled(builder.variant, params);
@@ -186,15 +187,28 @@ void checkRandomMasks(unsigned firstSeed, int masks, int depth, Counts &counts) 
   }
 }
 
+void print(const Counts &counts) {
+  std::cout << counts.tiles << " tiles; empty " << counts.empty << ", claimed " << counts.claimedEmpty << "; whole "
+            << counts.whole << ", claimed " << counts.claimedWhole << '\n';
+}
+
 TEST(TileAnalysisTest, ClaimsHoldForRandomMasks) {
   Counts counts;
   for (int depth : {1, 2, 3, 4})
-    ASSERT_NO_FATAL_FAILURE(checkRandomMasks(20260101u + 100000u * depth, 1000, depth, counts));
-  std::cout << counts.tiles << " tiles; empty " << counts.empty << ", claimed " << counts.claimedEmpty << "; whole "
-            << counts.whole << ", claimed " << counts.claimedWhole << '\n';
+    ASSERT_NO_FATAL_FAILURE(checkRandomMasks(20260101u + 100000u * depth, 1000, depth, 1, counts));
+  print(counts);
   // An analysis that claims nothing would be sound too.
   EXPECT_GT(counts.claimedEmpty, counts.empty * 6 / 10);
   EXPECT_GT(counts.claimedWhole, counts.whole * 6 / 10);
+}
+
+TEST(TileAnalysisTest, ClaimsHoldForRandomMasksOfF32) {
+  Counts counts;
+  for (int depth : {1, 2, 3})
+    ASSERT_NO_FATAL_FAILURE(checkRandomMasks(777000u + 100000u * depth, 1000, depth, 3, counts));
+  print(counts);
+  EXPECT_GT(counts.claimedEmpty, counts.empty * 3 / 10);
+  EXPECT_GT(counts.claimedWhole, counts.whole * 3 / 10);
 }
 
 /// kv_pos OP q_pos - window, and the like, for every comparison and every tile of a small grid.
