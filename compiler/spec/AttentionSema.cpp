@@ -20,10 +20,11 @@ Variant AttentionSema::run() {
   variant_.name = merged_.attention->name.text;
   variant_.range = merged_.attention->name.range;
   checkRequired();
+  declareParams(); // before anything that could read one
   checkHeads();
   checkTypes();
   checkCache();
-  checkParams();
+  checkDefaults();
   checkOwnDeclarations();
   checkScale();
   checkMask();
@@ -103,8 +104,8 @@ std::optional<int> AttentionSema::headConstant(const std::string &key) {
   } else if (value && key == "head_dim" && std::fmod(*value, kHeadDimStep) != 0) {
     int below = static_cast<int>(*value) / kHeadDimStep * kHeadDimStep;
     reporter_.error(range, text + " is not a multiple of " + std::to_string(kHeadDimStep))
-        .withHint("the nearest are " + (below > 0 ? std::to_string(below) + " and " : "") +
-                  std::to_string(below + kHeadDimStep));
+        .withHint(below > 0 ? "the nearest are " + std::to_string(below) + " and " + std::to_string(below + kHeadDimStep)
+                            : "the nearest is " + std::to_string(kHeadDimStep));
     value.reset();
   }
   head.state = HeadState::Known;
@@ -200,34 +201,40 @@ void AttentionSema::checkCache() {
   }
 }
 
-void AttentionSema::checkParams() {
-  for (const Inherited<AstDeclaration> &declared : merged_.order)
-    if (const auto *param = std::get_if<AstParam>(declared.item)) {
-      reporter_.setInheritance(declared.owner, merged_.attention);
-      checkParam(*param, declared.owner);
+void AttentionSema::declareParams() {
+  for (const Inherited<AstDeclaration> &declared : merged_.order) {
+    const auto *param = std::get_if<AstParam>(declared.item);
+    if (!param)
+      continue;
+    reporter_.setInheritance(declared.owner, merged_.attention);
+    if (variant_.params.size() == kMaxParams) {
+      reporter_.error(param->name.range, "more than the limit of " + std::to_string(kMaxParams) + " parameters");
+      return;
     }
-}
-
-void AttentionSema::checkParam(const AstParam &ast, const AstAttention *owner) {
-  if (variant_.params.size() == kMaxParams)
-    reporter_.error(ast.name.range, "more than the limit of " + std::to_string(kMaxParams) + " parameters");
-  if (variant_.params.size() >= kMaxParams)
-    return;
-  Param param{ast.name.text, ast.type.scalar, ast.type.shape, std::nullopt, ast.name.range};
-  if (ast.defaultValue)
-    checkDefault(ast, owner, param);
-  variant_.params.push_back(std::move(param));
-}
-
-void AttentionSema::checkDefault(const AstParam &ast, const AstAttention *owner, Param &param) {
-  if (param.shape != Param::Shape::Scalar) {
-    reporter_.error(program_.arena[*ast.defaultValue].range, "an array has no default value");
-    return;
+    variant_.params.push_back({param->name.text, param->type.scalar, param->type.shape, std::nullopt,
+                               param->name.range});
   }
-  ExprSema::Scope scope;
-  scope.owner = owner;
-  param.defaultValue =
-      exprs_.evaluateConstant(*ast.defaultValue, scope, param.type, "the default of `" + param.name + "`");
+}
+
+void AttentionSema::checkDefaults() {
+  std::size_t index = 0;
+  for (const Inherited<AstDeclaration> &declared : merged_.order) {
+    const auto *param = std::get_if<AstParam>(declared.item);
+    if (!param || index == variant_.params.size())
+      continue;
+    reporter_.setInheritance(declared.owner, merged_.attention);
+    Param &checked = variant_.params[index++];
+    if (!param->defaultValue)
+      continue;
+    if (checked.shape != Param::Shape::Scalar) {
+      reporter_.error(program_.arena[*param->defaultValue].range, "an array has no default value");
+      continue;
+    }
+    ExprSema::Scope scope;
+    scope.owner = declared.owner;
+    checked.defaultValue = exprs_.evaluateConstant(*param->defaultValue, scope, checked.type,
+                                                   "the default of `" + checked.name + "`");
+  }
 }
 
 /// Functions and `let`s are checked once, where they are written, whether used or not.
@@ -266,9 +273,6 @@ void AttentionSema::checkMask() {
     return;
   auto value = exprs_.evaluateMask(mask->expr, mask->scope);
   if (!value || !*value)
-    return;
-  if (!exprs_.checkReadsNoScore(**value, mask->expr, mask->scope, "a mask",
-                                "a score that is -inf hides a token: `score = condition ? s : -inf;`"))
     return;
   const Expr &root = exprs_.exprs()[**value];
   if (root.op == ExprOp::Constant && root.value != 0)

@@ -19,9 +19,8 @@ private:
   void checkCache();
   void checkTypes();
   void checkScale();
-  void checkParams();
-  void checkParam(const AstParam &param, const AstAttention *owner);
-  void checkDefault(const AstParam &ast, const AstAttention *owner, Param &param);
+  void declareParams();
+  void checkDefaults();
   void checkOwnDeclarations();
   void checkMask();
   void checkScore();

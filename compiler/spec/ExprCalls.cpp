@@ -48,18 +48,22 @@ void ExprSema::unknownFunction(const AstExpr &call, const Scope &scope, Place pl
     return;
   const char *what = place == Place::Mask ? "mask" : place == Place::Score ? "score" : "function";
   support::Diagnostic &report = reporter_.error(call.name.range, std::string("unknown ") + what + " `" + name + "`");
-  const std::vector<std::string> &library = program_.libraryFunctions;
-  std::vector<std::string> names = visibleNames(scope, /*functions=*/true);
-  names.insert(names.end(), library.begin(), library.end());
-  bool inLibrary = std::find(library.begin(), library.end(), name) != library.end();
-  std::string nearest = inLibrary ? name : support::nearestName(name, names);
-  bool needsImport = std::find(library.begin(), library.end(), nearest) != library.end();
-  if (inLibrary)
+  const std::vector<std::string> visible = visibleNames(scope, /*functions=*/true);
+  const std::vector<std::string> library =
+      program_.libraryFunctions ? program_.libraryFunctions() : std::vector<std::string>();
+  auto isIn = [](const std::vector<std::string> &names, const std::string &one) {
+    return std::find(names.begin(), names.end(), one) != names.end();
+  };
+  if (isIn(library, name)) {
     report.withHint("it is in the library: `import \"library.deft\";`");
-  else if (needsImport)
-    report.withHint("did you mean `" + nearest + "`? it needs `import \"library.deft\";`");
-  else if (!nearest.empty())
-    report.withHint("did you mean `" + nearest + "`?");
+    return;
+  }
+  std::vector<std::string> all = visible;
+  all.insert(all.end(), library.begin(), library.end());
+  std::string nearest = support::nearestName(name, all);
+  bool needsImport = !nearest.empty() && !isIn(visible, nearest);
+  if (!nearest.empty())
+    report.withHint("did you mean `" + nearest + "`?" + (needsImport ? " it needs `import \"library.deft\";`" : ""));
 }
 
 std::optional<ExprId> ExprSema::evaluateBuiltinCall(ExprOp op, const AstExpr &call, const Scope &scope) {
@@ -93,7 +97,7 @@ std::optional<ExprSema::Scope::Binding> ExprSema::evaluateArgument(const AstForm
               params_[*binding.arrayParam].shape == formal.type.shape;
   if (fits)
     return binding;
-  reporter_.error(expr.range, "argument `" + formal.name.text + "` is the name of a parameter of type " +
+  reporter_.error(expr.range, "argument `" + formal.name.text + "` must be the name of a parameter of type " +
                                   typeText(formal.type));
   return std::nullopt;
 }

@@ -74,7 +74,8 @@ std::optional<ExprId> ExprSema::evaluateName(const AstExpr &expr, const Scope &s
   if (array) {
     const char *index = params_[*array].shape == Param::Shape::PerQueryHead ? "head" : "kv_head";
     reporter_.error(expr.range, "`" + name + "` is an array")
-        .withHint("its element is `" + name + "[" + index + "]`");
+        .withHint("its element is `" + name + "[" + index + "]`")
+        .withNote(params_[*array].range, "it is declared here");
     return std::nullopt;
   }
   if (scope.arguments) {

@@ -229,7 +229,7 @@ std::optional<ExprId> ExprSema::evaluateAs(AstExprId id, const Scope &scope, Sca
     value = toF32(*value);
   if (builder_[*value].type == type)
     return value;
-  reporter_.error(ast(id).range, what + " is " + toString(type) + ", this is " + toString(got));
+  reporter_.error(ast(id).range, what + " must be " + toString(type) + ", this is " + toString(got));
   return std::nullopt;
 }
 
@@ -276,7 +276,7 @@ bool ExprSema::checkReadsNoScore(ExprId value, AstExprId expr, const Scope &scop
 std::optional<std::optional<ExprId>> ExprSema::evaluateMask(AstExprId id, const Scope &scope) {
   const AstExpr &expr = ast(id);
   if (expr.kind == AstExprKind::Name && expr.name.text == "tree")
-    return std::optional<ExprId>();
+    return std::optional<std::optional<ExprId>>(std::in_place); // no mask beside the tree
   if (expr.kind == AstExprKind::Binary && expr.op == ExprOp::And) {
     auto left = evaluateMask(expr.operands[0], scope);
     auto right = evaluateMask(expr.operands[1], scope);
@@ -288,6 +288,9 @@ std::optional<std::optional<ExprId>> ExprSema::evaluateMask(AstExprId id, const 
     return both ? std::optional(both) : std::nullopt;
   }
   std::optional<ExprId> value = evaluateAs(id, scope, ScalarType::Bool, "a mask", Place::Mask);
+  if (value && !checkReadsNoScore(*value, id, scope, "a mask",
+                                  "a score that is -inf hides a token: `score = condition ? s : -inf;`"))
+    return std::nullopt;
   return value ? std::optional(value) : std::nullopt;
 }
 

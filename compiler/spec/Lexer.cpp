@@ -43,7 +43,7 @@ private:
   }
 
   Token &push(TokenKind kind, std::size_t begin, std::string_view text) {
-    tokens_.push_back({kind, rangeFrom(begin), text, 0, lineStart_});
+    tokens_.push_back({kind, rangeFrom(begin), text, 0, lineStart_, false});
     lineStart_ = false;
     return tokens_.back();
   }
@@ -146,12 +146,12 @@ private:
     while (at_ < text_.size() && peek() != '"' && peek() != '\n')
       ++at_;
     std::string_view text = text_.substr(begin + 1, at_ - begin - 1);
-    if (peek() == '"' && at_ < text_.size()) {
+    bool isClosed = peek() == '"';
+    if (isClosed)
       ++at_;
-    } else {
+    else
       sink_.error(rangeFrom(begin), "the string has no closing `\"` on its line");
-    }
-    push(TokenKind::String, begin, text);
+    push(TokenKind::String, begin, text).isUnclosed = !isClosed;
   }
 
   void blockComment(std::size_t begin) {

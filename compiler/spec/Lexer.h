@@ -16,6 +16,7 @@ struct Token {
   std::string_view text;          ///< as written; a string without its quotes
   double number = 0;              ///< Integer, Float
   bool firstOnLine = false;
+  bool isUnclosed = false;        ///< a string that took the rest of its line
 
   bool is(std::string_view punctuatorOrWord) const {
     return (kind == TokenKind::Punctuator || kind == TokenKind::Name) && text == punctuatorOrWord;

@@ -57,7 +57,7 @@ support::Diagnostic &Parser::errorExpected(const std::string &what) {
 
 /// A missing `;` is reported where it belongs, after the last token, when the next token starts a line.
 bool Parser::expectSemicolon() {
-  if (accept(";"))
+  if (accept(";") || (at_ > 0 && tokens_[at_ - 1].isUnclosed))
     return true;
   if (at_ > 0 && (peek().firstOnLine || peek().is("}")) && peek().kind != TokenKind::End) {
     std::uint32_t end = previousRange().end;
@@ -232,6 +232,7 @@ void Parser::parseAttention(AstFile &file) {
     return recoverAtTop();
   }
   parseBlock([&] { parseAttentionItem(attention); });
+  attention.isBroken |= endReported_ || closedEarlyAt_ == at_;
   file.attentions.push_back(std::move(attention));
 }
 

@@ -61,23 +61,14 @@ public:
                                                            std::to_string(kMaxFunctions));
   }
 
-  /// Looked up even when not imported, so that a hint can say where a name would come from.
-  void collectLibrary(const std::string &importer) {
-    auto library = resolver_ ? resolver_(importer, kLibrary)
-                             : support::Result<ImportedFile>(support::Error{});
-    if (!library.ok() || loaded_.count(library->name) || library->text.size() > kMaxFileBytes)
-      return;
-    support::SourceManager sources;
-    support::DiagnosticSink ignored;
-    AstArena arena;
-    AstFile parsed = parse(sources, sources.add(library->name, library->text), arena, ignored);
-    for (const AstDeclaration &declaration : parsed.declarations)
-      if (std::holds_alternative<AstFunction>(declaration))
-        program_.libraryFunctions.push_back(declaredName(declaration).text);
-  }
-
 private:
   void definedTwice(const Ident &name, const Ident &first) {
+    // Of an importing and an imported file, the former is the one to mend; it was read first.
+    if (name.range.file != first.range.file) {
+      sink_.error(first.range, "`" + name.text + "` is also defined by an import")
+          .withNote(name.range, "it is defined here");
+      return;
+    }
     sink_.error(name.range, "`" + name.text + "` is defined twice").withNote(first.range, "it is defined here first");
   }
 
@@ -115,6 +106,21 @@ private:
   std::set<std::string> loaded_;
 };
 
+std::vector<std::string> libraryFunctions(const ImportResolver &resolver, const std::string &importer) {
+  std::vector<std::string> names;
+  auto library = resolver ? resolver(importer, kLibrary) : support::Result<ImportedFile>(support::Error{});
+  if (!library.ok() || library->text.size() > kMaxFileBytes)
+    return names;
+  support::SourceManager sources;
+  support::DiagnosticSink ignored;
+  AstArena arena;
+  AstFile parsed = parse(sources, sources.add(library->name, library->text), arena, ignored);
+  for (const AstDeclaration &declaration : parsed.declarations)
+    if (std::holds_alternative<AstFunction>(declaration))
+      names.push_back(declaredName(declaration).text);
+  return names;
+}
+
 } // namespace
 
 Program loadProgram(support::SourceManager &sources, std::uint32_t file, const ImportResolver &resolver,
@@ -125,7 +131,9 @@ Program loadProgram(support::SourceManager &sources, std::uint32_t file, const I
   if (program.files.empty())
     return program;
   loader.collectNames();
-  loader.collectLibrary(sources.name(file));
+  program.libraryFunctions = [resolver, importer = sources.name(file)] {
+    return libraryFunctions(resolver, importer);
+  };
   return program;
 }
 

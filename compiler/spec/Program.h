@@ -17,8 +17,8 @@ struct Program {
   DeclarationMap globals;
   std::map<std::string, const AstAttention *, std::less<>> attentions;
   std::set<std::string, std::less<>> brokenNames; ///< declared in a way that could not be read
-  /// Functions of `library.deft` when it is not imported: only hints name them.
-  std::vector<std::string> libraryFunctions;
+  /// Functions of `library.deft` when it is not imported; read when asked for, because only hints name them.
+  std::function<std::vector<std::string>()> libraryFunctions;
 };
 
 /// Parses `file` and its imports. Reports what is wrong with imports and names that are defined twice.
