@@ -2,9 +2,11 @@
 
 #include "runtime/exec/cpu/UnitRunner.h"
 
-#include <omp.h>
-
 #include <algorithm>
+
+#ifdef _OPENMP
+#include <omp.h>
+#endif
 
 namespace deft::exec {
 
@@ -36,6 +38,14 @@ support::Result<void> checkKernel(const abi::CpuKernel &kernel, const spec::Vari
                        std::to_string(fact.kernel) + ", not " + std::to_string(fact.variant),
                    ""};
   return {};
+}
+
+int threadNumber() {
+#ifdef _OPENMP
+  return omp_get_thread_num();
+#else
+  return 0;
+#endif
 }
 
 } // namespace
@@ -71,7 +81,7 @@ support::Result<void> runCpu(const CpuKernel &kernel, const spec::Variant &varia
 
 #pragma omp parallel num_threads(team)
   {
-    UnitRunner &runner = runners[static_cast<std::size_t>(omp_get_thread_num())];
+    UnitRunner &runner = runners[static_cast<std::size_t>(threadNumber())];
     // Items lie heaviest first, so taking them one by one lets the threads end together.
 #pragma omp for schedule(dynamic, 1)
     for (int unit = 0; unit < units; ++unit)
