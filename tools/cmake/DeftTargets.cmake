@@ -9,6 +9,10 @@ add_library(deft_options INTERFACE)
 target_include_directories(deft_options INTERFACE
   $<BUILD_INTERFACE:${PROJECT_SOURCE_DIR}> $<BUILD_INTERFACE:${PROJECT_BINARY_DIR}>)
 target_compile_options(deft_options INTERFACE -Wall -Wextra -Werror -Wno-unused-parameter)
+if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU" AND CMAKE_CXX_COMPILER_VERSION VERSION_LESS 13)
+  # GCC 12 warns of std::string's own memcpy in `"text" + std::string` (GCC bug 105651).
+  target_compile_options(deft_options INTERFACE -Wno-restrict)
+endif()
 if(DEFT_SANITIZE)
   target_compile_options(deft_options INTERFACE -fsanitize=${DEFT_SANITIZE} -fno-omit-frame-pointer
     -fno-sanitize-recover=all)
