@@ -14,12 +14,14 @@ using support::Result;
 
 int roundUp(int value, int step) { return (value + step - 1) / step * step; }
 
-/// Warps for a tile: one for each 16 rows, and up to four in all by splitting the tokens too, so that
-/// a narrow tile still has enough threads to keep the copies going.
+/// Warps for a tile: one for each 16 rows, more by splitting the tokens too, up to four in all so that a
+/// narrow tile still has enough threads to keep the copies going, and until no warp holds the scores of
+/// more than 64 tokens.
 int warpsFor(int tileQ, int tileKv) {
   const int rowWarps = tileQ / 16;
+  const auto tooFew = [&](int warps) { return warps * 2 <= 4 || tileKv / (warps / rowWarps) > 64; };
   int warps = rowWarps;
-  while (warps * 2 <= 4 && tileKv % (16 * (warps * 2 / rowWarps)) == 0)
+  while (tooFew(warps) && tileKv % (16 * (warps * 2 / rowWarps)) == 0)
     warps *= 2;
   while (warps * 32 < tileKv)
     warps += rowWarps;

@@ -15,7 +15,7 @@ using support::Result;
 
 /// Addresses, loop state and the row facts of the hooks, beside the fragments; from resource reports
 /// of the shipped specs.
-constexpr int kOtherRegisters = 56;
+constexpr int kOtherRegisters = 96;
 
 class PhaseCheck {
 public:

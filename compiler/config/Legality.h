@@ -19,8 +19,9 @@ struct KernelShape {
   }
 };
 
-/// 32-bit registers of a thread of the attend kernel, estimated from its fragments: accumulators,
-/// scores, queries where they stay in registers, and a measured rest. At most a few registers too low.
+/// 32-bit registers of a thread of the attend kernel, estimated from its fragments (accumulators,
+/// scores, queries where they stay in registers) and a rest as large as no shipped spec was seen to need
+/// more, so that what passes does not spill. ptxas takes less where less will do.
 int estimateRegisters(const KernelShape &shape, const PhaseConfig &phase);
 
 support::Result<void> checkPhase(const KernelShape &shape, const PhaseConfig &phase,
