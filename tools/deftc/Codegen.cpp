@@ -13,6 +13,13 @@ Result<package::VariantSource> variantSource(const LoadedSpec &spec, const spec:
   return compilation->cudaVariantSource();
 }
 
+Result<exec::CpuKernel> jitCpuKernel(const LoadedSpec &spec, const spec::Variant &variant) {
+  const auto compilation = driver::Compilation::create(variant, spec.sources);
+  if (!compilation)
+    return compilation.error();
+  return compilation->jitCpuKernel();
+}
+
 Result<std::string> cpuSharedObject(const LoadedSpec &spec, const std::vector<const spec::Variant *> &variants,
                                     int isaLevel) {
   std::vector<std::string> objects;

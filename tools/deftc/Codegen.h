@@ -1,6 +1,7 @@
 #pragma once
 
 #include "compiler/package/VariantSource.h"
+#include "runtime/exec/cpu/CpuKernel.h"
 #include "tools/deftc/SpecInput.h"
 
 /// What the commands ask of the MLIR half. Two files define it: Codegen.cpp by compiler/driver, and
@@ -8,6 +9,9 @@
 namespace deft::cli {
 
 support::Result<package::VariantSource> variantSource(const LoadedSpec &spec, const spec::Variant &variant);
+
+/// Native code for this machine.
+support::Result<exec::CpuKernel> jitCpuKernel(const LoadedSpec &spec, const spec::Variant &variant);
 
 /// One shared object for x86-64-v3 or v4 with the kernels of these variants.
 support::Result<std::string> cpuSharedObject(const LoadedSpec &spec,

@@ -11,6 +11,7 @@ void addCommands(CLI::App &app, Context &context) {
   addCheckCommand(app, context);
   addEmitCommand(app, context);
   addBuildCommand(app, context);
+  addRunCommand(app, context);
   addSpecsCommand(app, context);
   addDoctorCommand(app, context);
 }
