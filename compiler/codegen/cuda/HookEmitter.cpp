@@ -82,7 +82,8 @@ private:
       }
     }
     std::string text = "\n  struct Row {\n" + members + "  };\n\n";
-    text += std::string(kInlined) + "Row row(const Params &p, int q_pos, int head, int kv_head, int query) {\n";
+    text += kInlined;
+    text += "Row row(const Params &p, int q_pos, int head, int kv_head, int query) {\n";
     text += "    Row row;\n";
     finish(printer);
     text += printer.statements();
