@@ -6,6 +6,7 @@
 #include <cstdlib>
 #include <dlfcn.h>
 #include <filesystem>
+#include <utility>
 
 namespace deft::nvrtc {
 namespace {
@@ -15,7 +16,10 @@ using support::ErrorCode;
 using support::Result;
 namespace fs = std::filesystem;
 
-/// Major versions whose interface is the one declared below and that know C++20; newest first.
+/// The first version that knows every target and every option that is passed.
+constexpr Version kOldest{12, 8};
+
+/// Newest first.
 constexpr const char *kFileNames[] = {"libnvrtc.so.13", "libnvrtc.so.12", "libnvrtc.so"};
 /// Where a toolkit, a plain folder, and the registry's wheels (two generations of them) keep it.
 constexpr const char *kSubfolders[] = {"", "lib64", "lib", "targets/x86_64-linux/lib", "nvidia/cu13/lib",
@@ -84,6 +88,7 @@ std::vector<std::string> compilerOptions(std::string_view arch, const CompileOpt
       "--no-source-include",   // only the embedded headers, never the current folder
       "--ptxas-options=-v",    // the resource report
       "--diag-suppress=177",   // a hook that the variant does not use
+      "--frandom-seed=deft",   // names of unnamed namespaces, else drawn anew by each process
   };
   if (options.lineInfo)
     list.push_back("--generate-line-info");
@@ -118,7 +123,7 @@ Nvrtc::Nvrtc(void *library, std::unique_ptr<Functions> functions, std::string pa
 Nvrtc::~Nvrtc() = default;
 
 Result<std::shared_ptr<const Nvrtc>> Nvrtc::load(const SearchOptions &options) {
-  std::string lastError;
+  std::string lastError, tooOld;
   for (const std::string &path : searchPaths(options)) {
     void *library = ::dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);
     if (!library) {
@@ -127,8 +132,12 @@ Result<std::shared_ptr<const Nvrtc>> Nvrtc::load(const SearchOptions &options) {
     }
     auto functions = std::make_unique<Functions>();
     Version version;
-    if (!functions->loadFrom(library) || functions->version(&version.major, &version.minor) != 0) {
-      lastError = "`" + path + "` is not an NVRTC of version 12 or later";
+    const bool isNvrtc = functions->loadFrom(library) && functions->version(&version.major, &version.minor) == 0;
+    if (!isNvrtc || std::pair(version.major, version.minor) < std::pair(kOldest.major, kOldest.minor)) {
+      lastError = "`" + path + "` is " + (isNvrtc ? "NVRTC " + version.text() : "not NVRTC") +
+                  "; version " + kOldest.text() + " or later is needed";
+      if (isNvrtc)
+        tooOld = lastError;
       ::dlclose(library);
       continue;
     }
@@ -141,6 +150,8 @@ Result<std::shared_ptr<const Nvrtc>> Nvrtc::load(const SearchOptions &options) {
   if (!options.path.empty())
     return Error{ErrorCode::Environment,
                  "no NVRTC at `" + options.path + "`" + (lastError.empty() ? "" : ": " + lastError), kHint};
+  if (!tooOld.empty())
+    return Error{ErrorCode::Environment, "NVRTC, the CUDA run-time compiler, is too old: " + tooOld, kHint};
   return Error{ErrorCode::Environment, "NVRTC, the CUDA run-time compiler, was not found", kHint};
 }
 
