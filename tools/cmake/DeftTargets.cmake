@@ -26,10 +26,28 @@ function(deft_library name)
   target_link_libraries(deft_${name} PUBLIC deft_options ${arg_LINK})
 endfunction()
 
-# deft_test(NAME SOURCES ... [LINK ...] [LABELS ...]): a GoogleTest program, its cases known to ctest.
+# GoogleTest's headers, precompiled once for all tests. An executable, because tests are compiled as such (-fPIE).
+function(deft_gtest_pch)
+  file(GENERATE OUTPUT ${PROJECT_BINARY_DIR}/gtest_pch.cpp CONTENT "int main() { return 0; }\n")
+  add_executable(deft_gtest_pch EXCLUDE_FROM_ALL ${PROJECT_BINARY_DIR}/gtest_pch.cpp)
+  target_link_libraries(deft_gtest_pch PRIVATE deft_options GTest::gtest_main GTest::gmock)
+  target_precompile_headers(deft_gtest_pch PRIVATE
+    <algorithm> <filesystem> <fstream> <random> <sstream> <string> <vector> <gmock/gmock.h> <gtest/gtest.h>)
+endfunction()
+
+# deft_test(NAME SOURCES ... [LINK ...] [LABELS ...] [MLIR]): a GoogleTest program, its cases known to ctest.
+# MLIR: its files include MLIR's headers.
 function(deft_test name)
-  cmake_parse_arguments(arg "" "" "SOURCES;LINK;LABELS" ${ARGN})
+  cmake_parse_arguments(arg "MLIR" "" "SOURCES;LINK;LABELS" ${ARGN})
   add_executable(${name} ${arg_SOURCES})
   target_link_libraries(${name} PRIVATE deft_options ${arg_LINK} GTest::gtest_main GTest::gmock)
+  if(arg_MLIR)
+    deft_use_mlir_pch(${name})
+  else()
+    if(NOT TARGET deft_gtest_pch)
+      deft_gtest_pch()
+    endif()
+    target_precompile_headers(${name} REUSE_FROM deft_gtest_pch)
+  endif()
   gtest_discover_tests(${name} DISCOVERY_TIMEOUT 60 PROPERTIES LABELS "${arg_LABELS}")
 endfunction()
