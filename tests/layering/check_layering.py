@@ -12,6 +12,7 @@ LAYERS = [
     "templates",
     "compiler/support",
     "compiler/spec",
+    "specs",
     "compiler/target",
     "compiler/config",
     "compiler/package",
@@ -43,7 +44,7 @@ MAY_INCLUDE_MLIR = MLIR_HALF + ("compiler/driver", "tools/deft-opt", "tests")
 MAY_INCLUDE_DRIVER = ("compiler/driver", "runtime/jit", "tools", "tests")
 
 CUDA_HEADER = re.compile(r"(cuda|cuda_\w+|nvrtc|cooperative_groups|mma)\.h$|(cuda|cute|cutlass|cub|thrust)/")
-MAY_INCLUDE_CUDA = ("runtime/device", "runtime/nvrtc", "tests/gpu")
+MAY_INCLUDE_CUDA = ("runtime/device", "runtime/nvrtc", "tests/gpu", "tests/unit/runtime/device")
 
 # What a public header may include: standard headers have neither a slash nor an extension, the C ABI has C's.
 STANDARD_HEADER = re.compile(r"[a-z_0-9]+$|(stddef|stdint|stdbool)\.h$")
