@@ -38,7 +38,7 @@ def attentions(packages):
 
 def parameters(variant):
     """A value for each parameter that has no default."""
-    return [f"{p['name']}={4 if p['type'] == 'i32' else 0.05}" for p in variant.get("params", []) if p.get("default") is None]
+    return [f"{p['name']}={4 if p['type'] == 'i32' else 0.05}" for p in variant.get("params", []) if "default_value" not in p]
 
 
 def command(arguments, package, variant, tree, pages, extra):
@@ -58,7 +58,7 @@ def run_case(arguments, package, variant, tree, pages):
         return case
     report = json.loads(done.stdout[start:])
     case.update(report["check"])
-    case.update({"median_us": report["time"]["median_us"], "floor_us": report.get("floor_us"),
+    case.update({"median_us": report["time"]["median_us"], "floor_us": report.get("floor", {}).get("us"),
                  "device": report["device"], "queries": report["tree"]["queries"], "tokens": report["tree"]["tokens"]})
     return case
 
@@ -75,6 +75,14 @@ def sanitize(arguments, package, variant, tree):
 def gpu_facts():
     query = ["nvidia-smi", "--query-gpu=name,driver_version", "--format=csv,noheader"]
     return subprocess.run(query, capture_output=True, text=True).stdout.strip()
+
+
+def print_times(cases):
+    """Time beside the floor, the median over the attentions of each tree."""
+    timed = [c for c in cases if c.get("floor_us") and c["pages"] == "in-order"]
+    for tree in sorted({c["tree"] for c in timed}):
+        ratios = sorted(c["median_us"] / c["floor_us"] for c in timed if c["tree"] == tree)
+        print(f"{tree:24s} {ratios[len(ratios) // 2]:5.2f} times the floor ({ratios[0]:.2f} to {ratios[-1]:.2f})")
 
 
 def main():
@@ -105,6 +113,7 @@ def main():
               "memcheck": sanitized, "results": cases}
     arguments.record.parent.mkdir(parents=True, exist_ok=True)
     arguments.record.write_text(json.dumps(record, indent=1) + "\n")
+    print_times(cases)
     print(f"{len(cases) + len(sanitized) - len(wrong)} passed, {len(wrong)} failed")
     sys.exit(1 if wrong else 0)
 
