@@ -1,0 +1,157 @@
+// build, doctor and emit --as cuda|ptx|cubin, called as the program calls them.
+#include "compiler/package/Package.h"
+#include "tools/deftc/Context.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <nlohmann/json.hpp>
+
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <sstream>
+
+namespace deft::cli {
+namespace {
+
+namespace fs = std::filesystem;
+using testing::HasSubstr;
+using testing::StartsWith;
+
+struct Outcome {
+  int code = 0;
+  std::string out, err;
+};
+
+/// Commands run in a folder of their own, with a cache of their own.
+class KernelCommandsTest : public testing::Test {
+protected:
+  void SetUp() override {
+    folder_ = (fs::temp_directory_path() / "deft-cli-XXXXXX").string();
+    ASSERT_NE(::mkdtemp(folder_.data()), nullptr);
+    ::setenv("DEFT_CACHE_DIR", path("cache").c_str(), 1);
+  }
+  void TearDown() override { fs::remove_all(folder_); }
+
+  std::string path(const std::string &name) const { return folder_ + "/" + name; }
+
+  static Outcome run(std::vector<std::string> arguments, bool terminal = false) {
+    arguments.insert(arguments.begin(), "deftc");
+    std::vector<const char *> argv;
+    for (const std::string &argument : arguments)
+      argv.push_back(argument.c_str());
+    std::ostringstream out, err;
+    Context context{out, err, false, false, {}, terminal};
+    const int code = runDeftc(static_cast<int>(argv.size()), argv.data(), context);
+    return {code, out.str(), err.str()};
+  }
+
+  static bool hasNvrtc() {
+    return nlohmann::json::parse(run({"doctor", "--json"}).out).at("nvrtc").at("ok").get<bool>();
+  }
+
+private:
+  std::string folder_;
+};
+
+TEST_F(KernelCommandsTest, DoctorFindsThisMachineUsable) {
+  const Outcome text = run({"doctor"});
+  EXPECT_EQ(text.code, kExitOk) << text.out;
+  for (const char *name : {"compiler", "cpu", "gpu", "nvrtc", "cache"})
+    EXPECT_THAT(text.out, HasSubstr(name));
+  EXPECT_THAT(text.out, HasSubstr(path("cache") + "/cubin-v1, writable, 0 kernels"));
+
+  const Outcome json = run({"doctor", "--json"});
+  EXPECT_EQ(json.code, kExitOk);
+  const auto report = nlohmann::json::parse(json.out);
+  EXPECT_TRUE(report.at("usable").get<bool>());
+  EXPECT_GE(report.at("cpu").at("isa_level").get<int>(), 3);
+  EXPECT_TRUE(report.at("cache").at("writable").get<bool>());
+}
+
+TEST_F(KernelCommandsTest, DoctorSaysHowToMendTheCache) {
+  std::ofstream(path("file")) << "in the way";
+  ::setenv("DEFT_CACHE_DIR", path("file").c_str(), 1);
+  const Outcome outcome = run({"doctor"});
+  EXPECT_EQ(outcome.code, kExitOk) << "a cache is not needed";
+  EXPECT_THAT(outcome.out, HasSubstr("--  cache     no kernel cache in `" + path("file") + "/cubin-v1`: Not a directory"));
+  EXPECT_THAT(outcome.out, HasSubstr("= hint: set DEFT_CACHE_DIR to a folder of your own on a writable disk"));
+}
+
+TEST_F(KernelCommandsTest, EmitCudaShowsThePhaseAndTheArchitectureAskedFor) {
+  const Outcome first = run({"emit", "llama3_8b", "--as", "cuda"});
+  EXPECT_EQ(first.code, kExitOk) << first.err;
+  EXPECT_THAT(first.out, StartsWith("// deft_llama3_8b_wide: attention `llama3_8b`, phase wide."));
+  EXPECT_THAT(run({"emit", "llama3_8b", "--as", "cuda", "--phase", "narrow"}).out, StartsWith("// deft_llama3_8b_narrow"));
+  EXPECT_THAT(run({"emit", "llama3_8b", "--as", "cuda", "--phase", "merge"}).out, StartsWith("// deft_llama3_8b_merge"));
+  EXPECT_NE(run({"emit", "llama3_8b", "--as", "cuda", "--arch", "sm_86"}).out, first.out) << "less shared memory";
+}
+
+TEST_F(KernelCommandsTest, EmitRefusesWhatDoesNotExist) {
+  const Outcome phase = run({"emit", "llama3_8b", "--as", "cuda", "--phase", "tall"});
+  EXPECT_EQ(phase.code, kExitUsage);
+  EXPECT_EQ(phase.err, "error: `llama3_8b` has no phase `tall`\n  = hint: it is one of wide, narrow, merge\n");
+  const Outcome arch = run({"emit", "llama3_8b", "--as", "ptx", "--arch", "sm_90"});
+  EXPECT_EQ(arch.code, kExitUsage);
+  EXPECT_EQ(arch.err, "error: unknown architecture `sm_90`\n  = hint: did you mean `sm_90a`?\n");
+}
+
+TEST_F(KernelCommandsTest, BinaryOutputIsNotForATerminal) {
+  const Outcome outcome = run({"emit", "llama3_8b", "--as", "cubin"}, /*terminal=*/true);
+  EXPECT_EQ(outcome.code, kExitUsage);
+  EXPECT_EQ(outcome.err, "error: `cubin` is binary and not for a terminal\n  = hint: write it to a file with -o FILE\n");
+  EXPECT_EQ(outcome.out, "");
+}
+
+TEST_F(KernelCommandsTest, EmitPtxAndCubin) {
+  if (!hasNvrtc())
+    GTEST_SKIP() << "no NVRTC";
+  const Outcome ptx = run({"emit", "llama3_8b", "--as", "ptx", "--phase", "merge", "--arch", "sm_80"});
+  EXPECT_EQ(ptx.code, kExitOk) << ptx.err;
+  EXPECT_THAT(ptx.out, HasSubstr(".target sm_80"));
+  EXPECT_THAT(ptx.out, HasSubstr(".entry deft_llama3_8b_merge"));
+  const Outcome cubin = run({"emit", "llama3_8b", "--as", "cubin", "--phase", "merge"});
+  EXPECT_EQ(cubin.code, kExitOk) << cubin.err;
+  EXPECT_THAT(cubin.out, StartsWith("\x7f" "ELF"));
+}
+
+TEST_F(KernelCommandsTest, BuildMakesTheSamePackageEachTimeAndItHoldsEverything) {
+  if (!hasNvrtc())
+    GTEST_SKIP() << "no NVRTC";
+  const Outcome first = run({"build", "head_dims", "--variant", "heads_64", "--arch", "sm_80,sm_90a,sm_80", "--cpu",
+                             "-o", path("one.deftpkg")});
+  ASSERT_EQ(first.code, kExitOk) << first.err;
+  EXPECT_THAT(first.out, HasSubstr("heads_64: sm_90a, "));
+  EXPECT_THAT(first.out, HasSubstr("cpu: x86-64-v4, "));
+  const Outcome second =
+      run({"build", "head_dims", "--variant", "heads_64", "--arch", "sm_80,sm_90a", "--cpu", "-o", path("two.deftpkg")});
+  EXPECT_THAT(second.out, HasSubstr("from the cache"));
+
+  const auto package = package::openPackage(path("one.deftpkg"));
+  ASSERT_TRUE(package) << package.error().message;
+  ASSERT_EQ(package->variants.size(), 1u);
+  const package::PackagedVariant &variant = package->variants[0];
+  EXPECT_EQ(variant.source.name, "heads_64");
+  ASSERT_EQ(variant.kernels.size(), 2u);
+  EXPECT_EQ(variant.kernels[1].arch, "sm_90a");
+  EXPECT_THAT(variant.kernels[1].attend.at(0).cubin, StartsWith("\x7f" "ELF"));
+  ASSERT_EQ(package->cpu.size(), 2u);
+  EXPECT_THAT(package->cpu[0].sharedObject, StartsWith("\x7f" "ELF"));
+  EXPECT_THAT(package->specFiles.at(0).text, HasSubstr("heads_64"));
+  EXPECT_EQ(package::writePackage(*package), package::writePackage(*package::openPackage(path("two.deftpkg"))));
+}
+
+TEST_F(KernelCommandsTest, BuildSaysWhatIsWrong) {
+  const Outcome arch = run({"build", "llama3_8b", "--arch", "sm_75", "-o", path("p")});
+  EXPECT_EQ(arch.code, kExitUsage);
+  EXPECT_EQ(arch.err, "error: unknown architecture `sm_75`\n  = hint: it is one of sm_80, sm_86, sm_89, sm_90a, sm_100, sm_120\n");
+  const Outcome spec = run({"build", "no_such_spec", "-o", path("p")});
+  EXPECT_EQ(spec.code, kExitDiagnostics);
+  const Outcome folder = run({"build", "llama3_8b", "-o", path("none/p")});
+  EXPECT_EQ(folder.code, kExitEnvironment);
+  EXPECT_THAT(folder.err, HasSubstr("cannot write `" + path("none/p") + "`"));
+  EXPECT_FALSE(fs::exists(path("p")));
+}
+
+} // namespace
+} // namespace deft::cli
