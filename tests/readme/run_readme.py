@@ -1,0 +1,109 @@
+"""Runs the command blocks of a Markdown file and compares what they print with what the file shows.
+
+usage: run_readme.py FILE BIN_FOLDER [--gpu]
+
+The word after the language of a fenced block says what to do with it:
+
+    ```sh            run; a ```text block that follows directly is its expected output
+    ```sh gpu        the same, with --gpu only
+    ```sh set-up     not run (it installs or builds); every tools/... that it names must be there and answer --help
+    ```X file=NAME   written to NAME, for the blocks after it
+
+Blocks run in order in one empty folder, with BIN_FOLDER first in PATH. Numbers that differ from run to run (times,
+errors, sizes) are compared as "a number is here"; everything else exactly, runs of blanks counted as one.
+"""
+
+import os
+import re
+import subprocess
+import sys
+import tempfile
+from dataclasses import dataclass
+from pathlib import Path
+
+FENCE = re.compile(r"^```(\S*) *(.*)$")
+NUMBER = re.compile(r"(?<![A-Za-z_\d.])[-+]?\d+(\.\d+)?(e[-+]?\d+)?(?![A-Za-z_\d])")
+
+
+@dataclass
+class Block:
+    language: str
+    mode: str
+    line: int
+    text: str
+    expected: "Block | None" = None
+
+
+def blocks_of(text):
+    """The fenced blocks of a file, a ```text block attached to the ```sh block directly before it."""
+    blocks, current, gap_is_blank = [], None, False
+    for number, line in enumerate(text.splitlines(), 1):
+        match = FENCE.match(line)
+        if current is None and match:
+            current = Block(match[1], match[2].strip(), number, "")
+        elif current is None:
+            gap_is_blank = gap_is_blank and not line.strip()
+        elif line.rstrip() == "```":
+            if current.language == "text" and blocks and blocks[-1].language == "sh" and gap_is_blank:
+                blocks[-1].expected = current
+            else:
+                blocks.append(current)
+            current, gap_is_blank = None, True
+        else:
+            current.text += line + "\n"
+    return blocks
+
+
+def normal_form(text):
+    """Lines with numbers and amounts of blank space made equal, and blanks at the ends dropped."""
+    lines = (NUMBER.sub("<n>", re.sub(r"\s+", " ", line)).strip() for line in text.strip().splitlines())
+    return [line for line in lines if line]
+
+
+def check_set_up(block, root):
+    for script in re.findall(r"\btools/\w+", block.text):
+        if not os.access(root / script, os.X_OK):
+            yield f"line {block.line}: {script} is not there or cannot be run"
+        elif subprocess.run([root / script, "--help"], capture_output=True, check=False).returncode != 0:
+            yield f"line {block.line}: {script} --help fails"
+
+
+def run_block(block, folder, environment):
+    result = subprocess.run(
+        ["bash", "-euo", "pipefail", "-c", block.text],
+        cwd=folder, env=environment, text=True, check=False, timeout=600,
+        stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
+    )  # fmt: skip
+    print(f"--- line {block.line}, exit code {result.returncode}\n{block.text}\n{result.stdout}", flush=True)
+    if result.returncode != 0:
+        yield f"line {block.line}: exit code {result.returncode}"
+    elif block.expected and normal_form(result.stdout) != normal_form(block.expected.text):
+        yield f"line {block.expected.line}: the output has changed; the file shows\n{block.expected.text}"
+
+
+def faults_of(file, bin_folder, root, gpu=False):
+    environment = dict(os.environ, PATH=f"{bin_folder}{os.pathsep}{os.environ['PATH']}")
+    with tempfile.TemporaryDirectory() as folder:
+        environment["DEFT_CACHE_DIR"] = str(Path(folder) / "cache")
+        for block in blocks_of(file.read_text(encoding="utf-8")):
+            if block.mode.startswith("file="):
+                (Path(folder) / block.mode.removeprefix("file=")).write_text(block.text, encoding="utf-8")
+            elif block.language != "sh":
+                continue
+            elif block.mode == "set-up":
+                yield from check_set_up(block, root)
+            elif block.mode == "" or (block.mode == "gpu" and gpu):
+                yield from run_block(block, folder, environment)
+            elif block.mode != "gpu":
+                yield f"line {block.line}: unknown mode `{block.mode}`"
+
+
+def main():
+    file, bin_folder = Path(sys.argv[1]).resolve(), Path(sys.argv[2]).resolve()
+    found = list(faults_of(file, bin_folder, file.parent, "--gpu" in sys.argv[3:]))
+    print("\n".join(found) if found else f"{file.name}: every block does what the file says")
+    return 1 if found else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,49 @@
+"""The README runner notices a command that fails, an output that differs, and a script that is not there."""
+
+import tempfile
+import unittest
+from pathlib import Path
+
+import run_readme
+
+
+class RunReadmeTest(unittest.TestCase):
+    def faults(self, text, gpu=False):
+        with tempfile.TemporaryDirectory() as folder:
+            file = Path(folder) / "README.md"
+            file.write_text(text)
+            return list(run_readme.faults_of(file, Path(folder), Path(folder), gpu))
+
+    def test_output_that_agrees_up_to_numbers_is_right(self):
+        self.assertEqual(self.faults("```sh\necho 'took  12.5 ms, right'\n```\n\n```text\ntook 99 ms, right\n```\n"), [])
+
+    def test_different_word_is_found(self):
+        found = self.faults("```sh\necho wrong\n```\n```text\nright\n```\n")
+        self.assertEqual(len(found), 1)
+        self.assertIn("line 4: the output has changed", found[0])
+
+    def test_digits_in_a_name_are_compared(self):
+        self.assertEqual(len(self.faults("```sh\necho sm_90a\n```\n```text\nsm_80\n```\n")), 1)
+
+    def test_text_after_a_sentence_is_not_an_expected_output(self):
+        self.assertEqual(self.faults("```sh\necho a\n```\nFor example:\n```text\nb\n```\n"), [])
+
+    def test_failing_command_is_found(self):
+        self.assertEqual(self.faults("```sh\nfalse\ntrue\n```\n"), ["line 1: exit code 1"])
+
+    def test_blocks_share_a_folder_and_files(self):
+        self.assertEqual(self.faults("```json file=a.json\n{}\n```\n```sh\ncp a.json b.json\n```\n```sh\ncat b.json\n```\n```text\n{}\n```\n"), [])
+
+    def test_missing_script_of_the_set_up_is_found(self):
+        self.assertEqual(self.faults("```sh set-up\ntools/nothing\n```\n"), ["line 1: tools/nothing is not there or cannot be run"])
+
+    def test_gpu_blocks_wait_for_a_gpu(self):
+        self.assertEqual(self.faults("```sh gpu\nfalse\n```\n"), [])
+        self.assertEqual(len(self.faults("```sh gpu\nfalse\n```\n", gpu=True)), 1)
+
+    def test_unknown_mode_is_found(self):
+        self.assertEqual(self.faults("```sh later\ntrue\n```\n"), ["line 1: unknown mode `later`"])
+
+
+if __name__ == "__main__":
+    unittest.main()
