@@ -66,6 +66,7 @@ void addEmitCommand(CLI::App &app, Context &context) {
   command->add_option("-o,--output", options->output, "Write to this file");
   addFrontEndEmitters(*command, *table);
 #ifdef DEFT_HAS_COMPILER
+  addCompilerEmitters(*command, *table);
   addCudaEmitters(*command, *table);
 #endif
   std::string kinds;

@@ -27,5 +27,6 @@ struct EmitterTable {
 // as long as the emitter (a shared_ptr held by its lambda).
 void addFrontEndEmitters(CLI::App &emit, EmitterTable &table); // ast, json
 void addCudaEmitters(CLI::App &emit, EmitterTable &table);     // cuda, ptx, cubin; with the compiler only
+void addCompilerEmitters(CLI::App &emit, EmitterTable &table); // ir, llvm, asm; with the compiler only
 
 } // namespace deft::cli
