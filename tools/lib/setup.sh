@@ -52,7 +52,7 @@ deft_missing_packages() {
 # Installs Debian packages that are missing; says one sentence and exits when it cannot.
 deft_install_packages() {
   local missing=() unknown=() package
-  mapfile -t missing < <(deft_missing_packages "$@")
+  read -ra missing <<<"$(deft_missing_packages "$@" | tr '\n' ' ')"
   if [[ ${#missing[@]} -eq 0 ]]; then
     echo "packages: all $# are installed"
     return
