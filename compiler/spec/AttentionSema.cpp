@@ -237,20 +237,27 @@ void AttentionSema::checkDefaults() {
   }
 }
 
-/// Functions and `let`s are checked once, where they are written, whether used or not.
+/// Functions and `let`s are checked once, where they are written, whether used or not. Apart from the variant's own
+/// expressions, and each function by itself, so that what is not used counts towards no limit.
 void AttentionSema::checkOwnDeclarations() {
   std::vector<Param> params = variant_.params;
-  ExprSema checker(program_, &merged_, params, [this](const std::string &key) { return headConstant(key); }, reporter_);
+  auto makeChecker = [&] {
+    return ExprSema(program_, &merged_, params, [this](const std::string &key) { return headConstant(key); },
+                    reporter_);
+  };
+  ExprSema letChecker = makeChecker();
   reporter_.setInheritance(merged_.attention, merged_.attention);
   for (const Inherited<AstDeclaration> &declared : merged_.order) {
     if (!merged_.isOwn(declared.owner))
       continue;
-    if (const auto *let = std::get_if<AstLet>(declared.item))
-      checker.checkLet(*let, declared.owner);
-    else if (const auto *function = std::get_if<AstFunction>(declared.item))
+    if (const auto *let = std::get_if<AstLet>(declared.item)) {
+      letChecker.checkLet(*let, declared.owner);
+    } else if (const auto *function = std::get_if<AstFunction>(declared.item)) {
+      ExprSema checker = makeChecker();
       checker.checkFunction(*function, declared.owner);
+      exprs_.addBadFunctions(checker.badFunctions());
+    }
   }
-  exprs_.addBadFunctions(checker.badFunctions());
 }
 
 void AttentionSema::checkScale() {

@@ -3,6 +3,7 @@
 #include "compiler/support/NearestName.h"
 
 #include <limits>
+#include <utility>
 
 /// Names in expressions: what is visible where, `let`s and parameters.
 namespace deft::spec {
@@ -130,7 +131,23 @@ std::optional<ExprId> ExprSema::evaluateDeclared(const AstExpr &expr, const AstD
   return evaluateLet(expr, let, owner);
 }
 
+/// Evaluates all `let`s in their order when the first is wanted: each then finds those before it known, and a long
+/// chain of them needs no deep recursion.
+void ExprSema::evaluateLetsInOrder() {
+  if (std::exchange(letsEvaluated_, true))
+    return;
+  for (auto file = program_.files.rbegin(); file != program_.files.rend(); ++file) // imported ones first
+    for (const AstDeclaration &declaration : file->declarations)
+      if (const auto *let = std::get_if<AstLet>(&declaration))
+        evaluateLet({}, *let, nullptr);
+  if (attention_)
+    for (const Inherited<AstDeclaration> &declared : attention_->order)
+      if (const auto *let = std::get_if<AstLet>(declared.item))
+        evaluateLet({}, *let, declared.owner);
+}
+
 std::optional<ExprId> ExprSema::evaluateLet(const AstExpr &use, const AstLet &let, const AstAttention *owner) {
+  evaluateLetsInOrder();
   auto [state, isNew] = lets_.try_emplace(&let);
   if (state->second.active) {
     reporter_.error(use.range, "`" + let.name.text + "` is defined by itself")

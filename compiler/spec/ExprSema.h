@@ -19,6 +19,8 @@ public:
       : program_(program), attention_(attention), params_(params), headConstant_(std::move(headConstant)),
         reporter_(reporter), builder_(exprs_) {}
 
+  ExprSema(const ExprSema &) = delete; // its builder points into it
+
   /// Where an expression stands: what its names may mean.
   struct Scope {
     const AstAttention *owner = nullptr; ///< whose text it is; none: the top level
@@ -62,6 +64,7 @@ private:
   std::optional<ExprId> evaluateDeclared(const AstExpr &expr, const AstDeclaration &declaration,
                                          const AstAttention *owner, const Scope &scope);
   std::optional<ExprId> evaluateLet(const AstExpr &use, const AstLet &let, const AstAttention *owner);
+  void evaluateLetsInOrder();
   std::optional<ExprId> evaluateUnary(const AstExpr &expr, const Scope &scope);
   std::optional<ExprId> evaluateBinary(const AstExpr &expr, const Scope &scope);
   std::optional<ExprId> evaluateConditional(const AstExpr &expr, const Scope &scope);
@@ -112,6 +115,7 @@ private:
     std::optional<ExprId> value;
   };
   std::map<const AstLet *, LetState> lets_;
+  bool letsEvaluated_ = false;
   using CallKey = std::pair<const AstFunction *, std::vector<std::int64_t>>;
   std::map<CallKey, std::optional<ExprId>> calls_;
   std::vector<const AstFunction *> activeFunctions_;

@@ -1,0 +1,126 @@
+#include "tests/unit/compiler/spec/SpecTesting.h"
+
+#include <cmath>
+
+namespace deft::spec::testing {
+namespace {
+
+// Rule A1.
+TEST(AttentionSemaTest, SixLinesAreCompleteAndTheRestHasDefaults) {
+  Compiled compiled = compile("attention a {\n  query_heads = 32;\n  kv_heads    = 8;\n  head_dim    = 128;\n}\n");
+  const Variant &v = compiled.only();
+  EXPECT_EQ(compiled.findings, "");
+  EXPECT_EQ(v.name, "a");
+  EXPECT_EQ(v.ratio(), 4);
+  EXPECT_EQ(v.dtype, DType::BF16);
+  EXPECT_EQ(v.outputDtype, DType::BF16);
+  EXPECT_FALSE(v.withLse);
+  EXPECT_TRUE(v.cache.paged);
+  EXPECT_EQ(v.cache.pageSize, 16);
+  EXPECT_EQ(v.cache.order, PageOrder::Nhd);
+  EXPECT_DOUBLE_EQ(v.scale, 1 / std::sqrt(128.0));
+  EXPECT_FALSE(v.mask || v.score || v.sigmoidBias || v.schedule);
+  EXPECT_EQ(v.normalize, Normalize::Softmax);
+  EXPECT_TRUE(v.exprs.empty());
+}
+
+// Rule A2.
+TEST(AttentionSemaTest, EveryRatioUpToTheLimitIsTaken) {
+  for (int ratio : {1, 2, 3, 5, 6, 7, 16, 71, 128}) {
+    Compiled compiled = compile("attention a { query_heads = " + std::to_string(2 * ratio) +
+                                "; kv_heads = 2; head_dim = 64; }");
+    EXPECT_EQ(compiled.only().ratio(), ratio);
+  }
+}
+
+// Rule A3.
+TEST(AttentionSemaTest, HeadDimsAreMultiplesOfSixteen) {
+  for (int dim = -16; dim <= 300; ++dim) {
+    Compiled compiled =
+        compile("attention a { query_heads = 2; kv_heads = 2; head_dim = " + std::to_string(dim) + "; }");
+    bool isLegal = dim >= 16 && dim <= 256 && dim % 16 == 0;
+    EXPECT_EQ(compiled.errors == 0, isLegal) << dim;
+    EXPECT_EQ(compiled.variants.empty() ? dim : compiled.only().headDim, dim);
+  }
+}
+
+// Rules A4, A7.
+TEST(AttentionSemaTest, TheOutputFollowsTheDtypeUnlessItIsGiven) {
+  EXPECT_EQ(compile(attention("dtype = f16;")).only().outputDtype, DType::F16);
+  Compiled compiled = compile(attention("dtype = f16; output = bf16 with lse;"));
+  EXPECT_EQ(compiled.only().dtype, DType::F16);
+  EXPECT_EQ(compiled.only().outputDtype, DType::BF16);
+  EXPECT_TRUE(compiled.only().withLse);
+}
+
+// Rule A5.
+TEST(AttentionSemaTest, CacheLayouts) {
+  auto cache = [](const std::string &text) { return compile(attention("kv_cache = " + text + ";")).only().cache; };
+  CacheSpec contiguous = cache("contiguous");
+  EXPECT_FALSE(contiguous.paged);
+  EXPECT_EQ(contiguous.pageSize, 0);
+  EXPECT_EQ(cache("paged").pageSize, 16);
+  EXPECT_EQ(cache("paged(page_size = 1)").pageSize, 1);
+  EXPECT_EQ(cache("paged(page_size = 7)").pageSize, 7);
+  EXPECT_EQ(cache("paged(order = hnd)").order, PageOrder::Hnd);
+  EXPECT_EQ(cache("paged(order = nhd, page_size = 1048576)").pageSize, 1048576);
+}
+
+// Rule A6.
+TEST(AttentionSemaTest, TheScaleIsAConstant) {
+  EXPECT_EQ(compile(attention("scale = 0.5;")).only().scale, 0.5);
+  EXPECT_EQ(compile(attention("scale = 1;")).only().scale, 1);
+  EXPECT_EQ(compile(attention("scale = 0;")).errors, 1u);
+  EXPECT_EQ(compile(attention("scale = 1e-40;")).errors, 1u) << "it would be flushed to zero";
+  EXPECT_EQ(compile(attention("scale = depth;")).errors, 1u);
+}
+
+// Rule P1.
+TEST(AttentionSemaTest, ScalarParametersMayHaveDefaults) {
+  Compiled compiled = compile(attention("param cap : f32 = 30; param n : i32; score = s * cap + n;"));
+  const Variant &v = compiled.only();
+  ASSERT_EQ(v.params.size(), 2u);
+  EXPECT_EQ(v.params[0].defaultValue, 30.0);
+  EXPECT_EQ(v.params[0].type, ScalarType::F32);
+  EXPECT_FALSE(v.params[1].defaultValue);
+  EXPECT_EQ(v.params[1].type, ScalarType::I32);
+  EXPECT_EQ(describe(v, *v.score), "(add:f32 (mul:f32 s cap) (to_f32:f32 n))");
+}
+
+// Rule P2.
+TEST(AttentionSemaTest, ArraysHaveAnElementForEachHead) {
+  Compiled compiled =
+      compile(attention("param a : f32[query_heads]; param b : i32[kv_heads]; score = s * a[head] + b[kv_head];"));
+  const Variant &v = compiled.only();
+  EXPECT_EQ(v.params[0].shape, Param::Shape::PerQueryHead);
+  EXPECT_EQ(v.params[1].shape, Param::Shape::PerKvHead);
+  EXPECT_EQ(describe(v, *v.score), "(add:f32 (mul:f32 s a[]) (to_f32:f32 b[]))");
+}
+
+// Rules V1, V5.
+TEST(AttentionSemaTest, TreeIsTheMaskThatNeedsNotBeWritten) {
+  EXPECT_EQ(maskOf(""), "tree");
+  EXPECT_EQ(maskOf("mask = tree;"), "tree");
+  EXPECT_EQ(maskOf("mask = kv_pos > 1;"), "(gt:bool kv_pos 1)");
+  EXPECT_EQ(maskOf("mask = kv_pos > 1 && tree && kv_pos < 9;"), "(and:bool (gt:bool kv_pos 1) (lt:bool kv_pos 9))");
+  EXPECT_EQ(maskOf("mask = (tree && kv_pos > 1) && (tree);"), "(gt:bool kv_pos 1)");
+}
+
+// Rule V6.
+TEST(AttentionSemaTest, AScoreThatIsSIsNone) {
+  EXPECT_FALSE(compile(attention("score = s;")).only().score);
+  EXPECT_EQ(scoreOf("score = 1;"), "1f");
+}
+
+// Rule N2.
+TEST(AttentionSemaTest, SigmoidMayHaveABias) {
+  Compiled plain = compile(attention("normalize = sigmoid;"));
+  EXPECT_EQ(plain.only().normalize, Normalize::Sigmoid);
+  EXPECT_FALSE(plain.only().sigmoidBias);
+  Compiled biased = compile(attention("param b : f32; normalize = sigmoid(b - kv_pos);"));
+  EXPECT_EQ(describe(biased.only(), *biased.only().sigmoidBias), "(sub:f32 b (to_f32:f32 kv_pos))");
+  EXPECT_EQ(compile(attention("normalize = softmax; output = f16 with lse;")).errors, 0u);
+}
+
+} // namespace
+} // namespace deft::spec::testing

@@ -1,0 +1,97 @@
+#include "compiler/spec/VariantJson.h"
+
+#include "tests/unit/compiler/spec/SpecTesting.h"
+
+#include <set>
+
+namespace deft::spec::testing {
+namespace {
+
+const char *const kRich =
+    "attention rich { query_heads = 12; kv_heads = 4; head_dim = 96; dtype = f16; output = bf16 with lse;"
+    "  kv_cache = paged(page_size = 8, order = hnd); scale = 0.1;"
+    "  param cap : f32 = 30.0; param n : i32; param slope : f32[query_heads]; param rate : i32[kv_heads];"
+    "  mask = tree && (kv_pos > q_pos - n || head % 3 == 0 && !(depth < 2));"
+    "  score = kv_pos == 0 ? -inf : cap * tanh(s / cap) + slope[head] * rate[kv_head] - query;"
+    "  schedule { partition = tune(union, node); chunk = 64;"
+    "    phase wide when rows > 8 { tile_q = tune(16, 32); warps = 2; } phase rest otherwise { stages = 2; tile_kv = 32; } } }";
+
+nlohmann::json richJson() { return nlohmann::json::parse(toJson(compile(kRich).only()).dump()); }
+
+TEST(VariantJsonTest, RoundTripChangesNothing) {
+  for (const std::string &spec :
+       {std::string(kRich), attention(""), attention("kv_cache = contiguous; normalize = sigmoid(1 - q_pos);"),
+        attention("mask = false; schedule { }")}) {
+    Compiled compiled = compile(spec);
+    std::string text = toJson(compiled.only()).dump();
+    auto read = variantFromJson(nlohmann::json::parse(text));
+    ASSERT_TRUE(read.ok()) << read.error().message;
+    EXPECT_EQ(toJson(*read).dump(), text);
+  }
+}
+
+TEST(VariantJsonTest, ReadsEveryMember) {
+  auto read = variantFromJson(richJson());
+  ASSERT_TRUE(read.ok());
+  EXPECT_EQ(read->name, "rich");
+  EXPECT_EQ(read->cache.order, PageOrder::Hnd);
+  EXPECT_EQ(read->params.at(3).shape, Param::Shape::PerKvHead);
+  EXPECT_EQ(describe(*read, *read->score),
+            "(select:f32 (eq:bool kv_pos 0) -inff (sub:f32 (add:f32 (mul:f32 cap (tanh:f32 (div:f32 s cap))) "
+            "(mul:f32 slope[] (to_f32:f32 rate[]))) (to_f32:f32 query)))");
+  EXPECT_EQ(read->schedule->phases.at(0).rowsAbove, 8);
+  EXPECT_EQ(read->schedule->phases.at(1).stages->values, std::vector<int>{2});
+}
+
+/// Walks all values of a JSON tree, with a way to put another in each one's place.
+void forEachValue(nlohmann::json &root, nlohmann::json &value, const std::function<void(nlohmann::json &)> &visit) {
+  visit(value);
+  if (value.is_structured())
+    for (auto &item : value)
+      forEachValue(root, item, visit);
+}
+
+TEST(VariantJsonTest, AnyValueReplacedIsAnErrorOrAVariantThatHolds) {
+  nlohmann::json root = richJson();
+  const std::vector<nlohmann::json> wrongs = {nullptr, -1, 0, 1, 7, 1000000007, 1e30, "", "x", "bool", "f32", "neg",
+                                              true, nlohmann::json::array(), nlohmann::json::object()};
+  int rejected = 0, accepted = 0;
+  forEachValue(root, root, [&](nlohmann::json &value) {
+    nlohmann::json original = value;
+    for (const nlohmann::json &wrong : wrongs) {
+      value = wrong;
+      auto read = variantFromJson(root);
+      read.ok() ? ++accepted : ++rejected;
+      if (!read.ok()) {
+        EXPECT_FALSE(read.error().message.empty());
+      } else {
+        auto again = variantFromJson(nlohmann::json::parse(toJson(*read).dump()));
+        EXPECT_TRUE(again.ok());
+      }
+    }
+    value = original;
+  });
+  EXPECT_GT(rejected, 1000);
+  EXPECT_GT(accepted, 10);
+}
+
+TEST(VariantJsonTest, AnyMemberLeftOutIsAnErrorUnlessItIsOptional) {
+  std::set<std::string> optional = {"mask", "score", "sigmoid_bias", "schedule"};
+  nlohmann::json whole = richJson();
+  for (auto &[key, value] : whole.items()) {
+    nlohmann::json part = whole;
+    part.erase(key);
+    EXPECT_EQ(variantFromJson(part).ok(), optional.count(key) == 1) << key;
+  }
+}
+
+TEST(VariantJsonTest, ANewerVersionSaysSo) {
+  nlohmann::json json = richJson();
+  json["version"] = 2;
+  auto read = variantFromJson(json);
+  ASSERT_FALSE(read.ok());
+  EXPECT_EQ(read.error().message, "the variant has version 2, this deftc reads version 1");
+}
+
+} // namespace
+} // namespace deft::spec::testing
