@@ -38,7 +38,7 @@ deft_as_root() {
   elif command -v sudo >/dev/null; then
     deft_run sudo "$@"
   else
-    deft_fail "installing packages needs root and there is no sudo: as root, run \`$*\`, then run this again"
+    return 1
   fi
 }
 
@@ -51,19 +51,26 @@ deft_missing_packages() {
 
 # Installs Debian packages that are missing; says one sentence and exits when it cannot.
 deft_install_packages() {
-  local missing=() unknown=() package
+  local missing=() unknown=() package updated=yes
   read -ra missing <<<"$(deft_missing_packages "$@" | tr '\n' ' ')"
   if [[ ${#missing[@]} -eq 0 ]]; then
     echo "packages: all $# are installed"
     return
   fi
   deft_say "installing packages: ${missing[*]}"
-  # A failed update is not fatal: the lists on disk may still know the packages.
-  deft_as_root apt-get -q update || echo "warning: apt-get update failed; trying with the package lists that are here"
+  [[ $EUID -eq 0 ]] || command -v sudo >/dev/null ||
+    deft_fail "packages are missing, installing them needs root, and there is no sudo here: as root, run" \
+      "\`apt-get update && apt-get install -y --no-install-recommends ${missing[*]}\`, then run this again"
+  # A failed update is not fatal: the lists on disk may still know the packages. It succeeds without a network, too,
+  # unless told to take a missing list for an error.
+  deft_as_root apt-get -q -o APT::Update::Error-Mode=any update || updated=no
   for package in "${missing[@]}"; do
     apt-cache show "$package" >/dev/null 2>&1 || unknown+=("$package")
   done
-  if [[ ${#unknown[@]} -gt 0 ]]; then
+  if [[ ${#unknown[@]} -gt 0 && $updated == no ]]; then
+    deft_fail "these packages are missing and apt-get update failed (its message is above; is there a network?):" \
+      "${missing[*]}"
+  elif [[ ${#unknown[@]} -gt 0 ]]; then
     deft_fail "the package sources of this machine do not offer ${unknown[*]}: on Debian 12 they are in main and" \
       "bookworm-security; elsewhere add a source that has LLVM/MLIR 22 (for example apt.llvm.org), then run this again"
   fi
