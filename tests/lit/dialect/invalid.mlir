@@ -1,0 +1,124 @@
+// RUN: deft-opt %s --split-input-file --verify-diagnostics
+// What the verifiers refuse: each message states what was seen and what may be.
+
+// expected-error@+1 {{query_heads is 8 and kv_heads is 3, the first must be a positive multiple of the second}}
+deft.attention @a query_heads 8 kv_heads 3 head_dim 64 dtype bf16 output bf16
+  cache <page_size = 16, order = nhd> scale 1.0 normalize softmax params []
+
+// -----
+
+// expected-error@+1 {{head_dim is 40, it must be a positive multiple of 16}}
+deft.attention @a query_heads 8 kv_heads 2 head_dim 40 dtype bf16 output bf16
+  cache <page_size = 16, order = nhd> scale 1.0 normalize softmax params []
+
+// -----
+
+// expected-error@+1 {{scale must be finite}}
+deft.attention @a query_heads 8 kv_heads 2 head_dim 64 dtype bf16 output bf16
+  cache <page_size = 16, order = nhd> scale 0x7FF0000000000000 normalize softmax params []
+
+// -----
+
+// expected-error@+1 {{normalize(sigmoid) has no lse}}
+deft.attention @a query_heads 8 kv_heads 2 head_dim 64 dtype bf16 output bf16 lse
+  cache <page_size = 16, order = nhd> scale 1.0 normalize sigmoid params []
+
+// -----
+
+// expected-error@+1 {{parameter `cap` is declared twice}}
+deft.attention @a query_heads 8 kv_heads 2 head_dim 64 dtype bf16 output bf16
+  cache <page_size = 16, order = nhd> scale 1.0 normalize softmax params [#deft.param<name = "cap", type = f32, shape = scalar>, #deft.param<name = "cap", type = f32, shape = scalar>]
+
+// -----
+
+deft.attention @a query_heads 8 kv_heads 2 head_dim 64 dtype bf16 output bf16
+  cache <page_size = 16, order = nhd> scale 1.0 normalize softmax params []
+mask(%s: f32, %q_pos: i32, %kv_pos: i32, %head: i32, %kv_head: i32, %depth: i32, %query: i32) {
+  // expected-error@+1 {{reads `cap`, which is not a parameter of @a}}
+  %0 = deft.param "cap" : i32
+  %1 = arith.cmpi slt, %kv_pos, %0 : i32
+  deft.yield %1 : i1
+}
+
+// -----
+
+deft.attention @a query_heads 8 kv_heads 2 head_dim 64 dtype bf16 output bf16
+  cache <page_size = 16, order = nhd> scale 1.0 normalize softmax params [#deft.param<name = "cap", type = f32, shape = scalar>]
+mask(%s: f32, %q_pos: i32, %kv_pos: i32, %head: i32, %kv_head: i32, %depth: i32, %query: i32) {
+  // expected-error@+1 {{reads parameter `cap` as 'i32', it is 'f32'}}
+  %0 = deft.param "cap" : i32
+  %1 = arith.cmpi slt, %kv_pos, %0 : i32
+  deft.yield %1 : i1
+}
+
+// -----
+
+deft.attention @a query_heads 8 kv_heads 2 head_dim 64 dtype bf16 output bf16
+  cache <page_size = 16, order = nhd> scale 1.0 normalize softmax params [#deft.param<name = "w", type = i32, shape = per_query_head>]
+mask(%s: f32, %q_pos: i32, %kv_pos: i32, %head: i32, %kv_head: i32, %depth: i32, %query: i32) {
+  // expected-error@+1 {{reads parameter `w` as a scalar, it is an array}}
+  %0 = deft.param "w" : i32
+  %1 = arith.cmpi slt, %kv_pos, %0 : i32
+  deft.yield %1 : i1
+}
+
+// -----
+
+deft.attention @a query_heads 8 kv_heads 2 head_dim 64 dtype bf16 output bf16
+  cache <page_size = 16, order = nhd> scale 1.0 normalize softmax params [#deft.param<name = "cap", type = f32, shape = scalar>]
+score(%s: f32, %q_pos: i32, %kv_pos: i32, %head: i32, %kv_head: i32, %depth: i32, %query: i32) {
+  // expected-error@+1 {{reads parameter `cap` as an array, it is a scalar}}
+  %0 = deft.param_element "cap"[%head] : f32
+  deft.yield %0 : f32
+}
+
+// -----
+
+deft.attention @a query_heads 8 kv_heads 2 head_dim 64 dtype bf16 output bf16
+  cache <page_size = 16, order = nhd> scale 1.0 normalize softmax params [#deft.param<name = "w", type = i32, shape = per_query_head>]
+mask(%s: f32, %q_pos: i32, %kv_pos: i32, %head: i32, %kv_head: i32, %depth: i32, %query: i32) {
+  // expected-error@+1 {{must index parameter `w` by `head`}}
+  %0 = deft.param_element "w"[%kv_head] : i32
+  %1 = arith.cmpi slt, %kv_pos, %0 : i32
+  deft.yield %1 : i1
+}
+
+// -----
+
+deft.attention @a query_heads 8 kv_heads 2 head_dim 64 dtype bf16 output bf16
+  cache <page_size = 16, order = nhd> scale 1.0 normalize softmax params []
+mask(%s: f32, %q_pos: i32, %kv_pos: i32, %head: i32, %kv_head: i32, %depth: i32, %query: i32) {
+  %c = arith.constant 0.0 : f32
+  // expected-error@+1 {{reads `s` in region `mask`, which decides before scores are known}}
+  %0 = arith.cmpf olt, %s, %c : f32
+  deft.yield %0 : i1
+}
+
+// -----
+
+deft.attention @a query_heads 8 kv_heads 2 head_dim 64 dtype bf16 output bf16
+  cache <page_size = 16, order = nhd> scale 1.0 normalize softmax params []
+mask(%s: f32, %q_pos: i32, %kv_pos: i32, %head: i32, %kv_head: i32, %depth: i32, %query: i32) {
+  // expected-error@+1 {{must end region `mask` by yielding ('i1')}}
+  deft.yield %s : f32
+}
+
+// -----
+
+// expected-error@+1 {{region `mask` has 1 arguments, it must have 7}}
+deft.attention @a query_heads 8 kv_heads 2 head_dim 64 dtype bf16 output bf16
+  cache <page_size = 16, order = nhd> scale 1.0 normalize softmax params []
+mask(%s: f32) {
+  %0 = arith.constant true
+  deft.yield %0 : i1
+}
+
+// -----
+
+// expected-error@+1 {{argument 0 of region `mask` is 'i32', it must be f32}}
+deft.attention @a query_heads 8 kv_heads 2 head_dim 64 dtype bf16 output bf16
+  cache <page_size = 16, order = nhd> scale 1.0 normalize softmax params []
+mask(%s: i32, %q_pos: i32, %kv_pos: i32, %head: i32, %kv_head: i32, %depth: i32, %query: i32) {
+  %0 = arith.constant true
+  deft.yield %0 : i1
+}

@@ -1,0 +1,46 @@
+// RUN: deft-opt %s | deft-opt | FileCheck %s
+// The text form keeps everything that an attention can hold.
+
+// CHECK-LABEL: deft.attention @everything query_heads 32 kv_heads 8 head_dim 128 dtype bf16 output f16 lse
+// CHECK-SAME: cache <page_size = 16, order = hnd> scale 1.250000e-01 normalize softmax
+// CHECK-NEXT: params [#deft.param<name = "cap", type = f32, shape = scalar, default_value = 3.000000e+01 : f64>, #deft.param<name = "slope", type = f32, shape = per_query_head>, #deft.param<name = "sinks", type = i32, shape = per_kv_head>]
+// CHECK-NEXT: schedule <partitions = [#deft.partition<union>, #deft.partition<node_chunk>], chunk = <128, 256>, phases = [#deft.phase<name = "wide", rows_above = 16, tile_q = <64>>, #deft.phase<name = "narrow", rows_above = -1>]>
+deft.attention @everything query_heads 32 kv_heads 8 head_dim 128 dtype bf16 output f16 lse
+  cache <page_size = 16, order = hnd> scale 0.125 normalize softmax
+  params [#deft.param<name = "cap", type = f32, shape = scalar, default_value = 30.0 : f64>,
+          #deft.param<name = "slope", type = f32, shape = per_query_head>,
+          #deft.param<name = "sinks", type = i32, shape = per_kv_head>]
+  schedule <partitions = [#deft.partition<union>, #deft.partition<node_chunk>], chunk = <128, 256>,
+            phases = [#deft.phase<name = "wide", rows_above = 16, tile_q = <64>>,
+                      #deft.phase<name = "narrow", rows_above = -1>]>
+// CHECK-NEXT: mask(%s: f32, %q_pos: i32, %kv_pos: i32, %head: i32, %kv_head: i32, %depth: i32, %query: i32) {
+mask(%a: f32, %b: i32, %c: i32, %d: i32, %e: i32, %f: i32, %g: i32) {
+  // CHECK-NEXT: %[[SINKS:.*]] = deft.param_element "sinks"[%kv_head] : i32
+  // CHECK-NEXT: arith.cmpi slt, %kv_pos, %[[SINKS]] : i32
+  %0 = deft.param_element "sinks"[%e] : i32
+  %1 = arith.cmpi slt, %c, %0 : i32
+  deft.yield %1 : i1
+}
+// CHECK: score(%s: f32,
+score(%s: f32, %q_pos: i32, %kv_pos: i32, %head: i32, %kv_head: i32, %depth: i32, %query: i32) {
+  // CHECK-NEXT: deft.param "cap" : f32
+  // CHECK-NEXT: deft.param_element "slope"[%head] : f32
+  %0 = deft.param "cap" : f32
+  %1 = deft.param_element "slope"[%head] : f32
+  %2 = arith.addf %0, %1 : f32
+  deft.yield %2 : f32
+}
+// CHECK: tile(%q_lo: i32, %q_hi: i32, %kv_lo: i32, %kv_hi: i32, %depth_lo: i32, %depth_hi: i32, %query_lo: i32, %query_hi: i32, %head_lo: i32, %head_hi: i32, %kv_head: i32) {
+tile(%0: i32, %1: i32, %2: i32, %3: i32, %4: i32, %5: i32, %6: i32, %7: i32, %8: i32, %9: i32, %10: i32) {
+  %any = arith.constant true
+  %all = arith.constant false
+  deft.yield %any, %all : i1, i1
+}
+
+// CHECK-LABEL: deft.attention @least
+// CHECK-SAME: cache <page_size = 0, order = nhd>
+// CHECK-SAME: normalize sigmoid
+// CHECK-NEXT: params []
+// CHECK-NOT: mask
+deft.attention @least query_heads 8 kv_heads 8 head_dim 64 dtype f16 output f16
+  cache <page_size = 0, order = nhd> scale 1.0 normalize sigmoid params []
