@@ -139,7 +139,7 @@ private:
     ptx::wgmmaFence();
 #pragma unroll
     for (int k = 0; k < kSteps; ++k)
-      ptx::wgmma<Element, Config::kTileKv, false>(
+      ptx::Wgmma<Element, Config::kTileKv>::template step<false>(
           s, query[k], ptx::wgmmaDescriptor(keys + k / 4 * L::kBlockBytes + k % 4 * 32, 16), k > 0);
     ptx::wgmmaCommit();
     ptx::wgmmaWait<0>();
@@ -168,7 +168,7 @@ private:
     if constexpr (kFirst < Config::kHeadDim) {
       constexpr int kLeft = Config::kHeadDim - kFirst;
       constexpr int kWidth = kLeft >= 128 ? 128 : kLeft >= 64 ? 64 : kLeft;
-      ptx::wgmma<Element, kWidth, true>(
+      ptx::Wgmma<Element, kWidth>::template step<true>(
           reinterpret_cast<float(&)[kWidth / 8][4]>(out[kFirst / 8]), p,
           ptx::wgmmaDescriptor(values + kFirst / 64 * L::kBlockBytes, L::kBlockBytes), true);
       multiplyColumns<kFirst + kWidth>(p, values, out);
