@@ -1,0 +1,127 @@
+// run, called as the program calls it: every shipped spec on the CPU against the oracle.
+#include "runtime/exec/Params.h"
+#include "specs/Embedded.h"
+#include "tools/deftc/SpecInput.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <nlohmann/json.hpp>
+
+#include <cstdlib>
+#include <filesystem>
+#include <sstream>
+
+namespace deft::cli {
+namespace {
+
+using testing::HasSubstr;
+
+struct Outcome {
+  int code = 0;
+  std::string out, err;
+};
+
+Outcome deftc(std::vector<std::string> arguments) {
+  arguments.insert(arguments.begin(), "deftc");
+  std::vector<const char *> argv;
+  for (const std::string &argument : arguments)
+    argv.push_back(argument.c_str());
+  std::ostringstream out, err;
+  Context context{out, err, false, false, {}};
+  const int code = runDeftc(static_cast<int>(argv.size()), argv.data(), context);
+  return {code, out.str(), err.str()};
+}
+
+std::string treePath(const std::string &name) { return std::string(DEFT_TEST_TREES) + "/" + name + ".json"; }
+
+/// A run on the CPU with the check, one timed run, and `more` behind.
+Outcome run(const std::string &spec, const std::string &tree, const std::vector<std::string> &more = {}) {
+  std::vector<std::string> arguments = {"run",     spec,       "--tree", treePath(tree), "--backend", "cpu",
+                                        "--check", "--repeat", "1"};
+  arguments.insert(arguments.end(), more.begin(), more.end());
+  return deftc(arguments);
+}
+
+/// `--param` options for what has no default.
+std::vector<std::string> neededParams(const spec::Variant &variant) {
+  std::vector<std::string> options;
+  for (const spec::Param &param : variant.params)
+    if (!param.defaultValue) {
+      options.push_back("--param");
+      options.push_back(param.name + (param.type == spec::ScalarType::F32 ? "=0.05" : "=64"));
+    }
+  return options;
+}
+
+TEST(RunCommandTest, EveryShippedSpecIsRightOnTheCpu) {
+  int runs = 0;
+  for (const specs::EmbeddedSpec &shipped : specs::embeddedSpecs()) {
+    if (shipped.name == "library")
+      continue;
+    std::ostringstream out, err;
+    Context context{out, err, false, false, {}};
+    const auto spec = loadSpec(context, std::string(shipped.name));
+    ASSERT_TRUE(spec) << err.str();
+    for (const spec::Variant &variant : (*spec)->variants) {
+      const std::string input = std::string(shipped.name) + "#" + variant.name;
+      // Partials and pages out of order; queries that end inside nodes; runs of one token.
+      const std::pair<const char *, std::vector<std::string>> cases[] = {
+          {"random", {"--chunk", "48", "--pages", "scattered", "--seed", "5"}},
+          {"queries_inside_nodes", {}},
+          {"token_tree", {"--pages", "scattered"}},
+      };
+      for (auto [tree, options] : cases) {
+        const std::vector<std::string> params = neededParams(variant);
+        options.insert(options.end(), params.begin(), params.end());
+        const Outcome outcome = run(input, tree, options);
+        EXPECT_EQ(outcome.code, kExitOk) << input << " on " << tree << '\n' << outcome.out << outcome.err;
+        EXPECT_THAT(outcome.out, HasSubstr("right: error "));
+        ++runs;
+      }
+    }
+  }
+  EXPECT_GE(runs, 3 * 13);
+}
+
+TEST(RunCommandTest, EveryTestTreeIsRight) {
+  for (const auto &entry : std::filesystem::directory_iterator(DEFT_TEST_TREES)) {
+    const std::string tree = entry.path().stem().string();
+    const Outcome outcome = run("speculative_verify", tree, {"--chunk", "64", "--threads", "2"}); // with lse
+    EXPECT_EQ(outcome.code, kExitOk) << tree << '\n' << outcome.out << outcome.err;
+    EXPECT_THAT(outcome.out, HasSubstr("lse off by"));
+  }
+}
+
+TEST(RunCommandTest, APackageRunsAsItsSpecDoes) {
+  std::string folder = testing::TempDir() + "/deft-run-XXXXXX";
+  ASSERT_NE(::mkdtemp(folder.data()), nullptr);
+  const std::string package = folder + "/mistral.deftpkg", report = folder + "/report.json";
+  const Outcome built = deftc({"build", "mistral_7b", "--cpu", "-o", package});
+  ASSERT_EQ(built.code, kExitOk) << built.err;
+  const Outcome outcome = run(package, "random", {"--json", "-"});
+  EXPECT_EQ(outcome.code, kExitOk) << outcome.out << outcome.err;
+  const auto json = nlohmann::json::parse(outcome.out.substr(outcome.out.find("\n{") + 1));
+  EXPECT_EQ(json.at("spec").at("name"), "mistral_7b");
+  EXPECT_TRUE(json.at("check").at("passed").get<bool>());
+  std::filesystem::remove_all(folder);
+}
+
+TEST(RunCommandTest, WrongCallsSayWhatIsMissing) {
+  const Outcome noParam = run("mpt_7b_alibi", "random");
+  EXPECT_EQ(noParam.code, kExitUsage);
+  EXPECT_THAT(noParam.err, HasSubstr("parameter `slope` (f32[query_heads]) needs a value"));
+  EXPECT_THAT(noParam.err, HasSubstr("--param slope=FILE.npy"));
+
+  const Outcome unknown = run("head_dims#heads_81", "random");
+  EXPECT_EQ(unknown.code, kExitUsage);
+  EXPECT_THAT(unknown.err, HasSubstr("defines no attention `heads_81`"));
+
+  const Outcome noTree = run("llama3_8b", "there_is_none");
+  EXPECT_NE(noTree.code, kExitOk);
+  EXPECT_THAT(noTree.err, HasSubstr("there_is_none.json"));
+
+  EXPECT_EQ(run("llama3_8b", "random", {"--backend", "tpu"}).code, kExitUsage);
+}
+
+} // namespace
+} // namespace deft::cli
