@@ -1,0 +1,215 @@
+#include "compiler/codegen/cuda/HookEmitter.h"
+
+#include "compiler/transforms/Import.h"
+#include "compiler/transforms/Passes.h"
+#include "tests/support/RandomExpr.h"
+#include "tests/unit/compiler/codegen/cuda/HookRunner.h"
+#include "tests/unit/compiler/transforms/RegionInterpreter.h"
+
+#include "mlir/IR/MLIRContext.h"
+#include "mlir/Parser/Parser.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <bit>
+#include <cmath>
+
+namespace deft::codegen::cuda {
+namespace {
+
+using spec::ExprId;
+using spec::ScalarType;
+using test::HookCall;
+using test::HookCase;
+using test::HookResult;
+using test::Scalar;
+
+/// A variant with random parameters and calls, its text, and what its IR says the results are.
+struct Sample {
+  HookCase text;
+  std::vector<HookResult> expected;
+};
+
+class Sampler {
+public:
+  explicit Sampler(unsigned seed) : random_(seed) {}
+
+  Sample sample(const spec::Variant &variant) {
+    mlir::MLIRContext context(mlir::MLIRContext::Threading::DISABLED);
+    transforms::loadDialects(context);
+    mlir::OwningOpRef<mlir::ModuleOp> module = mlir::ModuleOp::create(mlir::UnknownLoc::get(&context));
+    transforms::importVariant(*module, variant, [&](support::SourceRange) { return mlir::UnknownLoc::get(&context); });
+    EXPECT_TRUE(mlir::succeeded(transforms::optimize(*module)));
+    dialect::AttentionOp attention = *module->getOps<dialect::AttentionOp>().begin();
+
+    Sample result;
+    auto source = emitVariantSource(attention);
+    EXPECT_TRUE(source.ok()) << source.error().message;
+    result.text.hooks = source->hooks;
+    test::ParamValues values = bindParams(variant, result.text);
+    for (int i = 0; i < 24; ++i)
+      result.text.calls.push_back(call(variant));
+    evaluate(attention, values, result);
+    return result;
+  }
+
+private:
+  int pick(int lo, int hi) { return std::uniform_int_distribution<int>(lo, hi)(random_); }
+
+  test::ParamValues bindParams(const spec::Variant &variant, HookCase &text) {
+    using Shape = spec::Param::Shape;
+    test::ParamValues values;
+    for (const spec::Param &param : variant.params) {
+      int count = param.shape == Shape::Scalar ? 1 : param.shape == Shape::PerKvHead ? variant.kvHeads : variant.queryHeads;
+      std::vector<std::uint32_t> bits;
+      for (int i = 0; i < count; ++i) {
+        Scalar value{pick(0, 15) == 0 ? INT32_MIN + pick(0, 1) : pick(-6, 12), static_cast<float>(pick(-20, 20)) / 4};
+        bool isReal = param.type == ScalarType::F32;
+        values[param.name].push_back(value);
+        bits.push_back(isReal ? std::bit_cast<std::uint32_t>(value.real) : static_cast<std::uint32_t>(value.integer));
+      }
+      text.params.push_back(bits);
+      text.isArray.push_back(param.shape != Shape::Scalar);
+    }
+    return values;
+  }
+
+  HookCall call(const spec::Variant &variant) {
+    HookCall call;
+    call.s = static_cast<float>(pick(-4000, 4000)) / 512;
+    call.qPos = pick(-1, 40);
+    call.kvPos = pick(0, 40);
+    call.kvHead = pick(0, variant.kvHeads - 1);
+    call.head = call.kvHead * variant.ratio() + pick(0, variant.ratio() - 1);
+    call.depth = pick(0, 5);
+    call.query = pick(0, 9);
+    int lows[] = {call.qPos, call.kvPos, call.depth, call.query, call.head};
+    for (int i = 0; i < 5; ++i) {
+      call.tile[2 * i] = lows[i];
+      call.tile[2 * i + 1] = i == 4 ? lows[i] : lows[i] + pick(0, 6);
+    }
+    call.tile[10] = call.kvHead;
+    return call;
+  }
+
+  void evaluate(dialect::AttentionOp attention, const test::ParamValues &values, Sample &sample) {
+    std::optional<test::RegionInterpreter> mask, score, tile;
+    if (attention.hasScore())
+      score.emplace(attention.getScore(), values);
+    if (attention.hasMask()) {
+      mask.emplace(attention.getMask(), values);
+      tile.emplace(attention.getTile(), values);
+    }
+    for (const HookCall &call : sample.text.calls) {
+      Scalar arguments[] = {{0, call.s},      {call.qPos, 0},  {call.kvPos, 0}, {call.head, 0},
+                            {call.kvHead, 0}, {call.depth, 0}, {call.query, 0}};
+      HookResult result;
+      if (score)
+        result.score = score->run(arguments)[0].real;
+      if (mask) {
+        result.mask = mask->run(arguments)[0].integer;
+        std::vector<Scalar> bounds;
+        for (int bound : call.tile)
+          bounds.push_back({bound, 0});
+        const std::vector<Scalar> &visibility = tile->run(bounds);
+        result.any = visibility[0].integer;
+        result.all = visibility[1].integer;
+      }
+      sample.expected.push_back(result);
+    }
+  }
+
+  std::mt19937 random_;
+};
+
+bool same(float a, float b) { return a == b || (std::isnan(a) && std::isnan(b)); }
+
+/// The emitter's text, compiled and run, against its IR, interpreted: the same bits, also where i32 wraps.
+TEST(HookEmitterTest, TextComputesWhatTheIrMeans) {
+  constexpr unsigned kSeed = 8675309;
+  SCOPED_TRACE("seed " + std::to_string(kSeed));
+  std::mt19937 random(kSeed);
+  Sampler sampler(kSeed);
+  std::vector<Sample> samples;
+  std::vector<HookCase> cases;
+  for (int i = 0; i < 160; ++i) {
+    test::VariantBuilder builder(i % 2 ? 6 : 4, 2, 64);
+    test::RandomExpr masks(builder, random, /*withScore=*/false), scores(builder, random, /*withScore=*/true);
+    builder.variant.mask = masks.boolean(2 + i % 3);
+    builder.variant.score = scores.real(2 + i % 4);
+    samples.push_back(sampler.sample(builder.variant));
+    cases.push_back(samples.back().text);
+  }
+  auto results = test::runHooks(cases);
+  ASSERT_EQ(results.size(), cases.size());
+  int visible = 0, finite = 0, total = 0;
+  for (size_t i = 0; i < samples.size(); ++i) {
+    SCOPED_TRACE(cases[i].hooks);
+    ASSERT_EQ(results[i].size(), samples[i].expected.size());
+    for (size_t call = 0; call < results[i].size(); ++call) {
+      const HookResult &got = results[i][call], &expected = samples[i].expected[call];
+      ASSERT_TRUE(same(got.score, expected.score)) << got.score << " is not " << expected.score << " in call " << call;
+      ASSERT_EQ(got.mask, expected.mask) << "call " << call;
+      ASSERT_EQ(got.any, expected.any) << "call " << call;
+      ASSERT_EQ(got.all, expected.all) << "call " << call;
+      visible += expected.mask;
+      finite += std::isfinite(expected.score);
+      ++total;
+    }
+  }
+  EXPECT_GT(visible, total / 5);
+  EXPECT_LT(visible, total * 4 / 5);
+  EXPECT_GT(finite, total / 2);
+}
+
+TEST(HookEmitterTest, OperationWithoutCudaFormIsAnError) {
+  mlir::MLIRContext context(mlir::MLIRContext::Threading::DISABLED);
+  transforms::loadDialects(context);
+  auto module = mlir::parseSourceString<mlir::ModuleOp>(R"(
+    deft.attention @a query_heads 8 kv_heads 2 head_dim 64 dtype bf16 output bf16
+      cache <page_size = 16, order = nhd> scale 1.0 normalize softmax params []
+    score(%s: f32, %q_pos: i32, %kv_pos: i32, %head: i32, %kv_head: i32, %depth: i32, %query: i32) {
+      %0 = math.erf %s : f32
+      deft.yield %0 : f32
+    })", &context);
+  ASSERT_TRUE(module);
+  auto source = emitVariantSource(*module->getOps<dialect::AttentionOp>().begin());
+  ASSERT_FALSE(source.ok());
+  EXPECT_EQ(source.error().message, "no CUDA form of `math.erf` in attention `a`");
+}
+
+/// A long chain of shared values is printed without recursion and in statements of bounded size.
+TEST(HookEmitterTest, DeepExpressionsBecomeStatements) {
+  test::VariantBuilder builder(4, 2, 64);
+  ExprId value = builder.read(spec::Builtin::S);
+  for (int i = 0; i < 5000; ++i)
+    value = builder.op(spec::ExprOp::Add, ScalarType::F32, {builder.op(spec::ExprOp::Tanh, ScalarType::F32, {value}), value});
+  builder.variant.score = value;
+  Sample sample = Sampler(1).sample(builder.variant);
+  size_t longest = 0, start = 0;
+  for (size_t end; (end = sample.text.hooks.find('\n', start)) != std::string::npos; start = end + 1)
+    longest = std::max(longest, end - start);
+  EXPECT_LT(longest, 200u);
+}
+
+TEST(HookEmitterTest, ScaleAndTypesAreThoseOfTheVariant) {
+  test::VariantBuilder builder(6, 2, 64);
+  builder.variant.scale = 0.1;
+  builder.variant.outputDtype = spec::DType::F16;
+  builder.variant.cache = {.paged = false, .pageSize = 0};
+  mlir::MLIRContext context(mlir::MLIRContext::Threading::DISABLED);
+  transforms::loadDialects(context);
+  mlir::OwningOpRef<mlir::ModuleOp> module = mlir::ModuleOp::create(mlir::UnknownLoc::get(&context));
+  auto op = transforms::importVariant(*module, builder.variant, [&](auto) { return mlir::UnknownLoc::get(&context); });
+  auto source = emitVariantSource(op);
+  ASSERT_TRUE(source.ok());
+  EXPECT_EQ(source->ratio(), 3);
+  EXPECT_EQ(source->dtype, spec::DType::BF16);
+  EXPECT_EQ(source->outputDtype, spec::DType::F16);
+  EXPECT_EQ(source->pageSize, 0);
+  EXPECT_THAT(source->hooks, testing::HasSubstr("kScale = 0.1f;"));
+}
+
+} // namespace
+} // namespace deft::codegen::cuda
