@@ -2,6 +2,7 @@
 
 #include "compiler/transforms/Import.h"
 #include "compiler/transforms/Passes.h"
+#include "runtime/nvrtc/Nvrtc.h"
 #include "tests/support/RandomExpr.h"
 #include "tests/unit/compiler/codegen/cuda/HookRunner.h"
 #include "tests/unit/compiler/transforms/RegionInterpreter.h"
@@ -177,6 +178,48 @@ TEST(HookEmitterTest, OperationWithoutCudaFormIsAnError) {
   auto source = emitVariantSource(*module->getOps<dialect::AttentionOp>().begin());
   ASSERT_FALSE(source.ok());
   EXPECT_EQ(source.error().message, "no CUDA form of `math.erf` in attention `a`");
+}
+
+/// Everything that an expression can hold is known to the device compiler without any header.
+TEST(HookEmitterTest, TextCompilesForTheDevice) {
+  auto nvrtc = nvrtc::Nvrtc::load();
+  if (!nvrtc.ok())
+    GTEST_SKIP() << nvrtc.error().message;
+  using enum spec::ExprOp;
+  test::VariantBuilder builder(6, 2, 64);
+  ExprId window = builder.readParam(builder.param("window", ScalarType::I32, spec::Param::Shape::PerQueryHead));
+  ExprId s = builder.read(spec::Builtin::S), kvPos = builder.read(spec::Builtin::KvPos);
+  ExprId x = builder.op(ToF32, ScalarType::F32, {kvPos}), score = builder.op(Div, ScalarType::F32, {s, x});
+  ExprId start = builder.op(Sub, ScalarType::I32, {builder.read(spec::Builtin::QPos), window});
+  ExprId mask = builder.op(Gt, ScalarType::Bool, {kvPos, start});
+  for (spec::ExprOp function : {Exp, Exp2, Log, Log2, Tanh, Sigmoid, Sqrt, Rsqrt, Abs, Neg}) {
+    ExprId far = builder.op(Lt, ScalarType::Bool, {builder.op(function, ScalarType::F32, {x}), builder.constant(2)});
+    mask = builder.op(Or, ScalarType::Bool, {mask, far});
+    score = builder.op(Add, ScalarType::F32, {score, builder.op(function, ScalarType::F32, {s})});
+  }
+  for (spec::ExprOp function : {Add, Sub, Mul, Div, Min, Max})
+    for (ScalarType type : {ScalarType::I32, ScalarType::F32}) {
+      if (function == Div && type == ScalarType::I32)
+        continue;
+      ExprId operand = type == ScalarType::I32 ? start : x;
+      ExprId value = builder.op(function, type, {operand, builder.constant(3, type)});
+      mask = builder.op(And, ScalarType::Bool, {mask, builder.op(Ne, ScalarType::Bool, {value, operand})});
+    }
+  builder.variant.mask = mask;
+  builder.variant.score = score;
+  std::string hooks = Sampler(1).sample(builder.variant).text.hooks;
+  for (const char *function : {"expf(", "exp2f(", "logf(", "log2f(", "tanhf(", "sqrtf(", "rsqrtf(", "fabsf(", "fminf(",
+                               "__fadd_rn(", "__fdiv_rn(", "__fsqrt_rn(", "long long", "unsigned("})
+    EXPECT_THAT(hooks, testing::HasSubstr(function));
+  std::string text = "#include \"deft/types.cuh\"\nnamespace {\n" + hooks + "}\n" + R"(
+extern "C" __global__ void probe(const __grid_constant__ Params p, deft::TileBounds b, float *out) {
+  int x = threadIdx.x;
+  Variant::Row row = Variant::row(p, x, x, 0, x);
+  deft::TileVisibility tile = Variant::tile(p, b);
+  out[x] = Variant::mask(p, row, x, x, 0) && tile.any ? Variant::score(p, row, out[x], x, x, 0) : tile.all;
+})";
+  auto compiled = (*nvrtc)->compile("probe.cu", text, "sm_80", {.lineInfo = false, .ptx = false});
+  EXPECT_TRUE(compiled.ok()) << compiled.error().message;
 }
 
 /// A long chain of shared values is printed without recursion and in statements of bounded size.
