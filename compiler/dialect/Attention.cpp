@@ -26,7 +26,7 @@ std::pair<ParamAttr, unsigned> AttentionOp::findParam(StringRef name) {
 
 /// `mask (%s: f32, ...) { ... }`, for each region that is not empty.
 mlir::ParseResult parseHooks(mlir::OpAsmParser &parser, mlir::Region &mask, mlir::Region &score,
-                                    mlir::Region &tile) {
+                             mlir::Region &tile) {
   for (auto [keyword, region] : {std::pair{"mask", &mask}, {"score", &score}, {"tile", &tile}}) {
     if (parser.parseOptionalKeyword(keyword))
       continue;
@@ -39,7 +39,7 @@ mlir::ParseResult parseHooks(mlir::OpAsmParser &parser, mlir::Region &mask, mlir
 }
 
 void printHooks(mlir::OpAsmPrinter &printer, AttentionOp, mlir::Region &mask, mlir::Region &score,
-                       mlir::Region &tile) {
+                mlir::Region &tile) {
   for (auto [keyword, region] : {std::pair{"mask", &mask}, {"score", &score}, {"tile", &tile}}) {
     if (region->empty())
       continue;
@@ -70,8 +70,8 @@ llvm::LogicalResult AttentionOp::verify() {
   return mlir::success();
 }
 
-/// A parameter is read with its own type and shape. In `mask` and `score` the index is the head that the shape
-/// says; in `tile` any index is fine, as an analysis reads the elements of a whole group.
+/// A parameter is read with its own type and shape. In `mask` and `score` the index is the head that the
+/// shape says; in `tile` any index is fine, as an analysis reads the elements of a whole group.
 static llvm::LogicalResult verifyParamUse(AttentionOp attention, mlir::Operation &op) {
   auto element = llvm::dyn_cast<ParamElementOp>(op);
   auto scalar = llvm::dyn_cast<ParamOp>(op);
@@ -80,10 +80,11 @@ static llvm::LogicalResult verifyParamUse(AttentionOp attention, mlir::Operation
   StringRef name = element ? element.getName() : scalar.getName();
   ParamAttr param = attention.findParam(name).first;
   if (!param)
-    return op.emitOpError() << "reads `" << name << "`, which is not a parameter of @" << attention.getSymName();
+    return op.emitOpError() << "reads `" << name << "`, which is not a parameter of @"
+                            << attention.getSymName();
   if (op.getResult(0).getType() != param.getType())
-    return op.emitOpError() << "reads parameter `" << name << "` as " << op.getResult(0).getType() << ", it is "
-                            << param.getType();
+    return op.emitOpError() << "reads parameter `" << name << "` as " << op.getResult(0).getType()
+                            << ", it is " << param.getType();
   if (scalar ? param.getShape() != ParamShape::Scalar : param.getShape() == ParamShape::Scalar)
     return op.emitOpError() << "reads parameter `" << name << "` as " << (scalar ? "a scalar" : "an array")
                             << ", it is " << (scalar ? "an array" : "a scalar");
@@ -110,18 +111,21 @@ static llvm::LogicalResult verifyHook(AttentionOp attention, mlir::Region &regio
   for (mlir::BlockArgument argument : region.getArguments()) {
     bool wantsF32 = !isTile && argument.getArgNumber() == kArgS;
     if (wantsF32 ? !argument.getType().isF32() : !argument.getType().isSignlessInteger(32))
-      return attention.emitOpError() << "argument " << argument.getArgNumber() << " of region `" << name << "` is "
-                                     << argument.getType() << ", it must be " << (wantsF32 ? "f32" : "i32");
+      return attention.emitOpError() << "argument " << argument.getArgNumber() << " of region `" << name
+                                     << "` is " << argument.getType() << ", it must be "
+                                     << (wantsF32 ? "f32" : "i32");
   }
   auto yield = llvm::dyn_cast<YieldOp>(region.front().back());
   if (!yield || yield.getValues().getTypes() != yielded)
-    return region.front().back().emitOpError() << "must end region `" << name << "` by yielding (" << yielded << ")";
+    return region.front().back().emitOpError()
+           << "must end region `" << name << "` by yielding (" << yielded << ")";
   if (name == "mask" && !region.getArgument(kArgS).use_empty())
     return (*region.getArgument(kArgS).user_begin())->emitOpError()
            << "reads `s` in region `mask`, which decides before scores are known";
   for (mlir::Operation &op : region.front()) {
     if (op.getNumRegions() != 0 || !mlir::isMemoryEffectFree(&op))
-      return op.emitOpError() << "may not stand in region `" << name << "`, which holds pure scalar operations only";
+      return op.emitOpError() << "may not stand in region `" << name
+                              << "`, which holds pure scalar operations only";
     if (mlir::failed(verifyParamUse(attention, op)))
       return mlir::failure();
   }

@@ -7,12 +7,13 @@ using EmitError = llvm::function_ref<mlir::InFlightDiagnostic()>;
 
 llvm::LogicalResult CacheAttr::verify(EmitError emitError, int64_t pageSize, PageOrder) {
   if (pageSize < 0)
-    return emitError() << "page_size is " << pageSize << ", it must be at least 1, or 0 for a contiguous cache";
+    return emitError() << "page_size is " << pageSize
+                       << ", it must be at least 1, or 0 for a contiguous cache";
   return mlir::success();
 }
 
-llvm::LogicalResult ParamAttr::verify(EmitError emitError, llvm::StringRef name, mlir::Type type, ParamShape shape,
-                                      mlir::FloatAttr defaultValue) {
+llvm::LogicalResult ParamAttr::verify(EmitError emitError, llvm::StringRef name, mlir::Type type,
+                                      ParamShape shape, mlir::FloatAttr defaultValue) {
   if (name.empty())
     return emitError() << "a parameter needs a name";
   if (!type.isF32() && !type.isSignlessInteger(32))
@@ -31,8 +32,8 @@ llvm::LogicalResult TuneAttr::verify(EmitError emitError, llvm::ArrayRef<int64_t
   return mlir::success();
 }
 
-llvm::LogicalResult PhaseAttr::verify(EmitError emitError, llvm::StringRef name, int64_t rowsAbove, TuneAttr, TuneAttr,
-                                      TuneAttr, TuneAttr) {
+llvm::LogicalResult PhaseAttr::verify(EmitError emitError, llvm::StringRef name, int64_t rowsAbove, TuneAttr,
+                                      TuneAttr, TuneAttr, TuneAttr) {
   if (name.empty())
     return emitError() << "a phase needs a name";
   if (rowsAbove < -1)

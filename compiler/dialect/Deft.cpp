@@ -10,8 +10,10 @@
 
 namespace deft::dialect {
 // The text form of the regions, in Attention.cpp; the generated operations call it.
-mlir::ParseResult parseHooks(mlir::OpAsmParser &parser, mlir::Region &mask, mlir::Region &score, mlir::Region &tile);
-void printHooks(mlir::OpAsmPrinter &printer, AttentionOp, mlir::Region &mask, mlir::Region &score, mlir::Region &tile);
+mlir::ParseResult parseHooks(mlir::OpAsmParser &parser, mlir::Region &mask, mlir::Region &score,
+                             mlir::Region &tile);
+void printHooks(mlir::OpAsmPrinter &printer, AttentionOp, mlir::Region &mask, mlir::Region &score,
+                mlir::Region &tile);
 } // namespace deft::dialect
 
 #define GET_ATTRDEF_CLASSES
@@ -33,14 +35,16 @@ void DeftDialect::initialize() {
 }
 
 llvm::ArrayRef<llvm::StringLiteral> hookArgNames() {
-  static constexpr llvm::StringLiteral kNames[] = {"s", "q_pos", "kv_pos", "head", "kv_head", "depth", "query"};
+  static constexpr llvm::StringLiteral kNames[] = {"s",       "q_pos", "kv_pos", "head",
+                                                   "kv_head", "depth", "query"};
   static_assert(std::size(kNames) == kHookArgCount);
   return kNames;
 }
 
 llvm::ArrayRef<llvm::StringLiteral> tileArgNames() {
-  static constexpr llvm::StringLiteral kNames[] = {"q_lo",     "q_hi",     "kv_lo",   "kv_hi",   "depth_lo", "depth_hi",
-                                                   "query_lo", "query_hi", "head_lo", "head_hi", "kv_head"};
+  static constexpr llvm::StringLiteral kNames[] = {"q_lo",     "q_hi",     "kv_lo",    "kv_hi",
+                                                   "depth_lo", "depth_hi", "query_lo", "query_hi",
+                                                   "head_lo",  "head_hi",  "kv_head"};
   static_assert(std::size(kNames) == kTileArgCount);
   return kNames;
 }

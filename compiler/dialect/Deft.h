@@ -19,16 +19,35 @@
 namespace deft::dialect {
 
 /// Arguments of the regions `mask` and `score`, in their order.
-enum HookArg : unsigned { kArgS, kArgQPos, kArgKvPos, kArgHead, kArgKvHead, kArgDepth, kArgQuery, kHookArgCount };
+enum HookArg : unsigned {
+  kArgS,
+  kArgQPos,
+  kArgKvPos,
+  kArgHead,
+  kArgKvHead,
+  kArgDepth,
+  kArgQuery,
+  kHookArgCount
+};
 
 /// Arguments of the region `tile`, in their order: inclusive bounds, and the KV head.
 enum TileArg : unsigned {
-  kTileQLo, kTileQHi, kTileKvLo, kTileKvHi, kTileDepthLo, kTileDepthHi, kTileQueryLo, kTileQueryHi, kTileHeadLo,
-  kTileHeadHi, kTileKvHead, kTileArgCount
+  kTileQLo,
+  kTileQHi,
+  kTileKvLo,
+  kTileKvHi,
+  kTileDepthLo,
+  kTileDepthHi,
+  kTileQueryLo,
+  kTileQueryHi,
+  kTileHeadLo,
+  kTileHeadHi,
+  kTileKvHead,
+  kTileArgCount
 };
 
-/// Positions, depths and query indices stay below this, which the tree promises. So a difference of two positions
-/// never leaves i32, and the usual masks need no wider arithmetic.
+/// Positions, depths and query indices stay below this, which the tree promises. So a difference of two
+/// positions never leaves i32, and the usual masks need no wider arithmetic.
 constexpr int64_t kPositionLimit = int64_t{1} << 30;
 
 /// The names that the text form and the emitters use.

@@ -12,13 +12,14 @@
 
 namespace deft::driver {
 
-/// One variant on its way through MLIR; the only door to that half, so no MLIR type shows here. Cheap to make (a
-/// few milliseconds), not to be shared between threads. Errors are ErrorCode::Internal: a variant that passed the
-/// front end compiles.
+/// One variant on its way through MLIR; the only door to that half, so no MLIR type shows here. Cheap to make
+/// (a few milliseconds), not to be shared between threads. Errors are ErrorCode::Internal: a variant that
+/// passed the front end compiles.
 class Compilation {
 public:
   /// Imports, verifies and optimises. `sources` is only read here.
-  static support::Result<Compilation> create(const spec::Variant &variant, const support::SourceManager &sources);
+  static support::Result<Compilation> create(const spec::Variant &variant,
+                                             const support::SourceManager &sources);
 
   Compilation(Compilation &&) noexcept;
   Compilation &operator=(Compilation &&) noexcept;

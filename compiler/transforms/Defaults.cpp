@@ -6,11 +6,12 @@ namespace deft::transforms {
 using namespace dialect;
 
 namespace {
-/// What the space holds where a spec leaves it open. Shared memory bounds the tiles of large heads: 128 tokens of
-/// head_dim 256 in two stages would be 256 KiB, more than any target has.
+/// What the space holds where a spec leaves it open. Shared memory bounds the tiles of large heads: 128
+/// tokens of head_dim 256 in two stages would be 256 KiB, more than any target has.
 class DefaultSchedule {
 public:
-  explicit DefaultSchedule(AttentionOp op) : context_(op.getContext()), ratio_(op.ratio()), headDim_(op.getHeadDim()) {}
+  explicit DefaultSchedule(AttentionOp op)
+      : context_(op.getContext()), ratio_(op.ratio()), headDim_(op.getHeadDim()) {}
 
   ScheduleAttr complete(ScheduleAttr given) const {
     mlir::ArrayAttr partitions = given ? given.getPartitions() : mlir::ArrayAttr();
@@ -38,7 +39,9 @@ private:
     bool isWide = phase.getRowsAbove() >= kNarrowRows, isLarge = headDim_ > 128;
     // A tile holds at least one query, which is ratio rows.
     int64_t oneQuery = (ratio_ + 15) / 16 * 16;
-    auto ifAbsent = [&](TuneAttr given, llvm::ArrayRef<int64_t> values) { return given ? given : tune(values); };
+    auto ifAbsent = [&](TuneAttr given, llvm::ArrayRef<int64_t> values) {
+      return given ? given : tune(values);
+    };
     llvm::SmallVector<int64_t> rows;
     for (int64_t value : isWide ? llvm::SmallVector<int64_t>{64, 128} : llvm::SmallVector<int64_t>{16})
       if (rows.empty() || value > rows.back())
@@ -46,9 +49,10 @@ private:
     TuneAttr tileKv = isLarge  ? ifAbsent(phase.getTileKv(), {32, 64})
                       : isWide ? ifAbsent(phase.getTileKv(), {64, 128})
                                : ifAbsent(phase.getTileKv(), {32, 64, 128});
-    TuneAttr stages = isWide || isLarge ? ifAbsent(phase.getStages(), {2, 3}) : ifAbsent(phase.getStages(), {2, 3, 4});
-    return PhaseAttr::get(context_, phase.getName(), phase.getRowsAbove(), ifAbsent(phase.getTileQ(), rows), tileKv,
-                          stages, ifAbsent(phase.getWarps(), {4}));
+    TuneAttr stages =
+        isWide || isLarge ? ifAbsent(phase.getStages(), {2, 3}) : ifAbsent(phase.getStages(), {2, 3, 4});
+    return PhaseAttr::get(context_, phase.getName(), phase.getRowsAbove(), ifAbsent(phase.getTileQ(), rows),
+                          tileKv, stages, ifAbsent(phase.getWarps(), {4}));
   }
 
   mlir::MLIRContext *context_;

@@ -31,7 +31,8 @@ public:
       mlir::FloatAttr value;
       if (param.defaultValue)
         value = mlir::FloatAttr::get(mlir::Float64Type::get(context_), *param.defaultValue);
-      attributes.push_back(ParamAttr::get(context_, param.name, scalarType(context_, param.type), shape(param), value));
+      attributes.push_back(
+          ParamAttr::get(context_, param.name, scalarType(context_, param.type), shape(param), value));
     }
     return mlir::ArrayAttr::get(context_, attributes);
   }
@@ -43,7 +44,9 @@ public:
     for (const spec::PhaseSpec &phase : schedule.phases)
       phases.push_back(PhaseAttr::get(context_, phase.name, phase.rowsAbove.value_or(-1), tune(phase.tileQ),
                                       tune(phase.tileKv), tune(phase.stages), tune(phase.warps)));
-    auto array = [&](auto &list) { return list.empty() ? mlir::ArrayAttr() : mlir::ArrayAttr::get(context_, list); };
+    auto array = [&](auto &list) {
+      return list.empty() ? mlir::ArrayAttr() : mlir::ArrayAttr::get(context_, list);
+    };
     return ScheduleAttr::get(context_, array(partitions), tune(schedule.chunk), array(phases));
   }
 
@@ -78,11 +81,12 @@ AttentionOp importVariant(mlir::ModuleOp module, const spec::Variant &variant, L
   mlir::OpBuilder builder = mlir::OpBuilder::atBlockEnd(module.getBody());
   bool isSigmoid = variant.normalize == spec::Normalize::Sigmoid;
   mlir::Location location = locate(variant.range);
-  auto op = AttentionOp::create(builder, location, variant.name, variant.queryHeads, variant.kvHeads, variant.headDim,
-                                attributes.dtype(variant.dtype), attributes.dtype(variant.outputDtype),
-                                variant.withLse, attributes.cache(variant.cache), llvm::APFloat(variant.scale),
-                                isSigmoid ? Normalize::Sigmoid : Normalize::Softmax, attributes.params(variant.params),
-                                variant.schedule ? attributes.schedule(*variant.schedule) : ScheduleAttr());
+  auto op = AttentionOp::create(
+      builder, location, variant.name, variant.queryHeads, variant.kvHeads, variant.headDim,
+      attributes.dtype(variant.dtype), attributes.dtype(variant.outputDtype), variant.withLse,
+      attributes.cache(variant.cache), llvm::APFloat(variant.scale),
+      isSigmoid ? Normalize::Sigmoid : Normalize::Softmax, attributes.params(variant.params),
+      variant.schedule ? attributes.schedule(*variant.schedule) : ScheduleAttr());
 
   if (variant.mask) {
     mlir::Block &block = addHookBlock(op.getMask(), location);

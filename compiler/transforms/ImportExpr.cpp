@@ -154,7 +154,8 @@ Value ExprImporter::build(const spec::Expr &expr) {
   case ExprOp::Neg:
     return in[0].getType().isF32() ? make<arith::NegFOp>(in[0]) : make<arith::SubIOp>(integer(0), in[0]);
   case ExprOp::Not:
-    return make<arith::XOrIOp>(in[0], arith::ConstantOp::create(builder_, location_, builder_.getBoolAttr(true)));
+    return make<arith::XOrIOp>(in[0],
+                               arith::ConstantOp::create(builder_, location_, builder_.getBoolAttr(true)));
   case ExprOp::ToF32:
     return arith::SIToFPOp::create(builder_, location_, builder_.getF32Type(), in[0]);
   case ExprOp::Add:

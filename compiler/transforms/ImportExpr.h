@@ -27,7 +27,9 @@ private:
   mlir::Value real(float value);
   /// The integer operation for i32 operands, the other for f32.
   template <typename IntOp, typename FloatOp> mlir::Value arithmetic(llvm::ArrayRef<mlir::Value> operands);
-  template <typename Op> mlir::Value make(mlir::Value operand) { return Op::create(builder_, location_, operand); }
+  template <typename Op> mlir::Value make(mlir::Value operand) {
+    return Op::create(builder_, location_, operand);
+  }
   template <typename Op> mlir::Value make(mlir::Value lhs, mlir::Value rhs) {
     return Op::create(builder_, location_, lhs, rhs);
   }

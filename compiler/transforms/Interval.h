@@ -14,7 +14,8 @@ struct BoolInterval {
   mlir::Value any, all;
 };
 
-/// An i32 over a set of pairs: inclusive bounds computed at run time, and static ones that hold for every set.
+/// An i32 over a set of pairs: inclusive bounds computed at run time, and static ones that hold for every
+/// set.
 struct IntInterval {
   mlir::Value lo, hi;
   int64_t min = std::numeric_limits<int32_t>::min();
@@ -29,13 +30,14 @@ struct FloatInterval {
   float max = std::numeric_limits<float>::infinity();
 };
 
-/// Emits the operations that compute intervals at run time. Sound for the language's arithmetic: i32 wraps, so a
-/// bound that may leave i32 is computed in i64 and falls back to all of i32; f32 bounds use the same
-/// round-to-nearest operations as the values, which are monotone; what is not monotone to the last bit (exp and
-/// its like) is widened by far more than any implementation's error.
+/// Emits the operations that compute intervals at run time. Sound for the language's arithmetic: i32 wraps,
+/// so a bound that may leave i32 is computed in i64 and falls back to all of i32; f32 bounds use the same
+/// round-to-nearest operations as the values, which are monotone; what is not monotone to the last bit (exp
+/// and its like) is widened by far more than any implementation's error.
 class IntervalBuilder {
 public:
-  IntervalBuilder(mlir::OpBuilder &builder, mlir::Location location) : builder_(builder), location_(location) {}
+  IntervalBuilder(mlir::OpBuilder &builder, mlir::Location location)
+      : builder_(builder), location_(location) {}
   void setLocation(mlir::Location location) { location_ = location; }
 
   BoolInterval boolean(mlir::Value value) { return {value, value}; }
@@ -98,7 +100,8 @@ public:
 private:
   using Bounds = std::pair<mlir::Value, mlir::Value>;
   using Widen = llvm::function_ref<mlir::Value(mlir::Value)>;
-  /// Runs `compute` in i32 when the static bounds show that nothing can leave it, else in i64 with the fallback.
+  /// Runs `compute` in i32 when the static bounds show that nothing can leave it, else in i64 with the
+  /// fallback.
   IntInterval wrapping(int64_t min, int64_t max, llvm::function_ref<Bounds(Widen)> compute);
   Bounds products(mlir::Value aLo, mlir::Value aHi, mlir::Value bLo, mlir::Value bHi);
   template <typename Op>

@@ -7,7 +7,8 @@
 #include <cmath>
 
 /// Intervals of f32. Where an operation could make a NaN out of numbers (inf - inf, 0 * inf, a division by an
-/// interval that holds 0, a root of a negative), everything becomes possible: precision there is worth nothing.
+/// interval that holds 0, a root of a negative), everything becomes possible: precision there is worth
+/// nothing.
 namespace deft::transforms {
 
 using namespace mlir::arith;
@@ -46,7 +47,10 @@ FloatInterval IntervalBuilder::real(Value value) {
 
 FloatInterval IntervalBuilder::fromInt(const IntInterval &a) {
   mlir::Type f32 = builder_.getF32Type();
-  return {emit<SIToFPOp>(f32, a.lo), emit<SIToFPOp>(f32, a.hi), {}, static_cast<float>(a.min),
+  return {emit<SIToFPOp>(f32, a.lo),
+          emit<SIToFPOp>(f32, a.hi),
+          {},
+          static_cast<float>(a.min),
           static_cast<float>(a.max)};
 }
 
@@ -61,8 +65,8 @@ Value IntervalBuilder::isInfinite(const FloatInterval &a) {
 
 FloatInterval IntervalBuilder::add(const FloatInterval &a, const FloatInterval &b) {
   bool mayCancel = (a.max == kInf && b.min == -kInf) || (a.min == -kInf && b.max == kInf);
-  FloatInterval sum = {emit<AddFOp>(a.lo, b.lo), emit<AddFOp>(a.hi, b.hi), either(a.nan, b.nan), a.min + b.min,
-                       a.max + b.max};
+  FloatInterval sum = {emit<AddFOp>(a.lo, b.lo), emit<AddFOp>(a.hi, b.hi), either(a.nan, b.nan),
+                       a.min + b.min, a.max + b.max};
   return mayCancel ? escape(sum, either(isInfinite(a), isInfinite(b))) : sum;
 }
 
@@ -126,13 +130,16 @@ FloatInterval IntervalBuilder::absolute(const FloatInterval &a) {
 }
 
 FloatInterval IntervalBuilder::join(const FloatInterval &a, const FloatInterval &b) {
-  return {emit<MinNumFOp>(a.lo, b.lo), emit<MaxNumFOp>(a.hi, b.hi), either(a.nan, b.nan), std::min(a.min, b.min),
-          std::max(a.max, b.max)};
+  return {emit<MinNumFOp>(a.lo, b.lo), emit<MaxNumFOp>(a.hi, b.hi), either(a.nan, b.nan),
+          std::min(a.min, b.min), std::max(a.max, b.max)};
 }
 
 /// A NaN operand leaves the other one, so where one is possible the result is only known to be one of them.
 FloatInterval IntervalBuilder::minimum(const FloatInterval &a, const FloatInterval &b) {
-  FloatInterval result = {emit<MinNumFOp>(a.lo, b.lo), emit<MinNumFOp>(a.hi, b.hi), {}, std::min(a.min, b.min),
+  FloatInterval result = {emit<MinNumFOp>(a.lo, b.lo),
+                          emit<MinNumFOp>(a.hi, b.hi),
+                          {},
+                          std::min(a.min, b.min),
                           std::min(a.max, b.max)};
   Value nan = either(a.nan, b.nan);
   if (!nan)
@@ -150,8 +157,9 @@ FloatInterval IntervalBuilder::maximum(const FloatInterval &a, const FloatInterv
 
 FloatInterval IntervalBuilder::squareRoot(const FloatInterval &a) {
   Value zero = constantFloat(0);
-  FloatInterval result = {emit<SqrtOp>(emit<MaxNumFOp>(a.lo, zero)), emit<SqrtOp>(emit<MaxNumFOp>(a.hi, zero)), a.nan,
-                          std::sqrt(std::max(a.min, 0.f)), std::sqrt(std::max(a.max, 0.f))};
+  FloatInterval result = {emit<SqrtOp>(emit<MaxNumFOp>(a.lo, zero)),
+                          emit<SqrtOp>(emit<MaxNumFOp>(a.hi, zero)), a.nan, std::sqrt(std::max(a.min, 0.f)),
+                          std::sqrt(std::max(a.max, 0.f))};
   return a.min >= 0 ? result : escape(result, emit<CmpFOp>(Predicate::OLT, a.lo, zero));
 }
 
@@ -166,7 +174,8 @@ FloatInterval IntervalBuilder::widen(FloatInterval a, float low, float high) {
   return a;
 }
 
-template <typename Op> FloatInterval IntervalBuilder::increasing(const FloatInterval &a, float low, float high) {
+template <typename Op>
+FloatInterval IntervalBuilder::increasing(const FloatInterval &a, float low, float high) {
   return widen({emit<Op>(a.lo), emit<Op>(a.hi), a.nan, low, high}, low, high);
 }
 
@@ -176,8 +185,8 @@ template FloatInterval IntervalBuilder::increasing<TanhOp>(const FloatInterval &
 
 template <typename Op> FloatInterval IntervalBuilder::logarithm(const FloatInterval &a) {
   Value zero = constantFloat(0);
-  FloatInterval result =
-      widen({emit<Op>(emit<MaxNumFOp>(a.lo, zero)), emit<Op>(emit<MaxNumFOp>(a.hi, zero)), a.nan}, -kInf, kInf);
+  FloatInterval result = widen(
+      {emit<Op>(emit<MaxNumFOp>(a.lo, zero)), emit<Op>(emit<MaxNumFOp>(a.hi, zero)), a.nan}, -kInf, kInf);
   return a.min >= 0 ? result : escape(result, emit<CmpFOp>(Predicate::OLT, a.lo, zero));
 }
 
@@ -190,7 +199,8 @@ FloatInterval IntervalBuilder::reciprocalSquareRoot(const FloatInterval &a) {
   return a.min > 0 ? result : escape(result, emit<CmpFOp>(Predicate::OLE, a.lo, constantFloat(0)));
 }
 
-FloatInterval IntervalBuilder::select(BoolInterval condition, const FloatInterval &a, const FloatInterval &b) {
+FloatInterval IntervalBuilder::select(BoolInterval condition, const FloatInterval &a,
+                                      const FloatInterval &b) {
   FloatInterval result = join(a, b);
   result.lo = selectBound(condition, a.lo, b.lo, result.lo);
   result.hi = selectBound(condition, a.hi, b.hi, result.hi);
@@ -214,14 +224,17 @@ BoolInterval IntervalBuilder::orderedLess(const FloatInterval &a, const FloatInt
 }
 
 BoolInterval IntervalBuilder::orderedEqual(const FloatInterval &a, const FloatInterval &b) {
-  Value overlap = emit<AndIOp>(emit<CmpFOp>(Predicate::OLE, a.lo, b.hi), emit<CmpFOp>(Predicate::OLE, b.lo, a.hi));
-  Value same = emit<AndIOp>(emit<CmpFOp>(Predicate::OEQ, a.lo, b.hi), emit<CmpFOp>(Predicate::OEQ, a.hi, b.lo));
+  Value overlap =
+      emit<AndIOp>(emit<CmpFOp>(Predicate::OLE, a.lo, b.hi), emit<CmpFOp>(Predicate::OLE, b.lo, a.hi));
+  Value same =
+      emit<AndIOp>(emit<CmpFOp>(Predicate::OEQ, a.lo, b.hi), emit<CmpFOp>(Predicate::OEQ, a.hi, b.lo));
   if (Value nan = either(a.nan, b.nan))
     same = emit<AndIOp>(same, invert(nan));
   return {overlap, same};
 }
 
-BoolInterval IntervalBuilder::orUnordered(BoolInterval ordered, const FloatInterval &a, const FloatInterval &b) {
+BoolInterval IntervalBuilder::orUnordered(BoolInterval ordered, const FloatInterval &a,
+                                          const FloatInterval &b) {
   if (Value nan = either(a.nan, b.nan))
     ordered.any = emit<OrIOp>(ordered.any, nan);
   return ordered;

@@ -19,7 +19,8 @@ Value IntervalBuilder::constantBool(bool value) {
 }
 
 Value IntervalBuilder::constantInt(int64_t value, unsigned bits) {
-  return ConstantOp::create(builder_, location_, builder_.getIntegerAttr(builder_.getIntegerType(bits), value));
+  return ConstantOp::create(builder_, location_,
+                            builder_.getIntegerAttr(builder_.getIntegerType(bits), value));
 }
 
 Value IntervalBuilder::invert(Value a) { return emit<XOrIOp>(a, constantBool(true)); }
@@ -49,8 +50,8 @@ BoolInterval IntervalBuilder::logicalXor(BoolInterval a, BoolInterval b) {
 BoolInterval IntervalBuilder::select(BoolInterval condition, BoolInterval a, BoolInterval b) {
   BoolInterval no = logicalNot(condition);
   BoolInterval taken = logicalAnd(condition, a), other = logicalAnd(no, b);
-  // Surely true when each arm that a pair may take is: finer than `taken or other`, where an unknown condition
-  // over two true arms would be lost.
+  // Surely true when each arm that a pair may take is: finer than `taken or other`, where an unknown
+  // condition over two true arms would be lost.
   Value all = emit<AndIOp>(emit<OrIOp>(no.all, a.all), emit<OrIOp>(condition.all, b.all));
   return {emit<OrIOp>(taken.any, other.any), all};
 }
@@ -62,7 +63,9 @@ IntInterval IntervalBuilder::integer(int32_t value) {
   return {constant, constant, value, value};
 }
 
-IntInterval IntervalBuilder::unknownInt() { return {constantInt(kIntMin), constantInt(kIntMax), kIntMin, kIntMax}; }
+IntInterval IntervalBuilder::unknownInt() {
+  return {constantInt(kIntMin), constantInt(kIntMax), kIntMin, kIntMax};
+}
 
 IntInterval IntervalBuilder::wrapping(int64_t min, int64_t max, llvm::function_ref<Bounds(Widen)> compute) {
   if (min >= kIntMin && max <= kIntMax) {
@@ -93,7 +96,8 @@ IntInterval IntervalBuilder::subtract(const IntInterval &a, const IntInterval &b
 }
 
 IntervalBuilder::Bounds IntervalBuilder::products(Value aLo, Value aHi, Value bLo, Value bHi) {
-  Value p[] = {emit<MulIOp>(aLo, bLo), emit<MulIOp>(aLo, bHi), emit<MulIOp>(aHi, bLo), emit<MulIOp>(aHi, bHi)};
+  Value p[] = {emit<MulIOp>(aLo, bLo), emit<MulIOp>(aLo, bHi), emit<MulIOp>(aHi, bLo),
+               emit<MulIOp>(aHi, bHi)};
   Value lo = emit<MinSIOp>(emit<MinSIOp>(p[0], p[1]), emit<MinSIOp>(p[2], p[3]));
   Value hi = emit<MaxSIOp>(emit<MaxSIOp>(p[0], p[1]), emit<MaxSIOp>(p[2], p[3]));
   return {lo, hi};
@@ -126,9 +130,11 @@ IntInterval IntervalBuilder::remainder(const IntInterval &a, const IntInterval &
   if (a.max > 0)
     hi = emit<MinSIOp>(a.min >= 0 ? a.hi : emit<MaxSIOp>(a.hi, zero), largest);
 
-  Value isZero = emit<CmpIOp>(Predicate::eq, b.lo, zero), isMinusOne = emit<CmpIOp>(Predicate::eq, b.lo, minusOne);
+  Value isZero = emit<CmpIOp>(Predicate::eq, b.lo, zero),
+        isMinusOne = emit<CmpIOp>(Predicate::eq, b.lo, minusOne);
   Value divisor = emit<SelectOp>(emit<OrIOp>(isZero, isMinusOne), one, b.lo);
-  Value oneDivisor = emit<AndIOp>(emit<CmpIOp>(Predicate::eq, divisor, b.lo), emit<CmpIOp>(Predicate::eq, b.lo, b.hi));
+  Value oneDivisor =
+      emit<AndIOp>(emit<CmpIOp>(Predicate::eq, divisor, b.lo), emit<CmpIOp>(Predicate::eq, b.lo, b.hi));
   Value remLo = emit<RemSIOp>(a.lo, divisor), remHi = emit<RemSIOp>(a.hi, divisor);
   Value onePeriod = emit<CmpIOp>(Predicate::eq, emit<SubIOp>(a.lo, remLo), emit<SubIOp>(a.hi, remHi));
   Value exact = emit<AndIOp>(oneDivisor, onePeriod);
@@ -140,8 +146,9 @@ IntInterval IntervalBuilder::remainder(const IntInterval &a, const IntInterval &
 
 IntInterval IntervalBuilder::roundToMultiple(const IntInterval &x, int32_t divisor) {
   Value constant = constantInt(divisor);
-  return {emit<SubIOp>(x.lo, emit<RemSIOp>(x.lo, constant)), emit<SubIOp>(x.hi, emit<RemSIOp>(x.hi, constant)),
-          x.min - x.min % divisor, x.max - x.max % divisor};
+  return {emit<SubIOp>(x.lo, emit<RemSIOp>(x.lo, constant)),
+          emit<SubIOp>(x.hi, emit<RemSIOp>(x.hi, constant)), x.min - x.min % divisor,
+          x.max - x.max % divisor};
 }
 
 IntInterval IntervalBuilder::absolute(const IntInterval &a) {
@@ -155,15 +162,18 @@ IntInterval IntervalBuilder::absolute(const IntInterval &a) {
 }
 
 IntInterval IntervalBuilder::minimum(const IntInterval &a, const IntInterval &b) {
-  return {emit<MinSIOp>(a.lo, b.lo), emit<MinSIOp>(a.hi, b.hi), std::min(a.min, b.min), std::min(a.max, b.max)};
+  return {emit<MinSIOp>(a.lo, b.lo), emit<MinSIOp>(a.hi, b.hi), std::min(a.min, b.min),
+          std::min(a.max, b.max)};
 }
 
 IntInterval IntervalBuilder::maximum(const IntInterval &a, const IntInterval &b) {
-  return {emit<MaxSIOp>(a.lo, b.lo), emit<MaxSIOp>(a.hi, b.hi), std::max(a.min, b.min), std::max(a.max, b.max)};
+  return {emit<MaxSIOp>(a.lo, b.lo), emit<MaxSIOp>(a.hi, b.hi), std::max(a.min, b.min),
+          std::max(a.max, b.max)};
 }
 
 IntInterval IntervalBuilder::join(const IntInterval &a, const IntInterval &b) {
-  return {emit<MinSIOp>(a.lo, b.lo), emit<MaxSIOp>(a.hi, b.hi), std::min(a.min, b.min), std::max(a.max, b.max)};
+  return {emit<MinSIOp>(a.lo, b.lo), emit<MaxSIOp>(a.hi, b.hi), std::min(a.min, b.min),
+          std::max(a.max, b.max)};
 }
 
 Value IntervalBuilder::selectBound(BoolInterval condition, Value a, Value b, Value joined) {
@@ -182,7 +192,8 @@ BoolInterval IntervalBuilder::less(const IntInterval &a, const IntInterval &b) {
 }
 
 BoolInterval IntervalBuilder::equal(const IntInterval &a, const IntInterval &b) {
-  Value overlap = emit<AndIOp>(emit<CmpIOp>(Predicate::sle, a.lo, b.hi), emit<CmpIOp>(Predicate::sle, b.lo, a.hi));
+  Value overlap =
+      emit<AndIOp>(emit<CmpIOp>(Predicate::sle, a.lo, b.hi), emit<CmpIOp>(Predicate::sle, b.lo, a.hi));
   Value same = emit<AndIOp>(emit<CmpIOp>(Predicate::eq, a.lo, b.hi), emit<CmpIOp>(Predicate::eq, a.hi, b.lo));
   return {overlap, same};
 }

@@ -30,7 +30,8 @@ void registerPasses() {
   mlir::registerPass([] { return createReciprocalPass(); });
   mlir::registerPass([] { return createTileAnalysisPass(); });
   mlir::registerPass([] { return createAnnotateUniformityPass(); });
-  mlir::PassPipelineRegistration<>("deft-optimize", "what the driver runs on imported IR", buildOptimizePipeline);
+  mlir::PassPipelineRegistration<>("deft-optimize", "what the driver runs on imported IR",
+                                   buildOptimizePipeline);
 }
 
 } // namespace deft::transforms

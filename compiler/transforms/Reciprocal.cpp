@@ -8,8 +8,8 @@ namespace deft::transforms {
 using namespace mlir::arith;
 
 namespace {
-/// A soft cap divides every score by one number. An exact f32 division costs about ten instructions on a GPU and
-/// a multiplication one; the reciprocal's rounding is far below that of the 16-bit inputs.
+/// A soft cap divides every score by one number. An exact f32 division costs about ten instructions on a GPU
+/// and a multiplication one; the reciprocal's rounding is far below that of the 16-bit inputs.
 struct ReciprocalPass : mlir::PassWrapper<ReciprocalPass, mlir::OperationPass<dialect::AttentionOp>> {
   MLIR_DEFINE_EXPLICIT_INTERNAL_INLINE_TYPE_ID(ReciprocalPass)
   llvm::StringRef getArgument() const override { return "deft-reciprocal"; }

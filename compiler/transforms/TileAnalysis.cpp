@@ -21,7 +21,8 @@ using Interval = std::variant<BoolInterval, IntInterval, FloatInterval>;
 /// Walks a mask once and emits, operation by operation, what it is over a set of pairs.
 class TileBuilder {
 public:
-  TileBuilder(AttentionOp op, OpBuilder &builder) : op_(op), builder_(builder), intervals_(builder, op.getLoc()) {}
+  TileBuilder(AttentionOp op, OpBuilder &builder)
+      : op_(op), builder_(builder), intervals_(builder, op.getLoc()) {}
 
   void build() {
     Block &tile = addTileBlock(op_.getTile(), op_.getLoc());
@@ -56,7 +57,9 @@ private:
 
   const BoolInterval &truth(Value value) const { return std::get<BoolInterval>(values_.find(value)->second); }
   const IntInterval &integer(Value value) const { return std::get<IntInterval>(values_.find(value)->second); }
-  const FloatInterval &real(Value value) const { return std::get<FloatInterval>(values_.find(value)->second); }
+  const FloatInterval &real(Value value) const {
+    return std::get<FloatInterval>(values_.find(value)->second);
+  }
 
   Interval unknown(Type type) {
     if (type.isInteger(1))
@@ -223,13 +226,23 @@ Interval TileBuilder::evaluate(Operation &op) {
           return i->select(condition, real(in(1)), real(in(2)));
         return i->select(condition, integer(in(1)), integer(in(2)));
       })
-      .Case([&](arith::AndIOp) { return isBool() ? i->logicalAnd(truth(in(0)), truth(in(1))) : unknown(in(0).getType()); })
-      .Case([&](arith::OrIOp) { return isBool() ? i->logicalOr(truth(in(0)), truth(in(1))) : unknown(in(0).getType()); })
-      .Case([&](arith::XOrIOp) { return isBool() ? i->logicalXor(truth(in(0)), truth(in(1))) : unknown(in(0).getType()); })
+      .Case([&](arith::AndIOp) {
+        return isBool() ? i->logicalAnd(truth(in(0)), truth(in(1))) : unknown(in(0).getType());
+      })
+      .Case([&](arith::OrIOp) {
+        return isBool() ? i->logicalOr(truth(in(0)), truth(in(1))) : unknown(in(0).getType());
+      })
+      .Case([&](arith::XOrIOp) {
+        return isBool() ? i->logicalXor(truth(in(0)), truth(in(1))) : unknown(in(0).getType());
+      })
       .Case([&](arith::ExtUIOp) { return number(1); })
       .Case([&](arith::ExtSIOp) { return number(-1); })
-      .Case([&](arith::UIToFPOp cast) { return in(0).getType().isInteger(1) ? i->fromInt(number(1)) : unknown(cast.getType()); })
-      .Case([&](arith::SIToFPOp) { return in(0).getType().isInteger(1) ? i->fromInt(number(-1)) : i->fromInt(integer(in(0))); })
+      .Case([&](arith::UIToFPOp cast) {
+        return in(0).getType().isInteger(1) ? i->fromInt(number(1)) : unknown(cast.getType());
+      })
+      .Case([&](arith::SIToFPOp) {
+        return in(0).getType().isInteger(1) ? i->fromInt(number(-1)) : i->fromInt(integer(in(0)));
+      })
       .Case([&](arith::AddIOp) { return i->add(integer(in(0)), integer(in(1))); })
       .Case([&](arith::SubIOp) { return evaluateSubtract(in(0), in(1)); })
       .Case([&](arith::MulIOp) { return i->multiply(integer(in(0)), integer(in(1))); })
@@ -258,7 +271,9 @@ Interval TileBuilder::evaluate(Operation &op) {
 struct TileAnalysisPass : PassWrapper<TileAnalysisPass, OperationPass<AttentionOp>> {
   MLIR_DEFINE_EXPLICIT_INTERNAL_INLINE_TYPE_ID(TileAnalysisPass)
   StringRef getArgument() const override { return "deft-tile-analysis"; }
-  StringRef getDescription() const override { return "make the region `tile` from `mask` by interval arithmetic"; }
+  StringRef getDescription() const override {
+    return "make the region `tile` from `mask` by interval arithmetic";
+  }
 
   void runOnOperation() override {
     AttentionOp op = getOperation();

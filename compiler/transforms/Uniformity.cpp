@@ -49,7 +49,8 @@ llvm::StringRef uniformityName(Uniformity uniformity) {
 }
 
 namespace {
-struct AnnotateUniformityPass : mlir::PassWrapper<AnnotateUniformityPass, mlir::OperationPass<dialect::AttentionOp>> {
+struct AnnotateUniformityPass
+    : mlir::PassWrapper<AnnotateUniformityPass, mlir::OperationPass<dialect::AttentionOp>> {
   MLIR_DEFINE_EXPLICIT_INTERNAL_INLINE_TYPE_ID(AnnotateUniformityPass)
   llvm::StringRef getArgument() const override { return "deft-annotate-uniformity"; }
   llvm::StringRef getDescription() const override { return "write what each operation of a hook depends on"; }
@@ -66,6 +67,8 @@ struct AnnotateUniformityPass : mlir::PassWrapper<AnnotateUniformityPass, mlir::
 };
 } // namespace
 
-std::unique_ptr<mlir::Pass> createAnnotateUniformityPass() { return std::make_unique<AnnotateUniformityPass>(); }
+std::unique_ptr<mlir::Pass> createAnnotateUniformityPass() {
+  return std::make_unique<AnnotateUniformityPass>();
+}
 
 } // namespace deft::transforms

@@ -14,7 +14,8 @@ enum class Uniformity : unsigned {
   Pair = 3,
 };
 
-/// The uniformity of every value of a hook region; also in terms of others' regions it is only an or of operands.
+/// The uniformity of every value of a hook region; also in terms of others' regions it is only an or of
+/// operands.
 class UniformityAnalysis {
 public:
   explicit UniformityAnalysis(mlir::Region &hook);

@@ -14,10 +14,12 @@ ExprId RandomExpr::boolean(int depth) {
     return pick(8) == 0 ? builder_.constant(pick(2), ScalarType::Bool) : boolean(1);
   int kind = pick(10);
   if (kind < 5) {
-    static constexpr ExprOp kCompare[] = {ExprOp::Lt, ExprOp::Le, ExprOp::Gt, ExprOp::Ge, ExprOp::Eq, ExprOp::Ne};
+    static constexpr ExprOp kCompare[] = {ExprOp::Lt, ExprOp::Le, ExprOp::Gt,
+                                          ExprOp::Ge, ExprOp::Eq, ExprOp::Ne};
     ExprOp op = kCompare[pick(6)];
     bool isReal = pick(3) < realsOfThree;
-    ExprId a = isReal ? real(depth - 1) : integer(depth - 1), b = isReal ? real(depth - 1) : integer(depth - 1);
+    ExprId a = isReal ? real(depth - 1) : integer(depth - 1),
+           b = isReal ? real(depth - 1) : integer(depth - 1);
     return builder_.op(op, ScalarType::Bool, {a, b});
   }
   ExprId a = boolean(depth - 1);
@@ -80,9 +82,11 @@ ExprId RandomExpr::real(int depth) {
       return builder_.constant((pick(65) - 24) / 8.0);
     return builder_.op(ExprOp::ToF32, ScalarType::F32, {integer(0)});
   }
-  static constexpr ExprOp kBinary[] = {ExprOp::Add, ExprOp::Sub, ExprOp::Mul, ExprOp::Div, ExprOp::Min, ExprOp::Max};
-  static constexpr ExprOp kUnary[] = {ExprOp::Neg,  ExprOp::Abs,  ExprOp::Sqrt,    ExprOp::Exp,  ExprOp::Exp2,
-                                      ExprOp::Log,  ExprOp::Log2, ExprOp::Sigmoid, ExprOp::Tanh, ExprOp::Rsqrt};
+  static constexpr ExprOp kBinary[] = {ExprOp::Add, ExprOp::Sub, ExprOp::Mul,
+                                       ExprOp::Div, ExprOp::Min, ExprOp::Max};
+  static constexpr ExprOp kUnary[] = {ExprOp::Neg,  ExprOp::Abs,  ExprOp::Sqrt, ExprOp::Exp,
+                                      ExprOp::Exp2, ExprOp::Log,  ExprOp::Log2, ExprOp::Sigmoid,
+                                      ExprOp::Tanh, ExprOp::Rsqrt};
   int kind = pick(12);
   if (kind < 6) {
     ExprId a = real(depth - 1);

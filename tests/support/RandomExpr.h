@@ -6,11 +6,12 @@
 
 namespace deft::test {
 
-/// Random typed expressions over everything the language has, for tests that hold for any expression. Constants
-/// are mostly small, sometimes at the ends of their type.
+/// Random typed expressions over everything the language has, for tests that hold for any expression.
+/// Constants are mostly small, sometimes at the ends of their type.
 class RandomExpr {
 public:
-  RandomExpr(VariantBuilder &builder, std::mt19937 &random, bool withScore) : builder_(builder), random_(random) {
+  RandomExpr(VariantBuilder &builder, std::mt19937 &random, bool withScore)
+      : builder_(builder), random_(random) {
     withScore_ = withScore;
   }
 

@@ -31,7 +31,8 @@ void addCompilerEmitters(CLI::App &emit, EmitterTable &table) {
   emit.add_option("--stage", options->stage, "For ir: before or after the passes")
       ->check(CLI::IsMember({"imported", "optimized"}))
       ->capture_default_str();
-  emit.add_option("--cpu", options->cpu, "For llvm and asm: the instruction set, x86-64-v3, x86-64-v4 or this machine's")
+  emit.add_option("--cpu", options->cpu,
+                  "For llvm and asm: the instruction set, x86-64-v3, x86-64-v4 or this machine's")
       ->check(CLI::IsMember({"host", "v3", "v4"}))
       ->capture_default_str();
   table.add({"ir", "the deft dialect", of([options](const Compilation &compilation) -> Result<std::string> {

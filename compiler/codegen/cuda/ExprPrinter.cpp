@@ -83,7 +83,8 @@ ExprPrinter::Text ExprPrinter::binary(Operation &op, const char *symbol, Precede
     right = kEquality; // as is `a && b || c`
   if (precedence == kOr && textOf(op.getOperand(0)).precedence == kAnd)
     left = kEquality;
-  return {operand(op.getOperand(0), left) + " " + symbol + " " + operand(op.getOperand(1), right), precedence, 0};
+  return {operand(op.getOperand(0), left) + " " + symbol + " " + operand(op.getOperand(1), right), precedence,
+          0};
 }
 
 /// Signed overflow is undefined in C++ and wraps in the language; unsigned arithmetic wraps in both.
@@ -92,7 +93,8 @@ ExprPrinter::Text ExprPrinter::wrapping(Operation &op, const char *symbol, Prece
   if (ranges.cannotOverflow(op))
     return binary(op, symbol, precedence);
   auto asUnsigned = [&](Value value) { return "unsigned(" + textOf(value).text + ")"; };
-  return {"int(" + asUnsigned(op.getOperand(0)) + " " + symbol + " " + asUnsigned(op.getOperand(1)) + ")", kAtom, 0};
+  return {"int(" + asUnsigned(op.getOperand(0)) + " " + symbol + " " + asUnsigned(op.getOperand(1)) + ")",
+          kAtom, 0};
 }
 
 ExprPrinter::Text ExprPrinter::call(Operation &op, const std::string &function) {
@@ -102,8 +104,8 @@ ExprPrinter::Text ExprPrinter::call(Operation &op, const std::string &function) 
   return {text + ")", kAtom, 0};
 }
 
-ExprPrinter::Text ExprPrinter::rounded(Operation &op, Rounding rounding, const char *symbol, Precedence precedence,
-                                       const char *intrinsic) {
+ExprPrinter::Text ExprPrinter::rounded(Operation &op, Rounding rounding, const char *symbol,
+                                       Precedence precedence, const char *intrinsic) {
   return rounding == Rounding::Exact ? call(op, intrinsic) : binary(op, symbol, precedence);
 }
 
@@ -205,9 +207,12 @@ ExprPrinter::Text ExprPrinter::operation(Operation &op, Rounding rounding, const
           .Case<arith::CmpIOp, arith::CmpFOp>([&](auto) { return comparison(op); })
           .Case([&](arith::AndIOp) { return logical("&&", kAnd); })
           .Case([&](arith::OrIOp) { return logical("||", kOr); })
-          .Case([&](arith::XOrIOp) { return matchPattern(in(1), m_One()) && isBool() ? prefix("!") : logical("!=", kEquality); })
+          .Case([&](arith::XOrIOp) {
+            return matchPattern(in(1), m_One()) && isBool() ? prefix("!") : logical("!=", kEquality);
+          })
           .Case([&](arith::SelectOp) {
-            return Text{operand(in(0), kOr) + " ? " + operand(in(1), kOr) + " : " + operand(in(2), kOr), kTernary, 0};
+            return Text{operand(in(0), kOr) + " ? " + operand(in(1), kOr) + " : " + operand(in(2), kOr),
+                        kTernary, 0};
           })
           .Case([&](arith::MinSIOp) { return call(op, "min"); })
           .Case([&](arith::MaxSIOp) { return call(op, "max"); })

@@ -8,12 +8,12 @@
 
 namespace deft::codegen::cuda {
 
-/// How f32 is rounded. Exact arithmetic is printed as intrinsics that are never fused: masks need it, because a
-/// tile's bounds are proved for operations that round one by one.
+/// How f32 is rounded. Exact arithmetic is printed as intrinsics that are never fused: masks need it, because
+/// a tile's bounds are proved for operations that round one by one.
 enum class Rounding { Fused, Exact };
 
-/// Prints values of regions as C++ expressions and the statements that they need: a value that is used once and
-/// is short is written where it is used, any other gets a name. No recursion, so depth is no limit.
+/// Prints values of regions as C++ expressions and the statements that they need: a value that is used once
+/// and is short is written where it is used, any other gets a name. No recursion, so depth is no limit.
 class ExprPrinter {
 public:
   /// The expression that stands for a value: an argument, or what another function has computed.

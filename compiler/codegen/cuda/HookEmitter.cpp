@@ -56,7 +56,9 @@ private:
       printer.bind(argument, name.str());
   }
 
-  Rounding roundingOf(Region &region) { return &region == &op_.getScore() ? Rounding::Fused : Rounding::Exact; }
+  Rounding roundingOf(Region &region) {
+    return &region == &op_.getScore() ? Rounding::Fused : Rounding::Exact;
+  }
 
   /// `struct Row` and the hook that fills it. What both regions compute alike is kept once.
   std::string rowHook() {
@@ -96,11 +98,13 @@ private:
   }
 
   std::string scoreHook() {
-    return hook(op_.getScore(), "float score(const Params &p, const Row &row, float s, int kv_pos, int depth, int kv_head)");
+    return hook(op_.getScore(),
+                "float score(const Params &p, const Row &row, float s, int kv_pos, int depth, int kv_head)");
   }
 
   std::string maskHook() {
-    return hook(op_.getMask(), "bool mask(const Params &p, const Row &row, int kv_pos, int depth, int kv_head)");
+    return hook(op_.getMask(),
+                "bool mask(const Params &p, const Row &row, int kv_pos, int depth, int kv_head)");
   }
 
   std::string hook(Region &region, const std::string &signature) {
@@ -132,7 +136,8 @@ private:
     std::vector<std::string> results = printer.print(region, roots, Rounding::Exact);
     printer.statement(yield.getLoc(), "return {" + results[0] + ", " + results[1] + "};");
     finish(printer);
-    return "\n" + std::string(kInlined) + "deft::TileVisibility tile(const Params &p, const deft::TileBounds &b) {\n" +
+    return "\n" + std::string(kInlined) +
+           "deft::TileVisibility tile(const Params &p, const deft::TileBounds &b) {\n" +
            printer.statements() + "  }\n";
   }
 
@@ -175,7 +180,8 @@ support::Result<package::VariantSource> emitVariantSource(AttentionOp attention)
   source.hooks = emitter.emit();
   if (Operation *op = emitter.unsupported())
     return support::Error{support::ErrorCode::Internal,
-                          "no CUDA form of `" + op->getName().getStringRef().str() + "` in attention `" + source.name + "`",
+                          "no CUDA form of `" + op->getName().getStringRef().str() + "` in attention `" +
+                              source.name + "`",
                           {}};
   return source;
 }

@@ -6,8 +6,8 @@
 
 namespace deft::codegen::cuda {
 
-/// Bounds of the i32 values of a region that hold for every input. C++ leaves signed overflow undefined and the
-/// language wraps: where these bounds rule an overflow out, the plain operator is right and reads well.
+/// Bounds of the i32 values of a region that hold for every input. C++ leaves signed overflow undefined and
+/// the language wraps: where these bounds rule an overflow out, the plain operator is right and reads well.
 class StaticRanges {
 public:
   explicit StaticRanges(mlir::Region &region);

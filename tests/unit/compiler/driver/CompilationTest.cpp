@@ -32,7 +32,8 @@ Shipped shippedVariants() {
 
 spec::Variant compileOne(support::SourceManager &sources, const std::string &text) {
   support::DiagnosticSink sink;
-  auto variants = spec::compileSpec(sources, sources.add("dir/one.deft", text), specs::importResolver(), sink);
+  auto variants =
+      spec::compileSpec(sources, sources.add("dir/one.deft", text), specs::importResolver(), sink);
   EXPECT_EQ(variants.size(), 1u) << support::renderDiagnostics(sources, sink);
   return variants.at(0);
 }
@@ -56,7 +57,8 @@ TEST(CompilationTest, EveryShippedSpecBecomesVerifiedIrAndHooks) {
 TEST(CompilationTest, TextIsTheSameEachTime) {
   Shipped shipped = shippedVariants();
   for (const spec::Variant &variant : shipped.variants) {
-    auto first = Compilation::create(variant, shipped.sources), second = Compilation::create(variant, shipped.sources);
+    auto first = Compilation::create(variant, shipped.sources),
+         second = Compilation::create(variant, shipped.sources);
     ASSERT_TRUE(first.ok() && second.ok());
     EXPECT_EQ(first->cudaVariantSource()->hooks, second->cudaVariantSource()->hooks);
     EXPECT_EQ(first->irText(Compilation::Stage::Optimized), second->irText(Compilation::Stage::Optimized));
@@ -65,8 +67,9 @@ TEST(CompilationTest, TextIsTheSameEachTime) {
 
 TEST(CompilationTest, HooksNameTheSpecByItsBaseName) {
   support::SourceManager sources;
-  spec::Variant variant = compileOne(sources, "attention w {\n  query_heads = 8;\n  kv_heads = 2;\n  head_dim = 64;\n"
-                                              "  mask = kv_pos > q_pos - 100;\n}\n");
+  spec::Variant variant =
+      compileOne(sources, "attention w {\n  query_heads = 8;\n  kv_heads = 2;\n  head_dim = 64;\n"
+                          "  mask = kv_pos > q_pos - 100;\n}\n");
   auto compilation = Compilation::create(variant, sources);
   ASSERT_TRUE(compilation.ok());
   std::string hooks = compilation->cudaVariantSource()->hooks;

@@ -123,7 +123,9 @@ bool evaluateBool(const spec::Variant &variant, const exec::Inputs &inputs, spec
   std::vector<Value> values(root + 1);
   for (spec::ExprId id = 0; id <= root; ++id) {
     const spec::Expr &expr = variant.exprs[id];
-    auto in = [&](size_t operand) { return operand < expr.operands.size() ? values[expr.operands[operand]] : Value(); };
+    auto in = [&](size_t operand) {
+      return operand < expr.operands.size() ? values[expr.operands[operand]] : Value();
+    };
     bool isReal = expr.type == spec::ScalarType::F32;
     Value &out = values[id];
     switch (expr.op) {
@@ -136,7 +138,9 @@ bool evaluateBool(const spec::Variant &variant, const exec::Inputs &inputs, spec
     case ExprOp::Param:
     case ExprOp::ParamElement: {
       auto shape = variant.params[expr.param].shape;
-      size_t index = shape == spec::Param::Shape::Scalar ? 0 : shape == spec::Param::Shape::PerKvHead ? site.kvHead : site.head;
+      size_t index = shape == spec::Param::Shape::Scalar      ? 0
+                     : shape == spec::Param::Shape::PerKvHead ? site.kvHead
+                                                              : site.head;
       const exec::ParamValue &param = inputs.params[expr.param];
       out = isReal ? Value{param.f32[index], 0} : Value{0, param.i32[index]};
       break;
@@ -162,8 +166,9 @@ bool evaluateBool(const spec::Variant &variant, const exec::Inputs &inputs, spec
     case ExprOp::Ge:
     case ExprOp::Eq:
     case ExprOp::Ne:
-      out.i = variant.exprs[expr.operands[0]].type == spec::ScalarType::F32 ? compare(expr.op, in(0).f, in(1).f)
-                                                                           : compare(expr.op, in(0).i, in(1).i);
+      out.i = variant.exprs[expr.operands[0]].type == spec::ScalarType::F32
+                  ? compare(expr.op, in(0).f, in(1).f)
+                  : compare(expr.op, in(0).i, in(1).i);
       break;
     default:
       if (isReal)

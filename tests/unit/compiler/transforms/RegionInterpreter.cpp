@@ -120,8 +120,9 @@ RegionInterpreter::Step RegionInterpreter::compile(Operation &op) {
   using V = std::vector<Scalar>;
   auto integers = [=](auto f) -> Step {
     return [=](V &v) {
-      v[out].integer = truncate(static_cast<uint64_t>(f(static_cast<uint64_t>(v[a].integer),
-                                                        static_cast<uint64_t>(v[b].integer))), bits);
+      v[out].integer = truncate(
+          static_cast<uint64_t>(f(static_cast<uint64_t>(v[a].integer), static_cast<uint64_t>(v[b].integer))),
+          bits);
     };
   };
   auto reals = [=](auto f) -> Step { return [=](V &v) { v[out].real = f(v[a].real, v[b].real); }; };
@@ -165,7 +166,8 @@ RegionInterpreter::Step RegionInterpreter::compile(Operation &op) {
         bool isBool = extend.getIn().getType().isInteger(1);
         return [=](V &v) { v[out].integer = isBool ? -v[a].integer : v[a].integer; };
       })
-      .Case<arith::ExtUIOp, arith::TruncIOp>([&](auto) { return integers([](uint64_t x, uint64_t) { return x; }); })
+      .Case<arith::ExtUIOp, arith::TruncIOp>(
+          [&](auto) { return integers([](uint64_t x, uint64_t) { return x; }); })
       .Case([&](arith::CmpIOp op) -> Step {
         auto predicate = op.getPredicate();
         return [=](V &v) { v[out].integer = compare(predicate, v[a].integer, v[b].integer); };
@@ -179,7 +181,9 @@ RegionInterpreter::Step RegionInterpreter::compile(Operation &op) {
         float sign = cast.getIn().getType().isInteger(1) ? -1.f : 1.f;
         return [=](V &v) { v[out].real = sign * static_cast<float>(v[a].integer); };
       })
-      .Case([&](arith::UIToFPOp) -> Step { return [=](V &v) { v[out].real = static_cast<float>(v[a].integer); }; })
+      .Case([&](arith::UIToFPOp) -> Step {
+        return [=](V &v) { v[out].real = static_cast<float>(v[a].integer); };
+      })
       .Case([&](arith::AddFOp) { return reals([](float x, float y) { return x + y; }); })
       .Case([&](arith::SubFOp) { return reals([](float x, float y) { return x - y; }); })
       .Case([&](arith::MulFOp) { return reals([](float x, float y) { return x * y; }); })

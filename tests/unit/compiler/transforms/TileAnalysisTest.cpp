@@ -11,8 +11,8 @@
 #include <cmath>
 #include <iostream>
 
-/// The proof of the interval analysis: over small tiles, every pair is evaluated and compared with what `tile`
-/// claims of all of them.
+/// The proof of the interval analysis: over small tiles, every pair is evaluated and compared with what
+/// `tile` claims of all of them.
 namespace deft::transforms {
 namespace {
 
@@ -44,8 +44,8 @@ struct Box {
 
 std::ostream &operator<<(std::ostream &out, const Box &box) {
   return out << "q [" << box.qLo << ", " << box.qHi << "] kv [" << box.kvLo << ", " << box.kvHi << "] depth ["
-             << box.depthLo << ", " << box.depthHi << "] query [" << box.queryLo << ", " << box.queryHi << "] head ["
-             << box.headLo << ", " << box.headHi << "] kv_head " << box.kvHead;
+             << box.depthLo << ", " << box.depthHi << "] query [" << box.queryLo << ", " << box.queryHi
+             << "] head [" << box.headLo << ", " << box.headHi << "] kv_head " << box.kvHead;
 }
 
 Box randomBox(std::mt19937 &random, const spec::Variant &variant) {
@@ -92,7 +92,8 @@ exec::Inputs randomParams(std::mt19937 &random, const spec::Variant &variant) {
 /// One variant, compiled, with its parameters bound.
 class Compiled {
 public:
-  Compiled(const spec::Variant &variant, exec::Inputs inputs) : variant_(variant), inputs_(std::move(inputs)) {
+  Compiled(const spec::Variant &variant, exec::Inputs inputs)
+      : variant_(variant), inputs_(std::move(inputs)) {
     loadDialects(context_);
     module_ = mlir::ModuleOp::create(mlir::UnknownLoc::get(&context_));
     importVariant(*module_, variant, [&](support::SourceRange) { return mlir::UnknownLoc::get(&context_); });
@@ -115,8 +116,15 @@ public:
     return test::evaluateBool(variant_, inputs_, *variant_.mask, site);
   }
   bool visibleByIr(const reference::Site &site) {
-    return !mask_ || mask_->run({{0, 0}, {site.qPos, 0}, {site.kvPos, 0}, {site.head, 0}, {site.kvHead, 0},
-                                 {site.depth, 0}, {site.query, 0}})[0].integer;
+    return !mask_ || mask_
+                         ->run({{0, 0},
+                                {site.qPos, 0},
+                                {site.kvPos, 0},
+                                {site.head, 0},
+                                {site.kvHead, 0},
+                                {site.depth, 0},
+                                {site.query, 0}})[0]
+                         .integer;
   }
   /// {any, all}
   std::pair<bool, bool> claim(const Box &box) {
@@ -158,7 +166,8 @@ void checkTile(Compiled &compiled, const Box &box, Counts &counts) {
     sameByIr &= visible == compiled.visibleByIr(site);
   });
   auto [claimedAny, claimedAll] = compiled.claim(box);
-  ASSERT_TRUE(sameByIr) << "the mask's IR differs from the expression in tile " << box << '\n' << compiled.text();
+  ASSERT_TRUE(sameByIr) << "the mask's IR differs from the expression in tile " << box << '\n'
+                        << compiled.text();
   ASSERT_TRUE(claimedAny || !any) << "tile " << box << " is claimed empty\n" << compiled.text();
   ASSERT_TRUE(!claimedAll || all) << "tile " << box << " is claimed whole\n" << compiled.text();
   ASSERT_EQ(compiled.undefined(), "") << "in tile " << box << '\n' << compiled.text();
@@ -188,8 +197,8 @@ void checkRandomMasks(unsigned firstSeed, int masks, int depth, int realsOfThree
 }
 
 void print(const Counts &counts) {
-  std::cout << counts.tiles << " tiles; empty " << counts.empty << ", claimed " << counts.claimedEmpty << "; whole "
-            << counts.whole << ", claimed " << counts.claimedWhole << '\n';
+  std::cout << counts.tiles << " tiles; empty " << counts.empty << ", claimed " << counts.claimedEmpty
+            << "; whole " << counts.whole << ", claimed " << counts.claimedWhole << '\n';
 }
 
 TEST(TileAnalysisTest, ClaimsHoldForRandomMasks) {
@@ -280,10 +289,11 @@ TEST_F(ExactMaskTest, WindowOfEachHeadWhereTheyAreAlike) {
 }
 
 TEST_F(ExactMaskTest, DistanceAsF32) {
-  ExprId distance = op(ExprOp::Sub, ScalarType::F32, builder.op(ExprOp::ToF32, ScalarType::F32, {read(Builtin::QPos)}),
-                       builder.op(ExprOp::ToF32, ScalarType::F32, {read(Builtin::KvPos)}));
-  expectExact(op(ExprOp::Lt, ScalarType::Bool, op(ExprOp::Mul, ScalarType::F32, distance, builder.constant(0.5)),
-                 builder.constant(1.75)));
+  ExprId distance =
+      op(ExprOp::Sub, ScalarType::F32, builder.op(ExprOp::ToF32, ScalarType::F32, {read(Builtin::QPos)}),
+         builder.op(ExprOp::ToF32, ScalarType::F32, {read(Builtin::KvPos)}));
+  expectExact(op(ExprOp::Lt, ScalarType::Bool,
+                 op(ExprOp::Mul, ScalarType::F32, distance, builder.constant(0.5)), builder.constant(1.75)));
 }
 
 TEST_F(ExactMaskTest, BlocksOfPositions) {
@@ -326,7 +336,8 @@ TEST_F(ExactMaskTest, ClaimsHoldWhereNanArises) {
   ExprId product = op(ExprOp::Mul, kF32, choose(Builtin::KvPos, kInf, 1), choose(Builtin::QPos, 0, 1));
   expectSound(compare(ExprOp::Ge, product, zero));
 
-  ExprId root = builder.op(ExprOp::Sqrt, kF32, {op(ExprOp::Sub, kF32, real(Builtin::KvPos), builder.constant(3))});
+  ExprId root =
+      builder.op(ExprOp::Sqrt, kF32, {op(ExprOp::Sub, kF32, real(Builtin::KvPos), builder.constant(3))});
   expectSound(compare(ExprOp::Ge, root, zero));
   // A NaN within known bounds, as tanh leaves it.
   root = builder.op(ExprOp::Tanh, kF32, {root});
@@ -334,8 +345,10 @@ TEST_F(ExactMaskTest, ClaimsHoldWhereNanArises) {
   expectSound(compare(ExprOp::Ge, op(ExprOp::Max, kF32, root, builder.constant(-2)), builder.constant(-1.5)));
   ExprId condition = compare(ExprOp::Gt, read(Builtin::QPos), builder.integer(3));
   ExprId one = builder.constant(1);
-  expectSound(compare(ExprOp::Ge, builder.op(ExprOp::Select, kF32, {condition, root, one}), builder.constant(-2)));
-  expectSound(compare(ExprOp::Ge, builder.op(ExprOp::Select, kF32, {condition, one, root}), builder.constant(-2)));
+  expectSound(
+      compare(ExprOp::Ge, builder.op(ExprOp::Select, kF32, {condition, root, one}), builder.constant(-2)));
+  expectSound(
+      compare(ExprOp::Ge, builder.op(ExprOp::Select, kF32, {condition, one, root}), builder.constant(-2)));
 }
 
 } // namespace

@@ -40,7 +40,8 @@ public:
     mlir::MLIRContext context(mlir::MLIRContext::Threading::DISABLED);
     transforms::loadDialects(context);
     mlir::OwningOpRef<mlir::ModuleOp> module = mlir::ModuleOp::create(mlir::UnknownLoc::get(&context));
-    transforms::importVariant(*module, variant, [&](support::SourceRange) { return mlir::UnknownLoc::get(&context); });
+    transforms::importVariant(*module, variant,
+                              [&](support::SourceRange) { return mlir::UnknownLoc::get(&context); });
     EXPECT_TRUE(mlir::succeeded(transforms::optimize(*module)));
     dialect::AttentionOp attention = *module->getOps<dialect::AttentionOp>().begin();
 
@@ -62,13 +63,17 @@ private:
     using Shape = spec::Param::Shape;
     test::ParamValues values;
     for (const spec::Param &param : variant.params) {
-      int count = param.shape == Shape::Scalar ? 1 : param.shape == Shape::PerKvHead ? variant.kvHeads : variant.queryHeads;
+      int count = param.shape == Shape::Scalar      ? 1
+                  : param.shape == Shape::PerKvHead ? variant.kvHeads
+                                                    : variant.queryHeads;
       std::vector<std::uint32_t> bits;
       for (int i = 0; i < count; ++i) {
-        Scalar value{pick(0, 15) == 0 ? INT32_MIN + pick(0, 1) : pick(-6, 12), static_cast<float>(pick(-20, 20)) / 4};
+        Scalar value{pick(0, 15) == 0 ? INT32_MIN + pick(0, 1) : pick(-6, 12),
+                     static_cast<float>(pick(-20, 20)) / 4};
         bool isReal = param.type == ScalarType::F32;
         values[param.name].push_back(value);
-        bits.push_back(isReal ? std::bit_cast<std::uint32_t>(value.real) : static_cast<std::uint32_t>(value.integer));
+        bits.push_back(isReal ? std::bit_cast<std::uint32_t>(value.real)
+                              : static_cast<std::uint32_t>(value.integer));
       }
       text.params.push_back(bits);
       text.isArray.push_back(param.shape != Shape::Scalar);
@@ -150,7 +155,8 @@ TEST(HookEmitterTest, TextComputesWhatTheIrMeans) {
     ASSERT_EQ(results[i].size(), samples[i].expected.size());
     for (size_t call = 0; call < results[i].size(); ++call) {
       const HookResult &got = results[i][call], &expected = samples[i].expected[call];
-      ASSERT_TRUE(same(got.score, expected.score)) << got.score << " is not " << expected.score << " in call " << call;
+      ASSERT_TRUE(same(got.score, expected.score))
+          << got.score << " is not " << expected.score << " in call " << call;
       ASSERT_EQ(got.mask, expected.mask) << "call " << call;
       ASSERT_EQ(got.any, expected.any) << "call " << call;
       ASSERT_EQ(got.all, expected.all) << "call " << call;
@@ -173,7 +179,8 @@ TEST(HookEmitterTest, OperationWithoutCudaFormIsAnError) {
     score(%s: f32, %q_pos: i32, %kv_pos: i32, %head: i32, %kv_head: i32, %depth: i32, %query: i32) {
       %0 = math.erf %s : f32
       deft.yield %0 : f32
-    })", &context);
+    })",
+                                                        &context);
   ASSERT_TRUE(module);
   auto source = emitVariantSource(*module->getOps<dialect::AttentionOp>().begin());
   ASSERT_FALSE(source.ok());
@@ -187,13 +194,15 @@ TEST(HookEmitterTest, TextCompilesForTheDevice) {
     GTEST_SKIP() << nvrtc.error().message;
   using enum spec::ExprOp;
   test::VariantBuilder builder(6, 2, 64);
-  ExprId window = builder.readParam(builder.param("window", ScalarType::I32, spec::Param::Shape::PerQueryHead));
+  ExprId window =
+      builder.readParam(builder.param("window", ScalarType::I32, spec::Param::Shape::PerQueryHead));
   ExprId s = builder.read(spec::Builtin::S), kvPos = builder.read(spec::Builtin::KvPos);
   ExprId x = builder.op(ToF32, ScalarType::F32, {kvPos}), score = builder.op(Div, ScalarType::F32, {s, x});
   ExprId start = builder.op(Sub, ScalarType::I32, {builder.read(spec::Builtin::QPos), window});
   ExprId mask = builder.op(Gt, ScalarType::Bool, {kvPos, start});
   for (spec::ExprOp function : {Exp, Exp2, Log, Log2, Tanh, Sigmoid, Sqrt, Rsqrt, Abs, Neg}) {
-    ExprId far = builder.op(Lt, ScalarType::Bool, {builder.op(function, ScalarType::F32, {x}), builder.constant(2)});
+    ExprId far =
+        builder.op(Lt, ScalarType::Bool, {builder.op(function, ScalarType::F32, {x}), builder.constant(2)});
     mask = builder.op(Or, ScalarType::Bool, {mask, far});
     score = builder.op(Add, ScalarType::F32, {score, builder.op(function, ScalarType::F32, {s})});
   }
@@ -208,8 +217,8 @@ TEST(HookEmitterTest, TextCompilesForTheDevice) {
   builder.variant.mask = mask;
   builder.variant.score = score;
   std::string hooks = Sampler(1).sample(builder.variant).text.hooks;
-  for (const char *function : {"expf(", "exp2f(", "logf(", "log2f(", "tanhf(", "sqrtf(", "rsqrtf(", "fabsf(", "fminf(",
-                               "__fadd_rn(", "__fdiv_rn(", "__fsqrt_rn(", "long long", "unsigned("})
+  for (const char *function : {"expf(", "exp2f(", "logf(", "log2f(", "tanhf(", "sqrtf(", "rsqrtf(", "fabsf(",
+                               "fminf(", "__fadd_rn(", "__fdiv_rn(", "__fsqrt_rn(", "long long", "unsigned("})
     EXPECT_THAT(hooks, testing::HasSubstr(function));
   std::string text = "#include \"deft/types.cuh\"\nnamespace {\n" + hooks + "}\n" + R"(
 extern "C" __global__ void probe(const __grid_constant__ Params p, deft::TileBounds b, float *out) {
@@ -227,7 +236,8 @@ TEST(HookEmitterTest, DeepExpressionsBecomeStatements) {
   test::VariantBuilder builder(4, 2, 64);
   ExprId value = builder.read(spec::Builtin::S);
   for (int i = 0; i < 5000; ++i)
-    value = builder.op(spec::ExprOp::Add, ScalarType::F32, {builder.op(spec::ExprOp::Tanh, ScalarType::F32, {value}), value});
+    value = builder.op(spec::ExprOp::Add, ScalarType::F32,
+                       {builder.op(spec::ExprOp::Tanh, ScalarType::F32, {value}), value});
   builder.variant.score = value;
   Sample sample = Sampler(1).sample(builder.variant);
   size_t longest = 0, start = 0;
@@ -244,7 +254,8 @@ TEST(HookEmitterTest, ScaleAndTypesAreThoseOfTheVariant) {
   mlir::MLIRContext context(mlir::MLIRContext::Threading::DISABLED);
   transforms::loadDialects(context);
   mlir::OwningOpRef<mlir::ModuleOp> module = mlir::ModuleOp::create(mlir::UnknownLoc::get(&context));
-  auto op = transforms::importVariant(*module, builder.variant, [&](auto) { return mlir::UnknownLoc::get(&context); });
+  auto op = transforms::importVariant(*module, builder.variant,
+                                      [&](auto) { return mlir::UnknownLoc::get(&context); });
   auto source = emitVariantSource(op);
   ASSERT_TRUE(source.ok());
   EXPECT_EQ(source->ratio(), 3);

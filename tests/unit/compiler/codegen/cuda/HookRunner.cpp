@@ -73,10 +73,11 @@ std::string caseText(const HookCase &test, size_t index) {
     text += "  static_assert(sizeof(Params) == 8 * " + std::to_string(test.params.size()) + ");\n";
   for (size_t i = 0; i < test.params.size(); ++i) {
     std::string name = "param" + std::to_string(i);
-    text += "  { const void *array = " + name + "; std::memcpy(slot, " + (test.isArray[i] ? "&array, 8" : name + ", 4") +
-            "); slot += 8; }\n";
+    text += "  { const void *array = " + name + "; std::memcpy(slot, " +
+            (test.isArray[i] ? "&array, 8" : name + ", 4") + "); slot += 8; }\n";
   }
-  return text + "  (void)slot;\n  run<Variant>(params, calls, " + std::to_string(test.calls.size()) + ");\n}\n}\n";
+  return text + "  (void)slot;\n  run<Variant>(params, calls, " + std::to_string(test.calls.size()) +
+         ");\n}\n}\n";
 }
 
 } // namespace
@@ -99,7 +100,8 @@ std::vector<std::vector<HookResult>> runHooks(const std::vector<HookCase> &cases
   // Undefined behaviour traps: an overflow that only happens to wrap here need not elsewhere.
   // Without built-ins: the compiler's folding of exp(2) may differ from the library's in the last bit.
   std::string program = (folder / "hooks").string();
-  std::string build = std::string(DEFT_HOST_COMPILER) + " -std=c++20 -w -fno-builtin -ffp-contract=off -fsanitize=undefined"
+  std::string build = std::string(DEFT_HOST_COMPILER) +
+                      " -std=c++20 -w -fno-builtin -ffp-contract=off -fsanitize=undefined"
                       " -fsanitize-undefined-trap-on-error -I" +
                       DEFT_SOURCE_ROOT + " " + (folder / "hooks.cpp").string() + " -o " + program;
   std::vector<std::vector<HookResult>> results;
@@ -109,7 +111,8 @@ std::vector<std::vector<HookResult>> runHooks(const std::vector<HookCase> &cases
         std::vector<HookResult> &of = results.emplace_back();
         unsigned bits = 0;
         int mask = 0, any = 0, all = 0;
-        while (of.size() < test.calls.size() && std::fscanf(pipe, "%x %d %d %d", &bits, &mask, &any, &all) == 4)
+        while (of.size() < test.calls.size() &&
+               std::fscanf(pipe, "%x %d %d %d", &bits, &mask, &any, &all) == 4)
           of.push_back({std::bit_cast<float>(bits), mask != 0, any != 0, all != 0});
       }
       pclose(pipe);
