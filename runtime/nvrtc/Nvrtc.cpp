@@ -145,6 +145,10 @@ Result<std::shared_ptr<const Nvrtc>> Nvrtc::load(const SearchOptions &options) {
     std::string file = path;
     if (::dladdr(reinterpret_cast<void *>(functions->version), &info) && info.dli_fname)
       file = info.dli_fname;
+    // NVRTC opens its builtins by their bare name when it compiles. The loader's path does not lead to a wheel or a
+    // private copy, but a library that is loaded already is found. It stays loaded, as NVRTC does.
+    const std::string builtins = "libnvrtc-builtins.so." + version.text();
+    ::dlopen((fs::path(file).parent_path() / builtins).c_str(), RTLD_NOW | RTLD_LOCAL);
     return std::shared_ptr<const Nvrtc>(new Nvrtc(library, std::move(functions), std::move(file), version));
   }
   if (!options.path.empty())

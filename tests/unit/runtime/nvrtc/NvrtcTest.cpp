@@ -4,6 +4,7 @@
 
 #include <gtest/gtest.h>
 
+#include <dlfcn.h>
 #include <functional>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -31,6 +32,13 @@ TEST(NvrtcTest, CompilesToACubinForEveryTarget) {
     EXPECT_GT(compiled->resources[0].registers, 0);
     EXPECT_FALSE(compiled->resources[0].spills());
   }
+}
+
+// Beside a wheel's libnvrtc lie builtins that the loader's own path does not lead to.
+TEST(NvrtcTest, LoadsTheBuiltinsThatLieBesideIt) {
+  REQUIRE_NVRTC(nvrtc);
+  const std::string name = "libnvrtc-builtins.so." + (*nvrtc)->version().text();
+  EXPECT_NE(::dlopen(name.c_str(), RTLD_NOW | RTLD_NOLOAD), nullptr) << (*nvrtc)->path();
 }
 
 // An unnamed namespace gets a name that differs between processes unless a seed is given.
