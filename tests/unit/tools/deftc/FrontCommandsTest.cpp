@@ -1,0 +1,185 @@
+// The frame of the command line, and check, specs and emit --as ast|json, called as the program calls them.
+#include "specs/Embedded.h"
+#include "tools/deftc/Context.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <nlohmann/json.hpp>
+
+#include <filesystem>
+#include <fstream>
+#include <sstream>
+#include <stdexcept>
+
+namespace deft::cli {
+namespace {
+
+namespace fs = std::filesystem;
+using testing::HasSubstr;
+using testing::Not;
+using testing::StartsWith;
+
+struct Outcome {
+  int code = 0;
+  std::string out, err;
+};
+
+Outcome run(std::vector<std::string> arguments, bool colour = false) {
+  arguments.insert(arguments.begin(), "deftc");
+  std::vector<const char *> argv;
+  for (const std::string &argument : arguments)
+    argv.push_back(argument.c_str());
+  std::ostringstream out, err;
+  Context context{out, err, colour, colour, {}, false};
+  int code = runDeftc(static_cast<int>(argv.size()), argv.data(), context);
+  return {code, out.str(), err.str()};
+}
+
+class FrontCommandsTest : public testing::Test {
+protected:
+  void SetUp() override {
+    std::string pattern = (fs::temp_directory_path() / "deft-front-XXXXXX").string();
+    ASSERT_NE(::mkdtemp(pattern.data()), nullptr);
+    folder_ = pattern;
+  }
+  void TearDown() override { fs::remove_all(folder_); }
+
+  std::string write(const std::string &name, const std::string &text) {
+    std::ofstream(folder_ / name) << text;
+    return (folder_ / name).string();
+  }
+
+  fs::path folder_;
+};
+
+TEST(FrameTest, EveryCommandHasHelpWithAnExample) {
+  std::string all = run({"--help"}).out;
+  for (const char *command : {"check", "emit", "build", "run", "specs", "doctor"}) {
+    EXPECT_THAT(all, HasSubstr(command));
+    Outcome help = run({command, "--help"});
+    EXPECT_EQ(help.code, kExitOk);
+    EXPECT_THAT(help.out, HasSubstr(std::string("Example:\n  deftc ") + command));
+    EXPECT_EQ(help.err, "");
+  }
+}
+
+TEST(FrameTest, VersionGoesToTheOutput) {
+  Outcome version = run({"--version"});
+  EXPECT_EQ(version.code, kExitOk);
+  EXPECT_THAT(version.out, StartsWith("deftc "));
+}
+
+TEST(FrameTest, WrongUsageIsTwoAndWritesNothingToTheOutput) {
+  for (std::vector<std::string> arguments :
+       {std::vector<std::string>{}, {"chek"}, {"check"}, {"check", "--nonsense", "x"}, {"emit", "llama3_8b"},
+        {"emit", "llama3_8b", "--as", "jsn"}, {"specs", "llama"}, {"emit", "gemma2_9b", "--as", "json"}}) {
+    Outcome outcome = run(arguments);
+    EXPECT_EQ(outcome.code, kExitUsage) << testing::PrintToString(arguments);
+    EXPECT_EQ(outcome.out, "");
+    EXPECT_NE(outcome.err, "");
+  }
+}
+
+TEST(FrameTest, AnExceptionIsAnInternalErrorAndNoCrash) {
+  struct Throwing : std::streambuf {
+    int_type overflow(int_type) override { throw std::runtime_error("out of luck"); }
+  } buffer;
+  std::ostringstream err;
+  std::ostream broken(&buffer);
+  broken.exceptions(std::ios::badbit); // lets the exception through
+  Context context{broken, err, false, false, {}, false};
+  const char *argv[] = {"deftc", "specs"};
+  EXPECT_EQ(runDeftc(2, argv, context), kExitInternal);
+  EXPECT_THAT(err.str(), StartsWith("internal error: out of luck\n"));
+  EXPECT_THAT(err.str(), HasSubstr("bug in deftc"));
+}
+
+TEST(FrameTest, OutputThatCannotBeWrittenIsAnErrorOfTheEnvironment) {
+  std::ostringstream err;
+  std::ostream broken(nullptr);
+  Context context{broken, err, false, false, {}, false};
+  const char *argv[] = {"deftc", "specs"};
+  EXPECT_EQ(runDeftc(2, argv, context), kExitEnvironment);
+  EXPECT_EQ(run({"specs", "llama3_8b", "-o", "/no/such/folder/file"}).code, kExitEnvironment);
+}
+
+TEST(FrameTest, ErrorCodesHaveTheirExitCodes) {
+  EXPECT_EQ(exitCodeFor(support::ErrorCode::Diagnostics), 1);
+  EXPECT_EQ(exitCodeFor(support::ErrorCode::Usage), 2);
+  EXPECT_EQ(exitCodeFor(support::ErrorCode::Environment), 3);
+  EXPECT_EQ(exitCodeFor(support::ErrorCode::Internal), 70);
+}
+
+TEST_F(FrontCommandsTest, CheckPrintsALineForEachAttention) {
+  Outcome outcome = run({"check", "llama3_8b", "gemma2_9b", "library"});
+  EXPECT_EQ(outcome.code, kExitOk);
+  EXPECT_EQ(outcome.err, "");
+  EXPECT_EQ(outcome.out,
+            "<deftc>/llama3_8b.deft: ok, llama3_8b: 32 query heads, 8 kv heads, head dim 128, bf16, pages of 16 nhd\n"
+            "<deftc>/gemma2_9b.deft: ok, gemma2_9b: 16 query heads, 8 kv heads, head dim 256, bf16, pages of 16 nhd, "
+            "score, param cap\n"
+            "<deftc>/gemma2_9b.deft: ok, gemma2_9b_window: 16 query heads, 8 kv heads, head dim 256, bf16, pages of 16 "
+            "nhd, mask, score, param cap\n"
+            "<deftc>/library.deft: ok, no attention\n");
+}
+
+TEST_F(FrontCommandsTest, CheckGoesOnAfterAWrongFile) {
+  std::string wrong = write("wrong.deft", "attention a {\n  query_heads = x;\n}\n");
+  Outcome outcome = run({"check", wrong, (folder_ / "absent.deft").string(), "llama3_8b"});
+  EXPECT_EQ(outcome.code, kExitDiagnostics);
+  EXPECT_THAT(outcome.out, HasSubstr("llama3_8b: 32 query heads"));
+  EXPECT_THAT(outcome.err, HasSubstr(wrong + ":2:17: error: unknown name `x`\n 2 |   query_heads = x;\n"));
+  EXPECT_THAT(outcome.err, HasSubstr("cannot read `"));
+  EXPECT_THAT(outcome.err, Not(HasSubstr("\033"))) << "plain text in a pipe";
+}
+
+TEST_F(FrontCommandsTest, ATerminalGetsColours) {
+  std::string wrong = write("wrong.deft", "attention a { query_heads = x; }");
+  EXPECT_THAT(run({"check", wrong}, /*colour=*/true).err, HasSubstr("\033[1;31merror: \033[0m"));
+}
+
+TEST_F(FrontCommandsTest, ImportsAreFoundBesideTheFile) {
+  write("mine.deft", "mask near(w: i32) = kv_pos > q_pos - w;");
+  std::string spec = write("spec.deft", "import \"mine.deft\"; import \"library.deft\";\n"
+                                        "attention a { query_heads = 8; kv_heads = 8; head_dim = 64;"
+                                        " mask = near(4); score = softcap(s, 30); }");
+  Outcome outcome = run({"check", spec});
+  EXPECT_EQ(outcome.code, kExitOk) << outcome.err;
+}
+
+TEST_F(FrontCommandsTest, SpecsListsAllAndPrintsOne) {
+  Outcome list = run({"specs"});
+  EXPECT_EQ(list.code, kExitOk);
+  for (const specs::EmbeddedSpec &spec : specs::embeddedSpecs())
+    EXPECT_THAT(list.out, HasSubstr(std::string(spec.name) + " "));
+  EXPECT_THAT(list.out, HasSubstr("Llama 3 8B: grouped queries (ratio 4), plain causal softmax."));
+  EXPECT_EQ(run({"specs", "llama3_8b"}).out, specs::findEmbeddedSpec("llama3_8b")->text);
+
+  std::string copy = (folder_ / "copy.deft").string();
+  EXPECT_EQ(run({"specs", "mistral_7b", "-o", copy}).code, kExitOk);
+  EXPECT_EQ(run({"check", copy}).code, kExitOk) << "a printed spec is a start";
+  EXPECT_THAT(run({"specs", "mistral"}).err, HasSubstr("did you mean `mistral_7b`?"));
+}
+
+TEST_F(FrontCommandsTest, EmitJsonAndAst) {
+  Outcome json = run({"emit", "gemma2_9b", "--as", "json", "--variant", "gemma2_9b_window"});
+  ASSERT_EQ(json.code, kExitOk) << json.err;
+  EXPECT_EQ(nlohmann::json::parse(json.out).at("name"), "gemma2_9b_window");
+  Outcome ast = run({"emit", "gemma2_9b", "--as", "ast"});
+  EXPECT_EQ(ast.code, kExitOk) << "the tree is the file's, no variant need be chosen";
+  EXPECT_THAT(ast.out, HasSubstr("attention gemma2_9b_window : gemma2_9b\n  mask = (&& tree (call sliding_window 4096))\n"));
+}
+
+TEST_F(FrontCommandsTest, EmitSaysWhichVariantsThereAre) {
+  Outcome several = run({"emit", "gemma2_9b", "--as", "json"});
+  EXPECT_THAT(several.err, HasSubstr("choose one with --variant: gemma2_9b, gemma2_9b_window"));
+  Outcome unknown = run({"emit", "gemma2_9b", "--as", "json", "--variant", "gemma2_9b_windw"});
+  EXPECT_EQ(unknown.code, kExitUsage);
+  EXPECT_THAT(unknown.err, HasSubstr("did you mean `gemma2_9b_window`?"));
+  Outcome none = run({"emit", "library", "--as", "json"});
+  EXPECT_EQ(none.code, kExitDiagnostics);
+  EXPECT_THAT(none.err, HasSubstr("defines no attention"));
+}
+
+} // namespace
+} // namespace deft::cli
