@@ -1,0 +1,159 @@
+#include "runtime/exec/cpu/CpuExecutor.h"
+
+#include "compiler/config/DefaultConfig.h"
+#include "compiler/driver/Compilation.h"
+#include "runtime/exec/Params.h"
+#include "runtime/exec/RandomInputs.h"
+#include "runtime/exec/cpu/SharedObject.h"
+#include "runtime/plan/Planner.h"
+#include "runtime/reference/Check.h"
+#include "runtime/tree/CachePlacement.h"
+#include "tests/support/Forest.h"
+#include "tests/support/ShippedVariants.h"
+#include "tests/support/TestTrees.h"
+
+#include <gtest/gtest.h>
+
+namespace deft::exec {
+
+namespace {
+
+/// Parameters without a default get a value that lets most tokens be seen.
+std::vector<std::string> assignmentsFor(const spec::Variant &variant) {
+  std::vector<std::string> assignments;
+  for (const spec::Param &param : variant.params)
+    if (!param.defaultValue)
+      assignments.push_back(param.name + (param.type == spec::ScalarType::F32 ? "=0.125" : "=48"));
+  return assignments;
+}
+
+struct Problem {
+  tree::KvTree tree;
+  Inputs inputs;
+  plan::Plan plan;
+};
+
+/// Scattered in the cache, and cut into chunks small enough that most queries are merged; 0: as few as will do.
+Problem makeProblem(const spec::Variant &variant, tree::KvTree tree, int chunkTokens, std::uint64_t seed) {
+  Problem problem;
+  auto placement = tree::placeInCache(
+      tree, {.pageSize = pageSizeOf(variant), .order = tree::PlacementOrder::Scattered, .seed = seed});
+  EXPECT_TRUE(placement.ok());
+  auto params = bindParams(variant, assignmentsFor(variant));
+  EXPECT_TRUE(params.ok()) << (params.ok() ? "" : params.error().message);
+  problem.inputs = makeRandomInputs(variant, tree, *placement, *params, seed);
+  auto config = config::defaultConfig(variant);
+  EXPECT_TRUE(config.ok());
+  config->chunkTokens = chunkTokens;
+  auto plan = plan::makePlan(tree, plan::VariantFacts::of(variant), *config, 4);
+  EXPECT_TRUE(plan.ok()) << (plan.ok() ? "" : plan.error().message);
+  problem.plan = std::move(*plan);
+  problem.tree = std::move(tree);
+  return problem;
+}
+
+Outputs run(const CpuKernel &kernel, const spec::Variant &variant, const Problem &problem, int threads) {
+  Outputs outputs;
+  auto ran = runCpu(kernel, variant, problem.plan, problem.inputs, outputs, threads);
+  EXPECT_TRUE(ran.ok()) << (ran.ok() ? "" : ran.error().message);
+  return outputs;
+}
+
+void expectRight(const CpuKernel &kernel, const spec::Variant &variant, const Problem &problem) {
+  const Outputs outputs = run(kernel, variant, problem, 2);
+  const auto report = reference::check(variant, problem.tree, problem.inputs, outputs,
+                                       {.threads = 2, .mostRowTokens = 30'000});
+  EXPECT_TRUE(report.passed()) << reference::explainFailure(report);
+}
+
+class ShippedSpecs : public testing::Test {
+protected:
+  static void SetUpTestSuite() { shipped_ = new test::ShippedVariants(test::shippedVariants()); }
+  static void TearDownTestSuite() { delete shipped_; }
+
+  static CpuKernel jit(const spec::Variant &variant) {
+    auto compilation = driver::Compilation::create(variant, shipped_->sources);
+    EXPECT_TRUE(compilation.ok());
+    auto kernel = compilation->jitCpuKernel();
+    EXPECT_TRUE(kernel.ok()) << (kernel.ok() ? "" : kernel.error().message);
+    return kernel.ok() ? *kernel : nullptr;
+  }
+  static const spec::Variant &first() { return shipped_->variants.front(); }
+  static test::ShippedVariants *shipped_;
+};
+test::ShippedVariants *ShippedSpecs::shipped_ = nullptr;
+
+TEST_F(ShippedSpecs, AreRightOnEveryTestTree) {
+  ASSERT_FALSE(shipped_->variants.empty());
+  for (const spec::Variant &variant : shipped_->variants) {
+    const CpuKernel kernel = jit(variant);
+    ASSERT_TRUE(kernel) << variant.name;
+    std::uint64_t seed = 1;
+    for (auto &[name, tree] : test::testTrees()) {
+      SCOPED_TRACE(variant.name + " on " + name);
+      expectRight(kernel, variant, makeProblem(variant, tree, seed % 2 ? 0 : 32, seed));
+      ++seed;
+    }
+  }
+}
+
+TEST_F(ShippedSpecs, AreRightOnRandomForests) {
+  for (const spec::Variant &variant : shipped_->variants) {
+    const CpuKernel kernel = jit(variant);
+    ASSERT_TRUE(kernel) << variant.name;
+    for (std::uint64_t seed = 100; seed < 104; ++seed) {
+      SCOPED_TRACE(variant.name + ", seed " + std::to_string(seed));
+      expectRight(kernel, variant, makeProblem(variant, test::randomForest(seed), 16, seed));
+    }
+  }
+}
+
+TEST_F(ShippedSpecs, RunFromSharedObjects) {
+  for (int level = 3; level <= hostIsaLevel(); ++level) {
+    std::vector<std::string> objects;
+    for (const spec::Variant &variant : shipped_->variants) {
+      auto compilation = driver::Compilation::create(variant, shipped_->sources);
+      ASSERT_TRUE(compilation.ok());
+      auto object = compilation->cpuObject(level);
+      ASSERT_TRUE(object.ok()) << object.error().message;
+      objects.push_back(*object);
+    }
+    auto library = driver::Compilation::linkCpuObjects(objects);
+    ASSERT_TRUE(library.ok()) << library.error().message;
+    for (const spec::Variant &variant : shipped_->variants) {
+      SCOPED_TRACE(variant.name + " at level " + std::to_string(level));
+      auto kernel = loadCpuKernel(*library, variant.name);
+      ASSERT_TRUE(kernel.ok()) << kernel.error().message;
+      expectRight(*kernel, variant, makeProblem(variant, test::randomForest(7), 48, 7));
+    }
+  }
+}
+
+TEST_F(ShippedSpecs, ThreadsDoNotChangeABit) {
+  const CpuKernel kernel = jit(first());
+  ASSERT_TRUE(kernel);
+  const Problem problem = makeProblem(first(), test::levelTree({1, 3, 9}, {100, 40, 20}), 32, 5);
+  const Outputs one = run(kernel, first(), problem, 1);
+  for (int threads : {2, 3, 8}) {
+    const Outputs many = run(kernel, first(), problem, threads);
+    EXPECT_EQ(one.out, many.out);
+    EXPECT_EQ(one.lse, many.lse);
+  }
+}
+
+TEST_F(ShippedSpecs, KernelOfAnotherVariantIsRefused) {
+  const CpuKernel kernel = jit(first());
+  ASSERT_TRUE(kernel);
+  const Problem problem = makeProblem(first(), test::levelTree({1}, {10}), 0, 5);
+  spec::Variant other = first();
+  other.headDim *= 2;
+  Outputs outputs;
+  auto ran = runCpu(kernel, other, problem.plan, problem.inputs, outputs, 1);
+  ASSERT_FALSE(ran.ok());
+  EXPECT_NE(ran.error().message.find("its head_dim is " + std::to_string(first().headDim)), std::string::npos)
+      << ran.error().message;
+  EXPECT_FALSE(runCpu(nullptr, first(), problem.plan, problem.inputs, outputs, 1).ok());
+}
+
+} // namespace
+} // namespace deft::exec
