@@ -8,16 +8,16 @@
 #include <string>
 #include <vector>
 
-/// Native code for one `deft.attention`: its regions, vectorised over tokens, inside an attend micro-kernel of
-/// vector, scf, arith and llvm ops.
+/// Native code for one `deft.attention`: its regions, vectorised over tokens, inside an attend micro-kernel
+/// of vector, scf, arith and llvm ops.
 namespace deft::codegen::cpu {
 
 /// The instruction set that code is made for.
 struct CpuTarget {
-  std::string cpu;       ///< LLVM's name, such as x86-64-v4 or znver4
-  std::string features;  ///< LLVM's list, "+avx512f,..."; empty: those of `cpu`
-  int isaLevel = 3;      ///< 3 or 4: x86-64-v3 or v4, and with it the vector width
-  bool bf16Dot = false;  ///< AVX512_BF16: products of bf16 pairs, exact, accumulated in f32
+  std::string cpu;      ///< LLVM's name, such as x86-64-v4 or znver4
+  std::string features; ///< LLVM's list, "+avx512f,..."; empty: those of `cpu`
+  int isaLevel = 3;     ///< 3 or 4: x86-64-v3 or v4, and with it the vector width
+  bool bf16Dot = false; ///< AVX512_BF16: products of bf16 pairs, exact, accumulated in f32
 
   /// This machine. An error below x86-64-v3 (AVX2, FMA, F16C) and on other architectures.
   static support::Result<CpuTarget> host();
@@ -37,8 +37,8 @@ support::Result<std::string> objectCode(dialect::AttentionOp attention, const Cp
 /// Compiles for this machine and loads the code. The result keeps it alive.
 support::Result<std::shared_ptr<const abi::CpuKernel>> jit(dialect::AttentionOp attention);
 
-/// Links objects of objectCode() into one shared object, with the first linker found on PATH. The result depends
-/// on no library.
+/// Links objects of objectCode() into one shared object, with the first linker found on PATH. The result
+/// depends on no library.
 support::Result<std::string> linkSharedObject(const std::vector<std::string> &objects);
 
 } // namespace deft::codegen::cpu

@@ -28,7 +28,9 @@ void Emitter::unify(Value &a, Value &b) {
     a = splat(a, laneCount(b));
 }
 
-Value Emitter::i1(bool value) { return arith::ConstantOp::create(builder_, location_, builder_.getBoolAttr(value)); }
+Value Emitter::i1(bool value) {
+  return arith::ConstantOp::create(builder_, location_, builder_.getBoolAttr(value));
+}
 Value Emitter::i32(std::int32_t value) {
   return arith::ConstantOp::create(builder_, location_, builder_.getI32IntegerAttr(value));
 }
@@ -42,8 +44,8 @@ Value Emitter::f32(float value) {
 Value Emitter::f32Like(Value like, float value) {
   auto attribute = builder_.getF32FloatAttr(value);
   if (int lanes = laneCount(like))
-    return arith::ConstantOp::create(builder_, location_,
-                                     mlir::DenseElementsAttr::get(vectorOf(f32_, lanes), attribute.getValue()));
+    return arith::ConstantOp::create(
+        builder_, location_, mlir::DenseElementsAttr::get(vectorOf(f32_, lanes), attribute.getValue()));
   return arith::ConstantOp::create(builder_, location_, attribute);
 }
 
@@ -117,12 +119,14 @@ Value Emitter::bitOr(Value a, Value b) {
 }
 Value Emitter::max(Value a, Value b) {
   unify(a, b);
-  Value larger = isFloat(a) ? compare(arith::CmpFPredicate::OGT, a, b) : compare(arith::CmpIPredicate::sgt, a, b);
+  Value larger =
+      isFloat(a) ? compare(arith::CmpFPredicate::OGT, a, b) : compare(arith::CmpIPredicate::sgt, a, b);
   return select(larger, a, b);
 }
 Value Emitter::min(Value a, Value b) {
   unify(a, b);
-  Value smaller = isFloat(a) ? compare(arith::CmpFPredicate::OLT, a, b) : compare(arith::CmpIPredicate::slt, a, b);
+  Value smaller =
+      isFloat(a) ? compare(arith::CmpFPredicate::OLT, a, b) : compare(arith::CmpIPredicate::slt, a, b);
   return select(smaller, a, b);
 }
 Value Emitter::select(Value condition, Value a, Value b) {
@@ -143,7 +147,8 @@ Value Emitter::compare(arith::CmpIPredicate predicate, Value a, Value b) {
 }
 Value Emitter::bitcast(Type element, Value value) {
   const int lanes = laneCount(value);
-  return arith::BitcastOp::create(builder_, location_, lanes ? Type(vectorOf(element, lanes)) : element, value);
+  return arith::BitcastOp::create(builder_, location_, lanes ? Type(vectorOf(element, lanes)) : element,
+                                  value);
 }
 Value Emitter::toI64(Value value) { return arith::ExtSIOp::create(builder_, location_, i64_, value); }
 Value Emitter::toI32(Value value) { return arith::TruncIOp::create(builder_, location_, i32_, value); }
@@ -195,7 +200,7 @@ Value Emitter::stackArray(Type element, int count) {
   return LLVM::AllocaOp::create(builder_, location_, pointer_, element, i64(count), 64);
 }
 void Emitter::prefetch(Value pointer) {
-  LLVM::Prefetch::create(builder_, location_, pointer, /*rw=*/0, /*hint=*/3, /*cache=*/1);
+  LLVM::Prefetch::create(builder_, location_, pointer, /*rw=*/0, /*hint=*/2, /*cache=*/1);
 }
 
 Value Emitter::widen(Type half, Value bits) {
@@ -223,11 +228,12 @@ Value Emitter::narrow(Type half, Value value) {
 
 llvm::SmallVector<Value> Emitter::loop(Value low, Value high, std::int64_t step, mlir::ValueRange init,
                                        const Body &body) {
-  auto op = mlir::scf::ForOp::create(builder_, location_, low, high, i64(step), init,
-                                     [&](mlir::OpBuilder &, mlir::Location, Value index, mlir::ValueRange carried) {
-                                       auto results = body(index, carried);
-                                       mlir::scf::YieldOp::create(builder_, location_, results);
-                                     });
+  auto op =
+      mlir::scf::ForOp::create(builder_, location_, low, high, i64(step), init,
+                               [&](mlir::OpBuilder &, mlir::Location, Value index, mlir::ValueRange carried) {
+                                 auto results = body(index, carried);
+                                 mlir::scf::YieldOp::create(builder_, location_, results);
+                               });
   return llvm::SmallVector<Value>(op.getResults());
 }
 void Emitter::loop(Value low, Value high, std::int64_t step, const std::function<void(Value)> &body) {
@@ -236,7 +242,8 @@ void Emitter::loop(Value low, Value high, std::int64_t step, const std::function
     return llvm::SmallVector<Value>{};
   });
 }
-void Emitter::ifElse(Value condition, const std::function<void()> &thenBody, const std::function<void()> &elseBody) {
+void Emitter::ifElse(Value condition, const std::function<void()> &thenBody,
+                     const std::function<void()> &elseBody) {
   auto build = [this](const std::function<void()> &body) {
     return [this, &body](mlir::OpBuilder &, mlir::Location) {
       body();
@@ -254,8 +261,8 @@ LLVM::LLVMFuncOp Emitter::function(mlir::ModuleOp module, llvm::StringRef name, 
   builder_.setInsertionPointToEnd(module.getBody());
   if (!result)
     result = LLVM::LLVMVoidType::get(builder_.getContext());
-  auto op = LLVM::LLVMFuncOp::create(builder_, location_, name, LLVM::LLVMFunctionType::get(result, arguments),
-                                     LLVM::Linkage::Internal);
+  auto op = LLVM::LLVMFuncOp::create(builder_, location_, name,
+                                     LLVM::LLVMFunctionType::get(result, arguments), LLVM::Linkage::Internal);
   builder_.setInsertionPointToStart(op.addEntryBlock(builder_));
   return op;
 }

@@ -68,9 +68,9 @@ public:
   Value compare(mlir::arith::CmpFPredicate predicate, Value a, Value b);
   Value compare(mlir::arith::CmpIPredicate predicate, Value a, Value b);
   Value bitcast(Type element, Value value);
-  Value toI64(Value value);  ///< signed
-  Value toI32(Value value);  ///< truncates
-  Value toF32(Value value);  ///< of signed integers
+  Value toI64(Value value); ///< signed
+  Value toI32(Value value); ///< truncates
+  Value toF32(Value value); ///< of signed integers
   Value shuffle(Value a, Value b, llvm::ArrayRef<std::int64_t> lanes);
   Value reduceAdd(Value vector);
   Value reduceMax(Value vector);
@@ -87,6 +87,7 @@ public:
   Value field(Type type, Value structPointer, std::size_t offsetBytes);
   /// Room for `count` elements on the stack, aligned to a cache line. Only in a function's entry block.
   Value stackArray(Type element, int count);
+  /// Into the second-level cache.
   void prefetch(Value pointer);
 
   /// 16-bit bit patterns to and from f32. Narrowing rounds to nearest, ties to even.
@@ -95,7 +96,8 @@ public:
 
   using Body = std::function<llvm::SmallVector<Value>(Value index, mlir::ValueRange carried)>;
   /// for (i64 index = low; index < high; index += step), with loop-carried values.
-  llvm::SmallVector<Value> loop(Value low, Value high, std::int64_t step, mlir::ValueRange init, const Body &body);
+  llvm::SmallVector<Value> loop(Value low, Value high, std::int64_t step, mlir::ValueRange init,
+                                const Body &body);
   void loop(Value low, Value high, std::int64_t step, const std::function<void(Value)> &body);
   void ifElse(Value condition, const std::function<void()> &thenBody, const std::function<void()> &elseBody);
 

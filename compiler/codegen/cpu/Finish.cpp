@@ -14,7 +14,8 @@ namespace {
 
 constexpr float kInf = std::numeric_limits<float>::infinity();
 
-/// 1 / weight and the lse of a row whose weights, taken relative to e^m, sum to `weight`; (0, -inf) without any.
+/// 1 / weight and the lse of a row whose weights, taken relative to e^m, sum to `weight`; (0, -inf) without
+/// any.
 struct Normalised {
   Value inverse, lse;
 };
@@ -26,8 +27,10 @@ Normalised normalise(Emitter &e, Value m, Value weight) {
 
 void storeLse(Emitter &e, Value lse, Value row, Value value) {
   Value null = mlir::LLVM::ZeroOp::create(e.builder(), e.location(), e.pointerType());
-  Value wanted = mlir::LLVM::ICmpOp::create(e.builder(), e.location(), mlir::LLVM::ICmpPredicate::ne, lse, null);
-  e.ifElse(wanted, [&] { e.store(value, e.at(lse, e.f32Type(), row)); }, nullptr);
+  Value wanted =
+      mlir::LLVM::ICmpOp::create(e.builder(), e.location(), mlir::LLVM::ICmpPredicate::ne, lse, null);
+  e.ifElse(
+      wanted, [&] { e.store(value, e.at(lse, e.f32Type(), row)); }, nullptr);
 }
 
 /// out[row] = in * factor, rounded to `type` unless that is f32.

@@ -58,13 +58,15 @@ Value emitMath(Emitter &e, mlir::Operation &op, Value x) {
 bool isKnown(mlir::Operation &op) {
   if (op.getNumRegions() != 0 || op.getNumResults() != 1)
     return false;
-  return mlir::isa<mlir::arith::ArithDialect>(op.getDialect()) || mlir::isa<math::SqrtOp, math::AbsFOp, math::AbsIOp>(op);
+  return mlir::isa<mlir::arith::ArithDialect>(op.getDialect()) ||
+         mlir::isa<math::SqrtOp, math::AbsFOp, math::AbsIOp>(op);
 }
 
 } // namespace
 
-mlir::FailureOr<llvm::SmallVector<Value>> inlineHook(Emitter &e, dialect::AttentionOp attention, mlir::Region &region,
-                                                     mlir::ValueRange arguments, Value params) {
+mlir::FailureOr<llvm::SmallVector<Value>> inlineHook(Emitter &e, dialect::AttentionOp attention,
+                                                     mlir::Region &region, mlir::ValueRange arguments,
+                                                     Value params) {
   mlir::IRMapping mapping;
   mapping.map(region.front().getArguments(), arguments);
   for (mlir::Operation &op : region.front().without_terminator()) {

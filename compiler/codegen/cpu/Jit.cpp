@@ -9,10 +9,12 @@ using support::Error;
 using support::ErrorCode;
 
 static Error failure(llvm::Error error) {
-  return {ErrorCode::Internal, "cannot load the compiled CPU kernel: " + llvm::toString(std::move(error)), ""};
+  return {ErrorCode::Internal, "cannot load the compiled CPU kernel: " + llvm::toString(std::move(error)),
+          ""};
 }
 
-support::Result<std::shared_ptr<const void>> loadObject(const std::string &object, const std::string &symbol) {
+support::Result<std::shared_ptr<const void>> loadObject(const std::string &object,
+                                                        const std::string &symbol) {
   // The object is complete: no process symbols, so that code cannot depend on what else is loaded.
   auto session = llvm::orc::LLJITBuilder()
                      .setLinkProcessSymbolsByDefault(false)

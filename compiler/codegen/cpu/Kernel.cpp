@@ -68,9 +68,9 @@ void emitTable(const KernelContext &context, llvm::ArrayRef<mlir::LLVM::LLVMFunc
 
   b.setInsertionPointToEnd(context.module.getBody());
   const std::string name = abi::kCpuKernelPrefix + attention.getSymName().str();
-  auto table = mlir::LLVM::GlobalOp::create(b, e.location(), type, /*isConstant=*/true,
-                                            mlir::LLVM::Linkage::External, name, mlir::Attribute(),
-                                            alignof(abi::CpuKernel));
+  auto table =
+      mlir::LLVM::GlobalOp::create(b, e.location(), type, /*isConstant=*/true, mlir::LLVM::Linkage::External,
+                                   name, mlir::Attribute(), alignof(abi::CpuKernel));
   b.setInsertionPointToStart(b.createBlock(&table.getInitializerRegion()));
   Value value = mlir::LLVM::UndefOp::create(b, e.location(), type);
   std::int64_t member = 0;
@@ -96,9 +96,9 @@ mlir::FailureOr<mlir::OwningOpRef<mlir::ModuleOp>> emitKernel(dialect::Attention
   Emitter emitter(builder, attention.getLoc(), target.lanes());
   KernelContext kernel{attention, target, *module, emitter};
 
-  llvm::SmallVector<mlir::LLVM::LLVMFuncOp> functions{
-      emitPack(kernel), emitAttend(kernel), emitTile(kernel), emitFinish(kernel, false), emitFinish(kernel, true),
-      emitMerge(kernel)};
+  llvm::SmallVector<mlir::LLVM::LLVMFuncOp> functions{emitPack(kernel),         emitAttend(kernel),
+                                                      emitTile(kernel),         emitFinish(kernel, false),
+                                                      emitFinish(kernel, true), emitMerge(kernel)};
   if (llvm::any_of(functions, [](mlir::LLVM::LLVMFuncOp function) { return !function; }))
     return mlir::failure();
   emitTable(kernel, functions);

@@ -37,6 +37,7 @@ mlir::LLVM::LLVMFuncOp emitMerge(const KernelContext &context);
 mlir::LLVM::LLVMFuncOp emitWeigh(const KernelContext &context);
 
 /// All of it: the module with the table deft_cpu_<variant>.
-mlir::FailureOr<mlir::OwningOpRef<mlir::ModuleOp>> emitKernel(dialect::AttentionOp attention, const CpuTarget &target);
+mlir::FailureOr<mlir::OwningOpRef<mlir::ModuleOp>> emitKernel(dialect::AttentionOp attention,
+                                                              const CpuTarget &target);
 
 } // namespace deft::codegen::cpu

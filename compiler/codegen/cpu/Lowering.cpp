@@ -79,8 +79,8 @@ bool lowerToLlvmDialect(mlir::ModuleOp module) {
   return mlir::succeeded(passes.run(module));
 }
 
-/// The emitted loops are already vectors of the right width in the right order, so that LLVM's vectorisers and
-/// unrollers would only cost time: a third of what the full O2 takes is enough for the same code.
+/// The emitted loops are already vectors of the right width in the right order, so that LLVM's vectorisers
+/// and unrollers would only cost time: a third of what the full O2 takes is enough for the same code.
 bool optimise(llvm::Module &module, llvm::TargetMachine &machine) {
   llvm::LoopAnalysisManager loops;
   llvm::FunctionAnalysisManager functions;
@@ -94,8 +94,9 @@ bool optimise(llvm::Module &module, llvm::TargetMachine &machine) {
   builder.crossRegisterProxies(loops, functions, graph, modules);
   llvm::ModulePassManager passes;
   if (llvm::Error error = builder.parsePassPipeline(
-          passes, "function(early-cse,simplifycfg,instcombine,loop-mssa(loop-simplifycfg,licm),gvn,instcombine,"
-                  "simplifycfg)")) {
+          passes,
+          "function(early-cse,simplifycfg,instcombine,loop-mssa(loop-simplifycfg,licm),gvn,instcombine,"
+          "simplifycfg)")) {
     llvm::consumeError(std::move(error));
     return false;
   }

@@ -18,7 +18,8 @@ struct LlvmModule {
 /// Emits the kernel, lowers it and optimises it. Safe to call from several threads on different contexts.
 support::Result<LlvmModule> lowerToLlvm(dialect::AttentionOp attention, const CpuTarget &target);
 
-/// The part below the emission: any module of llvm.func with scf, vector, arith and math ops. Consumes its ops.
+/// The part below the emission: any module of llvm.func with scf, vector, arith and math ops. Consumes its
+/// ops.
 support::Result<LlvmModule> lowerModule(mlir::ModuleOp module, const CpuTarget &target);
 
 /// Assembly or an object out of optimised IR; consumes the module.

@@ -56,11 +56,13 @@ std::string readText(const std::string &path) {
 support::Result<std::string> linkSharedObject(const std::vector<std::string> &objects) {
   const auto linker = findLinker();
   if (!linker)
-    return Error{ErrorCode::Environment, "no linker on PATH (looked for ld.lld-22, ld.lld, ld, cc, gcc, clang)",
+    return Error{ErrorCode::Environment,
+                 "no linker on PATH (looked for ld.lld-22, ld.lld, ld, cc, gcc, clang)",
                  "install binutils or lld, or leave --cpu out"};
   ScratchFolder folder;
   if (folder.failed())
-    return Error{ErrorCode::Environment, "cannot make a temporary folder", "is the disk full? is TMPDIR writable?"};
+    return Error{ErrorCode::Environment, "cannot make a temporary folder",
+                 "is the disk full? is TMPDIR writable?"};
 
   const std::string output = folder.file("kernel.so"), log = folder.file("log");
   std::vector<std::string> arguments{linker->path, "-shared"};
@@ -79,11 +81,13 @@ support::Result<std::string> linkSharedObject(const std::vector<std::string> &ob
   }
 
   const std::vector<llvm::StringRef> argv(arguments.begin(), arguments.end());
-  const std::optional<llvm::StringRef> redirects[] = {llvm::StringRef(), llvm::StringRef(log), llvm::StringRef(log)};
+  const std::optional<llvm::StringRef> redirects[] = {llvm::StringRef(), llvm::StringRef(log),
+                                                      llvm::StringRef(log)};
   std::string message;
   if (llvm::sys::ExecuteAndWait(linker->path, argv, std::nullopt, redirects, 60, 0, &message) != 0)
-    return Error{ErrorCode::Environment,
-                 linker->path + " cannot link the CPU kernels: " + (message.empty() ? readText(log) : message), ""};
+    return Error{
+        ErrorCode::Environment,
+        linker->path + " cannot link the CPU kernels: " + (message.empty() ? readText(log) : message), ""};
   auto result = llvm::MemoryBuffer::getFile(output, /*IsText=*/false, /*RequiresNullTerminator=*/false);
   if (!result)
     return Error{ErrorCode::Environment, "cannot read what " + linker->path + " wrote", ""};

@@ -99,7 +99,8 @@ Decomposed decompose(Emitter &e, Value x) {
   Value mantissaBits = e.add(e.bitAnd(shifted, e.i32Like(x, 0x7fffff)), e.i32Like(x, kSqrtHalfBits));
   exponent = e.sub(exponent, e.select(isSubnormal, e.i32Like(exponent, 23), e.i32Like(exponent, 0)));
 
-  // ln(1 + f) = 2 atanh(s), s = f / (2 + f), s^2 <= 0.0295, written as f - s (f - rest) to keep the leading f exact.
+  // ln(1 + f) = 2 atanh(s), s = f / (2 + f), s^2 <= 0.0295, written as f - s (f - rest) to keep the leading f
+  // exact.
   Value f = e.sub(e.bitcast(e.f32Type(), mantissaBits), e.f32Like(x, 1.0f));
   Value s = e.div(f, e.add(f, e.f32Like(x, 2.0f)));
   Value z = e.mul(s, s);

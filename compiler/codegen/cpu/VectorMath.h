@@ -2,8 +2,9 @@
 
 #include "compiler/codegen/cpu/Emitter.h"
 
-/// Elementary functions as straight-line arithmetic on f32 scalars or vectors: no libm, the same bits at every
-/// vector width. Errors are stated in units in the last place (ulp) of the result and checked by a test.
+/// Elementary functions as straight-line arithmetic on f32 scalars or vectors: no libm, the same bits at
+/// every vector width. Errors are stated in units in the last place (ulp) of the result and checked by a
+/// test.
 namespace deft::codegen::cpu {
 
 /// e^x, 2 ulp. 0 at -inf and below -103.98, subnormal results included; +inf from 88.73. NaN gives 0.

@@ -103,10 +103,9 @@ private:
 
   /// Runs over the block's scores in steps of the vector width, `carried` being one vector.
   Value overTokens(Value init, const std::function<Value(Value t, Value carried)> &body) {
-    return e.loop(e.i64(0), e.toI64(tokens_), e.lanes(), init,
-                  [&](Value t, mlir::ValueRange carried) {
-                    return llvm::SmallVector<Value>{body(t, carried[0])};
-                  })[0];
+    return e.loop(e.i64(0), e.toI64(tokens_), e.lanes(), init, [&](Value t, mlir::ValueRange carried) {
+      return llvm::SmallVector<Value>{body(t, carried[0])};
+    })[0];
   }
 
   /// `body` with the mask evaluated, and, where the caller knows that it holds, without.
@@ -118,7 +117,8 @@ private:
         mlir::scf::YieldOp::create(e.builder(), e.location(), body(masked));
       };
     };
-    return mlir::scf::IfOp::create(e.builder(), e.location(), masked_, branch(true), branch(false)).getResult(0);
+    return mlir::scf::IfOp::create(e.builder(), e.location(), masked_, branch(true), branch(false))
+        .getResult(0);
   }
 
   void emitSoftmaxRow(const Row &row, Value index, Value rescale) {

@@ -57,7 +57,8 @@ support::Result<void> runCpu(const CpuKernel &kernel, const spec::Variant &varia
   if (auto checked = checkKernel(*kernel, variant); !checked)
     return checked;
 
-  const auto rowsOfAll = static_cast<std::size_t>(inputs.queryCount) * static_cast<std::size_t>(variant.queryHeads);
+  const auto rowsOfAll =
+      static_cast<std::size_t>(inputs.queryCount) * static_cast<std::size_t>(variant.queryHeads);
   const auto headDim = static_cast<std::size_t>(variant.headDim);
   // NaN in both dtypes: a row that no item and no merge covers must not look like a result.
   outputs.out.assign(rowsOfAll * headDim, 0xffff);
@@ -68,7 +69,7 @@ support::Result<void> runCpu(const CpuKernel &kernel, const spec::Variant &varia
       static_cast<std::size_t>(plan.partialSlots) * static_cast<std::size_t>(variant.queryHeads);
   std::vector<float> partialOut(partialRows * headDim), partialLse(partialRows);
 
-  const Step step{*kernel, variant,           plan,      inputs, inputs.paramSlots(variant), outputs,
+  const Step step{*kernel,           variant,          plan, inputs, inputs.paramSlots(variant), outputs,
                   partialOut.data(), partialLse.data()};
   // Made before the threads start: nothing inside the parallel region allocates, so nothing there can throw.
   const int team = std::max(threads, 1);

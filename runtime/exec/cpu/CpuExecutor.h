@@ -8,9 +8,9 @@
 
 namespace deft::exec {
 
-/// Runs a plan on `threads` threads (at least one). An item and a KV head are the unit of work; each unit writes
-/// places of its own and partials are merged in the plan's order, so the result does not depend on the number of
-/// threads. Sizes `outputs`. Fails where the kernel was made for another variant.
+/// Runs a plan on `threads` threads (at least one). An item and a KV head are the unit of work; each unit
+/// writes places of its own and partials are merged in the plan's order, so the result does not depend on the
+/// number of threads. Sizes `outputs`. Fails where the kernel was made for another variant.
 support::Result<void> runCpu(const CpuKernel &kernel, const spec::Variant &variant, const plan::Plan &plan,
                              const Inputs &inputs, Outputs &outputs, int threads);
 

@@ -61,8 +61,9 @@ support::Result<CpuKernel> loadCpuKernel(std::string_view sharedObject, const st
   void *handle = dlopen(file.path().c_str(), RTLD_NOW | RTLD_LOCAL);
   if (!handle) {
     const char *reason = dlerror();
-    return Error{ErrorCode::Diagnostics,
-                 std::string("the package's CPU code cannot be loaded: ") + (reason ? reason : "unknown reason"), ""};
+    return Error{
+        ErrorCode::Diagnostics,
+        std::string("the package's CPU code cannot be loaded: ") + (reason ? reason : "unknown reason"), ""};
   }
   const std::shared_ptr<void> owner(handle, [](void *library) { dlclose(library); });
   const std::string symbol = abi::kCpuKernelPrefix + variantName;
@@ -70,10 +71,11 @@ support::Result<CpuKernel> loadCpuKernel(std::string_view sharedObject, const st
   if (!kernel)
     return Error{ErrorCode::Diagnostics, "the package holds no CPU code of `" + variantName + "`", ""};
   // The version comes first in every layout; the rest means something only if it is ours.
-  if (kernel->version != abi::kCpuKernelVersion || kernel->tableBytes != static_cast<int>(sizeof(abi::CpuKernel)))
+  if (kernel->version != abi::kCpuKernelVersion ||
+      kernel->tableBytes != static_cast<int>(sizeof(abi::CpuKernel)))
     return Error{ErrorCode::Diagnostics,
-                 "the package's CPU code has version " + std::to_string(kernel->version) + ", and this program runs " +
-                     std::to_string(abi::kCpuKernelVersion),
+                 "the package's CPU code has version " + std::to_string(kernel->version) +
+                     ", and this program runs " + std::to_string(abi::kCpuKernelVersion),
                  "build the package again"};
   if (kernel->isaLevel > hostIsaLevel())
     return Error{ErrorCode::Environment,

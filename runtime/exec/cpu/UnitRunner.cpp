@@ -40,10 +40,11 @@ void UnitRunner::loadRows(const abi::Item &item, int kvHead) {
     const auto planned = static_cast<std::size_t>(item.queryBegin + i);
     const int caller = step_.plan.callerIndex[planned];
     const auto row = static_cast<std::size_t>(i * ratio_);
-    const std::size_t first = static_cast<std::size_t>(caller) * queryHeads() + static_cast<std::size_t>(kvHead * ratio_);
+    const std::size_t first =
+        static_cast<std::size_t>(caller) * queryHeads() + static_cast<std::size_t>(kvHead * ratio_);
     const abi::CpuPackCall call{step_.inputs.q.data() + first * headDim(),
-                                packed_.data() + row * static_cast<std::size_t>(step_.kernel.packedRowBytes), ratio_,
-                                0};
+                                packed_.data() + row * static_cast<std::size_t>(step_.kernel.packedRowBytes),
+                                ratio_, 0};
     step_.kernel.pack(&call);
     for (int group = 0; group < ratio_; ++group) {
       const std::size_t at = row + static_cast<std::size_t>(group);
@@ -66,7 +67,8 @@ void UnitRunner::fillOffsets(const abi::Run &run, int begin, int tokens, long lo
     offsets[t] = step_.inputs.elementOf(run.location + begin + t, pageSize_, 0);
 }
 
-int UnitRunner::visibility(const abi::Run &run, const RowBounds &rows, int kvHead, int begin, int tokens) const {
+int UnitRunner::visibility(const abi::Run &run, const RowBounds &rows, int kvHead, int begin,
+                           int tokens) const {
   abi::CpuTileCall call{};
   call.params = step_.params.data();
   call.qPosLow = rows.qPosLow;
@@ -113,7 +115,8 @@ void UnitRunner::attendRun(const abi::Run &run, int kvHead) {
     call.tokens = std::min(block, run.tokens - begin);
     call.nextTokens = std::min(block, run.tokens - begin - call.tokens);
     fillOffsets(run, begin + block, call.nextTokens, next);
-    const int seen = hasMask ? visibility(run, bounds, kvHead, begin, call.tokens) : abi::kCpuTileAny | abi::kCpuTileAll;
+    const int seen =
+        hasMask ? visibility(run, bounds, kvHead, begin, call.tokens) : abi::kCpuTileAny | abi::kCpuTileAll;
     if (seen & abi::kCpuTileAny) {
       call.masked = (seen & abi::kCpuTileAll) == 0;
       call.kvPos = run.position + begin;

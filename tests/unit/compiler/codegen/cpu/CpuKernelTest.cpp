@@ -39,7 +39,8 @@ TEST(CpuKernelTest, EveryCountOfRowsAndTokens) {
   for (int rows = 1; rows <= 17; ++rows)
     for (int tokens : {1, 2, 3, 4, 5, 15, 16, 17, 31, 63, 64, 65, 128, 130}) {
       SCOPED_TRACE(std::to_string(rows) + " rows, " + std::to_string(tokens) + " tokens");
-      expectMatches(*kernel, variant, {.rows = rows, .tokens = tokens, .seed = unsigned(rows * 1000 + tokens)}, {});
+      expectMatches(*kernel, variant,
+                    {.rows = rows, .tokens = tokens, .seed = unsigned(rows * 1000 + tokens)}, {});
     }
 }
 
@@ -93,11 +94,12 @@ TEST(CpuKernelTest, RowThatSeesNothingIsEmpty) {
 TEST(CpuKernelTest, TokensThatComeLateAfterHiddenBlocks) {
   spec::Variant variant = plainVariant(32);
   Exprs x(variant);
-  variant.mask = x.op(ExprOp::Ge, ScalarType::Bool,
-                      {x.builtin(Builtin::KvPos), x.constant(130, ScalarType::I32)});
+  variant.mask =
+      x.op(ExprOp::Ge, ScalarType::Bool, {x.builtin(Builtin::KvPos), x.constant(130, ScalarType::I32)});
   Kernel kernel = jitKernel(variant);
   ASSERT_TRUE(kernel);
-  expectMatches(*kernel, variant, {.rows = 3, .tokens = 200}, {[](int, int kvPos) { return kvPos >= 130; }, nullptr});
+  expectMatches(*kernel, variant, {.rows = 3, .tokens = 200},
+                {[](int, int kvPos) { return kvPos >= 130; }, nullptr});
 }
 
 TEST(CpuKernelTest, ScoreOfMinusInfinityHides) {
@@ -163,9 +165,11 @@ TEST(CpuKernelTest, ScoreReadsEveryNameAndParameter) {
   c.params[2].f32Array = slopes;
   c.params[3].i32Array = offsets;
   expectMatches(*kernel, variant, c, {nullptr, [&](int row, int kvPos, double s) {
-    return s + 1.5 - 7 * 0.25 + slopes[Case::head(row)] + offsets[1] * 0.125 + Case::qPos(row) * 0.01 - kvPos * 0.03 +
-           Case::head(row) * 0.5 + 0.75 - 6 * 0.125 + Case::query(row) * 0.0625;
-  }});
+                                        return s + 1.5 - 7 * 0.25 + slopes[Case::head(row)] +
+                                               offsets[1] * 0.125 + Case::qPos(row) * 0.01 - kvPos * 0.03 +
+                                               Case::head(row) * 0.5 + 0.75 - 6 * 0.125 +
+                                               Case::query(row) * 0.0625;
+                                      }});
 }
 
 TEST(CpuKernelTest, ScoreUsesEveryFunction) {
@@ -175,19 +179,22 @@ TEST(CpuKernelTest, ScoreUsesEveryFunction) {
   auto one = x.constant(1);
   auto absolute = x.f32(ExprOp::Add, {x.f32(ExprOp::Abs, {s}), one});
   auto sum = x.f32(ExprOp::Tanh, {s});
-  for (auto term : {x.f32(ExprOp::Exp, {s}), x.f32(ExprOp::Exp2, {s}), x.f32(ExprOp::Log, {absolute}),
-                    x.f32(ExprOp::Log2, {absolute}), x.f32(ExprOp::Sigmoid, {s}), x.f32(ExprOp::Sqrt, {absolute}),
-                    x.f32(ExprOp::Rsqrt, {absolute}), x.f32(ExprOp::Min, {s, one}), x.f32(ExprOp::Max, {s, one}),
-                    x.f32(ExprOp::Neg, {s}), x.f32(ExprOp::Div, {one, absolute})})
+  for (auto term :
+       {x.f32(ExprOp::Exp, {s}), x.f32(ExprOp::Exp2, {s}), x.f32(ExprOp::Log, {absolute}),
+        x.f32(ExprOp::Log2, {absolute}), x.f32(ExprOp::Sigmoid, {s}), x.f32(ExprOp::Sqrt, {absolute}),
+        x.f32(ExprOp::Rsqrt, {absolute}), x.f32(ExprOp::Min, {s, one}), x.f32(ExprOp::Max, {s, one}),
+        x.f32(ExprOp::Neg, {s}), x.f32(ExprOp::Div, {one, absolute})})
     sum = x.f32(ExprOp::Add, {sum, term});
   variant.score = sum;
   Kernel kernel = jitKernel(variant);
   ASSERT_TRUE(kernel);
-  expectMatches(*kernel, variant, {.rows = 6, .tokens = 90, .range = 3}, {nullptr, [](int, int, double s) {
-    const double a = std::fabs(s) + 1;
-    return std::tanh(s) + std::exp(s) + std::exp2(s) + std::log(a) + std::log2(a) + 1 / (1 + std::exp(-s)) +
-           std::sqrt(a) + 1 / std::sqrt(a) + std::min(s, 1.0) + std::max(s, 1.0) - s + 1 / a;
-  }});
+  expectMatches(*kernel, variant, {.rows = 6, .tokens = 90, .range = 3},
+                {nullptr, [](int, int, double s) {
+                   const double a = std::fabs(s) + 1;
+                   return std::tanh(s) + std::exp(s) + std::exp2(s) + std::log(a) + std::log2(a) +
+                          1 / (1 + std::exp(-s)) + std::sqrt(a) + 1 / std::sqrt(a) + std::min(s, 1.0) +
+                          std::max(s, 1.0) - s + 1 / a;
+                 }});
 }
 
 TEST(CpuKernelTest, SigmoidSumsWithoutNormalising) {
@@ -221,8 +228,9 @@ TEST(CpuKernelTest, NarrowingRoundsToNearestEven) {
     spec::Variant variant = plainVariant(16, dtype);
     Kernel kernel = jitKernel(variant);
     ASSERT_TRUE(kernel);
-    std::vector<float> acc{1.0f, 1.00390625f, 1.01171875f, 1.00048828125f, 1.00146484375f, -2.5f, 0.0f, -0.0f,
-                           1e-7f, -3e-6f, 6e-8f, 65504.0f, 100.3f, -0.333333f, 1e-40f, 0.1f};
+    std::vector<float> acc{
+        1.0f,  1.00390625f, 1.01171875f, 1.00048828125f, 1.00146484375f, -2.5f,      0.0f,   -0.0f,
+        1e-7f, -3e-6f,      6e-8f,       65504.0f,       100.3f,         -0.333333f, 1e-40f, 0.1f};
     const float m = 0, l = 1;
     std::vector<std::uint16_t> out(16);
     const abi::CpuFinishCall call{acc.data(), &m, &l, out.data(), nullptr, 1, 0};

@@ -61,7 +61,7 @@ float valueOf(DType dtype, std::uint16_t bits) {
   if (dtype == DType::BF16)
     return std::bit_cast<float>(static_cast<std::uint32_t>(bits) << 16);
   const int exponent = bits >> 10 & 31, mantissa = bits & 1023;
-  const float magnitude = exponent == 31  ? (mantissa ? std::nanf("") : std::numeric_limits<float>::infinity())
+  const float magnitude = exponent == 31 ? (mantissa ? std::nanf("") : std::numeric_limits<float>::infinity())
                           : exponent == 0 ? std::ldexp(static_cast<float>(mantissa), -24)
                                           : std::ldexp(static_cast<float>(1024 + mantissa), exponent - 25);
   return bits & 0x8000 ? -magnitude : magnitude;
@@ -153,7 +153,8 @@ struct State {
 State attendAll(const abi::CpuKernel &kernel, const spec::Variant &variant, const Case &c, const Data &data) {
   const auto rows = static_cast<std::size_t>(c.rows), d = static_cast<std::size_t>(variant.headDim);
   State state{std::vector<float>(rows * d, 0.0f),
-              std::vector<float>(rows, -std::numeric_limits<float>::infinity()), std::vector<float>(rows, 0.0f)};
+              std::vector<float>(rows, -std::numeric_limits<float>::infinity()),
+              std::vector<float>(rows, 0.0f)};
   std::vector<char> packed(rows * static_cast<std::size_t>(kernel.packedRowBytes));
   const abi::CpuPackCall pack{data.q.data(), packed.data(), c.rows, 0};
   kernel.pack(&pack);
@@ -198,8 +199,13 @@ Results runKernel(const abi::CpuKernel &kernel, const spec::Variant &variant, co
   std::vector<float> partial(size), lse(state.m.size()), partialLse(state.m.size());
   std::vector<std::uint16_t> out(size);
   const bool sigmoid = variant.normalize == spec::Normalize::Sigmoid;
-  abi::CpuFinishCall call{state.acc.data(), state.m.data(), state.l.data(), partial.data(),
-                          sigmoid ? nullptr : partialLse.data(), c.rows, 0};
+  abi::CpuFinishCall call{state.acc.data(),
+                          state.m.data(),
+                          state.l.data(),
+                          partial.data(),
+                          sigmoid ? nullptr : partialLse.data(),
+                          c.rows,
+                          0};
   kernel.finishPartial(&call);
   call.out = out.data();
   call.lse = sigmoid ? nullptr : lse.data();

@@ -10,7 +10,8 @@
 #include <string>
 #include <vector>
 
-/// Runs one table of an emitted kernel on rows and tokens made from a seed, beside the same attention in float64.
+/// Runs one table of an emitted kernel on rows and tokens made from a seed, beside the same attention in
+/// float64.
 namespace deft::test {
 
 using Kernel = std::shared_ptr<const abi::CpuKernel>;
@@ -57,12 +58,12 @@ Kernel objectKernel(const spec::Variant &variant, const codegen::cpu::CpuTarget 
 
 struct Case {
   int rows = 4;
-  int tokens = 100;     ///< split into blocks as an executor would
+  int tokens = 100; ///< split into blocks as an executor would
   int kvPos = 0;
   int depth = 3;
   int kvHead = 0;
   bool masked = true;
-  float range = 1.0f;   ///< of q
+  float range = 1.0f; ///< of q
   unsigned seed = 1;
   std::vector<abi::ParamSlot> params = {};
 
@@ -95,6 +96,7 @@ Answer inDoubles(const spec::Variant &variant, const Case &c, const Formula &for
 double relativeError(const std::vector<double> &a, const std::vector<double> &b);
 
 /// Fails where the kernel is not the formula to f32 accuracy, and its output not that rounded once.
-void expectMatches(const abi::CpuKernel &kernel, const spec::Variant &variant, const Case &c, const Formula &formula);
+void expectMatches(const abi::CpuKernel &kernel, const spec::Variant &variant, const Case &c,
+                   const Formula &formula);
 
 } // namespace deft::test

@@ -30,8 +30,12 @@ struct Merged {
 static Merged merge(const abi::CpuKernel &kernel, const Partials &partials, const std::vector<int> &slots) {
   Merged merged;
   std::vector<std::uint16_t> bits(32);
-  const abi::CpuMergeCall call{partials.out.data(), partials.lse.data(), slots.data(),
-                               bits.data(),         merged.lse.data(),   static_cast<int>(slots.size()),
+  const abi::CpuMergeCall call{partials.out.data(),
+                               partials.lse.data(),
+                               slots.data(),
+                               bits.data(),
+                               merged.lse.data(),
+                               static_cast<int>(slots.size()),
                                2};
   kernel.merge(&call);
   for (std::size_t i = 0; i < bits.size(); ++i)
@@ -41,7 +45,10 @@ static Merged merge(const abi::CpuKernel &kernel, const Partials &partials, cons
 
 class MergeTest : public testing::Test {
 protected:
-  void SetUp() override { kernel_ = jitKernel(plainVariant(16, spec::DType::F16)); ASSERT_TRUE(kernel_); }
+  void SetUp() override {
+    kernel_ = jitKernel(plainVariant(16, spec::DType::F16));
+    ASSERT_TRUE(kernel_);
+  }
   Kernel kernel_;
 };
 

@@ -33,7 +33,8 @@ struct Problem {
   plan::Plan plan;
 };
 
-/// Scattered in the cache, and cut into chunks small enough that most queries are merged; 0: as few as will do.
+/// Scattered in the cache, and cut into chunks small enough that most queries are merged; 0: as few as will
+/// do.
 Problem makeProblem(const spec::Variant &variant, tree::KvTree tree, int chunkTokens, std::uint64_t seed) {
   Problem problem;
   auto placement = tree::placeInCache(
