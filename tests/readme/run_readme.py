@@ -6,11 +6,13 @@ The word after the language of a fenced block says what to do with it:
 
     ```sh            run; a ```text block that follows directly is its expected output
     ```sh gpu        the same, with --gpu only
+    ```sh nvrtc      the same, where `deftc doctor` finds NVRTC
     ```sh set-up     not run (it installs or builds); every tools/... that it names must be there and answer --help
     ```X file=NAME   written to NAME, for the blocks after it
 
-Blocks run in order in one empty folder, with BIN_FOLDER first in PATH. Numbers that differ from run to run (times,
-errors, sizes) are compared as "a number is here"; everything else exactly, runs of blanks counted as one.
+Blocks run in order in one empty folder, with BIN_FOLDER first in PATH. Numbers differ from run to run and from machine
+to machine, so they are compared as "a number is here", without the plural that hangs on them; everything else exactly,
+runs of blanks counted as one.
 """
 
 import os
@@ -22,7 +24,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 FENCE = re.compile(r"^```(\S*) *(.*)$")
-NUMBER = re.compile(r"(?<![A-Za-z_\d.])[-+]?\d+(\.\d+)?(e[-+]?\d+)?(?![A-Za-z_\d])")
+NUMBER = re.compile(r"(?<![A-Za-z_\d.])[-+]?\d+(,\d{3})*(\.\d+)?(e[-+]?\d+)?(?![A-Za-z_\d])")
 
 
 @dataclass
@@ -55,13 +57,13 @@ def blocks_of(text):
 
 
 def normal_form(text):
-    """Lines with numbers and amounts of blank space made equal, and blanks at the ends dropped."""
-    lines = (NUMBER.sub("<n>", re.sub(r"\s+", " ", line)).strip() for line in text.strip().splitlines())
+    """Lines with numbers, plurals and amounts of blank space made equal, and blanks at the ends dropped."""
+    lines = (re.sub(r"s\b", "", NUMBER.sub("<n>", re.sub(r"\s+", " ", line))).strip() for line in text.splitlines())
     return [line for line in lines if line]
 
 
 def check_set_up(block, root):
-    for script in re.findall(r"\btools/\w+", block.text):
+    for script in re.findall(r"(?:^|\s)(tools/\w+)", block.text):
         if not os.access(root / script, os.X_OK):
             yield f"line {block.line}: {script} is not there or cannot be run"
         elif subprocess.run([root / script, "--help"], capture_output=True, check=False).returncode != 0:
@@ -81,6 +83,11 @@ def run_block(block, folder, environment):
         yield f"line {block.expected.line}: the output has changed; the file shows\n{block.expected.text}"
 
 
+def has_nvrtc(environment):
+    doctor = subprocess.run(["deftc", "doctor"], env=environment, capture_output=True, text=True, check=False)
+    return re.search(r"^\s*ok\s+nvrtc\b", doctor.stdout, re.MULTILINE) is not None
+
+
 def faults_of(file, bin_folder, root, gpu=False):
     environment = dict(os.environ, PATH=f"{bin_folder}{os.pathsep}{os.environ['PATH']}")
     with tempfile.TemporaryDirectory() as folder:
@@ -94,6 +101,11 @@ def faults_of(file, bin_folder, root, gpu=False):
                 yield from check_set_up(block, root)
             elif block.mode == "" or (block.mode == "gpu" and gpu):
                 yield from run_block(block, folder, environment)
+            elif block.mode == "nvrtc":
+                if has_nvrtc(environment):
+                    yield from run_block(block, folder, environment)
+                else:
+                    print(f"--- line {block.line}: skipped, there is no NVRTC here")
             elif block.mode != "gpu":
                 yield f"line {block.line}: unknown mode `{block.mode}`"
 
