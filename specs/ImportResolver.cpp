@@ -35,7 +35,8 @@ support::Result<spec::ImportedFile> resolve(const std::string &importer, const s
   }
   if (const EmbeddedSpec *spec = findEmbeddedSpec(fs::path(path).lexically_normal().string()))
     return spec::ImportedFile{embeddedFileName(*spec), std::string(spec->text)};
-  return wrong("cannot find `" + path + "`", "it is looked for beside the importing file, then in the library");
+  return wrong("cannot find `" + path + "`",
+               "it is looked for beside the importing file, then in the library");
 }
 
 } // namespace

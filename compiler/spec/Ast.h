@@ -104,8 +104,8 @@ struct AstSchedule {
   std::vector<AstPhase> phases;
 };
 
-using AstValue = std::variant<AstExprValue, AstWordValue, AstCacheValue, AstNormalizeValue, AstOutputValue,
-                              AstSchedule>;
+using AstValue =
+    std::variant<AstExprValue, AstWordValue, AstCacheValue, AstNormalizeValue, AstOutputValue, AstSchedule>;
 
 struct AstProperty {
   Ident key;

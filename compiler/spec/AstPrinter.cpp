@@ -78,7 +78,8 @@ private:
   }
 
   std::string text(const AstParam &d) {
-    return "param " + d.name.text + " : " + typeText(d.type) + (d.defaultValue ? " = " + expr(*d.defaultValue) : "");
+    return "param " + d.name.text + " : " + typeText(d.type) +
+           (d.defaultValue ? " = " + expr(*d.defaultValue) : "");
   }
   std::string text(const AstLet &d) { return "let " + d.name.text + " = " + expr(d.value); }
   std::string text(const AstFunction &d) {

@@ -11,8 +11,9 @@ namespace deft::spec {
 AttentionSema::AttentionSema(const Program &program, const MergedAttention &merged,
                              const std::set<const AstFunction *> &badFunctions, Reporter &reporter)
     : program_(program), merged_(merged), reporter_(reporter),
-      exprs_(program, &merged, variant_.params, [this](const std::string &key) { return headConstant(key); },
-             reporter) {
+      exprs_(
+          program, &merged, variant_.params, [this](const std::string &key) { return headConstant(key); },
+          reporter) {
   exprs_.addBadFunctions(badFunctions);
 }
 
@@ -73,7 +74,8 @@ void AttentionSema::checkRequired() {
   std::string list = missing[0];
   for (std::size_t i = 1; i < missing.size(); ++i)
     list += (i + 1 == missing.size() ? " and " : ", ") + missing[i];
-  reporter_.error(merged_.attention->name.range, "attention `" + merged_.attention->name.text + "` has no " + list);
+  reporter_.error(merged_.attention->name.range,
+                  "attention `" + merged_.attention->name.text + "` has no " + list);
 }
 
 std::optional<int> AttentionSema::headConstant(const std::string &key) {
@@ -104,7 +106,8 @@ std::optional<int> AttentionSema::headConstant(const std::string &key) {
   } else if (value && key == "head_dim" && std::fmod(*value, kHeadDimStep) != 0) {
     int below = static_cast<int>(*value) / kHeadDimStep * kHeadDimStep;
     reporter_.error(range, text + " is not a multiple of " + std::to_string(kHeadDimStep))
-        .withHint(below > 0 ? "the nearest are " + std::to_string(below) + " and " + std::to_string(below + kHeadDimStep)
+        .withHint(below > 0 ? "the nearest are " + std::to_string(below) + " and " +
+                                  std::to_string(below + kHeadDimStep)
                             : "the nearest is " + std::to_string(kHeadDimStep));
     value.reset();
   }
@@ -134,7 +137,8 @@ void AttentionSema::checkHeads() {
   };
   std::string problem;
   if (*query % *kv != 0)
-    problem = "query_heads = " + std::to_string(*query) + " is not a multiple of kv_heads = " + std::to_string(*kv);
+    problem =
+        "query_heads = " + std::to_string(*query) + " is not a multiple of kv_heads = " + std::to_string(*kv);
   else if (*query / *kv > kMaxRatio)
     problem = "query_heads / kv_heads = " + std::to_string(*query / *kv) + " is above the limit of " +
               std::to_string(kMaxRatio);
@@ -178,14 +182,17 @@ void AttentionSema::checkCache() {
     return;
   }
   if (cache.kind.text != "paged") {
-    reporter_.error(cache.kind.range, "unknown cache layout `" + cache.kind.text + "`, it is `paged` or `contiguous`")
+    reporter_
+        .error(cache.kind.range,
+               "unknown cache layout `" + cache.kind.text + "`, it is `paged` or `contiguous`")
         .withHint(support::didYouMean(cache.kind.text, {"paged", "contiguous"}));
     return;
   }
   if (cache.pageSize) {
     ExprSema::Scope scope;
     scope.owner = merged_.property("kv_cache").owner;
-    std::optional<double> size = exprs_.evaluateConstant(*cache.pageSize, scope, ScalarType::I32, "`page_size`");
+    std::optional<double> size =
+        exprs_.evaluateConstant(*cache.pageSize, scope, ScalarType::I32, "`page_size`");
     if (size && (*size < 1 || *size > kMaxPageSize))
       reporter_.error(program_.arena[*cache.pageSize].range,
                       "page_size = " + std::to_string(static_cast<int>(*size)) + " is not between 1 and " +
@@ -208,11 +215,12 @@ void AttentionSema::declareParams() {
       continue;
     reporter_.setInheritance(declared.owner, merged_.attention);
     if (variant_.params.size() == kMaxParams) {
-      reporter_.error(param->name.range, "more than the limit of " + std::to_string(kMaxParams) + " parameters");
+      reporter_.error(param->name.range,
+                      "more than the limit of " + std::to_string(kMaxParams) + " parameters");
       return;
     }
-    variant_.params.push_back({param->name.text, param->type.scalar, param->type.shape, std::nullopt,
-                               param->name.range});
+    variant_.params.push_back(
+        {param->name.text, param->type.scalar, param->type.shape, std::nullopt, param->name.range});
   }
 }
 
@@ -237,13 +245,13 @@ void AttentionSema::checkDefaults() {
   }
 }
 
-/// Functions and `let`s are checked once, where they are written, whether used or not. Apart from the variant's own
-/// expressions, and each function by itself, so that what is not used counts towards no limit.
+/// Functions and `let`s are checked once, where they are written, whether used or not. Apart from the
+/// variant's own expressions, and each function by itself, so that what is not used counts towards no limit.
 void AttentionSema::checkOwnDeclarations() {
   std::vector<Param> params = variant_.params;
   auto makeChecker = [&] {
-    return ExprSema(program_, &merged_, params, [this](const std::string &key) { return headConstant(key); },
-                    reporter_);
+    return ExprSema(
+        program_, &merged_, params, [this](const std::string &key) { return headConstant(key); }, reporter_);
   };
   ExprSema letChecker = makeChecker();
   reporter_.setInheritance(merged_.attention, merged_.attention);
@@ -265,7 +273,8 @@ void AttentionSema::checkScale() {
   std::optional<Keyed> scale = keyed("scale");
   if (!scale)
     return;
-  std::optional<double> value = exprs_.evaluateConstant(scale->expr, scale->scope, ScalarType::F32, "`scale`");
+  std::optional<double> value =
+      exprs_.evaluateConstant(scale->expr, scale->scope, ScalarType::F32, "`scale`");
   if (!value)
     return;
   // Not FLT_MIN: a smaller scale would be flushed to zero on devices.
@@ -309,8 +318,9 @@ void AttentionSema::checkNormalize() {
   const auto &normalize = std::get<AstNormalizeValue>(property->value);
   std::optional<Normalize> kind = parseNormalize(normalize.kind.text);
   if (!kind) {
-    reporter_.error(normalize.kind.range,
-                    "unknown normalization `" + normalize.kind.text + "`, it is `softmax` or `sigmoid`")
+    reporter_
+        .error(normalize.kind.range,
+               "unknown normalization `" + normalize.kind.text + "`, it is `softmax` or `sigmoid`")
         .withHint(support::didYouMean(normalize.kind.text, {"softmax", "sigmoid"}));
     return;
   }

@@ -39,8 +39,8 @@ private:
   /// The property, with the reporter set to name the heir when it is inherited.
   const AstProperty *enter(const char *key);
   std::optional<DType> dtypeOf(const Ident &word);
-  void noteOrigin(support::Diagnostic &report, const Inherited<AstProperty> &property, support::SourceRange range,
-                  const std::string &what);
+  void noteOrigin(support::Diagnostic &report, const Inherited<AstProperty> &property,
+                  support::SourceRange range, const std::string &what);
 
   // ScheduleSema.cpp
   std::optional<TuneList> tuneList(const AstTune &tune, const std::string &key, int multiple, int maximum);

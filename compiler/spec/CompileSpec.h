@@ -22,7 +22,8 @@ using ImportResolver =
     std::function<support::Result<ImportedFile>(const std::string &importer, const std::string &path)>;
 
 /// The variants that `file` itself defines, in its order, when there is no error; none otherwise, and none of
-/// a file of functions only. Attentions of imported files can be inherited from but are not built. Findings go to `sink`, sorted by place.
+/// a file of functions only. Attentions of imported files can be inherited from but are not built. Findings
+/// go to `sink`, sorted by place.
 std::vector<Variant> compileSpec(support::SourceManager &sources, std::uint32_t file,
                                  const ImportResolver &resolver, support::DiagnosticSink &sink);
 

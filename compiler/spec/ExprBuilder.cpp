@@ -109,8 +109,7 @@ Folded fold(ExprOp op, ScalarType operandType, const std::vector<double> &operan
 }
 
 ExprId ExprBuilder::add(Expr expr) {
-  Key key{expr.op,      expr.type,  expr.operands, expr.value, std::signbit(expr.value),
-          expr.builtin, expr.param};
+  Key key{expr.op, expr.type, expr.operands, expr.value, std::signbit(expr.value), expr.builtin, expr.param};
   auto [known, isNew] = known_.try_emplace(std::move(key), static_cast<ExprId>(exprs_.size()));
   if (isNew)
     exprs_.push_back(std::move(expr));
@@ -163,8 +162,8 @@ std::optional<ExprId> ExprBuilder::simplify(ExprOp op, const std::vector<ExprId>
   return std::nullopt;
 }
 
-ExprId ExprBuilder::apply(ExprOp op, ScalarType type, std::vector<ExprId> operands, support::SourceRange range,
-                          std::string &problem) {
+ExprId ExprBuilder::apply(ExprOp op, ScalarType type, std::vector<ExprId> operands,
+                          support::SourceRange range, std::string &problem) {
   bool allConstant = true;
   std::vector<double> values;
   for (ExprId operand : operands) {

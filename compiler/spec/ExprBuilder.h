@@ -16,13 +16,13 @@ struct Folded {
   std::string problem; ///< empty: none
 };
 
-/// The value of `op` on constants of type `operandType`. i32 in exact arithmetic, f32 in double; a result that does
-/// not fit its type is a problem.
+/// The value of `op` on constants of type `operandType`. i32 in exact arithmetic, f32 in double; a result
+/// that does not fit its type is a problem.
 Folded fold(ExprOp op, ScalarType operandType, const std::vector<double> &operands);
 
 /// Builds the typed arena of a variant. Equal operations on equal operands are one node, so that a chain of
-/// `let`s or functions that doubles at each step stays as small as it was written. Operands must have the types that
-/// the operation needs; folding is the builder's, checking is the caller's.
+/// `let`s or functions that doubles at each step stays as small as it was written. Operands must have the
+/// types that the operation needs; folding is the builder's, checking is the caller's.
 class ExprBuilder {
 public:
   explicit ExprBuilder(std::vector<Expr> &exprs) : exprs_(exprs) {}
@@ -31,7 +31,8 @@ public:
   ExprId builtin(Builtin builtin, support::SourceRange range);
   ExprId param(int index, const Param &param, support::SourceRange range); ///< an element when it is an array
 
-  /// `problem` is set when constant operands have no representable result; the node is then the unfolded operation.
+  /// `problem` is set when constant operands have no representable result; the node is then the unfolded
+  /// operation.
   ExprId apply(ExprOp op, ScalarType type, std::vector<ExprId> operands, support::SourceRange range,
                std::string &problem);
 

@@ -47,7 +47,8 @@ void ExprSema::unknownFunction(const AstExpr &call, const Scope &scope, Place pl
   if (program_.brokenNames.count(name))
     return;
   const char *what = place == Place::Mask ? "mask" : place == Place::Score ? "score" : "function";
-  support::Diagnostic &report = reporter_.error(call.name.range, std::string("unknown ") + what + " `" + name + "`");
+  support::Diagnostic &report =
+      reporter_.error(call.name.range, std::string("unknown ") + what + " `" + name + "`");
   const std::vector<std::string> visible = visibleNames(scope, /*functions=*/true);
   const std::vector<std::string> library =
       program_.libraryFunctions ? program_.libraryFunctions() : std::vector<std::string>();
@@ -63,7 +64,8 @@ void ExprSema::unknownFunction(const AstExpr &call, const Scope &scope, Place pl
   std::string nearest = support::nearestName(name, all);
   bool needsImport = !nearest.empty() && !isIn(visible, nearest);
   if (!nearest.empty())
-    report.withHint("did you mean `" + nearest + "`?" + (needsImport ? " it needs `import \"library.deft\";`" : ""));
+    report.withHint("did you mean `" + nearest + "`?" +
+                    (needsImport ? " it needs `import \"library.deft\";`" : ""));
 }
 
 std::optional<ExprId> ExprSema::evaluateBuiltinCall(ExprOp op, const AstExpr &call, const Scope &scope) {
@@ -83,8 +85,8 @@ std::optional<ExprId> ExprSema::evaluateBuiltinCall(ExprOp op, const AstExpr &ca
   return apply(op, builder_[values[0]].type, values, call.range);
 }
 
-std::optional<ExprSema::Scope::Binding> ExprSema::evaluateArgument(const AstFormal &formal, AstExprId argument,
-                                                                   const Scope &scope) {
+std::optional<ExprSema::Scope::Binding> ExprSema::evaluateArgument(const AstFormal &formal,
+                                                                   AstExprId argument, const Scope &scope) {
   const AstExpr &expr = ast(argument);
   Scope::Binding binding;
   if (formal.type.shape == Param::Shape::Scalar) {
@@ -143,9 +145,9 @@ ExprSema::instantiate(const AstFunction &function, const AstAttention *owner,
   if (call)
     reporter_.enterCall(*call);
   bool isMask = function.result == ScalarType::Bool;
-  std::optional<ExprId> value =
-      evaluateAs(function.body, scope, function.result, isMask ? "the value of a mask" : "the value of a score",
-                 isMask ? Place::Mask : Place::Score);
+  std::optional<ExprId> value = evaluateAs(function.body, scope, function.result,
+                                           isMask ? "the value of a mask" : "the value of a score",
+                                           isMask ? Place::Mask : Place::Score);
   if (call)
     reporter_.leaveCall();
   activeFunctions_.pop_back();
@@ -161,9 +163,10 @@ void ExprSema::checkFunction(const AstFunction &function, const AstAttention *ow
   for (const AstFormal &formal : function.formals) {
     if (!names.insert(formal.name.text).second)
       reporter_.error(formal.name.range, "argument `" + formal.name.text + "` is named twice");
-    // An argument is stood for by a parameter of its type: a value that nothing is known about. The space in its
-    // name keeps it out of reach of the text.
-    Param stand{"argument " + formal.name.text, formal.type.scalar, formal.type.shape, std::nullopt, formal.name.range};
+    // An argument is stood for by a parameter of its type: a value that nothing is known about. The space in
+    // its name keeps it out of reach of the text.
+    Param stand{"argument " + formal.name.text, formal.type.scalar, formal.type.shape, std::nullopt,
+                formal.name.range};
     int index = static_cast<int>(params_.size());
     params_.push_back(stand);
     Scope::Binding &binding = arguments[formal.name.text];

@@ -85,7 +85,8 @@ std::optional<ExprId> ExprSema::evaluateName(const AstExpr &expr, const Scope &s
       return bound->second.value;
   }
   if (name == "tree") {
-    reporter_.error(expr.range, "`tree` may only be one of the conditions that `&&` joins at the top of `mask`")
+    reporter_
+        .error(expr.range, "`tree` may only be one of the conditions that `&&` joins at the top of `mask`")
         .withHint("a query sees the tokens of its path and no others, whatever the mask says");
     return std::nullopt;
   }
@@ -131,8 +132,8 @@ std::optional<ExprId> ExprSema::evaluateDeclared(const AstExpr &expr, const AstD
   return evaluateLet(expr, let, owner);
 }
 
-/// Evaluates all `let`s in their order when the first is wanted: each then finds those before it known, and a long
-/// chain of them needs no deep recursion.
+/// Evaluates all `let`s in their order when the first is wanted: each then finds those before it known, and a
+/// long chain of them needs no deep recursion.
 void ExprSema::evaluateLetsInOrder() {
   if (std::exchange(letsEvaluated_, true))
     return;
@@ -146,7 +147,8 @@ void ExprSema::evaluateLetsInOrder() {
         evaluateLet({}, *let, declared.owner);
 }
 
-std::optional<ExprId> ExprSema::evaluateLet(const AstExpr &use, const AstLet &let, const AstAttention *owner) {
+std::optional<ExprId> ExprSema::evaluateLet(const AstExpr &use, const AstLet &let,
+                                            const AstAttention *owner) {
   evaluateLetsInOrder();
   auto [state, isNew] = lets_.try_emplace(&let);
   if (state->second.active) {

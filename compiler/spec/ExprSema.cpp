@@ -66,7 +66,8 @@ std::optional<ExprId> ExprSema::evaluate(AstExprId id, const Scope &scope, Place
   return std::nullopt;
 }
 
-std::optional<ExprId> ExprSema::apply(ExprOp op, ScalarType type, std::vector<ExprId> operands, SourceRange range) {
+std::optional<ExprId> ExprSema::apply(ExprOp op, ScalarType type, std::vector<ExprId> operands,
+                                      SourceRange range) {
   std::string problem;
   ExprId value = builder_.apply(op, type, std::move(operands), range, problem);
   if (problem.empty())
@@ -96,7 +97,8 @@ bool ExprSema::requireNumber(AstExprId expr, ExprId value, const std::string &op
     return true;
   support::Diagnostic &report = reporter_.error(ast(expr).range, "`" + op + "` takes numbers, this is bool");
   const AstExpr &operand = ast(expr);
-  bool isComparison = operand.kind == AstExprKind::Binary && operand.op >= ExprOp::Lt && operand.op <= ExprOp::Ne;
+  bool isComparison =
+      operand.kind == AstExprKind::Binary && operand.op >= ExprOp::Lt && operand.op <= ExprOp::Ne;
   if (isComparison && (op == "<" || op == "<=" || op == ">" || op == ">=" || op == "==" || op == "!="))
     report.withHint("comparisons do not chain; write `a < b && b < c`");
   else
@@ -108,7 +110,8 @@ bool ExprSema::requireBool(AstExprId expr, ExprId value, const std::string &op) 
   if (builder_[value].type == ScalarType::Bool)
     return true;
   reporter_
-      .error(ast(expr).range, "`" + op + "` takes bool, this is " + std::string(toString(builder_[value].type)))
+      .error(ast(expr).range,
+             "`" + op + "` takes bool, this is " + std::string(toString(builder_[value].type)))
       .withHint("compare it, for example with `!= 0`");
   return false;
 }
@@ -120,7 +123,11 @@ std::optional<ExprId> ExprSema::evaluateLiteral(const AstExpr &expr, bool negate
       reporter_.error(expr.range, "the number does not fit in i32").withHint("with a `.0` it is an f32");
       return std::nullopt;
     }
-    return builder_.constant(ScalarType::I32, expr.number == 0 ? 0 : negated ? -expr.number : expr.number, expr.range);
+    return builder_.constant(ScalarType::I32,
+                             expr.number == 0 ? 0
+                             : negated        ? -expr.number
+                                              : expr.number,
+                             expr.range);
   }
   if (expr.number > FLT_MAX) {
     reporter_.error(expr.range, "the number does not fit in f32").withHint("`inf` is infinity");
@@ -133,8 +140,7 @@ std::optional<ExprId> ExprSema::evaluateUnary(const AstExpr &expr, const Scope &
   AstExprId inner = expr.operands[0];
   if (expr.op == ExprOp::Neg && ast(inner).kind == AstExprKind::Integer)
     return evaluateLiteral(ast(inner), /*negated=*/true);
-  std::optional<ExprId> value =
-      evaluate(inner, scope, expr.op == ExprOp::Not ? Place::Mask : Place::Operand);
+  std::optional<ExprId> value = evaluate(inner, scope, expr.op == ExprOp::Not ? Place::Mask : Place::Operand);
   if (!value)
     return std::nullopt;
   bool typed = expr.op == ExprOp::Not ? requireBool(inner, *value, "!") : requireNumber(inner, *value, "-");
@@ -187,8 +193,8 @@ std::optional<ExprId> ExprSema::evaluateConditional(const AstExpr &expr, const S
   std::vector<ExprId> branches(values.begin() + 1, values.end());
   ScalarType yes = builder_[branches[0]].type, no = builder_[branches[1]].type;
   if ((yes == ScalarType::Bool) != (no == ScalarType::Bool)) {
-    reporter_.error(ast(expr.operands[2]).range, "the branches of `?:` are " + std::string(toString(yes)) + " and " +
-                                                     toString(no));
+    reporter_.error(ast(expr.operands[2]).range,
+                    "the branches of `?:` are " + std::string(toString(yes)) + " and " + toString(no));
     return std::nullopt;
   }
   promote(branches);
@@ -212,8 +218,8 @@ std::optional<ExprId> ExprSema::evaluateIndex(const AstExpr &expr, const Scope &
   const char *wanted = param.shape == Param::Shape::PerQueryHead ? "head" : "kv_head";
   bool hidden = scope.arguments && scope.arguments->count(wanted);
   if (index.kind != AstExprKind::Name || index.name.text != wanted || hidden) {
-    reporter_.error(index.range, "`" + expr.name.text + "` has one element for each of `" + toString(param.shape) +
-                                     "` and is indexed by `" + wanted + "` only");
+    reporter_.error(index.range, "`" + expr.name.text + "` has one element for each of `" +
+                                     toString(param.shape) + "` and is indexed by `" + wanted + "` only");
     return std::nullopt;
   }
   return builder_.param(*array, param, expr.range);
@@ -233,7 +239,8 @@ std::optional<ExprId> ExprSema::evaluateAs(AstExprId id, const Scope &scope, Sca
   return std::nullopt;
 }
 
-/// The narrowest part of an expression that makes `predicate` hold for its value: the name or call to point at.
+/// The narrowest part of an expression that makes `predicate` hold for its value: the name or call to point
+/// at.
 template <typename Predicate>
 std::optional<SourceRange> ExprSema::findPart(AstExprId id, const Scope &scope, const Predicate &predicate) {
   const AstExpr &expr = ast(id);
@@ -257,14 +264,16 @@ std::optional<double> ExprSema::evaluateConstant(AstExprId id, const Scope &scop
   if (builder_.isConstant(*value))
     return builder_[*value].value;
   auto part = findPart(id, scope, [&](ExprId v) { return !builder_.isConstant(v); });
-  reporter_.error(part.value_or(ast(id).range), what + " must be a constant, and this is known only at run time");
+  reporter_.error(part.value_or(ast(id).range),
+                  what + " must be a constant, and this is known only at run time");
   return std::nullopt;
 }
 
 bool ExprSema::checkReadsNoScore(ExprId value, AstExprId expr, const Scope &scope, const std::string &what,
                                  const std::string &hint) {
   auto readsScore = [&](ExprId v) {
-    return reaches(exprs_, v, [](const Expr &e) { return e.op == ExprOp::Builtin && e.builtin == Builtin::S; });
+    return reaches(exprs_, v,
+                   [](const Expr &e) { return e.op == ExprOp::Builtin && e.builtin == Builtin::S; });
   };
   if (!readsScore(value))
     return true;

@@ -25,8 +25,8 @@ public:
   struct Scope {
     const AstAttention *owner = nullptr; ///< whose text it is; none: the top level
     struct Binding {
-      std::optional<ExprId> value;    ///< a scalar
-      std::optional<int> arrayParam;  ///< an array, passed by name
+      std::optional<ExprId> value;   ///< a scalar
+      std::optional<int> arrayParam; ///< an array, passed by name
     };
     const std::map<std::string, Binding, std::less<>> *arguments = nullptr; ///< of the function around it
   };
@@ -35,8 +35,8 @@ public:
 
   std::optional<ExprId> evaluate(AstExprId expr, const Scope &scope, Place place = Place::Operand);
   /// The same, converted to `type` where i32 promotes; `what` names the value in the message.
-  std::optional<ExprId> evaluateAs(AstExprId expr, const Scope &scope, ScalarType type, const std::string &what,
-                                   Place place = Place::Operand);
+  std::optional<ExprId> evaluateAs(AstExprId expr, const Scope &scope, ScalarType type,
+                                   const std::string &what, Place place = Place::Operand);
   std::optional<double> evaluateConstant(AstExprId expr, const Scope &scope, ScalarType type,
                                          const std::string &what);
   /// The conjuncts of a mask beside `tree`; an empty inner optional when there are none.
@@ -72,12 +72,13 @@ private:
   // ExprCalls.cpp
   std::optional<ExprId> evaluateCall(const AstExpr &expr, const Scope &scope, Place place);
   std::optional<ExprId> evaluateBuiltinCall(ExprOp op, const AstExpr &expr, const Scope &scope);
-  std::optional<ExprId> callFunction(const AstFunction &function, const AstAttention *owner, const AstExpr &call,
-                                     const Scope &scope);
+  std::optional<ExprId> callFunction(const AstFunction &function, const AstAttention *owner,
+                                     const AstExpr &call, const Scope &scope);
   std::optional<ExprId> instantiate(const AstFunction &function, const AstAttention *owner,
                                     const std::map<std::string, Scope::Binding, std::less<>> &arguments,
                                     const support::SourceRange *call);
-  std::optional<Scope::Binding> evaluateArgument(const AstFormal &formal, AstExprId argument, const Scope &scope);
+  std::optional<Scope::Binding> evaluateArgument(const AstFormal &formal, AstExprId argument,
+                                                 const Scope &scope);
   void unknownFunction(const AstExpr &call, const Scope &scope, Place place);
   void unknownName(const AstExpr &name, const Scope &scope);
   bool checkCount(const AstExpr &call, std::size_t count);
@@ -95,9 +96,11 @@ private:
   bool requireBool(AstExprId expr, ExprId value, const std::string &op);
   ExprId toF32(ExprId value);
   void promote(std::vector<ExprId> &operands);
-  std::optional<ExprId> apply(ExprOp op, ScalarType type, std::vector<ExprId> operands, support::SourceRange range);
+  std::optional<ExprId> apply(ExprOp op, ScalarType type, std::vector<ExprId> operands,
+                              support::SourceRange range);
   template <typename Predicate>
-  std::optional<support::SourceRange> findPart(AstExprId expr, const Scope &scope, const Predicate &predicate);
+  std::optional<support::SourceRange> findPart(AstExprId expr, const Scope &scope,
+                                               const Predicate &predicate);
   bool spend(support::SourceRange range);
 
   const AstExpr &ast(AstExprId id) const { return program_.arena[id]; }

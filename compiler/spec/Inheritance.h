@@ -17,7 +17,8 @@ struct MergedAttention {
   std::vector<const AstAttention *> chain; ///< the attention first, its last ancestor last
   std::map<std::string, Inherited<AstProperty>, std::less<>> properties;
   std::map<std::string, Inherited<AstDeclaration>, std::less<>> declarations;
-  std::vector<Inherited<AstDeclaration>> order; ///< ancestors' first; an overriding one takes the first one's place
+  std::vector<Inherited<AstDeclaration>>
+      order; ///< ancestors' first; an overriding one takes the first one's place
 
   Inherited<AstProperty> property(std::string_view key) const {
     auto found = properties.find(key);

@@ -34,9 +34,7 @@ public:
   }
 
 private:
-  char peek(std::size_t ahead = 0) const {
-    return at_ + ahead < text_.size() ? text_[at_ + ahead] : '\0';
-  }
+  char peek(std::size_t ahead = 0) const { return at_ + ahead < text_.size() ? text_[at_ + ahead] : '\0'; }
 
   support::SourceRange rangeFrom(std::size_t begin) const {
     return {file_, static_cast<std::uint32_t>(begin), static_cast<std::uint32_t>(at_)};
@@ -91,8 +89,8 @@ private:
       ++at_;
     std::string_view text = text_.substr(begin, at_ - begin);
     if (text.size() > kMaxNameLength) {
-      sink_.error(rangeFrom(begin), "the name has " + std::to_string(text.size()) + " characters, the limit is " +
-                                        std::to_string(kMaxNameLength));
+      sink_.error(rangeFrom(begin), "the name has " + std::to_string(text.size()) +
+                                        " characters, the limit is " + std::to_string(kMaxNameLength));
       text = text.substr(0, kMaxNameLength);
     }
     push(TokenKind::Name, begin, text);
@@ -122,8 +120,10 @@ private:
     while (isNamePart(peek()) || peek() == '.')
       ++at_;
     if (at_ != suffix) {
-      sink_.error(rangeFrom(suffix), "`" + std::string(text_.substr(suffix, std::min<std::size_t>(at_ - suffix, 32))) +
-                                         "` may not follow a number")
+      sink_
+          .error(rangeFrom(suffix),
+                 "`" + std::string(text_.substr(suffix, std::min<std::size_t>(at_ - suffix, 32))) +
+                     "` may not follow a number")
           .withHint("numbers are written like 16, 0.5 and 1e-3, without a suffix");
     } else if (!wellFormed) {
       sink_.error(rangeFrom(begin), "a number needs digits on both sides of its point");
@@ -182,7 +182,8 @@ private:
     std::string what;
     if (first < 0x20 || first == 0x7F || (count == 1 && first >= 0x80)) {
       char hex[32];
-      std::snprintf(hex, sizeof hex, first < 0x80 ? "control character 0x%02x" : "character outside ASCII", first);
+      std::snprintf(hex, sizeof hex, first < 0x80 ? "control character 0x%02x" : "character outside ASCII",
+                    first);
       what = std::string("unexpected ") + hex;
     } else if (count == 1) {
       what = std::string("unexpected character `") + static_cast<char>(first) + "`";
@@ -192,7 +193,8 @@ private:
     bool halfOperator = count == 1 && (first == '&' || first == '|');
     support::Diagnostic &report = sink_.error(rangeFrom(begin), what);
     if (halfOperator)
-      report.withHint(std::string("did you mean `") + static_cast<char>(first) + static_cast<char>(first) + "`?");
+      report.withHint(std::string("did you mean `") + static_cast<char>(first) + static_cast<char>(first) +
+                      "`?");
     // Read on as if it were doubled: the operator is clear, and a second error about it would be noise.
     if (halfOperator)
       push(TokenKind::Punctuator, begin, first == '&' ? "&&" : "||");

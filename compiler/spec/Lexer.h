@@ -13,10 +13,10 @@ enum class TokenKind { Name, Integer, Float, String, Punctuator, End };
 struct Token {
   TokenKind kind = TokenKind::End;
   support::SourceRange range;
-  std::string_view text;          ///< as written; a string without its quotes
-  double number = 0;              ///< Integer, Float
+  std::string_view text; ///< as written; a string without its quotes
+  double number = 0;     ///< Integer, Float
   bool firstOnLine = false;
-  bool isUnclosed = false;        ///< a string that took the rest of its line
+  bool isUnclosed = false; ///< a string that took the rest of its line
 
   bool is(std::string_view punctuatorOrWord) const {
     return (kind == TokenKind::Punctuator || kind == TokenKind::Name) && text == punctuatorOrWord;

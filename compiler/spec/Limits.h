@@ -2,19 +2,20 @@
 
 #include <cstddef>
 
-/// The limits of the language, by the rules of LANGUAGE.md. Those called L bound time, memory and stack for any input.
+/// The limits of the language, by the rules of LANGUAGE.md. Those called L bound time, memory and stack for
+/// any input.
 namespace deft::spec {
 
-constexpr int kMaxHeads = 4096;               // A2
-constexpr int kMaxRatio = 128;                // A2
-constexpr int kHeadDimStep = 16;              // A3
-constexpr int kMaxHeadDim = 256;              // A3
-constexpr int kMaxPageSize = 1 << 20;         // A5
-constexpr int kTileStep = 16;                 // S2
-constexpr int kMaxTile = 1024;                // S2
-constexpr int kMaxStages = 16;                // S2
-constexpr int kMaxWarps = 32;                 // S2
-constexpr int kMaxScheduleNumber = 1 << 24;   // chunk and rows: far above any tree
+constexpr int kMaxHeads = 4096;             // A2
+constexpr int kMaxRatio = 128;              // A2
+constexpr int kHeadDimStep = 16;            // A3
+constexpr int kMaxHeadDim = 256;            // A3
+constexpr int kMaxPageSize = 1 << 20;       // A5
+constexpr int kTileStep = 16;               // S2
+constexpr int kMaxTile = 1024;              // S2
+constexpr int kMaxStages = 16;              // S2
+constexpr int kMaxWarps = 32;               // S2
+constexpr int kMaxScheduleNumber = 1 << 24; // chunk and rows: far above any tree
 
 constexpr std::size_t kMaxFileBytes = std::size_t{1} << 20; // L1
 constexpr int kMaxImportDepth = 16;                         // L2

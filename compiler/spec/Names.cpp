@@ -21,8 +21,9 @@ constexpr Word<Partition> kPartitions[] = {
     {Partition::Flatten, "flatten"}, {Partition::Cascade, "cascade"}, {Partition::Greedy, "greedy"},
     {Partition::Union, "union"},     {Partition::Auto, "auto"}};
 constexpr Word<Builtin> kBuiltins[] = {
-    {Builtin::S, "s"},           {Builtin::QPos, "q_pos"},  {Builtin::KvPos, "kv_pos"}, {Builtin::Head, "head"},
-    {Builtin::KvHead, "kv_head"}, {Builtin::Depth, "depth"}, {Builtin::Query, "query"}};
+    {Builtin::S, "s"},        {Builtin::QPos, "q_pos"},     {Builtin::KvPos, "kv_pos"},
+    {Builtin::Head, "head"},  {Builtin::KvHead, "kv_head"}, {Builtin::Depth, "depth"},
+    {Builtin::Query, "query"}};
 constexpr Word<Param::Shape> kShapes[] = {{Param::Shape::Scalar, "scalar"},
                                           {Param::Shape::PerQueryHead, "query_heads"},
                                           {Param::Shape::PerKvHead, "kv_heads"}};
@@ -33,23 +34,38 @@ struct OpWord {
   int operands;
   bool isFunction;
 };
-constexpr OpWord kOps[] = {
-    {ExprOp::Constant, "constant", 0, false}, {ExprOp::Builtin, "builtin", 0, false},
-    {ExprOp::Param, "param", 0, false},       {ExprOp::ParamElement, "param_element", 0, false},
-    {ExprOp::Neg, "neg", 1, false},           {ExprOp::Not, "not", 1, false},
-    {ExprOp::ToF32, "to_f32", 1, false},      {ExprOp::Add, "add", 2, false},
-    {ExprOp::Sub, "sub", 2, false},           {ExprOp::Mul, "mul", 2, false},
-    {ExprOp::Div, "div", 2, false},           {ExprOp::Rem, "rem", 2, false},
-    {ExprOp::Lt, "lt", 2, false},             {ExprOp::Le, "le", 2, false},
-    {ExprOp::Gt, "gt", 2, false},             {ExprOp::Ge, "ge", 2, false},
-    {ExprOp::Eq, "eq", 2, false},             {ExprOp::Ne, "ne", 2, false},
-    {ExprOp::And, "and", 2, false},           {ExprOp::Or, "or", 2, false},
-    {ExprOp::Select, "select", 3, false},     {ExprOp::Min, "min", 2, true},
-    {ExprOp::Max, "max", 2, true},            {ExprOp::Abs, "abs", 1, true},
-    {ExprOp::Exp, "exp", 1, true},            {ExprOp::Exp2, "exp2", 1, true},
-    {ExprOp::Log, "log", 1, true},            {ExprOp::Log2, "log2", 1, true},
-    {ExprOp::Tanh, "tanh", 1, true},          {ExprOp::Sigmoid, "sigmoid", 1, true},
-    {ExprOp::Sqrt, "sqrt", 1, true},          {ExprOp::Rsqrt, "rsqrt", 1, true}};
+constexpr OpWord kOps[] = {{ExprOp::Constant, "constant", 0, false},
+                           {ExprOp::Builtin, "builtin", 0, false},
+                           {ExprOp::Param, "param", 0, false},
+                           {ExprOp::ParamElement, "param_element", 0, false},
+                           {ExprOp::Neg, "neg", 1, false},
+                           {ExprOp::Not, "not", 1, false},
+                           {ExprOp::ToF32, "to_f32", 1, false},
+                           {ExprOp::Add, "add", 2, false},
+                           {ExprOp::Sub, "sub", 2, false},
+                           {ExprOp::Mul, "mul", 2, false},
+                           {ExprOp::Div, "div", 2, false},
+                           {ExprOp::Rem, "rem", 2, false},
+                           {ExprOp::Lt, "lt", 2, false},
+                           {ExprOp::Le, "le", 2, false},
+                           {ExprOp::Gt, "gt", 2, false},
+                           {ExprOp::Ge, "ge", 2, false},
+                           {ExprOp::Eq, "eq", 2, false},
+                           {ExprOp::Ne, "ne", 2, false},
+                           {ExprOp::And, "and", 2, false},
+                           {ExprOp::Or, "or", 2, false},
+                           {ExprOp::Select, "select", 3, false},
+                           {ExprOp::Min, "min", 2, true},
+                           {ExprOp::Max, "max", 2, true},
+                           {ExprOp::Abs, "abs", 1, true},
+                           {ExprOp::Exp, "exp", 1, true},
+                           {ExprOp::Exp2, "exp2", 1, true},
+                           {ExprOp::Log, "log", 1, true},
+                           {ExprOp::Log2, "log2", 1, true},
+                           {ExprOp::Tanh, "tanh", 1, true},
+                           {ExprOp::Sigmoid, "sigmoid", 1, true},
+                           {ExprOp::Sqrt, "sqrt", 1, true},
+                           {ExprOp::Rsqrt, "rsqrt", 1, true}};
 
 template <typename Table, typename E> const char *textOf(const Table &table, E value) {
   for (const auto &word : table)
@@ -84,10 +100,18 @@ const char *toString(Param::Shape shape) { return textOf(kShapes, shape); }
 const char *toString(ExprOp op) { return textOf(kOps, op); }
 
 std::optional<DType> parseDType(std::string_view text) { return valueOf<DType>(kDTypes, text); }
-std::optional<ScalarType> parseScalarType(std::string_view text) { return valueOf<ScalarType>(kScalarTypes, text); }
-std::optional<PageOrder> parsePageOrder(std::string_view text) { return valueOf<PageOrder>(kPageOrders, text); }
-std::optional<Normalize> parseNormalize(std::string_view text) { return valueOf<Normalize>(kNormalizes, text); }
-std::optional<Partition> parsePartition(std::string_view text) { return valueOf<Partition>(kPartitions, text); }
+std::optional<ScalarType> parseScalarType(std::string_view text) {
+  return valueOf<ScalarType>(kScalarTypes, text);
+}
+std::optional<PageOrder> parsePageOrder(std::string_view text) {
+  return valueOf<PageOrder>(kPageOrders, text);
+}
+std::optional<Normalize> parseNormalize(std::string_view text) {
+  return valueOf<Normalize>(kNormalizes, text);
+}
+std::optional<Partition> parsePartition(std::string_view text) {
+  return valueOf<Partition>(kPartitions, text);
+}
 std::optional<Builtin> parseBuiltin(std::string_view text) { return valueOf<Builtin>(kBuiltins, text); }
 std::optional<Param::Shape> parseShape(std::string_view text) { return valueOf<Param::Shape>(kShapes, text); }
 std::optional<ExprOp> parseExprOp(std::string_view text) { return valueOf<ExprOp>(kOps, text); }
@@ -119,15 +143,15 @@ std::vector<std::string> functionNames() {
 }
 
 const std::vector<std::string> &attentionKeys() {
-  static const std::vector<std::string> keys = {"query_heads", "kv_heads", "head_dim",  "dtype",  "kv_cache", "scale",
-                                                "mask",        "score",    "normalize", "output", "schedule"};
+  static const std::vector<std::string> keys = {"query_heads", "kv_heads", "head_dim", "dtype",
+                                                "kv_cache",    "scale",    "mask",     "score",
+                                                "normalize",   "output",   "schedule"};
   return keys;
 }
 
 bool isReservedWord(std::string_view text) {
-  static constexpr std::array kKeywords = {"attention", "import",   "param", "let",      "tree",
-                                           "true",      "false",    "inf",   "f32",      "i32",
-                                           "bool",      "tune"};
+  static constexpr std::array kKeywords = {"attention", "import", "param", "let", "tree", "true",
+                                           "false",     "inf",    "f32",   "i32", "bool", "tune"};
   auto is = [&](const auto &word) { return text == word; };
   return std::any_of(kKeywords.begin(), kKeywords.end(), is) ||
          std::any_of(attentionKeys().begin(), attentionKeys().end(), is) || parseBuiltin(text) ||

@@ -138,8 +138,9 @@ bool Parser::parseBlock(const std::function<void()> &item) {
       break;
     }
     // An item of an outer block closes this one; of several blocks only the innermost is said to be open.
-    bool outer = openBlocks_.size() == 1 ? peek().is("attention") || peek().is("import")
-                                         : peek().is("attention") || (openBlocks_.size() == 3 && peek().is("phase"));
+    bool outer = openBlocks_.size() == 1
+                     ? peek().is("attention") || peek().is("import")
+                     : peek().is("attention") || (openBlocks_.size() == 3 && peek().is("phase"));
     if (outer && startsItem(peek(), peek(1))) {
       if (closedEarlyAt_ != at_)
         errorExpected("`}`").withNote(open, "this `{` is not closed");
@@ -261,7 +262,8 @@ bool Parser::parseProperty(AstAttention &attention) {
   if (std::find(keys.begin(), keys.end(), key->text) == keys.end()) {
     std::vector<std::string> words = keys;
     words.insert(words.end(), {"param", "let"});
-    sink_.error(key->range, "unknown key `" + key->text + "`").withHint(support::didYouMean(key->text, words));
+    sink_.error(key->range, "unknown key `" + key->text + "`")
+        .withHint(support::didYouMean(key->text, words));
     return false;
   }
   AstProperty property{*key, {}, {}};
@@ -297,8 +299,8 @@ std::optional<AstFunction> Parser::parseFunction() {
   function.name = *name;
   while (!peek().is(")")) {
     if (function.formals.size() == kMaxArguments) {
-      sink_.error(peek().range, "a function has more than the limit of " + std::to_string(kMaxArguments) +
-                                    " arguments");
+      sink_.error(peek().range,
+                  "a function has more than the limit of " + std::to_string(kMaxArguments) + " arguments");
       return std::nullopt;
     }
     std::optional<Ident> formal = takeNewName("the name of an argument", /*mayHideBuiltin=*/true);
@@ -371,8 +373,9 @@ std::optional<AstType> Parser::parseType(bool mayBeBool) {
       return std::nullopt;
     std::optional<Param::Shape> shape = parseShape(heads->text);
     if (!shape || *shape == Param::Shape::Scalar) {
-      sink_.error(heads->range, "an array has one element for each of `query_heads` or `kv_heads`, not `" +
-                                    heads->text + "`")
+      sink_
+          .error(heads->range, "an array has one element for each of `query_heads` or `kv_heads`, not `" +
+                                   heads->text + "`")
           .withHint(support::didYouMean(heads->text, {"query_heads", "kv_heads"}));
       return std::nullopt;
     }

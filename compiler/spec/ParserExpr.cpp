@@ -12,11 +12,11 @@ struct BinaryOperator {
   int precedence;
 };
 
-constexpr BinaryOperator kBinary[] = {
-    {"||", ExprOp::Or, 1}, {"&&", ExprOp::And, 2}, {"==", ExprOp::Eq, 3}, {"!=", ExprOp::Ne, 3},
-    {"<", ExprOp::Lt, 4},  {"<=", ExprOp::Le, 4},  {">", ExprOp::Gt, 4},  {">=", ExprOp::Ge, 4},
-    {"+", ExprOp::Add, 5}, {"-", ExprOp::Sub, 5},  {"*", ExprOp::Mul, 6}, {"/", ExprOp::Div, 6},
-    {"%", ExprOp::Rem, 6}};
+constexpr BinaryOperator kBinary[] = {{"||", ExprOp::Or, 1}, {"&&", ExprOp::And, 2}, {"==", ExprOp::Eq, 3},
+                                      {"!=", ExprOp::Ne, 3}, {"<", ExprOp::Lt, 4},   {"<=", ExprOp::Le, 4},
+                                      {">", ExprOp::Gt, 4},  {">=", ExprOp::Ge, 4},  {"+", ExprOp::Add, 5},
+                                      {"-", ExprOp::Sub, 5}, {"*", ExprOp::Mul, 6},  {"/", ExprOp::Div, 6},
+                                      {"%", ExprOp::Rem, 6}};
 
 const BinaryOperator *binaryOperator(const Token &token) {
   if (token.kind == TokenKind::Punctuator)
@@ -155,8 +155,8 @@ std::optional<AstExprId> Parser::parseCallOrName() {
     expr.kind = AstExprKind::Call;
     while (!peek().is(")")) {
       if (expr.operands.size() == kMaxArguments) {
-        sink_.error(peek().range, "a call has more than the limit of " + std::to_string(kMaxArguments) +
-                                      " arguments");
+        sink_.error(peek().range,
+                    "a call has more than the limit of " + std::to_string(kMaxArguments) + " arguments");
         return std::nullopt;
       }
       std::optional<AstExprId> argument = parseExpr();

@@ -7,8 +7,8 @@
 
 namespace deft::spec {
 
-/// Recursive descent over the tokens of one file. A function that returns an optional has reported an error when
-/// it returns none; the caller that knows where the next item starts recovers.
+/// Recursive descent over the tokens of one file. A function that returns an optional has reported an error
+/// when it returns none; the caller that knows where the next item starts recovers.
 class Parser {
 public:
   Parser(std::uint32_t file, std::vector<Token> tokens, AstArena &arena, support::DiagnosticSink &sink)
@@ -80,7 +80,7 @@ private:
   std::vector<support::SourceRange> openBlocks_; ///< the `{` of each block that is not closed yet
   bool endReported_ = false;                     ///< the end of the file came too early, and was said
   std::set<std::string> brokenNames_;
-  std::size_t closedEarlyAt_ = 0;                ///< token that closed a block for want of `}`
+  std::size_t closedEarlyAt_ = 0; ///< token that closed a block for want of `}`
 };
 
 } // namespace deft::spec

@@ -157,7 +157,8 @@ void Parser::parseScheduleItem(AstSchedule &schedule) {
     return recoverInBlock();
   bool isPartition = key->text == "partition";
   if (!isPartition && key->text != "chunk") {
-    bool ofPhase = key->text == "tile_q" || key->text == "tile_kv" || key->text == "stages" || key->text == "warps";
+    bool ofPhase =
+        key->text == "tile_q" || key->text == "tile_kv" || key->text == "stages" || key->text == "warps";
     sink_.error(key->range, "unknown key `" + key->text + "` of a schedule")
         .withHint(ofPhase ? "`" + key->text + "` belongs into a phase"
                           : support::didYouMean(key->text, {"partition", "chunk", "phase"}));

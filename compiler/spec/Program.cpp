@@ -57,8 +57,8 @@ public:
       }
     }
     if (functions > kMaxFunctions)
-      sink_.error({program_.files.front().file, 0, 0}, std::to_string(functions) + " functions, the limit is " +
-                                                           std::to_string(kMaxFunctions));
+      sink_.error({program_.files.front().file, 0, 0},
+                  std::to_string(functions) + " functions, the limit is " + std::to_string(kMaxFunctions));
   }
 
 private:
@@ -69,17 +69,20 @@ private:
           .withNote(name.range, "it is defined here");
       return;
     }
-    sink_.error(name.range, "`" + name.text + "` is defined twice").withNote(first.range, "it is defined here first");
+    sink_.error(name.range, "`" + name.text + "` is defined twice")
+        .withNote(first.range, "it is defined here first");
   }
 
   void import_(const std::string &importer, const AstImport &import) {
     if (static_cast<int>(open_.size()) > kMaxImportDepth) {
-      sink_.error(import.range, "imports are nested deeper than the limit of " + std::to_string(kMaxImportDepth));
+      sink_.error(import.range,
+                  "imports are nested deeper than the limit of " + std::to_string(kMaxImportDepth));
       return;
     }
-    auto found = resolver_ ? resolver_(importer, import.path)
-                           : support::Result<ImportedFile>(support::Error{
-                                 support::ErrorCode::Diagnostics, "cannot import `" + import.path + "` here", {}});
+    auto found = resolver_
+                     ? resolver_(importer, import.path)
+                     : support::Result<ImportedFile>(support::Error{
+                           support::ErrorCode::Diagnostics, "cannot import `" + import.path + "` here", {}});
     if (!found.ok()) {
       sink_.error(import.range, found.error().message).withHint(found.error().hint);
       return;

@@ -8,8 +8,8 @@
 
 namespace deft::spec {
 
-/// The checker's way to the sink. An inherited expression is checked again in every heir: what was said already
-/// is not said twice, and what is new names the heir.
+/// The checker's way to the sink. An inherited expression is checked again in every heir: what was said
+/// already is not said twice, and what is new names the heir.
 class Reporter {
 public:
   explicit Reporter(support::DiagnosticSink &sink) : sink_(sink) {}
@@ -27,13 +27,14 @@ public:
     heir_ = heir;
   }
 
-  /// While the body of a function is expanded for a call. Functions are checked by themselves first, so what is
-  /// still found depends on the call.
+  /// While the body of a function is expanded for a call. Functions are checked by themselves first, so what
+  /// is still found depends on the call.
   void enterCall(support::SourceRange call) { calls_.push_back(call); }
   void leaveCall() { calls_.pop_back(); }
 
 private:
-  support::Diagnostic &report(support::Severity severity, support::SourceRange range, const std::string &message) {
+  support::Diagnostic &report(support::Severity severity, support::SourceRange range,
+                              const std::string &message) {
     if (!said_.emplace(range.file, range.begin, range.end, message).second) {
       discarded_ = {};
       return discarded_;

@@ -34,17 +34,38 @@ struct Param {
 enum class Builtin { S, QPos, KvPos, Head, KvHead, Depth, Query };
 
 enum class ExprOp {
-  Constant,                        ///< value
-  Builtin,                         ///< builtin
-  Param,                           ///< params[param], a scalar
-  ParamElement,                    ///< params[param][head or kv_head], by the parameter's shape
-  Neg, Not, ToF32,                 ///< one operand; ToF32 converts i32
-  Add, Sub, Mul, Div, Rem,         ///< both i32 or both f32; Div is f32 only, Rem is i32 only (C's: sign of the dividend; x % 0 = 0)
-  Lt, Le, Gt, Ge, Eq, Ne,          ///< bool of two i32 or two f32
-  And, Or,
-  Select,                          ///< condition, then, else
-  Min, Max, Abs,                   ///< i32 or f32
-  Exp, Exp2, Log, Log2, Tanh, Sigmoid, Sqrt, Rsqrt, ///< f32
+  Constant,     ///< value
+  Builtin,      ///< builtin
+  Param,        ///< params[param], a scalar
+  ParamElement, ///< params[param][head or kv_head], by the parameter's shape
+  Neg,
+  Not,
+  ToF32, ///< one operand; ToF32 converts i32
+  Add,
+  Sub,
+  Mul,
+  Div,
+  Rem, ///< both i32 or both f32; Div is f32 only, Rem is i32 only (C's: sign of the dividend; x % 0 = 0)
+  Lt,
+  Le,
+  Gt,
+  Ge,
+  Eq,
+  Ne, ///< bool of two i32 or two f32
+  And,
+  Or,
+  Select, ///< condition, then, else
+  Min,
+  Max,
+  Abs, ///< i32 or f32
+  Exp,
+  Exp2,
+  Log,
+  Log2,
+  Tanh,
+  Sigmoid,
+  Sqrt,
+  Rsqrt, ///< f32
 };
 
 using ExprId = std::uint32_t;
@@ -55,7 +76,7 @@ struct Expr {
   ExprOp op = ExprOp::Constant;
   ScalarType type = ScalarType::F32;
   std::vector<ExprId> operands;
-  double value = 0;               ///< Constant: exact for i32; bool as 0 or 1
+  double value = 0; ///< Constant: exact for i32; bool as 0 or 1
   Builtin builtin = Builtin::S;
   int param = -1;
   support::SourceRange range;
@@ -72,7 +93,7 @@ struct TuneList {
 
 struct PhaseSpec {
   std::string name;
-  std::optional<int> rowsAbove;    ///< `when rows > N`; none: `otherwise`
+  std::optional<int> rowsAbove; ///< `when rows > N`; none: `otherwise`
   std::optional<TuneList> tileQ, tileKv, stages, warps;
   support::SourceRange range;
 };
@@ -94,15 +115,15 @@ struct Variant {
   DType outputDtype = DType::BF16;
   bool withLse = false;
   CacheSpec cache;
-  double scale = 0;               ///< constant
+  double scale = 0; ///< constant
   std::vector<Param> params;
   std::vector<Expr> exprs;
-  std::optional<ExprId> mask;     ///< bool, beside `tree`; none: only the tree hides
-  std::optional<ExprId> score;    ///< f32; none: the score is `s`
+  std::optional<ExprId> mask;  ///< bool, beside `tree`; none: only the tree hides
+  std::optional<ExprId> score; ///< f32; none: the score is `s`
   Normalize normalize = Normalize::Softmax;
   std::optional<ExprId> sigmoidBias; ///< f32, may not read s; none: 0. Sigmoid only
   std::optional<ScheduleSpec> schedule;
-  support::SourceRange range;     ///< the name in `attention NAME`
+  support::SourceRange range; ///< the name in `attention NAME`
 
   int ratio() const { return queryHeads / kvHeads; }
 };

@@ -56,8 +56,10 @@ Json phaseToJson(const PhaseSpec &phase) {
   json["name"] = phase.name;
   if (phase.rowsAbove)
     json["rows_above"] = *phase.rowsAbove;
-  const std::pair<const char *, const std::optional<TuneList> *> lists[] = {
-      {"tile_q", &phase.tileQ}, {"tile_kv", &phase.tileKv}, {"stages", &phase.stages}, {"warps", &phase.warps}};
+  const std::pair<const char *, const std::optional<TuneList> *> lists[] = {{"tile_q", &phase.tileQ},
+                                                                            {"tile_kv", &phase.tileKv},
+                                                                            {"stages", &phase.stages},
+                                                                            {"warps", &phase.warps}};
   for (auto [key, list] : lists)
     if (*list)
       json[key] = tuneToJson(**list);
@@ -90,7 +92,8 @@ Json toJson(const Variant &v) {
   json["dtype"] = toString(v.dtype);
   json["output_dtype"] = toString(v.outputDtype);
   json["with_lse"] = v.withLse;
-  json["cache"] = {{"paged", v.cache.paged}, {"page_size", v.cache.pageSize}, {"order", toString(v.cache.order)}};
+  json["cache"] = {
+      {"paged", v.cache.paged}, {"page_size", v.cache.pageSize}, {"order", toString(v.cache.order)}};
   json["scale"] = v.scale;
   json["normalize"] = toString(v.normalize);
   json["params"] = Json::array();

@@ -7,13 +7,13 @@
 
 namespace deft::spec {
 
-/// The checked variant as `deftc emit --as json` prints it and packages store it: keys are the members in snake
-/// case, source ranges are left out. An expression is a list of nodes, operands before their users; `inf` is
-/// written as a string because JSON has no such number.
+/// The checked variant as `deftc emit --as json` prints it and packages store it: keys are the members in
+/// snake case, source ranges are left out. An expression is a list of nodes, operands before their users;
+/// `inf` is written as a string because JSON has no such number.
 nlohmann::ordered_json toJson(const Variant &variant);
 
-/// Reads what toJson wrote. Everything that other parts rely on is checked again (types, order of operands, limits),
-/// because the file may come from a stranger.
+/// Reads what toJson wrote. Everything that other parts rely on is checked again (types, order of operands,
+/// limits), because the file may come from a stranger.
 support::Result<Variant> variantFromJson(const nlohmann::json &json);
 
 } // namespace deft::spec

@@ -11,7 +11,8 @@ namespace {
 
 using Json = nlohmann::json;
 
-/// Thrown and caught in this file only: a reader of forty fields with a Result at each would hide what it reads.
+/// Thrown and caught in this file only: a reader of forty fields with a Result at each would hide what it
+/// reads.
 struct Wrong : std::runtime_error {
   using std::runtime_error::runtime_error;
 };
@@ -31,10 +32,11 @@ const Json &member(const Json &json, const char *key) {
 int integer(const Json &json, const char *key, std::int64_t minimum, std::int64_t maximum) {
   const Json &value = member(json, key);
   require(value.is_number_integer(), "`" + std::string(key) + "` is not an integer");
-  bool tooLarge = value.is_number_unsigned() && value.get<std::uint64_t>() > static_cast<std::uint64_t>(maximum);
+  bool tooLarge =
+      value.is_number_unsigned() && value.get<std::uint64_t>() > static_cast<std::uint64_t>(maximum);
   require(!tooLarge && value.get<std::int64_t>() >= minimum && value.get<std::int64_t>() <= maximum,
-          "`" + std::string(key) + "` = " + value.dump() + " is not between " + std::to_string(minimum) + " and " +
-              std::to_string(maximum));
+          "`" + std::string(key) + "` = " + value.dump() + " is not between " + std::to_string(minimum) +
+              " and " + std::to_string(maximum));
   return static_cast<int>(value.get<std::int64_t>());
 }
 
@@ -61,7 +63,8 @@ const Json &array(const Json &json, const char *key, std::size_t maximum) {
 template <typename Parse> auto word(const Json &json, const char *key, Parse parse) {
   std::string value = text(json, key);
   auto parsed = parse(value);
-  require(parsed.has_value(), "`" + std::string(key) + "` has the unknown value `" + value.substr(0, 64) + "`");
+  require(parsed.has_value(),
+          "`" + std::string(key) + "` has the unknown value `" + value.substr(0, 64) + "`");
   return *parsed;
 }
 
@@ -86,7 +89,8 @@ double scalar(const Json &value, ScalarType type) {
     require(negative || value == "inf", "a constant is neither a number nor `inf`");
     return negative ? -std::numeric_limits<double>::infinity() : std::numeric_limits<double>::infinity();
   }
-  require(type == ScalarType::I32 ? value.is_number_integer() : value.is_number(), "a constant is not of its type");
+  require(type == ScalarType::I32 ? value.is_number_integer() : value.is_number(),
+          "a constant is not of its type");
   number = value.get<double>();
   double limit = type == ScalarType::I32 ? 2147483648.0 : std::numeric_limits<float>::max();
   require(std::fabs(number) <= limit && !(type == ScalarType::I32 && number == limit),
@@ -171,7 +175,8 @@ Expr readExpr(const Json &json, const Variant &variant) {
     expr.value = scalar(member(json, "value"), expr.type);
   if (expr.op == ExprOp::Builtin) {
     expr.builtin = word(json, "builtin", parseBuiltin);
-    require(expr.type == (expr.builtin == Builtin::S ? ScalarType::F32 : ScalarType::I32), "a name has a wrong type");
+    require(expr.type == (expr.builtin == Builtin::S ? ScalarType::F32 : ScalarType::I32),
+            "a name has a wrong type");
   }
   if (expr.op == ExprOp::Param || expr.op == ExprOp::ParamElement) {
     expr.param = integer(json, "param", 0, static_cast<int>(variant.params.size()) - 1);
@@ -209,7 +214,8 @@ std::optional<TuneList> readTune(const Json &json, const char *key, int multiple
 ScheduleSpec readSchedule(const Json &json) {
   ScheduleSpec schedule;
   for (const Json &partition : array(json, "partitions", kMaxTuneValues)) {
-    const std::optional<Partition> value = parsePartition(partition.is_string() ? partition.get<std::string>() : "");
+    const std::optional<Partition> value =
+        parsePartition(partition.is_string() ? partition.get<std::string>() : "");
     require(value.has_value(), "unknown partition " + partition.dump());
     schedule.partitions.push_back(*value);
   }
@@ -231,14 +237,16 @@ ScheduleSpec readSchedule(const Json &json) {
 Variant readVariant(const Json &json) {
   require(text(json, "format") == "deftc-variant", "`format` is not deftc-variant");
   int version = integer(json, "version", 1, std::numeric_limits<int>::max());
-  require(version == 1, "the variant has version " + std::to_string(version) + ", this deftc reads version 1");
+  require(version == 1,
+          "the variant has version " + std::to_string(version) + ", this deftc reads version 1");
   Variant v;
   v.name = name(json, "name");
   v.queryHeads = integer(json, "query_heads", 1, kMaxHeads);
   v.kvHeads = integer(json, "kv_heads", 1, kMaxHeads);
   v.headDim = integer(json, "head_dim", kHeadDimStep, kMaxHeadDim);
   require(v.queryHeads % v.kvHeads == 0, "`query_heads` is not a multiple of `kv_heads`");
-  require(v.ratio() <= kMaxRatio, "`query_heads` / `kv_heads` is above the limit of " + std::to_string(kMaxRatio));
+  require(v.ratio() <= kMaxRatio,
+          "`query_heads` / `kv_heads` is above the limit of " + std::to_string(kMaxRatio));
   require(v.headDim % kHeadDimStep == 0, "`head_dim` is not a multiple of " + std::to_string(kHeadDimStep));
   v.dtype = word(json, "dtype", parseDType);
   v.outputDtype = word(json, "output_dtype", parseDType);

@@ -11,8 +11,8 @@ namespace deft::support {
 namespace {
 
 Error systemError(const char *what, const std::string &path) {
-  return {ErrorCode::Environment, std::string("cannot ") + what + " `" + path + "`: " + std::strerror(errno),
-          {}};
+  return {
+      ErrorCode::Environment, std::string("cannot ") + what + " `" + path + "`: " + std::strerror(errno), {}};
 }
 
 class Descriptor {
@@ -66,7 +66,8 @@ Result<void> writeFileAtomically(const std::string &path, std::string_view bytes
     ::unlink(temporary.c_str());
     return error;
   }
-  // Without this the rename itself may be lost in a crash. Some file systems refuse it; the data is safe then too.
+  // Without this the rename itself may be lost in a crash. Some file systems refuse it; the data is safe then
+  // too.
   std::size_t slash = path.find_last_of('/');
   std::string folder = slash == std::string::npos ? "." : slash == 0 ? "/" : path.substr(0, slash);
   Descriptor directory(::open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
@@ -98,7 +99,8 @@ Result<std::string> readFile(const std::string &path, std::size_t maxBytes) {
     bytes.append(buffer, static_cast<std::size_t>(got));
     if (bytes.size() > maxBytes)
       return Error{ErrorCode::Diagnostics,
-                   "`" + path + "` has more than the limit of " + std::to_string(maxBytes) + " bytes", {}};
+                   "`" + path + "` has more than the limit of " + std::to_string(maxBytes) + " bytes",
+                   {}};
   }
 }
 

@@ -47,9 +47,7 @@ private:
     out_ += options_.colour ? colour + text + kReset : text;
   }
 
-  static std::string gutterBlank(int line) {
-    return std::string(std::to_string(line).size() + 2, ' ') + '|';
-  }
+  static std::string gutterBlank(int line) { return std::string(std::to_string(line).size() + 2, ' ') + '|'; }
 
   /// The line and, under it, `^~~~` for the part of the range that lies on it.
   void excerpt(SourceRange range, int line) {
@@ -93,8 +91,8 @@ private:
       std::size_t have = 1;
       while (have < length && i + have < text.size() && isUtf8Continuation(text[i + have]))
         ++have;
-      bool control = c < 0x20 || c == 0x7F || (c == 0xC2 && i + 1 < text.size() &&
-                                               static_cast<unsigned char>(text[i + 1]) < 0xA0);
+      bool control = c < 0x20 || c == 0x7F ||
+                     (c == 0xC2 && i + 1 < text.size() && static_cast<unsigned char>(text[i + 1]) < 0xA0);
       if (length == 0 || have != length || control) {
         // One `?` for each code point as the column count sees them.
         std::size_t next = i + 1;

@@ -8,8 +8,9 @@ namespace deft::cli {
 namespace {
 
 std::string summary(const spec::Variant &v) {
-  std::string text = v.name + ": " + std::to_string(v.queryHeads) + " query heads, " + std::to_string(v.kvHeads) +
-                     " kv heads, head dim " + std::to_string(v.headDim) + ", " + toString(v.dtype) + ", ";
+  std::string text = v.name + ": " + std::to_string(v.queryHeads) + " query heads, " +
+                     std::to_string(v.kvHeads) + " kv heads, head dim " + std::to_string(v.headDim) + ", " +
+                     toString(v.dtype) + ", ";
   text += v.cache.paged ? "pages of " + std::to_string(v.cache.pageSize) + " " + toString(v.cache.order)
                         : std::string("contiguous");
   if (v.mask)
@@ -47,8 +48,9 @@ void addCheckCommand(CLI::App &app, Context &context) {
   CLI::App *command = app.add_subcommand("check", "Check specs and report what is wrong with them");
   auto paths = std::make_shared<std::vector<std::string>>();
   command->add_option("SPEC", *paths, "Files, or names of shipped specs")->required();
-  command->footer("Example:\n  deftc check my.deft llama3_8b\n"
-                  "Prints a line for each attention; errors go to the error stream, and the exit code is then 1.");
+  command->footer(
+      "Example:\n  deftc check my.deft llama3_8b\n"
+      "Prints a line for each attention; errors go to the error stream, and the exit code is then 1.");
   context.onRun(command, [&context, paths] { return check(context, *paths); });
 }
 

@@ -48,7 +48,8 @@ int writeOutput(Context &context, const std::string &path, std::string_view byte
 bool wantsColour(int descriptor) {
   const char *noColor = std::getenv("NO_COLOR");
   const char *terminal = std::getenv("TERM");
-  return ::isatty(descriptor) && (!noColor || !*noColor) && std::string_view(terminal ? terminal : "") != "dumb";
+  return ::isatty(descriptor) && (!noColor || !*noColor) &&
+         std::string_view(terminal ? terminal : "") != "dumb";
 }
 
 } // namespace deft::cli

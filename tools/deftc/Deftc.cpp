@@ -24,7 +24,8 @@ int internalError(Context &context, const std::string &what) {
 } // namespace
 
 int runDeftc(int argc, const char *const *argv, Context &context) try {
-  CLI::App app("deftc compiles specs of tree-structured attention to CUDA and CPU kernels and runs them", "deftc");
+  CLI::App app("deftc compiles specs of tree-structured attention to CUDA and CPU kernels and runs them",
+               "deftc");
   app.set_version_flag("--version", "deftc " DEFT_VERSION);
   app.require_subcommand(1);
   app.footer("Example:\n  deftc check my.deft\n`deftc COMMAND --help` shows an example of each command.");

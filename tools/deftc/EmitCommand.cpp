@@ -27,7 +27,8 @@ support::Error unknownKind(const EmitterTable &table, const std::string &kind) {
     return {support::ErrorCode::Environment, "this build of deftc cannot emit `" + kind + "`",
             "it was built without the compiler (DEFT_ENABLE_COMPILER=OFF); it emits " + list};
   std::string nearest = support::didYouMean(kind, names);
-  return {support::ErrorCode::Usage, "unknown kind `" + kind + "`", nearest.empty() ? "it is one of " + list : nearest};
+  return {support::ErrorCode::Usage, "unknown kind `" + kind + "`",
+          nearest.empty() ? "it is one of " + list : nearest};
 }
 
 int emit(Context &context, const EmitterTable &table, const Options &options) {
@@ -36,8 +37,9 @@ int emit(Context &context, const EmitterTable &table, const Options &options) {
   if (kind == table.kinds.end())
     return reportError(context, unknownKind(table, options.kind));
   if (kind->binary && context.outIsTerminal && (options.output.empty() || options.output == "-"))
-    return reportError(context, {support::ErrorCode::Usage, "`" + kind->name + "` is binary and not for a terminal",
-                                 "write it to a file with -o FILE"});
+    return reportError(context,
+                       {support::ErrorCode::Usage, "`" + kind->name + "` is binary and not for a terminal",
+                        "write it to a file with -o FILE"});
   auto spec = loadSpec(context, options.spec);
   if (!spec.ok())
     return reportError(context, spec.error());

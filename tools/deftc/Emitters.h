@@ -23,8 +23,8 @@ struct EmitterTable {
   void add(EmitKind kind) { kinds.push_back(std::move(kind)); }
 };
 
-// Options that only some kinds know are added to `emit` by those who read them; bind them to memory that lives
-// as long as the emitter (a shared_ptr held by its lambda).
+// Options that only some kinds know are added to `emit` by those who read them; bind them to memory that
+// lives as long as the emitter (a shared_ptr held by its lambda).
 void addFrontEndEmitters(CLI::App &emit, EmitterTable &table); // ast, json
 void addCudaEmitters(CLI::App &emit, EmitterTable &table);     // cuda, ptx, cubin; with the compiler only
 void addCompilerEmitters(CLI::App &emit, EmitterTable &table); // ir, llvm, asm; with the compiler only

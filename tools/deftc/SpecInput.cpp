@@ -67,7 +67,8 @@ support::Result<const spec::Variant *> chooseVariant(const LoadedSpec &spec, con
     list += (list.empty() ? "" : ", ") + variant.name;
   }
   if (name.empty())
-    return Error{ErrorCode::Usage, "`" + spec.path + "` defines " + std::to_string(names.size()) + " attentions",
+    return Error{ErrorCode::Usage,
+                 "`" + spec.path + "` defines " + std::to_string(names.size()) + " attentions",
                  "choose one with --variant: " + list};
   std::string nearest = support::didYouMean(name, names);
   return Error{ErrorCode::Usage, "`" + spec.path + "` defines no attention `" + name + "`",

@@ -1,5 +1,5 @@
-#include "specs/Embedded.h"
 #include "compiler/support/NearestName.h"
+#include "specs/Embedded.h"
 #include "tools/deftc/Commands.h"
 
 #include <algorithm>
@@ -25,7 +25,8 @@ int list(Context &context) {
   for (const specs::EmbeddedSpec &spec : specs::embeddedSpecs())
     width = std::max(width, spec.name.size());
   for (const specs::EmbeddedSpec &spec : specs::embeddedSpecs())
-    context.out << spec.name << std::string(width + 2 - spec.name.size(), ' ') << description(spec.text) << '\n';
+    context.out << spec.name << std::string(width + 2 - spec.name.size(), ' ') << description(spec.text)
+                << '\n';
   return kExitOk;
 }
 

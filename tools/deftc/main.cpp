@@ -4,7 +4,11 @@
 #include <unistd.h>
 
 int main(int argc, char **argv) {
-  deft::cli::Context context{std::cout, std::cerr, deft::cli::wantsColour(STDOUT_FILENO),
-                             deft::cli::wantsColour(STDERR_FILENO), {}, ::isatty(STDOUT_FILENO) == 1};
+  deft::cli::Context context{std::cout,
+                             std::cerr,
+                             deft::cli::wantsColour(STDOUT_FILENO),
+                             deft::cli::wantsColour(STDERR_FILENO),
+                             {},
+                             ::isatty(STDOUT_FILENO) == 1};
   return deft::cli::runDeftc(argc, argv, context);
 }

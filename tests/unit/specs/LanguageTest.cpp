@@ -52,7 +52,8 @@ TEST(LanguageTest, EveryRuleHasATestThatNamesIt) {
 TEST(LanguageTest, TheDocumentKnowsEveryWordOfTheLanguage) {
   std::string text = document();
   std::vector<std::string> words = spec::attentionKeys();
-  for (const auto &more : {spec::functionNames(), spec::builtinNames(), spec::partitionNames(), spec::dtypeNames()})
+  for (const auto &more :
+       {spec::functionNames(), spec::builtinNames(), spec::partitionNames(), spec::dtypeNames()})
     words.insert(words.end(), more.begin(), more.end());
   for (const std::string &word : words)
     EXPECT_TRUE(std::regex_search(text, std::regex("\\b" + word + "\\b"))) << word;
@@ -69,11 +70,13 @@ TEST(LanguageTest, TheDocumentListsTheLibrary) {
 TEST(LanguageTest, TheExamplesOfTheDocumentCompile) {
   std::string text = document();
   std::size_t examples = 0;
-  for (std::size_t at = text.find("```\nattention"); at != std::string::npos; at = text.find("```\nattention", at + 4)) {
+  for (std::size_t at = text.find("```\nattention"); at != std::string::npos;
+       at = text.find("```\nattention", at + 4)) {
     std::string example = text.substr(at + 4, text.find("```", at + 4) - at - 4);
     support::SourceManager sources;
     support::DiagnosticSink sink;
-    EXPECT_FALSE(spec::compileSpec(sources, sources.add("example.deft", example), importResolver(), sink).empty());
+    EXPECT_FALSE(
+        spec::compileSpec(sources, sources.add("example.deft", example), importResolver(), sink).empty());
     ++examples;
   }
   EXPECT_GE(examples, 1u);

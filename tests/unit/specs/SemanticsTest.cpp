@@ -1,5 +1,6 @@
-// What the names of the language mean on a tree: specs run through the float64 oracle. K and q are zero and v is one, so
-// that an lse is the logarithm of the sum of exp(score) over what is seen, and an output the sum of the weights.
+// What the names of the language mean on a tree: specs run through the float64 oracle. K and q are zero and v
+// is one, so that an lse is the logarithm of the sum of exp(score) over what is seen, and an output the sum
+// of the weights.
 #include "runtime/exec/RandomInputs.h"
 #include "runtime/reference/Oracle.h"
 #include "tests/unit/compiler/spec/SpecTesting.h"
@@ -9,8 +10,8 @@
 namespace deft::spec::testing {
 namespace {
 
-/// root (3 tokens) - middle (2) - leaf (2); a second root (1 token). Queries: 0 at the leaf, all of it; 1 at the leaf, its
-/// first token; 2 at the root, 2 tokens; 3 at the second root, none of its tokens.
+/// root (3 tokens) - middle (2) - leaf (2); a second root (1 token). Queries: 0 at the leaf, all of it; 1 at
+/// the leaf, its first token; 2 at the root, 2 tokens; 3 at the second root, none of its tokens.
 tree::KvTree smallForest() {
   tree::KvTree forest;
   int location = 0;
@@ -30,7 +31,8 @@ struct Seen {
 };
 
 Seen run(const std::string &items, int query, int head = 0) {
-  Compiled compiled = compile("attention a { query_heads = 4; kv_heads = 2; head_dim = 16; kv_cache = contiguous; " + items + " }");
+  Compiled compiled = compile(
+      "attention a { query_heads = 4; kv_heads = 2; head_dim = 16; kv_cache = contiguous; " + items + " }");
   const Variant &variant = compiled.only();
   tree::KvTree forest = smallForest();
   exec::Inputs inputs;

@@ -62,9 +62,9 @@ TEST(ShippedSpecsSetTest, TogetherUseTheWholeLanguage) {
     EXPECT_TRUE(ratios.count(ratio)) << ratio;
   for (int page : {0, 1, 16, 32, 64})
     EXPECT_TRUE(pages.count(page)) << page;
-  for (const char *word :
-       {"f16", "bf16", "output f16 lse", "output bf16 lse", "nhd", "hnd", "contiguous", "softmax", "sigmoid", "bias",
-        "schedule", "param f32 scalar", "param i32 scalar", "param f32 query_heads", "param f32 kv_heads"})
+  for (const char *word : {"f16", "bf16", "output f16 lse", "output bf16 lse", "nhd", "hnd", "contiguous",
+                           "softmax", "sigmoid", "bias", "schedule", "param f32 scalar", "param i32 scalar",
+                           "param f32 query_heads", "param f32 kv_heads"})
     EXPECT_TRUE(words.count(word)) << word;
 }
 

@@ -7,7 +7,8 @@ namespace {
 
 // Rule A1.
 TEST(AttentionSemaTest, SixLinesAreCompleteAndTheRestHasDefaults) {
-  Compiled compiled = compile("attention a {\n  query_heads = 32;\n  kv_heads    = 8;\n  head_dim    = 128;\n}\n");
+  Compiled compiled =
+      compile("attention a {\n  query_heads = 32;\n  kv_heads    = 8;\n  head_dim    = 128;\n}\n");
   const Variant &v = compiled.only();
   EXPECT_EQ(compiled.findings, "");
   EXPECT_EQ(v.name, "a");
@@ -55,7 +56,9 @@ TEST(AttentionSemaTest, TheOutputFollowsTheDtypeUnlessItIsGiven) {
 
 // Rule A5.
 TEST(AttentionSemaTest, CacheLayouts) {
-  auto cache = [](const std::string &text) { return compile(attention("kv_cache = " + text + ";")).only().cache; };
+  auto cache = [](const std::string &text) {
+    return compile(attention("kv_cache = " + text + ";")).only().cache;
+  };
   CacheSpec contiguous = cache("contiguous");
   EXPECT_FALSE(contiguous.paged);
   EXPECT_EQ(contiguous.pageSize, 0);
@@ -89,8 +92,8 @@ TEST(AttentionSemaTest, ScalarParametersMayHaveDefaults) {
 
 // Rule P2.
 TEST(AttentionSemaTest, ArraysHaveAnElementForEachHead) {
-  Compiled compiled =
-      compile(attention("param a : f32[query_heads]; param b : i32[kv_heads]; score = s * a[head] + b[kv_head];"));
+  Compiled compiled = compile(
+      attention("param a : f32[query_heads]; param b : i32[kv_heads]; score = s * a[head] + b[kv_head];"));
   const Variant &v = compiled.only();
   EXPECT_EQ(v.params[0].shape, Param::Shape::PerQueryHead);
   EXPECT_EQ(v.params[1].shape, Param::Shape::PerKvHead);
@@ -102,7 +105,8 @@ TEST(AttentionSemaTest, TreeIsTheMaskThatNeedsNotBeWritten) {
   EXPECT_EQ(maskOf(""), "tree");
   EXPECT_EQ(maskOf("mask = tree;"), "tree");
   EXPECT_EQ(maskOf("mask = kv_pos > 1;"), "(gt:bool kv_pos 1)");
-  EXPECT_EQ(maskOf("mask = kv_pos > 1 && tree && kv_pos < 9;"), "(and:bool (gt:bool kv_pos 1) (lt:bool kv_pos 9))");
+  EXPECT_EQ(maskOf("mask = kv_pos > 1 && tree && kv_pos < 9;"),
+            "(and:bool (gt:bool kv_pos 1) (lt:bool kv_pos 9))");
   EXPECT_EQ(maskOf("mask = (tree && kv_pos > 1) && (tree);"), "(gt:bool kv_pos 1)");
 }
 

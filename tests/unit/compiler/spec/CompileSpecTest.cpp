@@ -7,9 +7,10 @@ const std::string kHeads = "query_heads = 8; kv_heads = 8; head_dim = 64;";
 
 // Rules F2, F4.
 TEST(CompileSpecTest, ImportsBringFunctionsLetsAndBases) {
-  Compiled compiled = compile("import \"a.deft\"; attention mine : theirs { mask = near(width); }",
-                              {{"a.deft", "import \"b.deft\"; let width = 7; attention theirs { " + kHeads + " }"},
-                               {"b.deft", "mask near(w: i32) = kv_pos > w;"}});
+  Compiled compiled =
+      compile("import \"a.deft\"; attention mine : theirs { mask = near(width); }",
+              {{"a.deft", "import \"b.deft\"; let width = 7; attention theirs { " + kHeads + " }"},
+               {"b.deft", "mask near(w: i32) = kv_pos > w;"}});
   const Variant &v = compiled.only();
   EXPECT_EQ(v.name, "mine");
   EXPECT_EQ(describe(v, *v.mask), "(gt:bool kv_pos 7)");
@@ -17,7 +18,8 @@ TEST(CompileSpecTest, ImportsBringFunctionsLetsAndBases) {
 
 // Rule F3.
 TEST(CompileSpecTest, AFileIsReadOnceHoweverOftenItIsImported) {
-  Compiled compiled = compile("import \"a.deft\"; import \"b.deft\"; import \"b.deft\"; attention x { " + kHeads + " mask = f(); }",
+  Compiled compiled = compile("import \"a.deft\"; import \"b.deft\"; import \"b.deft\"; attention x { " +
+                                  kHeads + " mask = f(); }",
                               {{"a.deft", "import \"b.deft\";"}, {"b.deft", "mask f() = kv_pos > 1;"}});
   EXPECT_EQ(compiled.findings, "");
 }
@@ -32,8 +34,8 @@ TEST(CompileSpecTest, AnImportCycleIsAnErrorWhereItCloses) {
 }
 
 TEST(CompileSpecTest, ErrorsOfAnImportedFileAreInIt) {
-  Compiled compiled = compile("import \"a.deft\"; attention x { " + kHeads + " mask = f(); }",
-                              {{"a.deft", "mask f() = 3;"}});
+  Compiled compiled =
+      compile("import \"a.deft\"; attention x { " + kHeads + " mask = f(); }", {{"a.deft", "mask f() = 3;"}});
   EXPECT_EQ(compiled.findings, "a.deft:1:12: error: the value of a mask must be bool, this is i32\n"
                                " 1 | mask f() = 3;\n"
                                "   |            ^\n")
@@ -63,9 +65,10 @@ TEST(CompileSpecTest, AFileOfFunctionsHasNoVariants) {
 TEST(CompileSpecTest, WarningsDoNotHinder) {
   Compiled compiled = compile("attention a { " + kHeads + " mask = tree && false; }");
   EXPECT_EQ(compiled.variants.size(), 1u);
-  EXPECT_EQ(compiled.findings, "my.deft:1:68: warning: this mask hides every token\n"
-                               " 1 | attention a { query_heads = 8; kv_heads = 8; head_dim = 64; mask = tree && false; }\n"
-                               "   |                                                                    ^~~~~~~~~~~~~\n");
+  EXPECT_EQ(compiled.findings,
+            "my.deft:1:68: warning: this mask hides every token\n"
+            " 1 | attention a { query_heads = 8; kv_heads = 8; head_dim = 64; mask = tree && false; }\n"
+            "   |                                                                    ^~~~~~~~~~~~~\n");
 }
 
 TEST(CompileSpecTest, OneErrorAndThereAreNoVariants) {

@@ -1,5 +1,5 @@
-// What a user sees of wrong specs: diagnostics/NAME.deft and, in NAME.txt, all that `deftc check NAME.deft` prints
-// (which is how a new text is made, before it is read and found right).
+// What a user sees of wrong specs: diagnostics/NAME.deft and, in NAME.txt, all that `deftc check NAME.deft`
+// prints (which is how a new text is made, before it is read and found right).
 #include "compiler/support/AtomicFile.h"
 #include "specs/Embedded.h"
 #include "tests/unit/compiler/spec/SpecTesting.h"
@@ -32,7 +32,8 @@ TEST_P(DiagnosticsTest, AreTheExpectedText) {
   std::uint32_t file = sources.add(GetParam() + ".deft", *text);
   // Beside the test runs no file of these names lies; the imports find the library and the file itself.
   ImportResolver library = specs::importResolver();
-  ImportResolver resolver = [&](const std::string &importer, const std::string &path) -> support::Result<ImportedFile> {
+  ImportResolver resolver = [&](const std::string &importer,
+                                const std::string &path) -> support::Result<ImportedFile> {
     if (path == GetParam() + ".deft")
       return ImportedFile{path, *text};
     return library(importer, path);

@@ -72,7 +72,9 @@ TEST(ExprBuilderTest, LogicWithAConstantIsSimplified) {
   ExprId zero = builder.constant(ScalarType::I32, 0, {});
   ExprId some = builder.apply(ExprOp::Gt, ScalarType::Bool, {position, zero}, {}, problem);
   ExprId yes = builder.constant(ScalarType::Bool, 1, {}), no = builder.constant(ScalarType::Bool, 0, {});
-  auto apply = [&](ExprOp op, ExprId a, ExprId b) { return builder.apply(op, ScalarType::Bool, {a, b}, {}, problem); };
+  auto apply = [&](ExprOp op, ExprId a, ExprId b) {
+    return builder.apply(op, ScalarType::Bool, {a, b}, {}, problem);
+  };
   EXPECT_EQ(apply(ExprOp::And, yes, some), some);
   EXPECT_EQ(apply(ExprOp::And, some, no), no);
   EXPECT_EQ(apply(ExprOp::Or, some, yes), yes);

@@ -5,9 +5,10 @@ namespace {
 
 // Rule E1.
 TEST(ExprSemaTest, NamesHaveTheirTypes) {
-  EXPECT_EQ(scoreOf("score = s + q_pos + kv_pos + head + kv_head + depth + query;"),
-            "(add:f32 (add:f32 (add:f32 (add:f32 (add:f32 (add:f32 s (to_f32:f32 q_pos)) (to_f32:f32 kv_pos)) "
-            "(to_f32:f32 head)) (to_f32:f32 kv_head)) (to_f32:f32 depth)) (to_f32:f32 query))");
+  EXPECT_EQ(
+      scoreOf("score = s + q_pos + kv_pos + head + kv_head + depth + query;"),
+      "(add:f32 (add:f32 (add:f32 (add:f32 (add:f32 (add:f32 s (to_f32:f32 q_pos)) (to_f32:f32 kv_pos)) "
+      "(to_f32:f32 head)) (to_f32:f32 kv_head)) (to_f32:f32 depth)) (to_f32:f32 query))");
   EXPECT_EQ(scoreOf("score = query_heads + kv_heads + head_dim;"), "76f");
   EXPECT_EQ(scoreOf("score = kv_pos > 3 ? s : -inf;"), "(select:f32 (gt:bool kv_pos 3) s -inff)");
 }
@@ -16,8 +17,7 @@ TEST(ExprSemaTest, NamesHaveTheirTypes) {
 TEST(ExprSemaTest, IntegersPromoteWhereTheOtherSideIsFloat) {
   EXPECT_EQ(scoreOf("score = s * 2;"), "(mul:f32 s 2f)");
   EXPECT_EQ(scoreOf("score = kv_pos - q_pos;"), "(to_f32:f32 (sub:i32 kv_pos q_pos))");
-  EXPECT_EQ(scoreOf("score = depth > 1 ? depth : s;"),
-            "(select:f32 (gt:bool depth 1) (to_f32:f32 depth) s)");
+  EXPECT_EQ(scoreOf("score = depth > 1 ? depth : s;"), "(select:f32 (gt:bool depth 1) (to_f32:f32 depth) s)");
   EXPECT_EQ(scoreOf("score = exp(depth) + max(depth, s);"),
             "(add:f32 (exp:f32 (to_f32:f32 depth)) (max:f32 (to_f32:f32 depth) s))");
   EXPECT_EQ(maskOf("mask = kv_pos < 0.5;"), "(lt:bool (to_f32:f32 kv_pos) 0.5f)");
@@ -63,9 +63,11 @@ TEST(ExprSemaTest, FunctionsKeepIntegersOnlyWhereTheyCan) {
 
 // Rule E10.
 TEST(ExprSemaTest, LetsAreShared) {
-  Compiled compiled = compile(attention("let d = kv_pos - q_pos; let e = d * d; score = s + e + e; mask = e < 100;"));
+  Compiled compiled =
+      compile(attention("let d = kv_pos - q_pos; let e = d * d; score = s + e + e; mask = e < 100;"));
   const Variant &variant = compiled.only();
-  EXPECT_EQ(describe(variant, *variant.mask), "(lt:bool (mul:i32 (sub:i32 kv_pos q_pos) (sub:i32 kv_pos q_pos)) 100)");
+  EXPECT_EQ(describe(variant, *variant.mask),
+            "(lt:bool (mul:i32 (sub:i32 kv_pos q_pos) (sub:i32 kv_pos q_pos)) 100)");
   EXPECT_EQ(variant.exprs.size(), 10u) << "s, two positions, d, e, its f32, two sums, 100, the comparison";
   EXPECT_EQ(compile("let w = 4; " + attention("mask = kv_pos > w;")).errors, 0u);
 }
@@ -95,11 +97,12 @@ TEST(ExprSemaTest, ArraysArePassedByName) {
 
 // Rule E13.
 TEST(ExprSemaTest, ConstantsMayBeAnyFoldedExpression) {
-  Compiled compiled = compile("let base = 16;"
-                              "attention a { let twice = 2 * base; query_heads = twice; kv_heads = query_heads / 1 > 3.0 ? 8 : 4;"
-                              "  head_dim = max(twice, 64); scale = 1 / sqrt(head_dim);"
-                              "  kv_cache = paged(page_size = base * 4);"
-                              "  param p : f32 = -1 / 4; schedule { chunk = tune(base, twice); } }");
+  Compiled compiled = compile(
+      "let base = 16;"
+      "attention a { let twice = 2 * base; query_heads = twice; kv_heads = query_heads / 1 > 3.0 ? 8 : 4;"
+      "  head_dim = max(twice, 64); scale = 1 / sqrt(head_dim);"
+      "  kv_cache = paged(page_size = base * 4);"
+      "  param p : f32 = -1 / 4; schedule { chunk = tune(base, twice); } }");
   const Variant &variant = compiled.only();
   EXPECT_EQ(variant.queryHeads, 32);
   EXPECT_EQ(variant.kvHeads, 8);
@@ -110,9 +113,11 @@ TEST(ExprSemaTest, ConstantsMayBeAnyFoldedExpression) {
   EXPECT_EQ(variant.schedule->chunk->values, (std::vector<int>{16, 32}));
 }
 
-// Rules E1, F5: names of an attention hide those of the top level, and a top-level function sees only the latter.
+// Rules E1, F5: names of an attention hide those of the top level, and a top-level function sees only the
+// latter.
 TEST(ExprSemaTest, AFunctionSeesTheNamesOfItsOwnBlock) {
-  Compiled compiled = compile("let w = 4; mask near() = kv_pos > w;" + attention("let w = 9; mask = near() && kv_pos < w;"));
+  Compiled compiled =
+      compile("let w = 4; mask near() = kv_pos > w;" + attention("let w = 9; mask = near() && kv_pos < w;"));
   const Variant &variant = compiled.only();
   EXPECT_EQ(describe(variant, *variant.mask), "(and:bool (gt:bool kv_pos 4) (lt:bool kv_pos 9))");
 }

@@ -52,11 +52,13 @@ TEST(InheritanceTest, TheNearestAncestorWinsOverSeveralSteps) {
   ASSERT_EQ(compiled.variants.size(), 3u);
   EXPECT_EQ(compiled.variants[2].dtype, DType::BF16);
   EXPECT_EQ(describe(compiled.variants[2], *compiled.variants[2].mask), "(gt:bool kv_pos 2)");
-  EXPECT_EQ(describe(compiled.variants[0], *compiled.variants[0].mask), "(gt:bool kv_pos 4)") << "the base is as it was";
+  EXPECT_EQ(describe(compiled.variants[0], *compiled.variants[0].mask), "(gt:bool kv_pos 4)")
+      << "the base is as it was";
 }
 
 TEST(InheritanceTest, AScheduleIsReplacedAsAWhole) {
-  Compiled compiled = compile("attention a { query_heads = 8; kv_heads = 8; head_dim = 64; schedule { partition = node; chunk = 64; } }"
+  Compiled compiled = compile("attention a { query_heads = 8; kv_heads = 8; head_dim = 64; schedule { "
+                              "partition = node; chunk = 64; } }"
                               "attention b : a { schedule { chunk = 128; } }");
   ASSERT_EQ(compiled.variants.size(), 2u);
   EXPECT_TRUE(compiled.variants[1].schedule->partitions.empty());

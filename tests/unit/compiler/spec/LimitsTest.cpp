@@ -31,9 +31,10 @@ TEST(LimitsTest, FileSize) {
 TEST(LimitsTest, ImportDepth) {
   std::map<std::string, std::string> files;
   for (int i = 0; i < 20; ++i)
-    files["f" + std::to_string(i) + ".deft"] = i == 0 ? "" : "import \"f" + std::to_string(i - 1) + ".deft\";";
-  expectLimit("import \"f15.deft\";" + attention(""), "import \"f16.deft\";" + attention(""), "deeper than the limit of 16",
-              files);
+    files["f" + std::to_string(i) + ".deft"] =
+        i == 0 ? "" : "import \"f" + std::to_string(i - 1) + ".deft\";";
+  expectLimit("import \"f15.deft\";" + attention(""), "import \"f16.deft\";" + attention(""),
+              "deeper than the limit of 16", files);
 }
 
 // Rule L2.
@@ -68,9 +69,29 @@ TEST(LimitsTest, Nesting) {
 
 // Rule L4.
 TEST(LimitsTest, AMillionOfAnythingIsAnErrorAndNoStackOverflow) {
-  for (const char *text : {"(", "-", "!", "a?", "f(", "a[", "a+", "a?b:", "1-", "{", "attention a {", "schedule {",
-                           "phase p otherwise {", "[", "}", ";", "\"", "let x =", "mask f(", "tune(", "import \"x\";"}) {
-    for (const std::string &prefix : {std::string(), std::string("let x = "), std::string("attention a { mask = ")}) {
+  for (const char *text : {"(",
+                           "-",
+                           "!",
+                           "a?",
+                           "f(",
+                           "a[",
+                           "a+",
+                           "a?b:",
+                           "1-",
+                           "{",
+                           "attention a {",
+                           "schedule {",
+                           "phase p otherwise {",
+                           "[",
+                           "}",
+                           ";",
+                           "\"",
+                           "let x =",
+                           "mask f(",
+                           "tune(",
+                           "import \"x\";"}) {
+    for (const std::string &prefix :
+         {std::string(), std::string("let x = "), std::string("attention a { mask = ")}) {
       Compiled compiled = compile(prefix + repeat(text, 200000 / std::string(text).size()));
       EXPECT_TRUE(compiled.variants.empty());
       EXPECT_GE(compiled.errors, 1u) << prefix << text;
@@ -90,7 +111,8 @@ TEST(LimitsTest, DepthWithFunctionsAndLetsFollowed) {
   std::string lets;
   for (int i = 0; i < 3000; ++i)
     lets += "let l" + std::to_string(i) + " = " + (i ? "l" + std::to_string(i - 1) : "kv_pos") + " + 1;";
-  EXPECT_EQ(compile(attention(lets + "mask = l2999 > 0;")).findings, "") << "a let in its order adds no depth";
+  EXPECT_EQ(compile(attention(lets + "mask = l2999 > 0;")).findings, "")
+      << "a let in its order adds no depth";
 }
 
 // Rule L6.

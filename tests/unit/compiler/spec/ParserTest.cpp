@@ -93,9 +93,10 @@ TEST(ParserTest, WhatFollowsAnErrorIsStillRead) {
 }
 
 TEST(ParserTest, EveryPrefixOfAFileIsReadToItsEnd) {
-  const std::string text = "import \"l.deft\"; mask f(w: i32) = kv_pos > w;\n"
-                           "attention a : b { param p : f32[query_heads]; let x = -1 * (p[head] + 2.0); mask = tree && f(3);\n"
-                           "kv_cache = paged(page_size = 4); schedule { phase p when rows > 1 { tile_q = tune(1, 2); } } }";
+  const std::string text =
+      "import \"l.deft\"; mask f(w: i32) = kv_pos > w;\n"
+      "attention a : b { param p : f32[query_heads]; let x = -1 * (p[head] + 2.0); mask = tree && f(3);\n"
+      "kv_cache = paged(page_size = 4); schedule { phase p when rows > 1 { tile_q = tune(1, 2); } } }";
   for (std::size_t length = 0; length < text.size(); ++length) {
     Parsed parsed(text.substr(0, length));
     EXPECT_LE(parsed.sink.errorCount(), 3u) << text.substr(0, length);

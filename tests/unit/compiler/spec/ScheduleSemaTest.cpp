@@ -27,8 +27,9 @@ TEST(ScheduleSemaTest, EveryPartitionHasAName) {
 
 // Rules S2, S3.
 TEST(ScheduleSemaTest, PhasesInOrder) {
-  ScheduleSpec s = schedule("phase wide when rows > 64 { tile_q = tune(64, 128); tile_kv = 64; stages = 3; warps = 8; }"
-                            "phase mid when rows > 2 * 8 { } phase narrow otherwise { tile_q = 16; }");
+  ScheduleSpec s =
+      schedule("phase wide when rows > 64 { tile_q = tune(64, 128); tile_kv = 64; stages = 3; warps = 8; }"
+               "phase mid when rows > 2 * 8 { } phase narrow otherwise { tile_q = 16; }");
   ASSERT_EQ(s.phases.size(), 3u);
   EXPECT_EQ(s.phases[0].name, "wide");
   EXPECT_EQ(s.phases[0].rowsAbove, 64);

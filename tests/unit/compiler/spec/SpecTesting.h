@@ -12,7 +12,8 @@ namespace deft::spec::testing {
 
 /// Files by name, in memory: imports of a test find only these.
 inline ImportResolver resolverOf(std::map<std::string, std::string> files) {
-  return [files = std::move(files)](const std::string &, const std::string &path) -> support::Result<ImportedFile> {
+  return [files = std::move(files)](const std::string &,
+                                    const std::string &path) -> support::Result<ImportedFile> {
     auto found = files.find(path);
     if (found == files.end())
       return support::Error{support::ErrorCode::Diagnostics, "cannot find `" + path + "`", {}};

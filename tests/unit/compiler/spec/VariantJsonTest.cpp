@@ -14,14 +14,15 @@ const char *const kRich =
     "  mask = tree && (kv_pos > q_pos - n || head % 3 == 0 && !(depth < 2));"
     "  score = kv_pos == 0 ? -inf : cap * tanh(s / cap) + slope[head] * rate[kv_head] - query;"
     "  schedule { partition = tune(union, node); chunk = 64;"
-    "    phase wide when rows > 8 { tile_q = tune(16, 32); warps = 2; } phase rest otherwise { stages = 2; tile_kv = 32; } } }";
+    "    phase wide when rows > 8 { tile_q = tune(16, 32); warps = 2; } phase rest otherwise { stages = 2; "
+    "tile_kv = 32; } } }";
 
 nlohmann::json richJson() { return nlohmann::json::parse(toJson(compile(kRich).only()).dump()); }
 
 TEST(VariantJsonTest, RoundTripChangesNothing) {
-  for (const std::string &spec :
-       {std::string(kRich), attention(""), attention("kv_cache = contiguous; normalize = sigmoid(1 - q_pos);"),
-        attention("mask = false; schedule { }")}) {
+  for (const std::string &spec : {std::string(kRich), attention(""),
+                                  attention("kv_cache = contiguous; normalize = sigmoid(1 - q_pos);"),
+                                  attention("mask = false; schedule { }")}) {
     Compiled compiled = compile(spec);
     std::string text = toJson(compiled.only()).dump();
     auto read = variantFromJson(nlohmann::json::parse(text));
@@ -44,7 +45,8 @@ TEST(VariantJsonTest, ReadsEveryMember) {
 }
 
 /// Walks all values of a JSON tree, with a way to put another in each one's place.
-void forEachValue(nlohmann::json &root, nlohmann::json &value, const std::function<void(nlohmann::json &)> &visit) {
+void forEachValue(nlohmann::json &root, nlohmann::json &value,
+                  const std::function<void(nlohmann::json &)> &visit) {
   visit(value);
   if (value.is_structured())
     for (auto &item : value)
@@ -53,8 +55,21 @@ void forEachValue(nlohmann::json &root, nlohmann::json &value, const std::functi
 
 TEST(VariantJsonTest, AnyValueReplacedIsAnErrorOrAVariantThatHolds) {
   nlohmann::json root = richJson();
-  const std::vector<nlohmann::json> wrongs = {nullptr, -1, 0, 1, 7, 1000000007, 1e30, "", "x", "bool", "f32", "neg",
-                                              true, nlohmann::json::array(), nlohmann::json::object()};
+  const std::vector<nlohmann::json> wrongs = {nullptr,
+                                              -1,
+                                              0,
+                                              1,
+                                              7,
+                                              1000000007,
+                                              1e30,
+                                              "",
+                                              "x",
+                                              "bool",
+                                              "f32",
+                                              "neg",
+                                              true,
+                                              nlohmann::json::array(),
+                                              nlohmann::json::object()};
   int rejected = 0, accepted = 0;
   forEachValue(root, root, [&](nlohmann::json &value) {
     nlohmann::json original = value;

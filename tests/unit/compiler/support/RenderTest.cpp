@@ -28,9 +28,11 @@ TEST(RenderTest, CaretsStandUnderTheRangeThenHintThenNotes) {
 }
 
 TEST(RenderTest, TheGutterGrowsWithTheLineNumber) {
-  EXPECT_EQ(render(std::string(99, '\n') + "abc", {0, 99, 102}), "f.deft:100:1: error: wrong\n"
-                                                                  " 100 | abc\n"
-                                                                  "     | ^~~\n");
+  std::string text(99, '\n');
+  text += "abc";
+  EXPECT_EQ(render(text, {0, 99, 102}), "f.deft:100:1: error: wrong\n"
+                                        " 100 | abc\n"
+                                        "     | ^~~\n");
 }
 
 TEST(RenderTest, ARangeOverSeveralLinesIsCutAtTheFirst) {

@@ -70,9 +70,14 @@ TEST(FrameTest, VersionGoesToTheOutput) {
 }
 
 TEST(FrameTest, WrongUsageIsTwoAndWritesNothingToTheOutput) {
-  for (std::vector<std::string> arguments :
-       {std::vector<std::string>{}, {"chek"}, {"check"}, {"check", "--nonsense", "x"}, {"emit", "llama3_8b"},
-        {"emit", "llama3_8b", "--as", "jsn"}, {"specs", "llama"}, {"emit", "gemma2_9b", "--as", "json"}}) {
+  for (std::vector<std::string> arguments : {std::vector<std::string>{},
+                                             {"chek"},
+                                             {"check"},
+                                             {"check", "--nonsense", "x"},
+                                             {"emit", "llama3_8b"},
+                                             {"emit", "llama3_8b", "--as", "jsn"},
+                                             {"specs", "llama"},
+                                             {"emit", "gemma2_9b", "--as", "json"}}) {
     Outcome outcome = run(arguments);
     EXPECT_EQ(outcome.code, kExitUsage) << testing::PrintToString(arguments);
     EXPECT_EQ(outcome.out, "");
@@ -114,13 +119,15 @@ TEST_F(FrontCommandsTest, CheckPrintsALineForEachAttention) {
   Outcome outcome = run({"check", "llama3_8b", "gemma2_9b", "library"});
   EXPECT_EQ(outcome.code, kExitOk);
   EXPECT_EQ(outcome.err, "");
-  EXPECT_EQ(outcome.out,
-            "<deftc>/llama3_8b.deft: ok, llama3_8b: 32 query heads, 8 kv heads, head dim 128, bf16, pages of 16 nhd\n"
-            "<deftc>/gemma2_9b.deft: ok, gemma2_9b: 16 query heads, 8 kv heads, head dim 256, bf16, pages of 16 nhd, "
-            "score, param cap\n"
-            "<deftc>/gemma2_9b.deft: ok, gemma2_9b_window: 16 query heads, 8 kv heads, head dim 256, bf16, pages of 16 "
-            "nhd, mask, score, param cap\n"
-            "<deftc>/library.deft: ok, no attention\n");
+  EXPECT_EQ(outcome.out, "<deftc>/llama3_8b.deft: ok, llama3_8b: 32 query heads, 8 kv heads, head dim 128, "
+                         "bf16, pages of 16 nhd\n"
+                         "<deftc>/gemma2_9b.deft: ok, gemma2_9b: 16 query heads, 8 kv heads, head dim 256, "
+                         "bf16, pages of 16 nhd, "
+                         "score, param cap\n"
+                         "<deftc>/gemma2_9b.deft: ok, gemma2_9b_window: 16 query heads, 8 kv heads, head dim "
+                         "256, bf16, pages of 16 "
+                         "nhd, mask, score, param cap\n"
+                         "<deftc>/library.deft: ok, no attention\n");
 }
 
 TEST_F(FrontCommandsTest, CheckGoesOnAfterAWrongFile) {
@@ -167,7 +174,9 @@ TEST_F(FrontCommandsTest, EmitJsonAndAst) {
   EXPECT_EQ(nlohmann::json::parse(json.out).at("name"), "gemma2_9b_window");
   Outcome ast = run({"emit", "gemma2_9b", "--as", "ast"});
   EXPECT_EQ(ast.code, kExitOk) << "the tree is the file's, no variant need be chosen";
-  EXPECT_THAT(ast.out, HasSubstr("attention gemma2_9b_window : gemma2_9b\n  mask = (&& tree (call sliding_window 4096))\n"));
+  EXPECT_THAT(
+      ast.out,
+      HasSubstr("attention gemma2_9b_window : gemma2_9b\n  mask = (&& tree (call sliding_window 4096))\n"));
 }
 
 TEST_F(FrontCommandsTest, EmitSaysWhichVariantsThereAre) {
