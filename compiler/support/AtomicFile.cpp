@@ -78,7 +78,7 @@ Result<void> writeFileAtomically(const std::string &path, std::string_view bytes
 
 Result<std::string> readFile(const std::string &path, std::size_t maxBytes) {
   Descriptor file(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
-  struct stat info {};
+  struct stat info{};
   if (file.get() < 0 || ::fstat(file.get(), &info) != 0)
     return systemError("read", path);
   if (S_ISDIR(info.st_mode)) {
