@@ -33,8 +33,9 @@ std::string formatted(const char *format, double value) {
   return text;
 }
 
+/// Microseconds throughout, so that two lines can be compared at a glance.
 std::string micros(double us) {
-  return formatted(us < 100 ? "%.1f us" : us < 1e5 ? "%.0f us" : "%.4g us", us);
+  return us < 100 ? formatted("%.1f us", us) : grouped(std::llround(us)) + " us";
 }
 std::string error(double value) { return formatted("%.2g", value); }
 const char *dtypeName(spec::DType dtype) { return dtype == spec::DType::BF16 ? "bf16" : "f16"; }
