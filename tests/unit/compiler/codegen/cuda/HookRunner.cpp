@@ -100,10 +100,12 @@ std::vector<std::vector<HookResult>> runHooks(const std::vector<HookCase> &cases
   // Undefined behaviour traps: an overflow that only happens to wrap here need not elsewhere.
   // Without built-ins: the compiler's folding of exp(2) may differ from the library's in the last bit.
   std::string program = (folder / "hooks").string();
-  std::string build = std::string(DEFT_HOST_COMPILER) +
-                      " -std=c++20 -w -fno-builtin -ffp-contract=off -fsanitize=undefined"
-                      " -fsanitize-undefined-trap-on-error -I" +
-                      DEFT_SOURCE_ROOT + " " + (folder / "hooks.cpp").string() + " -o " + program;
+  std::string build = DEFT_HOST_COMPILER
+      " -std=c++20 -w -fno-builtin -ffp-contract=off -fsanitize=undefined -fsanitize-undefined-trap-on-error"
+      " -I" DEFT_SOURCE_ROOT " ";
+  build += (folder / "hooks.cpp").string();
+  build += " -o ";
+  build += program;
   std::vector<std::vector<HookResult>> results;
   if (std::system(build.c_str()) == 0) {
     if (FILE *pipe = popen(program.c_str(), "r")) {
