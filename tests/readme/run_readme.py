@@ -1,18 +1,18 @@
 """Runs the command blocks of a Markdown file and compares what they print with what the file shows.
 
-usage: run_readme.py FILE BIN_FOLDER [--gpu]
+usage: run_readme.py FILE BIN_FOLDER
 
 The word after the language of a fenced block says what to do with it:
 
     ```sh            run; a ```text block that follows directly is its expected output
-    ```sh gpu        the same, with --gpu only
+    ```sh gpu        the same, where there is an NVIDIA GPU
     ```sh nvrtc      the same, where `deftc doctor` finds NVRTC
     ```sh set-up     not run (it installs or builds); every tools/... that it names must be there and answer --help
     ```X file=NAME   written to NAME, for the blocks after it
 
-Blocks run in order in one empty folder, with BIN_FOLDER first in PATH. Numbers differ from run to run and from machine
-to machine, so they are compared as "a number is here", without the plural that hangs on them; everything else exactly,
-runs of blanks counted as one.
+Blocks run in order in one folder that has nothing but the repository's specs and tests, with BIN_FOLDER first in PATH.
+Numbers differ from run to run and from machine to machine, so they are compared as "a number is here", without the
+plural that hangs on them; everything else exactly, runs of blanks counted as one.
 """
 
 import os
@@ -91,6 +91,8 @@ def has_nvrtc(environment):
 def faults_of(file, bin_folder, root, gpu=False):
     environment = dict(os.environ, PATH=f"{bin_folder}{os.pathsep}{os.environ['PATH']}")
     with tempfile.TemporaryDirectory() as folder:
+        for name in ("specs", "tests"):
+            (Path(folder) / name).symlink_to(root / name)
         environment["DEFT_CACHE_DIR"] = str(Path(folder) / "cache")
         for block in blocks_of(file.read_text(encoding="utf-8")):
             if block.mode.startswith("file="):
@@ -112,7 +114,7 @@ def faults_of(file, bin_folder, root, gpu=False):
 
 def main():
     file, bin_folder = Path(sys.argv[1]).resolve(), Path(sys.argv[2]).resolve()
-    found = list(faults_of(file, bin_folder, file.parent, "--gpu" in sys.argv[3:]))
+    found = list(faults_of(file, bin_folder, file.parent, gpu=Path("/dev/nvidiactl").exists()))
     print("\n".join(found) if found else f"{file.name}: every block does what the file says")
     return 1 if found else 0
 
