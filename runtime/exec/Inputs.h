@@ -39,6 +39,41 @@ struct Inputs {
   }
 };
 
+/// Inputs that somebody else owns and keeps until the run has ended: what an executor reads.
+struct InputView {
+  int queryCount = 0;
+  const std::uint16_t *q = nullptr; ///< [query, caller's index][query_heads][head_dim]
+  const std::uint16_t *k = nullptr;
+  const std::uint16_t *v = nullptr;
+  abi::CacheLayout cache{};
+  int pageSize = 0;               ///< 0: contiguous
+  const int *pageTable = nullptr; ///< of every page that a run names; unused when contiguous
+  const abi::ParamSlot *params = nullptr;
+
+  /// `params` as Inputs::paramSlots gave them.
+  static InputView of(const Inputs &inputs, const spec::Variant &variant,
+                      const std::vector<abi::ParamSlot> &params) {
+    return {inputs.queryCount,       inputs.q.data(), inputs.k.data(),
+            inputs.v.data(),         inputs.cache,    variant.cache.paged ? variant.cache.pageSize : 0,
+            inputs.pageTable.data(), params.data()};
+  }
+
+  /// First element of a token's K or V vector for one KV head, `location` counted in the page table.
+  long long elementOf(int location, int kvHead) const {
+    const long long inHead = kvHead * cache.headStride;
+    if (pageSize == 0)
+      return location * cache.tokenStride + inHead;
+    return pageTable[location / pageSize] * cache.pageStride + location % pageSize * cache.tokenStride +
+           inHead;
+  }
+};
+
+/// Where an executor writes; somebody else owns it.
+struct OutputView {
+  std::uint16_t *out = nullptr; ///< [query, caller's index][query_heads][head_dim], output dtype
+  float *lse = nullptr;         ///< [query, caller's index][query_heads]; null: not wanted
+};
+
 struct Outputs {
   std::vector<std::uint16_t> out; ///< [query, caller's index][query_heads][head_dim], output dtype
   std::vector<float> lse;         ///< [query, caller's index][query_heads]; filled for softmax `with lse`

@@ -3,6 +3,7 @@
 #include "runtime/exec/cpu/UnitRunner.h"
 
 #include <algorithm>
+#include <limits>
 
 #ifdef _OPENMP
 #include <omp.h>
@@ -52,25 +53,30 @@ int threadNumber() {
 
 support::Result<void> runCpu(const CpuKernel &kernel, const spec::Variant &variant, const plan::Plan &plan,
                              const Inputs &inputs, Outputs &outputs, int threads) {
+  const auto rows =
+      static_cast<std::size_t>(inputs.queryCount) * static_cast<std::size_t>(variant.queryHeads);
+  outputs.out.assign(rows * static_cast<std::size_t>(variant.headDim), 0xffff); // NaN in both dtypes
+  outputs.lse.clear();
+  if (variant.withLse)
+    outputs.lse.assign(rows, std::numeric_limits<float>::quiet_NaN());
+  const std::vector<abi::ParamSlot> params = inputs.paramSlots(variant);
+  return runCpu(kernel, variant, plan, InputView::of(inputs, variant, params),
+                OutputView{outputs.out.data(), variant.withLse ? outputs.lse.data() : nullptr}, threads);
+}
+
+support::Result<void> runCpu(const CpuKernel &kernel, const spec::Variant &variant, const plan::Plan &plan,
+                             const InputView &inputs, const OutputView &outputs, int threads) {
   if (!kernel)
     return Error{ErrorCode::Internal, "no CPU kernel of `" + variant.name + "` is loaded", ""};
   if (auto checked = checkKernel(*kernel, variant); !checked)
     return checked;
 
-  const auto rowsOfAll =
-      static_cast<std::size_t>(inputs.queryCount) * static_cast<std::size_t>(variant.queryHeads);
   const auto headDim = static_cast<std::size_t>(variant.headDim);
-  // NaN in both dtypes: a row that no item and no merge covers must not look like a result.
-  outputs.out.assign(rowsOfAll * headDim, 0xffff);
-  outputs.lse.clear();
-  if (variant.withLse)
-    outputs.lse.assign(rowsOfAll, 0.0f);
   const auto partialRows =
       static_cast<std::size_t>(plan.partialSlots) * static_cast<std::size_t>(variant.queryHeads);
   std::vector<float> partialOut(partialRows * headDim), partialLse(partialRows);
 
-  const Step step{*kernel,           variant,          plan, inputs, inputs.paramSlots(variant), outputs,
-                  partialOut.data(), partialLse.data()};
+  const Step step{*kernel, variant, plan, inputs, outputs, partialOut.data(), partialLse.data()};
   // Made before the threads start: nothing inside the parallel region allocates, so nothing there can throw.
   const int team = std::max(threads, 1);
   std::vector<UnitRunner> runners;

@@ -6,9 +6,7 @@
 
 namespace deft::exec {
 
-UnitRunner::UnitRunner(const Step &step)
-    : step_(step), ratio_(step.variant.ratio()),
-      pageSize_(step.variant.cache.paged ? step.variant.cache.pageSize : 0) {
+UnitRunner::UnitRunner(const Step &step) : step_(step), ratio_(step.variant.ratio()) {
   int queries = 0;
   for (const abi::Item &item : step.plan.items)
     queries = std::max(queries, item.queryCount);
@@ -42,7 +40,7 @@ void UnitRunner::loadRows(const abi::Item &item, int kvHead) {
     const auto row = static_cast<std::size_t>(i * ratio_);
     const std::size_t first =
         static_cast<std::size_t>(caller) * queryHeads() + static_cast<std::size_t>(kvHead * ratio_);
-    const abi::CpuPackCall call{step_.inputs.q.data() + first * headDim(),
+    const abi::CpuPackCall call{step_.inputs.q + first * headDim(),
                                 packed_.data() + row * static_cast<std::size_t>(step_.kernel.packedRowBytes),
                                 ratio_, 0};
     step_.kernel.pack(&call);
@@ -64,13 +62,13 @@ UnitRunner::RowBounds UnitRunner::boundsOf(int rowBegin, int rowEnd) const {
 /// Element offsets of `tokens` tokens of a run, for KV head 0.
 void UnitRunner::fillOffsets(const abi::Run &run, int begin, int tokens, long long *offsets) const {
   for (int t = 0; t < tokens; ++t)
-    offsets[t] = step_.inputs.elementOf(run.location + begin + t, pageSize_, 0);
+    offsets[t] = step_.inputs.elementOf(run.location + begin + t, 0);
 }
 
 int UnitRunner::visibility(const abi::Run &run, const RowBounds &rows, int kvHead, int begin,
                            int tokens) const {
   abi::CpuTileCall call{};
-  call.params = step_.params.data();
+  call.params = step_.inputs.params;
   call.qPosLow = rows.qPosLow;
   call.qPosHigh = rows.qPosHigh;
   call.queryLow = rows.queryLow;
@@ -101,9 +99,9 @@ void UnitRunner::attendRun(const abi::Run &run, int kvHead) {
   call.qPos = qPos_.data() + row;
   call.query = query_.data() + row;
   call.head = head_.data() + row;
-  call.k = step_.inputs.k.data() + headOffset;
-  call.v = step_.inputs.v.data() + headOffset;
-  call.params = step_.params.data();
+  call.k = step_.inputs.k + headOffset;
+  call.v = step_.inputs.v + headOffset;
+  call.params = step_.inputs.params;
   call.rows = rowEnd - rowBegin;
   call.depth = run.depth;
   call.kvHead = kvHead;
@@ -145,8 +143,8 @@ void UnitRunner::finish(const abi::Item &item, int kvHead) {
     } else {
       const int caller = step_.plan.callerIndex[static_cast<std::size_t>(item.queryBegin + i)];
       const std::size_t first = static_cast<std::size_t>(caller) * queryHeads() + head;
-      call.out = step_.outputs.out.data() + first * headDim();
-      call.lse = step_.outputs.lse.empty() ? nullptr : step_.outputs.lse.data() + first;
+      call.out = step_.outputs.out + first * headDim();
+      call.lse = step_.outputs.lse ? step_.outputs.lse + first : nullptr;
       step_.kernel.finish(&call);
     }
   }
@@ -163,8 +161,8 @@ void UnitRunner::merge(int index) {
   call.partialLse = step_.partialLse;
   call.slots = plan.mergeSlot.data() + begin;
   call.slotCount = plan.mergeBegin[at + 1] - begin;
-  call.out = step_.outputs.out.data() + first * headDim();
-  call.lse = step_.outputs.lse.empty() ? nullptr : step_.outputs.lse.data() + first;
+  call.out = step_.outputs.out + first * headDim();
+  call.lse = step_.outputs.lse ? step_.outputs.lse + first : nullptr;
   call.rows = step_.variant.queryHeads;
   step_.kernel.merge(&call);
 }

@@ -16,9 +16,8 @@ struct Step {
   const abi::CpuKernel &kernel;
   const spec::Variant &variant;
   const plan::Plan &plan;
-  const Inputs &inputs;
-  std::vector<abi::ParamSlot> params;
-  Outputs &outputs;
+  const InputView &inputs;
+  const OutputView &outputs;
   float *partialOut; ///< [slot][query_heads][head_dim]
   float *partialLse; ///< [slot][query_heads]
 };
@@ -51,7 +50,6 @@ private:
 
   const Step &step_;
   int ratio_;
-  int pageSize_; ///< 0: contiguous
   int rows_ = 0; ///< of the item at hand
   // One entry a row, for the largest item of the plan.
   std::vector<std::byte> packed_;
