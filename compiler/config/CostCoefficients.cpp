@@ -1,0 +1,111 @@
+#include "compiler/config/CostCoefficients.h"
+
+#include "compiler/support/NearestName.h"
+
+#include <nlohmann/json.hpp>
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <string>
+#include <vector>
+
+namespace deft::config {
+namespace {
+
+using nlohmann::json;
+using support::Error;
+using support::ErrorCode;
+
+struct Price {
+  const char *key;
+  double CostCoefficients::*member;
+  bool isRate; ///< divides, so it must be above zero
+};
+constexpr std::array<Price, 9> kPrices{{
+    {"cache_gb_s", &CostCoefficients::cacheGBs, true},
+    {"again_gb_s", &CostCoefficients::againGBs, true},
+    {"partial_gb_s", &CostCoefficients::partialGBs, true},
+    {"block_gflops", &CostCoefficients::blockGflops, true},
+    {"wgmma_block_gflops", &CostCoefficients::wgmmaBlockGflops, true},
+    {"step_us", &CostCoefficients::stepUs, false},
+    {"item_us", &CostCoefficients::itemUs, false},
+    {"launch_us", &CostCoefficients::launchUs, false},
+    {"merge_us", &CostCoefficients::mergeUs, false},
+}};
+
+struct Step {
+  const char *key;
+  int CostCoefficients::*member;
+};
+constexpr std::array<Step, 2> kSteps{{
+    {"row_step", &CostCoefficients::rowStep},
+    {"token_step", &CostCoefficients::tokenStep},
+}};
+
+Error wrong(const std::string &key, const std::string &what) {
+  return {ErrorCode::Diagnostics, "cost: `" + key + "` " + what, ""};
+}
+
+std::string hintFor(const std::string &key) {
+  std::vector<std::string> names;
+  for (const Price &price : kPrices)
+    names.emplace_back(price.key);
+  for (const Step &step : kSteps)
+    names.emplace_back(step.key);
+  return support::didYouMean(key, names);
+}
+
+} // namespace
+
+CostCoefficients gpuCoefficients() { return {}; }
+
+CostCoefficients cpuCoefficients(int threads) {
+  CostCoefficients cost;
+  cost.cacheGBs = std::min(200.0, 10.0 * std::max(threads, 1));
+  cost.againGBs = 3 * cost.cacheGBs;
+  cost.partialGBs = 3 * cost.cacheGBs;
+  cost.blockGflops = 40;
+  cost.wgmmaBlockGflops = 40;
+  cost.stepUs = 0.1;
+  cost.itemUs = 0.5;
+  cost.launchUs = 10;
+  cost.mergeUs = 5;
+  cost.rowStep = 4;
+  cost.tokenStep = 16;
+  return cost;
+}
+
+json toJson(const CostCoefficients &coefficients) {
+  json object = json::object();
+  for (const Price &price : kPrices)
+    object[price.key] = coefficients.*price.member;
+  for (const Step &step : kSteps)
+    object[step.key] = coefficients.*step.member;
+  return object;
+}
+
+support::Result<CostCoefficients> costFromJson(const json &object) {
+  if (!object.is_object())
+    return Error{ErrorCode::Diagnostics, "cost: is not an object", ""};
+  CostCoefficients cost;
+  for (const auto &[key, value] : object.items()) {
+    const auto hasKey = [&key = key](const auto &entry) { return key == entry.key; };
+    if (const auto price = std::find_if(kPrices.begin(), kPrices.end(), hasKey); price != kPrices.end()) {
+      const double number = value.is_number() ? value.get<double>() : -1;
+      if (!std::isfinite(number) || number < 0 || (price->isRate && number == 0))
+        return wrong(key, price->isRate ? "is not a number above 0" : "is not a number of at least 0");
+      cost.*price->member = number;
+    } else if (const auto step = std::find_if(kSteps.begin(), kSteps.end(), hasKey); step != kSteps.end()) {
+      constexpr int kMost = 4096;
+      if (!value.is_number_integer() || value < 0 || value > kMost)
+        return wrong(key, "is not an integer from 0 to " + std::to_string(kMost));
+      cost.*step->member = value.get<int>();
+    } else {
+      return Error{ErrorCode::Diagnostics, "cost: unknown key `" + key + "`", hintFor(key)};
+    }
+  }
+  return cost;
+}
+
+} // namespace deft::config

@@ -1,0 +1,61 @@
+#include "compiler/config/CostCoefficients.h"
+
+#include <gtest/gtest.h>
+#include <nlohmann/json.hpp>
+
+namespace deft::config {
+namespace {
+
+using nlohmann::json;
+
+std::string messageOf(const json &object) {
+  const auto cost = costFromJson(object);
+  return cost ? "" : cost.error().message;
+}
+
+TEST(CostCoefficientsTest, RoundTripKeepsEveryMember) {
+  for (const CostCoefficients &cost : {gpuCoefficients(), cpuCoefficients(2), cpuCoefficients(512)}) {
+    const auto read = costFromJson(toJson(cost));
+    ASSERT_TRUE(read.ok());
+    EXPECT_EQ(*read, cost);
+  }
+}
+
+TEST(CostCoefficientsTest, EveryMemberIsReadFromItsOwnKey) {
+  // Each key changed alone must change the value, and come back under the same key.
+  const json original = toJson(gpuCoefficients());
+  for (const auto &[key, value] : original.items()) {
+    json changed = original;
+    changed[key] = value.is_number_integer() ? json(value.get<int>() + 3) : json(value.get<double>() + 1);
+    const auto read = costFromJson(changed);
+    ASSERT_TRUE(read.ok()) << key;
+    EXPECT_EQ(toJson(*read), changed) << key;
+  }
+}
+
+TEST(CostCoefficientsTest, AbsentMembersKeepTheirDefaults) {
+  const auto read = costFromJson({{"item_us", 7}});
+  ASSERT_TRUE(read.ok());
+  CostCoefficients expected;
+  expected.itemUs = 7;
+  EXPECT_EQ(*read, expected);
+}
+
+TEST(CostCoefficientsTest, WrongValuesAreNamed) {
+  EXPECT_EQ(messageOf(json::array()), "cost: is not an object");
+  EXPECT_EQ(messageOf({{"cache_gb_s", 0}}), "cost: `cache_gb_s` is not a number above 0");
+  EXPECT_EQ(messageOf({{"step_us", -1}}), "cost: `step_us` is not a number of at least 0");
+  EXPECT_EQ(messageOf({{"merge_us", "2"}}), "cost: `merge_us` is not a number of at least 0");
+  EXPECT_EQ(messageOf({{"row_step", 2.5}}), "cost: `row_step` is not an integer from 0 to 4096");
+  EXPECT_EQ(messageOf({{"token_step", 5000}}), "cost: `token_step` is not an integer from 0 to 4096");
+}
+
+TEST(CostCoefficientsTest, UnknownKeySuggestsTheNearest) {
+  const auto read = costFromJson({{"item_use", 1}});
+  ASSERT_FALSE(read.ok());
+  EXPECT_EQ(read.error().message, "cost: unknown key `item_use`");
+  EXPECT_NE(read.error().hint.find("item_us"), std::string::npos);
+}
+
+} // namespace
+} // namespace deft::config
