@@ -20,7 +20,7 @@ struct Token {
 std::vector<Token> tokensOnPath(const tree::KvTree &tree, int query) {
   const tree::Query &q = tree.queries()[query];
   std::vector<Token> tokens(tree.pathTokens(q));
-  int visible = q.position; // of the query's own node; all of an ancestor
+  int visible = tree.seenTokens(q); // of the query's own node; all of an ancestor
   for (int index = q.node; index >= 0;) {
     const tree::Node &node = tree.nodes()[index];
     for (int t = 0; t < visible; ++t)

@@ -32,6 +32,8 @@ Result<CachePlacement> placeInCache(KvTree &tree, const PlacementOptions &option
 
   std::int64_t end = 0; // of the table, in tokens
   for (int node : nodes) {
+    if (!tree.isAlive(node))
+      continue;
     if (isScattered) // a gap of up to two pages, so that a node starts anywhere in a page
       end += static_cast<std::int64_t>(random() % (2 * unit + 1));
     const int tokens = tree.nodes()[node].tokens;

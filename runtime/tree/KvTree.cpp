@@ -1,34 +1,28 @@
 #include "runtime/tree/KvTree.h"
 
+#include "runtime/tree/TreeError.h"
+
 #include <algorithm>
 #include <string>
 
 namespace deft::tree {
 
-using support::Error;
-using support::ErrorCode;
 using support::Result;
 
-namespace {
-
-Error wrong(std::string message, std::string hint = "") {
-  return Error{ErrorCode::Diagnostics, std::move(message), std::move(hint)};
-}
-
-} // namespace
-
 Result<int> KvTree::addNode(int parent, int tokens, int location) {
-  const int index = static_cast<int>(nodes_.size());
+  const int index = free_.empty() ? static_cast<int>(nodes_.size()) : free_.back();
   if (index >= kMaxNodes)
     return wrong("more than " + std::to_string(kMaxNodes) + " nodes");
-  if (parent < -1 || parent >= index)
+  if (parent < -1 || parent >= static_cast<int>(nodes_.size()))
     return wrong("parent " + std::to_string(parent) + " of node " + std::to_string(index) +
                      " is not an earlier node",
                  "-1 makes a root; a parent stands before its children");
+  if (parent >= 0 && !nodes_[parent].isAlive)
+    return wrong("parent " + std::to_string(parent) + " of node " + std::to_string(index) + " was pruned");
   if (tokens < 0 || tokens > kMaxTokens)
     return wrong(std::to_string(tokens) + " tokens in node " + std::to_string(index) + ", must be 0 to " +
                  std::to_string(kMaxTokens));
-  Node node{parent, tokens, 0};
+  Node node{.parent = parent, .tokens = tokens, .location = location};
   if (parent >= 0) {
     const Node &above = nodes_[parent];
     node.depth = above.depth + 1;
@@ -37,85 +31,121 @@ Result<int> KvTree::addNode(int parent, int tokens, int location) {
   if (node.position > kMaxTokens - tokens)
     return wrong("the path to node " + std::to_string(index) + " is longer than " +
                  std::to_string(kMaxTokens) + " tokens");
-  nodes_.push_back(node);
-  if (auto placed = place(index, location); !placed) {
-    nodes_.pop_back();
-    return placed.error();
-  }
-  ++generation_;
-  return index;
-}
-
-Result<int> KvTree::addQuery(int node, std::optional<int> position) {
-  const int index = static_cast<int>(queries_.size());
-  if (index >= kMaxQueries)
-    return wrong("more than " + std::to_string(kMaxQueries) + " queries");
-  if (node < 0 || node >= static_cast<int>(nodes_.size()))
-    return wrong("query " + std::to_string(index) + " hangs on node " + std::to_string(node) +
-                 ", but there are " + std::to_string(nodes_.size()) + " nodes");
-  const int tokens = nodes_[node].tokens;
-  if (position && (*position < 0 || *position > tokens))
-    return wrong("position " + std::to_string(*position) + " of query " + std::to_string(index) +
-                     " is outside node " + std::to_string(node) + ", which has " + std::to_string(tokens) +
-                     " tokens",
-                 "a position counts the node's own tokens that the query sees");
-  queries_.push_back({node, position.value_or(tokens)});
-  ++generation_;
-  return index;
-}
-
-Result<void> KvTree::place(int node, int location) {
-  if (node < 0 || node >= static_cast<int>(nodes_.size()))
-    return wrong("there is no node " + std::to_string(node) + " to place, only " +
-                 std::to_string(nodes_.size()) + " nodes");
-  if (location < 0 || location > kMaxTokens - nodes_[node].tokens)
-    return wrong("location " + std::to_string(location) + " of node " + std::to_string(node) +
+  if (location < 0 || location > kMaxTokens - tokens)
+    return wrong("location " + std::to_string(location) + " of node " + std::to_string(index) +
                  " is outside the table, which has at most " + std::to_string(kMaxTokens) + " tokens");
-  nodes_[node].location = location;
+  takeIndex();
+  nodes_[index] = node;
+  linkLast(index, parent);
+  tokens_ += tokens;
+  structureChanged();
+  return index;
+}
+
+Result<void> KvTree::append(int leaf, int tokens) {
+  if (auto alive = checkAlive(leaf, "append to"); !alive)
+    return alive;
+  Node &node = nodes_[leaf];
+  if (node.firstChild >= 0)
+    return wrong("node " + std::to_string(leaf) + " has children, only leaves grow",
+                 "fork a branch below it");
+  if (tokens < 0)
+    return wrong(std::to_string(tokens) + " tokens to append to node " + std::to_string(leaf) +
+                 ", must not be negative");
+  if (tokens > kMaxTokens - node.tokens - std::max(node.position, node.location))
+    return wrong("with " + std::to_string(tokens) + " more tokens the path to node " + std::to_string(leaf) +
+                 " or its place in the table goes beyond " + std::to_string(kMaxTokens) + " tokens");
+  node.tokens += tokens;
+  tokens_ += tokens;
   ++generation_;
   return {};
 }
 
-void KvTree::clearQueries() {
-  queries_.clear();
-  ++generation_;
+Result<int> KvTree::fork(int node, std::optional<int> position) {
+  if (auto alive = checkAlive(node, "fork"); !alive)
+    return alive.error();
+  const int tokens = nodes_[node].tokens;
+  if (position && (*position < 0 || *position > tokens))
+    return wrong("position " + std::to_string(*position) + " is outside node " + std::to_string(node) +
+                 ", which has " + std::to_string(tokens) + " tokens");
+  if (!position || *position == tokens)
+    return addNode(node, 0);
+  if (*position == 0)
+    return addNode(nodes_[node].parent, 0);
+  if (aliveNodes() + 2 > kMaxNodes)
+    return wrong("more than " + std::to_string(kMaxNodes) + " nodes");
+  const auto upper = split(node, *position);
+  if (!upper)
+    return upper.error();
+  return addNode(*upper, 0);
 }
 
-QueryOrder KvTree::queryOrder() const {
-  const std::size_t nodeCount = nodes_.size();
-  QueryOrder order;
-  order.ownBegin.assign(nodeCount, 0);
-  order.ownEnd.assign(nodeCount, 0);
-  order.subtreeEnd.assign(nodeCount, 0);
+Result<void> KvTree::place(int node, int location) {
+  if (auto alive = checkAlive(node, "place"); !alive)
+    return alive;
+  if (location < 0 || location > kMaxTokens - nodes_[node].tokens)
+    return wrong("location " + std::to_string(location) + " of node " + std::to_string(node) +
+                 " is outside the table, which has at most " + std::to_string(kMaxTokens) + " tokens");
+  nodes_[node].location = location;
+  structureChanged();
+  return {};
+}
 
-  std::vector<int> own(nodeCount, 0);
-  for (const Query &query : queries_)
-    ++own[query.node];
-  // Parents come before their children, so one sweep upwards sums the subtrees and one downwards hands
-  // every node its interval: no recursion, whatever the depth.
-  std::vector<int> below = own;
-  for (std::size_t i = nodeCount; i-- > 0;)
-    if (nodes_[i].parent >= 0)
-      below[nodes_[i].parent] += below[i];
-  std::vector<int> next(nodeCount, 0); // where the next child of a node begins
-  int nextRoot = 0;
-  for (std::size_t i = 0; i < nodeCount; ++i) {
-    int &cursor = nodes_[i].parent < 0 ? nextRoot : next[nodes_[i].parent];
-    order.ownBegin[i] = cursor;
-    order.ownEnd[i] = next[i] = cursor + own[i];
-    order.subtreeEnd[i] = cursor += below[i];
+Result<void> KvTree::checkAlive(int node, const char *what) const {
+  const int count = static_cast<int>(nodes_.size());
+  if (node < 0 || node >= count)
+    return wrong("there is no node " + std::to_string(node) + " to " + what + ", only " +
+                 std::to_string(count) + " nodes");
+  if (!nodes_[node].isAlive)
+    return wrong("node " + std::to_string(node) + " to " + what + " was pruned");
+  return {};
+}
+
+/// The index of a new node; the caller has seen that there is room.
+int KvTree::takeIndex() {
+  if (free_.empty()) {
+    nodes_.emplace_back();
+    links_.emplace_back();
+    return static_cast<int>(nodes_.size()) - 1;
   }
+  const int index = free_.back();
+  free_.pop_back();
+  nodes_[index] = {};
+  links_[index] = {};
+  return index;
+}
 
-  order.callerIndex.resize(queries_.size());
-  std::vector<int> fill = order.ownBegin;
-  for (std::size_t i = 0; i < queries_.size(); ++i)
-    order.callerIndex[fill[queries_[i].node]++] = static_cast<int>(i);
-  const auto byPosition = [&](int a, int b) { return queries_[a].position < queries_[b].position; };
-  for (std::size_t i = 0; i < nodeCount; ++i)
-    if (own[i] > 1)
-      std::stable_sort(order.callerIndex.begin() + order.ownBegin[i],
-                       order.callerIndex.begin() + order.ownEnd[i], byPosition);
-  return order;
+void KvTree::linkLast(int node, int parent) {
+  int &first = parent < 0 ? firstRoot_ : nodes_[parent].firstChild;
+  int &last = parent < 0 ? lastRoot_ : links_[parent].lastChild;
+  links_[node].previousSibling = last;
+  (last < 0 ? first : nodes_[last].nextSibling) = node;
+  last = node;
+}
+
+void KvTree::unlink(int node) {
+  const int parent = nodes_[node].parent;
+  const int before = links_[node].previousSibling;
+  const int after = nodes_[node].nextSibling;
+  (before >= 0 ? nodes_[before].nextSibling : parent < 0 ? firstRoot_ : nodes_[parent].firstChild) = after;
+  (after >= 0 ? links_[after].previousSibling : parent >= 0 ? links_[parent].lastChild : lastRoot_) = before;
+}
+
+/// `by` takes the place of `old` among its siblings.
+void KvTree::replaceInSiblings(int old, int by) {
+  const int parent = nodes_[old].parent;
+  const int before = links_[old].previousSibling;
+  const int after = nodes_[old].nextSibling;
+  nodes_[by].parent = parent;
+  nodes_[by].nextSibling = after;
+  links_[by].previousSibling = before;
+  (before >= 0 ? nodes_[before].nextSibling : parent < 0 ? firstRoot_ : nodes_[parent].firstChild) = by;
+  (after >= 0 ? links_[after].previousSibling : parent >= 0 ? links_[parent].lastChild : lastRoot_) = by;
+}
+
+void KvTree::structureChanged() {
+  ++generation_;
+  ++structureGeneration_;
 }
 
 } // namespace deft::tree

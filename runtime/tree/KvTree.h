@@ -4,29 +4,39 @@
 
 #include <cstdint>
 #include <optional>
+#include <span>
 #include <vector>
 
 namespace deft::tree {
 
 /// A node owns a stretch of consecutive tokens; the path to a node is its ancestors' tokens, then its own.
 struct Node {
-  int parent = -1;  ///< a smaller index, or -1 for a root
-  int tokens = 0;   ///< may be 0
+  int parent = -1;  ///< -1: a root
+  int tokens = 0;   ///< may be 0; 0 in a dead node
   int location = 0; ///< place of the first token in the page table, in tokens (contiguous: in the cache)
   // Derived:
   int depth = 0;    ///< root 0
   int position = 0; ///< kv_pos of the first token: the tokens of all ancestors
+  int firstChild = -1;
+  int nextSibling = -1; ///< in order of birth; of a root: the next root
+  bool isAlive = true;
+
+  bool operator==(const Node &) const = default;
 };
 
 /// A query hangs on a node and sees the path to it: all tokens of the ancestors and the first
 /// `position` tokens of the node itself.
 struct Query {
+  static constexpr int kWhole = -1; ///< all of the node's tokens, also those that it gains later
+
   int node = 0;
-  int position = 0;
+  int position = kWhole;
+
+  bool operator==(const Query &) const = default;
 };
 
 /// The queries in the order in which every stretch of tokens is read by one interval of them: by
-/// (preorder of the node, position, caller's index).
+/// (preorder of the node, position, caller's index). Of dead nodes, all three numbers are 0.
 struct QueryOrder {
   std::vector<int> callerIndex; ///< of each query of the order
   std::vector<int> ownBegin;    ///< of each node: its first own query in the order
@@ -34,9 +44,20 @@ struct QueryOrder {
   std::vector<int> subtreeEnd; ///< of each node: past the last query of its subtree, which begins at ownBegin
 };
 
-/// The KV tree (a forest) of one decode step. Nodes and queries keep the caller's numbering. A changing
-/// call that fails leaves the tree as it was; one that succeeds bumps the generation, by which a plan
-/// tells whether it is stale.
+/// Tokens of an accepted branch, where they lay when they were accepted.
+struct Stretch {
+  int location = 0;
+  int tokens = 0;
+
+  bool operator==(const Stretch &) const = default;
+};
+
+/// The KV tree (a forest) of one decode step, and what happens to it between steps. Nodes and queries keep
+/// the caller's numbering; the number of a pruned node is given to a later one, so in a tree that has
+/// lived a parent may have the larger number: walks go through the links.
+///
+/// A call that fails leaves the tree as it was. One that succeeds bumps the generation, by which a plan
+/// tells whether it is stale. `structureGeneration()` stays where only leaves grew.
 class KvTree {
 public:
   /// All of a node's numbers stay below this, as do the positions of a path: they travel as int.
@@ -45,30 +66,105 @@ public:
   static constexpr int kMaxQueries = 1 << 24;
 
   /// Adds a node below `parent` (-1: a root) and returns its index. Fails on a parent that is not in the
-  /// tree yet: a parent stands before its children, so cycles cannot be said.
+  /// tree yet: a parent is born before its children, so cycles cannot be said.
   support::Result<int> addNode(int parent, int tokens, int location = 0);
 
-  /// Adds a query and returns its index. No `position` means all of the node's tokens.
-  support::Result<int> addQuery(int node, std::optional<int> position = std::nullopt);
+  /// Lets a leaf grow. Inner nodes do not: the tokens below them were computed from what is there.
+  support::Result<void> append(int leaf, int tokens);
+
+  /// Cuts a node in two, between its first `position` tokens and the rest, and returns the new node, which
+  /// holds the first ones. The rest keeps the index, the children and the queries that see some of it: an
+  /// index stands for the path to the end of its node, before and after. Takes time for the subtree.
+  support::Result<int> split(int node, int position);
+
+  /// Adds an empty branch that shares the path to `node` up to its first `position` tokens (all of them
+  /// when absent), splitting the node where needed, and returns it. At 0 it hangs beside the node.
+  support::Result<int> fork(int node, std::optional<int> position = std::nullopt);
+
+  /// Removes the node, all below it and their queries; later queries move up.
+  support::Result<void> prune(int node);
+
+  /// Speculative decoding: the tokens on the path from below `sequence` to the end of `last` become the
+  /// end of `sequence`, and everything below `sequence` goes, its queries too. Returns where the accepted
+  /// tokens lie, in path order: the caller moves them behind those of the sequence.
+  support::Result<std::vector<Stretch>> accept(int sequence, int last);
 
   /// Says where the node's tokens lie.
   support::Result<void> place(int node, int location);
 
+  /// Adds a query and returns its index. No `position` means all of the node's tokens, now and later.
+  support::Result<int> addQuery(int node, std::optional<int> position = std::nullopt);
+
+  /// Later queries move up by one.
+  support::Result<void> removeQuery(int query);
+
+  /// Replaces all queries. The same ones as before leave the structure as it is.
+  support::Result<void> setQueries(std::span<const Query> queries);
+
   void clearQueries();
 
+  /// May hold dead entries (of no tokens), between the living.
   const std::vector<Node> &nodes() const { return nodes_; }
   const std::vector<Query> &queries() const { return queries_; }
+  bool isAlive(int node) const {
+    return node >= 0 && node < static_cast<int>(nodes_.size()) && nodes_[node].isAlive;
+  }
+  int aliveNodes() const { return static_cast<int>(nodes_.size() - free_.size()); }
+  std::int64_t tokens() const { return tokens_; } ///< of all nodes
+  int firstRoot() const { return firstRoot_; }    ///< -1: no node at all
+
+  /// The node after `node` in preorder, -1 after the last. From firstRoot() on: every living node, parents
+  /// before children, siblings in order of birth, and no recursion whatever the depth.
+  int nextInPreorder(int node) const {
+    return nodes_[node].firstChild >= 0 ? nodes_[node].firstChild : nextAfterSubtree(node);
+  }
+  int nextAfterSubtree(int node) const {
+    while (node >= 0 && nodes_[node].nextSibling < 0)
+      node = nodes_[node].parent;
+    return node < 0 ? -1 : nodes_[node].nextSibling;
+  }
+
   std::uint64_t generation() const { return generation_; }
 
+  /// Bumped by every change but the growth of leaves: while it stays, the same nodes and queries are where
+  /// they were, and only the token counts of leaves (and what kWhole queries of them see) are larger.
+  std::uint64_t structureGeneration() const { return structureGeneration_; }
+
+  /// How many of its node's tokens the query sees.
+  int seenTokens(const Query &query) const {
+    return query.position == Query::kWhole ? nodes_[query.node].tokens : query.position;
+  }
   /// Length of the path that a query sees; its q_pos is one less.
-  int pathTokens(const Query &query) const { return nodes_[query.node].position + query.position; }
+  int pathTokens(const Query &query) const { return nodes_[query.node].position + seenTokens(query); }
 
   QueryOrder queryOrder() const;
 
 private:
+  struct Links { ///< what only editing needs
+    int lastChild = -1;
+    int previousSibling = -1;
+    int ownQueries = 0;
+  };
+
+  int takeIndex();
+  support::Result<void> checkAlive(int node, const char *what) const;
+  support::Result<void> checkQuery(std::size_t index, int node, std::optional<int> position) const;
+  void linkLast(int node, int parent);
+  void unlink(int node);
+  void replaceInSiblings(int old, int by);
+  int removeSubtree(int node);
+  void dropQueriesOfDead();
+  void structureChanged();
+
   std::vector<Node> nodes_;
+  std::vector<Links> links_;
+  std::vector<int> free_; ///< dead indices, the next to be given last
   std::vector<Query> queries_;
+  std::int64_t tokens_ = 0;
+  int firstRoot_ = -1;
+  int lastRoot_ = -1;
   std::uint64_t generation_ = 0;
+  std::uint64_t structureGeneration_ = 0;
 };
 
 } // namespace deft::tree

@@ -2,6 +2,7 @@
 
 #include "compiler/support/AtomicFile.h"
 #include "compiler/support/NearestName.h"
+#include "runtime/tree/TreeError.h"
 
 #include <nlohmann/json.hpp>
 
@@ -13,17 +14,12 @@ namespace deft::tree {
 
 using nlohmann::json;
 using support::Error;
-using support::ErrorCode;
 using support::Result;
 
 namespace {
 
 constexpr std::size_t kMaxFileBytes = std::size_t{1} << 30;
 constexpr int kVersion = 1;
-
-Error wrong(std::string message, std::string hint = "") {
-  return Error{ErrorCode::Diagnostics, std::move(message), std::move(hint)};
-}
 
 std::string lineAndColumn(std::string_view text, std::size_t byte) {
   std::size_t line = 1, column = 1;
@@ -189,8 +185,8 @@ std::string formatTree(const KvTree &tree) {
   separator = "\n";
   for (const Query &query : tree.queries()) {
     text += separator + ("  {\"node\": " + std::to_string(query.node));
-    if (query.position != tree.nodes()[query.node].tokens)
-      text += ", \"position\": " + std::to_string(query.position);
+    if (tree.seenTokens(query) != tree.nodes()[query.node].tokens)
+      text += ", \"position\": " + std::to_string(tree.seenTokens(query));
     text += "}";
     separator = ",\n";
   }

@@ -6,17 +6,21 @@ namespace deft::tree {
 
 TreeSummary summarize(const KvTree &tree) {
   TreeSummary summary;
-  summary.nodes = static_cast<int>(tree.nodes().size());
+  summary.nodes = tree.aliveNodes();
   summary.queries = static_cast<int>(tree.queries().size());
   std::vector<int> seen(tree.nodes().size(), 0); // most tokens of each node that a query sees
   for (const Query &query : tree.queries()) {
-    seen[query.node] = std::max(seen[query.node], query.position);
+    seen[query.node] = std::max(seen[query.node], tree.seenTokens(query));
     summary.pathTokens += tree.pathTokens(query);
   }
   std::vector<bool> hasQueries(tree.nodes().size(), false); // in its subtree
   for (const Query &query : tree.queries())
     hasQueries[query.node] = true;
-  for (std::size_t i = tree.nodes().size(); i-- > 0;) { // children before parents
+  std::vector<int> nodes;
+  for (int node = tree.firstRoot(); node >= 0; node = tree.nextInPreorder(node))
+    nodes.push_back(node);
+  for (auto it = nodes.rbegin(); it != nodes.rend(); ++it) { // children before parents
+    const int i = *it;
     const Node &node = tree.nodes()[i];
     if (hasQueries[i] && node.parent >= 0) {
       hasQueries[node.parent] = true;

@@ -30,7 +30,7 @@ TEST(TreeFileTest, ReadsNodesAndQueries) {
   EXPECT_EQ(tree->nodes()[1].parent, 0);
   EXPECT_EQ(tree->nodes()[1].tokens, 7);
   ASSERT_EQ(tree->queries().size(), 2u);
-  EXPECT_EQ(tree->queries()[0].position, 7);
+  EXPECT_EQ(tree->seenTokens(tree->queries()[0]), 7);
   EXPECT_EQ(tree->queries()[1].position, 150);
 }
 

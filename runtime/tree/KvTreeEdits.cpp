@@ -1,0 +1,122 @@
+#include "runtime/tree/KvTree.h"
+
+#include "runtime/tree/TreeError.h"
+
+#include <algorithm>
+#include <string>
+
+/// The edits that reshape a tree: split, prune, accept.
+namespace deft::tree {
+
+using support::Result;
+
+Result<int> KvTree::split(int node, int position) {
+  if (auto alive = checkAlive(node, "split"); !alive)
+    return alive.error();
+  if (position <= 0 || position >= nodes_[node].tokens)
+    return wrong("cannot split node " + std::to_string(node) + " of " + std::to_string(nodes_[node].tokens) +
+                 " tokens at " + std::to_string(position));
+  if (aliveNodes() >= kMaxNodes)
+    return wrong("more than " + std::to_string(kMaxNodes) + " nodes");
+
+  const int upper = takeIndex();
+  replaceInSiblings(node, upper);
+  Node &lower = nodes_[node];
+  Node &above = nodes_[upper];
+  above.tokens = position;
+  above.location = lower.location;
+  above.depth = lower.depth;
+  above.position = lower.position;
+  above.firstChild = links_[upper].lastChild = node;
+  lower.parent = upper;
+  lower.nextSibling = links_[node].previousSibling = -1;
+  lower.tokens -= position;
+  lower.location += position;
+  lower.position += position;
+  const int end = nextAfterSubtree(node);
+  for (int below = node; below != end; below = nextInPreorder(below))
+    ++nodes_[below].depth;
+
+  if (links_[node].ownQueries > 0)
+    for (Query &query : queries_) {
+      if (query.node != node || query.position == Query::kWhole)
+        continue;
+      if (query.position > position) {
+        query.position -= position;
+        continue;
+      }
+      query.node = upper;
+      --links_[node].ownQueries;
+      ++links_[upper].ownQueries;
+    }
+  structureChanged();
+  return upper;
+}
+
+Result<void> KvTree::prune(int node) {
+  if (auto alive = checkAlive(node, "prune"); !alive)
+    return alive;
+  unlink(node);
+  if (removeSubtree(node) > 0)
+    dropQueriesOfDead();
+  structureChanged();
+  return {};
+}
+
+Result<std::vector<Stretch>> KvTree::accept(int sequence, int last) {
+  for (int node : {sequence, last})
+    if (auto alive = checkAlive(node, "accept"); !alive)
+      return alive.error();
+  std::vector<Stretch> accepted;
+  int tokens = 0;
+  for (int node = last; node != sequence; node = nodes_[node].parent) {
+    if (node < 0)
+      return wrong("node " + std::to_string(last) + " is not below node " + std::to_string(sequence));
+    accepted.push_back({nodes_[node].location, nodes_[node].tokens});
+    tokens += nodes_[node].tokens;
+  }
+  if (tokens > kMaxTokens - nodes_[sequence].tokens - nodes_[sequence].location)
+    return wrong("with " + std::to_string(tokens) + " accepted tokens node " + std::to_string(sequence) +
+                 " goes beyond the table, which has at most " + std::to_string(kMaxTokens) + " tokens");
+  std::reverse(accepted.begin(), accepted.end());
+
+  int deadQueries = 0;
+  while (nodes_[sequence].firstChild >= 0) {
+    const int child = nodes_[sequence].firstChild;
+    unlink(child);
+    deadQueries += removeSubtree(child);
+  }
+  if (deadQueries > 0)
+    dropQueriesOfDead();
+  nodes_[sequence].tokens += tokens;
+  tokens_ += tokens;
+  structureChanged();
+  return accepted;
+}
+
+/// Kills an unlinked subtree. Its links stay walkable until an index is given again, but nothing living
+/// leads to them. Returns how many queries hung on it.
+int KvTree::removeSubtree(int node) {
+  nodes_[node].parent = nodes_[node].nextSibling = -1; // so that the walk ends with the subtree
+  const std::size_t firstDead = free_.size();
+  int queries = 0;
+  for (int dead = node; dead >= 0; dead = nextInPreorder(dead)) {
+    tokens_ -= nodes_[dead].tokens;
+    queries += links_[dead].ownQueries;
+    free_.push_back(dead);
+  }
+  for (std::size_t i = firstDead; i < free_.size(); ++i) {
+    Node dead;
+    dead.isAlive = false;
+    nodes_[free_[i]] = dead;
+  }
+  // The first of the subtree is the first to be given again.
+  std::reverse(free_.begin() + static_cast<std::ptrdiff_t>(firstDead), free_.end());
+  return queries;
+}
+
+void KvTree::dropQueriesOfDead() {
+  std::erase_if(queries_, [&](const Query &query) { return !nodes_[query.node].isAlive; });
+}
+
+} // namespace deft::tree
