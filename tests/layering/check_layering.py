@@ -49,7 +49,7 @@ MAY_INCLUDE_CUDA = ("runtime/device", "runtime/nvrtc", "tests/gpu", "tests/unit/
 # What a public header may include: standard headers have neither a slash nor an extension, the C ABI has C's.
 STANDARD_HEADER = re.compile(r"[a-z_0-9]+$|(stddef|stdint|stdbool)\.h$")
 
-SUFFIXES = {".h", ".cpp", ".cuh", ".cu", ".inc"}
+SUFFIXES = {".h", ".hpp", ".cpp", ".cuh", ".cu", ".inc"}
 INCLUDE = re.compile(r'^\s*#\s*include\s*([<"])([^>"]+)[>"]')
 
 MAX_LINES = 500
@@ -117,7 +117,7 @@ def check_file(root, path):
         if match := INCLUDE.match(line):
             for fault in check_include(path, match[2], match[1] == '"'):
                 yield f"{path}:{number}: {fault}"
-    if path.endswith((".h", ".cuh")):
+    if path.endswith((".h", ".hpp", ".cuh")):
         if "#pragma once" not in lines:
             yield f"{path}: a header begins with #pragma once"
         for number, line in enumerate(lines, 1):

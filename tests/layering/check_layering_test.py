@@ -33,7 +33,7 @@ class LayeringTest(unittest.TestCase):
                     "compiler/spec/Sema.cpp": '#include "compiler/spec/Sema.h"\n#include "compiler/support/Result.h"\n#include <vector>\n',
                     "compiler/dialect/Deft.cpp": '#include "mlir/IR/Builders.h"\n#include "compiler/spec/Variant.h"\n',
                     "compiler/driver/Compilation.cpp": '#include "mlir/IR/Builders.h"\n#include "compiler/codegen/cpu/Jit.h"\n',
-                    "runtime/include/deft/jit.h": HEADER + "#include <string>\n#include <stdint.h>\n#include <deft/tree.h>\n",
+                    "runtime/include/deft/jit.hpp": HEADER + "#include <string>\n#include <stdint.h>\n#include <deft/tree.hpp>\n",
                     "runtime/exec/cpu/Run.cpp": '#include "runtime/plan/Plan.h"\n#include "templates/deft/abi.h"\n#include <nlohmann/json.hpp>\n',
                     "runtime/nvrtc/Nvrtc.cpp": "#include <nvrtc.h>\n",
                     "tools/deftc/Emit.cpp": '#include "compiler/driver/Compilation.h"\n#include <CLI/CLI.hpp>\n',
@@ -80,12 +80,12 @@ class LayeringTest(unittest.TestCase):
     def test_public_headers_are_standard_only(self):
         for header in ("nlohmann/json.hpp", "cuda.h", "llvm/IR/Module.h", "sys/stat.h"):
             self.assertIn(
-                "standard headers only", self.fault("runtime/include/deft/d.h", HEADER + f"#include <{header}>\n")
+                "standard headers only", self.fault("runtime/include/deft/d.hpp", HEADER + f"#include <{header}>\n")
             )
 
     def test_public_header_may_not_include_the_implementation(self):
         self.assertIn(
-            "stands above", self.fault("runtime/include/deft/d.h", HEADER + '#include "runtime/plan/Plan.h"\n')
+            "stands above", self.fault("runtime/include/deft/d.hpp", HEADER + '#include "runtime/plan/Plan.h"\n')
         )
 
     def test_cuda_headers_stay_in_device_and_nvrtc(self):

@@ -1,9 +1,10 @@
 #include "compiler/config/DefaultConfig.h"
 #include "compiler/package/PackagedSpec.h"
 #include "compiler/support/AtomicFile.h"
+#include "runtime/jit/Codegen.h"
 #include "runtime/module_cache/KernelSet.h"
-#include "tools/deftc/Codegen.h"
 #include "tools/deftc/Commands.h"
+#include "tools/deftc/SpecInput.h"
 
 #include <algorithm>
 #include <chrono>
@@ -68,7 +69,7 @@ public:
   }
 
   Result<void> addVariant(const spec::Variant &variant, const std::vector<const target::Target *> &targets) {
-    Result<package::VariantSource> source = variantSource(spec_, variant);
+    Result<package::VariantSource> source = jit::variantSource(spec_, variant);
     if (!source)
       return std::move(source).error();
     package::PackagedVariant packaged{std::move(*source), variant.schedule, {}};
@@ -77,12 +78,14 @@ public:
       const auto start = std::chrono::steady_clock::now();
       const Result<config::Config> config = config::defaultConfig(variant, *target);
       if (!config)
-        return Error{config.error().code, variant.name + ", " + std::string(target->arch) + ": " + config.error().message,
+        return Error{config.error().code,
+                     variant.name + ", " + std::string(target->arch) + ": " + config.error().message,
                      config.error().hint};
       auto set = module_cache::compileKernels(cache_.get(), *nvrtc_, packaged.source, *config, *target);
       if (!set)
         return std::move(set).error();
-      context_.out << variant.name << ": " << target->arch << ", " << describe(*set) << ", " << seconds(start) << '\n';
+      context_.out << variant.name << ": " << target->arch << ", " << describe(*set) << ", " << seconds(start)
+                   << '\n';
       context_.out.flush();
       packaged.kernels.push_back(std::move(*set));
     }
@@ -103,10 +106,11 @@ public:
   Result<void> addCpu(const std::vector<const spec::Variant *> &variants) {
     for (const int level : {3, 4}) {
       const auto start = std::chrono::steady_clock::now();
-      Result<std::string> object = cpuSharedObject(spec_, variants, level);
+      Result<std::string> object = jit::cpuSharedObject(spec_, variants, level);
       if (!object)
         return std::move(object).error();
-      context_.out << "cpu: x86-64-v" << level << ", " << object->size() / 1024 << " KiB, " << seconds(start) << '\n';
+      context_.out << "cpu: x86-64-v" << level << ", " << object->size() / 1024 << " KiB, " << seconds(start)
+                   << '\n';
       context_.out.flush();
       package_.cpu.push_back({level, std::move(*object)});
     }
@@ -172,7 +176,8 @@ Result<void> build(Context &context, const Options &options) {
 } // namespace
 
 void addBuildCommand(CLI::App &app, Context &context) {
-  CLI::App *command = app.add_subcommand("build", "Compile a spec into a package that runs without the compiler");
+  CLI::App *command =
+      app.add_subcommand("build", "Compile a spec into a package that runs without the compiler");
   auto options = std::make_shared<Options>();
   command->add_option("SPEC", options->spec, "A file, or the name of a shipped spec")->required();
   command->add_option("--arch", options->archs, "GPU architectures to compile for: " + target::targetNames())

@@ -1,7 +1,7 @@
 #include "compiler/config/DefaultConfig.h"
 #include "compiler/package/VariantSource.h"
+#include "runtime/jit/Codegen.h"
 #include "runtime/nvrtc/Nvrtc.h"
-#include "tools/deftc/Codegen.h"
 #include "tools/deftc/Emitters.h"
 
 namespace deft::cli {
@@ -21,14 +21,15 @@ struct Instantiation {
   std::string text;
 };
 
-Result<Instantiation> instantiate(const LoadedSpec &spec, const spec::Variant &variant, const Options &options) {
+Result<Instantiation> instantiate(const LoadedSpec &spec, const spec::Variant &variant,
+                                  const Options &options) {
   const target::Target *target = target::findTarget(options.arch);
   if (!target) {
     const auto near = target::suggestTarget(options.arch);
     return Error{ErrorCode::Usage, "unknown architecture `" + options.arch + "`",
                  near ? "did you mean `" + *near + "`?" : "it is one of " + target::targetNames()};
   }
-  Result<package::VariantSource> source = variantSource(spec, variant);
+  Result<package::VariantSource> source = jit::variantSource(spec, variant);
   if (!source)
     return std::move(source).error();
   if (options.phase == "merge")
@@ -54,16 +55,19 @@ Result<nvrtc::Compiled> compile(const LoadedSpec &spec, const spec::Variant &var
   const auto nvrtc = nvrtc::Nvrtc::load();
   if (!nvrtc)
     return nvrtc.error();
-  return (*nvrtc)->compile(kernel->entry + ".cu", kernel->text, options.arch, {.lineInfo = false, .ptx = ptx});
+  return (*nvrtc)->compile(kernel->entry + ".cu", kernel->text, options.arch,
+                           {.lineInfo = false, .ptx = ptx});
 }
 
 } // namespace
 
 void addCudaEmitters(CLI::App &emit, EmitterTable &table) {
   auto options = std::make_shared<Options>();
-  emit.add_option("--arch", options->arch, "For cuda, ptx and cubin: the GPU architecture")->capture_default_str();
-  emit.add_option("--phase", options->phase, "For cuda, ptx and cubin: the kernel; a phase of the schedule (the first "
-                                             "without it), or merge");
+  emit.add_option("--arch", options->arch, "For cuda, ptx and cubin: the GPU architecture")
+      ->capture_default_str();
+  emit.add_option("--phase", options->phase,
+                  "For cuda, ptx and cubin: the kernel; a phase of the schedule (the first "
+                  "without it), or merge");
   table.add({"cuda", "the CUDA source of a kernel under the default config",
              [options](const LoadedSpec &spec, const spec::Variant &variant) -> Result<std::string> {
                Result<Instantiation> kernel = instantiate(spec, variant, *options);

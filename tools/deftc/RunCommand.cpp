@@ -47,7 +47,7 @@ public:
   Run(Context &context, const Options &options) : context_(context), options_(options) {}
 
   Result<RunReport> run() {
-    auto input = RunInput::open(context_, options_.input, options_.variant);
+    auto input = openProgram(context_, options_.input, options_.variant);
     if (!input)
       return input.error();
     input_.emplace(std::move(*input));
@@ -127,7 +127,10 @@ private:
 
   Result<void> runCuda() {
     const device::DeviceFacts &facts = device_->facts();
-    auto kernels = input_->cudaKernels(context_, facts.major, facts.minor);
+    std::string warning;
+    auto kernels = input_->cudaKernels(facts.major, facts.minor, warning);
+    if (!warning.empty())
+      context_.err << "warning: " << warning << '\n';
     if (!kernels)
       return kernels.error();
     auto created = exec::CudaExecutor::create(device_, report_.variant, *kernels);
@@ -201,7 +204,7 @@ private:
 
   Context &context_;
   const Options &options_;
-  std::optional<RunInput> input_;
+  std::optional<jit::Program> input_;
   int threads_ = 1;
   tree::KvTree tree_;
   exec::Inputs inputs_;

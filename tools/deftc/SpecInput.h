@@ -1,24 +1,16 @@
 #pragma once
 
-#include "compiler/spec/Variant.h"
-#include "compiler/support/SourceManager.h"
+#include "runtime/jit/LoadedSpec.h"
 #include "tools/deftc/Context.h"
 
 #include <memory>
 #include <string>
-#include <vector>
 
 namespace deft::cli {
 
-/// A spec file that passed `check`. `sources` is kept because the variants' ranges point into it.
-struct LoadedSpec {
-  support::SourceManager sources;
-  std::uint32_t file = 0;
-  std::string path;
-  std::vector<spec::Variant> variants; ///< at least one, in the order of the file
+using jit::LoadedSpec;
 
-  std::string_view text() const { return sources.text(file); }
-};
+inline constexpr char kHowToChoose[] = "choose one with --variant";
 
 /// Reads and checks a spec. `path` is a file, or the name of a shipped spec (`llama3_8b`) when no such file
 /// exists. Diagnostics go to `context.err`; the error is then without a message (see reportError).

@@ -1,8 +1,8 @@
-#include "tools/deftc/Codegen.h"
+#include "runtime/jit/Codegen.h"
 
 #include "compiler/driver/Compilation.h"
 
-namespace deft::cli {
+namespace deft::jit {
 
 using support::Result;
 
@@ -20,8 +20,8 @@ Result<exec::CpuKernel> jitCpuKernel(const LoadedSpec &spec, const spec::Variant
   return compilation->jitCpuKernel();
 }
 
-Result<std::string> cpuSharedObject(const LoadedSpec &spec, const std::vector<const spec::Variant *> &variants,
-                                    int isaLevel) {
+Result<std::string> cpuSharedObject(const LoadedSpec &spec,
+                                    const std::vector<const spec::Variant *> &variants, int isaLevel) {
   std::vector<std::string> objects;
   for (const spec::Variant *variant : variants) {
     auto compilation = driver::Compilation::create(*variant, spec.sources);
@@ -35,4 +35,4 @@ Result<std::string> cpuSharedObject(const LoadedSpec &spec, const std::vector<co
   return driver::Compilation::linkCpuObjects(objects);
 }
 
-} // namespace deft::cli
+} // namespace deft::jit

@@ -1,0 +1,82 @@
+#include "runtime/jit/LoadedSpec.h"
+
+#include "compiler/package/PackagedSpec.h"
+#include "compiler/spec/Limits.h"
+#include "compiler/support/AtomicFile.h"
+#include "compiler/support/NearestName.h"
+#include "compiler/support/Render.h"
+#include "specs/Embedded.h"
+
+#include <filesystem>
+
+namespace deft::jit {
+
+using support::Error;
+using support::ErrorCode;
+using support::Result;
+
+Result<spec::ImportedFile> readSpec(const std::string &path) {
+  std::error_code ignored;
+  if (!std::filesystem::exists(path, ignored))
+    if (const specs::EmbeddedSpec *shipped = specs::findEmbeddedSpec(path))
+      return spec::ImportedFile{specs::embeddedFileName(*shipped), std::string(shipped->text)};
+  auto text = support::readFile(path, spec::kMaxFileBytes);
+  if (text.ok())
+    return spec::ImportedFile{path, std::move(*text)};
+  std::vector<std::string> names;
+  for (const specs::EmbeddedSpec &shipped : specs::embeddedSpecs())
+    names.emplace_back(shipped.name);
+  return Error{ErrorCode::Diagnostics, text.error().message, support::didYouMean(path, names)};
+}
+
+std::shared_ptr<LoadedSpec> checkSpec(spec::ImportedFile file, const spec::ImportResolver &resolver,
+                                      support::DiagnosticSink &sink) {
+  auto loaded = std::make_shared<LoadedSpec>();
+  loaded->path = file.name;
+  loaded->file = loaded->sources.add(std::move(file.name), std::move(file.text));
+  loaded->variants = spec::compileSpec(loaded->sources, loaded->file, resolver, sink);
+  return loaded;
+}
+
+Result<std::shared_ptr<LoadedSpec>> loadPackagedSpec(const package::Package &package,
+                                                     const std::string &path) {
+  if (package.specFiles.empty())
+    return Error{ErrorCode::Diagnostics, path + ": the package holds no spec", ""};
+  support::DiagnosticSink sink;
+  auto loaded = checkSpec({package.specFiles[0].name, package.specFiles[0].text},
+                          package::packagedResolver(package.specFiles), sink);
+  if (sink.hasErrors())
+    return Error{ErrorCode::Diagnostics,
+                 path + ": this deftc does not accept the package's spec\n" +
+                     support::renderDiagnostics(loaded->sources, sink),
+                 "it was built by deftc " + package.deftcVersion};
+  loaded->path = path;
+  // A package may have been built of some of the spec's attentions only.
+  std::erase_if(loaded->variants, [&](const spec::Variant &variant) { return !package.find(variant.name); });
+  return loaded;
+}
+
+Result<const spec::Variant *> chooseVariant(const LoadedSpec &spec, const std::string &name,
+                                            const std::string &howToChoose) {
+  if (spec.variants.empty())
+    return Error{ErrorCode::Diagnostics, "`" + spec.path + "` defines no attention", ""};
+  if (name.empty() && spec.variants.size() == 1)
+    return &spec.variants.front();
+  std::vector<std::string> names;
+  std::string list;
+  for (const spec::Variant &variant : spec.variants) {
+    if (variant.name == name)
+      return &variant;
+    names.push_back(variant.name);
+    list += (list.empty() ? "" : ", ") + variant.name;
+  }
+  if (name.empty())
+    return Error{ErrorCode::Usage,
+                 "`" + spec.path + "` defines " + std::to_string(names.size()) + " attentions",
+                 howToChoose + ": " + list};
+  std::string nearest = support::didYouMean(name, names);
+  return Error{ErrorCode::Usage, "`" + spec.path + "` defines no attention `" + name + "`",
+               nearest.empty() ? "it defines " + list : nearest};
+}
+
+} // namespace deft::jit

@@ -1,0 +1,106 @@
+#include "runtime/jit/Program.h"
+
+#include "compiler/config/DefaultConfig.h"
+#include "compiler/package/Container.h"
+#include "runtime/exec/cpu/SharedObject.h"
+#include "runtime/jit/Codegen.h"
+#include "runtime/module_cache/KernelSet.h"
+
+#include <fstream>
+
+namespace deft::jit {
+
+using support::Error;
+using support::ErrorCode;
+using support::Result;
+
+bool Program::isPackage(const std::string &path) {
+  std::ifstream file(path, std::ios::binary);
+  char head[8] = {};
+  return file.read(head, sizeof head) && package::looksLikePackage({head, sizeof head});
+}
+
+Result<Program> Program::fromSpec(std::shared_ptr<const LoadedSpec> spec, const std::string &variantName,
+                                  const std::string &howToChoose) {
+  const auto variant = chooseVariant(*spec, variantName, howToChoose);
+  if (!variant)
+    return variant.error();
+  Program program;
+  program.spec_ = std::move(spec);
+  program.variant_ = *variant;
+  return program;
+}
+
+Result<Program> Program::fromPackage(const std::string &path, const std::string &variantName,
+                                     const std::string &howToChoose) {
+  auto package = package::openPackage(path);
+  if (!package)
+    return package.error();
+  auto spec = loadPackagedSpec(*package, path);
+  if (!spec)
+    return spec.error();
+  auto program = fromSpec(std::move(*spec), variantName, howToChoose);
+  if (program)
+    program->package_ = std::make_shared<const package::Package>(std::move(*package));
+  return program;
+}
+
+const package::PackagedVariant *Program::packaged() const {
+  return package_ ? package_->find(variant_->name) : nullptr;
+}
+
+const package::KernelSet *Program::packagedKernels(int major, int minor) const {
+  const package::KernelSet *best = nullptr;
+  int bestMinor = -1;
+  if (const package::PackagedVariant *found = packaged())
+    for (const package::KernelSet &kernels : found->kernels) {
+      const target::Target *target = target::findTarget(kernels.arch);
+      if (target && target::runsOn(*target, major, minor) && target->minor > bestMinor) {
+        best = &kernels;
+        bestMinor = target->minor;
+      }
+    }
+  return best;
+}
+
+Result<package::KernelSet> Program::cudaKernels(int major, int minor, std::string &warning) const {
+  if (const package::KernelSet *kernels = packagedKernels(major, minor))
+    return *kernels;
+  const target::Target *target = target::targetForDevice(major, minor);
+  if (!target)
+    return Error{ErrorCode::Environment,
+                 "no kernels for a GPU of compute capability " + std::to_string(major) + "." +
+                     std::to_string(minor),
+                 "deftc knows " + target::targetNames()};
+  const auto config = config::defaultConfig(*variant_, *target);
+  if (!config)
+    return config.error();
+  const auto source =
+      packaged() ? Result<package::VariantSource>(packaged()->source) : variantSource(*spec_, *variant_);
+  if (!source)
+    return source.error();
+  const auto nvrtc = nvrtc::Nvrtc::load();
+  if (!nvrtc)
+    return nvrtc.error();
+  const auto cache = module_cache::CubinCache::openDefault();
+  auto kernels = module_cache::compileKernels(cache.get(), **nvrtc, *source, *config, *target);
+  if (const auto found = cache->takeWarning())
+    warning = *found;
+  return kernels;
+}
+
+Result<exec::CpuKernel> Program::cpuKernel() const {
+  if (!package_)
+    return jitCpuKernel(*spec_, *variant_);
+  const int level = exec::hostIsaLevel();
+  const package::CpuObject *best = nullptr;
+  for (const package::CpuObject &object : package_->cpu)
+    if (object.isaLevel <= level && (!best || object.isaLevel > best->isaLevel))
+      best = &object;
+  if (best)
+    return exec::loadCpuKernel(best->sharedObject, variant_->name);
+  return Error{ErrorCode::Environment, "`" + spec_->path + "` holds no code for this processor",
+               package_->cpu.empty() ? "build it with `deftc build --cpu`" : ""};
+}
+
+} // namespace deft::jit

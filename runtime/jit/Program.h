@@ -1,0 +1,44 @@
+#pragma once
+
+#include "compiler/package/KernelSet.h"
+#include "compiler/package/Package.h"
+#include "runtime/exec/cpu/CpuKernel.h"
+#include "runtime/jit/LoadedSpec.h"
+
+#include <memory>
+#include <optional>
+#include <string>
+
+namespace deft::jit {
+
+/// One variant and where its kernels come from: a spec, compiled now, or a package, compiled before.
+/// Immutable; all of it may be called from any thread.
+class Program {
+public:
+  /// Whether the file is meant to be a package.
+  static bool isPackage(const std::string &path);
+
+  static support::Result<Program> fromSpec(std::shared_ptr<const LoadedSpec> spec,
+                                           const std::string &variantName, const std::string &howToChoose);
+  static support::Result<Program> fromPackage(const std::string &path, const std::string &variantName,
+                                              const std::string &howToChoose);
+
+  const spec::Variant &variant() const { return *variant_; }
+
+  /// The package's native code, else that of the JIT.
+  support::Result<exec::CpuKernel> cpuKernel() const;
+
+  /// The kernels that a package has for a GPU of this compute capability; else those of the default config,
+  /// by NVRTC and the cache of kernels, whose warning (a folder that cannot be written) goes to `warning`.
+  support::Result<package::KernelSet> cudaKernels(int major, int minor, std::string &warning) const;
+
+private:
+  const package::PackagedVariant *packaged() const;
+  const package::KernelSet *packagedKernels(int major, int minor) const;
+
+  std::shared_ptr<const LoadedSpec> spec_; ///< a package's own spec, when it is one
+  const spec::Variant *variant_ = nullptr; ///< of spec_
+  std::shared_ptr<const package::Package> package_;
+};
+
+} // namespace deft::jit
