@@ -1,225 +1,178 @@
-#include "runtime/plan/Tiles.h"
+#include "runtime/plan/Items.h"
 
 #include <algorithm>
-#include <climits>
+#include <string>
 
 namespace deft::plan {
 
 namespace {
 
-/// Chunks are multiples of the smallest token step of any kernel.
-constexpr int kChunkStep = 16;
-
-/// What starting one more item costs, in tokens: its index, queries and first tile are loaded with
-/// nothing to overlap them. Only ranks chunk sizes against each other; the tuner measures the real optimum.
-constexpr double kItemStartTokens = 48;
-/// What going through partials and the merge costs, in tokens, and the smallest chunk worth it.
-constexpr double kMergeTokens = 96;
-constexpr int kSmallestChunk = 64;
-
-long long divideUp(long long a, long long b) { return (a + b - 1) / b; }
-long long roundUp(long long a, long long step) { return divideUp(a, step) * step; }
+int divideUp(int a, int b) { return (a - 1) / b + 1; }
+int roundUp(int a, int step) { return divideUp(a, step) * step; }
 
 } // namespace
 
-int chooseChunkTokens(const TileList &list, int kvHeads, int blocks) {
-  long long total = 0;
-  long long longest = 0;
-  for (const Tile &tile : list.tiles) {
-    total += tile.tokens;
-    longest = std::max<long long>(longest, tile.tokens);
-  }
-  const long long whole = std::max<long long>(roundUp(longest, kChunkStep), kSmallestChunk);
-  const long long smallest = kSmallestChunk;
-  // A block's fair share of all tokens, and fractions of it: smaller chunks even out the last wave but
-  // start more items. Rounds times the largest chunk is what the slowest block does.
-  const double share = static_cast<double>(total) * kvHeads / std::max(blocks, 1);
-  long long best = whole;
-  double bestCost = 0;
-  for (int parts = 0; parts <= 8; ++parts) {
-    const long long chunk =
-        parts == 0 ? whole
-                   : std::clamp(roundUp(static_cast<long long>(share / parts), kChunkStep), smallest, whole);
-    long long units = 0;
-    for (const Tile &tile : list.tiles)
-      units += divideUp(tile.tokens, chunk) * kvHeads;
-    const double waves = static_cast<double>(divideUp(units, std::max(blocks, 1)));
-    // Tiles of unequal length fill a wave unevenly, but never take less than the fair share.
-    const double cost = std::max(waves * static_cast<double>(chunk), share) + waves * kItemStartTokens +
-                        (chunk < longest ? kMergeTokens : 0);
-    if (parts == 0 || cost < 0.95 * bestCost) { // a gain that is worth the partials
-      best = chunk;
-      bestCost = cost;
-    }
-  }
-  return static_cast<int>(best);
-}
-
-namespace {
-
-/// Cuts one tile after the other. Vectors of the size of a tile are kept between tiles.
-class ItemCutter {
-public:
-  ItemCutter(const TileList &list, Plan &plan) : list_(list), plan_(plan) {}
-
-  support::Result<void> cut(const Tile &tile, int mostTokens) {
-    if (tile.tokens == 0)
-      return addUncovered(tile);
-    const long long chunks = divideUp(tile.tokens, mostTokens);
-    const long long chunkTokens = roundUp(divideUp(tile.tokens, chunks), kChunkStep);
-    const std::size_t firstItem = plan_.items.size();
-    cutRuns(tile, static_cast<int>(chunkTokens));
-    return finish(tile, firstItem);
-  }
-
-private:
-  /// Runs of the tile into items, cut at multiples of `chunkTokens`.
-  void cutRuns(const Tile &tile, int chunkTokens) {
-    int room = 0;
-    for (int r = tile.runBegin; r < tile.runBegin + tile.runCount; ++r) {
-      abi::Run rest = list_.runs[r];
-      while (rest.tokens > 0) {
-        if (room == 0) {
-          abi::Item item{};
-          item.queryBegin = tile.queryBegin;
-          item.queryCount = tile.queryCount;
-          item.runBegin = static_cast<int>(plan_.runs.size());
-          plan_.items.push_back(item);
-          room = chunkTokens;
-        }
-        abi::Item &item = plan_.items.back();
-        abi::Run run = rest;
-        run.tokens = std::min(rest.tokens, room);
-        run.begin = item.tokens;
-        plan_.runs.push_back(run);
-        ++item.runCount;
-        item.tokens += run.tokens;
-        room -= run.tokens;
-        rest.tokens -= run.tokens;
-        rest.location += run.tokens;
-        rest.position += run.tokens;
-      }
-    }
-  }
-
-  /// Narrows the tile's items to their readers, decides which write the output, and adds the tile's
-  /// queries to the merge map.
-  support::Result<void> finish(const Tile &tile, std::size_t firstItem) {
-    chunksOfQuery_.assign(tile.queryCount, 0);
-    for (std::size_t i = firstItem; i < plan_.items.size(); ++i)
-      forEachReader(tile, plan_.items[i], [&](int query) { ++chunksOfQuery_[query]; });
-
-    const bool isSingle = plan_.items.size() == firstItem + 1;
-    slotsOfQuery_.resize(std::max<std::size_t>(slotsOfQuery_.size(), tile.queryCount));
-    isWritten_.assign(tile.queryCount, false);
-    for (std::size_t i = firstItem; i < plan_.items.size(); ++i) {
-      abi::Item &item = plan_.items[i];
-      int first = tile.queryCount, last = -1, complete = 0;
-      forEachReader(tile, item, [&](int query) {
-        first = std::min(first, query);
-        last = query;
-        complete += chunksOfQuery_[query] == 1;
-      });
-      // Direct output needs every query of the item to be complete in it. In a tile of one item that
-      // holds for those without any token, too: they get their zeros here.
-      const int count = last - first + 1;
-      const bool isDirect = isSingle || complete == count;
-      if (!isDirect && plan_.partialSlots > INT_MAX - count)
-        return support::Error{support::ErrorCode::Diagnostics, "the plan needs more than 2^31 partials",
-                              "use a larger chunk"};
-      item.partialBegin = isDirect ? -1 : plan_.partialSlots;
-      if (isDirect)
-        std::fill(isWritten_.begin() + first, isWritten_.begin() + last + 1, true);
-      else
-        forEachReader(tile, item,
-                      [&](int query) { slotsOfQuery_[query].push_back(plan_.partialSlots + query - first); });
-      plan_.partialSlots += isDirect ? 0 : count;
-      narrow(tile, item, first, count);
-    }
-    for (int query = 0; query < tile.queryCount; ++query) {
-      if (!isWritten_[query])
-        addToMergeMap(tile.queryBegin + query, slotsOfQuery_[query]);
-      slotsOfQuery_[query].clear();
-    }
-    return {};
-  }
-
-  void narrow(const Tile &tile, abi::Item &item, int first, int count) {
-    item.queryBegin = tile.queryBegin + first;
-    item.queryCount = count;
-    for (int r = item.runBegin; r < item.runBegin + item.runCount; ++r) {
-      plan_.runs[r].queryBegin -= first;
-      plan_.runs[r].queryEnd -= first;
-    }
-  }
-
-  /// Calls back once for each query (relative to the tile) that sees a run of the item, ascending.
-  template <typename Callback>
-  void forEachReader(const Tile &tile, const abi::Item &item, Callback callback) {
-    edges_.assign(tile.queryCount + 1, 0);
-    for (int r = item.runBegin; r < item.runBegin + item.runCount; ++r) {
-      ++edges_[plan_.runs[r].queryBegin];
-      --edges_[plan_.runs[r].queryEnd];
-    }
-    int open = 0;
-    for (int query = 0; query < tile.queryCount; ++query)
-      if ((open += edges_[query]) > 0)
-        callback(query);
-  }
-
-  support::Result<void> addUncovered(const Tile &tile) {
-    for (int query = 0; query < tile.queryCount; ++query)
-      addToMergeMap(tile.queryBegin + query, {});
-    return {};
-  }
-
-  void addToMergeMap(int query, const std::vector<int> &slots) {
-    plan_.mergeQuery.push_back(query);
-    plan_.mergeSlot.insert(plan_.mergeSlot.end(), slots.begin(), slots.end());
-    plan_.mergeBegin.push_back(static_cast<int>(plan_.mergeSlot.size()));
-  }
-
-  const TileList &list_;
-  Plan &plan_;
-  std::vector<int> chunksOfQuery_;
-  std::vector<std::vector<int>> slotsOfQuery_;
-  std::vector<bool> isWritten_;
-  std::vector<int> edges_;
-};
-
-} // namespace
-
-support::Result<void> cutIntoItems(const TileList &list, int chunkTokens, Plan &plan) {
-  plan.mergeBegin = {0};
-  ItemCutter cutter(list, plan);
+support::Result<void> ItemCutter::cut(const TreeView &view, const TileList &list, int chunkTokens,
+                                      bool mayWriteOutput, Plan &plan) {
+  plan.items.clear();
+  plan.runs.clear();
+  plan.tails.clear();
+  parts_.clear();
+  partials_.assign(static_cast<std::size_t>(view.queryCount()) + 1, 0);
   for (const Tile &tile : list.tiles)
-    if (auto cut = cutter.cut(tile, chunkTokens); !cut)
-      return cut;
+    cutTile(view, list, tile, chunkTokens, plan);
+  // From the ends of intervals to a count for each query.
+  for (std::size_t i = 1; i < partials_.size(); ++i)
+    partials_[i] += partials_[i - 1];
+  if (auto given = giveSlots(mayWriteOutput, plan); !given)
+    return given;
+  makeMergeMap(plan);
   return {};
 }
 
-void sortIntoPhases(const config::Config &config, int ratio, Plan &plan) {
-  const auto phaseOf = [&](const abi::Item &item) {
-    const int rows = item.queryCount * ratio;
-    std::size_t chosen = 0, widest = 0;
-    while (chosen + 1 < config.phases.size() && rows <= config.phases[chosen].rowsAbove)
-      ++chosen;
-    for (std::size_t i = 0; i < config.phases.size(); ++i)
-      if (config.phases[i].tileQ > config.phases[widest].tileQ)
-        widest = i;
-    // A phase serves what its tile can hold, whatever the bounds of the schedule say.
-    return config.phases[chosen].tileQ >= rows ? chosen : widest;
+void ItemCutter::cutTile(const TreeView &view, const TileList &list, const Tile &tile, int chunkTokens,
+                         Plan &plan) {
+  const int limit = tile.chunkTokens > 0 ? roundUp(tile.chunkTokens, kChunkStep) : chunkTokens;
+  const int chunk =
+      tile.isEven ? roundUp(divideUp(tile.tokens, divideUp(tile.tokens, limit)), kChunkStep) : limit;
+  abi::Item item{};
+  const auto finish = [&] {
+    item.runCount = static_cast<int>(plan.runs.size()) - item.runBegin;
+    item.queryCount = finishReaders() - item.queryBegin;
+    plan.items.push_back(item);
   };
-  std::vector<std::vector<abi::Item>> byPhase(config.phases.size());
-  for (const abi::Item &item : plan.items)
-    byPhase[phaseOf(item)].push_back(item);
-  plan.items.clear();
-  for (std::vector<abi::Item> &items : byPhase) {
-    std::stable_sort(items.begin(), items.end(),
-                     [](const abi::Item &a, const abi::Item &b) { return a.tokens > b.tokens; });
-    plan.phases.push_back({static_cast<int>(plan.items.size()), static_cast<int>(items.size())});
-    plan.items.insert(plan.items.end(), items.begin(), items.end());
+  for (int r = tile.runBegin; r < tile.runBegin + tile.runCount; ++r) {
+    const Segment &segment = list.runs[static_cast<std::size_t>(r)];
+    const Place &place = view.places[static_cast<std::size_t>(segment.place)];
+    for (int begin = segment.begin, end = begin + segment.tokens; begin < end;) {
+      if (item.tokens == chunk) {
+        finish();
+        item = {};
+      }
+      if (item.tokens == 0) {
+        item.queryBegin = segment.queryBegin;
+        item.runBegin = static_cast<int>(plan.runs.size());
+      }
+      abi::Run run{};
+      run.begin = item.tokens;
+      run.tokens = std::min(end - begin, chunk - item.tokens);
+      run.location = place.location + begin;
+      run.position = place.position + begin;
+      run.depth = place.depth;
+      run.queryBegin = segment.queryBegin - item.queryBegin;
+      run.queryEnd = segment.queryEnd - item.queryBegin;
+      begin += run.tokens;
+      item.tokens += run.tokens;
+      if (open_.empty() || open_.back().end < segment.queryBegin)
+        open_.push_back({static_cast<int>(plan.items.size()), segment.queryBegin, segment.queryEnd});
+      else
+        open_.back().end = std::max(open_.back().end, segment.queryEnd);
+      if (place.leaf >= 0 && begin == place.tokens)
+        plan.tails.push_back(
+            {place.leaf, static_cast<int>(plan.items.size()), static_cast<int>(plan.runs.size())});
+      plan.runs.push_back(run);
+    }
   }
+  finish();
+}
+
+/// Counts the item's partials and returns where its readers end.
+int ItemCutter::finishReaders() {
+  for (const Readers &part : open_) {
+    ++partials_[static_cast<std::size_t>(part.begin)];
+    --partials_[static_cast<std::size_t>(part.end)];
+  }
+  if (open_.size() > 1)
+    parts_.insert(parts_.end(), open_.begin(), open_.end());
+  const int end = open_.back().end;
+  open_.clear();
+  return end;
+}
+
+/// Whether all rows of the item are finished by it: its readers read no other item, and the queries between
+/// them none at all. (Those get their zeros from the first item that spans them.)
+bool ItemCutter::isComplete(const abi::Item &item, std::span<const Readers> parts) const {
+  const auto isOnlyHere = [&](int begin, int end) { return unfinished_[begin] == unfinished_[end]; };
+  if (parts.empty())
+    return isOnlyHere(item.queryBegin, item.queryBegin + item.queryCount);
+  int reached = parts.front().begin;
+  for (const Readers &part : parts) {
+    for (int query = reached; query < part.begin; ++query)
+      if (partials_[query] != 0 || isWritten_[query])
+        return false;
+    if (!isOnlyHere(part.begin, part.end))
+      return false;
+    reached = part.end;
+  }
+  return true;
+}
+
+/// Items and their readers' intervals, one after the other.
+template <typename Callback> void ItemCutter::forEachItem(Plan &plan, Callback callback) const {
+  std::size_t next = 0;
+  for (std::size_t i = 0; i < plan.items.size(); ++i) {
+    const std::size_t begin = next;
+    while (next < parts_.size() && parts_[next].item == static_cast<int>(i))
+      ++next;
+    if (!callback(plan.items[i], std::span(parts_).subspan(begin, next - begin)))
+      return;
+  }
+}
+
+support::Result<void> ItemCutter::giveSlots(bool mayWriteOutput, Plan &plan) {
+  const std::size_t queries = partials_.size() - 1;
+  unfinished_.resize(queries + 1);
+  unfinished_[0] = 0;
+  for (std::size_t i = 0; i < queries; ++i)
+    unfinished_[i + 1] = unfinished_[i] + (partials_[i] != 1);
+  isWritten_.assign(queries, 0);
+  long long slots = 0;
+  forEachItem(plan, [&](abi::Item &item, std::span<const Readers> parts) {
+    if (mayWriteOutput && isComplete(item, parts)) {
+      item.partialBegin = -1;
+      std::fill_n(isWritten_.begin() + item.queryBegin, item.queryCount, char{1});
+      return true;
+    }
+    item.partialBegin = static_cast<int>(slots);
+    slots += item.queryCount;
+    return slots <= kMostPartials;
+  });
+  if (slots > kMostPartials)
+    return support::Error{support::ErrorCode::Diagnostics,
+                          "the plan needs more than " + std::to_string(kMostPartials) + " partials",
+                          "use a larger chunk, or partition `union`"};
+  plan.partialSlots = static_cast<int>(slots);
+  return {};
+}
+
+void ItemCutter::makeMergeMap(Plan &plan) {
+  plan.mergeQuery.clear();
+  plan.mergeBegin.assign(1, 0);
+  cursor_.resize(isWritten_.size());
+  int slots = 0;
+  for (std::size_t i = 0; i < isWritten_.size(); ++i) {
+    if (isWritten_[i])
+      continue;
+    cursor_[i] = slots;
+    slots += partials_[i];
+    plan.mergeQuery.push_back(static_cast<int>(i));
+    plan.mergeBegin.push_back(slots);
+  }
+  plan.mergeSlot.resize(static_cast<std::size_t>(slots));
+  // Items stand in path order, so each query's slots come in it, too.
+  forEachItem(plan, [&](const abi::Item &item, std::span<const Readers> parts) {
+    if (item.partialBegin < 0)
+      return true;
+    const auto fill = [&](int begin, int end) {
+      for (int query = begin, slot = item.partialBegin + begin - item.queryBegin; query < end; ++query)
+        plan.mergeSlot[cursor_[query]++] = slot++;
+    };
+    if (parts.empty())
+      fill(item.queryBegin, item.queryBegin + item.queryCount);
+    for (const Readers &part : parts)
+      fill(part.begin, part.end);
+    return true;
+  });
 }
 
 } // namespace deft::plan

@@ -15,7 +15,23 @@ struct Plan {
     int itemCount = 0;
   };
 
-  std::uint64_t generation = 0; ///< of the tree it was made for
+  /// A leaf that is read: what it was planned for, and who follows when it grows.
+  struct Leaf {
+    int node = 0;
+    int plannedTokens = 0;
+    int tokens = 0;      ///< now; at most Planner::kMostGrowth more
+    int followBegin = 0; ///< queries that see all of it, also later: [followBegin, followEnd)
+    int followEnd = 0;
+    bool canGrow = false; ///< its last run is seen by nobody who does not follow
+  };
+  struct Tail { ///< a run that ends where a leaf ends
+    int leaf = 0;
+    int item = 0;
+    int run = 0;
+  };
+
+  std::uint64_t generation = 0; ///< of the tree it was made for, or advanced to
+  std::uint64_t structureGeneration = 0;
   std::vector<abi::Item> items;
   std::vector<abi::Run> runs;
   std::vector<Phase> phases;    ///< one for each phase of the config, possibly empty
@@ -25,6 +41,11 @@ struct Plan {
   std::vector<int> mergeBegin; ///< CSR: mergeQuery.size() + 1 entries
   std::vector<int> mergeSlot;
   int partialSlots = 0;
+
+  std::vector<Leaf> leaves;
+  std::vector<Tail> tails; ///< those of one item together, in the order of its runs
+  int grownTokens = 0;     ///< no item has more tokens than planned by more than this
+  int strictChunk = 0;     ///< items may not outgrow this; 0: by growth they may
 
   int queryCount() const { return static_cast<int>(callerIndex.size()); }
 };

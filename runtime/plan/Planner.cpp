@@ -1,7 +1,5 @@
 #include "runtime/plan/Planner.h"
 
-#include "runtime/plan/Tiles.h"
-
 #include <algorithm>
 #include <string>
 
@@ -11,13 +9,10 @@ using support::Error;
 using support::ErrorCode;
 using support::Result;
 
-Result<Plan> makePlan(const tree::KvTree &tree, const VariantFacts &facts, const config::Config &config,
-                      int blocks) {
-  if (config.partition != spec::Partition::Union && config.partition != spec::Partition::Auto)
-    return Error{ErrorCode::Usage, "only partition `union` can be planned so far", "use `union` or `auto`"};
-  int mostRows = 0;
-  for (const config::PhaseConfig &phase : config.phases)
-    mostRows = std::max(mostRows, phase.tileQ);
+namespace {
+
+Result<void> checkArguments(const tree::KvTree &tree, const VariantFacts &facts, const config::Config &config,
+                            int mostRows) {
   if (mostRows < facts.ratio)
     return Error{ErrorCode::Usage,
                  "the largest tile_q is " + std::to_string(mostRows) + " rows, one query has " +
@@ -27,31 +22,84 @@ Result<Plan> makePlan(const tree::KvTree &tree, const VariantFacts &facts, const
     return Error{ErrorCode::Usage,
                  "chunk is " + std::to_string(config.chunkTokens) + " tokens, must be positive",
                  "0 lets the planner fill the machine"};
-
-  std::int64_t tokens = 0;
-  for (const tree::Node &node : tree.nodes())
-    tokens += node.tokens;
-  if (tokens > tree::KvTree::kMaxTokens)
+  if (tree.tokens() > tree::KvTree::kMaxTokens)
     return Error{ErrorCode::Diagnostics,
-                 "the tree has " + std::to_string(tokens) + " tokens, at most " +
+                 "the tree has " + std::to_string(tree.tokens()) + " tokens, at most " +
                      std::to_string(tree::KvTree::kMaxTokens) + " can be planned",
                  ""};
+  return {};
+}
 
-  const tree::QueryOrder order = tree.queryOrder();
-  Plan plan;
+} // namespace
+
+Result<void> Planner::make(const tree::KvTree &tree, const VariantFacts &facts, const config::Config &config,
+                           int blocks, Plan &plan) {
+  int mostRows = 0;
+  for (const config::PhaseConfig &phase : config.phases)
+    mostRows = std::max(mostRows, phase.tileQ);
+  if (auto checked = checkArguments(tree, facts, config, mostRows); !checked)
+    return checked;
+
+  view_.build(tree);
+  tiles_.clear();
+  if (auto made = makeTiles(facts, config, mostRows); !made)
+    return made;
+  if (tiles_.isFull())
+    return Error{ErrorCode::Diagnostics,
+                 "the plan needs more than " + std::to_string(TileList::kMostRuns) + " runs",
+                 "use partition `node`, which reads every token once"};
+
   plan.generation = tree.generation();
-  plan.callerIndex = order.callerIndex;
-  plan.queryPos.reserve(order.callerIndex.size());
-  for (int caller : order.callerIndex)
-    plan.queryPos.push_back(tree.pathTokens(tree.queries()[caller]) - 1);
-
-  const TileList tiles = makeUnionTiles(tree, order, mostRows / facts.ratio);
+  plan.structureGeneration = tree.structureGeneration();
+  plan.callerIndex = view_.callerIndex;
+  plan.queryPos = view_.queryPos;
+  noteLeaves(tree, plan);
   const int chunkTokens = config.chunkTokens > 0
-                              ? (std::min(config.chunkTokens, tree::KvTree::kMaxTokens) + 15) / 16 * 16
-                              : chooseChunkTokens(tiles, facts.kvHeads, blocks);
-  if (auto cut = cutIntoItems(tiles, chunkTokens, plan); !cut)
-    return cut.error();
-  sortIntoPhases(config, facts.ratio, plan);
+                              ? (std::min(config.chunkTokens, tree::KvTree::kMaxTokens) + kChunkStep - 1) /
+                                    kChunkStep * kChunkStep
+                              : chooseChunkTokens(tiles_.tiles, facts.kvHeads, blocks);
+  if (auto cut = cutter_.cut(view_, tiles_, chunkTokens, true, plan); !cut)
+    return cut;
+  sorter_.sort(config, facts.ratio, plan);
+  return {};
+}
+
+Result<void> Planner::makeTiles(const VariantFacts &facts, const config::Config &config, int mostRows) {
+  const int mostQueries = mostRows / facts.ratio;
+  switch (config.partition) {
+  case spec::Partition::Union:
+  case spec::Partition::Auto:
+    makeUnionTiles(view_, mostQueries, scratch_, tiles_);
+    return {};
+  default:
+    return Error{ErrorCode::Usage, "only partition `union` can be planned so far", "use `union` or `auto`"};
+  }
+}
+
+/// Which leaves may grow in place: all that see the leaf's last token must see the next one, too.
+void Planner::noteLeaves(const tree::KvTree &tree, Plan &plan) const {
+  plan.grownTokens = 0;
+  plan.leaves.clear();
+  for (const Place &place : view_.places) {
+    if (place.leaf < 0)
+      continue;
+    Plan::Leaf leaf{place.node, place.tokens, place.tokens, place.ownEnd, place.ownEnd, place.tokens > 0};
+    for (int i = place.ownEnd - 1; i >= place.ownBegin && view_.seen[i] == place.tokens; --i) {
+      const bool follows = tree.queries()[view_.callerIndex[i]].position == tree::Query::kWhole;
+      leaf.canGrow &= follows;
+      leaf.followBegin = i;
+    }
+    // Nobody reads to the end, nobody follows: the leaf may grow, and nothing changes.
+    plan.leaves.push_back(leaf);
+  }
+}
+
+Result<Plan> makePlan(const tree::KvTree &tree, const VariantFacts &facts, const config::Config &config,
+                      int blocks) {
+  Planner planner;
+  Plan plan;
+  if (auto made = planner.make(tree, facts, config, blocks, plan); !made)
+    return made.error();
   return plan;
 }
 

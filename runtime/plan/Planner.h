@@ -2,22 +2,35 @@
 
 #include "compiler/config/Config.h"
 #include "compiler/support/Result.h"
+#include "runtime/plan/Items.h"
+#include "runtime/plan/Partitions.h"
 #include "runtime/plan/Plan.h"
+#include "runtime/plan/VariantFacts.h"
 #include "runtime/tree/KvTree.h"
 
 namespace deft::plan {
 
-/// All that a plan needs to know of a variant.
-struct VariantFacts {
-  int ratio = 1; ///< query heads to a KV head: rows of a query in an item
-  int kvHeads = 1;
+/// Makes plans: a pure function of its arguments, the same ones give the same plan. Holds the memory that
+/// planning needs, so that from the second plan of a size on nothing is allocated. For one thread at a time.
+class Planner {
+public:
+  /// Replaces `plan`, whose memory is kept. `blocks` is how many blocks (CPU: threads) the machine runs at a
+  /// time; it matters where the config leaves the chunk size open. After an error the plan is not to be used.
+  support::Result<void> make(const tree::KvTree &tree, const VariantFacts &facts,
+                             const config::Config &config, int blocks, Plan &plan);
 
-  static VariantFacts of(const spec::Variant &variant) { return {variant.ratio(), variant.kvHeads}; }
+private:
+  support::Result<void> makeTiles(const VariantFacts &facts, const config::Config &config, int mostRows);
+  void noteLeaves(const tree::KvTree &tree, Plan &plan) const;
+
+  TreeView view_;
+  TileList tiles_;
+  PartitionScratch scratch_;
+  ItemCutter cutter_;
+  PhaseSorter sorter_;
 };
 
-/// Makes the work list of one tree: a pure function, the same arguments give the same plan. `blocks` is
-/// how many blocks (CPU: threads) the machine runs at a time; it matters where the config leaves the
-/// chunk size open. Fails on a config without a phase that can hold one query.
+/// For those who plan once.
 support::Result<Plan> makePlan(const tree::KvTree &tree, const VariantFacts &facts,
                                const config::Config &config, int blocks);
 

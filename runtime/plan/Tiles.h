@@ -1,39 +1,61 @@
 #pragma once
 
-#include "runtime/plan/Planner.h"
+#include "runtime/plan/TreeView.h"
 
+#include <span>
 #include <vector>
 
 /// Between a partition and the work list: what is read together, not yet cut into chunks.
 namespace deft::plan {
 
-/// Queries of one row tile and the runs that any of them sees. Offsets of runs are within the tile.
+/// Neighbouring queries, at most as many as a phase holds, and tokens that any of them sees.
 struct Tile {
   int queryBegin = 0; ///< plan order
   int queryCount = 0;
   int runBegin = 0; ///< into TileList::runs
   int runCount = 0;
   int tokens = 0;
+  int chunkTokens = 0; ///< most tokens of its items; 0: as the plan's
+  bool isEven = true;  ///< cut into equal chunks; else into full ones from the start, and the rest
 };
 
-struct TileList {
-  std::vector<Tile> tiles; ///< cover every query once, in plan order
-  std::vector<abi::Run> runs;
+/// What a partition makes. Together the tiles cover every (query, token on its path) once; a query may be in
+/// many tiles, which stand in the order of its path, or (seeing nothing) in none. The runs of a tile are
+/// segments, clipped to its queries, in preorder: their queryBegin never falls.
+class TileList {
+public:
+  /// More is refused: the list stops growing, isFull() says so, and the plan is an error.
+  static constexpr std::size_t kMostRuns = std::size_t{1} << 26;
+
+  std::vector<Tile> tiles;
+  std::vector<Segment> runs;
+
+  void clear();
+  /// The tile of the queries [queryBegin, queryEnd); addRun and endTile follow. `like` gives the chunk.
+  void beginTile(int queryBegin, int queryEnd, const Tile &like = {});
+  /// Adds what the tile's queries see of the segment; one that goes on where the last one ended, for the same
+  /// queries, becomes one run with it.
+  void addRun(const Segment &segment);
+  void endTile(); ///< drops the tile if it has no tokens
+  bool isFull() const { return isFull_; }
+
+private:
+  bool isFull_ = false;
 };
 
-/// Partition `union`: tiles of up to `queriesPerTile` neighbours in plan order, each over the union of
-/// its queries' paths. A tile ends early where the next query shares next to nothing with it.
-TileList makeUnionTiles(const tree::KvTree &tree, const tree::QueryOrder &order, int queriesPerTile);
+/// Row tiles over segments that lie in the order of TreeView::segments. Kept between plans for its memory.
+class RowTiler {
+public:
+  /// One tile for each pair of neighbours in `bounds` (ascending, plan order), over all that its queries see
+  /// of the segments. Takes time for the segments and the runs made.
+  void tile(std::span<const Segment> segments, std::span<const int> bounds, TileList &list,
+            const Tile &like = {});
+  /// Tiles of `queriesPerTile` queries, the last one of what is left, over all readers of the segments.
+  void tile(std::span<const Segment> segments, int queriesPerTile, TileList &list, const Tile &like = {});
 
-/// Most tokens that an item of each tile may hold so that the machine is filled with as few partials as
-/// will do. A multiple of 16.
-int chooseChunkTokens(const TileList &tiles, int kvHeads, int blocks);
-
-/// Cuts the tiles into items of at most `chunkTokens`, narrows each item to the queries that see it, and
-/// writes items, runs, partial slots and the merge map of `plan`; phases are left to sortIntoPhases.
-support::Result<void> cutIntoItems(const TileList &tiles, int chunkTokens, Plan &plan);
-
-/// Gives each item to a phase by its rows, heaviest first within a phase, ties in plan order.
-void sortIntoPhases(const config::Config &config, int ratio, Plan &plan);
+private:
+  std::vector<Segment> open_; ///< segments begun that the next tile sees, too
+  std::vector<int> bounds_;
+};
 
 } // namespace deft::plan

@@ -1,0 +1,70 @@
+#pragma once
+
+#include "compiler/config/Config.h"
+#include "compiler/support/Result.h"
+#include "runtime/plan/Plan.h"
+#include "runtime/plan/Tiles.h"
+
+#include <cstdint>
+#include <span>
+#include <vector>
+
+/// From tiles to the work list.
+namespace deft::plan {
+
+/// Chunks are multiples of the smallest token step of any kernel.
+constexpr int kChunkStep = 16;
+
+/// Most tokens that an item of these tiles may hold so that the machine is filled with as few partials as
+/// will do. A multiple of kChunkStep.
+int chooseChunkTokens(std::span<const Tile> tiles, int kvHeads, int blocks);
+
+/// Cuts tiles into items. Kept between plans for its memory.
+class ItemCutter {
+public:
+  static constexpr int kMostPartials = 1 << 28;
+
+  /// Fills items, runs, partial slots, the merge map and the growing runs of `plan`. Items of at most
+  /// `chunkTokens` (a multiple of kChunkStep) where a tile has no limit of its own; each has only the queries
+  /// that see some of it. Where `mayWriteOutput`, items of nothing but complete rows write the output.
+  support::Result<void> cut(const TreeView &view, const TileList &list, int chunkTokens, bool mayWriteOutput,
+                            Plan &plan);
+
+private:
+  /// Queries that see some of an item. Most items have one such interval, which is the item's own.
+  struct Readers {
+    int item, begin, end;
+  };
+  void cutTile(const TreeView &view, const TileList &list, const Tile &tile, int chunkTokens, Plan &plan);
+  int finishReaders();
+  bool isComplete(const abi::Item &item, std::span<const Readers> parts) const;
+  template <typename Callback> void forEachItem(Plan &plan, Callback callback) const;
+  support::Result<void> giveSlots(bool mayWriteOutput, Plan &plan);
+  void makeMergeMap(Plan &plan);
+
+  std::vector<Readers> parts_;  ///< of items whose readers are several intervals, in order
+  std::vector<int> partials_;   ///< of each query: how many items it reads
+  std::vector<int> unfinished_; ///< of each query: how many before it read other than one item
+  std::vector<char> isWritten_; ///< of each query
+  std::vector<int> cursor_;     ///< of each query: its next place in the merge map
+  std::vector<Readers> open_;   ///< of the item at hand
+};
+
+/// Gives each item to a phase by its rows, heaviest first within a phase, ties in plan order. Linear.
+class PhaseSorter {
+public:
+  void sort(const config::Config &config, int ratio, Plan &plan);
+
+private:
+  struct Key {
+    std::uint64_t order; ///< ascending
+    int item;
+  };
+  void sortByDigit(int shift);
+
+  std::vector<Key> keys_, sorted_;
+  std::vector<abi::Item> items_;
+  std::vector<int> placed_;
+};
+
+} // namespace deft::plan

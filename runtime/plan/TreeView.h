@@ -1,0 +1,75 @@
+#pragma once
+
+#include "runtime/tree/KvTree.h"
+
+#include <cstdint>
+#include <vector>
+
+namespace deft::plan {
+
+/// A living node of the tree. Its number is its place in preorder, so a subtree is an interval of places and
+/// its readers are an interval of queries.
+struct Place {
+  int node;
+  int parent;     ///< a place, -1: a root
+  int subtreeEnd; ///< past the last place of the subtree
+  int tokens;
+  int location;
+  int position;
+  int depth;
+  int ownBegin; ///< the node's own queries are [ownBegin, ownEnd), those of its subtree
+  int ownEnd;   ///< [ownBegin, readersEnd)
+  int readersEnd;
+  int segmentBegin; ///< the node's tokens that are seen at all: [segmentBegin, segmentEnd) of segments
+  int segmentEnd;
+  int leaf; ///< its number among the leaves of the tree that are read; -1: has children, or no reader
+};
+
+/// Tokens of one node that the same queries see: [queryBegin, queryEnd) in plan order.
+struct Segment {
+  int place;
+  int begin; ///< first token, counted from the node's start
+  int tokens;
+  int queryBegin;
+  int queryEnd;
+
+  bool operator==(const Segment &) const = default;
+};
+
+/// The tree as partitions read it: plain arrays in preorder, queries in plan order (by preorder of the node,
+/// tokens seen, caller's index). Rebuilt in place: nothing is allocated once it has seen a tree of the size.
+class TreeView {
+public:
+  /// The order of siblings is free as far as plans go. The children that `isLast` marks (one entry a node of
+  /// the tree, empty: none) come after their siblings; so the readers of a node without those of its marked
+  /// children stay an interval.
+  void build(const tree::KvTree &tree, const std::vector<char> &isLast = {});
+
+  std::vector<Place> places;
+  /// Not empty, in preorder and, within a node, by token. Hence queryBegin never falls, and what a query sees
+  /// are the segments around it, in the order of its path.
+  std::vector<Segment> segments;
+  std::vector<int> placeOfNode; ///< -1: dead
+
+  // Of each query in plan order:
+  std::vector<int> callerIndex;
+  std::vector<int> queryPlace;
+  std::vector<int> seen; ///< tokens of its own node
+  std::vector<int> queryPos;
+
+  int placeCount() const { return static_cast<int>(places.size()); }
+  int leafCount() const { return leafCount_; }
+  int queryCount() const { return static_cast<int>(callerIndex.size()); }
+
+private:
+  void orderPlaces(const tree::KvTree &tree, const std::vector<char> &isLast);
+  void orderQueries(const tree::KvTree &tree);
+  void sortOwn(const Place &place);
+  void cutSegments();
+
+  int leafCount_ = 0;
+  std::vector<int> cursor_; ///< of each node: its own queries, then where the next of them goes
+  std::vector<std::pair<int, int>> sorted_;
+};
+
+} // namespace deft::plan
