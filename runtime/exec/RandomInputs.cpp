@@ -2,6 +2,9 @@
 
 #include "runtime/exec/Half.h"
 
+#include <algorithm>
+#include <thread>
+
 namespace deft::exec {
 
 namespace {
@@ -53,7 +56,7 @@ abi::CacheLayout cacheLayoutOf(const spec::Variant &variant) {
 
 Inputs makeRandomInputs(const spec::Variant &variant, const tree::KvTree &tree,
                         const tree::CachePlacement &placement, std::vector<ParamValue> params,
-                        std::uint64_t seed) {
+                        std::uint64_t seed, int threads) {
   Inputs inputs;
   inputs.queryCount = static_cast<int>(tree.queries().size());
   inputs.cache = cacheLayoutOf(variant);
@@ -70,14 +73,31 @@ Inputs makeRandomInputs(const spec::Variant &variant, const tree::KvTree &tree,
       static_cast<std::size_t>(placement.poolTokens()) * variant.kvHeads * variant.headDim;
   inputs.k.assign(poolElements, kNaN);
   inputs.v.assign(poolElements, kNaN);
-  std::uint64_t index = 0; // of the token's first element, counted over the nodes in their order
-  for (const tree::Node &node : tree.nodes())
-    for (int t = 0; t < node.tokens; ++t)
-      for (int head = 0; head < variant.kvHeads; ++head, index += variant.headDim) {
+
+  // A token's values are counted by its index over the nodes in their order.
+  const std::uint64_t tokenElements = static_cast<std::uint64_t>(variant.kvHeads) * variant.headDim;
+  const auto fillTokens = [&](const tree::Node &node, std::uint64_t firstToken, int begin, int end) {
+    for (int t = begin; t < end; ++t)
+      for (int head = 0; head < variant.kvHeads; ++head) {
         const long long at = inputs.elementOf(node.location + t, placement.pageSize, head);
+        const std::uint64_t index = (firstToken + t) * tokenElements + head * variant.headDim;
         k.fill(&inputs.k[at], variant.headDim, index);
         v.fill(&inputs.v[at], variant.headDim, index);
       }
+  };
+  const auto fillShare = [&](int share, int shares) { // the same part of every node
+    std::uint64_t firstToken = 0;
+    for (const tree::Node &node : tree.nodes()) {
+      const auto cut = [&](int i) { return static_cast<int>(static_cast<long long>(node.tokens) * i / shares); };
+      fillTokens(node, firstToken, cut(share), cut(share + 1));
+      firstToken += node.tokens;
+    }
+  };
+  std::vector<std::jthread> others;
+  for (int i = 1; i < threads; ++i)
+    others.emplace_back(fillShare, i, threads);
+  fillShare(0, std::max(threads, 1));
+  others.clear(); // waits
   return inputs;
 }
 
