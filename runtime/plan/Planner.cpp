@@ -1,5 +1,7 @@
 #include "runtime/plan/Planner.h"
 
+#include "compiler/config/ConfigJson.h"
+
 #include <algorithm>
 #include <string>
 
@@ -11,11 +13,29 @@ using support::Result;
 
 namespace {
 
-Result<void> checkArguments(const tree::KvTree &tree, const VariantFacts &facts, const config::Config &config,
-                            int mostRows) {
-  if (mostRows < facts.ratio)
+/// DeFT's own choice for `flatten`.
+constexpr int kFlattenChunk = 128;
+
+int mostRows(const config::Config &config) {
+  int rows = 0;
+  for (const config::PhaseConfig &phase : config.phases)
+    rows = std::max(rows, phase.tileQ);
+  return rows;
+}
+
+/// The config's chunk as items have it; 0 stays 0.
+int roundedChunk(const config::Config &config) {
+  const int tokens = std::min(config.chunkTokens, tree::KvTree::kMaxTokens);
+  return (tokens + kChunkStep - 1) / kChunkStep * kChunkStep;
+}
+
+} // namespace
+
+Result<void> Planner::check(const tree::KvTree &tree, const VariantFacts &facts,
+                            const config::Config &config) const {
+  if (const int rows = mostRows(config); rows < facts.ratio)
     return Error{ErrorCode::Usage,
-                 "the largest tile_q is " + std::to_string(mostRows) + " rows, one query has " +
+                 "the largest tile_q is " + std::to_string(rows) + " rows, one query has " +
                      std::to_string(facts.ratio),
                  ""};
   if (config.chunkTokens < 0)
@@ -27,53 +47,94 @@ Result<void> checkArguments(const tree::KvTree &tree, const VariantFacts &facts,
                  "the tree has " + std::to_string(tree.tokens()) + " tokens, at most " +
                      std::to_string(tree::KvTree::kMaxTokens) + " can be planned",
                  ""};
+  if (!options_.isInvariant)
+    return {};
+  if (config.partition != spec::Partition::Node)
+    return Error{ErrorCode::Usage,
+                 "an invariant plan needs partition `node`, not `" + config::partitionName(config.partition) +
+                     "`",
+                 ""};
+  if (config.phases.size() != 1)
+    return Error{ErrorCode::Usage,
+                 "an invariant plan needs one phase, not " + std::to_string(config.phases.size()), ""};
+  if (config.chunkTokens == 0)
+    return Error{ErrorCode::Usage, "an invariant plan needs a chunk that does not depend on the tree",
+                 "set the chunk, to 256 for example"};
   return {};
 }
 
-} // namespace
-
 Result<void> Planner::make(const tree::KvTree &tree, const VariantFacts &facts, const config::Config &config,
                            int blocks, Plan &plan) {
-  int mostRows = 0;
-  for (const config::PhaseConfig &phase : config.phases)
-    mostRows = std::max(mostRows, phase.tileQ);
-  if (auto checked = checkArguments(tree, facts, config, mostRows); !checked)
+  if (auto checked = check(tree, facts, config); !checked)
     return checked;
-
   view_.build(tree);
   tiles_.clear();
-  if (auto made = makeTiles(facts, config, mostRows); !made)
+  if (auto made = makeTiles(facts, config, blocks); !made)
     return made;
   if (tiles_.isFull())
     return Error{ErrorCode::Diagnostics,
                  "the plan needs more than " + std::to_string(TileList::kMostRuns) + " runs",
-                 "use partition `node`, which reads every token once"};
+                 "use partition `node`, which has the fewest"};
 
   plan.generation = tree.generation();
   plan.structureGeneration = tree.structureGeneration();
   plan.callerIndex = view_.callerIndex;
   plan.queryPos = view_.queryPos;
   noteLeaves(tree, plan);
-  const int chunkTokens = config.chunkTokens > 0
-                              ? (std::min(config.chunkTokens, tree::KvTree::kMaxTokens) + kChunkStep - 1) /
-                                    kChunkStep * kChunkStep
-                              : chooseChunkTokens(tiles_.tiles, facts.kvHeads, blocks);
-  if (auto cut = cutter_.cut(view_, tiles_, chunkTokens, true, plan); !cut)
+  plan.strictChunk = options_.isInvariant ? roundedChunk(config) : 0;
+  const int chunkTokens =
+      config.chunkTokens > 0 ? roundedChunk(config) : chooseChunkTokens(tiles_.tiles, facts.kvHeads, blocks);
+  if (auto cut = cutter_.cut(view_, tiles_, chunkTokens, !options_.isInvariant, plan); !cut)
     return cut;
   sorter_.sort(config, facts.ratio, plan);
   return {};
 }
 
-Result<void> Planner::makeTiles(const VariantFacts &facts, const config::Config &config, int mostRows) {
-  const int mostQueries = mostRows / facts.ratio;
+Result<void> Planner::makeTiles(const VariantFacts &facts, const config::Config &config, int blocks) {
+  const int queriesPerTile = mostRows(config) / facts.ratio;
+  const int chunk = roundedChunk(config);
   switch (config.partition) {
+  case spec::Partition::Query:
+    makeQueryTiles(view_, scratch_, tiles_);
+    return {};
+  case spec::Partition::Node: {
+    if (options_.isInvariant) {
+      makeInvariantTiles(view_, queriesPerTile, chunk, scratch_, tiles_);
+      return {};
+    }
+    Tile like;
+    like.chunkTokens = chunk > 0 ? chunk : tree::KvTree::kMaxTokens;
+    like.isEven = false;
+    makeNodeTiles(view_, queriesPerTile, like, scratch_, tiles_);
+    return {};
+  }
+  case spec::Partition::NodeChunk:
+    makeNodeTiles(view_, queriesPerTile, {}, scratch_, tiles_);
+    return {};
+  case spec::Partition::Flatten:
+    makeFlattenTiles(view_, queriesPerTile, chunk > 0 ? chunk : kFlattenChunk, scratch_, tiles_);
+    return {};
+  case spec::Partition::Cascade:
+    makeCascadeTiles(view_, queriesPerTile, chunk, facts.kvHeads, blocks, scratch_, tiles_);
+    return {};
   case spec::Partition::Union:
   case spec::Partition::Auto:
-    makeUnionTiles(view_, mostQueries, scratch_, tiles_);
+    makeUnion(facts, config);
     return {};
-  default:
-    return Error{ErrorCode::Usage, "only partition `union` can be planned so far", "use `union` or `auto`"};
+  case spec::Partition::Greedy:
+    break;
   }
+  return Error{ErrorCode::Usage, "partition `greedy` cannot be planned yet", "use `union`"};
+}
+
+void Planner::makeUnion(const VariantFacts &facts, const config::Config &config) {
+  prices_.clear();
+  for (const config::PhaseConfig &phase : config.phases)
+    if (const int queries = phase.tileQ / facts.ratio; queries > 0)
+      prices_.push_back({queries, 0.9 + phase.tileQ / 64.0});
+  std::sort(prices_.begin(), prices_.end(),
+            [](const TilePrice &a, const TilePrice &b) { return a.queries < b.queries; });
+  makeUnionTiles(view_, prices_, 64, scratch_, tiles_);
 }
 
 /// Which leaves may grow in place: all that see the leaf's last token must see the next one, too.

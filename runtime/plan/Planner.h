@@ -10,25 +10,51 @@
 
 namespace deft::plan {
 
+struct PlanOptions {
+  /// A query's result does not change by a bit when other requests join or leave (a split of one of its nodes
+  /// counts as a change). Needs partition `node`, a chunk, and one phase, all chosen without the tree. Every
+  /// output then goes through the merge.
+  bool isInvariant = false;
+};
+
+enum class Advance {
+  Done,         ///< the plan is the tree's
+  NeedsNewPlan, ///< the plan is as it was
+};
+
 /// Makes plans: a pure function of its arguments, the same ones give the same plan. Holds the memory that
 /// planning needs, so that from the second plan of a size on nothing is allocated. For one thread at a time.
 class Planner {
 public:
+  /// A leaf may gain so many tokens before it is time for a new plan: chunks are then still about even.
+  static constexpr int kMostGrowth = 64;
+
+  explicit Planner(const PlanOptions &options = {}) : options_(options) {}
+
   /// Replaces `plan`, whose memory is kept. `blocks` is how many blocks (CPU: threads) the machine runs at a
   /// time; it matters where the config leaves the chunk size open. After an error the plan is not to be used.
   support::Result<void> make(const tree::KvTree &tree, const VariantFacts &facts,
                              const config::Config &config, int blocks, Plan &plan);
 
 private:
-  support::Result<void> makeTiles(const VariantFacts &facts, const config::Config &config, int mostRows);
+  support::Result<void> check(const tree::KvTree &tree, const VariantFacts &facts,
+                              const config::Config &config) const;
+  support::Result<void> makeTiles(const VariantFacts &facts, const config::Config &config, int blocks);
+  void makeUnion(const VariantFacts &facts, const config::Config &config);
   void noteLeaves(const tree::KvTree &tree, Plan &plan) const;
 
+  PlanOptions options_;
   TreeView view_;
   TileList tiles_;
   PartitionScratch scratch_;
   ItemCutter cutter_;
   PhaseSorter sorter_;
+  std::vector<TilePrice> prices_;
 };
+
+/// Brings a plan to a tree whose leaves have grown since, by any number of tokens, in time for leaves and
+/// runs. Partials and the merge map stay as they are; items may outgrow the chunk by what their leaves grew.
+Advance advance(const tree::KvTree &tree, Plan &plan);
 
 /// For those who plan once.
 support::Result<Plan> makePlan(const tree::KvTree &tree, const VariantFacts &facts,

@@ -72,7 +72,7 @@ private:
       for (int i = phase.itemBegin; i < next; ++i) {
         if (plan_.items[i].queryCount * facts_.ratio > config_.phases[p].tileQ)
           return broken(name("more rows than tile_q in item", i));
-        if (i > phase.itemBegin && plan_.items[i].tokens > plan_.items[i - 1].tokens)
+        if (i > phase.itemBegin && plan_.items[i].tokens > plan_.items[i - 1].tokens + plan_.grownTokens)
           return broken(name("not heaviest first at item", i));
       }
     }
@@ -90,7 +90,7 @@ private:
       if (item.runBegin < 0 || item.runCount <= 0 ||
           item.runBegin + item.runCount > static_cast<int>(plan_.runs.size()))
         return broken(name("runs out of range in item", i));
-      if (config_.chunkTokens > 0 && item.tokens > (config_.chunkTokens + 15) / 16 * 16)
+      if (config_.chunkTokens > 0 && item.tokens > (config_.chunkTokens + 15) / 16 * 16 + plan_.grownTokens)
         return broken(name("more tokens than a chunk in item", i));
       int tokens = 0;
       for (int r = item.runBegin; r < item.runBegin + item.runCount; ++r) {

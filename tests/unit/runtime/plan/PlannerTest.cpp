@@ -150,10 +150,10 @@ TEST(PlannerTest, AQueryWithoutTokensIsMergedFromNothing) {
 }
 
 TEST(PlannerTest, PhasesTakeItemsByTheirRows) {
-  // The shared chunk has 16 * 4 rows, those of the leaves 4.
-  const Plan plan = mustPlan(test::levelTree({1, 16}, {640, 320}), {4, 1}, makeConfig(320, {64, 16}));
+  // The shared chunks have 16 * 4 rows, those of the leaves 4.
+  const Plan plan = mustPlan(test::levelTree({1, 16}, {6400, 320}), {4, 1}, makeConfig(320, {64, 16}));
   ASSERT_EQ(plan.phases.size(), 2u);
-  EXPECT_EQ(plan.phases[0].itemCount, 2);
+  EXPECT_EQ(plan.phases[0].itemCount, 20);
   EXPECT_EQ(plan.phases[1].itemCount, 16);
 }
 
@@ -213,9 +213,6 @@ TEST(PlannerTest, DeepChainsOfEmptyNodesCostNothingPerTile) {
 TEST(PlannerTest, ErrorsSayWhatDoesNotFit) {
   EXPECT_EQ(makePlan(KvTree(), {32, 1}, makeConfig(0, {16}), 1).error().message,
             "the largest tile_q is 16 rows, one query has 32");
-  config::Config other = makeConfig(0);
-  other.partition = spec::Partition::Cascade;
-  EXPECT_FALSE(makePlan(KvTree(), {1, 1}, other, 1));
   EXPECT_FALSE(makePlan(KvTree(), {1, 1}, makeConfig(-1), 1));
 }
 

@@ -1,0 +1,32 @@
+#include "runtime/plan/Partitions.h"
+
+#include <algorithm>
+
+namespace deft::plan {
+
+void makeFlattenTiles(const TreeView &view, int queriesPerTile, int chunkTokens, PartitionScratch &scratch,
+                      TileList &list) {
+  Tile like;
+  like.chunkTokens = chunkTokens; // a tile never holds more, so it becomes one item
+  like.isEven = false;
+  std::vector<Segment> &chunk = scratch.segments;
+  chunk.clear();
+  int room = chunkTokens;
+  for (Segment segment : view.segments)
+    while (segment.tokens > 0) {
+      Segment piece = segment;
+      piece.tokens = std::min(segment.tokens, room);
+      chunk.push_back(piece);
+      segment.begin += piece.tokens;
+      segment.tokens -= piece.tokens;
+      room -= piece.tokens;
+      if (room == 0) {
+        scratch.tiler.tile(chunk, queriesPerTile, list, like);
+        chunk.clear();
+        room = chunkTokens;
+      }
+    }
+  scratch.tiler.tile(chunk, queriesPerTile, list, like);
+}
+
+} // namespace deft::plan
