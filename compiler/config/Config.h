@@ -8,6 +8,7 @@
 /// The chosen numbers: everything that selects one kernel among those that compute the same variant.
 namespace deft::config {
 
+/// Which attend kernel: templates/deft/attend_sm80.cuh or attend_sm90.cuh.
 enum class Family { Sm80, Sm90 };
 
 /// Tile shape of the items of one phase. A phase is one kernel.
@@ -15,15 +16,15 @@ struct PhaseConfig {
   std::string name;   ///< "wide", "narrow"; part of the kernel's name
   int rowsAbove = -1; ///< serves items with more rows than this; the last phase has -1
   Family family = Family::Sm80;
-  int tileQ = 16;     ///< rows, a multiple of 16, at least the GQA ratio
-  int tileKv = 64;    ///< tokens, a multiple of 16
-  int stages = 2;     ///< depth of the ring of KV tiles
-  int warps = 4;      ///< tileQ / 16 of them split rows, the rest split the tokens of a tile
+  int tileQ = 16;  ///< rows, a multiple of 16, at least the GQA ratio; sm90: 64 or 128
+  int tileKv = 64; ///< tokens, a multiple of 16; sm90: 64
+  int stages = 2;  ///< depth of the ring of KV tiles
+  int warps = 4;   ///< sm80: tileQ / 16 of them split rows, the rest the tokens of a tile; sm90: always 12
 };
 
 struct Config {
   spec::Partition partition = spec::Partition::Union;
-  int chunkTokens = 0; ///< most tokens of an item; 0: only as many chunks as fill the machine
+  int chunkTokens = 0;             ///< most tokens of an item; 0: only as many chunks as fill the machine
   std::vector<PhaseConfig> phases; ///< by falling rowsAbove, at least one
 };
 

@@ -138,8 +138,8 @@ std::optional<spec::Partition> partitionFromName(std::string_view name) {
 std::string familyName(Family family) { return nameIn(kFamilies, family); }
 
 json toJson(const PhaseConfig &phase) {
-  return {{"name", phase.name},     {"rows_above", phase.rowsAbove}, {"family", familyName(phase.family)},
-          {"tile_q", phase.tileQ},  {"tile_kv", phase.tileKv},       {"stages", phase.stages},
+  return {{"name", phase.name},    {"rows_above", phase.rowsAbove}, {"family", familyName(phase.family)},
+          {"tile_q", phase.tileQ}, {"tile_kv", phase.tileKv},       {"stages", phase.stages},
           {"warps", phase.warps}};
 }
 

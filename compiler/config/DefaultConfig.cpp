@@ -4,6 +4,7 @@
 #include "compiler/config/SharedMemory.h"
 
 #include <algorithm>
+#include <optional>
 
 namespace deft::config {
 namespace {
@@ -84,6 +85,17 @@ std::vector<spec::PhaseSpec> preferredPhases(const KernelShape &shape) {
   return {wide, narrow};
 }
 
+/// One kernel of the sm90 family for items of every size, with the deepest ring that fits; none where the
+/// family cannot be used.
+std::optional<PhaseConfig> sm90Phase(const KernelShape &shape, const target::Target &target) {
+  for (int stages = 4; stages >= 2; --stages) {
+    const PhaseConfig phase{"tiles", -1, Family::Sm90, 128, 64, stages, kSm90Warps};
+    if (checkPhase(shape, phase, target))
+      return phase;
+  }
+  return std::nullopt;
+}
+
 } // namespace
 
 Result<Config> defaultConfig(const spec::Variant &variant, const target::Target &target) {
@@ -101,8 +113,12 @@ Result<Config> defaultConfig(const spec::Variant &variant, const target::Target 
   // Until partitions are compared by cost, `auto` is the one that never loses to a flat kernel.
   if (config.partition == spec::Partition::Auto)
     config.partition = spec::Partition::Union;
-  if (phases.empty())
-    phases = preferredPhases(shape);
+  if (phases.empty()) {
+    if (const auto phase = sm90Phase(shape, target))
+      config.phases.push_back(*phase);
+    else
+      phases = preferredPhases(shape);
+  }
   for (const spec::PhaseSpec &phase : phases) {
     const bool isWide = phase.rowsAbove.has_value() || phases.size() == 1;
     Result<PhaseConfig> chosen = choosePhase(shape, phase, isWide, target);

@@ -54,12 +54,53 @@ int estimateRegisters(const KernelShape &shape, const PhaseConfig &phase) {
   return accumulators + scores + queries + kOtherRegisters;
 }
 
+namespace {
+
+void requireSm80(PhaseCheck &check, const KernelShape &shape, const PhaseConfig &phase,
+                 const target::Target &target) {
+  const int rowWarps = phase.tileQ / 16;
+  check.require(phase.warps % rowWarps == 0, "warps is " + number(phase.warps) + ", not a multiple of the " +
+                                                 number(rowWarps) + " that a tile of " + number(phase.tileQ) +
+                                                 " rows takes");
+  if (!check.ok())
+    return;
+  const int tokenWarps = phase.warps / rowWarps;
+  check.require(phase.tileKv % (16 * tokenWarps) == 0,
+                "tile_kv is " + number(phase.tileKv) + ", not a multiple of the " + number(16 * tokenWarps) +
+                    " tokens that its " + number(tokenWarps) + " token warps take at a time");
+  check.require(phase.tileKv <= 32 * phase.warps, "tile_kv is " + number(phase.tileKv) +
+                                                      ", more than the block's " + number(32 * phase.warps) +
+                                                      " threads");
+  const int registers = estimateRegisters(shape, phase);
+  const int available = std::min(target.registersPerThread, target.registersPerSm / (32 * phase.warps));
+  check.require(registers <= available,
+                "a thread needs about " + number(registers) + " registers; a block of " +
+                    number(phase.warps) + " warps leaves " + number(available),
+                "lower tile_kv or tile_q");
+}
+
+void requireSm90(PhaseCheck &check, const KernelShape &shape, const PhaseConfig &phase,
+                 const target::Target &target) {
+  check.require(target.has(target::Mma::Wgmma),
+                "family sm90 needs wgmma, which " + std::string(target.arch) + " does not have",
+                "use family sm80");
+  check.require(phase.warps == kSm90Warps,
+                "warps is " + number(phase.warps) + "; a block of family sm90 has " + number(kSm90Warps));
+  check.require(phase.tileQ == 64 || phase.tileQ == 128,
+                "tile_q is " + number(phase.tileQ) + "; family sm90 takes 64 or 128");
+  check.require(phase.tileKv == 64, "tile_kv is " + number(phase.tileKv) + "; family sm90 takes 64");
+  check.require(shape.headDim <= kSm90MostHeadDim,
+                "head_dim is " + number(shape.headDim) + "; family sm90 holds at most " +
+                    number(kSm90MostHeadDim) + " in registers",
+                "use family sm80");
+}
+
+} // namespace
+
 Result<void> checkPhase(const KernelShape &shape, const PhaseConfig &phase, const target::Target &target) {
   PhaseCheck check(phase);
   check.require(isIdentifier(phase.name), "its name is not an identifier");
   check.require(phase.name != "merge", "the name is taken by the merge kernel");
-  check.require(phase.family == Family::Sm80, "family sm90 is not built yet, only sm80 is",
-                "leave the family out");
   check.require(phase.tileQ >= 16 && phase.tileQ % 16 == 0,
                 "tile_q is " + number(phase.tileQ) + ", not a positive multiple of 16");
   check.require(phase.tileQ >= shape.ratio(),
@@ -75,33 +116,15 @@ Result<void> checkPhase(const KernelShape &shape, const PhaseConfig &phase, cons
                     number(target.threadsPerBlock / 32));
   if (!check.ok())
     return check.result();
-
-  const int rowWarps = phase.tileQ / 16;
-  check.require(phase.warps % rowWarps == 0,
-                "warps is " + number(phase.warps) + ", not a multiple of the " + number(rowWarps) +
-                    " that a tile of " + number(phase.tileQ) + " rows takes");
+  phase.family == Family::Sm90 ? requireSm90(check, shape, phase, target)
+                               : requireSm80(check, shape, phase, target);
   if (!check.ok())
     return check.result();
-  const int tokenWarps = phase.warps / rowWarps;
-  check.require(phase.tileKv % (16 * tokenWarps) == 0,
-                "tile_kv is " + number(phase.tileKv) + ", not a multiple of the " +
-                    number(16 * tokenWarps) + " tokens that its " + number(tokenWarps) +
-                    " token warps take at a time");
-  check.require(phase.tileKv <= 32 * phase.warps,
-                "tile_kv is " + number(phase.tileKv) + ", more than the block's " +
-                    number(32 * phase.warps) + " threads");
-
   const int bytes = smemBytes(shape.headDim, phase);
   check.require(bytes <= target.smemPerBlock,
                 "it needs " + number(bytes) + " bytes of shared memory; " + std::string(target.arch) +
                     " allows " + number(target.smemPerBlock),
                 "lower tile_kv or stages");
-  const int registers = estimateRegisters(shape, phase);
-  const int available = std::min(target.registersPerThread, target.registersPerSm / (32 * phase.warps));
-  check.require(registers <= available,
-                "a thread needs about " + number(registers) + " registers; a block of " +
-                    number(phase.warps) + " warps leaves " + number(available),
-                "lower tile_kv or tile_q");
   return check.result();
 }
 

@@ -19,7 +19,10 @@ struct KernelShape {
   }
 };
 
-/// 32-bit registers of a thread of the attend kernel, estimated from its fragments (accumulators,
+/// Head dims above this spill in family sm90, whose warpgroups hold queries and sums of 64 rows.
+inline constexpr int kSm90MostHeadDim = 128;
+
+/// 32-bit registers of a thread of the sm80 attend kernel, estimated from its fragments (accumulators,
 /// scores, queries where they stay in registers) and a rest as large as no shipped spec was seen to need
 /// more, so that what passes does not spill. ptxas takes less where less will do.
 int estimateRegisters(const KernelShape &shape, const PhaseConfig &phase);

@@ -4,7 +4,9 @@
 
 namespace deft::config {
 
-int smemBytes(int headDim, const PhaseConfig &phase) {
+namespace {
+
+int sm80Bytes(int headDim, const PhaseConfig &phase) {
   // A row is swizzled where it fills whole 128-byte lines, else padded to an odd number of 16-byte columns.
   const int columns = headDim / 8;
   const int rowBytes = 16 * (columns % 8 == 0 ? columns : columns | 1);
@@ -13,6 +15,20 @@ int smemBytes(int headDim, const PhaseConfig &phase) {
   const int queryBytes = headDim <= 128 ? 0 : phase.tileQ * rowBytes;
   const int recordBytes = (phase.stages + 1) * phase.tileKv * 20;
   return std::max(ringBytes, joinBytes) + queryBytes + recordBytes;
+}
+
+int sm90Bytes(int headDim, const PhaseConfig &phase) {
+  const int tileBytes = (headDim + 63) / 64 * phase.tileKv * 128; // blocks of 64 columns
+  const int joinBytes = 64 * headDim * 4 + 128 * 16;
+  const int stageBytes = 2 * tileBytes + phase.tileKv * 12 + 2 * 8; // K, V, records, barriers
+  constexpr int kAlignment = 1024;
+  return phase.stages * stageBytes + joinBytes + kAlignment;
+}
+
+} // namespace
+
+int smemBytes(int headDim, const PhaseConfig &phase) {
+  return phase.family == Family::Sm90 ? sm90Bytes(headDim, phase) : sm80Bytes(headDim, phase);
 }
 
 } // namespace deft::config

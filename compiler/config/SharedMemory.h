@@ -4,9 +4,13 @@
 
 namespace deft::config {
 
-/// Dynamic shared memory of one block of the attend kernel, in bytes. The device's twin is
-/// templates/deft/sm80/shared_layout.cuh; every generated kernel asserts that both agree.
+/// Dynamic shared memory of one block of the attend kernel, in bytes. The device's twins are
+/// templates/deft/sm80/shared_layout.cuh and sm90/layout.cuh; every generated kernel asserts that both agree.
 int smemBytes(int headDim, const PhaseConfig &phase);
+
+/// Warps of a block of the sm90 family: one warpgroup that copies and two that compute. Twin:
+/// deft::sm90::kThreads.
+inline constexpr int kSm90Warps = 12;
 
 /// Warps of a block of the merge kernel, which uses no dynamic shared memory. Twin: deft::kMergeWarps.
 inline constexpr int kMergeWarps = 4;

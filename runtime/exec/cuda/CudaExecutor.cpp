@@ -12,9 +12,10 @@ using support::Result;
 
 namespace {
 
-/// Starting a block costs, and blocks that find their work in a loop need not start. Some waves are
-/// kept, because the hardware then hands out the lighter units as blocks end.
-constexpr long long kMostWaves = 8;
+/// Starting a block costs, and blocks that find their work in a loop need not start. Of the sm80 family
+/// some waves are kept, because the hardware then hands out the lighter units as blocks end; blocks of
+/// the sm90 family copy a unit's tokens while they compute the one before, so they live on.
+int mostWaves(const config::PhaseConfig &phase) { return phase.family == config::Family::Sm90 ? 1 : 8; }
 
 /// The first failure of several steps.
 template <typename... Steps> Result<void> inOrder(Steps... steps) {
@@ -48,6 +49,9 @@ Result<std::unique_ptr<CudaExecutor>> CudaExecutor::create(std::shared_ptr<devic
       return loaded.error();
   if (auto loaded = load(kernels.merge, executor->merge_); !loaded)
     return loaded.error();
+  for (std::size_t p = 0; p < executor->attend_.size(); ++p)
+    executor->mostBlocks_.push_back(mostWaves(kernels.config.phases[p]) *
+                                    executor->attend_[p].blocksAtOnce());
   return executor;
 }
 
@@ -160,7 +164,7 @@ Result<void> CudaExecutor::enqueue() {
     args.itemBegin = phases_[p].itemBegin;
     args.itemCount = phases_[p].itemCount;
     const long long units = static_cast<long long>(args.itemCount) * variant_.kvHeads;
-    const long long blocks = std::min(units, kMostWaves * attend_[p].blocksAtOnce());
+    const long long blocks = std::min<long long>(units, mostBlocks_[p]);
     void *params[] = {&args, params_.data()};
     if (auto launched = attend_[p].launch(static_cast<unsigned>(blocks), params); !launched)
       return launched;

@@ -41,6 +41,7 @@ private:
   std::shared_ptr<device::Device> device_;
   spec::Variant variant_;
   std::vector<device::Kernel> attend_; ///< one a phase
+  std::vector<int> mostBlocks_;        ///< of a launch of each
   std::vector<device::Kernel> merge_;  ///< one
   device::Buffer q_, k_, v_, pageTable_, paramArrays_;
   device::Buffer out_, lse_, partialOut_, partialLse_;

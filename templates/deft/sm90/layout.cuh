@@ -3,7 +3,7 @@
 #include "deft/warp_rows.cuh"
 
 /// How a block of the sm90 family lays out its shared memory, and which threads do what. The host's
-/// twin is compiler/config (sharedBytes); every generated file asserts that both agree.
+/// twin is compiler/config/SharedMemory.cpp; every generated file asserts that both agree.
 namespace deft::sm90 {
 
 constexpr int kConsumerGroups = 2;                    ///< warpgroups that compute

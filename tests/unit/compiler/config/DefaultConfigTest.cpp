@@ -54,10 +54,19 @@ TEST(DefaultConfigTest, TwoPhasesUnlessAQueryFillsAWideTile) {
 }
 
 TEST(DefaultConfigTest, ARoomierTargetGetsADeeperRing) {
-  const spec::Variant variant = variantOf(32, 8, 128);
+  const spec::Variant variant = variantOf(32, 8, 64);
   const auto small = defaultConfig(variant, *target::findTarget("sm_86"));
-  const auto large = defaultConfig(variant, *target::findTarget("sm_90a"));
-  EXPECT_LT(small->phases[1].stages, large->phases[1].stages);
+  const auto large = defaultConfig(variant, *target::findTarget("sm_80"));
+  EXPECT_LT(small->phases[0].stages, large->phases[0].stages);
+}
+
+TEST(DefaultConfigTest, HopperGetsOneKernelOfItsFamilyUpToHeadDim128) {
+  const target::Target &hopper = *target::findTarget("sm_90a");
+  const auto config = defaultConfig(variantOf(32, 8, 128), hopper);
+  ASSERT_EQ(config->phases.size(), 1u);
+  EXPECT_EQ(config->phases[0].family, Family::Sm90);
+  EXPECT_EQ(config->phases[0].stages, 4);
+  EXPECT_EQ(defaultConfig(variantOf(32, 8, 192), hopper)->phases[0].family, Family::Sm80);
 }
 
 spec::TuneList listOf(std::vector<int> values) { return {std::move(values), true, {}}; }

@@ -49,11 +49,36 @@ TEST(LegalityTest, EachLimitIsNamedWithTheObservedNumber) {
   EXPECT_EQ(check(with([](auto &p) { p.tileKv = 48; })),
             "phase `narrow`: tile_kv is 48, not a multiple of the 64 tokens that its 4 token warps take at a time");
   EXPECT_EQ(check(with([](auto &p) { p.warps = 1; })), "phase `narrow`: tile_kv is 64, more than the block's 32 threads");
-  EXPECT_EQ(check(with([](auto &p) { p.family = Family::Sm90; })),
-            "phase `narrow`: family sm90 is not built yet, only sm80 is");
   EXPECT_EQ(check(with([](auto &p) { p.name = "merge"; })),
             "phase `merge`: the name is taken by the merge kernel");
   EXPECT_EQ(check(with([](auto &p) { p.name = "a b"; })), "phase `a b`: its name is not an identifier");
+}
+
+TEST(LegalityTest, FamilySm90HasOneShapeOfBlock) {
+  const PhaseConfig tiles{"tiles", -1, Family::Sm90, 128, 64, 4, kSm90Warps};
+  // Ring: 4 stages of K and V, 64 tokens * 256 bytes each, 64 records of 12 bytes and two barriers; the
+  // accumulators of 64 rows and their maxima and sums; the alignment.
+  EXPECT_EQ(smemBytes(128, tiles), 4 * (2 * 64 * 256 + 64 * 12 + 16) + 64 * 128 * 4 + 128 * 16 + 1024);
+  // Columns come in blocks of 64: head dim 80 takes two.
+  EXPECT_EQ(smemBytes(80, tiles), 4 * (2 * 64 * 256 + 64 * 12 + 16) + 64 * 80 * 4 + 128 * 16 + 1024);
+  EXPECT_EQ(check(tiles), "legal");
+  EXPECT_EQ(check(tiles, kLlama, "sm_89"),
+            "phase `tiles`: family sm90 needs wgmma, which sm_89 does not have");
+  EXPECT_EQ(check(tiles, {8, 8, 192}),
+            "phase `tiles`: head_dim is 192; family sm90 holds at most 128 in registers");
+  const auto with = [&](auto change) {
+    PhaseConfig phase = tiles;
+    change(phase);
+    return phase;
+  };
+  EXPECT_EQ(check(with([](auto &p) { p.warps = 8; })),
+            "phase `tiles`: warps is 8; a block of family sm90 has 12");
+  EXPECT_EQ(check(with([](auto &p) { p.tileQ = 32; })),
+            "phase `tiles`: tile_q is 32; family sm90 takes 64 or 128");
+  EXPECT_EQ(check(with([](auto &p) { p.tileKv = 128; })),
+            "phase `tiles`: tile_kv is 128; family sm90 takes 64");
+  EXPECT_EQ(check(with([](auto &p) { p.stages = 6; })),
+            "phase `tiles`: it needs 237152 bytes of shared memory; sm_90a allows 232448");
 }
 
 TEST(LegalityTest, TheTileHoldsAQueryOfEveryRatio) {
