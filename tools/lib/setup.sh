@@ -8,7 +8,7 @@ deft_compiler_packages=(llvm-22-dev libmlir-22-dev mlir-22-tools)
 deft_packages=(
   g++ cmake ninja-build ccache mold python3
   "${deft_compiler_packages[@]}"
-  nlohmann-json3-dev libgtest-dev libgmock-dev libbenchmark-dev libcli11-dev
+  nlohmann-json3-dev libgtest-dev libgmock-dev libbenchmark-dev libcli11-dev libasio-dev
 )
 deft_fuzz_packages=(clang-22 libclang-rt-22-dev)
 deft_lint_packages=(clang-format-22 clang-tidy-22 shellcheck)
@@ -91,7 +91,7 @@ deft_check_tools() {
     local list
     list=$(printf ', %s' "${missing[@]}")
     deft_fail "there is no apt-get here, so install these with this system's package manager, together with" \
-      "nlohmann-json, GoogleTest, Google Benchmark and CLI11 (development files), then run this again: ${list:2}"
+      "nlohmann-json, GoogleTest, Google Benchmark, CLI11 and Asio (development files), then run this again: ${list:2}"
   fi
   echo "no apt-get here: using the compiler, CMake, Ninja, Python and MLIR that are installed"
 }

@@ -1,13 +1,15 @@
 #include "runtime/exec/cpu/CpuExecutor.h"
 
+#include "runtime/exec/cpu/Grow.h"
+#include "runtime/exec/cpu/Team.h"
 #include "runtime/exec/cpu/UnitRunner.h"
 
 #include <algorithm>
+#include <atomic>
 #include <limits>
-
-#ifdef _OPENMP
-#include <omp.h>
-#endif
+#include <mutex>
+#include <thread>
+#include <vector>
 
 namespace deft::exec {
 
@@ -41,18 +43,114 @@ support::Result<void> checkKernel(const abi::CpuKernel &kernel, const spec::Vari
   return {};
 }
 
-int threadNumber() {
-#ifdef _OPENMP
-  return omp_get_thread_num();
-#else
-  return 0;
-#endif
-}
+/// Memory of one step under way.
+struct Scratch {
+  std::vector<float> partialOut, partialLse;
+  std::vector<UnitRunner> runners; ///< one a thread
+  bool taken = false;              ///< guarded by the executor's mutex
+};
+
+/// All units of a step, then its merges, taken one by one by whoever is free.
+class StepJob final : public Team::Job {
+public:
+  StepJob(const Step &step, std::vector<UnitRunner> &runners)
+      : step_(step), runners_(runners), units_(static_cast<int>(step.plan.items.size()) * step.variant.kvHeads),
+        merges_(static_cast<int>(step.plan.mergeQuery.size())) {}
+
+  int units() const { return units_; }
+
+  void run(int slot) noexcept override {
+    UnitRunner &runner = runners_[static_cast<std::size_t>(slot)];
+    const int heads = step_.variant.kvHeads;
+    // Items lie heaviest first, so taking them one by one lets the threads end together.
+    for (int unit = nextUnit_++; unit < units_; unit = nextUnit_++) {
+      runner.attend(step_.plan.items[static_cast<std::size_t>(unit / heads)], unit % heads);
+      if (++unitsDone_ == units_)
+        unitsDone_.notify_all();
+    }
+    if (merges_ == 0 && slot != 0)
+      return;
+    for (int done = unitsDone_; done < units_; done = unitsDone_)
+      unitsDone_.wait(done);
+    for (int merge = nextMerge_++; merge < merges_; merge = nextMerge_++)
+      runner.merge(merge);
+  }
+
+private:
+  const Step &step_;
+  std::vector<UnitRunner> &runners_;
+  const int units_, merges_;
+  std::atomic<int> nextUnit_ = 0, unitsDone_ = 0, nextMerge_ = 0;
+};
 
 } // namespace
 
-support::Result<void> runCpu(const CpuKernel &kernel, const spec::Variant &variant, const plan::Plan &plan,
-                             const Inputs &inputs, Outputs &outputs, int threads) {
+struct CpuExecutor::State {
+  explicit State(Team someTeam) : team(std::move(someTeam)) {}
+
+  Scratch &take() {
+    const std::lock_guard lock(mutex);
+    for (const auto &scratch : scratches)
+      if (!scratch->taken) {
+        scratch->taken = true;
+        return *scratch;
+      }
+    scratches.push_back(std::make_unique<Scratch>());
+    scratches.back()->runners.resize(static_cast<std::size_t>(team.helpers()) + 1);
+    scratches.back()->taken = true;
+    return *scratches.back();
+  }
+  void giveBack(Scratch &scratch) {
+    const std::lock_guard lock(mutex);
+    scratch.taken = false;
+  }
+
+  Team team;
+  std::mutex mutex;
+  std::vector<std::unique_ptr<Scratch>> scratches; ///< as many as steps ever ran at the same time
+};
+
+CpuExecutor::CpuExecutor(std::unique_ptr<State> state) : state_(std::move(state)) {}
+CpuExecutor::CpuExecutor(CpuExecutor &&) noexcept = default;
+CpuExecutor &CpuExecutor::operator=(CpuExecutor &&) noexcept = default;
+CpuExecutor::~CpuExecutor() = default;
+
+support::Result<CpuExecutor> CpuExecutor::create(int threads) {
+  if (threads <= 0)
+    threads = static_cast<int>(std::max(std::thread::hardware_concurrency(), 1u));
+  auto team = Team::create(threads - 1);
+  if (!team)
+    return team.error();
+  return CpuExecutor(std::make_unique<State>(std::move(*team)));
+}
+
+int CpuExecutor::threads() const { return state_->team.helpers() + 1; }
+
+support::Result<void> CpuExecutor::run(const CpuKernel &kernel, const spec::Variant &variant,
+                                       const plan::Plan &plan, const InputView &inputs,
+                                       const OutputView &outputs) {
+  if (!kernel)
+    return Error{ErrorCode::Internal, "no CPU kernel of `" + variant.name + "` is loaded", ""};
+  if (auto checked = checkKernel(*kernel, variant); !checked)
+    return checked;
+
+  Scratch &scratch = state_->take();
+  const auto partialRows =
+      static_cast<std::size_t>(plan.partialSlots) * static_cast<std::size_t>(variant.queryHeads);
+  growTo(scratch.partialOut, partialRows * static_cast<std::size_t>(variant.headDim));
+  growTo(scratch.partialLse, partialRows);
+  const Step step{*kernel, variant, plan, inputs, outputs, scratch.partialOut.data(), scratch.partialLse.data()};
+  // Before the threads start: nothing in a job allocates, so nothing there can throw.
+  for (UnitRunner &runner : scratch.runners)
+    runner.prepare(step);
+  StepJob job(step, scratch.runners);
+  state_->team.run(job.units() - 1, job);
+  state_->giveBack(scratch);
+  return {};
+}
+
+support::Result<void> CpuExecutor::run(const CpuKernel &kernel, const spec::Variant &variant,
+                                       const plan::Plan &plan, const Inputs &inputs, Outputs &outputs) {
   const auto rows =
       static_cast<std::size_t>(inputs.queryCount) * static_cast<std::size_t>(variant.queryHeads);
   outputs.out.assign(rows * static_cast<std::size_t>(variant.headDim), 0xffff); // NaN in both dtypes
@@ -60,44 +158,24 @@ support::Result<void> runCpu(const CpuKernel &kernel, const spec::Variant &varia
   if (variant.withLse)
     outputs.lse.assign(rows, std::numeric_limits<float>::quiet_NaN());
   const std::vector<abi::ParamSlot> params = inputs.paramSlots(variant);
-  return runCpu(kernel, variant, plan, InputView::of(inputs, variant, params),
-                OutputView{outputs.out.data(), variant.withLse ? outputs.lse.data() : nullptr}, threads);
+  return run(kernel, variant, plan, InputView::of(inputs, variant, params),
+             OutputView{outputs.out.data(), variant.withLse ? outputs.lse.data() : nullptr});
 }
 
 support::Result<void> runCpu(const CpuKernel &kernel, const spec::Variant &variant, const plan::Plan &plan,
                              const InputView &inputs, const OutputView &outputs, int threads) {
-  if (!kernel)
-    return Error{ErrorCode::Internal, "no CPU kernel of `" + variant.name + "` is loaded", ""};
-  if (auto checked = checkKernel(*kernel, variant); !checked)
-    return checked;
+  auto executor = CpuExecutor::create(std::max(threads, 1));
+  if (!executor)
+    return executor.error();
+  return executor->run(kernel, variant, plan, inputs, outputs);
+}
 
-  const auto headDim = static_cast<std::size_t>(variant.headDim);
-  const auto partialRows =
-      static_cast<std::size_t>(plan.partialSlots) * static_cast<std::size_t>(variant.queryHeads);
-  std::vector<float> partialOut(partialRows * headDim), partialLse(partialRows);
-
-  const Step step{*kernel, variant, plan, inputs, outputs, partialOut.data(), partialLse.data()};
-  // Made before the threads start: nothing inside the parallel region allocates, so nothing there can throw.
-  const int team = std::max(threads, 1);
-  std::vector<UnitRunner> runners;
-  runners.reserve(static_cast<std::size_t>(team));
-  for (int i = 0; i < team; ++i)
-    runners.emplace_back(step);
-  const int units = static_cast<int>(plan.items.size()) * variant.kvHeads;
-  const int merges = static_cast<int>(plan.mergeQuery.size());
-
-#pragma omp parallel num_threads(team)
-  {
-    UnitRunner &runner = runners[static_cast<std::size_t>(threadNumber())];
-    // Items lie heaviest first, so taking them one by one lets the threads end together.
-#pragma omp for schedule(dynamic, 1)
-    for (int unit = 0; unit < units; ++unit)
-      runner.attend(plan.items[static_cast<std::size_t>(unit / variant.kvHeads)], unit % variant.kvHeads);
-#pragma omp for schedule(dynamic, 8)
-    for (int i = 0; i < merges; ++i)
-      runner.merge(i);
-  }
-  return {};
+support::Result<void> runCpu(const CpuKernel &kernel, const spec::Variant &variant, const plan::Plan &plan,
+                             const Inputs &inputs, Outputs &outputs, int threads) {
+  auto executor = CpuExecutor::create(std::max(threads, 1));
+  if (!executor)
+    return executor.error();
+  return executor->run(kernel, variant, plan, inputs, outputs);
 }
 
 } // namespace deft::exec

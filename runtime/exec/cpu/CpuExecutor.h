@@ -6,16 +6,43 @@
 #include "runtime/exec/cpu/CpuKernel.h"
 #include "runtime/plan/Plan.h"
 
+#include <memory>
+
 namespace deft::exec {
 
-/// Runs a plan on inputs that the caller owns, on `threads` threads (at least one). An item and a KV head are
-/// the unit of work; each unit writes places of its own and partials are merged in the plan's order, so the
-/// result does not depend on the number of threads. Fails where the kernel was made for another variant.
-/// `outputs.lse` may be null.
+/// Runs plans on threads and in memory of its own. Steps of the same sizes allocate nothing. Any number of host
+/// threads may run steps on one executor at the same time; executors share nothing. The result does not
+/// depend on the number of threads: each unit of work writes places of its own, and partials are merged in
+/// the plan's order.
+class CpuExecutor {
+public:
+  /// `threads` counts the thread that calls run(); 0: one for each core. An error where the system has no more
+  /// threads.
+  static support::Result<CpuExecutor> create(int threads = 0);
+  CpuExecutor(CpuExecutor &&) noexcept;
+  CpuExecutor &operator=(CpuExecutor &&) noexcept;
+  ~CpuExecutor();
+
+  int threads() const;
+
+  /// Attention of one layer over the plan's tree. Returns when the outputs are written. Fails, before anything is
+  /// written, where the kernel was made for another variant. `outputs.lse` may be null.
+  support::Result<void> run(const CpuKernel &kernel, const spec::Variant &variant, const plan::Plan &plan,
+                            const InputView &inputs, const OutputView &outputs);
+
+  /// The same, and sizes `outputs` and fills them with NaN before, so that a row nobody writes is seen.
+  support::Result<void> run(const CpuKernel &kernel, const spec::Variant &variant, const plan::Plan &plan,
+                            const Inputs &inputs, Outputs &outputs);
+
+private:
+  struct State;
+  explicit CpuExecutor(std::unique_ptr<State> state);
+  std::unique_ptr<State> state_;
+};
+
+/// One run on an executor made for it: for tests and single runs, since its threads start and end with the call.
 support::Result<void> runCpu(const CpuKernel &kernel, const spec::Variant &variant, const plan::Plan &plan,
                              const InputView &inputs, const OutputView &outputs, int threads);
-
-/// The same, and sizes `outputs` and fills them with NaN before, so that a row nobody writes is seen.
 support::Result<void> runCpu(const CpuKernel &kernel, const spec::Variant &variant, const plan::Plan &plan,
                              const Inputs &inputs, Outputs &outputs, int threads);
 

@@ -1,30 +1,34 @@
 #include "runtime/exec/cpu/UnitRunner.h"
 
+#include "runtime/exec/cpu/Grow.h"
+
 #include <algorithm>
 #include <limits>
 #include <utility>
 
 namespace deft::exec {
 
-UnitRunner::UnitRunner(const Step &step) : step_(step), ratio_(step.variant.ratio()) {
+void UnitRunner::prepare(const Step &step) {
+  step_ = &step;
+  ratio_ = step.variant.ratio();
   int queries = 0;
   for (const abi::Item &item : step.plan.items)
     queries = std::max(queries, item.queryCount);
   const std::size_t rows = static_cast<std::size_t>(queries) * static_cast<std::size_t>(ratio_);
-  packed_.resize(rows * static_cast<std::size_t>(step.kernel.packedRowBytes));
-  acc_.resize(rows * headDim());
+  growTo(packed_, rows * static_cast<std::size_t>(step.kernel.packedRowBytes));
+  growTo(acc_, rows * headDim());
   for (std::vector<float> *values : {&m_, &l_})
-    values->resize(rows);
+    growTo(*values, rows);
   for (std::vector<int> *values : {&qPos_, &query_, &head_})
-    values->resize(rows);
+    growTo(*values, rows);
   for (std::vector<long long> &offsets : offsets_)
-    offsets.resize(static_cast<std::size_t>(step.kernel.blockTokens));
+    growTo(offsets, static_cast<std::size_t>(step.kernel.blockTokens));
 }
 
 void UnitRunner::attend(const abi::Item &item, int kvHead) {
   loadRows(item, kvHead);
   for (int run = item.runBegin; run < item.runBegin + item.runCount; ++run)
-    attendRun(step_.plan.runs[static_cast<std::size_t>(run)], kvHead);
+    attendRun(step_->plan.runs[static_cast<std::size_t>(run)], kvHead);
   finish(item, kvHead);
 }
 
@@ -36,17 +40,17 @@ void UnitRunner::loadRows(const abi::Item &item, int kvHead) {
   std::fill(l_.begin(), l_.begin() + rows, 0.0f);
   for (int i = 0; i < item.queryCount; ++i) {
     const auto planned = static_cast<std::size_t>(item.queryBegin + i);
-    const int caller = step_.plan.callerIndex[planned];
+    const int caller = step_->plan.callerIndex[planned];
     const auto row = static_cast<std::size_t>(i * ratio_);
     const std::size_t first =
         static_cast<std::size_t>(caller) * queryHeads() + static_cast<std::size_t>(kvHead * ratio_);
-    const abi::CpuPackCall call{step_.inputs.q + first * headDim(),
-                                packed_.data() + row * static_cast<std::size_t>(step_.kernel.packedRowBytes),
+    const abi::CpuPackCall call{step_->inputs.q + first * headDim(),
+                                packed_.data() + row * static_cast<std::size_t>(step_->kernel.packedRowBytes),
                                 ratio_, 0};
-    step_.kernel.pack(&call);
+    step_->kernel.pack(&call);
     for (int group = 0; group < ratio_; ++group) {
       const std::size_t at = row + static_cast<std::size_t>(group);
-      qPos_[at] = step_.plan.queryPos[planned];
+      qPos_[at] = step_->plan.queryPos[planned];
       query_[at] = caller;
       head_[at] = kvHead * ratio_ + group;
     }
@@ -62,13 +66,13 @@ UnitRunner::RowBounds UnitRunner::boundsOf(int rowBegin, int rowEnd) const {
 /// Element offsets of `tokens` tokens of a run, for KV head 0.
 void UnitRunner::fillOffsets(const abi::Run &run, int begin, int tokens, long long *offsets) const {
   for (int t = 0; t < tokens; ++t)
-    offsets[t] = step_.inputs.elementOf(run.location + begin + t, 0);
+    offsets[t] = step_->inputs.elementOf(run.location + begin + t, 0);
 }
 
 int UnitRunner::visibility(const abi::Run &run, const RowBounds &rows, int kvHead, int begin,
                            int tokens) const {
   abi::CpuTileCall call{};
-  call.params = step_.inputs.params;
+  call.params = step_->inputs.params;
   call.qPosLow = rows.qPosLow;
   call.qPosHigh = rows.qPosHigh;
   call.queryLow = rows.queryLow;
@@ -79,34 +83,34 @@ int UnitRunner::visibility(const abi::Run &run, const RowBounds &rows, int kvHea
   call.headLow = kvHead * ratio_;
   call.headHigh = call.headLow + ratio_ - 1;
   call.kvHead = kvHead;
-  return step_.kernel.tile(&call);
+  return step_->kernel.tile(&call);
 }
 
 void UnitRunner::attendRun(const abi::Run &run, int kvHead) {
   const int rowBegin = run.queryBegin * ratio_, rowEnd = run.queryEnd * ratio_;
   if (rowBegin >= rowEnd)
     return;
-  const bool hasMask = step_.kernel.hasMask != 0;
+  const bool hasMask = step_->kernel.hasMask != 0;
   const RowBounds bounds = boundsOf(rowBegin, rowEnd);
-  const long long headOffset = kvHead * step_.inputs.cache.headStride;
+  const long long headOffset = kvHead * step_->inputs.cache.headStride;
   const auto row = static_cast<std::size_t>(rowBegin);
 
   abi::CpuAttendCall call{};
-  call.packed = packed_.data() + row * static_cast<std::size_t>(step_.kernel.packedRowBytes);
+  call.packed = packed_.data() + row * static_cast<std::size_t>(step_->kernel.packedRowBytes);
   call.acc = acc_.data() + row * headDim();
   call.m = m_.data() + row;
   call.l = l_.data() + row;
   call.qPos = qPos_.data() + row;
   call.query = query_.data() + row;
   call.head = head_.data() + row;
-  call.k = step_.inputs.k + headOffset;
-  call.v = step_.inputs.v + headOffset;
-  call.params = step_.inputs.params;
+  call.k = step_->inputs.k + headOffset;
+  call.v = step_->inputs.v + headOffset;
+  call.params = step_->inputs.params;
   call.rows = rowEnd - rowBegin;
   call.depth = run.depth;
   call.kvHead = kvHead;
 
-  const int block = step_.kernel.blockTokens;
+  const int block = step_->kernel.blockTokens;
   long long *offsets = offsets_[0].data(), *next = offsets_[1].data();
   fillOffsets(run, 0, std::min(block, run.tokens), offsets);
   for (int begin = 0; begin < run.tokens; begin += block) {
@@ -120,7 +124,7 @@ void UnitRunner::attendRun(const abi::Run &run, int kvHead) {
       call.kvPos = run.position + begin;
       call.offsets = offsets;
       call.nextOffsets = next;
-      step_.kernel.attend(&call);
+      step_->kernel.attend(&call);
     }
     std::swap(offsets, next);
   }
@@ -137,34 +141,34 @@ void UnitRunner::finish(const abi::Item &item, int kvHead) {
     call.rows = ratio_;
     if (item.partialBegin >= 0) {
       const std::size_t first = static_cast<std::size_t>(item.partialBegin + i) * queryHeads() + head;
-      call.out = step_.partialOut + first * headDim();
-      call.lse = step_.kernel.sigmoid ? nullptr : step_.partialLse + first;
-      step_.kernel.finishPartial(&call);
+      call.out = step_->partialOut + first * headDim();
+      call.lse = step_->kernel.sigmoid ? nullptr : step_->partialLse + first;
+      step_->kernel.finishPartial(&call);
     } else {
-      const int caller = step_.plan.callerIndex[static_cast<std::size_t>(item.queryBegin + i)];
+      const int caller = step_->plan.callerIndex[static_cast<std::size_t>(item.queryBegin + i)];
       const std::size_t first = static_cast<std::size_t>(caller) * queryHeads() + head;
-      call.out = step_.outputs.out + first * headDim();
-      call.lse = step_.outputs.lse ? step_.outputs.lse + first : nullptr;
-      step_.kernel.finish(&call);
+      call.out = step_->outputs.out + first * headDim();
+      call.lse = step_->outputs.lse ? step_->outputs.lse + first : nullptr;
+      step_->kernel.finish(&call);
     }
   }
 }
 
 void UnitRunner::merge(int index) {
-  const plan::Plan &plan = step_.plan;
+  const plan::Plan &plan = step_->plan;
   const auto at = static_cast<std::size_t>(index);
   const int begin = plan.mergeBegin[at];
   const int caller = plan.callerIndex[static_cast<std::size_t>(plan.mergeQuery[at])];
   const std::size_t first = static_cast<std::size_t>(caller) * queryHeads();
   abi::CpuMergeCall call{};
-  call.partialOut = step_.partialOut;
-  call.partialLse = step_.partialLse;
+  call.partialOut = step_->partialOut;
+  call.partialLse = step_->partialLse;
   call.slots = plan.mergeSlot.data() + begin;
   call.slotCount = plan.mergeBegin[at + 1] - begin;
-  call.out = step_.outputs.out + first * headDim();
-  call.lse = step_.outputs.lse ? step_.outputs.lse + first : nullptr;
-  call.rows = step_.variant.queryHeads;
-  step_.kernel.merge(&call);
+  call.out = step_->outputs.out + first * headDim();
+  call.lse = step_->outputs.lse ? step_->outputs.lse + first : nullptr;
+  call.rows = step_->variant.queryHeads;
+  step_->kernel.merge(&call);
 }
 
 } // namespace deft::exec

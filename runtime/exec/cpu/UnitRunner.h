@@ -25,7 +25,9 @@ struct Step {
 /// Runs units of work, one after the other, in memory of its own. One per thread.
 class UnitRunner {
 public:
-  explicit UnitRunner(const Step &step);
+  /// Makes ready for the units of a step, which must outlive them. Allocates only where a step is larger than
+  /// all before.
+  void prepare(const Step &step);
 
   /// All rows of an item that belong to one KV head, from the queries to the output or the partials.
   void attend(const abi::Item &item, int kvHead);
@@ -45,11 +47,11 @@ private:
   int visibility(const abi::Run &run, const RowBounds &rows, int kvHead, int begin, int tokens) const;
   void finish(const abi::Item &item, int kvHead);
 
-  std::size_t queryHeads() const { return static_cast<std::size_t>(step_.variant.queryHeads); }
-  std::size_t headDim() const { return static_cast<std::size_t>(step_.variant.headDim); }
+  std::size_t queryHeads() const { return static_cast<std::size_t>(step_->variant.queryHeads); }
+  std::size_t headDim() const { return static_cast<std::size_t>(step_->variant.headDim); }
 
-  const Step &step_;
-  int ratio_;
+  const Step *step_ = nullptr;
+  int ratio_ = 0;
   int rows_ = 0; ///< of the item at hand
   // One entry a row, for the largest item of the plan.
   std::vector<std::byte> packed_;
