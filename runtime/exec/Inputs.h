@@ -15,6 +15,9 @@ struct ParamValue {
   std::vector<std::int32_t> i32;
 };
 
+/// As kernels on the host take it; an array slot points into `value`.
+abi::ParamSlot slotOf(const spec::Param &param, const ParamValue &value);
+
 /// What every backend reads, in host memory and in the layouts of templates/deft/abi.h. 16-bit values
 /// are the bit patterns of the variant's dtype.
 struct Inputs {

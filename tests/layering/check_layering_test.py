@@ -96,6 +96,11 @@ class LayeringTest(unittest.TestCase):
         for header in ("cuda_bf16.h", "cstdint", "compiler/config/Config.h"):
             self.assertIn("nothing from outside", self.fault("templates/deft/t.cuh", HEADER + f'#include "{header}"\n'))
 
+    def test_host_program_knows_public_headers_only(self):
+        folder = "tests/host_program/project/"
+        self.assertEqual(self.faults({folder + "a.cpp": '#include "mine.h"\n#include <deft/deft.hpp>\n'}), [])
+        self.assertIn("public headers only", self.fault(folder + "a.cpp", '#include "runtime/plan/Plan.h"\n'))
+
     def test_relative_include_is_refused(self):
         self.assertIn("from the repository root", self.fault("compiler/spec/A.cpp", '#include "Sema.h"\n'))
 

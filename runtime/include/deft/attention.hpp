@@ -1,0 +1,112 @@
+#pragma once
+
+#include <deft/result.hpp>
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+/// What is computed: an attention, out of a spec or a package.
+namespace deft {
+
+enum class DType { F16, BF16 };
+
+/// Where the tokens of a cache lie, in elements (not bytes), the same for K and for V. The token at location
+/// t is at
+///   pageTable[t / pageSize] * page + (t % pageSize) * token + kvHead * head
+/// and in a contiguous cache at t * token + kvHead * head. Its head_dim elements stand side by side.
+struct CacheStrides {
+  std::int64_t page = 0; ///< unused in a contiguous cache
+  std::int64_t token = 0;
+  std::int64_t head = 0;
+};
+
+/// A parameter that the spec declares.
+struct ParamInfo {
+  std::string name;
+  bool isF32 = true; ///< else i32
+  int length = 1;    ///< 1, or one value a query head or KV head
+  bool isArray = false;
+  bool hasDefault = false; ///< else a run fails that does not give it
+};
+
+/// A compiled attention. Immutable and cheap to copy; all threads may use one. Compiling takes some tenths of
+/// a second, so do it once.
+class DEFT_API Attention {
+public:
+  const std::string &name() const;
+  int queryHeads() const;
+  int kvHeads() const;
+  int headDim() const;
+  DType dtype() const;       ///< of q, k and v
+  DType outputDtype() const; ///< of out
+  /// Whether the spec says `with lse`: only then a run can give the log-sum-exp. Never for sigmoid attention.
+  bool hasLse() const;
+  int pageSize() const; ///< tokens of a page; 0: the cache is contiguous
+  /// The strides that the spec's `kv_cache` means: pages (or tokens) packed without gaps.
+  CacheStrides strides() const;
+  const std::vector<ParamInfo> &params() const;
+
+  struct Impl;
+  explicit Attention(std::shared_ptr<const Impl> impl); ///< for the library itself, as is impl()
+  const Impl &impl() const { return *impl_; }
+
+private:
+  std::shared_ptr<const Impl> impl_;
+};
+
+struct CompileOptions {
+  std::string attention = {}; ///< which one, where the spec defines several
+  /// Of a spec given as text: how its errors call it, and where its imports are looked for. Empty: only the
+  /// shipped library can be imported.
+  std::string name = "spec";
+  std::string importFolder = {};
+};
+
+/// Compiles a spec for this machine's processor. Without the compiler in the library (it was built with
+/// DEFT_ENABLE_COMPILER=OFF; see hasCompiler) a right spec is an Environment error: load a package.
+DEFT_API Result<Attention> compileSpec(std::string_view text, const CompileOptions &options = {});
+
+/// The same of a file, or of a shipped spec by its name ("llama3_8b"). Imports are looked for beside the
+/// file, then in the shipped library; `name` and `importFolder` are not used.
+DEFT_API Result<Attention> compileSpecFile(const std::string &path, const CompileOptions &options = {});
+
+/// Loads what `deftc build --cpu` made. A package holds native code: trust it like a program.
+DEFT_API Result<Attention> loadPackage(const std::string &path, const std::string &attention = {});
+
+/// Whether this build of the library can compile specs.
+DEFT_API bool hasCompiler();
+
+/// The library's version, "0.1.0".
+DEFT_API const char *version();
+
+/// Values of an attention's parameters. A value type; a run only reads it.
+class DEFT_API Params {
+public:
+  /// Begins with the defaults.
+  explicit Params(const Attention &attention);
+  Params(const Params &);
+  Params(Params &&) noexcept;
+  Params &operator=(const Params &);
+  Params &operator=(Params &&) noexcept;
+  ~Params();
+
+  /// Of a scalar; of an array the same for every head. An i32 takes whole numbers only.
+  Result<void> set(std::string_view name, double value);
+
+  /// Of an array, one value a head; they are copied.
+  Result<void> set(std::string_view name, std::span<const float> values);
+  Result<void> set(std::string_view name, std::span<const std::int32_t> values);
+
+  struct Impl;
+  const Impl &impl() const { return *impl_; } ///< for the library itself
+
+private:
+  std::unique_ptr<Impl> impl_;
+};
+
+} // namespace deft

@@ -1,0 +1,36 @@
+#pragma once
+
+/// Attention over trees of shared prefixes, inside a program. C++20, standard types only; link deft::deft.
+///
+///   #include <deft/deft.hpp>
+///
+///   auto attention = deft::compileSpec(R"(
+///     attention my_model { query_heads = 32; kv_heads = 8; head_dim = 128; kv_cache = contiguous;
+///     })").value();
+///   auto runtime = deft::Runtime::create().value();
+///
+///   deft::Tree tree;                                      // a prompt of 1,000 tokens and two branches
+///   int prompt = tree.addRoot(1000, 0).value();           // its tokens lie from place 0 on in the cache,
+///   int first = tree.addChild(prompt, 20, 1000).value();  // those of the branches behind it
+///   int second = tree.addChild(prompt, 35, 2000).value(); // (with room to grow)
+///   tree.addQuery(first).value();                         // row 0 of q and out
+///   tree.addQuery(second).value();                        // row 1
+///
+///   auto plan = deft::Plan::make(attention, tree).value();
+///   for (each layer)                                      // one plan serves them all
+///     runtime.run(attention, plan, {.q = q, .k = k, .v = v}, {.out = out}).value();
+///
+///   tree.append(first, 1).value();                        // the next step: each branch has one token more
+///   tree.append(second, 1).value();
+///   plan.advance(tree).value();                           // in place, because only leaves grew
+///
+/// `.value()` throws where there is an error; see result.hpp for the other way.
+///
+/// Threads: an Attention and a Runtime may be used by all threads at once; a Tree, a Plan and Params by one
+/// that changes them, or by many that read. There is no global state.
+
+#include <deft/attention.hpp>
+#include <deft/plan.hpp>
+#include <deft/result.hpp>
+#include <deft/runtime.hpp>
+#include <deft/tree.hpp>

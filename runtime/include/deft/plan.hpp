@@ -1,0 +1,84 @@
+#pragma once
+
+#include <deft/attention.hpp>
+#include <deft/tree.hpp>
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+
+/// How the work of a step is cut and laid on the threads.
+namespace deft {
+
+/// The strategy that groups the cache with the queries that read it. All of them give the same result up to
+/// rounding.
+enum class Partition {
+  Query,     ///< each query reads its whole path: nothing is shared
+  Node,      ///< each node is read once, by all who see it
+  NodeChunk, ///< the same, long nodes in chunks
+  Flatten,   ///< the depth-first sequence of all tokens in even chunks
+  Cascade,   ///< level by level
+  Greedy,    ///< short nodes join their children's work where that is cheaper
+  Union,     ///< neighbouring queries over the union of their paths
+  Auto,      ///< the cheapest by the cost model
+};
+
+struct PlanOptions {
+  /// None: what the spec's schedule says, and Auto where it says nothing.
+  std::optional<Partition> partition = {};
+  /// Most tokens of a piece of work. None: the spec's; 0: as large as keeps all workers busy.
+  std::optional<int> chunkTokens = {};
+  /// How many threads will run the plan; 0: as many as a Runtime has by default.
+  int workers = 0;
+  /// The bits of a query's result do not change when other requests join or leave the tree (that a branch
+  /// splits one of its nodes counts as a change). Takes partition Node; any other with it is an error.
+  bool invariant = false;
+};
+
+/// What a plan costs.
+struct PlanSummary {
+  int items = 0;               ///< pieces of work, for each KV head
+  int directItems = 0;         ///< of them: write the output, no partial result
+  std::int64_t tokensRead = 0; ///< by all items, for each KV head: a shared token as often as it is read
+  int partials = 0;            ///< partial results written, for each query head
+  int mergedQueries = 0;       ///< queries whose result is merged of several partials
+};
+
+/// What advance() had to do.
+enum class Advanced {
+  Nothing, ///< the tree has not changed
+  InPlace, ///< leaves grew; microseconds
+  Remade,  ///< anything else
+};
+
+/// The work list of one tree. Made once a step and used by every layer: it serves all attentions with the
+/// same numbers of heads as the one it was made for. For one thread at a time, but many runs may read it at
+/// once.
+class DEFT_API Plan {
+public:
+  static Result<Plan> make(const Attention &attention, const Tree &tree, const PlanOptions &options = {});
+
+  Plan(Plan &&) noexcept;
+  Plan &operator=(Plan &&) noexcept;
+  ~Plan();
+
+  /// Makes the plan fit the tree as it is now, with the same options, in the memory that it has. Where only
+  /// leaves grew since, and this is the tree it was made for, that is quick. After an error the plan fits no
+  /// tree.
+  Result<Advanced> advance(const Tree &tree);
+
+  /// Whether the tree has not changed since. A run with a stale plan is an error.
+  bool isCurrent() const;
+
+  int queryCount() const;
+  PlanSummary summary() const;
+
+  struct Impl;
+  const Impl &impl() const { return *impl_; } ///< for the library itself
+
+private:
+  explicit Plan(std::unique_ptr<Impl> impl);
+  std::unique_ptr<Impl> impl_;
+};
+
+} // namespace deft

@@ -1,0 +1,67 @@
+#pragma once
+
+#include <deft/attention.hpp>
+#include <deft/plan.hpp>
+
+#include <memory>
+#include <span>
+
+/// Who computes.
+namespace deft {
+
+/// What a run reads, in the host's own memory; nothing is copied, and everything must stay until run()
+/// returns. 16-bit values are of the attention's dtype and need the alignment of their type only.
+struct Inputs {
+  const void *q = nullptr; ///< [query][query_heads][head_dim], queries in the tree's order, packed
+  const void *k = nullptr; ///< the cache of one layer; see CacheStrides
+  const void *v = nullptr;
+  /// Physical page of each page of the table. Covers at least every page that holds a token of a path; unused
+  /// when the cache is contiguous.
+  std::span<const int> pageTable = {};
+  /// Where the cache is not packed as Attention::strides says: several layers side by side, K and V
+  /// interleaved.
+  std::optional<CacheStrides> strides = {};
+  const Params *params = nullptr; ///< null: the defaults
+};
+
+/// Where a run writes, in the host's own memory. Every element is written.
+struct Outputs {
+  void *out = nullptr; ///< [query][query_heads][head_dim], of the output dtype
+  /// [query][query_heads]: natural logarithm of the sum of the exponentials of the scores; -inf (and 0 in
+  /// out) where a query sees no token. May be null; must be where the attention has none (Attention::hasLse).
+  float *lse = nullptr;
+};
+
+struct RuntimeOptions {
+  int threads = 0; ///< 0: one for each processor that this process may use
+};
+
+/// Runs plans on this machine's processors. Several runtimes in one process do not know of each other, and
+/// several threads may call run() of one at once.
+///
+/// A GPU is not reached through these headers yet (`deftc run --backend cuda` does). It will have structures
+/// of its own for device memory and a stream, so what is written against these stays right.
+class DEFT_API Runtime {
+public:
+  static Result<Runtime> create(const RuntimeOptions &options = {});
+
+  Runtime(Runtime &&) noexcept;
+  Runtime &operator=(Runtime &&) noexcept;
+  ~Runtime();
+
+  int threads() const;
+
+  /// Computes the attention of all queries of the plan's tree and returns when it is done. An error (a
+  /// missing buffer, a stale plan, a parameter without a value) is found before anything is written. The
+  /// result does not depend on the number of threads.
+  Result<void> run(const Attention &attention, const Plan &plan, const Inputs &inputs,
+                   const Outputs &outputs) const;
+
+  struct Impl;
+
+private:
+  explicit Runtime(std::unique_ptr<Impl> impl);
+  std::unique_ptr<Impl> impl_;
+};
+
+} // namespace deft

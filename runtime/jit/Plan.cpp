@@ -1,0 +1,123 @@
+#include "runtime/jit/PlanImpl.h"
+
+#include "compiler/config/DefaultConfig.h"
+#include "runtime/jit/AttentionImpl.h"
+#include "runtime/jit/Convert.h"
+#include "runtime/jit/Processors.h"
+
+#include <algorithm>
+
+namespace deft {
+
+namespace {
+
+/// Tokens of a chunk that must not follow from the tree: enough that starting an item costs next to nothing.
+constexpr int kInvariantChunk = 512;
+
+spec::Partition partitionOf(Partition partition) {
+  switch (partition) {
+  case Partition::Query:
+    return spec::Partition::Query;
+  case Partition::Node:
+    return spec::Partition::Node;
+  case Partition::NodeChunk:
+    return spec::Partition::NodeChunk;
+  case Partition::Flatten:
+    return spec::Partition::Flatten;
+  case Partition::Cascade:
+    return spec::Partition::Cascade;
+  case Partition::Greedy:
+    return spec::Partition::Greedy;
+  case Partition::Union:
+    return spec::Partition::Union;
+  case Partition::Auto:
+    break;
+  }
+  return spec::Partition::Auto;
+}
+
+/// The config of an invariant plan, for what the options leave open; what they say wrong is the planner's
+/// error.
+void makeInvariant(config::Config &config, const PlanOptions &options) {
+  if (!options.partition)
+    config.partition = spec::Partition::Node;
+  if (config.chunkTokens == 0 && !options.chunkTokens)
+    config.chunkTokens = kInvariantChunk;
+  const auto widest = std::max_element(
+      config.phases.begin(), config.phases.end(),
+      [](const config::PhaseConfig &a, const config::PhaseConfig &b) { return a.tileQ < b.tileQ; });
+  config.phases = {*widest};
+  config.phases.front().rowsAbove = -1;
+}
+
+} // namespace
+
+Plan::Plan(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
+Plan::Plan(Plan &&) noexcept = default;
+Plan &Plan::operator=(Plan &&) noexcept = default;
+Plan::~Plan() = default;
+
+Result<Plan> Plan::make(const Attention &attention, const Tree &tree, const PlanOptions &options) {
+  return jit::guarded([&]() -> Result<Plan> {
+    const spec::Variant &variant = attention.impl().variant();
+    auto config = config::defaultConfig(variant);
+    if (!config)
+      return jit::toPublic(config.error());
+    auto impl = std::make_unique<Impl>();
+    impl->facts = plan::VariantFacts::of(variant);
+    impl->config = std::move(*config);
+    if (options.partition)
+      impl->config.partition = partitionOf(*options.partition);
+    if (options.chunkTokens)
+      impl->config.chunkTokens = *options.chunkTokens;
+    if (options.invariant) {
+      impl->planner = plan::Planner({.isInvariant = true});
+      makeInvariant(impl->config, options);
+    }
+    impl->workers = options.workers > 0 ? options.workers : jit::usableProcessors();
+    if (auto made = impl->make(tree); !made)
+      return made.error();
+    return Plan(std::move(impl));
+  });
+}
+
+Result<void> Plan::Impl::make(const Tree &tree) {
+  stamp = nullptr;
+  if (auto made = planner.make(tree.impl().tree, facts, config, workers, plan); !made)
+    return jit::toPublic(made.error());
+  noteTree(tree);
+  return {};
+}
+
+void Plan::Impl::noteTree(const Tree &tree) {
+  stamp = tree.impl().stamp;
+  generation = tree.impl().tree.generation();
+  tableTokens = 0;
+  for (const abi::Run &run : plan.runs)
+    tableTokens = std::max(tableTokens, run.location + run.tokens);
+}
+
+Result<Advanced> Plan::advance(const Tree &tree) {
+  return jit::guarded([&]() -> Result<Advanced> {
+    if (impl_->stamp == tree.impl().stamp && impl_->isCurrent())
+      return Advanced::Nothing;
+    if (impl_->stamp == tree.impl().stamp &&
+        plan::advance(tree.impl().tree, impl_->plan) == plan::Advance::Done) {
+      impl_->noteTree(tree);
+      return Advanced::InPlace;
+    }
+    if (auto made = impl_->make(tree); !made)
+      return made.error();
+    return Advanced::Remade;
+  });
+}
+
+bool Plan::isCurrent() const { return impl_->isCurrent(); }
+int Plan::queryCount() const { return impl_->plan.queryCount(); }
+
+PlanSummary Plan::summary() const {
+  const plan::PlanSummary own = plan::summarize(impl_->plan, impl_->facts);
+  return {own.items, own.directItems, own.itemTokens, own.partialSlots, own.mergedQueries};
+}
+
+} // namespace deft

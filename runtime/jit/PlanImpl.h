@@ -1,0 +1,28 @@
+#pragma once
+
+#include "runtime/jit/TreeImpl.h"
+#include "runtime/plan/Planner.h"
+
+#include <deft/plan.hpp>
+
+namespace deft {
+
+struct Plan::Impl {
+  plan::VariantFacts facts;
+  config::Config config;
+  int workers = 1;
+  plan::Planner planner;
+  plan::Plan plan;
+
+  std::shared_ptr<const TreeStamp> stamp; ///< of the tree; null: the plan fits none
+  std::uint64_t generation = 0;           ///< that the stamp had
+  int tableTokens = 0;                    ///< past the last location that a run names
+
+  bool isCurrent() const { return stamp && stamp->load(std::memory_order_acquire) == generation; }
+
+  /// Makes the plan of this tree, anew.
+  Result<void> make(const Tree &tree);
+  void noteTree(const Tree &tree);
+};
+
+} // namespace deft

@@ -1,0 +1,104 @@
+#include "runtime/exec/cpu/CpuExecutor.h"
+#include "runtime/jit/AttentionImpl.h"
+#include "runtime/jit/Convert.h"
+#include "runtime/jit/ParamsImpl.h"
+#include "runtime/jit/PlanImpl.h"
+#include "runtime/jit/Processors.h"
+
+#include <deft/runtime.hpp>
+
+namespace deft {
+
+using jit::usage;
+
+struct Runtime::Impl {
+  int threads = 1;
+};
+
+namespace {
+
+/// Everything that can be wrong with a run, before anything is written.
+Result<void> checkRun(const Attention &attention, const Plan::Impl &plan, const Inputs &inputs,
+                      const Outputs &outputs) {
+  const spec::Variant &variant = attention.impl().variant();
+  if (!plan.isCurrent())
+    return usage("the plan is stale: its tree has changed since it was made",
+                 "call Plan::advance(tree) first");
+  if (plan.facts.ratio != variant.ratio() || plan.facts.kvHeads != variant.kvHeads)
+    return usage("the plan is for " + std::to_string(plan.facts.ratio * plan.facts.kvHeads) +
+                     " query heads and " + std::to_string(plan.facts.kvHeads) + " kv heads, `" +
+                     variant.name + "` has " + std::to_string(variant.queryHeads) + " and " +
+                     std::to_string(variant.kvHeads),
+                 "make one for this attention");
+  if (outputs.lse && !variant.withLse)
+    return usage("`" + variant.name + "` gives no lse",
+                 "write `output = ... with lse` in the spec, or leave Outputs::lse null");
+  if (plan.plan.queryCount() > 0 && (!inputs.q || !outputs.out))
+    return usage(std::string(inputs.q ? "Outputs::out" : "Inputs::q") + " is null");
+  if (plan.tableTokens == 0)
+    return {};
+  if (!inputs.k || !inputs.v)
+    return usage(std::string(inputs.k ? "Inputs::v" : "Inputs::k") + " is null");
+  if (const int pageSize = attention.pageSize(); pageSize > 0) {
+    const int pages = (plan.tableTokens - 1) / pageSize + 1;
+    if (inputs.pageTable.size() < static_cast<std::size_t>(pages))
+      return usage("the page table has " + std::to_string(inputs.pageTable.size()) +
+                   " pages, the tree's tokens lie in the first " + std::to_string(pages));
+  }
+  return {};
+}
+
+const std::uint16_t *halves(const void *memory) { return static_cast<const std::uint16_t *>(memory); }
+
+} // namespace
+
+Runtime::Runtime(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
+Runtime::Runtime(Runtime &&) noexcept = default;
+Runtime &Runtime::operator=(Runtime &&) noexcept = default;
+Runtime::~Runtime() = default;
+
+Result<Runtime> Runtime::create(const RuntimeOptions &options) {
+  if (options.threads < 0)
+    return usage("a runtime cannot have " + std::to_string(options.threads) + " threads",
+                 "0 takes all processors");
+  return jit::guarded([&]() -> Result<Runtime> {
+    auto impl = std::make_unique<Impl>();
+    impl->threads = options.threads > 0 ? options.threads : jit::usableProcessors();
+    return Runtime(std::move(impl));
+  });
+}
+
+int Runtime::threads() const { return impl_->threads; }
+
+Result<void> Runtime::run(const Attention &attention, const Plan &plan, const Inputs &inputs,
+                          const Outputs &outputs) const {
+  return jit::guarded([&]() -> Result<void> {
+    if (auto checked = checkRun(attention, plan.impl(), inputs, outputs); !checked)
+      return checked;
+    std::optional<Params> defaults;
+    if (!inputs.params)
+      defaults.emplace(attention);
+    const Params::Impl &params = inputs.params ? inputs.params->impl() : defaults->impl();
+    if (&params.attention.impl() != &attention.impl())
+      return usage("the parameters are those of another attention");
+    const auto slots = params.slots();
+    if (!slots)
+      return slots.error();
+
+    const CacheStrides strides = inputs.strides ? *inputs.strides : attention.strides();
+    exec::InputView view;
+    view.queryCount = plan.queryCount();
+    view.q = halves(inputs.q);
+    view.k = halves(inputs.k);
+    view.v = halves(inputs.v);
+    view.cache = {strides.page, strides.token, strides.head};
+    view.pageSize = attention.pageSize();
+    view.pageTable = inputs.pageTable.data();
+    view.params = slots->data();
+    return jit::toPublic(
+        exec::runCpu(attention.impl().cpuKernel, attention.impl().variant(), plan.impl().plan, view,
+                     {static_cast<std::uint16_t *>(outputs.out), outputs.lse}, impl_->threads));
+  });
+}
+
+} // namespace deft
