@@ -1,5 +1,6 @@
 #pragma once
 
+#include "compiler/config/CostCoefficients.h"
 #include "compiler/spec/Variant.h"
 
 #include <string>
@@ -26,6 +27,7 @@ struct Config {
   spec::Partition partition = spec::Partition::Union;
   int chunkTokens = 0;             ///< most tokens of an item; 0: only as many chunks as fill the machine
   std::vector<PhaseConfig> phases; ///< by falling rowsAbove, at least one
+  CostCoefficients cost;           ///< by which `greedy` and `auto` compare
 };
 
 } // namespace deft::config

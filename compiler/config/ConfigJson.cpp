@@ -147,9 +147,12 @@ json toJson(const Config &config) {
   json phases = json::array();
   for (const PhaseConfig &phase : config.phases)
     phases.push_back(toJson(phase));
-  return {{"partition", partitionName(config.partition)},
-          {"chunk_tokens", config.chunkTokens},
-          {"phases", std::move(phases)}};
+  json object = {{"partition", partitionName(config.partition)},
+                 {"chunk_tokens", config.chunkTokens},
+                 {"phases", std::move(phases)}};
+  if (config.cost != CostCoefficients())
+    object["cost"] = toJson(config.cost);
+  return object;
 }
 
 Result<Config> configFromJson(const json &object) {
@@ -167,6 +170,13 @@ Result<Config> configFromJson(const json &object) {
       config.phases.push_back(*phase);
     }
   }
+  if (object.is_object() && object.contains("cost"))
+    if (const json *cost = reader.take("cost")) {
+      Result<CostCoefficients> prices = costFromJson(*cost);
+      if (!prices)
+        return std::move(prices).error();
+      config.cost = *prices;
+    }
   reader.finish();
   if (!reader.ok())
     return reader.error();

@@ -17,6 +17,7 @@ std::optional<spec::Partition> partitionFromName(std::string_view name);
 std::string familyName(Family family);
 
 nlohmann::json toJson(const PhaseConfig &phase);
+/// `cost` is written where it is not the default.
 nlohmann::json toJson(const Config &config);
 
 /// Checks types and names, not legality. Unknown keys are errors: a misspelt one must not fall back

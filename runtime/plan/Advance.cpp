@@ -64,6 +64,8 @@ Advance advance(const tree::KvTree &tree, Plan &plan) {
     const int tokens = tree.nodes()[static_cast<std::size_t>(leaf.node)].tokens;
     for (int i = leaf.followBegin; i < leaf.followEnd; ++i)
       plan.queryPos[static_cast<std::size_t>(i)] += tokens - leaf.tokens;
+    if (leaf.followBegin < leaf.followEnd)
+      plan.readTokens += tokens - leaf.tokens;
     leaf.tokens = tokens;
   }
   plan.generation = tree.generation();

@@ -1,5 +1,6 @@
 #pragma once
 
+#include "compiler/spec/Variant.h"
 #include "templates/deft/abi.h"
 
 #include <cstdint>
@@ -41,6 +42,10 @@ struct Plan {
   std::vector<int> mergeBegin; ///< CSR: mergeQuery.size() + 1 entries
   std::vector<int> mergeSlot;
   int partialSlots = 0;
+  std::int64_t readTokens = 0; ///< tokens of the tree that some query sees
+
+  spec::Partition partition = spec::Partition::Union; ///< what was made: never `auto`
+  int chunkTokens = 0;                                ///< most tokens of an item without a limit of its own
 
   std::vector<Leaf> leaves;
   std::vector<Tail> tails; ///< those of one item together, in the order of its runs

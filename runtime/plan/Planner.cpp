@@ -69,7 +69,7 @@ Result<void> Planner::make(const tree::KvTree &tree, const VariantFacts &facts, 
     return checked;
   view_.build(tree);
   tiles_.clear();
-  if (auto made = makeTiles(facts, config, blocks); !made)
+  if (auto made = makeTiles(tree, facts, config, blocks); !made)
     return made;
   if (tiles_.isFull())
     return Error{ErrorCode::Diagnostics,
@@ -80,17 +80,20 @@ Result<void> Planner::make(const tree::KvTree &tree, const VariantFacts &facts, 
   plan.structureGeneration = tree.structureGeneration();
   plan.callerIndex = view_.callerIndex;
   plan.queryPos = view_.queryPos;
+  plan.readTokens = countReadTokens(view_);
   noteLeaves(tree, plan);
   plan.strictChunk = options_.isInvariant ? roundedChunk(config) : 0;
-  const int chunkTokens =
-      config.chunkTokens > 0 ? roundedChunk(config) : chooseChunkTokens(tiles_.tiles, facts.kvHeads, blocks);
+  const int chunkTokens = config.chunkTokens > 0
+                              ? roundedChunk(config)
+                              : chooseChunkTokens(tiles_.tiles, facts.kvHeads, blocks, scratch_.tokens);
   if (auto cut = cutter_.cut(view_, tiles_, chunkTokens, !options_.isInvariant, plan); !cut)
     return cut;
   sorter_.sort(config, facts.ratio, plan);
   return {};
 }
 
-Result<void> Planner::makeTiles(const VariantFacts &facts, const config::Config &config, int blocks) {
+Result<void> Planner::makeTiles(const tree::KvTree &tree, const VariantFacts &facts,
+                                const config::Config &config, int blocks) {
   const int queriesPerTile = mostRows(config) / facts.ratio;
   const int chunk = roundedChunk(config);
   switch (config.partition) {
@@ -122,9 +125,12 @@ Result<void> Planner::makeTiles(const VariantFacts &facts, const config::Config 
     makeUnion(facts, config);
     return {};
   case spec::Partition::Greedy:
-    break;
+    model_.set(facts, config, blocks);
+    greedy_.assign(tree, view_, model_, chunk);
+    greedy_.makeTiles(view_, queriesPerTile, scratch_, tiles_);
+    return {};
   }
-  return Error{ErrorCode::Usage, "partition `greedy` cannot be planned yet", "use `union`"};
+  return Error{ErrorCode::Internal, "unknown partition", ""};
 }
 
 void Planner::makeUnion(const VariantFacts &facts, const config::Config &config) {
@@ -144,14 +150,11 @@ void Planner::noteLeaves(const tree::KvTree &tree, Plan &plan) const {
   for (const Place &place : view_.places) {
     if (place.leaf < 0)
       continue;
-    Plan::Leaf leaf{place.node, place.tokens, place.tokens, place.ownEnd, place.ownEnd, place.tokens > 0};
-    for (int i = place.ownEnd - 1; i >= place.ownBegin && view_.seen[i] == place.tokens; --i) {
-      const bool follows = tree.queries()[view_.callerIndex[i]].position == tree::Query::kWhole;
-      leaf.canGrow &= follows;
-      leaf.followBegin = i;
-    }
-    // Nobody reads to the end, nobody follows: the leaf may grow, and nothing changes.
-    plan.leaves.push_back(leaf);
+    bool canGrow = place.tokens > 0;
+    int follow = place.ownEnd; // nobody reads to the end: the leaf may grow, and nothing changes
+    for (; follow > place.ownBegin && view_.seen[follow - 1] == place.tokens; --follow)
+      canGrow &= tree.queries()[view_.callerIndex[follow - 1]].position == tree::Query::kWhole;
+    plan.leaves.emplace_back(place.node, place.tokens, place.tokens, follow, place.ownEnd, canGrow);
   }
 }
 

@@ -2,6 +2,8 @@
 
 #include "compiler/config/Config.h"
 #include "compiler/support/Result.h"
+#include "runtime/plan/CostModel.h"
+#include "runtime/plan/Greedy.h"
 #include "runtime/plan/Items.h"
 #include "runtime/plan/Partitions.h"
 #include "runtime/plan/Plan.h"
@@ -39,7 +41,8 @@ public:
 private:
   support::Result<void> check(const tree::KvTree &tree, const VariantFacts &facts,
                               const config::Config &config) const;
-  support::Result<void> makeTiles(const VariantFacts &facts, const config::Config &config, int blocks);
+  support::Result<void> makeTiles(const tree::KvTree &tree, const VariantFacts &facts,
+                                  const config::Config &config, int blocks);
   void makeUnion(const VariantFacts &facts, const config::Config &config);
   void noteLeaves(const tree::KvTree &tree, Plan &plan) const;
 
@@ -50,6 +53,8 @@ private:
   ItemCutter cutter_;
   PhaseSorter sorter_;
   std::vector<TilePrice> prices_;
+  CostModel model_;
+  GreedyPartition greedy_;
 };
 
 /// Brings a plan to a tree whose leaves have grown since, by any number of tokens, in time for leaves and

@@ -1,0 +1,91 @@
+#include "runtime/plan/CostModel.h"
+
+#include <algorithm>
+
+namespace deft::plan {
+namespace {
+
+int roundUp(int value, int step) { return (value + step - 1) / step * step; }
+
+/// The phase that serves so many rows, by the rule of the planner.
+const config::PhaseConfig &phaseFor(const config::Config &config, int rows) {
+  const std::vector<config::PhaseConfig> &phases = config.phases;
+  std::size_t chosen = 0;
+  while (chosen + 1 < phases.size() && rows <= phases[chosen].rowsAbove)
+    ++chosen;
+  if (phases[chosen].tileQ >= rows)
+    return phases[chosen];
+  return *std::max_element(
+      phases.begin(), phases.end(),
+      [](const config::PhaseConfig &a, const config::PhaseConfig &b) { return a.tileQ < b.tileQ; });
+}
+
+} // namespace
+
+void CostModel::set(const VariantFacts &facts, const config::Config &config, int blocks) {
+  const config::CostCoefficients &cost = config.cost;
+  cost_ = cost;
+  ratio_ = facts.ratio;
+  int mostRows = 0;
+  for (const config::PhaseConfig &phase : config.phases)
+    mostRows = std::max(mostRows, phase.tileQ);
+  queriesPerTile_ = std::max(1, mostRows / facts.ratio);
+  kvHeads_ = facts.kvHeads;
+  share_ = kvHeads_ / std::max(blocks, 1);
+  tokenBytes_ = 2.0 * facts.kvHeads * facts.headDim * facts.elementBytes;
+  const double heads = static_cast<double>(facts.ratio) * facts.kvHeads;
+  slotBytes_ = 2.0 * heads * static_cast<double>(partialRowBytes(facts));
+  outputBytes_ = 2.0 * heads * facts.headDim * facts.elementBytes;
+  pairGflop_ = 4e-9 * facts.headDim;
+
+  steps_.resize(static_cast<std::size_t>(queriesPerTile_) + 1);
+  for (int queries = 1; queries <= queriesPerTile_; ++queries) {
+    const int rows = queries * facts.ratio;
+    const config::PhaseConfig &phase = phaseFor(config, rows);
+    const int padded = cost.rowStep > 0 ? roundUp(rows, cost.rowStep) : std::max(phase.tileQ, rows);
+    const double gflops = phase.family == config::Family::Sm90 ? cost.wgmmaBlockGflops : cost.blockGflops;
+    Step &step = steps_[static_cast<std::size_t>(queries)];
+    step.tokens = cost.tokenStep > 0 ? cost.tokenStep : phase.tileKv;
+    step.gflop = pairGflop_ * padded * step.tokens;
+    step.us = cost.stepUs + step.gflop / gflops * 1e6;
+  }
+}
+
+PlanCost CostModel::estimate(const Plan &plan) const {
+  PlanCost total;
+  double itemTokens = 0, units = 0, pairs = 0;
+  for (const abi::Item &item : plan.items) {
+    const Step &step = steps_[static_cast<std::size_t>(std::min(item.queryCount, queriesPerTile_))];
+    const int count = roundUp(item.tokens, step.tokens) / step.tokens;
+    const double us = cost_.itemUs + count * step.us;
+    total.blockUs += us * share_;
+    total.longestUs = std::max(total.longestUs, us);
+    total.paddedGflop += count * step.gflop * kvHeads_;
+    itemTokens += item.tokens;
+    ++units;
+  }
+  for (const abi::Run &run : plan.runs)
+    pairs += static_cast<double>(run.tokens) * (run.queryEnd - run.queryBegin);
+  total.units = static_cast<std::int64_t>(units * kvHeads_);
+  total.usefulGflop = pairs * ratio_ * pairGflop_ * kvHeads_;
+  total.cacheBytes = static_cast<double>(plan.readTokens) * tokenBytes_;
+  total.againBytes = (itemTokens - static_cast<double>(plan.readTokens)) * tokenBytes_;
+  total.queryBytes = plan.queryCount() * outputBytes_;
+  total.partialBytes = plan.partialSlots * slotBytes_;
+  const double memoryUs = (total.cacheBytes + total.queryBytes) / (cost_.cacheGBs * 1e3) +
+                          total.againBytes / (cost_.againGBs * 1e3) +
+                          total.partialBytes / (cost_.partialGBs * 1e3);
+  total.workUs = memoryUs + total.blockUs;
+  total.microseconds = memoryUs + std::max(total.blockUs, total.longestUs) + cost_.launchUs +
+                       (plan.mergeQuery.empty() ? 0 : cost_.mergeUs);
+  return total;
+}
+
+std::int64_t countReadTokens(const TreeView &view) {
+  std::int64_t tokens = 0;
+  for (const Segment &segment : view.segments)
+    tokens += segment.tokens;
+  return tokens;
+}
+
+} // namespace deft::plan

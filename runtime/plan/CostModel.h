@@ -1,0 +1,71 @@
+#pragma once
+
+#include "compiler/config/Config.h"
+#include "compiler/config/CostCoefficients.h"
+#include "runtime/plan/Plan.h"
+#include "runtime/plan/TreeView.h"
+#include "runtime/plan/VariantFacts.h"
+
+#include <cstdint>
+#include <vector>
+
+namespace deft::plan {
+
+/// What a plan costs by the model, of one layer.
+struct PlanCost {
+  double cacheBytes = 0;   ///< read for the first time
+  double againBytes = 0;   ///< read again by another item
+  double queryBytes = 0;   ///< queries read, outputs written
+  double partialBytes = 0; ///< written, and read by the merge
+  double paddedGflop = 0;  ///< products that the tiles do, padding of rows and tokens included
+  double usefulGflop = 0;  ///< products that the tree asks for
+  std::int64_t units = 0;  ///< items started, each once a KV head
+  double blockUs = 0;      ///< the mean over the blocks of what they compute
+  double longestUs = 0;    ///< the longest item
+  double workUs = 0;       ///< all of it spread evenly: what greedy makes small
+  double microseconds = 0; ///< workUs, but no block ends before the longest item does, and the launches
+};
+
+/// Prices of one variant under one config on a machine of so many blocks. Plain sums: linear in items, no
+/// allocation once it has seen tiles of the size.
+class CostModel {
+public:
+  void set(const VariantFacts &facts, const config::Config &config, int blocks);
+
+  PlanCost estimate(const Plan &plan) const;
+
+  int queriesPerTile() const { return queriesPerTile_; }
+  int tokenStep(int queries) const { return steps_[static_cast<std::size_t>(queries)].tokens; }
+  // Of a tile of so many queries (at most queriesPerTile()), all KV heads, spread over the blocks:
+  double stepUs(int queries) const { return steps_[static_cast<std::size_t>(queries)].us * share_; }
+  double itemUs() const { return cost_.itemUs * share_; }
+  double againUs() const { return tokenBytes_ / (cost_.againGBs * 1e3); }    ///< of one token read again
+  double partialUs() const { return slotBytes_ / (cost_.partialGBs * 1e3); } ///< of one query's partial
+
+private:
+  struct Step { ///< of a tile with so many queries, one KV head
+    double us = 0;
+    double gflop = 0;
+    int tokens = 0;
+  };
+
+  config::CostCoefficients cost_;
+  int ratio_ = 1, queriesPerTile_ = 1;
+  double share_ = 1; ///< KV heads over blocks
+  double kvHeads_ = 1;
+  double tokenBytes_ = 0;   ///< K and V of all KV heads
+  double slotBytes_ = 0;    ///< a query's partial of all heads, written and read
+  double outputBytes_ = 0;  ///< a query in and its output, all heads
+  double pairGflop_ = 0;    ///< both products of one row and one token
+  std::vector<Step> steps_; ///< by queries in the tile
+};
+
+/// The tree's tokens that some query sees.
+std::int64_t countReadTokens(const TreeView &view);
+
+/// Bytes of one partial row: float32 values and the log-sum-exp.
+inline std::int64_t partialRowBytes(const VariantFacts &facts) {
+  return 4 * (std::int64_t{facts.headDim} + 1);
+}
+
+} // namespace deft::plan

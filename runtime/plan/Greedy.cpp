@@ -1,0 +1,68 @@
+#include "runtime/plan/Greedy.h"
+
+#include <algorithm>
+
+namespace deft::plan {
+
+void GreedyPartition::assign(const tree::KvTree &tree, TreeView &view, const CostModel &model,
+                             int chunkTokens) {
+  edges_.solve(view, model, chunkTokens);
+  isJoined_.assign(tree.nodes().size(), 0);
+  for (int p = 0; p < view.placeCount(); ++p)
+    isJoined_[view.places[p].node] = edges_.isJoined()[p];
+  if (needsOrder(view))
+    view.build(tree, isJoined_);
+}
+
+void GreedyPartition::assign(const tree::KvTree &tree, TreeView &view, const std::vector<char> &isJoined) {
+  isJoined_ = isJoined;
+  view.build(tree, isJoined_);
+}
+
+/// Whether a node that is read stands behind a joined sibling and is not joined itself.
+bool GreedyPartition::needsOrder(const TreeView &view) const {
+  for (int p = 0; p < view.placeCount(); ++p) {
+    bool isAfterJoined = false;
+    for (int c = p + 1; c < view.places[p].subtreeEnd; c = view.places[c].subtreeEnd) {
+      const bool isJoined = isJoined_[view.places[c].node] != 0;
+      if (!isJoined && isAfterJoined && view.places[c].ownBegin < view.places[c].readersEnd)
+        return true;
+      isAfterJoined |= isJoined;
+    }
+  }
+  return false;
+}
+
+void GreedyPartition::makeTiles(const TreeView &view, int queriesPerTile, PartitionScratch &scratch,
+                                TileList &list) {
+  groupEnd_.resize(view.places.size());
+  for (int p = 0; p < view.placeCount(); ++p) {
+    const Place &place = view.places[p];
+    groupEnd_[p] = place.readersEnd;
+    if (place.parent >= 0 && isJoined_[place.node] && place.ownBegin < place.readersEnd)
+      groupEnd_[place.parent] = std::min(groupEnd_[place.parent], place.ownBegin);
+  }
+  for (int p = 0; p < view.placeCount(); ++p)
+    if (view.places[p].ownBegin < groupEnd_[p])
+      addGroup(view, p, groupEnd_[p], queriesPerTile, scratch, list);
+}
+
+void GreedyPartition::addGroup(const TreeView &view, int leaf, int end, int queriesPerTile,
+                               PartitionScratch &scratch, TileList &list) {
+  const int begin = view.places[leaf].ownBegin;
+  chain_.assign(1, leaf);
+  for (int p = leaf; view.places[p].parent >= 0 && isJoined_[view.places[p].node];)
+    chain_.push_back(p = view.places[p].parent);
+  scratch.segments.clear();
+  for (auto place = chain_.rbegin(); place != chain_.rend(); ++place)
+    for (int s = view.places[*place].segmentBegin; s < view.places[*place].segmentEnd; ++s) {
+      Segment segment = view.segments[s];
+      segment.queryBegin = std::max(segment.queryBegin, begin);
+      segment.queryEnd = std::min(segment.queryEnd, end);
+      if (segment.queryBegin < segment.queryEnd)
+        scratch.segments.push_back(segment);
+    }
+  scratch.tiler.tile(scratch.segments, queriesPerTile, list);
+}
+
+} // namespace deft::plan

@@ -1,0 +1,32 @@
+#pragma once
+
+#include "runtime/plan/EdgeAssignment.h"
+#include "runtime/plan/Partitions.h"
+
+namespace deft::plan {
+
+/// Partition `greedy`: FastTree's groups. Kept between plans for its memory.
+class GreedyPartition {
+public:
+  /// Decides which nodes are joined to their parents, and orders the view anew where readers of a group would
+  /// not be neighbours otherwise.
+  void assign(const tree::KvTree &tree, TreeView &view, const CostModel &model, int chunkTokens);
+
+  /// The same for an assignment from outside: of each node of the tree, 1: joined to its parent.
+  void assign(const tree::KvTree &tree, TreeView &view, const std::vector<char> &isJoined);
+
+  /// Row tiles of the groups of the last assignment.
+  void makeTiles(const TreeView &view, int queriesPerTile, PartitionScratch &scratch, TileList &list);
+
+private:
+  bool needsOrder(const TreeView &view) const;
+  void addGroup(const TreeView &view, int place, int end, int queriesPerTile, PartitionScratch &scratch,
+                TileList &list);
+
+  EdgeAssignment edges_;
+  std::vector<char> isJoined_; ///< of each node
+  std::vector<int> groupEnd_;  ///< of each place: past the last query that reads its group
+  std::vector<int> chain_;     ///< places of the group at hand, from the leaf up
+};
+
+} // namespace deft::plan
