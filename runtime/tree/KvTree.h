@@ -89,6 +89,10 @@ public:
   /// tokens lie, in path order: the caller moves them behind those of the sequence.
   support::Result<std::vector<Stretch>> accept(int sequence, int last);
 
+  /// Removes everything; numbers are given from 0 again. The generations go on, so that no plan of what was
+  /// is taken for one of what comes.
+  void clear();
+
   /// Says where the node's tokens lie.
   support::Result<void> place(int node, int location);
 

@@ -94,6 +94,16 @@ Result<std::vector<Stretch>> KvTree::accept(int sequence, int last) {
   return accepted;
 }
 
+void KvTree::clear() {
+  nodes_.clear();
+  links_.clear();
+  free_.clear();
+  queries_.clear();
+  tokens_ = 0;
+  firstRoot_ = lastRoot_ = -1;
+  structureChanged();
+}
+
 /// Kills an unlinked subtree. Its links stay walkable until an index is given again, but nothing living
 /// leads to them. Returns how many queries hung on it.
 int KvTree::removeSubtree(int node) {

@@ -1,14 +1,8 @@
 #include "runtime/tree/TreeFile.h"
 
 #include "compiler/support/AtomicFile.h"
-#include "compiler/support/NearestName.h"
+#include "runtime/tree/StrictJson.h"
 #include "runtime/tree/TreeError.h"
-
-#include <nlohmann/json.hpp>
-
-#include <algorithm>
-#include <initializer_list>
-#include <set>
 
 namespace deft::tree {
 
@@ -20,69 +14,6 @@ namespace {
 
 constexpr std::size_t kMaxFileBytes = std::size_t{1} << 30;
 constexpr int kVersion = 1;
-
-std::string lineAndColumn(std::string_view text, std::size_t byte) {
-  std::size_t line = 1, column = 1;
-  for (std::size_t i = 0; i + 1 < byte && i < text.size(); ++i) {
-    const bool isNewline = text[i] == '\n';
-    line += isNewline;
-    column = isNewline ? 1 : column + 1;
-  }
-  return std::to_string(line) + ":" + std::to_string(column);
-}
-
-/// JSON's own grammar, and no key twice in an object (a parser would keep the last one silently).
-Result<json> parseJson(std::string_view text) {
-  std::vector<std::set<std::string>> keysOfOpenObjects;
-  std::string repeated;
-  const auto watch = [&](int, json::parse_event_t event, json &value) {
-    if (event == json::parse_event_t::object_start)
-      keysOfOpenObjects.emplace_back();
-    else if (event == json::parse_event_t::object_end)
-      keysOfOpenObjects.pop_back();
-    else if (event == json::parse_event_t::key && !keysOfOpenObjects.back().insert(value).second)
-      repeated = value;
-    return true;
-  };
-  try {
-    json parsed = json::parse(text, watch);
-    if (!repeated.empty())
-      return wrong("key `" + repeated + "` stands twice in one object");
-    return parsed;
-  } catch (const json::parse_error &error) {
-    return wrong("not valid JSON at " + lineAndColumn(text, error.byte));
-  } catch (const json::exception &) {
-    return wrong("a number is too large"); // the grammar's only other failure
-  }
-}
-
-/// An object with all keys of `needed`, and beside them at most those of `optional`.
-Result<void> checkKeys(const json &object, const std::string &where,
-                       std::initializer_list<const char *> needed,
-                       std::initializer_list<const char *> optional = {}) {
-  if (!object.is_object())
-    return wrong(where + " must be an object, is " + object.type_name());
-  std::vector<std::string> known(needed.begin(), needed.end());
-  known.insert(known.end(), optional.begin(), optional.end());
-  for (const auto &[key, value] : object.items())
-    if (std::find(known.begin(), known.end(), key) == known.end())
-      return wrong(where + " has an unknown key `" + key + "`", support::didYouMean(key, known));
-  for (const char *key : needed)
-    if (!object.contains(key))
-      return wrong(where + " lacks `" + key + "`");
-  return {};
-}
-
-Result<int> readInt(const json &value, const std::string &where) {
-  if (!value.is_number_integer())
-    return wrong(where + " must be an integer, is " +
-                 (value.is_number() ? value.dump() : std::string(value.type_name())));
-  const bool fits = value.is_number_unsigned() ? value.get<std::uint64_t>() <= INT32_MAX
-                                               : value.get<std::int64_t>() >= INT32_MIN;
-  if (!fits)
-    return wrong(where + " is " + value.dump() + ", must fit 32 bits");
-  return value.get<int>();
-}
 
 Result<void> readHeader(const json &root) {
   if (!root.is_object() || !root.contains("format") || root["format"] != "deftc-tree")
@@ -149,7 +80,7 @@ Result<void> readArray(const json &root, const char *key, KvTree &tree, ReadOne 
 } // namespace
 
 Result<KvTree> parseTree(std::string_view text) {
-  const auto root = parseJson(text);
+  const auto root = parseStrictJson(text);
   if (!root)
     return root.error();
   if (auto header = readHeader(*root); !header)

@@ -1,0 +1,86 @@
+#include "runtime/tree/StrictJson.h"
+
+#include "compiler/support/NearestName.h"
+#include "runtime/tree/TreeError.h"
+
+#include <algorithm>
+#include <set>
+#include <vector>
+
+namespace deft::tree {
+
+using nlohmann::json;
+using support::Result;
+
+namespace {
+
+std::string lineAndColumn(std::string_view text, std::size_t byte) {
+  std::size_t line = 1, column = 1;
+  for (std::size_t i = 0; i + 1 < byte && i < text.size(); ++i) {
+    const bool isNewline = text[i] == '\n';
+    line += isNewline;
+    column = isNewline ? 1 : column + 1;
+  }
+  return std::to_string(line) + ":" + std::to_string(column);
+}
+
+} // namespace
+
+Result<json> parseStrictJson(std::string_view text) {
+  std::vector<std::set<std::string>> keysOfOpenObjects;
+  std::string repeated;
+  const auto watch = [&](int, json::parse_event_t event, json &value) {
+    if (event == json::parse_event_t::object_start)
+      keysOfOpenObjects.emplace_back();
+    else if (event == json::parse_event_t::object_end)
+      keysOfOpenObjects.pop_back();
+    else if (event == json::parse_event_t::key && !keysOfOpenObjects.back().insert(value).second)
+      repeated = value;
+    return true;
+  };
+  try {
+    json parsed = json::parse(text, watch);
+    if (!repeated.empty())
+      return wrong("key `" + repeated + "` stands twice in one object");
+    return parsed;
+  } catch (const json::parse_error &error) {
+    return wrong("not valid JSON at " + lineAndColumn(text, error.byte));
+  } catch (const json::exception &) {
+    return wrong("a number is too large"); // the grammar's only other failure
+  }
+}
+
+Result<void> checkKeys(const json &object, const std::string &where,
+                       std::initializer_list<const char *> needed,
+                       std::initializer_list<const char *> optional) {
+  if (!object.is_object())
+    return wrong(where + " must be an object, is " + object.type_name());
+  std::vector<std::string> known(needed.begin(), needed.end());
+  known.insert(known.end(), optional.begin(), optional.end());
+  for (const auto &[key, value] : object.items())
+    if (std::find(known.begin(), known.end(), key) == known.end())
+      return wrong(where + " has an unknown key `" + key + "`", support::didYouMean(key, known));
+  for (const char *key : needed)
+    if (!object.contains(key))
+      return wrong(where + " lacks `" + key + "`");
+  return {};
+}
+
+Result<int> readInt(const json &value, const std::string &where) {
+  if (!value.is_number_integer())
+    return wrong(where + " must be an integer, is " +
+                 (value.is_number() ? value.dump() : std::string(value.type_name())));
+  const bool fits = value.is_number_unsigned() ? value.get<std::uint64_t>() <= INT32_MAX
+                                               : value.get<std::int64_t>() >= INT32_MIN;
+  if (!fits)
+    return wrong(where + " is " + value.dump() + ", must fit 32 bits");
+  return value.get<int>();
+}
+
+Result<std::string> readString(const json &value, const std::string &where) {
+  if (!value.is_string())
+    return wrong(where + " must be a string, is " + value.type_name());
+  return value.get<std::string>();
+}
+
+} // namespace deft::tree

@@ -1,0 +1,15 @@
+#pragma once
+
+#include "tuner/workload/Generator.h"
+
+#include <functional>
+#include <memory>
+
+namespace deft::workload {
+
+/// Makes a workload's generator, each time that the workload starts: going backwards is starting anew.
+struct GeneratorSource {
+  std::function<support::Result<std::unique_ptr<Generator>>()> make;
+};
+
+} // namespace deft::workload

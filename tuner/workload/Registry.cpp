@@ -1,0 +1,143 @@
+#include "compiler/support/NearestName.h"
+#include "tuner/workload/Entries.h"
+#include "tuner/workload/GeneratorSource.h"
+#include "tuner/workload/Workload.h"
+
+#include <algorithm>
+#include <filesystem>
+
+/// Which workloads there are, and making one by its name.
+namespace deft::workload {
+
+using support::Error;
+using support::ErrorCode;
+using support::Result;
+
+namespace {
+
+namespace fs = std::filesystem;
+
+std::vector<Entry> collectGenerated() {
+  std::vector<Entry> all;
+  for (auto entries : {promptEntries(), searchEntries(), tokenTreeEntries()})
+    all.insert(all.end(), entries.begin(), entries.end());
+  return all;
+}
+
+/// The records of a folder, by name. Other files in it are left alone.
+Result<std::vector<fs::path>> findRecords(const std::string &folder) {
+  std::vector<fs::path> paths;
+  std::error_code problem;
+  for (fs::directory_iterator it(folder, problem), end; !problem && it != end; it.increment(problem))
+    if (it->path().extension() == ".json" && isRecordFile(it->path().string()))
+      paths.push_back(it->path());
+  if (problem)
+    return Error{ErrorCode::Environment, "cannot read folder `" + folder + "`: " + problem.message(), ""};
+  std::sort(paths.begin(), paths.end());
+  return paths;
+}
+
+/// The entry of that name, or an error that knows what there is.
+Result<Entry> findEntry(const std::string &name, const std::string &recordsFolder) {
+  std::vector<std::string> known{mixtureDescription().name};
+  for (const Entry &entry : generatedEntries()) {
+    if (entry.description.name == name)
+      return entry;
+    known.push_back(entry.description.name);
+  }
+  if (!recordsFolder.empty()) {
+    const auto records = findRecords(recordsFolder);
+    if (!records)
+      return records.error();
+    for (const fs::path &path : *records) {
+      if (path.stem() == name)
+        return readRecord(path.string());
+      known.push_back(path.stem().string());
+    }
+  }
+  std::string hint = support::didYouMean(name, known);
+  if (hint.empty())
+    hint = recordsFolder.empty() ? "`deftc workloads` lists them; recorded ones need --workloads DIR"
+                                 : "`deftc workloads` lists them";
+  return Error{ErrorCode::Usage, "no workload `" + name + "`", hint};
+}
+
+const Parameter kStep{"step", "1", "where to begin"};
+
+} // namespace
+
+const std::vector<Entry> &generatedEntries() {
+  static const std::vector<Entry> entries = collectGenerated();
+  return entries;
+}
+
+Result<std::unique_ptr<Generator>> makeFrom(const Entry &entry, const GivenParameters &given,
+                                            std::uint64_t seed) {
+  auto parameters = Parameters::make(entry.description.name, given, entry.description.parameters);
+  if (!parameters)
+    return parameters.error();
+  auto generator = entry.make(*parameters, seed);
+  if (!parameters->error())
+    return generator;
+  Error error = *parameters->error();
+  error.message = "workload `" + entry.description.name + "`: " + error.message;
+  return error;
+}
+
+Result<std::vector<Description>> list(const std::string &recordsFolder) {
+  std::vector<Description> all;
+  for (const Entry &entry : generatedEntries())
+    all.push_back(entry.description);
+  all.push_back(mixtureDescription());
+  if (!recordsFolder.empty()) {
+    const auto records = findRecords(recordsFolder);
+    if (!records)
+      return records.error();
+    for (const fs::path &path : *records) {
+      const auto entry = readRecord(path.string());
+      if (!entry)
+        return entry.error();
+      all.push_back(entry->description);
+    }
+  }
+  for (Description &description : all)
+    description.parameters.push_back(kStep);
+  return all;
+}
+
+Result<Workload> make(std::string_view text, std::uint64_t seed, const std::string &recordsFolder) {
+  const auto parsed = parseName(text);
+  if (!parsed)
+    return parsed.error();
+  GivenParameters own, general;
+  for (const auto &parameter : parsed->parameters)
+    (parameter.first == kStep.name ? general : own).push_back(parameter);
+  auto step = Parameters::make(parsed->name, general, {kStep});
+  if (!step)
+    return step.error();
+  const int firstStep = step->integer(kStep.name, 1, kMostSteps);
+  if (step->error())
+    return *step->error();
+
+  Workload workload;
+  workload.name_ = parsed->name;
+  for (std::size_t i = 0; i < own.size(); ++i)
+    workload.name_ += (i == 0 ? ":" : ",") + own[i].first + "=" + own[i].second;
+  workload.seed_ = seed;
+  workload.source_ = std::make_unique<GeneratorSource>();
+  if (parsed->name == mixtureDescription().name) {
+    workload.source_->make = [own, seed] { return makeMixture(own, seed); };
+  } else {
+    auto entry = findEntry(parsed->name, recordsFolder);
+    if (!entry)
+      return entry.error();
+    workload.source_->make = [entry = std::move(*entry), own, seed] { return makeFrom(entry, own, seed); };
+  }
+  if (auto started = workload.start(); !started)
+    return started.error();
+  if (auto moved = workload.seek(firstStep); !moved)
+    return moved.error();
+  return workload;
+}
+
+} // namespace deft::workload
