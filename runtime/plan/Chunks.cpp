@@ -1,6 +1,7 @@
 #include "runtime/plan/Items.h"
 
 #include <algorithm>
+#include <cmath>
 
 namespace deft::plan {
 
@@ -13,42 +14,52 @@ constexpr double kItemStartTokens = 48;
 constexpr double kMergeTokens = 96;
 constexpr int kSmallestChunk = 64;
 
-long long divideUp(long long a, long long b) { return (a + b - 1) / b; }
-long long roundUp(long long a, long long step) { return divideUp(a, step) * step; }
+/// Partials must gain so much.
+constexpr double kWorthwhile = 0.95;
+
+int roundUp(int a, int step) { return (a + step - 1) / step * step; }
 
 } // namespace
 
 int chooseChunkTokens(std::span<const Tile> tiles, int kvHeads, int blocks) {
-  long long total = 0;
-  long long longest = 0;
+  double total = 0;
+  int longest = 0;
   for (const Tile &tile : tiles) {
     total += tile.tokens;
-    longest = std::max<long long>(longest, tile.tokens);
+    longest = std::max(longest, tile.tokens);
   }
-  const long long whole = std::max<long long>(roundUp(longest, kChunkStep), kSmallestChunk);
-  const long long smallest = kSmallestChunk;
+  const int whole = std::max(roundUp(longest, kChunkStep), kSmallestChunk);
+  const double machine = std::max(blocks, 1);
   // A block's fair share of all tokens, and fractions of it: smaller chunks even out the last wave but
-  // start more items. Rounds times the largest chunk is what the slowest block does.
-  const double share = static_cast<double>(total) * kvHeads / std::max(blocks, 1);
-  long long best = whole;
-  double bestCost = 0;
-  for (int parts = 0; parts <= 8; ++parts) {
-    const long long chunk =
-        parts == 0 ? whole
-                   : std::clamp(roundUp(static_cast<long long>(share / parts), kChunkStep), smallest, whole);
-    long long units = 0;
-    for (const Tile &tile : tiles)
-      units += divideUp(tile.tokens, chunk) * kvHeads;
-    const double waves = static_cast<double>(divideUp(units, std::max(blocks, 1)));
-    // Tiles of unequal length fill a wave unevenly, but never take less than the fair share.
-    const double cost = std::max(waves * static_cast<double>(chunk), share) + waves * kItemStartTokens +
-                        (chunk < longest ? kMergeTokens : 0);
-    if (parts == 0 || cost < 0.95 * bestCost) { // a gain that is worth the partials
+  // start more items.
+  const double share = total * kvHeads / machine;
+  const auto costOf = [&](double units, int chunk) {
+    const double waves = std::ceil(units * kvHeads / machine);
+    // Units of one length run in waves. Of many lengths, heaviest first, the light ones fill the gaps; what
+    // is left uneven in the end is about one of the mean length. Nothing ends before the longest one.
+    const double longestUnit = std::min(chunk, longest);
+    const double time = std::max(longestUnit, std::min(waves * longestUnit, share + total / units));
+    return time + waves * kItemStartTokens + (chunk < longest ? kMergeTokens : 0);
+  };
+  const double fewest = static_cast<double>(tiles.size());
+  int best = whole;
+  double bestCost = tiles.empty() ? 0 : costOf(fewest, whole);
+  const double least = share + std::ceil(fewest * kvHeads / machine) * kItemStartTokens + kMergeTokens;
+  for (int parts = 1; parts <= 8 && least < kWorthwhile * bestCost; ++parts) {
+    const double part = std::min<double>(share / parts, whole);
+    const int chunk = std::clamp(roundUp(static_cast<int>(part), kChunkStep), kSmallestChunk, whole);
+    if (chunk == whole)
+      continue;
+    const double perToken = 1.0 / chunk;
+    double units = 0;
+    for (const Tile &tile : tiles) // rounded up; half a token keeps multiples of the chunk what they are
+      units += 1 + static_cast<int>((tile.tokens - 0.5) * perToken);
+    if (const double cost = costOf(units, chunk); cost < kWorthwhile * bestCost) {
       best = chunk;
       bestCost = cost;
     }
   }
-  return static_cast<int>(best);
+  return best;
 }
 
 } // namespace deft::plan

@@ -33,60 +33,90 @@ support::Result<void> ItemCutter::cut(const TreeView &view, const TileList &list
 void ItemCutter::cutTile(const TreeView &view, const TileList &list, const Tile &tile, int chunkTokens,
                          Plan &plan) {
   const int limit = tile.chunkTokens > 0 ? roundUp(tile.chunkTokens, kChunkStep) : chunkTokens;
-  const int chunk =
-      tile.isEven ? roundUp(divideUp(tile.tokens, divideUp(tile.tokens, limit)), kChunkStep) : limit;
-  abi::Item item{};
-  const auto finish = [&] {
-    item.runCount = static_cast<int>(plan.runs.size()) - item.runBegin;
-    item.queryCount = finishReaders() - item.queryBegin;
-    plan.items.push_back(item);
-  };
+  int chunk = limit;
+  if (tile.isEven && tile.tokens > limit)
+    chunk = roundUp(divideUp(tile.tokens, divideUp(tile.tokens, limit)), kChunkStep);
+
+  if (tile.tokens <= chunk) {
+    takeWhole(view, list, tile, plan);
+    return;
+  }
+  int queryBegin = 0, runBegin = 0, itemTokens = 0; // of the item at hand
+  // What is open of its readers: an interval, as long as runs overlap or touch.
+  int readersBegin = 0, readersEnd = 0;
+  bool isOneInterval = true;
+  int left = tile.tokens;
   for (int r = tile.runBegin; r < tile.runBegin + tile.runCount; ++r) {
     const Segment &segment = list.runs[static_cast<std::size_t>(r)];
     const Place &place = view.places[static_cast<std::size_t>(segment.place)];
-    for (int begin = segment.begin, end = begin + segment.tokens; begin < end;) {
-      if (item.tokens == chunk) {
-        finish();
-        item = {};
+    int begin = segment.begin;
+    const int end = begin + segment.tokens;
+    while (begin < end) {
+      if (itemTokens == 0) {
+        queryBegin = readersBegin = segment.queryBegin;
+        readersEnd = segment.queryEnd;
+        runBegin = static_cast<int>(plan.runs.size());
+        isOneInterval = true;
+      } else if (segment.queryBegin > readersEnd) {
+        isOneInterval = false;
+        addReaders({static_cast<int>(plan.items.size()), readersBegin, readersEnd}, isOneInterval);
+        readersBegin = segment.queryBegin;
+        readersEnd = segment.queryEnd;
+      } else {
+        readersEnd = std::max(readersEnd, segment.queryEnd);
       }
-      if (item.tokens == 0) {
-        item.queryBegin = segment.queryBegin;
-        item.runBegin = static_cast<int>(plan.runs.size());
-      }
-      abi::Run run{};
-      run.begin = item.tokens;
-      run.tokens = std::min(end - begin, chunk - item.tokens);
-      run.location = place.location + begin;
-      run.position = place.position + begin;
-      run.depth = place.depth;
-      run.queryBegin = segment.queryBegin - item.queryBegin;
-      run.queryEnd = segment.queryEnd - item.queryBegin;
-      begin += run.tokens;
-      item.tokens += run.tokens;
-      if (open_.empty() || open_.back().end < segment.queryBegin)
-        open_.push_back({static_cast<int>(plan.items.size()), segment.queryBegin, segment.queryEnd});
-      else
-        open_.back().end = std::max(open_.back().end, segment.queryEnd);
+      const int tokens = std::min(end - begin, chunk - itemTokens);
+      plan.runs.emplace_back(itemTokens, tokens, place.location + begin, place.position + begin, place.depth,
+                             segment.queryBegin - queryBegin, segment.queryEnd - queryBegin, 0);
+      begin += tokens;
+      itemTokens += tokens;
+      left -= tokens;
       if (place.leaf >= 0 && begin == place.tokens)
-        plan.tails.push_back(
-            {place.leaf, static_cast<int>(plan.items.size()), static_cast<int>(plan.runs.size())});
-      plan.runs.push_back(run);
+        plan.tails.emplace_back(place.leaf, static_cast<int>(plan.items.size()),
+                                static_cast<int>(plan.runs.size()) - 1);
+      if (itemTokens < chunk && left > 0)
+        continue;
+      addReaders({static_cast<int>(plan.items.size()), readersBegin, readersEnd}, isOneInterval);
+      plan.items.emplace_back(queryBegin, readersEnd - queryBegin, runBegin,
+                              static_cast<int>(plan.runs.size()) - runBegin, itemTokens, 0, 0, 0);
+      itemTokens = 0;
     }
   }
-  finish();
 }
 
-/// Counts the item's partials and returns where its readers end.
-int ItemCutter::finishReaders() {
-  for (const Readers &part : open_) {
-    ++partials_[static_cast<std::size_t>(part.begin)];
-    --partials_[static_cast<std::size_t>(part.end)];
+/// A tile that is one item: most are, and queries of deep trees have many runs.
+void ItemCutter::takeWhole(const TreeView &view, const TileList &list, const Tile &tile, Plan &plan) {
+  const std::span<const Segment> segments(list.runs.data() + tile.runBegin,
+                                          static_cast<std::size_t>(tile.runCount));
+  const int item = static_cast<int>(plan.items.size()), runBegin = static_cast<int>(plan.runs.size());
+  const int queryBegin = segments.front().queryBegin;
+  int readersBegin = queryBegin, readersEnd = queryBegin;
+  bool isOneInterval = true;
+  plan.runs.resize(plan.runs.size() + segments.size());
+  abi::Run *run = plan.runs.data() + runBegin;
+  int tokens = 0;
+  for (const Segment &segment : segments) {
+    const Place &place = view.places[static_cast<std::size_t>(segment.place)];
+    run->begin = tokens;
+    run->tokens = segment.tokens;
+    run->location = place.location + segment.begin;
+    run->position = place.position + segment.begin;
+    run->depth = place.depth;
+    run->queryBegin = segment.queryBegin - queryBegin;
+    run->queryEnd = segment.queryEnd - queryBegin;
+    tokens += segment.tokens;
+    if (segment.queryBegin > readersEnd) {
+      isOneInterval = false;
+      addReaders({item, readersBegin, readersEnd}, isOneInterval);
+      readersBegin = segment.queryBegin;
+    }
+    readersEnd = std::max(readersEnd, segment.queryEnd);
+    if (place.leaf >= 0 && segment.begin + segment.tokens == place.tokens)
+      plan.tails.emplace_back(place.leaf, item, static_cast<int>(run - plan.runs.data()));
+    ++run;
   }
-  if (open_.size() > 1)
-    parts_.insert(parts_.end(), open_.begin(), open_.end());
-  const int end = open_.back().end;
-  open_.clear();
-  return end;
+  addReaders({item, readersBegin, readersEnd}, isOneInterval);
+  plan.items.emplace_back(queryBegin, readersEnd - queryBegin, runBegin, tile.runCount, tokens, 0, 0, 0);
 }
 
 /// Whether all rows of the item are finished by it: its readers read no other item, and the queries between

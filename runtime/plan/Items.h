@@ -36,7 +36,13 @@ private:
     int item, begin, end;
   };
   void cutTile(const TreeView &view, const TileList &list, const Tile &tile, int chunkTokens, Plan &plan);
-  int finishReaders();
+  void takeWhole(const TreeView &view, const TileList &list, const Tile &tile, Plan &plan);
+  void addReaders(const Readers &readers, bool areAll) {
+    ++partials_[static_cast<std::size_t>(readers.begin)];
+    --partials_[static_cast<std::size_t>(readers.end)];
+    if (!areAll)
+      parts_.push_back(readers);
+  }
   bool isComplete(const abi::Item &item, std::span<const Readers> parts) const;
   template <typename Callback> void forEachItem(Plan &plan, Callback callback) const;
   support::Result<void> giveSlots(bool mayWriteOutput, Plan &plan);
@@ -47,7 +53,6 @@ private:
   std::vector<int> unfinished_; ///< of each query: how many before it read other than one item
   std::vector<char> isWritten_; ///< of each query
   std::vector<int> cursor_;     ///< of each query: its next place in the merge map
-  std::vector<Readers> open_;   ///< of the item at hand
 };
 
 /// Gives each item to a phase by its rows, heaviest first within a phase, ties in plan order. Linear.

@@ -15,7 +15,7 @@ std::size_t phaseOf(const config::Config &config, std::size_t widest, int rows) 
   return config.phases[chosen].tileQ >= rows ? chosen : widest;
 }
 
-constexpr int kDigitBits = 11;
+constexpr int kDigitBits = 8;
 constexpr std::uint64_t kDigits = 1 << kDigitBits;
 
 } // namespace
@@ -35,18 +35,21 @@ void PhaseSorter::sort(const config::Config &config, int ratio, Plan &plan) {
     ++lightBits;
   plan.phases.assign(config.phases.size(), {});
   keys_.resize(plan.items.size());
-  std::uint64_t all = 0;
+  std::uint64_t any = 0, all = ~std::uint64_t{0};
   for (std::size_t i = 0; i < plan.items.size(); ++i) {
     const abi::Item &item = plan.items[i];
     const std::size_t phase = phaseOf(config, widest, item.queryCount * ratio);
     ++plan.phases[phase].itemCount;
     keys_[i] = {phase << lightBits | static_cast<std::uint64_t>(longest - item.tokens), static_cast<int>(i)};
-    all |= keys_[i].order;
+    any |= keys_[i].order;
+    all &= keys_[i].order;
   }
   for (std::size_t i = 1; i < plan.phases.size(); ++i)
     plan.phases[i].itemBegin = plan.phases[i - 1].itemBegin + plan.phases[i - 1].itemCount;
-  for (int shift = 0; all >> shift; shift += kDigitBits)
-    sortByDigit(shift);
+  const std::uint64_t differing = keys_.empty() ? 0 : any & ~all;
+  for (int shift = 0; differing >> shift; shift += kDigitBits)
+    if (differing >> shift & (kDigits - 1))
+      sortByDigit(shift);
 
   items_.resize(plan.items.size());
   placed_.resize(plan.items.size());

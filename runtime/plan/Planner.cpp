@@ -13,8 +13,9 @@ using support::Result;
 
 namespace {
 
-/// DeFT's own choice for `flatten`.
+/// DeFT's own choice for `flatten`. Where that is more items than this for each block, chunks are longer.
 constexpr int kFlattenChunk = 128;
+constexpr long long kFlattenWaves = 16;
 
 int mostRows(const config::Config &config) {
   int rows = 0;
@@ -83,9 +84,8 @@ Result<void> Planner::make(const tree::KvTree &tree, const VariantFacts &facts, 
   plan.readTokens = countReadTokens(view_);
   noteLeaves(tree, plan);
   plan.strictChunk = options_.isInvariant ? roundedChunk(config) : 0;
-  const int chunkTokens = config.chunkTokens > 0
-                              ? roundedChunk(config)
-                              : chooseChunkTokens(tiles_.tiles, facts.kvHeads, blocks, scratch_.tokens);
+  const int chunkTokens =
+      config.chunkTokens > 0 ? roundedChunk(config) : chooseChunkTokens(tiles_.tiles, facts.kvHeads, blocks);
   if (auto cut = cutter_.cut(view_, tiles_, chunkTokens, !options_.isInvariant, plan); !cut)
     return cut;
   sorter_.sort(config, facts.ratio, plan);
@@ -115,7 +115,8 @@ Result<void> Planner::makeTiles(const tree::KvTree &tree, const VariantFacts &fa
     makeNodeTiles(view_, queriesPerTile, {}, scratch_, tiles_);
     return {};
   case spec::Partition::Flatten:
-    makeFlattenTiles(view_, queriesPerTile, chunk > 0 ? chunk : kFlattenChunk, scratch_, tiles_);
+    makeFlattenTiles(view_, queriesPerTile, chunk > 0 ? chunk : flattenChunk(facts.kvHeads, blocks), scratch_,
+                     tiles_);
     return {};
   case spec::Partition::Cascade:
     makeCascadeTiles(view_, queriesPerTile, chunk, facts.kvHeads, blocks, scratch_, tiles_);
@@ -131,6 +132,14 @@ Result<void> Planner::makeTiles(const tree::KvTree &tree, const VariantFacts &fa
     return {};
   }
   return Error{ErrorCode::Internal, "unknown partition", ""};
+}
+
+int Planner::flattenChunk(int kvHeads, int blocks) const {
+  long long tokens = 0;
+  for (const Segment &segment : view_.segments)
+    tokens += segment.tokens;
+  const long long share = tokens * kvHeads / (kFlattenWaves * std::max(blocks, 1));
+  return std::max(kFlattenChunk, static_cast<int>(share / kChunkStep) * kChunkStep);
 }
 
 void Planner::makeUnion(const VariantFacts &facts, const config::Config &config) {

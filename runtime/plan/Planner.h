@@ -43,6 +43,7 @@ private:
                               const config::Config &config) const;
   support::Result<void> makeTiles(const tree::KvTree &tree, const VariantFacts &facts,
                                   const config::Config &config, int blocks);
+  int flattenChunk(int kvHeads, int blocks) const;
   void makeUnion(const VariantFacts &facts, const config::Config &config);
   void noteLeaves(const tree::KvTree &tree, Plan &plan) const;
 

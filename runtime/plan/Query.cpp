@@ -32,13 +32,10 @@ void makeQueryTiles(const TreeView &view, PartitionScratch &scratch, TileList &l
       std::reverse(path.begin() + static_cast<std::ptrdiff_t>(size), path.end());
     }
     list.beginTile(query, query + 1);
-    for (Segment run : path) {
-      run.queryBegin = query;
-      run.queryEnd = query + 1;
-      list.addRun(run);
-    }
+    for (const Segment &run : path)
+      list.addRun(run.place, 0, run.tokens, query, query + 1);
     if (const int seen = view.seen[static_cast<std::size_t>(query)]; seen > 0)
-      list.addRun({place, 0, seen, query, query + 1});
+      list.addRun(place, 0, seen, query, query + 1);
     list.endTile();
   }
 }

@@ -10,45 +10,6 @@ void TileList::clear() {
   isFull_ = false;
 }
 
-void TileList::beginTile(int queryBegin, int queryEnd, const Tile &like) {
-  Tile tile = like;
-  tile.queryBegin = queryBegin;
-  tile.queryCount = queryEnd - queryBegin;
-  tile.runBegin = static_cast<int>(runs.size());
-  tile.runCount = 0;
-  tile.tokens = 0;
-  tiles.push_back(tile);
-}
-
-void TileList::addRun(const Segment &segment) {
-  Tile &tile = tiles.back();
-  Segment run = segment;
-  run.queryBegin = std::max(run.queryBegin, tile.queryBegin);
-  run.queryEnd = std::min(run.queryEnd, tile.queryBegin + tile.queryCount);
-  if (run.queryBegin >= run.queryEnd)
-    return;
-  tile.tokens += run.tokens;
-  if (tile.runCount > 0) {
-    Segment &last = runs.back();
-    if (last.place == run.place && last.begin + last.tokens == run.begin &&
-        last.queryBegin == run.queryBegin && last.queryEnd == run.queryEnd) {
-      last.tokens += run.tokens;
-      return;
-    }
-  }
-  if (runs.size() >= kMostRuns) {
-    isFull_ = true;
-    return;
-  }
-  runs.push_back(run);
-  ++tile.runCount;
-}
-
-void TileList::endTile() {
-  if (tiles.back().tokens == 0)
-    tiles.pop_back();
-}
-
 void RowTiler::tile(std::span<const Segment> segments, std::span<const int> bounds, TileList &list,
                     const Tile &like) {
   open_.clear();
@@ -89,6 +50,13 @@ void RowTiler::tile(std::span<const Segment> segments, int queriesPerTile, TileL
   int end = 0;
   for (const Segment &segment : segments)
     end = std::max(end, segment.queryEnd);
+  if (const int begin = segments.front().queryBegin; end - begin <= queriesPerTile) {
+    list.beginTile(begin, end, like);
+    for (const Segment &segment : segments)
+      list.addRun(segment);
+    list.endTile();
+    return;
+  }
   bounds_.clear();
   for (int at = segments.front().queryBegin; at < end; at += queriesPerTile)
     bounds_.push_back(at);

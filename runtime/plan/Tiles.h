@@ -2,6 +2,7 @@
 
 #include "runtime/plan/TreeView.h"
 
+#include <algorithm>
 #include <span>
 #include <vector>
 
@@ -24,22 +25,55 @@ struct Tile {
 /// segments, clipped to its queries, in preorder: their queryBegin never falls.
 class TileList {
 public:
-  /// More is refused: the list stops growing, isFull() says so, and the plan is an error.
+  /// Above that isFull() says so, makers may stop, and the plan is an error.
   static constexpr std::size_t kMostRuns = std::size_t{1} << 26;
 
   std::vector<Tile> tiles;
   std::vector<Segment> runs;
 
   void clear();
+
   /// The tile of the queries [queryBegin, queryEnd); addRun and endTile follow. `like` gives the chunk.
-  void beginTile(int queryBegin, int queryEnd, const Tile &like = {});
+  void beginTile(int queryBegin, int queryEnd, const Tile &like = {}) {
+    tiles.emplace_back(queryBegin, queryEnd - queryBegin, static_cast<int>(runs.size()), 0, 0,
+                       like.chunkTokens, like.isEven);
+    queryBegin_ = queryBegin;
+    queryEnd_ = queryEnd;
+    tokens_ = 0;
+  }
   /// Adds what the tile's queries see of the segment; one that goes on where the last one ended, for the same
   /// queries, becomes one run with it.
-  void addRun(const Segment &segment);
-  void endTile(); ///< drops the tile if it has no tokens
+  void addRun(const Segment &segment) {
+    const int begin = std::max(segment.queryBegin, queryBegin_), end = std::min(segment.queryEnd, queryEnd_);
+    if (begin < end)
+      addRun(segment.place, segment.begin, segment.tokens, begin, end);
+  }
+  /// The same for a segment within the tile's queries.
+  void addRun(int place, int begin, int tokens, int queryBegin, int queryEnd) {
+    if (tokens_ > 0 && runs.back().place == place) {
+      Segment &last = runs.back();
+      if (last.begin + last.tokens == begin && last.queryBegin == queryBegin && last.queryEnd == queryEnd) {
+        last.tokens += tokens;
+        tokens_ += tokens;
+        return;
+      }
+    }
+    tokens_ += tokens;
+    runs.emplace_back(place, begin, tokens, queryBegin, queryEnd);
+  }
+  /// Drops the tile if it has no tokens.
+  void endTile() {
+    Tile &tile = tiles.back();
+    tile.runCount = static_cast<int>(runs.size()) - tile.runBegin;
+    tile.tokens = tokens_;
+    if (tokens_ == 0)
+      tiles.pop_back();
+    isFull_ = runs.size() > kMostRuns;
+  }
   bool isFull() const { return isFull_; }
 
 private:
+  int queryBegin_ = 0, queryEnd_ = 0, tokens_ = 0; ///< of the tile at hand
   bool isFull_ = false;
 };
 

@@ -58,19 +58,19 @@ void TreeView::build(const tree::KvTree &tree, const std::vector<char> &isLast) 
 /// Fills `places` and turns cursor_ from counts into where each node's queries begin.
 void TreeView::orderPlaces(const tree::KvTree &tree, const std::vector<char> &isLast) {
   const Walk walk(tree, isLast);
-  places.clear();
+  places.resize(static_cast<std::size_t>(tree.aliveNodes()));
   placeOfNode.assign(tree.nodes().size(), -1);
-  int queries = 0;
+  int count = 0, queries = 0;
   int parent = -1;
   int node = walk.firstRoot();
   while (node >= 0) {
     const tree::Node &facts = tree.nodes()[node];
-    const int place = placeCount();
+    const int place = count++;
     placeOfNode[node] = place;
     const int own = cursor_[node];
     cursor_[node] = queries;
-    places.push_back({node, parent, 0, facts.tokens, facts.location, facts.position, facts.depth, queries,
-                      queries + own, 0, 0, 0, -1});
+    places[place] = Place(node, parent, 0, facts.tokens, facts.location, facts.position, facts.depth, queries,
+                          queries + own, 0, 0, 0, -1);
     queries += own;
     if (facts.firstChild >= 0) {
       parent = place;
@@ -79,7 +79,7 @@ void TreeView::orderPlaces(const tree::KvTree &tree, const std::vector<char> &is
     }
     // Up from the leaf, closing what ends with it, to the next node that has a sibling left.
     for (int closed = place; closed >= 0; closed = parent) {
-      places[closed].subtreeEnd = placeCount();
+      places[closed].subtreeEnd = count;
       places[closed].readersEnd = queries;
       parent = places[closed].parent;
       node = walk.nextSibling(places[closed].node);
@@ -122,19 +122,20 @@ void TreeView::sortOwn(const Place &place) {
 void TreeView::cutSegments() {
   segments.clear();
   leafCount_ = 0;
-  for (int p = 0; p < placeCount(); ++p) {
-    Place &place = places[p];
+  int p = -1;
+  for (Place &place : places) {
+    ++p;
     if (place.subtreeEnd == p + 1 && place.ownBegin < place.ownEnd)
       place.leaf = leafCount_++;
     place.segmentBegin = static_cast<int>(segments.size());
     int done = 0;
     for (int i = place.ownBegin; i < place.ownEnd; ++i)
       if (seen[i] > done) {
-        segments.push_back({p, done, seen[i] - done, i, place.readersEnd});
+        segments.emplace_back(p, done, seen[i] - done, i, place.readersEnd);
         done = seen[i];
       }
     if (place.ownEnd < place.readersEnd && done < place.tokens)
-      segments.push_back({p, done, place.tokens - done, place.ownEnd, place.readersEnd});
+      segments.emplace_back(p, done, place.tokens - done, place.ownEnd, place.readersEnd);
     place.segmentEnd = static_cast<int>(segments.size());
   }
 }

@@ -38,10 +38,15 @@ public:
       if (barrier <= i)
         for (barrier = i + 1; barrier < queries_ && maySpan(barrier);)
           ++barrier;
+      int last = i;
       for (std::size_t s = 0; s < sizes_.size(); ++s) {
         const int end = std::min(i + sizes_[s].queries, barrier);
+        if (end == last)
+          break; // the barrier is nearer than any larger size
+        last = end;
         relax(i, end);
-        relax(i, leastShared(scratch_.windows[s], i + 1, end));
+        if (const int least = leastShared(scratch_.windows[s], i + 1, end); least < end)
+          relax(i, least);
       }
     }
     scratch_.bounds.clear();
