@@ -8,7 +8,9 @@ namespace {
 /// More than any tree costs, and small enough that sums of it stay ordered.
 constexpr float kNever = 1e30F;
 
+int readers(const Place &place) { return place.readersEnd - place.ownBegin; }
 bool isRead(const Place &place) { return place.ownBegin < place.readersEnd; }
+bool hasReadersBelow(const Place &place) { return place.ownEnd < place.readersEnd; }
 
 /// Tokens of the node that somebody sees.
 int readTokens(const TreeView &view, const Place &place) {
@@ -20,58 +22,20 @@ int readTokens(const TreeView &view, const Place &place) {
 
 } // namespace
 
-void EdgeAssignment::setPrices(const CostModel &model, int chunkTokens) {
-  prices_.width = model.queriesPerTile();
-  prices_.inverseWidth = 1.0 / prices_.width;
-  prices_.item = static_cast<float>(model.itemUs());
-  prices_.again = static_cast<float>(model.againUs());
-  prices_.partial = static_cast<float>(model.partialUs());
-  prices_.chunk = static_cast<float>(chunkTokens);
-  prices_.inverseChunk = chunkTokens > 0 ? 1.0F / prices_.chunk : 0;
-  widths_.resize(static_cast<std::size_t>(prices_.width) + 1);
-  widths_[0] = {};
-  for (int queries = 1; queries <= prices_.width; ++queries) {
-    const auto step = static_cast<float>(model.tokenStep(queries));
-    widths_[static_cast<std::size_t>(queries)] = {static_cast<float>(model.stepUs(queries)), 1 / step,
-                                                  (step - 0.5F) / step};
-  }
-}
-
-/// Row tiles of a group: full ones, and one for the rest. Token counts are integers, so half a token of
-/// slack makes a truncated product the exact number of steps.
-float EdgeAssignment::groupUs(float queries, float tokens, bool isDirect) const {
-  if (tokens <= 0 || queries <= 0)
-    return 0;
-  const int count = static_cast<int>(queries);
-  const int full = static_cast<int>((count + 0.5) * prices_.inverseWidth);
-  const int rest = std::clamp(count - full * prices_.width, 0, prices_.width);
-  const auto stepsUs = [&](const Width &width) {
-    return width.stepUs * static_cast<float>(static_cast<int>(tokens * width.inverseStep + width.slack));
-  };
-  const float chunks = prices_.chunk > 0 && tokens > prices_.chunk
-                           ? static_cast<float>(static_cast<int>(tokens * prices_.inverseChunk + 0.9999F))
-                           : 1;
-  const auto tiles = static_cast<float>(full + (rest > 0));
-  return static_cast<float>(full) * stepsUs(widths_.back()) +
-         stepsUs(widths_[static_cast<std::size_t>(rest)]) +
-         tiles * (chunks * prices_.item + tokens * prices_.again) +
-         (isDirect && chunks == 1 ? 0 : chunks * queries * prices_.partial);
-}
-
-bool EdgeAssignment::takes(const Entry &entry, int lane, int child) const {
-  const Entry &below = entries_[child];
-  const float price = below.joinPrice[lane];
+bool EdgeAssignment::takes(const Entry &entry, int child, float queries) const {
+  const int lane = entry.lane;
+  const float price = entries_[child].joinPrice[lane];
   switch (entry.isGlue ? All : static_cast<Choice>(entry.choice[lane])) {
   case None:
     return false;
   case Gaining:
-    return price < prices_.partial * below.queries;
+    return price < prices_.partialUs() * queries;
   case Filling:
-    return price < entry.fillPrice[lane] * below.queries;
-  case All:
-    return true;
+    return price < entry.fillPrice[lane] * queries;
   case One:
     return entry.one[lane] == child;
+  case All:
+    return true;
   }
   return false;
 }
@@ -81,146 +45,162 @@ void EdgeAssignment::countAbove(const TreeView &view) {
   for (int p = 0; p < view.placeCount(); ++p) {
     const Place &place = view.places[p];
     Entry &entry = entries_[p];
-    entry.queries = static_cast<float>(place.readersEnd - place.ownBegin);
-    entry.own = static_cast<float>(place.ownEnd - place.ownBegin);
+    entry.lane = 0;
     entry.depth = 0;
     entry.gluedTokens = 0;
-    entry.isGlue = false;
-    entry.above.fill(kNever);
-    entry.above[0] = 0;
+    entry.above = {};
     if (place.parent >= 0) {
       const Entry &parent = entries_[place.parent];
-      const int parentTokens = view.places[place.parent].tokens;
-      const auto tokens = static_cast<float>(parentTokens);
+      const int tokens = view.places[place.parent].tokens;
+      const Int4 low = parent.above.half[0] + tokens, high = parent.above.half[1] + tokens;
       entry.depth = parent.depth + (parent.isGlue ? 0 : 1);
       if (parent.isGlue) {
-        entry.gluedTokens = parent.gluedTokens + parentTokens;
-        for (int k = 0; k < kLanes; ++k)
-          entry.above[k] = parent.above[k] + tokens;
+        entry.gluedTokens = parent.gluedTokens + tokens;
+        entry.above = {low, high};
       } else {
-        for (int k = 1; k < kLanes; ++k)
-          entry.above[k] = parent.above[k - 1] + tokens;
+        entry.above = {Int4{0, low[0], low[1], low[2]}, Int4{low[3], high[0], high[1], high[2]}};
       }
       if (entry.depth >= kLanes - 1)
-        entry.above[kLanes - 1] = static_cast<float>(place.position);
+        entry.above.half[1][3] = place.position;
     }
-    glue(view, p);
+    entry.isGlue = isGlue(view, p, entry.gluedTokens);
   }
 }
 
 /// A short node without queries of its own whose readers all come through one child.
-void EdgeAssignment::glue(const TreeView &view, int p) {
+bool EdgeAssignment::isGlue(const TreeView &view, int p, int gluedTokens) {
+  const Place &place = view.places[p];
+  if (place.ownBegin != place.ownEnd || !isRead(place) || gluedTokens + place.tokens > kGluedTokens)
+    return false;
+  int child = p + 1;
+  while (!isRead(view.places[child]))
+    child = view.places[child].subtreeEnd;
+  return view.places[child].readersEnd == place.readersEnd;
+}
+
+void EdgeAssignment::addChildren(const TreeView &view, int p, Taken &taken) {
   const Place &place = view.places[p];
   Entry &entry = entries_[p];
-  if (place.ownBegin != place.ownEnd || place.ownBegin == place.readersEnd ||
-      entry.gluedTokens + place.tokens > kGluedTokens)
-    return;
-  for (int c = p + 1; c < place.subtreeEnd; c = view.places[c].subtreeEnd)
-    if (isRead(view.places[c])) {
-      entry.isGlue = view.places[c].readersEnd == place.readersEnd;
-      return;
+  const int rest = readers(place) % prices_.width();
+  const int crossing = rest == 0 ? prices_.width() : rest;
+  taken.one = {splat(kNever), splat(kNever)};
+  for (int c = p + 1; c < place.subtreeEnd; c = view.places[c].subtreeEnd) {
+    const int count = readers(view.places[c]);
+    if (count == 0)
+      continue;
+    const Entry &child = entries_[c];
+    const Float4 queries = splat(static_cast<float>(count));
+    const Float4 gaining = queries * prices_.partialUs();
+    taken.apart += child.apart;
+    for (int h = 0; h < entry.halves(); ++h) {
+      const Float4 price = child.joinPrice.half[h];
+      const Int4 isGain = price < gaining, isFill = price < entry.fillPrice.half[h] * queries;
+      taken.gain.half[h] += select(isGain, price, Float4{});
+      taken.gainQueries.half[h] += select(isGain, queries, Float4{});
+      taken.fill.half[h] += select(isFill, price, Float4{});
+      taken.fillQueries.half[h] += select(isFill, queries, Float4{});
+      taken.all.half[h] += price;
+      if (count >= crossing) {
+        const Int4 isLess = price < taken.one.half[h];
+        taken.one.half[h] = select(isLess, price, taken.one.half[h]);
+        taken.oneQueries.half[h] = select(isLess, queries, taken.oneQueries.half[h]);
+        entry.one.half[h] = select(isLess, splat(c), entry.one.half[h]);
+      }
     }
+  }
+}
+
+Lanes EdgeAssignment::chooseBest(const Place &place, Entry &entry, const Lanes &tokens,
+                                 const IntLanes &isWhole, const Lanes &alone, const Taken &taken) const {
+  const Float4 queries = splat(static_cast<float>(readers(place)));
+  const int own = place.ownEnd - place.ownBegin;
+  const GroupPrices::Readers ownReaders = prices_.readers(own);
+  Lanes cost = alone;
+  for (int h = 0; h < entry.halves(); ++h) {
+    Float4 &least = cost.half[h];
+    Int4 best = splat(static_cast<int>(None));
+    const auto take = [&](Choice choice, Float4 us) {
+      const Int4 isLess = us < least;
+      least = select(isLess, us, least);
+      best = select(isLess, splat(static_cast<int>(choice)), best);
+    };
+    const Float4 length = tokens.half[h];
+    const auto tryOut = [&](Choice choice, Float4 price, Float4 taken) {
+      take(choice, price + prices_.otherReaders(queries - taken, length));
+    };
+    const Float4 gained = taken.gainQueries.half[h], filled = taken.fillQueries.half[h];
+    if (any(gained > Float4{}))
+      tryOut(Gaining, taken.gain.half[h], gained);
+    if (any(filled != gained))
+      tryOut(Filling, taken.fill.half[h], filled);
+    if (any(taken.one.half[h] < splat(kNever)))
+      tryOut(One, taken.one.half[h], taken.oneQueries.half[h]);
+    take(All, own > 0 ? taken.all.half[h] + prices_.sameReaders(ownReaders, length, isWhole.half[h])
+                      : taken.all.half[h]);
+    entry.choice.half[h] = best;
+    least += taken.apart;
+  }
+  return cost;
 }
 
 void EdgeAssignment::fill(const TreeView &view, int p) {
   const Place &place = view.places[p];
   Entry &entry = entries_[p];
-  const auto tokens = static_cast<float>(readTokens(view, place));
-  const auto position = static_cast<float>(place.position);
-  Lanes cost;
-  if (entry.isGlue) {
-    for (int c = p + 1; c < place.subtreeEnd; c = view.places[c].subtreeEnd)
-      if (isRead(view.places[c])) {
-        entry.apart = entries_[c].apart;
-        entry.joinPrice = entries_[c].joinPrice;
-      }
+  if (entry.isGlue) { // the child's costs, for its lanes count the same ancestors
+    int child = p + 1;
+    while (!isRead(view.places[child]))
+      child = view.places[child].subtreeEnd;
+    entry.apart = entries_[child].apart;
+    entry.joinPrice = entries_[child].joinPrice;
     return;
   }
-  if (place.subtreeEnd == p + 1 || place.ownEnd == place.readersEnd) { // no readers below
-    for (int k = 0; k < kLanes; ++k)
-      cost[k] = entry.above[k] < kNever
-                    ? groupUs(entry.queries, tokens + entry.above[k], entry.above[k] == position)
-                    : kNever;
-  } else {
-    Lanes alone;
-    for (int k = 0; k < kLanes; ++k) {
-      alone[k] = entry.above[k] < kNever ? groupUs(entry.queries, tokens + entry.above[k], false) : kNever;
-      entry.fillPrice[k] = alone[k] / entry.queries;
-    }
-    float apart = 0;
-    Lanes gain{}, gainQueries{}, fill{}, fillQueries{}, all{}, one, oneQueries{};
-    one.fill(kNever);
-    const int rest = static_cast<int>(entry.queries) % prices_.width;
-    const auto crossing = static_cast<float>(rest == 0 ? prices_.width : rest);
-    for (int c = p + 1; c < place.subtreeEnd; c = view.places[c].subtreeEnd) {
-      const Entry &child = entries_[c];
-      if (child.queries == 0)
-        continue;
-      apart += child.apart;
-      const float least = prices_.partial * child.queries;
-      for (int k = 0; k < kLanes; ++k) {
-        const float price = child.joinPrice[k];
-        const bool isGain = price < least;
-        const bool isFill = price < entry.fillPrice[k] * child.queries;
-        gain[k] += isGain ? price : 0;
-        gainQueries[k] += isGain ? child.queries : 0;
-        fill[k] += isFill ? price : 0;
-        fillQueries[k] += isFill ? child.queries : 0;
-        all[k] += price;
-      }
-      if (child.queries >= crossing)
-        for (int k = 0; k < kLanes; ++k) {
-          const bool isLess = child.joinPrice[k] < one[k];
-          one[k] = isLess ? child.joinPrice[k] : one[k];
-          oneQueries[k] = isLess ? child.queries : oneQueries[k];
-          entry.one[k] = isLess ? c : entry.one[k];
-        }
-    }
-    for (int k = 0; k < kLanes; ++k) {
-      if (entry.above[k] >= kNever) {
-        cost[k] = kNever;
-        continue;
-      }
-      const float length = tokens + entry.above[k];
-      const std::array<float, 5> costs = {
-          alone[k],
-          gain[k] + (gainQueries[k] > 0 ? groupUs(entry.queries - gainQueries[k], length, false) : alone[k]),
-          fill[k] + (fillQueries[k] > 0 ? groupUs(entry.queries - fillQueries[k], length, false) : alone[k]),
-          all[k] + groupUs(entry.own, length, entry.above[k] == position),
-          one[k] < kNever ? one[k] + groupUs(entry.queries - oneQueries[k], length, false) : kNever};
-      const auto best = std::min_element(costs.begin(), costs.end());
-      entry.choice[k] = static_cast<unsigned char>(best - costs.begin());
-      cost[k] = apart + *best;
-    }
+  Lanes tokens, cost{};
+  IntLanes isWhole;
+  const int ownTokens = readTokens(view, place);
+  const bool isInner = hasReadersBelow(place);
+  const GroupPrices::Readers all = prices_.readers(readers(place));
+  for (int h = 0; h < entry.halves(); ++h) {
+    tokens.half[h] = toFloat(entry.above.half[h] + ownTokens);
+    isWhole.half[h] = entry.above.half[h] == splat(place.position);
+    cost.half[h] = prices_.sameReaders(all, tokens.half[h], isInner ? Int4{} : isWhole.half[h]);
+    entry.fillPrice.half[h] = cost.half[h] / static_cast<float>(readers(place));
   }
-  entry.apart = cost[0];
-  const auto priceOf = [&](int lane) { return cost[lane] < kNever ? cost[lane] - cost[0] : kNever; };
-  for (int k = 0; k + 2 < kLanes; ++k)
-    entry.joinPrice[k] = priceOf(k + 1);
+  if (isInner) {
+    Taken taken;
+    addChildren(view, p, taken);
+    cost = chooseBest(place, entry, tokens, isWhole, cost, taken);
+  }
+  const float apart = cost[0];
+  const Int4 lane{1, 2, 3, 4};
+  const Float4 low = cost.half[0], high = cost.half[1];
+  entry.apart = apart;
+  entry.joinPrice.half[0] =
+      select(splat(entry.depth) >= lane, Float4{low[1], low[2], low[3], high[0]} - apart, splat(kNever));
+  entry.joinPrice.half[1] = select(splat(entry.depth) >= lane + 4,
+                                   Float4{high[1], high[2], high[3], high[3]} - apart, splat(kNever));
   // The last lane holds all ancestors: it is reached from the one before it only where these are as many.
-  entry.joinPrice[kLanes - 2] = entry.depth == kLanes - 1 ? priceOf(kLanes - 1) : kNever;
-  entry.joinPrice[kLanes - 1] = entry.depth >= kLanes ? priceOf(kLanes - 1) : kNever;
+  if (entry.depth >= kLanes)
+    entry.joinPrice.half[1][2] = kNever;
 }
 
 void EdgeAssignment::choose(const TreeView &view) {
   isJoined_.assign(view.places.size(), 0);
-  state_.assign(view.places.size(), 0);
   for (int p = 0; p < view.placeCount(); ++p) {
     const Place &place = view.places[p];
-    if (place.ownEnd == place.readersEnd)
-      continue;
     const Entry &entry = entries_[p];
-    const int k = state_[p];
+    if (!hasReadersBelow(place) || (!entry.isGlue && entry.choice[entry.lane] == None))
+      continue;
     for (int c = p + 1; c < place.subtreeEnd; c = view.places[c].subtreeEnd)
-      if (isRead(view.places[c]) && takes(entry, k, c)) {
+      if (isRead(view.places[c]) && takes(entry, c, static_cast<float>(readers(view.places[c])))) {
         isJoined_[c] = 1;
-        state_[c] = static_cast<unsigned char>(entry.isGlue ? k : std::min(k + 1, kLanes - 1));
+        entries_[c].lane =
+            static_cast<unsigned char>(entry.isGlue ? entry.lane : std::min(entry.lane + 1, kLanes - 1));
       }
   }
 }
 
 void EdgeAssignment::solve(const TreeView &view, const CostModel &model, int chunkTokens) {
-  setPrices(model, chunkTokens);
+  prices_.set(model, chunkTokens);
   countAbove(view);
   for (int p = view.placeCount() - 1; p >= 0; --p)
     if (isRead(view.places[p]))

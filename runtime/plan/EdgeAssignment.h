@@ -1,9 +1,8 @@
 #pragma once
 
-#include "runtime/plan/CostModel.h"
+#include "runtime/plan/GroupPrices.h"
 #include "runtime/plan/TreeView.h"
 
-#include <array>
 #include <vector>
 
 /// FastTree's decision: for every node, whether its tokens are read together with those of its parent.
@@ -22,7 +21,7 @@ class EdgeAssignment {
 public:
   /// Width of the table: a node may be joined to 0 to kLanes - 2 ancestors, or to all of them. Ancestors with
   /// few tokens and a single way down count as one, and are never asked.
-  static constexpr int kLanes = 8;
+  static constexpr int kLanes = plan::kLanes;
   static constexpr int kGluedTokens = 64;
 
   /// Decides for a tree in any order of its siblings. `chunkTokens`: groups are cut at this; 0: they are not.
@@ -32,54 +31,48 @@ public:
   const std::vector<char> &isJoined() const { return isJoined_; }
 
 private:
-  using Lanes = std::array<float, kLanes>;
-
-  /// Which children a node in one state takes into its tokens' readers.
-  enum Choice : unsigned char {
+  /// Which children a node in one state takes out of its tokens' readers.
+  enum Choice : int {
     None,
     Gaining, ///< those that save more partials than they cost
     Filling, ///< those that cost less than their share of the node's tiles
+    One,     ///< the cheapest of those that alone make a row tile less
     All,
-    One, ///< the cheapest of those that alone make a row tile less
   };
 
+  /// A lane is how many ancestors are joined to the node. Lanes beyond its depth hold nothing of meaning.
   struct Entry {
-    Lanes above;                   ///< tokens of so many ancestors; last: of all, where they are that many
-    Lanes joinPrice;               ///< of a child: joined to its parent in this state, over standing alone
-    std::array<int, kLanes> one{}; ///< that child's place
-    Lanes fillPrice;               ///< of a query in the node's group, tiles taken as divisible
-    float apart = 0;               ///< the subtree's cost when the node stands alone
-    float queries = 0;
-    float own = 0;
-    int depth = 0;       ///< ancestors, glued ones not counted
-    int gluedTokens = 0; ///< of the ancestors that the node always has with it
-    bool isGlue = false; ///< always read with its only child that is read
-    std::array<unsigned char, kLanes> choice{};
+    Lanes joinPrice;        ///< by the parent's lane: joined to the parent, over standing alone
+    float apart = 0;        ///< the subtree's cost when the node stands alone
+    int depth = 0;          ///< ancestors, glued ones not counted
+    int gluedTokens = 0;    ///< of the ancestors that the node always has with it
+    bool isGlue = false;    ///< always read with its only child that is read
+    unsigned char lane = 0; ///< the choice
+    IntLanes above;         ///< tokens of the joined ancestors; in the last lane, of all
+    IntLanes choice;        ///< by lane, as are:
+    Lanes fillPrice;        ///< of a query in the node's group, tiles taken as divisible
+    IntLanes one;           ///< the child of Choice::One
+
+    int halves() const { return depth < 4 ? 1 : 2; } ///< of the lanes that mean something
   };
 
-  struct Prices {
-    double perTile = 0; ///< tiles of a full width
-    int width = 1;
-    double inverseWidth = 1;
-    float item = 0, again = 0, partial = 0;
-    float chunk = 0, inverseChunk = 0;
+  /// What a node's children cost under each choice, over standing apart, and the readers they take away.
+  struct Taken {
+    Lanes gain{}, gainQueries{}, fill{}, fillQueries{}, one{}, oneQueries{}, all{};
+    float apart = 0;
   };
 
-  void setPrices(const CostModel &model, int chunkTokens);
   void countAbove(const TreeView &view);
-  void glue(const TreeView &view, int place);
+  static bool isGlue(const TreeView &view, int place, int gluedTokens);
   void fill(const TreeView &view, int place);
+  void addChildren(const TreeView &view, int place, Taken &taken);
+  Lanes chooseBest(const Place &place, Entry &entry, const Lanes &tokens, const IntLanes &isWhole,
+                   const Lanes &alone, const Taken &taken) const;
   void choose(const TreeView &view);
-  float groupUs(float queries, float tokens, bool isDirect) const;
-  bool takes(const Entry &entry, int lane, int child) const;
+  bool takes(const Entry &entry, int child, float queries) const;
 
-  Prices prices_;
-  struct Width { ///< of a tile with so many queries
-    float stepUs = 0, inverseStep = 0, slack = 0;
-  };
-  std::vector<Width> widths_;
+  GroupPrices prices_;
   std::vector<Entry> entries_; ///< by place
-  std::vector<unsigned char> state_;
   std::vector<char> isJoined_;
 };
 

@@ -42,7 +42,7 @@ void GreedyPartition::makeTiles(const TreeView &view, int queriesPerTile, Partit
     if (place.parent >= 0 && isJoined_[place.node] && place.ownBegin < place.readersEnd)
       groupEnd_[place.parent] = std::min(groupEnd_[place.parent], place.ownBegin);
   }
-  for (int p = 0; p < view.placeCount(); ++p)
+  for (int p = 0; p < view.placeCount() && !list.isFull(); ++p)
     if (view.places[p].ownBegin < groupEnd_[p])
       addGroup(view, p, groupEnd_[p], queriesPerTile, scratch, list);
 }
@@ -53,16 +53,26 @@ void GreedyPartition::addGroup(const TreeView &view, int leaf, int end, int quer
   chain_.assign(1, leaf);
   for (int p = leaf; view.places[p].parent >= 0 && isJoined_[view.places[p].node];)
     chain_.push_back(p = view.places[p].parent);
+  const bool isOneTile = end - begin <= queriesPerTile;
+  if (isOneTile)
+    list.beginTile(begin, end);
   scratch.segments.clear();
   for (auto place = chain_.rbegin(); place != chain_.rend(); ++place)
     for (int s = view.places[*place].segmentBegin; s < view.places[*place].segmentEnd; ++s) {
+      if (isOneTile) {
+        list.addRun(view.segments[s]);
+        continue;
+      }
       Segment segment = view.segments[s];
       segment.queryBegin = std::max(segment.queryBegin, begin);
       segment.queryEnd = std::min(segment.queryEnd, end);
       if (segment.queryBegin < segment.queryEnd)
         scratch.segments.push_back(segment);
     }
-  scratch.tiler.tile(scratch.segments, queriesPerTile, list);
+  if (isOneTile)
+    list.endTile();
+  else
+    scratch.tiler.tile(scratch.segments, queriesPerTile, list);
 }
 
 } // namespace deft::plan

@@ -1,0 +1,21 @@
+#include "runtime/plan/GroupPrices.h"
+
+namespace deft::plan {
+
+void GroupPrices::set(const CostModel &model, int chunkTokens) {
+  width_ = model.queriesPerTile();
+  inverseWidth_ = 1.0F / static_cast<float>(width_);
+  item_ = static_cast<float>(model.itemUs());
+  again_ = static_cast<float>(model.againUs());
+  partial_ = static_cast<float>(model.partialUs());
+  inverseChunk_ = chunkTokens > 0 ? 1.0F / static_cast<float>(chunkTokens) : 0;
+  widths_.assign(static_cast<std::size_t>(width_) + 1, {});
+  for (int queries = 1; queries <= width_; ++queries) {
+    const auto step = static_cast<float>(model.tokenStep(queries));
+    widths_[static_cast<std::size_t>(queries)] = {static_cast<float>(model.stepUs(queries)), 1 / step,
+                                                  (step - 0.5F) / step, 1};
+  }
+  wide_ = widths_.back();
+}
+
+} // namespace deft::plan

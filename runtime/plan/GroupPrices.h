@@ -1,0 +1,86 @@
+#pragma once
+
+#include "runtime/plan/CostModel.h"
+#include "runtime/plan/Lanes.h"
+
+#include <algorithm>
+#include <vector>
+
+namespace deft::plan {
+
+/// Costs of a group of queries over some tokens, cut into row tiles, by the cost model, for four lengths at a
+/// time: the inner loop of `greedy`, hence inline.
+///
+/// Counts are integers below 2^24 wherever rounding matters, so that half a unit of slack before truncation
+/// gives exact quotients: (n + 1/2) / w is never near an integer.
+class GroupPrices {
+public:
+  void set(const CostModel &model, int chunkTokens);
+
+  int width() const { return width_; } ///< queries of the widest tile
+  float partialUs() const { return partial_; }
+
+  /// What a group's readers cost, whatever the length.
+  struct Readers {
+    float wideSteps, narrowSteps, inverseNarrow, narrowSlack; ///< full row tiles, and one for the rest
+    float tiles, partials;
+  };
+  Readers readers(int queries) const {
+    const int full = static_cast<int>((static_cast<float>(queries) + 0.5F) * inverseWidth_);
+    const Width &narrow = widths_[static_cast<std::size_t>(std::clamp(queries - full * width_, 0, width_))];
+    return {wide_.stepUs * static_cast<float>(full),
+            narrow.stepUs,
+            narrow.inverseStep,
+            narrow.slack,
+            static_cast<float>(full) + narrow.tiles,
+            partial_ * static_cast<float>(queries)};
+  }
+
+  /// The same readers over four lengths. Where `isWhole` and one chunk holds all tokens, the rows are
+  /// complete and there is no partial.
+  Float4 sameReaders(const Readers &r, Float4 tokens, Int4 isWhole) const {
+    const Float4 chunks = chunksOf(tokens);
+    const Float4 steps = r.wideSteps * truncated(tokens * wide_.inverseStep + wide_.slack) +
+                         r.narrowSteps * truncated(tokens * r.inverseNarrow + r.narrowSlack);
+    const Float4 merged = select(isWhole & (chunks == splat(1.0F)), Float4{}, chunks * r.partials);
+    return select(tokens > Float4{}, steps + r.tiles * (chunks * item_ + tokens * again_) + merged, Float4{});
+  }
+
+  /// Other readers for each length, none of them complete.
+  Float4 otherReaders(Float4 queries, Float4 tokens) const {
+    const Float4 full = truncated((queries + splat(0.5F)) * inverseWidth_);
+    const Int4 rest = truncate(queries - full * static_cast<float>(width_));
+    Float4 stepUs{}, inverse{}, slack{}, tiles{};
+    for (int k = 0; k < 4; ++k) {
+      const Width &narrow = widths_[static_cast<std::size_t>(std::clamp(rest[k], 0, width_))];
+      stepUs[k] = narrow.stepUs;
+      inverse[k] = narrow.inverseStep;
+      slack[k] = narrow.slack;
+      tiles[k] = narrow.tiles;
+    }
+    const Float4 chunks = chunksOf(tokens);
+    const Float4 steps = full * wide_.stepUs * truncated(tokens * wide_.inverseStep + wide_.slack) +
+                         stepUs * truncated(tokens * inverse + slack);
+    const Float4 total =
+        steps + (full + tiles) * (chunks * item_ + tokens * again_) + chunks * queries * partial_;
+    return select(tokens > Float4{}, total, Float4{});
+  }
+
+private:
+  struct Width { ///< of a tile with so many queries
+    float stepUs = 0, inverseStep = 0, slack = 0, tiles = 0;
+  };
+
+  Float4 chunksOf(Float4 tokens) const {
+    const Float4 chunks = truncated(tokens * inverseChunk_ + 0.9999F);
+    return select(chunks > splat(1.0F), chunks, splat(1.0F));
+  }
+
+  int width_ = 1;
+  float inverseWidth_ = 1;
+  float item_ = 0, again_ = 0, partial_ = 0, inverseChunk_ = 0;
+  Width wide_;
+  std::vector<Width> widths_;
+};
+
+} // namespace deft::plan
