@@ -110,9 +110,6 @@ Result<Config> defaultConfig(const spec::Variant &variant, const target::Target 
       config.chunkTokens = schedule.chunk->values.front();
     phases = schedule.phases;
   }
-  // Until partitions are compared by cost, `auto` is the one that never loses to a flat kernel.
-  if (config.partition == spec::Partition::Auto)
-    config.partition = spec::Partition::Union;
   if (phases.empty()) {
     if (const auto phase = sm90Phase(shape, target))
       config.phases.push_back(*phase);

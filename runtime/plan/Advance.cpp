@@ -14,8 +14,10 @@ int grownBy(const tree::KvTree &tree, const Plan &plan, const Plan::Tail &tail) 
 
 bool canAdvance(const tree::KvTree &tree, const Plan &plan) {
   for (const Plan::Leaf &leaf : plan.leaves) {
+    if (!tree.isAlive(leaf.node))
+      return false; // a plan of another tree
     const int tokens = tree.nodes()[static_cast<std::size_t>(leaf.node)].tokens;
-    if (tokens != leaf.tokens && (!leaf.canGrow || tokens - leaf.plannedTokens > Planner::kMostGrowth))
+    if (tokens != leaf.tokens && (leaf.canGrow == 0 || tokens - leaf.plannedTokens > Planner::kMostGrowth))
       return false;
   }
   if (plan.strictChunk > 0)

@@ -24,9 +24,9 @@ int mostRows(const config::Config &config) {
   return rows;
 }
 
-/// The config's chunk as items have it; 0 stays 0.
-int roundedChunk(const config::Config &config) {
-  const int tokens = std::min(config.chunkTokens, tree::KvTree::kMaxTokens);
+/// A config's chunk as items have it; 0 stays 0.
+int roundedChunk(int chunkTokens) {
+  const int tokens = std::min(chunkTokens, tree::KvTree::kMaxTokens);
   return (tokens + kChunkStep - 1) / kChunkStep * kChunkStep;
 }
 
@@ -69,8 +69,52 @@ Result<void> Planner::make(const tree::KvTree &tree, const VariantFacts &facts, 
   if (auto checked = check(tree, facts, config); !checked)
     return checked;
   view_.build(tree);
+  Choice choice{config.partition, config.chunkTokens};
+  if (choice.partition == spec::Partition::Auto) {
+    const std::uint64_t key = classOf(view_, facts, config, blocks);
+    if (const std::optional<Choice> remembered = auto_.find(key)) {
+      choice = *remembered;
+    } else {
+      const Result<Choice> chosen = chooseAuto(tree, facts, config, blocks, plan);
+      if (!chosen)
+        return chosen.error();
+      choice = *chosen;
+      auto_.remember(key, choice);
+    }
+  }
+  return makeAs(choice, tree, facts, config, blocks, plan);
+}
+
+Result<Choice> Planner::chooseAuto(const tree::KvTree &tree, const VariantFacts &facts,
+                                   const config::Config &config, int blocks, Plan &plan) {
+  std::optional<Choice> best;
+  double leastUs = 0;
+  Result<void> lastError;
+  model_.set(facts, config, blocks);
+  const auto tryOut = [&](const Choice &choice) {
+    if (auto made = makeAs(choice, tree, facts, config, blocks, plan); !made) {
+      lastError = std::move(made);
+    } else if (const double us = model_.estimate(plan).microseconds; !best || us < leastUs) {
+      best = choice;
+      leastUs = us;
+    }
+    view_.build(tree); // `greedy` leaves it in an order of its own
+  };
+  for (const spec::Partition partition : kAutoPartitions)
+    tryOut({partition, config.chunkTokens});
+  if (!best)
+    return lastError.error();
+  if (config.chunkTokens == 0)
+    for (const int chunkTokens : kAutoChunks)
+      tryOut({best->partition, chunkTokens});
+  return *best;
+}
+
+/// The view must stand in the tree's own order.
+Result<void> Planner::makeAs(const Choice &choice, const tree::KvTree &tree, const VariantFacts &facts,
+                             const config::Config &config, int blocks, Plan &plan) {
   tiles_.clear();
-  if (auto made = makeTiles(tree, facts, config, blocks); !made)
+  if (auto made = makeTiles(choice, tree, facts, config, blocks); !made)
     return made;
   if (tiles_.isFull())
     return Error{ErrorCode::Diagnostics,
@@ -83,20 +127,21 @@ Result<void> Planner::make(const tree::KvTree &tree, const VariantFacts &facts, 
   plan.queryPos = view_.queryPos;
   plan.readTokens = countReadTokens(view_);
   noteLeaves(tree, plan);
-  plan.strictChunk = options_.isInvariant ? roundedChunk(config) : 0;
-  const int chunkTokens =
-      config.chunkTokens > 0 ? roundedChunk(config) : chooseChunkTokens(tiles_.tiles, facts.kvHeads, blocks);
-  if (auto cut = cutter_.cut(view_, tiles_, chunkTokens, !options_.isInvariant, plan); !cut)
+  const int chunk = roundedChunk(choice.chunkTokens);
+  plan.strictChunk = options_.isInvariant ? chunk : 0;
+  plan.partition = choice.partition;
+  plan.chunkTokens = chunk > 0 ? chunk : chooseChunkTokens(tiles_.tiles, facts.kvHeads, blocks);
+  if (auto cut = cutter_.cut(view_, tiles_, plan.chunkTokens, !options_.isInvariant, plan); !cut)
     return cut;
   sorter_.sort(config, facts.ratio, plan);
   return {};
 }
 
-Result<void> Planner::makeTiles(const tree::KvTree &tree, const VariantFacts &facts,
+Result<void> Planner::makeTiles(const Choice &choice, const tree::KvTree &tree, const VariantFacts &facts,
                                 const config::Config &config, int blocks) {
   const int queriesPerTile = mostRows(config) / facts.ratio;
-  const int chunk = roundedChunk(config);
-  switch (config.partition) {
+  const int chunk = roundedChunk(choice.chunkTokens);
+  switch (choice.partition) {
   case spec::Partition::Query:
     makeQueryTiles(view_, scratch_, tiles_);
     return {};
@@ -122,7 +167,6 @@ Result<void> Planner::makeTiles(const tree::KvTree &tree, const VariantFacts &fa
     makeCascadeTiles(view_, queriesPerTile, chunk, facts.kvHeads, blocks, scratch_, tiles_);
     return {};
   case spec::Partition::Union:
-  case spec::Partition::Auto:
     makeUnion(facts, config);
     return {};
   case spec::Partition::Greedy:
@@ -130,6 +174,8 @@ Result<void> Planner::makeTiles(const tree::KvTree &tree, const VariantFacts &fa
     greedy_.assign(tree, view_, model_, chunk);
     greedy_.makeTiles(view_, queriesPerTile, scratch_, tiles_);
     return {};
+  case spec::Partition::Auto:
+    break;
   }
   return Error{ErrorCode::Internal, "unknown partition", ""};
 }
@@ -163,7 +209,7 @@ void Planner::noteLeaves(const tree::KvTree &tree, Plan &plan) const {
     int follow = place.ownEnd; // nobody reads to the end: the leaf may grow, and nothing changes
     for (; follow > place.ownBegin && view_.seen[follow - 1] == place.tokens; --follow)
       canGrow &= tree.queries()[view_.callerIndex[follow - 1]].position == tree::Query::kWhole;
-    plan.leaves.emplace_back(place.node, place.tokens, place.tokens, follow, place.ownEnd, canGrow);
+    plan.leaves.emplace_back(place.node, place.tokens, place.tokens, follow, place.ownEnd, canGrow ? 1 : 0);
   }
 }
 

@@ -2,6 +2,7 @@
 
 #include "compiler/config/Config.h"
 #include "compiler/support/Result.h"
+#include "runtime/plan/Auto.h"
 #include "runtime/plan/CostModel.h"
 #include "runtime/plan/Greedy.h"
 #include "runtime/plan/Items.h"
@@ -26,6 +27,10 @@ enum class Advance {
 
 /// Makes plans: a pure function of its arguments, the same ones give the same plan. Holds the memory that
 /// planning needs, so that from the second plan of a size on nothing is allocated. For one thread at a time.
+///
+/// Under `auto` the first tree of a class (classOf) is planned in every way there is, and the cheapest by the
+/// cost model is kept for all trees of the class: with `auto`, what a planner has planned before is one of
+/// its arguments.
 class Planner {
 public:
   /// A leaf may gain so many tokens before it is time for a new plan: chunks are then still about even.
@@ -41,7 +46,11 @@ public:
 private:
   support::Result<void> check(const tree::KvTree &tree, const VariantFacts &facts,
                               const config::Config &config) const;
-  support::Result<void> makeTiles(const tree::KvTree &tree, const VariantFacts &facts,
+  support::Result<void> makeAs(const Choice &choice, const tree::KvTree &tree, const VariantFacts &facts,
+                               const config::Config &config, int blocks, Plan &plan);
+  support::Result<Choice> chooseAuto(const tree::KvTree &tree, const VariantFacts &facts,
+                                     const config::Config &config, int blocks, Plan &plan);
+  support::Result<void> makeTiles(const Choice &choice, const tree::KvTree &tree, const VariantFacts &facts,
                                   const config::Config &config, int blocks);
   int flattenChunk(int kvHeads, int blocks) const;
   void makeUnion(const VariantFacts &facts, const config::Config &config);
@@ -56,6 +65,7 @@ private:
   std::vector<TilePrice> prices_;
   CostModel model_;
   GreedyPartition greedy_;
+  AutoMemory auto_;
 };
 
 /// Brings a plan to a tree whose leaves have grown since, by any number of tokens, in time for leaves and

@@ -89,7 +89,7 @@ TEST(DefaultConfigTest, TheSchedulesFirstLegalCombinationIsTaken) {
 
   const auto large = defaultConfig(variant, *target::findTarget("sm_90a"));
   ASSERT_TRUE(large) << large.error().message;
-  EXPECT_EQ(large->partition, spec::Partition::Union);
+  EXPECT_EQ(large->partition, spec::Partition::Auto);
   EXPECT_EQ(large->chunkTokens, 128);
   EXPECT_EQ(large->phases[0].tileKv, 128);
   const auto small = defaultConfig(variant, *target::findTarget("sm_86"));

@@ -1,0 +1,70 @@
+#include "runtime/plan/Auto.h"
+
+#include <algorithm>
+#include <bit>
+#include <cmath>
+
+namespace deft::plan {
+namespace {
+
+/// FNV-1a over 64-bit words.
+class KeyHash {
+public:
+  void add(std::uint64_t word) { hash_ = (hash_ ^ word) * 0x100000001b3ULL; }
+  void add(double value) { add(std::bit_cast<std::uint64_t>(value)); }
+  void add(int value) { add(static_cast<std::uint64_t>(static_cast<std::uint32_t>(value))); }
+  /// Quarters of an octave: what differs by a fifth is another class.
+  void addSize(double value) { add(static_cast<int>(4 * std::log2(value + 1))); }
+  std::uint64_t value() const { return hash_; }
+
+private:
+  std::uint64_t hash_ = 0xcbf29ce484222325ULL;
+};
+
+} // namespace
+
+std::uint64_t classOf(const TreeView &view, const VariantFacts &facts, const config::Config &config,
+                      int blocks) {
+  KeyHash hash;
+  int leaves = 0, deepest = 0;
+  for (const Place &place : view.places) {
+    leaves += place.leaf >= 0;
+    deepest = std::max(deepest, place.depth);
+  }
+  double pathTokens = 0;
+  for (const int position : view.queryPos)
+    pathTokens += position + 1;
+  hash.addSize(view.placeCount());
+  hash.addSize(leaves);
+  hash.addSize(deepest);
+  hash.addSize(view.queryCount());
+  hash.addSize(static_cast<double>(countReadTokens(view)));
+  hash.addSize(pathTokens);
+  for (int fact : {facts.ratio, facts.kvHeads, facts.headDim, facts.elementBytes, blocks, config.chunkTokens})
+    hash.add(fact);
+  for (const config::PhaseConfig &phase : config.phases)
+    for (int number : {phase.rowsAbove, static_cast<int>(phase.family), phase.tileQ, phase.tileKv})
+      hash.add(number);
+  const config::CostCoefficients &cost = config.cost;
+  for (double price : {cost.cacheGBs, cost.againGBs, cost.partialGBs, cost.blockGflops, cost.wgmmaBlockGflops,
+                       cost.stepUs, cost.itemUs, cost.launchUs, cost.mergeUs})
+    hash.add(price);
+  hash.add(cost.rowStep);
+  hash.add(cost.tokenStep);
+  return hash.value();
+}
+
+std::optional<Choice> AutoMemory::find(std::uint64_t key) const {
+  const std::size_t used = std::min(count_, entries_.size());
+  for (std::size_t i = 0; i < used; ++i)
+    if (entries_[i].key == key)
+      return entries_[i].choice;
+  return std::nullopt;
+}
+
+void AutoMemory::remember(std::uint64_t key, const Choice &choice) {
+  entries_[count_ % entries_.size()] = {key, choice};
+  ++count_;
+}
+
+} // namespace deft::plan

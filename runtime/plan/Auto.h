@@ -1,0 +1,48 @@
+#pragma once
+
+#include "runtime/plan/CostModel.h"
+#include "runtime/plan/TreeView.h"
+
+#include <array>
+#include <cstdint>
+#include <optional>
+
+/// Partition `auto`: the cheapest by the cost model.
+namespace deft::plan {
+
+/// How one plan is cut.
+struct Choice {
+  spec::Partition partition = spec::Partition::Union;
+  int chunkTokens = 0; ///< as Config::chunkTokens
+
+  bool operator==(const Choice &) const = default;
+};
+
+/// What is tried, in this order; of equal ones the first is taken. All of them with the config's chunk; where
+/// that is open, the best one then with these chunks.
+inline constexpr std::array<spec::Partition, 7> kAutoPartitions{
+    spec::Partition::Union,   spec::Partition::Greedy, spec::Partition::NodeChunk, spec::Partition::Flatten,
+    spec::Partition::Cascade, spec::Partition::Query,  spec::Partition::Node};
+inline constexpr std::array<int, 5> kAutoChunks{128, 256, 512, 1024, 2048};
+
+/// Names the class of a plan's arguments: equal ones for trees that differ little in size, sharing, width and
+/// depth, under the same config on the same machine. Hashed, for comparison only.
+std::uint64_t classOf(const TreeView &view, const VariantFacts &facts, const config::Config &config,
+                      int blocks);
+
+/// The choices made for the classes seen last.
+class AutoMemory {
+public:
+  std::optional<Choice> find(std::uint64_t key) const;
+  void remember(std::uint64_t key, const Choice &choice);
+
+private:
+  struct Entry {
+    std::uint64_t key = 0;
+    Choice choice;
+  };
+  std::array<Entry, 64> entries_;
+  std::size_t count_ = 0; ///< ever remembered: the oldest is overwritten
+};
+
+} // namespace deft::plan

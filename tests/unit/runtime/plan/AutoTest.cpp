@@ -1,0 +1,147 @@
+#include "runtime/plan/Planner.h"
+#include "runtime/plan/Verify.h"
+#include "runtime/tree/CachePlacement.h"
+#include "tests/support/Forest.h"
+
+#include <gtest/gtest.h>
+
+#include <set>
+
+namespace deft::plan {
+namespace {
+
+using tree::KvTree;
+
+config::Config autoConfig(int chunkTokens = 0) {
+  config::Config config;
+  config.partition = spec::Partition::Auto;
+  config.chunkTokens = chunkTokens;
+  config.phases.resize(2);
+  config.phases[0].tileQ = 64;
+  config.phases[0].rowsAbove = 16;
+  return config;
+}
+
+double priceOf(const Plan &plan, const VariantFacts &facts, const config::Config &config, int blocks) {
+  CostModel model;
+  model.set(facts, config, blocks);
+  return model.estimate(plan).microseconds;
+}
+
+std::vector<std::pair<std::string, KvTree>> trees() {
+  std::vector<std::pair<std::string, KvTree>> trees = test::edgeTrees();
+  for (int seed = 0; seed < 40; ++seed)
+    trees.emplace_back("seed " + std::to_string(seed),
+                       test::randomForest(static_cast<std::uint64_t>(seed), {60, 400, 80}));
+  trees.emplace_back("few-shot", test::levelTree({1, 20}, {4000, 200}));
+  trees.emplace_back("deep", test::levelTree({1, 2, 4, 8, 16, 32, 64, 128, 256}, std::vector<int>(9, 16)));
+  trees.emplace_back("wide", test::levelTree({1, 256}, {256, 32}));
+  trees.emplace_back("alone", test::levelTree({16}, {1000}));
+  for (auto &[name, tree] : trees)
+    EXPECT_TRUE(tree::placeInCache(tree, {})) << name;
+  return trees;
+}
+
+TEST(AutoTest, NeverCostsMoreThanAnyPartition) {
+  for (const auto &[name, tree] : trees())
+    for (int chunk : {0, 256})
+      for (int ratio : {1, 4, 16}) {
+        SCOPED_TRACE(name + ", chunk " + std::to_string(chunk) + ", ratio " + std::to_string(ratio));
+        const VariantFacts facts{ratio, 8};
+        config::Config config = autoConfig(chunk);
+        const auto chosen = makePlan(tree, facts, config, 264);
+        ASSERT_TRUE(chosen) << chosen.error().message;
+        EXPECT_NE(chosen->partition, spec::Partition::Auto);
+        const auto verified = verify(*chosen, tree, facts, config);
+        ASSERT_TRUE(verified) << verified.error().message;
+        const double least = priceOf(*chosen, facts, config, 264);
+        for (spec::Partition partition : kAutoPartitions) {
+          config.partition = partition;
+          const auto plan = makePlan(tree, facts, config, 264);
+          ASSERT_TRUE(plan) << plan.error().message;
+          EXPECT_EQ(plan->partition, partition);
+          EXPECT_LE(least, priceOf(*plan, facts, config, 264) * (1 + 1e-9));
+        }
+      }
+}
+
+TEST(AutoTest, NeverCostsMoreThanItsPartitionWithAnyChunk) {
+  const VariantFacts facts{4, 8};
+  for (const auto &[name, tree] : trees()) {
+    SCOPED_TRACE(name);
+    const auto chosen = makePlan(tree, facts, autoConfig(), 264);
+    ASSERT_TRUE(chosen);
+    for (int chunk : kAutoChunks) {
+      config::Config config = autoConfig(chunk);
+      config.partition = chosen->partition;
+      const auto plan = makePlan(tree, facts, config, 264);
+      ASSERT_TRUE(plan);
+      EXPECT_LE(priceOf(*chosen, facts, config, 264), priceOf(*plan, facts, config, 264) * (1 + 1e-9));
+    }
+  }
+}
+
+/// Otherwise the choice is no choice.
+TEST(AutoTest, DifferentTreesGetDifferentPartitions) {
+  std::set<spec::Partition> chosen;
+  for (const auto &[name, tree] : trees())
+    for (int ratio : {1, 16})
+      if (const auto plan = makePlan(tree, {ratio, 8}, autoConfig(), 264))
+        chosen.insert(plan->partition);
+  EXPECT_GE(chosen.size(), 3U);
+}
+
+TEST(AutoTest, PlannerKeepsItsChoiceForTheClass) {
+  const VariantFacts facts{4, 8};
+  Planner planner;
+  Plan first, second;
+  const KvTree small = test::levelTree({1, 20}, {4000, 200}), grown = test::levelTree({1, 20}, {4000, 201});
+  ASSERT_TRUE(planner.make(small, facts, autoConfig(), 264, first));
+  ASSERT_TRUE(planner.make(grown, facts, autoConfig(), 264, second));
+  EXPECT_EQ(first.partition, second.partition);
+  const auto again = makePlan(grown, facts, autoConfig(), 264);
+  ASSERT_TRUE(again);
+  EXPECT_NEAR(priceOf(second, facts, autoConfig(), 264), priceOf(*again, facts, autoConfig(), 264), 1);
+}
+
+TEST(AutoTest, ClassesTellApartWhatDecides) {
+  const VariantFacts facts{4, 8};
+  std::set<std::uint64_t> keys;
+  TreeView view;
+  const auto add = [&](const KvTree &tree, const VariantFacts &facts, const config::Config &config,
+                       int blocks) {
+    view.build(tree);
+    keys.insert(classOf(view, facts, config, blocks));
+  };
+  const KvTree tree = test::levelTree({1, 20}, {4000, 200});
+  add(tree, facts, autoConfig(), 264);
+  add(tree, facts, autoConfig(), 264);
+  EXPECT_EQ(keys.size(), 1U);
+  add(test::levelTree({1, 40}, {4000, 200}), facts, autoConfig(), 264);
+  add(test::levelTree({1, 20}, {1000, 200}), facts, autoConfig(), 264);
+  add(test::levelTree({1, 1, 20}, {2000, 2000, 200}), facts, autoConfig(), 264);
+  add(tree, {1, 8}, autoConfig(), 264);
+  add(tree, {4, 1}, autoConfig(), 264);
+  add(tree, facts, autoConfig(512), 264);
+  add(tree, facts, autoConfig(), 132);
+  config::Config priced = autoConfig();
+  priced.cost.itemUs = 9;
+  add(tree, facts, priced, 264);
+  config::Config shaped = autoConfig();
+  shaped.phases[0].tileKv = 32;
+  add(tree, facts, shaped, 264);
+  EXPECT_EQ(keys.size(), 10U);
+}
+
+TEST(AutoMemoryTest, ForgetsTheOldest) {
+  AutoMemory memory;
+  for (std::uint64_t key = 0; key < 65; ++key)
+    memory.remember(key, {spec::Partition::Greedy, static_cast<int>(key)});
+  EXPECT_FALSE(memory.find(0));
+  for (std::uint64_t key = 1; key < 65; ++key)
+    EXPECT_EQ(memory.find(key), (Choice{spec::Partition::Greedy, static_cast<int>(key)}));
+  EXPECT_FALSE(memory.find(65));
+}
+
+} // namespace
+} // namespace deft::plan
