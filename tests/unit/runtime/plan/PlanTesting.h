@@ -5,8 +5,10 @@
 #include "runtime/tree/CachePlacement.h"
 #include "tests/support/Forest.h"
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <utility>
 #include <vector>
 
@@ -47,6 +49,28 @@ inline Plan mustVerify(const tree::KvTree &tree, const VariantFacts &facts, cons
 inline tree::KvTree placed(tree::KvTree tree) {
   EXPECT_TRUE(tree::placeInCache(tree, {}));
   return tree;
+}
+
+/// Root of 100 tokens, two branches of 40, two leaves of 10 below each, a query on every leaf.
+inline tree::KvTree smallTree() { return test::levelTree({1, 2, 4}, {100, 40, 10}); }
+
+/// Queries [begin, end) and tokens of an item.
+inline auto isItem(int begin, int end, int tokens) {
+  using testing::Field;
+  return testing::AllOf(Field(&abi::Item::queryBegin, begin), Field(&abi::Item::queryCount, end - begin),
+                        Field(&abi::Item::tokens, tokens));
+}
+
+/// The plan's items in the order in which they were cut: by their first run.
+inline std::vector<abi::Item> itemsInOrder(Plan plan) {
+  std::sort(plan.items.begin(), plan.items.end(),
+            [](const abi::Item &a, const abi::Item &b) { return a.runBegin < b.runBegin; });
+  return plan.items;
+}
+
+/// For 4 blocks, one head, verified.
+inline Plan planOf(const tree::KvTree &tree, spec::Partition partition, int chunk, int tileQ = 16) {
+  return mustVerify(tree, {1, 1}, makeConfig(chunk, {tileQ}, partition), 4);
 }
 
 } // namespace deft::plan

@@ -1,10 +1,4 @@
-#include "runtime/plan/Planner.h"
-#include "runtime/plan/Verify.h"
-#include "runtime/tree/CachePlacement.h"
-#include "tests/support/Forest.h"
-
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
+#include "tests/unit/runtime/plan/PlanTesting.h"
 
 #include <cstring>
 
@@ -13,65 +7,6 @@ namespace {
 
 using ::testing::ElementsAre;
 using tree::KvTree;
-
-config::Config makeConfig(int chunkTokens, std::vector<int> tileQs = {16}) {
-  config::Config config;
-  config.chunkTokens = chunkTokens;
-  for (std::size_t i = 0; i < tileQs.size(); ++i) {
-    config::PhaseConfig phase;
-    phase.tileQ = tileQs[i];
-    phase.rowsAbove = i + 1 < tileQs.size() ? tileQs[i + 1] : -1;
-    config.phases.push_back(phase);
-  }
-  return config;
-}
-
-Plan mustPlan(const KvTree &tree, const VariantFacts &facts, const config::Config &config, int blocks = 132) {
-  auto plan = makePlan(tree, facts, config, blocks);
-  EXPECT_TRUE(plan) << plan.error().message;
-  return std::move(*plan);
-}
-
-/// Every chunk size and tile that tells apart: chunks below, at and above nodes, one phase and three.
-void verifyUnderManyConfigs(KvTree tree) {
-  ASSERT_TRUE(tree::placeInCache(tree, {})); // locations that tell nodes apart
-  for (int ratio : {1, 2, 3, 5, 6, 7, 8, 16})
-    for (int chunk : {0, 1, 16, 48, 4096})
-      for (const auto &tileQs : {std::vector<int>{16}, std::vector<int>{64}, std::vector<int>{128, 64, 16}}) {
-        const VariantFacts facts{ratio, 2};
-        const config::Config config = makeConfig(chunk, tileQs);
-        const auto plan = makePlan(tree, facts, config, 8);
-        ASSERT_TRUE(plan) << plan.error().message;
-        const auto verified = verify(*plan, tree, facts, config);
-        ASSERT_TRUE(verified) << verified.error().message << " (ratio " << ratio << ", chunk " << chunk
-                              << ", largest tile_q " << tileQs[0] << ")";
-      }
-}
-
-TEST(PlannerTest, EdgeTreesAreCoveredExactlyOnce) {
-  for (const auto &[name, tree] : test::edgeTrees()) {
-    SCOPED_TRACE(name);
-    verifyUnderManyConfigs(tree);
-  }
-}
-
-TEST(PlannerTest, RandomForestsAreCoveredExactlyOnce) {
-  for (std::uint64_t seed = 0; seed < 60; ++seed) {
-    SCOPED_TRACE("seed " + std::to_string(seed));
-    verifyUnderManyConfigs(test::randomForest(seed));
-  }
-}
-
-TEST(PlannerTest, LargeForestsAreCoveredExactlyOnce) {
-  for (std::uint64_t seed = 1000; seed < 1003; ++seed) {
-    SCOPED_TRACE("seed " + std::to_string(seed));
-    const KvTree tree = test::randomForest(seed, {2000, 300, 3000});
-    const VariantFacts facts{4, 8};
-    const config::Config config = makeConfig(0, {64, 16});
-    const auto verified = verify(mustPlan(tree, facts, config), tree, facts, config);
-    EXPECT_TRUE(verified) << verified.error().message;
-  }
-}
 
 TEST(PlannerTest, ATreeWithoutQueriesHasNoItems) {
   const Plan plan = mustPlan(KvTree(), {}, makeConfig(0));

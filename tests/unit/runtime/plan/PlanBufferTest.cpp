@@ -1,0 +1,145 @@
+#include "runtime/plan/PlanBuffer.h"
+#include "tests/unit/runtime/plan/PlanTesting.h"
+
+#include <cstring>
+#include <random>
+
+namespace deft::plan {
+namespace {
+
+using tree::KvTree;
+
+const VariantFacts kFacts{4, 2};
+
+Plan somePlan(std::uint64_t seed = 5) {
+  return mustPlan(placed(test::randomForest(seed, {60, 200, 60})), kFacts, makeConfig(64, {64, 16}), 8);
+}
+
+std::vector<std::byte> written(const Plan &plan, const PlanCapacity &capacity = {}) {
+  std::vector<std::byte> buffer;
+  const auto wrote = writePlan(plan, buffer, capacity);
+  EXPECT_TRUE(wrote) << wrote.error().message;
+  return buffer;
+}
+
+TEST(PlanBufferTest, RoundTrip) {
+  for (std::uint64_t seed = 0; seed < 200; ++seed) {
+    SCOPED_TRACE("seed " + std::to_string(seed));
+    const KvTree tree = placed(test::randomForest(seed));
+    const config::Config config = makeConfig(48, {64, 16});
+    Plan plan = mustPlan(tree, kFacts, config, 8);
+    const std::vector<std::byte> buffer = written(plan);
+    const auto read = readPlan(buffer);
+    ASSERT_TRUE(read) << read.error().message;
+    const auto verified = verify(*read, tree, kFacts, config);
+    ASSERT_TRUE(verified) << verified.error().message;
+    EXPECT_EQ(written(*read), buffer); // every field came back
+  }
+}
+
+TEST(PlanBufferTest, APlanReadBackAdvances) {
+  KvTree tree = test::levelTree({1, 3}, {50, 10});
+  auto read = readPlan(written(mustPlan(tree, kFacts, makeConfig(0))));
+  ASSERT_TRUE(read);
+  ASSERT_TRUE(tree.append(2, 3));
+  EXPECT_EQ(advance(tree, *read), Advance::Done);
+  EXPECT_TRUE(verify(*read, tree, kFacts, makeConfig(0)));
+}
+
+TEST(PlanBufferTest, AStalePlanIsNoticed) {
+  KvTree tree = test::levelTree({1, 3}, {50, 10});
+  const auto header = readPlanHeader(written(mustPlan(tree, kFacts, makeConfig(0))));
+  ASSERT_TRUE(header);
+  EXPECT_FALSE(isStale(*header, tree));
+  ASSERT_TRUE(tree.append(2, 1));
+  EXPECT_TRUE(isStale(*header, tree));
+}
+
+TEST(PlanBufferTest, EveryTruncationIsRefused) {
+  const std::vector<std::byte> buffer = written(somePlan());
+  for (std::size_t size = 0; size < buffer.size(); ++size)
+    ASSERT_FALSE(readPlan(std::span(buffer).first(size))) << size;
+  std::vector<std::byte> longer = buffer;
+  longer.push_back(std::byte{0});
+  EXPECT_FALSE(readPlan(longer));
+}
+
+TEST(PlanBufferTest, OtherVersionsAreRefused) {
+  std::vector<std::byte> buffer = written(somePlan());
+  PlanHeader header;
+  std::memcpy(&header, buffer.data(), sizeof(header));
+  header.version = 7;
+  std::memcpy(buffer.data(), &header, sizeof(header));
+  const auto read = readPlan(buffer);
+  ASSERT_FALSE(read);
+  EXPECT_EQ(read.error().message, "the plan buffer has version 7, this program reads 1");
+  header.version = PlanHeader::kVersion;
+  header.magic ^= 1;
+  std::memcpy(buffer.data(), &header, sizeof(header));
+  EXPECT_EQ(readPlan(buffer).error().message, "this is no plan buffer");
+}
+
+/// Whatever is damaged, what is read does not point out of the plan: walking it is the test, under sanitizers
+/// above all.
+TEST(PlanBufferTest, DamageIsRefusedOrHarmless) {
+  const std::vector<std::byte> sound = written(somePlan());
+  std::mt19937_64 random(1);
+  int refused = 0;
+  for (int i = 0; i < 20000; ++i) {
+    std::vector<std::byte> buffer = sound;
+    const std::size_t at = random() % buffer.size() / 4 * 4;
+    const auto value = static_cast<std::int32_t>(random() >> (random() % 64));
+    std::memcpy(buffer.data() + at, &value, 4);
+    const auto plan = readPlan(buffer);
+    if (!plan) {
+      ++refused;
+      continue;
+    }
+    long long sum = 0;
+    for (const abi::Item &item : plan->items)
+      for (int r = item.runBegin; r < item.runBegin + item.runCount; ++r)
+        for (int q = plan->runs.at(r).queryBegin; q < plan->runs.at(r).queryEnd; ++q)
+          sum += plan->callerIndex.at(item.queryBegin + q);
+    for (std::size_t m = 0; m < plan->mergeQuery.size(); ++m)
+      for (int s = plan->mergeBegin.at(m); s < plan->mergeBegin.at(m + 1); ++s)
+        ASSERT_LT(plan->mergeSlot.at(s), plan->partialSlots);
+    ASSERT_GE(sum, 0);
+  }
+  EXPECT_GT(refused, 10000);
+}
+
+TEST(PlanBufferTest, PartsAreAlignedAndTheDevicesStandFirst) {
+  const std::vector<std::byte> buffer = written(somePlan());
+  const auto header = readPlanHeader(buffer);
+  ASSERT_TRUE(header);
+  for (std::size_t i = 0; i < kPlanParts; ++i) {
+    EXPECT_EQ(header->parts[i].offset % kPlanAlignment, 0u);
+    const auto &part = header->parts[i];
+    if (i < static_cast<std::size_t>(PlanPart::Phases))
+      EXPECT_LE(part.offset + part.count * sizeof(int), header->deviceBytes);
+    else
+      EXPECT_GE(part.offset, header->deviceBytes);
+  }
+}
+
+TEST(PlanBufferTest, PlansOfOneCapacityLieAlike) {
+  const PlanCapacity capacity{100, 1000, 5000, 5000, 5000};
+  const auto a = readPlanHeader(written(somePlan(1), capacity));
+  const auto b = readPlanHeader(written(somePlan(2), capacity));
+  ASSERT_TRUE(a && b);
+  EXPECT_EQ(a->deviceBytes, b->deviceBytes);
+  for (std::size_t i = 0; i < static_cast<std::size_t>(PlanPart::Phases); ++i)
+    EXPECT_EQ(a->parts[i].offset, b->parts[i].offset);
+  EXPECT_TRUE(readPlan(written(somePlan(1), capacity)));
+}
+
+TEST(PlanBufferTest, ExceedingACapacitySaysWhich) {
+  const Plan plan = mustPlan(test::levelTree({1, 3}, {50, 10}), kFacts, makeConfig(0));
+  std::vector<std::byte> buffer;
+  EXPECT_EQ(writePlan(plan, buffer, {.queries = 2}).error().message,
+            "the plan has 3 queries, there is room for 2");
+  EXPECT_EQ(writePlan(plan, buffer, {.runs = 3}).error().message, "the plan has 4 runs, there is room for 3");
+}
+
+} // namespace
+} // namespace deft::plan
