@@ -13,20 +13,23 @@ using support::Result;
 namespace {
 
 constexpr std::size_t kMaxFileBytes = std::size_t{1} << 30;
-constexpr int kVersion = 1;
+constexpr int kNewestVersion = 2;
 
-Result<void> readHeader(const json &root) {
+/// The version, or what is wrong.
+Result<int> readHeader(const json &root) {
   if (!root.is_object() || !root.contains("format") || root["format"] != "deftc-tree")
     return wrong("not a tree file", "it must be an object with \"format\": \"deftc-tree\"");
   if (!root.contains("version"))
     return wrong("the tree file lacks `version`");
   const auto version = readInt(root["version"], "version");
   if (!version)
-    return version.error();
-  if (*version != kVersion)
-    return wrong("tree file version " + std::to_string(*version) + ", this program reads version " +
-                 std::to_string(kVersion));
-  return checkKeys(root, "the tree file", {"format", "version", "nodes", "queries"});
+    return version;
+  if (*version < 1 || *version > kNewestVersion)
+    return wrong("tree file version " + std::to_string(*version) + ", this program reads versions 1 and " +
+                 std::to_string(kNewestVersion));
+  if (auto checked = checkKeys(root, "the tree file", {"format", "version", "nodes", "queries"}); !checked)
+    return checked.error();
+  return version;
 }
 
 Error at(const std::string &where, Error error) {
@@ -34,8 +37,10 @@ Error at(const std::string &where, Error error) {
   return error;
 }
 
-Result<void> readNode(const json &node, const std::string &where, KvTree &tree) {
-  if (auto checked = checkKeys(node, where, {"parent", "tokens"}); !checked)
+Result<void> readNode(const json &node, const std::string &where, int version, TreeDocument &document) {
+  auto checked = version == 1 ? checkKeys(node, where, {"parent", "tokens"})
+                              : checkKeys(node, where, {"parent", "tokens"}, {"location", "name"});
+  if (!checked)
     return checked;
   const auto parent = readInt(node["parent"], where + ".parent");
   if (!parent)
@@ -43,7 +48,24 @@ Result<void> readNode(const json &node, const std::string &where, KvTree &tree) 
   const auto tokens = readInt(node["tokens"], where + ".tokens");
   if (!tokens)
     return tokens.error();
-  if (auto added = tree.addNode(*parent, *tokens); !added)
+  const std::size_t index = document.tree.nodes().size();
+  if (index == 0)
+    document.hasLocations = node.contains("location");
+  if (node.contains("location") != document.hasLocations)
+    return wrong(where + (document.hasLocations ? " lacks `location`" : " has a `location`") +
+                     ", unlike nodes[0]",
+                 "all nodes have a location, or none");
+  Result<int> location = 0;
+  if (document.hasLocations && !(location = readInt(node["location"], where + ".location")))
+    return location.error();
+  if (node.contains("name")) {
+    const auto name = readString(node["name"], where + ".name");
+    if (!name)
+      return name.error();
+    document.names.resize(index + 1);
+    document.names[index] = *name;
+  }
+  if (auto added = document.tree.addNode(*parent, *tokens, *location); !added)
     return at(where, added.error());
   return {};
 }
@@ -66,56 +88,82 @@ Result<void> readQuery(const json &query, const std::string &where, KvTree &tree
   return {};
 }
 
-template <typename ReadOne>
-Result<void> readArray(const json &root, const char *key, KvTree &tree, ReadOne readOne) {
+template <typename ReadOne> Result<void> readArray(const json &root, const char *key, ReadOne readOne) {
   const json &array = root[key];
   if (!array.is_array())
     return wrong(std::string(key) + " must be an array, is " + array.type_name());
   for (std::size_t i = 0; i < array.size(); ++i)
-    if (auto read = readOne(array[i], key + ("[" + std::to_string(i) + "]"), tree); !read)
+    if (auto read = readOne(array[i], key + ("[" + std::to_string(i) + "]")); !read)
       return read;
   return {};
 }
 
 } // namespace
 
-Result<KvTree> parseTree(std::string_view text) {
+Result<TreeDocument> parseTreeDocument(std::string_view text) {
   const auto root = parseStrictJson(text);
   if (!root)
     return root.error();
-  if (auto header = readHeader(*root); !header)
-    return header.error();
-  KvTree tree;
-  if (auto nodes = readArray(*root, "nodes", tree, readNode); !nodes)
+  const auto version = readHeader(*root);
+  if (!version)
+    return version.error();
+  TreeDocument document;
+  const auto nodeReader = [&](const json &node, const std::string &where) {
+    return readNode(node, where, *version, document);
+  };
+  if (auto nodes = readArray(*root, "nodes", nodeReader); !nodes)
     return nodes.error();
-  if (auto queries = readArray(*root, "queries", tree, readQuery); !queries)
+  const auto queryReader = [&](const json &query, const std::string &where) {
+    return readQuery(query, where, document.tree);
+  };
+  if (auto queries = readArray(*root, "queries", queryReader); !queries)
     return queries.error();
-  return tree;
+  if (!document.names.empty())
+    document.names.resize(document.tree.nodes().size());
+  return document;
 }
 
-Result<KvTree> readTreeFile(const std::string &path) {
+Result<TreeDocument> readTreeDocument(const std::string &path) {
   const auto text = support::readFile(path, kMaxFileBytes);
   if (!text)
     return text.error();
-  auto tree = parseTree(*text);
-  if (!tree)
-    return at(path, tree.error());
-  return tree;
+  auto document = parseTreeDocument(*text);
+  if (!document)
+    return at(path, document.error());
+  return document;
 }
 
-std::string formatTree(const KvTree &tree) {
+namespace {
+
+Result<KvTree> treeOf(Result<TreeDocument> document) {
+  if (!document)
+    return document.error();
+  return std::move(document->tree);
+}
+
+std::string format(const KvTree &tree, const std::vector<std::string> &names, bool hasLocations) {
+  const bool isPlain = names.empty() && !hasLocations;
+  std::vector<int> number(tree.nodes().size(), -1); // in the file
   std::string text =
-      "{\"format\": \"deftc-tree\", \"version\": " + std::to_string(kVersion) + ",\n \"nodes\": [";
+      "{\"format\": \"deftc-tree\", \"version\": " + std::to_string(isPlain ? 1 : 2) + ",\n \"nodes\": [";
   const char *separator = "\n";
-  for (const Node &node : tree.nodes()) {
-    text += separator + ("  {\"parent\": " + std::to_string(node.parent)) +
-            ", \"tokens\": " + std::to_string(node.tokens) + "}";
+  int next = 0;
+  for (const int index : nodesInFileOrder(tree)) {
+    const Node &node = tree.nodes()[index];
+    number[index] = next++;
+    text += separator + ("  {\"parent\": " + std::to_string(node.parent < 0 ? -1 : number[node.parent])) +
+            ", \"tokens\": " + std::to_string(node.tokens);
+    if (hasLocations)
+      text += ", \"location\": " + std::to_string(node.location);
+    if (static_cast<std::size_t>(index) < names.size() && !names[index].empty())
+      text += ", \"name\": " + json(names[index]).dump(-1, ' ', false, json::error_handler_t::replace);
+    text += "}";
     separator = ",\n";
   }
   text += "],\n \"queries\": [";
   separator = "\n";
   for (const Query &query : tree.queries()) {
-    text += separator + ("  {\"node\": " + std::to_string(query.node));
+    text += separator + ("  {\"node\": " + std::to_string(number[query.node]));
     if (tree.seenTokens(query) != tree.nodes()[query.node].tokens)
       text += ", \"position\": " + std::to_string(tree.seenTokens(query));
     text += "}";
@@ -124,8 +172,36 @@ std::string formatTree(const KvTree &tree) {
   return text + "]}\n";
 }
 
+} // namespace
+
+Result<KvTree> parseTree(std::string_view text) { return treeOf(parseTreeDocument(text)); }
+Result<KvTree> readTreeFile(const std::string &path) { return treeOf(readTreeDocument(path)); }
+
+std::vector<int> nodesInFileOrder(const KvTree &tree) {
+  std::vector<int> byIndex, preorder;
+  bool isOrdered = true;
+  for (int i = 0; i < static_cast<int>(tree.nodes().size()); ++i) {
+    const Node &node = tree.nodes()[i];
+    isOrdered = isOrdered && node.isAlive && node.parent < i;
+    byIndex.push_back(i);
+  }
+  if (isOrdered)
+    return byIndex;
+  for (int node = tree.firstRoot(); node >= 0; node = tree.nextInPreorder(node))
+    preorder.push_back(node);
+  return preorder;
+}
+
+std::string formatTree(const KvTree &tree) { return format(tree, {}, false); }
+std::string formatTree(const TreeDocument &document) {
+  return format(document.tree, document.names, document.hasLocations);
+}
+
 Result<void> writeTreeFile(const std::string &path, const KvTree &tree) {
   return support::writeFileAtomically(path, formatTree(tree));
+}
+Result<void> writeTreeFile(const std::string &path, const TreeDocument &document) {
+  return support::writeFileAtomically(path, formatTree(document));
 }
 
 } // namespace deft::tree

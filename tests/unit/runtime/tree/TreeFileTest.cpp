@@ -67,7 +67,8 @@ TEST(TreeFileTest, ErrorsNameThePlace) {
       {"[]", "not a tree file"},
       {R"({"format":"deftc-plan","version":1})", "not a tree file"},
       {R"({"format":"deftc-tree"})", "the tree file lacks `version`"},
-      {R"({"format":"deftc-tree","version":2})", "tree file version 2, this program reads version 1"},
+      {R"({"format":"deftc-tree","version":3})", "tree file version 3, this program reads versions 1 and 2"},
+      {R"({"format":"deftc-tree","version":0})", "tree file version 0, this program reads versions 1 and 2"},
       {R"({"format":"deftc-tree","version":"1"})", "version must be an integer, is string"},
       {R"({"format":"deftc-tree","version":1,"nodes":[]})", "the tree file lacks `queries`"},
       {R"({"format":"deftc-tree","version":1,"nodes":[],"queries":[],"node":1})",
@@ -105,6 +106,74 @@ TEST(TreeFileTest, ErrorsNameThePlace) {
 TEST(TreeFileTest, UnknownKeySuggestsTheNearest) {
   EXPECT_EQ(parseTree(withNodes(R"({"parent":-1,"tokens":1,"tokns":2})")).error().hint,
             "did you mean `tokens`?");
+}
+
+std::string second(const std::string &nodes) {
+  return R"({"format":"deftc-tree","version":2,"nodes":[)" + nodes + R"(],"queries":[]})";
+}
+
+TEST(TreeFileTest, TheSecondVersionHasNamesAndLocations) {
+  const auto document = parseTreeDocument(second(
+      R"({"parent":-1,"tokens":7,"location":32,"name":"a \"b\" \u00e9"},{"parent":0,"tokens":2,"location":5})"));
+  ASSERT_TRUE(document) << document.error().message;
+  EXPECT_TRUE(document->hasLocations);
+  EXPECT_EQ(document->tree.nodes()[0].location, 32);
+  EXPECT_EQ(document->tree.nodes()[1].location, 5);
+  ASSERT_EQ(document->names.size(), 2u);
+  EXPECT_EQ(document->names[0], "a \"b\" \xc3\xa9");
+  EXPECT_EQ(document->names[1], "");
+  const std::string text = formatTree(*document);
+  const auto again = parseTreeDocument(text);
+  ASSERT_TRUE(again) << again.error().message;
+  EXPECT_EQ(formatTree(*again), text);
+  EXPECT_EQ(again->names, document->names);
+}
+
+TEST(TreeFileTest, WhatNeedsNoSecondVersionIsWrittenAsTheFirst) {
+  const auto document = parseTreeDocument(second(R"({"parent":-1,"tokens":7})"));
+  ASSERT_TRUE(document);
+  EXPECT_FALSE(document->hasLocations);
+  EXPECT_TRUE(document->names.empty());
+  EXPECT_EQ(formatTree(*document), formatTree(document->tree));
+  EXPECT_THAT(formatTree(*document), ::testing::HasSubstr("\"version\": 1"));
+}
+
+TEST(TreeFileTest, ErrorsOfTheSecondVersion) {
+  const Bad cases[] = {
+      {withNodes(R"({"parent":-1,"tokens":1,"location":2})"), "nodes[0] has an unknown key `location`"},
+      {second(R"({"parent":-1,"tokens":1,"location":-1})"),
+       "nodes[0]: location -1 of node 0 is outside the table, which has at most 1073741824 tokens"},
+      {second(R"({"parent":-1,"tokens":1,"location":0},{"parent":0,"tokens":1})"),
+       "nodes[1] lacks `location`, unlike nodes[0]"},
+      {second(R"({"parent":-1,"tokens":1},{"parent":0,"tokens":1,"location":3})"),
+       "nodes[1] has a `location`, unlike nodes[0]"},
+      {second(R"({"parent":-1,"tokens":1,"name":7})"), "nodes[0].name must be a string, is number"},
+  };
+  for (const Bad &bad : cases) {
+    const auto tree = parseTree(bad.json);
+    ASSERT_FALSE(tree) << bad.json;
+    EXPECT_EQ(tree.error().message, bad.message) << bad.json;
+  }
+}
+
+TEST(TreeFileTest, TheDeadAreNotWritten) {
+  KvTree tree;
+  (void)tree.addNode(-1, 10);
+  (void)tree.addNode(0, 5);
+  (void)tree.addNode(0, 6);
+  (void)tree.addNode(1, 2);
+  (void)tree.prune(1);
+  (void)tree.addNode(2, 7); // takes number 1
+  (void)tree.addNode(-1, 9);
+  (void)tree.addQuery(1);
+  (void)tree.addQuery(3, 4);
+  EXPECT_THAT(nodesInFileOrder(tree), ::testing::ElementsAre(0, 2, 1, 3));
+  const auto again = parseTree(formatTree(tree));
+  ASSERT_TRUE(again) << again.error().message;
+  ASSERT_EQ(again->nodes().size(), 4u);
+  for (std::size_t i = 0; i < tree.queries().size(); ++i)
+    EXPECT_EQ(again->pathTokens(again->queries()[i]), tree.pathTokens(tree.queries()[i]));
+  EXPECT_EQ(formatTree(*again), formatTree(tree));
 }
 
 TEST(TreeFileTest, DeepNestingIsAnErrorNotACrash) {
