@@ -12,7 +12,7 @@ namespace deft {
 using jit::usage;
 
 struct Runtime::Impl {
-  int threads = 1;
+  exec::CpuExecutor executor;
 };
 
 namespace {
@@ -62,13 +62,15 @@ Result<Runtime> Runtime::create(const RuntimeOptions &options) {
     return usage("a runtime cannot have " + std::to_string(options.threads) + " threads",
                  "0 takes all processors");
   return jit::guarded([&]() -> Result<Runtime> {
-    auto impl = std::make_unique<Impl>();
-    impl->threads = options.threads > 0 ? options.threads : jit::usableProcessors();
-    return Runtime(std::move(impl));
+    auto executor =
+        exec::CpuExecutor::create(options.threads > 0 ? options.threads : jit::usableProcessors());
+    if (!executor)
+      return jit::toPublic(executor.error());
+    return Runtime(std::make_unique<Impl>(std::move(*executor)));
   });
 }
 
-int Runtime::threads() const { return impl_->threads; }
+int Runtime::threads() const { return impl_->executor.threads(); }
 
 Result<void> Runtime::run(const Attention &attention, const Plan &plan, const Inputs &inputs,
                           const Outputs &outputs) const {
@@ -95,9 +97,9 @@ Result<void> Runtime::run(const Attention &attention, const Plan &plan, const In
     view.pageSize = attention.pageSize();
     view.pageTable = inputs.pageTable.data();
     view.params = slots->data();
-    return jit::toPublic(
-        exec::runCpu(attention.impl().cpuKernel, attention.impl().variant(), plan.impl().plan, view,
-                     {static_cast<std::uint16_t *>(outputs.out), outputs.lse}, impl_->threads));
+    return jit::toPublic(impl_->executor.run(attention.impl().cpuKernel, attention.impl().variant(),
+                                             plan.impl().plan, view,
+                                             {static_cast<std::uint16_t *>(outputs.out), outputs.lse}));
   });
 }
 

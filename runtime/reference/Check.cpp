@@ -132,10 +132,13 @@ CheckReport check(const spec::Variant &variant, const tree::KvTree &tree, const 
   const std::vector<int> queries = chooseQueries(variant, tree, options.mostRowTokens);
   const int threads = std::clamp(options.threads, 1, std::max(static_cast<int>(queries.size()), 1));
   std::vector<Checker> checkers(threads, Checker(variant, tree, inputs, outputs));
-  std::atomic<std::size_t> next = 0;
+  std::atomic<std::size_t> next = 0, done = 0;
   const auto work = [&](Checker &checker) {
-    for (std::size_t i; (i = next.fetch_add(1)) < queries.size();)
+    for (std::size_t i; (i = next.fetch_add(1)) < queries.size();) {
       checker.check(queries[i]);
+      if (const std::size_t count = done.fetch_add(1) + 1; options.progress)
+        options.progress(static_cast<long long>(count), static_cast<long long>(queries.size()));
+    }
   };
   std::vector<std::thread> others;
   for (int t = 1; t < threads; ++t)

@@ -4,6 +4,7 @@
 #include "runtime/exec/Inputs.h"
 #include "runtime/tree/KvTree.h"
 
+#include <functional>
 #include <string>
 
 /// Is a result right? The error of a row is its relative L2 distance to the oracle. The largest over a
@@ -27,6 +28,8 @@ struct CheckOptions {
   /// Above this many (row, token) pairs only some queries are checked, evenly spread over the caller's
   /// indices, first and last included; 0: no bound.
   long long mostRowTokens = 0;
+  /// Told after each query how many of how many are done, by any of the threads.
+  std::function<void(long long, long long)> progress = {};
 };
 
 struct CheckReport {

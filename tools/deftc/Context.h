@@ -30,6 +30,7 @@ struct Context {
   /// Set while arguments are parsed, run after all of them are known to be right.
   std::function<int()> action;
   bool outIsTerminal = false;
+  bool errIsTerminal = false;
 
   /// Makes `run` the action when `subcommand` is given.
   void onRun(CLI::App *subcommand, std::function<int()> run) {

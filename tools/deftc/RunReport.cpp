@@ -47,8 +47,11 @@ std::string cacheName(const spec::CacheSpec &cache) {
          (cache.order == spec::PageOrder::Nhd ? " nhd" : " hnd");
 }
 
-std::string configText(const config::Config &config) {
-  std::string text = config::partitionName(config.partition) + ", chunk " +
+std::string configText(const RunReport &report) {
+  const config::Config &config = report.config;
+  const std::string asked = config::partitionName(config.partition),
+                    made = config::partitionName(report.partition);
+  std::string text = asked + (asked == made ? "" : " took " + made) + ", chunk " +
                      (config.chunkTokens > 0 ? std::to_string(config.chunkTokens) : "open");
   for (const config::PhaseConfig &phase : config.phases)
     text += "; " + phase.name + " " + std::to_string(phase.tileQ) + " rows x " +
@@ -57,14 +60,46 @@ std::string configText(const config::Config &config) {
   return text;
 }
 
-std::string checkText(const reference::CheckReport &check) {
+std::string bytesText(double bytes) {
+  return bytes < 1e5   ? formatted("%.1f kB", bytes * 1e-3)
+         : bytes < 1e9 ? formatted("%.1f MB", bytes * 1e-6)
+                       : formatted("%.2f GB", bytes * 1e-9);
+}
+
+double medianOf(const std::vector<RunReport::Step> &steps, bool isAdvanced) {
+  std::vector<double> times;
+  for (const RunReport::Step &step : steps)
+    if (step.isAdvanced == isAdvanced)
+      times.push_back(step.planUs);
+  std::sort(times.begin(), times.end());
+  return times.empty() ? 0 : times[times.size() / 2];
+}
+
+std::string stepsText(const RunReport &report) {
+  const auto advanced = std::count_if(report.steps.begin(), report.steps.end(),
+                                      [](const RunReport::Step &step) { return step.isAdvanced; });
+  const auto made = static_cast<long long>(report.steps.size()) - advanced;
+  double us = 0;
+  for (const RunReport::Step &step : report.steps)
+    us += step.runUs;
+  return grouped(static_cast<long long>(report.steps.size())) + ", " +
+         micros(us / static_cast<double>(report.steps.size())) + " each in the mean; planned anew " +
+         plural(made, "time", "times") + " (" + micros(medianOf(report.steps, false)) + "), advanced " +
+         plural(advanced, "time", "times") +
+         (advanced > 0 ? " (" + micros(medianOf(report.steps, true)) + ")" : "") +
+         "; the other lines tell of the last";
+}
+
+std::string checkText(const RunReport &report) {
+  const reference::CheckReport &check = *report.check;
   std::string text = check.passed() ? "right: error " : "WRONG: error ";
   text += error(check.error) + ", allowed " + error(check.allowed);
   if (check.hasLse)
     text += "; lse off by " + error(check.lseError) + ", allowed " + error(reference::kLseTolerance);
-  text += check.queriesChecked == check.queries
-              ? "; all " + plural(check.queries, "query", "queries")
-              : "; " + grouped(check.queriesChecked) + " of " + plural(check.queries, "query", "queries");
+  text +=
+      report.queriesChecked == report.queriesRun
+          ? "; all " + plural(report.queriesRun, "query", "queries")
+          : "; " + grouped(report.queriesChecked) + " of " + plural(report.queriesRun, "query", "queries");
   return text;
 }
 
@@ -75,6 +110,17 @@ json finite(double value) { return std::isfinite(value) ? json(value) : json(nul
 
 double RunReport::cacheBytes() const {
   return 2.0 * 2 * variant.kvHeads * variant.headDim * static_cast<double>(tree.readTokens);
+}
+
+double RunReport::planBytes() const {
+  const double rowBytes = 2.0 * variant.queryHeads * variant.headDim;
+  const double partialBytes = 4.0 * variant.queryHeads * (variant.headDim + 1);
+  return 2.0 * 2 * variant.kvHeads * variant.headDim * static_cast<double>(plan.itemTokens) +
+         2 * rowBytes * tree.queries + 2 * partialBytes * plan.partialSlots; // q and out; written and read
+}
+
+double RunReport::readShare() const {
+  return readBandwidth > 0 ? cacheBytes() / readBandwidth / (times.medianUs * 1e-6) : 0;
 }
 
 double RunReport::flops() const {
@@ -96,21 +142,32 @@ void printReport(const RunReport &report, std::ostream &out) {
                    plural(report.tree.queries, "query", "queries") + ", " +
                    plural(report.tree.tokens, "token", "tokens") + ", each read by " +
                    formatted("%.3g", report.tree.sharing()) + " queries");
-  line("config", configText(report.config));
+  line("config", configText(report));
   line("plan", plural(report.plan.items, "item", "items") + " (" + grouped(report.plan.directItems) +
                    " write the output), " + plural(report.plan.partialSlots, "partial", "partials") +
                    " merged for " + plural(report.plan.mergedQueries, "query", "queries") + ", " +
-                   grouped(report.plan.itemTokens) + " tokens read; made in " + micros(report.planUs));
+                   grouped(report.plan.itemTokens) + " tokens read; made in " +
+                   micros(report.steps.back().planUs));
   line("backend", report.backend + ": " + report.device + ", pages " + report.pages + ", seed " +
                       std::to_string(report.seed));
-  line("time", micros(report.medianUs) + ", the median of " + std::to_string(report.repeats) + " (" +
-                   micros(report.fastestUs) + " to " + micros(report.slowestUs) + ")" +
+  if (report.steps.size() > 1)
+    line("steps", stepsText(report));
+  const RunTimes &times = report.times;
+  line("time", micros(times.medianUs) + ", the median of " + std::to_string(times.repeats) + " (" +
+                   micros(times.fastestUs) + " to " + micros(times.slowestUs) + ")" +
                    (report.backend == "cuda" ? ", L2 cold" : ""));
+  line("bytes", bytesText(report.cacheBytes()) + " of cache are seen, " + bytesText(report.planBytes()) +
+                    " move by the plan; " + formatted("%.3g", report.flops() / times.medianUs * 1e-3) +
+                    " GFLOP/s");
+  if (report.readBandwidth > 0)
+    line("read", formatted("%.1f GB/s", report.readBandwidth * 1e-9) +
+                     " by a plain read of the same cache now; the run reaches " +
+                     formatted("%.0f %%", 100 * report.readShare()) + " of that");
   if (report.floorUs)
     line("floor", micros(*report.floorUs) + " on an " + report.ceilingModel + "; the time is " +
-                      formatted("%.2f", report.medianUs / *report.floorUs) + " times that");
+                      formatted("%.2f", times.medianUs / *report.floorUs) + " times that");
   if (report.check)
-    line("check", checkText(*report.check));
+    line("check", checkText(report));
 }
 
 json toJson(const RunReport &report) {
@@ -142,7 +199,8 @@ json toJson(const RunReport &report) {
         {"row_tokens", report.plan.rowTokens},
         {"partial_slots", report.plan.partialSlots},
         {"merged_queries", report.plan.mergedQueries},
-        {"plan_us", report.planUs}}},
+        {"partition", config::partitionName(report.partition)},
+        {"plan_us", report.steps.back().planUs}}},
       {"backend", report.backend},
       {"device", report.device},
       {"pages", report.pages},
@@ -150,11 +208,18 @@ json toJson(const RunReport &report) {
       {"cache_bytes", report.cacheBytes()},
       {"flops", report.flops()},
       {"time",
-       {{"repeats", report.repeats},
-        {"median_us", report.medianUs},
-        {"fastest_us", report.fastestUs},
-        {"slowest_us", report.slowestUs}}},
+       {{"repeats", report.times.repeats},
+        {"median_us", report.times.medianUs},
+        {"fastest_us", report.times.fastestUs},
+        {"slowest_us", report.times.slowestUs}}},
+      {"plan_bytes", report.planBytes()},
+      {"steps", json::array()},
   };
+  for (const RunReport::Step &step : report.steps)
+    result["steps"].push_back(
+        {{"plan_us", step.planUs}, {"advanced", step.isAdvanced}, {"run_us", step.runUs}});
+  if (report.readBandwidth > 0)
+    result["read"] = {{"gb_per_s", report.readBandwidth * 1e-9}, {"share", report.readShare()}};
   if (report.floorUs)
     result["floor"] = {{"us", *report.floorUs}, {"model", report.ceilingModel}};
   if (report.check) {
@@ -165,8 +230,8 @@ json toJson(const RunReport &report) {
                        {"allowed", finite(check.allowed)},
                        {"worst_query", check.worstQuery},
                        {"worst_head", check.worstHead},
-                       {"queries_checked", check.queriesChecked},
-                       {"queries", check.queries}};
+                       {"queries_checked", report.queriesChecked},
+                       {"queries", report.queriesRun}};
     if (check.hasLse)
       result["check"]["lse_error"] = finite(check.lseError);
   }

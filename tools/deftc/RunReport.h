@@ -5,12 +5,14 @@
 #include "runtime/plan/Planner.h"
 #include "runtime/reference/Check.h"
 #include "runtime/tree/TreeSummary.h"
+#include "tools/deftc/RunBackend.h"
 
 #include <nlohmann/json_fwd.hpp>
 
 #include <iosfwd>
 #include <optional>
 #include <string>
+#include <vector>
 
 namespace deft::cli {
 
@@ -20,21 +22,30 @@ struct RunReport {
   std::string treePath;
   tree::TreeSummary tree;
   config::Config config;
+  spec::Partition partition = spec::Partition::Auto; ///< of the plan: what `auto` chose
   plan::PlanSummary plan;
-  double planUs = 0;   ///< host time of making the plan
   std::string backend; ///< "cuda" or "cpu"
   std::string device;  ///< its name, or "2 threads"
   std::string pages;   ///< "in-order" or "scattered"
   std::uint64_t seed = 0;
 
-  int repeats = 0;
-  double medianUs = 0, fastestUs = 0, slowestUs = 0;
+  struct Step {
+    double planUs = 0;       ///< host time
+    bool isAdvanced = false; ///< by advance(), not made anew
+    double runUs = 0;        ///< median
+  };
+  std::vector<Step> steps; ///< at least one; what else is told is of the last
+  RunTimes times;
+  double readBandwidth = 0;      ///< bytes per second of a plain read of the same cache; 0: not measured
   std::optional<double> floorUs; ///< where the device's ceilings are known
   std::string ceilingModel;
 
-  std::optional<reference::CheckReport> check;
+  std::optional<reference::CheckReport> check;  ///< of the step that is furthest off
+  long long queriesChecked = 0, queriesRun = 0; ///< of all steps
 
   double cacheBytes() const; ///< K and V of the tokens that some query sees
+  double planBytes() const;  ///< of the cache as often as the plan reads it, queries, partials and outputs
+  double readShare() const;  ///< of the time, what a plain read of the cache would take
   double flops() const;      ///< of both products, over the pairs that the tree shows
 };
 

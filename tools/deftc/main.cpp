@@ -9,6 +9,7 @@ int main(int argc, char **argv) {
                              deft::cli::wantsColour(STDOUT_FILENO),
                              deft::cli::wantsColour(STDERR_FILENO),
                              {},
-                             ::isatty(STDOUT_FILENO) == 1};
+                             ::isatty(STDOUT_FILENO) == 1,
+                             ::isatty(STDERR_FILENO) == 1};
   return deft::cli::runDeftc(argc, argv, context);
 }

@@ -1,0 +1,89 @@
+"""Attention over a tree, from a dump alone, in float64: knows nothing of deftc but what the files mean.
+
+A case says with two Python functions what its spec says in its own language: `sees(at)` and `score(s, at)`, where `at`
+has q_pos, kv_pos, depth, head, kv_head and query.
+"""
+
+import json
+import math
+import operator
+from pathlib import Path
+from types import SimpleNamespace
+
+from npy import Array
+
+
+class Dump:
+    def __init__(self, folder):
+        folder = Path(folder)
+        self.q, self.k, self.v, self.out = (Array(folder / f"{name}.npy") for name in ("q", "k", "v", "out"))
+        self.lse = Array(folder / "lse.npy") if (folder / "lse.npy").exists() else None
+        tree = json.loads((folder / "tree.json").read_text())
+        self.nodes, self.queries = tree["nodes"], tree["queries"]
+        self.begins, total = [], 0
+        for node in self.nodes:
+            self.begins.append(total)
+            total += node["tokens"]
+        assert self.k.shape[0] == self.v.shape[0] == total, "k and v have a row for each token of the tree"
+        assert self.q.shape[0] == self.out.shape[0] == len(self.queries), "q and out have a row for each query"
+
+    def path(self, query):
+        """(row of k and v, depth) of each token that a query sees, from the root on."""
+        nodes, node = [], query["node"]
+        while node >= 0:
+            nodes.insert(0, node)
+            node = self.nodes[node]["parent"]
+        tokens = []
+        for depth, node in enumerate(nodes):
+            count = self.nodes[node]["tokens"]
+            if node == query["node"]:
+                count = query.get("position", count)
+            tokens += [(self.begins[node] + i, depth) for i in range(count)]
+        return tokens
+
+
+def rows(dump, scale, sees=lambda at: True, score=lambda s, at: s, sigmoid_bias=None):
+    """For each query and head: the output, and the log-sum-exp (None for sigmoid attention)."""
+    heads, kv_heads = dump.q.shape[1], dump.k.shape[1]
+    for index, query in enumerate(dump.queries):
+        path = dump.path(query)
+        for head in range(heads):
+            q, kv_head = dump.q.row(index, head), head // (heads // kv_heads)
+            scores, values = [], []
+            for kv_pos, (token, depth) in enumerate(path):
+                at = SimpleNamespace(
+                    q_pos=len(path) - 1, kv_pos=kv_pos, depth=depth, head=head, kv_head=kv_head, query=index
+                )
+                if sees(at):
+                    s = scale * sum(map(operator.mul, q, dump.k.row(token, kv_head)))
+                    scores.append(score(s, at))
+                    values.append(dump.v.row(token, kv_head))
+            if sigmoid_bias is not None:
+                weights, lse = [1 / (1 + math.exp(-(s + sigmoid_bias))) for s in scores], None
+            elif scores:
+                most = max(scores)
+                total = sum(math.exp(s - most) for s in scores)
+                lse = most + math.log(total)
+                weights = [math.exp(s - lse) for s in scores]
+            else:
+                weights, lse = [], -math.inf
+            out = [0.0] * dump.q.shape[2]
+            for weight, value in zip(weights, values):
+                out = [o + weight * x for o, x in zip(out, value)]
+            yield index, head, out, lse
+
+
+def worst(dump, **formula):
+    """The largest relative L2 error of a row, and the largest distance of an lse."""
+    error = distance = 0.0
+    for query, head, out, lse in rows(dump, **formula):
+        found = dump.out.row(query, head)
+        norm = math.sqrt(sum(x * x for x in out))
+        off = math.sqrt(sum((x - y) ** 2 for x, y in zip(out, found)))
+        relative = off / norm if norm else (0.0 if off == 0 else math.inf)
+        error = relative if not relative <= error else error  # a NaN stays
+        if dump.lse and lse is not None:
+            actual = dump.lse.row(query, head)[0]
+            apart = 0.0 if actual == lse else abs(actual - lse)
+            distance = apart if not apart <= distance else distance
+    return error, distance

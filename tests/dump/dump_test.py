@@ -1,0 +1,118 @@
+"""`deftc run --dump` against attention.py: masks, scores, GQA ratios, layouts, sigmoid, partitions, trees, workloads.
+
+usage: dump_test.py DEFTC [FILTER]
+"""
+
+import math
+import struct
+import subprocess
+import sys
+import tempfile
+import unittest
+from pathlib import Path
+
+from attention import Dump, worst
+
+DEFTC = "deftc"
+
+FOREST = """{"format": "deftc-tree", "version": 1,
+ "nodes": [{"parent": -1, "tokens": 23}, {"parent": 0, "tokens": 5}, {"parent": 1, "tokens": 0},
+           {"parent": 0, "tokens": 17}, {"parent": 2, "tokens": 9}, {"parent": -1, "tokens": 3},
+           {"parent": 5, "tokens": 1}],
+ "queries": [{"node": 4}, {"node": 0, "position": 11}, {"node": 6}, {"node": 3}, {"node": 4, "position": 3},
+             {"node": 5, "position": 0}, {"node": 2}, {"node": 3}]}"""
+CHAIN = (
+    '{"format": "deftc-tree", "version": 1, "nodes": ['
+    + ", ".join('{"parent": %d, "tokens": %d}' % (i - 1, 1 + i % 3) for i in range(24))
+    + '], "queries": [{"node": 23}, {"node": 11}, {"node": 12, "position": 0}]}'
+)
+FAN = (
+    '{"format": "deftc-tree", "version": 1, "nodes": [{"parent": -1, "tokens": 30}, '
+    + ", ".join('{"parent": 0, "tokens": %d}' % (i % 4) for i in range(30))
+    + '], "queries": ['
+    + ", ".join('{"node": %d}' % (30 - i) for i in range(30))
+    + "]}"
+)
+TREES = {"forest": FOREST, "chain": CHAIN, "fan": FAN}
+
+HEAD = "attention a { query_heads = %d; kv_heads = %d; head_dim = 64; "
+PLAIN = HEAD % (4, 2) + "output = bf16 with lse; }"
+
+
+class DumpTest(unittest.TestCase):
+    def dump(self, folder, spec, tree, *options):
+        (Path(folder) / "a.deft").write_text(spec)
+        what = ["--workload", tree]
+        if tree in TREES:
+            (Path(folder) / "tree.json").write_text(TREES[tree])
+            what = ["--tree", f"{folder}/tree.json"]
+        command = [DEFTC, "run", f"{folder}/a.deft", *what, "--dump", f"{folder}/out", "--backend", "cpu"]
+        run = subprocess.run([*command, "--repeat", "1", *options], capture_output=True, text=True, check=False)
+        self.assertEqual(run.returncode, 0, run.stdout + run.stderr)
+        return Dump(f"{folder}/out")
+
+    def check(self, spec, *options, tree="forest", dtype="bf16", has_lse=True, **formula):
+        with tempfile.TemporaryDirectory() as folder:
+            dump = self.dump(folder, spec, tree, *options)
+            self.assertEqual(dump.lse is not None, has_lse)
+            for tensor in (dump.q, dump.k, dump.v, dump.out):
+                self.assert_rounded(tensor, dtype)
+            error, distance = worst(dump, scale=formula.pop("scale", 1 / 8), **formula)
+        # The output is rounded to the dtype, which alone is worth half of this.
+        self.assertLessEqual(error, 0.006 if dtype == "bf16" else 0.001)
+        self.assertLessEqual(distance, 1e-3)
+
+    def assert_rounded(self, tensor, dtype):
+        for value in tensor.values:
+            if dtype == "bf16":
+                self.assertEqual(struct.unpack("<I", struct.pack("<f", value))[0] & 0xFFFF, 0, value)
+            else:
+                self.assertEqual(struct.unpack("<e", struct.pack("<e", value))[0], value)
+
+    def test_every_partition_on_every_tree(self):
+        for partition in ("query", "node", "node_chunk", "flatten", "cascade", "greedy", "union", "auto"):
+            for tree in TREES:
+                with self.subTest(partition=partition, tree=tree):
+                    self.check(PLAIN, "--partition", partition, "--chunk", "16", "--seed", "3", tree=tree)
+
+    def test_mask_hides_what_it_says(self):
+        spec = HEAD % (6, 2) + "mask = tree && (kv_pos > q_pos - 7 || kv_pos < 3); output = bf16 with lse; }"
+        self.check(spec, "--pages", "scattered", sees=lambda at: at.kv_pos > at.q_pos - 7 or at.kv_pos < 3)
+
+    def test_mask_may_hide_everything(self):
+        spec = HEAD % (2, 1) + "mask = tree && depth > 1 && head == 1; output = bf16 with lse; }"
+        self.check(spec, sees=lambda at: at.depth > 1 and at.head == 1)
+
+    def test_score_with_parameters(self):
+        spec = HEAD % (5, 1) + (
+            "dtype = f16; param cap : f32 = 30; param slope : f32[query_heads];"
+            "score = cap * tanh(s / cap) + slope[head] * (kv_pos - q_pos); output = f16 with lse; }"
+        )
+        self.check(
+            spec, "--param", "slope=0.25", "--param", "cap=2", dtype="f16",
+            score=lambda s, at: 2 * math.tanh(s / 2) + 0.25 * (at.kv_pos - at.q_pos),
+        )  # fmt: skip
+
+    def test_layouts_and_scale(self):
+        for cache in ("contiguous", "paged(page_size = 4, order = hnd)", "paged(page_size = 1, order = nhd)"):
+            with self.subTest(cache=cache):
+                spec = HEAD % (7, 7) + f"scale = 0.3; kv_cache = {cache}; }}"
+                self.check(spec, "--pages", "scattered", scale=0.3, has_lse=False)
+
+    def test_sigmoid_has_no_lse(self):
+        spec = HEAD % (3, 1) + "normalize = sigmoid(-2); score = s + 0.5 * query; }"
+        self.check(spec, has_lse=False, sigmoid_bias=-2, score=lambda s, at: s + 0.5 * at.query)
+
+    def test_last_step_of_a_workload(self):
+        for partition in ("flatten", "greedy", "union"):
+            with self.subTest(partition=partition):
+                self.check(
+                    PLAIN, "--steps", "9", "--seed", "5", "--partition", partition, "--pages", "scattered",
+                    tree="few_shot:prompt=40,branches=3",
+                )  # fmt: skip
+
+
+if __name__ == "__main__":
+    if len(sys.argv) > 1:
+        DEFTC = sys.argv.pop(1)
+    unittest.main()

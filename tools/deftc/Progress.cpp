@@ -1,0 +1,38 @@
+#include "tools/deftc/Progress.h"
+
+#include <cmath>
+#include <ostream>
+
+namespace deft::cli {
+
+using namespace std::chrono_literals;
+
+Progress::Progress(Context &context, std::string what)
+    : context_(context), what_(std::move(what)), next_(start_ + 1s) {}
+
+Progress::~Progress() {
+  if (hasLine_ && context_.errIsTerminal)
+    context_.err << "\r\033[K" << std::flush;
+}
+
+void Progress::at(long long done, long long of) {
+  const std::lock_guard lock(mutex_);
+  const Clock::time_point now = Clock::now();
+  if (now < next_ || done >= of)
+    return;
+  const double seconds = std::chrono::duration<double>(now - start_).count();
+  std::string text = what_ + ": " + std::to_string(done * 100 / of) + " %";
+  if (done > 0)
+    text +=
+        ", " +
+        std::to_string(std::llround(seconds * static_cast<double>(of - done) / static_cast<double>(done))) +
+        " s left";
+  if (context_.errIsTerminal)
+    context_.err << '\r' << text << "\033[K" << std::flush;
+  else
+    context_.err << text << '\n' << std::flush;
+  hasLine_ = true;
+  next_ = now + (context_.errIsTerminal ? 200ms : 10s);
+}
+
+} // namespace deft::cli

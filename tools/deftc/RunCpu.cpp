@@ -1,0 +1,81 @@
+#include "compiler/config/DefaultConfig.h"
+#include "runtime/exec/cpu/CpuExecutor.h"
+#include "tools/deftc/RunBackend.h"
+
+#include <algorithm>
+#include <chrono>
+
+namespace deft::cli {
+
+using support::Result;
+
+namespace {
+
+constexpr int kRepeats = 5;
+
+class Cpu : public RunBackend {
+public:
+  Cpu(const jit::Program &program, config::Config config, exec::CpuKernel kernel, exec::CpuExecutor executor)
+      : variant_(program.variant()), config_(std::move(config)), kernel_(std::move(kernel)),
+        executor_(std::move(executor)) {}
+
+  std::string name() const override { return "cpu"; }
+  std::string device() const override {
+    return std::to_string(executor_.threads()) + (executor_.threads() == 1 ? " thread" : " threads");
+  }
+  const config::Config &config() const override { return config_; }
+  int blocks() const override { return executor_.threads(); }
+
+  Result<void> load(const exec::Inputs &inputs) override {
+    inputs_ = &inputs;
+    return {};
+  }
+
+  Result<RunTimes> run(const plan::Plan &plan, exec::Outputs &outputs, int repeats) override {
+    if (auto ran = executor_.run(kernel_, variant_, plan, *inputs_, outputs); !ran)
+      return ran.error();
+    const std::vector<abi::ParamSlot> params = inputs_->paramSlots(variant_);
+    const auto view = exec::InputView::of(*inputs_, variant_, params);
+    const exec::OutputView out{outputs.out.data(), outputs.lse.empty() ? nullptr : outputs.lse.data()};
+    std::vector<double> times;
+    RunTimes result;
+    result.repeats = repeats > 0 ? repeats : kRepeats;
+    for (int i = 0; i < result.repeats; ++i) {
+      const auto start = std::chrono::steady_clock::now();
+      if (auto ran = executor_.run(kernel_, variant_, plan, view, out); !ran)
+        return ran.error();
+      times.push_back(
+          std::chrono::duration<double, std::micro>(std::chrono::steady_clock::now() - start).count());
+    }
+    std::sort(times.begin(), times.end());
+    result.medianUs = times[times.size() / 2];
+    result.fastestUs = times.front();
+    result.slowestUs = times.back();
+    return result;
+  }
+
+private:
+  const spec::Variant &variant_;
+  config::Config config_;
+  exec::CpuKernel kernel_;
+  exec::CpuExecutor executor_;
+  const exec::Inputs *inputs_ = nullptr;
+};
+
+} // namespace
+
+Result<std::unique_ptr<RunBackend>> openCpu(const jit::Program &program, int threads) {
+  auto kernel = program.cpuKernel();
+  if (!kernel)
+    return kernel.error();
+  auto config = config::defaultConfig(program.variant());
+  if (!config)
+    return config.error();
+  auto executor = exec::CpuExecutor::create(threads);
+  if (!executor)
+    return executor.error();
+  return std::unique_ptr<RunBackend>(
+      std::make_unique<Cpu>(program, std::move(*config), std::move(*kernel), std::move(*executor)));
+}
+
+} // namespace deft::cli

@@ -1,0 +1,258 @@
+#include "tools/deftc/RunSession.h"
+
+#include "runtime/exec/Params.h"
+#include "runtime/exec/RandomInputs.h"
+#include "runtime/jit/Processors.h"
+#include "tools/deftc/PlainRead.h"
+#include "tools/deftc/Progress.h"
+#include "tools/deftc/RunBackend.h"
+#include "tools/deftc/RunDump.h"
+#include "tools/deftc/RunInput.h"
+#include "tools/deftc/RunTrees.h"
+
+#include <algorithm>
+#include <chrono>
+
+namespace deft::cli {
+
+using support::Error;
+using support::ErrorCode;
+using support::Result;
+
+namespace {
+
+double microsSince(std::chrono::steady_clock::time_point start) {
+  return std::chrono::duration<double, std::micro>(std::chrono::steady_clock::now() - start).count();
+}
+
+/// The command's steps in order, and what they find out.
+class Session {
+public:
+  Session(Context &context, const RunOptions &options) : context_(context), options_(options) {}
+
+  Result<RunReport> run() {
+    auto program = openProgram(context_, options_.input, options_.variant);
+    if (!program)
+      return program.error();
+    program_.emplace(std::move(*program));
+    report_.variant = program_->variant();
+    threads_ = options_.threads > 0 ? options_.threads : jit::usableProcessors();
+    for (auto step : {&Session::openTrees, &Session::openBackend, &Session::makeInputs, &Session::runSteps,
+                      &Session::finish})
+      if (auto done = (this->*step)(); !done)
+        return done.error();
+    return report_;
+  }
+
+private:
+  Result<void> openTrees() {
+    auto steps = options_.workload.empty()
+                     ? TreeSteps::ofFile(options_.tree)
+                     : TreeSteps::ofWorkload(options_.workload, options_.seed, options_.recordsFolder);
+    if (!steps)
+      return steps.error();
+    steps_.emplace(std::move(*steps));
+    if (options_.steps - 1 > steps_->stepsLeft())
+      return Error{ErrorCode::Usage,
+                   "`" + steps_->name() + "` has " + std::to_string(steps_->stepsLeft() + 1) +
+                       " steps, not " + std::to_string(options_.steps),
+                   ""};
+    report_.treePath = steps_->name();
+    report_.pages = options_.pages;
+    report_.seed = options_.seed;
+    return {};
+  }
+
+  /// A GPU where one was asked for, or where nothing was and there is one.
+  Result<void> openBackend() {
+    if (options_.backend != "cpu") {
+      auto cuda = openCuda(*program_, context_, options_.backend == "cuda");
+      if (!cuda)
+        return cuda.error();
+      backend_ = std::move(*cuda);
+    }
+    if (!backend_) {
+      auto cpu = openCpu(*program_, threads_);
+      if (!cpu)
+        return cpu.error();
+      backend_ = std::move(*cpu);
+    }
+    config_ = backend_->config();
+    if (options_.partition)
+      config_.partition = *options_.partition;
+    if (options_.chunk >= 0)
+      config_.chunkTokens = options_.chunk;
+    return {};
+  }
+
+  Result<void> makeInputs() {
+    auto params = exec::bindParams(report_.variant, options_.params);
+    if (!params)
+      return params.error();
+    return options_.steps > 1 ? makeInputsOfSteps(std::move(*params)) : makeInputsOfTree(std::move(*params));
+  }
+
+  tree::PlacementOptions placementOptions() const {
+    tree::PlacementOptions placement;
+    placement.pageSize = exec::pageSizeOf(report_.variant);
+    placement.seed = options_.seed;
+    if (options_.pages == "scattered")
+      placement.order = tree::PlacementOrder::Scattered;
+    return placement;
+  }
+
+  /// One tree: its tokens have their values, everything beside them is NaN.
+  Result<void> makeInputsOfTree(std::vector<exec::ParamValue> params) {
+    tree_.emplace(steps_->tree());
+    const auto placement = tree::placeInCache(*tree_, placementOptions());
+    if (!placement)
+      return placement.error();
+    inputs_ = exec::makeRandomInputs(report_.variant, *tree_, *placement, std::move(params), options_.seed,
+                                     threads_);
+    return {};
+  }
+
+  /// Several steps share a cache, in which the tree moves about. How large it gets is found by going through
+  /// all steps before the first run; every slot has a value, whoever owns it.
+  Result<void> makeInputsOfSteps(std::vector<exec::ParamValue> params) {
+    const int first = steps_->step();
+    PlacedTree trial(steps_->tree());
+    std::size_t queries = steps_->tree().queries().size();
+    for (int i = 1; i < options_.steps; ++i) {
+      if (auto followed = nextStep(trial); !followed)
+        return followed;
+      queries = std::max(queries, steps_->tree().queries().size());
+    }
+    if (auto back = steps_->seek(first); !back)
+      return back;
+
+    // A tree of one node as large as the table, and one query for each row of q that any step wants.
+    tree::KvTree pool;
+    if (auto added = pool.addNode(-1, trial.tableTokens()); !added)
+      return added.error();
+    for (std::size_t i = 0; i < queries; ++i)
+      if (auto added = pool.addQuery(0); !added)
+        return added.error();
+    const auto placement = tree::placeInCache(pool, placementOptions());
+    if (!placement)
+      return placement.error();
+    placed_.emplace(steps_->tree(), pool.nodes()[0].location);
+    inputs_ =
+        exec::makeRandomInputs(report_.variant, pool, *placement, std::move(params), options_.seed, threads_);
+    return {};
+  }
+
+  Result<void> nextStep(PlacedTree &placed) {
+    const auto moved = steps_->next();
+    if (!moved)
+      return moved.error();
+    return placed.follow(steps_->edits(), steps_->tree());
+  }
+
+  const tree::KvTree &tree() const { return placed_ ? placed_->tree() : *tree_; }
+
+  Result<void> runSteps() {
+    Progress progress(context_, "running");
+    for (int i = 0; i < options_.steps; ++i) {
+      if (i > 0)
+        if (auto followed = nextStep(*placed_); !followed)
+          return followed;
+      if (auto ran = runStep(); !ran)
+        return ran;
+      progress.at(i + 1, options_.steps);
+    }
+    return {};
+  }
+
+  Result<void> runStep() {
+    inputs_.queryCount = static_cast<int>(tree().queries().size());
+    if (auto planned = planStep(); !planned)
+      return planned;
+    if (auto loaded = backend_->load(inputs_); !loaded)
+      return loaded;
+    const auto times = backend_->run(plan_, outputs_, options_.repeat);
+    if (!times)
+      return times.error();
+    report_.steps.back().runUs = times->medianUs;
+    report_.times = *times;
+    if (options_.check || options_.checkAll)
+      checkStep();
+    return {};
+  }
+
+  /// By advance() where only leaves have grown.
+  Result<void> planStep() {
+    const plan::VariantFacts facts = plan::VariantFacts::of(report_.variant);
+    RunReport::Step step;
+    const auto start = std::chrono::steady_clock::now();
+    step.isAdvanced = !report_.steps.empty() && plan::advance(tree(), plan_) == plan::Advance::Done;
+    if (!step.isAdvanced)
+      if (auto made = planner_.make(tree(), facts, config_, backend_->blocks(), plan_); !made)
+        return made;
+    step.planUs = microsSince(start);
+    report_.steps.push_back(step);
+    return {};
+  }
+
+  void checkStep() {
+    // The oracle takes some 200 ns for a (row, token) pair: a bound keeps large trees to a few seconds.
+    constexpr long long kPairsPerThread = 20'000'000;
+    Progress progress(context_, "checking");
+    reference::CheckOptions check;
+    check.threads = threads_;
+    check.mostRowTokens = options_.checkAll ? 0 : std::max(kPairsPerThread * threads_ / options_.steps, 1LL);
+    check.progress = [&](long long done, long long of) { progress.at(done, of); };
+    const auto found = reference::check(report_.variant, tree(), inputs_, outputs_, check);
+    // The worst step is the one to tell of.
+    const auto badness = [](const reference::CheckReport &report) {
+      return std::max(report.error / report.allowed, report.lseError / reference::kLseTolerance);
+    };
+    if (!report_.check || badness(found) > badness(*report_.check))
+      report_.check = found;
+    report_.queriesChecked += found.queriesChecked;
+    report_.queriesRun += found.queries;
+  }
+
+  /// What is said of the last step.
+  Result<void> finish() {
+    report_.tree = tree::summarize(tree());
+    report_.config = config_;
+    report_.partition = plan_.partition;
+    report_.plan = plan::summarize(plan_, plan::VariantFacts::of(report_.variant));
+    report_.backend = backend_->name();
+    report_.device = backend_->device();
+    if (const device::Ceilings *ceilings = backend_->ceilings()) {
+      report_.ceilingModel = ceilings->model;
+      report_.floorUs =
+          device::floorUs(*ceilings, report_.variant.dtype, report_.cacheBytes(), report_.flops());
+    }
+    if (report_.backend == "cpu")
+      report_.readBandwidth = plainReadBandwidth(report_.variant, tree(), inputs_, threads_);
+    if (!options_.dump.empty())
+      return dumpRun(context_, options_.dump, report_.variant, tree(), inputs_, outputs_);
+    return {};
+  }
+
+  Context &context_;
+  const RunOptions &options_;
+  std::optional<jit::Program> program_;
+  std::optional<TreeSteps> steps_;
+  std::unique_ptr<RunBackend> backend_;
+  config::Config config_;
+  int threads_ = 1;
+  std::optional<tree::KvTree> tree_; ///< of a single step
+  std::optional<PlacedTree> placed_; ///< of several
+  exec::Inputs inputs_;
+  exec::Outputs outputs_;
+  plan::Planner planner_;
+  plan::Plan plan_;
+  RunReport report_;
+};
+
+} // namespace
+
+Result<RunReport> runSession(Context &context, const RunOptions &options) {
+  return Session(context, options).run();
+}
+
+} // namespace deft::cli
