@@ -167,7 +167,7 @@ Result<void> Planner::makeTiles(const Choice &choice, const tree::KvTree &tree, 
     makeCascadeTiles(view_, queriesPerTile, chunk, facts.kvHeads, blocks, scratch_, tiles_);
     return {};
   case spec::Partition::Union:
-    makeUnion(facts, config);
+    makeUnion(facts, config, blocks);
     return {};
   case spec::Partition::Greedy:
     model_.set(facts, config, blocks);
@@ -188,14 +188,30 @@ int Planner::flattenChunk(int kvHeads, int blocks) const {
   return std::max(kFlattenChunk, static_cast<int>(share / kChunkStep) * kChunkStep);
 }
 
-void Planner::makeUnion(const VariantFacts &facts, const config::Config &config) {
+/// Sizes of union tiles: those of the phases and, since a kernel may run fewer rows in a cheaper mode, some
+/// round ones. Sizes that save nothing against the next larger one are left out.
+void Planner::makeUnion(const VariantFacts &facts, const config::Config &config, int blocks) {
+  model_.set(facts, config, blocks);
   prices_.clear();
+  const auto add = [&](int rows) {
+    if (const int queries = rows / facts.ratio; queries > 0 && queries <= model_.queriesPerTile())
+      prices_.push_back({queries, model_.stepUs(queries) / model_.tokenStep(queries) + model_.againUs()});
+  };
+  for (const int rows : {16, 32, 64, 128})
+    add(rows);
   for (const config::PhaseConfig &phase : config.phases)
-    if (const int queries = phase.tileQ / facts.ratio; queries > 0)
-      prices_.push_back({queries, 0.9 + phase.tileQ / 64.0});
+    add(phase.tileQ);
   std::sort(prices_.begin(), prices_.end(),
-            [](const TilePrice &a, const TilePrice &b) { return a.queries < b.queries; });
-  makeUnionTiles(view_, prices_, 64, scratch_, tiles_);
+            [](const TilePrice &a, const TilePrice &b) { return a.queries > b.queries; });
+  std::size_t kept = 0;
+  for (const TilePrice &price : prices_)
+    if (kept == 0 || price.tokenUs < 0.99 * prices_[kept - 1].tokenUs)
+      prices_[kept++] = price;
+  prices_.resize(kept);
+  std::reverse(prices_.begin(), prices_.end());
+  // The last step of a tile is half empty in the mean.
+  const double tileUs = model_.itemUs() + model_.stepUs(1) / 2;
+  makeUnionTiles(view_, prices_, tileUs, scratch_, tiles_);
 }
 
 /// Which leaves may grow in place: all that see the leaf's last token must see the next one, too.

@@ -53,7 +53,7 @@ private:
   support::Result<void> makeTiles(const Choice &choice, const tree::KvTree &tree, const VariantFacts &facts,
                                   const config::Config &config, int blocks);
   int flattenChunk(int kvHeads, int blocks) const;
-  void makeUnion(const VariantFacts &facts, const config::Config &config);
+  void makeUnion(const VariantFacts &facts, const config::Config &config, int blocks);
   void noteLeaves(const tree::KvTree &tree, Plan &plan) const;
 
   PlanOptions options_;

@@ -1,0 +1,84 @@
+/// Planning allocates nothing once it has seen a tree of the size. A program of its own: it counts every call
+/// of operator new.
+
+#include "compiler/config/ConfigJson.h"
+#include "runtime/plan/PlanBuffer.h"
+#include "tests/unit/runtime/plan/PlanTesting.h"
+
+#include <atomic>
+#include <cstdlib>
+#include <new>
+
+namespace {
+std::atomic<long long> allocations = 0;
+
+void *counted(std::size_t bytes) {
+  ++allocations;
+  if (void *memory = std::malloc(bytes > 0 ? bytes : 1))
+    return memory;
+  throw std::bad_alloc();
+}
+} // namespace
+
+void *operator new(std::size_t bytes) { return counted(bytes); }
+void *operator new[](std::size_t bytes) { return counted(bytes); }
+void operator delete(void *memory) noexcept { std::free(memory); }
+void operator delete[](void *memory) noexcept { std::free(memory); }
+void operator delete(void *memory, std::size_t) noexcept { std::free(memory); }
+void operator delete[](void *memory, std::size_t) noexcept { std::free(memory); }
+
+namespace deft::plan {
+namespace {
+
+constexpr spec::Partition kPartitions[] = {
+    spec::Partition::Query,   spec::Partition::Node,   spec::Partition::NodeChunk, spec::Partition::Flatten,
+    spec::Partition::Cascade, spec::Partition::Greedy, spec::Partition::Union,     spec::Partition::Auto};
+
+TEST(AllocationTest, TheHookCounts) {
+  const long long before = allocations;
+  std::vector<int> some(100);
+  EXPECT_EQ(allocations, before + 1);
+  EXPECT_EQ(some.size(), 100u);
+}
+
+TEST(AllocationTest, TheSecondPlanOfASizeAllocatesNothing) {
+  for (const spec::Partition partition : kPartitions)
+    for (const bool isOpen : {true, false}) {
+      SCOPED_TRACE(config::partitionName(partition) + (isOpen ? ", open chunk" : ", chunk 64"));
+      // Queries in falling order of position, so that the sort of a node's own queries is part of it.
+      tree::KvTree tree = placed(test::randomForest(77, {900, 200, 900}));
+      for (int position : {9, 5, 3, 1})
+        (void)tree.addQuery(0, std::min(position, tree.nodes()[0].tokens));
+      const config::Config config = makeConfig(isOpen ? 0 : 64, {64, 16}, partition);
+      const VariantFacts facts{4, 8};
+      Planner planner;
+      Plan plan;
+      std::vector<std::byte> buffer;
+      // Twice: the first one makes room, and `auto` remembers what it chose.
+      for (int i = 0; i < 2; ++i) {
+        ASSERT_TRUE(planner.make(tree, facts, config, 132, plan));
+        ASSERT_TRUE(writePlan(plan, buffer));
+      }
+      const long long before = allocations;
+      for (int i = 0; i < 3; ++i) {
+        ASSERT_TRUE(planner.make(tree, facts, config, 132, plan));
+        ASSERT_TRUE(writePlan(plan, buffer));
+      }
+      EXPECT_EQ(allocations - before, 0);
+    }
+}
+
+TEST(AllocationTest, AdvancingAllocatesNothing) {
+  tree::KvTree tree = test::levelTree({1, 8, 64}, {500, 100, 20});
+  Plan plan = mustPlan(tree, {4, 8}, makeConfig(0, {64, 16}));
+  for (int step = 0; step < 5; ++step) {
+    for (int leaf = 9; leaf < 73; ++leaf)
+      ASSERT_TRUE(tree.append(leaf, 1));
+    const long long before = allocations;
+    EXPECT_EQ(advance(tree, plan), Advance::Done);
+    EXPECT_EQ(allocations, before);
+  }
+}
+
+} // namespace
+} // namespace deft::plan
