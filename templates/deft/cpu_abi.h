@@ -11,24 +11,31 @@
 /// threads at once. Every pointer must be aligned to its element only.
 namespace deft::abi {
 
-constexpr int kCpuKernelVersion = 1;
+constexpr int kCpuKernelVersion = 2;
 
-/// Converts query rows into the form that `attend` reads: rows of CpuKernel::packedRowBytes bytes.
+/// Tokens come in fours: arrays of a block are readable up to the next multiple of this.
+constexpr int kCpuTokenPad = 4;
+/// And the offsets that are only fetched ahead up to the next multiple of this.
+constexpr int kCpuFetchPad = 8;
+
+/// Converts query rows into the form that `attend` reads. Rows stand in groups of CpuKernel::groupRows, a group in
+/// packedGroupBytes bytes; the rows that fill up the last group must hold finite numbers, such as zeros.
 struct CpuPackCall {
-  const void *q;    ///< [rows][head_dim], dtype, contiguous
-  void *packed;     ///< [rows][packedRowBytes]
+  const void *q; ///< [rows][head_dim], dtype, contiguous
+  void *packed;  ///< of row 0
+  int rowBegin;  ///< the rows become rows [rowBegin, rowBegin + rows) of `packed`
   int rows;
-  int reserved0;
 };
 
-/// Adds at most CpuKernel::blockTokens tokens to the state of `rows` rows. All tokens have one depth, stand at
-/// consecutive positions, and every row may see every one of them unless the mask hides it.
+/// Adds a block of at most CpuKernel::blockTokens tokens, out of any runs, to the state of `rows` rows. Row r may
+/// see token t when rowLow[t] <= r < rowHigh[t], unless the mask hides it.
 ///
 /// The state of a row is (m, l, acc): the reference of the exponent, the sum of the weights and the weighted sum
-/// of V, both unnormalised. It starts as (-inf, 0, 0); m stays -inf while the row has seen no token. Sigmoid
-/// attention has no m and l and leaves them alone.
+/// of V, both unnormalised, in an order of columns that `finish` knows. It starts as (-inf, 0, 0); m stays -inf
+/// while the row has seen no token. Sigmoid attention has no m and l and leaves them alone. m, l, qPos, query and
+/// head have an entry for every row of a started group; the extra ones repeat any row.
 struct CpuAttendCall {
-  const void *packed;           ///< first row's packed query
+  const void *packed;           ///< the group of the first row, which begins a group
   float *acc;                   ///< [rows][head_dim]
   float *m;                     ///< [rows], natural units
   float *l;                     ///< [rows]
@@ -37,17 +44,21 @@ struct CpuAttendCall {
   const int *head;              ///< [rows], query head
   const void *k;                ///< the cache, at this KV head's offset
   const void *v;
-  const long long *offsets;     ///< [tokens], in elements from k and from v
-  const long long *nextOffsets; ///< [nextTokens]: what a following call will read, fetched ahead; a hint
+  const long long *offsets;     ///< [tokens], in elements from k and from v; the padding repeats a token
+  const int *kvPos;             ///< [tokens]
+  const int *depth;             ///< [tokens]
+  const int *rowLow;            ///< [tokens]; the padding is seen by no row
+  const int *rowHigh;           ///< [tokens]
+  const void *nextK;            ///< what a following call will read, fetched ahead: a hint
+  const void *nextV;
+  const long long *nextOffsets; ///< [nextTokens], and padding
   const ParamSlot *params;
   int rows;
   int tokens;
   int nextTokens;
-  int kvPos;                    ///< of the first token
-  int depth;
   int kvHead;
   int masked;                   ///< 0: the mask is known to hold for every pair and is not evaluated
-  int reserved0;
+  int cut;                      ///< 0: every row may see every token; rowLow and rowHigh need not be looked at
 };
 
 /// Inclusive bounds of the rows and tokens of one `attend`.
@@ -66,7 +77,7 @@ constexpr int kCpuTileAll = 2; ///< every pair surely is
 
 /// Normalises finished rows. A row without weight gives 0 and lse -inf.
 struct CpuFinishCall {
-  const float *acc; ///< [rows][head_dim]
+  const float *acc; ///< [rows][head_dim], as `attend` left it
   const float *m;
   const float *l;
   void *out;        ///< [rows][head_dim], output dtype (finish) or float (finishPartial)
@@ -98,9 +109,9 @@ struct CpuKernel {
   int hasMask;        ///< 1: `tile` says which blocks the mask cuts
   int paramCount;     ///< entries of every `params`
   int blockTokens;    ///< most tokens of one `attend`
-  int packedRowBytes; ///< a multiple of 64
+  int groupRows;      ///< rows that are packed together
+  int packedGroupBytes;
   int isaLevel;       ///< 3: needs x86-64-v3; 4: x86-64-v4; what a loader checks
-  int reserved0;
   void (*pack)(const CpuPackCall *);
   void (*attend)(const CpuAttendCall *);
   int (*tile)(const CpuTileCall *);

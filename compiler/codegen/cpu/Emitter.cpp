@@ -107,6 +107,8 @@ Value Emitter::shl(Value a, int bits) {
   return arith::ShLIOp::create(builder_, location_, a, i32Like(a, bits));
 }
 Value Emitter::shr(Value a, int bits) {
+  if (a.getType() == i64_)
+    return arith::ShRUIOp::create(builder_, location_, a, i64(bits));
   return arith::ShRUIOp::create(builder_, location_, a, i32Like(a, bits));
 }
 Value Emitter::bitAnd(Value a, Value b) {

@@ -33,12 +33,13 @@ void storeLse(Emitter &e, Value lse, Value row, Value value) {
       wanted, [&] { e.store(value, e.at(lse, e.f32Type(), row)); }, nullptr);
 }
 
-/// out[row] = in * factor, rounded to `type` unless that is f32.
-void storeRow(const KernelContext &context, mlir::Type type, Value in, Value out, Value row, Value factor) {
+/// out[row] = in * factor, rounded to `type` unless that is f32. The first `paired` columns of `in` stand as
+/// `attend` left them.
+void storeRow(const KernelContext &context, mlir::Type type, Value in, Value out, Value row, Value factor,
+              int paired) {
   Emitter &e = context.e;
   Value begin = e.mul(row, e.i64(context.headDim()));
-  e.loop(e.i64(0), e.i64(context.headDim()), e.lanes(), [&](Value d) {
-    Value value = e.loadAt(e.vectorOf(e.f32Type()), in, d);
+  auto store = [&](Value value, Value d) {
     if (factor)
       value = e.mul(value, factor);
     Value element = e.add(begin, d);
@@ -46,7 +47,23 @@ void storeRow(const KernelContext &context, mlir::Type type, Value in, Value out
       e.store(value, e.at(out, e.f32Type(), element));
     else
       e.store(e.narrow(type, value), e.at(out, e.i16Type(), element));
-  });
+  };
+  const int lanes = e.lanes();
+  llvm::SmallVector<std::int64_t> low, high;
+  for (int lane = 0; lane < lanes / 2; ++lane) {
+    low.append({lane, lanes + lane});
+    high.append({lanes / 2 + lane, lanes + lanes / 2 + lane});
+  }
+  if (paired > 0)
+    e.loop(e.i64(0), e.i64(paired), 2 * lanes, [&](Value d) {
+      Value next = e.add(d, e.i64(lanes));
+      Value even = e.loadAt(e.vectorOf(e.f32Type()), in, d), odd = e.loadAt(e.vectorOf(e.f32Type()), in, next);
+      store(e.shuffle(even, odd, low), d);
+      store(e.shuffle(even, odd, high), next);
+    });
+  if (paired < context.headDim())
+    e.loop(e.i64(paired), e.i64(context.headDim()), lanes,
+           [&](Value d) { store(e.loadAt(e.vectorOf(e.f32Type()), in, d), d); });
 }
 
 } // namespace
@@ -64,11 +81,11 @@ mlir::LLVM::LLVMFuncOp emitFinish(const KernelContext &context, bool partial) {
   e.loop(e.i64(0), rows, 1, [&](Value row) {
     Value in = e.at(acc, e.f32Type(), e.mul(row, e.i64(context.headDim())));
     if (context.isSigmoid()) {
-      storeRow(context, type, in, out, row, {});
+      storeRow(context, type, in, out, row, {}, context.pairedColumns());
       return;
     }
     Normalised done = normalise(e, e.loadAt(e.f32Type(), m, row), e.loadAt(e.f32Type(), l, row));
-    storeRow(context, type, in, out, row, done.inverse);
+    storeRow(context, type, in, out, row, done.inverse, context.pairedColumns());
     storeLse(e, lse, row, done.lse);
   });
   e.ret();
@@ -121,11 +138,11 @@ mlir::LLVM::LLVMFuncOp emitMerge(const KernelContext &context) {
       return llvm::SmallVector<Value>{e.add(carried[0], weight)};
     })[0];
     if (context.isSigmoid()) {
-      storeRow(context, context.outputType(), sum, out, row, {});
+      storeRow(context, context.outputType(), sum, out, row, {}, 0);
       return;
     }
     Normalised done = normalise(e, m, total);
-    storeRow(context, context.outputType(), sum, out, row, done.inverse);
+    storeRow(context, context.outputType(), sum, out, row, done.inverse, 0);
     storeLse(e, lse, row, done.lse);
   });
   e.ret();

@@ -3,7 +3,6 @@
 #include "compiler/codegen/cpu/VectorMath.h"
 
 #include "mlir/Dialect/Math/IR/Math.h"
-#include "mlir/IR/IRMapping.h"
 #include "llvm/ADT/TypeSwitch.h"
 
 namespace deft::codegen::cpu {
@@ -35,10 +34,19 @@ mlir::FailureOr<Value> emitParam(Emitter &e, dialect::AttentionOp attention, mli
   if (failed(address))
     return mlir::failure();
   Value index = mapping.lookup(element.getIndex());
-  if (!index.getType().isInteger(32))
-    return op.emitOpError() << "has an index that differs between tokens";
   Value array = e.load(e.pointerType(), *address);
-  return e.loadAt(element.getType(), array, e.toI64(index));
+  auto wide = mlir::dyn_cast<mlir::VectorType>(index.getType());
+  if (!wide)
+    return e.loadAt(element.getType(), array, e.toI64(index));
+  // One of a kind before the loop over tokens: no gather needed.
+  Value values = e.splat(mlir::arith::ConstantOp::create(e.builder(), e.location(),
+                                                         e.builder().getZeroAttr(element.getType())));
+  for (std::int64_t lane = 0; lane < wide.getNumElements(); ++lane) {
+    Value one = mlir::vector::ExtractOp::create(e.builder(), e.location(), index, lane);
+    values = mlir::vector::InsertOp::create(e.builder(), e.location(),
+                                            e.loadAt(element.getType(), array, e.toI64(one)), values, lane);
+  }
+  return values;
 }
 
 /// The arithmetic of a math op, or null when the op has an instruction of its own.
@@ -62,48 +70,86 @@ bool isKnown(mlir::Operation &op) {
          mlir::isa<math::SqrtOp, math::AbsFOp, math::AbsIOp>(op);
 }
 
+/// One op of a region with its operands mapped.
+mlir::FailureOr<Value> inlineOp(Emitter &e, mlir::Operation &op, const mlir::IRMapping &mapping) {
+  llvm::SmallVector<Value> operands;
+  for (Value operand : op.getOperands())
+    operands.push_back(mapping.lookup(operand));
+  if (operands.size() == 1)
+    if (Value value = emitMath(e, op, operands[0]))
+      return value;
+  if (!isKnown(op))
+    return op.emitOpError("has no CPU code");
+  const bool wide =
+      llvm::any_of(operands, [](Value value) { return mlir::isa<mlir::VectorType>(value.getType()); });
+  mlir::Type type = op.getResult(0).getType();
+  if (wide) {
+    type = e.vectorOf(type);
+    for (Value &operand : operands)
+      if (!mlir::isa<mlir::VectorType>(operand.getType()))
+        operand = e.splat(operand);
+  }
+  mlir::OperationState state(e.location(), op.getName().getStringRef(), operands, type, op.getAttrs());
+  return e.builder().create(state)->getResult(0);
+}
+
+bool isMapped(mlir::Operation &op, const mlir::IRMapping &mapping) {
+  return llvm::all_of(op.getOperands(), [&](Value operand) { return mapping.contains(operand); });
+}
+
 } // namespace
 
-mlir::FailureOr<llvm::SmallVector<Value>> inlineHook(Emitter &e, dialect::AttentionOp attention,
-                                                     mlir::Region &region, mlir::ValueRange arguments,
-                                                     Value params) {
-  mlir::IRMapping mapping;
-  mapping.map(region.front().getArguments(), arguments);
+mlir::FailureOr<InlinedHook> InlinedHook::prepare(Emitter &e, dialect::AttentionOp attention,
+                                                  mlir::Region &region, llvm::ArrayRef<Value> arguments,
+                                                  Value params) {
+  InlinedHook hook;
+  hook.region_ = &region;
+  for (auto [argument, value] : llvm::zip_equal(region.front().getArguments(), arguments))
+    if (value)
+      hook.mapping_.map(argument, value);
   for (mlir::Operation &op : region.front().without_terminator()) {
-    if (mlir::isa<dialect::ParamOp, dialect::ParamElementOp>(op)) {
-      auto value = emitParam(e, attention, op, mapping, params);
-      if (failed(value))
-        return mlir::failure();
-      mapping.map(op.getResult(0), *value);
+    const bool isParam = mlir::isa<dialect::ParamOp, dialect::ParamElementOp>(op);
+    if (!isMapped(op, hook.mapping_)) {
+      if (isParam)
+        return op.emitOpError() << "has an index that differs between tokens";
       continue;
     }
-    llvm::SmallVector<Value> operands;
-    for (Value operand : op.getOperands())
-      operands.push_back(mapping.lookup(operand));
-    if (operands.size() == 1) {
-      if (Value value = emitMath(e, op, operands[0])) {
-        mapping.map(op.getResult(0), value);
-        continue;
-      }
-    }
-    if (!isKnown(op))
-      return op.emitOpError("has no CPU code");
-    const bool wide =
-        llvm::any_of(operands, [](Value value) { return mlir::isa<mlir::VectorType>(value.getType()); });
-    mlir::Type type = op.getResult(0).getType();
-    if (wide) {
-      type = e.vectorOf(type);
-      for (Value &operand : operands)
-        if (!mlir::isa<mlir::VectorType>(operand.getType()))
-          operand = e.splat(operand);
-    }
-    mlir::OperationState state(e.location(), op.getName().getStringRef(), operands, type, op.getAttrs());
-    mapping.map(op.getResult(0), e.builder().create(state)->getResult(0));
+    auto value =
+        isParam ? emitParam(e, attention, op, hook.mapping_, params) : inlineOp(e, op, hook.mapping_);
+    if (failed(value))
+      return mlir::failure();
+    hook.mapping_.map(op.getResult(0), *value);
+  }
+  return hook;
+}
+
+mlir::FailureOr<llvm::SmallVector<Value>> InlinedHook::apply(Emitter &e,
+                                                             llvm::ArrayRef<Value> arguments) const {
+  mlir::IRMapping mapping = mapping_;
+  for (auto [argument, value] : llvm::zip_equal(region_->front().getArguments(), arguments))
+    if (value)
+      mapping.map(argument, value);
+  for (mlir::Operation &op : region_->front().without_terminator()) {
+    if (mapping.contains(op.getResult(0)))
+      continue;
+    auto value = inlineOp(e, op, mapping);
+    if (failed(value))
+      return mlir::failure();
+    mapping.map(op.getResult(0), *value);
   }
   llvm::SmallVector<Value> yielded;
-  for (Value value : region.front().getTerminator()->getOperands())
+  for (Value value : region_->front().getTerminator()->getOperands())
     yielded.push_back(mapping.lookup(value));
   return yielded;
+}
+
+mlir::FailureOr<llvm::SmallVector<Value>> inlineHook(Emitter &e, dialect::AttentionOp attention,
+                                                     mlir::Region &region, llvm::ArrayRef<Value> arguments,
+                                                     Value params) {
+  auto hook = InlinedHook::prepare(e, attention, region, arguments, params);
+  if (failed(hook))
+    return mlir::failure();
+  return hook->apply(e, llvm::SmallVector<Value>(arguments.size()));
 }
 
 } // namespace deft::codegen::cpu

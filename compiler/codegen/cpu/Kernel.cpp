@@ -58,9 +58,9 @@ void emitTable(const KernelContext &context, llvm::ArrayRef<mlir::LLVM::LLVMFunc
                          attention.hasMask() ? 1 : 0,
                          static_cast<int>(attention.getParams().size()),
                          kBlockTokens,
-                         context.packedRowBytes(),
-                         context.target.isaLevel,
-                         0};
+                         context.groupRows(),
+                         context.packedGroupBytes(),
+                         context.target.isaLevel};
   static_assert(offsetof(abi::CpuKernel, pack) == sizeof(numbers));
   llvm::SmallVector<mlir::Type> members(std::size(numbers), e.i32Type());
   members.append(functions.size(), e.pointerType());

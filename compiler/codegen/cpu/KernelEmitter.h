@@ -4,8 +4,13 @@
 
 namespace deft::codegen::cpu {
 
-/// Tokens of one `attend`: K and V of a block stay in the first-level cache between the passes over them.
+/// Tokens of one `attend`: K and V of a block stay in the first two levels of cache between the passes over them.
 constexpr int kBlockTokens = 64;
+/// Tokens whose scores share a vector with those of a group of rows.
+constexpr int kQuad = abi::kCpuTokenPad;
+constexpr int kBlockQuads = kBlockTokens / kQuad;
+/// Groups of rows that share what is loaded of K and V.
+constexpr int kBlockGroups = 2;
 
 /// What the functions of one kernel have in common.
 struct KernelContext {
@@ -21,8 +26,45 @@ struct KernelContext {
   bool isSigmoid() const { return attention.getNormalize() == dialect::Normalize::Sigmoid; }
   /// Whether q.k is taken from pairs of bf16, with q packed as it is; else q is packed as f32.
   bool dotsPairs() const { return target.bf16Dot && dtype().isBF16(); }
-  int packedRowBytes() const { return (headDim() * (dotsPairs() ? 2 : 4) + 63) / 64 * 64; }
+
+  /// A vector of scores is [row of the group][token of the quad]: each row has 128 bits of it, so that the sums
+  /// over head_dim, the maxima and the sums of weights never cross them.
+  int groupRows() const { return e.lanes() / kQuad; }
+  /// Dimensions that one vector of packed q holds of each row.
+  int stepDims() const { return dotsPairs() ? 8 : 4; }
+  int packedGroupBytes() const { return headDim() / stepDims() * e.lanes() * 4; }
+
+  /// The sums over V stand as [even columns][odd columns] of two vectors where bf16 is widened by masking two
+  /// numbers at once; the columns from pairedColumns() on are in order.
+  int pairedColumns() const { return dtype().isBF16() ? headDim() / (2 * e.lanes()) * (2 * e.lanes()) : 0; }
+
+  /// weights are [kBlockGroups][kBlockQuads + 2][lanes], the quads as the list of a pass names them.
+  int groupWeights() const { return (kBlockQuads + 2) * e.lanes(); }
 };
+
+/// What the passes over a block are called with, all internal functions:
+/// (const CpuAttendCall *call, const float *keys, const int *quads, i64 quadCount, i64 row, float *weights,
+///  float *rescale). `quads` lists the quads of tokens that rows from `row` on may see, with one more entry that
+/// repeats the last; `keys` is K as f32, [token][head_dim], where q.k is not taken from pairs.
+struct Pass {
+  explicit Pass(mlir::LLVM::LLVMFuncOp function)
+      : call(function.getArgument(0)), keys(function.getArgument(1)), quads(function.getArgument(2)),
+        quadCount(function.getArgument(3)), row(function.getArgument(4)), weights(function.getArgument(5)),
+        rescale(function.getArgument(6)) {}
+  mlir::Value call, keys, quads, quadCount, row, weights, rescale;
+};
+mlir::LLVM::LLVMFuncOp passFunction(const KernelContext &context, llvm::StringRef name);
+
+/// weights[group][i] = q . k of `groups` groups.
+mlir::LLVM::LLVMFuncOp emitScores(const KernelContext &context, int groups);
+/// Scores to weights, in place, and the factor of each row's earlier state, of all groups of a block.
+mlir::LLVM::LLVMFuncOp emitWeigh(const KernelContext &context);
+/// acc = acc * rescale + weights . V of `rows` rows.
+mlir::LLVM::LLVMFuncOp emitAccumulate(const KernelContext &context, int rows);
+/// Asks for the tokens of the next block from `token` (i64) on, `count` of them, while a pass stands at the same
+/// place of its own: hardware prefetchers stop at the ends of pages and strides.
+void emitPrefetchNext(const KernelContext &context, mlir::Value isFirst, mlir::Value base,
+                      mlir::Value nextOffsets, mlir::Value nextTokens, mlir::Value token, int count);
 
 // Each emits one function of the table, named as its member, or null after a reported diagnostic.
 mlir::LLVM::LLVMFuncOp emitPack(const KernelContext &context);
@@ -30,11 +72,6 @@ mlir::LLVM::LLVMFuncOp emitAttend(const KernelContext &context);
 mlir::LLVM::LLVMFuncOp emitTile(const KernelContext &context);
 mlir::LLVM::LLVMFuncOp emitFinish(const KernelContext &context, bool partial);
 mlir::LLVM::LLVMFuncOp emitMerge(const KernelContext &context);
-
-/// The second pass over a block, between q.k and the sum over V: scores to weights, in place.
-/// void weigh(const CpuAttendCall *call, float *weights, float *rescale, i64 rowBegin, i64 rowCount), where
-/// `weights` is [rowCount][kBlockTokens] and `rescale` receives the factor of each row's earlier state.
-mlir::LLVM::LLVMFuncOp emitWeigh(const KernelContext &context);
 
 /// All of it: the module with the table deft_cpu_<variant>.
 mlir::FailureOr<mlir::OwningOpRef<mlir::ModuleOp>> emitKernel(dialect::AttentionOp attention,

@@ -4,6 +4,7 @@
 
 #include <cstddef>
 #include <limits>
+#include <optional>
 
 namespace deft::codegen::cpu {
 
@@ -17,142 +18,197 @@ constexpr float kInf = std::numeric_limits<float>::infinity();
 
 #define DEFT_FIELD(type, member) e.field(type, call, offsetof(abi::CpuAttendCall, member))
 
-/// One row's scalars, loaded once.
-struct Row {
-  Value qPos, head, query;
-  Value scores; ///< address of its stretch of `weights`
-};
-
+/// A group's scores to weights. All values are vectors [row][token of a quad]; what belongs to a row is repeated
+/// over its four lanes.
 class WeighEmitter {
 public:
-  explicit WeighEmitter(const KernelContext &context) : context_(context), e(context.e) {}
+  WeighEmitter(const KernelContext &context, mlir::LLVM::LLVMFuncOp function)
+      : context_(context), e(context.e), pass_(function) {}
 
-  mlir::LLVM::LLVMFuncOp emit() {
-    const mlir::Type pointer = e.pointerType();
-    auto function =
-        e.function(context_.module, "weigh", {}, {pointer, pointer, pointer, e.i64Type(), e.i64Type()});
-    // Called for each block of rows from places of different row counts; inlined there it would only cost
-    // compile time.
-    function.setPassthroughAttr(e.builder().getStrArrayAttr({"noinline"}));
-    call_ = function.getArgument(0);
-    Value weights = function.getArgument(1), rescale = function.getArgument(2);
-    Value rowBegin = function.getArgument(3), rowCount = function.getArgument(4);
-    loadCall();
-    e.loop(e.i64(0), rowCount, 1, [&](Value r) {
-      Value row = e.add(rowBegin, r);
-      Row values{e.loadAt(e.i32Type(), qPos_, row), e.loadAt(e.i32Type(), head_, row),
-                 e.loadAt(e.i32Type(), query_, row),
-                 e.at(weights, e.f32Type(), e.mul(r, e.i64(kBlockTokens)))};
-      if (context_.isSigmoid())
-        emitSigmoidRow(values);
-      else
-        emitSoftmaxRow(values, row, e.at(rescale, e.f32Type(), r));
-    });
+  bool emit() {
+    Value call = pass_.call;
+    params_ = DEFT_FIELD(e.pointerType(), params);
+    kvHead_ = DEFT_FIELD(e.i32Type(), kvHead);
+    kvPos_ = DEFT_FIELD(e.pointerType(), kvPos);
+    depth_ = DEFT_FIELD(e.pointerType(), depth);
+    rowLow_ = DEFT_FIELD(e.pointerType(), rowLow);
+    rowHigh_ = DEFT_FIELD(e.pointerType(), rowHigh);
+    // With tokens missing in the last quad, whose intervals are empty, the intervals have to be looked at, too.
+    Value tokens = DEFT_FIELD(e.i32Type(), tokens);
+    Value special = e.bitOr(DEFT_FIELD(e.i32Type(), masked), DEFT_FIELD(e.i32Type(), cut));
+    special = e.bitOr(special, e.bitAnd(tokens, e.i32(kQuad - 1)));
+    isSpecial_ = e.compare(CmpIPredicate::ne, special, e.i32(0));
+    Value left = e.sub(e.toI64(DEFT_FIELD(e.i32Type(), rows)), pass_.row);
+    Value hasTwo = e.compare(CmpIPredicate::sgt, left, e.i64(context_.groupRows()));
+    static_assert(kBlockGroups == 2);
+    e.loop(e.i64(0), e.select(hasTwo, e.i64(2), e.i64(1)), 1, [&](Value group) { emitGroup(group); });
     e.ret();
-    return failed_ ? mlir::LLVM::LLVMFuncOp() : function;
+    return !failed_;
   }
 
 private:
-  void loadCall() {
-    Value call = call_;
-    qPos_ = DEFT_FIELD(e.pointerType(), qPos);
-    head_ = DEFT_FIELD(e.pointerType(), head);
-    query_ = DEFT_FIELD(e.pointerType(), query);
-    params_ = DEFT_FIELD(e.pointerType(), params);
-    m_ = DEFT_FIELD(e.pointerType(), m);
-    l_ = DEFT_FIELD(e.pointerType(), l);
-    tokens_ = DEFT_FIELD(e.i32Type(), tokens);
-    kvPos_ = DEFT_FIELD(e.i32Type(), kvPos);
-    depth_ = DEFT_FIELD(e.i32Type(), depth);
-    kvHead_ = DEFT_FIELD(e.i32Type(), kvHead);
-    masked_ = e.compare(CmpIPredicate::ne, DEFT_FIELD(e.i32Type(), masked), e.i32(0));
-  }
+  /// Of one group.
+  struct Group {
+    Value weights;   ///< address
+    Value rowNumber; ///< within the call, i32 vector
+    std::optional<InlinedHook> mask, score;
+  };
 
-  Value hook(mlir::Region &region, const Row &row, Value s, Value kvPos) {
-    Value arguments[dialect::kHookArgCount];
-    arguments[dialect::kArgS] = s;
-    arguments[dialect::kArgQPos] = row.qPos;
-    arguments[dialect::kArgKvPos] = kvPos;
-    arguments[dialect::kArgHead] = row.head;
+  void emitGroup(Value index) {
+    Value call = pass_.call;
+    Value row = e.add(pass_.row, e.mul(index, e.i64(context_.groupRows())));
+    Group group;
+    group.weights =
+        e.at(pass_.weights, e.f32Type(), e.mul(index, e.i64(context_.groupWeights())));
+    llvm::SmallVector<std::int32_t> rowOfLane;
+    for (int lane = 0; lane < e.lanes(); ++lane)
+      rowOfLane.push_back(lane / kQuad);
+    Value inGroup = mlir::arith::ConstantOp::create(
+        e.builder(), e.location(),
+        mlir::DenseElementsAttr::get(e.vectorOf(e.i32Type()), llvm::ArrayRef<std::int32_t>(rowOfLane)));
+    group.rowNumber = e.add(e.toI32(row), inGroup);
+
+    Value arguments[dialect::kHookArgCount] = {};
+    arguments[dialect::kArgQPos] = loadRows(e.i32Type(), DEFT_FIELD(e.pointerType(), qPos), row);
+    arguments[dialect::kArgHead] = loadRows(e.i32Type(), DEFT_FIELD(e.pointerType(), head), row);
+    arguments[dialect::kArgQuery] = loadRows(e.i32Type(), DEFT_FIELD(e.pointerType(), query), row);
     arguments[dialect::kArgKvHead] = kvHead_;
-    arguments[dialect::kArgDepth] = depth_;
-    arguments[dialect::kArgQuery] = row.query;
-    auto yielded = inlineHook(e, context_.attention, region, arguments, params_);
-    if (failed(yielded)) {
-      failed_ = true;
-      return s;
-    }
-    return yielded->front();
-  }
-
-  /// The final scores of lanes() tokens from `t` on; -inf where the mask hides and beyond the last token.
-  Value finalScores(const Row &row, Value t, bool masked) {
-    Value s = e.mul(e.loadAt(e.vectorOf(e.f32Type()), row.scores, t),
-                    e.f32(static_cast<float>(context_.attention.getScale().convertToDouble())));
-    Value lane = e.add(e.toI32(t), e.laneNumbers());
-    Value kvPos = e.add(lane, kvPos_);
-    Value visible = e.compare(CmpIPredicate::slt, lane, tokens_);
-    if (masked) {
-      Value mask = hook(context_.attention.getMask(), row, s, kvPos);
-      visible = e.bitAnd(visible, mask);
-    }
+    if (context_.attention.hasMask())
+      group.mask = prepare(context_.attention.getMask(), arguments);
     if (context_.attention.hasScore())
-      s = hook(context_.attention.getScore(), row, s, kvPos);
-    return e.select(visible, s, e.f32(-kInf));
+      group.score = prepare(context_.attention.getScore(), arguments);
+    if (failed_)
+      return;
+    if (context_.isSigmoid())
+      emitSigmoid(group);
+    else
+      emitSoftmax(group, row, e.mul(index, e.i64(context_.groupRows())));
   }
 
-  /// Runs over the block's scores in steps of the vector width, `carried` being one vector.
-  Value overTokens(Value init, const std::function<Value(Value t, Value carried)> &body) {
-    return e.loop(e.i64(0), e.toI64(tokens_), e.lanes(), init, [&](Value t, mlir::ValueRange carried) {
-      return llvm::SmallVector<Value>{body(t, carried[0])};
+  std::optional<InlinedHook> prepare(mlir::Region &region, llvm::ArrayRef<Value> arguments) {
+    auto hook = InlinedHook::prepare(e, context_.attention, region, arguments, params_);
+    failed_ |= failed(hook);
+    return failed_ ? std::nullopt : std::optional<InlinedHook>(*hook);
+  }
+
+  Value apply(const InlinedHook &hook, Value s, Value kvPos, Value depth) {
+    Value arguments[dialect::kHookArgCount] = {};
+    arguments[dialect::kArgS] = s;
+    arguments[dialect::kArgKvPos] = kvPos;
+    arguments[dialect::kArgDepth] = depth;
+    auto yielded = hook.apply(e, arguments);
+    failed_ |= failed(yielded);
+    return failed_ ? s : yielded->front();
+  }
+
+  /// An entry a row, spread over the row's lanes.
+  Value loadRows(mlir::Type type, Value pointer, Value row) {
+    llvm::SmallVector<std::int64_t> lanes;
+    for (int lane = 0; lane < e.lanes(); ++lane)
+      lanes.push_back(lane / kQuad);
+    Value rows = e.loadAt(e.vectorOf(type, context_.groupRows()), pointer, row);
+    return e.shuffle(rows, rows, lanes);
+  }
+  void storeRows(Value value, Value pointer, Value row) {
+    llvm::SmallVector<std::int64_t> lanes;
+    for (int lane = 0; lane < e.lanes(); lane += kQuad)
+      lanes.push_back(lane);
+    e.store(e.shuffle(value, value, lanes), e.at(pointer, e.f32Type(), row));
+  }
+  /// An i32 entry a token of the quad that begins at `token`, for each row.
+  Value loadTokens(Value pointer, Value token) {
+    llvm::SmallVector<std::int64_t> lanes;
+    for (int lane = 0; lane < e.lanes(); ++lane)
+      lanes.push_back(lane % kQuad);
+    Value tokens = e.loadAt(e.vectorOf(e.i32Type(), kQuad), pointer, token);
+    return e.shuffle(tokens, tokens, lanes);
+  }
+
+  /// `combine` over each row's four lanes, in all four.
+  Value overQuad(Value value, llvm::function_ref<Value(Value, Value)> combine) {
+    for (int distance : {2, 1}) {
+      llvm::SmallVector<std::int64_t> lanes;
+      for (int lane = 0; lane < e.lanes(); ++lane)
+        lanes.push_back(lane ^ distance);
+      value = combine(value, e.shuffle(value, value, lanes));
+    }
+    return value;
+  }
+
+  Value weightsAt(const Group &group, Value i) {
+    return e.at(group.weights, e.f32Type(), e.mul(i, e.i64(e.lanes())));
+  }
+
+  /// The final scores of entry i of the list; -inf where a row does not see a token.
+  Value finalScores(const Group &group, Value i, bool special) {
+    Value s = e.mul(e.load(e.vectorOf(e.f32Type()), weightsAt(group, i)),
+                    e.f32(static_cast<float>(context_.attention.getScale().convertToDouble())));
+    Value token = e.mul(e.toI64(e.loadAt(e.i32Type(), pass_.quads, i)), e.i64(kQuad));
+    Value kvPos = loadTokens(kvPos_, token), depth = loadTokens(depth_, token);
+    Value visible;
+    if (special) {
+      visible = e.bitAnd(e.compare(CmpIPredicate::sge, group.rowNumber, loadTokens(rowLow_, token)),
+                         e.compare(CmpIPredicate::slt, group.rowNumber, loadTokens(rowHigh_, token)));
+      if (group.mask)
+        visible = e.bitAnd(visible, apply(*group.mask, s, kvPos, depth));
+    }
+    if (group.score)
+      s = apply(*group.score, s, kvPos, depth);
+    return visible ? e.select(visible, s, e.f32(-kInf)) : s;
+  }
+
+  /// Runs over the list of quads, `carried` being one vector.
+  Value overQuads(Value init, const std::function<Value(Value i, Value carried)> &body) {
+    return e.loop(e.i64(0), pass_.quadCount, 1, init, [&](Value i, mlir::ValueRange carried) {
+      return llvm::SmallVector<Value>{body(i, carried[0])};
     })[0];
   }
 
-  /// `body` with the mask evaluated, and, where the caller knows that it holds, without.
-  Value maskedOrNot(const std::function<Value(bool masked)> &body) {
-    if (!context_.attention.hasMask())
-      return body(false);
-    auto branch = [&](bool masked) {
-      return [&body, masked, this](mlir::OpBuilder &, mlir::Location) {
-        mlir::scf::YieldOp::create(e.builder(), e.location(), body(masked));
+  /// `body` with visibility evaluated, and, where all is known to be seen, without.
+  Value specialOrNot(const std::function<Value(bool special)> &body) {
+    auto branch = [&](bool special) {
+      return [&body, special, this](mlir::OpBuilder &, mlir::Location) {
+        mlir::scf::YieldOp::create(e.builder(), e.location(), body(special));
       };
     };
-    return mlir::scf::IfOp::create(e.builder(), e.location(), masked_, branch(true), branch(false))
+    return mlir::scf::IfOp::create(e.builder(), e.location(), isSpecial_, branch(true), branch(false))
         .getResult(0);
   }
 
-  void emitSoftmaxRow(const Row &row, Value index, Value rescale) {
-    Value largest = maskedOrNot([&](bool masked) {
-      return overTokens(e.splat(e.f32(-kInf)), [&](Value t, Value carried) {
-        Value scores = finalScores(row, t, masked);
-        e.store(scores, e.at(row.scores, e.f32Type(), t));
+  void emitSoftmax(const Group &group, Value row, Value inBlock) {
+    Value largest = specialOrNot([&](bool special) {
+      return overQuads(e.splat(e.f32(-kInf)), [&](Value i, Value carried) {
+        Value scores = finalScores(group, i, special);
+        e.store(scores, weightsAt(group, i));
         return e.max(carried, scores);
       });
     });
-    Value mAddress = e.at(m_, e.f32Type(), index), lAddress = e.at(l_, e.f32Type(), index);
-    Value before = e.load(e.f32Type(), mAddress);
-    Value m = e.max(e.reduceMax(largest), before);
+    Value call = pass_.call;
+    Value mPointer = DEFT_FIELD(e.pointerType(), m), lPointer = DEFT_FIELD(e.pointerType(), l);
+    Value before = loadRows(e.f32Type(), mPointer, row);
+    Value m = e.max(overQuad(largest, [&](Value a, Value b) { return e.max(a, b); }), before);
     // A row that has seen no token keeps m = -inf; its exponents refer to 0, since -inf - -inf would be NaN.
     Value reference = e.select(e.compare(CmpFPredicate::OEQ, m, e.f32(-kInf)), e.f32(0), m);
     Value factor = emitExpWeight(e, e.sub(before, reference));
-    Value sum = overTokens(e.splat(e.f32(0)), [&](Value t, Value carried) {
-      Value address = e.at(row.scores, e.f32Type(), t);
+    Value sum = overQuads(e.splat(e.f32(0)), [&](Value i, Value carried) {
+      Value address = weightsAt(group, i);
       Value weights = emitExpWeight(e, e.sub(e.load(e.vectorOf(e.f32Type()), address), reference));
       e.store(weights, address);
       return e.add(carried, weights);
     });
-    e.store(e.fma(e.load(e.f32Type(), lAddress), factor, e.reduceAdd(sum)), lAddress);
-    e.store(m, mAddress);
-    e.store(factor, rescale);
+    Value total = overQuad(sum, [&](Value a, Value b) { return e.add(a, b); });
+    storeRows(e.fma(loadRows(e.f32Type(), lPointer, row), factor, total), lPointer, row);
+    storeRows(m, mPointer, row);
+    storeRows(factor, pass_.rescale, inBlock);
   }
 
-  void emitSigmoidRow(const Row &row) {
-    maskedOrNot([&](bool masked) {
-      return overTokens(e.splat(e.f32(0)), [&](Value t, Value carried) {
-        Value score = finalScores(row, t, masked);
+  void emitSigmoid(const Group &group) {
+    specialOrNot([&](bool special) {
+      return overQuads(e.splat(e.f32(0)), [&](Value i, Value carried) {
+        Value score = finalScores(group, i, special);
         Value one = e.f32Like(score, 1.0f);
         Value weights = e.div(one, e.add(one, emitExp(e, e.sub(e.f32Like(score, 0.0f), score))));
-        e.store(weights, e.at(row.scores, e.f32Type(), t));
+        e.store(weights, weightsAt(group, i));
         return carried;
       });
     });
@@ -160,12 +216,16 @@ private:
 
   const KernelContext &context_;
   Emitter &e;
+  Pass pass_;
   bool failed_ = false;
-  Value call_, qPos_, head_, query_, params_, m_, l_, tokens_, kvPos_, depth_, kvHead_, masked_;
+  Value params_, kvHead_, kvPos_, depth_, rowLow_, rowHigh_, isSpecial_;
 };
 
 } // namespace
 
-mlir::LLVM::LLVMFuncOp emitWeigh(const KernelContext &context) { return WeighEmitter(context).emit(); }
+mlir::LLVM::LLVMFuncOp emitWeigh(const KernelContext &context) {
+  auto function = passFunction(context, "weigh");
+  return WeighEmitter(context, function).emit() ? function : mlir::LLVM::LLVMFuncOp();
+}
 
 } // namespace deft::codegen::cpu

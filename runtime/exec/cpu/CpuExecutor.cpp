@@ -54,17 +54,27 @@ struct Scratch {
 class StepJob final : public Team::Job {
 public:
   StepJob(const Step &step, std::vector<UnitRunner> &runners)
-      : step_(step), runners_(runners), units_(static_cast<int>(step.plan.items.size()) * step.variant.kvHeads),
-        merges_(static_cast<int>(step.plan.mergeQuery.size())) {}
+      : step_(step), runners_(runners), items_(static_cast<int>(step.plan.items.size())),
+        merges_(static_cast<int>(step.plan.mergeQuery.size())) {
+    // KV heads of an item stay together as far as enough units remain to keep the threads evenly busy.
+    const int kvHeads = step.variant.kvHeads, wanted = kUnitsPerThread * static_cast<int>(runners.size());
+    unitsPerItem_ = std::clamp((wanted + items_ - 1) / std::max(items_, 1), 1, kvHeads);
+    heads_ = (kvHeads + unitsPerItem_ - 1) / unitsPerItem_;
+    unitsPerItem_ = (kvHeads + heads_ - 1) / heads_;
+    units_ = items_ * unitsPerItem_;
+    for (UnitRunner &runner : runners)
+      runner.prepare(step, heads_);
+  }
 
   int units() const { return units_; }
 
   void run(int slot) noexcept override {
     UnitRunner &runner = runners_[static_cast<std::size_t>(slot)];
-    const int heads = step_.variant.kvHeads;
     // Items lie heaviest first, so taking them one by one lets the threads end together.
     for (int unit = nextUnit_++; unit < units_; unit = nextUnit_++) {
-      runner.attend(step_.plan.items[static_cast<std::size_t>(unit / heads)], unit % heads);
+      const int head = unit % unitsPerItem_ * heads_;
+      runner.attend(step_.plan.items[static_cast<std::size_t>(unit / unitsPerItem_)], head,
+                    std::min(head + heads_, step_.variant.kvHeads));
       if (++unitsDone_ == units_)
         unitsDone_.notify_all();
     }
@@ -77,9 +87,11 @@ public:
   }
 
 private:
+  static constexpr int kUnitsPerThread = 8;
   const Step &step_;
   std::vector<UnitRunner> &runners_;
-  const int units_, merges_;
+  const int items_, merges_;
+  int heads_ = 1, unitsPerItem_ = 1, units_ = 0; ///< KV heads of a unit; units of an item, of the step
   std::atomic<int> nextUnit_ = 0, unitsDone_ = 0, nextMerge_ = 0;
 };
 
@@ -141,8 +153,6 @@ support::Result<void> CpuExecutor::run(const CpuKernel &kernel, const spec::Vari
   growTo(scratch.partialLse, partialRows);
   const Step step{*kernel, variant, plan, inputs, outputs, scratch.partialOut.data(), scratch.partialLse.data()};
   // Before the threads start: nothing in a job allocates, so nothing there can throw.
-  for (UnitRunner &runner : scratch.runners)
-    runner.prepare(step);
   StepJob job(step, scratch.runners);
   state_->team.run(job.units() - 1, job);
   state_->giveBack(scratch);

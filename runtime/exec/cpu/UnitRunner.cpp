@@ -4,154 +4,159 @@
 
 #include <algorithm>
 #include <limits>
+#include <tuple>
 #include <utility>
 
 namespace deft::exec {
 
-void UnitRunner::prepare(const Step &step) {
+void UnitRunner::prepare(const Step &step, int heads) {
   step_ = &step;
   ratio_ = step.variant.ratio();
   int queries = 0;
   for (const abi::Item &item : step.plan.items)
     queries = std::max(queries, item.queryCount);
-  const std::size_t rows = static_cast<std::size_t>(queries) * static_cast<std::size_t>(ratio_);
-  growTo(packed_, rows * static_cast<std::size_t>(step.kernel.packedRowBytes));
-  growTo(acc_, rows * headDim());
+  const int group = step.kernel.groupRows, groups = (queries * ratio_ + group - 1) / group;
+  const std::size_t rows = static_cast<std::size_t>(groups) * static_cast<std::size_t>(group);
+  const std::size_t rowsOfHeads = rows * static_cast<std::size_t>(heads);
+  growTo(packed_, static_cast<std::size_t>(groups * heads) * static_cast<std::size_t>(step.kernel.packedGroupBytes));
+  growTo(acc_, rowsOfHeads * headDim());
   for (std::vector<float> *values : {&m_, &l_})
+    growTo(*values, rowsOfHeads);
+  growTo(head_, rowsOfHeads);
+  for (std::vector<int> *values : {&qPos_, &query_})
     growTo(*values, rows);
-  for (std::vector<int> *values : {&qPos_, &query_, &head_})
-    growTo(*values, rows);
-  for (std::vector<long long> &offsets : offsets_)
-    growTo(offsets, static_cast<std::size_t>(step.kernel.blockTokens));
 }
 
-void UnitRunner::attend(const abi::Item &item, int kvHead) {
-  loadRows(item, kvHead);
-  for (int run = item.runBegin; run < item.runBegin + item.runCount; ++run)
-    attendRun(step_->plan.runs[static_cast<std::size_t>(run)], kvHead);
-  finish(item, kvHead);
+void UnitRunner::attend(const abi::Item &item, int headBegin, int headEnd) {
+  loadRows(item, headBegin, headEnd);
+  TokenBlocks walk(step_->plan, item, step_->inputs, ratio_, step_->kernel);
+  TokenBlock *block = &blocks_[0], *next = &blocks_[1];
+  for (bool some = walk.next(*block); some;) {
+    some = walk.next(*next);
+    attendBlock(*block, some ? next : nullptr, headBegin, headEnd);
+    std::swap(block, next);
+  }
+  finish(item, headBegin, headEnd);
 }
 
-void UnitRunner::loadRows(const abi::Item &item, int kvHead) {
+void UnitRunner::loadRows(const abi::Item &item, int headBegin, int headEnd) {
+  const int group = step_->kernel.groupRows;
   rows_ = item.queryCount * ratio_;
-  const auto rows = static_cast<std::ptrdiff_t>(rows_);
-  std::fill(acc_.begin(), acc_.begin() + rows * static_cast<std::ptrdiff_t>(headDim()), 0.0f);
-  std::fill(m_.begin(), m_.begin() + rows, -std::numeric_limits<float>::infinity());
-  std::fill(l_.begin(), l_.begin() + rows, 0.0f);
-  for (int i = 0; i < item.queryCount; ++i) {
-    const auto planned = static_cast<std::size_t>(item.queryBegin + i);
-    const int caller = step_->plan.callerIndex[planned];
-    const auto row = static_cast<std::size_t>(i * ratio_);
-    const std::size_t first =
-        static_cast<std::size_t>(caller) * queryHeads() + static_cast<std::size_t>(kvHead * ratio_);
-    const abi::CpuPackCall call{step_->inputs.q + first * headDim(),
-                                packed_.data() + row * static_cast<std::size_t>(step_->kernel.packedRowBytes),
-                                ratio_, 0};
-    step_->kernel.pack(&call);
-    for (int group = 0; group < ratio_; ++group) {
-      const std::size_t at = row + static_cast<std::size_t>(group);
-      qPos_[at] = step_->plan.queryPos[planned];
-      query_[at] = caller;
-      head_[at] = kvHead * ratio_ + group;
+  paddedRows_ = (rows_ + group - 1) / group * group;
+  const auto all = static_cast<std::ptrdiff_t>(place(headEnd - headBegin, 0));
+  std::fill(acc_.begin(), acc_.begin() + all * static_cast<std::ptrdiff_t>(headDim()), 0.0f);
+  std::fill(m_.begin(), m_.begin() + all, -std::numeric_limits<float>::infinity());
+  std::fill(l_.begin(), l_.begin() + all, 0.0f);
+  for (int row = 0; row < paddedRows_; ++row) { // rows that fill up the last group repeat its last one
+    const int real = std::min(row, rows_ - 1);
+    const auto planned = static_cast<std::size_t>(item.queryBegin + real / ratio_);
+    qPos_[static_cast<std::size_t>(row)] = step_->plan.queryPos[planned];
+    query_[static_cast<std::size_t>(row)] = step_->plan.callerIndex[planned];
+    for (int head = headBegin; head < headEnd; ++head)
+      head_[place(head - headBegin, row)] = head * ratio_ + real % ratio_;
+  }
+  const auto groupBytes = static_cast<std::size_t>(step_->kernel.packedGroupBytes);
+  const std::size_t headBytes = static_cast<std::size_t>(paddedRows_ / group) * groupBytes;
+  for (int head = headBegin; head < headEnd; ++head) {
+    std::byte *packed = packed_.data() + static_cast<std::size_t>(head - headBegin) * headBytes;
+    if (paddedRows_ > rows_)
+      std::fill_n(packed + headBytes - groupBytes, groupBytes, std::byte{0});
+    for (int i = 0; i < item.queryCount; ++i) {
+      const std::size_t first =
+          static_cast<std::size_t>(query_[static_cast<std::size_t>(i * ratio_)]) * queryHeads() +
+          static_cast<std::size_t>(head * ratio_);
+      const abi::CpuPackCall call{step_->inputs.q + first * headDim(), packed, i * ratio_, ratio_};
+      step_->kernel.pack(&call);
     }
   }
 }
 
-UnitRunner::RowBounds UnitRunner::boundsOf(int rowBegin, int rowEnd) const {
-  const auto [qPosLow, qPosHigh] = std::minmax_element(qPos_.begin() + rowBegin, qPos_.begin() + rowEnd);
-  const auto [queryLow, queryHigh] = std::minmax_element(query_.begin() + rowBegin, query_.begin() + rowEnd);
-  return {*qPosLow, *qPosHigh, *queryLow, *queryHigh};
-}
-
-/// Element offsets of `tokens` tokens of a run, for KV head 0.
-void UnitRunner::fillOffsets(const abi::Run &run, int begin, int tokens, long long *offsets) const {
-  for (int t = 0; t < tokens; ++t)
-    offsets[t] = step_->inputs.elementOf(run.location + begin + t, 0);
-}
-
-int UnitRunner::visibility(const abi::Run &run, const RowBounds &rows, int kvHead, int begin,
-                           int tokens) const {
+int UnitRunner::visibility(const TokenBlock &block, int kvHead) const {
+  const auto boundsOf = [&](const std::vector<int> &values) {
+    const auto [low, high] =
+        std::minmax_element(values.begin() + block.rowBegin, values.begin() + block.rowEnd);
+    return std::pair(*low, *high);
+  };
   abi::CpuTileCall call{};
   call.params = step_->inputs.params;
-  call.qPosLow = rows.qPosLow;
-  call.qPosHigh = rows.qPosHigh;
-  call.queryLow = rows.queryLow;
-  call.queryHigh = rows.queryHigh;
-  call.kvPosLow = run.position + begin;
-  call.kvPosHigh = run.position + begin + tokens - 1;
-  call.depthLow = call.depthHigh = run.depth;
+  std::tie(call.qPosLow, call.qPosHigh) = boundsOf(qPos_);
+  std::tie(call.queryLow, call.queryHigh) = boundsOf(query_);
+  call.kvPosLow = block.kvPosLow;
+  call.kvPosHigh = block.kvPosHigh;
+  call.depthLow = block.depthLow;
+  call.depthHigh = block.depthHigh;
   call.headLow = kvHead * ratio_;
   call.headHigh = call.headLow + ratio_ - 1;
   call.kvHead = kvHead;
   return step_->kernel.tile(&call);
 }
 
-void UnitRunner::attendRun(const abi::Run &run, int kvHead) {
-  const int rowBegin = run.queryBegin * ratio_, rowEnd = run.queryEnd * ratio_;
-  if (rowBegin >= rowEnd)
-    return;
-  const bool hasMask = step_->kernel.hasMask != 0;
-  const RowBounds bounds = boundsOf(rowBegin, rowEnd);
-  const long long headOffset = kvHead * step_->inputs.cache.headStride;
-  const auto row = static_cast<std::size_t>(rowBegin);
-
+void UnitRunner::attendBlock(const TokenBlock &block, const TokenBlock *next, int headBegin, int headEnd) {
+  const auto row = static_cast<std::size_t>(block.rowBegin);
+  const auto groupBytes = static_cast<std::size_t>(step_->kernel.packedGroupBytes);
+  const long long headStride = step_->inputs.cache.headStride;
   abi::CpuAttendCall call{};
-  call.packed = packed_.data() + row * static_cast<std::size_t>(step_->kernel.packedRowBytes);
-  call.acc = acc_.data() + row * headDim();
-  call.m = m_.data() + row;
-  call.l = l_.data() + row;
   call.qPos = qPos_.data() + row;
   call.query = query_.data() + row;
-  call.head = head_.data() + row;
-  call.k = step_->inputs.k + headOffset;
-  call.v = step_->inputs.v + headOffset;
+  call.offsets = block.offsets.data();
+  call.kvPos = block.kvPos.data();
+  call.depth = block.depth.data();
+  call.rowLow = block.rowLow.data();
+  call.rowHigh = block.rowHigh.data();
   call.params = step_->inputs.params;
-  call.rows = rowEnd - rowBegin;
-  call.depth = run.depth;
-  call.kvHead = kvHead;
-
-  const int block = step_->kernel.blockTokens;
-  long long *offsets = offsets_[0].data(), *next = offsets_[1].data();
-  fillOffsets(run, 0, std::min(block, run.tokens), offsets);
-  for (int begin = 0; begin < run.tokens; begin += block) {
-    call.tokens = std::min(block, run.tokens - begin);
-    call.nextTokens = std::min(block, run.tokens - begin - call.tokens);
-    fillOffsets(run, begin + block, call.nextTokens, next);
+  call.rows = block.rowEnd - block.rowBegin;
+  call.tokens = block.tokens;
+  call.cut = block.cut;
+  for (int head = headBegin; head < headEnd; ++head) {
     const int seen =
-        hasMask ? visibility(run, bounds, kvHead, begin, call.tokens) : abi::kCpuTileAny | abi::kCpuTileAll;
-    if (seen & abi::kCpuTileAny) {
-      call.masked = (seen & abi::kCpuTileAll) == 0;
-      call.kvPos = run.position + begin;
-      call.offsets = offsets;
-      call.nextOffsets = next;
-      step_->kernel.attend(&call);
-    }
-    std::swap(offsets, next);
+        step_->kernel.hasMask ? visibility(block, head) : abi::kCpuTileAny | abi::kCpuTileAll;
+    if (!(seen & abi::kCpuTileAny))
+      continue;
+    call.masked = (seen & abi::kCpuTileAll) == 0;
+    const std::size_t at = place(head - headBegin, block.rowBegin);
+    call.packed = packed_.data() + at / static_cast<std::size_t>(step_->kernel.groupRows) * groupBytes;
+    call.acc = acc_.data() + at * headDim();
+    call.m = m_.data() + at;
+    call.l = l_.data() + at;
+    call.head = head_.data() + at;
+    call.kvHead = head;
+    call.k = step_->inputs.k + head * headStride;
+    call.v = step_->inputs.v + head * headStride;
+    // What comes after: the next head's vectors of these tokens, or the first head's of the next ones.
+    const bool isLast = head + 1 == headEnd;
+    const TokenBlock *following = isLast ? next : &block;
+    const long long followingHead = (isLast ? headBegin : head + 1) * headStride;
+    call.nextK = step_->inputs.k + followingHead;
+    call.nextV = step_->inputs.v + followingHead;
+    call.nextOffsets = following ? following->offsets.data() : nullptr;
+    call.nextTokens = following ? following->tokens : 0;
+    step_->kernel.attend(&call);
   }
 }
 
-void UnitRunner::finish(const abi::Item &item, int kvHead) {
-  const auto head = static_cast<std::size_t>(kvHead * ratio_);
-  for (int i = 0; i < item.queryCount; ++i) {
-    const auto row = static_cast<std::size_t>(i * ratio_);
-    abi::CpuFinishCall call{};
-    call.acc = acc_.data() + row * headDim();
-    call.m = m_.data() + row;
-    call.l = l_.data() + row;
-    call.rows = ratio_;
-    if (item.partialBegin >= 0) {
-      const std::size_t first = static_cast<std::size_t>(item.partialBegin + i) * queryHeads() + head;
-      call.out = step_->partialOut + first * headDim();
-      call.lse = step_->kernel.sigmoid ? nullptr : step_->partialLse + first;
-      step_->kernel.finishPartial(&call);
-    } else {
-      const int caller = step_->plan.callerIndex[static_cast<std::size_t>(item.queryBegin + i)];
-      const std::size_t first = static_cast<std::size_t>(caller) * queryHeads() + head;
-      call.out = step_->outputs.out + first * headDim();
-      call.lse = step_->outputs.lse ? step_->outputs.lse + first : nullptr;
-      step_->kernel.finish(&call);
+void UnitRunner::finish(const abi::Item &item, int headBegin, int headEnd) {
+  for (int kvHead = headBegin; kvHead < headEnd; ++kvHead)
+    for (int i = 0; i < item.queryCount; ++i) {
+      const std::size_t at = place(kvHead - headBegin, i * ratio_);
+      const auto head = static_cast<std::size_t>(kvHead * ratio_);
+      abi::CpuFinishCall call{};
+      call.acc = acc_.data() + at * headDim();
+      call.m = m_.data() + at;
+      call.l = l_.data() + at;
+      call.rows = ratio_;
+      if (item.partialBegin >= 0) {
+        const std::size_t first = static_cast<std::size_t>(item.partialBegin + i) * queryHeads() + head;
+        call.out = step_->partialOut + first * headDim();
+        call.lse = step_->kernel.sigmoid ? nullptr : step_->partialLse + first;
+        step_->kernel.finishPartial(&call);
+      } else {
+        const int caller = step_->plan.callerIndex[static_cast<std::size_t>(item.queryBegin + i)];
+        const std::size_t first = static_cast<std::size_t>(caller) * queryHeads() + head;
+        call.out = step_->outputs.out + first * headDim();
+        call.lse = step_->outputs.lse ? step_->outputs.lse + first : nullptr;
+        step_->kernel.finish(&call);
+      }
     }
-  }
 }
 
 void UnitRunner::merge(int index) {

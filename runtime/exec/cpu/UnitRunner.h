@@ -2,6 +2,7 @@
 
 #include "compiler/spec/Variant.h"
 #include "runtime/exec/Inputs.h"
+#include "runtime/exec/cpu/TokenBlocks.h"
 #include "runtime/plan/Plan.h"
 #include "templates/deft/cpu_abi.h"
 
@@ -25,39 +26,40 @@ struct Step {
 /// Runs units of work, one after the other, in memory of its own. One per thread.
 class UnitRunner {
 public:
-  /// Makes ready for the units of a step, which must outlive them. Allocates only where a step is larger than
-  /// all before.
-  void prepare(const Step &step);
+  /// Makes ready for the units of a step, which must outlive them; a unit has at most `heads` KV heads. Allocates
+  /// only where a step is larger than all before.
+  void prepare(const Step &step, int heads);
 
-  /// All rows of an item that belong to one KV head, from the queries to the output or the partials.
-  void attend(const abi::Item &item, int kvHead);
+  /// All rows of an item that belong to the KV heads [headBegin, headEnd), from the queries to the output or the
+  /// partials. Heads go side by side through the tokens, because their vectors lie side by side in most caches.
+  void attend(const abi::Item &item, int headBegin, int headEnd);
 
   /// Entry `index` of the plan's merge map, all heads.
   void merge(int index);
 
 private:
-  /// Inclusive bounds of the rows that see a run.
-  struct RowBounds {
-    int qPosLow, qPosHigh, queryLow, queryHigh;
-  };
-  void loadRows(const abi::Item &item, int kvHead);
-  RowBounds boundsOf(int rowBegin, int rowEnd) const;
-  void attendRun(const abi::Run &run, int kvHead);
-  void fillOffsets(const abi::Run &run, int begin, int tokens, long long *offsets) const;
-  int visibility(const abi::Run &run, const RowBounds &rows, int kvHead, int begin, int tokens) const;
-  void finish(const abi::Item &item, int kvHead);
+  void loadRows(const abi::Item &item, int headBegin, int headEnd);
+  /// `next` is null behind the last block.
+  void attendBlock(const TokenBlock &block, const TokenBlock *next, int headBegin, int headEnd);
+  int visibility(const TokenBlock &block, int kvHead) const;
+  void finish(const abi::Item &item, int headBegin, int headEnd);
 
   std::size_t queryHeads() const { return static_cast<std::size_t>(step_->variant.queryHeads); }
   std::size_t headDim() const { return static_cast<std::size_t>(step_->variant.headDim); }
+  /// Of a row of the unit's `head`-th head in the arrays that have an entry a row and head.
+  std::size_t place(int head, int row) const {
+    return static_cast<std::size_t>(head) * static_cast<std::size_t>(paddedRows_) + static_cast<std::size_t>(row);
+  }
 
   const Step *step_ = nullptr;
   int ratio_ = 0;
-  int rows_ = 0; ///< of the item at hand
-  // One entry a row, for the largest item of the plan.
+  int rows_ = 0;       ///< of the item at hand
+  int paddedRows_ = 0; ///< in whole groups
+  std::array<TokenBlock, 2> blocks_; ///< the one at hand and the next one
+  std::vector<int> qPos_, query_;    ///< [rows]
+  std::vector<int> head_;            ///< [head][rows]
   std::vector<std::byte> packed_;
   std::vector<float> acc_, m_, l_;
-  std::vector<int> qPos_, query_, head_;
-  std::array<std::vector<long long>, 2> offsets_; ///< of the block at hand and of the next one
 };
 
 } // namespace deft::exec

@@ -62,6 +62,70 @@ TEST(CpuKernelTest, PackagedLevelsMatchAtEveryHeadDim) {
   }
 }
 
+TEST(CpuKernelTest, TokensOfManyRunsEachForAnIntervalOfRows) {
+  // A root, a token for each row, tokens that nobody sees, two halves; in one block and over several.
+  auto interval = [](int t) {
+    if (t < 20)
+      return std::pair(0, 100);
+    if (t < 40)
+      return std::pair(t - 20, t - 19);
+    if (t < 47)
+      return std::pair(5, 5);
+    return t % 3 == 0 ? std::pair(0, 9) : std::pair(9, 100);
+  };
+  auto host = codegen::cpu::CpuTarget::host();
+  ASSERT_TRUE(host.ok());
+  const spec::Variant variant = plainVariant(48);
+  std::vector<Kernel> kernels = {jitKernel(variant)};
+  for (int level = 3; level <= host->isaLevel; ++level)
+    kernels.push_back(objectKernel(variant, *codegen::cpu::CpuTarget::level(level)));
+  for (const Kernel &kernel : kernels) {
+    ASSERT_TRUE(kernel);
+    for (int rows : {1, 3, 4, 5, 8, 11, 21, 33})
+      for (int tokens : {1, 22, 41, 64, 90, 150}) {
+        SCOPED_TRACE(std::to_string(rows) + " rows, " + std::to_string(tokens) + " tokens");
+        expectMatches(*kernel, variant, {.rows = rows, .tokens = tokens, .interval = interval}, {});
+      }
+  }
+}
+
+TEST(CpuKernelTest, RowsThatSeeNoTokenOfABlockKeepTheirState) {
+  const spec::Variant variant = plainVariant(64);
+  Kernel kernel = jitKernel(variant);
+  ASSERT_TRUE(kernel);
+  for (int first : {0, 1}) { // the empty block comes first, or second
+    const auto interval = [&](int t) { return t / 64 == first ? std::pair(8, 16) : std::pair(0, 16); };
+    expectMatches(*kernel, variant, {.rows = 16, .tokens = 128, .interval = interval}, {});
+  }
+}
+
+TEST(CpuKernelTest, MaskArithmeticIsRoundedStepByStep) {
+  // p * p - q with p = 1 + 2^-12 and q = 1 + 2^-11: 0 when the product is rounded, 2^-24 in one fused step.
+  spec::Variant variant = plainVariant(32);
+  variant.params = {parameter(ScalarType::F32, spec::Param::Shape::Scalar),
+                    parameter(ScalarType::F32, spec::Param::Shape::PerQueryHead)};
+  Exprs x(variant);
+  auto whole = x.f32(ExprOp::Mul, {x.op(ExprOp::ToF32, ScalarType::F32, {x.builtin(Builtin::KvPos)}),
+                                   x.constant(0)}); // 0, but only a loop over tokens knows
+  auto p = x.f32(ExprOp::Add, {x.param(0), whole});
+  auto rest = x.f32(ExprOp::Sub, {x.f32(ExprOp::Mul, {p, p}), x.element(1)});
+  variant.mask = x.op(ExprOp::Gt, ScalarType::Bool, {rest, x.constant(0)});
+  auto host = codegen::cpu::CpuTarget::host();
+  ASSERT_TRUE(host.ok());
+  std::vector<Kernel> kernels = {jitKernel(variant)};
+  for (int level = 3; level <= host->isaLevel; ++level)
+    kernels.push_back(objectKernel(variant, *codegen::cpu::CpuTarget::level(level)));
+  for (const Kernel &kernel : kernels) {
+    ASSERT_TRUE(kernel);
+    const float q[] = {1 + 0x1p-11f, 1 - 0x1p-11f}; // head 0 sees nothing, head 1 all
+    Case c{.rows = 4, .tokens = 30};
+    c.params.resize(2);
+    c.params[0].f32 = 1 + 0x1p-12f;
+    c.params[1].f32Array = q;
+    expectMatches(*kernel, variant, c, {[](int row, int) { return Case::head(row) == 1; }, nullptr});
+  }
+}
+
 TEST(CpuKernelTest, MaskHidesAndMayBeSkipped) {
   spec::Variant variant = plainVariant(64);
   Exprs x(variant);

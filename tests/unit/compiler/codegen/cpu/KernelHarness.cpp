@@ -150,21 +150,49 @@ struct State {
   std::vector<float> acc, m, l;
 };
 
+/// As many entries as whole groups have; the extra ones repeat the last.
+std::vector<int> padded(const abi::CpuKernel &kernel, int rows, int (*value)(int)) {
+  std::vector<int> values;
+  const int all = (rows + kernel.groupRows - 1) / kernel.groupRows * kernel.groupRows;
+  for (int row = 0; row < all; ++row)
+    values.push_back(value(std::min(row, rows - 1)));
+  return values;
+}
+
 State attendAll(const abi::CpuKernel &kernel, const spec::Variant &variant, const Case &c, const Data &data) {
-  const auto rows = static_cast<std::size_t>(c.rows), d = static_cast<std::size_t>(variant.headDim);
-  State state{std::vector<float>(rows * d, 0.0f),
+  const std::vector<int> qPos = padded(kernel, c.rows, Case::qPos), query = padded(kernel, c.rows, Case::query),
+                         head = padded(kernel, c.rows, Case::head);
+  const auto rows = qPos.size(), d = static_cast<std::size_t>(variant.headDim);
+  State state{std::vector<float>(static_cast<std::size_t>(c.rows) * d, 0.0f),
               std::vector<float>(rows, -std::numeric_limits<float>::infinity()),
               std::vector<float>(rows, 0.0f)};
-  std::vector<char> packed(rows * static_cast<std::size_t>(kernel.packedRowBytes));
-  const abi::CpuPackCall pack{data.q.data(), packed.data(), c.rows, 0};
-  kernel.pack(&pack);
-  std::vector<int> qPos, query, head;
-  for (int row = 0; row < c.rows; ++row) {
-    qPos.push_back(Case::qPos(row));
-    query.push_back(Case::query(row));
-    head.push_back(Case::head(row));
-  }
+  std::vector<char> packed(rows / static_cast<std::size_t>(kernel.groupRows) *
+                           static_cast<std::size_t>(kernel.packedGroupBytes));
+  // In two calls, as rows of different queries come.
+  const int first = c.rows / 2;
+  for (const abi::CpuPackCall &pack :
+       {abi::CpuPackCall{data.q.data(), packed.data(), 0, first},
+        abi::CpuPackCall{data.q.data() + static_cast<std::size_t>(first) * d, packed.data(), first,
+                         c.rows - first}})
+    kernel.pack(&pack);
   for (int begin = 0; begin < c.tokens; begin += kernel.blockTokens) {
+    const int tokens = std::min(kernel.blockTokens, c.tokens - begin);
+    std::vector<long long> offsets(data.offsets.begin() + begin, data.offsets.begin() + begin + tokens);
+    std::vector<int> kvPos, depth, low, high;
+    bool cut = false;
+    for (int t = 0; t < tokens; ++t) {
+      kvPos.push_back(c.kvPos + begin + t);
+      depth.push_back(c.depth);
+      const auto [rowLow, rowHigh] = c.interval ? c.interval(begin + t) : std::pair(0, c.rows);
+      low.push_back(rowLow);
+      high.push_back(rowHigh);
+      cut |= rowLow > 0 || rowHigh < c.rows;
+    }
+    while (offsets.size() % abi::kCpuTokenPad) {
+      offsets.push_back(offsets.back());
+      for (std::vector<int> *values : {&kvPos, &depth, &low, &high})
+        values->push_back(0);
+    }
     abi::CpuAttendCall call{};
     call.packed = packed.data();
     call.acc = state.acc.data();
@@ -173,20 +201,25 @@ State attendAll(const abi::CpuKernel &kernel, const spec::Variant &variant, cons
     call.qPos = qPos.data();
     call.query = query.data();
     call.head = head.data();
-    call.k = data.k.data();
-    call.v = data.v.data();
-    call.offsets = data.offsets.data() + begin;
-    call.tokens = std::min(kernel.blockTokens, c.tokens - begin);
-    call.nextOffsets = call.offsets + call.tokens;
-    call.nextTokens = std::min(kernel.blockTokens, c.tokens - begin - call.tokens);
+    call.k = call.nextK = data.k.data();
+    call.v = call.nextV = data.v.data();
+    call.offsets = offsets.data();
+    call.kvPos = kvPos.data();
+    call.depth = depth.data();
+    call.rowLow = low.data();
+    call.rowHigh = high.data();
+    call.nextOffsets = data.offsets.data() + begin + tokens;
+    call.nextTokens = std::min(kernel.blockTokens, c.tokens - begin - tokens) / 8 * 8;
     call.params = c.params.data();
     call.rows = c.rows;
-    call.kvPos = c.kvPos + begin;
-    call.depth = c.depth;
+    call.tokens = tokens;
     call.kvHead = c.kvHead;
     call.masked = c.masked;
+    call.cut = cut;
     kernel.attend(&call);
   }
+  state.m.resize(static_cast<std::size_t>(c.rows));
+  state.l.resize(static_cast<std::size_t>(c.rows));
   return state;
 }
 
@@ -236,7 +269,8 @@ Answer inDoubles(const spec::Variant &variant, const Case &c, const Formula &for
       s *= variant.scale;
       if (formula.score)
         s = formula.score(row, c.kvPos + t, s);
-      if (formula.mask && !formula.mask(row, c.kvPos + t))
+      const auto [low, high] = c.interval ? c.interval(t) : std::pair(0, c.rows);
+      if (row < low || row >= high || (formula.mask && !formula.mask(row, c.kvPos + t)))
         s = -std::numeric_limits<double>::infinity();
       scores.push_back(s);
     }

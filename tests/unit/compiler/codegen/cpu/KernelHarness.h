@@ -8,6 +8,7 @@
 #include <memory>
 #include <random>
 #include <string>
+#include <utility>
 #include <vector>
 
 /// Runs one table of an emitted kernel on rows and tokens made from a seed, beside the same attention in
@@ -66,6 +67,8 @@ struct Case {
   float range = 1.0f; ///< of q
   unsigned seed = 1;
   std::vector<abi::ParamSlot> params = {};
+  /// Rows that see token t (counted from 0); null: all.
+  std::function<std::pair<int, int>(int t)> interval = nullptr;
 
   /// Of row r, and token at kvPos.
   static int qPos(int row) { return 90 + 3 * row; }

@@ -1,0 +1,130 @@
+#include "compiler/codegen/cpu/KernelEmitter.h"
+
+#include <algorithm>
+#include <cstddef>
+
+namespace deft::codegen::cpu {
+
+using mlir::Value;
+using mlir::arith::CmpIPredicate;
+using Values = llvm::SmallVector<Value>;
+
+#define DEFT_FIELD(type, member) e.field(type, call, offsetof(abi::CpuAttendCall, member))
+
+namespace {
+
+/// The sum over V of one, two, four or eight rows. Each loaded vector of V serves all rows; columns come in strips
+/// whose sums stay in registers.
+class AccumulateEmitter {
+public:
+  AccumulateEmitter(const KernelContext &context, int rows, mlir::LLVM::LLVMFuncOp function)
+      : context_(context), e(context.e), rows_(rows), pass_(function) {}
+
+  void emit() {
+    Value call = pass_.call;
+    v_ = DEFT_FIELD(e.pointerType(), v);
+    offsets_ = DEFT_FIELD(e.pointerType(), offsets);
+    nextV_ = DEFT_FIELD(e.pointerType(), nextV);
+    nextOffsets_ = DEFT_FIELD(e.pointerType(), nextOffsets);
+    nextTokens_ = e.toI64(DEFT_FIELD(e.i32Type(), nextTokens));
+    acc_ = e.at(DEFT_FIELD(e.pointerType(), acc), e.f32Type(), e.mul(pass_.row, e.i64(context_.headDim())));
+    const int paired = context_.pairedColumns();
+    emitColumns(0, paired / (2 * e.lanes()), 2);
+    emitColumns(paired, (context_.headDim() - paired) / e.lanes(), 1);
+    e.ret();
+  }
+
+private:
+  /// `count` columns of `vectors` vectors each: in strips as few as do, as even as can be.
+  void emitColumns(int first, int count, int vectors) {
+    if (count == 0)
+      return;
+    const int sums = e.lanes() == 16 ? 16 : 8; // of 32 registers with AVX-512, of 16 without
+    const int most = std::max(1, sums / (rows_ * vectors));
+    const int strips = (count + most - 1) / most, wide = count % strips, width = count / strips;
+    emitStrips(first, wide, width + 1, vectors);
+    emitStrips(first + wide * (width + 1) * vectors * e.lanes(), strips - wide, width, vectors);
+  }
+
+  void emitStrips(int first, int count, int width, int vectors) {
+    if (count == 0)
+      return;
+    const int strip = width * vectors * e.lanes();
+    e.loop(e.i64(first), e.i64(first + count * strip), strip, [&](Value d) {
+      Values init;
+      for (int r = 0; r < rows_; ++r) {
+        Value rescale = e.loadAt(e.f32Type(), pass_.rescale, e.i64(r));
+        for (int j = 0; j < width * vectors; ++j) {
+          Value before = e.load(e.vectorOf(e.f32Type()), accAddress(r, d, j));
+          init.push_back(context_.isSigmoid() ? before : e.mul(before, rescale));
+        }
+      }
+      // The first pass over V asks for the next block.
+      Value isFirst = e.compare(CmpIPredicate::eq, e.add(pass_.row, d), e.i64(0));
+      Values sums =
+          e.loop(e.i64(0), pass_.quadCount, 1, init, [&](Value i, mlir::ValueRange carried) {
+            emitPrefetchNext(context_, isFirst, nextV_, nextOffsets_, nextTokens_, e.mul(i, e.i64(kQuad)),
+                             kQuad);
+            return addQuad(i, d, width, vectors, Values(carried.begin(), carried.end()));
+          });
+      for (int r = 0; r < rows_; ++r)
+        for (int j = 0; j < width * vectors; ++j)
+          e.store(sums[static_cast<std::size_t>(r * width * vectors + j)], accAddress(r, d, j));
+    });
+  }
+
+  Values addQuad(Value i, Value d, int width, int vectors, Values sums) {
+    Value first = e.mul(e.toI64(e.loadAt(e.i32Type(), pass_.quads, i)), e.i64(kQuad));
+    Value weights = e.at(pass_.weights, e.f32Type(), e.mul(i, e.i64(e.lanes())));
+    for (int t = 0; t < kQuad; ++t) {
+      Value token = e.loadAt(e.i64Type(), offsets_, e.add(first, e.i64(t)));
+      Value address = e.at(v_, e.i16Type(), e.add(token, d));
+      Values columns;
+      for (int column = 0; column < width; ++column)
+        loadColumn(e.at(address, e.i16Type(), e.i64(column * vectors * e.lanes())), vectors, columns);
+      for (int r = 0; r < rows_; ++r) {
+        const int group = r / context_.groupRows(), inGroup = r % context_.groupRows();
+        const int place = group * context_.groupWeights() + inGroup * kQuad + t;
+        Value weight = e.splat(e.loadAt(e.f32Type(), weights, e.i64(place)));
+        for (std::size_t j = 0; j < columns.size(); ++j) {
+          Value &sum = sums[static_cast<std::size_t>(r) * columns.size() + j];
+          sum = e.fma(columns[j], weight, sum);
+        }
+      }
+    }
+    return sums;
+  }
+
+  /// One vector of 16-bit numbers as f32, or two: of pairs of bf16 the odd number is the upper half as it stands.
+  void loadColumn(Value address, int vectors, Values &columns) {
+    if (vectors == 1) {
+      columns.push_back(e.widen(context_.dtype(), e.load(e.vectorOf(e.i16Type()), address)));
+      return;
+    }
+    Value pairs = mlir::LLVM::LoadOp::create(e.builder(), e.location(), e.vectorOf(e.i32Type()), address, 2);
+    columns.push_back(e.bitcast(e.f32Type(), e.shl(pairs, 16)));
+    Value upper = e.bitAnd(pairs, e.i32Like(pairs, static_cast<std::int32_t>(0xffff0000u)));
+    columns.push_back(e.bitcast(e.f32Type(), upper));
+  }
+
+  Value accAddress(int r, Value d, int j) {
+    Value element = e.add(e.i64(r * context_.headDim() + j * e.lanes()), d);
+    return e.at(acc_, e.f32Type(), element);
+  }
+
+  const KernelContext &context_;
+  Emitter &e;
+  int rows_;
+  Pass pass_;
+  Value v_, offsets_, nextV_, nextOffsets_, nextTokens_, acc_;
+};
+
+} // namespace
+
+mlir::LLVM::LLVMFuncOp emitAccumulate(const KernelContext &context, int rows) {
+  auto function = passFunction(context, "accumulate_" + std::to_string(rows));
+  AccumulateEmitter(context, rows, function).emit();
+  return function;
+}
+
+} // namespace deft::codegen::cpu

@@ -1,0 +1,83 @@
+#include "runtime/exec/cpu/TokenBlocks.h"
+
+#include "runtime/exec/cpu/Grow.h"
+
+#include <algorithm>
+#include <limits>
+#include <numeric>
+
+namespace deft::exec {
+
+bool TokenBlocks::next(TokenBlock &block) {
+  const int most = kernel_.blockTokens;
+  const auto capacity = static_cast<std::size_t>(most + abi::kCpuFetchPad);
+  growTo(block.offsets, capacity);
+  for (std::vector<int> *values : {&block.kvPos, &block.depth, &block.rowLow, &block.rowHigh})
+    growTo(*values, capacity);
+  block.tokens = 0;
+  block.rowBegin = block.kvPosLow = block.depthLow = std::numeric_limits<int>::max();
+  block.rowEnd = block.kvPosHigh = block.depthHigh = -1;
+  for (; run_ < runEnd_ && block.tokens < most; ++run_, begin_ = 0) {
+    const abi::Run &run = plan_.runs[static_cast<std::size_t>(run_)];
+    if (run.queryBegin >= run.queryEnd)
+      continue;
+    const int tokens = std::min(run.tokens - begin_, most - block.tokens);
+    append(block, run, begin_, tokens);
+    begin_ += tokens;
+    if (begin_ < run.tokens)
+      break; // the block is full
+  }
+  if (block.tokens == 0)
+    return false;
+  pad(block);
+  return true;
+}
+
+void TokenBlocks::append(TokenBlock &block, const abi::Run &run, int begin, int tokens) const {
+  const auto first = block.tokens, end = first + tokens;
+  const int low = run.queryBegin * ratio_, high = run.queryEnd * ratio_, kvPos = run.position + begin;
+  block.rowBegin = std::min(block.rowBegin, low);
+  block.rowEnd = std::max(block.rowEnd, high);
+  block.kvPosLow = std::min(block.kvPosLow, kvPos);
+  block.kvPosHigh = std::max(block.kvPosHigh, kvPos + tokens - 1);
+  block.depthLow = std::min(block.depthLow, run.depth);
+  block.depthHigh = std::max(block.depthHigh, run.depth);
+  std::iota(block.kvPos.begin() + first, block.kvPos.begin() + end, kvPos);
+  std::fill(block.depth.begin() + first, block.depth.begin() + end, run.depth);
+  std::fill(block.rowLow.begin() + first, block.rowLow.begin() + end, low);
+  std::fill(block.rowHigh.begin() + first, block.rowHigh.begin() + end, high);
+
+  // One division a page, not a token.
+  long long *offsets = block.offsets.data() + first;
+  const long long stride = inputs_.cache.tokenStride;
+  for (int t = 0, location = run.location + begin; t < tokens;) {
+    const int slot = inputs_.pageSize ? location % inputs_.pageSize : 0;
+    const int count = inputs_.pageSize ? std::min(tokens - t, inputs_.pageSize - slot) : tokens;
+    const long long base = inputs_.elementOf(location, 0);
+    for (int i = 0; i < count; ++i)
+      offsets[t + i] = base + i * stride;
+    t += count;
+    location += count;
+  }
+  block.tokens = end;
+}
+
+void TokenBlocks::pad(TokenBlock &block) const {
+  block.rowBegin = block.rowBegin / kernel_.groupRows * kernel_.groupRows;
+  block.cut = false;
+  for (int t = 0; t < block.tokens; ++t) {
+    const auto at = static_cast<std::size_t>(t);
+    block.rowLow[at] -= block.rowBegin;
+    block.rowHigh[at] -= block.rowBegin;
+    block.cut |= block.rowLow[at] > 0 || block.rowHigh[at] < block.rowEnd - block.rowBegin;
+  }
+  const auto last = static_cast<std::size_t>(block.tokens - 1);
+  for (std::size_t t = last + 1; t < last + 1 + abi::kCpuFetchPad; ++t) {
+    block.offsets[t] = block.offsets[last];
+    block.kvPos[t] = block.kvPos[last];
+    block.depth[t] = block.depth[last];
+    block.rowLow[t] = block.rowHigh[t] = 0;
+  }
+}
+
+} // namespace deft::exec

@@ -1,0 +1,46 @@
+#pragma once
+
+#include "runtime/exec/Inputs.h"
+#include "runtime/plan/Plan.h"
+#include "templates/deft/cpu_abi.h"
+
+#include <vector>
+
+namespace deft::exec {
+
+/// Tokens of one call of a kernel: consecutive tokens of an item, out of as many runs as it takes. Short runs, such as
+/// the nodes of a token tree, so share a call; which rows see which token is written down for each.
+struct TokenBlock {
+  int tokens = 0;
+  int rowBegin = 0, rowEnd = 0; ///< rows of the item that see any token; begins a group of rows
+  bool cut = false;             ///< some of those rows do not see some token
+  int kvPosLow = 0, kvPosHigh = 0, depthLow = 0, depthHigh = 0; ///< inclusive
+  // One entry a token, and padding as templates/deft/cpu_abi.h asks for.
+  std::vector<long long> offsets;
+  std::vector<int> kvPos, depth, rowLow, rowHigh; ///< rows relative to rowBegin
+};
+
+/// Walks the tokens of an item block by block.
+class TokenBlocks {
+public:
+  TokenBlocks(const plan::Plan &plan, const abi::Item &item, const InputView &inputs, int ratio,
+              const abi::CpuKernel &kernel)
+      : plan_(plan), inputs_(inputs), ratio_(ratio), kernel_(kernel), run_(item.runBegin),
+        runEnd_(item.runBegin + item.runCount) {}
+
+  /// False behind the last token. Allocates nothing after the first call with a block.
+  bool next(TokenBlock &block);
+
+private:
+  void append(TokenBlock &block, const abi::Run &run, int begin, int tokens) const;
+  void pad(TokenBlock &block) const;
+
+  const plan::Plan &plan_;
+  const InputView &inputs_;
+  int ratio_;
+  const abi::CpuKernel &kernel_;
+  int run_, runEnd_;
+  int begin_ = 0; ///< tokens of the run that earlier blocks have
+};
+
+} // namespace deft::exec
