@@ -10,5 +10,6 @@ void addDoctorCommand(CLI::App &app, Context &context);
 void addEmitCommand(CLI::App &app, Context &context);
 void addRunCommand(CLI::App &app, Context &context);
 void addSpecsCommand(CLI::App &app, Context &context);
+void addWorkloadsCommand(CLI::App &app, Context &context);
 
 } // namespace deft::cli

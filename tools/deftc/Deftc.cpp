@@ -13,6 +13,7 @@ void addCommands(CLI::App &app, Context &context) {
   addBuildCommand(app, context);
   addRunCommand(app, context);
   addSpecsCommand(app, context);
+  addWorkloadsCommand(app, context);
   addDoctorCommand(app, context);
 }
 

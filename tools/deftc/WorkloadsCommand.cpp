@@ -1,0 +1,114 @@
+#include "runtime/tree/TreeFile.h"
+#include "runtime/tree/TreeSummary.h"
+#include "tools/deftc/Commands.h"
+#include "tuner/workload/Workload.h"
+
+#include <algorithm>
+#include <iomanip>
+#include <ostream>
+
+namespace deft::cli {
+
+using workload::Description;
+
+namespace {
+
+constexpr char kFooter[] = R"(Examples:
+  deftc workloads
+  deftc workloads few_shot
+  deftc workloads few_shot:prompt=1000,branches=8 --step 20 -o tree.json
+  deftc workloads levels nodes=1,4,64 tokens=1024,256,32 -o tree.json
+  deftc workloads --workloads DIR               (recorded ones in DIR, too)
+A workload is a tree and what happens to it, one decode step after the other: `deftc run SPEC
+--workload NAME` runs its steps. Parameters stand behind the name, `NAME:key=value,key=value`,
+or as words of their own. The same seed makes the same tree. specs/TREES.md describes the files.)";
+
+struct Options {
+  std::string name;
+  std::vector<std::string> parameters;
+  std::string records;
+  std::string output;
+  int step = 0; ///< 0: not given
+  std::uint64_t seed = 0;
+};
+
+int listAll(Context &context, const std::vector<Description> &all) {
+  std::size_t width = 0;
+  for (const Description &description : all)
+    width = std::max(width, description.name.size());
+  for (const Description &description : all)
+    context.out << std::left << std::setw(static_cast<int>(width + 2)) << description.name << description.line
+                << '\n';
+  return kExitOk;
+}
+
+/// Full name: the parameters that stand as words of their own go behind the name.
+std::string fullName(const Options &options) {
+  std::string name = options.name;
+  for (const std::string &parameter : options.parameters)
+    name += (name.find(':') == std::string::npos ? ":" : ",") + parameter;
+  return name;
+}
+
+int describe(Context &context, const workload::Workload &workload, const Description &description) {
+  context.out << description.name << ": " << description.line << "\n\n";
+  std::size_t nameWidth = 0, valueWidth = 0;
+  for (const workload::Parameter &parameter : description.parameters) {
+    nameWidth = std::max(nameWidth, parameter.name.size());
+    valueWidth = std::max(valueWidth, parameter.defaultValue.size());
+  }
+  for (const workload::Parameter &parameter : description.parameters)
+    context.out << "  " << std::left << std::setw(static_cast<int>(nameWidth + 2)) << parameter.name
+                << std::setw(static_cast<int>(valueWidth + 2)) << parameter.defaultValue
+                << parameter.description << '\n';
+  const tree::TreeSummary summary = tree::summarize(workload.tree());
+  context.out << "\nstep " << workload.step() << " of " << workload.steps() << ": " << summary.queries
+              << " queries, " << summary.nodes << " nodes in " << summary.levels << " levels, "
+              << summary.tokens << " tokens, each read by " << std::fixed << std::setprecision(1)
+              << summary.sharing() << " queries in the mean\n";
+  return kExitOk;
+}
+
+int runWorkloads(Context &context, const Options &options) {
+  if (options.name.empty()) {
+    if (!options.output.empty())
+      return reportError(context, {support::ErrorCode::Usage, "which workload is to be written?",
+                                   "deftc workloads few_shot -o tree.json"});
+    const auto all = workload::list(options.records);
+    return all ? listAll(context, *all) : reportError(context, all.error());
+  }
+  auto workload = workload::make(fullName(options), options.seed, options.records);
+  if (!workload)
+    return reportError(context, workload.error());
+  if (options.step != 0)
+    if (auto moved = workload->seek(options.step); !moved)
+      return reportError(context, moved.error());
+  if (!options.output.empty())
+    return writeOutput(context, options.output, tree::formatTree(workload->tree()));
+
+  const auto all = workload::list(options.records);
+  if (!all)
+    return reportError(context, all.error());
+  const std::string name = options.name.substr(0, options.name.find(':'));
+  const auto isNamed = [&](const Description &description) { return description.name == name; };
+  return describe(context, *workload, *std::find_if(all->begin(), all->end(), isNamed));
+}
+
+} // namespace
+
+void addWorkloadsCommand(CLI::App &app, Context &context) {
+  CLI::App *command = app.add_subcommand(
+      "workloads", "List the workloads, describe one, or write the tree of one of its steps");
+  auto options = std::make_shared<Options>();
+  command->add_option("NAME", options->name, "The workload");
+  command->add_option("PARAMETER", options->parameters, "Its parameters, key=value each");
+  command->add_option("--workloads", options->records, "A folder with recorded workloads");
+  command->add_option("--step", options->step, "The step, from 1 on; 1 when absent")
+      ->check(CLI::PositiveNumber);
+  command->add_option("--seed", options->seed, "Of what is drawn at random")->capture_default_str();
+  command->add_option("-o,--output", options->output, "Write the step's tree to this file; - prints it");
+  command->footer(kFooter);
+  context.onRun(command, [&context, options] { return runWorkloads(context, *options); });
+}
+
+} // namespace deft::cli
