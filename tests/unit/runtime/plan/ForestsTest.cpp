@@ -1,9 +1,7 @@
 /// Every partition on every kind of tree: each query sees each token of its path once, in path order.
 
-#include "compiler/config/ConfigJson.h"
 #include "tests/unit/runtime/plan/PlanTesting.h"
 
-#include <cctype>
 #include <random>
 
 namespace deft::plan {
@@ -115,12 +113,9 @@ TEST_P(Forests, WideFansAndTokenTrees) {
 INSTANTIATE_TEST_SUITE_P(EveryPartition, Forests,
                          testing::Values(spec::Partition::Query, spec::Partition::Node,
                                          spec::Partition::NodeChunk, spec::Partition::Flatten,
-                                         spec::Partition::Cascade, spec::Partition::Union),
-                         [](const testing::TestParamInfo<spec::Partition> &info) {
-                           std::string name = config::partitionName(info.param);
-                           std::erase_if(name, [](char c) { return std::isalnum(c) == 0; });
-                           return name;
-                         });
+                                         spec::Partition::Cascade, spec::Partition::Greedy,
+                                         spec::Partition::Union, spec::Partition::Auto),
+                         partitionTestName);
 
 } // namespace
 } // namespace deft::plan

@@ -1,5 +1,6 @@
 #pragma once
 
+#include "compiler/config/ConfigJson.h"
 #include "runtime/plan/Planner.h"
 #include "runtime/plan/Verify.h"
 #include "runtime/tree/CachePlacement.h"
@@ -9,6 +10,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <string>
 #include <utility>
 #include <vector>
 
@@ -49,6 +51,13 @@ inline Plan mustVerify(const tree::KvTree &tree, const VariantFacts &facts, cons
 inline tree::KvTree placed(tree::KvTree tree) {
   EXPECT_TRUE(tree::placeInCache(tree, {}));
   return tree;
+}
+
+/// The name of a parameterised test: letters only.
+inline std::string partitionTestName(const testing::TestParamInfo<spec::Partition> &info) {
+  std::string name = config::partitionName(info.param);
+  std::erase(name, '_');
+  return name;
 }
 
 /// Root of 100 tokens, two branches of 40, two leaves of 10 below each, a query on every leaf.

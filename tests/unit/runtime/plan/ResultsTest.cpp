@@ -1,0 +1,165 @@
+/// Plans of every partition, executed: outputs and lse against the oracle, and invariant plans bit by bit.
+
+#include "compiler/config/ConfigJson.h"
+#include "runtime/exec/RandomInputs.h"
+#include "runtime/exec/cpu/CpuExecutor.h"
+#include "runtime/reference/Check.h"
+#include "tests/support/ScalarKernel.h"
+#include "tests/unit/runtime/plan/PlanTesting.h"
+
+#include <random>
+
+namespace deft::plan {
+namespace {
+
+using Kernel = test::ScalarKernel<6, 2, 8>;
+using tree::KvTree;
+
+struct Problem {
+  KvTree tree;
+  exec::Inputs inputs;
+};
+
+Problem makeProblem(KvTree tree, std::uint64_t seed) {
+  const spec::Variant variant = Kernel::variant();
+  const auto placement = tree::placeInCache(
+      tree, {.pageSize = exec::pageSizeOf(variant), .order = tree::PlacementOrder::Scattered, .seed = seed});
+  EXPECT_TRUE(placement);
+  exec::Inputs inputs = exec::makeRandomInputs(variant, tree, *placement, {}, seed);
+  return {std::move(tree), std::move(inputs)};
+}
+
+exec::Outputs execute(const Problem &problem, const Plan &plan) {
+  exec::Outputs outputs;
+  const auto ran = exec::runCpu(Kernel::kernel(), Kernel::variant(), plan, problem.inputs, outputs, 1);
+  EXPECT_TRUE(ran) << ran.error().message;
+  return outputs;
+}
+
+class Results : public testing::TestWithParam<spec::Partition> {
+protected:
+  void expectRight(const KvTree &tree, std::uint64_t seed) {
+    const Problem problem = makeProblem(tree, seed);
+    const spec::Variant variant = Kernel::variant();
+    const config::Config config =
+        makeConfig(seed % 3 == 0   ? 0
+                   : seed % 3 == 1 ? 16
+                                   : 64,
+                   seed % 2 ? std::vector<int>{16} : std::vector<int>{64, 16}, GetParam());
+    const Plan plan = mustPlan(problem.tree, VariantFacts::of(variant), config, 8);
+    const auto report = reference::check(variant, problem.tree, problem.inputs, execute(problem, plan));
+    ASSERT_TRUE(report.passed()) << reference::explainFailure(report);
+    ASSERT_TRUE(report.hasLse);
+  }
+};
+
+TEST_P(Results, EdgeTreesMatchTheOracle) {
+  for (const auto &[name, tree] : test::edgeTrees()) {
+    SCOPED_TRACE(name);
+    for (std::uint64_t seed = 0; seed < 6; ++seed)
+      ASSERT_NO_FATAL_FAILURE(expectRight(tree, seed));
+  }
+}
+
+TEST_P(Results, RandomForestsMatchTheOracle) {
+  for (std::uint64_t seed = 0; seed < 400; ++seed) {
+    SCOPED_TRACE("seed " + std::to_string(seed));
+    ASSERT_NO_FATAL_FAILURE(expectRight(test::randomForest(seed), seed));
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(EveryPartition, Results,
+                         testing::Values(spec::Partition::Query, spec::Partition::Node,
+                                         spec::Partition::NodeChunk, spec::Partition::Flatten,
+                                         spec::Partition::Cascade, spec::Partition::Greedy,
+                                         spec::Partition::Union, spec::Partition::Auto),
+                         partitionTestName);
+
+/// Requests that come and go beside the first ones: on nodes of their own, below the nodes that are there,
+/// and with queries on those nodes, ending anywhere.
+void addOthers(KvTree &tree, std::uint64_t seed) {
+  std::mt19937_64 random(seed);
+  const auto below = [&](int n) { return static_cast<int>(random() % static_cast<unsigned>(n)); };
+  const int nodes = static_cast<int>(tree.nodes().size());
+  for (int i = 0; i < 12; ++i) {
+    const int parent = below(nodes + 1) - 1;
+    const int node = tree.addNode(parent, below(60)).value();
+    (void)tree.addQuery(node);
+  }
+  for (int i = 0; i < 12; ++i) {
+    const int node = below(nodes);
+    (void)tree.addQuery(node, below(tree.nodes()[node].tokens + 1));
+  }
+}
+
+TEST(InvariantPlanTest, OtherRequestsDoNotChangeABit) {
+  int compared = 0;
+  for (std::uint64_t seed = 0; seed < 300; ++seed) {
+    SCOPED_TRACE("seed " + std::to_string(seed));
+    const VariantFacts facts = VariantFacts::of(Kernel::variant());
+    const config::Config config = makeConfig(32, {16}, spec::Partition::Node);
+    Planner planner({.isInvariant = true});
+    const KvTree alone = test::randomForest(seed, {24, 120, 12});
+    const std::size_t queries = alone.queries().size();
+    exec::Outputs first;
+    for (std::uint64_t others = 0; others < 4; ++others) {
+      KvTree tree = alone;
+      if (others > 0)
+        addOthers(tree, 100 * seed + others);
+      // Where the tokens lie differs; their values follow from node and place in it.
+      Problem problem = makeProblem(tree, seed);
+      Plan plan;
+      const auto made = planner.make(problem.tree, facts, config, 1 + static_cast<int>(others), plan);
+      ASSERT_TRUE(made) << made.error().message;
+      const auto verified = verify(plan, problem.tree, facts, config);
+      ASSERT_TRUE(verified) << verified.error().message;
+      exec::Outputs outputs = execute(problem, plan);
+      outputs.out.resize(queries * 6 * 8);
+      outputs.lse.resize(queries * 6);
+      if (others == 0)
+        first = outputs;
+      ASSERT_EQ(outputs.out, first.out);
+      ASSERT_EQ(outputs.lse, first.lse);
+      compared += static_cast<int>(queries);
+    }
+  }
+  EXPECT_GT(compared, 5000);
+}
+
+/// The same with a plan that is not invariant: else the test above would prove nothing.
+TEST(InvariantPlanTest, OtherPlansDoChangeBits) {
+  int changed = 0;
+  for (std::uint64_t seed = 0; seed < 30; ++seed) {
+    const VariantFacts facts = VariantFacts::of(Kernel::variant());
+    const config::Config config = makeConfig(0, {64, 16});
+    const KvTree alone = test::randomForest(seed, {24, 120, 12});
+    KvTree tree = alone;
+    addOthers(tree, seed);
+    const Problem a = makeProblem(alone, seed), b = makeProblem(tree, seed);
+    exec::Outputs one = execute(a, mustPlan(a.tree, facts, config, 8));
+    exec::Outputs other = execute(b, mustPlan(b.tree, facts, config, 8));
+    other.lse.resize(one.lse.size());
+    changed += one.lse != other.lse;
+  }
+  EXPECT_GT(changed, 5);
+}
+
+TEST(InvariantPlanTest, WhatDependsOnTheTreeIsRefused) {
+  const KvTree tree = test::levelTree({1, 2}, {50, 10});
+  Planner planner({.isInvariant = true});
+  Plan plan;
+  const auto messageFor = [&](const config::Config &config) {
+    const auto made = planner.make(tree, {1, 1}, config, 4, plan);
+    return made ? std::string() : made.error().message;
+  };
+  EXPECT_EQ(messageFor(makeConfig(32, {16}, spec::Partition::Node)), "");
+  EXPECT_EQ(messageFor(makeConfig(32, {16}, spec::Partition::Union)),
+            "an invariant plan needs partition `node`, not `union`");
+  EXPECT_EQ(messageFor(makeConfig(32, {64, 16}, spec::Partition::Node)),
+            "an invariant plan needs one phase, not 2");
+  EXPECT_EQ(messageFor(makeConfig(0, {16}, spec::Partition::Node)),
+            "an invariant plan needs a chunk that does not depend on the tree");
+}
+
+} // namespace
+} // namespace deft::plan
