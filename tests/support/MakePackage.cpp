@@ -1,0 +1,45 @@
+// usage: deft_make_package SPEC SHARED_OBJECT PACKAGE
+// A package of a spec and of native code that did not come out of the compiler (ScalarKernel.cpp).
+#include "compiler/package/Package.h"
+#include "compiler/spec/CompileSpec.h"
+#include "compiler/support/AtomicFile.h"
+
+#include <cstdio>
+
+int main(int argc, char **argv) {
+  using namespace deft;
+  if (argc != 4)
+    return 2;
+  const auto text = support::readFile(argv[1]), object = support::readFile(argv[2]);
+  if (!text || !object)
+    return 1;
+  support::SourceManager sources;
+  support::DiagnosticSink sink;
+  const auto file = sources.add("host_program.deft", *text);
+  const auto noImports = [](const std::string &, const std::string &) -> support::Result<spec::ImportedFile> {
+    return support::Error{support::ErrorCode::Diagnostics, "no imports here", ""};
+  };
+  const auto variants = spec::compileSpec(sources, file, noImports, sink);
+  if (variants.size() != 1)
+    return 1;
+  const spec::Variant &variant = variants[0];
+
+  package::Package package;
+  package.deftcVersion = "test";
+  package.specFiles = {{"host_program.deft", *text}};
+  package::PackagedVariant packaged;
+  packaged.source.name = variant.name;
+  packaged.source.queryHeads = variant.queryHeads;
+  packaged.source.kvHeads = variant.kvHeads;
+  packaged.source.headDim = variant.headDim;
+  packaged.source.dtype = variant.dtype;
+  packaged.source.outputDtype = variant.outputDtype;
+  packaged.source.withLse = variant.withLse;
+  packaged.source.pageSize = variant.cache.pageSize;
+  package.variants.push_back(packaged);
+  package.cpu = {{3, *object}};
+  const auto written = support::writeFileAtomically(argv[3], package::writePackage(package));
+  if (!written)
+    std::fprintf(stderr, "%s\n", written.error().message.c_str());
+  return written ? 0 : 1;
+}

@@ -1,0 +1,80 @@
+#include <deft/plan.hpp>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+namespace deft {
+namespace {
+
+using testing::HasSubstr;
+
+struct Family {
+  Tree tree;
+  int root, left, right;
+};
+
+Family makeFamily() {
+  Family family;
+  family.root = family.tree.addRoot(50, 0).value();
+  family.left = family.tree.addChild(family.root, 5, 64).value();
+  family.right = family.tree.addChild(family.root, 7, 256).value();
+  for (const int leaf : {family.left, family.right})
+    (void)family.tree.addQuery(leaf).value();
+  return family;
+}
+
+Attention attention() { return loadPackage(DEFT_TEST_PACKAGE).value(); }
+
+TEST(PlanTest, AdvanceDoesNoMoreThanItMust) {
+  Family family = makeFamily();
+  Plan plan = Plan::make(attention(), family.tree).value();
+  EXPECT_TRUE(plan.isCurrent());
+  EXPECT_EQ(plan.advance(family.tree).value(), Advanced::Nothing);
+  EXPECT_TRUE(family.tree.append(family.left, 1));
+  EXPECT_FALSE(plan.isCurrent());
+  EXPECT_EQ(plan.advance(family.tree).value(), Advanced::InPlace);
+  EXPECT_TRUE(plan.isCurrent());
+  EXPECT_TRUE(family.tree.prune(family.right));
+  EXPECT_EQ(plan.advance(family.tree).value(), Advanced::Remade);
+  EXPECT_EQ(plan.queryCount(), 1);
+}
+
+TEST(PlanTest, AnotherTreeIsNeverTakenForTheSame) {
+  Family family = makeFamily();
+  Plan plan = Plan::make(attention(), family.tree).value();
+  Tree copy = family.tree;
+  EXPECT_EQ(plan.advance(copy).value(), Advanced::Remade);
+  EXPECT_TRUE(copy.append(family.left, 1));
+  EXPECT_TRUE(family.tree.append(family.right, 1)); // the generations are now alike
+  EXPECT_FALSE(plan.isCurrent());
+  EXPECT_EQ(plan.advance(family.tree).value(), Advanced::Remade);
+}
+
+TEST(PlanTest, EveryPartitionPlans) {
+  const Family family = makeFamily();
+  for (const Partition partition :
+       {Partition::Query, Partition::Node, Partition::NodeChunk, Partition::Flatten, Partition::Cascade,
+        Partition::Greedy, Partition::Union, Partition::Auto}) {
+    const auto plan = Plan::make(attention(), family.tree, {.partition = partition, .workers = 2});
+    ASSERT_TRUE(plan) << plan.error().text();
+    EXPECT_GT(plan->summary().items, 0);
+    EXPECT_GE(plan->summary().tokensRead, 62);
+  }
+}
+
+TEST(PlanTest, InvariantTakesPartitionNode) {
+  const Family family = makeFamily();
+  EXPECT_TRUE(Plan::make(attention(), family.tree, {.invariant = true}));
+  const auto wrong = Plan::make(attention(), family.tree, {.partition = Partition::Union, .invariant = true});
+  ASSERT_FALSE(wrong);
+  EXPECT_THAT(wrong.error().message, HasSubstr("partition `node`"));
+}
+
+TEST(PlanTest, ANegativeChunkIsAnError) {
+  const Family family = makeFamily();
+  EXPECT_THAT(Plan::make(attention(), family.tree, {.chunkTokens = -3}).error().message,
+              HasSubstr("chunk is -3"));
+}
+
+} // namespace
+} // namespace deft
