@@ -4,6 +4,7 @@
 
 namespace deft::cli {
 
+void addBenchCommand(CLI::App &app, Context &context);
 void addBuildCommand(CLI::App &app, Context &context);
 void addCheckCommand(CLI::App &app, Context &context);
 void addDoctorCommand(CLI::App &app, Context &context);
