@@ -35,19 +35,25 @@ private:
   struct Readers {
     int item, begin, end;
   };
-  void cutTile(const TreeView &view, const TileList &list, const Tile &tile, int chunkTokens, Plan &plan);
   void takeWhole(const TreeView &view, const TileList &list, const Tile &tile, Plan &plan);
+  void cutTile(const TreeView &view, const TileList &list, const Tile &tile, int chunk, Plan &plan);
   void addReaders(const Readers &readers, bool areAll) {
     ++partials_[static_cast<std::size_t>(readers.begin)];
     --partials_[static_cast<std::size_t>(readers.end)];
     if (!areAll)
       parts_.push_back(readers);
   }
-  bool isComplete(const abi::Item &item, std::span<const Readers> parts) const;
+  /// Whether all rows of the item are finished by it.
+  bool isComplete(const abi::Item &item, std::span<const Readers> parts) const {
+    return parts.empty() ? unfinished_[item.queryBegin] == unfinished_[item.queryBegin + item.queryCount]
+                         : areComplete(parts);
+  }
+  bool areComplete(std::span<const Readers> parts) const;
   template <typename Callback> void forEachItem(Plan &plan, Callback callback) const;
   support::Result<void> giveSlots(bool mayWriteOutput, Plan &plan);
   void makeMergeMap(Plan &plan);
 
+  int itemCount_ = 0, runCount_ = 0, tailCount_ = 0; ///< so far
   std::vector<Readers> parts_;  ///< of items whose readers are several intervals, in order
   std::vector<int> partials_;   ///< of each query: how many items it reads
   std::vector<int> unfinished_; ///< of each query: how many before it read other than one item
@@ -61,10 +67,9 @@ public:
   void sort(const config::Config &config, int ratio, Plan &plan);
 
 private:
-  struct Key {
-    std::uint64_t order; ///< ascending
-    int item;
-  };
+  /// What to sort by, above the index of the item.
+  using Key = std::uint64_t;
+  static constexpr int kIndexBits = 28;
   void sortByDigit(int shift);
 
   std::vector<Key> keys_, sorted_;

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <bit>
 
 namespace deft::plan {
 
@@ -30,32 +31,43 @@ void PhaseSorter::sort(const config::Config &config, int ratio, Plan &plan) {
     longest = std::max(longest, item.tokens);
 
   // One number orders all: the phase above what the item lacks to the longest one.
-  int lightBits = 0;
-  while (longest >> lightBits)
-    ++lightBits;
+  const int lightBits = std::bit_width(static_cast<unsigned>(longest));
   plan.phases.assign(config.phases.size(), {});
   keys_.resize(plan.items.size());
-  std::uint64_t any = 0, all = ~std::uint64_t{0};
+  Key any = 0, all = ~Key{0}, last = 0;
+  bool isSorted = true;
   for (std::size_t i = 0; i < plan.items.size(); ++i) {
     const abi::Item &item = plan.items[i];
     const std::size_t phase = phaseOf(config, widest, item.queryCount * ratio);
     ++plan.phases[phase].itemCount;
-    keys_[i] = {phase << lightBits | static_cast<std::uint64_t>(longest - item.tokens), static_cast<int>(i)};
-    any |= keys_[i].order;
-    all &= keys_[i].order;
+    const Key order = Key{phase} << lightBits | static_cast<Key>(longest - item.tokens);
+    any |= order;
+    all &= order;
+    isSorted &= last <= order;
+    last = order;
+    keys_[i] = order << kIndexBits | i;
   }
   for (std::size_t i = 1; i < plan.phases.size(); ++i)
     plan.phases[i].itemBegin = plan.phases[i - 1].itemBegin + plan.phases[i - 1].itemCount;
-  const std::uint64_t differing = keys_.empty() ? 0 : any & ~all;
-  for (int shift = 0; differing >> shift; shift += kDigitBits)
-    if (differing >> shift & (kDigits - 1))
-      sortByDigit(shift);
+  if (isSorted)
+    return;
+  Key differing = any & ~all;
+  for (int shift = kIndexBits; differing != 0;) {
+    const int skipped = std::countr_zero(differing); // tokens are often multiples of something
+    shift += skipped;
+    differing >>= skipped;
+    sortByDigit(shift);
+    shift += kDigitBits;
+    differing >>= kDigitBits;
+  }
 
   items_.resize(plan.items.size());
   placed_.resize(plan.items.size());
+  constexpr Key kIndex = (Key{1} << kIndexBits) - 1;
   for (std::size_t i = 0; i < keys_.size(); ++i) {
-    items_[i] = plan.items[static_cast<std::size_t>(keys_[i].item)];
-    placed_[static_cast<std::size_t>(keys_[i].item)] = static_cast<int>(i);
+    const auto from = static_cast<std::size_t>(keys_[i] & kIndex);
+    items_[i] = plan.items[from];
+    placed_[from] = static_cast<int>(i);
   }
   plan.items.swap(items_);
   for (Plan::Tail &tail : plan.tails)
@@ -65,8 +77,8 @@ void PhaseSorter::sort(const config::Config &config, int ratio, Plan &plan) {
 /// One stable pass of a radix sort.
 void PhaseSorter::sortByDigit(int shift) {
   std::array<int, kDigits> begin{};
-  for (const Key &key : keys_)
-    ++begin[key.order >> shift & (kDigits - 1)];
+  for (const Key key : keys_)
+    ++begin[key >> shift & (kDigits - 1)];
   int sum = 0;
   for (int &digit : begin) {
     const int count = digit;
@@ -74,8 +86,8 @@ void PhaseSorter::sortByDigit(int shift) {
     sum += count;
   }
   sorted_.resize(keys_.size());
-  for (const Key &key : keys_)
-    sorted_[static_cast<std::size_t>(begin[key.order >> shift & (kDigits - 1)]++)] = key;
+  for (const Key key : keys_)
+    sorted_[static_cast<std::size_t>(begin[key >> shift & (kDigits - 1)]++)] = key;
   keys_.swap(sorted_);
 }
 

@@ -68,13 +68,17 @@ public:
     tile.tokens = tokens_;
     if (tokens_ == 0)
       tiles.pop_back();
-    isFull_ = runs.size() > kMostRuns;
   }
-  bool isFull() const { return isFull_; }
+  /// A tile of one segment, for its readers.
+  void addTile(const Segment &segment, const Tile &like = {}) {
+    tiles.emplace_back(segment.queryBegin, segment.queryEnd - segment.queryBegin,
+                       static_cast<int>(runs.size()), 1, segment.tokens, like.chunkTokens, like.isEven);
+    runs.push_back(segment);
+  }
+  bool isFull() const { return runs.size() > kMostRuns; }
 
 private:
   int queryBegin_ = 0, queryEnd_ = 0, tokens_ = 0; ///< of the tile at hand
-  bool isFull_ = false;
 };
 
 /// Row tiles over segments that lie in the order of TreeView::segments. Kept between plans for its memory.
