@@ -42,19 +42,29 @@ Result<int> KvTree::addNode(int parent, int tokens, int location) {
   return index;
 }
 
-Result<void> KvTree::append(int leaf, int tokens) {
+Result<void> KvTree::checkAppend(int leaf, int tokens) const {
   if (auto alive = checkAlive(leaf, "append to"); !alive)
     return alive;
-  Node &node = nodes_[leaf];
+  const Node &node = nodes_[leaf];
   if (node.firstChild >= 0)
     return wrong("node " + std::to_string(leaf) + " has children, only leaves grow",
                  "fork a branch below it");
   if (tokens < 0)
     return wrong(std::to_string(tokens) + " tokens to append to node " + std::to_string(leaf) +
                  ", must not be negative");
-  if (tokens > kMaxTokens - node.tokens - std::max(node.position, node.location))
+  if (tokens > kMaxTokens - node.tokens - node.position)
     return wrong("with " + std::to_string(tokens) + " more tokens the path to node " + std::to_string(leaf) +
-                 " or its place in the table goes beyond " + std::to_string(kMaxTokens) + " tokens");
+                 " is longer than " + std::to_string(kMaxTokens) + " tokens");
+  return {};
+}
+
+Result<void> KvTree::append(int leaf, int tokens) {
+  if (auto checked = checkAppend(leaf, tokens); !checked)
+    return checked;
+  Node &node = nodes_[leaf];
+  if (tokens > kMaxTokens - node.tokens - node.location)
+    return wrong("with " + std::to_string(tokens) + " more tokens node " + std::to_string(leaf) +
+                 " goes beyond the table, which has at most " + std::to_string(kMaxTokens) + " tokens");
   node.tokens += tokens;
   tokens_ += tokens;
   ++generation_;

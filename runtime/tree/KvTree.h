@@ -93,6 +93,10 @@ public:
   /// is taken for one of what comes.
   void clear();
 
+  /// What append and accept would say, without doing it; how many tokens would be accepted.
+  support::Result<void> checkAppend(int leaf, int tokens) const;
+  support::Result<int> checkAccept(int sequence, int last) const;
+
   /// Says where the node's tokens lie.
   support::Result<void> place(int node, int location);
 

@@ -63,21 +63,30 @@ Result<void> KvTree::prune(int node) {
   return {};
 }
 
-Result<std::vector<Stretch>> KvTree::accept(int sequence, int last) {
+Result<int> KvTree::checkAccept(int sequence, int last) const {
   for (int node : {sequence, last})
     if (auto alive = checkAlive(node, "accept"); !alive)
       return alive.error();
-  std::vector<Stretch> accepted;
-  int tokens = 0;
+  int tokens = 0; // not more than a path holds
   for (int node = last; node != sequence; node = nodes_[node].parent) {
     if (node < 0)
       return wrong("node " + std::to_string(last) + " is not below node " + std::to_string(sequence));
-    accepted.push_back({nodes_[node].location, nodes_[node].tokens});
     tokens += nodes_[node].tokens;
   }
+  return tokens;
+}
+
+Result<std::vector<Stretch>> KvTree::accept(int sequence, int last) {
+  const auto checked = checkAccept(sequence, last);
+  if (!checked)
+    return checked.error();
+  const int tokens = *checked;
   if (tokens > kMaxTokens - nodes_[sequence].tokens - nodes_[sequence].location)
     return wrong("with " + std::to_string(tokens) + " accepted tokens node " + std::to_string(sequence) +
                  " goes beyond the table, which has at most " + std::to_string(kMaxTokens) + " tokens");
+  std::vector<Stretch> accepted;
+  for (int node = last; node != sequence; node = nodes_[node].parent)
+    accepted.push_back({nodes_[node].location, nodes_[node].tokens});
   std::reverse(accepted.begin(), accepted.end());
 
   int deadQueries = 0;
