@@ -51,13 +51,18 @@ void CostModel::set(const VariantFacts &facts, const config::Config &config, int
   }
 }
 
+double CostModel::unitUs(const abi::Item &item) const {
+  const Step &step = steps_[static_cast<std::size_t>(std::min(item.queryCount, queriesPerTile_))];
+  return cost_.itemUs + roundUp(item.tokens, step.tokens) / step.tokens * step.us;
+}
+
 PlanCost CostModel::estimate(const Plan &plan) const {
   PlanCost total;
   double itemTokens = 0, units = 0, pairs = 0;
   for (const abi::Item &item : plan.items) {
     const Step &step = steps_[static_cast<std::size_t>(std::min(item.queryCount, queriesPerTile_))];
     const int count = roundUp(item.tokens, step.tokens) / step.tokens;
-    const double us = cost_.itemUs + count * step.us;
+    const double us = unitUs(item);
     total.blockUs += us * share_;
     total.longestUs = std::max(total.longestUs, us);
     total.paddedGflop += count * step.gflop * kvHeads_;

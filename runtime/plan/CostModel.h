@@ -33,6 +33,8 @@ public:
   void set(const VariantFacts &facts, const config::Config &config, int blocks);
 
   PlanCost estimate(const Plan &plan) const;
+  /// Of one item, for one KV head, on the block that has it.
+  double unitUs(const abi::Item &item) const;
 
   int queriesPerTile() const { return queriesPerTile_; }
   int tokenStep(int queries) const { return steps_[static_cast<std::size_t>(queries)].tokens; }

@@ -83,7 +83,7 @@ void printTable(const std::vector<IoGroup> &table, std::ostream &out) {
   out << "Bytes moved over whole decoding runs, TB: 32 heads, 32 layers, head dim 128, 2 bytes.\n"
          "shared: every token of the tree is read once (partition `flatten`, chunks of 128);\n"
          "query:  every query reads its own path (partition `query`).\n\n"
-      << padded("", 20) << "   steps  shared  (paper)    query  (paper)  partials  masks\n";
+      << padded("", 20) << "   steps  shared  (paper)    query  (paper)  partials  masks GB\n";
   for (const IoGroup &group : table) {
     if (group.rows.empty())
       continue;
@@ -91,8 +91,8 @@ void printTable(const std::vector<IoGroup> &table, std::ostream &out) {
     for (const IoRow &row : group.rows)
       out << "  " << padded(row.name, 18) << std::setw(8) << row.io.steps << std::setw(8) << row.sharedTb()
           << std::setw(9) << row.paperSharedTb << std::setw(9) << row.queryTb() << std::setw(9)
-          << row.paperQueryTb << std::setw(10) << terabytes(row.io.shared.partials) << std::setw(7)
-          << terabytes(row.io.shared.masks) << '\n';
+          << row.paperQueryTb << std::setw(10) << terabytes(row.io.shared.partials) << std::setw(10)
+          << terabytes(row.io.shared.masks) * 1e3 << '\n';
     if (const std::string why = explainDifferences(group); !why.empty())
       out << wrapped(why);
   }

@@ -232,11 +232,12 @@ std::string explainDifferences(const IoGroup &group) {
   if (differing.empty())
     return "";
   if (isSpread)
-    return differing + ": the paper does not say over how many searches its mean is, and these records hold "
-                       "other searches than those it was taken over.";
-  return differing + ": the paper speaks of about 1,000 steps of one run; the records hold fewer (" +
-         std::to_string(group.rows.front().io.steps) +
-         " in all runs), and the sum over their runs is what comes nearest to its figures.";
+    return differing +
+           ": the paper does not say over which searches its mean is, and single ones differ by a "
+           "factor of several.";
+  return differing + ": the paper speaks of about 1,000 steps of one run; the records hold " +
+         std::to_string(group.rows.front().io.steps / group.rows.front().runs) +
+         ", and the sum over their runs is what comes nearest to its figures.";
 }
 
 } // namespace deft::accounting

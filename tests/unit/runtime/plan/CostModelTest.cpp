@@ -1,0 +1,100 @@
+#include "runtime/plan/Planner.h"
+#include "tests/support/Forest.h"
+
+#include <gtest/gtest.h>
+
+namespace deft::plan {
+namespace {
+
+/// Prices that are easy to add up: 1 GB/s is 1,000 bytes a microsecond.
+config::Config priced(spec::Partition partition, int chunkTokens = 0) {
+  config::Config config;
+  config.partition = partition;
+  config.chunkTokens = chunkTokens;
+  config.phases.resize(2);
+  config.phases[0].tileQ = 64;
+  config.phases[0].rowsAbove = 16;
+  config.cost.cacheGBs = 1;
+  config.cost.againGBs = 2;
+  config.cost.partialGBs = 4;
+  config.cost.blockGflops = 1;
+  config.cost.stepUs = 3;
+  config.cost.itemUs = 5;
+  config.cost.launchUs = 7;
+  config.cost.mergeUs = 11;
+  return config;
+}
+
+PlanCost costOf(const tree::KvTree &tree, const VariantFacts &facts, const config::Config &config,
+                int blocks) {
+  const auto plan = makePlan(tree, facts, config, blocks);
+  EXPECT_TRUE(plan) << plan.error().message;
+  CostModel model;
+  model.set(facts, config, blocks);
+  return model.estimate(*plan);
+}
+
+/// 100 shared tokens and two leaves of 10, one query each, ratio 1, 2 KV heads, head dim 64.
+TEST(CostModelTest, PricesAddUp) {
+  const tree::KvTree tree = test::levelTree({1, 2}, {100, 10});
+  const VariantFacts facts{1, 2, 64, 2};
+  const PlanCost cost = costOf(tree, facts, priced(spec::Partition::Node), 1);
+  EXPECT_EQ(cost.cacheBytes, 120 * 512);
+  EXPECT_EQ(cost.againBytes, 0);
+  EXPECT_EQ(cost.queryBytes, 2 * 2 * 2 * 64 * 2);
+  EXPECT_EQ(cost.partialBytes, 4 * 2 * 2 * 65 * 4); // four slots, two heads, written and read
+  EXPECT_EQ(cost.units, 3 * 2);
+  // Steps of 64 tokens by 16 rows: two for the prompt, one a leaf.
+  const double stepGflop = 4e-9 * 64 * 16 * 64;
+  EXPECT_NEAR(cost.paddedGflop, 4 * stepGflop * 2, 1e-12);
+  EXPECT_NEAR(cost.usefulGflop, (200 + 20) * 4e-9 * 64 * 2, 1e-12);
+  const double blockUs = 2 * (3 * 5 + 4 * (3 + stepGflop * 1e6));
+  EXPECT_NEAR(cost.blockUs, blockUs, 1e-9);
+  EXPECT_NEAR(cost.longestUs, 5 + 2 * (3 + stepGflop * 1e6), 1e-9);
+  const double memoryUs = (cost.cacheBytes + cost.queryBytes) / 1e3 + cost.partialBytes / 4e3;
+  EXPECT_NEAR(cost.workUs, memoryUs + blockUs, 1e-9);
+  EXPECT_NEAR(cost.microseconds, memoryUs + blockUs + 7 + 11, 1e-9);
+}
+
+TEST(CostModelTest, ReadingAgainIsPricedApart) {
+  const tree::KvTree tree = test::levelTree({1, 2}, {100, 10});
+  const VariantFacts facts{1, 2, 64, 2};
+  const PlanCost cost = costOf(tree, facts, priced(spec::Partition::Query, 4096), 1);
+  EXPECT_EQ(cost.cacheBytes, 120 * 512);
+  EXPECT_EQ(cost.againBytes, 100 * 512);
+  EXPECT_EQ(cost.partialBytes, 0);
+  EXPECT_NEAR(cost.microseconds - cost.workUs, 7, 1e-9); // nothing to merge
+}
+
+TEST(CostModelTest, NoBlockEndsBeforeTheLongestItem) {
+  const tree::KvTree tree = test::levelTree({1}, {6400});
+  const VariantFacts facts{1, 1, 64, 2};
+  const PlanCost cost = costOf(tree, facts, priced(spec::Partition::Query, 1 << 20), 100);
+  EXPECT_NEAR(cost.blockUs * 100, cost.longestUs, 1e-9);
+  EXPECT_NEAR(cost.microseconds - cost.workUs, 7 + 0.99 * cost.longestUs, 1e-9);
+}
+
+TEST(CostModelTest, RowStepsReplaceTheTile) {
+  const tree::KvTree tree = test::levelTree({1, 3}, {64, 0});
+  const VariantFacts facts{1, 1, 64, 2};
+  config::Config config = priced(spec::Partition::Node);
+  EXPECT_NEAR(costOf(tree, facts, config, 1).paddedGflop, 4e-9 * 64 * 16 * 64, 1e-15);
+  config.cost.rowStep = 4;
+  EXPECT_NEAR(costOf(tree, facts, config, 1).paddedGflop, 4e-9 * 64 * 4 * 64, 1e-15);
+  config.cost.tokenStep = 48;
+  EXPECT_NEAR(costOf(tree, facts, config, 1).paddedGflop, 4e-9 * 64 * 4 * 96, 1e-15);
+}
+
+TEST(CostModelTest, TheFamilyDecidesTheRateOfProducts) {
+  const tree::KvTree tree = test::levelTree({1}, {64});
+  const VariantFacts facts{1, 1, 64, 2};
+  config::Config config = priced(spec::Partition::Node);
+  config.cost.wgmmaBlockGflops = 10;
+  const double slow = costOf(tree, facts, config, 1).blockUs;
+  config.phases[1].family = config::Family::Sm90;
+  const double fast = costOf(tree, facts, config, 1).blockUs;
+  EXPECT_NEAR(slow - 8, 10 * (fast - 8), 1e-9);
+}
+
+} // namespace
+} // namespace deft::plan
