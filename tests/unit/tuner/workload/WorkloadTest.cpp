@@ -1,5 +1,6 @@
 #include "tuner/workload/Workload.h"
 
+#include "runtime/tree/SequenceTree.h"
 #include "runtime/tree/TreeFile.h"
 
 #include <gmock/gmock.h>
@@ -117,6 +118,25 @@ TEST(WorkloadTest, TheEditsMakeTheSameTreeElsewhere) {
       ASSERT_EQ(follower.nodes(), workload.tree().nodes()) << "step " << workload.step();
     } while (*workload.next());
   }
+}
+
+TEST(WorkloadTest, TreesWithAPoolFollowToo) {
+  for (const char *name : kSmall)
+    for (int pageSize : {0, 1, 16}) {
+      SCOPED_TRACE(name + (", page size " + std::to_string(pageSize)));
+      Workload workload = mustMake(name);
+      auto sequences = tree::SequenceTree::make({.pageSize = pageSize, .pages = 40000});
+      ASSERT_TRUE(sequences);
+      do {
+        for (const tree::TreeEdit &edit : workload.edits()) {
+          const auto copies = sequences->apply(edit);
+          ASSERT_TRUE(copies) << copies.error().message;
+        }
+        ASSERT_TRUE(sequences->setQueries(workload.tree().queries()));
+        ASSERT_EQ(formatTree(sequences->tree()), formatTree(workload.tree())) << "step " << workload.step();
+      } while (*workload.next());
+      ASSERT_TRUE(sequences->pool().verify());
+    }
 }
 
 TEST(WorkloadTest, GrowingLeavesKeepTheStructure) {
