@@ -26,7 +26,6 @@ public:
     offsets_ = DEFT_FIELD(e.pointerType(), offsets);
     nextV_ = DEFT_FIELD(e.pointerType(), nextV);
     nextOffsets_ = DEFT_FIELD(e.pointerType(), nextOffsets);
-    nextTokens_ = e.toI64(DEFT_FIELD(e.i32Type(), nextTokens));
     acc_ = e.at(DEFT_FIELD(e.pointerType(), acc), e.f32Type(), e.mul(pass_.row, e.i64(context_.headDim())));
     const int paired = context_.pairedColumns();
     emitColumns(0, paired / (2 * e.lanes()), 2);
@@ -59,13 +58,13 @@ private:
           init.push_back(context_.isSigmoid() ? before : e.mul(before, rescale));
         }
       }
-      // The first pass over V asks for the next block.
-      Value isFirst = e.compare(CmpIPredicate::eq, e.add(pass_.row, d), e.i64(0));
+      Value fetch = e.select(e.compare(CmpIPredicate::eq, d, e.i64(0)), pass_.fetch, e.i64(0));
       Values sums =
           e.loop(e.i64(0), pass_.quadCount, 1, init, [&](Value i, mlir::ValueRange carried) {
-            emitPrefetchNext(context_, isFirst, nextV_, nextOffsets_, nextTokens_, e.mul(i, e.i64(kQuad)),
-                             kQuad);
-            return addQuad(i, d, width, vectors, Values(carried.begin(), carried.end()));
+            emitFetch(context_, nextV_, nextOffsets_, fetch, e.mul(i, e.i64(kQuad)), kQuad);
+            Values next(carried.begin(), carried.end());
+            return context_.dotsPairs() ? addQuadOfPairs(i, d, width, vectors, next)
+                                        : addQuad(i, d, width, vectors, next);
           });
       for (int r = 0; r < rows_; ++r)
         for (int j = 0; j < width * vectors; ++j)
@@ -73,19 +72,28 @@ private:
     });
   }
 
-  Values addQuad(Value i, Value d, int width, int vectors, Values sums) {
+  /// The address of token t of a quad, at column d.
+  Value valueAt(Value i, int t, Value d) {
     Value first = e.mul(e.toI64(e.loadAt(e.i32Type(), pass_.quads, i)), e.i64(kQuad));
-    Value weights = e.at(pass_.weights, e.f32Type(), e.mul(i, e.i64(e.lanes())));
+    Value token = e.loadAt(e.i64Type(), offsets_, e.add(first, e.i64(t)));
+    return e.at(v_, e.i16Type(), e.add(token, d));
+  }
+  /// The address of the weights of row r and token t on.
+  Value weightAt(Value i, int r, int t) {
+    const int group = r / context_.groupRows(), inGroup = r % context_.groupRows();
+    Value byte = e.add(e.mul(i, e.i64(e.lanes() * context_.weightBytes())),
+                       e.i64(group * context_.groupWeightBytes() + (inGroup * kQuad + t) * context_.weightBytes()));
+    return e.at(pass_.weights, e.builder().getI8Type(), byte);
+  }
+
+  Values addQuad(Value i, Value d, int width, int vectors, Values sums) {
     for (int t = 0; t < kQuad; ++t) {
-      Value token = e.loadAt(e.i64Type(), offsets_, e.add(first, e.i64(t)));
-      Value address = e.at(v_, e.i16Type(), e.add(token, d));
+      Value address = valueAt(i, t, d);
       Values columns;
       for (int column = 0; column < width; ++column)
         loadColumn(e.at(address, e.i16Type(), e.i64(column * vectors * e.lanes())), vectors, columns);
       for (int r = 0; r < rows_; ++r) {
-        const int group = r / context_.groupRows(), inGroup = r % context_.groupRows();
-        const int place = group * context_.groupWeights() + inGroup * kQuad + t;
-        Value weight = e.splat(e.loadAt(e.f32Type(), weights, e.i64(place)));
+        Value weight = e.splat(e.load(e.f32Type(), weightAt(i, r, t)));
         for (std::size_t j = 0; j < columns.size(); ++j) {
           Value &sum = sums[static_cast<std::size_t>(r) * columns.size() + j];
           sum = e.fma(columns[j], weight, sum);
@@ -93,6 +101,46 @@ private:
       }
     }
     return sums;
+  }
+
+  /// Two tokens at a time, their numbers interleaved to pairs: exact products, half the multiply-adds, and
+  /// nothing to widen.
+  Values addQuadOfPairs(Value i, Value d, int width, int vectors, Values sums) {
+    auto asPairs = [&](Value value) {
+      return mlir::LLVM::BitcastOp::create(e.builder(), e.location(),
+                                           e.vectorOf(context_.dtype(), 2 * e.lanes()), value);
+    };
+    for (int t = 0; t < kQuad; t += 2) {
+      Value first = valueAt(i, t, d), second = valueAt(i, t + 1, d);
+      Values columns;
+      for (int column = 0; column < width; ++column) {
+        Value at = e.i64(column * vectors * e.lanes());
+        const mlir::VectorType bits = e.vectorOf(e.i16Type(), vectors * e.lanes());
+        Value a = e.loadAt(bits, first, at), b = e.loadAt(bits, second, at);
+        for (int vector = 0; vector < vectors; ++vector) {
+          llvm::SmallVector<std::int64_t> lanes;
+          for (int place = 0; place < e.lanes(); ++place) {
+            const std::int64_t c = vectors == 1 ? place : columnAt(vector * e.lanes() + place);
+            lanes.append({c, vectors * e.lanes() + c});
+          }
+          columns.push_back(asPairs(e.shuffle(a, b, lanes)));
+        }
+      }
+      for (int r = 0; r < rows_; ++r) {
+        Value weights = asPairs(e.splat(e.load(e.i32Type(), weightAt(i, r, t))));
+        for (std::size_t j = 0; j < columns.size(); ++j) {
+          Value &sum = sums[static_cast<std::size_t>(r) * columns.size() + j];
+          sum = e.dotPairs(columns[j], weights, sum);
+        }
+      }
+    }
+    return sums;
+  }
+  /// The column whose sum stands at `place` of a pair of vectors.
+  int columnAt(int place) const {
+    for (int c = 0;; ++c)
+      if (context_.placeInPair(c) == place)
+        return c;
   }
 
   /// One vector of 16-bit numbers as f32, or two: of pairs of bf16 the odd number is the upper half as it stands.
@@ -116,7 +164,7 @@ private:
   Emitter &e;
   int rows_;
   Pass pass_;
-  Value v_, offsets_, nextV_, nextOffsets_, nextTokens_, acc_;
+  Value v_, offsets_, nextV_, nextOffsets_, acc_;
 };
 
 } // namespace

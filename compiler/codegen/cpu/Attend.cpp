@@ -12,19 +12,18 @@ using mlir::arith::CmpIPredicate;
 mlir::LLVM::LLVMFuncOp passFunction(const KernelContext &context, llvm::StringRef name) {
   Emitter &e = context.e;
   const mlir::Type pointer = e.pointerType(), index = e.i64Type();
-  auto function =
-      e.function(context.module, name, {}, {pointer, pointer, pointer, index, index, pointer, pointer});
+  auto function = e.function(context.module, name, {},
+                             {pointer, pointer, pointer, index, index, index, pointer, pointer, index});
   // Called from several places; inlined there they would only cost compile time.
   function.setPassthroughAttr(e.builder().getStrArrayAttr({"noinline"}));
   return function;
 }
 
-void emitPrefetchNext(const KernelContext &context, Value isFirst, Value base, Value nextOffsets,
-                      Value nextTokens, Value token, int count) {
+void emitFetch(const KernelContext &context, Value base, Value nextOffsets, Value fetch, Value token,
+               int count) {
   Emitter &e = context.e;
-  Value wanted = e.bitAnd(isFirst, e.compare(CmpIPredicate::slt, token, nextTokens));
   e.ifElse(
-      wanted,
+      e.compare(CmpIPredicate::slt, token, fetch),
       [&] {
         for (int i = 0; i < count; ++i) {
           Value address = e.at(base, e.i16Type(), e.loadAt(e.i64Type(), nextOffsets, e.add(token, e.i64(i))));
@@ -59,7 +58,7 @@ public:
     quadCount_ = e.shr(e.add(tokens_, e.i64(kQuad - 1)), 2);
     static_assert(kQuad == 4);
     isCut_ = e.compare(CmpIPredicate::ne, DEFT_FIELD(e.i32Type(), cut), e.i32(0));
-    weights_ = e.stackArray(e.f32Type(), kBlockGroups * context_.groupWeights());
+    weights_ = e.stackArray(e.builder().getI8Type(), kBlockGroups * context_.groupWeightBytes());
     rescale_ = e.stackArray(e.f32Type(), kBlockGroups * groupRows);
     quads_ = e.stackArray(e.i32Type(), kBlockQuads + 2);
     keys_ = mlir::LLVM::ZeroOp::create(e.builder(), e.location(), e.pointerType());
@@ -71,11 +70,13 @@ public:
 
     const int blockRows = kBlockGroups * groupRows;
     Value rows = e.toI64(DEFT_FIELD(e.i32Type(), rows));
-    e.loop(e.i64(0), rows, blockRows, [&](Value row) {
-      Value count = emitQuads(row, blockRows);
-      e.ifElse(
-          e.compare(CmpIPredicate::sgt, count, e.i64(0)), [&] { emitBlock(row, e.sub(rows, row), count); },
-          nullptr);
+    Value fetch = e.toI64(DEFT_FIELD(e.i32Type(), nextTokens));
+    // The first pass over the block asks for the next one.
+    e.loop(e.i64(0), rows, blockRows, fetch, [&](Value row, mlir::ValueRange carried) {
+      Seen seen = emitSeen(row, e.min(e.sub(rows, row), e.i64(blockRows)));
+      Value some = e.compare(CmpIPredicate::sgt, seen.quads, e.i64(0));
+      e.ifElse(some, [&] { emitBlock(row, seen, carried[0]); }, nullptr);
+      return llvm::SmallVector<Value>{e.select(some, e.i64(0), carried[0])};
     });
     e.ret();
     return function;
@@ -97,83 +98,117 @@ private:
     });
   }
 
-  /// How many quads a block of rows may see; where the block of tokens is cut, their list is made anew.
-  Value emitQuads(Value row, int blockRows) {
+  /// Of a block of rows: how many quads some of them may see, and which rows may see any, [low, high).
+  struct Seen {
+    Value quads, low, high;
+  };
+
+  /// Where the block of tokens is cut, the list of quads is made anew.
+  Seen emitSeen(Value row, Value count) {
     auto whole = [&](mlir::OpBuilder &, mlir::Location) {
-      mlir::scf::YieldOp::create(e.builder(), e.location(), quadCount_);
+      mlir::scf::YieldOp::create(e.builder(), e.location(), mlir::ValueRange{quadCount_, e.i64(0), count});
     };
     auto selected = [&](mlir::OpBuilder &, mlir::Location) {
       Value call = call_;
-      Value low = DEFT_FIELD(e.pointerType(), rowLow), high = DEFT_FIELD(e.pointerType(), rowHigh);
-      Value begin = e.toI32(row), end = e.toI32(e.add(row, e.i64(blockRows)));
-      Value count = e.loop(e.i64(0), quadCount_, 1, e.i64(0), [&](Value quad, mlir::ValueRange carried) {
-        // Along a path neighbours overlap mostly: the bounds of the quad are as good as its tokens.
-        Value seen = e.i1(false);
-        for (int t = 0; t < kQuad; ++t) {
-          Value token = e.add(e.mul(quad, e.i64(kQuad)), e.i64(t));
-          seen = e.bitOr(
-              seen, e.bitAnd(e.compare(CmpIPredicate::slt, e.loadAt(e.i32Type(), low, token), end),
-                             e.compare(CmpIPredicate::sgt, e.loadAt(e.i32Type(), high, token), begin)));
-        }
-        Value next = e.add(carried[0], e.select(seen, e.i64(1), e.i64(0)));
-        // Twice, so that the list ends with a repetition whatever comes.
-        e.store(e.toI32(quad), e.at(quads_, e.i32Type(), e.select(seen, carried[0], e.i64(kBlockQuads + 1))));
-        e.store(e.loadAt(e.i32Type(), quads_, carried[0]), e.at(quads_, e.i32Type(), next));
-        return llvm::SmallVector<Value>{next};
-      })[0];
-      mlir::scf::YieldOp::create(e.builder(), e.location(), count);
+      Value lows = DEFT_FIELD(e.pointerType(), rowLow), highs = DEFT_FIELD(e.pointerType(), rowHigh);
+      Value first = e.toI32(row), most = e.toI32(count), none = e.i32(0);
+      auto found =
+          e.loop(e.i64(0), quadCount_, 1, {e.i64(0), most, none}, [&](Value quad, mlir::ValueRange carried) {
+            Value isSeen = e.i1(false), low = carried[1], high = carried[2];
+            for (int t = 0; t < kQuad; ++t) {
+              Value token = e.add(e.mul(quad, e.i64(kQuad)), e.i64(t));
+              Value tokenLow = e.max(e.sub(e.loadAt(e.i32Type(), lows, token), first), none);
+              Value tokenHigh = e.min(e.sub(e.loadAt(e.i32Type(), highs, token), first), most);
+              Value sees = e.compare(CmpIPredicate::slt, tokenLow, tokenHigh);
+              isSeen = e.bitOr(isSeen, sees);
+              low = e.select(sees, e.min(low, tokenLow), low);
+              high = e.select(sees, e.max(high, tokenHigh), high);
+            }
+            Value next = e.add(carried[0], e.select(isSeen, e.i64(1), e.i64(0)));
+            // What is not seen goes to a place of its own; the entry behind the list repeats the last one.
+            Value place = e.select(isSeen, carried[0], e.i64(kBlockQuads + 1));
+            e.store(e.toI32(quad), e.at(quads_, e.i32Type(), place));
+            e.store(e.loadAt(e.i32Type(), quads_, carried[0]), e.at(quads_, e.i32Type(), next));
+            return llvm::SmallVector<Value>{next, low, high};
+          });
+      mlir::scf::YieldOp::create(e.builder(), e.location(),
+                                 mlir::ValueRange{found[0], e.toI64(found[1]), e.toI64(found[2])});
     };
-    return mlir::scf::IfOp::create(e.builder(), e.location(), isCut_, selected, whole).getResult(0);
+    auto op = mlir::scf::IfOp::create(e.builder(), e.location(), isCut_, selected, whole);
+    return {op.getResult(0), op.getResult(1), op.getResult(2)};
   }
 
-  void callPass(mlir::LLVM::LLVMFuncOp function, Value count, Value row, Value weights, Value rescale) {
+  /// Where the rows of a block that are worked on begin, and what is theirs.
+  struct Place {
+    Value row, quads, groups, weights, rescale, fetch;
+  };
+  void callPass(mlir::LLVM::LLVMFuncOp function, const Place &at) {
     mlir::LLVM::CallOp::create(e.builder(), e.location(), function,
-                               mlir::ValueRange{call_, keys_, quads_, count, row, weights, rescale});
+                               mlir::ValueRange{call_, keys_, quads_, at.quads, at.row, at.groups, at.weights,
+                                                at.rescale, at.fetch});
   }
 
-  /// The block of rows from `row` on, of which `left` are left.
-  void emitBlock(Value row, Value left, Value count) {
-    const int groupRows = context_.groupRows();
+  /// The block of rows from `row` on.
+  void emitBlock(Value row, const Seen &seen, Value fetch) {
+    const int groupRows = context_.groupRows(), shift = groupRows == 4 ? 2 : 1;
+    // One group, the first or the second, or both.
+    Value low = e.shr(seen.low, shift), high = e.shr(e.add(seen.high, e.i64(groupRows - 1)), shift);
+    Value skipped = e.mul(low, e.i64(groupRows));
+    Place at{e.add(row, skipped), seen.quads, e.sub(high, low), weights_, rescale_, fetch};
+    Value begin = e.sub(seen.low, skipped), end = e.sub(seen.high, skipped);
+    Value hasTwo = e.compare(CmpIPredicate::eq, at.groups, e.i64(2));
+    static_assert(kBlockGroups == 2);
+    e.ifElse(hasTwo, [&] { callPass(scores_[1], at); }, [&] { callPass(scores_[0], at); });
+    callPass(weigh_, at);
+    Value isWhole = e.compare(CmpIPredicate::eq, e.sub(end, begin), e.i64(2 * groupRows));
     e.ifElse(
-        e.compare(CmpIPredicate::sgt, left, e.i64(groupRows)),
+        isWhole, [&] { callPass(accumulate_.back(), at); },
         [&] {
-          callPass(scores_[1], count, row, weights_, rescale_);
-          callPass(weigh_, count, row, weights_, rescale_);
-          e.ifElse(
-              e.compare(CmpIPredicate::sge, left, e.i64(kBlockGroups * groupRows)),
-              [&] { callPass(accumulate_.back(), count, row, weights_, rescale_); },
-              [&] {
-                callPass(accumulate_[accumulate_.size() - 2], count, row, weights_, rescale_);
-                emitRest(row, e.sub(left, e.i64(groupRows)), count, 1);
-              });
-        },
-        [&] {
-          callPass(scores_[0], count, row, weights_, rescale_);
-          callPass(weigh_, count, row, weights_, rescale_);
-          emitRest(row, left, count, 0);
+          e.loop(e.i64(0), at.groups, 1, fetch, [&](Value group, mlir::ValueRange carried) {
+            Place its = at;
+            its.fetch = carried[0];
+            its.weights =
+                e.at(at.weights, e.builder().getI8Type(), e.mul(group, e.i64(context_.groupWeightBytes())));
+            Value first = e.mul(group, e.i64(groupRows));
+            its.row = e.add(at.row, first);
+            its.rescale = e.at(at.rescale, e.f32Type(), first);
+            emitGroup(its, e.max(e.sub(begin, first), e.i64(0)), e.min(e.sub(end, first), e.i64(groupRows)));
+            return llvm::SmallVector<Value>{e.i64(0)};
+          });
         });
   }
 
-  /// The sums over V of the `left` rows of a group, in powers of two.
-  void emitRest(Value block, Value left, Value count, int group) {
+  /// The sums over V of rows [begin, end) of a group: all at once, or two by two.
+  void emitGroup(const Place &at, Value begin, Value end) {
     const int groupRows = context_.groupRows();
-    Value row = e.add(block, e.i64(group * groupRows));
-    Value weights = e.at(weights_, e.f32Type(), e.i64(group * context_.groupWeights()));
-    Value rescale = e.at(rescale_, e.f32Type(), e.i64(group * groupRows));
-    Value begin = e.i64(0);
-    for (std::size_t i = accumulate_.size() - 1; i-- > 0;) {
-      const int rows = 1 << i;
-      Value has = e.compare(CmpIPredicate::ne, e.bitAnd(left, e.i64(rows)), e.i64(0));
-      e.ifElse(
-          has,
-          [&] {
-            callPass(accumulate_[i], count, e.add(row, begin),
-                     e.at(weights, e.f32Type(), e.mul(begin, e.i64(kQuad))),
-                     e.at(rescale, e.f32Type(), begin));
-          },
-          nullptr);
-      begin = e.add(begin, e.select(has, e.i64(rows), e.i64(0)));
-    }
+    auto part = [&](Value row) {
+      Place its = at;
+      its.row = e.add(at.row, row);
+      its.weights =
+          e.at(at.weights, e.builder().getI8Type(), e.mul(row, e.i64(kQuad * context_.weightBytes())));
+      its.rescale = e.at(at.rescale, e.f32Type(), row);
+      return its;
+    };
+    e.ifElse(
+        e.compare(CmpIPredicate::eq, e.sub(end, begin), e.i64(groupRows)),
+        [&] { callPass(accumulate_[accumulate_.size() - 2], at); },
+        [&] {
+          e.loop(e.i64(0), e.i64(groupRows), 2, at.fetch, [&](Value pair, mlir::ValueRange carried) {
+            Value low = e.max(begin, pair), high = e.min(end, e.add(pair, e.i64(2)));
+            Value rows = e.sub(high, low), some = e.compare(CmpIPredicate::sgt, rows, e.i64(0));
+            Place its = part(low);
+            its.fetch = carried[0];
+            e.ifElse(
+                some,
+                [&] {
+                  e.ifElse(
+                      e.compare(CmpIPredicate::eq, rows, e.i64(2)), [&] { callPass(accumulate_[1], its); },
+                      [&] { callPass(accumulate_[0], its); });
+                },
+                nullptr);
+            return llvm::SmallVector<Value>{e.select(some, e.i64(0), carried[0])};
+          });
+        });
   }
 
   const KernelContext &context_;

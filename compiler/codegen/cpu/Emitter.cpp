@@ -103,6 +103,12 @@ Value Emitter::dotPairs(Value a, Value b, Value c) {
                                        mlir::ValueRange{c, a, b})
       .getResult(0);
 }
+Value Emitter::narrowWeights(Value a) {
+  return LLVM::CallIntrinsicOp::create(builder_, location_, vectorOf(builder_.getBF16Type(), 16),
+                                       builder_.getStringAttr("llvm.x86.avx512bf16.cvtneps2bf16.512"),
+                                       mlir::ValueRange{a})
+      .getResult(0);
+}
 Value Emitter::shl(Value a, int bits) {
   return arith::ShLIOp::create(builder_, location_, a, i32Like(a, bits));
 }

@@ -57,6 +57,8 @@ public:
   Value fma(Value a, Value b, Value c);
   /// c[i] + a[2i] * b[2i] + a[2i + 1] * b[2i + 1], of 32 bf16 and 16 f32 lanes (AVX512_BF16).
   Value dotPairs(Value a, Value b, Value c);
+  /// 16 f32 numbers that are not negative to bf16, to nearest even, subnormals to 0 (AVX512_BF16).
+  Value narrowWeights(Value a);
   Value shl(Value a, int bits);
   Value shr(Value a, int bits); ///< logical
   Value bitAnd(Value a, Value b);

@@ -50,16 +50,17 @@ void storeRow(const KernelContext &context, mlir::Type type, Value in, Value out
   };
   const int lanes = e.lanes();
   llvm::SmallVector<std::int64_t> low, high;
-  for (int lane = 0; lane < lanes / 2; ++lane) {
-    low.append({lane, lanes + lane});
-    high.append({lanes / 2 + lane, lanes + lanes / 2 + lane});
+  for (int lane = 0; lane < lanes; ++lane) {
+    low.push_back(context.placeInPair(lane));
+    high.push_back(context.placeInPair(lanes + lane));
   }
   if (paired > 0)
     e.loop(e.i64(0), e.i64(paired), 2 * lanes, [&](Value d) {
       Value next = e.add(d, e.i64(lanes));
-      Value even = e.loadAt(e.vectorOf(e.f32Type()), in, d), odd = e.loadAt(e.vectorOf(e.f32Type()), in, next);
-      store(e.shuffle(even, odd, low), d);
-      store(e.shuffle(even, odd, high), next);
+      Value first = e.loadAt(e.vectorOf(e.f32Type()), in, d);
+      Value second = e.loadAt(e.vectorOf(e.f32Type()), in, next);
+      store(e.shuffle(first, second, low), d);
+      store(e.shuffle(first, second, high), next);
     });
   if (paired < context.headDim())
     e.loop(e.i64(paired), e.i64(context.headDim()), lanes,

@@ -34,24 +34,33 @@ struct KernelContext {
   int stepDims() const { return dotsPairs() ? 8 : 4; }
   int packedGroupBytes() const { return headDim() / stepDims() * e.lanes() * 4; }
 
-  /// The sums over V stand as [even columns][odd columns] of two vectors where bf16 is widened by masking two
-  /// numbers at once; the columns from pairedColumns() on are in order.
+  /// Columns of V that are summed two vectors at a time; the rest is in order.
   int pairedColumns() const { return dtype().isBF16() ? headDim() / (2 * e.lanes()) * (2 * e.lanes()) : 0; }
+  /// Where column `c` of a pair of vectors of sums stands: bf16 multiplied in pairs of tokens is interleaved in
+  /// 128-bit pieces; else bf16 is widened by masking two numbers at once, into even and odd columns.
+  int placeInPair(int c) const {
+    if (dotsPairs())
+      return c / 8 * 4 + c % 4 + (c % 8 < 4 ? 0 : e.lanes());
+    return c / 2 + c % 2 * e.lanes();
+  }
 
-  /// weights are [kBlockGroups][kBlockQuads + 2][lanes], the quads as the list of a pass names them.
-  int groupWeights() const { return (kBlockQuads + 2) * e.lanes(); }
+  /// Weights are [group][quad][row][token], the quads as the list of a pass names them: f32, or bf16 where V is
+  /// multiplied in pairs of tokens.
+  int groupWeightBytes() const { return (kBlockQuads + 2) * e.lanes() * 4; }
+  int weightBytes() const { return dotsPairs() ? 2 : 4; }
 };
 
 /// What the passes over a block are called with, all internal functions:
-/// (const CpuAttendCall *call, const float *keys, const int *quads, i64 quadCount, i64 row, float *weights,
-///  float *rescale). `quads` lists the quads of tokens that rows from `row` on may see, with one more entry that
-/// repeats the last; `keys` is K as f32, [token][head_dim], where q.k is not taken from pairs.
+/// (const CpuAttendCall *call, const float *keys, const int *quads, i64 quadCount, i64 row, i64 groups,
+///  void *weights, float *rescale, i64 fetch). `quads` lists the quads of tokens that rows from `row` on may see,
+/// with one more entry that repeats the last; `keys` is K as f32, [token][head_dim], where q.k is not taken
+/// from pairs; `fetch` tokens of the next block are to be asked for on the way.
 struct Pass {
   explicit Pass(mlir::LLVM::LLVMFuncOp function)
       : call(function.getArgument(0)), keys(function.getArgument(1)), quads(function.getArgument(2)),
-        quadCount(function.getArgument(3)), row(function.getArgument(4)), weights(function.getArgument(5)),
-        rescale(function.getArgument(6)) {}
-  mlir::Value call, keys, quads, quadCount, row, weights, rescale;
+        quadCount(function.getArgument(3)), row(function.getArgument(4)), groups(function.getArgument(5)),
+        weights(function.getArgument(6)), rescale(function.getArgument(7)), fetch(function.getArgument(8)) {}
+  mlir::Value call, keys, quads, quadCount, row, groups, weights, rescale, fetch;
 };
 mlir::LLVM::LLVMFuncOp passFunction(const KernelContext &context, llvm::StringRef name);
 
@@ -61,10 +70,10 @@ mlir::LLVM::LLVMFuncOp emitScores(const KernelContext &context, int groups);
 mlir::LLVM::LLVMFuncOp emitWeigh(const KernelContext &context);
 /// acc = acc * rescale + weights . V of `rows` rows.
 mlir::LLVM::LLVMFuncOp emitAccumulate(const KernelContext &context, int rows);
-/// Asks for the tokens of the next block from `token` (i64) on, `count` of them, while a pass stands at the same
-/// place of its own: hardware prefetchers stop at the ends of pages and strides.
-void emitPrefetchNext(const KernelContext &context, mlir::Value isFirst, mlir::Value base,
-                      mlir::Value nextOffsets, mlir::Value nextTokens, mlir::Value token, int count);
+/// Asks for `count` tokens of the next block, from `token` (i64) on, unless that is beyond `fetch`: hardware
+/// prefetchers stop at the ends of pages and strides.
+void emitFetch(const KernelContext &context, mlir::Value base, mlir::Value nextOffsets, mlir::Value fetch,
+               mlir::Value token, int count);
 
 // Each emits one function of the table, named as its member, or null after a reported diagnostic.
 mlir::LLVM::LLVMFuncOp emitPack(const KernelContext &context);

@@ -5,7 +5,6 @@
 namespace deft::codegen::cpu {
 
 using mlir::Value;
-using mlir::arith::CmpIPredicate;
 using Values = llvm::SmallVector<Value>;
 
 #define DEFT_FIELD(type, member) e.field(type, call, offsetof(abi::CpuAttendCall, member))
@@ -29,13 +28,11 @@ public:
     packed_ = e.at(DEFT_FIELD(e.pointerType(), packed), e.builder().getI8Type(),
                    e.mul(group, e.i64(context_.packedGroupBytes())));
     Value nextK = DEFT_FIELD(e.pointerType(), nextK), next = DEFT_FIELD(e.pointerType(), nextOffsets);
-    Value nextTokens = e.toI64(DEFT_FIELD(e.i32Type(), nextTokens));
-    Value isFirst = e.compare(CmpIPredicate::eq, row, e.i64(0));
     // Where all values are made before they are added there must be registers for them: 8 tokens and 2 groups take
     // 16 sums, of 32 vectors with AVX-512; without, 4 tokens and 8 sums of 16.
     const int quads = e.lanes() == 16 ? 2 : 1;
     e.loop(e.i64(0), pass_.quadCount, quads, [&](Value i) {
-      emitPrefetchNext(context_, isFirst, nextK, next, nextTokens, e.mul(i, e.i64(kQuad)), quads * kQuad);
+      emitFetch(context_, nextK, next, pass_.fetch, e.mul(i, e.i64(kQuad)), quads * kQuad);
       emitTokens(i, quads);
     });
     e.ret();
@@ -73,9 +70,9 @@ private:
       for (int quad = 0; quad < quads; ++quad) {
         Value scores = sumsOfFour(llvm::ArrayRef(sums).slice(
             static_cast<std::size_t>(group) * count + static_cast<std::size_t>(quad * kQuad), kQuad));
-        Value place =
-            e.add(e.mul(e.add(i, e.i64(quad)), e.i64(e.lanes())), e.i64(group * context_.groupWeights()));
-        e.store(scores, e.at(pass_.weights, e.f32Type(), place));
+        Value place = e.add(e.mul(e.add(i, e.i64(quad)), e.i64(e.lanes() * 4)),
+                            e.i64(group * context_.groupWeightBytes()));
+        e.store(scores, e.at(pass_.weights, e.builder().getI8Type(), place));
       }
   }
 

@@ -38,10 +38,7 @@ public:
     Value special = e.bitOr(DEFT_FIELD(e.i32Type(), masked), DEFT_FIELD(e.i32Type(), cut));
     special = e.bitOr(special, e.bitAnd(tokens, e.i32(kQuad - 1)));
     isSpecial_ = e.compare(CmpIPredicate::ne, special, e.i32(0));
-    Value left = e.sub(e.toI64(DEFT_FIELD(e.i32Type(), rows)), pass_.row);
-    Value hasTwo = e.compare(CmpIPredicate::sgt, left, e.i64(context_.groupRows()));
-    static_assert(kBlockGroups == 2);
-    e.loop(e.i64(0), e.select(hasTwo, e.i64(2), e.i64(1)), 1, [&](Value group) { emitGroup(group); });
+    e.loop(e.i64(0), pass_.groups, 1, [&](Value group) { emitGroup(group); });
     e.ret();
     return !failed_;
   }
@@ -59,7 +56,7 @@ private:
     Value row = e.add(pass_.row, e.mul(index, e.i64(context_.groupRows())));
     Group group;
     group.weights =
-        e.at(pass_.weights, e.f32Type(), e.mul(index, e.i64(context_.groupWeights())));
+        e.at(pass_.weights, e.builder().getI8Type(), e.mul(index, e.i64(context_.groupWeightBytes())));
     llvm::SmallVector<std::int32_t> rowOfLane;
     for (int lane = 0; lane < e.lanes(); ++lane)
       rowOfLane.push_back(lane / kQuad);
@@ -139,6 +136,15 @@ private:
     return e.at(group.weights, e.f32Type(), e.mul(i, e.i64(e.lanes())));
   }
 
+  /// As bf16 the weights of a quad take half the room of its scores, so they never reach scores still unread.
+  void storeWeights(const Group &group, Value i, Value weights) {
+    if (!context_.dotsPairs()) {
+      e.store(weights, weightsAt(group, i));
+      return;
+    }
+    e.store(e.narrowWeights(weights), e.at(group.weights, e.i16Type(), e.mul(i, e.i64(e.lanes()))));
+  }
+
   /// The final scores of entry i of the list; -inf where a row does not see a token.
   Value finalScores(const Group &group, Value i, bool special) {
     Value s = e.mul(e.load(e.vectorOf(e.f32Type()), weightsAt(group, i)),
@@ -193,7 +199,7 @@ private:
     Value sum = overQuads(e.splat(e.f32(0)), [&](Value i, Value carried) {
       Value address = weightsAt(group, i);
       Value weights = emitExpWeight(e, e.sub(e.load(e.vectorOf(e.f32Type()), address), reference));
-      e.store(weights, address);
+      storeWeights(group, i, weights);
       return e.add(carried, weights);
     });
     Value total = overQuad(sum, [&](Value a, Value b) { return e.add(a, b); });
@@ -208,7 +214,7 @@ private:
         Value score = finalScores(group, i, special);
         Value one = e.f32Like(score, 1.0f);
         Value weights = e.div(one, e.add(one, emitExp(e, e.sub(e.f32Like(score, 0.0f), score))));
-        e.store(weights, weightsAt(group, i));
+        storeWeights(group, i, weights);
         return carried;
       });
     });
