@@ -22,16 +22,11 @@ void makeCascadeTiles(const TreeView &view, int queriesPerTile, int chunkTokens,
   for (int place = 0; place < view.placeCount(); ++place)
     order[static_cast<std::size_t>(next[static_cast<std::size_t>(view.places[place].depth)]++)] = place;
 
-  const std::span<const Segment> segments(view.segments);
   for (int level = 0, i = 0; level < levels; ++level) {
     const std::size_t firstTile = list.tiles.size();
-    for (; i < next[static_cast<std::size_t>(level)]; ++i) {
-      const Place &place = view.places[static_cast<std::size_t>(order[static_cast<std::size_t>(i)])];
-      if (place.segmentBegin < place.segmentEnd)
-        scratch.tiler.tile(segments.subspan(static_cast<std::size_t>(place.segmentBegin),
-                                            static_cast<std::size_t>(place.segmentEnd - place.segmentBegin)),
-                           queriesPerTile, list);
-    }
+    for (; i < next[static_cast<std::size_t>(level)]; ++i)
+      scratch.tiler.tileNode(view, view.places[static_cast<std::size_t>(order[static_cast<std::size_t>(i)])],
+                             queriesPerTile, list, {});
     if (chunkTokens > 0 || list.tiles.size() == firstTile)
       continue;
     const std::span<Tile> tiles = std::span(list.tiles).subspan(firstTile);

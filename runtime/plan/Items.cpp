@@ -180,7 +180,10 @@ support::Result<void> ItemCutter::giveSlots(bool mayWriteOutput, Plan &plan) {
   forEachItem(plan, [&](abi::Item &item, std::span<const Readers> parts) {
     if (mayWriteOutput && isComplete(item, parts)) {
       item.partialBegin = -1;
-      std::fill_n(isWritten_.begin() + item.queryBegin, item.queryCount, char{1});
+      if (item.queryCount == 1) // often, and a call of memset each is dear
+        isWritten_[item.queryBegin] = 1;
+      else
+        std::fill_n(isWritten_.begin() + item.queryBegin, item.queryCount, char{1});
       return;
     }
     item.partialBegin = static_cast<int>(std::min<long long>(slots, kMostPartials));

@@ -5,6 +5,7 @@
 #include "runtime/plan/Plan.h"
 #include "runtime/plan/Tiles.h"
 
+#include <array>
 #include <cstdint>
 #include <span>
 #include <vector>
@@ -70,8 +71,14 @@ private:
   /// What to sort by, above the index of the item.
   using Key = std::uint64_t;
   static constexpr int kIndexBits = 28;
+  static constexpr int kDigitBits = 11;
+  static constexpr Key kDigits = Key{1} << kDigitBits;
+  static std::size_t digit(Key key, int shift) { return key >> shift & (kDigits - 1); }
+  void countDigits(int shift);
   void sortByDigit(int shift);
+  void placeByDigit(int shift, const std::vector<abi::Item> &items);
 
+  std::array<int, kDigits> begin_;
   std::vector<Key> keys_, sorted_;
   std::vector<abi::Item> items_;
   std::vector<int> placed_;

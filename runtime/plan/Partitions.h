@@ -22,7 +22,7 @@ struct PartitionScratch {
   };
   struct Window { ///< least values of a window that slides over a row
     std::vector<int> queue;
-    std::size_t begin, end;
+    int begin, end;
     int pushed;
   };
   std::vector<Cut> cuts;

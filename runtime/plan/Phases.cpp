@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <bit>
+#include <utility>
 
 namespace deft::plan {
 
@@ -15,9 +16,6 @@ std::size_t phaseOf(const config::Config &config, std::size_t widest, int rows) 
     ++chosen;
   return config.phases[chosen].tileQ >= rows ? chosen : widest;
 }
-
-constexpr int kDigitBits = 8;
-constexpr std::uint64_t kDigits = 1 << kDigitBits;
 
 } // namespace
 
@@ -51,44 +49,51 @@ void PhaseSorter::sort(const config::Config &config, int ratio, Plan &plan) {
     plan.phases[i].itemBegin = plan.phases[i - 1].itemBegin + plan.phases[i - 1].itemCount;
   if (isSorted)
     return;
-  Key differing = any & ~all;
-  for (int shift = kIndexBits; differing != 0;) {
-    const int skipped = std::countr_zero(differing); // tokens are often multiples of something
-    shift += skipped;
-    differing >>= skipped;
-    sortByDigit(shift);
-    shift += kDigitBits;
-    differing >>= kDigitBits;
-  }
-
   items_.resize(plan.items.size());
   placed_.resize(plan.items.size());
-  constexpr Key kIndex = (Key{1} << kIndexBits) - 1;
-  for (std::size_t i = 0; i < keys_.size(); ++i) {
-    const auto from = static_cast<std::size_t>(keys_[i] & kIndex);
-    items_[i] = plan.items[from];
-    placed_[from] = static_cast<int>(i);
+  for (int shift = kIndexBits + std::countr_zero(any & ~all);;) { // tokens are often multiples of something
+    const Key above = (any & ~all) >> (shift - kIndexBits) >> kDigitBits;
+    if (above == 0) {
+      placeByDigit(shift, plan.items);
+      break;
+    }
+    sortByDigit(shift);
+    shift += kDigitBits + std::countr_zero(above);
   }
   plan.items.swap(items_);
   for (Plan::Tail &tail : plan.tails)
     tail.item = placed_[static_cast<std::size_t>(tail.item)];
 }
 
+/// Where keys of each digit begin once they are sorted by it.
+void PhaseSorter::countDigits(int shift) {
+  begin_.fill(0);
+  for (const Key key : keys_)
+    ++begin_[digit(key, shift)];
+  int sum = 0;
+  for (int &begin : begin_)
+    sum += std::exchange(begin, sum);
+}
+
 /// One stable pass of a radix sort.
 void PhaseSorter::sortByDigit(int shift) {
-  std::array<int, kDigits> begin{};
-  for (const Key key : keys_)
-    ++begin[key >> shift & (kDigits - 1)];
-  int sum = 0;
-  for (int &digit : begin) {
-    const int count = digit;
-    digit = sum;
-    sum += count;
-  }
+  countDigits(shift);
   sorted_.resize(keys_.size());
   for (const Key key : keys_)
-    sorted_[static_cast<std::size_t>(begin[key >> shift & (kDigits - 1)]++)] = key;
+    sorted_[static_cast<std::size_t>(begin_[digit(key, shift)]++)] = key;
   keys_.swap(sorted_);
+}
+
+/// The last pass, which moves the items themselves.
+void PhaseSorter::placeByDigit(int shift, const std::vector<abi::Item> &items) {
+  constexpr Key kIndex = (Key{1} << kIndexBits) - 1;
+  countDigits(shift);
+  for (const Key key : keys_) {
+    const auto from = static_cast<std::size_t>(key & kIndex);
+    const int to = begin_[digit(key, shift)]++;
+    items_[static_cast<std::size_t>(to)] = items[from];
+    placed_[from] = to;
+  }
 }
 
 } // namespace deft::plan

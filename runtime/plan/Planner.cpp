@@ -218,9 +218,8 @@ void Planner::makeUnion(const VariantFacts &facts, const config::Config &config,
 void Planner::noteLeaves(const tree::KvTree &tree, Plan &plan) const {
   plan.grownTokens = 0;
   plan.leaves.clear();
-  for (const Place &place : view_.places) {
-    if (place.leaf < 0)
-      continue;
+  for (const int at : view_.leafPlaces) {
+    const Place &place = view_.places[static_cast<std::size_t>(at)];
     bool canGrow = place.tokens > 0;
     int follow = place.ownEnd; // nobody reads to the end: the leaf may grow, and nothing changes
     for (; follow > place.ownBegin && view_.seen[follow - 1] == place.tokens; --follow)

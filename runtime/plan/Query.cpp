@@ -31,12 +31,13 @@ void makeQueryTiles(const TreeView &view, PartitionScratch &scratch, TileList &l
         path.push_back({p, 0, view.places[static_cast<std::size_t>(p)].tokens, 0, 0});
       std::reverse(path.begin() + static_cast<std::ptrdiff_t>(size), path.end());
     }
-    list.beginTile(query, query + 1);
-    for (const Segment &run : path)
-      list.addRun(run.place, 0, run.tokens, query, query + 1);
-    if (const int seen = view.seen[static_cast<std::size_t>(query)]; seen > 0)
-      list.addRun(place, 0, seen, query, query + 1);
-    list.endTile();
+    for (Segment &run : path) {
+      run.queryBegin = query;
+      run.queryEnd = query + 1;
+    }
+    list.addTile(query, query + 1, path,
+                 {place, 0, view.seen[static_cast<std::size_t>(query)], query, query + 1},
+                 view.queryPos[static_cast<std::size_t>(query)] + 1);
   }
 }
 

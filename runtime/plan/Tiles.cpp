@@ -46,11 +46,6 @@ void RowTiler::tile(std::span<const Segment> segments, std::span<const int> boun
 void RowTiler::tile(std::span<const Segment> segments, int queriesPerTile, TileList &list, const Tile &like) {
   if (segments.empty())
     return;
-  if (const Segment &only = segments.front();
-      segments.size() == 1 && only.queryEnd - only.queryBegin <= queriesPerTile) {
-    list.addTile(only, like);
-    return;
-  }
   int end = 0;
   for (const Segment &segment : segments)
     end = std::max(end, segment.queryEnd);

@@ -75,6 +75,17 @@ public:
                        static_cast<int>(runs.size()), 1, segment.tokens, like.chunkTokens, like.isEven);
     runs.push_back(segment);
   }
+  /// A tile of runs that are known to differ, and one more unless it is empty; all of them have `tokens`.
+  void addTile(int queryBegin, int queryEnd, std::span<const Segment> most, const Segment &last, int tokens) {
+    if (tokens == 0)
+      return;
+    const int runBegin = static_cast<int>(runs.size());
+    runs.insert(runs.end(), most.begin(), most.end());
+    if (last.tokens > 0)
+      runs.push_back(last);
+    tiles.emplace_back(queryBegin, queryEnd - queryBegin, runBegin, static_cast<int>(runs.size()) - runBegin,
+                       tokens, 0, true);
+  }
   bool isFull() const { return runs.size() > kMostRuns; }
 
 private:
@@ -90,6 +101,16 @@ public:
             const Tile &like = {});
   /// Tiles of `queriesPerTile` queries, the last one of what is left, over all readers of the segments.
   void tile(std::span<const Segment> segments, int queriesPerTile, TileList &list, const Tile &like = {});
+  /// The same over what is seen of one node.
+  void tileNode(const TreeView &view, const Place &place, int queriesPerTile, TileList &list,
+                const Tile &like) {
+    const Segment *const first = view.segments.data() + place.segmentBegin;
+    const int count = place.segmentEnd - place.segmentBegin;
+    if (count == 1 && first->queryEnd - first->queryBegin <= queriesPerTile)
+      list.addTile(*first, like);
+    else
+      tile(std::span(first, static_cast<std::size_t>(count)), queriesPerTile, list, like);
+  }
 
 private:
   std::vector<Segment> open_; ///< segments begun that the next tile sees, too

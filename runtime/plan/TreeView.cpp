@@ -7,19 +7,30 @@ namespace deft::plan {
 
 namespace {
 
-/// Steps through preorder; of siblings, those that are marked come last.
-class Walk {
+/// Steps through preorder as the tree has it.
+class PlainWalk {
 public:
-  Walk(const tree::KvTree &tree, const std::vector<char> &isLast)
+  explicit PlainWalk(const tree::KvTree &tree) : tree_(tree), nodes_(tree.nodes().data()) {}
+
+  int firstRoot() const { return tree_.firstRoot(); }
+  int firstChild(int node) const { return nodes_[node].firstChild; }
+  int nextSibling(int node) const { return nodes_[node].nextSibling; }
+
+private:
+  const tree::KvTree &tree_;
+  const tree::Node *nodes_;
+};
+
+/// The same, but of siblings those that are marked come last.
+class MarkedWalk {
+public:
+  MarkedWalk(const tree::KvTree &tree, const std::vector<char> &isLast)
       : tree_(tree), nodes_(tree.nodes()), isLast_(isLast) {}
 
   int firstRoot() const { return firstOf(tree_.firstRoot()); }
   int firstChild(int node) const { return firstOf(nodes_[node].firstChild); }
   int nextSibling(int node) const {
-    const int next = nodes_[node].nextSibling;
-    if (isLast_.empty())
-      return next;
-    if (const int same = skipTo(next, isLast(node)); same >= 0 || isLast(node))
+    if (const int same = skipTo(nodes_[node].nextSibling, isLast(node)); same >= 0 || isLast(node))
       return same;
     const int parent = nodes_[node].parent;
     return skipTo(parent < 0 ? tree_.firstRoot() : nodes_[parent].firstChild, true);
@@ -33,8 +44,6 @@ private:
     return node;
   }
   int firstOf(int node) const {
-    if (isLast_.empty())
-      return node;
     const int unmarked = skipTo(node, false);
     return unmarked >= 0 ? unmarked : node;
   }
@@ -50,14 +59,16 @@ void TreeView::build(const tree::KvTree &tree, const std::vector<char> &isLast) 
   cursor_.assign(tree.nodes().size(), 0);
   for (const tree::Query &query : tree.queries())
     ++cursor_[query.node];
-  orderPlaces(tree, isLast);
+  if (isLast.empty())
+    orderPlaces(tree, PlainWalk(tree));
+  else
+    orderPlaces(tree, MarkedWalk(tree, isLast));
   orderQueries(tree);
   cutSegments();
 }
 
 /// Fills `places` and turns cursor_ from counts into where each node's queries begin.
-void TreeView::orderPlaces(const tree::KvTree &tree, const std::vector<char> &isLast) {
-  const Walk walk(tree, isLast);
+template <typename Walk> void TreeView::orderPlaces(const tree::KvTree &tree, const Walk &walk) {
   places.resize(static_cast<std::size_t>(tree.aliveNodes()));
   placeOfNode.assign(tree.nodes().size(), -1);
   int count = 0, queries = 0;
@@ -93,19 +104,23 @@ void TreeView::orderQueries(const tree::KvTree &tree) {
   const std::size_t count = tree.queries().size();
   for (std::vector<int> *values : {&callerIndex, &queryPlace, &seen, &queryPos})
     values->resize(count);
+  const tree::Node *const nodes = tree.nodes().data();
+  bool mayBeUnsorted = false; // what is left of the last tree may say so wrongly
   for (std::size_t i = 0; i < count; ++i) {
     const tree::Query &query = tree.queries()[i];
     const int at = cursor_[query.node]++;
+    const int place = placeOfNode[query.node], tokens = tree.seenTokens(query);
     callerIndex[at] = static_cast<int>(i);
-    queryPlace[at] = placeOfNode[query.node];
-    seen[at] = tree.seenTokens(query);
+    queryPlace[at] = place;
+    seen[at] = tokens;
+    queryPos[at] = nodes[query.node].position + tokens - 1;
+    mayBeUnsorted |= at > 0 && queryPlace[at - 1] == place && seen[at - 1] > tokens;
   }
+  if (!mayBeUnsorted)
+    return;
   for (const Place &place : places)
-    if (place.ownEnd - place.ownBegin > 1 &&
-        !std::is_sorted(seen.begin() + place.ownBegin, seen.begin() + place.ownEnd))
+    if (!std::is_sorted(seen.begin() + place.ownBegin, seen.begin() + place.ownEnd))
       sortOwn(place);
-  for (std::size_t i = 0; i < count; ++i)
-    queryPos[i] = places[queryPlace[i]].position + seen[i] - 1;
 }
 
 /// By (tokens seen, caller's index). The pairs differ, so the order needs no stable sort, which allocates.
@@ -114,19 +129,23 @@ void TreeView::sortOwn(const Place &place) {
   for (int i = place.ownBegin; i < place.ownEnd; ++i)
     sorted_.emplace_back(seen[i], callerIndex[i]);
   std::sort(sorted_.begin(), sorted_.end());
-  for (int i = place.ownBegin; i < place.ownEnd; ++i)
+  for (int i = place.ownBegin; i < place.ownEnd; ++i) {
     std::tie(seen[i], callerIndex[i]) = sorted_[i - place.ownBegin];
+    queryPos[i] = place.position + seen[i] - 1;
+  }
 }
 
 /// A node is cut where one of its own queries ends; what is left is seen by the queries below it.
 void TreeView::cutSegments() {
   segments.clear();
-  leafCount_ = 0;
+  leafPlaces.clear();
   int p = -1;
   for (Place &place : places) {
     ++p;
-    if (place.subtreeEnd == p + 1 && place.ownBegin < place.ownEnd)
-      place.leaf = leafCount_++;
+    if (place.subtreeEnd == p + 1 && place.ownBegin < place.ownEnd) {
+      place.leaf = leafCount();
+      leafPlaces.push_back(p);
+    }
     place.segmentBegin = static_cast<int>(segments.size());
     int done = 0;
     for (int i = place.ownBegin; i < place.ownEnd; ++i)

@@ -50,6 +50,7 @@ public:
   /// are the segments around it, in the order of its path.
   std::vector<Segment> segments;
   std::vector<int> placeOfNode; ///< -1: dead
+  std::vector<int> leafPlaces;  ///< of each leaf that is read
 
   // Of each query in plan order:
   std::vector<int> callerIndex;
@@ -58,16 +59,15 @@ public:
   std::vector<int> queryPos;
 
   int placeCount() const { return static_cast<int>(places.size()); }
-  int leafCount() const { return leafCount_; }
+  int leafCount() const { return static_cast<int>(leafPlaces.size()); }
   int queryCount() const { return static_cast<int>(callerIndex.size()); }
 
 private:
-  void orderPlaces(const tree::KvTree &tree, const std::vector<char> &isLast);
+  template <typename Walk> void orderPlaces(const tree::KvTree &tree, const Walk &walk);
   void orderQueries(const tree::KvTree &tree);
   void sortOwn(const Place &place);
   void cutSegments();
 
-  int leafCount_ = 0;
   std::vector<int> cursor_; ///< of each node: its own queries, then where the next of them goes
   std::vector<std::pair<int, int>> sorted_;
 };

@@ -19,13 +19,15 @@ constexpr int kJoinFactor = 8;
 class UnionCuts {
 public:
   UnionCuts(const TreeView &view, std::span<const TilePrice> sizes, double tileUs, PartitionScratch &scratch)
-      : view_(view), sizes_(sizes), tileUs_(tileUs), scratch_(scratch), queries_(view.queryCount()) {}
+      : view_(view), sizes_(sizes), tileUs_(tileUs), scratch_(scratch), queries_(view.queryCount()),
+        queryPos_(view.queryPos.data()) {}
 
   /// Fills scratch.bounds.
   void find() {
     findShared();
     scratch_.cuts.assign(count(), {std::numeric_limits<double>::infinity(), -1});
-    scratch_.cuts[0].us = 0;
+    cuts_ = scratch_.cuts.data();
+    cuts_[0].us = 0;
     scratch_.windows.resize(sizes_.size());
     for (PartitionScratch::Window &window : scratch_.windows) {
       window.queue.resize(count());
@@ -33,7 +35,7 @@ public:
     }
     int barrier = 0;
     for (int i = 0; i < queries_; ++i) {
-      if (scratch_.cuts[i].before < 0 && i > 0)
+      if (cuts_[i].before < 0 && i > 0)
         continue; // no tile ends here
       if (barrier <= i)
         for (barrier = i + 1; barrier < queries_ && maySpan(barrier);)
@@ -44,70 +46,82 @@ public:
         if (end == last)
           break; // the barrier is nearer than any larger size
         last = end;
-        relax(i, end);
+        relax(i, end, s);
         if (const int least = leastShared(scratch_.windows[s], i + 1, end); least < end)
-          relax(i, least);
+          relax(i, least, s);
       }
     }
     scratch_.bounds.clear();
-    for (int at = queries_; at >= 0; at = scratch_.cuts[at].before)
+    for (int at = queries_; at >= 0; at = cuts_[at].before)
       scratch_.bounds.push_back(at);
     std::reverse(scratch_.bounds.begin(), scratch_.bounds.end());
   }
 
 private:
   std::size_t count() const { return static_cast<std::size_t>(queries_) + 1; }
-  int path(int query) const { return view_.queryPos[query] + 1; }
+  int path(int query) const { return queryPos_[query] + 1; }
 
   /// Tokens that each query shares with the one before it in plan order: as many as with any earlier one,
   /// because the readers of a token are neighbours. And the sums of what each adds to the one before.
   void findShared() {
-    std::vector<int> &shared = scratch_.shared;
-    shared.assign(count(), 0);
-    scratch_.added.assign(count(), 0);
+    scratch_.shared.resize(count());
+    scratch_.added.resize(count());
+    int *const shared = scratch_.shared.data(), *const added = scratch_.added.data();
+    const Place *const places = view_.places.data();
+    int before = -1;
+    added[0] = 0;
     for (int i = 0; i < queries_; ++i) {
-      const int before = i > 0 ? view_.queryPlace[i - 1] : -1;
+      const int own = view_.queryPlace[i];
       // Every place passed on the way up has this query as its first reader, so it is passed once.
-      int place = view_.queryPlace[i];
+      int place = own;
       while (place > before)
-        place = view_.places[place].parent;
-      if (place >= 0)
-        shared[i] = place == before ? path(i - 1) : view_.places[place].position + view_.places[place].tokens;
-      scratch_.added[i + 1] = scratch_.added[i] + path(i) - shared[i];
+        place = places[place].parent;
+      shared[i] = place < 0         ? 0
+                  : place == before ? path(i - 1)
+                                    : places[place].position + places[place].tokens;
+      added[i + 1] = added[i] + path(i) - shared[i];
+      before = own;
     }
+    shared[queries_] = 0;
+    shared_ = shared;
+    added_ = added;
   }
 
   /// Whether a tile may have this query and the one before it.
   bool maySpan(int query) const {
-    const long long shared = scratch_.shared[query], added = path(query) - shared;
+    const long long shared = shared_[query], added = path(query) - shared;
     return shared * kJoinFactor >= added || path(query - 1) + added <= kStepTokens;
   }
 
   /// Where in [first, last] neighbours share least; of several such places, the last. Both bounds only rise
   /// from call to call.
   int leastShared(PartitionScratch::Window &window, int first, int last) const {
-    for (window.pushed = std::max(window.pushed, first - 1); window.pushed < last;) {
-      const int next = ++window.pushed;
-      while (window.begin < window.end &&
-             scratch_.shared[window.queue[window.end - 1]] >= scratch_.shared[next])
-        --window.end;
-      window.queue[window.end++] = next;
+    int *const queue = window.queue.data(); // places by rising shares, the least first
+    int begin = window.begin, end = window.end;
+    for (int next = std::max(window.pushed + 1, first); next <= last; ++next) {
+      while (begin < end && shared_[queue[end - 1]] >= shared_[next])
+        --end;
+      queue[end++] = next;
     }
-    while (window.queue[window.begin] < first)
-      ++window.begin;
-    return window.queue[window.begin];
+    while (queue[begin] < first)
+      ++begin;
+    window.begin = begin;
+    window.end = end;
+    window.pushed = std::max(window.pushed, last);
+    return queue[begin];
   }
 
-  /// Tries a tile of the queries [begin, end).
-  void relax(int begin, int end) {
-    const TilePrice *price = sizes_.data();
-    while (price->queries < end - begin)
-      ++price;
-    const double tokens =
-        static_cast<double>(path(begin)) + (scratch_.added[end] - scratch_.added[begin + 1]);
-    const double us = scratch_.cuts[begin].us + tileUs_ + tokens * price->tokenUs;
-    if (us < scratch_.cuts[end].us)
-      scratch_.cuts[end] = {us, begin};
+  /// Tries a tile of the queries [begin, end), which are at most those of size `size`.
+  void relax(int begin, int end, std::size_t size) {
+    while (size > 0 && sizes_[size - 1].queries >= end - begin)
+      --size;
+    const double tokens = path(begin) + (added_[end] - added_[begin + 1]);
+    const double us = cuts_[begin].us + tileUs_ + tokens * sizes_[size].tokenUs;
+    // Which one is cheaper nobody can predict: no branch.
+    PartitionScratch::Cut &cut = cuts_[end];
+    const bool isCheaper = us < cut.us;
+    cut.before = isCheaper ? begin : cut.before;
+    cut.us = isCheaper ? us : cut.us;
   }
 
   const TreeView &view_;
@@ -115,6 +129,8 @@ private:
   double tileUs_;
   PartitionScratch &scratch_;
   int queries_;
+  const int *queryPos_, *shared_ = nullptr, *added_ = nullptr;
+  PartitionScratch::Cut *cuts_ = nullptr;
 };
 
 } // namespace

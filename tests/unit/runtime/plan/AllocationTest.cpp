@@ -22,6 +22,14 @@ void *counted(std::size_t bytes) {
 
 void *operator new(std::size_t bytes) { return counted(bytes); }
 void *operator new[](std::size_t bytes) { return counted(bytes); }
+void *operator new(std::size_t bytes, const std::nothrow_t &) noexcept {
+  ++allocations;
+  return std::malloc(bytes > 0 ? bytes : 1);
+}
+void *operator new[](std::size_t bytes, const std::nothrow_t &) noexcept {
+  ++allocations;
+  return std::malloc(bytes > 0 ? bytes : 1);
+}
 void operator delete(void *memory) noexcept { std::free(memory); }
 void operator delete[](void *memory) noexcept { std::free(memory); }
 void operator delete(void *memory, std::size_t) noexcept { std::free(memory); }
