@@ -9,6 +9,7 @@ void addBuildCommand(CLI::App &app, Context &context);
 void addCheckCommand(CLI::App &app, Context &context);
 void addDoctorCommand(CLI::App &app, Context &context);
 void addEmitCommand(CLI::App &app, Context &context);
+void addPlanCommand(CLI::App &app, Context &context);
 void addRunCommand(CLI::App &app, Context &context);
 void addSpecsCommand(CLI::App &app, Context &context);
 void addWorkloadsCommand(CLI::App &app, Context &context);

@@ -12,6 +12,7 @@ void addCommands(CLI::App &app, Context &context) {
   addEmitCommand(app, context);
   addBuildCommand(app, context);
   addRunCommand(app, context);
+  addPlanCommand(app, context);
   addBenchCommand(app, context);
   addSpecsCommand(app, context);
   addWorkloadsCommand(app, context);

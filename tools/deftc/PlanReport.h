@@ -1,0 +1,48 @@
+#pragma once
+
+#include "compiler/config/Config.h"
+#include "compiler/support/Result.h"
+#include "runtime/plan/Balance.h"
+#include "runtime/plan/CostModel.h"
+#include "runtime/plan/Io.h"
+#include "runtime/tree/KvTree.h"
+
+#include <nlohmann/json_fwd.hpp>
+
+#include <iosfwd>
+#include <string>
+#include <vector>
+
+namespace deft::cli {
+
+/// A plan and all that `deftc plan` tells of it. Plain values.
+struct PlanReport {
+  std::string treeName; ///< for people
+  tree::KvTree tree;
+  std::vector<std::string> nodeNames; ///< as the tree's file has them, or empty
+  std::string variantName;
+  plan::VariantFacts facts;
+  config::Config config;
+  int blocks = 0;
+
+  plan::Plan plan;
+  plan::PlanCost cost;
+  plan::IoBytes io;
+  plan::Balance balance;      ///< in microseconds of the cost model
+  std::vector<int> nodeOfRun; ///< of each run of the plan
+
+  std::string nodeName(int node) const;
+  /// The caller's query at a place of the plan's order.
+  const tree::Query &query(int place) const { return tree.queries()[plan.callerIndex[place]]; }
+};
+
+/// Places the tree, plans it, counts and prices the plan.
+support::Result<PlanReport> reportPlan(tree::KvTree tree, const plan::VariantFacts &facts,
+                                       const config::Config &config, int blocks);
+
+void printPlan(const PlanReport &report, std::ostream &out);
+nlohmann::json toJson(const PlanReport &report);
+/// A picture for a browser; see PlanPicture.cpp.
+std::string drawPlan(const PlanReport &report);
+
+} // namespace deft::cli

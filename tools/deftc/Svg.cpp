@@ -1,0 +1,87 @@
+#include "tools/deftc/Svg.h"
+
+#include "tools/deftc/Numbers.h"
+
+namespace deft::cli {
+namespace {
+
+/// Two decimals are a hundredth of a pixel; trailing zeros only make files long.
+std::string number(double value) {
+  std::string text = rounded(value, 2);
+  while (text.back() == '0')
+    text.pop_back();
+  if (text.back() == '.')
+    text.pop_back();
+  return text == "-0" ? "0" : text;
+}
+
+std::string attribute(const char *name, double value) {
+  return std::string(name) + "=\"" + number(value) + "\" ";
+}
+
+} // namespace
+
+std::string Svg::escaped(std::string_view text) {
+  std::string result;
+  for (const char c : text)
+    switch (c) {
+    case '&':
+      result += "&amp;";
+      break;
+    case '<':
+      result += "&lt;";
+      break;
+    case '>':
+      result += "&gt;";
+      break;
+    case '"':
+      result += "&quot;";
+      break;
+    default:
+      result += static_cast<unsigned char>(c) < ' ' ? ' ' : c;
+    }
+  return result;
+}
+
+double Svg::widthOf(const std::string &text, double size) {
+  std::size_t letters = 0; // continuation bytes of UTF-8 are no letters
+  for (const char c : text)
+    letters += (static_cast<unsigned char>(c) & 0xc0U) != 0x80U;
+  return static_cast<double>(letters) * size * kLetter;
+}
+
+void Svg::rect(double x, double y, double width, double height, const std::string &attributes,
+               const std::string &title) {
+  body_ += "<rect " + attribute("x", x) + attribute("y", y) + attribute("width", width) +
+           attribute("height", height) + attributes;
+  body_ += title.empty() ? "/>\n" : "><title>" + escaped(title) + "</title></rect>\n";
+}
+
+void Svg::line(double x1, double y1, double x2, double y2, const std::string &attributes) {
+  body_ += "<line " + attribute("x1", x1) + attribute("y1", y1) + attribute("x2", x2) + attribute("y2", y2) +
+           attributes + "/>\n";
+}
+
+void Svg::text(double x, double y, const std::string &text, const TextStyle &style) {
+  body_ += "<text " + attribute("x", x) + attribute("y", y) + attribute("font-size", style.size);
+  if (style.isVertical)
+    body_ += "transform=\"rotate(-90 " + number(x) + " " + number(y) + ")\" ";
+  body_ += std::string("fill=\"") + style.fill + "\"";
+  if (std::string_view(style.anchor) != "start")
+    body_ += std::string(" text-anchor=\"") + style.anchor + "\"";
+  if (style.isBold)
+    body_ += " font-weight=\"bold\"";
+  if (style.hasHalo)
+    body_ += " stroke=\"white\" stroke-opacity=\"0.8\" stroke-width=\"3\" paint-order=\"stroke\"";
+  body_ += ">" + escaped(text) + "</text>\n";
+}
+
+std::string Svg::file(double width, double height) const {
+  return "<svg xmlns=\"http://www.w3.org/2000/svg\" " + attribute("width", width) +
+         attribute("height", height) + "viewBox=\"0 0 " + number(width) + " " + number(height) +
+         "\" font-family=\"Helvetica, Arial, 'DejaVu Sans', sans-serif\">\n"
+         "<rect width=\"100%\" height=\"100%\" fill=\"white\"/>\n" +
+         body_ + "</svg>\n";
+}
+
+} // namespace deft::cli

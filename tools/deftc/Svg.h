@@ -1,0 +1,38 @@
+#pragma once
+
+#include <string>
+#include <string_view>
+
+namespace deft::cli {
+
+/// Writes an SVG, element after element. Coordinates in pixels.
+class Svg {
+public:
+  static constexpr double kLetter = 0.6; ///< width of a letter of the font, as a share of its size
+
+  struct TextStyle {
+    double size = 12;
+    const char *fill = "#222";
+    const char *anchor = "start";
+    bool isBold = false;
+    bool isVertical = false; ///< reads upwards
+    bool hasHalo = false;    ///< stays readable on colours
+  };
+
+  void rect(double x, double y, double width, double height, const std::string &attributes,
+            const std::string &title = {});
+  void line(double x1, double y1, double x2, double y2, const std::string &attributes);
+  void text(double x, double y, const std::string &text, const TextStyle &style);
+  void raw(std::string_view text) { body_ += text; }
+
+  /// The finished file.
+  std::string file(double width, double height) const;
+
+  static std::string escaped(std::string_view text);
+  static double widthOf(const std::string &text, double size);
+
+private:
+  std::string body_;
+};
+
+} // namespace deft::cli
