@@ -83,7 +83,7 @@ Result<Plan> Plan::make(const Attention &attention, const Tree &tree, const Plan
 
 Result<void> Plan::Impl::make(const Tree &tree) {
   stamp = nullptr;
-  if (auto made = planner.make(tree.impl().tree, facts, config, workers, plan); !made)
+  if (auto made = planner.make(tree.impl().tree(), facts, config, workers, plan); !made)
     return jit::toPublic(made.error());
   noteTree(tree);
   return {};
@@ -91,7 +91,7 @@ Result<void> Plan::Impl::make(const Tree &tree) {
 
 void Plan::Impl::noteTree(const Tree &tree) {
   stamp = tree.impl().stamp;
-  generation = tree.impl().tree.generation();
+  generation = tree.impl().tree().generation();
   tableTokens = 0;
   for (const abi::Run &run : plan.runs)
     tableTokens = std::max(tableTokens, run.location + run.tokens);
@@ -102,7 +102,7 @@ Result<Advanced> Plan::advance(const Tree &tree) {
     if (impl_->stamp == tree.impl().stamp && impl_->isCurrent())
       return Advanced::Nothing;
     if (impl_->stamp == tree.impl().stamp &&
-        plan::advance(tree.impl().tree, impl_->plan) == plan::Advance::Done) {
+        plan::advance(tree.impl().tree(), impl_->plan) == plan::Advance::Done) {
       impl_->noteTree(tree);
       return Advanced::InPlace;
     }

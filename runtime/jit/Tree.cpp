@@ -9,7 +9,7 @@ namespace {
 
 /// A change of the tree, and of the stamp by which plans see it.
 template <typename Change> auto change(Tree::Impl &impl, Change &&make) {
-  auto result = jit::guarded([&] { return jit::toPublic(make(impl.tree)); });
+  auto result = jit::guarded([&] { return jit::toPublic(make(impl.change())); });
   impl.noteChange();
   return result;
 }
@@ -37,7 +37,7 @@ Result<Tree> Tree::parse(std::string_view json) {
   });
 }
 
-std::string Tree::json() const { return tree::formatTree(impl_->tree); }
+std::string Tree::json() const { return tree::formatTree(impl_->tree()); }
 
 Result<int> Tree::addRoot(int tokens, int location) {
   return change(*impl_, [&](tree::KvTree &tree) { return tree.addNode(-1, tokens, location); });
@@ -87,50 +87,47 @@ Result<void> Tree::removeQuery(int query) {
 
 Result<void> Tree::setQueries(std::span<const Query> queries) {
   return change(*impl_, [&](tree::KvTree &tree) {
-    std::vector<tree::Query> own;
-    own.reserve(queries.size());
-    for (const Query &query : queries)
-      own.push_back({query.node, query.position});
+    const std::vector<tree::Query> own = toInternal(queries);
     return tree.setQueries(own);
   });
 }
 
 void Tree::clearQueries() {
-  impl_->tree.clearQueries();
+  impl_->change().clearQueries();
   impl_->noteChange();
 }
 
-bool Tree::isAlive(int node) const { return impl_->tree.isAlive(node); }
+bool Tree::isAlive(int node) const { return impl_->tree().isAlive(node); }
 
 Node Tree::node(int node) const {
   if (!isAlive(node))
     return {0, 0, 0, 0, 0};
-  const tree::Node &own = impl_->tree.nodes()[static_cast<std::size_t>(node)];
+  const tree::Node &own = impl_->tree().nodes()[static_cast<std::size_t>(node)];
   return {own.parent, own.tokens, own.location, own.depth, own.position};
 }
 
 std::vector<int> Tree::nodesInPreorder() const {
   std::vector<int> nodes;
-  for (int node = impl_->tree.firstRoot(); node >= 0; node = impl_->tree.nextInPreorder(node))
+  for (int node = impl_->tree().firstRoot(); node >= 0; node = impl_->tree().nextInPreorder(node))
     nodes.push_back(node);
   return nodes;
 }
 
-int Tree::queryCount() const { return static_cast<int>(impl_->tree.queries().size()); }
+int Tree::queryCount() const { return static_cast<int>(impl_->tree().queries().size()); }
 
 Query Tree::query(int query) const {
   if (query < 0 || query >= queryCount())
     return {-1, 0};
-  const tree::Query &own = impl_->tree.queries()[static_cast<std::size_t>(query)];
+  const tree::Query &own = impl_->tree().queries()[static_cast<std::size_t>(query)];
   return {own.node, own.position};
 }
 
 int Tree::pathTokens(int query) const {
   if (query < 0 || query >= queryCount())
     return 0;
-  return impl_->tree.pathTokens(impl_->tree.queries()[static_cast<std::size_t>(query)]);
+  return impl_->tree().pathTokens(impl_->tree().queries()[static_cast<std::size_t>(query)]);
 }
 
-std::int64_t Tree::tokens() const { return impl_->tree.tokens(); }
+std::int64_t Tree::tokens() const { return impl_->tree().tokens(); }
 
 } // namespace deft

@@ -33,4 +33,5 @@
 #include <deft/plan.hpp>
 #include <deft/result.hpp>
 #include <deft/runtime.hpp>
+#include <deft/sequence_tree.hpp>
 #include <deft/tree.hpp>

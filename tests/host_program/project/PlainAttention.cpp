@@ -14,7 +14,7 @@ PlainRow plainAttention(const Shape &shape, int head, const std::uint16_t *q,
     double sum = 0;
     for (int d = 0; d < shape.headDim; ++d)
       sum += static_cast<double>(fromBf16(q[d])) * fromBf16((*key)[first + d]);
-    scores.push_back(sum / std::sqrt(shape.headDim));
+    scores.push_back(sum * shape.scale);
     largest = std::max(largest, scores.back());
   }
   PlainRow row{std::vector<double>(shape.headDim), 0};

@@ -21,6 +21,7 @@ inline std::uint16_t toBf16(float value) {
 
 struct Shape {
   int queryHeads = 0, kvHeads = 0, headDim = 0;
+  double scale = 1;
 };
 
 /// K or V of one token, [kv_head][head_dim].

@@ -24,9 +24,10 @@ attention host_program {
   kv_heads    = 2;
   head_dim    = 64;
   kv_cache    = paged(page_size = 16, order = nhd);
+  scale       = 0.25;
   output      = bf16 with lse;
 })";
-constexpr Shape kShape{4, 2, 64};
+constexpr Shape kShape{4, 2, 64, 0.25};
 constexpr int kLayers = 2, kPageSize = 16, kPages = 96;
 constexpr int kTokenElements = kShape.kvHeads * kShape.headDim;
 

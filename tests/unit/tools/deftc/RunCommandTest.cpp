@@ -92,6 +92,30 @@ TEST(RunCommandTest, EveryTestTreeIsRight) {
   }
 }
 
+TEST(RunCommandTest, StepsOfAWorkloadAreAdvancedAndRight) {
+  const Outcome outcome =
+      deftc({"run", "speculative_verify", "--workload", "few_shot:prompt=100,branches=3", "--steps", "8",
+             "--partition", "node", "--backend", "cpu", "--repeat", "1", "--check-all", "--json", "-"});
+  EXPECT_EQ(outcome.code, kExitOk) << outcome.out << outcome.err;
+  EXPECT_THAT(outcome.out, HasSubstr("planned anew 1 time"));
+  EXPECT_THAT(outcome.out, HasSubstr("advanced 7 times"));
+  const auto json = nlohmann::json::parse(outcome.out.substr(outcome.out.find("\n{") + 1));
+  EXPECT_EQ(json.at("steps").size(), 8u);
+  EXPECT_EQ(json.at("plan").at("partition"), "node");
+  EXPECT_EQ(json.at("check").at("queries_checked"), 8 * 3);
+  EXPECT_GT(json.at("read").at("gb_per_s").get<double>(), 0);
+  EXPECT_GT(json.at("plan_bytes").get<double>(), json.at("cache_bytes").get<double>());
+}
+
+TEST(RunCommandTest, EveryWorkloadIsRightForSomeSteps) {
+  for (const char *workload : {"beam_search:prompt=64", "token_tree:prompt=50", "mixture"}) {
+    const Outcome outcome =
+        deftc({"run", "head_dims#heads_64", "--workload", workload, "--steps", "4", "--backend", "cpu",
+               "--repeat", "1", "--check", "--pages", "scattered", "--seed", "2"});
+    EXPECT_EQ(outcome.code, kExitOk) << workload << outcome.out << outcome.err;
+  }
+}
+
 TEST(RunCommandTest, APackageRunsAsItsSpecDoes) {
   std::string folder = testing::TempDir() + "/deft-run-XXXXXX";
   ASSERT_NE(::mkdtemp(folder.data()), nullptr);
@@ -121,6 +145,17 @@ TEST(RunCommandTest, WrongCallsSayWhatIsMissing) {
   EXPECT_THAT(noTree.err, HasSubstr("there_is_none.json"));
 
   EXPECT_EQ(run("llama3_8b", "random", {"--backend", "tpu"}).code, kExitUsage);
+  EXPECT_EQ(run("llama3_8b", "random", {"--workload", "few_shot"}).code, kExitUsage); // a tree or a workload
+  EXPECT_EQ(deftc({"run", "llama3_8b"}).code, kExitUsage);
+  EXPECT_EQ(run("llama3_8b", "random", {"--partition", "tree"}).code, kExitUsage);
+
+  const Outcome twoSteps = run("llama3_8b", "random", {"--steps", "2"});
+  EXPECT_EQ(twoSteps.code, kExitUsage);
+  EXPECT_THAT(twoSteps.err, HasSubstr("has 1 steps, not 2"));
+
+  const Outcome noFolder = run("llama3_8b", "random", {"--dump", "/proc/none"});
+  EXPECT_EQ(noFolder.code, kExitEnvironment);
+  EXPECT_THAT(noFolder.err, HasSubstr("/proc/none"));
 }
 
 } // namespace
