@@ -21,6 +21,35 @@ template <typename Value> Value *room(std::vector<Value> &values, int used, int 
 
 } // namespace
 
+/// A tile of one run that is one item: what most nodes are.
+inline void ItemCutter::takeSegment(const TreeView &view, const Segment &segment, Plan &plan) {
+  const auto item = static_cast<std::size_t>(itemCount_), run = static_cast<std::size_t>(runCount_);
+  const auto tail = static_cast<std::size_t>(tailCount_);
+  if (item >= plan.items.size() || run >= plan.runs.size() || tail >= plan.tails.size()) {
+    room(plan.items, itemCount_, 1);
+    room(plan.runs, runCount_, 1);
+    room(plan.tails, tailCount_, 1);
+  }
+  const Place &place = view.places[static_cast<std::size_t>(segment.place)];
+  const int queries = segment.queryEnd - segment.queryBegin;
+  plan.runs[run] = {0,
+                    segment.tokens,
+                    place.location + segment.begin,
+                    place.position + segment.begin,
+                    place.depth,
+                    0,
+                    queries,
+                    0};
+  plan.items[item] = {segment.queryBegin, queries, runCount_, 1, segment.tokens, 0, 0, 0};
+  if (place.leaf >= 0 && segment.begin + segment.tokens == place.tokens) {
+    plan.tails[tail] = {place.leaf, itemCount_, runCount_};
+    ++tailCount_;
+  }
+  addReaders({itemCount_, segment.queryBegin, segment.queryEnd}, true);
+  ++runCount_;
+  ++itemCount_;
+}
+
 support::Result<void> ItemCutter::cut(const TreeView &view, const TileList &list, int chunkTokens,
                                       bool mayWriteOutput, Plan &plan) {
   itemCount_ = runCount_ = tailCount_ = 0;
@@ -28,7 +57,9 @@ support::Result<void> ItemCutter::cut(const TreeView &view, const TileList &list
   partials_.assign(static_cast<std::size_t>(view.queryCount()) + 1, 0);
   for (const Tile &tile : list.tiles) {
     const int limit = tile.chunkTokens > 0 ? roundUp(tile.chunkTokens, kChunkStep) : chunkTokens;
-    if (tile.tokens <= limit)
+    if (tile.tokens <= limit && tile.runCount == 1)
+      takeSegment(view, list.runs[static_cast<std::size_t>(tile.runBegin)], plan);
+    else if (tile.tokens <= limit)
       takeWhole(view, list, tile, plan);
     else if (tile.isEven)
       cutTile(view, list, tile, roundUp(divideUp(tile.tokens, divideUp(tile.tokens, limit)), kChunkStep),

@@ -36,6 +36,7 @@ private:
   struct Readers {
     int item, begin, end;
   };
+  void takeSegment(const TreeView &view, const Segment &segment, Plan &plan);
   void takeWhole(const TreeView &view, const TileList &list, const Tile &tile, Plan &plan);
   void cutTile(const TreeView &view, const TileList &list, const Tile &tile, int chunk, Plan &plan);
   void addReaders(const Readers &readers, bool areAll) {
