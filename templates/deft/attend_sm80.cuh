@@ -341,7 +341,7 @@ private:
   const int kvHead_, lane_, rowWarp_, tokenWarp_;
   const WarpRows<Config, Variant> rows_;
   unsigned query_[Layout::kQueryInRegisters ? kSteps : 1][4];
-  OnlineSoftmax<2 * kGroups> softmax_;
+  OnlineSoftmax softmax_;
   float out_[2 * kSteps][4] = {};
 };
 

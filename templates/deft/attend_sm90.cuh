@@ -15,16 +15,16 @@ __device__ __forceinline__ void attend(const abi::AttendArgs &args, const typena
   const Ring<Config> ring{ptx::sharedAddress(shared), shared};
   if (threadIdx.x == 0) {
     for (int stage = 0; stage < Config::kStages; ++stage) {
-      ptx::mbarrierInit(ring.full(stage), 128);
+      ptx::mbarrierInit(ring.full(stage), kFullArrivals);
       ptx::mbarrierInit(ring.empty(stage), kConsumerWarps);
     }
     ptx::mbarrierInitFence();
   }
   __syncthreads();
-  // 128 * 40 + 256 * 232 registers are what the launch bound's 384 * 168 were.
+  // 128 * 56 + 256 * 224 registers are what the launch bound's 384 * 168 were.
   if (threadIdx.x < 128) {
     asm volatile("setmaxnreg.dec.sync.aligned.u32 56;");
-    produce<Config>(args, ring);
+    Producer<Config>(args, ring).run();
   } else {
     asm volatile("setmaxnreg.inc.sync.aligned.u32 224;");
     Consumer<Config, Variant>::run(args, params, ring);

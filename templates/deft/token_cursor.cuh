@@ -6,14 +6,14 @@
 /// From the runs of an item to the tokens of a tile: where each lies in the cache and who sees it.
 namespace deft {
 
-/// One thread's walk over the tokens of an item, a tile's length at a step. `fetch` starts the loads
+/// One thread's walk over the tokens of an item, `stride` tokens at a step. `fetch` starts the loads
 /// and the other calls use them, so that a caller can do a tile's work in between.
 template <class Config> class TokenCursor {
 public:
   __device__ __forceinline__ TokenCursor(const abi::AttendArgs &args, const abi::Item &item, int kvHead,
-                                         int first)
+                                         int first, int stride = Config::kTileKv)
       : runs_(args.runs + item.runBegin), lastRun_(item.runCount - 1), tokens_(item.tokens), next_(first),
-        headOffset_(kvHead * args.cache.headStride) {
+        stride_(stride), headOffset_(kvHead * args.cache.headStride) {
     run_ = runs_[0];
   }
 
@@ -21,7 +21,7 @@ public:
   __device__ __forceinline__ void fetch(const abi::AttendArgs &args) {
     const int token = next_ < tokens_ ? next_ : tokens_ - 1;
     hidden_ = next_ >= tokens_;
-    next_ += Config::kTileKv;
+    next_ += stride_;
     if (token >= run_.begin + run_.tokens)
       seek(token);
     place_ = run_.location + (token - run_.begin);
@@ -46,7 +46,7 @@ public:
   }
 
 private:
-  /// Runs are not empty, so the run of a token that is kTileKv further on is at most that many runs
+  /// Runs are not empty, so the run of a token that is a stride further on is at most that many runs
   /// away. The stride doubles from the next run on: one load where runs are longer than a tile, and no
   /// more than twice the bisection's where every token is a run of its own.
   __device__ __forceinline__ void seek(int token) {
@@ -71,7 +71,7 @@ private:
   const abi::Run *runs_;
   int lastRun_;
   int tokens_;
-  int next_;
+  int next_, stride_;
   long long headOffset_;
   int index_ = 0;
   abi::Run run_;

@@ -9,7 +9,7 @@ namespace deft::sm80 {
 /// Online softmax in base 2. The maximum is kept in the units of the score as it arrives; `kUnit`
 /// takes it to base 2 inside the multiply-add that feeds the exponential, so that q is never rescaled.
 /// It must be positive: the largest score has to give the largest exponent.
-template <int kTiles> struct OnlineSoftmax {
+struct OnlineSoftmax {
   float unit;
   float maximum[2] = {-kInfinity, -kInfinity};
   float sum[2] = {0.f, 0.f}; ///< of this thread's columns only, until the end
@@ -17,7 +17,7 @@ template <int kTiles> struct OnlineSoftmax {
   __device__ __forceinline__ explicit OnlineSoftmax(float unit) : unit(unit) {}
 
   /// Replaces scores by weights; `rescale` is what earlier accumulators must be multiplied by.
-  __device__ __forceinline__ void step(float (&s)[kTiles][4], float (&rescale)[2]) {
+  template <int kTiles> __device__ __forceinline__ void step(float (&s)[kTiles][4], float (&rescale)[2]) {
 #pragma unroll
     for (int r = 0; r < 2; ++r) {
       float top = maximum[r];

@@ -66,7 +66,7 @@ private:
       if (join.groups(sums, group_)) {
         join.shareFacts(sums);
         const Target to = target(rows, sums);
-        join.warps(sums, [&](int n, const float(&values)[4]) { write(to, n, values); });
+        join.warps(sums, [&](int n, const float (&values)[4]) { write(to, n, values); });
         if (warp_ == 0)
           writeLse(to, sums);
       }
@@ -96,7 +96,7 @@ private:
     rows.loadQueries(query);
     const int queryLo = rows.clamped(groupRow) / Config::kRatio;
     const int queryEnd = rows.clamped(groupRow + 63) / Config::kRatio + 1;
-    sm80::OnlineSoftmax<2 * kGroups> softmax(Rows::kUnit);
+    sm80::OnlineSoftmax softmax(Rows::kUnit);
     for (int tile = first; tile < tiles_; tile += stride) {
       const int step = acquire(tile);
       const TokenRecords tokens = ring_.records(step);
@@ -169,7 +169,7 @@ private:
       constexpr int kLeft = Config::kHeadDim - kFirst;
       constexpr int kWidth = kLeft >= 128 ? 128 : kLeft >= 64 ? 64 : kLeft;
       ptx::Wgmma<Element, kWidth>::template step<true>(
-          reinterpret_cast<float(&)[kWidth / 8][4]>(out[kFirst / 8]), p,
+          reinterpret_cast<float (&)[kWidth / 8][4]>(out[kFirst / 8]), p,
           ptx::wgmmaDescriptor(values + kFirst / 64 * L::kBlockBytes, L::kBlockBytes), true);
       multiplyColumns<kFirst + kWidth>(p, values, out);
     }
@@ -180,37 +180,44 @@ private:
   __device__ __forceinline__ void narrow(const Rows &rows, Sums &sums) const {
     unsigned query[kSteps][4];
     rows.loadQueries(query);
-    sm80::OnlineSoftmax<2> softmax(Rows::kUnit);
+    sm80::OnlineSoftmax softmax(Rows::kUnit);
     for (int tile = group_; tile < tiles_; tile += kConsumerGroups) {
       const int step = acquire(tile);
-      const TokenRecords tokens = ring_.records(step);
-      const auto seen = rows.visibility(tokens, warp_);
-      if (seen != Rows::kHidden) {
-        float s[2][4] = {};
-        const int keyToken = warp_ * 16 + lane_ % 8 + lane_ / 16 * 8;
-#pragma unroll
-        for (int k = 0; k < kSteps; ++k) {
-          unsigned b[4];
-          ptx::ldmatrix4(b, ring_.keys(step) + L::offset(keyToken, 2 * k + lane_ / 8 % 2));
-          ptx::mma16816<Element>(s[0], query[k], b[0], b[1]);
-          ptx::mma16816<Element>(s[1], query[k], b[2], b[3]);
-        }
-        rows.score(tokens, warp_, seen == Rows::kCut, s[0], s[1]);
-        sums.weigh(softmax, s);
-        unsigned p[4];
-        Sums::pack(s[0], s[1], p);
-        const int valueToken = warp_ * 16 + lane_ % 16;
-#pragma unroll
-        for (int k = 0; k < kSteps; ++k) {
-          unsigned b[4];
-          ptx::ldmatrix4Transposed(b, ring_.values(step) + L::offset(valueToken, 2 * k + lane_ / 16));
-          ptx::mma16816<Element>(sums.out[2 * k], p, b[0], b[1]);
-          ptx::mma16816<Element>(sums.out[2 * k + 1], p, b[2], b[3]);
-        }
-      }
+      multiplyGroup(rows, query, step, warp_, softmax, sums);
       release(step, kConsumerGroups);
     }
     sums.finish(softmax);
+  }
+
+  /// A warp's 16 rows and 16 tokens of a tile.
+  __device__ __forceinline__ void multiplyGroup(const Rows &rows, const unsigned (&query)[kSteps][4],
+                                                int step, int group, sm80::OnlineSoftmax &softmax,
+                                                Sums &sums) const {
+    const TokenRecords tokens = ring_.records(step);
+    const auto seen = rows.visibility(tokens, group);
+    if (seen == Rows::kHidden)
+      return;
+    float s[2][4] = {};
+    const int keyToken = group * 16 + lane_ % 8 + lane_ / 16 * 8;
+#pragma unroll
+    for (int k = 0; k < kSteps; ++k) {
+      unsigned b[4];
+      ptx::ldmatrix4(b, ring_.keys(step) + L::offset(keyToken, 2 * k + lane_ / 8 % 2));
+      ptx::mma16816<Element>(s[0], query[k], b[0], b[1]);
+      ptx::mma16816<Element>(s[1], query[k], b[2], b[3]);
+    }
+    rows.score(tokens, group, seen == Rows::kCut, s[0], s[1]);
+    sums.weigh(softmax, s);
+    unsigned p[4];
+    Sums::pack(s[0], s[1], p);
+    const int valueToken = group * 16 + lane_ % 16;
+#pragma unroll
+    for (int k = 0; k < kSteps; ++k) {
+      unsigned b[4];
+      ptx::ldmatrix4Transposed(b, ring_.values(step) + L::offset(valueToken, 2 * k + lane_ / 16));
+      ptx::mma16816<Element>(sums.out[2 * k], p, b[0], b[1]);
+      ptx::mma16816<Element>(sums.out[2 * k + 1], p, b[2], b[3]);
+    }
   }
 
   // --- results -------------------------------------------------------------------------------------

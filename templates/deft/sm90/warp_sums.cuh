@@ -17,7 +17,7 @@ template <class Config, class Variant> struct WarpSums {
 
   /// Turns scores into weights and rescales what is there already.
   template <int kTiles>
-  __device__ __forceinline__ void weigh(sm80::OnlineSoftmax<kTiles> &softmax, float (&s)[kTiles][4]) {
+  __device__ __forceinline__ void weigh(sm80::OnlineSoftmax &softmax, float (&s)[kTiles][4]) {
     if constexpr (Variant::kSigmoid) {
 #pragma unroll
       for (int n = 0; n < kTiles; ++n) {
@@ -37,7 +37,7 @@ template <class Config, class Variant> struct WarpSums {
     }
   }
 
-  template <int kTiles> __device__ __forceinline__ void finish(sm80::OnlineSoftmax<kTiles> &softmax) {
+  __device__ __forceinline__ void finish(sm80::OnlineSoftmax &softmax) {
     if constexpr (!Variant::kSigmoid)
       softmax.finish();
 #pragma unroll
