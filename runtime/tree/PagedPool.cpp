@@ -12,14 +12,6 @@ namespace deft::tree {
 using support::Error;
 using support::Result;
 
-namespace {
-
-/// Places in the table that a range which begins to grow keeps behind it, in pages. Later ones double, so a
-/// range of n pages moves at most log n times.
-constexpr std::int64_t kFirstReserve = 8;
-
-} // namespace
-
 Result<PagedPool> PagedPool::make(const PoolOptions &options) {
   if (options.pageSize < 0 || options.pageSize > KvTree::kMaxTokens)
     return wrong("page size " + std::to_string(options.pageSize) + ", must be 0 to " +
@@ -57,14 +49,6 @@ Error PagedPool::outOfSpace(std::int64_t needed) const {
   if (pageSize_ == 0)
     return wrong(std::move(message) + ", but not together", "with pages, free tokens need not be together");
   return wrong(std::move(message) + ", but not in the page table");
-}
-
-/// Places for `needed` pages of the table and, if there is room, `reserve` behind them.
-std::optional<std::int64_t> PagedPool::takeAddresses(std::int64_t needed, std::int64_t &reserve) {
-  if (const auto begin = addresses_.take(needed + reserve))
-    return begin;
-  reserve = 0;
-  return addresses_.take(needed);
 }
 
 void PagedPool::dropReserves() {
@@ -182,106 +166,6 @@ Result<std::vector<int>> PagedPool::allocateTogether(std::span<const int> tokens
     location += count;
   }
   return ranges;
-}
-
-/// Whether the slots behind the range's last token, in its page, can be its own.
-bool PagedPool::ownsRestOfLastPage(const Entry &entry) const {
-  const std::int64_t address = endPage(entry) - 1;
-  const PageState &page = pageStates_[table_[address]];
-  const int end = (entry.location + entry.tokens) % unit_;
-  return page.fill == end || (users_[address] == 1 && page.entries == 1);
-}
-
-Result<std::vector<TokenCopy>> PagedPool::append(int range, int tokens) {
-  if (auto checked = checkRange(range, "append to"); !checked)
-    return checked.error();
-  Entry &entry = ranges_[range];
-  if (tokens < 0 || tokens > KvTree::kMaxTokens - entry.tokens)
-    return wrong(std::to_string(tokens) + " tokens to append to a range of " + std::to_string(entry.tokens) +
-                 ", must be 0 to " + std::to_string(KvTree::kMaxTokens - entry.tokens));
-  if (tokens == 0)
-    return std::vector<TokenCopy>();
-  auto copies = tryAppend(entry, tokens);
-  if (!copies && reserved_ > 0) { // what others only keep for later may be what lacks
-    dropReserves();
-    copies = tryAppend(entry, tokens);
-  }
-  return copies;
-}
-
-Result<std::vector<TokenCopy>> PagedPool::tryAppend(Entry &entry, int tokens) {
-  if (entry.tokens == 0)
-    return moveAndAppend(entry, tokens, false);
-
-  const int used = (entry.location + entry.tokens) % unit_; // slots of the last page, 0: all
-  if (used != 0 && !ownsRestOfLastPage(entry))
-    return moveAndAppend(entry, tokens, true);
-  const int inLast = used == 0 ? 0 : std::min(tokens, unit_ - used);
-  const std::int64_t more = pagesFor(tokens - inLast);
-  const std::int64_t end = endPage(entry);
-  if (more > 0) {
-    if (more > freePages())
-      return outOfSpace(more);
-    if (entry.reserve >= more) {
-      entry.reserve -= more;
-      reserved_ -= more;
-    } else if (addresses_.takeAt(end + entry.reserve, more - entry.reserve)) {
-      reserved_ -= entry.reserve;
-      entry.reserve = 0;
-    } else {
-      return moveAndAppend(entry, tokens, false);
-    }
-  }
-  entry.tokens += tokens;
-  if (inLast > 0)
-    pageStates_[table_[end - 1]].fill = used + inLast;
-  fillNewPages(end, end + more, static_cast<std::int64_t>(entry.location) + entry.tokens);
-  return std::vector<TokenCopy>();
-}
-
-/// Grows a range at other places of the table. Its pages go with it, but for the last one where the range
-/// must not write there: its tokens in it are copied to a page of its own.
-Result<std::vector<TokenCopy>> PagedPool::moveAndAppend(Entry &entry, int tokens, bool copiesTail) {
-  const std::int64_t first = firstPage(entry), end = endPage(entry);
-  const std::int64_t kept = pageSize_ == 0 ? 0 : end - first - (copiesTail ? 1 : 0);
-  const std::int64_t total = static_cast<std::int64_t>(entry.tokens) + tokens;
-  // Tokens at the end that come to lie in new pages, from the beginning of the first of them.
-  const int offset = entry.location % unit_; // of the first token in its page
-  const std::int64_t inKept = kept == 0 ? 0 : kept * unit_ - offset;
-  const std::int64_t keptTokens = std::min<std::int64_t>(inKept, entry.tokens);
-  const std::int64_t inNew = kept == 0 ? total : total - inKept;
-  const std::int64_t fresh = pagesFor(inNew); // at least one: else the range would have grown where it was
-  if (fresh > freePages())
-    return outOfSpace(fresh);
-  std::int64_t reserve = std::max(kFirstReserve, pageSize_ == 0 ? (kept + fresh) / 2 : kept + fresh);
-  if (pageSize_ == 0)
-    reserve = std::min(reserve, addresses_.free() / 8); // here a reserve is memory that others lack
-  const auto begin = takeAddresses(kept + fresh, reserve);
-  if (!begin)
-    return outOfSpace(fresh);
-
-  const std::int64_t location = *begin * unit_ + (kept > 0 ? offset : 0);
-  fillNewPages(*begin + kept, *begin + kept + fresh, location + total);
-  for (std::int64_t i = 0; i < kept; ++i) {
-    const int page = table_[first + i];
-    users_[*begin + i] = 1;
-    ++pageStates_[page].entries;
-    setTable(*begin + i, page);
-  }
-  std::vector<TokenCopy> copies;
-  if (const int copied = static_cast<int>(entry.tokens - keptTokens); copied > 0)
-    copies.push_back({slotOf(static_cast<int>(entry.location + keptTokens)),
-                      slotOf(static_cast<int>(location + keptTokens)), copied});
-
-  addresses_.give(end, entry.reserve);
-  reserved_ += reserve - entry.reserve;
-  const Entry old = entry;
-  entry = {static_cast<int>(location), static_cast<int>(total), reserve, true};
-  if (old.tokens > 0)
-    uncover(first, end);
-  if (kept > 0 && !copiesTail)
-    pageStates_[table_[*begin + kept - 1]].fill = unit_;
-  return copies;
 }
 
 Result<int> PagedPool::split(int range, int position) {

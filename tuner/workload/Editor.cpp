@@ -16,6 +16,11 @@ int Editor::addNode(int parent, int tokens) {
   return *added;
 }
 
+int Editor::split(int node, int position) {
+  change({TreeEdit::Kind::Split, node, position});
+  return hasFailed() ? -1 : tree_.nodes()[node].parent; // the new node has the first tokens
+}
+
 void Editor::append(int leaf, int tokens) { change({TreeEdit::Kind::Append, leaf, tokens}); }
 void Editor::prune(int node) { change({TreeEdit::Kind::Prune, node, 0}); }
 void Editor::accept(int sequence, int last) { change({TreeEdit::Kind::Accept, sequence, last}); }

@@ -19,11 +19,12 @@ public:
 
   int addNode(int parent, int tokens);
   void append(int leaf, int tokens);
+  int split(int node, int position);
   void prune(int node);
   void accept(int sequence, int last);
 
   /// A query of this step, in the order of the calls.
-  void query(int node) { queries_.push_back({node, tree::Query::kWhole}); }
+  void query(int node, int position = tree::Query::kWhole) { queries_.push_back({node, position}); }
 
   bool hasFailed() const { return error_.has_value(); }
   const std::optional<support::Error> &error() const { return error_; }

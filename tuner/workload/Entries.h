@@ -23,6 +23,7 @@ std::vector<Entry> promptEntries();
 std::vector<Entry> searchEntries();
 /// Speculative decoding.
 std::vector<Entry> tokenTreeEntries();
+std::vector<Entry> randomForestEntries();
 
 /// All of the above.
 const std::vector<Entry> &generatedEntries();

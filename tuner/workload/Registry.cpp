@@ -19,7 +19,7 @@ namespace fs = std::filesystem;
 
 std::vector<Entry> collectGenerated() {
   std::vector<Entry> all;
-  for (auto entries : {promptEntries(), searchEntries(), tokenTreeEntries()})
+  for (auto entries : {promptEntries(), searchEntries(), tokenTreeEntries(), randomForestEntries()})
     all.insert(all.end(), entries.begin(), entries.end());
   return all;
 }

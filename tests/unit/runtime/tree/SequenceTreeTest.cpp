@@ -5,6 +5,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <chrono>
 #include <map>
 #include <random>
 #include <set>
@@ -48,6 +49,28 @@ TEST(SequenceTreeTest, GrowthInPlaceKeepsTheStructure) {
     for (int leaf : leaves)
       ASSERT_TRUE(sequences.append(leaf, 1));
   EXPECT_EQ(sequences.tree().structureGeneration(), structure);
+}
+
+TEST(SequenceTreeTest, AStepOfAThousandBranchesTakesMicroseconds) {
+  SequenceTree sequences = make(16, 100000);
+  const int prompt = sequences.addNode(-1, 4000).value();
+  std::vector<int> leaves;
+  for (int i = 0; i < 1000; ++i) {
+    leaves.push_back(sequences.fork(prompt).value());
+    ASSERT_TRUE(sequences.append(leaves.back(), 1));
+  }
+  double bestUs = 1e9, sumUs = 0;
+  for (int step = 0; step < 256; ++step) {
+    const auto begin = std::chrono::steady_clock::now();
+    for (int leaf : leaves)
+      ASSERT_TRUE(sequences.append(leaf, 1));
+    const std::chrono::duration<double, std::micro> us = std::chrono::steady_clock::now() - begin;
+    bestUs = std::min(bestUs, us.count());
+    sumUs += us.count();
+  }
+  RecordProperty("best_microseconds", std::to_string(bestUs));
+  RecordProperty("mean_microseconds", std::to_string(sumUs / 256));
+  EXPECT_LT(sumUs / 256, 5000); // about 50 in an optimised build; only a wrong order of growth fails
 }
 
 TEST(SequenceTreeTest, AForkInTheMiddleSplitsTheRangeToo) {

@@ -175,6 +175,30 @@ TEST(GeneratorsTest, NoSharingSharesNothing) {
   EXPECT_EQ(summary.pathTokens, summary.tokens);
 }
 
+TEST(GeneratorsTest, RandomForestsHaveEverything) {
+  bool hasEmptyNode = false, hasInnerQuery = false, hasPosition = false, hasGrownOnly = false,
+       hasReused = false;
+  for (std::uint64_t seed = 0; seed < 5; ++seed) {
+    Workload workload = mustMake("random_forest:steps=80", seed);
+    std::uint64_t structure = 0;
+    do {
+      const tree::KvTree &tree = workload.tree();
+      ASSERT_EQ(tree.queries().size(), 50u);
+      for (int node = tree.firstRoot(); node >= 0; node = tree.nextInPreorder(node)) {
+        hasEmptyNode |= tree.nodes()[node].tokens == 0;
+        hasReused |= tree.nodes()[node].parent > node;
+      }
+      for (const tree::Query &query : tree.queries()) {
+        hasInnerQuery |= tree.nodes()[query.node].firstChild >= 0;
+        hasPosition |= tree.seenTokens(query) < tree.nodes()[query.node].tokens;
+      }
+      hasGrownOnly |= tree.structureGeneration() == structure;
+      structure = tree.structureGeneration();
+    } while (*workload.next());
+  }
+  EXPECT_TRUE(hasEmptyNode && hasInnerQuery && hasPosition && hasGrownOnly && hasReused);
+}
+
 TEST(GeneratorsTest, MixturesKeepTheirPartsApart) {
   Workload mixture = mustMake("mixture:parts=few_shot+few_shot+no_sharing,few_shot.branches=3,"
                               "few_shot.iterations=5,no_sharing.requests=4,no_sharing.steps=8");

@@ -24,6 +24,7 @@ const char *const kSmall[] = {
     "reasoning:prompt=30,depth=3,width=4,thought=6,prune=1",
     "multi_chain:system=20,questions=4,question=5,chains=3,chain=8,answer=5",
     "token_tree:prompt=30,tokens=17,steps=20",
+    "random_forest:nodes=20,tokens=9,queries=15,edits=2,steps=60",
     "token_tree:prompt=30,tokens=17,shape=random,steps=20",
     "mixture:parts=few_shot+beam_search+token_tree,few_shot.prompt=30,few_shot.iterations=9,"
     "beam_search.steps=20,token_tree.steps=12,token_tree.tokens=9",
@@ -38,7 +39,7 @@ Workload mustMake(const std::string &name, std::uint64_t seed = 7) {
 TEST(WorkloadTest, EveryGeneratorIsListedAndMakesATreeByDefault) {
   const auto all = list();
   ASSERT_TRUE(all);
-  EXPECT_EQ(all->size(), 12u);
+  EXPECT_EQ(all->size(), 13u);
   for (const Description &description : *all) {
     SCOPED_TRACE(description.name);
     EXPECT_FALSE(description.line.empty());
