@@ -33,7 +33,8 @@ struct CpuPackCall {
 /// The state of a row is (m, l, acc): the reference of the exponent, the sum of the weights and the weighted sum
 /// of V, both unnormalised, in an order of columns that `finish` knows. It starts as (-inf, 0, 0); m stays -inf
 /// while the row has seen no token. Sigmoid attention has no m and l and leaves them alone. m, l, qPos, query and
-/// head have an entry for every row of a started group; the extra ones repeat any row.
+/// head have an entry for every row of a started group; m and l of the rows behind `rows` change like those of
+/// rows that see every token, unless `cut` is set: then they see what their intervals say.
 struct CpuAttendCall {
   const void *packed;           ///< the group of the first row, which begins a group
   float *acc;                   ///< [rows][head_dim]

@@ -59,7 +59,7 @@ public:
     // KV heads of an item stay together as far as enough units remain to keep the threads evenly busy.
     const int kvHeads = step.variant.kvHeads, wanted = kUnitsPerThread * static_cast<int>(runners.size());
     unitsPerItem_ = std::clamp((wanted + items_ - 1) / std::max(items_, 1), 1, kvHeads);
-    heads_ = (kvHeads + unitsPerItem_ - 1) / unitsPerItem_;
+    heads_ = std::min((kvHeads + unitsPerItem_ - 1) / unitsPerItem_, mostHeads(step));
     unitsPerItem_ = (kvHeads + heads_ - 1) / heads_;
     units_ = items_ * unitsPerItem_;
     for (UnitRunner &runner : runners)
@@ -88,6 +88,15 @@ public:
 
 private:
   static constexpr int kUnitsPerThread = 8;
+
+  /// As many heads as two blocks of tokens, one at work and one on its way, fill half of a small second-level
+  /// cache with.
+  static int mostHeads(const Step &step) {
+    constexpr int kBlockBytes = 256 << 10;
+    const int headBytes = step.kernel.blockTokens * step.variant.headDim * 2 * 2;
+    return std::max(kBlockBytes / headBytes, 1);
+  }
+
   const Step &step_;
   std::vector<UnitRunner> &runners_;
   const int items_, merges_;

@@ -64,7 +64,8 @@ void TokenBlocks::append(TokenBlock &block, const abi::Run &run, int begin, int 
 
 void TokenBlocks::pad(TokenBlock &block) const {
   block.rowBegin = block.rowBegin / kernel_.groupRows * kernel_.groupRows;
-  block.cut = false;
+  // Where the last group goes on with other rows of the item, these must be kept out.
+  block.cut = block.rowEnd % kernel_.groupRows != 0 && block.rowEnd < rows_;
   for (int t = 0; t < block.tokens; ++t) {
     const auto at = static_cast<std::size_t>(t);
     block.rowLow[at] -= block.rowBegin;

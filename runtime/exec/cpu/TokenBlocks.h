@@ -13,7 +13,7 @@ namespace deft::exec {
 struct TokenBlock {
   int tokens = 0;
   int rowBegin = 0, rowEnd = 0; ///< rows of the item that see any token; begins a group of rows
-  bool cut = false;             ///< some of those rows do not see some token
+  bool cut = false;             ///< some row of a started group does not see some token
   int kvPosLow = 0, kvPosHigh = 0, depthLow = 0, depthHigh = 0; ///< inclusive
   // One entry a token, and padding as templates/deft/cpu_abi.h asks for.
   std::vector<long long> offsets;
@@ -26,7 +26,7 @@ public:
   TokenBlocks(const plan::Plan &plan, const abi::Item &item, const InputView &inputs, int ratio,
               const abi::CpuKernel &kernel)
       : plan_(plan), inputs_(inputs), ratio_(ratio), kernel_(kernel), run_(item.runBegin),
-        runEnd_(item.runBegin + item.runCount) {}
+        rows_(item.queryCount * ratio), runEnd_(item.runBegin + item.runCount) {}
 
   /// False behind the last token. Allocates nothing after the first call with a block.
   bool next(TokenBlock &block);
@@ -39,7 +39,7 @@ private:
   const InputView &inputs_;
   int ratio_;
   const abi::CpuKernel &kernel_;
-  int run_, runEnd_;
+  int run_, rows_, runEnd_;
   int begin_ = 0; ///< tokens of the run that earlier blocks have
 };
 

@@ -23,6 +23,7 @@ void UnitRunner::prepare(const Step &step, int heads) {
   for (std::vector<float> *values : {&m_, &l_})
     growTo(*values, rowsOfHeads);
   growTo(head_, rowsOfHeads);
+  growTo(fetches_, static_cast<std::size_t>(step.kernel.blockTokens + abi::kCpuFetchPad));
   for (std::vector<int> *values : {&qPos_, &query_})
     growTo(*values, rows);
 }
@@ -122,16 +123,29 @@ void UnitRunner::attendBlock(const TokenBlock &block, const TokenBlock *next, in
     call.kvHead = head;
     call.k = step_->inputs.k + head * headStride;
     call.v = step_->inputs.v + head * headStride;
-    // What comes after: the next head's vectors of these tokens, or the first head's of the next ones.
-    const bool isLast = head + 1 == headEnd;
-    const TokenBlock *following = isLast ? next : &block;
-    const long long followingHead = (isLast ? headBegin : head + 1) * headStride;
-    call.nextK = step_->inputs.k + followingHead;
-    call.nextV = step_->inputs.v + followingHead;
-    call.nextOffsets = following ? following->offsets.data() : nullptr;
-    call.nextTokens = following ? following->tokens : 0;
+    if (next)
+      listFetches(*next, head - headBegin, headEnd - headBegin);
+    call.nextK = step_->inputs.k + headBegin * headStride;
+    call.nextV = step_->inputs.v + headBegin * headStride;
+    call.nextOffsets = fetches_.data();
+    call.nextTokens = next ? next->tokens : 0;
     step_->kernel.attend(&call);
   }
+}
+
+void UnitRunner::listFetches(const TokenBlock &next, int part, int heads) {
+  const long long headStride = step_->inputs.cache.headStride;
+  const int begin = part * next.tokens, end = begin + next.tokens;
+  long long *fetches = fetches_.data();
+  if (headStride < step_->inputs.cache.tokenStride) { // a token's heads lie together
+    for (int at = begin, token = begin / heads, head = begin % heads; at < end; ++token, head = 0)
+      for (; head < heads && at < end; ++head, ++at)
+        *fetches++ = next.offsets[static_cast<std::size_t>(token)] + head * headStride;
+  } else {
+    for (int token = 0; token < next.tokens; ++token)
+      *fetches++ = next.offsets[static_cast<std::size_t>(token)] + part * headStride;
+  }
+  std::fill_n(fetches, abi::kCpuFetchPad, fetches[-1]);
 }
 
 void UnitRunner::finish(const abi::Item &item, int headBegin, int headEnd) {

@@ -41,6 +41,9 @@ private:
   void loadRows(const abi::Item &item, int headBegin, int headEnd);
   /// `next` is null behind the last block.
   void attendBlock(const TokenBlock &block, const TokenBlock *next, int headBegin, int headEnd);
+  /// The vectors of the next block that the `part`-th of `heads` calls is to ask for, in the order in which they
+  /// lie in memory, so that the hardware's prefetchers join in: offsets from the first head's vectors.
+  void listFetches(const TokenBlock &next, int part, int heads);
   int visibility(const TokenBlock &block, int kvHead) const;
   void finish(const abi::Item &item, int headBegin, int headEnd);
 
@@ -58,6 +61,7 @@ private:
   std::array<TokenBlock, 2> blocks_; ///< the one at hand and the next one
   std::vector<int> qPos_, query_;    ///< [rows]
   std::vector<int> head_;            ///< [head][rows]
+  std::vector<long long> fetches_;
   std::vector<std::byte> packed_;
   std::vector<float> acc_, m_, l_;
 };

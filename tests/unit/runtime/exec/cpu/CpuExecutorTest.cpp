@@ -14,6 +14,12 @@
 
 #include <gtest/gtest.h>
 
+#include <iterator>
+#include <limits>
+#include <optional>
+#include <utility>
+#include <vector>
+
 namespace deft::exec {
 
 namespace {
@@ -35,7 +41,8 @@ struct Problem {
 
 /// Scattered in the cache, and cut into chunks small enough that most queries are merged; 0: as few as will
 /// do.
-Problem makeProblem(const spec::Variant &variant, tree::KvTree tree, int chunkTokens, std::uint64_t seed) {
+Problem makeProblem(const spec::Variant &variant, tree::KvTree tree, int chunkTokens, std::uint64_t seed,
+                    std::optional<spec::Partition> partition = {}) {
   Problem problem;
   auto placement = tree::placeInCache(
       tree, {.pageSize = pageSizeOf(variant), .order = tree::PlacementOrder::Scattered, .seed = seed});
@@ -46,6 +53,8 @@ Problem makeProblem(const spec::Variant &variant, tree::KvTree tree, int chunkTo
   auto config = config::defaultConfig(variant);
   EXPECT_TRUE(config.ok());
   config->chunkTokens = chunkTokens;
+  if (partition)
+    config->partition = *partition;
   auto plan = plan::makePlan(tree, plan::VariantFacts::of(variant), *config, 4);
   EXPECT_TRUE(plan.ok()) << (plan.ok() ? "" : plan.error().message);
   problem.plan = std::move(*plan);
@@ -106,6 +115,56 @@ TEST_F(ShippedSpecs, AreRightOnRandomForests) {
       SCOPED_TRACE(variant.name + ", seed " + std::to_string(seed));
       expectRight(kernel, variant, makeProblem(variant, test::randomForest(seed), 16, seed));
     }
+  }
+}
+
+/// Small dims, so that forests can come by the thousand: every ratio, partition and chunk in turn, whole results
+/// against the oracle.
+TEST(RandomForestsTest, AreRightByTheThousand) {
+  struct Small {
+    spec::Variant variant;
+    CpuKernel kernel;
+  };
+  std::vector<Small> all;
+  const support::SourceManager sources;
+  for (const auto &[kvHeads, ratio] : {std::pair{2, 1}, {1, 3}, {2, 4}, {1, 5}, {1, 7}, {1, 8}}) {
+    spec::Variant variant;
+    variant.name = "small";
+    variant.kvHeads = kvHeads;
+    variant.queryHeads = kvHeads * ratio;
+    variant.headDim = 16;
+    variant.cache.pageSize = 1 + 3 * ratio;
+    variant.dtype = variant.outputDtype = ratio % 2 ? spec::DType::BF16 : spec::DType::F16;
+    variant.withLse = true;
+    variant.scale = 0.25;
+    auto compilation = driver::Compilation::create(variant, sources);
+    ASSERT_TRUE(compilation.ok());
+    auto kernel = compilation->jitCpuKernel();
+    ASSERT_TRUE(kernel.ok()) << kernel.error().message;
+    all.push_back({variant, *kernel});
+  }
+  auto executor = CpuExecutor::create(2);
+  ASSERT_TRUE(executor.ok());
+  constexpr spec::Partition kPartitions[] = {
+      spec::Partition::Query,   spec::Partition::Node,   spec::Partition::NodeChunk, spec::Partition::Flatten,
+      spec::Partition::Cascade, spec::Partition::Greedy, spec::Partition::Union};
+  constexpr int kChunks[] = {16, 0, 64};
+  for (std::uint64_t seed = 1; seed <= 3000; ++seed) {
+    const auto &[variant, kernel] = all[seed % all.size()];
+    const spec::Partition partition = kPartitions[seed % std::size(kPartitions)];
+    const int chunk = kChunks[seed % std::size(kChunks)];
+    const Problem problem = makeProblem(variant, test::randomForest(seed, {16, 60, 24}), chunk, seed, partition);
+    Outputs outputs;
+    ASSERT_TRUE(executor->run(kernel, variant, problem.plan, problem.inputs, outputs).ok());
+    const auto report = reference::check(variant, problem.tree, problem.inputs, outputs, {});
+    ASSERT_TRUE(report.passed()) << "seed " << seed << ", ratio " << variant.ratio() << ": "
+                                 << reference::explainFailure(report);
+    for (std::size_t query = 0; query < problem.tree.queries().size(); ++query)
+      if (problem.tree.pathTokens(problem.tree.queries()[query]) == 0) {
+        const std::size_t row = query * static_cast<std::size_t>(variant.queryHeads);
+        EXPECT_EQ(outputs.lse[row], -std::numeric_limits<float>::infinity()) << "seed " << seed;
+        EXPECT_EQ(outputs.out[row * 16], 0) << "seed " << seed;
+      }
   }
 }
 
