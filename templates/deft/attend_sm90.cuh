@@ -21,12 +21,14 @@ __device__ __forceinline__ void attend(const abi::AttendArgs &args, const typena
     ptx::mbarrierInitFence();
   }
   __syncthreads();
-  // 128 * 56 + 256 * 224 registers are what the launch bound's 384 * 168 were.
+  // Three warpgroups share what the launch bound gave them, 168 registers a thread.
+  constexpr int kCopying = Config::kHeadDim <= 64 ? 88 : 56, kComputing = (3 * 168 - kCopying) / 2;
+  static_assert(kCopying % 8 == 0 && kComputing % 8 == 0);
   if (threadIdx.x < 128) {
-    asm volatile("setmaxnreg.dec.sync.aligned.u32 56;");
+    asm volatile("setmaxnreg.dec.sync.aligned.u32 %0;" ::"n"(kCopying));
     Producer<Config>(args, ring).run();
   } else {
-    asm volatile("setmaxnreg.inc.sync.aligned.u32 224;");
+    asm volatile("setmaxnreg.inc.sync.aligned.u32 %0;" ::"n"(kComputing));
     Consumer<Config, Variant>::run(args, params, ring);
   }
 }
