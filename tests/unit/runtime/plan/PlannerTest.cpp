@@ -145,6 +145,23 @@ TEST(PlannerTest, DeepChainsOfEmptyNodesCostNothingPerTile) {
   EXPECT_EQ(plan.items.size(), 200000u);
 }
 
+/// Every number of a run stays an int: only elements need more bits.
+TEST(PlannerTest, NodesAtTheFarEndOfTheTable) {
+  constexpr int kMost = tree::KvTree::kMaxTokens;
+  KvTree tree;
+  const int root = tree.addNode(-1, kMost - 1000, 0).value();
+  const int leaf = tree.addNode(root, 1000, kMost - 1000).value();
+  (void)tree.addQuery(leaf);
+  for (const spec::Partition partition :
+       {spec::Partition::Query, spec::Partition::Node, spec::Partition::NodeChunk, spec::Partition::Flatten,
+        spec::Partition::Cascade, spec::Partition::Union}) {
+    const Plan plan = mustVerify(tree, {1, 1}, makeConfig(kMost / 4, {16}, partition));
+    EXPECT_EQ(plan.queryPos[0], kMost - 1);
+    EXPECT_LE(plan.items[0].tokens, kMost / 4);
+  }
+  (void)mustVerify(tree, {1, 8}, makeConfig(0, {16}), 132);
+}
+
 TEST(PlannerTest, ErrorsSayWhatDoesNotFit) {
   EXPECT_EQ(makePlan(KvTree(), {32, 1}, makeConfig(0, {16}), 1).error().message,
             "the largest tile_q is 16 rows, one query has 32");
