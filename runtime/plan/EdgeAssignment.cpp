@@ -143,6 +143,15 @@ Lanes EdgeAssignment::chooseBest(const Place &place, Entry &entry, const Lanes &
   return cost;
 }
 
+/// Leaves of one parent often have as many tokens and readers each.
+bool EdgeAssignment::isLikeNextSibling(const TreeView &view, int p) {
+  if (p + 1 >= view.placeCount())
+    return false;
+  const Place &place = view.places[p], &next = view.places[p + 1];
+  return next.parent == place.parent && next.subtreeEnd == p + 2 && next.tokens == place.tokens &&
+         readers(next) == readers(place) && readTokens(view, next) == readTokens(view, place);
+}
+
 void EdgeAssignment::fill(const TreeView &view, int p) {
   const Place &place = view.places[p];
   Entry &entry = entries_[p];
@@ -154,18 +163,25 @@ void EdgeAssignment::fill(const TreeView &view, int p) {
     entry.joinPrice = entries_[child].joinPrice;
     return;
   }
-  Lanes tokens, cost{};
-  IntLanes isWhole;
   const int ownTokens = readTokens(view, place);
   const bool isInner = hasReadersBelow(place);
+  if (!isInner && isLikeNextSibling(view, p)) {
+    entry.apart = entries_[p + 1].apart;
+    entry.joinPrice = entries_[p + 1].joinPrice;
+    return;
+  }
+  Lanes tokens, cost{};
+  IntLanes isWhole;
   const GroupPrices::Readers all = prices_.readers(readers(place));
   for (int h = 0; h < entry.halves(); ++h) {
     tokens.half[h] = toFloat(entry.above.half[h] + ownTokens);
     isWhole.half[h] = entry.above.half[h] == splat(place.position);
     cost.half[h] = prices_.sameReaders(all, tokens.half[h], isInner ? Int4{} : isWhole.half[h]);
-    entry.fillPrice.half[h] = cost.half[h] / static_cast<float>(readers(place));
   }
   if (isInner) {
+    const float share = 1 / static_cast<float>(readers(place));
+    for (int h = 0; h < entry.halves(); ++h)
+      entry.fillPrice.half[h] = cost.half[h] * share;
     Taken taken;
     addChildren(view, p, taken);
     cost = chooseBest(place, entry, tokens, isWhole, cost, taken);
@@ -185,17 +201,26 @@ void EdgeAssignment::fill(const TreeView &view, int p) {
 
 void EdgeAssignment::choose(const TreeView &view) {
   isJoined_.assign(view.places.size(), 0);
+  needsOrder_ = false;
   for (int p = 0; p < view.placeCount(); ++p) {
     const Place &place = view.places[p];
     const Entry &entry = entries_[p];
     if (!hasReadersBelow(place) || (!entry.isGlue && entry.choice[entry.lane] == None))
       continue;
-    for (int c = p + 1; c < place.subtreeEnd; c = view.places[c].subtreeEnd)
-      if (isRead(view.places[c]) && takes(entry, c, static_cast<float>(readers(view.places[c])))) {
+    bool isAfterJoined = false;
+    for (int c = p + 1; c < place.subtreeEnd; c = view.places[c].subtreeEnd) {
+      const int count = readers(view.places[c]);
+      if (count == 0)
+        continue;
+      if (takes(entry, c, static_cast<float>(count))) {
         isJoined_[c] = 1;
+        isAfterJoined = true;
         entries_[c].lane =
             static_cast<unsigned char>(entry.isGlue ? entry.lane : std::min(entry.lane + 1, kLanes - 1));
+      } else {
+        needsOrder_ |= isAfterJoined;
       }
+    }
   }
 }
 
@@ -203,7 +228,7 @@ void EdgeAssignment::solve(const TreeView &view, const CostModel &model, int chu
   prices_.set(model, chunkTokens);
   countAbove(view);
   for (int p = view.placeCount() - 1; p >= 0; --p)
-    if (isRead(view.places[p]))
+    if (isRead(view.places[p]) && (view.places[p].parent >= 0 || hasReadersBelow(view.places[p])))
       fill(view, p);
   choose(view);
 }

@@ -29,6 +29,8 @@ public:
 
   /// Of each place: 1 when it is joined to its parent. A root and a node that nobody reads are not.
   const std::vector<char> &isJoined() const { return isJoined_; }
+  /// Whether a place that is read stands behind a joined sibling and is not joined itself.
+  bool needsOrder() const { return needsOrder_; }
 
 private:
   /// Which children a node in one state takes out of its tokens' readers.
@@ -64,6 +66,7 @@ private:
 
   void countAbove(const TreeView &view);
   static bool isGlue(const TreeView &view, int place, int gluedTokens);
+  static bool isLikeNextSibling(const TreeView &view, int place);
   void fill(const TreeView &view, int place);
   void addChildren(const TreeView &view, int place, Taken &taken);
   Lanes chooseBest(const Place &place, Entry &entry, const Lanes &tokens, const IntLanes &isWhole,
@@ -74,6 +77,7 @@ private:
   GroupPrices prices_;
   std::vector<Entry> entries_; ///< by place
   std::vector<char> isJoined_;
+  bool needsOrder_ = false;
 };
 
 } // namespace deft::plan

@@ -10,27 +10,13 @@ void GreedyPartition::assign(const tree::KvTree &tree, TreeView &view, const Cos
   isJoined_.assign(tree.nodes().size(), 0);
   for (int p = 0; p < view.placeCount(); ++p)
     isJoined_[view.places[p].node] = edges_.isJoined()[p];
-  if (needsOrder(view))
+  if (edges_.needsOrder())
     view.build(tree, isJoined_);
 }
 
 void GreedyPartition::assign(const tree::KvTree &tree, TreeView &view, const std::vector<char> &isJoined) {
   isJoined_ = isJoined;
   view.build(tree, isJoined_);
-}
-
-/// Whether a node that is read stands behind a joined sibling and is not joined itself.
-bool GreedyPartition::needsOrder(const TreeView &view) const {
-  for (int p = 0; p < view.placeCount(); ++p) {
-    bool isAfterJoined = false;
-    for (int c = p + 1; c < view.places[p].subtreeEnd; c = view.places[c].subtreeEnd) {
-      const bool isJoined = isJoined_[view.places[c].node] != 0;
-      if (!isJoined && isAfterJoined && view.places[c].ownBegin < view.places[c].readersEnd)
-        return true;
-      isAfterJoined |= isJoined;
-    }
-  }
-  return false;
 }
 
 void GreedyPartition::makeTiles(const TreeView &view, int queriesPerTile, PartitionScratch &scratch,
@@ -50,15 +36,12 @@ void GreedyPartition::makeTiles(const TreeView &view, int queriesPerTile, Partit
 void GreedyPartition::addGroup(const TreeView &view, int leaf, int end, int queriesPerTile,
                                PartitionScratch &scratch, TileList &list) {
   const int begin = view.places[leaf].ownBegin;
-  chain_.assign(1, leaf);
-  for (int p = leaf; view.places[p].parent >= 0 && isJoined_[view.places[p].node];)
-    chain_.push_back(p = view.places[p].parent);
   const bool isOneTile = end - begin <= queriesPerTile;
   if (isOneTile)
     list.beginTile(begin, end);
   scratch.segments.clear();
-  for (auto place = chain_.rbegin(); place != chain_.rend(); ++place)
-    for (int s = view.places[*place].segmentBegin; s < view.places[*place].segmentEnd; ++s) {
+  const auto addPlace = [&](int p) {
+    for (int s = view.places[p].segmentBegin; s < view.places[p].segmentEnd; ++s) {
       if (isOneTile) {
         list.addRun(view.segments[s]);
         continue;
@@ -69,6 +52,13 @@ void GreedyPartition::addGroup(const TreeView &view, int leaf, int end, int quer
       if (segment.queryBegin < segment.queryEnd)
         scratch.segments.push_back(segment);
     }
+  };
+  chain_.clear();
+  for (int p = leaf; isJoined_[view.places[p].node] && view.places[p].parent >= 0;)
+    chain_.push_back(p = view.places[p].parent);
+  for (std::size_t i = chain_.size(); i-- > 0;)
+    addPlace(chain_[i]);
+  addPlace(leaf);
   if (isOneTile)
     list.endTile();
   else

@@ -19,7 +19,6 @@ public:
   void makeTiles(const TreeView &view, int queriesPerTile, PartitionScratch &scratch, TileList &list);
 
 private:
-  bool needsOrder(const TreeView &view) const;
   void addGroup(const TreeView &view, int place, int end, int queriesPerTile, PartitionScratch &scratch,
                 TileList &list);
 
