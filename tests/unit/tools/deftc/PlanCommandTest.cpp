@@ -1,0 +1,215 @@
+// plan and bench deft --io, called as the program calls them.
+#include "tools/deftc/Context.h"
+#include "tools/deftc/Numbers.h"
+#include "tools/deftc/PlanReport.h"
+#include "tools/deftc/Svg.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <nlohmann/json.hpp>
+
+#include <filesystem>
+#include <fstream>
+#include <map>
+#include <regex>
+#include <sstream>
+
+namespace deft::cli {
+namespace {
+
+using nlohmann::json;
+using testing::HasSubstr;
+using testing::Not;
+
+struct Outcome {
+  int code = 0;
+  std::string out, err;
+};
+
+Outcome deftc(std::vector<std::string> arguments) {
+  arguments.insert(arguments.begin(), "deftc");
+  std::vector<const char *> argv;
+  for (const std::string &argument : arguments)
+    argv.push_back(argument.c_str());
+  std::ostringstream out, err;
+  Context context{out, err, false, false, {}};
+  const int code = runDeftc(static_cast<int>(argv.size()), argv.data(), context);
+  return {code, out.str(), err.str()};
+}
+
+Outcome plan(const std::string &workload, const std::vector<std::string> &more = {}) {
+  std::vector<std::string> arguments = {"plan", "llama3_8b", "--workload", workload};
+  arguments.insert(arguments.end(), more.begin(), more.end());
+  return deftc(arguments);
+}
+
+/// What is wrong with a document's tags; empty when they nest.
+std::string tagError(const std::string &text) {
+  std::vector<std::string> open;
+  static const std::regex tag("<(/?)([a-z]+)([^<>]*?)(/?)>");
+  for (auto found = std::sregex_iterator(text.begin(), text.end(), tag); found != std::sregex_iterator();
+       ++found) {
+    const std::string name = (*found)[2];
+    if ((*found)[1].length() > 0) {
+      if (open.empty() || open.back() != name)
+        return "</" + name + "> closes " + (open.empty() ? "nothing" : open.back());
+      open.pop_back();
+    } else if ((*found)[4].length() == 0) {
+      open.push_back(name);
+    }
+  }
+  return open.empty() ? "" : open.back() + " is not closed";
+}
+
+TEST(PlanCommandTest, TextTellsTheTreeTheItemsAndTheLoad) {
+  const Outcome outcome =
+      plan("few_shot:prompt=4000,branches=20,iterations=200", {"--step", "200", "--partition", "node"});
+  EXPECT_EQ(outcome.code, kExitOk) << outcome.err;
+  EXPECT_THAT(outcome.out, HasSubstr("step 200 for llama3_8b"));
+  EXPECT_THAT(outcome.out, HasSubstr("21 nodes, 20 queries, 8,000 tokens read"));
+  EXPECT_THAT(outcome.out, HasSubstr("partition  node"));
+  EXPECT_THAT(outcome.out, HasSubstr("times the mean"));
+  EXPECT_THAT(outcome.out, HasSubstr("n20"));
+}
+
+TEST(PlanCommandTest, LongListsAreCutInTextOnly) {
+  const std::string workload = "levels:nodes=1,100,tokens=100,50";
+  const Outcome text = plan(workload, {"--partition", "node"});
+  EXPECT_THAT(text.out, HasSubstr("more items; --as json has all of them"));
+  const json all = json::parse(plan(workload, {"--partition", "node", "--as", "json"}).out);
+  EXPECT_GT(all["items"].size(), 100U);
+}
+
+/// From the JSON alone: every query's path is covered once, and the merge map has its partials.
+TEST(PlanCommandTest, JsonCoversEveryPathOnceUnderEveryPartition) {
+  for (const char *partition :
+       {"query", "node", "node_chunk", "flatten", "cascade", "greedy", "union", "auto"}) {
+    SCOPED_TRACE(partition);
+    const Outcome levels =
+        plan("levels:nodes=2,4,8,tokens=300,20,7", {"--partition", partition, "--as", "json"});
+    ASSERT_EQ(levels.code, kExitOk) << levels.err;
+    const json plan = json::parse(levels.out);
+    EXPECT_NE(plan["partition"], "auto");
+    std::map<int, int> tokens, partials;
+    for (const json &item : plan["items"]) {
+      std::map<int, int> seen;
+      for (const json &run : item["runs"])
+        for (int q = run["queries"][0]; q < run["queries"][1]; ++q)
+          seen[q] += run["tokens"].get<int>();
+      for (const auto &[query, count] : seen) {
+        tokens[query] += count;
+        partials[query] += !item["partial"].is_null();
+      }
+    }
+    ASSERT_EQ(tokens.size(), 8U);
+    for (const auto &[query, count] : tokens)
+      EXPECT_EQ(count, plan["query_positions"][query].get<int>() + 1) << "query " << query;
+    for (const json &merged : plan["merge"])
+      EXPECT_EQ(static_cast<int>(merged["slots"].size()), partials[merged["query"]]);
+  }
+}
+
+TEST(PlanCommandTest, SvgIsWellFormedAndShowsEveryItem) {
+  for (const char *workload :
+       {"few_shot:prompt=4000,branches=20", "levels:nodes=1,2,4,8,16,32,tokens=16,16,16,16,16,16",
+        "token_tree:tokens=64", "no_sharing", "levels:nodes=1,1500,tokens=10,1"}) {
+    SCOPED_TRACE(workload);
+    const Outcome outcome = plan(workload, {"--as", "svg", "--partition", "greedy"});
+    ASSERT_EQ(outcome.code, kExitOk) << outcome.err;
+    EXPECT_EQ(tagError(outcome.out), "");
+    EXPECT_THAT(outcome.out, HasSubstr("<svg xmlns="));
+    EXPECT_THAT(outcome.out, HasSubstr("Partition greedy"));
+    EXPECT_THAT(outcome.out, HasSubstr("Load of each of 264 blocks"));
+    EXPECT_THAT(outcome.out, Not(HasSubstr("nan")));
+    EXPECT_LT(outcome.out.size(), 3U << 20);
+  }
+  const std::string few = plan("few_shot:prompt=400,branches=4", {"--as", "svg", "--partition", "node"}).out;
+  for (const char *text : {"item 0:", "item 4:", "n0: 400 tokens", "writes partials"})
+    EXPECT_THAT(few, HasSubstr(text));
+  EXPECT_THAT(plan("levels:nodes=1,1500,tokens=10,1", {"--as", "svg"}).out,
+              HasSubstr("The first 1,200 of 1,500 queries are drawn."));
+}
+
+TEST(PlanCommandTest, TreeFilesGiveNamesToNodesAndTheOutputGoesToAFile) {
+  const auto folder = std::filesystem::path(testing::TempDir());
+  const auto tree = folder / "deft_plan_tree.json", picture = folder / "deft_plan_tree.svg";
+  std::ofstream(tree) << R"({"format": "deftc-tree", "version": 2,
+    "nodes": [{"parent": -1, "tokens": 200, "name": "a <b> & \"c\""}, {"parent": 0, "tokens": 0},
+              {"parent": 0, "tokens": 3}],
+    "queries": [{"node": 1}, {"node": 0, "position": 0}]})";
+  const Outcome text = deftc({"plan", "llama3_8b", "--tree", tree.string()});
+  EXPECT_EQ(text.code, kExitOk) << text.err;
+  EXPECT_THAT(text.out, HasSubstr("a <b> & \"c\""));
+  const Outcome drawn =
+      deftc({"plan", "llama3_8b", "--tree", tree.string(), "--as", "svg", "-o", picture.string()});
+  EXPECT_EQ(drawn.code, kExitOk) << drawn.err;
+  EXPECT_EQ(drawn.out, "");
+  std::ostringstream svg;
+  svg << std::ifstream(picture).rdbuf();
+  EXPECT_EQ(tagError(svg.str()), "");
+  EXPECT_THAT(svg.str(), HasSubstr("a &lt;b&gt; &amp; &quot;c&quot;"));
+  EXPECT_THAT(svg.str(), HasSubstr("1 node that no query sees is left out"));
+  std::filesystem::remove(tree);
+  std::filesystem::remove(picture);
+}
+
+TEST(PlanCommandTest, ATreeWithoutQueriesIsAnEmptyPlan) {
+  const auto tree = std::filesystem::path(testing::TempDir()) / "deft_plan_empty.json";
+  std::ofstream(tree) << R"({"format": "deftc-tree", "version": 1, "nodes": [], "queries": []})";
+  for (const char *form : {"text", "json", "svg"}) {
+    const Outcome outcome = deftc({"plan", "llama3_8b", "--tree", tree.string(), "--as", form});
+    EXPECT_EQ(outcome.code, kExitOk) << form << ": " << outcome.err;
+  }
+  std::filesystem::remove(tree);
+}
+
+TEST(PlanCommandTest, WrongArgumentsAreUsageErrors) {
+  EXPECT_EQ(deftc({"plan", "llama3_8b"}).code, kExitUsage);
+  EXPECT_THAT(deftc({"plan", "llama3_8b"}).err, HasSubstr("give --tree FILE or --workload NAME"));
+  EXPECT_EQ(plan("few_shot", {"--tree", "x.json"}).code, kExitUsage);
+  EXPECT_EQ(plan("few_shot", {"--partition", "nodes"}).code, kExitUsage);
+  EXPECT_EQ(plan("few_shot", {"--as", "png"}).code, kExitUsage);
+  EXPECT_NE(plan("few_shots").code, kExitOk);
+  EXPECT_NE(plan("few_shot:iterations=5", {"--step", "6"}).code, kExitOk);
+}
+
+TEST(BenchCommandTest, IoJsonHasDeftsFigures) {
+  const Outcome outcome = deftc({"bench", "deft", "--io", "--json", "-"});
+  ASSERT_EQ(outcome.code, kExitOk) << outcome.err;
+  const json table = json::parse(outcome.out);
+  const double expected[3][3] = {{20, 1.68, 17.62}, {30, 2.10, 26.43}, {50, 2.94, 44.05}};
+  ASSERT_EQ(table["few_shot"].size(), 3U);
+  for (int i = 0; i < 3; ++i) {
+    EXPECT_EQ(table["few_shot"][i]["b"], expected[i][0]);
+    EXPECT_NEAR(table["few_shot"][i]["shared_tb"].get<double>() / expected[i][1], 1, 0.01);
+    EXPECT_NEAR(table["few_shot"][i]["query_tb"].get<double>() / expected[i][2], 1, 0.01);
+  }
+  EXPECT_EQ(table["left_out"].size(), 8U);
+}
+
+TEST(BenchCommandTest, IoTextSaysWhatIsLeftOut) {
+  const Outcome outcome = deftc({"bench", "deft", "--io"});
+  ASSERT_EQ(outcome.code, kExitOk) << outcome.err;
+  EXPECT_THAT(outcome.out, HasSubstr("b = 20"));
+  EXPECT_THAT(outcome.out, HasSubstr("17.62"));
+  EXPECT_THAT(outcome.out, HasSubstr("left out, as no record was found: reasoning_sorting"));
+  EXPECT_EQ(deftc({"bench", "deft"}).code, kExitUsage);
+  EXPECT_EQ(deftc({"bench", "deft", "--io", "--workloads", "/nowhere"}).code, kExitUsage);
+}
+
+TEST(NumbersTest, AreGroupedCountedAndRounded) {
+  EXPECT_EQ(withSeparators(0), "0");
+  EXPECT_EQ(withSeparators(999), "999");
+  EXPECT_EQ(withSeparators(1234567), "1,234,567");
+  EXPECT_EQ(withSeparators(-1234), "-1,234");
+  EXPECT_EQ(withSeparators(-123), "-123");
+  EXPECT_EQ(counted(1, "item", "items"), "1 item");
+  EXPECT_EQ(counted(1024, "item", "items"), "1,024 items");
+  EXPECT_EQ(rounded(1.25, 1), "1.2");
+  EXPECT_EQ(bytesOf(1500), "1.5 kB");
+  EXPECT_EQ(bytesOf(33.5e6), "33.5 MB");
+  EXPECT_EQ(bytesOf(2.25e9), "2.25 GB");
+}
+
+} // namespace
+} // namespace deft::cli
