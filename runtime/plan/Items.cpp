@@ -10,26 +10,36 @@ namespace {
 int divideUp(int a, int b) { return (a - 1) / b + 1; }
 int roundUp(int a, int step) { return divideUp(a, step) * step; }
 
-/// Room for so many more behind the first `used`. The size goes ahead of what is used, so that appending is a
-/// store.
-template <typename Value> Value *room(std::vector<Value> &values, int used, int more) {
-  const std::size_t needed = static_cast<std::size_t>(used) + static_cast<std::size_t>(more);
+/// Makes room for so many values: the size goes ahead of what is used, so that appending is a store.
+template <typename Value> void grow(std::vector<Value> &values, std::size_t needed) {
   if (values.size() < needed)
     values.resize(std::max(needed, 2 * values.size()));
-  return values.data() + used;
 }
 
 } // namespace
 
+[[gnu::noinline]] void ItemCutter::growAll(Plan &plan, std::size_t items, std::size_t runs,
+                                           std::size_t tails) {
+  grow(plan.items, items);
+  grow(plan.runs, runs);
+  grow(plan.tails, tails);
+}
+
+/// Room for so many more items and runs; any run may be a leaf's last.
+inline void ItemCutter::makeRoom(Plan &plan, int items, int runs) const {
+  const auto neededItems = static_cast<std::size_t>(itemCount_ + items);
+  const auto neededRuns = static_cast<std::size_t>(runCount_ + runs);
+  const auto neededTails = static_cast<std::size_t>(tailCount_ + runs);
+  if (neededItems > plan.items.size() || neededRuns > plan.runs.size() || neededTails > plan.tails.size())
+      [[unlikely]]
+    growAll(plan, neededItems, neededRuns, neededTails);
+}
+
 /// A tile of one run that is one item: what most nodes are.
 inline void ItemCutter::takeSegment(const TreeView &view, const Segment &segment, Plan &plan) {
+  makeRoom(plan, 1, 1);
   const auto item = static_cast<std::size_t>(itemCount_), run = static_cast<std::size_t>(runCount_);
   const auto tail = static_cast<std::size_t>(tailCount_);
-  if (item >= plan.items.size() || run >= plan.runs.size() || tail >= plan.tails.size()) {
-    room(plan.items, itemCount_, 1);
-    room(plan.runs, runCount_, 1);
-    room(plan.tails, tailCount_, 1);
-  }
   const Place &place = view.places[static_cast<std::size_t>(segment.place)];
   const int queries = segment.queryEnd - segment.queryBegin;
   plan.runs[run] = {0,
@@ -82,9 +92,8 @@ support::Result<void> ItemCutter::cut(const TreeView &view, const TileList &list
 /// A tile that is one item: most are, and queries of deep trees have many runs.
 void ItemCutter::takeWhole(const TreeView &view, const TileList &list, const Tile &tile, Plan &plan) {
   const Segment *segment = list.runs.data() + tile.runBegin;
-  abi::Run *run = room(plan.runs, runCount_, tile.runCount);
-  Plan::Tail *tail = room(plan.tails, tailCount_, tile.runCount);
-  abi::Item *item = room(plan.items, itemCount_, 1);
+  makeRoom(plan, 1, tile.runCount);
+  abi::Run *run = plan.runs.data() + runCount_;
   const Place *places = view.places.data();
   const int queryBegin = segment->queryBegin;
   int readersBegin = queryBegin, readersEnd = queryBegin, tokens = 0;
@@ -107,22 +116,22 @@ void ItemCutter::takeWhole(const TreeView &view, const TileList &list, const Til
     }
     readersEnd = std::max(readersEnd, segment->queryEnd);
     if (place.leaf >= 0 && segment->begin + segment->tokens == place.tokens) {
-      *tail++ = {place.leaf, itemCount_, runCount_ + i};
-      ++tailCount_;
+      plan.tails[static_cast<std::size_t>(tailCount_++)] = {place.leaf, itemCount_, runCount_ + i};
     }
   }
   addReaders({itemCount_, readersBegin, readersEnd}, isOneInterval);
-  *item = {queryBegin, readersEnd - queryBegin, runCount_, tile.runCount, tokens, 0, 0, 0};
+  plan.items[static_cast<std::size_t>(itemCount_++)] = {
+      queryBegin, readersEnd - queryBegin, runCount_, tile.runCount, tokens, 0, 0, 0};
   runCount_ += tile.runCount;
-  ++itemCount_;
 }
 
 void ItemCutter::cutTile(const TreeView &view, const TileList &list, const Tile &tile, int chunk,
                          Plan &plan) {
-  const int mostItems = divideUp(tile.tokens, chunk), mostRuns = tile.runCount + mostItems;
-  abi::Item *item = room(plan.items, itemCount_, mostItems);
-  abi::Run *run = room(plan.runs, runCount_, mostRuns);
-  Plan::Tail *tail = room(plan.tails, tailCount_, tile.runCount);
+  const int mostItems = divideUp(tile.tokens, chunk);
+  makeRoom(plan, mostItems, tile.runCount + mostItems);
+  abi::Item *item = plan.items.data() + itemCount_;
+  abi::Run *run = plan.runs.data() + runCount_;
+  Plan::Tail *tail = plan.tails.data() + tailCount_;
   int queryBegin = 0, runBegin = 0, itemTokens = 0; // of the item at hand
   // What is open of its readers: an interval, as long as runs overlap or touch.
   int readersBegin = 0, readersEnd = 0;

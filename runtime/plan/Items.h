@@ -36,6 +36,8 @@ private:
   struct Readers {
     int item, begin, end;
   };
+  static void growAll(Plan &plan, std::size_t items, std::size_t runs, std::size_t tails);
+  void makeRoom(Plan &plan, int items, int runs) const;
   void takeSegment(const TreeView &view, const Segment &segment, Plan &plan);
   void takeWhole(const TreeView &view, const TileList &list, const Tile &tile, Plan &plan);
   void cutTile(const TreeView &view, const TileList &list, const Tile &tile, int chunk, Plan &plan);

@@ -31,13 +31,8 @@ void makeQueryTiles(const TreeView &view, PartitionScratch &scratch, TileList &l
         path.push_back({p, 0, view.places[static_cast<std::size_t>(p)].tokens, 0, 0});
       std::reverse(path.begin() + static_cast<std::ptrdiff_t>(size), path.end());
     }
-    for (Segment &run : path) {
-      run.queryBegin = query;
-      run.queryEnd = query + 1;
-    }
-    list.addTile(query, query + 1, path,
-                 {place, 0, view.seen[static_cast<std::size_t>(query)], query, query + 1},
-                 view.queryPos[static_cast<std::size_t>(query)] + 1);
+    const auto at = static_cast<std::size_t>(query);
+    list.addQueryTile(query, path, {place, 0, view.seen[at], query, query + 1}, view.queryPos[at] + 1);
   }
 }
 

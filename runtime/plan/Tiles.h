@@ -75,16 +75,16 @@ public:
                        static_cast<int>(runs.size()), 1, segment.tokens, like.chunkTokens, like.isEven);
     runs.push_back(segment);
   }
-  /// A tile of runs that are known to differ, and one more unless it is empty; all of them have `tokens`.
-  void addTile(int queryBegin, int queryEnd, std::span<const Segment> most, const Segment &last, int tokens) {
+  /// A tile of one query: whole nodes, then `last` unless it is empty; all of them have `tokens`.
+  void addQueryTile(int query, std::span<const Segment> whole, const Segment &last, int tokens) {
     if (tokens == 0)
       return;
     const int runBegin = static_cast<int>(runs.size());
-    runs.insert(runs.end(), most.begin(), most.end());
+    for (const Segment &run : whole)
+      runs.emplace_back(run.place, 0, run.tokens, query, query + 1);
     if (last.tokens > 0)
       runs.push_back(last);
-    tiles.emplace_back(queryBegin, queryEnd - queryBegin, runBegin, static_cast<int>(runs.size()) - runBegin,
-                       tokens, 0, true);
+    tiles.emplace_back(query, 1, runBegin, static_cast<int>(runs.size()) - runBegin, tokens, 0, true);
   }
   bool isFull() const { return runs.size() > kMostRuns; }
 

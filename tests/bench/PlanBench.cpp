@@ -168,9 +168,9 @@ void registerAll() {
   const std::pair<const char *, KvTree (*)(int)> shapes[] = {
       {"few_shot", fewShot},       {"binary", binary}, {"fan", fan},
       {"token_trees", tokenTrees}, {"forest", forest}, {"no_sharing", noSharing}};
-  const spec::Partition partitions[] = {spec::Partition::Query,     spec::Partition::Node,
-                                        spec::Partition::NodeChunk, spec::Partition::Flatten,
-                                        spec::Partition::Cascade,   spec::Partition::Union};
+  const spec::Partition partitions[] = {
+      spec::Partition::Query,   spec::Partition::Node,   spec::Partition::NodeChunk, spec::Partition::Flatten,
+      spec::Partition::Cascade, spec::Partition::Greedy, spec::Partition::Union,     spec::Partition::Auto};
   for (const spec::Partition partition : partitions)
     for (const auto &[name, shape] : shapes)
       benchmark::RegisterBenchmark(("make/" + config::partitionName(partition) + "/" + name).c_str(),
