@@ -202,8 +202,8 @@ nlohmann::json measure(const Case &test, exec::CpuExecutor &executor, const Opti
   const double allowed = test.isShared ? std::max(kMostReads * readSeconds, flopSeconds / kPeakShare)
                                        : readSeconds / kLeastShare;
   const bool holds = best <= allowed;
-  std::printf("%-20s %6.1f %9.2f %9.2f %9.2f %7.2f %7.2f %9.2f  %s %4.0f %%\n", test.name.c_str(),
-              bytes / (1 << 20), best * 1e3, readSeconds * 1e3, flopSeconds * 1e3, readSeconds / best,
+  std::printf("%-20s %6zu %6.1f %9.2f %9.2f %9.2f %7.2f %7.2f %9.2f  %s %4.0f %%\n", test.name.c_str(),
+              plan.items.size(), bytes / (1 << 20), best * 1e3, readSeconds * 1e3, flopSeconds * 1e3, readSeconds / best,
               flopSeconds / best, allowed * 1e3,
               !holds                                                        ? "MISSED"
               : !test.isShared && readSeconds / best >= kGoalShare ? "goal  "
@@ -250,7 +250,7 @@ int run(const Options &options) {
   auto executor = need(exec::CpuExecutor::create(options.threads));
   std::printf("\n%d threads; shares are of the plain read of the same pools and of the multiply-add peak\n",
               executor.threads());
-  std::printf("%-20s %6s %9s %9s %9s %7s %7s %9s  %-6s %6s\n", "case", "MiB", "ms", "read ms", "fma ms",
+  std::printf("%-20s %6s %6s %9s %9s %9s %7s %7s %9s  %-6s %6s\n", "case", "items", "MiB", "ms", "read ms", "fma ms",
               "of read", "of fma", "allowed", "target", "spread");
   for (const Case &test : cases(options))
     if (options.only.empty() || test.name.find(options.only) != std::string::npos)

@@ -47,26 +47,42 @@ support::Result<void> checkKernel(const abi::CpuKernel &kernel, const spec::Vari
 struct Scratch {
   std::vector<float> partialOut, partialLse;
   std::vector<UnitRunner> runners; ///< one a thread
+  std::vector<double> loads;       ///< one a thread
   bool taken = false;              ///< guarded by the executor's mutex
 };
 
 /// All units of a step, then its merges, taken one by one by whoever is free.
 class StepJob final : public Team::Job {
 public:
-  StepJob(const Step &step, std::vector<UnitRunner> &runners)
+  /// KV heads of an item stay together as far as the threads are evenly busy. `loads` is scratch.
+  StepJob(const Step &step, std::vector<UnitRunner> &runners, std::vector<double> &loads)
       : step_(step), runners_(runners), items_(static_cast<int>(step.plan.items.size())),
         merges_(static_cast<int>(step.plan.mergeQuery.size())) {
-    // KV heads of an item stay together as far as enough units remain to keep the threads evenly busy.
-    const int kvHeads = step.variant.kvHeads, wanted = kUnitsPerThread * static_cast<int>(runners.size());
-    unitsPerItem_ = std::clamp((wanted + items_ - 1) / std::max(items_, 1), 1, kvHeads);
-    heads_ = std::min((kvHeads + unitsPerItem_ - 1) / unitsPerItem_, mostHeads(step));
-    unitsPerItem_ = (kvHeads + heads_ - 1) / heads_;
+    const int kvHeads = step.variant.kvHeads, most = mostHeads(step);
+    for (int split = (kvHeads + most - 1) / most;; split *= 2) {
+      heads_ = std::max((kvHeads + split - 1) / split, 1);
+      unitsPerItem_ = (kvHeads + heads_ - 1) / heads_;
+      if (heads_ == 1 || isEven(loads))
+        break;
+    }
     units_ = items_ * unitsPerItem_;
     for (UnitRunner &runner : runners)
       runner.prepare(step, heads_);
   }
 
-  int units() const { return units_; }
+  /// As many as pay for being woken, which takes the caller some microseconds each.
+  int helpers() const {
+    constexpr double kLeastNs = 10'000, kFlopsPerNs = 60, kBytesPerNs = 20; // of one recent core, about
+    double pairs = 0, tokens = 0;
+    for (const abi::Item &item : step_.plan.items) {
+      pairs += static_cast<double>(item.tokens) * item.queryCount;
+      tokens += item.tokens;
+    }
+    const double flops = pairs * step_.variant.queryHeads * step_.variant.headDim * 4;
+    const double bytes = tokens * step_.variant.kvHeads * step_.variant.headDim * 4;
+    const double worth = std::max(flops / kFlopsPerNs, bytes / kBytesPerNs) / kLeastNs;
+    return static_cast<int>(std::min(worth, static_cast<double>(units_ - 1)));
+  }
 
   void run(int slot) noexcept override {
     UnitRunner &runner = runners_[static_cast<std::size_t>(slot)];
@@ -87,7 +103,23 @@ public:
   }
 
 private:
-  static constexpr int kUnitsPerThread = 8;
+  /// Would threads that take unit after unit end at about the same time?
+  bool isEven(std::vector<double> &loads) const {
+    constexpr double kMostOverMean = 1.1;
+    const auto threads = static_cast<int>(runners_.size());
+    if (threads == 1 || items_ >= 32 * threads)
+      return true;
+    std::fill(loads.begin(), loads.end(), 0.0);
+    double all = 0;
+    for (const abi::Item &item : step_.plan.items) {
+      // Few rows wait for memory, many for arithmetic.
+      const double cost = item.tokens * std::max(10.0, 1.0 * item.queryCount * step_.variant.ratio());
+      for (int unit = 0; unit < unitsPerItem_; ++unit)
+        *std::min_element(loads.begin(), loads.end()) += cost;
+      all += cost * unitsPerItem_;
+    }
+    return *std::max_element(loads.begin(), loads.end()) <= kMostOverMean * all / threads;
+  }
 
   /// As many heads as two blocks of tokens, one at work and one on its way, fill half of a small second-level
   /// cache with.
@@ -118,6 +150,7 @@ struct CpuExecutor::State {
       }
     scratches.push_back(std::make_unique<Scratch>());
     scratches.back()->runners.resize(static_cast<std::size_t>(team.helpers()) + 1);
+    scratches.back()->loads.resize(scratches.back()->runners.size());
     scratches.back()->taken = true;
     return *scratches.back();
   }
@@ -162,8 +195,8 @@ support::Result<void> CpuExecutor::run(const CpuKernel &kernel, const spec::Vari
   growTo(scratch.partialLse, partialRows);
   const Step step{*kernel, variant, plan, inputs, outputs, scratch.partialOut.data(), scratch.partialLse.data()};
   // Before the threads start: nothing in a job allocates, so nothing there can throw.
-  StepJob job(step, scratch.runners);
-  state_->team.run(job.units() - 1, job);
+  StepJob job(step, scratch.runners, scratch.loads);
+  state_->team.run(job.helpers(), job);
   state_->giveBack(scratch);
   return {};
 }
