@@ -1,8 +1,8 @@
 #include "runtime/jit/PlanImpl.h"
 
-#include "compiler/config/DefaultConfig.h"
 #include "runtime/jit/AttentionImpl.h"
 #include "runtime/jit/Convert.h"
+#include "runtime/jit/CpuConfig.h"
 #include "runtime/jit/Processors.h"
 
 #include <algorithm>
@@ -60,7 +60,8 @@ Plan::~Plan() = default;
 Result<Plan> Plan::make(const Attention &attention, const Tree &tree, const PlanOptions &options) {
   return jit::guarded([&]() -> Result<Plan> {
     const spec::Variant &variant = attention.impl().variant();
-    auto config = config::defaultConfig(variant);
+    const int workers = options.workers > 0 ? options.workers : jit::usableProcessors();
+    auto config = jit::cpuConfig(variant, workers);
     if (!config)
       return jit::toPublic(config.error());
     auto impl = std::make_unique<Impl>();
@@ -74,7 +75,7 @@ Result<Plan> Plan::make(const Attention &attention, const Tree &tree, const Plan
       impl->planner = plan::Planner({.isInvariant = true});
       makeInvariant(impl->config, options);
     }
-    impl->workers = options.workers > 0 ? options.workers : jit::usableProcessors();
+    impl->workers = workers;
     if (auto made = impl->make(tree); !made)
       return made.error();
     return Plan(std::move(impl));

@@ -10,7 +10,8 @@ The word after the language of a fenced block says what to do with it:
     ```sh set-up     not run (it installs or builds); every tools/... that it names must be there and answer --help
     ```X file=NAME   written to NAME, for the blocks after it
 
-Blocks run in order in one folder that has nothing but the repository's specs and tests, with BIN_FOLDER first in PATH.
+Blocks run in order in one folder that has nothing but the repository's specs and tests and, as build/dev, the build that
+BIN_FOLDER is in; BIN_FOLDER comes first in PATH.
 Numbers differ from run to run and from machine to machine, so they are compared as "a number is here", without the
 plural that hangs on them; everything else exactly, runs of blanks counted as one.
 """
@@ -93,10 +94,15 @@ def faults_of(file, bin_folder, root, gpu=False):
     with tempfile.TemporaryDirectory() as folder:
         for name in ("specs", "tests"):
             (Path(folder) / name).symlink_to(root / name)
+        # The build that BIN_FOLDER belongs to, by the name that a reader's build has.
+        (Path(folder) / "build").mkdir()
+        (Path(folder) / "build" / "dev").symlink_to(bin_folder.parent.parent)
         environment["DEFT_CACHE_DIR"] = str(Path(folder) / "cache")
         for block in blocks_of(file.read_text(encoding="utf-8")):
             if block.mode.startswith("file="):
-                (Path(folder) / block.mode.removeprefix("file=")).write_text(block.text, encoding="utf-8")
+                path = Path(folder) / block.mode.removeprefix("file=")
+                path.parent.mkdir(parents=True, exist_ok=True)
+                path.write_text(block.text, encoding="utf-8")
             elif block.language != "sh":
                 continue
             elif block.mode == "set-up":

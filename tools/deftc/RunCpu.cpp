@@ -1,5 +1,5 @@
-#include "compiler/config/DefaultConfig.h"
 #include "runtime/exec/cpu/CpuExecutor.h"
+#include "runtime/jit/CpuConfig.h"
 #include "tools/deftc/RunBackend.h"
 
 #include <algorithm>
@@ -68,12 +68,12 @@ Result<std::unique_ptr<RunBackend>> openCpu(const jit::Program &program, int thr
   auto kernel = program.cpuKernel();
   if (!kernel)
     return kernel.error();
-  auto config = config::defaultConfig(program.variant());
-  if (!config)
-    return config.error();
   auto executor = exec::CpuExecutor::create(threads);
   if (!executor)
     return executor.error();
+  auto config = jit::cpuConfig(program.variant(), executor->threads());
+  if (!config)
+    return config.error();
   return std::unique_ptr<RunBackend>(
       std::make_unique<Cpu>(program, std::move(*config), std::move(*kernel), std::move(*executor)));
 }

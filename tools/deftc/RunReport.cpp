@@ -1,6 +1,7 @@
 #include "tools/deftc/RunReport.h"
 
 #include "compiler/config/ConfigJson.h"
+#include "tools/deftc/Numbers.h"
 
 #include <nlohmann/json.hpp>
 
@@ -15,18 +16,6 @@ using nlohmann::json;
 
 namespace {
 
-/// 1234567 as 1,234,567.
-std::string grouped(long long value) {
-  std::string text = std::to_string(value);
-  for (int at = static_cast<int>(text.size()) - 3; at > 0; at -= 3)
-    text.insert(at, ",");
-  return text;
-}
-
-std::string plural(long long count, const char *one, const char *many) {
-  return grouped(count) + " " + (count == 1 ? one : many);
-}
-
 std::string formatted(const char *format, double value) {
   char text[64];
   std::snprintf(text, sizeof text, format, value);
@@ -35,7 +24,7 @@ std::string formatted(const char *format, double value) {
 
 /// Microseconds throughout, so that two lines can be compared at a glance.
 std::string micros(double us) {
-  return us < 100 ? formatted("%.1f us", us) : grouped(std::llround(us)) + " us";
+  return us < 100 ? formatted("%.1f us", us) : withSeparators(std::llround(us)) + " us";
 }
 std::string error(double value) { return formatted("%.2g", value); }
 const char *dtypeName(spec::DType dtype) { return dtype == spec::DType::BF16 ? "bf16" : "f16"; }
@@ -53,17 +42,17 @@ std::string configText(const RunReport &report) {
                     made = config::partitionName(report.partition);
   std::string text = asked + (asked == made ? "" : " took " + made) + ", chunk " +
                      (config.chunkTokens > 0 ? std::to_string(config.chunkTokens) : "open");
+  if (report.backend == "cpu") { // of the phases it only matters how many rows an item may have
+    int rows = 0;
+    for (const config::PhaseConfig &phase : config.phases)
+      rows = std::max(rows, phase.tileQ);
+    return text + "; items of at most " + std::to_string(rows) + " rows";
+  }
   for (const config::PhaseConfig &phase : config.phases)
     text += "; " + phase.name + " " + std::to_string(phase.tileQ) + " rows x " +
             std::to_string(phase.tileKv) + " tokens, " + std::to_string(phase.stages) + " stages, " +
             std::to_string(phase.warps) + " warps";
   return text;
-}
-
-std::string bytesText(double bytes) {
-  return bytes < 1e5   ? formatted("%.1f kB", bytes * 1e-3)
-         : bytes < 1e9 ? formatted("%.1f MB", bytes * 1e-6)
-                       : formatted("%.2f GB", bytes * 1e-9);
 }
 
 double medianOf(const std::vector<RunReport::Step> &steps, bool isAdvanced) {
@@ -82,10 +71,10 @@ std::string stepsText(const RunReport &report) {
   double us = 0;
   for (const RunReport::Step &step : report.steps)
     us += step.runUs;
-  return grouped(static_cast<long long>(report.steps.size())) + ", " +
+  return withSeparators(static_cast<long long>(report.steps.size())) + ", " +
          micros(us / static_cast<double>(report.steps.size())) + " each in the mean; planned anew " +
-         plural(made, "time", "times") + " (" + micros(medianOf(report.steps, false)) + "), advanced " +
-         plural(advanced, "time", "times") +
+         counted(made, "time", "times") + " (" + micros(medianOf(report.steps, false)) + "), advanced " +
+         counted(advanced, "time", "times") +
          (advanced > 0 ? " (" + micros(medianOf(report.steps, true)) + ")" : "") +
          "; the other lines tell of the last";
 }
@@ -96,10 +85,10 @@ std::string checkText(const RunReport &report) {
   text += error(check.error) + ", allowed " + error(check.allowed);
   if (check.hasLse)
     text += "; lse off by " + error(check.lseError) + ", allowed " + error(reference::kLseTolerance);
-  text +=
-      report.queriesChecked == report.queriesRun
-          ? "; all " + plural(report.queriesRun, "query", "queries")
-          : "; " + grouped(report.queriesChecked) + " of " + plural(report.queriesRun, "query", "queries");
+  text += report.queriesChecked == report.queriesRun
+              ? "; all " + counted(report.queriesRun, "query", "queries")
+              : "; " + withSeparators(report.queriesChecked) + " of " +
+                    counted(report.queriesRun, "query", "queries");
   return text;
 }
 
@@ -137,16 +126,16 @@ void printReport(const RunReport &report, std::ostream &out) {
   line("spec", v.name + ": " + dtypeName(v.dtype) + ", heads " + std::to_string(v.queryHeads) + "/" +
                    std::to_string(v.kvHeads) + ", head dim " + std::to_string(v.headDim) + ", " +
                    cacheName(v.cache));
-  line("tree", report.treePath + ": " + plural(report.tree.nodes, "node", "nodes") + " in " +
-                   plural(report.tree.levels, "level", "levels") + ", " +
-                   plural(report.tree.queries, "query", "queries") + ", " +
-                   plural(report.tree.tokens, "token", "tokens") + ", each read by " +
+  line("tree", report.treePath + ": " + counted(report.tree.nodes, "node", "nodes") + " in " +
+                   counted(report.tree.levels, "level", "levels") + ", " +
+                   counted(report.tree.queries, "query", "queries") + ", " +
+                   counted(report.tree.tokens, "token", "tokens") + ", each read by " +
                    formatted("%.3g", report.tree.sharing()) + " queries");
   line("config", configText(report));
-  line("plan", plural(report.plan.items, "item", "items") + " (" + grouped(report.plan.directItems) +
-                   " write the output), " + plural(report.plan.partialSlots, "partial", "partials") +
-                   " merged for " + plural(report.plan.mergedQueries, "query", "queries") + ", " +
-                   grouped(report.plan.itemTokens) + " tokens read; made in " +
+  line("plan", counted(report.plan.items, "item", "items") + " (" + withSeparators(report.plan.directItems) +
+                   " write the output), " + counted(report.plan.partialSlots, "partial", "partials") +
+                   " merged for " + counted(report.plan.mergedQueries, "query", "queries") + ", " +
+                   withSeparators(report.plan.itemTokens) + " tokens read; made in " +
                    micros(report.steps.back().planUs));
   line("backend", report.backend + ": " + report.device + ", pages " + report.pages + ", seed " +
                       std::to_string(report.seed));
@@ -156,7 +145,7 @@ void printReport(const RunReport &report, std::ostream &out) {
   line("time", micros(times.medianUs) + ", the median of " + std::to_string(times.repeats) + " (" +
                    micros(times.fastestUs) + " to " + micros(times.slowestUs) + ")" +
                    (report.backend == "cuda" ? ", L2 cold" : ""));
-  line("bytes", bytesText(report.cacheBytes()) + " of cache are seen, " + bytesText(report.planBytes()) +
+  line("bytes", bytesOf(report.cacheBytes()) + " of cache are seen, " + bytesOf(report.planBytes()) +
                     " move by the plan; " + formatted("%.3g", report.flops() / times.medianUs * 1e-3) +
                     " GFLOP/s");
   if (report.readBandwidth > 0)

@@ -1,0 +1,17 @@
+#include "runtime/jit/CpuConfig.h"
+
+#include "compiler/config/DefaultConfig.h"
+
+namespace deft::jit {
+
+support::Result<config::Config> cpuConfig(const spec::Variant &variant, int threads) {
+  auto config = config::defaultConfig(variant);
+  if (!config)
+    return config;
+  config->cost = config::cpuCoefficients(threads);
+  if (!variant.schedule || variant.schedule->partitions.empty())
+    config->partition = spec::Partition::Auto;
+  return config;
+}
+
+} // namespace deft::jit
