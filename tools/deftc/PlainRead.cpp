@@ -98,7 +98,7 @@ double plainReadBandwidth(const spec::Variant &variant, const tree::KvTree &tree
   // nothing.
   constexpr std::size_t kBytesPerLook = std::size_t{64} << 20;
   const std::size_t passes = std::max<std::size_t>(1, kBytesPerLook / bytes);
-  constexpr int kLooks = 5;
+  constexpr int kLooks = 9;
   using Clock = std::chrono::steady_clock;
   std::vector<Clock::time_point> times;
   times.reserve(kLooks + 1);

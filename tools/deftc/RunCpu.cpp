@@ -11,7 +11,10 @@ using support::Result;
 
 namespace {
 
-constexpr int kRepeats = 5;
+// Short runs are repeated oftener, so that their median tells more of them than of what else the machine
+// does.
+constexpr int kFewestRepeats = 5, kMostRepeats = 101;
+constexpr double kEnoughUs = 200'000;
 
 class Cpu : public RunBackend {
 public:
@@ -38,15 +41,22 @@ public:
     const auto view = exec::InputView::of(*inputs_, variant_, params);
     const exec::OutputView out{outputs.out.data(), outputs.lse.empty() ? nullptr : outputs.lse.data()};
     std::vector<double> times;
-    RunTimes result;
-    result.repeats = repeats > 0 ? repeats : kRepeats;
-    for (int i = 0; i < result.repeats; ++i) {
+    double sum = 0;
+    const auto isEnough = [&] {
+      const int count = static_cast<int>(times.size());
+      return repeats > 0 ? count >= repeats
+                         : count >= kMostRepeats || (count >= kFewestRepeats && sum >= kEnoughUs);
+    };
+    while (!isEnough()) {
       const auto start = std::chrono::steady_clock::now();
       if (auto ran = executor_.run(kernel_, variant_, plan, view, out); !ran)
         return ran.error();
       times.push_back(
           std::chrono::duration<double, std::micro>(std::chrono::steady_clock::now() - start).count());
+      sum += times.back();
     }
+    RunTimes result;
+    result.repeats = static_cast<int>(times.size());
     std::sort(times.begin(), times.end());
     result.medianUs = times[times.size() / 2];
     result.fastestUs = times.front();
