@@ -47,6 +47,8 @@ public:
           break; // the barrier is nearer than any larger size
         last = end;
         relax(i, end, s);
+        if (s > 0 && s + 1 < sizes_.size() && end < barrier)
+          continue; // where neighbours share least is looked for within the smallest and the largest size
         if (const int least = leastShared(scratch_.windows[s], i + 1, end); least < end)
           relax(i, least, s);
       }
