@@ -89,9 +89,9 @@ void requireSm90(PhaseCheck &check, const KernelShape &shape, const PhaseConfig 
   check.require(phase.tileQ == 64 || phase.tileQ == 128,
                 "tile_q is " + number(phase.tileQ) + "; family sm90 takes 64 or 128");
   check.require(phase.tileKv == 64, "tile_kv is " + number(phase.tileKv) + "; family sm90 takes 64");
-  check.require(shape.headDim <= kSm90MostHeadDim,
-                "head_dim is " + number(shape.headDim) + "; family sm90 holds at most " +
-                    number(kSm90MostHeadDim) + " in registers",
+  check.require(shape.headDim >= kSm90LeastHeadDim && shape.headDim <= kSm90MostHeadDim,
+                "head_dim is " + number(shape.headDim) + "; family sm90 takes " + number(kSm90LeastHeadDim) +
+                    " to " + number(kSm90MostHeadDim),
                 "use family sm80");
 }
 

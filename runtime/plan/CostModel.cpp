@@ -7,6 +7,9 @@ namespace {
 
 int roundUp(int value, int step) { return (value + step - 1) / step * step; }
 
+/// What the sm90 family pads rows to: it has a mode for each of these (templates/deft/sm90/consumer.cuh).
+int sm90Rows(int rows) { return rows <= 16 ? 16 : rows <= 64 ? 64 : 128; }
+
 /// The phase that serves so many rows, by the rule of the planner.
 const config::PhaseConfig &phaseFor(const config::Config &config, int rows) {
   const std::vector<config::PhaseConfig> &phases = config.phases;
@@ -42,8 +45,12 @@ void CostModel::set(const VariantFacts &facts, const config::Config &config, int
   for (int queries = 1; queries <= queriesPerTile_; ++queries) {
     const int rows = queries * facts.ratio;
     const config::PhaseConfig &phase = phaseFor(config, rows);
-    const int padded = cost.rowStep > 0 ? roundUp(rows, cost.rowStep) : std::max(phase.tileQ, rows);
-    const double gflops = phase.family == config::Family::Sm90 ? cost.wgmmaBlockGflops : cost.blockGflops;
+    const bool isSm90 = phase.family == config::Family::Sm90;
+    const int padded = cost.rowStep > 0 ? roundUp(rows, cost.rowStep)
+                       : isSm90         ? sm90Rows(rows)
+                                        : std::max(phase.tileQ, rows);
+    // Of the sm90 family's modes, only the widest has both warpgroups on one tile: else two are under way.
+    const double gflops = !isSm90 ? cost.blockGflops : cost.wgmmaBlockGflops * (padded > 64 ? 1 : 2);
     Step &step = steps_[static_cast<std::size_t>(queries)];
     step.tokens = cost.tokenStep > 0 ? cost.tokenStep : phase.tileKv;
     step.gflop = pairGflop_ * padded * step.tokens;

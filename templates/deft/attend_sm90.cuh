@@ -5,6 +5,7 @@
 
 /// Attention for Hopper: persistent blocks of one copying and two computing warpgroups around a ring of
 /// KV tiles. Launch with kThreads threads and one block a multiprocessor.
+/// Head dims 80 to 128 (compiler/config/Legality.h says why).
 namespace deft::sm90 {
 
 template <class Config, class Variant>
@@ -21,14 +22,12 @@ __device__ __forceinline__ void attend(const abi::AttendArgs &args, const typena
     ptx::mbarrierInitFence();
   }
   __syncthreads();
-  // Three warpgroups share what the launch bound gave them, 168 registers a thread.
-  constexpr int kCopying = Config::kHeadDim <= 64 ? 88 : 56, kComputing = (3 * 168 - kCopying) / 2;
-  static_assert(kCopying % 8 == 0 && kComputing % 8 == 0);
+  // 128 * 56 + 256 * 224 registers are what the launch bound's 384 * 168 were.
   if (threadIdx.x < 128) {
-    asm volatile("setmaxnreg.dec.sync.aligned.u32 %0;" ::"n"(kCopying));
+    asm volatile("setmaxnreg.dec.sync.aligned.u32 56;");
     Producer<Config>(args, ring).run();
   } else {
-    asm volatile("setmaxnreg.inc.sync.aligned.u32 %0;" ::"n"(kComputing));
+    asm volatile("setmaxnreg.inc.sync.aligned.u32 224;");
     Consumer<Config, Variant>::run(args, params, ring);
   }
 }

@@ -60,12 +60,14 @@ TEST(DefaultConfigTest, ARoomierTargetGetsADeeperRing) {
   EXPECT_LT(small->phases[0].stages, large->phases[0].stages);
 }
 
-TEST(DefaultConfigTest, HopperGetsOneKernelOfItsFamilyUpToHeadDim128) {
+TEST(DefaultConfigTest, HopperGetsOneKernelOfItsFamilyFromHeadDim80To128) {
   const target::Target &hopper = *target::findTarget("sm_90a");
   const auto config = defaultConfig(variantOf(32, 8, 128), hopper);
   ASSERT_EQ(config->phases.size(), 1u);
   EXPECT_EQ(config->phases[0].family, Family::Sm90);
   EXPECT_EQ(config->phases[0].stages, 4);
+  EXPECT_EQ(defaultConfig(variantOf(32, 8, 80), hopper)->phases[0].family, Family::Sm90);
+  EXPECT_EQ(defaultConfig(variantOf(32, 8, 64), hopper)->phases[0].family, Family::Sm80);
   EXPECT_EQ(defaultConfig(variantOf(32, 8, 192), hopper)->phases[0].family, Family::Sm80);
 }
 

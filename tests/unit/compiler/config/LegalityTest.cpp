@@ -65,7 +65,8 @@ TEST(LegalityTest, FamilySm90HasOneShapeOfBlock) {
   EXPECT_EQ(check(tiles, kLlama, "sm_89"),
             "phase `tiles`: family sm90 needs wgmma, which sm_89 does not have");
   EXPECT_EQ(check(tiles, {8, 8, 192}),
-            "phase `tiles`: head_dim is 192; family sm90 holds at most 128 in registers");
+            "phase `tiles`: head_dim is 192; family sm90 takes 80 to 128");
+  EXPECT_EQ(check(tiles, {8, 8, 64}), "phase `tiles`: head_dim is 64; family sm90 takes 80 to 128");
   const auto with = [&](auto change) {
     PhaseConfig phase = tiles;
     change(phase);
