@@ -60,6 +60,34 @@ inline void ItemCutter::takeSegment(const TreeView &view, const Segment &segment
   ++itemCount_;
 }
 
+/// A tile of one query that is one item. Only the last run of a path can end a leaf.
+inline void ItemCutter::takePath(const TreeView &view, const TileList &list, const Tile &tile, Plan &plan) {
+  makeRoom(plan, 1, tile.runCount);
+  const Segment *segment = list.runs.data() + tile.runBegin;
+  const Place *const places = view.places.data();
+  abi::Run *run = plan.runs.data() + runCount_;
+  int tokens = 0;
+  for (const Segment *end = segment + tile.runCount; segment != end; ++segment, ++run) {
+    const Place &place = places[segment->place];
+    run->begin = tokens;
+    run->tokens = segment->tokens;
+    run->location = place.location + segment->begin;
+    run->position = place.position + segment->begin;
+    run->depth = place.depth;
+    run->queryBegin = 0;
+    run->queryEnd = 1;
+    tokens += segment->tokens;
+  }
+  const Segment &last = segment[-1];
+  runCount_ += tile.runCount;
+  const Place &own = places[last.place];
+  if (own.leaf >= 0 && last.begin + last.tokens == own.tokens)
+    plan.tails[static_cast<std::size_t>(tailCount_++)] = {own.leaf, itemCount_, runCount_ - 1};
+  plan.items[static_cast<std::size_t>(itemCount_)] = {
+      tile.queryBegin, 1, runCount_ - tile.runCount, tile.runCount, tokens, 0, 0, 0};
+  addReaders({itemCount_++, tile.queryBegin, tile.queryBegin + 1}, true);
+}
+
 support::Result<void> ItemCutter::cut(const TreeView &view, const TileList &list, int chunkTokens,
                                       bool mayWriteOutput, Plan &plan) {
   itemCount_ = runCount_ = tailCount_ = 0;
@@ -69,6 +97,8 @@ support::Result<void> ItemCutter::cut(const TreeView &view, const TileList &list
     const int limit = tile.chunkTokens > 0 ? roundUp(tile.chunkTokens, kChunkStep) : chunkTokens;
     if (tile.tokens <= limit && tile.runCount == 1)
       takeSegment(view, list.runs[static_cast<std::size_t>(tile.runBegin)], plan);
+    else if (tile.tokens <= limit && tile.queryCount == 1)
+      takePath(view, list, tile, plan);
     else if (tile.tokens <= limit)
       takeWhole(view, list, tile, plan);
     else if (tile.isEven)

@@ -39,6 +39,7 @@ private:
   static void growAll(Plan &plan, std::size_t items, std::size_t runs, std::size_t tails);
   void makeRoom(Plan &plan, int items, int runs) const;
   void takeSegment(const TreeView &view, const Segment &segment, Plan &plan);
+  void takePath(const TreeView &view, const TileList &list, const Tile &tile, Plan &plan);
   void takeWhole(const TreeView &view, const TileList &list, const Tile &tile, Plan &plan);
   void cutTile(const TreeView &view, const TileList &list, const Tile &tile, int chunk, Plan &plan);
   void addReaders(const Readers &readers, bool areAll) {
