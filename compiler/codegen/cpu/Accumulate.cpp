@@ -27,6 +27,8 @@ public:
     nextV_ = DEFT_FIELD(e.pointerType(), nextV);
     nextOffsets_ = DEFT_FIELD(e.pointerType(), nextOffsets);
     acc_ = e.at(DEFT_FIELD(e.pointerType(), acc), e.f32Type(), e.mul(pass_.row, e.i64(context_.headDim())));
+    turn_ = e.stackArray(e.i64Type(), 1);
+    e.store(e.i64(0), turn_);
     const int paired = context_.pairedColumns();
     emitColumns(0, paired / (2 * e.lanes()), 2);
     emitColumns(paired, (context_.headDim() - paired) / e.lanes(), 1);
@@ -41,11 +43,14 @@ private:
     const int sums = e.lanes() == 16 ? 16 : 8; // of 32 registers with AVX-512, of 16 without
     const int most = std::max(1, sums / (rows_ * vectors));
     const int strips = (count + most - 1) / most, wide = count % strips, width = count / strips;
-    emitStrips(first, wide, width + 1, vectors);
-    emitStrips(first + wide * (width + 1) * vectors * e.lanes(), strips - wide, width, vectors);
+    // The strips ask for the next block in turns, a token or two or four of each quad: spread evenly, because more
+    // requests than the core can have under way stop it.
+    const int turns = first > 0 ? 0 : strips >= 4 ? 4 : strips >= 2 ? 2 : 1;
+    emitStrips(first, wide, width + 1, vectors, turns);
+    emitStrips(first + wide * (width + 1) * vectors * e.lanes(), strips - wide, width, vectors, turns);
   }
 
-  void emitStrips(int first, int count, int width, int vectors) {
+  void emitStrips(int first, int count, int width, int vectors, int turns) {
     if (count == 0)
       return;
     const int strip = width * vectors * e.lanes();
@@ -58,10 +63,17 @@ private:
           init.push_back(context_.isSigmoid() ? before : e.mul(before, rescale));
         }
       }
-      Value fetch = e.select(e.compare(CmpIPredicate::eq, d, e.i64(0)), pass_.fetch, e.i64(0));
+      Value turn = e.loadAt(e.i64Type(), turn_, e.i64(0));
+      e.store(e.add(turn, e.i64(1)), turn_);
+      Value isTurn = e.compare(CmpIPredicate::slt, turn, e.i64(turns));
+      Value fetch = e.select(isTurn, pass_.fetch, e.i64(0));
+      const int perQuad = turns > 0 ? kQuad / turns : 0;
+      Value fetchBegin = e.mul(turn, e.mul(pass_.quadCount, e.i64(perQuad)));
       Values sums =
           e.loop(e.i64(0), pass_.quadCount, 1, init, [&](Value i, mlir::ValueRange carried) {
-            emitFetch(context_, nextV_, nextOffsets_, fetch, e.mul(i, e.i64(kQuad)), kQuad);
+            if (turns > 0)
+              emitFetch(context_, nextV_, nextOffsets_, fetch, e.add(fetchBegin, e.mul(i, e.i64(perQuad))),
+                        perQuad);
             Values next(carried.begin(), carried.end());
             return context_.dotsPairs() ? addQuadOfPairs(i, d, width, vectors, next)
                                         : addQuad(i, d, width, vectors, next);
@@ -164,7 +176,7 @@ private:
   Emitter &e;
   int rows_;
   Pass pass_;
-  Value v_, offsets_, nextV_, nextOffsets_, acc_;
+  Value v_, offsets_, nextV_, nextOffsets_, acc_, turn_;
 };
 
 } // namespace
