@@ -37,6 +37,14 @@ void GreedyPartition::addGroup(const TreeView &view, int leaf, int end, int quer
                                PartitionScratch &scratch, TileList &list) {
   const int begin = view.places[leaf].ownBegin;
   const bool isOneTile = end - begin <= queriesPerTile;
+  const Place &place = view.places[leaf];
+  if (isOneTile && !isJoined_[place.node] && place.segmentEnd - place.segmentBegin == 1) { // most of them
+    Segment segment = view.segments[place.segmentBegin];
+    segment.queryEnd = std::min(segment.queryEnd, end);
+    if (segment.queryBegin < segment.queryEnd)
+      list.addTile(segment);
+    return;
+  }
   if (isOneTile)
     list.beginTile(begin, end);
   scratch.segments.clear();

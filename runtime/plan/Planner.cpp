@@ -100,8 +100,15 @@ Result<Choice> Planner::chooseAuto(const tree::KvTree &tree, const VariantFacts 
     }
     view_.build(tree); // `greedy` leaves it in an order of its own
   };
+  // `query` writes every path down: in deep trees that is far more than any other partition does, and more
+  // than is worth trying.
+  constexpr long long kMostPathNodes = 1 << 22;
+  long long pathNodes = 0;
+  for (const int place : view_.queryPlace)
+    pathNodes += view_.places[static_cast<std::size_t>(place)].depth + 1;
   for (const spec::Partition partition : kAutoPartitions)
-    tryOut({partition, config.chunkTokens});
+    if (partition != spec::Partition::Query || pathNodes <= kMostPathNodes)
+      tryOut({partition, config.chunkTokens});
   if (!best)
     return lastError.error();
   if (config.chunkTokens == 0)
