@@ -85,15 +85,20 @@ TEST(CostModelTest, RowStepsReplaceTheTile) {
   EXPECT_NEAR(costOf(tree, facts, config, 1).paddedGflop, 4e-9 * 64 * 4 * 96, 1e-15);
 }
 
+/// Below 65 rows the sm90 family works on two tiles at a time, and pads to its own modes.
 TEST(CostModelTest, TheFamilyDecidesTheRateOfProducts) {
-  const tree::KvTree tree = test::levelTree({1}, {64});
-  const VariantFacts facts{1, 1, 64, 2};
   config::Config config = priced(spec::Partition::Node);
+  config.phases.resize(1);
+  config.phases[0].tileQ = 128;
+  config.phases[0].rowsAbove = -1;
   config.cost.wgmmaBlockGflops = 10;
-  const double slow = costOf(tree, facts, config, 1).blockUs;
-  config.phases[1].family = config::Family::Sm90;
-  const double fast = costOf(tree, facts, config, 1).blockUs;
-  EXPECT_NEAR(slow - 8, 10 * (fast - 8), 1e-9);
+  CostModel slow, fast;
+  slow.set({1, 1, 64, 2}, config, 1);
+  config.phases[0].family = config::Family::Sm90;
+  fast.set({1, 1, 64, 2}, config, 1);
+  EXPECT_NEAR(slow.stepUs(128) - 3, 10 * (fast.stepUs(128) - 3), 1e-9);
+  EXPECT_NEAR(slow.stepUs(64) - 3, 2 * 20 * (fast.stepUs(64) - 3), 1e-9);
+  EXPECT_NEAR(slow.stepUs(3) - 3, 8 * 20 * (fast.stepUs(3) - 3), 1e-9);
 }
 
 } // namespace
