@@ -4,16 +4,17 @@
 // very pools that the step reads, front to back, and the rate of register-only multiply-adds at the kernel's
 // vector width. (A bf16 dot instruction makes twice as many; the ceiling does not count that.) Against them:
 //
-//  - without sharing, sixteen requests of 8 KV heads for 1, 2 and 4 query heads each, and of 32 for one each, over a
+//  - without sharing, sixteen requests of 8 KV heads for 1, 2 and 4 query heads each, and of 32 for one each,
+//  over a
 //    cache of 256 MiB, far beyond the last level: at least 60 % of the read rate, goal 85 %;
 //  - with sharing (few-shot prompting, token trees of speculative decoding, levels of a deep tree, chains of
 //    one-token nodes; Llama 3's heads): the time of the larger of reading each byte of the cache 1.5 times
 //    and of its flops at half of the multiply-add rate.
 //
-// A time is the fastest of the rounds, each of which runs the plain read, the multiply-adds and the step in turn:
-// what else runs on the machine only adds. The spread is that of the median above it. Every result is checked
-// against the float64 oracle after timing. Pages are of 16 tokens, nhd, scattered over the pool; the pool lies
-// in huge pages where the system grants them, as a server's would.
+// A time is the fastest of the rounds, each of which runs the plain read, the multiply-adds and the step in
+// turn: what else runs on the machine only adds. The spread is that of the median above it. Every result is
+// checked against the float64 oracle after timing. Pages are of 16 tokens, nhd, scattered over the pool; the
+// pool lies in huge pages where the system grants them, as a server's would.
 //
 //   cpu_bench [--quick] [--threads N] [--only NAME] [--json FILE]
 
@@ -36,9 +37,11 @@
 #include <chrono>
 #include <cmath>
 #include <cstdio>
-#include <cstring>
+#include <cstdlib>
 #include <fstream>
 #include <memory>
+#include <new>
+#include <span>
 #include <stdexcept>
 #include <string>
 #include <thread>
@@ -134,26 +137,33 @@ std::vector<Case> cases(const Options &options) {
   all.push_back({"no_sharing_32_heads", 32, 32, false, test::levelTree({16}, {tokens / 64})});
   all.push_back({"few_shot", 32, 8, true, test::levelTree({1, 20}, {4000, 200})});
   all.push_back({"speculative", 32, 8, true, speculative(4, 2000, 64)});
-  all.push_back({"deep_tree", 32, 8, true, test::levelTree({1, 2, 4, 8, 16, 32}, {512, 256, 128, 64, 64, 64})});
+  all.push_back(
+      {"deep_tree", 32, 8, true, test::levelTree({1, 2, 4, 8, 16, 32}, {512, 256, 128, 64, 64, 64})});
   all.push_back({"one_token_chains", 32, 8, true, chains(8, 500, 128)});
   return all;
 }
 
-/// Asks for huge pages under the whole pages of a buffer; the system may decline.
-void adviseHuge(std::vector<std::uint16_t> &values) {
-  constexpr std::uintptr_t kHuge = 2 << 20;
-  const auto begin = (reinterpret_cast<std::uintptr_t>(values.data()) + kHuge - 1) / kHuge * kHuge;
-  const auto end = reinterpret_cast<std::uintptr_t>(values.data() + values.size()) / kHuge * kHuge;
-  if (begin >= end)
-    return;
-  void *address = reinterpret_cast<void *>(begin);
-  // What is there already only becomes huge when it is written anew.
-  const std::vector<std::byte> copy(static_cast<const std::byte *>(address),
-                                    static_cast<const std::byte *>(address) + (end - begin));
-  (void)madvise(address, end - begin, MADV_HUGEPAGE);
-  (void)madvise(address, end - begin, MADV_DONTNEED);
-  std::memcpy(address, copy.data(), copy.size());
-}
+/// A pool as a server would have it: at the start of a page, huge where the system grants it.
+class Pool {
+public:
+  explicit Pool(const std::vector<std::uint16_t> &values) : count_(values.size()) {
+    constexpr std::size_t kHuge = 2 << 20;
+    const std::size_t bytes = (count_ * sizeof(std::uint16_t) + kHuge - 1) / kHuge * kHuge;
+    memory_.reset(static_cast<std::uint16_t *>(std::aligned_alloc(kHuge, bytes)));
+    if (!memory_)
+      throw std::bad_alloc();
+    (void)madvise(memory_.get(), bytes, MADV_HUGEPAGE);
+    std::copy(values.begin(), values.end(), memory_.get());
+  }
+  std::span<const std::uint16_t> values() const { return {memory_.get(), count_}; }
+
+private:
+  struct Free {
+    void operator()(void *memory) const { std::free(memory); }
+  };
+  std::unique_ptr<std::uint16_t, Free> memory_;
+  std::size_t count_;
+};
 
 nlohmann::json measure(const Case &test, exec::CpuExecutor &executor, const Options &options) {
   const spec::Variant variant = llama(test.queryHeads, test.kvHeads);
@@ -161,12 +171,10 @@ nlohmann::json measure(const Case &test, exec::CpuExecutor &executor, const Opti
   KvTree tree = test.tree;
   const auto placement = need(tree::placeInCache(
       tree, {.pageSize = exec::pageSizeOf(variant), .order = tree::PlacementOrder::Scattered, .seed = 1}));
-  exec::Inputs inputs = exec::makeRandomInputs(variant, tree, placement, {}, 1);
-  adviseHuge(inputs.k);
-  adviseHuge(inputs.v);
+  const exec::Inputs inputs = exec::makeRandomInputs(variant, tree, placement, {}, 1);
+  const Pool k(inputs.k), v(inputs.v);
   const auto config = need(config::defaultConfig(variant));
-  const auto plan =
-      need(plan::makePlan(tree, plan::VariantFacts::of(variant), config, executor.threads()));
+  const auto plan = need(plan::makePlan(tree, plan::VariantFacts::of(variant), config, executor.threads()));
 
   double rowTokens = 0, tokens = 0;
   for (const tree::Query &query : tree.queries())
@@ -179,13 +187,15 @@ nlohmann::json measure(const Case &test, exec::CpuExecutor &executor, const Opti
   exec::Outputs outputs;
   need(executor.run(kernel, variant, plan, inputs, outputs)); // sizes the outputs, warms up
   const std::vector<abi::ParamSlot> params = inputs.paramSlots(variant);
-  const exec::InputView view = exec::InputView::of(inputs, variant, params);
+  exec::InputView view = exec::InputView::of(inputs, variant, params);
+  view.k = k.values().data();
+  view.v = v.values().data();
   const exec::OutputView output{outputs.out.data(), outputs.lse.data()};
   // Small caches are read several times, so that a pass is long beside the clock and the start of threads.
   const double poolBytes = static_cast<double>(inputs.k.size()) * 4;
   std::vector<double> read, peak, step;
   for (int round = 0; round < (options.isQuick ? 7 : 15); ++round) {
-    read.push_back(bench::readSeconds(inputs.k, inputs.v, executor.threads()) / poolBytes);
+    read.push_back(bench::readSeconds(k.values(), v.values(), executor.threads()) / poolBytes);
     peak.push_back(1 / bench::flopsPerSecond(executor.threads(), kernel->isaLevel));
     const auto start = Clock::now();
     need(executor.run(kernel, variant, plan, view, output));
@@ -203,11 +213,11 @@ nlohmann::json measure(const Case &test, exec::CpuExecutor &executor, const Opti
                                        : readSeconds / kLeastShare;
   const bool holds = best <= allowed;
   std::printf("%-20s %6zu %6.1f %9.2f %9.2f %9.2f %7.2f %7.2f %9.2f  %s %4.0f %%\n", test.name.c_str(),
-              plan.items.size(), bytes / (1 << 20), best * 1e3, readSeconds * 1e3, flopSeconds * 1e3, readSeconds / best,
-              flopSeconds / best, allowed * 1e3,
-              !holds                                                        ? "MISSED"
+              plan.items.size(), bytes / (1 << 20), best * 1e3, readSeconds * 1e3, flopSeconds * 1e3,
+              readSeconds / best, flopSeconds / best, allowed * 1e3,
+              !holds                                               ? "MISSED"
               : !test.isShared && readSeconds / best >= kGoalShare ? "goal  "
-                                                                            : "holds ",
+                                                                   : "holds ",
               (median(step) / best - 1) * 100);
   return {{"name", test.name},
           {"threads", executor.threads()},
@@ -250,8 +260,8 @@ int run(const Options &options) {
   auto executor = need(exec::CpuExecutor::create(options.threads));
   std::printf("\n%d threads; shares are of the plain read of the same pools and of the multiply-add peak\n",
               executor.threads());
-  std::printf("%-20s %6s %6s %9s %9s %9s %7s %7s %9s  %-6s %6s\n", "case", "items", "MiB", "ms", "read ms", "fma ms",
-              "of read", "of fma", "allowed", "target", "spread");
+  std::printf("%-20s %6s %6s %9s %9s %9s %7s %7s %9s  %-6s %6s\n", "case", "items", "MiB", "ms", "read ms",
+              "fma ms", "of read", "of fma", "allowed", "target", "spread");
   for (const Case &test : cases(options))
     if (options.only.empty() || test.name.find(options.only) != std::string::npos)
       report["steps"].push_back(measure(test, executor, options));

@@ -6,6 +6,7 @@
 #include <chrono>
 #include <cstddef>
 #include <thread>
+#include <vector>
 
 namespace deft::bench {
 
@@ -76,7 +77,7 @@ __attribute__((noipa, target("avx2,fma"))) float multiply256(float factor) {
 
 } // namespace
 
-double readSeconds(const std::vector<std::uint16_t> &k, const std::vector<std::uint16_t> &v, int threads) {
+double readSeconds(std::span<const std::uint16_t> k, std::span<const std::uint16_t> v, int threads) {
   const std::size_t share = k.size() / static_cast<std::size_t>(threads);
   return timeThreads(threads, [&](int thread) {
     const std::size_t begin = share * static_cast<std::size_t>(thread);

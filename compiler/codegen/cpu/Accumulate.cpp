@@ -13,8 +13,8 @@ using Values = llvm::SmallVector<Value>;
 
 namespace {
 
-/// The sum over V of one, two, four or eight rows. Each loaded vector of V serves all rows; columns come in strips
-/// whose sums stay in registers.
+/// The sum over V of one, two, four or eight rows. Each loaded vector of V serves all rows; columns come in
+/// strips whose sums stay in registers.
 class AccumulateEmitter {
 public:
   AccumulateEmitter(const KernelContext &context, int rows, mlir::LLVM::LLVMFuncOp function)
@@ -43,8 +43,8 @@ private:
     const int sums = e.lanes() == 16 ? 16 : 8; // of 32 registers with AVX-512, of 16 without
     const int most = std::max(1, sums / (rows_ * vectors));
     const int strips = (count + most - 1) / most, wide = count % strips, width = count / strips;
-    // The strips ask for the next block in turns, a token or two or four of each quad: spread evenly, because more
-    // requests than the core can have under way stop it.
+    // The strips ask for the next block in turns, a token or two or four of each quad: spread evenly, because
+    // more requests than the core can have under way stop it.
     const int turns = first > 0 ? 0 : strips >= 4 ? 4 : strips >= 2 ? 2 : 1;
     emitStrips(first, wide, width + 1, vectors, turns);
     emitStrips(first + wide * (width + 1) * vectors * e.lanes(), strips - wide, width, vectors, turns);
@@ -69,15 +69,14 @@ private:
       Value fetch = e.select(isTurn, pass_.fetch, e.i64(0));
       const int perQuad = turns > 0 ? kQuad / turns : 0;
       Value fetchBegin = e.mul(turn, e.mul(pass_.quadCount, e.i64(perQuad)));
-      Values sums =
-          e.loop(e.i64(0), pass_.quadCount, 1, init, [&](Value i, mlir::ValueRange carried) {
-            if (turns > 0)
-              emitFetch(context_, nextV_, nextOffsets_, fetch, e.add(fetchBegin, e.mul(i, e.i64(perQuad))),
-                        perQuad);
-            Values next(carried.begin(), carried.end());
-            return context_.dotsPairs() ? addQuadOfPairs(i, d, width, vectors, next)
-                                        : addQuad(i, d, width, vectors, next);
-          });
+      Values sums = e.loop(e.i64(0), pass_.quadCount, 1, init, [&](Value i, mlir::ValueRange carried) {
+        if (turns > 0)
+          emitFetch(context_, nextV_, nextOffsets_, fetch, e.add(fetchBegin, e.mul(i, e.i64(perQuad))),
+                    perQuad);
+        Values next(carried.begin(), carried.end());
+        return context_.dotsPairs() ? addQuadOfPairs(i, d, width, vectors, next)
+                                    : addQuad(i, d, width, vectors, next);
+      });
       for (int r = 0; r < rows_; ++r)
         for (int j = 0; j < width * vectors; ++j)
           e.store(sums[static_cast<std::size_t>(r * width * vectors + j)], accAddress(r, d, j));
@@ -93,8 +92,9 @@ private:
   /// The address of the weights of row r and token t on.
   Value weightAt(Value i, int r, int t) {
     const int group = r / context_.groupRows(), inGroup = r % context_.groupRows();
-    Value byte = e.add(e.mul(i, e.i64(e.lanes() * context_.weightBytes())),
-                       e.i64(group * context_.groupWeightBytes() + (inGroup * kQuad + t) * context_.weightBytes()));
+    Value byte =
+        e.add(e.mul(i, e.i64(e.lanes() * context_.weightBytes())),
+              e.i64(group * context_.groupWeightBytes() + (inGroup * kQuad + t) * context_.weightBytes()));
     return e.at(pass_.weights, e.builder().getI8Type(), byte);
   }
 
@@ -155,7 +155,8 @@ private:
         return c;
   }
 
-  /// One vector of 16-bit numbers as f32, or two: of pairs of bf16 the odd number is the upper half as it stands.
+  /// One vector of 16-bit numbers as f32, or two: of pairs of bf16 the odd number is the upper half as it
+  /// stands.
   void loadColumn(Value address, int vectors, Values &columns) {
     if (vectors == 1) {
       columns.push_back(e.widen(context_.dtype(), e.load(e.vectorOf(e.i16Type()), address)));

@@ -36,8 +36,8 @@ void emitFetch(const KernelContext &context, Value base, Value nextOffsets, Valu
 
 namespace {
 
-/// The control of a call: rows in blocks of two groups, each block in three passes over the tokens that some of
-/// its rows may see.
+/// The control of a call: rows in blocks of two groups, each block in three passes over the tokens that some
+/// of its rows may see.
 class AttendEmitter {
 public:
   explicit AttendEmitter(const KernelContext &context) : context_(context), e(context.e) {}

@@ -29,8 +29,7 @@ void storeLse(Emitter &e, Value lse, Value row, Value value) {
   Value null = mlir::LLVM::ZeroOp::create(e.builder(), e.location(), e.pointerType());
   Value wanted =
       mlir::LLVM::ICmpOp::create(e.builder(), e.location(), mlir::LLVM::ICmpPredicate::ne, lse, null);
-  e.ifElse(
-      wanted, [&] { e.store(value, e.at(lse, e.f32Type(), row)); }, nullptr);
+  e.ifElse(wanted, [&] { e.store(value, e.at(lse, e.f32Type(), row)); }, nullptr);
 }
 
 /// out[row] = in * factor, rounded to `type` unless that is f32. The first `paired` columns of `in` stand as

@@ -39,8 +39,8 @@ mlir::FailureOr<Value> emitParam(Emitter &e, dialect::AttentionOp attention, mli
   if (!wide)
     return e.loadAt(element.getType(), array, e.toI64(index));
   // One of a kind before the loop over tokens: no gather needed.
-  Value values = e.splat(mlir::arith::ConstantOp::create(e.builder(), e.location(),
-                                                         e.builder().getZeroAttr(element.getType())));
+  Value values = e.splat(
+      mlir::arith::ConstantOp::create(e.builder(), e.location(), e.builder().getZeroAttr(element.getType())));
   for (std::int64_t lane = 0; lane < wide.getNumElements(); ++lane) {
     Value one = mlir::vector::ExtractOp::create(e.builder(), e.location(), index, lane);
     values = mlir::vector::InsertOp::create(e.builder(), e.location(),

@@ -6,20 +6,22 @@
 
 namespace deft::codegen::cpu {
 
-/// A region of deft.attention, inlined in two steps: what depends on the row alone stands before the loop over
-/// tokens, the rest inside it. Arguments are scalars or vectors; an op is widened exactly when an operand is.
-/// Functions of the math dialect become arithmetic (VectorMath.h).
+/// A region of deft.attention, inlined in two steps: what depends on the row alone stands before the loop
+/// over tokens, the rest inside it. Arguments are scalars or vectors; an op is widened exactly when an
+/// operand is. Functions of the math dialect become arithmetic (VectorMath.h).
 ///
 /// An op that the inliner does not know is reported at its location, through the context's diagnostics, and
 /// gives failure.
 class InlinedHook {
 public:
-  /// Emits at the builder's place what needs no argument that is null in `arguments`. `params` is the address of
-  /// the parameter slots.
-  static mlir::FailureOr<InlinedHook> prepare(Emitter &e, dialect::AttentionOp attention, mlir::Region &region,
-                                              llvm::ArrayRef<mlir::Value> arguments, mlir::Value params);
+  /// Emits at the builder's place what needs no argument that is null in `arguments`. `params` is the address
+  /// of the parameter slots.
+  static mlir::FailureOr<InlinedHook> prepare(Emitter &e, dialect::AttentionOp attention,
+                                              mlir::Region &region, llvm::ArrayRef<mlir::Value> arguments,
+                                              mlir::Value params);
   /// Emits the rest and gives what the region yields: `arguments` holds those that were null.
-  mlir::FailureOr<llvm::SmallVector<mlir::Value>> apply(Emitter &e, llvm::ArrayRef<mlir::Value> arguments) const;
+  mlir::FailureOr<llvm::SmallVector<mlir::Value>> apply(Emitter &e,
+                                                        llvm::ArrayRef<mlir::Value> arguments) const;
 
 private:
   mlir::Region *region_ = nullptr;

@@ -4,7 +4,8 @@
 
 namespace deft::codegen::cpu {
 
-/// Tokens of one `attend`: K and V of a block stay in the first two levels of cache between the passes over them.
+/// Tokens of one `attend`: K and V of a block stay in the first two levels of cache between the passes over
+/// them.
 constexpr int kBlockTokens = 64;
 /// Tokens whose scores share a vector with those of a group of rows.
 constexpr int kQuad = abi::kCpuTokenPad;
@@ -27,8 +28,8 @@ struct KernelContext {
   /// Whether q.k is taken from pairs of bf16, with q packed as it is; else q is packed as f32.
   bool dotsPairs() const { return target.bf16Dot && dtype().isBF16(); }
 
-  /// A vector of scores is [row of the group][token of the quad]: each row has 128 bits of it, so that the sums
-  /// over head_dim, the maxima and the sums of weights never cross them.
+  /// A vector of scores is [row of the group][token of the quad]: each row has 128 bits of it, so that the
+  /// sums over head_dim, the maxima and the sums of weights never cross them.
   int groupRows() const { return e.lanes() / kQuad; }
   /// Dimensions that one vector of packed q holds of each row.
   int stepDims() const { return dotsPairs() ? 8 : 4; }
@@ -36,23 +37,24 @@ struct KernelContext {
 
   /// Columns of V that are summed two vectors at a time; the rest is in order.
   int pairedColumns() const { return dtype().isBF16() ? headDim() / (2 * e.lanes()) * (2 * e.lanes()) : 0; }
-  /// Where column `c` of a pair of vectors of sums stands: bf16 multiplied in pairs of tokens is interleaved in
-  /// 128-bit pieces; else bf16 is widened by masking two numbers at once, into even and odd columns.
+  /// Where column `c` of a pair of vectors of sums stands: bf16 multiplied in pairs of tokens is interleaved
+  /// in 128-bit pieces; else bf16 is widened by masking two numbers at once, into even and odd columns.
   int placeInPair(int c) const {
     if (dotsPairs())
       return c / 8 * 4 + c % 4 + (c % 8 < 4 ? 0 : e.lanes());
     return c / 2 + c % 2 * e.lanes();
   }
 
-  /// Weights are [group][quad][row][token], the quads as the list of a pass names them: f32, or bf16 where V is
-  /// multiplied in pairs of tokens.
+  /// Weights are [group][quad][row][token], the quads as the list of a pass names them: f32, or bf16 where V
+  /// is multiplied in pairs of tokens.
   int groupWeightBytes() const { return (kBlockQuads + 2) * e.lanes() * 4; }
   int weightBytes() const { return dotsPairs() ? 2 : 4; }
 };
 
 /// What the passes over a block are called with, all internal functions:
 /// (const CpuAttendCall *call, const float *keys, const int *quads, i64 quadCount, i64 row, i64 groups,
-///  void *weights, float *rescale, i64 fetch). `quads` lists the quads of tokens that rows from `row` on may see,
+///  void *weights, float *rescale, i64 fetch). `quads` lists the quads of tokens that rows from `row` on may
+///  see,
 /// with one more entry that repeats the last; `keys` is K as f32, [token][head_dim], where q.k is not taken
 /// from pairs; `fetch` tokens of the next block are to be asked for on the way.
 struct Pass {

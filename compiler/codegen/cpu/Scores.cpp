@@ -11,9 +11,9 @@ using Values = llvm::SmallVector<Value>;
 
 namespace {
 
-/// q.k of a block of groups, two quads of tokens at a time. A step of the inner loop takes 128 bits of each token
-/// for all rows of a vector, so K is neither transposed nor, where bf16 is multiplied in pairs, converted; and
-/// of the sums only 128 bits a row are left to reduce.
+/// q.k of a block of groups, two quads of tokens at a time. A step of the inner loop takes 128 bits of each
+/// token for all rows of a vector, so K is neither transposed nor, where bf16 is multiplied in pairs,
+/// converted; and of the sums only 128 bits a row are left to reduce.
 class ScoresEmitter {
 public:
   ScoresEmitter(const KernelContext &context, int groups, mlir::LLVM::LLVMFuncOp function)
@@ -28,8 +28,8 @@ public:
     packed_ = e.at(DEFT_FIELD(e.pointerType(), packed), e.builder().getI8Type(),
                    e.mul(group, e.i64(context_.packedGroupBytes())));
     Value nextK = DEFT_FIELD(e.pointerType(), nextK), next = DEFT_FIELD(e.pointerType(), nextOffsets);
-    // Where all values are made before they are added there must be registers for them: 8 tokens and 2 groups take
-    // 16 sums, of 32 vectors with AVX-512; without, 4 tokens and 8 sums of 16.
+    // Where all values are made before they are added there must be registers for them: 8 tokens and 2 groups
+    // take 16 sums, of 32 vectors with AVX-512; without, 4 tokens and 8 sums of 16.
     const int quads = e.lanes() == 16 ? 2 : 1;
     e.loop(e.i64(0), pass_.quadCount, quads, [&](Value i) {
       emitFetch(context_, nextK, next, pass_.fetch, e.mul(i, e.i64(kQuad)), quads * kQuad);
@@ -61,7 +61,8 @@ private:
                       Value key = spread(keys[t], d);
                       for (int group = 0; group < groups_; ++group) {
                         Value &sum = next[static_cast<std::size_t>(group) * count + t];
-                        sum = context_.dotsPairs() ? e.dotPairs(q[group], key, sum) : e.fma(key, q[group], sum);
+                        sum =
+                            context_.dotsPairs() ? e.dotPairs(q[group], key, sum) : e.fma(key, q[group], sum);
                       }
                     }
                     return next;
@@ -100,8 +101,8 @@ private:
     return context_.dotsPairs() ? e.bitcast(context_.dtype(), spread) : spread;
   }
 
-  /// Of four vectors, one a token, the sums over each row's four lanes as [row][token]: transposing while adding
-  /// takes a third of the shuffles of four separate reductions.
+  /// Of four vectors, one a token, the sums over each row's four lanes as [row][token]: transposing while
+  /// adding takes a third of the shuffles of four separate reductions.
   Value sumsOfFour(llvm::ArrayRef<Value> vectors) {
     const int lanes = e.lanes();
     // As the unpack instructions see four lanes.

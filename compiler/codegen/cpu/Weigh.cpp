@@ -18,8 +18,8 @@ constexpr float kInf = std::numeric_limits<float>::infinity();
 
 #define DEFT_FIELD(type, member) e.field(type, call, offsetof(abi::CpuAttendCall, member))
 
-/// A group's scores to weights. All values are vectors [row][token of a quad]; what belongs to a row is repeated
-/// over its four lanes.
+/// A group's scores to weights. All values are vectors [row][token of a quad]; what belongs to a row is
+/// repeated over its four lanes.
 class WeighEmitter {
 public:
   WeighEmitter(const KernelContext &context, mlir::LLVM::LLVMFuncOp function)
@@ -33,7 +33,8 @@ public:
     depth_ = DEFT_FIELD(e.pointerType(), depth);
     rowLow_ = DEFT_FIELD(e.pointerType(), rowLow);
     rowHigh_ = DEFT_FIELD(e.pointerType(), rowHigh);
-    // With tokens missing in the last quad, whose intervals are empty, the intervals have to be looked at, too.
+    // With tokens missing in the last quad, whose intervals are empty, the intervals have to be looked at,
+    // too.
     Value tokens = DEFT_FIELD(e.i32Type(), tokens);
     Value special = e.bitOr(DEFT_FIELD(e.i32Type(), masked), DEFT_FIELD(e.i32Type(), cut));
     special = e.bitOr(special, e.bitAnd(tokens, e.i32(kQuad - 1)));

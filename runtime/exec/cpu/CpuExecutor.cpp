@@ -193,7 +193,8 @@ support::Result<void> CpuExecutor::run(const CpuKernel &kernel, const spec::Vari
       static_cast<std::size_t>(plan.partialSlots) * static_cast<std::size_t>(variant.queryHeads);
   growTo(scratch.partialOut, partialRows * static_cast<std::size_t>(variant.headDim));
   growTo(scratch.partialLse, partialRows);
-  const Step step{*kernel, variant, plan, inputs, outputs, scratch.partialOut.data(), scratch.partialLse.data()};
+  const Step step{
+      *kernel, variant, plan, inputs, outputs, scratch.partialOut.data(), scratch.partialLse.data()};
   // Before the threads start: nothing in a job allocates, so nothing there can throw.
   StepJob job(step, scratch.runners, scratch.loads);
   state_->team.run(job.helpers(), job);

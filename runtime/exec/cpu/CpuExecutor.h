@@ -10,14 +10,14 @@
 
 namespace deft::exec {
 
-/// Runs plans on threads and in memory of its own. Steps of the same sizes allocate nothing. Any number of host
-/// threads may run steps on one executor at the same time; executors share nothing. The result does not
+/// Runs plans on threads and in memory of its own. Steps of the same sizes allocate nothing. Any number of
+/// host threads may run steps on one executor at the same time; executors share nothing. The result does not
 /// depend on the number of threads: each unit of work writes places of its own, and partials are merged in
 /// the plan's order.
 class CpuExecutor {
 public:
-  /// `threads` counts the thread that calls run(); 0: one for each core. An error where the system has no more
-  /// threads.
+  /// `threads` counts the thread that calls run(); 0: one for each core. An error where the system has no
+  /// more threads.
   static support::Result<CpuExecutor> create(int threads = 0);
   CpuExecutor(CpuExecutor &&) noexcept;
   CpuExecutor &operator=(CpuExecutor &&) noexcept;
@@ -25,8 +25,8 @@ public:
 
   int threads() const;
 
-  /// Attention of one layer over the plan's tree. Returns when the outputs are written. Fails, before anything is
-  /// written, where the kernel was made for another variant. `outputs.lse` may be null.
+  /// Attention of one layer over the plan's tree. Returns when the outputs are written. Fails, before
+  /// anything is written, where the kernel was made for another variant. `outputs.lse` may be null.
   support::Result<void> run(const CpuKernel &kernel, const spec::Variant &variant, const plan::Plan &plan,
                             const InputView &inputs, const OutputView &outputs);
 
@@ -40,7 +40,8 @@ private:
   std::unique_ptr<State> state_;
 };
 
-/// One run on an executor made for it: for tests and single runs, since its threads start and end with the call.
+/// One run on an executor made for it: for tests and single runs, since its threads start and end with the
+/// call.
 support::Result<void> runCpu(const CpuKernel &kernel, const spec::Variant &variant, const plan::Plan &plan,
                              const InputView &inputs, const OutputView &outputs, int threads);
 support::Result<void> runCpu(const CpuKernel &kernel, const spec::Variant &variant, const plan::Plan &plan,

@@ -6,8 +6,8 @@
 
 namespace deft::exec {
 
-/// Threads that help whoever calls run(). Any number of host threads may call at once; what they ask for stands
-/// in one queue. After the first calls of a kind nothing is allocated.
+/// Threads that help whoever calls run(). Any number of host threads may call at once; what they ask for
+/// stands in one queue. After the first calls of a kind nothing is allocated.
 ///
 /// The threads are Asio's: header-only, so that a binary needs no library at run time, and every
 /// synchronisation is visible to the thread sanitizer. (oneTBB starts a step sooner, but it shares one set of
@@ -32,9 +32,9 @@ public:
     ~Job() = default;
   };
 
-  /// Runs `job` on the calling thread and on up to `helpers` of the team, each once; returns when all that began
-  /// have ended. A helper that is still busy elsewhere when the caller is done does not take part, so a job
-  /// must be complete when its member of slot 0 is.
+  /// Runs `job` on the calling thread and on up to `helpers` of the team, each once; returns when all that
+  /// began have ended. A helper that is still busy elsewhere when the caller is done does not take part, so a
+  /// job must be complete when its member of slot 0 is.
   void run(int helpers, Job &job);
 
 private:

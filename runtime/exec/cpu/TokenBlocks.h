@@ -8,8 +8,9 @@
 
 namespace deft::exec {
 
-/// Tokens of one call of a kernel: consecutive tokens of an item, out of as many runs as it takes. Short runs, such as
-/// the nodes of a token tree, so share a call; which rows see which token is written down for each.
+/// Tokens of one call of a kernel: consecutive tokens of an item, out of as many runs as it takes. Short
+/// runs, such as the nodes of a token tree, so share a call; which rows see which token is written down for
+/// each.
 struct TokenBlock {
   int tokens = 0;
   int rowBegin = 0, rowEnd = 0; ///< rows of the item that see any token; begins a group of rows

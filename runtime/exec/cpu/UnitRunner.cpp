@@ -18,7 +18,8 @@ void UnitRunner::prepare(const Step &step, int heads) {
   const int group = step.kernel.groupRows, groups = (queries * ratio_ + group - 1) / group;
   const std::size_t rows = static_cast<std::size_t>(groups) * static_cast<std::size_t>(group);
   const std::size_t rowsOfHeads = rows * static_cast<std::size_t>(heads);
-  growTo(packed_, static_cast<std::size_t>(groups * heads) * static_cast<std::size_t>(step.kernel.packedGroupBytes));
+  growTo(packed_,
+         static_cast<std::size_t>(groups * heads) * static_cast<std::size_t>(step.kernel.packedGroupBytes));
   growTo(acc_, rowsOfHeads * headDim());
   for (std::vector<float> *values : {&m_, &l_})
     growTo(*values, rowsOfHeads);
@@ -109,8 +110,7 @@ void UnitRunner::attendBlock(const TokenBlock &block, const TokenBlock *next, in
   call.tokens = block.tokens;
   call.cut = block.cut;
   for (int head = headBegin; head < headEnd; ++head) {
-    const int seen =
-        step_->kernel.hasMask ? visibility(block, head) : abi::kCpuTileAny | abi::kCpuTileAll;
+    const int seen = step_->kernel.hasMask ? visibility(block, head) : abi::kCpuTileAny | abi::kCpuTileAll;
     if (!(seen & abi::kCpuTileAny))
       continue;
     call.masked = (seen & abi::kCpuTileAll) == 0;

@@ -26,12 +26,13 @@ struct Step {
 /// Runs units of work, one after the other, in memory of its own. One per thread.
 class UnitRunner {
 public:
-  /// Makes ready for the units of a step, which must outlive them; a unit has at most `heads` KV heads. Allocates
-  /// only where a step is larger than all before.
+  /// Makes ready for the units of a step, which must outlive them; a unit has at most `heads` KV heads.
+  /// Allocates only where a step is larger than all before.
   void prepare(const Step &step, int heads);
 
-  /// All rows of an item that belong to the KV heads [headBegin, headEnd), from the queries to the output or the
-  /// partials. Heads go side by side through the tokens, because their vectors lie side by side in most caches.
+  /// All rows of an item that belong to the KV heads [headBegin, headEnd), from the queries to the output or
+  /// the partials. Heads go side by side through the tokens, because their vectors lie side by side in most
+  /// caches.
   void attend(const abi::Item &item, int headBegin, int headEnd);
 
   /// Entry `index` of the plan's merge map, all heads.
@@ -41,8 +42,8 @@ private:
   void loadRows(const abi::Item &item, int headBegin, int headEnd);
   /// `next` is null behind the last block.
   void attendBlock(const TokenBlock &block, const TokenBlock *next, int headBegin, int headEnd);
-  /// The vectors of the next block that the `part`-th of `heads` calls is to ask for, in the order in which they
-  /// lie in memory, so that the hardware's prefetchers join in: offsets from the first head's vectors.
+  /// The vectors of the next block that the `part`-th of `heads` calls is to ask for, in the order in which
+  /// they lie in memory, so that the hardware's prefetchers join in: offsets from the first head's vectors.
   void listFetches(const TokenBlock &next, int part, int heads);
   int visibility(const TokenBlock &block, int kvHead) const;
   void finish(const abi::Item &item, int headBegin, int headEnd);
@@ -51,13 +52,14 @@ private:
   std::size_t headDim() const { return static_cast<std::size_t>(step_->variant.headDim); }
   /// Of a row of the unit's `head`-th head in the arrays that have an entry a row and head.
   std::size_t place(int head, int row) const {
-    return static_cast<std::size_t>(head) * static_cast<std::size_t>(paddedRows_) + static_cast<std::size_t>(row);
+    return static_cast<std::size_t>(head) * static_cast<std::size_t>(paddedRows_) +
+           static_cast<std::size_t>(row);
   }
 
   const Step *step_ = nullptr;
   int ratio_ = 0;
-  int rows_ = 0;       ///< of the item at hand
-  int paddedRows_ = 0; ///< in whole groups
+  int rows_ = 0;                     ///< of the item at hand
+  int paddedRows_ = 0;               ///< in whole groups
   std::array<TokenBlock, 2> blocks_; ///< the one at hand and the next one
   std::vector<int> qPos_, query_;    ///< [rows]
   std::vector<int> head_;            ///< [head][rows]

@@ -160,7 +160,8 @@ std::vector<int> padded(const abi::CpuKernel &kernel, int rows, int (*value)(int
 }
 
 State attendAll(const abi::CpuKernel &kernel, const spec::Variant &variant, const Case &c, const Data &data) {
-  const std::vector<int> qPos = padded(kernel, c.rows, Case::qPos), query = padded(kernel, c.rows, Case::query),
+  const std::vector<int> qPos = padded(kernel, c.rows, Case::qPos),
+                         query = padded(kernel, c.rows, Case::query),
                          head = padded(kernel, c.rows, Case::head);
   const auto rows = qPos.size(), d = static_cast<std::size_t>(variant.headDim);
   State state{std::vector<float>(static_cast<std::size_t>(c.rows) * d, 0.0f),
@@ -170,10 +171,9 @@ State attendAll(const abi::CpuKernel &kernel, const spec::Variant &variant, cons
                            static_cast<std::size_t>(kernel.packedGroupBytes));
   // In two calls, as rows of different queries come.
   const int first = c.rows / 2;
-  for (const abi::CpuPackCall &pack :
-       {abi::CpuPackCall{data.q.data(), packed.data(), 0, first},
-        abi::CpuPackCall{data.q.data() + static_cast<std::size_t>(first) * d, packed.data(), first,
-                         c.rows - first}})
+  for (const abi::CpuPackCall &pack : {abi::CpuPackCall{data.q.data(), packed.data(), 0, first},
+                                       abi::CpuPackCall{data.q.data() + static_cast<std::size_t>(first) * d,
+                                                        packed.data(), first, c.rows - first}})
     kernel.pack(&pack);
   for (int begin = 0; begin < c.tokens; begin += kernel.blockTokens) {
     const int tokens = std::min(kernel.blockTokens, c.tokens - begin);

@@ -118,8 +118,8 @@ TEST_F(ShippedSpecs, AreRightOnRandomForests) {
   }
 }
 
-/// Small dims, so that forests can come by the thousand: every ratio, partition and chunk in turn, whole results
-/// against the oracle.
+/// Small dims, so that forests can come by the thousand: every ratio, partition and chunk in turn, whole
+/// results against the oracle.
 TEST(RandomForestsTest, AreRightByTheThousand) {
   struct Small {
     spec::Variant variant;
@@ -153,7 +153,8 @@ TEST(RandomForestsTest, AreRightByTheThousand) {
     const auto &[variant, kernel] = all[seed % all.size()];
     const spec::Partition partition = kPartitions[seed % std::size(kPartitions)];
     const int chunk = kChunks[seed % std::size(kChunks)];
-    const Problem problem = makeProblem(variant, test::randomForest(seed, {16, 60, 24}), chunk, seed, partition);
+    const Problem problem =
+        makeProblem(variant, test::randomForest(seed, {16, 60, 24}), chunk, seed, partition);
     Outputs outputs;
     ASSERT_TRUE(executor->run(kernel, variant, problem.plan, problem.inputs, outputs).ok());
     const auto report = reference::check(variant, problem.tree, problem.inputs, outputs, {});

@@ -1,5 +1,5 @@
-/// Steps allocate nothing once an executor has seen one of the size. A program of its own: it counts every call of
-/// operator new, of all threads.
+/// Steps allocate nothing once an executor has seen one of the size. A program of its own: it counts every
+/// call of operator new, of all threads.
 
 #include "tests/unit/runtime/exec/cpu/ExecutorProblem.h"
 
@@ -33,8 +33,8 @@ TEST(ExecutorAllocationTest, TheSecondStepOfASizeAllocatesNothing) {
   const ScalarProblem small(test::levelTree({1, 2}, {40, 7}), 2);
   CpuExecutor executor = makeExecutor(3);
   Outputs outputs = large.run(executor);
-  // A call whose helpers wake late keeps its record until they have gone, and the next call takes another: some
-  // steps until there are enough.
+  // A call whose helpers wake late keeps its record until they have gone, and the next call takes another:
+  // some steps until there are enough.
   const std::vector<abi::ParamSlot> params;
   const OutputView output{outputs.out.data(), outputs.lse.data()};
   const auto steps = [&](int count) {

@@ -18,8 +18,8 @@ struct ScalarProblem {
   using Scalar = test::ScalarKernel<6, 2, 16>;
 
   ScalarProblem(tree::KvTree someTree, std::uint64_t seed) : tree(std::move(someTree)) {
-    const auto placement = tree::placeInCache(
-        tree, {.pageSize = 16, .order = tree::PlacementOrder::Scattered, .seed = seed});
+    const auto placement =
+        tree::placeInCache(tree, {.pageSize = 16, .order = tree::PlacementOrder::Scattered, .seed = seed});
     EXPECT_TRUE(placement.ok());
     inputs = makeRandomInputs(variant, tree, *placement, {}, seed);
     config::Config config;

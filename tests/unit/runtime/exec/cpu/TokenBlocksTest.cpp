@@ -64,9 +64,9 @@ TEST(TokenBlocksTest, AContiguousCacheHasNoPages) {
 
 TEST(TokenBlocksTest, ShortRunsShareABlock) {
   // A root that all see, then a token for each query.
-  const auto blocks = Walk({run(5, 0, 0, 0, 0, 3), run(1, 8, 5, 1, 0, 1), run(1, 9, 5, 1, 1, 2),
-                            run(2, 10, 5, 1, 2, 3)})
-                          .all();
+  const auto blocks =
+      Walk({run(5, 0, 0, 0, 0, 3), run(1, 8, 5, 1, 0, 1), run(1, 9, 5, 1, 1, 2), run(2, 10, 5, 1, 2, 3)})
+          .all();
   ASSERT_EQ(blocks.size(), 2u);
   EXPECT_EQ(blocks[0].tokens, 8);
   EXPECT_TRUE(blocks[0].cut);
