@@ -72,5 +72,21 @@ TEST(ConfigJsonTest, WrongTypesAndNamesAreNamed) {
   EXPECT_EQ(errorOf(nlohmann::json::array()), "config: is not an object");
 }
 
+TEST(ConfigJsonTest, CostsAreWrittenWhereTheyDiffer) {
+  Config config;
+  config.phases.resize(1);
+  EXPECT_FALSE(toJson(config).contains("cost"));
+  config.cost = cpuCoefficients(4);
+  const auto read = configFromJson(toJson(config));
+  ASSERT_TRUE(read) << read.error().message;
+  EXPECT_EQ(read->cost, config.cost);
+
+  nlohmann::json wrong = toJson(config);
+  wrong["cost"]["item_us"] = "many";
+  const auto failed = configFromJson(wrong);
+  ASSERT_FALSE(failed);
+  EXPECT_EQ(failed.error().message, "cost: `item_us` is not a number of at least 0");
+}
+
 } // namespace
 } // namespace deft::config
