@@ -1,3 +1,4 @@
+#include "tools/deftc/BenchKernels.h"
 #include "tools/deftc/Commands.h"
 #include "tools/deftc/Progress.h"
 #include "tuner/accounting/IoTable.h"
@@ -14,11 +15,6 @@ namespace {
 using accounting::IoGroup;
 using accounting::IoRow;
 using nlohmann::json;
-
-struct Options {
-  bool io = false;
-  std::string workloads, json;
-};
 
 double terabytes(std::int64_t bytes) { return static_cast<double>(bytes) / 1e12; }
 
@@ -107,7 +103,7 @@ void printTable(const std::vector<IoGroup> &table, std::ostream &out) {
     out << "left out, as no record was found: " << leftOut << "\n  (--workloads DIR names the folder)\n";
 }
 
-int benchIo(Context &context, const Options &options) {
+int benchIo(Context &context, const KernelBenchFlags &options) {
   support::Result<std::vector<IoGroup>> table = [&] {
     Progress progress(context, "counting bytes");
     return accounting::countTable(options.workloads,
@@ -125,15 +121,28 @@ int benchIo(Context &context, const Options &options) {
 void addBenchCommand(CLI::App &app, Context &context) {
   CLI::App *bench = app.add_subcommand("bench", "Measure and count, beside published figures");
   bench->require_subcommand(1);
-  auto options = std::make_shared<Options>();
-  CLI::App *deft = bench->add_subcommand("deft", "DeFT's tables");
-  deft->add_flag("--io", options->io, "Bytes moved over decoding runs, counted from the plans of their steps")
-      ->required();
-  deft->add_option("--workloads", options->workloads, "The folder of recorded workloads")
-      ->check(CLI::ExistingDirectory);
-  deft->add_option("--json", options->json, "Write the numbers to this file, - for the output");
-  deft->footer("Example:\n  deftc bench deft --io --workloads workloads --json io.json");
-  context.onRun(deft, [&context, options] { return benchIo(context, *options); });
+  const auto addSuite = [&](const char *name, const char *what, std::span<const bench::KernelRow> rows) {
+    CLI::App *suite = bench->add_subcommand(name, what);
+    auto flags = std::make_shared<KernelBenchFlags>();
+    addKernelFlags(suite, *flags);
+    suite->footer(std::string("Example:\n  deftc bench ") + name +
+                  " tests/bench/kernel_rows.deft --json rows.json");
+    context.onRun(suite, [&context, flags, name, rows] { return benchKernels(context, *flags, name, rows); });
+    return std::pair(suite, flags);
+  };
+  addSuite("fasttree", "FastTree's trees on the GPU, beside the best published kernels",
+           bench::fasttreeRows());
+  addSuite("flat", "Trees without sharing on the GPU, beside the best flat kernels", bench::flatRows());
+  const auto [deft, flags] =
+      addSuite("deft", "DeFT's workloads on the GPU, or its table of bytes", bench::deftRows());
+  auto io = std::make_shared<bool>(false);
+  deft->add_flag("--io", *io,
+                 "Bytes moved over decoding runs, counted from the plans of their steps; no GPU");
+  deft->footer("Examples:\n  deftc bench deft --io --workloads workloads --json io.json\n"
+               "  deftc bench deft tests/bench/kernel_rows.deft --workloads workloads");
+  context.onRun(deft, [&context, io, flags = flags] {
+    return *io ? benchIo(context, *flags) : benchKernels(context, *flags, "deft", bench::deftRows());
+  });
 }
 
 } // namespace deft::cli

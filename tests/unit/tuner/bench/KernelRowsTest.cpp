@@ -1,0 +1,54 @@
+#include "tuner/bench/KernelRows.h"
+
+#include "runtime/tree/TreeSummary.h"
+#include "tuner/workload/Workload.h"
+
+#include <gtest/gtest.h>
+
+#include <set>
+
+namespace deft::bench {
+namespace {
+
+std::vector<KernelRow> allRows() {
+  std::vector<KernelRow> rows;
+  for (const auto suite : {fasttreeRows(), deftRows(), flatRows()})
+    rows.insert(rows.end(), suite.begin(), suite.end());
+  return rows;
+}
+
+TEST(KernelRowsTest, FortyFiveTwelveAndThreeRowsOfDifferentNames) {
+  EXPECT_EQ(fasttreeRows().size(), 45u);
+  EXPECT_EQ(deftRows().size(), 12u);
+  EXPECT_EQ(flatRows().size(), 3u);
+  std::set<std::string_view> names;
+  for (const KernelRow &row : allRows())
+    EXPECT_TRUE(names.insert(row.name).second) << row.name;
+}
+
+TEST(KernelRowsTest, NoPeerIsBelowTheFloorNorSlowerThanTheFlatKernel) {
+  for (const KernelRow &row : allRows()) {
+    EXPECT_GT(row.peerUs, row.floorUs) << row.name;
+    EXPECT_GE(row.flatUs + 0.5, row.peerUs) << row.name; // recorded in whole microseconds
+  }
+}
+
+/// The recorded floor is at least the read of the unique cache at the H200's rate: trees that were copied
+/// wrongly do not fit it.
+TEST(KernelRowsTest, GeneratedTreesFitTheRecordedFloors) {
+  for (const KernelRow &row : allRows()) {
+    if (!row.workload.starts_with("levels"))
+      continue;
+    const auto workload = workload::make(row.workload, 1);
+    ASSERT_TRUE(workload) << row.name << ": " << workload.error().message;
+    const tree::TreeSummary summary = tree::summarize(workload->tree());
+    const double bytes = 4.0 * summary.readTokens * row.kvHeads * 128;
+    const double flops = 4.0 * summary.pathTokens * row.queryHeads * 128;
+    const double readUs = bytes / 4704e3, productUs = flops / 744e6;
+    EXPECT_GE(row.floorUs, std::max(readUs, productUs) * 0.97) << row.name;
+    EXPECT_LE(row.floorUs, std::max(readUs, productUs) * 1.08 + 4.2) << row.name;
+  }
+}
+
+} // namespace
+} // namespace deft::bench

@@ -1,0 +1,124 @@
+#include "tuner/bench/KernelBench.h"
+
+#include "runtime/device/Ceilings.h"
+#include "runtime/device/Timer.h"
+#include "runtime/exec/RandomInputs.h"
+#include "runtime/tree/TreeSummary.h"
+
+#include <algorithm>
+#include <chrono>
+
+namespace deft::bench {
+
+using support::Result;
+
+namespace {
+
+constexpr int kExploreRepeats = 7;
+constexpr int kChunks[] = {0, 64, 128, 192, 256, 384, 512, 768, 1024, 2048, 4096};
+constexpr int kTiles[] = {16, 32, 64, 128};
+
+/// The config with the rows of its items held to `tileQ`: a kernel serves items of fewer rows than its tile.
+config::Config withTile(config::Config config, int ratio, int tileQ) {
+  for (config::PhaseConfig &phase : config.phases)
+    phase.tileQ = std::min(phase.tileQ, std::max(tileQ, (ratio + 15) / 16 * 16));
+  return config;
+}
+
+} // namespace
+
+Result<KernelBench> KernelBench::open(std::shared_ptr<device::Device> device, const spec::Variant &variant,
+                                      const module_cache::KernelSet &kernels) {
+  KernelBench bench(device, variant, kernels.config);
+  auto executor = exec::CudaExecutor::create(device, variant, kernels);
+  if (!executor)
+    return executor.error();
+  bench.executor_ = std::move(*executor);
+  return bench;
+}
+
+Result<Measured> KernelBench::measure(const tree::KvTree &tree, const config::Config &config,
+                                      const KernelBenchOptions &options, int repeats) {
+  const auto start = std::chrono::steady_clock::now();
+  auto plan = plan::makePlan(tree, plan::VariantFacts::of(variant_), config, executor_->blocksAtOnce());
+  Measured measured;
+  measured.planUs =
+      std::chrono::duration<double, std::micro>(std::chrono::steady_clock::now() - start).count();
+  if (!plan)
+    return plan.error();
+  if (auto prepared = executor_->prepare(*plan); !prepared)
+    return prepared.error();
+  const auto time = [&](bool coldL2) {
+    return device::timeOnDevice(device_, [&] { return executor_->enqueue(); }, {repeats, coldL2});
+  };
+  const auto cold = time(true);
+  if (!cold)
+    return cold.error();
+  measured.config = config;
+  measured.chunkTokens = config.chunkTokens;
+  measured.items = static_cast<int>(plan->items.size());
+  measured.partialSlots = plan->partialSlots;
+  measured.medianUs = cold->medianUs;
+  measured.fastestUs = cold->fastestUs;
+  measured.slowestUs = cold->slowestUs;
+  if (options.warmToo) {
+    const auto warm = time(false);
+    if (!warm)
+      return warm.error();
+    measured.warmUs = warm->medianUs;
+  }
+  return measured;
+}
+
+Result<KernelBenchResult> KernelBench::run(tree::KvTree tree, const KernelBenchOptions &options) {
+  auto placement =
+      tree::placeInCache(tree, {exec::pageSizeOf(variant_), options.pages, options.seed, /*poolPages=*/0});
+  if (!placement)
+    return placement.error();
+  const exec::Inputs inputs =
+      exec::makeRandomInputs(variant_, tree, *placement, {}, options.seed, options.threads);
+  if (auto loaded = executor_->load(inputs); !loaded)
+    return loaded.error();
+
+  KernelBenchResult result;
+  const tree::TreeSummary summary = tree::summarize(tree);
+  result.cacheBytes = 2.0 * 2 * summary.readTokens * variant_.kvHeads * variant_.headDim;
+  result.flops = 4.0 * summary.pathTokens * variant_.queryHeads * variant_.headDim;
+  if (const device::Ceilings *ceilings = device::ceilingsOf(device_->facts().name))
+    result.floorUs = device::floorUs(*ceilings, variant_.dtype, result.cacheBytes, result.flops);
+
+  config::Config config = config_;
+  config.chunkTokens = options.chunkTokens.value_or(config.chunkTokens);
+  config.partition = options.partition.value_or(config.partition);
+  if (options.tileQ)
+    config = withTile(config, variant_.ratio(), *options.tileQ);
+  if (options.explore) {
+    for (int tile : kTiles)
+      for (int chunk : kChunks) {
+        config::Config candidate = withTile(config, variant_.ratio(), tile);
+        candidate.chunkTokens = chunk;
+        const auto measured = measure(tree, candidate, options, kExploreRepeats);
+        if (!measured)
+          return measured.error();
+        if (!result.best || measured->medianUs < result.best->medianUs)
+          result.best = *measured;
+      }
+    const auto again =
+        measure(tree, result.best->config, options, options.repeats); // not the luckiest of many
+    if (!again)
+      return again.error();
+    result.best = *again;
+  }
+  const auto chosen = measure(tree, config, options, options.repeats);
+  if (!chosen)
+    return chosen.error();
+  result.chosen = *chosen;
+  exec::Outputs outputs;
+  if (auto read = executor_->read(outputs); !read)
+    return read.error();
+  result.check =
+      reference::check(variant_, tree, inputs, outputs, {options.threads, options.mostCheckedPairs});
+  return result;
+}
+
+} // namespace deft::bench

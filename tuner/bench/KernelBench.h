@@ -1,0 +1,71 @@
+#pragma once
+
+#include "compiler/spec/Variant.h"
+#include "runtime/exec/cuda/CudaExecutor.h"
+#include "runtime/plan/Planner.h"
+#include "runtime/reference/Check.h"
+#include "runtime/tree/CachePlacement.h"
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <vector>
+
+namespace deft::bench {
+
+struct KernelBenchOptions {
+  tree::PlacementOrder pages = tree::PlacementOrder::InOrder;
+  int repeats = 41;
+  bool warmToo = false; ///< time with a warm L2 as well
+  bool explore = false; ///< also try every chunk and tile size below, and keep the fastest
+  std::optional<int> chunkTokens;
+  std::optional<int> tileQ; ///< most rows of an item; at most the kernel's
+  std::optional<spec::Partition> partition;
+  std::uint64_t seed = 1;
+  int threads = 1;                        ///< of the host, for inputs and the check
+  long long mostCheckedPairs = 4'000'000; ///< (row, token) pairs compared with the oracle; 0: all
+};
+
+/// One way to run a tree, and what it took.
+struct Measured {
+  config::Config config;
+  int chunkTokens = 0;
+  int items = 0;
+  int partialSlots = 0;
+  double planUs = 0;
+  double medianUs = 0, fastestUs = 0, slowestUs = 0; ///< cold L2
+  double warmUs = 0;                                 ///< 0: not asked for
+};
+
+struct KernelBenchResult {
+  Measured chosen;              ///< what the planner does by itself
+  std::optional<Measured> best; ///< of an exploration
+  reference::CheckReport check;
+  double cacheBytes = 0; ///< unique
+  double flops = 0;
+  double floorUs = 0; ///< 0 on a device whose ceilings are not known
+};
+
+/// Runs one attention over trees on one GPU, one after the other.
+class KernelBench {
+public:
+  static support::Result<KernelBench> open(std::shared_ptr<device::Device> device,
+                                           const spec::Variant &variant,
+                                           const module_cache::KernelSet &kernels);
+
+  /// Checks the result of the chosen plan against the oracle after timing it.
+  support::Result<KernelBenchResult> run(tree::KvTree tree, const KernelBenchOptions &options);
+
+private:
+  KernelBench(std::shared_ptr<device::Device> device, const spec::Variant &variant, config::Config config)
+      : device_(std::move(device)), variant_(variant), config_(std::move(config)) {}
+  support::Result<Measured> measure(const tree::KvTree &tree, const config::Config &config,
+                                    const KernelBenchOptions &options, int repeats);
+
+  std::shared_ptr<device::Device> device_;
+  spec::Variant variant_;
+  config::Config config_;
+  std::unique_ptr<exec::CudaExecutor> executor_;
+};
+
+} // namespace deft::bench
