@@ -1,5 +1,7 @@
 #include "compiler/config/ConfigJson.h"
 #include "compiler/config/DefaultConfig.h"
+#include "compiler/target/Target.h"
+#include "runtime/jit/CpuConfig.h"
 #include "runtime/tree/TreeFile.h"
 #include "tools/deftc/Commands.h"
 #include "tools/deftc/PlanReport.h"
@@ -8,9 +10,11 @@
 
 #include <nlohmann/json.hpp>
 
+#include <algorithm>
 #include <filesystem>
 #include <ostream>
 #include <sstream>
+#include <thread>
 
 namespace deft::cli {
 
@@ -19,13 +23,43 @@ using support::Result;
 namespace {
 
 struct Options {
-  std::string input, variant, tree, workload, workloads, partition, form = "text", output;
+  std::string input, variant, tree, workload, workloads, partition, form = "text", output, backend = "cuda",
+                                                                    arch;
   std::uint64_t seed = 0;
   int step = 1, chunk = -1, blocks = 0;
 };
 
-/// Persistent blocks of a large GPU: two on each of 132 multiprocessors.
-constexpr int kBlocks = 264;
+/// What a large GPU runs at a time: two blocks on each of 132 multiprocessors, or one of the sm90 family.
+constexpr int kMultiprocessors = 132;
+constexpr int kBlocks = 2 * kMultiprocessors;
+
+struct Machine {
+  config::Config config;
+  int blocks = 0;
+};
+
+/// The config that the machine's plans are made with, and how many blocks it runs at a time.
+Result<Machine> chooseMachine(const spec::Variant &variant, const Options &options) {
+  if (options.backend == "cpu") {
+    const int threads = options.blocks > 0
+                            ? options.blocks
+                            : static_cast<int>(std::max(1u, std::thread::hardware_concurrency()));
+    auto config = jit::cpuConfig(variant, threads);
+    if (!config)
+      return config.error();
+    return Machine{std::move(*config), threads};
+  }
+  const target::Target *target = options.arch.empty() ? nullptr : target::findTarget(options.arch);
+  if (!options.arch.empty() && !target)
+    return support::Error{support::ErrorCode::Usage, "unknown architecture `" + options.arch + "`",
+                          "deftc knows " + target::targetNames()};
+  auto config = target ? config::defaultConfig(variant, *target) : config::defaultConfig(variant);
+  if (!config)
+    return config.error();
+  const bool isSm90 = config->phases.front().family == config::Family::Sm90;
+  const int blocks = options.blocks > 0 ? options.blocks : isSm90 ? kMultiprocessors : kBlocks;
+  return Machine{std::move(*config), blocks};
+}
 
 struct Subject {
   std::string name;
@@ -55,18 +89,19 @@ int planCommand(Context &context, const Options &options) {
   const auto program = openProgram(context, options.input, options.variant);
   if (!program)
     return reportError(context, program.error());
-  auto config = config::defaultConfig(program->variant());
-  if (!config)
-    return reportError(context, config.error());
+  auto machine = chooseMachine(program->variant(), options);
+  if (!machine)
+    return reportError(context, machine.error());
+  config::Config &config = machine->config;
   if (!options.partition.empty())
-    config->partition = *config::partitionFromName(options.partition);
+    config.partition = *config::partitionFromName(options.partition);
   if (options.chunk >= 0)
-    config->chunkTokens = options.chunk;
+    config.chunkTokens = options.chunk;
   auto subject = openTree(options);
   if (!subject)
     return reportError(context, subject.error());
-  auto report = reportPlan(std::move(subject->tree), plan::VariantFacts::of(program->variant()), *config,
-                           options.blocks > 0 ? options.blocks : kBlocks);
+  auto report = reportPlan(std::move(subject->tree), plan::VariantFacts::of(program->variant()), config,
+                           machine->blocks);
   if (!report)
     return reportError(context, report.error());
   report->treeName = std::move(subject->name);
@@ -111,8 +146,13 @@ void addPlanCommand(CLI::App &app, Context &context) {
       ->check(CLI::NonNegativeNumber);
   command
       ->add_option("--blocks", options->blocks,
-                   "Blocks at a time (CPU: threads); " + std::to_string(kBlocks) + " by default")
+                   "Blocks at a time; by default those of a GPU of " + std::to_string(kMultiprocessors) +
+                       " multiprocessors, or this machine's threads")
       ->check(CLI::PositiveNumber);
+  command->add_option("--backend", options->backend, "Whose plan; cuda by default")
+      ->check(CLI::IsMember({"cpu", "cuda"}));
+  command->add_option("--arch", options->arch,
+                      "The GPU architecture, like sm_90a; by default what is legal on all of them");
   command->add_option("--as", options->form, "text, json or svg")
       ->check(CLI::IsMember({"text", "json", "svg"}));
   command->add_option("-o,--output", options->output, "Write it to this file");

@@ -159,6 +159,11 @@ TEST(InvariantPlanTest, WhatDependsOnTheTreeIsRefused) {
             "an invariant plan needs one phase, not 2");
   EXPECT_EQ(messageFor(makeConfig(0, {16}, spec::Partition::Node)),
             "an invariant plan needs a chunk that does not depend on the tree");
+  config::Config sm90 = makeConfig(32, {128}, spec::Partition::Node);
+  sm90.phases[0].family = config::Family::Sm90;
+  EXPECT_EQ(messageFor(sm90),
+            "an invariant plan cannot use family sm90, which sums in another order where an "
+            "item has more rows");
 }
 
 } // namespace

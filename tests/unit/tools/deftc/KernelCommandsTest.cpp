@@ -81,16 +81,20 @@ TEST_F(KernelCommandsTest, DoctorSaysHowToMendTheCache) {
 TEST_F(KernelCommandsTest, EmitCudaShowsThePhaseAndTheArchitectureAskedFor) {
   const Outcome first = run({"emit", "llama3_8b", "--as", "cuda"});
   EXPECT_EQ(first.code, kExitOk) << first.err;
-  EXPECT_THAT(first.out, StartsWith("// deft_llama3_8b_wide: attention `llama3_8b`, phase wide."));
-  EXPECT_THAT(run({"emit", "llama3_8b", "--as", "cuda", "--phase", "narrow"}).out, StartsWith("// deft_llama3_8b_narrow"));
+  EXPECT_THAT(first.out, StartsWith("// deft_llama3_8b_tiles: attention `llama3_8b`, phase tiles."));
+  EXPECT_THAT(run({"emit", "llama3_8b", "--as", "cuda", "--arch", "sm_80"}).out, StartsWith("// deft_llama3_8b_wide"));
+  EXPECT_THAT(run({"emit", "llama3_8b", "--as", "cuda", "--arch", "sm_80", "--phase", "narrow"}).out,
+              StartsWith("// deft_llama3_8b_narrow"));
   EXPECT_THAT(run({"emit", "llama3_8b", "--as", "cuda", "--phase", "merge"}).out, StartsWith("// deft_llama3_8b_merge"));
-  EXPECT_NE(run({"emit", "llama3_8b", "--as", "cuda", "--arch", "sm_86"}).out, first.out) << "less shared memory";
+  EXPECT_NE(run({"emit", "llama3_8b", "--as", "cuda", "--arch", "sm_86", "--phase", "narrow"}).out,
+            run({"emit", "llama3_8b", "--as", "cuda", "--arch", "sm_80", "--phase", "narrow"}).out)
+      << "less shared memory";
 }
 
 TEST_F(KernelCommandsTest, EmitRefusesWhatDoesNotExist) {
   const Outcome phase = run({"emit", "llama3_8b", "--as", "cuda", "--phase", "tall"});
   EXPECT_EQ(phase.code, kExitUsage);
-  EXPECT_EQ(phase.err, "error: `llama3_8b` has no phase `tall`\n  = hint: it is one of wide, narrow, merge\n");
+  EXPECT_EQ(phase.err, "error: `llama3_8b` has no phase `tall`\n  = hint: it is one of tiles, merge\n");
   const Outcome arch = run({"emit", "llama3_8b", "--as", "ptx", "--arch", "sm_90"});
   EXPECT_EQ(arch.code, kExitUsage);
   EXPECT_EQ(arch.err, "error: unknown architecture `sm_90`\n  = hint: did you mean `sm_90a`?\n");

@@ -61,6 +61,25 @@ std::string tagError(const std::string &text) {
   return open.empty() ? "" : open.back() + " is not closed";
 }
 
+TEST(PlanCommandTest, TheMachineDecidesConfigAndBlocks) {
+  const auto configOf = [](const std::vector<std::string> &machine) {
+    std::vector<std::string> arguments = {"--as", "json"};
+    arguments.insert(arguments.end(), machine.begin(), machine.end());
+    const Outcome outcome = plan("few_shot", arguments);
+    EXPECT_EQ(outcome.code, kExitOk) << outcome.err;
+    return json::parse(outcome.out);
+  };
+  EXPECT_EQ(configOf({}).at("load").at("blocks"), 264);
+  const json hopper = configOf({"--arch", "sm_90a"});
+  EXPECT_EQ(hopper.at("load").at("blocks"), 132);
+  EXPECT_EQ(hopper.at("config").at("phases").at(0).at("family"), "sm90");
+  EXPECT_EQ(configOf({"--arch", "sm_80"}).at("load").at("blocks"), 264);
+  EXPECT_EQ(configOf({"--backend", "cpu", "--blocks", "3"}).at("load").at("blocks"), 3);
+  const Outcome unknown = plan("few_shot", {"--arch", "sm_1"});
+  EXPECT_EQ(unknown.code, kExitUsage);
+  EXPECT_THAT(unknown.err, HasSubstr("unknown architecture `sm_1`"));
+}
+
 TEST(PlanCommandTest, TextTellsTheTreeTheItemsAndTheLoad) {
   const Outcome outcome =
       plan("few_shot:prompt=4000,branches=20,iterations=200", {"--step", "200", "--partition", "node"});
