@@ -151,8 +151,7 @@ private:
         chunk = 0;
       }
       const double hue = std::fmod(205 + 137.508 * chunk + 77 * tile, 360);
-      colours_[order[i]] =
-          "hsl(" + rounded(hue, 0) + ",62%," + std::to_string((chunk + tile) % 3 == 1 ? 67 : 75) + "%)";
+      colours_[order[i]] = Svg::colour(hue, 0.62, (chunk + tile) % 3 == 1 ? 0.67 : 0.75);
     }
   }
   const std::string &colourOf(int item) const { return colours_[item]; }

@@ -2,6 +2,10 @@
 
 #include "tools/deftc/Numbers.h"
 
+#include <algorithm>
+#include <cmath>
+#include <cstdio>
+
 namespace deft::cli {
 namespace {
 
@@ -63,17 +67,33 @@ void Svg::line(double x1, double y1, double x2, double y2, const std::string &at
 }
 
 void Svg::text(double x, double y, const std::string &text, const TextStyle &style) {
-  body_ += "<text " + attribute("x", x) + attribute("y", y) + attribute("font-size", style.size);
+  std::string common = attribute("x", x) + attribute("y", y) + attribute("font-size", style.size);
   if (style.isVertical)
-    body_ += "transform=\"rotate(-90 " + number(x) + " " + number(y) + ")\" ";
-  body_ += std::string("fill=\"") + style.fill + "\"";
+    common += "transform=\"rotate(-90 " + number(x) + " " + number(y) + ")\" ";
   if (std::string_view(style.anchor) != "start")
-    body_ += std::string(" text-anchor=\"") + style.anchor + "\"";
+    common += std::string("text-anchor=\"") + style.anchor + "\" ";
   if (style.isBold)
-    body_ += " font-weight=\"bold\"";
-  if (style.hasHalo)
-    body_ += " stroke=\"white\" stroke-opacity=\"0.8\" stroke-width=\"3\" paint-order=\"stroke\"";
-  body_ += ">" + escaped(text) + "</text>\n";
+    common += "font-weight=\"bold\" ";
+  const auto add = [&](const std::string &paint) {
+    body_ += "<text " + common + paint + ">" + escaped(text) + "</text>\n";
+  };
+  if (style.hasHalo) // below the letters; not every viewer knows paint-order
+    add("fill=\"none\" stroke=\"#ffffff\" stroke-opacity=\"0.8\" stroke-width=\"3\"");
+  add(std::string("fill=\"") + style.fill + "\"");
+}
+
+/// Of hue, saturation and lightness, as #rrggbb: not every viewer knows hsl().
+std::string Svg::colour(double hueDegrees, double saturation, double lightness) {
+  const double reach = saturation * std::min(lightness, 1 - lightness);
+  std::string text = "#";
+  for (const double shift : {0.0, 8.0, 4.0}) {
+    const double k = std::fmod(shift + hueDegrees / 30, 12);
+    const double value = lightness - reach * std::clamp(std::min(k - 3, 9 - k), -1.0, 1.0);
+    char digits[3];
+    std::snprintf(digits, sizeof digits, "%02x", static_cast<unsigned>(std::lround(255 * value)) & 0xffU);
+    text += digits;
+  }
+  return text;
 }
 
 std::string Svg::file(double width, double height) const {

@@ -28,6 +28,7 @@ public:
   /// The finished file.
   std::string file(double width, double height) const;
 
+  static std::string colour(double hueDegrees, double saturation, double lightness);
   static std::string escaped(std::string_view text);
   static double widthOf(const std::string &text, double size);
 
