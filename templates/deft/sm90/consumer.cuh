@@ -44,33 +44,37 @@ private:
         tiles_((item.tokens + Config::kTileKv - 1) / Config::kTileKv), lane_(threadIdx.x % 32),
         warp_(threadIdx.x / 32 % 4), group_(threadIdx.x / 128 - 1) {}
 
+  /// What the modes have in common stands once: each copy of it would cost compile time.
   __device__ __forceinline__ void attend(const Params &params, int kvHead) {
     const int rowCount = item_.queryCount * Config::kRatio;
-    const Join<Config, Variant> join(ring_.shared);
+    const bool isWide = rowCount > 16, splitRows = rowCount > 64;
+    const int groupRow = splitRows ? group_ * 64 : 0;
+    const Rows rows(args_, params, item_, kvHead, isWide ? groupRow + warp_ * 16 : 0);
+    unsigned query[kSteps][4];
+    rows.loadQueries(query);
     Sums sums;
-    if (rowCount > 16) {
-      const bool splitRows = rowCount > 64;
-      const int groupRow = splitRows ? group_ * 64 : 0;
-      const Rows rows(args_, params, item_, kvHead, groupRow + warp_ * 16);
-      wide(rows, sums, groupRow, splitRows ? 0 : group_, splitRows ? 1 : kConsumerGroups);
-      if (splitRows || join.groups(sums, group_)) {
-        const Target to = target(rows, sums);
+    sm80::OnlineSoftmax softmax(Rows::kUnit);
+    if (isWide)
+      wide(rows, query, softmax, sums, groupRow, splitRows ? 0 : group_, splitRows ? 1 : kConsumerGroups);
+    else
+      narrow(rows, query, softmax, sums);
+    sums.finish(softmax);
+
+    const Join<Config, Variant> join(ring_.shared);
+    if (!splitRows && !join.groups(sums, group_))
+      return;
+    if (!isWide)
+      join.shareFacts(sums);
+    const Target to = target(rows, sums);
+    if (isWide) {
 #pragma unroll
-        for (int n = 0; n < Sums::kColumnTiles; ++n)
-          write(to, n, sums.out[n]);
-        writeLse(to, sums);
-      }
+      for (int n = 0; n < Sums::kColumnTiles; ++n)
+        write(to, n, sums.out[n]);
     } else {
-      const Rows rows(args_, params, item_, kvHead, 0);
-      narrow(rows, sums);
-      if (join.groups(sums, group_)) {
-        join.shareFacts(sums);
-        const Target to = target(rows, sums);
-        join.warps(sums, [&](int n, const float (&values)[4]) { write(to, n, values); });
-        if (warp_ == 0)
-          writeLse(to, sums);
-      }
+      join.warps(sums, [&](int n, const float (&values)[4]) { write(to, n, values); });
     }
+    if (isWide || warp_ == 0)
+      writeLse(to, sums);
   }
 
   /// Waits for the tile's copies.
@@ -90,13 +94,11 @@ private:
   // --- wgmma: 64 rows a warpgroup ------------------------------------------------------------------
 
   /// Tiles first, first + stride, ...; `groupRow` is the first row of the warpgroup.
-  __device__ __forceinline__ void wide(const Rows &rows, Sums &sums, int groupRow, int first,
+  __device__ __forceinline__ void wide(const Rows &rows, const unsigned (&query)[kSteps][4],
+                                       sm80::OnlineSoftmax &softmax, Sums &sums, int groupRow, int first,
                                        int stride) const {
-    unsigned query[kSteps][4];
-    rows.loadQueries(query);
     const int queryLo = rows.clamped(groupRow) / Config::kRatio;
     const int queryEnd = rows.clamped(groupRow + 63) / Config::kRatio + 1;
-    sm80::OnlineSoftmax softmax(Rows::kUnit);
     for (int tile = first; tile < tiles_; tile += stride) {
       const int step = acquire(tile);
       const TokenRecords tokens = ring_.records(step);
@@ -120,7 +122,6 @@ private:
       }
       release(step, stride);
     }
-    sums.finish(softmax);
   }
 
   /// Whether queries [lo, end) of the item see any token of the tile; the same in the whole warpgroup.
@@ -177,16 +178,13 @@ private:
 
   // --- mma.sync: 16 rows, every warp its own tokens ------------------------------------------------
 
-  __device__ __forceinline__ void narrow(const Rows &rows, Sums &sums) const {
-    unsigned query[kSteps][4];
-    rows.loadQueries(query);
-    sm80::OnlineSoftmax softmax(Rows::kUnit);
+  __device__ __forceinline__ void narrow(const Rows &rows, const unsigned (&query)[kSteps][4],
+                                         sm80::OnlineSoftmax &softmax, Sums &sums) const {
     for (int tile = group_; tile < tiles_; tile += kConsumerGroups) {
       const int step = acquire(tile);
       multiplyGroup(rows, query, step, warp_, softmax, sums);
       release(step, kConsumerGroups);
     }
-    sums.finish(softmax);
   }
 
   /// A warp's 16 rows and 16 tokens of a tile.
