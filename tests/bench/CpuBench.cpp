@@ -5,8 +5,8 @@
 // vector width. (A bf16 dot instruction makes twice as many; the ceiling does not count that.) Against them:
 //
 //  - without sharing, sixteen requests of 8 KV heads for 1, 2 and 4 query heads each, and of 32 for one each,
-//  over a
-//    cache of 256 MiB, far beyond the last level: at least 60 % of the read rate, goal 85 %;
+//    over a cache of 256 MiB, far beyond the last level, and over one of 16 MiB, which lies in an L3 of 32:
+//    at least 60 % of the read rate, goal 85 %;
 //  - with sharing (few-shot prompting, token trees of speculative decoding, levels of a deep tree, chains of
 //    one-token nodes; Llama 3's heads): the time of the larger of reading each byte of the cache 1.5 times
 //    and of its flops at half of the multiply-add rate.
@@ -135,6 +135,9 @@ std::vector<Case> cases(const Options &options) {
     all.push_back({"no_sharing_ratio_" + std::to_string(ratio), 8 * ratio, 8, false,
                    test::levelTree({16}, {tokens / 16})});
   all.push_back({"no_sharing_32_heads", 32, 32, false, test::levelTree({16}, {tokens / 64})});
+  for (int ratio : {1, 2, 4})
+    all.push_back(
+        {"no_sharing_l3_ratio_" + std::to_string(ratio), 8 * ratio, 8, false, test::levelTree({16}, {256})});
   all.push_back({"few_shot", 32, 8, true, test::levelTree({1, 20}, {4000, 200})});
   all.push_back({"speculative", 32, 8, true, speculative(4, 2000, 64)});
   all.push_back(
