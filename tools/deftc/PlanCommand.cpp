@@ -1,5 +1,6 @@
 #include "compiler/config/ConfigJson.h"
 #include "compiler/config/DefaultConfig.h"
+#include "compiler/spec/Names.h"
 #include "compiler/target/Target.h"
 #include "runtime/jit/CpuConfig.h"
 #include "runtime/tree/TreeFile.h"
@@ -137,11 +138,8 @@ void addPlanCommand(CLI::App &app, Context &context) {
       ->check(CLI::ExistingDirectory);
   command->add_option("--step", options->step, "Of the workload, from 1")->check(CLI::PositiveNumber);
   command->add_option("--seed", options->seed, "Of the workload");
-  std::vector<std::string> names;
-  for (int i = 0; i <= static_cast<int>(spec::Partition::Auto); ++i)
-    names.push_back(config::partitionName(static_cast<spec::Partition>(i)));
   command->add_option("--partition", options->partition, "By default as the schedule says")
-      ->check(CLI::IsMember(names));
+      ->check(CLI::IsMember(spec::partitionNames()));
   command->add_option("--chunk", options->chunk, "Most tokens of an item; 0 fills the machine")
       ->check(CLI::NonNegativeNumber);
   command

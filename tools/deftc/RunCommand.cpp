@@ -1,4 +1,5 @@
 #include "compiler/config/ConfigJson.h"
+#include "compiler/spec/Names.h"
 #include "tools/deftc/Commands.h"
 #include "tools/deftc/RunSession.h"
 
@@ -41,14 +42,6 @@ int runCommand(Context &context, const RunOptions &options) {
   return kExitOk;
 }
 
-/// The partitions by the names of the language.
-std::vector<std::string> partitionNames() {
-  std::vector<std::string> names;
-  for (int i = 0; i <= static_cast<int>(spec::Partition::Auto); ++i)
-    names.push_back(config::partitionName(static_cast<spec::Partition>(i)));
-  return names;
-}
-
 void addWhat(CLI::App &command, RunOptions &options) {
   command
       .add_option("SPEC", options.input, "A spec, the name of a shipped one, or a package; SPEC#NAME chooses")
@@ -76,7 +69,7 @@ void addHow(CLI::App &command, RunOptions &options) {
           "--partition",
           [&](const std::string &name) { options.partition = config::partitionFromName(name); },
           "How the work is cut; by default as the spec or the config says")
-      ->check(CLI::IsMember(partitionNames()));
+      ->check(CLI::IsMember(spec::partitionNames()));
   command.add_option("--chunk", options.chunk, "Most tokens of an item; 0 fills the machine")
       ->check(CLI::NonNegativeNumber);
   command.add_option("--pages", options.pages, "How the tree lies in the cache")

@@ -3,43 +3,13 @@
 
 #include "compiler/config/ConfigJson.h"
 #include "runtime/plan/PlanBuffer.h"
+#include "tests/support/CountAllocations.h"
 #include "tests/unit/runtime/plan/PlanTesting.h"
-
-#include <atomic>
-#include <cstdlib>
-#include <new>
-
-// GCC 12 sees one half of the pairs below where it inlines the other.
-#pragma GCC diagnostic ignored "-Wmismatched-new-delete"
-
-namespace {
-std::atomic<long long> allocations = 0;
-
-void *counted(std::size_t bytes) {
-  ++allocations;
-  if (void *memory = std::malloc(bytes > 0 ? bytes : 1))
-    return memory;
-  throw std::bad_alloc();
-}
-} // namespace
-
-void *operator new(std::size_t bytes) { return counted(bytes); }
-void *operator new[](std::size_t bytes) { return counted(bytes); }
-void *operator new(std::size_t bytes, const std::nothrow_t &) noexcept {
-  ++allocations;
-  return std::malloc(bytes > 0 ? bytes : 1);
-}
-void *operator new[](std::size_t bytes, const std::nothrow_t &) noexcept {
-  ++allocations;
-  return std::malloc(bytes > 0 ? bytes : 1);
-}
-void operator delete(void *memory) noexcept { std::free(memory); }
-void operator delete[](void *memory) noexcept { std::free(memory); }
-void operator delete(void *memory, std::size_t) noexcept { std::free(memory); }
-void operator delete[](void *memory, std::size_t) noexcept { std::free(memory); }
 
 namespace deft::plan {
 namespace {
+
+using test::allocations;
 
 constexpr spec::Partition kPartitions[] = {
     spec::Partition::Query,   spec::Partition::Node,   spec::Partition::NodeChunk, spec::Partition::Flatten,

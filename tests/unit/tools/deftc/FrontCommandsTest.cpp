@@ -1,5 +1,6 @@
 // The frame of the command line, and check, specs and emit --as ast|json, called as the program calls them.
 #include "specs/Embedded.h"
+#include "tests/support/RunDeftc.h"
 #include "tools/deftc/Context.h"
 
 #include <gmock/gmock.h>
@@ -14,25 +15,15 @@
 namespace deft::cli {
 namespace {
 
+using test::Outcome;
+
 namespace fs = std::filesystem;
 using testing::HasSubstr;
 using testing::Not;
 using testing::StartsWith;
 
-struct Outcome {
-  int code = 0;
-  std::string out, err;
-};
-
 Outcome run(std::vector<std::string> arguments, bool colour = false) {
-  arguments.insert(arguments.begin(), "deftc");
-  std::vector<const char *> argv;
-  for (const std::string &argument : arguments)
-    argv.push_back(argument.c_str());
-  std::ostringstream out, err;
-  Context context{out, err, colour, colour, {}, false};
-  int code = runDeftc(static_cast<int>(argv.size()), argv.data(), context);
-  return {code, out.str(), err.str()};
+  return test::runDeftc(std::move(arguments), {.hasColour = colour});
 }
 
 class FrontCommandsTest : public testing::Test {

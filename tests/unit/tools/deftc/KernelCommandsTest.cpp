@@ -1,5 +1,6 @@
 // build, doctor and emit --as cuda|ptx|cubin, called as the program calls them.
 #include "compiler/package/Package.h"
+#include "tests/support/RunDeftc.h"
 #include "tools/deftc/Context.h"
 
 #include <gmock/gmock.h>
@@ -14,14 +15,11 @@
 namespace deft::cli {
 namespace {
 
+using test::Outcome;
+
 namespace fs = std::filesystem;
 using testing::HasSubstr;
 using testing::StartsWith;
-
-struct Outcome {
-  int code = 0;
-  std::string out, err;
-};
 
 /// Commands run in a folder of their own, with a cache of their own.
 class KernelCommandsTest : public testing::Test {
@@ -36,14 +34,7 @@ protected:
   std::string path(const std::string &name) const { return folder_ + "/" + name; }
 
   static Outcome run(std::vector<std::string> arguments, bool terminal = false) {
-    arguments.insert(arguments.begin(), "deftc");
-    std::vector<const char *> argv;
-    for (const std::string &argument : arguments)
-      argv.push_back(argument.c_str());
-    std::ostringstream out, err;
-    Context context{out, err, false, false, {}, terminal};
-    const int code = runDeftc(static_cast<int>(argv.size()), argv.data(), context);
-    return {code, out.str(), err.str()};
+    return test::runDeftc(std::move(arguments), {.isOutput = terminal});
   }
 
   static bool hasNvrtc() {

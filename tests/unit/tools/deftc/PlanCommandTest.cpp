@@ -1,4 +1,5 @@
 // plan and bench deft --io, called as the program calls them.
+#include "tests/support/RunDeftc.h"
 #include "tools/deftc/Context.h"
 #include "tools/deftc/Numbers.h"
 #include "tools/deftc/PlanReport.h"
@@ -17,30 +18,16 @@
 namespace deft::cli {
 namespace {
 
+using test::Outcome;
+
 using nlohmann::json;
 using testing::HasSubstr;
 using testing::Not;
 
-struct Outcome {
-  int code = 0;
-  std::string out, err;
-};
-
-Outcome deftc(std::vector<std::string> arguments) {
-  arguments.insert(arguments.begin(), "deftc");
-  std::vector<const char *> argv;
-  for (const std::string &argument : arguments)
-    argv.push_back(argument.c_str());
-  std::ostringstream out, err;
-  Context context{out, err, false, false, {}};
-  const int code = runDeftc(static_cast<int>(argv.size()), argv.data(), context);
-  return {code, out.str(), err.str()};
-}
-
 Outcome plan(const std::string &workload, const std::vector<std::string> &more = {}) {
   std::vector<std::string> arguments = {"plan", "llama3_8b", "--workload", workload};
   arguments.insert(arguments.end(), more.begin(), more.end());
-  return deftc(arguments);
+  return test::runDeftc(arguments);
 }
 
 /// What is wrong with a document's tags; empty when they nest.
@@ -156,11 +143,11 @@ TEST(PlanCommandTest, TreeFilesGiveNamesToNodesAndTheOutputGoesToAFile) {
     "nodes": [{"parent": -1, "tokens": 200, "name": "a <b> & \"c\""}, {"parent": 0, "tokens": 0},
               {"parent": 0, "tokens": 3}],
     "queries": [{"node": 1}, {"node": 0, "position": 0}]})";
-  const Outcome text = deftc({"plan", "llama3_8b", "--tree", tree.string()});
+  const Outcome text = test::runDeftc({"plan", "llama3_8b", "--tree", tree.string()});
   EXPECT_EQ(text.code, kExitOk) << text.err;
   EXPECT_THAT(text.out, HasSubstr("a <b> & \"c\""));
   const Outcome drawn =
-      deftc({"plan", "llama3_8b", "--tree", tree.string(), "--as", "svg", "-o", picture.string()});
+      test::runDeftc({"plan", "llama3_8b", "--tree", tree.string(), "--as", "svg", "-o", picture.string()});
   EXPECT_EQ(drawn.code, kExitOk) << drawn.err;
   EXPECT_EQ(drawn.out, "");
   std::ostringstream svg;
@@ -176,15 +163,15 @@ TEST(PlanCommandTest, ATreeWithoutQueriesIsAnEmptyPlan) {
   const auto tree = std::filesystem::path(testing::TempDir()) / "deft_plan_empty.json";
   std::ofstream(tree) << R"({"format": "deftc-tree", "version": 1, "nodes": [], "queries": []})";
   for (const char *form : {"text", "json", "svg"}) {
-    const Outcome outcome = deftc({"plan", "llama3_8b", "--tree", tree.string(), "--as", form});
+    const Outcome outcome = test::runDeftc({"plan", "llama3_8b", "--tree", tree.string(), "--as", form});
     EXPECT_EQ(outcome.code, kExitOk) << form << ": " << outcome.err;
   }
   std::filesystem::remove(tree);
 }
 
 TEST(PlanCommandTest, WrongArgumentsAreUsageErrors) {
-  EXPECT_EQ(deftc({"plan", "llama3_8b"}).code, kExitUsage);
-  EXPECT_THAT(deftc({"plan", "llama3_8b"}).err, HasSubstr("give --tree FILE or --workload NAME"));
+  EXPECT_EQ(test::runDeftc({"plan", "llama3_8b"}).code, kExitUsage);
+  EXPECT_THAT(test::runDeftc({"plan", "llama3_8b"}).err, HasSubstr("give --tree FILE or --workload NAME"));
   EXPECT_EQ(plan("few_shot", {"--tree", "x.json"}).code, kExitUsage);
   EXPECT_EQ(plan("few_shot", {"--partition", "nodes"}).code, kExitUsage);
   EXPECT_EQ(plan("few_shot", {"--as", "png"}).code, kExitUsage);
@@ -193,7 +180,7 @@ TEST(PlanCommandTest, WrongArgumentsAreUsageErrors) {
 }
 
 TEST(BenchCommandTest, IoJsonHasDeftsFigures) {
-  const Outcome outcome = deftc({"bench", "deft", "--io", "--json", "-"});
+  const Outcome outcome = test::runDeftc({"bench", "deft", "--io", "--json", "-"});
   ASSERT_EQ(outcome.code, kExitOk) << outcome.err;
   const json table = json::parse(outcome.out);
   const double expected[3][3] = {{20, 1.68, 17.62}, {30, 2.10, 26.43}, {50, 2.94, 44.05}};
@@ -207,13 +194,13 @@ TEST(BenchCommandTest, IoJsonHasDeftsFigures) {
 }
 
 TEST(BenchCommandTest, IoTextSaysWhatIsLeftOut) {
-  const Outcome outcome = deftc({"bench", "deft", "--io"});
+  const Outcome outcome = test::runDeftc({"bench", "deft", "--io"});
   ASSERT_EQ(outcome.code, kExitOk) << outcome.err;
   EXPECT_THAT(outcome.out, HasSubstr("b = 20"));
   EXPECT_THAT(outcome.out, HasSubstr("17.62"));
   EXPECT_THAT(outcome.out, HasSubstr("left out, as no record was found: reasoning_sorting"));
-  EXPECT_EQ(deftc({"bench", "deft"}).code, kExitUsage);
-  EXPECT_EQ(deftc({"bench", "deft", "--io", "--workloads", "/nowhere"}).code, kExitUsage);
+  EXPECT_EQ(test::runDeftc({"bench", "deft"}).code, kExitUsage);
+  EXPECT_EQ(test::runDeftc({"bench", "deft", "--io", "--workloads", "/nowhere"}).code, kExitUsage);
 }
 
 TEST(NumbersTest, AreGroupedCountedAndRounded) {

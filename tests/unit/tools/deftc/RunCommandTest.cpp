@@ -1,6 +1,7 @@
 // run, called as the program calls it: every shipped spec on the CPU against the oracle.
 #include "runtime/exec/Params.h"
 #include "specs/Embedded.h"
+#include "tests/support/RunDeftc.h"
 #include "tools/deftc/SpecInput.h"
 
 #include <gmock/gmock.h>
@@ -14,23 +15,9 @@
 namespace deft::cli {
 namespace {
 
+using test::Outcome;
+
 using testing::HasSubstr;
-
-struct Outcome {
-  int code = 0;
-  std::string out, err;
-};
-
-Outcome deftc(std::vector<std::string> arguments) {
-  arguments.insert(arguments.begin(), "deftc");
-  std::vector<const char *> argv;
-  for (const std::string &argument : arguments)
-    argv.push_back(argument.c_str());
-  std::ostringstream out, err;
-  Context context{out, err, false, false, {}};
-  const int code = runDeftc(static_cast<int>(argv.size()), argv.data(), context);
-  return {code, out.str(), err.str()};
-}
 
 std::string treePath(const std::string &name) { return std::string(DEFT_TEST_TREES) + "/" + name + ".json"; }
 
@@ -39,7 +26,7 @@ Outcome run(const std::string &spec, const std::string &tree, const std::vector<
   std::vector<std::string> arguments = {"run",     spec,       "--tree", treePath(tree), "--backend", "cpu",
                                         "--check", "--repeat", "1"};
   arguments.insert(arguments.end(), more.begin(), more.end());
-  return deftc(arguments);
+  return test::runDeftc(arguments);
 }
 
 /// `--param` options for what has no default.
@@ -94,7 +81,7 @@ TEST(RunCommandTest, EveryTestTreeIsRight) {
 
 TEST(RunCommandTest, StepsOfAWorkloadAreAdvancedAndRight) {
   const Outcome outcome =
-      deftc({"run", "speculative_verify", "--workload", "few_shot:prompt=100,branches=3", "--steps", "8",
+      test::runDeftc({"run", "speculative_verify", "--workload", "few_shot:prompt=100,branches=3", "--steps", "8",
              "--partition", "node", "--backend", "cpu", "--repeat", "1", "--check-all", "--json", "-"});
   EXPECT_EQ(outcome.code, kExitOk) << outcome.out << outcome.err;
   EXPECT_THAT(outcome.out, HasSubstr("planned anew 1 time"));
@@ -110,7 +97,7 @@ TEST(RunCommandTest, StepsOfAWorkloadAreAdvancedAndRight) {
 TEST(RunCommandTest, EveryWorkloadIsRightForSomeSteps) {
   for (const char *workload : {"beam_search:prompt=64", "token_tree:prompt=50", "mixture"}) {
     const Outcome outcome =
-        deftc({"run", "head_dims#heads_64", "--workload", workload, "--steps", "4", "--backend", "cpu",
+        test::runDeftc({"run", "head_dims#heads_64", "--workload", workload, "--steps", "4", "--backend", "cpu",
                "--repeat", "1", "--check", "--pages", "scattered", "--seed", "2"});
     EXPECT_EQ(outcome.code, kExitOk) << workload << outcome.out << outcome.err;
   }
@@ -120,7 +107,7 @@ TEST(RunCommandTest, APackageRunsAsItsSpecDoes) {
   std::string folder = testing::TempDir() + "/deft-run-XXXXXX";
   ASSERT_NE(::mkdtemp(folder.data()), nullptr);
   const std::string package = folder + "/mistral.deftpkg", report = folder + "/report.json";
-  const Outcome built = deftc({"build", "mistral_7b", "--cpu", "-o", package});
+  const Outcome built = test::runDeftc({"build", "mistral_7b", "--cpu", "-o", package});
   ASSERT_EQ(built.code, kExitOk) << built.err;
   const Outcome outcome = run(package, "random", {"--json", "-"});
   EXPECT_EQ(outcome.code, kExitOk) << outcome.out << outcome.err;
@@ -146,7 +133,7 @@ TEST(RunCommandTest, WrongCallsSayWhatIsMissing) {
 
   EXPECT_EQ(run("llama3_8b", "random", {"--backend", "tpu"}).code, kExitUsage);
   EXPECT_EQ(run("llama3_8b", "random", {"--workload", "few_shot"}).code, kExitUsage); // a tree or a workload
-  EXPECT_EQ(deftc({"run", "llama3_8b"}).code, kExitUsage);
+  EXPECT_EQ(test::runDeftc({"run", "llama3_8b"}).code, kExitUsage);
   EXPECT_EQ(run("llama3_8b", "random", {"--partition", "tree"}).code, kExitUsage);
 
   const Outcome twoSteps = run("llama3_8b", "random", {"--steps", "2"});

@@ -1,4 +1,5 @@
 #include "runtime/tree/TreeFile.h"
+#include "tests/support/RunDeftc.h"
 #include "tools/deftc/Context.h"
 
 #include <gmock/gmock.h>
@@ -11,23 +12,14 @@
 namespace deft::cli {
 namespace {
 
+using test::Outcome;
+
 namespace fs = std::filesystem;
 using testing::HasSubstr;
 
-struct Outcome {
-  int code = 0;
-  std::string out, err;
-};
-
 Outcome run(std::vector<std::string> arguments) {
-  arguments.insert(arguments.begin(), {"deftc", "workloads"});
-  std::vector<const char *> argv;
-  for (const std::string &argument : arguments)
-    argv.push_back(argument.c_str());
-  std::ostringstream out, err;
-  Context context{out, err, false, false, {}};
-  const int code = runDeftc(static_cast<int>(argv.size()), argv.data(), context);
-  return {code, out.str(), err.str()};
+  arguments.insert(arguments.begin(), "workloads");
+  return test::runDeftc(std::move(arguments));
 }
 
 class WorkloadsCommandTest : public testing::Test {

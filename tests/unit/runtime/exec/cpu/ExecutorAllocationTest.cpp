@@ -1,35 +1,13 @@
 /// Steps allocate nothing once an executor has seen one of the size. A program of its own: it counts every
 /// call of operator new, of all threads.
 
+#include "tests/support/CountAllocations.h"
 #include "tests/unit/runtime/exec/cpu/ExecutorProblem.h"
-
-#include <atomic>
-#include <cstdlib>
-#include <new>
-
-// GCC 12 sees one half of the pairs below where it inlines the other.
-#pragma GCC diagnostic ignored "-Wmismatched-new-delete"
-
-namespace {
-std::atomic<long long> allocations = 0;
-
-void *counted(std::size_t bytes) {
-  ++allocations;
-  if (void *memory = std::malloc(bytes > 0 ? bytes : 1))
-    return memory;
-  throw std::bad_alloc();
-}
-} // namespace
-
-void *operator new(std::size_t bytes) { return counted(bytes); }
-void *operator new[](std::size_t bytes) { return counted(bytes); }
-void operator delete(void *memory) noexcept { std::free(memory); }
-void operator delete[](void *memory) noexcept { std::free(memory); }
-void operator delete(void *memory, std::size_t) noexcept { std::free(memory); }
-void operator delete[](void *memory, std::size_t) noexcept { std::free(memory); }
 
 namespace deft::exec {
 namespace {
+
+using test::allocations;
 
 TEST(ExecutorAllocationTest, TheSecondStepOfASizeAllocatesNothing) {
   const ScalarProblem large(test::levelTree({1, 3, 9}, {100, 40, 20}), 1);

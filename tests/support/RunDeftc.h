@@ -1,0 +1,33 @@
+#pragma once
+
+#include "tools/deftc/Context.h"
+
+#include <sstream>
+#include <string>
+#include <vector>
+
+/// The command line, called as the program calls it.
+namespace deft::test {
+
+struct Outcome {
+  int code = 0;
+  std::string out, err;
+};
+
+struct Terminal {
+  bool hasColour = false;
+  bool isOutput = false; ///< a terminal reads the output
+};
+
+inline Outcome runDeftc(std::vector<std::string> arguments, const Terminal &terminal = {}) {
+  arguments.insert(arguments.begin(), "deftc");
+  std::vector<const char *> argv;
+  for (const std::string &argument : arguments)
+    argv.push_back(argument.c_str());
+  std::ostringstream out, err;
+  cli::Context context{out, err, terminal.hasColour, terminal.hasColour, {}, terminal.isOutput};
+  const int code = cli::runDeftc(static_cast<int>(argv.size()), argv.data(), context);
+  return {code, out.str(), err.str()};
+}
+
+} // namespace deft::test
