@@ -8,7 +8,7 @@ namespace deft::device {
 
 struct TimerOptions {
   int repeats = 41;
-  bool coldL2 = true; ///< reads a buffer larger than the L2 cache before each run
+  bool coldL2 = true; ///< evicts the L2 cache before each run; else a run that is not timed comes first
 };
 
 struct Timing {
