@@ -17,25 +17,6 @@ using support::Result;
 /// of the shipped specs.
 constexpr int kOtherRegisters = 96;
 
-class PhaseCheck {
-public:
-  explicit PhaseCheck(const PhaseConfig &phase) : phase_(phase) {}
-
-  void require(bool holds, const std::string &message, const std::string &hint = {}) {
-    if (!holds && ok_) {
-      ok_ = false;
-      error_ = {ErrorCode::Diagnostics, "phase `" + phase_.name + "`: " + message, hint};
-    }
-  }
-  bool ok() const { return ok_; }
-  Result<void> result() const { return ok_ ? Result<void>() : Result<void>(error_); }
-
-private:
-  const PhaseConfig &phase_;
-  bool ok_ = true;
-  Error error_;
-};
-
 std::string number(int value) { return std::to_string(value); }
 
 bool isIdentifier(const std::string &name) {
@@ -56,76 +37,136 @@ int estimateRegisters(const KernelShape &shape, const PhaseConfig &phase) {
 
 namespace {
 
-void requireSm80(PhaseCheck &check, const KernelShape &shape, const PhaseConfig &phase,
-                 const target::Target &target) {
-  const int rowWarps = phase.tileQ / 16;
-  check.require(phase.warps % rowWarps == 0, "warps is " + number(phase.warps) + ", not a multiple of the " +
-                                                 number(rowWarps) + " that a tile of " + number(phase.tileQ) +
-                                                 " rows takes");
-  if (!check.ok())
-    return;
-  const int tokenWarps = phase.warps / rowWarps;
-  check.require(phase.tileKv % (16 * tokenWarps) == 0,
-                "tile_kv is " + number(phase.tileKv) + ", not a multiple of the " + number(16 * tokenWarps) +
-                    " tokens that its " + number(tokenWarps) + " token warps take at a time");
-  check.require(phase.tileKv <= 32 * phase.warps, "tile_kv is " + number(phase.tileKv) +
-                                                      ", more than the block's " + number(32 * phase.warps) +
-                                                      " threads");
-  const int registers = estimateRegisters(shape, phase);
-  const int available = std::min(target.registersPerThread, target.registersPerSm / (32 * phase.warps));
-  check.require(registers <= available,
-                "a thread needs about " + number(registers) + " registers; a block of " +
-                    number(phase.warps) + " warps leaves " + number(available),
-                "lower tile_kv or tile_q");
+using Site = PhaseSite;
+using Of = PhaseRule::Of;
+
+int rowWarps(const Site &site) { return site.phase.tileQ / 16; }
+int tokenWarps(const Site &site) { return site.phase.warps / rowWarps(site); }
+int bytesOf(const Site &site) { return smemBytes(site.shape.headDim, site.phase); }
+
+int registersLeft(const Site &site) {
+  return std::min(site.target.registersPerThread, site.target.registersPerSm / (32 * site.phase.warps));
 }
 
-void requireSm90(PhaseCheck &check, const KernelShape &shape, const PhaseConfig &phase,
-                 const target::Target &target) {
-  check.require(target.has(target::Mma::Wgmma),
-                "family sm90 needs wgmma, which " + std::string(target.arch) + " does not have",
-                "use family sm80");
-  check.require(phase.warps == kSm90Warps,
-                "warps is " + number(phase.warps) + "; a block of family sm90 has " + number(kSm90Warps));
-  check.require(phase.tileQ == 64 || phase.tileQ == 128,
-                "tile_q is " + number(phase.tileQ) + "; family sm90 takes 64 or 128");
-  check.require(phase.tileKv == 64, "tile_kv is " + number(phase.tileKv) + "; family sm90 takes 64");
-  check.require(shape.headDim >= kSm90LeastHeadDim && shape.headDim <= kSm90MostHeadDim,
-                "head_dim is " + number(shape.headDim) + "; family sm90 takes " + number(kSm90LeastHeadDim) +
-                    " to " + number(kSm90MostHeadDim),
-                "use family sm80");
-}
+constexpr PhaseRule kRules[] = {
+    {"name", Of::Both, [](const Site &site) { return isIdentifier(site.phase.name); },
+     [](const Site &) -> std::string { return "its name is not an identifier"; }, nullptr},
+    {"name", Of::Both, [](const Site &site) { return site.phase.name != "merge"; },
+     [](const Site &) -> std::string { return "the name is taken by the merge kernel"; }, nullptr},
+    {"mma shape", Of::Both,
+     [](const Site &site) { return site.phase.tileQ >= 16 && site.phase.tileQ % 16 == 0; },
+     [](const Site &site) {
+       return "tile_q is " + number(site.phase.tileQ) + ", not a positive multiple of 16";
+     },
+     nullptr},
+    {"rows of a query", Of::Both, [](const Site &site) { return site.phase.tileQ >= site.shape.ratio(); },
+     [](const Site &site) {
+       return "tile_q is " + number(site.phase.tileQ) + ", less than the " + number(site.shape.ratio()) +
+              " query heads that share a KV head";
+     },
+     [](const Site &site) { return "use at least " + number((site.shape.ratio() + 15) / 16 * 16); }},
+    {"mma shape", Of::Both,
+     [](const Site &site) { return site.phase.tileKv >= 16 && site.phase.tileKv % 16 == 0; },
+     [](const Site &site) {
+       return "tile_kv is " + number(site.phase.tileKv) + ", not a positive multiple of 16";
+     },
+     nullptr},
+    {"stages", Of::Both, [](const Site &site) { return site.phase.stages >= 2 && site.phase.stages <= 8; },
+     [](const Site &site) { return "stages is " + number(site.phase.stages) + ", not between 2 and 8"; },
+     nullptr},
+    {"threads", Of::Both,
+     [](const Site &site) {
+       return site.phase.warps >= 1 && site.phase.warps * 32 <= site.target.threadsPerBlock;
+     },
+     [](const Site &site) {
+       return "warps is " + number(site.phase.warps) + ", not between 1 and " +
+              number(site.target.threadsPerBlock / 32);
+     },
+     nullptr},
+
+    {"warps share a tile", Of::Sm80, [](const Site &site) { return site.phase.warps % rowWarps(site) == 0; },
+     [](const Site &site) {
+       return "warps is " + number(site.phase.warps) + ", not a multiple of the " + number(rowWarps(site)) +
+              " that a tile of " + number(site.phase.tileQ) + " rows takes";
+     },
+     nullptr},
+    {"warps share a tile", Of::Sm80,
+     [](const Site &site) { return site.phase.tileKv % (16 * tokenWarps(site)) == 0; },
+     [](const Site &site) {
+       return "tile_kv is " + number(site.phase.tileKv) + ", not a multiple of the " +
+              number(16 * tokenWarps(site)) + " tokens that its " + number(tokenWarps(site)) +
+              " token warps take at a time";
+     },
+     nullptr},
+    {"threads", Of::Sm80, [](const Site &site) { return site.phase.tileKv <= 32 * site.phase.warps; },
+     [](const Site &site) {
+       return "tile_kv is " + number(site.phase.tileKv) + ", more than the block's " +
+              number(32 * site.phase.warps) + " threads";
+     },
+     nullptr},
+    {"registers", Of::Sm80,
+     [](const Site &site) { return estimateRegisters(site.shape, site.phase) <= registersLeft(site); },
+     [](const Site &site) {
+       return "a thread needs about " + number(estimateRegisters(site.shape, site.phase)) +
+              " registers; a block of " + number(site.phase.warps) + " warps leaves " +
+              number(registersLeft(site));
+     },
+     [](const Site &) -> std::string { return "lower tile_kv or tile_q"; }},
+
+    {"architecture", Of::Sm90, [](const Site &site) { return site.target.has(target::Mma::Wgmma); },
+     [](const Site &site) {
+       return "family sm90 needs wgmma, which " + std::string(site.target.arch) + " does not have";
+     },
+     [](const Site &) -> std::string { return "use family sm80"; }},
+    {"threads", Of::Sm90, [](const Site &site) { return site.phase.warps == kSm90Warps; },
+     [](const Site &site) {
+       return "warps is " + number(site.phase.warps) + "; a block of family sm90 has " + number(kSm90Warps);
+     },
+     nullptr},
+    {"mma shape", Of::Sm90,
+     [](const Site &site) { return site.phase.tileQ == 64 || site.phase.tileQ == 128; },
+     [](const Site &site) {
+       return "tile_q is " + number(site.phase.tileQ) + "; family sm90 takes 64 or 128";
+     },
+     nullptr},
+    {"mma shape", Of::Sm90, [](const Site &site) { return site.phase.tileKv == 64; },
+     [](const Site &site) { return "tile_kv is " + number(site.phase.tileKv) + "; family sm90 takes 64"; },
+     nullptr},
+    {"head dim", Of::Sm90,
+     [](const Site &site) {
+       return site.shape.headDim >= kSm90LeastHeadDim && site.shape.headDim <= kSm90MostHeadDim;
+     },
+     [](const Site &site) {
+       return "head_dim is " + number(site.shape.headDim) + "; family sm90 takes " +
+              number(kSm90LeastHeadDim) + " to " + number(kSm90MostHeadDim);
+     },
+     [](const Site &) -> std::string { return "use family sm80"; }},
+
+    {"shared memory", Of::Both, [](const Site &site) { return bytesOf(site) <= site.target.smemPerBlock; },
+     [](const Site &site) {
+       return "it needs " + number(bytesOf(site)) + " bytes of shared memory; " +
+              std::string(site.target.arch) + " allows " + number(site.target.smemPerBlock);
+     },
+     [](const Site &) -> std::string { return "lower tile_kv or stages"; }},
+};
 
 } // namespace
 
+std::span<const PhaseRule> phaseRules() { return kRules; }
+
+const PhaseRule *brokenRule(const PhaseSite &site) {
+  for (const PhaseRule &rule : kRules)
+    if (rule.isOf(site.phase.family) && !rule.holds(site))
+      return &rule;
+  return nullptr;
+}
+
 Result<void> checkPhase(const KernelShape &shape, const PhaseConfig &phase, const target::Target &target) {
-  PhaseCheck check(phase);
-  check.require(isIdentifier(phase.name), "its name is not an identifier");
-  check.require(phase.name != "merge", "the name is taken by the merge kernel");
-  check.require(phase.tileQ >= 16 && phase.tileQ % 16 == 0,
-                "tile_q is " + number(phase.tileQ) + ", not a positive multiple of 16");
-  check.require(phase.tileQ >= shape.ratio(),
-                "tile_q is " + number(phase.tileQ) + ", less than the " + number(shape.ratio()) +
-                    " query heads that share a KV head",
-                "use at least " + number((shape.ratio() + 15) / 16 * 16));
-  check.require(phase.tileKv >= 16 && phase.tileKv % 16 == 0,
-                "tile_kv is " + number(phase.tileKv) + ", not a positive multiple of 16");
-  check.require(phase.stages >= 2 && phase.stages <= 8,
-                "stages is " + number(phase.stages) + ", not between 2 and 8");
-  check.require(phase.warps >= 1 && phase.warps * 32 <= target.threadsPerBlock,
-                "warps is " + number(phase.warps) + ", not between 1 and " +
-                    number(target.threadsPerBlock / 32));
-  if (!check.ok())
-    return check.result();
-  phase.family == Family::Sm90 ? requireSm90(check, shape, phase, target)
-                               : requireSm80(check, shape, phase, target);
-  if (!check.ok())
-    return check.result();
-  const int bytes = smemBytes(shape.headDim, phase);
-  check.require(bytes <= target.smemPerBlock,
-                "it needs " + number(bytes) + " bytes of shared memory; " + std::string(target.arch) +
-                    " allows " + number(target.smemPerBlock),
-                "lower tile_kv or stages");
-  return check.result();
+  const PhaseSite site{shape, phase, target};
+  if (const PhaseRule *rule = brokenRule(site))
+    return Error{ErrorCode::Diagnostics, "phase `" + phase.name + "`: " + rule->message(site),
+                 rule->hint ? rule->hint(site) : ""};
+  return {};
 }
 
 Result<void> checkConfig(const KernelShape &shape, const Config &config, const target::Target &target) {

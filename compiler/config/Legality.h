@@ -4,6 +4,9 @@
 #include "compiler/support/Result.h"
 #include "compiler/target/Target.h"
 
+#include <span>
+#include <string>
+
 /// Which configs can be compiled and launched. A message names the observed number and the limit.
 namespace deft::config {
 
@@ -27,6 +30,31 @@ inline constexpr int kSm90LeastHeadDim = 80, kSm90MostHeadDim = 128;
 /// scores, queries where they stay in registers) and a rest as large as no shipped spec was seen to need
 /// more, so that what passes does not spill. ptxas takes less where less will do.
 int estimateRegisters(const KernelShape &shape, const PhaseConfig &phase);
+
+/// A phase and all that its legality hangs on.
+struct PhaseSite {
+  const KernelShape &shape;
+  const PhaseConfig &phase;
+  const target::Target &target;
+};
+
+/// One condition on a phase. A rule may count on those before it.
+struct PhaseRule {
+  const char *name; ///< what it guards, in a word or two: "shared memory"
+  enum class Of { Both, Sm80, Sm90 } family;
+  bool (*holds)(const PhaseSite &);
+  std::string (*message)(const PhaseSite &); ///< the observed number and the limit
+  std::string (*hint)(const PhaseSite &);    ///< null: none
+
+  bool isOf(Family other) const {
+    return family == Of::Both || (family == Of::Sm80) == (other == Family::Sm80);
+  }
+};
+
+/// All rules: the one place that says which kernels can be compiled and launched.
+std::span<const PhaseRule> phaseRules();
+/// The first that the phase breaks; null: it is legal.
+const PhaseRule *brokenRule(const PhaseSite &site);
 
 support::Result<void> checkPhase(const KernelShape &shape, const PhaseConfig &phase,
                                  const target::Target &target);
