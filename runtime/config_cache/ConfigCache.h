@@ -1,0 +1,75 @@
+#pragma once
+
+#include "compiler/config/Config.h"
+#include "compiler/support/Result.h"
+#include "runtime/config_cache/ConfigFile.h"
+
+#include <array>
+#include <functional>
+#include <optional>
+#include <string>
+#include <vector>
+
+/// Which config a variant gets for a tree on a device.
+namespace deft::config_cache {
+
+/// Where entries come from, the strongest first.
+enum class Origin {
+  Override,  ///< --config FILE, DEFT_CONFIG_PATH
+  User,      ///< what `deftc tune` found on this machine
+  Installed, ///< what came with deftc
+};
+std::string originName(Origin origin);
+
+/// Where the files are. Empty: there are none of the kind.
+struct Places {
+  std::string overridePath;    ///< a file of configs, a folder of such, or a file with one config
+  std::string userFolder;      ///< one file for each device, DeviceKey::fileName()
+  std::string installedFolder; ///< the same
+};
+
+/// DEFT_CONFIG_PATH; the folder `configs` of the cache (DEFT_CACHE_DIR, XDG_CACHE_HOME/deftc, HOME/.cache/deftc);
+/// share/deftc/configs beside the program or library that this code is in. An `overridePath` comes before the
+/// variable.
+Places defaultPlaces(const std::string &overridePath = {});
+
+struct LoadedEntry {
+  Entry entry;
+  DeviceKey device;
+  Origin origin = Origin::User;
+  std::string path; ///< of its file
+};
+
+/// The entries of all files that matter to one device: its own, and those of its siblings. A value; loading never
+/// fails, since a machine without any file is right too: what was wrong with files is in notes().
+class ConfigCache {
+public:
+  /// Knows nothing.
+  ConfigCache() = default;
+  static ConfigCache load(const Places &places, const DeviceKey &device);
+
+  const DeviceKey &device() const { return device_; }
+  /// By origin, path and key; the same key may be there several times.
+  const std::vector<LoadedEntry> &entries() const { return entries_; }
+  /// Of an override file that is one config and nothing else.
+  const std::optional<config::Config> &fixedConfig() const { return fixed_; }
+  const std::string &fixedPath() const { return fixedPath_; }
+  const std::vector<std::string> &notes() const { return notes_; }
+
+  /// The same cache without one entry: what would be chosen if it had never been tuned.
+  ConfigCache without(const LoadedEntry &entry) const;
+  void add(LoadedEntry entry) { entries_.push_back(std::move(entry)); }
+
+private:
+  void loadFile(const std::string &path, Origin origin);
+  void loadFolder(const std::string &folder, Origin origin);
+  void loadOverride(const std::string &path);
+
+  DeviceKey device_;
+  std::vector<LoadedEntry> entries_;
+  std::optional<config::Config> fixed_;
+  std::string fixedPath_;
+  std::vector<std::string> notes_;
+};
+
+} // namespace deft::config_cache

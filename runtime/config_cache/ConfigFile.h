@@ -1,0 +1,73 @@
+#pragma once
+
+#include "compiler/support/Result.h"
+#include "runtime/config_cache/Entry.h"
+
+#include <nlohmann/json.hpp>
+
+#include <functional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+/// One file of configs: those of one device model. specs/CONFIGS.md has the format.
+namespace deft::config_cache {
+
+inline constexpr int kFileVersion = 1;
+
+struct ConfigFile {
+  DeviceKey device;
+  std::vector<Entry> entries; ///< by keyOf, each key once
+  /// Entries that this build does not understand, as they stand: not used, and written back.
+  std::vector<nlohmann::json> kept;
+  std::vector<std::string> notes; ///< what is wrong with them, and what else was strange
+};
+
+/// What a file turned out to be.
+enum class FileState {
+  Good,
+  Absent,
+  Broken,     ///< no JSON, or not of this format
+  Unreadable, ///< there, but it cannot be opened
+  Unknown,    ///< of another version: left alone
+};
+
+struct FileReading {
+  FileState state = FileState::Absent;
+  ConfigFile file;     ///< of a good one
+  std::string message; ///< of any other
+};
+
+FileReading parseConfigFile(std::string_view text, const std::string &path);
+FileReading readConfigFile(const std::string &path);
+std::string formatConfigFile(const ConfigFile &file);
+
+/// `b`'s entries over `a`'s, by a rule that does not know which of them was called first: of two entries of
+/// one key the fresher kernels' win, then the later date, then the shorter time, then the smaller text.
+/// Devices that differ are an error.
+support::Result<ConfigFile> mergeFiles(const ConfigFile &a, const ConfigFile &b);
+
+struct WriteReport {
+  int added = 0, replaced = 0, unchanged = 0;
+  std::string setAside; ///< where a broken file was moved to; empty: it was none
+};
+
+/// How `mergeWrite` treats an entry whose key is there already.
+enum class Conflict {
+  Replace, ///< the new one was just measured
+  Merge,   ///< as mergeFiles
+};
+
+/// Puts entries into the file, and makes it and its folder where they are not there. Takes the file's lock,
+/// reads it again, merges, and renames a synced copy over it: readers see all of the old file or of the new
+/// one, and two writers lose nothing. A file of another version or device is an error and stays as it is.
+support::Result<WriteReport> mergeWrite(const std::string &path, const DeviceKey &device,
+                                        const std::vector<Entry> &entries,
+                                        Conflict conflict = Conflict::Replace);
+
+/// Takes out the entries that are unwanted, under the same lock; how many. Those that this build does not
+/// understand stay.
+support::Result<int> removeEntries(const std::string &path,
+                                   const std::function<bool(const Entry &)> &isUnwanted);
+
+} // namespace deft::config_cache

@@ -1,0 +1,43 @@
+#pragma once
+
+#include "compiler/support/Result.h"
+#include "runtime/device/Device.h"
+
+#include <nlohmann/json_fwd.hpp>
+
+#include <string>
+
+namespace deft::config_cache {
+
+/// Whose times these are. There is one file of configs for each.
+struct DeviceKey {
+  enum class Kind { Gpu, Cpu };
+
+  Kind kind = Kind::Cpu;
+  std::string arch;   ///< GPU: its compute capability, "sm_90"; CPU: "x86-64-v4"
+  int vectorBits = 0; ///< CPU only
+  int units = 0;      ///< GPU: multiprocessors; CPU: threads that run
+  std::string name;   ///< the model: "NVIDIA H200", "AMD EPYC 9654 96-Core Processor"
+
+  bool operator==(const DeviceKey &) const = default;
+
+  static DeviceKey ofGpu(const device::DeviceFacts &facts);
+  /// This machine's processor with so many threads.
+  static DeviceKey ofCpu(int threads);
+
+  /// Another model whose configs fit: the same architecture and as many units.
+  bool isSibling(const DeviceKey &other) const;
+
+  /// "sm_90-132-nvidia_h200.json": one name for a key.
+  std::string fileName() const;
+  /// "NVIDIA H200 (sm_90, 132 multiprocessors)".
+  std::string text() const;
+};
+
+nlohmann::json toJson(const DeviceKey &key);
+support::Result<DeviceKey> deviceKeyFromJson(const nlohmann::json &json);
+
+/// The processor's name as the system tells it, or "unnamed".
+std::string cpuModelName();
+
+} // namespace deft::config_cache

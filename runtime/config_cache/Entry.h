@@ -1,0 +1,63 @@
+#pragma once
+
+#include "compiler/config/Config.h"
+#include "compiler/support/Result.h"
+#include "runtime/config_cache/DeviceKey.h"
+#include "runtime/config_cache/TreeClass.h"
+#include "runtime/config_cache/VariantSignature.h"
+
+#include <nlohmann/json_fwd.hpp>
+
+#include <string>
+
+namespace deft::config_cache {
+
+/// Times of the tuned and the untuned config, taken together.
+struct Measurement {
+  double tunedUs = 0;   ///< median; over several trees the geometric mean of theirs
+  double untunedUs = 0; ///< of the default config on the same trees
+  double spread = 0;    ///< of tunedUs, relative: half the range between the quartiles, over the median
+  int trees = 0;        ///< of the class that were measured
+
+  double gain() const { return tunedUs > 0 ? untunedUs / tunedUs : 1; }
+  bool operator==(const Measurement &) const = default;
+};
+
+/// Where an entry comes from.
+struct Provenance {
+  std::string deftcVersion; ///< "0.1.0"
+  std::string kernelHash;   ///< of the kernels that were timed; see kernelHash()
+  std::string date;         ///< "2026-11-21T08:30:00Z"
+  std::string driver;       ///< of a GPU: what the driver calls itself; else empty
+  std::string note;         ///< for people
+
+  bool operator==(const Provenance &) const = default;
+};
+
+/// What tuning found out for one variant and one class of trees.
+struct Entry {
+  VariantSignature signature;
+  TreeClass treeClass;
+  config::Config config;
+  /// Nothing was clearly faster, so `config` is the untuned one.
+  bool keepsDefault = false;
+  Measurement measurement;
+  Provenance provenance;
+};
+
+/// Entries are sorted and found by this: "q32-kv8-d128-bf16-p16nhd-plain c1-t14-q6-s3-d2-f0".
+std::string keyOf(const Entry &entry);
+
+nlohmann::json toJson(const Entry &entry);
+/// Checks types and ranges; legality depends on a target and is checked on selection. An unknown key, or a class
+/// of another version, is an error: what is not understood is not used.
+support::Result<Entry> entryFromJson(const nlohmann::json &json);
+
+/// Names the kernels of this build: device code of a GPU, the code generator of a CPU. Entries with another
+/// hash are stale: their times were those of other kernels.
+std::string kernelHash(DeviceKey::Kind kind);
+
+/// Now, as Provenance::date has it.
+std::string timestamp();
+
+} // namespace deft::config_cache

@@ -1,0 +1,22 @@
+#pragma once
+
+#include "compiler/config/Config.h"
+#include "compiler/spec/Variant.h"
+#include "compiler/support/Result.h"
+#include "compiler/target/Target.h"
+#include "runtime/config_cache/Select.h"
+
+namespace deft::config_cache {
+
+/// Whether the config is one of those that the schedule allows: its partition (`auto` allows all), its chunk
+/// and the tiles of its phases. What the schedule does not name is free.
+support::Result<void> checkSchedule(const spec::ScheduleSpec &schedule, const config::Config &config);
+
+/// Plans for a processor use of the phases only how many rows an item may have.
+support::Result<void> checkCpuConfig(const config::KernelShape &shape, const config::Config &config);
+
+/// What a GPU of this target can run of a variant; its schedule has its say. Null: the processor. Both
+/// arguments must outlive the function that is returned.
+Legality legalityFor(const spec::Variant &variant, const target::Target *target);
+
+} // namespace deft::config_cache

@@ -1,0 +1,76 @@
+#pragma once
+
+#include "runtime/config_cache/ConfigCache.h"
+
+#include <nlohmann/json_fwd.hpp>
+
+/// The rules, in their order. specs/CONFIGS.md tells them to users.
+namespace deft::config_cache {
+
+enum class Rule {
+  Override,  ///< the config, or the entry for this variant and class, of an override file
+  Exact,     ///< an entry for this variant and class, tuned on this device
+  Sibling,   ///< the same, tuned on another model of the same architecture with as many units
+  Nearby,    ///< an entry for a class, or a variant of the same shape, that is close enough
+  Heuristic, ///< nothing was tuned: the analytic choice
+};
+std::string ruleName(Rule rule);
+
+/// An entry counts as near up to this distance, over class, variant and device.
+inline constexpr double kNearbyLimit = 2.0;
+/// What a sibling device adds to a distance.
+inline constexpr double kSiblingDistance = 0.5;
+
+/// Ok where a config can be used.
+using Legality = std::function<support::Result<void>(const config::Config &)>;
+
+struct Request {
+  VariantSignature signature;
+  TreeClass treeClass;
+  Legality isLegal;         ///< asked for every entry before it is used; none: all are
+  std::string kernelHash;   ///< of the kernels that will run; see kernelHash()
+  config::Config heuristic; ///< what is used where no entry is
+};
+
+struct Candidate {
+  Rule rule = Rule::Heuristic;
+  config::Config config;
+  double distance = 0;  ///< 0: an entry for just this
+  bool isStale = false; ///< other kernels were timed
+  std::optional<LoadedEntry> from; ///< none: the heuristic's, or a fixed config's
+  std::string path;                ///< of the file; empty: the heuristic's
+
+  /// "tuned on this device for this class, 1.31 times as fast as untuned".
+  std::string why() const;
+};
+
+/// An entry that would have come first but for its legality.
+struct Rejected {
+  LoadedEntry entry;
+  std::string reason;
+};
+
+struct Selection {
+  Candidate chosen;
+  std::vector<Candidate> next;    ///< what would come after it, the heuristic's at last
+  std::vector<Rejected> rejected;
+  VariantSignature signature;
+  TreeClass treeClass;
+
+  const config::Config &config() const { return chosen.config; }
+  Rule rule() const { return chosen.rule; }
+};
+
+/// Never fails: the last rule always has a config. Pure: the same arguments give the same selection.
+///
+/// Rules go before staleness, staleness before the origin: within a rule fresh entries come first, then nearer
+/// ones, then those of the stronger origin.
+Selection select(const ConfigCache &cache, const Request &request);
+
+/// At most this many of `next` are told.
+inline constexpr std::size_t kMostNext = 8;
+
+nlohmann::json toJson(const Candidate &candidate);
+nlohmann::json toJson(const Selection &selection);
+
+} // namespace deft::config_cache

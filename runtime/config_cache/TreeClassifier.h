@@ -1,0 +1,62 @@
+#pragma once
+
+#include "runtime/config_cache/TreeClass.h"
+#include "runtime/tree/KvTree.h"
+
+#include <array>
+#include <cstdint>
+#include <vector>
+
+namespace deft::config_cache {
+
+/// A tree in the numbers that its class is made of. Only what some query sees counts.
+struct TreeFeatures {
+  std::int64_t tokens = 0;     ///< that must be read at least once
+  std::int64_t pathTokens = 0; ///< sum over the queries' paths
+  int queries = 0;
+  int levels = 0;
+  double shortTokens = 0; ///< tokens in short nodes; a node of kShortFrom tokens counts half
+
+  /// Nodes of at most kShortAll tokens are short, those of kShortNone are not, and between the two the share
+  /// falls evenly: else a step in which all branches reach the length of a tile would move a tree from one
+  /// end of the scale to the other.
+  static constexpr int kShortAll = 32, kShortFrom = 64, kShortNone = 96;
+
+  double sharing() const { return tokens > 0 ? static_cast<double>(pathTokens) / tokens : 0; }
+  double shortShare() const { return tokens > 0 ? shortTokens / static_cast<double>(tokens) : 0; }
+
+  /// Where the tree stands in each dimension of TreeClass, before it is rounded.
+  std::array<double, TreeClass::kDimensions> coordinates() const;
+};
+
+/// Takes features, in time for nodes and queries; allocates nothing once it has seen a tree of the size.
+class TreeClassifier {
+public:
+  TreeFeatures measure(const tree::KvTree &tree);
+  TreeClass classify(const tree::KvTree &tree);
+
+private:
+  std::vector<int> seen_;  ///< of each node: most of its tokens that a query sees; -1: nobody comes here
+  std::vector<int> order_; ///< preorder
+};
+
+TreeClass classOf(const TreeFeatures &features);
+
+/// The class of a tree that changes step by step. It lets go of a bucket only where the tree has left it by a
+/// margin, so a run that goes to and fro over an edge stays with one config.
+class ClassFollower {
+public:
+  /// Sixths of a bucket: a number that is a power of two has to fall or rise by more than 1.58 times.
+  static constexpr double kMargin = 1.0 / 6;
+
+  /// Of the next step.
+  TreeClass follow(const TreeFeatures &features);
+  /// Forgets the run: the next step is a first one.
+  void restart() { hasClass_ = false; }
+
+private:
+  TreeClass class_;
+  bool hasClass_ = false;
+};
+
+} // namespace deft::config_cache

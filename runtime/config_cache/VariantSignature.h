@@ -1,0 +1,42 @@
+#pragma once
+
+#include "compiler/config/Legality.h"
+#include "compiler/spec/Variant.h"
+
+#include <optional>
+#include <string>
+#include <string_view>
+
+namespace deft::config_cache {
+
+/// What of a variant decides how fast a config is. Names, defaults of parameters, the scale and the output's
+/// type do not; a schedule does not either, but a config has to fit it (see checkSchedule).
+struct VariantSignature {
+  int queryHeads = 0;
+  int kvHeads = 0;
+  int headDim = 0;
+  spec::DType dtype = spec::DType::BF16;
+  int pageSize = 0; ///< 0: contiguous
+  spec::PageOrder order = spec::PageOrder::Nhd;
+  /// "plain": softmax over the tree's mask; "sigmoid": the same with sigmoid; else a hash of the mask, the
+  /// score and the bias.
+  std::string hooks = "plain";
+
+  bool operator==(const VariantSignature &) const = default;
+
+  static VariantSignature of(const spec::Variant &variant);
+
+  /// "q32-kv8-d128-bf16-p16nhd-plain": the key in files.
+  std::string text() const;
+  static std::optional<VariantSignature> parse(std::string_view text);
+
+  config::KernelShape shape() const { return {queryHeads, kvHeads, headDim}; }
+  /// A variant with these facts, for default configs and plans; its hooks are plain.
+  spec::Variant variant() const;
+};
+
+/// How far a config of one variant is from being one of the other; none where the shapes (heads, head dim)
+/// differ, because tiles do not carry over. On the scale of distance(TreeClass).
+std::optional<double> distance(const VariantSignature &a, const VariantSignature &b);
+
+} // namespace deft::config_cache
