@@ -7,7 +7,8 @@
 /// "caller's index". A *row* of an item is query * ratio + head within the group.
 namespace deft::abi {
 
-/// One entry of the work list. The grid expands it over the KV heads.
+/// One entry of the work list. The grid expands it over the KV heads. One of no tokens ends the list: a
+/// captured graph is launched for as many items as a plan may have, and a step's plan has fewer.
 struct Item {
   int queryBegin; ///< first query, in plan order
   int queryCount; ///< queryCount * ratio rows, at most the tile_q of the item's phase
@@ -60,9 +61,20 @@ struct AttendArgs {
   int itemCount;
 };
 
+/// By which a run in a replayed graph, that no host sees coming, notices that the plan on the device is not
+/// the tree's any more. In host memory that the device can read and write; the host's side is
+/// runtime/exec/cuda/PlanWatch.h.
+struct PlanWatch {
+  unsigned long long treeGeneration; ///< of the tree now: the host stores it with every change
+  unsigned long long planGeneration; ///< of the plan that was last put on the stream
+  unsigned long long staleSeen;      ///< a kernel stores the tree's generation here where the plan is older
+  unsigned long long freeRuns;       ///< so many runs of a plan may find it older: the host plans ahead
+};
+
 /// Merged query m (plan order mergeQuery[m]) sums the partials in slots
 /// mergeSlot[mergeBegin[m]] .. mergeSlot[mergeBegin[m + 1] - 1], in this order.
 /// A query that no item covers has an empty list: its output is 0 and its lse -inf.
+/// A merged query of -1 ends the list, as an item of no tokens does.
 struct MergeArgs {
   void *out;
   float *lse;
@@ -73,6 +85,8 @@ struct MergeArgs {
   const int *mergeBegin;
   const int *mergeSlot;
   int mergeCount;
+  PlanWatch *watch;               ///< null: nobody watches; else the launch has one block more
+  unsigned long long *runsOfPlan; ///< on the device, 0 in a new plan: counted where there is a watch
 };
 
 /// Parameters reach a kernel as one 8-byte slot each, in the order of their declaration:

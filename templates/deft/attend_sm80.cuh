@@ -55,8 +55,10 @@ public:
     extern __shared__ __align__(128) char shared[];
     const int units = args.itemCount * Config::kKvHeads;
     for (int unit = blockIdx.x; unit < units; unit += gridDim.x) {
-      Attend attend(args, params, shared, args.items[args.itemBegin + unit / Config::kKvHeads],
-                    unit % Config::kKvHeads);
+      const abi::Item item = args.items[args.itemBegin + unit / Config::kKvHeads];
+      if (item.tokens == 0)
+        break;
+      Attend attend(args, params, shared, item, unit % Config::kKvHeads);
       attend.walk();
       attend.join();
       if (unit + gridDim.x < units)

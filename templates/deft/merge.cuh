@@ -1,6 +1,7 @@
 #pragma once
 
 #include "deft/abi.h"
+#include "deft/plan_watch.cuh"
 #include "deft/ptx/convert.cuh"
 #include "deft/types.cuh"
 
@@ -10,14 +11,10 @@ namespace deft {
 
 constexpr int kMergeWarps = 4; ///< of a block
 
-template <class Config, bool kSigmoid> __device__ __forceinline__ void merge(const abi::MergeArgs &args) {
+template <class Config, bool kSigmoid>
+__device__ __forceinline__ void mergeRow(const abi::MergeArgs &args, int merged, int query, int head) {
   constexpr int kPieces = Config::kHeadDim / 4;
   constexpr int kPerLane = (kPieces + 31) / 32;
-  const long long task = static_cast<long long>(blockIdx.x) * kMergeWarps + threadIdx.x / 32;
-  if (task >= static_cast<long long>(args.mergeCount) * Config::kQueryHeads)
-    return;
-  const int merged = static_cast<int>(task / Config::kQueryHeads),
-            head = static_cast<int>(task % Config::kQueryHeads);
   const int lane = threadIdx.x % 32;
   const int begin = args.mergeBegin[merged], end = args.mergeBegin[merged + 1];
 
@@ -54,8 +51,7 @@ template <class Config, bool kSigmoid> __device__ __forceinline__ void merge(con
   }
 
   const float scale = kSigmoid ? 1.f : sum > 0.f ? 1.f / sum : 0.f;
-  const long long row =
-      static_cast<long long>(args.callerIndex[args.mergeQuery[merged]]) * Config::kQueryHeads + head;
+  const long long row = static_cast<long long>(args.callerIndex[query]) * Config::kQueryHeads + head;
   using Output = typename Config::Output;
 #pragma unroll
   for (int p = 0; p < kPerLane; ++p) {
@@ -67,6 +63,26 @@ template <class Config, bool kSigmoid> __device__ __forceinline__ void merge(con
   }
   if (Config::kWithLse && lane == 0 && args.lse != nullptr)
     args.lse[row] = shift + ptx::log2Fast(sum) * kLn2; // no key: 0 + -inf
+}
+
+/// The whole launch. Where the plan is watched, the first block does that and nothing else: it waits for the
+/// host's memory while the others merge.
+template <class Config, bool kSigmoid> __device__ __forceinline__ void merge(const abi::MergeArgs &args) {
+  const int watchers = args.watch != nullptr ? 1 : 0;
+  if (static_cast<int>(blockIdx.x) < watchers) {
+    watchPlan(args.watch, args.runsOfPlan);
+    return;
+  }
+  const long long tasks = static_cast<long long>(args.mergeCount) * Config::kQueryHeads;
+  const long long stride = static_cast<long long>(gridDim.x - watchers) * kMergeWarps;
+  for (long long task = static_cast<long long>(blockIdx.x - watchers) * kMergeWarps + threadIdx.x / 32;
+       task < tasks; task += stride) {
+    const int merged = static_cast<int>(task / Config::kQueryHeads);
+    const int query = args.mergeQuery[merged];
+    if (query < 0)
+      return; // the plan merges fewer than the graph was captured for
+    mergeRow<Config, kSigmoid>(args, merged, query, static_cast<int>(task % Config::kQueryHeads));
+  }
 }
 
 } // namespace deft

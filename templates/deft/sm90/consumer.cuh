@@ -32,6 +32,8 @@ public:
     int step = 0;
     for (int unit = blockIdx.x; unit < units; unit += gridDim.x) {
       Consumer consumer(args, ring, args.items[args.itemBegin + unit / Config::kKvHeads], step);
+      if (consumer.tiles_ == 0)
+        break;
       consumer.attend(params, unit % Config::kKvHeads);
       step += consumer.tiles_;
     }

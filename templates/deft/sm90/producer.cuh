@@ -30,6 +30,8 @@ public:
     for (int unit = blockIdx.x; unit < units; unit += gridDim.x) {
       const abi::Item item = args_.items[args_.itemBegin + unit / Config::kKvHeads];
       const int tiles = (item.tokens + Config::kTileKv - 1) / Config::kTileKv;
+      if (tiles == 0)
+        break;
       copyUnit(item, unit % Config::kKvHeads, step, step + tiles);
       step += tiles;
     }
