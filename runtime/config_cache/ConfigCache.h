@@ -28,9 +28,9 @@ struct Places {
   std::string installedFolder; ///< the same
 };
 
-/// DEFT_CONFIG_PATH; the folder `configs` of the cache (DEFT_CACHE_DIR, XDG_CACHE_HOME/deftc, HOME/.cache/deftc);
-/// share/deftc/configs beside the program or library that this code is in. An `overridePath` comes before the
-/// variable.
+/// DEFT_CONFIG_PATH; the folder `configs` of the cache (DEFT_CACHE_DIR, XDG_CACHE_HOME/deftc,
+/// HOME/.cache/deftc); share/deftc/configs beside the program or library that this code is in. An
+/// `overridePath` comes before the variable.
 Places defaultPlaces(const std::string &overridePath = {});
 
 struct LoadedEntry {
@@ -40,8 +40,8 @@ struct LoadedEntry {
   std::string path; ///< of its file
 };
 
-/// The entries of all files that matter to one device: its own, and those of its siblings. A value; loading never
-/// fails, since a machine without any file is right too: what was wrong with files is in notes().
+/// The entries of all files that matter to one device: its own, and those of its siblings. A value; loading
+/// never fails, since a machine without any file is right too: what was wrong with files is in notes().
 class ConfigCache {
 public:
   /// Knows nothing.

@@ -49,8 +49,8 @@ struct Entry {
 std::string keyOf(const Entry &entry);
 
 nlohmann::json toJson(const Entry &entry);
-/// Checks types and ranges; legality depends on a target and is checked on selection. An unknown key, or a class
-/// of another version, is an error: what is not understood is not used.
+/// Checks types and ranges; legality depends on a target and is checked on selection. An unknown key, or a
+/// class of another version, is an error: what is not understood is not used.
 support::Result<Entry> entryFromJson(const nlohmann::json &json);
 
 /// Names the kernels of this build: device code of a GPU, the code generator of a CPU. Entries with another

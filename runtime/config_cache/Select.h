@@ -34,9 +34,9 @@ struct Request {
 
 struct Candidate {
   Rule rule = Rule::Heuristic;
-  config::Config config;
-  double distance = 0;  ///< 0: an entry for just this
-  bool isStale = false; ///< other kernels were timed
+  config::Config config;           ///< of an entry that keeps the default: the heuristic's
+  double distance = 0;             ///< 0: an entry for just this
+  bool isStale = false;            ///< other kernels were timed
   std::optional<LoadedEntry> from; ///< none: the heuristic's, or a fixed config's
   std::string path;                ///< of the file; empty: the heuristic's
 
@@ -44,15 +44,16 @@ struct Candidate {
   std::string why() const;
 };
 
-/// An entry that would have come first but for its legality.
+/// What fits but cannot be used.
 struct Rejected {
-  LoadedEntry entry;
+  std::optional<LoadedEntry> entry; ///< none: a fixed config
+  std::string path;
   std::string reason;
 };
 
 struct Selection {
   Candidate chosen;
-  std::vector<Candidate> next;    ///< what would come after it, the heuristic's at last
+  std::vector<Candidate> next; ///< what would come after it, the heuristic's at last
   std::vector<Rejected> rejected;
   VariantSignature signature;
   TreeClass treeClass;
@@ -63,8 +64,8 @@ struct Selection {
 
 /// Never fails: the last rule always has a config. Pure: the same arguments give the same selection.
 ///
-/// Rules go before staleness, staleness before the origin: within a rule fresh entries come first, then nearer
-/// ones, then those of the stronger origin.
+/// Rules come first; within a rule fresh entries before stale ones, then nearer ones, then those
+/// of the stronger origin.
 Selection select(const ConfigCache &cache, const Request &request);
 
 /// At most this many of `next` are told.

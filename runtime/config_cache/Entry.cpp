@@ -1,0 +1,175 @@
+#include "runtime/config_cache/Entry.h"
+
+#include "compiler/config/ConfigJson.h"
+#include "compiler/support/Hash.h"
+#include "runtime/nvrtc/Templates.h"
+#include "runtime/tree/StrictJson.h"
+#include "templates/deft/cpu_abi.h"
+
+#include <cmath>
+#include <ctime>
+
+namespace deft::config_cache {
+
+using nlohmann::json;
+using support::Error;
+using support::ErrorCode;
+using support::Result;
+
+namespace {
+
+Error wrong(const std::string &what) { return {ErrorCode::Diagnostics, what, ""}; }
+
+json toJson(const Measurement &measurement) {
+  return {{"tuned_us", measurement.tunedUs},
+          {"untuned_us", measurement.untunedUs},
+          {"spread", measurement.spread},
+          {"trees", measurement.trees}};
+}
+
+json toJson(const Provenance &provenance) {
+  return {{"deftc_version", provenance.deftcVersion},
+          {"kernel_hash", provenance.kernelHash},
+          {"date", provenance.date},
+          {"driver", provenance.driver},
+          {"note", provenance.note}};
+}
+
+Result<void> readNumber(const json &object, const char *key, double least, double &out) {
+  const json &value = object[key];
+  const double number = value.is_number() ? value.get<double>() : NAN;
+  if (!std::isfinite(number) || number < least)
+    return wrong(std::string("measurement: `") + key + "` is not a number " +
+                 (least > 0 ? "above 0" : "of at least 0"));
+  out = number;
+  return {};
+}
+
+Result<Measurement> measurementFromJson(const json &object) {
+  if (auto checked = tree::checkKeys(object, "measurement", {"tuned_us", "untuned_us", "spread", "trees"});
+      !checked)
+    return checked.error();
+  Measurement measurement;
+  constexpr double kAboveZero = 1e-9;
+  for (auto read : {readNumber(object, "tuned_us", kAboveZero, measurement.tunedUs),
+                    readNumber(object, "untuned_us", kAboveZero, measurement.untunedUs),
+                    readNumber(object, "spread", 0, measurement.spread)})
+    if (!read)
+      return read.error();
+  const auto trees = tree::readInt(object["trees"], "measurement trees");
+  if (!trees)
+    return trees.error();
+  if (*trees < 1)
+    return wrong("measurement: `trees` is " + std::to_string(*trees) + ", less than 1");
+  measurement.trees = *trees;
+  return measurement;
+}
+
+Result<Provenance> provenanceFromJson(const json &object) {
+  if (auto checked =
+          tree::checkKeys(object, "provenance", {"deftc_version", "kernel_hash", "date", "driver", "note"});
+      !checked)
+    return checked.error();
+  Provenance provenance;
+  const auto read = [&](const char *key, std::string &out) -> Result<void> {
+    auto text = tree::readString(object[key], std::string("provenance ") + key);
+    if (!text)
+      return text.error();
+    out = std::move(*text);
+    return {};
+  };
+  for (auto done :
+       {read("deftc_version", provenance.deftcVersion), read("kernel_hash", provenance.kernelHash),
+        read("date", provenance.date), read("driver", provenance.driver), read("note", provenance.note)})
+    if (!done)
+      return done.error();
+  return provenance;
+}
+
+Result<void> readKey(const json &object, Entry &entry) {
+  const auto signatureText = tree::readString(object["signature"], "signature");
+  const auto classText = tree::readString(object["class"], "class");
+  if (!signatureText)
+    return signatureText.error();
+  if (!classText)
+    return classText.error();
+  const auto signature = VariantSignature::parse(*signatureText);
+  if (!signature)
+    return wrong("`" + *signatureText + "` is no signature of a variant");
+  const auto treeClass = TreeClass::parse(*classText);
+  if (!treeClass)
+    return wrong("`" + *classText + "` is no class of version c" + std::to_string(TreeClass::kVersion));
+  entry.signature = *signature;
+  entry.treeClass = *treeClass;
+  return {};
+}
+
+} // namespace
+
+std::string keyOf(const Entry &entry) { return entry.signature.text() + " " + entry.treeClass.text(); }
+
+json toJson(const Entry &entry) {
+  json object = {{"signature", entry.signature.text()},
+                 {"class", entry.treeClass.text()},
+                 {"config", config::toJson(entry.config)},
+                 {"measurement", toJson(entry.measurement)},
+                 {"provenance", toJson(entry.provenance)}};
+  if (entry.keepsDefault)
+    object["keeps_default"] = true;
+  return object;
+}
+
+Result<Entry> entryFromJson(const json &object) {
+  if (auto checked = tree::checkKeys(
+          object, "entry", {"signature", "class", "config", "measurement", "provenance"}, {"keeps_default"});
+      !checked)
+    return checked.error();
+  Entry entry;
+  if (auto read = readKey(object, entry); !read)
+    return read.error();
+  auto config = config::configFromJson(object["config"]);
+  if (!config)
+    return config.error();
+  const auto measurement = measurementFromJson(object["measurement"]);
+  if (!measurement)
+    return measurement.error();
+  auto provenance = provenanceFromJson(object["provenance"]);
+  if (!provenance)
+    return provenance.error();
+  if (object.contains("keeps_default")) {
+    if (!object["keeps_default"].is_boolean())
+      return wrong("`keeps_default` is neither true nor false");
+    entry.keepsDefault = object["keeps_default"].get<bool>();
+  }
+  entry.config = std::move(*config);
+  entry.measurement = *measurement;
+  entry.provenance = std::move(*provenance);
+  return entry;
+}
+
+std::string kernelHash(DeviceKey::Kind kind) {
+  constexpr std::size_t kDigits = 16;
+  support::Sha256 hash;
+  if (kind == DeviceKey::Kind::Cpu) {
+    // The code generator has no text to hash where it is not built in; packages carry its code by this
+    // version.
+    hash.update("cpu kernels " + std::to_string(abi::kCpuKernelVersion) + " of deftc " DEFT_VERSION);
+  } else {
+    for (const nvrtc::TemplateHeader &header : nvrtc::templateHeaders()) {
+      hash.update(std::string(header.name) + " " + std::to_string(header.text.size()) + "\n");
+      hash.update(header.text);
+    }
+  }
+  return hash.finishHex().substr(0, kDigits);
+}
+
+std::string timestamp() {
+  const std::time_t now = std::time(nullptr);
+  std::tm parts{};
+  char text[32];
+  gmtime_r(&now, &parts);
+  std::strftime(text, sizeof text, "%Y-%m-%dT%H:%M:%SZ", &parts);
+  return text;
+}
+
+} // namespace deft::config_cache

@@ -1,0 +1,100 @@
+#include "runtime/config_cache/Legality.h"
+
+#include "compiler/config/ConfigJson.h"
+#include "compiler/config/Legality.h"
+
+#include <algorithm>
+
+namespace deft::config_cache {
+
+using support::Error;
+using support::ErrorCode;
+using support::Result;
+
+namespace {
+
+Error outside(const std::string &what) { return {ErrorCode::Diagnostics, "the schedule " + what, ""}; }
+
+bool allows(const std::optional<spec::TuneList> &list, int value) {
+  return !list || std::find(list->values.begin(), list->values.end(), value) != list->values.end();
+}
+
+Result<void> checkPhaseOf(const spec::PhaseSpec &asked, const config::PhaseConfig &phase) {
+  const std::string name = "of phase `" + phase.name + "` ";
+  if (asked.name != phase.name || asked.rowsAbove.value_or(-1) != phase.rowsAbove)
+    return outside("has phase `" + asked.name + "` where the config has `" + phase.name + "`");
+  struct Number {
+    const char *key;
+    const std::optional<spec::TuneList> &list;
+    int value;
+  };
+  for (const Number &number : {Number{"tile_q", asked.tileQ, phase.tileQ},
+                               {"tile_kv", asked.tileKv, phase.tileKv},
+                               {"stages", asked.stages, phase.stages},
+                               {"warps", asked.warps, phase.warps}})
+    if (!allows(number.list, number.value))
+      return outside(name + "does not list " + number.key + " " + std::to_string(number.value));
+  return {};
+}
+
+} // namespace
+
+Result<void> checkSchedule(const spec::ScheduleSpec &schedule, const config::Config &config) {
+  const auto &partitions = schedule.partitions;
+  const auto names = [&](spec::Partition partition) {
+    return std::find(partitions.begin(), partitions.end(), partition) != partitions.end();
+  };
+  if (!partitions.empty() && !names(spec::Partition::Auto) && !names(config.partition))
+    return outside("does not list partition `" + config::partitionName(config.partition) + "`");
+  if (!allows(schedule.chunk, config.chunkTokens))
+    return outside("does not list chunk " + std::to_string(config.chunkTokens));
+  if (schedule.phases.empty())
+    return {};
+  if (schedule.phases.size() != config.phases.size())
+    return outside("has " + std::to_string(schedule.phases.size()) + " phases, the config " +
+                   std::to_string(config.phases.size()));
+  for (std::size_t i = 0; i < config.phases.size(); ++i)
+    if (auto checked = checkPhaseOf(schedule.phases[i], config.phases[i]); !checked)
+      return checked;
+  return {};
+}
+
+Result<void> checkCpuConfig(const config::KernelShape &shape, const config::Config &config) {
+  constexpr int kMostRows = 4096;
+  if (config.phases.empty())
+    return Error{ErrorCode::Diagnostics, "a config without phases serves no item", {}};
+  if (config.chunkTokens < 0)
+    return Error{
+        ErrorCode::Diagnostics, "chunk is " + std::to_string(config.chunkTokens) + ", less than 0", {}};
+  int widest = 0;
+  for (std::size_t i = 0; i < config.phases.size(); ++i) {
+    const config::PhaseConfig &phase = config.phases[i];
+    const bool isLast = i + 1 == config.phases.size();
+    if (isLast ? phase.rowsAbove >= 0 : phase.rowsAbove <= config.phases[i + 1].rowsAbove)
+      return Error{ErrorCode::Diagnostics, "the phases do not serve all items, each once", {}};
+    if (phase.tileQ < 1 || phase.tileQ > kMostRows)
+      return Error{ErrorCode::Diagnostics,
+                   "tile_q is " + std::to_string(phase.tileQ) + ", not between 1 and " +
+                       std::to_string(kMostRows),
+                   {}};
+    widest = std::max(widest, phase.tileQ);
+  }
+  if (widest < shape.ratio())
+    return Error{ErrorCode::Diagnostics,
+                 "tile_q is " + std::to_string(widest) + ", less than the " + std::to_string(shape.ratio()) +
+                     " query heads that share a KV head",
+                 {}};
+  return {};
+}
+
+Legality legalityFor(const spec::Variant &variant, const target::Target *target) {
+  return [&variant, target](const config::Config &config) -> Result<void> {
+    const auto shape = config::KernelShape::of(variant);
+    if (auto checked = target ? config::checkConfig(shape, config, *target) : checkCpuConfig(shape, config);
+        !checked)
+      return checked;
+    return variant.schedule ? checkSchedule(*variant.schedule, config) : Result<void>();
+  };
+}
+
+} // namespace deft::config_cache

@@ -1,0 +1,184 @@
+#include "runtime/config_cache/Select.h"
+
+#include "compiler/config/ConfigJson.h"
+
+#include <nlohmann/json.hpp>
+
+#include <algorithm>
+#include <cstdio>
+#include <tuple>
+
+namespace deft::config_cache {
+
+using nlohmann::json;
+
+namespace {
+
+std::string formatted(const char *format, double value) {
+  char text[32];
+  std::snprintf(text, sizeof text, format, value);
+  return text;
+}
+
+/// What an entry is to a request; none: of another shape, or too far.
+std::optional<Candidate> rank(const ConfigCache &cache, const LoadedEntry &loaded, const Request &request) {
+  const Entry &entry = loaded.entry;
+  const auto variantDistance = distance(entry.signature, request.signature);
+  if (!variantDistance)
+    return std::nullopt;
+  const bool isSibling = loaded.device != cache.device();
+  const bool isExact = entry.signature == request.signature && entry.treeClass == request.treeClass;
+  Candidate candidate;
+  candidate.distance =
+      *variantDistance + distance(entry.treeClass, request.treeClass) + (isSibling ? kSiblingDistance : 0);
+  if (isExact && !isSibling)
+    candidate.rule = loaded.origin == Origin::Override ? Rule::Override : Rule::Exact;
+  else if (isExact)
+    candidate.rule = Rule::Sibling;
+  else if (candidate.distance <= kNearbyLimit)
+    candidate.rule = Rule::Nearby;
+  else
+    return std::nullopt;
+  candidate.config = entry.keepsDefault ? request.heuristic : entry.config;
+  candidate.isStale = entry.provenance.kernelHash != request.kernelHash;
+  candidate.from = loaded;
+  candidate.path = loaded.path;
+  return candidate;
+}
+
+bool comesFirst(const Candidate &a, const Candidate &b) {
+  const auto order = [](const Candidate &c) {
+    // Who names a file wants it used, whatever has changed since.
+    const bool isStale = c.isStale && c.rule != Rule::Override;
+    return std::tuple(c.rule, isStale, c.distance, c.from->origin, c.path);
+  };
+  const auto left = order(a), right = order(b);
+  return left != right ? left < right : keyOf(a.from->entry) < keyOf(b.from->entry);
+}
+
+json keyJson(const LoadedEntry &loaded) {
+  return {{"signature", loaded.entry.signature.text()},
+          {"class", loaded.entry.treeClass.text()},
+          {"device", loaded.device.name},
+          {"origin", originName(loaded.origin)},
+          {"path", loaded.path}};
+}
+
+} // namespace
+
+std::string ruleName(Rule rule) {
+  switch (rule) {
+  case Rule::Override:
+    return "override";
+  case Rule::Exact:
+    return "exact";
+  case Rule::Sibling:
+    return "sibling";
+  case Rule::Nearby:
+    return "nearby";
+  case Rule::Heuristic:
+    return "heuristic";
+  }
+  return {};
+}
+
+std::string Candidate::why() const {
+  if (rule == Rule::Heuristic)
+    return "nothing was tuned for this; the analytic choice";
+  if (!from)
+    return "given by " + path;
+  const Entry &entry = from->entry;
+  std::string text;
+  switch (rule) {
+  case Rule::Override:
+    text = "given by " + path;
+    break;
+  case Rule::Exact:
+    text = "tuned for this class on this device";
+    break;
+  case Rule::Sibling:
+    text = "tuned for this class on " + from->device.name;
+    break;
+  default:
+    text = "tuned for " + entry.signature.text() + ", class " + entry.treeClass.text() + ", which is near (" +
+           formatted("%.2g", distance) + ")";
+  }
+  if (entry.keepsDefault)
+    text += ": nothing beat the untuned choice";
+  else
+    text += ", " + formatted("%.2f", entry.measurement.gain()) + " times as fast as untuned";
+  return isStale ? text + "; the kernels have changed since" : text;
+}
+
+Selection select(const ConfigCache &cache, const Request &request) {
+  std::vector<Candidate> ranked;
+  for (const LoadedEntry &loaded : cache.entries())
+    if (auto candidate = rank(cache, loaded, request))
+      ranked.push_back(std::move(*candidate));
+  std::sort(ranked.begin(), ranked.end(), comesFirst);
+
+  Selection selection;
+  selection.signature = request.signature;
+  selection.treeClass = request.treeClass;
+  std::vector<Candidate> legal;
+  if (cache.fixedConfig()) {
+    Candidate fixed;
+    fixed.rule = Rule::Override;
+    fixed.config = *cache.fixedConfig();
+    fixed.path = cache.fixedPath();
+    legal.push_back(std::move(fixed)); // judged below, like all others
+  }
+  legal.insert(legal.end(), std::make_move_iterator(ranked.begin()), std::make_move_iterator(ranked.end()));
+  std::erase_if(legal, [&](const Candidate &candidate) {
+    if (!request.isLegal)
+      return false;
+    const auto judged = request.isLegal(candidate.config);
+    if (judged)
+      return false;
+    selection.rejected.push_back({candidate.from, candidate.path, judged.error().message});
+    return true;
+  });
+  Candidate heuristic;
+  heuristic.config = request.heuristic;
+  legal.push_back(std::move(heuristic));
+  selection.chosen = std::move(legal.front());
+  legal.erase(legal.begin());
+  if (legal.size() > kMostNext) // the heuristic's stays the last one
+    legal.erase(legal.begin() + kMostNext - 1, legal.end() - 1);
+  selection.next = std::move(legal);
+  return selection;
+}
+
+json toJson(const Candidate &candidate) {
+  json object = {{"rule", ruleName(candidate.rule)},
+                 {"why", candidate.why()},
+                 {"config", config::toJson(candidate.config)}};
+  if (!candidate.path.empty())
+    object["path"] = candidate.path;
+  if (candidate.from) {
+    object["entry"] = keyJson(*candidate.from);
+    object["distance"] = candidate.distance;
+    object["stale"] = candidate.isStale;
+    object["gain"] = candidate.from->entry.measurement.gain();
+  }
+  return object;
+}
+
+json toJson(const Selection &selection) {
+  json object = {{"signature", selection.signature.text()},
+                 {"class", selection.treeClass.text()},
+                 {"chosen", toJson(selection.chosen)},
+                 {"next", json::array()},
+                 {"rejected", json::array()}};
+  for (const Candidate &candidate : selection.next)
+    object["next"].push_back(toJson(candidate));
+  for (const Rejected &rejected : selection.rejected) {
+    json one = {{"path", rejected.path}, {"reason", rejected.reason}};
+    if (rejected.entry)
+      one["entry"] = keyJson(*rejected.entry);
+    object["rejected"].push_back(std::move(one));
+  }
+  return object;
+}
+
+} // namespace deft::config_cache

@@ -1,0 +1,79 @@
+#include "runtime/config_cache/TreeClassifier.h"
+
+#include <algorithm>
+#include <cmath>
+
+namespace deft::config_cache {
+namespace {
+
+using Coordinates = std::array<double, TreeClass::kDimensions>;
+using Numbers = std::array<int, TreeClass::kDimensions>;
+
+TreeClass fromNumbers(const Numbers &numbers) {
+  return {numbers[0], numbers[1], numbers[2], numbers[3], numbers[4]};
+}
+
+double log2Of(double value) { return value > 1 ? std::log2(value) : 0; }
+
+double shortWeight(int tokens) {
+  constexpr double kRange = TreeFeatures::kShortNone - TreeFeatures::kShortAll;
+  return std::clamp((TreeFeatures::kShortNone - tokens) / kRange, 0.0, 1.0);
+}
+
+} // namespace
+
+Coordinates TreeFeatures::coordinates() const {
+  return {log2Of(static_cast<double>(tokens)), log2Of(queries), log2Of(sharing()), log2Of(levels),
+          4 * shortShare()};
+}
+
+TreeFeatures TreeClassifier::measure(const tree::KvTree &tree) {
+  const std::vector<tree::Node> &nodes = tree.nodes();
+  TreeFeatures features;
+  features.queries = static_cast<int>(tree.queries().size());
+  seen_.assign(nodes.size(), -1);
+  order_.clear();
+  for (const tree::Query &query : tree.queries()) {
+    int &seen = seen_[static_cast<std::size_t>(query.node)];
+    seen = std::max(seen, tree.seenTokens(query));
+    features.pathTokens += tree.pathTokens(query);
+  }
+  for (int node = tree.firstRoot(); node >= 0; node = tree.nextInPreorder(node))
+    order_.push_back(node);
+  for (auto it = order_.rbegin(); it != order_.rend(); ++it) { // children before parents
+    const int seen = seen_[static_cast<std::size_t>(*it)];
+    if (seen < 0)
+      continue;
+    const tree::Node &node = nodes[static_cast<std::size_t>(*it)];
+    if (node.parent >= 0) // who sees a node sees all of its parent
+      seen_[static_cast<std::size_t>(node.parent)] = nodes[static_cast<std::size_t>(node.parent)].tokens;
+    features.levels = std::max(features.levels, node.depth + 1);
+    features.tokens += seen;
+    features.shortTokens += seen * shortWeight(seen);
+  }
+  return features;
+}
+
+TreeClass TreeClassifier::classify(const tree::KvTree &tree) { return classOf(measure(tree)); }
+
+TreeClass classOf(const TreeFeatures &features) {
+  const Coordinates at = features.coordinates();
+  Numbers numbers;
+  for (std::size_t i = 0; i < at.size(); ++i)
+    numbers[i] = static_cast<int>(std::lround(at[i]));
+  return fromNumbers(numbers);
+}
+
+TreeClass ClassFollower::follow(const TreeFeatures &features) {
+  const Coordinates at = features.coordinates();
+  const Numbers fresh = classOf(features).numbers();
+  Numbers numbers = hasClass_ ? class_.numbers() : fresh;
+  for (std::size_t i = 0; i < at.size(); ++i)
+    if (std::abs(at[i] - numbers[i]) > 0.5 + kMargin)
+      numbers[i] = fresh[i];
+  class_ = fromNumbers(numbers);
+  hasClass_ = true;
+  return class_;
+}
+
+} // namespace deft::config_cache
