@@ -41,8 +41,7 @@ Result<std::shared_ptr<Device>> Device::open(std::shared_ptr<const Driver> drive
 
   if (const cu::Result result = api.primaryCtxRetain(&opened->context_, opened->device_))
     return driver->error("cannot make a context on " + facts.name, result);
-  if (const cu::Result result = api.ctxSetCurrent(opened->context_))
-    return driver->error("cannot use the context on " + facts.name, result);
+  const Current current(*opened);
   // A blocking stream: copies go through the null stream and must be over before kernels read them.
   if (const cu::Result result = api.streamCreate(&opened->stream_, cu::kStreamDefault))
     return driver->error("cannot make a stream on " + facts.name, result);
@@ -50,19 +49,45 @@ Result<std::shared_ptr<Device>> Device::open(std::shared_ptr<const Driver> drive
 }
 
 Device::~Device() {
-  if (stream_)
+  if (stream_) {
+    const Current current(*this);
     (void)api().streamDestroy(stream_);
+  }
   if (context_)
     (void)api().primaryCtxRelease(device_);
 }
 
+// A thread of the runtime API has the primary context current already: then this is one cheap question.
+Device::Current::Current(const Device &device) {
+  cu::Context now = nullptr;
+  const cu::Api &api = device.api();
+  if (api.ctxGetCurrent(&now) == cu::kSuccess && now == device.context_)
+    return;
+  if (api.ctxPushCurrent(device.context_) == cu::kSuccess)
+    pushed_ = &api;
+}
+
+Device::Current::~Current() {
+  cu::Context popped = nullptr;
+  if (pushed_)
+    (void)pushed_->ctxPopCurrent(&popped);
+}
+
 Result<void> Device::synchronize(const std::string &whatRan) const {
+  const Current current(*this);
   return driver_->check(whatRan, api().streamSynchronize(stream_));
 }
 
+Result<void> Device::settle(const std::string &after) const {
+  const Current current(*this);
+  return driver_->check(after + " failed", api().ctxSynchronize());
+}
+
 Buffer::~Buffer() {
-  if (address_)
-    (void)device_->api().memFree(address_);
+  if (!address_)
+    return;
+  const Device::Current current(*device_);
+  (void)device_->api().memFree(address_);
 }
 
 Buffer::Buffer(Buffer &&other) noexcept
@@ -72,6 +97,7 @@ Buffer::Buffer(Buffer &&other) noexcept
 Result<void> Buffer::reserve(std::size_t bytes, const std::string &what) {
   if (bytes <= bytes_)
     return {};
+  const Device::Current current(*device_);
   if (address_)
     (void)device_->api().memFree(address_);
   address_ = 0;
@@ -86,18 +112,21 @@ Result<void> Buffer::reserve(std::size_t bytes, const std::string &what) {
 Result<void> Buffer::upload(const void *from, std::size_t bytes, const std::string &what) {
   if (auto reserved = reserve(bytes, what); !reserved || bytes == 0)
     return reserved;
+  const Device::Current current(*device_);
   return device_->driver().check("cannot upload " + what, device_->api().memcpyHtoD(address_, from, bytes));
 }
 
 Result<void> Buffer::fill(unsigned char value, std::size_t bytes) {
   if (bytes == 0)
     return {};
+  const Device::Current current(*device_);
   return device_->driver().check("cannot fill memory", device_->api().memsetD8(address_, value, bytes));
 }
 
 Result<void> Buffer::download(void *to, std::size_t bytes) const {
   if (bytes == 0)
     return {};
+  const Device::Current current(*device_);
   return device_->driver().check("cannot read results back", device_->api().memcpyDtoH(to, address_, bytes));
 }
 
@@ -107,6 +136,7 @@ Result<Kernel> Kernel::load(std::shared_ptr<Device> device, const std::string &i
   kernel.entry_ = entry;
   kernel.threads_ = threads;
   kernel.smemBytes_ = smemBytes;
+  const Device::Current current(*device);
   const cu::Api &api = device->api();
   if (const cu::Result result = api.moduleLoadData(&kernel.module_, image.c_str())) {
     Error error = device->driver().error("cannot load kernel `" + entry + "`", result);
@@ -132,8 +162,10 @@ Result<Kernel> Kernel::load(std::shared_ptr<Device> device, const std::string &i
 }
 
 Kernel::~Kernel() {
-  if (module_)
-    (void)device_->api().moduleUnload(module_);
+  if (!module_)
+    return;
+  const Device::Current current(*device_);
+  (void)device_->api().moduleUnload(module_);
 }
 
 Kernel::Kernel(Kernel &&other) noexcept
@@ -141,13 +173,16 @@ Kernel::Kernel(Kernel &&other) noexcept
       module_(std::exchange(other.module_, nullptr)), function_(other.function_), threads_(other.threads_),
       smemBytes_(other.smemBytes_), blocksAtOnce_(other.blocksAtOnce_) {}
 
-Result<void> Kernel::launch(unsigned blocks, void **params) const {
+Result<void> Kernel::launch(unsigned blocks, void **params, cu::Stream stream) const {
   if (blocks == 0)
     return {};
-  return device_->driver().check(
-      "cannot launch kernel `" + entry_ + "`",
+  const Device::Current current(*device_);
+  const cu::Result result =
       device_->api().launchKernel(function_, blocks, 1, 1, static_cast<unsigned>(threads_), 1, 1,
-                                  static_cast<unsigned>(smemBytes_), device_->stream(), params, nullptr));
+                                  static_cast<unsigned>(smemBytes_), stream, params, nullptr);
+  if (result == cu::kSuccess) // no text is made for nothing: a server calls this for every layer
+    return {};
+  return device_->driver().error("cannot launch kernel `" + entry_ + "`", result);
 }
 
 } // namespace deft::device

@@ -18,10 +18,13 @@ struct DeviceFacts {
   std::size_t memoryBytes = 0;
 };
 
-/// One GPU and the process's context on it. Calls are for one thread at a time.
+/// One GPU and its primary context, which all in the process share. Any thread may use it, and what is made
+/// of it: calls make the context current for their own time where it is not. The stream is for tools, which
+/// want one of their own and use it from one thread at a time.
 class Device {
 public:
-  /// Opens a GPU. One older than compute capability 8.0 is an error: its matrix units lack bf16.
+  /// Opens a GPU. One older than compute capability 8.0 is an error: its matrix units lack bf16. The calling
+  /// thread's current context stays what it was.
   static support::Result<std::shared_ptr<Device>> open(std::shared_ptr<const Driver> driver, int ordinal = 0);
   ~Device();
   Device(const Device &) = delete;
@@ -32,6 +35,21 @@ public:
   const cu::Api &api() const { return driver_->api(); }
   cu::Stream stream() const { return stream_; }
   support::Result<void> synchronize(const std::string &whatRan) const;
+  /// Waits for everything on the device: copies through the null stream too, which streams of a program that
+  /// are made not to wait for it would overtake.
+  support::Result<void> settle(const std::string &after) const;
+
+  /// While it lives, the device's context is the thread's current one.
+  class [[nodiscard]] Current {
+  public:
+    explicit Current(const Device &device);
+    ~Current();
+    Current(const Current &) = delete;
+    Current &operator=(const Current &) = delete;
+
+  private:
+    const cu::Api *pushed_ = nullptr; ///< null: it was current already
+  };
 
 private:
   Device() = default;
@@ -80,8 +98,12 @@ public:
   const std::string &entry() const { return entry_; }
   /// Blocks of it that run at a time on the whole device.
   int blocksAtOnce() const { return blocksAtOnce_; }
-  /// `params` as cuLaunchKernel takes them: a pointer to each.
-  support::Result<void> launch(unsigned blocks, void **params) const;
+  /// Puts a launch on a stream of the device; no blocks are no launch. `params` as cuLaunchKernel takes them:
+  /// a pointer to each.
+  support::Result<void> launch(unsigned blocks, void **params, cu::Stream stream) const;
+  support::Result<void> launch(unsigned blocks, void **params) const {
+    return launch(blocks, params, device_->stream());
+  }
 
 private:
   explicit Kernel(std::shared_ptr<Device> device) : device_(std::move(device)) {}

@@ -29,13 +29,19 @@ constexpr Result kSuccess = 0;
 constexpr Result kOutOfMemory = 2;
 constexpr Result kNoDevice = 100;
 constexpr Result kNoBinaryForGpu = 209;
+constexpr Result kNotReady = 600;
 constexpr int kAttributeMultiprocessorCount = 16;
 constexpr int kAttributeL2CacheSize = 38;
 constexpr int kAttributeComputeMajor = 75;
 constexpr int kAttributeComputeMinor = 76;
 constexpr int kFunctionMaxDynamicShared = 8;
 constexpr unsigned kStreamDefault = 0;
+constexpr unsigned kStreamNonBlocking = 1;
 constexpr unsigned kEventDefault = 0;
+constexpr unsigned kEventDisableTiming = 2;
+constexpr unsigned kHostAllocPortable = 1; ///< page-locked for every context
+constexpr unsigned kHostAllocDeviceMap = 2;
+constexpr int kCaptureStatusNone = 0;
 constexpr int kCaptureThreadLocal = 1;
 
 /// One line a function: member, symbol in the library, parameters.
@@ -52,9 +58,19 @@ constexpr int kCaptureThreadLocal = 1;
   X(primaryCtxRetain, "cuDevicePrimaryCtxRetain", (Context * context, Device device))                        \
   X(primaryCtxRelease, "cuDevicePrimaryCtxRelease_v2", (Device device))                                      \
   X(ctxSetCurrent, "cuCtxSetCurrent", (Context context))                                                     \
+  X(ctxGetCurrent, "cuCtxGetCurrent", (Context * context))                                                   \
+  X(ctxPushCurrent, "cuCtxPushCurrent_v2", (Context context))                                                \
+  X(ctxPopCurrent, "cuCtxPopCurrent_v2", (Context * context))                                                \
+  X(ctxSynchronize, "cuCtxSynchronize", ())                                                                  \
   X(memAlloc, "cuMemAlloc_v2", (DevicePtr * pointer, std::size_t bytes))                                     \
   X(memFree, "cuMemFree_v2", (DevicePtr pointer))                                                            \
+  X(memHostAlloc, "cuMemHostAlloc", (void **pointer, std::size_t bytes, unsigned flags))                     \
+  X(memFreeHost, "cuMemFreeHost", (void *pointer))                                                           \
+  X(memHostGetDevicePointer, "cuMemHostGetDevicePointer_v2",                                                 \
+    (DevicePtr * address, void *pointer, unsigned flags))                                                    \
   X(memcpyHtoD, "cuMemcpyHtoD_v2", (DevicePtr to, const void *from, std::size_t bytes))                      \
+  X(memcpyHtoDAsync, "cuMemcpyHtoDAsync_v2",                                                                 \
+    (DevicePtr to, const void *from, std::size_t bytes, Stream stream))                                      \
   X(memcpyDtoH, "cuMemcpyDtoH_v2", (void *to, DevicePtr from, std::size_t bytes))                            \
   X(memsetD8, "cuMemsetD8_v2", (DevicePtr to, unsigned char value, std::size_t bytes))                       \
   X(moduleLoadData, "cuModuleLoadData", (Module * module, const void *image))                                \
@@ -69,6 +85,7 @@ constexpr int kCaptureThreadLocal = 1;
   X(streamCreate, "cuStreamCreate", (Stream * stream, unsigned flags))                                       \
   X(streamDestroy, "cuStreamDestroy_v2", (Stream stream))                                                    \
   X(streamSynchronize, "cuStreamSynchronize", (Stream stream))                                               \
+  X(streamIsCapturing, "cuStreamIsCapturing", (Stream stream, int *status))                                  \
   X(streamBeginCapture, "cuStreamBeginCapture_v2", (Stream stream, int mode))                                \
   X(streamEndCapture, "cuStreamEndCapture", (Stream stream, Graph * graph))                                  \
   X(graphInstantiate, "cuGraphInstantiateWithFlags",                                                         \
@@ -79,6 +96,8 @@ constexpr int kCaptureThreadLocal = 1;
   X(eventCreate, "cuEventCreate", (Event * event, unsigned flags))                                           \
   X(eventDestroy, "cuEventDestroy_v2", (Event event))                                                        \
   X(eventRecord, "cuEventRecord", (Event event, Stream stream))                                              \
+  X(eventQuery, "cuEventQuery", (Event event))                                                               \
+  X(eventSynchronize, "cuEventSynchronize", (Event event))                                                   \
   X(eventElapsedTime, "cuEventElapsedTime", (float *milliseconds, Event start, Event end))
 
 /// The functions of a loaded driver.

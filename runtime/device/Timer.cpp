@@ -87,6 +87,7 @@ Result<Timing> timeOnDevice(const std::shared_ptr<Device> &device,
                             const std::function<Result<void>()> &enqueue, const TimerOptions &options) {
   const cu::Api &api = device->api();
   const Driver &driver = device->driver();
+  const Device::Current current(*device);
   constexpr int kEvictThreads = 256;
   auto evict = Kernel::load(device, kEvictPtx, "deft_evict_l2", kEvictThreads, 0);
   if (!evict)

@@ -13,13 +13,19 @@ static_assert(cu::kSuccess == CUDA_SUCCESS);
 static_assert(cu::kOutOfMemory == CUDA_ERROR_OUT_OF_MEMORY);
 static_assert(cu::kNoDevice == CUDA_ERROR_NO_DEVICE);
 static_assert(cu::kNoBinaryForGpu == CUDA_ERROR_NO_BINARY_FOR_GPU);
+static_assert(cu::kNotReady == CUDA_ERROR_NOT_READY);
 static_assert(cu::kAttributeMultiprocessorCount == CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT);
 static_assert(cu::kAttributeL2CacheSize == CU_DEVICE_ATTRIBUTE_L2_CACHE_SIZE);
 static_assert(cu::kAttributeComputeMajor == CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR);
 static_assert(cu::kAttributeComputeMinor == CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR);
 static_assert(cu::kFunctionMaxDynamicShared == CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES);
 static_assert(cu::kStreamDefault == CU_STREAM_DEFAULT);
+static_assert(cu::kStreamNonBlocking == CU_STREAM_NON_BLOCKING);
 static_assert(cu::kEventDefault == CU_EVENT_DEFAULT);
+static_assert(cu::kEventDisableTiming == CU_EVENT_DISABLE_TIMING);
+static_assert(cu::kHostAllocPortable == CU_MEMHOSTALLOC_PORTABLE);
+static_assert(cu::kHostAllocDeviceMap == CU_MEMHOSTALLOC_DEVICEMAP);
+static_assert(cu::kCaptureStatusNone == CU_STREAM_CAPTURE_STATUS_NONE);
 static_assert(cu::kCaptureThreadLocal == CU_STREAM_CAPTURE_MODE_THREAD_LOCAL);
 static_assert(sizeof(cu::Device) == sizeof(CUdevice));
 static_assert(sizeof(cu::DevicePtr) == sizeof(CUdeviceptr));
@@ -56,9 +62,17 @@ TEST(DriverApiTest, DeclarationsHaveTheShapeOfTheHeader) {
   DEFT_SAME(primaryCtxRetain, cuDevicePrimaryCtxRetain);
   DEFT_SAME(primaryCtxRelease, cuDevicePrimaryCtxRelease);
   DEFT_SAME(ctxSetCurrent, cuCtxSetCurrent);
+  DEFT_SAME(ctxGetCurrent, cuCtxGetCurrent);
+  DEFT_SAME(ctxPushCurrent, cuCtxPushCurrent);
+  DEFT_SAME(ctxPopCurrent, cuCtxPopCurrent);
+  DEFT_SAME(ctxSynchronize, cuCtxSynchronize);
   DEFT_SAME(memAlloc, cuMemAlloc);
   DEFT_SAME(memFree, cuMemFree);
+  DEFT_SAME(memHostAlloc, cuMemHostAlloc);
+  DEFT_SAME(memFreeHost, cuMemFreeHost);
+  DEFT_SAME(memHostGetDevicePointer, cuMemHostGetDevicePointer);
   DEFT_SAME(memcpyHtoD, cuMemcpyHtoD);
+  DEFT_SAME(memcpyHtoDAsync, cuMemcpyHtoDAsync);
   DEFT_SAME(memcpyDtoH, cuMemcpyDtoH);
   DEFT_SAME(memsetD8, cuMemsetD8);
   DEFT_SAME(moduleLoadData, cuModuleLoadData);
@@ -70,6 +84,7 @@ TEST(DriverApiTest, DeclarationsHaveTheShapeOfTheHeader) {
   DEFT_SAME(streamCreate, cuStreamCreate);
   DEFT_SAME(streamDestroy, cuStreamDestroy);
   DEFT_SAME(streamSynchronize, cuStreamSynchronize);
+  DEFT_SAME(streamIsCapturing, cuStreamIsCapturing);
   DEFT_SAME(streamBeginCapture, cuStreamBeginCapture);
   DEFT_SAME(streamEndCapture, cuStreamEndCapture);
   DEFT_SAME(graphInstantiate, cuGraphInstantiateWithFlags);
@@ -79,6 +94,8 @@ TEST(DriverApiTest, DeclarationsHaveTheShapeOfTheHeader) {
   DEFT_SAME(eventCreate, cuEventCreate);
   DEFT_SAME(eventDestroy, cuEventDestroy);
   DEFT_SAME(eventRecord, cuEventRecord);
+  DEFT_SAME(eventQuery, cuEventQuery);
+  DEFT_SAME(eventSynchronize, cuEventSynchronize);
   DEFT_SAME(eventElapsedTime, cuEventElapsedTime);
 #undef DEFT_SAME
 }
