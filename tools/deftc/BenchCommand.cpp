@@ -121,27 +121,38 @@ int benchIo(Context &context, const KernelBenchFlags &options) {
 void addBenchCommand(CLI::App &app, Context &context) {
   CLI::App *bench = app.add_subcommand("bench", "Measure and count, beside published figures");
   bench->require_subcommand(1);
-  const auto addSuite = [&](const char *name, const char *what, std::span<const bench::KernelRow> rows) {
+  const auto addSuite = [&](const char *name, const char *what, const char *spec,
+                            std::vector<BenchSuite> suites, bool withVariants) {
     CLI::App *suite = bench->add_subcommand(name, what);
     auto flags = std::make_shared<KernelBenchFlags>();
     addKernelFlags(suite, *flags);
-    suite->footer(std::string("Example:\n  deftc bench ") + name +
-                  " tests/bench/kernel_rows.deft --json rows.json");
-    context.onRun(suite, [&context, flags, name, rows] { return benchKernels(context, *flags, name, rows); });
+    suite->footer(std::string("Example:\n  deftc bench ") + name + " " + spec + " --json rows.json");
+    context.onRun(suite, [&context, flags, suites = std::move(suites), withVariants] {
+      return benchKernels(context, *flags, suites, withVariants);
+    });
     return std::pair(suite, flags);
   };
+  const BenchSuite fasttree{"fasttree", bench::fasttreeRows()}, deftRows{"deft", bench::deftRows()},
+      flat{"flat", bench::flatRows()}, other{"other", bench::otherRows()};
   addSuite("fasttree", "FastTree's trees on the GPU, beside the best published kernels",
-           bench::fasttreeRows());
-  addSuite("flat", "Trees without sharing on the GPU, beside the best flat kernels", bench::flatRows());
-  const auto [deft, flags] =
-      addSuite("deft", "DeFT's workloads on the GPU, or its table of bytes", bench::deftRows());
+           "tests/bench/kernel_rows.deft", {fasttree}, false);
+  addSuite("flat", "Trees without sharing on the GPU, beside the best flat kernels",
+           "tests/bench/kernel_rows.deft", {flat}, false);
+  addSuite("other", "Other heads, head dims and trees on the GPU, beside the floor",
+           "tests/bench/other_rows.deft", {other}, false);
+  addSuite("variants", "What masks, scores, sigmoid and bf16 cost on the GPU",
+           "tests/bench/variant_rows.deft", {}, true);
+  addSuite("all", "All of these in one report", "tests/bench/*.deft --workloads DIR",
+           {fasttree, deftRows, flat, other}, true);
+  const auto [deft, flags] = addSuite("deft", "DeFT's workloads on the GPU, or its table of bytes",
+                                      "tests/bench/kernel_rows.deft", {deftRows}, false);
   auto io = std::make_shared<bool>(false);
   deft->add_flag("--io", *io,
                  "Bytes moved over decoding runs, counted from the plans of their steps; no GPU");
   deft->footer("Examples:\n  deftc bench deft --io --workloads workloads --json io.json\n"
                "  deftc bench deft tests/bench/kernel_rows.deft --workloads workloads");
-  context.onRun(deft, [&context, io, flags = flags] {
-    return *io ? benchIo(context, *flags) : benchKernels(context, *flags, "deft", bench::deftRows());
+  context.onRun(deft, [&context, io, flags = flags, deftRows] {
+    return *io ? benchIo(context, *flags) : benchKernels(context, *flags, {deftRows}, false);
   });
 }
 

@@ -1,7 +1,7 @@
 #include "tuner/bench/KernelBench.h"
 
-#include "runtime/device/Ceilings.h"
 #include "runtime/device/Timer.h"
+#include "runtime/exec/Params.h"
 #include "runtime/exec/RandomInputs.h"
 #include "runtime/tree/TreeSummary.h"
 
@@ -25,6 +25,14 @@ config::Config withTile(config::Config config, int ratio, int tileQ) {
   return config;
 }
 
+Result<std::vector<exec::ParamValue>> paramValues(const spec::Variant &variant) {
+  std::vector<std::string> assignments;
+  for (const spec::Param &param : variant.params)
+    if (!param.defaultValue)
+      assignments.push_back(param.name + (param.type == spec::ScalarType::F32 ? "=0.05" : "=4"));
+  return exec::bindParams(variant, assignments);
+}
+
 } // namespace
 
 Result<KernelBench> KernelBench::open(std::shared_ptr<device::Device> device, const spec::Variant &variant,
@@ -39,14 +47,23 @@ Result<KernelBench> KernelBench::open(std::shared_ptr<device::Device> device, co
 
 Result<Measured> KernelBench::measure(const tree::KvTree &tree, const config::Config &config,
                                       const KernelBenchOptions &options, int repeats) {
-  const auto start = std::chrono::steady_clock::now();
-  auto plan = plan::makePlan(tree, plan::VariantFacts::of(variant_), config, executor_->blocksAtOnce());
   Measured measured;
-  measured.planUs =
-      std::chrono::duration<double, std::micro>(std::chrono::steady_clock::now() - start).count();
-  if (!plan)
-    return plan.error();
-  if (auto prepared = executor_->prepare(*plan); !prepared)
+  plan::Planner planner;
+  plan::Plan plan;
+  constexpr int kPlans = 7;
+  double planUs[kPlans];
+  for (double &us : planUs) {
+    const auto start = std::chrono::steady_clock::now();
+    if (auto made =
+            planner.make(tree, plan::VariantFacts::of(variant_), config, executor_->blocksAtOnce(), plan);
+        !made)
+      return made.error();
+    us = std::chrono::duration<double, std::micro>(std::chrono::steady_clock::now() - start).count();
+  }
+  measured.firstPlanUs = planUs[0];
+  std::sort(planUs + 1, planUs + kPlans);
+  measured.planUs = planUs[1 + kPlans / 2];
+  if (auto prepared = executor_->prepare(plan); !prepared)
     return prepared.error();
   const auto time = [&](bool coldL2) {
     return device::timeOnDevice(device_, [&] { return executor_->enqueue(); }, {repeats, coldL2});
@@ -56,8 +73,10 @@ Result<Measured> KernelBench::measure(const tree::KvTree &tree, const config::Co
     return cold.error();
   measured.config = config;
   measured.chunkTokens = config.chunkTokens;
-  measured.items = static_cast<int>(plan->items.size());
-  measured.partialSlots = plan->partialSlots;
+  measured.items = static_cast<int>(plan.items.size());
+  measured.partialSlots = plan.partialSlots;
+  measured.partition = plan.partition;
+  measured.io = plan::io(plan, plan::VariantFacts::of(variant_));
   measured.medianUs = cold->medianUs;
   measured.fastestUs = cold->fastestUs;
   measured.slowestUs = cold->slowestUs;
@@ -75,8 +94,11 @@ Result<KernelBenchResult> KernelBench::run(tree::KvTree tree, const KernelBenchO
       tree::placeInCache(tree, {exec::pageSizeOf(variant_), options.pages, options.seed, /*poolPages=*/0});
   if (!placement)
     return placement.error();
+  auto params = paramValues(variant_);
+  if (!params)
+    return params.error();
   const exec::Inputs inputs =
-      exec::makeRandomInputs(variant_, tree, *placement, {}, options.seed, options.threads);
+      exec::makeRandomInputs(variant_, tree, *placement, std::move(*params), options.seed, options.threads);
   if (auto loaded = executor_->load(inputs); !loaded)
     return loaded.error();
 
@@ -84,8 +106,6 @@ Result<KernelBenchResult> KernelBench::run(tree::KvTree tree, const KernelBenchO
   const tree::TreeSummary summary = tree::summarize(tree);
   result.cacheBytes = 2.0 * 2 * summary.readTokens * variant_.kvHeads * variant_.headDim;
   result.flops = 4.0 * summary.pathTokens * variant_.queryHeads * variant_.headDim;
-  if (const device::Ceilings *ceilings = device::ceilingsOf(device_->facts().name))
-    result.floorUs = device::floorUs(*ceilings, variant_.dtype, result.cacheBytes, result.flops);
 
   config::Config config = config_;
   config.chunkTokens = options.chunkTokens.value_or(config.chunkTokens);

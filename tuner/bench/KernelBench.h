@@ -2,6 +2,7 @@
 
 #include "compiler/spec/Variant.h"
 #include "runtime/exec/cuda/CudaExecutor.h"
+#include "runtime/plan/Io.h"
 #include "runtime/plan/Planner.h"
 #include "runtime/reference/Check.h"
 #include "runtime/tree/CachePlacement.h"
@@ -32,7 +33,10 @@ struct Measured {
   int chunkTokens = 0;
   int items = 0;
   int partialSlots = 0;
-  double planUs = 0;
+  spec::Partition partition = spec::Partition::Auto; ///< of the plan
+  plan::IoBytes io;                                  ///< of the plan
+  double firstPlanUs = 0;                            ///< `auto` chooses for the tree's class
+  double planUs = 0;                                 ///< median of the next ones, which keep that choice
   double medianUs = 0, fastestUs = 0, slowestUs = 0; ///< cold L2
   double warmUs = 0;                                 ///< 0: not asked for
 };
@@ -43,7 +47,6 @@ struct KernelBenchResult {
   reference::CheckReport check;
   double cacheBytes = 0; ///< unique
   double flops = 0;
-  double floorUs = 0; ///< 0 on a device whose ceilings are not known
 };
 
 /// Runs one attention over trees on one GPU, one after the other.
@@ -53,7 +56,9 @@ public:
                                            const spec::Variant &variant,
                                            const module_cache::KernelSet &kernels);
 
-  /// Checks the result of the chosen plan against the oracle after timing it.
+  const spec::Variant &variant() const { return variant_; }
+
+  /// Checks the result of the chosen plan against the oracle after timing it. Arrays of parameters are 0.05.
   support::Result<KernelBenchResult> run(tree::KvTree tree, const KernelBenchOptions &options);
 
 private:

@@ -1,0 +1,66 @@
+#include "tuner/bench/Yardstick.h"
+
+#include <gtest/gtest.h>
+
+namespace deft::bench {
+namespace {
+
+const RecordedCeilings &h200() { return *recordedCeilings("NVIDIA H200"); }
+
+/// The recorded machine, its reads slower by a factor.
+Ceilings slowedBy(double factor) {
+  Ceilings ceilings = h200().ceilings;
+  for (ReadTime &read : ceilings.reads) {
+    read.loadsUs *= factor;
+    read.bulkUs *= factor;
+  }
+  ceilings.units = {900, 950};
+  return ceilings;
+}
+
+TEST(YardstickTest, ReadsAreScaledByTheMeanOverSizes) {
+  EXPECT_EQ(recordedCeilings("NVIDIA A100"), nullptr);
+  EXPECT_NEAR(Yardstick(slowedBy(1), &h200()).readScale(), 1, 1e-12);
+  EXPECT_NEAR(Yardstick(slowedBy(1.25), &h200()).readScale(), 1.25, 1e-12);
+  EXPECT_EQ(Yardstick(std::nullopt, &h200()).readScale(), 1);
+  EXPECT_EQ(Yardstick(slowedBy(1.25), nullptr).readScale(), 1);
+}
+
+TEST(YardstickTest, ASizeThatOneSideLacksDoesNotCount) {
+  Ceilings ceilings = slowedBy(1.1);
+  ceilings.reads[4].bulkUs = 1; // 32 MiB, where no bulk copy was recorded
+  EXPECT_NEAR(Yardstick(ceilings, &h200()).readScale(), 1.1, 1e-12);
+}
+
+TEST(YardstickTest, ReadsTakeTheMeasuredTimeElseTheScaledRate) {
+  const Yardstick yardstick(slowedBy(2), &h200());
+  EXPECT_EQ(yardstick.readUs(1e9, 321), 321);
+  EXPECT_NEAR(yardstick.readUs(4704e3, 0), 2 * (3.6 + 1), 1e-9);
+  EXPECT_EQ(Yardstick(slowedBy(2), nullptr).readUs(1e9, 0), 0);
+}
+
+TEST(YardstickTest, ProductsTakeTheRecordedRateOneLaunchIncluded) {
+  const Yardstick recordedOnly(std::nullopt, &h200());
+  EXPECT_NEAR(recordedOnly.productUs(744e6, spec::DType::F16), 2.8 + 1, 1e-9);
+  EXPECT_NEAR(recordedOnly.productUs(794e6, spec::DType::BF16), 2.8 + 1, 1e-9);
+  const Yardstick unknownModel(slowedBy(1), nullptr);
+  EXPECT_NEAR(unknownModel.productUs(900e6, spec::DType::F16), 2.8 + 1, 1e-9);
+}
+
+TEST(YardstickTest, ProductsAreScaledByTheMatrixUnitsWhereTheirRateWasRecorded) {
+  RecordedCeilings recorded = h200();
+  recorded.ceilings.units = {};
+  EXPECT_EQ(Yardstick(slowedBy(1), &recorded).productScale(spec::DType::F16), 1);
+  recorded.ceilings.units = {990, 950};
+  EXPECT_NEAR(Yardstick(slowedBy(1), &recorded).productScale(spec::DType::F16), 1.1, 1e-12);
+  EXPECT_NEAR(Yardstick(slowedBy(1), &recorded).productScale(spec::DType::BF16), 1, 1e-12);
+}
+
+TEST(YardstickTest, TheFasterWayToReadCounts) {
+  EXPECT_EQ((ReadTime{1, 4.1, 3.6}.bestUs()), 3.6);
+  EXPECT_EQ((ReadTime{8, 6.0, 0}.bestUs()), 6.0);
+  EXPECT_EQ((ReadTime{64, 18.5, 18.8}.bestUs()), 18.5);
+}
+
+} // namespace
+} // namespace deft::bench

@@ -1,0 +1,76 @@
+#pragma once
+
+#include "tools/deftc/Context.h"
+#include "tuner/bench/KernelBench.h"
+#include "tuner/bench/KernelRows.h"
+#include "tuner/bench/Scores.h"
+#include "tuner/bench/Yardstick.h"
+
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace deft::cli {
+
+/// What the kernel suites can be told.
+struct KernelBenchFlags {
+  std::vector<std::string> specs;
+  std::string workloads, json, only, partition, commit;
+  int chunk = -1; ///< -1: the config's
+  int tileQ = 0;  ///< 0: the config's
+  int repeats = 41;
+  bool quick = false, explore = false;
+  std::uint64_t seed = 1;
+};
+
+/// One row as it was measured.
+struct RowRun {
+  bench::KernelRow row;
+  spec::Variant variant;
+  bench::KernelBenchResult contiguous;
+  std::optional<bench::KernelBenchResult> scattered;
+  std::optional<bench::KernelBenchResult> pages16; ///< scattered, by the attention of that name
+  double rooflineUs = 0; ///< the floor with the plan's queries, outputs and partials
+  bench::RowScore score;
+  double seconds = 0; ///< that the row took, inputs and checks included
+
+  std::string wrong() const; ///< empty: all results are right
+};
+
+/// The GPU that rows run on, its ceilings, and the attentions that were compiled for it so far.
+class BenchMachine {
+public:
+  /// Measures the ceilings; without NVRTC it warns and takes recorded ones.
+  static support::Result<std::unique_ptr<BenchMachine>> open(Context &context, const KernelBenchFlags &flags);
+
+  const device::Device &device() const { return *device_; }
+  const bench::Yardstick &yardstick() const { return *yardstick_; }
+
+  /// Whether one of the specs has an attention of this name.
+  bool has(std::string_view attention);
+  /// Why the row cannot run here; empty: it can.
+  std::string missing(const bench::KernelRow &row);
+
+  support::Result<RowRun> measure(const bench::KernelRow &row);
+  /// Contiguous pages and a cold L2 only, under an attention of this name.
+  support::Result<bench::KernelBenchResult> measurePlain(const bench::KernelRow &row,
+                                                         const std::string &attention);
+  /// The floor of what a result computed.
+  support::Result<double> floorUs(const spec::Variant &variant, const bench::KernelBenchResult &result);
+
+private:
+  BenchMachine(Context &context, const KernelBenchFlags &flags) : context_(context), flags_(flags) {}
+  support::Result<bench::KernelBench *> benchOf(const std::string &attention);
+  bench::KernelBenchOptions options() const;
+
+  Context &context_;
+  const KernelBenchFlags &flags_;
+  std::shared_ptr<device::Device> device_;
+  std::optional<bench::CeilingProbe> probe_;
+  std::optional<bench::Yardstick> yardstick_;
+  std::map<std::string, std::unique_ptr<bench::KernelBench>, std::less<>> benches_; ///< null: none has it
+};
+
+} // namespace deft::cli

@@ -1,0 +1,56 @@
+#include "tuner/bench/KernelRows.h"
+
+namespace deft::bench {
+
+namespace {
+
+// clang-format off
+// Heads of models in use, all ratios from 1 to 16 that differ in kind, and every head dim that kernels know;
+// bf16, pages of 16 tokens. No recorded file is needed.
+constexpr KernelRow kOther[] = {
+    {"few_shot_64_8", "few_shot:prompt=8000,branches=32,step=200", "h64_8_d128"},
+    {"spec_64_8", "token_tree:prompt=8000,tokens=64", "h64_8_d128"},
+    {"grpo_64_8", "grpo:step=400", "h64_8_d128"},
+    {"system_40_8", "system_prompts:step=128", "h40_8_d128"},
+    {"documents_40_8", "multi_document:step=64", "h40_8_d128"},
+    {"examples_28_4", "multi_few_shot:step=100", "h28_4_d128"},
+    {"reasoning_28_4", "reasoning:step=2000", "h28_4_d128"},
+    {"spec_28_4", "token_tree:prompt=2000,tokens=256,shape=random", "h28_4_d128"},
+    {"chains_24_3", "multi_chain:step=150", "h24_3_d64"},
+    {"few_shot_24_3", "few_shot:prompt=4000,branches=64,step=100", "h24_3_d64"},
+    {"beams_12_2", "beam_search:prompt=4096,beams=16,step=200", "h12_2_d128"},
+    {"spec_12_2", "token_tree:prompt=16000,tokens=128", "h12_2_d128"},
+    {"forest_14_2", "random_forest:nodes=600,roots=4,tokens=128,queries=400", "h14_2_d64"},
+    {"few_shot_25_5", "few_shot:prompt=2000,branches=40,step=150", "h25_5_d64"},
+    {"few_shot_71_71", "few_shot:prompt=2000,branches=20,step=100", "h71_71_d64"},
+    {"grpo_32_32", "grpo:prompts=8,group=16,step=300", "h32_32_d96"},
+    {"spec_32_32", "token_tree:prompt=4000,tokens=64", "h32_32_d96"},
+    {"system_16_16", "system_prompts:requests=64,step=128", "h16_16_d192"},
+    {"few_shot_16_8", "few_shot:prompt=4000,branches=32,step=200", "h16_8_d256"},
+    {"spec_16_8", "token_tree:prompt=4000,tokens=64", "h16_8_d256"},
+    {"mixture_16_1", "mixture:step=100", "h16_1_d256"},
+    {"flat_64_8", "no_sharing:requests=64,tokens=4096", "h64_8_d128"},
+};
+
+// Trees bound by bytes, then trees bound by flops.
+constexpr KernelRow kVariants[] = {
+    {"FS_b20", "levels:nodes=1,20,tokens=4000,200", "h32_8"},
+    {"F9_04_g4", "levels:nodes=1,256,tokens=256,32", "h32_8"},
+    {"F9_08_g4", "levels:nodes=1,4,16,64,256,1024,tokens=256,8,256,64,32,256", "h32_8"},
+    {"F9_10_g4", "levels:nodes=1,2,4,8,16,32,64,128,1024,tokens=16,16,16,16,16,16,16,16,16", "h32_8"},
+    {"flat_256x1k", "levels:nodes=256,tokens=1024", "h32_8"},
+    {"F9_05_g4", "levels:nodes=1,1024,tokens=2048,32", "h32_8"},
+    {"wide_8k", "levels:nodes=1,512,tokens=8192,16", "h32_8"},
+    {"spec_t256", "token_tree:prompt=4000,tokens=256", "h32_8"},
+};
+// clang-format on
+
+constexpr std::string_view kSuffixes[] = {"softcap", "window", "alibi", "sigmoid", "bf16"};
+
+} // namespace
+
+std::span<const KernelRow> otherRows() { return kOther; }
+std::span<const KernelRow> variantRows() { return kVariants; }
+std::span<const std::string_view> variantSuffixes() { return kSuffixes; }
+
+} // namespace deft::bench
