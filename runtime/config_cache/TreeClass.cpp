@@ -93,6 +93,22 @@ bool areNeighbours(const TreeClass &a, const TreeClass &b) {
   return true;
 }
 
+/// By the shape alone, so a tree may read as another family than the one that made it: the first steps of a
+/// tree of thoughts look few-shot, and are.
+TreeFamily familyOf(const TreeClass &treeClass) {
+  const auto &[tokens, queries, sharing, depth, shorts] = treeClass;
+  if (sharing == 0)
+    return TreeFamily::NoSharing;
+  if (depth <= 1) // one or two levels: whether most queries see most tokens
+    return queries - sharing <= 2 ? TreeFamily::FewShot : TreeFamily::Forest;
+  if (queries >= 4 && sharing >= queries) // what the queries do not share is a handful of tokens
+    return TreeFamily::Speculative;
+  if (queries <= 4 || depth >= 3)
+    return TreeFamily::Reasoning;
+  constexpr int kDocumentLog2 = 10; // tokens that there are for each query
+  return tokens - queries >= kDocumentLog2 ? TreeFamily::MultiDocument : TreeFamily::MultiLevelPrompt;
+}
+
 std::string familyName(TreeFamily family) {
   switch (family) {
   case TreeFamily::NoSharing:
