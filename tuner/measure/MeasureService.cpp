@@ -1,0 +1,175 @@
+#include "tuner/measure/MeasureService.h"
+
+#include "compiler/config/ConfigJson.h"
+#include "runtime/plan/Planner.h"
+#include "tuner/measure/OracleTable.h"
+
+#include <algorithm>
+#include <map>
+#include <optional>
+
+namespace deft::measure {
+
+using nlohmann::json;
+using support::Error;
+using support::ErrorCode;
+using support::Result;
+
+namespace {
+
+/// Of the oracle, once a class: about half a second of one core.
+constexpr long long kMostCheckedPairs = 2'000'000;
+
+class MeasureService : public Service {
+public:
+  MeasureService(const Work &work, std::unique_ptr<Machine> machine)
+      : work_(work), machine_(std::move(machine)) {}
+
+  Result<Message> handle(const Message &request) override {
+    const std::string op = request.head.at("op").get<std::string>();
+    if (op == "device")
+      return Message{{{"key", config_cache::toJson(machine_->key())}, {"driver", machine_->driver()}}, {}};
+    if (op == "class")
+      return openClass(request.head.at("class").get<std::size_t>());
+    if (op == "prepare")
+      return prepare(request);
+    const std::string id = request.head.at("id").get<std::string>();
+    if (op == "forget") {
+      candidates_.erase(id);
+      return Message{json::object(), {}};
+    }
+    const auto found = candidates_.find(id);
+    if (found == candidates_.end())
+      return Error{ErrorCode::Internal, "candidate " + id + " is not prepared", ""};
+    if (op == "check")
+      return check(found->second);
+    if (op == "time")
+      return time(found->second, request.head.at("tree").get<std::size_t>(),
+                  request.head.at("repeats").get<int>());
+    return Error{ErrorCode::Internal, "unknown request `" + op + "`", ""};
+  }
+
+private:
+  struct Candidate {
+    std::unique_ptr<Runner> runner;
+    std::vector<plan::Plan> plans; ///< one a tree
+  };
+
+  Result<Message> openClass(std::size_t index) {
+    candidates_.clear();
+    oracle_.reset();
+    auto made = makeInputs(work_, work_.classes.at(index));
+    if (!made)
+      return made.error();
+    inputs_ = std::move(*made);
+    // What is checked is the class's smallest tree, by its paths.
+    const auto pathTokens = [](const tree::KvTree &tree) {
+      long long sum = 0;
+      for (const tree::Query &query : tree.queries())
+        sum += tree.pathTokens(query);
+      return sum;
+    };
+    checked_ = 0;
+    for (std::size_t i = 1; i < inputs_.trees.size(); ++i)
+      if (pathTokens(inputs_.trees[i]) < pathTokens(inputs_.trees[checked_]))
+        checked_ = i;
+    if (auto loaded = machine_->load(inputs_.inputs); !loaded)
+      return loaded.error();
+    return Message{json::object(), {}};
+  }
+
+  Result<Message> prepare(const Message &request) {
+    const auto config = config::configFromJson(request.head.at("config"));
+    if (!config)
+      return config.error();
+    std::optional<package::KernelSet> kernels;
+    if (request.head.contains("kernels"))
+      kernels = unpackKernels(request, *config);
+    auto runner = machine_->open(kernels ? &*kernels : nullptr);
+    if (!runner)
+      return runner.error();
+    Candidate candidate{std::move(*runner), {}};
+    const int blocks = candidate.runner->blocks();
+    for (const tree::KvTree &tree : inputs_.trees) {
+      auto plan = plan::makePlan(tree, plan::VariantFacts::of(work_.variant), *config, blocks);
+      if (!plan)
+        return plan.error();
+      candidate.plans.push_back(std::move(*plan));
+    }
+    candidates_.insert_or_assign(request.head.at("id").get<std::string>(), std::move(candidate));
+    return Message{{{"blocks", blocks}}, {}};
+  }
+
+  Result<Message> check(Candidate &candidate) {
+    exec::Outputs outputs;
+    if (auto ran = candidate.runner->run(candidate.plans[checked_], outputs); !ran)
+      return ran.error();
+    if (!oracle_) {
+      exec::Inputs &inputs = inputs_.inputs;
+      oracle_.emplace(work_.variant, inputs_.trees[checked_], inputs, kMostCheckedPairs, work_.threads);
+    }
+    const auto compared = oracle_->compare(outputs);
+    return Message{{{"right", compared.ok()}, {"why", compared ? "" : compared.error().message}}, {}};
+  }
+
+  Result<Message> time(Candidate &candidate, std::size_t tree, int repeats) {
+    const auto times = candidate.runner->time(candidate.plans.at(tree), repeats);
+    if (!times)
+      return times.error();
+    return Message{{{"us", *times}}, {}};
+  }
+
+  const Work &work_;
+  std::unique_ptr<Machine> machine_;
+  ClassInputs inputs_;
+  std::size_t checked_ = 0; ///< the tree that is compared with the oracle
+  std::optional<OracleTable> oracle_;
+  std::map<std::string, Candidate> candidates_;
+};
+
+json headOf(const package::Kernel &kernel) {
+  return {{"entry", kernel.entry}, {"threads", kernel.threads}, {"smem_bytes", kernel.smemBytes}};
+}
+
+package::Kernel kernelOf(const json &head, const std::string &cubin) {
+  package::Kernel kernel;
+  kernel.entry = head.at("entry").get<std::string>();
+  kernel.threads = head.at("threads").get<int>();
+  kernel.smemBytes = head.at("smem_bytes").get<int>();
+  kernel.cubin = cubin;
+  return kernel;
+}
+
+} // namespace
+
+void packKernels(const package::KernelSet &kernels, Message &message) {
+  json list = json::array();
+  for (const package::Kernel &kernel : kernels.attend) {
+    list.push_back(headOf(kernel));
+    message.blobs.push_back(kernel.cubin);
+  }
+  message.blobs.push_back(kernels.merge.cubin);
+  message.head["kernels"] = {
+      {"arch", kernels.arch}, {"attend", std::move(list)}, {"merge", headOf(kernels.merge)}};
+}
+
+package::KernelSet unpackKernels(const Message &message, const config::Config &config) {
+  const json &head = message.head.at("kernels");
+  package::KernelSet kernels;
+  kernels.arch = head.at("arch").get<std::string>();
+  kernels.config = config;
+  std::size_t blob = 0;
+  for (const json &kernel : head.at("attend"))
+    kernels.attend.push_back(kernelOf(kernel, message.blobs.at(blob++)));
+  kernels.merge = kernelOf(head.at("merge"), message.blobs.at(blob));
+  return kernels;
+}
+
+Result<std::unique_ptr<Service>> makeMeasureService(const Work &work, const MachineMaker &make) {
+  auto machine = make();
+  if (!machine)
+    return machine.error();
+  return std::unique_ptr<Service>(std::make_unique<MeasureService>(work, std::move(*machine)));
+}
+
+} // namespace deft::measure

@@ -1,0 +1,116 @@
+#include "tuner/measure/OracleTable.h"
+
+#include "runtime/exec/Half.h"
+#include "runtime/reference/Check.h"
+
+#include <algorithm>
+#include <atomic>
+#include <cmath>
+#include <cstdio>
+#include <thread>
+
+namespace deft::measure {
+
+using support::Error;
+using support::ErrorCode;
+using support::Result;
+
+namespace {
+
+std::string shortNumber(double value) {
+  char text[32];
+  std::snprintf(text, sizeof text, "%.2g", value);
+  return text;
+}
+
+} // namespace
+
+OracleTable::OracleTable(const spec::Variant &variant, const tree::KvTree &tree, const exec::Inputs &inputs,
+                         long long mostPairs, int threads)
+    : variant_(variant) {
+  const int queries = static_cast<int>(tree.queries().size());
+  const long long all = static_cast<long long>(queries) * variant.kvHeads;
+  long long pairs = 0;
+  for (const tree::Query &query : tree.queries())
+    pairs += static_cast<long long>(tree.pathTokens(query)) * variant.queryHeads;
+  const double share =
+      pairs > 0 ? std::min(1.0, static_cast<double>(mostPairs) / static_cast<double>(pairs)) : 1;
+  const long long wanted =
+      std::clamp(static_cast<long long>(share * static_cast<double>(all)), std::min(all, 4LL), all);
+  for (long long i = 0; i < wanted; ++i) {
+    // Evenly over queries; a step that shares no factor with the heads takes them in turn.
+    const long long query = wanted > 1 ? i * (queries - 1) / (wanted - 1) : 0;
+    groups_.push_back({static_cast<int>(query), static_cast<int>(i % variant.kvHeads), {}, 0});
+  }
+
+  std::atomic<std::size_t> next = 0;
+  const auto work = [&] {
+    for (std::size_t i = next++; i < groups_.size(); i = next++) {
+      Group &group = groups_[i];
+      group.rows = reference::evaluateGroup(variant_, tree, inputs, group.query, group.kvHead,
+                                            reference::Precision::Exact);
+      const auto plain = reference::evaluateGroup(variant_, tree, inputs, group.query, group.kvHead,
+                                                  reference::Precision::Plain);
+      for (std::size_t row = 0; row < plain.size(); ++row)
+        group.plainError =
+            std::max(group.plainError, reference::relativeError(group.rows[row].out, plain[row].out));
+    }
+  };
+  std::vector<std::thread> helpers;
+  for (int i = 1; i < threads; ++i)
+    helpers.emplace_back(work);
+  work();
+  for (std::thread &helper : helpers)
+    helper.join();
+  double plainError = 0;
+  for (const Group &group : groups_)
+    plainError = std::max(plainError, group.plainError);
+  allowed_ = reference::kPlainFactor * plainError + reference::kErrorSlack;
+}
+
+Result<void> OracleTable::scan(const exec::Outputs &outputs) const {
+  const auto wrong = [&](std::size_t row, const char *what) {
+    return Error{ErrorCode::Diagnostics,
+                 "query " + std::to_string(row / static_cast<std::size_t>(variant_.queryHeads)) + ", head " +
+                     std::to_string(row % static_cast<std::size_t>(variant_.queryHeads)) + ": " + what,
+                 ""};
+  };
+  for (std::size_t i = 0; i < outputs.out.size(); ++i)
+    if (std::isnan(exec::toFloat(outputs.out[i], variant_.outputDtype)))
+      return wrong(i / static_cast<std::size_t>(variant_.headDim), "the output is no number");
+  for (std::size_t i = 0; i < outputs.lse.size(); ++i)
+    if (std::isnan(outputs.lse[i]))
+      return wrong(i, "the lse is no number");
+  return {};
+}
+
+Result<void> OracleTable::compare(const exec::Outputs &outputs) const {
+  if (auto scanned = scan(outputs); !scanned)
+    return scanned;
+  const auto headDim = static_cast<std::size_t>(variant_.headDim);
+  for (const Group &group : groups_)
+    for (std::size_t i = 0; i < group.rows.size(); ++i) {
+      const std::size_t head = static_cast<std::size_t>(group.kvHead * variant_.ratio()) + i;
+      const std::size_t row =
+          static_cast<std::size_t>(group.query) * static_cast<std::size_t>(variant_.queryHeads) + head;
+      std::vector<double> actual(headDim);
+      for (std::size_t d = 0; d < headDim; ++d)
+        actual[d] = exec::toFloat(outputs.out[row * headDim + d], variant_.outputDtype);
+      const std::string where =
+          "query " + std::to_string(group.query) + ", head " + std::to_string(head) + ": ";
+      if (const double error = reference::relativeError(group.rows[i].out, actual); !(error <= allowed_))
+        return Error{ErrorCode::Diagnostics,
+                     where + "error " + shortNumber(error) + ", allowed " + shortNumber(allowed_), ""};
+      if (outputs.lse.empty())
+        continue;
+      if (const double error = reference::lseDistance(group.rows[i].lse, outputs.lse[row]);
+          !(error <= reference::kLseTolerance))
+        return Error{ErrorCode::Diagnostics,
+                     where + "lse off by " + shortNumber(error) + ", allowed " +
+                         shortNumber(reference::kLseTolerance),
+                     ""};
+    }
+  return {};
+}
+
+} // namespace deft::measure

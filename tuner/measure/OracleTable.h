@@ -1,0 +1,38 @@
+#pragma once
+
+#include "compiler/spec/Variant.h"
+#include "runtime/exec/Inputs.h"
+#include "runtime/reference/Oracle.h"
+#include "runtime/tree/KvTree.h"
+
+#include <vector>
+
+namespace deft::measure {
+
+/// Rows of the oracle, computed once, that the outputs of many candidates are held against. Rows are spread
+/// evenly over queries and heads, as many as `mostPairs` (row, token) pairs allow; beside them every output
+/// must be a number.
+class OracleTable {
+public:
+  OracleTable(const spec::Variant &variant, const tree::KvTree &tree, const exec::Inputs &inputs,
+              long long mostPairs, int threads);
+
+  /// What is wrong, as an error: "query 3, head 7: error 0.2, allowed 0.01".
+  support::Result<void> compare(const exec::Outputs &outputs) const;
+  int groups() const { return static_cast<int>(groups_.size()); }
+
+private:
+  struct Group { ///< the rows of one query that share a KV head
+    int query = 0, kvHead = 0;
+    std::vector<reference::Row> rows;
+    double plainError = 0;
+  };
+
+  support::Result<void> scan(const exec::Outputs &outputs) const;
+
+  const spec::Variant &variant_;
+  std::vector<Group> groups_;
+  double allowed_ = 0;
+};
+
+} // namespace deft::measure

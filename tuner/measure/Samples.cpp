@@ -1,0 +1,47 @@
+#include "tuner/measure/Samples.h"
+
+#include <algorithm>
+#include <cmath>
+
+namespace deft::measure {
+namespace {
+
+/// At a share of the sorted values, between two of them in proportion.
+double quantile(const std::vector<double> &sorted, double share) {
+  const double at = share * static_cast<double>(sorted.size() - 1);
+  const auto below = static_cast<std::size_t>(at);
+  const std::size_t above = std::min(below + 1, sorted.size() - 1);
+  return sorted[below] + (at - static_cast<double>(below)) * (sorted[above] - sorted[below]);
+}
+
+} // namespace
+
+double median(std::vector<double> values) {
+  if (values.empty())
+    return 0;
+  std::sort(values.begin(), values.end());
+  return quantile(values, 0.5);
+}
+
+Estimate estimate(const std::vector<double> &values) {
+  // Of normal values, the median distance is 1 / 1.4826 deviations, and a median scatters 1.2533 times as
+  // much as a mean.
+  constexpr double kDeviation = 1.4826, kOfMedian = 1.2533;
+  Estimate result{median(values), 0, static_cast<int>(values.size())};
+  std::vector<double> distances;
+  for (const double value : values)
+    distances.push_back(std::abs(value - result.value));
+  if (!values.empty())
+    result.error = kOfMedian * kDeviation * median(distances) / std::sqrt(static_cast<double>(values.size()));
+  return result;
+}
+
+double relativeSpread(std::vector<double> values) {
+  if (values.empty())
+    return 0;
+  std::sort(values.begin(), values.end());
+  const double middle = quantile(values, 0.5);
+  return middle > 0 ? 0.5 * (quantile(values, 0.75) - quantile(values, 0.25)) / middle : 0;
+}
+
+} // namespace deft::measure

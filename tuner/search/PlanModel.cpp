@@ -1,0 +1,47 @@
+#include "tuner/search/PlanModel.h"
+
+#include <cmath>
+#include <sstream>
+
+namespace deft::search {
+namespace {
+
+/// All that the model's answer follows from, beside the trees.
+std::string keyOf(const config::Config &config, int blocks) {
+  std::ostringstream key;
+  const config::CostCoefficients &cost = config.cost;
+  key << static_cast<int>(config.partition) << ' ' << config.chunkTokens << ' ' << blocks << ' '
+      << cost.itemUs << ' ' << cost.againGBs << ' ' << cost.partialGBs;
+  for (const config::PhaseConfig &phase : config.phases)
+    key << ' ' << phase.rowsAbove << ' ' << static_cast<int>(phase.family) << ' ' << phase.tileQ << ' '
+        << phase.tileKv;
+  return key.str();
+}
+
+} // namespace
+
+std::optional<double> PlanModel::microseconds(const space::Point &point) {
+  return microsecondsOf(space_.configOf(point));
+}
+
+std::optional<double> PlanModel::microsecondsOf(const config::Config &config) {
+  const int blocks =
+      space_.target() ? space::estimateBlocks(space_.kernel(), config, *space_.target(), units_) : units_;
+  const auto [found, isNew] = known_.try_emplace(keyOf(config, blocks));
+  if (!isNew)
+    return found->second;
+  // Prices that a preset has changed decide which plan is made; what the plan costs is said by the machine's.
+  config::Config priced = config;
+  priced.cost = space_.cost();
+  double logSum = 0;
+  for (const tree::KvTree *tree : trees_) {
+    if (auto made = planner_.make(*tree, facts_, config, blocks, plan_); !made)
+      return std::nullopt;
+    model_.set(facts_, priced, blocks);
+    logSum += std::log(model_.estimate(plan_).microseconds);
+  }
+  found->second = std::exp(logSum / static_cast<double>(trees_.size()));
+  return found->second;
+}
+
+} // namespace deft::search

@@ -1,0 +1,93 @@
+#include "tuner/space/Constraints.h"
+
+#include "compiler/config/SharedMemory.h"
+
+#include <algorithm>
+#include <limits>
+
+namespace deft::space {
+namespace {
+
+using config::PhaseConfig;
+
+/// Most rows of an item on a CPU: their sums fill the second-level cache of a core.
+constexpr int kMostCpuRows = 512;
+/// Below, a multiprocessor cannot cover the time that a copy takes.
+constexpr int kFewestWarpsPerSm = 4;
+
+template <typename Holds> bool allPhases(const Candidate &candidate, const Holds &holds) {
+  return std::all_of(candidate.config.phases.begin(), candidate.config.phases.end(), holds);
+}
+
+/// Partitions that compare ways to cut by their prices.
+bool compares(spec::Partition partition) {
+  return partition == spec::Partition::Greedy || partition == spec::Partition::Auto;
+}
+
+constexpr Constraint kConstraints[] = {
+    {"rows of a query", "a tile holds all rows of a query", false,
+     [](const Candidate &candidate) {
+       return allPhases(candidate,
+                        [&](const PhaseConfig &phase) { return phase.tileQ >= candidate.shape.ratio(); });
+     }},
+    {"rows of a core", "the sums of an item's rows stay in a core's cache", false,
+     [](const Candidate &candidate) {
+       return candidate.target ||
+              allPhases(candidate, [](const PhaseConfig &phase) { return phase.tileQ <= kMostCpuRows; });
+     }},
+    {"boundary", "a boundary leaves both phases items that fit them", false,
+     [](const Candidate &candidate) {
+       const auto &phases = candidate.config.phases;
+       for (std::size_t i = 0; i + 1 < phases.size(); ++i)
+         if (phases[i].rowsAbove >= phases[i].tileQ || phases[i].rowsAbove > phases[i + 1].tileQ ||
+             phases[i].rowsAbove < candidate.shape.ratio() || phases[i].tileQ <= phases[i + 1].tileQ)
+           return false;
+       return true;
+     }},
+    {"occupancy", "a multiprocessor runs at least four warps", false,
+     [](const Candidate &candidate) {
+       return !candidate.target || allPhases(candidate, [&](const PhaseConfig &phase) {
+         return blocksPerSm(candidate.shape, phase, *candidate.target) * phase.warps >= kFewestWarpsPerSm;
+       });
+     }},
+    {"prices", "other prices matter to partitions that compare by them", true,
+     [](const Candidate &candidate) {
+       return candidate.prices == 0 || compares(candidate.config.partition);
+     }},
+};
+
+} // namespace
+
+std::span<const Constraint> constraints() { return kConstraints; }
+
+const char *brokenConstraint(const Candidate &candidate, bool ofPlan, bool ofPhases) {
+  if (ofPhases && candidate.target)
+    for (const PhaseConfig &phase : candidate.config.phases)
+      if (const auto *rule = config::brokenRule({candidate.shape, phase, *candidate.target}))
+        return rule->name;
+  for (const Constraint &constraint : kConstraints)
+    if ((constraint.isOfPlan ? ofPlan : ofPhases) && !constraint.holds(candidate))
+      return constraint.name;
+  return nullptr;
+}
+
+int blocksPerSm(const config::KernelShape &shape, const PhaseConfig &phase, const target::Target &target) {
+  const int threads = 32 * std::max(1, phase.warps);
+  // A block of the sm90 family shares the registers of one multiprocessor out between its warpgroups.
+  const int registers = phase.family == config::Family::Sm90
+                            ? target.registersPerSm / threads
+                            : std::min(config::estimateRegisters(shape, phase), target.registersPerThread);
+  const int bySmem = target.smemPerSm / (config::smemBytes(shape.headDim, phase) + target.smemReserved);
+  return std::min({bySmem, target.registersPerSm / (registers * threads), target.threadsPerSm / threads,
+                   target.blocksPerSm});
+}
+
+int estimateBlocks(const config::KernelShape &shape, const config::Config &config,
+                   const target::Target &target, int multiprocessors) {
+  int fewest = std::numeric_limits<int>::max();
+  for (const PhaseConfig &phase : config.phases)
+    fewest = std::min(fewest, blocksPerSm(shape, phase, target));
+  return std::max(1, fewest) * multiprocessors;
+}
+
+} // namespace deft::space

@@ -1,0 +1,40 @@
+#pragma once
+
+#include "compiler/config/Legality.h"
+
+#include <optional>
+#include <span>
+#include <string>
+
+namespace deft::space {
+
+/// A config and the machine that it is for.
+struct Candidate {
+  const config::KernelShape &shape;
+  const target::Target *target; ///< null: a CPU, which has no kernels to choose
+  const config::Config &config;
+  int prices = 0; ///< which of costPresets() the config has
+};
+
+/// A condition on candidates beyond those on single phases (config::phaseRules): these keep what is legal
+/// but senseless out of a search.
+struct Constraint {
+  const char *name;
+  const char *why;
+  bool isOfPlan; ///< looks at partition, chunk and prices alone; else at phases alone
+  bool (*holds)(const Candidate &);
+};
+std::span<const Constraint> constraints();
+
+/// The name of the first rule or constraint that a candidate breaks; null: it can be measured. `ofPlan` and
+/// `ofPhases` choose what is looked at.
+const char *brokenConstraint(const Candidate &candidate, bool ofPlan = true, bool ofPhases = true);
+
+/// Blocks of a phase that run at a time on one multiprocessor, estimated without a compiler.
+int blocksPerSm(const config::KernelShape &shape, const config::PhaseConfig &phase,
+                const target::Target &target);
+/// What plan::makePlan is told before a kernel is loaded: of the phase that runs fewest.
+int estimateBlocks(const config::KernelShape &shape, const config::Config &config,
+                   const target::Target &target, int multiprocessors);
+
+} // namespace deft::space

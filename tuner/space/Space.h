@@ -1,0 +1,88 @@
+#pragma once
+
+#include "tuner/space/Axis.h"
+#include "tuner/space/Constraints.h"
+
+#include <nlohmann/json_fwd.hpp>
+
+#include <compare>
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+/// What a search may choose from.
+namespace deft::space {
+
+/// Kernels of one make: how many phases, of which family; the axes fill in their numbers.
+struct Shape {
+  std::string name;                        ///< "sm90", "two": a word for tables
+  std::vector<config::PhaseConfig> phases; ///< numbers without an axis stay as they are here
+  std::vector<Axis> axes;
+};
+
+/// One config of a space: a shape, and an index into the values of each of its axes (Space::axes).
+struct Point {
+  int shape = 0;
+  std::vector<int> at;
+
+  auto operator<=>(const Point &) const = default;
+};
+
+struct SpaceSize {
+  long long all = 0;   ///< combinations of the axes' values
+  long long legal = 0; ///< of these, what can be measured
+  /// How many the first broken rule throws out, by its name.
+  std::map<std::string, long long> broken;
+};
+
+class Space {
+public:
+  /// `target` null: a CPU. `planAxes` (partition, chunk, prices) go with every shape.
+  Space(config::KernelShape kernel, const target::Target *target, config::CostCoefficients cost,
+        std::vector<Axis> planAxes, std::vector<Shape> shapes);
+
+  const config::KernelShape &kernel() const { return kernel_; }
+  const target::Target *target() const { return target_; }
+  const config::CostCoefficients &cost() const { return cost_; }
+  const std::vector<Shape> &shapes() const { return shapes_; }
+  /// Of a point of this shape: the plan's, then the shape's own.
+  const std::vector<Axis> &axes(int shape) const { return axes_[static_cast<std::size_t>(shape)]; }
+  int planAxisCount() const { return planAxes_; }
+
+  config::Config configOf(const Point &point) const;
+  /// The name of what makes the point unusable; null: it can be measured.
+  const char *broken(const Point &point) const;
+  /// Where a config lies; none where some number of it is no value of its axis.
+  std::optional<Point> find(const config::Config &config) const;
+
+  /// Plan and phases have no constraint in common, so this costs no walk through all points.
+  SpaceSize size() const;
+  /// All usable points, in the order of the axes.
+  std::vector<Point> points() const;
+  /// Those of one shape that differ from `kernels` in the plan's axes alone.
+  std::vector<Point> plansOf(const Point &kernels) const;
+  /// The kernels of a shape that can be compiled, each with the plan's axes at their first values.
+  std::vector<Point> kernelsOf(int shape) const;
+  /// Usable points one step away on one axis.
+  std::vector<Point> neighbours(const Point &point) const;
+
+private:
+  const char *broken(const Point &point, bool ofPlan, bool ofPhases) const;
+  template <typename Visit> void walk(Point point, int firstAxis, int endAxis, const Visit &visit) const;
+
+  config::KernelShape kernel_;
+  const target::Target *target_;
+  config::CostCoefficients cost_;
+  std::vector<Shape> shapes_;
+  std::vector<std::vector<Axis>> axes_; ///< of each shape
+  int planAxes_ = 0;
+};
+
+nlohmann::json toJson(const Space &space);
+support::Result<Space> spaceFromJson(const nlohmann::json &json);
+
+/// Twelve hexadecimal digits that name a config: equal for equal configs, whatever space they are from.
+std::string configId(const config::Config &config);
+
+} // namespace deft::space
