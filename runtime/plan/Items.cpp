@@ -11,206 +11,203 @@ int divideUp(int a, int b) { return (a - 1) / b + 1; }
 int roundUp(int a, int step) { return divideUp(a, step) * step; }
 
 /// Makes room for so many values: the size goes ahead of what is used, so that appending is a store.
-template <typename Value> void grow(std::vector<Value> &values, std::size_t needed) {
-  if (values.size() < needed)
-    values.resize(std::max(needed, 2 * values.size()));
+template <typename Value> void growTo(std::vector<Value> &values, int needed) {
+  const auto size = static_cast<std::size_t>(needed);
+  if (values.size() < size)
+    values.resize(std::max(size, 2 * values.size()));
 }
 
 } // namespace
 
-[[gnu::noinline]] void ItemCutter::growAll(Plan &plan, std::size_t items, std::size_t runs,
-                                           std::size_t tails) {
-  grow(plan.items, items);
-  grow(plan.runs, runs);
-  grow(plan.tails, tails);
-}
+/// Where the next values go. Plain pointers: nothing is read again because something else was written.
+struct ItemCutter::Cursor {
+  const Place *places;
+  int *partials;
+  abi::Item *items;
+  abi::Run *runs;
+  Plan::Tail *tails;
+  int item = 0, run = 0, tail = 0;
+  int itemRoom, runRoom, tailRoom;
 
-/// Room for so many more items and runs; any run may be a leaf's last.
-inline void ItemCutter::makeRoom(Plan &plan, int items, int runs) const {
-  const auto neededItems = static_cast<std::size_t>(itemCount_ + items);
-  const auto neededRuns = static_cast<std::size_t>(runCount_ + runs);
-  const auto neededTails = static_cast<std::size_t>(tailCount_ + runs);
-  if (neededItems > plan.items.size() || neededRuns > plan.runs.size() || neededTails > plan.tails.size())
-      [[unlikely]]
-    growAll(plan, neededItems, neededRuns, neededTails);
-}
-
-/// A tile of one run that is one item: what most nodes are.
-inline void ItemCutter::takeSegment(const TreeView &view, const Segment &segment, Plan &plan) {
-  makeRoom(plan, 1, 1);
-  const auto item = static_cast<std::size_t>(itemCount_), run = static_cast<std::size_t>(runCount_);
-  const auto tail = static_cast<std::size_t>(tailCount_);
-  const Place &place = view.places[static_cast<std::size_t>(segment.place)];
-  const int queries = segment.queryEnd - segment.queryBegin;
-  plan.runs[run] = {0,
-                    segment.tokens,
-                    place.location + segment.begin,
-                    place.position + segment.begin,
-                    place.depth,
-                    0,
-                    queries,
-                    0};
-  plan.items[item] = {segment.queryBegin, queries, runCount_, 1, segment.tokens, 0, 0, 0};
-  if (place.leaf >= 0 && segment.begin + segment.tokens == place.tokens) {
-    plan.tails[tail] = {place.leaf, itemCount_, runCount_};
-    ++tailCount_;
+  Cursor(const TreeView &view, std::vector<int> &partials, Plan &plan)
+      : places(view.places.data()), partials(partials.data()) {
+    take(plan);
   }
-  addReaders({itemCount_, segment.queryBegin, segment.queryEnd}, true);
-  ++runCount_;
-  ++itemCount_;
-}
-
-/// A tile of one query that is one item. Only the last run of a path can end a leaf.
-inline void ItemCutter::takePath(const TreeView &view, const TileList &list, const Tile &tile, Plan &plan) {
-  makeRoom(plan, 1, tile.runCount);
-  const Segment *segment = list.runs.data() + tile.runBegin;
-  const Place *const places = view.places.data();
-  abi::Run *run = plan.runs.data() + runCount_;
-  int tokens = 0;
-  for (const Segment *end = segment + tile.runCount; segment != end; ++segment, ++run) {
-    const Place &place = places[segment->place];
-    run->begin = tokens;
-    run->tokens = segment->tokens;
-    run->location = place.location + segment->begin;
-    run->position = place.position + segment->begin;
-    run->depth = place.depth;
-    run->queryBegin = 0;
-    run->queryEnd = 1;
-    tokens += segment->tokens;
+  void take(Plan &plan) {
+    items = plan.items.data();
+    runs = plan.runs.data();
+    tails = plan.tails.data();
+    itemRoom = static_cast<int>(plan.items.size());
+    runRoom = static_cast<int>(plan.runs.size());
+    tailRoom = static_cast<int>(plan.tails.size());
   }
-  const Segment &last = segment[-1];
-  runCount_ += tile.runCount;
-  const Place &own = places[last.place];
-  if (own.leaf >= 0 && last.begin + last.tokens == own.tokens)
-    plan.tails[static_cast<std::size_t>(tailCount_++)] = {own.leaf, itemCount_, runCount_ - 1};
-  plan.items[static_cast<std::size_t>(itemCount_)] = {
-      tile.queryBegin, 1, runCount_ - tile.runCount, tile.runCount, tokens, 0, 0, 0};
-  addReaders({itemCount_++, tile.queryBegin, tile.queryBegin + 1}, true);
-}
+  void grow(Plan &plan, int newItems, int newRuns) {
+    growTo(plan.items, item + newItems);
+    growTo(plan.runs, run + newRuns);
+    growTo(plan.tails, tail + newRuns);
+    take(plan);
+  }
+  /// Room for so many more items and runs; any run may be a leaf's last.
+  void makeRoom(Plan &plan, int newItems, int newRuns) {
+    if (item + newItems > itemRoom || run + newRuns > runRoom || tail + newRuns > tailRoom) [[unlikely]]
+      grow(plan, newItems, newRuns);
+  }
+  void addPartials(int queryBegin, int queryEnd) {
+    ++partials[queryBegin];
+    --partials[queryEnd];
+  }
+  void addRun(const Segment &segment, int begin, int queryBegin, int queryEnd) {
+    const Place &place = places[segment.place];
+    runs[run] = {begin,
+                 segment.tokens,
+                 place.location + segment.begin,
+                 place.position + segment.begin,
+                 place.depth,
+                 queryBegin,
+                 queryEnd,
+                 0};
+    noteTail(segment, run++);
+  }
+  void noteTail(const Segment &segment, int index) {
+    if (const Place &place = places[segment.place];
+        place.leaf >= 0 && segment.begin + segment.tokens == place.tokens)
+      tails[tail++] = {place.leaf, item, index};
+  }
+};
 
 support::Result<void> ItemCutter::cut(const TreeView &view, const TileList &list, int chunkTokens,
                                       bool mayWriteOutput, Plan &plan) {
-  itemCount_ = runCount_ = tailCount_ = 0;
   parts_.clear();
   partials_.assign(static_cast<std::size_t>(view.queryCount()) + 1, 0);
+  Cursor at(view, partials_, plan);
+  int pathRun = -1; // the runs of the path before, if they are those of one item
   for (const Tile &tile : list.tiles) {
     const int limit = tile.chunkTokens > 0 ? roundUp(tile.chunkTokens, kChunkStep) : chunkTokens;
-    if (tile.tokens <= limit && tile.runCount == 1)
-      takeSegment(view, list.runs[static_cast<std::size_t>(tile.runBegin)], plan);
-    else if (tile.tokens <= limit && tile.queryCount == 1)
-      takePath(view, list, tile, plan);
-    else if (tile.tokens <= limit)
-      takeWhole(view, list, tile, plan);
-    else if (tile.isEven)
-      cutTile(view, list, tile, roundUp(divideUp(tile.tokens, divideUp(tile.tokens, limit)), kChunkStep),
-              plan);
-    else
-      cutTile(view, list, tile, limit, plan);
+    const Segment *runs = list.runs.data() + tile.runBegin;
+    if (tile.isPath) {
+      if (path_.size() < static_cast<std::size_t>(tile.runCount))
+        path_.resize(static_cast<std::size_t>(2 * tile.runCount));
+      for (int r = tile.sharedRuns; r < tile.runCount; ++r)
+        path_[static_cast<std::size_t>(r)] = *runs++;
+      runs = path_.data();
+      if (tile.tokens <= limit) {
+        at.makeRoom(plan, 1, tile.runCount);
+        pathRun = takePath(tile, runs, pathRun, at);
+        continue;
+      }
+      pathRun = -1;
+    }
+    if (tile.tokens <= limit && tile.runCount == 1) { // most nodes
+      at.makeRoom(plan, 1, 1);
+      const int queries = runs->queryEnd - runs->queryBegin;
+      at.items[at.item] = {runs->queryBegin, queries, at.run, 1, runs->tokens, 0, 0, 0};
+      at.addRun(*runs, 0, 0, queries);
+      at.addPartials(runs->queryBegin, runs->queryEnd);
+      ++at.item;
+    } else if (tile.tokens <= limit) {
+      at.makeRoom(plan, 1, tile.runCount);
+      takeWhole(tile, runs, at);
+    } else {
+      const int chunk =
+          tile.isEven ? roundUp(divideUp(tile.tokens, divideUp(tile.tokens, limit)), kChunkStep) : limit;
+      const int mostItems = divideUp(tile.tokens, chunk);
+      at.makeRoom(plan, mostItems, tile.runCount + mostItems);
+      cutTile(tile, runs, chunk, at);
+    }
   }
-  plan.items.resize(static_cast<std::size_t>(itemCount_));
-  plan.runs.resize(static_cast<std::size_t>(runCount_));
-  plan.tails.resize(static_cast<std::size_t>(tailCount_));
-  // From the ends of intervals to a count for each query.
-  for (std::size_t i = 1; i < partials_.size(); ++i)
-    partials_[i] += partials_[i - 1];
+  plan.items.resize(static_cast<std::size_t>(at.item));
+  plan.runs.resize(static_cast<std::size_t>(at.run));
+  plan.tails.resize(static_cast<std::size_t>(at.tail));
   if (auto given = giveSlots(mayWriteOutput, plan); !given)
     return given;
   makeMergeMap(plan);
   return {};
 }
 
-/// A tile that is one item: most are, and queries of deep trees have many runs.
-void ItemCutter::takeWhole(const TreeView &view, const TileList &list, const Tile &tile, Plan &plan) {
-  const Segment *segment = list.runs.data() + tile.runBegin;
-  makeRoom(plan, 1, tile.runCount);
-  abi::Run *run = plan.runs.data() + runCount_;
-  const Place *places = view.places.data();
-  const int queryBegin = segment->queryBegin;
+/// The path of one query, one item: a token's place in it is its position. What the path shares with the one
+/// before is as it is there. Returns where its runs begin.
+inline int ItemCutter::takePath(const Tile &tile, const Segment *runs, int pathRun, Cursor &at) {
+  const int begin = at.run;
+  int done = 0;
+  if (pathRun >= 0) {
+    for (const abi::Run *from = at.runs + pathRun; done < tile.sharedRuns; ++done)
+      at.runs[at.run++] = from[done];
+    if (done == tile.runCount) // only the last run of a path can end a leaf
+      at.noteTail(runs[done - 1], at.run - 1);
+  }
+  for (; done < tile.runCount; ++done)
+    at.addRun(runs[done], at.places[runs[done].place].position + runs[done].begin, 0, 1);
+  at.items[at.item] = {tile.queryBegin, 1, begin, tile.runCount, tile.tokens, 0, 0, 0};
+  at.addPartials(tile.queryBegin, tile.queryBegin + 1);
+  ++at.item;
+  return begin;
+}
+
+/// A tile that is one item.
+inline void ItemCutter::takeWhole(const Tile &tile, const Segment *runs, Cursor &at) {
+  const int queryBegin = runs->queryBegin, runBegin = at.run;
   int readersBegin = queryBegin, readersEnd = queryBegin, tokens = 0;
   bool isOneInterval = true;
-  for (int i = 0; i < tile.runCount; ++i, ++run, ++segment) {
-    const Place &place = places[segment->place];
-    *run = {tokens,
-            segment->tokens,
-            place.location + segment->begin,
-            place.position + segment->begin,
-            place.depth,
-            segment->queryBegin - queryBegin,
-            segment->queryEnd - queryBegin,
-            0};
+  for (const Segment *segment = runs, *end = runs + tile.runCount; segment != end; ++segment) {
+    at.addRun(*segment, tokens, segment->queryBegin - queryBegin, segment->queryEnd - queryBegin);
     tokens += segment->tokens;
     if (segment->queryBegin > readersEnd) {
       isOneInterval = false;
-      addReaders({itemCount_, readersBegin, readersEnd}, isOneInterval);
+      addReaders({at.item, readersBegin, readersEnd}, isOneInterval, at);
       readersBegin = segment->queryBegin;
     }
     readersEnd = std::max(readersEnd, segment->queryEnd);
-    if (place.leaf >= 0 && segment->begin + segment->tokens == place.tokens) {
-      plan.tails[static_cast<std::size_t>(tailCount_++)] = {place.leaf, itemCount_, runCount_ + i};
-    }
   }
-  addReaders({itemCount_, readersBegin, readersEnd}, isOneInterval);
-  plan.items[static_cast<std::size_t>(itemCount_++)] = {
-      queryBegin, readersEnd - queryBegin, runCount_, tile.runCount, tokens, 0, 0, 0};
-  runCount_ += tile.runCount;
+  addReaders({at.item, readersBegin, readersEnd}, isOneInterval, at);
+  at.items[at.item++] = {queryBegin, readersEnd - queryBegin, runBegin, tile.runCount, tokens, 0, 0, 0};
 }
 
-void ItemCutter::cutTile(const TreeView &view, const TileList &list, const Tile &tile, int chunk,
-                         Plan &plan) {
-  const int mostItems = divideUp(tile.tokens, chunk);
-  makeRoom(plan, mostItems, tile.runCount + mostItems);
-  abi::Item *item = plan.items.data() + itemCount_;
-  abi::Run *run = plan.runs.data() + runCount_;
-  Plan::Tail *tail = plan.tails.data() + tailCount_;
+void ItemCutter::cutTile(const Tile &tile, const Segment *runs, int chunk, Cursor &at) {
   int queryBegin = 0, runBegin = 0, itemTokens = 0; // of the item at hand
   // What is open of its readers: an interval, as long as runs overlap or touch.
   int readersBegin = 0, readersEnd = 0;
   bool isOneInterval = true;
   int left = tile.tokens;
-  for (int r = tile.runBegin; r < tile.runBegin + tile.runCount; ++r) {
-    const Segment &segment = list.runs[static_cast<std::size_t>(r)];
-    const Place &place = view.places[static_cast<std::size_t>(segment.place)];
-    int begin = segment.begin;
-    const int end = begin + segment.tokens;
-    while (begin < end) {
+  for (const Segment *run = runs; run != runs + tile.runCount; ++run) {
+    Segment piece = *run;
+    if (tile.isPath) {
+      piece.queryBegin = tile.queryBegin;
+      piece.queryEnd = tile.queryBegin + 1;
+    }
+    for (const int end = run->begin + run->tokens; piece.begin < end;) {
       if (itemTokens == 0) {
-        queryBegin = readersBegin = segment.queryBegin;
-        readersEnd = segment.queryEnd;
-        runBegin = runCount_;
+        queryBegin = readersBegin = piece.queryBegin;
+        readersEnd = piece.queryEnd;
+        runBegin = at.run;
         isOneInterval = true;
-      } else if (segment.queryBegin > readersEnd) {
+      } else if (piece.queryBegin > readersEnd) {
         isOneInterval = false;
-        addReaders({itemCount_, readersBegin, readersEnd}, isOneInterval);
-        readersBegin = segment.queryBegin;
-        readersEnd = segment.queryEnd;
+        addReaders({at.item, readersBegin, readersEnd}, isOneInterval, at);
+        readersBegin = piece.queryBegin;
+        readersEnd = piece.queryEnd;
       } else {
-        readersEnd = std::max(readersEnd, segment.queryEnd);
+        readersEnd = std::max(readersEnd, piece.queryEnd);
       }
-      const int tokens = std::min(end - begin, chunk - itemTokens);
-      *run++ = {itemTokens,
-                tokens,
-                place.location + begin,
-                place.position + begin,
-                place.depth,
-                segment.queryBegin - queryBegin,
-                segment.queryEnd - queryBegin,
-                0};
-      begin += tokens;
-      itemTokens += tokens;
-      left -= tokens;
-      if (place.leaf >= 0 && begin == place.tokens) {
-        *tail++ = {place.leaf, itemCount_, runCount_};
-        ++tailCount_;
-      }
-      ++runCount_;
+      piece.tokens = std::min(end - piece.begin, chunk - itemTokens);
+      at.addRun(piece, itemTokens, piece.queryBegin - queryBegin, piece.queryEnd - queryBegin);
+      piece.begin += piece.tokens;
+      itemTokens += piece.tokens;
+      left -= piece.tokens;
       if (itemTokens < chunk && left > 0)
         continue;
-      addReaders({itemCount_, readersBegin, readersEnd}, isOneInterval);
-      *item++ = {queryBegin, readersEnd - queryBegin, runBegin, runCount_ - runBegin, itemTokens, 0, 0, 0};
-      ++itemCount_;
+      addReaders({at.item, readersBegin, readersEnd}, isOneInterval, at);
+      at.items[at.item++] = {
+          queryBegin, readersEnd - queryBegin, runBegin, at.run - runBegin, itemTokens, 0, 0, 0};
       itemTokens = 0;
     }
   }
+}
+
+/// Queries that see some of the item at hand.
+inline void ItemCutter::addReaders(const Readers &readers, bool areAll, Cursor &at) {
+  at.addPartials(readers.begin, readers.end);
+  if (!areAll) [[unlikely]]
+    parts_.push_back(readers);
 }
 
 /// Of an item whose readers are several intervals: they may not read other items, and the queries between
@@ -230,34 +227,50 @@ bool ItemCutter::areComplete(std::span<const Readers> parts) const {
 
 /// Items and their readers' intervals (none: the item's own), one after the other.
 template <typename Callback> void ItemCutter::forEachItem(Plan &plan, Callback callback) const {
+  abi::Item *item = plan.items.data();
+  const int count = static_cast<int>(plan.items.size());
+  if (parts_.empty()) {
+    for (int i = 0; i < count; ++i)
+      callback(item[i], std::span<const Readers>());
+    return;
+  }
   const Readers *part = parts_.data(), *end = part + parts_.size();
-  for (std::size_t i = 0; i < plan.items.size(); ++i) {
+  for (int i = 0; i < count; ++i) {
     const Readers *begin = part;
-    while (part != end && part->item == static_cast<int>(i))
+    while (part != end && part->item == i)
       ++part;
-    callback(plan.items[i], std::span(begin, part));
+    callback(item[i], std::span(begin, part));
   }
 }
 
 support::Result<void> ItemCutter::giveSlots(bool mayWriteOutput, Plan &plan) {
-  const std::size_t queries = partials_.size() - 1;
-  unfinished_.resize(queries + 1);
-  unfinished_[0] = 0;
-  for (std::size_t i = 0; i < queries; ++i)
-    unfinished_[i + 1] = unfinished_[i] + (partials_[i] != 1);
-  isWritten_.assign(queries, 0);
+  const int queries = static_cast<int>(partials_.size()) - 1;
+  unfinished_.resize(partials_.size());
+  isWritten_.assign(partials_.size() - 1, 0);
+  int *const partials = partials_.data(), *const unfinished = unfinished_.data();
+  char *const isWritten = isWritten_.data();
+  // From the ends of intervals to a count for each query.
+  int reads = 0, before = 0;
+  for (int i = 0; i < queries; ++i) {
+    unfinished[i] = before;
+    partials[i] = reads += partials[i];
+    before += reads != 1;
+  }
+  unfinished[queries] = before;
   long long slots = 0;
   forEachItem(plan, [&](abi::Item &item, std::span<const Readers> parts) {
-    if (mayWriteOutput && isComplete(item, parts)) {
+    const int begin = item.queryBegin, count = item.queryCount;
+    const bool isComplete =
+        parts.empty() ? unfinished[begin] == unfinished[begin + count] : areComplete(parts);
+    if (mayWriteOutput && isComplete) {
       item.partialBegin = -1;
-      if (item.queryCount == 1) // often, and a call of memset each is dear
-        isWritten_[item.queryBegin] = 1;
-      else
-        std::fill_n(isWritten_.begin() + item.queryBegin, item.queryCount, char{1});
+      isWritten[begin] = 1; // often the only one, and a call of memset each is dear
+      for (int i = 1; i < count; ++i)
+        isWritten[begin + i] = 1;
       return;
     }
     item.partialBegin = static_cast<int>(std::min<long long>(slots, kMostPartials));
-    slots += item.queryCount;
+    slots += count;
   });
   if (slots > kMostPartials)
     return support::Error{support::ErrorCode::Diagnostics,
@@ -272,24 +285,28 @@ void ItemCutter::makeMergeMap(Plan &plan) {
   const std::size_t queries = isWritten_.size();
   plan.mergeQuery.resize(queries);
   plan.mergeBegin.resize(queries + 1);
-  plan.mergeBegin[0] = 0;
   cursor_.resize(queries);
+  int *const mergeQuery = plan.mergeQuery.data(), *const mergeBegin = plan.mergeBegin.data();
+  int *const cursor = cursor_.data();
+  const int *const partials = partials_.data();
+  const char *const isWritten = isWritten_.data();
   int slots = 0;
   std::size_t merged = 0;
   for (std::size_t i = 0; i < queries; ++i) {
-    if (isWritten_[i])
-      continue;
-    cursor_[i] = slots;
-    slots += partials_[i];
-    plan.mergeQuery[merged++] = static_cast<int>(i);
-    plan.mergeBegin[merged] = slots;
+    // Nobody can predict which ones: written ones are overwritten by the next.
+    cursor[i] = slots;
+    mergeQuery[merged] = static_cast<int>(i);
+    mergeBegin[merged] = slots;
+    merged += isWritten[i] == 0;
+    slots += isWritten[i] == 0 ? partials[i] : 0;
   }
+  mergeBegin[merged] = slots;
   plan.mergeQuery.resize(merged);
   plan.mergeBegin.resize(merged + 1);
   plan.mergeSlot.resize(static_cast<std::size_t>(slots));
   if (slots == 0)
     return;
-  int *const slotOf = plan.mergeSlot.data(), *const cursor = cursor_.data();
+  int *const slotOf = plan.mergeSlot.data();
   // Items stand in path order, so each query's slots come in it, too.
   forEachItem(plan, [&](const abi::Item &item, std::span<const Readers> parts) {
     if (item.partialBegin < 0)

@@ -36,29 +36,17 @@ private:
   struct Readers {
     int item, begin, end;
   };
-  static void growAll(Plan &plan, std::size_t items, std::size_t runs, std::size_t tails);
-  void makeRoom(Plan &plan, int items, int runs) const;
-  void takeSegment(const TreeView &view, const Segment &segment, Plan &plan);
-  void takePath(const TreeView &view, const TileList &list, const Tile &tile, Plan &plan);
-  void takeWhole(const TreeView &view, const TileList &list, const Tile &tile, Plan &plan);
-  void cutTile(const TreeView &view, const TileList &list, const Tile &tile, int chunk, Plan &plan);
-  void addReaders(const Readers &readers, bool areAll) {
-    ++partials_[static_cast<std::size_t>(readers.begin)];
-    --partials_[static_cast<std::size_t>(readers.end)];
-    if (!areAll)
-      parts_.push_back(readers);
-  }
-  /// Whether all rows of the item are finished by it.
-  bool isComplete(const abi::Item &item, std::span<const Readers> parts) const {
-    return parts.empty() ? unfinished_[item.queryBegin] == unfinished_[item.queryBegin + item.queryCount]
-                         : areComplete(parts);
-  }
+  struct Cursor;
+  int takePath(const Tile &tile, const Segment *runs, int pathRun, Cursor &at);
+  void takeWhole(const Tile &tile, const Segment *runs, Cursor &at);
+  void cutTile(const Tile &tile, const Segment *runs, int chunk, Cursor &at);
+  void addReaders(const Readers &readers, bool areAll, Cursor &at);
   bool areComplete(std::span<const Readers> parts) const;
   template <typename Callback> void forEachItem(Plan &plan, Callback callback) const;
   support::Result<void> giveSlots(bool mayWriteOutput, Plan &plan);
   void makeMergeMap(Plan &plan);
 
-  int itemCount_ = 0, runCount_ = 0, tailCount_ = 0; ///< so far
+  std::vector<Segment> path_;   ///< of the last tile that was one
   std::vector<Readers> parts_;  ///< of items whose readers are several intervals, in order
   std::vector<int> partials_;   ///< of each query: how many items it reads
   std::vector<int> unfinished_; ///< of each query: how many before it read other than one item
@@ -76,13 +64,13 @@ private:
   using Key = std::uint64_t;
   static constexpr int kIndexBits = 28;
   static constexpr int kDigitBits = 11;
-  static constexpr Key kDigits = Key{1} << kDigitBits;
-  static std::size_t digit(Key key, int shift) { return key >> shift & (kDigits - 1); }
-  void countDigits(int shift);
-  void sortByDigit(int shift);
-  void placeByDigit(int shift, const std::vector<abi::Item> &items);
+  void findPhases(const config::Config &config, int ratio);
+  void countDigits(int shift, int width);
+  void sortByDigit(int shift, int width);
+  void placeByDigit(int shift, int width, Plan &plan);
 
-  std::array<int, kDigits> begin_;
+  std::vector<int> phaseOf_; ///< by queries of an item
+  std::array<int, 1 << kDigitBits> begin_;
   std::vector<Key> keys_, sorted_;
   std::vector<abi::Item> items_;
   std::vector<int> placed_;

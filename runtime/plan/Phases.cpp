@@ -10,7 +10,7 @@ namespace deft::plan {
 namespace {
 
 /// A phase serves what its tile can hold, whatever the bounds of the schedule say.
-std::size_t phaseOf(const config::Config &config, std::size_t widest, int rows) {
+std::size_t phaseFor(const config::Config &config, std::size_t widest, int rows) {
   std::size_t chosen = 0;
   while (chosen + 1 < config.phases.size() && rows <= config.phases[chosen].rowsAbove)
     ++chosen;
@@ -19,26 +19,36 @@ std::size_t phaseOf(const config::Config &config, std::size_t widest, int rows) 
 
 } // namespace
 
-void PhaseSorter::sort(const config::Config &config, int ratio, Plan &plan) {
+void PhaseSorter::findPhases(const config::Config &config, int ratio) {
   std::size_t widest = 0;
   for (std::size_t i = 0; i < config.phases.size(); ++i)
     if (config.phases[i].tileQ > config.phases[widest].tileQ)
       widest = i;
+  phaseOf_.resize(static_cast<std::size_t>(config.phases[widest].tileQ / ratio) + 1);
+  for (std::size_t queries = 0; queries < phaseOf_.size(); ++queries)
+    phaseOf_[queries] = static_cast<int>(phaseFor(config, widest, static_cast<int>(queries) * ratio));
+}
+
+void PhaseSorter::sort(const config::Config &config, int ratio, Plan &plan) {
+  plan.phases.assign(config.phases.size(), {});
+  if (plan.items.empty())
+    return;
+  findPhases(config, ratio);
   int longest = 0;
   for (const abi::Item &item : plan.items)
     longest = std::max(longest, item.tokens);
 
   // One number orders all: the phase above what the item lacks to the longest one.
   const int lightBits = std::bit_width(static_cast<unsigned>(longest));
-  plan.phases.assign(config.phases.size(), {});
-  keys_.resize(plan.items.size());
+  const std::size_t count = plan.items.size();
+  keys_.resize(count);
   Key any = 0, all = ~Key{0}, last = 0;
   bool isSorted = true;
-  for (std::size_t i = 0; i < plan.items.size(); ++i) {
+  for (std::size_t i = 0; i < count; ++i) {
     const abi::Item &item = plan.items[i];
-    const std::size_t phase = phaseOf(config, widest, item.queryCount * ratio);
-    ++plan.phases[phase].itemCount;
-    const Key order = Key{phase} << lightBits | static_cast<Key>(longest - item.tokens);
+    const int phase = phaseOf_[static_cast<std::size_t>(item.queryCount)];
+    ++plan.phases[static_cast<std::size_t>(phase)].itemCount;
+    const Key order = static_cast<Key>(phase) << lightBits | static_cast<Key>(longest - item.tokens);
     any |= order;
     all &= order;
     isSorted &= last <= order;
@@ -49,51 +59,57 @@ void PhaseSorter::sort(const config::Config &config, int ratio, Plan &plan) {
     plan.phases[i].itemBegin = plan.phases[i - 1].itemBegin + plan.phases[i - 1].itemCount;
   if (isSorted)
     return;
-  items_.resize(plan.items.size());
-  placed_.resize(plan.items.size());
-  for (int shift = kIndexBits + std::countr_zero(any & ~all);;) { // tokens are often multiples of something
-    const Key above = (any & ~all) >> (shift - kIndexBits) >> kDigitBits;
-    if (above == 0) {
-      placeByDigit(shift, plan.items);
-      break;
-    }
-    sortByDigit(shift);
-    shift += kDigitBits + std::countr_zero(above);
-  }
-  plan.items.swap(items_);
-  for (Plan::Tail &tail : plan.tails)
-    tail.item = placed_[static_cast<std::size_t>(tail.item)];
+  // By the bits in which the keys differ, in as few digits as will do and no wider ones than needed: the
+  // table of a digit is gone through, too.
+  const Key differ = any ^ all;
+  const int low = std::countr_zero(differ), bits = std::bit_width(differ) - low;
+  const int passes = (bits + kDigitBits - 1) / kDigitBits, width = (bits + passes - 1) / passes;
+  int shift = kIndexBits + low;
+  for (int pass = 1; pass < passes; ++pass, shift += width)
+    sortByDigit(shift, width);
+  placeByDigit(shift, width, plan);
 }
 
 /// Where keys of each digit begin once they are sorted by it.
-void PhaseSorter::countDigits(int shift) {
-  begin_.fill(0);
+void PhaseSorter::countDigits(int shift, int width) {
+  const Key mask = (Key{1} << width) - 1;
+  std::fill_n(begin_.begin(), mask + 1, 0);
   for (const Key key : keys_)
-    ++begin_[digit(key, shift)];
+    ++begin_[key >> shift & mask];
   int sum = 0;
-  for (int &begin : begin_)
-    sum += std::exchange(begin, sum);
+  for (Key digit = 0; digit <= mask; ++digit)
+    sum += std::exchange(begin_[digit], sum);
 }
 
 /// One stable pass of a radix sort.
-void PhaseSorter::sortByDigit(int shift) {
-  countDigits(shift);
+void PhaseSorter::sortByDigit(int shift, int width) {
+  const Key mask = (Key{1} << width) - 1;
+  countDigits(shift, width);
   sorted_.resize(keys_.size());
   for (const Key key : keys_)
-    sorted_[static_cast<std::size_t>(begin_[digit(key, shift)]++)] = key;
+    sorted_[static_cast<std::size_t>(begin_[key >> shift & mask]++)] = key;
   keys_.swap(sorted_);
 }
 
 /// The last pass, which moves the items themselves.
-void PhaseSorter::placeByDigit(int shift, const std::vector<abi::Item> &items) {
+void PhaseSorter::placeByDigit(int shift, int width, Plan &plan) {
   constexpr Key kIndex = (Key{1} << kIndexBits) - 1;
-  countDigits(shift);
+  const Key mask = (Key{1} << width) - 1;
+  countDigits(shift, width);
+  items_.resize(keys_.size());
+  placed_.resize(keys_.size());
+  const abi::Item *const items = plan.items.data();
+  abi::Item *const sorted = items_.data();
+  int *const placed = placed_.data();
   for (const Key key : keys_) {
-    const auto from = static_cast<std::size_t>(key & kIndex);
-    const int to = begin_[digit(key, shift)]++;
-    items_[static_cast<std::size_t>(to)] = items[from];
-    placed_[from] = to;
+    const Key from = key & kIndex;
+    const int to = begin_[key >> shift & mask]++;
+    sorted[to] = items[from];
+    placed[from] = to;
   }
+  plan.items.swap(items_);
+  for (Plan::Tail &tail : plan.tails)
+    tail.item = placed[tail.item];
 }
 
 } // namespace deft::plan

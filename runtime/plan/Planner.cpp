@@ -138,7 +138,8 @@ Result<void> Planner::makeAs(const Choice &choice, const tree::KvTree &tree, con
   plan.callerIndex = view_.callerIndex;
   plan.queryPos = view_.queryPos;
   plan.readTokens = countReadTokens(view_);
-  noteLeaves(tree, plan);
+  plan.leaves = view_.leaves;
+  plan.grownTokens = 0;
   const int chunk = roundedChunk(choice.chunkTokens);
   plan.strictChunk = options_.isInvariant ? chunk : 0;
   plan.partition = choice.partition;
@@ -224,20 +225,6 @@ void Planner::makeUnion(const VariantFacts &facts, const config::Config &config,
   // The last step of a tile is half empty in the mean.
   const double tileUs = model_.itemUs() + model_.stepUs(1) / 2;
   makeUnionTiles(view_, prices_, tileUs, scratch_, tiles_);
-}
-
-/// Which leaves may grow in place: all that see the leaf's last token must see the next one, too.
-void Planner::noteLeaves(const tree::KvTree &tree, Plan &plan) const {
-  plan.grownTokens = 0;
-  plan.leaves.clear();
-  for (const int at : view_.leafPlaces) {
-    const Place &place = view_.places[static_cast<std::size_t>(at)];
-    bool canGrow = place.tokens > 0;
-    int follow = place.ownEnd; // nobody reads to the end: the leaf may grow, and nothing changes
-    for (; follow > place.ownBegin && view_.seen[follow - 1] == place.tokens; --follow)
-      canGrow &= tree.queries()[view_.callerIndex[follow - 1]].position == tree::Query::kWhole;
-    plan.leaves.emplace_back(place.node, place.tokens, place.tokens, follow, place.ownEnd, canGrow ? 1 : 0);
-  }
 }
 
 Result<Plan> makePlan(const tree::KvTree &tree, const VariantFacts &facts, const config::Config &config,

@@ -54,7 +54,6 @@ private:
                                   const config::Config &config, int blocks);
   int flattenChunk(int kvHeads, int blocks) const;
   void makeUnion(const VariantFacts &facts, const config::Config &config, int blocks);
-  void noteLeaves(const tree::KvTree &tree, Plan &plan) const;
 
   PlanOptions options_;
   TreeView view_;

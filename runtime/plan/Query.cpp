@@ -5,34 +5,35 @@
 namespace deft::plan {
 
 void makeQueryTiles(const TreeView &view, PartitionScratch &scratch, TileList &list) {
-  // Places without tokens make no runs; jumping over them keeps the way up as short as the path's runs.
-  std::vector<int> &above = scratch.above;
-  above.resize(view.places.size());
-  for (std::size_t p = 0; p < above.size(); ++p) {
-    const int parent = view.places[p].parent;
-    above[p] = parent < 0 || view.places[static_cast<std::size_t>(parent)].tokens > 0
-                   ? parent
-                   : above[static_cast<std::size_t>(parent)];
-  }
-
-  // The whole nodes above the query at hand, root first. Neighbours share most of them.
+  // The path to the place at hand, root first, without places of no tokens. Each place comes and goes once.
   std::vector<Segment> &path = scratch.segments;
-  path.clear();
-  int place = -1;
-  for (int query = 0; query < view.queryCount() && !list.isFull(); ++query) {
-    const int own = view.queryPlace[static_cast<std::size_t>(query)];
-    if (own != place) {
-      place = own;
-      while (!path.empty() && view.places[static_cast<std::size_t>(path.back().place)].subtreeEnd <= place)
-        path.pop_back();
-      const int known = path.empty() ? -1 : path.back().place;
-      const std::size_t size = path.size();
-      for (int p = above[static_cast<std::size_t>(place)]; p > known; p = above[static_cast<std::size_t>(p)])
-        path.push_back({p, 0, view.places[static_cast<std::size_t>(p)].tokens, 0, 0});
-      std::reverse(path.begin() + static_cast<std::ptrdiff_t>(size), path.end());
+  path.resize(std::max<std::size_t>(path.size(), 16));
+  int length = 0, shared = 0; // so many of its first runs are those of the path added last
+  for (int p = 0; p < view.placeCount() && !list.isFull(); ++p) {
+    const Place &place = view.places[static_cast<std::size_t>(p)];
+    while (length > 0 && view.places[static_cast<std::size_t>(path[length - 1].place)].subtreeEnd <= p)
+      --length;
+    shared = std::min(shared, length);
+    int lastSeen = -1; // by the last query of this place
+    for (int query = place.ownBegin; query < place.ownEnd; ++query) {
+      const int seen = view.seen[static_cast<std::size_t>(query)], tokens = place.position + seen;
+      if (tokens == 0)
+        continue;
+      if (seen == lastSeen) {
+        list.addPath(query, seen > 0 ? length + 1 : length, {}, p, 0, tokens);
+        continue;
+      }
+      list.addPath(query, shared, {path.data() + shared, path.data() + length}, p, seen, tokens);
+      lastSeen = seen;
+      shared = length;
     }
-    const auto at = static_cast<std::size_t>(query);
-    list.addQueryTile(query, path, {place, 0, view.seen[at], query, query + 1}, view.queryPos[at] + 1);
+    if (place.tokens == 0 || place.subtreeEnd == p + 1)
+      continue;
+    if (static_cast<std::size_t>(length) == path.size())
+      path.resize(2 * path.size());
+    path[static_cast<std::size_t>(length++)] = {p, 0, place.tokens, 0, 0};
+    if (lastSeen == place.tokens)
+      shared = length;
   }
 }
 

@@ -18,6 +18,10 @@ struct Tile {
   int tokens = 0;
   int chunkTokens = 0; ///< most tokens of its items; 0: as the plan's
   bool isEven = true;  ///< cut into equal chunks; else into full ones from the start, and the rest
+  /// The path of one query: its first `sharedRuns` runs are those of the path before it in the list and not
+  /// written again, and the intervals of its runs mean nothing.
+  bool isPath = false;
+  int sharedRuns = 0;
 };
 
 /// What a partition makes. Together the tiles cover every (query, token on its path) once; a query may be in
@@ -75,21 +79,26 @@ public:
                        static_cast<int>(runs.size()), 1, segment.tokens, like.chunkTokens, like.isEven);
     runs.push_back(segment);
   }
-  /// A tile of one query: whole nodes, then `last` unless it is empty; all of them have `tokens`.
-  void addQueryTile(int query, std::span<const Segment> whole, const Segment &last, int tokens) {
-    if (tokens == 0)
-      return;
+  /// The path of one query: what it shares with the path that was added last, then the rest of whole nodes,
+  /// then what it sees of its own one (0 tokens: nothing that is not shared).
+  void addPath(int query, int sharedRuns, std::span<const Segment> whole, int own, int ownTokens,
+               int tokens) {
     const int runBegin = static_cast<int>(runs.size());
+    int runCount = sharedRuns + static_cast<int>(whole.size());
     for (const Segment &run : whole)
-      runs.emplace_back(run.place, 0, run.tokens, query, query + 1);
-    if (last.tokens > 0)
-      runs.push_back(last);
-    tiles.emplace_back(query, 1, runBegin, static_cast<int>(runs.size()) - runBegin, tokens, 0, true);
+      runs.push_back(run);
+    if (ownTokens > 0) {
+      runs.emplace_back(own, 0, ownTokens, query, query + 1);
+      ++runCount;
+    }
+    tiles.emplace_back(query, 1, runBegin, runCount, tokens, 0, true, true, sharedRuns);
+    shared_ += static_cast<std::size_t>(sharedRuns);
   }
-  bool isFull() const { return runs.size() > kMostRuns; }
+  bool isFull() const { return runs.size() + shared_ > kMostRuns; }
 
 private:
   int queryBegin_ = 0, queryEnd_ = 0, tokens_ = 0; ///< of the tile at hand
+  std::size_t shared_ = 0;                         ///< runs of paths that are not written again
 };
 
 /// Row tiles over segments that lie in the order of TreeView::segments. Kept between plans for its memory.

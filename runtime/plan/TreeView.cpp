@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <tuple>
+#include <utility>
 
 namespace deft::plan {
 
@@ -55,107 +56,207 @@ private:
 
 } // namespace
 
+/// Where the next values go. Plain pointers: nothing is read again because something else was written.
+struct TreeView::Cursor {
+  const tree::Query *queries;
+  const int *nextQuery;
+  int *callerIndex, *queryPlace, *seen, *queryPos;
+  Segment *segments;
+  Plan::Leaf *leaves;
+  int query = 0, segment = 0, leaf = 0;
+  int segmentRoom, leafRoom;
+};
+
 void TreeView::build(const tree::KvTree &tree, const std::vector<char> &isLast) {
-  cursor_.assign(tree.nodes().size(), 0);
-  for (const tree::Query &query : tree.queries())
-    ++cursor_[query.node];
+  chainQueries(tree);
+  places.resize(static_cast<std::size_t>(tree.aliveNodes()));
+  for (std::vector<int> *values : {&callerIndex, &queryPlace, &seen, &queryPos})
+    values->resize(tree.queries().size());
   if (isLast.empty())
-    orderPlaces(tree, PlainWalk(tree));
+    walkTree(tree, PlainWalk(tree));
   else
-    orderPlaces(tree, MarkedWalk(tree, isLast));
-  orderQueries(tree);
-  cutSegments();
+    walkTree(tree, MarkedWalk(tree, isLast));
 }
 
-/// Fills `places` and turns cursor_ from counts into where each node's queries begin.
-template <typename Walk> void TreeView::orderPlaces(const tree::KvTree &tree, const Walk &walk) {
-  places.resize(static_cast<std::size_t>(tree.aliveNodes()));
-  placeOfNode.assign(tree.nodes().size(), -1);
-  int count = 0, queries = 0;
-  int parent = -1;
+void TreeView::chainQueries(const tree::KvTree &tree) {
+  firstQuery_.assign(tree.nodes().size(), -1);
+  nextQuery_.resize(tree.queries().size());
+  const tree::Query *const queries = tree.queries().data();
+  int *const first = firstQuery_.data(), *const next = nextQuery_.data();
+  for (int q = static_cast<int>(tree.queries().size()) - 1; q >= 0; --q)
+    next[q] = std::exchange(first[queries[q].node], q);
+}
+
+/// One way through the tree does it all: a node's own queries and segments follow those of the nodes before
+/// it, and what its subtree decides is filled in when that is closed.
+template <typename Walk> void TreeView::walkTree(const tree::KvTree &tree, const Walk &walk) {
+  const tree::Node *const nodes = tree.nodes().data();
+  const int *const firstQuery = firstQuery_.data();
+  Place *const first = places.data();
+  Cursor at{tree.queries().data(),
+            nextQuery_.data(),
+            callerIndex.data(),
+            queryPlace.data(),
+            seen.data(),
+            queryPos.data(),
+            segments.data(),
+            leaves.data(),
+            0,
+            0,
+            0,
+            static_cast<int>(segments.size()),
+            static_cast<int>(leaves.size())};
+  int count = 0, parent = -1;
   int node = walk.firstRoot();
   while (node >= 0) {
-    const tree::Node &facts = tree.nodes()[node];
-    const int place = count++;
-    placeOfNode[node] = place;
-    const int own = cursor_[node];
-    cursor_[node] = queries;
-    places[place] = Place(node, parent, 0, facts.tokens, facts.location, facts.position, facts.depth, queries,
-                          queries + own, 0, 0, 0, -1);
-    queries += own;
+    const tree::Node &facts = nodes[node];
+    Place &place = first[count];
+    const int index = count++, ownBegin = at.query, segmentBegin = at.segment;
+    place.node = node;
+    place.parent = parent;
+    place.tokens = facts.tokens;
+    place.location = facts.location;
+    place.position = facts.position;
+    place.depth = facts.depth;
+    place.ownBegin = ownBegin;
+    place.segmentBegin = segmentBegin;
+    place.leaf = -1;
+    if (const int q = firstQuery[node]; facts.firstChild < 0 && q >= 0 && at.nextQuery[q] < 0) {
+      addCommonLeaf(place, index, q, at);
+      node = walk.nextSibling(node);
+      for (; node < 0 && parent >= 0; parent = first[parent].parent) {
+        close(first[parent], count, at);
+        node = walk.nextSibling(first[parent].node);
+      }
+      continue;
+    }
+    const int done = firstQuery[node] >= 0 ? addOwn(facts, index, firstQuery[node], at) : 0;
+    place.ownEnd = at.query;
     if (facts.firstChild >= 0) {
-      parent = place;
+      // What no own query ends before is seen by the queries below, if there are any.
+      if (done < facts.tokens)
+        addSegment({index, done, facts.tokens - done, at.query, at.query}, at);
+      place.segmentEnd = at.segment;
+      parent = index;
       node = walk.firstChild(node);
       continue;
     }
+    place.subtreeEnd = count;
+    place.readersEnd = at.query;
+    place.segmentEnd = at.segment;
+    for (int s = segmentBegin; s < at.segment; ++s)
+      at.segments[s].queryEnd = at.query;
+    if (ownBegin < at.query)
+      place.leaf = addLeaf(leafOf(place, at), at);
     // Up from the leaf, closing what ends with it, to the next node that has a sibling left.
-    for (int closed = place; closed >= 0; closed = parent) {
-      places[closed].subtreeEnd = count;
-      places[closed].readersEnd = queries;
-      parent = places[closed].parent;
-      node = walk.nextSibling(places[closed].node);
-      if (node >= 0)
-        break;
+    node = walk.nextSibling(node);
+    for (; node < 0 && parent >= 0; parent = first[parent].parent) {
+      close(first[parent], count, at);
+      node = walk.nextSibling(first[parent].node);
     }
   }
+  segments.resize(static_cast<std::size_t>(at.segment));
+  leaves.resize(static_cast<std::size_t>(at.leaf));
 }
 
-void TreeView::orderQueries(const tree::KvTree &tree) {
-  const std::size_t count = tree.queries().size();
-  for (std::vector<int> *values : {&callerIndex, &queryPlace, &seen, &queryPos})
-    values->resize(count);
-  const tree::Node *const nodes = tree.nodes().data();
-  bool mayBeUnsorted = false; // what is left of the last tree may say so wrongly
-  for (std::size_t i = 0; i < count; ++i) {
-    const tree::Query &query = tree.queries()[i];
-    const int at = cursor_[query.node]++;
-    const int place = placeOfNode[query.node], tokens = tree.seenTokens(query);
-    callerIndex[at] = static_cast<int>(i);
-    queryPlace[at] = place;
-    seen[at] = tokens;
-    queryPos[at] = nodes[query.node].position + tokens - 1;
-    mayBeUnsorted |= at > 0 && queryPlace[at - 1] == place && seen[at - 1] > tokens;
+inline void TreeView::addSegment(const Segment &segment, Cursor &at) {
+  if (at.segment == at.segmentRoom) [[unlikely]] {
+    segments.resize(2 * segments.size() + 16);
+    at.segments = segments.data();
+    at.segmentRoom = static_cast<int>(segments.size());
   }
-  if (!mayBeUnsorted)
+  at.segments[at.segment++] = segment;
+}
+
+/// A node's own queries, and the segments that end where one of them does; their last reader is not known
+/// yet. Returns how many tokens the last of them sees.
+inline int TreeView::addOwn(const tree::Node &facts, int index, int firstQuery, Cursor &at) {
+  const int begin = at.query;
+  bool isSorted = true;
+  int before = 0;
+  for (int q = firstQuery; q >= 0; q = at.nextQuery[q], ++at.query) {
+    const int position = at.queries[q].position;
+    const int tokens = position == tree::Query::kWhole ? facts.tokens : position;
+    at.callerIndex[at.query] = q;
+    at.queryPlace[at.query] = index;
+    at.seen[at.query] = tokens;
+    at.queryPos[at.query] = facts.position + tokens - 1;
+    isSorted &= before <= tokens;
+    before = tokens;
+  }
+  if (!isSorted) [[unlikely]]
+    sortOwn(begin, at.query, facts.position);
+  int done = 0;
+  for (int i = begin; i < at.query; ++i)
+    if (const int tokens = at.seen[i]; tokens > done) {
+      addSegment({index, done, tokens - done, i, i}, at);
+      done = tokens;
+    }
+  return done;
+}
+
+/// A leaf with one query of its own: what most of them are.
+inline void TreeView::addCommonLeaf(Place &place, int index, int q, Cursor &at) {
+  const int i = at.query++, tokens = place.tokens;
+  const int position = at.queries[q].position;
+  const bool isWhole = position == tree::Query::kWhole;
+  const int sees = isWhole ? tokens : position;
+  place.subtreeEnd = index + 1;
+  place.ownEnd = place.readersEnd = i + 1;
+  at.callerIndex[i] = q;
+  at.queryPlace[i] = index;
+  at.seen[i] = sees;
+  at.queryPos[i] = place.position + sees - 1;
+  if (sees > 0)
+    addSegment({index, 0, sees, i, i + 1}, at);
+  place.segmentEnd = at.segment;
+  const bool seesAll = sees == tokens;
+  place.leaf = addLeaf(
+      {place.node, tokens, tokens, seesAll ? i : i + 1, i + 1, tokens > 0 && (isWhole || !seesAll) ? 1 : 0},
+      at);
+}
+
+inline int TreeView::addLeaf(const Plan::Leaf &leaf, Cursor &at) {
+  if (at.leaf == at.leafRoom) [[unlikely]] {
+    leaves.resize(2 * leaves.size() + 16);
+    at.leaves = leaves.data();
+    at.leafRoom = static_cast<int>(leaves.size());
+  }
+  at.leaves[at.leaf] = leaf;
+  return at.leaf++;
+}
+
+/// Whether and for whom a leaf may grow in place: all that see its last token must see the next one, too.
+Plan::Leaf TreeView::leafOf(const Place &place, const Cursor &at) {
+  bool canGrow = place.tokens > 0;
+  int follow = place.ownEnd; // nobody reads to the end: the leaf may grow, and nothing changes
+  for (; follow > place.ownBegin && at.seen[follow - 1] == place.tokens; --follow)
+    canGrow &= at.queries[at.callerIndex[follow - 1]].position == tree::Query::kWhole;
+  return {place.node, place.tokens, place.tokens, follow, place.ownEnd, canGrow ? 1 : 0};
+}
+
+/// The subtree is done: its end is known.
+inline void TreeView::close(Place &place, int placeEnd, Cursor &at) {
+  place.subtreeEnd = placeEnd;
+  place.readersEnd = at.query;
+  if (place.segmentBegin == place.segmentEnd)
     return;
-  for (const Place &place : places)
-    if (!std::is_sorted(seen.begin() + place.ownBegin, seen.begin() + place.ownEnd))
-      sortOwn(place);
+  // Nobody reads below: the last segment, which is then the last of all, is nobody's.
+  if (at.segments[place.segmentEnd - 1].queryBegin == at.query)
+    at.segment = --place.segmentEnd;
+  for (int s = place.segmentBegin; s < place.segmentEnd; ++s)
+    at.segments[s].queryEnd = at.query;
 }
 
 /// By (tokens seen, caller's index). The pairs differ, so the order needs no stable sort, which allocates.
-void TreeView::sortOwn(const Place &place) {
+[[gnu::noinline]] void TreeView::sortOwn(int begin, int end, int position) {
   sorted_.clear();
-  for (int i = place.ownBegin; i < place.ownEnd; ++i)
+  for (int i = begin; i < end; ++i)
     sorted_.emplace_back(seen[i], callerIndex[i]);
   std::sort(sorted_.begin(), sorted_.end());
-  for (int i = place.ownBegin; i < place.ownEnd; ++i) {
-    std::tie(seen[i], callerIndex[i]) = sorted_[i - place.ownBegin];
-    queryPos[i] = place.position + seen[i] - 1;
-  }
-}
-
-/// A node is cut where one of its own queries ends; what is left is seen by the queries below it.
-void TreeView::cutSegments() {
-  segments.clear();
-  leafPlaces.clear();
-  int p = -1;
-  for (Place &place : places) {
-    ++p;
-    if (place.subtreeEnd == p + 1 && place.ownBegin < place.ownEnd) {
-      place.leaf = leafCount();
-      leafPlaces.push_back(p);
-    }
-    place.segmentBegin = static_cast<int>(segments.size());
-    int done = 0;
-    for (int i = place.ownBegin; i < place.ownEnd; ++i)
-      if (seen[i] > done) {
-        segments.emplace_back(p, done, seen[i] - done, i, place.readersEnd);
-        done = seen[i];
-      }
-    if (place.ownEnd < place.readersEnd && done < place.tokens)
-      segments.emplace_back(p, done, place.tokens - done, place.ownEnd, place.readersEnd);
-    place.segmentEnd = static_cast<int>(segments.size());
+  for (int i = begin; i < end; ++i) {
+    std::tie(seen[i], callerIndex[i]) = sorted_[i - begin];
+    queryPos[i] = position + seen[i] - 1;
   }
 }
 

@@ -1,5 +1,6 @@
 #pragma once
 
+#include "runtime/plan/Plan.h"
 #include "runtime/tree/KvTree.h"
 
 #include <cstdint>
@@ -49,8 +50,7 @@ public:
   /// Not empty, in preorder and, within a node, by token. Hence queryBegin never falls, and what a query sees
   /// are the segments around it, in the order of its path.
   std::vector<Segment> segments;
-  std::vector<int> placeOfNode; ///< -1: dead
-  std::vector<int> leafPlaces;  ///< of each leaf that is read
+  std::vector<Plan::Leaf> leaves; ///< those that are read, in preorder
 
   // Of each query in plan order:
   std::vector<int> callerIndex;
@@ -59,16 +59,23 @@ public:
   std::vector<int> queryPos;
 
   int placeCount() const { return static_cast<int>(places.size()); }
-  int leafCount() const { return static_cast<int>(leafPlaces.size()); }
+  int leafCount() const { return static_cast<int>(leaves.size()); }
   int queryCount() const { return static_cast<int>(callerIndex.size()); }
 
 private:
-  template <typename Walk> void orderPlaces(const tree::KvTree &tree, const Walk &walk);
-  void orderQueries(const tree::KvTree &tree);
-  void sortOwn(const Place &place);
-  void cutSegments();
+  struct Cursor;
+  void chainQueries(const tree::KvTree &tree);
+  template <typename Walk> void walkTree(const tree::KvTree &tree, const Walk &walk);
+  void addSegment(const Segment &segment, Cursor &at);
+  int addOwn(const tree::Node &facts, int index, int firstQuery, Cursor &at);
+  void addCommonLeaf(Place &place, int index, int q, Cursor &at);
+  int addLeaf(const Plan::Leaf &leaf, Cursor &at);
+  static Plan::Leaf leafOf(const Place &place, const Cursor &at);
+  void close(Place &place, int placeEnd, Cursor &at);
+  void sortOwn(int begin, int end, int position);
 
-  std::vector<int> cursor_; ///< of each node: its own queries, then where the next of them goes
+  std::vector<int> firstQuery_; ///< of each node; -1: none
+  std::vector<int> nextQuery_;  ///< of each query: the next one of its node, by caller's index
   std::vector<std::pair<int, int>> sorted_;
 };
 

@@ -32,7 +32,6 @@ TEST(TreeViewTest, PlacesAreInPreorder) {
   EXPECT_THAT(nodesOf(view), ElementsAre(0, 1, 4, 2, 3));
   EXPECT_EQ(view.places[1].subtreeEnd, 3);
   EXPECT_EQ(view.places[2].parent, 1);
-  EXPECT_THAT(view.placeOfNode, ElementsAre(0, 1, 3, 4, 2));
 }
 
 TEST(TreeViewTest, MarkedChildrenComeLast) {
@@ -51,7 +50,6 @@ TEST(TreeViewTest, DeadNodesHaveNoPlace) {
   TreeView view;
   view.build(tree);
   EXPECT_THAT(nodesOf(view), ElementsAre(0, 2, 3));
-  EXPECT_THAT(view.placeOfNode, ElementsAre(0, -1, 1, 2, -1));
 }
 
 TEST(TreeViewTest, QueriesGoByPlaceThenTokensSeenThenCallersIndex) {
