@@ -1,0 +1,76 @@
+#include "tests/unit/runtime/config_cache/ConfigTesting.h"
+
+#include "compiler/config/ConfigJson.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+namespace deft::config_cache {
+namespace {
+
+using nlohmann::json;
+using testing::HasSubstr;
+
+TEST(EntryTest, ComesBackAsItWasWritten) {
+  Entry entry = someEntry();
+  entry.keepsDefault = true;
+  entry.config.cost.stepUs = 0.75;
+  entry.provenance.note = "over \"night\"";
+  const auto back = entryFromJson(toJson(entry));
+  ASSERT_TRUE(back) << back.error().message;
+  EXPECT_TRUE(areEqual(*back, entry));
+  EXPECT_EQ(back->signature, entry.signature);
+  EXPECT_EQ(back->treeClass, entry.treeClass);
+  EXPECT_EQ(back->measurement, entry.measurement);
+  EXPECT_EQ(back->provenance, entry.provenance);
+  EXPECT_TRUE(back->keepsDefault);
+  EXPECT_DOUBLE_EQ(back->measurement.gain(), 1.25);
+}
+
+TEST(EntryTest, EveryMissingOrForeignOrWrongFieldIsAnError) {
+  const json good = toJson(someEntry()).flatten();
+  ASSERT_GT(good.size(), 20U);
+  for (const auto &[path, value] : good.items()) {
+    SCOPED_TRACE(path);
+    json less = good;
+    less.erase(path);
+    EXPECT_FALSE(entryFromJson(less.unflatten()));
+    json other = good;
+    other[path] = value.is_string() ? json(7) : json("seven");
+    EXPECT_FALSE(entryFromJson(other.unflatten()));
+  }
+  json more = toJson(someEntry());
+  more["measurement"]["tuned_ms"] = 1;
+  EXPECT_THAT(entryFromJson(more).error().message, HasSubstr("tuned_ms"));
+}
+
+TEST(EntryTest, WhatCannotBeIsAnErrorThatSaysWhat) {
+  const auto errorWith = [](const char *pointer, const json &value) {
+    json entry = toJson(someEntry());
+    entry[json::json_pointer(pointer)] = value;
+    const auto read = entryFromJson(entry);
+    return read ? std::string("was read") : read.error().message;
+  };
+  EXPECT_EQ(errorWith("/class", "c2-t14-q6-s3-d2-f0"), "`c2-t14-q6-s3-d2-f0` is no class of version c1");
+  EXPECT_EQ(errorWith("/signature", "q32"), "`q32` is no signature of a variant");
+  EXPECT_EQ(errorWith("/measurement/tuned_us", 0), "measurement: `tuned_us` is not a number above 0");
+  EXPECT_EQ(errorWith("/measurement/untuned_us", -1), "measurement: `untuned_us` is not a number above 0");
+  EXPECT_EQ(errorWith("/measurement/spread", -0.1), "measurement: `spread` is not a number of at least 0");
+  EXPECT_EQ(errorWith("/measurement/trees", 0), "measurement: `trees` is 0, less than 1");
+  EXPECT_EQ(errorWith("/keeps_default", 1), "`keeps_default` is neither true nor false");
+  EXPECT_THAT(errorWith("/config/partition", "nodes"), HasSubstr("nodes"));
+}
+
+TEST(EntryTest, KernelsOfACpuAndOfAGpuHaveHashesOfTheirOwn) {
+  EXPECT_EQ(kernelHash(DeviceKey::Kind::Gpu).size(), 16U);
+  EXPECT_EQ(kernelHash(DeviceKey::Kind::Gpu), kernelHash(DeviceKey::Kind::Gpu));
+  EXPECT_NE(kernelHash(DeviceKey::Kind::Gpu), kernelHash(DeviceKey::Kind::Cpu));
+}
+
+TEST(EntryTest, ATimestampSortsAsItReads) {
+  EXPECT_THAT(timestamp(),
+              testing::MatchesRegex("20[0-9][0-9]-[01][0-9]-[0-3][0-9]T[0-2][0-9]:[0-5][0-9]:[0-6][0-9]Z"));
+}
+
+} // namespace
+} // namespace deft::config_cache

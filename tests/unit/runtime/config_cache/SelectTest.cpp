@@ -1,0 +1,266 @@
+#include "runtime/config_cache/Select.h"
+
+#include "compiler/config/ConfigJson.h"
+#include "tests/unit/runtime/config_cache/ConfigTesting.h"
+#include "tests/unit/runtime/module_cache/TestFolder.h"
+
+#include <cstdlib>
+#include <filesystem>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+namespace deft::config_cache {
+namespace {
+
+using module_cache::writeText;
+using testing::HasSubstr;
+
+const TreeClass kClass{14, 6, 3, 2, 0};
+constexpr int kHeuristicChunk = 1;
+
+/// Writes files as users and installations do, and asks for a config. Chunks tell which entry came.
+class SelectTest : public testing::Test {
+protected:
+  SelectTest() {
+    places_ = {"", folder_.path("user"), folder_.path("installed")};
+    request_.signature = someEntry().signature;
+    request_.treeClass = kClass;
+    request_.kernelHash = kernelHash(DeviceKey::Kind::Gpu);
+    request_.heuristic = someConfig(kHeuristicChunk);
+  }
+  void write(const std::string &folder, const std::vector<Entry> &entries,
+             const DeviceKey &device = h200()) const {
+    const auto report = mergeWrite(folder_.path(folder) + "/" + device.fileName(), device, entries);
+    ASSERT_TRUE(report) << report.error().message;
+  }
+  Selection choose() const { return select(ConfigCache::load(places_, h200()), request_); }
+  std::vector<int> nextChunks() const {
+    std::vector<int> chunks;
+    for (const Candidate &candidate : choose().next)
+      chunks.push_back(candidate.config.chunkTokens);
+    return chunks;
+  }
+  void expect(Rule rule, int chunk) const {
+    const Selection selection = choose();
+    EXPECT_EQ(ruleName(selection.rule()), ruleName(rule));
+    EXPECT_EQ(selection.config().chunkTokens, chunk);
+  }
+
+  module_cache::TestFolder folder_;
+  Places places_;
+  Request request_;
+};
+
+Entry staleEntry(const TreeClass &treeClass, int chunk) {
+  Entry entry = someEntry(treeClass, chunk);
+  entry.provenance.kernelHash = "of other kernels";
+  return entry;
+}
+
+TEST_F(SelectTest, WithoutAnyFileTheHeuristicChooses) {
+  expect(Rule::Heuristic, kHeuristicChunk);
+  EXPECT_EQ(choose().chosen.why(), "nothing was tuned for this; the analytic choice");
+  EXPECT_THAT(choose().next, testing::IsEmpty());
+}
+
+TEST_F(SelectTest, AnEntryOfThisVariantAndClassIsExact) {
+  write("user", {someEntry(kClass, 256)});
+  expect(Rule::Exact, 256);
+  EXPECT_EQ(choose().chosen.why(), "tuned for this class on this device, 1.25 times as fast as untuned");
+  EXPECT_EQ(choose().chosen.path, folder_.path("user") + "/sm_90-132-nvidia_h200.json");
+  EXPECT_THAT(nextChunks(), testing::ElementsAre(kHeuristicChunk));
+}
+
+TEST_F(SelectTest, TheUserComesBeforeTheInstallationForEachEntry) {
+  const TreeClass other{15, 6, 3, 2, 0};
+  write("installed", {someEntry(kClass, 128), someEntry(other, 128)});
+  write("user", {someEntry(kClass, 256)});
+  expect(Rule::Exact, 256);
+  request_.treeClass = other;
+  expect(Rule::Exact, 128);
+}
+
+TEST_F(SelectTest, AnOverrideFileComesBeforeBothWhateverItsAge) {
+  write("user", {someEntry(kClass, 256)});
+  write("given", {staleEntry(kClass, 512)});
+  places_.overridePath = folder_.path("given/sm_90-132-nvidia_h200.json");
+  expect(Rule::Override, 512);
+  EXPECT_THAT(choose().chosen.why(), HasSubstr("given by " + places_.overridePath));
+  places_.overridePath = folder_.path("given"); // a folder of files does, too
+  expect(Rule::Override, 512);
+  request_.treeClass = {8, 1, 0, 0, 0}; // of which it says nothing
+  expect(Rule::Heuristic, kHeuristicChunk);
+}
+
+TEST_F(SelectTest, AnOverrideOfOneConfigIsUsedForAll) {
+  write("user", {someEntry(kClass, 256)});
+  places_.overridePath = folder_.path("one.json");
+  writeText(places_.overridePath, config::toJson(someConfig(2048)).dump());
+  expect(Rule::Override, 2048);
+  EXPECT_EQ(choose().chosen.why(), "given by " + places_.overridePath);
+  EXPECT_THAT(nextChunks(), testing::ElementsAre(256, kHeuristicChunk));
+  request_.isLegal = [](const config::Config &config) -> support::Result<void> {
+    if (config.chunkTokens == 2048)
+      return support::Error{support::ErrorCode::Diagnostics, "too long", ""};
+    return {};
+  };
+  expect(Rule::Exact, 256);
+  ASSERT_EQ(choose().rejected.size(), 1U);
+  EXPECT_EQ(choose().rejected[0].reason, "too long");
+}
+
+TEST_F(SelectTest, ASiblingsEntryComesAfterOnesOwnAndBeforeNearbyOnes) {
+  write("installed", {someEntry(kClass, 128)}, h100());
+  write("installed", {someEntry({15, 6, 3, 2, 0}, 64)});
+  expect(Rule::Sibling, 128);
+  EXPECT_THAT(choose().chosen.why(), HasSubstr("tuned for this class on NVIDIA H100 80GB HBM3"));
+  EXPECT_THAT(nextChunks(), testing::ElementsAre(64, kHeuristicChunk));
+  write("installed", {someEntry(kClass, 256)});
+  expect(Rule::Exact, 256);
+}
+
+TEST_F(SelectTest, OtherArchitecturesAndSizesAreNoSiblings) {
+  DeviceKey smaller = h100(), older = h100();
+  smaller.units = 114;
+  older.arch = "sm_80";
+  write("user", {someEntry(kClass, 128)}, smaller);
+  write("user", {someEntry(kClass, 128)}, older);
+  expect(Rule::Heuristic, kHeuristicChunk);
+  // Not even under the name of a file that is looked at.
+  std::filesystem::rename(folder_.path("user") + "/" + older.fileName(),
+                          folder_.path("user") + "/" + h200().fileName());
+  expect(Rule::Heuristic, kHeuristicChunk);
+  EXPECT_THAT(ConfigCache::load(places_, h200()).notes(),
+              testing::Contains(HasSubstr("(sm_80, 132 multiproc")));
+}
+
+TEST_F(SelectTest, TheNearestClassWithinTheLimitIsNearby) {
+  write("user",
+        {someEntry({16, 6, 3, 2, 0}, 64), someEntry({15, 6, 3, 2, 0}, 128), someEntry({14, 7, 4, 3, 0}, 32)});
+  expect(Rule::Nearby, 128);
+  EXPECT_THAT(choose().chosen.why(), HasSubstr("class c1-t15-q6-s3-d2-f0, which is near (0.5)"));
+  EXPECT_THAT(nextChunks(), testing::ElementsAre(64, kHeuristicChunk)); // the third is at 2.5
+}
+
+TEST_F(SelectTest, AnEntryOfAnotherVariantOfTheShapeIsNearby) {
+  Entry half = someEntry(kClass, 128), windowed = someEntry(kClass, 64), larger = someEntry(kClass, 32);
+  half.signature.dtype = spec::DType::F16;
+  windowed.signature.hooks = "0123abcd";
+  larger.signature.queryHeads = 64;
+  write("user", {half, windowed, larger});
+  expect(Rule::Nearby, 128);
+  EXPECT_THAT(choose().chosen.why(), HasSubstr("tuned for q32-kv8-d128-f16-p16nhd-plain"));
+  EXPECT_THAT(nextChunks(), testing::ElementsAre(64, kHeuristicChunk));
+}
+
+TEST_F(SelectTest, ASiblingsNearbyEntryComesAfterAsNearAnOne) {
+  write("user", {someEntry({15, 6, 3, 2, 0}, 128)}, h100());
+  expect(Rule::Nearby, 128);
+  write("user", {someEntry({13, 6, 3, 2, 0}, 64)});
+  expect(Rule::Nearby, 64);
+}
+
+TEST_F(SelectTest, StaleEntriesAreUsedButComeAfterFreshOnesOfTheRule) {
+  write("user", {staleEntry(kClass, 256)});
+  expect(Rule::Exact, 256);
+  EXPECT_THAT(choose().chosen.why(), HasSubstr("; the kernels have changed since"));
+  EXPECT_TRUE(choose().chosen.isStale);
+  write("user", {someEntry({15, 6, 3, 2, 0}, 64)}); // of a later rule
+  expect(Rule::Exact, 256);
+  write("installed", {someEntry(kClass, 128)});
+  expect(Rule::Exact, 128);
+  EXPECT_THAT(nextChunks(), testing::ElementsAre(256, 64, kHeuristicChunk));
+}
+
+TEST_F(SelectTest, AnIllegalEntryIsPassedOverAndNamed) {
+  write("user", {someEntry(kClass, 256), someEntry({15, 6, 3, 2, 0}, 64)});
+  request_.isLegal = [](const config::Config &config) -> support::Result<void> {
+    if (config.chunkTokens == 256)
+      return support::Error{support::ErrorCode::Diagnostics, "no room", ""};
+    return {};
+  };
+  expect(Rule::Nearby, 64);
+  const Selection selection = choose();
+  ASSERT_EQ(selection.rejected.size(), 1U);
+  EXPECT_EQ(selection.rejected[0].reason, "no room");
+  EXPECT_EQ(selection.rejected[0].entry->entry.config.chunkTokens, 256);
+}
+
+TEST_F(SelectTest, WhereTheDefaultWonItIsTodaysDefault) {
+  Entry entry = someEntry(kClass, 256);
+  entry.keepsDefault = true;
+  write("user", {entry});
+  expect(Rule::Exact, kHeuristicChunk);
+  EXPECT_EQ(choose().chosen.why(), "tuned for this class on this device: nothing beat the untuned choice");
+}
+
+TEST_F(SelectTest, BrokenAndUnknownFilesAreNotedAndCostNothing) {
+  write("installed", {someEntry(kClass, 128)});
+  std::filesystem::create_directory(folder_.path("user"));
+  const std::string path = folder_.path("user") + "/" + h200().fileName();
+  for (const char *text : {"", "{", R"({"format": "deftc-configs", "version": 7})"}) {
+    writeText(path, text);
+    expect(Rule::Exact, 128);
+    EXPECT_THAT(ConfigCache::load(places_, h200()).notes(), testing::ElementsAre(HasSubstr(path)));
+  }
+  places_.overridePath = folder_.path("nowhere.json");
+  EXPECT_THAT(ConfigCache::load(places_, h200()).notes(),
+              testing::Contains(HasSubstr("there is no such file")));
+  expect(Rule::Exact, 128);
+}
+
+TEST_F(SelectTest, TheListOfNextCandidatesIsShortAndEndsWithTheHeuristic) {
+  std::vector<Entry> many;
+  for (int tokens = 11; tokens < 18; ++tokens)
+    for (int shorts = 0; shorts < 3; ++shorts)
+      many.push_back(someEntry({tokens, 6, 3, 2, shorts}, 100 + tokens));
+  write("user", many);
+  const std::vector<int> chunks = nextChunks();
+  EXPECT_EQ(chunks.size(), kMostNext);
+  EXPECT_EQ(chunks.back(), kHeuristicChunk);
+}
+
+TEST_F(SelectTest, JsonTellsRuleFileAndCandidates) {
+  write("user", {someEntry(kClass, 256), someEntry({15, 6, 3, 2, 0}, 64)});
+  const nlohmann::json json = toJson(choose());
+  EXPECT_EQ(json["class"], kClass.text());
+  EXPECT_EQ(json["signature"], "q32-kv8-d128-bf16-p16nhd-plain");
+  EXPECT_EQ(json["chosen"]["rule"], "exact");
+  EXPECT_EQ(json["chosen"]["entry"]["origin"], "user");
+  EXPECT_EQ(json["chosen"]["config"]["chunk_tokens"], 256);
+  EXPECT_EQ(json["chosen"]["path"], folder_.path("user") + "/sm_90-132-nvidia_h200.json");
+  ASSERT_EQ(json["next"].size(), 2U);
+  EXPECT_EQ(json["next"][0]["rule"], "nearby");
+  EXPECT_EQ(json["next"][1]["rule"], "heuristic");
+  EXPECT_FALSE(json["next"][1].contains("path"));
+}
+
+TEST_F(SelectTest, HidingAnEntryHidesItEverywhere) {
+  write("user", {someEntry(kClass, 256)});
+  write("installed", {someEntry(kClass, 128), someEntry({15, 6, 3, 2, 0}, 64)});
+  const ConfigCache cache = ConfigCache::load(places_, h200());
+  ASSERT_EQ(cache.entries().size(), 3U);
+  const Selection selection = select(cache.without(cache.entries().front()), request_);
+  EXPECT_EQ(selection.config().chunkTokens, 64);
+}
+
+TEST(PlacesTest, AreThoseOfTheEnvironment) {
+  const char *const names[] = {"DEFT_CONFIG_PATH", "DEFT_CACHE_DIR"};
+  std::vector<std::optional<std::string>> before;
+  for (const char *name : names) {
+    const char *value = std::getenv(name);
+    before.push_back(value ? std::optional<std::string>(value) : std::nullopt);
+  }
+  ::setenv("DEFT_CACHE_DIR", "/some/cache", 1);
+  ::setenv("DEFT_CONFIG_PATH", "/some/configs", 1);
+  EXPECT_EQ(defaultPlaces().userFolder, "/some/cache/configs");
+  EXPECT_EQ(defaultPlaces().overridePath, "/some/configs");
+  EXPECT_EQ(defaultPlaces("mine.json").overridePath, "mine.json");
+  ::unsetenv("DEFT_CONFIG_PATH");
+  EXPECT_EQ(defaultPlaces().overridePath, "");
+  for (std::size_t i = 0; i < 2; ++i)
+    before[i] ? ::setenv(names[i], before[i]->c_str(), 1) : ::unsetenv(names[i]);
+}
+
+} // namespace
+} // namespace deft::config_cache

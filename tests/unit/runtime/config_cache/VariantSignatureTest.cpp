@@ -1,0 +1,107 @@
+#include "runtime/config_cache/VariantSignature.h"
+
+#include "tests/support/VariantBuilder.h"
+
+#include <gtest/gtest.h>
+
+namespace deft::config_cache {
+namespace {
+
+spec::Variant plain() { return test::VariantBuilder(32, 8, 128).variant; }
+
+std::string textOf(const spec::Variant &variant) { return VariantSignature::of(variant).text(); }
+
+TEST(VariantSignatureTest, EveryFactIsInTheText) {
+  EXPECT_EQ(textOf(plain()), "q32-kv8-d128-bf16-p16nhd-plain");
+  spec::Variant variant = plain();
+  variant.dtype = spec::DType::F16;
+  EXPECT_EQ(textOf(variant), "q32-kv8-d128-f16-p16nhd-plain");
+  variant = plain();
+  variant.cache = {true, 1, spec::PageOrder::Hnd};
+  EXPECT_EQ(textOf(variant), "q32-kv8-d128-bf16-p1hnd-plain");
+  variant.cache = {false, 0, spec::PageOrder::Hnd};
+  EXPECT_EQ(textOf(variant), "q32-kv8-d128-bf16-contiguous-plain");
+  variant = plain();
+  variant.normalize = spec::Normalize::Sigmoid;
+  EXPECT_EQ(textOf(variant), "q32-kv8-d128-bf16-p16nhd-sigmoid");
+}
+
+TEST(VariantSignatureTest, WhatDoesNotChangeTimesIsLeftOut) {
+  spec::Variant variant = plain();
+  variant.name = "other";
+  variant.scale = 0.3;
+  variant.withLse = true;
+  variant.schedule.emplace();
+  EXPECT_EQ(textOf(variant), textOf(plain()));
+}
+
+TEST(VariantSignatureTest, HooksAreToldApartByWhatTheyCompute) {
+  const auto windowed = [](int window, const char *name) {
+    test::VariantBuilder builder(32, 8, 128);
+    builder.variant.mask =
+        builder.op(spec::ExprOp::Gt, spec::ScalarType::Bool,
+                   {builder.read(spec::Builtin::KvPos),
+                    builder.op(spec::ExprOp::Sub, spec::ScalarType::I32,
+                               {builder.read(spec::Builtin::QPos), builder.integer(window)})});
+    builder.variant.name = name;
+    return textOf(builder.variant);
+  };
+  EXPECT_EQ(windowed(4096, "a"), windowed(4096, "b"));
+  EXPECT_NE(windowed(4096, "a"), windowed(1024, "a"));
+  EXPECT_NE(windowed(4096, "a"), textOf(plain()));
+  EXPECT_TRUE(VariantSignature::parse(windowed(4096, "a")));
+
+  test::VariantBuilder scored(32, 8, 128);
+  scored.variant.score = scored.read(spec::Builtin::S);
+  test::VariantBuilder biased(32, 8, 128);
+  biased.variant.normalize = spec::Normalize::Sigmoid;
+  biased.variant.sigmoidBias = biased.read(spec::Builtin::S);
+  EXPECT_NE(textOf(scored.variant), textOf(biased.variant));
+}
+
+TEST(VariantSignatureTest, TheTextIsCanonicalAndReadBack) {
+  for (const char *text : {"q32-kv8-d128-bf16-p16nhd-plain", "q64-kv8-d80-f16-p1hnd-sigmoid",
+                           "q16-kv1-d64-bf16-contiguous-0123abcd"}) {
+    const auto signature = VariantSignature::parse(text);
+    ASSERT_TRUE(signature) << text;
+    EXPECT_EQ(signature->text(), text);
+  }
+  for (const char *text :
+       {"", "q32", "q32-kv8-d128-bf16-p16nhd", "q32-kv8-d128-bf16-p16nhd-", "q32-kv8-d128-bf16-p16-plain",
+        "q32-kv8-d128-bf16-p0nhd-plain", "q032-kv8-d128-bf16-p16nhd-plain", "q32-kv0-d128-bf16-p16nhd-plain",
+        "q32-kv5-d128-bf16-p16nhd-plain", "q32-kv8-d128-f32-p16nhd-plain", "q32-kv8-d128-bf16-p16nhd-PLAIN",
+        "q32-kv8-d128-bf16-p16nhd-plain-", "q32-kv8-d128-bf16-p-16nhd-plain",
+        "q32-kv8-d128-bf16-contiguoushnd-plain"})
+    EXPECT_FALSE(VariantSignature::parse(text)) << text;
+}
+
+TEST(VariantSignatureTest, ItsVariantHasTheSameSignature) {
+  for (const char *text : {"q32-kv8-d128-bf16-p16nhd-plain", "q16-kv1-d64-f16-contiguous-sigmoid"})
+    EXPECT_EQ(textOf(VariantSignature::parse(text)->variant()), text);
+}
+
+TEST(VariantSignatureTest, OnlyVariantsOfOneShapeAreComparable) {
+  const VariantSignature base = VariantSignature::of(plain());
+  EXPECT_EQ(distance(base, base), 0);
+  for (int VariantSignature::*member :
+       {&VariantSignature::queryHeads, &VariantSignature::kvHeads, &VariantSignature::headDim}) {
+    VariantSignature other = base;
+    other.*member *= 2;
+    EXPECT_EQ(distance(base, other), std::nullopt);
+  }
+  VariantSignature other = base;
+  other.dtype = spec::DType::F16;
+  EXPECT_GT(*distance(base, other), 0);
+  other = base;
+  other.pageSize = 1;
+  EXPECT_GT(*distance(base, other), 0);
+  other = base;
+  other.order = spec::PageOrder::Hnd;
+  EXPECT_GT(*distance(base, other), 0);
+  other = base;
+  other.hooks = "01234567";
+  EXPECT_GT(*distance(base, other), 0);
+}
+
+} // namespace
+} // namespace deft::config_cache
