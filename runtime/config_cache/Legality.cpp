@@ -97,4 +97,11 @@ Legality legalityFor(const spec::Variant &variant, const target::Target *target)
   };
 }
 
+Request requestFor(const spec::Variant &variant, const TreeClass &treeClass, const target::Target *target,
+                   config::Config untuned) {
+  const auto kind = target ? DeviceKey::Kind::Gpu : DeviceKey::Kind::Cpu;
+  return {VariantSignature::of(variant), treeClass, legalityFor(variant, target), kernelHash(kind),
+          std::move(untuned)};
+}
+
 } // namespace deft::config_cache

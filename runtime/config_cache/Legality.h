@@ -19,4 +19,9 @@ support::Result<void> checkCpuConfig(const config::KernelShape &shape, const con
 /// arguments must outlive the function that is returned.
 Legality legalityFor(const spec::Variant &variant, const target::Target *target);
 
+/// What to ask of select() for a variant, whose `untuned` config is the one of rule `heuristic`. The variant
+/// and the target must outlive the request.
+Request requestFor(const spec::Variant &variant, const TreeClass &treeClass, const target::Target *target,
+                   config::Config untuned);
+
 } // namespace deft::config_cache

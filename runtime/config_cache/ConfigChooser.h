@@ -1,0 +1,42 @@
+#pragma once
+
+#include "runtime/config_cache/Legality.h"
+#include "runtime/config_cache/TreeClassifier.h"
+
+#include <memory>
+
+namespace deft::config_cache {
+
+/// Whether two configs run by the same kernels: then they differ only in how plans are made.
+bool haveSameKernels(const config::Config &a, const config::Config &b);
+
+/// Gives each step of a run its config. As long as the tree stays in its class, or near its edge, nothing is
+/// looked up and nothing is allocated. For one thread at a time.
+class ConfigChooser {
+public:
+  /// `untuned` is what rule `heuristic` gives. The target (null: the processor) must outlive the chooser.
+  ConfigChooser(std::shared_ptr<const ConfigCache> cache, std::shared_ptr<const spec::Variant> variant,
+                const target::Target *target, config::Config untuned);
+
+  /// For the tree as it is now; valid until the next call.
+  const Selection &choose(const tree::KvTree &tree);
+
+  /// From now on, only configs that run by the same kernels as the one that was chosen last: those of a
+  /// captured graph, or those that are compiled. A class that has none keeps what the run has.
+  void pinKernels() { isPinned_ = true; }
+
+  /// The next tree begins a new run.
+  void restart() { follower_.restart(); }
+
+private:
+  std::shared_ptr<const ConfigCache> cache_;
+  std::shared_ptr<const spec::Variant> variant_;
+  Request request_;
+  TreeClassifier classifier_;
+  ClassFollower follower_;
+  Selection selection_;
+  bool hasSelection_ = false;
+  bool isPinned_ = false;
+};
+
+} // namespace deft::config_cache

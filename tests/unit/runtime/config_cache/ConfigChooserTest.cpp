@@ -1,0 +1,87 @@
+#include "runtime/config_cache/ConfigChooser.h"
+
+#include "tests/support/Forest.h"
+#include "tests/support/VariantBuilder.h"
+#include "tests/unit/runtime/config_cache/ConfigTesting.h"
+
+#include <gtest/gtest.h>
+
+namespace deft::config_cache {
+namespace {
+
+tree::KvTree fewShot(int branches) { return test::levelTree({1, branches}, {4000, 10}); }
+TreeClass classOfTree(const tree::KvTree &tree) { return TreeClassifier().classify(tree); }
+
+config::Config wideOnly(int chunkTokens) {
+  config::Config config = someConfig(chunkTokens);
+  config.phases = {{"wide", -1, config::Family::Sm80, 64, 64, 2, 4}};
+  return config;
+}
+
+class ConfigChooserTest : public testing::Test {
+protected:
+  /// Of 8, 16 and 32 branches, chunks of that many tokens.
+  ConfigChooser make() {
+    auto cache = std::make_shared<ConfigCache>();
+    for (const int branches : {8, 16, 32}) {
+      Entry entry = someEntry(classOfTree(fewShot(branches)), branches);
+      if (branches == 16)
+        entry.config = wideOnly(branches);
+      cache->add({entry, cache->device(), Origin::User, "file.json"});
+    }
+    const auto variant = std::make_shared<const spec::Variant>(test::VariantBuilder(32, 8, 128).variant);
+    return {cache, variant, target::findTarget("sm_90a"), someConfig(1)};
+  }
+  static int chunkFor(ConfigChooser &chooser, int branches) {
+    return chooser.choose(fewShot(branches)).config().chunkTokens;
+  }
+};
+
+TEST_F(ConfigChooserTest, TheConfigFollowsTheClass) {
+  ConfigChooser chooser = make();
+  EXPECT_EQ(chunkFor(chooser, 8), 8);
+  EXPECT_EQ(chunkFor(chooser, 16), 16);
+  EXPECT_EQ(chunkFor(chooser, 32), 32);
+  EXPECT_EQ(chunkFor(chooser, 2000), 1);
+}
+
+TEST_F(ConfigChooserTest, ARunAtAnEdgeKeepsItsConfig) {
+  ConfigChooser chooser = make();
+  EXPECT_EQ(chunkFor(chooser, 22), 16);
+  EXPECT_EQ(chunkFor(chooser, 23), 16);
+  EXPECT_EQ(chunkFor(chooser, 22), 16);
+  EXPECT_EQ(chunkFor(chooser, 32), 32);
+  EXPECT_EQ(chunkFor(chooser, 22), 32);
+  chooser.restart();
+  EXPECT_EQ(chunkFor(chooser, 22), 16);
+}
+
+TEST_F(ConfigChooserTest, PinnedKernelsStay) {
+  ConfigChooser chooser = make();
+  EXPECT_EQ(chunkFor(chooser, 8), 8);
+  chooser.pinKernels();
+  EXPECT_EQ(chunkFor(chooser, 16), 8);  // the neighbour's, since its own has other kernels
+  EXPECT_EQ(chunkFor(chooser, 32), 32); // which has the same
+  EXPECT_EQ(chunkFor(chooser, 2000), 1);
+}
+
+TEST_F(ConfigChooserTest, ThereIsAConfigThatKeepsTheKernelsOrTheLastOneStays) {
+  ConfigChooser chooser = make();
+  EXPECT_EQ(chunkFor(chooser, 16), 16);
+  chooser.pinKernels();
+  EXPECT_EQ(chunkFor(chooser, 8), 16);
+  EXPECT_EQ(chunkFor(chooser, 2000), 16); // not even the heuristic's fits
+}
+
+TEST(HaveSameKernelsTest, PlansMayDifferTilesMayNot) {
+  config::Config other = someConfig(512);
+  other.partition = spec::Partition::Union;
+  other.cost.itemUs = 9;
+  EXPECT_TRUE(haveSameKernels(someConfig(256), other));
+  other.phases[1].stages += 1;
+  EXPECT_FALSE(haveSameKernels(someConfig(256), other));
+  EXPECT_FALSE(haveSameKernels(someConfig(256), wideOnly(256)));
+}
+
+} // namespace
+} // namespace deft::config_cache
