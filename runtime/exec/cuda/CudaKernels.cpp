@@ -1,0 +1,100 @@
+#include "runtime/exec/cuda/CudaKernels.h"
+
+#include "compiler/config/SharedMemory.h"
+
+#include <algorithm>
+
+namespace deft::exec {
+
+using support::Result;
+
+namespace {
+
+/// Starting a block costs, and blocks that find their work in a loop need not start. Of the sm80 family
+/// some waves are kept, because the hardware then hands out the lighter units as blocks end; blocks of
+/// the sm90 family copy a unit's tokens while they compute the one before, so they live on.
+int mostWaves(const config::PhaseConfig &phase) { return phase.family == config::Family::Sm90 ? 1 : 8; }
+
+constexpr int kMergeWaves = 4; ///< most of a launch of the merge kernel, likewise
+
+} // namespace
+
+Result<std::shared_ptr<const CudaKernels>> CudaKernels::load(std::shared_ptr<device::Device> device,
+                                                             const spec::Variant &variant,
+                                                             const module_cache::KernelSet &kernels) {
+  std::shared_ptr<CudaKernels> loaded(new CudaKernels(device, variant, kernels.config));
+  const auto load = [&](const module_cache::Kernel &kernel,
+                        std::vector<device::Kernel> &into) -> Result<void> {
+    auto one = device::Kernel::load(device, kernel.cubin, kernel.entry, kernel.threads, kernel.smemBytes);
+    if (!one)
+      return one.error();
+    into.push_back(std::move(*one));
+    return {};
+  };
+  for (const module_cache::Kernel &kernel : kernels.attend)
+    if (auto one = load(kernel, loaded->attend_); !one)
+      return one.error();
+  if (auto one = load(kernels.merge, loaded->merge_); !one)
+    return one.error();
+  for (std::size_t p = 0; p < loaded->attend_.size(); ++p)
+    loaded->mostBlocks_.push_back(mostWaves(kernels.config.phases[p]) * loaded->attend_[p].blocksAtOnce());
+  return std::shared_ptr<const CudaKernels>(std::move(loaded));
+}
+
+int CudaKernels::blocksAtOnce() const {
+  int fewest = attend_.front().blocksAtOnce();
+  for (const device::Kernel &kernel : attend_)
+    fewest = std::min(fewest, kernel.blocksAtOnce());
+  return fewest;
+}
+
+unsigned CudaKernels::attendBlocks(std::size_t phase, int items) const {
+  const long long units = static_cast<long long>(items) * variant_.kvHeads;
+  return static_cast<unsigned>(std::min<long long>(units, mostBlocks_[phase]));
+}
+
+unsigned CudaKernels::mergeBlocks(int mergedQueries) const {
+  const long long warps = static_cast<long long>(mergedQueries) * variant_.queryHeads;
+  const long long blocks = (warps + config::kMergeWarps - 1) / config::kMergeWarps;
+  return static_cast<unsigned>(
+      std::min<long long>(blocks, static_cast<long long>(kMergeWaves) * merge().blocksAtOnce()));
+}
+
+int CudaKernels::endItems(std::size_t phase) const { return mostBlocks_[phase] / variant_.kvHeads + 2; }
+
+Result<std::unique_ptr<const CudaParams>> CudaParams::upload(std::shared_ptr<device::Device> device,
+                                                             const spec::Variant &variant,
+                                                             const std::vector<ParamValue> &values) {
+  std::unique_ptr<CudaParams> params(new CudaParams(device));
+  std::vector<abi::ParamSlot> &slots = params->slots_;
+  slots.resize(std::max<std::size_t>(values.size(), 1));
+  std::vector<abi::ParamSlot> arrays; // all arrays in one buffer, each from an 8-byte boundary
+  std::vector<std::size_t> firstSlot(values.size());
+  const auto isArray = [&](std::size_t i) { return variant.params[i].shape != spec::Param::Shape::Scalar; };
+  for (std::size_t i = 0; i < values.size(); ++i) {
+    slots[i] = slotOf(variant.params[i], values[i]);
+    if (!isArray(i))
+      continue;
+    firstSlot[i] = arrays.size();
+    const bool isF32 = variant.params[i].type == spec::ScalarType::F32;
+    const std::size_t count = isF32 ? values[i].f32.size() : values[i].i32.size();
+    arrays.resize(arrays.size() + (count + 1) / 2);
+    auto *to = reinterpret_cast<char *>(&arrays[firstSlot[i]]);
+    const auto *from = isF32 ? reinterpret_cast<const char *>(values[i].f32.data())
+                             : reinterpret_cast<const char *>(values[i].i32.data());
+    std::copy(from, from + 4 * count, to);
+  }
+  if (arrays.empty())
+    return std::unique_ptr<const CudaParams>(std::move(params));
+  if (auto uploaded = params->arrays_.upload(arrays, "the parameters"); !uploaded)
+    return uploaded.error();
+  if (auto settled = device->settle("the upload of the parameters"); !settled)
+    return settled.error();
+  for (std::size_t i = 0; i < values.size(); ++i)
+    if (isArray(i)) // the slot's bits are the pointer, whatever it points to
+      slots[i].f32Array =
+          reinterpret_cast<const float *>(params->arrays_.as<abi::ParamSlot>() + firstSlot[i]);
+  return std::unique_ptr<const CudaParams>(std::move(params));
+}
+
+} // namespace deft::exec

@@ -1,0 +1,69 @@
+#pragma once
+
+#include "compiler/spec/Variant.h"
+#include "runtime/device/Device.h"
+#include "runtime/exec/Inputs.h"
+#include "runtime/module_cache/KernelSet.h"
+
+#include <memory>
+#include <vector>
+
+namespace deft::exec {
+
+/// The kernels of one variant under one config, loaded on one device. Immutable: all threads and streams may
+/// use them at once.
+class CudaKernels {
+public:
+  static support::Result<std::shared_ptr<const CudaKernels>> load(std::shared_ptr<device::Device> device,
+                                                                  const spec::Variant &variant,
+                                                                  const module_cache::KernelSet &kernels);
+
+  const std::shared_ptr<device::Device> &device() const { return device_; }
+  const spec::Variant &variant() const { return variant_; }
+  const config::Config &config() const { return config_; }
+
+  /// Blocks that run at a time, of the phase that runs fewest: what a planner wants to know.
+  int blocksAtOnce() const;
+
+  std::size_t phases() const { return attend_.size(); }
+  const device::Kernel &attend(std::size_t phase) const { return attend_[phase]; }
+  const device::Kernel &merge() const { return merge_.front(); }
+
+  /// Blocks to start for so many items of a phase: past that, blocks find their work in a loop.
+  unsigned attendBlocks(std::size_t phase, int items) const;
+  unsigned mergeBlocks(int mergedQueries) const;
+
+  /// How far behind the last item of a phase a block may look for one more.
+  int endItems(std::size_t phase) const;
+
+private:
+  CudaKernels(std::shared_ptr<device::Device> device, const spec::Variant &variant,
+              const config::Config &config)
+      : device_(std::move(device)), variant_(variant), config_(config) {}
+
+  std::shared_ptr<device::Device> device_;
+  spec::Variant variant_;
+  config::Config config_;
+  std::vector<device::Kernel> attend_; ///< one a phase
+  std::vector<int> mostBlocks_;        ///< of a launch of each
+  std::vector<device::Kernel> merge_;  ///< one
+};
+
+/// The values of a variant's parameters as its kernels take them, arrays on the device. Immutable.
+class CudaParams {
+public:
+  /// Waits for the arrays to be there.
+  static support::Result<std::unique_ptr<const CudaParams>> upload(std::shared_ptr<device::Device> device,
+                                                                   const spec::Variant &variant,
+                                                                   const std::vector<ParamValue> &values);
+
+  const abi::ParamSlot *slots() const { return slots_.data(); }
+
+private:
+  explicit CudaParams(std::shared_ptr<device::Device> device) : arrays_(std::move(device)) {}
+
+  device::Buffer arrays_;
+  std::vector<abi::ParamSlot> slots_; ///< never empty, so that it has an address
+};
+
+} // namespace deft::exec

@@ -1,0 +1,229 @@
+#include "runtime/exec/cuda/CudaPlan.h"
+
+#include <string>
+#include <utility>
+
+namespace deft::exec {
+
+using support::Error;
+using support::ErrorCode;
+using support::Result;
+
+namespace {
+
+Error usage(std::string message, std::string hint = "") {
+  return Error{ErrorCode::Usage, std::move(message), std::move(hint)};
+}
+
+/// The first of the pointers that kernels cannot read by 16 bytes.
+const char *findCrooked(const CudaPointers &pointers) {
+  const auto isCrooked = [](const void *pointer) { return reinterpret_cast<std::uintptr_t>(pointer) % 16; };
+  return isCrooked(pointers.q)     ? "q"
+         : isCrooked(pointers.k)   ? "k"
+         : isCrooked(pointers.v)   ? "v"
+         : isCrooked(pointers.out) ? "out"
+                                   : nullptr;
+}
+
+} // namespace
+
+CudaPlan::CudaPlan(std::shared_ptr<const CudaKernels> kernels)
+    : kernels_(std::move(kernels)), slots_{Slot(kernels_->device()), Slot(kernels_->device())},
+      plan_(kernels_->device()), partialOut_(kernels_->device()), partialLse_(kernels_->device()) {
+  for (std::size_t p = 0; p < kernels_->phases(); ++p)
+    endItems_.push_back(kernels_->endItems(p));
+}
+
+Result<std::unique_ptr<CudaPlan>> CudaPlan::create(std::shared_ptr<const CudaKernels> kernels,
+                                                   const CudaPlanOptions &options) {
+  std::unique_ptr<CudaPlan> plan(new CudaPlan(std::move(kernels)));
+  for (Slot &slot : plan->slots_)
+    if (auto created = slot.copied.create(); !created)
+      return created.error();
+  if (options.isWatched) {
+    auto watch = PlanWatch::create(plan->kernels_->device());
+    if (!watch)
+      return watch.error();
+    plan->watch_.emplace(std::move(*watch));
+    plan->watch_->setFreeRuns(static_cast<std::uint64_t>(options.freeRuns));
+  }
+  PlanRoom room = options.room.value_or(PlanRoom{});
+  room.items.resize(plan->kernels_->phases());
+  if (auto made = plan->setRoom(room); !made)
+    return made.error();
+  plan->isFixed_ = options.room.has_value();
+  return plan;
+}
+
+Result<void> CudaPlan::setRoom(const PlanRoom &room) {
+  const device::Device &device = *kernels_->device();
+  if (auto settled = device.settle("the work before a plan's memory grew"); !settled)
+    return settled;
+  onDevice_.isValid = isWritten_ = isFixed_ = false;
+  room_ = room;
+  sections_ = PlanSections::of(room);
+  const spec::Variant &variant = kernels_->variant();
+  const std::size_t rows = static_cast<std::size_t>(room.partialSlots) * variant.queryHeads;
+  for (Slot &slot : slots_)
+    if (auto reserved = slot.memory.reserve(sections_.end, "a plan"); !reserved)
+      return reserved;
+  if (auto reserved = plan_.reserve(sections_.end, "the plan"); !reserved)
+    return reserved;
+  if (auto reserved = partialOut_.reserve(rows * variant.headDim * sizeof(float), "the partial outputs");
+      !reserved)
+    return reserved;
+  return partialLse_.reserve(rows * sizeof(float), "the partial lse");
+}
+
+Result<void> CudaPlan::write(const plan::Plan &plan) {
+  if (auto fits = room_.check(plan); !fits) {
+    if (isFixed_)
+      return fits;
+    PlanRoom room = room_;
+    room.growFor(plan);
+    if (auto grown = setRoom(room); !grown)
+      return grown;
+  }
+  Slot &slot = slots_[next_];
+  if (auto free = slot.copied.wait("the copy of a plan"); !free)
+    return free;
+  slot.bytes = writeSections(plan, room_, sections_, endItems_, slot.memory.as<std::byte>());
+  slot.facts.generation = plan.generation;
+  slot.facts.mergedQueries = static_cast<int>(plan.mergeQuery.size());
+  slot.facts.items.clear();
+  for (const plan::Plan::Phase &phase : plan.phases)
+    slot.facts.items.push_back(phase.itemCount);
+  slot.facts.isValid = isWritten_ = true;
+  return {};
+}
+
+Result<bool> CudaPlan::isCapturing(cu::Stream stream) const {
+  const device::Device &device = *kernels_->device();
+  int status = cu::kCaptureStatusNone;
+  if (const cu::Result result = device.api().streamIsCapturing(stream, &status); result != cu::kSuccess)
+    return device.driver().error("cannot use the stream", result);
+  return status != cu::kCaptureStatusNone;
+}
+
+Result<void> CudaPlan::upload(cu::Stream stream) {
+  if (!isWritten_)
+    return {};
+  const device::Device &device = *kernels_->device();
+  const device::Device::Current current(device);
+  const auto capturing = isCapturing(stream);
+  if (!capturing)
+    return capturing.error();
+  if (*capturing)
+    return usage(
+        "a plan cannot be uploaded on a stream that is being captured: each replay would copy what its "
+        "buffer holds by then",
+        "upload before the capture, and before each replay");
+  Slot &slot = slots_[next_];
+  if (const cu::Result result = device.api().memcpyHtoDAsync(
+          reinterpret_cast<cu::DevicePtr>(plan_.as<void>()), slot.memory.as<void>(), slot.bytes, stream);
+      result != cu::kSuccess)
+    return device.driver().error("cannot upload the plan", result);
+  if (auto marked = slot.copied.record(stream, "the upload of a plan"); !marked)
+    return marked;
+  std::swap(onDevice_, slot.facts); // with its memory
+  if (watch_)
+    watch_->setPlan(onDevice_.generation);
+  isWritten_ = false;
+  next_ = 1 - next_;
+  return {};
+}
+
+Result<void> CudaPlan::checkRun(const CudaKernels &kernels, const CudaPointers &pointers) const {
+  const spec::Variant &own = kernels_->variant(), &other = kernels.variant();
+  if (&kernels != kernels_.get()) {
+    bool isSame = own.queryHeads == other.queryHeads && own.kvHeads == other.kvHeads &&
+                  other.headDim <= own.headDim && kernels.phases() == kernels_->phases() &&
+                  kernels.device() == kernels_->device();
+    for (std::size_t p = 0; isSame && p < kernels.phases(); ++p)
+      isSame = kernels.config().phases[p].tileQ >= kernels_->config().phases[p].tileQ;
+    if (!isSame)
+      return usage("the plan was made for `" + own.name + "`, and `" + other.name +
+                       "` has other heads, tiles or another device",
+                   "make one for this attention");
+  }
+  if (!onDevice_.isValid)
+    return usage(isWritten_ ? "the plan has not been uploaded since it was made or its memory grew"
+                            : "there is no plan on the device",
+                 "upload one first");
+  if (watch_ && watch_->tree() != onDevice_.generation)
+    return usage("the plan on the device is stale: it was made for generation " +
+                     std::to_string(onDevice_.generation) + " of the tree, which is now at " +
+                     std::to_string(watch_->tree()),
+                 isWritten_ ? "upload the plan that was made since" : "update and upload it first");
+  if (const char *crooked = findCrooked(pointers))
+    return usage(std::string(crooked) + " does not begin at a multiple of 16 bytes");
+  return {};
+}
+
+Result<void> CudaPlan::run(const CudaKernels &kernels, const CudaPointers &pointers, cu::Stream stream) {
+  if (auto checked = checkRun(kernels, pointers); !checked)
+    return checked;
+  const device::Device::Current current(*kernels_->device());
+  const auto capturing = isCapturing(stream);
+  if (!capturing)
+    return capturing.error();
+  isFixed_ = isFixed_ || *capturing;
+
+  const auto at = [&](std::size_t offset) { return plan_.as<std::byte>() + offset; };
+  const auto *callerIndex = reinterpret_cast<const int *>(at(sections_.callerIndex));
+  abi::AttendArgs attend{};
+  attend.q = pointers.q;
+  attend.k = pointers.k;
+  attend.v = pointers.v;
+  attend.out = pointers.out;
+  attend.lse = pointers.lse;
+  attend.partialOut = partialOut_.as<float>();
+  attend.partialLse = partialLse_.as<float>();
+  attend.items = reinterpret_cast<const abi::Item *>(at(sections_.items));
+  attend.runs = reinterpret_cast<const abi::Run *>(at(sections_.runs));
+  attend.callerIndex = callerIndex;
+  attend.queryPos = reinterpret_cast<const int *>(at(sections_.queryPos));
+  attend.pageTable = pointers.pageTable;
+  attend.cache = pointers.cache;
+  void *attendParams[] = {&attend, const_cast<abi::ParamSlot *>(pointers.params->slots())};
+  for (std::size_t p = 0; p < kernels.phases(); ++p) {
+    attend.itemBegin = sections_.itemBegin[p];
+    attend.itemCount = *capturing ? room_.items[p] : onDevice_.items[p];
+    if (auto launched =
+            kernels.attend(p).launch(kernels.attendBlocks(p, attend.itemCount), attendParams, stream);
+        !launched)
+      return launched;
+  }
+
+  abi::MergeArgs merge{};
+  merge.out = pointers.out;
+  merge.lse = pointers.lse;
+  merge.partialOut = partialOut_.as<float>();
+  merge.partialLse = partialLse_.as<float>();
+  merge.callerIndex = callerIndex;
+  merge.mergeQuery = reinterpret_cast<const int *>(at(sections_.mergeQuery));
+  merge.mergeBegin = reinterpret_cast<const int *>(at(sections_.mergeBegin));
+  merge.mergeSlot = reinterpret_cast<const int *>(at(sections_.mergeSlot));
+  merge.mergeCount = *capturing ? room_.mergedQueries : onDevice_.mergedQueries;
+  unsigned blocks = kernels.mergeBlocks(merge.mergeCount);
+  if (*capturing && watch_) { // the host looks by itself at what it enqueues
+    merge.watch = watch_->onDevice();
+    merge.runsOfPlan = reinterpret_cast<unsigned long long *>(at(sections_.runsOfPlan));
+    ++blocks;
+  }
+  void *mergeParams[] = {&merge};
+  return kernels.merge().launch(blocks, mergeParams, stream);
+}
+
+Result<void> CudaPlan::checkReplays() {
+  if (!watch_)
+    return {};
+  const std::uint64_t seen = watch_->takeStaleSeen();
+  if (seen == 0)
+    return {};
+  return usage("a replayed graph ran with a stale plan: the tree was at generation " + std::to_string(seen) +
+                   ", and the plan was older",
+               "update and upload the plan before each replay that follows a change of the tree");
+}
+
+} // namespace deft::exec

@@ -1,0 +1,106 @@
+#pragma once
+
+#include "runtime/exec/cuda/CudaKernels.h"
+#include "runtime/exec/cuda/PlanRoom.h"
+#include "runtime/exec/cuda/PlanWatch.h"
+
+#include <array>
+#include <optional>
+
+namespace deft::exec {
+
+namespace cu = device::cu;
+
+/// What a run reads and writes: somebody else's memory of the device.
+struct CudaPointers {
+  const void *q = nullptr; ///< as abi::AttendArgs; 16-byte alignment, as k and v
+  const void *k = nullptr;
+  const void *v = nullptr;
+  const int *pageTable = nullptr;
+  abi::CacheLayout cache{};
+  void *out = nullptr;
+  float *lse = nullptr; ///< null: not wanted
+  const CudaParams *params = nullptr;
+};
+
+struct CudaPlanOptions {
+  std::optional<PlanRoom> room; ///< and no more than that; none: it grows until a graph captures it
+  /// Whether runs are refused, and replayed ones noticed, when the tree has changed since the plan was put on
+  /// the stream; the tree's generation is to be stored in watch().treeGeneration().
+  bool isWatched = false;
+  /// So many runs of a plan, layers as a rule, are replayed once for it: they may find the tree changed
+  /// already, because the host has gone on to the next step. 0: it never does while a run is under way.
+  int freeRuns = 0;
+};
+
+/// The plan that a device has at hand, and the scratch memory of its runs. Plans take turns in two buffers of
+/// page-locked memory: while one is copied, the next is written.
+///
+///   write(plan)      on the host only
+///   upload(stream)   one copy on the stream
+///   run(..., stream) as often as there are layers; can be captured, and then replayed after every upload
+///
+/// A plan is on one stream at a time: uploads and runs, replayed ones too, follow each other there. Calls are
+/// for one thread at a time, but several of these on one device know nothing of each other.
+class CudaPlan {
+public:
+  /// For the kernels of this variant and config, and those of others that differ in hooks alone.
+  static support::Result<std::unique_ptr<CudaPlan>> create(std::shared_ptr<const CudaKernels> kernels,
+                                                           const CudaPlanOptions &options);
+
+  /// Takes this plan for the next upload, in place of one that was not uploaded yet. Waits only where the
+  /// copy of the last plan but one has not been made yet. Where there is no room, and it may grow, that waits
+  /// for the device; else it is an error that says of what there is too much, and nothing has changed.
+  support::Result<void> write(const plan::Plan &plan);
+
+  /// Puts the plan that was written on the stream, to be used by the runs behind it; nothing where none was.
+  /// Not on a stream that is being captured.
+  support::Result<void> upload(cu::Stream stream);
+
+  /// Puts the attention of all queries on the stream. Waits for nothing, allocates nothing, touches no other
+  /// stream. A captured one keeps the pointers, parameters and room that it had: the room is fixed then.
+  support::Result<void> run(const CudaKernels &kernels, const CudaPointers &pointers, cu::Stream stream);
+
+  /// An error where a replayed run has found that its plan was older than the tree; told once.
+  support::Result<void> checkReplays();
+
+  PlanWatch *watch() { return watch_ ? &*watch_ : nullptr; }
+  const PlanRoom &room() const { return room_; }
+  bool isFixed() const { return isFixed_; }
+  /// Makes the room exactly this, captured or not; what was written or uploaded is gone. Waits for the
+  /// device. Graphs that captured the former room are not to be replayed any more.
+  support::Result<void> setRoom(const PlanRoom &room);
+
+private:
+  struct Facts { ///< of a plan, for who launches
+    std::uint64_t generation = 0;
+    std::vector<int> items; ///< of each phase
+    int mergedQueries = 0;
+    bool isValid = false;
+  };
+  struct Slot {
+    explicit Slot(const std::shared_ptr<device::Device> &device) : memory(device), copied(device) {}
+    device::HostMemory memory;
+    device::Mark copied;
+    std::size_t bytes = 0;
+    Facts facts;
+  };
+
+  explicit CudaPlan(std::shared_ptr<const CudaKernels> kernels);
+  support::Result<void> checkRun(const CudaKernels &kernels, const CudaPointers &pointers) const;
+  support::Result<bool> isCapturing(cu::Stream stream) const;
+
+  std::shared_ptr<const CudaKernels> kernels_;
+  std::vector<int> endItems_;
+  PlanRoom room_;
+  PlanSections sections_;
+  bool isFixed_ = false;
+  std::array<Slot, 2> slots_;
+  std::size_t next_ = 0; ///< slot of the next write
+  bool isWritten_ = false;
+  Facts onDevice_;
+  device::Buffer plan_, partialOut_, partialLse_;
+  std::optional<PlanWatch> watch_;
+};
+
+} // namespace deft::exec

@@ -1,0 +1,130 @@
+#include "runtime/exec/cuda/PlanRoom.h"
+
+#include <algorithm>
+#include <cstring>
+#include <string>
+
+namespace deft::exec {
+
+using support::Error;
+using support::ErrorCode;
+using support::Result;
+
+namespace {
+
+constexpr std::size_t kAlignment = 16; ///< of a section: kernels read items by 16 bytes
+
+std::size_t aligned(std::size_t bytes) { return (bytes + kAlignment - 1) / kAlignment * kAlignment; }
+
+template <typename T> int sizeOf(const std::vector<T> &values) { return static_cast<int>(values.size()); }
+
+Error tooMany(int has, const std::string &what, int most) {
+  return Error{ErrorCode::Usage,
+               "the plan has " + std::to_string(has) + " " + what + ", there is room for " +
+                   std::to_string(most),
+               "give more room, and capture graphs again"};
+}
+
+/// A quarter more than is needed, so that a tree that grows step by step does not need new memory each time.
+void grow(int &room, int has) {
+  if (has > room)
+    room = has + has / 4 + 16;
+}
+
+template <typename T> void copyTo(std::byte *to, const std::vector<T> &values) {
+  if (!values.empty())
+    std::memcpy(to, values.data(), values.size() * sizeof(T));
+}
+
+} // namespace
+
+PlanRoom PlanRoom::of(const plan::Plan &plan) {
+  PlanRoom room{plan.queryCount(),      sizeOf(plan.runs), sizeOf(plan.mergeQuery),
+                sizeOf(plan.mergeSlot), plan.partialSlots, {}};
+  for (const plan::Plan::Phase &phase : plan.phases)
+    room.items.push_back(phase.itemCount);
+  return room;
+}
+
+Result<void> PlanRoom::check(const plan::Plan &plan) const {
+  if (plan.phases.size() != items.size())
+    return Error{ErrorCode::Internal,
+                 "the plan has " + std::to_string(plan.phases.size()) + " phases, there is room for " +
+                     std::to_string(items.size()),
+                 ""};
+  if (plan.queryCount() > queries)
+    return tooMany(plan.queryCount(), "queries", queries);
+  for (std::size_t p = 0; p < items.size(); ++p)
+    if (plan.phases[p].itemCount > items[p])
+      return tooMany(plan.phases[p].itemCount,
+                     items.size() == 1 ? "items" : "items in phase " + std::to_string(p), items[p]);
+  if (sizeOf(plan.runs) > runs)
+    return tooMany(sizeOf(plan.runs), "runs", runs);
+  if (sizeOf(plan.mergeQuery) > mergedQueries)
+    return tooMany(sizeOf(plan.mergeQuery), "merged queries", mergedQueries);
+  if (sizeOf(plan.mergeSlot) > mergeSlots)
+    return tooMany(sizeOf(plan.mergeSlot), "merged partials", mergeSlots);
+  if (plan.partialSlots > partialSlots)
+    return tooMany(plan.partialSlots, "partials", partialSlots);
+  return {};
+}
+
+void PlanRoom::growFor(const plan::Plan &plan) {
+  grow(queries, plan.queryCount());
+  grow(runs, sizeOf(plan.runs));
+  grow(mergedQueries, sizeOf(plan.mergeQuery));
+  grow(mergeSlots, sizeOf(plan.mergeSlot));
+  grow(partialSlots, plan.partialSlots);
+  items.resize(plan.phases.size());
+  for (std::size_t p = 0; p < items.size(); ++p)
+    grow(items[p], plan.phases[p].itemCount);
+}
+
+PlanSections PlanSections::of(const PlanRoom &room) {
+  PlanSections sections;
+  std::size_t end = kAlignment; // runsOfPlan stands alone at the front
+  const auto section = [&](std::size_t &begin, int count, std::size_t bytes) {
+    begin = end;
+    end = aligned(end + static_cast<std::size_t>(count) * bytes);
+  };
+  section(sections.callerIndex, room.queries, sizeof(int));
+  section(sections.queryPos, room.queries, sizeof(int));
+  section(sections.mergeQuery, room.mergedQueries, sizeof(int));
+  section(sections.mergeBegin, room.mergedQueries + 1, sizeof(int));
+  section(sections.mergeSlot, room.mergeSlots, sizeof(int));
+  int items = 0;
+  for (const int most : room.items) {
+    sections.itemBegin.push_back(items);
+    items += most;
+  }
+  section(sections.items, items, sizeof(abi::Item));
+  section(sections.runs, room.runs, sizeof(abi::Run));
+  sections.end = end;
+  return sections;
+}
+
+std::size_t writeSections(const plan::Plan &plan, const PlanRoom &room, const PlanSections &sections,
+                          const std::vector<int> &endItems, std::byte *to) {
+  std::memset(to + sections.runsOfPlan, 0, kAlignment);
+  copyTo(to + sections.callerIndex, plan.callerIndex);
+  copyTo(to + sections.queryPos, plan.queryPos);
+  copyTo(to + sections.mergeQuery, plan.mergeQuery);
+  const std::size_t merged = plan.mergeQuery.size() * sizeof(int);
+  std::memset(to + sections.mergeQuery + merged, 0xff, // -1: the list ends here
+              static_cast<std::size_t>(room.mergedQueries) * sizeof(int) - merged);
+  copyTo(to + sections.mergeBegin, plan.mergeBegin);
+  copyTo(to + sections.mergeSlot, plan.mergeSlot);
+  for (std::size_t p = 0; p < plan.phases.size(); ++p) {
+    const plan::Plan::Phase &phase = plan.phases[p];
+    std::byte *items = to + sections.items + sections.itemBegin[p] * sizeof(abi::Item);
+    const std::size_t bytes = static_cast<std::size_t>(phase.itemCount) * sizeof(abi::Item);
+    if (bytes > 0)
+      std::memcpy(items, plan.items.data() + phase.itemBegin, bytes);
+    const int empty = std::min(endItems[p], room.items[p] - phase.itemCount);
+    std::memset(items + bytes, 0, static_cast<std::size_t>(empty) * sizeof(abi::Item));
+  }
+  copyTo(to + sections.runs, plan.runs);
+  return sections.runs + plan.runs.size() * sizeof(abi::Run);
+}
+
+} // namespace deft::exec

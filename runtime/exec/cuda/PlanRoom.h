@@ -1,0 +1,47 @@
+#pragma once
+
+#include "compiler/support/Result.h"
+#include "runtime/plan/Plan.h"
+
+#include <cstddef>
+#include <vector>
+
+/// How a plan lies on a device: sections at places that depend on the room alone, so that a captured graph
+/// finds the next step's plan where it found this one's. Only what kernels read; plan::writePlan keeps all.
+namespace deft::exec {
+
+/// The most that a plan may have.
+struct PlanRoom {
+  int queries = 0;
+  int runs = 0;
+  int mergedQueries = 0;
+  int mergeSlots = 0;
+  int partialSlots = 0;   ///< not in the plan's memory, but in the scratch memory beside it
+  std::vector<int> items; ///< of each phase
+
+  static PlanRoom of(const plan::Plan &plan);
+
+  /// The first thing of which the plan has more than there is room for.
+  support::Result<void> check(const plan::Plan &plan) const;
+
+  /// Enough for the plan and for what this had, with room to grow where the plan has more.
+  void growFor(const plan::Plan &plan);
+};
+
+/// Where the sections begin, in bytes.
+struct PlanSections {
+  std::size_t runsOfPlan = 0; ///< an abi::MergeArgs::runsOfPlan, 0 in a new plan
+  std::size_t callerIndex = 0, queryPos = 0, mergeQuery = 0, mergeBegin = 0, mergeSlot = 0, items = 0;
+  std::size_t runs = 0; ///< last, and only as much as there is of it is copied
+  std::size_t end = 0;
+  std::vector<int> itemBegin; ///< of each phase, within the items
+
+  static PlanSections of(const PlanRoom &room);
+};
+
+/// Writes a plan that fits the room; returns how many bytes of `to` a device needs. Behind a phase's items
+/// come up to endItems[phase] of no tokens, which end its list: a block looks that far and no farther.
+std::size_t writeSections(const plan::Plan &plan, const PlanRoom &room, const PlanSections &sections,
+                          const std::vector<int> &endItems, std::byte *to);
+
+} // namespace deft::exec

@@ -1,0 +1,284 @@
+#include "tests/support/FakeCuda.h"
+
+#include "runtime/device/DriverApi.h"
+#include "templates/deft/abi.h"
+
+#include <atomic>
+#include <cstdlib>
+#include <map>
+#include <mutex>
+#include <utility>
+
+namespace deft::fake_cuda {
+namespace {
+
+namespace cu = device::cu;
+using cu::Result;
+
+constexpr int kDevices = 3;
+constexpr std::size_t kMostArgs = 256;
+constexpr Result kInvalidValue = 1;
+
+/// One for the library: that is what a driver is.
+struct State {
+  std::mutex mutex;
+  std::vector<Call> calls;
+  std::map<std::string, int> failures;
+  std::map<void *, std::size_t> memory;
+  std::map<void *, std::string> functions;
+  std::map<void *, bool> isCapturing;
+  bool eventsAreDone = true;
+  int contexts[kDevices] = {};
+  std::atomic<std::size_t> handles = 0;
+};
+
+State &state() {
+  static State state;
+  return state;
+}
+
+thread_local std::vector<cu::Context> current;
+
+cu::Context top() { return current.empty() ? nullptr : current.back(); }
+
+/// Notes the call; says what it is to return.
+Result note(Call call) {
+  State &all = state();
+  const std::lock_guard lock(all.mutex);
+  call.context = top();
+  const auto failure = all.failures.find(call.name);
+  const Result result = failure == all.failures.end() ? cu::kSuccess : failure->second;
+  all.calls.push_back(std::move(call));
+  return result;
+}
+
+template <typename Handle> Handle newHandle() {
+  return reinterpret_cast<Handle>(0x1000 + 16 * ++state().handles);
+}
+
+Result allocate(const char *name, void **pointer, std::size_t bytes) {
+  if (const Result failed = note({.name = name, .bytes = bytes}))
+    return failed;
+  *pointer = std::aligned_alloc(256, (bytes + 255) / 256 * 256);
+  std::memset(*pointer, 0xcd, bytes);
+  const std::lock_guard lock(state().mutex);
+  state().memory[*pointer] = bytes;
+  return cu::kSuccess;
+}
+
+Result release(const char *name, void *pointer) {
+  if (const Result failed = note({.name = name}))
+    return failed;
+  const std::lock_guard lock(state().mutex);
+  if (state().memory.erase(pointer) == 0)
+    return kInvalidValue;
+  std::free(pointer);
+  return cu::kSuccess;
+}
+
+template <typename T> T *pointerOf(cu::DevicePtr address) { return reinterpret_cast<T *>(address); }
+
+} // namespace
+
+std::vector<Call> takeCalls() {
+  const std::lock_guard lock(state().mutex);
+  return std::exchange(state().calls, {});
+}
+
+void failAt(const std::string &function, int error) {
+  const std::lock_guard lock(state().mutex);
+  if (error == 0)
+    state().failures.erase(function);
+  else
+    state().failures[function] = error;
+}
+
+void setEventsDone(bool areDone) {
+  const std::lock_guard lock(state().mutex);
+  state().eventsAreDone = areDone;
+}
+
+std::size_t allocatedBytes() {
+  const std::lock_guard lock(state().mutex);
+  std::size_t bytes = 0;
+  for (const auto &[pointer, size] : state().memory)
+    bytes += size;
+  return bytes;
+}
+
+} // namespace deft::fake_cuda
+
+using namespace deft::fake_cuda;
+namespace cu = deft::device::cu;
+
+extern "C" {
+
+int cuInit(unsigned) { return cu::kSuccess; }
+int cuDriverGetVersion(int *version) {
+  *version = 13000;
+  return cu::kSuccess;
+}
+int cuGetErrorName(int error, const char **name) {
+  *name = error == cu::kOutOfMemory ? "CUDA_ERROR_OUT_OF_MEMORY" : "CUDA_ERROR_FAKE";
+  return cu::kSuccess;
+}
+int cuGetErrorString(int error, const char **text) {
+  *text = error == cu::kOutOfMemory ? "out of memory" : "made to fail";
+  return cu::kSuccess;
+}
+int cuDeviceGetCount(int *count) {
+  *count = kDevices;
+  return cu::kSuccess;
+}
+int cuDeviceGet(int *device, int ordinal) {
+  *device = ordinal;
+  return cu::kSuccess;
+}
+int cuDeviceGetName(char *name, int length, int device) {
+  const char *const names[] = {"Fake Hopper", "Fake Ampere", "Fake Turing"};
+  std::strncpy(name, names[device], static_cast<std::size_t>(length));
+  return cu::kSuccess;
+}
+int cuDeviceGetAttribute(int *value, int attribute, int device) {
+  const int major[] = {9, 8, 7}, minor[] = {0, 0, 5};
+  *value = attribute == cu::kAttributeComputeMajor          ? major[device]
+           : attribute == cu::kAttributeComputeMinor        ? minor[device]
+           : attribute == cu::kAttributeMultiprocessorCount ? 132
+                                                            : 50 << 20;
+  return cu::kSuccess;
+}
+int cuDeviceTotalMem_v2(std::size_t *bytes, int) {
+  *bytes = std::size_t{80} << 30;
+  return cu::kSuccess;
+}
+int cuDevicePrimaryCtxRetain(cu::Context *context, int device) {
+  *context = reinterpret_cast<cu::Context>(&state().contexts[device]);
+  return note({.name = "cuDevicePrimaryCtxRetain"});
+}
+int cuDevicePrimaryCtxRelease_v2(int) { return note({.name = "cuDevicePrimaryCtxRelease"}); }
+int cuCtxSetCurrent(cu::Context context) {
+  current.assign(1, context);
+  return cu::kSuccess;
+}
+int cuCtxGetCurrent(cu::Context *context) {
+  *context = top();
+  return cu::kSuccess;
+}
+int cuCtxPushCurrent_v2(cu::Context context) {
+  current.push_back(context);
+  return cu::kSuccess;
+}
+int cuCtxPopCurrent_v2(cu::Context *context) {
+  *context = top();
+  current.pop_back();
+  return cu::kSuccess;
+}
+int cuCtxSynchronize() { return note({.name = "cuCtxSynchronize"}); }
+int cuMemAlloc_v2(cu::DevicePtr *pointer, std::size_t bytes) {
+  return allocate("cuMemAlloc", reinterpret_cast<void **>(pointer), bytes);
+}
+int cuMemFree_v2(cu::DevicePtr pointer) { return release("cuMemFree", pointerOf<void>(pointer)); }
+int cuMemHostAlloc(void **pointer, std::size_t bytes, unsigned) {
+  return allocate("cuMemHostAlloc", pointer, bytes);
+}
+int cuMemFreeHost(void *pointer) { return release("cuMemFreeHost", pointer); }
+int cuMemHostGetDevicePointer_v2(cu::DevicePtr *address, void *pointer, unsigned) {
+  *address = reinterpret_cast<cu::DevicePtr>(pointer);
+  return cu::kSuccess;
+}
+int cuMemcpyHtoD_v2(cu::DevicePtr to, const void *from, std::size_t bytes) {
+  std::memcpy(pointerOf<void>(to), from, bytes);
+  return note({.name = "cuMemcpyHtoD", .bytes = bytes});
+}
+int cuMemcpyHtoDAsync_v2(cu::DevicePtr to, const void *from, std::size_t bytes, cu::Stream stream) {
+  std::memcpy(pointerOf<void>(to), from, bytes);
+  return note({.name = "cuMemcpyHtoDAsync", .stream = stream, .bytes = bytes});
+}
+int cuMemcpyDtoH_v2(void *to, cu::DevicePtr from, std::size_t bytes) {
+  std::memcpy(to, pointerOf<void>(from), bytes);
+  return note({.name = "cuMemcpyDtoH", .bytes = bytes});
+}
+int cuMemsetD8_v2(cu::DevicePtr to, unsigned char value, std::size_t bytes) {
+  std::memset(pointerOf<void>(to), value, bytes);
+  return note({.name = "cuMemsetD8", .bytes = bytes});
+}
+int cuModuleLoadData(cu::Module *module, const void *) {
+  *module = newHandle<cu::Module>();
+  return note({.name = "cuModuleLoadData"});
+}
+int cuModuleUnload(cu::Module) { return note({.name = "cuModuleUnload"}); }
+int cuModuleGetFunction(cu::Function *function, cu::Module, const char *name) {
+  const std::lock_guard lock(state().mutex);
+  *function = newHandle<cu::Function>();
+  state().functions[*function] = name;
+  return cu::kSuccess;
+}
+int cuFuncSetAttribute(cu::Function, int, int) { return cu::kSuccess; }
+int cuOccupancyMaxActiveBlocksPerMultiprocessor(int *blocks, cu::Function, int, std::size_t) {
+  *blocks = 1;
+  return cu::kSuccess;
+}
+int cuLaunchKernel(cu::Function function, unsigned gridX, unsigned, unsigned, unsigned, unsigned, unsigned,
+                   unsigned, cu::Stream stream, void **params, void **) {
+  Call call{.name = "cuLaunchKernel", .stream = stream, .blocks = gridX};
+  {
+    const std::lock_guard lock(state().mutex);
+    call.kernel = state().functions[function];
+  }
+  const std::size_t bytes = call.kernel.find("merge") != std::string::npos ? sizeof(deft::abi::MergeArgs)
+                                                                           : sizeof(deft::abi::AttendArgs);
+  static_assert(sizeof(deft::abi::AttendArgs) <= kMostArgs);
+  const auto *args = static_cast<const std::byte *>(params[0]);
+  call.args.assign(args, args + bytes);
+  return note(std::move(call));
+}
+int cuStreamCreate(cu::Stream *stream, unsigned) {
+  const std::lock_guard lock(state().mutex);
+  *stream = newHandle<cu::Stream>();
+  return cu::kSuccess;
+}
+int cuStreamDestroy_v2(cu::Stream) { return cu::kSuccess; }
+int cuStreamSynchronize(cu::Stream stream) { return note({.name = "cuStreamSynchronize", .stream = stream}); }
+int cuStreamIsCapturing(cu::Stream stream, int *status) {
+  const std::lock_guard lock(state().mutex);
+  *status = state().isCapturing[stream];
+  return cu::kSuccess;
+}
+int cuStreamBeginCapture_v2(cu::Stream stream, int) {
+  const std::lock_guard lock(state().mutex);
+  state().isCapturing[stream] = true;
+  return cu::kSuccess;
+}
+int cuStreamEndCapture(cu::Stream stream, cu::Graph *graph) {
+  const std::lock_guard lock(state().mutex);
+  state().isCapturing[stream] = false;
+  *graph = newHandle<cu::Graph>();
+  return cu::kSuccess;
+}
+int cuGraphInstantiateWithFlags(cu::GraphExec *executable, cu::Graph, unsigned long long) {
+  *executable = newHandle<cu::GraphExec>();
+  return cu::kSuccess;
+}
+int cuGraphLaunch(cu::GraphExec, cu::Stream stream) {
+  return note({.name = "cuGraphLaunch", .stream = stream});
+}
+int cuGraphDestroy(cu::Graph) { return cu::kSuccess; }
+int cuGraphExecDestroy(cu::GraphExec) { return cu::kSuccess; }
+int cuEventCreate(cu::Event *event, unsigned) {
+  const std::lock_guard lock(state().mutex);
+  *event = newHandle<cu::Event>();
+  return cu::kSuccess;
+}
+int cuEventDestroy_v2(cu::Event) { return cu::kSuccess; }
+int cuEventRecord(cu::Event, cu::Stream stream) { return note({.name = "cuEventRecord", .stream = stream}); }
+int cuEventQuery(cu::Event) {
+  const std::lock_guard lock(state().mutex);
+  return state().eventsAreDone ? cu::kSuccess : cu::kNotReady;
+}
+int cuEventSynchronize(cu::Event) { return note({.name = "cuEventSynchronize"}); }
+int cuEventElapsedTime(float *milliseconds, cu::Event, cu::Event) {
+  *milliseconds = 1;
+  return cu::kSuccess;
+}
+
+} // extern "C"

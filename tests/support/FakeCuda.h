@@ -1,0 +1,45 @@
+#pragma once
+
+#include <cstddef>
+#include <cstring>
+#include <string>
+#include <vector>
+
+/// A CUDA driver without a device: memory of the "device" is the host's, launches are noted and do nothing,
+/// copies are made at once. It is a library of its own, which device::Driver::load opens in place of NVIDIA's
+/// (path: DEFT_FAKE_CUDA), so that tests see which calls a program makes and in which order.
+///
+/// Device 0 is a GPU of compute capability 9.0 with 132 multiprocessors, device 1 one of 8.0, device 2 one of
+/// 7.5.
+namespace deft::fake_cuda {
+
+struct Call {
+  std::string name; ///< "cuLaunchKernel"
+  const void *stream = nullptr;
+  std::size_t bytes = 0;   ///< copied or allocated
+  std::string kernel = {}; ///< launched
+  unsigned blocks = 0;
+  std::vector<std::byte> args = {}; ///< the first argument's first bytes, as many as any kernel takes
+  const void *context = nullptr;    ///< current on the calling thread
+
+  template <typename T> T argsAs() const {
+    T value;
+    std::memcpy(&value, args.data(), sizeof value);
+    return value;
+  }
+};
+
+/// The calls since the last time, of all threads. Questions (names, attributes, versions, errors' texts) and
+/// changes of the current context are left out.
+std::vector<Call> takeCalls();
+
+/// From now on calls of this function give this error; 0 ends it.
+void failAt(const std::string &function, int error);
+
+/// Whether events are over as soon as they are recorded, as they are from the start.
+void setEventsDone(bool areDone);
+
+/// Bytes that are allocated, on the device and page-locked.
+std::size_t allocatedBytes();
+
+} // namespace deft::fake_cuda
