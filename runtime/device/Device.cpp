@@ -8,37 +8,55 @@ using support::Error;
 using support::ErrorCode;
 using support::Result;
 
-Result<std::shared_ptr<Device>> Device::open(std::shared_ptr<const Driver> driver, int ordinal) {
-  const cu::Api &api = driver->api();
-  if (ordinal < 0 || ordinal >= driver->deviceCount())
+Result<DeviceFacts> lookAt(const Driver &driver, int ordinal) {
+  const cu::Api &api = driver.api();
+  if (ordinal < 0 || ordinal >= driver.deviceCount())
     return Error{
         ErrorCode::Usage,
-        "there is no GPU " + std::to_string(ordinal) + ", only " + std::to_string(driver->deviceCount()), ""};
-  std::shared_ptr<Device> opened(new Device());
-  opened->driver_ = driver;
-  if (const cu::Result result = api.deviceGet(&opened->device_, ordinal))
-    return driver->error("cannot open GPU " + std::to_string(ordinal), result);
-
-  DeviceFacts &facts = opened->facts_;
+        "there is no GPU " + std::to_string(ordinal) + ", only " + std::to_string(driver.deviceCount()), ""};
+  cu::Device device = 0;
+  if (const cu::Result result = api.deviceGet(&device, ordinal))
+    return driver.error("cannot open GPU " + std::to_string(ordinal), result);
+  DeviceFacts facts;
+  facts.ordinal = ordinal;
   char name[256] = {};
-  (void)api.deviceGetName(name, sizeof name - 1, opened->device_);
+  (void)api.deviceGetName(name, sizeof name - 1, device);
   facts.name = name;
   const auto attribute = [&](int which) {
     int value = 0;
-    (void)api.deviceGetAttribute(&value, which, opened->device_);
+    (void)api.deviceGetAttribute(&value, which, device);
     return value;
   };
   facts.major = attribute(cu::kAttributeComputeMajor);
   facts.minor = attribute(cu::kAttributeComputeMinor);
   facts.multiprocessors = attribute(cu::kAttributeMultiprocessorCount);
   facts.l2Bytes = static_cast<std::size_t>(attribute(cu::kAttributeL2CacheSize));
-  (void)api.deviceTotalMem(&facts.memoryBytes, opened->device_);
-  if (facts.major < 8)
-    return Error{ErrorCode::Environment,
-                 facts.name + " has compute capability " + std::to_string(facts.major) + "." +
-                     std::to_string(facts.minor) + ", 8.0 or newer is needed",
-                 "`--backend cpu` runs everywhere"};
+  (void)api.deviceTotalMem(&facts.memoryBytes, device);
+  return facts;
+}
 
+Result<void> checkSupported(const DeviceFacts &facts) {
+  if (facts.major >= 8)
+    return {};
+  return Error{ErrorCode::Environment,
+               facts.name + " has compute capability " + std::to_string(facts.major) + "." +
+                   std::to_string(facts.minor) + ", 8.0 or newer is needed",
+               "`--backend cpu` runs everywhere"};
+}
+
+Result<std::shared_ptr<Device>> Device::open(std::shared_ptr<const Driver> driver, int ordinal) {
+  const cu::Api &api = driver->api();
+  auto looked = lookAt(*driver, ordinal);
+  if (!looked)
+    return looked.error();
+  if (auto supported = checkSupported(*looked); !supported)
+    return supported.error();
+  std::shared_ptr<Device> opened(new Device());
+  opened->driver_ = driver;
+  opened->facts_ = std::move(*looked);
+  const DeviceFacts &facts = opened->facts_;
+  if (const cu::Result result = api.deviceGet(&opened->device_, ordinal))
+    return driver->error("cannot open GPU " + std::to_string(ordinal), result);
   if (const cu::Result result = api.primaryCtxRetain(&opened->context_, opened->device_))
     return driver->error("cannot make a context on " + facts.name, result);
   const Current current(*opened);

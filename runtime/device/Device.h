@@ -10,6 +10,7 @@
 namespace deft::device {
 
 struct DeviceFacts {
+  int ordinal = 0;
   std::string name;
   int major = 0; ///< compute capability
   int minor = 0;
@@ -17,6 +18,12 @@ struct DeviceFacts {
   std::size_t l2Bytes = 0;
   std::size_t memoryBytes = 0;
 };
+
+/// Asks for the facts of a GPU, of whatever age, without making a context on it.
+support::Result<DeviceFacts> lookAt(const Driver &driver, int ordinal);
+
+/// Compute capability 8.0 or newer; the error says what it is.
+support::Result<void> checkSupported(const DeviceFacts &facts);
 
 /// One GPU and its primary context, which all in the process share. Any thread may use it, and what is made
 /// of it: calls make the context current for their own time where it is not. The stream is for tools, which
