@@ -14,11 +14,11 @@ struct Plan::Impl {
   plan::Planner planner;
   plan::Plan plan;
 
-  std::shared_ptr<const TreeStamp> stamp; ///< of the tree; null: the plan fits none
-  std::uint64_t generation = 0;           ///< that the stamp had
-  int tableTokens = 0;                    ///< past the last location that a run names
+  std::shared_ptr<TreeStamp> stamp; ///< of the tree; null: the plan fits none
+  std::uint64_t generation = 0;     ///< that the stamp had
+  int tableTokens = 0;              ///< past the last location that a run names
 
-  bool isCurrent() const { return stamp && stamp->load(std::memory_order_acquire) == generation; }
+  bool isCurrent() const { return stamp && stamp->generation() == generation; }
 
   /// Makes the plan of this tree, anew.
   Result<void> make(const Tree &tree);

@@ -2,6 +2,7 @@
 
 #include "compiler/config/DefaultConfig.h"
 #include "compiler/package/Container.h"
+#include "runtime/config_cache/ConfigChooser.h"
 #include "runtime/exec/cpu/SharedObject.h"
 #include "runtime/jit/Codegen.h"
 #include "runtime/module_cache/KernelSet.h"
@@ -13,6 +14,19 @@ namespace deft::jit {
 using support::Error;
 using support::ErrorCode;
 using support::Result;
+
+namespace {
+
+Result<const target::Target *> targetFor(int major, int minor) {
+  if (const target::Target *target = target::targetForDevice(major, minor))
+    return target;
+  return Error{ErrorCode::Environment,
+               "no kernels for a GPU of compute capability " + std::to_string(major) + "." +
+                   std::to_string(minor),
+               "deftc knows " + target::targetNames()};
+}
+
+} // namespace
 
 bool Program::isPackage(const std::string &path) {
   std::ifstream file(path, std::ios::binary);
@@ -63,18 +77,33 @@ const package::KernelSet *Program::packagedKernels(int major, int minor) const {
   return best;
 }
 
-Result<package::KernelSet> Program::cudaKernels(int major, int minor, std::string &warning) const {
+Result<config::Config> Program::untunedConfig(int major, int minor) const {
   if (const package::KernelSet *kernels = packagedKernels(major, minor))
-    return *kernels;
-  const target::Target *target = target::targetForDevice(major, minor);
+    return kernels->config;
+  const auto target = targetFor(major, minor);
   if (!target)
-    return Error{ErrorCode::Environment,
-                 "no kernels for a GPU of compute capability " + std::to_string(major) + "." +
-                     std::to_string(minor),
-                 "deftc knows " + target::targetNames()};
-  const auto config = config::defaultConfig(*variant_, *target);
+    return target.error();
+  return config::defaultConfig(*variant_, **target);
+}
+
+Result<package::KernelSet> Program::cudaKernels(int major, int minor, std::string &warning) const {
+  const auto config = untunedConfig(major, minor);
   if (!config)
     return config.error();
+  return cudaKernels(major, minor, *config, warning);
+}
+
+Result<package::KernelSet> Program::cudaKernels(int major, int minor, const config::Config &config,
+                                                std::string &warning) const {
+  if (const package::KernelSet *packaged = packagedKernels(major, minor);
+      packaged && config_cache::haveSameKernels(packaged->config, config)) {
+    package::KernelSet kernels = *packaged;
+    kernels.config = config;
+    return kernels;
+  }
+  const auto target = targetFor(major, minor);
+  if (!target)
+    return target.error();
   const auto source =
       packaged() ? Result<package::VariantSource>(packaged()->source) : variantSource(*spec_, *variant_);
   if (!source)
@@ -83,7 +112,7 @@ Result<package::KernelSet> Program::cudaKernels(int major, int minor, std::strin
   if (!nvrtc)
     return nvrtc.error();
   const auto cache = module_cache::CubinCache::openDefault();
-  auto kernels = module_cache::compileKernels(cache.get(), **nvrtc, *source, *config, *target);
+  auto kernels = module_cache::compileKernels(cache.get(), **nvrtc, *source, config, **target);
   if (const auto found = cache->takeWarning())
     warning = *found;
   return kernels;

@@ -24,12 +24,21 @@ public:
                                               const std::string &howToChoose);
 
   const spec::Variant &variant() const { return *variant_; }
+  /// The same, kept alive.
+  std::shared_ptr<const spec::Variant> sharedVariant() const { return {spec_, variant_}; }
 
   /// The package's native code, else that of the JIT.
   support::Result<exec::CpuKernel> cpuKernel() const;
 
-  /// The kernels that a package has for a GPU of this compute capability; else those of the default config,
-  /// by NVRTC and the cache of kernels, whose warning (a folder that cannot be written) goes to `warning`.
+  /// What a GPU of this compute capability runs where nothing was tuned: the config of the kernels that a
+  /// package has for it, else the default one.
+  support::Result<config::Config> untunedConfig(int major, int minor) const;
+
+  /// The kernels of a config: a package's where it has them; else by NVRTC and the cache of kernels, whose
+  /// warning (a folder that cannot be written) goes to `warning`.
+  support::Result<package::KernelSet> cudaKernels(int major, int minor, const config::Config &config,
+                                                  std::string &warning) const;
+  /// Those of untunedConfig().
   support::Result<package::KernelSet> cudaKernels(int major, int minor, std::string &warning) const;
 
 private:

@@ -6,6 +6,7 @@
 
 #include <atomic>
 #include <memory>
+#include <mutex>
 #include <span>
 #include <vector>
 
@@ -13,10 +14,44 @@ namespace deft {
 
 /// What plans remember of the tree they were made for: who it is, and its generation. Apart from the tree, so
 /// that a plan may outlive it; atomic, so that a run on another thread may look while the tree is changed.
-using TreeStamp = std::atomic<std::uint64_t>;
+class TreeStamp {
+public:
+  using Word = std::atomic<std::uint64_t>;
+
+  std::uint64_t generation() const { return generation_.load(); }
+
+  void set(std::uint64_t generation) {
+    generation_.store(generation);
+    if (followerCount_.load() == 0) // either this sees a follower, or it sees the generation
+      return;
+    const std::lock_guard lock(mutex_);
+    for (const std::shared_ptr<Word> &word : followers_)
+      word->store(generation);
+  }
+
+  /// From now on the word has the generation, too: for those who cannot ask, as a kernel.
+  void follow(std::shared_ptr<Word> word) {
+    const std::lock_guard lock(mutex_);
+    followers_.push_back(word);
+    followerCount_.store(followers_.size());
+    word->store(generation_.load());
+  }
+
+  void unfollow(const Word *word) {
+    const std::lock_guard lock(mutex_);
+    std::erase_if(followers_, [&](const auto &follower) { return follower.get() == word; });
+    followerCount_.store(followers_.size());
+  }
+
+private:
+  Word generation_ = 0;
+  std::atomic<std::size_t> followerCount_ = 0;
+  std::mutex mutex_;
+  std::vector<std::shared_ptr<Word>> followers_;
+};
 
 struct Tree::Impl {
-  std::shared_ptr<TreeStamp> stamp = std::make_shared<TreeStamp>(0);
+  std::shared_ptr<TreeStamp> stamp = std::make_shared<TreeStamp>();
 
   Impl() = default;
   explicit Impl(tree::KvTree of) : own_(std::move(of)) { noteChange(); }
@@ -33,7 +68,7 @@ struct Tree::Impl {
     noteChange();
   }
 
-  void noteChange() { stamp->store(tree().generation(), std::memory_order_release); }
+  void noteChange() { stamp->set(tree().generation()); }
 
 private:
   tree::KvTree own_;
