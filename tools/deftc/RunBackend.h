@@ -1,6 +1,7 @@
 #pragma once
 
 #include "compiler/config/Config.h"
+#include "runtime/config_cache/ConfigChooser.h"
 #include "runtime/device/Ceilings.h"
 #include "runtime/exec/Inputs.h"
 #include "runtime/jit/Program.h"
@@ -25,8 +26,10 @@ public:
 
   virtual std::string name() const = 0;   ///< "cpu", "cuda"
   virtual std::string device() const = 0; ///< "2 threads", "NVIDIA H200"
-  virtual const config::Config &config() const = 0;
-  virtual int blocks() const = 0; ///< that run at a time
+  virtual int blocks() const = 0;         ///< that run at a time
+
+  /// The config for a step's tree, and why it is that one; valid until the next call.
+  const config_cache::Selection &choose(const tree::KvTree &tree) { return chooser_.choose(tree); }
 
   /// Takes the cache and the queries of a step; they stay as they are until the next call.
   virtual support::Result<void> load(const exec::Inputs &inputs) = 0;
@@ -35,12 +38,25 @@ public:
   virtual support::Result<RunTimes> run(const plan::Plan &plan, exec::Outputs &outputs, int repeats) = 0;
 
   virtual const device::Ceilings *ceilings() const { return nullptr; }
+
+protected:
+  explicit RunBackend(config_cache::ConfigChooser chooser) : chooser_(std::move(chooser)) {}
+  config_cache::ConfigChooser chooser_;
 };
 
-support::Result<std::unique_ptr<RunBackend>> openCpu(const jit::Program &program, int threads);
+/// What is run, as far as it decides which config that is.
+struct RunSubject {
+  const jit::Program &program;
+  const tree::KvTree &firstTree;
+  const std::string &configPath; ///< --config, or empty
+};
 
-/// Null without a GPU, which is an error where one `isRequired`.
-support::Result<std::unique_ptr<RunBackend>> openCuda(const jit::Program &program, Context &context,
+support::Result<std::unique_ptr<RunBackend>> openCpu(Context &context, const RunSubject &subject,
+                                                     int threads);
+
+/// Its kernels are those of the first tree's config, also for the trees that come after it. Null without a
+/// GPU, which is an error where one `isRequired`.
+support::Result<std::unique_ptr<RunBackend>> openCuda(Context &context, const RunSubject &subject,
                                                       bool isRequired);
 
 } // namespace deft::cli

@@ -1,6 +1,7 @@
 #include "compiler/config/ConfigJson.h"
 #include "compiler/spec/Names.h"
 #include "tools/deftc/Commands.h"
+#include "tools/deftc/ConfigOptions.h"
 #include "tools/deftc/RunSession.h"
 
 #include <nlohmann/json.hpp>
@@ -72,6 +73,7 @@ void addHow(CLI::App &command, RunOptions &options) {
       ->check(CLI::IsMember(spec::partitionNames()));
   command.add_option("--chunk", options.chunk, "Most tokens of an item; 0 fills the machine")
       ->check(CLI::NonNegativeNumber);
+  addConfigOption(command, options.config);
   command.add_option("--pages", options.pages, "How the tree lies in the cache")
       ->check(CLI::IsMember({"in-order", "scattered"}));
   command.add_option("--threads", options.threads, "Of the CPU; all by default")->check(CLI::PositiveNumber);

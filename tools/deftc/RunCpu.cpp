@@ -1,5 +1,6 @@
 #include "runtime/exec/cpu/CpuExecutor.h"
 #include "runtime/jit/CpuConfig.h"
+#include "tools/deftc/ConfigOptions.h"
 #include "tools/deftc/RunBackend.h"
 
 #include <algorithm>
@@ -18,15 +19,15 @@ constexpr double kEnoughUs = 200'000;
 
 class Cpu : public RunBackend {
 public:
-  Cpu(const jit::Program &program, config::Config config, exec::CpuKernel kernel, exec::CpuExecutor executor)
-      : variant_(program.variant()), config_(std::move(config)), kernel_(std::move(kernel)),
+  Cpu(const jit::Program &program, config_cache::ConfigChooser chooser, exec::CpuKernel kernel,
+      exec::CpuExecutor executor)
+      : RunBackend(std::move(chooser)), variant_(program.variant()), kernel_(std::move(kernel)),
         executor_(std::move(executor)) {}
 
   std::string name() const override { return "cpu"; }
   std::string device() const override {
     return std::to_string(executor_.threads()) + (executor_.threads() == 1 ? " thread" : " threads");
   }
-  const config::Config &config() const override { return config_; }
   int blocks() const override { return executor_.threads(); }
 
   Result<void> load(const exec::Inputs &inputs) override {
@@ -66,7 +67,6 @@ public:
 
 private:
   const spec::Variant &variant_;
-  config::Config config_;
   exec::CpuKernel kernel_;
   exec::CpuExecutor executor_;
   const exec::Inputs *inputs_ = nullptr;
@@ -74,7 +74,8 @@ private:
 
 } // namespace
 
-Result<std::unique_ptr<RunBackend>> openCpu(const jit::Program &program, int threads) {
+Result<std::unique_ptr<RunBackend>> openCpu(Context &context, const RunSubject &subject, int threads) {
+  const jit::Program &program = subject.program;
   auto kernel = program.cpuKernel();
   if (!kernel)
     return kernel.error();
@@ -84,8 +85,11 @@ Result<std::unique_ptr<RunBackend>> openCpu(const jit::Program &program, int thr
   auto config = jit::cpuConfig(program.variant(), executor->threads());
   if (!config)
     return config.error();
+  const auto key = config_cache::DeviceKey::ofCpu(executor->threads());
+  config_cache::ConfigChooser chooser(loadConfigs(context, subject.configPath, key), program.sharedVariant(),
+                                      nullptr, std::move(*config));
   return std::unique_ptr<RunBackend>(
-      std::make_unique<Cpu>(program, std::move(*config), std::move(*kernel), std::move(*executor)));
+      std::make_unique<Cpu>(program, std::move(chooser), std::move(*kernel), std::move(*executor)));
 }
 
 } // namespace deft::cli

@@ -1,7 +1,10 @@
+#include "compiler/target/Target.h"
 #include "runtime/device/Timer.h"
 #include "runtime/exec/cuda/CudaExecutor.h"
+#include "tools/deftc/ConfigOptions.h"
 #include "tools/deftc/RunBackend.h"
 
+#include <optional>
 #include <ostream>
 
 namespace deft::cli {
@@ -12,13 +15,12 @@ namespace {
 
 class Cuda : public RunBackend {
 public:
-  Cuda(std::shared_ptr<device::Device> device, config::Config config,
+  Cuda(std::shared_ptr<device::Device> device, config_cache::ConfigChooser chooser,
        std::unique_ptr<exec::CudaExecutor> executor)
-      : device_(std::move(device)), config_(std::move(config)), executor_(std::move(executor)) {}
+      : RunBackend(std::move(chooser)), device_(std::move(device)), executor_(std::move(executor)) {}
 
   std::string name() const override { return "cuda"; }
   std::string device() const override { return device_->facts().name; }
-  const config::Config &config() const override { return config_; }
   int blocks() const override { return executor_->blocksAtOnce(); }
   const device::Ceilings *ceilings() const override { return device::ceilingsOf(device_->facts().name); }
 
@@ -42,13 +44,46 @@ public:
 
 private:
   std::shared_ptr<device::Device> device_;
-  config::Config config_;
   std::unique_ptr<exec::CudaExecutor> executor_;
 };
 
 } // namespace
 
-Result<std::unique_ptr<RunBackend>> openCuda(const jit::Program &program, Context &context, bool isRequired) {
+namespace {
+
+/// The kernels of the config that the first tree gets. Where they cannot be made (no NVRTC beside a package,
+/// say) a tuned config is given up for the untuned one, whose kernels a package has; one that the user named
+/// is not.
+Result<package::KernelSet> makeKernels(Context &context, const RunSubject &subject,
+                                       const device::DeviceFacts &facts,
+                                       std::optional<config_cache::ConfigChooser> &chooser) {
+  const jit::Program &program = subject.program;
+  const auto untuned = program.untunedConfig(facts.major, facts.minor);
+  if (!untuned)
+    return untuned.error();
+  const target::Target *target = target::targetForDevice(facts.major, facts.minor);
+  const auto key = config_cache::DeviceKey::ofGpu(facts);
+  chooser.emplace(loadConfigs(context, subject.configPath, key), program.sharedVariant(), target, *untuned);
+  const config_cache::Selection &selection = chooser->choose(subject.firstTree);
+  std::string warning;
+  auto kernels = program.cudaKernels(facts.major, facts.minor, selection.config(), warning);
+  const bool isTuned =
+      selection.rule() != config_cache::Rule::Heuristic && selection.rule() != config_cache::Rule::Override;
+  if (!kernels && isTuned) {
+    context.err << "warning: the tuned config is not used: " << kernels.error().message << '\n';
+    chooser.emplace(std::make_shared<config_cache::ConfigCache>(), program.sharedVariant(), target, *untuned);
+    chooser->choose(subject.firstTree);
+    kernels = program.cudaKernels(facts.major, facts.minor, *untuned, warning);
+  }
+  chooser->pinKernels();
+  if (!warning.empty())
+    context.err << "warning: " << warning << '\n';
+  return kernels;
+}
+
+} // namespace
+
+Result<std::unique_ptr<RunBackend>> openCuda(Context &context, const RunSubject &subject, bool isRequired) {
   const auto absent = [&](const support::Error &error) {
     return isRequired ? Result<std::unique_ptr<RunBackend>>(error)
                       : Result<std::unique_ptr<RunBackend>>(nullptr);
@@ -59,17 +94,15 @@ Result<std::unique_ptr<RunBackend>> openCuda(const jit::Program &program, Contex
   const auto device = device::Device::open(*driver);
   if (!device)
     return absent(device.error());
-  std::string warning;
-  auto kernels = program.cudaKernels((*device)->facts().major, (*device)->facts().minor, warning);
-  if (!warning.empty())
-    context.err << "warning: " << warning << '\n';
+  std::optional<config_cache::ConfigChooser> chooser;
+  auto kernels = makeKernels(context, subject, (*device)->facts(), chooser);
   if (!kernels)
     return kernels.error();
-  auto executor = exec::CudaExecutor::create(*device, program.variant(), *kernels);
+  auto executor = exec::CudaExecutor::create(*device, subject.program.variant(), *kernels);
   if (!executor)
     return executor.error();
   return std::unique_ptr<RunBackend>(
-      std::make_unique<Cuda>(*device, std::move(kernels->config), std::move(*executor)));
+      std::make_unique<Cuda>(*device, std::move(*chooser), std::move(*executor)));
 }
 
 } // namespace deft::cli

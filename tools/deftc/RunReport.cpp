@@ -1,6 +1,7 @@
 #include "tools/deftc/RunReport.h"
 
 #include "compiler/config/ConfigJson.h"
+#include "tools/deftc/ConfigOptions.h"
 #include "tools/deftc/Numbers.h"
 
 #include <nlohmann/json.hpp>
@@ -132,6 +133,7 @@ void printReport(const RunReport &report, std::ostream &out) {
                    counted(report.tree.tokens, "token", "tokens") + ", each read by " +
                    formatted("%.3g", report.tree.sharing()) + " queries");
   line("config", configText(report));
+  line("chosen", selectionText(report.selection) + (report.isAsked ? "; changed as asked" : ""));
   line("plan", counted(report.plan.items, "item", "items") + " (" + withSeparators(report.plan.directItems) +
                    " write the output), " + counted(report.plan.partialSlots, "partial", "partials") +
                    " merged for " + counted(report.plan.mergedQueries, "query", "queries") + ", " +
@@ -181,6 +183,7 @@ json toJson(const RunReport &report) {
         {"read_tokens", report.tree.readTokens},
         {"path_tokens", report.tree.pathTokens}}},
       {"config", config::toJson(report.config)},
+      {"selection", config_cache::toJson(report.selection)},
       {"plan",
        {{"items", report.plan.items},
         {"direct_items", report.plan.directItems},

@@ -22,6 +22,8 @@ struct RunReport {
   std::string treePath;
   tree::TreeSummary tree;
   config::Config config;
+  config_cache::Selection selection;                 ///< why this config
+  bool isAsked = false;                              ///< --partition or --chunk changed it
   spec::Partition partition = spec::Partition::Auto; ///< of the plan: what `auto` chose
   plan::PlanSummary plan;
   std::string backend; ///< "cuda" or "cpu"

@@ -65,23 +65,19 @@ private:
 
   /// A GPU where one was asked for, or where nothing was and there is one.
   Result<void> openBackend() {
+    const RunSubject subject{*program_, steps_->tree(), options_.config};
     if (options_.backend != "cpu") {
-      auto cuda = openCuda(*program_, context_, options_.backend == "cuda");
+      auto cuda = openCuda(context_, subject, options_.backend == "cuda");
       if (!cuda)
         return cuda.error();
       backend_ = std::move(*cuda);
     }
     if (!backend_) {
-      auto cpu = openCpu(*program_, threads_);
+      auto cpu = openCpu(context_, subject, threads_);
       if (!cpu)
         return cpu.error();
       backend_ = std::move(*cpu);
     }
-    config_ = backend_->config();
-    if (options_.partition)
-      config_.partition = *options_.partition;
-    if (options_.chunk >= 0)
-      config_.chunkTokens = options_.chunk;
     return {};
   }
 
@@ -180,15 +176,27 @@ private:
     return {};
   }
 
+  /// The config for the tree as it is now; another one only where the tree has become one of another class.
+  void chooseConfig() {
+    selection_ = &backend_->choose(tree());
+    config_ = selection_->config();
+    if (options_.partition)
+      config_.partition = *options_.partition;
+    if (options_.chunk >= 0)
+      config_.chunkTokens = options_.chunk;
+  }
+
   /// By advance() where only leaves have grown.
   Result<void> planStep() {
     const plan::VariantFacts facts = plan::VariantFacts::of(report_.variant);
     RunReport::Step step;
     const auto start = std::chrono::steady_clock::now();
     step.isAdvanced = !report_.steps.empty() && plan::advance(tree(), plan_) == plan::Advance::Done;
-    if (!step.isAdvanced)
+    if (!step.isAdvanced) {
+      chooseConfig();
       if (auto made = planner_.make(tree(), facts, config_, backend_->blocks(), plan_); !made)
         return made;
+    }
     step.planUs = microsSince(start);
     report_.steps.push_back(step);
     return {};
@@ -217,6 +225,8 @@ private:
   Result<void> finish() {
     report_.tree = tree::summarize(tree());
     report_.config = config_;
+    report_.selection = *selection_;
+    report_.isAsked = options_.partition || options_.chunk >= 0;
     report_.partition = plan_.partition;
     report_.plan = plan::summarize(plan_, plan::VariantFacts::of(report_.variant));
     report_.backend = backend_->name();
@@ -238,7 +248,8 @@ private:
   std::optional<jit::Program> program_;
   std::optional<TreeSteps> steps_;
   std::unique_ptr<RunBackend> backend_;
-  config::Config config_;
+  const config_cache::Selection *selection_ = nullptr; ///< of the last plan that was made anew
+  config::Config config_;                              ///< its config, as --partition and --chunk change it
   int threads_ = 1;
   std::optional<tree::KvTree> tree_; ///< of a single step
   std::optional<PlacedTree> placed_; ///< of several
