@@ -79,6 +79,11 @@ void PagedPool::setTable(std::int64_t address, int page) {
     return; // nobody reads it, so no copy of the table needs to hear of it
   changedBegin_ = changedBegin_ == changedEnd_ ? address : std::min(changedBegin_, address);
   changedEnd_ = std::max(changedEnd_, address + 1);
+  if (changedPlaces_.size() >= std::max<std::size_t>(kLeastRememberedChanges, table_.size())) {
+    forgottenChanges_ += changedPlaces_.size();
+    changedPlaces_.clear();
+  }
+  changedPlaces_.push_back(static_cast<int>(address));
 }
 
 /// The caller has seen that there is one.

@@ -44,6 +44,9 @@ public:
     int tokens = 0;
   };
 
+  /// So many changes of the page table are remembered, or as many as it has entries.
+  static constexpr int kLeastRememberedChanges = 4096;
+
   static support::Result<PagedPool> make(const PoolOptions &options);
 
   int pageSize() const { return pageSize_; }
@@ -80,6 +83,15 @@ public:
   std::int64_t changedTableBegin() const { return changedBegin_; }
   std::int64_t changedTableEnd() const { return changedEnd_; }
   void markTableRead() { changedBegin_ = changedEnd_ = 0; }
+
+  /// For any number of readers with copies of the table: how often an entry was set so far, and the places
+  /// set since then, some perhaps more than once. None: that is too long ago to be known, so read all of it.
+  std::uint64_t tableChanges() const { return forgottenChanges_ + changedPlaces_.size(); }
+  std::optional<std::span<const int>> changesSince(std::uint64_t changes) const {
+    if (changes < forgottenChanges_)
+      return std::nullopt;
+    return std::span(changedPlaces_).subspan(static_cast<std::size_t>(changes - forgottenChanges_));
+  }
 
   /// Where the token at a location lies.
   std::int64_t slotOf(int location) const {
@@ -141,6 +153,8 @@ private:
   std::vector<Entry> ranges_;
   std::vector<int> freeRanges_;
   std::int64_t changedBegin_ = 0, changedEnd_ = 0;
+  std::vector<int> changedPlaces_; ///< as many as the table has, or some thousands
+  std::uint64_t forgottenChanges_ = 0;
 };
 
 } // namespace deft::tree

@@ -229,6 +229,46 @@ TEST(PagedPoolTest, ChangesOfTheTableAreTold) {
   EXPECT_EQ(pool.changedTableEnd(), 4);
 }
 
+TEST(PagedPoolTest, ACopyOfTheTableFollowsItsChanges) {
+  PagedPool pool = makePool(4, 4000);
+  std::vector<int> copy(8000, -1);
+  std::uint64_t seen = 0;
+  int readInFull = 0;
+  const auto follow = [&] {
+    const auto changes = pool.changesSince(seen);
+    readInFull += !changes;
+    if (changes)
+      for (const int place : *changes)
+        copy[place] = pool.pageTable()[place];
+    else
+      std::copy(pool.pageTable().begin(), pool.pageTable().end(), copy.begin());
+    seen = pool.tableChanges();
+  };
+  const auto isFollowed = [&] {
+    for (std::size_t place = 0; place < pool.pageTable().size(); ++place)
+      if (pool.pageTable()[place] >= 0 && pool.pageTable()[place] != copy[place])
+        return false;
+    return true;
+  };
+  std::mt19937 random(3);
+  std::vector<int> ranges;
+  for (int step = 0; step < 200; ++step) {
+    // Every fortieth step changes more entries than are remembered.
+    for (int edit = 0; edit < (step % 40 == 39 ? 4000 : 5); ++edit) {
+      if (ranges.size() > 50) {
+        const std::size_t which = random() % ranges.size();
+        ASSERT_TRUE(pool.release(ranges[which]).ok());
+        ranges.erase(ranges.begin() + static_cast<std::ptrdiff_t>(which));
+      }
+      ranges.push_back(pool.allocate(static_cast<int>(random() % 40)).value());
+    }
+    follow();
+    ASSERT_TRUE(isFollowed()) << "step " << step;
+  }
+  EXPECT_EQ(readInFull, 5);
+  EXPECT_TRUE(pool.changesSince(seen)->empty());
+}
+
 /// A memory of tokens with names, and what each range should read.
 class Model {
 public:

@@ -1,0 +1,49 @@
+#pragma once
+
+#include "runtime/device/HostMemory.h"
+#include "runtime/tree/PagedPool.h"
+
+#include <array>
+#include <memory>
+
+namespace deft::exec {
+
+/// A pool's page table on a device, at one place for good. Only what changed since the last upload travels: a
+/// small kernel reads it out of page-locked memory. One stream at a time and one thread at a time; several
+/// tables of one pool know nothing of each other.
+class DevicePageTable {
+public:
+  /// Has room for so many entries of the table.
+  static support::Result<std::unique_ptr<DevicePageTable>> create(std::shared_ptr<device::Device> device,
+                                                                  int pages);
+
+  /// Brings the table to what the pool has now, for the runs behind it on the stream. Not on a stream that is
+  /// being captured. Always of the same pool. Waits only where the last upload but one has not been made yet.
+  support::Result<void> upload(const tree::PagedPool &pool, device::cu::Stream stream);
+
+  const int *data() const { return table_.as<int>(); }
+  int pages() const { return pages_; }
+
+private:
+  struct Change { ///< as the kernel reads it
+    int place = 0;
+    int page = 0;
+  };
+  struct Slot {
+    explicit Slot(const std::shared_ptr<device::Device> &device) : memory(device), applied(device) {}
+    device::HostMemory memory;
+    device::Mark applied;
+  };
+
+  DevicePageTable(std::shared_ptr<device::Device> device, int pages, device::Kernel writer);
+
+  std::shared_ptr<device::Device> device_;
+  int pages_ = 0;
+  device::Kernel writer_;
+  device::Buffer table_;
+  std::array<Slot, 2> slots_;
+  std::size_t next_ = 0;
+  std::uint64_t seenChanges_ = 0;
+};
+
+} // namespace deft::exec
