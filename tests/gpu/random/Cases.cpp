@@ -1,0 +1,263 @@
+#include "tests/gpu/random/Cases.h"
+
+#include "compiler/config/ConfigJson.h"
+#include "compiler/spec/Names.h"
+#include "runtime/exec/Params.h"
+#include "runtime/exec/RandomInputs.h"
+#include "runtime/plan/Planner.h"
+#include "runtime/tree/CachePlacement.h"
+#include "tests/gpu/random/Trees.h"
+
+#include <algorithm>
+#include <cstring>
+#include <thread>
+
+namespace deft::gpu_test {
+
+using support::Result;
+
+namespace {
+
+std::string familyText(const config::Config &config) {
+  std::string text;
+  for (const config::PhaseConfig &phase : config.phases)
+    text += (text.empty() ? "" : " + ") + config::familyName(phase.family);
+  return text;
+}
+
+std::string phasesText(const config::Config &config) {
+  std::string text;
+  for (const config::PhaseConfig &phase : config.phases)
+    text += (text.empty() ? "" : " + ") + config::familyName(phase.family) + " " +
+            std::to_string(phase.tileQ) + "x" + std::to_string(phase.tileKv) + " " +
+            std::to_string(phase.stages) + " stages " + std::to_string(phase.warps) + " warps";
+  return text;
+}
+
+CaseName nameOf(const Subject &subject, int tree, const std::string &kind, const config::Config &config,
+                const std::string &pages) {
+  const spec::Variant &variant = subject.variant;
+  const std::string partition = config::partitionName(config.partition);
+  const std::string layout = !variant.cache.paged                          ? "contiguous"
+                             : variant.cache.order == spec::PageOrder::Nhd ? "nhd"
+                                                                           : "hnd";
+  CaseName name;
+  name.text = variant.name + ", config " + std::to_string(subject.configIndex) + " (" + phasesText(config) +
+              "), tree " + std::to_string(tree) + ": " + kind + ", " + partition + ", chunk " +
+              std::to_string(config.chunkTokens) + ", " + pages;
+  name.facts = {{"head_dim", std::to_string(variant.headDim)},
+                {"ratio", std::to_string(variant.ratio())},
+                {"dtype", variant.dtype == spec::DType::BF16 ? "bf16" : "f16"},
+                {"layout", layout},
+                {"page_size", std::to_string(variant.cache.paged ? variant.cache.pageSize : 0)},
+                {"hook", variant.name.substr(variant.name.find('_', variant.name.find('_') + 1) + 1)},
+                {"tree", kind},
+                {"partition", partition},
+                {"pages", pages},
+                {"family", familyText(config)}};
+  return name;
+}
+
+Result<std::vector<exec::ParamValue>> randomParams(Random &random, const spec::Variant &variant) {
+  std::vector<std::string> assignments;
+  for (const spec::Param &param : variant.params)
+    if (!param.defaultValue)
+      assignments.push_back(param.name + (param.type == spec::ScalarType::F32
+                                              ? "=0.0" + std::to_string(random.between(1, 9))
+                                              : "=" + std::to_string(random.between(1, 100))));
+  return exec::bindParams(variant, assignments);
+}
+
+bool sameBits(const exec::Outputs &a, const exec::Outputs &b) {
+  return a.out == b.out && a.lse.size() == b.lse.size() &&
+         (a.lse.empty() || std::memcmp(a.lse.data(), b.lse.data(), a.lse.size() * sizeof(float)) == 0);
+}
+
+/// Loads, plans and runs; the plan is kept by the caller as long as the kernels run it.
+Result<void> runOnce(const Subject &subject, const plan::PlanOptions &planOptions,
+                     const config::Config &config, const tree::KvTree &tree, const exec::Inputs &inputs,
+                     plan::Plan &plan, exec::Outputs &outputs) {
+  plan::Planner planner(planOptions);
+  if (auto made =
+          planner.make(tree, plan::VariantFacts::of(subject.variant), config, subject.kernels.blocks(), plan);
+      !made)
+    return made;
+  if (auto loaded = subject.kernels.load(inputs); !loaded)
+    return loaded;
+  if (auto prepared = subject.kernels.prepare(plan); !prepared)
+    return prepared;
+  return subject.kernels.run(outputs);
+}
+
+config::Config randomPlanning(Random &random, const config::Config &config, int tree) {
+  const auto names = spec::partitionNames();
+  config::Config planned = config;
+  // In turn, so that each has its share of every kind of tree.
+  const int at = (tree * 3 + tree / 10 + random.below(2)) % static_cast<int>(names.size());
+  planned.partition = *config::partitionFromName(names[static_cast<std::size_t>(at)]);
+  planned.chunkTokens = random.of({0, 0, 0, 32, 64, 100, 128, 256, 1000});
+  return planned;
+}
+
+} // namespace
+
+void runRandomCases(const Subject &subject, const CaseOptions &options, CheckPool &pool) {
+  const int pageSize = exec::pageSizeOf(subject.variant);
+  for (int index = 0; index < options.trees; ++index) {
+    if (options.onlyTree >= 0 && index != options.onlyTree)
+      continue;
+    Random random(options.seed,
+                  static_cast<std::uint64_t>(1000 * subject.variantIndex + subject.configIndex + 1),
+                  static_cast<std::uint64_t>(index));
+    // A subject starts where the one before it ended, so that few trees each still see all kinds.
+    CaseTree made = randomTree(random, index + (subject.variantIndex + subject.configIndex) * options.trees,
+                               pageSize, options.mostQueries);
+    const config::Config config = randomPlanning(random, subject.config, index + subject.variantIndex);
+    const bool isScattered = !random.oneIn(4);
+    const CaseName name = nameOf(subject, index, made.kind, config, isScattered ? "scattered" : "in order");
+    const auto placement = tree::placeInCache(
+        made.tree, {pageSize, isScattered ? tree::PlacementOrder::Scattered : tree::PlacementOrder::InOrder,
+                    random.seed(), 0});
+    auto params = randomParams(random, subject.variant);
+    if (!placement || !params) {
+      pool.count(name, !placement ? placement.error().message : params.error().message);
+      continue;
+    }
+    FinishedCase finished;
+    finished.name = name;
+    finished.variant = &subject.variant;
+    finished.inputs =
+        exec::makeRandomInputs(subject.variant, made.tree, *placement, std::move(*params), random.seed());
+    plan::Plan plan;
+    if (auto ran = runOnce(subject, {}, config, made.tree, finished.inputs, plan, finished.outputs); !ran) {
+      pool.count(name, ran.error().message);
+      continue;
+    }
+    exec::Outputs again;
+    if (auto ran = subject.kernels.run(again); !ran) {
+      pool.count(name, ran.error().message);
+      continue;
+    }
+    if (!sameBits(finished.outputs, again)) {
+      pool.count(name, "a second run gives other bits");
+      continue;
+    }
+    finished.tree = std::move(made.tree);
+    pool.add(std::move(finished));
+  }
+}
+
+void runInvariantCases(const Subject &subject, const CaseOptions &options, CheckPool &pool) {
+  const spec::Variant &variant = subject.variant;
+  const std::size_t rowElements = static_cast<std::size_t>(variant.queryHeads) * variant.headDim;
+  const auto heads = static_cast<std::size_t>(variant.queryHeads);
+  for (int index = 0; index < options.invariantTrees; ++index) {
+    Random random(options.seed, static_cast<std::uint64_t>(subject.variantIndex) + 7'000'000,
+                  static_cast<std::uint64_t>(index));
+    CaseTree made = randomTree(random, index + 2 * subject.variantIndex, exec::pageSizeOf(variant), 64);
+    config::Config config = subject.config;
+    config.phases.resize(1);
+    config.phases[0].rowsAbove = -1;
+    config.partition = spec::Partition::Node;
+    config.chunkTokens = random.of({32, 64, 100, 256});
+    CaseName name = nameOf(subject, index, made.kind, config, "invariant");
+    const auto fail = [&](const std::string &why) { pool.count(name, why); };
+    const auto placement = tree::placeInCache(
+        made.tree, {exec::pageSizeOf(variant), tree::PlacementOrder::Scattered, random.seed(), 0});
+    auto params = randomParams(random, variant);
+    if (!placement || !params) {
+      fail(!placement ? placement.error().message : params.error().message);
+      continue;
+    }
+    exec::Inputs all =
+        exec::makeRandomInputs(variant, made.tree, *placement, std::move(*params), random.seed());
+    plan::Plan plan;
+    exec::Outputs full;
+    if (auto ran = runOnce(subject, {true}, config, made.tree, all, plan, full); !ran) {
+      fail(ran.error().message);
+      continue;
+    }
+    // The same tree with some of its queries, in the same order: rows of q move, values do not.
+    std::vector<std::size_t> kept;
+    std::vector<tree::Query> queries;
+    exec::Inputs some = all;
+    some.q.clear();
+    for (std::size_t i = 0; i < made.tree.queries().size(); ++i) {
+      if (random.oneIn(2))
+        continue;
+      kept.push_back(i);
+      queries.push_back(made.tree.queries()[i]);
+      some.q.insert(some.q.end(), all.q.begin() + static_cast<std::ptrdiff_t>(i * rowElements),
+                    all.q.begin() + static_cast<std::ptrdiff_t>((i + 1) * rowElements));
+    }
+    // A hook that reads the query's index sees another one now.
+    if (variant.name.ends_with("by_query"))
+      continue;
+    some.queryCount = static_cast<int>(kept.size());
+    tree::KvTree part = made.tree;
+    if (auto set = part.setQueries(queries); !set) {
+      fail(set.error().message);
+      continue;
+    }
+    plan::Plan partPlan;
+    exec::Outputs left;
+    if (auto ran = runOnce(subject, {true}, config, part, some, partPlan, left); !ran) {
+      fail(ran.error().message);
+      continue;
+    }
+    std::string failure;
+    for (std::size_t i = 0; i < kept.size() && failure.empty(); ++i) {
+      const bool isSameOut =
+          std::equal(left.out.begin() + static_cast<std::ptrdiff_t>(i * rowElements),
+                     left.out.begin() + static_cast<std::ptrdiff_t>((i + 1) * rowElements),
+                     full.out.begin() + static_cast<std::ptrdiff_t>(kept[i] * rowElements));
+      const bool isSameLse = full.lse.empty() || std::memcmp(&left.lse[i * heads], &full.lse[kept[i] * heads],
+                                                             heads * sizeof(float)) == 0;
+      if (!isSameOut || !isSameLse)
+        failure = "query " + std::to_string(kept[i]) + " has other bits since " +
+                  std::to_string(made.tree.queries().size() - kept.size()) + " others left";
+    }
+    pool.count(name, failure);
+  }
+}
+
+void runLargePoolCase(const Subject &subject, const CaseOptions &options, CheckPool &pool) {
+  const spec::Variant &variant = subject.variant;
+  Random random(options.seed, static_cast<std::uint64_t>(subject.variantIndex) + 8'000'000);
+  CaseTree made = randomTree(random, 5, exec::pageSizeOf(variant), 64);
+  config::Config config = subject.config;
+  config.chunkTokens = 0;
+  CaseName name = nameOf(subject, 0, "large pool", config, "at the end of the pool");
+  const std::int64_t tokenElements = std::int64_t{variant.kvHeads} * variant.headDim;
+  const auto poolTokens = static_cast<int>((std::int64_t{1} << 31) / tokenElements + 70'000);
+  const int pageSize = exec::pageSizeOf(variant);
+  auto placement = tree::placeInCache(made.tree, {pageSize, tree::PlacementOrder::InOrder, 0,
+                                                  pageSize > 0 ? poolTokens / pageSize : poolTokens});
+  auto params = randomParams(random, variant);
+  if (!placement || !params)
+    return pool.count(name, !placement ? placement.error().message : params.error().message);
+  if (pageSize > 0) { // the table's pages are the pool's last
+    for (int &page : placement->pageTable)
+      page = placement->poolPages - 1 - page;
+  } else {
+    const int end = static_cast<int>(made.tree.tokens());
+    for (int node = 0; node < static_cast<int>(made.tree.nodes().size()); ++node)
+      if (auto moved = made.tree.place(node, made.tree.nodes()[static_cast<std::size_t>(node)].location +
+                                                 placement->poolPages - end);
+          !moved)
+        return pool.count(name, moved.error().message);
+  }
+  FinishedCase finished;
+  finished.name = name;
+  finished.variant = &variant;
+  finished.inputs =
+      exec::makeRandomInputs(variant, made.tree, *placement, std::move(*params), random.seed(),
+                             static_cast<int>(std::max(1u, std::thread::hardware_concurrency())));
+  plan::Plan plan;
+  if (auto ran = runOnce(subject, {}, config, made.tree, finished.inputs, plan, finished.outputs); !ran)
+    return pool.count(name, ran.error().message);
+  finished.tree = std::move(made.tree);
+  pool.add(std::move(finished));
+}
+
+} // namespace deft::gpu_test

@@ -1,0 +1,61 @@
+#include "tests/gpu/random/Configs.h"
+
+#include "compiler/config/ConfigJson.h"
+#include "compiler/config/DefaultConfig.h"
+#include "compiler/config/Legality.h"
+
+#include <algorithm>
+
+namespace deft::gpu_test {
+
+using config::Config;
+using config::Family;
+using config::PhaseConfig;
+
+namespace {
+
+std::vector<PhaseConfig> legalPhases(const config::KernelShape &shape, const target::Target &target) {
+  std::vector<PhaseConfig> phases;
+  for (const Family family : {Family::Sm80, Family::Sm90})
+    for (const int tileQ : {16, 32, 48, 64, 96, 128, 192, 256})
+      for (const int tileKv : {16, 32, 64, 128})
+        for (const int stages : {1, 2, 3, 4, 5})
+          for (const int warps : {1, 2, 4, 8, 12}) {
+            const PhaseConfig phase{config::familyName(family), -1, family, tileQ, tileKv, stages, warps};
+            if (config::checkPhase(shape, phase, target))
+              phases.push_back(phase);
+          }
+  return phases;
+}
+
+} // namespace
+
+std::vector<Config> randomConfigs(Random &random, const spec::Variant &variant, const target::Target &target,
+                                  int more) {
+  std::vector<Config> configs;
+  if (auto usual = config::defaultConfig(variant, target))
+    configs.push_back(std::move(*usual));
+  const config::KernelShape shape = config::KernelShape::of(variant);
+  const std::vector<PhaseConfig> phases = legalPhases(shape, target);
+  std::vector<PhaseConfig> sm80;
+  std::copy_if(phases.begin(), phases.end(), std::back_inserter(sm80),
+               [](const PhaseConfig &phase) { return phase.family == Family::Sm80; });
+  const auto draw = [&](const std::vector<PhaseConfig> &from) {
+    return from[static_cast<std::size_t>(random.below(static_cast<int>(from.size())))];
+  };
+  for (int i = 0; i < more && !sm80.empty(); ++i) {
+    Config candidate;
+    candidate.phases = {i == 0 ? draw(sm80) : draw(phases)};
+    PhaseConfig wide = draw(phases);
+    if (i > 0 && random.oneIn(2) && wide.tileQ > candidate.phases[0].tileQ) {
+      wide.name = "wide_" + wide.name;
+      wide.rowsAbove = candidate.phases[0].tileQ;
+      candidate.phases.insert(candidate.phases.begin(), wide);
+    }
+    if (config::checkConfig(shape, candidate, target))
+      configs.push_back(std::move(candidate));
+  }
+  return configs;
+}
+
+} // namespace deft::gpu_test

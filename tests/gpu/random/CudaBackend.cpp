@@ -1,0 +1,84 @@
+#include "runtime/device/Driver.h"
+#include "runtime/exec/cuda/CudaExecutor.h"
+#include "runtime/module_cache/KernelSet.h"
+#include "tests/gpu/random/Backend.h"
+#include "tests/gpu/random/Configs.h"
+
+namespace deft::gpu_test {
+
+using support::Error;
+using support::ErrorCode;
+using support::Result;
+
+namespace {
+
+class CudaKernels : public Kernels {
+public:
+  explicit CudaKernels(std::unique_ptr<exec::CudaExecutor> executor) : executor_(std::move(executor)) {}
+  Result<void> load(const exec::Inputs &inputs) override { return executor_->load(inputs); }
+  Result<void> prepare(const plan::Plan &plan) override { return executor_->prepare(plan); }
+  Result<void> run(exec::Outputs &outputs) override {
+    if (auto enqueued = executor_->enqueue(); !enqueued)
+      return enqueued;
+    return executor_->read(outputs);
+  }
+  int blocks() const override { return executor_->blocksAtOnce(); }
+
+private:
+  std::unique_ptr<exec::CudaExecutor> executor_;
+};
+
+class CudaBackend : public Backend {
+public:
+  static Result<std::unique_ptr<Backend>> open(int otherConfigs) {
+    auto backend = std::make_unique<CudaBackend>();
+    const auto driver = device::Driver::load();
+    if (!driver)
+      return driver.error();
+    auto device = device::Device::open(*driver);
+    if (!device)
+      return device.error();
+    backend->device_ = *device;
+    const device::DeviceFacts &facts = backend->device_->facts();
+    backend->target_ = target::targetForDevice(facts.major, facts.minor);
+    if (!backend->target_)
+      return Error{ErrorCode::Environment, "no kernels for " + facts.name, ""};
+    auto nvrtc = nvrtc::Nvrtc::load();
+    if (!nvrtc)
+      return nvrtc.error();
+    backend->nvrtc_ = *nvrtc;
+    backend->cache_ = module_cache::CubinCache::openDefault();
+    backend->otherConfigs_ = otherConfigs;
+    return std::unique_ptr<Backend>(std::move(backend));
+  }
+
+  std::string device() const override { return device_->facts().name; }
+  std::vector<config::Config> configs(Random &random, const spec::Variant &variant) const override {
+    return randomConfigs(random, variant, *target_, otherConfigs_);
+  }
+  std::size_t invariantAt() const override { return 1; }
+  Result<package::KernelSet> compile(const package::PackagedVariant &packaged,
+                                     const config::Config &config) const override {
+    return module_cache::compileKernels(cache_.get(), *nvrtc_, packaged.source, config, *target_);
+  }
+  Result<std::unique_ptr<Kernels>> open(const spec::Variant &variant,
+                                        const package::KernelSet &kernels) const override {
+    auto executor = exec::CudaExecutor::create(device_, variant, kernels);
+    if (!executor)
+      return executor.error();
+    return std::unique_ptr<Kernels>(std::make_unique<CudaKernels>(std::move(*executor)));
+  }
+
+private:
+  std::shared_ptr<device::Device> device_;
+  const target::Target *target_ = nullptr;
+  std::shared_ptr<const nvrtc::Nvrtc> nvrtc_;
+  std::unique_ptr<module_cache::CubinCache> cache_;
+  int otherConfigs_ = 2;
+};
+
+} // namespace
+
+Result<std::unique_ptr<Backend>> openCudaBackend(int otherConfigs) { return CudaBackend::open(otherConfigs); }
+
+} // namespace deft::gpu_test

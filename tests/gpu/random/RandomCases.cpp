@@ -1,0 +1,239 @@
+// Random attentions, trees, placements, partitions and tile shapes on a GPU, every result against the float64
+// oracle at twice the error of a plain evaluation, every run repeated for its bits, invariant plans with
+// requests that leave, and caches of more than 2^31 elements.
+//
+//   random_cases --write-spec FILE.deft [--seed N]       then: deftc build FILE.deft -o FILE.deftpkg
+//   random_cases FILE.deftpkg [--trees N] [--json FILE]  on the machine with the GPU
+//
+// The package needs no cubins: kernels are compiled where they run. Ends with 1 when a case is wrong, with 77
+// when there is no GPU (0 to ctest: skipped), unless DEFT_REQUIRE_GPU=1.
+
+#include "tests/gpu/random/Backend.h"
+#include "tests/gpu/random/Cases.h"
+#include "tests/gpu/random/CheckPool.h"
+#include "tests/gpu/random/Specs.h"
+
+#include <CLI/CLI.hpp>
+#include <nlohmann/json.hpp>
+
+#include <atomic>
+#include <chrono>
+#include <cstdlib>
+#include <fstream>
+#include <future>
+#include <iostream>
+#include <thread>
+
+namespace deft::gpu_test {
+namespace {
+
+using nlohmann::json;
+using support::Result;
+
+constexpr int kSkipped = 77;
+
+struct Options {
+  std::string package, writeSpec, json, only, backend = "cuda", commit;
+  int otherConfigs = 2;
+  int every = 1; ///< variants whose index it divides
+  double seconds = 240;
+  bool noLargePool = false;
+  CaseOptions cases;
+};
+
+int fail(const support::Error &error) {
+  std::cerr << "error: " << error.message << '\n';
+  if (!error.hint.empty())
+    std::cerr << "  = hint: " << error.hint << '\n';
+  return 1;
+}
+
+/// A variant under a config, compiled while others run.
+struct Work {
+  const spec::Variant *variant = nullptr;
+  const package::PackagedVariant *packaged = nullptr;
+  config::Config config;
+  int variantIndex = 0, configIndex = 0;
+  std::promise<Result<package::KernelSet>> compiled;
+};
+
+class Session {
+public:
+  Session(const Options &options, const Backend &backend, const package::Package &package,
+          const jit::LoadedSpec &spec)
+      : options_(options), backend_(backend) {
+    for (std::size_t i = 0; i < spec.variants.size(); ++i) {
+      const spec::Variant &variant = spec.variants[i];
+      if (variant.name.find(options.only) == std::string::npos ||
+          i % static_cast<std::size_t>(options.every) != 0)
+        continue;
+      Random random(options.cases.seed, 900 + i);
+      int configIndex = 0;
+      for (config::Config &config : backend.configs(random, variant)) {
+        Work &work = work_.emplace_back();
+        work.variant = &variant;
+        work.packaged = package.find(variant.name);
+        work.config = std::move(config);
+        work.variantIndex = static_cast<int>(i);
+        work.configIndex = configIndex++;
+      }
+    }
+  }
+
+  Tally run() {
+    const int processors = static_cast<int>(std::max(2u, std::thread::hardware_concurrency()));
+    std::atomic<std::size_t> next = 0;
+    std::atomic<bool> isOver = false;
+    std::vector<std::jthread> compilers;
+    for (int i = 0; i < std::max(1, processors / 2); ++i)
+      compilers.emplace_back([&] {
+        for (std::size_t at = next++; at < work_.size() && !isOver; at = next++)
+          work_[at].compiled.set_value(backend_.compile(*work_[at].packaged, work_[at].config));
+      });
+    CheckPool pool(processors - 2);
+    for (Work &work : work_) {
+      if (secondsSince(start_) > options_.seconds)
+        break;
+      runOne(work, pool);
+    }
+    isOver = true;
+    compilers.clear();
+    return pool.finish();
+  }
+
+  std::size_t subjects() const { return work_.size(); }
+  std::size_t subjectsRun() const { return subjectsRun_; }
+  double seconds() const { return secondsSince(start_); }
+
+private:
+  using Clock = std::chrono::steady_clock;
+  static double secondsSince(Clock::time_point start) {
+    return std::chrono::duration<double>(Clock::now() - start).count();
+  }
+
+  void runOne(Work &work, CheckPool &pool) {
+    const auto kernels = work.compiled.get_future().get();
+    const CaseName name{work.variant->name + ", config " + std::to_string(work.configIndex), {}};
+    if (!kernels)
+      return pool.count(name, kernels.error().message);
+    auto opened = backend_.open(*work.variant, *kernels);
+    if (!opened)
+      return pool.count(name, opened.error().message);
+    const Subject subject{*work.variant, work.config, work.variantIndex, work.configIndex, **opened};
+    runRandomCases(subject, options_.cases, pool);
+    if (static_cast<std::size_t>(work.configIndex) == backend_.invariantAt())
+      runInvariantCases(subject, options_.cases, pool);
+    if (!options_.noLargePool && work.configIndex == 0 && takesLargePool(*work.variant))
+      runLargePoolCase(subject, options_.cases, pool);
+    ++subjectsRun_;
+    if (subjectsRun_ % 20 == 0)
+      std::cerr << subjectsRun_ << " of " << work_.size() << " kernels, " << static_cast<int>(seconds())
+                << " s\n";
+  }
+
+  /// One of each layout, as these caches are 9 GB.
+  bool takesLargePool(const spec::Variant &variant) {
+    if (variant.headDim < 112)
+      return false;
+    const int layout = !variant.cache.paged ? 0 : variant.cache.order == spec::PageOrder::Nhd ? 1 : 2;
+    return !std::exchange(hasLargePool_[layout], true);
+  }
+
+  const Options &options_;
+  const Backend &backend_;
+  std::deque<Work> work_;
+  std::size_t subjectsRun_ = 0;
+  bool hasLargePool_[3] = {};
+  Clock::time_point start_ = Clock::now();
+};
+
+json toJson(const Options &options, const Backend &backend, const Session &session, const Tally &tally,
+            const std::string &command) {
+  return {{"format", "deftc-random-cases"},
+          {"version", 1},
+          {"command", command},
+          {"commit", options.commit},
+          {"device", backend.device()},
+          {"seed", options.cases.seed},
+          {"cases", tally.cases},
+          {"wrong", tally.failures.size()},
+          {"failures", tally.failures},
+          {"variants_times_configs", session.subjects()},
+          {"run_of_these", session.subjectsRun()},
+          {"queries_checked", tally.queriesChecked},
+          {"largest_error_over_allowed", tally.worstShare},
+          {"largest_error_case", tally.worstCase},
+          {"largest_lse_error", tally.worstLse},
+          {"seconds", session.seconds()},
+          {"counts", tally.counts}};
+}
+
+int run(const Options &options, const std::string &command) {
+  auto package = package::openPackage(options.package);
+  if (!package)
+    return fail(package.error());
+  const auto spec = jit::loadPackagedSpec(*package, options.package);
+  if (!spec)
+    return fail(spec.error());
+  auto backend =
+      options.backend == "cpu" ? openCpuBackend(options.package) : openCudaBackend(options.otherConfigs);
+  if (!backend) {
+    const bool isRequired = std::getenv("DEFT_REQUIRE_GPU") != nullptr;
+    std::cout << "skipped: " << backend.error().message << '\n';
+    return isRequired ? 1 : kSkipped;
+  }
+  Session session(options, **backend, *package, **spec);
+  const Tally tally = session.run();
+  for (std::size_t i = 0; i < tally.failures.size() && i < 30; ++i)
+    std::cout << "WRONG " << tally.failures[i] << '\n';
+  for (const auto &[fact, values] : tally.counts) {
+    std::cout << fact << ":";
+    for (const auto &[value, count] : values)
+      std::cout << "  " << value << " " << count;
+    std::cout << '\n';
+  }
+  std::cout << tally.cases << " cases on " << (*backend)->device() << ", " << tally.failures.size()
+            << " wrong; seed " << options.cases.seed << ", " << session.subjectsRun() << " of "
+            << session.subjects() << " variants and configs, " << tally.queriesChecked
+            << " queries checked, largest error " << tally.worstShare << " of what is allowed ("
+            << tally.worstCase << "), lse off by " << tally.worstLse << "; "
+            << static_cast<int>(session.seconds()) << " s\n";
+  if (!options.json.empty())
+    std::ofstream(options.json) << toJson(options, **backend, session, tally, command).dump(1) << '\n';
+  return tally.failures.empty() && tally.cases > 0 ? 0 : 1;
+}
+
+} // namespace
+} // namespace deft::gpu_test
+
+int main(int argc, char **argv) {
+  using namespace deft::gpu_test;
+  Options options;
+  CLI::App app("Random cases against the oracle");
+  app.add_option("PACKAGE", options.package, "A package of the spec that --write-spec wrote");
+  app.add_option("--write-spec", options.writeSpec, "Write the random spec to this file, and end");
+  app.add_option("--seed", options.cases.seed, "Of everything");
+  app.add_option("--trees", options.cases.trees, "Trees of each variant and config");
+  app.add_option("--invariant-trees", options.cases.invariantTrees,
+                 "Trees of each variant for invariant plans");
+  app.add_option("--configs", options.otherConfigs, "Configs of each variant beside the default");
+  app.add_option("--most-queries", options.cases.mostQueries, "Of a token tree");
+  app.add_option("--seconds", options.seconds, "Start nothing new after so long");
+  app.add_option("--only", options.only, "Variants whose name contains this");
+  app.add_option("--every", options.every, "Variants whose index this divides")->check(CLI::PositiveNumber);
+  app.add_option("--tree", options.cases.onlyTree, "Only this tree of each");
+  app.add_option("--backend", options.backend, "cuda, or cpu to try the cases themselves");
+  app.add_flag("--no-large-pool", options.noLargePool, "Leave out caches of more than 2^31 elements");
+  app.add_option("--commit", options.commit, "Of the sources, for the record");
+  app.add_option("--json", options.json, "Write the record to this file");
+  CLI11_PARSE(app, argc, argv);
+  if (!options.writeSpec.empty()) {
+    std::ofstream file(options.writeSpec);
+    file << randomSpec(options.cases.seed, options.every);
+    return file ? 0 : 1;
+  }
+  std::string command;
+  for (int i = 0; i < argc; ++i)
+    command += (i ? " " : "") + std::string(argv[i]);
+  return run(options, command);
+}

@@ -1,0 +1,74 @@
+#include "tests/gpu/random/Specs.h"
+
+#include "tests/gpu/random/Random.h"
+
+#include <vector>
+
+namespace deft::gpu_test {
+
+namespace {
+
+/// What an attention does to scores; the empty one is plain.
+struct Hook {
+  std::string name, text;
+  bool hasLse = true;
+};
+
+std::vector<Hook> hooks(Random &random) {
+  const std::string n = std::to_string(random.between(1, 200)), few = std::to_string(random.between(1, 9));
+  return {
+      {"plain", ""},
+      {"softcap", "  param cap   : f32 = " + few + ".5;\n  score       = softcap(s, cap);\n"},
+      {"window", "  param window : i32 = " + n + ";\n  mask        = tree && sliding_window(window);\n"},
+      {"fixed_window", "  mask        = tree && sliding_window(" + n + ");\n"},
+      {"alibi", "  param slope : f32[query_heads];\n  score       = alibi(s, slope);\n"},
+      {"sink", "  mask        = tree && attention_sink(" + few + ", " + n + ");\n"},
+      {"depth", "  param penalty : f32[kv_heads];\n  score       = s - penalty[kv_head] * min(depth, 8);\n"},
+      {"by_head", "  mask        = tree && (head % 3 != kv_pos % 3 || kv_pos % " + n + " == 0);\n"},
+      {"by_query", "  mask        = tree && (query % 2 == 0 || kv_pos % 4 != query % 4);\n"},
+      {"sigmoid", "  normalize   = sigmoid(-2.5);\n", false},
+      {"sigmoid_window",
+       "  mask        = tree && sliding_window(" + n +
+           ");\n  normalize   = sigmoid(-log(max(q_pos + 1, 1)));\n",
+       false},
+  };
+}
+
+std::string layout(Random &random) {
+  if (random.oneIn(6))
+    return "contiguous";
+  return "paged(page_size = " + std::to_string(random.of({1, 7, 16, 64})) +
+         ", order = " + random.of({"nhd", "hnd"}) + ")";
+}
+
+} // namespace
+
+std::string randomSpec(std::uint64_t seed, int every) {
+  std::string text = "// Random attentions of seed " + std::to_string(seed) + ".\nimport \"library.deft\";\n";
+  int index = 0;
+  for (const int dim : {64, 80, 96, 112, 128, 192, 256})
+    for (int ratio = 1; ratio <= 16; ++ratio, ++index) {
+      if (index % every != 0)
+        continue;
+      Random random(seed, static_cast<std::uint64_t>(index));
+      // Half of all are plain: hooks are tried on every head dim, and plain kernels with every ratio.
+      const std::vector<Hook> all = hooks(random);
+      const Hook &hook = random.oneIn(2)
+                             ? all[0]
+                             : all[static_cast<std::size_t>(random.below(static_cast<int>(all.size())))];
+      const int kvHeads = random.between(1, ratio <= 2 ? 8 : ratio <= 5 ? 4 : 2);
+      const std::string dtype = random.of({"f16", "bf16"});
+      text += "\nattention d" + std::to_string(dim) + "_r" + std::to_string(ratio) + "_" + hook.name + " {\n";
+      text += "  query_heads = " + std::to_string(ratio * kvHeads) + ";\n";
+      text += "  kv_heads    = " + std::to_string(kvHeads) + ";\n";
+      text += "  head_dim    = " + std::to_string(dim) + ";\n";
+      text += "  dtype       = " + dtype + ";\n";
+      text += "  kv_cache    = " + layout(random) + ";\n" + hook.text;
+      if (hook.hasLse && !random.oneIn(8))
+        text += "  output      = " + (random.oneIn(6) ? random.of({"f16", "bf16"}) : dtype) + " with lse;\n";
+      text += "}\n";
+    }
+  return text;
+}
+
+} // namespace deft::gpu_test

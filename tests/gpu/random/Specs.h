@@ -1,0 +1,13 @@
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+namespace deft::gpu_test {
+
+/// The text of a spec with 112 attentions: every head dim with every ratio from 1 to 16, each with a type, a
+/// layout, a page size, a mask and a score drawn at random. The same seed gives the same text. `every`: only
+/// those whose index it divides.
+std::string randomSpec(std::uint64_t seed, int every = 1);
+
+} // namespace deft::gpu_test
