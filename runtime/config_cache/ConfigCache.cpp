@@ -50,6 +50,33 @@ std::optional<config::Config> singleConfig(const std::string &text) {
   return config ? std::optional(*config) : std::nullopt;
 }
 
+void findInFolder(const std::string &folder, const std::string &prefix, Origin origin,
+                  std::vector<FoundFile> &files) {
+  std::vector<std::string> paths;
+  std::error_code error;
+  for (fs::directory_iterator it(folder, error), end; !error && it != end; it.increment(error)) {
+    const std::string name = it->path().filename().string();
+    if (name.starts_with(prefix) && name.ends_with(".json"))
+      paths.push_back(it->path().string());
+  }
+  std::sort(paths.begin(), paths.end());
+  for (const std::string &path : paths)
+    files.push_back({origin, path, readConfigFile(path)});
+}
+
+/// A file that is named is read whatever its name.
+std::vector<FoundFile> findFiles(const Places &places, const std::string &prefix) {
+  std::vector<FoundFile> files;
+  std::error_code ignored;
+  if (fs::is_directory(places.overridePath, ignored))
+    findInFolder(places.overridePath, prefix, Origin::Override, files);
+  else if (!places.overridePath.empty())
+    files.push_back({Origin::Override, places.overridePath, readConfigFile(places.overridePath)});
+  findInFolder(places.userFolder, prefix, Origin::User, files);
+  findInFolder(places.installedFolder, prefix, Origin::Installed, files);
+  return files;
+}
+
 } // namespace
 
 std::string originName(Origin origin) {
@@ -75,62 +102,37 @@ Places defaultPlaces(const std::string &overridePath) {
   return places;
 }
 
+std::vector<FoundFile> findFiles(const Places &places) { return findFiles(places, ""); }
+
+/// Only files whose name begins like the device's: those of other devices are not even opened.
 ConfigCache ConfigCache::load(const Places &places, const DeviceKey &device) {
   ConfigCache cache;
   cache.device_ = device;
-  if (!places.overridePath.empty())
-    cache.loadOverride(places.overridePath);
-  cache.loadFolder(places.userFolder, Origin::User);
-  cache.loadFolder(places.installedFolder, Origin::Installed);
+  if (const auto text = support::readFile(places.overridePath))
+    if (auto config = singleConfig(*text)) {
+      cache.fixed_ = std::move(*config);
+      cache.fixedPath_ = places.overridePath;
+    }
+  for (FoundFile &found : findFiles(places, device.arch + "-" + std::to_string(device.units) + "-"))
+    if (!cache.fixed_ || found.path != cache.fixedPath_)
+      cache.addFile(std::move(found));
   return cache;
 }
 
-void ConfigCache::loadOverride(const std::string &path) {
-  std::error_code ignored;
-  if (fs::is_directory(path, ignored)) {
-    loadFolder(path, Origin::Override);
-    return;
-  }
-  if (const auto text = support::readFile(path))
-    if (auto config = singleConfig(*text)) {
-      fixed_ = std::move(*config);
-      fixedPath_ = path;
-      return;
-    }
-  loadFile(path, Origin::Override);
-}
-
-/// Only files whose name begins like the device's: those of other devices are not even opened.
-void ConfigCache::loadFolder(const std::string &folder, Origin origin) {
-  if (folder.empty())
-    return;
-  const std::string prefix = device_.arch + "-" + std::to_string(device_.units) + "-";
-  std::vector<std::string> paths;
-  std::error_code error;
-  for (fs::directory_iterator it(folder, error), end; !error && it != end; it.increment(error)) {
-    const std::string name = it->path().filename().string();
-    if (name.starts_with(prefix) && name.ends_with(".json"))
-      paths.push_back(it->path().string());
-  }
-  std::sort(paths.begin(), paths.end());
-  for (const std::string &path : paths)
-    loadFile(path, origin);
-}
-
-void ConfigCache::loadFile(const std::string &path, Origin origin) {
-  FileReading reading = readConfigFile(path);
+void ConfigCache::addFile(FoundFile found) {
+  FileReading &reading = found.reading;
   if (reading.state != FileState::Good) {
     notes_.push_back(reading.message + "; it is not used");
     return;
   }
   const DeviceKey &device = reading.file.device;
   if (device != device_ && !device.isSibling(device_)) {
-    notes_.push_back("`" + path + "` is of " + device.text() + "; it is not used");
+    notes_.push_back("`" + found.path + "` is of " + device.text() + "; it is not used");
     return;
   }
   notes_.insert(notes_.end(), reading.file.notes.begin(), reading.file.notes.end());
   for (Entry &entry : reading.file.entries)
-    entries_.push_back({std::move(entry), device, origin, path});
+    entries_.push_back({std::move(entry), device, found.origin, found.path});
 }
 
 ConfigCache ConfigCache::without(const LoadedEntry &entry) const {

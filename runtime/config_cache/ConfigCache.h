@@ -33,6 +33,16 @@ struct Places {
 /// `overridePath` comes before the variable.
 Places defaultPlaces(const std::string &overridePath = {});
 
+struct FoundFile {
+  Origin origin = Origin::User;
+  std::string path;
+  FileReading reading;
+};
+
+/// All files of configs there are, of whatever device: by origin, then path. Other files of the folders are
+/// left out, files that should be ones and are not are in.
+std::vector<FoundFile> findFiles(const Places &places);
+
 struct LoadedEntry {
   Entry entry;
   DeviceKey device;
@@ -61,9 +71,7 @@ public:
   void add(LoadedEntry entry) { entries_.push_back(std::move(entry)); }
 
 private:
-  void loadFile(const std::string &path, Origin origin);
-  void loadFolder(const std::string &folder, Origin origin);
-  void loadOverride(const std::string &path);
+  void addFile(FoundFile found);
 
   DeviceKey device_;
   std::vector<LoadedEntry> entries_;
