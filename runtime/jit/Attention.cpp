@@ -24,9 +24,9 @@ Result<Attention> finish(support::Result<jit::Program> program) {
   if (!program)
     return jit::toPublic(program.error());
   auto kernel = program->cpuKernel();
-  if (!kernel)
+  if (!kernel && !program->isPackaged())
     return jit::toPublic(kernel.error());
-  auto impl = std::make_shared<Attention::Impl>(Attention::Impl{std::move(*program), std::move(*kernel), {}});
+  auto impl = std::make_shared<Attention::Impl>(Attention::Impl{std::move(*program), std::move(kernel), {}});
   impl->params = describeParams(impl->variant());
   return Attention(std::move(impl));
 }

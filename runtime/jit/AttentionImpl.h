@@ -9,7 +9,7 @@ namespace deft {
 
 struct Attention::Impl {
   jit::Program program;
-  exec::CpuKernel cpuKernel;
+  support::Result<exec::CpuKernel> cpuKernel; ///< an error only of a package, which may be meant for GPUs
   std::vector<ParamInfo> params;
 
   const spec::Variant &variant() const { return program.variant(); }

@@ -95,15 +95,21 @@ Result<void> Params::set(std::string_view name, std::span<const std::int32_t> va
   return setArray(*impl_, name, values, false, &exec::ParamValue::i32);
 }
 
-Result<std::vector<abi::ParamSlot>> Params::Impl::slots() const {
-  std::vector<abi::ParamSlot> result(values.size());
-  for (std::size_t i = 0; i < values.size(); ++i) {
-    const spec::Param &param = attention.impl().variant().params[i];
-    if (!values[i])
+Result<void> Params::Impl::checkAllGiven() const {
+  for (std::size_t i = 0; i < values.size(); ++i)
+    if (const spec::Param &param = attention.impl().variant().params[i]; !values[i])
       return usage("parameter `" + param.name + "` (" + exec::paramTypeName(param) + ") needs a value",
-                   "give it with Params::set and hand the Params in with Inputs::params");
-    result[i] = exec::slotOf(param, *values[i]);
-  }
+                   "give it with Params::set and hand the Params in with Inputs::params, or where a GPU's "
+                   "attention is loaded");
+  return {};
+}
+
+Result<std::vector<abi::ParamSlot>> Params::Impl::slots() const {
+  if (auto given = checkAllGiven(); !given)
+    return given.error();
+  std::vector<abi::ParamSlot> result(values.size());
+  for (std::size_t i = 0; i < values.size(); ++i)
+    result[i] = exec::slotOf(attention.impl().variant().params[i], *values[i]);
   return result;
 }
 

@@ -16,6 +16,9 @@ struct Params::Impl {
 
   /// As kernels take them; array slots point into this value. An error where one is missing.
   Result<std::vector<abi::ParamSlot>> slots() const;
+
+  /// An error where one is missing.
+  Result<void> checkAllGiven() const;
 };
 
 } // namespace deft

@@ -36,9 +36,16 @@ spec::Partition partitionOf(Partition partition) {
   return spec::Partition::Auto;
 }
 
-/// The config of an invariant plan, for what the options leave open; what they say wrong is the planner's
-/// error.
-void makeInvariant(config::Config &config, const PlanOptions &options) {
+} // namespace
+
+config::Config withOptions(config::Config config, const PlanOptions &options) {
+  if (options.partition)
+    config.partition = partitionOf(*options.partition);
+  if (options.chunkTokens)
+    config.chunkTokens = *options.chunkTokens;
+  if (!options.invariant)
+    return config;
+  // What the options leave open; what they say wrong is the planner's error.
   if (!options.partition)
     config.partition = spec::Partition::Node;
   if (config.chunkTokens == 0 && !options.chunkTokens)
@@ -48,9 +55,8 @@ void makeInvariant(config::Config &config, const PlanOptions &options) {
       [](const config::PhaseConfig &a, const config::PhaseConfig &b) { return a.tileQ < b.tileQ; });
   config.phases = {*widest};
   config.phases.front().rowsAbove = -1;
+  return config;
 }
-
-} // namespace
 
 Plan::Plan(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
 Plan::Plan(Plan &&) noexcept = default;
@@ -66,15 +72,9 @@ Result<Plan> Plan::make(const Attention &attention, const Tree &tree, const Plan
       return jit::toPublic(config.error());
     auto impl = std::make_unique<Impl>();
     impl->facts = plan::VariantFacts::of(variant);
-    impl->config = std::move(*config);
-    if (options.partition)
-      impl->config.partition = partitionOf(*options.partition);
-    if (options.chunkTokens)
-      impl->config.chunkTokens = *options.chunkTokens;
-    if (options.invariant) {
+    impl->config = withOptions(std::move(*config), options);
+    if (options.invariant)
       impl->planner = plan::Planner({.isInvariant = true});
-      makeInvariant(impl->config, options);
-    }
     impl->workers = workers;
     if (auto made = impl->make(tree); !made)
       return made.error();
@@ -98,27 +98,30 @@ void Plan::Impl::noteTree(const Tree &tree) {
     tableTokens = std::max(tableTokens, run.location + run.tokens);
 }
 
+Result<Advanced> Plan::Impl::advance(const Tree &tree) {
+  if (stamp == tree.impl().stamp && isCurrent())
+    return Advanced::Nothing;
+  if (stamp == tree.impl().stamp && plan::advance(tree.impl().tree(), plan) == plan::Advance::Done) {
+    noteTree(tree);
+    return Advanced::InPlace;
+  }
+  if (auto made = make(tree); !made)
+    return made.error();
+  return Advanced::Remade;
+}
+
+PlanSummary Plan::Impl::summary() const {
+  const plan::PlanSummary own = plan::summarize(plan, facts);
+  return {own.items, own.directItems, own.itemTokens, own.partialSlots, own.mergedQueries};
+}
+
 Result<Advanced> Plan::advance(const Tree &tree) {
-  return jit::guarded([&]() -> Result<Advanced> {
-    if (impl_->stamp == tree.impl().stamp && impl_->isCurrent())
-      return Advanced::Nothing;
-    if (impl_->stamp == tree.impl().stamp &&
-        plan::advance(tree.impl().tree(), impl_->plan) == plan::Advance::Done) {
-      impl_->noteTree(tree);
-      return Advanced::InPlace;
-    }
-    if (auto made = impl_->make(tree); !made)
-      return made.error();
-    return Advanced::Remade;
-  });
+  return jit::guarded([&] { return impl_->advance(tree); });
 }
 
 bool Plan::isCurrent() const { return impl_->isCurrent(); }
 int Plan::queryCount() const { return impl_->plan.queryCount(); }
 
-PlanSummary Plan::summary() const {
-  const plan::PlanSummary own = plan::summarize(impl_->plan, impl_->facts);
-  return {own.items, own.directItems, own.itemTokens, own.partialSlots, own.mergedQueries};
-}
+PlanSummary Plan::summary() const { return impl_->summary(); }
 
 } // namespace deft

@@ -22,7 +22,13 @@ struct Plan::Impl {
 
   /// Makes the plan of this tree, anew.
   Result<void> make(const Tree &tree);
+  Result<Advanced> advance(const Tree &tree);
+  PlanSummary summary() const;
   void noteTree(const Tree &tree);
 };
+
+/// The config that the options make of one, for the partition, the chunk and, where the plan is to be
+/// invariant, the phases.
+config::Config withOptions(config::Config config, const PlanOptions &options);
 
 } // namespace deft

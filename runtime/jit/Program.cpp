@@ -77,6 +77,10 @@ const package::KernelSet *Program::packagedKernels(int major, int minor) const {
   return best;
 }
 
+Result<package::VariantSource> Program::source() const {
+  return packaged() ? Result<package::VariantSource>(packaged()->source) : variantSource(*spec_, *variant_);
+}
+
 Result<config::Config> Program::untunedConfig(int major, int minor) const {
   if (const package::KernelSet *kernels = packagedKernels(major, minor))
     return kernels->config;
@@ -104,8 +108,7 @@ Result<package::KernelSet> Program::cudaKernels(int major, int minor, const conf
   const auto target = targetFor(major, minor);
   if (!target)
     return target.error();
-  const auto source =
-      packaged() ? Result<package::VariantSource>(packaged()->source) : variantSource(*spec_, *variant_);
+  const auto source = this->source();
   if (!source)
     return source.error();
   const auto nvrtc = nvrtc::Nvrtc::load();

@@ -27,8 +27,13 @@ public:
   /// The same, kept alive.
   std::shared_ptr<const spec::Variant> sharedVariant() const { return {spec_, variant_}; }
 
+  bool isPackaged() const { return package_ != nullptr; }
+
   /// The package's native code, else that of the JIT.
   support::Result<exec::CpuKernel> cpuKernel() const;
+
+  /// What kernels are made of: the package's, else what the compiler makes now.
+  support::Result<package::VariantSource> source() const;
 
   /// What a GPU of this compute capability runs where nothing was tuned: the config of the kernels that a
   /// package has for it, else the default one.

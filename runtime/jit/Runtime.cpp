@@ -77,6 +77,8 @@ Result<void> Runtime::run(const Attention &attention, const Plan &plan, const In
   return jit::guarded([&]() -> Result<void> {
     if (auto checked = checkRun(attention, plan.impl(), inputs, outputs); !checked)
       return checked;
+    if (const auto &kernel = attention.impl().cpuKernel; !kernel)
+      return jit::toPublic(kernel.error());
     std::optional<Params> defaults;
     if (!inputs.params)
       defaults.emplace(attention);
@@ -97,7 +99,7 @@ Result<void> Runtime::run(const Attention &attention, const Plan &plan, const In
     view.pageSize = attention.pageSize();
     view.pageTable = inputs.pageTable.data();
     view.params = slots->data();
-    return jit::toPublic(impl_->executor.run(attention.impl().cpuKernel, attention.impl().variant(),
+    return jit::toPublic(impl_->executor.run(*attention.impl().cpuKernel, attention.impl().variant(),
                                              plan.impl().plan, view,
                                              {static_cast<std::uint16_t *>(outputs.out), outputs.lse}));
   });

@@ -34,6 +34,8 @@ CudaPlan::CudaPlan(std::shared_ptr<const CudaKernels> kernels)
     endItems_.push_back(kernels_->endItems(p));
 }
 
+CudaPlan::~CudaPlan() { (void)kernels_->device()->settle("the last runs of a plan"); }
+
 Result<std::unique_ptr<CudaPlan>> CudaPlan::create(std::shared_ptr<const CudaKernels> kernels,
                                                    const CudaPlanOptions &options) {
   std::unique_ptr<CudaPlan> plan(new CudaPlan(std::move(kernels)));

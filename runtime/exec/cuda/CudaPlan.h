@@ -47,6 +47,9 @@ public:
   /// For the kernels of this variant and config, and those of others that differ in hooks alone.
   static support::Result<std::unique_ptr<CudaPlan>> create(std::shared_ptr<const CudaKernels> kernels,
                                                            const CudaPlanOptions &options);
+  ~CudaPlan(); ///< waits for the device, which may be copying out of its memory
+  CudaPlan(const CudaPlan &) = delete;
+  CudaPlan &operator=(const CudaPlan &) = delete;
 
   /// Takes this plan for the next upload, in place of one that was not uploaded yet. Waits only where the
   /// copy of the last plan but one has not been made yet. Where there is no room, and it may grow, that waits
@@ -60,6 +63,9 @@ public:
   /// Puts the attention of all queries on the stream. Waits for nothing, allocates nothing, touches no other
   /// stream. A captured one keeps the pointers, parameters and room that it had: the room is fixed then.
   support::Result<void> run(const CudaKernels &kernels, const CudaPointers &pointers, cu::Stream stream);
+
+  /// The plan on the device is of no tree any more: the next one is another's.
+  void forget() { onDevice_.isValid = isWritten_ = false; }
 
   /// An error where a replayed run has found that its plan was older than the tree; told once.
   support::Result<void> checkReplays();

@@ -70,6 +70,8 @@ Result<std::unique_ptr<DevicePageTable>> DevicePageTable::create(std::shared_ptr
   return table;
 }
 
+DevicePageTable::~DevicePageTable() { (void)device_->settle("the last upload of a page table"); }
+
 Result<void> DevicePageTable::upload(const tree::PagedPool &pool, cu::Stream stream) {
   const std::vector<int> &table = pool.pageTable();
   if (table.size() > static_cast<std::size_t>(pages_))

@@ -17,6 +17,10 @@ public:
   static support::Result<std::unique_ptr<DevicePageTable>> create(std::shared_ptr<device::Device> device,
                                                                   int pages);
 
+  ~DevicePageTable(); ///< waits for the device, which may be reading its memory
+  DevicePageTable(const DevicePageTable &) = delete;
+  DevicePageTable &operator=(const DevicePageTable &) = delete;
+
   /// Brings the table to what the pool has now, for the runs behind it on the stream. Not on a stream that is
   /// being captured. Always of the same pool. Waits only where the last upload but one has not been made yet.
   support::Result<void> upload(const tree::PagedPool &pool, device::cu::Stream stream);

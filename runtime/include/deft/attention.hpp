@@ -75,7 +75,8 @@ DEFT_API Result<Attention> compileSpec(std::string_view text, const CompileOptio
 /// file, then in the shipped library; `name` and `importFolder` are not used.
 DEFT_API Result<Attention> compileSpecFile(const std::string &path, const CompileOptions &options = {});
 
-/// Loads what `deftc build --cpu` made. A package holds native code: trust it like a program.
+/// Loads what `deftc build` made: for this machine's processor with `--cpu`, and for GPUs (<deft/gpu.hpp>). A
+/// package holds native code: trust it like a program.
 DEFT_API Result<Attention> loadPackage(const std::string &path, const std::string &attention = {});
 
 /// Whether this build of the library can compile specs.

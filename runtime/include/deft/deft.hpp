@@ -30,6 +30,7 @@
 /// that changes them, or by many that read. There is no global state.
 
 #include <deft/attention.hpp>
+#include <deft/gpu.hpp>
 #include <deft/plan.hpp>
 #include <deft/result.hpp>
 #include <deft/runtime.hpp>

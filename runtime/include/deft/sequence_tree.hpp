@@ -63,6 +63,7 @@ public:
   void clearQueries();
 
   struct Impl;
+  const Impl &impl() const { return *impl_; } ///< for the library itself
 
 private:
   explicit SequenceTree(std::unique_ptr<Impl> impl);

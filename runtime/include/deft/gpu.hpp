@@ -1,0 +1,209 @@
+#pragma once
+
+#include <deft/attention.hpp>
+#include <deft/plan.hpp>
+#include <deft/sequence_tree.hpp>
+#include <deft/tree.hpp>
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+/// On NVIDIA GPUs of compute capability 8.0 and newer. The driver is looked for at run time: programs that
+/// are linked with the library start on machines without one.
+///
+///   auto gpu = deft::Gpu::open(0).value();
+///   auto attention = deft::GpuAttention::load(gpu, deft::loadPackage("my_model.deftpkg").value()).value();
+///   auto plan = deft::GpuPlan::make(attention, tree).value();
+///
+///   plan.upload(stream).value();                          // one small copy on the stream
+///   for (each layer)
+///     plan.run(attention, {.q = q, .k = k, .v = v}, {.out = out}, stream).value();
+///
+///   tree.append(first, 1).value();                        // the next step
+///   plan.advance(tree).value();                           // on the host, beside what the GPU still does
+///   plan.upload(stream).value();
+///
+/// All pointers are to memory of the GPU. Everything that a call puts on the stream happens behind what is
+/// there and before what comes; run() waits for nothing, allocates nothing and touches no other stream, so it
+/// can be captured in a CUDA graph. A replay of the graph computes the plan that was uploaded last:
+///
+///   cudaStreamBeginCapture(stream, cudaStreamCaptureModeThreadLocal);
+///   ... all layers, with their plan.run(...) ...
+///   cudaStreamEndCapture(stream, &graph);
+///   for (each step) { change the tree; plan.advance(tree); plan.upload(stream); cudaGraphLaunch(exec,
+///   stream); }
+///
+/// A capture fixes pointers, parameters and the room for plans (GpuPlan::reserve). A step that needs more
+/// room is an error of advance(), and the graph must be captured again with a new plan.
+namespace deft {
+
+/// A stream of the device: a CUstream, or cudaStream_t, which is the same. Null: the default stream.
+using GpuStream = void *;
+
+struct GpuFacts {
+  int index = 0; ///< as CUDA counts them
+  std::string name;
+  int major = 0; ///< compute capability
+  int minor = 0;
+  int multiprocessors = 0;
+  std::uint64_t memoryBytes = 0;
+  std::string architecture; ///< of the kernels that it gets, "sm_90a"; empty: it is too old for any
+};
+
+/// A GPU and its primary context, the one that the CUDA runtime uses, too. Cheap to copy; all threads may use
+/// one. No call of the library changes which device a thread has current.
+class DEFT_API Gpu {
+public:
+  /// All that the driver shows; an Environment error without a driver or a GPU.
+  static Result<std::vector<GpuFacts>> list();
+  static Result<Gpu> open(int index = 0);
+
+  const GpuFacts &facts() const;
+
+  struct Impl;
+  explicit Gpu(std::shared_ptr<const Impl> impl); ///< for the library itself, as is impl()
+  const Impl &impl() const { return *impl_; }
+
+private:
+  std::shared_ptr<const Impl> impl_;
+};
+
+struct GpuLoadOptions {
+  const Params *params = nullptr; ///< null: the defaults
+  /// For plans with PlanOptions::invariant: one kernel, whose sums have the same order whoever shares them.
+  bool invariant = false;
+};
+
+/// An attention's kernels on a GPU, with values of its parameters. Immutable and cheap to copy; all threads
+/// and streams may use one.
+class DEFT_API GpuAttention {
+public:
+  /// Takes the kernels that the package has for the GPU; else they are compiled by NVRTC, or taken out of the
+  /// cache of kernels that were (DEFT_CACHE_DIR). Waits for the device.
+  static Result<GpuAttention> load(const Gpu &gpu, const Attention &attention,
+                                   const GpuLoadOptions &options = {});
+
+  /// The same kernels with other values. Waits for the device where the attention has arrays.
+  Result<GpuAttention> withParams(const Params &params) const;
+
+  const Attention &attention() const;
+  const Gpu &gpu() const;
+
+  struct Impl;
+  explicit GpuAttention(std::shared_ptr<const Impl> impl); ///< for the library itself, as is impl()
+  const Impl &impl() const { return *impl_; }
+
+private:
+  std::shared_ptr<const Impl> impl_;
+};
+
+/// What a run reads, in memory of the GPU; it must stay until the run is done. q, k and v begin at multiples
+/// of 16 bytes, and the strides are multiples of 8 elements.
+struct GpuInputs {
+  const void *q = nullptr; ///< [query][query_heads][head_dim], queries in the tree's order, packed
+  const void *k = nullptr; ///< the cache of one layer; see CacheStrides
+  const void *v = nullptr;
+  const int *pageTable = nullptr;           ///< see Inputs::pageTable; GpuPageTable keeps one
+  std::optional<CacheStrides> strides = {}; ///< none: Attention::strides
+};
+
+/// Where a run writes, in memory of the GPU; out begins at a multiple of 16 bytes.
+struct GpuOutputs {
+  void *out = nullptr;  ///< [query][query_heads][head_dim], of the output dtype
+  float *lse = nullptr; ///< [query][query_heads]; null: not wanted
+};
+
+/// The most that a plan may have. Memory for partial results: partials * query_heads * (head_dim + 1) * 4
+/// bytes.
+struct GpuRoom {
+  int queries = 0;
+  int items = 0;    ///< PlanSummary::items; where the config has two kernels, for each of them
+  int runs = 0;     ///< stretches of tokens that items read: about (items + nodes + queries)
+  int partials = 0; ///< PlanSummary::partials
+};
+
+struct GpuPlanOptions {
+  PlanOptions plan = {}; ///< `workers` is not used
+  /// How many runs a replayed graph makes of a plan, one for each layer as a rule, where the host goes on to
+  /// the next step's tree while they are under way. 0: it waits for them before it changes the tree, and any
+  /// run that finds the tree changed is noticed as stale.
+  int runsAhead = 0;
+};
+
+/// The work list of one tree, made on the host and kept on the GPU. It is on one stream at a time: uploads,
+/// runs and replays follow each other there. For one thread at a time; others, of the same tree and GPU too,
+/// go on independently.
+class DEFT_API GpuPlan {
+public:
+  /// Plans on the host; upload() comes next.
+  static Result<GpuPlan> make(const GpuAttention &attention, const Tree &tree,
+                              const GpuPlanOptions &options = {});
+
+  GpuPlan(GpuPlan &&) noexcept;
+  GpuPlan &operator=(GpuPlan &&) noexcept;
+  ~GpuPlan(); ///< waits for the device
+
+  /// Makes the plan fit the tree as it is now, on the host alone: the GPU may still be running the one
+  /// before. An error where it exceeds the room that a graph has captured.
+  Result<Advanced> advance(const Tree &tree);
+
+  /// Puts the plan on the stream, for runs and replays behind it: one copy, which is not waited for. Does
+  /// nothing where it is there already. Not on a stream that is being captured.
+  Result<void> upload(GpuStream stream);
+
+  /// Computes the attention of all queries. `attention` is the one of make(), or another with the same heads,
+  /// tiles and head_dim, as of other layers. Errors are found before anything is enqueued: a plan of an older
+  /// tree, one that was not uploaded, memory that is missing or crooked.
+  Result<void> run(const GpuAttention &attention, const GpuInputs &inputs, const GpuOutputs &outputs,
+                   GpuStream stream);
+
+  /// An error where a replayed graph has run while the tree had changed since the upload: its result is that
+  /// of the older tree. Told once. What is still under way is noticed later.
+  Result<void> checkReplays();
+
+  /// Room for at least this, so that a graph captured now serves larger trees. Waits for the device; upload()
+  /// follows. An error once a graph has captured the room.
+  Result<void> reserve(const GpuRoom &room);
+  GpuRoom room() const;
+
+  /// Whether the tree has not changed since make() or advance().
+  bool isCurrent() const;
+  int queryCount() const;
+  PlanSummary summary() const;
+
+  struct Impl;
+
+private:
+  explicit GpuPlan(std::unique_ptr<Impl> impl);
+  std::unique_ptr<Impl> impl_;
+};
+
+/// The page table of a SequenceTree on a GPU, at one address for good, so that graphs may capture it. On one
+/// stream at a time, beside the plans there; for one thread at a time.
+class DEFT_API GpuPageTable {
+public:
+  /// Room for a table of so many pages (SequenceTree::pageTable). Branches that share a page have an entry
+  /// each, so it may need more than the pool has pages. Costs 20 bytes a page.
+  static Result<GpuPageTable> make(const Gpu &gpu, int pages);
+
+  GpuPageTable(GpuPageTable &&) noexcept;
+  GpuPageTable &operator=(GpuPageTable &&) noexcept;
+  ~GpuPageTable(); ///< waits for the device
+
+  /// Brings it to what the sequences have now, for runs and replays behind it; only what changed travels.
+  /// Always of the same sequences. Not on a stream that is being captured.
+  Result<void> upload(const SequenceTree &sequences, GpuStream stream);
+
+  const int *data() const; ///< for GpuInputs::pageTable
+
+  struct Impl;
+
+private:
+  explicit GpuPageTable(std::unique_ptr<Impl> impl);
+  std::unique_ptr<Impl> impl_;
+};
+
+} // namespace deft

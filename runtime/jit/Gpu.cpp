@@ -1,0 +1,133 @@
+#include "compiler/config/DefaultConfig.h"
+#include "runtime/device/Driver.h"
+#include "runtime/jit/AttentionImpl.h"
+#include "runtime/jit/Convert.h"
+#include "runtime/jit/GpuImpl.h"
+#include "runtime/jit/ParamsImpl.h"
+
+#include <algorithm>
+
+namespace deft {
+
+using jit::usage;
+
+namespace {
+
+GpuFacts toPublic(const device::DeviceFacts &facts) {
+  const target::Target *target = target::targetForDevice(facts.major, facts.minor);
+  return {facts.ordinal,
+          facts.name,
+          facts.major,
+          facts.minor,
+          facts.multiprocessors,
+          facts.memoryBytes,
+          target ? std::string(target->arch) : ""};
+}
+
+/// One kernel, whose sums do not depend on who else is in an item.
+support::Result<config::Config> invariantConfig(const spec::Variant &variant, config::Config config) {
+  const auto isSm90 = [](const config::PhaseConfig &phase) { return phase.family == config::Family::Sm90; };
+  if (std::any_of(config.phases.begin(), config.phases.end(), isSm90)) {
+    auto plain = config::defaultConfig(variant);
+    if (!plain)
+      return plain;
+    config.phases = std::move(plain->phases);
+  }
+  const auto widest = std::max_element(
+      config.phases.begin(), config.phases.end(),
+      [](const config::PhaseConfig &a, const config::PhaseConfig &b) { return a.tileQ < b.tileQ; });
+  config.phases = {*widest};
+  config.phases.front().rowsAbove = -1;
+  return config;
+}
+
+Result<std::shared_ptr<const exec::CudaParams>> uploadParams(const Gpu &gpu, const Attention &attention,
+                                                             const Params &params) {
+  const Params::Impl &impl = params.impl();
+  if (&impl.attention.impl() != &attention.impl())
+    return usage("the parameters are those of another attention");
+  if (auto given = impl.checkAllGiven(); !given)
+    return given.error();
+  std::vector<exec::ParamValue> values;
+  for (const std::optional<exec::ParamValue> &value : impl.values)
+    values.push_back(*value);
+  auto uploaded = exec::CudaParams::upload(gpu.impl().device, attention.impl().variant(), values);
+  if (!uploaded)
+    return jit::toPublic(uploaded.error());
+  return std::shared_ptr<const exec::CudaParams>(std::move(*uploaded));
+}
+
+} // namespace
+
+Gpu::Gpu(std::shared_ptr<const Impl> impl) : impl_(std::move(impl)) {}
+const GpuFacts &Gpu::facts() const { return impl_->facts; }
+
+Result<std::vector<GpuFacts>> Gpu::list() {
+  return jit::guarded([]() -> Result<std::vector<GpuFacts>> {
+    const auto driver = device::Driver::load();
+    if (!driver)
+      return jit::toPublic(driver.error());
+    std::vector<GpuFacts> all;
+    for (int ordinal = 0; ordinal < (*driver)->deviceCount(); ++ordinal) {
+      const auto facts = device::lookAt(**driver, ordinal);
+      if (!facts)
+        return jit::toPublic(facts.error());
+      all.push_back(toPublic(*facts));
+    }
+    return all;
+  });
+}
+
+Result<Gpu> Gpu::open(int index) {
+  return jit::guarded([&]() -> Result<Gpu> {
+    const auto driver = device::Driver::load();
+    if (!driver)
+      return jit::toPublic(driver.error());
+    auto device = device::Device::open(*driver, index);
+    if (!device)
+      return jit::toPublic(device.error());
+    return Gpu(std::make_shared<const Impl>(Impl{toPublic((*device)->facts()), std::move(*device)}));
+  });
+}
+
+GpuAttention::GpuAttention(std::shared_ptr<const Impl> impl) : impl_(std::move(impl)) {}
+const Attention &GpuAttention::attention() const { return impl_->attention; }
+const Gpu &GpuAttention::gpu() const { return impl_->gpu; }
+
+Result<GpuAttention> GpuAttention::load(const Gpu &gpu, const Attention &attention,
+                                        const GpuLoadOptions &options) {
+  return jit::guarded([&]() -> Result<GpuAttention> {
+    const jit::Program &program = attention.impl().program;
+    const device::DeviceFacts &facts = gpu.impl().device->facts();
+    auto params = uploadParams(gpu, attention, options.params ? *options.params : Params(attention));
+    if (!params)
+      return params.error();
+    auto config = program.untunedConfig(facts.major, facts.minor);
+    if (config && options.invariant)
+      config = invariantConfig(program.variant(), std::move(*config));
+    if (!config)
+      return jit::toPublic(config.error());
+    std::string warning; // a cache that cannot be written costs time at the next load, no more
+    const auto kernels = program.cudaKernels(facts.major, facts.minor, *config, warning);
+    if (!kernels)
+      return jit::toPublic(kernels.error());
+    auto loaded = exec::CudaKernels::load(gpu.impl().device, program.variant(), *kernels);
+    if (!loaded)
+      return jit::toPublic(loaded.error());
+    return GpuAttention(
+        std::make_shared<const Impl>(Impl{gpu, attention, std::move(*loaded), std::move(*params)}));
+  });
+}
+
+Result<GpuAttention> GpuAttention::withParams(const Params &params) const {
+  return jit::guarded([&]() -> Result<GpuAttention> {
+    auto uploaded = uploadParams(impl_->gpu, impl_->attention, params);
+    if (!uploaded)
+      return uploaded.error();
+    auto impl = std::make_shared<Impl>(*impl_);
+    impl->params = std::move(*uploaded);
+    return GpuAttention(std::move(impl));
+  });
+}
+
+} // namespace deft
