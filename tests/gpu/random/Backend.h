@@ -41,6 +41,8 @@ public:
 
 /// The first GPU.
 support::Result<std::unique_ptr<Backend>> openCudaBackend(int otherConfigs);
+/// Compiles for an architecture, and runs nothing.
+support::Result<std::unique_ptr<Backend>> openCompiler(const std::string &arch, int otherConfigs);
 /// The native code of a package: to try the cases themselves where there is no GPU.
 support::Result<std::unique_ptr<Backend>> openCpuBackend(const std::string &packagePath);
 

@@ -31,28 +31,33 @@ private:
 class CudaBackend : public Backend {
 public:
   static Result<std::unique_ptr<Backend>> open(int otherConfigs) {
-    auto backend = std::make_unique<CudaBackend>();
     const auto driver = device::Driver::load();
     if (!driver)
       return driver.error();
     auto device = device::Device::open(*driver);
     if (!device)
       return device.error();
-    backend->device_ = *device;
-    const device::DeviceFacts &facts = backend->device_->facts();
-    backend->target_ = target::targetForDevice(facts.major, facts.minor);
-    if (!backend->target_)
-      return Error{ErrorCode::Environment, "no kernels for " + facts.name, ""};
+    const device::DeviceFacts &facts = (*device)->facts();
+    return open(target::targetForDevice(facts.major, facts.minor), *device, otherConfigs);
+  }
+
+  static Result<std::unique_ptr<Backend>> open(const target::Target *target,
+                                               std::shared_ptr<device::Device> device, int otherConfigs) {
+    if (!target)
+      return Error{ErrorCode::Usage, "no such architecture is known", "deftc knows " + target::targetNames()};
     auto nvrtc = nvrtc::Nvrtc::load();
     if (!nvrtc)
       return nvrtc.error();
+    auto backend = std::make_unique<CudaBackend>();
+    backend->device_ = std::move(device);
+    backend->target_ = target;
     backend->nvrtc_ = *nvrtc;
     backend->cache_ = module_cache::CubinCache::openDefault();
     backend->otherConfigs_ = otherConfigs;
     return std::unique_ptr<Backend>(std::move(backend));
   }
 
-  std::string device() const override { return device_->facts().name; }
+  std::string device() const override { return device_ ? device_->facts().name : std::string(target_->arch); }
   std::vector<config::Config> configs(Random &random, const spec::Variant &variant) const override {
     return randomConfigs(random, variant, *target_, otherConfigs_);
   }
@@ -70,7 +75,7 @@ public:
   }
 
 private:
-  std::shared_ptr<device::Device> device_;
+  std::shared_ptr<device::Device> device_; ///< null: only compiles
   const target::Target *target_ = nullptr;
   std::shared_ptr<const nvrtc::Nvrtc> nvrtc_;
   std::unique_ptr<module_cache::CubinCache> cache_;
@@ -80,5 +85,9 @@ private:
 } // namespace
 
 Result<std::unique_ptr<Backend>> openCudaBackend(int otherConfigs) { return CudaBackend::open(otherConfigs); }
+
+Result<std::unique_ptr<Backend>> openCompiler(const std::string &arch, int otherConfigs) {
+  return CudaBackend::open(target::findTarget(arch), nullptr, otherConfigs);
+}
 
 } // namespace deft::gpu_test

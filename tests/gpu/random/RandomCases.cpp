@@ -4,10 +4,13 @@
 //
 //   random_cases --write-spec FILE.deft [--seed N]       then: deftc build FILE.deft -o FILE.deftpkg
 //   random_cases FILE.deftpkg [--trees N] [--json FILE]  on the machine with the GPU
+//   random_cases FILE.deftpkg --compile sm_80            anywhere: do the same kernels compile, without
+//   spills?
 //
 // The package needs no cubins: kernels are compiled where they run. Ends with 1 when a case is wrong, with 77
 // when there is no GPU (0 to ctest: skipped), unless DEFT_REQUIRE_GPU=1.
 
+#include "compiler/config/ConfigJson.h"
 #include "tests/gpu/random/Backend.h"
 #include "tests/gpu/random/Cases.h"
 #include "tests/gpu/random/CheckPool.h"
@@ -33,7 +36,7 @@ using support::Result;
 constexpr int kSkipped = 77;
 
 struct Options {
-  std::string package, writeSpec, json, only, backend = "cuda", commit;
+  std::string package, writeSpec, json, only, backend = "cuda", commit, compileFor;
   int otherConfigs = 2;
   int every = 1; ///< variants whose index it divides
   double seconds = 240;
@@ -99,6 +102,41 @@ public:
     isOver = true;
     compilers.clear();
     return pool.finish();
+  }
+
+  /// Only compiles; how many kernels failed or spill.
+  int compileAll() {
+    std::atomic<std::size_t> next = 0;
+    std::mutex printing;
+    int wrong = 0, kernels = 0;
+    const auto compileSome = [&] {
+      for (std::size_t at = next++; at < work_.size(); at = next++) {
+        const Work &work = work_[at];
+        const auto compiled = backend_.compile(*work.packaged, work.config);
+        const std::lock_guard lock(printing);
+        const std::string name = work.variant->name + ", config " + std::to_string(work.configIndex);
+        if (!compiled) {
+          std::cout << "WRONG " << name << ": " << compiled.error().message << '\n';
+          ++wrong;
+          continue;
+        }
+        for (const package::Kernel &kernel : compiled->attend) {
+          ++kernels;
+          if (!kernel.resources.spills())
+            continue;
+          ++wrong;
+          std::cout << "WRONG " << name << ": `" << kernel.entry
+                    << "` spills: " << config::toJson(work.config).dump() << '\n';
+        }
+      }
+    };
+    std::vector<std::jthread> compilers;
+    for (unsigned i = 0; i < std::max(1u, std::thread::hardware_concurrency()); ++i)
+      compilers.emplace_back(compileSome);
+    compilers.clear();
+    std::cout << kernels << " kernels compiled for " << backend_.device() << ", " << wrong << " wrong; "
+              << static_cast<int>(seconds()) << " s\n";
+    return wrong;
   }
 
   std::size_t subjects() const { return work_.size(); }
@@ -175,14 +213,17 @@ int run(const Options &options, const std::string &command) {
   const auto spec = jit::loadPackagedSpec(*package, options.package);
   if (!spec)
     return fail(spec.error());
-  auto backend =
-      options.backend == "cpu" ? openCpuBackend(options.package) : openCudaBackend(options.otherConfigs);
+  auto backend = !options.compileFor.empty() ? openCompiler(options.compileFor, options.otherConfigs)
+                 : options.backend == "cpu"  ? openCpuBackend(options.package)
+                                             : openCudaBackend(options.otherConfigs);
   if (!backend) {
     const bool isRequired = std::getenv("DEFT_REQUIRE_GPU") != nullptr;
     std::cout << "skipped: " << backend.error().message << '\n';
     return isRequired ? 1 : kSkipped;
   }
   Session session(options, **backend, *package, **spec);
+  if (!options.compileFor.empty())
+    return session.compileAll() == 0 ? 0 : 1;
   const Tally tally = session.run();
   for (std::size_t i = 0; i < tally.failures.size() && i < 30; ++i)
     std::cout << "WRONG " << tally.failures[i] << '\n';
@@ -223,6 +264,8 @@ int main(int argc, char **argv) {
   app.add_option("--every", options.every, "Variants whose index this divides")->check(CLI::PositiveNumber);
   app.add_option("--tree", options.cases.onlyTree, "Only this tree of each");
   app.add_option("--backend", options.backend, "cuda, or cpu to try the cases themselves");
+  app.add_option("--compile", options.compileFor,
+                 "Only compile, for this architecture: sm_90a; needs no GPU");
   app.add_flag("--no-large-pool", options.noLargePool, "Leave out caches of more than 2^31 elements");
   app.add_option("--commit", options.commit, "Of the sources, for the record");
   app.add_option("--json", options.json, "Write the record to this file");
