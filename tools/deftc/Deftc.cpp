@@ -13,9 +13,11 @@ void addCommands(CLI::App &app, Context &context) {
   addBuildCommand(app, context);
   addRunCommand(app, context);
   addPlanCommand(app, context);
+  addTuneCommand(app, context);
   addBenchCommand(app, context);
   addSpecsCommand(app, context);
   addWorkloadsCommand(app, context);
+  addClassifyCommand(app, context);
   addDoctorCommand(app, context);
 }
 

@@ -10,9 +10,12 @@ using namespace std::chrono_literals;
 Progress::Progress(Context &context, std::string what)
     : context_(context), what_(std::move(what)), next_(start_ + 1s) {}
 
-Progress::~Progress() {
+Progress::~Progress() { wipe(); }
+
+void Progress::wipe() {
   if (hasLine_ && context_.errIsTerminal)
     context_.err << "\r\033[K" << std::flush;
+  hasLine_ = false;
 }
 
 void Progress::at(long long done, long long of) {
@@ -27,6 +30,22 @@ void Progress::at(long long done, long long of) {
         ", " +
         std::to_string(std::llround(seconds * static_cast<double>(of - done) / static_cast<double>(done))) +
         " s left";
+  show(text, now);
+}
+
+void Progress::say(const std::string &text) {
+  const std::lock_guard lock(mutex_);
+  if (const Clock::time_point now = Clock::now(); now >= next_)
+    show(what_ + ": " + text, now);
+}
+
+void Progress::note(const std::string &line) {
+  const std::lock_guard lock(mutex_);
+  wipe();
+  context_.err << line << '\n' << std::flush;
+}
+
+void Progress::show(const std::string &text, Clock::time_point now) {
   if (context_.errIsTerminal)
     context_.err << '\r' << text << "\033[K" << std::flush;
   else

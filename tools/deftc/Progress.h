@@ -19,9 +19,16 @@ public:
   Progress &operator=(const Progress &) = delete;
 
   void at(long long done, long long of);
+  /// Any text, behind what the work is called; where it is too soon for another line, nothing.
+  void say(const std::string &text);
+  /// A line that stays.
+  void note(const std::string &line);
 
 private:
   using Clock = std::chrono::steady_clock;
+
+  void wipe();
+  void show(const std::string &text, Clock::time_point now);
 
   Context &context_;
   std::string what_;

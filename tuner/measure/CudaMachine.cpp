@@ -1,6 +1,7 @@
 #include "runtime/device/Timer.h"
 #include "runtime/exec/cuda/CudaExecutor.h"
 #include "tuner/measure/Machine.h"
+#include "tuner/measure/Worker.h"
 
 namespace deft::measure {
 
@@ -84,7 +85,26 @@ private:
   exec::Inputs *inputs_ = nullptr;
 };
 
+/// Answers anything, once it has opened a device.
+class Probe : public Service {
+public:
+  Result<Message> handle(const Message &) override { return Message{nlohmann::json::object(), {}}; }
+};
+
 } // namespace
+
+bool hasCuda() {
+  auto worker = Worker::start([]() -> Result<std::unique_ptr<Service>> {
+    const auto driver = device::Driver::load();
+    if (!driver)
+      return driver.error();
+    if (auto device = device::Device::open(*driver); !device)
+      return device.error();
+    return std::unique_ptr<Service>(std::make_unique<Probe>());
+  });
+  constexpr double kSeconds = 60;
+  return worker && worker->ask({nlohmann::json::object(), {}}, kSeconds).state == Worker::Answer::State::Done;
+}
 
 Result<std::unique_ptr<Machine>> openCuda(const spec::Variant &variant) {
   const auto driver = device::Driver::load();

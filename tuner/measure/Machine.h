@@ -42,4 +42,8 @@ support::Result<std::unique_ptr<Machine>> openCpu(const spec::Variant &variant, 
                                                   int threads);
 support::Result<std::unique_ptr<Machine>> openCuda(const spec::Variant &variant);
 
+/// Whether there is a GPU that can be used. A child process looks, because one that has used CUDA cannot give
+/// it to its children.
+bool hasCuda();
+
 } // namespace deft::measure

@@ -1,0 +1,285 @@
+#include "runtime/exec/Params.h"
+#include "runtime/jit/Processors.h"
+#include "runtime/module_cache/CubinCache.h"
+#include "runtime/tree/TreeFile.h"
+#include "tools/deftc/Commands.h"
+#include "tools/deftc/Numbers.h"
+#include "tools/deftc/Progress.h"
+#include "tools/deftc/RunInput.h"
+#include "tools/deftc/TuneSummary.h"
+#include "tuner/session/Tune.h"
+#include "tuner/workload/Families.h"
+
+#include <algorithm>
+#include <atomic>
+#include <charconv>
+#include <csignal>
+#include <filesystem>
+#include <ostream>
+
+namespace deft::cli {
+
+using support::Error;
+using support::ErrorCode;
+using support::Result;
+
+namespace {
+
+constexpr char kFooter[] = R"(Examples:
+  deftc tune llama3_8b --workload few_shot --backend cpu --budget 60s
+  deftc tune my.deftpkg --workload reasoning --workload speculative --backend cuda
+  deftc tune my.deft --tree tree.json --axis partition=union,greedy --axis chunk_tokens=0,512
+Families of trees, each several workloads at several sizes: few_shot, reasoning, speculative,
+multi_level, multi_document, no_sharing, forest; `all` is all of them. A name with parameters, as
+`deftc workloads` takes it, is that workload alone.
+
+What was found is kept for this device, and `deftc run` and `deftc plan` use it. A session that was
+stopped, by its budget, Ctrl-C or worse, goes on where it was when the same command is given again.)";
+
+struct Options {
+  std::string input, variant, recordsFolder, backend, budget, strategy = "guided", pages = "scattered";
+  std::string journal, report, record, configFile, note;
+  std::vector<std::string> trees, workloads, params, axes;
+  std::uint64_t seed = 0;
+  int threads = 0, compilers = 0, candidates = 0, treesOfClass = 3;
+  bool isFresh = false;
+};
+
+/// "90s", "5m", "1h", "90".
+Result<double> parseSeconds(const std::string &text) {
+  double value = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+  const std::string unit(end, text.data() + text.size());
+  const double factor = unit.empty() || unit == "s" ? 1 : unit == "m" ? 60 : unit == "h" ? 3600 : 0;
+  if (error != std::errc() || factor == 0 || !(value > 0))
+    return Error{ErrorCode::Usage, "`" + text + "` is no time", "write 60s, 5m or 1h"};
+  return value * factor;
+}
+
+Result<void> addSamples(const std::string &workload, const Options &options,
+                        std::vector<session::Sample> &samples) {
+  const auto families = workload::families();
+  const auto isFamily = [&](const std::string &name) {
+    return std::any_of(families.begin(), families.end(),
+                       [&](const workload::Family &family) { return family.name == name; });
+  };
+  if (workload == "all") {
+    for (const workload::Family &family : families)
+      if (auto added = addSamples(family.name, options, samples); !added)
+        return added;
+    return {};
+  }
+  auto trees = isFamily(workload) ? workload::familyTrees(workload)
+                                  : workload::workloadTrees(workload, options.seed, options.recordsFolder);
+  if (!trees)
+    return trees.error();
+  for (workload::FamilyTree &tree : *trees)
+    samples.push_back({tree.name, tree.seed, std::move(tree.tree), tree.isHeldOut});
+  return {};
+}
+
+Result<std::vector<session::Sample>> makeSamples(const Options &options) {
+  std::vector<session::Sample> samples;
+  for (const std::string &path : options.trees) {
+    auto tree = tree::readTreeFile(path);
+    if (!tree)
+      return tree.error();
+    samples.push_back({path, 0, std::move(*tree), false});
+  }
+  for (const std::string &workload : options.workloads)
+    if (auto added = addSamples(workload, options, samples); !added)
+      return added.error();
+  return samples;
+}
+
+/// A GPU where one was asked for, or where nothing was and there is one. A child asks, because a process that
+/// has used CUDA cannot give it to its children.
+Result<session::Backend> chooseBackend(const jit::Program &program, const Options &options, int threads) {
+  if (options.backend == "cuda")
+    return session::cudaBackend(program);
+  if (options.backend.empty() && measure::hasCuda())
+    return session::cudaBackend(program);
+  return session::cpuBackend(program, threads);
+}
+
+Result<session::TuneOptions> tuneOptions(const Options &options, int threads) {
+  session::TuneOptions tune;
+  tune.strategy = *search::strategyFromName(options.strategy);
+  for (const std::string &text : options.axes) {
+    auto axis = space::parseOverride(text);
+    if (!axis)
+      return axis.error();
+    tune.axes.push_back(std::move(*axis));
+  }
+  if (!options.budget.empty()) {
+    const auto seconds = parseSeconds(options.budget);
+    if (!seconds)
+      return seconds.error();
+    tune.budgetSeconds = *seconds;
+  }
+  if (!options.record.empty() && tune.strategy != search::StrategyKind::Exhaustive)
+    return Error{ErrorCode::Usage, "--record needs every point of the space", "add --strategy exhaustive"};
+  tune.mostCandidates = options.candidates;
+  tune.threads = threads;
+  tune.compilers = options.compilers;
+  tune.mostTrees = options.treesOfClass;
+  tune.pages = options.pages == "in-order" ? tree::PlacementOrder::InOrder : tree::PlacementOrder::Scattered;
+  tune.seed = options.seed;
+  tune.journal = options.journal;
+  tune.isFresh = options.isFresh;
+  tune.recordFolder = options.record;
+  tune.places = config_cache::defaultPlaces();
+  tune.configPath = options.configFile;
+  tune.note = options.note;
+  if (tune.journal.empty()) {
+    const auto folder = module_cache::defaultCacheFolder();
+    if (!folder)
+      return Error{folder.error().code, folder.error().message, "name a file with --journal"};
+    tune.journalFolder = (std::filesystem::path(*folder) / "tune").string();
+  }
+  return tune;
+}
+
+/// Set by Ctrl-C; a second one ends the process.
+std::atomic<bool> isInterrupted = false;
+static_assert(std::atomic<bool>::is_always_lock_free);
+
+/// While it lives, Ctrl-C asks the session to stop.
+class CatchInterrupts {
+public:
+  CatchInterrupts() {
+    isInterrupted = false;
+    struct sigaction action{};
+    action.sa_handler = [](int) { isInterrupted = true; };
+    action.sa_flags = static_cast<int>(SA_RESETHAND);
+    for (std::size_t i = 0; i < std::size(kSignals); ++i)
+      ::sigaction(kSignals[i], &action, &before_[i]);
+  }
+  ~CatchInterrupts() {
+    for (std::size_t i = 0; i < std::size(kSignals); ++i)
+      ::sigaction(kSignals[i], &before_[i], nullptr);
+  }
+  CatchInterrupts(const CatchInterrupts &) = delete;
+  CatchInterrupts &operator=(const CatchInterrupts &) = delete;
+
+private:
+  static constexpr int kSignals[] = {SIGINT, SIGTERM};
+  struct sigaction before_[std::size(kSignals)] = {};
+};
+
+std::string statusText(const session::Status &status) {
+  std::string text = "class " + std::to_string(status.classIndex + 1) + " of " +
+                     std::to_string(status.classes) + ", " + status.treeClass + ": ";
+  if (status.stage == "search")
+    text += std::to_string(status.measured) + " candidates measured, at most " + std::to_string(status.left) +
+            " left";
+  else
+    text += status.stage == "final" ? "racing the best" : "confirming the winner";
+  if (status.bestUs > 0)
+    text += ", best " + rounded(status.bestUs, 1) + " us of " + rounded(status.untunedUs, 1) + " untuned (" +
+            rounded(status.untunedUs / status.bestUs, 2) + "x)";
+  if (status.secondsLeft >= 0)
+    text += ", " + rounded(status.secondsLeft, 0) + " s left";
+  return text;
+}
+
+int runTune(Context &context, const Options &options) {
+  const auto program = openProgram(context, options.input, options.variant);
+  if (!program)
+    return reportError(context, program.error());
+  const int threads = options.threads > 0 ? options.threads : jit::usableProcessors();
+  session::TuneInput input;
+  input.variant = program->variant();
+  auto samples = makeSamples(options);
+  if (!samples)
+    return reportError(context, samples.error());
+  input.samples = std::move(*samples);
+  auto params = exec::bindParams(program->variant(), options.params);
+  if (!params)
+    return reportError(context, params.error());
+  input.params = std::move(*params);
+  const auto tuneWith = tuneOptions(options, threads);
+  if (!tuneWith)
+    return reportError(context, tuneWith.error());
+  auto backend = chooseBackend(*program, options, threads);
+  if (!backend)
+    return reportError(context, backend.error());
+  input.backend = std::move(*backend);
+
+  const CatchInterrupts interrupts;
+  Result<session::TuneReport> report = Error{};
+  {
+    Progress progress(context, "tuning");
+    session::Listener listener;
+    listener.progress = [&](const session::Status &status) { progress.say(statusText(status)); };
+    listener.note = [&](const std::string &line) { progress.note(line); };
+    listener.isCancelled = [] { return isInterrupted.load(); };
+    report = session::tune(input, *tuneWith, listener);
+  }
+  if (!report)
+    return reportError(context, report.error());
+  printTuneSummary(*report, context.out);
+  for (const std::string &warning : report->warnings)
+    context.err << "warning: " << warning << '\n';
+  if (!options.report.empty())
+    return writeTuneReport(context, {report->journal}, options.report);
+  return kExitOk;
+}
+
+} // namespace
+
+void addTuneCommand(CLI::App &app, Context &context) {
+  CLI::App *command =
+      app.add_subcommand("tune", "Find the fastest config for kinds of trees on this machine");
+  auto options = std::make_shared<Options>();
+  command
+      ->add_option("SPEC", options->input,
+                   "A spec, the name of a shipped one, or a package; SPEC#NAME chooses")
+      ->required();
+  command->add_option("--variant", options->variant, "The attention, when the file defines several");
+  auto *what = command->add_option_group("trees", "What to tune for");
+  what->add_option("--workload", options->workloads,
+                   "A family of trees, a workload, or `all`; may be repeated")
+      ->expected(1)
+      ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
+  what->add_option("--tree", options->trees, "Tree files (JSON)");
+  what->require_option(1, 0);
+  command->add_option("--workloads", options->recordsFolder, "A folder of recorded workloads");
+  command->add_option("--backend", options->backend, "Where to tune; by default a GPU if there is one")
+      ->check(CLI::IsMember({"cpu", "cuda"}));
+  command->add_option("--budget", options->budget, "How long at most: 60s, 5m, 1h");
+  command->add_option("--report", options->report, "Write a report (HTML) to this file");
+  command->add_option("--axis", options->axes, "NAME=VALUE,VALUE: try these values alone; may be repeated")
+      ->expected(1)
+      ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
+  command->add_option("--strategy", options->strategy, "How candidates are chosen")
+      ->check(CLI::IsMember({"guided", "random", "exhaustive"}))
+      ->capture_default_str();
+  command->add_option("--candidates", options->candidates, "Most candidates of a class that are measured")
+      ->check(CLI::PositiveNumber);
+  command->add_option("--trees-per-class", options->treesOfClass, "Trees of a class that are measured")
+      ->check(CLI::PositiveNumber)
+      ->capture_default_str();
+  command->add_option("--pages", options->pages, "How trees lie in the cache")
+      ->check(CLI::IsMember({"in-order", "scattered"}))
+      ->capture_default_str();
+  command->add_option("--param", options->params, "NAME=VALUE, as `deftc run` takes it")
+      ->expected(1)
+      ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
+  command->add_option("--threads", options->threads, "Of the CPU; all by default")
+      ->check(CLI::PositiveNumber);
+  command->add_option("--compilers", options->compilers, "Kernels that are compiled at a time")
+      ->check(CLI::PositiveNumber);
+  command->add_option("--seed", options->seed, "Of workloads, inputs and the scattering");
+  command->add_option("--journal", options->journal, "The file that the session is kept in, to go on with");
+  command->add_flag("--fresh", options->isFresh, "Begin anew where a journal could be gone on with");
+  command->add_option("--config-file", options->configFile,
+                      "Where the configs go; by default this device's file in the cache");
+  command->add_option("--note", options->note, "A remark that is kept with the configs");
+  command->add_option("--record", options->record,
+                      "With --strategy exhaustive: write all times of each class into this folder");
+  command->footer(kFooter);
+  context.onRun(command, [&context, options] { return runTune(context, *options); });
+}
+
+} // namespace deft::cli

@@ -1,0 +1,55 @@
+#include "runtime/jit/CpuConfig.h"
+#include "tuner/session/Tune.h"
+
+namespace deft::session {
+
+using config_cache::DeviceKey;
+using support::Error;
+using support::ErrorCode;
+using support::Result;
+
+const target::Target *targetOf(const DeviceKey &key) {
+  // "sm_90": the last digit is the minor number.
+  const std::string prefix = "sm_";
+  if (key.kind != DeviceKey::Kind::Gpu || !key.arch.starts_with(prefix) ||
+      key.arch.size() < prefix.size() + 2)
+    return nullptr;
+  int number = 0;
+  for (const char digit : key.arch.substr(prefix.size())) {
+    if (digit < '0' || digit > '9')
+      return nullptr;
+    number = 10 * number + (digit - '0');
+  }
+  return target::targetForDevice(number / 10, number % 10);
+}
+
+Result<Backend> cpuBackend(const jit::Program &program, int threads) {
+  auto kernel = program.cpuKernel();
+  if (!kernel)
+    return kernel.error();
+  const spec::Variant &variant = program.variant();
+  Backend backend;
+  backend.kind = Backend::Kind::Cpu;
+  backend.open = [&variant, kernel = *kernel, threads] { return measure::openCpu(variant, kernel, threads); };
+  backend.untuned = [&variant, threads](const DeviceKey &) { return jit::cpuConfig(variant, threads); };
+  return backend;
+}
+
+Result<Backend> cudaBackend(const jit::Program &program) {
+  auto source = program.source();
+  if (!source)
+    return source.error();
+  Backend backend;
+  backend.kind = Backend::Kind::Cuda;
+  backend.open = [&program] { return measure::openCuda(program.variant()); };
+  backend.untuned = [&program](const DeviceKey &key) -> Result<config::Config> {
+    if (const target::Target *target = targetOf(key))
+      return program.untunedConfig(target->major, target->minor);
+    return Error{ErrorCode::Environment, "no kernels for a GPU of architecture " + key.arch,
+                 "deftc knows " + target::targetNames()};
+  };
+  backend.source = std::move(*source);
+  return backend;
+}
+
+} // namespace deft::session

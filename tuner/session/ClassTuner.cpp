@@ -1,0 +1,410 @@
+#include "tuner/session/ClassTuner.h"
+
+#include "compiler/config/ConfigJson.h"
+#include "tuner/search/PlanModel.h"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <string_view>
+
+namespace deft::session {
+
+using nlohmann::json;
+using space::Point;
+
+namespace {
+
+constexpr int kSearchRounds = 5, kRecordRounds = 3, kFinalRounds = 7, kConfirmRounds = 15;
+constexpr int kFinalFrom = 1'000'000, kConfirmFrom = 2'000'000, kHeldOutFrom = 3'000'000;
+constexpr int kMostCandidates = 64;
+/// A batch is compiled and raced together. Where nothing is compiled, small ones let the search learn sooner.
+constexpr int kBatch = 4, kCompiledBatch = 8;
+constexpr std::size_t kFinalists = 4;
+/// Runs in a row of one measurement, of which the median counts. A GPU's are short, and cost little beside
+/// what it takes to capture them; a CPU's each sweep the caches.
+constexpr int kGpuRepeats = 3, kCpuRepeats = 1;
+/// When the time is over, a final and a confirmation end with so many rounds.
+constexpr std::size_t kFewestRounds = 5;
+/// Of the class's time, what final and confirmation get.
+constexpr double kFinalShare = 0.3;
+/// A config is clearly faster when it is by this much, beyond twice the standard error.
+constexpr double kClearGain = 0.01;
+/// And clearly slower on trees that were held out.
+constexpr double kClearLoss = 0.02;
+/// Configs closer than this are as good as each other.
+constexpr double kTie = 0.015;
+
+const auto kNoDrop = [](const Racer &, int, double) {};
+
+} // namespace
+
+ClassTuner::ClassTuner(SessionState &state, const TreesOfClass &trees, int index, int classes,
+                       std::vector<config::Config> neighbours, std::optional<Clock::time_point> deadline,
+                       std::optional<Clock::time_point> sessionEnd)
+    : state_(state), trees_(trees), name_(trees.treeClass.text()), index_(index), classes_(classes),
+      neighbours_(std::move(neighbours)), deadline_(deadline), sessionEnd_(sessionEnd) {
+  std::vector<const tree::KvTree *> searched;
+  for (int i = 0; i < trees.searched; ++i)
+    searched.push_back(&trees.samples[static_cast<std::size_t>(i)]->tree);
+  predictor_ = std::make_unique<search::PlanModel>(state.space, plan::VariantFacts::of(state.input.variant),
+                                                   std::move(searched), state.device.units);
+}
+
+bool ClassTuner::isCancelled() const { return state_.listener.isCancelled && state_.listener.isCancelled(); }
+
+bool ClassTuner::isEnough(const Racer &reference) const {
+  return isCancelled() || (deadline_ && Clock::now() > *deadline_ && reference.logUs.size() >= kFewestRounds);
+}
+
+bool ClassTuner::isSearchOver() {
+  if (isCancelled())
+    isStopped_ = true;
+  if (!isCut_ && deadline_) {
+    const double share = std::chrono::duration<double>(*deadline_ - start_).count() * (1 - kFinalShare);
+    isCut_ = std::chrono::duration<double>(Clock::now() - start_).count() > share;
+  }
+  return isStopped_ || isCut_;
+}
+
+void ClassTuner::tellProgress(const char *stage) {
+  if (!state_.listener.progress)
+    return;
+  Status status{index_, classes_, name_, stage, measured_, 0, 0, untunedUs_, -1};
+  const int most = state_.options.mostCandidates > 0 ? state_.options.mostCandidates : kMostCandidates;
+  status.left = std::max(0, most - measured_);
+  if (state_.options.strategy == search::StrategyKind::Exhaustive && strategy_ && strategy_->left())
+    status.left = static_cast<int>(*strategy_->left());
+  double best = 1;
+  for (const auto &[ratio, id] : ranking_)
+    best = std::min(best, ratio);
+  status.bestUs = best * untunedUs_;
+  if (sessionEnd_)
+    status.secondsLeft = std::max(0.0, std::chrono::duration<double>(*sessionEnd_ - Clock::now()).count());
+  state_.listener.progress(status);
+}
+
+std::string ClassTuner::enter(const config::Config &config, std::optional<Point> point, const char *origin) {
+  const std::string id = space::configId(config);
+  const auto [found, isNew] = known_.try_emplace(id, Known{config, point, false, false});
+  if (std::string_view(origin) == "neighbour")
+    found->second.isNeighbour = true;
+  if (!isNew)
+    return id;
+  json event = {{"event", "candidate"},
+                {"class", name_},
+                {"id", id},
+                {"config", config::toJson(config)},
+                {"origin", origin}};
+  if (point)
+    if (const auto us = predictor_->microseconds(*point))
+      event["predicted_us"] = *us;
+  state_.journal.write(event);
+  return id;
+}
+
+void ClassTuner::reject(const std::string &id, const Lab::Fault &fault) {
+  ++rejected_;
+  state_.journal.write({{"event", "rejected"},
+                        {"class", name_},
+                        {"id", id},
+                        {"stage", fault.stage},
+                        {"reason", fault.reason}});
+  if (state_.listener.note)
+    state_.listener.note("candidate " + id + " is left out: " + fault.stage + ": " + fault.reason);
+}
+
+std::optional<double> ClassTuner::measureOnce(const std::string &id, int tree, int round) {
+  if (state_.journal.rejected(name_, id))
+    return std::nullopt;
+  if (const auto *us = state_.journal.measured(name_, id, tree, round)) {
+    ++state_.reused;
+    return measure::median(*us);
+  }
+  if (!isOpen_) {
+    if (auto opened = state_.lab.openClass(index_); !opened) {
+      reject(id, {"prepare", opened.error().message});
+      return std::nullopt;
+    }
+    isOpen_ = true;
+  }
+  Known &known = known_.at(id);
+  if (!known.isAdmitted) {
+    const bool isChecked = state_.journal.isChecked(name_, id);
+    if (const auto fault = state_.lab.admit(id, known.config, isChecked)) {
+      reject(id, *fault);
+      return std::nullopt;
+    }
+    known.isAdmitted = true;
+    if (!isChecked)
+      state_.journal.write({{"event", "checked"}, {"class", name_}, {"id", id}});
+  }
+  const bool isGpu = state_.device.kind == config_cache::DeviceKey::Kind::Gpu;
+  std::vector<double> us;
+  if (const auto fault = state_.lab.time(id, tree, isGpu ? kGpuRepeats : kCpuRepeats, us)) {
+    reject(id, *fault);
+    return std::nullopt;
+  }
+  ++state_.made;
+  state_.journal.write(
+      {{"event", "measured"}, {"class", name_}, {"id", id}, {"tree", tree}, {"round", round}, {"us", us}});
+  return measure::median(us);
+}
+
+void ClassTuner::forgetAllBut(const std::set<std::string> &ids) {
+  for (auto &[id, known] : known_)
+    if (known.isAdmitted && !ids.contains(id)) {
+      state_.lab.forget(id);
+      known.isAdmitted = false;
+    }
+}
+
+std::vector<Racer> ClassTuner::nextBatch() {
+  const bool compiles = state_.input.backend.source.has_value();
+  const int most = state_.options.mostCandidates > 0 ? state_.options.mostCandidates
+                   : state_.options.strategy == search::StrategyKind::Exhaustive
+                       ? std::numeric_limits<int>::max()
+                       : kMostCandidates;
+  const int count = std::min(compiles ? kCompiledBatch : kBatch, most - measured_);
+  std::vector<Racer> racers;
+  const auto add = [&](const config::Config &config, std::optional<Point> point, const char *origin) {
+    const std::string id = enter(config, std::move(point), origin);
+    if (id != reference_.id && !ratios_.contains(id) && !state_.journal.rejected(name_, id) &&
+        std::none_of(racers.begin(), racers.end(), [&](const Racer &racer) { return racer.id == id; }))
+      racers.push_back({id, {}, {}, false});
+  };
+  if (rounds_ == 0)
+    for (const config::Config &config : neighbours_)
+      add(config, state_.space.find(config), "neighbour");
+  // Where kernels have to be compiled, the batch after this one is chosen now, with what is known until now.
+  std::vector<Point> points = std::move(ahead_);
+  ahead_.clear();
+  while (static_cast<int>(racers.size()) < count) {
+    if (points.empty())
+      points = strategy_->propose(count - static_cast<int>(racers.size()));
+    if (points.empty())
+      break;
+    for (const Point &point : points)
+      add(state_.space.configOf(point), point, search::strategyName(state_.options.strategy).c_str());
+    points.clear();
+  }
+  if (compiles) {
+    std::vector<config::Config> configs;
+    for (const Racer &racer : racers)
+      configs.push_back(known_.at(racer.id).config);
+    ahead_ = strategy_->propose(kCompiledBatch);
+    for (const Point &point : ahead_)
+      configs.push_back(state_.space.configOf(point));
+    state_.lab.compileAhead(configs);
+  }
+  return racers;
+}
+
+void ClassTuner::take(const std::vector<Racer> &racers) {
+  for (const Racer &racer : racers) {
+    const Known &known = known_.at(racer.id);
+    const bool isUsable = !racer.logRatios.empty() && !state_.journal.rejected(name_, racer.id);
+    if (isUsable) {
+      const double ratio = std::exp(racer.score());
+      ++measured_;
+      ratios_[racer.id] = ratio;
+      if (!racer.isOut)
+        ranking_.emplace_back(ratio, racer.id);
+      state_.journal.write({{"event", "scored"},
+                            {"class", name_},
+                            {"id", racer.id},
+                            {"us", std::exp(measure::median(racer.logUs))},
+                            {"ratio", ratio}});
+    }
+    if (known.point)
+      strategy_->tell(*known.point, isUsable ? std::optional(std::exp(racer.score())) : std::nullopt);
+  }
+  std::sort(ranking_.begin(), ranking_.end());
+}
+
+/// False: not even the untuned config can be measured.
+bool ClassTuner::search() {
+  strategy_ = search::makeStrategy(state_.options.strategy, state_.space, *predictor_, state_.options.seed);
+  reference_.id = enter(state_.untuned, state_.space.find(state_.untuned), "default");
+  state_.lab.compileAhead({state_.untuned});
+  if (const auto &point = known_.at(reference_.id).point)
+    strategy_->tell(*point, 1.0);
+  const bool isRecording = !state_.options.recordFolder.empty();
+  while (!isSearchOver()) {
+    std::vector<Racer> racers = nextBatch();
+    if (racers.empty())
+      return true;
+    RaceOptions options{0, trees_.searched, rounds_, isRecording ? kRecordRounds : kSearchRounds,
+                        !isRecording};
+    const auto onDrop = [&](const Racer &racer, int round, double ratio) {
+      state_.journal.write(
+          {{"event", "dropped"}, {"class", name_}, {"id", racer.id}, {"round", round}, {"ratio", ratio}});
+    };
+    const auto measure = [&](const std::string &id, int tree, int round) {
+      const auto us = measureOnce(id, tree, round);
+      tellProgress("search");
+      return us;
+    };
+    if (!race(reference_, racers, options, measure, onDrop, [&] { return isSearchOver(); }))
+      return false;
+    if (!reference_.logUs.empty())
+      untunedUs_ = std::exp(measure::median(reference_.logUs));
+    take(racers);
+    rounds_ += options.rounds;
+    forgetAllBut({reference_.id});
+    tellProgress("search");
+  }
+  return !state_.journal.rejected(name_, reference_.id);
+}
+
+/// The best of the best in a race of its own; the untuned config where nothing promises more.
+std::string ClassTuner::final() {
+  std::vector<Racer> racers;
+  const auto add = [&](const std::string &id) {
+    if (!state_.journal.rejected(name_, id) &&
+        std::none_of(racers.begin(), racers.end(), [&](const Racer &racer) { return racer.id == id; }))
+      racers.push_back({id, {}, {}, false});
+  };
+  for (const auto &[ratio, id] : ranking_)
+    if (racers.size() < kFinalists && ratio < 1)
+      add(id);
+  for (const auto &[ratio, id] : ranking_)
+    if (known_.at(id).isNeighbour && ratio < 1)
+      add(id);
+  if (racers.empty())
+    return reference_.id;
+  // What was measured before belongs to other finalists: rounds of its own for each set.
+  const RaceOptions options{0, trees_.searched, kFinalFrom + 100 * measured_, kFinalRounds, false};
+  Racer reference{reference_.id, {}, {}, false};
+  const auto measure = [&](const std::string &id, int tree, int round) {
+    const auto us = measureOnce(id, tree, round);
+    tellProgress("final");
+    return us;
+  };
+  if (!race(reference, racers, options, measure, kNoDrop, [&] { return isEnough(reference); }))
+    return reference_.id;
+  std::erase_if(racers, [](const Racer &racer) { return racer.isOut || racer.logRatios.empty(); });
+  if (racers.empty())
+    return reference_.id;
+  const auto isFaster = [](const Racer &a, const Racer &b) { return a.score() < b.score(); };
+  const Racer &best = *std::min_element(racers.begin(), racers.end(), isFaster);
+  for (const Racer &racer : racers) // a neighbour's is as good: one config for both
+    if (known_.at(racer.id).isNeighbour && racer.score() < best.score() + kTie && racer.score() < -kClearGain)
+      return racer.id;
+  return best.id;
+}
+
+config_cache::Measurement ClassTuner::measurementOf(const Racer &reference, const Racer &winner) const {
+  std::vector<double> us;
+  for (const double value : winner.logUs)
+    us.push_back(std::exp(value));
+  return {measure::median(us), std::exp(measure::median(reference.logUs)), measure::relativeSpread(us),
+          trees_.searched};
+}
+
+/// The winner against the untuned config, in rounds of their own; then on trees that nobody searched on.
+void ClassTuner::confirm(const std::string &winner, ClassReport &report) {
+  const auto keepDefault = [&](const std::string &why) {
+    report.entry.config = state_.untuned;
+    report.entry.keepsDefault = true;
+    report.entry.measurement.tunedUs = report.entry.measurement.untunedUs;
+    report.gain = 1;
+    report.note = why;
+  };
+  report.entry.config = known_.at(winner).config;
+  report.entry.measurement = {untunedUs_, untunedUs_, 0, trees_.searched};
+  if (winner == reference_.id)
+    return keepDefault("nothing measured was faster than the untuned config");
+  const auto measure = [&](const std::string &id, int tree, int round) {
+    const auto us = measureOnce(id, tree, round);
+    tellProgress("confirm");
+    return us;
+  };
+  const auto against = [&](int treeBegin, int treeEnd, int from, Racer &reference) {
+    std::vector<Racer> racers{{winner, {}, {}, false}};
+    (void)race(reference, racers, {treeBegin, treeEnd, from + 100 * measured_, kConfirmRounds, false},
+               measure, kNoDrop, [&] { return isEnough(reference); });
+    return racers.front();
+  };
+  Racer reference{reference_.id, {}, {}, false};
+  const Racer tuned = against(0, trees_.searched, kConfirmFrom, reference);
+  if (tuned.isOut || tuned.logRatios.empty())
+    return keepDefault("the winner failed when it was to be confirmed");
+  const measure::Estimate ratio = measure::estimate(tuned.logRatios);
+  report.entry.measurement = measurementOf(reference, tuned);
+  report.gain = std::exp(-ratio.value);
+  report.gainError = ratio.error;
+  if (ratio.value + 2 * ratio.error > -kClearGain)
+    return keepDefault("the best of the search is not clearly faster than the untuned config");
+  const int all = static_cast<int>(trees_.samples.size());
+  if (all > trees_.searched) {
+    Racer untuned{reference_.id, {}, {}, false};
+    const Racer held = against(trees_.searched, all, kHeldOutFrom, untuned);
+    if (held.isOut || held.logRatios.empty())
+      return keepDefault("the winner failed on trees that were held out");
+    const measure::Estimate heldOut = measure::estimate(held.logRatios);
+    report.heldOutGain = std::exp(-heldOut.value);
+    if (heldOut.value - 2 * heldOut.error > kClearLoss)
+      return keepDefault("the winner is slower than the untuned config on trees that were held out");
+  }
+  if (known_.at(winner).isNeighbour)
+    report.note = "the config of a neighbouring class";
+}
+
+ClassReport ClassTuner::run() {
+  ClassReport report;
+  report.treeClass = trees_.treeClass;
+  report.trees = trees_.searched;
+  report.heldOut = static_cast<int>(trees_.samples.size()) - trees_.searched;
+  json trees = json::array();
+  for (std::size_t i = 0; i < trees_.samples.size(); ++i) {
+    const Sample &sample = *trees_.samples[i];
+    trees.push_back({{"name", sample.name},
+                     {"tokens", sample.tree.tokens()},
+                     {"queries", sample.tree.queries().size()},
+                     {"held_out", static_cast<int>(i) >= trees_.searched}});
+  }
+  state_.journal.write({{"event", "class"},
+                        {"class", name_},
+                        {"trees", std::move(trees)},
+                        {"default", space::configId(state_.untuned)}});
+  tellProgress("search");
+  const bool isUsable = search();
+  if (!isUsable)
+    report.note = "the untuned config cannot be measured";
+  if (isUsable && !isStopped_ && !reference_.logUs.empty()) {
+    const std::string winner = final();
+    if (!isCancelled())
+      confirm(winner, report);
+    report.isDone = !isCancelled();
+  }
+  report.candidates = measured_;
+  report.rejected = rejected_;
+  if (report.isDone)
+    finish(report);
+  return report;
+}
+
+void ClassTuner::finish(ClassReport &report) {
+  config_cache::Entry &entry = report.entry;
+  entry.signature = config_cache::VariantSignature::of(state_.input.variant);
+  entry.treeClass = trees_.treeClass;
+  entry.provenance = {DEFT_VERSION, config_cache::kernelHash(state_.device.kind), config_cache::timestamp(),
+                      state_.driver, state_.options.note};
+  json event = {{"event", "done"},
+                {"class", name_},
+                {"entry", config_cache::toJson(entry)},
+                {"winner", space::configId(entry.config)},
+                {"gain", report.gain},
+                {"gain_error", report.gainError},
+                {"held_out_gain", report.heldOutGain ? json(*report.heldOutGain) : json()},
+                {"candidates", measured_},
+                {"rejected", rejected_},
+                {"is_cut", isCut_},
+                {"note", report.note},
+                {"seconds", std::chrono::duration<double>(Clock::now() - start_).count()}};
+  state_.journal.write(event);
+  state_.journal.sync();
+}
+
+} // namespace deft::session

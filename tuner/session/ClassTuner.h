@@ -1,0 +1,96 @@
+#pragma once
+
+#include "tuner/session/Journal.h"
+#include "tuner/session/Lab.h"
+#include "tuner/session/Race.h"
+#include "tuner/session/Tune.h"
+
+#include <chrono>
+#include <memory>
+#include <set>
+
+namespace deft::session {
+
+/// A class of trees: which samples it has, those that are searched on first.
+struct TreesOfClass {
+  config_cache::TreeClass treeClass;
+  std::vector<const Sample *> samples;
+  int searched = 0; ///< so many of them; the rest is held out
+};
+
+/// What all classes of a session have in common.
+struct SessionState {
+  const TuneInput &input;
+  const TuneOptions &options;
+  const Listener &listener;
+  Lab &lab;
+  Journal &journal;
+  const space::Space &space;
+  config_cache::DeviceKey device;
+  std::string driver;
+  config::Config untuned;
+  int made = 0, reused = 0;
+};
+
+/// Finds the config of one class: search, final, confirmation.
+class ClassTuner {
+public:
+  using Clock = std::chrono::steady_clock;
+
+  /// `deadline` none: as long as it takes. `neighbours`: configs of classes beside this one, tried first.
+  ClassTuner(SessionState &state, const TreesOfClass &trees, int index, int classes,
+             std::vector<config::Config> neighbours, std::optional<Clock::time_point> deadline,
+             std::optional<Clock::time_point> sessionEnd);
+  ClassReport run();
+
+  /// The search ended because its time was over.
+  bool isCut() const { return isCut_; }
+  /// Of every candidate, its time over the untuned config's; for a recording.
+  const std::map<std::string, double> &ratios() const { return ratios_; }
+  double untunedUs() const { return untunedUs_; }
+
+private:
+  struct Known {
+    config::Config config;
+    std::optional<space::Point> point;
+    bool isNeighbour = false;
+    bool isAdmitted = false;
+  };
+
+  std::string enter(const config::Config &config, std::optional<space::Point> point, const char *origin);
+  std::optional<double> measureOnce(const std::string &id, int tree, int round);
+  void reject(const std::string &id, const Lab::Fault &fault);
+  bool search();
+  std::vector<Racer> nextBatch();
+  void take(const std::vector<Racer> &racers);
+  std::string final();
+  void confirm(const std::string &winner, ClassReport &report);
+  config_cache::Measurement measurementOf(const Racer &reference, const Racer &winner) const;
+  void finish(ClassReport &report);
+  bool isCancelled() const;
+  bool isEnough(const Racer &reference) const;
+  bool isSearchOver();
+  void tellProgress(const char *stage);
+  void forgetAllBut(const std::set<std::string> &ids);
+
+  SessionState &state_;
+  const TreesOfClass &trees_;
+  std::string name_; ///< of the class
+  int index_, classes_;
+  std::vector<config::Config> neighbours_;
+  std::optional<Clock::time_point> deadline_, sessionEnd_;
+  std::unique_ptr<search::Predictor> predictor_;
+  std::unique_ptr<search::Strategy> strategy_;
+  std::map<std::string, Known> known_;
+  std::map<std::string, double> ratios_;
+  std::vector<std::pair<double, std::string>> ranking_; ///< of those that stayed to the end of their race
+  std::vector<space::Point> ahead_;                     ///< proposed, being compiled
+  Racer reference_;
+  double untunedUs_ = 0;
+  int rounds_ = 0; ///< of the search, so far
+  int measured_ = 0, rejected_ = 0;
+  bool isOpen_ = false, isCut_ = false, isStopped_ = false;
+  Clock::time_point start_ = Clock::now();
+};
+
+} // namespace deft::session

@@ -1,0 +1,207 @@
+#include "tuner/session/Journal.h"
+
+#include "compiler/support/AtomicFile.h"
+#include "compiler/support/Hash.h"
+
+#include <cerrno>
+#include <cstring>
+#include <ctime>
+#include <fcntl.h>
+#include <filesystem>
+#include <sys/file.h>
+#include <unistd.h>
+#include <utility>
+
+namespace deft::session {
+
+using nlohmann::json;
+using support::Error;
+using support::ErrorCode;
+using support::Result;
+
+namespace {
+
+std::string sumOf(const std::string &text) { return support::sha256Hex(text).substr(0, 8); }
+
+std::string lineOf(const json &event) {
+  const std::string text = event.dump();
+  return "{\"sum\":\"" + sumOf(text) + "\",\"event\":" + text + "}\n";
+}
+
+Error cannot(const std::string &what, const std::string &path, int number) {
+  return {ErrorCode::Environment, "cannot " + what + " journal `" + path + "`: " + std::strerror(number), ""};
+}
+
+/// JOURNAL -> JOURNAL-20261121T083000, with a number where that is taken.
+std::string nameAside(const std::string &path) {
+  char date[32];
+  const std::time_t now = std::time(nullptr);
+  std::tm utc{};
+  ::gmtime_r(&now, &utc);
+  std::strftime(date, sizeof date, "%Y%m%dT%H%M%S", &utc);
+  const std::filesystem::path whole(path);
+  const std::string stem = (whole.parent_path() / whole.stem()).string() + "-" + date;
+  std::string name = stem + whole.extension().string();
+  for (int i = 2; std::filesystem::exists(name); ++i)
+    name = stem + "-" + std::to_string(i) + whole.extension().string();
+  return name;
+}
+
+Result<int> openLocked(const std::string &path) {
+  const int descriptor = ::open(path.c_str(), O_RDWR | O_CREAT | O_APPEND | O_CLOEXEC, 0644);
+  if (descriptor < 0)
+    return cannot("open", path, errno);
+  if (::flock(descriptor, LOCK_EX | LOCK_NB) == 0)
+    return descriptor;
+  const int number = errno;
+  ::close(descriptor);
+  if (number == EWOULDBLOCK)
+    return Error{ErrorCode::Environment, "journal `" + path + "` is in use by another session",
+                 "wait for it, or name another with --journal"};
+  return cannot("lock", path, number);
+}
+
+} // namespace
+
+std::vector<json> parseJournal(std::string_view text, std::size_t *bytes) {
+  std::vector<json> events;
+  std::size_t begin = 0;
+  for (std::size_t end; (end = text.find('\n', begin)) != std::string_view::npos; begin = end + 1) {
+    const json line = json::parse(text.substr(begin, end - begin), nullptr, false);
+    if (!line.is_object() || !line.contains("event") || !line["event"].is_object() || !line.contains("sum") ||
+        line["sum"] != sumOf(line["event"].dump()) || !line["event"].contains("event") ||
+        !line["event"]["event"].is_string())
+      break;
+    events.push_back(line["event"]);
+  }
+  if (bytes)
+    *bytes = begin;
+  return events;
+}
+
+Result<std::vector<json>> readJournal(const std::string &path) {
+  const auto text = support::readFile(path);
+  if (!text)
+    return text.error();
+  std::vector<json> events = parseJournal(*text);
+  if (events.empty() || events.front()["event"] != "session")
+    return Error{ErrorCode::Diagnostics, "`" + path + "` is no journal of a tuning session", ""};
+  if (events.front().value("version", 0) != kJournalVersion)
+    return Error{ErrorCode::Diagnostics,
+                 "journal `" + path + "` has version " + events.front().value("version", json()).dump() +
+                     ", this deftc reads version " + std::to_string(kJournalVersion),
+                 ""};
+  return events;
+}
+
+Result<Journal> Journal::open(const std::string &path, const json &session, bool isFresh) {
+  std::error_code ignored;
+  if (const auto folder = std::filesystem::path(path).parent_path(); !folder.empty())
+    std::filesystem::create_directories(folder, ignored);
+  Journal journal;
+  journal.path_ = path;
+  auto descriptor = openLocked(path);
+  if (!descriptor)
+    return descriptor.error();
+  journal.descriptor_ = *descriptor;
+
+  const auto text = support::readFile(path);
+  if (!text)
+    return text.error();
+  std::size_t bytes = 0;
+  const std::vector<json> events = parseJournal(*text, &bytes);
+  // A first line that was never finished is nobody's session.
+  const bool isEmpty = text->find('\n') == std::string::npos && (text->empty() || text->front() == '{');
+  if (!isEmpty && (events.empty() || events.front()["event"] != "session"))
+    return Error{ErrorCode::Environment, "`" + path + "` is no journal of a tuning session",
+                 "name another file with --journal"};
+  const bool isComplete =
+      !events.empty() && events.back()["event"] == "end" && events.back().value("reason", "") == "complete";
+  if (!isEmpty && (isComplete || isFresh)) {
+    const std::string aside = nameAside(path);
+    if (::rename(path.c_str(), aside.c_str()) != 0)
+      return cannot("rename", path, errno);
+    auto anew = openLocked(path);
+    if (!anew)
+      return anew.error();
+    ::close(std::exchange(journal.descriptor_, *anew));
+  } else if (!isEmpty) {
+    const json &first = events.front();
+    if (first.value("version", 0) != kJournalVersion ||
+        first.value("identity", json()) != session.value("identity", json()))
+      return Error{ErrorCode::Environment, "journal `" + path + "` is that of another session",
+                   "give the same spec, trees, device and options, or --fresh to begin anew"};
+    if (::ftruncate(journal.descriptor_, static_cast<off_t>(bytes)) != 0)
+      return cannot("cut the torn end of", path, errno);
+    for (const json &event : events)
+      journal.note(event);
+    journal.isResumed_ = true;
+    return journal;
+  } else if (::ftruncate(journal.descriptor_, 0) != 0) {
+    return cannot("empty", path, errno);
+  }
+  journal.write(session);
+  if (!journal.warning_.empty())
+    return Error{ErrorCode::Environment, journal.warning_, ""};
+  return journal;
+}
+
+Journal::Journal(Journal &&other) noexcept
+    : path_(std::move(other.path_)), warning_(std::move(other.warning_)),
+      descriptor_(std::exchange(other.descriptor_, -1)), isResumed_(other.isResumed_),
+      measured_(std::move(other.measured_)), checked_(std::move(other.checked_)),
+      rejected_(std::move(other.rejected_)), done_(std::move(other.done_)) {}
+
+Journal::~Journal() {
+  if (descriptor_ >= 0)
+    ::close(descriptor_);
+}
+
+void Journal::write(const json &event) {
+  note(event);
+  if (!warning_.empty())
+    return;
+  const std::string line = lineOf(event);
+  ssize_t written;
+  do
+    written = ::write(descriptor_, line.data(), line.size());
+  while (written < 0 && errno == EINTR);
+  if (written != static_cast<ssize_t>(line.size()))
+    warning_ = cannot("write", path_, written < 0 ? errno : ENOSPC).message;
+}
+
+void Journal::sync() { (void)::fsync(descriptor_); }
+
+void Journal::note(const json &event) {
+  const std::string kind = event["event"];
+  const std::string treeClass = event.value("class", ""), id = event.value("id", "");
+  if (kind == "measured")
+    measured_[{treeClass, id, event.value("tree", 0), event.value("round", 0)}] =
+        event["us"].get<std::vector<double>>();
+  else if (kind == "checked")
+    checked_.insert({treeClass, id});
+  else if (kind == "rejected")
+    rejected_[{event.value("stage", "") == "prepare" ? treeClass : "", id}] = event.value("reason", "");
+  else if (kind == "done")
+    done_[treeClass] = event;
+}
+
+const std::vector<double> *Journal::measured(const std::string &treeClass, const std::string &id, int tree,
+                                             int round) const {
+  const auto found = measured_.find({treeClass, id, tree, round});
+  return found == measured_.end() ? nullptr : &found->second;
+}
+
+const std::string *Journal::rejected(const std::string &treeClass, const std::string &id) const {
+  for (const std::string &scope : {std::string(), treeClass})
+    if (const auto found = rejected_.find({scope, id}); found != rejected_.end())
+      return &found->second;
+  return nullptr;
+}
+
+const json *Journal::done(const std::string &treeClass) const {
+  const auto found = done_.find(treeClass);
+  return found == done_.end() ? nullptr : &found->second;
+}
+
+} // namespace deft::session

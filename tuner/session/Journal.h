@@ -1,0 +1,95 @@
+#pragma once
+
+#include "compiler/support/Result.h"
+
+#include <nlohmann/json.hpp>
+
+#include <map>
+#include <optional>
+#include <set>
+#include <string>
+#include <string_view>
+#include <tuple>
+#include <vector>
+
+/// What a tuning session has found out, on disk as it finds it out: the session that is killed goes on from
+/// here, and the report is made of it.
+///
+/// A file of JSON lines, `{"sum": "1f2e3d4c", "event": {...}}`, where `sum` is the first eight hexadecimal
+/// digits of the SHA-256 of the event's text as nlohmann::json dumps it. A line that is torn, or whose sum is
+/// wrong, ends the journal: what follows is dropped when the session goes on. Every event has `event`, its
+/// kind:
+///
+///   session    version, identity (what must be equal to go on), variant, signature, device, driver, deftc,
+///              kernel_hash, backend, strategy, space (space::toJson), started
+///   resumed    at
+///   class      class, trees: [{name, tokens, queries, held_out}], space: {all, legal, broken: {rule:
+///   count}},
+///              default (a candidate's id)
+///   candidate  class, id, config, origin ("default", "neighbour", the strategy), predicted_us
+///   checked    class, id: its result is right
+///   rejected   class, id, stage ("compile", "prepare", "check", "time"), reason
+///   measured   class, id, tree, round, us: runs in a row. Rounds below 1,000,000 are of the search; those
+///   from
+///              1,000,000 of the final; from 2,000,000 of the confirmation
+///   dropped    class, id, round, ratio: hopeless, its time over the best's
+///   scored     class, id, us, ratio: over all trees; ratio to the untuned config, measured in the same
+///   rounds done       class, entry (config_cache::toJson), winner, gain, gain_error, seconds,
+///              held_out: {gain, gain_error} or null, note
+///   end        reason ("complete", "budget", "interrupted"), made, reused, seconds
+namespace deft::session {
+
+inline constexpr int kJournalVersion = 1;
+
+class Journal {
+public:
+  /// Opens the file for this session alone and reads what it holds. One of the same identity goes on; one
+  /// that is complete, or `isFresh`, is put aside (its name with its date) and begun anew; one of another
+  /// identity, one that another process has open, and a file that is no journal are errors.
+  static support::Result<Journal> open(const std::string &path, const nlohmann::json &session, bool isFresh);
+  Journal(Journal &&other) noexcept;
+  Journal &operator=(Journal &&) = delete;
+  ~Journal();
+
+  const std::string &path() const { return path_; }
+  bool isResumed() const { return isResumed_; }
+
+  /// Appends one event by a single write, so that a process that is killed leaves whole lines. After the
+  /// first failure nothing is written any more; warning() says why.
+  void write(const nlohmann::json &event);
+  /// Lets the disk have it.
+  void sync();
+  const std::string &warning() const { return warning_; }
+
+  // What was there when it was opened, or has been written since:
+  const std::vector<double> *measured(const std::string &treeClass, const std::string &id, int tree,
+                                      int round) const;
+  bool isChecked(const std::string &treeClass, const std::string &id) const {
+    return checked_.contains({treeClass, id});
+  }
+  /// Why a candidate is not to be tried. A plan that cannot be made is of one class; what fails otherwise is
+  /// not trusted with any.
+  const std::string *rejected(const std::string &treeClass, const std::string &id) const;
+  /// The `done` event of a class.
+  const nlohmann::json *done(const std::string &treeClass) const;
+
+private:
+  Journal() = default;
+  support::Result<void> load(const std::string &text, const nlohmann::json &session);
+  void note(const nlohmann::json &event);
+
+  std::string path_, warning_;
+  int descriptor_ = -1;
+  bool isResumed_ = false;
+  std::map<std::tuple<std::string, std::string, int, int>, std::vector<double>> measured_;
+  std::set<std::pair<std::string, std::string>> checked_;
+  std::map<std::pair<std::string, std::string>, std::string> rejected_; ///< class empty: in all
+  std::map<std::string, nlohmann::json> done_;
+};
+
+/// The events of a journal's text, up to the first broken line. `bytes`: of that text.
+std::vector<nlohmann::json> parseJournal(std::string_view text, std::size_t *bytes = nullptr);
+/// For reports: an error where the file cannot be read or holds no session.
+support::Result<std::vector<nlohmann::json>> readJournal(const std::string &path);
+
+} // namespace deft::session

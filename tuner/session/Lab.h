@@ -1,0 +1,87 @@
+#pragma once
+
+#include "compiler/config/Config.h"
+#include "tuner/measure/Work.h"
+#include "tuner/measure/Worker.h"
+
+#include <algorithm>
+#include <chrono>
+#include <deque>
+#include <map>
+#include <optional>
+#include <set>
+#include <string>
+#include <vector>
+
+namespace deft::session {
+
+struct LabOptions {
+  int compilers = 0;        ///< child processes that compile; 0: the machine needs no kernels
+  double openSeconds = 300; ///< to make the inputs of a class
+  double compileSeconds = 180;
+  double checkSeconds = 120;
+  double timeSeconds = 30; ///< of one request to time: beyond it a candidate hangs
+};
+
+/// The child processes of a session: one that has the device and some that compile. A candidate that ends the
+/// first one costs a new process, no more.
+class Lab {
+public:
+  Lab(measure::ServiceMaker device, measure::ServiceMaker compiler, LabOptions options)
+      : makeDevice_(std::move(device)), makeCompiler_(std::move(compiler)), options_(options) {}
+
+  /// What the device's process says of it.
+  support::Result<nlohmann::json> device();
+  /// Goes to a class; its candidates must be admitted anew.
+  support::Result<void> openClass(int index);
+
+  /// Lets these kernels be compiled while the device measures.
+  void compileAhead(const std::vector<config::Config> &configs);
+
+  /// Why a candidate cannot be used.
+  struct Fault {
+    std::string stage; ///< "compile", "prepare", "check", "time"
+    std::string reason;
+  };
+  /// Compiles, plans, runs and compares with the oracle, as far as this has not been done.
+  std::optional<Fault> admit(const std::string &id, const config::Config &config, bool isChecked);
+  /// One request to time an admitted candidate. `error` is a fault of the candidate's.
+  std::optional<Fault> time(const std::string &id, int tree, int repeats, std::vector<double> &us);
+  /// Gives back what the device holds of a candidate.
+  void forget(const std::string &id);
+
+  int restarts() const { return std::max(starts_ - 1, 0); } ///< of the device's process
+
+private:
+  using Answer = measure::Worker::Answer;
+  struct Compiler {
+    measure::Worker worker;
+    std::string key; ///< of what it compiles; empty: idle
+    std::chrono::steady_clock::time_point since;
+  };
+  struct Compiled {
+    measure::Message kernels;
+    std::string error;
+  };
+
+  support::Result<void> ensureWorker();
+  Answer ask(nlohmann::json head, std::vector<std::string> blobs, double seconds);
+  void distrust(const Answer &answer);
+  std::optional<Fault> prepare(const std::string &id, const config::Config &config);
+  const Compiled &compiled(const config::Config &config);
+  void giveWork();
+  void takeAnswers(double seconds);
+
+  measure::ServiceMaker makeDevice_, makeCompiler_;
+  LabOptions options_;
+  std::optional<measure::Worker> worker_;
+  int class_ = -1; ///< that the process is at
+  int starts_ = 0;
+  std::map<std::string, config::Config> configs_; ///< of all that were admitted
+  std::set<std::string> prepared_;                ///< in the process that runs now
+  std::vector<Compiler> compilers_;
+  std::deque<std::pair<std::string, config::Config>> queue_; ///< of kernels to compile
+  std::map<std::string, Compiled> compiled_;                 ///< by the phases' text
+};
+
+} // namespace deft::session

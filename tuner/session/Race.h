@@ -1,0 +1,43 @@
+#pragma once
+
+#include "compiler/config/Config.h"
+#include "tuner/measure/Samples.h"
+
+#include <functional>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace deft::session {
+
+/// One candidate in a race.
+struct Racer {
+  std::string id;
+  std::vector<double> logRatios; ///< of each round: mean over the trees of log(time / reference's time)
+  std::vector<double> logUs;     ///< of each round: mean over the trees of log(microseconds)
+  bool isOut = false;            ///< faulty, or hopeless
+
+  double score() const { return measure::median(logRatios); }
+};
+
+struct RaceOptions {
+  int treeBegin = 0, treeEnd = 1;
+  int firstRound = 0;
+  int rounds = 5;
+  bool dropsHopeless = true;
+};
+
+/// How a race asks for one measurement: microseconds, or none where the candidate failed.
+using MeasureOnce = std::function<std::optional<double>(const std::string &id, int tree, int round)>;
+/// Told of a racer that is given up: its time over the best one's.
+using OnDrop = std::function<void(const Racer &, int round, double ratio)>;
+
+/// Measures all racers once a round, tree by tree and beside the reference, so that what changes in the
+/// machine from round to round meets all alike. From round to round the hopeless leave. The order within a
+/// round turns, so that nobody always comes after the same other; in every other round the reference is the
+/// last. Ends early, with the whole rounds that there are, when `isStopped` says so. False: the reference
+/// failed.
+bool race(Racer &reference, std::vector<Racer> &racers, const RaceOptions &options,
+          const MeasureOnce &measure, const OnDrop &onDrop, const std::function<bool()> &isStopped);
+
+} // namespace deft::session

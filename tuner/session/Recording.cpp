@@ -1,0 +1,97 @@
+#include "tuner/session/Recording.h"
+
+#include "compiler/config/ConfigJson.h"
+#include "compiler/support/AtomicFile.h"
+
+#include <nlohmann/json.hpp>
+
+#include <cmath>
+
+namespace deft::session {
+
+using nlohmann::json;
+using support::Error;
+using support::ErrorCode;
+using support::Result;
+
+namespace {
+
+constexpr int kVersion = 1;
+
+Error bad(const std::string &what) { return {ErrorCode::Diagnostics, "recorded space: " + what, ""}; }
+
+/// Thousandths of the untuned config's time: a file of integers is small, and no time is known better.
+constexpr double kUnit = 1000;
+
+} // namespace
+
+json toJson(const Recording &recording) {
+  json trees = json::array(), ratios = json::array();
+  for (const auto &[workload, seed] : recording.trees)
+    trees.push_back({{"workload", workload}, {"seed", seed}});
+  for (const double ratio : recording.ratios)
+    ratios.push_back(std::llround(ratio * kUnit));
+  return {{"format", "deft-space"},
+          {"version", kVersion},
+          {"device", config_cache::toJson(recording.device)},
+          {"signature", recording.signature.text()},
+          {"class", recording.treeClass.text()},
+          {"trees", std::move(trees)},
+          {"space", space::toJson(recording.space)},
+          {"untuned", config::toJson(recording.untuned)},
+          {"untuned_us", std::round(recording.untunedUs * 100) / 100},
+          {"thousandths", std::move(ratios)}};
+}
+
+Result<Recording> recordingFromJson(const json &object) try {
+  if (object.value("format", "") != "deft-space" || object.value("version", 0) != kVersion)
+    return bad("it is not of version " + std::to_string(kVersion));
+  const auto device = config_cache::deviceKeyFromJson(object.at("device"));
+  if (!device)
+    return device.error();
+  const auto signature = config_cache::VariantSignature::parse(object.at("signature").get<std::string>());
+  const auto treeClass = config_cache::TreeClass::parse(object.at("class").get<std::string>());
+  if (!signature || !treeClass)
+    return bad("its signature or its class is not understood");
+  auto space = space::spaceFromJson(object.at("space"));
+  if (!space)
+    return space.error();
+  const auto untuned = config::configFromJson(object.at("untuned"));
+  if (!untuned)
+    return untuned.error();
+  Recording recording{*device, *signature, *treeClass, {}, std::move(*space), *untuned, 0, {}};
+  recording.untunedUs = object.at("untuned_us").get<double>();
+  for (const json &tree : object.at("trees"))
+    recording.trees.emplace_back(tree.at("workload").get<std::string>(),
+                                 tree.at("seed").get<std::uint64_t>());
+  for (const json &ratio : object.at("thousandths"))
+    recording.ratios.push_back(ratio.get<double>() / kUnit);
+  if (recording.ratios.size() != recording.space.points().size())
+    return bad(std::to_string(recording.ratios.size()) + " times for " +
+               std::to_string(recording.space.points().size()) + " points");
+  return recording;
+} catch (const json::exception &error) {
+  return bad(error.what());
+}
+
+Result<Recording> readRecording(const std::string &path) {
+  const auto text = support::readFile(path);
+  if (!text)
+    return text.error();
+  const json object = json::parse(*text, nullptr, false);
+  if (!object.is_object())
+    return bad("`" + path + "` is no JSON object");
+  auto recording = recordingFromJson(object);
+  if (!recording)
+    return Error{recording.error().code, "`" + path + "`: " + recording.error().message, ""};
+  return recording;
+}
+
+std::string recordingName(const Recording &recording) {
+  std::string device = recording.device.fileName();
+  device.resize(device.size() - std::string(".json").size());
+  return device + "-q" + std::to_string(recording.signature.queryHeads) + "-kv" +
+         std::to_string(recording.signature.kvHeads) + "-" + recording.treeClass.text() + ".json";
+}
+
+} // namespace deft::session

@@ -1,0 +1,30 @@
+#pragma once
+
+#include "runtime/config_cache/Entry.h"
+#include "tuner/space/Space.h"
+
+#include <string>
+#include <vector>
+
+namespace deft::session {
+
+/// A whole space measured on one class of trees: what strategies are judged by where the device is not.
+struct Recording {
+  config_cache::DeviceKey device;
+  config_cache::VariantSignature signature;
+  config_cache::TreeClass treeClass;
+  std::vector<std::pair<std::string, std::uint64_t>> trees; ///< workload and seed of each that was measured
+  space::Space space;
+  config::Config untuned;
+  double untunedUs = 0;
+  std::vector<double> ratios; ///< of each of space.points(): its time over the untuned config's; 0: unusable
+};
+
+nlohmann::json toJson(const Recording &recording);
+support::Result<Recording> recordingFromJson(const nlohmann::json &json);
+support::Result<Recording> readRecording(const std::string &path);
+
+/// "amd_epyc-c1-t12-q4-s4-d1-f0.json": where a recording is written, in a folder of them.
+std::string recordingName(const Recording &recording);
+
+} // namespace deft::session

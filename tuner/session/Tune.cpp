@@ -1,0 +1,388 @@
+#include "tuner/session/Tune.h"
+
+#include "compiler/config/ConfigJson.h"
+#include "compiler/support/AtomicFile.h"
+#include "compiler/support/Hash.h"
+#include "runtime/config_cache/TreeClassifier.h"
+#include "runtime/tree/TreeFile.h"
+#include "tuner/measure/CompileService.h"
+#include "tuner/session/ClassTuner.h"
+#include "tuner/session/Recording.h"
+
+#include <algorithm>
+#include <filesystem>
+#include <sstream>
+
+namespace deft::session {
+
+using config_cache::DeviceKey;
+using config_cache::TreeClass;
+using nlohmann::json;
+using support::Error;
+using support::ErrorCode;
+using support::Result;
+
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+/// Classes with the samples that are searched on first, then those that are held out; a class without a
+/// sample to search on is left out.
+std::vector<TreesOfClass> groupSamples(const std::vector<Sample> &samples, int mostTrees) {
+  std::map<TreeClass, std::vector<const Sample *>> searched, heldOut;
+  config_cache::TreeClassifier classifier;
+  for (const Sample &sample : samples)
+    (sample.isHeldOut ? heldOut : searched)[classifier.classify(sample.tree)].push_back(&sample);
+  std::vector<TreesOfClass> classes;
+  // Evenly out of many, the first and the last included.
+  const auto some = [&](const std::vector<const Sample *> &all, std::vector<const Sample *> &to) {
+    const std::size_t count = std::min(all.size(), static_cast<std::size_t>(std::max(mostTrees, 1)));
+    for (std::size_t i = 0; i < count; ++i)
+      to.push_back(all[count > 1 ? i * (all.size() - 1) / (count - 1) : all.size() / 2]);
+  };
+  for (const auto &[treeClass, own] : searched) {
+    TreesOfClass one{treeClass, {}, 0};
+    some(own, one.samples);
+    one.searched = static_cast<int>(one.samples.size());
+    if (const auto found = heldOut.find(treeClass); found != heldOut.end())
+      some(found->second, one.samples);
+    classes.push_back(std::move(one));
+  }
+  return classes;
+}
+
+std::string sizeText(const space::SpaceSize &size) {
+  std::ostringstream text;
+  text << "space: " << size.all << " combinations, " << size.legal << " of them usable";
+  const char *separator = " (";
+  for (const auto &[name, count] : size.broken) {
+    text << separator << name << " rules out " << count;
+    separator = ", ";
+  }
+  if (!size.broken.empty())
+    text << ")";
+  return text.str();
+}
+
+class Session {
+public:
+  Session(const TuneInput &input, const TuneOptions &options, const Listener &listener)
+      : input_(input), options_(options), listener_(listener) {}
+
+  Result<TuneReport> run() {
+    for (auto step : {&Session::openLab, &Session::openSpace, &Session::openJournal})
+      if (auto done = (this->*step)(); !done)
+        return done.error();
+    if (auto tuned = tuneClasses(); !tuned)
+      return tuned.error();
+    return finish();
+  }
+
+private:
+  Result<void> openLab() {
+    classes_ = groupSamples(input_.samples, options_.mostTrees);
+    if (classes_.empty())
+      return Error{ErrorCode::Usage, "there is no tree to tune for", ""};
+    work_.variant = input_.variant;
+    work_.params = input_.params;
+    work_.pages = options_.pages;
+    work_.seed = options_.seed;
+    work_.threads = options_.threads;
+    for (const TreesOfClass &one : classes_) {
+      measure::ClassTrees trees{one.treeClass.text(), {}};
+      for (const Sample *sample : one.samples)
+        trees.trees.push_back(sample->tree);
+      work_.classes.push_back(std::move(trees));
+    }
+    LabOptions lab;
+    lab.timeSeconds = options_.timeSeconds;
+    if (input_.backend.source)
+      lab.compilers = options_.compilers > 0 ? options_.compilers : std::max(1, options_.threads - 1);
+    lab_.emplace([this] { return measure::makeMeasureService(work_, input_.backend.open); },
+                 [this] { return measure::makeCompileService(*input_.backend.source, *target_); }, lab);
+    const auto device = lab_->device();
+    if (!device)
+      return device.error();
+    auto key = config_cache::deviceKeyFromJson(device->at("key"));
+    if (!key)
+      return key.error();
+    report_.device = std::move(*key);
+    report_.driver = device->value("driver", "");
+    return {};
+  }
+
+  Result<void> openSpace() {
+    auto untuned = input_.backend.untuned(report_.device);
+    if (!untuned)
+      return untuned.error();
+    untuned_ = std::move(*untuned);
+    if (input_.backend.kind == Backend::Kind::Cuda)
+      target_ = targetOf(report_.device);
+    auto space = space::makeSpace(input_.variant, {target_, untuned_.cost}, options_.axes);
+    if (!space)
+      return space.error();
+    space_.emplace(std::move(*space));
+    report_.space = space_->size();
+    report_.signature = config_cache::VariantSignature::of(input_.variant);
+    note("device: " + report_.device.text() + (report_.driver.empty() ? "" : ", " + report_.driver));
+    note(sizeText(report_.space));
+    if (report_.space.legal == 0)
+      return Error{ErrorCode::Usage, "nothing in the space can be used", "give other values with --axis"};
+    return {};
+  }
+
+  Result<void> openJournal() {
+    json trees = json::array();
+    for (const TreesOfClass &one : classes_)
+      for (std::size_t i = 0; i < one.samples.size(); ++i)
+        trees.push_back({one.treeClass.text(), static_cast<int>(i) < one.searched,
+                         support::sha256Hex(tree::formatTree(one.samples[i]->tree)).substr(0, 12)});
+    const char *backend = input_.backend.kind == Backend::Kind::Cuda ? "cuda" : "cpu";
+    const std::string signature = report_.signature.text();
+    const std::string kernelHash = config_cache::kernelHash(report_.device.kind);
+    json identity = {{"signature", signature},
+                     {"device", config_cache::toJson(report_.device)},
+                     {"deftc", DEFT_VERSION},
+                     {"kernel_hash", kernelHash},
+                     {"strategy", search::strategyName(options_.strategy)},
+                     {"most_candidates", options_.mostCandidates},
+                     {"seed", options_.seed},
+                     {"scattered", options_.pages == tree::PlacementOrder::Scattered},
+                     {"is_recording", !options_.recordFolder.empty()},
+                     {"untuned", config::toJson(untuned_)},
+                     {"space", support::sha256Hex(space::toJson(*space_).dump()).substr(0, 16)},
+                     {"trees", std::move(trees)}};
+    const std::string hash = support::sha256Hex(identity.dump()).substr(0, 12);
+    const json session = {
+        {"event", "session"},
+        {"version", kJournalVersion},
+        {"identity", hash},
+        {"variant", input_.variant.name},
+        {"signature", signature},
+        {"device", config_cache::toJson(report_.device)},
+        {"driver", report_.driver},
+        {"deftc", DEFT_VERSION},
+        {"kernel_hash", kernelHash},
+        {"backend", backend},
+        {"strategy", search::strategyName(options_.strategy)},
+        {"space", space::toJson(*space_)},
+        {"space_size",
+         {{"all", report_.space.all}, {"legal", report_.space.legal}, {"broken", report_.space.broken}}},
+        {"started", config_cache::timestamp()}};
+    std::string path = options_.journal;
+    if (path.empty())
+      path = (std::filesystem::path(options_.journalFolder) / (signature + "-" + hash + ".jsonl")).string();
+    auto journal = Journal::open(path, session, options_.isFresh);
+    if (!journal)
+      return journal.error();
+    journal_.emplace(std::move(*journal));
+    report_.journal = path;
+    report_.isResumed = journal_->isResumed();
+    if (report_.isResumed) {
+      journal_->write({{"event", "resumed"}, {"at", config_cache::timestamp()}});
+      note("goes on with " + path);
+    }
+    report_.configPath = options_.configPath;
+    if (report_.configPath.empty() && !options_.places.userFolder.empty())
+      report_.configPath =
+          (std::filesystem::path(options_.places.userFolder) / report_.device.fileName()).string();
+    return {};
+  }
+
+  /// Configs of classes beside this one: found in this session, or before it.
+  std::vector<config::Config> neighboursOf(const TreeClass &treeClass) const {
+    std::vector<config::Config> configs;
+    for (const ClassReport &other : report_.classes)
+      if (other.isDone && !other.entry.keepsDefault &&
+          config_cache::areNeighbours(other.treeClass, treeClass))
+        configs.push_back(other.entry.config);
+    const auto isLegal = config_cache::legalityFor(input_.variant, target_);
+    const auto cache = config_cache::ConfigCache::load(options_.places, report_.device);
+    for (const config_cache::LoadedEntry &known : cache.entries()) {
+      const bool isNear = known.entry.signature.shape().queryHeads == report_.signature.queryHeads &&
+                          config_cache::distance(known.entry.signature, report_.signature) &&
+                          config_cache::areNeighbours(known.entry.treeClass, treeClass);
+      if (isNear && !known.entry.keepsDefault && isLegal(known.entry.config))
+        configs.push_back(known.entry.config);
+    }
+    constexpr std::size_t kMostNeighbours = 3;
+    std::vector<config::Config> some;
+    for (const config::Config &config : configs)
+      if (some.size() < kMostNeighbours &&
+          std::none_of(some.begin(), some.end(), [&](const config::Config &other) {
+            return space::configId(other) == space::configId(config);
+          }))
+        some.push_back(config);
+    return some;
+  }
+
+  Result<void> tuneClasses() {
+    SessionState state{input_,  options_,       listener_,      *lab_,   *journal_,
+                       *space_, report_.device, report_.driver, untuned_};
+    std::optional<Clock::time_point> end;
+    if (options_.budgetSeconds > 0)
+      end = start_ + seconds(options_.budgetSeconds);
+    const int count = static_cast<int>(classes_.size());
+    for (int i = 0; i < count; ++i) {
+      if (isCancelled()) {
+        report_.ended = Ended::Interrupted;
+        break;
+      }
+      if (end && Clock::now() >= *end) {
+        report_.ended = Ended::Budget;
+        break;
+      }
+      if (takeFromJournal(classes_[static_cast<std::size_t>(i)]))
+        continue;
+      std::optional<Clock::time_point> deadline;
+      if (end)
+        deadline = Clock::now() + (*end - Clock::now()) / (count - i);
+      const TreesOfClass &own = classes_[static_cast<std::size_t>(i)];
+      ClassTuner tuner(state, own, i, count, neighboursOf(own.treeClass), deadline, end);
+      report_.classes.push_back(tuner.run());
+      ClassReport &made = report_.classes.back();
+      if (isCancelled())
+        report_.ended = Ended::Interrupted;
+      else if (tuner.isCut())
+        report_.ended = Ended::Budget;
+      if (made.isDone) {
+        noteDone(made);
+        save({made.entry});
+      } else if (!made.note.empty()) {
+        report_.warnings.push_back(made.treeClass.text() + ": " + made.note);
+      }
+      if (!options_.recordFolder.empty() && report_.ended == Ended::Complete)
+        if (auto written = record(tuner, own); !written)
+          return written;
+    }
+    report_.made = state.made;
+    report_.reused = state.reused;
+    return {};
+  }
+
+  /// What an earlier run of this session has finished.
+  bool takeFromJournal(const TreesOfClass &own) {
+    const json *done = journal_->done(own.treeClass.text());
+    if (!done || done->value("is_cut", false) || !options_.recordFolder.empty())
+      return false;
+    const auto entry = config_cache::entryFromJson(done->at("entry"));
+    if (!entry)
+      return false;
+    ClassReport report;
+    report.treeClass = own.treeClass;
+    report.trees = own.searched;
+    report.heldOut = static_cast<int>(own.samples.size()) - own.searched;
+    report.entry = *entry;
+    report.isDone = report.isFromJournal = true;
+    report.gain = done->value("gain", 1.0);
+    report.gainError = done->value("gain_error", 0.0);
+    if (const json &held = done->value("held_out_gain", json()); held.is_number())
+      report.heldOutGain = held.get<double>();
+    report.candidates = done->value("candidates", 0);
+    report.rejected = done->value("rejected", 0);
+    report.note = done->value("note", "");
+    report_.classes.push_back(report);
+    save({report.entry});
+    return true;
+  }
+
+  void save(const std::vector<config_cache::Entry> &entries) {
+    if (report_.configPath.empty())
+      return;
+    const auto written = config_cache::mergeWrite(report_.configPath, report_.device, entries);
+    if (!written) {
+      saveError_ = written.error();
+      return;
+    }
+    saveError_.reset();
+    report_.written.added += written->added;
+    report_.written.replaced += written->replaced;
+    report_.written.unchanged += written->unchanged;
+    if (!written->setAside.empty())
+      report_.written.setAside = written->setAside;
+  }
+
+  Result<void> record(const ClassTuner &tuner, const TreesOfClass &own) {
+    Recording recording{report_.device, report_.signature, own.treeClass,     {},
+                        *space_,        untuned_,          tuner.untunedUs(), {}};
+    for (int i = 0; i < own.searched; ++i)
+      recording.trees.emplace_back(own.samples[static_cast<std::size_t>(i)]->name,
+                                   own.samples[static_cast<std::size_t>(i)]->seed);
+    for (const space::Point &point : space_->points()) {
+      const std::string id = space::configId(space_->configOf(point));
+      const auto found = tuner.ratios().find(id);
+      recording.ratios.push_back(found != tuner.ratios().end()     ? found->second
+                                 : id == space::configId(untuned_) ? 1.0
+                                                                   : 0.0);
+    }
+    std::error_code ignored;
+    std::filesystem::create_directories(options_.recordFolder, ignored);
+    const auto path = std::filesystem::path(options_.recordFolder) / recordingName(recording);
+    return support::writeFileAtomically(path.string(), toJson(recording).dump() + "\n");
+  }
+
+  Result<TuneReport> finish() {
+    report_.seconds = std::chrono::duration<double>(Clock::now() - start_).count();
+    report_.restarts = lab_->restarts();
+    const char *reason = report_.ended == Ended::Complete ? "complete"
+                         : report_.ended == Ended::Budget ? "budget"
+                                                          : "interrupted";
+    journal_->write({{"event", "end"},
+                     {"reason", reason},
+                     {"made", report_.made},
+                     {"reused", report_.reused},
+                     {"seconds", report_.seconds}});
+    journal_->sync();
+    if (!journal_->warning().empty())
+      report_.warnings.push_back(journal_->warning());
+    if (saveError_)
+      return Error{saveError_->code, saveError_->message,
+                   saveError_->hint.empty()
+                       ? "the journal has the results; run the same command again to save them"
+                       : saveError_->hint};
+    return std::move(report_);
+  }
+
+  void noteDone(const ClassReport &report) {
+    std::ostringstream text;
+    text.setf(std::ios::fixed);
+    text.precision(2);
+    text << report.treeClass.text() << ": ";
+    if (report.entry.keepsDefault)
+      text << "the untuned config stays: " << report.note;
+    else
+      text << report.gain << " times as fast as untuned";
+    note(text.str());
+  }
+
+  static Clock::duration seconds(double value) {
+    return std::chrono::duration_cast<Clock::duration>(std::chrono::duration<double>(value));
+  }
+  void note(const std::string &text) {
+    if (listener_.note)
+      listener_.note(text);
+  }
+  bool isCancelled() const { return listener_.isCancelled && listener_.isCancelled(); }
+
+  const TuneInput &input_;
+  const TuneOptions &options_;
+  const Listener &listener_;
+  Clock::time_point start_ = Clock::now();
+  std::vector<TreesOfClass> classes_;
+  measure::Work work_;
+  const target::Target *target_ = nullptr;
+  config::Config untuned_;
+  std::optional<space::Space> space_;
+  std::optional<Lab> lab_;
+  std::optional<Journal> journal_;
+  std::optional<Error> saveError_;
+  TuneReport report_;
+};
+
+} // namespace
+
+Result<TuneReport> tune(const TuneInput &input, const TuneOptions &options, const Listener &listener) {
+  return Session(input, options, listener).run();
+}
+
+} // namespace deft::session

@@ -1,0 +1,127 @@
+#pragma once
+
+#include "compiler/package/VariantSource.h"
+#include "runtime/config_cache/ConfigCache.h"
+#include "runtime/config_cache/Legality.h"
+#include "runtime/jit/Program.h"
+#include "tuner/measure/MeasureService.h"
+#include "tuner/search/Strategy.h"
+#include "tuner/space/MakeSpace.h"
+
+#include <functional>
+#include <optional>
+#include <string>
+#include <vector>
+
+/// Tuning as a library: what `deftc tune` does.
+namespace deft::session {
+
+/// A tree to tune for.
+struct Sample {
+  std::string name; ///< for people, and to make it again: "few_shot:branches=20,step=100"
+  std::uint64_t seed = 0;
+  tree::KvTree tree;
+  bool isHeldOut = false; ///< not searched on: the winner has to prove itself on it
+};
+
+/// Where candidates run. Made before the session starts processes; used in them.
+struct Backend {
+  enum class Kind { Cpu, Cuda } kind = Kind::Cpu;
+  measure::MachineMaker open;
+  /// The untuned choice on the device that was opened.
+  std::function<support::Result<config::Config>(const config_cache::DeviceKey &)> untuned;
+  std::optional<package::VariantSource> source; ///< Cuda: what kernels are made of
+};
+
+/// The target whose kernels a GPU runs; null for a CPU and for one that no table knows.
+const target::Target *targetOf(const config_cache::DeviceKey &key);
+
+/// The program must be there for the session.
+support::Result<Backend> cpuBackend(const jit::Program &program, int threads);
+support::Result<Backend> cudaBackend(const jit::Program &program);
+
+struct TuneInput {
+  spec::Variant variant;
+  std::vector<exec::ParamValue> params;
+  std::vector<Sample> samples;
+  Backend backend;
+};
+
+struct TuneOptions {
+  search::StrategyKind strategy = search::StrategyKind::Guided;
+  std::vector<space::AxisOverride> axes;
+  double budgetSeconds = 0; ///< of the whole session; 0: none
+  int mostCandidates = 0;   ///< measured in a class; 0: 64, with an exhaustive search all
+  int threads = 1;          ///< of the host
+  int compilers = 0;        ///< processes that compile at a time; 0: one less than there are threads
+  int mostTrees = 3;        ///< of a class that are measured; as many more are held out at most
+  tree::PlacementOrder pages = tree::PlacementOrder::Scattered;
+  std::uint64_t seed = 1;
+  std::string journal; ///< a file; empty: one in `journalFolder` that is named by the session
+  std::string journalFolder;
+  bool isFresh = false;     ///< does not go on with a journal
+  std::string recordFolder; ///< not empty: with an exhaustive search, writes each class's times (Recording.h)
+  config_cache::Places places; ///< whose entries neighbours' configs come from
+  std::string configPath;      ///< results go to this file; empty: that of the device in places.userFolder
+  std::string note;            ///< for the entries' provenance
+  double timeSeconds = 30;     ///< a candidate that takes longer hangs
+};
+
+/// How far the session is: for a line on a terminal.
+struct Status {
+  int classIndex = 0, classes = 0;
+  std::string treeClass;
+  std::string stage;                ///< "search", "final", "confirm"
+  int measured = 0;                 ///< candidates of the class
+  int left = 0;                     ///< at most
+  double bestUs = 0, untunedUs = 0; ///< 0: not known yet
+  double secondsLeft = -1;          ///< of the budget; below 0: there is none
+};
+
+/// What the caller wants to hear. Called from the session's thread.
+struct Listener {
+  std::function<void(const Status &)> progress;
+  std::function<void(const std::string &)> note; ///< a line: the space, a class that is done, a fault
+  std::function<bool()> isCancelled;             ///< asked between measurements
+};
+
+/// What became of one class.
+struct ClassReport {
+  config_cache::TreeClass treeClass;
+  int trees = 0, heldOut = 0;
+  config_cache::Entry entry;
+  bool isDone = false; ///< else the session was stopped before
+  bool isFromJournal = false;
+  double gain = 1;      ///< untuned over tuned, confirmed; 1 where the untuned stays
+  double gainError = 0; ///< relative, standard
+  std::optional<double> heldOutGain;
+  int candidates = 0, rejected = 0;
+  std::string note; ///< why the untuned stays, whose config was preferred
+};
+
+enum class Ended { Complete, Budget, Interrupted };
+
+struct TuneReport {
+  config_cache::DeviceKey device;
+  std::string driver;
+  config_cache::VariantSignature signature;
+  space::SpaceSize space;
+  std::vector<ClassReport> classes;
+  Ended ended = Ended::Complete;
+  bool isResumed = false;
+  int made = 0, reused = 0; ///< measurements
+  int restarts = 0;         ///< of the device's process
+  double seconds = 0;
+  std::string journal;    ///< its path
+  std::string configPath; ///< where the entries are
+  config_cache::WriteReport written;
+  std::vector<std::string> warnings;
+};
+
+/// Searches class after class, smallest trees first, and writes an entry for each that is done. Faults of
+/// candidates are part of the report; an error is what keeps a session from starting, or from saving its
+/// results. Forks child processes: the caller must not use CUDA before, and should have no other threads.
+support::Result<TuneReport> tune(const TuneInput &input, const TuneOptions &options,
+                                 const Listener &listener = {});
+
+} // namespace deft::session
