@@ -12,19 +12,9 @@ int readers(const Place &place) { return place.readersEnd - place.ownBegin; }
 bool isRead(const Place &place) { return place.ownBegin < place.readersEnd; }
 bool hasReadersBelow(const Place &place) { return place.ownEnd < place.readersEnd; }
 
-/// Tokens of the node that somebody sees.
-int readTokens(const TreeView &view, const Place &place) {
-  if (place.segmentBegin == place.segmentEnd)
-    return 0;
-  const Segment &last = view.segments[place.segmentEnd - 1];
-  return last.begin + last.tokens;
-}
-
 } // namespace
 
-bool EdgeAssignment::takes(const Entry &entry, int child, float queries) const {
-  const int lane = entry.lane;
-  const float price = entries_[child].joinPrice[lane];
+bool EdgeAssignment::takes(const Entry &entry, int lane, int child, float price, float queries) const {
   switch (entry.isGlue ? All : static_cast<Choice>(entry.choice[lane])) {
   case None:
     return false;
@@ -40,37 +30,33 @@ bool EdgeAssignment::takes(const Entry &entry, int child, float queries) const {
   return false;
 }
 
-void EdgeAssignment::countAbove(const TreeView &view) {
-  entries_.resize(view.places.size());
-  for (int p = 0; p < view.placeCount(); ++p) {
-    const Place &place = view.places[p];
-    Entry &entry = entries_[p];
-    entry.lane = 0;
-    entry.depth = 0;
-    entry.gluedTokens = 0;
-    entry.above = {};
-    if (place.parent >= 0) {
-      const Entry &parent = entries_[place.parent];
-      const int tokens = view.places[place.parent].tokens;
-      const Int4 low = parent.above.half[0] + tokens, high = parent.above.half[1] + tokens;
-      entry.depth = parent.depth + (parent.isGlue ? 0 : 1);
-      if (parent.isGlue) {
-        entry.gluedTokens = parent.gluedTokens + tokens;
-        entry.above = {low, high};
-      } else {
-        entry.above = {Int4{0, low[0], low[1], low[2]}, Int4{low[3], high[0], high[1], high[2]}};
-      }
-      if (entry.depth >= kLanes - 1)
-        entry.above.half[1][3] = place.position;
+void EdgeAssignment::countAbove(const TreeView &view, int p) {
+  const Place &place = view.places[p];
+  Entry &entry = entries_[p];
+  entry.depth = 0;
+  entry.gluedTokens = 0;
+  entry.above = {};
+  if (bounds_.edge(p) == EdgeBounds::Edge::Open) {
+    const Entry &parent = entries_[place.parent];
+    const int tokens = view.places[place.parent].tokens;
+    const Int4 low = parent.above.half[0] + tokens, high = parent.above.half[1] + tokens;
+    entry.depth = parent.depth + (parent.isGlue ? 0 : 1);
+    if (parent.isGlue) {
+      entry.gluedTokens = parent.gluedTokens + tokens;
+      entry.above = {low, high};
+    } else {
+      entry.above = {Int4{0, low[0], low[1], low[2]}, Int4{low[3], high[0], high[1], high[2]}};
     }
-    entry.isGlue = isGlue(view, p, entry.gluedTokens);
+    if (entry.depth >= kLanes - 1)
+      entry.above.half[1][3] = place.position - view.places[bounds_.top(p)].position;
   }
+  entry.isGlue = isGlue(view, p, entry.gluedTokens);
 }
 
 /// A short node without queries of its own whose readers all come through one child.
 bool EdgeAssignment::isGlue(const TreeView &view, int p, int gluedTokens) {
   const Place &place = view.places[p];
-  if (place.ownBegin != place.ownEnd || !isRead(place) || gluedTokens + place.tokens > kGluedTokens)
+  if (place.ownBegin != place.ownEnd || gluedTokens + place.tokens > kGluedTokens)
     return false;
   int child = p + 1;
   while (!isRead(view.places[child]))
@@ -88,10 +74,13 @@ void EdgeAssignment::addChildren(const TreeView &view, int p, Taken &taken) {
     const int count = readers(view.places[c]);
     if (count == 0)
       continue;
-    const Entry &child = entries_[c];
+    if (bounds_.edge(c) == EdgeBounds::Edge::Apart) {
+      taken.all = {splat(kNever), splat(kNever)};
+      continue;
+    }
+    const Entry &child = entries_[entries_[c].like];
     const Float4 queries = splat(static_cast<float>(count));
     const Float4 gaining = queries * prices_.partialUs();
-    taken.apart += child.apart;
     for (int h = 0; h < entry.halves(); ++h) {
       const Float4 price = child.joinPrice.half[h];
       const Int4 isGain = price < gaining, isFill = price < entry.fillPrice.half[h] * queries;
@@ -104,7 +93,7 @@ void EdgeAssignment::addChildren(const TreeView &view, int p, Taken &taken) {
         const Int4 isLess = price < taken.one.half[h];
         taken.one.half[h] = select(isLess, price, taken.one.half[h]);
         taken.oneQueries.half[h] = select(isLess, queries, taken.oneQueries.half[h]);
-        entry.one.half[h] = select(isLess, splat(c), entry.one.half[h]);
+        entry.one.half[h] = select(isLess, splat(c - p), entry.one.half[h]);
       }
     }
   }
@@ -138,38 +127,35 @@ Lanes EdgeAssignment::chooseBest(const Place &place, Entry &entry, const Lanes &
     take(All, own > 0 ? taken.all.half[h] + prices_.sameReaders(ownReaders, length, isWhole.half[h])
                       : taken.all.half[h]);
     entry.choice.half[h] = best;
-    least += taken.apart;
   }
   return cost;
 }
 
-/// Leaves of one parent often have as many tokens and readers each.
-bool EdgeAssignment::isLikeNextSibling(const TreeView &view, int p) {
-  if (p + 1 >= view.placeCount())
-    return false;
-  const Place &place = view.places[p], &next = view.places[p + 1];
-  return next.parent == place.parent && next.subtreeEnd == p + 2 && next.tokens == place.tokens &&
-         readers(next) == readers(place) && readTokens(view, next) == readTokens(view, place);
+/// Prompts' branches and levels' nodes often have the same tokens, readers and subtrees.
+bool EdgeAssignment::isLikeNext(const TreeView &view, int p) const {
+  const Place &place = view.places[p];
+  const int next = place.subtreeEnd;
+  return next < view.placeCount() && view.places[next].parent == place.parent &&
+         bounds_.shape(next) == bounds_.shape(p) && view.places[next].subtreeEnd - next == next - p &&
+         bounds_.edge(p) == EdgeBounds::Edge::Open && bounds_.edge(next) == EdgeBounds::Edge::Open;
 }
 
 void EdgeAssignment::fill(const TreeView &view, int p) {
   const Place &place = view.places[p];
   Entry &entry = entries_[p];
+  if (entry.like != p) {
+    entry.like = entries_[entry.like].like;
+    return;
+  }
   if (entry.isGlue) { // the child's costs, for its lanes count the same ancestors
     int child = p + 1;
     while (!isRead(view.places[child]))
       child = view.places[child].subtreeEnd;
-    entry.apart = entries_[child].apart;
-    entry.joinPrice = entries_[child].joinPrice;
+    entry.joinPrice = entries_[entries_[child].like].joinPrice;
     return;
   }
   const int ownTokens = readTokens(view, place);
   const bool isInner = hasReadersBelow(place);
-  if (!isInner && isLikeNextSibling(view, p)) {
-    entry.apart = entries_[p + 1].apart;
-    entry.joinPrice = entries_[p + 1].joinPrice;
-    return;
-  }
   Lanes tokens, cost{};
   IntLanes isWhole;
   const GroupPrices::Readers all = prices_.readers(readers(place));
@@ -178,7 +164,7 @@ void EdgeAssignment::fill(const TreeView &view, int p) {
     isWhole.half[h] = entry.above.half[h] == splat(place.position);
     cost.half[h] = prices_.sameReaders(all, tokens.half[h], isInner ? Int4{} : isWhole.half[h]);
   }
-  if (isInner) {
+  if (bounds_.hasOpenChild(p)) {
     const float share = 1 / static_cast<float>(readers(place));
     for (int h = 0; h < entry.halves(); ++h)
       entry.fillPrice.half[h] = cost.half[h] * share;
@@ -189,7 +175,6 @@ void EdgeAssignment::fill(const TreeView &view, int p) {
   const float apart = cost[0];
   const Int4 lane{1, 2, 3, 4};
   const Float4 low = cost.half[0], high = cost.half[1];
-  entry.apart = apart;
   entry.joinPrice.half[0] =
       select(splat(entry.depth) >= lane, Float4{low[1], low[2], low[3], high[0]} - apart, splat(kNever));
   entry.joinPrice.half[1] = select(splat(entry.depth) >= lane + 4,
@@ -199,38 +184,52 @@ void EdgeAssignment::fill(const TreeView &view, int p) {
     entry.joinPrice.half[1][2] = kNever;
 }
 
-void EdgeAssignment::choose(const TreeView &view) {
-  isJoined_.assign(view.places.size(), 0);
-  needsOrder_ = false;
-  for (int p = 0; p < view.placeCount(); ++p) {
-    const Place &place = view.places[p];
-    const Entry &entry = entries_[p];
-    if (!hasReadersBelow(place) || (!entry.isGlue && entry.choice[entry.lane] == None))
+void EdgeAssignment::choose(const TreeView &view, int p) {
+  if (!bounds_.hasOpenChild(p))
+    return;
+  const Place &place = view.places[p];
+  // The entries of a place that is like another are the other's; those below it, of the same ones there.
+  const int lane = entries_[p].lane, shift = entries_[p].like - p;
+  const Entry &entry = entries_[entries_[p].like];
+  const int childLane = entry.isGlue ? lane : std::min(lane + 1, kLanes - 1);
+  for (int c = p + 1; c < place.subtreeEnd; c = view.places[c].subtreeEnd) {
+    const int count = readers(view.places[c]);
+    if (count == 0)
       continue;
-    bool isAfterJoined = false;
-    for (int c = p + 1; c < place.subtreeEnd; c = view.places[c].subtreeEnd) {
-      const int count = readers(view.places[c]);
-      if (count == 0)
-        continue;
-      if (takes(entry, c, static_cast<float>(count))) {
-        isJoined_[c] = 1;
-        isAfterJoined = true;
-        entries_[c].lane =
-            static_cast<unsigned char>(entry.isGlue ? entry.lane : std::min(entry.lane + 1, kLanes - 1));
-      } else {
-        needsOrder_ |= isAfterJoined;
-      }
-    }
+    const int like = entries_[c + shift].like;
+    const bool isJoined =
+        bounds_.edge(c) == EdgeBounds::Edge::Open &&
+        takes(entry, lane, c - p, entries_[like].joinPrice[lane], static_cast<float>(count));
+    entries_[c].like = like;
+    entries_[c].lane = static_cast<unsigned char>(isJoined ? childLane : 0);
+    isJoined_[c] = isJoined ? 1 : 0;
   }
 }
 
 void EdgeAssignment::solve(const TreeView &view, const CostModel &model, int chunkTokens) {
   prices_.set(model, chunkTokens);
-  countAbove(view);
-  for (int p = view.placeCount() - 1; p >= 0; --p)
-    if (isRead(view.places[p]) && (view.places[p].parent >= 0 || hasReadersBelow(view.places[p])))
-      fill(view, p);
-  choose(view);
+  bounds_.find(view, prices_);
+  isJoined_.resize(view.places.size());
+  for (int p = 0; p < view.placeCount(); ++p)
+    isJoined_[p] = bounds_.edge(p) == EdgeBounds::Edge::Joined ? 1 : 0;
+  entries_.resize(view.places.size());
+  filled_.clear();
+  int done = 0;
+  for (const int p : bounds_.open()) {
+    entries_[p].like = p;
+    entries_[p].lane = 0;
+    if (p < done)
+      continue; // below a place that is like another
+    filled_.push_back(p);
+    if (isLikeNext(view, p))
+      entries_[p].like = done = view.places[p].subtreeEnd;
+    else
+      countAbove(view, p);
+  }
+  for (std::size_t i = filled_.size(); i-- > 0;)
+    fill(view, filled_[i]);
+  for (const int p : bounds_.open())
+    choose(view, p);
 }
 
 } // namespace deft::plan

@@ -1,5 +1,6 @@
 #pragma once
 
+#include "runtime/plan/EdgeBounds.h"
 #include "runtime/plan/GroupPrices.h"
 #include "runtime/plan/TreeView.h"
 
@@ -13,7 +14,8 @@
 ///
 /// FastTree goes from the root down and decides edge by edge. A node's best length depends on what lies
 /// above it and its best readers on what lies below, so that misses much in deep trees. Here a table over
-/// (node, number of ancestors joined to it) is filled from the leaves up, and read from the root down.
+/// (node, number of ancestors joined to it) is filled from the leaves up, and read from the root down. It has
+/// only the nodes with an edge that is not certain anyway, and of neighbours alike only the last.
 namespace deft::plan {
 
 /// Kept between plans for its memory. Linear in the tree.
@@ -29,8 +31,9 @@ public:
 
   /// Of each place: 1 when it is joined to its parent. A root and a node that nobody reads are not.
   const std::vector<char> &isJoined() const { return isJoined_; }
-  /// Whether a place that is read stands behind a joined sibling and is not joined itself.
-  bool needsOrder() const { return needsOrder_; }
+
+  /// False: none is joined.
+  bool mayJoin() const { return bounds_.links(); }
 
 private:
   /// Which children a node in one state takes out of its tokens' readers.
@@ -42,18 +45,19 @@ private:
     All,
   };
 
-  /// A lane is how many ancestors are joined to the node. Lanes beyond its depth hold nothing of meaning.
+  /// A lane is how many ancestors are joined to the node, of those in its region (EdgeBounds). Lanes beyond
+  /// its depth hold nothing of meaning. Costs leave out what the subtree costs in any lane.
   struct Entry {
     Lanes joinPrice;        ///< by the parent's lane: joined to the parent, over standing alone
-    float apart = 0;        ///< the subtree's cost when the node stands alone
-    int depth = 0;          ///< ancestors, glued ones not counted
-    int gluedTokens = 0;    ///< of the ancestors that the node always has with it
-    bool isGlue = false;    ///< always read with its only child that is read
-    unsigned char lane = 0; ///< the choice
-    IntLanes above;         ///< tokens of the joined ancestors; in the last lane, of all
+    IntLanes above;         ///< tokens of the joined ancestors; in the last lane, of all in the region
     IntLanes choice;        ///< by lane, as are:
     Lanes fillPrice;        ///< of a query in the node's group, tiles taken as divisible
-    IntLanes one;           ///< the child of Choice::One
+    IntLanes one;           ///< the child of Choice::One, from the node
+    int depth = 0;          ///< ancestors in the region, glued ones not counted
+    int gluedTokens = 0;    ///< of the ancestors that the node always has with it
+    int like = 0;           ///< the place whose entries are those of this one's subtree, too: often itself
+    bool isGlue = false;    ///< always read with its only child that is read
+    unsigned char lane = 0; ///< the choice
 
     int halves() const { return depth < 4 ? 1 : 2; } ///< of the lanes that mean something
   };
@@ -61,23 +65,23 @@ private:
   /// What a node's children cost under each choice, over standing apart, and the readers they take away.
   struct Taken {
     Lanes gain{}, gainQueries{}, fill{}, fillQueries{}, one{}, oneQueries{}, all{};
-    float apart = 0;
   };
 
-  void countAbove(const TreeView &view);
+  void countAbove(const TreeView &view, int place);
   static bool isGlue(const TreeView &view, int place, int gluedTokens);
-  static bool isLikeNextSibling(const TreeView &view, int place);
+  bool isLikeNext(const TreeView &view, int place) const;
   void fill(const TreeView &view, int place);
   void addChildren(const TreeView &view, int place, Taken &taken);
   Lanes chooseBest(const Place &place, Entry &entry, const Lanes &tokens, const IntLanes &isWhole,
                    const Lanes &alone, const Taken &taken) const;
-  void choose(const TreeView &view);
-  bool takes(const Entry &entry, int child, float queries) const;
+  void choose(const TreeView &view, int place);
+  bool takes(const Entry &entry, int lane, int child, float price, float queries) const;
 
+  EdgeBounds bounds_;
   GroupPrices prices_;
-  std::vector<Entry> entries_; ///< by place
+  std::vector<Entry> entries_; ///< by place, of those that EdgeBounds leaves open
+  std::vector<int> filled_;    ///< places whose entries count
   std::vector<char> isJoined_;
-  bool needsOrder_ = false;
 };
 
 } // namespace deft::plan

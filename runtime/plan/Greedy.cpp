@@ -4,73 +4,102 @@
 
 namespace deft::plan {
 
-void GreedyPartition::assign(const tree::KvTree &tree, TreeView &view, const CostModel &model,
-                             int chunkTokens) {
+void GreedyPartition::assign(TreeView &view, const CostModel &model, int chunkTokens) {
   edges_.solve(view, model, chunkTokens);
-  isJoined_.assign(tree.nodes().size(), 0);
-  for (int p = 0; p < view.placeCount(); ++p)
-    isJoined_[view.places[p].node] = edges_.isJoined()[p];
-  if (edges_.needsOrder())
-    view.build(tree, isJoined_);
+  isJoined_ = edges_.isJoined();
+  if (edges_.mayJoin())
+    view.putLast(isJoined_);
 }
 
-void GreedyPartition::assign(const tree::KvTree &tree, TreeView &view, const std::vector<char> &isJoined) {
+void GreedyPartition::assign(TreeView &view, const std::vector<char> &isJoined) {
   isJoined_ = isJoined;
-  view.build(tree, isJoined_);
+  view.putLast(isJoined_);
 }
 
 void GreedyPartition::makeTiles(const TreeView &view, int queriesPerTile, PartitionScratch &scratch,
                                 TileList &list) {
+  const int count = view.placeCount();
+  const Place *const places = view.places.data();
   groupEnd_.resize(view.places.size());
-  for (int p = 0; p < view.placeCount(); ++p) {
-    const Place &place = view.places[p];
+  int deepest = 0;
+  for (int p = 0; p < count; ++p) {
+    const Place &place = places[p];
     groupEnd_[p] = place.readersEnd;
-    if (place.parent >= 0 && isJoined_[place.node] && place.ownBegin < place.readersEnd)
+    deepest = std::max(deepest, place.depth);
+    if (isJoined_[p] && place.parent >= 0 && place.ownBegin < place.readersEnd)
       groupEnd_[place.parent] = std::min(groupEnd_[place.parent], place.ownBegin);
   }
-  for (int p = 0; p < view.placeCount() && !list.isFull(); ++p)
-    if (view.places[p].ownBegin < groupEnd_[p])
-      addGroup(view, p, groupEnd_[p], queriesPerTile, scratch, list);
-}
-
-void GreedyPartition::addGroup(const TreeView &view, int leaf, int end, int queriesPerTile,
-                               PartitionScratch &scratch, TileList &list) {
-  const int begin = view.places[leaf].ownBegin;
-  const bool isOneTile = end - begin <= queriesPerTile;
-  const Place &place = view.places[leaf];
-  if (isOneTile && !isJoined_[place.node] && place.segmentEnd - place.segmentBegin == 1) { // most of them
-    Segment segment = view.segments[place.segmentBegin];
-    segment.queryEnd = std::min(segment.queryEnd, end);
-    if (segment.queryBegin < segment.queryEnd)
-      list.addTile(segment);
-    return;
-  }
-  if (isOneTile)
-    list.beginTile(begin, end);
-  scratch.segments.clear();
-  const auto addPlace = [&](int p) {
-    for (int s = view.places[p].segmentBegin; s < view.places[p].segmentEnd; ++s) {
-      if (isOneTile) {
-        list.addRun(view.segments[s]);
-        continue;
-      }
-      Segment segment = view.segments[s];
-      segment.queryBegin = std::max(segment.queryBegin, begin);
+  levels_.resize(std::max(levels_.size(), static_cast<std::size_t>(deepest) + 1));
+  Path last;
+  changed_ = 0;
+  for (int p = 0; p < count && !list.isFull(); ++p) {
+    const Place &place = places[p];
+    const int depth = place.depth;
+    Level &level = levels_[depth];
+    if (isJoined_[p] && depth > 0) {
+      const Level &above = levels_[depth - 1];
+      level = {p, above.top, above.groupRuns + (place.tokens > 0), above.groupTokens + place.tokens};
+    } else {
+      level = {p, depth, place.tokens > 0, place.tokens};
+    }
+    changed_ = std::min(changed_, depth);
+    const int end = groupEnd_[p];
+    if (place.ownBegin >= end)
+      continue;
+    if (level.top == depth && place.segmentEnd - place.segmentBegin == 1 &&
+        end - place.ownBegin <= queriesPerTile) { // most of them
+      Segment segment = view.segments[place.segmentBegin];
       segment.queryEnd = std::min(segment.queryEnd, end);
       if (segment.queryBegin < segment.queryEnd)
-        scratch.segments.push_back(segment);
+        list.addTile(segment);
+    } else if (end - place.ownBegin == 1) {
+      addPath(view, place, place.ownBegin, last, list);
+    } else {
+      addGroup(view, place, end, queriesPerTile, scratch, list);
     }
-  };
-  chain_.clear();
-  for (int p = leaf; isJoined_[view.places[p].node] && view.places[p].parent >= 0;)
-    chain_.push_back(p = view.places[p].parent);
-  for (std::size_t i = chain_.size(); i-- > 0;)
-    addPlace(chain_[i]);
-  addPlace(leaf);
-  if (isOneTile)
-    list.endTile();
-  else
-    scratch.tiler.tile(scratch.segments, queriesPerTile, list);
+  }
+}
+
+/// The group of one query: neighbours share most of their paths.
+void GreedyPartition::addPath(const TreeView &view, const Place &place, int query, Path &last,
+                              TileList &list) {
+  const Level &level = levels_[place.depth];
+  const bool isOwn = query < place.ownEnd;
+  const int seen = isOwn ? view.seen[query] : place.tokens;
+  const int tokens = level.groupTokens - place.tokens + seen;
+  if (tokens == 0)
+    return;
+  int from = level.top, shared = 0;
+  if (last.top == level.top && changed_ > level.top) {
+    from = std::min({changed_, last.isWhole ? last.end : last.end - 1, place.depth});
+    shared = from > level.top ? levels_[from - 1].groupRuns : 0;
+  }
+  const std::size_t runBegin = list.runs.size();
+  for (; from < place.depth; ++from)
+    if (const int p = levels_[from].place, all = view.places[p].tokens; all > 0)
+      list.addPathRun(p, all);
+  if (seen > 0)
+    list.addPathRun(levels_[from].place, seen);
+  list.endPath(query, shared, runBegin, tokens);
+  last = {level.top, place.depth + 1, seen == place.tokens};
+  changed_ = place.depth + 1;
+}
+
+void GreedyPartition::addGroup(const TreeView &view, const Place &place, int end, int queriesPerTile,
+                               PartitionScratch &scratch, TileList &list) const {
+  const int begin = place.ownBegin;
+  std::vector<Segment> &segments = scratch.segments;
+  segments.clear();
+  for (int level = levels_[place.depth].top; level < place.depth; ++level)
+    if (const int p = levels_[level].place, tokens = view.places[p].tokens; tokens > 0)
+      segments.emplace_back(p, 0, tokens, begin, end);
+  for (int s = place.segmentBegin; s < place.segmentEnd; ++s) {
+    Segment segment = view.segments[s];
+    segment.queryEnd = std::min(segment.queryEnd, end);
+    if (segment.queryBegin < segment.queryEnd)
+      segments.push_back(segment);
+  }
+  scratch.tiler.tile(segments, queriesPerTile, list);
 }
 
 } // namespace deft::plan

@@ -1,5 +1,7 @@
 #include "runtime/plan/GroupPrices.h"
 
+#include <algorithm>
+
 namespace deft::plan {
 
 void GroupPrices::set(const CostModel &model, int chunkTokens) {
@@ -9,13 +11,19 @@ void GroupPrices::set(const CostModel &model, int chunkTokens) {
   again_ = static_cast<float>(model.againUs());
   partial_ = static_cast<float>(model.partialUs());
   inverseChunk_ = chunkTokens > 0 ? 1.0F / static_cast<float>(chunkTokens) : 0;
+  float shortTokens = partial_ / again_;
+  if (chunkTokens > 0)
+    shortTokens = std::min(shortTokens, static_cast<float>(chunkTokens));
   widths_.assign(static_cast<std::size_t>(width_) + 1, {});
   for (int queries = 1; queries <= width_; ++queries) {
     const auto step = static_cast<float>(model.tokenStep(queries));
-    widths_[static_cast<std::size_t>(queries)] = {static_cast<float>(model.stepUs(queries)), 1 / step,
-                                                  (step - 0.5F) / step, 1};
+    const auto stepUs = static_cast<float>(model.stepUs(queries));
+    widths_[static_cast<std::size_t>(queries)] = {stepUs, 1 / step, (step - 0.5F) / step, 1,
+                                                  stepUs / step + again_};
+    shortTokens = std::min(shortTokens, step);
   }
   wide_ = widths_.back();
+  shortTokens_ = static_cast<int>(shortTokens);
 }
 
 } // namespace deft::plan

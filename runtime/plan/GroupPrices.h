@@ -19,6 +19,28 @@ public:
 
   int width() const { return width_; } ///< queries of the widest tile
   float partialUs() const { return partial_; }
+  /// Groups of no more tokens than this are one step of any tile and one chunk, and reading that much again
+  /// is cheaper than a partial.
+  int shortTokens() const { return shortTokens_; }
+
+  /// Of a token that so many queries read, in the mean over many tokens.
+  float tokenUs(int queries) const {
+    const int full = fullTiles(queries);
+    return static_cast<float>(full) * wide_.tokenUs + narrowest(queries, full).tokenUs;
+  }
+  /// The most that these queries save by reading more tokens in one group than in two, beside items and
+  /// tokens: their partials before and after, and what is lost to whole steps in each row tile.
+  float mostSavedUs(int queries, int tokens) const {
+    const int full = fullTiles(queries);
+    return partial_ * static_cast<float>(queries) * (2 + static_cast<float>(tokens) * inverseChunk_) +
+           static_cast<float>(full) * wide_.stepUs + narrowest(queries, full).stepUs;
+  }
+  /// Of starting the items of so many queries and tokens.
+  float startUs(int queries, int tokens) const {
+    const int full = fullTiles(queries);
+    return (static_cast<float>(full) + narrowest(queries, full).tiles) * item_ *
+           (1 + static_cast<float>(tokens) * inverseChunk_);
+  }
 
   /// What a group's readers cost, whatever the length.
   struct Readers {
@@ -26,8 +48,8 @@ public:
     float tiles, partials;
   };
   Readers readers(int queries) const {
-    const int full = static_cast<int>((static_cast<float>(queries) + 0.5F) * inverseWidth_);
-    const Width &narrow = widths_[static_cast<std::size_t>(std::clamp(queries - full * width_, 0, width_))];
+    const int full = fullTiles(queries);
+    const Width &narrow = narrowest(queries, full);
     return {wide_.stepUs * static_cast<float>(full),
             narrow.stepUs,
             narrow.inverseStep,
@@ -69,14 +91,22 @@ public:
 private:
   struct Width { ///< of a tile with so many queries
     float stepUs = 0, inverseStep = 0, slack = 0, tiles = 0;
+    float tokenUs = 0; ///< of a token, steps taken as divisible
   };
+  /// Of the queries that full tiles leave.
+  const Width &narrowest(int queries, int full) const {
+    return widths_[static_cast<std::size_t>(queries - full * width_)];
+  }
 
+  int fullTiles(int queries) const {
+    return static_cast<int>((static_cast<float>(queries) + 0.5F) * inverseWidth_);
+  }
   Float4 chunksOf(Float4 tokens) const {
     const Float4 chunks = truncated(tokens * inverseChunk_ + 0.9999F);
     return select(chunks > splat(1.0F), chunks, splat(1.0F));
   }
 
-  int width_ = 1;
+  int width_ = 1, shortTokens_ = 0;
   float inverseWidth_ = 1;
   float item_ = 0, again_ = 0, partial_ = 0, inverseChunk_ = 0;
   Width wide_;

@@ -124,8 +124,8 @@ support::Result<void> ItemCutter::cut(const TreeView &view, const TileList &list
   return {};
 }
 
-/// The path of one query, one item: a token's place in it is its position. What the path shares with the one
-/// before is as it is there. Returns where its runs begin.
+/// A path that is one item: positions tell where tokens stand in it. What it shares with the path before is
+/// as it is there. Returns where its runs begin.
 inline int ItemCutter::takePath(const Tile &tile, const Segment *runs, int pathRun, Cursor &at) {
   const int begin = at.run;
   int done = 0;
@@ -135,8 +135,9 @@ inline int ItemCutter::takePath(const Tile &tile, const Segment *runs, int pathR
     if (done == tile.runCount) // only the last run of a path can end a leaf
       at.noteTail(runs[done - 1], at.run - 1);
   }
+  const int first = at.places[runs->place].position;
   for (; done < tile.runCount; ++done)
-    at.addRun(runs[done], at.places[runs[done].place].position + runs[done].begin, 0, 1);
+    at.addRun(runs[done], at.places[runs[done].place].position - first, 0, 1);
   at.items[at.item] = {tile.queryBegin, 1, begin, tile.runCount, tile.tokens, 0, 0, 0};
   at.addPartials(tile.queryBegin, tile.queryBegin + 1);
   ++at.item;

@@ -184,7 +184,7 @@ Result<void> Planner::makeTiles(const Choice &choice, const tree::KvTree &tree, 
     return {};
   case spec::Partition::Greedy:
     model_.set(facts, config, blocks);
-    greedy_.assign(tree, view_, model_, chunk);
+    greedy_.assign(view_, model_, chunk);
     greedy_.makeTiles(view_, queriesPerTile, scratch_, tiles_);
     return {};
   case spec::Partition::Auto:

@@ -6,12 +6,12 @@ namespace deft::plan {
 
 void makeQueryTiles(const TreeView &view, PartitionScratch &scratch, TileList &list) {
   // The path to the place at hand, root first, without places of no tokens. Each place comes and goes once.
-  std::vector<Segment> &path = scratch.segments;
+  std::vector<int> &path = scratch.order;
   path.resize(std::max<std::size_t>(path.size(), 16));
   int length = 0, shared = 0; // so many of its first runs are those of the path added last
   for (int p = 0; p < view.placeCount() && !list.isFull(); ++p) {
     const Place &place = view.places[static_cast<std::size_t>(p)];
-    while (length > 0 && view.places[static_cast<std::size_t>(path[length - 1].place)].subtreeEnd <= p)
+    while (length > 0 && view.places[static_cast<std::size_t>(path[length - 1])].subtreeEnd <= p)
       --length;
     shared = std::min(shared, length);
     int lastSeen = -1; // by the last query of this place
@@ -19,11 +19,17 @@ void makeQueryTiles(const TreeView &view, PartitionScratch &scratch, TileList &l
       const int seen = view.seen[static_cast<std::size_t>(query)], tokens = place.position + seen;
       if (tokens == 0)
         continue;
+      const std::size_t runBegin = list.runs.size();
       if (seen == lastSeen) {
-        list.addPath(query, seen > 0 ? length + 1 : length, {}, p, 0, tokens);
+        list.endPath(query, seen > 0 ? length + 1 : length, runBegin, tokens);
         continue;
       }
-      list.addPath(query, shared, {path.data() + shared, path.data() + length}, p, seen, tokens);
+      for (int i = shared; i < length; ++i)
+        list.addPathRun(path[static_cast<std::size_t>(i)],
+                        view.places[static_cast<std::size_t>(path[static_cast<std::size_t>(i)])].tokens);
+      if (seen > 0)
+        list.addPathRun(p, seen);
+      list.endPath(query, shared, runBegin, tokens);
       lastSeen = seen;
       shared = length;
     }
@@ -31,7 +37,7 @@ void makeQueryTiles(const TreeView &view, PartitionScratch &scratch, TileList &l
       continue;
     if (static_cast<std::size_t>(length) == path.size())
       path.resize(2 * path.size());
-    path[static_cast<std::size_t>(length++)] = {p, 0, place.tokens, 0, 0};
+    path[static_cast<std::size_t>(length++)] = p;
     if (lastSeen == place.tokens)
       shared = length;
   }

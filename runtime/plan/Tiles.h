@@ -18,8 +18,8 @@ struct Tile {
   int tokens = 0;
   int chunkTokens = 0; ///< most tokens of its items; 0: as the plan's
   bool isEven = true;  ///< cut into equal chunks; else into full ones from the start, and the rest
-  /// The path of one query: its first `sharedRuns` runs are those of the path before it in the list and not
-  /// written again, and the intervals of its runs mean nothing.
+  /// The path of one query, or the end of it: its first `sharedRuns` runs are those of the path before it in
+  /// the list and not written again; the intervals of its runs mean nothing.
   bool isPath = false;
   int sharedRuns = 0;
 };
@@ -79,19 +79,12 @@ public:
                        static_cast<int>(runs.size()), 1, segment.tokens, like.chunkTokens, like.isEven);
     runs.push_back(segment);
   }
-  /// The path of one query: what it shares with the path that was added last, then the rest of whole nodes,
-  /// then what it sees of its own one (0 tokens: nothing that is not shared).
-  void addPath(int query, int sharedRuns, std::span<const Segment> whole, int own, int ownTokens,
-               int tokens) {
-    const int runBegin = static_cast<int>(runs.size());
-    int runCount = sharedRuns + static_cast<int>(whole.size());
-    for (const Segment &run : whole)
-      runs.push_back(run);
-    if (ownTokens > 0) {
-      runs.emplace_back(own, 0, ownTokens, query, query + 1);
-      ++runCount;
-    }
-    tiles.emplace_back(query, 1, runBegin, runCount, tokens, 0, true, true, sharedRuns);
+  /// The path of one query, or the end of it: what it shares with the path that was added last, then these
+  /// beginnings of nodes; all of them have `tokens`.
+  void addPathRun(int place, int tokens) { runs.emplace_back(place, 0, tokens, 0, 0); }
+  void endPath(int query, int sharedRuns, std::size_t runBegin, int tokens) {
+    const int runCount = sharedRuns + static_cast<int>(runs.size() - runBegin);
+    tiles.emplace_back(query, 1, static_cast<int>(runBegin), runCount, tokens, 0, true, true, sharedRuns);
     shared_ += static_cast<std::size_t>(sharedRuns);
   }
   bool isFull() const { return runs.size() + shared_ > kMostRuns; }

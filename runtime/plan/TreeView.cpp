@@ -6,56 +6,6 @@
 
 namespace deft::plan {
 
-namespace {
-
-/// Steps through preorder as the tree has it.
-class PlainWalk {
-public:
-  explicit PlainWalk(const tree::KvTree &tree) : tree_(tree), nodes_(tree.nodes().data()) {}
-
-  int firstRoot() const { return tree_.firstRoot(); }
-  int firstChild(int node) const { return nodes_[node].firstChild; }
-  int nextSibling(int node) const { return nodes_[node].nextSibling; }
-
-private:
-  const tree::KvTree &tree_;
-  const tree::Node *nodes_;
-};
-
-/// The same, but of siblings those that are marked come last.
-class MarkedWalk {
-public:
-  MarkedWalk(const tree::KvTree &tree, const std::vector<char> &isLast)
-      : tree_(tree), nodes_(tree.nodes()), isLast_(isLast) {}
-
-  int firstRoot() const { return firstOf(tree_.firstRoot()); }
-  int firstChild(int node) const { return firstOf(nodes_[node].firstChild); }
-  int nextSibling(int node) const {
-    if (const int same = skipTo(nodes_[node].nextSibling, isLast(node)); same >= 0 || isLast(node))
-      return same;
-    const int parent = nodes_[node].parent;
-    return skipTo(parent < 0 ? tree_.firstRoot() : nodes_[parent].firstChild, true);
-  }
-
-private:
-  bool isLast(int node) const { return isLast_[static_cast<std::size_t>(node)] != 0; }
-  int skipTo(int node, bool marked) const {
-    while (node >= 0 && isLast(node) != marked)
-      node = nodes_[node].nextSibling;
-    return node;
-  }
-  int firstOf(int node) const {
-    const int unmarked = skipTo(node, false);
-    return unmarked >= 0 ? unmarked : node;
-  }
-
-  const tree::KvTree &tree_;
-  const std::vector<tree::Node> &nodes_;
-  const std::vector<char> &isLast_;
-};
-
-} // namespace
-
 /// Where the next values go. Plain pointers: nothing is read again because something else was written.
 struct TreeView::Cursor {
   const tree::Query *queries;
@@ -67,15 +17,12 @@ struct TreeView::Cursor {
   int segmentRoom, leafRoom;
 };
 
-void TreeView::build(const tree::KvTree &tree, const std::vector<char> &isLast) {
+void TreeView::build(const tree::KvTree &tree) {
   chainQueries(tree);
   places.resize(static_cast<std::size_t>(tree.aliveNodes()));
   for (std::vector<int> *values : {&callerIndex, &queryPlace, &seen, &queryPos})
     values->resize(tree.queries().size());
-  if (isLast.empty())
-    walkTree(tree, PlainWalk(tree));
-  else
-    walkTree(tree, MarkedWalk(tree, isLast));
+  walkTree(tree);
 }
 
 void TreeView::chainQueries(const tree::KvTree &tree) {
@@ -89,7 +36,7 @@ void TreeView::chainQueries(const tree::KvTree &tree) {
 
 /// One way through the tree does it all: a node's own queries and segments follow those of the nodes before
 /// it, and what its subtree decides is filled in when that is closed.
-template <typename Walk> void TreeView::walkTree(const tree::KvTree &tree, const Walk &walk) {
+void TreeView::walkTree(const tree::KvTree &tree) {
   const tree::Node *const nodes = tree.nodes().data();
   const int *const firstQuery = firstQuery_.data();
   Place *const first = places.data();
@@ -107,7 +54,7 @@ template <typename Walk> void TreeView::walkTree(const tree::KvTree &tree, const
             static_cast<int>(segments.size()),
             static_cast<int>(leaves.size())};
   int count = 0, parent = -1;
-  int node = walk.firstRoot();
+  int node = tree.firstRoot();
   while (node >= 0) {
     const tree::Node &facts = nodes[node];
     Place &place = first[count];
@@ -123,10 +70,10 @@ template <typename Walk> void TreeView::walkTree(const tree::KvTree &tree, const
     place.leaf = -1;
     if (const int q = firstQuery[node]; facts.firstChild < 0 && q >= 0 && at.nextQuery[q] < 0) {
       addCommonLeaf(place, index, q, at);
-      node = walk.nextSibling(node);
+      node = nodes[node].nextSibling;
       for (; node < 0 && parent >= 0; parent = first[parent].parent) {
         close(first[parent], count, at);
-        node = walk.nextSibling(first[parent].node);
+        node = nodes[first[parent].node].nextSibling;
       }
       continue;
     }
@@ -138,7 +85,7 @@ template <typename Walk> void TreeView::walkTree(const tree::KvTree &tree, const
         addSegment({index, done, facts.tokens - done, at.query, at.query}, at);
       place.segmentEnd = at.segment;
       parent = index;
-      node = walk.firstChild(node);
+      node = facts.firstChild;
       continue;
     }
     place.subtreeEnd = count;
@@ -149,10 +96,10 @@ template <typename Walk> void TreeView::walkTree(const tree::KvTree &tree, const
     if (ownBegin < at.query)
       place.leaf = addLeaf(leafOf(place, at), at);
     // Up from the leaf, closing what ends with it, to the next node that has a sibling left.
-    node = walk.nextSibling(node);
+    node = nodes[node].nextSibling;
     for (; node < 0 && parent >= 0; parent = first[parent].parent) {
       close(first[parent], count, at);
-      node = walk.nextSibling(first[parent].node);
+      node = nodes[first[parent].node].nextSibling;
     }
   }
   segments.resize(static_cast<std::size_t>(at.segment));

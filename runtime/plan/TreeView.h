@@ -41,10 +41,13 @@ struct Segment {
 /// tokens seen, caller's index). Rebuilt in place: nothing is allocated once it has seen a tree of the size.
 class TreeView {
 public:
-  /// The order of siblings is free as far as plans go. The children that `isLast` marks (one entry a node of
-  /// the tree, empty: none) come after their siblings; so the readers of a node without those of its marked
-  /// children stay an interval.
-  void build(const tree::KvTree &tree, const std::vector<char> &isLast = {});
+  void build(const tree::KvTree &tree);
+
+  /// The order of siblings' queries is free as far as plans go. Those of the nodes that `isLast` marks (one
+  /// entry a place) and all below go behind those of their siblings; so the readers of a node without those
+  /// of its marked children are an interval. Places and segments keep their order, and first readers no
+  /// longer rise with it.
+  void putLast(const std::vector<char> &isLast);
 
   std::vector<Place> places;
   /// Not empty, in preorder and, within a node, by token. Hence queryBegin never falls, and what a query sees
@@ -64,8 +67,13 @@ public:
 
 private:
   struct Cursor;
+  struct QueryColumns {
+    std::vector<int> callerIndex, queryPlace, seen, queryPos;
+  };
+  void shiftChildren(int begin, int end, int at, const std::vector<char> &isLast);
+  void moveOwn(Place &place, int shift);
   void chainQueries(const tree::KvTree &tree);
-  template <typename Walk> void walkTree(const tree::KvTree &tree, const Walk &walk);
+  void walkTree(const tree::KvTree &tree);
   void addSegment(const Segment &segment, Cursor &at);
   int addOwn(const tree::Node &facts, int index, int firstQuery, Cursor &at);
   void addCommonLeaf(Place &place, int index, int q, Cursor &at);
@@ -77,6 +85,9 @@ private:
   std::vector<int> firstQuery_; ///< of each node; -1: none
   std::vector<int> nextQuery_;  ///< of each query: the next one of its node, by caller's index
   std::vector<std::pair<int, int>> sorted_;
+  std::vector<int> shifts_; ///< of each place: how far its queries move
+  std::vector<char> mixed_; ///< of each place: whether a marked child comes before another one
+  QueryColumns before_;     ///< they moved
 };
 
 } // namespace deft::plan

@@ -92,11 +92,16 @@ public:
 
   double priceGreedy() {
     view_.build(problem_.tree);
-    greedy_.assign(problem_.tree, view_, model_, problem_.config.chunkTokens);
+    greedy_.assign(view_, model_, problem_.config.chunkTokens);
     return price();
   }
+  /// `isJoined`: of each node.
   double priceOf(const std::vector<char> &isJoined) {
-    greedy_.assign(problem_.tree, view_, isJoined);
+    view_.build(problem_.tree);
+    byPlace_.clear();
+    for (const Place &place : view_.places)
+      byPlace_.push_back(isJoined[place.node]);
+    greedy_.assign(view_, byPlace_);
     return price();
   }
   support::Result<void> verify() {
@@ -122,6 +127,7 @@ private:
   const Problem &problem_;
   CostModel model_;
   TreeView view_;
+  std::vector<char> byPlace_;
   TileList tiles_;
   PartitionScratch scratch_;
   GreedyPartition greedy_;

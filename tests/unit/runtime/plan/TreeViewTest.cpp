@@ -4,6 +4,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
+
 namespace deft::plan {
 namespace {
 
@@ -34,14 +36,64 @@ TEST(TreeViewTest, PlacesAreInPreorder) {
   EXPECT_EQ(view.places[2].parent, 1);
 }
 
-TEST(TreeViewTest, MarkedChildrenComeLast) {
+TEST(TreeViewTest, QueriesOfMarkedChildrenComeLast) {
   KvTree tree = smallTree();
   (void)tree.addNode(-1, 1);
+  for (int node : {0, 1, 2, 3, 4, 5})
+    (void)tree.addQuery(node);
   TreeView view;
-  view.build(tree, {1, 1, 0, 0, 0, 0}); // the root 0 after the root 5, the child 1 after its siblings
-  EXPECT_THAT(nodesOf(view), ElementsAre(5, 0, 2, 3, 1, 4));
-  view.build(tree, {0, 1, 0, 1, 0, 0}); // among the marked the order stays
-  EXPECT_THAT(nodesOf(view), ElementsAre(0, 2, 1, 4, 3, 5));
+  view.build(tree);
+  EXPECT_THAT(nodesOf(view), ElementsAre(0, 1, 4, 2, 3, 5));
+  view.putLast({1, 1, 0, 0, 0, 0}); // the root 0 after the root 5, the child 1 after its siblings
+  EXPECT_THAT(view.callerIndex, ElementsAre(5, 0, 2, 3, 1, 4));
+  EXPECT_THAT(nodesOf(view), ElementsAre(0, 1, 4, 2, 3, 5));
+  view.build(tree);
+  view.putLast({0, 1, 0, 0, 1, 0});
+  EXPECT_THAT(view.callerIndex, ElementsAre(0, 2, 1, 4, 3, 5)); // among the marked the order stays
+}
+
+/// Readers of every stretch are an interval as before, of the same queries.
+TEST(TreeViewTest, MovedQueriesSeeWhatTheySaw) {
+  TreeView view, moved;
+  for (std::uint64_t seed = 0; seed < 300; ++seed) {
+    SCOPED_TRACE("seed " + std::to_string(seed));
+    const KvTree tree = test::randomForest(seed, {60, 50, 40});
+    view.build(tree);
+    moved.build(tree);
+    std::vector<char> isLast;
+    for (int p = 0; p < view.placeCount(); ++p)
+      isLast.push_back(static_cast<char>((seed >> p % 9 & 1) ^ (p % 3 == 0)));
+    moved.putLast(isLast);
+    const auto callers = [](const TreeView &of, int begin, int end) {
+      std::vector<int> indices(of.callerIndex.begin() + begin, of.callerIndex.begin() + end);
+      std::sort(indices.begin(), indices.end());
+      return indices;
+    };
+    for (int p = 0; p < view.placeCount(); ++p) {
+      const Place &a = moved.places[p], &b = view.places[p];
+      ASSERT_EQ(callers(moved, a.ownBegin, a.ownEnd), callers(view, b.ownBegin, b.ownEnd));
+      ASSERT_EQ(callers(moved, a.ownBegin, a.readersEnd), callers(view, b.ownBegin, b.readersEnd));
+      for (int s = b.segmentBegin; s < b.segmentEnd; ++s)
+        ASSERT_EQ(callers(moved, moved.segments[s].queryBegin, moved.segments[s].queryEnd),
+                  callers(view, view.segments[s].queryBegin, view.segments[s].queryEnd));
+      if (b.leaf >= 0) {
+        const Plan::Leaf &after = moved.leaves[b.leaf], &before = view.leaves[b.leaf];
+        EXPECT_EQ(callers(moved, after.followBegin, after.followEnd),
+                  callers(view, before.followBegin, before.followEnd));
+      }
+      // Those of marked siblings stand behind the others'.
+      const int next = a.subtreeEnd;
+      if (next < moved.placeCount() && moved.places[next].parent == a.parent && isLast[p] < isLast[next]) {
+        EXPECT_LE(a.readersEnd, moved.places[next].ownBegin);
+      }
+    }
+    for (int i = 0; i < moved.queryCount(); ++i) {
+      const tree::Query &query = tree.queries()[moved.callerIndex[i]];
+      EXPECT_EQ(moved.places[moved.queryPlace[i]].node, query.node);
+      EXPECT_EQ(moved.seen[i], tree.seenTokens(query));
+      EXPECT_EQ(moved.queryPos[i], tree.pathTokens(query) - 1);
+    }
+  }
 }
 
 TEST(TreeViewTest, DeadNodesHaveNoPlace) {

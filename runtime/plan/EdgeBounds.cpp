@@ -1,0 +1,122 @@
+#include "runtime/plan/EdgeBounds.h"
+
+#include <algorithm>
+
+namespace deft::plan {
+namespace {
+
+int readers(const Place &place) { return place.readersEnd - place.ownBegin; }
+bool hasReadersBelow(const Place &place) { return place.ownEnd < place.readersEnd; }
+
+std::uint64_t mix(std::uint64_t hash, std::uint64_t value) {
+  hash = (hash ^ value) * 0x9e3779b97f4a7c15ULL;
+  return hash ^ hash >> 32;
+}
+std::uint64_t pair(int high, int low) {
+  return static_cast<std::uint64_t>(high) << 32 | static_cast<std::uint32_t>(low);
+}
+
+} // namespace
+
+void EdgeBounds::find(const TreeView &view, const GroupPrices &prices) {
+  const std::size_t count = view.places.size();
+  edges_.assign(count, Edge::Apart);
+  hasOpenChild_.assign(count, 0);
+  regions_.resize(count);
+  for (int p = 0; p < view.placeCount(); ++p)
+    if (hasReadersBelow(view.places[static_cast<std::size_t>(p)]))
+      linkChildren(view, prices, p);
+  linked_.resize(count);
+  std::size_t linked = 0;
+  for (std::size_t p = 0; p < count; ++p) {
+    linked_[linked] = static_cast<int>(p);
+    linked += edges_[p] == Edge::Apart ? 0 : 1;
+  }
+  linked_.resize(linked);
+  open_.clear();
+  if (linked == 0)
+    return;
+  sumUp(view);
+  divide(view, prices.shortTokens());
+  open_.resize(count);
+  std::size_t open = 0;
+  for (std::size_t p = 0; p < count; ++p) {
+    open_[open] = static_cast<int>(p);
+    open += edges_[p] == Edge::Open || hasOpenChild_[p] != 0 ? 1 : 0;
+  }
+  open_.resize(open);
+}
+
+/// Which children may be joined.
+void EdgeBounds::linkChildren(const TreeView &view, const GroupPrices &prices, int p) {
+  const Place *const places = view.places.data();
+  const Place &place = places[p];
+  const int all = readers(place);
+  const auto length = static_cast<float>(place.tokens);
+  const float allToken = prices.tokenUs(all), allStart = prices.startUs(all, place.tokens);
+  float tokenUs = prices.tokenUs(place.ownEnd - place.ownBegin),
+        savedUs = prices.mostSavedUs(all, place.tokens);
+  for (int c = p + 1; c < place.subtreeEnd; c = places[c].subtreeEnd) {
+    const int queries = readers(places[c]);
+    tokenUs += prices.tokenUs(queries);
+    savedUs += prices.mostSavedUs(queries, place.tokens);
+  }
+  const bool mayAllJoin = (tokenUs - allToken) * length <= savedUs + allStart;
+  const float share = 1 / static_cast<float>(all);
+  for (int c = p + 1; c < place.subtreeEnd; c = places[c].subtreeEnd) {
+    const int queries = readers(places[c]), rest = all - queries;
+    if (queries == 0)
+      continue;
+    if (!mayAllJoin) {
+      // What the node's group is relieved of: by these readers alone, or at the rate of all.
+      const float part = static_cast<float>(queries) * share;
+      const float token = std::max(allToken - prices.tokenUs(rest), allToken * part);
+      const float start = std::max(allStart - prices.startUs(rest, place.tokens), allStart * part);
+      if ((prices.tokenUs(queries) - token) * length > prices.mostSavedUs(queries, place.tokens) + start)
+        continue;
+    }
+    edges_[static_cast<std::size_t>(c)] = Edge::Open;
+  }
+}
+
+/// Shapes and depths of regions, from the leaves up.
+void EdgeBounds::sumUp(const TreeView &view) {
+  const auto begin = [&](int p) { regions_[static_cast<std::size_t>(p)] = {0, 0, -1, false}; };
+  for (const int p : linked_) {
+    begin(p);
+    begin(view.places[static_cast<std::size_t>(p)].parent);
+  }
+  for (std::size_t i = linked_.size(); i-- > 0;) {
+    const int p = linked_[i];
+    const Place &place = view.places[static_cast<std::size_t>(p)];
+    Region &region = regions_[static_cast<std::size_t>(p)];
+    Region &parent = regions_[static_cast<std::size_t>(place.parent)];
+    const int tokens = readTokens(view, place);
+    region.deepest = std::max(region.deepest, place.position + tokens);
+    region.shape = mix(mix(region.shape, pair(tokens, place.tokens)),
+                       pair(place.ownEnd - place.ownBegin, readers(place)));
+    parent.deepest = std::max(parent.deepest, region.deepest);
+    parent.shape += mix(region.shape, static_cast<std::uint64_t>(p - place.parent));
+  }
+}
+
+/// Regions begin where a place apart has a child that is not; short ones are joined.
+void EdgeBounds::divide(const TreeView &view, int shortTokens) {
+  for (const int p : linked_) {
+    const int above = view.places[static_cast<std::size_t>(p)].parent;
+    Region &region = regions_[static_cast<std::size_t>(p)],
+           &parent = regions_[static_cast<std::size_t>(above)];
+    if (parent.top < 0) {
+      parent.top = above;
+      parent.isShort = parent.deepest - view.places[static_cast<std::size_t>(above)].position <= shortTokens;
+    }
+    region.top = parent.top;
+    region.isShort = parent.isShort;
+    if (region.isShort)
+      edges_[static_cast<std::size_t>(p)] = Edge::Joined;
+    else
+      hasOpenChild_[static_cast<std::size_t>(above)] = 1;
+  }
+}
+
+} // namespace deft::plan
