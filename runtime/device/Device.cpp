@@ -60,16 +60,18 @@ Result<std::shared_ptr<Device>> Device::open(std::shared_ptr<const Driver> drive
   if (const cu::Result result = api.primaryCtxRetain(&opened->context_, opened->device_))
     return driver->error("cannot make a context on " + facts.name, result);
   const Current current(*opened);
-  // A blocking stream: copies go through the null stream and must be over before kernels read them.
-  if (const cu::Result result = api.streamCreate(&opened->stream_, cu::kStreamDefault))
-    return driver->error("cannot make a stream on " + facts.name, result);
+  for (cu::Stream *stream : {&opened->stream_, &opened->copies_})
+    if (const cu::Result result = api.streamCreate(stream, cu::kStreamNonBlocking))
+      return driver->error("cannot make a stream on " + facts.name, result);
   return opened;
 }
 
 Device::~Device() {
-  if (stream_) {
+  if (context_) {
     const Current current(*this);
-    (void)api().streamDestroy(stream_);
+    for (const cu::Stream stream : {stream_, copies_})
+      if (stream)
+        (void)api().streamDestroy(stream);
   }
   if (context_)
     (void)api().primaryCtxRelease(device_);
@@ -94,11 +96,6 @@ Device::Current::~Current() {
 Result<void> Device::synchronize(const std::string &whatRan) const {
   const Current current(*this);
   return driver_->check(whatRan, api().streamSynchronize(stream_));
-}
-
-Result<void> Device::settle(const std::string &after) const {
-  const Current current(*this);
-  return driver_->check(after + " failed", api().ctxSynchronize());
 }
 
 Buffer::~Buffer() {
@@ -127,25 +124,33 @@ Result<void> Buffer::reserve(std::size_t bytes, const std::string &what) {
   return {};
 }
 
+Result<void> Buffer::finish(cu::Result enqueued, const std::string &whatFailed) const {
+  const cu::Result result =
+      enqueued == cu::kSuccess ? device_->api().streamSynchronize(device_->copies_) : enqueued;
+  return device_->driver().check(whatFailed, result);
+}
+
 Result<void> Buffer::upload(const void *from, std::size_t bytes, const std::string &what) {
   if (auto reserved = reserve(bytes, what); !reserved || bytes == 0)
     return reserved;
   const Device::Current current(*device_);
-  return device_->driver().check("cannot upload " + what, device_->api().memcpyHtoD(address_, from, bytes));
+  return finish(device_->api().memcpyHtoDAsync(address_, from, bytes, device_->copies_),
+                "cannot upload " + what);
 }
 
 Result<void> Buffer::fill(unsigned char value, std::size_t bytes) {
   if (bytes == 0)
     return {};
   const Device::Current current(*device_);
-  return device_->driver().check("cannot fill memory", device_->api().memsetD8(address_, value, bytes));
+  return finish(device_->api().memsetD8Async(address_, value, bytes, device_->copies_), "cannot fill memory");
 }
 
 Result<void> Buffer::download(void *to, std::size_t bytes) const {
   if (bytes == 0)
     return {};
   const Device::Current current(*device_);
-  return device_->driver().check("cannot read results back", device_->api().memcpyDtoH(to, address_, bytes));
+  return finish(device_->api().memcpyDtoHAsync(to, address_, bytes, device_->copies_),
+                "cannot read results back");
 }
 
 Result<Kernel> Kernel::load(std::shared_ptr<Device> device, const std::string &image,

@@ -26,8 +26,9 @@ support::Result<DeviceFacts> lookAt(const Driver &driver, int ordinal);
 support::Result<void> checkSupported(const DeviceFacts &facts);
 
 /// One GPU and its primary context, which all in the process share. Any thread may use it, and what is made
-/// of it: calls make the context current for their own time where it is not. The stream is for tools, which
-/// want one of their own and use it from one thread at a time.
+/// of it: calls make the context current for their own time where it is not, and use no stream that a program
+/// knows of, so it may be capturing on any of its own. The stream is for tools, which want one, from one
+/// thread at a time.
 class Device {
 public:
   /// Opens a GPU. One older than compute capability 8.0 is an error: its matrix units lack bf16. The calling
@@ -42,9 +43,6 @@ public:
   const cu::Api &api() const { return driver_->api(); }
   cu::Stream stream() const { return stream_; }
   support::Result<void> synchronize(const std::string &whatRan) const;
-  /// Waits for everything on the device: copies through the null stream too, which streams of a program that
-  /// are made not to wait for it would overtake.
-  support::Result<void> settle(const std::string &after) const;
 
   /// While it lives, the device's context is the thread's current one.
   class [[nodiscard]] Current {
@@ -59,15 +57,19 @@ public:
   };
 
 private:
+  friend class Buffer;
   Device() = default;
   std::shared_ptr<const Driver> driver_;
   cu::Device device_ = 0;
   cu::Context context_ = nullptr;
   cu::Stream stream_ = nullptr;
+  cu::Stream copies_ = nullptr; ///< of buffers
   DeviceFacts facts_;
 };
 
-/// Memory of a device. It grows when asked for more and is kept for the next use.
+/// Memory of a device. It grows when asked for more and is kept for the next use; what becomes free is free
+/// when the device has done what it is at, because the driver waits for that. Copies and fills are over when
+/// a call returns, and go through a stream of their own: nobody may be using the memory.
 class Buffer {
 public:
   explicit Buffer(std::shared_ptr<Device> device) : device_(std::move(device)) {}
@@ -88,6 +90,8 @@ public:
   template <typename T> T *as() const { return reinterpret_cast<T *>(static_cast<std::uintptr_t>(address_)); }
 
 private:
+  support::Result<void> finish(cu::Result enqueued, const std::string &whatFailed) const;
+
   std::shared_ptr<Device> device_;
   cu::DevicePtr address_ = 0;
   std::size_t bytes_ = 0;

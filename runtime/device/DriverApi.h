@@ -61,18 +61,16 @@ constexpr int kCaptureThreadLocal = 1;
   X(ctxGetCurrent, "cuCtxGetCurrent", (Context * context))                                                   \
   X(ctxPushCurrent, "cuCtxPushCurrent_v2", (Context context))                                                \
   X(ctxPopCurrent, "cuCtxPopCurrent_v2", (Context * context))                                                \
-  X(ctxSynchronize, "cuCtxSynchronize", ())                                                                  \
   X(memAlloc, "cuMemAlloc_v2", (DevicePtr * pointer, std::size_t bytes))                                     \
   X(memFree, "cuMemFree_v2", (DevicePtr pointer))                                                            \
   X(memHostAlloc, "cuMemHostAlloc", (void **pointer, std::size_t bytes, unsigned flags))                     \
   X(memFreeHost, "cuMemFreeHost", (void *pointer))                                                           \
   X(memHostGetDevicePointer, "cuMemHostGetDevicePointer_v2",                                                 \
     (DevicePtr * address, void *pointer, unsigned flags))                                                    \
-  X(memcpyHtoD, "cuMemcpyHtoD_v2", (DevicePtr to, const void *from, std::size_t bytes))                      \
   X(memcpyHtoDAsync, "cuMemcpyHtoDAsync_v2",                                                                 \
     (DevicePtr to, const void *from, std::size_t bytes, Stream stream))                                      \
-  X(memcpyDtoH, "cuMemcpyDtoH_v2", (void *to, DevicePtr from, std::size_t bytes))                            \
-  X(memsetD8, "cuMemsetD8_v2", (DevicePtr to, unsigned char value, std::size_t bytes))                       \
+  X(memcpyDtoHAsync, "cuMemcpyDtoHAsync_v2", (void *to, DevicePtr from, std::size_t bytes, Stream stream))   \
+  X(memsetD8Async, "cuMemsetD8Async", (DevicePtr to, unsigned char value, std::size_t bytes, Stream stream)) \
   X(moduleLoadData, "cuModuleLoadData", (Module * module, const void *image))                                \
   X(moduleUnload, "cuModuleUnload", (Module module))                                                         \
   X(moduleGetFunction, "cuModuleGetFunction", (Function * function, Module module, const char *name))        \

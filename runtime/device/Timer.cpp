@@ -83,10 +83,7 @@ struct Handles {
 
 } // namespace
 
-Result<Timing> timeOnDevice(const std::shared_ptr<Device> &device,
-                            const std::function<Result<void>()> &enqueue, const TimerOptions &options) {
-  const cu::Api &api = device->api();
-  const Driver &driver = device->driver();
+Result<Timer> Timer::create(std::shared_ptr<Device> device) {
   const Device::Current current(*device);
   constexpr int kEvictThreads = 256;
   auto evict = Kernel::load(device, kEvictPtx, "deft_evict_l2", kEvictThreads, 0);
@@ -98,8 +95,14 @@ Result<Timing> timeOnDevice(const std::shared_ptr<Device> &device,
     return reserved.error();
   if (auto filled = large.fill(0, evictBytes); !filled)
     return filled.error();
+  return Timer(std::move(device), std::move(*evict), std::move(large), evictBytes);
+}
 
-  Handles handles(*device);
+Result<Timing> Timer::time(const std::function<Result<void>()> &enqueue, const TimerOptions &options) const {
+  const cu::Api &api = device_->api();
+  const Driver &driver = device_->driver();
+  const Device::Current current(*device_);
+  Handles handles(*device_);
   if (auto captured = handles.capture(enqueue); !captured)
     return captured.error();
   for (cu::Event *event : {&handles.start, &handles.end})
@@ -108,20 +111,20 @@ Result<Timing> timeOnDevice(const std::shared_ptr<Device> &device,
 
   std::vector<double> times;
   // The eviction keeps the device busy until everything behind it is enqueued: launching is not timed.
-  void *address = large.as<void>();
-  std::uint64_t bytes = evictBytes;
+  void *address = large_.as<void>();
+  std::uint64_t bytes = evictBytes_;
   void *params[] = {&address, &bytes};
   for (int i = -1; i < std::max(options.repeats, 1); ++i) { // the first one warms up and is not counted
-    if (auto launched = evict->launch(static_cast<unsigned>(evict->blocksAtOnce()), params); !launched)
+    if (auto launched = evict_.launch(static_cast<unsigned>(evict_.blocksAtOnce()), params); !launched)
       return launched.error();
     const cu::Result warmed =
-        options.coldL2 ? cu::kSuccess : api.graphLaunch(handles.executable, device->stream());
-    for (cu::Result result : {warmed, api.eventRecord(handles.start, device->stream()),
-                              api.graphLaunch(handles.executable, device->stream()),
-                              api.eventRecord(handles.end, device->stream())})
+        options.coldL2 ? cu::kSuccess : api.graphLaunch(handles.executable, device_->stream());
+    for (cu::Result result : {warmed, api.eventRecord(handles.start, device_->stream()),
+                              api.graphLaunch(handles.executable, device_->stream()),
+                              api.eventRecord(handles.end, device_->stream())})
       if (result != cu::kSuccess)
         return driver.error("cannot run the timed graph", result);
-    if (auto done = device->synchronize("the timed kernels failed"); !done)
+    if (auto done = device_->synchronize("the timed kernels failed"); !done)
       return done.error();
     float milliseconds = 0;
     if (cu::Result result = api.eventElapsedTime(&milliseconds, handles.start, handles.end))
@@ -131,6 +134,14 @@ Result<Timing> timeOnDevice(const std::shared_ptr<Device> &device,
   }
   std::sort(times.begin(), times.end());
   return Timing{times[times.size() / 2], times.front(), times.back()};
+}
+
+Result<Timing> timeOnDevice(const std::shared_ptr<Device> &device,
+                            const std::function<Result<void>()> &enqueue, const TimerOptions &options) {
+  const auto timer = Timer::create(device);
+  if (!timer)
+    return timer.error();
+  return timer->time(enqueue, options);
 }
 
 } // namespace deft::device

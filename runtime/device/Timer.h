@@ -18,7 +18,27 @@ struct Timing {
 };
 
 /// GPU time of what `enqueue` puts on the device's stream, without the host's share: the work is
-/// captured once as a graph and replayed between two events.
+/// captured once as a graph and replayed between two events. For many measurements one after the other; calls
+/// are for one thread at a time.
+class Timer {
+public:
+  static support::Result<Timer> create(std::shared_ptr<Device> device);
+
+  support::Result<Timing> time(const std::function<support::Result<void>()> &enqueue,
+                               const TimerOptions &options) const;
+
+private:
+  Timer(std::shared_ptr<Device> device, Kernel evict, Buffer large, std::size_t evictBytes)
+      : device_(std::move(device)), evict_(std::move(evict)), large_(std::move(large)),
+        evictBytes_(evictBytes) {}
+
+  std::shared_ptr<Device> device_;
+  Kernel evict_;
+  Buffer large_; ///< what it reads
+  std::size_t evictBytes_;
+};
+
+/// For those who measure once.
 support::Result<Timing> timeOnDevice(const std::shared_ptr<Device> &device,
                                      const std::function<support::Result<void>()> &enqueue,
                                      const TimerOptions &options);

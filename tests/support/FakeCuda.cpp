@@ -173,7 +173,6 @@ int cuCtxPopCurrent_v2(cu::Context *context) {
   current.pop_back();
   return cu::kSuccess;
 }
-int cuCtxSynchronize() { return note({.name = "cuCtxSynchronize"}); }
 int cuMemAlloc_v2(cu::DevicePtr *pointer, std::size_t bytes) {
   return allocate("cuMemAlloc", reinterpret_cast<void **>(pointer), bytes);
 }
@@ -186,21 +185,17 @@ int cuMemHostGetDevicePointer_v2(cu::DevicePtr *address, void *pointer, unsigned
   *address = reinterpret_cast<cu::DevicePtr>(pointer);
   return cu::kSuccess;
 }
-int cuMemcpyHtoD_v2(cu::DevicePtr to, const void *from, std::size_t bytes) {
-  std::memcpy(pointerOf<void>(to), from, bytes);
-  return note({.name = "cuMemcpyHtoD", .bytes = bytes});
-}
 int cuMemcpyHtoDAsync_v2(cu::DevicePtr to, const void *from, std::size_t bytes, cu::Stream stream) {
   std::memcpy(pointerOf<void>(to), from, bytes);
   return note({.name = "cuMemcpyHtoDAsync", .stream = stream, .bytes = bytes});
 }
-int cuMemcpyDtoH_v2(void *to, cu::DevicePtr from, std::size_t bytes) {
+int cuMemcpyDtoHAsync_v2(void *to, cu::DevicePtr from, std::size_t bytes, cu::Stream stream) {
   std::memcpy(to, pointerOf<void>(from), bytes);
-  return note({.name = "cuMemcpyDtoH", .bytes = bytes});
+  return note({.name = "cuMemcpyDtoHAsync", .stream = stream, .bytes = bytes});
 }
-int cuMemsetD8_v2(cu::DevicePtr to, unsigned char value, std::size_t bytes) {
+int cuMemsetD8Async(cu::DevicePtr to, unsigned char value, std::size_t bytes, cu::Stream stream) {
   std::memset(pointerOf<void>(to), value, bytes);
-  return note({.name = "cuMemsetD8", .bytes = bytes});
+  return note({.name = "cuMemsetD8Async", .stream = stream, .bytes = bytes});
 }
 int cuModuleLoadData(cu::Module *module, const void *) {
   *module = newHandle<cu::Module>();

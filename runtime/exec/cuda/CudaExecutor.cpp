@@ -37,6 +37,8 @@ Result<std::unique_ptr<CudaExecutor>> CudaExecutor::create(std::shared_ptr<devic
 
 Result<void> CudaExecutor::load(const Inputs &inputs) {
   queryCount_ = inputs.queryCount;
+  if (auto idle = device_->synchronize("the run before"); !idle)
+    return idle;
   auto params = CudaParams::upload(device_, variant(), inputs.params);
   if (!params)
     return params.error();
@@ -60,6 +62,8 @@ Result<void> CudaExecutor::prepare(const plan::Plan &plan) {
                  "the plan has " + std::to_string(plan.queryCount()) + " queries, the inputs have " +
                      std::to_string(queryCount_),
                  ""};
+  if (auto idle = device_->synchronize("the run before"); !idle)
+    return idle;
   const std::size_t rows = static_cast<std::size_t>(queryCount_) * variant().queryHeads;
   const std::size_t outBytes = rows * variant().headDim * sizeof(std::uint16_t);
   auto prepared =

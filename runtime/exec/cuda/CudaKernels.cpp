@@ -88,8 +88,6 @@ Result<std::unique_ptr<const CudaParams>> CudaParams::upload(std::shared_ptr<dev
     return std::unique_ptr<const CudaParams>(std::move(params));
   if (auto uploaded = params->arrays_.upload(arrays, "the parameters"); !uploaded)
     return uploaded.error();
-  if (auto settled = device->settle("the upload of the parameters"); !settled)
-    return settled.error();
   for (std::size_t i = 0; i < values.size(); ++i)
     if (isArray(i)) // the slot's bits are the pointer, whatever it points to
       slots[i].f32Array =

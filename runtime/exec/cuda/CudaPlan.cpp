@@ -34,7 +34,14 @@ CudaPlan::CudaPlan(std::shared_ptr<const CudaKernels> kernels)
     endItems_.push_back(kernels_->endItems(p));
 }
 
-CudaPlan::~CudaPlan() { (void)kernels_->device()->settle("the last runs of a plan"); }
+CudaPlan::~CudaPlan() { (void)waitForCopies(); }
+
+Result<void> CudaPlan::waitForCopies() const {
+  for (const Slot &slot : slots_)
+    if (auto copied = slot.copied.wait("the copy of a plan"); !copied)
+      return copied;
+  return {};
+}
 
 Result<std::unique_ptr<CudaPlan>> CudaPlan::create(std::shared_ptr<const CudaKernels> kernels,
                                                    const CudaPlanOptions &options) {
@@ -58,9 +65,8 @@ Result<std::unique_ptr<CudaPlan>> CudaPlan::create(std::shared_ptr<const CudaKer
 }
 
 Result<void> CudaPlan::setRoom(const PlanRoom &room) {
-  const device::Device &device = *kernels_->device();
-  if (auto settled = device.settle("the work before a plan's memory grew"); !settled)
-    return settled;
+  if (auto waited = waitForCopies(); !waited)
+    return waited;
   onDevice_.isValid = isWritten_ = isFixed_ = false;
   room_ = room;
   sections_ = PlanSections::of(room);

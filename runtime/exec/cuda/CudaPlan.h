@@ -47,7 +47,7 @@ public:
   /// For the kernels of this variant and config, and those of others that differ in hooks alone.
   static support::Result<std::unique_ptr<CudaPlan>> create(std::shared_ptr<const CudaKernels> kernels,
                                                            const CudaPlanOptions &options);
-  ~CudaPlan(); ///< waits for the device, which may be copying out of its memory
+  ~CudaPlan(); ///< waits for its copies, and for the device, which may be running it
   CudaPlan(const CudaPlan &) = delete;
   CudaPlan &operator=(const CudaPlan &) = delete;
 
@@ -95,6 +95,7 @@ private:
   explicit CudaPlan(std::shared_ptr<const CudaKernels> kernels);
   support::Result<void> checkRun(const CudaKernels &kernels, const CudaPointers &pointers) const;
   support::Result<bool> isCapturing(cu::Stream stream) const;
+  support::Result<void> waitForCopies() const;
 
   std::shared_ptr<const CudaKernels> kernels_;
   std::vector<int> endItems_;

@@ -70,7 +70,10 @@ Result<std::unique_ptr<DevicePageTable>> DevicePageTable::create(std::shared_ptr
   return table;
 }
 
-DevicePageTable::~DevicePageTable() { (void)device_->settle("the last upload of a page table"); }
+DevicePageTable::~DevicePageTable() {
+  for (const Slot &slot : slots_)
+    (void)slot.applied.wait("the last upload of a page table");
+}
 
 Result<void> DevicePageTable::upload(const tree::PagedPool &pool, cu::Stream stream) {
   const std::vector<int> &table = pool.pageTable();

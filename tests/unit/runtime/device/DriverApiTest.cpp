@@ -65,16 +65,14 @@ TEST(DriverApiTest, DeclarationsHaveTheShapeOfTheHeader) {
   DEFT_SAME(ctxGetCurrent, cuCtxGetCurrent);
   DEFT_SAME(ctxPushCurrent, cuCtxPushCurrent);
   DEFT_SAME(ctxPopCurrent, cuCtxPopCurrent);
-  DEFT_SAME(ctxSynchronize, cuCtxSynchronize);
   DEFT_SAME(memAlloc, cuMemAlloc);
   DEFT_SAME(memFree, cuMemFree);
   DEFT_SAME(memHostAlloc, cuMemHostAlloc);
   DEFT_SAME(memFreeHost, cuMemFreeHost);
   DEFT_SAME(memHostGetDevicePointer, cuMemHostGetDevicePointer);
-  DEFT_SAME(memcpyHtoD, cuMemcpyHtoD);
   DEFT_SAME(memcpyHtoDAsync, cuMemcpyHtoDAsync);
-  DEFT_SAME(memcpyDtoH, cuMemcpyDtoH);
-  DEFT_SAME(memsetD8, cuMemsetD8);
+  DEFT_SAME(memcpyDtoHAsync, cuMemcpyDtoHAsync);
+  DEFT_SAME(memsetD8Async, cuMemsetD8Async);
   DEFT_SAME(moduleLoadData, cuModuleLoadData);
   DEFT_SAME(moduleUnload, cuModuleUnload);
   DEFT_SAME(moduleGetFunction, cuModuleGetFunction);

@@ -1,0 +1,104 @@
+/// How plans and runs behave on a GPU, as a server uses them: a graph that is replayed while the tree
+/// changes, stale plans, threads and streams, plans made ahead, full rooms; and what they cost on the host.
+///
+///   execution_check PACKAGE[:ATTENTION]... [--json FILE] [--no-times]
+///
+/// On every GPU that is there. Every result is compared with the oracle. Takes some seconds a package. Ends
+/// with 1 where something is wrong, with 77 where there is no GPU (3 with DEFT_REQUIRE_GPU=1).
+
+#include "tests/gpu/execution/Checks.h"
+
+#include <CLI/CLI.hpp>
+
+#include <cstdio>
+#include <cstdlib>
+#include <fstream>
+
+namespace deft::gpu_test {
+namespace {
+
+using nlohmann::json;
+
+struct Check {
+  const char *name;
+  json (*run)(const Subject &, Findings &);
+  bool isTiming;
+};
+
+constexpr Check kChecks[] = {
+    {"growing_tree", checkGrowingTree, false},
+    {"stale_plans", checkStalePlans, false},
+    {"threads", checkThreads, false},
+    {"planning_ahead", checkPlanningAhead, false},
+    {"room", checkRoom, false},
+    {"host_times", measureHost, true},
+    {"watch_times", measureWatch, true},
+};
+
+/// Returns how much was wrong.
+int checkSubject(const std::string &name, int gpu, bool withTimes, json &record) {
+  auto subject = openSubject(name, gpu);
+  if (!subject) {
+    std::printf("%s: %s\n", name.c_str(), subject.error().text().c_str());
+    return 1;
+  }
+  std::printf("%s on %s\n", subject->variant().name.c_str(), subject->gpu.facts().name.c_str());
+  json entry{{"attention", subject->variant().name}, {"gpu", gpu}, {"device", subject->gpu.facts().name}};
+  int wrong = 0;
+  for (const Check &check : kChecks) {
+    if (check.isTiming && !withTimes)
+      continue;
+    Findings findings;
+    json facts;
+    const double us = timeUs([&] {
+      try {
+        facts = check.run(*subject, findings);
+      } catch (const std::exception &bad) {
+        findings.require(false, bad.what());
+      }
+    });
+    std::printf("  %-15s %s  %s  (%.1f s)\n", check.name, findings.count() == 0 ? "right" : "WRONG",
+                facts.dump().c_str(), us / 1e6);
+    for (const std::string &text : findings.texts())
+      std::printf("    %s\n", text.c_str());
+    std::fflush(stdout);
+    wrong += findings.count();
+    entry[check.name] = {{"right", findings.count() == 0}, {"facts", facts}, {"wrong", findings.texts()}};
+  }
+  record.push_back(entry);
+  return wrong;
+}
+
+int run(int argc, char **argv) {
+  CLI::App app("Checks on a GPU how plans and runs behave in a server");
+  std::vector<std::string> packages;
+  std::string file;
+  bool noTimes = false;
+  app.add_option("PACKAGE", packages, "Packages, with :ATTENTION where they hold several")->required();
+  app.add_option("--json", file, "Write a record to this file");
+  app.add_flag("--no-times", noTimes, "Only right or wrong");
+  CLI11_PARSE(app, argc, argv);
+
+  const auto gpus = Gpu::list();
+  if (!gpus) {
+    std::printf("skipped: %s\n", gpus.error().message.c_str());
+    const char *required = std::getenv("DEFT_REQUIRE_GPU");
+    return required && std::string(required) == "1" ? 3 : 77;
+  }
+  json record = json::array();
+  int wrong = 0;
+  for (const GpuFacts &gpu : *gpus)
+    if (!gpu.architecture.empty())
+      for (const std::string &package : packages)
+        wrong += checkSubject(package, gpu.index, !noTimes, record);
+  if (!file.empty())
+    std::ofstream(file)
+        << json{{"format", "deftc-execution-record"}, {"version", 1}, {"results", record}}.dump(1) << '\n';
+  std::printf("%s\n", wrong == 0 ? "all right" : (std::to_string(wrong) + " wrong").c_str());
+  return wrong == 0 ? 0 : 1;
+}
+
+} // namespace
+} // namespace deft::gpu_test
+
+int main(int argc, char **argv) { return deft::gpu_test::run(argc, argv); }

@@ -1,0 +1,172 @@
+#include "runtime/device/Timer.h"
+#include "runtime/exec/RandomInputs.h"
+#include "runtime/exec/cuda/CudaPlan.h"
+#include "runtime/jit/GpuImpl.h"
+#include "runtime/plan/Planner.h"
+#include "tests/gpu/execution/Checks.h"
+
+#include <algorithm>
+#include <numeric>
+
+namespace deft::gpu_test {
+
+using nlohmann::json;
+
+namespace {
+
+/// A prompt and `queries` branches, back to back in the cache.
+struct FewShot {
+  FewShot(int queries, int promptTokens, int branchTokens) : slack(64) {
+    const int prompt = tree.addRoot(promptTokens, 0).value();
+    int location = promptTokens;
+    for (int i = 0; i < queries; ++i) {
+      leaves.push_back(tree.addChild(prompt, branchTokens, location).value());
+      tree.addQuery(leaves.back()).value();
+      location += branchTokens + slack;
+    }
+    tokens = location;
+  }
+  Tree tree;
+  std::vector<int> leaves;
+  int slack = 0; ///< tokens that a branch may gain
+  int tokens = 0;
+};
+
+struct Memory { ///< of a run whose result nobody reads
+  Memory(const Subject &subject, int tokens, int queries)
+      : q(subject.device), k(subject.device), v(subject.device), out(subject.device), table(subject.device) {
+    const spec::Variant &variant = subject.variant();
+    const std::size_t cache =
+        2ull * static_cast<std::size_t>(tokens + 256) * variant.kvHeads * variant.headDim;
+    const std::size_t rows = 2ull * static_cast<std::size_t>(queries) * variant.queryHeads * variant.headDim;
+    const int pageSize = exec::pageSizeOf(variant);
+    std::vector<int> pages(pageSize == 0 ? 0 : static_cast<std::size_t>(tokens / pageSize + 1));
+    std::iota(pages.begin(), pages.end(), 0);
+    isReady = q.reserve(rows, "q").ok() && k.reserve(cache, "k").ok() && v.reserve(cache, "v").ok() &&
+              out.reserve(rows, "out").ok() && table.upload(pages, "the page table").ok() &&
+              q.fill(0, rows).ok() && k.fill(0, cache).ok() && v.fill(0, cache).ok();
+  }
+  device::Buffer q, k, v, out, table;
+  bool isReady = false;
+};
+
+double median(std::vector<double> values) {
+  std::sort(values.begin(), values.end());
+  return values[values.size() / 2];
+}
+
+} // namespace
+
+json measureHost(const Subject &subject, Findings &findings) {
+  constexpr int kRounds = 41, kLayers = 32;
+  json all = json::array();
+  for (const int queries : {64, 1000}) {
+    FewShot step(queries, 4000, 40);
+    const Memory memory(subject, step.tokens, queries);
+    if (!findings.require(memory.isReady, "memory for the times"))
+      return all;
+    const Stream stream(subject.device);
+    std::vector<double> make, advance, upload, run, replay;
+    auto plan = GpuPlan::make(subject.attention, step.tree, {.runsAhead = kLayers});
+    if (!findings.require(plan, "a plan for the times"))
+      return all;
+    // Half as much again, so that growth of the tree remakes the plan in the captured room.
+    GpuRoom room = plan->room();
+    room.items += room.items / 2;
+    room.runs += room.runs / 2;
+    room.partials += room.partials / 2;
+    findings.require(plan->reserve(room), "reserve");
+    findings.require(plan->upload(stream.get()), "upload");
+    const auto layers = [&] {
+      for (int layer = 0; layer < kLayers; ++layer)
+        if (!findings.require(plan->run(subject.attention,
+                                        {.q = memory.q.as<void>(),
+                                         .k = memory.k.as<void>(),
+                                         .v = memory.v.as<void>(),
+                                         .pageTable = memory.table.as<int>()},
+                                        {.out = memory.out.as<void>()}, stream.get()),
+                              "a run"))
+          return false;
+      return true;
+    };
+    const Graph graph(subject.device, stream, layers);
+    if (!findings.require(graph.isReady(), "a graph for the times"))
+      return all;
+    for (int round = 0; round < kRounds; ++round) {
+      const bool isRemade = round % 4 == 3;
+      if (isRemade) { // a query goes and comes back: the structure changes
+        const Query last = step.tree.query(queries - 1);
+        step.tree.removeQuery(queries - 1).value();
+        step.tree.addQuery(last.node).value();
+      } else {
+        for (const int leaf : step.leaves)
+          step.tree.append(leaf).value();
+      }
+      (isRemade ? make : advance).push_back(timeUs([&] {
+        findings.require(plan->advance(step.tree), "advance");
+      }));
+      upload.push_back(timeUs([&] { findings.require(plan->upload(stream.get()), "upload"); }));
+      run.push_back(timeUs([&] { layers(); }) / kLayers);
+      replay.push_back(timeUs([&] { findings.require(graph.launch(stream), "replay"); }));
+      findings.require(stream.wait(), "the times");
+    }
+    all.push_back({{"queries", queries},
+                   {"items", plan->summary().items},
+                   {"plan_and_write_us", median(make)},
+                   {"advance_and_write_us", median(advance)},
+                   {"upload_us", median(upload)},
+                   {"run_us", median(run)},
+                   {"graph_launch_us", median(replay)},
+                   {"layers", kLayers}});
+  }
+  return all;
+}
+
+/// What noticing stale plans costs: one captured run with the watch and one without, on a small tree.
+json measureWatch(const Subject &subject, Findings &findings) {
+  json all = json::array();
+  const auto &kernels = subject.attention.impl().kernels;
+  for (const auto &[prompt, branch] : {std::pair{64, 16}, {4000, 40}}) {
+    tree::KvTree tree;
+    const int root = tree.addNode(-1, prompt).value();
+    for (int i = 0; i < 8; ++i)
+      (void)tree.addQuery(tree.addNode(root, branch, prompt + i * branch).value()).value();
+    const auto plan = plan::makePlan(tree, plan::VariantFacts::of(subject.variant()), kernels->config(),
+                                     kernels->blocksAtOnce());
+    const Memory memory(subject, prompt + 8 * branch, 8);
+    if (!findings.require(plan, "a plan") || !findings.require(memory.isReady, "memory"))
+      return all;
+    json row{{"tokens", tree.tokens()}, {"partials", plan->partialSlots}};
+    for (const bool isWatched : {false, true}) {
+      auto onDevice = exec::CudaPlan::create(
+          kernels, {.room = exec::PlanRoom::of(*plan), .isWatched = isWatched, .freeRuns = 0});
+      if (!findings.require(onDevice, "a plan"))
+        return all;
+      if (isWatched)
+        (*onDevice)->watch()->treeGeneration()->store(plan->generation);
+      findings.require((*onDevice)->write(*plan), "write");
+      findings.require((*onDevice)->upload(subject.device->stream()), "upload");
+      exec::CudaPointers pointers;
+      pointers.q = memory.q.as<void>();
+      pointers.k = memory.k.as<void>();
+      pointers.v = memory.v.as<void>();
+      pointers.out = memory.out.as<void>();
+      pointers.pageTable = memory.table.as<int>();
+      pointers.cache = exec::cacheLayoutOf(subject.variant());
+      pointers.params = subject.attention.impl().params.get();
+      for (const bool coldL2 : {true, false}) {
+        const auto timing = device::timeOnDevice(
+            subject.device, [&] { return (*onDevice)->run(*kernels, pointers, subject.device->stream()); },
+            {101, coldL2});
+        if (!findings.require(timing, "timing"))
+          return all;
+        row[std::string(isWatched ? "watched" : "plain") + (coldL2 ? "_cold_us" : "_warm_us")] =
+            timing->medianUs;
+      }
+    }
+    all.push_back(row);
+  }
+  return all;
+}
+
+} // namespace deft::gpu_test
