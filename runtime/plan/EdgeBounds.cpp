@@ -51,6 +51,7 @@ void EdgeBounds::find(const TreeView &view, const GroupPrices &prices) {
 void EdgeBounds::linkChildren(const TreeView &view, const GroupPrices &prices, int p) {
   const Place *const places = view.places.data();
   const Place &place = places[p];
+  Edge *const edges = edges_.data();
   const int all = readers(place);
   const auto length = static_cast<float>(place.tokens);
   const float allToken = prices.tokenUs(all), allStart = prices.startUs(all, place.tokens);
@@ -65,17 +66,17 @@ void EdgeBounds::linkChildren(const TreeView &view, const GroupPrices &prices, i
   const float share = 1 / static_cast<float>(all);
   for (int c = p + 1; c < place.subtreeEnd; c = places[c].subtreeEnd) {
     const int queries = readers(places[c]), rest = all - queries;
-    if (queries == 0)
-      continue;
+    bool mayJoin = mayAllJoin;
     if (!mayAllJoin) {
       // What the node's group is relieved of: by these readers alone, or at the rate of all.
       const float part = static_cast<float>(queries) * share;
       const float token = std::max(allToken - prices.tokenUs(rest), allToken * part);
       const float start = std::max(allStart - prices.startUs(rest, place.tokens), allStart * part);
-      if ((prices.tokenUs(queries) - token) * length > prices.mostSavedUs(queries, place.tokens) + start)
-        continue;
+      mayJoin =
+          (prices.tokenUs(queries) - token) * length <= prices.mostSavedUs(queries, place.tokens) + start;
     }
-    edges_[static_cast<std::size_t>(c)] = Edge::Open;
+    // Nobody can predict it: no branch.
+    edges[c] = mayJoin && queries > 0 ? Edge::Open : Edge::Apart;
   }
 }
 
@@ -93,10 +94,10 @@ void EdgeBounds::sumUp(const TreeView &view) {
     Region &parent = regions_[static_cast<std::size_t>(place.parent)];
     const int tokens = readTokens(view, place);
     region.deepest = std::max(region.deepest, place.position + tokens);
-    region.shape = mix(mix(region.shape, pair(tokens, place.tokens)),
+    region.shape = mix(region.shape + pair(tokens, place.tokens) * 0xd6e8feb86659fd93ULL,
                        pair(place.ownEnd - place.ownBegin, readers(place)));
     parent.deepest = std::max(parent.deepest, region.deepest);
-    parent.shape += mix(region.shape, static_cast<std::uint64_t>(p - place.parent));
+    parent.shape += region.shape * (2 * static_cast<std::uint64_t>(p - place.parent) + 1);
   }
 }
 

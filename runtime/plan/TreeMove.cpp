@@ -20,26 +20,30 @@ void TreeView::putLast(const std::vector<char> &isLast) {
   }
   shifts_.resize(places.size());
   if (roots > 1)
-    shiftChildren(0, count, 0, isLast);
+    shiftChildren(0, count, isLast, 0);
+  int *const shifts = shifts_.data();
+  for (int p = 0; p < count; ++p) {
+    const Place &place = places[p];
+    const int parent = place.parent;
+    if (parent < 0 ? roots <= 1 : mixed[parent] <= 1)
+      shifts[p] = parent < 0 ? 0 : shifts[parent];
+    if (mixed[p] > 1)
+      shiftChildren(p + 1, place.subtreeEnd, isLast, place.ownEnd + shifts[p]);
+  }
   before_.callerIndex = callerIndex;
   before_.queryPlace = queryPlace;
   before_.seen = seen;
   before_.queryPos = queryPos;
-  int *const shifts = shifts_.data();
-  for (int p = 0; p < count; ++p) {
-    Place &place = places[p];
-    const char siblings = place.parent < 0 ? roots : mixed[place.parent];
-    if (siblings <= 1)
-      shifts[p] = place.parent < 0 ? 0 : shifts[place.parent];
-    if (shifts[p] != 0)
-      moveOwn(place, shifts[p]);
-    if (mixed[p] > 1)
-      shiftChildren(p + 1, place.subtreeEnd, place.ownEnd, isLast);
+  for (int begin = 0, end; begin < count; begin = end) {
+    for (end = begin + 1; end < count && shifts[end] == shifts[begin];)
+      ++end;
+    if (shifts[begin] != 0)
+      move(begin, end, shifts[begin]);
   }
 }
 
 /// Siblings are [begin, end) with their subtrees; their queries go to `at` on.
-void TreeView::shiftChildren(int begin, int end, int at, const std::vector<char> &isLast) {
+void TreeView::shiftChildren(int begin, int end, const std::vector<char> &isLast, int at) {
   for (const bool marked : {false, true})
     for (int c = begin; c < end; c = places[c].subtreeEnd) {
       if ((isLast[c] != 0) != marked)
@@ -49,23 +53,29 @@ void TreeView::shiftChildren(int begin, int end, int at, const std::vector<char>
     }
 }
 
-inline void TreeView::moveOwn(Place &place, int shift) {
-  for (int i = place.ownBegin; i < place.ownEnd; ++i) {
-    callerIndex[i + shift] = before_.callerIndex[i];
-    queryPlace[i + shift] = before_.queryPlace[i];
-    seen[i + shift] = before_.seen[i];
-    queryPos[i + shift] = before_.queryPos[i];
-  }
-  place.ownBegin += shift;
-  place.ownEnd += shift;
-  place.readersEnd += shift;
-  for (int s = place.segmentBegin; s < place.segmentEnd; ++s) {
-    segments[s].queryBegin += shift;
-    segments[s].queryEnd += shift;
-  }
-  if (place.leaf >= 0) {
-    leaves[place.leaf].followBegin += shift;
-    leaves[place.leaf].followEnd += shift;
+/// What belongs to neighbouring places: it lies side by side.
+void TreeView::move(int begin, int end, int shift) {
+  const int from = places[begin].ownBegin, count = places[end - 1].ownEnd - from;
+  const auto copy = [&](const std::vector<int> &old, std::vector<int> &now) {
+    std::copy_n(old.begin() + from, count, now.begin() + from + shift);
+  };
+  copy(before_.callerIndex, callerIndex);
+  copy(before_.queryPlace, queryPlace);
+  copy(before_.seen, seen);
+  copy(before_.queryPos, queryPos);
+  for (int p = begin; p < end; ++p) {
+    Place &place = places[p];
+    place.ownBegin += shift;
+    place.ownEnd += shift;
+    place.readersEnd += shift;
+    for (int s = place.segmentBegin; s < place.segmentEnd; ++s) {
+      segments[s].queryBegin += shift;
+      segments[s].queryEnd += shift;
+    }
+    if (place.leaf >= 0) {
+      leaves[place.leaf].followBegin += shift;
+      leaves[place.leaf].followEnd += shift;
+    }
   }
 }
 

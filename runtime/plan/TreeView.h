@@ -70,8 +70,8 @@ private:
   struct QueryColumns {
     std::vector<int> callerIndex, queryPlace, seen, queryPos;
   };
-  void shiftChildren(int begin, int end, int at, const std::vector<char> &isLast);
-  void moveOwn(Place &place, int shift);
+  void shiftChildren(int begin, int end, const std::vector<char> &isLast, int at);
+  void move(int begin, int end, int shift);
   void chainQueries(const tree::KvTree &tree);
   void walkTree(const tree::KvTree &tree);
   void addSegment(const Segment &segment, Cursor &at);
