@@ -6,10 +6,12 @@ namespace deft::cli {
 
 void addBenchCommand(CLI::App &app, Context &context);
 void addBuildCommand(CLI::App &app, Context &context);
+void addCacheCommand(CLI::App &app, Context &context);
 void addCheckCommand(CLI::App &app, Context &context);
 void addClassifyCommand(CLI::App &app, Context &context);
 void addDoctorCommand(CLI::App &app, Context &context);
 void addEmitCommand(CLI::App &app, Context &context);
+void addExplainCommand(CLI::App &app, Context &context);
 void addPlanCommand(CLI::App &app, Context &context);
 void addRunCommand(CLI::App &app, Context &context);
 void addSpecsCommand(CLI::App &app, Context &context);

@@ -1,5 +1,9 @@
 #include "tools/deftc/ConfigOptions.h"
 
+#include "compiler/config/ConfigJson.h"
+#include "runtime/jit/CpuConfig.h"
+
+#include <algorithm>
 #include <ostream>
 
 namespace deft::cli {
@@ -17,6 +21,41 @@ loadConfigs(Context &context, const std::string &overridePath, const config_cach
   for (const std::string &note : cache->notes())
     context.err << "warning: " << note << '\n';
   return cache;
+}
+
+support::Result<config_cache::ConfigChooser> chooserFor(Context &context, const jit::Program &program,
+                                                        const ChosenDevice &device,
+                                                        const std::string &overridePath) {
+  const auto untuned = device.target ? program.untunedConfig(device.target->major, device.target->minor)
+                                     : jit::cpuConfig(program.variant(), device.key.units);
+  if (!untuned)
+    return untuned.error();
+  return config_cache::ConfigChooser(loadConfigs(context, overridePath, device.key), program.sharedVariant(),
+                                     device.target, *untuned);
+}
+
+std::string phasesText(const config::Config &config, bool isCpu) {
+  std::string text;
+  int rows = 0;
+  for (const config::PhaseConfig &phase : config.phases) {
+    rows = std::max(rows, phase.tileQ);
+    text += (text.empty() ? "" : "; ") + phase.name + " " + std::to_string(phase.tileQ) + " rows x " +
+            std::to_string(phase.tileKv) + " tokens, " + std::to_string(phase.stages) + " stages, " +
+            std::to_string(phase.warps) + " warps";
+  }
+  return isCpu ? "items of at most " + std::to_string(rows) + " rows" : text;
+}
+
+std::string configText(const config::Config &config, bool isCpu) {
+  return config::partitionName(config.partition) + ", chunk " +
+         (config.chunkTokens > 0 ? std::to_string(config.chunkTokens) : "open") + "; " +
+         phasesText(config, isCpu);
+}
+
+std::string placesText(const config_cache::Places &places) {
+  const auto named = [](const std::string &path) { return path.empty() ? "none" : path; };
+  return "override " + named(places.overridePath) + "; user " + named(places.userFolder) + "; installed " +
+         named(places.installedFolder);
 }
 
 std::string selectionText(const config_cache::Selection &selection) {

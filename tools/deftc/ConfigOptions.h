@@ -1,7 +1,9 @@
 #pragma once
 
 #include "runtime/config_cache/ConfigChooser.h"
+#include "runtime/jit/Program.h"
 #include "tools/deftc/Context.h"
+#include "tools/deftc/DeviceInput.h"
 
 #include <memory>
 #include <string>
@@ -16,6 +18,21 @@ void addConfigOption(CLI::App &command, std::string &path);
 /// warnings.
 std::shared_ptr<const config_cache::ConfigCache>
 loadConfigs(Context &context, const std::string &overridePath, const config_cache::DeviceKey &device);
+
+/// Chooses configs of a program for a device.
+support::Result<config_cache::ConfigChooser> chooserFor(Context &context, const jit::Program &program,
+                                                        const ChosenDevice &device,
+                                                        const std::string &overridePath);
+
+/// "wide 64 rows x 64 tokens, 3 stages, 4 warps; narrow ...". Of a CPU it only matters how many rows an item
+/// may have.
+std::string phasesText(const config::Config &config, bool isCpu);
+
+/// "node_chunk, chunk 512; wide 64 rows x ...".
+std::string configText(const config::Config &config, bool isCpu);
+
+/// "override none; user FOLDER; installed FOLDER".
+std::string placesText(const config_cache::Places &places);
 
 /// "exact: tuned for this class on this device, 1.31 times as fast as untuned; class c1-t14-q6-s3-d2-f0,
 /// reasoning".

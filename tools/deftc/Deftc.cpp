@@ -18,6 +18,8 @@ void addCommands(CLI::App &app, Context &context) {
   addSpecsCommand(app, context);
   addWorkloadsCommand(app, context);
   addClassifyCommand(app, context);
+  addExplainCommand(app, context);
+  addCacheCommand(app, context);
   addDoctorCommand(app, context);
 }
 

@@ -4,6 +4,7 @@
 #include "runtime/plan/Planner.h"
 #include "runtime/tree/CachePlacement.h"
 #include "runtime/tree/TreeSummary.h"
+#include "tools/deftc/ConfigOptions.h"
 #include "tools/deftc/Numbers.h"
 
 #include <nlohmann/json.hpp>
@@ -144,6 +145,10 @@ void printPlan(const PlanReport &report, std::ostream &out) {
       << "  tree       " << counted(tree.nodes, "node", "nodes") << ", "
       << counted(tree.queries, "query", "queries") << ", " << counted(tree.readTokens, "token", "tokens")
       << " read, each by " << rounded(tree.sharing(), 1) << " queries in the mean\n"
+      << "  config     "
+      << (report.selection ? selectionText(*report.selection)
+                           : "the analytic choice for no device in particular")
+      << "\n"
       << "  partition  " << config::partitionName(plan.partition)
       << (report.config.partition == spec::Partition::Auto ? " (chosen by `auto`)" : "")
       << ", chunks of at most " << withSeparators(plan.chunkTokens) << " tokens\n"
@@ -194,6 +199,7 @@ json toJson(const PlanReport &report) {
                      {"alive", node.isAlive}});
   }
   return {{"format", "deftc-plan"},
+          {"selection", report.selection ? config_cache::toJson(*report.selection) : json(nullptr)},
           {"version", 1},
           {"tree", {{"name", report.treeName}, {"nodes", std::move(nodes)}}},
           {"variant", report.variantName},

@@ -2,6 +2,7 @@
 
 #include "compiler/config/Config.h"
 #include "compiler/support/Result.h"
+#include "runtime/config_cache/Select.h"
 #include "runtime/plan/Balance.h"
 #include "runtime/plan/CostModel.h"
 #include "runtime/plan/Io.h"
@@ -10,6 +11,7 @@
 #include <nlohmann/json_fwd.hpp>
 
 #include <iosfwd>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -23,6 +25,7 @@ struct PlanReport {
   std::string variantName;
   plan::VariantFacts facts;
   config::Config config;
+  std::optional<config_cache::Selection> selection; ///< why this config; none: for no device in particular
   int blocks = 0;
 
   plan::Plan plan;

@@ -41,19 +41,9 @@ std::string configText(const RunReport &report) {
   const config::Config &config = report.config;
   const std::string asked = config::partitionName(config.partition),
                     made = config::partitionName(report.partition);
-  std::string text = asked + (asked == made ? "" : " took " + made) + ", chunk " +
-                     (config.chunkTokens > 0 ? std::to_string(config.chunkTokens) : "open");
-  if (report.backend == "cpu") { // of the phases it only matters how many rows an item may have
-    int rows = 0;
-    for (const config::PhaseConfig &phase : config.phases)
-      rows = std::max(rows, phase.tileQ);
-    return text + "; items of at most " + std::to_string(rows) + " rows";
-  }
-  for (const config::PhaseConfig &phase : config.phases)
-    text += "; " + phase.name + " " + std::to_string(phase.tileQ) + " rows x " +
-            std::to_string(phase.tileKv) + " tokens, " + std::to_string(phase.stages) + " stages, " +
-            std::to_string(phase.warps) + " warps";
-  return text;
+  const std::string text = asked + (asked == made ? "" : " took " + made) + ", chunk " +
+                           (config.chunkTokens > 0 ? std::to_string(config.chunkTokens) : "open");
+  return text + "; " + phasesText(config, report.backend == "cpu");
 }
 
 double medianOf(const std::vector<RunReport::Step> &steps, bool isAdvanced) {

@@ -1,0 +1,114 @@
+#include "tools/deftc/Commands.h"
+#include "tools/deftc/ConfigOptions.h"
+#include "tools/deftc/DeviceInput.h"
+#include "tools/deftc/RunInput.h"
+#include "tools/deftc/TreeInput.h"
+
+#include <nlohmann/json.hpp>
+
+#include <iomanip>
+#include <ostream>
+
+namespace deft::cli {
+
+using config_cache::Candidate;
+using config_cache::Selection;
+
+namespace {
+
+constexpr char kFooter[] = R"(Examples:
+  deftc explain llama3_8b --workload few_shot
+  deftc explain my.deft --tree tree.json --device h200     (as it would be there)
+The rules, in their order: a config that the user gives (override), one tuned for this variant and class on
+this device (exact), on another model of the same architecture and size (sibling), for a near class or variant
+(nearby), and the analytic choice (heuristic).)";
+
+struct Options {
+  std::string input, variant, config;
+  TreeOptions tree;
+  DeviceOptions device;
+  bool asJson = false;
+};
+
+void printCandidate(std::ostream &out, const Candidate &candidate, bool isCpu) {
+  const std::string &path = candidate.path;
+  out << "  " << std::left << std::setw(10) << config_cache::ruleName(candidate.rule) << candidate.why()
+      << '\n'
+      << "            " << configText(candidate.config, isCpu) << '\n';
+  if (!path.empty())
+    out << "            " << path << '\n';
+}
+
+void print(Context &context, const Selection &selection, const ChosenDevice &device, const NamedTree &subject,
+           const config_cache::Places &places) {
+  const bool isCpu = !device.target;
+  std::ostream &out = context.out;
+  out << "variant   " << selection.signature.text() << '\n'
+      << "tree      " << subject.name << ": " << selection.treeClass.text() << ", "
+      << familyName(familyOf(selection.treeClass)) << " (" << describe(selection.treeClass) << ")\n"
+      << "device    " << device.key.text() << '\n'
+      << "config    " << configText(selection.config(), isCpu) << '\n'
+      << "rule      " << config_cache::ruleName(selection.rule()) << ": " << selection.chosen.why() << '\n';
+  if (!selection.chosen.path.empty())
+    out << "file      " << selection.chosen.path << '\n';
+  out << "places    " << placesText(places) << '\n';
+  if (!selection.next.empty())
+    out << "next\n";
+  for (const Candidate &candidate : selection.next)
+    printCandidate(out, candidate, isCpu);
+  for (const config_cache::Rejected &rejected : selection.rejected)
+    out << "not used  " << (rejected.entry ? keyOf(rejected.entry->entry) + ", " : "") << rejected.path
+        << ": " << rejected.reason << '\n';
+}
+
+int explain(Context &context, const Options &options) {
+  const auto program = openProgram(context, options.input, options.variant);
+  if (!program)
+    return reportError(context, program.error());
+  const auto subject = openTree(options.tree);
+  if (!subject)
+    return reportError(context, subject.error());
+  const config_cache::Places places = config_cache::defaultPlaces(options.config);
+  const auto device = chooseDevice(options.device, places);
+  if (!device)
+    return reportError(context, device.error());
+  auto chooser = chooserFor(context, *program, *device, options.config);
+  if (!chooser)
+    return reportError(context, chooser.error());
+  const Selection &selection = chooser->choose(subject->tree);
+  if (!options.asJson) {
+    print(context, selection, *device, *subject, places);
+    return kExitOk;
+  }
+  nlohmann::json result = toJson(selection);
+  result["family"] = familyName(familyOf(selection.treeClass));
+  result["device"] = config_cache::toJson(device->key);
+  result["tree"] = subject->name;
+  result["places"] = {
+      {"override", places.overridePath}, {"user", places.userFolder}, {"installed", places.installedFolder}};
+  context.out << result.dump(2) << '\n';
+  return kExitOk;
+}
+
+} // namespace
+
+void addExplainCommand(CLI::App &app, Context &context) {
+  CLI::App *command =
+      app.add_subcommand("explain", "Say which config a tree gets, by which rule and out of which file");
+  auto options = std::make_shared<Options>();
+  command
+      ->add_option("SPEC", options->input,
+                   "A spec, the name of a shipped one, or a package; SPEC#NAME chooses")
+      ->required();
+  command->add_option("--variant", options->variant, "The attention, when the file defines several");
+  addTreeOptions(*command, options->tree);
+  addDeviceOptions(*command, options->device);
+  command->add_option("--threads", options->device.threads, "Of the CPU; all by default")
+      ->check(CLI::PositiveNumber);
+  addConfigOption(*command, options->config);
+  command->add_flag("--json", options->asJson, "Print JSON");
+  command->footer(kFooter);
+  context.onRun(command, [&context, options] { return explain(context, *options); });
+}
+
+} // namespace deft::cli

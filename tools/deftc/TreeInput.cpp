@@ -1,0 +1,42 @@
+#include "tools/deftc/TreeInput.h"
+
+#include "runtime/tree/TreeFile.h"
+#include "tuner/workload/Workload.h"
+
+#include <filesystem>
+
+namespace deft::cli {
+
+void addTreeOptions(CLI::App &command, TreeOptions &options) {
+  CLI::Option *tree = command.add_option("--tree", options.tree, "A tree file (JSON)");
+  CLI::Option *workload =
+      command.add_option("--workload", options.workload, "NAME or NAME:KEY=VALUE,...; see deftc workloads");
+  tree->excludes(workload);
+  command.add_option("--workloads", options.workloads, "The folder of recorded workloads")
+      ->check(CLI::ExistingDirectory);
+  command.add_option("--step", options.step, "Of the workload, from 1")->check(CLI::PositiveNumber);
+  command.add_option("--seed", options.seed, "Of the workload");
+}
+
+support::Result<NamedTree> openTree(const TreeOptions &options) {
+  if (!options.isGiven())
+    return support::Error{support::ErrorCode::Usage, "no tree is given",
+                          "give --tree FILE or --workload NAME"};
+  if (options.workload.empty()) {
+    auto document = tree::readTreeDocument(options.tree);
+    if (!document)
+      return document.error();
+    return NamedTree{std::filesystem::path(options.tree).filename().string(), std::move(document->tree),
+                     std::move(document->names)};
+  }
+  auto workload = workload::make(options.workload, options.seed, options.workloads);
+  if (!workload)
+    return workload.error();
+  if (options.step > 1)
+    if (auto sought = workload->seek(options.step); !sought)
+      return sought.error();
+  const std::string step = workload->steps() > 1 ? ", step " + std::to_string(workload->step()) : "";
+  return NamedTree{workload->name() + step, workload->tree(), {}};
+}
+
+} // namespace deft::cli
