@@ -174,8 +174,7 @@ std::string kernelDriver() {
 
 json toJson(const BenchReport &report, const KernelBenchFlags &flags, const BenchMachine &machine) {
   const device::Device &device = machine.device();
-  int cuda = 0;
-  (void)device.api().driverGetVersion(&cuda);
+  const int cuda = device.driver().version();
   json suites = json::array(), variants = json::array();
   for (const SuiteRuns &suite : report.suites) {
     json rows = json::array();

@@ -64,7 +64,7 @@ std::string rowHead(const KernelBenchFlags &flags) {
   if (flags.explore)
     head << std::setw(8) << "best" << std::setw(7) << "/best" << std::setw(6) << "tile" << std::setw(6)
          << "chunk";
-  head << std::setw(7) << "items" << std::setw(8) << "partials" << std::setw(9) << "plan us"
+  head << std::setw(7) << "items" << std::setw(9) << "partials" << std::setw(9) << "plan us"
        << "  partition\n";
   return head.str();
 }
@@ -89,7 +89,7 @@ std::string rowLine(const RowRun &run, const KernelBenchFlags &flags) {
     line << std::setw(8) << rounded(best.medianUs, 1) << std::setw(7) << over(score.coldUs, best.medianUs)
          << std::setw(6) << best.config.phases.front().tileQ << std::setw(6) << best.chunkTokens;
   }
-  line << std::setw(7) << chosen.items << std::setw(8) << chosen.partialSlots << std::setw(9)
+  line << std::setw(7) << chosen.items << std::setw(9) << chosen.partialSlots << std::setw(9)
        << rounded(chosen.planUs, 1) << "  " << config::partitionName(chosen.partition);
   if (const std::string wrong = run.wrong(); !wrong.empty())
     line << "  WRONG: " << wrong;
