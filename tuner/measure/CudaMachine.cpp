@@ -1,5 +1,5 @@
 #include "runtime/device/Timer.h"
-#include "runtime/exec/cuda/CudaExecutor.h"
+#include "runtime/exec/cuda/CudaPlan.h"
 #include "tuner/measure/Machine.h"
 #include "tuner/measure/Worker.h"
 
@@ -11,78 +11,130 @@ using support::Result;
 
 namespace {
 
+/// The inputs of a class on the device, which all candidates read.
+struct CudaState {
+  CudaState(const spec::Variant &variant, std::shared_ptr<device::Device> device, device::Timer timer)
+      : variant(variant), device(std::move(device)), timer(std::move(timer)), q(this->device),
+        k(this->device), v(this->device), pageTable(this->device), out(this->device), lse(this->device) {}
+
+  const spec::Variant &variant;
+  std::shared_ptr<device::Device> device;
+  device::Timer timer;
+  device::Buffer q, k, v, pageTable, out, lse;
+  std::unique_ptr<const exec::CudaParams> params;
+  exec::CudaPointers pointers;
+};
+
+/// The first failure of several steps.
+template <typename... Steps> Result<void> inOrder(Steps... steps) {
+  Result<void> result;
+  ((result = steps(), result.ok()) && ...);
+  return result;
+}
+
 class CudaRunner : public Runner {
 public:
-  CudaRunner(std::shared_ptr<device::Device> device, std::unique_ptr<exec::CudaExecutor> executor,
-             exec::Inputs &inputs)
-      : device_(std::move(device)), executor_(std::move(executor)), inputs_(inputs) {}
+  CudaRunner(CudaState &state, std::shared_ptr<const exec::CudaKernels> kernels,
+             std::unique_ptr<exec::CudaPlan> plan)
+      : state_(state), kernels_(std::move(kernels)), plan_(std::move(plan)) {}
 
-  int blocks() const override { return executor_->blocksAtOnce(); }
+  int blocks() const override { return kernels_->blocksAtOnce(); }
 
   Result<void> run(const plan::Plan &plan, exec::Outputs &outputs) override {
-    if (auto prepared = prepare(plan); !prepared)
-      return prepared;
-    if (auto enqueued = executor_->enqueue(); !enqueued)
-      return enqueued;
-    return executor_->read(outputs);
+    const auto rows =
+        static_cast<std::size_t>(plan.queryCount()) * static_cast<std::size_t>(state_.variant.queryHeads);
+    outputs.out.resize(rows * static_cast<std::size_t>(state_.variant.headDim));
+    outputs.lse.resize(state_.variant.withLse ? rows : 0);
+    const std::size_t outBytes = outputs.out.size() * sizeof(std::uint16_t);
+    const std::size_t lseBytes = outputs.lse.size() * sizeof(float);
+    // NaN everywhere, so that a row nobody writes is seen.
+    return inOrder([&] { return prepare(plan); }, [&] { return state_.out.fill(0xff, outBytes); },
+                   [&] { return state_.lse.fill(0xff, lseBytes); }, [&] { return enqueue(); },
+                   [&] { return state_.device->synchronize("the attention failed"); },
+                   [&] { return state_.out.download(outputs.out.data(), outBytes); },
+                   [&] { return state_.lse.download(outputs.lse.data(), lseBytes); });
   }
 
   /// One graph, replayed on a cold L2. The timer tells the median, not the runs.
   Result<std::vector<double>> time(const plan::Plan &plan, int repeats) override {
     if (auto prepared = prepare(plan); !prepared)
       return prepared.error();
-    const auto timing =
-        device::timeOnDevice(device_, [&] { return executor_->enqueue(); }, {repeats, /*coldL2=*/true});
+    const auto timing = state_.timer.time([&] { return enqueue(); }, {repeats, /*coldL2=*/true});
     if (!timing)
       return timing.error();
     return std::vector<double>{timing->medianUs};
   }
 
 private:
-  /// Trees of one class share a cache and differ in their queries.
   Result<void> prepare(const plan::Plan &plan) {
-    if (plan.queryCount() != loadedQueries_) {
-      inputs_.queryCount = plan.queryCount();
-      if (auto loaded = executor_->load(inputs_); !loaded)
-        return loaded;
-      loadedQueries_ = plan.queryCount();
-    }
-    return executor_->prepare(plan);
+    return inOrder([&] { return state_.device->synchronize("the run before failed"); },
+                   [&] { return plan_->setRoom(exec::PlanRoom::of(plan)); },
+                   [&] { return plan_->write(plan); },
+                   [&] { return plan_->upload(state_.device->stream()); });
   }
+  Result<void> enqueue() { return plan_->run(*kernels_, state_.pointers, state_.device->stream()); }
 
-  std::shared_ptr<device::Device> device_;
-  std::unique_ptr<exec::CudaExecutor> executor_;
-  exec::Inputs &inputs_;
-  int loadedQueries_ = -1;
+  CudaState &state_;
+  std::shared_ptr<const exec::CudaKernels> kernels_;
+  std::unique_ptr<exec::CudaPlan> plan_;
 };
 
 class CudaMachine : public Machine {
 public:
-  CudaMachine(const spec::Variant &variant, std::shared_ptr<device::Device> device)
-      : variant_(variant), device_(std::move(device)) {}
+  explicit CudaMachine(std::unique_ptr<CudaState> state) : state_(std::move(state)) {}
 
-  config_cache::DeviceKey key() const override { return config_cache::DeviceKey::ofGpu(device_->facts()); }
+  config_cache::DeviceKey key() const override {
+    return config_cache::DeviceKey::ofGpu(state_->device->facts());
+  }
   std::string driver() const override {
-    const int version = device_->driver().version();
+    const int version = state_->device->driver().version();
     return "CUDA " + std::to_string(version / 1000) + "." + std::to_string(version % 1000 / 10);
   }
+
   Result<void> load(exec::Inputs &inputs) override {
-    inputs_ = &inputs;
-    return {};
+    CudaState &state = *state_;
+    auto params = exec::CudaParams::upload(state.device, state.variant, inputs.params);
+    if (!params)
+      return params.error();
+    state.params = std::move(*params);
+    const auto rows =
+        static_cast<std::size_t>(inputs.queryCount) * static_cast<std::size_t>(state.variant.queryHeads);
+    auto loaded = inOrder([&] { return state.q.upload(inputs.q, "the queries"); },
+                          [&] { return state.k.upload(inputs.k, "the K cache"); },
+                          [&] { return state.v.upload(inputs.v, "the V cache"); },
+                          [&] { return state.pageTable.upload(inputs.pageTable, "the page table"); },
+                          [&] {
+                            return state.out.reserve(rows * static_cast<std::size_t>(state.variant.headDim) *
+                                                         sizeof(std::uint16_t),
+                                                     "the output");
+                          },
+                          [&] { return state.lse.reserve(rows * sizeof(float), "the lse"); });
+    state.pointers = {state.q.as<void>(),
+                      state.k.as<void>(),
+                      state.v.as<void>(),
+                      state.pageTable.as<int>(),
+                      inputs.cache,
+                      state.out.as<void>(),
+                      state.variant.withLse ? state.lse.as<float>() : nullptr,
+                      state.params.get()};
+    return loaded;
   }
+
   Result<std::unique_ptr<Runner>> open(const package::KernelSet *kernels) override {
     if (!kernels)
       return Error{ErrorCode::Internal, "a candidate on a GPU without kernels", ""};
-    auto executor = exec::CudaExecutor::create(device_, variant_, *kernels);
-    if (!executor)
-      return executor.error();
-    return std::unique_ptr<Runner>(std::make_unique<CudaRunner>(device_, std::move(*executor), *inputs_));
+    auto loaded = exec::CudaKernels::load(state_->device, state_->variant, *kernels);
+    if (!loaded)
+      return loaded.error();
+    auto plan = exec::CudaPlan::create(*loaded, {});
+    if (!plan)
+      return plan.error();
+    return std::unique_ptr<Runner>(
+        std::make_unique<CudaRunner>(*state_, std::move(*loaded), std::move(*plan)));
   }
 
 private:
-  const spec::Variant &variant_;
-  std::shared_ptr<device::Device> device_;
-  exec::Inputs *inputs_ = nullptr;
+  std::unique_ptr<CudaState> state_;
 };
 
 /// Answers anything, once it has opened a device.
@@ -113,7 +165,11 @@ Result<std::unique_ptr<Machine>> openCuda(const spec::Variant &variant) {
   auto device = device::Device::open(*driver);
   if (!device)
     return device.error();
-  return std::unique_ptr<Machine>(std::make_unique<CudaMachine>(variant, std::move(*device)));
+  auto timer = device::Timer::create(*device);
+  if (!timer)
+    return timer.error();
+  return std::unique_ptr<Machine>(
+      std::make_unique<CudaMachine>(std::make_unique<CudaState>(variant, *device, std::move(*timer))));
 }
 
 } // namespace deft::measure

@@ -96,6 +96,7 @@ private:
     }
     LabOptions lab;
     lab.timeSeconds = options_.timeSeconds;
+    lab.checkSeconds = 2 * options_.timeSeconds; // the oracle's share
     if (input_.backend.source)
       lab.compilers = options_.compilers > 0 ? options_.compilers : std::max(1, options_.threads - 1);
     lab_.emplace([this] { return measure::makeMeasureService(work_, input_.backend.open); },

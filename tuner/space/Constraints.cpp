@@ -38,6 +38,8 @@ constexpr Constraint kConstraints[] = {
     {"boundary", "a boundary leaves both phases items that fit them", false,
      [](const Candidate &candidate) {
        const auto &phases = candidate.config.phases;
+       if (!candidate.target)
+         return true;
        for (std::size_t i = 0; i + 1 < phases.size(); ++i)
          if (phases[i].rowsAbove >= phases[i].tileQ || phases[i].rowsAbove > phases[i + 1].tileQ ||
              phases[i].rowsAbove < candidate.shape.ratio() || phases[i].tileQ <= phases[i + 1].tileQ)

@@ -117,8 +117,16 @@ std::vector<Shape> gpuShapes(const spec::Variant &variant, const target::Target 
   return shapes;
 }
 
-/// A CPU has one kernel; a phase's tile is the most rows of an item.
+/// A CPU has one kernel; a phase's tile is the most rows of an item, and its other numbers mean nothing: of
+/// what a schedule lists for them the first is kept.
 Shape cpuShape(const spec::Variant &variant) {
+  if (variant.schedule && !variant.schedule->phases.empty()) {
+    Shape shape = shapeOfSchedule(variant, variant.schedule->phases);
+    for (Axis &axis : shape.axes)
+      if (axis.knob != Knob::TileQ)
+        axis.values.resize(1);
+    return shape;
+  }
   return {"cpu",
           {PhaseConfig{"tiles", -1, Family::Sm80, 64, 64, 2, 4}},
           {axis(Knob::TileQ, 0, tiles(variant, {16, 32, 64, 128, 256}))}};

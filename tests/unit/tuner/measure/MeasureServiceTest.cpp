@@ -1,0 +1,154 @@
+#include "tuner/measure/MeasureService.h"
+
+#include "compiler/config/ConfigJson.h"
+#include "compiler/config/DefaultConfig.h"
+#include "runtime/exec/Half.h"
+#include "runtime/exec/cpu/CpuExecutor.h"
+#include "runtime/plan/Planner.h"
+#include "tests/support/Forest.h"
+#include "tests/support/ScalarKernel.h"
+#include "tuner/measure/OracleTable.h"
+
+#include <gtest/gtest.h>
+
+namespace deft::measure {
+namespace {
+
+using Scalar = test::ScalarKernel<4, 2, 16>;
+using nlohmann::json;
+
+Work makeWork() {
+  Work work;
+  work.variant = Scalar::variant();
+  work.classes = {{"small", {test::levelTree({1, 4}, {40, 9}), test::levelTree({1, 3, 6}, {20, 12, 5})}},
+                  {"large", {test::levelTree({2, 8}, {200, 30})}}};
+  return work;
+}
+
+json config(spec::Partition partition, int chunk) {
+  config::Config made = *config::defaultConfig(Scalar::variant());
+  made.partition = partition;
+  made.chunkTokens = chunk;
+  return config::toJson(made);
+}
+
+Message ask(Service &service, json head) {
+  auto answer = service.handle({std::move(head), {}});
+  EXPECT_TRUE(answer.ok()) << answer.error().message;
+  return answer ? *answer : Message{};
+}
+
+TEST(MeasureServiceTest, ChecksAndTimesCandidatesOnEveryTreeOfAClass) {
+  const Work work = makeWork();
+  auto service = makeMeasureService(work, [&] { return openCpu(work.variant, Scalar::kernel(), 1); });
+  ASSERT_TRUE(service.ok());
+  EXPECT_EQ(ask(**service, {{"op", "device"}}).head["key"]["kind"], "cpu");
+  for (int index : {0, 1, 0}) {
+    ask(**service, {{"op", "class"}, {"class", index}});
+    for (const spec::Partition partition :
+         {spec::Partition::Union, spec::Partition::Query, spec::Partition::Greedy}) {
+      ask(**service, {{"op", "prepare"}, {"id", "a"}, {"config", config(partition, 16)}});
+      const json checked = ask(**service, {{"op", "check"}, {"id", "a"}}).head;
+      EXPECT_EQ(checked["right"], true) << checked["why"];
+      for (std::size_t tree = 0; tree < work.classes[static_cast<std::size_t>(index)].trees.size(); ++tree) {
+        const json times =
+            ask(**service, {{"op", "time"}, {"id", "a"}, {"tree", tree}, {"repeats", 2}}).head["us"];
+        ASSERT_EQ(times.size(), 2U);
+        EXPECT_GT(times[0].get<double>(), 0);
+      }
+    }
+  }
+}
+
+TEST(MeasureServiceTest, WhatIsNotThereIsAnError) {
+  const Work work = makeWork();
+  auto service = makeMeasureService(work, [&] { return openCpu(work.variant, Scalar::kernel(), 1); });
+  ask(**service, {{"op", "class"}, {"class", 0}});
+  EXPECT_EQ((*service)->handle({{{"op", "check"}, {"id", "b"}}, {}}).error().message,
+            "candidate b is not prepared");
+  ask(**service, {{"op", "prepare"}, {"id", "b"}, {"config", config(spec::Partition::Union, 0)}});
+  ask(**service, {{"op", "forget"}, {"id", "b"}});
+  EXPECT_FALSE((*service)->handle({{{"op", "check"}, {"id", "b"}}, {}}).ok());
+  EXPECT_FALSE((*service)->handle({{{"op", "dance"}, {"id", "b"}}, {}}).ok());
+  ask(**service, {{"op", "prepare"}, {"id", "b"}, {"config", config(spec::Partition::Union, 0)}});
+  ask(**service, {{"op", "class"}, {"class", 1}}); // another class forgets all
+  EXPECT_FALSE((*service)->handle({{{"op", "check"}, {"id", "b"}}, {}}).ok());
+}
+
+TEST(MeasureServiceTest, KernelsSurviveTheWay) {
+  package::KernelSet kernels;
+  kernels.arch = "sm_90a";
+  kernels.config = *config::defaultConfig(Scalar::variant());
+  for (const char *entry : {"one", "two"}) {
+    package::Kernel kernel;
+    kernel.entry = entry;
+    kernel.cubin = std::string("\x7f"
+                               "ELF\0",
+                               5) +
+                   entry;
+    kernel.threads = 128;
+    kernel.smemBytes = 4096;
+    kernels.attend.push_back(kernel);
+  }
+  kernels.merge = kernels.attend[0];
+  kernels.merge.entry = "merge";
+  Message message{json::object(), {}};
+  packKernels(kernels, message);
+  const package::KernelSet again = unpackKernels(message, kernels.config);
+  ASSERT_EQ(again.attend.size(), 2U);
+  EXPECT_EQ(again.attend[1].entry, "two");
+  EXPECT_EQ(again.attend[1].cubin, kernels.attend[1].cubin);
+  EXPECT_EQ(again.attend[1].smemBytes, 4096);
+  EXPECT_EQ(again.merge.entry, "merge");
+  EXPECT_EQ(again.arch, "sm_90a");
+}
+
+class OracleTableTest : public testing::Test {
+protected:
+  void SetUp() override {
+    auto made = makeInputs(work, work.classes[0]);
+    ASSERT_TRUE(made.ok());
+    inputs = std::move(*made);
+    inputs.inputs.queryCount = static_cast<int>(inputs.trees[0].queries().size());
+    const auto plan = plan::makePlan(inputs.trees[0], plan::VariantFacts::of(work.variant),
+                                     *config::defaultConfig(work.variant), 1);
+    ASSERT_TRUE(plan.ok());
+    ASSERT_TRUE(exec::runCpu(Scalar::kernel(), work.variant, *plan, inputs.inputs, outputs, 1).ok());
+  }
+
+  Work work = makeWork();
+  ClassInputs inputs;
+  exec::Outputs outputs;
+};
+
+TEST_F(OracleTableTest, RightOutputsPass) {
+  const OracleTable table(work.variant, inputs.trees[0], inputs.inputs, 1'000'000, 2);
+  EXPECT_EQ(table.groups(), 4 * 2); // all queries, all KV heads
+  EXPECT_TRUE(table.compare(outputs).ok());
+}
+
+TEST_F(OracleTableTest, OneWrongRowIsNamed) {
+  const OracleTable table(work.variant, inputs.trees[0], inputs.inputs, 1'000'000, 1);
+  const std::size_t row = 2 * 4 + 3; // query 2, head 3
+  for (std::size_t d = 0; d < 16; ++d)
+    outputs.out[row * 16 + d] = exec::bf16FromFloat(1.1F * exec::floatFromBf16(outputs.out[row * 16 + d]));
+  const auto compared = table.compare(outputs);
+  ASSERT_FALSE(compared.ok());
+  EXPECT_EQ(compared.error().message.substr(0, 20), "query 2, head 3: err");
+}
+
+TEST_F(OracleTableTest, ARowThatNobodyWroteIsSeenWhereverItIs) {
+  const OracleTable table(work.variant, inputs.trees[0], inputs.inputs, /*mostPairs=*/1, 1);
+  EXPECT_EQ(table.groups(), 4);
+  outputs.out[(1 * 4 + 2) * 16 + 5] = 0xffff;
+  EXPECT_EQ(table.compare(outputs).error().message, "query 1, head 2: the output is no number");
+}
+
+TEST_F(OracleTableTest, AWrongLseIsSeen) {
+  const OracleTable table(work.variant, inputs.trees[0], inputs.inputs, 1'000'000, 1);
+  outputs.lse[5] += 0.01F;
+  EXPECT_EQ(table.compare(outputs).error().message, "query 1, head 1: lse off by 0.01, allowed 0.001");
+}
+
+} // namespace
+} // namespace deft::measure

@@ -1,0 +1,266 @@
+#include "tests/unit/tuner/session/FakeBackend.h"
+
+#include "compiler/config/ConfigJson.h"
+#include "tests/unit/runtime/module_cache/TestFolder.h"
+#include "tuner/session/Journal.h"
+#include "tuner/session/Recording.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <filesystem>
+#include <fstream>
+#include <set>
+
+namespace deft::session {
+namespace {
+
+using nlohmann::json;
+using test::FakeBehaviour;
+using test::landscape;
+namespace fs = std::filesystem;
+
+class TuneTest : public testing::Test {
+protected:
+  TuneTest() {
+    input.variant = test::Scalar::variant();
+    input.samples = test::fakeSamples();
+    behaviour.time = landscape;
+    options.journal = folder.path("journal.jsonl");
+    options.configPath = folder.path("configs.json");
+    options.mostCandidates = 24;
+    options.axes = {{"chunk_tokens", {"16", "32", "64", "128"}}, {"tile_q", {"16"}}, {"prices", {"machine"}}};
+  }
+
+  support::Result<TuneReport> run() {
+    input.backend = test::fakeBackend(input.variant, behaviour);
+    Listener listener;
+    listener.note = [this](const std::string &line) { notes.push_back(line); };
+    listener.progress = [this](const Status &status) { statuses.push_back(status); };
+    listener.isCancelled = isCancelled;
+    return tune(input, options, listener);
+  }
+
+  std::vector<json> events(const std::string &kind) const {
+    std::vector<json> found;
+    const auto all = readJournal(options.journal);
+    EXPECT_TRUE(all.ok()) << all.error().message;
+    for (const json &event : *all)
+      if (event["event"] == kind)
+        found.push_back(event);
+    return found;
+  }
+
+  module_cache::TestFolder folder;
+  TuneInput input;
+  FakeBehaviour behaviour;
+  TuneOptions options;
+  std::vector<std::string> notes;
+  std::vector<Status> statuses;
+  std::function<bool()> isCancelled;
+};
+
+TEST_F(TuneTest, FindsTheFastestOfEachClassAndKeepsIt) {
+  const auto report = run();
+  ASSERT_TRUE(report.ok()) << report.error().message;
+  EXPECT_EQ(report->ended, Ended::Complete);
+  ASSERT_EQ(report->classes.size(), 2U);
+  for (const ClassReport &one : report->classes) {
+    EXPECT_TRUE(one.isDone);
+    EXPECT_FALSE(one.entry.keepsDefault) << one.note;
+    EXPECT_EQ(one.entry.config.partition, spec::Partition::Query);
+    EXPECT_EQ(one.entry.config.chunkTokens, 64);
+    EXPECT_GT(one.gain, 1.5);
+    EXPECT_NEAR(one.entry.measurement.gain(), one.gain, 0.01);
+  }
+  EXPECT_TRUE(report->classes[0].heldOutGain || report->classes[1].heldOutGain);
+  const auto kept = config_cache::readConfigFile(options.configPath);
+  ASSERT_EQ(kept.state, config_cache::FileState::Good) << kept.message;
+  ASSERT_EQ(kept.file.entries.size(), 2U);
+  EXPECT_EQ(kept.file.entries[0].measurement.trees + kept.file.entries[1].measurement.trees, 3);
+  EXPECT_FALSE(statuses.empty());
+  EXPECT_THAT(notes, testing::Contains(testing::StartsWith("space: ")));
+}
+
+TEST_F(TuneTest, WhereNothingIsClearlyFasterTheUntunedStays) {
+  behaviour.time = [](const plan::Plan &) { return 100.0; };
+  behaviour.noise = 0.01;
+  const auto report = run();
+  ASSERT_TRUE(report.ok()) << report.error().message;
+  for (const ClassReport &one : report->classes) {
+    EXPECT_TRUE(one.entry.keepsDefault);
+    EXPECT_EQ(config::toJson(one.entry.config), config::toJson(*jit::cpuConfig(input.variant, 1)));
+    EXPECT_FALSE(one.note.empty());
+    EXPECT_EQ(one.gain, 1);
+  }
+}
+
+TEST_F(TuneTest, NoiseDoesNotHideAClearWinner) {
+  behaviour.noise = 0.05;
+  const auto report = run();
+  ASSERT_TRUE(report.ok()) << report.error().message;
+  for (const ClassReport &one : report->classes)
+    EXPECT_EQ(one.entry.config.partition, spec::Partition::Query) << one.note;
+}
+
+TEST_F(TuneTest, AWinnerThatIsSlowOnHeldOutTreesIsNotTaken) {
+  // The held-out tree is the one of 41 + 4 * 9 tokens.
+  behaviour.time = [](const plan::Plan &plan) {
+    return plan.readTokens == 41 + 4 * 9 && plan.partition == spec::Partition::Query ? 300 : landscape(plan);
+  };
+  const auto report = run();
+  ASSERT_TRUE(report.ok()) << report.error().message;
+  int kept = 0;
+  for (const ClassReport &one : report->classes)
+    if (one.heldOut > 0) {
+      EXPECT_TRUE(one.entry.keepsDefault);
+      EXPECT_EQ(one.note, "the winner is slower than the untuned config on trees that were held out");
+      ++kept;
+    }
+  EXPECT_EQ(kept, 1);
+}
+
+TEST_F(TuneTest, CandidatesThatFaultHangOrAreWrongAreLeftOutAndNotTriedAgain) {
+  // The fastest ones are broken, each in its way; `flatten` is the fastest that works.
+  behaviour.time = [](const plan::Plan &plan) {
+    return plan.partition == spec::Partition::Flatten ? 80.0 : landscape(plan);
+  };
+  const std::string tries = folder.path("tries");
+  behaviour.run = [tries](const plan::Plan &plan) {
+    if (plan.partition != spec::Partition::Query)
+      return true;
+    std::ofstream(tries, std::ios::app) << plan.chunkTokens << '\n';
+    if (plan.chunkTokens == 64)
+      ::raise(SIGSEGV);
+    if (plan.chunkTokens == 32)
+      std::this_thread::sleep_for(std::chrono::hours(1));
+    return false; // a wrong result
+  };
+  options.timeSeconds = 1;
+  options.axes[0].values = {"32", "64", "128"};
+  options.axes.push_back({"partition", {"union", "query", "flatten"}});
+  const auto report = run();
+  ASSERT_TRUE(report.ok()) << report.error().message;
+  for (const ClassReport &one : report->classes)
+    EXPECT_EQ(one.entry.config.partition, spec::Partition::Flatten) << one.note;
+  EXPECT_GE(report->restarts, 2);
+  std::map<std::string, std::string> reasons;
+  for (const json &event : events("rejected"))
+    EXPECT_TRUE(reasons.emplace(event["id"], event["reason"]).second) << "rejected twice: " << event.dump();
+  ASSERT_EQ(reasons.size(), 3U);
+  std::multiset<std::string> kinds;
+  for (const auto &[id, reason] : reasons)
+    kinds.insert(reason.substr(0, reason.find(' ')));
+  EXPECT_EQ(kinds, (std::multiset<std::string>{"no", "the", "wrong"})); // answer within, child died, result
+  std::ifstream file(tries);
+  std::multiset<int> chunks;
+  for (int chunk; file >> chunk;)
+    chunks.insert(chunk);
+  EXPECT_EQ(chunks, (std::multiset<int>{32, 64, 128}));
+}
+
+TEST_F(TuneTest, ACompleteSessionIsNotMeasuredTwiceAndAFreshOneIs) {
+  ASSERT_TRUE(run().ok());
+  const auto size = fs::file_size(options.journal);
+  const auto again = run(); // a complete journal is put aside
+  ASSERT_TRUE(again.ok());
+  EXPECT_FALSE(again->isResumed);
+  EXPECT_GT(again->made, 0);
+  EXPECT_EQ(again->reused, 0);
+  int journals = 0;
+  for (const auto &entry : fs::directory_iterator(folder.path()))
+    journals += entry.path().filename().string().starts_with("journal-") && fs::file_size(entry) == size;
+  EXPECT_EQ(journals, 1);
+}
+
+TEST_F(TuneTest, AnInterruptedSessionGoesOnWhereItWas) {
+  int asked = 0;
+  isCancelled = [&] { return ++asked > 150; };
+  const auto first = run();
+  ASSERT_TRUE(first.ok());
+  EXPECT_EQ(first->ended, Ended::Interrupted);
+  EXPECT_GT(first->made, 0);
+  isCancelled = {};
+  const auto second = run();
+  ASSERT_TRUE(second.ok());
+  EXPECT_TRUE(second->isResumed);
+  EXPECT_EQ(second->ended, Ended::Complete);
+  EXPECT_EQ(second->reused, first->made);
+  std::set<std::string> seen;
+  for (json event : events("measured")) {
+    event.erase("us");
+    EXPECT_TRUE(seen.insert(event.dump()).second) << event.dump();
+  }
+  EXPECT_EQ(seen.size(), static_cast<std::size_t>(first->made + second->made));
+}
+
+TEST_F(TuneTest, ABudgetIsKept) {
+  behaviour.sleepSeconds = 0.01;
+  options.budgetSeconds = 1.5;
+  const auto begin = std::chrono::steady_clock::now();
+  const auto report = run();
+  ASSERT_TRUE(report.ok());
+  EXPECT_LT(std::chrono::steady_clock::now() - begin, std::chrono::seconds(20));
+  EXPECT_EQ(report->ended, Ended::Budget);
+}
+
+TEST_F(TuneTest, ConfigsThatCannotBeSavedAreAnErrorAndStayInTheJournal) {
+  options.configPath = folder.path("journal.jsonl/configs.json"); // below a file
+  const auto report = run();
+  ASSERT_FALSE(report.ok());
+  EXPECT_NE(report.error().hint.find("the journal has the results"), std::string::npos)
+      << report.error().hint;
+  EXPECT_EQ(events("done").size(), 2U);
+}
+
+TEST_F(TuneTest, AMachineThatCannotBeOpenedIsAnError) {
+  input.backend = test::fakeBackend(input.variant, behaviour);
+  input.backend.open = []() -> support::Result<std::unique_ptr<measure::Machine>> {
+    return support::Error{support::ErrorCode::Environment, "no driver", "install one"};
+  };
+  const auto report = tune(input, options);
+  ASSERT_FALSE(report.ok());
+  EXPECT_EQ(report.error().message, "no driver");
+}
+
+TEST_F(TuneTest, AnUntunedConfigThatFailsIsSaidAndKeepsNothing) {
+  behaviour.run = [](const plan::Plan &) -> bool {
+    ::raise(SIGABRT);
+    return true;
+  };
+  const auto report = run();
+  ASSERT_TRUE(report.ok()) << report.error().message;
+  for (const ClassReport &one : report->classes)
+    EXPECT_FALSE(one.isDone);
+  EXPECT_THAT(report->warnings,
+              testing::Contains(testing::HasSubstr("the untuned config cannot be measured")));
+  EXPECT_FALSE(fs::exists(options.configPath));
+}
+
+TEST_F(TuneTest, AnExhaustiveSearchRecordsEveryPoint) {
+  options.strategy = search::StrategyKind::Exhaustive;
+  options.mostCandidates = 0;
+  options.recordFolder = folder.path("spaces");
+  ASSERT_TRUE(run().ok());
+  int files = 0;
+  for (const auto &entry : fs::directory_iterator(options.recordFolder)) {
+    const auto recording = readRecording(entry.path().string());
+    ASSERT_TRUE(recording.ok()) << recording.error().message;
+    ++files;
+    const std::vector<space::Point> points = recording->space.points();
+    std::size_t best = 0;
+    for (std::size_t i = 0; i < points.size(); ++i) {
+      ASSERT_GT(recording->ratios[i], 0) << i;
+      if (recording->ratios[i] < recording->ratios[best])
+        best = i;
+    }
+    const config::Config config = recording->space.configOf(points[best]);
+    EXPECT_EQ(config.partition, spec::Partition::Query);
+    EXPECT_EQ(config.chunkTokens, 64);
+    EXPECT_EQ(toJson(*recordingFromJson(toJson(*recording))), toJson(*recording));
+  }
+  EXPECT_EQ(files, 2);
+}
+
+} // namespace
+} // namespace deft::session

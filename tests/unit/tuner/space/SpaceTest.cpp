@@ -1,0 +1,207 @@
+#include "compiler/config/ConfigJson.h"
+#include "compiler/config/DefaultConfig.h"
+#include "tuner/space/MakeSpace.h"
+
+#include <gtest/gtest.h>
+#include <nlohmann/json.hpp>
+
+#include <set>
+
+namespace deft::space {
+namespace {
+
+spec::Variant llama(int queryHeads = 32, int kvHeads = 8) {
+  spec::Variant variant;
+  variant.name = "llama";
+  variant.queryHeads = queryHeads;
+  variant.kvHeads = kvHeads;
+  variant.headDim = 128;
+  return variant;
+}
+
+const target::Target &hopper() { return *target::findTarget("sm_90a"); }
+
+Space make(const spec::Variant &variant, const target::Target *target,
+           const std::vector<std::string> &overrides = {}) {
+  std::vector<AxisOverride> changes;
+  for (const std::string &text : overrides)
+    changes.push_back(*parseOverride(text));
+  auto space = makeSpace(variant, {target, config::gpuCoefficients()}, changes);
+  EXPECT_TRUE(space.ok()) << space.error().message;
+  return *space;
+}
+
+std::string errorOf(const std::vector<std::string> &overrides) {
+  std::vector<AxisOverride> changes;
+  for (const std::string &text : overrides)
+    changes.push_back(*parseOverride(text));
+  const auto space = makeSpace(llama(), {&hopper(), config::gpuCoefficients()}, changes);
+  return space ? "made" : space.error().message + " | " + space.error().hint;
+}
+
+TEST(SpaceTest, SizeCountsWhatWalkingThroughAllPointsCounts) {
+  const Space space = make(llama(), &hopper(), {"shape=sm80,sm90", "partition=union,greedy", "warps=2,4,8"});
+  const SpaceSize size = space.size();
+  const std::vector<Point> points = space.points();
+  EXPECT_EQ(size.legal, static_cast<long long>(points.size()));
+  EXPECT_EQ(std::set<Point>(points.begin(), points.end()).size(), points.size());
+  long long broken = 0;
+  for (const auto &[name, count] : size.broken)
+    broken += count;
+  EXPECT_EQ(size.all, size.legal + broken);
+  EXPECT_GT(size.broken.at("shared memory"), 0);
+  EXPECT_GT(size.broken.at("prices"), 0);
+}
+
+TEST(SpaceTest, EveryPointCanBeCompiled) {
+  const Space space = make(llama(), &hopper(), {"partition=union", "chunk_tokens=0", "stages=2,4"});
+  int seen = 0;
+  for (const Point &point : space.points()) {
+    const auto legal = config::checkConfig(space.kernel(), space.configOf(point), hopper());
+    ASSERT_TRUE(legal.ok()) << legal.error().message;
+    ++seen;
+  }
+  EXPECT_GT(seen, 100);
+}
+
+TEST(SpaceTest, HoldsTheUntunedConfigOfAGpu) {
+  for (const auto &[queryHeads, kvHeads] : {std::pair(32, 32), {32, 8}, {16, 1}, {64, 8}}) {
+    const spec::Variant variant = llama(queryHeads, kvHeads);
+    const Space space = make(variant, &hopper());
+    auto config = config::defaultConfig(variant, hopper());
+    ASSERT_TRUE(config.ok());
+    const auto point = space.find(*config);
+    ASSERT_TRUE(point.has_value()) << queryHeads << "/" << kvHeads << " " << config::toJson(*config).dump();
+    EXPECT_EQ(configId(space.configOf(*point)), configId(*config));
+    EXPECT_EQ(space.broken(*point), nullptr);
+  }
+}
+
+TEST(SpaceTest, FindsEveryPointAndNothingElse) {
+  const Space space = make(llama(), nullptr, {"chunk_tokens=0,256"});
+  for (const Point &point : space.points())
+    EXPECT_EQ(space.find(space.configOf(point)), point);
+  config::Config other = space.configOf(space.points().front());
+  other.chunkTokens = 300;
+  EXPECT_EQ(space.find(other), std::nullopt);
+  other.chunkTokens = 256;
+  other.phases[0].stages = 7; // no axis turns it on a CPU
+  EXPECT_EQ(space.find(other), std::nullopt);
+}
+
+TEST(SpaceTest, NeighboursAreOneStepAway) {
+  const Space space = make(llama(), nullptr);
+  const Point point = space.points()[200];
+  const std::vector<Point> neighbours = space.neighbours(point);
+  ASSERT_FALSE(neighbours.empty());
+  for (const Point &neighbour : neighbours) {
+    EXPECT_EQ(space.broken(neighbour), nullptr);
+    int changed = 0;
+    for (std::size_t i = 0; i < point.at.size(); ++i) {
+      if (point.at[i] == neighbour.at[i])
+        continue;
+      ++changed;
+      if (space.axes(point.shape)[i].isOrdered()) {
+        EXPECT_EQ(std::abs(point.at[i] - neighbour.at[i]), 1);
+      }
+    }
+    EXPECT_EQ(changed, 1);
+  }
+}
+
+TEST(SpaceTest, AScheduleHoldsTheSpaceToItsLists) {
+  spec::Variant variant = llama();
+  spec::ScheduleSpec schedule;
+  schedule.partitions = {spec::Partition::Union, spec::Partition::Query};
+  schedule.chunk = spec::TuneList{{256, 512}, true, {}};
+  spec::PhaseSpec wide, narrow;
+  wide.name = "wide";
+  wide.rowsAbove = 16;
+  wide.tileQ = spec::TuneList{{64}, false, {}};
+  wide.tileKv = spec::TuneList{{64}, false, {}};
+  wide.stages = spec::TuneList{{2, 3}, true, {}};
+  wide.warps = spec::TuneList{{4}, false, {}};
+  narrow = wide;
+  narrow.name = "narrow";
+  narrow.rowsAbove.reset();
+  narrow.tileQ = spec::TuneList{{16}, false, {}};
+  schedule.phases = {wide, narrow};
+  variant.schedule = schedule;
+  // Partitions, chunks, and the stages of each phase; other prices matter to neither partition.
+  EXPECT_EQ(make(variant, &hopper()).size().legal, 2 * 2 * 2 * 2);
+  // A CPU has no rings: of the phases, only rows matter.
+  const Space cpu = make(variant, nullptr);
+  EXPECT_EQ(cpu.size().legal, 2 * 2);
+  EXPECT_EQ(cpu.configOf(cpu.points().front()).phases.size(), 2U);
+}
+
+TEST(SpaceTest, OverridesReplaceValuesAndNameWhatIsWrong) {
+  const Space space =
+      make(llama(), nullptr, {"partition=greedy", "chunk_tokens=512,0", "prices=machine", "tile_q=64"});
+  ASSERT_EQ(space.points().size(), 2U);
+  EXPECT_EQ(space.configOf(space.points()[0]).chunkTokens, 0); // in order, whatever order was given
+  EXPECT_EQ(space.configOf(space.points()[1]).chunkTokens, 512);
+  EXPECT_EQ(errorOf({"tiles=1"}).substr(0, 39), "no axis `tiles` | the space has chunk_t");
+  EXPECT_EQ(errorOf({"partition=unoin"}), "no partition `unoin` | ");
+  EXPECT_EQ(errorOf({"chunk_tokens=many"}), "`many` is not a number for chunk_tokens | ");
+  EXPECT_EQ(errorOf({"shape=sm91"}), "no shape `sm91` | did you mean `sm90`?");
+  EXPECT_EQ(parseOverride("chunk").error().message, "`chunk` is no axis with its values");
+  EXPECT_EQ(parseOverride("chunk=").error().message, "`chunk=` is no axis with its values");
+}
+
+TEST(SpaceTest, PricesChangeWhatPlansAreMadeByAndNothingElse) {
+  const Space space = make(llama(), nullptr, {"partition=greedy", "chunk_tokens=0", "tile_q=64"});
+  std::set<double> items;
+  for (const Point &point : space.points()) {
+    const config::Config config = space.configOf(point);
+    items.insert(config.cost.itemUs);
+    EXPECT_EQ(config.cost.cacheGBs, space.cost().cacheGBs);
+  }
+  EXPECT_GE(items.size(), 3U);
+}
+
+TEST(SpaceTest, RoundTripThroughJson) {
+  for (const target::Target *target : {static_cast<const target::Target *>(nullptr), &hopper()}) {
+    const Space space = make(llama(), target);
+    const auto again = spaceFromJson(toJson(space));
+    ASSERT_TRUE(again.ok()) << again.error().message;
+    EXPECT_EQ(toJson(*again), toJson(space));
+    EXPECT_EQ(again->size().legal, space.size().legal);
+  }
+}
+
+TEST(SpaceTest, JsonThatIsNoSpaceIsAnError) {
+  const nlohmann::json good = toJson(make(llama(), &hopper()));
+  for (const char *key : {"query_heads", "kv_heads", "head_dim", "target", "cost", "axes", "shapes"}) {
+    nlohmann::json bad = good;
+    bad.erase(key);
+    EXPECT_FALSE(spaceFromJson(bad).ok()) << key;
+  }
+  nlohmann::json bad = good;
+  bad["kv_heads"] = 0;
+  EXPECT_FALSE(spaceFromJson(bad).ok());
+  bad = good;
+  bad["target"] = "sm_1";
+  EXPECT_EQ(spaceFromJson(bad).error().message, "space: unknown target `sm_1`");
+  bad = good;
+  bad["shapes"][0]["axes"][0]["phase"] = 7;
+  EXPECT_EQ(spaceFromJson(bad).error().message, "space: axis `tile_q` of phase 7");
+}
+
+TEST(SpaceTest, BlocksAreEstimatedAsTheHardwareSharesThem) {
+  const config::KernelShape kernel{32, 8, 128};
+  // One block of the sm90 family fills a multiprocessor's registers.
+  EXPECT_EQ(blocksPerSm(kernel, {"tiles", -1, config::Family::Sm90, 128, 64, 4, 12}, hopper()), 1);
+  // Two stages of 64 tokens take a third of the shared memory, but 200 registers a thread leave room for two.
+  EXPECT_EQ(blocksPerSm(kernel, {"narrow", -1, config::Family::Sm80, 16, 64, 2, 4}, hopper()), 2);
+  EXPECT_EQ(blocksPerSm(kernel, {"narrow", -1, config::Family::Sm80, 16, 64, 4, 4}, hopper()), 1);
+  EXPECT_EQ(
+      estimateBlocks(
+          kernel,
+          config::Config{spec::Partition::Union, 0, {{"narrow", -1, config::Family::Sm80, 16, 64, 4, 4}}, {}},
+          hopper(), 132),
+      132);
+}
+
+} // namespace
+} // namespace deft::space
