@@ -16,22 +16,31 @@ ConfigChooser::ConfigChooser(std::shared_ptr<const ConfigCache> cache,
                              std::shared_ptr<const spec::Variant> variant, const target::Target *target,
                              config::Config untuned)
     : cache_(std::move(cache)), variant_(std::move(variant)),
-      request_(requestFor(*variant_, {}, target, std::move(untuned))) {}
+      request_(requestFor(*variant_, {}, target, std::move(untuned))) {
+  selection_.signature = request_.signature;
+  selection_.chosen.config = request_.heuristic;
+}
+
+void ConfigChooser::pinKernels(const config::Config &config) {
+  pinned_ = selection_.chosen;
+  pinned_->config = config;
+}
 
 const Selection &ConfigChooser::choose(const tree::KvTree &tree) {
   const TreeClass treeClass = follower_.follow(classifier_.measure(tree));
   if (hasSelection_ && treeClass == selection_.treeClass)
     return selection_;
   request_.treeClass = treeClass;
-  Selection fresh = select(*cache_, request_);
-  if (hasSelection_ && isPinned_ && !haveSameKernels(fresh.config(), selection_.config())) {
-    const auto fits = std::find_if(fresh.next.begin(), fresh.next.end(), [&](const Candidate &candidate) {
-      return haveSameKernels(candidate.config, selection_.config());
-    });
-    fresh.chosen = fits != fresh.next.end() ? *fits : selection_.chosen;
-  }
-  selection_ = std::move(fresh);
+  selection_ = select(*cache_, request_);
   hasSelection_ = true;
+  ++changes_;
+  if (!pinned_ || haveSameKernels(selection_.config(), pinned_->config))
+    return selection_;
+  const auto fits =
+      std::find_if(selection_.next.begin(), selection_.next.end(), [&](const Candidate &candidate) {
+        return haveSameKernels(candidate.config, pinned_->config);
+      });
+  selection_.chosen = fits != selection_.next.end() ? Candidate(*fits) : *pinned_;
   return selection_;
 }
 

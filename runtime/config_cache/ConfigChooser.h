@@ -4,6 +4,7 @@
 #include "runtime/config_cache/TreeClassifier.h"
 
 #include <memory>
+#include <optional>
 
 namespace deft::config_cache {
 
@@ -21,9 +22,17 @@ public:
   /// For the tree as it is now; valid until the next call.
   const Selection &choose(const tree::KvTree &tree);
 
-  /// From now on, only configs that run by the same kernels as the one that was chosen last: those of a
-  /// captured graph, or those that are compiled. A class that has none keeps what the run has.
-  void pinKernels() { isPinned_ = true; }
+  /// What was chosen last; of a new chooser, the heuristic's.
+  const Selection &selection() const { return selection_; }
+
+  /// How often choose() has looked for a config, because the class was another one than before.
+  int changes() const { return changes_; }
+
+  /// From now on, only configs that run by these kernels, which are loaded. A class that has none gets this
+  /// very config.
+  void pinKernels(const config::Config &config);
+  /// Those of what was chosen last.
+  void pinKernels() { pinKernels(config::Config(selection_.config())); }
 
   /// The next tree begins a new run.
   void restart() { follower_.restart(); }
@@ -36,7 +45,8 @@ private:
   ClassFollower follower_;
   Selection selection_;
   bool hasSelection_ = false;
-  bool isPinned_ = false;
+  int changes_ = 0;
+  std::optional<Candidate> pinned_;
 };
 
 } // namespace deft::config_cache

@@ -1,9 +1,11 @@
 #include "compiler/config/DefaultConfig.h"
+#include "runtime/config_cache/ConfigChooser.h"
 #include "runtime/device/Driver.h"
 #include "runtime/jit/AttentionImpl.h"
 #include "runtime/jit/Convert.h"
 #include "runtime/jit/GpuImpl.h"
 #include "runtime/jit/ParamsImpl.h"
+#include "runtime/jit/TreeImpl.h"
 
 #include <algorithm>
 
@@ -39,6 +41,16 @@ support::Result<config::Config> invariantConfig(const spec::Variant &variant, co
   config.phases = {*widest};
   config.phases.front().rowsAbove = -1;
   return config;
+}
+
+config::Config tunedConfig(const Gpu &gpu, const Attention &attention, const Tree &tree,
+                           const config::Config &untuned) {
+  const device::DeviceFacts &facts = gpu.impl().device->facts();
+  const Attention::Impl &impl = attention.impl();
+  config_cache::ConfigChooser chooser(impl.configs->of(config_cache::DeviceKey::ofGpu(facts)),
+                                      impl.program.sharedVariant(),
+                                      target::targetForDevice(facts.major, facts.minor), untuned);
+  return chooser.choose(tree.impl().tree()).config();
 }
 
 Result<std::shared_ptr<const exec::CudaParams>> uploadParams(const Gpu &gpu, const Attention &attention,
@@ -108,7 +120,14 @@ Result<GpuAttention> GpuAttention::load(const Gpu &gpu, const Attention &attenti
     if (!config)
       return jit::toPublic(config.error());
     std::string warning; // a cache that cannot be written costs time at the next load, no more
-    const auto kernels = program.cudaKernels(facts.major, facts.minor, *config, warning);
+    const auto makeKernels = [&](const config::Config &of) {
+      return program.cudaKernels(facts.major, facts.minor, of, warning);
+    };
+    auto kernels = support::Result<package::KernelSet>(support::Error{});
+    if (options.typicalTree && !options.invariant)
+      kernels = makeKernels(tunedConfig(gpu, attention, *options.typicalTree, *config));
+    if (!kernels) // no tree to tune for, or no NVRTC to make the tuned kernels of a package
+      kernels = makeKernels(*config);
     if (!kernels)
       return jit::toPublic(kernels.error());
     auto loaded = exec::CudaKernels::load(gpu.impl().device, program.variant(), *kernels);

@@ -15,6 +15,16 @@ using jit::usage;
 
 namespace {
 
+/// Each tree gets the tuned config of its class, as far as the loaded kernels can run it.
+void followTrees(const GpuAttention &attention, Plan::Impl &host) {
+  const device::DeviceFacts &facts = attention.gpu().impl().device->facts();
+  const Attention::Impl &impl = attention.attention().impl();
+  const config::Config &loaded = attention.impl().kernels->config();
+  host.chooser.emplace(impl.configs->of(config_cache::DeviceKey::ofGpu(facts)), impl.program.sharedVariant(),
+                       target::targetForDevice(facts.major, facts.minor), loaded);
+  host.chooser->pinKernels(loaded);
+}
+
 device::cu::Stream toInternal(GpuStream stream) { return static_cast<device::cu::Stream>(stream); }
 
 } // namespace
@@ -69,6 +79,7 @@ Result<GpuPlan> GpuPlan::make(const GpuAttention &attention, const Tree &tree,
     auto impl = std::make_unique<Impl>(attention, std::move(*device));
     Plan::Impl &host = impl->host;
     host.facts = plan::VariantFacts::of(kernels->variant());
+    host.options = options.plan;
     host.config = withOptions(kernels->config(), options.plan);
     if (host.config.phases.size() != kernels->phases())
       return usage("an invariant plan needs one kernel, the attention was loaded with " +
@@ -76,6 +87,8 @@ Result<GpuPlan> GpuPlan::make(const GpuAttention &attention, const Tree &tree,
                    "load it with GpuLoadOptions::invariant");
     if (options.plan.invariant)
       host.planner = plan::Planner({.isInvariant = true});
+    else
+      followTrees(attention, host);
     host.workers = kernels->blocksAtOnce();
     if (auto made = host.make(tree); !made)
       return made.error();
@@ -87,6 +100,7 @@ Result<GpuPlan> GpuPlan::make(const GpuAttention &attention, const Tree &tree,
 
 Result<Advanced> GpuPlan::advance(const Tree &tree) {
   return jit::guarded([&]() -> Result<Advanced> {
+    impl_->host.isCaptured = impl_->device->isFixed();
     const auto advanced = impl_->host.advance(tree);
     if (!advanced || *advanced == Advanced::Nothing)
       return advanced;
@@ -160,6 +174,7 @@ GpuRoom GpuPlan::room() const {
 bool GpuPlan::isCurrent() const { return impl_->host.isCurrent(); }
 int GpuPlan::queryCount() const { return impl_->host.plan.queryCount(); }
 PlanSummary GpuPlan::summary() const { return impl_->host.summary(); }
+ConfigChoice GpuPlan::choice() const { return impl_->host.choice(); }
 
 struct GpuPageTable::Impl {
   std::unique_ptr<exec::DevicePageTable> table;

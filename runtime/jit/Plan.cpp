@@ -72,9 +72,13 @@ Result<Plan> Plan::make(const Attention &attention, const Tree &tree, const Plan
       return jit::toPublic(config.error());
     auto impl = std::make_unique<Impl>();
     impl->facts = plan::VariantFacts::of(variant);
-    impl->config = withOptions(std::move(*config), options);
-    if (options.invariant)
+    impl->options = options;
+    impl->config = withOptions(*config, options);
+    if (options.invariant) // which says that the tree has no part in it
       impl->planner = plan::Planner({.isInvariant = true});
+    else
+      impl->chooser.emplace(attention.impl().configs->ofCpu(workers),
+                            attention.impl().program.sharedVariant(), nullptr, std::move(*config));
     impl->workers = workers;
     if (auto made = impl->make(tree); !made)
       return made.error();
@@ -82,8 +86,27 @@ Result<Plan> Plan::make(const Attention &attention, const Tree &tree, const Plan
   });
 }
 
+void Plan::Impl::chooseConfig(const Tree &tree) {
+  if (!chooser || isCaptured)
+    return;
+  const config_cache::Selection &selection = chooser->choose(tree.impl().tree());
+  if (chooser->changes() == changesSeen)
+    return;
+  changesSeen = chooser->changes();
+  config = withOptions(selection.config(), options);
+}
+
+ConfigChoice Plan::Impl::choice() const {
+  if (!chooser)
+    return {"heuristic", "", "", "an invariant plan's config does not depend on the tree"};
+  const config_cache::Selection &selection = chooser->selection();
+  return {config_cache::ruleName(selection.rule()), selection.treeClass.text(), selection.chosen.path,
+          selection.chosen.why()};
+}
+
 Result<void> Plan::Impl::make(const Tree &tree) {
   stamp = nullptr;
+  chooseConfig(tree);
   if (auto made = planner.make(tree.impl().tree(), facts, config, workers, plan); !made)
     return jit::toPublic(made.error());
   noteTree(tree);
@@ -123,5 +146,6 @@ bool Plan::isCurrent() const { return impl_->isCurrent(); }
 int Plan::queryCount() const { return impl_->plan.queryCount(); }
 
 PlanSummary Plan::summary() const { return impl_->summary(); }
+ConfigChoice Plan::choice() const { return impl_->choice(); }
 
 } // namespace deft

@@ -1,15 +1,23 @@
 #pragma once
 
+#include "runtime/config_cache/ConfigChooser.h"
 #include "runtime/jit/TreeImpl.h"
 #include "runtime/plan/Planner.h"
 
 #include <deft/plan.hpp>
+
+#include <optional>
 
 namespace deft {
 
 struct Plan::Impl {
   plan::VariantFacts facts;
   config::Config config;
+  PlanOptions options;
+  /// None: the config is the same for all trees.
+  std::optional<config_cache::ConfigChooser> chooser;
+  int changesSeen = 0;     ///< of the chooser
+  bool isCaptured = false; ///< a graph has the plan's room: the config stays
   int workers = 1;
   plan::Planner planner;
   plan::Plan plan;
@@ -25,6 +33,11 @@ struct Plan::Impl {
   Result<Advanced> advance(const Tree &tree);
   PlanSummary summary() const;
   void noteTree(const Tree &tree);
+
+  ConfigChoice choice() const;
+
+private:
+  void chooseConfig(const Tree &tree);
 };
 
 /// The config that the options make of one, for the partition, the chunk and, where the plan is to be

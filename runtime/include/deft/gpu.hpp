@@ -72,6 +72,9 @@ private:
 };
 
 struct GpuLoadOptions {
+  /// A tree like those to come: the kernels are those that are tuned for its class. Null, and where nothing
+  /// was tuned: those of the package, or of the analytic choice.
+  const Tree *typicalTree = nullptr;
   const Params *params = nullptr; ///< null: the defaults
   /// For plans with PlanOptions::invariant: one kernel, whose sums have the same order whoever shares them.
   bool invariant = false;
@@ -173,6 +176,10 @@ public:
   bool isCurrent() const;
   int queryCount() const;
   PlanSummary summary() const;
+
+  /// Of the plan as it is. A tuned config is taken where it runs by the kernels that are loaded; once a graph
+  /// has captured the plan's room, the config stays.
+  ConfigChoice choice() const;
 
   struct Impl;
 

@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <memory>
 #include <optional>
+#include <string>
 
 /// How the work of a step is cut and laid on the threads.
 namespace deft {
@@ -24,9 +25,10 @@ enum class Partition {
 };
 
 struct PlanOptions {
-  /// None: what the spec's schedule says, and Auto where it says nothing.
+  /// None: that of the tuned config, else what the spec's schedule says, and Auto where it says nothing.
   std::optional<Partition> partition = {};
-  /// Most tokens of a piece of work. None: the spec's; 0: as large as keeps all workers busy.
+  /// Most tokens of a piece of work. None: the tuned config's, else the spec's; 0: as large as keeps all
+  /// workers busy.
   std::optional<int> chunkTokens = {};
   /// How many threads will run the plan; 0: as many as a Runtime has by default.
   int workers = 0;
@@ -42,6 +44,16 @@ struct PlanSummary {
   std::int64_t tokensRead = 0; ///< by all items, for each KV head: a shared token as often as it is read
   int partials = 0;            ///< partial results written, for each query head
   int mergedQueries = 0;       ///< queries whose result is merged of several partials
+};
+
+/// Which config a plan was made with, the partition and sizes that `deftc tune` found or, without it, an
+/// analytic choice; PlanOptions goes before it. Tuned configs are read when an attention makes its first
+/// plan.
+struct ConfigChoice {
+  std::string rule;      ///< "override", "exact", "sibling", "nearby" or "heuristic": see specs/CONFIGS.md
+  std::string treeClass; ///< the tree's, as `deftc classify` explains it
+  std::string file;      ///< that it is from; empty: the heuristic's
+  std::string why;       ///< in words
 };
 
 /// What advance() had to do.
@@ -72,6 +84,9 @@ public:
 
   int queryCount() const;
   PlanSummary summary() const;
+
+  /// Of the plan as it is. A tree that becomes one of another class may get another config from advance().
+  ConfigChoice choice() const;
 
   struct Impl;
   const Impl &impl() const { return *impl_; } ///< for the library itself

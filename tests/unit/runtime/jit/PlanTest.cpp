@@ -1,5 +1,8 @@
 #include <deft/plan.hpp>
 
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -68,6 +71,48 @@ TEST(PlanTest, InvariantTakesPartitionNode) {
   const auto wrong = Plan::make(attention(), family.tree, {.partition = Partition::Union, .invariant = true});
   ASSERT_FALSE(wrong);
   EXPECT_THAT(wrong.error().message, HasSubstr("partition `node`"));
+}
+
+/// Sets a variable of the environment for as long as it lives.
+class Variable {
+public:
+  Variable(const char *name, const std::string &value) : name_(name) {
+    if (const char *before = std::getenv(name))
+      before_ = before;
+    ::setenv(name, value.c_str(), 1);
+  }
+  ~Variable() { before_ ? ::setenv(name_, before_->c_str(), 1) : ::unsetenv(name_); }
+  Variable(const Variable &) = delete;
+  Variable &operator=(const Variable &) = delete;
+
+private:
+  const char *name_;
+  std::optional<std::string> before_;
+};
+
+TEST(PlanTest, SaysWhichConfigItHasAndWhy) {
+  const Family family = makeFamily();
+  const auto folder = std::filesystem::path(testing::TempDir()) / "deft_plan_configs";
+  std::filesystem::create_directories(folder);
+  const Variable noCache("DEFT_CACHE_DIR", folder / "nothing");
+  const Plan untuned = Plan::make(attention(), family.tree).value();
+  EXPECT_EQ(untuned.choice().rule, "heuristic");
+  EXPECT_EQ(untuned.choice().treeClass, "c1-t6-q1-s1-d1-f3");
+  EXPECT_EQ(untuned.choice().file, "");
+
+  const std::string path = folder / "one.json";
+  std::ofstream(path) << R"({"partition": "node", "chunk_tokens": 16, "phases": [{"name": "tiles",
+    "rows_above": -1, "family": "sm80", "tile_q": 64, "tile_kv": 64, "stages": 2, "warps": 4}]})";
+  const Variable configs("DEFT_CONFIG_PATH", path);
+  const Plan given = Plan::make(attention(), family.tree).value();
+  EXPECT_EQ(given.choice().rule, "override");
+  EXPECT_EQ(given.choice().file, path);
+  EXPECT_EQ(given.choice().why, "given by " + path);
+  EXPECT_EQ(given.summary().items, 6); // four chunks of the root, and a leaf each
+  const Plan asked = Plan::make(attention(), family.tree, {.chunkTokens = 64}).value();
+  EXPECT_EQ(asked.summary().items, 3); // the program's word goes before the file's
+  EXPECT_EQ(Plan::make(attention(), family.tree, {.invariant = true}).value().choice().rule, "heuristic");
+  std::filesystem::remove_all(folder);
 }
 
 TEST(PlanTest, ANegativeChunkIsAnError) {
