@@ -1,17 +1,12 @@
 #pragma once
 
-#include <string>
+#include "compiler/support/Numbers.h"
 
-/// Numbers as people read them.
 namespace deft::cli {
 
-/// 1234567 as 1,234,567.
-std::string withSeparators(long long value);
-/// "1 item", "1,024 items".
-std::string counted(long long count, const char *one, const char *many);
-/// With so many decimals.
-std::string rounded(double value, int decimals);
-/// In kB, MB or GB.
-std::string bytesOf(double bytes);
+using support::bytesOf;
+using support::counted;
+using support::rounded;
+using support::withSeparators;
 
 } // namespace deft::cli

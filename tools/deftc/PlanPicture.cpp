@@ -1,8 +1,8 @@
 #include "compiler/config/ConfigJson.h"
+#include "compiler/support/Svg.h"
 #include "runtime/tree/TreeSummary.h"
 #include "tools/deftc/Numbers.h"
 #include "tools/deftc/PlanReport.h"
-#include "tools/deftc/Svg.h"
 
 #include <algorithm>
 #include <cmath>
@@ -13,6 +13,9 @@
 /// tall as its readers, right of its parent. So an area is pairs of a token and a query that sees it, and
 /// every item is a stretch of it in a colour of its own. Below, the blocks, with the same colours stacked up.
 namespace deft::cli {
+
+using support::Svg;
+
 namespace {
 
 constexpr double kWidth = 1280, kMargin = 40, kGutter = 64, kGap = 3;

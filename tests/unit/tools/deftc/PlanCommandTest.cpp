@@ -1,9 +1,9 @@
 // plan and bench deft --io, called as the program calls them.
+#include "compiler/support/Svg.h"
 #include "tests/support/RunDeftc.h"
 #include "tools/deftc/Context.h"
 #include "tools/deftc/Numbers.h"
 #include "tools/deftc/PlanReport.h"
-#include "tools/deftc/Svg.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -3,7 +3,7 @@
 #include <string>
 #include <string_view>
 
-namespace deft::cli {
+namespace deft::support {
 
 /// Writes an SVG, element after element. Coordinates in pixels.
 class Svg {
@@ -25,7 +25,9 @@ public:
   void text(double x, double y, const std::string &text, const TextStyle &style);
   void raw(std::string_view text) { body_ += text; }
 
-  /// The finished file.
+  /// As an element of a page.
+  std::string element(double width, double height) const;
+  /// The same as a file of its own, on white.
   std::string file(double width, double height) const;
 
   static std::string colour(double hueDegrees, double saturation, double lightness);
@@ -36,4 +38,4 @@ private:
   std::string body_;
 };
 
-} // namespace deft::cli
+} // namespace deft::support

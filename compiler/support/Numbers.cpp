@@ -1,9 +1,9 @@
-#include "tools/deftc/Numbers.h"
+#include "compiler/support/Numbers.h"
 
 #include <array>
 #include <cstdio>
 
-namespace deft::cli {
+namespace deft::support {
 
 std::string withSeparators(long long value) {
   std::string text = std::to_string(value);
@@ -29,4 +29,4 @@ std::string bytesOf(double bytes) {
                        : rounded(bytes * 1e-9, 2) + " GB";
 }
 
-} // namespace deft::cli
+} // namespace deft::support

@@ -1,12 +1,12 @@
-#include "tools/deftc/Svg.h"
+#include "compiler/support/Svg.h"
 
-#include "tools/deftc/Numbers.h"
+#include "compiler/support/Numbers.h"
 
 #include <algorithm>
 #include <cmath>
 #include <cstdio>
 
-namespace deft::cli {
+namespace deft::support {
 namespace {
 
 /// Two decimals are a hundredth of a pixel; trailing zeros only make files long.
@@ -96,12 +96,16 @@ std::string Svg::colour(double hueDegrees, double saturation, double lightness) 
   return text;
 }
 
-std::string Svg::file(double width, double height) const {
+std::string Svg::element(double width, double height) const {
   return "<svg xmlns=\"http://www.w3.org/2000/svg\" " + attribute("width", width) +
          attribute("height", height) + "viewBox=\"0 0 " + number(width) + " " + number(height) +
-         "\" font-family=\"Helvetica, Arial, 'DejaVu Sans', sans-serif\">\n"
-         "<rect width=\"100%\" height=\"100%\" fill=\"white\"/>\n" +
-         body_ + "</svg>\n";
+         "\" font-family=\"Helvetica, Arial, 'DejaVu Sans', sans-serif\">\n" + body_ + "</svg>\n";
 }
 
-} // namespace deft::cli
+std::string Svg::file(double width, double height) const {
+  Svg page;
+  page.raw("<rect width=\"100%\" height=\"100%\" fill=\"white\"/>\n" + body_);
+  return page.element(width, height);
+}
+
+} // namespace deft::support
