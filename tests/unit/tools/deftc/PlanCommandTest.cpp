@@ -1,5 +1,4 @@
 // plan and bench deft --io, called as the program calls them.
-#include "compiler/support/Svg.h"
 #include "tests/support/RunDeftc.h"
 #include "tools/deftc/Context.h"
 #include "tools/deftc/Numbers.h"
