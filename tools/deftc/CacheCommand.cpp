@@ -177,6 +177,7 @@ void addCacheCommand(CLI::App &app, Context &context) {
   addCacheVerify(*command, context);
   addCacheMerge(*command, context);
   addCachePrune(*command, context);
+  addCacheRegret(*command, context);
   command->footer(kFooter);
 }
 

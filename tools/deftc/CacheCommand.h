@@ -20,5 +20,6 @@ std::vector<config_cache::FoundFile> filesOf(const std::vector<std::string> &pat
 void addCacheVerify(CLI::App &cache, Context &context);
 void addCacheMerge(CLI::App &cache, Context &context);
 void addCachePrune(CLI::App &cache, Context &context);
+void addCacheRegret(CLI::App &cache, Context &context);
 
 } // namespace deft::cli

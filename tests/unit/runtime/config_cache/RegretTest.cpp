@@ -1,0 +1,139 @@
+#include "runtime/config_cache/Regret.h"
+
+#include "compiler/config/ConfigJson.h"
+#include "tests/unit/runtime/config_cache/ConfigTesting.h"
+
+#include <gtest/gtest.h>
+#include <map>
+
+namespace deft::config_cache {
+namespace {
+
+constexpr int kUntunedChunk = 1024;
+
+class RegretTest : public testing::Test {
+protected:
+  RegretTest() {
+    request_.target = target::findTarget("sm_90a");
+    request_.untuned = [](const VariantSignature &) -> support::Result<config::Config> {
+      return someConfig(kUntunedChunk);
+    };
+    cache_ = ConfigCache::load({}, h200());
+  }
+  void add(const Entry &entry, const DeviceKey &device = h200()) {
+    cache_.add({entry, device, Origin::User, "file.json"});
+  }
+  /// Times by the chunk, and what was asked for.
+  void measureBy(std::map<int, double> usOfChunk) {
+    request_.measure = [this, usOfChunk](const Entry &entry, const std::vector<config::Config> &configs)
+        -> support::Result<std::vector<double>> {
+      std::vector<double> times;
+      for (const config::Config &config : configs)
+        times.push_back(usOfChunk.at(config.chunkTokens));
+      asked_.push_back(configs.size());
+      return times;
+    };
+  }
+
+  ConfigCache cache_;
+  RegretRequest request_;
+  std::vector<std::size_t> asked_;
+};
+
+const TreeClass kHere{14, 6, 3, 2, 0}, kNear{15, 6, 3, 2, 0}, kFar{20, 10, 0, 0, 0};
+
+TEST_F(RegretTest, EachEntryIsHiddenAndEachRuleOffers) {
+  add(someEntry(kHere, 128));
+  add(someEntry(kNear, 256));
+  add(someEntry(kFar, 512));
+  add(someEntry(kHere, 64), h100());
+  measureBy({{64, 11}, {128, 10}, {256, 12}, {512, 10}, {kUntunedChunk, 20}});
+  const auto report = reportRegret(cache_, request_);
+  ASSERT_TRUE(report) << report.error().message;
+  ASSERT_EQ(report->rows.size(), 3U); // the sibling's own entry is not ours to hide
+
+  const RegretRow &here = report->rows[0];
+  EXPECT_EQ(here.us, 10);
+  ASSERT_EQ(here.offers.size(), 3U);
+  EXPECT_EQ(here.offers[0].candidate.rule, Rule::Sibling);
+  EXPECT_NEAR(*here.offers[0].regret, 0.1, 1e-9);
+  EXPECT_EQ(here.offers[1].candidate.rule, Rule::Nearby);
+  EXPECT_NEAR(*here.offers[1].regret, 0.2, 1e-9);
+  EXPECT_EQ(here.offers[2].candidate.rule, Rule::Heuristic);
+  EXPECT_NEAR(*here.offers[2].regret, 1.0, 1e-9);
+  EXPECT_EQ(report->rows[2].offers.size(), 1U); // nothing is near
+
+  ASSERT_EQ(report->rules.size(), 3U);
+  const RuleRegret &nearby = report->rules[1], &heuristic = report->rules[2];
+  EXPECT_EQ(nearby.rule, Rule::Nearby);
+  EXPECT_EQ(nearby.offers, 2);
+  EXPECT_EQ(nearby.chosen, 1);
+  EXPECT_EQ(nearby.compared, 2);
+  EXPECT_EQ(nearby.atLeastAsFast, 2);
+  EXPECT_EQ(heuristic.offers, 3);
+  EXPECT_EQ(heuristic.chosen, 1);
+  EXPECT_EQ(heuristic.compared, 0);
+  EXPECT_NEAR(heuristic.worst, 1.0, 1e-9);
+}
+
+TEST_F(RegretTest, AConfigThatIsOfferedTwiceIsTimedOnce) {
+  add(someEntry(kHere, 128));
+  add(someEntry(kNear, 128));
+  measureBy({{128, 10}, {kUntunedChunk, 20}});
+  const auto report = reportRegret(cache_, request_);
+  EXPECT_EQ(asked_, (std::vector<std::size_t>{2, 2}));
+  EXPECT_EQ(report->rows[0].offers[0].regret, 0);
+}
+
+TEST_F(RegretTest, AnOrderThatDoesNotHoldIsSeen) {
+  add(someEntry(kHere, 128));
+  add(someEntry(kNear, 256));
+  measureBy({{128, 10}, {256, 30}, {kUntunedChunk, 20}});
+  const auto report = reportRegret(cache_, request_);
+  ASSERT_EQ(report->rules[0].rule, Rule::Nearby);
+  EXPECT_EQ(report->rules[0].compared, 2);
+  EXPECT_EQ(report->rules[0].atLeastAsFast, 1); // 30 against 20, and 10 against 20
+  EXPECT_NEAR(report->rules[0].worst, 2.0, 1e-9);
+}
+
+TEST_F(RegretTest, WithoutMeasuringItTellsWhatEntriesRemember) {
+  add(someEntry(kHere, 128));
+  add(someEntry(kNear, 256));
+  const auto report = reportRegret(cache_, request_);
+  const RegretRow &row = report->rows[0];
+  ASSERT_EQ(row.offers.size(), 2U);
+  EXPECT_FALSE(row.offers[0].us);
+  EXPECT_NEAR(*row.offers[1].regret, 0.25, 1e-9); // the gain of the entry
+}
+
+TEST_F(RegretTest, StaleEntriesAndSecondCopiesAreLeftOut) {
+  Entry stale = someEntry(kHere, 128);
+  stale.provenance.kernelHash = "old";
+  add(stale);
+  add(someEntry(kNear, 256));
+  cache_.add({someEntry(kNear, 64), h200(), Origin::Installed, "other.json"});
+  const auto report = reportRegret(cache_, request_);
+  ASSERT_EQ(report->rows.size(), 1U);
+  EXPECT_EQ(report->rows[0].hidden.path, "file.json");
+}
+
+TEST_F(RegretTest, AFailedMeasurementIsAnError) {
+  add(someEntry(kHere, 128));
+  request_.measure = [](const Entry &,
+                        const std::vector<config::Config> &) -> support::Result<std::vector<double>> {
+    return support::Error{support::ErrorCode::Environment, "no GPU", ""};
+  };
+  EXPECT_EQ(reportRegret(cache_, request_).error().message, "no GPU");
+}
+
+TEST_F(RegretTest, JsonHasRowsAndRules) {
+  add(someEntry(kHere, 128));
+  const nlohmann::json json = toJson(*reportRegret(cache_, request_));
+  EXPECT_EQ(json["format"], "deftc-regret");
+  EXPECT_EQ(json["rows"][0]["class"], kHere.text());
+  EXPECT_EQ(json["rows"][0]["offers"][0]["rule"], "heuristic");
+  EXPECT_EQ(json["rules"][0]["rule"], "heuristic");
+}
+
+} // namespace
+} // namespace deft::config_cache
