@@ -83,7 +83,8 @@ public:
   support::Result<void> fill(unsigned char value, std::size_t bytes);
   support::Result<void> download(void *to, std::size_t bytes) const;
 
-  template <typename T> support::Result<void> upload(const std::vector<T> &values, const std::string &what) {
+  template <typename T, typename Allocator>
+  support::Result<void> upload(const std::vector<T, Allocator> &values, const std::string &what) {
     return upload(values.data(), values.size() * sizeof(T), what);
   }
   /// The address as kernels take it; null when nothing was asked for.

@@ -1,6 +1,7 @@
 #pragma once
 
 #include "compiler/spec/Variant.h"
+#include "runtime/exec/AlignedVector.h"
 #include "templates/deft/abi.h"
 
 #include <cstdint>
@@ -22,9 +23,9 @@ abi::ParamSlot slotOf(const spec::Param &param, const ParamValue &value);
 /// are the bit patterns of the variant's dtype.
 struct Inputs {
   int queryCount = 0;
-  std::vector<std::uint16_t> q; ///< [query, caller's index][query_heads][head_dim]
-  std::vector<std::uint16_t> k; ///< the whole pool, `cache` says where a token lies
-  std::vector<std::uint16_t> v;
+  std::vector<std::uint16_t> q;   ///< [query, caller's index][query_heads][head_dim]
+  AlignedVector<std::uint16_t> k; ///< the whole pool, `cache` says where a token lies
+  AlignedVector<std::uint16_t> v;
   abi::CacheLayout cache{};
   std::vector<int> pageTable;     ///< physical page of each page of the table; empty when contiguous
   std::vector<ParamValue> params; ///< one for each of Variant::params, in their order

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <span>
 
 namespace deft::reference {
 
@@ -32,7 +33,7 @@ std::vector<Token> tokensOnPath(const tree::KvTree &tree, int query) {
 }
 
 /// The vectors of all tokens for one KV head, as floats: [token][head_dim].
-std::vector<float> gather(const std::vector<std::uint16_t> &cache, const std::vector<Token> &tokens,
+std::vector<float> gather(std::span<const std::uint16_t> cache, const std::vector<Token> &tokens,
                           const spec::Variant &variant, const exec::Inputs &inputs, int kvHead) {
   std::vector<float> vectors(tokens.size() * variant.headDim);
   const int pageSize = variant.cache.paged ? variant.cache.pageSize : 0;

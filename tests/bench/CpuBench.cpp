@@ -18,10 +18,10 @@
 //
 //   cpu_bench [--quick] [--threads N] [--only NAME] [--json FILE]
 
-#include "compiler/config/DefaultConfig.h"
 #include "compiler/driver/Compilation.h"
 #include "runtime/exec/RandomInputs.h"
 #include "runtime/exec/cpu/CpuExecutor.h"
+#include "runtime/jit/CpuConfig.h"
 #include "runtime/plan/Planner.h"
 #include "runtime/reference/Check.h"
 #include "runtime/tree/CachePlacement.h"
@@ -149,7 +149,7 @@ std::vector<Case> cases(const Options &options) {
 /// A pool as a server would have it: at the start of a page, huge where the system grants it.
 class Pool {
 public:
-  explicit Pool(const std::vector<std::uint16_t> &values) : count_(values.size()) {
+  explicit Pool(std::span<const std::uint16_t> values) : count_(values.size()) {
     constexpr std::size_t kHuge = 2 << 20;
     const std::size_t bytes = (count_ * sizeof(std::uint16_t) + kHuge - 1) / kHuge * kHuge;
     memory_.reset(static_cast<std::uint16_t *>(std::aligned_alloc(kHuge, bytes)));
@@ -176,7 +176,7 @@ nlohmann::json measure(const Case &test, exec::CpuExecutor &executor, const Opti
       tree, {.pageSize = exec::pageSizeOf(variant), .order = tree::PlacementOrder::Scattered, .seed = 1}));
   const exec::Inputs inputs = exec::makeRandomInputs(variant, tree, placement, {}, 1);
   const Pool k(inputs.k), v(inputs.v);
-  const auto config = need(config::defaultConfig(variant));
+  const auto config = need(jit::cpuConfig(variant, executor.threads()));
   const auto plan = need(plan::makePlan(tree, plan::VariantFacts::of(variant), config, executor.threads()));
 
   double rowTokens = 0, tokens = 0;

@@ -43,9 +43,9 @@ private:
     const int sums = e.lanes() == 16 ? 16 : 8; // of 32 registers with AVX-512, of 16 without
     const int most = std::max(1, sums / (rows_ * vectors));
     const int strips = (count + most - 1) / most, wide = count % strips, width = count / strips;
-    // The strips ask for the next block in turns, a token or two or four of each quad: spread evenly, because
-    // more requests than the core can have under way stop it.
-    const int turns = first > 0 ? 0 : strips >= 4 ? 4 : strips >= 2 ? 2 : 1;
+    // The strips ask for the second half of the next block in turns, a token or two of each quad: the pass
+    // over K has asked for the first.
+    const int turns = first > 0 ? 0 : strips >= 2 ? 2 : 1;
     emitStrips(first, wide, width + 1, vectors, turns);
     emitStrips(first + wide * (width + 1) * vectors * e.lanes(), strips - wide, width, vectors, turns);
   }
@@ -67,8 +67,8 @@ private:
       e.store(e.add(turn, e.i64(1)), turn_);
       Value isTurn = e.compare(CmpIPredicate::slt, turn, e.i64(turns));
       Value fetch = e.select(isTurn, pass_.fetch, e.i64(0));
-      const int perQuad = turns > 0 ? kQuad / turns : 0;
-      Value fetchBegin = e.mul(turn, e.mul(pass_.quadCount, e.i64(perQuad)));
+      const int perQuad = turns > 0 ? kQuad / 2 / turns : 0;
+      Value fetchBegin = e.mul(pass_.quadCount, e.add(e.mul(turn, e.i64(perQuad)), e.i64(kQuad / 2)));
       Values sums = e.loop(e.i64(0), pass_.quadCount, 1, init, [&](Value i, mlir::ValueRange carried) {
         if (turns > 0)
           emitFetch(context_, nextV_, nextOffsets_, fetch, e.add(fetchBegin, e.mul(i, e.i64(perQuad))),

@@ -27,7 +27,7 @@ void emitFetch(const KernelContext &context, Value base, Value nextOffsets, Valu
       [&] {
         for (int i = 0; i < count; ++i) {
           Value address = e.at(base, e.i16Type(), e.loadAt(e.i64Type(), nextOffsets, e.add(token, e.i64(i))));
-          for (int element = 0; element < context.headDim(); element += 32)
+          for (int element = 0; element < context.headDim(); element += kLineElements)
             e.prefetch(e.at(address, e.i16Type(), e.i64(element)));
         }
       },

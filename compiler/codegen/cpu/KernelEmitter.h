@@ -10,6 +10,8 @@ constexpr int kBlockTokens = 64;
 /// Tokens whose scores share a vector with those of a group of rows.
 constexpr int kQuad = abi::kCpuTokenPad;
 constexpr int kBlockQuads = kBlockTokens / kQuad;
+/// 16-bit elements of a cache line.
+constexpr int kLineElements = 32;
 /// Groups of rows that share what is loaded of K and V.
 constexpr int kBlockGroups = 2;
 
@@ -33,6 +35,7 @@ struct KernelContext {
   int groupRows() const { return e.lanes() / kQuad; }
   /// Dimensions that one vector of packed q holds of each row.
   int stepDims() const { return dotsPairs() ? 8 : 4; }
+  int linesPerToken() const { return (headDim() + kLineElements - 1) / kLineElements; }
   int packedGroupBytes() const { return headDim() / stepDims() * e.lanes() * 4; }
 
   /// Columns of V that are summed two vectors at a time; the rest is in order.

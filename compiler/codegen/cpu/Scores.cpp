@@ -5,6 +5,7 @@
 namespace deft::codegen::cpu {
 
 using mlir::Value;
+using mlir::arith::CmpIPredicate;
 using Values = llvm::SmallVector<Value>;
 
 #define DEFT_FIELD(type, member) e.field(type, call, offsetof(abi::CpuAttendCall, member))
@@ -27,18 +28,42 @@ public:
     Value group = e.shr(row, context_.groupRows() == 4 ? 2 : 1);
     packed_ = e.at(DEFT_FIELD(e.pointerType(), packed), e.builder().getI8Type(),
                    e.mul(group, e.i64(context_.packedGroupBytes())));
-    Value nextK = DEFT_FIELD(e.pointerType(), nextK), next = DEFT_FIELD(e.pointerType(), nextOffsets);
+    nextK_ = DEFT_FIELD(e.pointerType(), nextK);
+    nextV_ = DEFT_FIELD(e.pointerType(), nextV);
+    nextOffsets_ = DEFT_FIELD(e.pointerType(), nextOffsets);
     // Where all values are made before they are added there must be registers for them: 8 tokens and 2 groups
     // take 16 sums, of 32 vectors with AVX-512; without, 4 tokens and 8 sums of 16.
     const int quads = e.lanes() == 16 ? 2 : 1;
-    e.loop(e.i64(0), pass_.quadCount, quads, [&](Value i) {
-      emitFetch(context_, nextK, next, pass_.fetch, e.mul(i, e.i64(kQuad)), quads * kQuad);
-      emitTokens(i, quads);
-    });
+    e.loop(e.i64(0), pass_.quadCount, quads, [&](Value i) { emitTokens(i, quads); });
     e.ret();
   }
 
 private:
+  /// In step `d` of the inner loop over so many tokens from `token` on: asks for the step's share of as many
+  /// tokens of the next K, and of half as many of the next V, which the sums over V alone would have to ask
+  /// for in too short a time. Requests beyond what the core keeps under way are dropped or stop it, so they
+  /// are spread as evenly as can be.
+  void emitFetches(Value d, Value token, int tokens) {
+    const int steps = context_.headDim() / context_.stepDims();
+    Value step = e.shr(d, context_.stepDims() == 8 ? 3 : 2);
+    emitFetchStep(nextK_, token, tokens, step, steps);
+    emitFetchStep(nextV_, e.shr(token, 1), tokens / 2, step, steps);
+  }
+  void emitFetchStep(Value base, Value token, int tokens, Value step, int steps) {
+    const int lines = context_.linesPerToken(), all = tokens * lines, each = (all + steps - 1) / steps;
+    // What nobody wants is a line that is there: cheaper than a branch.
+    Value isWanted = e.compare(CmpIPredicate::slt, token, pass_.fetch);
+    for (int i = 0; i < each; ++i) {
+      Value line = e.min(e.add(e.mul(step, e.i64(each)), e.i64(i)), e.i64(all - 1));
+      // line / lines, exact for numbers this small
+      Value nth = e.shr(e.mul(line, e.i64((1 << 16) / lines + 1)), 16);
+      Value offset = e.loadAt(e.i64Type(), nextOffsets_, e.add(token, nth));
+      Value element = e.mul(e.sub(line, e.mul(nth, e.i64(lines))), e.i64(kLineElements));
+      Value address = e.at(base, e.i16Type(), e.add(offset, element));
+      e.prefetch(e.select(isWanted, address, packed_));
+    }
+  }
+
   void emitTokens(Value i, int quads) {
     Values keys;
     for (int quad = 0; quad < quads; ++quad) {
@@ -54,6 +79,7 @@ private:
     Values sums(static_cast<std::size_t>(groups_) * count, e.splat(e.f32(0)));
     sums = e.loop(e.i64(0), e.i64(context_.headDim()), context_.stepDims(), sums,
                   [&](Value d, mlir::ValueRange carried) {
+                    emitFetches(d, e.mul(i, e.i64(kQuad)), quads * kQuad);
                     Values next(carried.begin(), carried.end()), q;
                     for (int group = 0; group < groups_; ++group)
                       q.push_back(packed(group, d));
@@ -123,7 +149,7 @@ private:
   Emitter &e;
   int groups_;
   Pass pass_;
-  Value k_, offsets_, packed_;
+  Value k_, offsets_, packed_, nextK_, nextV_, nextOffsets_;
 };
 
 } // namespace
