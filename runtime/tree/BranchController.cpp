@@ -3,6 +3,7 @@
 #include "runtime/tree/TreeError.h"
 
 #include <algorithm>
+#include <optional>
 #include <string>
 
 namespace deft::tree {
@@ -37,24 +38,51 @@ Result<int> BranchController::addPrompt(int tokens, int branches) {
 }
 
 Result<bool> BranchController::step() {
-  if (!isDecided_) {
-    ++step_;
-    copies_.clear();
-    active_.clear();
-    sequences_.clearQueries();
-    const auto actions = policy_(*this);
-    if (!actions) {
-      --step_;
-      return actions.error();
-    }
-    isDecided_ = true; // even if one of them fails: the others are not done twice
-    if (auto acted = act(*actions); !acted)
-      return acted.error();
+  ++step_;
+  const auto actions = policy_(*this);
+  const auto done = actions ? decide(*actions) : Result<void>(actions.error());
+  if (!done) {
+    --step_;
+    return done.error();
   }
-  if (auto grown = grow(); !grown)
-    return grown.error();
-  isDecided_ = false;
   return !active_.empty();
+}
+
+/// All of a step or nothing.
+Result<void> BranchController::decide(const std::vector<BranchAction> &actions) {
+  // What was pruned cannot be brought back, so a copy is kept where anything might fail after it.
+  std::optional<Saved> saved;
+  if (!actions.empty() || !canOnlyGrow())
+    saved.emplace(Saved{sequences_, branches_, events_});
+  std::vector<TokenCopy> copies;
+  std::vector<int> active;
+  Result<void> done = act(actions);
+  if (done)
+    done = grow(copies, active);
+  if (done) {
+    copies_ = std::move(copies);
+    active_ = std::move(active);
+  } else if (saved) {
+    sequences_ = std::move(saved->sequences);
+    branches_ = std::move(saved->branches);
+    events_ = std::move(saved->events);
+  }
+  return done;
+}
+
+/// Whether every active branch has room for a token, wherever the pool must take it.
+bool BranchController::canOnlyGrow() const {
+  const PagedPool &pool = sequences_.pool();
+  std::int64_t active = 0, stretch = 0;
+  for (const Branch &branch : branches_)
+    if (branch.state == BranchState::Active) {
+      ++active;
+      if (!sequences_.tree().checkAppend(branch.node, 1))
+        return false;
+      // Where a branch moves, it takes its places in the table along; at worst all of them do, one by one.
+      stretch += sequences_.tree().nodes()[branch.node].tokens + 2;
+    }
+  return pool.freePages() >= (pool.pageSize() == 0 ? stretch : active) && pool.largestStretch() >= stretch;
 }
 
 Result<void> BranchController::act(const std::vector<BranchAction> &actions) {
@@ -162,23 +190,18 @@ void BranchController::pruneBeside(int branch, const std::vector<BranchAction> &
 }
 
 /// A place for a token at the end of each active branch, and its query.
-Result<void> BranchController::grow() {
+Result<void> BranchController::grow(std::vector<TokenCopy> &copies, std::vector<int> &active) {
   std::vector<Query> queries;
-  active_.clear();
   for (std::size_t i = 0; i < branches_.size(); ++i) {
     Branch &branch = branches_[i];
     if (branch.state != BranchState::Active)
       continue;
-    if (branch.lastStep < step_) {
-      const auto copies = sequences_.append(branch.node, 1);
-      if (!copies) {
-        active_.clear();
-        return copies.error();
-      }
-      copies_.insert(copies_.end(), copies->begin(), copies->end());
-      branch.lastStep = step_;
-    }
-    active_.push_back(static_cast<int>(i));
+    const auto made = sequences_.append(branch.node, 1);
+    if (!made)
+      return made.error();
+    copies.insert(copies.end(), made->begin(), made->end());
+    branch.lastStep = step_;
+    active.push_back(static_cast<int>(i));
     queries.push_back({branch.node, Query::kWhole});
   }
   return sequences_.setQueries(queries);

@@ -75,8 +75,8 @@ public:
   support::Result<int> addPrompt(int tokens, int branches = 1);
 
   /// The next step: does what the policy says, gives each active branch a token's place and a query. False
-  /// when no branch is active any more. After an error (a wrong action, no space) the actions before it
-  /// stand, no query is set, and the step may be tried again: branches that have their place keep it.
+  /// when no branch is active any more. After an error (of the policy, a wrong action, no space) everything
+  /// is as it was before, the last step's queries too; the next call asks the policy anew.
   support::Result<bool> step();
 
   /// The tokens that were sampled at this step, one for each of active(); optional, for policies that read
@@ -102,13 +102,20 @@ private:
   BranchController(SequenceTree sequences, BranchPolicy policy)
       : sequences_(std::move(sequences)), policy_(std::move(policy)) {}
 
+  struct Saved { ///< what a step changes
+    SequenceTree sequences;
+    std::vector<Branch> branches;
+    std::vector<BranchEvent> events;
+  };
+  support::Result<void> decide(const std::vector<BranchAction> &actions);
+  bool canOnlyGrow() const;
   support::Result<void> act(const std::vector<BranchAction> &actions);
   support::Result<void> fork(int branch, int count);
   void end(int branch, BranchState state);
   void prune(int branch);
   void pruneBelow(int branch);
   void pruneBeside(int branch, const std::vector<BranchAction> &actions);
-  support::Result<void> grow();
+  support::Result<void> grow(std::vector<TokenCopy> &copies, std::vector<int> &active);
 
   SequenceTree sequences_;
   BranchPolicy policy_;
@@ -117,7 +124,6 @@ private:
   std::vector<TokenCopy> copies_;
   std::vector<BranchEvent> events_;
   int step_ = 0;
-  bool isDecided_ = false; ///< the policy has been asked for this step
 };
 
 /// Does what is written, step by step, and nothing else.

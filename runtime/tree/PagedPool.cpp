@@ -47,7 +47,8 @@ Error PagedPool::outOfSpace(std::int64_t needed) const {
   if (needed > freePages())
     return wrong(std::move(message), "prune branches, or make the pool larger");
   if (pageSize_ == 0)
-    return wrong(std::move(message) + ", but not together", "with pages, free tokens need not be together");
+    return wrong(std::move(message) + ", but only " + std::to_string(addresses_.largestHole()) + " together",
+                 "with pages, free tokens need not lie together");
   return wrong(std::move(message) + ", but not in the page table");
 }
 

@@ -53,6 +53,9 @@ public:
   std::int64_t pages() const { return pages_; }
   std::int64_t usedPages() const;
   std::int64_t freePages() const { return pages_ - usedPages(); }
+  /// The most pages (contiguous: tokens) that lie free together in the table, what ranges keep for later left
+  /// out.
+  std::int64_t largestStretch() const { return addresses_.largestHole(); }
 
   /// A new range, which begins a page where it has tokens.
   support::Result<int> allocate(int tokens);

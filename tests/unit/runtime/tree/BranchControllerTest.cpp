@@ -143,10 +143,8 @@ TEST(BranchControllerTest, WrongActionsAreErrorsThatNameTheStep) {
     const auto step = controller.step();
     ASSERT_FALSE(step);
     EXPECT_EQ(step.error().message, message);
-    EXPECT_THAT(controller.active(), IsEmpty());
-    EXPECT_TRUE(*controller.step()); // without it
-    EXPECT_EQ(controller.stepNumber(), 2);
-    EXPECT_EQ(controller.active().size(), 2u);
+    EXPECT_EQ(controller.stepNumber(), 1);
+    EXPECT_EQ(controller.active().size(), 2u); // those of step 1
   }
   BranchController controller = make(script({{2, {0, Kind::Prune}}, {2, {0, Kind::Fork, 2}}}));
   (void)controller.addPrompt(5, 2).value();
@@ -168,16 +166,71 @@ TEST(BranchControllerTest, AnErrorOfThePolicyEndsTheStep) {
   EXPECT_TRUE(*controller.step());
 }
 
-TEST(BranchControllerTest, AfterOutOfSpaceTheStepCanBeTriedAgain) {
-  BranchController controller = make(script({}), 5); // 2 pages of prompt, 3 for 4 branches
+/// All that can be seen of a controller.
+std::string stateOf(const BranchController &controller) {
+  std::string state = formatTree(controller.sequences().tree()) + describeBranches(controller) +
+                      formatScript(controller.events()) + std::to_string(controller.stepNumber());
+  for (const std::vector<int> *values : {&controller.active(), &controller.sequences().pool().pageTable()})
+    for (int value : *values)
+      state += " " + std::to_string(value);
+  return state + " " + std::to_string(controller.sequences().pool().usedPages());
+}
+
+TEST(BranchControllerTest, AStepWithoutSpaceChangesNothingAndCanBeTriedAgain) {
+  bool prunes = false;
+  BranchController controller = make(
+      [&](const BranchController &) -> support::Result<Actions> {
+        return prunes ? Actions{{3, Kind::Prune}} : Actions{};
+      },
+      5); // 2 pages of prompt, 3 for 4 branches
   (void)controller.addPrompt(32, 4).value();
-  const auto step = controller.step();
-  ASSERT_FALSE(step);
-  EXPECT_EQ(step.error().message, "out of space: 1 page of 16 tokens needed, 0 of 5 free");
-  EXPECT_THAT(controller.sequences().tree().queries(), IsEmpty());
-  EXPECT_FALSE(controller.step()); // the others keep their place, and there is still none for the last
+  const std::string before = stateOf(controller);
+  for (int attempt = 0; attempt < 2; ++attempt) {
+    const auto step = controller.step();
+    ASSERT_FALSE(step);
+    EXPECT_EQ(step.error().message, "out of space: 1 page of 16 tokens needed, 0 of 5 free");
+    EXPECT_EQ(stateOf(controller), before);
+    EXPECT_TRUE(controller.sequences().pool().verify());
+  }
+  prunes = true;
+  EXPECT_TRUE(*controller.step());
+  EXPECT_EQ(controller.stepNumber(), 1);
   EXPECT_EQ(controller.sequences().tree().tokens(), 32 + 3);
-  EXPECT_TRUE(controller.sequences().pool().verify());
+}
+
+/// Every action of a step is undone when a later one, or the growth behind them, fails.
+TEST(BranchControllerTest, FailedStepsLeaveEverythingAsItWas) {
+  int failed = 0;
+  for (std::uint64_t seed = 0; seed < 300; ++seed) {
+    SCOPED_TRACE("seed " + std::to_string(seed));
+    std::mt19937_64 random(seed);
+    const int pageSize = seed % 3 == 0 ? 0 : 4;
+    BranchController controller =
+        BranchController::make({.pageSize = pageSize, .pages = pageSize == 0 ? 90 : 30},
+                               [&](const BranchController &state) -> support::Result<Actions> {
+                                 Actions actions;
+                                 const int count = static_cast<int>(state.branches().size());
+                                 for (int i = 0; i < static_cast<int>(random() % 4); ++i)
+                                   actions.push_back(
+                                       {static_cast<int>(random() % static_cast<std::uint64_t>(count)),
+                                        static_cast<Kind>(random() % 4), static_cast<int>(random() % 3)});
+                                 if (random() % 10 == 0)
+                                   return support::Error{support::ErrorCode::Diagnostics, "no idea", ""};
+                                 return actions;
+                               })
+            .value();
+    ASSERT_TRUE(controller.addPrompt(20, 3));
+    for (int step = 0; step < 40; ++step) {
+      const std::string before = stateOf(controller);
+      const auto stepped = controller.step();
+      ASSERT_TRUE(controller.sequences().pool().verify());
+      if (!stepped) {
+        ++failed;
+        ASSERT_EQ(stateOf(controller), before) << stepped.error().message;
+      }
+    }
+  }
+  EXPECT_GT(failed, 1000);
 }
 
 TEST(BranchControllerTest, TheRecordOfARunIsAScriptThatRepeatsIt) {

@@ -172,7 +172,7 @@ TEST(PagedPoolTest, OutOfSpaceIsAnErrorThatSaysTheNumbers) {
   ASSERT_TRUE(holes.allocate(4));
   ASSERT_TRUE(holes.release(left));
   EXPECT_EQ(holes.allocate(10).error().message,
-            "out of space: 10 tokens needed, 16 of 20 free, but not together");
+            "out of space: 10 tokens needed, 16 of 20 free, but only 8 together");
 }
 
 TEST(PagedPoolTest, WrongCallsAreErrors) {
