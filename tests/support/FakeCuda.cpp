@@ -1,12 +1,16 @@
 #include "tests/support/FakeCuda.h"
 
 #include "runtime/device/DriverApi.h"
-#include "templates/deft/abi.h"
+#include "tests/support/FakeKernels.h"
 
 #include <atomic>
+#include <cmath>
+#include <cstdio>
 #include <cstdlib>
+#include <functional>
 #include <map>
 #include <mutex>
+#include <optional>
 #include <utility>
 
 namespace deft::fake_cuda {
@@ -16,8 +20,7 @@ namespace cu = device::cu;
 using cu::Result;
 
 constexpr int kDevices = 3;
-constexpr std::size_t kMostArgs = 256;
-constexpr Result kInvalidValue = 1;
+constexpr Result kInvalidValue = 1, kNotFound = 500;
 
 /// One for the library: that is what a driver is.
 struct State {
@@ -26,7 +29,9 @@ struct State {
   std::map<std::string, int> failures;
   std::map<void *, std::size_t> memory;
   std::map<void *, std::string> functions;
-  std::map<void *, bool> isCapturing;
+  std::map<void *, std::vector<std::function<void()>>> captures; ///< by stream; under way
+  std::map<void *, std::vector<std::function<void()>>> graphs;
+  std::optional<Variant> variant;
   bool eventsAreDone = true;
   int contexts[kDevices] = {};
   std::atomic<std::size_t> handles = 0;
@@ -76,6 +81,44 @@ Result release(const char *name, void *pointer) {
   return cu::kSuccess;
 }
 
+/// "32,8,128,16,bf16".
+Variant variantOfEnvironment() {
+  Variant variant;
+  const char *text = std::getenv("DEFT_FAKE_CUDA_VARIANT");
+  char dtype[5] = {};
+  if (text && std::sscanf(text, "%d,%d,%d,%d,%4s", &variant.queryHeads, &variant.kvHeads, &variant.headDim,
+                          &variant.pageSize, dtype) == 5) {
+    variant.isBf16 = std::strcmp(dtype, "bf16") == 0;
+    variant.scale = 1 / std::sqrt(static_cast<float>(variant.headDim));
+  }
+  return variant;
+}
+
+Variant variantNow() {
+  const std::lock_guard lock(state().mutex);
+  if (!state().variant)
+    state().variant = variantOfEnvironment();
+  return *state().variant;
+}
+
+/// Does it, or has the stream's capture take it.
+void enqueue(cu::Stream stream, std::function<void()> work) {
+  {
+    const std::lock_guard lock(state().mutex);
+    if (const auto capture = state().captures.find(stream); capture != state().captures.end()) {
+      capture->second.push_back(std::move(work));
+      return;
+    }
+  }
+  work();
+}
+
+template <typename Args> Args readArgs(void **params) {
+  Args args;
+  std::memcpy(&args, params[0], sizeof args);
+  return args;
+}
+
 template <typename T> T *pointerOf(cu::DevicePtr address) { return reinterpret_cast<T *>(address); }
 
 } // namespace
@@ -83,6 +126,11 @@ template <typename T> T *pointerOf(cu::DevicePtr address) { return reinterpret_c
 std::vector<Call> takeCalls() {
   const std::lock_guard lock(state().mutex);
   return std::exchange(state().calls, {});
+}
+
+void setVariant(const Variant &variant) {
+  const std::lock_guard lock(state().mutex);
+  state().variant = variant;
 }
 
 void failAt(const std::string &function, int error) {
@@ -114,6 +162,8 @@ namespace cu = deft::device::cu;
 extern "C" {
 
 int cuInit(unsigned) { return cu::kSuccess; }
+/// NVRTC asks for it where it finds a driver, and takes no for an answer.
+int cuGetExportTable(const void **, const void *) { return kNotFound; }
 int cuDriverGetVersion(int *version) {
   *version = 13000;
   return cu::kSuccess;
@@ -220,12 +270,29 @@ int cuLaunchKernel(cu::Function function, unsigned gridX, unsigned, unsigned, un
     const std::lock_guard lock(state().mutex);
     call.kernel = state().functions[function];
   }
-  const std::size_t bytes = call.kernel.find("merge") != std::string::npos ? sizeof(deft::abi::MergeArgs)
-                                                                           : sizeof(deft::abi::AttendArgs);
-  static_assert(sizeof(deft::abi::AttendArgs) <= kMostArgs);
-  const auto *args = static_cast<const std::byte *>(params[0]);
-  call.args.assign(args, args + bytes);
-  return note(std::move(call));
+  std::function<void()> work;
+  const auto takeArgs = [&](const auto &args) {
+    const auto *bytes = reinterpret_cast<const std::byte *>(&args);
+    call.args.assign(bytes, bytes + sizeof args);
+  };
+  if (call.kernel == "deft_write_pages") {
+    const WritePagesArgs args{*static_cast<int **>(params[0]), *static_cast<const int (**)[2]>(params[1]),
+                              *static_cast<unsigned *>(params[2])};
+    takeArgs(args);
+    work = [args] { writePages(args); };
+  } else if (call.kernel.ends_with("_merge")) {
+    const auto args = readArgs<deft::abi::MergeArgs>(params);
+    takeArgs(args);
+    work = [args, gridX] { merge(variantNow(), args, gridX); };
+  } else {
+    const auto args = readArgs<deft::abi::AttendArgs>(params);
+    takeArgs(args);
+    work = [args, gridX] { attend(variantNow(), args, gridX); };
+  }
+  if (const Result failed = note(std::move(call)))
+    return failed;
+  enqueue(stream, std::move(work));
+  return cu::kSuccess;
 }
 int cuStreamCreate(cu::Stream *stream, unsigned) {
   const std::lock_guard lock(state().mutex);
@@ -236,26 +303,38 @@ int cuStreamDestroy_v2(cu::Stream) { return cu::kSuccess; }
 int cuStreamSynchronize(cu::Stream stream) { return note({.name = "cuStreamSynchronize", .stream = stream}); }
 int cuStreamIsCapturing(cu::Stream stream, int *status) {
   const std::lock_guard lock(state().mutex);
-  *status = state().isCapturing[stream];
+  *status = state().captures.contains(stream);
   return cu::kSuccess;
 }
 int cuStreamBeginCapture_v2(cu::Stream stream, int) {
   const std::lock_guard lock(state().mutex);
-  state().isCapturing[stream] = true;
+  state().captures[stream];
   return cu::kSuccess;
 }
 int cuStreamEndCapture(cu::Stream stream, cu::Graph *graph) {
   const std::lock_guard lock(state().mutex);
-  state().isCapturing[stream] = false;
   *graph = newHandle<cu::Graph>();
+  state().graphs[*graph] = std::move(state().captures[stream]);
+  state().captures.erase(stream);
   return cu::kSuccess;
 }
-int cuGraphInstantiateWithFlags(cu::GraphExec *executable, cu::Graph, unsigned long long) {
+int cuGraphInstantiateWithFlags(cu::GraphExec *executable, cu::Graph graph, unsigned long long) {
+  const std::lock_guard lock(state().mutex);
   *executable = newHandle<cu::GraphExec>();
+  state().graphs[*executable] = state().graphs[graph];
   return cu::kSuccess;
 }
-int cuGraphLaunch(cu::GraphExec, cu::Stream stream) {
-  return note({.name = "cuGraphLaunch", .stream = stream});
+int cuGraphLaunch(cu::GraphExec executable, cu::Stream stream) {
+  if (const Result failed = note({.name = "cuGraphLaunch", .stream = stream}))
+    return failed;
+  std::vector<std::function<void()>> works;
+  {
+    const std::lock_guard lock(state().mutex);
+    works = state().graphs[executable];
+  }
+  for (const auto &work : works)
+    work();
+  return cu::kSuccess;
 }
 int cuGraphDestroy(cu::Graph) { return cu::kSuccess; }
 int cuGraphExecDestroy(cu::GraphExec) { return cu::kSuccess; }

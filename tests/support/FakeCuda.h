@@ -5,9 +5,10 @@
 #include <string>
 #include <vector>
 
-/// A CUDA driver without a device: memory of the "device" is the host's, launches are noted and do nothing,
-/// copies are made at once. It is a library of its own, which device::Driver::load opens in place of NVIDIA's
-/// (path: DEFT_FAKE_CUDA), so that tests see which calls a program makes and in which order.
+/// A CUDA driver without a device: memory of the "device" is the host's, and what is put on a stream is done
+/// at once. Our kernels are done in plain C++ (FakeKernels.h), graphs are recorded and replayed. It is a
+/// library of its own, which device::Driver::load opens in place of NVIDIA's (path: DEFT_FAKE_CUDA), so that
+/// tests see which calls a program makes and in which order.
 ///
 /// Device 0 is a GPU of compute capability 9.0 with 132 multiprocessors, device 1 one of 8.0, device 2 one of
 /// 7.5.
@@ -32,6 +33,20 @@ struct Call {
 /// The calls since the last time, of all threads. Questions (names, attributes, versions, errors' texts) and
 /// changes of the current context are left out.
 std::vector<Call> takeCalls();
+
+/// What the kernels compute: softmax attention without hooks. A template's arguments do not reach a driver.
+struct Variant {
+  int queryHeads = 2;
+  int kvHeads = 1;
+  int headDim = 16;
+  int pageSize = 0; ///< 0: contiguous
+  bool isBf16 = true;
+  float scale = 1;
+};
+
+/// Of all kernels launched from now on. Where nobody sets one: DEFT_FAKE_CUDA_VARIANT of the environment,
+/// "query_heads,kv_heads,head_dim,page_size,bf16|f16", with the usual scale.
+void setVariant(const Variant &variant);
 
 /// From now on calls of this function give this error; 0 ends it.
 void failAt(const std::string &function, int error);

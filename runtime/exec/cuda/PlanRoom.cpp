@@ -25,9 +25,10 @@ Error tooMany(int has, const std::string &what, int most) {
                "give more room, and capture graphs again"};
 }
 
-/// A quarter more than is needed, so that a tree that grows step by step does not need new memory each time.
+/// A quarter more than is needed, so that a tree that grows step by step does not need new memory each time,
+/// and a phase or a merge map that is empty now may have something in the next step.
 void grow(int &room, int has) {
-  if (has > room)
+  if (has > room || room == 0)
     room = has + has / 4 + 16;
 }
 

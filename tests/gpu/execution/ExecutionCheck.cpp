@@ -1,7 +1,7 @@
 /// How plans and runs behave on a GPU, as a server uses them: a graph that is replayed while the tree
 /// changes, stale plans, threads and streams, plans made ahead, full rooms; and what they cost on the host.
 ///
-///   execution_check PACKAGE[:ATTENTION]... [--json FILE] [--no-times]
+///   execution_check PACKAGE[:ATTENTION]... [--gpu N] [--json FILE] [--no-times]
 ///
 /// On every GPU that is there. Every result is compared with the oracle. Takes some seconds a package. Ends
 /// with 1 where something is wrong, with 77 where there is no GPU (3 with DEFT_REQUIRE_GPU=1).
@@ -74,8 +74,10 @@ int run(int argc, char **argv) {
   std::vector<std::string> packages;
   std::string file;
   bool noTimes = false;
+  int only = -1;
   app.add_option("PACKAGE", packages, "Packages, with :ATTENTION where they hold several")->required();
   app.add_option("--json", file, "Write a record to this file");
+  app.add_option("--gpu", only, "Only this one; else all that there are");
   app.add_flag("--no-times", noTimes, "Only right or wrong");
   CLI11_PARSE(app, argc, argv);
 
@@ -88,7 +90,7 @@ int run(int argc, char **argv) {
   json record = json::array();
   int wrong = 0;
   for (const GpuFacts &gpu : *gpus)
-    if (!gpu.architecture.empty())
+    if (!gpu.architecture.empty() && (only < 0 || only == gpu.index))
       for (const std::string &package : packages)
         wrong += checkSubject(package, gpu.index, !noTimes, record);
   if (!file.empty())

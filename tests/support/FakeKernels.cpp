@@ -1,0 +1,145 @@
+#include "tests/support/FakeKernels.h"
+
+#include "runtime/exec/Half.h"
+
+#include <cmath>
+#include <limits>
+
+namespace deft::fake_cuda {
+
+namespace {
+
+constexpr float kInfinity = std::numeric_limits<float>::infinity();
+constexpr int kMergeWarps = 4; ///< of a block, as deft::kMergeWarps
+
+struct Row {
+  std::vector<float> sum;
+  float top = -kInfinity;
+  float weights = 0;
+
+  void add(float score, const auto &valueAt) {
+    const float newTop = std::max(top, score);
+    const float old = top == -kInfinity ? 0 : std::exp(top - newTop), weight = std::exp(score - newTop);
+    for (std::size_t d = 0; d < sum.size(); ++d)
+      sum[d] = sum[d] * old + weight * valueAt(d);
+    weights = weights * old + weight;
+    top = newTop;
+  }
+};
+
+class Values {
+public:
+  Values(const Variant &variant, const void *memory)
+      : dtype_(variant.isBf16 ? spec::DType::BF16 : spec::DType::F16),
+        memory_(static_cast<const std::uint16_t *>(memory)) {}
+  float at(long long element) const { return exec::toFloat(memory_[element], dtype_); }
+
+private:
+  spec::DType dtype_;
+  const std::uint16_t *memory_;
+};
+
+void write(const Variant &variant, void *out, long long row, const std::vector<float> &values, float factor) {
+  auto *to = static_cast<std::uint16_t *>(out) + row * variant.headDim;
+  for (const float value : values)
+    *to++ = exec::fromFloat(value * factor, variant.isBf16 ? spec::DType::BF16 : spec::DType::F16);
+}
+
+long long tokenOffset(const Variant &variant, const abi::AttendArgs &args, int location) {
+  if (variant.pageSize == 0)
+    return location * args.cache.tokenStride;
+  return args.pageTable[location / variant.pageSize] * args.cache.pageStride +
+         location % variant.pageSize * args.cache.tokenStride;
+}
+
+void attendRow(const Variant &variant, const abi::AttendArgs &args, const abi::Item &item, int query,
+               int head) {
+  const int ratio = variant.queryHeads / variant.kvHeads;
+  const long long row =
+      static_cast<long long>(args.callerIndex[item.queryBegin + query]) * variant.queryHeads + head;
+  const Values q(variant, args.q), k(variant, args.k), v(variant, args.v);
+  Row result{std::vector<float>(static_cast<std::size_t>(variant.headDim))};
+  for (int r = item.runBegin; r < item.runBegin + item.runCount; ++r) {
+    const abi::Run &run = args.runs[r];
+    if (query < run.queryBegin || query >= run.queryEnd)
+      continue;
+    for (int t = 0; t < run.tokens; ++t) {
+      const long long at =
+          tokenOffset(variant, args, run.location + t) + head / ratio * args.cache.headStride;
+      float score = 0;
+      for (int d = 0; d < variant.headDim; ++d)
+        score += q.at(row * variant.headDim + d) * k.at(at + d);
+      result.add(score * variant.scale, [&](std::size_t d) { return v.at(at + static_cast<long long>(d)); });
+    }
+  }
+  const float factor = result.weights > 0 ? 1 / result.weights : 0;
+  const float lse = result.top == -kInfinity ? -kInfinity : result.top + std::log(result.weights);
+  if (item.partialBegin < 0) {
+    write(variant, args.out, row, result.sum, factor);
+    if (args.lse)
+      args.lse[row] = lse;
+    return;
+  }
+  const long long place = static_cast<long long>(item.partialBegin + query) * variant.queryHeads + head;
+  for (int d = 0; d < variant.headDim; ++d)
+    args.partialOut[place * variant.headDim + d] = result.sum[static_cast<std::size_t>(d)] * factor;
+  args.partialLse[place] = lse;
+}
+
+void mergeRow(const Variant &variant, const abi::MergeArgs &args, int merged, int query, int head) {
+  Row result{std::vector<float>(static_cast<std::size_t>(variant.headDim))};
+  for (int i = args.mergeBegin[merged]; i < args.mergeBegin[merged + 1]; ++i) {
+    const long long place = static_cast<long long>(args.mergeSlot[i]) * variant.queryHeads + head;
+    if (args.partialLse[place] == -kInfinity)
+      continue;
+    result.add(args.partialLse[place], [&](std::size_t d) {
+      return args.partialOut[place * variant.headDim + static_cast<long long>(d)];
+    });
+  }
+  const long long row = static_cast<long long>(args.callerIndex[query]) * variant.queryHeads + head;
+  write(variant, args.out, row, result.sum, result.weights > 0 ? 1 / result.weights : 0);
+  if (args.lse)
+    args.lse[row] = result.top == -kInfinity ? -kInfinity : result.top + std::log(result.weights);
+}
+
+} // namespace
+
+void attend(const Variant &variant, const abi::AttendArgs &args, unsigned blocks) {
+  const long long units = static_cast<long long>(args.itemCount) * variant.kvHeads;
+  const int ratio = variant.queryHeads / variant.kvHeads;
+  for (unsigned block = 0; block < blocks; ++block)
+    for (long long unit = block; unit < units; unit += blocks) {
+      const abi::Item &item = args.items[args.itemBegin + unit / variant.kvHeads];
+      if (item.tokens == 0)
+        break;
+      const int kvHead = static_cast<int>(unit % variant.kvHeads);
+      for (int row = 0; row < item.queryCount * ratio; ++row)
+        attendRow(variant, args, item, row / ratio, kvHead * ratio + row % ratio);
+    }
+}
+
+void merge(const Variant &variant, const abi::MergeArgs &args, unsigned blocks) {
+  unsigned begin = 0;
+  if (args.watch) {
+    begin = 1;
+    const unsigned long long run = (*args.runsOfPlan)++;
+    if (args.watch->planGeneration < args.watch->treeGeneration && run >= args.watch->freeRuns)
+      args.watch->staleSeen = args.watch->treeGeneration;
+  }
+  const long long tasks = static_cast<long long>(args.mergeCount) * variant.queryHeads;
+  const long long stride = static_cast<long long>(blocks - begin) * kMergeWarps;
+  for (long long warp = 0; warp < stride; ++warp)
+    for (long long task = warp; task < tasks; task += stride) {
+      const int merged = static_cast<int>(task / variant.queryHeads);
+      if (args.mergeQuery[merged] < 0)
+        break;
+      mergeRow(variant, args, merged, args.mergeQuery[merged], static_cast<int>(task % variant.queryHeads));
+    }
+}
+
+void writePages(const WritePagesArgs &args) {
+  for (unsigned i = 0; i < args.count; ++i)
+    args.table[args.changes[i][0]] = args.changes[i][1];
+}
+
+} // namespace deft::fake_cuda

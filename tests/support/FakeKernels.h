@@ -1,0 +1,19 @@
+#pragma once
+
+#include "templates/deft/abi.h"
+#include "tests/support/FakeCuda.h"
+
+/// What the kernels of templates/deft do, a block after the other, for the fake driver.
+namespace deft::fake_cuda {
+
+void attend(const Variant &variant, const abi::AttendArgs &args, unsigned blocks);
+void merge(const Variant &variant, const abi::MergeArgs &args, unsigned blocks);
+
+struct WritePagesArgs { ///< of exec::DevicePageTable
+  int *table;
+  const int (*changes)[2];
+  unsigned count;
+};
+void writePages(const WritePagesArgs &args);
+
+} // namespace deft::fake_cuda
