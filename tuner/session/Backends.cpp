@@ -8,21 +8,6 @@ using support::Error;
 using support::ErrorCode;
 using support::Result;
 
-const target::Target *targetOf(const DeviceKey &key) {
-  // "sm_90": the last digit is the minor number.
-  const std::string prefix = "sm_";
-  if (key.kind != DeviceKey::Kind::Gpu || !key.arch.starts_with(prefix) ||
-      key.arch.size() < prefix.size() + 2)
-    return nullptr;
-  int number = 0;
-  for (const char digit : key.arch.substr(prefix.size())) {
-    if (digit < '0' || digit > '9')
-      return nullptr;
-    number = 10 * number + (digit - '0');
-  }
-  return target::targetForDevice(number / 10, number % 10);
-}
-
 Result<Backend> cpuBackend(const jit::Program &program, int threads) {
   auto kernel = program.cpuKernel();
   if (!kernel)

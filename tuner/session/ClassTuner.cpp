@@ -15,15 +15,14 @@ using space::Point;
 
 namespace {
 
-constexpr int kSearchRounds = 5, kRecordRounds = 3, kFinalRounds = 7, kConfirmRounds = 15;
+constexpr int kSearchRounds = 5, kRecordRounds = 5, kFinalRounds = 7, kConfirmRounds = 15;
 constexpr int kFinalFrom = 1'000'000, kConfirmFrom = 2'000'000, kHeldOutFrom = 3'000'000;
 constexpr int kMostCandidates = 64;
 /// A batch is compiled and raced together. Where nothing is compiled, small ones let the search learn sooner.
 constexpr int kBatch = 4, kCompiledBatch = 8;
 constexpr std::size_t kFinalists = 4;
-/// Runs in a row of one measurement, of which the median counts. A GPU's are short, and cost little beside
-/// what it takes to capture them; a CPU's each sweep the caches.
-constexpr int kGpuRepeats = 3, kCpuRepeats = 1;
+/// Runs in a row of one measurement.
+constexpr int kRepeats = 3;
 /// When the time is over, a final and a confirmation end with so many rounds.
 constexpr std::size_t kFewestRounds = 5;
 /// Of the class's time, what final and confirmation get.
@@ -54,7 +53,8 @@ ClassTuner::ClassTuner(SessionState &state, const TreesOfClass &trees, int index
 bool ClassTuner::isCancelled() const { return state_.listener.isCancelled && state_.listener.isCancelled(); }
 
 bool ClassTuner::isEnough(const Racer &reference) const {
-  return isCancelled() || (deadline_ && Clock::now() > *deadline_ && reference.logUs.size() >= kFewestRounds);
+  return isCancelled() ||
+         (deadline_ && Clock::now() > *deadline_ && reference.rounds.size() >= kFewestRounds);
 }
 
 bool ClassTuner::isSearchOver() {
@@ -114,12 +114,20 @@ void ClassTuner::reject(const std::string &id, const Lab::Fault &fault) {
     state_.listener.note("candidate " + id + " is left out: " + fault.stage + ": " + fault.reason);
 }
 
+Estimator ClassTuner::estimator() const {
+  return state_.device.kind == config_cache::DeviceKey::Kind::Cpu ? Estimator::Fastest : Estimator::Median;
+}
+
+double ClassTuner::sampleOf(const std::vector<double> &us) const {
+  return estimator() == Estimator::Fastest ? *std::min_element(us.begin(), us.end()) : measure::median(us);
+}
+
 std::optional<double> ClassTuner::measureOnce(const std::string &id, int tree, int round) {
   if (state_.journal.rejected(name_, id))
     return std::nullopt;
   if (const auto *us = state_.journal.measured(name_, id, tree, round)) {
     ++state_.reused;
-    return measure::median(*us);
+    return sampleOf(*us);
   }
   if (!isOpen_) {
     if (auto opened = state_.lab.openClass(index_); !opened) {
@@ -139,9 +147,8 @@ std::optional<double> ClassTuner::measureOnce(const std::string &id, int tree, i
     if (!isChecked)
       state_.journal.write({{"event", "checked"}, {"class", name_}, {"id", id}});
   }
-  const bool isGpu = state_.device.kind == config_cache::DeviceKey::Kind::Gpu;
   std::vector<double> us;
-  if (const auto fault = state_.lab.time(id, tree, isGpu ? kGpuRepeats : kCpuRepeats, us)) {
+  if (const auto fault = state_.lab.time(id, tree, kRepeats, us)) {
     reject(id, *fault);
     return std::nullopt;
   }
@@ -171,7 +178,7 @@ std::vector<Racer> ClassTuner::nextBatch() {
     const std::string id = enter(config, std::move(point), origin);
     if (id != reference_.id && !ratios_.contains(id) && !state_.journal.rejected(name_, id) &&
         std::none_of(racers.begin(), racers.end(), [&](const Racer &racer) { return racer.id == id; }))
-      racers.push_back({id, {}, {}, false});
+      racers.push_back({id, {}, false});
   };
   if (rounds_ == 0)
     for (const config::Config &config : neighbours_)
@@ -203,21 +210,22 @@ std::vector<Racer> ClassTuner::nextBatch() {
 void ClassTuner::take(const std::vector<Racer> &racers) {
   for (const Racer &racer : racers) {
     const Known &known = known_.at(racer.id);
-    const bool isUsable = !racer.logRatios.empty() && !state_.journal.rejected(name_, racer.id);
+    const bool isUsable = racer.hasRun() && !state_.journal.rejected(name_, racer.id);
+    const double ratio = isUsable ? std::exp(racer.score(estimator())) : 0;
     if (isUsable) {
-      const double ratio = std::exp(racer.score());
       ++measured_;
       ratios_[racer.id] = ratio;
+      us_[racer.id] = racer.ownUs(estimator());
       if (!racer.isOut)
         ranking_.emplace_back(ratio, racer.id);
       state_.journal.write({{"event", "scored"},
                             {"class", name_},
                             {"id", racer.id},
-                            {"us", std::exp(measure::median(racer.logUs))},
+                            {"us", racer.ownUs(estimator())},
                             {"ratio", ratio}});
     }
     if (known.point)
-      strategy_->tell(*known.point, isUsable ? std::optional(std::exp(racer.score())) : std::nullopt);
+      strategy_->tell(*known.point, isUsable ? std::optional(ratio) : std::nullopt);
   }
   std::sort(ranking_.begin(), ranking_.end());
 }
@@ -234,8 +242,8 @@ bool ClassTuner::search() {
     std::vector<Racer> racers = nextBatch();
     if (racers.empty())
       return true;
-    RaceOptions options{0, trees_.searched, rounds_, isRecording ? kRecordRounds : kSearchRounds,
-                        !isRecording};
+    const RaceOptions options{
+        0, trees_.searched, rounds_, isRecording ? kRecordRounds : kSearchRounds, !isRecording, estimator()};
     const auto onDrop = [&](const Racer &racer, int round, double ratio) {
       state_.journal.write(
           {{"event", "dropped"}, {"class", name_}, {"id", racer.id}, {"round", round}, {"ratio", ratio}});
@@ -247,8 +255,8 @@ bool ClassTuner::search() {
     };
     if (!race(reference_, racers, options, measure, onDrop, [&] { return isSearchOver(); }))
       return false;
-    if (!reference_.logUs.empty())
-      untunedUs_ = std::exp(measure::median(reference_.logUs));
+    if (reference_.hasRun())
+      untunedUs_ = reference_.ownUs(estimator());
     take(racers);
     rounds_ += options.rounds;
     forgetAllBut({reference_.id});
@@ -263,7 +271,7 @@ std::string ClassTuner::final() {
   const auto add = [&](const std::string &id) {
     if (!state_.journal.rejected(name_, id) &&
         std::none_of(racers.begin(), racers.end(), [&](const Racer &racer) { return racer.id == id; }))
-      racers.push_back({id, {}, {}, false});
+      racers.push_back({id, {}, false});
   };
   for (const auto &[ratio, id] : ranking_)
     if (racers.size() < kFinalists && ratio < 1)
@@ -274,8 +282,9 @@ std::string ClassTuner::final() {
   if (racers.empty())
     return reference_.id;
   // What was measured before belongs to other finalists: rounds of its own for each set.
-  const RaceOptions options{0, trees_.searched, kFinalFrom + 100 * measured_, kFinalRounds, false};
-  Racer reference{reference_.id, {}, {}, false};
+  const RaceOptions options{0,     trees_.searched, kFinalFrom + 100 * measured_, kFinalRounds,
+                            false, estimator()};
+  Racer reference{reference_.id, {}, false};
   const auto measure = [&](const std::string &id, int tree, int round) {
     const auto us = measureOnce(id, tree, round);
     tellProgress("final");
@@ -283,23 +292,18 @@ std::string ClassTuner::final() {
   };
   if (!race(reference, racers, options, measure, kNoDrop, [&] { return isEnough(reference); }))
     return reference_.id;
-  std::erase_if(racers, [](const Racer &racer) { return racer.isOut || racer.logRatios.empty(); });
+  std::erase_if(racers, [](const Racer &racer) { return racer.isOut || !racer.hasRun(); });
   if (racers.empty())
     return reference_.id;
-  const auto isFaster = [](const Racer &a, const Racer &b) { return a.score() < b.score(); };
+  const auto isFaster = [&](const Racer &a, const Racer &b) {
+    return a.score(estimator()) < b.score(estimator());
+  };
   const Racer &best = *std::min_element(racers.begin(), racers.end(), isFaster);
   for (const Racer &racer : racers) // a neighbour's is as good: one config for both
-    if (known_.at(racer.id).isNeighbour && racer.score() < best.score() + kTie && racer.score() < -kClearGain)
+    if (known_.at(racer.id).isNeighbour && racer.score(estimator()) < best.score(estimator()) + kTie &&
+        racer.score(estimator()) < -kClearGain)
       return racer.id;
   return best.id;
-}
-
-config_cache::Measurement ClassTuner::measurementOf(const Racer &reference, const Racer &winner) const {
-  std::vector<double> us;
-  for (const double value : winner.logUs)
-    us.push_back(std::exp(value));
-  return {measure::median(us), std::exp(measure::median(reference.logUs)), measure::relativeSpread(us),
-          trees_.searched};
 }
 
 /// The winner against the untuned config, in rounds of their own; then on trees that nobody searched on.
@@ -321,34 +325,46 @@ void ClassTuner::confirm(const std::string &winner, ClassReport &report) {
     return us;
   };
   const auto against = [&](int treeBegin, int treeEnd, int from, Racer &reference) {
-    std::vector<Racer> racers{{winner, {}, {}, false}};
-    (void)race(reference, racers, {treeBegin, treeEnd, from + 100 * measured_, kConfirmRounds, false},
-               measure, kNoDrop, [&] { return isEnough(reference); });
+    std::vector<Racer> racers{{winner, {}, false}};
+    (void)race(reference, racers,
+               {treeBegin, treeEnd, from + 100 * measured_, kConfirmRounds, false, estimator()}, measure,
+               kNoDrop, [&] { return isEnough(reference); });
     return racers.front();
   };
-  Racer reference{reference_.id, {}, {}, false};
+  Racer reference{reference_.id, {}, false};
   const Racer tuned = against(0, trees_.searched, kConfirmFrom, reference);
-  if (tuned.isOut || tuned.logRatios.empty())
+  if (tuned.isOut || !tuned.hasRun())
     return keepDefault("the winner failed when it was to be confirmed");
-  const measure::Estimate ratio = measure::estimate(tuned.logRatios);
-  report.entry.measurement = measurementOf(reference, tuned);
-  report.gain = std::exp(-ratio.value);
+  const measure::Estimate ratio = measure::estimate(tuned.logRatios());
+  report.entry.measurement = {tuned.ownUs(estimator()), tuned.referenceUs(estimator()),
+                              measure::relativeSpread(tuned.roundUs()), trees_.searched};
+  report.gain = std::exp(-tuned.score(estimator()));
   report.gainError = ratio.error;
-  if (ratio.value + 2 * ratio.error > -kClearGain)
+  if (std::max(ratio.value, tuned.score(estimator())) + 2 * ratio.error > -kClearGain)
     return keepDefault("the best of the search is not clearly faster than the untuned config");
   const int all = static_cast<int>(trees_.samples.size());
   if (all > trees_.searched) {
-    Racer untuned{reference_.id, {}, {}, false};
+    Racer untuned{reference_.id, {}, false};
     const Racer held = against(trees_.searched, all, kHeldOutFrom, untuned);
-    if (held.isOut || held.logRatios.empty())
+    if (held.isOut || !held.hasRun())
       return keepDefault("the winner failed on trees that were held out");
-    const measure::Estimate heldOut = measure::estimate(held.logRatios);
-    report.heldOutGain = std::exp(-heldOut.value);
+    const measure::Estimate heldOut = measure::estimate(held.logRatios());
+    report.heldOutGain = std::exp(-held.score(estimator()));
     if (heldOut.value - 2 * heldOut.error > kClearLoss)
       return keepDefault("the winner is slower than the untuned config on trees that were held out");
   }
   if (known_.at(winner).isNeighbour)
     report.note = "the config of a neighbouring class";
+}
+
+std::map<std::string, double> ClassTuner::recordedRatios() const {
+  if (estimator() == Estimator::Median)
+    return ratios_;
+  // The untuned config was measured in every round: its fastest run of all is the better base.
+  std::map<std::string, double> ratios;
+  for (const auto &[id, us] : us_)
+    ratios[id] = us / untunedUs_;
+  return ratios;
 }
 
 ClassReport ClassTuner::run() {
@@ -372,7 +388,7 @@ ClassReport ClassTuner::run() {
   const bool isUsable = search();
   if (!isUsable)
     report.note = "the untuned config cannot be measured";
-  if (isUsable && !isStopped_ && !reference_.logUs.empty()) {
+  if (isUsable && !isStopped_ && reference_.hasRun()) {
     const std::string winner = final();
     if (!isCancelled())
       confirm(winner, report);

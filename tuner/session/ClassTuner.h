@@ -46,7 +46,7 @@ public:
   /// The search ended because its time was over.
   bool isCut() const { return isCut_; }
   /// Of every candidate, its time over the untuned config's; for a recording.
-  const std::map<std::string, double> &ratios() const { return ratios_; }
+  std::map<std::string, double> recordedRatios() const;
   double untunedUs() const { return untunedUs_; }
 
 private:
@@ -58,6 +58,8 @@ private:
   };
 
   std::string enter(const config::Config &config, std::optional<space::Point> point, const char *origin);
+  Estimator estimator() const;
+  double sampleOf(const std::vector<double> &us) const;
   std::optional<double> measureOnce(const std::string &id, int tree, int round);
   void reject(const std::string &id, const Lab::Fault &fault);
   bool search();
@@ -65,7 +67,6 @@ private:
   void take(const std::vector<Racer> &racers);
   std::string final();
   void confirm(const std::string &winner, ClassReport &report);
-  config_cache::Measurement measurementOf(const Racer &reference, const Racer &winner) const;
   void finish(ClassReport &report);
   bool isCancelled() const;
   bool isEnough(const Racer &reference) const;
@@ -82,7 +83,7 @@ private:
   std::unique_ptr<search::Predictor> predictor_;
   std::unique_ptr<search::Strategy> strategy_;
   std::map<std::string, Known> known_;
-  std::map<std::string, double> ratios_;
+  std::map<std::string, double> ratios_, us_;           ///< of what was measured
   std::vector<std::pair<double, std::string>> ranking_; ///< of those that stayed to the end of their race
   std::vector<space::Point> ahead_;                     ///< proposed, being compiled
   Racer reference_;

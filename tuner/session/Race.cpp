@@ -2,7 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
-#include <optional>
+#include <numeric>
 
 namespace deft::session {
 namespace {
@@ -11,17 +11,64 @@ namespace {
 /// throw out a good one, and later rounds tell more.
 double mostBehind(int rounds) { return rounds <= 1 ? 0.35 : rounds == 2 ? 0.12 : 0.05; }
 
+double meanOf(const std::vector<double> &values) {
+  return std::accumulate(values.begin(), values.end(), 0.0) /
+         static_cast<double>(std::max<std::size_t>(values.size(), 1));
+}
+
+/// Geometric mean over the trees of a row of rounds, in logarithms.
+double logOf(const std::vector<Racer::Round> &rounds, std::vector<double> Racer::Round::*row,
+             Estimator estimator) {
+  std::vector<double> values;
+  if (estimator == Estimator::Median) {
+    for (const Racer::Round &round : rounds)
+      values.push_back(meanOf(round.*row));
+    return measure::median(values);
+  }
+  for (std::size_t tree = 0; !rounds.empty() && tree < (rounds.front().*row).size(); ++tree) {
+    double least = (rounds.front().*row)[tree];
+    for (const Racer::Round &round : rounds)
+      least = std::min(least, (round.*row)[tree]);
+    values.push_back(least);
+  }
+  return meanOf(values);
+}
+
 } // namespace
+
+std::vector<double> Racer::logRatios() const {
+  std::vector<double> ratios;
+  for (const Round &round : rounds)
+    ratios.push_back(meanOf(round.own) - meanOf(round.reference));
+  return ratios;
+}
+
+double Racer::score(Estimator estimator) const {
+  return estimator == Estimator::Median
+             ? measure::median(logRatios())
+             : logOf(rounds, &Round::own, estimator) - logOf(rounds, &Round::reference, estimator);
+}
+
+double Racer::ownUs(Estimator estimator) const { return std::exp(logOf(rounds, &Round::own, estimator)); }
+double Racer::referenceUs(Estimator estimator) const {
+  return std::exp(logOf(rounds, &Round::reference, estimator));
+}
+
+std::vector<double> Racer::roundUs() const {
+  std::vector<double> us;
+  for (const Round &round : rounds)
+    us.push_back(std::exp(meanOf(round.own)));
+  return us;
+}
 
 bool race(Racer &reference, std::vector<Racer> &racers, const RaceOptions &options,
           const MeasureOnce &measure, const OnDrop &onDrop, const std::function<bool()> &isStopped) {
-  const double share = 1.0 / (options.treeEnd - options.treeBegin);
   std::vector<Racer *> all{&reference};
   for (Racer &racer : racers)
     all.push_back(&racer);
   for (int i = 0; i < options.rounds; ++i) {
     const int round = options.firstRound + i;
-    std::vector<double> logUs(all.size(), 0);
+    std::vector<std::vector<double>> logUs(all.size());
     for (int tree = options.treeBegin; tree < options.treeEnd; ++tree)
       for (std::size_t k = 0; k < all.size(); ++k) {
         // The racers' turn, with the reference before them or behind.
@@ -34,7 +81,7 @@ bool race(Racer &reference, std::vector<Racer> &racers, const RaceOptions &optio
         if (isStopped())
           return true;
         if (const std::optional<double> us = measure(racer.id, tree, round))
-          logUs[at] += share * std::log(*us);
+          logUs[at].push_back(std::log(*us));
         else if (isStopped())
           return true;
         else if (at == 0)
@@ -46,16 +93,15 @@ bool race(Racer &reference, std::vector<Racer> &racers, const RaceOptions &optio
     for (std::size_t k = 0; k < all.size(); ++k) {
       if (all[k]->isOut)
         continue;
-      all[k]->logUs.push_back(logUs[k]);
-      all[k]->logRatios.push_back(logUs[k] - logUs[0]);
-      best = std::min(best, all[k]->score());
+      all[k]->rounds.push_back({logUs[k], logUs[0]});
+      best = std::min(best, all[k]->score(options.estimator));
     }
     if (!options.dropsHopeless || i + 1 == options.rounds)
       continue;
     for (Racer &racer : racers)
-      if (!racer.isOut && racer.score() > best + mostBehind(i + 1)) {
+      if (!racer.isOut && racer.score(options.estimator) > best + mostBehind(i + 1)) {
         racer.isOut = true;
-        onDrop(racer, round, std::exp(racer.score() - best));
+        onDrop(racer, round, std::exp(racer.score(options.estimator) - best));
       }
     if (std::all_of(racers.begin(), racers.end(), [](const Racer &racer) { return racer.isOut; }))
       break;

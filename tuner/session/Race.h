@@ -10,14 +10,32 @@
 
 namespace deft::session {
 
+/// What the times of several rounds come to.
+enum class Estimator {
+  Median,  ///< of the rounds' ratios: a device that is alone and whose clock moves both ways
+  Fastest, ///< of each tree, own and reference's: a machine on which others run, who only add
+};
+
 /// One candidate in a race.
 struct Racer {
-  std::string id;
-  std::vector<double> logRatios; ///< of each round: mean over the trees of log(time / reference's time)
-  std::vector<double> logUs;     ///< of each round: mean over the trees of log(microseconds)
-  bool isOut = false;            ///< faulty, or hopeless
+  struct Round { ///< logarithms of microseconds, of each tree
+    std::vector<double> own, reference;
+  };
 
-  double score() const { return measure::median(logRatios); }
+  std::string id;
+  std::vector<Round> rounds;
+  bool isOut = false; ///< faulty, or hopeless
+
+  bool hasRun() const { return !rounds.empty(); }
+  /// Mean over the trees of log(time / reference's time).
+  double score(Estimator estimator) const;
+  /// The same of each round.
+  std::vector<double> logRatios() const;
+  /// Geometric mean over the trees, own and the reference's.
+  double ownUs(Estimator estimator) const;
+  double referenceUs(Estimator estimator) const;
+  /// Own, of each round.
+  std::vector<double> roundUs() const;
 };
 
 struct RaceOptions {
@@ -25,6 +43,7 @@ struct RaceOptions {
   int firstRound = 0;
   int rounds = 5;
   bool dropsHopeless = true;
+  Estimator estimator = Estimator::Median;
 };
 
 /// How a race asks for one measurement: microseconds, or none where the candidate failed.

@@ -309,10 +309,11 @@ private:
     for (int i = 0; i < own.searched; ++i)
       recording.trees.emplace_back(own.samples[static_cast<std::size_t>(i)]->name,
                                    own.samples[static_cast<std::size_t>(i)]->seed);
+    const std::map<std::string, double> ratios = tuner.recordedRatios();
     for (const space::Point &point : space_->points()) {
       const std::string id = space::configId(space_->configOf(point));
-      const auto found = tuner.ratios().find(id);
-      recording.ratios.push_back(found != tuner.ratios().end()     ? found->second
+      const auto found = ratios.find(id);
+      recording.ratios.push_back(found != ratios.end()             ? found->second
                                  : id == space::configId(untuned_) ? 1.0
                                                                    : 0.0);
     }

@@ -33,9 +33,6 @@ struct Backend {
   std::optional<package::VariantSource> source; ///< Cuda: what kernels are made of
 };
 
-/// The target whose kernels a GPU runs; null for a CPU and for one that no table knows.
-const target::Target *targetOf(const config_cache::DeviceKey &key);
-
 /// The program must be there for the session.
 support::Result<Backend> cpuBackend(const jit::Program &program, int threads);
 support::Result<Backend> cudaBackend(const jit::Program &program);

@@ -5,8 +5,10 @@
 
 #include <gtest/gtest.h>
 
+#include <csignal>
 #include <filesystem>
 #include <fstream>
+#include <sys/resource.h>
 
 namespace deft::session {
 namespace {
@@ -173,9 +175,23 @@ TEST_F(JournalTest, TwoSessionsCannotHaveIt) {
   EXPECT_EQ(second.error().message, "journal `" + path() + "` is in use by another session");
 }
 
-TEST_F(JournalTest, AFullDiskIsAWarningAndWhatWasReadStays) {
-  auto journal = Journal::open("/dev/full", kSession, false);
-  EXPECT_FALSE(journal.ok()); // not even the first line
+TEST_F(JournalTest, AFullDiskIsAWarningAndWhatWasWrittenStays) {
+  const int code = module_cache::inChild([&] {
+    auto journal = open();
+    ::signal(SIGXFSZ, SIG_IGN);
+    const rlimit limit{fs::file_size(path()) + 250, RLIM_INFINITY};
+    if (!journal || ::setrlimit(RLIMIT_FSIZE, &limit) != 0)
+      return 2;
+    for (int round = 0; round < 5; ++round)
+      journal->write(measured(round));
+    // The session goes on: what it was told it knows.
+    return journal->warning().empty() || !journal->measured("c", "x", 1, 4) ? 1 : 0;
+  });
+  EXPECT_EQ(code, 0);
+  const auto again = open(); // behind the last whole line
+  ASSERT_TRUE(again.ok()) << again.error().message;
+  EXPECT_NE(again->measured("c", "x", 1, 0), nullptr);
+  EXPECT_EQ(again->measured("c", "x", 1, 4), nullptr);
 }
 
 TEST_F(JournalTest, ReadingSaysWhatIsWrong) {

@@ -27,6 +27,7 @@ public:
     input.samples = test::fakeSamples();
     test::FakeBehaviour behaviour;
     behaviour.time = test::landscape;
+    behaviour.sleepSeconds = 0.003;
     input.backend = test::fakeBackend(input.variant, behaviour);
     TuneOptions options;
     options.journal = journal();

@@ -29,7 +29,7 @@ struct Track {
                          int stopAfter = 1 << 30) {
     std::vector<Racer> racers;
     for (const std::string &id : ids)
-      racers.push_back({id, {}, {}, false});
+      racers.push_back({id, {}, false});
     isGood = race(
         reference, racers, options,
         [&](const auto &id, int tree, int round) { return measure(id, tree, round); },
@@ -43,39 +43,52 @@ struct Track {
 
 TEST(RaceTest, RatiosAreThoseOfTheTimes) {
   Track track{{{"ref", 100}, {"fast", 80}, {"slow", 110}}};
-  Racer reference{"ref", {}, {}, false};
+  Racer reference{"ref", {}, false};
   const auto racers = track.run(reference, {"fast", "slow"}, {0, 3, 0, 15, false});
   EXPECT_TRUE(track.isGood);
-  EXPECT_NEAR(std::exp(racers[0].score()), 0.8, 0.01);
-  EXPECT_NEAR(std::exp(racers[1].score()), 1.1, 0.01);
-  EXPECT_EQ(racers[0].logRatios.size(), 15U);
+  EXPECT_NEAR(std::exp(racers[0].score(Estimator::Median)), 0.8, 0.01);
+  EXPECT_NEAR(std::exp(racers[1].score(Estimator::Median)), 1.1, 0.01);
+  EXPECT_EQ(racers[0].rounds.size(), 15U);
   EXPECT_EQ(track.measurements, 15 * 3 * 3);
 }
 
 TEST(RaceTest, ADriftOfTheMachineMeetsAllAlike) {
   // In the course of the race, the machine becomes half as fast.
   Track track{{{"ref", 100}, {"a", 98}, {"b", 102}}, 0.002, 0.1};
-  Racer reference{"ref", {}, {}, false};
+  Racer reference{"ref", {}, false};
   const auto racers = track.run(reference, {"a", "b"}, {0, 1, 0, 11, false});
-  EXPECT_NEAR(std::exp(racers[0].score()), 0.98, 0.005);
-  EXPECT_NEAR(std::exp(racers[1].score()), 1.02, 0.005);
+  EXPECT_NEAR(std::exp(racers[0].score(Estimator::Median)), 0.98, 0.005);
+  EXPECT_NEAR(std::exp(racers[1].score(Estimator::Median)), 1.02, 0.005);
 }
 
 TEST(RaceTest, OutliersDoNotDecide) {
   Track track{{{"ref", 100}, {"fast", 90}, {"slow", 100}}, 0.01, 0, 0.1};
-  Racer reference{"ref", {}, {}, false};
+  Racer reference{"ref", {}, false};
   const auto racers = track.run(reference, {"fast", "slow"}, {0, 1, 0, 31, false});
-  EXPECT_NEAR(std::exp(racers[0].score()), 0.9, 0.02);
-  EXPECT_NEAR(std::exp(racers[1].score()), 1.0, 0.02);
+  EXPECT_NEAR(std::exp(racers[0].score(Estimator::Median)), 0.9, 0.02);
+  EXPECT_NEAR(std::exp(racers[1].score(Estimator::Median)), 1.0, 0.02);
+}
+
+TEST(RaceTest, TheFastestRunsTellWhereOthersDisturbMostOfThem) {
+  // Three of five measurements take five times as long, now of this one, now of that.
+  Track track{{{"ref", 100}, {"fast", 90}}, 0.001, 0, 0.6};
+  Racer reference{"ref", {}, false};
+  RaceOptions options{0, 2, 0, 15, false};
+  options.estimator = Estimator::Fastest;
+  const auto racers = track.run(reference, {"fast"}, options);
+  EXPECT_NEAR(std::exp(racers[0].score(Estimator::Fastest)), 0.9, 0.01);
+  EXPECT_NEAR(racers[0].ownUs(Estimator::Fastest), 90 * std::sqrt(2.0),
+              1); // the second tree takes twice as long
+  EXPECT_NEAR(racers[0].referenceUs(Estimator::Fastest), 100 * std::sqrt(2.0), 1);
 }
 
 TEST(RaceTest, TheHopelessLeaveEarlyAndTheBestStay) {
   Track track{{{"ref", 100}, {"best", 70}, {"near", 72}, {"far", 85}, {"hopeless", 300}}};
-  Racer reference{"ref", {}, {}, false};
+  Racer reference{"ref", {}, false};
   const auto racers = track.run(reference, {"hopeless", "far", "near", "best"}, {0, 1, 0, 7, true});
-  EXPECT_EQ(racers[0].logRatios.size(), 1U);
+  EXPECT_EQ(racers[0].rounds.size(), 1U);
   EXPECT_TRUE(racers[1].isOut);
-  EXPECT_LT(racers[1].logRatios.size(), 4U);
+  EXPECT_LT(racers[1].rounds.size(), 4U);
   EXPECT_FALSE(racers[2].isOut);
   EXPECT_FALSE(racers[3].isOut);
   EXPECT_EQ(track.dropped, (std::vector<std::string>{"hopeless", "far"}));
@@ -83,29 +96,29 @@ TEST(RaceTest, TheHopelessLeaveEarlyAndTheBestStay) {
 
 TEST(RaceTest, OneThatFailsLeavesTheOthersIn) {
   Track track{{{"ref", 100}, {"good", 90}}};
-  Racer reference{"ref", {}, {}, false};
+  Racer reference{"ref", {}, false};
   const auto racers = track.run(reference, {"broken", "good"}, {0, 2, 0, 5, false});
   EXPECT_TRUE(track.isGood);
   EXPECT_TRUE(racers[0].isOut);
-  EXPECT_TRUE(racers[0].logRatios.empty());
-  EXPECT_EQ(racers[1].logRatios.size(), 5U);
+  EXPECT_TRUE(racers[0].rounds.empty());
+  EXPECT_EQ(racers[1].rounds.size(), 5U);
 }
 
 TEST(RaceTest, WithoutAReferenceThereIsNoRace) {
   Track track{{{"good", 90}}};
-  Racer reference{"ref", {}, {}, false};
+  Racer reference{"ref", {}, false};
   (void)track.run(reference, {"good"}, {0, 1, 0, 5, false});
   EXPECT_FALSE(track.isGood);
 }
 
 TEST(RaceTest, StoppedItKeepsWholeRounds) {
   Track track{{{"ref", 100}, {"a", 90}, {"b", 95}}};
-  Racer reference{"ref", {}, {}, false};
+  Racer reference{"ref", {}, false};
   const auto racers = track.run(reference, {"a", "b"}, {0, 2, 0, 9, false}, /*stopAfter=*/16);
   EXPECT_TRUE(track.isGood);
-  EXPECT_EQ(reference.logUs.size(), 2U); // 6 measurements a round
-  EXPECT_EQ(racers[0].logRatios.size(), 2U);
-  EXPECT_EQ(racers[1].logRatios.size(), 2U);
+  EXPECT_EQ(reference.rounds.size(), 2U); // 6 measurements a round
+  EXPECT_EQ(racers[0].rounds.size(), 2U);
+  EXPECT_EQ(racers[1].rounds.size(), 2U);
 }
 
 } // namespace
