@@ -7,6 +7,7 @@
 #include <barrier>
 #include <chrono>
 #include <cstring>
+#include <span>
 #include <thread>
 #include <vector>
 
@@ -22,7 +23,7 @@ struct Block {
 
 /// The parts of a tensor that the tree's tokens fill, neighbours joined.
 void addBlocks(const spec::Variant &variant, const tree::KvTree &tree, const exec::Inputs &inputs,
-               const std::vector<std::uint16_t> &tensor, std::vector<Block> &blocks) {
+               std::span<const std::uint16_t> tensor, std::vector<Block> &blocks) {
   const int pageSize = exec::pageSizeOf(variant);
   // In hnd a token's heads lie apart; in the others they are one stretch.
   const bool isApart = variant.cache.paged && variant.cache.order == spec::PageOrder::Hnd;

@@ -108,7 +108,7 @@ private:
     return file->close();
   }
 
-  Result<void> writeTokens(const std::string &name, const std::vector<std::uint16_t> &bits,
+  Result<void> writeTokens(const std::string &name, const exec::AlignedVector<std::uint16_t> &bits,
                            const Numbering &numbered) const {
     auto file = open(name, {numbered.tree.tokens(), variant_.kvHeads, variant_.headDim});
     if (!file)
