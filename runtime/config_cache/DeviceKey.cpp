@@ -5,7 +5,9 @@
 
 #include <algorithm>
 #include <cctype>
+#include <charconv>
 #include <fstream>
+#include <string_view>
 
 namespace deft::config_cache {
 
@@ -68,6 +70,15 @@ std::string DeviceKey::fileName() const {
 std::string DeviceKey::text() const {
   const std::string what = kind == Kind::Gpu ? "multiprocessor" : "thread";
   return name + " (" + arch + ", " + std::to_string(units) + " " + what + (units == 1 ? "" : "s") + ")";
+}
+
+const target::Target *targetOf(const DeviceKey &key) {
+  constexpr std::string_view kPrefix = "sm_";
+  int capability = 0;
+  if (key.kind != DeviceKey::Kind::Gpu || !key.arch.starts_with(kPrefix))
+    return nullptr;
+  std::from_chars(key.arch.data() + kPrefix.size(), key.arch.data() + key.arch.size(), capability);
+  return target::targetForDevice(capability / 10, capability % 10);
 }
 
 json toJson(const DeviceKey &key) {

@@ -1,6 +1,7 @@
 #pragma once
 
 #include "compiler/support/Result.h"
+#include "compiler/target/Target.h"
 #include "runtime/device/Device.h"
 
 #include <nlohmann/json_fwd.hpp>
@@ -36,6 +37,9 @@ struct DeviceKey {
 
 nlohmann::json toJson(const DeviceKey &key);
 support::Result<DeviceKey> deviceKeyFromJson(const nlohmann::json &json);
+
+/// The target whose kernels a GPU runs; null for a processor, and for a GPU that no table knows.
+const target::Target *targetOf(const DeviceKey &key);
 
 /// The processor's name as the system tells it, or "unnamed".
 std::string cpuModelName();

@@ -5,7 +5,6 @@
 
 #include <algorithm>
 #include <cctype>
-#include <charconv>
 
 namespace deft::cli {
 
@@ -69,14 +68,6 @@ void addDeviceOptions(CLI::App &command, DeviceOptions &options) {
 
 bool isNamed(const DeviceKey &key, const std::string &part) {
   return lowerCase(key.name).find(lowerCase(part)) != std::string::npos || key.fileName().starts_with(part);
-}
-
-const target::Target *targetOf(const DeviceKey &key) {
-  int capability = 0;
-  if (key.kind != DeviceKey::Kind::Gpu || !key.arch.starts_with("sm_"))
-    return nullptr;
-  std::from_chars(key.arch.data() + 3, key.arch.data() + key.arch.size(), capability);
-  return target::targetForDevice(capability / 10, capability % 10);
 }
 
 Result<ChosenDevice> chooseDevice(const DeviceOptions &options, const config_cache::Places &places) {

@@ -27,9 +27,6 @@ struct ChosenDevice {
 /// all.
 bool isNamed(const config_cache::DeviceKey &key, const std::string &part);
 
-/// The target of a GPU's key; none for a CPU, or for a GPU that no table knows.
-const target::Target *targetOf(const config_cache::DeviceKey &key);
-
 support::Result<ChosenDevice> chooseDevice(const DeviceOptions &options, const config_cache::Places &places);
 
 } // namespace deft::cli

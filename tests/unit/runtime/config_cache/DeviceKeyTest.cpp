@@ -46,6 +46,17 @@ TEST(DeviceKeyTest, SiblingsHaveTheSameArchitectureAndAsManyUnits) {
   EXPECT_FALSE(other.isSibling(h200()));
 }
 
+TEST(DeviceKeyTest, AGpuHasATarget) {
+  ASSERT_TRUE(targetOf(h200()));
+  EXPECT_EQ(targetOf(h200())->arch, "sm_90a");
+  DeviceKey other = h200();
+  other.arch = "sm_70";
+  EXPECT_FALSE(targetOf(other));
+  other.arch = "sm_";
+  EXPECT_FALSE(targetOf(other));
+  EXPECT_FALSE(targetOf(DeviceKey::ofCpu(2)));
+}
+
 TEST(DeviceKeyTest, ComesBackFromJson) {
   for (const DeviceKey &key : {h200(), DeviceKey::ofCpu(3)}) {
     const auto back = deviceKeyFromJson(toJson(key));

@@ -1,10 +1,10 @@
 #include "runtime/config_cache/Select.h"
 
 #include "compiler/config/ConfigJson.h"
+#include "tests/support/SetVariable.h"
 #include "tests/unit/runtime/config_cache/ConfigTesting.h"
 #include "tests/unit/runtime/module_cache/TestFolder.h"
 
-#include <cstdlib>
 #include <filesystem>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -245,21 +245,15 @@ TEST_F(SelectTest, HidingAnEntryHidesItEverywhere) {
 }
 
 TEST(PlacesTest, AreThoseOfTheEnvironment) {
-  const char *const names[] = {"DEFT_CONFIG_PATH", "DEFT_CACHE_DIR"};
-  std::vector<std::optional<std::string>> before;
-  for (const char *name : names) {
-    const char *value = std::getenv(name);
-    before.push_back(value ? std::optional<std::string>(value) : std::nullopt);
+  const test::SetVariable cache("DEFT_CACHE_DIR", "/some/cache");
+  {
+    const test::SetVariable configs("DEFT_CONFIG_PATH", "/some/configs");
+    EXPECT_EQ(defaultPlaces().userFolder, "/some/cache/configs");
+    EXPECT_EQ(defaultPlaces().overridePath, "/some/configs");
+    EXPECT_EQ(defaultPlaces("mine.json").overridePath, "mine.json");
   }
-  ::setenv("DEFT_CACHE_DIR", "/some/cache", 1);
-  ::setenv("DEFT_CONFIG_PATH", "/some/configs", 1);
-  EXPECT_EQ(defaultPlaces().userFolder, "/some/cache/configs");
-  EXPECT_EQ(defaultPlaces().overridePath, "/some/configs");
-  EXPECT_EQ(defaultPlaces("mine.json").overridePath, "mine.json");
-  ::unsetenv("DEFT_CONFIG_PATH");
+  const test::SetVariable noConfigs("DEFT_CONFIG_PATH", std::nullopt);
   EXPECT_EQ(defaultPlaces().overridePath, "");
-  for (std::size_t i = 0; i < 2; ++i)
-    before[i] ? ::setenv(names[i], before[i]->c_str(), 1) : ::unsetenv(names[i]);
 }
 
 } // namespace

@@ -1,6 +1,7 @@
+#include "tests/support/SetVariable.h"
+
 #include <deft/plan.hpp>
 
-#include <cstdlib>
 #include <filesystem>
 #include <fstream>
 #include <gmock/gmock.h>
@@ -73,28 +74,11 @@ TEST(PlanTest, InvariantTakesPartitionNode) {
   EXPECT_THAT(wrong.error().message, HasSubstr("partition `node`"));
 }
 
-/// Sets a variable of the environment for as long as it lives.
-class Variable {
-public:
-  Variable(const char *name, const std::string &value) : name_(name) {
-    if (const char *before = std::getenv(name))
-      before_ = before;
-    ::setenv(name, value.c_str(), 1);
-  }
-  ~Variable() { before_ ? ::setenv(name_, before_->c_str(), 1) : ::unsetenv(name_); }
-  Variable(const Variable &) = delete;
-  Variable &operator=(const Variable &) = delete;
-
-private:
-  const char *name_;
-  std::optional<std::string> before_;
-};
-
 TEST(PlanTest, SaysWhichConfigItHasAndWhy) {
   const Family family = makeFamily();
   const auto folder = std::filesystem::path(testing::TempDir()) / "deft_plan_configs";
   std::filesystem::create_directories(folder);
-  const Variable noCache("DEFT_CACHE_DIR", folder / "nothing");
+  const test::SetVariable noCache("DEFT_CACHE_DIR", (folder / "nothing").string());
   const Plan untuned = Plan::make(attention(), family.tree).value();
   EXPECT_EQ(untuned.choice().rule, "heuristic");
   EXPECT_EQ(untuned.choice().treeClass, "c1-t6-q1-s1-d1-f3");
@@ -103,7 +87,7 @@ TEST(PlanTest, SaysWhichConfigItHasAndWhy) {
   const std::string path = folder / "one.json";
   std::ofstream(path) << R"({"partition": "node", "chunk_tokens": 16, "phases": [{"name": "tiles",
     "rows_above": -1, "family": "sm80", "tile_q": 64, "tile_kv": 64, "stages": 2, "warps": 4}]})";
-  const Variable configs("DEFT_CONFIG_PATH", path);
+  const test::SetVariable configs("DEFT_CONFIG_PATH", path);
   const Plan given = Plan::make(attention(), family.tree).value();
   EXPECT_EQ(given.choice().rule, "override");
   EXPECT_EQ(given.choice().file, path);
