@@ -11,6 +11,7 @@
 #include <map>
 #include <mutex>
 #include <optional>
+#include <set>
 #include <utility>
 
 namespace deft::fake_cuda {
@@ -33,6 +34,7 @@ struct State {
   std::map<void *, std::vector<std::function<void()>>> graphs;
   std::optional<Variant> variant;
   bool eventsAreDone = true;
+  std::set<void *> recordedEvents;
   int contexts[kDevices] = {};
   std::atomic<std::size_t> handles = 0;
 };
@@ -344,10 +346,17 @@ int cuEventCreate(cu::Event *event, unsigned) {
   return cu::kSuccess;
 }
 int cuEventDestroy_v2(cu::Event) { return cu::kSuccess; }
-int cuEventRecord(cu::Event, cu::Stream stream) { return note({.name = "cuEventRecord", .stream = stream}); }
-int cuEventQuery(cu::Event) {
+int cuEventRecord(cu::Event event, cu::Stream stream) {
+  {
+    const std::lock_guard lock(state().mutex);
+    state().recordedEvents.insert(event);
+  }
+  return note({.name = "cuEventRecord", .stream = stream});
+}
+int cuEventQuery(cu::Event event) {
   const std::lock_guard lock(state().mutex);
-  return state().eventsAreDone ? cu::kSuccess : cu::kNotReady;
+  const bool isDone = state().eventsAreDone || !state().recordedEvents.contains(event);
+  return isDone ? cu::kSuccess : cu::kNotReady;
 }
 int cuEventSynchronize(cu::Event) { return note({.name = "cuEventSynchronize"}); }
 int cuEventElapsedTime(float *milliseconds, cu::Event, cu::Event) {

@@ -1,0 +1,66 @@
+#include "runtime/exec/cuda/DevicePageTable.h"
+
+#include "tests/unit/runtime/exec/cuda/FakeGpu.h"
+
+#include <gmock/gmock.h>
+
+#include <random>
+
+namespace deft::exec {
+namespace {
+
+using ::testing::Pair;
+using ::testing::UnorderedElementsAre;
+
+bool isCopyOf(const tree::PagedPool &pool, const DevicePageTable &table) {
+  for (std::size_t place = 0; place < pool.pageTable().size(); ++place)
+    if (pool.pageTable()[place] >= 0 && table.data()[place] != pool.pageTable()[place])
+      return false;
+  return true;
+}
+
+TEST(DevicePageTableTest, FollowsAPoolByItsChanges) {
+  const FakeGpu gpu;
+  const cu::Stream stream = makeStream(gpu);
+  auto pool = *tree::PagedPool::make({.pageSize = 4, .pages = 3000});
+  const auto table = *DevicePageTable::create(gpu.device, 6000);
+  std::mt19937 random(1);
+  std::vector<int> ranges;
+  for (int step = 0; step < 60; ++step) {
+    for (int edit = 0; edit < (step == 30 ? 3000 : 4); ++edit) {
+      ranges.push_back(*pool.allocate(static_cast<int>(random() % 30)));
+      if (ranges.size() > 60) {
+        ASSERT_TRUE(pool.release(ranges.front()).ok());
+        ranges.erase(ranges.begin());
+      }
+    }
+    (void)fake_cuda::takeCalls();
+    ASSERT_TRUE(table->upload(pool, stream).ok());
+    EXPECT_THAT(countCalls(), UnorderedElementsAre(Pair("cuLaunchKernel", 1), Pair("cuEventRecord", 1)));
+    ASSERT_TRUE(isCopyOf(pool, *table)) << "step " << step;
+    ASSERT_TRUE(table->upload(pool, stream).ok());
+    EXPECT_TRUE(fake_cuda::takeCalls().empty()); // nothing changed
+  }
+}
+
+TEST(DevicePageTableTest, ALaterReaderGetsAllOfIt) {
+  const FakeGpu gpu;
+  auto pool = *tree::PagedPool::make({.pageSize = 1, .pages = 20000});
+  (void)*pool.allocate(9000); // more than are remembered as changes
+  const auto table = *DevicePageTable::create(gpu.device, 20000);
+  ASSERT_TRUE(table->upload(pool, makeStream(gpu)).ok());
+  EXPECT_TRUE(isCopyOf(pool, *table));
+}
+
+TEST(DevicePageTableTest, ATableThatOutgrowsItsRoomIsAnError) {
+  const FakeGpu gpu;
+  auto pool = *tree::PagedPool::make({.pageSize = 1, .pages = 100});
+  (void)*pool.allocate(11);
+  const auto table = *DevicePageTable::create(gpu.device, 10);
+  const auto uploaded = table->upload(pool, makeStream(gpu));
+  ASSERT_FALSE(uploaded.ok());
+  EXPECT_EQ(uploaded.error().message, "the page table has 11 pages, there is room for 10 on the device");
+}
+
+} // namespace
+} // namespace deft::exec
