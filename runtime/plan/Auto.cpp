@@ -54,6 +54,43 @@ std::uint64_t classOf(const TreeView &view, const VariantFacts &facts, const con
   return hash.value();
 }
 
+ViewCounts countsOf(const TreeView &view, int queriesPerTile) {
+  ViewCounts counts;
+  for (const Segment &segment : view.segments) {
+    const std::int64_t queries = segment.queryEnd - segment.queryBegin;
+    counts.readTokens += segment.tokens;
+    counts.pathTokens += queries * segment.tokens;
+  }
+  counts.queries = view.queryCount();
+  for (const Place &place : view.places) {
+    if (place.segmentBegin == place.segmentEnd)
+      continue;
+    // The first segment's readers are all that see any of the node.
+    const std::int64_t queries = place.readersEnd - view.segments[place.segmentBegin].queryBegin;
+    counts.pathNodes += queries;
+    counts.nodeTiles += (queries + queriesPerTile - 1) / queriesPerTile;
+  }
+  return counts;
+}
+
+Least leastOf(spec::Partition partition, const ViewCounts &counts, const CostModel &model) {
+  switch (partition) {
+  case spec::Partition::Query:
+    return {static_cast<double>(counts.pathTokens - counts.readTokens) * model.againUs(), counts.pathNodes};
+  case spec::Partition::Node:
+  case spec::Partition::NodeChunk:
+  case spec::Partition::Cascade: {
+    // A partial for each node of a query's path, but where that is one: no more of these than queries.
+    const std::int64_t partials = counts.pathNodes - counts.queries;
+    return {static_cast<double>(counts.nodeTiles) * model.itemUs() +
+                static_cast<double>(partials) * model.partialUs(),
+            counts.nodeTiles};
+  }
+  default:
+    return {0, counts.pathNodes / model.queriesPerTile()};
+  }
+}
+
 std::optional<Choice> AutoMemory::find(std::uint64_t key) const {
   const std::size_t used = std::min(count_, entries_.size());
   for (std::size_t i = 0; i < used; ++i)

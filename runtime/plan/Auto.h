@@ -30,6 +30,23 @@ inline constexpr std::array<int, 5> kAutoChunks{128, 256, 512, 1024, 2048};
 std::uint64_t classOf(const TreeView &view, const VariantFacts &facts, const config::Config &config,
                       int blocks);
 
+/// What the size of any plan follows from.
+struct ViewCounts {
+  std::int64_t pathNodes = 0;  ///< nodes with tokens on the paths of all queries
+  std::int64_t pathTokens = 0; ///< tokens on them
+  std::int64_t readTokens = 0; ///< each once
+  std::int64_t nodeTiles = 0;  ///< row tiles where every node is read by itself
+  std::int64_t queries = 0;
+};
+ViewCounts countsOf(const TreeView &view, int queriesPerTile);
+
+/// What a partition cannot do with less.
+struct Least {
+  double us = 0; ///< as PlanCost::microseconds
+  std::int64_t runs = 0;
+};
+Least leastOf(spec::Partition partition, const ViewCounts &counts, const CostModel &model);
+
 /// The choices made for the classes seen last.
 class AutoMemory {
 public:

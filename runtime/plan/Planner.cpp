@@ -24,6 +24,13 @@ int mostRows(const config::Config &config) {
   return rows;
 }
 
+Error tooManyRuns(const std::string &needed) {
+  return Error{ErrorCode::Diagnostics,
+               "the plan needs " + needed + " runs, at most " + std::to_string(TileList::kMostRuns) +
+                   " can be planned",
+               "plan fewer queries at a time; deep chains of short nodes are better one node each"};
+}
+
 /// A config's chunk as items have it; 0 stays 0.
 int roundedChunk(int chunkTokens) {
   const int tokens = std::min(chunkTokens, tree::KvTree::kMaxTokens);
@@ -74,6 +81,13 @@ Result<void> Planner::make(const tree::KvTree &tree, const VariantFacts &facts, 
   if (auto checked = check(tree, facts, config); !checked)
     return checked;
   view_.build(tree);
+  const int queriesPerTile = std::max(mostRows(config) / facts.ratio, 1);
+  // A run has one node's tokens for one tile's queries, so there are at least so many.
+  if (std::int64_t{view_.placeCount()} * view_.queryCount() / queriesPerTile >
+      static_cast<std::int64_t>(TileList::kMostRuns))
+    if (const std::int64_t runs = countsOf(view_, queriesPerTile).pathNodes / queriesPerTile;
+        runs > static_cast<std::int64_t>(TileList::kMostRuns))
+      return tooManyRuns("at least " + std::to_string(runs));
   Choice choice{config.partition, config.chunkTokens};
   if (choice.partition == spec::Partition::Auto) {
     const std::uint64_t key = classOf(view_, facts, config, blocks);
@@ -95,6 +109,7 @@ Result<Choice> Planner::chooseAuto(const tree::KvTree &tree, const VariantFacts 
   std::optional<Choice> best;
   double leastUs = 0;
   Result<void> lastError;
+  std::size_t mostRuns = 0;
   model_.set(facts, config, blocks);
   const auto tryOut = [&](const Choice &choice) {
     if (auto made = makeAs(choice, tree, facts, config, blocks, plan); !made) {
@@ -103,20 +118,23 @@ Result<Choice> Planner::chooseAuto(const tree::KvTree &tree, const VariantFacts 
       best = choice;
       leastUs = us;
     }
+    mostRuns = std::max(mostRuns, plan.runs.size());
     view_.build(tree); // `greedy` leaves it in an order of its own
   };
-  // `query` writes every path down: in deep trees that is far more than any other partition does, and more
-  // than is worth trying.
-  constexpr long long kMostPathNodes = 1 << 22;
-  long long pathNodes = 0;
-  for (const int place : view_.queryPlace)
-    pathNodes += view_.places[static_cast<std::size_t>(place)].depth + 1;
-  for (const spec::Partition partition : kAutoPartitions)
-    if (partition != spec::Partition::Query || pathNodes <= kMostPathNodes)
+  // What is dearer by what is known beforehand, and larger than is worth trying, is not made: in deep trees
+  // some partitions are a thousand times as large as others.
+  constexpr std::int64_t kMostTriedRuns = 1 << 22;
+  const ViewCounts counts = countsOf(view_, model_.queriesPerTile());
+  for (const spec::Partition partition : kAutoPartitions) {
+    const Least least = leastOf(partition, counts, model_);
+    if (!best || (least.us < leastUs && least.runs <= kMostTriedRuns))
       tryOut({partition, config.chunkTokens});
+  }
   if (!best)
     return lastError.error();
-  if (config.chunkTokens == 0)
+  // A plan that large takes a tenth of a second: its chunk is left to makeAs.
+  constexpr std::size_t kMostChunkedRuns = 1 << 20;
+  if (config.chunkTokens == 0 && mostRuns <= kMostChunkedRuns)
     for (const int chunkTokens : kAutoChunks)
       tryOut({best->partition, chunkTokens});
   return *best;
@@ -129,9 +147,7 @@ Result<void> Planner::makeAs(const Choice &choice, const tree::KvTree &tree, con
   if (auto made = makeTiles(choice, tree, facts, config, blocks); !made)
     return made;
   if (tiles_.isFull())
-    return Error{ErrorCode::Diagnostics,
-                 "the plan needs more than " + std::to_string(TileList::kMostRuns) + " runs",
-                 "use partition `node`, which has the fewest"};
+    return tooManyRuns("more");
 
   plan.generation = tree.generation();
   plan.structureGeneration = tree.structureGeneration();

@@ -1,3 +1,4 @@
+#include "compiler/config/ConfigJson.h"
 #include "runtime/plan/Planner.h"
 #include "runtime/plan/Verify.h"
 #include "runtime/tree/CachePlacement.h"
@@ -102,6 +103,68 @@ TEST(AutoTest, PlannerKeepsItsChoiceForTheClass) {
   const auto again = makePlan(grown, facts, autoConfig(), 264);
   ASSERT_TRUE(again);
   EXPECT_NEAR(priceOf(second, facts, autoConfig(), 264), priceOf(*again, facts, autoConfig(), 264), 1);
+}
+
+/// What a partition cannot do with less is never more than what it does.
+TEST(AutoTest, LeastIsNeverMoreThanThePlan) {
+  for (const auto &[name, tree] : trees())
+    for (int ratio : {1, 4, 16}) {
+      const VariantFacts facts{ratio, 8};
+      config::Config config = autoConfig();
+      CostModel model;
+      model.set(facts, config, 264);
+      TreeView view;
+      view.build(tree);
+      const ViewCounts counts = countsOf(view, model.queriesPerTile());
+      for (spec::Partition partition : kAutoPartitions) {
+        SCOPED_TRACE(name + ", ratio " + std::to_string(ratio) + ", " + config::partitionName(partition));
+        config.partition = partition;
+        const auto plan = makePlan(tree, facts, config, 264);
+        ASSERT_TRUE(plan) << plan.error().message;
+        const Least least = leastOf(partition, counts, model);
+        EXPECT_LE(least.us, model.estimate(*plan).microseconds);
+        EXPECT_LE(least.runs, static_cast<std::int64_t>(plan->runs.size()));
+      }
+    }
+}
+
+/// A chain of 20,000 nodes, asked at its last 500: `node` would make 320,000 items and 10 million partials.
+/// No such plan is made to be thrown away.
+TEST(AutoTest, WhatIsDearForCertainIsNotTried) {
+  KvTree tree;
+  constexpr int kNodes = 20'000;
+  for (int i = 0; i < kNodes; ++i)
+    ASSERT_TRUE(tree.addNode(i - 1, 16));
+  for (int i = 0; i < 500; ++i)
+    ASSERT_TRUE(tree.addQuery(kNodes - 1 - i));
+  ASSERT_TRUE(tree::placeInCache(tree, {}));
+  Planner planner;
+  Plan plan;
+  const auto made = planner.make(tree, {4, 8}, autoConfig(), 264, plan);
+  ASSERT_TRUE(made) << made.error().message;
+  EXPECT_LT(plan.items.capacity(), 150'000u);
+  EXPECT_LT(plan.mergeSlot.capacity(), 5'000'000u);
+}
+
+/// A hundred thousand nodes of a token below each other and a query on each: any plan has a run for each node
+/// above each tile. Said before any of it is made.
+TEST(AutoTest, PlansThatCannotBeAreNotBegun) {
+  KvTree tree;
+  constexpr int kNodes = 100'000;
+  for (int i = 0; i < kNodes; ++i) {
+    ASSERT_TRUE(tree.addNode(i - 1, 1));
+    ASSERT_TRUE(tree.addQuery(i));
+  }
+  for (spec::Partition partition : {spec::Partition::Auto, spec::Partition::Union, spec::Partition::Query}) {
+    config::Config config = autoConfig();
+    config.partition = partition;
+    Plan plan;
+    const auto made = Planner().make(tree, {4, 8}, config, 264, plan);
+    ASSERT_FALSE(made);
+    EXPECT_EQ(made.error().message,
+              "the plan needs at least 312503125 runs, at most 67108864 can be planned");
+    EXPECT_EQ(plan.runs.capacity(), 0u);
+  }
 }
 
 TEST(AutoTest, ClassesTellApartWhatDecides) {
