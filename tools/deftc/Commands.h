@@ -13,6 +13,7 @@ void addDoctorCommand(CLI::App &app, Context &context);
 void addEmitCommand(CLI::App &app, Context &context);
 void addExplainCommand(CLI::App &app, Context &context);
 void addPlanCommand(CLI::App &app, Context &context);
+void addReportCommand(CLI::App &app, Context &context);
 void addRunCommand(CLI::App &app, Context &context);
 void addSpecsCommand(CLI::App &app, Context &context);
 void addTuneCommand(CLI::App &app, Context &context);

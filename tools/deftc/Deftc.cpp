@@ -14,6 +14,7 @@ void addCommands(CLI::App &app, Context &context) {
   addRunCommand(app, context);
   addPlanCommand(app, context);
   addTuneCommand(app, context);
+  addReportCommand(app, context);
   addBenchCommand(app, context);
   addSpecsCommand(app, context);
   addWorkloadsCommand(app, context);

@@ -79,9 +79,4 @@ void printTuneSummary(const session::TuneReport &report, std::ostream &out) {
   out << "journal: " << report.journal << '\n';
 }
 
-int writeTuneReport(Context &context, const std::vector<std::string> &journals, const std::string &path) {
-  return reportError(context,
-                     {support::ErrorCode::Internal, "no report yet: " + path + journals.front(), ""});
-}
-
 } // namespace deft::cli

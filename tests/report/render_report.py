@@ -1,0 +1,191 @@
+#!/usr/bin/env python3
+"""Opens a tuning report in a headless browser and looks at it: what a reader would see must be there.
+
+    tests/report/render_report.py DEFTC [--keep FOLDER]
+
+Makes a journal of a session that never was, lets `deftc report` make a page of it, and renders the page without a
+network. Ends with 77 (to ctest: skipped) when the machine has no browser; --keep leaves page and picture behind.
+"""
+
+import argparse
+import hashlib
+import json
+import pathlib
+import re
+import shutil
+import struct
+import subprocess
+import sys
+import tempfile
+import zlib
+
+BROWSERS = ("chromium", "chromium-browser", "google-chrome", "chrome")
+WIDTH, HEIGHT = 1100, 2600
+CLASSES = ("c1-t13-q5-s4-d1-f0", "c1-t14-q6-s3-d2-f0", "c1-t15-q8-s5-d3-f1")
+
+
+def line_of(event):
+    text = json.dumps(event, separators=(",", ":"), sort_keys=True)
+    return json.dumps({"sum": hashlib.sha256(text.encode()).hexdigest()[:8], "event": event}, separators=(",", ":"), sort_keys=True)
+
+
+def config(partition, chunk, tile_q, tile_kv):
+    phase = {"name": "tiles", "rows_above": -1, "family": "sm80", "tile_q": tile_q, "tile_kv": tile_kv, "stages": 2, "warps": 4}
+    return {"partition": partition, "chunk_tokens": chunk, "phases": [phase]}
+
+
+def class_events(name, seed):
+    """Forty candidates whose times are made of their numbers, so that plots have a shape."""
+    events = [{"event": "class", "class": name, "default": "id0",
+               "trees": [{"name": "few_shot:branches=20", "tokens": 8000, "queries": 20, "held_out": False}]}]
+    partitions = ("auto", "union", "greedy", "flatten", "node_chunk", "query")
+    best = (1000, 0)
+    for i in range(40):
+        chunk, tile_q, tile_kv = (0, 128, 256, 512, 1024)[i % 5], (16, 32, 64, 128)[i % 4], (32, 64, 128)[(i // 4) % 3]
+        ratio = 1000 if i == 0 else 600 + abs(chunk - 256) // 2 + 3 * abs(tile_q - 64) + 40 * ((i * seed) % 7)
+        identity = f"id{i}"
+        events.append({"event": "candidate", "class": name, "id": identity, "origin": "guided" if i else "default",
+                       "config": config(partitions[i % 6], chunk, tile_q, tile_kv), "predicted_us": 100 + i})
+        if i % 13 == 12:
+            events.append({"event": "rejected", "class": name, "id": identity, "stage": "check",
+                           "reason": "wrong result: query 3, head 1: error <0.5>, allowed 0.01"})
+            continue
+        events.append({"event": "measured", "class": name, "id": identity, "tree": 0, "round": 0, "us": [ratio]})
+        if i % 3 == 2:
+            events.append({"event": "dropped", "class": name, "id": identity, "round": 0, "ratio": 2})
+        best = min(best, (ratio, i))
+    tuned = best[0]
+    events.append({"event": "done", "class": name, "winner": f"id{best[1]}", "gain": 1000 / tuned, "gain_error": 0.01,
+                   "held_out": {"gain": 1.25, "gain_error": 0.01}, "seconds": 30, "note": "",
+                   "entry": {"keeps_default": False, "measurement": {"tuned_us": tuned, "untuned_us": 1000, "spread": 0.01}}})
+    return events
+
+
+def journal():
+    events = [{"event": "session", "version": 1, "variant": "made_up", "signature": "q32-kv8-d128-bf16-p16nhd-plain",
+               "device": {"name": "No device", "arch": "sm_90a", "units": 132}, "backend": "cuda", "strategy": "guided",
+               "space_size": {"all": 2200, "legal": 880, "broken": {"shared memory": 1320}}, "started": "2026-11-21T09:00:00Z"}]
+    for seed, name in enumerate(CLASSES, 3):
+        events += class_events(name, seed)
+    events.append({"event": "end", "reason": "complete", "made": 120, "reused": 0, "seconds": 90})
+    return "".join(line_of(event) + "\n" for event in events)
+
+
+def run_browser(browser, options, page, folder):
+    line = [browser, "--headless", "--no-sandbox", "--disable-gpu", "--hide-scrollbars", "--disable-dev-shm-usage",
+            f"--user-data-dir={folder / 'profile'}", "--host-resolver-rules=MAP * ~NOTFOUND", "--enable-logging=stderr",
+            "--log-level=1", "--virtual-time-budget=2000", *options, page.as_uri()]
+    return subprocess.run(line, capture_output=True, timeout=120)
+
+
+def pixels(path):
+    """Width, height and rows of a PNG as the browser writes it: 8 bits, RGB or RGBA, not interlaced."""
+    data = path.read_bytes()
+    assert data[:8] == b"\x89PNG\r\n\x1a\n", "no PNG"
+    at, packed = 8, b""
+    while at < len(data):
+        length, kind = struct.unpack(">I4s", data[at:at + 8])
+        body = data[at + 8:at + 8 + length]
+        if kind == b"IHDR":
+            width, height, depth, colour, _, _, interlace = struct.unpack(">IIBBBBB", body)
+            assert depth == 8 and colour in (2, 6) and interlace == 0, "not the PNG that was expected"
+        elif kind == b"IDAT":
+            packed += body
+        at += 12 + length
+    size = 3 if colour == 2 else 4
+    raw, rows, before = zlib.decompress(packed), [], bytearray(width * size)
+    for y in range(height):
+        begin = y * (width * size + 1)
+        row, how = bytearray(raw[begin + 1:begin + 1 + width * size]), raw[begin]
+        for x in range(width * size):
+            left = row[x - size] if x >= size else 0
+            up, corner = before[x], before[x - size] if x >= size else 0
+            if how == 1:
+                row[x] = row[x] + left & 255
+            elif how == 2:
+                row[x] = row[x] + up & 255
+            elif how == 3:
+                row[x] = row[x] + (left + up) // 2 & 255
+            elif how == 4:
+                guess = left + up - corner
+                _, nearest = min((abs(guess - left), left), (abs(guess - up), up), (abs(guess - corner), corner), key=lambda c: c[0])
+                row[x] = row[x] + nearest & 255
+        rows.append(row)
+        before = row
+    return width, height, size, rows
+
+
+def colours(path, step=2):
+    """How many pixels have each colour, of every step-th row."""
+    width, _, size, rows = pixels(path)
+    counts = {}
+    for row in rows[::step]:
+        for x in range(width):
+            key = bytes(row[x * size:x * size + 3])
+            counts[key] = counts.get(key, 0) + 1
+    return counts
+
+
+def check_dom(dom):
+    problems = []
+    for name in CLASSES:
+        if f'id="{name}"' not in dom:
+            problems.append(f"no section of class {name}")
+    drawings = dom.count("<svg")
+    if drawings != 1 + 3 * len(CLASSES):
+        problems.append(f"{drawings} drawings, not {1 + 3 * len(CLASSES)}")
+    if dom.count("<circle") < 100:
+        problems.append(f"only {dom.count('<circle')} points")
+    if "NaN" in dom or "-nan" in dom or 'x="inf' in dom:
+        problems.append("a number is none")
+    if "error &lt;0.5&gt;" not in dom:
+        problems.append("the reason of a rejection is missing")
+    return problems
+
+
+def check_picture(path):
+    """The palette of the plots is on the picture, and most of it is paper."""
+    counts = colours(path)
+    total = sum(counts.values())
+    problems = []
+    if counts.get(b"\xff\xff\xff", 0) < 0.5 * total:
+        problems.append("the page is not mostly white")
+    for what, colour in (("bars of gains", "4d9f78"), ("points of union", "0072b2"), ("points of greedy", "d55e00")):
+        if counts.get(bytes.fromhex(colour), 0) < 30:
+            problems.append(f"no {what} ({colour}) to be seen")
+    return problems
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("deftc")
+    parser.add_argument("--keep", type=pathlib.Path)
+    arguments = parser.parse_args()
+    browser = next((found for found in map(shutil.which, BROWSERS) if found), None)
+    if not browser:
+        print(f"skipped: no browser ({', '.join(BROWSERS)})")
+        return 77
+    with tempfile.TemporaryDirectory() as name:
+        folder = pathlib.Path(name)
+        (folder / "journal.jsonl").write_text(journal())
+        page, picture = folder / "report.html", folder / "report.png"
+        subprocess.run([arguments.deftc, "report", str(folder / "journal.jsonl"), "-o", str(page)], check=True)
+        dom = run_browser(browser, ["--dump-dom"], page, folder)
+        shot = run_browser(browser, [f"--screenshot={picture}", f"--window-size={WIDTH},{HEIGHT}"], page, folder)
+        problems = check_dom(dom.stdout.decode())
+        complaints = re.findall(r"CONSOLE.*", (dom.stderr + shot.stderr).decode(errors="replace"))
+        problems += [f"the browser says: {text}" for text in complaints]
+        problems += check_picture(picture) if picture.exists() else ["no picture was made"]
+        if arguments.keep:
+            arguments.keep.mkdir(parents=True, exist_ok=True)
+            for path in (page, picture):
+                if path.exists():
+                    shutil.copy(path, arguments.keep)
+    for problem in problems:
+        print("wrong:", problem)
+    print(f"{browser}: {'looks right' if not problems else 'is wrong'}")
+    return 1 if problems else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,81 @@
+#include "tuner/report/Plots.h"
+
+#include "tests/unit/tuner/report/Events.h"
+#include "tuner/report/Axis.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cmath>
+
+namespace deft::report {
+namespace {
+
+using testing::HasSubstr;
+using testing::Not;
+
+ClassData finishedClass() { return sessionOf(sessionEvents(), "a.jsonl")->classes[0]; }
+
+std::size_t count(const std::string &text, const std::string &part) {
+  std::size_t found = 0;
+  for (std::size_t at = text.find(part); at != std::string::npos; at = text.find(part, at + 1))
+    ++found;
+  return found;
+}
+
+TEST(RatioAxisTest, IsLogarithmicAndHoldsAllRatiosAndOne) {
+  const std::vector<double> ratios = {0.5, 0.25, 0.3};
+  const RatioAxis axis(ratios, 100, 0);
+  EXPECT_NEAR(axis.at(0.5) - axis.at(1), axis.at(0.25) - axis.at(0.5), 1e-9);
+  EXPECT_LT(axis.at(1), axis.at(0.5)); // slower is higher
+  EXPECT_LE(axis.at(0.25), 100);
+  EXPECT_GE(axis.at(1), 0);
+}
+
+TEST(PlotsTest, ThePathShowsEveryCandidateOnce) {
+  const std::string plot = pathPlot(finishedClass(), false);
+  EXPECT_THAT(plot, HasSubstr("1, default: auto, chunk open"));
+  EXPECT_THAT(plot, HasSubstr("2, guided: union, chunk 256"));
+  EXPECT_THAT(plot, HasSubstr("dropped after 2 measurements"));
+  EXPECT_THAT(plot, HasSubstr("rejected, check: error 0.5 &lt;b&gt;"));
+  EXPECT_EQ(count(plot, "r=\"8\""), 1u); // the winner's ring
+}
+
+TEST(PlotsTest, ChunksAreInOrderTheOpenOneFirst) {
+  const std::string plot = chunkPlot(finishedClass(), false);
+  EXPECT_LT(plot.find(">open<"), plot.find(">256<"));
+  EXPECT_LT(plot.find(">256<"), plot.find(">512<"));
+  EXPECT_EQ(count(plot, "<polyline"), 3u); // one a partition that was timed
+}
+
+TEST(PlotsTest, TilesAreAMapOfBothSizesOrOfRowsAndChunk) {
+  const std::string both = tilePlot(finishedClass(), 0, false);
+  EXPECT_THAT(both, HasSubstr("tile_q and tile_kv"));
+  EXPECT_THAT(both, HasSubstr(">0.81<"));
+  EXPECT_THAT(both, HasSubstr("not tried"));
+  ClassData one = finishedClass();
+  for (CandidateData &candidate : one.candidates)
+    candidate.config.phases[0].tileKv = 64;
+  EXPECT_THAT(tilePlot(one, 0, false), HasSubstr("tile_q and chunk"));
+  EXPECT_FALSE(hasTwoPhases(one));
+}
+
+TEST(PlotsTest, NothingTimedGivesNoPlot) {
+  ClassData one = finishedClass();
+  for (CandidateData &candidate : one.candidates)
+    candidate.ratio = 0;
+  EXPECT_EQ(pathPlot(one, false), "");
+  EXPECT_EQ(chunkPlot(one, false), "");
+  EXPECT_EQ(tilePlot(one, 0, false), "");
+  EXPECT_EQ(gainPlot({}), "");
+}
+
+TEST(PlotsTest, GainsAreBarsOfFinishedClasses) {
+  const std::string plot = gainPlot(*sessionOf(sessionEvents(), "a.jsonl"));
+  EXPECT_THAT(plot, HasSubstr(kClass));
+  EXPECT_THAT(plot, HasSubstr("1.25x faster (+- 1.0 %), held out 1.20x"));
+  EXPECT_THAT(plot, Not(HasSubstr("c1-t15-q6-s3-d2-f0")));
+}
+
+} // namespace
+} // namespace deft::report

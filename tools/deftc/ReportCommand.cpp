@@ -1,0 +1,43 @@
+#include "tools/deftc/Commands.h"
+#include "tools/deftc/Numbers.h"
+#include "tools/deftc/TuneSummary.h"
+#include "tuner/report/Page.h"
+
+#include <ostream>
+
+namespace deft::cli {
+
+int writeTuneReport(Context &context, const std::vector<std::string> &journals, const std::string &path) {
+  std::vector<report::SessionData> sessions;
+  for (const std::string &journal : journals) {
+    auto session = report::readSession(journal);
+    if (!session)
+      return reportError(context, session.error());
+    sessions.push_back(std::move(*session));
+  }
+  const std::string page = report::renderPage(sessions);
+  if (const int code = writeOutput(context, path, page); code != kExitOk)
+    return code;
+  if (path != "-")
+    context.out << "report: " << path << " (" << bytesOf(static_cast<double>(page.size())) << ")\n";
+  return kExitOk;
+}
+
+void addReportCommand(CLI::App &app, Context &context) {
+  struct Options {
+    std::vector<std::string> journals;
+    std::string output = "report.html";
+  };
+  auto options = std::make_shared<Options>();
+  CLI::App *command =
+      app.add_subcommand("report", "Show what tuning sessions found out, as a page for a browser");
+  command->add_option("JOURNAL", options->journals, "Journals of `deftc tune`, which says where they are")
+      ->required();
+  command->add_option("-o,--output", options->output, "The HTML file; - prints it")->capture_default_str();
+  command->footer("Example:\n  deftc report ~/.cache/deftc/tune/*.jsonl -o report.html\n"
+                  "The page holds everything: it loads nothing and runs no script.");
+  context.onRun(command,
+                [&context, options] { return writeTuneReport(context, options->journals, options->output); });
+}
+
+} // namespace deft::cli

@@ -1,0 +1,217 @@
+#include "tuner/report/Page.h"
+
+#include "compiler/support/Numbers.h"
+#include "compiler/support/Svg.h"
+#include "runtime/config_cache/TreeClass.h"
+#include "tuner/report/Plots.h"
+
+#include <algorithm>
+
+namespace deft::report {
+
+using support::counted;
+using support::rounded;
+using support::withSeparators;
+
+namespace {
+
+// The policy forbids what a self-contained page does not need, whatever a journal holds.
+constexpr char kHead[] = R"(<!doctype html>
+<html lang="en">
+<head>
+<meta charset="utf-8">
+<meta http-equiv="Content-Security-Policy" content="default-src 'none'; style-src 'unsafe-inline'">
+<meta name="viewport" content="width=device-width, initial-scale=1">
+<title>deftc: tuning report</title>
+<style>
+:root { color-scheme: light; }
+body { font: 15px/1.5 Helvetica, Arial, 'DejaVu Sans', sans-serif; color: #222; background: #fff; max-width: 1060px; margin: 24px auto; padding: 0 16px; }
+h1 { font-size: 24px; margin: 0 0 4px; } h2 { font-size: 19px; margin: 36px 0 6px; border-bottom: 1px solid #ddd; }
+h3 { font-size: 16px; margin: 28px 0 2px; } p { margin: 4px 0 10px; } .quiet { color: #666; }
+table { border-collapse: collapse; margin: 8px 0 14px; font-size: 13px; }
+th, td { text-align: left; vertical-align: top; padding: 3px 12px 3px 0; border-bottom: 1px solid #eee; }
+th { font-weight: 600; color: #555; } td.n, th.n { text-align: right; font-variant-numeric: tabular-nums; }
+tr.winner td { font-weight: 600; background: #eef6f1; } td.reason { white-space: pre-wrap; max-width: 560px; overflow-wrap: anywhere; }
+code { font-family: 'DejaVu Sans Mono', Menlo, Consolas, monospace; font-size: 12px; }
+td code, h3 code { white-space: nowrap; } h3 code { font-size: 16px; }
+.wide { overflow-x: auto; } .plots { display: flex; flex-wrap: wrap; gap: 8px 20px; }
+svg { max-width: 100%; height: auto; } summary { cursor: pointer; color: #0050a0; margin: 4px 0; }
+@media print { details > * { display: block; } h3 { break-after: avoid; } }
+</style>
+</head>
+<body>
+)";
+
+std::string escaped(const std::string &text) { return support::Svg::escaped(text); }
+
+std::string row(const std::string &name, const std::string &value) {
+  return value.empty() ? "" : "<tr><th>" + name + "</th><td>" + escaped(value) + "</td></tr>\n";
+}
+
+std::string endText(const SessionData &session) {
+  if (session.ended == "complete")
+    return "complete";
+  if (session.ended == "budget")
+    return "stopped by its budget";
+  if (session.ended == "interrupted")
+    return "interrupted";
+  return session.ended.empty() ? "not ended: it was killed, or runs still" : session.ended;
+}
+
+std::string spaceText(const SessionData &session) {
+  if (session.spaceAll == 0)
+    return {};
+  std::string text = withSeparators(session.spaceAll) + " configs, of which " +
+                     withSeparators(session.spaceLegal) + " can be run";
+  for (std::size_t i = 0; i < session.broken.size(); ++i)
+    text += (i == 0 ? "; thrown out by " : ", ") + session.broken[i].first + " " +
+            withSeparators(session.broken[i].second);
+  return text;
+}
+
+std::string facts(const SessionData &session) {
+  std::string work = endText(session) + "; " + counted(session.made, "measurement", "measurements") +
+                     " made, " + withSeparators(session.reused) + " reused";
+  if (session.seconds > 0)
+    work += ", " + rounded(session.seconds, 0) + " s";
+  if (session.resumed > 0)
+    work += "; gone on with " + counted(session.resumed, "time", "times");
+  return "<table>\n" + row("attention", session.variant) + row("signature", session.signature) +
+         row("device", session.device) + row("driver", session.driver) + row("strategy", session.strategy) +
+         row("space", spaceText(session)) + row("session", work) + row("started", session.started) +
+         row("deftc",
+             session.deftcVersion + (session.kernelHash.empty() ? "" : ", kernels " + session.kernelHash)) +
+         row("journal", session.path) + "</table>\n";
+}
+
+std::string winnerText(const ClassData &one, bool isCpu) {
+  const CandidateData *winner = one.find(one.winnerId);
+  if (one.keepsDefault || !winner)
+    return "untuned";
+  return configText(winner->config, isCpu);
+}
+
+std::string overview(const SessionData &session, bool isCpu) {
+  std::string text = "<div class=\"wide\">" + gainPlot(session) +
+                     "</div>\n<div class=\"wide\"><table>\n<tr><th>class</th>"
+                     "<th class=\"n\">trees</th><th class=\"n\">tried</th><th class=\"n\">rejected</th>"
+                     "<th class=\"n\">untuned us</th><th class=\"n\">tuned us</th><th class=\"n\">gain</th>"
+                     "<th class=\"n\">held out</th><th>config</th><th>note</th></tr>\n";
+  for (const ClassData &one : session.classes) {
+    const auto searched =
+        std::count_if(one.trees.begin(), one.trees.end(), [](const TreeData &t) { return !t.isHeldOut; });
+    const auto rejected = std::count_if(one.candidates.begin(), one.candidates.end(),
+                                        [](const CandidateData &c) { return !c.reason.empty(); });
+    text += "<tr><td><a href=\"#" + escaped(one.name) + "\"><code>" + escaped(one.name) +
+            "</code></a></td><td class=\"n\">" + std::to_string(searched) + "</td><td class=\"n\">" +
+            std::to_string(one.candidates.size()) + "</td><td class=\"n\">" + std::to_string(rejected) +
+            "</td>";
+    if (!one.isDone()) {
+      text += "<td colspan=\"6\" class=\"quiet\">not finished</td></tr>\n";
+      continue;
+    }
+    text += "<td class=\"n\">" + rounded(one.untunedUs, 1) + "</td><td class=\"n\">" +
+            rounded(one.tunedUs, 1) + "</td><td class=\"n\">" + rounded(one.gain, 2) +
+            "x</td><td class=\"n\">" + (one.heldOutGain ? rounded(*one.heldOutGain, 2) + "x" : "-") +
+            "</td><td>" + escaped(winnerText(one, isCpu)) + "</td><td>" + escaped(one.note) + "</td></tr>\n";
+  }
+  return text + "</table></div>\n";
+}
+
+std::string treesText(const ClassData &one) {
+  std::string text;
+  for (const TreeData &tree : one.trees)
+    text += (text.empty() ? "" : "; ") + std::string(tree.isHeldOut ? "held out: " : "") + tree.name + " (" +
+            counted(tree.queries, "query", "queries") + ", " + counted(tree.tokens, "token", "tokens") + ")";
+  return text;
+}
+
+std::string stateOf(const ClassData &one, const CandidateData &candidate) {
+  if (candidate.id == one.winnerId)
+    return "winner";
+  if (!candidate.reason.empty())
+    return "rejected";
+  if (candidate.ratio <= 0)
+    return "not timed";
+  return candidate.isDropped ? "dropped" : "scored";
+}
+
+std::string candidatesTable(const ClassData &one, bool isCpu) {
+  std::vector<const CandidateData *> sorted;
+  for (const CandidateData &candidate : one.candidates)
+    sorted.push_back(&candidate);
+  std::stable_sort(sorted.begin(), sorted.end(), [](const CandidateData *a, const CandidateData *b) {
+    return (a->ratio > 0 ? a->ratio : 1e9) < (b->ratio > 0 ? b->ratio : 1e9);
+  });
+  std::string text =
+      "<details><summary>" + counted(static_cast<long long>(sorted.size()), "candidate", "candidates") +
+      ", fastest first</summary>\n<div class=\"wide\"><table>\n<tr><th class=\"n\">of untuned</th>"
+      "<th class=\"n\">predicted us</th><th class=\"n\">times</th><th>config</th><th>from</th><th>state</th>"
+      "<th>id</th></tr>\n";
+  for (const CandidateData *candidate : sorted)
+    text +=
+        std::string(candidate->id == one.winnerId ? "<tr class=\"winner\">" : "<tr>") + "<td class=\"n\">" +
+        (candidate->ratio > 0 ? rounded(candidate->ratio, 3) : "-") + "</td><td class=\"n\">" +
+        (candidate->predictedUs > 0 ? rounded(candidate->predictedUs, 1) : "-") + "</td><td class=\"n\">" +
+        std::to_string(candidate->rounds) + "</td><td>" + escaped(configText(candidate->config, isCpu)) +
+        "</td><td>" + escaped(candidate->origin) + "</td><td>" + stateOf(one, *candidate) +
+        "</td><td><code>" + escaped(candidate->id) + "</code></td></tr>\n";
+  return text + "</table></div></details>\n";
+}
+
+std::string rejectedTable(const ClassData &one, bool isCpu) {
+  std::string rows;
+  for (const CandidateData &candidate : one.candidates)
+    if (!candidate.reason.empty())
+      rows += "<tr><td>" + escaped(configText(candidate.config, isCpu)) + "</td><td>" +
+              escaped(candidate.stage) + "</td><td class=\"reason\">" + escaped(candidate.reason) +
+              "</td></tr>\n";
+  if (rows.empty())
+    return "<p class=\"quiet\">No candidate was rejected.</p>\n";
+  return "<p>Rejected, and not tried again:</p>\n<div "
+         "class=\"wide\"><table>\n<tr><th>config</th><th>at</th><th>reason</th></tr>\n" +
+         rows + "</table></div>\n";
+}
+
+std::string classSection(const ClassData &one, bool isCpu) {
+  std::string text = "<h3 id=\"" + escaped(one.name) + "\"><code>" + escaped(one.name) + "</code></h3>\n";
+  if (const auto parsed = config_cache::TreeClass::parse(one.name))
+    text += "<p>" +
+            escaped(config_cache::familyName(config_cache::familyOf(*parsed)) + ": " +
+                    config_cache::describe(*parsed)) +
+            "</p>\n";
+  text += "<p class=\"quiet\">" + escaped(treesText(one)) + "</p>\n";
+  if (one.isDone())
+    text += "<p>" +
+            escaped(one.keepsDefault ? "The untuned config stays"
+                                     : winnerText(one, isCpu) + ": " + rounded(one.gain, 2) +
+                                           " times faster than untuned, " + rounded(one.tunedUs, 1) +
+                                           " us in place of " + rounded(one.untunedUs, 1)) +
+            (one.note.empty() ? "" : escaped(": " + one.note)) + ". " + rounded(one.seconds, 0) + " s.</p>\n";
+  else
+    text += "<p>The session ended before this class was finished.</p>\n";
+  text += "<div class=\"wide\">" + pathPlot(one, isCpu) + "</div>\n<div class=\"plots\">" +
+          chunkPlot(one, isCpu) + tilePlot(one, 0, isCpu);
+  if (hasTwoPhases(one) && !isCpu)
+    text += tilePlot(one, -1, isCpu);
+  return text + "</div>\n" + rejectedTable(one, isCpu) + candidatesTable(one, isCpu);
+}
+
+} // namespace
+
+std::string renderPage(const std::vector<SessionData> &sessions) {
+  std::string page = kHead;
+  page += "<h1>Tuning report</h1>\n<p class=\"quiet\">Times of candidates are shares of the untuned "
+          "config's, measured in the "
+          "same rounds. Move over a point to read its config.</p>\n";
+  for (const SessionData &session : sessions) {
+    const bool isCpu = session.backend == "cpu";
+    page += "<h2>" + escaped(session.variant + " on " + session.device) + "</h2>\n" + facts(session) +
+            overview(session, isCpu);
+    for (const ClassData &one : session.classes)
+      page += classSection(one, isCpu);
+  }
+  return page + "</body>\n</html>\n";
+}
+
+} // namespace deft::report

@@ -1,0 +1,249 @@
+#include "tuner/report/SessionData.h"
+
+#include "compiler/config/ConfigJson.h"
+#include "tuner/session/Journal.h"
+
+#include <algorithm>
+#include <cmath>
+
+namespace deft::report {
+
+using nlohmann::json;
+using support::Error;
+using support::ErrorCode;
+using support::Result;
+
+namespace {
+
+constexpr int kFinalFrom = 1'000'000; ///< rounds below are of the search (tuner/session/Journal.h)
+
+double medianOf(std::vector<double> values) {
+  std::sort(values.begin(), values.end());
+  const std::size_t half = values.size() / 2;
+  return values.empty() ? 0 : values.size() % 2 == 1 ? values[half] : (values[half - 1] + values[half]) / 2;
+}
+
+/// Times of one class's search: candidate -> (tree, round) -> microseconds.
+using Times = std::map<std::string, std::map<std::pair<int, int>, double>>;
+
+class Reader {
+public:
+  explicit Reader(const std::string &path) { session_.path = path; }
+
+  Result<void> read(const json &event) {
+    const std::string kind = event.at("event");
+    if (kind == "session")
+      return readHead(event);
+    if (kind == "resumed")
+      ++session_.resumed;
+    else if (kind == "end")
+      readEnd(event);
+    else if (kind == "class")
+      readClass(event);
+    else
+      return readOfClass(kind, event);
+    return {};
+  }
+
+  SessionData take() {
+    for (ClassData &one : session_.classes)
+      findRatios(one);
+    return std::move(session_);
+  }
+
+private:
+  Result<void> readHead(const json &event) {
+    session_.variant = event.value("variant", "");
+    session_.signature = event.value("signature", "");
+    session_.backend = event.value("backend", "");
+    session_.driver = event.value("driver", "");
+    session_.deftcVersion = event.value("deftc", "");
+    session_.kernelHash = event.value("kernel_hash", "");
+    session_.strategy = event.value("strategy", "");
+    session_.started = event.value("started", "");
+    const json device = event.value("device", json::object());
+    session_.device = device.is_string() ? device.get<std::string>() : device.value("name", "");
+    if (device.is_object()) {
+      session_.device += ", " + device.value("arch", "") + ", " + std::to_string(device.value("units", 0)) +
+                         (session_.backend == "cpu" ? " cores" : " multiprocessors");
+    }
+    if (event.contains("space_size"))
+      readSize(event.at("space_size"));
+    return {};
+  }
+
+  void readSize(const json &size) {
+    session_.spaceAll = size.value("all", 0LL);
+    session_.spaceLegal = size.value("legal", 0LL);
+    session_.broken.clear();
+    const json broken = size.value("broken", json::object());
+    for (const auto &[rule, count] : broken.items())
+      session_.broken.emplace_back(rule, count.get<long long>());
+    std::sort(session_.broken.begin(), session_.broken.end(),
+              [](const auto &a, const auto &b) { return a.second > b.second; });
+  }
+
+  void readEnd(const json &event) {
+    session_.ended = event.value("reason", "");
+    session_.made += event.value("made", 0);
+    session_.reused += event.value("reused", 0);
+    session_.seconds += event.value("seconds", 0.0);
+  }
+
+  void readClass(const json &event) {
+    ClassData &one = classOf(event.at("class"));
+    one.trees.clear(); // a session that goes on says them again
+    const json trees = event.value("trees", json::array());
+    for (const json &tree : trees)
+      one.trees.push_back({tree.value("name", ""), tree.value("tokens", 0), tree.value("queries", 0),
+                           tree.value("held_out", false)});
+    one.defaultId = event.value("default", "");
+  }
+
+  Result<void> readOfClass(const std::string &kind, const json &event) {
+    if (!event.contains("class"))
+      return {}; // a kind that this report does not know
+    ClassData &one = classOf(event.at("class"));
+    if (kind == "done")
+      return readDone(event, one);
+    if (!event.contains("id"))
+      return {};
+    const std::string id = event.at("id");
+    if (kind == "candidate") {
+      auto config = config::configFromJson(event.at("config"));
+      if (!config)
+        return Error{ErrorCode::Diagnostics, "candidate " + id + ": " + config.error().message, ""};
+      CandidateData &candidate = candidateOf(one, id);
+      candidate.config = std::move(*config);
+      if (candidate.origin.empty())
+        candidate.origin = event.value("origin", "");
+      candidate.predictedUs = event.value("predicted_us", 0.0);
+    } else if (kind == "measured") {
+      const int round = event.value("round", 0);
+      if (round < kFinalFrom)
+        times_[one.name][id][{event.value("tree", 0), round}] =
+            medianOf(event.at("us").get<std::vector<double>>());
+    } else if (kind == "scored") {
+      candidateOf(one, id).ratio = event.value("ratio", 0.0);
+    } else if (kind == "dropped") {
+      candidateOf(one, id).isDropped = true;
+    } else if (kind == "rejected") {
+      CandidateData &candidate = candidateOf(one, id);
+      candidate.stage = event.value("stage", "");
+      candidate.reason = event.value("reason", "");
+    }
+    return {};
+  }
+
+  static Result<void> readDone(const json &event, ClassData &one) {
+    one.winnerId = event.value("winner", "");
+    one.gain = event.value("gain", 1.0);
+    one.gainError = event.value("gain_error", 0.0);
+    one.seconds = event.value("seconds", 0.0);
+    one.note = event.value("note", "");
+    one.heldOutGain.reset();
+    if (const json heldOut = event.value("held_out", json()); heldOut.is_object())
+      one.heldOutGain = heldOut.value("gain", 1.0);
+    else if (const json gain = event.value("held_out_gain", json()); gain.is_number())
+      one.heldOutGain = gain.get<double>();
+    const json entry = event.value("entry", json::object());
+    one.keepsDefault = entry.value("keeps_default", false);
+    const json measurement = entry.value("measurement", json::object());
+    one.tunedUs = measurement.value("tuned_us", 0.0);
+    one.untunedUs = measurement.value("untuned_us", 0.0);
+    one.spread = measurement.value("spread", 0.0);
+    return {};
+  }
+
+  ClassData &classOf(const std::string &name) {
+    for (ClassData &one : session_.classes)
+      if (one.name == name)
+        return one;
+    session_.classes.emplace_back().name = name;
+    return session_.classes.back();
+  }
+
+  static CandidateData &candidateOf(ClassData &one, const std::string &id) {
+    for (CandidateData &candidate : one.candidates)
+      if (candidate.id == id)
+        return candidate;
+    one.candidates.emplace_back().id = id;
+    return one.candidates.back();
+  }
+
+  /// What was dropped has no score: its times over the untuned config's of the same tree and round, the
+  /// median over rounds and the geometric mean over trees.
+  void findRatios(ClassData &one) {
+    const Times &times = times_[one.name];
+    const auto untuned = times.find(one.defaultId);
+    for (CandidateData &candidate : one.candidates) {
+      const auto own = times.find(candidate.id);
+      if (own == times.end())
+        continue;
+      candidate.rounds = static_cast<int>(own->second.size());
+      if (candidate.id == one.defaultId)
+        candidate.ratio = 1;
+      if (candidate.ratio > 0 || untuned == times.end())
+        continue;
+      std::map<int, std::vector<double>> ofTree;
+      for (const auto &[key, us] : own->second)
+        if (const auto base = untuned->second.find(key);
+            base != untuned->second.end() && base->second > 0 && us > 0)
+          ofTree[key.first].push_back(us / base->second);
+      double logSum = 0;
+      for (const auto &[tree, ratios] : ofTree)
+        logSum += std::log(medianOf(ratios));
+      if (!ofTree.empty())
+        candidate.ratio = std::exp(logSum / static_cast<double>(ofTree.size()));
+    }
+  }
+
+  SessionData session_;
+  std::map<std::string, Times> times_;
+};
+
+} // namespace
+
+const CandidateData *ClassData::find(const std::string &id) const {
+  const auto found = std::find_if(candidates.begin(), candidates.end(),
+                                  [&](const CandidateData &candidate) { return candidate.id == id; });
+  return found == candidates.end() ? nullptr : &*found;
+}
+
+Result<SessionData> sessionOf(const std::vector<json> &events, const std::string &path) {
+  Reader reader(path);
+  try {
+    for (const json &event : events)
+      if (auto read = reader.read(event); !read)
+        return Error{read.error().code, "journal `" + path + "`: " + read.error().message, ""};
+  } catch (const json::exception &wrong) { // an event of the right sum and the wrong shape
+    return Error{ErrorCode::Diagnostics, "journal `" + path + "` is not understood: " + wrong.what(), ""};
+  }
+  return reader.take();
+}
+
+Result<SessionData> readSession(const std::string &path) {
+  const auto events = session::readJournal(path);
+  if (!events)
+    return events.error();
+  return sessionOf(*events, path);
+}
+
+std::string configText(const config::Config &config, bool isCpu) {
+  std::string text = config::partitionName(config.partition) + ", chunk " +
+                     (config.chunkTokens > 0 ? std::to_string(config.chunkTokens) : "open");
+  if (isCpu) { // a processor has one kernel; a tile is how many rows an item may have
+    int rows = 0;
+    for (const config::PhaseConfig &phase : config.phases)
+      rows = std::max(rows, phase.tileQ);
+    return text + ", " + std::to_string(rows) + " rows";
+  }
+  for (const config::PhaseConfig &phase : config.phases)
+    text += std::string(config.phases.size() > 1 ? ", " + phase.name + " " : ", ") +
+            config::familyName(phase.family) + " " + std::to_string(phase.tileQ) + "x" +
+            std::to_string(phase.tileKv) + ", " + std::to_string(phase.stages) + " stages, " +
+            std::to_string(phase.warps) + " warps";
+  return text;
+}
+
+} // namespace deft::report

@@ -1,0 +1,68 @@
+#pragma once
+
+#include "compiler/config/Config.h"
+#include "compiler/support/Result.h"
+
+#include <nlohmann/json_fwd.hpp>
+
+#include <map>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+/// What a tuning session's journal tells, arranged for people.
+namespace deft::report {
+
+struct CandidateData {
+  std::string id, origin; ///< "default", "neighbour", or the strategy
+  config::Config config;
+  double predictedUs = 0;    ///< by the plan's prices; 0: not known
+  double ratio = 0;          ///< its time over the untuned config's, in the search; 0: never timed
+  int rounds = 0;            ///< of the search in which it was timed
+  bool isDropped = false;    ///< as hopeless, before the last round
+  std::string stage, reason; ///< of a rejection; empty: none
+};
+
+struct TreeData {
+  std::string name;
+  int tokens = 0, queries = 0;
+  bool isHeldOut = false;
+};
+
+struct ClassData {
+  std::string name; ///< "c1-t14-q6-s3-d2-f0"
+  std::vector<TreeData> trees;
+  std::vector<CandidateData> candidates; ///< in the order in which they came up
+  std::string defaultId, winnerId;       ///< winner empty: the class was not finished
+  double untunedUs = 0, tunedUs = 0, spread = 0;
+  double gain = 1, gainError = 0;
+  std::optional<double> heldOutGain;
+  bool keepsDefault = false;
+  double seconds = 0;
+  std::string note;
+
+  bool isDone() const { return !winnerId.empty(); }
+  const CandidateData *find(const std::string &id) const;
+};
+
+struct SessionData {
+  std::string path; ///< of the journal
+  std::string variant, signature, device, backend, driver, deftcVersion, kernelHash, strategy, started;
+  long long spaceAll = 0, spaceLegal = 0;
+  std::vector<std::pair<std::string, long long>> broken; ///< points by the rule that throws them out
+  std::vector<ClassData> classes;
+  int resumed = 0;
+  std::string ended; ///< "complete", "budget", "interrupted"; empty: it was killed, or runs still
+  int made = 0, reused = 0;
+  double seconds = 0;
+};
+
+/// An error where an event lacks what its kind must have.
+support::Result<SessionData> sessionOf(const std::vector<nlohmann::json> &events, const std::string &path);
+support::Result<SessionData> readSession(const std::string &path);
+
+/// "union, chunk 512, sm90 128x64, 4 stages, 12 warps"; of a CPU only what counts there.
+std::string configText(const config::Config &config, bool isCpu);
+
+} // namespace deft::report
