@@ -6,6 +6,7 @@
 #include "tools/deftc/PlainRead.h"
 #include "tools/deftc/Progress.h"
 #include "tools/deftc/RunBackend.h"
+#include "tools/deftc/RunCache.h"
 #include "tools/deftc/RunDump.h"
 #include "tools/deftc/RunInput.h"
 #include "tools/deftc/RunTrees.h"
@@ -108,50 +109,23 @@ private:
     return {};
   }
 
-  /// Several steps share a cache, in which the tree moves about. How large it gets is found by going through
-  /// all steps before the first run; every slot has a value, whoever owns it.
+  /// Several steps share a cache, in which the tree moves about.
   Result<void> makeInputsOfSteps(std::vector<exec::ParamValue> params) {
-    const int first = steps_->step();
-    PlacedTree trial(steps_->tree());
-    std::size_t queries = steps_->tree().queries().size();
-    for (int i = 1; i < options_.steps; ++i) {
-      if (auto followed = nextStep(trial); !followed)
-        return followed;
-      queries = std::max(queries, steps_->tree().queries().size());
-    }
-    if (auto back = steps_->seek(first); !back)
-      return back;
-
-    // A tree of one node as large as the table, and one query for each row of q that any step wants.
-    tree::KvTree pool;
-    if (auto added = pool.addNode(-1, trial.tableTokens()); !added)
-      return added.error();
-    for (std::size_t i = 0; i < queries; ++i)
-      if (auto added = pool.addQuery(0); !added)
-        return added.error();
-    const auto placement = tree::placeInCache(pool, placementOptions());
-    if (!placement)
-      return placement.error();
-    placed_.emplace(steps_->tree(), pool.nodes()[0].location);
-    inputs_ =
-        exec::makeRandomInputs(report_.variant, pool, *placement, std::move(params), options_.seed, threads_);
+    auto cache = RunCache::open(*steps_, options_.steps, placementOptions());
+    if (!cache)
+      return cache.error();
+    cache_.emplace(std::move(*cache));
+    inputs_ = cache_->makeInputs(report_.variant, std::move(params), options_.seed, threads_);
     return {};
   }
 
-  Result<void> nextStep(PlacedTree &placed) {
-    const auto moved = steps_->next();
-    if (!moved)
-      return moved.error();
-    return placed.follow(steps_->edits(), steps_->tree());
-  }
-
-  const tree::KvTree &tree() const { return placed_ ? placed_->tree() : *tree_; }
+  const tree::KvTree &tree() const { return cache_ ? cache_->tree() : *tree_; }
 
   Result<void> runSteps() {
     Progress progress(context_, "running");
     for (int i = 0; i < options_.steps; ++i) {
       if (i > 0)
-        if (auto followed = nextStep(*placed_); !followed)
+        if (auto followed = cache_->next(*steps_, report_.variant, inputs_); !followed)
           return followed;
       if (auto ran = runStep(); !ran)
         return ran;
@@ -252,7 +226,7 @@ private:
   config::Config config_;                              ///< its config, as --partition and --chunk change it
   int threads_ = 1;
   std::optional<tree::KvTree> tree_; ///< of a single step
-  std::optional<PlacedTree> placed_; ///< of several
+  std::optional<RunCache> cache_;    ///< of several
   exec::Inputs inputs_;
   exec::Outputs outputs_;
   plan::Planner planner_;

@@ -1,6 +1,5 @@
 #pragma once
 
-#include "runtime/tree/CachePlacement.h"
 #include "tuner/workload/Workload.h"
 
 #include <optional>
@@ -30,35 +29,6 @@ private:
   std::string name_;
   tree::KvTree file_;
   std::optional<workload::Workload> workload_;
-};
-
-/// A tree that follows a workload's and lies in a cache. Leaves have room behind them, so that they grow
-/// where they are and a plan can be advanced; a leaf that has filled its room moves to a larger one.
-class PlacedTree {
-public:
-  /// `begin`: the first place that it may take.
-  explicit PlacedTree(tree::KvTree first, int begin = 0);
-
-  /// Repeats what happened to the workload's tree.
-  support::Result<void> follow(const std::vector<tree::TreeEdit> &edits, const tree::KvTree &workload);
-
-  const tree::KvTree &tree() const { return tree_; }
-  int tableTokens() const { return end_; } ///< of the page table, until now
-
-private:
-  struct Room {
-    int begin = 0;
-    int tokens = 0;
-  };
-  void noteEdit(const tree::TreeEdit &edit);
-  void freeDead();
-  support::Result<void> placeAll();
-  Room take(int tokens);
-
-  tree::KvTree tree_;
-  std::vector<Room> rooms_; ///< of each node; none: 0 tokens
-  std::vector<Room> free_;
-  int end_ = 0;
 };
 
 } // namespace deft::cli
