@@ -9,6 +9,7 @@ void addBuildCommand(CLI::App &app, Context &context);
 void addCacheCommand(CLI::App &app, Context &context);
 void addCheckCommand(CLI::App &app, Context &context);
 void addClassifyCommand(CLI::App &app, Context &context);
+void addDevicesCommand(CLI::App &app, Context &context);
 void addDoctorCommand(CLI::App &app, Context &context);
 void addEmitCommand(CLI::App &app, Context &context);
 void addExplainCommand(CLI::App &app, Context &context);

@@ -21,6 +21,7 @@ void addCommands(CLI::App &app, Context &context) {
   addClassifyCommand(app, context);
   addExplainCommand(app, context);
   addCacheCommand(app, context);
+  addDevicesCommand(app, context);
   addDoctorCommand(app, context);
 }
 
