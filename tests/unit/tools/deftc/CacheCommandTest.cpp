@@ -1,0 +1,299 @@
+// classify, explain and cache, called as the program calls them, in a home of their own.
+#include "compiler/config/ConfigJson.h"
+#include "runtime/config_cache/TreeClassifier.h"
+#include "tests/support/RunDeftc.h"
+#include "tests/support/SetVariable.h"
+#include "tests/unit/runtime/config_cache/ConfigTesting.h"
+#include "tests/unit/runtime/module_cache/TestFolder.h"
+#include "tuner/workload/Workload.h"
+
+#include <filesystem>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+namespace deft::cli {
+namespace {
+
+using config_cache::Entry;
+using module_cache::readText;
+using module_cache::writeText;
+using nlohmann::json;
+using test::Outcome;
+using test::runDeftc;
+using testing::HasSubstr;
+using testing::Not;
+
+class CacheCommandTest : public testing::Test {
+protected:
+  CacheCommandTest()
+      : cache_("DEFT_CACHE_DIR", folder_.path("cache")), configs_("DEFT_CONFIG_PATH", std::nullopt) {}
+
+  std::string userPath(const config_cache::DeviceKey &device = config_cache::h200()) const {
+    return folder_.path("cache/configs/" + device.fileName());
+  }
+  void write(const std::string &path, const std::vector<Entry> &entries,
+             const config_cache::DeviceKey &device = config_cache::h200()) const {
+    const auto report = mergeWrite(path, device, entries);
+    ASSERT_TRUE(report) << report.error().message;
+  }
+  /// For llama3_8b on this workload at its first step.
+  static Entry entryFor(const char *workload, int chunk = 256) {
+    const auto made = workload::make(workload, 0);
+    return config_cache::someEntry(config_cache::TreeClassifier().classify(made->tree()), chunk);
+  }
+
+  module_cache::TestFolder folder_;
+  test::SetVariable cache_, configs_;
+};
+
+TEST_F(CacheCommandTest, AnEmptyHomeSaysHowToFillIt) {
+  const Outcome list = runDeftc({"cache", "list"});
+  EXPECT_EQ(list.code, kExitOk);
+  EXPECT_THAT(list.out, HasSubstr("no configs are there; `deftc tune` makes some"));
+  EXPECT_THAT(list.out, HasSubstr("user " + folder_.path("cache/configs")));
+  EXPECT_EQ(runDeftc({"cache", "list", "--json"}).out, "[]\n");
+  EXPECT_THAT(runDeftc({"cache", "show"}).out, HasSubstr("no entry is like that"));
+  EXPECT_EQ(runDeftc({"cache", "verify"}).code, kExitOk);
+  EXPECT_EQ(runDeftc({"cache", "prune", "--stale"}).code, kExitOk);
+  EXPECT_EQ(runDeftc({"cache"}).code, kExitUsage);
+  EXPECT_FALSE(std::filesystem::exists(folder_.path("cache"))); // looking makes nothing
+}
+
+TEST_F(CacheCommandTest, ListAndShowTellWhatIsThere) {
+  Entry stale = entryFor("no_sharing");
+  stale.provenance.kernelHash = "old";
+  stale.keepsDefault = true;
+  write(userPath(), {entryFor("few_shot"), stale});
+  writeText(folder_.path("cache/configs/broken.json"), "{");
+  const Outcome list = runDeftc({"cache", "list"});
+  EXPECT_THAT(list.out, HasSubstr("NVIDIA H200 (sm_90, 132 multiprocessors): 2 entries, 1 stale"));
+  EXPECT_THAT(list.out, HasSubstr("broken, not used"));
+  const json files = json::parse(runDeftc({"cache", "list", "--json"}).out);
+  ASSERT_EQ(files.size(), 2U);
+  EXPECT_EQ(files[1]["entries"], 2);
+  EXPECT_EQ(files[1]["origin"], "user");
+  EXPECT_EQ(files[0]["state"], "broken");
+
+  const Outcome show = runDeftc({"cache", "show"});
+  EXPECT_THAT(show.out, HasSubstr("q32-kv8-d128-bf16-p16nhd-plain\n"));
+  EXPECT_THAT(show.out,
+              HasSubstr("few-shot: 20.5 us, untuned 25.6 us, 1.25 times as fast; +-1.0 %, 3 trees\n"));
+  EXPECT_THAT(show.out, HasSubstr("no sharing: 20.5 us, the untuned choice stays; +-1.0 %, 3 trees; stale"));
+  EXPECT_THAT(show.out, HasSubstr("node_chunk, chunk 256; wide 64 rows x 64 tokens"));
+  EXPECT_THAT(runDeftc({"cache", "show", "h200", "--family", "few"}).out, Not(HasSubstr("no sharing")));
+  EXPECT_THAT(runDeftc({"cache", "show", "h100"}).out, HasSubstr("no entry is like that"));
+  EXPECT_THAT(runDeftc({"cache", "show", "--variant", "q64"}).out, HasSubstr("no entry is like that"));
+  EXPECT_EQ(json::parse(runDeftc({"cache", "show", "--json"}).out).size(), 2U);
+}
+
+TEST_F(CacheCommandTest, ExplainTellsTheRuleTheFileAndWhatComesNext) {
+  Entry illegal = entryFor("few_shot");
+  illegal.signature.dtype = spec::DType::F16;
+  illegal.config.phases[0].tileQ = 24;
+  write(userPath(), {entryFor("few_shot", 512), illegal});
+  for (const std::vector<std::string> &command :
+       {std::vector<std::string>{"explain"}, {"cache", "explain"}}) {
+    std::vector<std::string> arguments = command;
+    arguments.insert(arguments.end(), {"llama3_8b", "--workload", "few_shot", "--device", "h200"});
+    const Outcome outcome = runDeftc(arguments);
+    ASSERT_EQ(outcome.code, kExitOk) << outcome.err;
+    EXPECT_THAT(outcome.out, HasSubstr("variant   q32-kv8-d128-bf16-p16nhd-plain\n"));
+    EXPECT_THAT(outcome.out, HasSubstr("c1-t12-q4-s4-d1-f0, few-shot (about 4,096 tokens"));
+    EXPECT_THAT(outcome.out, HasSubstr("device    NVIDIA H200 (sm_90, 132 multiprocessors)\n"));
+    EXPECT_THAT(outcome.out, HasSubstr("config    node_chunk, chunk 512; wide 64 rows"));
+    EXPECT_THAT(outcome.out, HasSubstr("rule      exact: tuned for this class on this device, 1.25 times"));
+    EXPECT_THAT(outcome.out, HasSubstr("file      " + userPath() + "\n"));
+    EXPECT_THAT(outcome.out,
+                HasSubstr("next\n  heuristic nothing was tuned for this; the analytic choice\n"));
+    EXPECT_THAT(outcome.out, HasSubstr("tile_q is 24, not a positive multiple of 16"));
+  }
+  const json told = json::parse(
+      runDeftc({"explain", "llama3_8b", "--workload", "few_shot", "--device", "h200", "--json"}).out);
+  EXPECT_EQ(told["chosen"]["rule"], "exact");
+  EXPECT_EQ(told["device"]["name"], "NVIDIA H200");
+  EXPECT_EQ(told["family"], "few-shot");
+  EXPECT_EQ(told["rejected"].size(), 1U);
+}
+
+TEST_F(CacheCommandTest, ExplainWithoutFilesIsTheHeuristic) {
+  const Outcome outcome = runDeftc({"explain", "llama3_8b", "--workload", "few_shot", "--backend", "cpu"});
+  ASSERT_EQ(outcome.code, kExitOk) << outcome.err;
+  EXPECT_THAT(outcome.out,
+              HasSubstr("rule      heuristic: nothing was tuned for this; the analytic choice\n"));
+  EXPECT_EQ(runDeftc({"explain", "llama3_8b"}).code, kExitUsage);
+  const Outcome unknown = runDeftc({"explain", "llama3_8b", "--workload", "few_shot", "--device", "h200"});
+  EXPECT_EQ(unknown.code, kExitUsage);
+  EXPECT_THAT(unknown.err, HasSubstr("there are no configs for a device `h200`"));
+}
+
+TEST_F(CacheCommandTest, PlanTakesAConfigOfTheNamedDeviceAndOfAFile) {
+  write(userPath(), {entryFor("few_shot", 512)});
+  const auto planOf = [](const std::vector<std::string> &more) {
+    std::vector<std::string> arguments{"plan", "llama3_8b", "--workload", "few_shot", "--as", "json"};
+    arguments.insert(arguments.end(), more.begin(), more.end());
+    const Outcome outcome = runDeftc(arguments);
+    EXPECT_EQ(outcome.code, kExitOk) << outcome.err;
+    return json::parse(outcome.out);
+  };
+  const json tuned = planOf({"--device", "h200"});
+  EXPECT_EQ(tuned["selection"]["chosen"]["rule"], "exact");
+  EXPECT_EQ(tuned["partition"], "node_chunk");
+  EXPECT_EQ(tuned["load"]["blocks"], 264);
+  writeText(folder_.path("one.json"), config::toJson(config_cache::someConfig(64)).dump());
+  const json given = planOf({"--backend", "cpu", "--config", folder_.path("one.json")});
+  EXPECT_EQ(given["selection"]["chosen"]["rule"], "override");
+  EXPECT_EQ(given["config"]["chunk_tokens"], 64);
+  const Outcome text = runDeftc({"plan", "llama3_8b", "--workload", "few_shot", "--device", "h200"});
+  EXPECT_THAT(text.out, HasSubstr("config     exact: tuned for this class on this device"));
+}
+
+/// An entry for the package's attention, on this processor with two threads.
+Entry cpuEntry(const char *workload, int chunk) {
+  Entry entry = config_cache::someEntry(
+      config_cache::TreeClassifier().classify(workload::make(workload, 0)->tree()), chunk);
+  entry.signature = *config_cache::VariantSignature::parse("q4-kv2-d64-bf16-p16nhd-plain");
+  entry.provenance.kernelHash = config_cache::kernelHash(config_cache::DeviceKey::Kind::Cpu);
+  return entry;
+}
+
+TEST_F(CacheCommandTest, RunTakesTheTunedConfigAndSaysWhy) {
+  const config_cache::DeviceKey cpu = config_cache::DeviceKey::ofCpu(2);
+  write(userPath(cpu), {cpuEntry("few_shot:prompt=500,branches=8", 96)}, cpu);
+  const auto run = [](const std::vector<std::string> &more) {
+    std::vector<std::string> arguments{"run", DEFT_TEST_PACKAGE, "--backend", "cpu",     "--threads",
+                                       "2",   "--repeat",        "1",         "--check", "--json",
+                                       "-"};
+    arguments.insert(arguments.end(), more.begin(), more.end());
+    const Outcome outcome = runDeftc(arguments);
+    EXPECT_EQ(outcome.code, kExitOk) << outcome.err;
+    return outcome.out;
+  };
+  const auto jsonOf = [](const std::string &out) { return json::parse(out.substr(out.find("\n{\n"))); };
+  const std::string tuned = run({"--workload", "few_shot:prompt=500,branches=8"});
+  EXPECT_THAT(tuned, HasSubstr("\nconfig   node_chunk, chunk 96; "));
+  EXPECT_THAT(tuned, HasSubstr("\nchosen   exact: tuned for this class on this device, 1.25 times as fast as "
+                               "untuned; class c1-t9-q3-s3-d1-f0, few-shot\n"));
+  const json report = jsonOf(tuned);
+  EXPECT_EQ(report["selection"]["chosen"]["path"], userPath(cpu));
+  EXPECT_EQ(report["config"]["chunk_tokens"], 96);
+
+  const std::string asked = run({"--workload", "few_shot:prompt=500,branches=8", "--chunk", "32"});
+  EXPECT_THAT(asked, HasSubstr("few-shot; changed as asked\n"));
+  EXPECT_EQ(jsonOf(asked)["config"]["chunk_tokens"], 32);
+  EXPECT_THAT(run({"--workload", "no_sharing:requests=3"}),
+              HasSubstr("\nchosen   heuristic: nothing was tuned"));
+}
+
+TEST_F(CacheCommandTest, ARunOfManyStepsTellsTheConfigOfTheLast) {
+  const config_cache::DeviceKey cpu = config_cache::DeviceKey::ofCpu(2);
+  write(userPath(cpu),
+        {cpuEntry("few_shot:prompt=100,branches=4", 96),
+         cpuEntry("few_shot:prompt=100,branches=4,step=150", 64)},
+        cpu);
+  const Outcome outcome =
+      runDeftc({"run", DEFT_TEST_PACKAGE, "--backend", "cpu", "--threads", "2", "--repeat", "1", "--workload",
+                "few_shot:prompt=100,branches=4", "--steps", "150", "--json", "-"});
+  ASSERT_EQ(outcome.code, kExitOk) << outcome.err;
+  const json report = json::parse(outcome.out.substr(outcome.out.find("\n{\n")));
+  EXPECT_EQ(report["selection"]["chosen"]["rule"], "exact");
+  EXPECT_EQ(report["config"]["chunk_tokens"], 64);
+}
+
+TEST_F(CacheCommandTest, VerifyFindsWhatIsWrong) {
+  write(userPath(), {entryFor("few_shot")});
+  EXPECT_EQ(runDeftc({"cache", "verify"}).code, kExitOk);
+  EXPECT_THAT(runDeftc({"cache", "verify"}).out, HasSubstr(": ok, 1 entry of NVIDIA H200"));
+  Entry illegal = entryFor("no_sharing");
+  illegal.config.phases[1].stages = 9;
+  write(userPath(), {illegal});
+  const Outcome outcome = runDeftc({"cache", "verify"});
+  EXPECT_EQ(outcome.code, kExitDiagnostics);
+  EXPECT_THAT(outcome.out, HasSubstr("stages is 9, not between 2 and 8"));
+  const std::string text = readText(userPath());
+  writeText(folder_.path("part.json"), text.substr(0, text.size() / 2));
+  EXPECT_EQ(runDeftc({"cache", "verify", folder_.path("part.json")}).code, kExitDiagnostics);
+  EXPECT_EQ(runDeftc({"cache", "verify", folder_.path("nowhere.json")}).code, kExitDiagnostics);
+  std::filesystem::rename(userPath(), folder_.path("cache/configs/other.json"));
+  EXPECT_THAT(runDeftc({"cache", "verify"}).out, HasSubstr("it should be called sm_90-132-nvidia_h200.json"));
+}
+
+TEST_F(CacheCommandTest, MergeDoesNotDependOnTheOrderAndRefusesToMix) {
+  const std::string a = folder_.path("a.json"), b = folder_.path("b.json"),
+                    other = folder_.path("other.json");
+  write(a, {entryFor("few_shot", 128)});
+  write(b, {entryFor("no_sharing", 256)});
+  write(other, {entryFor("no_sharing")}, config_cache::h100());
+  const Outcome ab = runDeftc({"cache", "merge", a, b, "-o", "-"}),
+                ba = runDeftc({"cache", "merge", b, a, "-o", "-"});
+  EXPECT_EQ(ab.code, kExitOk) << ab.err;
+  EXPECT_EQ(ab.out, ba.out);
+  EXPECT_EQ(json::parse(ab.out)["entries"].size(), 2U);
+  const Outcome mixed = runDeftc({"cache", "merge", a, other, "-o", "-"});
+  EXPECT_EQ(mixed.code, kExitUsage);
+  EXPECT_THAT(mixed.err, HasSubstr("do not mix"));
+  EXPECT_EQ(runDeftc({"cache", "merge", a, folder_.path("nowhere.json"), "-o", "-"}).code, kExitDiagnostics);
+
+  const Outcome own = runDeftc({"cache", "merge", a, b});
+  EXPECT_EQ(own.code, kExitOk) << own.err;
+  EXPECT_THAT(own.out, HasSubstr("2 entries added, 0 replaced, 0 already there or better"));
+  EXPECT_EQ(readText(userPath()), ab.out);
+}
+
+TEST_F(CacheCommandTest, PruneRemovesWhatIsNamedAndNoMore) {
+  Entry stale = entryFor("no_sharing"), illegal = entryFor("reasoning");
+  stale.provenance.kernelHash = "old";
+  illegal.config.phases[1].stages = 9;
+  write(userPath(), {entryFor("few_shot"), stale, illegal});
+  const std::string before = readText(userPath());
+  EXPECT_EQ(runDeftc({"cache", "prune"}).code, kExitUsage);
+  EXPECT_THAT(runDeftc({"cache", "prune", "--all", "--dry-run"}).out,
+              HasSubstr("3 entries would be removed, 0 left"));
+  EXPECT_EQ(readText(userPath()), before);
+  EXPECT_THAT(runDeftc({"cache", "prune", "--stale"}).out, HasSubstr("1 entry removed, 2 left"));
+  EXPECT_THAT(runDeftc({"cache", "prune", "--illegal"}).out, HasSubstr("1 entry removed, 1 left"));
+  EXPECT_THAT(runDeftc({"cache", "prune", "--all", "--variant", "q64"}).out,
+              HasSubstr("0 entries removed, 1 left"));
+  EXPECT_THAT(runDeftc({"cache", "prune", "--all"}).out, HasSubstr("1 entry removed, 0 left"));
+}
+
+TEST_F(CacheCommandTest, RegretTellsWhatTheRulesWouldHaveChosen) {
+  write(userPath(), {entryFor("few_shot", 512)});
+  const Outcome outcome = runDeftc({"cache", "regret", "--device", "h200"});
+  EXPECT_EQ(outcome.code, kExitOk) << outcome.err;
+  EXPECT_THAT(outcome.out, HasSubstr("heuristic: 25.0 %"));
+  EXPECT_THAT(outcome.out,
+              HasSubstr("rule heuristic: 1 time timed, 1 of them chosen; regret 25.0 % in the median"));
+  EXPECT_EQ(json::parse(runDeftc({"cache", "regret", "--device", "h200", "--json"}).out)["rows"].size(), 1U);
+}
+
+TEST_F(CacheCommandTest, ClassifyExplainsEachNumber) {
+  const Outcome outcome = runDeftc({"classify", "--workload", "few_shot", "--step", "100"});
+  ASSERT_EQ(outcome.code, kExitOk) << outcome.err;
+  EXPECT_THAT(outcome.out, HasSubstr("class    c1-t13-q4-s4-d1-f0, few-shot\ntree     few_shot, step 100\n"));
+  EXPECT_THAT(outcome.out,
+              HasSubstr("tokens   t13  6,000 tokens that some query sees (of 5,793 to 11,585)\n"));
+  EXPECT_THAT(outcome.out, HasSubstr("queries  q4   20 queries (of 12 to 22)\n"));
+  EXPECT_THAT(outcome.out, HasSubstr("depth    d1   2 levels (of 2)\n"));
+  const json told = json::parse(runDeftc({"classify", "--workload", "few_shot", "--json"}).out);
+  EXPECT_EQ(told["class"], "c1-t12-q4-s4-d1-f0");
+  EXPECT_EQ(told["family"], "few-shot");
+  const std::string tree = folder_.path("tree.json");
+  writeText(tree, R"({"format": "deftc-tree", "version": 1, "nodes": [], "queries": []})");
+  EXPECT_THAT(runDeftc({"classify", tree}).out, HasSubstr("class    c1-t0-q0-s0-d0-f0, no sharing"));
+  EXPECT_EQ(runDeftc({"classify"}).code, kExitUsage);
+  EXPECT_EQ(runDeftc({"classify", tree, "--steps", "3"}).code, kExitUsage);
+  EXPECT_EQ(runDeftc({"classify", tree, "--workload", "few_shot"}).code, kExitUsage);
+}
+
+TEST_F(CacheCommandTest, ClassifyFollowsARun) {
+  const Outcome outcome = runDeftc({"classify", "--workload", "few_shot", "--steps", "400"});
+  EXPECT_EQ(outcome.code, kExitOk);
+  EXPECT_THAT(outcome.out, testing::StartsWith("step 1: c1-t12-q4-s4-d1-f0, few-shot\nstep 126: c1-t13-"));
+  const json told =
+      json::parse(runDeftc({"classify", "--workload", "few_shot", "--steps", "999", "--json"}).out);
+  EXPECT_EQ(told[0]["step"], 1);
+  EXPECT_LT(told.size(), 10U);
+}
+
+} // namespace
+} // namespace deft::cli
