@@ -15,15 +15,15 @@ bool hasReadersBelow(const Place &place) { return place.ownEnd < place.readersEn
 } // namespace
 
 bool EdgeAssignment::takes(const Entry &entry, int lane, int child, float price, float queries) const {
-  switch (entry.isGlue ? All : static_cast<Choice>(entry.choice[lane])) {
+  switch (entry.isGlue ? All : static_cast<Choice>(entry.choice(lane))) {
   case None:
     return false;
   case Gaining:
     return price < prices_.partialUs() * queries;
   case Filling:
-    return price < entry.fillPrice[lane] * queries;
+    return price < entry.fillPrice(lane) * queries;
   case One:
-    return entry.one[lane] == child;
+    return entry.one(lane) == child;
   case All:
     return true;
   }
@@ -35,20 +35,21 @@ void EdgeAssignment::countAbove(const TreeView &view, int p) {
   Entry &entry = entries_[p];
   entry.depth = 0;
   entry.gluedTokens = 0;
-  entry.above = {};
+  entry.half[0].above = Int4{};
   if (bounds_.edge(p) == EdgeBounds::Edge::Open) {
     const Entry &parent = entries_[place.parent];
     const int tokens = view.places[place.parent].tokens;
-    const Int4 low = parent.above.half[0] + tokens, high = parent.above.half[1] + tokens;
+    const Int4 low = parent.half[0].above + tokens;
     entry.depth = parent.depth + (parent.isGlue ? 0 : 1);
-    if (parent.isGlue) {
+    entry.half[0].above = parent.isGlue ? low : Int4{0, low[0], low[1], low[2]};
+    if (parent.isGlue)
       entry.gluedTokens = parent.gluedTokens + tokens;
-      entry.above = {low, high};
-    } else {
-      entry.above = {Int4{0, low[0], low[1], low[2]}, Int4{low[3], high[0], high[1], high[2]}};
+    if (entry.depth >= 4) {
+      const Int4 high = parent.half[1].above + tokens;
+      entry.half[1].above = parent.isGlue ? high : Int4{low[3], high[0], high[1], high[2]};
     }
     if (entry.depth >= kLanes - 1)
-      entry.above.half[1][3] = place.position - view.places[bounds_.top(p)].position;
+      entry.half[1].above[3] = place.position - view.places[bounds_.top(p)].position;
   }
   entry.isGlue = isGlue(view, p, entry.gluedTokens);
 }
@@ -69,21 +70,27 @@ void EdgeAssignment::addChildren(const TreeView &view, int p, Taken &taken) {
   Entry &entry = entries_[p];
   const int rest = readers(place) % prices_.width();
   const int crossing = rest == 0 ? prices_.width() : rest;
-  taken.one = {splat(kNever), splat(kNever)};
+  for (int h = 0; h < entry.halves(); ++h) {
+    for (Lanes *lanes :
+         {&taken.gain, &taken.gainQueries, &taken.fill, &taken.fillQueries, &taken.oneQueries, &taken.all})
+      lanes->half[h] = Float4{};
+    taken.one.half[h] = splat(kNever);
+  }
   for (int c = p + 1; c < place.subtreeEnd; c = view.places[c].subtreeEnd) {
     const int count = readers(view.places[c]);
     if (count == 0)
       continue;
     if (bounds_.edge(c) == EdgeBounds::Edge::Apart) {
-      taken.all = {splat(kNever), splat(kNever)};
+      for (int h = 0; h < entry.halves(); ++h)
+        taken.all.half[h] = splat(kNever);
       continue;
     }
     const Entry &child = entries_[entries_[c].like];
     const Float4 queries = splat(static_cast<float>(count));
     const Float4 gaining = queries * prices_.partialUs();
     for (int h = 0; h < entry.halves(); ++h) {
-      const Float4 price = child.joinPrice.half[h];
-      const Int4 isGain = price < gaining, isFill = price < entry.fillPrice.half[h] * queries;
+      const Float4 price = child.half[h].joinPrice;
+      const Int4 isGain = price < gaining, isFill = price < entry.half[h].fillPrice * queries;
       taken.gain.half[h] += select(isGain, price, Float4{});
       taken.gainQueries.half[h] += select(isGain, queries, Float4{});
       taken.fill.half[h] += select(isFill, price, Float4{});
@@ -93,7 +100,7 @@ void EdgeAssignment::addChildren(const TreeView &view, int p, Taken &taken) {
         const Int4 isLess = price < taken.one.half[h];
         taken.one.half[h] = select(isLess, price, taken.one.half[h]);
         taken.oneQueries.half[h] = select(isLess, queries, taken.oneQueries.half[h]);
-        entry.one.half[h] = select(isLess, splat(c - p), entry.one.half[h]);
+        entry.half[h].one = select(isLess, splat(c - p), entry.half[h].one);
       }
     }
   }
@@ -126,7 +133,7 @@ Lanes EdgeAssignment::chooseBest(const Place &place, Entry &entry, const Lanes &
       tryOut(One, taken.one.half[h], taken.oneQueries.half[h]);
     take(All, own > 0 ? taken.all.half[h] + prices_.sameReaders(ownReaders, length, isWhole.half[h])
                       : taken.all.half[h]);
-    entry.choice.half[h] = best;
+    entry.half[h].choice = best;
   }
   return cost;
 }
@@ -151,7 +158,8 @@ void EdgeAssignment::fill(const TreeView &view, int p) {
     int child = p + 1;
     while (!isRead(view.places[child]))
       child = view.places[child].subtreeEnd;
-    entry.joinPrice = entries_[entries_[child].like].joinPrice;
+    for (int h = 0; h < entry.halves(); ++h)
+      entry.half[h].joinPrice = entries_[entries_[child].like].half[h].joinPrice;
     return;
   }
   const int ownTokens = readTokens(view, place);
@@ -160,14 +168,14 @@ void EdgeAssignment::fill(const TreeView &view, int p) {
   IntLanes isWhole;
   const GroupPrices::Readers all = prices_.readers(readers(place));
   for (int h = 0; h < entry.halves(); ++h) {
-    tokens.half[h] = toFloat(entry.above.half[h] + ownTokens);
-    isWhole.half[h] = entry.above.half[h] == splat(place.position);
+    tokens.half[h] = toFloat(entry.half[h].above + ownTokens);
+    isWhole.half[h] = entry.half[h].above == splat(place.position);
     cost.half[h] = prices_.sameReaders(all, tokens.half[h], isInner ? Int4{} : isWhole.half[h]);
   }
   if (bounds_.hasOpenChild(p)) {
     const float share = 1 / static_cast<float>(readers(place));
     for (int h = 0; h < entry.halves(); ++h)
-      entry.fillPrice.half[h] = cost.half[h] * share;
+      entry.half[h].fillPrice = cost.half[h] * share;
     Taken taken;
     addChildren(view, p, taken);
     cost = chooseBest(place, entry, tokens, isWhole, cost, taken);
@@ -175,13 +183,15 @@ void EdgeAssignment::fill(const TreeView &view, int p) {
   const float apart = cost[0];
   const Int4 lane{1, 2, 3, 4};
   const Float4 low = cost.half[0], high = cost.half[1];
-  entry.joinPrice.half[0] =
+  entry.half[0].joinPrice =
       select(splat(entry.depth) >= lane, Float4{low[1], low[2], low[3], high[0]} - apart, splat(kNever));
-  entry.joinPrice.half[1] = select(splat(entry.depth) >= lane + 4,
+  if (entry.depth < 4)
+    return;
+  entry.half[1].joinPrice = select(splat(entry.depth) >= lane + 4,
                                    Float4{high[1], high[2], high[3], high[3]} - apart, splat(kNever));
   // The last lane holds all ancestors: it is reached from the one before it only where these are as many.
   if (entry.depth >= kLanes)
-    entry.joinPrice.half[1][2] = kNever;
+    entry.half[1].joinPrice[2] = kNever;
 }
 
 void EdgeAssignment::choose(const TreeView &view, int p) {
@@ -191,6 +201,8 @@ void EdgeAssignment::choose(const TreeView &view, int p) {
   // The entries of a place that is like another are the other's; those below it, of the same ones there.
   const int lane = entries_[p].lane, shift = entries_[p].like - p;
   const Entry &entry = entries_[entries_[p].like];
+  if (shift == 0 && !entry.isGlue && entry.choice(lane) == None)
+    return;
   const int childLane = entry.isGlue ? lane : std::min(lane + 1, kLanes - 1);
   for (int c = p + 1; c < place.subtreeEnd; c = view.places[c].subtreeEnd) {
     const int count = readers(view.places[c]);
@@ -199,7 +211,7 @@ void EdgeAssignment::choose(const TreeView &view, int p) {
     const int like = entries_[c + shift].like;
     const bool isJoined =
         bounds_.edge(c) == EdgeBounds::Edge::Open &&
-        takes(entry, lane, c - p, entries_[like].joinPrice[lane], static_cast<float>(count));
+        takes(entry, lane, c - p, entries_[like].joinPrice(lane), static_cast<float>(count));
     entries_[c].like = like;
     entries_[c].lane = static_cast<unsigned char>(isJoined ? childLane : 0);
     isJoined_[c] = isJoined ? 1 : 0;

@@ -47,24 +47,31 @@ private:
 
   /// A lane is how many ancestors are joined to the node, of those in its region (EdgeBounds). Lanes beyond
   /// its depth hold nothing of meaning. Costs leave out what the subtree costs in any lane.
+  struct Half {       ///< four of the lanes: few entries need the other four, which lie behind
+    Float4 joinPrice; ///< by the parent's lane: joined to the parent, over standing alone
+    Int4 above;       ///< tokens of the joined ancestors; in the last lane, of all in the region
+    Int4 choice;      ///< by lane, as are:
+    Float4 fillPrice; ///< of a query in the node's group, tiles taken as divisible
+    Int4 one;         ///< the child of Choice::One, from the node
+  };
   struct Entry {
-    Lanes joinPrice;        ///< by the parent's lane: joined to the parent, over standing alone
-    IntLanes above;         ///< tokens of the joined ancestors; in the last lane, of all in the region
-    IntLanes choice;        ///< by lane, as are:
-    Lanes fillPrice;        ///< of a query in the node's group, tiles taken as divisible
-    IntLanes one;           ///< the child of Choice::One, from the node
     int depth = 0;          ///< ancestors in the region, glued ones not counted
     int gluedTokens = 0;    ///< of the ancestors that the node always has with it
     int like = 0;           ///< the place whose entries are those of this one's subtree, too: often itself
     bool isGlue = false;    ///< always read with its only child that is read
     unsigned char lane = 0; ///< the choice
+    Half half[2];
 
     int halves() const { return depth < 4 ? 1 : 2; } ///< of the lanes that mean something
+    int choice(int lane) const { return half[lane / 4].choice[lane % 4]; }
+    int one(int lane) const { return half[lane / 4].one[lane % 4]; }
+    float fillPrice(int lane) const { return half[lane / 4].fillPrice[lane % 4]; }
+    float joinPrice(int lane) const { return half[lane / 4].joinPrice[lane % 4]; }
   };
 
   /// What a node's children cost under each choice, over standing apart, and the readers they take away.
   struct Taken {
-    Lanes gain{}, gainQueries{}, fill{}, fillQueries{}, one{}, oneQueries{}, all{};
+    Lanes gain, gainQueries, fill, fillQueries, one, oneQueries, all;
   };
 
   void countAbove(const TreeView &view, int place);

@@ -52,29 +52,34 @@ void EdgeBounds::linkChildren(const TreeView &view, const GroupPrices &prices, i
   const Place *const places = view.places.data();
   const Place &place = places[p];
   Edge *const edges = edges_.data();
-  const int all = readers(place);
+  const int all = readers(place), own = place.ownEnd - place.ownBegin;
   const auto length = static_cast<float>(place.tokens);
-  const float allToken = prices.tokenUs(all), allStart = prices.startUs(all, place.tokens);
-  float tokenUs = prices.tokenUs(place.ownEnd - place.ownBegin),
-        savedUs = prices.mostSavedUs(all, place.tokens);
+  const float startUs = prices.startUs(place.tokens), partialsUs = prices.partialsUs(place.tokens);
+  const GroupPrices::Bounds together = prices.bounds(all), ownBounds = prices.bounds(own);
+  float tokenUs = ownBounds.tokenUs, stepUs = together.stepUs;
   for (int c = p + 1; c < place.subtreeEnd; c = places[c].subtreeEnd) {
-    const int queries = readers(places[c]);
-    tokenUs += prices.tokenUs(queries);
-    savedUs += prices.mostSavedUs(queries, place.tokens);
+    const GroupPrices::Bounds child = prices.bounds(readers(places[c]));
+    tokenUs += child.tokenUs;
+    stepUs += child.stepUs;
   }
-  const bool mayAllJoin = (tokenUs - allToken) * length <= savedUs + allStart;
+  const bool mayAllJoin = (tokenUs - together.tokenUs) * length <=
+                          2 * partialsUs * static_cast<float>(all) + stepUs + together.tiles * startUs;
+  if (mayAllJoin) {
+    for (int c = p + 1; c < place.subtreeEnd; c = places[c].subtreeEnd)
+      edges[c] = places[c].ownBegin < places[c].readersEnd ? Edge::Open : Edge::Apart;
+    return;
+  }
   const float share = 1 / static_cast<float>(all);
   for (int c = p + 1; c < place.subtreeEnd; c = places[c].subtreeEnd) {
-    const int queries = readers(places[c]), rest = all - queries;
-    bool mayJoin = mayAllJoin;
-    if (!mayAllJoin) {
-      // What the node's group is relieved of: by these readers alone, or at the rate of all.
-      const float part = static_cast<float>(queries) * share;
-      const float token = std::max(allToken - prices.tokenUs(rest), allToken * part);
-      const float start = std::max(allStart - prices.startUs(rest, place.tokens), allStart * part);
-      mayJoin =
-          (prices.tokenUs(queries) - token) * length <= prices.mostSavedUs(queries, place.tokens) + start;
-    }
+    const int queries = readers(places[c]);
+    const GroupPrices::Bounds child = prices.bounds(queries), rest = prices.bounds(all - queries);
+    // What the node's group is relieved of: by these readers alone, or at the rate of all.
+    const auto count = static_cast<float>(queries);
+    const float part = count * share;
+    const float token = std::max(together.tokenUs - rest.tokenUs, together.tokenUs * part);
+    const float tiles = std::max(together.tiles - rest.tiles, together.tiles * part);
+    const bool mayJoin =
+        (child.tokenUs - token) * length <= partialsUs * count + child.stepUs + tiles * startUs;
     // Nobody can predict it: no branch.
     edges[c] = mayJoin && queries > 0 ? Edge::Open : Edge::Apart;
   }

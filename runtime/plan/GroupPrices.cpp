@@ -14,12 +14,13 @@ void GroupPrices::set(const CostModel &model, int chunkTokens) {
   float shortTokens = partial_ / again_;
   if (chunkTokens > 0)
     shortTokens = std::min(shortTokens, static_cast<float>(chunkTokens));
+  bounds_.assign(static_cast<std::size_t>(width_) + 1, {});
   widths_.assign(static_cast<std::size_t>(width_) + 1, {});
   for (int queries = 1; queries <= width_; ++queries) {
     const auto step = static_cast<float>(model.tokenStep(queries));
     const auto stepUs = static_cast<float>(model.stepUs(queries));
-    widths_[static_cast<std::size_t>(queries)] = {stepUs, 1 / step, (step - 0.5F) / step, 1,
-                                                  stepUs / step + again_};
+    widths_[static_cast<std::size_t>(queries)] = {stepUs, 1 / step, (step - 0.5F) / step, 1};
+    bounds_[static_cast<std::size_t>(queries)] = {stepUs / step + again_, stepUs, 1};
     shortTokens = std::min(shortTokens, step);
   }
   wide_ = widths_.back();

@@ -23,24 +23,24 @@ public:
   /// is cheaper than a partial.
   int shortTokens() const { return shortTokens_; }
 
-  /// Of a token that so many queries read, in the mean over many tokens.
-  float tokenUs(int queries) const {
+  /// What may be saved, and what is lost, by reading more tokens in one group than in two.
+  struct Bounds {
+    float tokenUs; ///< of a token that these queries read, in the mean over many tokens
+    float stepUs;  ///< a step of each row tile: what whole steps may lose
+    float tiles;   ///< row tiles
+  };
+  Bounds bounds(int queries) const {
+    if (queries <= width_) [[likely]]
+      return bounds_[static_cast<std::size_t>(queries)];
     const int full = fullTiles(queries);
-    return static_cast<float>(full) * wide_.tokenUs + narrowest(queries, full).tokenUs;
+    const Bounds &wide = bounds_.back(), &narrow = bounds_[static_cast<std::size_t>(queries - full * width_)];
+    const auto count = static_cast<float>(full);
+    return {count * wide.tokenUs + narrow.tokenUs, count * wide.stepUs + narrow.stepUs, count + narrow.tiles};
   }
-  /// The most that these queries save by reading more tokens in one group than in two, beside items and
-  /// tokens: their partials before and after, and what is lost to whole steps in each row tile.
-  float mostSavedUs(int queries, int tokens) const {
-    const int full = fullTiles(queries);
-    return partial_ * static_cast<float>(queries) * (2 + static_cast<float>(tokens) * inverseChunk_) +
-           static_cast<float>(full) * wide_.stepUs + narrowest(queries, full).stepUs;
-  }
-  /// Of starting the items of so many queries and tokens.
-  float startUs(int queries, int tokens) const {
-    const int full = fullTiles(queries);
-    return (static_cast<float>(full) + narrowest(queries, full).tiles) * item_ *
-           (1 + static_cast<float>(tokens) * inverseChunk_);
-  }
+  /// Of starting an item, for a group that takes so many more tokens in; of a query's partials, before and
+  /// after.
+  float startUs(int tokens) const { return item_ * (1 + static_cast<float>(tokens) * inverseChunk_); }
+  float partialsUs(int tokens) const { return partial_ * (2 + static_cast<float>(tokens) * inverseChunk_); }
 
   /// What a group's readers cost, whatever the length.
   struct Readers {
@@ -91,7 +91,6 @@ public:
 private:
   struct Width { ///< of a tile with so many queries
     float stepUs = 0, inverseStep = 0, slack = 0, tiles = 0;
-    float tokenUs = 0; ///< of a token, steps taken as divisible
   };
   /// Of the queries that full tiles leave.
   const Width &narrowest(int queries, int full) const {
@@ -111,6 +110,7 @@ private:
   float item_ = 0, again_ = 0, partial_ = 0, inverseChunk_ = 0;
   Width wide_;
   std::vector<Width> widths_;
+  std::vector<Bounds> bounds_; ///< by queries of one tile
 };
 
 } // namespace deft::plan
