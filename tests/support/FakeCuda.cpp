@@ -4,7 +4,6 @@
 #include "tests/support/FakeKernels.h"
 
 #include <atomic>
-#include <cmath>
 #include <cstdio>
 #include <cstdlib>
 #include <functional>
@@ -83,16 +82,14 @@ Result release(const char *name, void *pointer) {
   return cu::kSuccess;
 }
 
-/// "32,8,128,16,bf16".
+/// "32,8,128,16,bf16,0.088".
 Variant variantOfEnvironment() {
   Variant variant;
   const char *text = std::getenv("DEFT_FAKE_CUDA_VARIANT");
   char dtype[5] = {};
-  if (text && std::sscanf(text, "%d,%d,%d,%d,%4s", &variant.queryHeads, &variant.kvHeads, &variant.headDim,
-                          &variant.pageSize, dtype) == 5) {
+  if (text && std::sscanf(text, "%d,%d,%d,%d,%4[^,],%f", &variant.queryHeads, &variant.kvHeads,
+                          &variant.headDim, &variant.pageSize, dtype, &variant.scale) == 6)
     variant.isBf16 = std::strcmp(dtype, "bf16") == 0;
-    variant.scale = 1 / std::sqrt(static_cast<float>(variant.headDim));
-  }
   return variant;
 }
 
@@ -282,6 +279,8 @@ int cuLaunchKernel(cu::Function function, unsigned gridX, unsigned, unsigned, un
                               *static_cast<unsigned *>(params[2])};
     takeArgs(args);
     work = [args] { writePages(args); };
+  } else if (call.kernel.starts_with("probe_") || call.kernel == "deft_evict_l2") {
+    work = [] {}; // these only take time
   } else if (call.kernel.ends_with("_merge")) {
     const auto args = readArgs<deft::abi::MergeArgs>(params);
     takeArgs(args);

@@ -1,5 +1,8 @@
 // usage: deft_make_package SPEC SHARED_OBJECT PACKAGE
-// A package of a spec and of native code that did not come out of the compiler (ScalarKernel.cpp).
+//        deft_make_package SPEC --gpu PACKAGE
+// A package of a spec and of native code that did not come out of the compiler (ScalarKernel.cpp); or of
+// kernels for the tests' driver (FakeCuda.h), which looks at nothing but their names.
+#include "compiler/config/DefaultConfig.h"
 #include "compiler/package/Package.h"
 #include "compiler/spec/CompileSpec.h"
 #include "compiler/support/AtomicFile.h"
@@ -10,7 +13,9 @@ int main(int argc, char **argv) {
   using namespace deft;
   if (argc != 4)
     return 2;
-  const auto text = support::readFile(argv[1]), object = support::readFile(argv[2]);
+  const bool isForGpu = std::string_view(argv[2]) == "--gpu";
+  const auto text = support::readFile(argv[1]);
+  const auto object = isForGpu ? support::Result<std::string>("") : support::readFile(argv[2]);
   if (!text || !object)
     return 1;
   support::SourceManager sources;
@@ -36,8 +41,26 @@ int main(int argc, char **argv) {
   packaged.source.outputDtype = variant.outputDtype;
   packaged.source.withLse = variant.withLse;
   packaged.source.pageSize = variant.cache.pageSize;
+  if (isForGpu)
+    for (const char *arch : {"sm_80", "sm_90a"}) {
+      const auto config = config::defaultConfig(variant, *target::findTarget(arch));
+      if (!config)
+        return 1;
+      package::KernelSet kernels{.arch = arch, .config = *config, .attend = {}, .merge = {}};
+      for (const config::PhaseConfig &phase : config->phases)
+        kernels.attend.push_back({.entry = package::attendEntry(packaged.source, phase),
+                                  .cubin = "for the tests' driver",
+                                  .threads = 32 * phase.warps,
+                                  .resources = {}});
+      kernels.merge = {.entry = package::mergeEntry(packaged.source),
+                       .cubin = "for the tests' driver",
+                       .threads = 128,
+                       .resources = {}};
+      packaged.kernels.push_back(std::move(kernels));
+    }
+  else
+    package.cpu = {{3, *object}};
   package.variants.push_back(packaged);
-  package.cpu = {{3, *object}};
   const auto written = support::writeFileAtomically(argv[3], package::writePackage(package));
   if (!written)
     std::fprintf(stderr, "%s\n", written.error().message.c_str());

@@ -1,0 +1,230 @@
+/// What a decode step costs the host where a GPU computes: making or advancing the plan, writing it where the
+/// copy begins, and, where there is a GPU, enqueuing the copy and the runs.
+///
+/// Trees of 1,000 nodes and 1,000 queries, and of 64. The goals at 1,000: writing and enqueuing the copy 10
+/// us beside the planning, advance() with both 15 us, plan and both 60 us. On a GPU the kernels are empty
+/// ones, so that the stream is never what is waited for. What was written is compared with the plan before
+/// anything is timed.
+/// --benchmark_out=FILE writes JSON.
+
+#include "runtime/exec/cuda/CudaPlan.h"
+#include "runtime/plan/Planner.h"
+
+#include <benchmark/benchmark.h>
+
+#include <cstring>
+#include <memory>
+#include <string>
+
+namespace deft {
+namespace {
+
+constexpr int kBlocks = 132;
+
+spec::Variant variant() {
+  spec::Variant variant;
+  variant.name = "bench";
+  variant.queryHeads = 32;
+  variant.kvHeads = 8;
+  variant.headDim = 128;
+  return variant;
+}
+
+config::Config gpuConfig() {
+  config::Config config;
+  config.phases = {{.name = "tiles", .family = config::Family::Sm90, .tileQ = 128, .stages = 4, .warps = 12}};
+  return config;
+}
+
+/// A step of a server and the plan of it.
+struct Step {
+  explicit Step(tree::KvTree of) : tree(std::move(of)) { remake(); }
+
+  void remake() {
+    if (!planner.make(tree, plan::VariantFacts::of(variant()), config, kBlocks, plan))
+      std::abort();
+  }
+  void grow() {
+    for (const tree::Query &query : tree.queries())
+      (void)tree.append(query.node, 1);
+  }
+
+  tree::KvTree tree;
+  config::Config config = gpuConfig();
+  plan::Planner planner;
+  plan::Plan plan;
+};
+
+tree::KvTree fewShot(int size) {
+  tree::KvTree tree;
+  const int root = tree.addNode(-1, 4000).value();
+  for (int i = 1; i < size; ++i)
+    (void)tree.addQuery(tree.addNode(root, 200).value()).value();
+  return tree;
+}
+
+/// A full binary tree, two queries on each leaf.
+tree::KvTree binary(int size) {
+  tree::KvTree tree;
+  for (int i = 0; i < size; ++i)
+    (void)tree.addNode(i == 0 ? -1 : (i - 1) / 2, 64).value();
+  for (int i = size / 2; i < size; ++i)
+    for (int k = 0; k < 2; ++k)
+      (void)tree.addQuery(i).value();
+  return tree;
+}
+
+/// Where the copy begins: page-locked on a GPU machine, plain memory is as fast to write.
+struct Target {
+  explicit Target(const plan::Plan &plan) {
+    room.growFor(plan);
+    sections = exec::PlanSections::of(room);
+    memory.resize(sections.end);
+  }
+  std::size_t write(const plan::Plan &plan) {
+    return exec::writeSections(plan, room, sections, {kBlocks / 8 + 2}, memory.data());
+  }
+  exec::PlanRoom room;
+  exec::PlanSections sections;
+  std::vector<std::byte> memory;
+};
+
+using MakeTree = tree::KvTree (*)(int);
+
+void write(benchmark::State &state, MakeTree make) {
+  const Step step(make(static_cast<int>(state.range(0))));
+  Target target(step.plan);
+  const std::size_t bytes = target.write(step.plan);
+  if (std::memcmp(target.memory.data() + target.sections.runs, step.plan.runs.data(),
+                  step.plan.runs.size() * sizeof(abi::Run)) != 0)
+    return state.SkipWithError("the runs are not those of the plan");
+  for (auto _ : state)
+    benchmark::DoNotOptimize(target.write(step.plan));
+  state.counters["bytes"] = static_cast<double>(bytes);
+  state.counters["items"] = static_cast<double>(step.plan.items.size());
+}
+
+void planAndWrite(benchmark::State &state, MakeTree make) {
+  Step step(make(static_cast<int>(state.range(0))));
+  Target target(step.plan);
+  for (auto _ : state) {
+    step.remake();
+    benchmark::DoNotOptimize(target.write(step.plan));
+  }
+}
+
+void advanceAndWrite(benchmark::State &state, MakeTree make) {
+  Step step(make(static_cast<int>(state.range(0))));
+  Target target(step.plan);
+  int steps = 0;
+  for (auto _ : state) {
+    state.PauseTiming();
+    if (++steps % plan::Planner::kMostGrowth == 0) {
+      step = Step(make(static_cast<int>(state.range(0))));
+      steps = 1;
+    }
+    step.grow();
+    state.ResumeTiming();
+    if (plan::advance(step.tree, step.plan) != plan::Advance::Done)
+      return state.SkipWithError("the plan could not be advanced");
+    benchmark::DoNotOptimize(target.write(step.plan));
+  }
+}
+
+// --- on a GPU ------------------------------------------------------------------------------------
+
+/// Entries that take what the kernels take and do nothing.
+const char *const kEmptyPtx = R"(
+.version 7.0
+.target sm_80
+.address_size 64
+.visible .entry deft_bench_tiles(.param .align 8 .b8 args[128], .param .align 8 .b8 params[8]) { ret; }
+.visible .entry deft_bench_merge(.param .align 8 .b8 args[88]) { ret; }
+)";
+static_assert(sizeof(abi::AttendArgs) == 128 && sizeof(abi::MergeArgs) == 88);
+
+struct Gpu {
+  std::shared_ptr<device::Device> device;
+  std::shared_ptr<const exec::CudaKernels> kernels;
+  std::unique_ptr<const exec::CudaParams> params;
+};
+
+support::Result<Gpu> openGpu() {
+  const auto driver = device::Driver::load();
+  if (!driver)
+    return driver.error();
+  Gpu gpu;
+  auto device = device::Device::open(*driver);
+  if (!device)
+    return device.error();
+  gpu.device = std::move(*device);
+  module_cache::KernelSet set;
+  set.config = gpuConfig();
+  set.attend = {{.entry = "deft_bench_tiles", .cubin = kEmptyPtx, .threads = 384, .resources = {}}};
+  set.merge = {.entry = "deft_bench_merge", .cubin = kEmptyPtx, .threads = 128, .resources = {}};
+  auto kernels = exec::CudaKernels::load(gpu.device, variant(), set);
+  if (!kernels)
+    return kernels.error();
+  gpu.kernels = std::move(*kernels);
+  auto params = exec::CudaParams::upload(gpu.device, variant(), {});
+  if (!params)
+    return params.error();
+  gpu.params = std::move(*params);
+  return gpu;
+}
+
+/// Writing and enqueuing the copy; the stream is empty at the start of each.
+void writeAndUpload(benchmark::State &state, MakeTree make) {
+  const auto gpu = openGpu();
+  if (!gpu)
+    return state.SkipWithError(("no GPU: " + gpu.error().message).c_str());
+  const Step step(make(static_cast<int>(state.range(0))));
+  auto plan = exec::CudaPlan::create(gpu->kernels, {});
+  if (!plan || !(*plan)->write(step.plan))
+    return state.SkipWithError("no plan on the device");
+  for (auto _ : state) {
+    if (!(*plan)->write(step.plan) || !(*plan)->upload(gpu->device->stream()))
+      return state.SkipWithError("an upload failed");
+    state.PauseTiming();
+    (void)gpu->device->synchronize("an upload");
+    state.ResumeTiming();
+  }
+}
+
+/// One layer's run: two launches.
+void run(benchmark::State &state, MakeTree make) {
+  const auto gpu = openGpu();
+  if (!gpu)
+    return state.SkipWithError(("no GPU: " + gpu.error().message).c_str());
+  const Step step(make(static_cast<int>(state.range(0))));
+  auto plan = exec::CudaPlan::create(gpu->kernels, {});
+  if (!plan || !(*plan)->write(step.plan) || !(*plan)->upload(gpu->device->stream()))
+    return state.SkipWithError("no plan on the device");
+  exec::CudaPointers pointers;
+  pointers.params = gpu->params.get();
+  int enqueued = 0;
+  for (auto _ : state) {
+    if (!(*plan)->run(*gpu->kernels, pointers, gpu->device->stream()))
+      return state.SkipWithError("a run failed");
+    if (++enqueued % 64 == 0) { // no stream takes launches without end
+      state.PauseTiming();
+      (void)gpu->device->synchronize("the runs");
+      state.ResumeTiming();
+    }
+  }
+}
+
+#define DEFT_BENCH(function)                                                                                 \
+  BENCHMARK_CAPTURE(function, few_shot, fewShot)->Arg(64)->Arg(1000)->Unit(benchmark::kMicrosecond);         \
+  BENCHMARK_CAPTURE(function, binary, binary)->Arg(64)->Arg(1000)->Unit(benchmark::kMicrosecond)
+
+DEFT_BENCH(write);
+DEFT_BENCH(planAndWrite);
+DEFT_BENCH(advanceAndWrite);
+DEFT_BENCH(writeAndUpload);
+DEFT_BENCH(run);
+
+} // namespace
+} // namespace deft
+
+BENCHMARK_MAIN();

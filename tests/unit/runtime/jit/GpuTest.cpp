@@ -1,0 +1,296 @@
+// The library on GPUs, as a program sees it. `libcuda.so.1` is the tests' driver, whose memory is the host's.
+#include "tests/support/FakeCuda.h"
+
+#include <deft/deft.hpp>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <bit>
+#include <cmath>
+#include <random>
+#include <thread>
+#include <vector>
+
+// What a program does with a driver of its own accord.
+extern "C" {
+int cuStreamCreate(void **stream, unsigned flags);
+int cuStreamBeginCapture_v2(void *stream, int mode);
+int cuStreamEndCapture(void *stream, void **graph);
+int cuGraphInstantiateWithFlags(void **executable, void *graph, unsigned long long flags);
+int cuGraphLaunch(void *executable, void *stream);
+int cuCtxGetCurrent(void **context);
+}
+
+namespace deft {
+namespace {
+
+using ::testing::HasSubstr;
+
+constexpr int kQueryHeads = 4, kKvHeads = 2, kHeadDim = 64, kPageSize = 16, kPages = 64, kMostQueries = 32;
+
+float fromBf16(std::uint16_t bits) { return std::bit_cast<float>(std::uint32_t{bits} << 16); }
+std::uint16_t toBf16(float value) {
+  return static_cast<std::uint16_t>((std::bit_cast<std::uint32_t>(value) + 0x8000u) >> 16);
+}
+
+/// 16-byte aligned, as memory of a GPU is.
+class Memory {
+public:
+  explicit Memory(std::size_t count) : values_(count + 8) {}
+  std::uint16_t *data() {
+    const auto address = reinterpret_cast<std::uintptr_t>(values_.data());
+    return values_.data() + (16 - address % 16) % 16 / 2;
+  }
+
+private:
+  std::vector<std::uint16_t> values_;
+};
+
+class GpuTest : public testing::Test {
+protected:
+  GpuTest()
+      : q_(kMostQueries * kQueryHeads * kHeadDim), k_(kPages * kPageSize * kKvHeads * kHeadDim),
+        v_(kPages * kPageSize * kKvHeads * kHeadDim), out_(kMostQueries * kQueryHeads * kHeadDim),
+        lse_(kMostQueries * kQueryHeads) {
+    fake_cuda::setVariant({kQueryHeads, kKvHeads, kHeadDim, kPageSize, true, 0.25f});
+    std::mt19937 random(1);
+    std::normal_distribution<float> normal;
+    for (Memory *memory : {&k_, &v_})
+      for (int i = 0; i < kPages * kPageSize * kKvHeads * kHeadDim; ++i)
+        memory->data()[i] = toBf16(normal(random));
+    for (int i = 0; i < kMostQueries * kQueryHeads * kHeadDim; ++i)
+      q_.data()[i] = toBf16(normal(random));
+    EXPECT_EQ(cuStreamCreate(&stream_, 1), 0);
+    const int prompt = sequences_.addRoot(70).value();
+    for (int i = 0; i < 5; ++i)
+      leaves_.push_back(sequences_.addChild(prompt, 3 + 7 * i).value());
+    std::vector<Query> queries;
+    for (const int leaf : leaves_)
+      queries.push_back({leaf});
+    sequences_.setQueries(queries).value();
+  }
+
+  GpuInputs inputs() { return {.q = q_.data(), .k = k_.data(), .v = v_.data(), .pageTable = table_.data()}; }
+  GpuOutputs outputs() { return {.out = out_.data(), .lse = lse_.data()}; }
+  const Tree &tree() const { return sequences_.tree(); }
+
+  Result<void> uploadAndRun(GpuPlan &plan) {
+    if (auto uploaded = table_.upload(sequences_, stream_); !uploaded)
+      return uploaded;
+    if (auto uploaded = plan.upload(stream_); !uploaded)
+      return uploaded;
+    return plan.run(attention_, inputs(), outputs(), stream_);
+  }
+
+  /// Every row against its sequence, token by token; forgets the outputs.
+  bool isRight() {
+    bool allRight = true;
+    for (int query = 0; query < tree().queryCount(); ++query)
+      for (int head = 0; head < kQueryHeads; ++head)
+        allRight = isRowRight(query, head) && allRight;
+    std::fill_n(out_.data(), kMostQueries * kQueryHeads * kHeadDim, std::uint16_t{0xffff});
+    return allRight;
+  }
+
+  bool isRowRight(int query, int head) {
+    std::vector<std::int64_t> slots;
+    for (int node = tree().query(query).node; node >= 0; node = tree().node(node).parent)
+      for (int i = 0; i < tree().node(node).tokens; ++i)
+        slots.push_back(sequences_.slot(node, i));
+    const auto *q = q_.data() + (query * kQueryHeads + head) * kHeadDim;
+    const auto at = [&](std::int64_t slot) {
+      return (slot * kKvHeads + head / (kQueryHeads / kKvHeads)) * kHeadDim;
+    };
+    std::vector<double> sum(kHeadDim);
+    double weights = 0;
+    for (const std::int64_t slot : slots) {
+      double score = 0;
+      for (int d = 0; d < kHeadDim; ++d)
+        score += static_cast<double>(fromBf16(q[d])) * fromBf16(k_.data()[at(slot) + d]);
+      const double weight = std::exp(0.25 * score);
+      weights += weight;
+      for (int d = 0; d < kHeadDim; ++d)
+        sum[static_cast<std::size_t>(d)] += weight * fromBf16(v_.data()[at(slot) + d]);
+    }
+    const int row = query * kQueryHeads + head;
+    if (!(std::abs(lse_[static_cast<std::size_t>(row)] - std::log(weights)) < 1e-3))
+      return false;
+    for (int d = 0; d < kHeadDim; ++d) {
+      const double exact = sum[static_cast<std::size_t>(d)] / weights;
+      if (!(std::abs(fromBf16(out_.data()[row * kHeadDim + d]) - exact) < 0.01 + 0.01 * std::abs(exact)))
+        return false;
+    }
+    return true;
+  }
+
+  Memory q_, k_, v_, out_;
+  std::vector<float> lse_;
+  SequenceTree sequences_ = SequenceTree::make({kPageSize, kPages}).value();
+  std::vector<int> leaves_;
+  Gpu gpu_ = Gpu::open(0).value();
+  GpuAttention attention_ = GpuAttention::load(gpu_, loadPackage(DEFT_TEST_GPU_PACKAGE).value()).value();
+  GpuPageTable table_ = GpuPageTable::make(gpu_, 4 * kPages).value();
+  void *stream_ = nullptr;
+};
+
+TEST_F(GpuTest, ListsWhatTheDriverShows) {
+  const auto all = Gpu::list().value();
+  ASSERT_EQ(all.size(), 3u);
+  EXPECT_EQ(all[0].name, "Fake Hopper");
+  EXPECT_EQ(all[0].architecture, "sm_90a");
+  EXPECT_EQ(all[1].architecture, "sm_80");
+  EXPECT_EQ(all[2].architecture, "");
+  EXPECT_EQ(gpu_.facts().multiprocessors, 132);
+}
+
+TEST_F(GpuTest, AGpuThatIsTooOldOrNotThereIsAnError) {
+  const auto old = Gpu::open(2);
+  ASSERT_FALSE(old);
+  EXPECT_EQ(old.error().code, ErrorCode::Environment);
+  EXPECT_EQ(old.error().message, "Fake Turing has compute capability 7.5, 8.0 or newer is needed");
+  const auto none = Gpu::open(7);
+  ASSERT_FALSE(none);
+  EXPECT_EQ(none.error().code, ErrorCode::Usage);
+}
+
+TEST_F(GpuTest, StepsOfADecodeLoopAreRight) {
+  auto plan = GpuPlan::make(attention_, tree()).value();
+  int inPlace = 0;
+  for (int step = 0; step < 12; ++step) {
+    if (step == 6)
+      sequences_.prune(leaves_.back()).value(), leaves_.pop_back();
+    for (const int leaf : leaves_)
+      EXPECT_TRUE(sequences_.append(leaf).value().empty());
+    inPlace += plan.advance(tree()).value() == Advanced::InPlace;
+    const auto ran = uploadAndRun(plan);
+    ASSERT_TRUE(ran) << ran.error().text();
+    ASSERT_TRUE(isRight()) << "step " << step;
+  }
+  EXPECT_GE(inPlace, 10);
+  EXPECT_EQ(plan.advance(tree()).value(), Advanced::Nothing);
+}
+
+TEST_F(GpuTest, AGraphFollowsTheTree) {
+  auto plan = GpuPlan::make(attention_, tree()).value();
+  plan.reserve({.queries = kMostQueries, .items = 200, .runs = 400, .partials = 400}).value();
+  table_.upload(sequences_, stream_).value();
+  plan.upload(stream_).value();
+  void *graph = nullptr, *executable = nullptr;
+  ASSERT_EQ(cuStreamBeginCapture_v2(stream_, 1), 0);
+  const auto captured = plan.run(attention_, inputs(), outputs(), stream_);
+  ASSERT_EQ(cuStreamEndCapture(stream_, &graph), 0);
+  ASSERT_TRUE(captured) << captured.error().text();
+  ASSERT_EQ(cuGraphInstantiateWithFlags(&executable, graph, 0), 0);
+  for (int step = 0; step < 8; ++step) {
+    if (step == 4)
+      sequences_.addQuery(0).value(); // another structure
+    for (const int leaf : leaves_)
+      (void)sequences_.append(leaf).value();
+    plan.advance(tree()).value();
+    table_.upload(sequences_, stream_).value();
+    plan.upload(stream_).value();
+    ASSERT_EQ(cuGraphLaunch(executable, stream_), 0);
+    ASSERT_TRUE(isRight()) << "step " << step;
+    EXPECT_TRUE(plan.checkReplays());
+  }
+  (void)sequences_.append(leaves_[0]).value();
+  ASSERT_EQ(cuGraphLaunch(executable, stream_), 0);
+  const auto stale = plan.checkReplays();
+  ASSERT_FALSE(stale);
+  EXPECT_EQ(stale.error().code, ErrorCode::Usage);
+  EXPECT_THAT(stale.error().message, HasSubstr("stale plan"));
+
+  const auto late = plan.reserve({.queries = 1000});
+  ASSERT_FALSE(late);
+  EXPECT_THAT(late.error().message, HasSubstr("fixed"));
+  for (int i = 0; i < kMostQueries; ++i)
+    sequences_.addQuery(0).value();
+  const auto tooLarge = plan.advance(tree());
+  ASSERT_FALSE(tooLarge);
+  EXPECT_EQ(tooLarge.error().message, "the plan has 38 queries, there is room for 32");
+  EXPECT_FALSE(plan.isCurrent());
+}
+
+TEST_F(GpuTest, WrongCallsAreErrorsBeforeAnythingIsEnqueued) {
+  auto plan = GpuPlan::make(attention_, tree()).value();
+  plan.upload(stream_).value();
+  (void)fake_cuda::takeCalls();
+  const auto message = [&](const GpuInputs &in, const GpuOutputs &out) {
+    const auto ran = plan.run(attention_, in, out, stream_);
+    EXPECT_FALSE(ran);
+    return ran ? std::string() : ran.error().message;
+  };
+  GpuInputs in = inputs();
+  in.q = nullptr;
+  EXPECT_EQ(message(in, outputs()), "GpuInputs::q is null");
+  in = inputs();
+  in.v = nullptr;
+  EXPECT_EQ(message(in, outputs()), "GpuInputs::v is null");
+  in = inputs();
+  in.pageTable = nullptr;
+  EXPECT_THAT(message(in, outputs()), HasSubstr("GpuInputs::pageTable is null"));
+  in = inputs();
+  in.k = static_cast<const char *>(in.k) + 4;
+  EXPECT_EQ(message(in, outputs()), "k does not begin at a multiple of 16 bytes");
+  EXPECT_EQ(message(inputs(), {}), "GpuOutputs::out is null");
+  (void)sequences_.append(leaves_[0]).value();
+  EXPECT_THAT(message(inputs(), outputs()), HasSubstr("stale"));
+  EXPECT_FALSE(plan.isCurrent());
+  EXPECT_TRUE(fake_cuda::takeCalls().empty());
+}
+
+TEST_F(GpuTest, APlanOfAnotherTreeIsNotTakenForThisOnes) {
+  auto plan = GpuPlan::make(attention_, tree()).value();
+  ASSERT_TRUE(uploadAndRun(plan));
+  Tree other;
+  other.addQuery(other.addRoot(20).value()).value();
+  ASSERT_EQ(plan.advance(other).value(), Advanced::Remade);
+  const auto early = plan.run(attention_, inputs(), outputs(), stream_);
+  ASSERT_FALSE(early);
+  EXPECT_THAT(early.error().message, HasSubstr("not been uploaded"));
+  (void)sequences_.append(leaves_[0]).value(); // the former tree is nobody's business now
+  plan.upload(stream_).value();
+  EXPECT_TRUE(plan.run(attention_, inputs(), outputs(), stream_));
+}
+
+TEST_F(GpuTest, ThreadsWithTheirOwnPlansAndDevices) {
+  const GpuAttention second =
+      GpuAttention::load(Gpu::open(1).value(), loadPackage(DEFT_TEST_GPU_PACKAGE).value()).value();
+  table_.upload(sequences_, stream_).value();
+  std::vector<std::thread> threads;
+  for (int i = 0; i < 4; ++i)
+    threads.emplace_back([&, i] {
+      const GpuAttention &attention = i % 2 ? second : attention_;
+      void *stream = nullptr;
+      EXPECT_EQ(cuStreamCreate(&stream, 1), 0);
+      Memory out(kMostQueries * kQueryHeads * kHeadDim);
+      for (int round = 0; round < 5; ++round) {
+        auto plan = GpuPlan::make(attention, tree()).value();
+        plan.upload(stream).value();
+        plan.run(attention, inputs(), {.out = out.data()}, stream).value();
+      }
+      void *context = nullptr;
+      EXPECT_EQ(cuCtxGetCurrent(&context), 0);
+      EXPECT_EQ(context, nullptr);
+    });
+  for (std::thread &thread : threads)
+    thread.join();
+}
+
+TEST_F(GpuTest, APackageWithoutNativeCodeRunsOnGpusAlone) {
+  const Attention attention = loadPackage(DEFT_TEST_GPU_PACKAGE).value();
+  EXPECT_EQ(attention.headDim(), kHeadDim);
+  Tree small;
+  small.addQuery(small.addRoot(1).value()).value();
+  const int table[] = {0};
+  const auto ran = Runtime::create().value().run(
+      attention, Plan::make(attention, small).value(),
+      {.q = q_.data(), .k = k_.data(), .v = v_.data(), .pageTable = table}, {.out = out_.data()});
+  ASSERT_FALSE(ran);
+  EXPECT_EQ(ran.error().code, ErrorCode::Environment);
+  EXPECT_THAT(ran.error().message, HasSubstr("holds no code for this processor"));
+}
+
+} // namespace
+} // namespace deft
