@@ -19,6 +19,9 @@ namespace {
 constexpr std::size_t kMostKernels = 16;
 /// From how many of the best the neighbours are looked at.
 constexpr std::size_t kCentres = 4;
+/// What is predicted to take more than this many times the least is no probe.
+constexpr double kProbeUpTo = 1.6;
+constexpr std::size_t kMostProbes = 8;
 /// Below this expected gain, a search is done: relative to the best.
 constexpr double kLeastGain = 0.001;
 
@@ -70,10 +73,19 @@ public:
   }
 
   std::vector<Point> propose(int count) override {
+    if (!hasProbes_)
+      chooseProbes();
     considerNeighbours();
     std::vector<Point> chosen;
     std::map<Point, double> believed; // what is chosen is taken to turn out as believed, until it is told
     while (static_cast<int>(chosen.size()) < count) {
+      if (!probes_.empty()) {
+        Candidate &probe = pool_.at(probes_.back());
+        probes_.pop_back();
+        if (!std::exchange(probe.isProposed, true))
+          chosen.push_back(probe.point);
+        continue;
+      }
       fit(believed);
       const Candidate *best = nullptr;
       double mostGain = kLeastGain;
@@ -120,6 +132,38 @@ private:
       pool_.emplace(point, Candidate{point, *us, false});
   }
 
+  /// The model errs most between ways to cut, of which there are few: the best of each is measured first,
+  /// where it promises anything.
+  void chooseProbes() {
+    hasProbes_ = true;
+    std::map<std::pair<int, int>, const Candidate *> best;
+    double leastUs = std::numeric_limits<double>::infinity();
+    for (const auto &[point, candidate] : pool_) {
+      leastUs = std::min(leastUs, candidate.predictedUs);
+      const Candidate *&own = best[kindOf(point)];
+      if (!own || candidate.predictedUs < own->predictedUs)
+        own = &candidate;
+    }
+    std::vector<std::pair<double, Point>> ranked;
+    for (const auto &[kind, candidate] : best)
+      if (candidate->predictedUs <= kProbeUpTo * leastUs)
+        ranked.emplace_back(candidate->predictedUs, candidate->point);
+    std::sort(ranked.rbegin(), ranked.rend()); // the most promising last: they are taken from the end
+    if (ranked.size() > kMostProbes)
+      ranked.erase(ranked.begin(), ranked.end() - static_cast<std::ptrdiff_t>(kMostProbes));
+    for (const auto &[us, point] : ranked)
+      probes_.push_back(point);
+  }
+
+  /// Shape and partition.
+  std::pair<int, int> kindOf(const Point &point) const {
+    const std::vector<space::Axis> &axes = space_.axes(point.shape);
+    for (std::size_t i = 0; i < axes.size(); ++i)
+      if (axes[i].knob == Knob::Partition)
+        return {point.shape, point.at[i]};
+    return {point.shape, 0};
+  }
+
   void considerNeighbours() {
     std::vector<std::pair<double, Point>> best;
     for (const auto &[point, us] : told_)
@@ -163,7 +207,9 @@ private:
   Surrogate surrogate_;
   std::map<Point, Candidate> pool_;
   std::map<Point, double> told_;
-  std::set<Point> centres_; ///< whose neighbours are in the pool
+  bool hasProbes_ = false;
+  std::vector<Point> probes_; ///< to be proposed, the first at the end
+  std::set<Point> centres_;   ///< whose neighbours are in the pool
   double bestLogUs_ = 0;
 };
 

@@ -11,9 +11,10 @@ using space::Point;
 
 namespace {
 
-// Of the logarithm of time. The model's common factor is unknown by e; beside it single candidates are off by
-// a third; a measurement by one in a hundred.
-constexpr double kCommon = 1, kOwn = 0.35, kNoise = 0.01;
+// Of the logarithm of time. The model's common factor is unknown by e; what it gets wrong about a value of
+// one axis, whatever the others are, by a fifth; about a single candidate by another fourth; a measurement by
+// one in a hundred.
+constexpr double kCommon = 1, kOfAxis = 0.2, kOwn = 0.25, kNoise = 0.01;
 /// Distance at which what was learnt of one point says little of another.
 constexpr double kReach = 1.5;
 
@@ -36,22 +37,24 @@ constexpr double kOtherShape = 1.5;
 
 } // namespace
 
-double Surrogate::distance(const Point &a, const Point &b) const {
-  const std::vector<space::Axis> &axes = space_.axes(a.shape);
-  const bool isSameShape = a.shape == b.shape;
-  double sum = isSameShape ? 0 : kOtherShape;
-  const std::size_t common = isSameShape ? axes.size() : static_cast<std::size_t>(space_.planAxisCount());
-  for (std::size_t i = 0; i < common; ++i) {
-    if (a.at[i] == b.at[i])
-      continue;
-    const double steps = axes[i].isOrdered() ? std::abs(a.at[i] - b.at[i]) : 1;
-    sum += steps * stepOf(axes[i].knob);
-  }
-  return sum;
+/// Along one axis.
+double Surrogate::distanceOn(std::size_t axis, const Point &a, const Point &b) const {
+  if (a.at[axis] == b.at[axis])
+    return 0;
+  const space::Axis &own = space_.axes(a.shape)[axis];
+  return (own.isOrdered() ? std::abs(a.at[axis] - b.at[axis]) : 1) * stepOf(own.knob);
 }
 
 double Surrogate::covariance(const Point &a, const Point &b) const {
-  return kCommon * kCommon + kOwn * kOwn * std::exp(-distance(a, b) / kReach);
+  const bool isSameShape = a.shape == b.shape;
+  const std::size_t common = isSameShape ? a.at.size() : static_cast<std::size_t>(space_.planAxisCount());
+  double distance = isSameShape ? 0 : kOtherShape, ofAxes = 0;
+  for (std::size_t axis = 0; axis < common; ++axis) {
+    const double own = distanceOn(axis, a, b);
+    distance += own;
+    ofAxes += std::exp(-own / kReach);
+  }
+  return kCommon * kCommon + kOfAxis * kOfAxis * ofAxes + kOwn * kOwn * std::exp(-distance / kReach);
 }
 
 void Surrogate::add(const Point &point, double predictedUs, double measuredUs) {
@@ -99,7 +102,7 @@ Surrogate::Belief Surrogate::believe(const Point &point, double predictedUs) con
     solved[i] = sum / cholesky_[i * n + i];
     explained += solved[i] * solved[i];
   }
-  const double variance = kCommon * kCommon + kOwn * kOwn - explained;
+  const double variance = covariance(point, point) - explained;
   return {mean, std::sqrt(std::max(variance, 0.0))};
 }
 

@@ -25,14 +25,12 @@ public:
   void fit();
   Belief believe(const space::Point &point, double predictedUs) const;
 
-  /// How unlike two points are: 0 for equal ones, about 1 for other partitions.
-  double distance(const space::Point &a, const space::Point &b) const;
-
 private:
   struct Sample {
     space::Point point;
     double residual = 0;
   };
+  double distanceOn(std::size_t axis, const space::Point &a, const space::Point &b) const;
   double covariance(const space::Point &a, const space::Point &b) const;
 
   const space::Space &space_;

@@ -15,7 +15,7 @@ using space::Point;
 
 namespace {
 
-constexpr int kSearchRounds = 5, kRecordRounds = 5, kFinalRounds = 7, kConfirmRounds = 15;
+constexpr int kSearchRounds = 5, kRecordRounds = 3, kFinalRounds = 7, kConfirmRounds = 15;
 constexpr int kFinalFrom = 1'000'000, kConfirmFrom = 2'000'000, kHeldOutFrom = 3'000'000;
 constexpr int kMostCandidates = 64;
 /// A batch is compiled and raced together. Where nothing is compiled, small ones let the search learn sooner.
@@ -207,11 +207,18 @@ std::vector<Racer> ClassTuner::nextBatch() {
   return racers;
 }
 
+/// Where the fastest runs count, the untuned config's are those of all rounds until now, not of this race
+/// alone.
+double ClassTuner::ratioOf(const Racer &racer) const {
+  return estimator() == Estimator::Fastest ? racer.ownUs(estimator()) / reference_.ownUs(estimator())
+                                           : std::exp(racer.score(estimator()));
+}
+
 void ClassTuner::take(const std::vector<Racer> &racers) {
   for (const Racer &racer : racers) {
     const Known &known = known_.at(racer.id);
     const bool isUsable = racer.hasRun() && !state_.journal.rejected(name_, racer.id);
-    const double ratio = isUsable ? std::exp(racer.score(estimator())) : 0;
+    const double ratio = isUsable ? ratioOf(racer) : 0;
     if (isUsable) {
       ++measured_;
       ratios_[racer.id] = ratio;

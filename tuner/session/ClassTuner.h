@@ -64,6 +64,7 @@ private:
   void reject(const std::string &id, const Lab::Fault &fault);
   bool search();
   std::vector<Racer> nextBatch();
+  double ratioOf(const Racer &racer) const;
   void take(const std::vector<Racer> &racers);
   std::string final();
   void confirm(const std::string &winner, ClassReport &report);

@@ -35,12 +35,12 @@ const std::vector<Family> kFamilies{
 /// on.
 const std::vector<Member> &members() {
   static const std::vector<Member> all{
-      {"few_shot", "few_shot", {1, 20, 60, 120, 240, 380}, {0}},
-      {"few_shot", "few_shot:prompt=4000,branches=50", {1, 60, 120, 240}, {0}},
-      {"few_shot", "few_shot:prompt=1000,branches=10", {1, 60, 240}, {0}},
-      {"few_shot", "few_shot:prompt=3800,branches=22", {2, 50, 110, 230}, {0}, true},
-      {"few_shot", "few_shot:prompt=4300,branches=46", {2, 55, 130, 250}, {0}, true},
-      {"few_shot", "few_shot:prompt=1100,branches=9", {2, 50, 220}, {0}, true},
+      {"few_shot", "few_shot", {1, 20, 110, 140, 230, 300}, {0}},
+      {"few_shot", "few_shot:prompt=4000,branches=50", {130, 150, 220, 250}, {0}},
+      {"few_shot", "few_shot:prompt=1000,branches=10", {1, 10, 220, 250}, {0}},
+      {"few_shot", "few_shot:prompt=3800,branches=22", {2, 120, 240}, {0}, true},
+      {"few_shot", "few_shot:prompt=4300,branches=46", {120, 230}, {0}, true},
+      {"few_shot", "few_shot:prompt=1100,branches=9", {2, 230}, {0}, true},
 
       {"reasoning", "reasoning", {100, 400, 800, 1600, 2400}, {1, 2}},
       {"reasoning", "reasoning:prompt=500,width=5,depth=6", {100, 400, 800}, {1}},
