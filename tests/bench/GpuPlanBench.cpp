@@ -15,6 +15,7 @@
 #include <cstring>
 #include <memory>
 #include <string>
+#include <utility>
 
 namespace deft {
 namespace {
@@ -45,8 +46,10 @@ struct Step {
       std::abort();
   }
   void grow() {
+    int last = -1; // a leaf's queries stand together
     for (const tree::Query &query : tree.queries())
-      (void)tree.append(query.node, 1);
+      if (query.node != std::exchange(last, query.node))
+        (void)tree.append(query.node, 1);
   }
 
   tree::KvTree tree;
