@@ -4,6 +4,7 @@
 #include "tools/deftc/BenchReport.h"
 #include "tools/deftc/BenchTable.h"
 #include "tools/deftc/BenchVariants.h"
+#include "tools/deftc/ConfigOptions.h"
 #include "tools/deftc/Numbers.h"
 
 #include <nlohmann/json.hpp>
@@ -121,10 +122,20 @@ void addKernelFlags(CLI::App *command, KernelBenchFlags &flags) {
   command->add_option("--tile", flags.tileQ, "Most rows of an item")->check(CLI::PositiveNumber);
   command->add_option("--repeat", flags.repeats, "Timed runs of each row")->check(CLI::PositiveNumber);
   command->add_option("--seed", flags.seed, "Of the inputs and of the scattering");
+  addConfigOption(*command, flags.config);
+  command->add_flag("--untuned", flags.untuned, "The analytic choice, whatever was tuned");
   command->add_flag("--quick", flags.quick, "No warm L2, no scattered pages");
   command->add_flag("--explore", flags.explore, "Also try every chunk and tile size, and print the fastest");
   command->add_option("--commit", flags.commit, "Of the sources, for the report");
-  command->add_option("--json", flags.json, "Write the report to this file, - for the output");
+  command
+      ->add_option_function<std::vector<std::string>>(
+          "--json",
+          [&flags](const std::vector<std::string> &file) {
+            flags.json = file.empty() || file[0].empty() ? "-" : file[0];
+          },
+          "Write the report to this file; to the output without one, or for -")
+      ->expected(0, 1)
+      ->type_name("[FILE]");
 }
 
 int benchKernels(Context &context, const KernelBenchFlags &flags, const std::vector<BenchSuite> &suites,

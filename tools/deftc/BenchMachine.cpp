@@ -3,8 +3,11 @@
 #include "compiler/config/ConfigJson.h"
 #include "runtime/device/Driver.h"
 #include "runtime/jit/Processors.h"
+#include "tools/deftc/ConfigOptions.h"
 #include "tools/deftc/RunInput.h"
 #include "tuner/workload/Workload.h"
+
+#include <nlohmann/json.hpp>
 
 #include <algorithm>
 #include <chrono>
@@ -50,35 +53,85 @@ Result<std::unique_ptr<BenchMachine>> BenchMachine::open(Context &context, const
   return machine;
 }
 
-Result<bench::KernelBench *> BenchMachine::benchOf(const std::string &attention) {
-  if (const auto found = benches_.find(attention); found != benches_.end())
-    return found->second.get();
+Result<const jit::Program *> BenchMachine::programOf(const std::string &attention) {
+  const auto known = programs_.find(attention);
+  if (known != programs_.end())
+    return known->second ? &*known->second : nullptr;
   for (const std::string &spec : flags_.specs) {
     auto program = openProgram(context_, spec, attention);
     if (!program && program.error().code == ErrorCode::Usage) // another spec may have it
       continue;
     if (!program)
       return program.error();
-    std::string warning;
-    const device::DeviceFacts &facts = device_->facts();
-    auto kernels = program->cudaKernels(facts.major, facts.minor, warning);
-    if (!warning.empty())
-      context_.err << "warning: " << warning << '\n';
-    if (!kernels)
-      return kernels.error();
-    auto made = bench::KernelBench::open(device_, program->variant(), *kernels);
-    if (!made)
-      return made.error();
-    return benches_.emplace(attention, std::make_unique<bench::KernelBench>(std::move(*made)))
-        .first->second.get();
+    return &*programs_.emplace(attention, std::move(*program)).first->second;
   }
-  benches_.emplace(attention, nullptr);
+  programs_.emplace(attention, std::nullopt);
   return nullptr;
 }
 
+Result<config_cache::Selection> BenchMachine::choose(const jit::Program &program, const tree::KvTree &tree) {
+  const device::DeviceFacts &facts = device_->facts();
+  auto untuned = program.untunedConfig(facts.major, facts.minor);
+  if (!untuned)
+    return untuned.error();
+  if (!configs_)
+    configs_ = flags_.untuned ? std::make_shared<const config_cache::ConfigCache>()
+                              : loadConfigs(context_, flags_.config, config_cache::DeviceKey::ofGpu(facts));
+  const target::Target *target = target::targetForDevice(facts.major, facts.minor);
+  return select(*configs_,
+                config_cache::requestFor(program.variant(), config_cache::TreeClassifier().classify(tree),
+                                         target, std::move(*untuned)));
+}
+
+Result<bench::KernelBench *> BenchMachine::benchOf(const std::string &attention,
+                                                   const config::Config &config) {
+  config::Config kernelsOnly;
+  kernelsOnly.phases = config.phases;
+  const std::string key = attention + " " + config::toJson(kernelsOnly).dump();
+  if (const auto found = benches_.find(key); found != benches_.end())
+    return found->second.get();
+  const auto program = programOf(attention);
+  if (!program)
+    return program.error();
+  if (!*program)
+    return Error{ErrorCode::Usage, "no spec has an attention `" + attention + "`", ""};
+  std::string warning;
+  const device::DeviceFacts &facts = device_->facts();
+  auto kernels = (*program)->cudaKernels(facts.major, facts.minor, config, warning);
+  if (!warning.empty())
+    context_.err << "warning: " << warning << '\n';
+  if (!kernels)
+    return kernels.error();
+  auto made = bench::KernelBench::open(device_, (*program)->variant(), *kernels);
+  if (!made)
+    return made.error();
+  return benches_.emplace(key, std::make_unique<bench::KernelBench>(std::move(*made))).first->second.get();
+}
+
+/// By the config that the rules give the tree.
+Result<KernelBenchResult> BenchMachine::runOn(const std::string &attention, const tree::KvTree &tree,
+                                              bench::KernelBenchOptions options,
+                                              config_cache::Selection *selection) {
+  const auto program = programOf(attention);
+  if (!program)
+    return program.error();
+  if (!*program)
+    return Error{ErrorCode::Usage, "no spec has an attention `" + attention + "`", ""};
+  auto chosen = choose(**program, tree);
+  if (!chosen)
+    return chosen.error();
+  const auto bench = benchOf(attention, chosen->config());
+  if (!bench)
+    return bench.error();
+  options.config = chosen->config();
+  if (selection)
+    *selection = std::move(*chosen);
+  return (*bench)->run(tree, options);
+}
+
 bool BenchMachine::has(std::string_view attention) {
-  const auto bench = benchOf(std::string(attention));
-  return !bench || *bench; // what fails for another reason is tried, and reported then
+  const auto program = programOf(std::string(attention));
+  return !program || *program; // what fails for another reason is tried, and reported then
 }
 
 std::string BenchMachine::missing(const KernelRow &row) {
@@ -106,12 +159,7 @@ Result<KernelBenchResult> BenchMachine::measurePlain(const KernelRow &row, const
   const auto workload = workload::make(row.workload, flags_.seed, flags_.workloads);
   if (!workload)
     return workload.error();
-  auto bench = benchOf(attention);
-  if (!bench)
-    return bench.error();
-  if (!*bench)
-    return Error{ErrorCode::Usage, "no spec has an attention `" + attention + "`", ""};
-  return (*bench)->run(workload->tree(), options());
+  return runOn(attention, workload->tree(), options());
 }
 
 Result<double> BenchMachine::floorUs(const spec::Variant &variant, const KernelBenchResult &result) {
@@ -132,32 +180,31 @@ Result<RowRun> BenchMachine::measure(const KernelRow &row) {
   if (!workload)
     return workload.error();
   const std::string attention(row.attention), pages16 = bench::withPagesOf16(attention);
-  auto bench = benchOf(attention);
-  if (!bench)
-    return bench.error();
+  const auto program = programOf(attention);
+  if (!program)
+    return program.error();
+  if (!*program)
+    return Error{ErrorCode::Usage, "no spec has an attention `" + attention + "`", ""};
   RowRun run;
   run.row = row;
-  run.variant = (*bench)->variant();
+  run.variant = (*program)->variant();
   bench::KernelBenchOptions options = this->options();
   options.warmToo = !flags_.quick;
   options.explore = flags_.explore;
-  auto contiguous = (*bench)->run(workload->tree(), options);
+  auto contiguous = runOn(attention, workload->tree(), options, &run.selection);
   if (!contiguous)
     return contiguous.error();
   run.contiguous = std::move(*contiguous);
   options.warmToo = options.explore = false;
   options.pages = tree::PlacementOrder::Scattered;
   if (!flags_.quick && run.variant.cache.paged) {
-    auto scattered = (*bench)->run(workload->tree(), options);
+    auto scattered = runOn(attention, workload->tree(), options);
     if (!scattered)
       return scattered.error();
     run.scattered = std::move(*scattered);
   }
   if (!flags_.quick && has(pages16)) {
-    auto bench16 = benchOf(pages16);
-    if (!bench16)
-      return bench16.error();
-    auto scattered = (*bench16)->run(workload->tree(), options);
+    auto scattered = runOn(pages16, workload->tree(), options);
     if (!scattered)
       return scattered.error();
     run.pages16 = std::move(*scattered);

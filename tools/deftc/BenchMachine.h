@@ -1,5 +1,7 @@
 #pragma once
 
+#include "runtime/config_cache/ConfigChooser.h"
+#include "runtime/jit/Program.h"
 #include "tools/deftc/Context.h"
 #include "tuner/bench/KernelBench.h"
 #include "tuner/bench/KernelRows.h"
@@ -22,6 +24,8 @@ struct KernelBenchFlags {
   int tileQ = 0;  ///< 0: the config's
   int repeats = 41;
   bool quick = false, explore = false;
+  bool untuned = false; ///< the analytic choice, whatever was tuned
+  std::string config;   ///< --config
   std::uint64_t seed = 1;
 };
 
@@ -29,6 +33,7 @@ struct KernelBenchFlags {
 struct RowRun {
   bench::KernelRow row;
   spec::Variant variant;
+  config_cache::Selection selection; ///< which config, and why
   bench::KernelBenchResult contiguous;
   std::optional<bench::KernelBenchResult> scattered;
   std::optional<bench::KernelBenchResult> pages16; ///< scattered, by the attention of that name
@@ -62,7 +67,14 @@ public:
 
 private:
   BenchMachine(Context &context, const KernelBenchFlags &flags) : context_(context), flags_(flags) {}
-  support::Result<bench::KernelBench *> benchOf(const std::string &attention);
+  /// The attention of this name, null: none has it.
+  support::Result<const jit::Program *> programOf(const std::string &attention);
+  support::Result<config_cache::Selection> choose(const jit::Program &program, const tree::KvTree &tree);
+  /// With the kernels of the config. The attention must be there.
+  support::Result<bench::KernelBench *> benchOf(const std::string &attention, const config::Config &config);
+  support::Result<bench::KernelBenchResult> runOn(const std::string &attention, const tree::KvTree &tree,
+                                                  bench::KernelBenchOptions options,
+                                                  config_cache::Selection *selection = nullptr);
   bench::KernelBenchOptions options() const;
 
   Context &context_;
@@ -70,7 +82,9 @@ private:
   std::shared_ptr<device::Device> device_;
   std::optional<bench::CeilingProbe> probe_;
   std::optional<bench::Yardstick> yardstick_;
-  std::map<std::string, std::unique_ptr<bench::KernelBench>, std::less<>> benches_; ///< null: none has it
+  std::shared_ptr<const config_cache::ConfigCache> configs_;
+  std::map<std::string, std::optional<jit::Program>, std::less<>> programs_; ///< empty: none has it
+  std::map<std::string, std::unique_ptr<bench::KernelBench>> benches_; ///< by the attention and its kernels
 };
 
 } // namespace deft::cli

@@ -93,6 +93,10 @@ json toJson(const RowRun &run) {
       {"roofline_fraction", run.rooflineUs / score.coldUs},
       {"right", run.wrong().empty()},
       {"seconds", run.seconds},
+      {"selection",
+       {{"class", run.selection.treeClass.text()},
+        {"rule", config_cache::ruleName(run.selection.rule())},
+        {"why", run.selection.chosen.why()}}},
       {"contiguous", toJson(run.contiguous)}};
   if (score.warmUs > 0)
     object["warm_us"] = score.warmUs;
@@ -204,6 +208,7 @@ json toJson(const BenchReport &report, const KernelBenchFlags &flags, const Benc
                    {"partition", flags.partition},
                    {"chunk", flags.chunk},
                    {"tile", flags.tileQ},
+                   {"untuned", flags.untuned},
                    {"only", flags.only}}},
                  {"ceilings", toJson(machine.yardstick())},
                  {"suites", suites}};

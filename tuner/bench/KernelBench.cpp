@@ -107,7 +107,7 @@ Result<KernelBenchResult> KernelBench::run(tree::KvTree tree, const KernelBenchO
   result.cacheBytes = 2.0 * 2 * summary.readTokens * variant_.kvHeads * variant_.headDim;
   result.flops = 4.0 * summary.pathTokens * variant_.queryHeads * variant_.headDim;
 
-  config::Config config = config_;
+  config::Config config = options.config.value_or(config_);
   config.chunkTokens = options.chunkTokens.value_or(config.chunkTokens);
   config.partition = options.partition.value_or(config.partition);
   if (options.tileQ)

@@ -19,6 +19,8 @@ struct KernelBenchOptions {
   int repeats = 41;
   bool warmToo = false; ///< time with a warm L2 as well
   bool explore = false; ///< also try every chunk and tile size below, and keep the fastest
+  /// In the place of the kernels' own: another one that runs by the same kernels.
+  std::optional<config::Config> config;
   std::optional<int> chunkTokens;
   std::optional<int> tileQ; ///< most rows of an item; at most the kernel's
   std::optional<spec::Partition> partition;
