@@ -39,8 +39,7 @@ struct RuntimeOptions {
 /// Runs plans on this machine's processors. Several runtimes in one process do not know of each other, and
 /// several threads may call run() of one at once.
 ///
-/// A GPU is not reached through these headers yet (`deftc run --backend cuda` does). It will have structures
-/// of its own for device memory and a stream, so what is written against these stays right.
+/// GPUs have structures of their own, for memory of the device and a stream: <deft/gpu.hpp>.
 class DEFT_API Runtime {
 public:
   static Result<Runtime> create(const RuntimeOptions &options = {});
