@@ -10,14 +10,18 @@
 namespace deft::workload {
 namespace {
 
+std::vector<FamilyTree> treesOf(const Family &family) {
+  auto trees = familyTrees(family.name);
+  EXPECT_TRUE(trees.ok()) << trees.error().message;
+  return trees ? std::move(*trees) : std::vector<FamilyTree>();
+}
+
 TEST(FamiliesTest, EveryFamilyHasClassesWithSeveralTreesAndHeldOutOnes) {
   ASSERT_EQ(families().size(), 7U);
   for (const Family &family : families()) {
-    const auto trees = familyTrees(family.name);
-    ASSERT_TRUE(trees.ok()) << trees.error().message;
     std::map<std::string, std::pair<int, int>> classes; // searched on, held out
     config_cache::TreeClassifier classifier;
-    for (const FamilyTree &tree : *trees) {
+    for (const FamilyTree &tree : treesOf(family)) {
       auto &[searched, heldOut] = classes[classifier.classify(tree.tree).text()];
       ++(tree.isHeldOut ? heldOut : searched);
     }
@@ -31,7 +35,7 @@ TEST(FamiliesTest, EveryFamilyHasClassesWithSeveralTreesAndHeldOutOnes) {
 
 TEST(FamiliesTest, ATreeCanBeMadeAgainByItsName) {
   for (const Family &family : families())
-    for (const FamilyTree &tree : *familyTrees(family.name)) {
+    for (const FamilyTree &tree : treesOf(family)) {
       const auto again = make(tree.name, tree.seed);
       ASSERT_TRUE(again.ok()) << tree.name;
       EXPECT_EQ(again->tree().nodes(), tree.tree.nodes()) << tree.name;
@@ -42,11 +46,11 @@ TEST(FamiliesTest, ATreeCanBeMadeAgainByItsName) {
 TEST(FamiliesTest, HeldOutTreesAreNotSearchedOn) {
   for (const Family &family : families()) {
     std::set<std::pair<std::string, std::uint64_t>> searched;
-    const auto trees = familyTrees(family.name);
-    for (const FamilyTree &tree : *trees)
+    const std::vector<FamilyTree> trees = treesOf(family);
+    for (const FamilyTree &tree : trees)
       if (!tree.isHeldOut)
         searched.insert({tree.name, tree.seed});
-    for (const FamilyTree &tree : *trees)
+    for (const FamilyTree &tree : trees)
       EXPECT_TRUE(!tree.isHeldOut || !searched.contains({tree.name, tree.seed})) << tree.name;
   }
 }
