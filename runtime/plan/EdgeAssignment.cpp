@@ -221,9 +221,7 @@ void EdgeAssignment::choose(const TreeView &view, int p) {
 void EdgeAssignment::solve(const TreeView &view, const CostModel &model, int chunkTokens) {
   prices_.set(model, chunkTokens);
   bounds_.find(view, prices_);
-  isJoined_.resize(view.places.size());
-  for (int p = 0; p < view.placeCount(); ++p)
-    isJoined_[p] = bounds_.edge(p) == EdgeBounds::Edge::Joined ? 1 : 0;
+  bounds_.writeJoined(isJoined_);
   entries_.resize(view.places.size());
   filled_.clear();
   int done = 0;

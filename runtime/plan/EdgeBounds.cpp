@@ -36,7 +36,7 @@ void EdgeBounds::find(const TreeView &view, const GroupPrices &prices) {
   open_.clear();
   if (linked == 0)
     return;
-  sumUp(view);
+  findDepths(view);
   divide(view, prices.shortTokens());
   open_.resize(count);
   std::size_t open = 0;
@@ -45,6 +45,7 @@ void EdgeBounds::find(const TreeView &view, const GroupPrices &prices) {
     open += edges_[p] == Edge::Open || hasOpenChild_[p] != 0 ? 1 : 0;
   }
   open_.resize(open);
+  findShapes(view);
 }
 
 /// Which children may be joined.
@@ -85,24 +86,37 @@ void EdgeBounds::linkChildren(const TreeView &view, const GroupPrices &prices, i
   }
 }
 
-/// Shapes and depths of regions, from the leaves up.
-void EdgeBounds::sumUp(const TreeView &view) {
-  const auto begin = [&](int p) { regions_[static_cast<std::size_t>(p)] = {0, 0, -1, false}; };
+/// How far down regions read, from the leaves up.
+void EdgeBounds::findDepths(const TreeView &view) {
+  constexpr Region kNoRegion{0, 0, -1, false, 0};
+  const Place *const places = view.places.data();
+  Region *const regions = regions_.data();
   for (const int p : linked_) {
-    begin(p);
-    begin(view.places[static_cast<std::size_t>(p)].parent);
+    regions[p] = kNoRegion;
+    regions[places[p].parent] = kNoRegion;
   }
   for (std::size_t i = linked_.size(); i-- > 0;) {
-    const int p = linked_[i];
-    const Place &place = view.places[static_cast<std::size_t>(p)];
-    Region &region = regions_[static_cast<std::size_t>(p)];
-    Region &parent = regions_[static_cast<std::size_t>(place.parent)];
-    const int tokens = readTokens(view, place);
-    region.deepest = std::max(region.deepest, place.position + tokens);
-    region.shape = mix(region.shape + pair(tokens, place.tokens) * 0xd6e8feb86659fd93ULL,
-                       pair(place.ownEnd - place.ownBegin, readers(place)));
+    const Place &place = places[linked_[i]];
+    Region &region = regions[linked_[i]], &parent = regions[place.parent];
+    region.readTokens = readTokens(view, place);
+    region.deepest = std::max(region.deepest, place.position + region.readTokens);
     parent.deepest = std::max(parent.deepest, region.deepest);
-    parent.shape += region.shape * (2 * static_cast<std::uint64_t>(p - place.parent) + 1);
+  }
+}
+
+/// Only what is weighed is compared.
+void EdgeBounds::findShapes(const TreeView &view) {
+  const Place *const places = view.places.data();
+  Region *const regions = regions_.data();
+  for (std::size_t i = open_.size(); i-- > 0;) {
+    const int p = open_[i];
+    if (edges_[static_cast<std::size_t>(p)] != Edge::Open)
+      continue;
+    const Place &place = places[p];
+    Region &region = regions[p];
+    region.shape = mix(region.shape + pair(region.readTokens, place.tokens) * 0xd6e8feb86659fd93ULL,
+                       pair(place.ownEnd - place.ownBegin, readers(place)));
+    regions[place.parent].shape += region.shape * (2 * static_cast<std::uint64_t>(p - place.parent) + 1);
   }
 }
 

@@ -3,6 +3,7 @@
 #include "runtime/plan/GroupPrices.h"
 #include "runtime/plan/TreeView.h"
 
+#include <algorithm>
 #include <cstdint>
 #include <vector>
 
@@ -26,6 +27,12 @@ public:
   /// Whether any place does not stand apart.
   bool links() const { return !linked_.empty(); }
   bool hasOpenChild(int place) const { return hasOpenChild_[static_cast<std::size_t>(place)] != 0; }
+  /// 1 for each place that is joined, else 0.
+  void writeJoined(std::vector<char> &isJoined) const {
+    isJoined.resize(edges_.size());
+    std::transform(edges_.begin(), edges_.end(), isJoined.begin(),
+                   [](Edge edge) { return static_cast<char>(edge == Edge::Joined); });
+  }
   /// Places with an open edge, up or down, in preorder.
   const std::vector<int> &open() const { return open_; }
 
@@ -41,10 +48,12 @@ private:
     int deepest; ///< past the last position that is read below
     int top;
     bool isShort;
+    int readTokens;
   };
 
   void linkChildren(const TreeView &view, const GroupPrices &prices, int place);
-  void sumUp(const TreeView &view);
+  void findDepths(const TreeView &view);
+  void findShapes(const TreeView &view);
   void divide(const TreeView &view, int shortTokens);
 
   std::vector<Edge> edges_; ///< by place, as are:
