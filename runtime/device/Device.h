@@ -10,13 +10,13 @@
 namespace deft::device {
 
 struct DeviceFacts {
-  int ordinal = 0;
   std::string name;
   int major = 0; ///< compute capability
   int minor = 0;
   int multiprocessors = 0;
   std::size_t l2Bytes = 0;
   std::size_t memoryBytes = 0;
+  int ordinal = 0; ///< as the driver counts
 };
 
 /// Asks for the facts of a GPU, of whatever age, without making a context on it.
