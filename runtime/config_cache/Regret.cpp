@@ -105,7 +105,7 @@ Result<RegretReport> reportRegret(const ConfigCache &cache, const RegretRequest 
   for (const LoadedEntry &loaded : cache.entries()) {
     const Entry &entry = loaded.entry;
     if (loaded.device != cache.device() || entry.provenance.kernelHash != hash ||
-        !done.insert(keyOf(entry)).second)
+        (request.isWanted && !request.isWanted(entry)) || !done.insert(keyOf(entry)).second)
       continue;
     const spec::Variant variant = entry.signature.variant();
     auto untuned = request.untuned(entry.signature);

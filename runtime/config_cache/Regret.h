@@ -52,6 +52,8 @@ struct RegretRequest {
   const target::Target *target = nullptr; ///< null: the processor
   /// What a variant of this signature runs untuned.
   std::function<support::Result<config::Config>(const VariantSignature &)> untuned;
+  /// Which entries are hidden; null: all.
+  std::function<bool(const Entry &)> isWanted;
   /// Null: nothing is timed. What is known without is told: the heuristic's offer took `untuned_us` when the
   /// entry was made, and a config that is the entry's own costs nothing.
   MeasureConfigs measure;

@@ -1,17 +1,28 @@
 #include "compiler/config/DefaultConfig.h"
 #include "runtime/config_cache/Regret.h"
+#include "runtime/config_cache/TreeClassifier.h"
+#include "runtime/exec/Params.h"
 #include "runtime/jit/CpuConfig.h"
+#include "runtime/jit/Processors.h"
 #include "tools/deftc/CacheCommand.h"
 #include "tools/deftc/DeviceInput.h"
 #include "tools/deftc/Numbers.h"
+#include "tools/deftc/RunInput.h"
+#include "tuner/session/SideBySide.h"
+#include "tuner/workload/Families.h"
 
 #include <nlohmann/json.hpp>
 
+#include <map>
+#include <optional>
 #include <ostream>
 
 namespace deft::cli {
 
 using config_cache::RegretReport;
+using support::Error;
+using support::ErrorCode;
+using support::Result;
 
 namespace {
 
@@ -41,8 +52,79 @@ void printRegret(Context &context, const RegretReport &report) {
     context.out << "no entry of this device is fresh\n";
 }
 
-int regret(Context &context, DeviceOptions options, const std::string &configPath, bool asJson) {
-  const auto device = chooseDevice(options, config_cache::defaultPlaces(configPath));
+struct Options {
+  DeviceOptions device;
+  std::string input, variant, config;
+  std::vector<std::string> params;
+  bool asJson = false;
+};
+
+/// The trees of all families, by class.
+Result<std::vector<measure::ClassTrees>> familyClasses() {
+  std::map<std::string, measure::ClassTrees> classes;
+  config_cache::TreeClassifier classifier;
+  for (const workload::Family &family : workload::families()) {
+    auto trees = workload::familyTrees(family.name);
+    if (!trees)
+      return trees.error();
+    for (workload::FamilyTree &tree : *trees) {
+      const std::string name = classifier.classify(tree.tree).text();
+      measure::ClassTrees &of = classes[name];
+      of.name = name;
+      constexpr std::size_t kMostTrees = 3;
+      if (of.trees.size() < kMostTrees)
+        of.trees.push_back(std::move(tree.tree));
+    }
+  }
+  std::vector<measure::ClassTrees> list;
+  for (auto &[name, trees] : classes)
+    list.push_back(std::move(trees));
+  return list;
+}
+
+/// What times configs of the program on the device, which must be this machine's.
+Result<session::SideBySide> openSideBySide(Context &context, const jit::Program &program,
+                                           const ChosenDevice &device, const Options &options) {
+  auto params = exec::bindParams(program.variant(), options.params);
+  if (!params)
+    return params.error();
+  auto classes = familyClasses();
+  if (!classes)
+    return classes.error();
+  session::SideBySide::Options how;
+  Result<std::unique_ptr<measure::Machine>> machine(Error{});
+  if (device.target) {
+    machine = measure::openCuda(program.variant());
+    how.kernels = [&context, &program, target = device.target](const config::Config &config) {
+      std::string warning;
+      auto kernels = program.cudaKernels(target->major, target->minor, config, warning);
+      if (!warning.empty())
+        context.err << "warning: " << warning << '\n';
+      return kernels;
+    };
+  } else {
+    auto kernel = program.cpuKernel();
+    if (!kernel)
+      return kernel.error();
+    how.estimator = session::Estimator::Fastest; // others run on a host, and only add
+    machine = measure::openCpu(program.variant(), std::move(*kernel), device.key.units);
+  }
+  if (!machine)
+    return machine.error();
+  if ((*machine)->key() != device.key)
+    return Error{ErrorCode::Usage,
+                 "this machine is " + (*machine)->key().text() + ", not " + device.key.text(),
+                 "without a SPEC nothing is timed"};
+  measure::Work work;
+  work.variant = program.variant();
+  work.params = std::move(*params);
+  work.classes = std::move(*classes);
+  work.threads = jit::usableProcessors();
+  return session::SideBySide(std::move(work), std::move(*machine), std::move(how));
+}
+
+int regret(Context &context, const Options &options) {
+  const auto device = chooseDevice(options.device, config_cache::defaultPlaces(options.config));
   if (!device)
     return reportError(context, device.error());
   config_cache::RegretRequest request;
@@ -52,10 +134,29 @@ int regret(Context &context, DeviceOptions options, const std::string &configPat
     return device->target ? config::defaultConfig(variant, *device->target)
                           : jit::cpuConfig(variant, device->key.units);
   };
-  const auto report = reportRegret(*loadConfigs(context, configPath, device->key), request);
+  std::optional<jit::Program> program;
+  std::optional<session::SideBySide> timed;
+  if (!options.input.empty()) {
+    auto opened = openProgram(context, options.input, options.variant);
+    if (!opened)
+      return reportError(context, opened.error());
+    program.emplace(std::move(*opened));
+    auto sideBySide = openSideBySide(context, *program, *device, options);
+    if (!sideBySide)
+      return reportError(context, sideBySide.error());
+    timed.emplace(std::move(*sideBySide));
+    request.isWanted = [&, signature = config_cache::VariantSignature::of(program->variant())](
+                           const config_cache::Entry &entry) {
+      return entry.signature == signature && timed->hasTreesOf(entry.treeClass);
+    };
+    request.measure = [&](const config_cache::Entry &entry, const std::vector<config::Config> &configs) {
+      return timed->measure(entry, configs);
+    };
+  }
+  const auto report = reportRegret(*loadConfigs(context, options.config, device->key), request);
   if (!report)
     return reportError(context, report.error());
-  if (asJson)
+  if (options.asJson)
     context.out << toJson(*report).dump(2) << '\n';
   else
     printRegret(context, *report);
@@ -67,21 +168,23 @@ int regret(Context &context, DeviceOptions options, const std::string &configPat
 void addCacheRegret(CLI::App &cache, Context &context) {
   CLI::App *command = cache.add_subcommand(
       "regret", "Hide each entry in turn, and say what the rules would choose and cost without it");
-  struct Options {
-    DeviceOptions device;
-    std::string config;
-    bool asJson = false;
-  };
   auto options = std::make_shared<Options>();
+  command->add_option(
+      "SPEC", options->input,
+      "Time its entries, on trees of the families that `deftc tune` has; without it nothing is "
+      "timed");
+  command->add_option("--variant", options->variant, "The attention, when the file defines several");
+  command->add_option("--param", options->params, "NAME=VALUE, where the spec has no default")
+      ->expected(1)
+      ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
   addDeviceOptions(*command, options->device);
+  command->add_option("--threads", options->device.threads, "Of the CPU; all by default")
+      ->check(CLI::PositiveNumber);
   addConfigOption(*command, options->config);
   command->add_flag("--json", options->asJson, "Print JSON");
-  command->footer(
-      "Nothing is timed: what entries remember is told, the untuned choice and configs that are the "
-      "same.");
-  context.onRun(command, [&context, options] {
-    return regret(context, options->device, options->config, options->asJson);
-  });
+  command->footer("Examples:\n  deftc cache regret                (what the entries remember)\n"
+                  "  deftc cache regret llama3_8b      (timed now, on this machine)");
+  context.onRun(command, [&context, options] { return regret(context, *options); });
 }
 
 } // namespace deft::cli
