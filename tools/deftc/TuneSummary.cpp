@@ -1,34 +1,13 @@
 #include "tools/deftc/TuneSummary.h"
 
-#include "compiler/config/ConfigJson.h"
 #include "tools/deftc/Numbers.h"
+#include "tuner/report/SessionData.h"
 
-#include <algorithm>
 #include <iomanip>
 #include <ostream>
 
 namespace deft::cli {
 namespace {
-
-/// "union, chunk 512, tiles sm90 128x64".
-std::string configText(const config::Config &config) {
-  std::string text = config::partitionName(config.partition) + ", chunk " +
-                     (config.chunkTokens > 0 ? std::to_string(config.chunkTokens) : "open");
-  for (const config::PhaseConfig &phase : config.phases)
-    text += ", " + config::familyName(phase.family) + " " + std::to_string(phase.tileQ) + "x" +
-            std::to_string(phase.tileKv);
-  return text;
-}
-
-/// A processor has one kernel; a tile is how many rows an item may have.
-std::string cpuConfigText(const config::Config &config) {
-  int rows = 0;
-  for (const config::PhaseConfig &phase : config.phases)
-    rows = std::max(rows, phase.tileQ);
-  return config::partitionName(config.partition) + ", chunk " +
-         (config.chunkTokens > 0 ? std::to_string(config.chunkTokens) : "open") + ", " +
-         std::to_string(rows) + " rows";
-}
 
 const char *endText(session::Ended ended) {
   switch (ended) {
@@ -60,7 +39,7 @@ void printTuneSummary(const session::TuneReport &report, std::ostream &out) {
     out << std::setw(11) << rounded(measured.untunedUs, 1) << std::setw(10) << rounded(measured.tunedUs, 1)
         << std::setw(7) << rounded(one.gain, 2) << "x" << std::setw(10)
         << (one.heldOutGain ? rounded(*one.heldOutGain, 2) + "x" : "-") << "  "
-        << (isCpu ? cpuConfigText(one.entry.config) : configText(one.entry.config));
+        << report::configText(one.entry.config, isCpu);
     if (!one.note.empty())
       out << " (" << one.note << ")";
     out << '\n';

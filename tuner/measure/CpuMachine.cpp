@@ -6,24 +6,38 @@
 #include <cstdint>
 #include <unistd.h>
 
+#ifdef __x86_64__
+#include <emmintrin.h>
+#endif
+
 namespace deft::measure {
 
 using support::Result;
 
 namespace {
 
-/// Reads a buffer larger than the last-level cache: between two steps of one layer, a model reads all the
-/// others.
+/// Makes a run find its inputs in memory: between two steps of one layer, a model reads all the others. Small
+/// inputs are flushed line by line; for large ones it is quicker to read a buffer larger than the last-level
+/// cache.
 class CacheSweeper {
 public:
-  CacheSweeper() {
-    constexpr std::size_t kLeast = std::size_t{64} << 20, kMost = std::size_t{512} << 20;
-    const long lastLevel = ::sysconf(_SC_LEVEL3_CACHE_SIZE);
-    const std::size_t bytes =
-        std::clamp(2 * static_cast<std::size_t>(std::max(lastLevel, 0L)), kLeast, kMost);
-    words_.assign(bytes / sizeof(std::uint64_t), 1);
-  }
-  void sweep() {
+  void sweep(const exec::Inputs &inputs) {
+#ifdef __x86_64__
+    constexpr std::size_t kMostFlushed = std::size_t{8} << 20;
+    if ((inputs.k.size() + inputs.v.size() + inputs.q.size()) * sizeof(std::uint16_t) <= kMostFlushed) {
+      const auto flush = [](const auto &values) {
+        for (std::size_t i = 0; i < values.size(); i += 32) // 64 bytes
+          _mm_clflush(values.data() + i);
+      };
+      flush(inputs.k);
+      flush(inputs.v);
+      flush(inputs.q);
+      _mm_mfence();
+      return;
+    }
+#endif
+    if (words_.empty())
+      allocate();
     std::uint64_t sum = 0;
     for (std::size_t i = 0; i < words_.size(); i += 8) // one word of each cache line
       sum += words_[i];
@@ -31,6 +45,14 @@ public:
   }
 
 private:
+  void allocate() {
+    constexpr std::size_t kLeast = std::size_t{64} << 20, kMost = std::size_t{512} << 20;
+    const long lastLevel = ::sysconf(_SC_LEVEL3_CACHE_SIZE);
+    const std::size_t bytes =
+        std::clamp(2 * static_cast<std::size_t>(std::max(lastLevel, 0L)), kLeast, kMost);
+    words_.assign(bytes / sizeof(std::uint64_t), 1);
+  }
+
   std::vector<std::uint64_t> words_;
 };
 
@@ -64,7 +86,7 @@ public:
     const exec::OutputView outputs{out_.data(), lse_.empty() ? nullptr : lse_.data()};
     std::vector<double> times;
     for (int i = 0; i < repeats; ++i) {
-      state_.sweeper.sweep();
+      state_.sweeper.sweep(*state_.inputs);
       const auto start = std::chrono::steady_clock::now();
       if (auto ran = state_.executor.run(state_.kernel, state_.variant, plan, view, outputs); !ran)
         return ran.error();

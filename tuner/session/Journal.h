@@ -21,21 +21,21 @@
 /// kind:
 ///
 ///   session    version, identity (what must be equal to go on), variant, signature, device, driver, deftc,
-///              kernel_hash, backend, strategy, space (space::toJson), started
+///              kernel_hash, backend, strategy, space (space::toJson), space_size: {all, legal, broken:
+///              {rule: count}}, started
 ///   resumed    at
-///   class      class, trees: [{name, tokens, queries, held_out}], space: {all, legal, broken: {rule:
-///   count}},
-///              default (a candidate's id)
-///   candidate  class, id, config, origin ("default", "neighbour", the strategy), predicted_us
-///   checked    class, id: its result is right
-///   rejected   class, id, stage ("compile", "prepare", "check", "time"), reason
-///   measured   class, id, tree, round, us: runs in a row. Rounds below 1,000,000 are of the search; those
-///   from
-///              1,000,000 of the final; from 2,000,000 of the confirmation
+///   class      class, trees: [{name, tokens, queries, held_out}], default (a candidate's id). A class that a
+///              resumed session comes to again is told again, as are its candidates
+///   candidate  class, id, config, origin ("default", "neighbour", the strategy), predicted_us where it is
+///   known checked    class, id: its result is right rejected   class, id, stage ("compile", "prepare",
+///   "check", "time"), reason measured   class, id, tree, round, us: runs in a row. Rounds below 1,000,000
+///   are of the search; those from
+///              1,000,000 of the final; from 2,000,000 of the confirmation; from 3,000,000 of it on held-out
+///              trees
 ///   dropped    class, id, round, ratio: hopeless, its time over the best's
-///   scored     class, id, us, ratio: over all trees; ratio to the untuned config, measured in the same
-///   rounds done       class, entry (config_cache::toJson), winner, gain, gain_error, seconds,
-///              held_out: {gain, gain_error} or null, note
+///   scored     class, id, us, ratio: over all trees; ratio to the untuned config
+///   done       class, entry (config_cache::toJson), winner, gain, gain_error, held_out_gain (null: no such
+///              trees), candidates, rejected, is_cut (the search had no more time), note, seconds
 ///   end        reason ("complete", "budget", "interrupted"), made, reused, seconds
 namespace deft::session {
 

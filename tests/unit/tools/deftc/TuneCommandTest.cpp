@@ -1,0 +1,98 @@
+#include "runtime/config_cache/ConfigFile.h"
+#include "tests/support/RunDeftc.h"
+#include "tests/unit/runtime/module_cache/TestFolder.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cstdlib>
+#include <filesystem>
+
+namespace deft::cli {
+namespace {
+
+using test::Outcome;
+using testing::HasSubstr;
+
+/// A home of its own for each test, and the package whose native code is plain C++.
+class TuneCommandTest : public testing::Test {
+protected:
+  void SetUp() override { ::setenv("DEFT_CACHE_DIR", folder.path("cache").c_str(), 1); }
+  void TearDown() override { ::unsetenv("DEFT_CACHE_DIR"); }
+
+  Outcome tune(std::vector<std::string> more) const {
+    std::vector<std::string> arguments{"tune", DEFT_TEST_PACKAGE, "--backend", "cpu", "--threads", "1"};
+    arguments.insert(arguments.end(), more.begin(), more.end());
+    return test::runDeftc(arguments);
+  }
+  std::vector<std::string> small() const {
+    return {"--workload",       "few_shot:prompt=200,branches=3,step=9", "--candidates", "4", "--axis",
+            "chunk_tokens=0,64"};
+  }
+
+  module_cache::TestFolder folder;
+};
+
+TEST_F(TuneCommandTest, TunesAndKeepsWhatLaterRunsUse) {
+  const Outcome outcome = tune(small());
+  ASSERT_EQ(outcome.code, 0) << outcome.err;
+  EXPECT_THAT(outcome.out, HasSubstr("c1-t8-q2-s1-d1-f0"));
+  EXPECT_THAT(outcome.out, HasSubstr("complete; "));
+  EXPECT_THAT(outcome.out, HasSubstr(" 0 reused"));
+  EXPECT_THAT(outcome.err, HasSubstr("space: "));
+  // The entry is in this device's file, and a run for such a tree says that it uses it.
+  const Outcome run = test::runDeftc({"run", DEFT_TEST_PACKAGE, "--backend", "cpu", "--threads", "1",
+                                      "--workload", "few_shot:prompt=200,branches=3,step=9"});
+  ASSERT_EQ(run.code, 0) << run.err;
+  EXPECT_THAT(run.out, HasSubstr("exact"));
+}
+
+TEST_F(TuneCommandTest, ABudgetEndsASessionAndTheSameCommandGoesOn) {
+  std::vector<std::string> arguments{"--workload",   "few_shot:prompt=200,branches=3,iterations=400",
+                                     "--candidates", "8",
+                                     "--journal",    folder.path("journal.jsonl")};
+  auto withBudget = arguments;
+  withBudget.insert(withBudget.end(), {"--budget", "2s"});
+  const Outcome first = tune(withBudget);
+  ASSERT_EQ(first.code, 0) << first.err;
+  EXPECT_THAT(first.out, HasSubstr("stopped by its budget"));
+  const Outcome second = tune(arguments);
+  ASSERT_EQ(second.code, 0) << second.err;
+  EXPECT_THAT(second.err, HasSubstr("goes on with " + folder.path("journal.jsonl")));
+  EXPECT_THAT(second.out, HasSubstr("complete; "));
+  EXPECT_THAT(second.out, testing::Not(HasSubstr(" 0 reused")));
+}
+
+TEST_F(TuneCommandTest, WritesAReportAndRecordedSpaces) {
+  auto arguments = small();
+  arguments.erase(arguments.begin() + 2, arguments.begin() + 4);
+  arguments.insert(arguments.end(), {"--strategy", "exhaustive", "--axis", "tile_q=16", "--axis",
+                                     "prices=machine", "--axis", "partition=union,query", "--record",
+                                     folder.path("spaces"), "--report", folder.path("r.html")});
+  const Outcome outcome = tune(arguments);
+  ASSERT_EQ(outcome.code, 0) << outcome.err;
+  EXPECT_EQ(module_cache::namesIn(folder.path("spaces")).size(), 1U);
+  EXPECT_THAT(module_cache::readText(folder.path("r.html")), HasSubstr("<svg"));
+}
+
+TEST_F(TuneCommandTest, WhatIsWrongIsSaidBeforeAnythingIsMeasured) {
+  const auto error = [&](std::vector<std::string> arguments) {
+    const Outcome outcome = tune(std::move(arguments));
+    EXPECT_NE(outcome.code, 0);
+    return outcome.err;
+  };
+  EXPECT_THAT(error({"--workload", "few_shots"}), HasSubstr("no workload `few_shots`"));
+  EXPECT_THAT(error({"--workload", "few_shot:step=1", "--budget", "soon"}), HasSubstr("`soon` is no time"));
+  EXPECT_THAT(error({"--workload", "few_shot:step=1", "--axis", "chunks=1"}), HasSubstr("no axis `chunks`"));
+  EXPECT_THAT(error({"--workload", "few_shot:step=1", "--axis", "chunk_tokens"}),
+              HasSubstr("is no axis with its values"));
+  EXPECT_THAT(error({"--workload", "few_shot:step=1", "--record", folder.path("x")}),
+              HasSubstr("add --strategy exhaustive"));
+  EXPECT_THAT(error({"--workload", "few_shot:step=1", "--axis", "tile_q=1"}),
+              HasSubstr("nothing in the space can be used"));
+  EXPECT_THAT(error({}), HasSubstr("--workload"));
+  EXPECT_FALSE(std::filesystem::exists(folder.path("cache/configs")));
+}
+
+} // namespace
+} // namespace deft::cli
