@@ -233,40 +233,52 @@ private:
         report_.ended = Ended::Budget;
         break;
       }
-      if (takeFromJournal(classes_[static_cast<std::size_t>(i)]))
+      const TreesOfClass &own = classes_[static_cast<std::size_t>(i)];
+      // What an earlier run of this session came to; one that had too little time goes on.
+      const json *done = journal_->done(own.treeClass.text());
+      const json before = done ? *done : json::object();
+      if (done && !before.value("is_cut", false) && takeFromJournal(own, before))
         continue;
       std::optional<Clock::time_point> deadline;
       if (end)
         deadline = Clock::now() + (*end - Clock::now()) / (count - i);
-      const TreesOfClass &own = classes_[static_cast<std::size_t>(i)];
       ClassTuner tuner(state, own, i, count, neighboursOf(own.treeClass), deadline, end);
-      report_.classes.push_back(tuner.run());
-      ClassReport &made = report_.classes.back();
+      ClassReport made = tuner.run();
       if (isCancelled())
         report_.ended = Ended::Interrupted;
       else if (tuner.isCut())
         report_.ended = Ended::Budget;
+      if (made.isDone && tuner.isCut() && done && made.candidates <= before.value("candidates", 0) &&
+          takeFromJournal(own, before)) {
+        journal_->write(before); // with even less time than then, nothing was learnt: that stays the result
+        continue;
+      }
       if (made.isDone) {
         noteDone(made);
         save({made.entry});
       } else if (!made.note.empty()) {
         report_.warnings.push_back(made.treeClass.text() + ": " + made.note);
       }
+      report_.classes.push_back(std::move(made));
       if (!options_.recordFolder.empty() && report_.ended == Ended::Complete)
         if (auto written = record(tuner, own); !written)
           return written;
+    }
+    for (std::size_t i = report_.classes.size(); i < classes_.size(); ++i) { // not begun
+      report_.classes.emplace_back();
+      report_.classes.back().treeClass = classes_[i].treeClass;
+      report_.classes.back().trees = classes_[i].searched;
     }
     report_.made = state.made;
     report_.reused = state.reused;
     return {};
   }
 
-  /// What an earlier run of this session has finished.
-  bool takeFromJournal(const TreesOfClass &own) {
-    const json *done = journal_->done(own.treeClass.text());
-    if (!done || done->value("is_cut", false) || !options_.recordFolder.empty())
+  /// Takes the `done` event of an earlier run for the class's result.
+  bool takeFromJournal(const TreesOfClass &own, const json &done) {
+    if (!options_.recordFolder.empty())
       return false;
-    const auto entry = config_cache::entryFromJson(done->at("entry"));
+    const auto entry = config_cache::entryFromJson(done.at("entry"));
     if (!entry)
       return false;
     ClassReport report;
@@ -275,13 +287,13 @@ private:
     report.heldOut = static_cast<int>(own.samples.size()) - own.searched;
     report.entry = *entry;
     report.isDone = report.isFromJournal = true;
-    report.gain = done->value("gain", 1.0);
-    report.gainError = done->value("gain_error", 0.0);
-    if (const json &held = done->value("held_out_gain", json()); held.is_number())
+    report.gain = done.value("gain", 1.0);
+    report.gainError = done.value("gain_error", 0.0);
+    if (const json &held = done.value("held_out_gain", json()); held.is_number())
       report.heldOutGain = held.get<double>();
-    report.candidates = done->value("candidates", 0);
-    report.rejected = done->value("rejected", 0);
-    report.note = done->value("note", "");
+    report.candidates = done.value("candidates", 0);
+    report.rejected = done.value("rejected", 0);
+    report.note = done.value("note", "");
     report_.classes.push_back(report);
     save({report.entry});
     return true;
