@@ -20,7 +20,8 @@ int sm80Bytes(int headDim, const PhaseConfig &phase) {
 int sm90Bytes(int headDim, const PhaseConfig &phase) {
   const int tileBytes = (headDim + 63) / 64 * phase.tileKv * 128; // blocks of 64 columns
   const int joinBytes = 64 * headDim * 4 + 128 * 16;
-  const int stageBytes = 2 * tileBytes + phase.tileKv * 12 + 2 * 8; // K, V, records, barriers
+  const int slotBytes = 96 + phase.tileKv * 12;             // facts of groups, records of tokens
+  const int stageBytes = 2 * tileBytes + slotBytes + 2 * 8; // K, V, slot, barriers
   constexpr int kAlignment = 1024;
   return phase.stages * stageBytes + joinBytes + kAlignment;
 }

@@ -200,9 +200,31 @@ Result<void> Kernel::launch(unsigned blocks, void **params, cu::Stream stream) c
   if (blocks == 0)
     return {};
   const Device::Current current(*device_);
-  const cu::Result result =
-      device_->api().launchKernel(function_, blocks, 1, 1, static_cast<unsigned>(threads_), 1, 1,
-                                  static_cast<unsigned>(smemBytes_), stream, params, nullptr);
+  return launched(device_->api().launchKernel(function_, blocks, 1, 1, static_cast<unsigned>(threads_), 1, 1,
+                                              static_cast<unsigned>(smemBytes_), stream, params, nullptr));
+}
+
+Result<void> Kernel::launchDependent(unsigned blocks, void **params, cu::Stream stream) const {
+  constexpr int kCapturedSince = 12030; // CUDA version
+  if (device_->facts().major < 9 || device_->driver().version() < kCapturedSince)
+    return launch(blocks, params, stream);
+  if (blocks == 0)
+    return {};
+  const Device::Current current(*device_);
+  cu::LaunchAttribute attribute;
+  attribute.id = cu::kLaunchProgrammaticSerialization;
+  attribute.value[0] = 1;
+  cu::LaunchConfig config;
+  config.grid[0] = blocks;
+  config.block[0] = static_cast<unsigned>(threads_);
+  config.smemBytes = static_cast<unsigned>(smemBytes_);
+  config.stream = stream;
+  config.attributes = &attribute;
+  config.attributeCount = 1;
+  return launched(device_->api().launchKernelEx(&config, function_, params, nullptr));
+}
+
+Result<void> Kernel::launched(cu::Result result) const {
   if (result == cu::kSuccess) // no text is made for nothing: a server calls this for every layer
     return {};
   return device_->driver().error("cannot launch kernel `" + entry_ + "`", result);

@@ -113,12 +113,15 @@ public:
   /// Puts a launch on a stream of the device; no blocks are no launch. `params` as cuLaunchKernel takes them:
   /// a pointer to each.
   support::Result<void> launch(unsigned blocks, void **params, cu::Stream stream) const;
+  /// The same for a kernel that waits by itself for the one before it on the stream: it may start early.
+  support::Result<void> launchDependent(unsigned blocks, void **params, cu::Stream stream) const;
   support::Result<void> launch(unsigned blocks, void **params) const {
     return launch(blocks, params, device_->stream());
   }
 
 private:
   explicit Kernel(std::shared_ptr<Device> device) : device_(std::move(device)) {}
+  support::Result<void> launched(cu::Result result) const;
   std::shared_ptr<Device> device_;
   std::string entry_;
   cu::Module module_ = nullptr;

@@ -35,6 +35,12 @@ constexpr int kAttributeL2CacheSize = 38;
 constexpr int kAttributeComputeMajor = 75;
 constexpr int kAttributeComputeMinor = 76;
 constexpr int kFunctionMaxDynamicShared = 8;
+constexpr int kTensorFloat16 = 6;
+constexpr int kTensorBfloat16 = 9;
+constexpr int kTensorNoInterleave = 0;
+constexpr int kTensorSwizzle128 = 3;
+constexpr int kTensorPromote256 = 3;
+constexpr int kTensorFillZeros = 0;
 constexpr unsigned kStreamDefault = 0;
 constexpr unsigned kStreamNonBlocking = 1;
 constexpr unsigned kEventDefault = 0;
@@ -43,6 +49,22 @@ constexpr unsigned kHostAllocPortable = 1; ///< page-locked for every context
 constexpr unsigned kHostAllocDeviceMap = 2;
 constexpr int kCaptureStatusNone = 0;
 constexpr int kCaptureThreadLocal = 1;
+
+/// CUlaunchConfig and its attributes.
+struct LaunchAttribute {
+  int id = 0;
+  int padding = 0;
+  int value[16] = {};
+};
+struct LaunchConfig {
+  unsigned grid[3] = {1, 1, 1};
+  unsigned block[3] = {1, 1, 1};
+  unsigned smemBytes = 0;
+  Stream stream = nullptr;
+  LaunchAttribute *attributes = nullptr;
+  unsigned attributeCount = 0;
+};
+constexpr int kLaunchProgrammaticSerialization = 6;
 
 /// One line a function: member, symbol in the library, parameters.
 #define DEFT_DRIVER_FUNCTIONS(X)                                                                             \
@@ -80,6 +102,12 @@ constexpr int kCaptureThreadLocal = 1;
   X(launchKernel, "cuLaunchKernel",                                                                          \
     (Function function, unsigned gridX, unsigned gridY, unsigned gridZ, unsigned blockX, unsigned blockY,    \
      unsigned blockZ, unsigned smemBytes, Stream stream, void **params, void **extra))                       \
+  X(launchKernelEx, "cuLaunchKernelEx",                                                                      \
+    (const LaunchConfig *config, Function function, void **params, void **extra))                            \
+  X(tensorMapEncodeTiled, "cuTensorMapEncodeTiled",                                                          \
+    (void *map, int type, unsigned rank, void *address, const unsigned long long *sizes,                     \
+     const unsigned long long *strides, const unsigned *box, const unsigned *elementStrides, int interleave, \
+     int swizzle, int promotion, int fill))                                                                  \
   X(streamCreate, "cuStreamCreate", (Stream * stream, unsigned flags))                                       \
   X(streamDestroy, "cuStreamDestroy_v2", (Stream stream))                                                    \
   X(streamSynchronize, "cuStreamSynchronize", (Stream stream))                                               \

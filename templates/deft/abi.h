@@ -7,6 +7,9 @@
 /// "caller's index". A *row* of an item is query * ratio + head within the group.
 namespace deft::abi {
 
+/// Raised whenever something here changes its shape or meaning: kernels of another version cannot be called.
+constexpr int kVersion = 2;
+
 /// One entry of the work list. The grid expands it over the KV heads. One of no tokens ends the list: a
 /// captured graph is launched for as many items as a plan may have, and a step's plan has fewer.
 struct Item {
@@ -43,7 +46,14 @@ struct CacheLayout {
   long long headStride;
 };
 
+/// A driver's tensor map (CUtensorMap): how a bulk copy finds rows of the cache.
+struct alignas(64) TensorMap {
+  unsigned long long words[16];
+};
+
 struct AttendArgs {
+  /// Boxes of 16 and of 32 tokens of one KV head and 64 columns; valid where hasMaps is set.
+  TensorMap kBoxes[2], vBoxes[2];
   const void *q; ///< [query, caller's index][query_heads][head_dim], dtype
   const void *k;
   const void *v;
@@ -59,6 +69,7 @@ struct AttendArgs {
   CacheLayout cache;
   int itemBegin; ///< the items of this launch: [itemBegin, itemBegin + itemCount)
   int itemCount;
+  int hasMaps;
 };
 
 /// By which a run in a replayed graph, that no host sees coming, notices that the plan on the device is not

@@ -1,5 +1,6 @@
 #pragma once
 
+#include "deft/ptx/dependent_launch.cuh"
 #include "deft/sm90/consumer.cuh"
 #include "deft/sm90/producer.cuh"
 
@@ -10,6 +11,7 @@ namespace deft::sm90 {
 
 template <class Config, class Variant>
 __device__ __forceinline__ void attend(const abi::AttendArgs &args, const typename Variant::Params &params) {
+  ptx::allowDependents();
   extern __shared__ char unaligned[];
   constexpr unsigned long long kMask = Layout<Config>::kAlignment - 1;
   char *shared = reinterpret_cast<char *>((reinterpret_cast<unsigned long long>(unaligned) + kMask) & ~kMask);
@@ -25,7 +27,7 @@ __device__ __forceinline__ void attend(const abi::AttendArgs &args, const typena
   // 128 * 56 + 256 * 224 registers are what the launch bound's 384 * 168 were.
   if (threadIdx.x < 128) {
     asm volatile("setmaxnreg.dec.sync.aligned.u32 56;");
-    Producer<Config>(args, ring).run();
+    Producer<Config, Variant>(args, ring).run();
   } else {
     asm volatile("setmaxnreg.inc.sync.aligned.u32 224;");
     Consumer<Config, Variant>::run(args, params, ring);

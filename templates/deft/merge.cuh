@@ -3,6 +3,7 @@
 #include "deft/abi.h"
 #include "deft/plan_watch.cuh"
 #include "deft/ptx/convert.cuh"
+#include "deft/ptx/dependent_launch.cuh"
 #include "deft/types.cuh"
 
 /// The reduction of a query's partials into its output: one warp a row, partials in the order of the
@@ -17,10 +18,14 @@ __device__ __forceinline__ void mergeRow(const abi::MergeArgs &args, int merged,
   constexpr int kPerLane = (kPieces + 31) / 32;
   const int lane = threadIdx.x % 32;
   const int begin = args.mergeBegin[merged], end = args.mergeBegin[merged + 1];
+  const int ownSlot = begin + lane < end ? args.mergeSlot[begin + lane] : 0;
+  ptx::awaitKernelBefore(); // the plan was there already, the partials are not
 
   float top = -kInfinity;
   if constexpr (!kSigmoid) {
-    for (int i = begin + lane; i < end; i += 32)
+    if (begin + lane < end)
+      top = args.partialLse[static_cast<long long>(ownSlot) * Config::kQueryHeads + head];
+    for (int i = begin + lane + 32; i < end; i += 32)
       top =
           fmaxf(top, args.partialLse[static_cast<long long>(args.mergeSlot[i]) * Config::kQueryHeads + head]);
 #pragma unroll
@@ -31,8 +36,10 @@ __device__ __forceinline__ void mergeRow(const abi::MergeArgs &args, int merged,
 
   float sum = 0.f;
   float4 total[kPerLane] = {};
+#pragma unroll 4 // several partials are on their way at a time
   for (int i = begin; i < end; ++i) {
-    const long long place = static_cast<long long>(args.mergeSlot[i]) * Config::kQueryHeads + head;
+    const int slot = i - begin < 32 ? __shfl_sync(~0u, ownSlot, i - begin) : args.mergeSlot[i];
+    const long long place = static_cast<long long>(slot) * Config::kQueryHeads + head;
     // An empty partial is (0, -inf): its weight exp2(-inf) is 0 and adds nothing.
     const float weight = kSigmoid ? 1.f : ptx::exp2Fast((args.partialLse[place] - shift) * kLog2e);
     sum += weight;
@@ -71,6 +78,7 @@ template <class Config, bool kSigmoid> __device__ __forceinline__ void merge(con
   const int watchers = args.watch != nullptr ? 1 : 0;
   if (static_cast<int>(blockIdx.x) < watchers) {
     watchPlan(args.watch, args.runsOfPlan);
+    ptx::awaitKernelBefore();
     return;
   }
   const long long tasks = static_cast<long long>(args.mergeCount) * Config::kQueryHeads;
@@ -80,9 +88,10 @@ template <class Config, bool kSigmoid> __device__ __forceinline__ void merge(con
     const int merged = static_cast<int>(task / Config::kQueryHeads);
     const int query = args.mergeQuery[merged];
     if (query < 0)
-      return; // the plan merges fewer than the graph was captured for
+      break; // the plan merges fewer than the graph was captured for
     mergeRow<Config, kSigmoid>(args, merged, query, static_cast<int>(task % Config::kQueryHeads));
   }
+  ptx::awaitKernelBefore(); // whoever comes next counts on both kernels' end, where nothing was merged, too
 }
 
 } // namespace deft

@@ -11,7 +11,7 @@ namespace deft {
 /// The records of a tile's tokens in shared memory, one array a field, so that a warp reads a field of
 /// 16 tokens without conflicts.
 struct TokenRecords {
-  unsigned *visible; ///< queries of the item that see the token: first | end << 16; 0 beyond the item
+  unsigned *visible; ///< queries of the item that see the token: first | end << 16, nobody beyond the item
   int *position;
   int *depth;
 
@@ -21,6 +21,15 @@ struct TokenRecords {
       : visible(static_cast<unsigned *>(base)), position(static_cast<int *>(base) + tokens),
         depth(static_cast<int *>(base) + 2 * tokens) {}
 };
+
+/// Of some tokens, all inclusive.
+struct TokenBounds {
+  int kvLo, kvHi; ///< position
+  int depthLo, depthHi;
+};
+
+/// No query: [first, end) is empty, and changes no hull.
+constexpr unsigned kNobody = 0xffff;
 
 template <class Config, class Variant> class WarpRows {
   using Element = typename Config::Element;
@@ -86,15 +95,25 @@ public:
     const int token = group * 16 + lane_ % 16;
     const int first = tokens.visible[token] & 0xffff, end = tokens.visible[token] >> 16;
     const bool any = __any_sync(~0u, first < queryEnd_ && end > queryLo_);
-    bool all = __all_sync(~0u, first <= queryLo_ && end >= queryEnd_);
+    const bool all = __all_sync(~0u, first <= queryLo_ && end >= queryEnd_);
     if (!any)
       return kHidden;
+    TokenBounds bounds{};
+    if constexpr (Variant::kHasMask)
+      bounds = {__reduce_min_sync(~0u, tokens.position[token]),
+                __reduce_max_sync(~0u, tokens.position[token]), __reduce_min_sync(~0u, tokens.depth[token]),
+                __reduce_max_sync(~0u, tokens.depth[token])};
+    return visibility(all, bounds);
+  }
+
+  /// Of tokens that some row sees by the tree alone, or `all` rows do.
+  __device__ __forceinline__ Visibility visibility(bool all, const TokenBounds &tokens) const {
     if constexpr (Variant::kHasMask) {
       TileBounds bounds = bounds_;
-      bounds.kvLo = __reduce_min_sync(~0u, tokens.position[token]);
-      bounds.kvHi = __reduce_max_sync(~0u, tokens.position[token]);
-      bounds.depthLo = __reduce_min_sync(~0u, tokens.depth[token]);
-      bounds.depthHi = __reduce_max_sync(~0u, tokens.depth[token]);
+      bounds.kvLo = tokens.kvLo;
+      bounds.kvHi = tokens.kvHi;
+      bounds.depthLo = tokens.depthLo;
+      bounds.depthHi = tokens.depthHi;
       const TileVisibility tile = Variant::tile(params_, bounds);
       if (!tile.any)
         return kHidden;
@@ -102,6 +121,10 @@ public:
     }
     return all ? kWhole : kCut;
   }
+
+  /// The warp's queries, relative to the item: [queryLo, queryEnd).
+  __device__ __forceinline__ int queryLo() const { return queryLo_; }
+  __device__ __forceinline__ int queryEnd() const { return queryEnd_; }
 
   /// From products to final scores for 16 tokens: scale, score function, and the masks where they cut.
   __device__ __forceinline__ void score(const TokenRecords &tokens, int group, bool cut, float (&low)[4],
@@ -118,8 +141,13 @@ public:
         s = Variant::score(params_, hookRow_[r], s, tokens.position[token], tokens.depth[token], kvHead_);
       });
     }
-    if (!cut)
-      return;
+    if (cut)
+      hide(tokens, group, low, high);
+  }
+
+  /// -inf for what the rows do not see.
+  __device__ __forceinline__ void hide(const TokenRecords &tokens, int group, float (&low)[4],
+                                       float (&high)[4]) const {
     forEach(group, low, high, [&](float &s, int r, int token) {
       const int first = tokens.visible[token] & 0xffff, end = tokens.visible[token] >> 16;
       bool visible = queryOfRow_[r] >= first && queryOfRow_[r] < end;

@@ -242,6 +242,11 @@ int cuMemcpyDtoHAsync_v2(void *to, cu::DevicePtr from, std::size_t bytes, cu::St
   std::memcpy(to, pointerOf<void>(from), bytes);
   return note({.name = "cuMemcpyDtoHAsync", .stream = stream, .bytes = bytes});
 }
+int cuTensorMapEncodeTiled(void *, int, unsigned, void *, const unsigned long long *,
+                           const unsigned long long *, const unsigned *, const unsigned *, int, int, int,
+                           int) {
+  return note({.name = "cuTensorMapEncodeTiled"});
+}
 int cuMemsetD8Async(cu::DevicePtr to, unsigned char value, std::size_t bytes, cu::Stream stream) {
   std::memset(pointerOf<void>(to), value, bytes);
   return note({.name = "cuMemsetD8Async", .stream = stream, .bytes = bytes});
@@ -294,6 +299,10 @@ int cuLaunchKernel(cu::Function function, unsigned gridX, unsigned, unsigned, un
     return failed;
   enqueue(stream, std::move(work));
   return cu::kSuccess;
+}
+int cuLaunchKernelEx(const cu::LaunchConfig *config, cu::Function function, void **params, void **extra) {
+  return cuLaunchKernel(function, config->grid[0], 1, 1, config->block[0], 1, 1, config->smemBytes,
+                        config->stream, params, extra);
 }
 int cuStreamCreate(cu::Stream *stream, unsigned) {
   const std::lock_guard lock(state().mutex);

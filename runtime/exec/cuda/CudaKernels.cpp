@@ -48,6 +48,11 @@ int CudaKernels::blocksAtOnce() const {
   return fewest;
 }
 
+bool CudaKernels::hasSm90() const {
+  return std::any_of(config_.phases.begin(), config_.phases.end(),
+                     [](const config::PhaseConfig &phase) { return phase.family == config::Family::Sm90; });
+}
+
 unsigned CudaKernels::attendBlocks(std::size_t phase, int items) const {
   const long long units = static_cast<long long>(items) * variant_.kvHeads;
   return static_cast<unsigned>(std::min<long long>(units, mostBlocks_[phase]));

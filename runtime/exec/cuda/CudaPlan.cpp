@@ -1,5 +1,7 @@
 #include "runtime/exec/cuda/CudaPlan.h"
 
+#include "runtime/exec/cuda/CacheBoxes.h"
+
 #include <string>
 #include <utility>
 
@@ -193,6 +195,8 @@ Result<void> CudaPlan::run(const CudaKernels &kernels, const CudaPointers &point
   attend.queryPos = reinterpret_cast<const int *>(at(sections_.queryPos));
   attend.pageTable = pointers.pageTable;
   attend.cache = pointers.cache;
+  if (kernels.hasSm90())
+    fillCacheBoxes(*kernels.device(), kernels.variant(), attend);
   void *attendParams[] = {&attend, const_cast<abi::ParamSlot *>(pointers.params->slots())};
   for (std::size_t p = 0; p < kernels.phases(); ++p) {
     attend.itemBegin = sections_.itemBegin[p];
@@ -220,7 +224,7 @@ Result<void> CudaPlan::run(const CudaKernels &kernels, const CudaPointers &point
     ++blocks;
   }
   void *mergeParams[] = {&merge};
-  return kernels.merge().launch(blocks, mergeParams, stream);
+  return kernels.merge().launchDependent(blocks, mergeParams, stream);
 }
 
 Result<void> CudaPlan::checkReplays() {

@@ -1,5 +1,6 @@
 #pragma once
 
+#include "deft/ptx/cp_async.cuh"
 #include "deft/ptx/ldmatrix.cuh"
 #include "deft/ptx/mbarrier.cuh"
 #include "deft/ptx/mma_sync.cuh"
@@ -55,12 +56,11 @@ private:
     unsigned query[kSteps][4];
     rows.loadQueries(query);
     Sums sums;
-    sm80::OnlineSoftmax softmax(Rows::kUnit);
     if (isWide)
-      wide(rows, query, softmax, sums, groupRow, splitRows ? 0 : group_, splitRows ? 1 : kConsumerGroups);
+      wide(rows, query, sums, groupRow, splitRows ? 0 : group_, splitRows ? 1 : kConsumerGroups);
     else
-      narrow(rows, query, softmax, sums);
-    sums.finish(softmax);
+      narrow(rows, query, sums);
+    sums.finish();
 
     const Join<Config, Variant> join(ring_.shared);
     if (!splitRows && !join.groups(sums, group_))
@@ -95,73 +95,100 @@ private:
 
   // --- wgmma: 64 rows a warpgroup ------------------------------------------------------------------
 
-  /// Tiles first, first + stride, ...; `groupRow` is the first row of the warpgroup.
-  __device__ __forceinline__ void wide(const Rows &rows, const unsigned (&query)[kSteps][4],
-                                       sm80::OnlineSoftmax &softmax, Sums &sums, int groupRow, int first,
-                                       int stride) const {
+  /// Tiles first, first + stride, ...; `groupRow` is the first row of the warpgroup. Where both warpgroups
+  /// have every tile, its q.k is under way before the weights of the one before go to its values, so that the
+  /// matrix units work while weights are made.
+  __device__ __forceinline__ void wide(const Rows &rows, const unsigned (&query)[kSteps][4], Sums &sums,
+                                       int groupRow, int first, int stride) const {
     const int queryLo = rows.clamped(groupRow) / Config::kRatio;
     const int queryEnd = rows.clamped(groupRow + 63) / Config::kRatio + 1;
-    for (int tile = first; tile < tiles_; tile += stride) {
-      const int step = acquire(tile);
-      const TokenRecords tokens = ring_.records(step);
-      if (isSeen(tokens, queryLo, queryEnd)) {
-        ptx::fenceAsyncProxy(); // the copies were cp.async's, the reader is wgmma
-        float s[2 * kGroups][4];
-        multiplyKeys(query, ring_.keys(step), s);
+    float s[2 * kGroups][4], factor[2];
+    unsigned weights[kGroups][4];
+    for (int tile = first, next;; tile = next) {
+      tile = nextSeen(tile, stride, queryLo, queryEnd);
+      if (tile >= tiles_)
+        return;
+      startKeys(query, ring_.keys(firstStep_ + tile), s);
+      ptx::wgmmaWait<0>();
+      ptx::wgmmaPin(s);
+      score(rows, firstStep_ + tile, s);
+      bool grows = sums.weigh(s, factor);
+      for (;; tile = next) {
+        if (grows)
+          sums.rescale(factor);
 #pragma unroll
-        for (int g = 0; g < kGroups; ++g) {
-          const auto seen = rows.visibility(tokens, g);
-          if (seen != Rows::kHidden) {
-            rows.score(tokens, g, seen == Rows::kCut, s[2 * g], s[2 * g + 1]);
-          } else {
-#pragma unroll
-            for (int c = 0; c < 4; ++c)
-              s[2 * g][c] = s[2 * g + 1][c] = -kInfinity;
-          }
-        }
-        sums.weigh(softmax, s);
-        multiplyValues(s, ring_.values(step), sums.out);
+        for (int g = 0; g < kGroups; ++g)
+          Sums::pack(s[2 * g], s[2 * g + 1], weights[g]);
+        next = tile + stride;
+        // Only the tile that follows: this one's stage is not free yet, and the ring might be waiting for it.
+        // Where the warpgroups take turns, they keep the matrix units busy without that.
+        if (stride > 1 || next >= tiles_ || !isSeen(next, queryLo, queryEnd))
+          break;
+        ptx::fenceAsyncProxy();
+        startKeys(query, ring_.keys(firstStep_ + next), s);
+        startValues(weights, ring_.values(firstStep_ + tile), sums.out);
+        ptx::wgmmaWait<1>();
+        ptx::wgmmaPin(s);
+        score(rows, firstStep_ + next, s);
+        grows = sums.weigh(s, factor);
+        ptx::wgmmaWait<0>();
+        ptx::wgmmaPin(sums.out);
+        release(firstStep_ + tile, stride);
       }
-      release(step, stride);
+      startValues(weights, ring_.values(firstStep_ + tile), sums.out);
+      ptx::wgmmaWait<0>();
+      ptx::wgmmaPin(sums.out);
+      release(firstStep_ + tile, stride);
     }
   }
 
-  /// Whether queries [lo, end) of the item see any token of the tile; the same in the whole warpgroup.
-  __device__ __forceinline__ bool isSeen(const TokenRecords &tokens, int lo, int end) const {
-    bool seen = false;
+  /// Whether queries [lo, end) of the item may see a token of the tile; its copies have landed. The same in
+  /// the whole warpgroup.
+  __device__ __forceinline__ bool isSeen(int tile, int lo, int end) const {
+    return ring_.slot(acquire(tile)).facts.isSeen(lo, end);
+  }
+
+  /// The next such tile from `tile` on; those before it are released.
+  __device__ __forceinline__ int nextSeen(int tile, int stride, int lo, int end) const {
+    for (; tile < tiles_ && !isSeen(tile, lo, end); tile += stride)
+      release(firstStep_ + tile, stride);
+    ptx::fenceAsyncProxy(); // the copies were cp.async's, the reader is wgmma
+    return tile;
+  }
+
+  /// From products to final scores.
+  __device__ __forceinline__ void score(const Rows &rows, int step, float (&s)[2 * kGroups][4]) const {
+    const TileFacts &facts = ring_.slot(step).facts;
+    const TokenRecords tokens = ring_.slot(step).records();
+    const bool whole = facts.isWhole(rows.queryLo(), rows.queryEnd());
+    const bool cut = rows.visibility(whole, facts.bounds()) != Rows::kWhole;
 #pragma unroll
-    for (int i = 0; i < Config::kTileKv; i += 32) {
-      const unsigned visible = tokens.visible[i + lane_];
-      seen = seen || (static_cast<int>(visible & 0xffff) < end && static_cast<int>(visible >> 16) > lo);
+    for (int g = 0; g < kGroups; ++g)
+      rows.score(tokens, g, false, s[2 * g], s[2 * g + 1]);
+    if (cut) {
+#pragma unroll
+      for (int g = 0; g < kGroups; ++g)
+        rows.hide(tokens, g, s[2 * g], s[2 * g + 1]);
     }
-    return __any_sync(~0u, seen);
   }
 
-  static __device__ __forceinline__ void multiplyKeys(const unsigned (&query)[kSteps][4], unsigned keys,
-                                                      float (&s)[2 * kGroups][4]) {
+  static __device__ __forceinline__ void startKeys(const unsigned (&query)[kSteps][4], unsigned keys,
+                                                   float (&s)[2 * kGroups][4]) {
     ptx::wgmmaFence();
 #pragma unroll
     for (int k = 0; k < kSteps; ++k)
       ptx::Wgmma<Element, Config::kTileKv>::template step<false>(
           s, query[k], ptx::wgmmaDescriptor(keys + k / 4 * L::kBlockBytes + k % 4 * 32, 16), k > 0);
     ptx::wgmmaCommit();
-    ptx::wgmmaWait<0>();
-    ptx::wgmmaPin(s);
   }
 
-  static __device__ __forceinline__ void multiplyValues(const float (&s)[2 * kGroups][4], unsigned values,
-                                                        float (&out)[Sums::kColumnTiles][4]) {
-    unsigned p[kGroups][4];
-#pragma unroll
-    for (int g = 0; g < kGroups; ++g)
-      Sums::pack(s[2 * g], s[2 * g + 1], p[g]);
+  static __device__ __forceinline__ void startValues(const unsigned (&weights)[kGroups][4], unsigned values,
+                                                     float (&out)[Sums::kColumnTiles][4]) {
     ptx::wgmmaFence();
 #pragma unroll
     for (int g = 0; g < kGroups; ++g)
-      multiplyColumns<0>(p[g], values + g * 16 * 128, out);
+      multiplyColumns<0>(weights[g], values + g * 16 * 128, out);
     ptx::wgmmaCommit();
-    ptx::wgmmaWait<0>();
-    ptx::wgmmaPin(out);
   }
 
   /// out += p . v for 16 tokens and the columns from kFirst on, in the widest instructions that fit.
@@ -181,22 +208,25 @@ private:
   // --- mma.sync: 16 rows, every warp its own tokens ------------------------------------------------
 
   __device__ __forceinline__ void narrow(const Rows &rows, const unsigned (&query)[kSteps][4],
-                                         sm80::OnlineSoftmax &softmax, Sums &sums) const {
+                                         Sums &sums) const {
     for (int tile = group_; tile < tiles_; tile += kConsumerGroups) {
       const int step = acquire(tile);
-      multiplyGroup(rows, query, step, warp_, softmax, sums);
+      multiplyGroup(rows, query, step, warp_, sums);
       release(step, kConsumerGroups);
     }
   }
 
   /// A warp's 16 rows and 16 tokens of a tile.
   __device__ __forceinline__ void multiplyGroup(const Rows &rows, const unsigned (&query)[kSteps][4],
-                                                int step, int group, sm80::OnlineSoftmax &softmax,
-                                                Sums &sums) const {
-    const TokenRecords tokens = ring_.records(step);
-    const auto seen = rows.visibility(tokens, group);
+                                                int step, int group, Sums &sums) const {
+    const TileFacts &facts = ring_.slot(step).facts;
+    if (!facts.isSeen(group, rows.queryLo(), rows.queryEnd()))
+      return;
+    const auto seen =
+        rows.visibility(facts.isWhole(group, rows.queryLo(), rows.queryEnd()), facts.bounds(group));
     if (seen == Rows::kHidden)
       return;
+    const TokenRecords tokens = ring_.slot(step).records();
     float s[2][4] = {};
     const int keyToken = group * 16 + lane_ % 8 + lane_ / 16 * 8;
 #pragma unroll
@@ -207,7 +237,9 @@ private:
       ptx::mma16816<Element>(s[1], query[k], b[2], b[3]);
     }
     rows.score(tokens, group, seen == Rows::kCut, s[0], s[1]);
-    sums.weigh(softmax, s);
+    float factor[2];
+    if (sums.weigh(s, factor))
+      sums.rescale(factor);
     unsigned p[4];
     Sums::pack(s[0], s[1], p);
     const int valueToken = group * 16 + lane_ % 16;

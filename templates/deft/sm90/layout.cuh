@@ -1,6 +1,6 @@
 #pragma once
 
-#include "deft/warp_rows.cuh"
+#include "deft/sm90/tile_slot.cuh"
 
 /// How a block of the sm90 family lays out its shared memory, and which threads do what. The host's
 /// twin is compiler/config/SharedMemory.cpp; every generated file asserts that both agree.
@@ -24,9 +24,8 @@ template <class Config> struct Layout {
   static constexpr int kFactsOffset = kJoinOffset + kJoinBytes;
   static constexpr int kFactsBytes = 128 * 16; ///< maximum and sum of a thread's two rows
 
-  static constexpr int kRecordOffset = kFactsOffset + kFactsBytes;
-  static constexpr int kRecordBytes = Config::kTileKv * TokenRecords::kBytes;
-  static constexpr int kBarrierOffset = kRecordOffset + Config::kStages * kRecordBytes;
+  static constexpr int kSlotOffset = kFactsOffset + kFactsBytes;
+  static constexpr int kBarrierOffset = kSlotOffset + Config::kStages * static_cast<int>(sizeof(TileSlot));
 
   static constexpr int kAlignment = 1024; ///< of the swizzle; the launch gives 16
   static constexpr int kBytes = kBarrierOffset + 2 * Config::kStages * 8 + kAlignment;
@@ -42,23 +41,20 @@ template <class Config> __host__ __device__ constexpr int smemBytes() { return L
 /// The ring of KV tiles: a stage is full when the producer's copies have landed, empty when each of the
 /// consumers' warps has arrived for it. Steps count on over the units of a block.
 template <class Config> struct Ring {
+  using L = Layout<Config>;
   unsigned base; ///< shared address
   char *shared;
 
   __device__ __forceinline__ unsigned full(int step) const {
-    return base + Layout<Config>::kBarrierOffset + step % Config::kStages * 8;
+    return base + L::kBarrierOffset + step % Config::kStages * 8;
   }
   __device__ __forceinline__ unsigned empty(int step) const { return full(step) + Config::kStages * 8; }
   __device__ __forceinline__ unsigned keys(int step) const {
-    return base + step % Config::kStages * Layout<Config>::kTileBytes;
+    return base + step % Config::kStages * L::kTileBytes;
   }
-  __device__ __forceinline__ unsigned values(int step) const {
-    return keys(step) + Layout<Config>::kValueOffset;
-  }
-  __device__ __forceinline__ TokenRecords records(int step) const {
-    return TokenRecords(shared + Layout<Config>::kRecordOffset +
-                            step % Config::kStages * Layout<Config>::kRecordBytes,
-                        Config::kTileKv);
+  __device__ __forceinline__ unsigned values(int step) const { return keys(step) + L::kValueOffset; }
+  __device__ __forceinline__ TileSlot &slot(int step) const {
+    return *reinterpret_cast<TileSlot *>(shared + L::kSlotOffset + step % Config::kStages * sizeof(TileSlot));
   }
 };
 

@@ -12,12 +12,13 @@ template <class Config, class Variant> struct WarpSums {
   static constexpr int kColumnTiles = Config::kHeadDim / 8;
 
   float out[kColumnTiles][4] = {};
-  float maximum[2] = {-kInfinity, -kInfinity};
-  float sum[2] = {0.f, 0.f};
+  float maximum[2] = {-kInfinity, -kInfinity}; ///< what weights are relative to: at most 2^8 times 1
+  float sum[2] = {0.f, 0.f};                   ///< of this thread's columns only, until the end
 
-  /// Turns scores into weights and rescales what is there already.
-  template <int kTiles>
-  __device__ __forceinline__ void weigh(sm80::OnlineSoftmax &softmax, float (&s)[kTiles][4]) {
+  /// Turns scores into weights of the rows' reference, which follows the maximum only where the weights
+  /// would grow beyond 2^kSlack; `factor` is then what earlier sums must be multiplied by. The same in the
+  /// whole warp.
+  template <int kTiles> __device__ __forceinline__ bool weigh(float (&s)[kTiles][4], float (&factor)[2]) {
     if constexpr (Variant::kSigmoid) {
 #pragma unroll
       for (int n = 0; n < kTiles; ++n) {
@@ -25,25 +26,63 @@ template <class Config, class Variant> struct WarpSums {
         for (int c = 0; c < 4; ++c)
           s[n][c] = sm80::sigmoidWeight(s[n][c]);
       }
+      return false;
     } else {
-      float rescale[2];
-      softmax.step(s, rescale);
+      float top[2];
 #pragma unroll
-      for (int n = 0; n < kColumnTiles; ++n) {
+      for (int r = 0; r < 2; ++r) {
+        top[r] = fmaxf(s[0][2 * r], s[0][2 * r + 1]);
 #pragma unroll
-        for (int c = 0; c < 4; ++c)
-          out[n][c] *= rescale[c / 2];
+        for (int n = 1; n < kTiles; ++n)
+          top[r] = fmaxf(top[r], fmaxf(s[n][2 * r], s[n][2 * r + 1]));
+        top[r] = fmaxf(top[r], __shfl_xor_sync(~0u, top[r], 1));
+        top[r] = fmaxf(top[r], __shfl_xor_sync(~0u, top[r], 2));
       }
+      constexpr float kSlack = 8.f / Rows::kUnit;
+      // Before the first key the reference is -inf, and so is a hidden row's top: their difference is no
+      // number.
+      const bool grows = __any_sync(~0u, top[0] - maximum[0] > kSlack || top[1] - maximum[1] > kSlack);
+#pragma unroll
+      for (int r = 0; r < 2; ++r) {
+        factor[r] = 1.f;
+        if (grows) {
+          const float reference = fmaxf(maximum[r], top[r]);
+          factor[r] = WarpSums::factor(maximum[r], reference);
+          sum[r] *= factor[r];
+          maximum[r] = reference;
+        }
+        // A row that has seen no key yet subtracts 0, not -inf: exp2(-inf + inf) would be NaN for good.
+        const float shift = maximum[r] == -kInfinity ? 0.f : maximum[r] * Rows::kUnit;
+#pragma unroll
+        for (int n = 0; n < kTiles; ++n) {
+#pragma unroll
+          for (int c = 2 * r; c < 2 * r + 2; ++c) {
+            s[n][c] = ptx::exp2Fast(fmaf(s[n][c], Rows::kUnit, -shift));
+            sum[r] += s[n][c];
+          }
+        }
+      }
+      return grows;
     }
   }
 
-  __device__ __forceinline__ void finish(sm80::OnlineSoftmax &softmax) {
-    if constexpr (!Variant::kSigmoid)
-      softmax.finish();
+  __device__ __forceinline__ void rescale(const float (&factor)[2]) {
 #pragma unroll
-    for (int r = 0; r < 2; ++r) {
-      maximum[r] = softmax.maximum[r];
-      sum[r] = softmax.sum[r];
+    for (int n = 0; n < kColumnTiles; ++n) {
+#pragma unroll
+      for (int c = 0; c < 4; ++c)
+        out[n][c] *= factor[c / 2];
+    }
+  }
+
+  /// Joins the four threads of a row.
+  __device__ __forceinline__ void finish() {
+    if constexpr (!Variant::kSigmoid) {
+#pragma unroll
+      for (int r = 0; r < 2; ++r) {
+        sum[r] += __shfl_xor_sync(~0u, sum[r], 1);
+        sum[r] += __shfl_xor_sync(~0u, sum[r], 2);
+      }
     }
   }
 

@@ -1,0 +1,30 @@
+#pragma once
+
+#include "deft/abi.h"
+
+/// Bulk tensor copies (sm_90): one thread asks for a box of a tensor, the copy engine brings it into shared
+/// memory, swizzled, and counts the bytes on an mbarrier.
+namespace deft::ptx {
+
+__device__ __forceinline__ void mbarrierExpectBytes(unsigned barrier, int bytes) {
+  asm volatile("mbarrier.expect_tx.relaxed.cta.shared::cta.b64 [%0], %1;" ::"r"(barrier), "r"(bytes)
+               : "memory");
+}
+
+__device__ __forceinline__ void tensorCopy(unsigned shared, const abi::TensorMap &map, unsigned barrier,
+                                           int c0, int c1, int c2) {
+  asm volatile("cp.async.bulk.tensor.3d.shared::cluster.global.tile.mbarrier::complete_tx::bytes "
+               "[%0], [%1, {%3, %4, %5}], [%2];" ::"r"(shared),
+               "l"(&map), "r"(barrier), "r"(c0), "r"(c1), "r"(c2)
+               : "memory");
+}
+
+__device__ __forceinline__ void tensorCopy(unsigned shared, const abi::TensorMap &map, unsigned barrier,
+                                           int c0, int c1, int c2, int c3) {
+  asm volatile("cp.async.bulk.tensor.4d.shared::cluster.global.tile.mbarrier::complete_tx::bytes "
+               "[%0], [%1, {%3, %4, %5, %6}], [%2];" ::"r"(shared),
+               "l"(&map), "r"(barrier), "r"(c0), "r"(c1), "r"(c2), "r"(c3)
+               : "memory");
+}
+
+} // namespace deft::ptx

@@ -1,0 +1,77 @@
+#pragma once
+
+#include "deft/abi.h"
+
+/// From the runs of an item to its tokens.
+namespace deft::sm90 {
+
+/// What a lane knows of a token.
+struct Token {
+  int place, position, depth;
+  unsigned visible; ///< as TokenRecords has it
+};
+
+/// An item's runs, 32 at a time, one a lane, so that a run is looked up without a load.
+class RunWindow {
+public:
+  __device__ __forceinline__ RunWindow(const abi::Run *runs, int count, int lane)
+      : runs_(runs), count_(count), lane_(lane) {
+    load();
+  }
+
+  /// The tokens first + lane, but none after `last`; first + 31 does not fall from call to call.
+  __device__ __forceinline__ Token find(int first, int last) {
+    const int at = min(first + lane_, last);
+    first = min(first, last);
+    last = min(first + 31, last);
+    Token token{};
+    for (;;) {
+      const int end = __shfl_sync(~0u, begin_ + tokens_, 31);
+      const int low = __popc(__ballot_sync(~0u, begin_ <= first)) - 1;
+      const int high = __popc(__ballot_sync(~0u, begin_ <= last)) - 1;
+      int run = max(low, 0);
+      if (low < high)
+#pragma unroll 1
+        for (int step = 16; step > 0; step /= 2) {
+          const int next = min(run + step, 31);
+          if (__shfl_sync(~0u, begin_, next) <= at)
+            run = next;
+        }
+      const int into = at - __shfl_sync(~0u, begin_, run);
+      const Token found = {__shfl_sync(~0u, location_, run) + into, __shfl_sync(~0u, position_, run) + into,
+                           __shfl_sync(~0u, depth_, run), __shfl_sync(~0u, visible_, run)};
+      if (into >= 0 && at < end)
+        token = found;
+      if (last < end)
+        return token;
+      base_ += 32;
+      load();
+    }
+  }
+
+private:
+  __device__ __forceinline__ void load() {
+    const int at = base_ + lane_;
+    begin_ = 0x7fffffff; // beyond the last run
+    tokens_ = location_ = position_ = depth_ = 0;
+    visible_ = 0;
+    if (at < count_) {
+      const int4 *from = reinterpret_cast<const int4 *>(runs_ + at);
+      const int4 low = from[0], high = from[1];
+      begin_ = low.x;
+      tokens_ = low.y;
+      location_ = low.z;
+      position_ = low.w;
+      depth_ = high.x;
+      visible_ = static_cast<unsigned>(high.y | high.z << 16);
+    }
+  }
+
+  const abi::Run *runs_;
+  int count_, lane_;
+  int base_ = 0;
+  int begin_, tokens_, location_, position_, depth_;
+  unsigned visible_;
+};
+
+} // namespace deft::sm90
