@@ -13,8 +13,8 @@ struct CostCoefficients {
   double againGBs = 7000;         ///< cache read again by another item: last-level cache, whole machine
   double partialGBs = 3000;       ///< partials, written and read again, whole machine
   double blockGflops = 1500;      ///< products of one block (CPU: thread), padding included
-  double wgmmaBlockGflops = 4500; ///< the same for the sm90 family, which runs half as many blocks
-  double stepUs = 0.5;            ///< of each tile step beside its products: copies awaited, softmax
+  double wgmmaBlockGflops = 7000; ///< the same for the sm90 family, which runs half as many blocks
+  double stepUs = 0.35;           ///< of each tile step beside its products: copies awaited, softmax
   double itemUs = 1.5;            ///< of each item: index, queries and first tile, with nothing to hide them
   double launchUs = 3;
   double mergeUs = 2; ///< the merge launch, where there is one

@@ -65,9 +65,4 @@ private:
 /// The tree's tokens that some query sees.
 std::int64_t countReadTokens(const TreeView &view);
 
-/// Bytes of one partial row: float32 values and the log-sum-exp.
-inline std::int64_t partialRowBytes(const VariantFacts &facts) {
-  return 4 * (std::int64_t{facts.headDim} + 1);
-}
-
 } // namespace deft::plan

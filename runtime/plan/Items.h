@@ -4,6 +4,7 @@
 #include "compiler/support/Result.h"
 #include "runtime/plan/Plan.h"
 #include "runtime/plan/Tiles.h"
+#include "runtime/plan/VariantFacts.h"
 
 #include <array>
 #include <cstdint>
@@ -18,7 +19,7 @@ constexpr int kChunkStep = 16;
 
 /// Most tokens that an item of these tiles may hold so that the machine is filled with as few partials as
 /// will do. A multiple of kChunkStep.
-int chooseChunkTokens(std::span<const Tile> tiles, int kvHeads, int blocks);
+int chooseChunkTokens(std::span<const Tile> tiles, const VariantFacts &facts, int blocks);
 
 /// Cuts tiles into items. Kept between plans for its memory.
 class ItemCutter {

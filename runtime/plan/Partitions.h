@@ -1,6 +1,7 @@
 #pragma once
 
 #include "runtime/plan/Tiles.h"
+#include "runtime/plan/VariantFacts.h"
 
 #include <cstdint>
 #include <span>
@@ -45,8 +46,8 @@ void makeFlattenTiles(const TreeView &view, int queriesPerTile, int chunkTokens,
 
 /// `cascade` (composable formats): level after level, each of them planned as if it had the machine for
 /// itself: without a chunk of the config, a level's chunks fill `blocks` with its own tokens.
-void makeCascadeTiles(const TreeView &view, int queriesPerTile, int chunkTokens, int kvHeads, int blocks,
-                      PartitionScratch &scratch, TileList &list);
+void makeCascadeTiles(const TreeView &view, int queriesPerTile, int chunkTokens, const VariantFacts &facts,
+                      int blocks, PartitionScratch &scratch, TileList &list);
 
 /// What a tile costs by its size: of one phase, how many queries it holds, and the time of a token in it.
 struct TilePrice {

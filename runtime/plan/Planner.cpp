@@ -159,7 +159,7 @@ Result<void> Planner::makeAs(const Choice &choice, const tree::KvTree &tree, con
   const int chunk = roundedChunk(choice.chunkTokens);
   plan.strictChunk = options_.isInvariant ? chunk : 0;
   plan.partition = choice.partition;
-  plan.chunkTokens = chunk > 0 ? chunk : chooseChunkTokens(tiles_.tiles, facts.kvHeads, blocks);
+  plan.chunkTokens = chunk > 0 ? chunk : chooseChunkTokens(tiles_.tiles, facts, blocks);
   if (auto cut = cutter_.cut(view_, tiles_, plan.chunkTokens, !options_.isInvariant, plan); !cut)
     return cut;
   sorter_.sort(config, facts.ratio, plan);
@@ -193,7 +193,7 @@ Result<void> Planner::makeTiles(const Choice &choice, const tree::KvTree &tree, 
                      tiles_);
     return {};
   case spec::Partition::Cascade:
-    makeCascadeTiles(view_, queriesPerTile, chunk, facts.kvHeads, blocks, scratch_, tiles_);
+    makeCascadeTiles(view_, queriesPerTile, chunk, facts, blocks, scratch_, tiles_);
     return {};
   case spec::Partition::Union:
     makeUnion(facts, config, blocks);

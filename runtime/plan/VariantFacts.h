@@ -2,6 +2,8 @@
 
 #include "compiler/spec/Variant.h"
 
+#include <cstdint>
+
 namespace deft::plan {
 
 /// All that a plan needs to know of a variant.
@@ -16,5 +18,10 @@ struct VariantFacts {
     return {variant.ratio(), variant.kvHeads, variant.headDim, 2};
   }
 };
+
+/// Bytes of one partial row: float32 values and the log-sum-exp.
+inline std::int64_t partialRowBytes(const VariantFacts &facts) {
+  return 4 * (std::int64_t{facts.headDim} + 1);
+}
 
 } // namespace deft::plan
