@@ -5,6 +5,7 @@
 #include "compiler/package/SpaceJson.h"
 #include "compiler/package/VariantSourceJson.h"
 #include "compiler/support/AtomicFile.h"
+#include "templates/deft/abi.h"
 
 #include <nlohmann/json.hpp>
 
@@ -103,7 +104,8 @@ public:
     if (object.contains("space"))
       variant.space = take(spaceFromJson(jsonSection(object.at("space").get<std::string>())));
     for (const json &set : object.at("kernels"))
-      variant.kernels.push_back(kernelSet(set));
+      if (set.value("abi", 1) == abi::kVersion) // others are compiled again where they are wanted
+        variant.kernels.push_back(kernelSet(set));
     return variant;
   }
 
@@ -130,8 +132,9 @@ private:
 } // namespace
 
 const PackagedVariant *Package::find(std::string_view name) const {
-  const auto found = std::find_if(variants.begin(), variants.end(),
-                                  [&](const PackagedVariant &variant) { return variant.source.name == name; });
+  const auto found = std::find_if(variants.begin(), variants.end(), [&](const PackagedVariant &variant) {
+    return variant.source.name == name;
+  });
   return found == variants.end() ? nullptr : &*found;
 }
 
@@ -160,6 +163,7 @@ std::string writePackage(const Package &package) {
       for (const Kernel &kernel : set.attend)
         attend.push_back(kernelJson(kernel, folder + "/" + set.arch, writer));
       object["kernels"].push_back({{"arch", set.arch},
+                                   {"abi", abi::kVersion},
                                    {"config", config::toJson(set.config)},
                                    {"attend", std::move(attend)},
                                    {"merge", kernelJson(set.merge, folder + "/" + set.arch, writer)}});
@@ -168,7 +172,8 @@ std::string writePackage(const Package &package) {
   }
   for (const CpuObject &object : package.cpu) {
     const std::string name = "cpu/x86-64-v" + std::to_string(object.isaLevel) + ".so";
-    manifest["cpu"].push_back({{"isa_level", object.isaLevel}, {"section", writer.add(name, object.sharedObject)}});
+    manifest["cpu"].push_back(
+        {{"isa_level", object.isaLevel}, {"section", writer.add(name, object.sharedObject)}});
   }
   return writer.finish(manifest);
 }
