@@ -24,12 +24,14 @@ __device__ __forceinline__ void attend(const abi::AttendArgs &args, const typena
     ptx::mbarrierInitFence();
   }
   __syncthreads();
-  // 128 * 56 + 256 * 224 registers are what the launch bound's 384 * 168 were.
+  // 128 * 72 + 256 * 216 registers are what the launch bound's 384 * 168 were; hooks need more of them where
+  // scores are.
+  constexpr bool kHasHooks = Variant::kHasMask || Variant::kHasScore;
   if (threadIdx.x < 128) {
-    asm volatile("setmaxnreg.dec.sync.aligned.u32 56;");
+    asm volatile("setmaxnreg.dec.sync.aligned.u32 %0;" ::"n"(kHasHooks ? 56 : 72));
     Producer<Config, Variant>(args, ring).run();
   } else {
-    asm volatile("setmaxnreg.inc.sync.aligned.u32 224;");
+    asm volatile("setmaxnreg.inc.sync.aligned.u32 %0;" ::"n"(kHasHooks ? 224 : 216));
     Consumer<Config, Variant>::run(args, params, ring);
   }
 }

@@ -43,8 +43,8 @@ public:
 private:
   /// A lane's two tokens of a tile, 32 apart.
   struct Tile {
-    Token token[2];
-    int page[2];
+    Token token[2]; ///< where pages are single tokens, their place is the page
+    int page[2];    ///< where they are not
   };
 
   /// This warp's tiles of the steps [begin, end): a stage has one warp that fills it, else a warp could take
@@ -69,7 +69,9 @@ private:
       tile.token[half] = runs.find(first, item.tokens - 1);
       if (first + lane_ >= item.tokens) // the last token is copied again, and nobody sees it
         tile.token[half].visible = kNobody;
-      if constexpr (kIsPaged)
+      if constexpr (Config::kPageSize == 1)
+        tile.token[half].place = args_.pageTable[tile.token[half].place];
+      else if constexpr (kIsPaged)
         tile.page[half] = args_.pageTable[static_cast<unsigned>(tile.token[half].place) / Config::kPageSize];
     }
     return tile;
@@ -88,7 +90,7 @@ private:
       recordFacts(slot.facts, half, token);
 
       int page = token.place, inPage = 0;
-      if constexpr (kIsPaged) {
+      if constexpr (Config::kPageSize > 1) {
         page = tile.page[half];
         inPage = static_cast<int>(static_cast<unsigned>(token.place) % Config::kPageSize);
       }
@@ -155,7 +157,7 @@ private:
     for (int group = 0; group < 2; ++group) {
       if (bulk >> group & 1)
         continue;
-#pragma unroll 2 // more would hold more addresses than there are registers
+#pragma unroll 4 // more would hold more addresses than there are registers
       for (int i = 0; i < (kPieces + 31) / 32; ++i) {
         const int piece = i * 32 + lane_, token = group * kGroup + piece / L::kColumns;
         const int column = piece % L::kColumns;
