@@ -10,6 +10,7 @@
 #include <gtest/gtest.h>
 
 #include <filesystem>
+#include <limits>
 #include <map>
 
 namespace deft::session {
@@ -35,7 +36,9 @@ std::vector<double> search(const Recording &recording, search::StrategyKind kind
 
   const std::vector<space::Point> points = recording.space.points();
   std::map<space::Point, double> times;
-  double optimum = 1; // the untuned config's: a session always measures it, and it may lie outside the space
+  // Of the space alone: that a session has the untuned config, too, must not hide a search that finds
+  // nothing.
+  double optimum = std::numeric_limits<double>::infinity();
   for (std::size_t i = 0; i < points.size(); ++i) {
     times[points[i]] = recording.ratios[i];
     if (recording.ratios[i] > 0)
@@ -46,7 +49,7 @@ std::vector<double> search(const Recording &recording, search::StrategyKind kind
   if (const auto untuned = recording.space.find(recording.untuned))
     strategy->tell(*untuned, 1.0);
   std::vector<double> shares;
-  double best = 1;
+  double best = std::numeric_limits<double>::infinity();
   while (shares.size() < kMostMeasured) {
     const std::vector<space::Point> batch = strategy->propose(kBatch);
     if (batch.empty())
