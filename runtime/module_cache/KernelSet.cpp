@@ -28,9 +28,18 @@ Result<Kernel> compileKernel(CubinCache *cache, const nvrtc::Nvrtc &nvrtc, const
   Result<nvrtc::Compiled> compiled = nvrtc.compile(entry + ".cu", source, arch, options);
   if (!compiled)
     return std::move(compiled).error();
-  if (compiled->resources.size() != 1 || compiled->resources[0].entry != entry)
+  const auto hasReport = [&] {
+    return compiled->resources.size() == 1 && compiled->resources[0].entry == entry;
+  };
+  if (!hasReport()) { // NVRTC has answered from a cache of its own, without a report: seen with many threads
+    compiled = nvrtc.compile(entry + ".cu", source + "\n// for its resource report\n", arch, options);
+    if (!compiled)
+      return std::move(compiled).error();
+  }
+  if (!hasReport())
     return Error{ErrorCode::Internal,
-                 "the resource report of `" + entry + "` was not understood:\n" + compiled->log, {}};
+                 "the resource report of `" + entry + "` was not understood:\n" + compiled->log,
+                 {}};
   kernel.cubin = std::move(compiled->cubin);
   kernel.resources = compiled->resources[0];
   if (cache)
@@ -47,9 +56,10 @@ Result<KernelSet> compileKernels(CubinCache *cache, const nvrtc::Nvrtc &nvrtc,
 
   // One thread a kernel: NVRTC compiles in parallel, and a config has a handful of kernels.
   const auto start = [&](std::string entry, std::string text) {
-    return std::async(std::launch::async, [=, &nvrtc, &target, entry = std::move(entry), text = std::move(text)] {
-      return compileKernel(cache, nvrtc, entry, text, target.arch);
-    });
+    return std::async(std::launch::async,
+                      [=, &nvrtc, &target, entry = std::move(entry), text = std::move(text)] {
+                        return compileKernel(cache, nvrtc, entry, text, target.arch);
+                      });
   };
   std::vector<std::future<Result<Kernel>>> attend;
   for (const config::PhaseConfig &phase : config.phases)
