@@ -3,7 +3,6 @@
 #include "deft/abi.h"
 #include "deft/ptx/convert.cuh"
 #include "deft/ptx/cp_async.cuh"
-#include "deft/ptx/dependent_launch.cuh"
 #include "deft/ptx/ldmatrix.cuh"
 #include "deft/ptx/mma_sync.cuh"
 #include "deft/sm80/shared_layout.cuh"
@@ -54,7 +53,6 @@ template <class Config, class Variant> class Attend {
 public:
   static __device__ __forceinline__ void run(const abi::AttendArgs &args, const Params &params) {
     extern __shared__ __align__(128) char shared[];
-    ptx::allowDependents();
     const int units = args.itemCount * Config::kKvHeads;
     for (int unit = blockIdx.x; unit < units; unit += gridDim.x) {
       const abi::Item item = args.items[args.itemBegin + unit / Config::kKvHeads];

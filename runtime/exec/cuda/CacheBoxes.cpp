@@ -49,7 +49,7 @@ void fillCacheBoxes(const device::Device &device, const spec::Variant &variant, 
     return device.api().tensorMapEncodeTiled(
                &map, variant.dtype == spec::DType::F16 ? cu::kTensorFloat16 : cu::kTensorBfloat16,
                tensor.rank, const_cast<void *>(pool), tensor.sizes, tensor.strideBytes, box, steps,
-               cu::kTensorNoInterleave, cu::kTensorSwizzle128, cu::kTensorPromote256,
+               cu::kTensorNoInterleave, cu::kTensorSwizzle128, cu::kTensorPromote128,
                cu::kTensorFillZeros) == cu::kSuccess;
   };
   for (int i = 0; i < 2; ++i)

@@ -34,7 +34,7 @@ static_assert(cu::kTensorFloat16 == CU_TENSOR_MAP_DATA_TYPE_FLOAT16);
 static_assert(cu::kTensorBfloat16 == CU_TENSOR_MAP_DATA_TYPE_BFLOAT16);
 static_assert(cu::kTensorNoInterleave == CU_TENSOR_MAP_INTERLEAVE_NONE);
 static_assert(cu::kTensorSwizzle128 == CU_TENSOR_MAP_SWIZZLE_128B);
-static_assert(cu::kTensorPromote256 == CU_TENSOR_MAP_L2_PROMOTION_L2_256B);
+static_assert(cu::kTensorPromote128 == CU_TENSOR_MAP_L2_PROMOTION_L2_128B);
 static_assert(cu::kTensorFillZeros == CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE);
 static_assert(sizeof(cu::Device) == sizeof(CUdevice));
 static_assert(sizeof(cu::DevicePtr) == sizeof(CUdeviceptr));

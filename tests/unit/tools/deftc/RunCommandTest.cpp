@@ -84,10 +84,11 @@ TEST(RunCommandTest, StepsOfAWorkloadAreAdvancedAndRight) {
       test::runDeftc({"run", "speculative_verify", "--workload", "few_shot:prompt=100,branches=3", "--steps", "8",
              "--partition", "node", "--backend", "cpu", "--repeat", "1", "--check-all", "--json", "-"});
   EXPECT_EQ(outcome.code, kExitOk) << outcome.out << outcome.err;
-  EXPECT_THAT(outcome.out, HasSubstr("planned anew 1 time"));
-  EXPECT_THAT(outcome.out, HasSubstr("advanced 7 times"));
+  EXPECT_THAT(outcome.out, HasSubstr("advanced 6 times"));
   const auto json = nlohmann::json::parse(outcome.out.substr(outcome.out.find("\n{") + 1));
   EXPECT_EQ(json.at("steps").size(), 8u);
+  for (std::size_t step = 2; step < 8; ++step) // the branches have their nodes by then, and only grow
+    EXPECT_TRUE(json.at("steps").at(step).at("advanced").get<bool>()) << step;
   EXPECT_EQ(json.at("plan").at("partition"), "node");
   EXPECT_EQ(json.at("check").at("queries_checked"), 8 * 3);
   EXPECT_GT(json.at("read").at("gb_per_s").get<double>(), 0);

@@ -49,10 +49,10 @@ TEST_F(TuneCommandTest, TunesAndKeepsWhatLaterRunsUse) {
 
 TEST_F(TuneCommandTest, ABudgetEndsASessionAndTheSameCommandGoesOn) {
   std::vector<std::string> arguments{"--workload",   "few_shot:prompt=200,branches=3,iterations=400",
-                                     "--candidates", "8",
+                                     "--candidates", "32",
                                      "--journal",    folder.path("journal.jsonl")};
   auto withBudget = arguments;
-  withBudget.insert(withBudget.end(), {"--budget", "2s"});
+  withBudget.insert(withBudget.end(), {"--budget", "1s"});
   const Outcome first = tune(withBudget);
   ASSERT_EQ(first.code, 0) << first.err;
   EXPECT_THAT(first.out, HasSubstr("stopped by its budget"));
