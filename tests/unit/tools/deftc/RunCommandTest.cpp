@@ -80,9 +80,9 @@ TEST(RunCommandTest, EveryTestTreeIsRight) {
 }
 
 TEST(RunCommandTest, StepsOfAWorkloadAreAdvancedAndRight) {
-  const Outcome outcome =
-      test::runDeftc({"run", "speculative_verify", "--workload", "few_shot:prompt=100,branches=3", "--steps", "8",
-             "--partition", "node", "--backend", "cpu", "--repeat", "1", "--check-all", "--json", "-"});
+  const Outcome outcome = test::runDeftc(
+      {"run", "speculative_verify", "--workload", "few_shot:prompt=100,branches=3", "--steps", "8",
+       "--partition", "node", "--backend", "cpu", "--repeat", "1", "--check-all", "--json", "-"});
   EXPECT_EQ(outcome.code, kExitOk) << outcome.out << outcome.err;
   EXPECT_THAT(outcome.out, HasSubstr("advanced 6 times"));
   const auto json = nlohmann::json::parse(outcome.out.substr(outcome.out.find("\n{") + 1));
@@ -98,8 +98,8 @@ TEST(RunCommandTest, StepsOfAWorkloadAreAdvancedAndRight) {
 TEST(RunCommandTest, EveryWorkloadIsRightForSomeSteps) {
   for (const char *workload : {"beam_search:prompt=64", "token_tree:prompt=50", "mixture"}) {
     const Outcome outcome =
-        test::runDeftc({"run", "head_dims#heads_64", "--workload", workload, "--steps", "4", "--backend", "cpu",
-               "--repeat", "1", "--check", "--pages", "scattered", "--seed", "2"});
+        test::runDeftc({"run", "head_dims#heads_64", "--workload", workload, "--steps", "4", "--backend",
+                        "cpu", "--repeat", "1", "--check", "--pages", "scattered", "--seed", "2"});
     EXPECT_EQ(outcome.code, kExitOk) << workload << outcome.out << outcome.err;
   }
 }
