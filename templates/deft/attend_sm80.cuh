@@ -61,8 +61,9 @@ public:
       Attend attend(args, params, shared, item, unit % Config::kKvHeads);
       attend.walk();
       attend.join();
-      if (unit + gridDim.x < units)
-        __syncthreads(); // the ring is written again
+      // The ring is written again. After the last unit, too: asking which is the last costs a register that
+      // head dim 192 does not have on sm_100.
+      __syncthreads();
     }
   }
 
