@@ -23,6 +23,12 @@ std::string rounded(double value, int decimals) {
   return text.data();
 }
 
+std::string significant(double value, int digits) {
+  std::array<char, 64> text{};
+  std::snprintf(text.data(), text.size(), "%.*g", digits, value);
+  return text.data();
+}
+
 std::string bytesOf(double bytes) {
   return bytes < 1e6   ? rounded(bytes * 1e-3, 1) + " kB"
          : bytes < 1e9 ? rounded(bytes * 1e-6, 1) + " MB"

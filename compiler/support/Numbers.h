@@ -11,6 +11,8 @@ std::string withSeparators(long long value);
 std::string counted(long long count, const char *one, const char *many);
 /// With so many decimals.
 std::string rounded(double value, int decimals);
+/// With so many digits that mean something, as "%.2g".
+std::string significant(double value, int digits);
 /// In kB, MB or GB.
 std::string bytesOf(double bytes);
 

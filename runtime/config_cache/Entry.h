@@ -14,7 +14,7 @@ namespace deft::config_cache {
 
 /// Times of the tuned and the untuned config, taken together.
 struct Measurement {
-  double tunedUs = 0;   ///< median; over several trees the geometric mean of theirs
+  double tunedUs = 0;   ///< median on a GPU, fastest run on a CPU; of several trees the geometric mean
   double untunedUs = 0; ///< of the default config on the same trees
   double spread = 0;    ///< of tunedUs, relative: half the range between the quartiles, over the median
   int trees = 0;        ///< of the class that were measured

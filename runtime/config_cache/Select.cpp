@@ -1,11 +1,11 @@
 #include "runtime/config_cache/Select.h"
 
 #include "compiler/config/ConfigJson.h"
+#include "compiler/support/Numbers.h"
 
 #include <nlohmann/json.hpp>
 
 #include <algorithm>
-#include <cstdio>
 #include <tuple>
 
 namespace deft::config_cache {
@@ -13,12 +13,6 @@ namespace deft::config_cache {
 using nlohmann::json;
 
 namespace {
-
-std::string formatted(const char *format, double value) {
-  char text[32];
-  std::snprintf(text, sizeof text, format, value);
-  return text;
-}
 
 /// What an entry is to a request; none: of another shape, or too far.
 std::optional<Candidate> rank(const ConfigCache &cache, const LoadedEntry &loaded, const Request &request) {
@@ -101,12 +95,12 @@ std::string Candidate::why() const {
     break;
   default:
     text = "tuned for " + entry.signature.text() + ", class " + entry.treeClass.text() + ", which is near (" +
-           formatted("%.2g", distance) + ")";
+           support::significant(distance, 2) + ")";
   }
   if (entry.keepsDefault)
     text += ": nothing beat the untuned choice";
   else
-    text += ", " + formatted("%.2f", entry.measurement.gain()) + " times as fast as untuned";
+    text += ", " + support::rounded(entry.measurement.gain(), 2) + " times as fast as untuned";
   return isStale ? text + "; the kernels have changed since" : text;
 }
 

@@ -44,6 +44,13 @@ Result<void> checkSupported(const DeviceFacts &facts) {
                "`--backend cpu` runs everywhere"};
 }
 
+Result<std::shared_ptr<Device>> Device::open(int ordinal) {
+  auto driver = Driver::load();
+  if (!driver)
+    return driver.error();
+  return open(std::move(*driver), ordinal);
+}
+
 Result<std::shared_ptr<Device>> Device::open(std::shared_ptr<const Driver> driver, int ordinal) {
   const cu::Api &api = driver->api();
   auto looked = lookAt(*driver, ordinal);

@@ -34,6 +34,8 @@ public:
   /// Opens a GPU. One older than compute capability 8.0 is an error: its matrix units lack bf16. The calling
   /// thread's current context stays what it was.
   static support::Result<std::shared_ptr<Device>> open(std::shared_ptr<const Driver> driver, int ordinal = 0);
+  /// With the machine's driver.
+  static support::Result<std::shared_ptr<Device>> open(int ordinal = 0);
   ~Device();
   Device(const Device &) = delete;
   Device &operator=(const Device &) = delete;

@@ -4,6 +4,7 @@
 #include "runtime/jit/AttentionImpl.h"
 #include "runtime/jit/Convert.h"
 #include "runtime/jit/GpuImpl.h"
+#include "runtime/jit/InvariantConfig.h"
 #include "runtime/jit/ParamsImpl.h"
 #include "runtime/jit/TreeImpl.h"
 
@@ -35,12 +36,7 @@ support::Result<config::Config> invariantConfig(const spec::Variant &variant, co
       return plain;
     config.phases = std::move(plain->phases);
   }
-  const auto widest = std::max_element(
-      config.phases.begin(), config.phases.end(),
-      [](const config::PhaseConfig &a, const config::PhaseConfig &b) { return a.tileQ < b.tileQ; });
-  config.phases = {*widest};
-  config.phases.front().rowsAbove = -1;
-  return config;
+  return jit::withWidestPhase(std::move(config));
 }
 
 config::Config tunedConfig(const Gpu &gpu, const Attention &attention, const Tree &tree,
@@ -92,10 +88,7 @@ Result<std::vector<GpuFacts>> Gpu::list() {
 
 Result<Gpu> Gpu::open(int index) {
   return jit::guarded([&]() -> Result<Gpu> {
-    const auto driver = device::Driver::load();
-    if (!driver)
-      return jit::toPublic(driver.error());
-    auto device = device::Device::open(*driver, index);
+    auto device = device::Device::open(index);
     if (!device)
       return jit::toPublic(device.error());
     return Gpu(std::make_shared<const Impl>(Impl{toPublic((*device)->facts()), std::move(*device)}));

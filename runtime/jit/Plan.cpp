@@ -3,6 +3,7 @@
 #include "runtime/jit/AttentionImpl.h"
 #include "runtime/jit/Convert.h"
 #include "runtime/jit/CpuConfig.h"
+#include "runtime/jit/InvariantConfig.h"
 #include "runtime/jit/Processors.h"
 
 #include <algorithm>
@@ -50,12 +51,7 @@ config::Config withOptions(config::Config config, const PlanOptions &options) {
     config.partition = spec::Partition::Node;
   if (config.chunkTokens == 0 && !options.chunkTokens)
     config.chunkTokens = kInvariantChunk;
-  const auto widest = std::max_element(
-      config.phases.begin(), config.phases.end(),
-      [](const config::PhaseConfig &a, const config::PhaseConfig &b) { return a.tileQ < b.tileQ; });
-  config.phases = {*widest};
-  config.phases.front().rowsAbove = -1;
-  return config;
+  return jit::withWidestPhase(std::move(config));
 }
 
 Plan::Plan(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}

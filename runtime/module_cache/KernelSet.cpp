@@ -31,7 +31,9 @@ Result<Kernel> compileKernel(CubinCache *cache, const nvrtc::Nvrtc &nvrtc, const
   const auto hasReport = [&] {
     return compiled->resources.size() == 1 && compiled->resources[0].entry == entry;
   };
-  if (!hasReport()) { // NVRTC has answered from a cache of its own, without a report: seen with many threads
+  // Where 16 threads compiled, some of them the same text, NVRTC's log was empty a few times in a hundred.
+  // Why is not known; another text keeps it from sharing anything with a compilation under way.
+  if (!hasReport()) {
     compiled = nvrtc.compile(entry + ".cu", source + "\n// for its resource report\n", arch, options);
     if (!compiled)
       return std::move(compiled).error();

@@ -6,14 +6,14 @@
 /// From the runs of an item to the tokens of a tile: where each lies in the cache and who sees it.
 namespace deft {
 
-/// One thread's walk over the tokens of an item, `stride` tokens at a step. `fetch` starts the loads
+/// One thread's walk over the tokens of an item, one of each tile. `fetch` starts the loads
 /// and the other calls use them, so that a caller can do a tile's work in between.
 template <class Config> class TokenCursor {
 public:
   __device__ __forceinline__ TokenCursor(const abi::AttendArgs &args, const abi::Item &item, int kvHead,
-                                         int first, int stride = Config::kTileKv)
+                                         int first)
       : runs_(args.runs + item.runBegin), lastRun_(item.runCount - 1), tokens_(item.tokens), next_(first),
-        stride_(stride), headOffset_(kvHead * args.cache.headStride) {
+        headOffset_(kvHead * args.cache.headStride) {
     run_ = runs_[0];
   }
 
@@ -21,7 +21,7 @@ public:
   __device__ __forceinline__ void fetch(const abi::AttendArgs &args) {
     const int token = next_ < tokens_ ? next_ : tokens_ - 1;
     hidden_ = next_ >= tokens_;
-    next_ += stride_;
+    next_ += Config::kTileKv;
     if (token >= run_.begin + run_.tokens)
       seek(token);
     place_ = run_.location + (token - run_.begin);
@@ -71,7 +71,7 @@ private:
   const abi::Run *runs_;
   int lastRun_;
   int tokens_;
-  int next_, stride_;
+  int next_;
   long long headOffset_;
   int index_ = 0;
   abi::Run run_;

@@ -28,9 +28,6 @@ struct TokenBounds {
   int depthLo, depthHi;
 };
 
-/// No query: [first, end) is empty, and changes no hull.
-constexpr unsigned kNobody = 0xffff;
-
 template <class Config, class Variant> class WarpRows {
   using Element = typename Config::Element;
   using Params = typename Variant::Params;

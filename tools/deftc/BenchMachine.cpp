@@ -32,10 +32,7 @@ std::string RowRun::wrong() const {
 
 Result<std::unique_ptr<BenchMachine>> BenchMachine::open(Context &context, const KernelBenchFlags &flags) {
   std::unique_ptr<BenchMachine> machine(new BenchMachine(context, flags));
-  const auto driver = device::Driver::load();
-  if (!driver)
-    return driver.error();
-  auto device = device::Device::open(*driver);
+  auto device = device::Device::open();
   if (!device)
     return device.error();
   machine->device_ = *device;

@@ -96,11 +96,7 @@ void addExplainCommand(CLI::App &app, Context &context) {
   CLI::App *command =
       app.add_subcommand("explain", "Say which config a tree gets, by which rule and out of which file");
   auto options = std::make_shared<Options>();
-  command
-      ->add_option("SPEC", options->input,
-                   "A spec, the name of a shipped one, or a package; SPEC#NAME chooses")
-      ->required();
-  command->add_option("--variant", options->variant, "The attention, when the file defines several");
+  addProgramOptions(*command, options->input, options->variant);
   addTreeOptions(*command, options->tree);
   addDeviceOptions(*command, options->device);
   command->add_option("--threads", options->device.threads, "Of the CPU; all by default")

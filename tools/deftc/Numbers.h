@@ -7,6 +7,7 @@ namespace deft::cli {
 using support::bytesOf;
 using support::counted;
 using support::rounded;
+using support::significant;
 using support::withSeparators;
 
 } // namespace deft::cli

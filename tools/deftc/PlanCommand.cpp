@@ -116,11 +116,7 @@ void addPlanCommand(CLI::App &app, Context &context) {
   CLI::App *command =
       app.add_subcommand("plan", "Show how a tree is cut into work, as text, JSON or a picture");
   auto options = std::make_shared<Options>();
-  command
-      ->add_option("SPEC", options->input,
-                   "A spec, the name of a shipped one, or a package; SPEC#NAME chooses")
-      ->required();
-  command->add_option("--variant", options->variant, "The attention, when the file defines several");
+  addProgramOptions(*command, options->input, options->variant);
   addTreeOptions(*command, options->tree);
   command->add_option("--partition", options->partition, "By default as the schedule says")
       ->check(CLI::IsMember(spec::partitionNames()));

@@ -2,6 +2,7 @@
 #include "compiler/spec/Names.h"
 #include "tools/deftc/Commands.h"
 #include "tools/deftc/ConfigOptions.h"
+#include "tools/deftc/RunInput.h"
 #include "tools/deftc/RunSession.h"
 
 #include <nlohmann/json.hpp>
@@ -44,10 +45,7 @@ int runCommand(Context &context, const RunOptions &options) {
 }
 
 void addWhat(CLI::App &command, RunOptions &options) {
-  command
-      .add_option("SPEC", options.input, "A spec, the name of a shipped one, or a package; SPEC#NAME chooses")
-      ->required();
-  command.add_option("--variant", options.variant, "The attention, when the file defines several");
+  addProgramOptions(command, options.input, options.variant);
   auto *what = command.add_option_group("tree", "What it runs on");
   what->add_option("--tree", options.tree, "A tree file (JSON)");
   what->add_option("--workload", options.workload, "A workload, as `deftc workloads` lists them");

@@ -88,10 +88,7 @@ Result<std::unique_ptr<RunBackend>> openCuda(Context &context, const RunSubject 
     return isRequired ? Result<std::unique_ptr<RunBackend>>(error)
                       : Result<std::unique_ptr<RunBackend>>(nullptr);
   };
-  const auto driver = device::Driver::load();
-  if (!driver)
-    return absent(driver.error());
-  const auto device = device::Device::open(*driver);
+  const auto device = device::Device::open();
   if (!device)
     return absent(device.error());
   std::optional<config_cache::ConfigChooser> chooser;

@@ -2,7 +2,15 @@
 
 #include "tools/deftc/SpecInput.h"
 
+#include <CLI/CLI.hpp>
+
 namespace deft::cli {
+
+void addProgramOptions(CLI::App &command, std::string &path, std::string &variantName) {
+  command.add_option("SPEC", path, "A spec, the name of a shipped one, or a package; SPEC#NAME chooses")
+      ->required();
+  command.add_option("--variant", variantName, "The attention, when the file defines several");
+}
 
 support::Result<jit::Program> openProgram(Context &context, std::string path, std::string variantName) {
   if (const std::size_t hash = path.rfind('#'); hash != std::string::npos && variantName.empty()) {

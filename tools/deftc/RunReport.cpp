@@ -8,7 +8,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <cstdio>
 #include <ostream>
 
 namespace deft::cli {
@@ -17,17 +16,11 @@ using nlohmann::json;
 
 namespace {
 
-std::string formatted(const char *format, double value) {
-  char text[64];
-  std::snprintf(text, sizeof text, format, value);
-  return text;
-}
-
 /// Microseconds throughout, so that two lines can be compared at a glance.
 std::string micros(double us) {
-  return us < 100 ? formatted("%.1f us", us) : withSeparators(std::llround(us)) + " us";
+  return us < 100 ? rounded(us, 1) + " us" : withSeparators(std::llround(us)) + " us";
 }
-std::string error(double value) { return formatted("%.2g", value); }
+std::string error(double value) { return significant(value, 2); }
 const char *dtypeName(spec::DType dtype) { return dtype == spec::DType::BF16 ? "bf16" : "f16"; }
 
 std::string cacheName(const spec::CacheSpec &cache) {
@@ -121,7 +114,7 @@ void printReport(const RunReport &report, std::ostream &out) {
                    counted(report.tree.levels, "level", "levels") + ", " +
                    counted(report.tree.queries, "query", "queries") + ", " +
                    counted(report.tree.tokens, "token", "tokens") + ", each read by " +
-                   formatted("%.3g", report.tree.sharing()) + " queries");
+                   significant(report.tree.sharing(), 3) + " queries");
   line("config", configText(report));
   line("chosen", selectionText(report.selection) + (report.isAsked ? "; changed as asked" : ""));
   line("plan", counted(report.plan.items, "item", "items") + " (" + withSeparators(report.plan.directItems) +
@@ -138,15 +131,15 @@ void printReport(const RunReport &report, std::ostream &out) {
                    micros(times.fastestUs) + " to " + micros(times.slowestUs) + ")" +
                    (report.backend == "cuda" ? ", L2 cold" : ""));
   line("bytes", bytesOf(report.cacheBytes()) + " of cache are seen, " + bytesOf(report.planBytes()) +
-                    " move by the plan; " + formatted("%.3g", report.flops() / times.medianUs * 1e-3) +
+                    " move by the plan; " + significant(report.flops() / times.medianUs * 1e-3, 3) +
                     " GFLOP/s");
   if (report.readBandwidth > 0)
-    line("read", formatted("%.1f GB/s", report.readBandwidth * 1e-9) +
+    line("read", rounded(report.readBandwidth * 1e-9, 1) + " GB/s" +
                      " by a plain read of the same cache now; the run reaches " +
-                     formatted("%.0f %%", 100 * report.readShare()) + " of that");
+                     rounded(100 * report.readShare(), 0) + " % of that");
   if (report.floorUs)
     line("floor", micros(*report.floorUs) + " on an " + report.ceilingModel + "; the time is " +
-                      formatted("%.2f", times.medianUs / *report.floorUs) + " times that");
+                      rounded(times.medianUs / *report.floorUs, 2) + " times that");
   if (report.check)
     line("check", checkText(report));
 }

@@ -232,11 +232,7 @@ void addTuneCommand(CLI::App &app, Context &context) {
   CLI::App *command =
       app.add_subcommand("tune", "Find the fastest config for kinds of trees on this machine");
   auto options = std::make_shared<Options>();
-  command
-      ->add_option("SPEC", options->input,
-                   "A spec, the name of a shipped one, or a package; SPEC#NAME chooses")
-      ->required();
-  command->add_option("--variant", options->variant, "The attention, when the file defines several");
+  addProgramOptions(*command, options->input, options->variant);
   auto *what = command->add_option_group("trees", "What to tune for");
   what->add_option("--workload", options->workloads,
                    "A family of trees, a workload, or `all`; may be repeated")

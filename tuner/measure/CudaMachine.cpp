@@ -147,10 +147,7 @@ public:
 
 bool hasCuda() {
   auto worker = Worker::start([]() -> Result<std::unique_ptr<Service>> {
-    const auto driver = device::Driver::load();
-    if (!driver)
-      return driver.error();
-    if (auto device = device::Device::open(*driver); !device)
+    if (auto device = device::Device::open(); !device)
       return device.error();
     return std::unique_ptr<Service>(std::make_unique<Probe>());
   });
@@ -159,10 +156,7 @@ bool hasCuda() {
 }
 
 Result<std::unique_ptr<Machine>> openCuda(const spec::Variant &variant) {
-  const auto driver = device::Driver::load();
-  if (!driver)
-    return driver.error();
-  auto device = device::Device::open(*driver);
+  auto device = device::Device::open();
   if (!device)
     return device.error();
   auto timer = device::Timer::create(*device);

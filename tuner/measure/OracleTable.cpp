@@ -1,12 +1,12 @@
 #include "tuner/measure/OracleTable.h"
 
+#include "compiler/support/Numbers.h"
 #include "runtime/exec/Half.h"
 #include "runtime/reference/Check.h"
 
 #include <algorithm>
 #include <atomic>
 #include <cmath>
-#include <cstdio>
 #include <thread>
 
 namespace deft::measure {
@@ -14,16 +14,6 @@ namespace deft::measure {
 using support::Error;
 using support::ErrorCode;
 using support::Result;
-
-namespace {
-
-std::string shortNumber(double value) {
-  char text[32];
-  std::snprintf(text, sizeof text, "%.2g", value);
-  return text;
-}
-
-} // namespace
 
 OracleTable::OracleTable(const spec::Variant &variant, const tree::KvTree &tree, const exec::Inputs &inputs,
                          long long mostPairs, int threads)
@@ -100,14 +90,16 @@ Result<void> OracleTable::compare(const exec::Outputs &outputs) const {
           "query " + std::to_string(group.query) + ", head " + std::to_string(head) + ": ";
       if (const double error = reference::relativeError(group.rows[i].out, actual); !(error <= allowed_))
         return Error{ErrorCode::Diagnostics,
-                     where + "error " + shortNumber(error) + ", allowed " + shortNumber(allowed_), ""};
+                     where + "error " + support::significant(error, 2) + ", allowed " +
+                         support::significant(allowed_, 2),
+                     ""};
       if (outputs.lse.empty())
         continue;
       if (const double error = reference::lseDistance(group.rows[i].lse, outputs.lse[row]);
           !(error <= reference::kLseTolerance))
         return Error{ErrorCode::Diagnostics,
-                     where + "lse off by " + shortNumber(error) + ", allowed " +
-                         shortNumber(reference::kLseTolerance),
+                     where + "lse off by " + support::significant(error, 2) + ", allowed " +
+                         support::significant(reference::kLseTolerance, 2),
                      ""};
     }
   return {};

@@ -1,7 +1,5 @@
 #include "runtime/exec/cuda/CacheBoxes.h"
 
-#include <algorithm>
-
 namespace deft::exec {
 
 namespace {

@@ -8,7 +8,7 @@ namespace deft::exec {
 
 /// Fills the maps by which kernels of the sm90 family copy tokens in bulk, for the cache that `args` names.
 /// Leaves args.hasMaps 0 where the device or the cache's layout has no such copies; tokens are then copied
-/// one by one. On the host only, in about a microsecond.
+/// one by one. On the host only.
 void fillCacheBoxes(const device::Device &device, const spec::Variant &variant, abi::AttendArgs &args);
 
 } // namespace deft::exec

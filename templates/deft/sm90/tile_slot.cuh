@@ -6,6 +6,9 @@
 /// What the copying warps tell of a tile.
 namespace deft::sm90 {
 
+/// No query: [first, end) is empty, and changes no hull.
+constexpr unsigned kNobody = 0xffff;
+
 /// Of each group of 16 tokens, so that the computing warps need not ask every token.
 struct alignas(16) TileFacts {
   static constexpr int kGroups = 4;

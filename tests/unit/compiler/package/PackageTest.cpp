@@ -1,8 +1,9 @@
-#include "compiler/package/Container.h"
 #include "compiler/package/Package.h"
+#include "compiler/package/Container.h"
 
 #include "compiler/config/ConfigJson.h"
 #include "compiler/package/SpaceJson.h"
+#include "templates/deft/abi.h"
 
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
@@ -16,8 +17,13 @@ Kernel kernel(const std::string &entry) {
 
 Package sample() {
   PackagedVariant variant;
-  variant.source = {.name = "llama", .queryHeads = 32, .kvHeads = 8, .headDim = 128, .pageSize = 16,
-                    .params = {"cap"}, .hooks = "struct Params {};\n"};
+  variant.source = {.name = "llama",
+                    .queryHeads = 32,
+                    .kvHeads = 8,
+                    .headDim = 128,
+                    .pageSize = 16,
+                    .params = {"cap"},
+                    .hooks = "struct Params {};\n"};
   spec::PhaseSpec wide;
   wide.name = "wide";
   wide.rowsAbove = 16;
@@ -38,9 +44,26 @@ Package sample() {
     variant.kernels.push_back(set);
   }
   PackagedVariant plain;
-  plain.source = {.name = "plain", .queryHeads = 1, .kvHeads = 1, .headDim = 64, .params = {}, .hooks = "h\n"};
-  return {"0.1.0", "13.0", {{"a.deft", "attention a {}\n"}, {"b.deft", "// imported\n"}}, {variant, plain},
+  plain.source = {
+      .name = "plain", .queryHeads = 1, .kvHeads = 1, .headDim = 64, .params = {}, .hooks = "h\n"};
+  return {"0.1.0",
+          "13.0",
+          {{"a.deft", "attention a {}\n"}, {"b.deft", "// imported\n"}},
+          {variant, plain},
           {{3, "so v3"}, {4, "so v4"}}};
+}
+
+TEST(PackageTest, KernelsOfAnotherAbiAreLeftOut) {
+  auto sections = readContainer(writePackage(sample()), "p");
+  ASSERT_TRUE(sections);
+  std::string &manifest = sections->front().bytes;
+  auto json = nlohmann::json::parse(manifest);
+  json.at("variants")[0].at("kernels")[0].at("abi") = abi::kVersion - 1;
+  json.at("variants")[0].at("kernels")[1].erase("abi"); // as the first version wrote them
+  manifest = json.dump();
+  const auto read = readPackage(writeContainer(*sections), "p");
+  ASSERT_TRUE(read) << read.error().message;
+  EXPECT_TRUE(read->find("llama")->kernels.empty());
 }
 
 TEST(PackageTest, RoundTripKeepsEverything) {

@@ -52,6 +52,23 @@ TEST(BalanceTest, OpenChunksFillTheMachine) {
     }
 }
 
+/// A partial is written and read again: worth it for one query's 32,768 tokens, not for 256 queries' each.
+TEST(BalanceTest, PartialsHaveAPrice) {
+  const VariantFacts facts{4, 8};
+  const int ofOne = mustPlan(test::levelTree({1}, {32768}), facts, makeConfig(0)).chunkTokens;
+  EXPECT_LT(ofOne, 32768 / 8);
+  const Plan many = mustPlan(test::levelTree({1, 256}, {32768, 1}), facts, makeConfig(0, {64}));
+  EXPECT_GT(many.chunkTokens, ofOne);
+}
+
+/// One tile for each of 8 heads on 48 blocks: six parts each, equal but for chunks being rounded up.
+TEST(BalanceTest, FewTilesAreCutIntoEqualParts) {
+  const Plan plan = mustPlan(test::levelTree({1}, {10000}), {8, 8}, makeConfig(0), 48);
+  ASSERT_EQ(plan.items.size(), 6u);
+  for (const abi::Item &item : plan.items)
+    EXPECT_NEAR(item.tokens, 10000.0 / 6, 6 * 16);
+}
+
 TEST(BalanceTest, NothingIsBalanced) { EXPECT_EQ(balance(Plan(), {}, 8, 4).maxOverMean(), 1); }
 
 } // namespace

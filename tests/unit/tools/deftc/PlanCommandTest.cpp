@@ -2,7 +2,6 @@
 #include "runtime/device/Driver.h"
 #include "tests/support/RunDeftc.h"
 #include "tools/deftc/Context.h"
-#include "tools/deftc/Numbers.h"
 #include "tools/deftc/PlanReport.h"
 
 #include <gmock/gmock.h>
@@ -203,20 +202,6 @@ TEST(BenchCommandTest, IoTextSaysWhatIsLeftOut) {
   EXPECT_THAT(outcome.out, HasSubstr("left out, as no record was found: reasoning_sorting"));
   EXPECT_EQ(test::runDeftc({"bench", "deft"}).code, kExitUsage);
   EXPECT_EQ(test::runDeftc({"bench", "deft", "--io", "--workloads", "/nowhere"}).code, kExitUsage);
-}
-
-TEST(NumbersTest, AreGroupedCountedAndRounded) {
-  EXPECT_EQ(withSeparators(0), "0");
-  EXPECT_EQ(withSeparators(999), "999");
-  EXPECT_EQ(withSeparators(1234567), "1,234,567");
-  EXPECT_EQ(withSeparators(-1234), "-1,234");
-  EXPECT_EQ(withSeparators(-123), "-123");
-  EXPECT_EQ(counted(1, "item", "items"), "1 item");
-  EXPECT_EQ(counted(1024, "item", "items"), "1,024 items");
-  EXPECT_EQ(rounded(1.25, 1), "1.2");
-  EXPECT_EQ(bytesOf(1500), "1.5 kB");
-  EXPECT_EQ(bytesOf(33.5e6), "33.5 MB");
-  EXPECT_EQ(bytesOf(2.25e9), "2.25 GB");
 }
 
 } // namespace
