@@ -168,6 +168,8 @@ private:
 };
 
 std::string statusText(const session::Status &status) {
+  if (status.stage == "compile")
+    return "compiling, " + counted(status.left, "candidate's kernels", "candidates' kernels") + " left";
   std::string text = "class " + std::to_string(status.classIndex + 1) + " of " +
                      std::to_string(status.classes) + ", " + status.treeClass + ": ";
   if (status.stage == "search")

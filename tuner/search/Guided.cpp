@@ -1,5 +1,6 @@
 #include "tuner/search/Strategy.h"
 #include "tuner/search/Surrogate.h"
+#include "tuner/search/TypicalKernels.h"
 
 #include <algorithm>
 #include <cmath>
@@ -15,8 +16,6 @@ using space::Point;
 
 namespace {
 
-/// Shapes with more kernels than this are entered at typical ones; the rest is found as neighbours.
-constexpr std::size_t kMostKernels = 16;
 /// From how many of the best the neighbours are looked at.
 constexpr std::size_t kCentres = 4;
 /// What is predicted to take more than this many times the least is no probe.
@@ -24,43 +23,6 @@ constexpr double kProbeUpTo = 1.6;
 constexpr std::size_t kMostProbes = 8;
 /// Below this expected gain, a search is done: relative to the best.
 constexpr double kLeastGain = 0.001;
-
-/// How far the kernels are from what usually is right: steps of 64 tokens, a ring as deep as leaves room for
-/// two blocks, four warps.
-double oddness(const space::Space &space, const Point &point) {
-  const config::Config config = space.configOf(point);
-  double sum = 0;
-  for (const config::PhaseConfig &phase : config.phases) {
-    sum += std::abs(std::log2(phase.tileKv / 64.0)) +
-           std::abs(std::log2(phase.warps / std::max(4.0, phase.tileQ / 16.0)));
-    const int blocks = space.target() ? space::blocksPerSm(space.kernel(), phase, *space.target()) : 2;
-    sum += (blocks < 2 && phase.family == config::Family::Sm80 ? 2 : 0) - 0.25 * phase.stages;
-  }
-  return sum;
-}
-
-/// One kernel for each way to set rows and boundaries, those being what plans follow from.
-std::vector<Point> typicalKernels(const space::Space &space, int shape) {
-  const std::vector<Point> all = space.kernelsOf(shape);
-  if (all.size() <= kMostKernels)
-    return all;
-  const std::vector<space::Axis> &axes = space.axes(shape);
-  std::map<std::vector<int>, std::pair<double, Point>> best;
-  for (const Point &point : all) {
-    std::vector<int> key;
-    for (std::size_t i = 0; i < axes.size(); ++i)
-      if (axes[i].knob == Knob::TileQ || axes[i].knob == Knob::RowsAbove)
-        key.push_back(point.at[i]);
-    const double odd = oddness(space, point);
-    const auto [found, isNew] = best.try_emplace(key, odd, point);
-    if (!isNew && odd < found->second.first)
-      found->second = {odd, point};
-  }
-  std::vector<Point> typical;
-  for (const auto &[key, entry] : best)
-    typical.push_back(entry.second);
-  return typical;
-}
 
 class Guided : public Strategy {
 public:
@@ -77,35 +39,31 @@ public:
       chooseProbes();
     considerNeighbours();
     std::vector<Point> chosen;
-    std::map<Point, double> believed; // what is chosen is taken to turn out as believed, until it is told
     while (static_cast<int>(chosen.size()) < count) {
       if (!probes_.empty()) {
         Candidate &probe = pool_.at(probes_.back());
         probes_.pop_back();
-        if (!std::exchange(probe.isProposed, true))
-          chosen.push_back(probe.point);
+        if (!probe.isProposed) {
+          fit();
+          choose(probe, chosen);
+        }
         continue;
       }
-      fit(believed);
-      const Candidate *best = nullptr;
+      fit();
+      Candidate *best = nullptr;
       double mostGain = kLeastGain;
-      for (const auto &[point, candidate] : pool_) {
+      for (auto &[point, candidate] : pool_) {
         if (candidate.isProposed)
           continue;
-        const double gain = expectedGain(surrogate_.believe(point, candidate.predictedUs));
-        if (gain > mostGain || !best) {
-          if (gain <= mostGain)
-            continue;
+        const double gain = expectedGain(surrogate_.believe(point, candidate.predictedUs, candidate.memory));
+        if (gain > mostGain) {
           mostGain = gain;
           best = &candidate;
         }
       }
       if (!best)
         break;
-      Candidate &taken = pool_.at(best->point);
-      taken.isProposed = true;
-      chosen.push_back(taken.point);
-      believed[taken.point] = std::exp(surrogate_.believe(taken.point, taken.predictedUs).logUs);
+      choose(*best, chosen);
     }
     return chosen;
   }
@@ -116,6 +74,11 @@ public:
       found->second.isProposed = true;
     if (microseconds)
       told_[point] = *microseconds;
+    // Outcomes replace beliefs one by one, but one that never comes takes its sample with it.
+    if (believed_.erase(point) > 0 && !microseconds) {
+      samples_.clear();
+      surrogate_.clear();
+    }
   }
 
 private:
@@ -123,13 +86,22 @@ private:
     Point point;
     double predictedUs = 0;
     bool isProposed = false;
+    Surrogate::Memory memory;
   };
+
+  /// What is chosen is taken to turn out as believed, until it is told.
+  void choose(Candidate &candidate, std::vector<Point> &chosen) {
+    candidate.isProposed = true;
+    chosen.push_back(candidate.point);
+    believed_[candidate.point] =
+        std::exp(surrogate_.believe(candidate.point, candidate.predictedUs, candidate.memory).logUs);
+  }
 
   void consider(const Point &point) {
     if (pool_.contains(point))
       return;
     if (const auto us = predictor_.microseconds(point))
-      pool_.emplace(point, Candidate{point, *us, false});
+      pool_.emplace(point, Candidate{point, *us, false, {}});
   }
 
   /// The model errs most between ways to cut, of which there are few: the best of each is measured first,
@@ -175,14 +147,19 @@ private:
           consider(point);
   }
 
-  void fit(const std::map<Point, double> &believed) {
-    surrogate_.clear();
+  void fit() {
     bestLogUs_ = std::numeric_limits<double>::infinity();
-    for (const std::map<Point, double> *outcomes : {&std::as_const(told_), &believed})
+    for (const std::map<Point, double> *outcomes : {&std::as_const(told_), &std::as_const(believed_)})
       for (const auto &[point, us] : *outcomes) {
-        if (const auto found = pool_.find(point); found != pool_.end())
-          surrogate_.add(point, found->second.predictedUs, us);
         bestLogUs_ = std::min(bestLogUs_, std::log(us));
+        const auto found = pool_.find(point);
+        if (found == pool_.end())
+          continue;
+        const double predictedUs = found->second.predictedUs;
+        if (const auto sample = samples_.find(point); sample != samples_.end())
+          surrogate_.change(sample->second, predictedUs, us);
+        else
+          samples_[point] = surrogate_.add(point, predictedUs, us);
       }
     surrogate_.fit();
     if (!std::isinf(bestLogUs_))
@@ -206,7 +183,8 @@ private:
   Predictor &predictor_;
   Surrogate surrogate_;
   std::map<Point, Candidate> pool_;
-  std::map<Point, double> told_;
+  std::map<Point, double> told_, believed_;
+  std::map<Point, std::size_t> samples_; ///< of the surrogate, by their number
   bool hasProbes_ = false;
   std::vector<Point> probes_; ///< to be proposed, the first at the end
   std::set<Point> centres_;   ///< whose neighbours are in the pool

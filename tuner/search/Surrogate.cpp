@@ -57,53 +57,65 @@ double Surrogate::covariance(const Point &a, const Point &b) const {
   return kCommon * kCommon + kOfAxis * kOfAxis * ofAxes + kOwn * kOwn * std::exp(-distance / kReach);
 }
 
-void Surrogate::add(const Point &point, double predictedUs, double measuredUs) {
-  samples_.push_back({point, std::log(measuredUs) - std::log(predictedUs)});
+void Surrogate::clear() {
+  samples_.clear();
+  cholesky_.clear();
+  whitened_.clear();
+  ++generation_;
+}
+
+std::size_t Surrogate::add(const Point &point, double predictedUs, double measuredUs) {
+  std::vector<double> row;
+  double own = covariance(point, point) + kNoise * kNoise;
+  for (std::size_t j = 0; j < samples_.size(); ++j) {
+    double sum = covariance(samples_[j].point, point);
+    for (std::size_t k = 0; k < j; ++k)
+      sum -= row[k] * cholesky_[j][k];
+    row.push_back(sum / cholesky_[j][j]);
+    own -= row.back() * row.back();
+  }
+  row.push_back(std::sqrt(std::max(own, 1e-12)));
+  cholesky_.push_back(std::move(row));
+  samples_.push_back({point, 0});
+  change(samples_.size() - 1, predictedUs, measuredUs);
+  return samples_.size() - 1;
+}
+
+void Surrogate::change(std::size_t sample, double predictedUs, double measuredUs) {
+  samples_[sample].residual = std::log(measuredUs) - std::log(predictedUs);
 }
 
 void Surrogate::fit() {
-  const std::size_t n = samples_.size();
-  cholesky_.assign(n * n, 0);
-  weights_.assign(n, 0);
-  const auto at = [&](std::size_t row, std::size_t column) -> double & {
-    return cholesky_[row * n + column];
-  };
-  for (std::size_t i = 0; i < n; ++i)
-    for (std::size_t j = 0; j <= i; ++j) {
-      double sum = covariance(samples_[i].point, samples_[j].point) + (i == j ? kNoise * kNoise : 0);
-      for (std::size_t k = 0; k < j; ++k)
-        sum -= at(i, k) * at(j, k);
-      at(i, j) = i == j ? std::sqrt(std::max(sum, 1e-12)) : sum / at(j, j);
-    }
-  for (std::size_t i = 0; i < n; ++i) { // forwards, then backwards
+  whitened_.clear();
+  for (std::size_t i = 0; i < samples_.size(); ++i) {
     double sum = samples_[i].residual;
     for (std::size_t k = 0; k < i; ++k)
-      sum -= at(i, k) * weights_[k];
-    weights_[i] = sum / at(i, i);
-  }
-  for (std::size_t i = n; i-- > 0;) {
-    double sum = weights_[i];
-    for (std::size_t k = i + 1; k < n; ++k)
-      sum -= at(k, i) * weights_[k];
-    weights_[i] = sum / at(i, i);
+      sum -= cholesky_[i][k] * whitened_[k];
+    whitened_.push_back(sum / cholesky_[i][i]);
   }
 }
 
-Surrogate::Belief Surrogate::believe(const Point &point, double predictedUs) const {
-  const std::size_t n = samples_.size();
-  double mean = std::log(predictedUs), explained = 0;
-  std::vector<double> solved(n);
-  for (std::size_t i = 0; i < n; ++i) {
-    const double own = covariance(samples_[i].point, point);
-    mean += own * weights_[i];
-    double sum = own;
+Surrogate::Belief Surrogate::believe(const Point &point, double predictedUs, Memory &memory) const {
+  if (memory.generation != generation_)
+    memory = {{}, 0, generation_};
+  std::vector<double> &solved = memory.solved;
+  for (std::size_t i = solved.size(); i < whitened_.size(); ++i) {
+    double sum = covariance(samples_[i].point, point);
     for (std::size_t k = 0; k < i; ++k)
-      sum -= cholesky_[i * n + k] * solved[k];
-    solved[i] = sum / cholesky_[i * n + i];
-    explained += solved[i] * solved[i];
+      sum -= cholesky_[i][k] * solved[k];
+    solved.push_back(sum / cholesky_[i][i]);
+    memory.explained += solved.back() * solved.back();
   }
-  const double variance = covariance(point, point) - explained;
+  double mean = std::log(predictedUs);
+  for (std::size_t i = 0; i < whitened_.size(); ++i)
+    mean += solved[i] * whitened_[i];
+  const double variance = covariance(point, point) - memory.explained;
   return {mean, std::sqrt(std::max(variance, 0.0))};
+}
+
+Surrogate::Belief Surrogate::believe(const Point &point, double predictedUs) const {
+  Memory memory;
+  return believe(point, predictedUs, memory);
 }
 
 } // namespace deft::search

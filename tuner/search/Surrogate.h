@@ -18,11 +18,23 @@ public:
     double deviation = 0; ///< standard
   };
 
-  void clear() { samples_.clear(); }
-  /// `predictedUs` by the model; `measuredUs` likewise in any unit.
-  void add(const space::Point &point, double predictedUs, double measuredUs);
-  /// Takes in what was added; cubic in the samples.
+  /// What a belief about one point rests on; grows with the samples, so that asking again is cheap.
+  struct Memory {
+    std::vector<double> solved;
+    double explained = 0;
+    int generation = -1;
+  };
+
+  void clear();
+  /// `predictedUs` by the model; `measuredUs` likewise in any unit. Quadratic in the samples. Returns the
+  /// sample's number.
+  std::size_t add(const space::Point &point, double predictedUs, double measuredUs);
+  /// The sample's time is another.
+  void change(std::size_t sample, double predictedUs, double measuredUs);
+  /// Takes in what was added and changed; quadratic in the samples.
   void fit();
+  /// Linear in the samples that are new to the memory, times their number.
+  Belief believe(const space::Point &point, double predictedUs, Memory &memory) const;
   Belief believe(const space::Point &point, double predictedUs) const;
 
 private:
@@ -35,8 +47,9 @@ private:
 
   const space::Space &space_;
   std::vector<Sample> samples_;
-  std::vector<double> cholesky_; ///< lower triangle of the samples' covariance, row by row
-  std::vector<double> weights_;  ///< inverse covariance times residuals
+  std::vector<std::vector<double>> cholesky_; ///< lower triangle of the samples' covariance
+  std::vector<double> whitened_;              ///< residuals, by the triangle's inverse
+  int generation_ = 0;                        ///< of the triangle: clear() begins another
 };
 
 } // namespace deft::search

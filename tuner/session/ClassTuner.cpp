@@ -6,7 +6,6 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
-#include <string_view>
 
 namespace deft::session {
 
@@ -18,11 +17,15 @@ namespace {
 constexpr int kSearchRounds = 5, kRecordRounds = 3, kFinalRounds = 7, kConfirmRounds = 15;
 constexpr int kFinalFrom = 1'000'000, kConfirmFrom = 2'000'000, kHeldOutFrom = 3'000'000;
 constexpr int kMostCandidates = 64;
-/// A batch is compiled and raced together. Where nothing is compiled, small ones let the search learn sooner.
-constexpr int kBatch = 4, kCompiledBatch = 8;
+/// Candidates that are raced together. Few let the search learn sooner; on a GPU a round is so quick that the
+/// untuned config's share of it should be small.
+constexpr std::size_t kCpuBatch = 4, kGpuBatch = 8;
+/// A race begins with so many whose kernels are there, while at most so many wait for theirs: a compiler
+/// takes longer than a race.
+constexpr std::size_t kFewestReady = 4, kMostWaiting = 16;
 constexpr std::size_t kFinalists = 4;
-/// Runs in a row of one measurement.
-constexpr int kRepeats = 3;
+/// Runs in a row of one measurement. On a GPU they cost less than what comes before them.
+constexpr int kCpuRepeats = 3, kGpuRepeats = 7;
 /// When the time is over, a final and a confirmation end with so many rounds.
 constexpr std::size_t kFewestRounds = 5;
 /// Of the class's time, what final and confirmation get.
@@ -33,6 +36,8 @@ constexpr double kClearGain = 0.01;
 constexpr double kClearLoss = 0.02;
 /// Configs closer than this are as good as each other.
 constexpr double kTie = 0.015;
+
+const std::string kNeighbour = "neighbour"; ///< an origin
 
 const auto kNoDrop = [](const Racer &, int, double) {};
 
@@ -84,10 +89,11 @@ void ClassTuner::tellProgress(const char *stage) {
   state_.listener.progress(status);
 }
 
-std::string ClassTuner::enter(const config::Config &config, std::optional<Point> point, const char *origin) {
+std::string ClassTuner::enter(const config::Config &config, std::optional<Point> point,
+                              const std::string &origin) {
   const std::string id = space::configId(config);
   const auto [found, isNew] = known_.try_emplace(id, Known{config, point, false, false});
-  if (std::string_view(origin) == "neighbour")
+  if (origin == kNeighbour)
     found->second.isNeighbour = true;
   if (!isNew)
     return id;
@@ -148,14 +154,15 @@ std::optional<double> ClassTuner::measureOnce(const std::string &id, int tree, i
       state_.journal.write({{"event", "checked"}, {"class", name_}, {"id", id}});
   }
   std::vector<double> us;
-  if (const auto fault = state_.lab.time(id, tree, kRepeats, us)) {
+  const int repeats = estimator() == Estimator::Median ? kGpuRepeats : kCpuRepeats;
+  if (const auto fault = state_.lab.time(id, tree, repeats, us)) {
     reject(id, *fault);
     return std::nullopt;
   }
   ++state_.made;
   state_.journal.write(
       {{"event", "measured"}, {"class", name_}, {"id", id}, {"tree", tree}, {"round", round}, {"us", us}});
-  return measure::median(us);
+  return sampleOf(us);
 }
 
 void ClassTuner::forgetAllBut(const std::set<std::string> &ids) {
@@ -166,44 +173,83 @@ void ClassTuner::forgetAllBut(const std::set<std::string> &ids) {
     }
 }
 
-std::vector<Racer> ClassTuner::nextBatch() {
-  const bool compiles = state_.input.backend.source.has_value();
+/// A session that goes on races what was raced, whichever kernels are ready sooner this time.
+std::vector<std::string> ClassTuner::batchOfJournal() {
+  std::vector<std::string> ids;
+  const auto *batch = state_.journal.batch(name_, rounds_);
+  if (!batch)
+    return ids;
+  for (const std::string &id : *batch) {
+    const json *event = state_.journal.candidate(name_, id);
+    const auto config = event ? config::configFromJson(event->value("config", json()))
+                              : support::Result<config::Config>(support::Error{});
+    if (!config)
+      return {};
+    ids.push_back(enter(*config, state_.space.find(*config), event->value("origin", "")));
+  }
+  return ids;
+}
+
+/// Those that need not wait for a compiler: kernels are compiled while others are raced.
+std::vector<std::string> ClassTuner::chooseBatch() {
+  const std::size_t batch = state_.input.backend.kind == Backend::Kind::Cuda ? kGpuBatch : kCpuBatch;
   const int most = state_.options.mostCandidates > 0 ? state_.options.mostCandidates
                    : state_.options.strategy == search::StrategyKind::Exhaustive
                        ? std::numeric_limits<int>::max()
                        : kMostCandidates;
-  const int count = std::min(compiles ? kCompiledBatch : kBatch, most - measured_);
-  std::vector<Racer> racers;
-  const auto add = [&](const config::Config &config, std::optional<Point> point, const char *origin) {
-    const std::string id = enter(config, std::move(point), origin);
-    if (id != reference_.id && !ratios_.contains(id) && !state_.journal.rejected(name_, id) &&
-        std::none_of(racers.begin(), racers.end(), [&](const Racer &racer) { return racer.id == id; }))
-      racers.push_back({id, {}, false});
+  const std::size_t count = std::min(batch, static_cast<std::size_t>(std::max(most - measured_, 0)));
+  std::vector<std::string> ready;
+  const auto add = [&](const config::Config &config, const std::optional<Point> &point,
+                       const std::string &origin) {
+    if (known_.contains(space::configId(config)))
+      return;
+    const std::string id = enter(config, point, origin);
+    if (!state_.journal.rejected(name_, id)) {
+      waiting_.push_back(id);
+      state_.lab.compileAhead({config});
+    } else if (point) {
+      strategy_->tell(*point, std::nullopt);
+    }
   };
   if (rounds_ == 0)
     for (const config::Config &config : neighbours_)
-      add(config, state_.space.find(config), "neighbour");
-  // Where kernels have to be compiled, the batch after this one is chosen now, with what is known until now.
-  std::vector<Point> points = std::move(ahead_);
-  ahead_.clear();
-  while (static_cast<int>(racers.size()) < count) {
-    if (points.empty())
-      points = strategy_->propose(count - static_cast<int>(racers.size()));
-    if (points.empty())
+      add(config, state_.space.find(config), kNeighbour);
+  for (;;) {
+    for (auto id = waiting_.begin(); id != waiting_.end() && ready.size() < count;) {
+      const bool isReady = state_.lab.isCompiled(known_.at(*id).config);
+      if (isReady)
+        ready.push_back(*id);
+      id = isReady ? waiting_.erase(id) : id + 1;
+    }
+    if (ready.size() >= count)
       break;
-    for (const Point &point : points)
-      add(state_.space.configOf(point), point, search::strategyName(state_.options.strategy).c_str());
-    points.clear();
+    if (!isExhausted_ && waiting_.size() < kMostWaiting) {
+      const auto points = strategy_->propose(static_cast<int>(count - ready.size()));
+      isExhausted_ = points.empty();
+      for (const Point &point : points)
+        add(state_.space.configOf(point), point, search::strategyName(state_.options.strategy));
+      continue;
+    }
+    if (ready.size() >= kFewestReady || waiting_.empty())
+      break;
+    constexpr double kLookAgain = 0.2;
+    state_.lab.waitForKernels(kLookAgain);
+    tellProgress("search");
+    if (isSearchOver())
+      break;
   }
-  if (compiles) {
-    std::vector<config::Config> configs;
-    for (const Racer &racer : racers)
-      configs.push_back(known_.at(racer.id).config);
-    ahead_ = strategy_->propose(kCompiledBatch);
-    for (const Point &point : ahead_)
-      configs.push_back(state_.space.configOf(point));
-    state_.lab.compileAhead(configs);
-  }
+  if (!ready.empty())
+    state_.journal.write({{"event", "batch"}, {"class", name_}, {"round", rounds_}, {"ids", ready}});
+  return ready;
+}
+
+std::vector<Racer> ClassTuner::nextBatch() {
+  std::vector<std::string> ids = batchOfJournal();
+  if (ids.empty())
+    ids = chooseBatch();
+  std::vector<Racer> racers;
+  for (const std::string &id : ids)
+    racers.push_back({id, {}, false});
   return racers;
 }
 

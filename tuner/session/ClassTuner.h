@@ -57,13 +57,16 @@ private:
     bool isAdmitted = false;
   };
 
-  std::string enter(const config::Config &config, std::optional<space::Point> point, const char *origin);
+  std::string enter(const config::Config &config, std::optional<space::Point> point,
+                    const std::string &origin);
   Estimator estimator() const;
   double sampleOf(const std::vector<double> &us) const;
   std::optional<double> measureOnce(const std::string &id, int tree, int round);
   void reject(const std::string &id, const Lab::Fault &fault);
   bool search();
   std::vector<Racer> nextBatch();
+  std::vector<std::string> batchOfJournal();
+  std::vector<std::string> chooseBatch();
   double ratioOf(const Racer &racer) const;
   void take(const std::vector<Racer> &racers);
   std::string final();
@@ -86,7 +89,8 @@ private:
   std::map<std::string, Known> known_;
   std::map<std::string, double> ratios_, us_;           ///< of what was measured
   std::vector<std::pair<double, std::string>> ranking_; ///< of those that stayed to the end of their race
-  std::vector<space::Point> ahead_;                     ///< proposed, being compiled
+  std::vector<std::string> waiting_;                    ///< candidates whose kernels are being compiled
+  bool isExhausted_ = false;                            ///< the strategy has no more
   Racer reference_;
   double untunedUs_ = 0;
   int rounds_ = 0; ///< of the search, so far

@@ -150,7 +150,8 @@ Journal::Journal(Journal &&other) noexcept
     : path_(std::move(other.path_)), warning_(std::move(other.warning_)),
       descriptor_(std::exchange(other.descriptor_, -1)), isResumed_(other.isResumed_),
       measured_(std::move(other.measured_)), checked_(std::move(other.checked_)),
-      rejected_(std::move(other.rejected_)), done_(std::move(other.done_)) {}
+      rejected_(std::move(other.rejected_)), batches_(std::move(other.batches_)),
+      candidates_(std::move(other.candidates_)), done_(std::move(other.done_)) {}
 
 Journal::~Journal() {
   if (descriptor_ >= 0)
@@ -178,6 +179,10 @@ void Journal::note(const json &event) {
   if (kind == "measured")
     measured_[{treeClass, id, event.value("tree", 0), event.value("round", 0)}] =
         event["us"].get<std::vector<double>>();
+  else if (kind == "batch")
+    batches_[{treeClass, event.value("round", 0)}] = event["ids"].get<std::vector<std::string>>();
+  else if (kind == "candidate")
+    candidates_.insert_or_assign({treeClass, id}, event);
   else if (kind == "checked")
     checked_.insert({treeClass, id});
   else if (kind == "rejected")
@@ -197,6 +202,16 @@ const std::string *Journal::rejected(const std::string &treeClass, const std::st
     if (const auto found = rejected_.find({scope, id}); found != rejected_.end())
       return &found->second;
   return nullptr;
+}
+
+const std::vector<std::string> *Journal::batch(const std::string &treeClass, int round) const {
+  const auto found = batches_.find({treeClass, round});
+  return found == batches_.end() ? nullptr : &found->second;
+}
+
+const json *Journal::candidate(const std::string &treeClass, const std::string &id) const {
+  const auto found = candidates_.find({treeClass, id});
+  return found == candidates_.end() ? nullptr : &found->second;
 }
 
 const json *Journal::done(const std::string &treeClass) const {

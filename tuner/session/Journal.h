@@ -26,12 +26,14 @@
 ///   resumed    at
 ///   class      class, trees: [{name, tokens, queries, held_out}], default (a candidate's id). A class that a
 ///              resumed session comes to again is told again, as are its candidates
-///   candidate  class, id, config, origin ("default", "neighbour", the strategy), predicted_us where it is
-///   known checked    class, id: its result is right rejected   class, id, stage ("compile", "prepare",
-///   "check", "time"), reason measured   class, id, tree, round, us: runs in a row. Rounds below 1,000,000
-///   are of the search; those from
-///              1,000,000 of the final; from 2,000,000 of the confirmation; from 3,000,000 of it on held-out
-///              trees
+///   candidate  class, id, config, origin ("default", "neighbour", the strategy), and predicted_us where it
+///              is known
+///   batch      class, round, ids: candidates that are raced together from this round on
+///   checked    class, id: its result is right
+///   rejected   class, id, stage ("compile", "prepare", "check", "time"), reason
+///   measured   class, id, tree, round, us: runs in a row. Rounds below 1,000,000 are of the search; those
+///              from 1,000,000 of the final; from 2,000,000 of the confirmation; from 3,000,000 of it on
+///              held-out trees
 ///   dropped    class, id, round, ratio: hopeless, its time over the best's
 ///   scored     class, id, us, ratio: over all trees; ratio to the untuned config
 ///   done       class, entry (config_cache::toJson), winner, gain, gain_error, held_out_gain (null: no such
@@ -70,6 +72,10 @@ public:
   /// Why a candidate is not to be tried. A plan that cannot be made is of one class; what fails otherwise is
   /// not trusted with any.
   const std::string *rejected(const std::string &treeClass, const std::string &id) const;
+  /// Which candidates were raced from this round on.
+  const std::vector<std::string> *batch(const std::string &treeClass, int round) const;
+  /// The `candidate` event.
+  const nlohmann::json *candidate(const std::string &treeClass, const std::string &id) const;
   /// The `done` event of a class.
   const nlohmann::json *done(const std::string &treeClass) const;
 
@@ -84,6 +90,8 @@ private:
   std::map<std::tuple<std::string, std::string, int, int>, std::vector<double>> measured_;
   std::set<std::pair<std::string, std::string>> checked_;
   std::map<std::pair<std::string, std::string>, std::string> rejected_; ///< class empty: in all
+  std::map<std::pair<std::string, int>, std::vector<std::string>> batches_;
+  std::map<std::pair<std::string, std::string>, nlohmann::json> candidates_;
   std::map<std::string, nlohmann::json> done_;
 };
 

@@ -52,9 +52,11 @@ Worker::Answer Lab::ask(json head, std::vector<std::string> blobs, double second
   return worker_->ask({std::move(head), std::move(blobs)}, seconds);
 }
 
-/// A device may be unusable after an error, and says so to whoever comes next: they get another process.
+/// A device may be unusable after an error, and says so to whoever comes next: they get another process. What
+/// is wrong with a config or a plan is no error of the device.
 void Lab::distrust(const Answer &answer) {
-  if (answer.state == State::Refused && answer.error.code != ErrorCode::Diagnostics)
+  if (answer.state == State::Refused && answer.error.code != ErrorCode::Diagnostics &&
+      answer.error.code != ErrorCode::Usage)
     worker_.reset();
 }
 
@@ -146,6 +148,16 @@ void Lab::compileAhead(const std::vector<config::Config> &configs) {
     if (!isQueued && !isRunning && !compiled_.contains(key))
       queue_.emplace_back(key, config);
   }
+  giveWork();
+}
+
+bool Lab::isCompiled(const config::Config &config) const {
+  return options_.compilers == 0 || compiled_.contains(kernelsKey(config));
+}
+
+void Lab::waitForKernels(double seconds) {
+  giveWork();
+  takeAnswers(seconds);
   giveWork();
 }
 

@@ -18,7 +18,7 @@ namespace deft::session {
 struct LabOptions {
   int compilers = 0;        ///< child processes that compile; 0: the machine needs no kernels
   double openSeconds = 300; ///< to make the inputs of a class
-  double compileSeconds = 180;
+  double compileSeconds = 90;
   double checkSeconds = 120;
   double timeSeconds = 30; ///< of one request to time: beyond it a candidate hangs
 };
@@ -37,6 +37,11 @@ public:
 
   /// Lets these kernels be compiled while the device measures.
   void compileAhead(const std::vector<config::Config> &configs);
+  /// Whether a candidate would not have to wait for its kernels. One whose kernels cannot be compiled would
+  /// not, either.
+  bool isCompiled(const config::Config &config) const;
+  /// Until another kernel is compiled, or so long.
+  void waitForKernels(double seconds);
 
   /// Why a candidate cannot be used.
   struct Fault {
@@ -68,7 +73,7 @@ private:
   Answer ask(nlohmann::json head, std::vector<std::string> blobs, double seconds);
   void distrust(const Answer &answer);
   std::optional<Fault> prepare(const std::string &id, const config::Config &config);
-  const Compiled &compiled(const config::Config &config);
+  const Compiled &compiled(const config::Config &config); ///< waits for it
   void giveWork();
   void takeAnswers(double seconds);
 

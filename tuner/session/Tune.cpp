@@ -6,6 +6,7 @@
 #include "runtime/config_cache/TreeClassifier.h"
 #include "runtime/tree/TreeFile.h"
 #include "tuner/measure/CompileService.h"
+#include "tuner/search/TypicalKernels.h"
 #include "tuner/session/ClassTuner.h"
 #include "tuner/session/Recording.h"
 
@@ -95,8 +96,9 @@ private:
       work_.classes.push_back(std::move(trees));
     }
     LabOptions lab;
-    lab.timeSeconds = options_.timeSeconds;
-    lab.checkSeconds = 2 * options_.timeSeconds; // the oracle's share
+    const bool isGpu = input_.backend.kind == Backend::Kind::Cuda;
+    lab.timeSeconds = options_.timeSeconds > 0 ? options_.timeSeconds : isGpu ? 10 : 30;
+    lab.checkSeconds = 2 * lab.timeSeconds; // the oracle's share
     if (input_.backend.source)
       lab.compilers = options_.compilers > 0 ? options_.compilers : std::max(1, options_.threads - 1);
     lab_.emplace([this] { return measure::makeMeasureService(work_, input_.backend.open); },
@@ -217,7 +219,43 @@ private:
     return some;
   }
 
+  /// Compiles what every class begins with before the first one's time runs: that would be over before it
+  /// had a kernel to race. What is left at the end of it goes on being compiled.
+  void warmUp() {
+    if (!input_.backend.source)
+      return;
+    std::vector<config::Config> configs{untuned_};
+    for (std::size_t shape = 0; shape < space_->shapes().size(); ++shape)
+      for (const space::Point &kernels : search::typicalKernels(*space_, static_cast<int>(shape)))
+        configs.push_back(space_->configOf(kernels));
+    lab_->compileAhead(configs);
+    constexpr double kShare = 0.2, kMostSeconds = 30;
+    const double most =
+        options_.budgetSeconds > 0 ? std::min(kShare * options_.budgetSeconds, kMostSeconds) : kMostSeconds;
+    const auto left = [&] {
+      return std::count_if(configs.begin(), configs.end(),
+                           [&](const config::Config &config) { return !lab_->isCompiled(config); });
+    };
+    while (left() > 0 && Clock::now() < start_ + seconds(most) && !isCancelled()) {
+      if (listener_.progress)
+        listener_.progress(
+            {0, static_cast<int>(classes_.size()), "", "compile", 0, static_cast<int>(left()), 0, 0, -1});
+      constexpr double kLookAgain = 0.2;
+      lab_->waitForKernels(kLookAgain);
+    }
+  }
+
+  /// All classes have a result that needs no more time.
+  bool isAllDone() const {
+    return std::all_of(classes_.begin(), classes_.end(), [&](const TreesOfClass &own) {
+      const json *done = journal_->done(own.treeClass.text());
+      return done && !done->value("is_cut", false);
+    });
+  }
+
   Result<void> tuneClasses() {
+    if (!isAllDone())
+      warmUp();
     SessionState state{input_,  options_,       listener_,      *lab_,   *journal_,
                        *space_, report_.device, report_.driver, untuned_};
     std::optional<Clock::time_point> end;

@@ -61,14 +61,14 @@ struct TuneOptions {
   config_cache::Places places; ///< whose entries neighbours' configs come from
   std::string configPath;      ///< results go to this file; empty: that of the device in places.userFolder
   std::string note;            ///< for the entries' provenance
-  double timeSeconds = 30;     ///< a candidate that takes longer hangs
+  double timeSeconds = 0;      ///< a candidate that takes longer hangs; 0: 30, on a GPU 10
 };
 
 /// How far the session is: for a line on a terminal.
 struct Status {
   int classIndex = 0, classes = 0;
   std::string treeClass;
-  std::string stage;                ///< "search", "final", "confirm"
+  std::string stage;                ///< "compile" (before the first class), "search", "final", "confirm"
   int measured = 0;                 ///< candidates of the class
   int left = 0;                     ///< at most
   double bestUs = 0, untunedUs = 0; ///< 0: not known yet

@@ -1,0 +1,56 @@
+#include "tuner/search/TypicalKernels.h"
+
+#include <algorithm>
+#include <cmath>
+#include <map>
+#include <utility>
+
+namespace deft::search {
+
+using space::Knob;
+using space::Point;
+
+namespace {
+
+/// Shapes with more kernels than this are entered at some of them; the rest is found as neighbours.
+constexpr std::size_t kMostKernels = 16;
+
+/// How far the kernels are from what usually is right: steps of 64 tokens, a ring as deep as leaves room for
+/// two blocks, four warps.
+double oddness(const space::Space &space, const Point &point) {
+  const config::Config config = space.configOf(point);
+  double sum = 0;
+  for (const config::PhaseConfig &phase : config.phases) {
+    sum += std::abs(std::log2(phase.tileKv / 64.0)) +
+           std::abs(std::log2(phase.warps / std::max(4.0, phase.tileQ / 16.0)));
+    const int blocks = space.target() ? space::blocksPerSm(space.kernel(), phase, *space.target()) : 2;
+    sum += (blocks < 2 && phase.family == config::Family::Sm80 ? 2 : 0) - 0.25 * phase.stages;
+  }
+  return sum;
+}
+
+} // namespace
+
+std::vector<Point> typicalKernels(const space::Space &space, int shape) {
+  const std::vector<Point> all = space.kernelsOf(shape);
+  if (all.size() <= kMostKernels)
+    return all;
+  const std::vector<space::Axis> &axes = space.axes(shape);
+  std::map<std::vector<int>, std::pair<double, Point>> best;
+  for (const Point &point : all) {
+    std::vector<int> key;
+    for (std::size_t i = 0; i < axes.size(); ++i)
+      if (axes[i].knob == Knob::TileQ || axes[i].knob == Knob::RowsAbove)
+        key.push_back(point.at[i]);
+    const double odd = oddness(space, point);
+    const auto [found, isNew] = best.try_emplace(key, odd, point);
+    if (!isNew && odd < found->second.first)
+      found->second = {odd, point};
+  }
+  std::vector<Point> typical;
+  for (const auto &[key, entry] : best)
+    typical.push_back(entry.second);
+  return typical;
+}
+
+} // namespace deft::search
