@@ -7,8 +7,7 @@
 #include "tools/deftc/Progress.h"
 #include "tools/deftc/RunInput.h"
 #include "tools/deftc/TuneSummary.h"
-#include "tuner/session/Tune.h"
-#include "tuner/workload/Families.h"
+#include "tuner/session/NamedSamples.h"
 
 #include <algorithm>
 #include <atomic>
@@ -30,8 +29,8 @@ constexpr char kFooter[] = R"(Examples:
   deftc tune my.deftpkg --workload reasoning --workload speculative --backend cuda
   deftc tune my.deft --tree tree.json --axis partition=union,greedy --axis chunk_tokens=0,512
 Families of trees, each several workloads at several sizes: few_shot, reasoning, speculative,
-multi_level, multi_document, no_sharing, forest; `all` is all of them. A name with parameters, as
-`deftc workloads` takes it, is that workload alone.
+multi_level, multi_document, no_sharing, forest; `all` is all of them. `rows` is the trees of
+`deftc bench`'s tables. A name with parameters, as `deftc workloads` takes it, is that workload alone.
 
 What was found is kept for this device, and `deftc run` and `deftc plan` use it. A session that was
 stopped, by its budget, Ctrl-C or worse, goes on where it was when the same command is given again.)";
@@ -56,28 +55,6 @@ Result<double> parseSeconds(const std::string &text) {
   return value * factor;
 }
 
-Result<void> addSamples(const std::string &workload, const Options &options,
-                        std::vector<session::Sample> &samples) {
-  const auto families = workload::families();
-  const auto isFamily = [&](const std::string &name) {
-    return std::any_of(families.begin(), families.end(),
-                       [&](const workload::Family &family) { return family.name == name; });
-  };
-  if (workload == "all") {
-    for (const workload::Family &family : families)
-      if (auto added = addSamples(family.name, options, samples); !added)
-        return added;
-    return {};
-  }
-  auto trees = isFamily(workload) ? workload::familyTrees(workload)
-                                  : workload::workloadTrees(workload, options.seed, options.recordsFolder);
-  if (!trees)
-    return trees.error();
-  for (workload::FamilyTree &tree : *trees)
-    samples.push_back({tree.name, tree.seed, std::move(tree.tree), tree.isHeldOut});
-  return {};
-}
-
 Result<std::vector<session::Sample>> makeSamples(const Options &options) {
   std::vector<session::Sample> samples;
   for (const std::string &path : options.trees) {
@@ -87,8 +64,10 @@ Result<std::vector<session::Sample>> makeSamples(const Options &options) {
     samples.push_back({path, 0, std::move(*tree), false});
   }
   for (const std::string &workload : options.workloads)
-    if (auto added = addSamples(workload, options, samples); !added)
-      return added.error();
+    if (auto named = session::namedSamples(workload, options.seed, options.recordsFolder); !named)
+      return named.error();
+    else
+      std::move(named->begin(), named->end(), std::back_inserter(samples));
   return samples;
 }
 
