@@ -7,6 +7,7 @@
 #include <limits>
 #include <map>
 #include <set>
+#include <tuple>
 #include <utility>
 
 namespace deft::search {
@@ -21,6 +22,10 @@ constexpr std::size_t kCentres = 4;
 /// What is predicted to take more than this many times the least is no probe.
 constexpr double kProbeUpTo = 1.6;
 constexpr std::size_t kMostProbes = 8;
+/// What the model knows nothing of, as stages, is taken to cost so much of the time for each unit of oddness.
+constexpr double kOfOddness = 0.02;
+/// What is odd about a candidate that seems to be another one.
+constexpr double kAgain = 2;
 /// Below this expected gain, a search is done: relative to the best.
 constexpr double kLeastGain = 0.001;
 
@@ -30,8 +35,7 @@ public:
       : space_(space), predictor_(predictor), surrogate_(space) {
     for (std::size_t shape = 0; shape < space.shapes().size(); ++shape)
       for (const Point &kernels : typicalKernels(space, static_cast<int>(shape)))
-        for (const Point &point : space.plansOf(kernels))
-          consider(point);
+        consider(space.plansOf(kernels));
   }
 
   std::vector<Point> propose(int count) override {
@@ -100,40 +104,67 @@ private:
   void consider(const Point &point) {
     if (pool_.contains(point))
       return;
-    if (const auto us = predictor_.microseconds(point))
-      pool_.emplace(point, Candidate{point, *us, false, {}});
+    const auto us = predictor_.microseconds(point);
+    if (!us)
+      return;
+    const std::vector<int> kernels(point.at.begin() + space_.planAxisCount(), point.at.end());
+    const bool isAgain = !plans_.emplace(point.shape, kernels, *us).second && isDerived(point);
+    const double odd = oddness(space_, point) + (isAgain ? kAgain : 0);
+    pool_.emplace(point, Candidate{point, *us * (1 + kOfOddness * odd), false, {}});
   }
 
-  /// The model errs most between ways to cut, of which there are few: the best of each is measured first,
-  /// where it promises anything.
+  void consider(const std::vector<Point> &points) {
+    for (const bool ofDerived : {false, true})
+      for (const Point &point : points)
+        if (isDerived(point) == ofDerived)
+          consider(point);
+  }
+
+  /// `auto` makes the plan of one of the others, and other prices often change nothing: where the model says
+  /// the same of one with the same kernels, it is that one again.
+  bool isDerived(const Point &point) const {
+    const std::vector<space::Axis> &axes = space_.axes(point.shape);
+    for (std::size_t i = 0; i < axes.size(); ++i) {
+      const int value = axes[i].values[static_cast<std::size_t>(point.at[i])];
+      if ((axes[i].knob == Knob::Partition && value == static_cast<int>(spec::Partition::Auto)) ||
+          (axes[i].knob == Knob::Cost && value != 0))
+        return true;
+    }
+    return false;
+  }
+
+  /// The model errs most between makes of kernels and between ways to cut, of which there are few: the best
+  /// of each is measured first, where it promises anything.
   void chooseProbes() {
     hasProbes_ = true;
-    std::map<std::pair<int, int>, const Candidate *> best;
+    std::map<int, const Candidate *> ofShape, ofPartition;
     double leastUs = std::numeric_limits<double>::infinity();
     for (const auto &[point, candidate] : pool_) {
       leastUs = std::min(leastUs, candidate.predictedUs);
-      const Candidate *&own = best[kindOf(point)];
-      if (!own || candidate.predictedUs < own->predictedUs)
-        own = &candidate;
+      for (const Candidate **own : {&ofShape[point.shape], &ofPartition[partitionOf(point)]})
+        if (!*own || candidate.predictedUs < (*own)->predictedUs)
+          *own = &candidate;
     }
-    std::vector<std::pair<double, Point>> ranked;
-    for (const auto &[kind, candidate] : best)
-      if (candidate->predictedUs <= kProbeUpTo * leastUs)
-        ranked.emplace_back(candidate->predictedUs, candidate->point);
-    std::sort(ranked.rbegin(), ranked.rend()); // the most promising last: they are taken from the end
-    if (ranked.size() > kMostProbes)
-      ranked.erase(ranked.begin(), ranked.end() - static_cast<std::ptrdiff_t>(kMostProbes));
-    for (const auto &[us, point] : ranked)
-      probes_.push_back(point);
+    std::set<std::pair<double, Point>> chosen;
+    for (const auto *kinds : {&ofShape, &ofPartition}) {
+      std::set<std::pair<double, Point>> ranked;
+      for (const auto &[kind, candidate] : *kinds)
+        if (candidate->predictedUs <= kProbeUpTo * leastUs)
+          ranked.emplace(candidate->predictedUs, candidate->point);
+      for (const auto &probe : ranked)
+        if (chosen.size() < kMostProbes)
+          chosen.insert(probe);
+    }
+    for (auto probe = chosen.rbegin(); probe != chosen.rend(); ++probe)
+      probes_.push_back(probe->second);
   }
 
-  /// Shape and partition.
-  std::pair<int, int> kindOf(const Point &point) const {
+  int partitionOf(const Point &point) const {
     const std::vector<space::Axis> &axes = space_.axes(point.shape);
     for (std::size_t i = 0; i < axes.size(); ++i)
       if (axes[i].knob == Knob::Partition)
-        return {point.shape, point.at[i]};
-    return {point.shape, 0};
+        return point.at[i];
+    return 0;
   }
 
   void considerNeighbours() {
@@ -143,8 +174,7 @@ private:
     std::sort(best.begin(), best.end());
     for (std::size_t i = 0; i < std::min(best.size(), kCentres); ++i)
       if (centres_.insert(best[i].second).second)
-        for (const Point &point : space_.neighbours(best[i].second))
-          consider(point);
+        consider(space_.neighbours(best[i].second));
   }
 
   void fit() {
@@ -183,6 +213,7 @@ private:
   Predictor &predictor_;
   Surrogate surrogate_;
   std::map<Point, Candidate> pool_;
+  std::set<std::tuple<int, std::vector<int>, double>> plans_; ///< shape, kernels, predicted time
   std::map<Point, double> told_, believed_;
   std::map<Point, std::size_t> samples_; ///< of the surrogate, by their number
   bool hasProbes_ = false;

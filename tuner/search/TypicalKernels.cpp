@@ -15,21 +15,25 @@ namespace {
 /// Shapes with more kernels than this are entered at some of them; the rest is found as neighbours.
 constexpr std::size_t kMostKernels = 16;
 
-/// How far the kernels are from what usually is right: steps of 64 tokens, a ring as deep as leaves room for
-/// two blocks, four warps.
+} // namespace
+
 double oddness(const space::Space &space, const Point &point) {
+  if (!space.target())
+    return 0;
   const config::Config config = space.configOf(point);
   double sum = 0;
   for (const config::PhaseConfig &phase : config.phases) {
+    sum -= 0.25 * phase.stages;
+    if (phase.family != config::Family::Sm80)
+      continue;
     sum += std::abs(std::log2(phase.tileKv / 64.0)) +
            std::abs(std::log2(phase.warps / std::max(4.0, phase.tileQ / 16.0)));
-    const int blocks = space.target() ? space::blocksPerSm(space.kernel(), phase, *space.target()) : 2;
-    sum += (blocks < 2 && phase.family == config::Family::Sm80 ? 2 : 0) - 0.25 * phase.stages;
+    if (space::blocksPerSm(space.kernel(), phase, *space.target()) < 2)
+      sum += 2;
   }
-  return sum;
+  const auto phases = static_cast<double>(config.phases.size());
+  return sum / phases + (phases - 1);
 }
-
-} // namespace
 
 std::vector<Point> typicalKernels(const space::Space &space, int shape) {
   const std::vector<Point> all = space.kernelsOf(shape);

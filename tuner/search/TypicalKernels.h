@@ -8,4 +8,8 @@ namespace deft::search {
 /// and boundaries, those being what plans follow from. The plan's axes are at their first values.
 std::vector<space::Point> typicalKernels(const space::Space &space, int shape);
 
+/// How far a point's kernels are from what usually is right: steps of 64 tokens, a ring as deep as leaves
+/// room for two blocks, four warps, one launch. Below 0: a deeper ring. 0 on a CPU.
+double oddness(const space::Space &space, const space::Point &point);
+
 } // namespace deft::search
