@@ -8,8 +8,6 @@ namespace {
 /// More than any tree costs, and small enough that sums of it stay ordered.
 constexpr float kNever = 1e30F;
 
-int readers(const Place &place) { return place.readersEnd - place.ownBegin; }
-bool isRead(const Place &place) { return place.ownBegin < place.readersEnd; }
 bool hasReadersBelow(const Place &place) { return place.ownEnd < place.readersEnd; }
 
 } // namespace
@@ -30,14 +28,13 @@ bool EdgeAssignment::takes(const Entry &entry, int lane, int child, float price,
   return false;
 }
 
-void EdgeAssignment::countAbove(const TreeView &view, int p) {
+void EdgeAssignment::countAbove(const TreeView &view, int p, Entry &entry) {
   const Place &place = view.places[p];
-  Entry &entry = entries_[p];
   entry.depth = 0;
   entry.gluedTokens = 0;
   entry.half[0].above = Int4{};
   if (bounds_.edge(p) == EdgeBounds::Edge::Open) {
-    const Entry &parent = entries_[place.parent];
+    const Entry &parent = entryOf(place.parent);
     const int tokens = view.places[place.parent].tokens;
     const Int4 low = parent.half[0].above + tokens;
     entry.depth = parent.depth + (parent.isGlue ? 0 : 1);
@@ -55,21 +52,18 @@ void EdgeAssignment::countAbove(const TreeView &view, int p) {
 }
 
 /// A short node without queries of its own whose readers all come through one child.
-bool EdgeAssignment::isGlue(const TreeView &view, int p, int gluedTokens) {
+bool EdgeAssignment::isGlue(const TreeView &view, int p, int gluedTokens) const {
   const Place &place = view.places[p];
   if (place.ownBegin != place.ownEnd || gluedTokens + place.tokens > kGluedTokens)
     return false;
-  int child = p + 1;
-  while (!isRead(view.places[child]))
-    child = view.places[child].subtreeEnd;
-  return view.places[child].readersEnd == place.readersEnd;
+  return onlyChild(view, p) >= 0;
 }
 
-void EdgeAssignment::addChildren(const TreeView &view, int p, Taken &taken) {
+void EdgeAssignment::addChildren(const TreeView &view, int p, Entry &entry, Taken &taken) {
   const Place &place = view.places[p];
-  Entry &entry = entries_[p];
-  const int rest = readers(place) % prices_.width();
-  const int crossing = rest == 0 ? prices_.width() : rest;
+  const int rest = bounds_.readers(p) % prices_.width();
+  // Of readers that fill no tile, only all together are one less.
+  const int crossing = rest == 0 ? prices_.width() : rest < bounds_.readers(p) ? rest : rest + 1;
   for (int h = 0; h < entry.halves(); ++h) {
     for (Lanes *lanes :
          {&taken.gain, &taken.gainQueries, &taken.fill, &taken.fillQueries, &taken.oneQueries, &taken.all})
@@ -77,7 +71,7 @@ void EdgeAssignment::addChildren(const TreeView &view, int p, Taken &taken) {
     taken.one.half[h] = splat(kNever);
   }
   for (int c = p + 1; c < place.subtreeEnd; c = view.places[c].subtreeEnd) {
-    const int count = readers(view.places[c]);
+    const int count = bounds_.readers(c);
     if (count == 0)
       continue;
     if (bounds_.edge(c) == EdgeBounds::Edge::Apart) {
@@ -85,7 +79,7 @@ void EdgeAssignment::addChildren(const TreeView &view, int p, Taken &taken) {
         taken.all.half[h] = splat(kNever);
       continue;
     }
-    const Entry &child = entries_[entries_[c].like];
+    const Entry &child = entryOf(c);
     const Float4 queries = splat(static_cast<float>(count));
     const Float4 gaining = queries * prices_.partialUs();
     for (int h = 0; h < entry.halves(); ++h) {
@@ -106,9 +100,42 @@ void EdgeAssignment::addChildren(const TreeView &view, int p, Taken &taken) {
   }
 }
 
-Lanes EdgeAssignment::chooseBest(const Place &place, Entry &entry, const Lanes &tokens,
-                                 const IntLanes &isWhole, const Lanes &alone, const Taken &taken) const {
-  const Float4 queries = splat(static_cast<float>(readers(place)));
+/// The one through which all readers below the place come; -1: there are several.
+int EdgeAssignment::onlyChild(const TreeView &view, int p) const {
+  const Place &place = view.places[p];
+  int child = p + 1;
+  while (bounds_.readers(child) == 0)
+    child = view.places[child].subtreeEnd;
+  return view.places[child].readersEnd == place.readersEnd ? child : -1;
+}
+
+/// Of one child there is but one choice.
+Lanes EdgeAssignment::chooseOnly(const Place &place, int child, Entry &entry, const Lanes &tokens,
+                                 const IntLanes &isWhole, const Lanes &alone) {
+  const Entry &below = entryOf(child);
+  const int own = place.ownEnd - place.ownBegin;
+  const GroupPrices::Readers ownReaders = prices_.readers(own);
+  Lanes cost;
+  for (int h = 0; h < entry.halves(); ++h) {
+    Float4 joined = below.half[h].joinPrice;
+    if (own > 0)
+      joined += prices_.sameReaders(ownReaders, tokens.half[h], isWhole.half[h]);
+    const Int4 isLess = joined < alone.half[h];
+    cost.half[h] = select(isLess, joined, alone.half[h]);
+    entry.half[h].choice = select(isLess, splat(static_cast<int>(All)), splat(static_cast<int>(None)));
+  }
+  return cost;
+}
+
+Lanes EdgeAssignment::chooseBest(const TreeView &view, int p, Entry &entry, const Lanes &tokens,
+                                 const IntLanes &isWhole, const Lanes &alone) {
+  const Place &place = view.places[p];
+  const float share = 1 / static_cast<float>(bounds_.readers(p));
+  for (int h = 0; h < entry.halves(); ++h)
+    entry.half[h].fillPrice = alone.half[h] * share;
+  Taken taken;
+  addChildren(view, p, entry, taken);
+  const Float4 queries = splat(static_cast<float>(place.readersEnd - place.ownBegin));
   const int own = place.ownEnd - place.ownBegin;
   const GroupPrices::Readers ownReaders = prices_.readers(own);
   Lanes cost = alone;
@@ -138,47 +165,29 @@ Lanes EdgeAssignment::chooseBest(const Place &place, Entry &entry, const Lanes &
   return cost;
 }
 
-/// Prompts' branches and levels' nodes often have the same tokens, readers and subtrees.
-bool EdgeAssignment::isLikeNext(const TreeView &view, int p) const {
+void EdgeAssignment::fill(const TreeView &view, int p, Entry &entry) {
   const Place &place = view.places[p];
-  const int next = place.subtreeEnd;
-  return next < view.placeCount() && view.places[next].parent == place.parent &&
-         bounds_.shape(next) == bounds_.shape(p) && view.places[next].subtreeEnd - next == next - p &&
-         bounds_.edge(p) == EdgeBounds::Edge::Open && bounds_.edge(next) == EdgeBounds::Edge::Open;
-}
-
-void EdgeAssignment::fill(const TreeView &view, int p) {
-  const Place &place = view.places[p];
-  Entry &entry = entries_[p];
-  if (entry.like != p) {
-    entry.like = entries_[entry.like].like;
-    return;
-  }
   if (entry.isGlue) { // the child's costs, for its lanes count the same ancestors
-    int child = p + 1;
-    while (!isRead(view.places[child]))
-      child = view.places[child].subtreeEnd;
+    const int child = onlyChild(view, p);
     for (int h = 0; h < entry.halves(); ++h)
-      entry.half[h].joinPrice = entries_[entries_[child].like].half[h].joinPrice;
+      entry.half[h].joinPrice = entryOf(child).half[h].joinPrice;
     return;
   }
-  const int ownTokens = readTokens(view, place);
   const bool isInner = hasReadersBelow(place);
+  const int ownTokens = isInner ? place.tokens : readTokens(view, place);
   Lanes tokens, cost{};
   IntLanes isWhole;
-  const GroupPrices::Readers all = prices_.readers(readers(place));
+  const GroupPrices::Readers all = prices_.readers(bounds_.readers(p));
   for (int h = 0; h < entry.halves(); ++h) {
     tokens.half[h] = toFloat(entry.half[h].above + ownTokens);
     isWhole.half[h] = entry.half[h].above == splat(place.position);
     cost.half[h] = prices_.sameReaders(all, tokens.half[h], isInner ? Int4{} : isWhole.half[h]);
   }
   if (bounds_.hasOpenChild(p)) {
-    const float share = 1 / static_cast<float>(readers(place));
-    for (int h = 0; h < entry.halves(); ++h)
-      entry.half[h].fillPrice = cost.half[h] * share;
-    Taken taken;
-    addChildren(view, p, taken);
-    cost = chooseBest(place, entry, tokens, isWhole, cost, taken);
+    if (const int child = onlyChild(view, p); child >= 0)
+      cost = chooseOnly(place, child, entry, tokens, isWhole, cost);
+    else
+      cost = chooseBest(view, p, entry, tokens, isWhole, cost);
   }
   const float apart = cost[0];
   const Int4 lane{1, 2, 3, 4};
@@ -194,27 +203,69 @@ void EdgeAssignment::fill(const TreeView &view, int p) {
     entry.half[1].joinPrice[2] = kNever;
 }
 
+/// Decides for the children of a place, whose own lane is known.
 void EdgeAssignment::choose(const TreeView &view, int p) {
   if (!bounds_.hasOpenChild(p))
     return;
   const Place &place = view.places[p];
+  const int slot = slots_[p], lane = lanes_[p];
   // The entries of a place that is like another are the other's; those below it, of the same ones there.
-  const int lane = entries_[p].lane, shift = entries_[p].like - p;
-  const Entry &entry = entries_[entries_[p].like];
+  const int shift = filled_[static_cast<std::size_t>(slot)] - p;
+  const Entry &entry = entries_[static_cast<std::size_t>(slot)];
   if (shift == 0 && !entry.isGlue && entry.choice(lane) == None)
     return;
   const int childLane = entry.isGlue ? lane : std::min(lane + 1, kLanes - 1);
   for (int c = p + 1; c < place.subtreeEnd; c = view.places[c].subtreeEnd) {
-    const int count = readers(view.places[c]);
-    if (count == 0)
+    if (bounds_.edge(c) != EdgeBounds::Edge::Open)
       continue;
-    const int like = entries_[c + shift].like;
+    slots_[c] = slots_[c + shift];
     const bool isJoined =
-        bounds_.edge(c) == EdgeBounds::Edge::Open &&
-        takes(entry, lane, c - p, entries_[like].joinPrice(lane), static_cast<float>(count));
-    entries_[c].like = like;
-    entries_[c].lane = static_cast<unsigned char>(isJoined ? childLane : 0);
+        takes(entry, lane, c - p, entryOf(c).joinPrice(lane), static_cast<float>(bounds_.readers(c)));
+    lanes_[c] = static_cast<unsigned char>(isJoined ? childLane : 0);
     isJoined_[c] = isJoined ? 1 : 0;
+  }
+}
+
+/// The i-th of the open places is like the sibling behind it, below which all is decided: with the same
+/// ancestors, the same is done below it.
+void EdgeAssignment::chooseLike(const TreeView &view, std::size_t i) {
+  const std::vector<int> &open = bounds_.open();
+  const int p = open[i], shift = view.places[p].subtreeEnd - p;
+  const std::size_t end = i + static_cast<std::size_t>(bounds_.openBelow(i));
+  if (lanes_[p] != lanes_[p + shift]) {
+    for (; i < end; ++i)
+      choose(view, open[i]);
+    return;
+  }
+  for (++i; i < end; ++i)
+    isJoined_[open[i]] = isJoined_[open[i] + shift];
+}
+
+/// Of neighbours alike only the last is weighed: prompts' branches and levels' nodes often have the same
+/// tokens, readers and subtrees.
+void EdgeAssignment::listEntries(const TreeView &view) {
+  const std::vector<int> &open = bounds_.open();
+  slots_.resize(view.places.size());
+  lanes_.resize(view.places.size());
+  entries_.resize(std::max(entries_.size(), open.size()));
+  filled_.clear();
+  alike_.clear();
+  for (std::size_t i = 0; i < open.size();) {
+    const int p = open[i];
+    lanes_[p] = 0;
+    if (bounds_.isLikeNext(view, i)) {
+      alike_.push_back(i);
+      i += static_cast<std::size_t>(bounds_.openBelow(i));
+      continue;
+    }
+    slots_[p] = static_cast<int>(filled_.size());
+    countAbove(view, p, entries_[filled_.size()]);
+    filled_.push_back(p);
+    ++i;
+  }
+  for (std::size_t k = alike_.size(); k-- > 0;) {
+    const int p = open[alike_[k]];
+    slots_[p] = slots_[view.places[p].subtreeEnd];
   }
 }
 
@@ -222,24 +273,15 @@ void EdgeAssignment::solve(const TreeView &view, const CostModel &model, int chu
   prices_.set(model, chunkTokens);
   bounds_.find(view, prices_);
   bounds_.writeJoined(isJoined_);
-  entries_.resize(view.places.size());
-  filled_.clear();
-  int done = 0;
-  for (const int p : bounds_.open()) {
-    entries_[p].like = p;
-    entries_[p].lane = 0;
-    if (p < done)
-      continue; // below a place that is like another
-    filled_.push_back(p);
-    if (isLikeNext(view, p))
-      entries_[p].like = done = view.places[p].subtreeEnd;
-    else
-      countAbove(view, p);
-  }
+  if (bounds_.open().empty())
+    return;
+  listEntries(view);
   for (std::size_t i = filled_.size(); i-- > 0;)
-    fill(view, filled_[i]);
-  for (const int p : bounds_.open())
+    fill(view, filled_[i], entries_[i]);
+  for (const int p : filled_)
     choose(view, p);
+  for (std::size_t k = alike_.size(); k-- > 0;)
+    chooseLike(view, alike_[k]);
 }
 
 } // namespace deft::plan

@@ -33,7 +33,7 @@ public:
   const std::vector<char> &isJoined() const { return isJoined_; }
 
   /// False: none is joined.
-  bool mayJoin() const { return bounds_.links(); }
+  bool mayJoin() const { return !bounds_.linked().empty(); }
 
 private:
   /// Which children a node in one state takes out of its tokens' readers.
@@ -55,11 +55,9 @@ private:
     Int4 one;         ///< the child of Choice::One, from the node
   };
   struct Entry {
-    int depth = 0;          ///< ancestors in the region, glued ones not counted
-    int gluedTokens = 0;    ///< of the ancestors that the node always has with it
-    int like = 0;           ///< the place whose entries are those of this one's subtree, too: often itself
-    bool isGlue = false;    ///< always read with its only child that is read
-    unsigned char lane = 0; ///< the choice
+    int depth = 0;       ///< ancestors in the region, glued ones not counted
+    int gluedTokens = 0; ///< of the ancestors that the node always has with it
+    bool isGlue = false; ///< always read with its only child that is read
     Half half[2];
 
     int halves() const { return depth < 4 ? 1 : 2; } ///< of the lanes that mean something
@@ -74,20 +72,30 @@ private:
     Lanes gain, gainQueries, fill, fillQueries, one, oneQueries, all;
   };
 
-  void countAbove(const TreeView &view, int place);
-  static bool isGlue(const TreeView &view, int place, int gluedTokens);
-  bool isLikeNext(const TreeView &view, int place) const;
-  void fill(const TreeView &view, int place);
-  void addChildren(const TreeView &view, int place, Taken &taken);
-  Lanes chooseBest(const Place &place, Entry &entry, const Lanes &tokens, const IntLanes &isWhole,
-                   const Lanes &alone, const Taken &taken) const;
+  Entry &entryOf(int place) { return entries_[static_cast<std::size_t>(slots_[place])]; }
+  void listEntries(const TreeView &view);
+  void countAbove(const TreeView &view, int place, Entry &entry);
+  bool isGlue(const TreeView &view, int place, int gluedTokens) const;
+  void fill(const TreeView &view, int place, Entry &entry);
+  void addChildren(const TreeView &view, int place, Entry &entry, Taken &taken);
+  int onlyChild(const TreeView &view, int place) const;
+  Lanes chooseOnly(const Place &place, int child, Entry &entry, const Lanes &tokens, const IntLanes &isWhole,
+                   const Lanes &alone);
+  Lanes chooseBest(const TreeView &view, int place, Entry &entry, const Lanes &tokens,
+                   const IntLanes &isWhole, const Lanes &alone);
   void choose(const TreeView &view, int place);
+  void chooseLike(const TreeView &view, std::size_t open);
   bool takes(const Entry &entry, int lane, int child, float price, float queries) const;
 
   EdgeBounds bounds_;
   GroupPrices prices_;
-  std::vector<Entry> entries_; ///< by place, of those that EdgeBounds leaves open
-  std::vector<int> filled_;    ///< places whose entries count
+  std::vector<Entry> entries_; ///< of the places that are weighed, in preorder
+  std::vector<int> filled_;    ///< these places
+  std::vector<std::size_t>
+      alike_; ///< places that are not, for one next to them is, by their index in EdgeBounds::open
+  // By place, of open ones:
+  std::vector<int> slots_;           ///< its entry, or that of the place that it is like
+  std::vector<unsigned char> lanes_; ///< the choice
   std::vector<char> isJoined_;
 };
 

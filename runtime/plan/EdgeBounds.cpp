@@ -5,9 +5,6 @@
 namespace deft::plan {
 namespace {
 
-int readers(const Place &place) { return place.readersEnd - place.ownBegin; }
-bool hasReadersBelow(const Place &place) { return place.ownEnd < place.readersEnd; }
-
 std::uint64_t mix(std::uint64_t hash, std::uint64_t value) {
   hash = (hash ^ value) * 0x9e3779b97f4a7c15ULL;
   return hash ^ hash >> 32;
@@ -20,123 +17,169 @@ std::uint64_t pair(int high, int low) {
 
 void EdgeBounds::find(const TreeView &view, const GroupPrices &prices) {
   const std::size_t count = view.places.size();
-  edges_.assign(count, Edge::Apart);
+  edges_.resize(count);
   hasOpenChild_.assign(count, 0);
-  regions_.resize(count);
-  for (int p = 0; p < view.placeCount(); ++p)
-    if (hasReadersBelow(view.places[static_cast<std::size_t>(p)]))
-      linkChildren(view, prices, p);
-  linked_.resize(count);
-  std::size_t linked = 0;
-  for (std::size_t p = 0; p < count; ++p) {
-    linked_[linked] = static_cast<int>(p);
-    linked += edges_[p] == Edge::Apart ? 0 : 1;
-  }
-  linked_.resize(linked);
-  open_.clear();
-  if (linked == 0)
-    return;
-  findDepths(view);
+  for (std::vector<int> *values : {&readers_, &tops_, &deepest_, &linked_, &open_})
+    values->resize(count);
+  sums_.resize(count);
+  above_.resize(count);
+  shapes_.resize(count);
+  sumChildren(view, prices);
+  link(view, prices);
   divide(view, prices.shortTokens());
-  open_.resize(count);
-  std::size_t open = 0;
-  for (std::size_t p = 0; p < count; ++p) {
-    open_[open] = static_cast<int>(p);
-    open += edges_[p] == Edge::Open || hasOpenChild_[p] != 0 ? 1 : 0;
-  }
-  open_.resize(open);
-  findShapes(view);
+  if (hasShapes_)
+    findShapes(view);
 }
 
-/// Which children may be joined.
-void EdgeBounds::linkChildren(const TreeView &view, const GroupPrices &prices, int p) {
+void EdgeBounds::sumChildren(const TreeView &view, const GroupPrices &prices) {
   const Place *const places = view.places.data();
-  const Place &place = places[p];
+  const int count = view.placeCount();
+  int *const readers = readers_.data();
+  Sums *const sums = sums_.data();
+  Sums sum{0, 0}; // of the parent at hand: neighbours often have the same one
+  int parent = -1;
+  for (int p = 0; p < count; ++p) {
+    const Place &place = places[p];
+    const int all = place.readersEnd - place.ownBegin;
+    const GroupPrices::Bounds bounds = prices.bounds(all);
+    readers[p] = all;
+    if (place.parent != parent) {
+      if (parent >= 0)
+        sums[parent] = sum;
+      parent = place.parent;
+      if (parent >= 0)
+        sum = sums[parent];
+    }
+    sum.tokenUs += bounds.tokenUs;
+    sum.stepUs += bounds.stepUs;
+    if (place.ownEnd < place.readersEnd)
+      sums[p] = {prices.bounds(place.ownEnd - place.ownBegin).tokenUs, bounds.stepUs};
+  }
+  if (parent >= 0)
+    sums[parent] = sum;
+}
+
+/// Which places may be joined to their parents. Regions begin where a place apart has a child that is not.
+void EdgeBounds::link(const TreeView &view, const GroupPrices &prices) {
+  const Place *const places = view.places.data();
+  const int *const readers = readers_.data();
   Edge *const edges = edges_.data();
-  const int all = readers(place), own = place.ownEnd - place.ownBegin;
-  const auto length = static_cast<float>(place.tokens);
-  const float startUs = prices.startUs(place.tokens), partialsUs = prices.partialsUs(place.tokens);
-  const GroupPrices::Bounds together = prices.bounds(all), ownBounds = prices.bounds(own);
-  float tokenUs = ownBounds.tokenUs, stepUs = together.stepUs;
-  for (int c = p + 1; c < place.subtreeEnd; c = places[c].subtreeEnd) {
-    const GroupPrices::Bounds child = prices.bounds(readers(places[c]));
-    tokenUs += child.tokenUs;
-    stepUs += child.stepUs;
+  int *const linked = linked_.data(), *const tops = tops_.data(), *const deepest = deepest_.data();
+  Above *const aboves = above_.data();
+  std::size_t links = 0;
+  const int count = view.placeCount();
+  int parent = -1, queries = 0; // siblings with the same readers fare the same
+  bool mayJoin = false;
+  for (int p = 0; p < count; ++p) {
+    const Place &place = places[p];
+    if (place.parent != parent || readers[p] != queries) {
+      parent = place.parent;
+      queries = readers[p];
+      mayJoin = parent >= 0 && queries > 0 && mayJoinTo(aboves[parent], prices, queries);
+    }
+    edges[p] = mayJoin ? Edge::Open : Edge::Apart;
+    tops[p] = p;
+    deepest[p] = 0;
+    if (mayJoin) {
+      const int top = tops[p] = tops[parent];
+      deepest[top] = std::max(deepest[top], place.position + place.tokens);
+      linked[links++] = p;
+    }
+    if (place.ownEnd == place.readersEnd)
+      continue;
+    const GroupPrices::Bounds together = prices.bounds(queries);
+    const auto length = static_cast<float>(place.tokens);
+    const float startUs = prices.startUs(place.tokens), partialsUs = prices.partialsUs(place.tokens);
+    const Sums &apart = sums_[static_cast<std::size_t>(p)];
+    const bool mayAllJoin =
+        (apart.tokenUs - together.tokenUs) * length <=
+        2 * partialsUs * static_cast<float>(queries) + apart.stepUs + together.tiles * startUs;
+    aboves[p] = {length,  together.tokenUs, together.tiles,
+                 startUs, partialsUs,       1 / static_cast<float>(queries),
+                 queries, mayAllJoin};
   }
-  const bool mayAllJoin = (tokenUs - together.tokenUs) * length <=
-                          2 * partialsUs * static_cast<float>(all) + stepUs + together.tiles * startUs;
-  if (mayAllJoin) {
-    for (int c = p + 1; c < place.subtreeEnd; c = places[c].subtreeEnd)
-      edges[c] = places[c].ownBegin < places[c].readersEnd ? Edge::Open : Edge::Apart;
-    return;
-  }
-  const float share = 1 / static_cast<float>(all);
-  for (int c = p + 1; c < place.subtreeEnd; c = places[c].subtreeEnd) {
-    const int queries = readers(places[c]);
-    const GroupPrices::Bounds child = prices.bounds(queries), rest = prices.bounds(all - queries);
-    // What the node's group is relieved of: by these readers alone, or at the rate of all.
-    const auto count = static_cast<float>(queries);
-    const float part = count * share;
-    const float token = std::max(together.tokenUs - rest.tokenUs, together.tokenUs * part);
-    const float tiles = std::max(together.tiles - rest.tiles, together.tiles * part);
-    const bool mayJoin =
-        (child.tokenUs - token) * length <= partialsUs * count + child.stepUs + tiles * startUs;
-    // Nobody can predict it: no branch.
-    edges[c] = mayJoin && queries > 0 ? Edge::Open : Edge::Apart;
-  }
+  linked_.resize(links);
 }
 
-/// How far down regions read, from the leaves up.
-void EdgeBounds::findDepths(const TreeView &view) {
-  constexpr Region kNoRegion{0, 0, -1, false, 0};
+bool EdgeBounds::mayJoinTo(const Above &above, const GroupPrices &prices, int queries) {
+  if (above.mayAllJoin)
+    return true;
+  const GroupPrices::Bounds alone = prices.bounds(queries), rest = prices.bounds(above.readers - queries);
+  // What the parent's group is relieved of: by these readers alone, or at the rate of all.
+  const auto number = static_cast<float>(queries);
+  const float part = number * above.share;
+  const float token = std::max(above.tokenUs - rest.tokenUs, above.tokenUs * part);
+  const float tiles = std::max(above.tiles - rest.tiles, above.tiles * part);
+  return (alone.tokenUs - token) * above.tokens <=
+         above.partialsUs * number + alone.stepUs + tiles * above.startUs;
+}
+
+/// Short regions are joined.
+void EdgeBounds::divide(const TreeView &view, int shortTokens) {
   const Place *const places = view.places.data();
-  Region *const regions = regions_.data();
+  Edge *const edges = edges_.data();
+  char *const hasOpenChild = hasOpenChild_.data();
+  int *const open = open_.data();
+  std::size_t opened = 0;
+  bool hasShapes = false;
   for (const int p : linked_) {
-    regions[p] = kNoRegion;
-    regions[places[p].parent] = kNoRegion;
+    const Place &place = places[p];
+    const int top = tops_[static_cast<std::size_t>(p)];
+    if (deepest_[static_cast<std::size_t>(top)] - places[top].position <= shortTokens) {
+      edges[p] = Edge::Joined;
+      continue;
+    }
+    if (place.parent == top && hasOpenChild[top] == 0) {
+      shapes_[static_cast<std::size_t>(top)] = {};
+      open[opened++] = top;
+    }
+    hasOpenChild[place.parent] = 1;
+    shapes_[static_cast<std::size_t>(p)] = {};
+    open[opened++] = p;
+    const int next = place.subtreeEnd;
+    hasShapes = hasShapes || (next < view.placeCount() && places[next].parent == place.parent &&
+                              places[next].tokens == place.tokens && readers(next) == readers(p));
   }
-  for (std::size_t i = linked_.size(); i-- > 0;) {
-    const Place &place = places[linked_[i]];
-    Region &region = regions[linked_[i]], &parent = regions[place.parent];
-    region.readTokens = readTokens(view, place);
-    region.deepest = std::max(region.deepest, place.position + region.readTokens);
-    parent.deepest = std::max(parent.deepest, region.deepest);
-  }
+  open_.resize(opened);
+  hasShapes_ = hasShapes;
 }
 
 /// Only what is weighed is compared.
 void EdgeBounds::findShapes(const TreeView &view) {
   const Place *const places = view.places.data();
-  Region *const regions = regions_.data();
+  Shape *const shapes = shapes_.data();
   for (std::size_t i = open_.size(); i-- > 0;) {
     const int p = open_[i];
-    if (edges_[static_cast<std::size_t>(p)] != Edge::Open)
+    if (edge(p) != Edge::Open)
       continue;
     const Place &place = places[p];
-    Region &region = regions[p];
-    region.shape = mix(region.shape + pair(region.readTokens, place.tokens) * 0xd6e8feb86659fd93ULL,
-                       pair(place.ownEnd - place.ownBegin, readers(place)));
-    regions[place.parent].shape += region.shape * (2 * static_cast<std::uint64_t>(p - place.parent) + 1);
+    Shape &shape = shapes[p], &parent = shapes[place.parent];
+    shape.hash = mix(shape.hash + pair(readTokens(view, place), place.tokens) * 0xd6e8feb86659fd93ULL,
+                     pair(place.ownEnd - place.ownBegin, readers(p)));
+    ++shape.size;
+    parent.hash += shape.hash * (2 * static_cast<std::uint64_t>(p - place.parent) + 1);
+    parent.size += shape.size;
   }
 }
 
-/// Regions begin where a place apart has a child that is not; short ones are joined.
-void EdgeBounds::divide(const TreeView &view, int shortTokens) {
-  for (const int p : linked_) {
-    const int above = view.places[static_cast<std::size_t>(p)].parent;
-    Region &region = regions_[static_cast<std::size_t>(p)],
-           &parent = regions_[static_cast<std::size_t>(above)];
-    if (parent.top < 0) {
-      parent.top = above;
-      parent.isShort = parent.deepest - view.places[static_cast<std::size_t>(above)].position <= shortTokens;
-    }
-    region.top = parent.top;
-    region.isShort = parent.isShort;
-    if (region.isShort)
-      edges_[static_cast<std::size_t>(p)] = Edge::Joined;
-    else
-      hasOpenChild_[static_cast<std::size_t>(above)] = 1;
-  }
+bool EdgeBounds::isLikeNext(const TreeView &view, std::size_t i) const {
+  if (!hasShapes_)
+    return false;
+  const int p = open_[i];
+  const Shape &shape = shapes_[static_cast<std::size_t>(p)];
+  const std::size_t j = i + static_cast<std::size_t>(shape.size);
+  if (edge(p) != Edge::Open || j >= open_.size())
+    return false;
+  const Place &place = view.places[static_cast<std::size_t>(p)];
+  const int next = open_[j];
+  if (next != place.subtreeEnd || edge(next) != Edge::Open)
+    return false;
+  const Shape &other = shapes_[static_cast<std::size_t>(next)];
+  const Place &nextPlace = view.places[static_cast<std::size_t>(next)];
+  const std::size_t after = j + static_cast<std::size_t>(other.size);
+  return shape.hash == other.hash && nextPlace.parent == place.parent &&
+         nextPlace.subtreeEnd - next == next - p &&
+         (after >= open_.size() || open_[after] < next || open_[after] >= nextPlace.subtreeEnd);
 }
 
 } // namespace deft::plan

@@ -24,42 +24,58 @@ public:
 
   /// To the parent, of each place. Apart: a root, and what nobody reads.
   Edge edge(int place) const { return edges_[static_cast<std::size_t>(place)]; }
-  /// Whether any place does not stand apart.
-  bool links() const { return !linked_.empty(); }
+  int readers(int place) const { return readers_[static_cast<std::size_t>(place)]; }
   bool hasOpenChild(int place) const { return hasOpenChild_[static_cast<std::size_t>(place)] != 0; }
+  /// Places that do not stand apart, in preorder.
+  const std::vector<int> &linked() const { return linked_; }
   /// 1 for each place that is joined, else 0.
   void writeJoined(std::vector<char> &isJoined) const {
     isJoined.resize(edges_.size());
     std::transform(edges_.begin(), edges_.end(), isJoined.begin(),
                    [](Edge edge) { return static_cast<char>(edge == Edge::Joined); });
   }
-  /// Places with an open edge, up or down, in preorder.
+  /// Places with an open edge, up or down: parents before their children, those of a region in preorder, and
+  /// a subtree's side by side.
   const std::vector<int> &open() const { return open_; }
 
-  // Of places with an edge that is not apart, up or down:
-  /// Where the region begins.
-  int top(int place) const { return regions_[static_cast<std::size_t>(place)].top; }
-  /// Equal for places whose subtrees are alike, as far as their regions go.
-  std::uint64_t shape(int place) const { return regions_[static_cast<std::size_t>(place)].shape; }
+  /// Where the region begins, of any place.
+  int top(int place) const { return tops_[static_cast<std::size_t>(place)]; }
+  /// Whether the i-th of open() has a sibling next to it whose subtree is like its own: the same tokens and
+  /// readers, the same region, and no other region in either. Its open places then follow in the same order.
+  bool isLikeNext(const TreeView &view, std::size_t i) const;
+  /// How many of open() the region has in the subtree of the i-th.
+  int openBelow(std::size_t i) const { return shapes_[static_cast<std::size_t>(open_[i])].size; }
 
 private:
-  struct Region {
-    std::uint64_t shape;
-    int deepest; ///< past the last position that is read below
-    int top;
-    bool isShort;
-    int readTokens;
+  struct Sums { ///< over a node's own queries and its children, as if each read by itself
+    float tokenUs, stepUs;
+  };
+  struct Above { ///< what a node's children are weighed by
+    float tokens, tokenUs, tiles, startUs, partialsUs, share;
+    int readers;
+    bool mayAllJoin;
+  };
+  struct Shape {
+    std::uint64_t hash = 0;
+    int size = 0; ///< open places
   };
 
-  void linkChildren(const TreeView &view, const GroupPrices &prices, int place);
-  void findDepths(const TreeView &view);
-  void findShapes(const TreeView &view);
+  void sumChildren(const TreeView &view, const GroupPrices &prices);
+  void link(const TreeView &view, const GroupPrices &prices);
+  static bool mayJoinTo(const Above &above, const GroupPrices &prices, int queries);
   void divide(const TreeView &view, int shortTokens);
+  void findShapes(const TreeView &view);
 
-  std::vector<Edge> edges_; ///< by place, as are:
+  // Columns by place: what is asked of all places is small, and lies together.
+  std::vector<Edge> edges_;
   std::vector<char> hasOpenChild_;
-  std::vector<Region> regions_;
-  std::vector<int> linked_; ///< places that do not stand apart, in preorder
+  std::vector<int> readers_, tops_;
+  std::vector<int> deepest_; ///< of a region's top: past the last position that is read in the region
+  std::vector<Sums> sums_;
+  std::vector<Above> above_;
+  std::vector<Shape> shapes_;
+  bool hasShapes_ = false; ///< else no place is like its neighbour
+  std::vector<int> linked_;
   std::vector<int> open_;
 };
 

@@ -7,56 +7,60 @@ namespace deft::plan {
 void GreedyPartition::assign(TreeView &view, const CostModel &model, int chunkTokens) {
   edges_.solve(view, model, chunkTokens);
   isJoined_ = edges_.isJoined();
-  if (edges_.mayJoin())
+  mayJoin_ = edges_.mayJoin();
+  if (mayJoin_)
     view.putLast(isJoined_);
 }
 
 void GreedyPartition::assign(TreeView &view, const std::vector<char> &isJoined) {
   isJoined_ = isJoined;
+  mayJoin_ = true;
   view.putLast(isJoined_);
 }
 
 void GreedyPartition::makeTiles(const TreeView &view, int queriesPerTile, PartitionScratch &scratch,
                                 TileList &list) {
+  if (!mayJoin_)
+    return makeNodeTiles(view, queriesPerTile, {}, scratch, list);
   const int count = view.placeCount();
   const Place *const places = view.places.data();
   groupEnd_.resize(view.places.size());
+  int *const groupEnd = groupEnd_.data();
+  const char *const isJoined = isJoined_.data();
   int deepest = 0;
   for (int p = 0; p < count; ++p) {
     const Place &place = places[p];
-    groupEnd_[p] = place.readersEnd;
+    groupEnd[p] = place.readersEnd;
     deepest = std::max(deepest, place.depth);
-    if (isJoined_[p] && place.parent >= 0 && place.ownBegin < place.readersEnd)
-      groupEnd_[place.parent] = std::min(groupEnd_[place.parent], place.ownBegin);
+    if (isJoined[p] != 0 && place.parent >= 0 && place.ownBegin < place.readersEnd)
+      groupEnd[place.parent] = std::min(groupEnd[place.parent], place.ownBegin);
   }
   levels_.resize(std::max(levels_.size(), static_cast<std::size_t>(deepest) + 1));
+  Level *const levels = levels_.data();
   Path last;
   changed_ = 0;
   for (int p = 0; p < count && !list.isFull(); ++p) {
     const Place &place = places[p];
+    const bool isWithParent = isJoined[p] != 0 && place.depth > 0;
+    const int end = groupEnd[p];
+    if (!isWithParent && end == place.readersEnd) { // most places are in nobody's group
+      scratch.tiler.tileNode(view, place, queriesPerTile, list, {});
+      continue;
+    }
     const int depth = place.depth;
-    Level &level = levels_[depth];
-    if (isJoined_[p] && depth > 0) {
-      const Level &above = levels_[depth - 1];
-      level = {p, above.top, above.groupRuns + (place.tokens > 0), above.groupTokens + place.tokens};
+    if (isWithParent) {
+      const Level &above = levels[depth - 1];
+      levels[depth] = {p, above.top, above.groupRuns + (place.tokens > 0), above.groupTokens + place.tokens};
     } else {
-      level = {p, depth, place.tokens > 0, place.tokens};
+      levels[depth] = {p, depth, place.tokens > 0, place.tokens};
     }
     changed_ = std::min(changed_, depth);
-    const int end = groupEnd_[p];
     if (place.ownBegin >= end)
       continue;
-    if (level.top == depth && place.segmentEnd - place.segmentBegin == 1 &&
-        end - place.ownBegin <= queriesPerTile) { // most of them
-      Segment segment = view.segments[place.segmentBegin];
-      segment.queryEnd = std::min(segment.queryEnd, end);
-      if (segment.queryBegin < segment.queryEnd)
-        list.addTile(segment);
-    } else if (end - place.ownBegin == 1) {
+    if (end - place.ownBegin == 1)
       addPath(view, place, place.ownBegin, last, list);
-    } else {
+    else
       addGroup(view, place, end, queriesPerTile, scratch, list);
-    }
   }
 }
 
@@ -87,10 +91,10 @@ void GreedyPartition::addPath(const TreeView &view, const Place &place, int quer
 
 void GreedyPartition::addGroup(const TreeView &view, const Place &place, int end, int queriesPerTile,
                                PartitionScratch &scratch, TileList &list) const {
-  const int begin = place.ownBegin;
+  const int begin = place.ownBegin, top = levels_[place.depth].top;
   std::vector<Segment> &segments = scratch.segments;
   segments.clear();
-  for (int level = levels_[place.depth].top; level < place.depth; ++level)
+  for (int level = top; level < place.depth; ++level)
     if (const int p = levels_[level].place, tokens = view.places[p].tokens; tokens > 0)
       segments.emplace_back(p, 0, tokens, begin, end);
   for (int s = place.segmentBegin; s < place.segmentEnd; ++s) {
@@ -99,7 +103,10 @@ void GreedyPartition::addGroup(const TreeView &view, const Place &place, int end
     if (segment.queryBegin < segment.queryEnd)
       segments.push_back(segment);
   }
-  scratch.tiler.tile(segments, queriesPerTile, list);
+  if (end - begin <= queriesPerTile)
+    list.addTile(segments);
+  else
+    scratch.tiler.tile(segments, queriesPerTile, list);
 }
 
 } // namespace deft::plan

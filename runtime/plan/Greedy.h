@@ -36,6 +36,7 @@ private:
 
   EdgeAssignment edges_;
   std::vector<char> isJoined_; ///< of each place
+  bool mayJoin_ = false;       ///< else none is
   std::vector<int> groupEnd_;  ///< of each place: past the last query that reads its group
   std::vector<Level> levels_;
   int changed_ = 0; ///< levels below this are as they were when the last path was added

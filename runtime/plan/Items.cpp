@@ -11,10 +11,9 @@ int divideUp(int a, int b) { return (a - 1) / b + 1; }
 int roundUp(int a, int step) { return divideUp(a, step) * step; }
 
 /// Makes room for so many values: the size goes ahead of what is used, so that appending is a store.
-template <typename Value> void growTo(std::vector<Value> &values, int needed) {
-  const auto size = static_cast<std::size_t>(needed);
-  if (values.size() < size)
-    values.resize(std::max(size, 2 * values.size()));
+template <typename Value> void growTo(std::vector<Value> &values, std::size_t needed) {
+  if (values.size() < needed) [[unlikely]]
+    values.resize(std::max(needed, std::min(values.size() + values.size() / 8 + 64, values.capacity())));
 }
 
 } // namespace
@@ -27,30 +26,17 @@ struct ItemCutter::Cursor {
   abi::Run *runs;
   Plan::Tail *tails;
   int item = 0, run = 0, tail = 0;
-  int itemRoom, runRoom, tailRoom;
 
-  Cursor(const TreeView &view, std::vector<int> &partials, Plan &plan)
-      : places(view.places.data()), partials(partials.data()) {
-    take(plan);
-  }
-  void take(Plan &plan) {
+  Cursor(const TreeView &view, std::vector<int> &partials)
+      : places(view.places.data()), partials(partials.data()) {}
+  /// Room for so many items and runs, any of which may be a leaf's last, and for one tail that is none.
+  void makeRoom(Plan &plan, std::size_t itemCount, std::size_t runCount) {
+    growTo(plan.items, itemCount);
+    growTo(plan.runs, runCount);
+    growTo(plan.tails, runCount + 1);
     items = plan.items.data();
     runs = plan.runs.data();
     tails = plan.tails.data();
-    itemRoom = static_cast<int>(plan.items.size());
-    runRoom = static_cast<int>(plan.runs.size());
-    tailRoom = static_cast<int>(plan.tails.size());
-  }
-  void grow(Plan &plan, int newItems, int newRuns) {
-    growTo(plan.items, item + newItems);
-    growTo(plan.runs, run + newRuns);
-    growTo(plan.tails, tail + newRuns);
-    take(plan);
-  }
-  /// Room for so many more items and runs; any run may be a leaf's last.
-  void makeRoom(Plan &plan, int newItems, int newRuns) {
-    if (item + newItems > itemRoom || run + newRuns > runRoom || tail + newRuns > tailRoom) [[unlikely]]
-      grow(plan, newItems, newRuns);
   }
   void addPartials(int queryBegin, int queryEnd) {
     ++partials[queryBegin];
@@ -69,8 +55,8 @@ struct ItemCutter::Cursor {
     noteTail(segment, run++);
   }
   void noteTail(const Segment &segment, int index) {
-    if (const Place &place = places[segment.place];
-        place.leaf >= 0 && segment.begin + segment.tokens == place.tokens)
+    const Place &place = places[segment.place];
+    if (place.leaf >= 0 && segment.begin + segment.tokens == place.tokens)
       tails[tail++] = {place.leaf, item, index};
   }
 };
@@ -79,7 +65,10 @@ support::Result<void> ItemCutter::cut(const TreeView &view, const TileList &list
                                       bool mayWriteOutput, Plan &plan) {
   parts_.clear();
   partials_.assign(static_cast<std::size_t>(view.queryCount()) + 1, 0);
-  Cursor at(view, partials_, plan);
+  Cursor at(view, partials_);
+  // Room for an item of each tile, and for what is cut.
+  std::size_t itemRoom = list.tiles.size(), runRoom = list.runCount();
+  at.makeRoom(plan, itemRoom, runRoom);
   int pathRun = -1; // the runs of the path before, if they are those of one item
   for (const Tile &tile : list.tiles) {
     const int limit = tile.chunkTokens > 0 ? roundUp(tile.chunkTokens, kChunkStep) : chunkTokens;
@@ -91,27 +80,25 @@ support::Result<void> ItemCutter::cut(const TreeView &view, const TileList &list
         path_[static_cast<std::size_t>(r)] = *runs++;
       runs = path_.data();
       if (tile.tokens <= limit) {
-        at.makeRoom(plan, 1, tile.runCount);
         pathRun = takePath(tile, runs, pathRun, at);
         continue;
       }
       pathRun = -1;
     }
     if (tile.tokens <= limit && tile.runCount == 1) { // most nodes
-      at.makeRoom(plan, 1, 1);
       const int queries = runs->queryEnd - runs->queryBegin;
       at.items[at.item] = {runs->queryBegin, queries, at.run, 1, runs->tokens, 0, 0, 0};
       at.addRun(*runs, 0, 0, queries);
       at.addPartials(runs->queryBegin, runs->queryEnd);
       ++at.item;
     } else if (tile.tokens <= limit) {
-      at.makeRoom(plan, 1, tile.runCount);
       takeWhole(tile, runs, at);
     } else {
-      const int chunk =
-          tile.isEven ? roundUp(divideUp(tile.tokens, divideUp(tile.tokens, limit)), kChunkStep) : limit;
-      const int mostItems = divideUp(tile.tokens, chunk);
-      at.makeRoom(plan, mostItems, tile.runCount + mostItems);
+      const int items = divideUp(tile.tokens, limit);
+      const int chunk = tile.isEven ? roundUp(divideUp(tile.tokens, items), kChunkStep) : limit;
+      itemRoom += static_cast<std::size_t>(items);
+      runRoom += static_cast<std::size_t>(items);
+      at.makeRoom(plan, itemRoom, runRoom);
       cutTile(tile, runs, chunk, at);
     }
   }

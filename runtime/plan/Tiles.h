@@ -79,6 +79,21 @@ public:
                        static_cast<int>(runs.size()), 1, segment.tokens, like.chunkTokens, like.isEven);
     runs.push_back(segment);
   }
+  /// A tile of these segments, which differ in place or readers, for all that see any of them; none of none.
+  void addTile(std::span<const Segment> segments) {
+    if (segments.empty())
+      return;
+    int tokens = 0, queryEnd = 0;
+    const std::size_t begin = runs.size();
+    runs.insert(runs.end(), segments.begin(), segments.end());
+    for (const Segment &segment : segments) {
+      tokens += segment.tokens;
+      queryEnd = std::max(queryEnd, segment.queryEnd);
+    }
+    const int queryBegin = segments.front().queryBegin;
+    tiles.emplace_back(queryBegin, queryEnd - queryBegin, static_cast<int>(begin),
+                       static_cast<int>(segments.size()), tokens);
+  }
   /// The path of one query, or the end of it: what it shares with the path that was added last, then these
   /// beginnings of nodes; all of them have `tokens`.
   void addPathRun(int place, int tokens) { runs.emplace_back(place, 0, tokens, 0, 0); }
@@ -87,7 +102,9 @@ public:
     tiles.emplace_back(query, 1, static_cast<int>(runBegin), runCount, tokens, 0, true, true, sharedRuns);
     shared_ += static_cast<std::size_t>(sharedRuns);
   }
-  bool isFull() const { return runs.size() + shared_ > kMostRuns; }
+  /// Of all tiles, those that paths share counted for each.
+  std::size_t runCount() const { return runs.size() + shared_; }
+  bool isFull() const { return runCount() > kMostRuns; }
 
 private:
   int queryBegin_ = 0, queryEnd_ = 0, tokens_ = 0; ///< of the tile at hand

@@ -4,41 +4,67 @@
 
 namespace deft::plan {
 
-/// Subtrees move as wholes: how far is decided from the root down, and only where siblings change places.
+/// Subtrees move as wholes, and only where siblings change places: in trees where that is nowhere, this is
+/// one look at each marked place.
 void TreeView::putLast(const std::vector<char> &isLast) {
   const int count = placeCount();
-  // Per parent: 1 once a marked child was seen, 3 once one without a mark came after it.
+  // Of each parent: whether a marked child comes before another one.
   mixed_.assign(places.size(), 0);
   char *const mixed = mixed_.data();
-  char roots = 0;
+  bool areRootsMixed = false;
   for (int p = 0; p < count; ++p) {
     const Place &place = places[p];
-    if (place.ownBegin == place.readersEnd)
+    if (isLast[p] == 0 || place.ownBegin == place.readersEnd)
       continue;
-    char &ofParent = place.parent < 0 ? roots : mixed[place.parent];
-    ofParent = static_cast<char>(ofParent | (isLast[p] ? 1 : (ofParent & 1) << 1));
+    int next = place.subtreeEnd;
+    while (next < count && places[next].ownBegin == places[next].readersEnd)
+      next = places[next].subtreeEnd;
+    if (next == count || places[next].parent != place.parent || isLast[next] != 0)
+      continue;
+    if (place.parent < 0)
+      areRootsMixed = true;
+    else
+      mixed[place.parent] = 1;
   }
   shifts_.resize(places.size());
-  if (roots > 1)
+  if (areRootsMixed) {
     shiftChildren(0, count, isLast, 0);
-  int *const shifts = shifts_.data();
-  for (int p = 0; p < count; ++p) {
+    moveSubtrees(0, count, queryCount(), isLast);
+    return;
+  }
+  for (int p = 0; (p = static_cast<int>(std::find(mixed + p, mixed + count, 1) - mixed)) < count;) {
     const Place &place = places[p];
-    const int parent = place.parent;
-    if (parent < 0 ? roots <= 1 : mixed[parent] <= 1)
-      shifts[p] = parent < 0 ? 0 : shifts[parent];
-    if (mixed[p] > 1)
+    shiftChildren(p + 1, place.subtreeEnd, isLast, place.ownEnd);
+    moveSubtrees(p + 1, place.subtreeEnd, place.readersEnd, isLast);
+    p = place.subtreeEnd;
+  }
+}
+
+/// Siblings are [begin, end) with their subtrees, and know how far they move; the last of them is read up to
+/// `queryEnd`.
+void TreeView::moveSubtrees(int begin, int end, int queryEnd, const std::vector<char> &isLast) {
+  int *const shifts = shifts_.data();
+  for (int p = begin; p < end; ++p) {
+    const Place &place = places[p];
+    if (place.parent >= 0 && mixed_[place.parent] == 0)
+      shifts[p] = shifts[place.parent];
+    if (mixed_[p] != 0)
       shiftChildren(p + 1, place.subtreeEnd, isLast, place.ownEnd + shifts[p]);
   }
-  before_.callerIndex = callerIndex;
-  before_.queryPlace = queryPlace;
-  before_.seen = seen;
-  before_.queryPos = queryPos;
-  for (int begin = 0, end; begin < count; begin = end) {
-    for (end = begin + 1; end < count && shifts[end] == shifts[begin];)
-      ++end;
+  const int from = places[begin].ownBegin;
+  const auto keep = [&](const std::vector<int> &now, std::vector<int> &old) {
+    old.resize(std::max(old.size(), now.size()));
+    std::copy(now.begin() + from, now.begin() + queryEnd, old.begin() + from);
+  };
+  keep(callerIndex, before_.callerIndex);
+  keep(queryPlace, before_.queryPlace);
+  keep(seen, before_.seen);
+  keep(queryPos, before_.queryPos);
+  for (int next; begin < end; begin = next) {
+    for (next = begin + 1; next < end && shifts[next] == shifts[begin];)
+      ++next;
     if (shifts[begin] != 0)
-      move(begin, end, shifts[begin]);
+      move(begin, next, shifts[begin]);
   }
 }
 

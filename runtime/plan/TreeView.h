@@ -71,6 +71,7 @@ private:
     std::vector<int> callerIndex, queryPlace, seen, queryPos;
   };
   void shiftChildren(int begin, int end, const std::vector<char> &isLast, int at);
+  void moveSubtrees(int begin, int end, int queryEnd, const std::vector<char> &isLast);
   void move(int begin, int end, int shift);
   void chainQueries(const tree::KvTree &tree);
   void walkTree(const tree::KvTree &tree);

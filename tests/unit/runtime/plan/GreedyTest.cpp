@@ -1,6 +1,7 @@
 #include "runtime/plan/Greedy.h"
 #include "runtime/plan/CostModel.h"
 #include "runtime/plan/Items.h"
+#include "runtime/plan/Planner.h"
 #include "runtime/plan/Verify.h"
 #include "runtime/tree/CachePlacement.h"
 #include "tests/support/Forest.h"
@@ -9,6 +10,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstring>
 #include <random>
 
 namespace deft::plan {
@@ -249,6 +251,41 @@ TEST(GreedyTest, ForestCostsWhatItsTreesCost) {
       ASSERT_TRUE(two.tree.addQuery(first + query.node));
   }
   EXPECT_NEAR(Pricer(two).priceGreedy(), 2 * Pricer(one).priceGreedy(), 1e-6);
+}
+
+/// Subtrees alike in all but what hangs below them by an edge that is never joined: what is decided there may
+/// come neither from their neighbours nor from a plan that was made before.
+TEST(GreedyTest, PlansDependOnTheTreeAlone) {
+  Planner used;
+  config::Config config;
+  config.partition = spec::Partition::Greedy;
+  config.phases.resize(1);
+  config.phases[0].tileQ = 16;
+  for (int seed = 0; seed < 1000; ++seed) {
+    Random random(static_cast<std::uint64_t>(seed));
+    KvTree tree;
+    ASSERT_TRUE(tree.addNode(-1, random.oneOf({50, 200, 1000})));
+    const int near = random.oneOf({50, 100, 200}), middle = random.oneOf({100, 3000, 20000});
+    const int branches = random.oneOf({2, 4}), leaves = random.oneOf({3, 9, 18});
+    for (int branch = 0; branch < branches; ++branch) {
+      const int at = tree.addNode(0, near).value();
+      const int far = tree.addNode(at, middle).value();
+      const int fork = tree.addNode(far, random.oneOf({20, 150, 400})).value();
+      for (int i = 0; i < leaves; ++i)
+        ASSERT_TRUE(tree.addQuery(tree.addNode(fork, random.oneOf({20, 150})).value()));
+      ASSERT_TRUE(tree.addQuery(tree.addNode(at, 100).value()));
+      ASSERT_TRUE(tree.addQuery(tree.addNode(far, 9000).value()));
+    }
+    ASSERT_TRUE(tree::placeInCache(tree, {}));
+    Plan plan, again;
+    Planner fresh;
+    ASSERT_TRUE(fresh.make(tree, {4, 8}, config, 132, plan));
+    ASSERT_TRUE(used.make(tree, {4, 8}, config, 132, again));
+    ASSERT_EQ(plan.runs.size(), again.runs.size()) << "seed " << seed;
+    ASSERT_EQ(plan.mergeSlot, again.mergeSlot) << "seed " << seed;
+    ASSERT_EQ(std::memcmp(plan.runs.data(), again.runs.data(), plan.runs.size() * sizeof(abi::Run)), 0)
+        << "seed " << seed;
+  }
 }
 
 } // namespace
