@@ -1,6 +1,5 @@
 #include "runtime/exec/Params.h"
 #include "runtime/jit/Processors.h"
-#include "runtime/module_cache/CubinCache.h"
 #include "runtime/tree/TreeFile.h"
 #include "tools/deftc/Commands.h"
 #include "tools/deftc/Numbers.h"
@@ -13,7 +12,6 @@
 #include <atomic>
 #include <charconv>
 #include <csignal>
-#include <filesystem>
 #include <ostream>
 
 namespace deft::cli {
@@ -110,12 +108,6 @@ Result<session::TuneOptions> tuneOptions(const Options &options, int threads) {
   tune.places = config_cache::defaultPlaces();
   tune.configPath = options.configFile;
   tune.note = options.note;
-  if (tune.journal.empty()) {
-    const auto folder = module_cache::defaultCacheFolder();
-    if (!folder)
-      return Error{folder.error().code, folder.error().message, "name a file with --journal"};
-    tune.journalFolder = (std::filesystem::path(*folder) / "tune").string();
-  }
   return tune;
 }
 

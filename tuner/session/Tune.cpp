@@ -4,6 +4,7 @@
 #include "compiler/support/AtomicFile.h"
 #include "compiler/support/Hash.h"
 #include "runtime/config_cache/TreeClassifier.h"
+#include "runtime/module_cache/CubinCache.h"
 #include "runtime/tree/TreeFile.h"
 #include "tuner/measure/CompileService.h"
 #include "tuner/search/TypicalKernels.h"
@@ -173,8 +174,12 @@ private:
          {{"all", report_.space.all}, {"legal", report_.space.legal}, {"broken", report_.space.broken}}},
         {"started", config_cache::timestamp()}};
     std::string path = options_.journal;
-    if (path.empty())
-      path = (std::filesystem::path(options_.journalFolder) / (signature + "-" + hash + ".jsonl")).string();
+    if (path.empty()) {
+      const auto folder = module_cache::defaultCacheFolder();
+      if (!folder)
+        return Error{folder.error().code, folder.error().message, "name a file for the journal"};
+      path = (std::filesystem::path(*folder) / "tune" / (signature + "-" + hash + ".jsonl")).string();
+    }
     auto journal = Journal::open(path, session, options_.isFresh);
     if (!journal)
       return journal.error();

@@ -54,9 +54,8 @@ struct TuneOptions {
   int mostTrees = 3;        ///< of a class that are measured; as many more are held out at most
   tree::PlacementOrder pages = tree::PlacementOrder::Scattered;
   std::uint64_t seed = 1;
-  std::string journal; ///< a file; empty: one in `journalFolder` that is named by the session
-  std::string journalFolder;
-  bool isFresh = false;     ///< does not go on with a journal
+  std::string journal;  ///< a file; empty: one in the user's cache, in tune/, that is named by the session
+  bool isFresh = false; ///< does not go on with a journal
   std::string recordFolder; ///< not empty: with an exhaustive search, writes each class's times (Recording.h)
   config_cache::Places places; ///< whose entries neighbours' configs come from
   std::string configPath;      ///< results go to this file; empty: that of the device in places.userFolder

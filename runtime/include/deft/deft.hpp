@@ -36,3 +36,4 @@
 #include <deft/runtime.hpp>
 #include <deft/sequence_tree.hpp>
 #include <deft/tree.hpp>
+#include <deft/tune.hpp>

@@ -1,0 +1,131 @@
+#pragma once
+
+#include <deft/attention.hpp>
+#include <deft/tree.hpp>
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+/// Finding the fastest configs on this machine: what `deftc tune` does, inside a program.
+///
+///   auto tuner = deft::Tuner::make(attention, {.budgetSeconds = 60}).value();
+///   tuner.addTree(tree).value();                  // trees like those to come,
+///   tuner.addWorkload("few_shot").value();        // or a family of them that the library knows
+///   auto summary = tuner.run().value();
+///
+/// What is found is kept in a file for this device, and plans of attentions that are compiled or loaded
+/// afterwards are made with it: ConfigChoice::rule is then "exact". See specs/CONFIGS.md.
+namespace deft {
+
+enum class TuneDevice {
+  Any, ///< a GPU if there is one, else the processor
+  Cpu,
+  Gpu, ///< the first that the driver shows
+};
+
+struct TuneOptions {
+  TuneDevice device = TuneDevice::Any;
+  double budgetSeconds = 0; ///< of a run; 0: as long as it takes
+  int candidates = 0;       ///< most configs of a class of trees that are measured; 0: 64
+  int threads = 0;          ///< of the host; 0: one for each processor that this process may use
+  /// Where the results go; empty: this device's file in the user's cache, where plans look.
+  std::string configFile = {};
+  /// The file that keeps a run, so that the next one goes on with it; empty: one in the user's cache.
+  std::string journal = {};
+  bool isFresh = false;           ///< begins anew where a journal could be gone on with
+  std::string recordsFolder = {}; ///< of recorded workloads
+  std::uint64_t seed = 1;         ///< of inputs and workloads
+  std::string note = {};          ///< kept with the results
+};
+
+/// How far a run is.
+struct TuneProgress {
+  int classIndex = 0; ///< of trees that are alike
+  int classes = 0;
+  std::string treeClass;
+  std::string stage; ///< "compile" (before the first class), "search", "final", "confirm"
+  int measured = 0;  ///< configs of the class
+  int left = 0;      ///< at most
+  double bestUs = 0; ///< microseconds; 0: not known yet
+  double untunedUs = 0;
+  double secondsLeft = -1; ///< of the budget; below 0: there is none
+};
+
+/// What the caller wants to hear, from the thread that called run(). Any may be empty.
+struct TuneListener {
+  std::function<void(const TuneProgress &)> progress = {};
+  std::function<void(const std::string &)> note =
+      {};                                 ///< a line: what is searched, a class that is done, a fault
+  std::function<bool()> isCancelled = {}; ///< asked between measurements; true ends the run
+};
+
+/// What became of the trees of one class.
+struct TunedClass {
+  std::string treeClass;     ///< as ConfigChoice::treeClass
+  int trees = 0;             ///< of it that were measured
+  bool isDone = false;       ///< else the run ended before
+  bool keepsUntuned = false; ///< nothing was clearly faster
+  double untunedUs = 0, tunedUs = 0;
+  double gain = 1;                   ///< untuned over tuned, confirmed
+  std::optional<double> heldOutGain; ///< on trees that were not searched on
+  int candidates = 0;                ///< that were measured
+  int rejected = 0;                  ///< that failed, or were wrong
+  std::string config;                ///< as files of configs have it (JSON)
+  std::string note;                  ///< in words: why the untuned config stays
+};
+
+enum class TuneEnd { Complete, Budget, Cancelled };
+
+struct TuneSummary {
+  std::string device;
+  std::vector<TunedClass> classes;
+  TuneEnd end = TuneEnd::Complete;
+  int measured = 0; ///< measurements of this run
+  int reused = 0;   ///< of earlier ones, out of the journal
+  double seconds = 0;
+  std::string configFile, journal; ///< where they are
+  std::vector<std::string> warnings;
+};
+
+/// Tunes one attention for trees. For one thread at a time.
+///
+/// A run measures in child processes, so that a config that faults or hangs costs no more than its time. They
+/// are forked: run() is for a process that has not used CUDA, because its children could not (an Environment
+/// error), and that has no other threads at work.
+class DEFT_API Tuner {
+public:
+  static Result<Tuner> make(const Attention &attention, const TuneOptions &options = {});
+
+  Tuner(Tuner &&) noexcept;
+  Tuner &operator=(Tuner &&) noexcept;
+  ~Tuner();
+
+  /// A tree like those to come; it is copied. Held out: not searched on, but what is found has to be as good
+  /// on it.
+  Result<void> addTree(const Tree &tree, const std::string &name = "", bool isHeldOut = false);
+  /// Trees by name: a family (see families()), `all` of them, `rows` for those of benchmarks, or a workload
+  /// as `deftc workloads` lists them: "few_shot:prompt=4000,branches=50".
+  Result<void> addWorkload(std::string_view name);
+  /// Values of the attention's parameters; else the defaults.
+  Result<void> setParams(const Params &params);
+
+  /// Few-shot, reasoning, speculative and so on.
+  static std::vector<std::string> families();
+
+  /// Searches class after class, and keeps each that is done. What a config does wrong is part of the
+  /// summary; an error is what keeps a run from starting or from saving its results.
+  Result<TuneSummary> run(const TuneListener &listener = {});
+
+  struct Impl;
+
+private:
+  explicit Tuner(std::unique_ptr<Impl> impl);
+  std::unique_ptr<Impl> impl_;
+};
+
+} // namespace deft

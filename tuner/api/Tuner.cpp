@@ -1,0 +1,190 @@
+#include "compiler/config/ConfigJson.h"
+#include "runtime/exec/Params.h"
+#include "runtime/jit/AttentionImpl.h"
+#include "runtime/jit/Convert.h"
+#include "runtime/jit/ParamsImpl.h"
+#include "runtime/jit/Processors.h"
+#include "runtime/jit/TreeImpl.h"
+#include "tuner/session/NamedSamples.h"
+#include "tuner/session/Tune.h"
+#include "tuner/workload/Families.h"
+
+#include <deft/tune.hpp>
+
+namespace deft {
+
+using jit::usage;
+
+struct Tuner::Impl {
+  Attention attention; ///< its program is read by the session
+  TuneOptions options;
+  int threads = 1;
+  session::TuneInput input; ///< but the backend
+  int trees = 0;            ///< that were given without a name
+};
+
+namespace {
+
+session::TuneOptions toInternal(const TuneOptions &options, int threads) {
+  session::TuneOptions own;
+  own.budgetSeconds = options.budgetSeconds;
+  own.mostCandidates = options.candidates;
+  own.threads = threads;
+  own.seed = options.seed;
+  own.journal = options.journal;
+  own.isFresh = options.isFresh;
+  own.places = config_cache::defaultPlaces();
+  own.configPath = options.configFile;
+  own.note = options.note;
+  return own;
+}
+
+support::Result<session::Backend> backendOf(const jit::Program &program, TuneDevice device, int threads) {
+  if (device == TuneDevice::Gpu || (device == TuneDevice::Any && measure::hasCuda()))
+    return session::cudaBackend(program);
+  return session::cpuBackend(program, threads);
+}
+
+session::Listener toInternal(const TuneListener &listener) {
+  session::Listener own;
+  own.note = listener.note;
+  own.isCancelled = listener.isCancelled;
+  if (listener.progress)
+    own.progress = [&listener](const session::Status &status) {
+      listener.progress({status.classIndex, status.classes, status.treeClass, status.stage, status.measured,
+                         status.left, status.bestUs, status.untunedUs, status.secondsLeft});
+    };
+  return own;
+}
+
+TunedClass toPublic(const session::ClassReport &report) {
+  TunedClass own;
+  own.treeClass = report.treeClass.text();
+  own.trees = report.trees;
+  own.isDone = report.isDone;
+  own.candidates = report.candidates;
+  own.rejected = report.rejected;
+  own.note = report.note;
+  if (!report.isDone)
+    return own;
+  own.keepsUntuned = report.entry.keepsDefault;
+  own.untunedUs = report.entry.measurement.untunedUs;
+  own.tunedUs = report.entry.measurement.tunedUs;
+  own.gain = report.gain;
+  own.heldOutGain = report.heldOutGain;
+  own.config = config::toJson(report.entry.config).dump();
+  return own;
+}
+
+TuneEnd toPublic(session::Ended ended) {
+  switch (ended) {
+  case session::Ended::Budget:
+    return TuneEnd::Budget;
+  case session::Ended::Interrupted:
+    return TuneEnd::Cancelled;
+  case session::Ended::Complete:
+    break;
+  }
+  return TuneEnd::Complete;
+}
+
+TuneSummary toPublic(const session::TuneReport &report) {
+  TuneSummary summary;
+  summary.device = report.device.text();
+  for (const session::ClassReport &one : report.classes)
+    summary.classes.push_back(toPublic(one));
+  summary.end = toPublic(report.ended);
+  summary.measured = report.made;
+  summary.reused = report.reused;
+  summary.seconds = report.seconds;
+  summary.configFile = report.configPath;
+  summary.journal = report.journal;
+  summary.warnings = report.warnings;
+  if (!report.written.setAside.empty())
+    summary.warnings.push_back("the broken file that was there is now " + report.written.setAside);
+  return summary;
+}
+
+} // namespace
+
+Tuner::Tuner(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
+Tuner::Tuner(Tuner &&) noexcept = default;
+Tuner &Tuner::operator=(Tuner &&) noexcept = default;
+Tuner::~Tuner() = default;
+
+Result<Tuner> Tuner::make(const Attention &attention, const TuneOptions &options) {
+  return jit::guarded([&]() -> Result<Tuner> {
+    if (options.budgetSeconds < 0 || options.candidates < 0 || options.threads < 0)
+      return usage("TuneOptions: a number is below 0");
+    auto impl = std::make_unique<Impl>(Impl{attention, options, options.threads, {}});
+    if (options.threads == 0)
+      impl->threads = jit::usableProcessors();
+    impl->input.variant = attention.impl().variant();
+    return Tuner(std::move(impl));
+  });
+}
+
+Result<void> Tuner::addTree(const Tree &tree, const std::string &name, bool isHeldOut) {
+  return jit::guarded([&]() -> Result<void> {
+    if (tree.impl().tree().queries().empty())
+      return usage("a tree without queries has nothing to tune");
+    const std::string called = name.empty() ? "tree " + std::to_string(++impl_->trees) : name;
+    impl_->input.samples.push_back({called, 0, tree.impl().tree(), isHeldOut});
+    return {};
+  });
+}
+
+Result<void> Tuner::addWorkload(std::string_view name) {
+  return jit::guarded([&]() -> Result<void> {
+    auto samples = session::namedSamples(name, impl_->options.seed, impl_->options.recordsFolder);
+    if (!samples)
+      return jit::toPublic(samples.error());
+    std::move(samples->begin(), samples->end(), std::back_inserter(impl_->input.samples));
+    return {};
+  });
+}
+
+Result<void> Tuner::setParams(const Params &params) {
+  return jit::guarded([&]() -> Result<void> {
+    const Params::Impl &given = params.impl();
+    if (&given.attention.impl() != &impl_->attention.impl())
+      return usage("the parameters are those of `" + given.attention.name() + "`",
+                   "make them of this very attention");
+    if (auto checked = given.checkAllGiven(); !checked)
+      return checked;
+    impl_->input.params.clear();
+    for (const auto &value : given.values)
+      impl_->input.params.push_back(*value);
+    return {};
+  });
+}
+
+std::vector<std::string> Tuner::families() {
+  std::vector<std::string> names;
+  for (const workload::Family &family : workload::families())
+    names.push_back(family.name);
+  return names;
+}
+
+Result<TuneSummary> Tuner::run(const TuneListener &listener) {
+  return jit::guarded([&]() -> Result<TuneSummary> {
+    session::TuneInput input = impl_->input;
+    if (input.params.empty()) {
+      auto defaults = exec::bindParams(input.variant, {});
+      if (!defaults)
+        return jit::toPublic(defaults.error());
+      input.params = std::move(*defaults);
+    }
+    auto backend = backendOf(impl_->attention.impl().program, impl_->options.device, impl_->threads);
+    if (!backend)
+      return jit::toPublic(backend.error());
+    input.backend = std::move(*backend);
+    const auto report =
+        session::tune(input, toInternal(impl_->options, impl_->threads), toInternal(listener));
+    if (!report)
+      return jit::toPublic(report.error());
+    return toPublic(*report);
+  });
+}
+
+} // namespace deft
