@@ -53,7 +53,7 @@ Result<double> parseSeconds(const std::string &text) {
   return value * factor;
 }
 
-Result<std::vector<session::Sample>> makeSamples(const Options &options) {
+Result<std::vector<session::Sample>> makeSamples(const spec::Variant &variant, const Options &options) {
   std::vector<session::Sample> samples;
   for (const std::string &path : options.trees) {
     auto tree = tree::readTreeFile(path);
@@ -62,7 +62,7 @@ Result<std::vector<session::Sample>> makeSamples(const Options &options) {
     samples.push_back({path, 0, std::move(*tree), false});
   }
   for (const std::string &workload : options.workloads)
-    if (auto named = session::namedSamples(workload, options.seed, options.recordsFolder); !named)
+    if (auto named = session::namedSamples(workload, variant, options.seed, options.recordsFolder); !named)
       return named.error();
     else
       std::move(named->begin(), named->end(), std::back_inserter(samples));
@@ -163,7 +163,7 @@ int runTune(Context &context, const Options &options) {
   const int threads = options.threads > 0 ? options.threads : jit::usableProcessors();
   session::TuneInput input;
   input.variant = program->variant();
-  auto samples = makeSamples(options);
+  auto samples = makeSamples(program->variant(), options);
   if (!samples)
     return reportError(context, samples.error());
   input.samples = std::move(*samples);

@@ -136,7 +136,8 @@ Result<void> Tuner::addTree(const Tree &tree, const std::string &name, bool isHe
 
 Result<void> Tuner::addWorkload(std::string_view name) {
   return jit::guarded([&]() -> Result<void> {
-    auto samples = session::namedSamples(name, impl_->options.seed, impl_->options.recordsFolder);
+    auto samples =
+        session::namedSamples(name, impl_->input.variant, impl_->options.seed, impl_->options.recordsFolder);
     if (!samples)
       return jit::toPublic(samples.error());
     std::move(samples->begin(), samples->end(), std::back_inserter(impl_->input.samples));

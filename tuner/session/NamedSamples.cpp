@@ -4,7 +4,8 @@
 #include "tuner/workload/Families.h"
 
 #include <algorithm>
-#include <set>
+#include <iterator>
+#include <span>
 
 namespace deft::session {
 
@@ -20,14 +21,22 @@ Result<void> append(Result<std::vector<workload::FamilyTree>> trees, std::vector
   return {};
 }
 
-/// Each tree once, whatever the attention of its row.
-Result<void> appendRows(const std::string &recordsFolder, std::vector<Sample> &samples) {
-  std::set<std::string_view> names;
-  for (const auto rows : {bench::fasttreeRows(), bench::deftRows(), bench::flatRows()})
+using Rows = std::span<const bench::KernelRow>;
+
+Result<void> appendRows(const spec::Variant &variant, const std::string &recordsFolder,
+                        std::vector<Sample> &samples) {
+  const Rows tables[] = {bench::fasttreeRows(), bench::deftRows(), bench::flatRows()};
+  std::string heads = "h" + std::to_string(variant.queryHeads) + "_" + std::to_string(variant.kvHeads);
+  if (std::none_of(std::begin(tables), std::end(tables), [&](const Rows &rows) {
+        return std::any_of(rows.begin(), rows.end(),
+                           [&](const bench::KernelRow &row) { return row.attention == heads; });
+      }))
+    heads = "h32_8";
+  for (const Rows &rows : tables)
     for (const bench::KernelRow &row : rows) {
       const bool isRecorded =
           row.workload.starts_with("reasoning_") || row.workload.starts_with("speculative_");
-      if ((isRecorded && recordsFolder.empty()) || !names.insert(row.workload).second)
+      if (row.attention != heads || (isRecorded && recordsFolder.empty()))
         continue;
       auto workload = workload::make(std::string(row.workload), 0, recordsFolder);
       if (!workload)
@@ -39,15 +48,15 @@ Result<void> appendRows(const std::string &recordsFolder, std::vector<Sample> &s
 
 } // namespace
 
-Result<std::vector<Sample>> namedSamples(std::string_view name, std::uint64_t seed,
-                                         const std::string &recordsFolder) {
+Result<std::vector<Sample>> namedSamples(std::string_view name, const spec::Variant &variant,
+                                         std::uint64_t seed, const std::string &recordsFolder) {
   const auto families = workload::families();
   const bool isFamily = std::any_of(families.begin(), families.end(),
                                     [&](const workload::Family &family) { return family.name == name; });
   std::vector<Sample> samples;
   Result<void> appended;
   if (name == "rows")
-    appended = appendRows(recordsFolder, samples);
+    appended = appendRows(variant, recordsFolder, samples);
   else if (isFamily)
     appended = append(workload::familyTrees(name), samples);
   else if (name != "all")
