@@ -3,6 +3,7 @@
 #include "tuner/measure/Machine.h"
 #include "tuner/measure/Worker.h"
 
+#include <algorithm>
 #include <chrono>
 
 namespace deft::measure {
@@ -18,6 +19,10 @@ using Clock = std::chrono::steady_clock;
 /// A GPU that had nothing to do for longer is slower for a while.
 constexpr std::chrono::milliseconds kAwake{100};
 constexpr int kWakingRuns = 64;
+
+/// What the runs of one measurement may take together.
+constexpr double kMostUs = 1500;
+constexpr int kFewestRuns = 3;
 
 /// The inputs of a class on the device, which all candidates read.
 struct CudaState {
@@ -71,10 +76,14 @@ public:
     if (Clock::now() - state_.lastUse > kAwake) // its clocks have gone down: a few milliseconds of work
       if (auto woken = state_.timer.time([&] { return enqueue(); }, {kWakingRuns, /*coldL2=*/true}); !woken)
         return woken.error();
-    const auto timing = state_.timer.time([&] { return enqueue(); }, {repeats, /*coldL2=*/true});
+    // Of runs that take long, few are as exact.
+    const int runs = std::clamp(static_cast<int>(kMostUs / std::max(lastUs_, 1.0)),
+                                std::min(kFewestRuns, repeats), repeats);
+    const auto timing = state_.timer.time([&] { return enqueue(); }, {runs, /*coldL2=*/true});
     state_.lastUse = Clock::now();
     if (!timing)
       return timing.error();
+    lastUs_ = timing->medianUs;
     return std::vector<double>{timing->medianUs};
   }
 
@@ -90,6 +99,7 @@ private:
   CudaState &state_;
   std::shared_ptr<const exec::CudaKernels> kernels_;
   std::unique_ptr<exec::CudaPlan> plan_;
+  double lastUs_ = 0; ///< of a run; 0: not known
 };
 
 class CudaMachine : public Machine {

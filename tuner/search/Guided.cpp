@@ -35,7 +35,7 @@ public:
       : space_(space), predictor_(predictor), surrogate_(space) {
     for (std::size_t shape = 0; shape < space.shapes().size(); ++shape)
       for (const Point &kernels : typicalKernels(space, static_cast<int>(shape)))
-        consider(space.plansOf(kernels));
+        consider(withoutAuto(space.plansOf(kernels)));
   }
 
   std::vector<Point> propose(int count) override {
@@ -111,6 +111,21 @@ private:
     const bool isAgain = !plans_.emplace(point.shape, kernels, *us).second && isDerived(point);
     const double odd = oddness(space_, point) + (isAgain ? kAgain : 0);
     pool_.emplace(point, Candidate{point, *us * (1 + kOfOddness * odd), false, {}});
+  }
+
+  /// Where all that `auto` chooses from is there itself, it is left to the neighbours of the best: to plan it
+  /// is to plan all others.
+  std::vector<Point> withoutAuto(std::vector<Point> points) const {
+    constexpr std::size_t kOthers = 7;
+    std::erase_if(points, [&](const Point &point) {
+      const std::vector<space::Axis> &axes = space_.axes(point.shape);
+      const auto axis = std::find_if(axes.begin(), axes.end(),
+                                     [](const space::Axis &one) { return one.knob == Knob::Partition; });
+      return axis != axes.end() && axis->values.size() > kOthers &&
+             axis->values[static_cast<std::size_t>(point.at[axis - axes.begin()])] ==
+                 static_cast<int>(spec::Partition::Auto);
+    });
+    return points;
   }
 
   void consider(const std::vector<Point> &points) {
