@@ -1,11 +1,15 @@
 #include "runtime/config_cache/Regret.h"
 
 #include "compiler/config/ConfigJson.h"
+#include "compiler/support/Numbers.h"
 #include "runtime/config_cache/Legality.h"
 
 #include <nlohmann/json.hpp>
 
 #include <algorithm>
+#include <cmath>
+#include <cstdlib>
+#include <map>
 #include <set>
 
 namespace deft::config_cache {
@@ -19,14 +23,21 @@ bool areEqual(const config::Config &a, const config::Config &b) {
   return config::toJson(a) == config::toJson(b);
 }
 
-/// The first candidate of each rule, in their order.
-std::vector<RegretOffer> offersOf(Selection selection) {
+/// The first candidates of each rule, in their order.
+std::vector<RegretOffer> offersOf(Selection selection, int most) {
   std::vector<RegretOffer> offers;
   offers.push_back({std::move(selection.chosen), std::nullopt, std::nullopt});
-  for (Candidate &candidate : selection.next)
-    if (candidate.rule != offers.back().candidate.rule)
+  int ofRule = 1;
+  for (Candidate &candidate : selection.next) {
+    ofRule = candidate.rule == offers.back().candidate.rule ? ofRule + 1 : 1;
+    if (ofRule <= most)
       offers.push_back({std::move(candidate), std::nullopt, std::nullopt});
+  }
   return offers;
+}
+
+bool isFirstOfRule(const std::vector<RegretOffer> &offers, std::size_t i) {
+  return i == 0 || offers[i].candidate.rule != offers[i - 1].candidate.rule;
 }
 
 /// Without measuring: by what the entry remembers.
@@ -75,13 +86,15 @@ RuleRegret summarize(Rule rule, const std::vector<RegretRow> &rows) {
   for (const RegretRow &row : rows)
     for (std::size_t i = 0; i < row.offers.size(); ++i) {
       const RegretOffer &offer = row.offers[i];
-      if (offer.candidate.rule != rule || !offer.regret)
+      if (offer.candidate.rule != rule || !offer.regret || !isFirstOfRule(row.offers, i))
         continue;
       regrets.push_back(*offer.regret);
       summary.chosen += i == 0;
-      if (i + 1 < row.offers.size() && row.offers[i + 1].us) {
+      const auto next = std::find_if(row.offers.begin() + static_cast<std::ptrdiff_t>(i), row.offers.end(),
+                                     [&](const RegretOffer &other) { return other.candidate.rule != rule; });
+      if (next != row.offers.end() && next->us) {
         ++summary.compared;
-        summary.atLeastAsFast += *offer.us <= *row.offers[i + 1].us;
+        summary.atLeastAsFast += *offer.us <= *next->us;
       }
     }
   summary.offers = static_cast<int>(regrets.size());
@@ -91,6 +104,64 @@ RuleRegret summarize(Rule rule, const std::vector<RegretRow> &rows) {
   summary.median = regrets[regrets.size() / 2];
   summary.worst = regrets.back();
   return summary;
+}
+
+/// Regrets of the entries that are near, by what `nameOf` calls them; empty: not of interest.
+template <typename NameOf>
+std::vector<NearbyRegret> summarizeNearby(const std::vector<RegretRow> &rows, const NameOf &nameOf) {
+  std::map<std::string, std::vector<double>> regrets;
+  std::map<std::string, int> beat;
+  for (const RegretRow &row : rows)
+    for (const RegretOffer &offer : row.offers) {
+      const bool isNear = offer.candidate.rule == Rule::Nearby && offer.regret;
+      const std::string name = isNear ? nameOf(row.hidden.entry, offer.candidate) : std::string();
+      if (name.empty())
+        continue;
+      regrets[name].push_back(*offer.regret);
+      const RegretOffer &heuristic = row.offers.back();
+      beat[name] += heuristic.us && *offer.us <= *heuristic.us;
+    }
+  std::vector<NearbyRegret> summaries;
+  for (auto &[name, values] : regrets) {
+    std::sort(values.begin(), values.end());
+    summaries.push_back(
+        {name, static_cast<int>(values.size()), values[values.size() / 2], values.back(), beat[name]});
+  }
+  return summaries;
+}
+
+std::string bandOf(const Entry &, const Candidate &near) {
+  return "distance up to " + support::rounded(std::ceil(2 * near.distance) / 2, 1);
+}
+
+/// What is different, where that is one thing by one step.
+std::string stepOf(const Entry &hidden, const Candidate &near) {
+  const Entry &other = near.from->entry;
+  if (hidden.treeClass == other.treeClass)
+    return "another variant";
+  if (hidden.signature != other.signature)
+    return {};
+  const auto a = hidden.treeClass.numbers(), b = other.treeClass.numbers();
+  std::string name;
+  for (std::size_t i = 0; i < a.size(); ++i) {
+    if (a[i] == b[i])
+      continue;
+    if (std::abs(a[i] - b[i]) > 1 || !name.empty())
+      return {};
+    name = std::string("one step of ") + TreeClass::kLetters[i];
+  }
+  return name;
+}
+
+json toJson(const std::vector<NearbyRegret> &summaries) {
+  json list = json::array();
+  for (const NearbyRegret &one : summaries)
+    list.push_back({{"of", one.of},
+                    {"offers", one.offers},
+                    {"median", one.median},
+                    {"worst", one.worst},
+                    {"beat_heuristic", one.beatHeuristic}});
+  return list;
 }
 
 json optional(const std::optional<double> &value) { return value ? json(*value) : json(nullptr); }
@@ -113,7 +184,8 @@ Result<RegretReport> reportRegret(const ConfigCache &cache, const RegretRequest 
       return untuned.error();
     Request ask = requestFor(variant, entry.treeClass, request.target, std::move(*untuned));
     ask.signature = entry.signature; // of which the variant is the plain form
-    RegretRow row{loaded, std::nullopt, offersOf(select(cache.without(loaded), ask))};
+    ask.nearbyLimit = request.nearbyLimit;
+    RegretRow row{loaded, std::nullopt, offersOf(select(cache.without(loaded), ask), request.offersOfRule)};
     if (!request.measure)
       recall(entry, row);
     else if (auto measured = measure(request.measure, entry, row); !measured)
@@ -126,6 +198,8 @@ Result<RegretReport> reportRegret(const ConfigCache &cache, const RegretRequest 
   for (const Rule rule : {Rule::Override, Rule::Exact, Rule::Sibling, Rule::Nearby, Rule::Heuristic})
     if (const RuleRegret summary = summarize(rule, report.rows); summary.offers > 0)
       report.rules.push_back(summary);
+  report.distances = summarizeNearby(report.rows, bandOf);
+  report.steps = summarizeNearby(report.rows, stepOf);
   return report;
 }
 
@@ -152,7 +226,12 @@ json toJson(const RegretReport &report) {
                      {"worst", rule.worst},
                      {"at_least_as_fast", rule.atLeastAsFast},
                      {"compared", rule.compared}});
-  return {{"format", "deftc-regret"}, {"version", 1}, {"rows", std::move(rows)}, {"rules", std::move(rules)}};
+  return {{"format", "deftc-regret"},
+          {"version", 1},
+          {"rows", std::move(rows)},
+          {"rules", std::move(rules)},
+          {"distances", toJson(report.distances)},
+          {"steps", toJson(report.steps)}};
 }
 
 } // namespace deft::config_cache

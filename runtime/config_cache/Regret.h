@@ -7,6 +7,7 @@
 
 #include <functional>
 #include <optional>
+#include <string>
 #include <vector>
 
 /// How good the rules are where nothing was tuned: each entry is hidden in turn, and what the rules would
@@ -15,18 +16,19 @@ namespace deft::config_cache {
 
 /// What one rule has to offer in the place of a hidden entry.
 struct RegretOffer {
-  Candidate candidate;          ///< the first of its rule
+  Candidate candidate;
   std::optional<double> us;     ///< none: it was not timed
   std::optional<double> regret; ///< how much longer it takes than the entry: 0.02 is 2 %
 };
 
 struct RegretRow {
   LoadedEntry hidden;
-  std::optional<double> us;        ///< of the hidden entry, timed beside the offers
-  std::vector<RegretOffer> offers; ///< one a rule, in the order of the rules: the first is what is chosen
+  std::optional<double> us; ///< of the hidden entry, timed beside the offers
+  /// In the order of the rules, of each the first ones: the very first is what is chosen.
+  std::vector<RegretOffer> offers;
 };
 
-/// A rule over all rows in which it has an offer that was timed.
+/// A rule's first offers over all rows in which it has one that was timed.
 struct RuleRegret {
   Rule rule = Rule::Heuristic;
   int offers = 0;
@@ -39,9 +41,21 @@ struct RuleRegret {
   int compared = 0;
 };
 
+/// Entries that are near, all that were timed: is their distance worth something, and up to which?
+struct NearbyRegret {
+  std::string of; ///< "distance up to 1", "one step of q", "another variant"
+  int offers = 0;
+  double median = 0; ///< of the regrets
+  double worst = 0;
+  int beatHeuristic = 0; ///< at least as fast as the untuned choice
+};
+
 struct RegretReport {
   std::vector<RegretRow> rows;
   std::vector<RuleRegret> rules; ///< those that have offers
+  /// By distance, in bands of a half; and of classes that are one step of a single number away, by number.
+  /// What the limit and the weights of the distance are to be judged by.
+  std::vector<NearbyRegret> distances, steps;
 };
 
 /// Times configs side by side on trees of the entry's class, for its variant; microseconds, in their order.
@@ -54,6 +68,8 @@ struct RegretRequest {
   std::function<support::Result<config::Config>(const VariantSignature &)> untuned;
   /// Which entries are hidden; null: all.
   std::function<bool(const Entry &)> isWanted;
+  double nearbyLimit = kNearbyLimit; ///< a larger one tells what lies beyond it
+  int offersOfRule = 1;              ///< entries of a rule that are timed at most
   /// Null: nothing is timed. What is known without is told: the heuristic's offer took `untuned_us` when the
   /// entry was made, and a config that is the entry's own costs nothing.
   MeasureConfigs measure;

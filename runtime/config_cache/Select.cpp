@@ -29,7 +29,7 @@ std::optional<Candidate> rank(const ConfigCache &cache, const LoadedEntry &loade
     candidate.rule = loaded.origin == Origin::Override ? Rule::Override : Rule::Exact;
   else if (isExact)
     candidate.rule = Rule::Sibling;
-  else if (candidate.distance <= kNearbyLimit)
+  else if (candidate.distance <= request.nearbyLimit)
     candidate.rule = Rule::Nearby;
   else
     return std::nullopt;

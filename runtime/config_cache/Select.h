@@ -30,6 +30,7 @@ struct Request {
   Legality isLegal;         ///< asked for every entry before it is used; none: all are
   std::string kernelHash;   ///< of the kernels that will run; see kernelHash()
   config::Config heuristic; ///< what is used where no entry is
+  double nearbyLimit = kNearbyLimit;
 };
 
 struct Candidate {

@@ -15,11 +15,11 @@ struct Dimension {
 
 /// Tokens, depth and short nodes move the best chunk a little; queries and sharing decide which tiles pay.
 constexpr std::array<Dimension, TreeClass::kDimensions> kTable{{
-    {'t', &TreeClass::tokens, 0.5},
-    {'q', &TreeClass::queries, 1},
-    {'s', &TreeClass::sharing, 1},
-    {'d', &TreeClass::depth, 0.5},
-    {'f', &TreeClass::shorts, 0.5},
+    {TreeClass::kLetters[0], &TreeClass::tokens, 0.5},
+    {TreeClass::kLetters[1], &TreeClass::queries, 1},
+    {TreeClass::kLetters[2], &TreeClass::sharing, 1},
+    {TreeClass::kLetters[3], &TreeClass::depth, 0.5},
+    {TreeClass::kLetters[4], &TreeClass::shorts, 0.5},
 }};
 
 constexpr int kMostLog2 = 62;

@@ -15,6 +15,7 @@ namespace deft::config_cache {
 struct TreeClass {
   static constexpr int kVersion = 1; ///< of the meaning of the numbers; part of the canonical string
   static constexpr int kDimensions = 5;
+  static constexpr std::array<char, kDimensions> kLetters{'t', 'q', 's', 'd', 'f'}; ///< in text()
 
   int tokens = 0;  ///< log2 of the tokens
   int queries = 0; ///< log2 of the queries

@@ -8,8 +8,8 @@
 #include "tools/deftc/DeviceInput.h"
 #include "tools/deftc/Numbers.h"
 #include "tools/deftc/RunInput.h"
+#include "tuner/session/NamedSamples.h"
 #include "tuner/session/SideBySide.h"
-#include "tuner/workload/Families.h"
 
 #include <nlohmann/json.hpp>
 
@@ -48,32 +48,41 @@ void printRegret(Context &context, const RegretReport &report) {
                   << counted(rule.compared, "time", "times");
     context.out << '\n';
   }
+  for (const auto *summaries : {&report.distances, &report.steps})
+    for (const config_cache::NearbyRegret &one : *summaries)
+      context.out << "nearby, " << one.of << ": " << counted(one.offers, "entry", "entries") << ", regret "
+                  << percent(one.median) << " in the median, " << percent(one.worst)
+                  << " at worst; at least as fast as untuned " << one.beatHeuristic << " of "
+                  << counted(one.offers, "time", "times") << '\n';
   if (report.rows.empty())
     context.out << "no entry of this device is fresh\n";
 }
 
 struct Options {
   DeviceOptions device;
-  std::string input, variant, config;
+  std::string input, variant, config, recordsFolder;
   std::vector<std::string> params;
+  double limit = config_cache::kNearbyLimit;
+  int offers = 1;
   bool asJson = false;
 };
 
-/// The trees of all families, by class.
-Result<std::vector<measure::ClassTrees>> familyClasses() {
+/// The trees that `deftc tune` knows, by class.
+Result<std::vector<measure::ClassTrees>> knownClasses(const spec::Variant &variant,
+                                                      const std::string &recordsFolder) {
   std::map<std::string, measure::ClassTrees> classes;
   config_cache::TreeClassifier classifier;
-  for (const workload::Family &family : workload::families()) {
-    auto trees = workload::familyTrees(family.name);
-    if (!trees)
-      return trees.error();
-    for (workload::FamilyTree &tree : *trees) {
-      const std::string name = classifier.classify(tree.tree).text();
-      measure::ClassTrees &of = classes[name];
-      of.name = name;
+  for (const char *name : {"all", "rows"}) {
+    auto samples = session::namedSamples(name, variant, 0, recordsFolder);
+    if (!samples)
+      return samples.error();
+    for (session::Sample &sample : *samples) {
+      const std::string text = classifier.classify(sample.tree).text();
+      measure::ClassTrees &of = classes[text];
+      of.name = text;
       constexpr std::size_t kMostTrees = 3;
       if (of.trees.size() < kMostTrees)
-        of.trees.push_back(std::move(tree.tree));
+        of.trees.push_back(std::move(sample.tree));
     }
   }
   std::vector<measure::ClassTrees> list;
@@ -88,7 +97,7 @@ Result<session::SideBySide> openSideBySide(Context &context, const jit::Program 
   auto params = exec::bindParams(program.variant(), options.params);
   if (!params)
     return params.error();
-  auto classes = familyClasses();
+  auto classes = knownClasses(program.variant(), options.recordsFolder);
   if (!classes)
     return classes.error();
   session::SideBySide::Options how;
@@ -129,6 +138,8 @@ int regret(Context &context, const Options &options) {
     return reportError(context, device.error());
   config_cache::RegretRequest request;
   request.target = device->target;
+  request.nearbyLimit = options.limit;
+  request.offersOfRule = options.offers;
   request.untuned = [&](const config_cache::VariantSignature &signature) {
     const spec::Variant variant = signature.variant();
     return device->target ? config::defaultConfig(variant, *device->target)
@@ -171,8 +182,7 @@ void addCacheRegret(CLI::App &cache, Context &context) {
   auto options = std::make_shared<Options>();
   command->add_option(
       "SPEC", options->input,
-      "Time its entries, on trees of the families that `deftc tune` has; without it nothing is "
-      "timed");
+      "Time its entries, on trees that `deftc tune` has by name; without it nothing is timed");
   command->add_option("--variant", options->variant, "The attention, when the file defines several");
   command->add_option("--param", options->params, "NAME=VALUE, where the spec has no default")
       ->expected(1)
@@ -180,10 +190,19 @@ void addCacheRegret(CLI::App &cache, Context &context) {
   addDeviceOptions(*command, options->device);
   command->add_option("--threads", options->device.threads, "Of the CPU; all by default")
       ->check(CLI::PositiveNumber);
+  command->add_option("--workloads", options->recordsFolder, "A folder of recorded workloads");
+  command->add_option("--limit", options->limit, "Entries up to this distance count as near")
+      ->check(CLI::NonNegativeNumber)
+      ->capture_default_str();
+  command->add_option("--offers", options->offers, "Entries of each rule that are timed at most")
+      ->check(CLI::PositiveNumber)
+      ->capture_default_str();
   addConfigOption(*command, options->config);
   command->add_flag("--json", options->asJson, "Print JSON");
-  command->footer("Examples:\n  deftc cache regret                (what the entries remember)\n"
-                  "  deftc cache regret llama3_8b      (timed now, on this machine)");
+  command->footer(
+      "Examples:\n  deftc cache regret                (what the entries remember)\n"
+      "  deftc cache regret llama3_8b      (timed now, on this machine)\n"
+      "  deftc cache regret llama3_8b --limit 5 --offers 5      (are the rules' distances right?)");
   context.onRun(command, [&context, options] { return regret(context, *options); });
 }
 

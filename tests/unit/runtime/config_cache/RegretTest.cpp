@@ -76,6 +76,40 @@ TEST_F(RegretTest, EachEntryIsHiddenAndEachRuleOffers) {
   EXPECT_NEAR(heuristic.worst, 1.0, 1e-9);
 }
 
+TEST_F(RegretTest, DistancesAreJudgedByAllThatIsNear) {
+  const TreeClass twoSteps{16, 6, 3, 2, 0}, sharing{14, 6, 4, 2, 0}, far{14, 9, 3, 2, 0};
+  add(someEntry(kHere, 128));
+  add(someEntry(kNear, 256));
+  add(someEntry(twoSteps, 512));
+  add(someEntry(sharing, 64));
+  add(someEntry(far, 32));
+  measureBy({{32, 19}, {64, 40}, {128, 10}, {256, 12}, {512, 16}, {kUntunedChunk, 20}});
+  request_.isWanted = [](const Entry &entry) { return entry.treeClass == kHere; };
+  request_.nearbyLimit = 3;
+  request_.offersOfRule = 4;
+  const auto report = reportRegret(cache_, request_);
+  ASSERT_EQ(report->rows.size(), 1U);
+  EXPECT_EQ(report->rows[0].offers.size(), 5U); // the four, and the heuristic
+  ASSERT_EQ(report->rules.size(), 2U);
+  EXPECT_EQ(report->rules[0].offers, 1); // of a rule, what would be chosen
+  EXPECT_EQ(report->rules[0].atLeastAsFast, 1);
+
+  ASSERT_EQ(report->distances.size(), 3U);
+  EXPECT_EQ(report->distances[0].of, "distance up to 0.5");
+  EXPECT_NEAR(report->distances[0].median, 0.2, 1e-9);
+  const NearbyRegret &one = report->distances[1];
+  EXPECT_EQ(one.of, "distance up to 1.0");
+  EXPECT_EQ(one.offers, 2);
+  EXPECT_EQ(one.beatHeuristic, 1);
+  EXPECT_NEAR(one.worst, 3, 1e-9);
+  EXPECT_EQ(report->distances[2].of, "distance up to 3.0");
+
+  ASSERT_EQ(report->steps.size(), 2U); // two steps of t, or three of q, are none of these
+  EXPECT_EQ(report->steps[0].of, "one step of s");
+  EXPECT_NEAR(report->steps[0].median, 3, 1e-9);
+  EXPECT_EQ(report->steps[1].of, "one step of t");
+}
+
 TEST_F(RegretTest, AConfigThatIsOfferedTwiceIsTimedOnce) {
   add(someEntry(kHere, 128));
   add(someEntry(kNear, 128));
