@@ -1,30 +1,13 @@
 #include "runtime/module_cache/KernelSet.h"
 
 #include "compiler/config/DefaultConfig.h"
+#include "tests/support/PlainHooks.h"
 #include "tests/unit/runtime/module_cache/TestFolder.h"
 
 #include <gtest/gtest.h>
 
 namespace deft::module_cache {
 namespace {
-
-/// Hooks as the emitter writes them, for plain attention.
-constexpr const char *kPlainHooks = R"(struct Params {};
-struct Variant {
-  using Params = ::Params;
-  static constexpr bool kHasMask = false;
-  static constexpr bool kHasScore = false;
-  static constexpr bool kSigmoid = false;
-  static constexpr float kScale = 0.125f;
-  struct Row {};
-  static __device__ __forceinline__ Row row(const Params &, int, int, int, int) { return {}; }
-  static __device__ __forceinline__ float score(const Params &, const Row &, float s, int, int, int) { return s; }
-  static __device__ __forceinline__ bool mask(const Params &, const Row &, int, int, int) { return true; }
-  static __device__ __forceinline__ deft::TileVisibility tile(const Params &, const deft::TileBounds &) {
-    return {true, true};
-  }
-};
-)";
 
 package::VariantSource plain() {
   package::VariantSource source;
@@ -33,7 +16,7 @@ package::VariantSource plain() {
   source.kvHeads = 4;
   source.headDim = 64;
   source.pageSize = 16;
-  source.hooks = kPlainHooks;
+  source.hooks = test::plainHooks(0.125);
   return source;
 }
 
