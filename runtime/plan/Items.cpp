@@ -21,6 +21,7 @@ template <typename Value> void growTo(std::vector<Value> &values, std::size_t ne
 /// Where the next values go. Plain pointers: nothing is read again because something else was written.
 struct ItemCutter::Cursor {
   const Place *places;
+  const int *queryPos;
   int *partials;
   abi::Item *items;
   abi::Run *runs;
@@ -28,7 +29,7 @@ struct ItemCutter::Cursor {
   int item = 0, run = 0, tail = 0;
 
   Cursor(const TreeView &view, std::vector<int> &partials)
-      : places(view.places.data()), partials(partials.data()) {}
+      : places(view.places.data()), queryPos(view.queryPos.data()), partials(partials.data()) {}
   /// Room for so many items and runs, any of which may be a leaf's last, and for one tail that is none.
   void makeRoom(Plan &plan, std::size_t itemCount, std::size_t runCount) {
     growTo(plan.items, itemCount);
@@ -37,6 +38,10 @@ struct ItemCutter::Cursor {
     items = plan.items.data();
     runs = plan.runs.data();
     tails = plan.tails.data();
+  }
+  /// Tokens of a place on its path that a query sees.
+  int seenOf(int query, const Place &place) const {
+    return std::min(queryPos[query] + 1 - place.position, place.tokens);
   }
   void addPartials(int queryBegin, int queryEnd) {
     ++partials[queryBegin];
@@ -72,17 +77,14 @@ support::Result<void> ItemCutter::cut(const TreeView &view, const TileList &list
   int pathRun = -1; // the runs of the path before, if they are those of one item
   for (const Tile &tile : list.tiles) {
     const int limit = tile.chunkTokens > 0 ? roundUp(tile.chunkTokens, kChunkStep) : chunkTokens;
+    if (tile.isPath && tile.tokens <= limit) {
+      pathRun = takePath(tile, pathRun, at);
+      continue;
+    }
     const Segment *runs = list.runs.data() + tile.runBegin;
     if (tile.isPath) {
-      if (path_.size() < static_cast<std::size_t>(tile.runCount))
-        path_.resize(static_cast<std::size_t>(2 * tile.runCount));
-      for (int r = tile.sharedRuns; r < tile.runCount; ++r)
-        path_[static_cast<std::size_t>(r)] = *runs++;
+      findPath(tile, at);
       runs = path_.data();
-      if (tile.tokens <= limit) {
-        pathRun = takePath(tile, runs, pathRun, at);
-        continue;
-      }
       pathRun = -1;
     }
     if (tile.tokens <= limit && tile.runCount == 1) { // most nodes
@@ -113,22 +115,43 @@ support::Result<void> ItemCutter::cut(const TreeView &view, const TileList &list
 
 /// A path that is one item: positions tell where tokens stand in it. What it shares with the path before is
 /// as it is there. Returns where its runs begin.
-inline int ItemCutter::takePath(const Tile &tile, const Segment *runs, int pathRun, Cursor &at) {
-  const int begin = at.run;
-  int done = 0;
-  if (pathRun >= 0) {
-    for (const abi::Run *from = at.runs + pathRun; done < tile.sharedRuns; ++done)
-      at.runs[at.run++] = from[done];
-    if (done == tile.runCount) // only the last run of a path can end a leaf
-      at.noteTail(runs[done - 1], at.run - 1);
+inline int ItemCutter::takePath(const Tile &tile, int pathRun, Cursor &at) {
+  const int begin = at.run, end = begin + tile.runCount;
+  int fresh = begin;
+  if (pathRun >= 0)
+    for (const abi::Run *from = at.runs + pathRun; fresh < begin + tile.sharedRuns; ++fresh)
+      at.runs[fresh] = *from++;
+  const Place *place = at.places + tile.runBegin;
+  int tokens = at.seenOf(tile.queryBegin, *place);
+  const int first = place->position + tokens - tile.tokens;
+  if ((place->leaf >= 0) & (tokens == place->tokens) & (tokens > 0))
+    at.tails[at.tail++] = {place->leaf, at.item, end - 1};
+  for (int run = end; run > fresh; tokens = place->tokens) {
+    if (tokens > 0)
+      at.runs[--run] = {
+          place->position - first, tokens, place->location, place->position, place->depth, 0, 1, 0};
+    if (run > fresh)
+      place = at.places + place->parent;
   }
-  const int first = at.places[runs->place].position;
-  for (; done < tile.runCount; ++done)
-    at.addRun(runs[done], at.places[runs[done].place].position - first, 0, 1);
   at.items[at.item] = {tile.queryBegin, 1, begin, tile.runCount, tile.tokens, 0, 0, 0};
   at.addPartials(tile.queryBegin, tile.queryBegin + 1);
+  at.run = end;
   ++at.item;
   return begin;
+}
+
+/// The runs of a path that is cut.
+void ItemCutter::findPath(const Tile &tile, const Cursor &at) {
+  path_.resize(std::max(path_.size(), static_cast<std::size_t>(tile.runCount)));
+  int p = tile.runBegin, tokens = at.seenOf(tile.queryBegin, at.places[p]);
+  for (int run = tile.runCount; run > 0;) {
+    if (tokens > 0)
+      path_[static_cast<std::size_t>(--run)] = {p, 0, tokens, 0, 0};
+    if (run > 0) {
+      p = at.places[p].parent;
+      tokens = at.places[p].tokens;
+    }
+  }
 }
 
 /// A tile that is one item.

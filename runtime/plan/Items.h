@@ -38,7 +38,8 @@ private:
     int item, begin, end;
   };
   struct Cursor;
-  int takePath(const Tile &tile, const Segment *runs, int pathRun, Cursor &at);
+  int takePath(const Tile &tile, int pathRun, Cursor &at);
+  void findPath(const Tile &tile, const Cursor &at);
   void takeWhole(const Tile &tile, const Segment *runs, Cursor &at);
   void cutTile(const Tile &tile, const Segment *runs, int chunk, Cursor &at);
   void addReaders(const Readers &readers, bool areAll, Cursor &at);
@@ -47,7 +48,7 @@ private:
   support::Result<void> giveSlots(bool mayWriteOutput, Plan &plan);
   void makeMergeMap(Plan &plan);
 
-  std::vector<Segment> path_;   ///< of the last tile that was one
+  std::vector<Segment> path_;   ///< that is cut
   std::vector<Readers> parts_;  ///< of items whose readers are several intervals, in order
   std::vector<int> partials_;   ///< of each query: how many items it reads
   std::vector<int> unfinished_; ///< of each query: how many before it read other than one item

@@ -7,7 +7,7 @@ namespace deft::plan {
 void TileList::clear() {
   tiles.clear();
   runs.clear();
-  shared_ = 0;
+  pathRuns_ = 0;
 }
 
 void RowTiler::tile(std::span<const Segment> segments, std::span<const int> bounds, TileList &list,

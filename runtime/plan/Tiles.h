@@ -13,13 +13,13 @@ namespace deft::plan {
 struct Tile {
   int queryBegin = 0; ///< plan order
   int queryCount = 0;
-  int runBegin = 0; ///< into TileList::runs
+  int runBegin = 0; ///< into TileList::runs; of a path: the place where it ends
   int runCount = 0;
   int tokens = 0;
   int chunkTokens = 0; ///< most tokens of its items; 0: as the plan's
   bool isEven = true;  ///< cut into equal chunks; else into full ones from the start, and the rest
-  /// The path of one query, or the end of it: its first `sharedRuns` runs are those of the path before it in
-  /// the list and not written again; the intervals of its runs mean nothing.
+  /// The path of one query, or the end of it: `runCount` nodes with tokens, upwards from the last that the
+  /// query sees, are its runs. None is in the list, and the first `sharedRuns` are those of the path before.
   bool isPath = false;
   int sharedRuns = 0;
 };
@@ -94,21 +94,17 @@ public:
     tiles.emplace_back(queryBegin, queryEnd - queryBegin, static_cast<int>(begin),
                        static_cast<int>(segments.size()), tokens);
   }
-  /// The path of one query, or the end of it: what it shares with the path that was added last, then these
-  /// beginnings of nodes; all of them have `tokens`.
-  void addPathRun(int place, int tokens) { runs.emplace_back(place, 0, tokens, 0, 0); }
-  void endPath(int query, int sharedRuns, std::size_t runBegin, int tokens) {
-    const int runCount = sharedRuns + static_cast<int>(runs.size() - runBegin);
-    tiles.emplace_back(query, 1, static_cast<int>(runBegin), runCount, tokens, 0, true, true, sharedRuns);
-    shared_ += static_cast<std::size_t>(sharedRuns);
+  /// The path of one query up to `place`, or the end of it.
+  void addPath(int query, int place, int runCount, int sharedRuns, int tokens) {
+    tiles.emplace_back(query, 1, place, runCount, tokens, 0, true, true, sharedRuns);
+    pathRuns_ += static_cast<std::size_t>(runCount);
   }
-  /// Of all tiles, those that paths share counted for each.
-  std::size_t runCount() const { return runs.size() + shared_; }
+  std::size_t runCount() const { return runs.size() + pathRuns_; } ///< of all tiles
   bool isFull() const { return runCount() > kMostRuns; }
 
 private:
   int queryBegin_ = 0, queryEnd_ = 0, tokens_ = 0; ///< of the tile at hand
-  std::size_t shared_ = 0;                         ///< runs of paths that are not written again
+  std::size_t pathRuns_ = 0;                       ///< of all paths
 };
 
 /// Row tiles over segments that lie in the order of TreeView::segments. Kept between plans for its memory.

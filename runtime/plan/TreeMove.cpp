@@ -57,8 +57,6 @@ void TreeView::moveSubtrees(int begin, int end, int queryEnd, const std::vector<
     std::copy(now.begin() + from, now.begin() + queryEnd, old.begin() + from);
   };
   keep(callerIndex, before_.callerIndex);
-  keep(queryPlace, before_.queryPlace);
-  keep(seen, before_.seen);
   keep(queryPos, before_.queryPos);
   for (int next; begin < end; begin = next) {
     for (next = begin + 1; next < end && shifts[next] == shifts[begin];)
@@ -86,8 +84,6 @@ void TreeView::move(int begin, int end, int shift) {
     std::copy_n(old.begin() + from, count, now.begin() + from + shift);
   };
   copy(before_.callerIndex, callerIndex);
-  copy(before_.queryPlace, queryPlace);
-  copy(before_.seen, seen);
   copy(before_.queryPos, queryPos);
   for (int p = begin; p < end; ++p) {
     Place &place = places[p];

@@ -8,9 +8,8 @@ namespace deft::plan {
 
 /// Where the next values go. Plain pointers: nothing is read again because something else was written.
 struct TreeView::Cursor {
-  const tree::Query *queries;
-  const int *nextQuery;
-  int *callerIndex, *queryPlace, *seen, *queryPos;
+  const Link *links;
+  int *callerIndex, *queryPos;
   Segment *segments;
   Plan::Leaf *leaves;
   int query = 0, segment = 0, leaf = 0;
@@ -20,18 +19,19 @@ struct TreeView::Cursor {
 void TreeView::build(const tree::KvTree &tree) {
   chainQueries(tree);
   places.resize(static_cast<std::size_t>(tree.aliveNodes()));
-  for (std::vector<int> *values : {&callerIndex, &queryPlace, &seen, &queryPos})
-    values->resize(tree.queries().size());
+  callerIndex.resize(tree.queries().size());
+  queryPos.resize(tree.queries().size());
   walkTree(tree);
 }
 
 void TreeView::chainQueries(const tree::KvTree &tree) {
   firstQuery_.assign(tree.nodes().size(), -1);
-  nextQuery_.resize(tree.queries().size());
+  links_.resize(tree.queries().size());
   const tree::Query *const queries = tree.queries().data();
-  int *const first = firstQuery_.data(), *const next = nextQuery_.data();
+  int *const first = firstQuery_.data();
+  Link *const links = links_.data();
   for (int q = static_cast<int>(tree.queries().size()) - 1; q >= 0; --q)
-    next[q] = std::exchange(first[queries[q].node], q);
+    links[q] = {queries[q].position, std::exchange(first[queries[q].node], q)};
 }
 
 /// One way through the tree does it all: a node's own queries and segments follow those of the nodes before
@@ -40,11 +40,8 @@ void TreeView::walkTree(const tree::KvTree &tree) {
   const tree::Node *const nodes = tree.nodes().data();
   const int *const firstQuery = firstQuery_.data();
   Place *const first = places.data();
-  Cursor at{tree.queries().data(),
-            nextQuery_.data(),
+  Cursor at{links_.data(),
             callerIndex.data(),
-            queryPlace.data(),
-            seen.data(),
             queryPos.data(),
             segments.data(),
             leaves.data(),
@@ -58,26 +55,26 @@ void TreeView::walkTree(const tree::KvTree &tree) {
   while (node >= 0) {
     const tree::Node &facts = nodes[node];
     Place &place = first[count];
-    const int index = count++, ownBegin = at.query, segmentBegin = at.segment;
+    const int index = count++, segmentBegin = at.segment, q = firstQuery[node];
     place.node = node;
     place.parent = parent;
     place.tokens = facts.tokens;
     place.location = facts.location;
     place.position = facts.position;
     place.depth = facts.depth;
-    place.ownBegin = ownBegin;
+    place.ownBegin = at.query;
     place.segmentBegin = segmentBegin;
     place.leaf = -1;
-    if (const int q = firstQuery[node]; facts.firstChild < 0 && q >= 0 && at.nextQuery[q] < 0) {
+    if (facts.firstChild < 0 && q >= 0 && at.links[q].next < 0) {
       addCommonLeaf(place, index, q, at);
-      node = nodes[node].nextSibling;
+      node = facts.nextSibling;
       for (; node < 0 && parent >= 0; parent = first[parent].parent) {
         close(first[parent], count, at);
         node = nodes[first[parent].node].nextSibling;
       }
       continue;
     }
-    const int done = firstQuery[node] >= 0 ? addOwn(facts, index, firstQuery[node], at) : 0;
+    const int done = q >= 0 ? addOwn(place, index, q, at) : 0;
     place.ownEnd = at.query;
     if (facts.firstChild >= 0) {
       // What no own query ends before is seen by the queries below, if there are any.
@@ -93,10 +90,10 @@ void TreeView::walkTree(const tree::KvTree &tree) {
     place.segmentEnd = at.segment;
     for (int s = segmentBegin; s < at.segment; ++s)
       at.segments[s].queryEnd = at.query;
-    if (ownBegin < at.query)
+    if (q >= 0)
       place.leaf = addLeaf(leafOf(place, at), at);
     // Up from the leaf, closing what ends with it, to the next node that has a sibling left.
-    node = nodes[node].nextSibling;
+    node = facts.nextSibling;
     for (; node < 0 && parent >= 0; parent = first[parent].parent) {
       close(first[parent], count, at);
       node = nodes[first[parent].node].nextSibling;
@@ -117,25 +114,28 @@ inline void TreeView::addSegment(const Segment &segment, Cursor &at) {
 
 /// A node's own queries, and the segments that end where one of them does; their last reader is not known
 /// yet. Returns how many tokens the last of them sees.
-inline int TreeView::addOwn(const tree::Node &facts, int index, int firstQuery, Cursor &at) {
+inline int TreeView::addOwn(const Place &place, int index, int firstQuery, Cursor &at) {
   const int begin = at.query;
-  bool isSorted = true;
-  int before = 0;
-  for (int q = firstQuery; q >= 0; q = at.nextQuery[q], ++at.query) {
-    const int position = at.queries[q].position;
-    const int tokens = position == tree::Query::kWhole ? facts.tokens : position;
-    at.callerIndex[at.query] = q;
-    at.queryPlace[at.query] = index;
-    at.seen[at.query] = tokens;
-    at.queryPos[at.query] = facts.position + tokens - 1;
-    isSorted &= before <= tokens;
-    before = tokens;
-  }
-  if (!isSorted) [[unlikely]]
-    sortOwn(begin, at.query, facts.position);
   int done = 0;
+  bool isSorted = true;
+  for (int q = firstQuery; q >= 0; q = at.links[q].next, ++at.query) {
+    const int position = at.links[q].position;
+    const int tokens = position == tree::Query::kWhole ? place.tokens : position;
+    at.callerIndex[at.query] = q;
+    at.queryPos[at.query] = place.position + tokens - 1;
+    isSorted &= done <= tokens;
+    if (tokens <= done)
+      continue;
+    addSegment({index, done, tokens - done, at.query, at.query}, at);
+    done = tokens;
+  }
+  if (isSorted) [[likely]]
+    return done;
+  sortOwn(begin, at.query);
+  at.segment = place.segmentBegin;
+  done = 0;
   for (int i = begin; i < at.query; ++i)
-    if (const int tokens = at.seen[i]; tokens > done) {
+    if (const int tokens = seen(place, i); tokens > done) {
       addSegment({index, done, tokens - done, i, i}, at);
       done = tokens;
     }
@@ -145,14 +145,12 @@ inline int TreeView::addOwn(const tree::Node &facts, int index, int firstQuery, 
 /// A leaf with one query of its own: what most of them are.
 inline void TreeView::addCommonLeaf(Place &place, int index, int q, Cursor &at) {
   const int i = at.query++, tokens = place.tokens;
-  const int position = at.queries[q].position;
+  const int position = at.links[q].position;
   const bool isWhole = position == tree::Query::kWhole;
   const int sees = isWhole ? tokens : position;
   place.subtreeEnd = index + 1;
   place.ownEnd = place.readersEnd = i + 1;
   at.callerIndex[i] = q;
-  at.queryPlace[i] = index;
-  at.seen[i] = sees;
   at.queryPos[i] = place.position + sees - 1;
   if (sees > 0)
     addSegment({index, 0, sees, i, i + 1}, at);
@@ -176,9 +174,10 @@ inline int TreeView::addLeaf(const Plan::Leaf &leaf, Cursor &at) {
 /// Whether and for whom a leaf may grow in place: all that see its last token must see the next one, too.
 Plan::Leaf TreeView::leafOf(const Place &place, const Cursor &at) {
   bool canGrow = place.tokens > 0;
+  const int last = place.position + place.tokens - 1;
   int follow = place.ownEnd; // nobody reads to the end: the leaf may grow, and nothing changes
-  for (; follow > place.ownBegin && at.seen[follow - 1] == place.tokens; --follow)
-    canGrow &= at.queries[at.callerIndex[follow - 1]].position == tree::Query::kWhole;
+  for (; follow > place.ownBegin && at.queryPos[follow - 1] == last; --follow)
+    canGrow &= at.links[at.callerIndex[follow - 1]].position == tree::Query::kWhole;
   return {place.node, place.tokens, place.tokens, follow, place.ownEnd, canGrow ? 1 : 0};
 }
 
@@ -196,15 +195,13 @@ inline void TreeView::close(Place &place, int placeEnd, Cursor &at) {
 }
 
 /// By (tokens seen, caller's index). The pairs differ, so the order needs no stable sort, which allocates.
-[[gnu::noinline]] void TreeView::sortOwn(int begin, int end, int position) {
+[[gnu::noinline]] void TreeView::sortOwn(int begin, int end) {
   sorted_.clear();
   for (int i = begin; i < end; ++i)
-    sorted_.emplace_back(seen[i], callerIndex[i]);
+    sorted_.emplace_back(queryPos[i], callerIndex[i]);
   std::sort(sorted_.begin(), sorted_.end());
-  for (int i = begin; i < end; ++i) {
-    std::tie(seen[i], callerIndex[i]) = sorted_[i - begin];
-    queryPos[i] = position + seen[i] - 1;
-  }
+  for (int i = begin; i < end; ++i)
+    std::tie(queryPos[i], callerIndex[i]) = sorted_[i - begin];
 }
 
 } // namespace deft::plan

@@ -57,18 +57,24 @@ public:
 
   // Of each query in plan order:
   std::vector<int> callerIndex;
-  std::vector<int> queryPlace;
-  std::vector<int> seen; ///< tokens of its own node
   std::vector<int> queryPos;
 
   int placeCount() const { return static_cast<int>(places.size()); }
   int leafCount() const { return static_cast<int>(leaves.size()); }
   int queryCount() const { return static_cast<int>(callerIndex.size()); }
+  /// Tokens of its own place that a query sees.
+  int seen(const Place &own, int query) const {
+    return queryPos[static_cast<std::size_t>(query)] + 1 - own.position;
+  }
 
 private:
   struct Cursor;
+  struct Link {   ///< of a query, by caller's index
+    int position; ///< as tree::Query
+    int next;     ///< of the same node; -1: the last one
+  };
   struct QueryColumns {
-    std::vector<int> callerIndex, queryPlace, seen, queryPos;
+    std::vector<int> callerIndex, queryPos;
   };
   void shiftChildren(int begin, int end, const std::vector<char> &isLast, int at);
   void moveSubtrees(int begin, int end, int queryEnd, const std::vector<char> &isLast);
@@ -76,15 +82,15 @@ private:
   void chainQueries(const tree::KvTree &tree);
   void walkTree(const tree::KvTree &tree);
   void addSegment(const Segment &segment, Cursor &at);
-  int addOwn(const tree::Node &facts, int index, int firstQuery, Cursor &at);
+  int addOwn(const Place &place, int index, int firstQuery, Cursor &at);
   void addCommonLeaf(Place &place, int index, int q, Cursor &at);
   int addLeaf(const Plan::Leaf &leaf, Cursor &at);
   static Plan::Leaf leafOf(const Place &place, const Cursor &at);
   void close(Place &place, int placeEnd, Cursor &at);
-  void sortOwn(int begin, int end, int position);
+  void sortOwn(int begin, int end);
 
   std::vector<int> firstQuery_; ///< of each node; -1: none
-  std::vector<int> nextQuery_;  ///< of each query: the next one of its node, by caller's index
+  std::vector<Link> links_;
   std::vector<std::pair<int, int>> sorted_;
   std::vector<int> shifts_; ///< of each place: how far its queries move
   std::vector<char> mixed_; ///< of each place: whether a marked child comes before another one

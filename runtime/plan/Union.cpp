@@ -72,18 +72,18 @@ private:
     const Place *const places = view_.places.data();
     int before = -1;
     added[0] = 0;
-    for (int i = 0; i < queries_; ++i) {
-      const int own = view_.queryPlace[i];
-      // Every place passed on the way up has this query as its first reader, so it is passed once.
-      int place = own;
-      while (place > before)
-        place = places[place].parent;
-      shared[i] = place < 0         ? 0
-                  : place == before ? path(i - 1)
-                                    : places[place].position + places[place].tokens;
-      added[i + 1] = added[i] + path(i) - shared[i];
-      before = own;
-    }
+    for (int own = 0; own < view_.placeCount(); ++own)
+      for (int i = places[own].ownBegin; i < places[own].ownEnd; ++i) {
+        // Every place passed on the way up has this query as its first reader, so it is passed once.
+        int place = own;
+        while (place > before)
+          place = places[place].parent;
+        shared[i] = place < 0         ? 0
+                    : place == before ? path(i - 1)
+                                      : places[place].position + places[place].tokens;
+        added[i + 1] = added[i] + path(i) - shared[i];
+        before = own;
+      }
     shared[queries_] = 0;
     shared_ = shared;
     added_ = added;

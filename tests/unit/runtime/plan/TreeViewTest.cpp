@@ -76,6 +76,11 @@ TEST(TreeViewTest, MovedQueriesSeeWhatTheySaw) {
       for (int s = b.segmentBegin; s < b.segmentEnd; ++s)
         ASSERT_EQ(callers(moved, moved.segments[s].queryBegin, moved.segments[s].queryEnd),
                   callers(view, view.segments[s].queryBegin, view.segments[s].queryEnd));
+      for (int i = a.ownBegin; i < a.ownEnd; ++i) {
+        const tree::Query &query = tree.queries()[moved.callerIndex[i]];
+        EXPECT_EQ(a.node, query.node);
+        EXPECT_EQ(moved.seen(a, i), tree.seenTokens(query));
+      }
       if (b.leaf >= 0) {
         const Plan::Leaf &after = moved.leaves[b.leaf], &before = view.leaves[b.leaf];
         EXPECT_EQ(callers(moved, after.followBegin, after.followEnd),
@@ -89,8 +94,6 @@ TEST(TreeViewTest, MovedQueriesSeeWhatTheySaw) {
     }
     for (int i = 0; i < moved.queryCount(); ++i) {
       const tree::Query &query = tree.queries()[moved.callerIndex[i]];
-      EXPECT_EQ(moved.places[moved.queryPlace[i]].node, query.node);
-      EXPECT_EQ(moved.seen[i], tree.seenTokens(query));
       EXPECT_EQ(moved.queryPos[i], tree.pathTokens(query) - 1);
     }
   }
@@ -114,7 +117,7 @@ TEST(TreeViewTest, QueriesGoByPlaceThenTokensSeenThenCallersIndex) {
   TreeView view;
   view.build(tree);
   EXPECT_THAT(view.callerIndex, ElementsAre(2, 1, 3, 4, 0));
-  EXPECT_THAT(view.seen, ElementsAre(2, 5, 5, 0, 7));
+  EXPECT_EQ(view.seen(view.places[1], 0), 2);
   EXPECT_THAT(view.queryPos, ElementsAre(11, 14, 14, 14, 16));
   EXPECT_EQ(view.places[1].ownBegin, 0);
   EXPECT_EQ(view.places[1].ownEnd, 3);
