@@ -17,7 +17,6 @@
 namespace deft::session {
 namespace {
 
-/// As DEFT_FAKE_CUDA_VARIANT says.
 spec::Variant plainVariant() {
   spec::Variant variant;
   variant.name = "plain";
@@ -72,6 +71,7 @@ protected:
     return report ? std::move(*report) : TuneReport{};
   }
 
+  test::SetVariable kernels_{"DEFT_FAKE_CUDA_VARIANT", "4,2,64,16,bf16,0.25"};
   module_cache::TestFolder folder_;
   test::SetVariable cache_{"DEFT_CACHE_DIR", folder_.path("cache")};
   TuneInput input_;
