@@ -50,15 +50,19 @@ public:
   double untunedUs() const { return untunedUs_; }
 
 private:
+  static constexpr const char *kNeighbour = "neighbour"; ///< an origin
+
   struct Known {
     config::Config config;
     std::optional<space::Point> point;
-    bool isNeighbour = false;
-    bool isAdmitted = false;
+    std::string origin;
+    bool isTold = false;     ///< the journal has it
+    bool isAdmitted = false; ///< the device's process has it
   };
 
   std::string enter(const config::Config &config, std::optional<space::Point> point,
                     const std::string &origin);
+  void tellCandidate(const std::string &id);
   Estimator estimator() const;
   double sampleOf(const std::vector<double> &us) const;
   std::optional<double> measureOnce(const std::string &id, int tree, int round);
@@ -73,6 +77,7 @@ private:
   void confirm(const std::string &winner, ClassReport &report);
   void finish(ClassReport &report);
   bool isCancelled() const;
+  int mostCandidates() const;
   bool isEnough(const Racer &reference) const;
   bool isSearchOver();
   void tellProgress(const char *stage);

@@ -1,0 +1,209 @@
+#include "compiler/config/ConfigJson.h"
+#include "tuner/session/ClassTuner.h"
+
+#include <algorithm>
+#include <cmath>
+#include <utility>
+
+/// The search of a class.
+namespace deft::session {
+
+using nlohmann::json;
+using space::Point;
+
+namespace {
+
+constexpr int kSearchRounds = 5, kRecordRounds = 3;
+/// Candidates that are raced together. Few let the search learn sooner; on a GPU a round is so quick that the
+/// untuned config's share of it should be small.
+constexpr std::size_t kCpuBatch = 4, kGpuBatch = 8;
+/// A race begins with so many whose kernels are there, while at most so many wait for theirs: a compiler
+/// takes longer than a race.
+constexpr std::size_t kFewestReady = 4, kMostWaiting = 16;
+/// Of the class's time, what final and confirmation get.
+constexpr double kFinalShare = 0.3;
+
+} // namespace
+
+bool ClassTuner::isSearchOver() {
+  if (isCancelled())
+    isStopped_ = true;
+  if (!isCut_ && deadline_) {
+    const double share = std::chrono::duration<double>(*deadline_ - start_).count() * (1 - kFinalShare);
+    isCut_ = std::chrono::duration<double>(Clock::now() - start_).count() > share;
+  }
+  return isStopped_ || isCut_;
+}
+
+std::string ClassTuner::enter(const config::Config &config, std::optional<Point> point,
+                              const std::string &origin) {
+  const std::string id = space::configId(config);
+  const auto [found, isNew] = known_.try_emplace(id, Known{config, point, origin});
+  if (!isNew && origin == kNeighbour)
+    found->second.origin = origin;
+  return id;
+}
+
+/// Once, when its turn has come.
+void ClassTuner::tellCandidate(const std::string &id) {
+  Known &known = known_.at(id);
+  if (std::exchange(known.isTold, true))
+    return;
+  json event = {{"event", "candidate"},
+                {"class", name_},
+                {"id", id},
+                {"config", config::toJson(known.config)},
+                {"origin", known.origin}};
+  if (known.point)
+    if (const auto us = predictor_->microseconds(*known.point))
+      event["predicted_us"] = *us;
+  state_.journal.write(event);
+}
+
+/// A session that goes on races what was raced, whichever kernels are ready sooner this time.
+std::vector<std::string> ClassTuner::batchOfJournal() {
+  std::vector<std::string> ids;
+  const auto *batch = state_.journal.batch(name_, rounds_);
+  if (!batch)
+    return ids;
+  for (const std::string &id : *batch) {
+    const json *event = state_.journal.candidate(name_, id);
+    const auto config = event ? config::configFromJson(event->value("config", json()))
+                              : support::Result<config::Config>(support::Error{});
+    if (!config)
+      return {};
+    ids.push_back(enter(*config, state_.space.find(*config), event->value("origin", "")));
+    tellCandidate(ids.back());
+  }
+  return ids;
+}
+
+/// Those that need not wait for a compiler: kernels are compiled while others are raced.
+std::vector<std::string> ClassTuner::chooseBatch() {
+  const std::size_t batch = state_.input.backend.kind == Backend::Kind::Cuda ? kGpuBatch : kCpuBatch;
+  const std::size_t count =
+      std::min(batch, static_cast<std::size_t>(std::max(mostCandidates() - measured_, 0)));
+  std::vector<std::string> ready;
+  const auto add = [&](const config::Config &config, const std::optional<Point> &point,
+                       const std::string &origin) {
+    if (known_.contains(space::configId(config)))
+      return;
+    const std::string id = enter(config, point, origin);
+    if (!state_.journal.rejected(name_, id)) {
+      waiting_.push_back(id);
+      state_.lab.compileAhead({config});
+    } else if (point) {
+      strategy_->tell(*point, std::nullopt);
+    }
+  };
+  if (rounds_ == 0)
+    for (const config::Config &config : neighbours_)
+      add(config, state_.space.find(config), kNeighbour);
+  for (;;) {
+    for (auto id = waiting_.begin(); id != waiting_.end() && ready.size() < count;) {
+      const bool isReady = state_.lab.isCompiled(known_.at(*id).config);
+      if (isReady)
+        ready.push_back(*id);
+      id = isReady ? waiting_.erase(id) : id + 1;
+    }
+    if (ready.size() >= count)
+      break;
+    if (!isExhausted_ && waiting_.size() < kMostWaiting) {
+      const auto points = strategy_->propose(static_cast<int>(count - ready.size()));
+      isExhausted_ = points.empty();
+      for (const Point &point : points)
+        add(state_.space.configOf(point), point, search::strategyName(state_.options.strategy));
+      continue;
+    }
+    if (ready.size() >= kFewestReady || waiting_.empty())
+      break;
+    constexpr double kLookAgain = 0.2;
+    state_.lab.waitForKernels(kLookAgain);
+    tellProgress("search");
+    if (isSearchOver())
+      break;
+  }
+  for (const std::string &id : ready)
+    tellCandidate(id);
+  if (!ready.empty())
+    state_.journal.write({{"event", "batch"}, {"class", name_}, {"round", rounds_}, {"ids", ready}});
+  return ready;
+}
+
+std::vector<Racer> ClassTuner::nextBatch() {
+  std::vector<std::string> ids = batchOfJournal();
+  if (ids.empty())
+    ids = chooseBatch();
+  std::vector<Racer> racers;
+  for (const std::string &id : ids)
+    racers.push_back({id, {}, false});
+  return racers;
+}
+
+/// Where the fastest runs count, the untuned config's are those of all rounds until now, not of this race
+/// alone.
+double ClassTuner::ratioOf(const Racer &racer) const {
+  return estimator() == Estimator::Fastest ? racer.ownUs(estimator()) / reference_.ownUs(estimator())
+                                           : std::exp(racer.score(estimator()));
+}
+
+void ClassTuner::take(const std::vector<Racer> &racers) {
+  for (const Racer &racer : racers) {
+    const Known &known = known_.at(racer.id);
+    const bool isUsable = racer.hasRun() && !state_.journal.rejected(name_, racer.id);
+    const double ratio = isUsable ? ratioOf(racer) : 0;
+    if (isUsable) {
+      ++measured_;
+      ratios_[racer.id] = ratio;
+      us_[racer.id] = racer.ownUs(estimator());
+      if (!racer.isOut)
+        ranking_.emplace_back(ratio, racer.id);
+      state_.journal.write({{"event", "scored"},
+                            {"class", name_},
+                            {"id", racer.id},
+                            {"us", racer.ownUs(estimator())},
+                            {"ratio", ratio}});
+    }
+    if (known.point)
+      strategy_->tell(*known.point, isUsable ? std::optional(ratio) : std::nullopt);
+  }
+  std::sort(ranking_.begin(), ranking_.end());
+}
+
+/// False: not even the untuned config can be measured.
+bool ClassTuner::search() {
+  strategy_ = search::makeStrategy(state_.options.strategy, state_.space, *predictor_, state_.options.seed);
+  reference_.id = enter(state_.untuned, state_.space.find(state_.untuned), "default");
+  tellCandidate(reference_.id);
+  state_.lab.compileAhead({state_.untuned});
+  if (const auto &point = known_.at(reference_.id).point)
+    strategy_->tell(*point, 1.0);
+  const bool isRecording = !state_.options.recordFolder.empty();
+  while (!isSearchOver()) {
+    std::vector<Racer> racers = nextBatch();
+    if (racers.empty())
+      return true;
+    const RaceOptions options{
+        0, trees_.searched, rounds_, isRecording ? kRecordRounds : kSearchRounds, !isRecording, estimator()};
+    const auto onDrop = [&](const Racer &racer, int round, double ratio) {
+      state_.journal.write(
+          {{"event", "dropped"}, {"class", name_}, {"id", racer.id}, {"round", round}, {"ratio", ratio}});
+    };
+    const auto measure = [&](const std::string &id, int tree, int round) {
+      const auto us = measureOnce(id, tree, round);
+      tellProgress("search");
+      return us;
+    };
+    if (!race(reference_, racers, options, measure, onDrop, [&] { return isSearchOver(); }))
+      return false;
+    if (reference_.hasRun())
+      untunedUs_ = reference_.ownUs(estimator());
+    take(racers);
+    rounds_ += options.rounds;
+    forgetAllBut({reference_.id});
+    tellProgress("search");
+  }
+  return !state_.journal.rejected(name_, reference_.id);
+}
+
+} // namespace deft::session
