@@ -26,20 +26,18 @@ private:
 std::uint64_t classOf(const TreeView &view, const VariantFacts &facts, const config::Config &config,
                       int blocks) {
   KeyHash hash;
-  int leaves = 0, deepest = 0;
-  for (const Place &place : view.places) {
-    leaves += place.leaf >= 0;
+  int deepest = 0;
+  for (const Place &place : view.places)
     deepest = std::max(deepest, place.depth);
-  }
-  double pathTokens = 0;
+  std::int64_t pathTokens = view.queryCount();
   for (const int position : view.queryPos)
-    pathTokens += position + 1;
+    pathTokens += position;
   hash.addSize(view.placeCount());
-  hash.addSize(leaves);
+  hash.addSize(view.leafCount());
   hash.addSize(deepest);
   hash.addSize(view.queryCount());
   hash.addSize(static_cast<double>(countReadTokens(view)));
-  hash.addSize(pathTokens);
+  hash.addSize(static_cast<double>(pathTokens));
   for (int fact : {facts.ratio, facts.kvHeads, facts.headDim, facts.elementBytes, blocks, config.chunkTokens})
     hash.add(fact);
   for (const config::PhaseConfig &phase : config.phases)

@@ -130,12 +130,13 @@ Lanes EdgeAssignment::chooseOnly(const Place &place, int child, Entry &entry, co
 Lanes EdgeAssignment::chooseBest(const TreeView &view, int p, Entry &entry, const Lanes &tokens,
                                  const IntLanes &isWhole, const Lanes &alone) {
   const Place &place = view.places[p];
-  const float share = 1 / static_cast<float>(bounds_.readers(p));
+  const int most = bounds_.readers(p);
+  const float share = 1 / static_cast<float>(most);
   for (int h = 0; h < entry.halves(); ++h)
     entry.half[h].fillPrice = alone.half[h] * share;
   Taken taken;
   addChildren(view, p, entry, taken);
-  const Float4 queries = splat(static_cast<float>(place.readersEnd - place.ownBegin));
+  const Float4 queries = splat(static_cast<float>(most));
   const int own = place.ownEnd - place.ownBegin;
   const GroupPrices::Readers ownReaders = prices_.readers(own);
   Lanes cost = alone;
@@ -149,7 +150,7 @@ Lanes EdgeAssignment::chooseBest(const TreeView &view, int p, Entry &entry, cons
     };
     const Float4 length = tokens.half[h];
     const auto tryOut = [&](Choice choice, Float4 price, Float4 taken) {
-      take(choice, price + prices_.otherReaders(queries - taken, length));
+      take(choice, price + prices_.otherReaders(most, queries - taken, length));
     };
     const Float4 gained = taken.gainQueries.half[h], filled = taken.fillQueries.half[h];
     if (any(gained > Float4{}))

@@ -52,8 +52,7 @@ void EdgeBounds::sumChildren(const TreeView &view, const GroupPrices &prices) {
     }
     sum.tokenUs += bounds.tokenUs;
     sum.stepUs += bounds.stepUs;
-    if (place.ownEnd < place.readersEnd)
-      sums[p] = {prices.bounds(place.ownEnd - place.ownBegin).tokenUs, bounds.stepUs};
+    sums[p] = {prices.bounds(place.ownEnd - place.ownBegin).tokenUs, bounds.stepUs};
   }
   if (parent >= 0)
     sums[parent] = sum;

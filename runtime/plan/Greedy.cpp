@@ -25,62 +25,67 @@ void GreedyPartition::makeTiles(const TreeView &view, int queriesPerTile, Partit
   const int count = view.placeCount();
   const Place *const places = view.places.data();
   const char *const isJoined = isJoined_.data();
-  for (std::vector<int> *values : {&groupEnd_, &groupTop_, &runsTo_})
-    values->resize(view.places.size());
-  int *const groupEnd = groupEnd_.data(), *const groupTop = groupTop_.data(), *const runsTo = runsTo_.data();
+  groups_.resize(view.places.size());
+  Group *const groups = groups_.data();
   for (int p = 0; p < count; ++p) {
     const Place &place = places[p];
-    groupEnd[p] = place.readersEnd;
-    if (isJoined[p] != 0 && place.parent >= 0 && place.ownBegin < place.readersEnd)
-      groupEnd[place.parent] = std::min(groupEnd[place.parent], place.ownBegin);
+    groups[p].end = place.readersEnd;
+    if (isJoined[p] != 0 && place.ownBegin < place.readersEnd)
+      groups[place.parent].end = std::min(groups[place.parent].end, place.ownBegin);
   }
   int lastTop = -1, shared = 0; // of the path added last, and the runs from a root on that are the next one's
-  for (int p = 0; p < count && !list.isFull(); ++p) {
+  for (int p = 0; p < count; ++p) {
     const Place &place = places[p];
-    const int parent = place.parent, above = parent < 0 ? 0 : runsTo[parent];
-    const int top = parent >= 0 && isJoined[p] != 0 ? groupTop[parent] : p;
-    groupTop[p] = top;
-    runsTo[p] = above + (place.tokens > 0);
+    Group &group = groups[p];
+    const int above = place.parent < 0 ? 0 : groups[place.parent].runsTo;
+    const int begin = place.ownBegin, end = group.end;
+    group.top = isJoined[p] != 0 ? groups[place.parent].top : p;
+    group.runsTo = above + (place.tokens > 0);
     shared = std::min(shared, above);
-    const int begin = place.ownBegin, end = groupEnd[p];
-    if (top == p && end == place.readersEnd) { // most places are in nobody's group
+    if (group.top == p && end == place.readersEnd) { // most places are in nobody's group
       scratch.tiler.tileNode(view, place, queriesPerTile, list, {});
     } else if (end - begin == 1) {
       const int seen = begin < place.ownEnd ? view.seen(place, begin) : place.tokens;
-      const int tokens = place.position + seen - places[top].position;
+      const Place &top = places[group.top];
+      const int tokens = place.position + seen - top.position;
       if (tokens == 0)
         continue;
-      const int aboveTop = runsTo[top] - (places[top].tokens > 0);
+      const int aboveTop = groups[group.top].runsTo - (top.tokens > 0);
       list.addPath(begin, p, above + (seen > 0) - aboveTop,
-                   top == lastTop ? std::max(shared - aboveTop, 0) : 0, tokens);
-      lastTop = top;
-      shared = seen == place.tokens ? runsTo[p] : above;
+                   group.top == lastTop ? std::max(shared - aboveTop, 0) : 0, tokens);
+      lastTop = group.top;
+      shared = seen == place.tokens ? group.runsTo : above;
     } else if (begin < end) {
-      addGroup(view, p, end, queriesPerTile, scratch, list);
+      if (list.isFull())
+        return;
+      addGroup(view, p, queriesPerTile, scratch, list);
     }
   }
 }
 
-void GreedyPartition::addGroup(const TreeView &view, int p, int end, int queriesPerTile,
-                               PartitionScratch &scratch, TileList &list) const {
+void GreedyPartition::addGroup(const TreeView &view, int p, int queriesPerTile, PartitionScratch &scratch,
+                               TileList &list) const {
   const Place &place = view.places[p];
-  const int top = groupTop_[p];
-  std::vector<Segment> &segments = scratch.segments;
-  segments.clear();
+  const auto [end, top, runsTo] = groups_[p];
+  const bool isOneTile = end - place.ownBegin <= queriesPerTile;
+  std::vector<Segment> &segments = isOneTile ? list.runs : scratch.segments;
+  if (!isOneTile)
+    segments.clear();
+  const std::size_t first = segments.size();
   for (int above = p; above != top;) {
     above = view.places[above].parent;
     if (const int tokens = view.places[above].tokens; tokens > 0)
       segments.emplace_back(above, 0, tokens, place.ownBegin, end);
   }
-  std::reverse(segments.begin(), segments.end());
+  std::reverse(segments.begin() + static_cast<std::ptrdiff_t>(first), segments.end());
   for (int s = place.segmentBegin; s < place.segmentEnd; ++s) {
     Segment segment = view.segments[s];
     segment.queryEnd = std::min(segment.queryEnd, end);
     if (segment.queryBegin < segment.queryEnd)
       segments.push_back(segment);
   }
-  if (end - place.ownBegin <= queriesPerTile)
-    list.addTile(segments);
+  if (isOneTile)
+    list.addTile(first);
   else
     scratch.tiler.tile(segments, queriesPerTile, list);
 }

@@ -62,29 +62,35 @@ public:
   /// complete and there is no partial.
   Float4 sameReaders(const Readers &r, Float4 tokens, Int4 isWhole) const {
     const Float4 chunks = chunksOf(tokens);
-    const Float4 steps = r.wideSteps * truncated(tokens * wide_.inverseStep + wide_.slack) +
-                         r.narrowSteps * truncated(tokens * r.inverseNarrow + r.narrowSlack);
+    Float4 steps = r.narrowSteps * truncated(tokens * r.inverseNarrow + r.narrowSlack);
+    if (r.wideSteps > 0)
+      steps += r.wideSteps * truncated(tokens * wide_.inverseStep + wide_.slack);
     const Float4 merged = select(isWhole & (chunks == splat(1.0F)), Float4{}, chunks * r.partials);
     return select(tokens > Float4{}, steps + r.tiles * (chunks * item_ + tokens * again_) + merged, Float4{});
   }
 
-  /// Other readers for each length, none of them complete.
-  Float4 otherReaders(Float4 queries, Float4 tokens) const {
-    const Float4 full = truncated((queries + splat(0.5F)) * inverseWidth_);
-    const Int4 rest = truncate(queries - full * static_cast<float>(width_));
+  /// Other readers for each length, none of them complete: of so many at most.
+  Float4 otherReaders(int most, Float4 queries, Float4 tokens) const {
+    Float4 full{}, wideSteps{};
+    Int4 rest = truncate(queries);
+    if (most >= width_) {
+      full = truncated((queries + splat(0.5F)) * inverseWidth_);
+      rest = truncate(queries - full * static_cast<float>(width_));
+      for (int k = 0; k < 4; ++k)
+        rest[k] = std::clamp(rest[k], 0, width_); // beyond 2^23 queries, halves are rounded
+      wideSteps = full * wide_.stepUs * truncated(tokens * wide_.inverseStep + wide_.slack);
+    }
     Float4 stepUs{}, inverse{}, slack{}, tiles{};
     for (int k = 0; k < 4; ++k) {
-      const Width &narrow = widths_[static_cast<std::size_t>(std::clamp(rest[k], 0, width_))];
+      const Width &narrow = widths_[static_cast<std::size_t>(rest[k])];
       stepUs[k] = narrow.stepUs;
       inverse[k] = narrow.inverseStep;
       slack[k] = narrow.slack;
       tiles[k] = narrow.tiles;
     }
     const Float4 chunks = chunksOf(tokens);
-    const Float4 steps = full * wide_.stepUs * truncated(tokens * wide_.inverseStep + wide_.slack) +
-                         stepUs * truncated(tokens * inverse + slack);
-    const Float4 total =
-        steps + (full + tiles) * (chunks * item_ + tokens * again_) + chunks * queries * partial_;
+    const Float4 total = wideSteps + stepUs * truncated(tokens * inverse + slack) +
+                         (full + tiles) * (chunks * item_ + tokens * again_) + chunks * queries * partial_;
     return select(tokens > Float4{}, total, Float4{});
   }
 
@@ -101,6 +107,8 @@ private:
     return static_cast<int>((static_cast<float>(queries) + 0.5F) * inverseWidth_);
   }
   Float4 chunksOf(Float4 tokens) const {
+    if (inverseChunk_ == 0)
+      return splat(1.0F);
     const Float4 chunks = truncated(tokens * inverseChunk_ + 0.9999F);
     return select(chunks > splat(1.0F), chunks, splat(1.0F));
   }

@@ -116,26 +116,28 @@ support::Result<void> ItemCutter::cut(const TreeView &view, const TileList &list
 /// A path that is one item: positions tell where tokens stand in it. What it shares with the path before is
 /// as it is there. Returns where its runs begin.
 inline int ItemCutter::takePath(const Tile &tile, int pathRun, Cursor &at) {
-  const int begin = at.run, end = begin + tile.runCount;
-  int fresh = begin;
-  if (pathRun >= 0)
-    for (const abi::Run *from = at.runs + pathRun; fresh < begin + tile.sharedRuns; ++fresh)
-      at.runs[fresh] = *from++;
+  const int begin = at.run;
+  abi::Run *to = at.runs + begin;
+  abi::Run *const end = to + tile.runCount;
+  if (pathRun >= 0) {
+    const abi::Run *from = at.runs + pathRun;
+    for (abi::Run *const fresh = to + tile.sharedRuns; to != fresh;)
+      *to++ = *from++;
+  }
   const Place *place = at.places + tile.runBegin;
   int tokens = at.seenOf(tile.queryBegin, *place);
   const int first = place->position + tokens - tile.tokens;
-  if ((place->leaf >= 0) & (tokens == place->tokens) & (tokens > 0))
-    at.tails[at.tail++] = {place->leaf, at.item, end - 1};
-  for (int run = end; run > fresh; tokens = place->tokens) {
+  at.run = begin + tile.runCount;
+  if (tokens > 0 && tokens == place->tokens && place->leaf >= 0)
+    at.tails[at.tail++] = {place->leaf, at.item, at.run - 1};
+  for (abi::Run *run = end; run != to; tokens = place->tokens) {
     if (tokens > 0)
-      at.runs[--run] = {
-          place->position - first, tokens, place->location, place->position, place->depth, 0, 1, 0};
-    if (run > fresh)
+      *--run = {place->position - first, tokens, place->location, place->position, place->depth, 0, 1, 0};
+    if (run != to)
       place = at.places + place->parent;
   }
   at.items[at.item] = {tile.queryBegin, 1, begin, tile.runCount, tile.tokens, 0, 0, 0};
   at.addPartials(tile.queryBegin, tile.queryBegin + 1);
-  at.run = end;
   ++at.item;
   return begin;
 }

@@ -8,7 +8,7 @@ void makeQueryTiles(const TreeView &view, PartitionScratch &scratch, TileList &l
   std::vector<int> &runsTo = scratch.counts; // nodes with tokens on the path to each place, itself included
   runsTo.resize(view.places.size());
   int shared = 0; // so many of the next path's first runs are those of the path added last
-  for (int p = 0; p < view.placeCount() && !list.isFull(); ++p) {
+  for (int p = 0; p < view.placeCount(); ++p) {
     const Place &place = view.places[static_cast<std::size_t>(p)];
     const int length = place.parent < 0 ? 0 : runsTo[static_cast<std::size_t>(place.parent)];
     runsTo[static_cast<std::size_t>(p)] = length + (place.tokens > 0);

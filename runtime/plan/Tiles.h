@@ -79,20 +79,19 @@ public:
                        static_cast<int>(runs.size()), 1, segment.tokens, like.chunkTokens, like.isEven);
     runs.push_back(segment);
   }
-  /// A tile of these segments, which differ in place or readers, for all that see any of them; none of none.
-  void addTile(std::span<const Segment> segments) {
-    if (segments.empty())
+  /// A tile of the runs from `first` on, for all that see any of them; none of none.
+  void addTile(std::size_t first) {
+    const std::size_t end = runs.size();
+    if (first == end)
       return;
     int tokens = 0, queryEnd = 0;
-    const std::size_t begin = runs.size();
-    runs.insert(runs.end(), segments.begin(), segments.end());
-    for (const Segment &segment : segments) {
-      tokens += segment.tokens;
-      queryEnd = std::max(queryEnd, segment.queryEnd);
+    for (std::size_t r = first; r < end; ++r) {
+      tokens += runs[r].tokens;
+      queryEnd = std::max(queryEnd, runs[r].queryEnd);
     }
-    const int queryBegin = segments.front().queryBegin;
-    tiles.emplace_back(queryBegin, queryEnd - queryBegin, static_cast<int>(begin),
-                       static_cast<int>(segments.size()), tokens);
+    const int queryBegin = runs[first].queryBegin;
+    tiles.emplace_back(queryBegin, queryEnd - queryBegin, static_cast<int>(first),
+                       static_cast<int>(end - first), tokens);
   }
   /// The path of one query up to `place`, or the end of it.
   void addPath(int query, int place, int runCount, int sharedRuns, int tokens) {
@@ -123,7 +122,7 @@ public:
     const int count = place.segmentEnd - place.segmentBegin;
     if (count == 1 && first->queryEnd - first->queryBegin <= queriesPerTile)
       list.addTile(*first, like);
-    else
+    else if (count > 0)
       tile(std::span(first, static_cast<std::size_t>(count)), queriesPerTile, list, like);
   }
 
