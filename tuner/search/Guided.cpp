@@ -18,7 +18,7 @@ using space::Point;
 namespace {
 
 /// From how many of the best the neighbours are looked at.
-constexpr std::size_t kCentres = 4;
+constexpr std::size_t kCentres = 8;
 /// What is predicted to take more than this many times the least is no probe.
 constexpr double kProbeUpTo = 1.6;
 constexpr std::size_t kMostProbes = 8;
