@@ -26,7 +26,7 @@ struct KernelSet {
   std::string arch;           ///< "sm_90a"; see target::runsOn
   config::Config config;
   std::vector<Kernel> attend; ///< one for each phase of the config, in its order
-  Kernel merge;               ///< a warp for each (query, head); config::kMergeWarps warps a block
+  Kernel merge;               ///< a block for each (query, head) where these are few, else a warp
 };
 
 } // namespace deft::package

@@ -13,25 +13,29 @@ template <class Config, class Variant>
 __device__ __forceinline__ void attend(const abi::AttendArgs &args, const typename Variant::Params &params) {
   ptx::allowDependents();
   extern __shared__ char unaligned[];
-  constexpr unsigned long long kMask = Layout<Config>::kAlignment - 1;
-  char *shared = reinterpret_cast<char *>((reinterpret_cast<unsigned long long>(unaligned) + kMask) & ~kMask);
-  const Ring<Config> ring{ptx::sharedAddress(shared), shared};
+  const unsigned begin = ptx::sharedAddress(unaligned);
+  const unsigned aligned = (begin + Layout<Config>::kAlignment - 1) & ~(Layout<Config>::kAlignment - 1u);
+  const Ring<Config> ring{aligned, unaligned + (aligned - begin)};
   if (threadIdx.x == 0) {
     for (int stage = 0; stage < Config::kStages; ++stage) {
       ptx::mbarrierInit(ring.full(stage), kFullArrivals);
       ptx::mbarrierInit(ring.empty(stage), kConsumerWarps);
     }
+    for (int piece = 0; piece < kQueryPieces; ++piece) {
+      ptx::mbarrierInit(ring.pieceFull(piece), 1);
+      ptx::mbarrierInit(ring.pieceEmpty(piece), kConsumerWarps);
+    }
     ptx::mbarrierInitFence();
+  } else if (threadIdx.x / 32 == 1 && threadIdx.x % 32 < 4 && args.hasMaps) {
+    ptx::prefetch(threadIdx.x % 2 == 0 ? args.kBoxes[threadIdx.x / 2 % 2] : args.vBoxes[threadIdx.x / 2 % 2]);
   }
   __syncthreads();
-  // 128 * 72 + 256 * 216 registers are what the launch bound's 384 * 168 were; hooks need more of them where
-  // scores are.
-  constexpr bool kHasHooks = Variant::kHasMask || Variant::kHasScore;
+  // 128 * 80 + 256 * 208 registers are what the launch bound's 384 * 168 were.
   if (threadIdx.x < 128) {
-    asm volatile("setmaxnreg.dec.sync.aligned.u32 %0;" ::"n"(kHasHooks ? 56 : 72));
-    Producer<Config, Variant>(args, ring).run();
+    asm volatile("setmaxnreg.dec.sync.aligned.u32 %0;" ::"n"(80));
+    Producer<Config, Variant>(args, params, ring).run();
   } else {
-    asm volatile("setmaxnreg.inc.sync.aligned.u32 %0;" ::"n"(kHasHooks ? 224 : 216));
+    asm volatile("setmaxnreg.inc.sync.aligned.u32 %0;" ::"n"(208));
     Consumer<Config, Variant>::run(args, params, ring);
   }
 }

@@ -6,90 +6,208 @@
 #include "deft/ptx/dependent_launch.cuh"
 #include "deft/types.cuh"
 
-/// The reduction of a query's partials into its output: one warp a row, partials in the order of the
-/// merge map, so that the result has the same bits in every run.
+/// The reduction of a query's partials into its output. A row's partials are summed in four parts, partial i
+/// of the merge map's order in part i % 4, and the parts in one order: by four warps where there are few
+/// rows, by one where there are many. The result has the same bits either way, and in every run.
 namespace deft {
 
 constexpr int kMergeWarps = 4; ///< of a block
 
-template <class Config, bool kSigmoid>
-__device__ __forceinline__ void mergeRow(const abi::MergeArgs &args, int merged, int query, int head) {
-  constexpr int kPieces = Config::kHeadDim / 4;
-  constexpr int kPerLane = (kPieces + 31) / 32;
-  const int lane = threadIdx.x % 32;
-  const int begin = args.mergeBegin[merged], end = args.mergeBegin[merged + 1];
-  const int ownSlot = begin + lane < end ? args.mergeSlot[begin + lane] : 0;
-  ptx::awaitKernelBefore(); // the plan was there already, the partials are not
+template <class Config, bool kSigmoid> class RowMerge {
+  static constexpr int kPieces = Config::kHeadDim / 4; ///< of 16 bytes
+  static constexpr int kPerLane = (kPieces + 31) / 32;
+  static constexpr int kParts = kMergeWarps;
 
-  float top = -kInfinity;
-  if constexpr (!kSigmoid) {
-    if (begin + lane < end)
-      top = args.partialLse[static_cast<long long>(ownSlot) * Config::kQueryHeads + head];
-    for (int i = begin + lane + 32; i < end; i += 32)
-      top =
-          fmaxf(top, args.partialLse[static_cast<long long>(args.mergeSlot[i]) * Config::kQueryHeads + head]);
+  struct Part {
+    float weight = 0.f;
+    float4 values[kPerLane] = {};
+
+    __device__ __forceinline__ void add(const Part &other) {
+      weight += other.weight;
 #pragma unroll
-    for (int step = 16; step > 0; step /= 2)
-      top = fmaxf(top, __shfl_xor_sync(~0u, top, step));
+      for (int p = 0; p < kPerLane; ++p) {
+        values[p].x += other.values[p].x;
+        values[p].y += other.values[p].y;
+        values[p].z += other.values[p].z;
+        values[p].w += other.values[p].w;
+      }
+    }
+  };
+
+public:
+  /// What the parts of a row wait in for each other.
+  struct Shared {
+    float weight[kParts];
+    float4 values[kParts][kPerLane * 32];
+  };
+
+  /// All warps of the block, which are all here, share the row where `byBlock`.
+  __device__ __forceinline__ RowMerge(const abi::MergeArgs &args, int merged, int query, int head,
+                                      bool byBlock)
+      : args_(args), head_(head), lane_(threadIdx.x % 32), stride_(byBlock ? kParts : 1),
+        row_(static_cast<long long>(args.callerIndex[query]) * Config::kQueryHeads + head),
+        slots_(args.mergeSlot + args.mergeBegin[merged]),
+        count_(args.mergeBegin[merged + 1] - args.mergeBegin[merged]),
+        first_(byBlock ? threadIdx.x / 32 : 0) {
+    const bool hasSlot = first_ + lane_ * stride_ < count_;
+    slot_ = hasSlot ? slots_[first_ + lane_ * stride_] : 0;
+    ptx::awaitKernelBefore(); // the plan was there already, the partials are not
+    if constexpr (!kSigmoid) {
+      if (hasSlot)
+        lse_ = lse(slot_);
+      float top = -kInfinity;
+#pragma unroll 4
+      for (int i = lane_; i < count_; i += 32)
+        top = fmaxf(top, lse(slots_[i]));
+#pragma unroll
+      for (int step = 16; step > 0; step /= 2)
+        top = fmaxf(top, __shfl_xor_sync(~0u, top, step));
+      shift_ = top == -kInfinity ? 0.f : top;
+    }
   }
-  const float shift = top == -kInfinity ? 0.f : top;
 
-  float sum = 0.f;
-  float4 total[kPerLane] = {};
-#pragma unroll 4 // several partials are on their way at a time
-  for (int i = begin; i < end; ++i) {
-    const int slot = i - begin < 32 ? __shfl_sync(~0u, ownSlot, i - begin) : args.mergeSlot[i];
-    const long long place = static_cast<long long>(slot) * Config::kQueryHeads + head;
-    // An empty partial is (0, -inf): its weight exp2(-inf) is 0 and adds nothing.
-    const float weight = kSigmoid ? 1.f : ptx::exp2Fast((args.partialLse[place] - shift) * kLog2e);
-    sum += weight;
+  __device__ __forceinline__ void byWarp() const {
+    Part parts[kParts];
+    sum(parts);
+    join(parts);
+  }
+
+  __device__ __forceinline__ void byBlock(Shared &shared) const {
+    Part mine[1];
+    sum(mine);
+    if (lane_ == 0)
+      shared.weight[first_] = mine[0].weight;
 #pragma unroll
-    for (int p = 0; p < kPerLane; ++p) {
-      const int piece = p * 32 + lane;
-      if (kPieces % 32 == 0 || piece < kPieces) {
-        const float4 part =
-            *reinterpret_cast<const float4 *>(args.partialOut + place * Config::kHeadDim + piece * 4);
-        total[p].x += weight * part.x;
-        total[p].y += weight * part.y;
-        total[p].z += weight * part.z;
-        total[p].w += weight * part.w;
+    for (int p = 0; p < kPerLane; ++p)
+      shared.values[first_][p * 32 + lane_] = mine[0].values[p];
+    __syncthreads();
+    if (first_ == 0) {
+      Part parts[kParts];
+#pragma unroll
+      for (int i = 0; i < kParts; ++i) {
+        parts[i].weight = shared.weight[i];
+#pragma unroll
+        for (int p = 0; p < kPerLane; ++p)
+          parts[i].values[p] = shared.values[i][p * 32 + lane_];
+      }
+      join(parts);
+    }
+    __syncthreads(); // before the next row's parts come
+  }
+
+private:
+  __device__ __forceinline__ long long place(int slot) const {
+    return static_cast<long long>(slot) * Config::kQueryHeads + head_;
+  }
+  __device__ __forceinline__ float lse(int slot) const { return args_.partialLse[place(slot)]; }
+
+  /// The warp's partials, which are all of the row's or every fourth, in kCount parts.
+  template <int kCount> __device__ __forceinline__ void sum(Part (&parts)[kCount]) const {
+    int slot = slot_;
+    float lseOfSlot = lse_;
+    const int owned = (count_ - first_ + stride_ - 1) / stride_;
+#pragma unroll 1
+    for (int begin = 0; begin < owned; begin += 32) {
+      if (begin > 0) {
+        slot = slots_[min(first_ + (begin + lane_) * stride_, count_ - 1)];
+        if constexpr (!kSigmoid)
+          lseOfSlot = lse(slot);
+      }
+      // An empty partial is (0, -inf): its weight exp2(-inf) is 0 and adds nothing.
+      const float weight = kSigmoid ? 1.f : ptx::exp2Fast((lseOfSlot - shift_) * kLog2e);
+      const int end = min(owned - begin, 32);
+      constexpr int kAtOnce = 8; // partials that are on their way at a time
+#pragma unroll 1
+      for (int i = 0; i < end; i += kAtOnce) {
+#pragma unroll
+        for (int n = 0; n < kAtOnce; ++n) {
+          if (i + n >= end)
+            continue;
+          const float itsWeight = __shfl_sync(~0u, weight, i + n);
+          const int itsSlot = __shfl_sync(~0u, slot, i + n);
+          add(parts[n % kCount], itsWeight, args_.partialOut + place(itsSlot) * Config::kHeadDim);
+        }
       }
     }
   }
 
-  const float scale = kSigmoid ? 1.f : sum > 0.f ? 1.f / sum : 0.f;
-  const long long row = static_cast<long long>(args.callerIndex[query]) * Config::kQueryHeads + head;
-  using Output = typename Config::Output;
+  __device__ __forceinline__ void add(Part &part, float weight, const float *values) const {
+    part.weight += weight;
 #pragma unroll
-  for (int p = 0; p < kPerLane; ++p) {
-    const int piece = p * 32 + lane;
-    if (kPieces % 32 == 0 || piece < kPieces)
-      *reinterpret_cast<uint2 *>(static_cast<Output *>(args.out) + row * Config::kHeadDim + piece * 4) =
-          make_uint2(ptx::pack2<Output>(total[p].x * scale, total[p].y * scale),
-                     ptx::pack2<Output>(total[p].z * scale, total[p].w * scale));
+    for (int p = 0; p < kPerLane; ++p) {
+      const int piece = p * 32 + lane_;
+      if (kPieces % 32 == 0 || piece < kPieces) {
+        const float4 value = *reinterpret_cast<const float4 *>(values + piece * 4);
+        part.values[p].x += weight * value.x;
+        part.values[p].y += weight * value.y;
+        part.values[p].z += weight * value.z;
+        part.values[p].w += weight * value.w;
+      }
+    }
   }
-  if (Config::kWithLse && lane == 0 && args.lse != nullptr)
-    args.lse[row] = shift + ptx::log2Fast(sum) * kLn2; // no key: 0 + -inf
-}
+
+  __device__ __forceinline__ void join(Part (&parts)[kParts]) const {
+#pragma unroll
+    for (int distance = 1; distance < kParts; distance *= 2) {
+#pragma unroll
+      for (int i = 0; i < kParts; i += 2 * distance)
+        parts[i].add(parts[i + distance]);
+    }
+    write(parts[0]);
+  }
+
+  __device__ __forceinline__ void write(const Part &total) const {
+    const float scale = kSigmoid ? 1.f : total.weight > 0.f ? 1.f / total.weight : 0.f;
+    using Output = typename Config::Output;
+#pragma unroll
+    for (int p = 0; p < kPerLane; ++p) {
+      const int piece = p * 32 + lane_;
+      const float4 value = total.values[p];
+      if (kPieces % 32 == 0 || piece < kPieces)
+        *reinterpret_cast<uint2 *>(static_cast<Output *>(args_.out) + row_ * Config::kHeadDim + piece * 4) =
+            make_uint2(ptx::pack2<Output>(value.x * scale, value.y * scale),
+                       ptx::pack2<Output>(value.z * scale, value.w * scale));
+    }
+    if (Config::kWithLse && lane_ == 0 && args_.lse != nullptr)
+      args_.lse[row_] = shift_ + ptx::log2Fast(total.weight) * kLn2; // no key: 0 + -inf
+  }
+
+  const abi::MergeArgs &args_;
+  const int head_, lane_, stride_;
+  const long long row_; ///< in the caller's arrays
+  const int *slots_;
+  const int count_, first_;
+  int slot_; ///< of the warp's partial of this lane's number
+  float lse_ = -kInfinity;
+  float shift_ = 0.f; ///< the largest, which keeps the weights in range
+};
 
 /// The whole launch. Where the plan is watched, the first block does that and nothing else: it waits for the
 /// host's memory while the others merge.
 template <class Config, bool kSigmoid> __device__ __forceinline__ void merge(const abi::MergeArgs &args) {
+  using Row = RowMerge<Config, kSigmoid>;
+  __shared__ typename Row::Shared shared;
   const int watchers = args.watch != nullptr ? 1 : 0;
   if (static_cast<int>(blockIdx.x) < watchers) {
     watchPlan(args.watch, args.runsOfPlan);
     ptx::awaitKernelBefore();
     return;
   }
-  const long long tasks = static_cast<long long>(args.mergeCount) * Config::kQueryHeads;
-  const long long stride = static_cast<long long>(gridDim.x - watchers) * kMergeWarps;
-  for (long long task = static_cast<long long>(blockIdx.x - watchers) * kMergeWarps + threadIdx.x / 32;
-       task < tasks; task += stride) {
-    const int merged = static_cast<int>(task / Config::kQueryHeads);
+  const int blocks = gridDim.x - watchers, block = blockIdx.x - watchers;
+  const long long rows = static_cast<long long>(args.mergeCount) * Config::kQueryHeads;
+  const bool byBlock = rows <= blocks;
+  const long long stride = byBlock ? blocks : static_cast<long long>(blocks) * kMergeWarps;
+  for (long long at = byBlock ? block : block + static_cast<long long>(blocks) * (threadIdx.x / 32);
+       at < rows; at += stride) {
+    const int merged = static_cast<int>(at / Config::kQueryHeads);
     const int query = args.mergeQuery[merged];
     if (query < 0)
       break; // the plan merges fewer than the graph was captured for
-    mergeRow<Config, kSigmoid>(args, merged, query, static_cast<int>(task % Config::kQueryHeads));
+    const Row row(args, merged, query, static_cast<int>(at % Config::kQueryHeads), byBlock);
+    if (byBlock)
+      row.byBlock(shared);
+    else
+      row.byWarp();
   }
   ptx::awaitKernelBefore(); // whoever comes next counts on both kernels' end, where nothing was merged, too
 }

@@ -145,15 +145,23 @@ public:
   /// -inf for what the rows do not see.
   __device__ __forceinline__ void hide(const TokenRecords &tokens, int group, float (&low)[4],
                                        float (&high)[4]) const {
-    forEach(group, low, high, [&](float &s, int r, int token) {
-      const int first = tokens.visible[token] & 0xffff, end = tokens.visible[token] >> 16;
-      bool visible = queryOfRow_[r] >= first && queryOfRow_[r] < end;
-      if constexpr (Variant::kHasMask)
-        visible = visible &&
-                  Variant::mask(params_, hookRow_[r], tokens.position[token], tokens.depth[token], kvHead_);
-      if (!visible)
-        s = -kInfinity;
-    });
+#pragma unroll
+    for (int half = 0; half < 2; ++half) {
+      float (&s)[4] = half == 0 ? low : high;
+      const int token = group * 16 + half * 8 + lane_ % 4 * 2; // and the next
+      const uint2 visible = *reinterpret_cast<const uint2 *>(tokens.visible + token);
+#pragma unroll
+      for (int c = 0; c < 4; ++c) {
+        const unsigned its = c % 2 == 0 ? visible.x : visible.y;
+        const unsigned first = its & 0xffff, count = (its >> 16) - first; // of nobody: as many as are below 0
+        bool isVisible = queryOfRow_[c / 2] - first < count;
+        if constexpr (Variant::kHasMask)
+          isVisible = isVisible && Variant::mask(params_, hookRow_[c / 2], tokens.position[token + c % 2],
+                                                 tokens.depth[token + c % 2], kvHead_);
+        if (!isVisible)
+          s[c] = -kInfinity;
+      }
+    }
   }
 
 private:

@@ -15,7 +15,7 @@ namespace {
 /// the sm90 family copy a unit's tokens while they compute the one before, so they live on.
 int mostWaves(const config::PhaseConfig &phase) { return phase.family == config::Family::Sm90 ? 1 : 8; }
 
-constexpr int kMergeWaves = 4; ///< most of a launch of the merge kernel, likewise
+constexpr long long kMergeWaves = 4; ///< most of a launch of the merge kernel, likewise
 
 } // namespace
 
@@ -59,10 +59,12 @@ unsigned CudaKernels::attendBlocks(std::size_t phase, int items) const {
 }
 
 unsigned CudaKernels::mergeBlocks(int mergedQueries) const {
-  const long long warps = static_cast<long long>(mergedQueries) * variant_.queryHeads;
-  const long long blocks = (warps + config::kMergeWarps - 1) / config::kMergeWarps;
-  return static_cast<unsigned>(
-      std::min<long long>(blocks, static_cast<long long>(kMergeWaves) * merge().blocksAtOnce()));
+  const long long rows = static_cast<long long>(mergedQueries) * variant_.queryHeads;
+  const long long atOnce = merge().blocksAtOnce();
+  if (rows <= atOnce)
+    return static_cast<unsigned>(rows); // the warps of a block then share a row
+  const long long blocks = (rows + config::kMergeWarps - 1) / config::kMergeWarps;
+  return static_cast<unsigned>(std::min(blocks, kMergeWaves * atOnce));
 }
 
 int CudaKernels::endItems(std::size_t phase) const { return mostBlocks_[phase] / variant_.kvHeads + 2; }

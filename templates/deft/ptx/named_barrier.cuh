@@ -12,4 +12,16 @@ __device__ __forceinline__ void namedBarrierArrive(int barrier, int threads) {
   asm volatile("bar.arrive %0, %1;" ::"r"(barrier), "r"(threads) : "memory");
 }
 
+/// Without a branch, so that they can stand among products under way.
+__device__ __forceinline__ void namedBarrierSyncIf(bool condition, int barrier, int threads) {
+  asm volatile("{\n.reg .pred p;\nsetp.ne.s32 p, %2, 0;\n@p bar.sync %0, %1;\n}" ::"r"(barrier), "r"(threads),
+               "r"(static_cast<int>(condition))
+               : "memory");
+}
+__device__ __forceinline__ void namedBarrierArriveIf(bool condition, int barrier, int threads) {
+  asm volatile("{\n.reg .pred p;\nsetp.ne.s32 p, %2, 0;\n@p bar.arrive %0, %1;\n}" ::"r"(barrier),
+               "r"(threads), "r"(static_cast<int>(condition))
+               : "memory");
+}
+
 } // namespace deft::ptx

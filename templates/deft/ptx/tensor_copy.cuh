@@ -11,6 +11,11 @@ __device__ __forceinline__ void mbarrierExpectBytes(unsigned barrier, int bytes)
                : "memory");
 }
 
+/// The engine's first copy by the map then need not wait for it.
+__device__ __forceinline__ void prefetch(const abi::TensorMap &map) {
+  asm volatile("prefetch.tensormap [%0];" ::"l"(&map) : "memory");
+}
+
 __device__ __forceinline__ void tensorCopy(unsigned shared, const abi::TensorMap &map, unsigned barrier,
                                            int c0, int c1, int c2) {
   asm volatile("cp.async.bulk.tensor.3d.shared::cluster.global.tile.mbarrier::complete_tx::bytes "

@@ -6,6 +6,7 @@
 #include "deft/ptx/mma_sync.cuh"
 #include "deft/ptx/wgmma.cuh"
 #include "deft/sm90/join.cuh"
+#include "deft/sm90/result_rows.cuh"
 
 /// The warps that compute. How they share a unit depends on its rows, so that one launch serves items
 /// of every size:
@@ -19,7 +20,7 @@ template <class Config, class Variant> class Consumer {
   using Rows = WarpRows<Config, Variant>;
   using Sums = WarpSums<Config, Variant>;
   using Element = typename Config::Element;
-  using Output = typename Config::Output;
+  using Results = ResultRows<Config, Variant>;
   using Params = typename Variant::Params;
   static constexpr int kSteps = Config::kHeadDim / 16;
   static constexpr int kGroups = Config::kTileKv / 16; ///< of 16 tokens
@@ -30,14 +31,16 @@ public:
   static __device__ __forceinline__ void run(const abi::AttendArgs &args, const Params &params,
                                              const Ring<Config> &ring) {
     const int units = args.itemCount * Config::kKvHeads;
-    int step = 0;
+    int step = 0, piece = 0;
     for (int unit = blockIdx.x; unit < units; unit += gridDim.x) {
-      Consumer consumer(args, ring, args.items[args.itemBegin + unit / Config::kKvHeads], step);
+      awaitPiece(ring, piece);
+      Consumer consumer(args, ring, ring.head(piece).item, step);
       if (consumer.tiles_ == 0)
         break;
-      consumer.attend(params, unit % Config::kKvHeads);
+      piece = consumer.attend(params, unit % Config::kKvHeads, piece);
       step += consumer.tiles_;
     }
+    ptx::bulkAwait(); // the results are on their way out of the block's memory
   }
 
 private:
@@ -47,14 +50,20 @@ private:
         tiles_((item.tokens + Config::kTileKv - 1) / Config::kTileKv), lane_(threadIdx.x % 32),
         warp_(threadIdx.x / 32 % 4), group_(threadIdx.x / 128 - 1) {}
 
-  /// What the modes have in common stands once: each copy of it would cost compile time.
-  __device__ __forceinline__ void attend(const Params &params, int kvHead) {
+  /// What the modes have in common stands once: each copy of it would cost compile time. Gives the next
+  /// unit's first piece of queries.
+  __device__ __forceinline__ int attend(const Params &params, int kvHead, int piece) {
     const int rowCount = item_.queryCount * Config::kRatio;
-    const bool isWide = rowCount > 16, splitRows = rowCount > 64;
-    const int groupRow = splitRows ? group_ * 64 : 0;
+    const bool isWide = rowCount > 16, splitRows = rowCount > kPieceRows;
+    const int groupRow = splitRows ? group_ * kPieceRows : 0;
     const Rows rows(args_, params, item_, kvHead, isWide ? groupRow + warp_ * 16 : 0);
+    if (splitRows && group_ == 1) { // has read of the first piece what it wants to know
+      releasePiece(piece, 1);
+      awaitPiece(ring_, piece + 1);
+    }
     unsigned query[kSteps][4];
-    rows.loadQueries(query);
+    int caller[2];
+    loadQueries(rows, piece + (groupRow > 0 ? 1 : 0), groupRow, query, caller);
     Sums sums;
     if (isWide)
       wide(rows, query, sums, groupRow, splitRows ? 0 : group_, splitRows ? 1 : kConsumerGroups);
@@ -63,20 +72,46 @@ private:
     sums.finish();
 
     const Join<Config, Variant> join(ring_.shared);
-    if (!splitRows && !join.groups(sums, group_))
-      return;
-    if (!isWide)
-      join.shareFacts(sums);
-    const Target to = target(rows, sums);
-    if (isWide) {
-#pragma unroll
-      for (int n = 0; n < Sums::kColumnTiles; ++n)
-        write(to, n, sums.out[n]);
-    } else {
-      join.warps(sums, [&](int n, const float (&values)[4]) { write(to, n, values); });
+    ptx::bulkAwaitReads();
+    join.takeRooms(group_);
+    if (splitRows || join.groups(sums, group_)) {
+      if (!isWide)
+        join.shareFacts(sums);
+      const Results results(args_, item_, rows, caller, sums);
+      if (isWide)
+        results.send(sums.out, ring_.shared + L::kRoomOffset + warp_ * L::kRoomBytes, group_, !splitRows);
+      else
+        join.warps(sums, [&](int n, const float (&values)[4]) { results.write(n, values); });
+      if (isWide || warp_ == 0)
+        results.writeLse(sums);
     }
-    if (isWide || warp_ == 0)
-      writeLse(to, sums);
+    return piece + (splitRows ? 2 : 1);
+  }
+
+  static __device__ __forceinline__ void awaitPiece(const Ring<Config> &ring, int piece) {
+    ptx::mbarrierWait(ring.pieceFull(piece), piece / kQueryPieces & 1);
+  }
+
+  /// Each piece expects every consumer warp; a warp may count for one that has no use for it.
+  __device__ __forceinline__ void releasePiece(int piece, int arrivals) const {
+    __syncwarp();
+    if (lane_ == 0)
+      ptx::mbarrierArrive(ring_.pieceEmpty(piece), arrivals);
+  }
+
+  /// The warp's queries as the a operand of m16k16 steps, and whose this thread's two rows are. `groupRow` is
+  /// the first row of the piece.
+  __device__ __forceinline__ void loadQueries(const Rows &rows, int piece, int groupRow,
+                                              unsigned (&query)[kSteps][4], int (&caller)[2]) const {
+    const int first = rows.row(0) - lane_ / 4 - groupRow;
+    const unsigned from = ring_.queries(piece) + (first + lane_ % 16) * L::kRowBytes + lane_ / 16 * 16;
+#pragma unroll
+    for (int k = 0; k < kSteps; ++k)
+      ptx::ldmatrix4(query[k], from + k * 32);
+#pragma unroll
+    for (int r = 0; r < 2; ++r)
+      caller[r] = ring_.head(piece).callerIndex[rows.clamped(rows.row(r)) - groupRow];
+    releasePiece(piece, groupRow > 0 ? 2 : 1);
   }
 
   /// Waits for the tile's copies.
@@ -104,14 +139,18 @@ private:
     const int queryEnd = rows.clamped(groupRow + 63) / Config::kRatio + 1;
     float s[2 * kGroups][4], factor[2];
     unsigned weights[kGroups][4];
+    Turns turns(stride == 1, group_, tiles_);
     for (int tile = first, next;; tile = next) {
-      tile = nextSeen(tile, stride, queryLo, queryEnd);
+      tile = nextSeen(tile, stride, queryLo, queryEnd, turns);
       if (tile >= tiles_)
         return;
-      startKeys(query, ring_.keys(firstStep_ + tile), s);
+      turns.begin();
+      startKeys(query, firstStep_ + tile, s);
+      turns.end();
+      bool cut = isCut(rows, firstStep_ + tile);
       ptx::wgmmaWait<0>();
       ptx::wgmmaPin(s);
-      score(rows, firstStep_ + tile, s);
+      score(rows, firstStep_ + tile, cut, s);
       bool grows = sums.weigh(s, factor);
       for (;; tile = next) {
         if (grows)
@@ -121,21 +160,24 @@ private:
           Sums::pack(s[2 * g], s[2 * g + 1], weights[g]);
         next = tile + stride;
         // Only the tile that follows: this one's stage is not free yet, and the ring might be waiting for it.
-        // Where the warpgroups take turns, they keep the matrix units busy without that.
+        // Where each warpgroup has its own tiles, they keep the matrix units busy without that.
         if (stride > 1 || next >= tiles_ || !isSeen(next, queryLo, queryEnd))
           break;
-        ptx::fenceAsyncProxy();
-        startKeys(query, ring_.keys(firstStep_ + next), s);
-        startValues(weights, ring_.values(firstStep_ + tile), sums.out);
+        fenceGathered(next);
+        turns.begin();
+        startKeys(query, firstStep_ + next, s);
+        startValues(weights, firstStep_ + tile, sums.out);
+        turns.end();
+        cut = isCut(rows, firstStep_ + next);
         ptx::wgmmaWait<1>();
         ptx::wgmmaPin(s);
-        score(rows, firstStep_ + next, s);
+        score(rows, firstStep_ + next, cut, s);
         grows = sums.weigh(s, factor);
         ptx::wgmmaWait<0>();
         ptx::wgmmaPin(sums.out);
         release(firstStep_ + tile, stride);
       }
-      startValues(weights, ring_.values(firstStep_ + tile), sums.out);
+      startValues(weights, firstStep_ + tile, sums.out);
       ptx::wgmmaWait<0>();
       ptx::wgmmaPin(sums.out);
       release(firstStep_ + tile, stride);
@@ -145,23 +187,38 @@ private:
   /// Whether queries [lo, end) of the item may see a token of the tile; its copies have landed. The same in
   /// the whole warpgroup.
   __device__ __forceinline__ bool isSeen(int tile, int lo, int end) const {
-    return ring_.slot(acquire(tile)).facts.isSeen(lo, end);
+    return ring_.slot(acquire(tile)).facts.isSeen(TileFacts::kTile, lo, end);
   }
 
   /// The next such tile from `tile` on; those before it are released.
-  __device__ __forceinline__ int nextSeen(int tile, int stride, int lo, int end) const {
-    for (; tile < tiles_ && !isSeen(tile, lo, end); tile += stride)
+  __device__ __forceinline__ int nextSeen(int tile, int stride, int lo, int end, Turns &turns) const {
+    for (; tile < tiles_ && !isSeen(tile, lo, end); tile += stride) {
+      turns.begin();
+      turns.end();
       release(firstStep_ + tile, stride);
-    ptx::fenceAsyncProxy(); // the copies were cp.async's, the reader is wgmma
+    }
+    if (tile < tiles_)
+      fenceGathered(tile);
     return tile;
   }
 
-  /// From products to final scores.
-  __device__ __forceinline__ void score(const Rows &rows, int step, float (&s)[2 * kGroups][4]) const {
+  /// Before wgmma reads what cp.async has written.
+  __device__ __forceinline__ void fenceGathered(int tile) const {
+    if (ring_.slot(firstStep_ + tile).facts.isGathered)
+      ptx::fenceAsyncProxy();
+  }
+
+  /// Whether some rows of the warp do not see all of the tile.
+  __device__ __forceinline__ bool isCut(const Rows &rows, int step) const {
     const TileFacts &facts = ring_.slot(step).facts;
+    const bool whole = facts.isWhole(TileFacts::kTile, rows.queryLo(), rows.queryEnd());
+    return rows.visibility(whole, facts.bounds(TileFacts::kTile)) != Rows::kWhole;
+  }
+
+  /// From products to final scores.
+  __device__ __forceinline__ void score(const Rows &rows, int step, bool cut,
+                                        float (&s)[2 * kGroups][4]) const {
     const TokenRecords tokens = ring_.slot(step).records();
-    const bool whole = facts.isWhole(rows.queryLo(), rows.queryEnd());
-    const bool cut = rows.visibility(whole, facts.bounds()) != Rows::kWhole;
 #pragma unroll
     for (int g = 0; g < kGroups; ++g)
       rows.score(tokens, g, false, s[2 * g], s[2 * g + 1]);
@@ -172,35 +229,43 @@ private:
     }
   }
 
-  static __device__ __forceinline__ void startKeys(const unsigned (&query)[kSteps][4], unsigned keys,
-                                                   float (&s)[2 * kGroups][4]) {
+  /// The descriptor of a tile's keys or values, which the whole warp knows to be the same: its parts'
+  /// descriptors are then sums of constants on the uniform path. `leading` as in wgmmaDescriptor.
+  static __device__ __forceinline__ unsigned long long descriptor(unsigned tile, unsigned leading) {
+    return ptx::wgmmaDescriptor(__shfl_sync(~0u, tile, 0), leading);
+  }
+
+  __device__ __forceinline__ void startKeys(const unsigned (&query)[kSteps][4], int step,
+                                            float (&s)[2 * kGroups][4]) const {
+    const unsigned long long keys = descriptor(ring_.keys(step), 16);
     ptx::wgmmaFence();
 #pragma unroll
     for (int k = 0; k < kSteps; ++k)
       ptx::Wgmma<Element, Config::kTileKv>::template step<false>(
-          s, query[k], ptx::wgmmaDescriptor(keys + k / 4 * L::kBlockBytes + k % 4 * 32, 16), k > 0);
+          s, query[k], keys + (k / 4 * L::kBlockBytes + k % 4 * 32) / 16, k > 0);
     ptx::wgmmaCommit();
   }
 
-  static __device__ __forceinline__ void startValues(const unsigned (&weights)[kGroups][4], unsigned values,
-                                                     float (&out)[Sums::kColumnTiles][4]) {
+  __device__ __forceinline__ void startValues(const unsigned (&weights)[kGroups][4], int step,
+                                              float (&out)[Sums::kColumnTiles][4]) const {
+    const unsigned long long values = descriptor(ring_.values(step), L::kBlockBytes);
     ptx::wgmmaFence();
 #pragma unroll
     for (int g = 0; g < kGroups; ++g)
-      multiplyColumns<0>(weights[g], values + g * 16 * 128, out);
+      multiplyColumns<0>(weights[g], values + g * 16 * 128 / 16, out);
     ptx::wgmmaCommit();
   }
 
   /// out += p . v for 16 tokens and the columns from kFirst on, in the widest instructions that fit.
   template <int kFirst>
-  static __device__ __forceinline__ void multiplyColumns(const unsigned (&p)[4], unsigned values,
+  static __device__ __forceinline__ void multiplyColumns(const unsigned (&p)[4], unsigned long long values,
                                                          float (&out)[Sums::kColumnTiles][4]) {
     if constexpr (kFirst < Config::kHeadDim) {
       constexpr int kLeft = Config::kHeadDim - kFirst;
       constexpr int kWidth = kLeft >= 128 ? 128 : kLeft >= 64 ? 64 : kLeft;
       ptx::Wgmma<Element, kWidth>::template step<true>(
           reinterpret_cast<float (&)[kWidth / 8][4]>(out[kFirst / 8]), p,
-          ptx::wgmmaDescriptor(values + kFirst / 64 * L::kBlockBytes, L::kBlockBytes), true);
+          values + kFirst / 64 * L::kBlockBytes / 16, true);
       multiplyColumns<kFirst + kWidth>(p, values, out);
     }
   }
@@ -249,59 +314,6 @@ private:
       ptx::ldmatrix4Transposed(b, ring_.values(step) + L::offset(valueToken, 2 * k + lane_ / 16));
       ptx::mma16816<Element>(sums.out[2 * k], p, b[0], b[1]);
       ptx::mma16816<Element>(sums.out[2 * k + 1], p, b[2], b[3]);
-    }
-  }
-
-  // --- results -------------------------------------------------------------------------------------
-
-  /// Where this thread's two rows go: the output, or a partial. Found once, before the first store: the
-  /// compiler must assume that a store changes what the next address is read from.
-  struct Target {
-    bool isPartial, isReal[2];
-    long long place[2]; ///< of a row in the arrays of partials or of outputs
-    float scale[2];
-  };
-
-  __device__ __forceinline__ Target target(const Rows &rows, const Sums &sums) const {
-    Target target;
-    target.isPartial = item_.partialBegin >= 0;
-#pragma unroll
-    for (int r = 0; r < 2; ++r) {
-      const int row = rows.clamped(rows.row(r));
-      target.isReal[r] = rows.isReal(rows.row(r));
-      target.scale[r] = sums.normalizer(r);
-      target.place[r] = target.isPartial ? static_cast<long long>(item_.partialBegin + row / Config::kRatio) *
-                                                   Config::kQueryHeads +
-                                               rows.headOf(row)
-                                         : rows.place(row);
-    }
-    return target;
-  }
-
-  /// Column tile n of the rows.
-  __device__ __forceinline__ void write(const Target &target, int n, const float (&values)[4]) const {
-#pragma unroll
-    for (int r = 0; r < 2; ++r) {
-      if (!target.isReal[r])
-        continue;
-      const long long element = target.place[r] * Config::kHeadDim + n * 8 + lane_ % 4 * 2;
-      const float low = values[2 * r] * target.scale[r], high = values[2 * r + 1] * target.scale[r];
-      if (target.isPartial)
-        *reinterpret_cast<float2 *>(args_.partialOut + element) = make_float2(low, high);
-      else
-        *reinterpret_cast<unsigned *>(static_cast<Output *>(args_.out) + element) =
-            ptx::pack2<Output>(low, high);
-    }
-  }
-
-  __device__ __forceinline__ void writeLse(const Target &target, const Sums &sums) const {
-    float *lse = target.isPartial ? args_.partialLse : Config::kWithLse ? args_.lse : nullptr;
-    if (lse == nullptr || lane_ % 4 != 0)
-      return;
-#pragma unroll
-    for (int r = 0; r < 2; ++r) {
-      if (target.isReal[r])
-        lse[target.place[r]] = sums.lse(r);
     }
   }
 

@@ -1,6 +1,6 @@
 #pragma once
 
-#include "deft/ptx/named_barrier.cuh"
+#include "deft/sm90/turns.cuh"
 #include "deft/sm90/warp_sums.cuh"
 
 /// Where warps have split the tokens of a unit, their sums are joined in shared memory, always in the
@@ -10,21 +10,28 @@ namespace deft::sm90 {
 template <class Config, class Variant> class Join {
   using L = Layout<Config>;
   using Sums = WarpSums<Config, Variant>;
-  enum Barrier { kFull = 1, kEmpty = 2, kFirstGroup = 3 };
+  enum Barrier { kFull = kTurn + kConsumerGroups, kEmpty, kFirstGroup }; // numbers of named barriers
 
 public:
   __device__ __forceinline__ explicit Join(char *shared) : shared_(shared) {}
 
-  /// The second warpgroup hands its sums to the first, warp by warp; only the first goes on with them.
+  /// The second warpgroup waits until the first has no more use for what is in the rooms.
+  __device__ __forceinline__ void takeRooms(int group) const {
+    if (group == 1)
+      ptx::namedBarrierSync(kEmpty, 128 * kConsumerGroups);
+    else
+      ptx::namedBarrierArrive(kEmpty, 128 * kConsumerGroups);
+  }
+
+  /// After takeRooms: the second warpgroup hands its sums to the first, warp by warp; only the first goes on
+  /// with them.
   __device__ __forceinline__ bool groups(Sums &sums, int group) const {
     constexpr int kThreads = 128 * kConsumerGroups;
     if (group == 1) {
-      ptx::namedBarrierSync(kEmpty, kThreads);
       put(sums);
       ptx::namedBarrierArrive(kFull, kThreads);
       return false;
     }
-    ptx::namedBarrierArrive(kEmpty, kThreads);
     ptx::namedBarrierSync(kFull, kThreads);
     const float4 facts = *factsPlace(threadIdx.x % 128);
     const float otherMaximum[2] = {facts.x, facts.y}, otherSum[2] = {facts.z, facts.w};
@@ -93,10 +100,13 @@ public:
 
 private:
   __device__ __forceinline__ float4 *place(int columnTile, int thread) const {
-    return reinterpret_cast<float4 *>(shared_ + L::kJoinOffset) + columnTile * 128 + thread;
+    return reinterpret_cast<float4 *>(room(thread)) + columnTile * 32 + thread % 32;
   }
   __device__ __forceinline__ float4 *factsPlace(int thread) const {
-    return reinterpret_cast<float4 *>(shared_ + L::kFactsOffset) + thread;
+    return reinterpret_cast<float4 *>(room(thread) + L::kFactsOffset) + thread % 32;
+  }
+  __device__ __forceinline__ char *room(int thread) const {
+    return shared_ + L::kRoomOffset + thread / 32 * L::kRoomBytes;
   }
 
   __device__ __forceinline__ void put(const Sums &sums) const {

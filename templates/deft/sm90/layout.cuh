@@ -10,6 +10,15 @@ constexpr int kConsumerGroups = 2;                    ///< warpgroups that compu
 constexpr int kThreads = 128 * (kConsumerGroups + 1); ///< and one that copies
 constexpr int kConsumerWarps = 4 * kConsumerGroups;
 
+/// The queries of a unit come in pieces of 64 rows, one for each warpgroup that has rows of its own. There is
+/// room for two.
+constexpr int kPieceRows = 64;
+constexpr int kQueryPieces = 2;
+struct alignas(16) PieceHead {
+  abi::Item item; ///< of no tokens: there is no more work
+  int callerIndex[kPieceRows];
+};
+
 /// K and V tiles are stored in blocks of 64 columns, so that a row of a block is the 128 bytes of
 /// wgmma's widest swizzle: 16-byte column c of row r lies at column c ^ (r % 8).
 template <class Config> struct Layout {
@@ -18,17 +27,25 @@ template <class Config> struct Layout {
   static constexpr int kTileBytes = (Config::kHeadDim + 63) / 64 * kBlockBytes;
   static constexpr int kValueOffset = Config::kStages * kTileBytes;
 
-  /// Where one warpgroup's accumulators wait for the other's, in the order of its threads.
-  static constexpr int kJoinOffset = 2 * Config::kStages * kTileBytes;
-  static constexpr int kJoinBytes = 64 * Config::kHeadDim * 4;
-  static constexpr int kFactsOffset = kJoinOffset + kJoinBytes;
-  static constexpr int kFactsBytes = 128 * 16; ///< maximum and sum of a thread's two rows
+  /// Rows of queries and of results, padded to an odd number of 16-byte columns: eight of them are read or
+  /// written without conflicts.
+  static constexpr int kRowBytes = 2 * Config::kHeadDim + 16;
 
-  static constexpr int kSlotOffset = kFactsOffset + kFactsBytes;
+  /// For each warp of a warpgroup a room in which the other warpgroup's sums wait for its own, or two times
+  /// 16 rows of results for the copy engine.
+  static constexpr int kRoomOffset = 2 * Config::kStages * kTileBytes;
+  static constexpr int kHalfRoomBytes = 16 * kRowBytes;
+  static constexpr int kRoomBytes = 2 * kHalfRoomBytes;
+  static constexpr int kFactsOffset = 16 * Config::kHeadDim * 4; ///< in a room: maxima and sums
+  static_assert(kFactsOffset + 32 * 16 == kRoomBytes);
+
+  static constexpr int kQueryOffset = kRoomOffset + 4 * kRoomBytes;
+  static constexpr int kSlotOffset =
+      kQueryOffset + kQueryPieces * (kPieceRows * kRowBytes + static_cast<int>(sizeof(PieceHead)));
   static constexpr int kBarrierOffset = kSlotOffset + Config::kStages * static_cast<int>(sizeof(TileSlot));
 
   static constexpr int kAlignment = 1024; ///< of the swizzle; the launch gives 16
-  static constexpr int kBytes = kBarrierOffset + 2 * Config::kStages * 8 + kAlignment;
+  static constexpr int kBytes = kBarrierOffset + 2 * (Config::kStages + kQueryPieces) * 8 + kAlignment;
 
   static __device__ __forceinline__ unsigned offset(int row, int column) {
     return static_cast<unsigned>(column / 8 * kBlockBytes + row * 128 + ((column % 8) ^ (row & 7)) * 16);
@@ -39,7 +56,8 @@ template <class Config> struct Layout {
 template <class Config> __host__ __device__ constexpr int smemBytes() { return Layout<Config>::kBytes; }
 
 /// The ring of KV tiles: a stage is full when the producer's copies have landed, empty when each of the
-/// consumers' warps has arrived for it. Steps count on over the units of a block.
+/// consumers' warps has arrived for it. Steps count on over the units of a block, and so do pieces of
+/// queries.
 template <class Config> struct Ring {
   using L = Layout<Config>;
   unsigned base; ///< shared address
@@ -55,6 +73,20 @@ template <class Config> struct Ring {
   __device__ __forceinline__ unsigned values(int step) const { return keys(step) + L::kValueOffset; }
   __device__ __forceinline__ TileSlot &slot(int step) const {
     return *reinterpret_cast<TileSlot *>(shared + L::kSlotOffset + step % Config::kStages * sizeof(TileSlot));
+  }
+
+  __device__ __forceinline__ unsigned pieceFull(int piece) const {
+    return base + L::kBarrierOffset + (2 * Config::kStages + piece % kQueryPieces) * 8;
+  }
+  __device__ __forceinline__ unsigned pieceEmpty(int piece) const {
+    return pieceFull(piece) + kQueryPieces * 8;
+  }
+  __device__ __forceinline__ unsigned queries(int piece) const {
+    return base + L::kQueryOffset + piece % kQueryPieces * kPieceRows * L::kRowBytes;
+  }
+  __device__ __forceinline__ PieceHead &head(int piece) const {
+    return reinterpret_cast<PieceHead *>(shared + L::kQueryOffset +
+                                         kQueryPieces * kPieceRows * L::kRowBytes)[piece % kQueryPieces];
   }
 };
 

@@ -1,5 +1,6 @@
 #pragma once
 
+#include "deft/ptx/bulk_copy.cuh"
 #include "deft/ptx/cp_async.cuh"
 #include "deft/ptx/tensor_copy.cuh"
 #include "deft/sm90/layout.cuh"
@@ -13,6 +14,7 @@ namespace deft::sm90 {
 
 template <class Config, class Variant> class Producer {
   using Element = typename Config::Element;
+  using Params = typename Variant::Params;
   using L = Layout<Config>;
   static constexpr int kWarps = 4;
   static constexpr int kGroup = 16; ///< tokens of a bulk copy
@@ -24,15 +26,23 @@ template <class Config, class Variant> class Producer {
   static_assert(Config::kTileKv == 64, "a lane has two tokens");
 
 public:
-  __device__ __forceinline__ Producer(const abi::AttendArgs &args, const Ring<Config> &ring)
-      : args_(args), ring_(ring), warp_(threadIdx.x / 32), lane_(threadIdx.x % 32) {}
+  __device__ __forceinline__ Producer(const abi::AttendArgs &args, const Params &params,
+                                      const Ring<Config> &ring)
+      : args_(args), params_(params), ring_(ring), warp_(threadIdx.x / 32), lane_(threadIdx.x % 32) {}
 
   __device__ __forceinline__ void run() const {
     const int units = args_.itemCount * Config::kKvHeads;
-    int step = 0; // of the unit's first tile
+    int step = 0, piece = 0; // of the unit's first tile and first rows
     for (int unit = blockIdx.x; unit < units; unit += gridDim.x) {
       const abi::Item item = args_.items[args_.itemBegin + unit / Config::kKvHeads];
       const int tiles = (item.tokens + Config::kTileKv - 1) / Config::kTileKv;
+      int row = 0;
+      do { // the first tile and the first rows are work of different warps
+        if (piece % kWarps == kWarps - 1 - warp_)
+          copyQueries(item, unit % Config::kKvHeads, row, piece);
+        ++piece;
+        row += kPieceRows;
+      } while (row < item.queryCount * Config::kRatio);
       if (tiles == 0)
         break;
       copyUnit(item, unit % Config::kKvHeads, step, step + tiles);
@@ -47,18 +57,116 @@ private:
     int page[2];    ///< where they are not
   };
 
+  /// Where a lane's token of a half lies, and what the copy engine brings of the half.
+  struct Source {
+    int page, inPage;
+    unsigned bulk; ///< 1: the first 16 tokens, 2: the others, 4: all 32 at once
+  };
+
+  /// A piece of the unit's queries, and what the consumers want to know of the unit. A warp's last row is
+  /// repeated up to 16: what a warp computes may depend on all its rows.
+  __device__ __forceinline__ void copyQueries(const abi::Item &item, int kvHead, int firstRow,
+                                              int piece) const {
+    const int rows = item.queryCount * Config::kRatio - firstRow;
+    const int copied = item.tokens > 0 ? min((rows + 15) / 16 * 16, kPieceRows) : 0;
+    const unsigned full = ring_.pieceFull(piece), to = ring_.queries(piece);
+    PieceHead &head = ring_.head(piece);
+    int callers[kPieceRows / 32];
+#pragma unroll
+    for (int i = 0; i < kPieceRows / 32; ++i) {
+      const int at = firstRow + min(i * 32 + lane_, rows - 1);
+      callers[i] = i * 32 + lane_ < copied ? args_.callerIndex[item.queryBegin + at / Config::kRatio] : 0;
+    }
+    if (piece >= kQueryPieces)
+      ptx::mbarrierWait(ring_.pieceEmpty(piece), (piece / kQueryPieces - 1) & 1);
+    if (lane_ == 0) {
+      head.item = item;
+      ptx::mbarrierExpectBytes(full, copied * 2 * Config::kHeadDim);
+    }
+    __syncwarp();
+#pragma unroll
+    for (int i = 0; i < kPieceRows / 32; ++i) {
+      const int row = i * 32 + lane_, at = firstRow + min(row, rows - 1);
+      if (row < copied) {
+        head.callerIndex[row] = callers[i];
+        const long long from = static_cast<long long>(callers[i]) * Config::kQueryHeads +
+                               kvHead * Config::kRatio + at % Config::kRatio;
+        ptx::bulkLoad(to + row * L::kRowBytes,
+                      static_cast<const Element *>(args_.q) + from * Config::kHeadDim, 2 * Config::kHeadDim,
+                      full);
+      }
+    }
+    __syncwarp();
+    if (lane_ == 0)
+      ptx::mbarrierArrive(full);
+  }
+
   /// This warp's tiles of the steps [begin, end): a stage has one warp that fills it, else a warp could take
   /// an older phase of the stage's barrier for the one it waits for.
   __device__ __forceinline__ void copyUnit(const abi::Item &item, int kvHead, int begin, int end) const {
     RunWindow runs(args_.runs + item.runBegin, item.runCount, lane_);
+    const TileBounds rows = boundsOf(item, kvHead);
     for (int step = begin; step < end; ++step) {
       if (step % Config::kStages % kWarps != warp_)
         continue;
-      const Tile tile = find(item, runs, step - begin); // while the consumers still have the stage
+      Tile tile = find(item, runs, step - begin); // while the consumers still have the stage
+      const Source low = sourceOf(tile, 0), high = sourceOf(tile, 1);
+      const bool isHidden = !mayBeSeen(tile, rows);
+      if (isHidden)
+        tile.token[0].visible = tile.token[1].visible = kNobody;
       if (step >= Config::kStages)
         ptx::mbarrierWait(ring_.empty(step), (step / Config::kStages - 1) & 1);
-      copy(tile, kvHead, step);
+      if (!isHidden) {
+        copyHalf(low, 0, kvHead, step);
+        copyHalf(high, 1, kvHead, step);
+      }
+      tell(tile, (low.bulk & high.bulk & 3) != 3, step); // while they are on their way
+      ptx::mbarrierArriveAfterCopies(ring_.full(step));
     }
+  }
+
+  /// Of the unit's rows, where a mask asks for them.
+  __device__ __forceinline__ TileBounds boundsOf(const abi::Item &item, int kvHead) const {
+    TileBounds bounds{};
+    if constexpr (Variant::kHasMask) {
+      bounds = {0x7fffffff,
+                0,
+                0,
+                0,
+                0,
+                0,
+                0x7fffffff,
+                0,
+                kvHead * Config::kRatio,
+                kvHead * Config::kRatio + Config::kRatio - 1,
+                kvHead};
+      for (int i = lane_; i < item.queryCount; i += 32) {
+        const int position = args_.queryPos[item.queryBegin + i],
+                  query = args_.callerIndex[item.queryBegin + i];
+        bounds.qLo = min(bounds.qLo, position);
+        bounds.qHi = max(bounds.qHi, position);
+        bounds.queryLo = min(bounds.queryLo, query);
+        bounds.queryHi = max(bounds.queryHi, query);
+      }
+      bounds.qLo = __reduce_min_sync(~0u, bounds.qLo);
+      bounds.qHi = __reduce_max_sync(~0u, bounds.qHi);
+      bounds.queryLo = __reduce_min_sync(~0u, bounds.queryLo);
+      bounds.queryHi = __reduce_max_sync(~0u, bounds.queryHi);
+    }
+    return bounds;
+  }
+
+  /// Whether the mask leaves something of the tile; else it need not be copied.
+  __device__ __forceinline__ bool mayBeSeen(const Tile &tile, TileBounds bounds) const {
+    if constexpr (Variant::kHasMask) {
+      const Token &low = tile.token[0], &high = tile.token[1];
+      bounds.kvLo = __reduce_min_sync(~0u, min(low.position, high.position));
+      bounds.kvHi = __reduce_max_sync(~0u, max(low.position, high.position));
+      bounds.depthLo = __reduce_min_sync(~0u, min(low.depth, high.depth));
+      bounds.depthHi = __reduce_max_sync(~0u, max(low.depth, high.depth));
+      return Variant::tile(params_, bounds).any;
+    }
+    return true;
   }
 
   __device__ __forceinline__ Tile find(const abi::Item &item, RunWindow &runs, int index) const {
@@ -77,50 +185,24 @@ private:
     return tile;
   }
 
-  __device__ __forceinline__ void copy(const Tile &tile, int kvHead, int step) const {
-    TileSlot &slot = ring_.slot(step);
-    const unsigned keys = ring_.keys(step), full = ring_.full(step);
-#pragma unroll
-    for (int half = 0; half < 2; ++half) {
-      const Token &token = tile.token[half];
-      const int index = half * 32 + lane_;
-      slot.visible[index] = token.visible;
-      slot.position[index] = token.position;
-      slot.depth[index] = token.depth;
-      recordFacts(slot.facts, half, token);
-
-      int page = token.place, inPage = 0;
-      if constexpr (Config::kPageSize > 1) {
-        page = tile.page[half];
-        inPage = static_cast<int>(static_cast<unsigned>(token.place) % Config::kPageSize);
-      }
-      unsigned bulk = 0; // groups of this half
-      if constexpr (kHasBulk) {
-        const unsigned to = keys + half * 32 * 128;
-        // Lanes whose token follows that of the lane before.
-        const unsigned follows =
-            __ballot_sync(~0u, isNext(token.place, page, __shfl_up_sync(~0u, token.place, 1),
-                                      __shfl_up_sync(~0u, page, 1)));
-        if (args_.hasMaps) {
-          bulk = ((follows & 0xfffe) == 0xfffe ? 1 : 0) | ((follows & 0xfffe0000) == 0xfffe0000 ? 2 : 0);
-          if (bulk == 3 && (follows >> kGroup & 1) != 0 && kHasWide) {
-            if (lane_ == 0)
-              copyBox<1>(to, full, kvHead, page, inPage);
-          } else if (lane_ % kGroup == 0 && (bulk >> lane_ / kGroup & 1) != 0) {
-            copyBox<0>(to + lane_ * 128, full, kvHead, page, inPage);
-          }
-        }
-      }
-      if (bulk != 3) {
-        long long offset = kvHead * args_.cache.headStride + inPage * args_.cache.tokenStride;
-        offset += page * (kIsPaged ? args_.cache.pageStride : args_.cache.tokenStride);
-        copyTokens(keys, half, offset, bulk);
-      }
+  __device__ __forceinline__ Source sourceOf(const Tile &tile, int half) const {
+    const Token &token = tile.token[half];
+    Source source{token.place, 0, 0};
+    if constexpr (Config::kPageSize > 1) {
+      source.page = tile.page[half];
+      source.inPage = static_cast<int>(static_cast<unsigned>(token.place) % Config::kPageSize);
     }
-    ptx::mbarrierArriveAfterCopies(full);
-    __syncwarp();
-    if (lane_ == 0)
-      ptx::mbarrierArrive(full); // for the slot, which is no asynchronous copy
+    if constexpr (kHasBulk) {
+      // Lanes whose token follows that of the lane before.
+      const unsigned follows =
+          __ballot_sync(~0u, isNext(token.place, source.page, __shfl_up_sync(~0u, token.place, 1),
+                                    __shfl_up_sync(~0u, source.page, 1)));
+      if (args_.hasMaps)
+        source.bulk = ((follows & 0xfffe) == 0xfffe ? 1 : 0) |
+                      ((follows & 0xfffe0000) == 0xfffe0000 ? 2 : 0) |
+                      (kHasWide && (follows | 1) == ~0u ? 4 : 0);
+    }
+    return source;
   }
 
   static __device__ __forceinline__ bool isNext(int place, int page, int placeBefore, int pageBefore) {
@@ -129,33 +211,52 @@ private:
     return place == placeBefore + 1 && (!kIsPaged || page == pageBefore);
   }
 
+  __device__ __forceinline__ void copyHalf(const Source &source, int half, int kvHead, int step) const {
+    const unsigned keys = ring_.keys(step);
+    if constexpr (kHasBulk) {
+      const unsigned to = keys + half * 32 * 128, full = ring_.full(step);
+      if (source.bulk & 4) {
+        if (lane_ == 0)
+          copyBox<1>(to, full, kvHead, source);
+      } else if (lane_ % kGroup == 0 && (source.bulk >> lane_ / kGroup & 1) != 0) {
+        copyBox<0>(to + lane_ * 128, full, kvHead, source);
+      }
+    }
+    if ((source.bulk & 3) != 3)
+      copyTokens(source, half, keys, kvHead);
+  }
+
   /// K and V of 16 tokens, or of 32, by the copy engine.
   template <int kBox>
-  __device__ __forceinline__ void copyBox(unsigned to, unsigned full, int kvHead, int page,
-                                          int inPage) const {
+  __device__ __forceinline__ void copyBox(unsigned to, unsigned full, int kvHead,
+                                          const Source &source) const {
     constexpr int kBlocks = L::kTileBytes / L::kBlockBytes;
     ptx::mbarrierExpectBytes(full, 2 * kBlocks * (kGroup << kBox) * 128);
 #pragma unroll
     for (int b = 0; b < kBlocks; ++b) {
       const unsigned block = to + b * L::kBlockBytes;
       if constexpr (Config::kPageSize <= 1) {
-        ptx::tensorCopy(block, args_.kBoxes[kBox], full, b * 64, kvHead, page);
-        ptx::tensorCopy(block + L::kValueOffset, args_.vBoxes[kBox], full, b * 64, kvHead, page);
+        ptx::tensorCopy(block, args_.kBoxes[kBox], full, b * 64, kvHead, source.page);
+        ptx::tensorCopy(block + L::kValueOffset, args_.vBoxes[kBox], full, b * 64, kvHead, source.page);
       } else {
-        ptx::tensorCopy(block, args_.kBoxes[kBox], full, b * 64, kvHead, inPage, page);
-        ptx::tensorCopy(block + L::kValueOffset, args_.vBoxes[kBox], full, b * 64, kvHead, inPage, page);
+        ptx::tensorCopy(block, args_.kBoxes[kBox], full, b * 64, kvHead, source.inPage, source.page);
+        ptx::tensorCopy(block + L::kValueOffset, args_.vBoxes[kBox], full, b * 64, kvHead, source.inPage,
+                        source.page);
       }
     }
   }
 
-  /// K and V of the half's groups that are not in `bulk`; each lane passes the place of its token on to the
-  /// lanes that copy it.
-  __device__ __forceinline__ void copyTokens(unsigned keys, int half, long long offset, unsigned bulk) const {
+  /// K and V of the half's groups that the copy engine does not bring; each lane passes the place of its
+  /// token on to the lanes that copy it.
+  __device__ __forceinline__ void copyTokens(const Source &source, int half, unsigned keys,
+                                             int kvHead) const {
+    const long long offset = kvHead * args_.cache.headStride + source.inPage * args_.cache.tokenStride +
+                             source.page * (kIsPaged ? args_.cache.pageStride : args_.cache.tokenStride);
     const Element *k = static_cast<const Element *>(args_.k), *v = static_cast<const Element *>(args_.v);
     constexpr int kPieces = kGroup * L::kColumns;
 #pragma unroll 1
     for (int group = 0; group < 2; ++group) {
-      if (bulk >> group & 1)
+      if (source.bulk >> group & 1)
         continue;
 #pragma unroll 4 // more would hold more addresses than there are registers
       for (int i = 0; i < (kPieces + 31) / 32; ++i) {
@@ -171,37 +272,88 @@ private:
     }
   }
 
-  /// Of the two groups of 16 tokens of a half.
-  __device__ __forceinline__ void recordFacts(TileFacts &facts, int half, const Token &token) const {
-    const int group = half * 2 + lane_ / kGroup;
-    unsigned hull = token.visible, common = token.visible;
-    int lo = token.position, hi = lo, shallow = token.depth, deep = shallow;
-    if (!__all_sync(~0u, token.visible == __shfl_sync(~0u, token.visible, 0))) {
+  /// What the consumers want to know of the tile.
+  __device__ __forceinline__ void tell(const Tile &tile, bool isGathered, int step) const {
+    TileSlot &slot = ring_.slot(step);
 #pragma unroll
-      for (int distance = 1; distance < kGroup; distance *= 2) {
-        hull = hullOf(hull, __shfl_xor_sync(~0u, hull, distance));
-        common = commonOf(common, __shfl_xor_sync(~0u, common, distance));
+    for (int half = 0; half < 2; ++half) {
+      const Token &token = tile.token[half];
+      const int index = half * 32 + lane_;
+      slot.visible[index] = token.visible;
+      slot.position[index] = token.position;
+      slot.depth[index] = token.depth;
+    }
+    recordFacts(slot.facts, tile);
+    if (lane_ == 0)
+      slot.facts.isGathered = isGathered;
+    __syncwarp();
+    if (lane_ == 0)
+      ptx::mbarrierArrive(ring_.full(step));
+  }
+
+  /// What is common to some tokens.
+  struct Common {
+    unsigned hull, common;
+    int kvLo, kvHi, depthLo, depthHi;
+
+    __device__ __forceinline__ explicit Common(const Token &token)
+        : hull(token.visible), common(token.visible), kvLo(token.position), kvHi(token.position),
+          depthLo(token.depth), depthHi(token.depth) {}
+
+    __device__ __forceinline__ void add(const Common &other) {
+      hull = hullOf(hull, other.hull);
+      common = commonOf(common, other.common);
+      if constexpr (Variant::kHasMask) {
+        kvLo = min(kvLo, other.kvLo);
+        kvHi = max(kvHi, other.kvHi);
+        depthLo = min(depthLo, other.depthLo);
+        depthHi = max(depthHi, other.depthHi);
       }
     }
-    if constexpr (Variant::kHasMask) {
-#pragma unroll
-      for (int distance = 1; distance < kGroup; distance *= 2) {
-        lo = min(lo, __shfl_xor_sync(~0u, lo, distance));
-        hi = max(hi, __shfl_xor_sync(~0u, hi, distance));
-        shallow = min(shallow, __shfl_xor_sync(~0u, shallow, distance));
-        deep = max(deep, __shfl_xor_sync(~0u, deep, distance));
+    /// The tokens of the lane so far away are added.
+    __device__ __forceinline__ void addLane(int distance) {
+      Common other = *this;
+      other.hull = __shfl_xor_sync(~0u, hull, distance);
+      other.common = __shfl_xor_sync(~0u, common, distance);
+      if constexpr (Variant::kHasMask) {
+        other.kvLo = __shfl_xor_sync(~0u, kvLo, distance);
+        other.kvHi = __shfl_xor_sync(~0u, kvHi, distance);
+        other.depthLo = __shfl_xor_sync(~0u, depthLo, distance);
+        other.depthHi = __shfl_xor_sync(~0u, depthHi, distance);
       }
+      add(other);
     }
-    if (lane_ % kGroup == 0) {
+    __device__ __forceinline__ void write(TileFacts &facts, int group) const {
       facts.anyone[group] = hull;
       facts.everyone[group] = common;
       if constexpr (Variant::kHasMask) {
-        facts.kvLo[group] = lo;
-        facts.kvHi[group] = hi;
-        facts.depthLo[group] = shallow;
-        facts.depthHi[group] = deep;
+        facts.kvLo[group] = kvLo;
+        facts.kvHi[group] = kvHi;
+        facts.depthLo[group] = depthLo;
+        facts.depthHi[group] = depthHi;
       }
     }
+  };
+
+  __device__ __forceinline__ void recordFacts(TileFacts &facts, const Tile &tile) const {
+    Common low(tile.token[0]), high(tile.token[1]);
+    const unsigned first = __shfl_sync(~0u, low.hull, 0);
+    // Where all are seen by the same queries there is nothing to reduce, unless a mask asks for positions.
+    if (Variant::kHasMask || !__all_sync(~0u, low.hull == first && high.hull == first)) {
+#pragma unroll
+      for (int distance = 1; distance < kGroup; distance *= 2) {
+        low.addLane(distance);
+        high.addLane(distance);
+      }
+    }
+    if (lane_ % kGroup == 0) {
+      low.write(facts, lane_ / kGroup);
+      high.write(facts, 2 + lane_ / kGroup);
+    }
+    low.add(high);
+    low.addLane(kGroup);
+    if (lane_ == 0)
+      low.write(facts, TileFacts::kTile);
   }
 
   // Intervals as first | end << 16.
@@ -213,11 +365,12 @@ private:
   }
 
   const abi::AttendArgs &args_;
+  const Params &params_;
   const Ring<Config> &ring_;
   const int warp_, lane_;
 };
 
-/// Arrivals that make a stage full: the copies of each thread of its warp, and one for the slot.
+/// Arrivals that make a stage full: the copies of each thread of its warp, and one for what is told of it.
 constexpr int kFullArrivals = 32 + 1;
 
 } // namespace deft::sm90
