@@ -40,7 +40,7 @@ struct Config {
 
 } // namespace
 
-static_assert(deft::sm90::smemBytes<Config>() == 170432, "host and device disagree on the shared memory");
+static_assert(deft::sm90::smemBytes<Config>() == 205984, "host and device disagree on the shared memory");
 static_assert(deft::sm90::kThreads == 32 * Config::kWarps, "host and device disagree on the block");
 
 extern "C" __global__ void __launch_bounds__(32 * Config::kWarps, 1)

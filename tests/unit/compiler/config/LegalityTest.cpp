@@ -59,10 +59,14 @@ TEST(LegalityTest, EachLimitIsNamedWithTheObservedNumber) {
 TEST(LegalityTest, FamilySm90HasOneShapeOfBlock) {
   const PhaseConfig tiles{"tiles", -1, Family::Sm90, 128, 64, 4, kSm90Warps};
   // Ring: 4 stages of K and V, 64 tokens * 256 bytes each, 64 records of 12 bytes, the facts of four
-  // groups of them and two barriers; the accumulators of 64 rows and their maxima and sums; the alignment.
-  EXPECT_EQ(smemBytes(128, tiles), 4 * (2 * 64 * 256 + 64 * 12 + 96 + 16) + 64 * 128 * 4 + 128 * 16 + 1024);
-  // Columns come in blocks of 64: head dim 80 takes two.
-  EXPECT_EQ(smemBytes(80, tiles), 4 * (2 * 64 * 256 + 64 * 12 + 96 + 16) + 64 * 80 * 4 + 128 * 16 + 1024);
+  // groups and two barriers; padded rows: of results 8 * 16 and two pieces of 64 of queries, each with its
+  // item, callers' indices and two barriers; the alignment.
+  const auto bytes = [](int headDim) {
+    const int row = 2 * headDim + 16;
+    return 4 * (2 * 64 * 256 + 64 * 12 + 128 + 16) + 8 * 16 * row + 2 * (64 * row + 32 + 64 * 4 + 16) + 1024;
+  };
+  EXPECT_EQ(smemBytes(128, tiles), bytes(128));
+  EXPECT_EQ(smemBytes(80, tiles), bytes(80)); // columns come in blocks of 64: head dim 80 takes two
   EXPECT_EQ(check(tiles), "legal");
   EXPECT_EQ(check(tiles, kLlama, "sm_89"),
             "phase `tiles`: family sm90 needs wgmma, which sm_89 does not have");
