@@ -29,8 +29,10 @@ bool ClassTuner::isSearchOver() {
   if (isCancelled())
     isStopped_ = true;
   if (!isCut_ && deadline_) {
-    const double share = std::chrono::duration<double>(*deadline_ - start_).count() * (1 - kFinalShare);
-    isCut_ = std::chrono::duration<double>(Clock::now() - start_).count() > share;
+    const auto since = [&](Clock::time_point time) {
+      return std::chrono::duration<double>(time - start_).count() - openSeconds_;
+    };
+    isCut_ = since(Clock::now()) > (1 - kFinalShare) * since(*deadline_);
   }
   return isStopped_ || isCut_;
 }

@@ -83,7 +83,13 @@ std::optional<double> ClassTuner::measureOnce(const std::string &id, int tree, i
     return sampleOf(*us);
   }
   if (!isOpen_) {
-    if (auto opened = state_.lab.openClass(index_); !opened) {
+    const Clock::time_point before = Clock::now();
+    const auto opened = state_.lab.openClass(index_);
+    const Clock::duration taken = Clock::now() - before;
+    openSeconds_ = std::chrono::duration<double>(taken).count();
+    if (deadline_)
+      *deadline_ += taken;
+    if (!opened) {
       reject(id, {"prepare", opened.error().message});
       return std::nullopt;
     }

@@ -1,5 +1,6 @@
 #pragma once
 
+#include "tuner/session/ClassTrees.h"
 #include "tuner/session/Journal.h"
 #include "tuner/session/Lab.h"
 #include "tuner/session/Race.h"
@@ -10,13 +11,6 @@
 #include <set>
 
 namespace deft::session {
-
-/// A class of trees: which samples it has, those that are searched on first.
-struct TreesOfClass {
-  config_cache::TreeClass treeClass;
-  std::vector<const Sample *> samples;
-  int searched = 0; ///< so many of them; the rest is held out
-};
 
 /// What all classes of a session have in common.
 struct SessionState {
@@ -37,7 +31,8 @@ class ClassTuner {
 public:
   using Clock = std::chrono::steady_clock;
 
-  /// `deadline` none: as long as it takes. `neighbours`: configs of classes beside this one, tried first.
+  /// `deadline` none: as long as it takes; making the inputs puts it off. `neighbours`: configs of classes
+  /// beside this one, tried first.
   ClassTuner(SessionState &state, const TreesOfClass &trees, int index, int classes,
              std::vector<config::Config> neighbours, std::optional<Clock::time_point> deadline,
              std::optional<Clock::time_point> sessionEnd);
@@ -48,6 +43,8 @@ public:
   /// Of every candidate, its time over the untuned config's; for a recording.
   std::map<std::string, double> recordedRatios() const;
   double untunedUs() const { return untunedUs_; }
+  /// What making the inputs took; 0: they were not needed.
+  double openSeconds() const { return openSeconds_; }
 
 private:
   static constexpr const char *kNeighbour = "neighbour"; ///< an origin
@@ -102,6 +99,7 @@ private:
   int measured_ = 0, rejected_ = 0;
   bool isOpen_ = false, isCut_ = false, isStopped_ = false;
   Clock::time_point start_ = Clock::now();
+  double openSeconds_ = 0;
 };
 
 } // namespace deft::session

@@ -3,7 +3,6 @@
 #include "compiler/config/ConfigJson.h"
 #include "compiler/support/AtomicFile.h"
 #include "compiler/support/Hash.h"
-#include "runtime/config_cache/TreeClassifier.h"
 #include "runtime/module_cache/CubinCache.h"
 #include "runtime/tree/TreeFile.h"
 #include "tuner/measure/CompileService.h"
@@ -13,6 +12,7 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <numeric>
 #include <sstream>
 
 namespace deft::session {
@@ -27,31 +27,6 @@ using support::Result;
 namespace {
 
 using Clock = std::chrono::steady_clock;
-
-/// Classes with the samples that are searched on first, then those that are held out; a class without a
-/// sample to search on is left out.
-std::vector<TreesOfClass> groupSamples(const std::vector<Sample> &samples, int mostTrees) {
-  std::map<TreeClass, std::vector<const Sample *>> searched, heldOut;
-  config_cache::TreeClassifier classifier;
-  for (const Sample &sample : samples)
-    (sample.isHeldOut ? heldOut : searched)[classifier.classify(sample.tree)].push_back(&sample);
-  std::vector<TreesOfClass> classes;
-  // Evenly out of many, the first and the last included.
-  const auto some = [&](const std::vector<const Sample *> &all, std::vector<const Sample *> &to) {
-    const std::size_t count = std::min(all.size(), static_cast<std::size_t>(std::max(mostTrees, 1)));
-    for (std::size_t i = 0; i < count; ++i)
-      to.push_back(all[count > 1 ? i * (all.size() - 1) / (count - 1) : all.size() / 2]);
-  };
-  for (const auto &[treeClass, own] : searched) {
-    TreesOfClass one{treeClass, {}, 0};
-    some(own, one.samples);
-    one.searched = static_cast<int>(one.samples.size());
-    if (const auto found = heldOut.find(treeClass); found != heldOut.end())
-      some(found->second, one.samples);
-    classes.push_back(std::move(one));
-  }
-  return classes;
-}
 
 std::string sizeText(const space::SpaceSize &size) {
   std::ostringstream text;
@@ -267,7 +242,8 @@ private:
     if (options_.budgetSeconds > 0)
       end = start_ + seconds(options_.budgetSeconds);
     const int count = static_cast<int>(classes_.size());
-    for (int i = 0; i < count; ++i) {
+    const std::vector<int> order = orderOfClasses();
+    for (std::size_t at = 0; at < order.size(); ++at) {
       if (isCancelled()) {
         report_.ended = Ended::Interrupted;
         break;
@@ -276,6 +252,7 @@ private:
         report_.ended = Ended::Budget;
         break;
       }
+      const int i = order[at];
       const TreesOfClass &own = classes_[static_cast<std::size_t>(i)];
       // What an earlier run of this session came to; one that had too little time goes on.
       const json *done = journal_->done(own.treeClass.text());
@@ -284,9 +261,10 @@ private:
         continue;
       std::optional<Clock::time_point> deadline;
       if (end)
-        deadline = Clock::now() + (*end - Clock::now()) / (count - i);
+        deadline = Clock::now() + seconds(share(order, at, *end));
       ClassTuner tuner(state, own, i, count, neighboursOf(own.treeClass), deadline, end);
       ClassReport made = tuner.run();
+      openings_.learn(own, tuner.openSeconds());
       if (isCancelled())
         report_.ended = Ended::Interrupted;
       else if (tuner.isCut())
@@ -307,14 +285,46 @@ private:
         if (auto written = record(tuner, own); !written)
           return written;
     }
-    for (std::size_t i = report_.classes.size(); i < classes_.size(); ++i) { // not begun
-      report_.classes.emplace_back();
-      report_.classes.back().treeClass = classes_[i].treeClass;
-      report_.classes.back().trees = classes_[i].searched;
-    }
+    addTheRest();
     report_.made = state.made;
     report_.reused = state.reused;
     return {};
+  }
+
+  /// Those that have no result yet come first, the small before the large.
+  std::vector<int> orderOfClasses() const {
+    std::vector<int> order(classes_.size());
+    std::iota(order.begin(), order.end(), 0);
+    std::stable_partition(order.begin(), order.end(), [&](int i) {
+      return !journal_->done(classes_[static_cast<std::size_t>(i)].treeClass.text());
+    });
+    return order;
+  }
+
+  /// Seconds of the next class to search in: as much as the others get.
+  double share(const std::vector<int> &order, std::size_t at, Clock::time_point end) const {
+    double openings = 0;
+    for (std::size_t later = at; later < order.size(); ++later)
+      openings += openings_.expected(classes_[static_cast<std::size_t>(order[later])]);
+    const double rest = std::chrono::duration<double>(end - Clock::now()).count();
+    return std::max(rest - openings, 0.0) / static_cast<double>(order.size() - at);
+  }
+
+  /// The classes that this run did not come to, with what an earlier one knew of them; all in their order.
+  void addTheRest() {
+    for (const TreesOfClass &own : classes_) {
+      const auto isOwn = [&](const ClassReport &report) { return report.treeClass == own.treeClass; };
+      if (std::any_of(report_.classes.begin(), report_.classes.end(), isOwn))
+        continue;
+      const json *done = journal_->done(own.treeClass.text());
+      if (done && takeFromJournal(own, *done))
+        continue;
+      report_.classes.emplace_back();
+      report_.classes.back().treeClass = own.treeClass;
+      report_.classes.back().trees = own.searched;
+    }
+    std::sort(report_.classes.begin(), report_.classes.end(),
+              [](const ClassReport &a, const ClassReport &b) { return a.treeClass < b.treeClass; });
   }
 
   /// Takes the `done` event of an earlier run for the class's result.
@@ -425,6 +435,7 @@ private:
   const TuneOptions &options_;
   const Listener &listener_;
   Clock::time_point start_ = Clock::now();
+  Openings openings_{input_.variant};
   std::vector<TreesOfClass> classes_;
   measure::Work work_;
   const target::Target *target_ = nullptr;

@@ -1,0 +1,37 @@
+#pragma once
+
+#include "tuner/session/Tune.h"
+
+#include <vector>
+
+namespace deft::session {
+
+/// A class of trees: which samples it has, those that are searched on first.
+struct TreesOfClass {
+  config_cache::TreeClass treeClass;
+  std::vector<const Sample *> samples;
+  int searched = 0; ///< so many of them; the rest is held out
+};
+
+/// Classes in their order, at most so many trees of each searched on and as many held out; a class without a
+/// sample to search on is left out.
+std::vector<TreesOfClass> groupSamples(const std::vector<Sample> &samples, int mostTrees);
+
+/// What making a class's inputs takes, learnt from those that were made: large ones take seconds, which are
+/// not to be missed by the search.
+class Openings {
+public:
+  explicit Openings(const spec::Variant &variant)
+      : tokenBytes_(4.0 * variant.kvHeads * variant.headDim) {} // K and V of 16 bits
+
+  void learn(const TreesOfClass &own, double seconds);
+  double expected(const TreesOfClass &own) const { return bytesOf(own) * seconds_ / bytes_; }
+
+private:
+  double bytesOf(const TreesOfClass &own) const;
+
+  double tokenBytes_;
+  double seconds_ = 0.5, bytes_ = 1e9; ///< a first guess
+};
+
+} // namespace deft::session
