@@ -36,7 +36,7 @@ std::uint64_t classOf(const TreeView &view, const VariantFacts &facts, const con
   hash.addSize(view.leafCount());
   hash.addSize(deepest);
   hash.addSize(view.queryCount());
-  hash.addSize(static_cast<double>(countReadTokens(view)));
+  hash.addSize(static_cast<double>(view.readTokens));
   hash.addSize(static_cast<double>(pathTokens));
   for (int fact : {facts.ratio, facts.kvHeads, facts.headDim, facts.elementBytes, blocks, config.chunkTokens})
     hash.add(fact);

@@ -93,11 +93,4 @@ PlanCost CostModel::estimate(const Plan &plan) const {
   return total;
 }
 
-std::int64_t countReadTokens(const TreeView &view) {
-  std::int64_t tokens = 0;
-  for (const Segment &segment : view.segments)
-    tokens += segment.tokens;
-  return tokens;
-}
-
 } // namespace deft::plan

@@ -62,7 +62,4 @@ private:
   std::vector<Step> steps_; ///< by queries in the tile
 };
 
-/// The tree's tokens that some query sees.
-std::int64_t countReadTokens(const TreeView &view);
-
 } // namespace deft::plan

@@ -153,7 +153,7 @@ Result<void> Planner::makeAs(const Choice &choice, const tree::KvTree &tree, con
   plan.structureGeneration = tree.structureGeneration();
   plan.callerIndex = view_.callerIndex;
   plan.queryPos = view_.queryPos;
-  plan.readTokens = countReadTokens(view_);
+  plan.readTokens = view_.readTokens;
   plan.leaves = view_.leaves;
   plan.grownTokens = 0;
   const int chunk = roundedChunk(choice.chunkTokens);

@@ -44,11 +44,12 @@ void TreeView::putLast(const std::vector<char> &isLast) {
 /// `queryEnd`.
 void TreeView::moveSubtrees(int begin, int end, int queryEnd, const std::vector<char> &isLast) {
   int *const shifts = shifts_.data();
+  const char *const mixed = mixed_.data();
   for (int p = begin; p < end; ++p) {
     const Place &place = places[p];
-    if (place.parent >= 0 && mixed_[place.parent] == 0)
-      shifts[p] = shifts[place.parent];
-    if (mixed_[p] != 0)
+    const int parent = place.parent;
+    shifts[p] = shifts[parent < 0 || mixed[parent] != 0 ? p : parent]; // nobody can predict it: no branch
+    if (mixed[p] != 0)
       shiftChildren(p + 1, place.subtreeEnd, isLast, place.ownEnd + shifts[p]);
   }
   const int from = places[begin].ownBegin;
@@ -94,10 +95,18 @@ void TreeView::move(int begin, int end, int shift) {
       segments[s].queryBegin += shift;
       segments[s].queryEnd += shift;
     }
-    if (place.leaf >= 0) {
-      leaves[place.leaf].followBegin += shift;
-      leaves[place.leaf].followEnd += shift;
-    }
+  }
+  // Their leaves lie side by side, too.
+  while (begin < end && places[begin].leaf < 0)
+    ++begin;
+  if (begin == end)
+    return;
+  int last = end - 1;
+  while (places[last].leaf < 0)
+    --last;
+  for (int leaf = places[begin].leaf; leaf <= places[last].leaf; ++leaf) {
+    leaves[leaf].followBegin += shift;
+    leaves[leaf].followEnd += shift;
   }
 }
 

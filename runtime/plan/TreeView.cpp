@@ -13,6 +13,7 @@ struct TreeView::Cursor {
   Segment *segments;
   Plan::Leaf *leaves;
   int query = 0, segment = 0, leaf = 0;
+  std::int64_t readTokens = 0;
   int segmentRoom, leafRoom;
 };
 
@@ -45,6 +46,7 @@ void TreeView::walkTree(const tree::KvTree &tree) {
             queryPos.data(),
             segments.data(),
             leaves.data(),
+            0,
             0,
             0,
             0,
@@ -99,6 +101,7 @@ void TreeView::walkTree(const tree::KvTree &tree) {
       node = nodes[first[parent].node].nextSibling;
     }
   }
+  readTokens = at.readTokens;
   segments.resize(static_cast<std::size_t>(at.segment));
   leaves.resize(static_cast<std::size_t>(at.leaf));
 }
@@ -110,6 +113,7 @@ inline void TreeView::addSegment(const Segment &segment, Cursor &at) {
     at.segmentRoom = static_cast<int>(segments.size());
   }
   at.segments[at.segment++] = segment;
+  at.readTokens += segment.tokens;
 }
 
 /// A node's own queries, and the segments that end where one of them does; their last reader is not known
@@ -132,7 +136,8 @@ inline int TreeView::addOwn(const Place &place, int index, int firstQuery, Curso
   if (isSorted) [[likely]]
     return done;
   sortOwn(begin, at.query);
-  at.segment = place.segmentBegin;
+  for (; at.segment > place.segmentBegin; --at.segment)
+    at.readTokens -= at.segments[at.segment - 1].tokens;
   done = 0;
   for (int i = begin; i < at.query; ++i)
     if (const int tokens = seen(place, i); tokens > done) {
@@ -188,8 +193,10 @@ inline void TreeView::close(Place &place, int placeEnd, Cursor &at) {
   if (place.segmentBegin == place.segmentEnd)
     return;
   // Nobody reads below: the last segment, which is then the last of all, is nobody's.
-  if (at.segments[place.segmentEnd - 1].queryBegin == at.query)
+  if (const Segment &last = at.segments[place.segmentEnd - 1]; last.queryBegin == at.query) {
+    at.readTokens -= last.tokens;
     at.segment = --place.segmentEnd;
+  }
   for (int s = place.segmentBegin; s < place.segmentEnd; ++s)
     at.segments[s].queryEnd = at.query;
 }

@@ -9,8 +9,8 @@
 namespace deft::plan {
 
 /// A living node of the tree. Its number is its place in preorder, so a subtree is an interval of places and
-/// its readers are an interval of queries.
-struct Place {
+/// its readers are an interval of queries. One line of the cache: every pass over a tree reads them.
+struct alignas(64) Place {
   int node;
   int parent;     ///< a place, -1: a root
   int subtreeEnd; ///< past the last place of the subtree
@@ -58,6 +58,8 @@ public:
   // Of each query in plan order:
   std::vector<int> callerIndex;
   std::vector<int> queryPos;
+
+  std::int64_t readTokens = 0; ///< of all segments
 
   int placeCount() const { return static_cast<int>(places.size()); }
   int leafCount() const { return static_cast<int>(leaves.size()); }

@@ -122,7 +122,7 @@ private:
     EXPECT_TRUE(cutter_.cut(view_, tiles_, chunk > 0 ? chunk : 1 << 30, true, plan_));
     plan_.callerIndex = view_.callerIndex;
     plan_.queryPos = view_.queryPos;
-    plan_.readTokens = countReadTokens(view_);
+    plan_.readTokens = view_.readTokens;
     return model_.estimate(plan_).workUs;
   }
 
