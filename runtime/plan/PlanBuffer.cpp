@@ -36,50 +36,9 @@ template <typename AnyPlan, typename Callback> void forEachPart(AnyPlan &plan, C
   callback(PlanPart::Tails, plan.tails);
 }
 
-/// How many elements a part must have room for; 0: no more than it has.
-std::uint64_t capacityOf(PlanPart part, const PlanCapacity &capacity) {
-  switch (part) {
-  case PlanPart::Items:
-    return static_cast<std::uint64_t>(capacity.items);
-  case PlanPart::Runs:
-    return static_cast<std::uint64_t>(capacity.runs);
-  case PlanPart::CallerIndex:
-  case PlanPart::QueryPos:
-  case PlanPart::MergeQuery:
-    return static_cast<std::uint64_t>(capacity.queries);
-  case PlanPart::MergeBegin:
-    return static_cast<std::uint64_t>(capacity.queries > 0 ? capacity.queries + 1 : 0);
-  case PlanPart::MergeSlot:
-    return static_cast<std::uint64_t>(capacity.mergeSlots);
-  default:
-    return 0;
-  }
-}
-
-Result<void> checkCapacity(const Plan &plan, const PlanCapacity &capacity) {
-  const struct {
-    const char *what;
-    std::size_t has;
-    int most;
-  } limits[] = {{"queries", plan.callerIndex.size(), capacity.queries},
-                {"items", plan.items.size(), capacity.items},
-                {"runs", plan.runs.size(), capacity.runs},
-                {"merged partials", plan.mergeSlot.size(), capacity.mergeSlots},
-                {"partials", static_cast<std::size_t>(plan.partialSlots), capacity.partialSlots}};
-  for (const auto &limit : limits)
-    if (limit.most > 0 && limit.has > static_cast<std::size_t>(limit.most))
-      return Error{ErrorCode::Diagnostics,
-                   "the plan has " + std::to_string(limit.has) + " " + limit.what + ", there is room for " +
-                       std::to_string(limit.most),
-                   "capture again with a larger capacity"};
-  return {};
-}
-
 } // namespace
 
-Result<void> writePlan(const Plan &plan, std::vector<std::byte> &buffer, const PlanCapacity &capacity) {
-  if (auto checked = checkCapacity(plan, capacity); !checked)
-    return checked;
+void writePlan(const Plan &plan, std::vector<std::byte> &buffer) {
   PlanHeader header{};
   header.magic = PlanHeader::kMagic;
   header.version = PlanHeader::kVersion;
@@ -94,11 +53,8 @@ Result<void> writePlan(const Plan &plan, std::vector<std::byte> &buffer, const P
   header.chunkTokens = plan.chunkTokens;
   std::uint64_t end = sizeof(PlanHeader);
   forEachPart(plan, [&](PlanPart part, const auto &values) {
-    if (part == PlanPart::Phases)
-      header.deviceBytes = end;
     header.parts[static_cast<std::size_t>(part)] = {end, values.size()};
-    end =
-        aligned(end + std::max<std::uint64_t>(values.size(), capacityOf(part, capacity)) * sizeof(values[0]));
+    end = aligned(end + values.size() * sizeof(values[0]));
   });
   header.bytes = end;
 
@@ -116,7 +72,6 @@ Result<void> writePlan(const Plan &plan, std::vector<std::byte> &buffer, const P
     written += values.size() * sizeof(values[0]);
   });
   zeroTo(end);
-  return {};
 }
 
 Result<PlanHeader> readPlanHeader(std::span<const std::byte> buffer) {

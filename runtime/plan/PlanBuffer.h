@@ -10,10 +10,17 @@
 #include <span>
 #include <vector>
 
-/// A plan in one flat buffer: what is copied to a device in one go, or kept in a file. Native byte order.
+/// A plan in one flat buffer: all that a plan is, to be kept in a file or handed to another process, which
+/// may trust nothing in it. Native byte order.
+///
+/// What a device gets is written by exec::writeSections instead. There places follow from the room alone and
+/// runs stand last, so that as much is copied as there is; each phase's items and the merge map are ended by
+/// marks, because a captured graph knows no counts; and what only the host reads is left out. Laid out that
+/// way, this buffer would lack what makes a plan whole; laid out this way, an upload would copy leaves and
+/// tails, or a graph would have to look into a header before it finds its first item.
 namespace deft::plan {
 
-/// The parts of the buffer. Kernels read the parts before `Phases`, the host the rest.
+/// The parts of the buffer.
 enum class PlanPart {
   Items,
   Runs,
@@ -31,7 +38,7 @@ constexpr std::size_t kPlanAlignment = 16; ///< of each part within the buffer
 
 struct PlanHeader {
   static constexpr std::uint64_t kMagic = 0x6e616c7074666564; ///< "deftplan"
-  static constexpr std::uint32_t kVersion = 1;
+  static constexpr std::uint32_t kVersion = 2;
 
   struct Part {
     std::uint64_t offset; ///< in bytes, from the buffer's start
@@ -41,9 +48,8 @@ struct PlanHeader {
   std::uint64_t magic;
   std::uint32_t version;
   std::uint32_t headerBytes;
-  std::uint64_t bytes;       ///< of the whole buffer
-  std::uint64_t deviceBytes; ///< of the header and the parts that kernels read
-  std::uint64_t generation;  ///< of the tree: a buffer of another one is stale
+  std::uint64_t bytes;      ///< of the whole buffer
+  std::uint64_t generation; ///< of the tree: a buffer of another one is stale
   std::uint64_t structureGeneration;
   std::int64_t readTokens;
   std::int32_t partialSlots;
@@ -51,26 +57,15 @@ struct PlanHeader {
   std::int32_t strictChunk;
   std::int32_t partition; ///< spec::Partition
   std::int32_t chunkTokens;
-  std::int32_t reserved;
+  std::int32_t reserved[3];
   std::array<Part, kPlanParts> parts;
 
   const Part &part(PlanPart which) const { return parts[static_cast<std::size_t>(which)]; }
 };
 static_assert(sizeof(PlanHeader) % kPlanAlignment == 0);
 
-/// The most that a buffer has room for. Parts then lie where they lie in every plan of these capacities, so
-/// that a captured graph finds the next step's plan in the same places. 0: as much as the plan has.
-struct PlanCapacity {
-  int queries = 0;
-  int items = 0;
-  int runs = 0;
-  int mergeSlots = 0;
-  int partialSlots = 0; ///< not in the buffer, but in the scratch memory beside it
-};
-
-/// Replaces `buffer`, whose memory is kept. Fails where the plan exceeds a capacity, and says which.
-support::Result<void> writePlan(const Plan &plan, std::vector<std::byte> &buffer,
-                                const PlanCapacity &capacity = {});
+/// Replaces `buffer`, whose memory is kept.
+void writePlan(const Plan &plan, std::vector<std::byte> &buffer);
 
 /// The header of a buffer that was not cut short and is of this version.
 support::Result<PlanHeader> readPlanHeader(std::span<const std::byte> buffer);

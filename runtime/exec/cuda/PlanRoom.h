@@ -7,7 +7,8 @@
 #include <vector>
 
 /// How a plan lies on a device: sections at places that depend on the room alone, so that a captured graph
-/// finds the next step's plan where it found this one's. Only what kernels read; plan::writePlan keeps all.
+/// finds the next step's plan where it found this one's. Only what kernels read; plan::writePlan keeps all,
+/// and runtime/plan/PlanBuffer.h says why there are two.
 namespace deft::exec {
 
 /// The most that a plan may have.

@@ -38,12 +38,12 @@ TEST(AllocationTest, TheSecondPlanOfASizeAllocatesNothing) {
       // Twice: the first one makes room, and `auto` remembers what it chose.
       for (int i = 0; i < 2; ++i) {
         ASSERT_TRUE(planner.make(tree, facts, config, 132, plan));
-        ASSERT_TRUE(writePlan(plan, buffer));
+        writePlan(plan, buffer);
       }
       const long long before = allocations;
       for (int i = 0; i < 3; ++i) {
         ASSERT_TRUE(planner.make(tree, facts, config, 132, plan));
-        ASSERT_TRUE(writePlan(plan, buffer));
+        writePlan(plan, buffer);
       }
       EXPECT_EQ(allocations - before, 0);
     }
