@@ -120,7 +120,10 @@ void EdgeBounds::divide(const TreeView &view, int shortTokens) {
   char *const hasOpenChild = hasOpenChild_.data();
   int *const open = open_.data();
   std::size_t opened = 0;
-  bool hasShapes = false;
+  // To compare subtrees pays where many places might have one like theirs beside them.
+  constexpr std::size_t kPaysFrom = 8;
+  const std::size_t enough = linked_.size() / kPaysFrom + 1;
+  std::size_t alike = 0;
   for (const int p : linked_) {
     const Place &place = places[p];
     const int top = tops_[static_cast<std::size_t>(p)];
@@ -136,11 +139,12 @@ void EdgeBounds::divide(const TreeView &view, int shortTokens) {
     shapes_[static_cast<std::size_t>(p)] = {};
     open[opened++] = p;
     const int next = place.subtreeEnd;
-    hasShapes = hasShapes || (next < view.placeCount() && places[next].parent == place.parent &&
-                              places[next].tokens == place.tokens && readers(next) == readers(p));
+    if (alike < enough)
+      alike += next < view.placeCount() && places[next].parent == place.parent &&
+               places[next].tokens == place.tokens && readers(next) == readers(p);
   }
   open_.resize(opened);
-  hasShapes_ = hasShapes;
+  hasShapes_ = opened > 0 && alike == enough;
 }
 
 /// Only what is weighed is compared.

@@ -74,7 +74,7 @@ private:
   std::vector<Sums> sums_;
   std::vector<Above> above_;
   std::vector<Shape> shapes_;
-  bool hasShapes_ = false; ///< else no place is like its neighbour
+  bool hasShapes_ = false; ///< else few places are like their neighbours, and none is taken to be
   std::vector<int> linked_;
   std::vector<int> open_;
 };

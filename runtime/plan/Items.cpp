@@ -271,7 +271,9 @@ support::Result<void> ItemCutter::giveSlots(bool mayWriteOutput, Plan &plan) {
   }
   unfinished[queries] = before;
   long long slots = 0;
+  int longest = 0;
   forEachItem(plan, [&](abi::Item &item, std::span<const Readers> parts) {
+    longest = std::max(longest, item.tokens);
     const int begin = item.queryBegin, count = item.queryCount;
     const bool isComplete =
         parts.empty() ? unfinished[begin] == unfinished[begin + count] : areComplete(parts);
@@ -285,6 +287,7 @@ support::Result<void> ItemCutter::giveSlots(bool mayWriteOutput, Plan &plan) {
     item.partialBegin = static_cast<int>(std::min<long long>(slots, kMostPartials));
     slots += count;
   });
+  longest_ = longest;
   if (slots > kMostPartials)
     return support::Error{support::ErrorCode::Diagnostics,
                           "the plan needs " + std::to_string(slots) + " partials, at most " +

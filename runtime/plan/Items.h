@@ -32,6 +32,9 @@ public:
   support::Result<void> cut(const TreeView &view, const TileList &list, int chunkTokens, bool mayWriteOutput,
                             Plan &plan);
 
+  /// Tokens of the longest item of the last cut.
+  int longest() const { return longest_; }
+
 private:
   /// Queries that see some of an item. Most items have one such interval, which is the item's own.
   struct Readers {
@@ -54,12 +57,14 @@ private:
   std::vector<int> unfinished_; ///< of each query: how many before it read other than one item
   std::vector<char> isWritten_; ///< of each query
   std::vector<int> cursor_;     ///< of each query: its next place in the merge map
+  int longest_ = 0;
 };
 
 /// Gives each item to a phase by its rows, heaviest first within a phase, ties in plan order. Linear.
 class PhaseSorter {
 public:
-  void sort(const config::Config &config, int ratio, Plan &plan);
+  /// No item has more than `longest` tokens.
+  void sort(const config::Config &config, int ratio, int longest, Plan &plan);
 
 private:
   /// What to sort by, above the index of the item.

@@ -29,15 +29,11 @@ void PhaseSorter::findPhases(const config::Config &config, int ratio) {
     phaseOf_[queries] = static_cast<int>(phaseFor(config, widest, static_cast<int>(queries) * ratio));
 }
 
-void PhaseSorter::sort(const config::Config &config, int ratio, Plan &plan) {
+void PhaseSorter::sort(const config::Config &config, int ratio, int longest, Plan &plan) {
   plan.phases.assign(config.phases.size(), {});
   if (plan.items.empty())
     return;
   findPhases(config, ratio);
-  int longest = 0;
-  for (const abi::Item &item : plan.items)
-    longest = std::max(longest, item.tokens);
-
   // One number orders all: the phase above what the item lacks to the longest one.
   const int lightBits = std::bit_width(static_cast<unsigned>(longest));
   const std::size_t count = plan.items.size();

@@ -162,7 +162,7 @@ Result<void> Planner::makeAs(const Choice &choice, const tree::KvTree &tree, con
   plan.chunkTokens = chunk > 0 ? chunk : chooseChunkTokens(tiles_.tiles, facts, blocks);
   if (auto cut = cutter_.cut(view_, tiles_, plan.chunkTokens, !options_.isInvariant, plan); !cut)
     return cut;
-  sorter_.sort(config, facts.ratio, plan);
+  sorter_.sort(config, facts.ratio, cutter_.longest(), plan);
   return {};
 }
 
