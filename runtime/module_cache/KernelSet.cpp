@@ -28,17 +28,7 @@ Result<Kernel> compileKernel(CubinCache *cache, const nvrtc::Nvrtc &nvrtc, const
   Result<nvrtc::Compiled> compiled = nvrtc.compile(entry + ".cu", source, arch, options);
   if (!compiled)
     return std::move(compiled).error();
-  const auto hasReport = [&] {
-    return compiled->resources.size() == 1 && compiled->resources[0].entry == entry;
-  };
-  // Where 16 threads compiled, some of them the same text, NVRTC's log was empty a few times in a hundred.
-  // Why is not known; another text keeps it from sharing anything with a compilation under way.
-  if (!hasReport()) {
-    compiled = nvrtc.compile(entry + ".cu", source + "\n// for its resource report\n", arch, options);
-    if (!compiled)
-      return std::move(compiled).error();
-  }
-  if (!hasReport())
+  if (compiled->resources.size() != 1 || compiled->resources[0].entry != entry)
     return Error{ErrorCode::Internal,
                  "the resource report of `" + entry + "` was not understood:\n" + compiled->log,
                  {}};

@@ -190,7 +190,10 @@ Result<Compiled> Nvrtc::compile(const std::string &fileName, const std::string &
     return list;
   };
   const auto texts = pointers(headerTexts), names = pointers(headerNames);
-  const std::vector<std::string> optionTexts = compilerOptions(arch, options);
+  std::vector<std::string> optionTexts = compilerOptions(arch, options);
+  // From 12.9 on NVRTC has a cache of its own, which keeps no resource reports; deft has one that does.
+  if (std::pair(version_.major, version_.minor) >= std::pair(12, 9))
+    optionTexts.emplace_back("--no-cache");
   const auto optionList = pointers(optionTexts);
 
   Functions::Program program = nullptr;

@@ -37,8 +37,8 @@ public:
       const abi::Item item = args_.items[args_.itemBegin + unit / Config::kKvHeads];
       const int tiles = (item.tokens + Config::kTileKv - 1) / Config::kTileKv;
       int row = 0;
-      do { // the first tile and the first rows are work of different warps
-        if (piece % kWarps == kWarps - 1 - warp_)
+      do { // each place for rows has one warp, as each stage has; the first tile and the first rows have two
+        if (piece % kQueryPieces == kWarps - 1 - warp_)
           copyQueries(item, unit % Config::kKvHeads, row, piece);
         ++piece;
         row += kPieceRows;
