@@ -129,6 +129,7 @@ Result<session::SideBySide> openSideBySide(Context &context, const jit::Program 
   work.params = std::move(*params);
   work.classes = std::move(*classes);
   work.threads = jit::usableProcessors();
+  work.sharesCache = device.target != nullptr;
   return session::SideBySide(std::move(work), std::move(*machine), std::move(how));
 }
 

@@ -58,10 +58,9 @@ private:
   Result<Message> openClass(std::size_t index) {
     candidates_.clear();
     oracle_.reset();
-    auto made = makeInputs(work_, work_.classes.at(index));
-    if (!made)
-      return made.error();
-    inputs_ = std::move(*made);
+    const auto isNew = inputs_.open(work_.classes.at(index));
+    if (!isNew)
+      return isNew.error();
     // What is checked is the class's smallest tree, by its paths.
     const auto pathTokens = [](const tree::KvTree &tree) {
       long long sum = 0;
@@ -70,11 +69,15 @@ private:
       return sum;
     };
     checked_ = 0;
-    for (std::size_t i = 1; i < inputs_.trees.size(); ++i)
-      if (pathTokens(inputs_.trees[i]) < pathTokens(inputs_.trees[checked_]))
+    const std::vector<tree::KvTree> &trees = inputs_.trees();
+    for (std::size_t i = 1; i < trees.size(); ++i)
+      if (pathTokens(trees[i]) < pathTokens(trees[checked_]))
         checked_ = i;
-    if (auto loaded = machine_->load(inputs_.inputs); !loaded)
-      return loaded.error();
+    isLoaded_ = isLoaded_ && !*isNew;
+    if (!isLoaded_)
+      if (auto loaded = machine_->load(inputs_.inputs()); !loaded)
+        return loaded.error();
+    isLoaded_ = true;
     return Message{json::object(), {}};
   }
 
@@ -90,7 +93,7 @@ private:
       return runner.error();
     Candidate candidate{std::move(*runner), {}};
     const int blocks = candidate.runner->blocks();
-    for (const tree::KvTree &tree : inputs_.trees) {
+    for (const tree::KvTree &tree : inputs_.trees()) {
       auto plan = plan::makePlan(tree, plan::VariantFacts::of(work_.variant), *config, blocks);
       if (!plan)
         return plan.error();
@@ -105,8 +108,8 @@ private:
     if (auto ran = candidate.runner->run(candidate.plans[checked_], outputs); !ran)
       return ran.error();
     if (!oracle_) {
-      exec::Inputs &inputs = inputs_.inputs;
-      oracle_.emplace(work_.variant, inputs_.trees[checked_], inputs, kMostCheckedPairs, work_.threads);
+      oracle_.emplace(work_.variant, inputs_.trees()[checked_], inputs_.inputs(), kMostCheckedPairs,
+                      work_.threads);
     }
     const auto compared = oracle_->compare(outputs);
     return Message{{{"right", compared.ok()}, {"why", compared ? "" : compared.error().message}}, {}};
@@ -121,7 +124,8 @@ private:
 
   const Work &work_;
   std::unique_ptr<Machine> machine_;
-  ClassInputs inputs_;
+  InputPool inputs_{work_};
+  bool isLoaded_ = false;   ///< on the machine
   std::size_t checked_ = 0; ///< the tree that is compared with the oracle
   std::optional<OracleTable> oracle_;
   std::map<std::string, Candidate> candidates_;

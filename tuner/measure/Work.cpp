@@ -6,37 +6,89 @@
 
 namespace deft::measure {
 
-support::Result<ClassInputs> makeInputs(const Work &work, const ClassTrees &classTrees) {
-  ClassInputs made;
-  made.trees = classTrees.trees;
-  const int pageSize = exec::pageSizeOf(work.variant);
-  std::size_t tokens = 0, queries = 0;
-  for (tree::KvTree &tree : made.trees) {
-    if (const auto placed = tree::placeInCache(tree, {pageSize, tree::PlacementOrder::InOrder, 0, 0});
-        !placed)
+using support::Result;
+
+namespace {
+
+/// Of K and V together. A larger cache is made for the classes that need it, and with them.
+constexpr double kMostSharedBytes = 8e9;
+
+Result<std::vector<tree::KvTree>> place(const Work &work, const ClassTrees &classTrees, int begin) {
+  std::vector<tree::KvTree> trees = classTrees.trees;
+  for (tree::KvTree &tree : trees) {
+    const auto placed =
+        tree::placeInCache(tree, {exec::pageSizeOf(work.variant), tree::PlacementOrder::InOrder, 0, 0});
+    if (!placed)
       return placed.error();
-    tokens = std::max(tokens, static_cast<std::size_t>(tree.tokens()));
-    queries = std::max(queries, tree.queries().size());
+    for (int node = tree.firstRoot(); begin > 0 && node >= 0; node = tree.nextInPreorder(node))
+      if (auto moved = tree.place(node, tree.nodes()[static_cast<std::size_t>(node)].location + begin);
+          !moved)
+        return moved.error();
   }
+  return trees;
+}
+
+} // namespace
+
+CacheSize CacheSize::of(const std::vector<tree::KvTree> &trees) {
+  CacheSize size;
+  for (const tree::KvTree &tree : trees)
+    size = size.orMore({static_cast<int>(tree.tokens()), static_cast<int>(tree.queries().size())});
+  return size;
+}
+
+CacheSize CacheSize::orMore(const CacheSize &other) const {
+  return {std::max(tokens, other.tokens), std::max(queries, other.queries)};
+}
+
+Result<ClassInputs> makeInputs(const Work &work, const ClassTrees &classTrees, const CacheSize &least) {
+  const CacheSize size = CacheSize::of(classTrees.trees).orMore(least);
   // A tree of one node stands for the cache: all of its slots get values, whoever owns them.
   tree::KvTree pool;
-  if (auto added = pool.addNode(-1, static_cast<int>(tokens)); !added)
+  if (auto added = pool.addNode(-1, size.tokens); !added)
     return added.error();
-  for (std::size_t i = 0; i < queries; ++i)
+  for (int i = 0; i < size.queries; ++i)
     if (auto added = pool.addQuery(0); !added)
       return added.error();
-  auto placement = tree::placeInCache(pool, {pageSize, work.pages, work.seed, 0});
+  auto placement = tree::placeInCache(pool, {exec::pageSizeOf(work.variant), work.pages, work.seed, 0});
   if (!placement)
     return placement.error();
-  // Scattering puts gaps before nodes; the trees lie from the first token on.
-  if (const int begin = pool.nodes()[0].location; begin > 0)
-    for (tree::KvTree &tree : made.trees)
-      for (int node = tree.firstRoot(); node >= 0; node = tree.nextInPreorder(node))
-        if (auto placed = tree.place(node, tree.nodes()[static_cast<std::size_t>(node)].location + begin);
-            !placed)
-          return placed.error();
+  ClassInputs made;
+  made.begin = pool.nodes()[0].location; // scattering puts gaps before nodes
+  auto placed = place(work, classTrees, made.begin);
+  if (!placed)
+    return placed.error();
+  made.trees = std::move(*placed);
   made.inputs = exec::makeRandomInputs(work.variant, pool, *placement, work.params, work.seed, work.threads);
   return made;
+}
+
+InputPool::InputPool(const Work &work) : work_(work) {
+  const double tokenBytes = 4.0 * work.variant.kvHeads * work.variant.headDim;
+  if (work.sharesCache)
+    for (const ClassTrees &trees : work.classes)
+      if (const CacheSize size = CacheSize::of(trees.trees); size.tokens * tokenBytes <= kMostSharedBytes)
+        shared_ = shared_.orMore(size);
+}
+
+Result<bool> InputPool::open(const ClassTrees &trees) {
+  const CacheSize own = CacheSize::of(trees.trees);
+  const bool fits = own.tokens <= shared_.tokens && own.queries <= shared_.queries;
+  if (fits && isShared_) {
+    auto placed = place(work_, trees, made_.begin);
+    if (!placed)
+      return placed.error();
+    made_.trees = std::move(*placed);
+    return false;
+  }
+  isShared_ = false;
+  made_ = {}; // before the next one: both may be large
+  auto made = makeInputs(work_, trees, fits ? shared_ : CacheSize{});
+  if (!made)
+    return made.error();
+  made_ = std::move(*made);
+  isShared_ = fits;
+  return true;
 }
 
 } // namespace deft::measure

@@ -25,14 +25,46 @@ struct Work {
   tree::PlacementOrder pages = tree::PlacementOrder::Scattered;
   std::uint64_t seed = 1;
   int threads = 1; ///< of the host
+  /// One cache for all classes but the largest: on a GPU, making and copying it takes longer than a class's
+  /// measurements.
+  bool sharesCache = false;
 };
 
-/// The cache of a class: one that holds the largest of its trees, each of which lies in it from its
-/// beginning.
+/// A cache with values, in which trees lie from its beginning.
 struct ClassInputs {
   std::vector<tree::KvTree> trees; ///< placed
   exec::Inputs inputs;             ///< with queries for the tree that has most
+  int begin = 0;                   ///< where the first token of the trees lies
 };
-support::Result<ClassInputs> makeInputs(const Work &work, const ClassTrees &trees);
+
+/// Room for at least so much, whatever the trees need.
+struct CacheSize {
+  int tokens = 0, queries = 0;
+
+  static CacheSize of(const std::vector<tree::KvTree> &trees);
+  CacheSize orMore(const CacheSize &other) const;
+};
+
+support::Result<ClassInputs> makeInputs(const Work &work, const ClassTrees &trees,
+                                        const CacheSize &least = {});
+
+/// The inputs of one class after the other. `work` must be there for its life.
+class InputPool {
+public:
+  explicit InputPool(const Work &work);
+
+  /// Goes to a class. True: the inputs are others than before.
+  support::Result<bool> open(const ClassTrees &trees);
+
+  const std::vector<tree::KvTree> &trees() const { return made_.trees; }
+  exec::Inputs &inputs() { return made_.inputs; }
+  const exec::Inputs &inputs() const { return made_.inputs; }
+
+private:
+  const Work &work_;
+  CacheSize shared_; ///< of all classes that share one; no tokens: none does
+  ClassInputs made_;
+  bool isShared_ = false; ///< what was made
+};
 
 } // namespace deft::measure

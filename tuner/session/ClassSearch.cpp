@@ -30,7 +30,7 @@ bool ClassTuner::isSearchOver() {
     isStopped_ = true;
   if (!isCut_ && deadline_) {
     const auto since = [&](Clock::time_point time) {
-      return std::chrono::duration<double>(time - start_).count() - openSeconds_;
+      return std::chrono::duration<double>(time - start_).count() - setupSeconds_;
     };
     isCut_ = since(Clock::now()) > (1 - kFinalShare) * since(*deadline_);
   }

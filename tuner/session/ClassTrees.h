@@ -21,16 +21,18 @@ std::vector<TreesOfClass> groupSamples(const std::vector<Sample> &samples, int m
 /// not to be missed by the search.
 class Openings {
 public:
-  explicit Openings(const spec::Variant &variant)
-      : tokenBytes_(4.0 * variant.kvHeads * variant.headDim) {} // K and V of 16 bits
+  /// `isShared`: the first class makes the cache of most others, too, and they are expected to take no time.
+  Openings(const spec::Variant &variant, bool isShared)
+      : tokenBytes_(4.0 * variant.kvHeads * variant.headDim), isShared_(isShared) {} // K and V of 16 bits
 
   void learn(const TreesOfClass &own, double seconds);
-  double expected(const TreesOfClass &own) const { return bytesOf(own) * seconds_ / bytes_; }
+  double expected(const TreesOfClass &own) const { return isShared_ ? 0 : bytesOf(own) * seconds_ / bytes_; }
 
 private:
   double bytesOf(const TreesOfClass &own) const;
 
   double tokenBytes_;
+  bool isShared_;
   double seconds_ = 0.5, bytes_ = 1e9; ///< a first guess
 };
 

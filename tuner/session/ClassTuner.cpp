@@ -75,6 +75,14 @@ double ClassTuner::sampleOf(const std::vector<double> &us) const {
   return estimator() == Estimator::Fastest ? *std::min_element(us.begin(), us.end()) : measure::median(us);
 }
 
+/// What the class cannot do without is not its search's time; but the session ends when it ends.
+void ClassTuner::postpone(Clock::time_point since) {
+  const Clock::duration taken = Clock::now() - since;
+  setupSeconds_ += std::chrono::duration<double>(taken).count();
+  if (deadline_)
+    *deadline_ = sessionEnd_ ? std::min(*deadline_ + taken, *sessionEnd_) : *deadline_ + taken;
+}
+
 std::optional<double> ClassTuner::measureOnce(const std::string &id, int tree, int round) {
   if (state_.journal.rejected(name_, id))
     return std::nullopt;
@@ -85,10 +93,8 @@ std::optional<double> ClassTuner::measureOnce(const std::string &id, int tree, i
   if (!isOpen_) {
     const Clock::time_point before = Clock::now();
     const auto opened = state_.lab.openClass(index_);
-    const Clock::duration taken = Clock::now() - before;
-    openSeconds_ = std::chrono::duration<double>(taken).count();
-    if (deadline_)
-      *deadline_ += taken;
+    postpone(before);
+    openSeconds_ = setupSeconds_;
     if (!opened) {
       reject(id, {"prepare", opened.error().message});
       return std::nullopt;
@@ -98,11 +104,14 @@ std::optional<double> ClassTuner::measureOnce(const std::string &id, int tree, i
   Known &known = known_.at(id);
   if (!known.isAdmitted) {
     const bool isChecked = state_.journal.isChecked(name_, id);
+    const Clock::time_point before = Clock::now();
     if (const auto fault = state_.lab.admit(id, known.config, isChecked)) {
       reject(id, *fault);
       return std::nullopt;
     }
     known.isAdmitted = true;
+    if (id == reference_.id) // the first one waits for the oracle, too
+      postpone(before);
     if (!isChecked)
       state_.journal.write({{"event", "checked"}, {"class", name_}, {"id", id}});
   }

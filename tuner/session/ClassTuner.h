@@ -31,7 +31,7 @@ class ClassTuner {
 public:
   using Clock = std::chrono::steady_clock;
 
-  /// `deadline` none: as long as it takes; making the inputs puts it off. `neighbours`: configs of classes
+  /// `deadline` none: as long as it takes; inputs and oracle put it off. `neighbours`: configs of classes
   /// beside this one, tried first.
   ClassTuner(SessionState &state, const TreesOfClass &trees, int index, int classes,
              std::vector<config::Config> neighbours, std::optional<Clock::time_point> deadline,
@@ -63,6 +63,7 @@ private:
   Estimator estimator() const;
   double sampleOf(const std::vector<double> &us) const;
   std::optional<double> measureOnce(const std::string &id, int tree, int round);
+  void postpone(Clock::time_point since);
   void reject(const std::string &id, const Lab::Fault &fault);
   bool search();
   std::vector<Racer> nextBatch();
@@ -99,7 +100,8 @@ private:
   int measured_ = 0, rejected_ = 0;
   bool isOpen_ = false, isCut_ = false, isStopped_ = false;
   Clock::time_point start_ = Clock::now();
-  double openSeconds_ = 0;
+  double openSeconds_ = 0;  ///< of the inputs
+  double setupSeconds_ = 0; ///< of these, and of the untuned config
 };
 
 } // namespace deft::session

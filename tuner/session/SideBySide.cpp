@@ -28,23 +28,25 @@ double estimate(std::vector<double> us, Estimator estimator) {
 
 bool SideBySide::hasTreesOf(const config_cache::TreeClass &treeClass) const {
   const std::string name = treeClass.text();
-  return std::any_of(work_.classes.begin(), work_.classes.end(),
+  return std::any_of(work_->classes.begin(), work_->classes.end(),
                      [&](const measure::ClassTrees &trees) { return trees.name == name; });
 }
 
 Result<std::vector<double>> SideBySide::measure(const config_cache::Entry &entry,
                                                 const std::vector<config::Config> &configs) {
   const std::string name = entry.treeClass.text();
-  const auto trees = std::find_if(work_.classes.begin(), work_.classes.end(),
+  const auto trees = std::find_if(work_->classes.begin(), work_->classes.end(),
                                   [&](const measure::ClassTrees &of) { return of.name == name; });
-  if (trees == work_.classes.end())
+  if (trees == work_->classes.end())
     return Error{ErrorCode::Usage, "no tree of class " + name + " is given", ""};
-  auto inputs = measure::makeInputs(work_, *trees);
-  if (!inputs)
-    return inputs.error();
-  inputs_ = std::move(*inputs);
-  if (auto loaded = machine_->load(inputs_.inputs); !loaded)
-    return loaded.error();
+  const auto isNew = inputs_.open(*trees);
+  if (!isNew)
+    return isNew.error();
+  isLoaded_ = isLoaded_ && !*isNew;
+  if (!isLoaded_)
+    if (auto loaded = machine_->load(inputs_.inputs()); !loaded)
+      return loaded.error();
+  isLoaded_ = true;
 
   std::vector<Contestant> contestants;
   for (const config::Config &config : configs) {
@@ -59,19 +61,19 @@ Result<std::vector<double>> SideBySide::measure(const config_cache::Entry &entry
     if (!runner)
       return runner.error();
     Contestant contestant{std::move(*runner), {}, {}};
-    for (const tree::KvTree &tree : inputs_.trees) {
+    for (const tree::KvTree &tree : inputs_.trees()) {
       auto plan =
-          plan::makePlan(tree, plan::VariantFacts::of(work_.variant), config, contestant.runner->blocks());
+          plan::makePlan(tree, plan::VariantFacts::of(work_->variant), config, contestant.runner->blocks());
       if (!plan)
         return plan.error();
       contestant.plans.push_back(std::move(*plan));
     }
-    contestant.usOfTree.resize(inputs_.trees.size());
+    contestant.usOfTree.resize(inputs_.trees().size());
     contestants.push_back(std::move(contestant));
   }
 
   for (int round = 0; round < options_.rounds; ++round)
-    for (std::size_t tree = 0; tree < inputs_.trees.size(); ++tree)
+    for (std::size_t tree = 0; tree < inputs_.trees().size(); ++tree)
       for (std::size_t i = 0; i < contestants.size(); ++i) {
         Contestant &contestant = contestants[(i + static_cast<std::size_t>(round)) % contestants.size()];
         const auto us = contestant.runner->time(contestant.plans[tree], options_.repeats);

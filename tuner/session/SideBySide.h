@@ -26,7 +26,8 @@ public:
 
   /// `work.classes` are named by the text of their class.
   SideBySide(measure::Work work, std::unique_ptr<measure::Machine> machine, Options options)
-      : work_(std::move(work)), machine_(std::move(machine)), options_(std::move(options)) {}
+      : work_(std::make_unique<measure::Work>(std::move(work))), machine_(std::move(machine)),
+        options_(std::move(options)), inputs_(*work_) {}
 
   bool hasTreesOf(const config_cache::TreeClass &treeClass) const;
 
@@ -36,10 +37,11 @@ public:
                                                const std::vector<config::Config> &configs);
 
 private:
-  measure::Work work_;
+  std::unique_ptr<const measure::Work> work_;
   std::unique_ptr<measure::Machine> machine_;
   Options options_;
-  measure::ClassInputs inputs_; ///< of the class that was measured last
+  measure::InputPool inputs_; ///< of the class that was measured last
+  bool isLoaded_ = false;     ///< on the machine
 };
 
 } // namespace deft::session

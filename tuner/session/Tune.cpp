@@ -65,6 +65,7 @@ private:
     work_.pages = options_.pages;
     work_.seed = options_.seed;
     work_.threads = options_.threads;
+    work_.sharesCache = input_.backend.kind == Backend::Kind::Cuda;
     for (const TreesOfClass &one : classes_) {
       measure::ClassTrees trees{one.treeClass.text(), {}};
       for (const Sample *sample : one.samples)
@@ -435,7 +436,7 @@ private:
   const TuneOptions &options_;
   const Listener &listener_;
   Clock::time_point start_ = Clock::now();
-  Openings openings_{input_.variant};
+  Openings openings_{input_.variant, input_.backend.kind == Backend::Kind::Cuda};
   std::vector<TreesOfClass> classes_;
   measure::Work work_;
   const target::Target *target_ = nullptr;

@@ -38,8 +38,14 @@ Message ask(Service &service, json head) {
   return answer ? *answer : Message{};
 }
 
-TEST(MeasureServiceTest, ChecksAndTimesCandidatesOnEveryTreeOfAClass) {
-  const Work work = makeWork();
+class MeasureServiceCacheTest : public testing::TestWithParam<bool> {};
+
+INSTANTIATE_TEST_SUITE_P(, MeasureServiceCacheTest, testing::Bool(),
+                         [](const auto &info) { return info.param ? "shared" : "one_a_class"; });
+
+TEST_P(MeasureServiceCacheTest, ChecksAndTimesCandidatesOnEveryTreeOfAClass) {
+  Work work = makeWork();
+  work.sharesCache = GetParam();
   auto service = makeMeasureService(work, [&] { return openCpu(work.variant, Scalar::kernel(), 1); });
   ASSERT_TRUE(service.ok());
   EXPECT_EQ(ask(**service, {{"op", "device"}}).head["key"]["kind"], "cpu");
@@ -57,6 +63,24 @@ TEST(MeasureServiceTest, ChecksAndTimesCandidatesOnEveryTreeOfAClass) {
         EXPECT_GT(times[0].get<double>(), 0);
       }
     }
+  }
+}
+
+TEST(InputPoolTest, ACacheThatIsSharedIsMadeOnce) {
+  Work work = makeWork();
+  for (const bool isShared : {false, true}) {
+    work.sharesCache = isShared;
+    InputPool pool(work);
+    EXPECT_TRUE(*pool.open(work.classes[0]));
+    EXPECT_EQ(pool.trees().size(), 2U);
+    const std::size_t bytes = pool.inputs().k.size();
+    EXPECT_EQ(*pool.open(work.classes[1]), !isShared);
+    EXPECT_EQ(pool.trees().size(), 1U);
+    EXPECT_EQ(pool.inputs().k.size() == bytes, isShared);
+    EXPECT_EQ(*pool.open(work.classes[0]), !isShared);
+    // A class that the session does not know may need more.
+    EXPECT_TRUE(*pool.open({"larger", {test::levelTree({2, 8}, {400, 30})}}));
+    EXPECT_TRUE(*pool.open(work.classes[0]));
   }
 }
 
