@@ -88,7 +88,7 @@ std::vector<spec::PhaseSpec> preferredPhases(const KernelShape &shape) {
 /// One kernel of the sm90 family for items of every size, with the deepest ring that fits; none where the
 /// family cannot be used.
 std::optional<PhaseConfig> sm90Phase(const KernelShape &shape, const target::Target &target) {
-  for (int stages = 4; stages >= 2; --stages) {
+  for (const int stages : {4, 2}) {
     const PhaseConfig phase{"tiles", -1, Family::Sm90, 128, 64, stages, kSm90Warps};
     if (checkPhase(shape, phase, target))
       return phase;

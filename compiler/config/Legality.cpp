@@ -132,6 +132,13 @@ constexpr PhaseRule kRules[] = {
     {"mma shape", Of::Sm90, [](const Site &site) { return site.phase.tileKv == 64; },
      [](const Site &site) { return "tile_kv is " + number(site.phase.tileKv) + "; family sm90 takes 64"; },
      nullptr},
+    // Where warpgroups take tiles in turn, each has its own stages: one that came to the other's might take
+    // an older phase of its barrier for the one it waits for.
+    {"stages", Of::Sm90, [](const Site &site) { return site.phase.stages % 2 == 0; },
+     [](const Site &site) {
+       return "stages is " + number(site.phase.stages) + "; family sm90 takes an even number";
+     },
+     nullptr},
     {"head dim", Of::Sm90,
      [](const Site &site) {
        return site.shape.headDim >= kSm90LeastHeadDim && site.shape.headDim <= kSm90MostHeadDim;

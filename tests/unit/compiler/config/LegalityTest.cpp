@@ -68,6 +68,9 @@ TEST(LegalityTest, FamilySm90HasOneShapeOfBlock) {
   EXPECT_EQ(smemBytes(128, tiles), bytes(128));
   EXPECT_EQ(smemBytes(80, tiles), bytes(80)); // columns come in blocks of 64: head dim 80 takes two
   EXPECT_EQ(check(tiles), "legal");
+  PhaseConfig odd = tiles;
+  odd.stages = 3;
+  EXPECT_EQ(check(odd), "phase `tiles`: stages is 3; family sm90 takes an even number");
   EXPECT_EQ(check(tiles, kLlama, "sm_89"),
             "phase `tiles`: family sm90 needs wgmma, which sm_89 does not have");
   EXPECT_EQ(check(tiles, {8, 8, 192}), "phase `tiles`: head_dim is 192; family sm90 takes 80 to 128");
