@@ -116,7 +116,7 @@ private:
       // An empty partial is (0, -inf): its weight exp2(-inf) is 0 and adds nothing.
       const float weight = kSigmoid ? 1.f : ptx::exp2Fast((lseOfSlot - shift_) * kLog2e);
       const int end = min(owned - begin, 32);
-      constexpr int kAtOnce = 8; // partials that are on their way at a time
+      constexpr int kAtOnce = kCount == 1 ? 16 : 8; // partials that are on their way at a time
 #pragma unroll 1
       for (int i = 0; i < end; i += kAtOnce) {
 #pragma unroll
@@ -157,7 +157,7 @@ private:
   }
 
   __device__ __forceinline__ void write(const Part &total) const {
-    const float scale = kSigmoid ? 1.f : total.weight > 0.f ? 1.f / total.weight : 0.f;
+    const float scale = kSigmoid ? 1.f : total.weight > 0.f ? ptx::reciprocalFast(total.weight) : 0.f;
     using Output = typename Config::Output;
 #pragma unroll
     for (int p = 0; p < kPerLane; ++p) {
@@ -194,16 +194,16 @@ template <class Config, bool kSigmoid> __device__ __forceinline__ void merge(con
     return;
   }
   const int blocks = gridDim.x - watchers, block = blockIdx.x - watchers;
-  const long long rows = static_cast<long long>(args.mergeCount) * Config::kQueryHeads;
+  const int rows = args.mergeCount * Config::kQueryHeads;
   const bool byBlock = rows <= blocks;
-  const long long stride = byBlock ? blocks : static_cast<long long>(blocks) * kMergeWarps;
-  for (long long at = byBlock ? block : block + static_cast<long long>(blocks) * (threadIdx.x / 32);
-       at < rows; at += stride) {
-    const int merged = static_cast<int>(at / Config::kQueryHeads);
+  const int stride = byBlock ? blocks : blocks * kMergeWarps;
+  for (int at = byBlock ? block : block + blocks * static_cast<int>(threadIdx.x / 32); at < rows;
+       at += stride) {
+    const int merged = at / Config::kQueryHeads;
     const int query = args.mergeQuery[merged];
     if (query < 0)
       break; // the plan merges fewer than the graph was captured for
-    const Row row(args, merged, query, static_cast<int>(at % Config::kQueryHeads), byBlock);
+    const Row row(args, merged, query, at % Config::kQueryHeads, byBlock);
     if (byBlock)
       row.byBlock(shared);
     else

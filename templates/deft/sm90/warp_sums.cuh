@@ -105,7 +105,7 @@ template <class Config, class Variant> struct WarpSums {
 
   /// What makes row half `r` an average. Sigmoid's sums stay sums.
   __device__ __forceinline__ float normalizer(int r) const {
-    return Variant::kSigmoid ? 1.f : sum[r] > 0.f ? 1.f / sum[r] : 0.f;
+    return Variant::kSigmoid ? 1.f : sum[r] > 0.f ? ptx::reciprocalFast(sum[r]) : 0.f;
   }
 
   /// Natural logarithm of the sum of exponentials; -inf where no key was seen.
