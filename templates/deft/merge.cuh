@@ -4,6 +4,7 @@
 #include "deft/plan_watch.cuh"
 #include "deft/ptx/convert.cuh"
 #include "deft/ptx/dependent_launch.cuh"
+#include "deft/ptx/load_now.cuh"
 #include "deft/types.cuh"
 
 /// The reduction of a query's partials into its output. A row's partials are summed in four parts, partial i
@@ -49,16 +50,13 @@ public:
         slots_(args.mergeSlot + args.mergeBegin[merged]),
         count_(args.mergeBegin[merged + 1] - args.mergeBegin[merged]),
         first_(byBlock ? threadIdx.x / 32 : 0) {
-    const bool hasSlot = first_ + lane_ * stride_ < count_;
-    slot_ = hasSlot ? slots_[first_ + lane_ * stride_] : 0;
+    const int slot = lane_ < count_ ? slots_[lane_] : 0;
     ptx::awaitKernelBefore(); // the plan was there already, the partials are not
     if constexpr (!kSigmoid) {
-      if (hasSlot)
-        lse_ = lse(slot_);
-      float top = -kInfinity;
+      float top = lane_ < count_ ? args_.partialLse[place(slot)] : -kInfinity;
 #pragma unroll 4
-      for (int i = lane_; i < count_; i += 32)
-        top = fmaxf(top, lse(slots_[i]));
+      for (int i = lane_ + 32; i < count_; i += 32)
+        top = fmaxf(top, args_.partialLse[place(slots_[i])]);
 #pragma unroll
       for (int step = 16; step > 0; step /= 2)
         top = fmaxf(top, __shfl_xor_sync(~0u, top, step));
@@ -99,50 +97,46 @@ private:
   __device__ __forceinline__ long long place(int slot) const {
     return static_cast<long long>(slot) * Config::kQueryHeads + head_;
   }
-  __device__ __forceinline__ float lse(int slot) const { return args_.partialLse[place(slot)]; }
 
-  /// The warp's partials, which are all of the row's or every fourth, in kCount parts.
+  /// The warp's partials, which are all of the row's or every fourth, in kCount parts. The lanes ask for each
+  /// other's slots and logarithms again, which are near: shuffles would part the loads of the values.
   template <int kCount> __device__ __forceinline__ void sum(Part (&parts)[kCount]) const {
-    int slot = slot_;
-    float lseOfSlot = lse_;
-    const int owned = (count_ - first_ + stride_ - 1) / stride_;
+    constexpr int kAtOnce = (kCount == 1 ? 16 : 8) / kPerLane; // partials that are on their way at a time
 #pragma unroll 1
-    for (int begin = 0; begin < owned; begin += 32) {
-      if (begin > 0) {
-        slot = slots_[min(first_ + (begin + lane_) * stride_, count_ - 1)];
-        if constexpr (!kSigmoid)
-          lseOfSlot = lse(slot);
-      }
-      // An empty partial is (0, -inf): its weight exp2(-inf) is 0 and adds nothing.
-      const float weight = kSigmoid ? 1.f : ptx::exp2Fast((lseOfSlot - shift_) * kLog2e);
-      const int end = min(owned - begin, 32);
-      constexpr int kAtOnce = kCount == 1 ? 16 : 8; // partials that are on their way at a time
-#pragma unroll 1
-      for (int i = 0; i < end; i += kAtOnce) {
+    for (int i = first_; i < count_; i += stride_ * kAtOnce) {
+      long long places[kAtOnce];
+      float lse[kAtOnce];
+      float4 values[kAtOnce][kPerLane];
 #pragma unroll
-        for (int n = 0; n < kAtOnce; ++n) {
-          if (i + n >= end)
-            continue;
-          const float itsWeight = __shfl_sync(~0u, weight, i + n);
-          const int itsSlot = __shfl_sync(~0u, slot, i + n);
-          add(parts[n % kCount], itsWeight, args_.partialOut + place(itsSlot) * Config::kHeadDim);
-        }
+      for (int n = 0; n < kAtOnce; ++n) // the last one again, where there are fewer
+        places[n] = place(slots_[min(i + n * stride_, count_ - 1)]);
+#pragma unroll
+      for (int n = 0; n < kAtOnce; ++n) {
+        if constexpr (!kSigmoid)
+          lse[n] = args_.partialLse[places[n]];
+#pragma unroll
+        for (int p = 0; p < kPerLane; ++p)
+          values[n][p] = ptx::loadNow(reinterpret_cast<const float4 *>(args_.partialOut) +
+                                      places[n] * kPieces + min(p * 32 + lane_, kPieces - 1));
+      }
+#pragma unroll
+      for (int n = 0; n < kAtOnce; ++n) {
+        // An empty partial is (0, -inf): its weight exp2(-inf) is 0 and adds nothing.
+        const float weight = kSigmoid ? 1.f : ptx::exp2Fast((lse[n] - shift_) * kLog2e);
+        if (i + n * stride_ < count_)
+          add(parts[n % kCount], weight, values[n]);
       }
     }
   }
 
-  __device__ __forceinline__ void add(Part &part, float weight, const float *values) const {
+  static __device__ __forceinline__ void add(Part &part, float weight, const float4 (&values)[kPerLane]) {
     part.weight += weight;
 #pragma unroll
     for (int p = 0; p < kPerLane; ++p) {
-      const int piece = p * 32 + lane_;
-      if (kPieces % 32 == 0 || piece < kPieces) {
-        const float4 value = *reinterpret_cast<const float4 *>(values + piece * 4);
-        part.values[p].x += weight * value.x;
-        part.values[p].y += weight * value.y;
-        part.values[p].z += weight * value.z;
-        part.values[p].w += weight * value.w;
-      }
+      part.values[p].x += weight * values[p].x;
+      part.values[p].y += weight * values[p].y;
+      part.values[p].z += weight * values[p].z;
+      part.values[p].w += weight * values[p].w;
     }
   }
 
@@ -177,8 +171,6 @@ private:
   const long long row_; ///< in the caller's arrays
   const int *slots_;
   const int count_, first_;
-  int slot_; ///< of the warp's partial of this lane's number
-  float lse_ = -kInfinity;
   float shift_ = 0.f; ///< the largest, which keeps the weights in range
 };
 
