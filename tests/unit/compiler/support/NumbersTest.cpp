@@ -26,5 +26,11 @@ TEST(NumbersTest, RoundsToDecimalsAndUnits) {
   EXPECT_EQ(bytesOf(3.25e9), "3.25 GB");
 }
 
+TEST(NumbersTest, KeepsTheDigitsThatMeanSomething) {
+  EXPECT_EQ(significant(0.012345, 2), "0.012");
+  EXPECT_EQ(significant(3, 2), "3");
+  EXPECT_EQ(significant(1234.5, 3), "1.23e+03");
+}
+
 } // namespace
 } // namespace deft::support
