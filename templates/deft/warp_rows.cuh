@@ -145,26 +145,42 @@ public:
   /// -inf for what the rows do not see.
   __device__ __forceinline__ void hide(const TokenRecords &tokens, int group, float (&low)[4],
                                        float (&high)[4]) const {
+    if constexpr (Config::kHeadDim != 80) {
 #pragma unroll
-    for (int half = 0; half < 2; ++half) {
-      float (&s)[4] = half == 0 ? low : high;
-      const int token = group * 16 + half * 8 + lane_ % 4 * 2; // and the next
-      const uint2 visible = *reinterpret_cast<const uint2 *>(tokens.visible + token);
+      for (int half = 0; half < 2; ++half) {
+        float (&s)[4] = half == 0 ? low : high;
+        const int token = group * 16 + half * 8 + lane_ % 4 * 2; // and the next
+        const uint2 visible = *reinterpret_cast<const uint2 *>(tokens.visible + token);
+#pragma unroll
+        for (int c = 0; c < 4; ++c)
+          hide(tokens, token, visible, c, s[c]);
+      }
+    } else { // the other order: in the first one ptxas spills with 80 columns, in this one with others
+      const int token = group * 16 + lane_ % 4 * 2;
+      const uint2 ofLow = *reinterpret_cast<const uint2 *>(tokens.visible + token);
+      const uint2 ofHigh = *reinterpret_cast<const uint2 *>(tokens.visible + token + 8);
 #pragma unroll
       for (int c = 0; c < 4; ++c) {
-        const unsigned its = c % 2 == 0 ? visible.x : visible.y;
-        const unsigned first = its & 0xffff, count = (its >> 16) - first; // of nobody: as many as are below 0
-        bool isVisible = queryOfRow_[c / 2] - first < count;
-        if constexpr (Variant::kHasMask)
-          isVisible = isVisible && Variant::mask(params_, hookRow_[c / 2], tokens.position[token + c % 2],
-                                                 tokens.depth[token + c % 2], kvHead_);
-        if (!isVisible)
-          s[c] = -kInfinity;
+        hide(tokens, token, ofLow, c, low[c]);
+        hide(tokens, token + 8, ofHigh, c, high[c]);
       }
     }
   }
 
 private:
+  /// Accumulator c of a group's tokens `token` and the next, which `visible` says of.
+  __device__ __forceinline__ void hide(const TokenRecords &tokens, int token, uint2 visible, int c,
+                                       float &s) const {
+    const unsigned its = c % 2 == 0 ? visible.x : visible.y;
+    const unsigned first = its & 0xffff, count = (its >> 16) - first; // of nobody: as many as are below 0
+    bool isVisible = queryOfRow_[c / 2] - first < count;
+    if constexpr (Variant::kHasMask)
+      isVisible = isVisible && Variant::mask(params_, hookRow_[c / 2], tokens.position[token + c % 2],
+                                             tokens.depth[token + c % 2], kvHead_);
+    if (!isVisible)
+      s = -kInfinity;
+  }
+
   __device__ __forceinline__ void loadHookFacts() {
     int qPos[2], query[2], head[2];
 #pragma unroll

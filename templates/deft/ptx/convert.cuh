@@ -34,11 +34,6 @@ __device__ __forceinline__ float reciprocalFast(float x) {
   return r;
 }
 
-/// tanh x to about 2e-7 absolute, +-1 at the ends: what a score is scaled by, not a small difference.
-__device__ __forceinline__ float tanhFast(float x) {
-  return 1.f - 2.f * reciprocalFast(1.f + exp2Fast(x * 2.88539008f));
-}
-
 /// log2(x) to about 1e-7 absolute; 0 gives -inf.
 __device__ __forceinline__ float log2Fast(float x) {
   float r;

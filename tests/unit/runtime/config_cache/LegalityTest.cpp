@@ -78,7 +78,7 @@ TEST(LegalityTest, AGpuAsksItsTargetAndTheSchedule) {
   const target::Target *ampere = target::findTarget("sm_80");
   EXPECT_TRUE(legalityFor(variant, ampere)(someConfig()));
   config::Config config = someConfig();
-  config.phases = {{"tiles", -1, config::Family::Sm90, 128, 64, 3, 12}};
+  config.phases = {{"tiles", -1, config::Family::Sm90, 128, 64, 4, 12}};
   EXPECT_FALSE(legalityFor(variant, ampere)(config));
   EXPECT_TRUE(legalityFor(variant, target::findTarget("sm_90a"))(config));
   variant.schedule = twoPhases();
