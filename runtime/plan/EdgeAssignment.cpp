@@ -12,7 +12,7 @@ bool hasReadersBelow(const Place &place) { return place.ownEnd < place.readersEn
 
 } // namespace
 
-bool EdgeAssignment::takes(const Entry &entry, int lane, int child, float price, float queries) const {
+inline bool EdgeAssignment::takes(const Entry &entry, int lane, int child, float price, float queries) const {
   switch (entry.isGlue ? All : static_cast<Choice>(entry.choice(lane))) {
   case None:
     return false;
@@ -28,7 +28,7 @@ bool EdgeAssignment::takes(const Entry &entry, int lane, int child, float price,
   return false;
 }
 
-void EdgeAssignment::countAbove(const TreeView &view, int p, Entry &entry) {
+inline void EdgeAssignment::countAbove(const TreeView &view, int p, Entry &entry) {
   const Place &place = view.places[p];
   entry.depth = 0;
   entry.gluedTokens = 0;
@@ -38,12 +38,12 @@ void EdgeAssignment::countAbove(const TreeView &view, int p, Entry &entry) {
     const int tokens = view.places[place.parent].tokens;
     const Int4 low = parent.half[0].above + tokens;
     entry.depth = parent.depth + (parent.isGlue ? 0 : 1);
-    entry.half[0].above = parent.isGlue ? low : Int4{0, low[0], low[1], low[2]};
+    entry.half[0].above = parent.isGlue ? low : beforeLast(Int4{}, low);
     if (parent.isGlue)
       entry.gluedTokens = parent.gluedTokens + tokens;
     if (entry.depth >= 4) {
       const Int4 high = parent.half[1].above + tokens;
-      entry.half[1].above = parent.isGlue ? high : Int4{low[3], high[0], high[1], high[2]};
+      entry.half[1].above = parent.isGlue ? high : beforeLast(low, high);
     }
     if (entry.depth >= kLanes - 1)
       entry.half[1].above[3] = place.position - view.places[bounds_.top(p)].position;
@@ -52,24 +52,20 @@ void EdgeAssignment::countAbove(const TreeView &view, int p, Entry &entry) {
 }
 
 /// A short node without queries of its own whose readers all come through one child.
-bool EdgeAssignment::isGlue(const TreeView &view, int p, int gluedTokens) const {
+inline bool EdgeAssignment::isGlue(const TreeView &view, int p, int gluedTokens) const {
   const Place &place = view.places[p];
   if (place.ownBegin != place.ownEnd || gluedTokens + place.tokens > kGluedTokens)
     return false;
   return onlyChild(view, p) >= 0;
 }
 
-void EdgeAssignment::addChildren(const TreeView &view, int p, Entry &entry, Taken &taken) {
+inline void EdgeAssignment::addChildren(const TreeView &view, int p, Entry &entry, Taken &taken) {
   const Place &place = view.places[p];
   const int rest = bounds_.readers(p) % prices_.width();
   // Of readers that fill no tile, only all together are one less.
   const int crossing = rest == 0 ? prices_.width() : rest < bounds_.readers(p) ? rest : rest + 1;
-  for (int h = 0; h < entry.halves(); ++h) {
-    for (Lanes *lanes :
-         {&taken.gain, &taken.gainQueries, &taken.fill, &taken.fillQueries, &taken.oneQueries, &taken.all})
-      lanes->half[h] = Float4{};
-    taken.one.half[h] = splat(kNever);
-  }
+  taken = {};
+  taken.one = {splat(kNever), splat(kNever)};
   for (int c = p + 1; c < place.subtreeEnd; c = view.places[c].subtreeEnd) {
     const int count = bounds_.readers(c);
     if (count == 0)
@@ -101,7 +97,7 @@ void EdgeAssignment::addChildren(const TreeView &view, int p, Entry &entry, Take
 }
 
 /// The one through which all readers below the place come; -1: there are several.
-int EdgeAssignment::onlyChild(const TreeView &view, int p) const {
+inline int EdgeAssignment::onlyChild(const TreeView &view, int p) const {
   const Place &place = view.places[p];
   int child = p + 1;
   while (bounds_.readers(child) == 0)
@@ -110,8 +106,8 @@ int EdgeAssignment::onlyChild(const TreeView &view, int p) const {
 }
 
 /// Of one child there is but one choice.
-Lanes EdgeAssignment::chooseOnly(const Place &place, int child, Entry &entry, const Lanes &tokens,
-                                 const IntLanes &isWhole, const Lanes &alone) {
+inline Lanes EdgeAssignment::chooseOnly(const Place &place, int child, Entry &entry, const Lanes &tokens,
+                                        const IntLanes &isWhole, const Lanes &alone) {
   const Entry &below = entryOf(child);
   const int own = place.ownEnd - place.ownBegin;
   const GroupPrices::Readers ownReaders = prices_.readers(own);
@@ -127,8 +123,8 @@ Lanes EdgeAssignment::chooseOnly(const Place &place, int child, Entry &entry, co
   return cost;
 }
 
-Lanes EdgeAssignment::chooseBest(const TreeView &view, int p, Entry &entry, const Lanes &tokens,
-                                 const IntLanes &isWhole, const Lanes &alone) {
+inline Lanes EdgeAssignment::chooseBest(const TreeView &view, int p, Entry &entry, const Lanes &tokens,
+                                        const IntLanes &isWhole, const Lanes &alone) {
   const Place &place = view.places[p];
   const int most = bounds_.readers(p);
   const float share = 1 / static_cast<float>(most);
@@ -166,7 +162,7 @@ Lanes EdgeAssignment::chooseBest(const TreeView &view, int p, Entry &entry, cons
   return cost;
 }
 
-void EdgeAssignment::fill(const TreeView &view, int p, Entry &entry) {
+inline void EdgeAssignment::fill(const TreeView &view, int p, Entry &entry) {
   const Place &place = view.places[p];
   if (entry.isGlue) { // the child's costs, for its lanes count the same ancestors
     const int child = onlyChild(view, p);
@@ -193,8 +189,7 @@ void EdgeAssignment::fill(const TreeView &view, int p, Entry &entry) {
   const float apart = cost[0];
   const Int4 lane{1, 2, 3, 4};
   const Float4 low = cost.half[0], high = cost.half[1];
-  entry.half[0].joinPrice =
-      select(splat(entry.depth) >= lane, Float4{low[1], low[2], low[3], high[0]} - apart, splat(kNever));
+  entry.half[0].joinPrice = select(splat(entry.depth) >= lane, behindFirst(low, high) - apart, splat(kNever));
   if (entry.depth < 4)
     return;
   entry.half[1].joinPrice = select(splat(entry.depth) >= lane + 4,
@@ -205,7 +200,7 @@ void EdgeAssignment::fill(const TreeView &view, int p, Entry &entry) {
 }
 
 /// Decides for the children of a place, whose own lane is known.
-void EdgeAssignment::choose(const TreeView &view, int p) {
+inline void EdgeAssignment::choose(const TreeView &view, int p) {
   if (!bounds_.hasOpenChild(p))
     return;
   const Place &place = view.places[p];
@@ -246,12 +241,16 @@ void EdgeAssignment::chooseLike(const TreeView &view, std::size_t i) {
 /// tokens, readers and subtrees.
 void EdgeAssignment::listEntries(const TreeView &view) {
   const std::vector<int> &open = bounds_.open();
+  const std::size_t count = open.size();
   slots_.resize(view.places.size());
   lanes_.resize(view.places.size());
-  entries_.resize(std::max(entries_.size(), open.size()));
-  filled_.clear();
+  entries_.resize(std::max(entries_.size(), count));
+  filled_.resize(count);
   alike_.clear();
-  for (std::size_t i = 0; i < open.size();) {
+  Entry *const entries = entries_.data();
+  int *const filled = filled_.data(), *const slots = slots_.data();
+  std::size_t used = 0;
+  for (std::size_t i = 0; i < count;) {
     const int p = open[i];
     lanes_[p] = 0;
     if (bounds_.isLikeNext(view, i)) {
@@ -259,11 +258,12 @@ void EdgeAssignment::listEntries(const TreeView &view) {
       i += static_cast<std::size_t>(bounds_.openBelow(i));
       continue;
     }
-    slots_[p] = static_cast<int>(filled_.size());
-    countAbove(view, p, entries_[filled_.size()]);
-    filled_.push_back(p);
+    slots[p] = static_cast<int>(used);
+    countAbove(view, p, entries[used]);
+    filled[used++] = p;
     ++i;
   }
+  filled_.resize(used);
   for (std::size_t k = alike_.size(); k-- > 0;) {
     const int p = open[alike_[k]];
     slots_[p] = slots_[view.places[p].subtreeEnd];

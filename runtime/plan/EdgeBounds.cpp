@@ -100,7 +100,7 @@ void EdgeBounds::link(const TreeView &view, const GroupPrices &prices) {
   linked_.resize(links);
 }
 
-bool EdgeBounds::mayJoinTo(const Above &above, const GroupPrices &prices, int queries) {
+inline bool EdgeBounds::mayJoinTo(const Above &above, const GroupPrices &prices, int queries) {
   if (above.mayAllJoin)
     return true;
   const GroupPrices::Bounds alone = prices.bounds(queries), rest = prices.bounds(above.readers - queries);
@@ -165,9 +165,7 @@ void EdgeBounds::findShapes(const TreeView &view) {
   }
 }
 
-bool EdgeBounds::isLikeNext(const TreeView &view, std::size_t i) const {
-  if (!hasShapes_)
-    return false;
+bool EdgeBounds::hasShapeOfNext(const TreeView &view, std::size_t i) const {
   const int p = open_[i];
   const Shape &shape = shapes_[static_cast<std::size_t>(p)];
   const std::size_t j = i + static_cast<std::size_t>(shape.size);

@@ -42,7 +42,7 @@ public:
   int top(int place) const { return tops_[static_cast<std::size_t>(place)]; }
   /// Whether the i-th of open() has a sibling next to it whose subtree is like its own: the same tokens and
   /// readers, the same region, and no other region in either. Its open places then follow in the same order.
-  bool isLikeNext(const TreeView &view, std::size_t i) const;
+  bool isLikeNext(const TreeView &view, std::size_t i) const { return hasShapes_ && hasShapeOfNext(view, i); }
   /// How many of open() the region has in the subtree of the i-th.
   int openBelow(std::size_t i) const { return shapes_[static_cast<std::size_t>(open_[i])].size; }
 
@@ -65,6 +65,7 @@ private:
   static bool mayJoinTo(const Above &above, const GroupPrices &prices, int queries);
   void divide(const TreeView &view, int shortTokens);
   void findShapes(const TreeView &view);
+  bool hasShapeOfNext(const TreeView &view, std::size_t i) const;
 
   // Columns by place: what is asked of all places is small, and lies together.
   std::vector<Edge> edges_;

@@ -17,6 +17,10 @@ inline Float4 select(Int4 condition, Float4 yes, Float4 no) { return condition ?
 inline Int4 select(Int4 condition, Int4 yes, Int4 no) { return condition ? yes : no; }
 inline bool any(Int4 condition) { return (condition[0] | condition[1] | condition[2] | condition[3]) != 0; }
 
+/// Of eight lanes in two halves: the four that end before the last one, or begin behind the first one.
+inline Int4 beforeLast(Int4 low, Int4 high) { return __builtin_shufflevector(low, high, 3, 4, 5, 6); }
+inline Float4 behindFirst(Float4 low, Float4 high) { return __builtin_shufflevector(low, high, 1, 2, 3, 4); }
+
 inline constexpr int kLanes = 8;
 
 struct Lanes {
