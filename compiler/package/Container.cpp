@@ -63,8 +63,9 @@ bool looksLikePackage(std::string_view bytes) { return bytes.starts_with(kMagic)
 std::string writeContainer(const std::vector<Section> &sections) {
   json table = json::array();
   for (const Section &section : sections)
-    table.push_back(
-        {{"name", section.name}, {"size", section.bytes.size()}, {"sha256", support::sha256Hex(section.bytes)}});
+    table.push_back({{"name", section.name},
+                     {"size", section.bytes.size()},
+                     {"sha256", support::sha256Hex(section.bytes)}});
   const std::string tableText = table.dump();
   std::string out(kMagic);
   putU32(out, kContainerVersion);
@@ -83,7 +84,8 @@ Result<std::vector<Section>> readContainer(std::string_view bytes, const std::st
   };
   const std::string rebuild = "build it again with `deftc build`";
   const auto truncated = [&](std::uint64_t expected) {
-    return error("is truncated: it has " + std::to_string(bytes.size()) + " bytes of " + std::to_string(expected),
+    return error("is truncated: it has " + std::to_string(bytes.size()) + " bytes of " +
+                     std::to_string(expected),
                  rebuild);
   };
 
@@ -118,7 +120,8 @@ Result<std::vector<Section>> readContainer(std::string_view bytes, const std::st
   if (bytes.size() < end)
     return truncated(end);
   if (bytes.size() > end)
-    return error("is altered: " + std::to_string(bytes.size() - end) + " bytes follow its last section", rebuild);
+    return error("is altered: " + std::to_string(bytes.size() - end) + " bytes follow its last section",
+                 rebuild);
 
   std::vector<Section> sections;
   std::uint64_t at = kHeaderBytes + tableBytes;

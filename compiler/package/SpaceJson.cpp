@@ -74,7 +74,8 @@ support::Result<spec::ScheduleSpec> spaceFromJson(const json &object) {
     return schedule;
   } catch (const std::exception &error) {
     return support::Error{support::ErrorCode::Diagnostics,
-                          std::string("the parameter space is malformed: ") + error.what(), {}};
+                          std::string("the parameter space is malformed: ") + error.what(),
+                          {}};
   }
 }
 

@@ -57,8 +57,8 @@ support::Result<VariantSource> variantSourceFromJson(const json &object) {
       throw std::invalid_argument("numbers out of range");
     return source;
   } catch (const std::exception &error) {
-    return support::Error{support::ErrorCode::Diagnostics,
-                          std::string("the variant source is malformed: ") + error.what(), {}};
+    return support::Error{
+        support::ErrorCode::Diagnostics, std::string("the variant source is malformed: ") + error.what(), {}};
   }
 }
 

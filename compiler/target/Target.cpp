@@ -17,6 +17,7 @@ constexpr int KiB = 1024;
 /// CUDA C++ Programming Guide, "Technical Specifications per Compute Capability". sm_100 and sm_120
 /// stand without suffix: their cubins then run on the later minors of the family, and tcgen05, which
 /// needs sm_100a, is used by no kernel of ours.
+// clang-format off
 constexpr std::array<Target, 6> kTargets{{
     {.arch = "sm_80", .major = 8, .minor = 0, .smemPerBlock = 163 * KiB, .smemPerSm = 164 * KiB,
      .threadsPerSm = 2048, .blocksPerSm = 32, .mma = kSyncOnly},
@@ -31,6 +32,7 @@ constexpr std::array<Target, 6> kTargets{{
     {.arch = "sm_120", .major = 12, .minor = 0, .smemPerBlock = 99 * KiB, .smemPerSm = 100 * KiB,
      .threadsPerSm = 1536, .blocksPerSm = 24, .mma = kSyncOnly},
 }};
+// clang-format on
 
 bool isSpecific(const Target &target) { return target.arch.ends_with('a'); }
 

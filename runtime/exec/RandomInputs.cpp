@@ -88,7 +88,9 @@ Inputs makeRandomInputs(const spec::Variant &variant, const tree::KvTree &tree,
   const auto fillShare = [&](int share, int shares) { // the same part of every node
     std::uint64_t firstToken = 0;
     for (const tree::Node &node : tree.nodes()) {
-      const auto cut = [&](int i) { return static_cast<int>(static_cast<long long>(node.tokens) * i / shares); };
+      const auto cut = [&](int i) {
+        return static_cast<int>(static_cast<long long>(node.tokens) * i / shares);
+      };
       fillTokens(node, firstToken, cut(share), cut(share + 1));
       firstToken += node.tokens;
     }

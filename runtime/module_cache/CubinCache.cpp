@@ -28,8 +28,8 @@ constexpr const char *kReport = "report.json";
 constexpr const char *kSums = "sha256sums";
 
 std::string sumsOf(const std::string &source, const std::string &cubin, const std::string &report) {
-  return support::sha256Hex(source) + "  " + kSource + "\n" + support::sha256Hex(cubin) + "  " + kCubin + "\n" +
-         support::sha256Hex(report) + "  " + kReport + "\n";
+  return support::sha256Hex(source) + "  " + kSource + "\n" + support::sha256Hex(cubin) + "  " + kCubin +
+         "\n" + support::sha256Hex(report) + "  " + kReport + "\n";
 }
 
 std::string reportText(const std::string &key, const nvrtc::KernelResources &resources) {

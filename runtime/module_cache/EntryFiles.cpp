@@ -62,14 +62,14 @@ std::string makePrivateFolder(const std::string &path) {
     if (::mkdir(prefix.c_str(), 0700) != 0 && errno != EEXIST) {
       // A read-only or foreign parent that already has the folder is no obstacle.
       const int why = errno;
-      struct stat info {};
+      struct stat info{};
       if (::stat(prefix.c_str(), &info) != 0)
         return std::strerror(why);
     }
     if (slash == std::string::npos)
       break;
   }
-  struct stat info {};
+  struct stat info{};
   if (::stat(path.c_str(), &info) != 0)
     return std::strerror(errno);
   if (!S_ISDIR(info.st_mode))
@@ -84,13 +84,14 @@ std::string makePrivateFolder(const std::string &path) {
 std::optional<std::array<std::string, 4>> readPrivateFiles(const std::string &folder,
                                                            const std::array<const char *, 4> &names) {
   const Descriptor directory(::open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
-  struct stat info {};
+  struct stat info{};
   if (directory.get() < 0 || ::fstat(directory.get(), &info) != 0 || !isPrivate(info))
     return std::nullopt;
   std::array<std::string, 4> contents;
   for (std::size_t i = 0; i < names.size(); ++i) {
     // O_NONBLOCK: a pipe in the place of a file must not hang the process.
-    const Descriptor file(::openat(directory.get(), names[i], O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC));
+    const Descriptor file(
+        ::openat(directory.get(), names[i], O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC));
     if (file.get() < 0 || ::fstat(file.get(), &info) != 0 || !S_ISREG(info.st_mode) || !isPrivate(info))
       return std::nullopt;
     auto bytes = readAll(file.get(), static_cast<std::size_t>(info.st_size));
@@ -106,7 +107,7 @@ void sweepTemporaries(const std::string &folder) {
   for (fs::directory_iterator it(folder, error), end; !error && it != end; it.increment(error)) {
     if (!it->path().filename().string().starts_with(kTemporaryPrefix))
       continue;
-    struct stat info {};
+    struct stat info{};
     std::error_code ignored;
     if (::lstat(it->path().c_str(), &info) == 0 && std::time(nullptr) - info.st_mtime > kStaleSeconds)
       fs::remove_all(it->path(), ignored);

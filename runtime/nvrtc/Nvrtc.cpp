@@ -22,8 +22,8 @@ constexpr Version kOldest{12, 8};
 /// Newest first.
 constexpr const char *kFileNames[] = {"libnvrtc.so.13", "libnvrtc.so.12", "libnvrtc.so"};
 /// Where a toolkit, a plain folder, and the registry's wheels (two generations of them) keep it.
-constexpr const char *kSubfolders[] = {"", "lib64", "lib", "targets/x86_64-linux/lib", "nvidia/cu13/lib",
-                                       "nvidia/cuda_nvrtc/lib"};
+constexpr const char *kSubfolders[] = {
+    "", "lib64", "lib", "targets/x86_64-linux/lib", "nvidia/cu13/lib", "nvidia/cuda_nvrtc/lib"};
 
 constexpr const char *kHint = "install the CUDA toolkit, or the wheel `nvidia-cuda-nvrtc` and set CUDA_HOME "
                               "to the folder that holds it";
@@ -85,10 +85,10 @@ std::vector<std::string> compilerOptions(std::string_view arch, const CompileOpt
   std::vector<std::string> list{
       "--gpu-architecture=" + std::string(arch),
       "--std=c++20",
-      "--no-source-include",   // only the embedded headers, never the current folder
-      "--ptxas-options=-v",    // the resource report
-      "--diag-suppress=177",   // a hook that the variant does not use
-      "--frandom-seed=deft",   // names of unnamed namespaces, else drawn anew by each process
+      "--no-source-include", // only the embedded headers, never the current folder
+      "--ptxas-options=-v",  // the resource report
+      "--diag-suppress=177", // a hook that the variant does not use
+      "--frandom-seed=deft", // names of unnamed namespaces, else drawn anew by each process
   };
   if (options.lineInfo)
     list.push_back("--generate-line-info");
@@ -132,10 +132,11 @@ Result<std::shared_ptr<const Nvrtc>> Nvrtc::load(const SearchOptions &options) {
     }
     auto functions = std::make_unique<Functions>();
     Version version;
-    const bool isNvrtc = functions->loadFrom(library) && functions->version(&version.major, &version.minor) == 0;
+    const bool isNvrtc =
+        functions->loadFrom(library) && functions->version(&version.major, &version.minor) == 0;
     if (!isNvrtc || std::pair(version.major, version.minor) < std::pair(kOldest.major, kOldest.minor)) {
-      lastError = "`" + path + "` is " + (isNvrtc ? "NVRTC " + version.text() : "not NVRTC") +
-                  "; version " + kOldest.text() + " or later is needed";
+      lastError = "`" + path + "` is " + (isNvrtc ? "NVRTC " + version.text() : "not NVRTC") + "; version " +
+                  kOldest.text() + " or later is needed";
       if (isNvrtc)
         tooOld = lastError;
       ::dlclose(library);
@@ -145,8 +146,8 @@ Result<std::shared_ptr<const Nvrtc>> Nvrtc::load(const SearchOptions &options) {
     std::string file = path;
     if (::dladdr(reinterpret_cast<void *>(functions->version), &info) && info.dli_fname)
       file = info.dli_fname;
-    // NVRTC opens its builtins by their bare name when it compiles. The loader's path does not lead to a wheel or a
-    // private copy, but a library that is loaded already is found. It stays loaded, as NVRTC does.
+    // NVRTC opens its builtins by their bare name when it compiles. The loader's path does not lead to a
+    // wheel or a private copy, but a library that is loaded already is found. It stays loaded, as NVRTC does.
     const std::string builtins = "libnvrtc-builtins.so." + version.text();
     ::dlopen((fs::path(file).parent_path() / builtins).c_str(), RTLD_NOW | RTLD_LOCAL);
     return std::shared_ptr<const Nvrtc>(new Nvrtc(library, std::move(functions), std::move(file), version));
@@ -174,8 +175,7 @@ bool Nvrtc::supports(std::string_view arch) const {
 Result<Compiled> Nvrtc::compile(const std::string &fileName, const std::string &source, std::string_view arch,
                                 const CompileOptions &options) const {
   if (!supports(arch))
-    return Error{ErrorCode::Environment,
-                 "NVRTC " + version_.text() + " does not know " + std::string(arch),
+    return Error{ErrorCode::Environment, "NVRTC " + version_.text() + " does not know " + std::string(arch),
                  "use a newer CUDA toolkit"};
   std::vector<std::string> headerTexts; // views are not terminated
   std::vector<std::string> headerNames;
@@ -200,14 +200,16 @@ Result<Compiled> Nvrtc::compile(const std::string &fileName, const std::string &
   if (int status = functions_->createProgram(&program, source.c_str(), fileName.c_str(),
                                              static_cast<int>(texts.size()), texts.data(), names.data()))
     return Error{ErrorCode::Internal,
-                 std::string("NVRTC refused the program: ") + functions_->getErrorString(status), {}};
+                 std::string("NVRTC refused the program: ") + functions_->getErrorString(status),
+                 {}};
   struct Guard {
     const Functions &functions;
     Functions::Program program;
     ~Guard() { functions.destroyProgram(&program); }
   } guard{*functions_, program};
 
-  const int status = functions_->compileProgram(program, static_cast<int>(optionList.size()), optionList.data());
+  const int status =
+      functions_->compileProgram(program, static_cast<int>(optionList.size()), optionList.data());
   const auto read = [&](auto sizeOf, auto bytesOf) {
     std::size_t size = 0;
     std::string bytes;

@@ -127,7 +127,8 @@ int run(const std::string &jsonPath, int samples) {
       for (std::size_t i = 0; i < sources.size(); ++i) {
         support::Result<module_cache::Kernel> kernel = support::Error{};
         (isCold ? cold : cached)[i].push_back(millisecondsOf([&] {
-          kernel = module_cache::compileKernel(cache.get(), **nvrtc, sources[i].entry, sources[i].text, kArch);
+          kernel =
+              module_cache::compileKernel(cache.get(), **nvrtc, sources[i].entry, sources[i].text, kArch);
         }));
         using Origin = module_cache::KernelOrigin;
         right = right && kernel && kernel->origin == (isCold ? Origin::Compiled : Origin::Cache) &&
@@ -147,9 +148,12 @@ int run(const std::string &jsonPath, int samples) {
               (*nvrtc)->version().text().c_str(), kArch, std::thread::hardware_concurrency(), samples);
   std::printf("load: %.1f (%.1f .. %.1f)\n", loading.median, loading.fastest, loading.slowest);
   std::printf("%-28s %7s  %-24s %-24s %-24s\n", "kernel", "KiB", "first", "cold", "cached");
-  nlohmann::json report{{"nvrtc", (*nvrtc)->version().text()}, {"arch", kArch},
-                        {"threads", std::thread::hardware_concurrency()}, {"samples", samples},
-                        {"load", toJson(loading)}, {"kernels", nlohmann::json::array()}};
+  nlohmann::json report{{"nvrtc", (*nvrtc)->version().text()},
+                        {"arch", kArch},
+                        {"threads", std::thread::hardware_concurrency()},
+                        {"samples", samples},
+                        {"load", toJson(loading)},
+                        {"kernels", nlohmann::json::array()}};
   bool withinLimits = true;
   for (std::size_t i = 0; i < sources.size(); ++i) {
     const Spread spreads[] = {spreadOf(first[i]), spreadOf(cold[i]), spreadOf(cached[i])};
@@ -161,12 +165,14 @@ int run(const std::string &jsonPath, int samples) {
     }
     std::printf("\n");
     withinLimits = withinLimits && spreads[0].median <= kFirstLimitMs && spreads[2].median <= kCachedLimitMs;
-    report["kernels"].push_back({{"entry", sources[i].entry}, {"cubin_bytes", cubins[i].size()},
-                                 {"first", toJson(spreads[0])}, {"cold", toJson(spreads[1])},
+    report["kernels"].push_back({{"entry", sources[i].entry},
+                                 {"cubin_bytes", cubins[i].size()},
+                                 {"first", toJson(spreads[0])},
+                                 {"cold", toJson(spreads[1])},
                                  {"cached", toJson(spreads[2])}});
   }
-  std::printf("limits: first %.0f ms (goal %.0f), cached %.0f ms: %s\n", kFirstLimitMs, kFirstGoalMs, kCachedLimitMs,
-              withinLimits ? "held" : "NOT held");
+  std::printf("limits: first %.0f ms (goal %.0f), cached %.0f ms: %s\n", kFirstLimitMs, kFirstGoalMs,
+              kCachedLimitMs, withinLimits ? "held" : "NOT held");
   report["limits_held"] = withinLimits;
   if (!jsonPath.empty() && !support::writeFileAtomically(jsonPath, report.dump(2) + "\n"))
     return 3;

@@ -31,7 +31,11 @@ Finding failed(std::string name, const support::Error &error) {
 
 Finding checkCompiler() {
 #ifdef DEFT_LLVM_VERSION
-  return {"compiler", true, "LLVM and MLIR " DEFT_LLVM_VERSION " are built in", {}, {{"llvm", DEFT_LLVM_VERSION}}};
+  return {"compiler",
+          true,
+          "LLVM and MLIR " DEFT_LLVM_VERSION " are built in",
+          {},
+          {{"llvm", DEFT_LLVM_VERSION}}};
 #else
   return {"compiler", false, "not built in: this deftc runs packages and cannot compile specs",
           "build with DEFT_ENABLE_COMPILER=ON, or make packages with `deftc build` on another machine",
@@ -57,8 +61,11 @@ Finding checkCpu() {
 #endif
   const unsigned threads = std::thread::hardware_concurrency();
   const std::string model = cpuModel();
-  Finding finding{"cpu", level > 0, model + ", " + std::to_string(threads) + (threads == 1 ? " thread" : " threads"),
-                  {}, {{"model", model}, {"threads", threads}, {"isa_level", level}, {"avx512_bf16", bf16}}};
+  Finding finding{"cpu",
+                  level > 0,
+                  model + ", " + std::to_string(threads) + (threads == 1 ? " thread" : " threads"),
+                  {},
+                  {{"model", model}, {"threads", threads}, {"isa_level", level}, {"avx512_bf16", bf16}}};
   if (level > 0)
     finding.text += ", x86-64-v" + std::to_string(level) + (bf16 ? " with AVX512_BF16" : "");
   else {
@@ -87,8 +94,8 @@ Finding checkGpu() {
     const std::string arch = target ? std::string(target->arch) : "none";
     finding.ok = finding.ok || target;
     finding.text += facts.name + ", compute capability " + std::to_string(facts.major) + "." +
-                    std::to_string(facts.minor) + (target ? ", kernels for " + arch : ", no kernels for it") + ", " +
-                    std::to_string(facts.multiprocessors) + " multiprocessors, " +
+                    std::to_string(facts.minor) + (target ? ", kernels for " + arch : ", no kernels for it") +
+                    ", " + std::to_string(facts.multiprocessors) + " multiprocessors, " +
                     std::to_string(facts.memoryBytes >> 30) + " GiB";
     finding.details["devices"].push_back({{"name", facts.name},
                                           {"compute_capability", {facts.major, facts.minor}},
@@ -106,8 +113,12 @@ Finding checkNvrtc() {
   const auto nvrtc = nvrtc::Nvrtc::load();
   if (!nvrtc)
     return failed("nvrtc", nvrtc.error());
-  Finding finding{"nvrtc", true, (*nvrtc)->version().text() + ", " + (*nvrtc)->path(), {},
-                  {{"version", (*nvrtc)->version().text()}, {"path", (*nvrtc)->path()}, {"archs", json::array()}}};
+  Finding finding{
+      "nvrtc",
+      true,
+      (*nvrtc)->version().text() + ", " + (*nvrtc)->path(),
+      {},
+      {{"version", (*nvrtc)->version().text()}, {"path", (*nvrtc)->path()}, {"archs", json::array()}}};
   std::string unknown;
   for (const target::Target &target : target::targets())
     if ((*nvrtc)->supports(target.arch))
@@ -124,12 +135,18 @@ Finding checkNvrtc() {
 Finding checkCache() {
   const auto cache = module_cache::CubinCache::openDefault();
   if (const auto warning = cache->takeWarning())
-    return {"cache", false, *warning, "set DEFT_CACHE_DIR to a folder of your own on a writable disk",
+    return {"cache",
+            false,
+            *warning,
+            "set DEFT_CACHE_DIR to a folder of your own on a writable disk",
             {{"folder", cache->folder()}, {"writable", false}}};
   std::error_code ignored;
   const auto kernels = std::distance(std::filesystem::directory_iterator(cache->folder(), ignored), {});
-  return {"cache", true,
-          cache->folder() + ", writable, " + std::to_string(kernels) + (kernels == 1 ? " kernel" : " kernels"), {},
+  return {"cache",
+          true,
+          cache->folder() + ", writable, " + std::to_string(kernels) +
+              (kernels == 1 ? " kernel" : " kernels"),
+          {},
           {{"folder", cache->folder()}, {"writable", true}, {"kernels", kernels}}};
 }
 
@@ -152,8 +169,8 @@ int doctor(Context &context, bool asJson) {
   const auto colour = [&](const char *code) { return context.outColour ? code : ""; };
   for (const Finding &finding : findings) {
     context.out << colour(finding.ok ? "\x1b[32m" : "\x1b[33m") << (finding.ok ? "  ok  " : "  --  ")
-                << colour("\x1b[0m") << finding.name << std::string(10 - finding.name.size(), ' ') << finding.text
-                << '\n';
+                << colour("\x1b[0m") << finding.name << std::string(10 - finding.name.size(), ' ')
+                << finding.text << '\n';
     if (!finding.mend.empty())
       context.out << "                = hint: " << finding.mend << '\n';
   }
@@ -166,10 +183,12 @@ int doctor(Context &context, bool asJson) {
 } // namespace
 
 void addDoctorCommand(CLI::App &app, Context &context) {
-  CLI::App *command = app.add_subcommand("doctor", "Say what this machine can do and how to mend what is missing");
+  CLI::App *command =
+      app.add_subcommand("doctor", "Say what this machine can do and how to mend what is missing");
   auto asJson = std::make_shared<bool>(false);
   command->add_flag("--json", *asJson, "Print JSON");
-  command->footer("Example:\n  deftc doctor\nThe exit code is 0 when specs run here, at least on the CPU, and 3 otherwise.");
+  command->footer("Example:\n  deftc doctor\nThe exit code is 0 when specs run here, at least on the CPU, "
+                  "and 3 otherwise.");
   context.onRun(command, [&context, asJson] { return doctor(context, *asJson); });
 }
 

@@ -55,7 +55,8 @@ TEST(ContainerTest, AnAlteredSectionIsNamed) {
   EXPECT_EQ(errorOf(sample() + "x"), "package `p.deftpkg` is altered: 1 bytes follow its last section");
   bytes = sample();
   bytes[60] ^= 1;
-  EXPECT_EQ(errorOf(bytes), "package `p.deftpkg` is altered: its table of sections does not match its checksum");
+  EXPECT_EQ(errorOf(bytes),
+            "package `p.deftpkg` is altered: its table of sections does not match its checksum");
 }
 
 TEST(ContainerTest, ANewerFormatIsToldFromAnAlteredOne) {
@@ -71,7 +72,10 @@ TEST(ContainerTest, ANewerFormatIsToldFromAnAlteredOne) {
 
 TEST(ContainerTest, OtherFilesAreNoPackages) {
   EXPECT_EQ(errorOf("attention a { }"), "`p.deftpkg` is not a package");
-  EXPECT_EQ(errorOf(std::string("\x7f" "ELF", 4)), "`p.deftpkg` is not a package");
+  EXPECT_EQ(errorOf(std::string("\x7f"
+                                "ELF",
+                                4)),
+            "`p.deftpkg` is not a package");
   EXPECT_FALSE(looksLikePackage("DEFT"));
 }
 

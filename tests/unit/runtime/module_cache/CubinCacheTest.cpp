@@ -18,9 +18,16 @@ namespace fs = std::filesystem;
 const std::string kKey(64, 'a');
 const std::string kSource = "// source\n";
 
-CachedKernel sample(const std::string &cubin = std::string("\x7f" "ELF\0cubin", 10)) {
-  return {cubin, {.entry = "kernel", .registers = 168, .stackBytes = 8, .spillStoreBytes = 4, .spillLoadBytes = 2,
-                  .staticSharedBytes = 1}};
+CachedKernel sample(const std::string &cubin = std::string("\x7f"
+                                                           "ELF\0cubin",
+                                                           10)) {
+  return {cubin,
+          {.entry = "kernel",
+           .registers = 168,
+           .stackBytes = 8,
+           .spillStoreBytes = 4,
+           .spillLoadBytes = 2,
+           .staticSharedBytes = 1}};
 }
 
 class CubinCacheTest : public testing::Test {
@@ -52,7 +59,7 @@ TEST_F(CubinCacheTest, FoldersAndFilesAreTheUsersAlone) {
   const auto cache = CubinCache::open(folder_.path("new/parents"));
   cache->store(kKey, kSource, sample());
   const auto modeOf = [](const std::string &path) {
-    struct stat info {};
+    struct stat info{};
     EXPECT_EQ(::stat(path.c_str(), &info), 0) << path;
     return info.st_mode & 0777;
   };
@@ -84,7 +91,8 @@ TEST_F(CubinCacheTest, EveryTruncationOfEveryFileIsAMissAndIsRepaired) {
     cache->store(kKey, kSource, sample());
     ASSERT_TRUE(cache->find(kKey)) << name;
   }
-  EXPECT_EQ(namesIn(cache->folder()), std::vector<std::string>{kKey}) << "bad entries and temporaries are gone";
+  EXPECT_EQ(namesIn(cache->folder()), std::vector<std::string>{kKey})
+      << "bad entries and temporaries are gone";
   EXPECT_EQ(cache->takeWarning(), std::nullopt);
 }
 
@@ -151,8 +159,9 @@ TEST_F(CubinCacheTest, AFolderOfAnotherUserOrOpenToOthersIsNotUsed) {
   const std::string place = first->folder();
   ::chmod(place.c_str(), 0777);
   const auto open = CubinCache::open(folder_.path());
-  EXPECT_EQ(open->takeWarning(), "no kernel cache in `" + place +
-                                     "`: other users may write it; kernels are compiled again by each process");
+  EXPECT_EQ(open->takeWarning(),
+            "no kernel cache in `" + place +
+                "`: other users may write it; kernels are compiled again by each process");
   EXPECT_EQ(open->takeWarning(), std::nullopt);
   if (::geteuid() != 0)
     GTEST_SKIP() << "the other half needs root";

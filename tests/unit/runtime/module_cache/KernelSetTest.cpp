@@ -22,7 +22,8 @@ package::VariantSource plain() {
 
 config::Config small() {
   config::Config config;
-  config.phases = {{"wide", 16, config::Family::Sm80, 32, 32, 2, 2}, {"narrow", -1, config::Family::Sm80, 16, 32, 2, 2}};
+  config.phases = {{"wide", 16, config::Family::Sm80, 32, 32, 2, 2},
+                   {"narrow", -1, config::Family::Sm80, 16, 32, 2, 2}};
   return config;
 }
 

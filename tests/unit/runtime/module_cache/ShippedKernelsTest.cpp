@@ -38,8 +38,8 @@ TEST_P(ShippedKernelsTest, CompileWithoutSpillsWithinTheMachinesLimits) {
     const auto check = [&](const Kernel &kernel) {
       SCOPED_TRACE(kernel.entry);
       EXPECT_FALSE(kernel.cubin.empty());
-      EXPECT_FALSE(kernel.resources.spills())
-          << kernel.resources.spillStoreBytes << " bytes stored, " << kernel.resources.spillLoadBytes << " loaded";
+      EXPECT_FALSE(kernel.resources.spills()) << kernel.resources.spillStoreBytes << " bytes stored, "
+                                              << kernel.resources.spillLoadBytes << " loaded";
       EXPECT_EQ(kernel.resources.stackBytes, 0);
       EXPECT_GT(kernel.resources.registers, 0);
       EXPECT_LE(kernel.resources.registers, target.registersPerThread);

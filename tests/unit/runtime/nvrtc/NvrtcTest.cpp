@@ -25,7 +25,8 @@ TEST(NvrtcTest, CompilesToACubinForEveryTarget) {
     ASSERT_TRUE((*nvrtc)->supports(target.arch)) << target.arch;
     const auto compiled = (*nvrtc)->compile("kernel.cu", source, target.arch);
     ASSERT_TRUE(compiled) << compiled.error().message;
-    EXPECT_EQ(compiled->cubin.substr(0, 4), "\x7f" "ELF");
+    EXPECT_EQ(compiled->cubin.substr(0, 4), "\x7f"
+                                            "ELF");
     EXPECT_TRUE(compiled->ptx.empty());
     ASSERT_EQ(compiled->resources.size(), 1u) << compiled->log;
     EXPECT_EQ(compiled->resources[0].entry, "kernel");
@@ -45,11 +46,12 @@ TEST(NvrtcTest, LoadsTheBuiltinsThatLieBesideIt) {
 TEST(NvrtcTest, TheSameTextGivesTheSameBytesInEveryProcess) {
   REQUIRE_NVRTC(nvrtc);
   const auto hashOfCubin = [&] {
-    const auto compiled = (*nvrtc)->compile("kernel.cu",
-                                            "#include \"deft/merge.cuh\"\n"
-                                            "namespace { __device__ __noinline__ int local(int x) { return x * x; } }\n"
-                                            "extern \"C\" __global__ void kernel(int *x) { *x = local(*x); }\n",
-                                            "sm_90a");
+    const auto compiled =
+        (*nvrtc)->compile("kernel.cu",
+                          "#include \"deft/merge.cuh\"\n"
+                          "namespace { __device__ __noinline__ int local(int x) { return x * x; } }\n"
+                          "extern \"C\" __global__ void kernel(int *x) { *x = local(*x); }\n",
+                          "sm_90a");
     return compiled ? std::hash<std::string>()(compiled->cubin) : 0;
   };
   std::size_t hashes[2] = {0, 1};
@@ -80,14 +82,15 @@ TEST(NvrtcTest, PtxComesWhenAskedFor) {
 TEST(NvrtcTest, ASpillIsSeen) {
   REQUIRE_NVRTC(nvrtc);
   // 160 values live across a barrier, with 64 registers a thread: 1024 threads share an SM.
-  const std::string source = "extern \"C\" __global__ void __launch_bounds__(1024) spiller(float *x) {\n"
-                             "  float v[160];\n"
-                             "#pragma unroll\n"
-                             "  for (int i = 0; i < 160; ++i) v[i] = x[i * 1024 + threadIdx.x];\n"
-                             "  __syncthreads();\n"
-                             "#pragma unroll\n"
-                             "  for (int i = 0; i < 160; ++i) x[i * 1024 + threadIdx.x] = v[159 - i] * v[i];\n"
-                             "}\n";
+  const std::string source =
+      "extern \"C\" __global__ void __launch_bounds__(1024) spiller(float *x) {\n"
+      "  float v[160];\n"
+      "#pragma unroll\n"
+      "  for (int i = 0; i < 160; ++i) v[i] = x[i * 1024 + threadIdx.x];\n"
+      "  __syncthreads();\n"
+      "#pragma unroll\n"
+      "  for (int i = 0; i < 160; ++i) x[i * 1024 + threadIdx.x] = v[159 - i] * v[i];\n"
+      "}\n";
   const auto compiled = (*nvrtc)->compile("spiller.cu", source, "sm_80");
   ASSERT_TRUE(compiled) << compiled.error().message;
   ASSERT_EQ(compiled->resources.size(), 1u) << compiled->log;
@@ -98,7 +101,8 @@ TEST(NvrtcTest, ASpillIsSeen) {
 
 TEST(NvrtcTest, AnErrorCarriesTheLogAndTheFileName) {
   REQUIRE_NVRTC(nvrtc);
-  const auto compiled = (*nvrtc)->compile("bad.cu", "extern \"C\" __global__ void k() { nonsense; }\n", "sm_80");
+  const auto compiled =
+      (*nvrtc)->compile("bad.cu", "extern \"C\" __global__ void k() { nonsense; }\n", "sm_80");
   ASSERT_FALSE(compiled);
   EXPECT_EQ(compiled.error().code, support::ErrorCode::Internal);
   EXPECT_NE(compiled.error().message.find("bad.cu(1): error: identifier \"nonsense\" is undefined"),
@@ -124,7 +128,8 @@ TEST(NvrtcTest, AMissingLibraryIsAnEnvironmentErrorWithAHint) {
   const auto nvrtc = Nvrtc::load({.path = "/nonexistent/libnvrtc.so"});
   ASSERT_FALSE(nvrtc);
   EXPECT_EQ(nvrtc.error().code, support::ErrorCode::Environment);
-  EXPECT_EQ(nvrtc.error().message.find("no NVRTC at `/nonexistent/libnvrtc.so`"), 0u) << nvrtc.error().message;
+  EXPECT_EQ(nvrtc.error().message.find("no NVRTC at `/nonexistent/libnvrtc.so`"), 0u)
+      << nvrtc.error().message;
   EXPECT_NE(nvrtc.error().hint.find("nvidia-cuda-nvrtc"), std::string::npos);
 }
 

@@ -6,15 +6,16 @@ namespace deft::nvrtc {
 namespace {
 
 TEST(ResourceReportTest, ReadsEachEntry) {
-  const auto kernels = parseResources("ptxas info    : 144 bytes gmem\n"
-                                      "ptxas info    : Compiling entry function 'one' for 'sm_90a'\n"
-                                      "ptxas info    : Function properties for one\n"
-                                      "ptxas         .     0 bytes stack frame, 0 bytes spill stores, 0 bytes spill loads\n"
-                                      "ptxas info    : Used 168 registers, used 1 barriers\n"
-                                      "ptxas info    : Compiling entry function 'two' for 'sm_90a'\n"
-                                      "ptxas info    : Function properties for two\n"
-                                      "    96 bytes stack frame, 112 bytes spill stores, 116 bytes spill loads\n"
-                                      "ptxas info    : Used 255 registers, used 1 barriers, 1024 bytes smem, 8 bytes cmem[2]\n");
+  const auto kernels = parseResources(
+      "ptxas info    : 144 bytes gmem\n"
+      "ptxas info    : Compiling entry function 'one' for 'sm_90a'\n"
+      "ptxas info    : Function properties for one\n"
+      "ptxas         .     0 bytes stack frame, 0 bytes spill stores, 0 bytes spill loads\n"
+      "ptxas info    : Used 168 registers, used 1 barriers\n"
+      "ptxas info    : Compiling entry function 'two' for 'sm_90a'\n"
+      "ptxas info    : Function properties for two\n"
+      "    96 bytes stack frame, 112 bytes spill stores, 116 bytes spill loads\n"
+      "ptxas info    : Used 255 registers, used 1 barriers, 1024 bytes smem, 8 bytes cmem[2]\n");
   ASSERT_EQ(kernels.size(), 2u);
   EXPECT_EQ(kernels[0].entry, "one");
   EXPECT_EQ(kernels[0].registers, 168);

@@ -14,7 +14,8 @@ bool holds(const std::vector<TemplateHeader> &headers, std::string_view name) {
 TEST(TemplatesTest, HeadersAreEmbeddedWhole) {
   const auto all = templateHeaders();
   EXPECT_GE(all.size(), 3u);
-  EXPECT_TRUE(std::is_sorted(all.begin(), all.end(), [](const auto &a, const auto &b) { return a.name < b.name; }));
+  EXPECT_TRUE(
+      std::is_sorted(all.begin(), all.end(), [](const auto &a, const auto &b) { return a.name < b.name; }));
   for (const TemplateHeader &header : all) {
     EXPECT_NE(header.text.find("#pragma once"), std::string_view::npos) << header.name;
     EXPECT_NE(header.text.find("namespace deft"), std::string_view::npos) << header.name;

@@ -65,18 +65,22 @@ TEST_F(KernelCommandsTest, DoctorSaysHowToMendTheCache) {
   ::setenv("DEFT_CACHE_DIR", path("file").c_str(), 1);
   const Outcome outcome = run({"doctor"});
   EXPECT_EQ(outcome.code, kExitOk) << "a cache is not needed";
-  EXPECT_THAT(outcome.out, HasSubstr("--  cache     no kernel cache in `" + path("file") + "/cubin-v1`: Not a directory"));
-  EXPECT_THAT(outcome.out, HasSubstr("= hint: set DEFT_CACHE_DIR to a folder of your own on a writable disk"));
+  EXPECT_THAT(outcome.out,
+              HasSubstr("--  cache     no kernel cache in `" + path("file") + "/cubin-v1`: Not a directory"));
+  EXPECT_THAT(outcome.out,
+              HasSubstr("= hint: set DEFT_CACHE_DIR to a folder of your own on a writable disk"));
 }
 
 TEST_F(KernelCommandsTest, EmitCudaShowsThePhaseAndTheArchitectureAskedFor) {
   const Outcome first = run({"emit", "llama3_8b", "--as", "cuda"});
   EXPECT_EQ(first.code, kExitOk) << first.err;
   EXPECT_THAT(first.out, StartsWith("// deft_llama3_8b_tiles: attention `llama3_8b`, phase tiles."));
-  EXPECT_THAT(run({"emit", "llama3_8b", "--as", "cuda", "--arch", "sm_80"}).out, StartsWith("// deft_llama3_8b_wide"));
+  EXPECT_THAT(run({"emit", "llama3_8b", "--as", "cuda", "--arch", "sm_80"}).out,
+              StartsWith("// deft_llama3_8b_wide"));
   EXPECT_THAT(run({"emit", "llama3_8b", "--as", "cuda", "--arch", "sm_80", "--phase", "narrow"}).out,
               StartsWith("// deft_llama3_8b_narrow"));
-  EXPECT_THAT(run({"emit", "llama3_8b", "--as", "cuda", "--phase", "merge"}).out, StartsWith("// deft_llama3_8b_merge"));
+  EXPECT_THAT(run({"emit", "llama3_8b", "--as", "cuda", "--phase", "merge"}).out,
+              StartsWith("// deft_llama3_8b_merge"));
   EXPECT_NE(run({"emit", "llama3_8b", "--as", "cuda", "--arch", "sm_86", "--phase", "narrow"}).out,
             run({"emit", "llama3_8b", "--as", "cuda", "--arch", "sm_100", "--phase", "narrow"}).out)
       << "less shared memory";
@@ -94,7 +98,8 @@ TEST_F(KernelCommandsTest, EmitRefusesWhatDoesNotExist) {
 TEST_F(KernelCommandsTest, BinaryOutputIsNotForATerminal) {
   const Outcome outcome = run({"emit", "llama3_8b", "--as", "cubin"}, /*terminal=*/true);
   EXPECT_EQ(outcome.code, kExitUsage);
-  EXPECT_EQ(outcome.err, "error: `cubin` is binary and not for a terminal\n  = hint: write it to a file with -o FILE\n");
+  EXPECT_EQ(outcome.err,
+            "error: `cubin` is binary and not for a terminal\n  = hint: write it to a file with -o FILE\n");
   EXPECT_EQ(outcome.out, "");
 }
 
@@ -107,19 +112,20 @@ TEST_F(KernelCommandsTest, EmitPtxAndCubin) {
   EXPECT_THAT(ptx.out, HasSubstr(".entry deft_llama3_8b_merge"));
   const Outcome cubin = run({"emit", "llama3_8b", "--as", "cubin", "--phase", "merge"});
   EXPECT_EQ(cubin.code, kExitOk) << cubin.err;
-  EXPECT_THAT(cubin.out, StartsWith("\x7f" "ELF"));
+  EXPECT_THAT(cubin.out, StartsWith("\x7f"
+                                    "ELF"));
 }
 
 TEST_F(KernelCommandsTest, BuildMakesTheSamePackageEachTimeAndItHoldsEverything) {
   if (!hasNvrtc())
     GTEST_SKIP() << "no NVRTC";
-  const Outcome first = run({"build", "head_dims", "--variant", "heads_64", "--arch", "sm_80,sm_90a,sm_80", "--cpu",
-                             "-o", path("one.deftpkg")});
+  const Outcome first = run({"build", "head_dims", "--variant", "heads_64", "--arch", "sm_80,sm_90a,sm_80",
+                             "--cpu", "-o", path("one.deftpkg")});
   ASSERT_EQ(first.code, kExitOk) << first.err;
   EXPECT_THAT(first.out, HasSubstr("heads_64: sm_90a, "));
   EXPECT_THAT(first.out, HasSubstr("cpu: x86-64-v4, "));
-  const Outcome second =
-      run({"build", "head_dims", "--variant", "heads_64", "--arch", "sm_80,sm_90a", "--cpu", "-o", path("two.deftpkg")});
+  const Outcome second = run({"build", "head_dims", "--variant", "heads_64", "--arch", "sm_80,sm_90a",
+                              "--cpu", "-o", path("two.deftpkg")});
   EXPECT_THAT(second.out, HasSubstr("from the cache"));
 
   const auto package = package::openPackage(path("one.deftpkg"));
@@ -129,17 +135,21 @@ TEST_F(KernelCommandsTest, BuildMakesTheSamePackageEachTimeAndItHoldsEverything)
   EXPECT_EQ(variant.source.name, "heads_64");
   ASSERT_EQ(variant.kernels.size(), 2u);
   EXPECT_EQ(variant.kernels[1].arch, "sm_90a");
-  EXPECT_THAT(variant.kernels[1].attend.at(0).cubin, StartsWith("\x7f" "ELF"));
+  EXPECT_THAT(variant.kernels[1].attend.at(0).cubin, StartsWith("\x7f"
+                                                                "ELF"));
   ASSERT_EQ(package->cpu.size(), 2u);
-  EXPECT_THAT(package->cpu[0].sharedObject, StartsWith("\x7f" "ELF"));
+  EXPECT_THAT(package->cpu[0].sharedObject, StartsWith("\x7f"
+                                                       "ELF"));
   EXPECT_THAT(package->specFiles.at(0).text, HasSubstr("heads_64"));
-  EXPECT_EQ(package::writePackage(*package), package::writePackage(*package::openPackage(path("two.deftpkg"))));
+  EXPECT_EQ(package::writePackage(*package),
+            package::writePackage(*package::openPackage(path("two.deftpkg"))));
 }
 
 TEST_F(KernelCommandsTest, BuildSaysWhatIsWrong) {
   const Outcome arch = run({"build", "llama3_8b", "--arch", "sm_75", "-o", path("p")});
   EXPECT_EQ(arch.code, kExitUsage);
-  EXPECT_EQ(arch.err, "error: unknown architecture `sm_75`\n  = hint: it is one of sm_80, sm_86, sm_89, sm_90a, sm_100, sm_120\n");
+  EXPECT_EQ(arch.err, "error: unknown architecture `sm_75`\n  = hint: it is one of sm_80, sm_86, sm_89, "
+                      "sm_90a, sm_100, sm_120\n");
   const Outcome spec = run({"build", "no_such_spec", "-o", path("p")});
   EXPECT_EQ(spec.code, kExitDiagnostics);
   const Outcome folder = run({"build", "llama3_8b", "-o", path("none/p")});
