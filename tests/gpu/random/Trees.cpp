@@ -40,6 +40,22 @@ KvTree wideFan(Random &random) {
   return tree;
 }
 
+/// More items than blocks: wide ones, of which the last tokens are for the last queries alone, then small
+/// ones.
+KvTree manyFans(Random &random) {
+  KvTree tree;
+  const int fans = random.between(9, 24), leaves = random.of({16, 32, 32, 33});
+  for (int f = 0; f < fans; ++f) {
+    const int root = node(tree, -1, random.of({1, 64, 100}));
+    for (int i = 0; i < leaves; ++i)
+      query(tree, node(tree, root, random.between(4, 12)));
+  }
+  const int small = random.between(1, 3);
+  for (int i = 0; i < small; ++i)
+    query(tree, node(tree, -1, random.between(1, 100)));
+  return tree;
+}
+
 KvTree sharedPrompt(Random &random) {
   KvTree tree;
   const int roots = random.between(1, 3);
@@ -101,7 +117,7 @@ KvTree boundaries(Random &random, int pageSize) {
 } // namespace
 
 CaseTree randomTree(Random &random, int index, int pageSize, int mostQueries) {
-  switch (index % 10) {
+  switch (index % 11) {
   case 0:
   case 1:
     return {"forest", test::randomForest(random.seed())};
@@ -119,6 +135,8 @@ CaseTree randomTree(Random &random, int index, int pageSize, int mostQueries) {
     return {"boundaries", boundaries(random, pageSize)};
   case 8:
     return {"no sharing", flat(random)};
+  case 9:
+    return {"many fans", manyFans(random)};
   default: {
     auto edges = test::edgeTrees();
     auto &[name, tree] = edges[static_cast<std::size_t>(random.below(static_cast<int>(edges.size())))];
