@@ -132,8 +132,9 @@ constexpr PhaseRule kRules[] = {
     {"mma shape", Of::Sm90, [](const Site &site) { return site.phase.tileKv == 64; },
      [](const Site &site) { return "tile_kv is " + number(site.phase.tileKv) + "; family sm90 takes 64"; },
      nullptr},
-    // Where warpgroups take tiles in turn, each has its own stages: one that came to the other's might take
-    // an older phase of its barrier for the one it waits for.
+    // Where warpgroups take tiles in turn, each has its own stages within a unit, at whose end they wait for
+    // each other: one that came to the other's might take an older phase of its barrier for the one it waits
+    // for.
     {"stages", Of::Sm90, [](const Site &site) { return site.phase.stages % 2 == 0; },
      [](const Site &site) {
        return "stages is " + number(site.phase.stages) + "; family sm90 takes an even number";

@@ -30,8 +30,7 @@ __device__ __forceinline__ void attend(const abi::AttendArgs &args, const typena
     ptx::prefetch(threadIdx.x % 2 == 0 ? args.kBoxes[threadIdx.x / 2 % 2] : args.vBoxes[threadIdx.x / 2 % 2]);
   }
   __syncthreads();
-  // 128 * 80 + 256 * 208 registers are what the launch bound's 384 * 168 were; masks need more of them where
-  // scores are.
+  // At most the 384 * 168 registers of the launch bound; masks need more of them where scores are.
   constexpr int kCopying = Variant::kHasMask ? 72 : 80, kComputing = Variant::kHasMask ? 216 : 208;
   if (threadIdx.x < 128) {
     asm volatile("setmaxnreg.dec.sync.aligned.u32 %0;" ::"n"(kCopying));

@@ -102,6 +102,7 @@ private:
   /// other's slots and logarithms again, which are near: shuffles would part the loads of the values.
   template <int kCount> __device__ __forceinline__ void sum(Part (&parts)[kCount]) const {
     constexpr int kAtOnce = (kCount == 1 ? 16 : 8) / kPerLane; // partials that are on their way at a time
+    static_assert(kAtOnce % kCount == 0, "a partial is in the same part in every round");
 #pragma unroll 1
     for (int i = first_; i < count_; i += stride_ * kAtOnce) {
       long long places[kAtOnce];

@@ -25,7 +25,8 @@ template <class Config, class Variant> class Consumer {
   static constexpr int kSteps = Config::kHeadDim / 16;
   static constexpr int kGroups = Config::kTileKv / 16; ///< of 16 tokens
   static_assert(Config::kTileKv == 64, "a warp of a warpgroup takes one group of 16 tokens");
-  static_assert(Config::kStages % 2 == 0, "a warpgroup that takes every other tile has its own stages");
+  static_assert(Config::kStages % 2 == 0,
+                "within a unit a warpgroup that takes every other tile has its own stages");
   static_assert(Config::kTileQ <= 64 * kConsumerGroups && Config::kRatio <= Config::kTileQ);
 
 public:
@@ -74,7 +75,7 @@ private:
 
     const Join<Config, Variant> join(ring_.shared);
     ptx::bulkAwaitReads();
-    join.takeRooms(group_);
+    join.takeRooms(group_, splitRows);
     if (splitRows || join.groups(sums, group_)) {
       if (!isWide)
         join.shareFacts(sums);

@@ -10,17 +10,22 @@ namespace deft::sm90 {
 template <class Config, class Variant> class Join {
   using L = Layout<Config>;
   using Sums = WarpSums<Config, Variant>;
-  enum Barrier { kFull = kTurn + kConsumerGroups, kEmpty, kFirstGroup }; // numbers of named barriers
+  /// Numbers of named barriers.
+  enum Barrier { kFull = kTurn + kConsumerGroups, kEmpty, kEmptyOfWide, kFirstGroup };
 
 public:
   __device__ __forceinline__ explicit Join(char *shared) : shared_(shared) {}
 
-  /// The second warpgroup waits until the first has no more use for what is in the rooms.
-  __device__ __forceinline__ void takeRooms(int group) const {
+  /// The second warpgroup waits until the first has no more use for what is in the rooms. Where both have
+  /// rows of their own, the first does not wait for the second here and might come to the next unit's barrier
+  /// before the second has come to this one's, so such units have another: the turns of the next, or its
+  /// sums, come between two of a kind.
+  __device__ __forceinline__ void takeRooms(int group, bool splitRows) const {
+    const int barrier = splitRows ? kEmptyOfWide : kEmpty;
     if (group == 1)
-      ptx::namedBarrierSync(kEmpty, 128 * kConsumerGroups);
+      ptx::namedBarrierSync(barrier, 128 * kConsumerGroups);
     else
-      ptx::namedBarrierArrive(kEmpty, 128 * kConsumerGroups);
+      ptx::namedBarrierArrive(barrier, 128 * kConsumerGroups);
   }
 
   /// After takeRooms: the second warpgroup hands its sums to the first, warp by warp; only the first goes on
