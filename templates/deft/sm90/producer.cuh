@@ -8,8 +8,8 @@
 
 /// The warpgroup that copies: it walks the block's units ahead of the consumers and keeps the ring full.
 /// Its warps take tiles in turn, because finding a tile's tokens is a chain of loads (item, runs, pages):
-/// four chains are under way at a time. Tokens that lie one after the other come by bulk copies of 16, the
-/// others one by one.
+/// four chains are under way at a time. Tokens that lie one after the other come by bulk copies of 16 or 32,
+/// the others one by one. A unit's queries come by the same warps, a unit ahead.
 namespace deft::sm90 {
 
 template <class Config, class Variant> class Producer {
@@ -18,7 +18,6 @@ template <class Config, class Variant> class Producer {
   using L = Layout<Config>;
   static constexpr int kWarps = 4;
   static constexpr int kGroup = 16; ///< tokens of a bulk copy
-  static constexpr int kGroups = TileFacts::kGroups;
   static constexpr bool kIsPaged = Config::kPageSize > 0;
   /// Whether a page (or the contiguous cache) has room for a group.
   static constexpr bool kHasBulk = Config::kPageSize <= 1 || Config::kPageSize % kGroup == 0;

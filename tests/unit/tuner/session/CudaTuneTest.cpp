@@ -5,6 +5,7 @@
 #include "tests/support/Forest.h"
 #include "tests/support/PlainHooks.h"
 #include "tests/support/SetVariable.h"
+#include "tests/support/VariantBuilder.h"
 #include "tests/unit/runtime/module_cache/TestFolder.h"
 #include "tuner/session/Journal.h"
 #include "tuner/session/Tune.h"
@@ -18,16 +19,26 @@ namespace deft::session {
 namespace {
 
 spec::Variant plainVariant() {
-  spec::Variant variant;
+  spec::Variant variant = test::VariantBuilder(4, 2, 64).variant;
   variant.name = "plain";
-  variant.queryHeads = 4;
-  variant.kvHeads = 2;
-  variant.headDim = 64;
-  variant.dtype = variant.outputDtype = spec::DType::BF16;
   variant.cache.paged = true;
   variant.cache.pageSize = 16;
   variant.scale = 0.25;
   return variant;
+}
+
+/// What the front end would make of it.
+package::VariantSource sourceOf(const spec::Variant &variant) {
+  package::VariantSource source;
+  source.name = variant.name;
+  source.queryHeads = variant.queryHeads;
+  source.kvHeads = variant.kvHeads;
+  source.headDim = variant.headDim;
+  source.dtype = variant.dtype;
+  source.outputDtype = variant.outputDtype;
+  source.pageSize = variant.cache.pageSize;
+  source.hooks = test::plainHooks(variant.scale);
+  return source;
 }
 
 class CudaTuneTest : public testing::Test {
@@ -38,16 +49,8 @@ protected:
     input_.variant = plainVariant();
     input_.samples = {{"few", 0, test::levelTree({1, 4}, {40, 9}), false},
                       {"held", 0, test::levelTree({1, 4}, {41, 9}), true}};
-    package::VariantSource source;
-    source.name = "plain";
-    source.queryHeads = 4;
-    source.kvHeads = 2;
-    source.headDim = 64;
-    source.dtype = source.outputDtype = spec::DType::BF16;
-    source.pageSize = 16;
-    source.hooks = test::plainHooks(0.25);
     input_.backend.kind = Backend::Kind::Cuda;
-    input_.backend.source = source;
+    input_.backend.source = sourceOf(input_.variant);
     input_.backend.open = [this] { return measure::openCuda(input_.variant); };
     input_.backend.untuned = [this](const config_cache::DeviceKey &key) {
       return config::defaultConfig(input_.variant, *config_cache::targetOf(key));
