@@ -162,6 +162,8 @@ Result<void> Planner::makeAs(const Choice &choice, const tree::KvTree &tree, con
   plan.chunkTokens = chunk > 0 ? chunk : chooseChunkTokens(tiles_.tiles, facts, blocks);
   if (auto cut = cutter_.cut(view_, tiles_, plan.chunkTokens, !options_.isInvariant, plan); !cut)
     return cut;
+  if (Halves::concern(config))
+    halves_.order(facts.ratio, plan);
   sorter_.sort(config, facts.ratio, cutter_.longest(), plan);
   return {};
 }

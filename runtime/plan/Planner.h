@@ -5,6 +5,7 @@
 #include "runtime/plan/Auto.h"
 #include "runtime/plan/CostModel.h"
 #include "runtime/plan/Greedy.h"
+#include "runtime/plan/Halves.h"
 #include "runtime/plan/Items.h"
 #include "runtime/plan/Partitions.h"
 #include "runtime/plan/Plan.h"
@@ -60,6 +61,7 @@ private:
   TileList tiles_;
   PartitionScratch scratch_;
   ItemCutter cutter_;
+  Halves halves_;
   PhaseSorter sorter_;
   std::vector<TilePrice> prices_;
   CostModel model_;
