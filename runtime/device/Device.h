@@ -83,6 +83,8 @@ public:
   support::Result<void> reserve(std::size_t bytes, const std::string &what);
   support::Result<void> upload(const void *from, std::size_t bytes, const std::string &what);
   support::Result<void> fill(unsigned char value, std::size_t bytes);
+  /// All of it, however little of it is in use.
+  support::Result<void> fill(unsigned char value) { return fill(value, bytes_); }
   support::Result<void> download(void *to, std::size_t bytes) const;
 
   template <typename T, typename Allocator>

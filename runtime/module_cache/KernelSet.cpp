@@ -12,8 +12,8 @@ using support::ErrorCode;
 using support::Result;
 
 Result<Kernel> compileKernel(CubinCache *cache, const nvrtc::Nvrtc &nvrtc, const std::string &entry,
-                             const std::string &source, std::string_view arch) {
-  const nvrtc::CompileOptions options;
+                             const std::string &source, std::string_view arch,
+                             const nvrtc::CompileOptions &options) {
   const std::string key = cacheKey(source, arch, nvrtc::compilerOptions(arch, options), nvrtc.version());
   Kernel kernel;
   kernel.entry = entry;
@@ -41,7 +41,7 @@ Result<Kernel> compileKernel(CubinCache *cache, const nvrtc::Nvrtc &nvrtc, const
 
 Result<KernelSet> compileKernels(CubinCache *cache, const nvrtc::Nvrtc &nvrtc,
                                  const package::VariantSource &source, const config::Config &config,
-                                 const target::Target &target) {
+                                 const target::Target &target, const nvrtc::CompileOptions &options) {
   const config::KernelShape shape{source.queryHeads, source.kvHeads, source.headDim};
   if (Result<void> legal = config::checkConfig(shape, config, target); !legal)
     return legal.error();
@@ -49,8 +49,8 @@ Result<KernelSet> compileKernels(CubinCache *cache, const nvrtc::Nvrtc &nvrtc,
   // One thread a kernel: NVRTC compiles in parallel, and a config has a handful of kernels.
   const auto start = [&](std::string entry, std::string text) {
     return std::async(std::launch::async,
-                      [=, &nvrtc, &target, entry = std::move(entry), text = std::move(text)] {
-                        return compileKernel(cache, nvrtc, entry, text, target.arch);
+                      [=, &nvrtc, &target, &options, entry = std::move(entry), text = std::move(text)] {
+                        return compileKernel(cache, nvrtc, entry, text, target.arch, options);
                       });
   };
   std::vector<std::future<Result<Kernel>>> attend;

@@ -180,6 +180,12 @@ support::Result<CpuExecutor> CpuExecutor::create(int threads) {
 
 int CpuExecutor::threads() const { return state_->team.helpers() + 1; }
 
+void CpuExecutor::poison() {
+  for (const auto &scratch : state_->scratches)
+    for (std::vector<float> *partials : {&scratch->partialOut, &scratch->partialLse})
+      std::fill(partials->begin(), partials->end(), std::numeric_limits<float>::quiet_NaN());
+}
+
 support::Result<void> CpuExecutor::run(const CpuKernel &kernel, const spec::Variant &variant,
                                        const plan::Plan &plan, const InputView &inputs,
                                        const OutputView &outputs) {

@@ -25,6 +25,10 @@ public:
 
   int threads() const;
 
+  /// For tests: fills the memory of partials with NaN, so that what is read there without having been written
+  /// is seen. No step may be under way.
+  void poison();
+
   /// Attention of one layer over the plan's tree. Returns when the outputs are written. Fails, before
   /// anything is written, where the kernel was made for another variant. `outputs.lse` may be null.
   support::Result<void> run(const CpuKernel &kernel, const spec::Variant &variant, const plan::Plan &plan,

@@ -20,11 +20,15 @@ public:
   /// Blocks that run at a time, of the phase that runs fewest: what plan::makePlan wants to know.
   int blocksAtOnce() const { return kernels_->blocksAtOnce(); }
 
-  /// Uploads queries, cache and parameters.
+  /// Uploads queries, cache and parameters. What larger ones have left behind them becomes NaN, and no page.
   support::Result<void> load(const Inputs &inputs);
 
   /// Uploads the plan and fills the outputs with NaN, so that a row nobody writes is seen.
   support::Result<void> prepare(const plan::Plan &plan);
+
+  /// For tests, before a run: fills with NaN all that a run must write before somebody reads it, partials and
+  /// outputs.
+  support::Result<void> poison();
 
   /// Puts one run on the device's stream; allocates and waits for nothing, so it can be captured.
   support::Result<void> enqueue() { return plan_->run(*kernels_, pointers_, device_->stream()); }

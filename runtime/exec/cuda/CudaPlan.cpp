@@ -227,6 +227,12 @@ Result<void> CudaPlan::run(const CudaKernels &kernels, const CudaPointers &point
   return kernels.merge().launchDependent(blocks, mergeParams, stream);
 }
 
+Result<void> CudaPlan::poison() {
+  if (auto filled = partialOut_.fill(0xff); !filled)
+    return filled;
+  return partialLse_.fill(0xff);
+}
+
 Result<void> CudaPlan::checkReplays() {
   if (!watch_)
     return {};

@@ -67,6 +67,10 @@ public:
   /// The plan on the device is of no tree any more: the next one is another's.
   void forget() { onDevice_.isValid = isWritten_ = false; }
 
+  /// For tests: fills the scratch memory, also that of larger plans, with NaN, so that what is read there
+  /// without having been written is seen. No run may be under way.
+  support::Result<void> poison();
+
   /// An error where a replayed run has found that its plan was older than the tree; told once.
   support::Result<void> checkReplays();
 

@@ -19,7 +19,8 @@ public:
   virtual ~Kernels() = default;
   virtual support::Result<void> load(const exec::Inputs &inputs) = 0;
   virtual support::Result<void> prepare(const plan::Plan &plan) = 0;
-  /// A run of what was prepared, and its results.
+  /// A run of what was prepared, and its results. Before it all that it must write is NaN: partials, and
+  /// outputs; and so is what larger runs have left there.
   virtual support::Result<void> run(exec::Outputs &outputs) = 0;
   virtual int blocks() const = 0;
 };
@@ -39,10 +40,16 @@ public:
                                                          const package::KernelSet &kernels) const = 0;
 };
 
+struct CompilerOptions {
+  int otherConfigs = 2;  ///< of each variant, beside the default
+  bool lineInfo = false; ///< kernels know their source lines
+};
+
 /// The first GPU.
-support::Result<std::unique_ptr<Backend>> openCudaBackend(int otherConfigs);
+support::Result<std::unique_ptr<Backend>> openCudaBackend(const CompilerOptions &options);
 /// Compiles for an architecture, and runs nothing.
-support::Result<std::unique_ptr<Backend>> openCompiler(const std::string &arch, int otherConfigs);
+support::Result<std::unique_ptr<Backend>> openCompiler(const std::string &arch,
+                                                       const CompilerOptions &options);
 /// The native code of a package: to try the cases themselves where there is no GPU.
 support::Result<std::unique_ptr<Backend>> openCpuBackend(const std::string &packagePath);
 

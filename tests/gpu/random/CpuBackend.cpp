@@ -22,6 +22,7 @@ public:
     return {};
   }
   Result<void> run(exec::Outputs &outputs) override {
+    executor_.poison();
     return executor_.run(kernel_, variant_, *plan_, *inputs_, outputs);
   }
   int blocks() const override { return executor_.threads(); }

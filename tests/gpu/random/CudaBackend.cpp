@@ -18,6 +18,8 @@ public:
   Result<void> load(const exec::Inputs &inputs) override { return executor_->load(inputs); }
   Result<void> prepare(const plan::Plan &plan) override { return executor_->prepare(plan); }
   Result<void> run(exec::Outputs &outputs) override {
+    if (auto poisoned = executor_->poison(); !poisoned)
+      return poisoned;
     if (auto enqueued = executor_->enqueue(); !enqueued)
       return enqueued;
     return executor_->read(outputs);
@@ -30,7 +32,7 @@ private:
 
 class CudaBackend : public Backend {
 public:
-  static Result<std::unique_ptr<Backend>> open(int otherConfigs) {
+  static Result<std::unique_ptr<Backend>> open(const CompilerOptions &options) {
     const auto driver = device::Driver::load();
     if (!driver)
       return driver.error();
@@ -38,11 +40,11 @@ public:
     if (!device)
       return device.error();
     const device::DeviceFacts &facts = (*device)->facts();
-    return open(target::targetForDevice(facts.major, facts.minor), *device, otherConfigs);
+    return open(target::targetForDevice(facts.major, facts.minor), *device, options);
   }
 
-  static Result<std::unique_ptr<Backend>> open(const target::Target *target,
-                                               std::shared_ptr<device::Device> device, int otherConfigs) {
+  static Result<std::unique_ptr<Backend>>
+  open(const target::Target *target, std::shared_ptr<device::Device> device, const CompilerOptions &options) {
     if (!target)
       return Error{ErrorCode::Usage, "no such architecture is known", "deftc knows " + target::targetNames()};
     auto nvrtc = nvrtc::Nvrtc::load();
@@ -53,18 +55,19 @@ public:
     backend->target_ = target;
     backend->nvrtc_ = *nvrtc;
     backend->cache_ = module_cache::CubinCache::openDefault();
-    backend->otherConfigs_ = otherConfigs;
+    backend->options_ = options;
     return std::unique_ptr<Backend>(std::move(backend));
   }
 
   std::string device() const override { return device_ ? device_->facts().name : std::string(target_->arch); }
   std::vector<config::Config> configs(Random &random, const spec::Variant &variant) const override {
-    return randomConfigs(random, variant, *target_, otherConfigs_);
+    return randomConfigs(random, variant, *target_, options_.otherConfigs);
   }
   std::size_t invariantAt() const override { return 1; }
   Result<package::KernelSet> compile(const package::PackagedVariant &packaged,
                                      const config::Config &config) const override {
-    return module_cache::compileKernels(cache_.get(), *nvrtc_, packaged.source, config, *target_);
+    return module_cache::compileKernels(cache_.get(), *nvrtc_, packaged.source, config, *target_,
+                                        {.lineInfo = options_.lineInfo, .ptx = false});
   }
   Result<std::unique_ptr<Kernels>> open(const spec::Variant &variant,
                                         const package::KernelSet &kernels) const override {
@@ -79,15 +82,17 @@ private:
   const target::Target *target_ = nullptr;
   std::shared_ptr<const nvrtc::Nvrtc> nvrtc_;
   std::unique_ptr<module_cache::CubinCache> cache_;
-  int otherConfigs_ = 2;
+  CompilerOptions options_;
 };
 
 } // namespace
 
-Result<std::unique_ptr<Backend>> openCudaBackend(int otherConfigs) { return CudaBackend::open(otherConfigs); }
+Result<std::unique_ptr<Backend>> openCudaBackend(const CompilerOptions &options) {
+  return CudaBackend::open(options);
+}
 
-Result<std::unique_ptr<Backend>> openCompiler(const std::string &arch, int otherConfigs) {
-  return CudaBackend::open(target::findTarget(arch), nullptr, otherConfigs);
+Result<std::unique_ptr<Backend>> openCompiler(const std::string &arch, const CompilerOptions &options) {
+  return CudaBackend::open(target::findTarget(arch), nullptr, options);
 }
 
 } // namespace deft::gpu_test

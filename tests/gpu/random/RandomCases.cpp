@@ -19,6 +19,7 @@
 #include <CLI/CLI.hpp>
 #include <nlohmann/json.hpp>
 
+#include <algorithm>
 #include <atomic>
 #include <chrono>
 #include <cstdlib>
@@ -36,8 +37,8 @@ using support::Result;
 constexpr int kSkipped = 77;
 
 struct Options {
-  std::string package, writeSpec, json, only, backend = "cuda", commit, compileFor;
-  int otherConfigs = 2;
+  std::string package, writeSpec, json, only, family, backend = "cuda", commit, compileFor;
+  CompilerOptions compiler;
   int every = 1; ///< variants whose index it divides
   double seconds = 240;
   bool noLargePool = false;
@@ -73,12 +74,15 @@ public:
       Random random(options.cases.seed, 900 + i);
       int configIndex = 0;
       for (config::Config &config : backend.configs(random, variant)) {
+        const int index = configIndex++; // the same, whichever are left out
+        if (!isWanted(config))
+          continue;
         Work &work = work_.emplace_back();
         work.variant = &variant;
         work.packaged = package.find(variant.name);
         work.config = std::move(config);
         work.variantIndex = static_cast<int>(i);
-        work.configIndex = configIndex++;
+        work.configIndex = index;
       }
     }
   }
@@ -149,6 +153,13 @@ private:
     return std::chrono::duration<double>(Clock::now() - start).count();
   }
 
+  bool isWanted(const config::Config &config) const {
+    return options_.family.empty() ||
+           std::any_of(config.phases.begin(), config.phases.end(), [&](const config::PhaseConfig &phase) {
+             return config::familyName(phase.family) == options_.family;
+           });
+  }
+
   void runOne(Work &work, CheckPool &pool) {
     const auto kernels = work.compiled.get_future().get();
     const CaseName name{work.variant->name + ", config " + std::to_string(work.configIndex), {}};
@@ -213,9 +224,9 @@ int run(const Options &options, const std::string &command) {
   const auto spec = jit::loadPackagedSpec(*package, options.package);
   if (!spec)
     return fail(spec.error());
-  auto backend = !options.compileFor.empty() ? openCompiler(options.compileFor, options.otherConfigs)
+  auto backend = !options.compileFor.empty() ? openCompiler(options.compileFor, options.compiler)
                  : options.backend == "cpu"  ? openCpuBackend(options.package)
-                                             : openCudaBackend(options.otherConfigs);
+                                             : openCudaBackend(options.compiler);
   if (!backend) {
     const bool isRequired = std::getenv("DEFT_REQUIRE_GPU") != nullptr;
     std::cout << "skipped: " << backend.error().message << '\n';
@@ -257,15 +268,18 @@ int main(int argc, char **argv) {
   app.add_option("--trees", options.cases.trees, "Trees of each variant and config");
   app.add_option("--invariant-trees", options.cases.invariantTrees,
                  "Trees of each variant for invariant plans");
-  app.add_option("--configs", options.otherConfigs, "Configs of each variant beside the default");
+  app.add_option("--configs", options.compiler.otherConfigs, "Configs of each variant beside the default");
   app.add_option("--most-queries", options.cases.mostQueries, "Of a token tree");
   app.add_option("--seconds", options.seconds, "Start nothing new after so long");
   app.add_option("--only", options.only, "Variants whose name contains this");
+  app.add_option("--family", options.family, "Configs with kernels of this family only")
+      ->check(CLI::IsMember({"sm80", "sm90"}));
   app.add_option("--every", options.every, "Variants whose index this divides")->check(CLI::PositiveNumber);
   app.add_option("--tree", options.cases.onlyTree, "Only this tree of each");
   app.add_option("--backend", options.backend, "cuda, or cpu to try the cases themselves");
   app.add_option("--compile", options.compileFor,
                  "Only compile, for this architecture: sm_90a; needs no GPU");
+  app.add_flag("--line-info", options.compiler.lineInfo, "Kernels know their source lines");
   app.add_flag("--no-large-pool", options.noLargePool, "Leave out caches of more than 2^31 elements");
   app.add_option("--commit", options.commit, "Of the sources, for the record");
   app.add_option("--json", options.json, "Write the record to this file");

@@ -34,6 +34,15 @@ TEST(ExecutorThreadsTest, ThreadsDoNotChangeABit) {
   }
 }
 
+TEST(ExecutorThreadsTest, PartialsAreWrittenBeforeTheyAreRead) {
+  const ScalarProblem problem(someTree(1), 1);
+  ASSERT_GT(problem.plan.partialSlots, 0);
+  CpuExecutor executor = makeExecutor(3);
+  const Outputs expected = problem.run(executor);
+  executor.poison();
+  expectSame(expected, problem.run(executor));
+}
+
 TEST(ExecutorThreadsTest, TwoExecutorsInOneProcessDoNotInterfere) {
   auto host = [](std::uint64_t seed) {
     CpuExecutor executor = makeExecutor(3);

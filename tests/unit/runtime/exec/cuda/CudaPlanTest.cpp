@@ -2,6 +2,8 @@
 
 #include <gmock/gmock.h>
 
+#include <algorithm>
+#include <cmath>
 #include <thread>
 
 namespace deft::exec {
@@ -62,6 +64,29 @@ TEST(CudaPlanTest, AnUploadIsOneCopyAndARunOnlyLaunches) {
   EXPECT_EQ(calls[0].argsAs<abi::AttendArgs>().itemCount, static_cast<int>(made.items.size()));
   EXPECT_EQ(calls[1].argsAs<abi::MergeArgs>().mergeCount, static_cast<int>(made.mergeQuery.size()));
   EXPECT_EQ(calls[1].argsAs<abi::MergeArgs>().watch, nullptr); // the host has looked by itself
+}
+
+TEST(CudaPlanTest, PoisonedScratchMemoryIsNaNAlsoBehindTheNextPlansAndMakesNoRunWrong) {
+  const FakeGpu gpu;
+  const cu::Stream stream = makeStream(gpu);
+  const auto plan = gpu.makeDevicePlan({});
+  FakeStep large(gpu, someTree(), 2), small(gpu, someTree(2), 3);
+  const plan::Plan ofLarge = gpu.makePlan(large.tree);
+  for (FakeStep *step : {&large, &small, &small}) {
+    ASSERT_TRUE(plan->write(gpu.makePlan(step->tree)).ok());
+    ASSERT_TRUE(plan->upload(stream).ok());
+    ASSERT_TRUE(plan->poison().ok());
+    (void)fake_cuda::takeCalls();
+    ASSERT_TRUE(plan->run(*gpu.kernels, step->pointers(), stream).ok());
+    EXPECT_TRUE(step->isRight());
+    const auto args = fake_cuda::takeCalls().back().argsAs<abi::MergeArgs>(); // its memory is the host's
+    ASSERT_TRUE(plan->poison().ok());
+    const auto rows = static_cast<std::ptrdiff_t>(ofLarge.partialSlots) * gpu.variant.queryHeads;
+    ASSERT_GT(rows, 0);
+    const auto isNaN = [](float value) { return std::isnan(value); };
+    EXPECT_TRUE(std::all_of(args.partialLse, args.partialLse + rows, isNaN));
+    EXPECT_TRUE(std::all_of(args.partialOut, args.partialOut + rows * gpu.variant.headDim, isNaN));
+  }
 }
 
 TEST(CudaPlanTest, AGraphComputesThePlanThatWasUploadedLast) {
