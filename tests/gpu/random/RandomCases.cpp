@@ -155,7 +155,7 @@ private:
 
   bool isWanted(const config::Config &config) const {
     return options_.family.empty() ||
-           std::any_of(config.phases.begin(), config.phases.end(), [&](const config::PhaseConfig &phase) {
+           std::all_of(config.phases.begin(), config.phases.end(), [&](const config::PhaseConfig &phase) {
              return config::familyName(phase.family) == options_.family;
            });
   }
@@ -272,7 +272,7 @@ int main(int argc, char **argv) {
   app.add_option("--most-queries", options.cases.mostQueries, "Of a token tree");
   app.add_option("--seconds", options.seconds, "Start nothing new after so long");
   app.add_option("--only", options.only, "Variants whose name contains this");
-  app.add_option("--family", options.family, "Configs with kernels of this family only")
+  app.add_option("--family", options.family, "Configs all of whose kernels are of this family")
       ->check(CLI::IsMember({"sm80", "sm90"}));
   app.add_option("--every", options.every, "Variants whose index this divides")->check(CLI::PositiveNumber);
   app.add_option("--tree", options.cases.onlyTree, "Only this tree of each");
