@@ -1,3 +1,4 @@
+#include "runtime/plan/Halves.h"
 #include "runtime/plan/Planner.h"
 
 #include <algorithm>
@@ -61,7 +62,10 @@ Advance advance(const tree::KvTree &tree, Plan &plan) {
     return Advance::Done;
   if (plan.structureGeneration != tree.structureGeneration() || !canAdvance(tree, plan))
     return Advance::NeedsNewPlan;
-  plan.grownTokens += growItems(tree, plan);
+  const int grown = growItems(tree, plan);
+  if (grown > 0)
+    orderHalvesAgain(plan);
+  plan.grownTokens += grown;
   for (Plan::Leaf &leaf : plan.leaves) {
     const int tokens = tree.nodes()[static_cast<std::size_t>(leaf.node)].tokens;
     for (int i = leaf.followBegin; i < leaf.followEnd; ++i)

@@ -3,6 +3,7 @@
 #include "runtime/plan/Tiles.h"
 
 #include <algorithm>
+#include <span>
 
 namespace deft::plan {
 
@@ -23,135 +24,208 @@ struct Seen {
   }
 };
 
-/// What is left of an item's runs that one half alone sees.
-struct Own {
-  const abi::Run *run;
-  int used; ///< tokens of it
-  int left; ///< tokens in all
+/// How many runs more an item can have by splits. A turn ends within one run; the half with less has no more
+/// turns than it has tiles, the other one more, and one fills the tile of the common runs.
+std::size_t mostSplits(const abi::Item &item) {
+  return static_cast<std::size_t>(item.tokens) / kTileTokens + 4;
+}
+
+std::span<const abi::Run> runsOf(const Plan &plan, const abi::Item &item) {
+  return std::span(plan.runs).subspan(static_cast<std::size_t>(item.runBegin),
+                                      static_cast<std::size_t>(item.runCount));
+}
+
+/// Whether each half has something for itself.
+bool canAlternate(const Seen &seen, std::span<const abi::Run> runs) {
+  bool has[3] = {};
+  for (const abi::Run &run : runs) {
+    has[seen.by(run)] = true;
+    if (has[kFirst] && has[kSecond])
+      return true;
+  }
+  return false;
+}
+
+/// Runs that are tails get one more than their leaf in `reserved0` while their items are ordered, so that the
+/// tails can be written anew.
+void markTails(int runBegin, Plan &plan) {
+  for (const Plan::Tail &tail : plan.tails)
+    if (tail.run >= runBegin)
+      plan.runs[static_cast<std::size_t>(tail.run)].reserved0 = tail.leaf + 1;
+}
+
+/// Writes the runs of an item in their new order, and its tails.
+struct Writer {
+  const Seen seen;
+  abi::Run *const runs;
+  Plan::Tail *tail;
+  int run; ///< where the next one goes
+  int item = 0, tokens = 0;
+
+  /// What goes on where the last one ended becomes one run with it: it had been split.
+  void add(const abi::Run &from, int skipped, int count) {
+    abi::Run *const last = runs + run - 1;
+    const int location = from.location + skipped, position = from.position + skipped;
+    if (tokens > 0 && last->location + last->tokens == location &&
+        last->position + last->tokens == position && last->depth == from.depth &&
+        last->queryBegin == from.queryBegin && last->queryEnd == from.queryEnd)
+      last->tokens += count;
+    else
+      runs[run++] = {tokens, count, location, position, from.depth, from.queryBegin, from.queryEnd, 0};
+    tokens += count;
+    if (from.reserved0 > 0 && skipped + count == from.tokens)
+      *tail++ = {from.reserved0 - 1, item, run - 1};
+  }
+
+  /// How far the turns of one half are.
+  struct Turns {
+    const abi::Run *run;
+    int used = 0; ///< tokens of it
+    int left = 0; ///< tokens in all
+  };
+  void take(int half, int most, Turns &turns) {
+    int count = std::min(most, turns.left);
+    turns.left -= count;
+    while (count > 0) {
+      while (seen.by(*turns.run) != half)
+        ++turns.run;
+      const int piece = std::min(count, turns.run->tokens - turns.used);
+      add(*turns.run, turns.used, piece);
+      turns.used += piece;
+      count -= piece;
+      if (turns.used == turns.run->tokens) {
+        ++turns.run;
+        turns.used = 0;
+      }
+    }
+  }
+
+  void write(int index, std::span<const abi::Run> from) {
+    item = index;
+    tokens = 0;
+    Turns turns[2] = {{from.data()}, {from.data()}};
+    for (const abi::Run &one : from)
+      if (const Seers by = seen.by(one); by == kBoth)
+        add(one, 0, one.tokens);
+      else
+        turns[by].left += one.tokens;
+    int half = turns[kFirst].left >= turns[kSecond].left ? kFirst : kSecond;
+    take(half, (kTileTokens - tokens % kTileTokens) % kTileTokens, turns[half]);
+    for (; turns[0].left > 0 && turns[1].left > 0; half = 1 - half)
+      take(half, kTileTokens, turns[half]);
+    for (half = 0; half < 2; ++half)
+      take(half, turns[half].left, turns[half]);
+  }
+  void order(int index, Plan &plan) {
+    abi::Item &own = plan.items[static_cast<std::size_t>(index)];
+    const int begin = run;
+    write(index, runsOf(plan, own));
+    own.runBegin = begin;
+    own.runCount = run - begin;
+  }
 };
+
+/// The runs [begin, end) of the items by halves, behind all others, go to `to`, and are then the last ones.
+void moveDown(int begin, int end, int to, Plan &plan) {
+  std::copy(plan.runs.data() + begin, plan.runs.data() + end, plan.runs.data() + to);
+  plan.runs.resize(static_cast<std::size_t>(to + end - begin));
+  for (const int item : plan.halved)
+    plan.items[static_cast<std::size_t>(item)].runBegin -= begin - to;
+  for (Plan::Tail &tail : plan.tails)
+    if (tail.run >= begin)
+      tail.run -= begin - to;
+}
 
 } // namespace
 
-bool Halves::concern(const config::Config &config) {
+bool hasHalves(const config::Config &config) {
   return std::any_of(config.phases.begin(), config.phases.end(), [](const config::PhaseConfig &phase) {
     return phase.family == config::Family::Sm90 && phase.tileQ > kHalfRows;
   });
 }
 
-/// Returns how many runs there may be more by splits.
-std::size_t Halves::findSplits(int ratio, const Plan &plan) {
-  splits_.clear();
+void orderHalves(int ratio, Plan &plan) {
+  plan.halved.clear();
+  plan.halvesRatio = ratio;
   const Seen seen(ratio);
-  std::size_t more = 0;
-  for (std::size_t i = 0; i < plan.items.size(); ++i) {
-    const abi::Item &item = plan.items[i];
-    if (item.queryCount * ratio <= kHalfRows)
-      continue;
-    int tokens[3] = {};
-    const abi::Run *const runs = plan.runs.data() + item.runBegin;
-    for (int r = 0; r < item.runCount; ++r)
-      tokens[seen.by(runs[r])] += runs[r].tokens;
-    if (tokens[kFirst] == 0 || tokens[kSecond] == 0)
-      continue;
-    splits_.push_back({static_cast<int>(i), {tokens[kFirst], tokens[kSecond]}});
-    // A turn ends in one run; the half with less has no more turns than that, the other one more, and one
-    // fills the tile of the common runs.
-    more += static_cast<std::size_t>(std::min(tokens[kFirst], tokens[kSecond])) / kTileTokens * 2 + 4;
-  }
-  return more;
-}
-
-/// Where the next run of an item goes, and the next tail. A run that is read has one more than its leaf in
-/// `reserved0`, or 0.
-struct Halves::Writer {
-  abi::Run *const runs;
-  Plan::Tail *tail;
-  int run;
-  int item;
-  int tokens = 0; ///< of the item so far
-
-  void add(const abi::Run &from, int skipped, int count) {
-    if (from.reserved0 > 0 && skipped + count == from.tokens)
-      *tail++ = {from.reserved0 - 1, item, run};
-    runs[run++] = {tokens,     count,           from.location + skipped, from.position + skipped,
-                   from.depth, from.queryBegin, from.queryEnd,           0};
-    tokens += count;
-  }
-
-  /// So many tokens of those that one half alone sees.
-  void take(const Seen &seen, Seers half, int count, Own &own) {
-    own.left -= count;
-    while (count > 0) {
-      while (seen.by(*own.run) != half)
-        ++own.run;
-      const int piece = std::min(count, own.run->tokens - own.used);
-      add(*own.run, own.used, piece);
-      own.used += piece;
-      count -= piece;
-      if (own.used == own.run->tokens) {
-        ++own.run;
-        own.used = 0;
-      }
+  std::size_t room = 0, splits = 0;
+  for (std::size_t i = 0; i < plan.items.size(); ++i)
+    if (const abi::Item &item = plan.items[i];
+        item.queryCount * ratio > kHalfRows && canAlternate(seen, runsOf(plan, item))) {
+      plan.halved.push_back(static_cast<int>(i));
+      splits += mostSplits(item);
+      room += static_cast<std::size_t>(item.runCount);
     }
-  }
-
-  void order(const Seen &seen, const abi::Run *from, int count, const int (&tokensOf)[2]) {
-    for (int r = 0; r < count; ++r)
-      if (seen.by(from[r]) == kBoth)
-        add(from[r], 0, from[r].tokens);
-    Own own[2] = {{from, 0, tokensOf[0]}, {from, 0, tokensOf[1]}};
-    int turn = own[0].left >= own[1].left ? kFirst : kSecond;
-    const auto takeOf = [&](int half, int most) {
-      take(seen, static_cast<Seers>(half), std::min(most, own[half].left), own[half]);
-    };
-    takeOf(turn, (kTileTokens - tokens % kTileTokens) % kTileTokens);
-    for (; own[0].left > 0 && own[1].left > 0; turn = 1 - turn)
-      takeOf(turn, kTileTokens);
-    for (int half = 0; half < 2; ++half)
-      takeOf(half, own[half].left);
-  }
-};
-
-void Halves::order(int ratio, Plan &plan) {
-  const std::size_t most = plan.runs.size() + findSplits(ratio, plan);
-  if (splits_.empty() || most > TileList::kMostRuns)
+  const int runsEnd = static_cast<int>(plan.runs.size());
+  if (plan.runs.size() + room + splits > TileList::kMostRuns)
+    plan.halved.clear();
+  if (plan.halved.empty())
     return;
-  // Both take turns, so both get the room now.
-  plan.runs.reserve(most);
-  runs_.resize(most);
-  const Seen seen(ratio);
-  const abi::Run *const from = plan.runs.data();
-  Plan::Tail *tail = plan.tails.data(), *const tailsEnd = tail + plan.tails.size();
-  int taken = 0, written = 0; // runs
-  std::size_t item = 0;
-  /// Items as they are, up to where `end` begins.
-  const auto keep = [&](std::size_t end, int runEnd) {
-    const int shift = written - taken;
-    std::copy(from + taken, from + runEnd, runs_.data() + written);
-    written += runEnd - taken;
-    taken = runEnd;
+  // As much as orderHalvesAgain may need, which has the runs twice for a while: leaves grow by a tile at most
+  // before a new plan is made.
+  plan.runs.reserve(plan.runs.size() + room + 3 * (splits + plan.tails.size()));
+  plan.runs.resize(plan.runs.size() + room + splits);
+  markTails(0, plan);
+
+  abi::Run *const runs = plan.runs.data();
+  Plan::Tail *const tailsEnd = plan.tails.data() + plan.tails.size();
+  Writer writer{seen, runs, plan.tails.data(), runsEnd};
+  int taken = 0, kept = 0, item = 0;
+  // Items up to `end`, which have the runs up to `runEnd`, move to where those kept before them end.
+  const auto keep = [&](int end, int runEnd) {
+    const int shift = taken - kept;
+    if (shift > 0)
+      std::copy(runs + taken, runs + runEnd, runs + kept);
     for (; item < end; ++item)
-      plan.items[item].runBegin += shift;
-    for (; tail != tailsEnd && tail->run < runEnd; ++tail)
-      tail->run += shift;
+      plan.items[static_cast<std::size_t>(item)].runBegin -= shift;
+    for (; writer.tail != tailsEnd && writer.tail->run < runEnd; ++writer.tail)
+      runs[writer.tail->run -= shift].reserved0 = 0;
+    kept = runEnd - shift;
   };
-  for (const Split &split : splits_) {
-    abi::Item &ordered = plan.items[static_cast<std::size_t>(split.item)];
-    keep(static_cast<std::size_t>(split.item), ordered.runBegin);
-    taken += ordered.runCount;
-    Plan::Tail *const firstTail = tail;
-    for (; tail != tailsEnd && tail->run < taken; ++tail)
-      plan.runs[static_cast<std::size_t>(tail->run)].reserved0 = tail->leaf + 1;
-    Writer writer{runs_.data(), firstTail, written, split.item};
-    writer.order(seen, from + ordered.runBegin, ordered.runCount, split.own);
-    ordered.runBegin = written;
-    ordered.runCount = writer.run - written;
-    written = writer.run;
+  for (const int index : plan.halved) {
+    const abi::Item &halved = plan.items[static_cast<std::size_t>(index)];
+    const int begin = halved.runBegin;
+    keep(index, begin);
+    taken = begin + halved.runCount;
+    writer.order(index, plan);
     ++item;
   }
-  keep(plan.items.size(), static_cast<int>(plan.runs.size()));
-  plan.runs.swap(runs_);
-  plan.runs.resize(static_cast<std::size_t>(written));
+  keep(static_cast<int>(plan.items.size()), runsEnd);
+  moveDown(runsEnd, writer.run, kept, plan);
+}
+
+void orderHalvesAgain(Plan &plan) {
+  if (plan.halved.empty())
+    return;
+  std::size_t room = 0;
+  for (const int index : plan.halved) {
+    const abi::Item &item = plan.items[static_cast<std::size_t>(index)];
+    room += static_cast<std::size_t>(item.runCount) + mostSplits(item);
+  }
+  if (plan.runs.size() + room > TileList::kMostRuns)
+    return;
+  const int begin = plan.items[static_cast<std::size_t>(plan.halved.front())].runBegin;
+  const int runsEnd = static_cast<int>(plan.runs.size());
+  plan.runs.resize(plan.runs.size() + room);
+  markTails(begin, plan);
+  Writer writer{Seen(plan.halvesRatio), plan.runs.data(), plan.tails.data(), runsEnd};
+  const Plan::Tail *const tailsEnd = plan.tails.data() + plan.tails.size();
+  for (const int index : plan.halved) {
+    // Those of others stand between.
+    while (writer.tail != tailsEnd && writer.tail->run < plan.items[static_cast<std::size_t>(index)].runBegin)
+      ++writer.tail;
+    writer.order(index, plan);
+  }
+  moveDown(runsEnd, writer.run, begin, plan);
+}
+
+std::size_t mostSplits(const Plan &plan) {
+  if (plan.halved.empty())
+    return 0;
+  std::size_t splits = plan.tails.size(); // each may grow by Planner::kMostGrowth, a tile
+  for (const int index : plan.halved)
+    splits += mostSplits(plan.items[static_cast<std::size_t>(index)]);
+  return splits;
 }
 
 } // namespace deft::plan

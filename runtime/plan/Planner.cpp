@@ -1,6 +1,7 @@
 #include "runtime/plan/Planner.h"
 
 #include "compiler/config/ConfigJson.h"
+#include "runtime/plan/Halves.h"
 
 #include <algorithm>
 #include <string>
@@ -162,8 +163,9 @@ Result<void> Planner::makeAs(const Choice &choice, const tree::KvTree &tree, con
   plan.chunkTokens = chunk > 0 ? chunk : chooseChunkTokens(tiles_.tiles, facts, blocks);
   if (auto cut = cutter_.cut(view_, tiles_, plan.chunkTokens, !options_.isInvariant, plan); !cut)
     return cut;
-  if (Halves::concern(config))
-    halves_.order(facts.ratio, plan);
+  plan.halved.clear();
+  if (hasHalves(config))
+    orderHalves(facts.ratio, plan);
   sorter_.sort(config, facts.ratio, cutter_.longest(), plan);
   return {};
 }

@@ -5,7 +5,6 @@
 #include "runtime/plan/Auto.h"
 #include "runtime/plan/CostModel.h"
 #include "runtime/plan/Greedy.h"
-#include "runtime/plan/Halves.h"
 #include "runtime/plan/Items.h"
 #include "runtime/plan/Partitions.h"
 #include "runtime/plan/Plan.h"
@@ -61,7 +60,6 @@ private:
   TileList tiles_;
   PartitionScratch scratch_;
   ItemCutter cutter_;
-  Halves halves_;
   PhaseSorter sorter_;
   std::vector<TilePrice> prices_;
   CostModel model_;
@@ -71,6 +69,7 @@ private:
 
 /// Brings a plan to a tree whose leaves have grown since, by any number of tokens, in time for leaves and
 /// runs. Partials and the merge map stay as they are; items may outgrow the chunk by what their leaves grew.
+/// Only where items are computed by halves (Halves.h) there may be other runs then, by mostSplits() more.
 Advance advance(const tree::KvTree &tree, Plan &plan);
 
 /// For those who plan once.

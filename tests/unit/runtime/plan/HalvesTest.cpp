@@ -5,6 +5,7 @@
 
 #include <array>
 #include <cstring>
+#include <random>
 #include <tuple>
 
 namespace deft::plan {
@@ -12,20 +13,13 @@ namespace {
 
 using tree::KvTree;
 
+constexpr int kNoChunk = 1 << 20;
 constexpr int kRatios[] = {1, 3, 4, 7, 16};
 constexpr spec::Partition kPartitions[] = {
     spec::Partition::Node,   spec::Partition::NodeChunk, spec::Partition::Flatten, spec::Partition::Cascade,
     spec::Partition::Greedy, spec::Partition::Union,     spec::Partition::Auto};
 /// Enough queries that items have more than 64 rows at ratio 1.
 constexpr test::ForestLimits kForest{.nodes = 40, .tokens = 200, .queries = 160};
-
-config::Config makeSm90Config(int chunkTokens, spec::Partition partition = spec::Partition::Union) {
-  config::Config config = makeConfig(chunkTokens, {128}, partition);
-  config.phases[0].family = config::Family::Sm90;
-  config.phases[0].stages = 4;
-  config.phases[0].warps = 12;
-  return config;
-}
 
 /// A tree's items as they are cut: each holds up to 128 rows and all that these queries see, or a chunk of
 /// it.
@@ -40,12 +34,15 @@ Plan cutOf(const KvTree &tree, int ratio, int chunkTokens) {
   ItemCutter cutter;
   EXPECT_TRUE(cutter.cut(view, tiles, chunkTokens, true, plan));
   plan.leaves = view.leaves;
+  plan.callerIndex = view.callerIndex;
+  plan.queryPos = view.queryPos;
+  plan.generation = tree.generation();
+  plan.structureGeneration = tree.structureGeneration();
   return plan;
 }
 
 Plan orderOf(Plan plan, int ratio) {
-  Halves halves;
-  halves.order(ratio, plan);
+  orderHalves(ratio, plan);
   return plan;
 }
 
@@ -99,7 +96,7 @@ int longestStretch(const std::vector<int> &seers) {
 
 TEST(HalvesTest, LeavesOfBothHalvesComeByTurns) {
   const KvTree tree = test::levelTree({1, 1024}, {256, 16});
-  const Plan cut = cutOf(tree, 4, 4096), ordered = orderOf(cut, 4);
+  const Plan cut = cutOf(tree, 4, kNoChunk), ordered = orderOf(cut, 4);
   ASSERT_EQ(cut.items.size(), 32u);
   for (std::size_t i = 0; i < cut.items.size(); ++i) {
     EXPECT_EQ(longestStretch(seersOf(cut, cut.items[i], 4)), 4);
@@ -113,14 +110,14 @@ TEST(HalvesTest, ItemsKeepWhatTheirQueriesSee) {
   for (std::uint64_t seed = 0; seed < 60; ++seed)
     for (const int ratio : kRatios) {
       SCOPED_TRACE("seed " + std::to_string(seed) + ", ratio " + std::to_string(ratio));
-      const Plan cut = cutOf(placed(test::randomForest(seed, kForest)), ratio, seed % 2 ? 4096 : 512);
+      const Plan cut = cutOf(placed(test::randomForest(seed, kForest)), ratio, seed % 2 ? kNoChunk : 512);
       const Plan ordered = orderOf(cut, ratio);
       ASSERT_EQ(cut.items.size(), ordered.items.size());
-      int runs = 0;
+      std::vector<int> items(ordered.runs.size(), 0); // of each run
       for (std::size_t i = 0; i < cut.items.size(); ++i) {
         const abi::Item &item = ordered.items[i];
-        EXPECT_EQ(item.runBegin, runs);
-        runs += item.runCount;
+        for (int r = item.runBegin; r < item.runBegin + item.runCount; ++r)
+          ++items[static_cast<std::size_t>(r)];
         int tokens = 0;
         for (const abi::Run &run : runsOf(ordered, item)) {
           EXPECT_EQ(run.begin, tokens);
@@ -132,7 +129,7 @@ TEST(HalvesTest, ItemsKeepWhatTheirQueriesSee) {
         EXPECT_EQ(item.partialBegin, cut.items[i].partialBegin);
         ASSERT_EQ(pairsOf(cut, cut.items[i]), pairsOf(ordered, item));
       }
-      EXPECT_EQ(static_cast<std::size_t>(runs), ordered.runs.size());
+      EXPECT_THAT(items, testing::Each(1));
       changed += !isSame(cut, ordered);
     }
   EXPECT_GT(changed, 100);
@@ -143,7 +140,7 @@ TEST(HalvesTest, TilesOfOneHalfAlternateWhileBothHaveSome) {
   for (std::uint64_t seed = 0; seed < 200; ++seed)
     for (const int ratio : kRatios) {
       SCOPED_TRACE("seed " + std::to_string(seed) + ", ratio " + std::to_string(ratio));
-      const Plan ordered = orderOf(cutOf(test::randomForest(seed, kForest), ratio, 4096), ratio);
+      const Plan ordered = orderOf(cutOf(test::randomForest(seed, kForest), ratio, kNoChunk), ratio);
       for (const abi::Item &item : ordered.items) {
         int own[4] = {};
         for (const abi::Run &run : runsOf(ordered, item))
@@ -192,7 +189,7 @@ TEST(HalvesTest, TailsAreTheLastPiecesInTheOrderOfRuns) {
         const abi::Item &item = ordered.items[static_cast<std::size_t>(ordered.tails[t].item)];
         EXPECT_GE(ordered.tails[t].run, item.runBegin);
         EXPECT_LT(ordered.tails[t].run, item.runBegin + item.runCount);
-        if (t > 0) {
+        if (t > 0 && ordered.tails[t].item == ordered.tails[t - 1].item) {
           EXPECT_GT(ordered.tails[t].run, ordered.tails[t - 1].run);
         }
       }
@@ -206,15 +203,15 @@ TEST(HalvesTest, WhatOneHalfDoesNotHaveForItselfLeavesTheItemAlone) {
   const int root = tree.addNode(-1, 300).value();
   for (int i = 0; i < 128; ++i)
     (void)tree.addQuery(i < 64 ? root : tree.addNode(root, 10).value());
-  const Plan lopsided = cutOf(tree, 1, 4096);
+  const Plan lopsided = cutOf(tree, 1, kNoChunk);
   ASSERT_EQ(lopsided.items.size(), 1u);
   ASSERT_GT(lopsided.runs.size(), 60u);
   EXPECT_TRUE(isSame(lopsided, orderOf(lopsided, 1)));
   // No more than 64 rows: one warpgroup has them all.
-  const Plan narrow = cutOf(test::levelTree({1, 16}, {300, 100}), 4, 4096);
+  const Plan narrow = cutOf(test::levelTree({1, 16}, {300, 100}), 4, kNoChunk);
   ASSERT_EQ(narrow.items.size(), 1u);
   EXPECT_TRUE(isSame(narrow, orderOf(narrow, 4)));
-  const Plan wide = cutOf(test::levelTree({1, 32}, {300, 100}), 4, 4096);
+  const Plan wide = cutOf(test::levelTree({1, 32}, {300, 100}), 4, kNoChunk);
   EXPECT_FALSE(isSame(wide, orderOf(wide, 4)));
 }
 
@@ -226,20 +223,82 @@ TEST(HalvesTest, ItemsBetweenThoseOrderedKeepTheirRuns) {
     for (int i = 0; i < queries; ++i)
       (void)tree.addQuery(tree.addNode(root, 70).value());
   }
-  config::Config config = makeSm90Config(0);
-  const Plan plan = mustVerify(placed(tree), {4, 2}, config);
-  config.phases[0].family = config::Family::Sm80;
-  const Plan inPathOrder = mustVerify(placed(tree), {4, 2}, config);
-  ASSERT_EQ(plan.tails.size(), inPathOrder.tails.size());
+  const Plan cut = cutOf(tree, 4, kNoChunk), ordered = orderOf(cut, 4);
+  ASSERT_EQ(cut.items.size(), 6u);
+  EXPECT_THAT(ordered.halved, testing::ElementsAre(1, 4));
+  for (const int i : {0, 2, 3, 5}) {
+    const abi::Item &before = cut.items[static_cast<std::size_t>(i)],
+                    &now = ordered.items[static_cast<std::size_t>(i)];
+    ASSERT_EQ(now.runCount, before.runCount);
+    EXPECT_EQ(0, std::memcmp(runsOf(ordered, now).data(), runsOf(cut, before).data(),
+                             runsOf(cut, before).size_bytes()));
+  }
+}
+
+/// Leaves grow by different numbers of tokens; what is planned for the others is what it would be anew.
+TEST(HalvesTest, AdvancedPlansAreOrderedAsNewOnes) {
+  int advanced = 0;
+  for (std::uint64_t seed = 0; seed < 150; ++seed)
+    for (const int ratio : kRatios) {
+      SCOPED_TRACE("seed " + std::to_string(seed) + ", ratio " + std::to_string(ratio));
+      KvTree tree = spread(test::randomForest(seed, kForest));
+      std::mt19937_64 random(seed);
+      Plan plan = orderOf(cutOf(tree, ratio, kNoChunk), ratio);
+      const std::size_t mostRuns = plan.runs.size() + mostSplits(plan);
+      for (int step = 0; step < 6; ++step) {
+        for (int node = 0; node < static_cast<int>(tree.nodes().size()); ++node)
+          if (tree.nodes()[static_cast<std::size_t>(node)].firstChild < 0 && random() % 4 > 0)
+            (void)tree.append(node, 1 + static_cast<int>(random() % 8));
+        if (advance(tree, plan) == Advance::NeedsNewPlan)
+          break;
+        const Plan anew = orderOf(cutOf(tree, ratio, kNoChunk), ratio);
+        const auto isLike = [](const abi::Item &a, const abi::Item &b) {
+          return a.queryBegin == b.queryBegin && a.queryCount == b.queryCount && a.tokens == b.tokens;
+        };
+        if (!std::ranges::equal(plan.items, anew.items, isLike))
+          break; // other queries are together now
+        ASSERT_TRUE(isSame(plan, anew));
+        ASSERT_EQ(plan.halved, anew.halved);
+        EXPECT_LE(plan.runs.size(), mostRuns);
+        advanced += !plan.halved.empty();
+      }
+    }
+  EXPECT_GT(advanced, 100);
+}
+
+/// The same from outside: with every partition, and items sorted.
+TEST(HalvesTest, AdvancedForestsAreCoveredExactlyOnce) {
+  int advanced = 0;
+  Planner planner;
+  Plan plan;
+  for (std::uint64_t seed = 0; seed < 100; ++seed)
+    for (const spec::Partition partition : kPartitions) {
+      SCOPED_TRACE("seed " + std::to_string(seed) + ", " + config::partitionName(partition));
+      KvTree tree = spread(test::randomForest(seed, kForest));
+      const VariantFacts facts{kRatios[seed % std::size(kRatios)], 2};
+      const config::Config config = makeSm90Config(seed % 2 ? 0 : 400, partition);
+      ASSERT_TRUE(planner.make(tree, facts, config, 1, plan));
+      for (int step = 0; step < 4; ++step) {
+        for (int node = static_cast<int>(seed % 3); node < static_cast<int>(tree.nodes().size()); node += 3)
+          if (tree.nodes()[static_cast<std::size_t>(node)].firstChild < 0)
+            (void)tree.append(node, 1 + step);
+        if (advance(tree, plan) == Advance::NeedsNewPlan)
+          break;
+        const auto verified = verify(plan, tree, facts, config);
+        ASSERT_TRUE(verified) << verified.error().message;
+        advanced += !plan.halved.empty();
+      }
+    }
+  EXPECT_GT(advanced, 100);
 }
 
 TEST(HalvesTest, OnlyWideSm90PhasesConcernIt) {
   config::Config config = makeConfig(0, {128, 64});
-  EXPECT_FALSE(Halves::concern(config));
+  EXPECT_FALSE(hasHalves(config));
   config.phases[1].family = config::Family::Sm90;
-  EXPECT_FALSE(Halves::concern(config));
+  EXPECT_FALSE(hasHalves(config));
   config.phases[0].family = config::Family::Sm90;
-  EXPECT_TRUE(Halves::concern(config));
+  EXPECT_TRUE(hasHalves(config));
 }
 
 TEST(HalvesTest, ForestsAreCoveredExactlyOnce) {
