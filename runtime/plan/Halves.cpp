@@ -37,13 +37,10 @@ std::span<const abi::Run> runsOf(const Plan &plan, const abi::Item &item) {
 
 /// Whether each half has something for itself.
 bool canAlternate(const Seen &seen, std::span<const abi::Run> runs) {
-  bool has[3] = {};
-  for (const abi::Run &run : runs) {
-    has[seen.by(run)] = true;
-    if (has[kFirst] && has[kSecond])
-      return true;
-  }
-  return false;
+  unsigned has = 0;
+  for (const abi::Run &run : runs)
+    has |= 1u << seen.by(run);
+  return (has & 3) == 3;
 }
 
 /// Runs that are tails get one more than their leaf in `reserved0` while their items are ordered, so that the
@@ -61,20 +58,29 @@ struct Writer {
   Plan::Tail *tail;
   int run; ///< where the next one goes
   int item = 0, tokens = 0;
+  int locationEnd = -1; ///< of the item's last run
 
   /// What goes on where the last one ended becomes one run with it: it had been split.
   void add(const abi::Run &from, int skipped, int count) {
-    abi::Run *const last = runs + run - 1;
-    const int location = from.location + skipped, position = from.position + skipped;
-    if (tokens > 0 && last->location + last->tokens == location &&
-        last->position + last->tokens == position && last->depth == from.depth &&
-        last->queryBegin == from.queryBegin && last->queryEnd == from.queryEnd)
-      last->tokens += count;
-    else
-      runs[run++] = {tokens, count, location, position, from.depth, from.queryBegin, from.queryEnd, 0};
+    if (from.location + skipped == locationEnd && continues(runs[run - 1], from, skipped)) {
+      runs[run - 1].tokens += count;
+    } else {
+      abi::Run &to = runs[run++];
+      to = from;
+      to.begin = tokens;
+      to.tokens = count;
+      to.location += skipped;
+      to.position += skipped;
+      to.reserved0 = 0;
+    }
+    locationEnd = from.location + skipped + count;
     tokens += count;
     if (from.reserved0 > 0 && skipped + count == from.tokens)
       *tail++ = {from.reserved0 - 1, item, run - 1};
+  }
+  static bool continues(const abi::Run &last, const abi::Run &from, int skipped) {
+    return last.position + last.tokens == from.position + skipped && last.depth == from.depth &&
+           last.queryBegin == from.queryBegin && last.queryEnd == from.queryEnd;
   }
 
   /// How far the turns of one half are.
@@ -103,12 +109,18 @@ struct Writer {
   void write(int index, std::span<const abi::Run> from) {
     item = index;
     tokens = 0;
-    Turns turns[2] = {{from.data()}, {from.data()}};
-    for (const abi::Run &one : from)
-      if (const Seers by = seen.by(one); by == kBoth)
+    locationEnd = -1;
+    int own = 0, ofFirst = 0;
+    for (const abi::Run &one : from) {
+      const Seers by = seen.by(one);
+      if (by == kBoth) {
         add(one, 0, one.tokens);
-      else
-        turns[by].left += one.tokens;
+      } else {
+        own += one.tokens;
+        ofFirst += by == kFirst ? one.tokens : 0;
+      }
+    }
+    Turns turns[2] = {{from.data(), 0, ofFirst}, {from.data(), 0, own - ofFirst}};
     int half = turns[kFirst].left >= turns[kSecond].left ? kFirst : kSecond;
     take(half, (kTileTokens - tokens % kTileTokens) % kTileTokens, turns[half]);
     for (; turns[0].left > 0 && turns[1].left > 0; half = 1 - half)
@@ -116,25 +128,16 @@ struct Writer {
     for (half = 0; half < 2; ++half)
       take(half, turns[half].left, turns[half]);
   }
-  void order(int index, Plan &plan) {
+  /// Its runs stand `away` from where it says.
+  void order(int index, int away, Plan &plan) {
     abi::Item &own = plan.items[static_cast<std::size_t>(index)];
     const int begin = run;
-    write(index, runsOf(plan, own));
+    write(index,
+          std::span<const abi::Run>(runs + own.runBegin + away, static_cast<std::size_t>(own.runCount)));
     own.runBegin = begin;
     own.runCount = run - begin;
   }
 };
-
-/// The runs [begin, end) of the items by halves, behind all others, go to `to`, and are then the last ones.
-void moveDown(int begin, int end, int to, Plan &plan) {
-  std::copy(plan.runs.data() + begin, plan.runs.data() + end, plan.runs.data() + to);
-  plan.runs.resize(static_cast<std::size_t>(to + end - begin));
-  for (const int item : plan.halved)
-    plan.items[static_cast<std::size_t>(item)].runBegin -= begin - to;
-  for (Plan::Tail &tail : plan.tails)
-    if (tail.run >= begin)
-      tail.run -= begin - to;
-}
 
 } // namespace
 
@@ -146,7 +149,7 @@ bool hasHalves(const config::Config &config) {
 
 void orderHalves(int ratio, Plan &plan) {
   plan.halved.clear();
-  plan.halvesRatio = ratio;
+  plan.halvesRatio = 0;
   const Seen seen(ratio);
   std::size_t room = 0, splits = 0;
   for (std::size_t i = 0; i < plan.items.size(); ++i)
@@ -161,9 +164,9 @@ void orderHalves(int ratio, Plan &plan) {
     plan.halved.clear();
   if (plan.halved.empty())
     return;
-  // As much as orderHalvesAgain may need, which has the runs twice for a while: leaves grow by a tile at most
-  // before a new plan is made.
-  plan.runs.reserve(plan.runs.size() + room + 3 * (splits + plan.tails.size()));
+  plan.halvesRatio = ratio;
+  // As much as orderHalvesAgain may need: leaves grow by a tile at most before a new plan is made.
+  plan.runs.reserve(plan.runs.size() + std::max(room, splits + 2 * plan.tails.size()) + splits);
   plan.runs.resize(plan.runs.size() + room + splits);
   markTails(0, plan);
 
@@ -187,36 +190,46 @@ void orderHalves(int ratio, Plan &plan) {
     const int begin = halved.runBegin;
     keep(index, begin);
     taken = begin + halved.runCount;
-    writer.order(index, plan);
+    writer.order(index, 0, plan);
     ++item;
   }
   keep(static_cast<int>(plan.items.size()), runsEnd);
-  moveDown(runsEnd, writer.run, kept, plan);
+
+  // What was ordered behind all others follows them now.
+  const int gap = runsEnd - kept;
+  std::copy(runs + runsEnd, runs + writer.run, runs + kept);
+  plan.runs.resize(static_cast<std::size_t>(writer.run - gap));
+  for (const int index : plan.halved)
+    plan.items[static_cast<std::size_t>(index)].runBegin -= gap;
+  for (Plan::Tail &tail : plan.tails)
+    if (tail.run >= runsEnd)
+      tail.run -= gap;
 }
 
 void orderHalvesAgain(Plan &plan) {
   if (plan.halved.empty())
     return;
-  std::size_t room = 0;
-  for (const int index : plan.halved) {
-    const abi::Item &item = plan.items[static_cast<std::size_t>(index)];
-    room += static_cast<std::size_t>(item.runCount) + mostSplits(item);
-  }
-  if (plan.runs.size() + room > TileList::kMostRuns)
+  std::size_t splits = 0;
+  for (const int index : plan.halved)
+    splits += mostSplits(plan.items[static_cast<std::size_t>(index)]);
+  if (plan.runs.size() + splits > TileList::kMostRuns)
     return;
+  // Runs are read so far behind where they are written that they are there as long as they are needed.
   const int begin = plan.items[static_cast<std::size_t>(plan.halved.front())].runBegin;
-  const int runsEnd = static_cast<int>(plan.runs.size());
-  plan.runs.resize(plan.runs.size() + room);
+  const int runsEnd = static_cast<int>(plan.runs.size()), away = static_cast<int>(splits);
   markTails(begin, plan);
-  Writer writer{Seen(plan.halvesRatio), plan.runs.data(), plan.tails.data(), runsEnd};
+  plan.runs.resize(plan.runs.size() + splits);
+  abi::Run *const runs = plan.runs.data();
+  std::copy_backward(runs + begin, runs + runsEnd, runs + runsEnd + away);
+  Writer writer{Seen(plan.halvesRatio), runs, plan.tails.data(), begin};
   const Plan::Tail *const tailsEnd = plan.tails.data() + plan.tails.size();
   for (const int index : plan.halved) {
     // Those of others stand between.
     while (writer.tail != tailsEnd && writer.tail->run < plan.items[static_cast<std::size_t>(index)].runBegin)
       ++writer.tail;
-    writer.order(index, plan);
+    writer.order(index, away, plan);
   }
-  moveDown(runsEnd, writer.run, begin, plan);
+  plan.runs.resize(static_cast<std::size_t>(writer.run));
 }
 
 std::size_t mostSplits(const Plan &plan) {

@@ -164,6 +164,7 @@ Result<void> Planner::makeAs(const Choice &choice, const tree::KvTree &tree, con
   if (auto cut = cutter_.cut(view_, tiles_, plan.chunkTokens, !options_.isInvariant, plan); !cut)
     return cut;
   plan.halved.clear();
+  plan.halvesRatio = 0;
   if (hasHalves(config))
     orderHalves(facts.ratio, plan);
   sorter_.sort(config, facts.ratio, cutter_.longest(), plan);
