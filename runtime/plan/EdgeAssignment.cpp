@@ -270,12 +270,7 @@ void EdgeAssignment::listEntries(const TreeView &view) {
   }
 }
 
-void EdgeAssignment::solve(const TreeView &view, const CostModel &model, int chunkTokens) {
-  prices_.set(model, chunkTokens);
-  bounds_.find(view, prices_);
-  bounds_.writeJoined(isJoined_);
-  if (bounds_.open().empty())
-    return;
+void EdgeAssignment::weigh(const TreeView &view) {
   listEntries(view);
   for (std::size_t i = filled_.size(); i-- > 0;)
     fill(view, filled_[i], entries_[i]);
@@ -283,6 +278,21 @@ void EdgeAssignment::solve(const TreeView &view, const CostModel &model, int chu
     choose(view, p);
   for (std::size_t k = alike_.size(); k-- > 0;)
     chooseLike(view, alike_[k]);
+}
+
+void EdgeAssignment::solve(const TreeView &view, const CostModel &model, int chunkTokens) {
+  prices_.set(model, chunkTokens);
+  bounds_.find(view, prices_);
+  bounds_.writeJoined(isJoined_);
+  if (!bounds_.open().empty())
+    weigh(view);
+  joined_.resize(bounds_.linked().size());
+  std::size_t count = 0;
+  for (const int p : bounds_.linked()) {
+    joined_[count] = p; // nobody can predict which ones: others are overwritten
+    count += isJoined_[p] != 0;
+  }
+  joined_.resize(count);
 }
 
 } // namespace deft::plan

@@ -29,11 +29,8 @@ public:
   /// Decides for a tree in any order of its siblings. `chunkTokens`: groups are cut at this; 0: they are not.
   void solve(const TreeView &view, const CostModel &model, int chunkTokens);
 
-  /// Of each place: 1 when it is joined to its parent. A root and a node that nobody reads are not.
-  const std::vector<char> &isJoined() const { return isJoined_; }
-
-  /// False: none is joined.
-  bool mayJoin() const { return !bounds_.linked().empty(); }
+  /// The places that are joined to their parents, ascending. A root and a node that nobody reads are not.
+  const std::vector<int> &joined() const { return joined_; }
 
 private:
   /// Which children a node in one state takes out of its tokens' readers.
@@ -73,6 +70,7 @@ private:
   };
 
   Entry &entryOf(int place) { return entries_[static_cast<std::size_t>(slots_[place])]; }
+  void weigh(const TreeView &view);
   void listEntries(const TreeView &view);
   void countAbove(const TreeView &view, int place, Entry &entry);
   bool isGlue(const TreeView &view, int place, int gluedTokens) const;
@@ -97,6 +95,7 @@ private:
   std::vector<int> slots_;           ///< its entry, or that of the place that it is like
   std::vector<unsigned char> lanes_; ///< the choice
   std::vector<char> isJoined_;
+  std::vector<int> joined_;
 };
 
 } // namespace deft::plan

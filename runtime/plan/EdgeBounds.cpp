@@ -52,7 +52,7 @@ void EdgeBounds::sumChildren(const TreeView &view, const GroupPrices &prices) {
     }
     sum.tokenUs += bounds.tokenUs;
     sum.stepUs += bounds.stepUs;
-    sums[p] = {prices.bounds(place.ownEnd - place.ownBegin).tokenUs, bounds.stepUs};
+    sums[p] = {0, 0};
   }
   if (parent >= 0)
     sums[parent] = sum;
@@ -88,11 +88,15 @@ void EdgeBounds::link(const TreeView &view, const GroupPrices &prices) {
       continue;
     const GroupPrices::Bounds together = prices.bounds(queries);
     const auto length = static_cast<float>(place.tokens);
-    const float startUs = prices.startUs(place.tokens), partialsUs = prices.partialsUs(place.tokens);
-    const Sums &apart = sums_[static_cast<std::size_t>(p)];
+    // Rows may be complete where all is read together from a root on.
+    const bool mayBeWhole = places[tops[p]].parent < 0;
+    const float startUs = prices.startUs(place.tokens);
+    const float partialsUs = prices.partialsUs(place.tokens, mayBeWhole);
+    const Sums &children = sums_[static_cast<std::size_t>(p)];
+    const float apartUs = children.tokenUs + prices.bounds(place.ownEnd - place.ownBegin).tokenUs;
     const bool mayAllJoin =
-        (apart.tokenUs - together.tokenUs) * length <=
-        2 * partialsUs * static_cast<float>(queries) + apart.stepUs + together.tiles * startUs;
+        (apartUs - together.tokenUs) * length <= partialsUs * static_cast<float>(queries) + children.stepUs +
+                                                     together.stepUs + together.tiles * startUs;
     aboves[p] = {length,  together.tokenUs, together.tiles,
                  startUs, partialsUs,       1 / static_cast<float>(queries),
                  queries, mayAllJoin};
@@ -104,11 +108,16 @@ inline bool EdgeBounds::mayJoinTo(const Above &above, const GroupPrices &prices,
   if (above.mayAllJoin)
     return true;
   const GroupPrices::Bounds alone = prices.bounds(queries), rest = prices.bounds(above.readers - queries);
-  // What the parent's group is relieved of: by these readers alone, or at the rate of all.
+  // What the parent's group is relieved of: by these readers alone, or at the rate of all. Some stay in it,
+  // or all would join; so of one row tile, there is one after as before, with one reader at least.
   const auto number = static_cast<float>(queries);
   const float part = number * above.share;
-  const float token = std::max(above.tokenUs - rest.tokenUs, above.tokenUs * part);
-  const float tiles = std::max(above.tiles - rest.tiles, above.tiles * part);
+  float token = std::max(above.tokenUs - rest.tokenUs, above.tokenUs * part);
+  float tiles = std::max(above.tiles - rest.tiles, above.tiles * part);
+  if (above.readers <= prices.width()) {
+    token = std::min(token, above.tokenUs - prices.bounds(1).tokenUs);
+    tiles = 0;
+  }
   return (alone.tokenUs - token) * above.tokens <=
          above.partialsUs * number + alone.stepUs + tiles * above.startUs;
 }

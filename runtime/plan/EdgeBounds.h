@@ -47,7 +47,7 @@ public:
   int openBelow(std::size_t i) const { return shapes_[static_cast<std::size_t>(open_[i])].size; }
 
 private:
-  struct Sums { ///< over a node's own queries and its children, as if each read by itself
+  struct Sums { ///< over a node's children, as if each read by itself
     float tokenUs, stepUs;
   };
   struct Above { ///< what a node's children are weighed by

@@ -12,26 +12,24 @@ public:
   /// not be neighbours otherwise.
   void assign(TreeView &view, const CostModel &model, int chunkTokens);
 
-  /// The same for an assignment from outside: of each place, 1: joined to its parent. Not of a root.
-  void assign(TreeView &view, const std::vector<char> &isJoined);
+  /// The same for an assignment from outside: the places that are joined to their parents, ascending.
+  void assign(TreeView &view, const std::vector<int> &joined);
 
   /// Row tiles of the groups of the last assignment.
   void makeTiles(const TreeView &view, int queriesPerTile, PartitionScratch &scratch, TileList &list);
 
 private:
   struct Group { ///< of the place at its end
-    int end;     ///< past the last query that reads it
     int top;     ///< the place where it begins
-    int runsTo;  ///< nodes with tokens from the root to the place, itself included
+    int runs;    ///< nodes with tokens from there to the place, itself included
   };
 
   void addGroup(const TreeView &view, int place, int queriesPerTile, PartitionScratch &scratch,
                 TileList &list) const;
 
   EdgeAssignment edges_;
-  std::vector<char> isJoined_; ///< of each place
-  bool mayJoin_ = false;       ///< else none is
-  std::vector<Group> groups_;  ///< of each place
+  bool isAnyJoined_ = false;
+  std::vector<Group> groups_; ///< of each place
 };
 
 } // namespace deft::plan

@@ -37,10 +37,12 @@ public:
     const auto count = static_cast<float>(full);
     return {count * wide.tokenUs + narrow.tokenUs, count * wide.stepUs + narrow.stepUs, count + narrow.tiles};
   }
-  /// Of starting an item, for a group that takes so many more tokens in; of a query's partials, before and
-  /// after.
+  /// Of starting an item, for a group that takes so many more tokens in; of the partials that a query may
+  /// save by it.
   float startUs(int tokens) const { return item_ * (1 + static_cast<float>(tokens) * inverseChunk_); }
-  float partialsUs(int tokens) const { return partial_ * (2 + static_cast<float>(tokens) * inverseChunk_); }
+  float partialsUs(int tokens, bool mayBeWhole) const {
+    return partial_ * ((mayBeWhole ? 2 : 1) + static_cast<float>(tokens) * inverseChunk_);
+  }
 
   /// What a group's readers cost, whatever the length.
   struct Readers {

@@ -74,18 +74,18 @@ support::Result<void> ItemCutter::cut(const TreeView &view, const TileList &list
   // Room for an item of each tile, and for what is cut.
   std::size_t itemRoom = list.tiles.size(), runRoom = list.runCount();
   at.makeRoom(plan, itemRoom, runRoom);
-  int pathRun = -1; // the runs of the path before, if they are those of one item
-  for (const Tile &tile : list.tiles) {
-    const int limit = tile.chunkTokens > 0 ? roundUp(tile.chunkTokens, kChunkStep) : chunkTokens;
-    if (tile.isPath && tile.tokens <= limit) {
-      pathRun = takePath(tile, pathRun, at);
+  const Tile *const end = list.tiles.data() + list.tiles.size();
+  for (const Tile *next = list.tiles.data(); next != end;) {
+    if (next->isPath && next->tokens <= chunkTokens) {
+      next = takePaths(next, end, chunkTokens, at);
       continue;
     }
+    const Tile &tile = *next++;
+    const int limit = tile.chunkTokens > 0 ? roundUp(tile.chunkTokens, kChunkStep) : chunkTokens;
     const Segment *runs = list.runs.data() + tile.runBegin;
     if (tile.isPath) {
       findPath(tile, at);
       runs = path_.data();
-      pathRun = -1;
     }
     if (tile.tokens <= limit && tile.runCount == 1) { // most nodes
       const int queries = runs->queryEnd - runs->queryBegin;
@@ -113,33 +113,42 @@ support::Result<void> ItemCutter::cut(const TreeView &view, const TileList &list
   return {};
 }
 
-/// A path that is one item: positions tell where tokens stand in it. What it shares with the path before is
-/// as it is there. Returns where its runs begin.
-inline int ItemCutter::takePath(const Tile &tile, int pathRun, Cursor &at) {
-  const int begin = at.run;
-  abi::Run *to = at.runs + begin;
-  abi::Run *const end = to + tile.runCount;
-  if (pathRun >= 0) {
-    const abi::Run *from = at.runs + pathRun;
-    for (abi::Run *const fresh = to + tile.sharedRuns; to != fresh;)
-      *to++ = *from++;
+/// Paths that are one item each, up to a tile that is not, which is returned: positions tell where tokens
+/// stand in them. What a path shares with the one before is as it is there.
+const Tile *ItemCutter::takePaths(const Tile *tile, const Tile *end, int limit, Cursor &at) {
+  const Place *const places = at.places;
+  abi::Run *const runs = at.runs;
+  int run = at.run, item = at.item, before = run; // where the runs of the path before begin
+  for (; tile != end && tile->isPath && tile->tokens <= limit; ++tile, ++item) {
+    const int query = tile->queryBegin, count = tile->queryCount;
+    const int begin = run, fresh = begin == before ? begin : begin + tile->sharedRuns;
+    for (; run != fresh; ++run, ++before) {
+      runs[run] = runs[before];
+      runs[run].queryEnd = count;
+    }
+    before = begin;
+    run = begin + tile->runCount;
+    at.items[item] = {query, count, begin, tile->runCount, tile->tokens, 0, 0, 0};
+    at.addPartials(query, query + count);
+    const Place *place = places + tile->runBegin;
+    const int sees = at.queryPos[query] + 1 - place->position;
+    int tokens = place->tokens;
+    if (sees < tokens)
+      tokens = sees;
+    else if (place->leaf >= 0 && tokens > 0)
+      at.tails[at.tail++] = {place->leaf, item, run - 1};
+    const int first = place->position + tokens - tile->tokens;
+    for (int last = run; last != fresh; tokens = place->tokens) {
+      if (tokens > 0)
+        runs[--last] = {
+            place->position - first, tokens, place->location, place->position, place->depth, 0, count, 0};
+      if (last != fresh)
+        place = places + place->parent;
+    }
   }
-  const Place *place = at.places + tile.runBegin;
-  int tokens = at.seenOf(tile.queryBegin, *place);
-  const int first = place->position + tokens - tile.tokens;
-  at.run = begin + tile.runCount;
-  if (tokens > 0 && tokens == place->tokens && place->leaf >= 0)
-    at.tails[at.tail++] = {place->leaf, at.item, at.run - 1};
-  for (abi::Run *run = end; run != to; tokens = place->tokens) {
-    if (tokens > 0)
-      *--run = {place->position - first, tokens, place->location, place->position, place->depth, 0, 1, 0};
-    if (run != to)
-      place = at.places + place->parent;
-  }
-  at.items[at.item] = {tile.queryBegin, 1, begin, tile.runCount, tile.tokens, 0, 0, 0};
-  at.addPartials(tile.queryBegin, tile.queryBegin + 1);
-  ++at.item;
-  return begin;
+  at.item = item;
+  at.run = run;
+  return tile;
 }
 
 /// The runs of a path that is cut.
@@ -148,7 +157,8 @@ void ItemCutter::findPath(const Tile &tile, const Cursor &at) {
   int p = tile.runBegin, tokens = at.seenOf(tile.queryBegin, at.places[p]);
   for (int run = tile.runCount; run > 0;) {
     if (tokens > 0)
-      path_[static_cast<std::size_t>(--run)] = {p, 0, tokens, 0, 0};
+      path_[static_cast<std::size_t>(--run)] = {p, 0, tokens, tile.queryBegin,
+                                                tile.queryBegin + tile.queryCount};
     if (run > 0) {
       p = at.places[p].parent;
       tokens = at.places[p].tokens;
@@ -183,10 +193,6 @@ void ItemCutter::cutTile(const Tile &tile, const Segment *runs, int chunk, Curso
   int left = tile.tokens;
   for (const Segment *run = runs; run != runs + tile.runCount; ++run) {
     Segment piece = *run;
-    if (tile.isPath) {
-      piece.queryBegin = tile.queryBegin;
-      piece.queryEnd = tile.queryBegin + 1;
-    }
     for (const int end = run->begin + run->tokens; piece.begin < end;) {
       if (itemTokens == 0) {
         queryBegin = readersBegin = piece.queryBegin;

@@ -41,7 +41,7 @@ private:
     int item, begin, end;
   };
   struct Cursor;
-  int takePath(const Tile &tile, int pathRun, Cursor &at);
+  static const Tile *takePaths(const Tile *tile, const Tile *end, int limit, Cursor &at);
   void findPath(const Tile &tile, const Cursor &at);
   void takeWhole(const Tile &tile, const Segment *runs, Cursor &at);
   void cutTile(const Tile &tile, const Segment *runs, int chunk, Cursor &at);

@@ -19,7 +19,7 @@ void makeQueryTiles(const TreeView &view, PartitionScratch &scratch, TileList &l
       if (tokens == 0)
         continue;
       const int runCount = length + (seen > 0);
-      list.addPath(query, p, runCount, seen == lastSeen ? runCount : shared, tokens);
+      list.addPath(query, 1, p, runCount, seen == lastSeen ? runCount : shared, tokens);
       lastSeen = seen;
       shared = length;
     }

@@ -18,8 +18,9 @@ struct Tile {
   int tokens = 0;
   int chunkTokens = 0; ///< most tokens of its items; 0: as the plan's
   bool isEven = true;  ///< cut into equal chunks; else into full ones from the start, and the rest
-  /// The path of one query, or the end of it: `runCount` nodes with tokens, upwards from the last that the
-  /// query sees, are its runs. None is in the list, and the first `sharedRuns` are those of the path before.
+  /// A path that all its queries see, or the end of it: `runCount` nodes with tokens, upwards from the last
+  /// that they see, are its runs. None is in the list, and the first `sharedRuns` are of the same nodes as
+  /// those of the path before.
   bool isPath = false;
   int sharedRuns = 0;
 };
@@ -93,9 +94,9 @@ public:
     tiles.emplace_back(queryBegin, queryEnd - queryBegin, static_cast<int>(first),
                        static_cast<int>(end - first), tokens);
   }
-  /// The path of one query up to `place`, or the end of it.
-  void addPath(int query, int place, int runCount, int sharedRuns, int tokens) {
-    tiles.emplace_back(query, 1, place, runCount, tokens, 0, true, true, sharedRuns);
+  /// What queries that see the same of `place` see down to there, or the end of it.
+  void addPath(int queryBegin, int queryCount, int place, int runCount, int sharedRuns, int tokens) {
+    tiles.emplace_back(queryBegin, queryCount, place, runCount, tokens, 0, true, true, sharedRuns);
     pathRuns_ += static_cast<std::size_t>(runCount);
   }
   std::size_t runCount() const { return runs.size() + pathRuns_; } ///< of all tiles

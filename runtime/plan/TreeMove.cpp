@@ -5,52 +5,47 @@
 namespace deft::plan {
 
 /// Subtrees move as wholes, and only where siblings change places: in trees where that is nowhere, this is
-/// one look at each marked place.
-void TreeView::putLast(const std::vector<char> &isLast) {
+/// two looks at each marked place.
+void TreeView::putLast(const std::vector<int> &last) {
   const int count = placeCount();
-  // Of each parent: whether a marked child comes before another one.
-  mixed_.assign(places.size(), 0);
-  char *const mixed = mixed_.data();
-  bool areRootsMixed = false;
-  for (int p = 0; p < count; ++p) {
+  isLast_.assign(places.size(), 0);
+  lastReaders_.assign(places.size(), 0);
+  mixed_.assign(places.size() + 1, 0);
+  for (const int p : last) {
     const Place &place = places[p];
-    if (isLast[p] == 0 || place.ownBegin == place.readersEnd)
-      continue;
-    int next = place.subtreeEnd;
-    while (next < count && places[next].ownBegin == places[next].readersEnd)
-      next = places[next].subtreeEnd;
-    if (next == count || places[next].parent != place.parent || isLast[next] != 0)
-      continue;
-    if (place.parent < 0)
-      areRootsMixed = true;
-    else
-      mixed[place.parent] = 1;
+    isLast_[p] = 1;
+    lastReaders_[place.parent] += place.readersEnd - place.ownBegin;
   }
-  shifts_.resize(places.size());
-  if (areRootsMixed) {
-    shiftChildren(0, count, isLast, 0);
-    moveSubtrees(0, count, queryCount(), isLast);
+  char *const mixed = mixed_.data();
+  bool isMixed = false;
+  for (const int p : last) {
+    const Place &place = places[p];
+    const bool isBefore = place.ownBegin < firstEnd(place.parent) && place.ownBegin < place.readersEnd;
+    mixed[isBefore ? place.parent : count] = 1; // behind the last one: of nobody
+    isMixed |= isBefore;
+  }
+  if (!isMixed)
     return;
-  }
+  shifts_.resize(places.size());
   for (int p = 0; (p = static_cast<int>(std::find(mixed + p, mixed + count, 1) - mixed)) < count;) {
     const Place &place = places[p];
-    shiftChildren(p + 1, place.subtreeEnd, isLast, place.ownEnd);
-    moveSubtrees(p + 1, place.subtreeEnd, place.readersEnd, isLast);
+    shiftChildren(place, place.ownEnd);
+    moveSubtrees(p + 1, place.subtreeEnd, place.readersEnd);
     p = place.subtreeEnd;
   }
 }
 
 /// Siblings are [begin, end) with their subtrees, and know how far they move; the last of them is read up to
 /// `queryEnd`.
-void TreeView::moveSubtrees(int begin, int end, int queryEnd, const std::vector<char> &isLast) {
+void TreeView::moveSubtrees(int begin, int end, int queryEnd) {
   int *const shifts = shifts_.data();
   const char *const mixed = mixed_.data();
   for (int p = begin; p < end; ++p) {
     const Place &place = places[p];
     const int parent = place.parent;
-    shifts[p] = shifts[parent < 0 || mixed[parent] != 0 ? p : parent]; // nobody can predict it: no branch
+    shifts[p] = shifts[mixed[parent] != 0 ? p : parent]; // nobody can predict it: no branch
     if (mixed[p] != 0)
-      shiftChildren(p + 1, place.subtreeEnd, isLast, place.ownEnd + shifts[p]);
+      shiftChildren(place, place.ownEnd + shifts[p]);
   }
   const int from = places[begin].ownBegin;
   const auto keep = [&](const std::vector<int> &now, std::vector<int> &old) {
@@ -67,11 +62,12 @@ void TreeView::moveSubtrees(int begin, int end, int queryEnd, const std::vector<
   }
 }
 
-/// Siblings are [begin, end) with their subtrees; their queries go to `at` on.
-void TreeView::shiftChildren(int begin, int end, const std::vector<char> &isLast, int at) {
-  for (const bool marked : {false, true})
-    for (int c = begin; c < end; c = places[c].subtreeEnd) {
-      if ((isLast[c] != 0) != marked)
+/// The queries of a place's children go to `at` on.
+void TreeView::shiftChildren(const Place &place, int at) {
+  const int begin = static_cast<int>(&place - places.data()) + 1;
+  for (const char isLast : {0, 1})
+    for (int c = begin; c < place.subtreeEnd; c = places[c].subtreeEnd) {
+      if (isLast_[c] != isLast)
         continue;
       shifts_[c] = at - places[c].ownBegin;
       at += places[c].readersEnd - places[c].ownBegin;

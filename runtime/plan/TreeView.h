@@ -43,11 +43,17 @@ class TreeView {
 public:
   void build(const tree::KvTree &tree);
 
-  /// The order of siblings' queries is free as far as plans go. Those of the nodes that `isLast` marks (one
-  /// entry a place) and all below go behind those of their siblings; so the readers of a node without those
-  /// of its marked children are an interval. Places and segments keep their order, and first readers no
-  /// longer rise with it.
-  void putLast(const std::vector<char> &isLast);
+  /// The order of siblings' queries is free as far as plans go. Those of the places `last` (ascending, no
+  /// roots) and all below go behind those of their siblings; so the readers of a node without those of its
+  /// marked children are an interval. Places and segments keep their order, and first readers no longer rise
+  /// with it.
+  void putLast(const std::vector<int> &last);
+  /// After that: whether a place was marked, and the end of the readers that are not below its marked
+  /// children.
+  bool isLast(int place) const { return isLast_[static_cast<std::size_t>(place)] != 0; }
+  int firstEnd(int place) const {
+    return places[static_cast<std::size_t>(place)].readersEnd - lastReaders_[static_cast<std::size_t>(place)];
+  }
 
   std::vector<Place> places;
   /// Not empty, in preorder and, within a node, by token. Hence queryBegin never falls, and what a query sees
@@ -78,8 +84,8 @@ private:
   struct QueryColumns {
     std::vector<int> callerIndex, queryPos;
   };
-  void shiftChildren(int begin, int end, const std::vector<char> &isLast, int at);
-  void moveSubtrees(int begin, int end, int queryEnd, const std::vector<char> &isLast);
+  void shiftChildren(const Place &place, int at);
+  void moveSubtrees(int begin, int end, int queryEnd);
   void move(int begin, int end, int shift);
   void chainQueries(const tree::KvTree &tree);
   void walkTree(const tree::KvTree &tree);
@@ -94,9 +100,12 @@ private:
   std::vector<int> firstQuery_; ///< of each node; -1: none
   std::vector<Link> links_;
   std::vector<std::pair<int, int>> sorted_;
-  std::vector<int> shifts_; ///< of each place: how far its queries move
-  std::vector<char> mixed_; ///< of each place: whether a marked child comes before another one
-  QueryColumns before_;     ///< they moved
+  // Of each place:
+  std::vector<char> isLast_;
+  std::vector<int> lastReaders_; ///< below its marked children
+  std::vector<char> mixed_;      ///< whether a marked child comes before another one
+  std::vector<int> shifts_;      ///< how far its queries move
+  QueryColumns before_;          ///< they moved
 };
 
 } // namespace deft::plan

@@ -100,10 +100,11 @@ public:
   /// `isJoined`: of each node.
   double priceOf(const std::vector<char> &isJoined) {
     view_.build(problem_.tree);
-    byPlace_.clear();
-    for (const Place &place : view_.places)
-      byPlace_.push_back(isJoined[place.node]);
-    greedy_.assign(view_, byPlace_);
+    joined_.clear();
+    for (int p = 0; p < view_.placeCount(); ++p)
+      if (isJoined[view_.places[p].node] != 0)
+        joined_.push_back(p);
+    greedy_.assign(view_, joined_);
     return price();
   }
   support::Result<void> verify() {
@@ -129,7 +130,7 @@ private:
   const Problem &problem_;
   CostModel model_;
   TreeView view_;
-  std::vector<char> byPlace_;
+  std::vector<int> joined_;
   TileList tiles_;
   PartitionScratch scratch_;
   GreedyPartition greedy_;

@@ -44,12 +44,15 @@ TEST(TreeViewTest, QueriesOfMarkedChildrenComeLast) {
   TreeView view;
   view.build(tree);
   EXPECT_THAT(nodesOf(view), ElementsAre(0, 1, 4, 2, 3, 5));
-  view.putLast({1, 1, 0, 0, 0, 0}); // the root 0 after the root 5, the child 1 after its siblings
-  EXPECT_THAT(view.callerIndex, ElementsAre(5, 0, 2, 3, 1, 4));
+  view.putLast({1}); // the child 1 after its siblings
+  EXPECT_THAT(view.callerIndex, ElementsAre(0, 2, 3, 1, 4, 5));
   EXPECT_THAT(nodesOf(view), ElementsAre(0, 1, 4, 2, 3, 5));
+  EXPECT_EQ(view.firstEnd(0), 3);
   view.build(tree);
-  view.putLast({0, 1, 0, 0, 1, 0});
+  view.putLast({1, 4});
   EXPECT_THAT(view.callerIndex, ElementsAre(0, 2, 1, 4, 3, 5)); // among the marked the order stays
+  EXPECT_EQ(view.firstEnd(0), 2);
+  EXPECT_TRUE(view.isLast(1) && !view.isLast(2));
 }
 
 /// Readers of every stretch are an interval as before, of the same queries.
@@ -60,10 +63,11 @@ TEST(TreeViewTest, MovedQueriesSeeWhatTheySaw) {
     const KvTree tree = test::randomForest(seed, {60, 50, 40});
     view.build(tree);
     moved.build(tree);
-    std::vector<char> isLast;
+    std::vector<int> last;
     for (int p = 0; p < view.placeCount(); ++p)
-      isLast.push_back(static_cast<char>((seed >> p % 9 & 1) ^ (p % 3 == 0)));
-    moved.putLast(isLast);
+      if (view.places[p].parent >= 0 && (seed >> p % 9 & 1) != (p % 3 == 0))
+        last.push_back(p);
+    moved.putLast(last);
     const auto callers = [](const TreeView &of, int begin, int end) {
       std::vector<int> indices(of.callerIndex.begin() + begin, of.callerIndex.begin() + end);
       std::sort(indices.begin(), indices.end());
@@ -88,8 +92,13 @@ TEST(TreeViewTest, MovedQueriesSeeWhatTheySaw) {
       }
       // Those of marked siblings stand behind the others'.
       const int next = a.subtreeEnd;
-      if (next < moved.placeCount() && moved.places[next].parent == a.parent && isLast[p] < isLast[next]) {
+      if (next < moved.placeCount() && moved.places[next].parent == a.parent && !moved.isLast(p) &&
+          moved.isLast(next)) {
         EXPECT_LE(a.readersEnd, moved.places[next].ownBegin);
+      }
+      // What is before the end of the first ones is read by nobody below a marked child.
+      if (moved.isLast(p) && a.ownBegin < a.readersEnd) {
+        EXPECT_GE(a.ownBegin, moved.firstEnd(a.parent));
       }
     }
     for (int i = 0; i < moved.queryCount(); ++i) {
