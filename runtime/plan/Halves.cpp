@@ -24,23 +24,33 @@ struct Seen {
   }
 };
 
-/// How many runs more an item can have by splits. A turn ends within one run; the half with less has no more
-/// turns than it has tiles, the other one more, and one fills the tile of the common runs.
-std::size_t mostSplits(const abi::Item &item) {
-  return static_cast<std::size_t>(item.tokens) / kTileTokens + 4;
-}
-
 std::span<const abi::Run> runsOf(const Plan &plan, const abi::Item &item) {
   return std::span(plan.runs).subspan(static_cast<std::size_t>(item.runBegin),
                                       static_cast<std::size_t>(item.runCount));
 }
 
-/// Whether each half has something for itself.
-bool canAlternate(const Seen &seen, std::span<const abi::Run> runs) {
-  unsigned has = 0;
-  for (const abi::Run &run : runs)
-    has |= 1u << seen.by(run);
-  return (has & 3) == 3;
+/// How many runs more an item can have by splits, by what its halves see alone. A turn ends within one run;
+/// the half with less has no more turns than it has tiles, the other one more, and one fills the tile of the
+/// common runs.
+std::size_t mostSplits(int ownTokens) { return static_cast<std::size_t>(ownTokens) / kTileTokens + 4; }
+
+/// For an item that is in order.
+std::size_t mostSplits(const Seen &seen, const Plan &plan, const abi::Item &item) {
+  for (const abi::Run &run : runsOf(plan, item))
+    if (seen.by(run) != kBoth)
+      return mostSplits(item.tokens - run.begin);
+  return 0;
+}
+
+/// Tokens that the halves see alone; 0 where one of them sees none.
+int ownTokens(const Seen &seen, std::span<const abi::Run> runs) {
+  int first = 0, second = 0;
+  for (const abi::Run &run : runs) {
+    const Seers by = seen.by(run);
+    first += by == kFirst ? run.tokens : 0;
+    second += by == kSecond ? run.tokens : 0;
+  }
+  return first > 0 && second > 0 ? first + second : 0;
 }
 
 /// Runs that are tails get one more than their leaf in `reserved0` while their items are ordered, so that the
@@ -75,7 +85,9 @@ struct Writer {
     }
     locationEnd = from.location + skipped + count;
     tokens += count;
-    if (from.reserved0 > 0 && skipped + count == from.tokens)
+  }
+  void end(const abi::Run &from) {
+    if (from.reserved0 > 0)
       *tail++ = {from.reserved0 - 1, item, run - 1};
   }
   static bool continues(const abi::Run &last, const abi::Run &from, int skipped) {
@@ -100,6 +112,7 @@ struct Writer {
       turns.used += piece;
       count -= piece;
       if (turns.used == turns.run->tokens) {
+        end(*turns.run);
         ++turns.run;
         turns.used = 0;
       }
@@ -115,6 +128,7 @@ struct Writer {
       const Seers by = seen.by(one);
       if (by == kBoth) {
         add(one, 0, one.tokens);
+        end(one);
       } else {
         own += one.tokens;
         ofFirst += by == kFirst ? one.tokens : 0;
@@ -153,12 +167,12 @@ void orderHalves(int ratio, Plan &plan) {
   const Seen seen(ratio);
   std::size_t room = 0, splits = 0;
   for (std::size_t i = 0; i < plan.items.size(); ++i)
-    if (const abi::Item &item = plan.items[i];
-        item.queryCount * ratio > kHalfRows && canAlternate(seen, runsOf(plan, item))) {
-      plan.halved.push_back(static_cast<int>(i));
-      splits += mostSplits(item);
-      room += static_cast<std::size_t>(item.runCount);
-    }
+    if (const abi::Item &item = plan.items[i]; item.queryCount * ratio > kHalfRows)
+      if (const int own = ownTokens(seen, runsOf(plan, item)); own > 0) {
+        plan.halved.push_back(static_cast<int>(i));
+        splits += mostSplits(own);
+        room += static_cast<std::size_t>(item.runCount);
+      }
   const int runsEnd = static_cast<int>(plan.runs.size());
   if (plan.runs.size() + room + splits > TileList::kMostRuns)
     plan.halved.clear();
@@ -209,9 +223,10 @@ void orderHalves(int ratio, Plan &plan) {
 void orderHalvesAgain(Plan &plan) {
   if (plan.halved.empty())
     return;
+  const Seen seen(plan.halvesRatio);
   std::size_t splits = 0;
   for (const int index : plan.halved)
-    splits += mostSplits(plan.items[static_cast<std::size_t>(index)]);
+    splits += mostSplits(seen, plan, plan.items[static_cast<std::size_t>(index)]);
   if (plan.runs.size() + splits > TileList::kMostRuns)
     return;
   // Runs are read so far behind where they are written that they are there as long as they are needed.
@@ -221,7 +236,7 @@ void orderHalvesAgain(Plan &plan) {
   plan.runs.resize(plan.runs.size() + splits);
   abi::Run *const runs = plan.runs.data();
   std::copy_backward(runs + begin, runs + runsEnd, runs + runsEnd + away);
-  Writer writer{Seen(plan.halvesRatio), runs, plan.tails.data(), begin};
+  Writer writer{seen, runs, plan.tails.data(), begin};
   const Plan::Tail *const tailsEnd = plan.tails.data() + plan.tails.size();
   for (const int index : plan.halved) {
     // Those of others stand between.
@@ -236,8 +251,9 @@ std::size_t mostSplits(const Plan &plan) {
   if (plan.halved.empty())
     return 0;
   std::size_t splits = plan.tails.size(); // each may grow by Planner::kMostGrowth, a tile
+  const Seen seen(plan.halvesRatio);
   for (const int index : plan.halved)
-    splits += mostSplits(plan.items[static_cast<std::size_t>(index)]);
+    splits += mostSplits(seen, plan, plan.items[static_cast<std::size_t>(index)]);
   return splits;
 }
 
