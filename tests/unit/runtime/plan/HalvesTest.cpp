@@ -52,9 +52,9 @@ std::span<const abi::Run> runsOf(const Plan &plan, const abi::Item &item) {
 }
 
 bool isSame(const Plan &a, const Plan &b) {
-  return a.items.size() == b.items.size() && a.runs.size() == b.runs.size() &&
-         std::memcmp(a.items.data(), b.items.data(), a.items.size() * sizeof(abi::Item)) == 0 &&
-         std::memcmp(a.runs.data(), b.runs.data(), a.runs.size() * sizeof(abi::Run)) == 0;
+  const auto bytes = [](const auto &values) { return std::as_bytes(std::span(values)); };
+  return std::ranges::equal(bytes(a.items), bytes(b.items)) &&
+         std::ranges::equal(bytes(a.runs), bytes(b.runs));
 }
 
 /// All that is true of a (reader, token) pair, sorted.
