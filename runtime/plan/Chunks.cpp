@@ -25,12 +25,13 @@ int roundUp(int a, int step) { return (a + step - 1) / step * step; }
 } // namespace
 
 int chooseChunkTokens(std::span<const Tile> tiles, const VariantFacts &facts, int blocks) {
-  double total = 0;
+  std::int64_t tokens = 0;
   int longest = 0;
   for (const Tile &tile : tiles) {
-    total += tile.tokens;
+    tokens += tile.tokens;
     longest = std::max(longest, tile.tokens);
   }
+  const auto total = static_cast<double>(tokens);
   const int whole = std::max(roundUp(longest, kChunkStep), kSmallestChunk);
   const double machine = std::max(blocks, 1);
   // A block's fair share of all tokens, and fractions of it: smaller chunks even out the last wave but

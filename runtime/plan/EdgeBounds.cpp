@@ -94,12 +94,15 @@ void EdgeBounds::link(const TreeView &view, const GroupPrices &prices) {
     const float partialsUs = prices.partialsUs(place.tokens, mayBeWhole);
     const Sums &children = sums_[static_cast<std::size_t>(p)];
     const float apartUs = children.tokenUs + prices.bounds(place.ownEnd - place.ownBegin).tokenUs;
-    const bool mayAllJoin =
-        (apartUs - together.tokenUs) * length <= partialsUs * static_cast<float>(queries) + children.stepUs +
-                                                     together.stepUs + together.tiles * startUs;
-    aboves[p] = {length,  together.tokenUs, together.tiles,
-                 startUs, partialsUs,       1 / static_cast<float>(queries),
-                 queries, mayAllJoin};
+    Above &above = aboves[p];
+    above.mayAllJoin = (apartUs - together.tokenUs) * length <= partialsUs * static_cast<float>(queries) +
+                                                                    children.stepUs + together.stepUs +
+                                                                    together.tiles * startUs;
+    if (!above.mayAllJoin)
+      above = {length,         together.tokenUs,
+               together.tiles, startUs,
+               partialsUs,     1 / static_cast<float>(queries),
+               queries,        false};
   }
   linked_.resize(links);
 }
@@ -127,6 +130,8 @@ void EdgeBounds::divide(const TreeView &view, int shortTokens) {
   const Place *const places = view.places.data();
   Edge *const edges = edges_.data();
   char *const hasOpenChild = hasOpenChild_.data();
+  const int *const tops = tops_.data(), *const deepest = deepest_.data();
+  Shape *const shapes = shapes_.data();
   int *const open = open_.data();
   std::size_t opened = 0;
   // To compare subtrees pays where many places might have one like theirs beside them.
@@ -135,17 +140,17 @@ void EdgeBounds::divide(const TreeView &view, int shortTokens) {
   std::size_t alike = 0;
   for (const int p : linked_) {
     const Place &place = places[p];
-    const int top = tops_[static_cast<std::size_t>(p)];
-    if (deepest_[static_cast<std::size_t>(top)] - places[top].position <= shortTokens) {
+    const int top = tops[p];
+    if (deepest[top] - places[top].position <= shortTokens) {
       edges[p] = Edge::Joined;
       continue;
     }
     if (place.parent == top && hasOpenChild[top] == 0) {
-      shapes_[static_cast<std::size_t>(top)] = {};
+      shapes[top] = {};
       open[opened++] = top;
     }
     hasOpenChild[place.parent] = 1;
-    shapes_[static_cast<std::size_t>(p)] = {};
+    shapes[p] = {};
     open[opened++] = p;
     const int next = place.subtreeEnd;
     if (alike < enough)

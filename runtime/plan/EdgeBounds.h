@@ -50,7 +50,7 @@ private:
   struct Sums { ///< over a node's children, as if each read by itself
     float tokenUs, stepUs;
   };
-  struct Above { ///< what a node's children are weighed by
+  struct Above { ///< what a node's children are weighed by, if not all of them may join
     float tokens, tokenUs, tiles, startUs, partialsUs, share;
     int readers;
     bool mayAllJoin;

@@ -36,7 +36,7 @@ void GreedyPartition::makeTiles(const TreeView &view, int queriesPerTile, Partit
     }
     const int above = group.runs, whole = above + (place.tokens > 0);
     groups[p] = {group.top, whole};
-    const int begin = place.ownBegin, end = view.firstEnd(p);
+    const int begin = place.ownBegin, end = place.firstEnd;
     if (begin == end)
       continue;
     const int toPosition = place.position - 1; // queries below see the place's tokens, and more
@@ -60,7 +60,7 @@ void GreedyPartition::makeTiles(const TreeView &view, int queriesPerTile, Partit
 void GreedyPartition::addGroup(const TreeView &view, int p, int queriesPerTile, PartitionScratch &scratch,
                                TileList &list) const {
   const Place &place = view.places[p];
-  const int top = groups_[p].top, end = view.firstEnd(p);
+  const int top = groups_[p].top, end = place.firstEnd;
   std::vector<Segment> &segments = scratch.segments;
   segments.clear();
   for (int above = p; above != top;) {

@@ -72,6 +72,7 @@ private:
   static constexpr int kIndexBits = 28;
   static constexpr int kDigitBits = 11;
   void findPhases(const config::Config &config, int ratio);
+  void sortItems(Key differ, Plan &plan);
   void countDigits(int shift, int width);
   void sortByDigit(int shift, int width);
   void placeByDigit(int shift, int width, Plan &plan);

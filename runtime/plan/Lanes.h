@@ -15,7 +15,11 @@ inline Float4 truncated(Float4 value) { return toFloat(truncate(value)); }
 /// `yes` where a comparison holds (all bits set), else `no`.
 inline Float4 select(Int4 condition, Float4 yes, Float4 no) { return condition ? yes : no; }
 inline Int4 select(Int4 condition, Int4 yes, Int4 no) { return condition ? yes : no; }
-inline bool any(Int4 condition) { return (condition[0] | condition[1] | condition[2] | condition[3]) != 0; }
+inline bool any(Int4 condition) {
+  using Long2 = long long __attribute__((vector_size(16)));
+  const Long2 halves = reinterpret_cast<Long2>(condition);
+  return (halves[0] | halves[1]) != 0;
+}
 
 /// Of eight lanes in two halves: the four that end before the last one, or begin behind the first one.
 inline Int4 beforeLast(Int4 low, Int4 high) { return __builtin_shufflevector(low, high, 3, 4, 5, 6); }

@@ -43,7 +43,6 @@ void PhaseSorter::sort(const config::Config &config, int ratio, int longest, Pla
   for (std::size_t i = 0; i < count; ++i) {
     const abi::Item &item = plan.items[i];
     const int phase = phaseOf_[static_cast<std::size_t>(item.queryCount)];
-    ++plan.phases[static_cast<std::size_t>(phase)].itemCount;
     const Key order = static_cast<Key>(phase) << lightBits | static_cast<Key>(longest - item.tokens);
     any |= order;
     all &= order;
@@ -51,13 +50,23 @@ void PhaseSorter::sort(const config::Config &config, int ratio, int longest, Pla
     last = order;
     keys_[i] = order << kIndexBits | i;
   }
-  for (std::size_t i = 1; i < plan.phases.size(); ++i)
-    plan.phases[i].itemBegin = plan.phases[i - 1].itemBegin + plan.phases[i - 1].itemCount;
-  if (isSorted)
-    return;
-  // By the bits in which the keys differ, in as few digits as will do and no wider ones than needed: the
-  // table of a digit is gone through, too.
-  const Key differ = any ^ all;
+  if (!isSorted)
+    sortItems(any ^ all, plan);
+  int begin = 0;
+  for (std::size_t i = 0; i < plan.phases.size(); ++i) {
+    const auto end =
+        std::partition_point(plan.items.begin() + begin, plan.items.end(), [&](const abi::Item &item) {
+          return phaseOf_[static_cast<std::size_t>(item.queryCount)] == static_cast<int>(i);
+        });
+    const int count = static_cast<int>(end - plan.items.begin()) - begin;
+    plan.phases[i] = {begin, count};
+    begin += count;
+  }
+}
+
+/// By the bits in which the keys differ, in as few digits as will do and no wider ones than needed: the table
+/// of a digit is gone through, too.
+void PhaseSorter::sortItems(Key differ, Plan &plan) {
   const int low = std::countr_zero(differ), bits = std::bit_width(differ) - low;
   const int passes = (bits + kDigitBits - 1) / kDigitBits, width = (bits + passes - 1) / passes;
   int shift = kIndexBits + low;

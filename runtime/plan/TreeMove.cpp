@@ -9,18 +9,18 @@ namespace deft::plan {
 void TreeView::putLast(const std::vector<int> &last) {
   const int count = placeCount();
   isLast_.assign(places.size(), 0);
-  lastReaders_.assign(places.size(), 0);
   mixed_.assign(places.size() + 1, 0);
+  Place *const first = places.data();
+  char *const isMarked = isLast_.data(), *const mixed = mixed_.data();
   for (const int p : last) {
-    const Place &place = places[p];
-    isLast_[p] = 1;
-    lastReaders_[place.parent] += place.readersEnd - place.ownBegin;
+    const Place &place = first[p];
+    isMarked[p] = 1;
+    first[place.parent].firstEnd -= place.readersEnd - place.ownBegin;
   }
-  char *const mixed = mixed_.data();
   bool isMixed = false;
   for (const int p : last) {
-    const Place &place = places[p];
-    const bool isBefore = place.ownBegin < firstEnd(place.parent) && place.ownBegin < place.readersEnd;
+    const Place &place = first[p];
+    const bool isBefore = place.ownBegin < first[place.parent].firstEnd && place.ownBegin < place.readersEnd;
     mixed[isBefore ? place.parent : count] = 1; // behind the last one: of nobody
     isMixed |= isBefore;
   }
@@ -87,6 +87,7 @@ void TreeView::move(int begin, int end, int shift) {
     place.ownBegin += shift;
     place.ownEnd += shift;
     place.readersEnd += shift;
+    place.firstEnd += shift;
     for (int s = place.segmentBegin; s < place.segmentEnd; ++s) {
       segments[s].queryBegin += shift;
       segments[s].queryEnd += shift;

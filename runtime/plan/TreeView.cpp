@@ -67,7 +67,8 @@ void TreeView::walkTree(const tree::KvTree &tree) {
     place.ownBegin = at.query;
     place.segmentBegin = segmentBegin;
     place.leaf = -1;
-    if (facts.firstChild < 0 && q >= 0 && at.links[q].next < 0) {
+    const bool isOne = q >= 0 && at.links[q].next < 0;
+    if (facts.firstChild < 0 && isOne) {
       addCommonLeaf(place, index, q, at);
       node = facts.nextSibling;
       for (; node < 0 && parent >= 0; parent = first[parent].parent) {
@@ -76,7 +77,7 @@ void TreeView::walkTree(const tree::KvTree &tree) {
       }
       continue;
     }
-    const int done = q >= 0 ? addOwn(place, index, q, at) : 0;
+    const int done = isOne ? addOne(place, index, q, at) : q >= 0 ? addOwn(place, index, q, at) : 0;
     place.ownEnd = at.query;
     if (facts.firstChild >= 0) {
       // What no own query ends before is seen by the queries below, if there are any.
@@ -88,7 +89,7 @@ void TreeView::walkTree(const tree::KvTree &tree) {
       continue;
     }
     place.subtreeEnd = count;
-    place.readersEnd = at.query;
+    place.readersEnd = place.firstEnd = at.query;
     place.segmentEnd = at.segment;
     for (int s = segmentBegin; s < at.segment; ++s)
       at.segments[s].queryEnd = at.query;
@@ -147,18 +148,23 @@ inline int TreeView::addOwn(const Place &place, int index, int firstQuery, Curso
   return done;
 }
 
+/// The same of one query.
+inline int TreeView::addOne(const Place &place, int index, int q, Cursor &at) {
+  const int i = at.query++, position = at.links[q].position;
+  const int tokens = position == tree::Query::kWhole ? place.tokens : position;
+  at.callerIndex[i] = q;
+  at.queryPos[i] = place.position + tokens - 1;
+  if (tokens > 0)
+    addSegment({index, 0, tokens, i, i + 1}, at);
+  return tokens;
+}
+
 /// A leaf with one query of its own: what most of them are.
 inline void TreeView::addCommonLeaf(Place &place, int index, int q, Cursor &at) {
-  const int i = at.query++, tokens = place.tokens;
-  const int position = at.links[q].position;
-  const bool isWhole = position == tree::Query::kWhole;
-  const int sees = isWhole ? tokens : position;
+  const int i = at.query, tokens = place.tokens, sees = addOne(place, index, q, at);
+  const bool isWhole = at.links[q].position == tree::Query::kWhole;
   place.subtreeEnd = index + 1;
-  place.ownEnd = place.readersEnd = i + 1;
-  at.callerIndex[i] = q;
-  at.queryPos[i] = place.position + sees - 1;
-  if (sees > 0)
-    addSegment({index, 0, sees, i, i + 1}, at);
+  place.ownEnd = place.readersEnd = place.firstEnd = i + 1;
   place.segmentEnd = at.segment;
   const bool seesAll = sees == tokens;
   place.leaf = addLeaf(
@@ -189,7 +195,7 @@ Plan::Leaf TreeView::leafOf(const Place &place, const Cursor &at) {
 /// The subtree is done: its end is known.
 inline void TreeView::close(Place &place, int placeEnd, Cursor &at) {
   place.subtreeEnd = placeEnd;
-  place.readersEnd = at.query;
+  place.readersEnd = place.firstEnd = at.query;
   if (place.segmentBegin == place.segmentEnd)
     return;
   // Nobody reads below: the last segment, which is then the last of all, is nobody's.

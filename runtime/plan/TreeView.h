@@ -21,6 +21,7 @@ struct alignas(64) Place {
   int ownBegin; ///< the node's own queries are [ownBegin, ownEnd), those of its subtree
   int ownEnd;   ///< [ownBegin, readersEnd)
   int readersEnd;
+  int firstEnd;     ///< as readersEnd, until TreeView::putLast
   int segmentBegin; ///< the node's tokens that are seen at all: [segmentBegin, segmentEnd) of segments
   int segmentEnd;
   int leaf; ///< its number among the leaves of the tree that are read; -1: has children, or no reader
@@ -48,12 +49,9 @@ public:
   /// marked children are an interval. Places and segments keep their order, and first readers no longer rise
   /// with it.
   void putLast(const std::vector<int> &last);
-  /// After that: whether a place was marked, and the end of the readers that are not below its marked
-  /// children.
+  /// After that: whether a place was marked. Place::firstEnd is the end of the readers that are not below its
+  /// marked children.
   bool isLast(int place) const { return isLast_[static_cast<std::size_t>(place)] != 0; }
-  int firstEnd(int place) const {
-    return places[static_cast<std::size_t>(place)].readersEnd - lastReaders_[static_cast<std::size_t>(place)];
-  }
 
   std::vector<Place> places;
   /// Not empty, in preorder and, within a node, by token. Hence queryBegin never falls, and what a query sees
@@ -91,6 +89,7 @@ private:
   void walkTree(const tree::KvTree &tree);
   void addSegment(const Segment &segment, Cursor &at);
   int addOwn(const Place &place, int index, int firstQuery, Cursor &at);
+  int addOne(const Place &place, int index, int q, Cursor &at);
   void addCommonLeaf(Place &place, int index, int q, Cursor &at);
   int addLeaf(const Plan::Leaf &leaf, Cursor &at);
   static Plan::Leaf leafOf(const Place &place, const Cursor &at);
@@ -102,10 +101,9 @@ private:
   std::vector<std::pair<int, int>> sorted_;
   // Of each place:
   std::vector<char> isLast_;
-  std::vector<int> lastReaders_; ///< below its marked children
-  std::vector<char> mixed_;      ///< whether a marked child comes before another one
-  std::vector<int> shifts_;      ///< how far its queries move
-  QueryColumns before_;          ///< they moved
+  std::vector<char> mixed_; ///< whether a marked child comes before another one
+  std::vector<int> shifts_; ///< how far its queries move
+  QueryColumns before_;     ///< they moved
 };
 
 } // namespace deft::plan

@@ -47,11 +47,11 @@ TEST(TreeViewTest, QueriesOfMarkedChildrenComeLast) {
   view.putLast({1}); // the child 1 after its siblings
   EXPECT_THAT(view.callerIndex, ElementsAre(0, 2, 3, 1, 4, 5));
   EXPECT_THAT(nodesOf(view), ElementsAre(0, 1, 4, 2, 3, 5));
-  EXPECT_EQ(view.firstEnd(0), 3);
+  EXPECT_EQ(view.places[0].firstEnd, 3);
   view.build(tree);
   view.putLast({1, 4});
   EXPECT_THAT(view.callerIndex, ElementsAre(0, 2, 1, 4, 3, 5)); // among the marked the order stays
-  EXPECT_EQ(view.firstEnd(0), 2);
+  EXPECT_EQ(view.places[0].firstEnd, 2);
   EXPECT_TRUE(view.isLast(1) && !view.isLast(2));
 }
 
@@ -98,7 +98,7 @@ TEST(TreeViewTest, MovedQueriesSeeWhatTheySaw) {
       }
       // What is before the end of the first ones is read by nobody below a marked child.
       if (moved.isLast(p) && a.ownBegin < a.readersEnd) {
-        EXPECT_GE(a.ownBegin, moved.firstEnd(a.parent));
+        EXPECT_GE(a.ownBegin, moved.places[a.parent].firstEnd);
       }
     }
     for (int i = 0; i < moved.queryCount(); ++i) {
