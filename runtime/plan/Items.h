@@ -78,7 +78,7 @@ private:
   void placeByDigit(int shift, int width, Plan &plan);
 
   std::vector<int> phaseOf_; ///< by queries of an item
-  std::array<int, 1 << kDigitBits> begin_;
+  std::array<int, 1 << kDigitBits> begin_, odd_;
   std::vector<Key> keys_, sorted_;
   std::vector<abi::Item> items_;
   std::vector<int> placed_;
