@@ -1,4 +1,3 @@
-#include "runtime/plan/Halves.h"
 #include "runtime/plan/Planner.h"
 
 #include <algorithm>
@@ -62,10 +61,7 @@ Advance advance(const tree::KvTree &tree, Plan &plan) {
     return Advance::Done;
   if (plan.structureGeneration != tree.structureGeneration() || !canAdvance(tree, plan))
     return Advance::NeedsNewPlan;
-  const int grown = growItems(tree, plan);
-  if (grown > 0)
-    orderHalvesAgain(plan);
-  plan.grownTokens += grown;
+  plan.grownTokens += growItems(tree, plan);
   for (Plan::Leaf &leaf : plan.leaves) {
     const int tokens = tree.nodes()[static_cast<std::size_t>(leaf.node)].tokens;
     for (int i = leaf.followBegin; i < leaf.followEnd; ++i)

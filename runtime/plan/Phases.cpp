@@ -122,8 +122,6 @@ void PhaseSorter::placeByDigit(int shift, int width, Plan &plan) {
   plan.items.swap(items_);
   for (Plan::Tail &tail : plan.tails)
     tail.item = placed[tail.item];
-  for (int &item : plan.halved)
-    item = placed[item];
 }
 
 } // namespace deft::plan

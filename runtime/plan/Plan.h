@@ -49,11 +49,8 @@ struct Plan {
 
   std::vector<Leaf> leaves;
   std::vector<Tail> tails; ///< those of one item together, in the order of its runs
-  /// Items whose runs are not in path order (Halves.h), in the order of their runs, which are the last ones.
-  std::vector<int> halved;
-  int halvesRatio = 0; ///< rows of a query where some are
-  int grownTokens = 0; ///< no item has more tokens than planned by more than this
-  int strictChunk = 0; ///< items may not outgrow this; 0: by growth they may
+  int grownTokens = 0;     ///< no item has more tokens than planned by more than this
+  int strictChunk = 0;     ///< items may not outgrow this; 0: by growth they may
 
   int queryCount() const { return static_cast<int>(callerIndex.size()); }
 };

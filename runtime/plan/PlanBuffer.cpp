@@ -5,7 +5,6 @@
 #include <cstring>
 #include <string>
 #include <type_traits>
-#include <utility>
 
 namespace deft::plan {
 
@@ -35,7 +34,6 @@ template <typename AnyPlan, typename Callback> void forEachPart(AnyPlan &plan, C
   callback(PlanPart::Phases, plan.phases);
   callback(PlanPart::Leaves, plan.leaves);
   callback(PlanPart::Tails, plan.tails);
-  callback(PlanPart::Halved, plan.halved);
 }
 
 } // namespace
@@ -53,7 +51,6 @@ void writePlan(const Plan &plan, std::vector<std::byte> &buffer) {
   header.strictChunk = plan.strictChunk;
   header.partition = static_cast<std::int32_t>(plan.partition);
   header.chunkTokens = plan.chunkTokens;
-  header.halvesRatio = plan.halvesRatio;
   std::uint64_t end = sizeof(PlanHeader);
   forEachPart(plan, [&](PlanPart part, const auto &values) {
     header.parts[static_cast<std::size_t>(part)] = {end, values.size()};
@@ -101,33 +98,6 @@ bool isIn(long long begin, long long count, std::size_t size) {
   return begin >= 0 && count >= 0 && begin + count <= static_cast<long long>(size);
 }
 
-/// What orderHalvesAgain writes anew are all the runs and tails of items by halves, and nobody else's.
-bool areHalvedLast(const Plan &plan) {
-  if (plan.halved.empty())
-    return true;
-  if (plan.halvesRatio < 1)
-    return false;
-  long long next = -1, first = 0;
-  for (const int index : plan.halved) {
-    if (!isIn(index, 1, plan.items.size()))
-      return false;
-    const abi::Item &item = plan.items[static_cast<std::size_t>(index)];
-    if (next < 0)
-      first = item.runBegin;
-    else if (item.runBegin != next)
-      return false;
-    next = item.runBegin + item.runCount;
-  }
-  const auto behind = std::count_if(plan.items.begin(), plan.items.end(), [&](const abi::Item &item) {
-    return item.runBegin + item.runCount > first;
-  });
-  long long lastTail = first - 1;
-  for (const Plan::Tail &tail : plan.tails)
-    if (tail.run >= first && tail.run <= std::exchange(lastTail, tail.run))
-      return false;
-  return next == static_cast<long long>(plan.runs.size()) && behind == std::ssize(plan.halved);
-}
-
 /// Nothing in the plan points out of it. Returns what does.
 const char *findWildIndex(const Plan &plan) {
   const std::size_t queries = plan.callerIndex.size();
@@ -154,7 +124,7 @@ const char *findWildIndex(const Plan &plan) {
     for (int r = item.runBegin; r < item.runBegin + item.runCount; ++r) {
       const abi::Run &run = plan.runs[static_cast<std::size_t>(r)];
       if (run.begin != tokens || run.tokens < 1 || run.location < 0 || run.queryBegin < 0 ||
-          run.queryBegin >= run.queryEnd || run.queryEnd > item.queryCount || run.reserved0 != 0)
+          run.queryBegin >= run.queryEnd || run.queryEnd > item.queryCount)
         return "a run";
       tokens += run.tokens;
     }
@@ -180,7 +150,7 @@ const char *findWildIndex(const Plan &plan) {
         !isIn(tail.run - plan.items[static_cast<std::size_t>(tail.item)].runBegin, 1,
               static_cast<std::size_t>(plan.items[static_cast<std::size_t>(tail.item)].runCount)))
       return "a tail";
-  return areHalvedLast(plan) ? nullptr : "an item by halves";
+  return nullptr;
 }
 
 } // namespace
@@ -202,7 +172,6 @@ Result<Plan> readPlan(std::span<const std::byte> buffer) {
     return damaged("no partition has the number " + std::to_string(header->partition));
   plan.partition = static_cast<spec::Partition>(header->partition);
   plan.chunkTokens = header->chunkTokens;
-  plan.halvesRatio = header->halvesRatio;
 
   bool isRight = true;
   std::uint64_t end = sizeof(PlanHeader);

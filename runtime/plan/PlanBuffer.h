@@ -31,15 +31,14 @@ enum class PlanPart {
   MergeSlot,
   Phases,
   Leaves,
-  Tails,
-  Halved
+  Tails
 };
-constexpr std::size_t kPlanParts = 11;
+constexpr std::size_t kPlanParts = 10;
 constexpr std::size_t kPlanAlignment = 16; ///< of each part within the buffer
 
 struct PlanHeader {
   static constexpr std::uint64_t kMagic = 0x6e616c7074666564; ///< "deftplan"
-  static constexpr std::uint32_t kVersion = 3;
+  static constexpr std::uint32_t kVersion = 2;
 
   struct Part {
     std::uint64_t offset; ///< in bytes, from the buffer's start
@@ -58,8 +57,7 @@ struct PlanHeader {
   std::int32_t strictChunk;
   std::int32_t partition; ///< spec::Partition
   std::int32_t chunkTokens;
-  std::int32_t halvesRatio;
-  std::int32_t reserved[2];
+  std::int32_t reserved[3];
   std::array<Part, kPlanParts> parts;
 
   const Part &part(PlanPart which) const { return parts[static_cast<std::size_t>(which)]; }

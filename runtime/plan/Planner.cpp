@@ -1,7 +1,6 @@
 #include "runtime/plan/Planner.h"
 
 #include "compiler/config/ConfigJson.h"
-#include "runtime/plan/Halves.h"
 
 #include <algorithm>
 #include <string>
@@ -163,10 +162,6 @@ Result<void> Planner::makeAs(const Choice &choice, const tree::KvTree &tree, con
   plan.chunkTokens = chunk > 0 ? chunk : chooseChunkTokens(tiles_.tiles, facts, blocks);
   if (auto cut = cutter_.cut(view_, tiles_, plan.chunkTokens, !options_.isInvariant, plan); !cut)
     return cut;
-  plan.halved.clear();
-  plan.halvesRatio = 0;
-  if (hasHalves(config))
-    orderHalves(facts.ratio, plan);
   sorter_.sort(config, facts.ratio, cutter_.longest(), plan);
   return {};
 }

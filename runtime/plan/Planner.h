@@ -69,7 +69,6 @@ private:
 
 /// Brings a plan to a tree whose leaves have grown since, by any number of tokens, in time for leaves and
 /// runs. Partials and the merge map stay as they are; items may outgrow the chunk by what their leaves grew.
-/// Only where items are computed by halves (Halves.h) there may be other runs then, by mostSplits() more.
 Advance advance(const tree::KvTree &tree, Plan &plan);
 
 /// For those who plan once.

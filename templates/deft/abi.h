@@ -24,9 +24,7 @@ struct Item {
 };
 static_assert(sizeof(Item) == 32);
 
-/// A stretch of cache tokens that the same queries see. Not empty; runs of an item stand in the order in which
-/// they are computed, which is path order but for items that family sm90 computes by halves
-/// (runtime/plan/Halves.h).
+/// A stretch of cache tokens that the same queries see. Runs of an item are in path order and not empty.
 struct Run {
   int begin; ///< tokens of the item before this run
   int tokens;

@@ -9,9 +9,6 @@
 /// and again. Every plan is verified before it is timed (to 10,000 nodes). Trees on which a partition makes
 /// far more partials than there are nodes and queries (a deep chain under `node`) are left out: there the
 /// output alone is what costs.
-/// What an H200's config has more to do stands under union_sm90: where leaves are so short that nearly all
-/// items are ordered by halves, that is a third of a new plan, and advance() takes two or three times as
-/// long.
 /// --benchmark_out=FILE writes JSON.
 
 #include "compiler/config/ConfigJson.h"
@@ -102,15 +99,6 @@ KvTree noSharing(int size) {
   return tree;
 }
 
-/// A prompt and what 1,000 have just begun to say: items by halves, wherever there are any.
-KvTree begun(int size) {
-  KvTree tree;
-  const int root = node(tree, -1, 256);
-  for (int i = 1; i < size; ++i)
-    query(tree, node(tree, root, 16));
-  return tree;
-}
-
 config::Config makeConfig(spec::Partition partition) {
   config::Config config;
   config.partition = partition;
@@ -134,23 +122,10 @@ bool isSound(benchmark::State &state, const KvTree &tree, const config::Config &
   return true;
 }
 
-/// Two phases of family sm90, which orders the runs of wide items.
-config::Config makeSm90Config(spec::Partition partition) {
-  config::Config config;
-  config.partition = partition;
-  for (const auto &[tileQ, rowsAbove] : {std::pair{128, 64}, {64, -1}})
-    config.phases.push_back({.name = "tiles",
-                             .rowsAbove = rowsAbove,
-                             .family = config::Family::Sm90,
-                             .tileQ = tileQ,
-                             .stages = 4,
-                             .warps = 12});
-  return config;
-}
-
-void benchMake(benchmark::State &state, const config::Config &config, KvTree (*shape)(int)) {
+void benchMake(benchmark::State &state, spec::Partition partition, KvTree (*shape)(int)) {
   KvTree tree = shape(static_cast<int>(state.range(0)));
   (void)tree::placeInCache(tree, {});
+  const config::Config config = makeConfig(partition);
   plan::Planner planner;
   plan::Plan plan;
   if (const auto made = planner.make(tree, kFacts, config, kBlocks, plan); !made) {
@@ -166,9 +141,10 @@ void benchMake(benchmark::State &state, const config::Config &config, KvTree (*s
 }
 
 /// Every leaf grows by one token each step; the plan is made anew when it asks for it, outside of the time.
-void benchAdvance(benchmark::State &state, const config::Config &config, KvTree (*shape)(int)) {
+void benchAdvance(benchmark::State &state, spec::Partition partition, KvTree (*shape)(int)) {
   KvTree tree = shape(static_cast<int>(state.range(0)));
   (void)tree::placeInCache(tree, {});
+  const config::Config config = makeConfig(partition);
   plan::Planner planner;
   plan::Plan plan;
   (void)planner.make(tree, kFacts, config, kBlocks, plan);
@@ -202,29 +178,17 @@ void registerAll() {
   for (const spec::Partition partition : partitions)
     for (const auto &[name, shape] : shapes)
       benchmark::RegisterBenchmark(("make/" + config::partitionName(partition) + "/" + name).c_str(),
-                                   benchMake, makeConfig(partition), shape)
+                                   benchMake, partition, shape)
           ->RangeMultiplier(10)
           ->Range(1000, 100'000)
           ->Unit(benchmark::kMicrosecond);
   for (const spec::Partition partition : partitions)
     for (const auto &[name, shape] : shapes)
       benchmark::RegisterBenchmark(("advance/" + config::partitionName(partition) + "/" + name).c_str(),
-                                   benchAdvance, makeConfig(partition), shape)
+                                   benchAdvance, partition, shape)
           ->Arg(1000)
           ->Iterations(2000)
           ->Unit(benchmark::kMicrosecond);
-  for (const auto &[name, shape] : {std::pair{"few_shot", &fewShot}, {"begun", &begun}}) {
-    const config::Config config = makeSm90Config(spec::Partition::Union);
-    benchmark::RegisterBenchmark((std::string("make/union_sm90/") + name).c_str(), benchMake, config, shape)
-        ->RangeMultiplier(10)
-        ->Range(1000, 100'000)
-        ->Unit(benchmark::kMicrosecond);
-    benchmark::RegisterBenchmark((std::string("advance/union_sm90/") + name).c_str(), benchAdvance, config,
-                                 shape)
-        ->Arg(1000)
-        ->Iterations(plan::Planner::kMostGrowth) // later, leaves are too long for it
-        ->Unit(benchmark::kMicrosecond);
-  }
 }
 
 } // namespace

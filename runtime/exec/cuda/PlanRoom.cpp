@@ -1,7 +1,5 @@
 #include "runtime/exec/cuda/PlanRoom.h"
 
-#include "runtime/plan/Halves.h"
-
 #include <algorithm>
 #include <cstring>
 #include <string>
@@ -74,7 +72,7 @@ Result<void> PlanRoom::check(const plan::Plan &plan) const {
 
 void PlanRoom::growFor(const plan::Plan &plan) {
   grow(queries, plan.queryCount());
-  grow(runs, sizeOf(plan.runs) + static_cast<int>(plan::mostSplits(plan)));
+  grow(runs, sizeOf(plan.runs));
   grow(mergedQueries, sizeOf(plan.mergeQuery));
   grow(mergeSlots, sizeOf(plan.mergeSlot));
   grow(partialSlots, plan.partialSlots);

@@ -123,10 +123,8 @@ struct GpuOutputs {
 /// bytes.
 struct GpuRoom {
   int queries = 0;
-  int items = 0; ///< PlanSummary::items; where the config has two kernels, for each of them
-  /// Stretches of tokens that items read: about (items + nodes + queries), and on GPUs of sm_90 one more for
-  /// each 64 tokens that only some queries of an item read.
-  int runs = 0;
+  int items = 0;    ///< PlanSummary::items; where the config has two kernels, for each of them
+  int runs = 0;     ///< stretches of tokens that items read: about (items + nodes + queries)
   int partials = 0; ///< PlanSummary::partials
 };
 

@@ -9,11 +9,20 @@ namespace {
 
 using tree::KvTree;
 
-/// Appends to every living leaf.
+/// Appends to every living leaf; the cache is laid out with room behind each node.
 void growLeaves(KvTree &tree, int tokens) {
   for (int node = 0; node < static_cast<int>(tree.nodes().size()); ++node)
     if (tree.isAlive(node) && tree.nodes()[node].firstChild < 0)
       (void)tree.append(node, tokens);
+}
+
+KvTree spread(KvTree tree) {
+  int location = 0;
+  for (int node = 0; node < static_cast<int>(tree.nodes().size()); ++node) {
+    EXPECT_TRUE(tree.place(node, location));
+    location += tree.nodes()[node].tokens + 200;
+  }
+  return tree;
 }
 
 constexpr spec::Partition kPartitions[] = {spec::Partition::Query,     spec::Partition::Node,

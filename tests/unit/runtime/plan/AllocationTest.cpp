@@ -49,24 +49,6 @@ TEST(AllocationTest, TheSecondPlanOfASizeAllocatesNothing) {
     }
 }
 
-TEST(AllocationTest, NeitherDoItemsByHalves) {
-  tree::KvTree tree = spread(test::levelTree({1, 1000}, {256, 16}));
-  const config::Config config = makeSm90Config(0);
-  const VariantFacts facts{4, 8};
-  Planner planner;
-  Plan plan;
-  ASSERT_TRUE(planner.make(tree, facts, config, 132, plan));
-  ASSERT_FALSE(plan.halved.empty());
-  const long long before = allocations;
-  ASSERT_TRUE(planner.make(tree, facts, config, 132, plan));
-  for (int step = 0; step < Planner::kMostGrowth; ++step) {
-    for (int leaf = 1; leaf <= 1000; ++leaf)
-      ASSERT_TRUE(tree.append(leaf, 1));
-    ASSERT_EQ(advance(tree, plan), Advance::Done);
-  }
-  EXPECT_EQ(allocations - before, 0);
-}
-
 TEST(AllocationTest, AdvancingAllocatesNothing) {
   tree::KvTree tree = test::levelTree({1, 8, 64}, {500, 100, 20});
   Plan plan = mustPlan(tree, {4, 8}, makeConfig(0, {64, 16}));

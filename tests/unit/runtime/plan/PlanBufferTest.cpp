@@ -1,6 +1,4 @@
 #include "runtime/plan/PlanBuffer.h"
-
-#include "runtime/plan/Halves.h"
 #include "tests/unit/runtime/plan/PlanTesting.h"
 
 #include <cstring>
@@ -15,14 +13,6 @@ const VariantFacts kFacts{4, 2};
 
 Plan somePlan(std::uint64_t seed = 5) {
   return mustPlan(placed(test::randomForest(seed, {60, 200, 60})), kFacts, makeConfig(64, {64, 16}), 8);
-}
-
-/// One with items by halves.
-const KvTree kHalvedTree = spread(test::levelTree({1, 100}, {300, 16}));
-Plan somePlanByHalves() {
-  Plan plan = mustPlan(kHalvedTree, kFacts, makeSm90Config(512, spec::Partition::Flatten));
-  EXPECT_FALSE(plan.halved.empty());
-  return plan;
 }
 
 std::vector<std::byte> written(const Plan &plan) {
@@ -55,17 +45,6 @@ TEST(PlanBufferTest, APlanReadBackAdvances) {
   EXPECT_TRUE(verify(*read, tree, kFacts, makeConfig(0)));
 }
 
-TEST(PlanBufferTest, APlanByHalvesReadBackAdvances) {
-  KvTree tree = kHalvedTree;
-  Plan plan = somePlanByHalves();
-  auto read = readPlan(written(plan));
-  ASSERT_TRUE(read);
-  ASSERT_TRUE(tree.append(2, 3));
-  EXPECT_EQ(advance(tree, plan), Advance::Done);
-  EXPECT_EQ(advance(tree, *read), Advance::Done);
-  EXPECT_EQ(written(*read), written(plan));
-}
-
 TEST(PlanBufferTest, AStalePlanIsNoticed) {
   KvTree tree = test::levelTree({1, 3}, {50, 10});
   const auto header = readPlanHeader(written(mustPlan(tree, kFacts, makeConfig(0))));
@@ -92,7 +71,7 @@ TEST(PlanBufferTest, OtherVersionsAreRefused) {
   std::memcpy(buffer.data(), &header, sizeof(header));
   const auto read = readPlan(buffer);
   ASSERT_FALSE(read);
-  EXPECT_EQ(read.error().message, "the plan buffer has version 7, this program reads 3");
+  EXPECT_EQ(read.error().message, "the plan buffer has version 7, this program reads 2");
   header.version = PlanHeader::kVersion;
   header.magic ^= 1;
   std::memcpy(buffer.data(), &header, sizeof(header));
@@ -102,23 +81,19 @@ TEST(PlanBufferTest, OtherVersionsAreRefused) {
 /// Whatever is damaged, what is read does not point out of the plan: walking it is the test, under sanitizers
 /// above all.
 TEST(PlanBufferTest, DamageIsRefusedOrHarmless) {
-  const std::vector<std::byte> sounds[] = {written(somePlan()), written(somePlanByHalves())};
+  const std::vector<std::byte> sound = written(somePlan());
   std::mt19937_64 random(1);
   int refused = 0;
-  for (int i = 0; i < 40000; ++i) {
-    const std::vector<std::byte> &sound = sounds[i % 2];
+  for (int i = 0; i < 20000; ++i) {
     std::vector<std::byte> buffer = sound;
     const std::size_t at = random() % buffer.size() / 4 * 4;
     const auto value = static_cast<std::int32_t>(random() >> (random() % 64));
     std::memcpy(buffer.data() + at, &value, 4);
-    auto plan = readPlan(buffer);
+    const auto plan = readPlan(buffer);
     if (!plan) {
       ++refused;
       continue;
     }
-    orderHalvesAgain(*plan);
-    for (const Plan::Tail &tail : plan->tails)
-      ASSERT_GT(plan->runs.at(static_cast<std::size_t>(tail.run)).tokens, 0);
     long long sum = 0;
     for (const abi::Item &item : plan->items)
       for (int r = item.runBegin; r < item.runBegin + item.runCount; ++r)
@@ -129,7 +104,7 @@ TEST(PlanBufferTest, DamageIsRefusedOrHarmless) {
         ASSERT_LT(plan->mergeSlot.at(s), plan->partialSlots);
     ASSERT_GE(sum, 0);
   }
-  EXPECT_GT(refused, 20000);
+  EXPECT_GT(refused, 10000);
 }
 
 TEST(PlanBufferTest, PartsAreAlignedAndFollowEachOther) {

@@ -31,15 +31,6 @@ inline config::Config makeConfig(int chunkTokens, const std::vector<int> &tileQs
   return config;
 }
 
-/// Of one phase, in which items of more than 64 rows are computed by halves.
-inline config::Config makeSm90Config(int chunkTokens, spec::Partition partition = spec::Partition::Union) {
-  config::Config config = makeConfig(chunkTokens, {128}, partition);
-  config.phases[0].family = config::Family::Sm90;
-  config.phases[0].stages = 4;
-  config.phases[0].warps = 12;
-  return config;
-}
-
 inline Plan mustPlan(const tree::KvTree &tree, const VariantFacts &facts, const config::Config &config,
                      int blocks = 132) {
   auto plan = makePlan(tree, facts, config, blocks);
@@ -59,16 +50,6 @@ inline Plan mustVerify(const tree::KvTree &tree, const VariantFacts &facts, cons
 /// Locations that tell nodes apart.
 inline tree::KvTree placed(tree::KvTree tree) {
   EXPECT_TRUE(tree::placeInCache(tree, {}));
-  return tree;
-}
-
-/// Room behind each node, to append to it.
-inline tree::KvTree spread(tree::KvTree tree) {
-  int location = 0;
-  for (int node = 0; node < static_cast<int>(tree.nodes().size()); ++node) {
-    EXPECT_TRUE(tree.place(node, location));
-    location += tree.nodes()[node].tokens + 200;
-  }
   return tree;
 }
 

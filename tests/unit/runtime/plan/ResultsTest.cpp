@@ -75,24 +75,6 @@ INSTANTIATE_TEST_SUITE_P(EveryPartition, Results,
                                          spec::Partition::Union, spec::Partition::Auto),
                          partitionTestName);
 
-/// The order of runs is nobody's business but the kernel's: one that knows of no halves gives the same
-/// results.
-TEST(ResultsTest, ItemsByHalvesMatchTheOracle) {
-  const spec::Variant variant = Kernel::variant();
-  int halved = 0;
-  for (std::uint64_t seed = 0; seed < 60; ++seed) {
-    SCOPED_TRACE("seed " + std::to_string(seed));
-    const Problem problem = makeProblem(test::randomForest(seed, {20, 120, 90}), seed);
-    const config::Config config =
-        makeSm90Config(seed % 2 ? 512 : 0, seed % 4 < 2 ? spec::Partition::Flatten : spec::Partition::Union);
-    const Plan plan = mustPlan(problem.tree, VariantFacts::of(variant), config, 1);
-    const auto report = reference::check(variant, problem.tree, problem.inputs, execute(problem, plan));
-    ASSERT_TRUE(report.passed()) << reference::explainFailure(report);
-    halved += !plan.halved.empty();
-  }
-  EXPECT_GT(halved, 20);
-}
-
 /// Requests that come and go beside the first ones: on nodes of their own, below the nodes that are there,
 /// and with queries on those nodes, ending anywhere.
 void addOthers(KvTree &tree, std::uint64_t seed) {

@@ -5,7 +5,6 @@
 
 #include <gtest/gtest.h>
 
-#include <algorithm>
 #include <cstring>
 
 namespace deft::exec {
@@ -53,30 +52,6 @@ TEST(PlanRoomTest, GrowsByMoreThanItMustAndNeverShrinks) {
   room.growFor(small);
   EXPECT_EQ(room.queries, before.queries);
   EXPECT_EQ(room.items, before.items);
-}
-
-/// A plan whose turns end where leaves end has no run that is split; a token more on each, and most are.
-TEST(PlanRoomTest, HasRoomForRunsThatAreSplitAsLeavesGrow) {
-  config::Config config;
-  config.phases = {{.name = "tiles", .family = config::Family::Sm90, .tileQ = 128, .stages = 4, .warps = 12}};
-  tree::KvTree tree = test::levelTree({1, 1024}, {256, 16});
-  int location = 0;
-  for (int node = 0; node < 1025; ++node, location += 512)
-    ASSERT_TRUE(tree.place(node, location));
-  plan::Plan plan = *plan::makePlan(tree, {.ratio = 4, .kvHeads = 8}, config, 132);
-  ASSERT_FALSE(plan.halved.empty());
-  PlanRoom room;
-  room.growFor(plan);
-  const std::size_t runs = plan.runs.size();
-  std::size_t most = runs;
-  for (int step = 0; step < plan::Planner::kMostGrowth; ++step) {
-    for (int leaf = 1; leaf < 1025; ++leaf)
-      ASSERT_TRUE(tree.append(leaf, 1));
-    ASSERT_EQ(plan::advance(tree, plan), plan::Advance::Done);
-    EXPECT_TRUE(room.check(plan).ok());
-    most = std::max(most, plan.runs.size());
-  }
-  EXPECT_GT(most, runs + runs / 2);
 }
 
 TEST(PlanRoomTest, SectionsDependOnTheRoomAloneAndKeepApart) {
