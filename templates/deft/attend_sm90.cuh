@@ -12,6 +12,10 @@ namespace deft::sm90 {
 template <class Config, class Variant>
 __device__ __forceinline__ void attend(const abi::AttendArgs &args, const typename Variant::Params &params) {
   ptx::allowDependents();
+  using Copying = Producer<Config, Variant>;
+  abi::Item first{}; // on its way while the block sets itself up
+  if (threadIdx.x < 128)
+    first = Copying::itemOf(args, blockIdx.x);
   extern __shared__ char unaligned[];
   const unsigned begin = ptx::sharedAddress(unaligned);
   const unsigned aligned = (begin + Layout<Config>::kAlignment - 1) & ~(Layout<Config>::kAlignment - 1u);
@@ -22,7 +26,7 @@ __device__ __forceinline__ void attend(const abi::AttendArgs &args, const typena
       ptx::mbarrierInit(ring.empty(stage), kConsumerWarps);
     }
     for (int piece = 0; piece < kQueryPieces; ++piece) {
-      ptx::mbarrierInit(ring.pieceFull(piece), 1);
+      ptx::mbarrierInit(ring.pieceFull(piece), kFullArrivals);
       ptx::mbarrierInit(ring.pieceEmpty(piece), kConsumerWarps);
     }
     ptx::mbarrierInitFence();
@@ -34,7 +38,7 @@ __device__ __forceinline__ void attend(const abi::AttendArgs &args, const typena
   constexpr int kCopying = Variant::kHasMask ? 72 : 80, kComputing = Variant::kHasMask ? 216 : 208;
   if (threadIdx.x < 128) {
     asm volatile("setmaxnreg.dec.sync.aligned.u32 %0;" ::"n"(kCopying));
-    Producer<Config, Variant>(args, params, ring).run();
+    Copying(args, params, ring).run(first);
   } else {
     asm volatile("setmaxnreg.inc.sync.aligned.u32 %0;" ::"n"(kComputing));
     Consumer<Config, Variant>::run(args, params, ring);

@@ -42,7 +42,6 @@ public:
       piece = consumer.attend(params, unit % Config::kKvHeads, piece);
       step += consumer.tiles_;
     }
-    ptx::bulkAwait(); // the results are on their way out of the block's memory
   }
 
 private:
@@ -74,7 +73,6 @@ private:
     sums.finish();
 
     const Join<Config, Variant> join(ring_.shared);
-    ptx::bulkAwaitReads();
     join.takeRooms(group_, splitRows);
     if (splitRows || join.groups(sums, group_)) {
       if (!isWide)

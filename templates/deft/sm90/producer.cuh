@@ -25,15 +25,22 @@ template <class Config, class Variant> class Producer {
   static_assert(Config::kTileKv == 64, "a lane has two tokens");
 
 public:
+  static __device__ __forceinline__ abi::Item itemOf(const abi::AttendArgs &args, int unit) {
+    return args.items[args.itemBegin + unit / Config::kKvHeads];
+  }
+
   __device__ __forceinline__ Producer(const abi::AttendArgs &args, const Params &params,
                                       const Ring<Config> &ring)
       : args_(args), params_(params), ring_(ring), warp_(threadIdx.x / 32), lane_(threadIdx.x % 32) {}
 
-  __device__ __forceinline__ void run() const {
+  /// `first` is the block's first item.
+  __device__ __forceinline__ void run(const abi::Item &first) const {
     const int units = args_.itemCount * Config::kKvHeads;
     int step = 0, piece = 0; // of the unit's first tile and first rows
+    abi::Item item = first;
     for (int unit = blockIdx.x; unit < units; unit += gridDim.x) {
-      const abi::Item item = args_.items[args_.itemBegin + unit / Config::kKvHeads];
+      if (unit != blockIdx.x)
+        item = itemOf(args_, unit);
       const int tiles = (item.tokens + Config::kTileKv - 1) / Config::kTileKv;
       int row = 0;
       do { // each place for rows has one warp, as each stage has; the first tile and the first rows have two
@@ -70,34 +77,38 @@ private:
     const int copied = item.tokens > 0 ? min((rows + 15) / 16 * 16, kPieceRows) : 0;
     const unsigned full = ring_.pieceFull(piece), to = ring_.queries(piece);
     PieceHead &head = ring_.head(piece);
-    int callers[kPieceRows / 32];
+    constexpr int kRounds = kPieceRows / 32;
+    int callers[kRounds];
+    long long from[kRounds]; // a lane's row of a round
 #pragma unroll
-    for (int i = 0; i < kPieceRows / 32; ++i) {
+    for (int i = 0; i < kRounds; ++i) {
       const int at = firstRow + min(i * 32 + lane_, rows - 1);
       callers[i] = i * 32 + lane_ < copied ? args_.callerIndex[item.queryBegin + at / Config::kRatio] : 0;
+      from[i] = (static_cast<long long>(callers[i]) * Config::kQueryHeads + kvHead * Config::kRatio +
+                 at % Config::kRatio) *
+                Config::kHeadDim;
     }
     if (piece >= kQueryPieces)
       ptx::mbarrierWait(ring_.pieceEmpty(piece), (piece / kQueryPieces - 1) & 1);
-    if (lane_ == 0) {
+    if (lane_ == 0)
       head.item = item;
-      ptx::mbarrierExpectBytes(full, copied * 2 * Config::kHeadDim);
-    }
-    __syncwarp();
 #pragma unroll
-    for (int i = 0; i < kPieceRows / 32; ++i) {
-      const int row = i * 32 + lane_, at = firstRow + min(row, rows - 1);
-      if (row < copied) {
-        head.callerIndex[row] = callers[i];
-        const long long from = static_cast<long long>(callers[i]) * Config::kQueryHeads +
-                               kvHead * Config::kRatio + at % Config::kRatio;
-        ptx::bulkLoad(to + row * L::kRowBytes,
-                      static_cast<const Element *>(args_.q) + from * Config::kHeadDim, 2 * Config::kHeadDim,
-                      full);
+    for (int i = 0; i < kRounds; ++i) {
+      head.callerIndex[i * 32 + lane_] = callers[i];
+      if (i * 32 >= copied)
+        continue;
+#pragma unroll 4
+      for (int c = 0; c < L::kColumns; ++c) {
+        const int row = (c * 32 + lane_) / L::kColumns, column = (c * 32 + lane_) % L::kColumns;
+        const Element *source = static_cast<const Element *>(args_.q) + __shfl_sync(~0u, from[i], row);
+        if (i * 32 + row < copied)
+          ptx::cpAsync16(to + (i * 32 + row) * L::kRowBytes + column * 16, source + column * 8);
       }
     }
     __syncwarp();
     if (lane_ == 0)
       ptx::mbarrierArrive(full);
+    ptx::mbarrierArriveAfterCopies(full);
   }
 
   /// This warp's tiles of the steps [begin, end): a stage has one warp that fills it, else a warp could take
@@ -369,7 +380,8 @@ private:
   const int warp_, lane_;
 };
 
-/// Arrivals that make a stage full: the copies of each thread of its warp, and one for what is told of it.
+/// Arrivals that make a stage or a piece full: the copies of each thread of its warp, and one for what is told
+/// of it.
 constexpr int kFullArrivals = 32 + 1;
 
 } // namespace deft::sm90

@@ -1,8 +1,5 @@
 #pragma once
 
-#include "deft/ptx/bulk_copy.cuh"
-#include "deft/ptx/cp_async.cuh"
-#include "deft/ptx/mbarrier.cuh"
 #include "deft/sm90/warp_sums.cuh"
 
 /// What becomes of a warp's 16 rows.
@@ -47,28 +44,20 @@ public:
     }
   }
 
-  /// All columns by the copy engine, through the warp's room: registers hold eight bytes of a row, and a
-  /// store of them would take a cycle for each. Only half `half` of the room is used unless `ownsRoom`.
+  /// All columns, through the warp's room: registers hold eight bytes of a row, memory takes whole lines best.
+  /// Only half `half` of the room is used unless `ownsRoom`.
   __device__ __forceinline__ void send(const float (&out)[Sums::kColumnTiles][4], char *room, int half,
                                        bool ownsRoom) const {
-    const int sender = lane_ % 8 * 4; // has the row that this lane sends
-    const long long place0 = __shfl_sync(~0u, place_[0], sender),
-                    place1 = __shfl_sync(~0u, place_[1], sender);
-    const int real0 = __shfl_sync(~0u, isReal_[0], sender), real1 = __shfl_sync(~0u, isReal_[1], sender);
-    const long long first = (lane_ < 8 ? place0 : place1) * Config::kHeadDim;
-    const bool sends = lane_ < 16 && (lane_ < 8 ? real0 : real1) != 0;
-    __syncwarp(); // sums that were joined here have been read
     char *own = room + (ownsRoom ? 0 : half * L::kHalfRoomBytes);
+    const int holder = lane_ % 8 * 4; // has row lane % 16
+    const long long begin0 = __shfl_sync(~0u, isReal_[0] ? place_[0] * Config::kHeadDim : -1, holder),
+                    begin1 = __shfl_sync(~0u, isReal_[1] ? place_[1] * Config::kHeadDim : -1, holder);
+    const long long begin = lane_ % 16 < 8 ? begin0 : begin1;
+    __syncwarp(); // sums that were joined here have been read
     if (isPartial_) {
       constexpr int kTiles = Sums::kColumnTiles / 2;
 #pragma unroll
       for (int part = 0; part < 2; ++part) {
-        if (part == 1 && ownsRoom)
-          own += L::kHalfRoomBytes;
-        if (part == 1 && !ownsRoom) {
-          ptx::bulkAwaitReads();
-          __syncwarp();
-        }
 #pragma unroll
         for (int n = 0; n < kTiles; ++n) {
 #pragma unroll
@@ -77,7 +66,7 @@ public:
                 make_float2(out[part * kTiles + n][2 * r] * scale_[r],
                             out[part * kTiles + n][2 * r + 1] * scale_[r]);
         }
-        sendRows(args_.partialOut + first + part * Config::kHeadDim / 2, own, sends);
+        sendRows(args_.partialOut + part * Config::kHeadDim / 2, own, begin);
       }
     } else {
 #pragma unroll
@@ -87,7 +76,7 @@ public:
           *reinterpret_cast<unsigned *>(own + (lane_ / 4 + 8 * r) * L::kRowBytes + n * 16 + lane_ % 4 * 4) =
               ptx::pack2<Output>(out[n][2 * r] * scale_[r], out[n][2 * r + 1] * scale_[r]);
       }
-      sendRows(static_cast<Output *>(args_.out) + first, own, sends);
+      sendRows(static_cast<Output *>(args_.out), own, begin);
     }
   }
 
@@ -103,13 +92,20 @@ public:
   }
 
 private:
-  /// Lane l sends row l.
-  __device__ __forceinline__ void sendRows(void *to, const char *rows, bool sends) const {
-    ptx::fenceAsyncProxy();
+  /// 16 rows from shared memory to their places, 16 bytes a lane; the room is free afterwards. `begin` is
+  /// where row lane % 16 begins, negative where nobody wants it.
+  template <class T>
+  __device__ __forceinline__ void sendRows(T *to, const char *rows, long long begin) const {
     __syncwarp();
-    if (sends)
-      ptx::bulkStore(to, ptx::sharedAddress(rows + lane_ * L::kRowBytes), 2 * Config::kHeadDim);
-    ptx::bulkCommit();
+#pragma unroll 4
+    for (int i = 0; i < L::kColumns / 2; ++i) {
+      const int row = (i * 32 + lane_) / L::kColumns, column = (i * 32 + lane_) % L::kColumns;
+      const uint4 piece = *reinterpret_cast<const uint4 *>(rows + row * L::kRowBytes + column * 16);
+      const long long at = __shfl_sync(~0u, begin, row);
+      if (at >= 0)
+        *reinterpret_cast<uint4 *>(to + at + column * (16 / sizeof(T))) = piece;
+    }
+    __syncwarp();
   }
 
   const abi::AttendArgs &args_;
