@@ -1,6 +1,7 @@
 #pragma once
 
 #include "deft/abi.h"
+#include "deft/hook_math.cuh"
 #include "deft/types.cuh"
 
 /// What a warp knows of its 16 rows and of the tokens before it, and what follows from both: which

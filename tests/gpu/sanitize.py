@@ -43,22 +43,22 @@ NO_MORE = "Maximum number of hazards reached"
 Known = collections.namedtuple("Known", "run reads writes why")
 
 KNOWN_FALSE = (
-    Known("racecheck sm90", {"join.cuh", "bulk_copy.cuh"}, {"join.cuh", "result_rows.cuh"},
+    Known("racecheck sm90", {"join.cuh", "result_rows.cuh"}, {"join.cuh", "result_rows.cuh"},
           "Rooms: what one warpgroup hands to the other, and results on their way out. The first uses what the second has "
           "written, or its room, behind a bar.sync of the full barrier, which completes only when each thread of the second "
           "has executed bar.arrive there behind its stores. The second writes behind a bar.sync of an empty barrier, at which "
-          "each thread of the first has executed bar.arrive behind its reads and stores; before that it has waited until the "
-          "bulk copies that it started have read their rows. Within a warpgroup bar.sync and __syncwarp order them. "
+          "each thread of the first has executed bar.arrive behind its reads and stores. Within a warpgroup bar.sync and "
+          "__syncwarp order them. "
           "bar.arrive synchronizes with bar.sync of the same barrier in the PTX memory model, but racecheck 2025.3 knows "
           "no barrier that does not block (its API has a flag for it since): it reported the sums of nearly every unit, and "
           "also of a block's first, before which nobody reads there."),
     Known("racecheck sm90", {"consumer.cuh", "ldmatrix.cuh", "tile_slot.cuh", "warp_rows.cuh"},
-          {"producer.cuh", "bulk_copy.cuh", "cp_async.cuh"},
+          {"producer.cuh", "cp_async.cuh"},
           "Places of the ring that are used again. Read, then write: all lanes of a computing warp read, __syncwarp, lane 0 "
           "arrives at the empty mbarrier with the warp's whole share, and every lane of the one copying warp that fills the "
           "place has waited for that phase before it writes. Write, then read: ordinary stores come before the __syncwarp "
-          "behind which lane 0 arrives at the full mbarrier, bulk copies are counted there in bytes and cp.async by an arrival "
-          "of each lane, and readers wait for the phase. Where ptxas knows that a warp has not parted, it leaves a bare NOP "
+          "behind which lane 0 arrives at the full mbarrier, cp.async counts there by an arrival of each "
+          "lane, and readers wait for the phase. Where ptxas knows that a warp has not parted, it leaves a bare NOP "
           "of __syncwarp, since the warp's accesses to shared memory are in order anyhow, and racecheck 2025.3 does not see "
           "one: what it reported was exactly the reads of lanes 1 to 31 of places used again, and none of lane 0's."),
 )

@@ -18,7 +18,7 @@ def race(kernel, first, *others):
 
 
 ROOMS = race("deft_d80_r9_plain_tiles", "Read 6110 join.cuh:41", "Write 68e0 join.cuh:122")
-RING = race("deft_d80_r9_plain_tiles", "Write 9340 bulk_copy.cuh:11", "Read c70 ldmatrix.cuh:9", "Read cb0 ldmatrix.cuh:9")
+RING = race("deft_d80_r9_plain_tiles", "Write 9340 cp_async.cuh:11", "Read c70 ldmatrix.cuh:9", "Read cb0 ldmatrix.cuh:9")
 UNINITIALIZED = """========= Uninitialized __global__ memory read of size 16 bytes
 =========     at deft_{0}_merge+0xed0
 =========     by thread ({1},0,0) in block (8,0,0)

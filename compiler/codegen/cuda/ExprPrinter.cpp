@@ -248,7 +248,9 @@ ExprPrinter::Text ExprPrinter::operation(Operation &op, Rounding rounding, const
           .Case([&](math::Exp2Op) { return call(op, "exp2f"); })
           .Case([&](math::LogOp) { return call(op, "logf"); })
           .Case([&](math::Log2Op) { return call(op, "log2f"); })
-          .Case([&](math::TanhOp) { return call(op, "tanhf"); })
+          .Case([&](math::TanhOp) {
+            return call(op, rounding == Rounding::Exact ? "tanhf" : "deft::tanhFast");
+          })
           .Case([&](math::SqrtOp) { return call(op, rounding == Rounding::Exact ? "__fsqrt_rn" : "sqrtf"); })
           .Case([&](math::RsqrtOp) { return call(op, "rsqrtf"); })
           .Default(fail);

@@ -32,7 +32,7 @@ template <class Config> struct Layout {
   static constexpr int kRowBytes = 2 * Config::kHeadDim + 16;
 
   /// For each warp of a warpgroup a room in which the other warpgroup's sums wait for its own, or two times
-  /// 16 rows of results for the copy engine.
+  /// 16 rows of results that are put in order for memory.
   static constexpr int kRoomOffset = 2 * Config::kStages * kTileBytes;
   static constexpr int kHalfRoomBytes = 16 * kRowBytes;
   static constexpr int kRoomBytes = 2 * kHalfRoomBytes;

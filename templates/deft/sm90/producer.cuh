@@ -1,6 +1,5 @@
 #pragma once
 
-#include "deft/ptx/bulk_copy.cuh"
 #include "deft/ptx/cp_async.cuh"
 #include "deft/ptx/tensor_copy.cuh"
 #include "deft/sm90/layout.cuh"
