@@ -6,6 +6,8 @@
 #include "runtime/tree/StrictJson.h"
 #include "templates/deft/cpu_abi.h"
 
+#include <algorithm>
+#include <cctype>
 #include <cmath>
 #include <ctime>
 
@@ -147,6 +149,17 @@ Result<Entry> entryFromJson(const json &object) {
   return entry;
 }
 
+std::string codeOf(std::string_view text) {
+  std::string code;
+  for (std::size_t at = 0; at < text.size();) {
+    if (text.substr(at, 2) == "//")
+      at = std::min(text.find('\n', at), text.size());
+    else if (const char c = text[at++]; std::isspace(static_cast<unsigned char>(c)) == 0)
+      code += c;
+  }
+  return code;
+}
+
 std::string kernelHash(DeviceKey::Kind kind) {
   constexpr std::size_t kDigits = 16;
   support::Sha256 hash;
@@ -156,8 +169,9 @@ std::string kernelHash(DeviceKey::Kind kind) {
     hash.update("cpu kernels " + std::to_string(abi::kCpuKernelVersion) + " of deftc " DEFT_VERSION);
   } else {
     for (const nvrtc::TemplateHeader &header : nvrtc::templateHeaders()) {
-      hash.update(std::string(header.name) + " " + std::to_string(header.text.size()) + "\n");
-      hash.update(header.text);
+      const std::string code = codeOf(header.text);
+      hash.update(std::string(header.name) + " " + std::to_string(code.size()) + "\n");
+      hash.update(code);
     }
   }
   return hash.finishHex().substr(0, kDigits);

@@ -9,6 +9,7 @@
 #include <nlohmann/json_fwd.hpp>
 
 #include <string>
+#include <string_view>
 
 namespace deft::config_cache {
 
@@ -53,8 +54,11 @@ nlohmann::json toJson(const Entry &entry);
 /// class of another version, is an error: what is not understood is not used.
 support::Result<Entry> entryFromJson(const nlohmann::json &json);
 
-/// Names the kernels of this build: device code of a GPU, the code generator of a CPU. Entries with another
-/// hash are stale: their times were those of other kernels.
+/// What a compiler sees of a C++ text that has no literal with `//` in it: no comments and no layout.
+std::string codeOf(std::string_view text);
+
+/// Names the kernels of this build: device code of a GPU (its comments and layout apart), the code generator
+/// of a CPU. Entries with another hash are stale: their times were those of other kernels.
 std::string kernelHash(DeviceKey::Kind kind);
 
 /// Now, as Provenance::date has it.

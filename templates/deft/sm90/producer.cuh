@@ -379,8 +379,8 @@ private:
   const int warp_, lane_;
 };
 
-/// Arrivals that make a stage or a piece full: the copies of each thread of its warp, and one for what is told
-/// of it.
+/// Arrivals that make a stage or a piece full: the copies of each thread of its warp, and one for what is
+/// told of it.
 constexpr int kFullArrivals = 32 + 1;
 
 } // namespace deft::sm90

@@ -44,8 +44,8 @@ public:
     }
   }
 
-  /// All columns, through the warp's room: registers hold eight bytes of a row, memory takes whole lines best.
-  /// Only half `half` of the room is used unless `ownsRoom`.
+  /// All columns, through the warp's room: registers hold eight bytes of a row, memory takes whole lines
+  /// best. Only half `half` of the room is used unless `ownsRoom`.
   __device__ __forceinline__ void send(const float (&out)[Sums::kColumnTiles][4], char *room, int half,
                                        bool ownsRoom) const {
     char *own = room + (ownsRoom ? 0 : half * L::kHalfRoomBytes);

@@ -217,8 +217,9 @@ TEST(HookEmitterTest, TextCompilesForTheDevice) {
   builder.variant.mask = mask;
   builder.variant.score = score;
   std::string hooks = Sampler(1).sample(builder.variant).text.hooks;
-  for (const char *function : {"expf(", "exp2f(", "logf(", "log2f(", "tanhf(", "tanhFast(", "sqrtf(", "rsqrtf(", "fabsf(",
-                               "fminf(", "__fadd_rn(", "__fdiv_rn(", "__fsqrt_rn(", "long long", "unsigned("})
+  for (const char *function :
+       {"expf(", "exp2f(", "logf(", "log2f(", "tanhf(", "tanhFast(", "sqrtf(", "rsqrtf(", "fabsf(", "fminf(",
+        "__fadd_rn(", "__fdiv_rn(", "__fsqrt_rn(", "long long", "unsigned("})
     EXPECT_THAT(hooks, testing::HasSubstr(function));
   std::string text = "#include \"deft/hook_math.cuh\"\nnamespace {\n" + hooks + "}\n" + R"(
 extern "C" __global__ void probe(const __grid_constant__ Params p, deft::TileBounds b, float *out) {
