@@ -99,14 +99,14 @@ def reports(text):
 
 
 def accesses(report):
-    """(Read or Write, kernel, file) of each access of a race."""
-    return re.findall(r"(Read|Write) access at (\w+)(?:\([^)]*\))?\+0x[0-9a-f]+(?: in ([^\s:]+):\d+)?", report)
+    """(Read or Write, function, file) of each access of a race. With line info the function is the inlined one."""
+    return re.findall(r"(Read|Write) access at (.+?)\+0x[0-9a-f]+(?: in ([^\s:]+):\d+)?", report)
 
 
 def generalised(report):
     """The same for reports that differ in kernels, addresses, threads and counts alone."""
     report = re.sub(r"\b(at|and|in) deft_\w+", r"\1 KERNEL", report)
-    report = re.sub(r"(KERNEL)(?:\([^)]*\))?\+0x[0-9a-f]+( in \S+:\d+)", r"\1\2", report)
+    report = re.sub(r"\+0x[0-9a-f]+( in \S+:\d+)", r"\1", report)
     report = re.sub(r"0x[0-9a-f]+", "0x", report)
     report = re.sub(r"\((\d+),(\d+),(\d+)\)", "(.)", report)
     return re.sub(r"\d+ hazards?", "hazards", report)
@@ -118,7 +118,7 @@ def why_known(run, report):
     writes = {file for kind, _, file in found if kind == "Write"}
     for known in KNOWN_FALSE:
         if (known.run == run and found and reads <= known.reads and writes <= known.writes
-                and all(kernel.startswith("deft_") for _, kernel, _ in found)):
+                and all(name.startswith(("deft_", "deft::")) for _, name, _ in found)):
             return known.why
     return None
 
