@@ -48,6 +48,11 @@ private:
                               const config::Config &config) const;
   support::Result<void> makeAs(const Choice &choice, const tree::KvTree &tree, const VariantFacts &facts,
                                const config::Config &config, int blocks, Plan &plan);
+  support::Result<void> makeOnce(const Choice &choice, const tree::KvTree &tree, const VariantFacts &facts,
+                                 const config::Config &config, int blocks, Plan &plan);
+  support::Result<void> narrowWhereIdle(const Choice &choice, const tree::KvTree &tree,
+                                        const VariantFacts &facts, const config::Config &config, int blocks,
+                                        Plan &plan);
   support::Result<Choice> chooseAuto(const tree::KvTree &tree, const VariantFacts &facts,
                                      const config::Config &config, int blocks, Plan &plan);
   support::Result<void> makeTiles(const Choice &choice, const tree::KvTree &tree, const VariantFacts &facts,
@@ -62,6 +67,7 @@ private:
   ItemCutter cutter_;
   PhaseSorter sorter_;
   std::vector<TilePrice> prices_;
+  int unionRows_ = 0; ///< most of a union tile
   CostModel model_;
   GreedyPartition greedy_;
   AutoMemory auto_;

@@ -31,6 +31,25 @@ TEST(PlannerTest, SharedTokensAreReadOncePerTile) {
   EXPECT_EQ(plan.runs[3].begin, 120);
 }
 
+/// 256 leaves of 16 rows each: tiles of 128 rows would keep 32 blocks at work.
+TEST(PlannerTest, UnionTilesAreNarrowerWhereMostBlocksWouldHaveNone) {
+  const KvTree tree = placed(test::levelTree({1, 256}, {256, 32}));
+  config::Config config = makeConfig(0, {128});
+  config.phases[0].family = config::Family::Sm90;
+  config.phases[0].warps = 12;
+  const VariantFacts facts{16, 1};
+  const Plan few = mustVerify(tree, facts, config, 32);
+  EXPECT_EQ(few.items.size(), 32u);
+  const Plan many = mustVerify(tree, facts, config, 132);
+  EXPECT_EQ(many.items.size(), 64u);
+  EXPECT_EQ(many.partialSlots, 0);
+  CostModel model;
+  model.set(facts, config, 132);
+  EXPECT_LT(model.estimate(many).microseconds, 0.8 * model.estimate(few).microseconds);
+  // Of few tokens, where it would save next to nothing, they stay wide.
+  EXPECT_EQ(mustVerify(placed(test::levelTree({1, 64}, {16, 1})), facts, config, 132).items.size(), 8u);
+}
+
 TEST(PlannerTest, OneChunkWritesTheOutputDirectly) {
   const Plan plan = mustPlan(test::levelTree({1, 4}, {100, 10}), {4, 1}, makeConfig(144));
   EXPECT_EQ(plan.items[0].partialBegin, -1);
