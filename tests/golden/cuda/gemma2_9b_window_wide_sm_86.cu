@@ -31,7 +31,7 @@ struct Variant {
 
   static __device__ __forceinline__ float score(const Params &p, const Row &row, float s, int kv_pos, int depth, int kv_head) {
 #line 10 "library.deft"
-    return p.cap_ * tanhf(s * row.r1);
+    return p.cap_ * deft::tanhFast(s * row.r1);
   }
 
   static __device__ __forceinline__ bool mask(const Params &p, const Row &row, int kv_pos, int depth, int kv_head) {
