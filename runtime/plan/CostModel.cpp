@@ -34,7 +34,8 @@ void CostModel::set(const VariantFacts &facts, const config::Config &config, int
     mostRows = std::max(mostRows, phase.tileQ);
   queriesPerTile_ = std::max(1, mostRows / facts.ratio);
   kvHeads_ = facts.kvHeads;
-  share_ = kvHeads_ / std::max(blocks, 1);
+  blocks_ = std::max(blocks, 1);
+  share_ = kvHeads_ / blocks_;
   tokenBytes_ = 2.0 * facts.kvHeads * facts.headDim * facts.elementBytes;
   const double heads = static_cast<double>(facts.ratio) * facts.kvHeads;
   slotBytes_ = 2.0 * heads * static_cast<double>(partialRowBytes(facts));
@@ -76,6 +77,11 @@ PlanCost CostModel::estimate(const Plan &plan) const {
     itemTokens += item.tokens;
     ++units;
   }
+  // Block b of n takes the units b, b + n, ... of a launch, heaviest first: the first block has most to do.
+  const auto heads = static_cast<std::int64_t>(kvHeads_);
+  for (const Plan::Phase &phase : plan.phases)
+    for (std::int64_t unit = 0; unit < phase.itemCount * heads; unit += blocks_)
+      total.fullestUs += unitUs(plan.items[static_cast<std::size_t>(phase.itemBegin + unit / heads)]);
   for (const abi::Run &run : plan.runs)
     pairs += static_cast<double>(run.tokens) * (run.queryEnd - run.queryBegin);
   total.units = static_cast<std::int64_t>(units * kvHeads_);
@@ -88,7 +94,7 @@ PlanCost CostModel::estimate(const Plan &plan) const {
                           total.againBytes / (cost_.againGBs * 1e3) +
                           total.partialBytes / (cost_.partialGBs * 1e3);
   total.workUs = memoryUs + total.blockUs;
-  total.microseconds = memoryUs + std::max(total.blockUs, total.longestUs) + cost_.launchUs +
+  total.microseconds = memoryUs + std::max(total.blockUs, total.fullestUs) + cost_.launchUs +
                        (plan.mergeQuery.empty() ? 0 : cost_.mergeUs);
   return total;
 }

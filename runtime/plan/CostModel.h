@@ -22,8 +22,9 @@ struct PlanCost {
   std::int64_t units = 0;  ///< items started, each once a KV head
   double blockUs = 0;      ///< the mean over the blocks of what they compute
   double longestUs = 0;    ///< the longest item
+  double fullestUs = 0;    ///< of the block that has most to do
   double workUs = 0;       ///< all of it spread evenly: what greedy makes small
-  double microseconds = 0; ///< workUs, but no block ends before the longest item does, and the launches
+  double microseconds = 0; ///< workUs, but as long as the fullest block takes, and the launches
 };
 
 /// Prices of one variant under one config on a machine of so many blocks. Plain sums: linear in items, no
@@ -55,6 +56,7 @@ private:
   int ratio_ = 1, queriesPerTile_ = 1;
   double share_ = 1; ///< KV heads over blocks
   double kvHeads_ = 1;
+  int blocks_ = 1;
   double tokenBytes_ = 0;   ///< K and V of all KV heads
   double slotBytes_ = 0;    ///< a query's partial of all heads, written and read
   double outputBytes_ = 0;  ///< a query in and its output, all heads

@@ -74,6 +74,19 @@ TEST(CostModelTest, NoBlockEndsBeforeTheLongestItem) {
   EXPECT_NEAR(cost.microseconds - cost.workUs, 7 + 0.99 * cost.longestUs, 1e-9);
 }
 
+TEST(CostModelTest, UnitsThatAreLeftOverTakeAsLongAsAFullRound) {
+  const VariantFacts facts{1, 1, 64, 2};
+  const auto price = [&](int requests) {
+    const PlanCost cost =
+        costOf(test::levelTree({requests}, {640}), facts, priced(spec::Partition::Query, 1 << 20), 4);
+    EXPECT_NEAR(cost.blockUs * 4, requests * cost.longestUs, 1e-9);
+    return cost.fullestUs / cost.longestUs;
+  };
+  EXPECT_NEAR(price(4), 1, 1e-9);
+  EXPECT_NEAR(price(5), 2, 1e-9);
+  EXPECT_NEAR(price(8), 2, 1e-9);
+}
+
 TEST(CostModelTest, RowStepsReplaceTheTile) {
   const tree::KvTree tree = test::levelTree({1, 3}, {64, 0});
   const VariantFacts facts{1, 1, 64, 2};
