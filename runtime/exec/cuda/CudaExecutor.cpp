@@ -43,10 +43,9 @@ Result<void> CudaExecutor::load(const Inputs &inputs) {
   if (!params)
     return params.error();
   params_ = std::move(*params);
-  auto loaded = inOrder([&] { return q_.fill(0xff); }, [&] { return q_.upload(inputs.q, "the queries"); },
-                        [&] { return k_.fill(0xff); }, [&] { return k_.upload(inputs.k, "the K cache"); },
-                        [&] { return v_.fill(0xff); }, [&] { return v_.upload(inputs.v, "the V cache"); },
-                        [&] { return pageTable_.fill(0xff); },
+  auto loaded = inOrder([&] { return q_.upload(inputs.q, "the queries"); },
+                        [&] { return k_.upload(inputs.k, "the K cache"); },
+                        [&] { return v_.upload(inputs.v, "the V cache"); },
                         [&] { return pageTable_.upload(inputs.pageTable, "the page table"); });
   pointers_.q = q_.as<void>();
   pointers_.k = k_.as<void>();
@@ -76,6 +75,12 @@ Result<void> CudaExecutor::prepare(const plan::Plan &plan) {
   pointers_.out = out_.as<void>();
   pointers_.lse = variant().withLse ? lse_.as<float>() : nullptr;
   return prepared;
+}
+
+Result<void> CudaExecutor::poisonInputs() {
+  return inOrder([&] { return device_->synchronize("the run before"); }, [&] { return q_.fill(0xff); },
+                 [&] { return k_.fill(0xff); }, [&] { return v_.fill(0xff); },
+                 [&] { return pageTable_.fill(0xff); });
 }
 
 Result<void> CudaExecutor::poison() {

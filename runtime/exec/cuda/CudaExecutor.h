@@ -20,11 +20,14 @@ public:
   /// Blocks that run at a time, of the phase that runs fewest: what plan::makePlan wants to know.
   int blocksAtOnce() const { return kernels_->blocksAtOnce(); }
 
-  /// Uploads queries, cache and parameters. What larger ones have left behind them becomes NaN, and no page.
+  /// Uploads queries, cache and parameters.
   support::Result<void> load(const Inputs &inputs);
 
   /// Uploads the plan and fills the outputs with NaN, so that a row nobody writes is seen.
   support::Result<void> prepare(const plan::Plan &plan);
+
+  /// For tests, before load: what larger inputs leave behind the next ones becomes NaN, and no page.
+  support::Result<void> poisonInputs();
 
   /// For tests, before a run: fills with NaN all that a run must write before somebody reads it, partials and
   /// outputs.

@@ -45,7 +45,7 @@ public:
   }
 
   /// All columns, through the warp's room: registers hold eight bytes of a row, memory takes whole lines
-  /// best. Only half `half` of the room is used unless `ownsRoom`.
+  /// best. Half `half` of the room is used, the first one where the other warpgroup has none (`ownsRoom`).
   __device__ __forceinline__ void send(const float (&out)[Sums::kColumnTiles][4], char *room, int half,
                                        bool ownsRoom) const {
     char *own = room + (ownsRoom ? 0 : half * L::kHalfRoomBytes);

@@ -15,7 +15,11 @@ namespace {
 class CudaKernels : public Kernels {
 public:
   explicit CudaKernels(std::unique_ptr<exec::CudaExecutor> executor) : executor_(std::move(executor)) {}
-  Result<void> load(const exec::Inputs &inputs) override { return executor_->load(inputs); }
+  Result<void> load(const exec::Inputs &inputs) override {
+    if (auto poisoned = executor_->poisonInputs(); !poisoned)
+      return poisoned;
+    return executor_->load(inputs);
+  }
   Result<void> prepare(const plan::Plan &plan) override { return executor_->prepare(plan); }
   Result<void> run(exec::Outputs &outputs) override {
     if (auto poisoned = executor_->poison(); !poisoned)
