@@ -55,6 +55,7 @@ __attribute__((noipa, target("avx512f"))) float multiply512(float factor) {
   for (__m512 &sum : sums)
     sum = by;
   for (int step = 0; step < kSteps; ++step)
+#pragma GCC unroll 12 // or the sums would go through memory
     for (__m512 &sum : sums)
       sum = _mm512_fmadd_ps(sum, by, by);
   for (const __m512 &sum : sums)
@@ -68,6 +69,7 @@ __attribute__((noipa, target("avx2,fma"))) float multiply256(float factor) {
   for (__m256 &sum : sums)
     sum = by;
   for (int step = 0; step < kSteps; ++step)
+#pragma GCC unroll 12 // or the sums would go through memory
     for (__m256 &sum : sums)
       sum = _mm256_fmadd_ps(sum, by, by);
   for (const __m256 &sum : sums)
