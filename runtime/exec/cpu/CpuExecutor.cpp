@@ -125,7 +125,10 @@ private:
   /// cache with.
   static int mostHeads(const Step &step) {
     constexpr int kBlockBytes = 256 << 10;
-    const int headBytes = step.kernel.blockTokens * step.variant.headDim * 2 * 2;
+    int tokens = 1;
+    for (const abi::Item &item : step.plan.items)
+      tokens = std::max(tokens, TokenBlocks::mostTokens(step.plan, item, step.variant.ratio(), step.kernel));
+    const int headBytes = tokens * step.variant.headDim * 2 * 2;
     return std::max(kBlockBytes / headBytes, 1);
   }
 

@@ -8,9 +8,16 @@
 
 namespace deft::exec {
 
+int TokenBlocks::mostTokens(const plan::Plan &plan, const abi::Item &item, int ratio,
+                            const abi::CpuKernel &kernel) {
+  constexpr int kFewRows = 8, kShortBlock = 16;
+  const bool isShort = plan.strictChunk == 0 && item.queryCount * ratio <= kFewRows;
+  return isShort ? std::min(kShortBlock, kernel.blockTokens) : kernel.blockTokens;
+}
+
 bool TokenBlocks::next(TokenBlock &block) {
-  const int most = kernel_.blockTokens;
-  const auto capacity = static_cast<std::size_t>(most + abi::kCpuFetchPad);
+  const int most = most_;
+  const auto capacity = static_cast<std::size_t>(kernel_.blockTokens + abi::kCpuFetchPad);
   growTo(block.offsets, capacity);
   for (std::vector<int> *values : {&block.kvPos, &block.depth, &block.rowLow, &block.rowHigh})
     growTo(*values, capacity);

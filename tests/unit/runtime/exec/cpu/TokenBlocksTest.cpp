@@ -110,5 +110,20 @@ TEST(TokenBlocksTest, AGroupThatStartsWithOtherRowsIsCut) {
   EXPECT_EQ(blocks[0].rowLow[0], 3);
 }
 
+TEST(TokenBlocksTest, FewRowsGoInShortBlocksUnlessThePlanIsInvariant) {
+  Walk walk({run(100, 0, 0, 0, 0, 3)});
+  walk.kernel.blockTokens = 64;
+  const auto tokensAt = [&](int ratio) {
+    return TokenBlocks::mostTokens(walk.plan, walk.item, ratio, walk.kernel);
+  };
+  EXPECT_EQ(tokensAt(2), 16); // 6 rows
+  EXPECT_EQ(tokensAt(3), 64); // 9
+  walk.plan.strictChunk = 128;
+  EXPECT_EQ(tokensAt(2), 64);
+  walk.plan.strictChunk = 0;
+  walk.kernel.blockTokens = 8; // the kernel's limit holds
+  EXPECT_EQ(tokensAt(2), 8);
+}
+
 } // namespace
 } // namespace deft::exec
