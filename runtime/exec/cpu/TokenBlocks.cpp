@@ -15,20 +15,23 @@ int TokenBlocks::mostTokens(const plan::Plan &plan, const abi::Item &item, int r
   return isShort ? std::min(kShortBlock, kernel.blockTokens) : kernel.blockTokens;
 }
 
-bool TokenBlocks::next(TokenBlock &block) {
-  const int most = most_;
-  const auto capacity = static_cast<std::size_t>(kernel_.blockTokens + abi::kCpuFetchPad);
+void TokenBlocks::reserve(TokenBlock &block, const abi::CpuKernel &kernel) {
+  const auto capacity = static_cast<std::size_t>(kernel.blockTokens + abi::kCpuFetchPad);
   growTo(block.offsets, capacity);
   for (std::vector<int> *values : {&block.kvPos, &block.depth, &block.rowLow, &block.rowHigh})
     growTo(*values, capacity);
+}
+
+bool TokenBlocks::next(TokenBlock &block) {
+  reserve(block, kernel_);
   block.tokens = 0;
   block.rowBegin = block.kvPosLow = block.depthLow = std::numeric_limits<int>::max();
   block.rowEnd = block.kvPosHigh = block.depthHigh = -1;
-  for (; run_ < runEnd_ && block.tokens < most; ++run_, begin_ = 0) {
+  for (; run_ < runEnd_ && block.tokens < most_; ++run_, begin_ = 0) {
     const abi::Run &run = plan_.runs[static_cast<std::size_t>(run_)];
     if (run.queryBegin >= run.queryEnd)
       continue;
-    const int tokens = std::min(run.tokens - begin_, most - block.tokens);
+    const int tokens = std::min(run.tokens - begin_, most_ - block.tokens);
     append(block, run, begin_, tokens);
     begin_ += tokens;
     if (begin_ < run.tokens)

@@ -38,7 +38,10 @@ public:
   static int mostTokens(const plan::Plan &plan, const abi::Item &item, int ratio,
                         const abi::CpuKernel &kernel);
 
-  /// False behind the last token. Allocates nothing after the first call with a block.
+  /// Room for a block of any item.
+  static void reserve(TokenBlock &block, const abi::CpuKernel &kernel);
+
+  /// False behind the last token. Allocates nothing with a block that has room.
   bool next(TokenBlock &block);
 
 private:

@@ -27,18 +27,34 @@ void UnitRunner::prepare(const Step &step, int heads) {
   growTo(fetches_, static_cast<std::size_t>(step.kernel.blockTokens + abi::kCpuFetchPad));
   for (std::vector<int> *values : {&qPos_, &query_})
     growTo(*values, rows);
+  for (TokenBlock &block : blocks_)
+    TokenBlocks::reserve(block, step.kernel);
 }
 
 void UnitRunner::attend(const abi::Item &item, int headBegin, int headEnd) {
   loadRows(item, headBegin, headEnd);
   TokenBlocks walk(step_->plan, item, step_->inputs, ratio_, step_->kernel);
-  TokenBlock *block = &blocks_[0], *next = &blocks_[1];
-  for (bool some = walk.next(*block); some;) {
-    some = walk.next(*next);
-    attendBlock(*block, some ? next : nullptr, headBegin, headEnd);
-    std::swap(block, next);
+  TokenBlock *block = &blocks_[0], *next = &blocks_[1], *later = &blocks_[2];
+  bool hasBlock = walk.next(*block), hasNext = hasBlock && walk.next(*next);
+  while (hasBlock) {
+    const bool hasLater = hasNext && walk.next(*later);
+    if (hasLater)
+      announce(*later, headBegin);
+    attendBlock(*block, hasNext ? next : nullptr, headBegin, headEnd);
+    std::tie(block, next, later) = std::tuple(next, later, block);
+    hasBlock = hasNext;
+    hasNext = hasLater;
   }
   finish(item, headBegin, headEnd);
+}
+
+void UnitRunner::announce(const TokenBlock &block, int headBegin) const {
+  const long long inToken = headBegin * step_->inputs.cache.headStride;
+  for (int token = 0; token < block.tokens; ++token) {
+    const long long at = block.offsets[static_cast<std::size_t>(token)] + inToken;
+    __builtin_prefetch(step_->inputs.k + at, /*rw=*/0, /*locality=*/2);
+    __builtin_prefetch(step_->inputs.v + at, /*rw=*/0, /*locality=*/2);
+  }
 }
 
 void UnitRunner::loadRows(const abi::Item &item, int headBegin, int headEnd) {

@@ -40,6 +40,9 @@ public:
 
 private:
   void loadRows(const abi::Item &item, int headBegin, int headEnd);
+  /// Asks for one line of each token of the block after the next: its pages are then translated, and their
+  /// first lines on the way, when the kernels ask for the rest.
+  void announce(const TokenBlock &block, int headBegin) const;
   /// `next` is null behind the last block.
   void attendBlock(const TokenBlock &block, const TokenBlock *next, int headBegin, int headEnd);
   /// The vectors of the next block that the `part`-th of `heads` calls is to ask for, in the order in which
@@ -60,7 +63,7 @@ private:
   int ratio_ = 0;
   int rows_ = 0;                     ///< of the item at hand
   int paddedRows_ = 0;               ///< in whole groups
-  std::array<TokenBlock, 2> blocks_; ///< the one at hand and the next one
+  std::array<TokenBlock, 3> blocks_; ///< the one at hand and the next one
   std::vector<int> qPos_, query_;    ///< [rows]
   std::vector<int> head_;            ///< [head][rows]
   std::vector<long long> fetches_;
