@@ -16,6 +16,7 @@ struct CostCoefficients {
   double wgmmaBlockGflops = 7000; ///< the same for the sm90 family, which runs half as many blocks
   double stepUs = 0.35;           ///< of each tile step beside its products: copies awaited, softmax
   double itemUs = 1.5;            ///< of each item: index, queries and first tile, with nothing to hide them
+  double maskUs = 0;              ///< more, of a step whose rows, one padded group, have no token in common
   double launchUs = 3;
   double mergeUs = 2; ///< the merge launch, where there is one
   int rowStep = 0;    ///< rows are padded to a multiple of this; 0: to the phase's tile_q

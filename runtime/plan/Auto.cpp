@@ -45,7 +45,7 @@ std::uint64_t classOf(const TreeView &view, const VariantFacts &facts, const con
       hash.add(number);
   const config::CostCoefficients &cost = config.cost;
   for (double price : {cost.cacheGBs, cost.againGBs, cost.partialGBs, cost.blockGflops, cost.wgmmaBlockGflops,
-                       cost.stepUs, cost.itemUs, cost.launchUs, cost.mergeUs})
+                       cost.stepUs, cost.itemUs, cost.maskUs, cost.launchUs, cost.mergeUs})
     hash.add(price);
   hash.add(cost.rowStep);
   hash.add(cost.tokenStep);

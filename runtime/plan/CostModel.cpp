@@ -59,9 +59,23 @@ void CostModel::set(const VariantFacts &facts, const config::Config &config, int
   }
 }
 
-double CostModel::unitUs(const abi::Item &item) const {
+double CostModel::unitUs(const Plan &plan, const abi::Item &item) const {
   const Step &step = steps_[static_cast<std::size_t>(std::min(item.queryCount, queriesPerTile_))];
-  return cost_.itemUs + roundUp(item.tokens, step.tokens) / step.tokens * step.us;
+  const double us = cost_.itemUs + roundUp(item.tokens, step.tokens) / step.tokens * step.us;
+  return cost_.maskUs > 0 ? us + maskedTokens(plan, item) / step.tokens * cost_.maskUs : us;
+}
+
+double CostModel::maskedTokens(const Plan &plan, const abi::Item &item) const {
+  // Of several groups, those that see nothing of a step are passed over: worth what masks cost the others.
+  // And what some tokens' readers have in common, which is what joined them, is worth more.
+  if (cost_.rowStep > 0 && item.queryCount * ratio_ > cost_.rowStep)
+    return 0;
+  for (int r = item.runBegin; r < item.runBegin + item.runCount; ++r) {
+    const abi::Run &run = plan.runs[static_cast<std::size_t>(r)];
+    if (run.queryEnd - run.queryBegin == item.queryCount)
+      return 0;
+  }
+  return item.tokens;
 }
 
 PlanCost CostModel::estimate(const Plan &plan) const {
@@ -70,7 +84,7 @@ PlanCost CostModel::estimate(const Plan &plan) const {
   for (const abi::Item &item : plan.items) {
     const Step &step = steps_[static_cast<std::size_t>(std::min(item.queryCount, queriesPerTile_))];
     const int count = roundUp(item.tokens, step.tokens) / step.tokens;
-    const double us = unitUs(item);
+    const double us = unitUs(plan, item);
     total.blockUs += us * share_;
     total.longestUs = std::max(total.longestUs, us);
     total.paddedGflop += count * step.gflop * kvHeads_;
@@ -81,7 +95,7 @@ PlanCost CostModel::estimate(const Plan &plan) const {
   const auto heads = static_cast<std::int64_t>(kvHeads_);
   for (const Plan::Phase &phase : plan.phases)
     for (std::int64_t unit = 0; unit < phase.itemCount * heads; unit += blocks_)
-      total.fullestUs += unitUs(plan.items[static_cast<std::size_t>(phase.itemBegin + unit / heads)]);
+      total.fullestUs += unitUs(plan, plan.items[static_cast<std::size_t>(phase.itemBegin + unit / heads)]);
   for (const abi::Run &run : plan.runs)
     pairs += static_cast<double>(run.tokens) * (run.queryEnd - run.queryBegin);
   total.units = static_cast<std::int64_t>(units * kvHeads_);

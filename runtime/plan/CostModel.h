@@ -35,7 +35,7 @@ public:
 
   PlanCost estimate(const Plan &plan) const;
   /// Of one item, for one KV head, on the block that has it.
-  double unitUs(const abi::Item &item) const;
+  double unitUs(const Plan &plan, const abi::Item &item) const;
 
   int queriesPerTile() const { return queriesPerTile_; }
   int tokenStep(int queries) const { return steps_[static_cast<std::size_t>(queries)].tokens; }
@@ -51,6 +51,9 @@ private:
     double gflop = 0;
     int tokens = 0;
   };
+
+  /// All of an item whose rows are one padded group and have no token in common.
+  double maskedTokens(const Plan &plan, const abi::Item &item) const;
 
   config::CostCoefficients cost_;
   int ratio_ = 1, queriesPerTile_ = 1;

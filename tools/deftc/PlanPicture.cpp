@@ -298,7 +298,7 @@ private:
       double below = 0;
       for (int u = balance.unitBegin[b]; u < balance.unitBegin[b + 1]; ++u) {
         const int item = balance.units[u] / report_.facts.kvHeads;
-        const double height = heightOf(model.unitUs(plan_.items[item]));
+        const double height = heightOf(model.unitUs(plan_, plan_.items[item]));
         below += height;
         svg_.rect(x, top + kLoadHeight - below, width, height,
                   "fill=\"" + colourOf(item) + "\" stroke=\"white\" stroke-width=\"0.4\"",

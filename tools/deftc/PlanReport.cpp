@@ -79,7 +79,7 @@ json itemsJson(const PlanReport &report, const plan::CostModel &model) {
                    {"queries", {item.queryBegin, item.queryBegin + item.queryCount}},
                    {"rows", item.queryCount * report.facts.ratio},
                    {"tokens", item.tokens},
-                   {"us", model.unitUs(item)},
+                   {"us", model.unitUs(report.plan, item)},
                    {"runs", runsJson(report, item)}};
     object["partial"] = item.partialBegin < 0 ? json(nullptr) : json(item.partialBegin);
     items.push_back(std::move(object));
@@ -126,7 +126,7 @@ Result<PlanReport> reportPlan(tree::KvTree tree, const plan::VariantFacts &facts
   std::vector<double> costs;
   report.nodeOfRun.resize(report.plan.runs.size());
   for (const abi::Item &item : report.plan.items) {
-    costs.push_back(model.unitUs(item));
+    costs.push_back(model.unitUs(report.plan, item));
     for (int r = item.runBegin; r < item.runBegin + item.runCount; ++r)
       report.nodeOfRun[r] = nodeOf(report, item, report.plan.runs[r]);
   }
@@ -175,7 +175,7 @@ void printPlan(const PlanReport &report, std::ostream &out) {
     out << std::setw(8) << i << "  " << std::left << std::setw(8) << phaseOf(report, static_cast<int>(i))
         << "  " << std::setw(10) << range(item.queryBegin, item.queryCount) << std::right << std::setw(6)
         << item.queryCount * report.facts.ratio << std::setw(9) << withSeparators(item.tokens) << std::setw(9)
-        << rounded(model.unitUs(item), 1) << "  " << std::left << std::setw(8)
+        << rounded(model.unitUs(plan, item), 1) << "  " << std::left << std::setw(8)
         << (item.partialBegin < 0 ? "output" : "partial") << std::right << "  " << runsText(report, item)
         << "\n";
   }

@@ -23,7 +23,7 @@ TEST(CostCoefficientsTest, RoundTripKeepsEveryMember) {
 
 TEST(CostCoefficientsTest, EveryMemberIsReadFromItsOwnKey) {
   // Each key changed alone must change the value, and come back under the same key.
-  const json original = toJson(gpuCoefficients());
+  const json original = toJson(cpuCoefficients(2));
   for (const auto &[key, value] : original.items()) {
     json changed = original;
     changed[key] = value.is_number_integer() ? json(value.get<int>() + 3) : json(value.get<double>() + 1);
@@ -31,6 +31,11 @@ TEST(CostCoefficientsTest, EveryMemberIsReadFromItsOwnKey) {
     ASSERT_TRUE(read.ok()) << key;
     EXPECT_EQ(toJson(*read), changed) << key;
   }
+}
+
+TEST(CostCoefficientsTest, MasksAreWrittenWhereTheyHaveAPrice) {
+  EXPECT_FALSE(toJson(gpuCoefficients()).contains("mask_us"));
+  EXPECT_EQ(toJson(cpuCoefficients(2))["mask_us"], 0.03);
 }
 
 TEST(CostCoefficientsTest, AbsentMembersKeepTheirDefaults) {

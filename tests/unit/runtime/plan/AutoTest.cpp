@@ -167,6 +167,22 @@ TEST(AutoTest, PlansThatCannotBeAreNotBegun) {
   }
 }
 
+/// One item of four such rows pads as little as four of one row, and starts once, but masks every step.
+TEST(AutoTest, RequestsThatShareNothingStayApartOnProcessors) {
+  for (int ratio : {1, 2, 3, 4})
+    for (int tokens : {512, 4096})
+      for (int threads : {1, 2, 16}) {
+        SCOPED_TRACE("ratio " + std::to_string(ratio) + ", " + std::to_string(tokens) + " tokens, " +
+                     std::to_string(threads) + " threads");
+        config::Config config = autoConfig();
+        config.cost = config::cpuCoefficients(threads);
+        const auto plan = makePlan(test::levelTree({16}, {tokens}), {ratio, 8}, config, threads);
+        ASSERT_TRUE(plan) << plan.error().message;
+        for (const abi::Item &item : plan->items)
+          EXPECT_EQ(item.queryCount, 1);
+      }
+}
+
 TEST(AutoTest, ClassesTellApartWhatDecides) {
   const VariantFacts facts{4, 8};
   std::set<std::uint64_t> keys;

@@ -98,6 +98,27 @@ TEST(CostModelTest, RowStepsReplaceTheTile) {
   EXPECT_NEAR(costOf(tree, facts, config, 1).paddedGflop, 4e-9 * 64 * 4 * 96, 1e-15);
 }
 
+/// One item of three requests of a step and a query each.
+TEST(CostModelTest, StepsOfRowsThatShareNothingAreMasked) {
+  config::Config config = priced(spec::Partition::Union, 4096);
+  config.cost.tokenStep = 16;
+  const auto maskedSteps = [&](const tree::KvTree &tree, int ratio, int rowStep) {
+    const VariantFacts facts{ratio, 2, 64, 2};
+    config.cost.rowStep = rowStep;
+    config.cost.maskUs = 0;
+    const double without = costOf(tree, facts, config, 1).blockUs;
+    config.cost.maskUs = 13;
+    return (costOf(tree, facts, config, 1).blockUs - without) / (2 * 13);
+  };
+  const tree::KvTree requests = test::levelTree({3}, {16});
+  EXPECT_NEAR(maskedSteps(requests, 1, 0), 3, 1e-9);
+  EXPECT_NEAR(maskedSteps(requests, 1, 4), 3, 1e-9);
+  EXPECT_NEAR(maskedSteps(requests, 2, 8), 3, 1e-9);
+  EXPECT_EQ(maskedSteps(requests, 2, 4), 0); // two groups
+  EXPECT_EQ(maskedSteps(test::levelTree({1}, {16}), 1, 4), 0);
+  EXPECT_EQ(maskedSteps(test::levelTree({1, 3}, {16, 16}), 1, 4), 0);
+}
+
 /// Below 65 rows the sm90 family works on two tiles at a time, and pads to its own modes.
 TEST(CostModelTest, TheFamilyDecidesTheRateOfProducts) {
   config::Config config = priced(spec::Partition::Node);
