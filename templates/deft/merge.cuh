@@ -15,7 +15,7 @@ namespace deft {
 constexpr int kMergeWarps = 4; ///< of a block
 
 template <class Config, bool kSigmoid> class RowMerge {
-  static constexpr int kPieces = Config::kHeadDim / 4; ///< of 16 bytes
+  static constexpr int kPieces = Config::kHeadDim / 4; ///< of 8 bytes
   static constexpr int kPerLane = (kPieces + 31) / 32;
   static constexpr int kParts = kMergeWarps;
   static constexpr int kAtOnce = 8 / kPerLane; ///< partials of a warp that are on their way at a time
@@ -88,7 +88,7 @@ private:
   template <int kStride> struct Round {
     int places[kAtOnce];
     float lse[kAtOnce];
-    float4 values[kAtOnce][kPerLane];
+    uint2 values[kAtOnce][kPerLane];
 
     /// Every lane asks for slots and logarithms that others ask for, too: shuffles would part the loads.
     __device__ __forceinline__ void find(const RowMerge &row, int i) {
@@ -100,8 +100,8 @@ private:
     __device__ __forceinline__ void ask(const RowMerge &row) {
 #pragma unroll
       for (int n = 0; n < kAtOnce; ++n) {
-        const float4 *from = reinterpret_cast<const float4 *>(row.args_.partialOut) +
-                             static_cast<long long>(places[n]) * kPieces;
+        const uint2 *from =
+            static_cast<const uint2 *>(row.args_.partialOut) + static_cast<long long>(places[n]) * kPieces;
 #pragma unroll
         for (int p = 0; p < kPerLane; ++p)
           values[n][p] = ptx::loadNow(from + min(p * 32 + row.lane_, kPieces - 1));
@@ -157,14 +157,16 @@ private:
     }
   }
 
-  static __device__ __forceinline__ void add(Part &part, float weight, const float4 (&values)[kPerLane]) {
+  static __device__ __forceinline__ void add(Part &part, float weight, const uint2 (&values)[kPerLane]) {
     part.weight += weight;
 #pragma unroll
     for (int p = 0; p < kPerLane; ++p) {
-      part.values[p].x += weight * values[p].x;
-      part.values[p].y += weight * values[p].y;
-      part.values[p].z += weight * values[p].z;
-      part.values[p].w += weight * values[p].w;
+      const float2 low = ptx::unpack2<Partial<Config>>(values[p].x),
+                   high = ptx::unpack2<Partial<Config>>(values[p].y);
+      part.values[p].x += weight * low.x;
+      part.values[p].y += weight * low.y;
+      part.values[p].z += weight * high.x;
+      part.values[p].w += weight * high.y;
     }
   }
 
