@@ -11,7 +11,7 @@ namespace deft::config {
 struct CostCoefficients {
   double cacheGBs = 4600;         ///< cache read for the first time: memory, whole machine
   double againGBs = 7000;         ///< cache read again by another item: last-level cache, whole machine
-  double partialGBs = 3000;       ///< partials, written and read again, whole machine
+  double partialGBs = 1500;       ///< partials, written and read again, whole machine
   double blockGflops = 1500;      ///< products of one block (CPU: thread), padding included
   double wgmmaBlockGflops = 7000; ///< the same for the sm90 family, which runs half as many blocks
   double stepUs = 0.35;           ///< of each tile step beside its products: copies awaited, softmax

@@ -22,6 +22,8 @@ struct DeviceKey {
 
   bool operator==(const DeviceKey &) const = default;
 
+  bool isCpu() const { return kind == Kind::Cpu; }
+
   static DeviceKey ofGpu(const device::DeviceFacts &facts);
   /// This machine's processor with so many threads.
   static DeviceKey ofCpu(int threads);

@@ -67,7 +67,7 @@ Result<Plan> Plan::make(const Attention &attention, const Tree &tree, const Plan
     if (!config)
       return jit::toPublic(config.error());
     auto impl = std::make_unique<Impl>();
-    impl->facts = plan::VariantFacts::of(variant);
+    impl->facts = plan::VariantFacts::of(variant, /*isCpu=*/true);
     impl->options = options;
     impl->config = withOptions(*config, options);
     if (options.invariant) // which says that the tree has no part in it

@@ -13,8 +13,8 @@ constexpr double kItemStartTokens = 48;
 /// What going through partials and the merge costs, in tokens, and the smallest chunk worth it.
 constexpr double kMergeTokens = 96;
 /// Partials are written and read again by the whole machine, while a block computes this many tokens: a
-/// byte of one at 3,000 GB/s, a token in 15 ns.
-constexpr double kTokensPerPartialByte = 1.0 / (3e6 * 0.015);
+/// value of one in 1.3 ps, a token in 15 ns.
+constexpr double kTokensPerPartialValue = 4.0 / (3e6 * 0.015);
 constexpr int kSmallestChunk = 64;
 
 /// Partials must gain so much.
@@ -37,8 +37,8 @@ int chooseChunkTokens(std::span<const Tile> tiles, const VariantFacts &facts, in
   // A block's fair share of all tokens, and fractions of it: smaller chunks even out the last wave but
   // start more items.
   const double share = total * facts.kvHeads / machine;
-  const double partialTokens = 2.0 * static_cast<double>(partialRowBytes(facts)) * facts.ratio *
-                               facts.kvHeads * kTokensPerPartialByte; // of one query
+  const double partialTokens =
+      2.0 * (facts.headDim + 1) * facts.ratio * facts.kvHeads * kTokensPerPartialValue; // of one query
   const auto costOf = [&](double units, double partials, int chunk) {
     const double waves = std::ceil(units * facts.kvHeads / machine);
     // Units of one length run in waves. Of many lengths, heaviest first, the light ones fill the gaps; what

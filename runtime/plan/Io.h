@@ -13,7 +13,7 @@ struct IoBytes {
   std::int64_t cacheOnce = 0; ///< of these, the first read of each token; the rest may come from a cache
   std::int64_t queries = 0;   ///< queries as items read them
   std::int64_t outputs = 0;   ///< written once
-  std::int64_t partials = 0;  ///< float32 values and log-sum-exps, written, and read by the merge
+  std::int64_t partials = 0;  ///< values and log-sum-exps, written, and read by the merge
   std::int64_t masks = 0;     ///< who sees which tokens: two integers a run, as items read them
   std::int64_t work = 0;      ///< the rest of items and runs, the merge map
 

@@ -13,15 +13,16 @@ struct VariantFacts {
   // What bytes and products are counted by; the work list itself does not depend on them:
   int headDim = 128;
   int elementBytes = 2; ///< of q, k, v and the output
+  int partialBytes = 2; ///< of a partial's value: f16 or bf16 (deft::Partial), float32 on a CPU
 
-  static VariantFacts of(const spec::Variant &variant) {
-    return {variant.ratio(), variant.kvHeads, variant.headDim, 2};
+  static VariantFacts of(const spec::Variant &variant, bool isCpu = false) {
+    return {variant.ratio(), variant.kvHeads, variant.headDim, 2, isCpu ? 4 : 2};
   }
 };
 
-/// Bytes of one partial row: float32 values and the log-sum-exp.
+/// Bytes of one partial row: values and the log-sum-exp, a float32.
 inline std::int64_t partialRowBytes(const VariantFacts &facts) {
-  return 4 * (std::int64_t{facts.headDim} + 1);
+  return std::int64_t{facts.headDim} * facts.partialBytes + 4;
 }
 
 } // namespace deft::plan

@@ -8,7 +8,7 @@
 namespace deft::abi {
 
 /// Raised whenever something here changes its shape or meaning: kernels of another version cannot be called.
-constexpr int kVersion = 2;
+constexpr int kVersion = 3;
 
 /// One entry of the work list. The grid expands it over the KV heads. One of no tokens ends the list: a
 /// captured graph is launched for as many items as a plan may have, and a step's plan has fewer.
@@ -59,7 +59,7 @@ struct AttendArgs {
   const void *v;
   void *out;         ///< [query, caller's index][query_heads][head_dim], output dtype
   float *lse;        ///< [query, caller's index][query_heads], natural log; may be null
-  float *partialOut; ///< [slot][query_heads][head_dim]
+  void *partialOut;  ///< [slot][query_heads][head_dim], deft::Partial
   float *partialLse; ///< [slot][query_heads], natural log
   const Item *items;
   const Run *runs;
@@ -89,7 +89,7 @@ struct PlanWatch {
 struct MergeArgs {
   void *out;
   float *lse;
-  const float *partialOut;
+  const void *partialOut;
   const float *partialLse;
   const int *callerIndex;
   const int *mergeQuery;

@@ -331,7 +331,9 @@ private:
       const long long place =
           static_cast<long long>(item_.partialBegin + row / Config::kRatio) * Config::kQueryHeads +
           rows_.headOf(row);
-      *reinterpret_cast<float4 *>(args_.partialOut + place * Config::kHeadDim + column) = value;
+      using P = Partial<Config>;
+      *reinterpret_cast<uint2 *>(static_cast<P *>(args_.partialOut) + place * Config::kHeadDim + column) =
+          make_uint2(ptx::pack2<P>(value.x, value.y), ptx::pack2<P>(value.z, value.w));
       if (column == 0)
         args_.partialLse[place] = lse;
     }

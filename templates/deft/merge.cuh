@@ -15,9 +15,11 @@ namespace deft {
 constexpr int kMergeWarps = 4; ///< of a block
 
 template <class Config, bool kSigmoid> class RowMerge {
-  static constexpr int kPieces = Config::kHeadDim / 4; ///< of 16 bytes
+  static constexpr int kPieces = Config::kHeadDim / 4; ///< of 8 bytes
   static constexpr int kPerLane = (kPieces + 31) / 32;
   static constexpr int kParts = kMergeWarps;
+  static constexpr int kAtOnce = 8 / kPerLane; ///< partials of a warp that are on their way at a time
+  static_assert(kAtOnce % kParts == 0, "a partial is in the same part in every round");
 
   struct Part {
     float weight = 0.f;
@@ -42,44 +44,30 @@ public:
     float4 values[kParts][kPerLane * 32];
   };
 
-  /// All warps of the block, which are all here, share the row where `byBlock`.
-  __device__ __forceinline__ RowMerge(const abi::MergeArgs &args, int merged, int query, int head,
-                                      bool byBlock)
-      : args_(args), head_(head), lane_(threadIdx.x % 32), stride_(byBlock ? kParts : 1),
+  __device__ __forceinline__ RowMerge(const abi::MergeArgs &args, int merged, int query, int head)
+      : args_(args), head_(head), lane_(threadIdx.x % 32),
         row_(static_cast<long long>(args.callerIndex[query]) * Config::kQueryHeads + head),
         slots_(args.mergeSlot + args.mergeBegin[merged]),
-        count_(args.mergeBegin[merged + 1] - args.mergeBegin[merged]),
-        first_(byBlock ? threadIdx.x / 32 : 0) {
-    const int slot = lane_ < count_ ? slots_[lane_] : 0;
-    ptx::awaitKernelBefore(); // the plan was there already, the partials are not
-    if constexpr (!kSigmoid) {
-      float top = lane_ < count_ ? args_.partialLse[place(slot)] : -kInfinity;
-#pragma unroll 4
-      for (int i = lane_ + 32; i < count_; i += 32)
-        top = fmaxf(top, args_.partialLse[place(slots_[i])]);
-#pragma unroll
-      for (int step = 16; step > 0; step /= 2)
-        top = fmaxf(top, __shfl_xor_sync(~0u, top, step));
-      shift_ = top == -kInfinity ? 0.f : top;
-    }
-  }
+        count_(args.mergeBegin[merged + 1] - args.mergeBegin[merged]) {}
 
-  __device__ __forceinline__ void byWarp() const {
+  __device__ __forceinline__ void byWarp() {
     Part parts[kParts];
     sum(parts);
     join(parts);
   }
 
-  __device__ __forceinline__ void byBlock(Shared &shared) const {
+  /// All warps of the block, which are all here, share the row.
+  __device__ __forceinline__ void byBlock(Shared &shared) {
+    const int warp = threadIdx.x / 32;
     Part mine[1];
     sum(mine);
     if (lane_ == 0)
-      shared.weight[first_] = mine[0].weight;
+      shared.weight[warp] = mine[0].weight;
 #pragma unroll
     for (int p = 0; p < kPerLane; ++p)
-      shared.values[first_][p * 32 + lane_] = mine[0].values[p];
+      shared.values[warp][p * 32 + lane_] = mine[0].values[p];
     __syncthreads();
-    if (first_ == 0) {
+    if (warp == 0) {
       Part parts[kParts];
 #pragma unroll
       for (int i = 0; i < kParts; ++i) {
@@ -94,50 +82,91 @@ public:
   }
 
 private:
-  __device__ __forceinline__ long long place(int slot) const {
-    return static_cast<long long>(slot) * Config::kQueryHeads + head_;
-  }
+  __device__ __forceinline__ int place(int slot) const { return slot * Config::kQueryHeads + head_; }
 
-  /// The warp's partials, which are all of the row's or every fourth, in kCount parts. The lanes ask for each
-  /// other's slots and logarithms again, which are near: shuffles would part the loads of the values.
-  template <int kCount> __device__ __forceinline__ void sum(Part (&parts)[kCount]) const {
-    constexpr int kAtOnce = (kCount == 1 ? 16 : 8) / kPerLane; // partials that are on their way at a time
-    static_assert(kAtOnce % kCount == 0, "a partial is in the same part in every round");
-#pragma unroll 1
-    for (int i = first_; i < count_; i += stride_ * kAtOnce) {
-      long long places[kAtOnce];
-      float lse[kAtOnce];
-      float4 values[kAtOnce][kPerLane];
+  /// Some of the row's partials, on their way: i, i + kStride, ...
+  template <int kStride> struct Round {
+    int places[kAtOnce];
+    float lse[kAtOnce];
+    uint2 values[kAtOnce][kPerLane];
+
+    /// Every lane asks for slots and logarithms that others ask for, too: shuffles would part the loads.
+    __device__ __forceinline__ void find(const RowMerge &row, int i) {
 #pragma unroll
       for (int n = 0; n < kAtOnce; ++n) // the last one again, where there are fewer
-        places[n] = place(slots_[min(i + n * stride_, count_ - 1)]);
+        places[n] = row.place(row.slots_[min(i + n * kStride, row.count_ - 1)]);
+    }
+
+    __device__ __forceinline__ void ask(const RowMerge &row) {
 #pragma unroll
       for (int n = 0; n < kAtOnce; ++n) {
-        if constexpr (!kSigmoid)
-          lse[n] = args_.partialLse[places[n]];
+        const uint2 *from =
+            static_cast<const uint2 *>(row.args_.partialOut) + static_cast<long long>(places[n]) * kPieces;
 #pragma unroll
         for (int p = 0; p < kPerLane; ++p)
-          values[n][p] = ptx::loadNow(reinterpret_cast<const float4 *>(args_.partialOut) +
-                                      places[n] * kPieces + min(p * 32 + lane_, kPieces - 1));
+          values[n][p] = ptx::loadNow(from + min(p * 32 + row.lane_, kPieces - 1));
+        if constexpr (!kSigmoid)
+          lse[n] = row.args_.partialLse[places[n]];
       }
+    }
+  };
+
+  /// The row's largest logarithm, of which lane i has that of partial i.
+  __device__ __forceinline__ float largestLse(float top) const {
+#pragma unroll 1
+    for (int i = lane_ + 32; i < count_; i += 32)
+      top = fmaxf(top, args_.partialLse[place(slots_[i])]);
+#pragma unroll
+    for (int step = 16; step > 0; step /= 2)
+      top = fmaxf(top, __shfl_xor_sync(~0u, top, step));
+    return top == -kInfinity ? 0.f : top;
+  }
+
+  /// The warp's partials, which are all of the row's or every fourth, in kCount parts. The first values are
+  /// asked for before the largest logarithm is known: a row of few partials costs one way to memory and back.
+  template <int kCount> __device__ __forceinline__ void sum(Part (&parts)[kCount]) {
+    constexpr int kStride = kParts / kCount;
+    int i = kCount == 1 ? threadIdx.x / 32 : 0;
+    if (i >= count_)
+      return; // no partial to wait for
+    const int mine = place(slots_[min(lane_, count_ - 1)]);
+    Round<kStride> round;
+    round.find(*this, i);
+    ptx::awaitKernelBefore(); // the plan was there already, the partials are not
+    float top = 0.f;
+    if constexpr (!kSigmoid)
+      top = args_.partialLse[mine];
+    round.ask(*this);
+    if constexpr (!kSigmoid)
+      shift_ = largestLse(top);
+#pragma unroll 1
+    while (true) {
+      __syncwarp(); // what is asked for above is not asked for below, where it is used
 #pragma unroll
       for (int n = 0; n < kAtOnce; ++n) {
         // An empty partial is (0, -inf): its weight exp2(-inf) is 0 and adds nothing.
-        const float weight = kSigmoid ? 1.f : ptx::exp2Fast((lse[n] - shift_) * kLog2e);
-        if (i + n * stride_ < count_)
-          add(parts[n % kCount], weight, values[n]);
+        const float weight = kSigmoid ? 1.f : ptx::exp2Fast((round.lse[n] - shift_) * kLog2e);
+        if (i + n * kStride < count_)
+          add(parts[n % kCount], weight, round.values[n]);
       }
+      i += kStride * kAtOnce;
+      if (i >= count_)
+        break;
+      round.find(*this, i);
+      round.ask(*this);
     }
   }
 
-  static __device__ __forceinline__ void add(Part &part, float weight, const float4 (&values)[kPerLane]) {
+  static __device__ __forceinline__ void add(Part &part, float weight, const uint2 (&values)[kPerLane]) {
     part.weight += weight;
 #pragma unroll
     for (int p = 0; p < kPerLane; ++p) {
-      part.values[p].x += weight * values[p].x;
-      part.values[p].y += weight * values[p].y;
-      part.values[p].z += weight * values[p].z;
-      part.values[p].w += weight * values[p].w;
+      const float2 low = ptx::unpack2<Partial<Config>>(values[p].x),
+                   high = ptx::unpack2<Partial<Config>>(values[p].y);
+      part.values[p].x += weight * low.x;
+      part.values[p].y += weight * low.y;
+      part.values[p].z += weight * high.x;
+      part.values[p].w += weight * high.y;
     }
   }
 
@@ -168,10 +197,10 @@ private:
   }
 
   const abi::MergeArgs &args_;
-  const int head_, lane_, stride_;
+  const int head_, lane_;
   const long long row_; ///< in the caller's arrays
   const int *slots_;
-  const int count_, first_;
+  const int count_;
   float shift_ = 0.f; ///< the largest, which keeps the weights in range
 };
 
@@ -196,7 +225,7 @@ template <class Config, bool kSigmoid> __device__ __forceinline__ void merge(con
     const int query = args.mergeQuery[merged];
     if (query < 0)
       break; // the plan merges fewer than the graph was captured for
-    const Row row(args, merged, query, at % Config::kQueryHeads, byBlock);
+    Row row(args, merged, query, at % Config::kQueryHeads);
     if (byBlock)
       row.byBlock(shared);
     else

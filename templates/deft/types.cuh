@@ -11,6 +11,17 @@ struct bf16 {
   unsigned short bits;
 };
 
+/// What partials are stored as. Averages of elements have the elements' range, but a sum has at most the
+/// output's: f16 where both are f16, else bf16.
+template <class Element, class Output> struct PartialOf {
+  using Type = bf16;
+};
+template <> struct PartialOf<f16, f16> {
+  using Type = f16;
+};
+template <class Config>
+using Partial = typename PartialOf<typename Config::Element, typename Config::Output>::Type;
+
 constexpr float kLog2e = 1.4426950408889634f;
 constexpr float kLn2 = 0.6931471805599453f;
 constexpr float kInfinity = __builtin_bit_cast(float, 0x7f800000u); // NVRTC has no __builtin_huge_valf

@@ -81,19 +81,19 @@ void attendRow(const Variant &variant, const abi::AttendArgs &args, const abi::I
     return;
   }
   const long long place = static_cast<long long>(item.partialBegin + query) * variant.queryHeads + head;
-  for (int d = 0; d < variant.headDim; ++d)
-    args.partialOut[place * variant.headDim + d] = result.sum[static_cast<std::size_t>(d)] * factor;
+  write(variant, args.partialOut, place, result.sum, factor);
   args.partialLse[place] = lse;
 }
 
 void mergeRow(const Variant &variant, const abi::MergeArgs &args, int merged, int query, int head) {
   Row result{std::vector<float>(static_cast<std::size_t>(variant.headDim))};
+  const Values partials(variant, args.partialOut);
   for (int i = args.mergeBegin[merged]; i < args.mergeBegin[merged + 1]; ++i) {
     const long long place = static_cast<long long>(args.mergeSlot[i]) * variant.queryHeads + head;
     if (args.partialLse[place] == -kInfinity)
       continue;
     result.add(args.partialLse[place], [&](std::size_t d) {
-      return args.partialOut[place * variant.headDim + static_cast<long long>(d)];
+      return partials.at(place * variant.headDim + static_cast<long long>(d));
     });
   }
   const long long row = static_cast<long long>(args.callerIndex[query]) * variant.queryHeads + head;

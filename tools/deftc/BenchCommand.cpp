@@ -93,7 +93,7 @@ void printTable(const std::vector<IoGroup> &table, std::ostream &out) {
       out << wrapped(why);
   }
   out << "\n"
-      << "partials: float32 results of single items that `flatten` writes and merges. The paper's column of\n"
+      << "partials: 16-bit results of single items that `flatten` writes and merges. The paper's column of\n"
          "that name counts scores and softmax of kernels that are not fused; fused ones never write these.\n";
   std::string leftOut;
   for (const IoGroup &group : table)

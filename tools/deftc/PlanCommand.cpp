@@ -37,6 +37,7 @@ struct Machine {
   config::Config config;
   std::optional<config_cache::Selection> selection;
   int blocks = 0;
+  bool isCpu = false;
 };
 
 int blocksOf(const config::Config &config, int multiprocessors) {
@@ -73,7 +74,7 @@ Result<Machine> chooseMachine(Context &context, const jit::Program &program, con
     return chooser.error();
   config_cache::Selection selection = chooser->choose(tree);
   const int blocks = isCpu ? device->key.units : blocksOf(selection.config(), device->key.units);
-  return Machine{selection.config(), std::move(selection), blocks};
+  return Machine{selection.config(), std::move(selection), blocks, isCpu};
 }
 
 int planCommand(Context &context, const Options &options) {
@@ -91,8 +92,9 @@ int planCommand(Context &context, const Options &options) {
     config.partition = *config::partitionFromName(options.partition);
   if (options.chunk >= 0)
     config.chunkTokens = options.chunk;
-  auto report = reportPlan(std::move(subject->tree), plan::VariantFacts::of(program->variant()), config,
-                           options.blocks > 0 ? options.blocks : machine->blocks);
+  auto report =
+      reportPlan(std::move(subject->tree), plan::VariantFacts::of(program->variant(), machine->isCpu), config,
+                 options.blocks > 0 ? options.blocks : machine->blocks);
   if (!report)
     return reportError(context, report.error());
   report->treeName = std::move(subject->name);

@@ -87,7 +87,9 @@ double RunReport::cacheBytes() const {
 
 double RunReport::planBytes() const {
   const double rowBytes = 2.0 * variant.queryHeads * variant.headDim;
-  const double partialBytes = 4.0 * variant.queryHeads * (variant.headDim + 1);
+  const double partialBytes =
+      variant.queryHeads *
+      static_cast<double>(plan::partialRowBytes(plan::VariantFacts::of(variant, backend == "cpu")));
   return 2.0 * 2 * variant.kvHeads * variant.headDim * static_cast<double>(plan.itemTokens) +
          2 * rowBytes * tree.queries + 2 * partialBytes * plan.partialSlots; // q and out; written and read
 }

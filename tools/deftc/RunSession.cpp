@@ -160,9 +160,13 @@ private:
       config_.chunkTokens = options_.chunk;
   }
 
+  plan::VariantFacts facts() const {
+    return plan::VariantFacts::of(report_.variant, backend_->name() == "cpu");
+  }
+
   /// By advance() where only leaves have grown.
   Result<void> planStep() {
-    const plan::VariantFacts facts = plan::VariantFacts::of(report_.variant);
+    const plan::VariantFacts facts = this->facts();
     RunReport::Step step;
     const auto start = std::chrono::steady_clock::now();
     step.isAdvanced = !report_.steps.empty() && plan::advance(tree(), plan_) == plan::Advance::Done;
@@ -202,7 +206,7 @@ private:
     report_.selection = *selection_;
     report_.isAsked = options_.partition || options_.chunk >= 0;
     report_.partition = plan_.partition;
-    report_.plan = plan::summarize(plan_, plan::VariantFacts::of(report_.variant));
+    report_.plan = plan::summarize(plan_, facts());
     report_.backend = backend_->name();
     report_.device = backend_->device();
     if (const device::Ceilings *ceilings = backend_->ceilings()) {

@@ -93,8 +93,9 @@ private:
       return runner.error();
     Candidate candidate{std::move(*runner), {}};
     const int blocks = candidate.runner->blocks();
+    const auto facts = plan::VariantFacts::of(work_.variant, machine_->key().isCpu());
     for (const tree::KvTree &tree : inputs_.trees()) {
-      auto plan = plan::makePlan(tree, plan::VariantFacts::of(work_.variant), *config, blocks);
+      auto plan = plan::makePlan(tree, facts, *config, blocks);
       if (!plan)
         return plan.error();
       candidate.plans.push_back(std::move(*plan));

@@ -27,8 +27,9 @@ ClassTuner::ClassTuner(SessionState &state, const TreesOfClass &trees, int index
   std::vector<const tree::KvTree *> searched;
   for (int i = 0; i < trees.searched; ++i)
     searched.push_back(&trees.samples[static_cast<std::size_t>(i)]->tree);
-  predictor_ = std::make_unique<search::PlanModel>(state.space, plan::VariantFacts::of(state.input.variant),
-                                                   std::move(searched), state.device.units);
+  predictor_ = std::make_unique<search::PlanModel>(
+      state.space, plan::VariantFacts::of(state.input.variant, state.device.isCpu()), std::move(searched),
+      state.device.units);
 }
 
 bool ClassTuner::isCancelled() const { return state_.listener.isCancelled && state_.listener.isCancelled(); }
@@ -68,7 +69,7 @@ void ClassTuner::reject(const std::string &id, const Lab::Fault &fault) {
 }
 
 Estimator ClassTuner::estimator() const {
-  return state_.device.kind == config_cache::DeviceKey::Kind::Cpu ? Estimator::Fastest : Estimator::Median;
+  return state_.device.isCpu() ? Estimator::Fastest : Estimator::Median;
 }
 
 double ClassTuner::sampleOf(const std::vector<double> &us) const {

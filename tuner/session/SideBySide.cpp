@@ -48,6 +48,7 @@ Result<std::vector<double>> SideBySide::measure(const config_cache::Entry &entry
       return loaded.error();
   isLoaded_ = true;
 
+  const auto facts = plan::VariantFacts::of(work_->variant, machine_->key().isCpu());
   std::vector<Contestant> contestants;
   for (const config::Config &config : configs) {
     std::optional<package::KernelSet> kernels;
@@ -62,8 +63,7 @@ Result<std::vector<double>> SideBySide::measure(const config_cache::Entry &entry
       return runner.error();
     Contestant contestant{std::move(*runner), {}, {}};
     for (const tree::KvTree &tree : inputs_.trees()) {
-      auto plan =
-          plan::makePlan(tree, plan::VariantFacts::of(work_->variant), config, contestant.runner->blocks());
+      auto plan = plan::makePlan(tree, facts, config, contestant.runner->blocks());
       if (!plan)
         return plan.error();
       contestant.plans.push_back(std::move(*plan));

@@ -17,6 +17,8 @@ Error usage(std::string message, std::string hint = "") {
   return Error{ErrorCode::Usage, std::move(message), std::move(hint)};
 }
 
+constexpr std::size_t kPartialBytes = 2; ///< of a value: deft::Partial
+
 /// The first of the pointers that kernels cannot read by 16 bytes.
 const char *findCrooked(const CudaPointers &pointers) {
   const auto isCrooked = [](const void *pointer) { return reinterpret_cast<std::uintptr_t>(pointer) % 16; };
@@ -79,7 +81,7 @@ Result<void> CudaPlan::setRoom(const PlanRoom &room) {
       return reserved;
   if (auto reserved = plan_.reserve(sections_.end, "the plan"); !reserved)
     return reserved;
-  if (auto reserved = partialOut_.reserve(rows * variant.headDim * sizeof(float), "the partial outputs");
+  if (auto reserved = partialOut_.reserve(rows * variant.headDim * kPartialBytes, "the partial outputs");
       !reserved)
     return reserved;
   return partialLse_.reserve(rows * sizeof(float), "the partial lse");
@@ -187,7 +189,7 @@ Result<void> CudaPlan::run(const CudaKernels &kernels, const CudaPointers &point
   attend.v = pointers.v;
   attend.out = pointers.out;
   attend.lse = pointers.lse;
-  attend.partialOut = partialOut_.as<float>();
+  attend.partialOut = partialOut_.as<void>();
   attend.partialLse = partialLse_.as<float>();
   attend.items = reinterpret_cast<const abi::Item *>(at(sections_.items));
   attend.runs = reinterpret_cast<const abi::Run *>(at(sections_.runs));
@@ -210,7 +212,7 @@ Result<void> CudaPlan::run(const CudaKernels &kernels, const CudaPointers &point
   abi::MergeArgs merge{};
   merge.out = pointers.out;
   merge.lse = pointers.lse;
-  merge.partialOut = partialOut_.as<float>();
+  merge.partialOut = partialOut_.as<void>();
   merge.partialLse = partialLse_.as<float>();
   merge.callerIndex = callerIndex;
   merge.mergeQuery = reinterpret_cast<const int *>(at(sections_.mergeQuery));

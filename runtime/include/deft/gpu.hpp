@@ -119,7 +119,7 @@ struct GpuOutputs {
   float *lse = nullptr; ///< [query][query_heads]; null: not wanted
 };
 
-/// The most that a plan may have. Memory for partial results: partials * query_heads * (head_dim + 1) * 4
+/// The most that a plan may have. Memory for partial results: partials * query_heads * (2 * head_dim + 4)
 /// bytes.
 struct GpuRoom {
   int queries = 0;

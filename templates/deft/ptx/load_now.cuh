@@ -4,12 +4,9 @@ namespace deft::ptx {
 
 /// A load that stays where it stands: the compiler would move it to its first use, behind a branch and a wait
 /// for the load before.
-__device__ __forceinline__ float4 loadNow(const float4 *from) {
-  float4 value;
-  asm volatile("ld.global.v4.f32 {%0, %1, %2, %3}, [%4];"
-               : "=f"(value.x), "=f"(value.y), "=f"(value.z), "=f"(value.w)
-               : "l"(from)
-               : "memory");
+__device__ __forceinline__ uint2 loadNow(const uint2 *from) {
+  uint2 value;
+  asm volatile("ld.global.v2.u32 {%0, %1}, [%2];" : "=r"(value.x), "=r"(value.y) : "l"(from) : "memory");
   return value;
 }
 

@@ -42,7 +42,7 @@ TEST(CostModelTest, PricesAddUp) {
   EXPECT_EQ(cost.cacheBytes, 120 * 512);
   EXPECT_EQ(cost.againBytes, 0);
   EXPECT_EQ(cost.queryBytes, 2 * 2 * 2 * 64 * 2);
-  EXPECT_EQ(cost.partialBytes, 4 * 2 * 2 * 65 * 4); // four slots, two heads, written and read
+  EXPECT_EQ(cost.partialBytes, 4 * 2 * 2 * (64 * 2 + 4)); // four slots, two heads, written and read
   EXPECT_EQ(cost.units, 3 * 2);
   // Steps of 64 tokens by 16 rows: two for the prompt, one a leaf.
   const double stepGflop = 4e-9 * 64 * 16 * 64;

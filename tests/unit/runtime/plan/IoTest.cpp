@@ -33,7 +33,7 @@ TEST(IoTest, NodeReadsEveryTokenOnceAndMergesTwoPartialsAQuery) {
   EXPECT_EQ(bytes.cacheOnce, bytes.cache);
   EXPECT_EQ(bytes.queries, 4 * 8 * 64 * 2); // both for the prompt, one for each branch; 8 heads
   EXPECT_EQ(bytes.outputs, 2 * 8 * 64 * 2);
-  EXPECT_EQ(bytes.partials, 2 * 4 * 8 * 65 * 4); // written and read
+  EXPECT_EQ(bytes.partials, 2 * 4 * 8 * (64 * 2 + 4)); // written and read
   EXPECT_EQ(bytes.masks, 3 * 8 * 2);
 }
 

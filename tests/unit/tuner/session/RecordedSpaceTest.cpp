@@ -31,7 +31,8 @@ std::vector<double> search(const Recording &recording, search::StrategyKind kind
   std::vector<const tree::KvTree *> pointers;
   for (const tree::KvTree &tree : trees)
     pointers.push_back(&tree);
-  const plan::VariantFacts facts = plan::VariantFacts::of(recording.signature.variant());
+  const plan::VariantFacts facts =
+      plan::VariantFacts::of(recording.signature.variant(), recording.device.isCpu());
   search::PlanModel model(recording.space, facts, pointers, recording.device.units);
 
   const std::vector<space::Point> points = recording.space.points();

@@ -1,3 +1,4 @@
+#include "runtime/exec/Half.h"
 #include "tests/unit/runtime/exec/cuda/FakeGpu.h"
 
 #include <gmock/gmock.h>
@@ -85,7 +86,10 @@ TEST(CudaPlanTest, PoisonedScratchMemoryIsNaNAlsoBehindTheNextPlansAndMakesNoRun
     ASSERT_GT(rows, 0);
     const auto isNaN = [](float value) { return std::isnan(value); };
     EXPECT_TRUE(std::all_of(args.partialLse, args.partialLse + rows, isNaN));
-    EXPECT_TRUE(std::all_of(args.partialOut, args.partialOut + rows * gpu.variant.headDim, isNaN));
+    const auto *values = static_cast<const std::uint16_t *>(args.partialOut);
+    EXPECT_TRUE(std::all_of(values, values + rows * gpu.variant.headDim, [&](std::uint16_t value) {
+      return std::isnan(exec::toFloat(value, gpu.variant.dtype));
+    }));
   }
 }
 
