@@ -17,10 +17,10 @@ struct PhaseConfig {
   std::string name;   ///< "wide", "narrow"; part of the kernel's name
   int rowsAbove = -1; ///< serves items with more rows than this; the last phase has -1
   Family family = Family::Sm80;
-  int tileQ = 16;  ///< rows, a multiple of 16, at least the GQA ratio; sm90: 64 or 128
+  int tileQ = 16;  ///< rows, a multiple of 16, at least the GQA ratio; sm90: 64, or 128 with 12 warps
   int tileKv = 64; ///< tokens, a multiple of 16; sm90: 64
   int stages = 2;  ///< depth of the ring of KV tiles
-  int warps = 4;   ///< sm80: tileQ / 16 of them split rows, the rest the tokens of a tile; sm90: always 12
+  int warps = 4;   ///< sm80: tileQ / 16 of them split rows, the rest the tokens of a tile; sm90: 12 or 8
 };
 
 struct Config {

@@ -20,12 +20,13 @@ int sm80Bytes(int headDim, const PhaseConfig &phase) {
 int sm90Bytes(int headDim, const PhaseConfig &phase) {
   const int tileBytes = (headDim + 63) / 64 * phase.tileKv * 128; // blocks of 64 columns
   const int rowBytes = 2 * headDim + 16;
-  const int roomBytes = 4 * 2 * 16 * rowBytes; // sums that are joined, results on their way out
+  const int groups = phase.warps / 4 - 1;           // that compute
+  const int roomBytes = 4 * groups * 16 * rowBytes; // sums that are joined, results on their way out
   const int pieceBytes = 64 * rowBytes + 32 + 64 * 4 + 2 * 8; // queries, item, callers' indices, barriers
   const int slotBytes = 128 + phase.tileKv * 12;              // facts of groups, records of tokens
   const int stageBytes = 2 * tileBytes + slotBytes + 2 * 8;   // K, V, slot, barriers
   constexpr int kAlignment = 1024;
-  return phase.stages * stageBytes + roomBytes + 2 * pieceBytes + kAlignment;
+  return phase.stages * stageBytes + roomBytes + groups * pieceBytes + kAlignment;
 }
 
 } // namespace

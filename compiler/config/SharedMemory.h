@@ -8,9 +8,9 @@ namespace deft::config {
 /// templates/deft/sm80/shared_layout.cuh and sm90/layout.cuh; every generated kernel asserts that both agree.
 int smemBytes(int headDim, const PhaseConfig &phase);
 
-/// Warps of a block of the sm90 family: one warpgroup that copies and two that compute. Twin:
-/// deft::sm90::kThreads.
-inline constexpr int kSm90Warps = 12;
+/// Warps of a block of the sm90 family: one warpgroup copies and two compute; of light blocks, two of which
+/// share a multiprocessor, one computes. Twin: deft::sm90::Layout.
+inline constexpr int kSm90Warps = 12, kSm90LightWarps = 8;
 
 /// Warps of a block of the merge kernel, which uses no dynamic shared memory. Twin: deft::kMergeWarps.
 inline constexpr int kMergeWarps = 4;

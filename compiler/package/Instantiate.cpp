@@ -81,13 +81,10 @@ std::string instantiateAttend(const VariantSource &source, const config::PhaseCo
   text.line("static_assert(deft::" + family +
             "::smemBytes<Config>() == " + std::to_string(config::smemBytes(source.headDim, phase)) +
             ", \"host and device disagree on the shared memory\");");
-  if (isSm90)
-    text.line("static_assert(deft::sm90::kThreads == 32 * Config::kWarps, \"host and device disagree on the "
-              "block\");");
   text.line("");
   // One block a multiprocessor, said: only then does ptxas know the registers that setmaxnreg moves about.
   text.line(std::string("extern \"C\" __global__ void __launch_bounds__(32 * Config::kWarps") +
-            (isSm90 ? ", 1)" : ")"));
+            (isSm90 ? ", deft::sm90::Layout<Config>::kBlocksAtOnce)" : ")"));
   text.line(entry + "(const __grid_constant__ deft::abi::AttendArgs args,");
   text.line(std::string(entry.size() + 1, ' ') + "const __grid_constant__ Params params) {");
   text.line("  deft::" + family + "::attend<Config, Variant>(args, params);");

@@ -1,5 +1,7 @@
 #include "runtime/plan/CostModel.h"
 
+#include "compiler/config/SharedMemory.h"
+
 #include <algorithm>
 
 namespace deft::plan {
@@ -7,8 +9,9 @@ namespace {
 
 int roundUp(int value, int step) { return (value + step - 1) / step * step; }
 
-/// What the sm90 family pads rows to: it has a mode for each of these (templates/deft/sm90/consumer.cuh).
-int sm90Rows(int rows) { return rows <= 16 ? 16 : rows <= 64 ? 64 : 128; }
+/// What the sm90 family pads rows to: it has a mode for each of these (templates/deft/sm90/consumer.cuh),
+/// light blocks for one alone.
+int sm90Rows(int rows, bool isLight) { return rows <= 16 && !isLight ? 16 : rows <= 64 ? 64 : 128; }
 
 /// The phase that serves so many rows, by the rule of the planner.
 const config::PhaseConfig &phaseFor(const config::Config &config, int rows) {
@@ -47,15 +50,18 @@ void CostModel::set(const VariantFacts &facts, const config::Config &config, int
     const int rows = queries * facts.ratio;
     const config::PhaseConfig &phase = phaseFor(config, rows);
     const bool isSm90 = phase.family == config::Family::Sm90;
+    const bool isLight = isSm90 && phase.warps == config::kSm90LightWarps;
     const int padded = cost.rowStep > 0 ? roundUp(rows, cost.rowStep)
-                       : isSm90         ? sm90Rows(rows)
+                       : isSm90         ? sm90Rows(rows, isLight)
                                         : std::max(phase.tileQ, rows);
-    // Of the sm90 family's modes, only the widest has both warpgroups on one tile: else two are under way.
-    const double gflops = !isSm90 ? cost.blockGflops : cost.wgmmaBlockGflops * (padded > 64 ? 1 : 2);
+    // Of the sm90 family's modes, only the widest has both warpgroups on one tile: else two are under way,
+    // of light blocks one in each of the two.
+    const double gflops =
+        !isSm90 ? cost.blockGflops : cost.wgmmaBlockGflops * (padded > 64 || isLight ? 1 : 2);
     Step &step = steps_[static_cast<std::size_t>(queries)];
     step.tokens = cost.tokenStep > 0 ? cost.tokenStep : phase.tileKv;
     step.gflop = pairGflop_ * padded * step.tokens;
-    step.us = cost.stepUs + step.gflop / gflops * 1e6;
+    step.us = cost.stepUs * (isLight ? 2 : 1) + step.gflop / gflops * 1e6;
   }
 }
 

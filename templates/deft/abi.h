@@ -52,8 +52,9 @@ struct alignas(64) TensorMap {
 };
 
 struct AttendArgs {
-  /// Boxes of 16 and of 32 tokens of one KV head and 64 columns; valid where hasMaps is set.
-  TensorMap kBoxes[2], vBoxes[2];
+  /// Boxes of one KV head: of 16 and of 32 tokens and 64 columns, and of 64 tokens and all columns, 64 by 64,
+  /// where these and the pages are multiples of 64. Valid where hasMaps is set.
+  TensorMap kBoxes[3], vBoxes[3];
   const void *q; ///< [query, caller's index][query_heads][head_dim], dtype
   const void *k;
   const void *v;

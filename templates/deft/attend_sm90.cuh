@@ -4,38 +4,43 @@
 #include "deft/sm90/consumer.cuh"
 #include "deft/sm90/producer.cuh"
 
-/// Attention for Hopper: persistent blocks of one copying and two computing warpgroups around a ring of
-/// KV tiles. Launch with kThreads threads and one block a multiprocessor.
-/// Head dims 80 to 128 (compiler/config/Legality.h says why).
+/// Attention for Hopper: persistent blocks of one copying and one or two computing warpgroups around a ring
+/// of KV tiles. With two, a block has a multiprocessor and items of up to 128 rows; with one, two light
+/// blocks share it, each with items of up to 64: one starts and ends its units while the other computes. Head
+/// dims 80 to 128 (compiler/config/Legality.h says why).
 namespace deft::sm90 {
 
 template <class Config, class Variant>
 __device__ __forceinline__ void attend(const abi::AttendArgs &args, const typename Variant::Params &params) {
   ptx::allowDependents();
   using Copying = Producer<Config, Variant>;
+  using L = Layout<Config>;
   abi::Item first{}; // on its way while the block sets itself up
   if (threadIdx.x < 128)
     first = Copying::itemOf(args, blockIdx.x);
   extern __shared__ char unaligned[];
   const unsigned begin = ptx::sharedAddress(unaligned);
-  const unsigned aligned = (begin + Layout<Config>::kAlignment - 1) & ~(Layout<Config>::kAlignment - 1u);
+  const unsigned aligned = (begin + L::kAlignment - 1) & ~(L::kAlignment - 1u);
   const Ring<Config> ring{aligned, unaligned + (aligned - begin)};
   if (threadIdx.x == 0) {
     for (int stage = 0; stage < Config::kStages; ++stage) {
       ptx::mbarrierInit(ring.full(stage), kFullArrivals);
-      ptx::mbarrierInit(ring.empty(stage), kConsumerWarps);
+      ptx::mbarrierInit(ring.empty(stage), L::kConsumerWarps);
     }
-    for (int piece = 0; piece < kQueryPieces; ++piece) {
+    for (int piece = 0; piece < L::kQueryPieces; ++piece) {
       ptx::mbarrierInit(ring.pieceFull(piece), kFullArrivals);
-      ptx::mbarrierInit(ring.pieceEmpty(piece), kConsumerWarps);
+      ptx::mbarrierInit(ring.pieceEmpty(piece), L::kConsumerWarps);
     }
     ptx::mbarrierInitFence();
-  } else if (threadIdx.x / 32 == 1 && threadIdx.x % 32 < 4 && args.hasMaps) {
-    ptx::prefetch(threadIdx.x % 2 == 0 ? args.kBoxes[threadIdx.x / 2 % 2] : args.vBoxes[threadIdx.x / 2 % 2]);
+  } else if (threadIdx.x / 32 == 1 && threadIdx.x % 32 < Copying::kMaps && args.hasMaps) {
+    const int box = threadIdx.x % 32 / 2;
+    ptx::prefetch(threadIdx.x % 2 == 0 ? args.kBoxes[box] : args.vBoxes[box]);
   }
   __syncthreads();
-  // At most the 384 * 168 registers of the launch bound; masks need more of them where scores are.
-  constexpr int kCopying = Variant::kHasMask ? 72 : 80, kComputing = Variant::kHasMask ? 216 : 208;
+  // At most the launch bound's registers, 384 * 168 or 256 * 128; masks need more of them where scores are.
+  constexpr bool kIsLight = L::kGroups == 1;
+  constexpr int kCopying = kIsLight || Variant::kHasMask ? 72 : 80;
+  constexpr int kComputing = kIsLight ? 184 : Variant::kHasMask ? 216 : 208;
   if (threadIdx.x < 128) {
     asm volatile("setmaxnreg.dec.sync.aligned.u32 %0;" ::"n"(kCopying));
     Copying(args, params, ring).run(first);

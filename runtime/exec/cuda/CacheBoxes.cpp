@@ -8,51 +8,88 @@ namespace cu = device::cu;
 
 constexpr unsigned kColumns = 64;                   ///< of a box: the 128 bytes of the widest swizzle
 constexpr unsigned kBoxTokens[] = {16, 32};         ///< as abi::AttendArgs has them
+constexpr unsigned kTileTokens = 64;                ///< likewise
 constexpr unsigned long long kMostPages = 1u << 30; ///< no bound: a plan's pages are there
 
-/// The cache as a tensor of columns, KV heads, tokens of a page and pages; where a page is one token, or the
-/// whole cache, of columns, KV heads and tokens.
-struct CacheTensor {
-  unsigned rank = 3;
-  unsigned long long sizes[4];
-  unsigned long long strideBytes[3]; ///< of all but the columns
+/// A view of the cache, dimension by dimension, with the part of each that a copy takes.
+struct View {
+  unsigned rank = 0;
+  unsigned long long sizes[5], strideBytes[5];
+  unsigned box[5];
 
-  CacheTensor(const spec::Variant &variant, const abi::CacheLayout &cache, int pageSize) {
-    const auto bytes = [](long long elements) { return static_cast<unsigned long long>(2 * elements); };
-    sizes[0] = static_cast<unsigned long long>(variant.headDim);
-    sizes[1] = static_cast<unsigned long long>(variant.kvHeads);
-    strideBytes[0] = bytes(cache.headStride);
-    strideBytes[1] = bytes(pageSize == 1 ? cache.pageStride : cache.tokenStride);
-    sizes[2] = kMostPages;
-    if (pageSize > 1) {
-      rank = 4;
-      sizes[2] = static_cast<unsigned long long>(pageSize);
-      sizes[3] = kMostPages;
-      strideBytes[2] = bytes(cache.pageStride);
-    }
+  void add(unsigned long long size, long long strideElements, unsigned taken) {
+    sizes[rank] = size;
+    strideBytes[rank] = static_cast<unsigned long long>(2 * strideElements);
+    box[rank++] = taken;
   }
 };
+
+/// Dimensions of both kinds of views: the tokens of a page, and pages. Where a page is one token, or the
+/// whole cache, tokens are all there is.
+struct Tokens {
+  int pageSize; ///< 0: no pages
+  const abi::CacheLayout &cache;
+
+  void addTo(View &view, unsigned taken) const {
+    view.add(pageSize > 1 ? static_cast<unsigned>(pageSize) : kMostPages,
+             pageSize == 1 ? cache.pageStride : cache.tokenStride, taken);
+  }
+  void addPagesTo(View &view) const {
+    if (pageSize > 1)
+      view.add(kMostPages, cache.pageStride, 1);
+  }
+};
+
+/// So many tokens of a KV head and 64 of its columns.
+View boxView(const spec::Variant &variant, const Tokens &tokens, unsigned taken) {
+  View view;
+  view.add(static_cast<unsigned>(variant.headDim), 1, kColumns);
+  view.add(static_cast<unsigned>(variant.kvHeads), tokens.cache.headStride, 1);
+  tokens.addTo(view, taken);
+  tokens.addPagesTo(view);
+  return view;
+}
+
+/// All columns of a tile's tokens, in blocks of 64.
+View tileView(const spec::Variant &variant, const Tokens &tokens) {
+  const auto blocks = static_cast<unsigned>(variant.headDim) / kColumns;
+  View view;
+  view.add(kColumns, 1, kColumns);
+  tokens.addTo(view, kTileTokens);
+  view.add(blocks, kColumns, blocks);
+  view.add(static_cast<unsigned>(variant.kvHeads), tokens.cache.headStride, 1);
+  tokens.addPagesTo(view);
+  return view;
+}
 
 } // namespace
 
 void fillCacheBoxes(const device::Device &device, const spec::Variant &variant, abi::AttendArgs &args) {
   args.hasMaps = 0;
   const int pageSize = variant.cache.paged ? variant.cache.pageSize : 0;
-  const int fewest = static_cast<int>(kBoxTokens[0]);
-  if (device.facts().major < 9 || (pageSize > 1 && pageSize % fewest != 0))
+  const auto hasRoomFor = [&](unsigned count) {
+    return pageSize <= 1 || pageSize % static_cast<int>(count) == 0;
+  };
+  if (device.facts().major < 9 || !hasRoomFor(kBoxTokens[0]))
     return;
-  const CacheTensor tensor(variant, args.cache, pageSize);
-  const auto encode = [&](abi::TensorMap &map, const void *pool, unsigned tokens) {
-    const unsigned box[4] = {kColumns, 1, tokens, 1}, steps[4] = {1, 1, 1, 1};
+  const auto encode = [&](abi::TensorMap &map, const void *pool, const View &view) {
+    const unsigned steps[5] = {1, 1, 1, 1, 1};
     return device.api().tensorMapEncodeTiled(
-               &map, variant.dtype == spec::DType::F16 ? cu::kTensorFloat16 : cu::kTensorBfloat16,
-               tensor.rank, const_cast<void *>(pool), tensor.sizes, tensor.strideBytes, box, steps,
+               &map, variant.dtype == spec::DType::F16 ? cu::kTensorFloat16 : cu::kTensorBfloat16, view.rank,
+               const_cast<void *>(pool), view.sizes, view.strideBytes + 1, view.box, steps,
                cu::kTensorNoInterleave, cu::kTensorSwizzle128, cu::kTensorPromote128,
                cu::kTensorFillZeros) == cu::kSuccess;
   };
+  const Tokens tokens{pageSize, args.cache};
+  const auto encodeBoth = [&](abi::TensorMap &k, abi::TensorMap &v, const View &view) {
+    return encode(k, args.k, view) && encode(v, args.v, view);
+  };
   for (int i = 0; i < 2; ++i)
-    if (!encode(args.kBoxes[i], args.k, kBoxTokens[i]) || !encode(args.vBoxes[i], args.v, kBoxTokens[i]))
+    if (!encodeBoth(args.kBoxes[i], args.vBoxes[i], boxView(variant, tokens, kBoxTokens[i])))
       return; // strides that are no multiples of 16 bytes, for example
+  if (variant.headDim % static_cast<int>(kColumns) == 0 && hasRoomFor(kTileTokens) &&
+      !encodeBoth(args.kBoxes[2], args.vBoxes[2], tileView(variant, tokens)))
+    return;
   args.hasMaps = 1;
 }
 

@@ -32,4 +32,12 @@ __device__ __forceinline__ void tensorCopy(unsigned shared, const abi::TensorMap
                : "memory");
 }
 
+__device__ __forceinline__ void tensorCopy(unsigned shared, const abi::TensorMap &map, unsigned barrier,
+                                           int c0, int c1, int c2, int c3, int c4) {
+  asm volatile("cp.async.bulk.tensor.5d.shared::cluster.global.tile.mbarrier::complete_tx::bytes "
+               "[%0], [%1, {%3, %4, %5, %6, %7}], [%2];" ::"r"(shared),
+               "l"(&map), "r"(barrier), "r"(c0), "r"(c1), "r"(c2), "r"(c3), "r"(c4)
+               : "memory");
+}
+
 } // namespace deft::ptx

@@ -24,10 +24,12 @@ template <class Config, class Variant> class Consumer {
   using Params = typename Variant::Params;
   static constexpr int kSteps = Config::kHeadDim / 16;
   static constexpr int kGroups = Config::kTileKv / 16; ///< of 16 tokens
+  /// Whether a stage may be held while the next one is awaited.
+  static constexpr bool kAhead = Config::kStages > 2;
   static_assert(Config::kTileKv == 64, "a warp of a warpgroup takes one group of 16 tokens");
-  static_assert(Config::kStages % 2 == 0,
+  static_assert(L::kGroups == 1 || Config::kStages % 2 == 0,
                 "within a unit a warpgroup that takes every other tile has its own stages");
-  static_assert(Config::kTileQ <= 64 * kConsumerGroups && Config::kRatio <= Config::kTileQ);
+  static_assert(Config::kTileQ <= 64 * L::kGroups && Config::kRatio <= Config::kTileQ);
 
 public:
   static __device__ __forceinline__ void run(const abi::AttendArgs &args, const Params &params,
@@ -39,7 +41,10 @@ public:
       Consumer consumer(args, ring, ring.head(piece).item, step);
       if (consumer.tiles_ == 0)
         break;
-      piece = consumer.attend(params, unit % Config::kKvHeads, piece);
+      if constexpr (L::kGroups == 1)
+        piece = consumer.attendAlone(params, unit % Config::kKvHeads, piece);
+      else
+        piece = consumer.attend(params, unit % Config::kKvHeads, piece);
       step += consumer.tiles_;
     }
   }
@@ -50,6 +55,21 @@ private:
       : args_(args), ring_(ring), item_(item), firstStep_(firstStep),
         tiles_((item.tokens + Config::kTileKv - 1) / Config::kTileKv), lane_(threadIdx.x % 32),
         warp_(threadIdx.x / 32 % 4), group_(threadIdx.x / 128 - 1) {}
+
+  /// The block's only computing warpgroup. Gives the next unit's piece of queries.
+  __device__ __forceinline__ int attendAlone(const Params &params, int kvHead, int piece) {
+    const Rows rows(args_, params, item_, kvHead, warp_ * 16);
+    unsigned query[kSteps][4];
+    int caller[2];
+    loadQueries(rows, piece, 0, query, caller);
+    Sums sums;
+    wide(rows, query, sums, 0, 0, 1);
+    sums.finish();
+    const Results results(args_, item_, rows, caller, sums);
+    results.send(sums.out, halfRoom());
+    results.writeLse(sums);
+    return piece + 1;
+  }
 
   /// What the modes have in common stands once: each copy of it would cost compile time. Gives the next
   /// unit's first piece of queries.
@@ -67,7 +87,7 @@ private:
     loadQueries(rows, piece + (groupRow > 0 ? 1 : 0), groupRow, query, caller);
     Sums sums;
     if (isWide)
-      wide(rows, query, sums, groupRow, splitRows ? 0 : group_, splitRows ? 1 : kConsumerGroups);
+      wide(rows, query, sums, groupRow, splitRows ? 0 : group_, splitRows ? 1 : L::kGroups);
     else
       narrow(rows, query, sums);
     sums.finish();
@@ -79,7 +99,7 @@ private:
         join.shareFacts(sums);
       const Results results(args_, item_, rows, caller, sums);
       if (isWide)
-        results.send(sums.out, ring_.shared + L::kRoomOffset + warp_ * L::kRoomBytes, group_, !splitRows);
+        results.send(sums.out, halfRoom());
       else
         join.warps(sums, [&](int n, const float (&values)[4]) { results.write(n, values); });
       if (isWide || warp_ == 0)
@@ -89,7 +109,12 @@ private:
   }
 
   static __device__ __forceinline__ void awaitPiece(const Ring<Config> &ring, int piece) {
-    ptx::mbarrierWait(ring.pieceFull(piece), piece / kQueryPieces & 1);
+    ptx::mbarrierWait(ring.pieceFull(piece), piece / L::kQueryPieces & 1);
+  }
+
+  /// Where this warp's results are put in order.
+  __device__ __forceinline__ char *halfRoom() const {
+    return ring_.shared + L::kRoomOffset + warp_ * L::kRoomBytes + group_ * L::kHalfRoomBytes;
   }
 
   /// Each piece expects every consumer warp; a warp may count for one that has no use for it.
@@ -139,7 +164,7 @@ private:
     const int queryEnd = rows.clamped(groupRow + 63) / Config::kRatio + 1;
     float s[2 * kGroups][4], factor[2];
     unsigned weights[kGroups][4];
-    Turns turns(stride == 1, group_, tiles_);
+    Turns turns(L::kGroups > 1 && stride == 1, group_, tiles_);
     for (int tile = first, next;; tile = next) {
       tile = nextSeen(tile, stride, queryLo, queryEnd, turns);
       if (tile >= tiles_)
@@ -161,7 +186,7 @@ private:
         next = tile + stride;
         // Only the tile that follows: this one's stage is not free yet, and the ring might be waiting for it.
         // Where each warpgroup has its own tiles, they keep the matrix units busy without that.
-        if (stride > 1 || next >= tiles_ || !isSeen(next, queryLo, queryEnd))
+        if (!kAhead || stride > 1 || next >= tiles_ || !isSeen(next, queryLo, queryEnd))
           break;
         fenceGathered(next);
         turns.begin();
@@ -274,10 +299,10 @@ private:
 
   __device__ __forceinline__ void narrow(const Rows &rows, const unsigned (&query)[kSteps][4],
                                          Sums &sums) const {
-    for (int tile = group_; tile < tiles_; tile += kConsumerGroups) {
+    for (int tile = group_; tile < tiles_; tile += L::kGroups) {
       const int step = acquire(tile);
       multiplyGroup(rows, query, step, warp_, sums);
-      release(step, kConsumerGroups);
+      release(step, L::kGroups);
     }
   }
 

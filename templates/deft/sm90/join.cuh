@@ -11,7 +11,7 @@ template <class Config, class Variant> class Join {
   using L = Layout<Config>;
   using Sums = WarpSums<Config, Variant>;
   /// Numbers of named barriers.
-  enum Barrier { kFull = kTurn + kConsumerGroups, kEmpty, kEmptyOfWide, kFirstGroup };
+  enum Barrier { kFull = kTurn + 2, kEmpty, kEmptyOfWide, kFirstGroup };
 
 public:
   __device__ __forceinline__ explicit Join(char *shared) : shared_(shared) {}
@@ -23,15 +23,15 @@ public:
   __device__ __forceinline__ void takeRooms(int group, bool splitRows) const {
     const int barrier = splitRows ? kEmptyOfWide : kEmpty;
     if (group == 1)
-      ptx::namedBarrierSync(barrier, 128 * kConsumerGroups);
+      ptx::namedBarrierSync(barrier, 128 * 2);
     else
-      ptx::namedBarrierArrive(barrier, 128 * kConsumerGroups);
+      ptx::namedBarrierArrive(barrier, 128 * 2);
   }
 
   /// After takeRooms: the second warpgroup hands its sums to the first, warp by warp; only the first goes on
   /// with them.
   __device__ __forceinline__ bool groups(Sums &sums, int group) const {
-    constexpr int kThreads = 128 * kConsumerGroups;
+    constexpr int kThreads = 128 * 2;
     if (group == 1) {
       put(sums);
       ptx::namedBarrierArrive(kFull, kThreads);

@@ -6,14 +6,8 @@
 /// twin is compiler/config/SharedMemory.cpp; every generated file asserts that both agree.
 namespace deft::sm90 {
 
-constexpr int kConsumerGroups = 2;                    ///< warpgroups that compute
-constexpr int kThreads = 128 * (kConsumerGroups + 1); ///< and one that copies
-constexpr int kConsumerWarps = 4 * kConsumerGroups;
-
-/// The queries of a unit come in pieces of 64 rows, one for each warpgroup that has rows of its own. There is
-/// room for two.
+/// The queries of a unit come in pieces of 64 rows, one for each warpgroup that has rows of its own.
 constexpr int kPieceRows = 64;
-constexpr int kQueryPieces = 2;
 struct alignas(16) PieceHead {
   abi::Item item; ///< of no tokens: there is no more work
   int callerIndex[kPieceRows];
@@ -22,6 +16,13 @@ struct alignas(16) PieceHead {
 /// K and V tiles are stored in blocks of 64 columns, so that a row of a block is the 128 bytes of
 /// wgmma's widest swizzle: 16-byte column c of row r lies at column c ^ (r % 8).
 template <class Config> struct Layout {
+  /// Warpgroups that compute, beside the one that copies. Of blocks with one there are two a multiprocessor.
+  static constexpr int kGroups = Config::kWarps / 4 - 1;
+  static constexpr int kBlocksAtOnce = 3 - kGroups;
+  static_assert(Config::kWarps % 4 == 0 && (kGroups == 1 || kGroups == 2));
+  static constexpr int kConsumerWarps = 4 * kGroups;
+  static constexpr int kQueryPieces = kGroups; ///< that there is room for
+
   static constexpr int kColumns = Config::kHeadDim / 8; ///< of 16 bytes
   static constexpr int kBlockBytes = Config::kTileKv * 128;
   static constexpr int kTileBytes = (Config::kHeadDim + 63) / 64 * kBlockBytes;
@@ -31,13 +32,13 @@ template <class Config> struct Layout {
   /// written without conflicts.
   static constexpr int kRowBytes = 2 * Config::kHeadDim + 16;
 
-  /// For each warp of a warpgroup a room in which the other warpgroup's sums wait for its own, or two times
-  /// 16 rows of results that are put in order for memory.
+  /// For each warp of a warpgroup a room in which the other warpgroup's sums wait for its own, or 16 rows of
+  /// results of each warpgroup are put in order for memory.
   static constexpr int kRoomOffset = 2 * Config::kStages * kTileBytes;
   static constexpr int kHalfRoomBytes = 16 * kRowBytes;
-  static constexpr int kRoomBytes = 2 * kHalfRoomBytes;
+  static constexpr int kRoomBytes = kGroups * kHalfRoomBytes;
   static constexpr int kFactsOffset = 16 * Config::kHeadDim * 4; ///< in a room: maxima and sums
-  static_assert(kFactsOffset + 32 * 16 == kRoomBytes);
+  static_assert(kGroups == 1 || kFactsOffset + 32 * 16 == kRoomBytes);
 
   static constexpr int kQueryOffset = kRoomOffset + 4 * kRoomBytes;
   static constexpr int kSlotOffset =
@@ -76,17 +77,17 @@ template <class Config> struct Ring {
   }
 
   __device__ __forceinline__ unsigned pieceFull(int piece) const {
-    return base + L::kBarrierOffset + (2 * Config::kStages + piece % kQueryPieces) * 8;
+    return base + L::kBarrierOffset + (2 * Config::kStages + piece % L::kQueryPieces) * 8;
   }
   __device__ __forceinline__ unsigned pieceEmpty(int piece) const {
-    return pieceFull(piece) + kQueryPieces * 8;
+    return pieceFull(piece) + L::kQueryPieces * 8;
   }
   __device__ __forceinline__ unsigned queries(int piece) const {
-    return base + L::kQueryOffset + piece % kQueryPieces * kPieceRows * L::kRowBytes;
+    return base + L::kQueryOffset + piece % L::kQueryPieces * kPieceRows * L::kRowBytes;
   }
   __device__ __forceinline__ PieceHead &head(int piece) const {
-    return reinterpret_cast<PieceHead *>(shared + L::kQueryOffset +
-                                         kQueryPieces * kPieceRows * L::kRowBytes)[piece % kQueryPieces];
+    return reinterpret_cast<PieceHead *>(
+        shared + L::kQueryOffset + L::kQueryPieces * kPieceRows * L::kRowBytes)[piece % L::kQueryPieces];
   }
 };
 

@@ -21,9 +21,14 @@ template <class Config, class Variant> class Producer {
   /// Whether a page (or the contiguous cache) has room for a group.
   static constexpr bool kHasBulk = Config::kPageSize <= 1 || Config::kPageSize % kGroup == 0;
   static constexpr bool kHasWide = Config::kPageSize <= 1 || Config::kPageSize % (2 * kGroup) == 0;
+  /// Whether a page has room for a tile, and a tile for whole columns of 64.
+  static constexpr bool kHasTile =
+      Config::kHeadDim % 64 == 0 && (Config::kPageSize <= 1 || Config::kPageSize % Config::kTileKv == 0);
   static_assert(Config::kTileKv == 64, "a lane has two tokens");
 
 public:
+  static constexpr int kMaps = kHasTile ? 6 : 4; ///< that copies go by
+
   static __device__ __forceinline__ abi::Item itemOf(const abi::AttendArgs &args, int unit) {
     return args.items[args.itemBegin + unit / Config::kKvHeads];
   }
@@ -43,7 +48,7 @@ public:
       const int tiles = (item.tokens + Config::kTileKv - 1) / Config::kTileKv;
       int row = 0;
       do { // each place for rows has one warp, as each stage has; the first tile and the first rows have two
-        if (piece % kQueryPieces == kWarps - 1 - warp_)
+        if (piece % L::kQueryPieces == kWarps - 1 - warp_)
           copyQueries(item, unit % Config::kKvHeads, row, piece);
         ++piece;
         row += kPieceRows;
@@ -87,8 +92,8 @@ private:
                  at % Config::kRatio) *
                 Config::kHeadDim;
     }
-    if (piece >= kQueryPieces)
-      ptx::mbarrierWait(ring_.pieceEmpty(piece), (piece / kQueryPieces - 1) & 1);
+    if (piece >= L::kQueryPieces)
+      ptx::mbarrierWait(ring_.pieceEmpty(piece), (piece / L::kQueryPieces - 1) & 1);
     if (lane_ == 0)
       head.item = item;
 #pragma unroll
@@ -125,10 +130,8 @@ private:
         tile.token[0].visible = tile.token[1].visible = kNobody;
       if (step >= Config::kStages)
         ptx::mbarrierWait(ring_.empty(step), (step / Config::kStages - 1) & 1);
-      if (!isHidden) {
-        copyHalf(low, 0, kvHead, step);
-        copyHalf(high, 1, kvHead, step);
-      }
+      if (!isHidden)
+        copy(low, high, kvHead, step);
       tell(tile, (low.bulk & high.bulk & 3) != 3, step); // while they are on their way
       ptx::mbarrierArriveAfterCopies(ring_.full(step));
     }
@@ -218,6 +221,36 @@ private:
     if constexpr (Config::kPageSize == 1)
       return page == pageBefore + 1;
     return place == placeBefore + 1 && (!kIsPaged || page == pageBefore);
+  }
+
+  __device__ __forceinline__ void copy(const Source &low, const Source &high, int kvHead, int step) const {
+    if (kHasTile && isWhole(low, high)) {
+      copyTile(low, kvHead, step);
+    } else {
+      copyHalf(low, 0, kvHead, step);
+      copyHalf(high, 1, kvHead, step);
+    }
+  }
+
+  /// Whether the tile's tokens lie one after the other.
+  static __device__ __forceinline__ bool isWhole(const Source &low, const Source &high) {
+    constexpr bool kInPage = Config::kPageSize > 1;
+    return (low.bulk & high.bulk & 4) != 0 && high.page == low.page + (kInPage ? 0 : 32) &&
+           high.inPage == low.inPage + (kInPage ? 32 : 0);
+  }
+
+  __device__ __forceinline__ void copyTile(const Source &source, int kvHead, int step) const {
+    if (lane_ != 0)
+      return;
+    const unsigned to = ring_.keys(step), full = ring_.full(step);
+    ptx::mbarrierExpectBytes(full, 2 * L::kTileBytes);
+    if constexpr (Config::kPageSize <= 1) {
+      ptx::tensorCopy(to, args_.kBoxes[2], full, 0, source.page, 0, kvHead);
+      ptx::tensorCopy(to + L::kValueOffset, args_.vBoxes[2], full, 0, source.page, 0, kvHead);
+    } else {
+      ptx::tensorCopy(to, args_.kBoxes[2], full, 0, source.inPage, 0, kvHead, source.page);
+      ptx::tensorCopy(to + L::kValueOffset, args_.vBoxes[2], full, 0, source.inPage, 0, kvHead, source.page);
+    }
   }
 
   __device__ __forceinline__ void copyHalf(const Source &source, int half, int kvHead, int step) const {

@@ -43,11 +43,8 @@ public:
     }
   }
 
-  /// All columns, through the warp's room: registers hold eight bytes of a row, memory takes whole lines
-  /// best. Half `half` of the room is used, the first one where the other warpgroup has none (`ownsRoom`).
-  __device__ __forceinline__ void send(const float (&out)[Sums::kColumnTiles][4], char *room, int half,
-                                       bool ownsRoom) const {
-    char *own = room + (ownsRoom ? 0 : half * L::kHalfRoomBytes);
+  /// All columns, through half a room: registers hold eight bytes of a row, memory takes whole lines best.
+  __device__ __forceinline__ void send(const float (&out)[Sums::kColumnTiles][4], char *own) const {
     const int holder = lane_ % 8 * 4; // has row lane % 16
     const long long begin0 = __shfl_sync(~0u, isReal_[0] ? place_[0] * Config::kHeadDim : -1, holder),
                     begin1 = __shfl_sync(~0u, isReal_[1] ? place_[1] * Config::kHeadDim : -1, holder);

@@ -25,7 +25,7 @@ public:
   }
 
 private:
-  static constexpr int kThreadsOfBoth = 128 * kConsumerGroups;
+  static constexpr int kThreadsOfBoth = 128 * 2;
   const bool areTaken_;
   const int group_;
   int left_;

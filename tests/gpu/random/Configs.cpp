@@ -37,9 +37,13 @@ std::vector<Config> randomConfigs(Random &random, const spec::Variant &variant, 
     configs.push_back(std::move(*usual));
   const config::KernelShape shape = config::KernelShape::of(variant);
   const std::vector<PhaseConfig> phases = legalPhases(shape, target);
-  std::vector<PhaseConfig> sm80;
-  std::copy_if(phases.begin(), phases.end(), std::back_inserter(sm80),
-               [](const PhaseConfig &phase) { return phase.family == Family::Sm80; });
+  const auto ofFamily = [&](Family family) {
+    std::vector<PhaseConfig> some;
+    std::copy_if(phases.begin(), phases.end(), std::back_inserter(some),
+                 [&](const PhaseConfig &phase) { return phase.family == family; });
+    return some;
+  };
+  const std::vector<PhaseConfig> sm80 = ofFamily(Family::Sm80), sm90 = ofFamily(Family::Sm90);
   const auto draw = [&](const std::vector<PhaseConfig> &from) {
     return from[static_cast<std::size_t>(random.below(static_cast<int>(from.size())))];
   };
@@ -54,6 +58,10 @@ std::vector<Config> randomConfigs(Random &random, const spec::Variant &variant, 
     }
     if (config::checkConfig(shape, candidate, target))
       configs.push_back(std::move(candidate));
+  }
+  if (!sm90.empty()) { // they are few among all
+    configs.emplace_back();
+    configs.back().phases = {draw(sm90)};
   }
   return configs;
 }

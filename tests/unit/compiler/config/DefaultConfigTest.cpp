@@ -1,5 +1,6 @@
 #include "compiler/config/DefaultConfig.h"
 #include "compiler/config/Legality.h"
+#include "compiler/config/SharedMemory.h"
 
 #include <gtest/gtest.h>
 
@@ -66,6 +67,10 @@ TEST(DefaultConfigTest, HopperGetsOneKernelOfItsFamilyFromHeadDim80To128) {
   ASSERT_EQ(config->phases.size(), 1u);
   EXPECT_EQ(config->phases[0].family, Family::Sm90);
   EXPECT_EQ(config->phases[0].stages, 4);
+  EXPECT_EQ(config->phases[0].warps, kSm90Warps);
+  const auto own = defaultConfig(variantOf(32, 32, 128), hopper); // every head has its own keys
+  EXPECT_EQ(own->phases[0].warps, kSm90LightWarps);
+  EXPECT_EQ(own->phases[0].stages, 2);
   EXPECT_EQ(defaultConfig(variantOf(32, 8, 80), hopper)->phases[0].family, Family::Sm90);
   EXPECT_EQ(defaultConfig(variantOf(32, 8, 64), hopper)->phases[0].family, Family::Sm80);
   EXPECT_EQ(defaultConfig(variantOf(32, 8, 192), hopper)->phases[0].family, Family::Sm80);

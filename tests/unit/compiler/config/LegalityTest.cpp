@@ -56,7 +56,7 @@ TEST(LegalityTest, EachLimitIsNamedWithTheObservedNumber) {
   EXPECT_EQ(check(with([](auto &p) { p.name = "a b"; })), "phase `a b`: its name is not an identifier");
 }
 
-TEST(LegalityTest, FamilySm90HasOneShapeOfBlock) {
+TEST(LegalityTest, FamilySm90HasOneShapeOfBlockAndALightOne) {
   const PhaseConfig tiles{"tiles", -1, Family::Sm90, 128, 64, 4, kSm90Warps};
   // Ring: 4 stages of K and V, 64 tokens * 256 bytes each, 64 records of 12 bytes, the facts of four
   // groups and two barriers; padded rows: of results 8 * 16 and two pieces of 64 of queries, each with its
@@ -81,13 +81,27 @@ TEST(LegalityTest, FamilySm90HasOneShapeOfBlock) {
     return phase;
   };
   EXPECT_EQ(check(with([](auto &p) { p.warps = 8; })),
-            "phase `tiles`: warps is 8; a block of family sm90 has 12");
+            "phase `tiles`: tile_q is 128; family sm90 takes 64 with 8 warps");
+  EXPECT_EQ(check(with([](auto &p) { p.warps = 4; })),
+            "phase `tiles`: warps is 4; a block of family sm90 has 12 or 8");
   EXPECT_EQ(check(with([](auto &p) { p.tileQ = 32; })),
             "phase `tiles`: tile_q is 32; family sm90 takes 64 or 128");
   EXPECT_EQ(check(with([](auto &p) { p.tileKv = 128; })),
             "phase `tiles`: tile_kv is 128; family sm90 takes 64");
   EXPECT_EQ(check(with([](auto &p) { p.stages = 6; })),
             "phase `tiles`: it needs 273344 bytes of shared memory; sm_90a allows 232448");
+}
+
+TEST(LegalityTest, TwoLightBlocksShareAMultiprocessor) {
+  PhaseConfig light{"tiles", -1, Family::Sm90, 64, 64, 2, kSm90LightWarps};
+  // As above, with one piece of queries and 4 * 16 rows of results.
+  EXPECT_EQ(smemBytes(128, light),
+            2 * (2 * 64 * 256 + 64 * 12 + 128 + 16) + 4 * 16 * 272 + 64 * 272 + 32 + 64 * 4 + 16 + 1024);
+  EXPECT_EQ(check(light), "legal");
+  light.stages = 3; // need not be even
+  EXPECT_EQ(check(light),
+            "phase `tiles`: it needs 137184 bytes of shared memory; two blocks of 8 warps share "
+            "a multiprocessor, which leaves each 115712");
 }
 
 TEST(LegalityTest, TheTileHoldsAQueryOfEveryRatio) {

@@ -1,3 +1,4 @@
+#include "compiler/config/SharedMemory.h"
 #include "runtime/plan/Planner.h"
 #include "tests/support/Forest.h"
 
@@ -133,6 +134,12 @@ TEST(CostModelTest, TheFamilyDecidesTheRateOfProducts) {
   EXPECT_NEAR(slow.stepUs(128) - 3, 10 * (fast.stepUs(128) - 3), 1e-9);
   EXPECT_NEAR(slow.stepUs(64) - 3, 2 * 20 * (fast.stepUs(64) - 3), 1e-9);
   EXPECT_NEAR(slow.stepUs(3) - 3, 8 * 20 * (fast.stepUs(3) - 3), 1e-9);
+  config.phases[0].tileQ = 64; // a light block has a tile at a time, and one mode
+  config.phases[0].warps = config::kSm90LightWarps;
+  CostModel light;
+  light.set({1, 1, 64, 2}, config, 1);
+  EXPECT_NEAR(light.stepUs(64) - 6, 2 * (fast.stepUs(64) - 3), 1e-9);
+  EXPECT_EQ(light.stepUs(3), light.stepUs(64));
 }
 
 } // namespace

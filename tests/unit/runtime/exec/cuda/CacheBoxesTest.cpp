@@ -6,8 +6,9 @@ namespace deft::exec {
 namespace {
 
 /// Which copies a cache of so many tokens a page gets (0: contiguous), and how many maps were made for them.
-std::pair<bool, int> boxesOf(int pageSize, int ordinal = 0) {
+std::pair<bool, int> boxesOf(int pageSize, int ordinal = 0, int headDim = 16) {
   FakeGpu gpu(ordinal);
+  gpu.variant.headDim = headDim;
   gpu.variant.cache.paged = pageSize > 0;
   gpu.variant.cache.pageSize = pageSize;
   (void)countCalls();
@@ -20,6 +21,14 @@ std::pair<bool, int> boxesOf(int pageSize, int ordinal = 0) {
 TEST(CacheBoxesTest, TwoSizesOfBoxesForKeysAndValues) {
   for (const int pageSize : {0, 1, 16, 64})
     EXPECT_EQ(boxesOf(pageSize), std::pair(true, 4)) << pageSize;
+}
+
+TEST(CacheBoxesTest, WholeTilesWherePagesAndColumnsHaveRoomForThem) {
+  for (const int pageSize : {0, 1, 64, 128})
+    EXPECT_EQ(boxesOf(pageSize, 0, 128), std::pair(true, 6)) << pageSize;
+  for (const int pageSize : {16, 32, 96})
+    EXPECT_EQ(boxesOf(pageSize, 0, 128), std::pair(true, 4)) << pageSize;
+  EXPECT_EQ(boxesOf(1, 0, 80), std::pair(true, 4));
 }
 
 TEST(CacheBoxesTest, PagesThatABoxWouldLeaveAreCopiedTokenByToken) {
