@@ -101,9 +101,8 @@ struct Config {
 } // namespace
 
 static_assert(deft::sm90::smemBytes<Config>() == 205984, "host and device disagree on the shared memory");
-static_assert(deft::sm90::kThreads == 32 * Config::kWarps, "host and device disagree on the block");
 
-extern "C" __global__ void __launch_bounds__(32 * Config::kWarps, 1)
+extern "C" __global__ void __launch_bounds__(32 * Config::kWarps, deft::sm90::Layout<Config>::kBlocksAtOnce)
 deft_local_global_tiles(const __grid_constant__ deft::abi::AttendArgs args,
                         const __grid_constant__ Params params) {
   deft::sm90::attend<Config, Variant>(args, params);
