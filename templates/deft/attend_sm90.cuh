@@ -24,11 +24,11 @@ __device__ __forceinline__ void attend(const abi::AttendArgs &args, const typena
   const Ring<Config> ring{aligned, unaligned + (aligned - begin)};
   if (threadIdx.x == 0) {
     for (int stage = 0; stage < Config::kStages; ++stage) {
-      ptx::mbarrierInit(ring.full(stage), kFullArrivals);
+      ptx::mbarrierInit(ring.full(stage), kFullArrivals<Config>);
       ptx::mbarrierInit(ring.empty(stage), L::kConsumerWarps);
     }
     for (int piece = 0; piece < L::kQueryPieces; ++piece) {
-      ptx::mbarrierInit(ring.pieceFull(piece), kFullArrivals);
+      ptx::mbarrierInit(ring.pieceFull(piece), kPieceArrivals);
       ptx::mbarrierInit(ring.pieceEmpty(piece), L::kConsumerWarps);
     }
     ptx::mbarrierInitFence();

@@ -16,6 +16,9 @@ template <class Config, class Variant> class Producer {
   using Params = typename Variant::Params;
   using L = Layout<Config>;
   static constexpr int kWarps = 4;
+  /// Of a light block, whose ring has two stages, two warps share each tile: one tells of it, each copies
+  /// half.
+  static constexpr int kTeam = L::kGroups == 1 ? 2 : 1;
   static constexpr int kGroup = 16; ///< tokens of a bulk copy
   static constexpr bool kIsPaged = Config::kPageSize > 0;
   /// Whether a page (or the contiguous cache) has room for a group.
@@ -61,6 +64,10 @@ public:
   }
 
 private:
+  /// The warp's place in its team, and whether such a half of a tile is its own.
+  __device__ __forceinline__ int member() const { return warp_ % kTeam; }
+  __device__ __forceinline__ bool isMine(int half) const { return kTeam == 1 || member() == half; }
+
   /// A lane's two tokens of a tile, 32 apart.
   struct Tile {
     Token token[2]; ///< where pages are single tokens, their place is the page
@@ -121,7 +128,7 @@ private:
     RunWindow runs(args_.runs + item.runBegin, item.runCount, lane_);
     const TileBounds rows = boundsOf(item, kvHead);
     for (int step = begin; step < end; ++step) {
-      if (step % Config::kStages % kWarps != warp_)
+      if (step % Config::kStages % (kWarps / kTeam) != warp_ / kTeam)
         continue;
       Tile tile = find(item, runs, step - begin); // while the consumers still have the stage
       const Source low = sourceOf(tile, 0), high = sourceOf(tile, 1);
@@ -132,7 +139,8 @@ private:
         ptx::mbarrierWait(ring_.empty(step), (step / Config::kStages - 1) & 1);
       if (!isHidden)
         copy(low, high, kvHead, step);
-      tell(tile, (low.bulk & high.bulk & 3) != 3, step); // while they are on their way
+      if (member() == 0)
+        tell(tile, (low.bulk & high.bulk & 3) != 3, step); // while they are on their way
       ptx::mbarrierArriveAfterCopies(ring_.full(step));
     }
   }
@@ -227,8 +235,10 @@ private:
     if (kHasTile && isWhole(low, high)) {
       copyTile(low, kvHead, step);
     } else {
-      copyHalf(low, 0, kvHead, step);
-      copyHalf(high, 1, kvHead, step);
+      if (isMine(0))
+        copyHalf(low, 0, kvHead, step);
+      if (isMine(1))
+        copyHalf(high, 1, kvHead, step);
     }
   }
 
@@ -243,14 +253,19 @@ private:
     if (lane_ != 0)
       return;
     const unsigned to = ring_.keys(step), full = ring_.full(step);
-    ptx::mbarrierExpectBytes(full, 2 * L::kTileBytes);
-    if constexpr (Config::kPageSize <= 1) {
-      ptx::tensorCopy(to, args_.kBoxes[2], full, 0, source.page, 0, kvHead);
-      ptx::tensorCopy(to + L::kValueOffset, args_.vBoxes[2], full, 0, source.page, 0, kvHead);
-    } else {
-      ptx::tensorCopy(to, args_.kBoxes[2], full, 0, source.inPage, 0, kvHead, source.page);
-      ptx::tensorCopy(to + L::kValueOffset, args_.vBoxes[2], full, 0, source.inPage, 0, kvHead, source.page);
-    }
+    ptx::mbarrierExpectBytes(full, 2 / kTeam * L::kTileBytes);
+    if (isMine(0))
+      copyPart(to, args_.kBoxes[2], full, kvHead, source);
+    if (isMine(1))
+      copyPart(to + L::kValueOffset, args_.vBoxes[2], full, kvHead, source);
+  }
+
+  static __device__ __forceinline__ void copyPart(unsigned to, const abi::TensorMap &map, unsigned full,
+                                                  int kvHead, const Source &source) {
+    if constexpr (Config::kPageSize <= 1)
+      ptx::tensorCopy(to, map, full, 0, source.page, 0, kvHead);
+    else
+      ptx::tensorCopy(to, map, full, 0, source.inPage, 0, kvHead, source.page);
   }
 
   __device__ __forceinline__ void copyHalf(const Source &source, int half, int kvHead, int step) const {
@@ -412,8 +427,9 @@ private:
   const int warp_, lane_;
 };
 
-/// Arrivals that make a stage or a piece full: the copies of each thread of its warp, and one for what is
+/// Arrivals that make a piece or a stage full: the copies of each thread of its warps, and one for what is
 /// told of it.
-constexpr int kFullArrivals = 32 + 1;
+constexpr int kPieceArrivals = 32 + 1;
+template <class Config> constexpr int kFullArrivals = (Layout<Config>::kGroups == 1 ? 64 : 32) + 1;
 
 } // namespace deft::sm90
