@@ -122,8 +122,8 @@ private:
     ptx::mbarrierArriveAfterCopies(full);
   }
 
-  /// This warp's tiles of the steps [begin, end): a stage has one warp that fills it, else a warp could take
-  /// an older phase of the stage's barrier for the one it waits for.
+  /// The tiles of the warp's team in the steps [begin, end): a stage has one team that fills it, else a warp
+  /// could take an older phase of the stage's barrier for the one it waits for.
   __device__ __forceinline__ void copyUnit(const abi::Item &item, int kvHead, int begin, int end) const {
     RunWindow runs(args_.runs + item.runBegin, item.runCount, lane_);
     const TileBounds rows = boundsOf(item, kvHead);
