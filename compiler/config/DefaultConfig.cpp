@@ -32,8 +32,7 @@ int warpsFor(int tileQ, int tileKv) {
 /// The deepest ring, up to `most`, that lets two blocks share an SM; where not even two stages do, the
 /// deepest that fits alone. Two blocks cover each other's start and end of a unit.
 int stagesFor(const KernelShape &shape, PhaseConfig phase, const target::Target &target, int most) {
-  const int half = target.smemPerSm / 2 - target.smemReserved;
-  for (int limit : {half, target.smemPerBlock})
+  for (int limit : {halfSmem(target), target.smemPerBlock})
     for (phase.stages = most; phase.stages >= 2; --phase.stages)
       if (smemBytes(shape.headDim, phase) <= limit)
         return phase.stages;
@@ -87,7 +86,8 @@ std::vector<spec::PhaseSpec> preferredPhases(const KernelShape &shape) {
 
 /// One kernel of the sm90 family for items of every size, with the deepest ring that fits; none where the
 /// family cannot be used. Light blocks where every head has its own keys: rows are many queries then, which
-/// have less in common (measured at 32/32: 4 % faster in the mean of 15 trees, 12 % slower to 10 % faster).
+/// have less in common (measured at 32/32, templates/NOTES.md: 3 % faster in the mean of 15 trees, 15 %
+/// slower to 10 % faster).
 std::optional<PhaseConfig> sm90Phase(const KernelShape &shape, const target::Target &target) {
   const bool isLight = shape.ratio() == 1;
   for (const int stages : {4, 3, 2}) {

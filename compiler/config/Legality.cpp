@@ -42,7 +42,6 @@ using Of = PhaseRule::Of;
 
 int rowWarps(const Site &site) { return site.phase.tileQ / 16; }
 int tokenWarps(const Site &site) { return site.phase.warps / rowWarps(site); }
-bool isLight(const Site &site) { return site.phase.warps == kSm90LightWarps; }
 int bytesOf(const Site &site) { return smemBytes(site.shape.headDim, site.phase); }
 
 int registersLeft(const Site &site) {
@@ -119,17 +118,20 @@ constexpr PhaseRule kRules[] = {
        return "family sm90 needs wgmma, which " + std::string(site.target.arch) + " does not have";
      },
      [](const Site &) -> std::string { return "use family sm80"; }},
-    {"threads", Of::Sm90, [](const Site &site) { return site.phase.warps == kSm90Warps || isLight(site); },
+    {"threads", Of::Sm90,
+     [](const Site &site) { return site.phase.warps == kSm90Warps || isLight(site.phase); },
      [](const Site &site) {
        return "warps is " + number(site.phase.warps) + "; a block of family sm90 has " + number(kSm90Warps) +
               " or " + number(kSm90LightWarps);
      },
      nullptr},
     {"mma shape", Of::Sm90,
-     [](const Site &site) { return site.phase.tileQ == 64 || (site.phase.tileQ == 128 && !isLight(site)); },
+     [](const Site &site) {
+       return site.phase.tileQ == 64 || (site.phase.tileQ == 128 && !isLight(site.phase));
+     },
      [](const Site &site) {
        return "tile_q is " + number(site.phase.tileQ) + "; family sm90 takes 64" +
-              (isLight(site) ? " with " + number(kSm90LightWarps) + " warps" : " or 128");
+              (isLight(site.phase) ? " with " + number(kSm90LightWarps) + " warps" : " or 128");
      },
      nullptr},
     {"mma shape", Of::Sm90, [](const Site &site) { return site.phase.tileKv == 64; },
@@ -138,19 +140,17 @@ constexpr PhaseRule kRules[] = {
     // Where warpgroups take tiles in turn, each has its own stages within a unit, at whose end they wait for
     // each other: one that came to the other's might take an older phase of its barrier for the one it waits
     // for.
-    {"stages", Of::Sm90, [](const Site &site) { return site.phase.stages % 2 == 0 || isLight(site); },
+    {"stages", Of::Sm90, [](const Site &site) { return site.phase.stages % 2 == 0 || isLight(site.phase); },
      [](const Site &site) {
        return "stages is " + number(site.phase.stages) + "; family sm90 takes an even number";
      },
      nullptr},
     {"shared memory", Of::Sm90,
-     [](const Site &site) {
-       return !isLight(site) || bytesOf(site) <= site.target.smemPerSm / 2 - site.target.smemReserved;
-     },
+     [](const Site &site) { return !isLight(site.phase) || bytesOf(site) <= halfSmem(site.target); },
      [](const Site &site) {
        return "it needs " + number(bytesOf(site)) + " bytes of shared memory; two blocks of " +
               number(kSm90LightWarps) + " warps share a multiprocessor, which leaves each " +
-              number(site.target.smemPerSm / 2 - site.target.smemReserved);
+              number(halfSmem(site.target));
      },
      [](const Site &) -> std::string { return "lower stages"; }},
     {"head dim", Of::Sm90,

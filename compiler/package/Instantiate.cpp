@@ -82,7 +82,8 @@ std::string instantiateAttend(const VariantSource &source, const config::PhaseCo
             "::smemBytes<Config>() == " + std::to_string(config::smemBytes(source.headDim, phase)) +
             ", \"host and device disagree on the shared memory\");");
   text.line("");
-  // One block a multiprocessor, said: only then does ptxas know the registers that setmaxnreg moves about.
+  // How many blocks share a multiprocessor, said: only then does ptxas know the registers that setmaxnreg
+  // moves about.
   text.line(std::string("extern \"C\" __global__ void __launch_bounds__(32 * Config::kWarps") +
             (isSm90 ? ", deft::sm90::Layout<Config>::kBlocksAtOnce)" : ")"));
   text.line(entry + "(const __grid_constant__ deft::abi::AttendArgs args,");

@@ -50,7 +50,7 @@ void CostModel::set(const VariantFacts &facts, const config::Config &config, int
     const int rows = queries * facts.ratio;
     const config::PhaseConfig &phase = phaseFor(config, rows);
     const bool isSm90 = phase.family == config::Family::Sm90;
-    const bool isLight = isSm90 && phase.warps == config::kSm90LightWarps;
+    const bool isLight = config::isLight(phase);
     const int padded = cost.rowStep > 0 ? roundUp(rows, cost.rowStep)
                        : isSm90         ? sm90Rows(rows, isLight)
                                         : std::max(phase.tileQ, rows);

@@ -76,7 +76,7 @@ const char *brokenConstraint(const Candidate &candidate, bool ofPlan, bool ofPha
 int blocksPerSm(const config::KernelShape &shape, const PhaseConfig &phase, const target::Target &target) {
   const int threads = 32 * std::max(1, phase.warps);
   // Blocks of the sm90 family share the registers of one multiprocessor out between their warpgroups.
-  const int ofSm90 = phase.warps == config::kSm90LightWarps ? 2 : 1;
+  const int ofSm90 = config::isLight(phase) ? 2 : 1;
   const int registers = phase.family == config::Family::Sm90
                             ? target.registersPerSm / (threads * ofSm90)
                             : std::min(config::estimateRegisters(shape, phase), target.registersPerThread);

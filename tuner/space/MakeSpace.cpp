@@ -93,12 +93,16 @@ std::vector<Shape> gpuShapes(const spec::Variant &variant, const target::Target 
   const PhaseConfig narrow{"narrow", -1, Family::Sm80, 16, 64, 4, 4};
   const config::KernelShape kernel = config::KernelShape::of(variant);
   const PhaseConfig light{"tiles", -1, Family::Sm90, 64, 64, 2, config::kSm90LightWarps};
-  const bool hasSm90 = !config::brokenRule({kernel, light, target});
+  PhaseConfig least = sm90;
+  least.stages = 2;
+  const bool hasSm90 = !config::brokenRule({kernel, least, target});
+  const bool hasLight = !config::brokenRule({kernel, light, target}); // a query of more rows does not fit
   const std::vector<Axis> boundary{axis(Knob::RowsAbove, 0, tiles(variant, {16, 32, 64}))};
   if (hasSm90) {
     shapes.push_back(
         {"sm90", {sm90}, {axis(Knob::TileQ, 0, {64, 128}), axis(Knob::Stages, 0, {2, 3, 4, 5})}});
-    shapes.push_back({"sm90_light", {light}, {axis(Knob::Stages, 0, {2, 3, 4})}});
+    if (hasLight)
+      shapes.push_back({"sm90_light", {light}, {axis(Knob::Stages, 0, {2, 3, 4})}});
     const auto mix = [&](const char *name, PhaseConfig above, std::vector<Axis> axes) {
       above.name = "wide";
       above.rowsAbove = 16;
@@ -108,7 +112,8 @@ std::vector<Shape> gpuShapes(const spec::Variant &variant, const target::Target 
       shapes.push_back(std::move(mixed));
     };
     mix("sm90+sm80", sm90, {axis(Knob::TileQ, 0, {64, 128}), axis(Knob::Stages, 0, {2, 3, 4, 5})});
-    mix("sm90_light+sm80", light, {axis(Knob::Stages, 0, {2, 3, 4})});
+    if (hasLight)
+      mix("sm90_light+sm80", light, {axis(Knob::Stages, 0, {2, 3, 4})});
   }
   PhaseConfig single = narrow;
   single.name = "tiles";

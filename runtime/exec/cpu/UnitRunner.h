@@ -63,7 +63,7 @@ private:
   int ratio_ = 0;
   int rows_ = 0;                     ///< of the item at hand
   int paddedRows_ = 0;               ///< in whole groups
-  std::array<TokenBlock, 3> blocks_; ///< the one at hand and the next one
+  std::array<TokenBlock, 3> blocks_; ///< the one at hand and the two behind it
   std::vector<int> qPos_, query_;    ///< [rows]
   std::vector<int> head_;            ///< [head][rows]
   std::vector<long long> fetches_;

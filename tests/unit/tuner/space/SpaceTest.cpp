@@ -53,6 +53,19 @@ TEST(SpaceTest, SizeCountsWhatWalkingThroughAllPointsCounts) {
   EXPECT_GT(size.broken.at("prices"), 0);
 }
 
+TEST(SpaceTest, AQueryOfManyRowsFitsTheWideBlocksAlone) {
+  spec::Variant variant = llama();
+  variant.queryHeads = 71;
+  variant.kvHeads = 1;
+  const auto isMade = [&](const char *shape) {
+    return makeSpace(variant, {&hopper(), config::gpuCoefficients()}, {*parseOverride(shape)}).ok();
+  };
+  EXPECT_TRUE(isMade("shape=sm90"));
+  EXPECT_FALSE(isMade("shape=sm90_light"));
+  variant.queryHeads = 64;
+  EXPECT_TRUE(isMade("shape=sm90_light"));
+}
+
 TEST(SpaceTest, EveryPointCanBeCompiled) {
   const Space space = make(llama(), &hopper(), {"partition=union", "chunk_tokens=0", "stages=2,4"});
   int seen = 0;
