@@ -11,7 +11,7 @@
 /// threads at once. Every pointer must be aligned to its element only.
 namespace deft::abi {
 
-constexpr int kCpuKernelVersion = 2;
+constexpr int kCpuKernelVersion = 3;
 
 /// Tokens come in fours: arrays of a block are readable up to the next multiple of this.
 constexpr int kCpuTokenPad = 4;
@@ -60,6 +60,8 @@ struct CpuAttendCall {
   int kvHead;
   int masked;                   ///< 0: the mask is known to hold for every pair and is not evaluated
   int cut;                      ///< 0: every row may see every token; rowLow and rowHigh need not be looked at
+  int strict;                   ///< 1: a row's bits must not depend on how many rows share the call
+  int reserved0;
 };
 
 /// Inclusive bounds of the rows and tokens of one `attend`.

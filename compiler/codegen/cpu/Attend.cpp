@@ -49,6 +49,8 @@ public:
       return {};
     for (int groups = 1; groups <= kBlockGroups; ++groups)
       scores_.push_back(emitScores(context_, groups));
+    for (int rows = 1; rows <= context_.fewRows(); ++rows)
+      scoresOfFew_.push_back(emitScoresOfFew(context_, rows));
     for (int rows = 1; rows <= kBlockGroups * groupRows; rows *= 2)
       accumulate_.push_back(emitAccumulate(context_, rows));
 
@@ -58,6 +60,7 @@ public:
     quadCount_ = e.shr(e.add(tokens_, e.i64(kQuad - 1)), 2);
     static_assert(kQuad == 4);
     isCut_ = e.compare(CmpIPredicate::ne, DEFT_FIELD(e.i32Type(), cut), e.i32(0));
+    isStrict_ = e.compare(CmpIPredicate::ne, DEFT_FIELD(e.i32Type(), strict), e.i32(0));
     weights_ = e.stackArray(e.builder().getI8Type(), kBlockGroups * context_.groupWeightBytes());
     rescale_ = e.stackArray(e.f32Type(), kBlockGroups * groupRows);
     quads_ = e.stackArray(e.i32Type(), kBlockQuads + 2);
@@ -158,7 +161,7 @@ private:
     Value begin = e.sub(seen.low, skipped), end = e.sub(seen.high, skipped);
     Value hasTwo = e.compare(CmpIPredicate::eq, at.groups, e.i64(2));
     static_assert(kBlockGroups == 2);
-    e.ifElse(hasTwo, [&] { callPass(scores_[1], at); }, [&] { callPass(scores_[0], at); });
+    e.ifElse(hasTwo, [&] { callPass(scores_[1], at); }, [&] { emitScoresOfGroup(at, begin, end, 1); });
     callPass(weigh_, at);
     Value isWhole = e.compare(CmpIPredicate::eq, e.sub(end, begin), e.i64(2 * groupRows));
     e.ifElse(
@@ -176,6 +179,19 @@ private:
             return llvm::SmallVector<Value>{e.i64(0)};
           });
         });
+  }
+
+  /// The scores of rows [begin, end) of a group, which are not the first of fewer than `rows`.
+  void emitScoresOfGroup(const Place &at, Value begin, Value end, int rows) {
+    if (rows > context_.fewRows()) {
+      callPass(scores_[0], at);
+      return;
+    }
+    Value isFew = e.bitAnd(e.compare(CmpIPredicate::eq, begin, e.i64(0)),
+                           e.compare(CmpIPredicate::eq, end, e.select(isStrict_, e.i64(0), e.i64(rows))));
+    e.ifElse(
+        isFew, [&] { callPass(scoresOfFew_[static_cast<std::size_t>(rows) - 1], at); },
+        [&] { emitScoresOfGroup(at, begin, end, rows + 1); });
   }
 
   /// The sums over V of rows [begin, end) of a group: all at once, or two by two.
@@ -214,8 +230,8 @@ private:
   const KernelContext &context_;
   Emitter &e;
   mlir::LLVM::LLVMFuncOp weigh_;
-  llvm::SmallVector<mlir::LLVM::LLVMFuncOp> scores_, accumulate_;
-  Value call_, tokens_, quadCount_, isCut_, weights_, rescale_, quads_, keys_;
+  llvm::SmallVector<mlir::LLVM::LLVMFuncOp> scores_, scoresOfFew_, accumulate_;
+  Value call_, tokens_, quadCount_, isCut_, isStrict_, weights_, rescale_, quads_, keys_;
 };
 
 } // namespace

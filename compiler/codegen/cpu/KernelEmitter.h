@@ -35,6 +35,10 @@ struct KernelContext {
   int groupRows() const { return e.lanes() / kQuad; }
   /// Dimensions that one vector of packed q holds of each row.
   int stepDims() const { return dotsPairs() ? 8 : 4; }
+  /// Numbers of one vector of K as q.k reads it.
+  int keyLanes() const { return dotsPairs() ? 2 * e.lanes() : e.lanes(); }
+  /// Most rows of which q.k is taken with dimensions in the lanes.
+  int fewRows() const { return headDim() % keyLanes() == 0 ? 2 : 0; }
   int linesPerToken() const { return (headDim() + kLineElements - 1) / kLineElements; }
   int packedGroupBytes() const { return headDim() / stepDims() * e.lanes() * 4; }
 
@@ -71,6 +75,8 @@ mlir::LLVM::LLVMFuncOp passFunction(const KernelContext &context, llvm::StringRe
 
 /// weights[group][i] = q . k of `groups` groups.
 mlir::LLVM::LLVMFuncOp emitScores(const KernelContext &context, int groups);
+/// The same of the first `rows` rows of a group, at most fewRows(): adds up in another order.
+mlir::LLVM::LLVMFuncOp emitScoresOfFew(const KernelContext &context, int rows);
 /// Scores to weights, in place, and the factor of each row's earlier state, of all groups of a block.
 mlir::LLVM::LLVMFuncOp emitWeigh(const KernelContext &context);
 /// acc = acc * rescale + weights . V of `rows` rows.
