@@ -15,8 +15,8 @@ namespace {
 
 /// q.k of a block of groups, two quads of tokens at a time. A step of the inner loop takes 128 bits of each
 /// token for all rows of a vector, so K is neither transposed nor, where bf16 is multiplied in pairs,
-/// converted; and of the sums only 128 bits a row are left to reduce. Of a few rows a step takes a whole vector
-/// of each token instead, or most lanes would work for nobody.
+/// converted; and of the sums only 128 bits a row are left to reduce. Of a few rows a step takes a whole
+/// vector of each token instead, or most lanes would work for nobody.
 class ScoresEmitter {
 public:
   /// `fewRows`: of how many rows of one group; 0: of all rows of `groups` groups.

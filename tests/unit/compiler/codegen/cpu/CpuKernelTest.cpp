@@ -44,6 +44,22 @@ TEST(CpuKernelTest, EveryCountOfRowsAndTokens) {
     }
 }
 
+TEST(CpuKernelTest, StrictCallsAddUpARowTheSameWayWhoeverSharesThem) {
+  for (DType dtype : {DType::BF16, DType::F16}) {
+    const spec::Variant variant = plainVariant(128, dtype);
+    Kernel kernel = jitKernel(variant);
+    ASSERT_TRUE(kernel);
+    const Results alone = runKernel(*kernel, variant, {.rows = 1, .tokens = 130, .range = 4, .strict = true});
+    for (int rows : {2, 3, 4, 5, 9}) {
+      SCOPED_TRACE(std::to_string(rows) + " rows");
+      const Results run =
+          runKernel(*kernel, variant, {.rows = rows, .tokens = 130, .range = 4, .strict = true});
+      EXPECT_EQ(std::vector(run.partial.out.begin(), run.partial.out.begin() + 128), alone.partial.out);
+      EXPECT_EQ(run.partial.lse[0], alone.partial.lse[0]);
+    }
+  }
+}
+
 TEST(CpuKernelTest, PackagedLevelsMatchAtEveryHeadDim) {
   auto host = codegen::cpu::CpuTarget::host();
   ASSERT_TRUE(host.ok());
@@ -57,7 +73,8 @@ TEST(CpuKernelTest, PackagedLevelsMatchAtEveryHeadDim) {
         Kernel kernel = objectKernel(variant, *target);
         ASSERT_TRUE(kernel);
         EXPECT_EQ(kernel->isaLevel, level);
-        expectMatches(*kernel, variant, {.rows = 5, .tokens = 70}, {});
+        for (int rows : {1, 2, 5})
+          expectMatches(*kernel, variant, {.rows = rows, .tokens = 70}, {});
       }
   }
 }

@@ -129,9 +129,6 @@ Data makeData(const spec::Variant &variant, const Case &c) {
   const int d = variant.headDim;
   const int stride = d + 5; // no alignment beyond the element's
   Data data;
-  data.q.resize(static_cast<std::size_t>(c.rows * d));
-  for (auto &bits : data.q)
-    bits = bitsOf(variant.dtype, c.range * uniform(random));
   std::vector<int> places(static_cast<std::size_t>(c.tokens));
   std::iota(places.begin(), places.end(), 0);
   std::shuffle(places.begin(), places.end(), random);
@@ -143,6 +140,10 @@ Data makeData(const spec::Variant &variant, const Case &c) {
     data.k[i] = bitsOf(variant.dtype, uniform(random));
     data.v[i] = bitsOf(variant.dtype, uniform(random));
   }
+  data.q.resize(
+      static_cast<std::size_t>(c.rows * d)); // last: the rest does not depend on how many rows there are
+  for (auto &bits : data.q)
+    bits = bitsOf(variant.dtype, c.range * uniform(random));
   return data;
 }
 
@@ -216,6 +217,7 @@ State attendAll(const abi::CpuKernel &kernel, const spec::Variant &variant, cons
     call.kvHead = c.kvHead;
     call.masked = c.masked;
     call.cut = cut;
+    call.strict = c.strict;
     kernel.attend(&call);
   }
   state.m.resize(static_cast<std::size_t>(c.rows));
