@@ -73,7 +73,9 @@ private:
       : args_(args), shared_(shared), base_(ptx::sharedAddress(shared)), item_(item), kvHead_(kvHead),
         lane_(threadIdx.x % 32), rowWarp_(threadIdx.x / 32 % kRowWarps),
         tokenWarp_(threadIdx.x / 32 / kRowWarps), rows_(args, params, item_, kvHead, rowWarp_ * 16),
-        softmax_(WarpRows<Config, Variant>::kUnit) {}
+        softmax_(WarpRows<Config, Variant>::kUnit) {
+    rows_.loadQueryFacts();
+  }
 
   // --- queries ---------------------------------------------------------------------------------
 
@@ -191,7 +193,10 @@ private:
       if (!seen[g])
         continue;
       multiplyKeys(keys, group, s[2 * g], s[2 * g + 1]);
-      rows_.score(tokens, group, state == rows_.kCut, s[2 * g], s[2 * g + 1]);
+      float (&pair)[2][4] = reinterpret_cast<float (&)[2][4]>(s[2 * g]);
+      rows_.template score<1>(tokens, group, pair);
+      if (state == rows_.kCut)
+        rows_.hide(tokens, group, s[2 * g], s[2 * g + 1]);
     }
     if (!anySeen)
       return;
@@ -344,7 +349,7 @@ private:
   const unsigned base_;
   const abi::Item item_;
   const int kvHead_, lane_, rowWarp_, tokenWarp_;
-  const WarpRows<Config, Variant> rows_;
+  WarpRows<Config, Variant> rows_;
   unsigned query_[Layout::kQueryInRegisters ? kSteps : 1][4];
   OnlineSoftmax softmax_;
   float out_[2 * kSteps][4] = {};

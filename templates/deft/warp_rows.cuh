@@ -1,6 +1,7 @@
 #pragma once
 
 #include "deft/abi.h"
+#include "deft/capped_score.cuh"
 #include "deft/hook_math.cuh"
 #include "deft/types.cuh"
 
@@ -29,15 +30,24 @@ struct TokenBounds {
   int depthLo, depthHi;
 };
 
+/// Whether scores are scaled products, to which a slope may add.
+template <class Variant> __host__ __device__ constexpr bool isLinear() {
+  if constexpr (Variant::kHasScore)
+    return Variant::kIsSloped && !Variant::kIsCapped;
+  return true;
+}
+template <class Variant> constexpr bool kIsLinear = isLinear<Variant>();
+
 template <class Config, class Variant> class WarpRows {
   using Element = typename Config::Element;
   using Params = typename Variant::Params;
-  static constexpr bool kNeedsRow = Variant::kHasMask || Variant::kHasScore;
 
 public:
-  /// Without a score function the scale is folded into the exponent; it cannot be where it is not
-  /// positive, because then the largest product is not the largest score.
-  static constexpr bool kFoldScale = !Variant::kHasScore && !Variant::kSigmoid && Variant::kScale > 0.f;
+  /// Whether hooks want to know of the queries: setQueries or loadQueryFacts is to be called then.
+  static constexpr bool kNeedsRow = Variant::kHasMask || Variant::kHasScore;
+  /// Where scores are products with at most a slope, the scale is folded into the exponent; it cannot be where
+  /// it is not positive, because then the largest product is not the largest score.
+  static constexpr bool kFoldScale = kIsLinear<Variant> && !Variant::kSigmoid && Variant::kScale > 0.f;
   /// From the scores that `score` leaves to base 2.
   static constexpr float kUnit = kFoldScale ? Variant::kScale * kLog2e : kLog2e;
 
@@ -52,8 +62,40 @@ public:
 #pragma unroll
     for (int r = 0; r < 2; ++r)
       queryOfRow_[r] = clamped(row(r)) / Config::kRatio;
-    if constexpr (kNeedsRow)
-      loadHookFacts();
+  }
+
+  /// Of this thread's two rows, clamped: q_pos and the caller's index.
+  __device__ __forceinline__ void setQueries(const int (&qPos)[2], const int (&query)[2]) {
+    int head[2];
+#pragma unroll
+    for (int r = 0; r < 2; ++r) {
+      head[r] = headOf(clamped(row(r)));
+      hookRow_[r] = Variant::row(params_, qPos[r], head[r], kvHead_, query[r]);
+    }
+    if constexpr (Variant::kHasScore)
+      setForms();
+    if constexpr (Variant::kHasMask) {
+      bounds_.qLo = __reduce_min_sync(~0u, min(qPos[0], qPos[1]));
+      bounds_.qHi = __reduce_max_sync(~0u, max(qPos[0], qPos[1]));
+      bounds_.queryLo = __reduce_min_sync(~0u, min(query[0], query[1]));
+      bounds_.queryHi = __reduce_max_sync(~0u, max(query[0], query[1]));
+      bounds_.headLo = __reduce_min_sync(~0u, min(head[0], head[1]));
+      bounds_.headHi = __reduce_max_sync(~0u, max(head[0], head[1]));
+      bounds_.kvHead = kvHead_;
+    }
+  }
+
+  /// The same from global memory, where nobody has brought them nearer.
+  __device__ __forceinline__ void loadQueryFacts() {
+    if constexpr (kNeedsRow) {
+      int qPos[2], query[2];
+#pragma unroll
+      for (int r = 0; r < 2; ++r) {
+        qPos[r] = args_.queryPos[queryBegin_ + clamped(row(r)) / Config::kRatio];
+        query[r] = callerIndex(clamped(row(r)));
+      }
+      setQueries(qPos, query);
+    }
   }
 
   /// The item's row in half `r` of this thread's accumulators.
@@ -124,23 +166,29 @@ public:
   __device__ __forceinline__ int queryLo() const { return queryLo_; }
   __device__ __forceinline__ int queryEnd() const { return queryEnd_; }
 
-  /// From products to final scores for 16 tokens: scale, score function, and the masks where they cut.
-  __device__ __forceinline__ void score(const TokenRecords &tokens, int group, bool cut, float (&low)[4],
-                                        float (&high)[4]) const {
-    if constexpr (!kFoldScale) {
-#pragma unroll
-      for (int c = 0; c < 4; ++c) {
-        low[c] *= Variant::kScale;
-        high[c] *= Variant::kScale;
+  /// From products to final scores, but for masks, for kGroups groups of 16 tokens from the one given.
+  template <int kGroups>
+  __device__ __forceinline__ void score(const TokenRecords &tokens, int group, float (&s)[2 * kGroups][4]) const {
+    if constexpr (kIsLinear<Variant>) {
+      if constexpr (!kFoldScale)
+        scale(s);
+      if constexpr (Variant::kHasScore)
+        addSlopes(tokens, group, s);
+    } else if constexpr (Variant::kIsCapped) {
+      int places[2] = {};
+      forEach(s, [&](float &x, int r, int) { places[r] |= capped_[r].place(x); });
+      if (__any_sync(~0u, capped_[0].isBeyond(places[0]) || capped_[1].isBeyond(places[1]))) {
+        scale(s);
+        hooks(tokens, group, s);
+      } else {
+        forEach(s, [&](float &x, int r, int) { x = capped_[r](x); });
+        if constexpr (Variant::kIsSloped)
+          addSlopes(tokens, group, s);
       }
+    } else {
+      scale(s);
+      hooks(tokens, group, s);
     }
-    if constexpr (Variant::kHasScore) {
-      forEach(group, low, high, [&](float &s, int r, int token) {
-        s = Variant::score(params_, hookRow_[r], s, tokens.position[token], tokens.depth[token], kvHead_);
-      });
-    }
-    if (cut)
-      hide(tokens, group, low, high);
   }
 
   /// -inf for what the rows do not see.
@@ -151,66 +199,103 @@ public:
       for (int half = 0; half < 2; ++half) {
         float (&s)[4] = half == 0 ? low : high;
         const int token = group * 16 + half * 8 + lane_ % 4 * 2; // and the next
-        const uint2 visible = *reinterpret_cast<const uint2 *>(tokens.visible + token);
+        const Pair pair(tokens, token);
 #pragma unroll
         for (int c = 0; c < 4; ++c)
-          hide(tokens, token, visible, c, s[c]);
+          hide(pair, c, s[c]);
       }
     } else { // the other order: in the first one ptxas spills with 80 columns, in this one with others
       const int token = group * 16 + lane_ % 4 * 2;
-      const uint2 ofLow = *reinterpret_cast<const uint2 *>(tokens.visible + token);
-      const uint2 ofHigh = *reinterpret_cast<const uint2 *>(tokens.visible + token + 8);
+      const Pair ofLow(tokens, token), ofHigh(tokens, token + 8);
 #pragma unroll
       for (int c = 0; c < 4; ++c) {
-        hide(tokens, token, ofLow, c, low[c]);
-        hide(tokens, token + 8, ofHigh, c, high[c]);
+        hide(ofLow, c, low[c]);
+        hide(ofHigh, c, high[c]);
       }
     }
   }
 
 private:
-  /// Accumulator c of a group's tokens `token` and the next, which `visible` says of.
-  __device__ __forceinline__ void hide(const TokenRecords &tokens, int token, uint2 visible, int c,
-                                       float &s) const {
-    const unsigned its = c % 2 == 0 ? visible.x : visible.y;
+  /// What the records say of a token and the next. All of it is read at once: a load that waits for the answer
+  /// to another question would be a branch for each score.
+  struct Pair {
+    uint2 visible;
+    int2 position{}, depth{};
+
+    __device__ __forceinline__ Pair(const TokenRecords &tokens, int token)
+        : visible(*reinterpret_cast<const uint2 *>(tokens.visible + token)) {
+      if constexpr (Variant::kHasMask) {
+        position = *reinterpret_cast<const int2 *>(tokens.position + token);
+        depth = *reinterpret_cast<const int2 *>(tokens.depth + token);
+      }
+    }
+  };
+
+  /// Accumulator c of a pair of tokens.
+  __device__ __forceinline__ void hide(const Pair &pair, int c, float &s) const {
+    const unsigned its = c % 2 == 0 ? pair.visible.x : pair.visible.y;
     const unsigned first = its & 0xffff, count = (its >> 16) - first; // of nobody: as many as are below 0
     bool isVisible = queryOfRow_[c / 2] - first < count;
     if constexpr (Variant::kHasMask)
-      isVisible = isVisible && Variant::mask(params_, hookRow_[c / 2], tokens.position[token + c % 2],
-                                             tokens.depth[token + c % 2], kvHead_);
-    if (!isVisible)
-      s = -kInfinity;
+      isVisible &= Variant::mask(params_, hookRow_[c / 2], c % 2 == 0 ? pair.position.x : pair.position.y,
+                                 c % 2 == 0 ? pair.depth.x : pair.depth.y, kvHead_);
+    s = isVisible ? s : -kInfinity;
   }
 
-  __device__ __forceinline__ void loadHookFacts() {
-    int qPos[2], query[2], head[2];
+  __device__ __forceinline__ void setForms() {
+    ScoreForm form[2];
 #pragma unroll
     for (int r = 0; r < 2; ++r) {
-      const int at = clamped(row(r));
-      qPos[r] = args_.queryPos[queryBegin_ + at / Config::kRatio];
-      query[r] = callerIndex(at);
-      head[r] = headOf(at);
-      hookRow_[r] = Variant::row(params_, qPos[r], head[r], kvHead_, query[r]);
+      if constexpr (Variant::kIsCapped || Variant::kIsSloped)
+        form[r] = Variant::form(params_, hookRow_[r], kvHead_);
+      if constexpr (Variant::kIsCapped)
+        capped_[r] = CappedScore(form[r].cap, form[r].rate * Variant::kScale);
+      if constexpr (Variant::kIsSloped)
+        slope_[r] = kFoldScale ? form[r].slope / Variant::kScale : form[r].slope;
     }
-    if constexpr (Variant::kHasMask) {
-      bounds_.qLo = __reduce_min_sync(~0u, min(qPos[0], qPos[1]));
-      bounds_.qHi = __reduce_max_sync(~0u, max(qPos[0], qPos[1]));
-      bounds_.queryLo = __reduce_min_sync(~0u, min(query[0], query[1]));
-      bounds_.queryHi = __reduce_max_sync(~0u, max(query[0], query[1]));
-      bounds_.headLo = __reduce_min_sync(~0u, min(head[0], head[1]));
-      bounds_.headHi = __reduce_max_sync(~0u, max(head[0], head[1]));
-      bounds_.kvHead = kvHead_;
+    if constexpr (Variant::kIsSloped) {
+      origin_ = form[0].origin;
+      fromOrigin_ = static_cast<float>(origin_ - form[1].origin);
     }
   }
 
-  /// The scores of a group as f(score, half of the rows, token of the tile).
-  template <class F>
-  __device__ __forceinline__ void forEach(int group, float (&low)[4], float (&high)[4], F &&f) const {
+  template <int kTiles> static __device__ __forceinline__ void scale(float (&s)[kTiles][4]) {
+    forEach(s, [](float &x, int, int) { x *= Variant::kScale; });
+  }
+
+  template <int kTiles>
+  __device__ __forceinline__ void hooks(const TokenRecords &tokens, int group, float (&s)[kTiles][4]) const {
+    const int first = group * 16 + lane_ % 4 * 2;
+    forEach(s, [&](float &x, int r, int token) {
+      x = Variant::score(params_, hookRow_[r], x, tokens.position[first + token], tokens.depth[first + token],
+                         kvHead_);
+    });
+  }
+
+  /// A token's distance to the origin of the thread's first row is made a float once, and differences of origins
+  /// are added to it: exact up to 2^24.
+  template <int kTiles>
+  __device__ __forceinline__ void addSlopes(const TokenRecords &tokens, int group,
+                                            float (&s)[kTiles][4]) const {
+    const int first = group * 16 + lane_ % 4 * 2;
 #pragma unroll
-    for (int c = 0; c < 4; ++c) {
-      const int token = group * 16 + lane_ % 4 * 2 + c % 2;
-      f(low[c], c / 2, token);
-      f(high[c], c / 2, token + 8);
+    for (int n = 0; n < kTiles; ++n) {
+      const int2 position = *reinterpret_cast<const int2 *>(tokens.position + first + n * 8);
+      const float distance[2] = {static_cast<float>(position.x - origin_),
+                                 static_cast<float>(position.y - origin_)};
+#pragma unroll
+      for (int c = 0; c < 4; ++c)
+        s[n][c] = fmaf(slope_[c / 2], c < 2 ? distance[c % 2] : distance[c % 2] + fromOrigin_, s[n][c]);
+    }
+  }
+
+  /// Scores as f(score, half of the rows, token after the thread's first one).
+  template <int kTiles, class F> static __device__ __forceinline__ void forEach(float (&s)[kTiles][4], F &&f) {
+#pragma unroll
+    for (int n = 0; n < kTiles; ++n) {
+#pragma unroll
+      for (int c = 0; c < 4; ++c)
+        f(s[n][c], c / 2, n * 8 + c % 2);
     }
   }
 
@@ -221,6 +306,10 @@ private:
   int queryOfRow_[2];
   typename Variant::Row hookRow_[2];
   TileBounds bounds_;
+  CappedScore capped_[2]; // of a score with a form
+  float slope_[2];
+  int origin_;
+  float fromOrigin_; ///< of the first row's origin to the second's
 };
 
 } // namespace deft

@@ -24,6 +24,7 @@ template <class Config, class Variant> class Consumer {
   using Params = typename Variant::Params;
   static constexpr int kSteps = Config::kHeadDim / 16;
   static constexpr int kGroups = Config::kTileKv / 16; ///< of 16 tokens
+  static constexpr int kScoredAtOnce = 2; ///< groups: more would hold more registers
   /// Whether a stage may be held while the next one is awaited.
   static constexpr bool kAhead = Config::kStages > 2;
   static_assert(Config::kTileKv == 64, "a warp of a warpgroup takes one group of 16 tokens");
@@ -58,7 +59,7 @@ private:
 
   /// The block's only computing warpgroup. Gives the next unit's piece of queries.
   __device__ __forceinline__ int attendAlone(const Params &params, int kvHead, int piece) {
-    const Rows rows(args_, params, item_, kvHead, warp_ * 16);
+    Rows rows(args_, params, item_, kvHead, warp_ * 16);
     unsigned query[kSteps][4];
     int caller[2];
     loadQueries(rows, piece, 0, query, caller);
@@ -77,7 +78,7 @@ private:
     const int rowCount = item_.queryCount * Config::kRatio;
     const bool isWide = rowCount > 16, splitRows = rowCount > kPieceRows;
     const int groupRow = splitRows ? group_ * kPieceRows : 0;
-    const Rows rows(args_, params, item_, kvHead, isWide ? groupRow + warp_ * 16 : 0);
+    Rows rows(args_, params, item_, kvHead, isWide ? groupRow + warp_ * 16 : 0);
     if (splitRows && group_ == 1) { // has read of the first piece what it wants to know
       releasePiece(piece, 1);
       awaitPiece(ring_, piece + 1);
@@ -124,9 +125,9 @@ private:
       ptx::mbarrierArrive(ring_.pieceEmpty(piece), arrivals);
   }
 
-  /// The warp's queries as the a operand of m16k16 steps, and whose this thread's two rows are. `groupRow` is
-  /// the first row of the piece.
-  __device__ __forceinline__ void loadQueries(const Rows &rows, int piece, int groupRow,
+  /// The warp's queries as the a operand of m16k16 steps, and whose this thread's two rows are, which `rows` is
+  /// told, too. `groupRow` is the first row of the piece.
+  __device__ __forceinline__ void loadQueries(Rows &rows, int piece, int groupRow,
                                               unsigned (&query)[kSteps][4], int (&caller)[2]) const {
     const int first = rows.row(0) - lane_ / 4 - groupRow;
     const unsigned from = ring_.queries(piece) + (first + lane_ % 16) * L::kRowBytes + lane_ / 16 * 16;
@@ -136,6 +137,13 @@ private:
 #pragma unroll
     for (int r = 0; r < 2; ++r)
       caller[r] = ring_.head(piece).callerIndex[rows.clamped(rows.row(r)) - groupRow];
+    if constexpr (Rows::kNeedsRow) {
+      int position[2];
+#pragma unroll
+      for (int r = 0; r < 2; ++r)
+        position[r] = ring_.head(piece).queryPos[rows.clamped(rows.row(r)) - groupRow];
+      rows.setQueries(position, caller);
+    }
     releasePiece(piece, groupRow > 0 ? 2 : 1);
   }
 
@@ -237,7 +245,7 @@ private:
   __device__ __forceinline__ bool isCut(const Rows &rows, int step) const {
     const TileFacts &facts = ring_.slot(step).facts;
     const bool whole = facts.isWhole(TileFacts::kTile, rows.queryLo(), rows.queryEnd());
-    return rows.visibility(whole, facts.bounds(TileFacts::kTile)) != Rows::kWhole;
+    return rows.visibility(whole, facts.bounds) != Rows::kWhole;
   }
 
   /// From products to final scores.
@@ -245,8 +253,8 @@ private:
                                         float (&s)[2 * kGroups][4]) const {
     const TokenRecords tokens = ring_.slot(step).records();
 #pragma unroll
-    for (int g = 0; g < kGroups; ++g)
-      rows.score(tokens, g, false, s[2 * g], s[2 * g + 1]);
+    for (int g = 0; g < kGroups; g += kScoredAtOnce)
+      rows.template score<kScoredAtOnce>(tokens, g, reinterpret_cast<float (&)[2 * kScoredAtOnce][4]>(s[2 * g]));
     if (cut) {
 #pragma unroll
       for (int g = 0; g < kGroups; ++g)
@@ -313,7 +321,7 @@ private:
     if (!facts.isSeen(group, rows.queryLo(), rows.queryEnd()))
       return;
     const auto seen =
-        rows.visibility(facts.isWhole(group, rows.queryLo(), rows.queryEnd()), facts.bounds(group));
+        rows.visibility(facts.isWhole(group, rows.queryLo(), rows.queryEnd()), facts.bounds);
     if (seen == Rows::kHidden)
       return;
     const TokenRecords tokens = ring_.slot(step).records();
@@ -326,7 +334,9 @@ private:
       ptx::mma16816<Element>(s[0], query[k], b[0], b[1]);
       ptx::mma16816<Element>(s[1], query[k], b[2], b[3]);
     }
-    rows.score(tokens, group, seen == Rows::kCut, s[0], s[1]);
+    rows.template score<1>(tokens, group, s);
+    if (seen == Rows::kCut)
+      rows.hide(tokens, group, s[0], s[1]);
     float factor[2];
     if (sums.weigh(s, factor))
       sums.rescale(factor);
