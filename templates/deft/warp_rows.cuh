@@ -77,8 +77,10 @@ public:
     if constexpr (Variant::kHasMask) {
       bounds_.qLo = __reduce_min_sync(~0u, min(qPos[0], qPos[1]));
       bounds_.qHi = __reduce_max_sync(~0u, max(qPos[0], qPos[1]));
-      bounds_.queryLo = __reduce_min_sync(~0u, min(query[0], query[1]));
-      bounds_.queryHi = __reduce_max_sync(~0u, max(query[0], query[1]));
+      if constexpr (Variant::kReadsQuery) {
+        bounds_.queryLo = __reduce_min_sync(~0u, min(query[0], query[1]));
+        bounds_.queryHi = __reduce_max_sync(~0u, max(query[0], query[1]));
+      }
       bounds_.headLo = __reduce_min_sync(~0u, min(head[0], head[1]));
       bounds_.headHi = __reduce_max_sync(~0u, max(head[0], head[1]));
       bounds_.kvHead = kvHead_;
@@ -139,10 +141,14 @@ public:
     if (!any)
       return kHidden;
     TokenBounds bounds{};
-    if constexpr (Variant::kHasMask)
-      bounds = {__reduce_min_sync(~0u, tokens.position[token]),
-                __reduce_max_sync(~0u, tokens.position[token]), __reduce_min_sync(~0u, tokens.depth[token]),
-                __reduce_max_sync(~0u, tokens.depth[token])};
+    if constexpr (Variant::kHasMask) {
+      bounds.kvLo = __reduce_min_sync(~0u, tokens.position[token]);
+      bounds.kvHi = __reduce_max_sync(~0u, tokens.position[token]);
+      if constexpr (Variant::kReadsDepth) {
+        bounds.depthLo = __reduce_min_sync(~0u, tokens.depth[token]);
+        bounds.depthHi = __reduce_max_sync(~0u, tokens.depth[token]);
+      }
+    }
     return visibility(all, bounds);
   }
 

@@ -27,6 +27,14 @@ public:
     constant("bool", "kHasScore", op_.hasScore() ? "true" : "false");
     constant("bool", "kSigmoid", op_.getNormalize() == Normalize::Sigmoid ? "true" : "false");
     constant("float", "kScale", floatLiteral(static_cast<float>(op_.getScale().convertToDouble())));
+    if (op_.hasMask()) {
+      auto reads = [&](TileArg lo, TileArg hi) {
+        return op_.getTile().getArgument(lo).use_empty() && op_.getTile().getArgument(hi).use_empty() ? "false"
+                                                                                                     : "true";
+      };
+      constant("bool", "kReadsDepth", reads(kTileDepthLo, kTileDepthHi));
+      constant("bool", "kReadsQuery", reads(kTileQueryLo, kTileQueryHi));
+    }
     if (op_.hasScore()) {
       constant("bool", "kIsCapped", form_.isCapped ? "true" : "false");
       constant("bool", "kIsSloped", form_.isSloped ? "true" : "false");

@@ -137,8 +137,9 @@ private:
         continue;
       Tile tile = find(item, runs, step - begin); // while the consumers still have the stage
       const Source low = sourceOf(tile, 0), high = sourceOf(tile, 1);
-      if (Variant::kHasMask && !areJoined) { // no sooner: the loads of pages need not wait for those of queries
-        joinLanes(rows);
+      if constexpr (Variant::kHasMask) {
+        if (!areJoined) // no sooner: the loads of pages need not wait for those of queries
+          joinLanes(rows);
         areJoined = true;
       }
       const TokenBounds tokens = boundsOf(tile);
@@ -164,15 +165,18 @@ private:
       bounds.kvHead = kvHead;
       const int first = item.queryBegin + min(lane_, item.queryCount - 1);
       bounds.qLo = bounds.qHi = args_.queryPos[first]; // as they come: nothing waits for them here
-      bounds.queryLo = bounds.queryHi = args_.callerIndex[first];
+      if constexpr (Variant::kReadsQuery)
+        bounds.queryLo = bounds.queryHi = args_.callerIndex[first];
 #pragma unroll 1
       for (int i = lane_ + 32; i < item.queryCount; i += 32) {
-        const int position = args_.queryPos[item.queryBegin + i],
-                  query = args_.callerIndex[item.queryBegin + i];
+        const int position = args_.queryPos[item.queryBegin + i];
         bounds.qLo = min(bounds.qLo, position);
         bounds.qHi = max(bounds.qHi, position);
-        bounds.queryLo = min(bounds.queryLo, query);
-        bounds.queryHi = max(bounds.queryHi, query);
+        if constexpr (Variant::kReadsQuery) {
+          const int query = args_.callerIndex[item.queryBegin + i];
+          bounds.queryLo = min(bounds.queryLo, query);
+          bounds.queryHi = max(bounds.queryHi, query);
+        }
       }
     }
     return bounds;
@@ -181,8 +185,10 @@ private:
   static __device__ __forceinline__ void joinLanes(TileBounds &bounds) {
     bounds.qLo = __reduce_min_sync(~0u, bounds.qLo);
     bounds.qHi = __reduce_max_sync(~0u, bounds.qHi);
-    bounds.queryLo = __reduce_min_sync(~0u, bounds.queryLo);
-    bounds.queryHi = __reduce_max_sync(~0u, bounds.queryHi);
+    if constexpr (Variant::kReadsQuery) {
+      bounds.queryLo = __reduce_min_sync(~0u, bounds.queryLo);
+      bounds.queryHi = __reduce_max_sync(~0u, bounds.queryHi);
+    }
   }
 
   /// Of the tile's tokens, where a mask asks for them.
@@ -192,8 +198,10 @@ private:
       const Token &low = tile.token[0], &high = tile.token[1];
       bounds.kvLo = __reduce_min_sync(~0u, min(low.position, high.position));
       bounds.kvHi = __reduce_max_sync(~0u, max(low.position, high.position));
-      bounds.depthLo = __reduce_min_sync(~0u, min(low.depth, high.depth));
-      bounds.depthHi = __reduce_max_sync(~0u, max(low.depth, high.depth));
+      if constexpr (Variant::kReadsDepth) {
+        bounds.depthLo = __reduce_min_sync(~0u, min(low.depth, high.depth));
+        bounds.depthHi = __reduce_max_sync(~0u, max(low.depth, high.depth));
+      }
     }
     return bounds;
   }
