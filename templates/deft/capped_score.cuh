@@ -5,9 +5,9 @@
 /// cap * tanh(rate * x) without special functions, where all x of a tile are small.
 namespace deft {
 
-/// Special functions come at a sixteenth of the rate of multiply-adds, and a capped score would need three with
-/// the one of its weight: more time than its products take. Where |rate * x| < 0.43, which is where scores are
-/// that a cap is not meant for, a polynomial of x * x gives tanh to 1e-5 of itself.
+/// Special functions come at a sixteenth of the rate of multiply-adds, and a capped score would need three
+/// with the one of its weight: more time than its products take. Where |rate * x| < 0.43, which is where
+/// scores are that a cap is not meant for, a polynomial of x * x gives tanh to 1e-5 of itself.
 class CappedScore {
 public:
   CappedScore() = default;

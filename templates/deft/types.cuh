@@ -36,8 +36,8 @@ struct TileBounds {
   int kvHead;
 };
 
-/// What is in a score of the form cap * tanh(rate * s) + slope * (kv_pos - origin). A variant says whether it is
-/// capped, s standing in place of the product else, and whether it is sloped.
+/// What is in a score of the form cap * tanh(rate * s) + slope * (kv_pos - origin). A variant says whether it
+/// is capped, s standing in place of the product else, and whether it is sloped.
 struct ScoreForm {
   float cap, rate, slope;
   int origin;

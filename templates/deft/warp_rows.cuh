@@ -45,8 +45,8 @@ template <class Config, class Variant> class WarpRows {
 public:
   /// Whether hooks want to know of the queries: setQueries or loadQueryFacts is to be called then.
   static constexpr bool kNeedsRow = Variant::kHasMask || Variant::kHasScore;
-  /// Where scores are products with at most a slope, the scale is folded into the exponent; it cannot be where
-  /// it is not positive, because then the largest product is not the largest score.
+  /// Where scores are products with at most a slope, the scale is folded into the exponent; it cannot be
+  /// where it is not positive, because then the largest product is not the largest score.
   static constexpr bool kFoldScale = kIsLinear<Variant> && !Variant::kSigmoid && Variant::kScale > 0.f;
   /// From the scores that `score` leaves to base 2.
   static constexpr float kUnit = kFoldScale ? Variant::kScale * kLog2e : kLog2e;
@@ -174,7 +174,8 @@ public:
 
   /// From products to final scores, but for masks, for kGroups groups of 16 tokens from the one given.
   template <int kGroups>
-  __device__ __forceinline__ void score(const TokenRecords &tokens, int group, float (&s)[2 * kGroups][4]) const {
+  __device__ __forceinline__ void score(const TokenRecords &tokens, int group,
+                                        float (&s)[2 * kGroups][4]) const {
     if constexpr (kIsLinear<Variant>) {
       if constexpr (!kFoldScale)
         scale(s);
@@ -222,8 +223,8 @@ public:
   }
 
 private:
-  /// What the records say of a token and the next. All of it is read at once: a load that waits for the answer
-  /// to another question would be a branch for each score.
+  /// What the records say of a token and the next. All of it is read at once: a load that waits for the
+  /// answer to another question would be a branch for each score.
   struct Pair {
     uint2 visible;
     int2 position{}, depth{};
@@ -278,8 +279,8 @@ private:
     });
   }
 
-  /// A token's distance to the origin of the thread's first row is made a float once, and differences of origins
-  /// are added to it: exact up to 2^24.
+  /// A token's distance to the origin of the thread's first row is made a float once, and differences of
+  /// origins are added to it: exact up to 2^24.
   template <int kTiles>
   __device__ __forceinline__ void addSlopes(const TokenRecords &tokens, int group,
                                             float (&s)[kTiles][4]) const {
@@ -296,7 +297,8 @@ private:
   }
 
   /// Scores as f(score, half of the rows, token after the thread's first one).
-  template <int kTiles, class F> static __device__ __forceinline__ void forEach(float (&s)[kTiles][4], F &&f) {
+  template <int kTiles, class F>
+  static __device__ __forceinline__ void forEach(float (&s)[kTiles][4], F &&f) {
 #pragma unroll
     for (int n = 0; n < kTiles; ++n) {
 #pragma unroll

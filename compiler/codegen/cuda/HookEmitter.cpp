@@ -29,8 +29,9 @@ public:
     constant("float", "kScale", floatLiteral(static_cast<float>(op_.getScale().convertToDouble())));
     if (op_.hasMask()) {
       auto reads = [&](TileArg lo, TileArg hi) {
-        return op_.getTile().getArgument(lo).use_empty() && op_.getTile().getArgument(hi).use_empty() ? "false"
-                                                                                                     : "true";
+        return op_.getTile().getArgument(lo).use_empty() && op_.getTile().getArgument(hi).use_empty()
+                   ? "false"
+                   : "true";
       };
       constant("bool", "kReadsDepth", reads(kTileDepthLo, kTileDepthHi));
       constant("bool", "kReadsQuery", reads(kTileQueryLo, kTileQueryHi));
@@ -135,12 +136,12 @@ private:
     if (form->isFalling)
       slope = "-(" + slope + ")";
     printer.statement(region.front().getTerminator()->getLoc(),
-                      "return {" + text(form->isCapped, form->cap) + ", " +
-                          text(form->isCapped, form->rate) + ", " + slope + ", " +
-                          text(form->isSloped, form->origin) + "};");
+                      "return {" + text(form->isCapped, form->cap) + ", " + text(form->isCapped, form->rate) +
+                          ", " + slope + ", " + text(form->isSloped, form->origin) + "};");
     finish(printer);
-    return "\n" + std::string(kInlined) + "deft::ScoreForm form(const Params &p, const Row &row, int kv_head) {\n" +
-           printer.statements() + "  }\n";
+    return "\n" + std::string(kInlined) +
+           "deft::ScoreForm form(const Params &p, const Row &row, int kv_head) {\n" + printer.statements() +
+           "  }\n";
   }
 
   std::string maskHook() {

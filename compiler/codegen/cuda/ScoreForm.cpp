@@ -17,7 +17,8 @@ namespace {
 class Matcher {
 public:
   explicit Matcher(Region &score)
-      : uniformity_(score), ranges_(score), s_(score.getArgument(kArgS)), kvPos_(score.getArgument(kArgKvPos)) {}
+      : uniformity_(score), ranges_(score), s_(score.getArgument(kArgS)),
+        kvPos_(score.getArgument(kArgKvPos)) {}
 
   std::optional<ScoreForm> match(Value score) {
     if (capped(score) || sum(score))

@@ -8,8 +8,8 @@ namespace deft::codegen::cuda {
 
 /// A score of a form that the device computes in a shorter way than its expression:
 ///   cap * tanh(rate * s) + slope * (kv_pos - origin)
-/// with s in place of the first product where it is not capped, and without the second where it is not sloped.
-/// All values are the same for a row; one that is missing is 1.
+/// with s in place of the first product where it is not capped, and without the second where it is not
+/// sloped. All values are the same for a row; one that is missing is 1.
 struct ScoreForm {
   bool isCapped = false, isSloped = false;
   mlir::Value cap, rate, slope, origin;

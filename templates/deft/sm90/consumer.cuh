@@ -24,7 +24,7 @@ template <class Config, class Variant> class Consumer {
   using Params = typename Variant::Params;
   static constexpr int kSteps = Config::kHeadDim / 16;
   static constexpr int kGroups = Config::kTileKv / 16; ///< of 16 tokens
-  static constexpr int kScoredAtOnce = 2; ///< groups: more would hold more registers
+  static constexpr int kScoredAtOnce = 2;              ///< groups: more would hold more registers
   /// Whether a stage may be held while the next one is awaited.
   static constexpr bool kAhead = Config::kStages > 2;
   static_assert(Config::kTileKv == 64, "a warp of a warpgroup takes one group of 16 tokens");
@@ -125,8 +125,8 @@ private:
       ptx::mbarrierArrive(ring_.pieceEmpty(piece), arrivals);
   }
 
-  /// The warp's queries as the a operand of m16k16 steps, and whose this thread's two rows are, which `rows` is
-  /// told, too. `groupRow` is the first row of the piece.
+  /// The warp's queries as the a operand of m16k16 steps, and whose this thread's two rows are, which `rows`
+  /// is told, too. `groupRow` is the first row of the piece.
   __device__ __forceinline__ void loadQueries(Rows &rows, int piece, int groupRow,
                                               unsigned (&query)[kSteps][4], int (&caller)[2]) const {
     const int first = rows.row(0) - lane_ / 4 - groupRow;
@@ -254,7 +254,8 @@ private:
     const TokenRecords tokens = ring_.slot(step).records();
 #pragma unroll
     for (int g = 0; g < kGroups; g += kScoredAtOnce)
-      rows.template score<kScoredAtOnce>(tokens, g, reinterpret_cast<float (&)[2 * kScoredAtOnce][4]>(s[2 * g]));
+      rows.template score<kScoredAtOnce>(tokens, g,
+                                         reinterpret_cast<float (&)[2 * kScoredAtOnce][4]>(s[2 * g]));
     if (cut) {
 #pragma unroll
       for (int g = 0; g < kGroups; ++g)
@@ -320,8 +321,7 @@ private:
     const TileFacts &facts = ring_.slot(step).facts;
     if (!facts.isSeen(group, rows.queryLo(), rows.queryEnd()))
       return;
-    const auto seen =
-        rows.visibility(facts.isWhole(group, rows.queryLo(), rows.queryEnd()), facts.bounds);
+    const auto seen = rows.visibility(facts.isWhole(group, rows.queryLo(), rows.queryEnd()), facts.bounds);
     if (seen == Rows::kHidden)
       return;
     const TokenRecords tokens = ring_.slot(step).records();
