@@ -73,9 +73,7 @@ private:
       : args_(args), shared_(shared), base_(ptx::sharedAddress(shared)), item_(item), kvHead_(kvHead),
         lane_(threadIdx.x % 32), rowWarp_(threadIdx.x / 32 % kRowWarps),
         tokenWarp_(threadIdx.x / 32 / kRowWarps), rows_(args, params, item_, kvHead, rowWarp_ * 16),
-        softmax_(WarpRows<Config, Variant>::kUnit) {
-    rows_.loadQueryFacts();
-  }
+        softmax_(WarpRows<Config, Variant>::kUnit) {}
 
   // --- queries ---------------------------------------------------------------------------------
 
@@ -153,6 +151,7 @@ private:
     }
     if constexpr (Layout::kQueryInRegisters)
       loadQueries();
+    rows_.loadQueryFacts(); // while the copies are on their way
 
     for (int tile = 0; tile < tiles; ++tile) {
       ptx::cpAsyncWait<Config::kStages - 2>();
