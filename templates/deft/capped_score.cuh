@@ -2,7 +2,7 @@
 
 #include "deft/types.cuh"
 
-/// cap * tanh(rate * x) without special functions, where all x of a tile are small.
+/// cap * tanh(rate * x) without special functions, for small x.
 namespace deft {
 
 /// Special functions come at a sixteenth of the rate of multiply-adds, and a capped score would need three
@@ -27,9 +27,16 @@ public:
     first_ = first * slope;
     second_ = second * slope;
     beyond_ = ~__float_as_int(least) & kExponent;
-    if (!(bound > 1e-6f && bound < 1e12f)) { // then no x is near
+    limit_ = 2.f * least;
+    if (bound > 1e30f) { // no score comes near the cap, and the series would leave f32
+      offset_ = first_ = second_ = 0.f;
+      none_ = slope;
+      beyond_ = 0;
+      limit_ = kInfinity;
+    } else if (!(bound > 1e-12f)) { // no x is near
       offset_ = 1.f;
       beyond_ = kExponent;
+      limit_ = 0.f;
     }
   }
 
@@ -37,15 +44,16 @@ public:
   __device__ __forceinline__ int place(float x) const { return __float_as_int(fmaf(x, x, offset_)); }
   __device__ __forceinline__ bool isBeyond(int places) const { return (places & beyond_) != 0; }
 
-  /// Where x is near.
-  __device__ __forceinline__ float operator()(float x) const {
+  /// Whether near() holds; isBeyond() of one place says the opposite.
+  __device__ __forceinline__ bool isNear(float x) const { return fmaf(x, x, offset_) < limit_; }
+  __device__ __forceinline__ float near(float x) const {
     const float t = fmaf(x, x, offset_);
     return x * fmaf(fmaf(second_, t, first_), t, none_);
   }
 
 private:
   static constexpr int kExponent = 0x7f800000, kExponentOne = 0x00800000;
-  float offset_, none_, first_, second_;
+  float offset_, none_, first_, second_, limit_;
   int beyond_;
 };
 

@@ -30,26 +30,32 @@ struct TokenBounds {
   int depthLo, depthHi;
 };
 
-/// Whether scores are scaled products, to which a slope may add.
-template <class Variant> __host__ __device__ constexpr bool isLinear() {
-  if constexpr (Variant::kHasScore)
-    return Variant::kIsSloped && !Variant::kIsCapped;
-  return true;
-}
-template <class Variant> constexpr bool kIsLinear = isLinear<Variant>();
+/// Of which form scores are (ScoreForm); without a score function they are scaled products.
+template <class Variant, bool kHasScore = Variant::kHasScore> struct FormOf {
+  static constexpr bool kIsCapped = false, kIsSloped = false, kIsKnown = true;
+};
+template <class Variant> struct FormOf<Variant, true> {
+  static constexpr bool kIsCapped = Variant::kIsCapped, kIsSloped = Variant::kIsSloped,
+                        kIsKnown = kIsCapped || kIsSloped;
+};
 
 template <class Config, class Variant> class WarpRows {
   using Element = typename Config::Element;
   using Params = typename Variant::Params;
+  using Form = FormOf<Variant>;
 
 public:
   /// Whether hooks want to know of the queries: setQueries or loadQueryFacts is to be called then.
   static constexpr bool kNeedsRow = Variant::kHasMask || Variant::kHasScore;
   /// Where scores are products with at most a slope, the scale is folded into the exponent; it cannot be
   /// where it is not positive, because then the largest product is not the largest score.
-  static constexpr bool kFoldScale = kIsLinear<Variant> && !Variant::kSigmoid && Variant::kScale > 0.f;
+  static constexpr bool kFoldScale =
+      Form::kIsKnown && !Form::kIsCapped && !Variant::kSigmoid && Variant::kScale > 0.f;
   /// From the scores that `score` leaves to base 2.
   static constexpr float kUnit = kFoldScale ? Variant::kScale * kLog2e : kLog2e;
+
+  /// Whether scoreRising is of use: where scores are products with a slope, and only their differences count.
+  static constexpr bool kRises = kFoldScale && Variant::kHasScore;
 
   enum Visibility { kHidden, kCut, kWhole };
 
@@ -176,26 +182,26 @@ public:
   template <int kGroups>
   __device__ __forceinline__ void score(const TokenRecords &tokens, int group,
                                         float (&s)[2 * kGroups][4]) const {
-    if constexpr (kIsLinear<Variant>) {
-      if constexpr (!kFoldScale)
-        scale(s);
-      if constexpr (Variant::kHasScore)
-        addSlopes(tokens, group, s);
-    } else if constexpr (Variant::kIsCapped) {
-      int places[2] = {};
-      forEach(s, [&](float &x, int r, int) { places[r] |= capped_[r].place(x); });
-      if (__any_sync(~0u, capped_[0].isBeyond(places[0]) || capped_[1].isBeyond(places[1]))) {
-        scale(s);
-        hooks(tokens, group, s);
-      } else {
-        forEach(s, [&](float &x, int r, int) { x = capped_[r](x); });
-        if constexpr (Variant::kIsSloped)
-          addSlopes(tokens, group, s);
-      }
-    } else {
+    if constexpr (Form::kIsCapped)
+      cap(s); // knows of the scale
+    else if constexpr (!kFoldScale)
       scale(s);
-      hooks(tokens, group, s);
-    }
+    if constexpr (Form::kIsSloped)
+      addSlopes(tokens, group, s);
+    if constexpr (!Form::kIsKnown)
+      callHook(tokens, group, s);
+  }
+
+  /// The same for a whole tile whose positions rise by one from token to token, where kRises allows it; what
+  /// is to be added to all scores of the thread's rows comes apart.
+  template <int kTiles>
+  __device__ __forceinline__ void scoreRising(const TokenRecords &tokens, float (&s)[kTiles][4],
+                                              float (&common)[2]) const {
+    const int first = tokens.position[0] + lane_ % 4 * 2;
+#pragma unroll
+    for (int r = 0; r < 2; ++r)
+      common[r] = slope_[r] * static_cast<float>(first - origin_[r]);
+    forEach(s, [&](float &x, int r, int token) { x = fmaf(slope_[r], static_cast<float>(token), x); });
   }
 
   /// -inf for what the rows do not see.
@@ -250,20 +256,24 @@ private:
   }
 
   __device__ __forceinline__ void setForms() {
-    ScoreForm form[2];
 #pragma unroll
     for (int r = 0; r < 2; ++r) {
-      if constexpr (Variant::kIsCapped || Variant::kIsSloped)
-        form[r] = Variant::form(params_, hookRow_[r], kvHead_);
-      if constexpr (Variant::kIsCapped)
-        capped_[r] = CappedScore(form[r].cap, form[r].rate * Variant::kScale);
-      if constexpr (Variant::kIsSloped)
-        slope_[r] = kFoldScale ? form[r].slope / Variant::kScale : form[r].slope;
+      ScoreForm form{};
+      if constexpr (Form::kIsKnown)
+        form = Variant::form(params_, hookRow_[r], kvHead_);
+      if constexpr (Form::kIsCapped) {
+        const float rate = form.rate * Variant::kScale;
+        capped_[r] = CappedScore(form.cap, rate);
+        cap_[r] = form.cap;
+        doubleRate_[r] = 2.f * kLog2e * rate;
+      }
+      if constexpr (Form::kIsSloped) {
+        slope_[r] = kFoldScale ? form.slope / Variant::kScale : form.slope;
+        origin_[r] = form.origin;
+      }
     }
-    if constexpr (Variant::kIsSloped) {
-      origin_ = form[0].origin;
-      fromOrigin_ = static_cast<float>(origin_ - form[1].origin);
-    }
+    if constexpr (Form::kIsSloped)
+      fromOrigin_ = static_cast<float>(origin_[0] - origin_[1]);
   }
 
   template <int kTiles> static __device__ __forceinline__ void scale(float (&s)[kTiles][4]) {
@@ -271,7 +281,8 @@ private:
   }
 
   template <int kTiles>
-  __device__ __forceinline__ void hooks(const TokenRecords &tokens, int group, float (&s)[kTiles][4]) const {
+  __device__ __forceinline__ void callHook(const TokenRecords &tokens, int group,
+                                           float (&s)[kTiles][4]) const {
     const int first = group * 16 + lane_ % 4 * 2;
     forEach(s, [&](float &x, int r, int token) {
       x = Variant::score(params_, hookRow_[r], x, tokens.position[first + token], tokens.depth[first + token],
@@ -279,8 +290,22 @@ private:
     });
   }
 
-  /// A token's distance to the origin of the thread's first row is made a float once, and differences of
-  /// origins are added to it: exact up to 2^24.
+  /// Each score comes in a way that it alone decides on, so that no row's bits depend on other rows; all of
+  /// them decide only whether the dearer way must be gone at all.
+  template <int kTiles> __device__ __forceinline__ void cap(float (&s)[kTiles][4]) const {
+    int places[2] = {};
+    forEach(s, [&](float &x, int r, int) { places[r] |= capped_[r].place(x); });
+    if (__any_sync(~0u, capped_[0].isBeyond(places[0]) || capped_[1].isBeyond(places[1])))
+      forEach(s, [&](float &x, int r, int) {
+        const float far = cappedFar(cap_[r], doubleRate_[r] * x);
+        x = capped_[r].isNear(x) ? capped_[r].near(x) : far;
+      });
+    else
+      forEach(s, [&](float &x, int r, int) { x = capped_[r].near(x); });
+  }
+
+  /// A token's distance to the origin of the thread's first row is made a float once, and the difference of
+  /// the origins is added to it: exact up to 2^24.
   template <int kTiles>
   __device__ __forceinline__ void addSlopes(const TokenRecords &tokens, int group,
                                             float (&s)[kTiles][4]) const {
@@ -288,8 +313,8 @@ private:
 #pragma unroll
     for (int n = 0; n < kTiles; ++n) {
       const int2 position = *reinterpret_cast<const int2 *>(tokens.position + first + n * 8);
-      const float distance[2] = {static_cast<float>(position.x - origin_),
-                                 static_cast<float>(position.y - origin_)};
+      const float distance[2] = {static_cast<float>(position.x - origin_[0]),
+                                 static_cast<float>(position.y - origin_[0])};
 #pragma unroll
       for (int c = 0; c < 4; ++c)
         s[n][c] = fmaf(slope_[c / 2], c < 2 ? distance[c % 2] : distance[c % 2] + fromOrigin_, s[n][c]);
@@ -314,9 +339,9 @@ private:
   int queryOfRow_[2];
   typename Variant::Row hookRow_[2];
   TileBounds bounds_;
-  CappedScore capped_[2]; // of a score with a form
-  float slope_[2];
-  int origin_;
+  CappedScore capped_[2]; // what a score of a known form is made of
+  float cap_[2], doubleRate_[2], slope_[2];
+  int origin_[2];
   float fromOrigin_; ///< of the first row's origin to the second's
 };
 

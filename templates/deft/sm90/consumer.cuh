@@ -170,7 +170,7 @@ private:
                                        int groupRow, int first, int stride) const {
     const int queryLo = rows.clamped(groupRow) / Config::kRatio;
     const int queryEnd = rows.clamped(groupRow + 63) / Config::kRatio + 1;
-    float s[2 * kGroups][4], factor[2];
+    float s[2 * kGroups][4], common[2] = {}, factor[2];
     unsigned weights[kGroups][4];
     Turns turns(L::kGroups > 1 && stride == 1, group_, tiles_);
     for (int tile = first, next;; tile = next) {
@@ -183,8 +183,8 @@ private:
       bool cut = isCut(rows, firstStep_ + tile);
       ptx::wgmmaWait<0>();
       ptx::wgmmaPin(s);
-      score(rows, firstStep_ + tile, cut, s);
-      bool grows = sums.weigh(s, factor);
+      score(rows, firstStep_ + tile, cut, s, common);
+      bool grows = sums.weigh(s, common, factor);
       for (;; tile = next) {
         if (grows)
           sums.rescale(factor);
@@ -204,8 +204,8 @@ private:
         cut = isCut(rows, firstStep_ + next);
         ptx::wgmmaWait<1>();
         ptx::wgmmaPin(s);
-        score(rows, firstStep_ + next, cut, s);
-        grows = sums.weigh(s, factor);
+        score(rows, firstStep_ + next, cut, s, common);
+        grows = sums.weigh(s, common, factor);
         ptx::wgmmaWait<0>();
         ptx::wgmmaPin(sums.out);
         release(firstStep_ + tile, stride);
@@ -248,14 +248,25 @@ private:
     return rows.visibility(whole, facts.bounds) != Rows::kWhole;
   }
 
-  /// From products to final scores.
-  __device__ __forceinline__ void score(const Rows &rows, int step, bool cut,
-                                        float (&s)[2 * kGroups][4]) const {
-    const TokenRecords tokens = ring_.slot(step).records();
+  /// From products to final scores, to which `common` of their row is still to be added.
+  __device__ __forceinline__ void score(const Rows &rows, int step, bool cut, float (&s)[2 * kGroups][4],
+                                        float (&common)[2]) const {
+    TileSlot &slot = ring_.slot(step);
+    const TokenRecords tokens = slot.records();
+    bool isScored = false;
+    if constexpr (Rows::kRises) {
+      isScored = slot.facts.isRising;
+      if (isScored)
+        rows.scoreRising(tokens, s, common);
+      else
+        common[0] = common[1] = 0.f;
+    }
+    if (!isScored) {
 #pragma unroll
-    for (int g = 0; g < kGroups; g += kScoredAtOnce)
-      rows.template score<kScoredAtOnce>(tokens, g,
-                                         reinterpret_cast<float (&)[2 * kScoredAtOnce][4]>(s[2 * g]));
+      for (int g = 0; g < kGroups; g += kScoredAtOnce)
+        rows.template score<kScoredAtOnce>(tokens, g,
+                                           reinterpret_cast<float (&)[2 * kScoredAtOnce][4]>(s[2 * g]));
+    }
     if (cut) {
 #pragma unroll
       for (int g = 0; g < kGroups; ++g)
@@ -338,7 +349,7 @@ private:
     if (seen == Rows::kCut)
       rows.hide(tokens, group, s[0], s[1]);
     float factor[2];
-    if (sums.weigh(s, factor))
+    if (sums.weigh(s, {}, factor))
       sums.rescale(factor);
     unsigned p[4];
     Sums::pack(s[0], s[1], p);

@@ -371,7 +371,10 @@ private:
       slot.depth[index] = token.depth;
     }
     recordFacts(slot.facts, tile);
+    const bool isRising = WarpRows<Config, Variant>::kRises && rises(tile);
     if (lane_ == 0) {
+      if constexpr (WarpRows<Config, Variant>::kRises)
+        slot.facts.isRising = isRising;
       slot.facts.isGathered = isGathered;
       if constexpr (Variant::kHasMask)
         slot.facts.bounds = tokens;
@@ -379,6 +382,11 @@ private:
     __syncwarp();
     if (lane_ == 0)
       ptx::mbarrierArrive(ring_.full(step));
+  }
+
+  __device__ __forceinline__ bool rises(const Tile &tile) const {
+    const int first = __shfl_sync(~0u, tile.token[0].position, 0) + lane_;
+    return __all_sync(~0u, tile.token[0].position == first && tile.token[1].position == first + 32);
   }
 
   /// Who sees some tokens.

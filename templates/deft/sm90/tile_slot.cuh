@@ -17,6 +17,7 @@ struct alignas(16) TileFacts {
   unsigned anyone[kGroups + 1];   ///< the hull of the queries that see a token: first | end << 16
   unsigned everyone[kGroups + 1]; ///< the queries that see all of them
   TokenBounds bounds;             ///< of the tile, for masks only; a group's would cost more than they save
+  int isRising;   ///< whether positions rise by one from token to token; where scores ask for it
   int isGathered; ///< whether tokens came one by one, which wgmma does not see without a fence
 
   /// Whether any of queries [lo, end) may see a token of the group.

@@ -26,7 +26,7 @@ TEST(CappedScoreTest, IsTheFormulaWhereScoresAreSmall) {
         const double want = cap * std::tanh(scale / cap * x);
         if (std::abs(share) < 0.4329) {
           ASSERT_FALSE(score.isBeyond(score.place(x))) << cap << " " << scale << " " << share;
-          ASSERT_NEAR(score(x), want, 1.1e-5 * std::abs(want)) << cap << " " << scale << " " << share;
+          ASSERT_NEAR(score.near(x), want, 1.1e-5 * std::abs(want)) << cap << " " << scale << " " << share;
         } else if (std::abs(share) > 0.4331) {
           ASSERT_TRUE(score.isBeyond(score.place(x))) << cap << " " << scale << " " << share;
         }
