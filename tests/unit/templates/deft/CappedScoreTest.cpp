@@ -25,10 +25,12 @@ TEST(CappedScoreTest, IsTheFormulaWhereScoresAreSmall) {
         const float x = static_cast<float>(share * cap / scale);
         const double want = cap * std::tanh(scale / cap * x);
         if (std::abs(share) < 0.4329) {
-          ASSERT_FALSE(score.isBeyond(score.place(x))) << cap << " " << scale << " " << share;
+          ASSERT_TRUE(!score.isBeyond(score.place(x)) && score.isNear(x))
+              << cap << " " << scale << " " << share;
           ASSERT_NEAR(score.near(x), want, 1.1e-5 * std::abs(want)) << cap << " " << scale << " " << share;
         } else if (std::abs(share) > 0.4331) {
-          ASSERT_TRUE(score.isBeyond(score.place(x))) << cap << " " << scale << " " << share;
+          ASSERT_TRUE(score.isBeyond(score.place(x)) && !score.isNear(x))
+              << cap << " " << scale << " " << share;
         }
       }
     }
@@ -44,12 +46,19 @@ TEST(CappedScoreTest, OneFarScoreIsNoticedAmongNearOnes) {
     EXPECT_TRUE(score.isBeyond(places | score.place(far))) << far;
 }
 
-/// The series' coefficients would leave f32.
-TEST(CappedScoreTest, NothingIsNearWhereTheRateIsExtreme) {
-  for (float rate : {0.f, 1e-30f, 1e30f, std::numeric_limits<float>::infinity(), std::nanf("")}) {
+/// Where the series' coefficients would leave f32.
+TEST(CappedScoreTest, ExtremeRatesAreLinesOrFar) {
+  for (float rate : {1e-16f, 1e-20f, 1e-30f}) {
+    const CappedScore score(1 / rate, rate);
+    for (float x : {0.f, 1e-20f, 1.f, -300.f}) {
+      EXPECT_TRUE(score.isNear(x)) << rate << " " << x;
+      EXPECT_FLOAT_EQ(score.near(x), x) << rate;
+    }
+  }
+  for (float rate : {1e10f, 1e30f, std::numeric_limits<float>::infinity(), std::nanf("")}) {
     const CappedScore score(1.f, rate);
     for (float x : {0.f, 1e-20f, 1.f})
-      EXPECT_TRUE(score.isBeyond(score.place(x))) << rate << " " << x;
+      EXPECT_TRUE(score.isBeyond(score.place(x)) && !score.isNear(x)) << rate << " " << x;
   }
 }
 
