@@ -40,6 +40,10 @@ public:
     }
   }
 
+  /// A multiply-add takes one operand from the registers that a warp shares, and the compiler would put all
+  /// coefficients there, and each back for each score. `own` gives its argument as a thread's own value.
+  template <class Own> __device__ __forceinline__ void keep(Own &&own) { second_ = own(second_); }
+
   /// Bits that are joined by `or` over many x before they are asked.
   __device__ __forceinline__ int place(float x) const { return __float_as_int(fmaf(x, x, offset_)); }
   __device__ __forceinline__ bool isBeyond(int places) const { return (places & beyond_) != 0; }

@@ -79,7 +79,7 @@ public:
       hookRow_[r] = Variant::row(params_, qPos[r], head[r], kvHead_, query[r]);
     }
     if constexpr (Variant::kHasScore)
-      setForms();
+      setForms(qPos);
     if constexpr (Variant::kHasMask) {
       bounds_.qLo = __reduce_min_sync(~0u, min(qPos[0], qPos[1]));
       bounds_.qHi = __reduce_max_sync(~0u, max(qPos[0], qPos[1]));
@@ -255,7 +255,7 @@ private:
     s = isVisible ? s : -kInfinity;
   }
 
-  __device__ __forceinline__ void setForms() {
+  __device__ __forceinline__ void setForms(const int (&qPos)[2]) {
 #pragma unroll
     for (int r = 0; r < 2; ++r) {
       ScoreForm form{};
@@ -264,6 +264,7 @@ private:
       if constexpr (Form::kIsCapped) {
         const float rate = form.rate * Variant::kScale;
         capped_[r] = CappedScore(form.cap, rate);
+        capped_[r].keep([&](float x) { return qPos[r] < -1 ? 0.f : x; }); // no position is, but who knows
         cap_[r] = form.cap;
         doubleRate_[r] = 2.f * kLog2e * rate;
       }
