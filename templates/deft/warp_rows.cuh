@@ -32,11 +32,11 @@ struct TokenBounds {
 
 /// Of which form scores are (ScoreForm); without a score function they are scaled products.
 template <class Variant, bool kHasScore = Variant::kHasScore> struct FormOf {
-  static constexpr bool kIsCapped = false, kIsSloped = false, kIsKnown = true;
+  static constexpr bool kIsCapped = false, kHasOneCap = false, kIsSloped = false, kIsKnown = true;
 };
 template <class Variant> struct FormOf<Variant, true> {
-  static constexpr bool kIsCapped = Variant::kIsCapped, kIsSloped = Variant::kIsSloped,
-                        kIsKnown = kIsCapped || kIsSloped;
+  static constexpr bool kIsCapped = Variant::kIsCapped, kHasOneCap = Variant::kHasOneCap,
+                        kIsSloped = Variant::kIsSloped, kIsKnown = kIsCapped || kIsSloped;
 };
 
 template <class Config, class Variant> class WarpRows {
@@ -277,6 +277,9 @@ private:
       fromOrigin_ = static_cast<float>(origin_[0] - origin_[1]);
   }
 
+  static __device__ __forceinline__ int capOf(int r) { return Form::kHasOneCap ? 0 : r; }
+  __device__ __forceinline__ const CappedScore &capped(int r) const { return capped_[capOf(r)]; }
+
   template <int kTiles> static __device__ __forceinline__ void scale(float (&s)[kTiles][4]) {
     forEach(s, [](float &x, int, int) { x *= Variant::kScale; });
   }
@@ -295,14 +298,24 @@ private:
   /// them decide only whether the dearer way must be gone at all.
   template <int kTiles> __device__ __forceinline__ void cap(float (&s)[kTiles][4]) const {
     int places[2] = {};
-    forEach(s, [&](float &x, int r, int) { places[r] |= capped_[r].place(x); });
-    if (__any_sync(~0u, capped_[0].isBeyond(places[0]) || capped_[1].isBeyond(places[1])))
+    forEach(s, [&](float &x, int r, int) { places[r] |= capped(r).place(x); });
+    const bool isAnyFar = __any_sync(~0u, capped(0).isBeyond(places[0]) || capped(1).isBeyond(places[1]));
+    const auto far = [&](float x, int r) { return cappedFar(cap_[capOf(r)], doubleRate_[capOf(r)] * x); };
+    if constexpr (Config::kHeadDim > 128) { // the same in fewer registers, and with a branch for each
       forEach(s, [&](float &x, int r, int) {
-        const float far = cappedFar(cap_[r], doubleRate_[r] * x);
-        x = capped_[r].isNear(x) ? capped_[r].near(x) : far;
+        float value = capped(r).near(x);
+        if (isAnyFar && !capped(r).isNear(x))
+          value = far(x, r);
+        x = value;
       });
-    else
-      forEach(s, [&](float &x, int r, int) { x = capped_[r].near(x); });
+    } else if (isAnyFar) {
+      forEach(s, [&](float &x, int r, int) {
+        const float value = far(x, r);
+        x = capped(r).isNear(x) ? capped(r).near(x) : value;
+      });
+    } else {
+      forEach(s, [&](float &x, int r, int) { x = capped(r).near(x); });
+    }
   }
 
   /// A token's distance to the origin of the thread's first row is made a float once, and the difference of

@@ -38,6 +38,7 @@ public:
     }
     if (op_.hasScore()) {
       constant("bool", "kIsCapped", form_.isCapped ? "true" : "false");
+      constant("bool", "kHasOneCap", form_.hasOneCap ? "true" : "false");
       constant("bool", "kIsSloped", form_.isSloped ? "true" : "false");
     }
     text_ += row + score + mask + tile + "};\n";

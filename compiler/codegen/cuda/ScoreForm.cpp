@@ -54,6 +54,8 @@ private:
     if (argument != s_)
       return false;
     form_.isCapped = true;
+    auto isLaunchLevel = [&](Value part) { return !part || uniformity_.of(part) == Uniformity::Launch; };
+    form_.hasOneCap = isLaunchLevel(cap) && isLaunchLevel(rate);
     form_.cap = cap;
     form_.rate = rate;
     return true;

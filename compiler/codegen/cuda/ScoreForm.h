@@ -13,6 +13,7 @@ namespace deft::codegen::cuda {
 struct ScoreForm {
   bool isCapped = false, isSloped = false;
   mlir::Value cap, rate, slope, origin;
+  bool hasOneCap = false; ///< all rows have the same cap and rate
   bool isFalling = false; ///< the slope is to be negated
 };
 

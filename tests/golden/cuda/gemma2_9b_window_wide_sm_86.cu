@@ -17,6 +17,7 @@ struct Variant {
   static constexpr bool kReadsDepth = false;
   static constexpr bool kReadsQuery = false;
   static constexpr bool kIsCapped = true;
+  static constexpr bool kHasOneCap = true;
   static constexpr bool kIsSloped = false;
 
   struct Row {
@@ -53,7 +54,7 @@ struct Variant {
     return {b.qLo - 4096 < b.kvHi, b.qHi - 4096 < b.kvLo};
   }
 };
-#line 57 "deft_gemma2_9b_window_wide.cu"
+#line 58 "deft_gemma2_9b_window_wide.cu"
 
 struct Config {
   using Element = deft::bf16;

@@ -15,6 +15,7 @@ struct Variant {
   static constexpr bool kReadsDepth = false;
   static constexpr bool kReadsQuery = false;
   static constexpr bool kIsCapped = false;
+  static constexpr bool kHasOneCap = false;
   static constexpr bool kIsSloped = false;
 
   struct Row {
@@ -85,7 +86,7 @@ struct Variant {
     return {v14 || (v10 <= 0 && v11 >= 0), v15 || (v10 == 0 && v11 == 0)};
   }
 };
-#line 89 "deft_local_global_tiles.cu"
+#line 90 "deft_local_global_tiles.cu"
 
 struct Config {
   using Element = deft::bf16;

@@ -14,6 +14,7 @@ struct Variant {
   static constexpr bool kSigmoid = false;
   static constexpr float kScale = 0.088388346f;
   static constexpr bool kIsCapped = false;
+  static constexpr bool kHasOneCap = false;
   static constexpr bool kIsSloped = true;
 
   struct Row {
@@ -40,7 +41,7 @@ struct Variant {
     return {0, 0, row.r1, row.q_pos};
   }
 };
-#line 44 "deft_mpt_7b_alibi_narrow.cu"
+#line 45 "deft_mpt_7b_alibi_narrow.cu"
 
 struct Config {
   using Element = deft::f16;

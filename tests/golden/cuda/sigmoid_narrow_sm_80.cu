@@ -13,6 +13,7 @@ struct Variant {
   static constexpr bool kSigmoid = true;
   static constexpr float kScale = 0.088388346f;
   static constexpr bool kIsCapped = false;
+  static constexpr bool kHasOneCap = false;
   static constexpr bool kIsSloped = false;
 
   struct Row {
@@ -31,7 +32,7 @@ struct Variant {
     return s + row.r0;
   }
 };
-#line 35 "deft_sigmoid_narrow.cu"
+#line 36 "deft_sigmoid_narrow.cu"
 
 struct Config {
   using Element = deft::bf16;
