@@ -1,28 +1,12 @@
 #pragma once
 
 #include "deft/abi.h"
-#include "deft/capped_score.cuh"
-#include "deft/hook_math.cuh"
-#include "deft/types.cuh"
+#include "deft/formed_scores.cuh"
 
 /// What a warp knows of its 16 rows and of the tokens before it, and what follows from both: which
 /// tokens the rows see, and the final scores. A thread holds rows lane / 4 and lane / 4 + 8 of the
 /// accumulator tiles of mma.sync and wgmma alike, so both kernel families share this file.
 namespace deft {
-
-/// The records of a tile's tokens in shared memory, one array a field, so that a warp reads a field of
-/// 16 tokens without conflicts.
-struct TokenRecords {
-  unsigned *visible; ///< queries of the item that see the token: first | end << 16, nobody beyond the item
-  int *position;
-  int *depth;
-
-  static constexpr int kBytes = 12; ///< a token's
-
-  __device__ __forceinline__ TokenRecords(void *base, int tokens)
-      : visible(static_cast<unsigned *>(base)), position(static_cast<int *>(base) + tokens),
-        depth(static_cast<int *>(base) + 2 * tokens) {}
-};
 
 /// Of some tokens, all inclusive.
 struct TokenBounds {
@@ -30,30 +14,18 @@ struct TokenBounds {
   int depthLo, depthHi;
 };
 
-/// Of which form scores are (ScoreForm); without a score function they are scaled products.
-template <class Variant, bool kHasScore = Variant::kHasScore> struct FormOf {
-  static constexpr bool kIsCapped = false, kHasOneCap = false, kIsSloped = false, kIsKnown = true;
-};
-template <class Variant> struct FormOf<Variant, true> {
-  static constexpr bool kIsCapped = Variant::kIsCapped, kHasOneCap = Variant::kHasOneCap,
-                        kIsSloped = Variant::kIsSloped, kIsKnown = kIsCapped || kIsSloped;
-};
-
 template <class Config, class Variant> class WarpRows {
   using Element = typename Config::Element;
   using Params = typename Variant::Params;
   using Form = FormOf<Variant>;
+  using Forms = FormedScores<Config, Variant>;
 
 public:
   /// Whether hooks want to know of the queries: setQueries or loadQueryFacts is to be called then.
   static constexpr bool kNeedsRow = Variant::kHasMask || Variant::kHasScore;
-  /// Where scores are products with at most a slope, the scale is folded into the exponent; it cannot be
-  /// where it is not positive, because then the largest product is not the largest score.
-  static constexpr bool kFoldScale =
-      Form::kIsKnown && !Form::kIsCapped && !Variant::kSigmoid && Variant::kScale > 0.f;
+  static constexpr bool kFoldScale = Forms::kFoldScale;
   /// From the scores that `score` leaves to base 2.
   static constexpr float kUnit = kFoldScale ? Variant::kScale * kLog2e : kLog2e;
-
   /// Whether scoreRising is of use: where scores are products with a slope, and only their differences count.
   static constexpr bool kRises = kFoldScale && Variant::kHasScore;
 
@@ -79,7 +51,7 @@ public:
       hookRow_[r] = Variant::row(params_, qPos[r], head[r], kvHead_, query[r]);
     }
     if constexpr (Variant::kHasScore)
-      setForms(qPos);
+      forms_.set(params_, hookRow_, qPos, kvHead_);
     if constexpr (Variant::kHasMask) {
       bounds_.qLo = __reduce_min_sync(~0u, min(qPos[0], qPos[1]));
       bounds_.qHi = __reduce_max_sync(~0u, max(qPos[0], qPos[1]));
@@ -183,25 +155,21 @@ public:
   __device__ __forceinline__ void score(const TokenRecords &tokens, int group,
                                         float (&s)[2 * kGroups][4]) const {
     if constexpr (Form::kIsCapped)
-      cap(s); // knows of the scale
+      forms_.cap(s); // knows of the scale
     else if constexpr (!kFoldScale)
       scale(s);
     if constexpr (Form::kIsSloped)
-      addSlopes(tokens, group, s);
+      forms_.addSlopes(tokens, group * 16 + lane_ % 4 * 2, s);
     if constexpr (!Form::kIsKnown)
       callHook(tokens, group, s);
   }
 
-  /// The same for a whole tile whose positions rise by one from token to token, where kRises allows it; what
-  /// is to be added to all scores of the thread's rows comes apart.
+  /// The same for a whole tile whose positions rise by one from token to token, where kRises allows it;
+  /// `common` is to be added to all scores of a row.
   template <int kTiles>
   __device__ __forceinline__ void scoreRising(const TokenRecords &tokens, float (&s)[kTiles][4],
                                               float (&common)[2]) const {
-    const int first = tokens.position[0] + lane_ % 4 * 2;
-#pragma unroll
-    for (int r = 0; r < 2; ++r)
-      common[r] = slope_[r] * static_cast<float>(first - origin_[r]);
-    forEach(s, [&](float &x, int r, int token) { x = fmaf(slope_[r], static_cast<float>(token), x); });
+    forms_.addRising(tokens.position[0] + lane_ % 4 * 2, s, common);
   }
 
   /// -inf for what the rows do not see.
@@ -255,95 +223,18 @@ private:
     s = isVisible ? s : -kInfinity;
   }
 
-  __device__ __forceinline__ void setForms(const int (&qPos)[2]) {
-#pragma unroll
-    for (int r = 0; r < 2; ++r) {
-      ScoreForm form{};
-      if constexpr (Form::kIsKnown)
-        form = Variant::form(params_, hookRow_[r], kvHead_);
-      if constexpr (Form::kIsCapped) {
-        const float rate = form.rate * Variant::kScale;
-        capped_[r] = CappedScore(form.cap, rate);
-        capped_[r].keep([&](float x) { return qPos[r] < -1 ? 0.f : x; }); // no position is, but who knows
-        cap_[r] = form.cap;
-        doubleRate_[r] = 2.f * kLog2e * rate;
-      }
-      if constexpr (Form::kIsSloped) {
-        slope_[r] = kFoldScale ? form.slope / Variant::kScale : form.slope;
-        origin_[r] = form.origin;
-      }
-    }
-    if constexpr (Form::kIsSloped)
-      fromOrigin_ = static_cast<float>(origin_[0] - origin_[1]);
-  }
-
-  static __device__ __forceinline__ int capOf(int r) { return Form::kHasOneCap ? 0 : r; }
-  __device__ __forceinline__ const CappedScore &capped(int r) const { return capped_[capOf(r)]; }
-
   template <int kTiles> static __device__ __forceinline__ void scale(float (&s)[kTiles][4]) {
-    forEach(s, [](float &x, int, int) { x *= Variant::kScale; });
+    forEachScore(s, [](float &x, int, int) { x *= Variant::kScale; });
   }
 
   template <int kTiles>
   __device__ __forceinline__ void callHook(const TokenRecords &tokens, int group,
                                            float (&s)[kTiles][4]) const {
     const int first = group * 16 + lane_ % 4 * 2;
-    forEach(s, [&](float &x, int r, int token) {
+    forEachScore(s, [&](float &x, int r, int token) {
       x = Variant::score(params_, hookRow_[r], x, tokens.position[first + token], tokens.depth[first + token],
                          kvHead_);
     });
-  }
-
-  /// Each score comes in a way that it alone decides on, so that no row's bits depend on other rows; all of
-  /// them decide only whether the dearer way must be gone at all.
-  template <int kTiles> __device__ __forceinline__ void cap(float (&s)[kTiles][4]) const {
-    int places[2] = {};
-    forEach(s, [&](float &x, int r, int) { places[r] |= capped(r).place(x); });
-    const bool isAnyFar = __any_sync(~0u, capped(0).isBeyond(places[0]) || capped(1).isBeyond(places[1]));
-    const auto far = [&](float x, int r) { return cappedFar(cap_[capOf(r)], doubleRate_[capOf(r)] * x); };
-    if constexpr (Config::kHeadDim > 128) { // the same in fewer registers, and with a branch for each
-      forEach(s, [&](float &x, int r, int) {
-        float value = capped(r).near(x);
-        if (isAnyFar && !capped(r).isNear(x))
-          value = far(x, r);
-        x = value;
-      });
-    } else if (isAnyFar) {
-      forEach(s, [&](float &x, int r, int) {
-        const float value = far(x, r);
-        x = capped(r).isNear(x) ? capped(r).near(x) : value;
-      });
-    } else {
-      forEach(s, [&](float &x, int r, int) { x = capped(r).near(x); });
-    }
-  }
-
-  /// A token's distance to the origin of the thread's first row is made a float once, and the difference of
-  /// the origins is added to it: exact up to 2^24.
-  template <int kTiles>
-  __device__ __forceinline__ void addSlopes(const TokenRecords &tokens, int group,
-                                            float (&s)[kTiles][4]) const {
-    const int first = group * 16 + lane_ % 4 * 2;
-#pragma unroll
-    for (int n = 0; n < kTiles; ++n) {
-      const int2 position = *reinterpret_cast<const int2 *>(tokens.position + first + n * 8);
-      const float distance[2] = {static_cast<float>(position.x - origin_[0]),
-                                 static_cast<float>(position.y - origin_[0])};
-#pragma unroll
-      for (int c = 0; c < 4; ++c)
-        s[n][c] = fmaf(slope_[c / 2], c < 2 ? distance[c % 2] : distance[c % 2] + fromOrigin_, s[n][c]);
-    }
-  }
-
-  /// Scores as f(score, half of the rows, token after the thread's first one).
-  template <int kTiles, class F>
-  static __device__ __forceinline__ void forEach(float (&s)[kTiles][4], F &&f) {
-#pragma unroll
-    for (int n = 0; n < kTiles; ++n) {
-#pragma unroll
-      for (int c = 0; c < 4; ++c)
-        f(s[n][c], c / 2, n * 8 + c % 2);
-    }
   }
 
   const abi::AttendArgs &args_;
@@ -353,10 +244,7 @@ private:
   int queryOfRow_[2];
   typename Variant::Row hookRow_[2];
   TileBounds bounds_;
-  CappedScore capped_[2]; // what a score of a known form is made of
-  float cap_[2], doubleRate_[2], slope_[2];
-  int origin_[2];
-  float fromOrigin_; ///< of the first row's origin to the second's
+  Forms forms_;
 };
 
 } // namespace deft
