@@ -39,8 +39,8 @@ __device__ __forceinline__ void attend(const abi::AttendArgs &args, const typena
   __syncthreads();
   // At most the launch bound's registers, 384 * 168 or 256 * 128; masks need more of them where scores are.
   constexpr bool kIsLight = L::kGroups == 1;
-  constexpr int kCopying = kIsLight || Variant::kHasMask ? 72 : 80;
-  constexpr int kComputing = kIsLight ? 184 : Variant::kHasMask ? 216 : 208;
+  constexpr int kCopying = kIsLight ? 72 : Variant::kHasMask ? 88 : 80;
+  constexpr int kComputing = kIsLight ? 184 : 208;
   if (threadIdx.x < 128) {
     asm volatile("setmaxnreg.dec.sync.aligned.u32 %0;" ::"n"(kCopying));
     Copying(args, params, ring).run(first);

@@ -24,6 +24,7 @@ template <class Config, class Variant> class Consumer {
   using Params = typename Variant::Params;
   static constexpr int kSteps = Config::kHeadDim / 16;
   static constexpr int kGroups = Config::kTileKv / 16; ///< of 16 tokens
+  static constexpr int kScoredAtOnce = 2;              ///< groups: more would hold more registers
   /// Whether a stage may be held while the next one is awaited.
   static constexpr bool kAhead = Config::kStages > 2;
   static_assert(Config::kTileKv == 64, "a warp of a warpgroup takes one group of 16 tokens");
@@ -58,7 +59,7 @@ private:
 
   /// The block's only computing warpgroup. Gives the next unit's piece of queries.
   __device__ __forceinline__ int attendAlone(const Params &params, int kvHead, int piece) {
-    const Rows rows(args_, params, item_, kvHead, warp_ * 16);
+    Rows rows(args_, params, item_, kvHead, warp_ * 16);
     unsigned query[kSteps][4];
     int caller[2];
     loadQueries(rows, piece, 0, query, caller);
@@ -77,7 +78,7 @@ private:
     const int rowCount = item_.queryCount * Config::kRatio;
     const bool isWide = rowCount > 16, splitRows = rowCount > kPieceRows;
     const int groupRow = splitRows ? group_ * kPieceRows : 0;
-    const Rows rows(args_, params, item_, kvHead, isWide ? groupRow + warp_ * 16 : 0);
+    Rows rows(args_, params, item_, kvHead, isWide ? groupRow + warp_ * 16 : 0);
     if (splitRows && group_ == 1) { // has read of the first piece what it wants to know
       releasePiece(piece, 1);
       awaitPiece(ring_, piece + 1);
@@ -124,9 +125,9 @@ private:
       ptx::mbarrierArrive(ring_.pieceEmpty(piece), arrivals);
   }
 
-  /// The warp's queries as the a operand of m16k16 steps, and whose this thread's two rows are. `groupRow` is
-  /// the first row of the piece.
-  __device__ __forceinline__ void loadQueries(const Rows &rows, int piece, int groupRow,
+  /// The warp's queries as the a operand of m16k16 steps, and whose this thread's two rows are, which `rows`
+  /// is told, too. `groupRow` is the first row of the piece.
+  __device__ __forceinline__ void loadQueries(Rows &rows, int piece, int groupRow,
                                               unsigned (&query)[kSteps][4], int (&caller)[2]) const {
     const int first = rows.row(0) - lane_ / 4 - groupRow;
     const unsigned from = ring_.queries(piece) + (first + lane_ % 16) * L::kRowBytes + lane_ / 16 * 16;
@@ -136,6 +137,13 @@ private:
 #pragma unroll
     for (int r = 0; r < 2; ++r)
       caller[r] = ring_.head(piece).callerIndex[rows.clamped(rows.row(r)) - groupRow];
+    if constexpr (Rows::kNeedsRow) {
+      int position[2];
+#pragma unroll
+      for (int r = 0; r < 2; ++r)
+        position[r] = ring_.head(piece).queryPos[rows.clamped(rows.row(r)) - groupRow];
+      rows.setQueries(position, caller);
+    }
     releasePiece(piece, groupRow > 0 ? 2 : 1);
   }
 
@@ -162,7 +170,7 @@ private:
                                        int groupRow, int first, int stride) const {
     const int queryLo = rows.clamped(groupRow) / Config::kRatio;
     const int queryEnd = rows.clamped(groupRow + 63) / Config::kRatio + 1;
-    float s[2 * kGroups][4], factor[2];
+    float s[2 * kGroups][4], common[2] = {}, factor[2];
     unsigned weights[kGroups][4];
     Turns turns(L::kGroups > 1 && stride == 1, group_, tiles_);
     for (int tile = first, next;; tile = next) {
@@ -175,8 +183,8 @@ private:
       bool cut = isCut(rows, firstStep_ + tile);
       ptx::wgmmaWait<0>();
       ptx::wgmmaPin(s);
-      score(rows, firstStep_ + tile, cut, s);
-      bool grows = sums.weigh(s, factor);
+      score(rows, firstStep_ + tile, cut, s, common);
+      bool grows = sums.weigh(s, common, factor);
       for (;; tile = next) {
         if (grows)
           sums.rescale(factor);
@@ -196,8 +204,8 @@ private:
         cut = isCut(rows, firstStep_ + next);
         ptx::wgmmaWait<1>();
         ptx::wgmmaPin(s);
-        score(rows, firstStep_ + next, cut, s);
-        grows = sums.weigh(s, factor);
+        score(rows, firstStep_ + next, cut, s, common);
+        grows = sums.weigh(s, common, factor);
         ptx::wgmmaWait<0>();
         ptx::wgmmaPin(sums.out);
         release(firstStep_ + tile, stride);
@@ -237,16 +245,28 @@ private:
   __device__ __forceinline__ bool isCut(const Rows &rows, int step) const {
     const TileFacts &facts = ring_.slot(step).facts;
     const bool whole = facts.isWhole(TileFacts::kTile, rows.queryLo(), rows.queryEnd());
-    return rows.visibility(whole, facts.bounds(TileFacts::kTile)) != Rows::kWhole;
+    return rows.visibility(whole, facts.bounds) != Rows::kWhole;
   }
 
-  /// From products to final scores.
-  __device__ __forceinline__ void score(const Rows &rows, int step, bool cut,
-                                        float (&s)[2 * kGroups][4]) const {
-    const TokenRecords tokens = ring_.slot(step).records();
+  /// From products to final scores, to which `common` of their row is still to be added.
+  __device__ __forceinline__ void score(const Rows &rows, int step, bool cut, float (&s)[2 * kGroups][4],
+                                        float (&common)[2]) const {
+    TileSlot &slot = ring_.slot(step);
+    const TokenRecords tokens = slot.records();
+    bool isScored = false;
+    if constexpr (Rows::kRises) {
+      isScored = slot.facts.isRising;
+      if (isScored)
+        rows.scoreRising(tokens, s, common);
+      else
+        common[0] = common[1] = 0.f;
+    }
+    if (!isScored) {
 #pragma unroll
-    for (int g = 0; g < kGroups; ++g)
-      rows.score(tokens, g, false, s[2 * g], s[2 * g + 1]);
+      for (int g = 0; g < kGroups; g += kScoredAtOnce)
+        rows.template score<kScoredAtOnce>(tokens, g,
+                                           reinterpret_cast<float (&)[2 * kScoredAtOnce][4]>(s[2 * g]));
+    }
     if (cut) {
 #pragma unroll
       for (int g = 0; g < kGroups; ++g)
@@ -312,8 +332,7 @@ private:
     const TileFacts &facts = ring_.slot(step).facts;
     if (!facts.isSeen(group, rows.queryLo(), rows.queryEnd()))
       return;
-    const auto seen =
-        rows.visibility(facts.isWhole(group, rows.queryLo(), rows.queryEnd()), facts.bounds(group));
+    const auto seen = rows.visibility(facts.isWhole(group, rows.queryLo(), rows.queryEnd()), facts.bounds);
     if (seen == Rows::kHidden)
       return;
     const TokenRecords tokens = ring_.slot(step).records();
@@ -326,9 +345,11 @@ private:
       ptx::mma16816<Element>(s[0], query[k], b[0], b[1]);
       ptx::mma16816<Element>(s[1], query[k], b[2], b[3]);
     }
-    rows.score(tokens, group, seen == Rows::kCut, s[0], s[1]);
+    rows.template score<1>(tokens, group, s);
+    if (seen == Rows::kCut)
+      rows.hide(tokens, group, s[0], s[1]);
     float factor[2];
-    if (sums.weigh(s, factor))
+    if (sums.weigh(s, {}, factor))
       sums.rescale(factor);
     unsigned p[4];
     Sums::pack(s[0], s[1], p);

@@ -60,10 +60,10 @@ TEST(LegalityTest, FamilySm90HasOneShapeOfBlockAndALightOne) {
   const PhaseConfig tiles{"tiles", -1, Family::Sm90, 128, 64, 4, kSm90Warps};
   // Ring: 4 stages of K and V, 64 tokens * 256 bytes each, 64 records of 12 bytes, the facts of four
   // groups and two barriers; padded rows: of results 8 * 16 and two pieces of 64 of queries, each with its
-  // item, callers' indices and two barriers; the alignment.
+  // item, callers' indices, positions and two barriers; the alignment.
   const auto bytes = [](int headDim) {
     const int row = 2 * headDim + 16;
-    return 4 * (2 * 64 * 256 + 64 * 12 + 128 + 16) + 8 * 16 * row + 2 * (64 * row + 32 + 64 * 4 + 16) + 1024;
+    return 4 * (2 * 64 * 256 + 64 * 12 + 64 + 16) + 8 * 16 * row + 2 * (64 * row + 32 + 64 * 8 + 16) + 1024;
   };
   EXPECT_EQ(smemBytes(128, tiles), bytes(128));
   EXPECT_EQ(smemBytes(80, tiles), bytes(80)); // columns come in blocks of 64: head dim 80 takes two
@@ -89,18 +89,18 @@ TEST(LegalityTest, FamilySm90HasOneShapeOfBlockAndALightOne) {
   EXPECT_EQ(check(with([](auto &p) { p.tileKv = 128; })),
             "phase `tiles`: tile_kv is 128; family sm90 takes 64");
   EXPECT_EQ(check(with([](auto &p) { p.stages = 6; })),
-            "phase `tiles`: it needs 273344 bytes of shared memory; sm_90a allows 232448");
+            "phase `tiles`: it needs 273472 bytes of shared memory; sm_90a allows 232448");
 }
 
 TEST(LegalityTest, TwoLightBlocksShareAMultiprocessor) {
   PhaseConfig light{"tiles", -1, Family::Sm90, 64, 64, 2, kSm90LightWarps};
   // As above, with one piece of queries and 4 * 16 rows of results.
   EXPECT_EQ(smemBytes(128, light),
-            2 * (2 * 64 * 256 + 64 * 12 + 128 + 16) + 4 * 16 * 272 + 64 * 272 + 32 + 64 * 4 + 16 + 1024);
+            2 * (2 * 64 * 256 + 64 * 12 + 64 + 16) + 4 * 16 * 272 + 64 * 272 + 32 + 64 * 8 + 16 + 1024);
   EXPECT_EQ(check(light), "legal");
   light.stages = 3; // need not be even
   EXPECT_EQ(check(light),
-            "phase `tiles`: it needs 137184 bytes of shared memory; two blocks of 8 warps share "
+            "phase `tiles`: it needs 137248 bytes of shared memory; two blocks of 8 warps share "
             "a multiprocessor, which leaves each 115712");
 }
 
