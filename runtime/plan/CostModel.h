@@ -50,8 +50,12 @@ private:
     double us = 0;
     double gflop = 0;
     int tokens = 0;
+    int firstGroup = 0;  ///< two groups of warps have rows of their own: queries below are of the first
+    int secondGroup = 0; ///< and from here on of the second
   };
 
+  /// Steps of the group of warps that has most: what nobody of a group sees is passed over.
+  int stepsOf(const Plan &plan, const abi::Item &item, const Step &step) const;
   /// All of an item whose rows are one padded group and have no token in common.
   double maskedTokens(const Plan &plan, const abi::Item &item) const;
 

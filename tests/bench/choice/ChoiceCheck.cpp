@@ -1,6 +1,6 @@
 // How good is the choice that nobody tuned? Takes what a GPU has measured (whole spaces, tests/data/spaces;
-// journals of tuning sessions), makes the trees and plans again, prices every config by the cost model, and says
-// for each class of trees how much longer the model's choice takes than the fastest config:
+// journals of tuning sessions), makes the trees and plans again, prices every config by the cost model, and
+// says for each class of trees how much longer the model's choice takes than the fastest config:
 //
 //   free     among all configs that were measured there
 //   kernels  among those that run by the kernels that a package has
@@ -8,10 +8,10 @@
 //
 //   choice_check FILE... [--workloads DIR] [--cost FILE.json] [--fit]
 
+#include "compiler/config/ConfigJson.h"
 #include "compiler/config/CostCoefficients.h"
 #include "compiler/config/DefaultConfig.h"
 #include "compiler/support/AtomicFile.h"
-#include "compiler/config/ConfigJson.h"
 #include "tests/bench/choice/Fit.h"
 #include "tests/bench/choice/PricedClass.h"
 #include "tuner/report/SessionData.h"
@@ -140,7 +140,8 @@ int check(const Options &options) {
 int main(int argc, char **argv) {
   deft::choice::Options options;
   CLI::App app("Judges the choice that nobody tuned, and fits its prices, on what a GPU has measured");
-  app.add_option("FILE", options.files, "Recorded spaces, and journals of tuning sessions (*.jsonl)")->required();
+  app.add_option("FILE", options.files, "Recorded spaces, and journals of tuning sessions (*.jsonl)")
+      ->required();
   app.add_option("--workloads", options.workloads, "The folder of recorded workloads");
   app.add_option("--cost", options.cost, "Prices to judge, as JSON; default: those of GPUs");
   app.add_option("--limit", options.limit, "Ratios beyond this are counted");

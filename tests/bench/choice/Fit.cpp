@@ -28,7 +28,8 @@ double lossOf(const std::vector<PricedClass> &classes, const config::CostCoeffic
       ++count;
     }
     const double over = std::log(one.usOf(chosen) / fastest);
-    loss += over + kFar * over * over + kProportion * std::sqrt(squares / count - sum * sum / (count * count));
+    loss +=
+        over + kFar * over * over + kProportion * std::sqrt(squares / count - sum * sum / (count * count));
   }
   return loss / static_cast<double>(classes.size());
 }
@@ -39,9 +40,9 @@ config::CostCoefficients fit(const std::vector<PricedClass> &classes, const conf
   using Cost = config::CostCoefficients;
   config::CostCoefficients best = start;
   double least = lossOf(classes, best);
-  constexpr double Cost::*kPrices[] = {&Cost::againGBs, &Cost::partialGBs, &Cost::wgmmaBlockGflops,
-                                       &Cost::stepUs,   &Cost::itemUs,     &Cost::launchUs,
-                                       &Cost::mergeUs};
+  constexpr double Cost::*kPrices[] = {
+      &Cost::cacheGBs, &Cost::againGBs, &Cost::partialGBs, &Cost::wgmmaBlockGflops, &Cost::stepUs,
+      &Cost::itemUs,   &Cost::runUs,    &Cost::launchUs,   &Cost::mergeUs,          &Cost::slotUs};
   for (const double step : {1.5, 1.25, 1.1, 1.05}) {
     for (bool isBetter = true; isBetter;) {
       isBetter = false;

@@ -99,8 +99,7 @@ private:
     const auto device = config_cache::deviceKeyFromJson(event.at("device"));
     if (!device)
       return device.error();
-    const auto signature =
-        config_cache::VariantSignature::parse(event.at("signature").get<std::string>());
+    const auto signature = config_cache::VariantSignature::parse(event.at("signature").get<std::string>());
     if (!signature)
       return Error{ErrorCode::Diagnostics, "its signature is not understood", ""};
     device_ = *device;
@@ -117,8 +116,8 @@ private:
       const auto workload = workload::make(name, 0, workloads_);
       if (!workload || workload->tree().tokens() != tree.at("tokens") ||
           static_cast<int>(workload->tree().queries().size()) != tree.at("queries")) {
-        notes_.push_back(name + " left out: " +
-                         (workload ? "the tree is another one now" : workload.error().message));
+        notes_.push_back(
+            name + " left out: " + (workload ? "the tree is another one now" : workload.error().message));
         return false;
       }
       one.trees.push_back(workload->tree());

@@ -26,8 +26,7 @@ struct MeasuredClass {
 
 /// The classes of a recorded space (tests/data/spaces) or of a tuning session's journal (*.jsonl). A class
 /// of whose trees one cannot be made again is left out, and said in `notes`.
-support::Result<std::vector<MeasuredClass>> readMeasured(const std::string &path,
-                                                         const std::string &workloads,
-                                                         std::vector<std::string> &notes);
+support::Result<std::vector<MeasuredClass>>
+readMeasured(const std::string &path, const std::string &workloads, std::vector<std::string> &notes);
 
 } // namespace deft::choice

@@ -19,9 +19,8 @@ template <typename T> std::uint64_t hashOf(const std::vector<T> &values, std::ui
 
 /// Lets go of what the model does not look at.
 void strip(plan::Plan &plan) {
-  plan.runs = {};
+  plan.runs.shrink_to_fit();
   plan.queryPos = {};
-  plan.mergeBegin = {};
   plan.mergeSlot = {};
   plan.leaves = {};
   plan.tails = {};
@@ -50,8 +49,8 @@ PricedClass::PricedClass(const MeasuredClass &measured)
 }
 
 bool PricedClass::makePlans(const config::Config &config, Point &point) const {
-  point.blocks = config::estimateBlocks(measured_.signature.shape(), config, *config_cache::targetOf(measured_.device),
-                                        measured_.device.units);
+  point.blocks = config::estimateBlocks(measured_.signature.shape(), config,
+                                        *config_cache::targetOf(measured_.device), measured_.device.units);
   plan::Planner planner;
   for (const tree::KvTree &tree : measured_.trees) {
     plan::Plan plan;
@@ -83,8 +82,7 @@ double PricedClass::price(const Point &point, const config::CostCoefficients &co
   return std::exp(logs / static_cast<double>(point.plans.size()));
 }
 
-template <typename Value>
-std::size_t PricedClass::least(bool ofUntuned, const Value &valueOf) const {
+template <typename Value> std::size_t PricedClass::least(bool ofUntuned, const Value &valueOf) const {
   std::size_t best = points_.size();
   double least = 0;
   for (std::size_t i = 0; i < points_.size(); ++i) {

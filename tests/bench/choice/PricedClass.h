@@ -11,8 +11,8 @@ struct UntunedChoice {
   config::Config config;
   plan::Plan plan; ///< of the first tree
   double us = 0;   ///< by the model
-  /// The measured config whose plans are the same: whatever they are called, they take as long. None: there is
-  /// none.
+  /// The measured config whose plans are the same: whatever they are called, they take as long. None: there
+  /// is none.
   std::optional<std::size_t> found;
 };
 
