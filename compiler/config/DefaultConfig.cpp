@@ -118,10 +118,14 @@ Result<Config> defaultConfig(const spec::Variant &variant, const target::Target 
     phases = schedule.phases;
   }
   if (phases.empty()) {
-    if (const auto phase = sm90Phase(shape, target, prefersLight(shape)))
+    if (const auto phase = sm90Phase(shape, target, prefersLight(shape))) {
       config.phases.push_back(*phase);
-    else
+      // Prices are fitted to these kernels. Of others it is not known how often what they say comes true.
+      if (!variant.schedule || variant.schedule->partitions.empty())
+        config.partition = spec::Partition::Auto;
+    } else {
       phases = preferredPhases(shape);
+    }
   }
   for (const spec::PhaseSpec &phase : phases) {
     const bool isWide = phase.rowsAbove.has_value() || phases.size() == 1;
