@@ -11,19 +11,18 @@ namespace deft::config {
 struct CostCoefficients {
   double cacheGBs = 8200;         ///< cache read for the first time: memory, whole machine
   double againGBs = 36000;        ///< cache read again by another item: last-level cache, whole machine
-  double partialGBs = 7000;       ///< partials, written and read again, whole machine
+  double partialGBs = 5800;       ///< partials, written and read again, whole machine
   double blockGflops = 1500;      ///< products of one block (CPU: thread), padding included
   double wgmmaBlockGflops = 8800; ///< the same for the sm90 family, which runs half as many blocks
-  double stepUs = 0.35;           ///< of each tile step beside its products: copies awaited, softmax
-  double itemUs = 1.25;           ///< of each item: index, queries and first tile, with nothing to hide them
-  double runUs = 0.0325;          ///< of each run of an item: copies that end where another begins
+  double stepUs = 0.335;          ///< of each tile step beside its products: copies awaited, softmax
+  double itemUs = 1.5;            ///< of each item: index, queries and first tile, with nothing to hide them
+  double runUs = 0.0285;          ///< of each run of an item: copies that end where another begins
   double maskUs = 0;              ///< more, of a step whose rows, one padded group, have no token in common
-  double launchUs = 7.1;          ///< also of the first bytes
-  double mergeUs = 1.65;          ///< the merge launch, where there is one
-  double slotUs =
-      0.0136;      ///< more, for each partial of the query that has most, beyond what a merge has on its way
-  int rowStep = 0; ///< rows are padded to a multiple of this; 0: to the phase's tile_q
-  int tokenStep = 0; ///< a step takes this many tokens; 0: the phase's tile_kv
+  double launchUs = 7.15;         ///< also of the first bytes
+  double mergeUs = 1.6;           ///< the merge launch, where there is one
+  double slotUs = 0.0155;         ///< more, of each partial of the query that has most, from the ninth on
+  int rowStep = 0;                ///< rows are padded to a multiple of this; 0: to the phase's tile_q
+  int tokenStep = 0;              ///< a step takes this many tokens; 0: the phase's tile_kv
 
   bool operator==(const CostCoefficients &) const = default;
 };

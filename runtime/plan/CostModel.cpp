@@ -15,7 +15,9 @@ int sm90Rows(int rows, bool isLight) { return rows <= 16 && !isLight ? 16 : rows
 
 /// A step of a light block, beside its products, in steps of a wide one: of the two on a multiprocessor each
 /// has some of what the other waits for.
-constexpr double kLightStep = 1.5;
+constexpr double kLightStep = 1.7;
+/// An item of one, in items of a wide one: the other block is at work meanwhile.
+constexpr double kLightItem = 0.5;
 constexpr int kGroupRows = 64; ///< of a warpgroup
 /// Partials of a row that the merge has on its way at a time.
 constexpr int kSlotsAtOnce = 8;
@@ -69,6 +71,7 @@ void CostModel::set(const VariantFacts &facts, const config::Config &config, int
     step.tokens = cost.tokenStep > 0 ? cost.tokenStep : phase.tileKv;
     step.gflop = pairGflop_ * padded * step.tokens;
     step.us = cost.stepUs * (isLight ? kLightStep : 1) + step.gflop / gflops * 1e6;
+    step.itemUs = cost.itemUs * (isLight ? kLightItem : 1);
     step.firstGroup = step.secondGroup = 0;
     if (isSm90 && rows > kGroupRows) {
       step.firstGroup = (kGroupRows - 1) / facts.ratio + 1;
@@ -79,7 +82,7 @@ void CostModel::set(const VariantFacts &facts, const config::Config &config, int
 
 double CostModel::unitUs(const Plan &plan, const abi::Item &item) const {
   const Step &step = steps_[static_cast<std::size_t>(std::min(item.queryCount, queriesPerTile_))];
-  const double us = cost_.itemUs + item.runCount * cost_.runUs + stepsOf(plan, item, step) * step.us;
+  const double us = step.itemUs + item.runCount * cost_.runUs + stepsOf(plan, item, step) * step.us;
   return cost_.maskUs > 0 ? us + maskedTokens(plan, item) / step.tokens * cost_.maskUs : us;
 }
 

@@ -140,7 +140,7 @@ TEST(CostModelTest, TheFamilyDecidesTheRateOfProducts) {
   config.phases[0].warps = config::kSm90LightWarps;
   CostModel light;
   light.set({1, 1, 64, 2}, config, 1);
-  EXPECT_NEAR(light.stepUs(64) - 1.5 * 3, 2 * (fast.stepUs(64) - 3), 1e-9);
+  EXPECT_NEAR(light.stepUs(64) - 1.7 * 3, 2 * (fast.stepUs(64) - 3), 1e-9);
   EXPECT_EQ(light.stepUs(3), light.stepUs(64));
 }
 
