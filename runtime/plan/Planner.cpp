@@ -105,6 +105,7 @@ Result<void> Planner::make(const tree::KvTree &tree, const VariantFacts &facts, 
       auto_.remember(key, choice);
     }
   }
+  lastChoice_ = choice;
   return makeAs(choice, tree, facts, config, blocks, plan);
 }
 
