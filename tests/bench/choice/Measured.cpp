@@ -22,6 +22,8 @@ Error bad(const std::string &path, const std::string &what) {
   return {ErrorCode::Diagnostics, "`" + path + "`: " + what, ""};
 }
 
+bool isPlannedAgain(const config::Config &config) { return config.partition != spec::Partition::Auto; }
+
 Result<std::vector<MeasuredClass>> ofSpace(const std::string &path, const std::string &workloads) {
   const auto recording = session::readRecording(path);
   if (!recording)
@@ -35,9 +37,9 @@ Result<std::vector<MeasuredClass>> ofSpace(const std::string &path, const std::s
   }
   const std::vector<space::Point> points = recording->space.points();
   for (std::size_t i = 0; i < points.size(); ++i)
-    if (recording->ratios[i] > 0)
-      one.configs.push_back(
-          {recording->space.configOf(points[i]), recording->ratios[i] * recording->untunedUs});
+    if (config::Config config = recording->space.configOf(points[i]);
+        recording->ratios[i] > 0 && isPlannedAgain(config))
+      one.configs.push_back({std::move(config), recording->ratios[i] * recording->untunedUs});
   return std::vector{std::move(one)};
 }
 
@@ -80,7 +82,8 @@ public:
       if (own.untunedUs > 0)
         if (MeasuredClass one{"", device_, signature_, {}, {}}; makeTrees(own, one)) {
           for (const auto &[id, ratio] : own.ratios)
-            one.configs.push_back({own.configs.at(id), ratio * own.untunedUs});
+            if (const config::Config &config = own.configs.at(id); isPlannedAgain(config))
+              one.configs.push_back({config, ratio * own.untunedUs});
           all.push_back(std::move(one));
         }
     return all;
