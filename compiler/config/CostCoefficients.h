@@ -20,7 +20,7 @@ struct CostCoefficients {
   double maskUs = 0;              ///< more, of a step whose rows, one padded group, have no token in common
   double launchUs = 7.15;         ///< also of the first bytes
   double mergeUs = 1.6;           ///< the merge launch, where there is one
-  double slotUs = 0.0155;         ///< more, of each partial of the query that has most, from the ninth on
+  double slotUs = 0.06;           ///< more, of each partial of the query that has most, from the ninth on
   int rowStep = 0;                ///< rows are padded to a multiple of this; 0: to the phase's tile_q
   int tokenStep = 0;              ///< a step takes this many tokens; 0: the phase's tile_kv
 
