@@ -19,8 +19,8 @@ int blocksPerSm(const KernelShape &shape, const PhaseConfig &phase, const target
                    target.blocksPerSm});
 }
 
-int estimateBlocks(const KernelShape &shape, const Config &config,
-                   const target::Target &target, int multiprocessors) {
+int estimateBlocks(const KernelShape &shape, const Config &config, const target::Target &target,
+                   int multiprocessors) {
   int fewest = std::numeric_limits<int>::max();
   for (const PhaseConfig &phase : config.phases)
     fewest = std::min(fewest, blocksPerSm(shape, phase, target));

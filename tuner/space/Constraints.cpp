@@ -48,7 +48,8 @@ constexpr Constraint kConstraints[] = {
     {"occupancy", "a multiprocessor runs at least four warps", false,
      [](const Candidate &candidate) {
        return !candidate.target || allPhases(candidate, [&](const PhaseConfig &phase) {
-         return config::blocksPerSm(candidate.shape, phase, *candidate.target) * phase.warps >= kFewestWarpsPerSm;
+         return config::blocksPerSm(candidate.shape, phase, *candidate.target) * phase.warps >=
+                kFewestWarpsPerSm;
        });
      }},
     {"prices", "other prices matter to partitions that compare by them", true,

@@ -14,12 +14,10 @@ TEST(OccupancyTest, BlocksAreEstimatedAsTheHardwareSharesThem) {
   // Two stages of 64 tokens take a third of the shared memory, but 200 registers a thread leave room for two.
   EXPECT_EQ(blocksPerSm(kernel, {"narrow", -1, Family::Sm80, 16, 64, 2, 4}, hopper), 2);
   EXPECT_EQ(blocksPerSm(kernel, {"narrow", -1, Family::Sm80, 16, 64, 4, 4}, hopper), 1);
-  EXPECT_EQ(
-      estimateBlocks(
-          kernel,
-          Config{spec::Partition::Union, 0, {{"narrow", -1, Family::Sm80, 16, 64, 4, 4}}, {}},
-          hopper, 132),
-      132);
+  EXPECT_EQ(estimateBlocks(
+                kernel, Config{spec::Partition::Union, 0, {{"narrow", -1, Family::Sm80, 16, 64, 4, 4}}, {}},
+                hopper, 132),
+            132);
 }
 
 } // namespace
