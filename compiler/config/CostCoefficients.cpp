@@ -20,9 +20,10 @@ using support::ErrorCode;
 struct Price {
   const char *key;
   double CostCoefficients::*member;
-  bool isRate; ///< divides, so it must be above zero
+  bool isRate;        ///< divides, so it must be above zero
+  bool isNew = false; ///< there are files without it, which were written when it was nothing
 };
-constexpr std::array<Price, 10> kPrices{{
+constexpr std::array<Price, 12> kPrices{{
     {"cache_gb_s", &CostCoefficients::cacheGBs, true},
     {"again_gb_s", &CostCoefficients::againGBs, true},
     {"partial_gb_s", &CostCoefficients::partialGBs, true},
@@ -30,9 +31,11 @@ constexpr std::array<Price, 10> kPrices{{
     {"wgmma_block_gflops", &CostCoefficients::wgmmaBlockGflops, true},
     {"step_us", &CostCoefficients::stepUs, false},
     {"item_us", &CostCoefficients::itemUs, false},
-    {"mask_us", &CostCoefficients::maskUs, false},
+    {"run_us", &CostCoefficients::runUs, false, true},
+    {"mask_us", &CostCoefficients::maskUs, false, true},
     {"launch_us", &CostCoefficients::launchUs, false},
     {"merge_us", &CostCoefficients::mergeUs, false},
+    {"slot_us", &CostCoefficients::slotUs, false, true},
 }};
 
 struct Step {
@@ -70,11 +73,13 @@ CostCoefficients cpuCoefficients(int threads) {
   cost.wgmmaBlockGflops = 40;
   cost.stepUs = 0.1;
   cost.itemUs = 0.5;
+  cost.runUs = 0;
   // Four requests of a row each, as one item and as four: 0.02 where they come from memory (7.2 and 6.9 ms
   // for 65,536 tokens of 8 heads on two threads), 0.04 from the last-level cache.
   cost.maskUs = 0.03;
   cost.launchUs = 10;
   cost.mergeUs = 5;
+  cost.slotUs = 0;
   cost.rowStep = 4;
   cost.tokenStep = 16;
   return cost;
@@ -83,12 +88,10 @@ CostCoefficients cpuCoefficients(int threads) {
 json toJson(const CostCoefficients &coefficients) {
   json object = json::object();
   for (const Price &price : kPrices)
-    object[price.key] = coefficients.*price.member;
+    if (!price.isNew || coefficients.*price.member != 0)
+      object[price.key] = coefficients.*price.member;
   for (const Step &step : kSteps)
     object[step.key] = coefficients.*step.member;
-  // GPUs have no such price, and files of theirs from before there was one are as this writes them.
-  if (coefficients.maskUs == 0)
-    object.erase("mask_us");
   return object;
 }
 
@@ -96,6 +99,9 @@ support::Result<CostCoefficients> costFromJson(const json &object) {
   if (!object.is_object())
     return Error{ErrorCode::Diagnostics, "cost: is not an object", ""};
   CostCoefficients cost;
+  for (const Price &price : kPrices)
+    if (price.isNew)
+      cost.*price.member = 0;
   for (const auto &[key, value] : object.items()) {
     const auto hasKey = [&key = key](const auto &entry) { return key == entry.key; };
     if (const auto price = std::find_if(kPrices.begin(), kPrices.end(), hasKey); price != kPrices.end()) {

@@ -9,30 +9,34 @@ namespace deft::config {
 /// The prices by which the planner compares two ways to cut the same work. Times add up, because the
 /// kernels' copies, products and latencies overlap only in part; the tuner fits the numbers to a machine.
 struct CostCoefficients {
-  double cacheGBs = 4600;         ///< cache read for the first time: memory, whole machine
-  double againGBs = 7000;         ///< cache read again by another item: last-level cache, whole machine
-  double partialGBs = 1500;       ///< partials, written and read again, whole machine
+  double cacheGBs = 8200;         ///< cache read for the first time: memory, whole machine
+  double againGBs = 36000;        ///< cache read again by another item: last-level cache, whole machine
+  double partialGBs = 5800;       ///< partials, written and read again, whole machine
   double blockGflops = 1500;      ///< products of one block (CPU: thread), padding included
-  double wgmmaBlockGflops = 7000; ///< the same for the sm90 family, which runs half as many blocks
-  double stepUs = 0.35;           ///< of each tile step beside its products: copies awaited, softmax
+  double wgmmaBlockGflops = 8800; ///< the same for the sm90 family, which runs half as many blocks
+  double stepUs = 0.335;          ///< of each tile step beside its products: copies awaited, softmax
   double itemUs = 1.5;            ///< of each item: index, queries and first tile, with nothing to hide them
+  double runUs = 0.0285;          ///< of each run of an item: copies that end where another begins
   double maskUs = 0;              ///< more, of a step whose rows, one padded group, have no token in common
-  double launchUs = 3;
-  double mergeUs = 2; ///< the merge launch, where there is one
-  int rowStep = 0;    ///< rows are padded to a multiple of this; 0: to the phase's tile_q
-  int tokenStep = 0;  ///< a step takes this many tokens; 0: the phase's tile_kv
+  double launchUs = 7.15;         ///< also of the first bytes
+  double mergeUs = 1.6;           ///< the merge launch, where there is one
+  double slotUs = 0.06;           ///< more, of each partial of the query that has most, from the ninth on
+  int rowStep = 0;                ///< rows are padded to a multiple of this; 0: to the phase's tile_q
+  int tokenStep = 0;              ///< a step takes this many tokens; 0: the phase's tile_kv
 
   bool operator==(const CostCoefficients &) const = default;
 };
 
-/// Fitted to an H200 (132 multiprocessors): what the members say by default.
+/// Fitted to an H200 (132 multiprocessors) by tests/bench/choice: what the members say by default. Rates lie
+/// above the machine's, because part of that time is in the steps, too.
 CostCoefficients gpuCoefficients();
 /// A host with so many threads: little bandwidth, no padding of rows, items that start for next to nothing.
 CostCoefficients cpuCoefficients(int threads);
 
 nlohmann::json toJson(const CostCoefficients &coefficients);
 
-/// Absent members keep their defaults; an unknown one, or a number that is no price, is an error.
+/// Absent members keep their defaults, but for prices that were not there when files without them were
+/// written: these are 0. An unknown member, or a number that is no price, is an error.
 support::Result<CostCoefficients> costFromJson(const nlohmann::json &json);
 
 } // namespace deft::config

@@ -85,11 +85,8 @@ std::vector<spec::PhaseSpec> preferredPhases(const KernelShape &shape) {
 }
 
 /// One kernel of the sm90 family for items of every size, with the deepest ring that fits; none where the
-/// family cannot be used. Light blocks where every head has its own keys: rows are many queries then, which
-/// have less in common (measured at 32/32, templates/NOTES.md: 3 % faster in the mean of 15 trees, 15 %
-/// slower to 10 % faster).
-std::optional<PhaseConfig> sm90Phase(const KernelShape &shape, const target::Target &target) {
-  const bool isLight = shape.ratio() == 1;
+/// family cannot be used.
+std::optional<PhaseConfig> sm90Phase(const KernelShape &shape, const target::Target &target, bool isLight) {
   for (const int stages : {4, 3, 2}) {
     PhaseConfig phase{"tiles", -1, Family::Sm90, 128, 64, stages, kSm90Warps};
     if (isLight) {
@@ -101,6 +98,10 @@ std::optional<PhaseConfig> sm90Phase(const KernelShape &shape, const target::Tar
   }
   return std::nullopt;
 }
+
+/// Light blocks where every head has its own keys: rows are many queries then, which have less in common
+/// (measured at 32/32, templates/NOTES.md: 3 % faster in the mean of 15 trees, 15 % slower to 10 % faster).
+bool prefersLight(const KernelShape &shape) { return shape.ratio() == 1; }
 
 } // namespace
 
@@ -117,10 +118,14 @@ Result<Config> defaultConfig(const spec::Variant &variant, const target::Target 
     phases = schedule.phases;
   }
   if (phases.empty()) {
-    if (const auto phase = sm90Phase(shape, target))
+    if (const auto phase = sm90Phase(shape, target, prefersLight(shape))) {
       config.phases.push_back(*phase);
-    else
+      // Prices are fitted to these kernels. Of others it is not known how often what they say comes true.
+      if (!variant.schedule || variant.schedule->partitions.empty())
+        config.partition = spec::Partition::Auto;
+    } else {
       phases = preferredPhases(shape);
+    }
   }
   for (const spec::PhaseSpec &phase : phases) {
     const bool isWide = phase.rowsAbove.has_value() || phases.size() == 1;
@@ -132,6 +137,21 @@ Result<Config> defaultConfig(const spec::Variant &variant, const target::Target 
   if (Result<void> legal = checkConfig(shape, config, target); !legal)
     return legal.error();
   return config;
+}
+
+Result<std::vector<Config>> defaultConfigs(const spec::Variant &variant, const target::Target &target) {
+  auto first = defaultConfig(variant, target);
+  if (!first)
+    return first.error();
+  std::vector<Config> all{std::move(*first)};
+  const KernelShape shape = KernelShape::of(variant);
+  if (variant.schedule && !variant.schedule->phases.empty())
+    return all;
+  if (const auto other = sm90Phase(shape, target, !prefersLight(shape))) {
+    all.push_back(all.front());
+    all.back().phases = {*other};
+  }
+  return all;
 }
 
 Result<Config> defaultConfig(const spec::Variant &variant) {

@@ -11,7 +11,13 @@ namespace deft::config {
 /// none is. What it leaves open follows from the ratio, the head dim and the target's shared memory.
 support::Result<Config> defaultConfig(const spec::Variant &variant, const target::Target &target);
 
-/// The same for no target in particular (the CPU, a plan made before the device is known): legal on
+/// The configs of a variant among which the tree decides before anything was measured, by the price of its
+/// plans: defaultConfig() first, and one of other kernels where the target has two that are the better ones
+/// of many trees each (blocks of the sm90 family, wide and light) and the spec's schedule does not say which.
+support::Result<std::vector<Config>> defaultConfigs(const spec::Variant &variant,
+                                                    const target::Target &target);
+
+/// defaultConfig() for no target in particular (the CPU, a plan made before the device is known): legal on
 /// all of them, because it is made for the one with the least shared memory.
 support::Result<Config> defaultConfig(const spec::Variant &variant);
 

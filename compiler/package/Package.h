@@ -23,7 +23,7 @@ struct SpecFile {
 struct PackagedVariant {
   VariantSource source;
   std::optional<spec::ScheduleSpec> space; ///< what the spec leaves to the tuner; ranges are dropped
-  std::vector<KernelSet> kernels;          ///< at most one for each architecture
+  std::vector<KernelSet> kernels;          ///< of an architecture, those of all its default configs
 };
 
 /// Native code for the host's processor: a shared object that depends on nothing, with one table of
@@ -34,8 +34,8 @@ struct CpuObject {
 };
 
 struct Package {
-  std::string deftcVersion; ///< of the deftc that built it
-  std::string nvrtcVersion; ///< empty without cubins
+  std::string deftcVersion;        ///< of the deftc that built it
+  std::string nvrtcVersion;        ///< empty without cubins
   std::vector<SpecFile> specFiles; ///< the first is the spec, the others are its imports
   std::vector<PackagedVariant> variants;
   std::vector<CpuObject> cpu; ///< by rising level

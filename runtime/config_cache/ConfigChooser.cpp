@@ -14,9 +14,10 @@ bool haveSameKernels(const config::Config &a, const config::Config &b) {
 
 ConfigChooser::ConfigChooser(std::shared_ptr<const ConfigCache> cache,
                              std::shared_ptr<const spec::Variant> variant, const target::Target *target,
-                             config::Config untuned)
+                             std::vector<config::Config> untuned, int units)
     : cache_(std::move(cache)), variant_(std::move(variant)),
-      request_(requestFor(*variant_, {}, target, std::move(untuned))) {
+      request_(requestFor(*variant_, {}, target, untuned.front())),
+      untuned_(*variant_, target, units, std::move(untuned)) {
   selection_.signature = request_.signature;
   selection_.chosen.config = request_.heuristic;
 }
@@ -31,6 +32,8 @@ const Selection &ConfigChooser::choose(const tree::KvTree &tree) {
   if (hasSelection_ && treeClass == selection_.treeClass)
     return selection_;
   request_.treeClass = treeClass;
+  request_.heuristic = untuned_.choose(tree);
+  request_.heuristicWhy = untuned_.why();
   selection_ = select(*cache_, request_);
   hasSelection_ = true;
   ++changes_;

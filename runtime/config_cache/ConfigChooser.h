@@ -2,6 +2,7 @@
 
 #include "runtime/config_cache/Legality.h"
 #include "runtime/config_cache/TreeClassifier.h"
+#include "runtime/config_cache/UntunedChooser.h"
 
 #include <memory>
 #include <optional>
@@ -15,9 +16,15 @@ bool haveSameKernels(const config::Config &a, const config::Config &b);
 /// looked up and nothing is allocated. For one thread at a time.
 class ConfigChooser {
 public:
-  /// `untuned` is what rule `heuristic` gives. The target (null: the processor) must outlive the chooser.
+  /// `untuned` are the configs among which rule `heuristic` chooses by the tree, on a device of so many
+  /// multiprocessors. The target (null: the processor) must outlive the chooser.
   ConfigChooser(std::shared_ptr<const ConfigCache> cache, std::shared_ptr<const spec::Variant> variant,
-                const target::Target *target, config::Config untuned);
+                const target::Target *target, std::vector<config::Config> untuned, int units);
+  /// With a single one, whatever the tree.
+  ConfigChooser(std::shared_ptr<const ConfigCache> cache, std::shared_ptr<const spec::Variant> variant,
+                const target::Target *target, config::Config untuned)
+      : ConfigChooser(std::move(cache), std::move(variant), target,
+                      std::vector<config::Config>{std::move(untuned)}, 0) {}
 
   /// For the tree as it is now; valid until the next call.
   const Selection &choose(const tree::KvTree &tree);
@@ -41,6 +48,7 @@ private:
   std::shared_ptr<const ConfigCache> cache_;
   std::shared_ptr<const spec::Variant> variant_;
   Request request_;
+  UntunedChooser untuned_;
   TreeClassifier classifier_;
   ClassFollower follower_;
   Selection selection_;

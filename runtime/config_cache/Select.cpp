@@ -78,7 +78,7 @@ std::string ruleName(Rule rule) {
 
 std::string Candidate::why() const {
   if (rule == Rule::Heuristic)
-    return "nothing was tuned for this; the analytic choice";
+    return "nothing was tuned for this; the analytic choice" + (reason.empty() ? "" : ": " + reason);
   if (!from)
     return "given by " + path;
   const Entry &entry = from->entry;
@@ -134,6 +134,7 @@ Selection select(const ConfigCache &cache, const Request &request) {
   });
   Candidate heuristic;
   heuristic.config = request.heuristic;
+  heuristic.reason = request.heuristicWhy;
   legal.push_back(std::move(heuristic));
   selection.chosen = std::move(legal.front());
   legal.erase(legal.begin());

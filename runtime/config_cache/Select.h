@@ -31,6 +31,7 @@ struct Request {
   std::string kernelHash;   ///< of the kernels that will run; see kernelHash()
   config::Config heuristic; ///< what is used where no entry is
   double nearbyLimit = kNearbyLimit;
+  std::string heuristicWhy = {}; ///< why this one, where there was a choice
 };
 
 struct Candidate {
@@ -40,6 +41,7 @@ struct Candidate {
   bool isStale = false;            ///< other kernels were timed
   std::optional<LoadedEntry> from; ///< none: the heuristic's, or a fixed config's
   std::string path;                ///< of the file; empty: the heuristic's
+  std::string reason;              ///< of the heuristic's, Request::heuristicWhy
 
   /// "tuned on this device for this class, 1.31 times as fast as untuned".
   std::string why() const;

@@ -39,13 +39,14 @@ support::Result<config::Config> invariantConfig(const spec::Variant &variant, co
   return jit::withWidestPhase(std::move(config));
 }
 
+/// For trees like this one; else, of those that were not tuned, the one that suits it.
 config::Config tunedConfig(const Gpu &gpu, const Attention &attention, const Tree &tree,
-                           const config::Config &untuned) {
+                           std::vector<config::Config> untuned) {
   const device::DeviceFacts &facts = gpu.impl().device->facts();
   const Attention::Impl &impl = attention.impl();
-  config_cache::ConfigChooser chooser(impl.configs->of(config_cache::DeviceKey::ofGpu(facts)),
-                                      impl.program.sharedVariant(),
-                                      target::targetForDevice(facts.major, facts.minor), untuned);
+  config_cache::ConfigChooser chooser(
+      impl.configs->of(config_cache::DeviceKey::ofGpu(facts)), impl.program.sharedVariant(),
+      target::targetForDevice(facts.major, facts.minor), std::move(untuned), facts.multiprocessors);
   return chooser.choose(tree.impl().tree()).config();
 }
 
@@ -107,8 +108,11 @@ Result<GpuAttention> GpuAttention::load(const Gpu &gpu, const Attention &attenti
     auto params = uploadParams(gpu, attention, options.params ? *options.params : Params(attention));
     if (!params)
       return params.error();
-    auto config = program.untunedConfig(facts.major, facts.minor);
-    if (config && options.invariant)
+    auto untuned = program.untunedConfigs(facts.major, facts.minor);
+    if (!untuned)
+      return jit::toPublic(untuned.error());
+    auto config = support::Result<config::Config>(untuned->front());
+    if (options.invariant)
       config = invariantConfig(program.variant(), std::move(*config));
     if (!config)
       return jit::toPublic(config.error());
@@ -118,7 +122,7 @@ Result<GpuAttention> GpuAttention::load(const Gpu &gpu, const Attention &attenti
     };
     auto kernels = support::Result<package::KernelSet>(support::Error{});
     if (options.typicalTree && !options.invariant)
-      kernels = makeKernels(tunedConfig(gpu, attention, *options.typicalTree, *config));
+      kernels = makeKernels(tunedConfig(gpu, attention, *options.typicalTree, std::move(*untuned)));
     if (!kernels) // no tree to tune for, or no NVRTC to make the tuned kernels of a package
       kernels = makeKernels(*config);
     if (!kernels)

@@ -34,6 +34,7 @@ struct GpuPlan::Impl {
   Plan::Impl host;
   std::unique_ptr<exec::CudaPlan> device;
   std::shared_ptr<TreeStamp> followed; ///< by device->watch()
+  plan::Choice taken;                  ///< how the plan was cut that was taken last
 
   Impl(const GpuAttention &of, std::unique_ptr<exec::CudaPlan> on) : attention(of), device(std::move(on)) {}
   Impl(const Impl &) = delete;
@@ -57,6 +58,8 @@ struct GpuPlan::Impl {
     auto written = device->write(host.plan);
     if (!written)
       host.stamp = nullptr; // it is on no device, so it is of no tree
+    else
+      taken = host.planner.lastChoice();
     return jit::toPublic(std::move(written));
   }
 };
@@ -104,7 +107,13 @@ Result<Advanced> GpuPlan::advance(const Tree &tree) {
     const auto advanced = impl_->host.advance(tree);
     if (!advanced || *advanced == Advanced::Nothing)
       return advanced;
-    if (auto taken = impl_->take(); !taken)
+    auto taken = impl_->take();
+    // The room that a graph has is that of another cut. As it was then, the tree may still fit.
+    if (const plan::Choice &fits = impl_->taken; !taken && impl_->host.isCaptured &&
+                                                 impl_->host.planner.lastChoice() != fits &&
+                                                 impl_->host.makeAs(fits, tree))
+      taken = impl_->take();
+    if (!taken)
       return taken.error();
     return advanced;
   });

@@ -109,6 +109,17 @@ Result<void> Plan::Impl::make(const Tree &tree) {
   return {};
 }
 
+Result<void> Plan::Impl::makeAs(const plan::Choice &choice, const Tree &tree) {
+  stamp = nullptr;
+  config::Config fixed = config;
+  fixed.partition = choice.partition;
+  fixed.chunkTokens = choice.chunkTokens;
+  if (auto made = planner.make(tree.impl().tree(), facts, fixed, workers, plan); !made)
+    return jit::toPublic(made.error());
+  noteTree(tree);
+  return {};
+}
+
 void Plan::Impl::noteTree(const Tree &tree) {
   stamp = tree.impl().stamp;
   generation = tree.impl().tree().generation();

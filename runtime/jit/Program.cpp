@@ -63,16 +63,18 @@ const package::PackagedVariant *Program::packaged() const {
   return package_ ? package_->find(variant_->name) : nullptr;
 }
 
-const package::KernelSet *Program::packagedKernels(int major, int minor) const {
-  const package::KernelSet *best = nullptr;
+std::vector<const package::KernelSet *> Program::packagedKernels(int major, int minor) const {
+  std::vector<const package::KernelSet *> best;
   int bestMinor = -1;
   if (const package::PackagedVariant *found = packaged())
     for (const package::KernelSet &kernels : found->kernels) {
       const target::Target *target = target::findTarget(kernels.arch);
-      if (target && target::runsOn(*target, major, minor) && target->minor > bestMinor) {
-        best = &kernels;
-        bestMinor = target->minor;
-      }
+      if (!target || !target::runsOn(*target, major, minor) || target->minor < bestMinor)
+        continue;
+      if (target->minor > bestMinor)
+        best.clear();
+      best.push_back(&kernels);
+      bestMinor = target->minor;
     }
   return best;
 }
@@ -82,12 +84,22 @@ Result<package::VariantSource> Program::source() const {
 }
 
 Result<config::Config> Program::untunedConfig(int major, int minor) const {
-  if (const package::KernelSet *kernels = packagedKernels(major, minor))
-    return kernels->config;
+  auto all = untunedConfigs(major, minor);
+  if (!all)
+    return all.error();
+  return std::move(all->front());
+}
+
+Result<std::vector<config::Config>> Program::untunedConfigs(int major, int minor) const {
+  std::vector<config::Config> packaged;
+  for (const package::KernelSet *kernels : packagedKernels(major, minor))
+    packaged.push_back(kernels->config);
+  if (!packaged.empty())
+    return packaged;
   const auto target = targetFor(major, minor);
   if (!target)
     return target.error();
-  return config::defaultConfig(*variant_, **target);
+  return config::defaultConfigs(*variant_, **target);
 }
 
 Result<package::KernelSet> Program::cudaKernels(int major, int minor, std::string &warning) const {
@@ -99,12 +111,12 @@ Result<package::KernelSet> Program::cudaKernels(int major, int minor, std::strin
 
 Result<package::KernelSet> Program::cudaKernels(int major, int minor, const config::Config &config,
                                                 std::string &warning) const {
-  if (const package::KernelSet *packaged = packagedKernels(major, minor);
-      packaged && config_cache::haveSameKernels(packaged->config, config)) {
-    package::KernelSet kernels = *packaged;
-    kernels.config = config;
-    return kernels;
-  }
+  for (const package::KernelSet *packaged : packagedKernels(major, minor))
+    if (config_cache::haveSameKernels(packaged->config, config)) {
+      package::KernelSet kernels = *packaged;
+      kernels.config = config;
+      return kernels;
+    }
   const auto target = targetFor(major, minor);
   if (!target)
     return target.error();

@@ -8,6 +8,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <vector>
 
 namespace deft::jit {
 
@@ -39,6 +40,10 @@ public:
   /// package has for it, else the default one.
   support::Result<config::Config> untunedConfig(int major, int minor) const;
 
+  /// The configs among which the tree decides there (config_cache::UntunedChooser), untunedConfig() first:
+  /// those of the kernels that a package has for it, else the default ones.
+  support::Result<std::vector<config::Config>> untunedConfigs(int major, int minor) const;
+
   /// The kernels of a config: a package's where it has them; else by NVRTC and the cache of kernels, whose
   /// warning (a folder that cannot be written) goes to `warning`.
   support::Result<package::KernelSet> cudaKernels(int major, int minor, const config::Config &config,
@@ -48,7 +53,8 @@ public:
 
 private:
   const package::PackagedVariant *packaged() const;
-  const package::KernelSet *packagedKernels(int major, int minor) const;
+  /// All for the best of the architectures that run there.
+  std::vector<const package::KernelSet *> packagedKernels(int major, int minor) const;
 
   std::shared_ptr<const LoadedSpec> spec_; ///< a package's own spec, when it is one
   const spec::Variant *variant_ = nullptr; ///< of spec_

@@ -23,7 +23,7 @@ struct Choice {
 inline constexpr std::array<spec::Partition, 7> kAutoPartitions{
     spec::Partition::Union,   spec::Partition::Greedy, spec::Partition::NodeChunk, spec::Partition::Flatten,
     spec::Partition::Cascade, spec::Partition::Query,  spec::Partition::Node};
-inline constexpr std::array<int, 5> kAutoChunks{128, 256, 512, 1024, 2048};
+inline constexpr std::array<int, 8> kAutoChunks{128, 192, 256, 384, 512, 768, 1024, 2048};
 
 /// Names the class of a plan's arguments: equal ones for trees that differ little in size, sharing, width and
 /// depth, under the same config on the same machine. Hashed, for comparison only.

@@ -13,6 +13,15 @@ int roundUp(int value, int step) { return (value + step - 1) / step * step; }
 /// light blocks for one alone.
 int sm90Rows(int rows, bool isLight) { return rows <= 16 && !isLight ? 16 : rows <= 64 ? 64 : 128; }
 
+/// A step of a light block, beside its products, in steps of a wide one: of the two on a multiprocessor each
+/// has some of what the other waits for.
+constexpr double kLightStep = 1.7;
+/// An item of one, in items of a wide one: the other block is at work meanwhile.
+constexpr double kLightItem = 0.5;
+constexpr int kGroupRows = 64; ///< of a warpgroup
+/// Partials of a row that the merge has on its way at a time.
+constexpr int kSlotsAtOnce = 8;
+
 /// The phase that serves so many rows, by the rule of the planner.
 const config::PhaseConfig &phaseFor(const config::Config &config, int rows) {
   const std::vector<config::PhaseConfig> &phases = config.phases;
@@ -61,14 +70,34 @@ void CostModel::set(const VariantFacts &facts, const config::Config &config, int
     Step &step = steps_[static_cast<std::size_t>(queries)];
     step.tokens = cost.tokenStep > 0 ? cost.tokenStep : phase.tileKv;
     step.gflop = pairGflop_ * padded * step.tokens;
-    step.us = cost.stepUs * (isLight ? 2 : 1) + step.gflop / gflops * 1e6;
+    step.us = cost.stepUs * (isLight ? kLightStep : 1) + step.gflop / gflops * 1e6;
+    step.itemUs = cost.itemUs * (isLight ? kLightItem : 1);
+    step.firstGroup = step.secondGroup = 0;
+    if (isSm90 && rows > kGroupRows) {
+      step.firstGroup = (kGroupRows - 1) / facts.ratio + 1;
+      step.secondGroup = kGroupRows / facts.ratio;
+    }
   }
 }
 
 double CostModel::unitUs(const Plan &plan, const abi::Item &item) const {
   const Step &step = steps_[static_cast<std::size_t>(std::min(item.queryCount, queriesPerTile_))];
-  const double us = cost_.itemUs + roundUp(item.tokens, step.tokens) / step.tokens * step.us;
+  const double us = step.itemUs + item.runCount * cost_.runUs + stepsOf(plan, item, step) * step.us;
   return cost_.maskUs > 0 ? us + maskedTokens(plan, item) / step.tokens * cost_.maskUs : us;
+}
+
+int CostModel::stepsOf(const Plan &plan, const abi::Item &item, const Step &step) const {
+  int tokens = item.tokens;
+  if (step.firstGroup > 0 && item.runCount > 1) {
+    int first = 0, second = 0;
+    for (int r = item.runBegin; r < item.runBegin + item.runCount; ++r) {
+      const abi::Run &run = plan.runs[static_cast<std::size_t>(r)];
+      first += run.queryBegin < step.firstGroup ? run.tokens : 0;
+      second += run.queryEnd > step.secondGroup ? run.tokens : 0;
+    }
+    tokens = std::max(first, second);
+  }
+  return roundUp(tokens, step.tokens) / step.tokens;
 }
 
 double CostModel::maskedTokens(const Plan &plan, const abi::Item &item) const {
@@ -113,9 +142,14 @@ PlanCost CostModel::estimate(const Plan &plan) const {
   const double memoryUs = (total.cacheBytes + total.queryBytes) / (cost_.cacheGBs * 1e3) +
                           total.againBytes / (cost_.againGBs * 1e3) +
                           total.partialBytes / (cost_.partialGBs * 1e3);
+  int mostSlots = 0;
+  if (cost_.slotUs > 0)
+    for (std::size_t i = 0; i + 1 < plan.mergeBegin.size(); ++i)
+      mostSlots = std::max(mostSlots, plan.mergeBegin[i + 1] - plan.mergeBegin[i]);
+  const double mergeUs =
+      plan.mergeQuery.empty() ? 0 : cost_.mergeUs + std::max(0, mostSlots - kSlotsAtOnce) * cost_.slotUs;
   total.workUs = memoryUs + total.blockUs;
-  total.microseconds = memoryUs + std::max(total.blockUs, total.fullestUs) + cost_.launchUs +
-                       (plan.mergeQuery.empty() ? 0 : cost_.mergeUs);
+  total.microseconds = memoryUs + std::max(total.blockUs, total.fullestUs) + cost_.launchUs + mergeUs;
   return total;
 }
 

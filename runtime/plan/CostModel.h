@@ -41,17 +41,22 @@ public:
   int tokenStep(int queries) const { return steps_[static_cast<std::size_t>(queries)].tokens; }
   // Of a tile of so many queries (at most queriesPerTile()), all KV heads, spread over the blocks:
   double stepUs(int queries) const { return steps_[static_cast<std::size_t>(queries)].us * share_; }
-  double itemUs() const { return cost_.itemUs * share_; }
+  double itemUs() const { return steps_.back().itemUs * share_; }
   double againUs() const { return tokenBytes_ / (cost_.againGBs * 1e3); }    ///< of one token read again
   double partialUs() const { return slotBytes_ / (cost_.partialGBs * 1e3); } ///< of one query's partial
 
 private:
   struct Step { ///< of a tile with so many queries, one KV head
     double us = 0;
+    double itemUs = 0; ///< of the item that it is in
     double gflop = 0;
     int tokens = 0;
+    int firstGroup = 0;  ///< two groups of warps have rows of their own: queries below are of the first
+    int secondGroup = 0; ///< and from here on of the second
   };
 
+  /// Steps of the group of warps that has most: what nobody of a group sees is passed over.
+  int stepsOf(const Plan &plan, const abi::Item &item, const Step &step) const;
   /// All of an item whose rows are one padded group and have no token in common.
   double maskedTokens(const Plan &plan, const abi::Item &item) const;
 

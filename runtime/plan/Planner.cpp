@@ -17,9 +17,9 @@ namespace {
 constexpr int kFlattenChunk = 128;
 constexpr long long kFlattenWaves = 16;
 
-/// Narrower tiles than the widest are taken where the model promises a fifth less time and no partials: what
-/// it promised of plans that leave blocks idle came true from there on, and below it often did not.
-constexpr double kClearly = 0.8;
+/// Narrower tiles than the widest are taken where the model promises so much less time, and no partials: less
+/// than what its prices err by in the mean is no promise.
+constexpr double kClearly = 0.9;
 
 int mostRows(const config::Config &config) {
   int rows = 0;
@@ -105,6 +105,7 @@ Result<void> Planner::make(const tree::KvTree &tree, const VariantFacts &facts, 
       auto_.remember(key, choice);
     }
   }
+  lastChoice_ = choice;
   return makeAs(choice, tree, facts, config, blocks, plan);
 }
 

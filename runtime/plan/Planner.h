@@ -43,6 +43,9 @@ public:
   support::Result<void> make(const tree::KvTree &tree, const VariantFacts &facts,
                              const config::Config &config, int blocks, Plan &plan);
 
+  /// How the last plan was cut: what `auto` chose, or what the config said.
+  const Choice &lastChoice() const { return lastChoice_; }
+
 private:
   support::Result<void> check(const tree::KvTree &tree, const VariantFacts &facts,
                               const config::Config &config) const;
@@ -71,6 +74,7 @@ private:
   CostModel model_;
   GreedyPartition greedy_;
   AutoMemory auto_;
+  Choice lastChoice_;
 };
 
 /// Brings a plan to a tree whose leaves have grown since, by any number of tokens, in time for leaves and

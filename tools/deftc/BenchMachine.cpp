@@ -68,16 +68,16 @@ Result<const jit::Program *> BenchMachine::programOf(const std::string &attentio
 
 Result<config_cache::Selection> BenchMachine::choose(const jit::Program &program, const tree::KvTree &tree) {
   const device::DeviceFacts &facts = device_->facts();
-  auto untuned = program.untunedConfig(facts.major, facts.minor);
+  auto untuned = program.untunedConfigs(facts.major, facts.minor);
   if (!untuned)
     return untuned.error();
   if (!configs_)
     configs_ = flags_.untuned ? std::make_shared<const config_cache::ConfigCache>()
                               : loadConfigs(context_, flags_.config, config_cache::DeviceKey::ofGpu(facts));
   const target::Target *target = target::targetForDevice(facts.major, facts.minor);
-  return select(*configs_,
-                config_cache::requestFor(program.variant(), config_cache::TreeClassifier().classify(tree),
-                                         target, std::move(*untuned)));
+  config_cache::ConfigChooser chooser(configs_, program.sharedVariant(), target, std::move(*untuned),
+                                      facts.multiprocessors);
+  return chooser.choose(tree);
 }
 
 Result<bench::KernelBench *> BenchMachine::benchOf(const std::string &attention,

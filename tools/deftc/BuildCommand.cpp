@@ -75,19 +75,21 @@ public:
     package::PackagedVariant packaged{std::move(*source), variant.schedule, {}};
     context_.out << variant.name << ": source\n";
     for (const target::Target *target : targets) {
-      const auto start = std::chrono::steady_clock::now();
-      const Result<config::Config> config = config::defaultConfig(variant, *target);
-      if (!config)
-        return Error{config.error().code,
-                     variant.name + ", " + std::string(target->arch) + ": " + config.error().message,
-                     config.error().hint};
-      auto set = module_cache::compileKernels(cache_.get(), *nvrtc_, packaged.source, *config, *target);
-      if (!set)
-        return std::move(set).error();
-      context_.out << variant.name << ": " << target->arch << ", " << describe(*set) << ", " << seconds(start)
-                   << '\n';
-      context_.out.flush();
-      packaged.kernels.push_back(std::move(*set));
+      const auto configs = config::defaultConfigs(variant, *target);
+      if (!configs)
+        return Error{configs.error().code,
+                     variant.name + ", " + std::string(target->arch) + ": " + configs.error().message,
+                     configs.error().hint};
+      for (const config::Config &config : *configs) {
+        const auto start = std::chrono::steady_clock::now();
+        auto set = module_cache::compileKernels(cache_.get(), *nvrtc_, packaged.source, config, *target);
+        if (!set)
+          return std::move(set).error();
+        context_.out << variant.name << ": " << target->arch << ", " << describe(*set) << ", "
+                     << seconds(start) << '\n';
+        context_.out.flush();
+        packaged.kernels.push_back(std::move(*set));
+      }
     }
     package_.variants.push_back(std::move(packaged));
     return {};

@@ -26,12 +26,19 @@ loadConfigs(Context &context, const std::string &overridePath, const config_cach
 support::Result<config_cache::ConfigChooser> chooserFor(Context &context, const jit::Program &program,
                                                         const ChosenDevice &device,
                                                         const std::string &overridePath) {
-  const auto untuned = device.target ? program.untunedConfig(device.target->major, device.target->minor)
-                                     : jit::cpuConfig(program.variant(), device.key.units);
+  auto configs = loadConfigs(context, overridePath, device.key);
+  if (!device.target) {
+    auto untuned = jit::cpuConfig(program.variant(), device.key.units);
+    if (!untuned)
+      return untuned.error();
+    return config_cache::ConfigChooser(std::move(configs), program.sharedVariant(), nullptr,
+                                       std::move(*untuned));
+  }
+  auto untuned = program.untunedConfigs(device.target->major, device.target->minor);
   if (!untuned)
     return untuned.error();
-  return config_cache::ConfigChooser(loadConfigs(context, overridePath, device.key), program.sharedVariant(),
-                                     device.target, *untuned);
+  return config_cache::ConfigChooser(std::move(configs), program.sharedVariant(), device.target,
+                                     std::move(*untuned), device.key.units);
 }
 
 std::string phasesText(const config::Config &config, bool isCpu) {

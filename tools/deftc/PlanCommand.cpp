@@ -1,5 +1,6 @@
 #include "compiler/config/ConfigJson.h"
 #include "compiler/config/DefaultConfig.h"
+#include "compiler/config/Occupancy.h"
 #include "compiler/spec/Names.h"
 #include "compiler/target/Target.h"
 #include "tools/deftc/Commands.h"
@@ -40,8 +41,10 @@ struct Machine {
   bool isCpu = false;
 };
 
-int blocksOf(const config::Config &config, int multiprocessors) {
-  return config.phases.front().family == config::Family::Sm90 ? multiprocessors : 2 * multiprocessors;
+int blocksOf(const spec::Variant &variant, const config::Config &config, const target::Target *target,
+             int multiprocessors) {
+  return target ? config::estimateBlocks(config::KernelShape::of(variant), config, *target, multiprocessors)
+                : 2 * multiprocessors;
 }
 
 /// For no device in particular: what is legal on the architecture, or on all of them.
@@ -53,7 +56,7 @@ Result<Machine> anyMachine(const spec::Variant &variant, const std::string &arch
   auto config = target ? config::defaultConfig(variant, *target) : config::defaultConfig(variant);
   if (!config)
     return config.error();
-  const int blocks = blocksOf(*config, kMultiprocessors);
+  const int blocks = blocksOf(variant, *config, target, kMultiprocessors);
   return Machine{std::move(*config), std::nullopt, blocks};
 }
 
@@ -73,7 +76,9 @@ Result<Machine> chooseMachine(Context &context, const jit::Program &program, con
   if (!chooser)
     return chooser.error();
   config_cache::Selection selection = chooser->choose(tree);
-  const int blocks = isCpu ? device->key.units : blocksOf(selection.config(), device->key.units);
+  const int blocks = isCpu
+                         ? device->key.units
+                         : blocksOf(program.variant(), selection.config(), device->target, device->key.units);
   return Machine{selection.config(), std::move(selection), blocks, isCpu};
 }
 

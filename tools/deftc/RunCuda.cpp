@@ -58,12 +58,13 @@ Result<package::KernelSet> makeKernels(Context &context, const RunSubject &subje
                                        const device::DeviceFacts &facts,
                                        std::optional<config_cache::ConfigChooser> &chooser) {
   const jit::Program &program = subject.program;
-  const auto untuned = program.untunedConfig(facts.major, facts.minor);
+  const auto untuned = program.untunedConfigs(facts.major, facts.minor);
   if (!untuned)
     return untuned.error();
   const target::Target *target = target::targetForDevice(facts.major, facts.minor);
   const auto key = config_cache::DeviceKey::ofGpu(facts);
-  chooser.emplace(loadConfigs(context, subject.configPath, key), program.sharedVariant(), target, *untuned);
+  chooser.emplace(loadConfigs(context, subject.configPath, key), program.sharedVariant(), target, *untuned,
+                  facts.multiprocessors);
   const config_cache::Selection &selection = chooser->choose(subject.firstTree);
   std::string warning;
   auto kernels = program.cudaKernels(facts.major, facts.minor, selection.config(), warning);
@@ -71,9 +72,10 @@ Result<package::KernelSet> makeKernels(Context &context, const RunSubject &subje
       selection.rule() != config_cache::Rule::Heuristic && selection.rule() != config_cache::Rule::Override;
   if (!kernels && isTuned) {
     context.err << "warning: the tuned config is not used: " << kernels.error().message << '\n';
-    chooser.emplace(std::make_shared<config_cache::ConfigCache>(), program.sharedVariant(), target, *untuned);
-    chooser->choose(subject.firstTree);
-    kernels = program.cudaKernels(facts.major, facts.minor, *untuned, warning);
+    chooser.emplace(std::make_shared<config_cache::ConfigCache>(), program.sharedVariant(), target, *untuned,
+                    facts.multiprocessors);
+    const config::Config &config = chooser->choose(subject.firstTree).config();
+    kernels = program.cudaKernels(facts.major, facts.minor, config, warning);
   }
   chooser->pinKernels();
   if (!warning.empty())

@@ -1,5 +1,7 @@
 #include "tuner/search/TypicalKernels.h"
 
+#include "compiler/config/Occupancy.h"
+
 #include <algorithm>
 #include <cmath>
 #include <map>
@@ -28,7 +30,7 @@ double oddness(const space::Space &space, const Point &point) {
       continue;
     sum += std::abs(std::log2(phase.tileKv / 64.0)) +
            std::abs(std::log2(phase.warps / std::max(4.0, phase.tileQ / 16.0)));
-    if (space::blocksPerSm(space.kernel(), phase, *space.target()) < 2)
+    if (config::blocksPerSm(space.kernel(), phase, *space.target()) < 2)
       sum += 2;
   }
   const auto phases = static_cast<double>(config.phases.size());

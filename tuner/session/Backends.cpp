@@ -16,7 +16,12 @@ Result<Backend> cpuBackend(const jit::Program &program, int threads) {
   Backend backend;
   backend.kind = Backend::Kind::Cpu;
   backend.open = [&variant, kernel = *kernel, threads] { return measure::openCpu(variant, kernel, threads); };
-  backend.untuned = [&variant, threads](const DeviceKey &) { return jit::cpuConfig(variant, threads); };
+  backend.untuned = [&variant, threads](const DeviceKey &) -> Result<std::vector<config::Config>> {
+    auto config = jit::cpuConfig(variant, threads);
+    if (!config)
+      return config.error();
+    return std::vector{std::move(*config)};
+  };
   return backend;
 }
 
@@ -27,9 +32,9 @@ Result<Backend> cudaBackend(const jit::Program &program) {
   Backend backend;
   backend.kind = Backend::Kind::Cuda;
   backend.open = [&program] { return measure::openCuda(program.variant()); };
-  backend.untuned = [&program](const DeviceKey &key) -> Result<config::Config> {
+  backend.untuned = [&program](const DeviceKey &key) -> Result<std::vector<config::Config>> {
     if (const target::Target *target = targetOf(key))
-      return program.untunedConfig(target->major, target->minor);
+      return program.untunedConfigs(target->major, target->minor);
     return Error{ErrorCode::Environment, "no kernels for a GPU of architecture " + key.arch,
                  "deftc knows " + target::targetNames()};
   };

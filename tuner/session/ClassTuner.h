@@ -22,7 +22,7 @@ struct SessionState {
   const space::Space &space;
   config_cache::DeviceKey device;
   std::string driver;
-  config::Config untuned;
+  config::Config untuned; ///< what the class's trees get without an entry
   int made = 0, reused = 0;
 };
 

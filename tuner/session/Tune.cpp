@@ -3,6 +3,7 @@
 #include "compiler/config/ConfigJson.h"
 #include "compiler/support/AtomicFile.h"
 #include "compiler/support/Hash.h"
+#include "runtime/config_cache/UntunedChooser.h"
 #include "runtime/module_cache/CubinCache.h"
 #include "runtime/tree/TreeFile.h"
 #include "tuner/measure/CompileService.h"
@@ -95,7 +96,8 @@ private:
     auto untuned = input_.backend.untuned(report_.device);
     if (!untuned)
       return untuned.error();
-    untuned_ = std::move(*untuned);
+    untuned_ = untuned->front();
+    allUntuned_ = std::move(*untuned);
     if (input_.backend.kind == Backend::Kind::Cuda)
       target_ = targetOf(report_.device);
     auto space = space::makeSpace(input_.variant, {target_, untuned_.cost}, options_.axes);
@@ -205,7 +207,7 @@ private:
   void warmUp() {
     if (!input_.backend.source)
       return;
-    std::vector<config::Config> configs{untuned_};
+    std::vector<config::Config> configs = allUntuned_;
     for (std::size_t shape = 0; shape < space_->shapes().size(); ++shape)
       for (const space::Point &kernels : search::typicalKernels(*space_, static_cast<int>(shape)))
         configs.push_back(space_->configOf(kernels));
@@ -232,6 +234,12 @@ private:
       const json *done = journal_->done(own.treeClass.text());
       return done && !done->value("is_cut", false);
     });
+  }
+
+  /// What the class's trees get without an entry; of several trees, the first one's.
+  config::Config untunedOf(const TreesOfClass &own) const {
+    config_cache::UntunedChooser chooser(input_.variant, target_, report_.device.units, allUntuned_);
+    return chooser.choose(own.samples.front()->tree);
   }
 
   Result<void> tuneClasses() {
@@ -263,6 +271,7 @@ private:
       std::optional<Clock::time_point> deadline;
       if (end)
         deadline = Clock::now() + seconds(share(order, at, *end));
+      state.untuned = untuned_ = untunedOf(own);
       ClassTuner tuner(state, own, i, count, neighboursOf(own.treeClass), deadline, end);
       ClassReport made = tuner.run();
       openings_.learn(own, tuner.openSeconds());
@@ -440,7 +449,8 @@ private:
   std::vector<TreesOfClass> classes_;
   measure::Work work_;
   const target::Target *target_ = nullptr;
-  config::Config untuned_;
+  config::Config untuned_; ///< where no tree is known, or of the class that is being tuned
+  std::vector<config::Config> allUntuned_;
   std::optional<space::Space> space_;
   std::optional<Lab> lab_;
   std::optional<Journal> journal_;

@@ -28,8 +28,8 @@ struct Sample {
 struct Backend {
   enum class Kind { Cpu, Cuda } kind = Kind::Cpu;
   measure::MachineMaker open;
-  /// The untuned choice on the device that was opened.
-  std::function<support::Result<config::Config>(const config_cache::DeviceKey &)> untuned;
+  /// The configs among which the tree decides, on the device that was opened, where nothing was tuned.
+  std::function<support::Result<std::vector<config::Config>>(const config_cache::DeviceKey &)> untuned;
   std::optional<package::VariantSource> source; ///< Cuda: what kernels are made of
 };
 

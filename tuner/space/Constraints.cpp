@@ -1,9 +1,8 @@
 #include "tuner/space/Constraints.h"
 
-#include "compiler/config/SharedMemory.h"
+#include "compiler/config/Occupancy.h"
 
 #include <algorithm>
-#include <limits>
 
 namespace deft::space {
 namespace {
@@ -49,7 +48,8 @@ constexpr Constraint kConstraints[] = {
     {"occupancy", "a multiprocessor runs at least four warps", false,
      [](const Candidate &candidate) {
        return !candidate.target || allPhases(candidate, [&](const PhaseConfig &phase) {
-         return blocksPerSm(candidate.shape, phase, *candidate.target) * phase.warps >= kFewestWarpsPerSm;
+         return config::blocksPerSm(candidate.shape, phase, *candidate.target) * phase.warps >=
+                kFewestWarpsPerSm;
        });
      }},
     {"prices", "other prices matter to partitions that compare by them", true,
@@ -71,26 +71,6 @@ const char *brokenConstraint(const Candidate &candidate, bool ofPlan, bool ofPha
     if ((constraint.isOfPlan ? ofPlan : ofPhases) && !constraint.holds(candidate))
       return constraint.name;
   return nullptr;
-}
-
-int blocksPerSm(const config::KernelShape &shape, const PhaseConfig &phase, const target::Target &target) {
-  const int threads = 32 * std::max(1, phase.warps);
-  // Blocks of the sm90 family share the registers of one multiprocessor out between their warpgroups.
-  const int ofSm90 = config::isLight(phase) ? 2 : 1;
-  const int registers = phase.family == config::Family::Sm90
-                            ? target.registersPerSm / (threads * ofSm90)
-                            : std::min(config::estimateRegisters(shape, phase), target.registersPerThread);
-  const int bySmem = target.smemPerSm / (config::smemBytes(shape.headDim, phase) + target.smemReserved);
-  return std::min({bySmem, target.registersPerSm / (registers * threads), target.threadsPerSm / threads,
-                   target.blocksPerSm});
-}
-
-int estimateBlocks(const config::KernelShape &shape, const config::Config &config,
-                   const target::Target &target, int multiprocessors) {
-  int fewest = std::numeric_limits<int>::max();
-  for (const PhaseConfig &phase : config.phases)
-    fewest = std::min(fewest, blocksPerSm(shape, phase, target));
-  return std::max(1, fewest) * multiprocessors;
 }
 
 } // namespace deft::space

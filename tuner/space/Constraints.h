@@ -30,11 +30,4 @@ std::span<const Constraint> constraints();
 /// `ofPhases` choose what is looked at.
 const char *brokenConstraint(const Candidate &candidate, bool ofPlan = true, bool ofPhases = true);
 
-/// Blocks of a phase that run at a time on one multiprocessor, estimated without a compiler.
-int blocksPerSm(const config::KernelShape &shape, const config::PhaseConfig &phase,
-                const target::Target &target);
-/// What plan::makePlan is told before a kernel is loaded: of the phase that runs fewest.
-int estimateBlocks(const config::KernelShape &shape, const config::Config &config,
-                   const target::Target &target, int multiprocessors);
-
 } // namespace deft::space

@@ -72,8 +72,9 @@ private:
 };
 
 struct GpuLoadOptions {
-  /// A tree like those to come: the kernels are those that are tuned for its class. Null, and where nothing
-  /// was tuned: those of the package, or of the analytic choice.
+  /// A tree like those to come: the kernels are those that are tuned for its class; where nothing was tuned,
+  /// of those that a package has (or of the default ones) the cheaper for it by the cost model. Null: the
+  /// first.
   const Tree *typicalTree = nullptr;
   const Params *params = nullptr; ///< null: the defaults
   /// For plans with PlanOptions::invariant: one kernel, whose sums have the same order whoever shares them.

@@ -38,11 +38,12 @@ TEST(CostCoefficientsTest, MasksAreWrittenWhereTheyHaveAPrice) {
   EXPECT_EQ(toJson(cpuCoefficients(2))["mask_us"], 0.03);
 }
 
-TEST(CostCoefficientsTest, AbsentMembersKeepTheirDefaults) {
+TEST(CostCoefficientsTest, AbsentMembersKeepTheirDefaultsButForYoungerPrices) {
   const auto read = costFromJson({{"item_us", 7}});
   ASSERT_TRUE(read.ok());
   CostCoefficients expected;
   expected.itemUs = 7;
+  expected.runUs = expected.slotUs = expected.maskUs = 0;
   EXPECT_EQ(*read, expected);
 }
 

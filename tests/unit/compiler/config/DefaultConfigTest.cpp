@@ -76,6 +76,21 @@ TEST(DefaultConfigTest, HopperGetsOneKernelOfItsFamilyFromHeadDim80To128) {
   EXPECT_EQ(defaultConfig(variantOf(32, 8, 192), hopper)->phases[0].family, Family::Sm80);
 }
 
+TEST(DefaultConfigTest, HopperHasWideAndLightBlocksForATreeToChooseFrom) {
+  const target::Target &hopper = *target::findTarget("sm_90a");
+  for (const int kvHeads : {8, 32}) {
+    const auto all = defaultConfigs(variantOf(32, kvHeads, 128), hopper);
+    ASSERT_TRUE(all.ok());
+    ASSERT_EQ(all->size(), 2u);
+    EXPECT_EQ(isLight((*all)[0].phases[0]), kvHeads == 32);
+    EXPECT_NE(isLight((*all)[0].phases[0]), isLight((*all)[1].phases[0]));
+    for (const Config &config : *all)
+      EXPECT_EQ(config.partition, spec::Partition::Auto);
+  }
+  EXPECT_EQ(defaultConfigs(variantOf(32, 8, 64), hopper)->size(), 1u);
+  EXPECT_EQ(defaultConfigs(variantOf(32, 8, 128), *target::findTarget("sm_80"))->size(), 1u);
+}
+
 spec::TuneList listOf(std::vector<int> values) { return {std::move(values), true, {}}; }
 
 TEST(DefaultConfigTest, TheSchedulesFirstLegalCombinationIsTaken) {

@@ -106,6 +106,24 @@ TEST(AutoTest, PlannerKeepsItsChoiceForTheClass) {
 }
 
 /// What a partition cannot do with less is never more than what it does.
+TEST(AutoTest, TheChoiceAsAConfigGivesThePlanAgain) {
+  for (const auto &[name, tree] : trees()) {
+    SCOPED_TRACE(name);
+    Planner planner;
+    Plan chosen;
+    config::Config config = autoConfig();
+    ASSERT_TRUE(planner.make(tree, {4, 8}, config, 132, chosen));
+    config.partition = planner.lastChoice().partition;
+    config.chunkTokens = planner.lastChoice().chunkTokens;
+    const auto again = makePlan(tree, {4, 8}, config, 132);
+    ASSERT_TRUE(again) << again.error().message;
+    EXPECT_EQ(again->partition, chosen.partition);
+    EXPECT_EQ(again->chunkTokens, chosen.chunkTokens);
+    EXPECT_EQ(again->items.size(), chosen.items.size());
+    EXPECT_EQ(again->partialSlots, chosen.partialSlots);
+  }
+}
+
 TEST(AutoTest, LeastIsNeverMoreThanThePlan) {
   for (const auto &[name, tree] : trees())
     for (int ratio : {1, 4, 16}) {

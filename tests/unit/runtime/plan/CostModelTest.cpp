@@ -21,8 +21,10 @@ config::Config priced(spec::Partition partition, int chunkTokens = 0) {
   config.cost.blockGflops = 1;
   config.cost.stepUs = 3;
   config.cost.itemUs = 5;
+  config.cost.runUs = 0.5;
   config.cost.launchUs = 7;
   config.cost.mergeUs = 11;
+  config.cost.slotUs = 13;
   return config;
 }
 
@@ -49,9 +51,9 @@ TEST(CostModelTest, PricesAddUp) {
   const double stepGflop = 4e-9 * 64 * 16 * 64;
   EXPECT_NEAR(cost.paddedGflop, 4 * stepGflop * 2, 1e-12);
   EXPECT_NEAR(cost.usefulGflop, (200 + 20) * 4e-9 * 64 * 2, 1e-12);
-  const double blockUs = 2 * (3 * 5 + 4 * (3 + stepGflop * 1e6));
+  const double blockUs = 2 * (3 * (5 + 0.5) + 4 * (3 + stepGflop * 1e6));
   EXPECT_NEAR(cost.blockUs, blockUs, 1e-9);
-  EXPECT_NEAR(cost.longestUs, 5 + 2 * (3 + stepGflop * 1e6), 1e-9);
+  EXPECT_NEAR(cost.longestUs, 5.5 + 2 * (3 + stepGflop * 1e6), 1e-9);
   const double memoryUs = (cost.cacheBytes + cost.queryBytes) / 1e3 + cost.partialBytes / 4e3;
   EXPECT_NEAR(cost.workUs, memoryUs + blockUs, 1e-9);
   EXPECT_NEAR(cost.microseconds, memoryUs + blockUs + 7 + 11, 1e-9);
@@ -138,8 +140,41 @@ TEST(CostModelTest, TheFamilyDecidesTheRateOfProducts) {
   config.phases[0].warps = config::kSm90LightWarps;
   CostModel light;
   light.set({1, 1, 64, 2}, config, 1);
-  EXPECT_NEAR(light.stepUs(64) - 6, 2 * (fast.stepUs(64) - 3), 1e-9);
+  EXPECT_NEAR(light.stepUs(64) - 1.7 * 3, 2 * (fast.stepUs(64) - 3), 1e-9);
   EXPECT_EQ(light.stepUs(3), light.stepUs(64));
+}
+
+/// A warpgroup of family sm90 passes over steps of which its 64 rows see nothing.
+TEST(CostModelTest, WhatAWarpgroupDoesNotSeeIsPassedOver) {
+  config::Config config = priced(spec::Partition::Union, 4096);
+  config.phases.resize(1);
+  config.phases[0] = {"tiles", -1, config::Family::Sm90, 128, 64, 4, config::kSm90Warps};
+  config.cost.runUs = 0;
+  const VariantFacts facts{64, 1, 64, 2}; // a query fills a warpgroup
+  const auto steps = [&](const tree::KvTree &tree) {
+    const PlanCost cost = costOf(tree, facts, config, 1);
+    EXPECT_EQ(cost.units, 1);
+    CostModel model;
+    model.set(facts, config, 1);
+    return (cost.blockUs - 5) / model.stepUs(2);
+  };
+  EXPECT_NEAR(steps(test::levelTree({1, 2}, {640, 0})), 10, 1e-9);
+  EXPECT_NEAR(steps(test::levelTree({1, 2}, {640, 64})), 10 + 1, 1e-9);
+}
+
+/// A prompt cut into parts, of which all queries have a partial each.
+TEST(CostModelTest, MergesOfManyPartialsTakeLonger) {
+  const tree::KvTree tree = test::levelTree({1, 2}, {640, 0});
+  const VariantFacts facts{1, 1, 64, 2};
+  const auto mergeUs = [&](int chunk) {
+    config::Config config = priced(spec::Partition::NodeChunk, chunk);
+    const double with = costOf(tree, facts, config, 100).microseconds;
+    config.cost.mergeUs = config.cost.slotUs = 0;
+    return with - costOf(tree, facts, config, 100).microseconds;
+  };
+  EXPECT_EQ(mergeUs(640), 0);
+  EXPECT_NEAR(mergeUs(80), 11, 1e-9); // eight are on their way at a time
+  EXPECT_NEAR(mergeUs(64), 11 + 2 * 13, 1e-9);
 }
 
 } // namespace

@@ -104,7 +104,8 @@ TEST_F(CacheCommandTest, ExplainTellsTheRuleTheFileAndWhatComesNext) {
     EXPECT_THAT(outcome.out, HasSubstr("rule      exact: tuned for this class on this device, 1.25 times"));
     EXPECT_THAT(outcome.out, HasSubstr("file      " + userPath() + "\n"));
     EXPECT_THAT(outcome.out,
-                HasSubstr("next\n  heuristic nothing was tuned for this; the analytic choice\n"));
+                HasSubstr("next\n  heuristic nothing was tuned for this; the analytic choice: "));
+    EXPECT_THAT(outcome.out, HasSubstr(" us by the model with items of "));
     EXPECT_THAT(outcome.out, HasSubstr("tile_q is 24, not a positive multiple of 16"));
   }
   const json told = json::parse(

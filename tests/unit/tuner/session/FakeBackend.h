@@ -92,7 +92,13 @@ inline session::Backend fakeBackend(const spec::Variant &variant, FakeBehaviour 
       return real.error();
     return std::unique_ptr<measure::Machine>(std::make_unique<FakeMachine>(std::move(*real), behaviour));
   };
-  backend.untuned = [&variant](const config_cache::DeviceKey &) { return jit::cpuConfig(variant, 1); };
+  backend.untuned =
+      [&variant](const config_cache::DeviceKey &) -> support::Result<std::vector<config::Config>> {
+    auto config = jit::cpuConfig(variant, 1);
+    if (!config)
+      return config.error();
+    return std::vector{std::move(*config)};
+  };
   return backend;
 }
 

@@ -201,21 +201,5 @@ TEST(SpaceTest, JsonThatIsNoSpaceIsAnError) {
   EXPECT_EQ(spaceFromJson(bad).error().message, "space: axis `tile_q` of phase 7");
 }
 
-TEST(SpaceTest, BlocksAreEstimatedAsTheHardwareSharesThem) {
-  const config::KernelShape kernel{32, 8, 128};
-  // One block of the sm90 family fills a multiprocessor's registers.
-  EXPECT_EQ(blocksPerSm(kernel, {"tiles", -1, config::Family::Sm90, 128, 64, 4, 12}, hopper()), 1);
-  EXPECT_EQ(blocksPerSm(kernel, {"tiles", -1, config::Family::Sm90, 64, 64, 2, 8}, hopper()), 2);
-  // Two stages of 64 tokens take a third of the shared memory, but 200 registers a thread leave room for two.
-  EXPECT_EQ(blocksPerSm(kernel, {"narrow", -1, config::Family::Sm80, 16, 64, 2, 4}, hopper()), 2);
-  EXPECT_EQ(blocksPerSm(kernel, {"narrow", -1, config::Family::Sm80, 16, 64, 4, 4}, hopper()), 1);
-  EXPECT_EQ(
-      estimateBlocks(
-          kernel,
-          config::Config{spec::Partition::Union, 0, {{"narrow", -1, config::Family::Sm80, 16, 64, 4, 4}}, {}},
-          hopper(), 132),
-      132);
-}
-
 } // namespace
 } // namespace deft::space

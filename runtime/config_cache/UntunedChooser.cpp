@@ -1,0 +1,60 @@
+#include "runtime/config_cache/UntunedChooser.h"
+
+#include "compiler/config/Occupancy.h"
+#include "compiler/support/Numbers.h"
+
+#include <algorithm>
+
+namespace deft::config_cache {
+namespace {
+
+int mostRows(const config::Config &config) {
+  int rows = 0;
+  for (const config::PhaseConfig &phase : config.phases)
+    rows = std::max(rows, phase.tileQ);
+  return rows;
+}
+
+} // namespace
+
+UntunedChooser::UntunedChooser(const spec::Variant &variant, const target::Target *target, int units,
+                               std::vector<config::Config> configs)
+    : shape_(config::KernelShape::of(variant)), facts_(plan::VariantFacts::of(variant, !target)),
+      target_(target), units_(units), configs_(std::move(configs)) {}
+
+const config::Config &UntunedChooser::choose(const tree::KvTree &tree) {
+  why_.clear();
+  if (configs_.size() < 2 || !target_ || units_ <= 0)
+    return configs_.front();
+  std::vector<double> prices;
+  for (const config::Config &config : configs_)
+    prices.push_back(price(config, tree));
+  const auto isDearer = [&](std::size_t a, std::size_t b) {
+    return prices[b] > 0 && (prices[a] <= 0 || prices[b] < prices[a]);
+  };
+  std::size_t best = 0;
+  for (std::size_t i = 1; i < configs_.size(); ++i)
+    if (isDearer(best, i))
+      best = i;
+  if (prices[best] <= 0)
+    return configs_.front();
+  const auto told = [&](std::size_t i, const char *unit, const char *items) {
+    return support::rounded(prices[i], 1) + unit + std::to_string(mostRows(configs_[i])) + items;
+  };
+  why_ = told(best, " us by the model with items of ", " rows");
+  for (std::size_t i = 0; i < configs_.size(); ++i)
+    if (i != best && prices[i] > 0)
+      why_ += told(i, " with ", "").insert(0, ", ");
+  return configs_[best];
+}
+
+/// 0: there is no plan.
+double UntunedChooser::price(const config::Config &config, const tree::KvTree &tree) {
+  const int blocks = config::estimateBlocks(shape_, config, *target_, units_);
+  if (!planner_.make(tree, facts_, config, blocks, plan_))
+    return 0;
+  model_.set(facts_, config, blocks);
+  return model_.estimate(plan_).microseconds;
+}
+
+} // namespace deft::config_cache

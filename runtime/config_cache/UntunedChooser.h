@@ -1,0 +1,45 @@
+#pragma once
+
+#include "compiler/config/Legality.h"
+#include "compiler/spec/Variant.h"
+#include "runtime/plan/Planner.h"
+
+#include <string>
+#include <vector>
+
+namespace deft::config_cache {
+
+/// Where nothing was tuned: of the configs whose kernels there are, the one whose plan of a tree is the
+/// cheapest by the cost model. Plans are made for that, so it is for when a tree is of another class than the
+/// one before, not for every step. For one thread at a time.
+class UntunedChooser {
+public:
+  /// Of `configs`, at least one, the first is chosen where prices do not say which: there is no other, the
+  /// machine is not known (`units`, its multiprocessors, is 0; `target` is null), or a tree cannot be
+  /// planned. The target must outlive the chooser.
+  UntunedChooser(const spec::Variant &variant, const target::Target *target, int units,
+                 std::vector<config::Config> configs);
+
+  /// For this tree; valid until the chooser is gone.
+  const config::Config &choose(const tree::KvTree &tree);
+  /// Of the last tree: "12.3 us by the model with items of 64 rows, 14.1 with 128"; empty: there was no
+  /// choice.
+  const std::string &why() const { return why_; }
+
+  const std::vector<config::Config> &configs() const { return configs_; }
+
+private:
+  double price(const config::Config &config, const tree::KvTree &tree);
+
+  config::KernelShape shape_;
+  plan::VariantFacts facts_;
+  const target::Target *target_;
+  int units_;
+  std::vector<config::Config> configs_;
+  std::string why_;
+  plan::Planner planner_;
+  plan::Plan plan_;
+  plan::CostModel model_;
+};
+
+} // namespace deft::config_cache
