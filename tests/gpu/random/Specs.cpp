@@ -22,11 +22,18 @@ std::vector<Hook> hooks(Random &random) {
       {"window", "  param window : i32 = " + n + ";\n  mask        = tree && sliding_window(window);\n"},
       {"fixed_window", "  mask        = tree && sliding_window(" + n + ");\n"},
       {"alibi", "  param slope : f32[query_heads];\n  score       = alibi(s, slope);\n"},
+      {"caps_and_slopes",
+       "  param bend  : f32[query_heads];\n  param slope : f32[query_heads];\n  let cap     = " + few +
+           " + abs(bend[head]);\n  score       = softcap(s, cap) - slope[head] * (q_pos - kv_pos);\n"},
       {"sink", "  mask        = tree && attention_sink(" + few + ", " + n + ");\n"},
       {"depth", "  param penalty : f32[kv_heads];\n  score       = s - penalty[kv_head] * min(depth, 8);\n"},
       {"by_head", "  mask        = tree && (head % 3 != kv_pos % 3 || kv_pos % " + n + " == 0);\n"},
       {"by_query", "  mask        = tree && (query % 2 == 0 || kv_pos % 4 != query % 4);\n"},
       {"sigmoid", "  normalize   = sigmoid(-2.5);\n", false},
+      {"sigmoid_alibi",
+       "  param slope : f32[query_heads];\n  score       = alibi(s, slope);\n  normalize   = "
+       "sigmoid(-2.5);\n",
+       false},
       {"sigmoid_window",
        "  mask        = tree && sliding_window(" + n +
            ");\n  normalize   = sigmoid(-log(max(q_pos + 1, 1)));\n",
