@@ -87,19 +87,18 @@ std::vector<spec::PhaseSpec> preferredPhases(const KernelShape &shape) {
 /// One kernel of the sm90 family for items of every size, with the deepest ring that fits; none where the
 /// family cannot be used. Light blocks where every head has its own keys: rows are many queries then, which
 /// have less in common (measured at 32/32, templates/NOTES.md: 3 % faster in the mean of 15 trees, 15 %
-/// slower to 10 % faster).
+/// slower to 10 % faster); wide ones where the memory of two does not fit.
 std::optional<PhaseConfig> sm90Phase(const KernelShape &shape, const target::Target &target) {
-  const bool isLight = shape.ratio() == 1;
-  for (const int stages : {4, 3, 2}) {
-    PhaseConfig phase{"tiles", -1, Family::Sm90, 128, 64, stages, kSm90Warps};
-    if (isLight) {
-      phase.tileQ = 64;
-      phase.warps = kSm90LightWarps;
-    }
-    if (checkPhase(shape, phase, target))
-      return phase;
-  }
-  return std::nullopt;
+  const auto deepest = [&](PhaseConfig phase) -> std::optional<PhaseConfig> {
+    for (phase.stages = 4; phase.stages >= 2; --phase.stages)
+      if (checkPhase(shape, phase, target))
+        return phase;
+    return std::nullopt;
+  };
+  if (shape.ratio() == 1)
+    if (const auto light = deepest({"tiles", -1, Family::Sm90, 64, 64, 0, kSm90LightWarps}))
+      return light;
+  return deepest({"tiles", -1, Family::Sm90, 128, 64, 0, kSm90Warps});
 }
 
 } // namespace

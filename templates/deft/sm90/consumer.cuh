@@ -7,6 +7,7 @@
 #include "deft/ptx/wgmma.cuh"
 #include "deft/sm90/join.cuh"
 #include "deft/sm90/result_rows.cuh"
+#include "deft/sm90/warp_queries.cuh"
 
 /// The warps that compute. How they share a unit depends on its rows, so that one launch serves items
 /// of every size:
@@ -21,6 +22,7 @@ template <class Config, class Variant> class Consumer {
   using Sums = WarpSums<Config, Variant>;
   using Element = typename Config::Element;
   using Results = ResultRows<Config, Variant>;
+  using Queries = WarpQueries<Config>;
   using Params = typename Variant::Params;
   static constexpr int kSteps = Config::kHeadDim / 16;
   static constexpr int kGroups = Config::kTileKv / 16; ///< of 16 tokens
@@ -59,11 +61,12 @@ private:
   /// The block's only computing warpgroup. Gives the next unit's piece of queries.
   __device__ __forceinline__ int attendAlone(const Params &params, int kvHead, int piece) {
     const Rows rows(args_, params, item_, kvHead, warp_ * 16);
-    unsigned query[kSteps][4];
+    const Queries queries = queriesOf(rows, piece, 0);
     int caller[2];
-    loadQueries(rows, piece, 0, query, caller);
+    leavePiece<false>(rows, piece, 0, caller);
     Sums sums;
-    wide(rows, query, sums, 0, 0, 1);
+    wide(rows, queries, sums, 0, 0, 1);
+    leavePiece<true>(rows, piece, 0, caller);
     sums.finish();
     const Results results(args_, item_, rows, caller, sums);
     results.send(sums.out, halfRoom());
@@ -82,14 +85,16 @@ private:
       releasePiece(piece, 1);
       awaitPiece(ring_, piece + 1);
     }
-    unsigned query[kSteps][4];
+    const int ownPiece = piece + (groupRow > 0 ? 1 : 0);
+    const Queries queries = queriesOf(rows, ownPiece, groupRow);
     int caller[2];
-    loadQueries(rows, piece + (groupRow > 0 ? 1 : 0), groupRow, query, caller);
+    leavePiece<false>(rows, ownPiece, groupRow, caller);
     Sums sums;
     if (isWide)
-      wide(rows, query, sums, groupRow, splitRows ? 0 : group_, splitRows ? 1 : L::kGroups);
+      wide(rows, queries, sums, groupRow, splitRows ? 0 : group_, splitRows ? 1 : L::kGroups);
     else
-      narrow(rows, query, sums);
+      narrow(rows, queries, sums);
+    leavePiece<true>(rows, ownPiece, groupRow, caller);
     sums.finish();
 
     const Join<Config, Variant> join(ring_.shared);
@@ -124,19 +129,22 @@ private:
       ptx::mbarrierArrive(ring_.pieceEmpty(piece), arrivals);
   }
 
-  /// The warp's queries as the a operand of m16k16 steps, and whose this thread's two rows are. `groupRow` is
-  /// the first row of the piece.
-  __device__ __forceinline__ void loadQueries(const Rows &rows, int piece, int groupRow,
-                                              unsigned (&query)[kSteps][4], int (&caller)[2]) const {
-    const int first = rows.row(0) - lane_ / 4 - groupRow;
-    const unsigned from = ring_.queries(piece) + (first + lane_ % 16) * L::kRowBytes + lane_ / 16 * 16;
+  /// `groupRow` is the first row of the piece.
+  __device__ __forceinline__ Queries queriesOf(const Rows &rows, int piece, int groupRow) const {
+    return Queries(ring_.queries(piece), rows.row(0) - lane_ / 4 - groupRow);
+  }
+
+  /// Takes from the piece whose this thread's two rows are, and frees it: before the products where queries are
+  /// in registers by then, else after them.
+  template <bool kAfterProducts>
+  __device__ __forceinline__ void leavePiece(const Rows &rows, int piece, int groupRow,
+                                             int (&caller)[2]) const {
+    if constexpr (kAfterProducts == L::kQueriesStay) {
 #pragma unroll
-    for (int k = 0; k < kSteps; ++k)
-      ptx::ldmatrix4(query[k], from + k * 32);
-#pragma unroll
-    for (int r = 0; r < 2; ++r)
-      caller[r] = ring_.head(piece).callerIndex[rows.clamped(rows.row(r)) - groupRow];
-    releasePiece(piece, groupRow > 0 ? 2 : 1);
+      for (int r = 0; r < 2; ++r)
+        caller[r] = ring_.head(piece).callerIndex[rows.clamped(rows.row(r)) - groupRow];
+      releasePiece(piece, groupRow > 0 ? 2 : 1);
+    }
   }
 
   /// Waits for the tile's copies.
@@ -158,7 +166,7 @@ private:
   /// Tiles first, first + stride, ...; `groupRow` is the first row of the warpgroup. Where both warpgroups
   /// have every tile, its q.k is under way before the weights of the one before go to its values, so that the
   /// matrix units work while weights are made.
-  __device__ __forceinline__ void wide(const Rows &rows, const unsigned (&query)[kSteps][4], Sums &sums,
+  __device__ __forceinline__ void wide(const Rows &rows, const Queries &queries, Sums &sums,
                                        int groupRow, int first, int stride) const {
     const int queryLo = rows.clamped(groupRow) / Config::kRatio;
     const int queryEnd = rows.clamped(groupRow + 63) / Config::kRatio + 1;
@@ -170,7 +178,7 @@ private:
       if (tile >= tiles_)
         return;
       turns.begin();
-      startKeys(query, firstStep_ + tile, s);
+      startKeys(queries, firstStep_ + tile, s);
       turns.end();
       bool cut = isCut(rows, firstStep_ + tile);
       ptx::wgmmaWait<0>();
@@ -190,7 +198,7 @@ private:
           break;
         fenceGathered(next);
         turns.begin();
-        startKeys(query, firstStep_ + next, s);
+        startKeys(queries, firstStep_ + next, s);
         startValues(weights, firstStep_ + tile, sums.out);
         turns.end();
         cut = isCut(rows, firstStep_ + next);
@@ -254,20 +262,11 @@ private:
     }
   }
 
-  /// The descriptor of a tile's keys or values, which the whole warp knows to be the same: its parts'
-  /// descriptors are then sums of constants on the uniform path. `leading` as in wgmmaDescriptor.
-  static __device__ __forceinline__ unsigned long long descriptor(unsigned tile, unsigned leading) {
-    return ptx::wgmmaDescriptor(__shfl_sync(~0u, tile, 0), leading);
-  }
-
-  __device__ __forceinline__ void startKeys(const unsigned (&query)[kSteps][4], int step,
+  __device__ __forceinline__ void startKeys(const Queries &queries, int step,
                                             float (&s)[2 * kGroups][4]) const {
     const unsigned long long keys = descriptor(ring_.keys(step), 16);
     ptx::wgmmaFence();
-#pragma unroll
-    for (int k = 0; k < kSteps; ++k)
-      ptx::Wgmma<Element, Config::kTileKv>::template step<false>(
-          s, query[k], keys + (k / 4 * L::kBlockBytes + k % 4 * 32) / 16, k > 0);
+    queries.startKeys(keys, s);
     ptx::wgmmaCommit();
   }
 
@@ -297,17 +296,17 @@ private:
 
   // --- mma.sync: 16 rows, every warp its own tokens ------------------------------------------------
 
-  __device__ __forceinline__ void narrow(const Rows &rows, const unsigned (&query)[kSteps][4],
+  __device__ __forceinline__ void narrow(const Rows &rows, const Queries &queries,
                                          Sums &sums) const {
     for (int tile = group_; tile < tiles_; tile += L::kGroups) {
       const int step = acquire(tile);
-      multiplyGroup(rows, query, step, warp_, sums);
+      multiplyGroup(rows, queries, step, warp_, sums);
       release(step, L::kGroups);
     }
   }
 
   /// A warp's 16 rows and 16 tokens of a tile.
-  __device__ __forceinline__ void multiplyGroup(const Rows &rows, const unsigned (&query)[kSteps][4],
+  __device__ __forceinline__ void multiplyGroup(const Rows &rows, const Queries &queries,
                                                 int step, int group, Sums &sums) const {
     const TileFacts &facts = ring_.slot(step).facts;
     if (!facts.isSeen(group, rows.queryLo(), rows.queryEnd()))
@@ -321,10 +320,11 @@ private:
     const int keyToken = group * 16 + lane_ % 8 + lane_ / 16 * 8;
 #pragma unroll
     for (int k = 0; k < kSteps; ++k) {
-      unsigned b[4];
+      unsigned a[4], b[4];
+      queries.operand(k, a);
       ptx::ldmatrix4(b, ring_.keys(step) + L::offset(keyToken, 2 * k + lane_ / 8 % 2));
-      ptx::mma16816<Element>(s[0], query[k], b[0], b[1]);
-      ptx::mma16816<Element>(s[1], query[k], b[2], b[3]);
+      ptx::mma16816<Element>(s[0], a, b[0], b[1]);
+      ptx::mma16816<Element>(s[1], a, b[2], b[3]);
     }
     rows.score(tokens, group, seen == Rows::kCut, s[0], s[1]);
     float factor[2];

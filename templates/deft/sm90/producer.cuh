@@ -113,7 +113,7 @@ private:
         const int row = (c * 32 + lane_) / L::kColumns, column = (c * 32 + lane_) % L::kColumns;
         const Element *source = static_cast<const Element *>(args_.q) + __shfl_sync(~0u, from[i], row);
         if (i * 32 + row < copied)
-          ptx::cpAsync16(to + (i * 32 + row) * L::kRowBytes + column * 16, source + column * 8);
+          ptx::cpAsync16(to + L::offset(i * 32 + row, column), source + column * 8);
       }
     }
     __syncwarp();
