@@ -19,7 +19,7 @@ int sm80Bytes(int headDim, const PhaseConfig &phase) {
 
 int sm90Bytes(int headDim, const PhaseConfig &phase) {
   const int tileBytes = (headDim + 63) / 64 * phase.tileKv * 128; // blocks of 64 columns
-  const int rowBytes = 2 * (headDim <= 192 ? headDim : 96) + 16;
+  const int rowBytes = 2 * (headDim <= 128 ? headDim : 96) + 16;
   const int groups = phase.warps / 4 - 1;                   // that compute
   const int roomBytes = 4 * groups * 16 * rowBytes;         // sums that are joined, results on their way out
   const int pieces = headDim <= 64 ? 2 * groups : groups;

@@ -38,7 +38,7 @@ template <class Config> struct Layout {
   /// them beside two stages. Rows of results are padded to an odd number of 16-byte columns: eight of them are
   /// written without conflicts.
   static constexpr int kRoomOffset = 2 * Config::kStages * kTileBytes;
-  static constexpr int kRoomColumns = Config::kHeadDim <= 192 ? Config::kHeadDim : 96;
+  static constexpr int kRoomColumns = Config::kHeadDim <= 128 ? Config::kHeadDim : 96;
   static constexpr int kRowBytes = 2 * kRoomColumns + 16;
   /// Where those end that share a room with column tile `first`.
   static constexpr __device__ __forceinline__ int roomEnd(int first) {
