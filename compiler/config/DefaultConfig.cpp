@@ -84,21 +84,20 @@ std::vector<spec::PhaseSpec> preferredPhases(const KernelShape &shape) {
   return {wide, narrow};
 }
 
-/// One kernel of the sm90 family for items of every size, with the deepest ring that fits; none where the
-/// family cannot be used. Light blocks where every head has its own keys: rows are many queries then, which
-/// have less in common (measured at 32/32, templates/NOTES.md: 3 % faster in the mean of 15 trees, 15 %
-/// slower to 10 % faster); wide ones where the memory of two does not fit.
+/// One kernel of the sm90 family for items of every size; none where the family cannot be used. Light blocks,
+/// which are fastest with two stages, where every head has its own keys: rows are many queries then, which have
+/// less in common (measured at 32/32, templates/NOTES.md: 3 % faster in the mean of 15 trees, 15 % slower to
+/// 10 % faster), and with 64 columns, of which reading twice costs least (5 to 27 % faster on four trees). Wide
+/// ones, with the deepest ring that fits, elsewhere and where the memory of two light ones does not fit.
 std::optional<PhaseConfig> sm90Phase(const KernelShape &shape, const target::Target &target) {
-  const auto deepest = [&](PhaseConfig phase) -> std::optional<PhaseConfig> {
-    for (phase.stages = 4; phase.stages >= 2; --phase.stages)
-      if (checkPhase(shape, phase, target))
-        return phase;
-    return std::nullopt;
-  };
-  if (shape.ratio() == 1)
-    if (const auto light = deepest({"tiles", -1, Family::Sm90, 64, 64, 0, kSm90LightWarps}))
-      return light;
-  return deepest({"tiles", -1, Family::Sm90, 128, 64, 0, kSm90Warps});
+  if (const PhaseConfig light{"tiles", -1, Family::Sm90, 64, 64, 2, kSm90LightWarps};
+      (shape.ratio() == 1 || shape.headDim <= 64) && checkPhase(shape, light, target))
+    return light;
+  for (const int stages : {4, 2})
+    if (const PhaseConfig wide{"tiles", -1, Family::Sm90, 128, 64, stages, kSm90Warps};
+        checkPhase(shape, wide, target))
+      return wide;
+  return std::nullopt;
 }
 
 } // namespace

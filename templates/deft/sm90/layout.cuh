@@ -21,11 +21,13 @@ template <class Config> struct Layout {
   static constexpr int kBlocksAtOnce = 3 - kGroups;
   static_assert(Config::kWarps % 4 == 0 && (kGroups == 1 || kGroups == 2));
   static constexpr int kConsumerWarps = 4 * kGroups;
+  /// Copying warps that share each tile: two where else half of the four were idle, as in light blocks.
+  static constexpr int kTeam = kGroups == 1 || Config::kStages == 2 ? 2 : 1;
   /// Whether queries are multiplied where they lie, until the unit's last product. With more columns there are
   /// too few registers for them; with fewer, ptxas 13.0 gives theirs to the weights (templates/NOTES.md).
   static constexpr bool kQueriesStay = Config::kHeadDim < 80 || Config::kHeadDim > 128;
-  /// That there is room for: where they stay, the next unit's have places of their own if these are small.
-  static constexpr int kQueryPieces = kQueriesStay && Config::kHeadDim <= 64 ? 2 * kGroups : kGroups;
+  /// That there is room for: where they stay, the next unit's have places of their own if all fit.
+  static constexpr int kQueryPieces = kQueriesStay && Config::kHeadDim <= 192 ? 2 * kGroups : kGroups;
 
   static constexpr int kColumns = Config::kHeadDim / 8; ///< of 16 bytes
   static constexpr int kBlockBytes = Config::kTileKv * 128;

@@ -16,9 +16,7 @@ template <class Config, class Variant> class Producer {
   using Params = typename Variant::Params;
   using L = Layout<Config>;
   static constexpr int kWarps = 4;
-  /// Of a light block, whose ring has two stages, two warps share each tile: one tells of it, each copies
-  /// half.
-  static constexpr int kTeam = L::kGroups == 1 ? 2 : 1;
+  static constexpr int kTeam = L::kTeam; ///< the first warp of a team tells of its tile, each copies a part
   static constexpr int kGroup = 16; ///< tokens of a bulk copy
   static constexpr bool kIsPaged = Config::kPageSize > 0;
   /// Whether a page (or the contiguous cache) has room for a group.
@@ -430,6 +428,6 @@ private:
 /// Arrivals that make a piece or a stage full: the copies of each thread of its warps, and one for what is
 /// told of it.
 constexpr int kPieceArrivals = 32 + 1;
-template <class Config> constexpr int kFullArrivals = (Layout<Config>::kGroups == 1 ? 64 : 32) + 1;
+template <class Config> constexpr int kFullArrivals = 32 * Layout<Config>::kTeam + 1;
 
 } // namespace deft::sm90
