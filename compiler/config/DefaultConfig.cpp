@@ -85,10 +85,11 @@ std::vector<spec::PhaseSpec> preferredPhases(const KernelShape &shape) {
 }
 
 /// One kernel of the sm90 family for items of every size; none where the family cannot be used. Light blocks,
-/// which are fastest with two stages, where every head has its own keys: rows are many queries then, which have
-/// less in common (measured at 32/32, templates/NOTES.md: 3 % faster in the mean of 15 trees, 15 % slower to
-/// 10 % faster), and with 64 columns, of which reading twice costs least (5 to 27 % faster on four trees). Wide
-/// ones, with the deepest ring that fits, elsewhere and where the memory of two light ones does not fit.
+/// which are fastest with two stages, where every head has its own keys: rows are many queries then, which
+/// have less in common (measured at 32/32, templates/NOTES.md: 3 % faster in the mean of 15 trees, 15 %
+/// slower to 10 % faster), and with 64 columns, of which reading twice costs least (5 to 27 % faster on four
+/// trees). Wide ones, with the deepest ring that fits, elsewhere and where the memory of two light ones does
+/// not fit.
 std::optional<PhaseConfig> sm90Phase(const KernelShape &shape, const target::Target &target) {
   if (const PhaseConfig light{"tiles", -1, Family::Sm90, 64, 64, 2, kSm90LightWarps};
       (shape.ratio() == 1 || shape.headDim <= 64) && checkPhase(shape, light, target))

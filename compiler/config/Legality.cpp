@@ -153,8 +153,7 @@ constexpr PhaseRule kRules[] = {
               number(halfSmem(site.target));
      },
      [](const Site &) -> std::string { return "lower stages"; }},
-    {"head dim", Of::Sm90,
-     [](const Site &site) { return site.shape.headDim >= kSm90LeastHeadDim; },
+    {"head dim", Of::Sm90, [](const Site &site) { return site.shape.headDim >= kSm90LeastHeadDim; },
      [](const Site &site) {
        return "head_dim is " + number(site.shape.headDim) + ", less than family sm90's " +
               number(kSm90LeastHeadDim);

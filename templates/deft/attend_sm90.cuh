@@ -37,8 +37,8 @@ __device__ __forceinline__ void attend(const abi::AttendArgs &args, const typena
     ptx::prefetch(threadIdx.x % 2 == 0 ? args.kBoxes[box] : args.vBoxes[box]);
   }
   __syncthreads();
-  // At most the launch bound's registers, 384 * 168 or 256 * 128; masks need more of them where scores are, few
-  // columns leave more for copying.
+  // At most the launch bound's registers, 384 * 168 or 256 * 128; masks need more of them where scores are,
+  // few columns leave more for copying.
   constexpr bool kIsLight = L::kGroups == 1;
   constexpr int kCopying = Config::kHeadDim <= 64 ? 104 : kIsLight || Variant::kHasMask ? 72 : 80;
   constexpr int kComputing = kIsLight ? 256 - kCopying : (504 - kCopying) / 16 * 8;

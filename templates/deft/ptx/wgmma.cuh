@@ -2,10 +2,9 @@
 
 #include "deft/types.cuh"
 
-/// wgmma (sm_90a): a warpgroup's c += a * b with a in registers or shared memory and b in shared memory, float32
-/// sums.
-/// The accumulator of a warp is that of mma.sync: rows 16 * warp + lane / 4 (+ 8), columns 8 n + 2 (lane % 4)
-/// (+ 1).
+/// wgmma (sm_90a): a warpgroup's c += a * b with a in registers or shared memory, b in shared memory, float32
+/// sums. The accumulator of a warp is that of mma.sync: rows 16 * warp + lane / 4 (+ 8), columns
+/// 8 n + 2 (lane % 4) (+ 1).
 namespace deft::ptx {
 
 /// A matrix in shared memory, rows of 128 bytes swizzled in groups of eight (1024 bytes).

@@ -134,8 +134,8 @@ private:
     return Queries(ring_.queries(piece), rows.row(0) - lane_ / 4 - groupRow);
   }
 
-  /// Takes from the piece whose this thread's two rows are, and frees it: before the products where queries are
-  /// in registers by then, else after them.
+  /// Takes from the piece whose this thread's two rows are, and frees it: before the products where queries
+  /// are in registers by then, else after them.
   template <bool kAfterProducts>
   __device__ __forceinline__ void leavePiece(const Rows &rows, int piece, int groupRow,
                                              int (&caller)[2]) const {
@@ -166,8 +166,8 @@ private:
   /// Tiles first, first + stride, ...; `groupRow` is the first row of the warpgroup. Where both warpgroups
   /// have every tile, its q.k is under way before the weights of the one before go to its values, so that the
   /// matrix units work while weights are made.
-  __device__ __forceinline__ void wide(const Rows &rows, const Queries &queries, Sums &sums,
-                                       int groupRow, int first, int stride) const {
+  __device__ __forceinline__ void wide(const Rows &rows, const Queries &queries, Sums &sums, int groupRow,
+                                       int first, int stride) const {
     const int queryLo = rows.clamped(groupRow) / Config::kRatio;
     const int queryEnd = rows.clamped(groupRow + 63) / Config::kRatio + 1;
     float s[2 * kGroups][4], factor[2];
@@ -296,8 +296,7 @@ private:
 
   // --- mma.sync: 16 rows, every warp its own tokens ------------------------------------------------
 
-  __device__ __forceinline__ void narrow(const Rows &rows, const Queries &queries,
-                                         Sums &sums) const {
+  __device__ __forceinline__ void narrow(const Rows &rows, const Queries &queries, Sums &sums) const {
     for (int tile = group_; tile < tiles_; tile += L::kGroups) {
       const int step = acquire(tile);
       multiplyGroup(rows, queries, step, warp_, sums);
@@ -306,8 +305,8 @@ private:
   }
 
   /// A warp's 16 rows and 16 tokens of a tile.
-  __device__ __forceinline__ void multiplyGroup(const Rows &rows, const Queries &queries,
-                                                int step, int group, Sums &sums) const {
+  __device__ __forceinline__ void multiplyGroup(const Rows &rows, const Queries &queries, int step, int group,
+                                                Sums &sums) const {
     const TileFacts &facts = ring_.slot(step).facts;
     if (!facts.isSeen(group, rows.queryLo(), rows.queryEnd()))
       return;

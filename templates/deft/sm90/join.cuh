@@ -28,8 +28,8 @@ public:
       ptx::namedBarrierArrive(barrier, 128 * 2);
   }
 
-  /// After takeRooms: the second warpgroup hands its sums to the first, warp by warp, as many columns at a time
-  /// as a room takes; only the first goes on with them.
+  /// After takeRooms: the second warpgroup hands its sums to the first, warp by warp, as many columns at a
+  /// time as a room takes; only the first goes on with them.
   __device__ __forceinline__ bool groups(Sums &sums, int group) const {
     if (group == 1) {
       give<0>(sums);
@@ -116,7 +116,8 @@ private:
 
   /// Those that all four warps have put.
   template <int kFirst, class Write>
-  __device__ __forceinline__ void joinFrom(const Sums &sums, const float (&weight)[4][2], Write &write) const {
+  __device__ __forceinline__ void joinFrom(const Sums &sums, const float (&weight)[4][2],
+                                           Write &write) const {
     constexpr int kEnd = L::roomEnd(kFirst);
     for (int n = kFirst + threadIdx.x / 32 % 4; n < kEnd; n += 4) {
       float total[4] = {};
@@ -153,7 +154,8 @@ private:
     const int thread = threadIdx.x % 128;
 #pragma unroll
     for (int n = kFirst; n < L::roomEnd(kFirst); ++n)
-      *place(n - kFirst, thread) = make_float4(sums.out[n][0], sums.out[n][1], sums.out[n][2], sums.out[n][3]);
+      *place(n - kFirst, thread) =
+          make_float4(sums.out[n][0], sums.out[n][1], sums.out[n][2], sums.out[n][3]);
     if constexpr (kFirst == 0)
       *factsPlace(thread) = make_float4(sums.maximum[0], sums.maximum[1], sums.sum[0], sums.sum[1]);
   }

@@ -13,8 +13,8 @@ struct alignas(16) PieceHead {
   int callerIndex[kPieceRows];
 };
 
-/// K and V tiles and pieces of queries are stored in blocks of 64 rows and 64 columns, so that a row of a block
-/// is the 128 bytes of wgmma's widest swizzle: 16-byte column c of row r lies at column c ^ (r % 8).
+/// K and V tiles and pieces of queries are stored in blocks of 64 rows and 64 columns, so that a row of a
+/// block is the 128 bytes of wgmma's widest swizzle: 16-byte column c of row r lies at column c ^ (r % 8).
 template <class Config> struct Layout {
   /// Warpgroups that compute, beside the one that copies. Of blocks with one there are two a multiprocessor.
   static constexpr int kGroups = Config::kWarps / 4 - 1;
@@ -23,8 +23,8 @@ template <class Config> struct Layout {
   static constexpr int kConsumerWarps = 4 * kGroups;
   /// Copying warps that share each tile: two where else half of the four were idle, as in light blocks.
   static constexpr int kTeam = kGroups == 1 || Config::kStages == 2 ? 2 : 1;
-  /// Whether queries are multiplied where they lie, until the unit's last product. With more columns there are
-  /// too few registers for them; with fewer, ptxas 13.0 gives theirs to the weights (templates/NOTES.md).
+  /// Whether queries are multiplied where they lie, until the unit's last product. With more columns there
+  /// are too few registers for them; with fewer, ptxas 13.0 gives theirs to the weights (templates/NOTES.md).
   static constexpr bool kQueriesStay = Config::kHeadDim < 80 || Config::kHeadDim > 128;
   /// That there is room for: where they stay, the next unit's have places of their own if all fit.
   static constexpr int kQueryPieces = kQueriesStay && Config::kHeadDim <= 192 ? 2 * kGroups : kGroups;
@@ -36,9 +36,9 @@ template <class Config> struct Layout {
   static constexpr int kValueOffset = Config::kStages * kTileBytes;
 
   /// For each warp of a warpgroup a room in which the other warpgroup's sums wait for its own, or 16 rows of
-  /// results of each warpgroup are put in order for memory: all columns at a time, if shared memory has room for
-  /// them beside two stages. Rows of results are padded to an odd number of 16-byte columns: eight of them are
-  /// written without conflicts.
+  /// results of each warpgroup are put in order for memory: all columns at a time, where these are few enough
+  /// for shared memory and registers. Rows of results are padded to an odd number of 16-byte columns: eight
+  /// of them are written without conflicts.
   static constexpr int kRoomOffset = 2 * Config::kStages * kTileBytes;
   static constexpr int kRoomColumns = Config::kHeadDim <= 128 ? Config::kHeadDim : 96;
   static constexpr int kRowBytes = 2 * kRoomColumns + 16;
@@ -98,8 +98,8 @@ template <class Config> struct Ring {
     return base + L::kQueryOffset + piece % L::kQueryPieces * L::kTileBytes;
   }
   __device__ __forceinline__ PieceHead &head(int piece) const {
-    return reinterpret_cast<PieceHead *>(
-        shared + L::kQueryOffset + L::kQueryPieces * L::kTileBytes)[piece % L::kQueryPieces];
+    return reinterpret_cast<PieceHead *>(shared + L::kQueryOffset +
+                                         L::kQueryPieces * L::kTileBytes)[piece % L::kQueryPieces];
   }
 };
 

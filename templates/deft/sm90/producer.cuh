@@ -17,7 +17,7 @@ template <class Config, class Variant> class Producer {
   using L = Layout<Config>;
   static constexpr int kWarps = 4;
   static constexpr int kTeam = L::kTeam; ///< the first warp of a team tells of its tile, each copies a part
-  static constexpr int kGroup = 16; ///< tokens of a bulk copy
+  static constexpr int kGroup = 16;      ///< tokens of a bulk copy
   static constexpr bool kIsPaged = Config::kPageSize > 0;
   /// Whether a page (or the contiguous cache) has room for a group.
   static constexpr bool kHasBulk = Config::kPageSize <= 1 || Config::kPageSize % kGroup == 0;

@@ -65,8 +65,8 @@ public:
   }
 
 private:
-  /// Column tiles kFirst, kFirst + 1, ... `begin` is where those of row lane % 16 begin, negative where nobody
-  /// wants it.
+  /// Column tiles kFirst, kFirst + 1, ... `begin` is where those of row lane % 16 begin, negative where
+  /// nobody wants it.
   template <int kFirst>
   __device__ __forceinline__ void sendFrom(const float (&out)[Sums::kColumnTiles][4], char *own,
                                            long long begin) const {
