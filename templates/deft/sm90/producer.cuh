@@ -76,6 +76,11 @@ private:
   struct Source {
     int page, inPage;
     unsigned bulk; ///< 1: the first 16 tokens, 2: the others, 4: all 32 at once
+
+    /// That of a lane, for the whole warp.
+    __device__ __forceinline__ Source at(int lane) const {
+      return {__shfl_sync(~0u, page, lane), __shfl_sync(~0u, inPage, lane), bulk};
+    }
   };
 
   /// A piece of the unit's queries, and what the consumers want to know of the unit. A warp's last row is
@@ -231,7 +236,7 @@ private:
 
   __device__ __forceinline__ void copy(const Source &low, const Source &high, int kvHead, int step) const {
     if (kHasTile && isWhole(low, high)) {
-      copyTile(low, kvHead, step);
+      copyTile(low.at(0), kvHead, step);
     } else {
       if (isMine(0))
         copyHalf(low, 0, kvHead, step);
@@ -248,7 +253,7 @@ private:
   }
 
   __device__ __forceinline__ void copyTile(const Source &source, int kvHead, int step) const {
-    if (lane_ != 0)
+    if (!ptx::electOne())
       return;
     const unsigned to = ring_.keys(step), full = ring_.full(step);
     ptx::mbarrierExpectBytes(full, 2 / kTeam * L::kTileBytes);
@@ -271,21 +276,25 @@ private:
     if constexpr (kHasBulk) {
       const unsigned to = keys + half * 32 * 128, full = ring_.full(step);
       if (source.bulk & 4) {
-        if (lane_ == 0)
-          copyBox<1>(to, full, kvHead, source);
-      } else if (lane_ % kGroup == 0 && (source.bulk >> lane_ / kGroup & 1) != 0) {
-        copyBox<0>(to + lane_ * 128, full, kvHead, source);
+        copyBox<1>(to, full, kvHead, source.at(0));
+      } else {
+#pragma unroll
+        for (int group = 0; group < 2; ++group)
+          if (source.bulk >> group & 1)
+            copyBox<0>(to + group * kGroup * 128, full, kvHead, source.at(group * kGroup));
       }
     }
     if ((source.bulk & 3) != 3)
       copyTokens(source, half, keys, kvHead);
   }
 
-  /// K and V of 16 tokens, or of 32, by the copy engine.
+  /// K and V of 16 tokens, or of 32, by the copy engine. All lanes come, with the same.
   template <int kBox>
   __device__ __forceinline__ void copyBox(unsigned to, unsigned full, int kvHead,
                                           const Source &source) const {
     constexpr int kBlocks = L::kTileBytes / L::kBlockBytes;
+    if (!ptx::electOne())
+      return;
     ptx::mbarrierExpectBytes(full, 2 * kBlocks * (kGroup << kBox) * 128);
 #pragma unroll
     for (int b = 0; b < kBlocks; ++b) {
