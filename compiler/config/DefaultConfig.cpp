@@ -87,17 +87,23 @@ std::vector<spec::PhaseSpec> preferredPhases(const KernelShape &shape) {
 /// One kernel of the sm90 family for items of every size; none where the family cannot be used. Light blocks,
 /// which are fastest with two stages, where every head has its own keys: rows are many queries then, which
 /// have less in common (measured at 32/32, templates/NOTES.md: 3 % faster in the mean of 15 trees, 15 %
-/// slower to 10 % faster), and with 64 columns, of which reading twice costs least (5 to 27 % faster on four
-/// trees). Wide ones, with the deepest ring that fits, elsewhere and where the memory of two light ones does
-/// not fit.
+/// slower to 10 % faster), and with 64 columns, of which reading twice costs least (3 to 27 % faster on five
+/// trees). Else wide ones, with the deepest ring that fits; but none where every head has its own keys and
+/// light ones do not fit, because two stages keep too few bytes of single rows under way (head dim 192, 64
+/// requests at 16/16: 220 us, 173 by family sm80).
 std::optional<PhaseConfig> sm90Phase(const KernelShape &shape, const target::Target &target) {
-  if (const PhaseConfig light{"tiles", -1, Family::Sm90, 64, 64, 2, kSm90LightWarps};
-      (shape.ratio() == 1 || shape.headDim <= 64) && checkPhase(shape, light, target))
-    return light;
-  for (const int stages : {4, 2})
-    if (const PhaseConfig wide{"tiles", -1, Family::Sm90, 128, 64, stages, kSm90Warps};
-        checkPhase(shape, wide, target))
+  if (shape.ratio() == 1 || shape.headDim <= 64) {
+    const PhaseConfig light{"tiles", -1, Family::Sm90, 64, 64, 2, kSm90LightWarps};
+    if (checkPhase(shape, light, target))
+      return light;
+    if (shape.ratio() == 1)
+      return std::nullopt;
+  }
+  for (const int stages : {4, 2}) {
+    const PhaseConfig wide{"tiles", -1, Family::Sm90, 128, 64, stages, kSm90Warps};
+    if (checkPhase(shape, wide, target))
       return wide;
+  }
   return std::nullopt;
 }
 

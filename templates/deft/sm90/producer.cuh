@@ -48,7 +48,7 @@ public:
         item = itemOf(args_, unit);
       const int tiles = (item.tokens + Config::kTileKv - 1) / Config::kTileKv;
       int row = 0;
-      do { // each place for rows has one warp, as each stage has; the first tile and the first rows have two
+      do { // each place for rows has one warp, as each stage has one team; the first ones' differ
         if (piece % L::kQueryPieces == kWarps - 1 - warp_)
           copyQueries(item, unit % Config::kKvHeads, row, piece);
         ++piece;

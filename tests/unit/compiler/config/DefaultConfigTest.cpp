@@ -76,9 +76,11 @@ TEST(DefaultConfigTest, HopperGetsOneKernelOfItsFamilyFromHeadDim80To128) {
   EXPECT_EQ(small->phases[0].family, Family::Sm90);
   EXPECT_EQ(small->phases[0].warps, kSm90LightWarps);
   EXPECT_EQ(defaultConfig(variantOf(32, 8, 48), hopper)->phases[0].family, Family::Sm80);
-  const auto large = defaultConfig(variantOf(32, 32, 192), hopper); // two light blocks do not fit
+  const auto large = defaultConfig(variantOf(16, 8, 256), hopper);
   EXPECT_EQ(large->phases[0].warps, kSm90Warps);
   EXPECT_EQ(large->phases[0].stages, 2);
+  const auto singles = defaultConfig(variantOf(16, 16, 192), hopper); // two light blocks do not fit
+  EXPECT_EQ(singles->phases[0].family, Family::Sm80);
 }
 
 spec::TuneList listOf(std::vector<int> values) { return {std::move(values), true, {}}; }
