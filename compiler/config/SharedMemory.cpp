@@ -24,8 +24,8 @@ int sm90Bytes(int headDim, const PhaseConfig &phase) {
   const int roomBytes = 4 * groups * 16 * rowBytes;       // sums that are joined, results on their way out
   const bool queriesStay = headDim < 80 || headDim > 128; // the next unit's then have places of their own
   const int pieces = queriesStay && headDim <= 192 ? 2 * groups : groups;
-  const int pieceBytes = tileBytes + 32 + 64 * 4 + 2 * 8;   // queries, item, callers' indices, barriers
-  const int slotBytes = 128 + phase.tileKv * 12;            // facts of groups, records of tokens
+  const int pieceBytes = tileBytes + 32 + 64 * 8 + 2 * 8;   // queries, item, facts of rows, barriers
+  const int slotBytes = 64 + phase.tileKv * 12;             // facts of groups, records of tokens
   const int stageBytes = 2 * tileBytes + slotBytes + 2 * 8; // K, V, slot, barriers
   constexpr int kAlignment = 1024;
   return phase.stages * stageBytes + roomBytes + pieces * pieceBytes + kAlignment;

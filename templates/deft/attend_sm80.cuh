@@ -151,6 +151,7 @@ private:
     }
     if constexpr (Layout::kQueryInRegisters)
       loadQueries();
+    rows_.loadQueryFacts(); // while the copies are on their way
 
     for (int tile = 0; tile < tiles; ++tile) {
       ptx::cpAsyncWait<Config::kStages - 2>();
@@ -191,7 +192,10 @@ private:
       if (!seen[g])
         continue;
       multiplyKeys(keys, group, s[2 * g], s[2 * g + 1]);
-      rows_.score(tokens, group, state == rows_.kCut, s[2 * g], s[2 * g + 1]);
+      float (&pair)[2][4] = reinterpret_cast<float (&)[2][4]>(s[2 * g]);
+      rows_.template score<1>(tokens, group, pair);
+      if (state == rows_.kCut)
+        rows_.hide(tokens, group, s[2 * g], s[2 * g + 1]);
     }
     if (!anySeen)
       return;
@@ -344,7 +348,7 @@ private:
   const unsigned base_;
   const abi::Item item_;
   const int kvHead_, lane_, rowWarp_, tokenWarp_;
-  const WarpRows<Config, Variant> rows_;
+  WarpRows<Config, Variant> rows_;
   unsigned query_[Layout::kQueryInRegisters ? kSteps : 1][4];
   OnlineSoftmax softmax_;
   float out_[2 * kSteps][4] = {};

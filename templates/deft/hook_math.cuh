@@ -12,4 +12,9 @@ __device__ __forceinline__ float tanhFast(float x) {
   return fabsf(x) < 0.03f ? near : far;
 }
 
+/// cap * tanh x, of twice x in powers of two. Not for small x, of which it would leave few digits.
+__device__ __forceinline__ float cappedFar(float cap, float x) {
+  return fmaf(-2.f * cap, ptx::reciprocalFast(1.f + ptx::exp2Fast(x)), cap);
+}
+
 } // namespace deft

@@ -36,6 +36,13 @@ struct TileBounds {
   int kvHead;
 };
 
+/// What is in a score of the form cap * tanh(rate * s) + slope * (kv_pos - origin). A variant says whether it
+/// is capped, s standing in place of the product else, and whether it is sloped.
+struct ScoreForm {
+  float cap, rate, slope;
+  int origin;
+};
+
 /// What a variant's mask leaves of a tile. Always sound: `any` may be true and `all` false of any tile.
 struct TileVisibility {
   bool any; ///< some pair of row and token may be visible

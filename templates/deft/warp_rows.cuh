@@ -1,27 +1,12 @@
 #pragma once
 
 #include "deft/abi.h"
-#include "deft/hook_math.cuh"
-#include "deft/types.cuh"
+#include "deft/formed_scores.cuh"
 
 /// What a warp knows of its 16 rows and of the tokens before it, and what follows from both: which
 /// tokens the rows see, and the final scores. A thread holds rows lane / 4 and lane / 4 + 8 of the
 /// accumulator tiles of mma.sync and wgmma alike, so both kernel families share this file.
 namespace deft {
-
-/// The records of a tile's tokens in shared memory, one array a field, so that a warp reads a field of
-/// 16 tokens without conflicts.
-struct TokenRecords {
-  unsigned *visible; ///< queries of the item that see the token: first | end << 16, nobody beyond the item
-  int *position;
-  int *depth;
-
-  static constexpr int kBytes = 12; ///< a token's
-
-  __device__ __forceinline__ TokenRecords(void *base, int tokens)
-      : visible(static_cast<unsigned *>(base)), position(static_cast<int *>(base) + tokens),
-        depth(static_cast<int *>(base) + 2 * tokens) {}
-};
 
 /// Of some tokens, all inclusive.
 struct TokenBounds {
@@ -32,14 +17,17 @@ struct TokenBounds {
 template <class Config, class Variant> class WarpRows {
   using Element = typename Config::Element;
   using Params = typename Variant::Params;
-  static constexpr bool kNeedsRow = Variant::kHasMask || Variant::kHasScore;
+  using Form = FormOf<Variant>;
+  using Forms = FormedScores<Config, Variant>;
 
 public:
-  /// Without a score function the scale is folded into the exponent; it cannot be where it is not
-  /// positive, because then the largest product is not the largest score.
-  static constexpr bool kFoldScale = !Variant::kHasScore && !Variant::kSigmoid && Variant::kScale > 0.f;
+  /// Whether hooks want to know of the queries: setQueries or loadQueryFacts is to be called then.
+  static constexpr bool kNeedsRow = Variant::kHasMask || Variant::kHasScore;
+  static constexpr bool kFoldScale = Forms::kFoldScale;
   /// From the scores that `score` leaves to base 2.
   static constexpr float kUnit = kFoldScale ? Variant::kScale * kLog2e : kLog2e;
+  /// Whether scoreRising is of use: where scores are products with a slope, and only their differences count.
+  static constexpr bool kRises = kFoldScale && Variant::kHasScore;
 
   enum Visibility { kHidden, kCut, kWhole };
 
@@ -52,8 +40,42 @@ public:
 #pragma unroll
     for (int r = 0; r < 2; ++r)
       queryOfRow_[r] = clamped(row(r)) / Config::kRatio;
-    if constexpr (kNeedsRow)
-      loadHookFacts();
+  }
+
+  /// Of this thread's two rows, clamped: q_pos and the caller's index.
+  __device__ __forceinline__ void setQueries(const int (&qPos)[2], const int (&query)[2]) {
+    int head[2];
+#pragma unroll
+    for (int r = 0; r < 2; ++r) {
+      head[r] = headOf(clamped(row(r)));
+      hookRow_[r] = Variant::row(params_, qPos[r], head[r], kvHead_, query[r]);
+    }
+    if constexpr (Variant::kHasScore)
+      forms_.set(params_, hookRow_, qPos, kvHead_);
+    if constexpr (Variant::kHasMask) {
+      bounds_.qLo = __reduce_min_sync(~0u, min(qPos[0], qPos[1]));
+      bounds_.qHi = __reduce_max_sync(~0u, max(qPos[0], qPos[1]));
+      if constexpr (Variant::kReadsQuery) {
+        bounds_.queryLo = __reduce_min_sync(~0u, min(query[0], query[1]));
+        bounds_.queryHi = __reduce_max_sync(~0u, max(query[0], query[1]));
+      }
+      bounds_.headLo = __reduce_min_sync(~0u, min(head[0], head[1]));
+      bounds_.headHi = __reduce_max_sync(~0u, max(head[0], head[1]));
+      bounds_.kvHead = kvHead_;
+    }
+  }
+
+  /// The same from global memory, where nobody has brought them nearer.
+  __device__ __forceinline__ void loadQueryFacts() {
+    if constexpr (kNeedsRow) {
+      int qPos[2], query[2];
+#pragma unroll
+      for (int r = 0; r < 2; ++r) {
+        qPos[r] = args_.queryPos[queryBegin_ + clamped(row(r)) / Config::kRatio];
+        query[r] = callerIndex(clamped(row(r)));
+      }
+      setQueries(qPos, query);
+    }
   }
 
   /// The item's row in half `r` of this thread's accumulators.
@@ -97,10 +119,14 @@ public:
     if (!any)
       return kHidden;
     TokenBounds bounds{};
-    if constexpr (Variant::kHasMask)
-      bounds = {__reduce_min_sync(~0u, tokens.position[token]),
-                __reduce_max_sync(~0u, tokens.position[token]), __reduce_min_sync(~0u, tokens.depth[token]),
-                __reduce_max_sync(~0u, tokens.depth[token])};
+    if constexpr (Variant::kHasMask) {
+      bounds.kvLo = __reduce_min_sync(~0u, tokens.position[token]);
+      bounds.kvHi = __reduce_max_sync(~0u, tokens.position[token]);
+      if constexpr (Variant::kReadsDepth) {
+        bounds.depthLo = __reduce_min_sync(~0u, tokens.depth[token]);
+        bounds.depthHi = __reduce_max_sync(~0u, tokens.depth[token]);
+      }
+    }
     return visibility(all, bounds);
   }
 
@@ -124,23 +150,26 @@ public:
   __device__ __forceinline__ int queryLo() const { return queryLo_; }
   __device__ __forceinline__ int queryEnd() const { return queryEnd_; }
 
-  /// From products to final scores for 16 tokens: scale, score function, and the masks where they cut.
-  __device__ __forceinline__ void score(const TokenRecords &tokens, int group, bool cut, float (&low)[4],
-                                        float (&high)[4]) const {
-    if constexpr (!kFoldScale) {
-#pragma unroll
-      for (int c = 0; c < 4; ++c) {
-        low[c] *= Variant::kScale;
-        high[c] *= Variant::kScale;
-      }
-    }
-    if constexpr (Variant::kHasScore) {
-      forEach(group, low, high, [&](float &s, int r, int token) {
-        s = Variant::score(params_, hookRow_[r], s, tokens.position[token], tokens.depth[token], kvHead_);
-      });
-    }
-    if (cut)
-      hide(tokens, group, low, high);
+  /// From products to final scores, but for masks, for kGroups groups of 16 tokens from the one given.
+  template <int kGroups>
+  __device__ __forceinline__ void score(const TokenRecords &tokens, int group,
+                                        float (&s)[2 * kGroups][4]) const {
+    if constexpr (Form::kIsCapped)
+      forms_.cap(s); // knows of the scale
+    else if constexpr (!kFoldScale)
+      scale(s);
+    if constexpr (Form::kIsSloped)
+      forms_.addSlopes(tokens, group * 16 + lane_ % 4 * 2, s);
+    if constexpr (!Form::kIsKnown)
+      callHook(tokens, group, s);
+  }
+
+  /// The same for a whole tile whose positions rise by one from token to token, where kRises allows it;
+  /// `common` is to be added to all scores of a row.
+  template <int kTiles>
+  __device__ __forceinline__ void scoreRising(const TokenRecords &tokens, float (&s)[kTiles][4],
+                                              float (&common)[2]) const {
+    forms_.addRising(tokens.position[0] + lane_ % 4 * 2, s, common);
   }
 
   /// -inf for what the rows do not see.
@@ -151,67 +180,61 @@ public:
       for (int half = 0; half < 2; ++half) {
         float (&s)[4] = half == 0 ? low : high;
         const int token = group * 16 + half * 8 + lane_ % 4 * 2; // and the next
-        const uint2 visible = *reinterpret_cast<const uint2 *>(tokens.visible + token);
+        const Pair pair(tokens, token);
 #pragma unroll
         for (int c = 0; c < 4; ++c)
-          hide(tokens, token, visible, c, s[c]);
+          hide(pair, c, s[c]);
       }
     } else { // the other order: in the first one ptxas spills with 80 columns, in this one with others
       const int token = group * 16 + lane_ % 4 * 2;
-      const uint2 ofLow = *reinterpret_cast<const uint2 *>(tokens.visible + token);
-      const uint2 ofHigh = *reinterpret_cast<const uint2 *>(tokens.visible + token + 8);
+      const Pair ofLow(tokens, token), ofHigh(tokens, token + 8);
 #pragma unroll
       for (int c = 0; c < 4; ++c) {
-        hide(tokens, token, ofLow, c, low[c]);
-        hide(tokens, token + 8, ofHigh, c, high[c]);
+        hide(ofLow, c, low[c]);
+        hide(ofHigh, c, high[c]);
       }
     }
   }
 
 private:
-  /// Accumulator c of a group's tokens `token` and the next, which `visible` says of.
-  __device__ __forceinline__ void hide(const TokenRecords &tokens, int token, uint2 visible, int c,
-                                       float &s) const {
-    const unsigned its = c % 2 == 0 ? visible.x : visible.y;
+  /// What the records say of a token and the next. All of it is read at once: a load that waits for the
+  /// answer to another question would be a branch for each score.
+  struct Pair {
+    uint2 visible;
+    int2 position{}, depth{};
+
+    __device__ __forceinline__ Pair(const TokenRecords &tokens, int token)
+        : visible(*reinterpret_cast<const uint2 *>(tokens.visible + token)) {
+      if constexpr (Variant::kHasMask) {
+        position = *reinterpret_cast<const int2 *>(tokens.position + token);
+        depth = *reinterpret_cast<const int2 *>(tokens.depth + token);
+      }
+    }
+  };
+
+  /// Accumulator c of a pair of tokens.
+  __device__ __forceinline__ void hide(const Pair &pair, int c, float &s) const {
+    const unsigned its = c % 2 == 0 ? pair.visible.x : pair.visible.y;
     const unsigned first = its & 0xffff, count = (its >> 16) - first; // of nobody: as many as are below 0
     bool isVisible = queryOfRow_[c / 2] - first < count;
     if constexpr (Variant::kHasMask)
-      isVisible = isVisible && Variant::mask(params_, hookRow_[c / 2], tokens.position[token + c % 2],
-                                             tokens.depth[token + c % 2], kvHead_);
-    if (!isVisible)
-      s = -kInfinity;
+      isVisible &= Variant::mask(params_, hookRow_[c / 2], c % 2 == 0 ? pair.position.x : pair.position.y,
+                                 c % 2 == 0 ? pair.depth.x : pair.depth.y, kvHead_);
+    s = isVisible ? s : -kInfinity;
   }
 
-  __device__ __forceinline__ void loadHookFacts() {
-    int qPos[2], query[2], head[2];
-#pragma unroll
-    for (int r = 0; r < 2; ++r) {
-      const int at = clamped(row(r));
-      qPos[r] = args_.queryPos[queryBegin_ + at / Config::kRatio];
-      query[r] = callerIndex(at);
-      head[r] = headOf(at);
-      hookRow_[r] = Variant::row(params_, qPos[r], head[r], kvHead_, query[r]);
-    }
-    if constexpr (Variant::kHasMask) {
-      bounds_.qLo = __reduce_min_sync(~0u, min(qPos[0], qPos[1]));
-      bounds_.qHi = __reduce_max_sync(~0u, max(qPos[0], qPos[1]));
-      bounds_.queryLo = __reduce_min_sync(~0u, min(query[0], query[1]));
-      bounds_.queryHi = __reduce_max_sync(~0u, max(query[0], query[1]));
-      bounds_.headLo = __reduce_min_sync(~0u, min(head[0], head[1]));
-      bounds_.headHi = __reduce_max_sync(~0u, max(head[0], head[1]));
-      bounds_.kvHead = kvHead_;
-    }
+  template <int kTiles> static __device__ __forceinline__ void scale(float (&s)[kTiles][4]) {
+    forEachScore(s, [](float &x, int, int) { x *= Variant::kScale; });
   }
 
-  /// The scores of a group as f(score, half of the rows, token of the tile).
-  template <class F>
-  __device__ __forceinline__ void forEach(int group, float (&low)[4], float (&high)[4], F &&f) const {
-#pragma unroll
-    for (int c = 0; c < 4; ++c) {
-      const int token = group * 16 + lane_ % 4 * 2 + c % 2;
-      f(low[c], c / 2, token);
-      f(high[c], c / 2, token + 8);
-    }
+  template <int kTiles>
+  __device__ __forceinline__ void callHook(const TokenRecords &tokens, int group,
+                                           float (&s)[kTiles][4]) const {
+    const int first = group * 16 + lane_ % 4 * 2;
+    forEachScore(s, [&](float &x, int r, int token) {
+      x = Variant::score(params_, hookRow_[r], x, tokens.position[first + token], tokens.depth[first + token],
+                         kvHead_);
+    });
   }
 
   const abi::AttendArgs &args_;
@@ -221,6 +244,7 @@ private:
   int queryOfRow_[2];
   typename Variant::Row hookRow_[2];
   TileBounds bounds_;
+  Forms forms_;
 };
 
 } // namespace deft

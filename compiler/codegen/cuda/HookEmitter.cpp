@@ -3,6 +3,7 @@
 #include "compiler/codegen/cuda/ExprPrinter.h"
 #include "compiler/codegen/cuda/Literals.h"
 #include "compiler/codegen/cuda/RowValues.h"
+#include "compiler/codegen/cuda/ScoreForm.h"
 
 namespace deft::codegen::cuda {
 
@@ -19,13 +20,27 @@ public:
 
   std::string emit() {
     emitParams();
-    std::string row = rowHook(), score = scoreHook(), mask = maskHook(), tile = tileHook();
+    std::string row = rowHook(), score = scoreHook() + formHook(), mask = maskHook(), tile = tileHook();
     text_ += "struct Variant {\n";
     text_ += "  using Params = ::Params;\n";
     constant("bool", "kHasMask", op_.hasMask() ? "true" : "false");
     constant("bool", "kHasScore", op_.hasScore() ? "true" : "false");
     constant("bool", "kSigmoid", op_.getNormalize() == Normalize::Sigmoid ? "true" : "false");
     constant("float", "kScale", floatLiteral(static_cast<float>(op_.getScale().convertToDouble())));
+    if (op_.hasMask()) {
+      auto reads = [&](TileArg lo, TileArg hi) {
+        return op_.getTile().getArgument(lo).use_empty() && op_.getTile().getArgument(hi).use_empty()
+                   ? "false"
+                   : "true";
+      };
+      constant("bool", "kReadsDepth", reads(kTileDepthLo, kTileDepthHi));
+      constant("bool", "kReadsQuery", reads(kTileQueryLo, kTileQueryHi));
+    }
+    if (op_.hasScore()) {
+      constant("bool", "kIsCapped", form_.isCapped ? "true" : "false");
+      constant("bool", "kHasOneCap", form_.hasOneCap ? "true" : "false");
+      constant("bool", "kIsSloped", form_.isSloped ? "true" : "false");
+    }
     text_ += row + score + mask + tile + "};\n";
     return std::move(text_);
   }
@@ -102,6 +117,34 @@ private:
                 "float score(const Params &p, const Row &row, float s, int kv_pos, int depth, int kv_head)");
   }
 
+  /// What is in the score where it has a form that the kernels know.
+  std::string formHook() {
+    Region &region = op_.getScore();
+    const std::optional<ScoreForm> form = scoreForm(region);
+    if (!form)
+      return "";
+    form_ = *form;
+    ExprPrinter printer;
+    bindArguments(printer, region);
+    for (Value value : rowValues(region))
+      printer.bind(value, "row." + memberOfValue_.lookup(value));
+    auto text = [&](bool isThere, Value value) -> std::string {
+      if (!isThere || !value)
+        return isThere ? "1.f" : "0";
+      return printer.print(region, {value}, roundingOf(region)).front();
+    };
+    std::string slope = text(form->isSloped, form->slope);
+    if (form->isFalling)
+      slope = "-(" + slope + ")";
+    printer.statement(region.front().getTerminator()->getLoc(),
+                      "return {" + text(form->isCapped, form->cap) + ", " + text(form->isCapped, form->rate) +
+                          ", " + slope + ", " + text(form->isSloped, form->origin) + "};");
+    finish(printer);
+    return "\n" + std::string(kInlined) +
+           "deft::ScoreForm form(const Params &p, const Row &row, int kv_head) {\n" + printer.statements() +
+           "  }\n";
+  }
+
   std::string maskHook() {
     return hook(op_.getMask(),
                 "bool mask(const Params &p, const Row &row, int kv_pos, int depth, int kv_head)");
@@ -154,6 +197,7 @@ private:
   AttentionOp op_;
   std::string text_;
   std::vector<RowValue> rowValues_;
+  ScoreForm form_;
   llvm::DenseMap<Value, std::string> memberOfValue_;
   Operation *unsupported_ = nullptr;
 };

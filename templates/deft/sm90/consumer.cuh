@@ -23,9 +23,12 @@ template <class Config, class Variant> class Consumer {
   using Element = typename Config::Element;
   using Results = ResultRows<Config, Variant>;
   using Queries = WarpQueries<Config>;
+  using Places = typename Results::Places;
   using Params = typename Variant::Params;
   static constexpr int kSteps = Config::kHeadDim / 16;
   static constexpr int kGroups = Config::kTileKv / 16; ///< of 16 tokens
+  static constexpr int kScoredAtOnce =
+      Config::kHeadDim > 128 ? 1 : 2; ///< groups: more would hold more registers
   /// Whether a stage may be held while the next one is awaited.
   static constexpr bool kAhead = Config::kStages > 2;
   static_assert(Config::kTileKv == 64, "a warp of a warpgroup takes one group of 16 tokens");
@@ -60,15 +63,16 @@ private:
 
   /// The block's only computing warpgroup. Gives the next unit's piece of queries.
   __device__ __forceinline__ int attendAlone(const Params &params, int kvHead, int piece) {
-    const Rows rows(args_, params, item_, kvHead, warp_ * 16);
+    Rows rows(args_, params, item_, kvHead, warp_ * 16);
     const Queries queries = queriesOf(rows, piece, 0);
-    int caller[2];
-    leavePiece<false>(rows, piece, 0, caller);
+    tellQueries(rows, piece, 0);
+    Places places;
+    leavePiece<false>(rows, piece, 0, places);
     Sums sums;
     wide(rows, queries, sums, 0, 0, 1);
-    leavePiece<true>(rows, piece, 0, caller);
+    leavePiece<true>(rows, piece, 0, places);
     sums.finish();
-    const Results results(args_, item_, rows, caller, sums);
+    const Results results(args_, places, rows, sums);
     results.send(sums.out, halfRoom());
     results.writeLse(sums);
     return piece + 1;
@@ -80,21 +84,22 @@ private:
     const int rowCount = item_.queryCount * Config::kRatio;
     const bool isWide = rowCount > 16, splitRows = rowCount > kPieceRows;
     const int groupRow = splitRows ? group_ * kPieceRows : 0;
-    const Rows rows(args_, params, item_, kvHead, isWide ? groupRow + warp_ * 16 : 0);
+    Rows rows(args_, params, item_, kvHead, isWide ? groupRow + warp_ * 16 : 0);
     if (splitRows && group_ == 1) { // has read of the first piece what it wants to know
       releasePiece(piece, 1);
       awaitPiece(ring_, piece + 1);
     }
     const int ownPiece = piece + (groupRow > 0 ? 1 : 0);
     const Queries queries = queriesOf(rows, ownPiece, groupRow);
-    int caller[2];
-    leavePiece<false>(rows, ownPiece, groupRow, caller);
+    tellQueries(rows, ownPiece, groupRow);
+    Places places;
+    leavePiece<false>(rows, ownPiece, groupRow, places);
     Sums sums;
     if (isWide)
       wide(rows, queries, sums, groupRow, splitRows ? 0 : group_, splitRows ? 1 : L::kGroups);
     else
       narrow(rows, queries, sums);
-    leavePiece<true>(rows, ownPiece, groupRow, caller);
+    leavePiece<true>(rows, ownPiece, groupRow, places);
     sums.finish();
 
     const Join<Config, Variant> join(ring_.shared);
@@ -102,7 +107,9 @@ private:
     if (splitRows || join.groups(sums, group_)) {
       if (!isWide)
         join.shareFacts(sums);
-      const Results results(args_, item_, rows, caller, sums);
+      // Anew from the item, so that less is held during the products.
+      const Rows written(args_, params, places.item, kvHead, isWide ? groupRow + warp_ * 16 : 0);
+      const Results results(args_, places, written, sums);
       if (isWide)
         results.send(sums.out, halfRoom());
       else
@@ -134,15 +141,30 @@ private:
     return Queries(ring_.queries(piece), rows.row(0) - lane_ / 4 - groupRow);
   }
 
-  /// Takes from the piece whose this thread's two rows are, and frees it: before the products where queries
+  /// What hooks ask of the rows' queries.
+  __device__ __forceinline__ void tellQueries(Rows &rows, int piece, int groupRow) const {
+    if constexpr (Rows::kNeedsRow) {
+      int position[2], caller[2];
+#pragma unroll
+      for (int r = 0; r < 2; ++r) {
+        const int at = rows.clamped(rows.row(r)) - groupRow;
+        position[r] = ring_.head(piece).queryPos[at];
+        caller[r] = ring_.head(piece).callerIndex[at];
+      }
+      rows.setQueries(position, caller);
+    }
+  }
+
+  /// Takes from the piece where this thread's two rows go, and frees it: before the products where queries
   /// are in registers by then, else after them.
   template <bool kAfterProducts>
   __device__ __forceinline__ void leavePiece(const Rows &rows, int piece, int groupRow,
-                                             int (&caller)[2]) const {
+                                             Places &places) const {
     if constexpr (kAfterProducts == L::kQueriesStay) {
 #pragma unroll
       for (int r = 0; r < 2; ++r)
-        caller[r] = ring_.head(piece).callerIndex[rows.clamped(rows.row(r)) - groupRow];
+        places.caller[r] = ring_.head(piece).callerIndex[rows.clamped(rows.row(r)) - groupRow];
+      places.item = ring_.head(piece).item;
       releasePiece(piece, groupRow > 0 ? 2 : 1);
     }
   }
@@ -170,7 +192,7 @@ private:
                                        int first, int stride) const {
     const int queryLo = rows.clamped(groupRow) / Config::kRatio;
     const int queryEnd = rows.clamped(groupRow + 63) / Config::kRatio + 1;
-    float s[2 * kGroups][4], factor[2];
+    float s[2 * kGroups][4], common[2] = {}, factor[2];
     unsigned weights[kGroups][4];
     Turns turns(L::kGroups > 1 && stride == 1, group_, tiles_);
     for (int tile = first, next;; tile = next) {
@@ -183,8 +205,8 @@ private:
       bool cut = isCut(rows, firstStep_ + tile);
       ptx::wgmmaWait<0>();
       ptx::wgmmaPin(s);
-      score(rows, firstStep_ + tile, cut, s);
-      bool grows = sums.weigh(s, factor);
+      score(rows, firstStep_ + tile, cut, s, common);
+      bool grows = sums.weigh(s, common, factor);
       for (;; tile = next) {
         if (grows)
           sums.rescale(factor);
@@ -204,8 +226,8 @@ private:
         cut = isCut(rows, firstStep_ + next);
         ptx::wgmmaWait<1>();
         ptx::wgmmaPin(s);
-        score(rows, firstStep_ + next, cut, s);
-        grows = sums.weigh(s, factor);
+        score(rows, firstStep_ + next, cut, s, common);
+        grows = sums.weigh(s, common, factor);
         ptx::wgmmaWait<0>();
         ptx::wgmmaPin(sums.out);
         release(firstStep_ + tile, stride);
@@ -245,16 +267,28 @@ private:
   __device__ __forceinline__ bool isCut(const Rows &rows, int step) const {
     const TileFacts &facts = ring_.slot(step).facts;
     const bool whole = facts.isWhole(TileFacts::kTile, rows.queryLo(), rows.queryEnd());
-    return rows.visibility(whole, facts.bounds(TileFacts::kTile)) != Rows::kWhole;
+    return rows.visibility(whole, facts.bounds) != Rows::kWhole;
   }
 
-  /// From products to final scores.
-  __device__ __forceinline__ void score(const Rows &rows, int step, bool cut,
-                                        float (&s)[2 * kGroups][4]) const {
-    const TokenRecords tokens = ring_.slot(step).records();
+  /// From products to final scores, to which `common` of their row is still to be added.
+  __device__ __forceinline__ void score(const Rows &rows, int step, bool cut, float (&s)[2 * kGroups][4],
+                                        float (&common)[2]) const {
+    TileSlot &slot = ring_.slot(step);
+    const TokenRecords tokens = slot.records();
+    bool isScored = false;
+    if constexpr (Rows::kRises) {
+      isScored = slot.facts.isRising;
+      if (isScored)
+        rows.scoreRising(tokens, s, common);
+      else
+        common[0] = common[1] = 0.f;
+    }
+    if (!isScored) {
 #pragma unroll
-    for (int g = 0; g < kGroups; ++g)
-      rows.score(tokens, g, false, s[2 * g], s[2 * g + 1]);
+      for (int g = 0; g < kGroups; g += kScoredAtOnce)
+        rows.template score<kScoredAtOnce>(tokens, g,
+                                           reinterpret_cast<float (&)[2 * kScoredAtOnce][4]>(s[2 * g]));
+    }
     if (cut) {
 #pragma unroll
       for (int g = 0; g < kGroups; ++g)
@@ -310,8 +344,7 @@ private:
     const TileFacts &facts = ring_.slot(step).facts;
     if (!facts.isSeen(group, rows.queryLo(), rows.queryEnd()))
       return;
-    const auto seen =
-        rows.visibility(facts.isWhole(group, rows.queryLo(), rows.queryEnd()), facts.bounds(group));
+    const auto seen = rows.visibility(facts.isWhole(group, rows.queryLo(), rows.queryEnd()), facts.bounds);
     if (seen == Rows::kHidden)
       return;
     const TokenRecords tokens = ring_.slot(step).records();
@@ -325,9 +358,11 @@ private:
       ptx::mma16816<Element>(s[0], a, b[0], b[1]);
       ptx::mma16816<Element>(s[1], a, b[2], b[3]);
     }
-    rows.score(tokens, group, seen == Rows::kCut, s[0], s[1]);
+    rows.template score<1>(tokens, group, s);
+    if (seen == Rows::kCut)
+      rows.hide(tokens, group, s[0], s[1]);
     float factor[2];
-    if (sums.weigh(s, factor))
+    if (sums.weigh(s, {}, factor))
       sums.rescale(factor);
     unsigned p[4];
     Sums::pack(s[0], s[1], p);

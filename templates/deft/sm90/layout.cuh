@@ -11,6 +11,7 @@ constexpr int kPieceRows = 64;
 struct alignas(16) PieceHead {
   abi::Item item; ///< of no tokens: there is no more work
   int callerIndex[kPieceRows];
+  int queryPos[kPieceRows]; ///< where hooks ask for it
 };
 
 /// K and V tiles and pieces of queries are stored in blocks of 64 rows and 64 columns, so that a row of a

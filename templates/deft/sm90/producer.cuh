@@ -92,12 +92,14 @@ private:
     const unsigned full = ring_.pieceFull(piece), to = ring_.queries(piece);
     PieceHead &head = ring_.head(piece);
     constexpr int kRounds = kPieceRows / 32;
-    int callers[kRounds];
+    int callers[kRounds], positions[kRounds] = {};
     long long from[kRounds]; // a lane's row of a round
 #pragma unroll
     for (int i = 0; i < kRounds; ++i) {
       const int at = firstRow + min(i * 32 + lane_, rows - 1);
       callers[i] = i * 32 + lane_ < copied ? args_.callerIndex[item.queryBegin + at / Config::kRatio] : 0;
+      if constexpr (Variant::kHasMask || Variant::kHasScore)
+        positions[i] = i * 32 + lane_ < copied ? args_.queryPos[item.queryBegin + at / Config::kRatio] : 0;
       from[i] = (static_cast<long long>(callers[i]) * Config::kQueryHeads + kvHead * Config::kRatio +
                  at % Config::kRatio) *
                 Config::kHeadDim;
@@ -109,6 +111,8 @@ private:
 #pragma unroll
     for (int i = 0; i < kRounds; ++i) {
       head.callerIndex[i * 32 + lane_] = callers[i];
+      if constexpr (Variant::kHasMask || Variant::kHasScore)
+        head.queryPos[i * 32 + lane_] = positions[i];
       if (i * 32 >= copied)
         continue;
 #pragma unroll 4
@@ -129,13 +133,20 @@ private:
   /// could take an older phase of the stage's barrier for the one it waits for.
   __device__ __forceinline__ void copyUnit(const abi::Item &item, int kvHead, int begin, int end) const {
     RunWindow runs(args_.runs + item.runBegin, item.runCount, lane_);
-    const TileBounds rows = boundsOf(item, kvHead);
+    TileBounds rows = boundsOf(item, kvHead);
+    bool areJoined = false;
     for (int step = begin; step < end; ++step) {
       if (step % Config::kStages % (kWarps / kTeam) != warp_ / kTeam)
         continue;
       Tile tile = find(item, runs, step - begin); // while the consumers still have the stage
       const Source low = sourceOf(tile, 0), high = sourceOf(tile, 1);
-      const bool isHidden = !mayBeSeen(tile, rows);
+      if constexpr (Variant::kHasMask) {
+        if (!areJoined) // no sooner: the loads of pages need not wait for those of queries
+          joinLanes(rows);
+        areJoined = true;
+      }
+      const TokenBounds tokens = boundsOf(tile);
+      const bool isHidden = !mayBeSeen(tokens, rows);
       if (isHidden)
         tile.token[0].visible = tile.token[1].visible = kNobody;
       if (step >= Config::kStages)
@@ -143,50 +154,68 @@ private:
       if (!isHidden)
         copy(low, high, kvHead, step);
       if (member() == 0)
-        tell(tile, (low.bulk & high.bulk & 3) != 3, step); // while they are on their way
+        tell(tile, tokens, (low.bulk & high.bulk & 3) != 3, step); // while they are on their way
       ptx::mbarrierArriveAfterCopies(ring_.full(step));
     }
   }
 
-  /// Of the unit's rows, where a mask asks for them.
+  /// Of the unit's rows, where a mask asks for them; each lane has its own queries only.
   __device__ __forceinline__ TileBounds boundsOf(const abi::Item &item, int kvHead) const {
     TileBounds bounds{};
     if constexpr (Variant::kHasMask) {
-      bounds = {0x7fffffff,
-                0,
-                0,
-                0,
-                0,
-                0,
-                0x7fffffff,
-                0,
-                kvHead * Config::kRatio,
-                kvHead * Config::kRatio + Config::kRatio - 1,
-                kvHead};
-      for (int i = lane_; i < item.queryCount; i += 32) {
-        const int position = args_.queryPos[item.queryBegin + i],
-                  query = args_.callerIndex[item.queryBegin + i];
+      bounds.headLo = kvHead * Config::kRatio;
+      bounds.headHi = bounds.headLo + Config::kRatio - 1;
+      bounds.kvHead = kvHead;
+      const int first = item.queryBegin + min(lane_, item.queryCount - 1);
+      bounds.qLo = bounds.qHi = args_.queryPos[first]; // as they come: nothing waits for them here
+      if constexpr (Variant::kReadsQuery)
+        bounds.queryLo = bounds.queryHi = args_.callerIndex[first];
+#pragma unroll 1
+      for (int i = lane_ + 32; i < item.queryCount; i += 32) {
+        const int position = args_.queryPos[item.queryBegin + i];
         bounds.qLo = min(bounds.qLo, position);
         bounds.qHi = max(bounds.qHi, position);
-        bounds.queryLo = min(bounds.queryLo, query);
-        bounds.queryHi = max(bounds.queryHi, query);
+        if constexpr (Variant::kReadsQuery) {
+          const int query = args_.callerIndex[item.queryBegin + i];
+          bounds.queryLo = min(bounds.queryLo, query);
+          bounds.queryHi = max(bounds.queryHi, query);
+        }
       }
-      bounds.qLo = __reduce_min_sync(~0u, bounds.qLo);
-      bounds.qHi = __reduce_max_sync(~0u, bounds.qHi);
+    }
+    return bounds;
+  }
+
+  static __device__ __forceinline__ void joinLanes(TileBounds &bounds) {
+    bounds.qLo = __reduce_min_sync(~0u, bounds.qLo);
+    bounds.qHi = __reduce_max_sync(~0u, bounds.qHi);
+    if constexpr (Variant::kReadsQuery) {
       bounds.queryLo = __reduce_min_sync(~0u, bounds.queryLo);
       bounds.queryHi = __reduce_max_sync(~0u, bounds.queryHi);
+    }
+  }
+
+  /// Of the tile's tokens, where a mask asks for them.
+  static __device__ __forceinline__ TokenBounds boundsOf(const Tile &tile) {
+    TokenBounds bounds{};
+    if constexpr (Variant::kHasMask) {
+      const Token &low = tile.token[0], &high = tile.token[1];
+      bounds.kvLo = __reduce_min_sync(~0u, min(low.position, high.position));
+      bounds.kvHi = __reduce_max_sync(~0u, max(low.position, high.position));
+      if constexpr (Variant::kReadsDepth) {
+        bounds.depthLo = __reduce_min_sync(~0u, min(low.depth, high.depth));
+        bounds.depthHi = __reduce_max_sync(~0u, max(low.depth, high.depth));
+      }
     }
     return bounds;
   }
 
   /// Whether the mask leaves something of the tile; else it need not be copied.
-  __device__ __forceinline__ bool mayBeSeen(const Tile &tile, TileBounds bounds) const {
+  __device__ __forceinline__ bool mayBeSeen(const TokenBounds &tokens, TileBounds bounds) const {
     if constexpr (Variant::kHasMask) {
-      const Token &low = tile.token[0], &high = tile.token[1];
-      bounds.kvLo = __reduce_min_sync(~0u, min(low.position, high.position));
-      bounds.kvHi = __reduce_max_sync(~0u, max(low.position, high.position));
-      bounds.depthLo = __reduce_min_sync(~0u, min(low.depth, high.depth));
-      bounds.depthHi = __reduce_max_sync(~0u, max(low.depth, high.depth));
+      bounds.kvLo = tokens.kvLo;
+      bounds.kvHi = tokens.kvHi;
+      bounds.depthLo = tokens.depthLo;
+      bounds.depthHi = tokens.depthHi;
       return Variant::tile(params_, bounds).any;
     }
     return true;
@@ -337,7 +366,8 @@ private:
   }
 
   /// What the consumers want to know of the tile.
-  __device__ __forceinline__ void tell(const Tile &tile, bool isGathered, int step) const {
+  __device__ __forceinline__ void tell(const Tile &tile, const TokenBounds &tokens, bool isGathered,
+                                       int step) const {
     TileSlot &slot = ring_.slot(step);
 #pragma unroll
     for (int half = 0; half < 2; ++half) {
@@ -348,62 +378,53 @@ private:
       slot.depth[index] = token.depth;
     }
     recordFacts(slot.facts, tile);
-    if (lane_ == 0)
+    const bool isRising = WarpRows<Config, Variant>::kRises && rises(tile);
+    if (lane_ == 0) {
+      if constexpr (WarpRows<Config, Variant>::kRises)
+        slot.facts.isRising = isRising;
       slot.facts.isGathered = isGathered;
+      if constexpr (Variant::kHasMask)
+        slot.facts.bounds = tokens;
+    }
     __syncwarp();
     if (lane_ == 0)
       ptx::mbarrierArrive(ring_.full(step));
   }
 
-  /// What is common to some tokens.
+  __device__ __forceinline__ bool rises(const Tile &tile) const {
+    const int first = __shfl_sync(~0u, tile.token[0].position, 0) + lane_;
+    return __all_sync(~0u, tile.token[0].position == first && tile.token[1].position == first + 32);
+  }
+
+  /// Who sees some tokens.
   struct Common {
     unsigned hull, common;
-    int kvLo, kvHi, depthLo, depthHi;
 
     __device__ __forceinline__ explicit Common(const Token &token)
-        : hull(token.visible), common(token.visible), kvLo(token.position), kvHi(token.position),
-          depthLo(token.depth), depthHi(token.depth) {}
+        : hull(token.visible), common(token.visible) {}
 
     __device__ __forceinline__ void add(const Common &other) {
       hull = hullOf(hull, other.hull);
       common = commonOf(common, other.common);
-      if constexpr (Variant::kHasMask) {
-        kvLo = min(kvLo, other.kvLo);
-        kvHi = max(kvHi, other.kvHi);
-        depthLo = min(depthLo, other.depthLo);
-        depthHi = max(depthHi, other.depthHi);
-      }
     }
     /// The tokens of the lane so far away are added.
     __device__ __forceinline__ void addLane(int distance) {
       Common other = *this;
       other.hull = __shfl_xor_sync(~0u, hull, distance);
       other.common = __shfl_xor_sync(~0u, common, distance);
-      if constexpr (Variant::kHasMask) {
-        other.kvLo = __shfl_xor_sync(~0u, kvLo, distance);
-        other.kvHi = __shfl_xor_sync(~0u, kvHi, distance);
-        other.depthLo = __shfl_xor_sync(~0u, depthLo, distance);
-        other.depthHi = __shfl_xor_sync(~0u, depthHi, distance);
-      }
       add(other);
     }
     __device__ __forceinline__ void write(TileFacts &facts, int group) const {
       facts.anyone[group] = hull;
       facts.everyone[group] = common;
-      if constexpr (Variant::kHasMask) {
-        facts.kvLo[group] = kvLo;
-        facts.kvHi[group] = kvHi;
-        facts.depthLo[group] = depthLo;
-        facts.depthHi[group] = depthHi;
-      }
     }
   };
 
   __device__ __forceinline__ void recordFacts(TileFacts &facts, const Tile &tile) const {
     Common low(tile.token[0]), high(tile.token[1]);
     const unsigned first = __shfl_sync(~0u, low.hull, 0);
-    // Where all are seen by the same queries there is nothing to reduce, unless a mask asks for positions.
-    if (Variant::kHasMask || !__all_sync(~0u, low.hull == first && high.hull == first)) {
+    // Where all are seen by the same queries there is nothing to reduce.
+    if (!__all_sync(~0u, low.hull == first && high.hull == first)) {
 #pragma unroll
       for (int distance = 1; distance < kGroup; distance *= 2) {
         low.addLane(distance);

@@ -13,10 +13,15 @@ template <class Config, class Variant> class ResultRows {
   using Sums = WarpSums<Config, Variant>;
 
 public:
-  /// `caller` are the caller's indices of the rows' queries.
-  __device__ __forceinline__ ResultRows(const abi::AttendArgs &args, const abi::Item &item, const Rows &rows,
-                                        const int (&caller)[2], const Sums &sums)
-      : lane_(threadIdx.x % 32), isPartial_(item.partialBegin >= 0),
+  /// What the unit says of where they go.
+  struct Places {
+    int caller[2]; ///< the caller's indices of the rows' queries
+    abi::Item item;
+  };
+
+  __device__ __forceinline__ ResultRows(const abi::AttendArgs &args, const Places &places, const Rows &rows,
+                                        const Sums &sums)
+      : lane_(threadIdx.x % 32), isPartial_(places.item.partialBegin >= 0),
         out_(static_cast<unsigned short *>(isPartial_ ? args.partialOut : args.out)),
         lse_(isPartial_         ? args.partialLse
              : Config::kWithLse ? args.lse
@@ -24,7 +29,7 @@ public:
 #pragma unroll
     for (int r = 0; r < 2; ++r) {
       const int row = rows.clamped(rows.row(r));
-      const int query = isPartial_ ? item.partialBegin + row / Config::kRatio : caller[r];
+      const int query = isPartial_ ? places.item.partialBegin + row / Config::kRatio : places.caller[r];
       isReal_[r] = rows.isReal(rows.row(r));
       place_[r] = static_cast<long long>(query) * Config::kQueryHeads + rows.headOf(row);
       scale_[r] = sums.normalizer(r);

@@ -16,7 +16,8 @@ struct alignas(16) TileFacts {
 
   unsigned anyone[kGroups + 1];   ///< the hull of the queries that see a token: first | end << 16
   unsigned everyone[kGroups + 1]; ///< the queries that see all of them
-  int kvLo[kGroups + 1], kvHi[kGroups + 1], depthLo[kGroups + 1], depthHi[kGroups + 1]; ///< for masks only
+  TokenBounds bounds;             ///< of the tile, for masks only; a group's would cost more than they save
+  int isRising;   ///< whether positions rise by one from token to token; where scores ask for it
   int isGathered; ///< whether tokens came one by one, which wgmma does not see without a fence
 
   /// Whether any of queries [lo, end) may see a token of the group.
@@ -27,9 +28,6 @@ struct alignas(16) TileFacts {
   __device__ __forceinline__ bool isWhole(int group, int lo, int end) const {
     const unsigned common = everyone[group];
     return (static_cast<int>(common & 0xffff) <= lo) & (static_cast<int>(common >> 16) >= end);
-  }
-  __device__ __forceinline__ TokenBounds bounds(int group) const {
-    return {kvLo[group], kvHi[group], depthLo[group], depthHi[group]};
   }
 };
 

@@ -41,7 +41,7 @@ public:
       ptx::Wgmma<Element, 64>::template step<false>(s, query_[k], keys + stepOf<Config>(k), k > 0);
   }
 
-  /// The a operand of step k of mma.sync.
+  /// The a operand of step k of mma.sync, where the warp has the piece's first rows.
   __device__ __forceinline__ void operand(int k, unsigned (&a)[4]) const {
 #pragma unroll
     for (int i = 0; i < 4; ++i)
@@ -59,7 +59,7 @@ template <class Config> class WarpQueries<Config, true> {
   static constexpr int kSteps = Config::kHeadDim / 16;
 
 public:
-  __device__ __forceinline__ WarpQueries(unsigned piece, int firstRow) : piece_(piece), firstRow_(firstRow) {
+  __device__ __forceinline__ WarpQueries(unsigned piece, int) : piece_(piece) {
     ptx::fenceAsyncProxy(); // cp.async has written them
   }
 
@@ -72,12 +72,11 @@ public:
 
   __device__ __forceinline__ void operand(int k, unsigned (&a)[4]) const {
     const int lane = threadIdx.x % 32;
-    ptx::ldmatrix4(a, piece_ + L::offset(firstRow_ + lane % 16, 2 * k + lane / 16));
+    ptx::ldmatrix4(a, piece_ + L::offset(lane % 16, 2 * k + lane / 16));
   }
 
 private:
   const unsigned piece_;
-  const int firstRow_; ///< of the warp
 };
 
 } // namespace deft::sm90

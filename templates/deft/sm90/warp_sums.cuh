@@ -17,8 +17,9 @@ template <class Config, class Variant> struct WarpSums {
 
   /// Turns scores into weights of the rows' reference, which follows the maximum only where the weights
   /// would grow beyond 2^kSlack; `factor` is then what earlier sums must be multiplied by. The same in the
-  /// whole warp.
-  template <int kTiles> __device__ __forceinline__ bool weigh(float (&s)[kTiles][4], float (&factor)[2]) {
+  /// whole warp. `common` is still to be added to a row's scores.
+  template <int kTiles>
+  __device__ __forceinline__ bool weigh(float (&s)[kTiles][4], const float (&common)[2], float (&factor)[2]) {
     if constexpr (Variant::kSigmoid) {
 #pragma unroll
       for (int n = 0; n < kTiles; ++n) {
@@ -35,6 +36,8 @@ template <class Config, class Variant> struct WarpSums {
 #pragma unroll
         for (int n = 1; n < kTiles; ++n)
           top[r] = fmaxf(top[r], fmaxf(s[n][2 * r], s[n][2 * r + 1]));
+        if constexpr (Rows::kRises)
+          top[r] += common[r];
         top[r] = fmaxf(top[r], __shfl_xor_sync(~0u, top[r], 1));
         top[r] = fmaxf(top[r], __shfl_xor_sync(~0u, top[r], 2));
       }
@@ -52,7 +55,9 @@ template <class Config, class Variant> struct WarpSums {
           maximum[r] = reference;
         }
         // A row that has seen no key yet subtracts 0, not -inf: exp2(-inf + inf) would be NaN for good.
-        const float shift = maximum[r] == -kInfinity ? 0.f : maximum[r] * Rows::kUnit;
+        float shift = maximum[r] == -kInfinity ? 0.f : maximum[r] * Rows::kUnit;
+        if constexpr (Rows::kRises)
+          shift = fmaf(common[r], -Rows::kUnit, shift);
 #pragma unroll
         for (int n = 0; n < kTiles; ++n) {
 #pragma unroll

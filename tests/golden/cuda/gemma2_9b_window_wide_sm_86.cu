@@ -14,6 +14,11 @@ struct Variant {
   static constexpr bool kHasScore = true;
   static constexpr bool kSigmoid = false;
   static constexpr float kScale = 0.0625f;
+  static constexpr bool kReadsDepth = false;
+  static constexpr bool kReadsQuery = false;
+  static constexpr bool kIsCapped = true;
+  static constexpr bool kHasOneCap = true;
+  static constexpr bool kIsSloped = false;
 
   struct Row {
     int r0;
@@ -34,6 +39,11 @@ struct Variant {
     return p.cap_ * deft::tanhFast(s * row.r1);
   }
 
+  static __device__ __forceinline__ deft::ScoreForm form(const Params &p, const Row &row, int kv_head) {
+#line 10 "library.deft"
+    return {p.cap_, row.r1, 0, 0};
+  }
+
   static __device__ __forceinline__ bool mask(const Params &p, const Row &row, int kv_pos, int depth, int kv_head) {
 #line 4 "library.deft"
     return kv_pos > row.r0;
@@ -44,7 +54,7 @@ struct Variant {
     return {b.qLo - 4096 < b.kvHi, b.qHi - 4096 < b.kvLo};
   }
 };
-#line 48 "deft_gemma2_9b_window_wide.cu"
+#line 58 "deft_gemma2_9b_window_wide.cu"
 
 struct Config {
   using Element = deft::bf16;

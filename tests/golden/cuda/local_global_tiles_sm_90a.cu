@@ -12,6 +12,11 @@ struct Variant {
   static constexpr bool kHasScore = true;
   static constexpr bool kSigmoid = false;
   static constexpr float kScale = 0.08f;
+  static constexpr bool kReadsDepth = false;
+  static constexpr bool kReadsQuery = false;
+  static constexpr bool kIsCapped = false;
+  static constexpr bool kHasOneCap = false;
+  static constexpr bool kIsSloped = false;
 
   struct Row {
     int r0;
@@ -81,7 +86,7 @@ struct Variant {
     return {v14 || (v10 <= 0 && v11 >= 0), v15 || (v10 == 0 && v11 == 0)};
   }
 };
-#line 85 "deft_local_global_tiles.cu"
+#line 90 "deft_local_global_tiles.cu"
 
 struct Config {
   using Element = deft::bf16;
@@ -100,7 +105,7 @@ struct Config {
 
 } // namespace
 
-static_assert(deft::sm90::smemBytes<Config>() == 203936, "host and device disagree on the shared memory");
+static_assert(deft::sm90::smemBytes<Config>() == 204192, "host and device disagree on the shared memory");
 
 extern "C" __global__ void __launch_bounds__(32 * Config::kWarps, deft::sm90::Layout<Config>::kBlocksAtOnce)
 deft_local_global_tiles(const __grid_constant__ deft::abi::AttendArgs args,

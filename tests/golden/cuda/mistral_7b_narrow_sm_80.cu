@@ -12,6 +12,8 @@ struct Variant {
   static constexpr bool kHasScore = false;
   static constexpr bool kSigmoid = false;
   static constexpr float kScale = 0.088388346f;
+  static constexpr bool kReadsDepth = false;
+  static constexpr bool kReadsQuery = false;
 
   struct Row {
     int r0;
@@ -34,7 +36,7 @@ struct Variant {
     return {b.qLo - 4096 < b.kvHi, b.qHi - 4096 < b.kvLo};
   }
 };
-#line 38 "deft_mistral_7b_narrow.cu"
+#line 40 "deft_mistral_7b_narrow.cu"
 
 struct Config {
   using Element = deft::bf16;

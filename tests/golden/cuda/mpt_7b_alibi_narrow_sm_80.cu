@@ -13,6 +13,9 @@ struct Variant {
   static constexpr bool kHasScore = true;
   static constexpr bool kSigmoid = false;
   static constexpr float kScale = 0.088388346f;
+  static constexpr bool kIsCapped = false;
+  static constexpr bool kHasOneCap = false;
+  static constexpr bool kIsSloped = true;
 
   struct Row {
     int q_pos;
@@ -32,8 +35,13 @@ struct Variant {
 #line 13 "library.deft"
     return s + row.r1 * float(kv_pos - row.q_pos);
   }
+
+  static __device__ __forceinline__ deft::ScoreForm form(const Params &p, const Row &row, int kv_head) {
+#line 13 "library.deft"
+    return {0, 0, row.r1, row.q_pos};
+  }
 };
-#line 37 "deft_mpt_7b_alibi_narrow.cu"
+#line 45 "deft_mpt_7b_alibi_narrow.cu"
 
 struct Config {
   using Element = deft::f16;

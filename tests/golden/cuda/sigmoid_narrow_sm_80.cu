@@ -12,6 +12,9 @@ struct Variant {
   static constexpr bool kHasScore = true;
   static constexpr bool kSigmoid = true;
   static constexpr float kScale = 0.088388346f;
+  static constexpr bool kIsCapped = false;
+  static constexpr bool kHasOneCap = false;
+  static constexpr bool kIsSloped = false;
 
   struct Row {
     float r0;
@@ -29,7 +32,7 @@ struct Variant {
     return s + row.r0;
   }
 };
-#line 33 "deft_sigmoid_narrow.cu"
+#line 36 "deft_sigmoid_narrow.cu"
 
 struct Config {
   using Element = deft::bf16;

@@ -17,6 +17,11 @@ struct Variant {
   static constexpr bool kHasScore = true;
   static constexpr bool kSigmoid = false;
   static constexpr float kScale = 0.125f;
+  static constexpr bool kReadsDepth = false;
+  static constexpr bool kReadsQuery = false;
+  static constexpr bool kIsCapped = false;
+  static constexpr bool kHasOneCap = false;
+  static constexpr bool kIsSloped = false;
 
   struct Row {
     int r0;
@@ -55,7 +60,7 @@ struct Variant {
     return {b.kvLo < p.sinks_ || (v3 ? int(v1) : (-2147483647 - 1)) < b.kvHi, b.kvHi < p.sinks_ || (v3 ? int(v2) : 2147483647) < b.kvLo};
   }
 };
-#line 59 "deft_streaming_sink_wide.cu"
+#line 64 "deft_streaming_sink_wide.cu"
 
 struct Config {
   using Element = deft::bf16;

@@ -60,10 +60,10 @@ TEST(LegalityTest, FamilySm90HasOneShapeOfBlockAndALightOne) {
   const PhaseConfig tiles{"tiles", -1, Family::Sm90, 128, 64, 4, kSm90Warps};
   // Ring: 4 stages of K and V, 64 tokens * 256 bytes each, 64 records of 12 bytes, the facts of four
   // groups and two barriers; 8 * 16 padded rows of results; two pieces of 64 rows of queries, each with its
-  // item, callers' indices and two barriers; the alignment.
+  // item, callers' indices, positions and two barriers; the alignment.
   const auto bytes = [](int headDim) {
-    return 4 * (2 * 64 * 256 + 64 * 12 + 128 + 16) + 8 * 16 * (2 * headDim + 16) +
-           2 * (64 * 256 + 32 + 64 * 4 + 16) + 1024;
+    return 4 * (2 * 64 * 256 + 64 * 12 + 64 + 16) + 8 * 16 * (2 * headDim + 16) +
+           2 * (64 * 256 + 32 + 64 * 8 + 16) + 1024;
   };
   EXPECT_EQ(smemBytes(128, tiles), bytes(128));
   EXPECT_EQ(smemBytes(80, tiles), bytes(80)); // columns come in blocks of 64: head dim 80 takes two
@@ -88,25 +88,25 @@ TEST(LegalityTest, FamilySm90HasOneShapeOfBlockAndALightOne) {
   EXPECT_EQ(check(with([](auto &p) { p.tileKv = 128; })),
             "phase `tiles`: tile_kv is 128; family sm90 takes 64");
   EXPECT_EQ(check(with([](auto &p) { p.stages = 6; })),
-            "phase `tiles`: it needs 271296 bytes of shared memory; sm_90a allows 232448");
+            "phase `tiles`: it needs 271424 bytes of shared memory; sm_90a allows 232448");
 }
 
 TEST(LegalityTest, TwoLightBlocksShareAMultiprocessor) {
   PhaseConfig light{"tiles", -1, Family::Sm90, 64, 64, 2, kSm90LightWarps};
   // As above, with one piece of queries and 4 * 16 rows of results.
   EXPECT_EQ(smemBytes(128, light),
-            2 * (2 * 64 * 256 + 64 * 12 + 128 + 16) + 4 * 16 * 272 + 64 * 256 + 32 + 64 * 4 + 16 + 1024);
+            2 * (2 * 64 * 256 + 64 * 12 + 64 + 16) + 4 * 16 * 272 + 64 * 256 + 32 + 64 * 8 + 16 + 1024);
   EXPECT_EQ(check(light), "legal");
   light.stages = 3; // need not be even
   EXPECT_EQ(check(light),
-            "phase `tiles`: it needs 136160 bytes of shared memory; two blocks of 8 warps share "
+            "phase `tiles`: it needs 136224 bytes of shared memory; two blocks of 8 warps share "
             "a multiprocessor, which leaves each 115712");
 }
 
 TEST(LegalityTest, FamilySm90TakesTheWidestHeadsInTwoStages) {
   PhaseConfig tiles{"tiles", -1, Family::Sm90, 128, 64, 2, kSm90Warps};
   const auto bytes = [](int tile, int pieces) { // results leave 96 columns at a time
-    return 2 * (2 * tile + 64 * 12 + 128 + 16) + 8 * 16 * 208 + pieces * (tile + 32 + 64 * 4 + 16) + 1024;
+    return 2 * (2 * tile + 64 * 12 + 64 + 16) + 8 * 16 * 208 + pieces * (tile + 32 + 64 * 8 + 16) + 1024;
   };
   EXPECT_EQ(smemBytes(192, tiles), bytes(3 * 64 * 128, 4)); // the next unit's queries have room
   EXPECT_EQ(smemBytes(256, tiles), bytes(4 * 64 * 128, 2));
@@ -114,13 +114,13 @@ TEST(LegalityTest, FamilySm90TakesTheWidestHeadsInTwoStages) {
     EXPECT_EQ(check(tiles, {8, 8, headDim}), "legal") << headDim;
   PhaseConfig light{"tiles", -1, Family::Sm90, 64, 64, 2, kSm90LightWarps};
   EXPECT_EQ(check(light, {8, 8, 144}),
-            "phase `tiles`: it needs 164224 bytes of shared memory; two blocks of 8 warps share "
+            "phase `tiles`: it needs 164608 bytes of shared memory; two blocks of 8 warps share "
             "a multiprocessor, which leaves each 115712");
 }
 
 TEST(LegalityTest, SmallQueriesHaveRoomForTheNextUnits) {
   PhaseConfig tiles{"tiles", -1, Family::Sm90, 128, 64, 4, kSm90Warps};
-  const int stages = 4 * (2 * 64 * 128 + 64 * 12 + 128 + 16), piece = 64 * 128 + 32 + 64 * 4 + 16;
+  const int stages = 4 * (2 * 64 * 128 + 64 * 12 + 64 + 16), piece = 64 * 128 + 32 + 64 * 8 + 16;
   EXPECT_EQ(smemBytes(64, tiles), stages + 8 * 16 * 144 + 4 * piece + 1024);
   tiles.tileQ = 64;
   tiles.warps = kSm90LightWarps;

@@ -170,6 +170,67 @@ TEST(HookEmitterTest, TextComputesWhatTheIrMeans) {
   EXPECT_GT(finite, total / 2);
 }
 
+/// cap * tanh(s / cap), s where there is no cap; slope[head] * (kv_pos - q_pos), or less the difference the
+/// other way round.
+enum class Slope { None, Rising, Falling };
+spec::Variant scoreOf(bool isCapped, Slope slope) {
+  using enum spec::ExprOp;
+  test::VariantBuilder builder(6, 2, 64);
+  ExprId s = builder.read(spec::Builtin::S), score = s;
+  if (isCapped) {
+    ExprId cap = builder.readParam(builder.param("cap", ScalarType::F32, spec::Param::Shape::Scalar));
+    ExprId tanh = builder.op(Tanh, ScalarType::F32, {builder.op(Div, ScalarType::F32, {s, cap})});
+    score = builder.op(Mul, ScalarType::F32, {cap, tanh});
+  }
+  if (slope != Slope::None) {
+    ExprId rate = builder.readParam(builder.param("rate", ScalarType::F32, spec::Param::Shape::PerQueryHead));
+    ExprId from = builder.read(spec::Builtin::QPos), to = builder.read(spec::Builtin::KvPos);
+    if (slope == Slope::Falling)
+      std::swap(from, to);
+    ExprId distance = builder.op(ToF32, ScalarType::F32, {builder.op(Sub, ScalarType::I32, {to, from})});
+    score = builder.op(slope == Slope::Falling ? Sub : Add, ScalarType::F32,
+                       {score, builder.op(Mul, ScalarType::F32, {distance, rate})});
+  }
+  builder.variant.score = score;
+  return builder.variant;
+}
+
+TEST(HookEmitterTest, ScoresOfKnownFormsComeApartIntoWhatTheyAreMadeOf) {
+  Sampler sampler(1);
+  std::vector<HookCase> cases;
+  for (bool isCapped : {false, true})
+    for (Slope slope : {Slope::None, Slope::Rising, Slope::Falling}) {
+      if (!isCapped && slope == Slope::None)
+        continue;
+      cases.push_back(sampler.sample(scoreOf(isCapped, slope)).text);
+      const std::string says[] = {isCapped ? "kIsCapped = true;" : "kIsCapped = false;",
+                                  slope != Slope::None ? "kIsSloped = true;" : "kIsSloped = false;"};
+      for (const std::string &word : says)
+        EXPECT_THAT(cases.back().hooks, testing::HasSubstr(word));
+    }
+  const auto results = test::runHooks(cases);
+  ASSERT_EQ(results.size(), cases.size());
+  for (size_t i = 0; i < results.size(); ++i)
+    for (const HookResult &result : results[i])
+      EXPECT_TRUE(std::abs(result.byForm - result.score) <= 1e-5f * (1 + std::abs(result.score)) ||
+                  (std::isnan(result.byForm) && std::isnan(result.score)))
+          << result.byForm << " is not " << result.score << " of\n"
+          << cases[i].hooks;
+}
+
+TEST(HookEmitterTest, ScoresOfOtherFormsAreLeftAlone) {
+  using enum spec::ExprOp;
+  test::VariantBuilder builder(6, 2, 64);
+  ExprId s = builder.read(spec::Builtin::S), kvPos = builder.read(spec::Builtin::KvPos);
+  // The rate is the token's, so no row has it.
+  ExprId rate = builder.op(ToF32, ScalarType::F32, {kvPos});
+  builder.variant.score = builder.op(Tanh, ScalarType::F32, {builder.op(Mul, ScalarType::F32, {s, rate})});
+  const std::string hooks = Sampler(1).sample(builder.variant).text.hooks;
+  EXPECT_THAT(hooks, testing::HasSubstr("kIsCapped = false;"));
+  EXPECT_THAT(hooks, testing::HasSubstr("kIsSloped = false;"));
+  EXPECT_THAT(hooks, testing::Not(testing::HasSubstr("ScoreForm")));
+}
+
 TEST(HookEmitterTest, OperationWithoutCudaFormIsAnError) {
   mlir::MLIRContext context(mlir::MLIRContext::Threading::DISABLED);
   transforms::loadDialects(context);

@@ -37,13 +37,23 @@ template <class Variant, class P> void run(const P &params, const Call *calls, i
     bool mask = true;
     deft::TileVisibility tile{true, true};
     auto row = Variant::row(params, c.qPos, c.head, c.kvHead, c.query);
-    if constexpr (Variant::kHasScore)
-      score = Variant::score(params, row, std::bit_cast<float>(c.s), c.kvPos, c.depth, c.kvHead);
+    const float s = std::bit_cast<float>(c.s);
+    float byForm = 0;
+    if constexpr (Variant::kHasScore) {
+      score = byForm = Variant::score(params, row, s, c.kvPos, c.depth, c.kvHead);
+      if constexpr (Variant::kIsCapped || Variant::kIsSloped) {
+        const deft::ScoreForm form = Variant::form(params, row, c.kvHead);
+        byForm = Variant::kIsCapped ? form.cap * std::tanh(form.rate * s) : s;
+        if (Variant::kIsSloped)
+          byForm += form.slope * float(c.kvPos - form.origin);
+      }
+    }
     if constexpr (Variant::kHasMask) {
       mask = Variant::mask(params, row, c.kvPos, c.depth, c.kvHead);
       tile = Variant::tile(params, c.tile);
     }
-    std::printf("%08x %d %d %d\n", std::bit_cast<unsigned>(score), mask, tile.any, tile.all);
+    std::printf("%08x %d %d %d %08x\n", std::bit_cast<unsigned>(score), mask, tile.any, tile.all,
+                std::bit_cast<unsigned>(byForm));
   }
 }
 )";
@@ -112,11 +122,12 @@ std::vector<std::vector<HookResult>> runHooks(const std::vector<HookCase> &cases
     if (FILE *pipe = popen(program.c_str(), "r")) {
       for (const HookCase &test : cases) {
         std::vector<HookResult> &of = results.emplace_back();
-        unsigned bits = 0;
+        unsigned bits = 0, formBits = 0;
         int mask = 0, any = 0, all = 0;
         while (of.size() < test.calls.size() &&
-               std::fscanf(pipe, "%x %d %d %d", &bits, &mask, &any, &all) == 4)
-          of.push_back({std::bit_cast<float>(bits), mask != 0, any != 0, all != 0});
+               std::fscanf(pipe, "%x %d %d %d %x", &bits, &mask, &any, &all, &formBits) == 5)
+          of.push_back(
+              {std::bit_cast<float>(bits), mask != 0, any != 0, all != 0, std::bit_cast<float>(formBits)});
       }
       pclose(pipe);
     }

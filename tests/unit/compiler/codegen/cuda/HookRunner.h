@@ -16,6 +16,7 @@ struct HookCall {
 struct HookResult {
   float score = 0;
   bool mask = true, any = true, all = true;
+  float byForm = 0; ///< the score put together of its form; the score itself where it has none
 };
 
 /// A hook text, the parameters to bind and the calls to make.

@@ -1,0 +1,138 @@
+#pragma once
+
+#include "deft/abi.h"
+#include "deft/capped_score.cuh"
+#include "deft/hook_math.cuh"
+#include "deft/types.cuh"
+
+/// Scores of the forms that are computed in shorter ways than their hook says (ScoreForm).
+namespace deft {
+
+/// The records of a tile's tokens in shared memory, one array a field, so that a warp reads a field of
+/// 16 tokens without conflicts.
+struct TokenRecords {
+  unsigned *visible; ///< queries of the item that see the token: first | end << 16, nobody beyond the item
+  int *position;
+  int *depth;
+
+  static constexpr int kBytes = 12; ///< a token's
+
+  __device__ __forceinline__ TokenRecords(void *base, int tokens)
+      : visible(static_cast<unsigned *>(base)), position(static_cast<int *>(base) + tokens),
+        depth(static_cast<int *>(base) + 2 * tokens) {}
+};
+
+/// Of which form scores are; without a score function they are scaled products.
+template <class Variant, bool kHasScore = Variant::kHasScore> struct FormOf {
+  static constexpr bool kIsCapped = false, kHasOneCap = false, kIsSloped = false, kIsKnown = true;
+};
+template <class Variant> struct FormOf<Variant, true> {
+  static constexpr bool kIsCapped = Variant::kIsCapped, kHasOneCap = Variant::kHasOneCap,
+                        kIsSloped = Variant::kIsSloped, kIsKnown = kIsCapped || kIsSloped;
+};
+
+/// A thread's scores as f(score, half of the rows, token after the first one).
+template <int kTiles, class F> __device__ __forceinline__ void forEachScore(float (&s)[kTiles][4], F &&f) {
+#pragma unroll
+  for (int n = 0; n < kTiles; ++n) {
+#pragma unroll
+    for (int c = 0; c < 4; ++c)
+      f(s[n][c], c / 2, n * 8 + c % 2);
+  }
+}
+
+/// For a thread's two rows.
+template <class Config, class Variant> class FormedScores {
+  using Form = FormOf<Variant>;
+
+public:
+  /// Where scores are products with at most a slope, the scale is folded into the exponent; it cannot be
+  /// where it is not positive, because then the largest product is not the largest score.
+  static constexpr bool kFoldScale =
+      Form::kIsKnown && !Form::kIsCapped && !Variant::kSigmoid && Variant::kScale > 0.f;
+
+  __device__ __forceinline__ void set(const typename Variant::Params &params,
+                                      const typename Variant::Row (&rows)[2], const int (&qPos)[2],
+                                      int kvHead) {
+#pragma unroll
+    for (int r = 0; r < 2; ++r) {
+      ScoreForm form{};
+      if constexpr (Form::kIsKnown)
+        form = Variant::form(params, rows[r], kvHead);
+      if constexpr (Form::kIsCapped) {
+        const float rate = form.rate * Variant::kScale;
+        capped_[r] = CappedScore(form.cap, rate);
+        capped_[r].keep([&](float x) { return qPos[r] < -1 ? 0.f : x; }); // no position is, but who knows
+        cap_[r] = form.cap;
+        doubleRate_[r] = 2.f * kLog2e * rate;
+      }
+      if constexpr (Form::kIsSloped) {
+        slope_[r] = kFoldScale ? form.slope / Variant::kScale : form.slope;
+        origin_[r] = form.origin;
+      }
+    }
+    if constexpr (Form::kIsSloped)
+      fromOrigin_ = static_cast<float>(origin_[0] - origin_[1]);
+  }
+
+  /// Each score comes in a way that it alone decides on, so that no row's bits depend on other rows; all of
+  /// them decide only whether the dearer way must be gone at all.
+  template <int kTiles> __device__ __forceinline__ void cap(float (&s)[kTiles][4]) const {
+    int places[2] = {};
+    forEachScore(s, [&](float &x, int r, int) { places[r] |= capped(r).place(x); });
+    const bool isAnyFar = __any_sync(~0u, capped(0).isBeyond(places[0]) || capped(1).isBeyond(places[1]));
+    const auto far = [&](float x, int r) { return cappedFar(cap_[capOf(r)], doubleRate_[capOf(r)] * x); };
+    if constexpr (Config::kHeadDim > 128) { // the same in fewer registers, and with a branch for each
+      forEachScore(s, [&](float &x, int r, int) {
+        float value = capped(r).near(x);
+        if (isAnyFar && !capped(r).isNear(x))
+          value = far(x, r);
+        x = value;
+      });
+    } else if (isAnyFar) {
+      forEachScore(s, [&](float &x, int r, int) {
+        const float value = far(x, r);
+        x = capped(r).isNear(x) ? capped(r).near(x) : value;
+      });
+    } else {
+      forEachScore(s, [&](float &x, int r, int) { x = capped(r).near(x); });
+    }
+  }
+
+  /// `first` is the thread's first token. A token's distance to the origin of the thread's first row is made
+  /// a float once, and the difference of the origins is added to it: exact up to 2^24.
+  template <int kTiles>
+  __device__ __forceinline__ void addSlopes(const TokenRecords &tokens, int first,
+                                            float (&s)[kTiles][4]) const {
+#pragma unroll
+    for (int n = 0; n < kTiles; ++n) {
+      const int2 position = *reinterpret_cast<const int2 *>(tokens.position + first + n * 8);
+      const float distance[2] = {static_cast<float>(position.x - origin_[0]),
+                                 static_cast<float>(position.y - origin_[0])};
+#pragma unroll
+      for (int c = 0; c < 4; ++c)
+        s[n][c] = fmaf(slope_[c / 2], c < 2 ? distance[c % 2] : distance[c % 2] + fromOrigin_, s[n][c]);
+    }
+  }
+
+  /// For a whole tile whose positions rise by one from `position`, the thread's first. What is to be added to
+  /// all scores of a row comes apart.
+  template <int kTiles>
+  __device__ __forceinline__ void addRising(int position, float (&s)[kTiles][4], float (&common)[2]) const {
+#pragma unroll
+    for (int r = 0; r < 2; ++r)
+      common[r] = slope_[r] * static_cast<float>(position - origin_[r]);
+    forEachScore(s, [&](float &x, int r, int token) { x = fmaf(slope_[r], static_cast<float>(token), x); });
+  }
+
+private:
+  static __device__ __forceinline__ int capOf(int r) { return Form::kHasOneCap ? 0 : r; }
+  __device__ __forceinline__ const CappedScore &capped(int r) const { return capped_[capOf(r)]; }
+
+  CappedScore capped_[2];
+  float cap_[2], doubleRate_[2], slope_[2];
+  int origin_[2];
+  float fromOrigin_; ///< of the first row's origin to the second's
+};
+
+} // namespace deft
