@@ -84,24 +84,37 @@ std::vector<spec::PhaseSpec> preferredPhases(const KernelShape &shape) {
   return {wide, narrow};
 }
 
-/// One kernel of the sm90 family for items of every size, with the deepest ring that fits; none where the
-/// family cannot be used.
+/// One kernel of the sm90 family for items of every size: light blocks, which are fastest with two stages, or
+/// wide ones, with the deepest ring that fits. None where they do not fit.
 std::optional<PhaseConfig> sm90Phase(const KernelShape &shape, const target::Target &target, bool isLight) {
-  for (const int stages : {4, 3, 2}) {
-    PhaseConfig phase{"tiles", -1, Family::Sm90, 128, 64, stages, kSm90Warps};
-    if (isLight) {
-      phase.tileQ = 64;
-      phase.warps = kSm90LightWarps;
-    }
+  const PhaseConfig light{"tiles", -1, Family::Sm90, 64, 64, 2, kSm90LightWarps};
+  const PhaseConfig deep{"tiles", -1, Family::Sm90, 128, 64, 4, kSm90Warps};
+  PhaseConfig shallow = deep;
+  shallow.stages = 2;
+  const auto candidates = isLight ? std::vector{light} : std::vector{deep, shallow};
+  for (const PhaseConfig &phase : candidates)
     if (checkPhase(shape, phase, target))
       return phase;
-  }
   return std::nullopt;
 }
 
 /// Light blocks where every head has its own keys: rows are many queries then, which have less in common
-/// (measured at 32/32, templates/NOTES.md: 3 % faster in the mean of 15 trees, 15 % slower to 10 % faster).
-bool prefersLight(const KernelShape &shape) { return shape.ratio() == 1; }
+/// (measured at 32/32, templates/NOTES.md: 3 % faster in the mean of 15 trees, 15 % slower to 10 % faster);
+/// and with 64 columns, of which reading twice costs least (3 to 27 % faster on five trees).
+bool prefersLight(const KernelShape &shape) { return shape.ratio() == 1 || shape.headDim <= 64; }
+
+/// The kernel of the family that most trees are served best by. None where every head has its own keys and
+/// light blocks do not fit, because two stages of wide ones keep too few bytes of single rows under way (head
+/// dim 192, 64 requests at 16/16: 220 us, 173 by family sm80).
+std::optional<PhaseConfig> preferredSm90(const KernelShape &shape, const target::Target &target) {
+  if (prefersLight(shape)) {
+    if (const auto light = sm90Phase(shape, target, /*isLight=*/true))
+      return light;
+    if (shape.ratio() == 1)
+      return std::nullopt;
+  }
+  return sm90Phase(shape, target, /*isLight=*/false);
+}
 
 } // namespace
 
@@ -118,7 +131,7 @@ Result<Config> defaultConfig(const spec::Variant &variant, const target::Target 
     phases = schedule.phases;
   }
   if (phases.empty()) {
-    if (const auto phase = sm90Phase(shape, target, prefersLight(shape))) {
+    if (const auto phase = preferredSm90(shape, target)) {
       config.phases.push_back(*phase);
       // Prices are fitted to these kernels. Of others it is not known how often what they say comes true.
       if (!variant.schedule || variant.schedule->partitions.empty())
@@ -144,10 +157,10 @@ Result<std::vector<Config>> defaultConfigs(const spec::Variant &variant, const t
   if (!first)
     return first.error();
   std::vector<Config> all{std::move(*first)};
-  const KernelShape shape = KernelShape::of(variant);
-  if (variant.schedule && !variant.schedule->phases.empty())
+  const PhaseConfig phase = all.front().phases.front();
+  if ((variant.schedule && !variant.schedule->phases.empty()) || phase.family != Family::Sm90)
     return all;
-  if (const auto other = sm90Phase(shape, target, !prefersLight(shape))) {
+  if (const auto other = sm90Phase(KernelShape::of(variant), target, !isLight(phase))) {
     all.push_back(all.front());
     all.back().phases = {*other};
   }

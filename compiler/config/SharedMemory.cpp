@@ -19,14 +19,16 @@ int sm80Bytes(int headDim, const PhaseConfig &phase) {
 
 int sm90Bytes(int headDim, const PhaseConfig &phase) {
   const int tileBytes = (headDim + 63) / 64 * phase.tileKv * 128; // blocks of 64 columns
-  const int rowBytes = 2 * headDim + 16;
-  const int groups = phase.warps / 4 - 1;           // that compute
-  const int roomBytes = 4 * groups * 16 * rowBytes; // sums that are joined, results on their way out
-  const int pieceBytes = 64 * rowBytes + 32 + 64 * 8 + 2 * 8; // queries, item, facts of rows, barriers
-  const int slotBytes = 64 + phase.tileKv * 12;               // facts of groups, records of tokens
-  const int stageBytes = 2 * tileBytes + slotBytes + 2 * 8;   // K, V, slot, barriers
+  const int rowBytes = 2 * (headDim <= 128 ? headDim : 96) + 16;
+  const int groups = phase.warps / 4 - 1;                 // that compute
+  const int roomBytes = 4 * groups * 16 * rowBytes;       // sums that are joined, results on their way out
+  const bool queriesStay = headDim < 80 || headDim > 128; // the next unit's then have places of their own
+  const int pieces = queriesStay && headDim <= 192 ? 2 * groups : groups;
+  const int pieceBytes = tileBytes + 32 + 64 * 8 + 2 * 8;   // queries, item, facts of rows, barriers
+  const int slotBytes = 64 + phase.tileKv * 12;             // facts of groups, records of tokens
+  const int stageBytes = 2 * tileBytes + slotBytes + 2 * 8; // K, V, slot, barriers
   constexpr int kAlignment = 1024;
-  return phase.stages * stageBytes + roomBytes + groups * pieceBytes + kAlignment;
+  return phase.stages * stageBytes + roomBytes + pieces * pieceBytes + kAlignment;
 }
 
 } // namespace

@@ -7,7 +7,7 @@
 /// Attention for Hopper: persistent blocks of one copying and one or two computing warpgroups around a ring
 /// of KV tiles. With two, a block has a multiprocessor and items of up to 128 rows; with one, two light
 /// blocks share it, each with items of up to 64: one starts and ends its units while the other computes. Head
-/// dims 80 to 128 (compiler/config/Legality.h says why).
+/// dims from 64 on.
 namespace deft::sm90 {
 
 template <class Config, class Variant>
@@ -37,10 +37,15 @@ __device__ __forceinline__ void attend(const abi::AttendArgs &args, const typena
     ptx::prefetch(threadIdx.x % 2 == 0 ? args.kBoxes[box] : args.vBoxes[box]);
   }
   __syncthreads();
-  // At most the launch bound's registers, 384 * 168 or 256 * 128; masks need more of them where scores are.
+  // At most the launch bound's registers, 384 * 168 or 256 * 128; masks need more of them where scores are,
+  // few columns leave more for copying.
   constexpr bool kIsLight = L::kGroups == 1;
-  constexpr int kCopying = kIsLight ? 72 : Variant::kHasMask ? 88 : 80;
-  constexpr int kComputing = kIsLight ? 184 : 208;
+  constexpr bool kIsLarge = Config::kHeadDim > 128;
+  constexpr int kCopying = Config::kHeadDim <= 64 ? 104
+                           : kIsLight || kIsLarge ? 72
+                           : Variant::kHasMask    ? 88
+                                                  : 80;
+  constexpr int kComputing = kIsLight ? 256 - kCopying : (504 - kCopying) / 16 * 8;
   if (threadIdx.x < 128) {
     asm volatile("setmaxnreg.dec.sync.aligned.u32 %0;" ::"n"(kCopying));
     Copying(args, params, ring).run(first);

@@ -11,6 +11,14 @@ __device__ __forceinline__ void mbarrierExpectBytes(unsigned barrier, int bytes)
                : "memory");
 }
 
+/// True in one lane of a whole warp. What the assembler knows to be one lane's needs no loop over lanes, as
+/// it makes of a copy in any other branch: copies' operands are uniform registers.
+__device__ __forceinline__ bool electOne() {
+  unsigned elected;
+  asm volatile("{\n.reg .pred p;\nelect.sync _|p, 0xffffffff;\nselp.u32 %0, 1, 0, p;\n}" : "=r"(elected));
+  return elected != 0;
+}
+
 /// The engine's first copy by the map then need not wait for it.
 __device__ __forceinline__ void prefetch(const abi::TensorMap &map) {
   asm volatile("prefetch.tensormap [%0];" ::"l"(&map) : "memory");

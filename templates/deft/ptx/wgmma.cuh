@@ -2,9 +2,9 @@
 
 #include "deft/types.cuh"
 
-/// wgmma (sm_90a): a warpgroup's c += a * b with a in registers and b in shared memory, float32 sums.
-/// The accumulator of a warp is that of mma.sync: rows 16 * warp + lane / 4 (+ 8), columns 8 n + 2 (lane % 4)
-/// (+ 1).
+/// wgmma (sm_90a): a warpgroup's c += a * b with a in registers or shared memory, b in shared memory, float32
+/// sums. The accumulator of a warp is that of mma.sync: rows 16 * warp + lane / 4 (+ 8), columns
+/// 8 n + 2 (lane % 4) (+ 1).
 namespace deft::ptx {
 
 /// A matrix in shared memory, rows of 128 bytes swizzled in groups of eight (1024 bytes).
@@ -85,6 +85,25 @@ DEFT_WGMMA_WIDTHS(f16)
 DEFT_WGMMA_WIDTHS(bf16)
 #undef DEFT_WGMMA_WIDTHS
 #undef DEFT_WGMMA
+
+/// The same with 64 rows of a in shared memory, as a descriptor; 64 columns.
+template <class Element> struct WgmmaOfShared;
+#define DEFT_WGMMA_OF_SHARED(ELEMENT)                                                                          \
+  template <> struct WgmmaOfShared<ELEMENT> {                                                                  \
+    static __device__ __forceinline__ void step(float (&c)[8][4], unsigned long long a, unsigned long long b,  \
+                                                bool accumulate) {                                             \
+      asm volatile("{\n.reg .pred p;\nsetp.ne.b32 p, %34, 0;\n"                                                \
+                   "wgmma.mma_async.sync.aligned.m64n64k16.f32." #ELEMENT "." #ELEMENT                         \
+                   " {%0, %1, %2, %3, %4, %5, %6, %7, %8, %9, %10, %11, %12, %13, %14, %15, "                  \
+                   "%16, %17, %18, %19, %20, %21, %22, %23, %24, %25, %26, %27, %28, %29, %30, %31}, "         \
+                   "%32, %33, p, 1, 1, 0, 0;\n}"                                                               \
+                   : DEFT_ROWS8(c, 0)                                                                          \
+                   : "l"(a), "l"(b), "r"(static_cast<int>(accumulate)));                                       \
+    }                                                                                                          \
+  };
+DEFT_WGMMA_OF_SHARED(f16)
+DEFT_WGMMA_OF_SHARED(bf16)
+#undef DEFT_WGMMA_OF_SHARED
 #undef DEFT_ROWS8
 #undef DEFT_ROWS4
 #undef DEFT_ROWS2

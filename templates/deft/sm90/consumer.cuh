@@ -7,6 +7,7 @@
 #include "deft/ptx/wgmma.cuh"
 #include "deft/sm90/join.cuh"
 #include "deft/sm90/result_rows.cuh"
+#include "deft/sm90/warp_queries.cuh"
 
 /// The warps that compute. How they share a unit depends on its rows, so that one launch serves items
 /// of every size:
@@ -21,10 +22,13 @@ template <class Config, class Variant> class Consumer {
   using Sums = WarpSums<Config, Variant>;
   using Element = typename Config::Element;
   using Results = ResultRows<Config, Variant>;
+  using Queries = WarpQueries<Config>;
+  using Places = typename Results::Places;
   using Params = typename Variant::Params;
   static constexpr int kSteps = Config::kHeadDim / 16;
   static constexpr int kGroups = Config::kTileKv / 16; ///< of 16 tokens
-  static constexpr int kScoredAtOnce = 2;              ///< groups: more would hold more registers
+  static constexpr int kScoredAtOnce =
+      Config::kHeadDim > 128 ? 1 : 2; ///< groups: more would hold more registers
   /// Whether a stage may be held while the next one is awaited.
   static constexpr bool kAhead = Config::kStages > 2;
   static_assert(Config::kTileKv == 64, "a warp of a warpgroup takes one group of 16 tokens");
@@ -60,13 +64,15 @@ private:
   /// The block's only computing warpgroup. Gives the next unit's piece of queries.
   __device__ __forceinline__ int attendAlone(const Params &params, int kvHead, int piece) {
     Rows rows(args_, params, item_, kvHead, warp_ * 16);
-    unsigned query[kSteps][4];
-    int caller[2];
-    loadQueries(rows, piece, 0, query, caller);
+    const Queries queries = queriesOf(rows, piece, 0);
+    tellQueries(rows, piece, 0);
+    Places places;
+    leavePiece<false>(rows, piece, 0, places);
     Sums sums;
-    wide(rows, query, sums, 0, 0, 1);
+    wide(rows, queries, sums, 0, 0, 1);
+    leavePiece<true>(rows, piece, 0, places);
     sums.finish();
-    const Results results(args_, item_, rows, caller, sums);
+    const Results results(args_, places, rows, sums);
     results.send(sums.out, halfRoom());
     results.writeLse(sums);
     return piece + 1;
@@ -83,14 +89,17 @@ private:
       releasePiece(piece, 1);
       awaitPiece(ring_, piece + 1);
     }
-    unsigned query[kSteps][4];
-    int caller[2];
-    loadQueries(rows, piece + (groupRow > 0 ? 1 : 0), groupRow, query, caller);
+    const int ownPiece = piece + (groupRow > 0 ? 1 : 0);
+    const Queries queries = queriesOf(rows, ownPiece, groupRow);
+    tellQueries(rows, ownPiece, groupRow);
+    Places places;
+    leavePiece<false>(rows, ownPiece, groupRow, places);
     Sums sums;
     if (isWide)
-      wide(rows, query, sums, groupRow, splitRows ? 0 : group_, splitRows ? 1 : L::kGroups);
+      wide(rows, queries, sums, groupRow, splitRows ? 0 : group_, splitRows ? 1 : L::kGroups);
     else
-      narrow(rows, query, sums);
+      narrow(rows, queries, sums);
+    leavePiece<true>(rows, ownPiece, groupRow, places);
     sums.finish();
 
     const Join<Config, Variant> join(ring_.shared);
@@ -98,7 +107,9 @@ private:
     if (splitRows || join.groups(sums, group_)) {
       if (!isWide)
         join.shareFacts(sums);
-      const Results results(args_, item_, rows, caller, sums);
+      // Anew from the item, so that less is held during the products.
+      const Rows written(args_, params, places.item, kvHead, isWide ? groupRow + warp_ * 16 : 0);
+      const Results results(args_, places, written, sums);
       if (isWide)
         results.send(sums.out, halfRoom());
       else
@@ -125,26 +136,37 @@ private:
       ptx::mbarrierArrive(ring_.pieceEmpty(piece), arrivals);
   }
 
-  /// The warp's queries as the a operand of m16k16 steps, and whose this thread's two rows are, which `rows`
-  /// is told, too. `groupRow` is the first row of the piece.
-  __device__ __forceinline__ void loadQueries(Rows &rows, int piece, int groupRow,
-                                              unsigned (&query)[kSteps][4], int (&caller)[2]) const {
-    const int first = rows.row(0) - lane_ / 4 - groupRow;
-    const unsigned from = ring_.queries(piece) + (first + lane_ % 16) * L::kRowBytes + lane_ / 16 * 16;
-#pragma unroll
-    for (int k = 0; k < kSteps; ++k)
-      ptx::ldmatrix4(query[k], from + k * 32);
-#pragma unroll
-    for (int r = 0; r < 2; ++r)
-      caller[r] = ring_.head(piece).callerIndex[rows.clamped(rows.row(r)) - groupRow];
+  /// `groupRow` is the first row of the piece.
+  __device__ __forceinline__ Queries queriesOf(const Rows &rows, int piece, int groupRow) const {
+    return Queries(ring_.queries(piece), rows.row(0) - lane_ / 4 - groupRow);
+  }
+
+  /// What hooks ask of the rows' queries.
+  __device__ __forceinline__ void tellQueries(Rows &rows, int piece, int groupRow) const {
     if constexpr (Rows::kNeedsRow) {
-      int position[2];
+      int position[2], caller[2];
 #pragma unroll
-      for (int r = 0; r < 2; ++r)
-        position[r] = ring_.head(piece).queryPos[rows.clamped(rows.row(r)) - groupRow];
+      for (int r = 0; r < 2; ++r) {
+        const int at = rows.clamped(rows.row(r)) - groupRow;
+        position[r] = ring_.head(piece).queryPos[at];
+        caller[r] = ring_.head(piece).callerIndex[at];
+      }
       rows.setQueries(position, caller);
     }
-    releasePiece(piece, groupRow > 0 ? 2 : 1);
+  }
+
+  /// Takes from the piece where this thread's two rows go, and frees it: before the products where queries
+  /// are in registers by then, else after them.
+  template <bool kAfterProducts>
+  __device__ __forceinline__ void leavePiece(const Rows &rows, int piece, int groupRow,
+                                             Places &places) const {
+    if constexpr (kAfterProducts == L::kQueriesStay) {
+#pragma unroll
+      for (int r = 0; r < 2; ++r)
+        places.caller[r] = ring_.head(piece).callerIndex[rows.clamped(rows.row(r)) - groupRow];
+      places.item = ring_.head(piece).item;
+      releasePiece(piece, groupRow > 0 ? 2 : 1);
+    }
   }
 
   /// Waits for the tile's copies.
@@ -166,8 +188,8 @@ private:
   /// Tiles first, first + stride, ...; `groupRow` is the first row of the warpgroup. Where both warpgroups
   /// have every tile, its q.k is under way before the weights of the one before go to its values, so that the
   /// matrix units work while weights are made.
-  __device__ __forceinline__ void wide(const Rows &rows, const unsigned (&query)[kSteps][4], Sums &sums,
-                                       int groupRow, int first, int stride) const {
+  __device__ __forceinline__ void wide(const Rows &rows, const Queries &queries, Sums &sums, int groupRow,
+                                       int first, int stride) const {
     const int queryLo = rows.clamped(groupRow) / Config::kRatio;
     const int queryEnd = rows.clamped(groupRow + 63) / Config::kRatio + 1;
     float s[2 * kGroups][4], common[2] = {}, factor[2];
@@ -178,7 +200,7 @@ private:
       if (tile >= tiles_)
         return;
       turns.begin();
-      startKeys(query, firstStep_ + tile, s);
+      startKeys(queries, firstStep_ + tile, s);
       turns.end();
       bool cut = isCut(rows, firstStep_ + tile);
       ptx::wgmmaWait<0>();
@@ -198,7 +220,7 @@ private:
           break;
         fenceGathered(next);
         turns.begin();
-        startKeys(query, firstStep_ + next, s);
+        startKeys(queries, firstStep_ + next, s);
         startValues(weights, firstStep_ + tile, sums.out);
         turns.end();
         cut = isCut(rows, firstStep_ + next);
@@ -274,20 +296,11 @@ private:
     }
   }
 
-  /// The descriptor of a tile's keys or values, which the whole warp knows to be the same: its parts'
-  /// descriptors are then sums of constants on the uniform path. `leading` as in wgmmaDescriptor.
-  static __device__ __forceinline__ unsigned long long descriptor(unsigned tile, unsigned leading) {
-    return ptx::wgmmaDescriptor(__shfl_sync(~0u, tile, 0), leading);
-  }
-
-  __device__ __forceinline__ void startKeys(const unsigned (&query)[kSteps][4], int step,
+  __device__ __forceinline__ void startKeys(const Queries &queries, int step,
                                             float (&s)[2 * kGroups][4]) const {
     const unsigned long long keys = descriptor(ring_.keys(step), 16);
     ptx::wgmmaFence();
-#pragma unroll
-    for (int k = 0; k < kSteps; ++k)
-      ptx::Wgmma<Element, Config::kTileKv>::template step<false>(
-          s, query[k], keys + (k / 4 * L::kBlockBytes + k % 4 * 32) / 16, k > 0);
+    queries.startKeys(keys, s);
     ptx::wgmmaCommit();
   }
 
@@ -317,18 +330,17 @@ private:
 
   // --- mma.sync: 16 rows, every warp its own tokens ------------------------------------------------
 
-  __device__ __forceinline__ void narrow(const Rows &rows, const unsigned (&query)[kSteps][4],
-                                         Sums &sums) const {
+  __device__ __forceinline__ void narrow(const Rows &rows, const Queries &queries, Sums &sums) const {
     for (int tile = group_; tile < tiles_; tile += L::kGroups) {
       const int step = acquire(tile);
-      multiplyGroup(rows, query, step, warp_, sums);
+      multiplyGroup(rows, queries, step, warp_, sums);
       release(step, L::kGroups);
     }
   }
 
   /// A warp's 16 rows and 16 tokens of a tile.
-  __device__ __forceinline__ void multiplyGroup(const Rows &rows, const unsigned (&query)[kSteps][4],
-                                                int step, int group, Sums &sums) const {
+  __device__ __forceinline__ void multiplyGroup(const Rows &rows, const Queries &queries, int step, int group,
+                                                Sums &sums) const {
     const TileFacts &facts = ring_.slot(step).facts;
     if (!facts.isSeen(group, rows.queryLo(), rows.queryEnd()))
       return;
@@ -340,10 +352,11 @@ private:
     const int keyToken = group * 16 + lane_ % 8 + lane_ / 16 * 8;
 #pragma unroll
     for (int k = 0; k < kSteps; ++k) {
-      unsigned b[4];
+      unsigned a[4], b[4];
+      queries.operand(k, a);
       ptx::ldmatrix4(b, ring_.keys(step) + L::offset(keyToken, 2 * k + lane_ / 8 % 2));
-      ptx::mma16816<Element>(s[0], query[k], b[0], b[1]);
-      ptx::mma16816<Element>(s[1], query[k], b[2], b[3]);
+      ptx::mma16816<Element>(s[0], a, b[0], b[1]);
+      ptx::mma16816<Element>(s[1], a, b[2], b[3]);
     }
     rows.template score<1>(tokens, group, s);
     if (seen == Rows::kCut)

@@ -28,13 +28,11 @@ public:
       ptx::namedBarrierArrive(barrier, 128 * 2);
   }
 
-  /// After takeRooms: the second warpgroup hands its sums to the first, warp by warp; only the first goes on
-  /// with them.
+  /// After takeRooms: the second warpgroup hands its sums to the first, warp by warp, as many columns at a
+  /// time as a room takes; only the first goes on with them.
   __device__ __forceinline__ bool groups(Sums &sums, int group) const {
-    constexpr int kThreads = 128 * 2;
     if (group == 1) {
-      put(sums);
-      ptx::namedBarrierArrive(kFull, kThreads);
+      give<0>(sums);
       return false;
     }
     ptx::namedBarrierSync(kFull, kThreads);
@@ -49,20 +47,13 @@ public:
       sums.maximum[r] = top;
       sums.sum[r] = sums.sum[r] * mine[r] + otherSum[r] * other[r];
     }
-#pragma unroll
-    for (int n = 0; n < Sums::kColumnTiles; ++n) {
-      const float4 part = *place(n, threadIdx.x % 128);
-      sums.out[n][0] = sums.out[n][0] * mine[0] + part.x * other[0];
-      sums.out[n][1] = sums.out[n][1] * mine[0] + part.y * other[0];
-      sums.out[n][2] = sums.out[n][2] * mine[1] + part.z * other[1];
-      sums.out[n][3] = sums.out[n][3] * mine[1] + part.w * other[1];
-    }
+    take<0>(sums, mine, other);
     return true;
   }
 
   /// The first warpgroup's warps hold the same 16 rows: afterwards each knows their joint maxima and sums.
   __device__ __forceinline__ void shareFacts(Sums &sums) const {
-    put(sums); // a warp overwrites only what it has read itself
+    put<0>(sums); // a warp overwrites only what it has read itself
     ptx::namedBarrierSync(kFirstGroup, 128);
     sums.maximum[0] = sums.maximum[1] = -kInfinity;
     for (int w = 0; w < 4; ++w) {
@@ -78,7 +69,7 @@ public:
     }
   }
 
-  /// After shareFacts: warp w gives the joined column tiles w, w + 4, ... to `write(tile, values)`.
+  /// After shareFacts: each warp gives some of the joined column tiles to `write(tile, values)`.
   template <class Write> __device__ __forceinline__ void warps(const Sums &sums, Write &&write) const {
     const int lane = threadIdx.x % 32;
     float weight[4][2];
@@ -88,11 +79,51 @@ public:
       weight[w][0] = Sums::factor(facts.x, sums.maximum[0]);
       weight[w][1] = Sums::factor(facts.y, sums.maximum[1]);
     }
-    for (int n = threadIdx.x / 32 % 4; n < Sums::kColumnTiles; n += 4) {
+    joinFrom<0>(sums, weight, write);
+  }
+
+private:
+  static constexpr int kThreads = 128 * 2;
+
+  /// Columns kFirst, kFirst + 1, ...; the first ones' room has been taken.
+  template <int kFirst> __device__ __forceinline__ void give(const Sums &sums) const {
+    put<kFirst>(sums);
+    ptx::namedBarrierArrive(kFull, kThreads);
+    if constexpr (L::roomEnd(kFirst) < Sums::kColumnTiles) {
+      takeRooms(1, false);
+      give<L::roomEnd(kFirst)>(sums);
+    }
+  }
+
+  /// Those that `give` has put, weighed by `other`.
+  template <int kFirst>
+  __device__ __forceinline__ void take(Sums &sums, const float (&mine)[2], const float (&other)[2]) const {
+    constexpr int kEnd = L::roomEnd(kFirst);
+#pragma unroll
+    for (int n = kFirst; n < kEnd; ++n) {
+      const float4 part = *place(n - kFirst, threadIdx.x % 128);
+      sums.out[n][0] = sums.out[n][0] * mine[0] + part.x * other[0];
+      sums.out[n][1] = sums.out[n][1] * mine[0] + part.y * other[0];
+      sums.out[n][2] = sums.out[n][2] * mine[1] + part.z * other[1];
+      sums.out[n][3] = sums.out[n][3] * mine[1] + part.w * other[1];
+    }
+    if constexpr (kEnd < Sums::kColumnTiles) {
+      takeRooms(0, false);
+      ptx::namedBarrierSync(kFull, kThreads);
+      take<kEnd>(sums, mine, other);
+    }
+  }
+
+  /// Those that all four warps have put.
+  template <int kFirst, class Write>
+  __device__ __forceinline__ void joinFrom(const Sums &sums, const float (&weight)[4][2],
+                                           Write &write) const {
+    constexpr int kEnd = L::roomEnd(kFirst);
+    for (int n = kFirst + threadIdx.x / 32 % 4; n < kEnd; n += 4) {
       float total[4] = {};
 #pragma unroll
       for (int w = 0; w < 4; ++w) {
-        const float4 part = *place(n, w * 32 + lane);
+        const float4 part = *place(n - kFirst, w * 32 + threadIdx.x % 32);
         total[0] += part.x * weight[w][0];
         total[1] += part.y * weight[w][0];
         total[2] += part.z * weight[w][1];
@@ -100,10 +131,14 @@ public:
       }
       write(n, total);
     }
-    ptx::namedBarrierSync(kFirstGroup, 128); // all have read before the next unit's sums come
+    ptx::namedBarrierSync(kFirstGroup, 128); // all have read before the next sums come
+    if constexpr (kEnd < Sums::kColumnTiles) {
+      put<kEnd>(sums);
+      ptx::namedBarrierSync(kFirstGroup, 128);
+      joinFrom<kEnd>(sums, weight, write);
+    }
   }
 
-private:
   __device__ __forceinline__ float4 *place(int columnTile, int thread) const {
     return reinterpret_cast<float4 *>(room(thread)) + columnTile * 32 + thread % 32;
   }
@@ -114,12 +149,15 @@ private:
     return shared_ + L::kRoomOffset + thread / 32 * L::kRoomBytes;
   }
 
-  __device__ __forceinline__ void put(const Sums &sums) const {
+  /// As many columns as a room takes; maxima and sums with the first.
+  template <int kFirst> __device__ __forceinline__ void put(const Sums &sums) const {
     const int thread = threadIdx.x % 128;
 #pragma unroll
-    for (int n = 0; n < Sums::kColumnTiles; ++n)
-      *place(n, thread) = make_float4(sums.out[n][0], sums.out[n][1], sums.out[n][2], sums.out[n][3]);
-    *factsPlace(thread) = make_float4(sums.maximum[0], sums.maximum[1], sums.sum[0], sums.sum[1]);
+    for (int n = kFirst; n < L::roomEnd(kFirst); ++n)
+      *place(n - kFirst, thread) =
+          make_float4(sums.out[n][0], sums.out[n][1], sums.out[n][2], sums.out[n][3]);
+    if constexpr (kFirst == 0)
+      *factsPlace(thread) = make_float4(sums.maximum[0], sums.maximum[1], sums.sum[0], sums.sum[1]);
   }
 
   char *shared_;

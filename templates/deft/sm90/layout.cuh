@@ -14,39 +14,51 @@ struct alignas(16) PieceHead {
   int queryPos[kPieceRows]; ///< where hooks ask for it
 };
 
-/// K and V tiles are stored in blocks of 64 columns, so that a row of a block is the 128 bytes of
-/// wgmma's widest swizzle: 16-byte column c of row r lies at column c ^ (r % 8).
+/// K and V tiles and pieces of queries are stored in blocks of 64 rows and 64 columns, so that a row of a
+/// block is the 128 bytes of wgmma's widest swizzle: 16-byte column c of row r lies at column c ^ (r % 8).
 template <class Config> struct Layout {
   /// Warpgroups that compute, beside the one that copies. Of blocks with one there are two a multiprocessor.
   static constexpr int kGroups = Config::kWarps / 4 - 1;
   static constexpr int kBlocksAtOnce = 3 - kGroups;
   static_assert(Config::kWarps % 4 == 0 && (kGroups == 1 || kGroups == 2));
   static constexpr int kConsumerWarps = 4 * kGroups;
-  static constexpr int kQueryPieces = kGroups; ///< that there is room for
+  /// Copying warps that share each tile: two where else half of the four were idle, as in light blocks.
+  static constexpr int kTeam = kGroups == 1 || Config::kStages == 2 ? 2 : 1;
+  /// Whether queries are multiplied where they lie, until the unit's last product. With more columns there
+  /// are too few registers for them; with fewer, ptxas 13.0 gives theirs to the weights (templates/NOTES.md).
+  static constexpr bool kQueriesStay = Config::kHeadDim < 80 || Config::kHeadDim > 128;
+  /// That there is room for: where they stay, the next unit's have places of their own if all fit.
+  static constexpr int kQueryPieces = kQueriesStay && Config::kHeadDim <= 192 ? 2 * kGroups : kGroups;
 
   static constexpr int kColumns = Config::kHeadDim / 8; ///< of 16 bytes
   static constexpr int kBlockBytes = Config::kTileKv * 128;
+  static_assert(Config::kTileKv == kPieceRows);
   static constexpr int kTileBytes = (Config::kHeadDim + 63) / 64 * kBlockBytes;
   static constexpr int kValueOffset = Config::kStages * kTileBytes;
 
-  /// Rows of queries and of results, padded to an odd number of 16-byte columns: eight of them are read or
-  /// written without conflicts.
-  static constexpr int kRowBytes = 2 * Config::kHeadDim + 16;
-
   /// For each warp of a warpgroup a room in which the other warpgroup's sums wait for its own, or 16 rows of
-  /// results of each warpgroup are put in order for memory.
+  /// results of each warpgroup are put in order for memory: all columns at a time, where these are few enough
+  /// for shared memory and registers. Rows of results are padded to an odd number of 16-byte columns: eight
+  /// of them are written without conflicts.
   static constexpr int kRoomOffset = 2 * Config::kStages * kTileBytes;
+  static constexpr int kRoomColumns = Config::kHeadDim <= 128 ? Config::kHeadDim : 96;
+  static constexpr int kRowBytes = 2 * kRoomColumns + 16;
+  /// Where those end that share a room with column tile `first`.
+  static constexpr __device__ __forceinline__ int roomEnd(int first) {
+    return first + kRoomColumns / 8 < Config::kHeadDim / 8 ? first + kRoomColumns / 8 : Config::kHeadDim / 8;
+  }
   static constexpr int kHalfRoomBytes = 16 * kRowBytes;
   static constexpr int kRoomBytes = kGroups * kHalfRoomBytes;
-  static constexpr int kFactsOffset = 16 * Config::kHeadDim * 4; ///< in a room: maxima and sums
+  static constexpr int kFactsOffset = 16 * kRoomColumns * 4; ///< in a room: maxima and sums
   static_assert(kGroups == 1 || kFactsOffset + 32 * 16 == kRoomBytes);
 
   static constexpr int kQueryOffset = kRoomOffset + 4 * kRoomBytes;
   static constexpr int kSlotOffset =
-      kQueryOffset + kQueryPieces * (kPieceRows * kRowBytes + static_cast<int>(sizeof(PieceHead)));
+      kQueryOffset + kQueryPieces * (kTileBytes + static_cast<int>(sizeof(PieceHead)));
   static constexpr int kBarrierOffset = kSlotOffset + Config::kStages * static_cast<int>(sizeof(TileSlot));
 
   static constexpr int kAlignment = 1024; ///< of the swizzle; the launch gives 16
+  static_assert(kQueryOffset % kAlignment == 0);
   static constexpr int kBytes = kBarrierOffset + 2 * (Config::kStages + kQueryPieces) * 8 + kAlignment;
 
   static __device__ __forceinline__ unsigned offset(int row, int column) {
@@ -84,11 +96,11 @@ template <class Config> struct Ring {
     return pieceFull(piece) + L::kQueryPieces * 8;
   }
   __device__ __forceinline__ unsigned queries(int piece) const {
-    return base + L::kQueryOffset + piece % L::kQueryPieces * kPieceRows * L::kRowBytes;
+    return base + L::kQueryOffset + piece % L::kQueryPieces * L::kTileBytes;
   }
   __device__ __forceinline__ PieceHead &head(int piece) const {
-    return reinterpret_cast<PieceHead *>(
-        shared + L::kQueryOffset + L::kQueryPieces * kPieceRows * L::kRowBytes)[piece % L::kQueryPieces];
+    return reinterpret_cast<PieceHead *>(shared + L::kQueryOffset +
+                                         L::kQueryPieces * L::kTileBytes)[piece % L::kQueryPieces];
   }
 };
 

@@ -16,10 +16,8 @@ template <class Config, class Variant> class Producer {
   using Params = typename Variant::Params;
   using L = Layout<Config>;
   static constexpr int kWarps = 4;
-  /// Of a light block, whose ring has two stages, two warps share each tile: one tells of it, each copies
-  /// half.
-  static constexpr int kTeam = L::kGroups == 1 ? 2 : 1;
-  static constexpr int kGroup = 16; ///< tokens of a bulk copy
+  static constexpr int kTeam = L::kTeam; ///< the first warp of a team tells of its tile, each copies a part
+  static constexpr int kGroup = 16;      ///< tokens of a bulk copy
   static constexpr bool kIsPaged = Config::kPageSize > 0;
   /// Whether a page (or the contiguous cache) has room for a group.
   static constexpr bool kHasBulk = Config::kPageSize <= 1 || Config::kPageSize % kGroup == 0;
@@ -50,7 +48,7 @@ public:
         item = itemOf(args_, unit);
       const int tiles = (item.tokens + Config::kTileKv - 1) / Config::kTileKv;
       int row = 0;
-      do { // each place for rows has one warp, as each stage has; the first tile and the first rows have two
+      do { // each place for rows has one warp, as each stage has one team; the first ones' differ
         if (piece % L::kQueryPieces == kWarps - 1 - warp_)
           copyQueries(item, unit % Config::kKvHeads, row, piece);
         ++piece;
@@ -78,6 +76,11 @@ private:
   struct Source {
     int page, inPage;
     unsigned bulk; ///< 1: the first 16 tokens, 2: the others, 4: all 32 at once
+
+    /// That of a lane, for the whole warp.
+    __device__ __forceinline__ Source at(int lane) const {
+      return {__shfl_sync(~0u, page, lane), __shfl_sync(~0u, inPage, lane), bulk};
+    }
   };
 
   /// A piece of the unit's queries, and what the consumers want to know of the unit. A warp's last row is
@@ -117,7 +120,7 @@ private:
         const int row = (c * 32 + lane_) / L::kColumns, column = (c * 32 + lane_) % L::kColumns;
         const Element *source = static_cast<const Element *>(args_.q) + __shfl_sync(~0u, from[i], row);
         if (i * 32 + row < copied)
-          ptx::cpAsync16(to + (i * 32 + row) * L::kRowBytes + column * 16, source + column * 8);
+          ptx::cpAsync16(to + L::offset(i * 32 + row, column), source + column * 8);
       }
     }
     __syncwarp();
@@ -262,7 +265,7 @@ private:
 
   __device__ __forceinline__ void copy(const Source &low, const Source &high, int kvHead, int step) const {
     if (kHasTile && isWhole(low, high)) {
-      copyTile(low, kvHead, step);
+      copyTile(low.at(0), kvHead, step);
     } else {
       if (isMine(0))
         copyHalf(low, 0, kvHead, step);
@@ -279,7 +282,7 @@ private:
   }
 
   __device__ __forceinline__ void copyTile(const Source &source, int kvHead, int step) const {
-    if (lane_ != 0)
+    if (!ptx::electOne())
       return;
     const unsigned to = ring_.keys(step), full = ring_.full(step);
     ptx::mbarrierExpectBytes(full, 2 / kTeam * L::kTileBytes);
@@ -302,21 +305,25 @@ private:
     if constexpr (kHasBulk) {
       const unsigned to = keys + half * 32 * 128, full = ring_.full(step);
       if (source.bulk & 4) {
-        if (lane_ == 0)
-          copyBox<1>(to, full, kvHead, source);
-      } else if (lane_ % kGroup == 0 && (source.bulk >> lane_ / kGroup & 1) != 0) {
-        copyBox<0>(to + lane_ * 128, full, kvHead, source);
+        copyBox<1>(to, full, kvHead, source.at(0));
+      } else {
+#pragma unroll
+        for (int group = 0; group < 2; ++group)
+          if (source.bulk >> group & 1)
+            copyBox<0>(to + group * kGroup * 128, full, kvHead, source.at(group * kGroup));
       }
     }
     if ((source.bulk & 3) != 3)
       copyTokens(source, half, keys, kvHead);
   }
 
-  /// K and V of 16 tokens, or of 32, by the copy engine.
+  /// K and V of 16 tokens, or of 32, by the copy engine. All lanes come, with the same.
   template <int kBox>
   __device__ __forceinline__ void copyBox(unsigned to, unsigned full, int kvHead,
                                           const Source &source) const {
     constexpr int kBlocks = L::kTileBytes / L::kBlockBytes;
+    if (!ptx::electOne())
+      return;
     ptx::mbarrierExpectBytes(full, 2 * kBlocks * (kGroup << kBox) * 128);
 #pragma unroll
     for (int b = 0; b < kBlocks; ++b) {
@@ -451,6 +458,6 @@ private:
 /// Arrivals that make a piece or a stage full: the copies of each thread of its warps, and one for what is
 /// told of it.
 constexpr int kPieceArrivals = 32 + 1;
-template <class Config> constexpr int kFullArrivals = (Layout<Config>::kGroups == 1 ? 64 : 32) + 1;
+template <class Config> constexpr int kFullArrivals = 32 * Layout<Config>::kTeam + 1;
 
 } // namespace deft::sm90

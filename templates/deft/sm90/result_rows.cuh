@@ -13,10 +13,15 @@ template <class Config, class Variant> class ResultRows {
   using Sums = WarpSums<Config, Variant>;
 
 public:
-  /// `caller` are the caller's indices of the rows' queries.
-  __device__ __forceinline__ ResultRows(const abi::AttendArgs &args, const abi::Item &item, const Rows &rows,
-                                        const int (&caller)[2], const Sums &sums)
-      : lane_(threadIdx.x % 32), isPartial_(item.partialBegin >= 0),
+  /// What the unit says of where they go.
+  struct Places {
+    int caller[2]; ///< the caller's indices of the rows' queries
+    abi::Item item;
+  };
+
+  __device__ __forceinline__ ResultRows(const abi::AttendArgs &args, const Places &places, const Rows &rows,
+                                        const Sums &sums)
+      : lane_(threadIdx.x % 32), isPartial_(places.item.partialBegin >= 0),
         out_(static_cast<unsigned short *>(isPartial_ ? args.partialOut : args.out)),
         lse_(isPartial_         ? args.partialLse
              : Config::kWithLse ? args.lse
@@ -24,7 +29,7 @@ public:
 #pragma unroll
     for (int r = 0; r < 2; ++r) {
       const int row = rows.clamped(rows.row(r));
-      const int query = isPartial_ ? item.partialBegin + row / Config::kRatio : caller[r];
+      const int query = isPartial_ ? places.item.partialBegin + row / Config::kRatio : places.caller[r];
       isReal_[r] = rows.isReal(rows.row(r));
       place_[r] = static_cast<long long>(query) * Config::kQueryHeads + rows.headOf(row);
       scale_[r] = sums.normalizer(r);
@@ -43,21 +48,15 @@ public:
     }
   }
 
-  /// All columns, through half a room: registers hold eight bytes of a row, memory takes whole lines best.
+  /// All columns, through half a room, as many at a time as it takes: registers hold eight bytes of a row,
+  /// memory takes whole lines best.
   __device__ __forceinline__ void send(const float (&out)[Sums::kColumnTiles][4], char *own) const {
     const int holder = lane_ % 8 * 4; // has row lane % 16
     const long long begin0 = __shfl_sync(~0u, isReal_[0] ? place_[0] * Config::kHeadDim : -1, holder),
                     begin1 = __shfl_sync(~0u, isReal_[1] ? place_[1] * Config::kHeadDim : -1, holder);
     const long long begin = lane_ % 16 < 8 ? begin0 : begin1;
     __syncwarp(); // sums that were joined here have been read
-#pragma unroll
-    for (int n = 0; n < Sums::kColumnTiles; ++n) {
-#pragma unroll
-      for (int r = 0; r < 2; ++r)
-        *reinterpret_cast<unsigned *>(own + (lane_ / 4 + 8 * r) * L::kRowBytes + n * 16 + lane_ % 4 * 4) =
-            ptx::packResult<Config>(isPartial_, out[n][2 * r] * scale_[r], out[n][2 * r + 1] * scale_[r]);
-    }
-    sendRows(own, begin);
+    sendFrom<0>(out, own, begin);
   }
 
   __device__ __forceinline__ void writeLse(const Sums &sums) const {
@@ -71,13 +70,32 @@ public:
   }
 
 private:
-  /// 16 rows from shared memory to their places, 16 bytes a lane; the room is free afterwards. `begin` is
-  /// where row lane % 16 begins, negative where nobody wants it.
-  __device__ __forceinline__ void sendRows(const char *rows, long long begin) const {
+  /// Column tiles kFirst, kFirst + 1, ... `begin` is where those of row lane % 16 begin, negative where
+  /// nobody wants it.
+  template <int kFirst>
+  __device__ __forceinline__ void sendFrom(const float (&out)[Sums::kColumnTiles][4], char *own,
+                                           long long begin) const {
+    constexpr int kEnd = L::roomEnd(kFirst);
+#pragma unroll
+    for (int n = kFirst; n < kEnd; ++n) {
+#pragma unroll
+      for (int r = 0; r < 2; ++r)
+        *reinterpret_cast<unsigned *>(own + (lane_ / 4 + 8 * r) * L::kRowBytes + (n - kFirst) * 16 +
+                                      lane_ % 4 * 4) =
+            ptx::packResult<Config>(isPartial_, out[n][2 * r] * scale_[r], out[n][2 * r + 1] * scale_[r]);
+    }
+    sendRows<kEnd - kFirst>(own, begin);
+    if constexpr (kEnd < Sums::kColumnTiles)
+      sendFrom<kEnd>(out, own, begin < 0 ? begin : begin + (kEnd - kFirst) * 8);
+  }
+
+  /// 16 rows of kColumns times 16 bytes from shared memory to their places, 16 bytes a lane; the room is free
+  /// afterwards.
+  template <int kColumns> __device__ __forceinline__ void sendRows(const char *rows, long long begin) const {
     __syncwarp();
 #pragma unroll 4
-    for (int i = 0; i < L::kColumns / 2; ++i) {
-      const int row = (i * 32 + lane_) / L::kColumns, column = (i * 32 + lane_) % L::kColumns;
+    for (int i = 0; i < kColumns / 2; ++i) {
+      const int row = (i * 32 + lane_) / kColumns, column = (i * 32 + lane_) % kColumns;
       const uint4 piece = *reinterpret_cast<const uint4 *>(rows + row * L::kRowBytes + column * 16);
       const long long at = __shfl_sync(~0u, begin, row);
       if (at >= 0)

@@ -40,7 +40,7 @@ struct Config {
 
 } // namespace
 
-static_assert(deft::sm90::smemBytes<Config>() == 206240, "host and device disagree on the shared memory");
+static_assert(deft::sm90::smemBytes<Config>() == 204192, "host and device disagree on the shared memory");
 
 extern "C" __global__ void __launch_bounds__(32 * Config::kWarps, deft::sm90::Layout<Config>::kBlocksAtOnce)
 deft_llama3_8b_tiles(const __grid_constant__ deft::abi::AttendArgs args,

@@ -72,8 +72,15 @@ TEST(DefaultConfigTest, HopperGetsOneKernelOfItsFamilyFromHeadDim80To128) {
   EXPECT_EQ(own->phases[0].warps, kSm90LightWarps);
   EXPECT_EQ(own->phases[0].stages, 2);
   EXPECT_EQ(defaultConfig(variantOf(32, 8, 80), hopper)->phases[0].family, Family::Sm90);
-  EXPECT_EQ(defaultConfig(variantOf(32, 8, 64), hopper)->phases[0].family, Family::Sm80);
-  EXPECT_EQ(defaultConfig(variantOf(32, 8, 192), hopper)->phases[0].family, Family::Sm80);
+  const auto small = defaultConfig(variantOf(32, 8, 64), hopper);
+  EXPECT_EQ(small->phases[0].family, Family::Sm90);
+  EXPECT_EQ(small->phases[0].warps, kSm90LightWarps);
+  EXPECT_EQ(defaultConfig(variantOf(32, 8, 48), hopper)->phases[0].family, Family::Sm80);
+  const auto large = defaultConfig(variantOf(16, 8, 256), hopper);
+  EXPECT_EQ(large->phases[0].warps, kSm90Warps);
+  EXPECT_EQ(large->phases[0].stages, 2);
+  const auto singles = defaultConfig(variantOf(16, 16, 192), hopper); // two light blocks do not fit
+  EXPECT_EQ(singles->phases[0].family, Family::Sm80);
 }
 
 TEST(DefaultConfigTest, HopperHasWideAndLightBlocksForATreeToChooseFrom) {

@@ -59,11 +59,11 @@ TEST(LegalityTest, EachLimitIsNamedWithTheObservedNumber) {
 TEST(LegalityTest, FamilySm90HasOneShapeOfBlockAndALightOne) {
   const PhaseConfig tiles{"tiles", -1, Family::Sm90, 128, 64, 4, kSm90Warps};
   // Ring: 4 stages of K and V, 64 tokens * 256 bytes each, 64 records of 12 bytes, the facts of four
-  // groups and two barriers; padded rows: of results 8 * 16 and two pieces of 64 of queries, each with its
+  // groups and two barriers; 8 * 16 padded rows of results; two pieces of 64 rows of queries, each with its
   // item, callers' indices, positions and two barriers; the alignment.
   const auto bytes = [](int headDim) {
-    const int row = 2 * headDim + 16;
-    return 4 * (2 * 64 * 256 + 64 * 12 + 64 + 16) + 8 * 16 * row + 2 * (64 * row + 32 + 64 * 8 + 16) + 1024;
+    return 4 * (2 * 64 * 256 + 64 * 12 + 64 + 16) + 8 * 16 * (2 * headDim + 16) +
+           2 * (64 * 256 + 32 + 64 * 8 + 16) + 1024;
   };
   EXPECT_EQ(smemBytes(128, tiles), bytes(128));
   EXPECT_EQ(smemBytes(80, tiles), bytes(80)); // columns come in blocks of 64: head dim 80 takes two
@@ -73,8 +73,7 @@ TEST(LegalityTest, FamilySm90HasOneShapeOfBlockAndALightOne) {
   EXPECT_EQ(check(odd), "phase `tiles`: stages is 3; family sm90 takes an even number");
   EXPECT_EQ(check(tiles, kLlama, "sm_89"),
             "phase `tiles`: family sm90 needs wgmma, which sm_89 does not have");
-  EXPECT_EQ(check(tiles, {8, 8, 192}), "phase `tiles`: head_dim is 192; family sm90 takes 80 to 128");
-  EXPECT_EQ(check(tiles, {8, 8, 64}), "phase `tiles`: head_dim is 64; family sm90 takes 80 to 128");
+  EXPECT_EQ(check(tiles, {8, 8, 48}), "phase `tiles`: head_dim is 48, less than family sm90's 64");
   const auto with = [&](auto change) {
     PhaseConfig phase = tiles;
     change(phase);
@@ -89,19 +88,44 @@ TEST(LegalityTest, FamilySm90HasOneShapeOfBlockAndALightOne) {
   EXPECT_EQ(check(with([](auto &p) { p.tileKv = 128; })),
             "phase `tiles`: tile_kv is 128; family sm90 takes 64");
   EXPECT_EQ(check(with([](auto &p) { p.stages = 6; })),
-            "phase `tiles`: it needs 273472 bytes of shared memory; sm_90a allows 232448");
+            "phase `tiles`: it needs 271424 bytes of shared memory; sm_90a allows 232448");
 }
 
 TEST(LegalityTest, TwoLightBlocksShareAMultiprocessor) {
   PhaseConfig light{"tiles", -1, Family::Sm90, 64, 64, 2, kSm90LightWarps};
   // As above, with one piece of queries and 4 * 16 rows of results.
   EXPECT_EQ(smemBytes(128, light),
-            2 * (2 * 64 * 256 + 64 * 12 + 64 + 16) + 4 * 16 * 272 + 64 * 272 + 32 + 64 * 8 + 16 + 1024);
+            2 * (2 * 64 * 256 + 64 * 12 + 64 + 16) + 4 * 16 * 272 + 64 * 256 + 32 + 64 * 8 + 16 + 1024);
   EXPECT_EQ(check(light), "legal");
   light.stages = 3; // need not be even
   EXPECT_EQ(check(light),
-            "phase `tiles`: it needs 137248 bytes of shared memory; two blocks of 8 warps share "
+            "phase `tiles`: it needs 136224 bytes of shared memory; two blocks of 8 warps share "
             "a multiprocessor, which leaves each 115712");
+}
+
+TEST(LegalityTest, FamilySm90TakesTheWidestHeadsInTwoStages) {
+  PhaseConfig tiles{"tiles", -1, Family::Sm90, 128, 64, 2, kSm90Warps};
+  const auto bytes = [](int tile, int pieces) { // results leave 96 columns at a time
+    return 2 * (2 * tile + 64 * 12 + 64 + 16) + 8 * 16 * 208 + pieces * (tile + 32 + 64 * 8 + 16) + 1024;
+  };
+  EXPECT_EQ(smemBytes(192, tiles), bytes(3 * 64 * 128, 4)); // the next unit's queries have room
+  EXPECT_EQ(smemBytes(256, tiles), bytes(4 * 64 * 128, 2));
+  for (int headDim = 144; headDim <= 256; headDim += 16)
+    EXPECT_EQ(check(tiles, {8, 8, headDim}), "legal") << headDim;
+  PhaseConfig light{"tiles", -1, Family::Sm90, 64, 64, 2, kSm90LightWarps};
+  EXPECT_EQ(check(light, {8, 8, 144}),
+            "phase `tiles`: it needs 164608 bytes of shared memory; two blocks of 8 warps share "
+            "a multiprocessor, which leaves each 115712");
+}
+
+TEST(LegalityTest, SmallQueriesHaveRoomForTheNextUnits) {
+  PhaseConfig tiles{"tiles", -1, Family::Sm90, 128, 64, 4, kSm90Warps};
+  const int stages = 4 * (2 * 64 * 128 + 64 * 12 + 64 + 16), piece = 64 * 128 + 32 + 64 * 8 + 16;
+  EXPECT_EQ(smemBytes(64, tiles), stages + 8 * 16 * 144 + 4 * piece + 1024);
+  tiles.tileQ = 64;
+  tiles.warps = kSm90LightWarps;
+  EXPECT_EQ(smemBytes(64, tiles), stages + 4 * 16 * 144 + 2 * piece + 1024);
+  EXPECT_EQ(check(tiles, {8, 8, 64}), "legal");
 }
 
 TEST(LegalityTest, TheTileHoldsAQueryOfEveryRatio) {

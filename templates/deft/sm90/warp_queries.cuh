@@ -1,0 +1,82 @@
+#pragma once
+
+#include "deft/ptx/ldmatrix.cuh"
+#include "deft/ptx/mbarrier.cuh"
+#include "deft/ptx/wgmma.cuh"
+#include "deft/sm90/layout.cuh"
+
+/// The queries of a warpgroup's 64 rows, and of a warp's 16, in products with keys.
+namespace deft::sm90 {
+
+/// The descriptor of a matrix in shared memory, which the whole warp knows to be the same: its parts'
+/// descriptors are then sums of constants on the uniform path. `leading` as in wgmmaDescriptor.
+__device__ __forceinline__ unsigned long long descriptor(unsigned matrix, unsigned leading) {
+  return ptx::wgmmaDescriptor(__shfl_sync(~0u, matrix, 0), leading);
+}
+
+/// From the first of a matrix's descriptors to that of 16 columns.
+template <class Config> __device__ __forceinline__ constexpr int stepOf(int k) {
+  return (k / 4 * Layout<Config>::kBlockBytes + k % 4 * 32) / 16;
+}
+
+/// In registers, as the a operand of m16k16 steps.
+template <class Config, bool kStay = Layout<Config>::kQueriesStay> class WarpQueries {
+  using L = Layout<Config>;
+  using Element = typename Config::Element;
+  static constexpr int kSteps = Config::kHeadDim / 16;
+
+public:
+  /// Of a piece, whose rows from `firstRow` on are the warp's.
+  __device__ __forceinline__ WarpQueries(unsigned piece, int firstRow) {
+    const int lane = threadIdx.x % 32;
+#pragma unroll
+    for (int k = 0; k < kSteps; ++k)
+      ptx::ldmatrix4(query_[k], piece + L::offset(firstRow + lane % 16, 2 * k + lane / 16));
+  }
+
+  /// Starts s = q . k for the 64 keys of a tile.
+  __device__ __forceinline__ void startKeys(unsigned long long keys, float (&s)[8][4]) const {
+#pragma unroll
+    for (int k = 0; k < kSteps; ++k)
+      ptx::Wgmma<Element, 64>::template step<false>(s, query_[k], keys + stepOf<Config>(k), k > 0);
+  }
+
+  /// The a operand of step k of mma.sync, where the warp has the piece's first rows.
+  __device__ __forceinline__ void operand(int k, unsigned (&a)[4]) const {
+#pragma unroll
+    for (int i = 0; i < 4; ++i)
+      a[i] = query_[k][i];
+  }
+
+private:
+  unsigned query_[kSteps][4];
+};
+
+/// In shared memory, where they stay.
+template <class Config> class WarpQueries<Config, true> {
+  using L = Layout<Config>;
+  using Element = typename Config::Element;
+  static constexpr int kSteps = Config::kHeadDim / 16;
+
+public:
+  __device__ __forceinline__ WarpQueries(unsigned piece, int) : piece_(piece) {
+    ptx::fenceAsyncProxy(); // cp.async has written them
+  }
+
+  __device__ __forceinline__ void startKeys(unsigned long long keys, float (&s)[8][4]) const {
+    const unsigned long long queries = descriptor(piece_, 16);
+#pragma unroll
+    for (int k = 0; k < kSteps; ++k)
+      ptx::WgmmaOfShared<Element>::step(s, queries + stepOf<Config>(k), keys + stepOf<Config>(k), k > 0);
+  }
+
+  __device__ __forceinline__ void operand(int k, unsigned (&a)[4]) const {
+    const int lane = threadIdx.x % 32;
+    ptx::ldmatrix4(a, piece_ + L::offset(lane % 16, 2 * k + lane / 16));
+  }
+
+private:
+  const unsigned piece_;
+};
+
+} // namespace deft::sm90
