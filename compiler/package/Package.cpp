@@ -25,9 +25,17 @@ constexpr const char *kManifest = "manifest.json";
 /// Collects sections while the manifest that names them is made.
 class Writer {
 public:
+  /// Gives the section's name: `name`, and a number where other bytes have it. Kernels of an architecture's
+  /// configs are named alike.
   std::string add(const std::string &name, std::string bytes) {
-    sections_.push_back({name, std::move(bytes)});
-    return name;
+    std::string unique = name;
+    for (int number = 2; const Section *taken = find(unique); ++number) {
+      if (taken->bytes == bytes)
+        return unique;
+      unique = name + "." + std::to_string(number);
+    }
+    sections_.push_back({unique, std::move(bytes)});
+    return unique;
   }
   std::string finish(const json &manifest) {
     sections_.insert(sections_.begin(), {kManifest, manifest.dump(2) + "\n"});
@@ -35,6 +43,12 @@ public:
   }
 
 private:
+  const Section *find(std::string_view name) const {
+    const auto found = std::find_if(sections_.begin(), sections_.end(),
+                                    [&](const Section &section) { return section.name == name; });
+    return found == sections_.end() ? nullptr : &*found;
+  }
+
   std::vector<Section> sections_;
 };
 

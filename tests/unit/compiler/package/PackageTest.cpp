@@ -102,6 +102,24 @@ TEST(PackageTest, RoundTripKeepsEverything) {
   EXPECT_EQ(writePackage(*read), writePackage(written));
 }
 
+TEST(PackageTest, KernelsOfSeveralConfigsOfAnArchitectureAreKeptApart) {
+  Package written = sample();
+  std::vector<KernelSet> &kernels = written.variants[0].kernels;
+  kernels.push_back(kernels[1]);
+  kernels[2].config.phases[0].tileQ = 128;
+  kernels[2].attend[0].cubin = "other code";
+  const std::string bytes = writePackage(written);
+  const auto read = readPackage(bytes, "p");
+  ASSERT_TRUE(read) << read.error().message;
+  const std::vector<KernelSet> &found = read->find("llama")->kernels;
+  ASSERT_EQ(found.size(), 3u);
+  EXPECT_EQ(found[1].attend[0].cubin, "cubin of deft_llama_wide");
+  EXPECT_EQ(found[2].attend[0].cubin, "other code");
+  EXPECT_EQ(found[2].merge.cubin, "cubin of deft_llama_merge");
+  // What is the same is there once.
+  EXPECT_EQ(readContainer(bytes, "p")->size(), readContainer(writePackage(sample()), "p")->size() + 1);
+}
+
 TEST(PackageTest, EverySectionIsGuarded) {
   const std::string bytes = writePackage(sample());
   const auto sections = readContainer(bytes, "p");
