@@ -19,6 +19,8 @@ public:
 
   int width() const { return width_; } ///< queries of the widest tile
   float partialUs() const { return partial_; }
+  /// How many of so many queries must leave so that one row tile gets cheaper, or is one less.
+  int fewer(int queries) const { return fewer_[static_cast<std::size_t>(queries - fullTiles(queries) * width_)]; }
   /// Groups of no more tokens than this are one step of any tile and one chunk, and reading that much again
   /// is cheaper than a partial.
   int shortTokens() const { return shortTokens_; }
@@ -120,6 +122,7 @@ private:
   float item_ = 0, again_ = 0, partial_ = 0, inverseChunk_ = 0;
   Width wide_;
   std::vector<Width> widths_;
+  std::vector<int> fewer_; ///< by queries that full tiles leave
   std::vector<Bounds> bounds_; ///< by queries of one tile
 };
 
