@@ -61,9 +61,7 @@ inline bool EdgeAssignment::isGlue(const TreeView &view, int p, int gluedTokens)
 
 inline void EdgeAssignment::addChildren(const TreeView &view, int p, Entry &entry, Taken &taken) {
   const Place &place = view.places[p];
-  const int rest = bounds_.readers(p) % prices_.width();
-  // Of readers that fill no tile, only all together are one less.
-  const int crossing = rest == 0 ? prices_.width() : rest < bounds_.readers(p) ? rest : rest + 1;
+  const int crossing = prices_.fewer(bounds_.readers(p));
   taken = {};
   taken.one = {splat(kNever), splat(kNever)};
   for (int c = p + 1; c < place.subtreeEnd; c = view.places[c].subtreeEnd) {

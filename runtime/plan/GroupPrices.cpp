@@ -16,13 +16,19 @@ void GroupPrices::set(const CostModel &model, int chunkTokens) {
     shortTokens = std::min(shortTokens, static_cast<float>(chunkTokens));
   bounds_.assign(static_cast<std::size_t>(width_) + 1, {});
   widths_.assign(static_cast<std::size_t>(width_) + 1, {});
+  fewer_.assign(static_cast<std::size_t>(width_) + 1, 0);
+  int cheaper = 0; // the most queries whose step costs less
   for (int queries = 1; queries <= width_; ++queries) {
     const auto step = static_cast<float>(model.tokenStep(queries));
     const auto stepUs = static_cast<float>(model.stepUs(queries));
     widths_[static_cast<std::size_t>(queries)] = {stepUs, 1 / step, (step - 0.5F) / step, 1};
     bounds_[static_cast<std::size_t>(queries)] = {stepUs / step + again_, stepUs, 1};
     shortTokens = std::min(shortTokens, step);
+    if (stepUs > widths_[static_cast<std::size_t>(queries) - 1].stepUs)
+      cheaper = queries - 1;
+    fewer_[static_cast<std::size_t>(queries)] = queries - cheaper;
   }
+  fewer_[0] = fewer_.back();
   wide_ = widths_.back();
   shortTokens_ = static_cast<int>(shortTokens);
 }

@@ -1,6 +1,7 @@
 #pragma once
 
 #include "runtime/plan/CostModel.h"
+#include "runtime/plan/Items.h"
 #include "runtime/plan/Lanes.h"
 
 #include <algorithm>
@@ -19,6 +20,8 @@ public:
 
   int width() const { return width_; } ///< queries of the widest tile
   float partialUs() const { return partial_; }
+  /// How many of so many queries must leave so that one row tile gets cheaper, or is one less.
+  int fewer(int queries) const { return fewer_[static_cast<std::size_t>(queries - fullTiles(queries) * width_)]; }
   /// Groups of no more tokens than this are one step of any tile and one chunk, and reading that much again
   /// is cheaper than a partial.
   int shortTokens() const { return shortTokens_; }
@@ -64,15 +67,18 @@ public:
   /// complete and there is no partial.
   Float4 sameReaders(const Readers &r, Float4 tokens, Int4 isWhole) const {
     const Float4 chunks = chunksOf(tokens);
-    Float4 steps = r.narrowSteps * truncated(tokens * r.inverseNarrow + r.narrowSlack);
+    const Cut cut = cutOf(tokens, chunks);
+    Float4 steps = r.narrowSteps * stepsOf(cut, splat(r.inverseNarrow), splat(r.narrowSlack));
     if (r.wideSteps > 0)
-      steps += r.wideSteps * truncated(tokens * wide_.inverseStep + wide_.slack);
+      steps += r.wideSteps * stepsOf(cut, splat(wide_.inverseStep), splat(wide_.slack));
     const Float4 merged = select(isWhole & (chunks == splat(1.0F)), Float4{}, chunks * r.partials);
     return select(tokens > Float4{}, steps + r.tiles * (chunks * item_ + tokens * again_) + merged, Float4{});
   }
 
   /// Other readers for each length, none of them complete: of so many at most.
   Float4 otherReaders(int most, Float4 queries, Float4 tokens) const {
+    const Float4 chunks = chunksOf(tokens);
+    const Cut cut = cutOf(tokens, chunks);
     Float4 full{}, wideSteps{};
     Int4 rest = truncate(queries);
     if (most >= width_) {
@@ -80,7 +86,7 @@ public:
       rest = truncate(queries - full * static_cast<float>(width_));
       for (int k = 0; k < 4; ++k)
         rest[k] = std::clamp(rest[k], 0, width_); // beyond 2^23 queries, halves are rounded
-      wideSteps = full * wide_.stepUs * truncated(tokens * wide_.inverseStep + wide_.slack);
+      wideSteps = full * wide_.stepUs * stepsOf(cut, splat(wide_.inverseStep), splat(wide_.slack));
     }
     Float4 stepUs{}, inverse{}, slack{}, tiles{};
     for (int k = 0; k < 4; ++k) {
@@ -90,8 +96,7 @@ public:
       slack[k] = narrow.slack;
       tiles[k] = narrow.tiles;
     }
-    const Float4 chunks = chunksOf(tokens);
-    const Float4 total = wideSteps + stepUs * truncated(tokens * inverse + slack) +
+    const Float4 total = wideSteps + stepUs * stepsOf(cut, inverse, slack) +
                          (full + tiles) * (chunks * item_ + tokens * again_) + chunks * queries * partial_;
     return select(tokens > Float4{}, total, Float4{});
   }
@@ -115,11 +120,29 @@ private:
     return select(chunks > splat(1.0F), chunks, splat(1.0F));
   }
 
+  /// A group's tokens as they are cut: into equal chunks, whose tokens are rounded up, and what is left.
+  struct Cut {
+    Float4 more, chunk, rest; ///< chunks but for the last one, tokens of each of them and of the last one
+  };
+  Cut cutOf(Float4 tokens, Float4 chunks) const {
+    if (inverseChunk_ == 0)
+      return {Float4{}, Float4{}, tokens};
+    const Float4 more = chunks - 1.0F;
+    constexpr float kStep = kChunkStep;
+    const Float4 chunk = kStep * truncated(tokens / (chunks * kStep) + 0.999F);
+    return {more, chunk, tokens - more * chunk};
+  }
+  Float4 stepsOf(const Cut &cut, Float4 inverse, Float4 slack) const {
+    const Float4 last = truncated(cut.rest * inverse + slack);
+    return inverseChunk_ == 0 ? last : last + cut.more * truncated(cut.chunk * inverse + slack);
+  }
+
   int width_ = 1, shortTokens_ = 0;
   float inverseWidth_ = 1;
   float item_ = 0, again_ = 0, partial_ = 0, inverseChunk_ = 0;
   Width wide_;
   std::vector<Width> widths_;
+  std::vector<int> fewer_; ///< by queries that full tiles leave
   std::vector<Bounds> bounds_; ///< by queries of one tile
 };
 
