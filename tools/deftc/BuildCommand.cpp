@@ -85,8 +85,10 @@ public:
         auto set = module_cache::compileKernels(cache_.get(), *nvrtc_, packaged.source, config, *target);
         if (!set)
           return std::move(set).error();
-        context_.out << variant.name << ": " << target->arch << ", " << describe(*set) << ", "
-                     << seconds(start) << '\n';
+        context_.out << variant.name << ": " << target->arch << ", ";
+        if (configs->size() > 1) // the tree chooses
+          context_.out << "items of up to " << config.phases.front().tileQ << " rows, ";
+        context_.out << describe(*set) << ", " << seconds(start) << '\n';
         context_.out.flush();
         packaged.kernels.push_back(std::move(*set));
       }

@@ -94,7 +94,15 @@ TEST(DefaultConfigTest, HopperHasWideAndLightBlocksForATreeToChooseFrom) {
     for (const Config &config : *all)
       EXPECT_EQ(config.partition, spec::Partition::Auto);
   }
-  EXPECT_EQ(defaultConfigs(variantOf(32, 8, 64), hopper)->size(), 1u);
+  const auto narrow = defaultConfigs(variantOf(32, 8, 64), hopper);
+  ASSERT_EQ(narrow->size(), 2u);
+  EXPECT_TRUE(isLight((*narrow)[0].phases[0]));
+  const auto broad = defaultConfigs(variantOf(16, 8, 256), hopper); // light blocks do not fit
+  ASSERT_EQ(broad->size(), 1u);
+  EXPECT_EQ((*broad)[0].phases[0].warps, kSm90Warps);
+  const auto alone = defaultConfigs(variantOf(16, 16, 192), hopper);
+  ASSERT_EQ(alone->size(), 1u);
+  EXPECT_EQ((*alone)[0].phases[0].family, Family::Sm80);
   EXPECT_EQ(defaultConfigs(variantOf(32, 8, 128), *target::findTarget("sm_80"))->size(), 1u);
 }
 

@@ -122,7 +122,8 @@ TEST_F(KernelCommandsTest, BuildMakesTheSamePackageEachTimeAndItHoldsEverything)
   const Outcome first = run({"build", "head_dims", "--variant", "heads_64", "--arch", "sm_80,sm_90a,sm_80",
                              "--cpu", "-o", path("one.deftpkg")});
   ASSERT_EQ(first.code, kExitOk) << first.err;
-  EXPECT_THAT(first.out, HasSubstr("heads_64: sm_90a, "));
+  EXPECT_THAT(first.out, HasSubstr("heads_64: sm_90a, items of up to 64 rows, "));
+  EXPECT_THAT(first.out, HasSubstr("heads_64: sm_90a, items of up to 128 rows, "));
   EXPECT_THAT(first.out, HasSubstr("cpu: x86-64-v4, "));
   const Outcome second = run({"build", "head_dims", "--variant", "heads_64", "--arch", "sm_80,sm_90a",
                               "--cpu", "-o", path("two.deftpkg")});
@@ -133,8 +134,9 @@ TEST_F(KernelCommandsTest, BuildMakesTheSamePackageEachTimeAndItHoldsEverything)
   ASSERT_EQ(package->variants.size(), 1u);
   const package::PackagedVariant &variant = package->variants[0];
   EXPECT_EQ(variant.source.name, "heads_64");
-  ASSERT_EQ(variant.kernels.size(), 2u);
+  ASSERT_EQ(variant.kernels.size(), 3u); // for sm_90a there are two to choose from
   EXPECT_EQ(variant.kernels[1].arch, "sm_90a");
+  EXPECT_NE(variant.kernels[1].attend.at(0).cubin, variant.kernels[2].attend.at(0).cubin);
   EXPECT_THAT(variant.kernels[1].attend.at(0).cubin, StartsWith("\x7f"
                                                                 "ELF"));
   ASSERT_EQ(package->cpu.size(), 2u);
