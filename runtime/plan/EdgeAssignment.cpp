@@ -151,7 +151,7 @@ inline Lanes EdgeAssignment::chooseBest(const TreeView &view, int p, Entry &entr
       tryOut(Gaining, taken.gain.half[h], gained);
     if (any(filled != gained))
       tryOut(Filling, taken.fill.half[h], filled);
-    if (any(taken.one.half[h] < splat(kNever)))
+    if (any(taken.one.half[h] < least)) // the others cost nothing less than 0
       tryOut(One, taken.one.half[h], taken.oneQueries.half[h]);
     take(All, own > 0 ? taken.all.half[h] + prices_.sameReaders(ownReaders, length, isWhole.half[h])
                       : taken.all.half[h]);

@@ -38,7 +38,7 @@ private:
     None,
     Gaining, ///< those that save more partials than they cost
     Filling, ///< those that cost less than their share of the node's tiles
-    One,     ///< the cheapest of those that alone make a row tile less
+    One,     ///< the cheapest of those that alone make a row tile cheaper, or one less
     All,
   };
 

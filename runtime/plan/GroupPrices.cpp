@@ -14,6 +14,9 @@ void GroupPrices::set(const CostModel &model, int chunkTokens) {
   float shortTokens = partial_ / again_;
   if (chunkTokens > 0)
     shortTokens = std::min(shortTokens, static_cast<float>(chunkTokens));
+  // Joining can save a whole step of each row tile; nearly that much happens so seldom that all edges which
+  // it would leave open are not worth weighing.
+  constexpr float kMostOfStep = 0.75F;
   bounds_.assign(static_cast<std::size_t>(width_) + 1, {});
   widths_.assign(static_cast<std::size_t>(width_) + 1, {});
   fewer_.assign(static_cast<std::size_t>(width_) + 1, 0);
@@ -22,7 +25,7 @@ void GroupPrices::set(const CostModel &model, int chunkTokens) {
     const auto step = static_cast<float>(model.tokenStep(queries));
     const auto stepUs = static_cast<float>(model.stepUs(queries));
     widths_[static_cast<std::size_t>(queries)] = {stepUs, 1 / step, (step - 0.5F) / step, 1};
-    bounds_[static_cast<std::size_t>(queries)] = {stepUs / step + again_, stepUs, 1};
+    bounds_[static_cast<std::size_t>(queries)] = {stepUs / step + again_, kMostOfStep * stepUs, 1};
     shortTokens = std::min(shortTokens, step);
     if (stepUs > widths_[static_cast<std::size_t>(queries) - 1].stepUs)
       cheaper = queries - 1;

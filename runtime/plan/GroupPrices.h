@@ -21,7 +21,9 @@ public:
   int width() const { return width_; } ///< queries of the widest tile
   float partialUs() const { return partial_; }
   /// How many of so many queries must leave so that one row tile gets cheaper, or is one less.
-  int fewer(int queries) const { return fewer_[static_cast<std::size_t>(queries - fullTiles(queries) * width_)]; }
+  int fewer(int queries) const {
+    return fewer_[static_cast<std::size_t>(queries - fullTiles(queries) * width_)];
+  }
   /// Groups of no more tokens than this are one step of any tile and one chunk, and reading that much again
   /// is cheaper than a partial.
   int shortTokens() const { return shortTokens_; }
@@ -29,7 +31,7 @@ public:
   /// What may be saved, and what is lost, by reading more tokens in one group than in two.
   struct Bounds {
     float tokenUs; ///< of a token that these queries read, in the mean over many tokens
-    float stepUs;  ///< a step of each row tile: what whole steps may lose
+    float stepUs;  ///< most of a step of each row tile: what whole steps may lose
     float tiles;   ///< row tiles
   };
   Bounds bounds(int queries) const {
@@ -142,7 +144,7 @@ private:
   float item_ = 0, again_ = 0, partial_ = 0, inverseChunk_ = 0;
   Width wide_;
   std::vector<Width> widths_;
-  std::vector<int> fewer_; ///< by queries that full tiles leave
+  std::vector<int> fewer_;     ///< by queries that full tiles leave
   std::vector<Bounds> bounds_; ///< by queries of one tile
 };
 
