@@ -16,7 +16,7 @@ void GroupPrices::set(const CostModel &model, int chunkTokens) {
     shortTokens = std::min(shortTokens, static_cast<float>(chunkTokens));
   // Joining can save a whole step of each row tile; nearly that much happens so seldom that all edges which
   // it would leave open are not worth weighing.
-  constexpr float kMostOfStep = 0.75F;
+  constexpr float kMostOfStep = 0.35F;
   bounds_.assign(static_cast<std::size_t>(width_) + 1, {});
   widths_.assign(static_cast<std::size_t>(width_) + 1, {});
   fewer_.assign(static_cast<std::size_t>(width_) + 1, 0);

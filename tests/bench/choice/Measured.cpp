@@ -156,7 +156,12 @@ Result<std::vector<MeasuredClass>> ofJournal(const std::string &path, const std:
 
 Result<std::vector<MeasuredClass>> readMeasured(const std::string &path, const std::string &workloads,
                                                 std::vector<std::string> &notes) {
-  return path.ends_with(".jsonl") ? ofJournal(path, workloads, notes) : ofSpace(path, workloads);
+  auto classes = path.ends_with(".jsonl") ? ofJournal(path, workloads, notes) : ofSpace(path, workloads);
+  if (classes)
+    for (const MeasuredClass &one : *classes)
+      if (!config_cache::targetOf(one.device))
+        return bad(path, "was not measured on a GPU, and only their prices are checked");
+  return classes;
 }
 
 } // namespace deft::choice
