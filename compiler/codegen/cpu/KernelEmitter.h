@@ -37,8 +37,8 @@ struct KernelContext {
   int stepDims() const { return dotsPairs() ? 8 : 4; }
   /// Numbers of one vector of K as q.k reads it.
   int keyLanes() const { return dotsPairs() ? 2 * e.lanes() : e.lanes(); }
-  /// Most rows of which q.k is taken with dimensions in the lanes.
-  int fewRows() const { return headDim() % keyLanes() == 0 ? 2 : 0; }
+  /// Most rows of which q.k is taken with dimensions in the lanes: two are slower so than in a group.
+  int fewRows() const { return headDim() % keyLanes() == 0 ? 1 : 0; }
   int linesPerToken() const { return (headDim() + kLineElements - 1) / kLineElements; }
   int packedGroupBytes() const { return headDim() / stepDims() * e.lanes() * 4; }
 
