@@ -26,8 +26,6 @@ public:
   /// choice.
   const std::string &why() const { return why_; }
 
-  const std::vector<config::Config> &configs() const { return configs_; }
-
 private:
   double price(const config::Config &config, const tree::KvTree &tree);
 

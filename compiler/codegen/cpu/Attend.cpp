@@ -49,8 +49,8 @@ public:
       return {};
     for (int groups = 1; groups <= kBlockGroups; ++groups)
       scores_.push_back(emitScores(context_, groups));
-    for (int rows = 1; rows <= context_.fewRows(); ++rows)
-      scoresOfFew_.push_back(emitScoresOfFew(context_, rows));
+    if (context_.hasScoresOfRow())
+      scoresOfRow_ = emitScoresOfRow(context_);
     for (int rows = 1; rows <= kBlockGroups * groupRows; rows *= 2)
       accumulate_.push_back(emitAccumulate(context_, rows));
 
@@ -161,7 +161,7 @@ private:
     Value begin = e.sub(seen.low, skipped), end = e.sub(seen.high, skipped);
     Value hasTwo = e.compare(CmpIPredicate::eq, at.groups, e.i64(2));
     static_assert(kBlockGroups == 2);
-    e.ifElse(hasTwo, [&] { callPass(scores_[1], at); }, [&] { emitScoresOfGroup(at, begin, end, 1); });
+    e.ifElse(hasTwo, [&] { callPass(scores_[1], at); }, [&] { emitScoresOfGroup(at, begin, end); });
     callPass(weigh_, at);
     Value isWhole = e.compare(CmpIPredicate::eq, e.sub(end, begin), e.i64(2 * groupRows));
     e.ifElse(
@@ -181,17 +181,15 @@ private:
         });
   }
 
-  /// The scores of rows [begin, end) of a group, which are not the first of fewer than `rows`.
-  void emitScoresOfGroup(const Place &at, Value begin, Value end, int rows) {
-    if (rows > context_.fewRows()) {
+  /// The scores of rows [begin, end) of a group.
+  void emitScoresOfGroup(const Place &at, Value begin, Value end) {
+    if (!scoresOfRow_) {
       callPass(scores_[0], at);
       return;
     }
-    Value isFew = e.bitAnd(e.compare(CmpIPredicate::eq, begin, e.i64(0)),
-                           e.compare(CmpIPredicate::eq, end, e.select(isStrict_, e.i64(0), e.i64(rows))));
-    e.ifElse(
-        isFew, [&] { callPass(scoresOfFew_[static_cast<std::size_t>(rows) - 1], at); },
-        [&] { emitScoresOfGroup(at, begin, end, rows + 1); });
+    Value isFirst = e.bitAnd(e.compare(CmpIPredicate::eq, begin, e.i64(0)),
+                             e.compare(CmpIPredicate::eq, end, e.select(isStrict_, e.i64(0), e.i64(1))));
+    e.ifElse(isFirst, [&] { callPass(scoresOfRow_, at); }, [&] { callPass(scores_[0], at); });
   }
 
   /// The sums over V of rows [begin, end) of a group: all at once, or two by two.
@@ -229,8 +227,8 @@ private:
 
   const KernelContext &context_;
   Emitter &e;
-  mlir::LLVM::LLVMFuncOp weigh_;
-  llvm::SmallVector<mlir::LLVM::LLVMFuncOp> scores_, scoresOfFew_, accumulate_;
+  mlir::LLVM::LLVMFuncOp weigh_, scoresOfRow_;
+  llvm::SmallVector<mlir::LLVM::LLVMFuncOp> scores_, accumulate_;
   Value call_, tokens_, quadCount_, isCut_, isStrict_, weights_, rescale_, quads_, keys_;
 };
 

@@ -37,8 +37,9 @@ struct KernelContext {
   int stepDims() const { return dotsPairs() ? 8 : 4; }
   /// Numbers of one vector of K as q.k reads it.
   int keyLanes() const { return dotsPairs() ? 2 * e.lanes() : e.lanes(); }
-  /// Most rows of which q.k is taken with dimensions in the lanes: two are slower so than in a group.
-  int fewRows() const { return headDim() % keyLanes() == 0 ? 1 : 0; }
+  /// Whether q.k of a single row is taken with dimensions in the lanes. Of two that is slower than in a
+  /// group.
+  bool hasScoresOfRow() const { return headDim() % keyLanes() == 0; }
   int linesPerToken() const { return (headDim() + kLineElements - 1) / kLineElements; }
   int packedGroupBytes() const { return headDim() / stepDims() * e.lanes() * 4; }
 
@@ -75,8 +76,8 @@ mlir::LLVM::LLVMFuncOp passFunction(const KernelContext &context, llvm::StringRe
 
 /// weights[group][i] = q . k of `groups` groups.
 mlir::LLVM::LLVMFuncOp emitScores(const KernelContext &context, int groups);
-/// The same of the first `rows` rows of a group, at most fewRows(): adds up in another order.
-mlir::LLVM::LLVMFuncOp emitScoresOfFew(const KernelContext &context, int rows);
+/// The same of the first row of a group, where hasScoresOfRow(): adds up in another order.
+mlir::LLVM::LLVMFuncOp emitScoresOfRow(const KernelContext &context);
 /// Scores to weights, in place, and the factor of each row's earlier state, of all groups of a block.
 mlir::LLVM::LLVMFuncOp emitWeigh(const KernelContext &context);
 /// acc = acc * rescale + weights . V of `rows` rows.

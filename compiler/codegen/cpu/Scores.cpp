@@ -15,13 +15,13 @@ namespace {
 
 /// q.k of a block of groups, two quads of tokens at a time. A step of the inner loop takes 128 bits of each
 /// token for all rows of a vector, so K is neither transposed nor, where bf16 is multiplied in pairs,
-/// converted; and of the sums only 128 bits a row are left to reduce. Of a few rows a step takes a whole
+/// converted; and of the sums only 128 bits a row are left to reduce. Of a single row a step takes a whole
 /// vector of each token instead, or most lanes would work for nobody.
 class ScoresEmitter {
 public:
-  /// `fewRows`: of how many rows of one group; 0: of all rows of `groups` groups.
-  ScoresEmitter(const KernelContext &context, int groups, int fewRows, mlir::LLVM::LLVMFuncOp function)
-      : context_(context), e(context.e), groups_(groups), fewRows_(fewRows), pass_(function) {}
+  /// `groups` is 0 for the first row of a group alone.
+  ScoresEmitter(const KernelContext &context, int groups, mlir::LLVM::LLVMFuncOp function)
+      : context_(context), e(context.e), groups_(groups), pass_(function) {}
 
   void emit() {
     Value call = pass_.call;
@@ -37,11 +37,11 @@ public:
     // Where all values are made before they are added there must be registers for them: 8 tokens and 2 groups
     // take 16 sums, of 32 vectors with AVX-512; without, 4 tokens and 8 sums of 16.
     const int quads = e.lanes() == 16 ? 2 : 1;
-    if (fewRows_ > 0)
-      copyRows();
+    if (isOfRow())
+      copyRow();
     e.loop(e.i64(0), pass_.quadCount, quads, [&](Value i) {
-      if (fewRows_ > 0)
-        emitTokensOfFew(i, quads);
+      if (isOfRow())
+        emitTokensOfRow(i, quads);
       else
         emitTokens(i, quads);
     });
@@ -49,12 +49,14 @@ public:
   }
 
 private:
+  bool isOfRow() const { return groups_ == 0; }
+
   /// In step `d` of the inner loop over so many tokens from `token` on: asks for the step's share of as many
   /// tokens of the next K, and of half as many of the next V, which the sums over V alone would have to ask
   /// for in too short a time. Requests beyond what the core keeps under way are dropped or stop it, so they
   /// are spread as evenly as can be.
   void emitFetches(Value d, Value token, int tokens) {
-    const int dims = fewRows_ > 0 ? context_.keyLanes() : context_.stepDims();
+    const int dims = isOfRow() ? context_.keyLanes() : context_.stepDims();
     const int steps = context_.headDim() / dims;
     Value step = e.shr(d, std::countr_zero(static_cast<unsigned>(dims)));
     emitFetchStep(nextK_, token, tokens, step, steps);
@@ -126,61 +128,40 @@ private:
 
   mlir::Type keyElement() const { return context_.dotsPairs() ? e.i16Type() : e.f32Type(); }
 
-  /// rows_ = the rows, each in one piece.
-  void copyRows() {
-    const int dims = context_.stepDims(), headDim = context_.headDim();
-    const int elementBytes = 16 / dims;
-    rows_ = e.stackArray(keyElement(), fewRows_ * headDim);
-    for (int row = 0; row < fewRows_; ++row)
-      e.loop(e.i64(0), e.i64(headDim), dims, [&](Value d) {
-        Value byte = e.add(e.mul(d, e.i64(elementBytes * context_.groupRows())), e.i64(row * 16));
-        Value from = e.at(packed_, e.builder().getI8Type(), byte);
-        e.store(e.load(e.vectorOf(keyElement(), dims), from),
-                e.at(rows_, keyElement(), e.add(d, e.i64(row * headDim))));
-      });
+  /// row_ = the row in one piece.
+  void copyRow() {
+    const int dims = context_.stepDims(), elementBytes = 16 / dims;
+    row_ = e.stackArray(keyElement(), context_.headDim());
+    e.loop(e.i64(0), e.i64(context_.headDim()), dims, [&](Value d) {
+      Value byte = e.mul(d, e.i64(elementBytes * context_.groupRows()));
+      Value from = e.at(packed_, e.builder().getI8Type(), byte);
+      e.store(e.load(e.vectorOf(keyElement(), dims), from), e.at(row_, keyElement(), d));
+    });
   }
 
-  void emitTokensOfFew(Value i, int quads) {
+  /// The other rows of the group, which are none, get the same scores.
+  void emitTokensOfRow(Value i, int quads) {
     const Values keys = keysOf(i, quads);
-    const auto count = keys.size();
     const int lanes = context_.keyLanes();
     auto vectorAt = [&](Value pointer, Value d) {
       Value loaded = e.loadAt(e.vectorOf(keyElement(), lanes), pointer, d);
       return context_.dotsPairs() ? e.bitcast(context_.dtype(), loaded) : loaded;
     };
-    Values sums(static_cast<std::size_t>(fewRows_) * count, e.splat(e.f32(0)));
+    Values sums(keys.size(), e.splat(e.f32(0)));
     sums = e.loop(e.i64(0), e.i64(context_.headDim()), lanes, sums, [&](Value d, mlir::ValueRange carried) {
       emitFetches(d, e.mul(i, e.i64(kQuad)), quads * kQuad);
-      Values next(carried.begin(), carried.end()), q;
-      for (int row = 0; row < fewRows_; ++row)
-        q.push_back(vectorAt(rows_, e.add(d, e.i64(row * context_.headDim()))));
-      for (std::size_t t = 0; t < count; ++t) {
+      Values next;
+      Value q = vectorAt(row_, d);
+      for (std::size_t t = 0; t < keys.size(); ++t) {
         Value key = vectorAt(keys[t], d);
-        for (int row = 0; row < fewRows_; ++row) {
-          Value &sum = next[static_cast<std::size_t>(row) * count + t];
-          sum = context_.dotsPairs() ? e.dotPairs(q[row], key, sum) : e.fma(key, q[row], sum);
-        }
+        next.push_back(context_.dotsPairs() ? e.dotPairs(q, key, carried[t]) : e.fma(key, q, carried[t]));
       }
       return next;
     });
-    for (int quad = 0; quad < quads; ++quad) {
-      Values totals;
-      for (int row = 0; row < fewRows_; ++row)
-        totals.push_back(sumOfPieces(sumsOfFour(llvm::ArrayRef(sums).slice(
-            static_cast<std::size_t>(row) * count + static_cast<std::size_t>(quad * kQuad), kQuad))));
-      Value scores = totals[0];
-      for (int row = 1; row < fewRows_; ++row) // to the rows that are none, the last one's
-        scores = e.shuffle(scores, totals[static_cast<std::size_t>(row)], firstLanes(row * kQuad));
-      store(scores, 0, e.add(i, e.i64(quad)));
-    }
-  }
-
-  /// The first `count` lanes of one vector, and those behind them of another.
-  llvm::SmallVector<std::int64_t> firstLanes(int count) const {
-    llvm::SmallVector<std::int64_t> lanes;
-    for (int lane = 0; lane < e.lanes(); ++lane)
-      lanes.push_back(lane < count ? lane : e.lanes() + lane);
-    return lanes;
+    for (int quad = 0; quad < quads; ++quad)
+      store(
+          sumOfPieces(sumsOfFour(llvm::ArrayRef(sums).slice(static_cast<std::size_t>(quad * kQuad), kQuad))),
+          0, e.add(i, e.i64(quad)));
   }
 
   /// The sum over a vector's pieces of 128 bits, in each of them.
@@ -238,22 +219,22 @@ private:
 
   const KernelContext &context_;
   Emitter &e;
-  int groups_, fewRows_;
+  int groups_;
   Pass pass_;
-  Value k_, offsets_, packed_, nextK_, nextV_, nextOffsets_, rows_;
+  Value k_, offsets_, packed_, nextK_, nextV_, nextOffsets_, row_;
 };
 
 } // namespace
 
 mlir::LLVM::LLVMFuncOp emitScores(const KernelContext &context, int groups) {
   auto function = passFunction(context, "scores_" + std::to_string(groups));
-  ScoresEmitter(context, groups, 0, function).emit();
+  ScoresEmitter(context, groups, function).emit();
   return function;
 }
 
-mlir::LLVM::LLVMFuncOp emitScoresOfFew(const KernelContext &context, int rows) {
-  auto function = passFunction(context, "scores_of_" + std::to_string(rows) + "_rows");
-  ScoresEmitter(context, 1, rows, function).emit();
+mlir::LLVM::LLVMFuncOp emitScoresOfRow(const KernelContext &context) {
+  auto function = passFunction(context, "scores_of_row");
+  ScoresEmitter(context, 0, function).emit();
   return function;
 }
 
