@@ -206,7 +206,7 @@ private:
       ptx::wgmmaWait<0>();
       ptx::wgmmaPin(s);
       score(rows, firstStep_ + tile, cut, s, common);
-      bool grows = sums.weigh(s, common, factor);
+      bool grows = weigh(rows, firstStep_ + tile, cut, sums, s, common, factor);
       for (;; tile = next) {
         if (grows)
           sums.rescale(factor);
@@ -227,7 +227,7 @@ private:
         ptx::wgmmaWait<1>();
         ptx::wgmmaPin(s);
         score(rows, firstStep_ + next, cut, s, common);
-        grows = sums.weigh(s, common, factor);
+        grows = weigh(rows, firstStep_ + next, cut, sums, s, common, factor);
         ptx::wgmmaWait<0>();
         ptx::wgmmaPin(sums.out);
         release(firstStep_ + tile, stride);
@@ -270,9 +270,16 @@ private:
     return rows.visibility(whole, facts.bounds) != Rows::kWhole;
   }
 
-  /// From products to final scores, to which `common` of their row is still to be added.
+  /// From products to final scores, to which `common` of their row is still to be added. Products that are
+  /// capped late stay products.
   __device__ __forceinline__ void score(const Rows &rows, int step, bool cut, float (&s)[2 * kGroups][4],
                                         float (&common)[2]) const {
+    if constexpr (!Rows::kCapsLate)
+      finishScores(rows, step, cut, s, common);
+  }
+
+  __device__ __forceinline__ void finishScores(const Rows &rows, int step, bool cut,
+                                               float (&s)[2 * kGroups][4], float (&common)[2]) const {
     TileSlot &slot = ring_.slot(step);
     const TokenRecords tokens = slot.records();
     bool isScored = false;
@@ -294,6 +301,18 @@ private:
       for (int g = 0; g < kGroups; ++g)
         rows.hide(tokens, g, s[2 * g], s[2 * g + 1]);
     }
+  }
+
+  /// WarpSums::weigh of what `score` has left of the tile; `cut` is what it was told.
+  __device__ __forceinline__ bool weigh(const Rows &rows, int step, bool cut, Sums &sums,
+                                        float (&s)[2 * kGroups][4], float (&common)[2],
+                                        float (&factor)[2]) const {
+    if constexpr (Rows::kCapsLate) {
+      if (!cut && sums.weighSmall(rows.forms(), s))
+        return false;
+      finishScores(rows, step, cut, s, common);
+    }
+    return sums.weigh(s, common, factor);
   }
 
   __device__ __forceinline__ void startKeys(const Queries &queries, int step,

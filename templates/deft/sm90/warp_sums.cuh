@@ -15,6 +15,23 @@ template <class Config, class Variant> struct WarpSums {
   float maximum[2] = {-kInfinity, -kInfinity}; ///< what weights are relative to: at most 2^8 times 1
   float sum[2] = {0.f, 0.f};                   ///< of this thread's columns only, until the end
 
+  static constexpr float kSlack = 8.f / Rows::kUnit; ///< see weigh
+
+  /// weigh() of products that no cap has been put on yet: false where it has to be done the other way. Small
+  /// scores cannot grow beyond the reference, so that no maximum is looked for, and cap and weight share a
+  /// multiply-add.
+  template <int kTiles, class Forms>
+  __device__ __forceinline__ bool weighSmall(const Forms &forms, float (&s)[kTiles][4]) {
+    if (!forms.areSmall(s, fminf(maximum[0], maximum[1]) + kSlack))
+      return false;
+    const float shift[2] = {maximum[0] * Rows::kUnit, maximum[1] * Rows::kUnit};
+    forEachScore(s, [&](float &x, int r, int) {
+      x = ptx::exp2Fast(forms.small().exponent(x, x * x, shift[r]));
+      sum[r] += x;
+    });
+    return true;
+  }
+
   /// Turns scores into weights of the rows' reference, which follows the maximum only where the weights
   /// would grow beyond 2^kSlack; `factor` is then what earlier sums must be multiplied by. The same in the
   /// whole warp. `common` is still to be added to a row's scores.
@@ -30,21 +47,34 @@ template <class Config, class Variant> struct WarpSums {
       return false;
     } else {
       float top[2];
+      bool grows = true;
+      if constexpr (!Rows::kCapsLate) {
+        // Asked first of each thread's own scores, or of 0 where all are negative: integers have the order of
+        // floats that are not negative, and three of them are compared at once.
+        int own[2] = {};
+        forEachScore(s, [&](float x, int r, int) { own[r] = max(own[r], __float_as_int(x)); });
 #pragma unroll
-      for (int r = 0; r < 2; ++r) {
-        top[r] = fmaxf(s[0][2 * r], s[0][2 * r + 1]);
-#pragma unroll
-        for (int n = 1; n < kTiles; ++n)
-          top[r] = fmaxf(top[r], fmaxf(s[n][2 * r], s[n][2 * r + 1]));
-        if constexpr (Rows::kRises)
-          top[r] += common[r];
-        top[r] = fmaxf(top[r], __shfl_xor_sync(~0u, top[r], 1));
-        top[r] = fmaxf(top[r], __shfl_xor_sync(~0u, top[r], 2));
+        for (int r = 0; r < 2; ++r) {
+          top[r] = __int_as_float(own[r]);
+          if constexpr (Rows::kRises)
+            top[r] += common[r];
+        }
+        grows = isAnyBeyond(top);
       }
-      constexpr float kSlack = 8.f / Rows::kUnit;
-      // Before the first key the reference is -inf, and so is a hidden row's top: their difference is no
-      // number.
-      const bool grows = __any_sync(~0u, top[0] - maximum[0] > kSlack || top[1] - maximum[1] > kSlack);
+      if (grows) {
+#pragma unroll
+        for (int r = 0; r < 2; ++r) {
+          top[r] = fmaxf(s[0][2 * r], s[0][2 * r + 1]);
+#pragma unroll
+          for (int n = 1; n < kTiles; ++n)
+            top[r] = fmaxf(top[r], fmaxf(s[n][2 * r], s[n][2 * r + 1]));
+          if constexpr (Rows::kRises)
+            top[r] += common[r];
+          top[r] = fmaxf(top[r], __shfl_xor_sync(~0u, top[r], 1));
+          top[r] = fmaxf(top[r], __shfl_xor_sync(~0u, top[r], 2));
+        }
+        grows = isAnyBeyond(top);
+      }
 #pragma unroll
       for (int r = 0; r < 2; ++r) {
         factor[r] = 1.f;
@@ -69,6 +99,12 @@ template <class Config, class Variant> struct WarpSums {
       }
       return grows;
     }
+  }
+
+  /// Whether some row's weight would grow beyond the slack. Before the first key the reference is -inf, and
+  /// so is a hidden row's top: their difference is no number.
+  __device__ __forceinline__ bool isAnyBeyond(const float (&top)[2]) const {
+    return __any_sync(~0u, top[0] - maximum[0] > kSlack || top[1] - maximum[1] > kSlack);
   }
 
   __device__ __forceinline__ void rescale(const float (&factor)[2]) {
