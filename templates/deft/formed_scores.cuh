@@ -81,11 +81,17 @@ public:
       fromOrigin_ = static_cast<float>(origin_[0] - origin_[1]);
   }
 
-  /// Each score comes in a way that it alone decides on, so that no row's bits depend on other rows; all of
-  /// them decide only whether the dearer way must be gone at all.
+  /// From products to capped scores.
   template <int kTiles> __device__ __forceinline__ void cap(float (&s)[kTiles][4]) const {
     int largest[2];
     findLargest(s, largest);
+    cap(s, largest);
+  }
+
+  /// Of which findLargest() tells. Each score comes in a way that it alone decides on, so that no row's bits
+  /// depend on other rows; all of them decide only whether the dearer way must be gone at all.
+  template <int kTiles>
+  __device__ __forceinline__ void cap(float (&s)[kTiles][4], const int (&largest)[2]) const {
     bool isNear = capped_[0].isNear(__int_as_float(largest[0]));
     if constexpr (!Form::kHasOneCap)
       isNear &= capped_[1].isNear(__int_as_float(largest[1]));
@@ -108,12 +114,15 @@ public:
     }
   }
 
-  /// Whether all of the warp's products are small (SmallScore), with `room` for scores; where there is one
-  /// cap.
+  /// The largest square of products for each of the thread's two rows, or of both where they have one cap.
   template <int kTiles>
-  __device__ __forceinline__ bool areSmall(const float (&s)[kTiles][4], float room) const {
-    int largest[2];
-    findLargest(s, largest);
+  __device__ __forceinline__ void findLargest(const float (&s)[kTiles][4], int (&largest)[2]) const {
+    largest[0] = largest[1] = 0;
+    forEachScore(s, [&](float x, int r, int) { largest[capOf(r)] = largerSquare(largest[capOf(r)], x * x); });
+  }
+
+  /// Whether all of the warp's products are small (SmallScore), with `room` for scores; where there is one cap.
+  __device__ __forceinline__ bool areSmall(const int (&largest)[2], float room) const {
     return __all_sync(~0u, small_.isSmall(largest[0], room));
   }
   __device__ __forceinline__ const SmallScore &small() const { return small_; }
@@ -145,13 +154,6 @@ public:
   }
 
 private:
-  /// The largest square of products for each of the thread's two rows, or of both where they have one cap.
-  template <int kTiles>
-  __device__ __forceinline__ void findLargest(const float (&s)[kTiles][4], int (&largest)[2]) const {
-    largest[0] = largest[1] = 0;
-    forEachScore(s, [&](float x, int r, int) { largest[capOf(r)] = largerSquare(largest[capOf(r)], x * x); });
-  }
-
   static __device__ __forceinline__ int capOf(int r) { return Form::kHasOneCap ? 0 : r; }
   __device__ __forceinline__ const CappedScore &capped(int r) const { return capped_[capOf(r)]; }
 

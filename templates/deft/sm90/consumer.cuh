@@ -274,15 +274,9 @@ private:
   /// capped late stay products.
   __device__ __forceinline__ void score(const Rows &rows, int step, bool cut, float (&s)[2 * kGroups][4],
                                         float (&common)[2]) const {
-    if constexpr (!Rows::kCapsLate)
-      finishScores(rows, step, cut, s, common);
-  }
-
-  __device__ __forceinline__ void finishScores(const Rows &rows, int step, bool cut,
-                                               float (&s)[2 * kGroups][4], float (&common)[2]) const {
     TileSlot &slot = ring_.slot(step);
     const TokenRecords tokens = slot.records();
-    bool isScored = false;
+    bool isScored = Rows::kCapsLate;
     if constexpr (Rows::kRises) {
       isScored = slot.facts.isRising;
       if (isScored)
@@ -296,21 +290,29 @@ private:
         rows.template score<kScoredAtOnce>(tokens, g,
                                            reinterpret_cast<float (&)[2 * kScoredAtOnce][4]>(s[2 * g]));
     }
-    if (cut) {
+    if (cut && !Rows::kCapsLate)
+      hide(rows, tokens, s);
+  }
+
+  __device__ __forceinline__ void hide(const Rows &rows, const TokenRecords &tokens,
+                                       float (&s)[2 * kGroups][4]) const {
 #pragma unroll
-      for (int g = 0; g < kGroups; ++g)
-        rows.hide(tokens, g, s[2 * g], s[2 * g + 1]);
-    }
+    for (int g = 0; g < kGroups; ++g)
+      rows.hide(tokens, g, s[2 * g], s[2 * g + 1]);
   }
 
   /// WarpSums::weigh of what `score` has left of the tile; `cut` is what it was told.
   __device__ __forceinline__ bool weigh(const Rows &rows, int step, bool cut, Sums &sums,
-                                        float (&s)[2 * kGroups][4], float (&common)[2],
+                                        float (&s)[2 * kGroups][4], const float (&common)[2],
                                         float (&factor)[2]) const {
     if constexpr (Rows::kCapsLate) {
-      if (!cut && sums.weighSmall(rows.forms(), s))
+      int largest[2];
+      rows.forms().findLargest(s, largest);
+      if (!cut && sums.weighSmall(rows.forms(), largest, s))
         return false;
-      finishScores(rows, step, cut, s, common);
+      rows.forms().cap(s, largest);
+      if (cut)
+        hide(rows, ring_.slot(step).records(), s);
     }
     return sums.weigh(s, common, factor);
   }

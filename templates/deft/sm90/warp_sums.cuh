@@ -19,10 +19,11 @@ template <class Config, class Variant> struct WarpSums {
 
   /// weigh() of products that no cap has been put on yet: false where it has to be done the other way. Small
   /// scores cannot grow beyond the reference, so that no maximum is looked for, and cap and weight share a
-  /// multiply-add.
+  /// multiply-add. `largest` is FormedScores::findLargest's.
   template <int kTiles, class Forms>
-  __device__ __forceinline__ bool weighSmall(const Forms &forms, float (&s)[kTiles][4]) {
-    if (!forms.areSmall(s, fminf(maximum[0], maximum[1]) + kSlack))
+  __device__ __forceinline__ bool weighSmall(const Forms &forms, const int (&largest)[2],
+                                             float (&s)[kTiles][4]) {
+    if (!forms.areSmall(largest, fminf(maximum[0], maximum[1]) + kSlack))
       return false;
     const float shift[2] = {maximum[0] * Rows::kUnit, maximum[1] * Rows::kUnit};
     forEachScore(s, [&](float &x, int r, int) {
@@ -47,38 +48,24 @@ template <class Config, class Variant> struct WarpSums {
       return false;
     } else {
       float top[2];
-      bool grows = true;
-      if constexpr (!Rows::kCapsLate) {
-        // Asked first of each thread's own scores, or of 0 where all are negative: integers have the order of
-        // floats that are not negative, and three of them are compared at once.
-        int own[2] = {};
-        forEachScore(s, [&](float x, int r, int) { own[r] = max(own[r], __float_as_int(x)); });
 #pragma unroll
-        for (int r = 0; r < 2; ++r) {
-          top[r] = __int_as_float(own[r]);
-          if constexpr (Rows::kRises)
-            top[r] += common[r];
-        }
-        grows = isAnyBeyond(top);
+      for (int r = 0; r < 2; ++r) {
+        top[r] = fmaxf(s[0][2 * r], s[0][2 * r + 1]);
+#pragma unroll
+        for (int n = 1; n < kTiles; ++n)
+          top[r] = fmaxf(top[r], fmaxf(s[n][2 * r], s[n][2 * r + 1]));
+        if constexpr (Rows::kRises)
+          top[r] += common[r];
       }
-      if (grows) {
-#pragma unroll
-        for (int r = 0; r < 2; ++r) {
-          top[r] = fmaxf(s[0][2 * r], s[0][2 * r + 1]);
-#pragma unroll
-          for (int n = 1; n < kTiles; ++n)
-            top[r] = fmaxf(top[r], fmaxf(s[n][2 * r], s[n][2 * r + 1]));
-          if constexpr (Rows::kRises)
-            top[r] += common[r];
-          top[r] = fmaxf(top[r], __shfl_xor_sync(~0u, top[r], 1));
-          top[r] = fmaxf(top[r], __shfl_xor_sync(~0u, top[r], 2));
-        }
-        grows = isAnyBeyond(top);
-      }
+      // Before the first key the reference is -inf, and so is a hidden row's top: their difference is no
+      // number. A thread asks for its own columns: the row's maximum is needed only where something grows.
+      const bool grows = __any_sync(~0u, top[0] - maximum[0] > kSlack || top[1] - maximum[1] > kSlack);
 #pragma unroll
       for (int r = 0; r < 2; ++r) {
         factor[r] = 1.f;
         if (grows) {
+          top[r] = fmaxf(top[r], __shfl_xor_sync(~0u, top[r], 1));
+          top[r] = fmaxf(top[r], __shfl_xor_sync(~0u, top[r], 2));
           const float reference = fmaxf(maximum[r], top[r]);
           factor[r] = WarpSums::factor(maximum[r], reference);
           sum[r] *= factor[r];
@@ -99,12 +86,6 @@ template <class Config, class Variant> struct WarpSums {
       }
       return grows;
     }
-  }
-
-  /// Whether some row's weight would grow beyond the slack. Before the first key the reference is -inf, and
-  /// so is a hidden row's top: their difference is no number.
-  __device__ __forceinline__ bool isAnyBeyond(const float (&top)[2]) const {
-    return __any_sync(~0u, top[0] - maximum[0] > kSlack || top[1] - maximum[1] > kSlack);
   }
 
   __device__ __forceinline__ void rescale(const float (&factor)[2]) {
