@@ -51,6 +51,10 @@ public:
   /// where it is not positive, because then the largest product is not the largest score.
   static constexpr bool kFoldScale =
       Form::kIsKnown && !Form::kIsCapped && !Variant::kSigmoid && Variant::kScale > 0.f;
+  /// Whether scores may be capped when their weights are made (areSmall). Above 128 columns, with a cap for
+  /// each head or with a mask there are too few registers for it.
+  static constexpr bool kCapsLate = Form::kHasOneCap && Form::kIsCapped && !Form::kIsSloped &&
+                                    !Variant::kSigmoid && !Variant::kHasMask && Config::kHeadDim <= 128;
 
   __device__ __forceinline__ void set(const typename Variant::Params &params,
                                       const typename Variant::Row (&rows)[2], const int (&qPos)[2],
@@ -64,8 +68,9 @@ public:
         const float rate = form.rate * Variant::kScale;
         capped_[r] = CappedScore(form.cap, rate);
         const auto own = [&](float x) { return qPos[r] < -1 ? 0.f : x; }; // no position is, but who knows
-        capped_[r].keep(own);
-        if (r == 0) {
+        if constexpr (!kCapsLate) {
+          capped_[r].keep(own);
+        } else if (r == 0) { // keeps less, for want of registers
           small_ = SmallScore(form.cap, rate);
           small_.keep(own);
         }
@@ -121,7 +126,7 @@ public:
     forEachScore(s, [&](float x, int r, int) { largest[capOf(r)] = largerSquare(largest[capOf(r)], x * x); });
   }
 
-  /// Whether all of the warp's products are small (SmallScore), with `room` for scores; where there is one cap.
+  /// Whether all of the warp's products are small (SmallScore), with `room` for scores. One cap is asked.
   __device__ __forceinline__ bool areSmall(const int (&largest)[2], float room) const {
     return __all_sync(~0u, small_.isSmall(largest[0], room));
   }
@@ -150,7 +155,10 @@ public:
 #pragma unroll
     for (int r = 0; r < 2; ++r)
       common[r] = slope_[r] * static_cast<float>(position - origin_[r]);
-    forEachScore(s, [&](float &x, int r, int token) { x = fmaf(slope_[r], static_cast<float>(token), x); });
+    forEachScore(s, [&](float &x, int r, int token) {
+      if (token > 0)
+        x = fmaf(slope_[r], static_cast<float>(token), x);
+    });
   }
 
 private:

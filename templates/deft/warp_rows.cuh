@@ -28,10 +28,7 @@ public:
   static constexpr float kUnit = kFoldScale ? Variant::kScale * kLog2e : kLog2e;
   /// Whether scoreRising is of use: where scores are products with a slope, and only their differences count.
   static constexpr bool kRises = kFoldScale && Variant::kHasScore;
-  /// Whether scores are capped when their weights are made (WarpSums::weighSmall). Above 128 columns, with a
-  /// cap for each head or with a mask there are too few registers for it.
-  static constexpr bool kCapsLate = Form::kHasOneCap && Form::kIsCapped && !Form::kIsSloped &&
-                                    !Variant::kSigmoid && !Variant::kHasMask && Config::kHeadDim <= 128;
+  static constexpr bool kCapsLate = Forms::kCapsLate;
 
   enum Visibility { kHidden, kCut, kWhole };
 
