@@ -23,7 +23,7 @@ struct Price {
   bool isRate;        ///< divides, so it must be above zero
   bool isNew = false; ///< there are files without it, which were written when it was nothing
 };
-constexpr std::array<Price, 12> kPrices{{
+constexpr std::array<Price, 14> kPrices{{
     {"cache_gb_s", &CostCoefficients::cacheGBs, true},
     {"again_gb_s", &CostCoefficients::againGBs, true},
     {"partial_gb_s", &CostCoefficients::partialGBs, true},
@@ -36,6 +36,8 @@ constexpr std::array<Price, 12> kPrices{{
     {"launch_us", &CostCoefficients::launchUs, false},
     {"merge_us", &CostCoefficients::mergeUs, false},
     {"slot_us", &CostCoefficients::slotUs, false, true},
+    {"light_step", &CostCoefficients::lightStep, false},
+    {"light_item", &CostCoefficients::lightItem, false},
 }};
 
 struct Step {

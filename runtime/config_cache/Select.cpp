@@ -138,8 +138,8 @@ Selection select(const ConfigCache &cache, const Request &request) {
   legal.push_back(std::move(heuristic));
   selection.chosen = std::move(legal.front());
   legal.erase(legal.begin());
-  if (legal.size() > kMostNext) // the heuristic's stays the last one
-    legal.erase(legal.begin() + kMostNext - 1, legal.end() - 1);
+  if (legal.size() > request.mostNext) // the heuristic's stays the last one
+    legal.erase(legal.begin() + static_cast<std::ptrdiff_t>(request.mostNext) - 1, legal.end() - 1);
   selection.next = std::move(legal);
   return selection;
 }

@@ -24,6 +24,9 @@ inline constexpr double kSiblingDistance = 0.5;
 /// Ok where a config can be used.
 using Legality = std::function<support::Result<void>(const config::Config &)>;
 
+/// At most this many of Selection::next are told.
+inline constexpr std::size_t kMostNext = 8;
+
 struct Request {
   VariantSignature signature;
   TreeClass treeClass;
@@ -32,6 +35,7 @@ struct Request {
   config::Config heuristic; ///< what is used where no entry is
   double nearbyLimit = kNearbyLimit;
   std::string heuristicWhy = {}; ///< why this one, where there was a choice
+  std::size_t mostNext = kMostNext;
 };
 
 struct Candidate {
@@ -70,9 +74,6 @@ struct Selection {
 /// Rules come first; within a rule fresh entries before stale ones, then nearer ones, then those
 /// of the stronger origin.
 Selection select(const ConfigCache &cache, const Request &request);
-
-/// At most this many of `next` are told.
-inline constexpr std::size_t kMostNext = 8;
 
 nlohmann::json toJson(const Candidate &candidate);
 nlohmann::json toJson(const Selection &selection);

@@ -75,7 +75,7 @@ int explain(Context &context, const Options &options) {
   auto chooser = chooserFor(context, *program, *device, options.config);
   if (!chooser)
     return reportError(context, chooser.error());
-  const Selection &selection = chooser->choose(subject->tree);
+  const Selection &selection = chooser->explain(subject->tree);
   if (!options.asJson) {
     print(context, selection, *device, *subject, places);
     return kExitOk;

@@ -93,7 +93,7 @@ std::vector<std::string> ClassTuner::chooseBatch() {
     const std::string id = enter(config, point, origin);
     if (!state_.journal.rejected(name_, id)) {
       waiting_.push_back(id);
-      state_.lab.compileAhead({config});
+      state_.lab.compilers().ahead({config});
     } else if (point) {
       strategy_->tell(*point, std::nullopt);
     }
@@ -103,7 +103,7 @@ std::vector<std::string> ClassTuner::chooseBatch() {
       add(config, state_.space.find(config), kNeighbour);
   for (;;) {
     for (auto id = waiting_.begin(); id != waiting_.end() && ready.size() < count;) {
-      const bool isReady = state_.lab.isCompiled(known_.at(*id).config);
+      const bool isReady = state_.lab.compilers().has(known_.at(*id).config);
       if (isReady)
         ready.push_back(*id);
       id = isReady ? waiting_.erase(id) : id + 1;
@@ -120,7 +120,7 @@ std::vector<std::string> ClassTuner::chooseBatch() {
     if (ready.size() >= kFewestReady || waiting_.empty())
       break;
     constexpr double kLookAgain = 0.2;
-    state_.lab.waitForKernels(kLookAgain);
+    state_.lab.compilers().wait(kLookAgain);
     tellProgress("search");
     if (isSearchOver())
       break;
@@ -177,7 +177,7 @@ bool ClassTuner::search() {
   strategy_ = search::makeStrategy(state_.options.strategy, state_.space, *predictor_, state_.options.seed);
   reference_.id = enter(state_.untuned, state_.space.find(state_.untuned), "default");
   tellCandidate(reference_.id);
-  state_.lab.compileAhead({state_.untuned});
+  state_.lab.compilers().ahead({state_.untuned});
   if (const auto &point = known_.at(reference_.id).point)
     strategy_->tell(*point, 1.0);
   const bool isRecording = !state_.options.recordFolder.empty();

@@ -211,20 +211,20 @@ private:
     for (std::size_t shape = 0; shape < space_->shapes().size(); ++shape)
       for (const space::Point &kernels : search::typicalKernels(*space_, static_cast<int>(shape)))
         configs.push_back(space_->configOf(kernels));
-    lab_->compileAhead(configs);
+    lab_->compilers().ahead(configs);
     constexpr double kShare = 0.2, kMostSeconds = 30;
     const double most =
         options_.budgetSeconds > 0 ? std::min(kShare * options_.budgetSeconds, kMostSeconds) : kMostSeconds;
     const auto left = [&] {
       return std::count_if(configs.begin(), configs.end(),
-                           [&](const config::Config &config) { return !lab_->isCompiled(config); });
+                           [&](const config::Config &config) { return !lab_->compilers().has(config); });
     };
     while (left() > 0 && Clock::now() < start_ + seconds(most) && !isCancelled()) {
       if (listener_.progress)
         listener_.progress(
             {0, static_cast<int>(classes_.size()), "", "compile", 0, static_cast<int>(left()), 0, 0, -1});
       constexpr double kLookAgain = 0.2;
-      lab_->waitForKernels(kLookAgain);
+      lab_->compilers().wait(kLookAgain);
     }
   }
 
