@@ -160,7 +160,7 @@ std::vector<OrderRegret> judgeOrders(const RegretReport &report) {
     return offer.candidate.from->entry.treeClass == row.hidden.entry.treeClass;
   };
   judgeOrdersOf("another variant", report, isOfClass, orders);
-  for (const double limit : {0.5, 1.0, 1.5, 2.0, 3.0})
+  for (const double limit : {0.5, 1.0, 1.5, 2.0})
     judgeOrdersOf(
         "distance up to " + support::rounded(limit, 1), report,
         [&](const RegretRow &, const RegretOffer &offer) { return offer.candidate.distance <= limit; },
