@@ -98,9 +98,13 @@ std::vector<std::string> ClassTuner::chooseBatch() {
       strategy_->tell(*point, std::nullopt);
     }
   };
-  if (rounds_ == 0)
-    for (const config::Config &config : neighbours_)
+  if (!std::exchange(hasRelated_, true)) {
+    for (const config::Config &config : related_.ofClass)
+      add(config, state_.space.find(config), kRelated);
+    for (const config::Config &config : related_.neighbours)
       add(config, state_.space.find(config), kNeighbour);
+    isExhausted_ = related_.isKnown;
+  }
   for (;;) {
     for (auto id = waiting_.begin(); id != waiting_.end() && ready.size() < count;) {
       const bool isReady = state_.lab.compilers().has(known_.at(*id).config);

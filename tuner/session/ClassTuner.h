@@ -4,6 +4,7 @@
 #include "tuner/session/Journal.h"
 #include "tuner/session/Lab.h"
 #include "tuner/session/Race.h"
+#include "tuner/session/Related.h"
 #include "tuner/session/Tune.h"
 
 #include <chrono>
@@ -31,11 +32,10 @@ class ClassTuner {
 public:
   using Clock = std::chrono::steady_clock;
 
-  /// `deadline` none: as long as it takes; inputs and oracle put it off. `neighbours`: configs of classes
-  /// beside this one, tried first.
-  ClassTuner(SessionState &state, const TreesOfClass &trees, int index, int classes,
-             std::vector<config::Config> neighbours, std::optional<Clock::time_point> deadline,
-             std::optional<Clock::time_point> sessionEnd);
+  /// `deadline` none: as long as it takes; inputs and oracle put it off. `related` is tried first; where it
+  /// is known, nothing else is.
+  ClassTuner(SessionState &state, const TreesOfClass &trees, int index, int classes, Related related,
+             std::optional<Clock::time_point> deadline, std::optional<Clock::time_point> sessionEnd);
   ClassReport run();
 
   /// The search ended because its time was over.
@@ -47,7 +47,7 @@ public:
   double openSeconds() const { return openSeconds_; }
 
 private:
-  static constexpr const char *kNeighbour = "neighbour"; ///< an origin
+  static constexpr const char *kNeighbour = "neighbour", *kRelated = "related"; ///< origins
 
   struct Known {
     config::Config config;
@@ -85,7 +85,7 @@ private:
   const TreesOfClass &trees_;
   std::string name_; ///< of the class
   int index_, classes_;
-  std::vector<config::Config> neighbours_;
+  Related related_;
   std::optional<Clock::time_point> deadline_, sessionEnd_;
   std::unique_ptr<search::Predictor> predictor_;
   std::unique_ptr<search::Strategy> strategy_;
@@ -93,6 +93,7 @@ private:
   std::map<std::string, double> ratios_, us_;           ///< of what was measured
   std::vector<std::pair<double, std::string>> ranking_; ///< of those that stayed to the end of their race
   std::vector<std::string> waiting_;                    ///< candidates whose kernels are being compiled
+  bool hasRelated_ = false;                             ///< what is related has had its turn
   bool isExhausted_ = false;                            ///< the strategy has no more
   Racer reference_;
   double untunedUs_ = 0;
