@@ -179,9 +179,12 @@ void ClassTuner::take(const std::vector<Racer> &racers) {
 /// False: not even the untuned config can be measured.
 bool ClassTuner::search() {
   strategy_ = search::makeStrategy(state_.options.strategy, state_.space, *predictor_, state_.options.seed);
-  reference_.id = enter(state_.untuned, state_.space.find(state_.untuned), "default");
-  tellCandidate(reference_.id);
-  state_.lab.compilers().ahead({state_.untuned});
+  for (const config::Config &config : state_.untuned) {
+    untunedIds_.push_back(enter(config, state_.space.find(config), "default"));
+    tellCandidate(untunedIds_.back());
+  }
+  reference_.id = untunedIds_.front();
+  state_.lab.compilers().ahead(state_.untuned);
   if (const auto &point = known_.at(reference_.id).point)
     strategy_->tell(*point, 1.0);
   const bool isRecording = !state_.options.recordFolder.empty();
@@ -196,9 +199,7 @@ bool ClassTuner::search() {
           {{"event", "dropped"}, {"class", name_}, {"id", racer.id}, {"round", round}, {"ratio", ratio}});
     };
     const auto measure = [&](const std::string &id, int tree, int round) {
-      const auto us = measureOnce(id, tree, round);
-      tellProgress("search");
-      return us;
+      return measureFor(id, tree, round, "search");
     };
     if (!race(reference_, racers, options, measure, onDrop, [&] { return isSearchOver(); }))
       return false;
@@ -206,7 +207,7 @@ bool ClassTuner::search() {
       untunedUs_ = reference_.ownUs(estimator());
     take(racers);
     rounds_ += options.rounds;
-    forgetAllBut({reference_.id});
+    forgetAllBut({untunedIds_.begin(), untunedIds_.end()});
     tellProgress("search");
   }
   return !state_.journal.rejected(name_, reference_.id);

@@ -1,6 +1,7 @@
 #include "tuner/session/ClassTrees.h"
 
 #include "runtime/config_cache/TreeClassifier.h"
+#include "tuner/workload/Similar.h"
 
 #include <algorithm>
 #include <map>
@@ -8,6 +9,38 @@
 namespace deft::session {
 
 using config_cache::TreeClass;
+
+std::vector<Sample> withSimilar(const std::vector<Sample> &samples, int mostTrees) {
+  struct Own {
+    std::vector<const Sample *> searched;
+    int heldOut = 0;
+  };
+  std::map<TreeClass, Own> classes;
+  config_cache::TreeClassifier classifier;
+  for (const Sample &sample : samples) {
+    Own &own = classes[classifier.classify(sample.tree)];
+    if (sample.isHeldOut)
+      ++own.heldOut;
+    else
+      own.searched.push_back(&sample);
+  }
+  std::vector<Sample> all = samples;
+  for (const auto &[treeClass, own] : classes) {
+    const std::uint64_t count = own.searched.size();
+    int toSearch = count == 1 && mostTrees > 1 ? 1 : 0, toHold = mostTrees - own.heldOut;
+    constexpr std::uint64_t kMostTries = 30; // some trees are at the edge of their class
+    for (std::uint64_t seed = 1; count > 0 && seed <= kMostTries && toSearch + std::max(toHold, 0) > 0;
+         ++seed) {
+      const Sample &like = *own.searched[seed % count];
+      Sample sample{like.name, like.seed, workload::similarTree(like.tree, seed), toSearch == 0, seed};
+      if (!(classifier.classify(sample.tree) == treeClass))
+        continue;
+      all.push_back(std::move(sample));
+      --(toSearch > 0 ? toSearch : toHold);
+    }
+  }
+  return all;
+}
 
 std::vector<TreesOfClass> groupSamples(const std::vector<Sample> &samples, int mostTrees) {
   std::map<TreeClass, std::vector<const Sample *>> searched, heldOut;

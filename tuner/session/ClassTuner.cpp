@@ -129,6 +129,13 @@ std::optional<double> ClassTuner::measureOnce(const std::string &id, int tree, i
   return sampleOf(us);
 }
 
+std::optional<double> ClassTuner::measureFor(const std::string &id, int tree, int round, const char *stage) {
+  const auto us =
+      measureOnce(id == reference_.id ? untunedIds_[static_cast<std::size_t>(tree)] : id, tree, round);
+  tellProgress(stage);
+  return us;
+}
+
 void ClassTuner::forgetAllBut(const std::set<std::string> &ids) {
   for (auto &[id, known] : known_)
     if (known.isAdmitted && !ids.contains(id)) {
@@ -159,19 +166,22 @@ ClassReport ClassTuner::run() {
                      {"tokens", sample.tree.tokens()},
                      {"queries", sample.tree.queries().size()},
                      {"held_out", static_cast<int>(i) >= trees_.searched}});
+    if (sample.similar > 0)
+      trees.back()["similar"] = sample.similar;
   }
   state_.journal.write({{"event", "class"},
                         {"class", name_},
                         {"trees", std::move(trees)},
-                        {"default", space::configId(state_.untuned)}});
+                        {"default", space::configId(state_.untuned.front())}});
   tellProgress("search");
   const bool isUsable = search();
   if (!isUsable)
     report.note = "the untuned config cannot be measured";
   if (isUsable && !isStopped_ && reference_.hasRun()) {
-    const std::string winner = final();
-    if (!isCancelled())
-      confirm(winner, report);
+    const std::vector<std::string> finalists = final();
+    for (int attempt = 0; attempt < static_cast<int>(finalists.size()) && !isCancelled(); ++attempt)
+      if (confirm(finalists[static_cast<std::size_t>(attempt)], attempt, report))
+        break;
     report.isDone = !isCancelled();
   }
   report.candidates = measured_;

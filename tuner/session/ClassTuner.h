@@ -23,7 +23,7 @@ struct SessionState {
   const space::Space &space;
   config_cache::DeviceKey device;
   std::string driver;
-  config::Config untuned; ///< what the class's trees get without an entry
+  std::vector<config::Config> untuned; ///< what each of the class's trees gets without an entry
   int made = 0, reused = 0;
 };
 
@@ -63,6 +63,8 @@ private:
   Estimator estimator() const;
   double sampleOf(const std::vector<double> &us) const;
   std::optional<double> measureOnce(const std::string &id, int tree, int round);
+  /// The same; of the reference's id, what the tree gets without an entry.
+  std::optional<double> measureFor(const std::string &id, int tree, int round, const char *stage);
   void postpone(Clock::time_point since);
   void reject(const std::string &id, const Lab::Fault &fault);
   bool search();
@@ -71,9 +73,10 @@ private:
   std::vector<std::string> chooseBatch();
   double ratioOf(const Racer &racer) const;
   void take(const std::vector<Racer> &racers);
-  std::string final();
-  void confirm(const std::string &winner, ClassReport &report);
+  std::vector<std::string> final();
+  bool confirm(const std::string &winner, int attempt, ClassReport &report);
   void finish(ClassReport &report);
+  bool isSlower(const Racer &held) const;
   bool isCancelled() const;
   int mostCandidates() const;
   bool isEnough(const Racer &reference) const;
@@ -95,7 +98,8 @@ private:
   std::vector<std::string> waiting_;                    ///< candidates whose kernels are being compiled
   bool hasRelated_ = false;                             ///< what is related has had its turn
   bool isExhausted_ = false;                            ///< the strategy has no more
-  Racer reference_;
+  Racer reference_;                                     ///< has the id of the first tree's
+  std::vector<std::string> untunedIds_;                 ///< of each tree, what it gets without an entry
   double untunedUs_ = 0;
   int rounds_ = 0; ///< of the search, so far
   int measured_ = 0, rejected_ = 0;

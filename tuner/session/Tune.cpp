@@ -57,7 +57,11 @@ public:
 
 private:
   Result<void> openLab() {
-    classes_ = groupSamples(input_.samples, options_.mostTrees);
+    // A recording is of what has a name.
+    samples_ = options_.addsSimilar && options_.recordFolder.empty()
+                   ? withSimilar(input_.samples, options_.mostTrees)
+                   : input_.samples;
+    classes_ = groupSamples(samples_, options_.mostTrees);
     if (classes_.empty())
       return Error{ErrorCode::Usage, "there is no tree to tune for", ""};
     work_.variant = input_.variant;
@@ -178,10 +182,13 @@ private:
     });
   }
 
-  /// What the class's trees get without an entry; of several trees, the first one's.
-  config::Config untunedOf(const TreesOfClass &own) const {
+  /// What each of the class's trees gets without an entry.
+  std::vector<config::Config> untunedOf(const TreesOfClass &own) const {
     config_cache::UntunedChooser chooser(input_.variant, target_, report_.device.units, allUntuned_);
-    return chooser.choose(own.samples.front()->tree);
+    std::vector<config::Config> configs;
+    for (const Sample *sample : own.samples)
+      configs.push_back(chooser.choose(sample->tree));
+    return configs;
   }
 
   Related relatedTo(const TreesOfClass &own) const {
@@ -194,8 +201,8 @@ private:
   Result<void> tuneClasses() {
     if (!isAllDone())
       warmUp();
-    SessionState state{input_,  options_,       listener_,      *lab_,   *journal_,
-                       *space_, report_.device, report_.driver, untuned_};
+    SessionState state{input_,  options_,       listener_,      *lab_, *journal_,
+                       *space_, report_.device, report_.driver, {}};
     std::optional<Clock::time_point> end;
     if (options_.budgetSeconds > 0)
       end = start_ + seconds(options_.budgetSeconds);
@@ -220,7 +227,8 @@ private:
       std::optional<Clock::time_point> deadline;
       if (end)
         deadline = Clock::now() + seconds(share(order, at, *end));
-      state.untuned = untuned_ = untunedOf(own);
+      state.untuned = untunedOf(own);
+      untuned_ = state.untuned.front();
       ClassTuner tuner(state, own, i, count, relatedTo(own), deadline, end);
       ClassReport made = tuner.run();
       openings_.learn(own, tuner.openSeconds());
@@ -385,7 +393,8 @@ private:
   const Listener &listener_;
   Clock::time_point start_ = Clock::now();
   Openings openings_{input_.variant, input_.backend.kind == Backend::Kind::Cuda};
-  std::vector<TreesOfClass> classes_;
+  std::vector<Sample> samples_;
+  std::vector<TreesOfClass> classes_; ///< of samples_
   measure::Work work_;
   const target::Target *target_ = nullptr;
   config::Config untuned_; ///< where no tree is known, or of the class that is being tuned

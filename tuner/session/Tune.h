@@ -22,6 +22,8 @@ struct Sample {
   std::uint64_t seed = 0;
   tree::KvTree tree;
   bool isHeldOut = false; ///< not searched on: the winner has to prove itself on it
+  std::uint64_t similar =
+      0; ///< not 0: the one of this seed that is like the named one (workload::similarTree)
 };
 
 /// Where candidates run. Made before the session starts processes; used in them.
@@ -52,6 +54,9 @@ struct TuneOptions {
   int threads = 1;          ///< of the host
   int compilers = 0;        ///< processes that compile at a time; 0: one less than there are threads
   int mostTrees = 3;        ///< of a class that are measured; as many more are held out at most
+  /// Classes that have fewer trees get some that are like theirs: one to search on where there is but one,
+  /// and as many as may be held out. What is fast on one tree alone is no config for its class.
+  bool addsSimilar = true;
   tree::PlacementOrder pages = tree::PlacementOrder::Scattered;
   std::uint64_t seed = 1;
   std::string journal;  ///< a file; empty: one in the user's cache, in tune/, that is named by the session

@@ -29,6 +29,7 @@ protected:
     options.journal = folder.path("journal.jsonl");
     options.configPath = folder.path("configs.json");
     options.mostCandidates = 24;
+    options.addsSimilar = false;
     options.axes = {{"chunk_tokens", {"16", "32", "64", "128"}}, {"tile_q", {"16"}}, {"prices", {"machine"}}};
   }
 
@@ -118,6 +119,37 @@ TEST_F(TuneTest, AWinnerThatIsSlowOnHeldOutTreesIsNotTaken) {
       ++kept;
     }
   EXPECT_EQ(kept, 1);
+}
+
+TEST_F(TuneTest, AFinalistThatIsSlowOnAHeldOutTreeGivesWayToTheNext) {
+  // On the tree of 41 + 4 * 9 tokens, the fastest chunk of all others is the slowest.
+  options.axes.push_back({"partition", {"query", "node"}});
+  behaviour.time = [](const plan::Plan &plan) {
+    return plan.readTokens == 41 + 4 * 9 && plan.chunkTokens == 64 ? 300 : landscape(plan);
+  };
+  const auto report = run();
+  ASSERT_TRUE(report.ok()) << report.error().message;
+  for (const ClassReport &one : report->classes) {
+    EXPECT_FALSE(one.entry.keepsDefault) << one.note;
+    EXPECT_EQ(one.entry.config.chunkTokens == 64, one.heldOut == 0);
+    EXPECT_EQ(one.entry.config.partition, spec::Partition::Query);
+  }
+}
+
+TEST_F(TuneTest, AClassWithFewTreesIsJudgedByTreesLikeThem) {
+  options.addsSimilar = true;
+  const auto report = run();
+  ASSERT_TRUE(report.ok()) << report.error().message;
+  for (const ClassReport &one : report->classes) {
+    EXPECT_EQ(one.trees, 2);
+    EXPECT_EQ(one.heldOut, 3);
+    EXPECT_TRUE(one.heldOutGain);
+  }
+  int similar = 0;
+  for (const json &event : events("class"))
+    for (const json &tree : event["trees"])
+      similar += tree.contains("similar");
+  EXPECT_EQ(similar, 2 + 1 + 3); // one class has two trees and one held out, the other one tree
 }
 
 TEST_F(TuneTest, CandidatesThatFaultHangOrAreWrongAreLeftOutAndNotTriedAgain) {
