@@ -137,6 +137,7 @@ Result<RegretReport> reportRegret(const ConfigCache &cache, const RegretRequest 
                                trees[i] ? chooser->choose(*trees[i]) : chooser->first());
       ask.signature = entry.signature; // of which the variant is the plain form
       ask.nearbyLimit = request.nearbyLimit;
+      ask.withStaleNearby = request.withStale;
       ask.mostNext = cache.entries().size() + 1;
       RegretRow row{loaded, isStale, trees[i] ? static_cast<int>(i) : -1, std::nullopt,
                     offersOf(select(cache.without(loaded), ask), request.offersOfRule)};

@@ -84,7 +84,7 @@ struct RegretRequest {
   std::function<support::Result<std::vector<config::Config>>(const VariantSignature &)> untuned;
   /// Trees of the entry's class: a row for each. Null, or none: one row, for whose tree nothing is known.
   std::function<std::vector<const tree::KvTree *>(const Entry &)> treesOf;
-  bool withStale = false; ///< stale entries are hidden, too
+  bool withStale = false; ///< stale entries are hidden, too, and offered where they are near
   /// Which entries are hidden; null: all.
   std::function<bool(const Entry &)> isWanted;
   double nearbyLimit = kNearbyLimit; ///< a larger one tells what lies beyond it

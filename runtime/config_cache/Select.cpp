@@ -35,6 +35,8 @@ std::optional<Candidate> rank(const ConfigCache &cache, const LoadedEntry &loade
     return std::nullopt;
   candidate.config = entry.keepsDefault ? request.heuristic : entry.config;
   candidate.isStale = entry.provenance.kernelHash != request.kernelHash;
+  if (candidate.rule == Rule::Nearby && candidate.isStale && !request.withStaleNearby)
+    return std::nullopt;
   candidate.from = loaded;
   candidate.path = loaded.path;
   return candidate;
@@ -44,7 +46,7 @@ bool comesFirst(const Candidate &a, const Candidate &b) {
   const auto order = [](const Candidate &c) {
     // Who names a file wants it used, whatever has changed since.
     const bool isStale = c.isStale && c.rule != Rule::Override;
-    return std::tuple(c.rule, isStale, c.distance, c.from->origin, c.path);
+    return std::tuple(isStale, c.rule, c.distance, c.from->origin, c.path);
   };
   const auto left = order(a), right = order(b);
   return left != right ? left < right : keyOf(a.from->entry) < keyOf(b.from->entry);

@@ -176,7 +176,8 @@ void addCacheRegret(CLI::App &cache, Context &context) {
   command->add_flag(
       "--held-out", options->timing.isHeldOut,
       "Time on trees like those that were tuned on, of the same classes, which nobody tuned on");
-  command->add_flag("--stale", options->withStale, "Hide entries of older kernels, too");
+  command->add_flag("--stale", options->withStale,
+                    "Hide entries of older kernels, too, and offer those that are near");
   addConfigOption(*command, options->config);
   command->add_flag("--json", options->asJson, "Print JSON");
   command->footer(

@@ -162,6 +162,7 @@ TEST_F(RegretTest, OrdersAreJudgedAgainstTheUntunedChoice) {
   add(stale(someEntry(kNear, 256)));
   add(someEntry(twoSteps, 512));
   measureBy({{128, 10}, {256, 8}, {512, 40}, {kUntunedChunk, 20}});
+  request_.withStale = true;
   request_.isWanted = [](const Entry &entry) { return entry.treeClass == kHere; };
   request_.offersOfRule = 4;
   const auto report = reportRegret(cache_, request_);
