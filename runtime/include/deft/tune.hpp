@@ -41,6 +41,9 @@ struct TuneOptions {
   std::string recordsFolder = {}; ///< of recorded workloads
   std::uint64_t seed = 1;         ///< of inputs and workloads
   std::string note = {};          ///< kept with the results
+  /// Does not search where a class of trees was tuned with today's kernels already, for this attention or one
+  /// that differs in no more than type and pages: measures what was found for it and its neighbours.
+  bool fromRelated = false;
 };
 
 /// How far a run is.
