@@ -190,8 +190,8 @@ bool ClassTuner::search() {
   const bool isRecording = !state_.options.recordFolder.empty();
   while (!isSearchOver()) {
     std::vector<Racer> racers = nextBatch();
-    if (racers.empty())
-      return true;
+    if (racers.empty() && reference_.hasRun())
+      return true; // else nothing is known to try, and the untuned config is measured alone
     const RaceOptions options{
         0, trees_.searched, rounds_, isRecording ? kRecordRounds : kSearchRounds, !isRecording, estimator()};
     const auto onDrop = [&](const Racer &racer, int round, double ratio) {

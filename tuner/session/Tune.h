@@ -53,7 +53,7 @@ struct TuneOptions {
   int mostCandidates = 0;   ///< measured in a class; 0: 64, with an exhaustive search all
   int threads = 1;          ///< of the host
   int compilers = 0;        ///< processes that compile at a time; 0: one less than there are threads
-  int mostTrees = 3;        ///< of a class that are measured; as many more are held out at most
+  int mostTrees = 3;        ///< of a class that are measured; twice as many more are held out at most
   /// Classes that have fewer trees get some that are like theirs: one to search on where there is but one,
   /// and as many as may be held out. What is fast on one tree alone is no config for its class.
   bool addsSimilar = true;
