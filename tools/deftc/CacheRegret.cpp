@@ -56,7 +56,7 @@ void printRegret(Context &context, const RegretReport &report) {
                 << rounded(order.worst, 3) << " at worst; used for " << order.chosen << " of "
                 << counted(order.rows, "tree", "trees") << '\n';
   if (report.rows.empty())
-    context.out << "no entry of this device is fresh\n";
+    context.out << "no entry of this device is fresh and of trees that have a name\n";
 }
 
 struct Options {
