@@ -41,10 +41,10 @@ __device__ __forceinline__ void attend(const abi::AttendArgs &args, const typena
   // few columns leave more for copying.
   constexpr bool kIsLight = L::kGroups == 1;
   constexpr bool kIsLarge = Config::kHeadDim > 128;
-  constexpr int kCopying = Config::kHeadDim <= 64 ? 104
-                           : kIsLight || kIsLarge ? 72
-                           : Variant::kHasMask    ? 88
-                                                  : 80;
+  constexpr int kCopying = Config::kHeadDim <= 64                                         ? 104
+                           : kIsLight || kIsLarge || WarpRows<Config, Variant>::kCapsLate ? 72
+                           : Variant::kHasMask                                            ? 88
+                                                                                          : 80;
   constexpr int kComputing = kIsLight ? 256 - kCopying : (504 - kCopying) / 16 * 8;
   if (threadIdx.x < 128) {
     asm volatile("setmaxnreg.dec.sync.aligned.u32 %0;" ::"n"(kCopying));

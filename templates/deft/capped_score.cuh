@@ -2,63 +2,88 @@
 
 #include "deft/types.cuh"
 
-/// cap * tanh(rate * x) without special functions, for small x.
+/// cap * tanh(rate * x) without special functions, where x is not large.
+///
+/// Special functions come at a sixteenth of the rate of multiply-adds, and a capped score would need three
+/// with the one of its weight: more time than its products take. A polynomial of x * x does where the score
+/// is one that a cap is not meant for. How large x is at most is asked of squares as integers, which have the
+/// order of floats that are not negative, and of which three are compared at once.
 namespace deft {
 
-/// Special functions come at a sixteenth of the rate of multiply-adds, and a capped score would need three
-/// with the one of its weight: more time than its products take. Where |rate * x| < 0.43, which is where
-/// scores are that a cap is not meant for, a polynomial of x * x gives tanh to 1e-5 of itself.
+__device__ __forceinline__ int largerSquare(int largest, float square) {
+  return max(largest, __float_as_int(square));
+}
+
+/// |rate * x| < 0.7, to 1e-5 of the score.
 class CappedScore {
 public:
   CappedScore() = default;
 
   __device__ __forceinline__ CappedScore(float cap, float rate) {
-    constexpr float kNear = 0.1875f; // of (rate * x)^2
-    constexpr float kSeries[] = {0.9999904f, -0.33238906f, 0.11943865f};
-    const float square = rate * rate, bound = kNear / square;
-    // place() is x * x, shifted so that what is near lies between two powers of two, and all else beyond.
-    const float least = __int_as_float((__float_as_int(bound) & kExponent) + kExponentOne);
-    offset_ = 2.f * least - bound;
-    const float second = kSeries[2] * square * square;
-    const float first = kSeries[1] * square - 2.f * second * offset_;
-    const float none = kSeries[0] - (kSeries[1] * square - second * offset_) * offset_;
-    const float slope = cap * rate;
-    none_ = none * slope;
-    first_ = first * slope;
-    second_ = second * slope;
-    beyond_ = ~__float_as_int(least) & kExponent;
-    limit_ = 2.f * least;
-    if (bound > 1e30f) { // no score comes near the cap, and the series would leave f32
-      offset_ = first_ = second_ = 0.f;
+    constexpr float kSeries[] = {0.9999928f, -0.33286613f, 0.12847962f, -0.037029361f};
+    const float slope = cap * rate, square = rate * rate;
+    none_ = kSeries[0] * slope;
+    first_ = kSeries[1] * square * slope;
+    second_ = kSeries[2] * square * square * slope;
+    third_ = kSeries[3] * square * square * square * slope;
+    bound_ = 0.5f / square;
+    if (bound_ > 1e30f) { // no score comes near the cap, and the series would leave f32
       none_ = slope;
-      beyond_ = 0;
-      limit_ = kInfinity;
-    } else if (!(bound > 1e-12f)) { // no x is near
-      offset_ = 1.f;
-      beyond_ = kExponent;
-      limit_ = 0.f;
+      first_ = second_ = third_ = 0.f;
+      bound_ = kInfinity;
+    } else if (!(bound_ > 1e-12f)) { // no x is near
+      bound_ = 0.f;
     }
   }
 
   /// A multiply-add takes one operand from the registers that a warp shares, and the compiler would put all
   /// coefficients there, and each back for each score. `own` gives its argument as a thread's own value.
-  template <class Own> __device__ __forceinline__ void keep(Own &&own) { second_ = own(second_); }
+  template <class Own> __device__ __forceinline__ void keep(Own &&own) { third_ = own(third_); }
 
-  /// Bits that are joined by `or` over many x before they are asked.
-  __device__ __forceinline__ int place(float x) const { return __float_as_int(fmaf(x, x, offset_)); }
-  __device__ __forceinline__ bool isBeyond(int places) const { return (places & beyond_) != 0; }
-
-  /// Whether near() holds; isBeyond() of one place says the opposite.
-  __device__ __forceinline__ bool isNear(float x) const { return fmaf(x, x, offset_) < limit_; }
-  __device__ __forceinline__ float near(float x) const {
-    const float t = fmaf(x, x, offset_);
-    return x * fmaf(fmaf(second_, t, first_), t, none_);
+  __device__ __forceinline__ bool isNear(float square) const { return square < bound_; }
+  __device__ __forceinline__ float near(float x, float square) const {
+    return x * fmaf(fmaf(fmaf(third_, square, second_), square, first_), square, none_);
   }
 
 private:
-  static constexpr int kExponent = 0x7f800000, kExponentOne = 0x00800000;
-  float offset_, none_, first_, second_, limit_;
-  int beyond_;
+  float none_, first_, second_, third_, bound_;
+};
+
+/// |rate * x| < 0.22 and scores below 16, to 4e-4, or 4.6e-6 of the cap where that is less; in base 2. Only
+/// while weights stay within the slack of their reference whatever the sign of x: then no maximum is looked
+/// for.
+class SmallScore {
+public:
+  SmallScore() = default;
+
+  __device__ __forceinline__ SmallScore(float cap, float rate) {
+    const float slope = cap * rate, square = rate * rate;
+    // A line and a cube, the nearest to tanh up to there by the largest error.
+    const float end = fminf(0.05f, 256.f / (cap * cap));
+    none_ = (1.f - end * end * (1.f / 24.f - 0.025f * end)) * kLog2e * slope;
+    first_ = (-1.f / 3.f + end * (1.f / 6.f - 0.072f * end)) * kLog2e * square * slope;
+    bound_ = end / square;
+    if (!(bound_ > 1e-12f && bound_ < 1e30f))
+      bound_ = 0.f; // the other ways know what to do
+    perSlope_ = 1.f / fabsf(slope);
+  }
+
+  /// As CappedScore's.
+  template <class Own> __device__ __forceinline__ void keep(Own &&own) { first_ = own(first_); }
+
+  /// Whether all x are small whose squares are at most `largest`, where `room` is the largest score whose
+  /// weight is allowed. Not when it is -inf.
+  __device__ __forceinline__ bool isSmall(int largest, float room) const {
+    const float x = fmaxf(room * perSlope_, 0.f);
+    return __int_as_float(largest) < fminf(bound_, x * x);
+  }
+  /// The score's exponent, less `shift`.
+  __device__ __forceinline__ float exponent(float x, float square, float shift) const {
+    return fmaf(x, fmaf(first_, square, none_), -shift);
+  }
+
+private:
+  float none_, first_, bound_, perSlope_;
 };
 
 } // namespace deft

@@ -32,7 +32,8 @@ template <class Variant> struct FormOf<Variant, true> {
 };
 
 /// A thread's scores as f(score, half of the rows, token after the first one).
-template <int kTiles, class F> __device__ __forceinline__ void forEachScore(float (&s)[kTiles][4], F &&f) {
+template <class Float, int kTiles, class F>
+__device__ __forceinline__ void forEachScore(Float (&s)[kTiles][4], F &&f) {
 #pragma unroll
   for (int n = 0; n < kTiles; ++n) {
 #pragma unroll
@@ -50,6 +51,10 @@ public:
   /// where it is not positive, because then the largest product is not the largest score.
   static constexpr bool kFoldScale =
       Form::kIsKnown && !Form::kIsCapped && !Variant::kSigmoid && Variant::kScale > 0.f;
+  /// Whether scores may be capped when their weights are made (areSmall). Above 128 columns, with a cap for
+  /// each head or with a mask there are too few registers for it.
+  static constexpr bool kCapsLate = Form::kHasOneCap && Form::kIsCapped && !Form::kIsSloped &&
+                                    !Variant::kSigmoid && !Variant::kHasMask && Config::kHeadDim <= 128;
 
   __device__ __forceinline__ void set(const typename Variant::Params &params,
                                       const typename Variant::Row (&rows)[2], const int (&qPos)[2],
@@ -62,7 +67,13 @@ public:
       if constexpr (Form::kIsCapped) {
         const float rate = form.rate * Variant::kScale;
         capped_[r] = CappedScore(form.cap, rate);
-        capped_[r].keep([&](float x) { return qPos[r] < -1 ? 0.f : x; }); // no position is, but who knows
+        const auto own = [&](float x) { return qPos[r] < -1 ? 0.f : x; }; // no position is, but who knows
+        if constexpr (!kCapsLate) {
+          capped_[r].keep(own);
+        } else if (r == 0) { // keeps less, for want of registers
+          small_ = SmallScore(form.cap, rate);
+          small_.keep(own);
+        }
         cap_[r] = form.cap;
         doubleRate_[r] = 2.f * kLog2e * rate;
       }
@@ -75,29 +86,51 @@ public:
       fromOrigin_ = static_cast<float>(origin_[0] - origin_[1]);
   }
 
-  /// Each score comes in a way that it alone decides on, so that no row's bits depend on other rows; all of
-  /// them decide only whether the dearer way must be gone at all.
+  /// From products to capped scores.
   template <int kTiles> __device__ __forceinline__ void cap(float (&s)[kTiles][4]) const {
-    int places[2] = {};
-    forEachScore(s, [&](float &x, int r, int) { places[r] |= capped(r).place(x); });
-    const bool isAnyFar = __any_sync(~0u, capped(0).isBeyond(places[0]) || capped(1).isBeyond(places[1]));
+    int largest[2];
+    findLargest(s, largest);
+    cap(s, largest);
+  }
+
+  /// Of which findLargest() tells. Each score comes in a way that it alone decides on, so that no row's bits
+  /// depend on other rows; all of them decide only whether the dearer way must be gone at all.
+  template <int kTiles>
+  __device__ __forceinline__ void cap(float (&s)[kTiles][4], const int (&largest)[2]) const {
+    bool isNear = capped_[0].isNear(__int_as_float(largest[0]));
+    if constexpr (!Form::kHasOneCap)
+      isNear &= capped_[1].isNear(__int_as_float(largest[1]));
+    const bool isAnyFar = !__all_sync(~0u, isNear);
     const auto far = [&](float x, int r) { return cappedFar(cap_[capOf(r)], doubleRate_[capOf(r)] * x); };
     if constexpr (Config::kHeadDim > 128) { // the same in fewer registers, and with a branch for each
       forEachScore(s, [&](float &x, int r, int) {
-        float value = capped(r).near(x);
-        if (isAnyFar && !capped(r).isNear(x))
+        float value = capped(r).near(x, x * x);
+        if (isAnyFar && !capped(r).isNear(x * x))
           value = far(x, r);
         x = value;
       });
     } else if (isAnyFar) {
       forEachScore(s, [&](float &x, int r, int) {
         const float value = far(x, r);
-        x = capped(r).isNear(x) ? capped(r).near(x) : value;
+        x = capped(r).isNear(x * x) ? capped(r).near(x, x * x) : value;
       });
     } else {
-      forEachScore(s, [&](float &x, int r, int) { x = capped(r).near(x); });
+      forEachScore(s, [&](float &x, int r, int) { x = capped(r).near(x, x * x); });
     }
   }
+
+  /// The largest square of products for each of the thread's two rows, or of both where they have one cap.
+  template <int kTiles>
+  __device__ __forceinline__ void findLargest(const float (&s)[kTiles][4], int (&largest)[2]) const {
+    largest[0] = largest[1] = 0;
+    forEachScore(s, [&](float x, int r, int) { largest[capOf(r)] = largerSquare(largest[capOf(r)], x * x); });
+  }
+
+  /// Whether all of the warp's products are small (SmallScore), with `room` for scores. One cap is asked.
+  __device__ __forceinline__ bool areSmall(const int (&largest)[2], float room) const {
+    return __all_sync(~0u, small_.isSmall(largest[0], room));
+  }
+  __device__ __forceinline__ const SmallScore &small() const { return small_; }
 
   /// `first` is the thread's first token. A token's distance to the origin of the thread's first row is made
   /// a float once, and the difference of the origins is added to it: exact up to 2^24.
@@ -122,7 +155,10 @@ public:
 #pragma unroll
     for (int r = 0; r < 2; ++r)
       common[r] = slope_[r] * static_cast<float>(position - origin_[r]);
-    forEachScore(s, [&](float &x, int r, int token) { x = fmaf(slope_[r], static_cast<float>(token), x); });
+    forEachScore(s, [&](float &x, int r, int token) {
+      if (token > 0)
+        x = fmaf(slope_[r], static_cast<float>(token), x);
+    });
   }
 
 private:
@@ -130,6 +166,7 @@ private:
   __device__ __forceinline__ const CappedScore &capped(int r) const { return capped_[capOf(r)]; }
 
   CappedScore capped_[2];
+  SmallScore small_; ///< of the first row
   float cap_[2], doubleRate_[2], slope_[2];
   int origin_[2];
   float fromOrigin_; ///< of the first row's origin to the second's

@@ -22,6 +22,11 @@ template <> struct PartialOf<f16, f16> {
 template <class Config>
 using Partial = typename PartialOf<typename Config::Element, typename Config::Output>::Type;
 
+/// The largest exponent of two that a weight may have: f16 ends below 2^16, and bf16 has the range of f32, of
+/// which sums need a part.
+template <class Element> constexpr float kWeightBits = 15.f;
+template <> constexpr float kWeightBits<bf16> = 60.f;
+
 constexpr float kLog2e = 1.4426950408889634f;
 constexpr float kLn2 = 0.6931471805599453f;
 constexpr float kInfinity = __builtin_bit_cast(float, 0x7f800000u); // NVRTC has no __builtin_huge_valf

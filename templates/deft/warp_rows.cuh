@@ -28,6 +28,7 @@ public:
   static constexpr float kUnit = kFoldScale ? Variant::kScale * kLog2e : kLog2e;
   /// Whether scoreRising is of use: where scores are products with a slope, and only their differences count.
   static constexpr bool kRises = kFoldScale && Variant::kHasScore;
+  static constexpr bool kCapsLate = Forms::kCapsLate;
 
   enum Visibility { kHidden, kCut, kWhole };
 
@@ -164,7 +165,10 @@ public:
       callHook(tokens, group, s);
   }
 
-  /// The same for a whole tile whose positions rise by one from token to token, where kRises allows it;
+  /// What is done about scores as their form says, where kCapsLate.
+  __device__ __forceinline__ const Forms &forms() const { return forms_; }
+
+  /// `score` for a whole tile whose positions rise by one from token to token, where kRises allows it;
   /// `common` is to be added to all scores of a row.
   template <int kTiles>
   __device__ __forceinline__ void scoreRising(const TokenRecords &tokens, float (&s)[kTiles][4],

@@ -206,7 +206,7 @@ private:
       ptx::wgmmaWait<0>();
       ptx::wgmmaPin(s);
       score(rows, firstStep_ + tile, cut, s, common);
-      bool grows = sums.weigh(s, common, factor);
+      bool grows = weigh(rows, firstStep_ + tile, cut, sums, s, common, factor);
       for (;; tile = next) {
         if (grows)
           sums.rescale(factor);
@@ -227,7 +227,7 @@ private:
         ptx::wgmmaWait<1>();
         ptx::wgmmaPin(s);
         score(rows, firstStep_ + next, cut, s, common);
-        grows = sums.weigh(s, common, factor);
+        grows = weigh(rows, firstStep_ + next, cut, sums, s, common, factor);
         ptx::wgmmaWait<0>();
         ptx::wgmmaPin(sums.out);
         release(firstStep_ + tile, stride);
@@ -270,12 +270,13 @@ private:
     return rows.visibility(whole, facts.bounds) != Rows::kWhole;
   }
 
-  /// From products to final scores, to which `common` of their row is still to be added.
+  /// From products to final scores, to which `common` of their row is still to be added. Products that are
+  /// capped late stay products.
   __device__ __forceinline__ void score(const Rows &rows, int step, bool cut, float (&s)[2 * kGroups][4],
                                         float (&common)[2]) const {
     TileSlot &slot = ring_.slot(step);
     const TokenRecords tokens = slot.records();
-    bool isScored = false;
+    bool isScored = Rows::kCapsLate;
     if constexpr (Rows::kRises) {
       isScored = slot.facts.isRising;
       if (isScored)
@@ -289,11 +290,31 @@ private:
         rows.template score<kScoredAtOnce>(tokens, g,
                                            reinterpret_cast<float (&)[2 * kScoredAtOnce][4]>(s[2 * g]));
     }
-    if (cut) {
+    if (cut && !Rows::kCapsLate)
+      hide(rows, tokens, s);
+  }
+
+  __device__ __forceinline__ void hide(const Rows &rows, const TokenRecords &tokens,
+                                       float (&s)[2 * kGroups][4]) const {
 #pragma unroll
-      for (int g = 0; g < kGroups; ++g)
-        rows.hide(tokens, g, s[2 * g], s[2 * g + 1]);
+    for (int g = 0; g < kGroups; ++g)
+      rows.hide(tokens, g, s[2 * g], s[2 * g + 1]);
+  }
+
+  /// WarpSums::weigh of what `score` has left of the tile; `cut` is what it was told.
+  __device__ __forceinline__ bool weigh(const Rows &rows, int step, bool cut, Sums &sums,
+                                        float (&s)[2 * kGroups][4], const float (&common)[2],
+                                        float (&factor)[2]) const {
+    if constexpr (Rows::kCapsLate) {
+      int largest[2];
+      rows.forms().findLargest(s, largest);
+      if (!cut && sums.weighSmall(rows.forms(), largest, s))
+        return false;
+      rows.forms().cap(s, largest);
+      if (cut)
+        hide(rows, ring_.slot(step).records(), s);
     }
+    return sums.weigh(s, common, factor);
   }
 
   __device__ __forceinline__ void startKeys(const Queries &queries, int step,

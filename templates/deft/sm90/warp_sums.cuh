@@ -12,11 +12,30 @@ template <class Config, class Variant> struct WarpSums {
   static constexpr int kColumnTiles = Config::kHeadDim / 8;
 
   float out[kColumnTiles][4] = {};
-  float maximum[2] = {-kInfinity, -kInfinity}; ///< what weights are relative to: at most 2^8 times 1
+  float maximum[2] = {-kInfinity, -kInfinity}; ///< what weights are relative to
   float sum[2] = {0.f, 0.f};                   ///< of this thread's columns only, until the end
 
-  /// Turns scores into weights of the rows' reference, which follows the maximum only where the weights
-  /// would grow beyond 2^kSlack; `factor` is then what earlier sums must be multiplied by. The same in the
+  /// How far a score may lie above the reference.
+  static constexpr float kSlack = kWeightBits<Element> / Rows::kUnit;
+
+  /// weigh() of products that no cap has been put on yet: false where it has to be done the other way. Small
+  /// scores cannot grow beyond the reference, so that no maximum is looked for, and cap and weight share a
+  /// multiply-add. `largest` is FormedScores::findLargest's.
+  template <int kTiles, class Forms>
+  __device__ __forceinline__ bool weighSmall(const Forms &forms, const int (&largest)[2],
+                                             float (&s)[kTiles][4]) {
+    if (!forms.areSmall(largest, fminf(maximum[0], maximum[1]) + kSlack))
+      return false;
+    const float shift[2] = {maximum[0] * Rows::kUnit, maximum[1] * Rows::kUnit};
+    forEachScore(s, [&](float &x, int r, int) {
+      x = ptx::exp2Fast(forms.small().exponent(x, x * x, shift[r]));
+      sum[r] += x;
+    });
+    return true;
+  }
+
+  /// Turns scores into weights of the rows' reference, which follows the maximum only where weights
+  /// would pass the slack; `factor` is then what earlier sums must be multiplied by. The same in the
   /// whole warp. `common` is still to be added to a row's scores.
   template <int kTiles>
   __device__ __forceinline__ bool weigh(float (&s)[kTiles][4], const float (&common)[2], float (&factor)[2]) {
@@ -36,19 +55,21 @@ template <class Config, class Variant> struct WarpSums {
 #pragma unroll
         for (int n = 1; n < kTiles; ++n)
           top[r] = fmaxf(top[r], fmaxf(s[n][2 * r], s[n][2 * r + 1]));
-        if constexpr (Rows::kRises)
+        if constexpr (Rows::kRises) {
           top[r] += common[r];
-        top[r] = fmaxf(top[r], __shfl_xor_sync(~0u, top[r], 1));
-        top[r] = fmaxf(top[r], __shfl_xor_sync(~0u, top[r], 2));
+          joinTop(top[r]);
+        }
       }
-      constexpr float kSlack = 8.f / Rows::kUnit;
       // Before the first key the reference is -inf, and so is a hidden row's top: their difference is no
-      // number.
+      // number. A thread asks for its own columns: the row's maximum is needed only where something grows.
+      // That is often so with slopes, and sooner said with what all four threads have.
       const bool grows = __any_sync(~0u, top[0] - maximum[0] > kSlack || top[1] - maximum[1] > kSlack);
 #pragma unroll
       for (int r = 0; r < 2; ++r) {
         factor[r] = 1.f;
         if (grows) {
+          if constexpr (!Rows::kRises)
+            joinTop(top[r]);
           const float reference = fmaxf(maximum[r], top[r]);
           factor[r] = WarpSums::factor(maximum[r], reference);
           sum[r] *= factor[r];
@@ -69,6 +90,12 @@ template <class Config, class Variant> struct WarpSums {
       }
       return grows;
     }
+  }
+
+  /// Of the four threads of a row.
+  static __device__ __forceinline__ void joinTop(float &top) {
+    top = fmaxf(top, __shfl_xor_sync(~0u, top, 1));
+    top = fmaxf(top, __shfl_xor_sync(~0u, top, 2));
   }
 
   __device__ __forceinline__ void rescale(const float (&factor)[2]) {

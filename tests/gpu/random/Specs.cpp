@@ -16,9 +16,11 @@ struct Hook {
 
 std::vector<Hook> hooks(Random &random) {
   const std::string n = std::to_string(random.between(1, 200)), few = std::to_string(random.between(1, 9));
+  // Scores are about 1: some caps are met, others are far above.
+  const std::string cap = random.oneIn(2) ? few : n;
   return {
       {"plain", ""},
-      {"softcap", "  param cap   : f32 = " + few + ".5;\n  score       = softcap(s, cap);\n"},
+      {"softcap", "  param cap   : f32 = " + cap + ".5;\n  score       = softcap(s, cap);\n"},
       {"window", "  param window : i32 = " + n + ";\n  mask        = tree && sliding_window(window);\n"},
       {"fixed_window", "  mask        = tree && sliding_window(" + n + ");\n"},
       {"alibi", "  param slope : f32[query_heads];\n  score       = alibi(s, slope);\n"},
