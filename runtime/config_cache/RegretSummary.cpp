@@ -136,7 +136,10 @@ void judgeOrdersOf(const std::string &name, const RegretReport &report, const Is
                      [&](const RegretOffer *o) { return !o->candidate.isStale && isWanted(row, *o); });
   }));
   orders.push_back(judge(name + ", fresh before stale", report.rows, [&](const RegretRow &row) {
-    return usOfFirst(nearOffers(row), [&](const RegretOffer *o) { return isWanted(row, *o); });
+    Near near = nearOffers(row);
+    std::stable_partition(near.begin(), near.end(),
+                          [](const RegretOffer *offer) { return !offer->candidate.isStale; });
+    return usOfFirst(near, [&](const RegretOffer *o) { return isWanted(row, *o); });
   }));
   orders.push_back(judge(name + ", near before far", report.rows, [&](const RegretRow &row) {
     Near near = nearOffers(row);

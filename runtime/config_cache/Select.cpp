@@ -46,7 +46,9 @@ bool comesFirst(const Candidate &a, const Candidate &b) {
   const auto order = [](const Candidate &c) {
     // Who names a file wants it used, whatever has changed since.
     const bool isStale = c.isStale && c.rule != Rule::Override;
-    return std::tuple(isStale, c.rule, c.distance, c.from->origin, c.path);
+    const bool isOwn = c.rule == Rule::Exact || c.rule == Rule::Sibling;
+    return std::tuple(isStale ? Rule::Nearby : c.rule, c.distance + (isStale && isOwn ? kStaleDistance : 0),
+                      isStale, c.from->origin, c.path);
   };
   const auto left = order(a), right = order(b);
   return left != right ? left < right : keyOf(a.from->entry) < keyOf(b.from->entry);

@@ -20,6 +20,9 @@ std::string ruleName(Rule rule);
 /// here took 0.994 to 0.998 of the untuned choice's time in the mean, other classes at 1.5 as much or more
 /// (1.23 at worst), and stale ones of other classes 1.01 to 1.04 (1.84 at worst): `deftc cache regret`.
 inline constexpr double kNearbyLimit = 1.0;
+/// A stale entry for this variant and class comes before near ones that are farther away than this: after one
+/// of another type, before one of another page size.
+inline constexpr double kStaleDistance = 0.4;
 /// What a sibling device adds to a distance.
 inline constexpr double kSiblingDistance = 0.5;
 
@@ -74,8 +77,8 @@ struct Selection {
 
 /// Never fails: the last rule always has a config. Pure: the same arguments give the same selection.
 ///
-/// Fresh entries come first, by rule, then stale ones for this variant and class; within a rule nearer ones,
-/// then those of the stronger origin. An override's age does not matter.
+/// Rules come first; within a rule nearer entries, then those of the stronger origin. A stale entry for this
+/// variant and class comes among the near ones (kStaleDistance); an override's age does not matter.
 Selection select(const ConfigCache &cache, const Request &request);
 
 nlohmann::json toJson(const Candidate &candidate);

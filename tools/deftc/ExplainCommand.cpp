@@ -21,7 +21,7 @@ constexpr char kFooter[] = R"(Examples:
   deftc explain my.deft --tree tree.json --device h200     (as it would be there)
 The rules, in their order: a config that the user gives (override), one tuned for this variant and class on
 this device (exact), on another model of the same architecture and size (sibling), for a near class or variant
-(nearby), and the analytic choice (heuristic). Exact and sibling ones of older kernels come after nearby ones.)";
+(nearby), and the analytic choice (heuristic). Exact ones of older kernels come among nearby ones.)";
 
 struct Options {
   std::string input, variant, config;

@@ -49,7 +49,7 @@ Related RelatedConfigs::of(const config_cache::TreeClass &treeClass,
   for (const Known &known : known_) {
     const Entry &entry = *known.entry;
     const bool isOfClass = entry.treeClass == treeClass;
-    related.isKnown |= isOfClass && known.isFresh && known.distance <= kSameHooks;
+    related.isKnown |= isOfClass && known.distance <= kSameHooks;
     if (entry.keepsDefault || !config_cache::areNeighbours(entry.treeClass, treeClass))
       continue;
     if (isOfClass)

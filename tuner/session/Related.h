@@ -11,8 +11,8 @@ namespace deft::session {
 struct Related {
   std::vector<config::Config> ofClass;    ///< of this very class, tuned for a related variant or before
   std::vector<config::Config> neighbours; ///< of classes beside this one
-  /// Today's kernels of the variant, or of one that differs in no more than type and pages, were tuned for
-  /// this class: what was found then is hardly to be beaten.
+  /// The variant, or one that differs in no more than type and pages, was tuned for this class, be it with
+  /// other kernels: what was found then is not easily beaten.
   bool isKnown = false;
 };
 

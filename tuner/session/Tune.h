@@ -61,9 +61,8 @@ struct TuneOptions {
   std::uint64_t seed = 1;
   std::string journal;  ///< a file; empty: one in the user's cache, in tune/, that is named by the session
   bool isFresh = false; ///< does not go on with a journal
-  /// A class that today's kernels were tuned for, of this variant or one that differs in no more than type
-  /// and pages, is not searched: what was found for it and its neighbours is measured against the untuned
-  /// config.
+  /// A class that was tuned for before, with these kernels or others, for this variant or one that differs in
+  /// no more than type and pages, is not searched: what was found for it and its neighbours is measured anew.
   bool fromRelated = false;
   std::string recordFolder; ///< not empty: with an exhaustive search, writes each class's times (Recording.h)
   config_cache::Places places; ///< whose entries neighbours' configs come from

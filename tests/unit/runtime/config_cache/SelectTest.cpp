@@ -160,16 +160,20 @@ TEST_F(SelectTest, ASiblingsNearbyEntryComesAfterAsNearAnOne) {
   expect(Rule::Nearby, 64);
 }
 
-TEST_F(SelectTest, StaleEntriesAreUsedButComeAfterAllFreshOnes) {
+TEST_F(SelectTest, StaleEntriesAreUsedButComeAfterFreshOnesOfTheClass) {
   write("user", {staleEntry(kClass, 256)});
   expect(Rule::Exact, 256);
   EXPECT_THAT(choose().chosen.why(), HasSubstr("; the kernels have changed since"));
   EXPECT_TRUE(choose().chosen.isStale);
-  write("user", {someEntry({15, 6, 3, 2, 0}, 64)});
-  expect(Rule::Nearby, 64);
+  write("user", {someEntry({15, 6, 3, 2, 0}, 64)}); // at 0.5
+  expect(Rule::Exact, 256);
+  Entry half = someEntry(kClass, 32); // at 0.25
+  half.signature.dtype = spec::DType::F16;
+  write("user", {half});
+  expect(Rule::Nearby, 32);
   write("installed", {someEntry(kClass, 128)});
   expect(Rule::Exact, 128);
-  EXPECT_THAT(nextChunks(), testing::ElementsAre(64, 256, kHeuristicChunk));
+  EXPECT_THAT(nextChunks(), testing::ElementsAre(32, 256, 64, kHeuristicChunk));
 }
 
 TEST_F(SelectTest, AStaleEntryOfAnotherClassIsUsedOnlyWhereSomebodyAsksForIt) {
