@@ -3,6 +3,7 @@
 #include "compiler/config/CostCoefficients.h"
 #include "compiler/spec/Variant.h"
 
+#include <algorithm>
 #include <string>
 #include <vector>
 
@@ -29,5 +30,13 @@ struct Config {
   std::vector<PhaseConfig> phases; ///< by falling rowsAbove, at least one
   CostCoefficients cost;           ///< by which `greedy` and `auto` compare
 };
+
+/// Of the widest phase: what an item holds at most.
+inline int mostRows(const Config &config) {
+  int rows = 0;
+  for (const PhaseConfig &phase : config.phases)
+    rows = std::max(rows, phase.tileQ);
+  return rows;
+}
 
 } // namespace deft::config

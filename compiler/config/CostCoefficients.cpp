@@ -20,10 +20,11 @@ using support::ErrorCode;
 struct Price {
   const char *key;
   double CostCoefficients::*member;
-  bool isRate;        ///< divides, so it must be above zero
-  bool isNew = false; ///< there are files without it, which were written when it was nothing
+  bool isRate;          ///< divides, so it must be above zero
+  bool isNew = false;   ///< there are files without it, which were written when it was nothing
+  bool isOften = false; ///< it is what it is by default nearly always, and left out then
 };
-constexpr std::array<Price, 12> kPrices{{
+constexpr std::array<Price, 14> kPrices{{
     {"cache_gb_s", &CostCoefficients::cacheGBs, true},
     {"again_gb_s", &CostCoefficients::againGBs, true},
     {"partial_gb_s", &CostCoefficients::partialGBs, true},
@@ -36,6 +37,8 @@ constexpr std::array<Price, 12> kPrices{{
     {"launch_us", &CostCoefficients::launchUs, false},
     {"merge_us", &CostCoefficients::mergeUs, false},
     {"slot_us", &CostCoefficients::slotUs, false, true},
+    {"light_step", &CostCoefficients::lightStep, false, false, true},
+    {"light_item", &CostCoefficients::lightItem, false, false, true},
 }};
 
 struct Step {
@@ -88,7 +91,8 @@ CostCoefficients cpuCoefficients(int threads) {
 json toJson(const CostCoefficients &coefficients) {
   json object = json::object();
   for (const Price &price : kPrices)
-    if (!price.isNew || coefficients.*price.member != 0)
+    if ((!price.isNew || coefficients.*price.member != 0) &&
+        (!price.isOften || coefficients.*price.member != CostCoefficients().*price.member))
       object[price.key] = coefficients.*price.member;
   for (const Step &step : kSteps)
     object[step.key] = coefficients.*step.member;

@@ -32,11 +32,29 @@ const Selection &ConfigChooser::choose(const tree::KvTree &tree) {
   if (hasSelection_ && treeClass == selection_.treeClass)
     return selection_;
   request_.treeClass = treeClass;
-  request_.heuristic = untuned_.choose(tree);
-  request_.heuristicWhy = untuned_.why();
+  request_.heuristic = untuned_.first();
+  request_.heuristicWhy.clear();
   selection_ = select(*cache_, request_);
   hasSelection_ = true;
   ++changes_;
+  const Candidate &chosen = selection_.chosen;
+  if (chosen.rule == Rule::Heuristic || (chosen.from && chosen.from->entry.keepsDefault) ||
+      (pinned_ && !haveSameKernels(chosen.config, pinned_->config)))
+    selectUntuned(tree);
+  selection_.next.clear();
+  return selection_;
+}
+
+const Selection &ConfigChooser::explain(const tree::KvTree &tree) {
+  choose(tree);
+  return selectUntuned(tree);
+}
+
+/// For the class of the last choice.
+const Selection &ConfigChooser::selectUntuned(const tree::KvTree &tree) {
+  request_.heuristic = untuned_.choose(tree);
+  request_.heuristicWhy = untuned_.why();
+  selection_ = select(*cache_, request_);
   if (!pinned_ || haveSameKernels(selection_.config(), pinned_->config))
     return selection_;
   const auto fits =

@@ -13,7 +13,8 @@ namespace deft::config_cache {
 bool haveSameKernels(const config::Config &a, const config::Config &b);
 
 /// Gives each step of a run its config. As long as the tree stays in its class, or near its edge, nothing is
-/// looked up and nothing is allocated. For one thread at a time.
+/// looked up and nothing is allocated. What the tree would get untuned is worked out, by plans, only where
+/// that is what it gets. For one thread at a time.
 class ConfigChooser {
 public:
   /// `untuned` are the configs among which rule `heuristic` chooses by the tree, on a device of so many
@@ -26,8 +27,11 @@ public:
       : ConfigChooser(std::move(cache), std::move(variant), target,
                       std::vector<config::Config>{std::move(untuned)}, 0) {}
 
-  /// For the tree as it is now; valid until the next call.
+  /// For the tree as it is now; valid until the next call. Says nothing of what would come next.
   const Selection &choose(const tree::KvTree &tree);
+
+  /// The same, with all that would come next, the untuned choice at last.
+  const Selection &explain(const tree::KvTree &tree);
 
   /// What was chosen last; of a new chooser, the heuristic's.
   const Selection &selection() const { return selection_; }
@@ -45,6 +49,8 @@ public:
   void restart() { follower_.restart(); }
 
 private:
+  const Selection &selectUntuned(const tree::KvTree &tree);
+
   std::shared_ptr<const ConfigCache> cache_;
   std::shared_ptr<const spec::Variant> variant_;
   Request request_;

@@ -1,15 +1,15 @@
 #include "runtime/config_cache/Regret.h"
 
 #include "compiler/config/ConfigJson.h"
-#include "compiler/support/Numbers.h"
 #include "runtime/config_cache/Legality.h"
+#include "runtime/config_cache/RegretSummary.h"
+#include "runtime/config_cache/UntunedChooser.h"
 
 #include <nlohmann/json.hpp>
 
 #include <algorithm>
-#include <cmath>
-#include <cstdlib>
 #include <map>
+#include <memory>
 #include <set>
 
 namespace deft::config_cache {
@@ -36,22 +36,24 @@ std::vector<RegretOffer> offersOf(Selection selection, int most) {
   return offers;
 }
 
-bool isFirstOfRule(const std::vector<RegretOffer> &offers, std::size_t i) {
-  return i == 0 || offers[i].candidate.rule != offers[i - 1].candidate.rule;
+/// What is chosen is the untuned choice, by whichever rule.
+bool isUntuned(const Candidate &candidate) {
+  return candidate.rule == Rule::Heuristic || (candidate.from && candidate.from->entry.keepsDefault);
 }
 
 /// Without measuring: by what the entry remembers.
 void recall(const Entry &entry, RegretRow &row) {
   row.us = entry.measurement.tunedUs;
   for (RegretOffer &offer : row.offers)
-    if (areEqual(offer.candidate.config, entry.config))
-      offer.us = entry.measurement.tunedUs;
-    else if (offer.candidate.rule == Rule::Heuristic)
+    if (isUntuned(offer.candidate))
       offer.us = entry.measurement.untunedUs;
+    else if (areEqual(offer.candidate.config, entry.config))
+      offer.us = entry.measurement.tunedUs;
 }
 
 Result<void> measure(const MeasureConfigs &measureConfigs, const Entry &entry, RegretRow &row) {
-  std::vector<config::Config> configs{entry.config};
+  // The last offer is the untuned choice for this tree: what an entry that keeps it runs.
+  std::vector<config::Config> configs{entry.keepsDefault ? row.offers.back().candidate.config : entry.config};
   for (const RegretOffer &offer : row.offers)
     configs.push_back(offer.candidate.config);
   // Two offers may be one config; it is timed once, so that noise is not taken for a difference.
@@ -65,7 +67,7 @@ Result<void> measure(const MeasureConfigs &measureConfigs, const Entry &entry, R
     if (same == distinct.end())
       distinct.push_back(configs[i]);
   }
-  const auto times = measureConfigs(entry, distinct);
+  const auto times = measureConfigs(entry, row.tree, distinct);
   if (!times)
     return times.error();
   if (times->size() != distinct.size())
@@ -79,80 +81,6 @@ Result<void> measure(const MeasureConfigs &measureConfigs, const Entry &entry, R
   return {};
 }
 
-RuleRegret summarize(Rule rule, const std::vector<RegretRow> &rows) {
-  RuleRegret summary;
-  summary.rule = rule;
-  std::vector<double> regrets;
-  for (const RegretRow &row : rows)
-    for (std::size_t i = 0; i < row.offers.size(); ++i) {
-      const RegretOffer &offer = row.offers[i];
-      if (offer.candidate.rule != rule || !offer.regret || !isFirstOfRule(row.offers, i))
-        continue;
-      regrets.push_back(*offer.regret);
-      summary.chosen += i == 0;
-      const auto next = std::find_if(row.offers.begin() + static_cast<std::ptrdiff_t>(i), row.offers.end(),
-                                     [&](const RegretOffer &other) { return other.candidate.rule != rule; });
-      if (next != row.offers.end() && next->us) {
-        ++summary.compared;
-        summary.atLeastAsFast += *offer.us <= *next->us;
-      }
-    }
-  summary.offers = static_cast<int>(regrets.size());
-  if (regrets.empty())
-    return summary;
-  std::sort(regrets.begin(), regrets.end());
-  summary.median = regrets[regrets.size() / 2];
-  summary.worst = regrets.back();
-  return summary;
-}
-
-/// Regrets of the entries that are near, by what `nameOf` calls them; empty: not of interest.
-template <typename NameOf>
-std::vector<NearbyRegret> summarizeNearby(const std::vector<RegretRow> &rows, const NameOf &nameOf) {
-  std::map<std::string, std::vector<double>> regrets;
-  std::map<std::string, int> beat;
-  for (const RegretRow &row : rows)
-    for (const RegretOffer &offer : row.offers) {
-      const bool isNear = offer.candidate.rule == Rule::Nearby && offer.regret;
-      const std::string name = isNear ? nameOf(row.hidden.entry, offer.candidate) : std::string();
-      if (name.empty())
-        continue;
-      regrets[name].push_back(*offer.regret);
-      const RegretOffer &heuristic = row.offers.back();
-      beat[name] += heuristic.us && *offer.us <= *heuristic.us;
-    }
-  std::vector<NearbyRegret> summaries;
-  for (auto &[name, values] : regrets) {
-    std::sort(values.begin(), values.end());
-    summaries.push_back(
-        {name, static_cast<int>(values.size()), values[values.size() / 2], values.back(), beat[name]});
-  }
-  return summaries;
-}
-
-std::string bandOf(const Entry &, const Candidate &near) {
-  return "distance up to " + support::rounded(std::ceil(2 * near.distance) / 2, 1);
-}
-
-/// What is different, where that is one thing by one step.
-std::string stepOf(const Entry &hidden, const Candidate &near) {
-  const Entry &other = near.from->entry;
-  if (hidden.treeClass == other.treeClass)
-    return "another variant";
-  if (hidden.signature != other.signature)
-    return {};
-  const auto a = hidden.treeClass.numbers(), b = other.treeClass.numbers();
-  std::string name;
-  for (std::size_t i = 0; i < a.size(); ++i) {
-    if (a[i] == b[i])
-      continue;
-    if (std::abs(a[i] - b[i]) > 1 || !name.empty())
-      return {};
-    name = std::string("one step of ") + TreeClass::kLetters[i];
-  }
-  return name;
-}
-
 json toJson(const std::vector<NearbyRegret> &summaries) {
   json list = json::array();
   for (const NearbyRegret &one : summaries)
@@ -161,6 +89,17 @@ json toJson(const std::vector<NearbyRegret> &summaries) {
                     {"median", one.median},
                     {"worst", one.worst},
                     {"beat_heuristic", one.beatHeuristic}});
+  return list;
+}
+
+json toJson(const std::vector<OrderRegret> &orders) {
+  json list = json::array();
+  for (const OrderRegret &one : orders)
+    list.push_back({{"of", one.of},
+                    {"rows", one.rows},
+                    {"chosen", one.chosen},
+                    {"mean", one.mean},
+                    {"worst", one.worst}});
   return list;
 }
 
@@ -173,33 +112,46 @@ Result<RegretReport> reportRegret(const ConfigCache &cache, const RegretRequest 
   const auto kind = request.target ? DeviceKey::Kind::Gpu : DeviceKey::Kind::Cpu;
   const std::string hash = kernelHash(kind);
   std::set<std::string> done;
+  std::map<std::string, std::unique_ptr<UntunedChooser>> choosers;
   for (const LoadedEntry &loaded : cache.entries()) {
     const Entry &entry = loaded.entry;
-    if (loaded.device != cache.device() || entry.provenance.kernelHash != hash ||
+    const bool isStale = entry.provenance.kernelHash != hash;
+    if (loaded.device != cache.device() || (isStale && !request.withStale) ||
         (request.isWanted && !request.isWanted(entry)) || !done.insert(keyOf(entry)).second)
       continue;
     const spec::Variant variant = entry.signature.variant();
-    auto untuned = request.untuned(entry.signature);
-    if (!untuned)
-      return untuned.error();
-    Request ask = requestFor(variant, entry.treeClass, request.target, std::move(*untuned));
-    ask.signature = entry.signature; // of which the variant is the plain form
-    ask.nearbyLimit = request.nearbyLimit;
-    RegretRow row{loaded, std::nullopt, offersOf(select(cache.without(loaded), ask), request.offersOfRule)};
-    if (!request.measure)
-      recall(entry, row);
-    else if (auto measured = measure(request.measure, entry, row); !measured)
-      return measured.error();
-    for (RegretOffer &offer : row.offers)
-      if (offer.us && row.us && *row.us > 0)
-        offer.regret = *offer.us / *row.us - 1;
-    report.rows.push_back(std::move(row));
+    auto &chooser = choosers[entry.signature.text()];
+    if (!chooser) {
+      auto untuned = request.untuned(entry.signature);
+      if (!untuned)
+        return untuned.error();
+      chooser = std::make_unique<UntunedChooser>(variant, request.target, request.units, std::move(*untuned));
+    }
+    std::vector<const tree::KvTree *> trees;
+    if (request.measure && request.treesOf)
+      trees = request.treesOf(entry);
+    if (trees.empty())
+      trees.push_back(nullptr);
+    for (std::size_t i = 0; i < trees.size(); ++i) {
+      Request ask = requestFor(variant, entry.treeClass, request.target,
+                               trees[i] ? chooser->choose(*trees[i]) : chooser->first());
+      ask.signature = entry.signature; // of which the variant is the plain form
+      ask.nearbyLimit = request.nearbyLimit;
+      ask.withStaleNearby = request.withStale;
+      ask.mostNext = cache.entries().size() + 1;
+      RegretRow row{loaded, isStale, trees[i] ? static_cast<int>(i) : -1, std::nullopt,
+                    offersOf(select(cache.without(loaded), ask), request.offersOfRule)};
+      if (!request.measure)
+        recall(entry, row);
+      else if (auto measured = measure(request.measure, entry, row); !measured)
+        return measured.error();
+      for (RegretOffer &offer : row.offers)
+        if (offer.us && row.us && *row.us > 0)
+          offer.regret = *offer.us / *row.us - 1;
+      report.rows.push_back(std::move(row));
+    }
   }
-  for (const Rule rule : {Rule::Override, Rule::Exact, Rule::Sibling, Rule::Nearby, Rule::Heuristic})
-    if (const RuleRegret summary = summarize(rule, report.rows); summary.offers > 0)
-      report.rules.push_back(summary);
-  report.distances = summarizeNearby(report.rows, bandOf);
-  report.steps = summarizeNearby(report.rows, stepOf);
+  summarize(report);
   return report;
 }
 
@@ -215,6 +167,8 @@ json toJson(const RegretReport &report) {
     }
     rows.push_back({{"signature", row.hidden.entry.signature.text()},
                     {"class", row.hidden.entry.treeClass.text()},
+                    {"stale", row.isStale},
+                    {"tree", row.tree},
                     {"us", optional(row.us)},
                     {"offers", std::move(offers)}});
   }
@@ -227,11 +181,12 @@ json toJson(const RegretReport &report) {
                      {"at_least_as_fast", rule.atLeastAsFast},
                      {"compared", rule.compared}});
   return {{"format", "deftc-regret"},
-          {"version", 1},
+          {"version", 2},
           {"rows", std::move(rows)},
           {"rules", std::move(rules)},
           {"distances", toJson(report.distances)},
-          {"steps", toJson(report.steps)}};
+          {"steps", toJson(report.steps)},
+          {"orders", toJson(report.orders)}};
 }
 
 } // namespace deft::config_cache

@@ -2,6 +2,7 @@
 
 #include "compiler/target/Target.h"
 #include "runtime/config_cache/Select.h"
+#include "runtime/tree/KvTree.h"
 
 #include <nlohmann/json_fwd.hpp>
 
@@ -21,9 +22,12 @@ struct RegretOffer {
   std::optional<double> regret; ///< how much longer it takes than the entry: 0.02 is 2 %
 };
 
+/// What is known of one entry, on one tree of its class.
 struct RegretRow {
   LoadedEntry hidden;
-  std::optional<double> us; ///< of the hidden entry, timed beside the offers
+  bool isStale = false;     ///< other kernels than today's were timed for the entry
+  int tree = -1;            ///< of RegretRequest::treesOf; below 0: none is known
+  std::optional<double> us; ///< of what runs with the hidden entry, timed beside the offers
   /// In the order of the rules, of each the first ones: the very first is what is chosen.
   std::vector<RegretOffer> offers;
 };
@@ -50,22 +54,37 @@ struct NearbyRegret {
   int beatHeuristic = 0; ///< at least as fast as the untuned choice
 };
 
+/// An order of rules that could be: such entries come before the untuned choice, which is for the rest.
+struct OrderRegret {
+  std::string of; ///< "distance up to 1, fresh before stale"
+  int rows = 0;
+  int chosen = 0;   ///< rows for which there is such an entry
+  double mean = 1;  ///< times over those of the untuned choice, geometric, over all rows
+  double worst = 1; ///< of them
+};
+
 struct RegretReport {
   std::vector<RegretRow> rows;
   std::vector<RuleRegret> rules; ///< those that have offers
   /// By distance, in bands of a half; and of classes that are one step of a single number away, by number.
   /// What the limit and the weights of the distance are to be judged by.
   std::vector<NearbyRegret> distances, steps;
+  /// First the entries themselves, those that are stale apart.
+  std::vector<OrderRegret> orders;
 };
 
-/// Times configs side by side on trees of the entry's class, for its variant; microseconds, in their order.
+/// Times configs side by side on a tree of the entry's class, for its variant; microseconds, in their order.
 using MeasureConfigs = std::function<support::Result<std::vector<double>>(
-    const Entry &entry, const std::vector<config::Config> &configs)>;
+    const Entry &entry, int tree, const std::vector<config::Config> &configs)>;
 
 struct RegretRequest {
   const target::Target *target = nullptr; ///< null: the processor
-  /// What a variant of this signature runs untuned.
-  std::function<support::Result<config::Config>(const VariantSignature &)> untuned;
+  int units = 0;                          ///< its multiprocessors
+  /// Among which configs a tree decides for a variant of this signature, where nothing is tuned.
+  std::function<support::Result<std::vector<config::Config>>(const VariantSignature &)> untuned;
+  /// Trees of the entry's class: a row for each. Null, or none: one row, for whose tree nothing is known.
+  std::function<std::vector<const tree::KvTree *>(const Entry &)> treesOf;
+  bool withStale = false; ///< stale entries are hidden, too, and offered where they are near
   /// Which entries are hidden; null: all.
   std::function<bool(const Entry &)> isWanted;
   double nearbyLimit = kNearbyLimit; ///< a larger one tells what lies beyond it
@@ -75,7 +94,7 @@ struct RegretRequest {
   MeasureConfigs measure;
 };
 
-/// Over the cache's own device's entries, but stale ones. Fails where a measurement does.
+/// Over the cache's own device's entries. Fails where a measurement does.
 support::Result<RegretReport> reportRegret(const ConfigCache &cache, const RegretRequest &request);
 
 nlohmann::json toJson(const RegretReport &report);

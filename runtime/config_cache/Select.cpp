@@ -35,6 +35,8 @@ std::optional<Candidate> rank(const ConfigCache &cache, const LoadedEntry &loade
     return std::nullopt;
   candidate.config = entry.keepsDefault ? request.heuristic : entry.config;
   candidate.isStale = entry.provenance.kernelHash != request.kernelHash;
+  if (candidate.rule == Rule::Nearby && candidate.isStale && !request.withStaleNearby)
+    return std::nullopt;
   candidate.from = loaded;
   candidate.path = loaded.path;
   return candidate;
@@ -44,7 +46,9 @@ bool comesFirst(const Candidate &a, const Candidate &b) {
   const auto order = [](const Candidate &c) {
     // Who names a file wants it used, whatever has changed since.
     const bool isStale = c.isStale && c.rule != Rule::Override;
-    return std::tuple(c.rule, isStale, c.distance, c.from->origin, c.path);
+    const bool isOwn = c.rule == Rule::Exact || c.rule == Rule::Sibling;
+    return std::tuple(isStale ? Rule::Nearby : c.rule, c.distance + (isStale && isOwn ? kStaleDistance : 0),
+                      isStale, c.from->origin, c.path);
   };
   const auto left = order(a), right = order(b);
   return left != right ? left < right : keyOf(a.from->entry) < keyOf(b.from->entry);
@@ -138,8 +142,8 @@ Selection select(const ConfigCache &cache, const Request &request) {
   legal.push_back(std::move(heuristic));
   selection.chosen = std::move(legal.front());
   legal.erase(legal.begin());
-  if (legal.size() > kMostNext) // the heuristic's stays the last one
-    legal.erase(legal.begin() + kMostNext - 1, legal.end() - 1);
+  if (legal.size() > request.mostNext) // the heuristic's stays the last one
+    legal.erase(legal.begin() + static_cast<std::ptrdiff_t>(request.mostNext) - 1, legal.end() - 1);
   selection.next = std::move(legal);
   return selection;
 }

@@ -6,16 +6,6 @@
 #include <algorithm>
 
 namespace deft::config_cache {
-namespace {
-
-int mostRows(const config::Config &config) {
-  int rows = 0;
-  for (const config::PhaseConfig &phase : config.phases)
-    rows = std::max(rows, phase.tileQ);
-  return rows;
-}
-
-} // namespace
 
 UntunedChooser::UntunedChooser(const spec::Variant &variant, const target::Target *target, int units,
                                std::vector<config::Config> configs)
@@ -39,7 +29,7 @@ const config::Config &UntunedChooser::choose(const tree::KvTree &tree) {
   if (prices[best] <= 0)
     return configs_.front();
   const auto told = [&](std::size_t i, const char *unit, const char *items) {
-    return support::rounded(prices[i], 1) + unit + std::to_string(mostRows(configs_[i])) + items;
+    return support::rounded(prices[i], 1) + unit + std::to_string(config::mostRows(configs_[i])) + items;
   };
   why_ = told(best, " us by the model with items of ", " rows");
   for (std::size_t i = 0; i < configs_.size(); ++i)

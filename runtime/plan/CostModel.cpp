@@ -13,11 +13,6 @@ int roundUp(int value, int step) { return (value + step - 1) / step * step; }
 /// light blocks for one alone.
 int sm90Rows(int rows, bool isLight) { return rows <= 16 && !isLight ? 16 : rows <= 64 ? 64 : 128; }
 
-/// A step of a light block, beside its products, in steps of a wide one: of the two on a multiprocessor each
-/// has some of what the other waits for.
-constexpr double kLightStep = 1.7;
-/// An item of one, in items of a wide one: the other block is at work meanwhile.
-constexpr double kLightItem = 0.5;
 constexpr int kGroupRows = 64; ///< of a warpgroup
 /// Partials of a row that the merge has on its way at a time.
 constexpr int kSlotsAtOnce = 8;
@@ -41,10 +36,7 @@ void CostModel::set(const VariantFacts &facts, const config::Config &config, int
   const config::CostCoefficients &cost = config.cost;
   cost_ = cost;
   ratio_ = facts.ratio;
-  int mostRows = 0;
-  for (const config::PhaseConfig &phase : config.phases)
-    mostRows = std::max(mostRows, phase.tileQ);
-  queriesPerTile_ = std::max(1, mostRows / facts.ratio);
+  queriesPerTile_ = std::max(1, config::mostRows(config) / facts.ratio);
   kvHeads_ = facts.kvHeads;
   blocks_ = std::max(blocks, 1);
   share_ = kvHeads_ / blocks_;
@@ -70,8 +62,8 @@ void CostModel::set(const VariantFacts &facts, const config::Config &config, int
     Step &step = steps_[static_cast<std::size_t>(queries)];
     step.tokens = cost.tokenStep > 0 ? cost.tokenStep : phase.tileKv;
     step.gflop = pairGflop_ * padded * step.tokens;
-    step.us = cost.stepUs * (isLight ? kLightStep : 1) + step.gflop / gflops * 1e6;
-    step.itemUs = cost.itemUs * (isLight ? kLightItem : 1);
+    step.us = cost.stepUs * (isLight ? cost.lightStep : 1) + step.gflop / gflops * 1e6;
+    step.itemUs = cost.itemUs * (isLight ? cost.lightItem : 1);
     step.firstGroup = step.secondGroup = 0;
     if (isSm90 && rows > kGroupRows) {
       step.firstGroup = (kGroupRows - 1) / facts.ratio + 1;

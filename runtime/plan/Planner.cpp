@@ -21,13 +21,6 @@ constexpr long long kFlattenWaves = 16;
 /// than what its prices err by in the mean is no promise.
 constexpr double kClearly = 0.9;
 
-int mostRows(const config::Config &config) {
-  int rows = 0;
-  for (const config::PhaseConfig &phase : config.phases)
-    rows = std::max(rows, phase.tileQ);
-  return rows;
-}
-
 Error tooManyRuns(const std::string &needed) {
   return Error{ErrorCode::Diagnostics,
                "the plan needs " + needed + " runs, at most " + std::to_string(TileList::kMostRuns) +
@@ -45,7 +38,7 @@ int roundedChunk(int chunkTokens) {
 
 Result<void> Planner::check(const tree::KvTree &tree, const VariantFacts &facts,
                             const config::Config &config) const {
-  if (const int rows = mostRows(config); rows < facts.ratio)
+  if (const int rows = config::mostRows(config); rows < facts.ratio)
     return Error{ErrorCode::Usage,
                  "the largest tile_q is " + std::to_string(rows) + " rows, one query has " +
                      std::to_string(facts.ratio),
@@ -85,7 +78,7 @@ Result<void> Planner::make(const tree::KvTree &tree, const VariantFacts &facts, 
   if (auto checked = check(tree, facts, config); !checked)
     return checked;
   view_.build(tree);
-  const int queriesPerTile = std::max(mostRows(config) / facts.ratio, 1);
+  const int queriesPerTile = std::max(config::mostRows(config) / facts.ratio, 1);
   // A run has one node's tokens for one tile's queries, so there are at least so many.
   if (std::int64_t{view_.placeCount()} * view_.queryCount() / queriesPerTile >
       static_cast<std::int64_t>(TileList::kMostRuns))
@@ -148,7 +141,7 @@ Result<Choice> Planner::chooseAuto(const tree::KvTree &tree, const VariantFacts 
 /// The view must stand in the tree's own order.
 Result<void> Planner::makeAs(const Choice &choice, const tree::KvTree &tree, const VariantFacts &facts,
                              const config::Config &config, int blocks, Plan &plan) {
-  unionRows_ = mostRows(config);
+  unionRows_ = config::mostRows(config);
   if (auto made = makeOnce(choice, tree, facts, config, blocks, plan);
       !made || choice.partition != spec::Partition::Union)
     return made;
@@ -209,7 +202,7 @@ Result<void> Planner::makeOnce(const Choice &choice, const tree::KvTree &tree, c
 
 Result<void> Planner::makeTiles(const Choice &choice, const tree::KvTree &tree, const VariantFacts &facts,
                                 const config::Config &config, int blocks) {
-  const int queriesPerTile = mostRows(config) / facts.ratio;
+  const int queriesPerTile = config::mostRows(config) / facts.ratio;
   const int chunk = roundedChunk(choice.chunkTokens);
   switch (choice.partition) {
   case spec::Partition::Query:

@@ -1,27 +1,19 @@
 #include "compiler/config/DefaultConfig.h"
 #include "runtime/config_cache/Regret.h"
-#include "runtime/config_cache/TreeClassifier.h"
-#include "runtime/exec/Params.h"
 #include "runtime/jit/CpuConfig.h"
-#include "runtime/jit/Processors.h"
 #include "tools/deftc/CacheCommand.h"
-#include "tools/deftc/DeviceInput.h"
 #include "tools/deftc/Numbers.h"
+#include "tools/deftc/RegretTiming.h"
 #include "tools/deftc/RunInput.h"
-#include "tuner/session/NamedSamples.h"
-#include "tuner/session/SideBySide.h"
 
 #include <nlohmann/json.hpp>
 
-#include <map>
 #include <optional>
 #include <ostream>
 
 namespace deft::cli {
 
 using config_cache::RegretReport;
-using support::Error;
-using support::ErrorCode;
 using support::Result;
 
 namespace {
@@ -33,7 +25,12 @@ std::string percent(const std::optional<double> &regret) {
 void printRegret(Context &context, const RegretReport &report) {
   for (const config_cache::RegretRow &row : report.rows) {
     context.out << keyOf(row.hidden.entry) << ", " << familyName(familyOf(row.hidden.entry.treeClass))
-                << '\n';
+                << (row.isStale ? ", stale" : "");
+    const std::optional<double> untunedUs = row.offers.back().us;
+    if (row.us && untunedUs)
+      context.out << ": " << rounded(*row.us, 1) << " us, " << rounded(*row.us / *untunedUs, 3)
+                  << " of the untuned choice's";
+    context.out << '\n';
     for (const config_cache::RegretOffer &offer : row.offers)
       context.out << "  " << config_cache::ruleName(offer.candidate.rule) << ": " << percent(offer.regret)
                   << (offer.candidate.from ? ", " + keyOf(offer.candidate.from->entry) : "") << '\n';
@@ -54,118 +51,90 @@ void printRegret(Context &context, const RegretReport &report) {
                   << percent(one.median) << " in the median, " << percent(one.worst)
                   << " at worst; at least as fast as untuned " << one.beatHeuristic << " of "
                   << counted(one.offers, "time", "times") << '\n';
+  for (const config_cache::OrderRegret &order : report.orders)
+    context.out << order.of << ": " << rounded(order.mean, 3) << " of the untuned choice's time in the mean, "
+                << rounded(order.worst, 3) << " at worst; used for " << order.chosen << " of "
+                << counted(order.rows, "tree", "trees") << '\n';
   if (report.rows.empty())
-    context.out << "no entry of this device is fresh\n";
+    context.out << "no entry of this device is fresh and of trees that have a name\n";
 }
 
 struct Options {
   DeviceOptions device;
-  std::string input, variant, config, recordsFolder;
-  std::vector<std::string> params;
+  std::string input, variant, config, pages = "scattered";
+  RegretTiming::Options timing;
   double limit = config_cache::kNearbyLimit;
   int offers = 1;
-  bool asJson = false;
+  bool withStale = false, asJson = false;
 };
 
-/// The trees that `deftc tune` knows, by class.
-Result<std::vector<measure::ClassTrees>> knownClasses(const spec::Variant &variant,
-                                                      const std::string &recordsFolder) {
-  std::map<std::string, measure::ClassTrees> classes;
-  config_cache::TreeClassifier classifier;
-  for (const char *name : {"all", "rows"}) {
-    auto samples = session::namedSamples(name, variant, 0, recordsFolder);
-    if (!samples)
-      return samples.error();
-    for (session::Sample &sample : *samples) {
-      const std::string text = classifier.classify(sample.tree).text();
-      measure::ClassTrees &of = classes[text];
-      of.name = text;
-      constexpr std::size_t kMostTrees = 3;
-      if (of.trees.size() < kMostTrees)
-        of.trees.push_back(std::move(sample.tree));
-    }
-  }
-  std::vector<measure::ClassTrees> list;
-  for (auto &[name, trees] : classes)
-    list.push_back(std::move(trees));
-  return list;
-}
-
-/// What times configs of the program on the device, which must be this machine's.
-Result<session::SideBySide> openSideBySide(Context &context, const jit::Program &program,
-                                           const ChosenDevice &device, const Options &options) {
-  auto params = exec::bindParams(program.variant(), options.params);
-  if (!params)
-    return params.error();
-  auto classes = knownClasses(program.variant(), options.recordsFolder);
-  if (!classes)
-    return classes.error();
-  session::SideBySide::Options how;
-  Result<std::unique_ptr<measure::Machine>> machine(Error{});
-  if (device.target) {
-    machine = measure::openCuda(program.variant());
-    how.kernels = [&context, &program, target = device.target](const config::Config &config) {
-      std::string warning;
-      auto kernels = program.cudaKernels(target->major, target->minor, config, warning);
-      if (!warning.empty())
-        context.err << "warning: " << warning << '\n';
-      return kernels;
-    };
-  } else {
-    auto kernel = program.cpuKernel();
-    if (!kernel)
-      return kernel.error();
-    how.estimator = session::Estimator::Fastest; // others run on a host, and only add
-    machine = measure::openCpu(program.variant(), std::move(*kernel), device.key.units);
-  }
-  if (!machine)
-    return machine.error();
-  if ((*machine)->key() != device.key)
-    return Error{ErrorCode::Usage,
-                 "this machine is " + (*machine)->key().text() + ", not " + device.key.text(),
-                 "without a SPEC nothing is timed"};
-  measure::Work work;
-  work.variant = program.variant();
-  work.params = std::move(*params);
-  work.classes = std::move(*classes);
-  work.threads = jit::usableProcessors();
-  work.sharesCache = device.target != nullptr;
-  return session::SideBySide(std::move(work), std::move(*machine), std::move(how));
+/// Without a program: nothing is timed.
+Result<RegretReport> makeReport(const config_cache::ConfigCache &cache, config_cache::RegretRequest &request,
+                                const std::optional<jit::Program> &program, const ChosenDevice &device,
+                                const Options &options) {
+  if (!program)
+    return reportRegret(cache, request);
+  const auto signature = config_cache::VariantSignature::of(program->variant());
+  std::vector<const config_cache::Entry *> entries;
+  for (const config_cache::LoadedEntry &loaded : cache.entries())
+    if (loaded.entry.signature == signature)
+      entries.push_back(&loaded.entry);
+  RegretTiming::Options how = options.timing;
+  how.pages = options.pages == "in-order" ? tree::PlacementOrder::InOrder : tree::PlacementOrder::Scattered;
+  auto timing = RegretTiming::make(*program, device, entries, how);
+  if (!timing)
+    return timing.error();
+  request.treesOf = [&](const config_cache::Entry &entry) { return timing->treesOf(entry); };
+  request.isWanted = [&](const config_cache::Entry &entry) {
+    return entry.signature == signature && !timing->treesOf(entry).empty();
+  };
+  // Once without times, to know what is to be compiled.
+  std::vector<config::Config> needed;
+  request.measure = [&](const config_cache::Entry &, int, const std::vector<config::Config> &configs) {
+    needed.insert(needed.end(), configs.begin(), configs.end());
+    return Result<std::vector<double>>(std::vector<double>(configs.size(), 1.0));
+  };
+  if (auto asked = reportRegret(cache, request); !asked)
+    return asked;
+  if (auto opened = timing->open(needed); !opened)
+    return opened.error();
+  request.measure = [&](const config_cache::Entry &entry, int tree,
+                        const std::vector<config::Config> &configs) {
+    return timing->measure(entry, tree, configs);
+  };
+  return reportRegret(cache, request);
 }
 
 int regret(Context &context, const Options &options) {
   const auto device = chooseDevice(options.device, config_cache::defaultPlaces(options.config));
   if (!device)
     return reportError(context, device.error());
-  config_cache::RegretRequest request;
-  request.target = device->target;
-  request.nearbyLimit = options.limit;
-  request.offersOfRule = options.offers;
-  request.untuned = [&](const config_cache::VariantSignature &signature) {
-    const spec::Variant variant = signature.variant();
-    return device->target ? config::defaultConfig(variant, *device->target)
-                          : jit::cpuConfig(variant, device->key.units);
-  };
   std::optional<jit::Program> program;
-  std::optional<session::SideBySide> timed;
   if (!options.input.empty()) {
     auto opened = openProgram(context, options.input, options.variant);
     if (!opened)
       return reportError(context, opened.error());
     program.emplace(std::move(*opened));
-    auto sideBySide = openSideBySide(context, *program, *device, options);
-    if (!sideBySide)
-      return reportError(context, sideBySide.error());
-    timed.emplace(std::move(*sideBySide));
-    request.isWanted = [&, signature = config_cache::VariantSignature::of(program->variant())](
-                           const config_cache::Entry &entry) {
-      return entry.signature == signature && timed->hasTreesOf(entry.treeClass);
-    };
-    request.measure = [&](const config_cache::Entry &entry, const std::vector<config::Config> &configs) {
-      return timed->measure(entry, configs);
-    };
   }
-  const auto report = reportRegret(*loadConfigs(context, options.config, device->key), request);
+  config_cache::RegretRequest request;
+  request.target = device->target;
+  request.units = device->key.units;
+  request.nearbyLimit = options.limit;
+  request.offersOfRule = options.offers;
+  request.withStale = options.withStale;
+  request.untuned =
+      [&](const config_cache::VariantSignature &signature) -> Result<std::vector<config::Config>> {
+    const spec::Variant variant = signature.variant();
+    if (device->target)
+      return program ? program->untunedConfigs(device->target->major, device->target->minor)
+                     : config::defaultConfigs(variant, *device->target);
+    auto config = jit::cpuConfig(variant, device->key.units);
+    if (!config)
+      return config.error();
+    return std::vector{std::move(*config)};
+  };
+  const auto configs = loadConfigs(context, options.config, device->key);
+  const auto report = makeReport(*configs, request, program, *device, options);
   if (!report)
     return reportError(context, report.error());
   if (options.asJson)
@@ -185,25 +154,37 @@ void addCacheRegret(CLI::App &cache, Context &context) {
       "SPEC", options->input,
       "Time its entries, on trees that `deftc tune` has by name; without it nothing is timed");
   command->add_option("--variant", options->variant, "The attention, when the file defines several");
-  command->add_option("--param", options->params, "NAME=VALUE, where the spec has no default")
+  command->add_option("--param", options->timing.params, "NAME=VALUE, where the spec has no default")
       ->expected(1)
       ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
   addDeviceOptions(*command, options->device);
   command->add_option("--threads", options->device.threads, "Of the CPU; all by default")
       ->check(CLI::PositiveNumber);
-  command->add_option("--workloads", options->recordsFolder, "A folder of recorded workloads");
+  command->add_option("--workloads", options->timing.recordsFolder, "A folder of recorded workloads");
   command->add_option("--limit", options->limit, "Entries up to this distance count as near")
       ->check(CLI::NonNegativeNumber)
       ->capture_default_str();
   command->add_option("--offers", options->offers, "Entries of each rule that are timed at most")
       ->check(CLI::PositiveNumber)
       ->capture_default_str();
+  command->add_option("--trees-per-class", options->timing.treesPerClass, "Trees of a class that are timed")
+      ->check(CLI::PositiveNumber)
+      ->capture_default_str();
+  command->add_option("--pages", options->pages, "How trees lie in the cache")
+      ->check(CLI::IsMember({"in-order", "scattered"}))
+      ->capture_default_str();
+  command->add_flag(
+      "--held-out", options->timing.isHeldOut,
+      "Time on trees like those that were tuned on, of the same classes, which nobody tuned on");
+  command->add_flag("--stale", options->withStale,
+                    "Hide entries of older kernels, too, and offer those that are near");
   addConfigOption(*command, options->config);
   command->add_flag("--json", options->asJson, "Print JSON");
   command->footer(
       "Examples:\n  deftc cache regret                (what the entries remember)\n"
       "  deftc cache regret llama3_8b      (timed now, on this machine)\n"
-      "  deftc cache regret llama3_8b --limit 5 --offers 5      (are the rules' distances right?)");
+      "  deftc cache regret llama3_8b --limit 5 --offers 5      (are the rules' distances right?)\n"
+      "  deftc cache regret llama3_8b --held-out      (are entries worth it on other trees, too?)");
   context.onRun(command, [&context, options] { return regret(context, *options); });
 }
 

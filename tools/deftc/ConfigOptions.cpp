@@ -43,14 +43,11 @@ support::Result<config_cache::ConfigChooser> chooserFor(Context &context, const 
 
 std::string phasesText(const config::Config &config, bool isCpu) {
   std::string text;
-  int rows = 0;
-  for (const config::PhaseConfig &phase : config.phases) {
-    rows = std::max(rows, phase.tileQ);
+  for (const config::PhaseConfig &phase : config.phases)
     text += (text.empty() ? "" : "; ") + phase.name + " " + std::to_string(phase.tileQ) + " rows x " +
             std::to_string(phase.tileKv) + " tokens, " + std::to_string(phase.stages) + " stages, " +
             std::to_string(phase.warps) + " warps";
-  }
-  return isCpu ? "items of at most " + std::to_string(rows) + " rows" : text;
+  return isCpu ? "items of at most " + std::to_string(config::mostRows(config)) + " rows" : text;
 }
 
 std::string configText(const config::Config &config, bool isCpu) {

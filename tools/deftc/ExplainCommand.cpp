@@ -21,7 +21,7 @@ constexpr char kFooter[] = R"(Examples:
   deftc explain my.deft --tree tree.json --device h200     (as it would be there)
 The rules, in their order: a config that the user gives (override), one tuned for this variant and class on
 this device (exact), on another model of the same architecture and size (sibling), for a near class or variant
-(nearby), and the analytic choice (heuristic).)";
+(nearby), and the analytic choice (heuristic). Exact ones of older kernels come among nearby ones.)";
 
 struct Options {
   std::string input, variant, config;
@@ -75,7 +75,7 @@ int explain(Context &context, const Options &options) {
   auto chooser = chooserFor(context, *program, *device, options.config);
   if (!chooser)
     return reportError(context, chooser.error());
-  const Selection &selection = chooser->choose(subject->tree);
+  const Selection &selection = chooser->explain(subject->tree);
   if (!options.asJson) {
     print(context, selection, *device, *subject, places);
     return kExitOk;

@@ -75,7 +75,7 @@ Result<Machine> chooseMachine(Context &context, const jit::Program &program, con
   auto chooser = chooserFor(context, program, *device, options.config);
   if (!chooser)
     return chooser.error();
-  config_cache::Selection selection = chooser->choose(tree);
+  config_cache::Selection selection = chooser->explain(tree);
   const int blocks = isCpu
                          ? device->key.units
                          : blocksOf(program.variant(), selection.config(), device->target, device->key.units);

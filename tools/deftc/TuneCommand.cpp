@@ -39,7 +39,7 @@ struct Options {
   std::vector<std::string> trees, workloads, params, axes;
   std::uint64_t seed = 0;
   int threads = 0, compilers = 0, candidates = 0, treesOfClass = 3;
-  bool isFresh = false;
+  bool isFresh = false, fromRelated = false, asGiven = false;
 };
 
 /// "90s", "5m", "1h", "90".
@@ -104,6 +104,8 @@ Result<session::TuneOptions> tuneOptions(const Options &options, int threads) {
   tune.seed = options.seed;
   tune.journal = options.journal;
   tune.isFresh = options.isFresh;
+  tune.fromRelated = options.fromRelated;
+  tune.addsSimilar = !options.asGiven;
   tune.recordFolder = options.record;
   tune.places = config_cache::defaultPlaces();
   tune.configPath = options.configFile;
@@ -242,6 +244,14 @@ void addTuneCommand(CLI::App &app, Context &context) {
   command->add_option("--seed", options->seed, "Of workloads, inputs and the scattering");
   command->add_option("--journal", options->journal, "The file that the session is kept in, to go on with");
   command->add_flag("--fresh", options->isFresh, "Begin anew where a journal could be gone on with");
+  command->add_flag(
+      "--from-related", options->fromRelated,
+      "Only measure again what is known of a class: for this attention, or one that differs in no "
+      "more than type and pages; other classes are searched");
+  command->add_flag(
+      "--as-given", options->asGiven,
+      "Only for the trees that are given: without others like them, on which what is found has to be "
+      "good, too, where a class has few");
   command->add_option("--config-file", options->configFile,
                       "Where the configs go; by default this device's file in the cache");
   command->add_option("--note", options->note, "A remark that is kept with the configs");

@@ -33,6 +33,7 @@ session::TuneOptions toInternal(const TuneOptions &options, int threads) {
   own.seed = options.seed;
   own.journal = options.journal;
   own.isFresh = options.isFresh;
+  own.fromRelated = options.fromRelated;
   own.places = config_cache::defaultPlaces();
   own.configPath = options.configFile;
   own.note = options.note;

@@ -15,7 +15,7 @@
 namespace deft::report {
 
 struct CandidateData {
-  std::string id, origin; ///< "default", "neighbour", or the strategy
+  std::string id, origin; ///< "default", "related", "neighbour", or the strategy
   config::Config config;
   double predictedUs = 0;    ///< by the plan's prices; 0: not known
   double ratio = 0;          ///< its time over the untuned config's, in the search; 0: never timed

@@ -7,15 +7,17 @@
 namespace deft::session {
 namespace {
 
-constexpr int kFinalRounds = 7, kConfirmRounds = 15;
+constexpr int kFinalRounds = 7, kConfirmRounds = 15, kHeldOutRounds = 9;
 constexpr int kFinalFrom = 1'000'000, kConfirmFrom = 2'000'000, kHeldOutFrom = 3'000'000;
 constexpr std::size_t kFinalists = 4;
+/// Of them, so many may show that they are no slower on trees that were held out.
+constexpr std::size_t kMostAttempts = 3;
 /// When the time is over, a final and a confirmation end with so many rounds.
 constexpr std::size_t kFewestRounds = 5;
 /// A config is clearly faster when it is by this much, beyond twice the standard error.
 constexpr double kClearGain = 0.01;
-/// And clearly slower on trees that were held out.
-constexpr double kClearLoss = 0.02;
+/// And clearly slower on a tree that was held out; or on all of them in the mean.
+constexpr double kClearLoss = 0.02, kMeanLoss = 0.005;
 /// Configs closer than this are as good as each other.
 constexpr double kTie = 0.015;
 
@@ -28,8 +30,9 @@ bool ClassTuner::isEnough(const Racer &reference) const {
          (deadline_ && Clock::now() > *deadline_ && reference.rounds.size() >= kFewestRounds);
 }
 
-/// The best of the best in a race of its own; the untuned config where nothing promises more.
-std::string ClassTuner::final() {
+/// The best of the best in a race of their own, those that may win first; the untuned config where nothing
+/// promises more.
+std::vector<std::string> ClassTuner::final() {
   std::vector<Racer> racers;
   const auto add = [&](const std::string &id) {
     if (!state_.journal.rejected(name_, id) &&
@@ -42,60 +45,93 @@ std::string ClassTuner::final() {
   for (const auto &[ratio, id] : ranking_)
     if (known_.at(id).origin == kNeighbour && ratio < 1)
       add(id);
+  // What fell behind in its race may still be the best that is no slower on other trees.
+  std::vector<std::pair<double, std::string>> measured;
+  for (const auto &[id, ratio] : ratios_)
+    measured.emplace_back(ratio, id);
+  std::sort(measured.begin(), measured.end());
+  for (const auto &[ratio, id] : measured)
+    if (!racers.empty() && racers.size() < kMostAttempts && ratio < 1 - kClearGain)
+      add(id);
   if (racers.empty())
-    return reference_.id;
+    return {reference_.id};
   // What was measured before belongs to other finalists: rounds of its own for each set.
   const RaceOptions options{0,     trees_.searched, kFinalFrom + 100 * measured_, kFinalRounds,
                             false, estimator()};
   Racer reference{reference_.id, {}, false};
   const auto measure = [&](const std::string &id, int tree, int round) {
-    const auto us = measureOnce(id, tree, round);
-    tellProgress("final");
-    return us;
+    return measureFor(id, tree, round, "final");
   };
   if (!race(reference, racers, options, measure, kNoDrop, [&] { return isEnough(reference); }))
-    return reference_.id;
+    return {reference_.id};
   std::erase_if(racers, [](const Racer &racer) { return racer.isOut || !racer.hasRun(); });
   if (racers.empty())
-    return reference_.id;
-  const auto isFaster = [&](const Racer &a, const Racer &b) {
+    return {reference_.id};
+  std::stable_sort(racers.begin(), racers.end(), [&](const Racer &a, const Racer &b) {
     return a.score(estimator()) < b.score(estimator());
-  };
-  const Racer &best = *std::min_element(racers.begin(), racers.end(), isFaster);
-  for (const Racer &racer : racers) // a neighbour's is as good: one config for both
-    if (known_.at(racer.id).origin == kNeighbour &&
-        racer.score(estimator()) < best.score(estimator()) + kTie && racer.score(estimator()) < -kClearGain)
-      return racer.id;
-  return best.id;
+  });
+  const double best = racers.front().score(estimator());
+  const auto neighbours = std::find_if(racers.begin(), racers.end(), [&](const Racer &racer) {
+    return known_.at(racer.id).origin == kNeighbour && racer.score(estimator()) < best + kTie &&
+           racer.score(estimator()) < -kClearGain;
+  });
+  if (neighbours != racers.end()) // a neighbour's is as good: one config for both
+    std::rotate(racers.begin(), neighbours, neighbours + 1);
+  std::vector<std::string> ids;
+  for (const Racer &racer : racers)
+    if (ids.size() < kMostAttempts)
+      ids.push_back(racer.id);
+  return ids;
 }
 
-/// The winner against the untuned config, in rounds of their own; then on trees that nobody searched on.
-void ClassTuner::confirm(const std::string &winner, ClassReport &report) {
-  const auto keepDefault = [&](const std::string &why) {
-    report.entry.config = state_.untuned;
+/// Whether a config is slower than the untuned choice where nobody searched: on one tree clearly, or by a
+/// little in the mean.
+bool ClassTuner::isSlower(const Racer &held) const {
+  const auto isAbove = [](const std::vector<double> &logRatios, double limit) {
+    const measure::Estimate ratio = measure::estimate(logRatios);
+    return ratio.value - 2 * ratio.error > limit;
+  };
+  for (std::size_t tree = 0; tree < held.rounds.front().own.size(); ++tree) {
+    std::vector<double> logRatios;
+    for (const Racer::Round &round : held.rounds)
+      logRatios.push_back(round.own[tree] - round.reference[tree]);
+    if (isAbove(logRatios, kClearLoss))
+      return true;
+  }
+  return isAbove(held.logRatios(), kMeanLoss);
+}
+
+/// A finalist against the untuned config, in rounds of their own; then on trees that nobody searched on.
+/// False: the next one may do better.
+bool ClassTuner::confirm(const std::string &winner, int attempt, ClassReport &report) {
+  const auto keepDefault = [&](const std::string &why, bool isLast = false) {
+    report.entry.config = state_.untuned.front();
     report.entry.keepsDefault = true;
     report.entry.measurement.tunedUs = report.entry.measurement.untunedUs;
     report.gain = 1;
     report.note = why;
+    return isLast;
   };
   report.entry.config = known_.at(winner).config;
+  report.entry.keepsDefault = false;
   report.entry.measurement = {untunedUs_, untunedUs_, 0, trees_.searched};
+  report.heldOutGain.reset();
+  report.note.clear();
   if (winner == reference_.id)
-    return keepDefault("nothing measured was faster than the untuned config");
+    return keepDefault("nothing measured was faster than the untuned config", true);
   const auto measure = [&](const std::string &id, int tree, int round) {
-    const auto us = measureOnce(id, tree, round);
-    tellProgress("confirm");
-    return us;
+    return measureFor(id, tree, round, "confirm");
   };
-  const auto against = [&](int treeBegin, int treeEnd, int from, Racer &reference) {
+  const auto against = [&](int treeBegin, int treeEnd, int from, int rounds, Racer &reference) {
     std::vector<Racer> racers{{winner, {}, false}};
-    (void)race(reference, racers,
-               {treeBegin, treeEnd, from + 100 * measured_, kConfirmRounds, false, estimator()}, measure,
+    // Rounds that no other attempt has had: what it measured then was not beside this one.
+    const int firstRound = from + 100 * measured_ + attempt * kConfirmRounds;
+    (void)race(reference, racers, {treeBegin, treeEnd, firstRound, rounds, false, estimator()}, measure,
                kNoDrop, [&] { return isEnough(reference); });
     return racers.front();
   };
   Racer reference{reference_.id, {}, false};
-  const Racer tuned = against(0, trees_.searched, kConfirmFrom, reference);
+  const Racer tuned = against(0, trees_.searched, kConfirmFrom, kConfirmRounds, reference);
   if (tuned.isOut || !tuned.hasRun())
     return keepDefault("the winner failed when it was to be confirmed");
   const measure::Estimate ratio = measure::estimate(tuned.logRatios());
@@ -104,20 +140,20 @@ void ClassTuner::confirm(const std::string &winner, ClassReport &report) {
   report.gain = std::exp(-tuned.score(estimator()));
   report.gainError = ratio.error;
   if (std::max(ratio.value, tuned.score(estimator())) + 2 * ratio.error > -kClearGain)
-    return keepDefault("the best of the search is not clearly faster than the untuned config");
+    return keepDefault("the best of the search is not clearly faster than the untuned config", true);
   const int all = static_cast<int>(trees_.samples.size());
   if (all > trees_.searched) {
     Racer untuned{reference_.id, {}, false};
-    const Racer held = against(trees_.searched, all, kHeldOutFrom, untuned);
+    const Racer held = against(trees_.searched, all, kHeldOutFrom, kHeldOutRounds, untuned);
     if (held.isOut || !held.hasRun())
       return keepDefault("the winner failed on trees that were held out");
-    const measure::Estimate heldOut = measure::estimate(held.logRatios());
     report.heldOutGain = std::exp(-held.score(estimator()));
-    if (heldOut.value - 2 * heldOut.error > kClearLoss)
+    if (isSlower(held))
       return keepDefault("the winner is slower than the untuned config on trees that were held out");
   }
   if (known_.at(winner).origin == kNeighbour)
     report.note = "the config of a neighbouring class";
+  return true;
 }
 
 } // namespace deft::session

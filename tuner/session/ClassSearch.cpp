@@ -93,17 +93,21 @@ std::vector<std::string> ClassTuner::chooseBatch() {
     const std::string id = enter(config, point, origin);
     if (!state_.journal.rejected(name_, id)) {
       waiting_.push_back(id);
-      state_.lab.compileAhead({config});
+      state_.lab.compilers().ahead({config});
     } else if (point) {
       strategy_->tell(*point, std::nullopt);
     }
   };
-  if (rounds_ == 0)
-    for (const config::Config &config : neighbours_)
+  if (!std::exchange(hasRelated_, true)) {
+    for (const config::Config &config : related_.ofClass)
+      add(config, state_.space.find(config), kRelated);
+    for (const config::Config &config : related_.neighbours)
       add(config, state_.space.find(config), kNeighbour);
+    isExhausted_ = related_.isKnown;
+  }
   for (;;) {
     for (auto id = waiting_.begin(); id != waiting_.end() && ready.size() < count;) {
-      const bool isReady = state_.lab.isCompiled(known_.at(*id).config);
+      const bool isReady = state_.lab.compilers().has(known_.at(*id).config);
       if (isReady)
         ready.push_back(*id);
       id = isReady ? waiting_.erase(id) : id + 1;
@@ -120,7 +124,7 @@ std::vector<std::string> ClassTuner::chooseBatch() {
     if (ready.size() >= kFewestReady || waiting_.empty())
       break;
     constexpr double kLookAgain = 0.2;
-    state_.lab.waitForKernels(kLookAgain);
+    state_.lab.compilers().wait(kLookAgain);
     tellProgress("search");
     if (isSearchOver())
       break;
@@ -175,16 +179,19 @@ void ClassTuner::take(const std::vector<Racer> &racers) {
 /// False: not even the untuned config can be measured.
 bool ClassTuner::search() {
   strategy_ = search::makeStrategy(state_.options.strategy, state_.space, *predictor_, state_.options.seed);
-  reference_.id = enter(state_.untuned, state_.space.find(state_.untuned), "default");
-  tellCandidate(reference_.id);
-  state_.lab.compileAhead({state_.untuned});
+  for (const config::Config &config : state_.untuned) {
+    untunedIds_.push_back(enter(config, state_.space.find(config), "default"));
+    tellCandidate(untunedIds_.back());
+  }
+  reference_.id = untunedIds_.front();
+  state_.lab.compilers().ahead(state_.untuned);
   if (const auto &point = known_.at(reference_.id).point)
     strategy_->tell(*point, 1.0);
   const bool isRecording = !state_.options.recordFolder.empty();
   while (!isSearchOver()) {
     std::vector<Racer> racers = nextBatch();
-    if (racers.empty())
-      return true;
+    if (racers.empty() && reference_.hasRun())
+      return true; // else nothing is known to try, and the untuned config is measured alone
     const RaceOptions options{
         0, trees_.searched, rounds_, isRecording ? kRecordRounds : kSearchRounds, !isRecording, estimator()};
     const auto onDrop = [&](const Racer &racer, int round, double ratio) {
@@ -192,9 +199,7 @@ bool ClassTuner::search() {
           {{"event", "dropped"}, {"class", name_}, {"id", racer.id}, {"round", round}, {"ratio", ratio}});
     };
     const auto measure = [&](const std::string &id, int tree, int round) {
-      const auto us = measureOnce(id, tree, round);
-      tellProgress("search");
-      return us;
+      return measureFor(id, tree, round, "search");
     };
     if (!race(reference_, racers, options, measure, onDrop, [&] { return isSearchOver(); }))
       return false;
@@ -202,7 +207,7 @@ bool ClassTuner::search() {
       untunedUs_ = reference_.ownUs(estimator());
     take(racers);
     rounds_ += options.rounds;
-    forgetAllBut({reference_.id});
+    forgetAllBut({untunedIds_.begin(), untunedIds_.end()});
     tellProgress("search");
   }
   return !state_.journal.rejected(name_, reference_.id);

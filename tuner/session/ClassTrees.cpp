@@ -1,6 +1,7 @@
 #include "tuner/session/ClassTrees.h"
 
 #include "runtime/config_cache/TreeClassifier.h"
+#include "tuner/workload/Similar.h"
 
 #include <algorithm>
 #include <map>
@@ -9,6 +10,46 @@ namespace deft::session {
 
 using config_cache::TreeClass;
 
+namespace {
+
+/// For each tree that is searched on, so many are held out: only a winner is measured on them, and what they
+/// do not show is a loss that somebody meets.
+constexpr int kHeldOut = 2;
+
+} // namespace
+
+std::vector<Sample> withSimilar(const std::vector<Sample> &samples, int mostTrees) {
+  struct Own {
+    std::vector<const Sample *> searched;
+    int heldOut = 0;
+  };
+  std::map<TreeClass, Own> classes;
+  config_cache::TreeClassifier classifier;
+  for (const Sample &sample : samples) {
+    Own &own = classes[classifier.classify(sample.tree)];
+    if (sample.isHeldOut)
+      ++own.heldOut;
+    else
+      own.searched.push_back(&sample);
+  }
+  std::vector<Sample> all = samples;
+  for (const auto &[treeClass, own] : classes) {
+    const std::uint64_t count = own.searched.size();
+    int toSearch = count == 1 && mostTrees > 1 ? 1 : 0, toHold = kHeldOut * mostTrees - own.heldOut;
+    constexpr std::uint64_t kMostTries = 30; // some trees are at the edge of their class
+    for (std::uint64_t seed = 1; count > 0 && seed <= kMostTries && toSearch + std::max(toHold, 0) > 0;
+         ++seed) {
+      const Sample &like = *own.searched[seed % count];
+      Sample sample{like.name, like.seed, workload::similarTree(like.tree, seed), toSearch == 0, seed};
+      if (!(classifier.classify(sample.tree) == treeClass))
+        continue;
+      all.push_back(std::move(sample));
+      --(toSearch > 0 ? toSearch : toHold);
+    }
+  }
+  return all;
+}
+
 std::vector<TreesOfClass> groupSamples(const std::vector<Sample> &samples, int mostTrees) {
   std::map<TreeClass, std::vector<const Sample *>> searched, heldOut;
   config_cache::TreeClassifier classifier;
@@ -16,17 +57,17 @@ std::vector<TreesOfClass> groupSamples(const std::vector<Sample> &samples, int m
     (sample.isHeldOut ? heldOut : searched)[classifier.classify(sample.tree)].push_back(&sample);
   std::vector<TreesOfClass> classes;
   // Evenly out of many, the first and the last included.
-  const auto some = [&](const std::vector<const Sample *> &all, std::vector<const Sample *> &to) {
-    const std::size_t count = std::min(all.size(), static_cast<std::size_t>(std::max(mostTrees, 1)));
+  const auto some = [](const std::vector<const Sample *> &all, int most, std::vector<const Sample *> &to) {
+    const std::size_t count = std::min(all.size(), static_cast<std::size_t>(std::max(most, 1)));
     for (std::size_t i = 0; i < count; ++i)
       to.push_back(all[count > 1 ? i * (all.size() - 1) / (count - 1) : all.size() / 2]);
   };
   for (const auto &[treeClass, own] : searched) {
     TreesOfClass one{treeClass, {}, 0};
-    some(own, one.samples);
+    some(own, mostTrees, one.samples);
     one.searched = static_cast<int>(one.samples.size());
     if (const auto found = heldOut.find(treeClass); found != heldOut.end())
-      some(found->second, one.samples);
+      some(found->second, kHeldOut * mostTrees, one.samples);
     classes.push_back(std::move(one));
   }
   return classes;

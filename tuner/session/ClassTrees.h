@@ -13,8 +13,11 @@ struct TreesOfClass {
   int searched = 0; ///< so many of them; the rest is held out
 };
 
-/// Classes in their order, at most so many trees of each searched on and as many held out; a class without a
-/// sample to search on is left out.
+/// The samples, and trees like them for classes that have few: see TuneOptions::addsSimilar.
+std::vector<Sample> withSimilar(const std::vector<Sample> &samples, int mostTrees);
+
+/// Classes in their order, at most so many trees of each searched on and twice as many held out; a class
+/// without a sample to search on is left out.
 std::vector<TreesOfClass> groupSamples(const std::vector<Sample> &samples, int mostTrees);
 
 /// What making a class's inputs takes, learnt from those that were made: large ones take seconds, which are

@@ -2,6 +2,7 @@
 
 #include "compiler/config/ConfigJson.h"
 #include "tuner/search/PlanModel.h"
+#include "tuner/session/DoneEvent.h"
 
 #include <algorithm>
 #include <limits>
@@ -20,10 +21,10 @@ constexpr int kMostCandidates = 64;
 } // namespace
 
 ClassTuner::ClassTuner(SessionState &state, const TreesOfClass &trees, int index, int classes,
-                       std::vector<config::Config> neighbours, std::optional<Clock::time_point> deadline,
+                       Related related, std::optional<Clock::time_point> deadline,
                        std::optional<Clock::time_point> sessionEnd)
     : state_(state), trees_(trees), name_(trees.treeClass.text()), index_(index), classes_(classes),
-      neighbours_(std::move(neighbours)), deadline_(deadline), sessionEnd_(sessionEnd) {
+      related_(std::move(related)), deadline_(deadline), sessionEnd_(sessionEnd) {
   std::vector<const tree::KvTree *> searched;
   for (int i = 0; i < trees.searched; ++i)
     searched.push_back(&trees.samples[static_cast<std::size_t>(i)]->tree);
@@ -128,6 +129,13 @@ std::optional<double> ClassTuner::measureOnce(const std::string &id, int tree, i
   return sampleOf(us);
 }
 
+std::optional<double> ClassTuner::measureFor(const std::string &id, int tree, int round, const char *stage) {
+  const auto us =
+      measureOnce(id == reference_.id ? untunedIds_[static_cast<std::size_t>(tree)] : id, tree, round);
+  tellProgress(stage);
+  return us;
+}
+
 void ClassTuner::forgetAllBut(const std::set<std::string> &ids) {
   for (auto &[id, known] : known_)
     if (known.isAdmitted && !ids.contains(id)) {
@@ -158,19 +166,22 @@ ClassReport ClassTuner::run() {
                      {"tokens", sample.tree.tokens()},
                      {"queries", sample.tree.queries().size()},
                      {"held_out", static_cast<int>(i) >= trees_.searched}});
+    if (sample.similar > 0)
+      trees.back()["similar"] = sample.similar;
   }
   state_.journal.write({{"event", "class"},
                         {"class", name_},
                         {"trees", std::move(trees)},
-                        {"default", space::configId(state_.untuned)}});
+                        {"default", space::configId(state_.untuned.front())}});
   tellProgress("search");
   const bool isUsable = search();
   if (!isUsable)
     report.note = "the untuned config cannot be measured";
   if (isUsable && !isStopped_ && reference_.hasRun()) {
-    const std::string winner = final();
-    if (!isCancelled())
-      confirm(winner, report);
+    const std::vector<std::string> finalists = final();
+    for (int attempt = 0; attempt < static_cast<int>(finalists.size()) && !isCancelled(); ++attempt)
+      if (confirm(finalists[static_cast<std::size_t>(attempt)], attempt, report))
+        break;
     report.isDone = !isCancelled();
   }
   report.candidates = measured_;
@@ -186,18 +197,8 @@ void ClassTuner::finish(ClassReport &report) {
   entry.treeClass = trees_.treeClass;
   entry.provenance = {DEFT_VERSION, config_cache::kernelHash(state_.device.kind), config_cache::timestamp(),
                       state_.driver, state_.options.note};
-  json event = {{"event", "done"},
-                {"class", name_},
-                {"entry", config_cache::toJson(entry)},
-                {"winner", space::configId(entry.config)},
-                {"gain", report.gain},
-                {"gain_error", report.gainError},
-                {"held_out_gain", report.heldOutGain ? json(*report.heldOutGain) : json()},
-                {"candidates", measured_},
-                {"rejected", rejected_},
-                {"is_cut", isCut_},
-                {"note", report.note},
-                {"seconds", std::chrono::duration<double>(Clock::now() - start_).count()}};
+  json event = doneEvent(report, isCut_);
+  event["seconds"] = std::chrono::duration<double>(Clock::now() - start_).count();
   state_.journal.write(event);
   state_.journal.sync();
 }

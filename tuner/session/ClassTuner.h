@@ -4,6 +4,7 @@
 #include "tuner/session/Journal.h"
 #include "tuner/session/Lab.h"
 #include "tuner/session/Race.h"
+#include "tuner/session/Related.h"
 #include "tuner/session/Tune.h"
 
 #include <chrono>
@@ -22,7 +23,7 @@ struct SessionState {
   const space::Space &space;
   config_cache::DeviceKey device;
   std::string driver;
-  config::Config untuned; ///< what the class's trees get without an entry
+  std::vector<config::Config> untuned; ///< what each of the class's trees gets without an entry
   int made = 0, reused = 0;
 };
 
@@ -31,11 +32,10 @@ class ClassTuner {
 public:
   using Clock = std::chrono::steady_clock;
 
-  /// `deadline` none: as long as it takes; inputs and oracle put it off. `neighbours`: configs of classes
-  /// beside this one, tried first.
-  ClassTuner(SessionState &state, const TreesOfClass &trees, int index, int classes,
-             std::vector<config::Config> neighbours, std::optional<Clock::time_point> deadline,
-             std::optional<Clock::time_point> sessionEnd);
+  /// `deadline` none: as long as it takes; inputs and oracle put it off. `related` is tried first; where it
+  /// is known, nothing else is.
+  ClassTuner(SessionState &state, const TreesOfClass &trees, int index, int classes, Related related,
+             std::optional<Clock::time_point> deadline, std::optional<Clock::time_point> sessionEnd);
   ClassReport run();
 
   /// The search ended because its time was over.
@@ -47,7 +47,7 @@ public:
   double openSeconds() const { return openSeconds_; }
 
 private:
-  static constexpr const char *kNeighbour = "neighbour"; ///< an origin
+  static constexpr const char *kNeighbour = "neighbour", *kRelated = "related"; ///< origins
 
   struct Known {
     config::Config config;
@@ -63,6 +63,8 @@ private:
   Estimator estimator() const;
   double sampleOf(const std::vector<double> &us) const;
   std::optional<double> measureOnce(const std::string &id, int tree, int round);
+  /// The same; of the reference's id, what the tree gets without an entry.
+  std::optional<double> measureFor(const std::string &id, int tree, int round, const char *stage);
   void postpone(Clock::time_point since);
   void reject(const std::string &id, const Lab::Fault &fault);
   bool search();
@@ -71,9 +73,10 @@ private:
   std::vector<std::string> chooseBatch();
   double ratioOf(const Racer &racer) const;
   void take(const std::vector<Racer> &racers);
-  std::string final();
-  void confirm(const std::string &winner, ClassReport &report);
+  std::vector<std::string> final();
+  bool confirm(const std::string &winner, int attempt, ClassReport &report);
   void finish(ClassReport &report);
+  bool isSlower(const Racer &held) const;
   bool isCancelled() const;
   int mostCandidates() const;
   bool isEnough(const Racer &reference) const;
@@ -85,7 +88,7 @@ private:
   const TreesOfClass &trees_;
   std::string name_; ///< of the class
   int index_, classes_;
-  std::vector<config::Config> neighbours_;
+  Related related_;
   std::optional<Clock::time_point> deadline_, sessionEnd_;
   std::unique_ptr<search::Predictor> predictor_;
   std::unique_ptr<search::Strategy> strategy_;
@@ -93,8 +96,10 @@ private:
   std::map<std::string, double> ratios_, us_;           ///< of what was measured
   std::vector<std::pair<double, std::string>> ranking_; ///< of those that stayed to the end of their race
   std::vector<std::string> waiting_;                    ///< candidates whose kernels are being compiled
+  bool hasRelated_ = false;                             ///< what is related has had its turn
   bool isExhausted_ = false;                            ///< the strategy has no more
-  Racer reference_;
+  Racer reference_;                                     ///< has the id of the first tree's
+  std::vector<std::string> untunedIds_;                 ///< of each tree, what it gets without an entry
   double untunedUs_ = 0;
   int rounds_ = 0; ///< of the search, so far
   int measured_ = 0, rejected_ = 0;

@@ -24,10 +24,10 @@
 ///              kernel_hash, backend, strategy, space (space::toJson), space_size: {all, legal, broken:
 ///              {rule: count}}, started
 ///   resumed    at
-///   class      class, trees: [{name, tokens, queries, held_out}], default (a candidate's id). A class that a
-///              resumed session comes to again is told again, as are its candidates
-///   candidate  class, id, config, origin ("default", "neighbour", the strategy), and predicted_us where it
-///              is known
+///   class      class, trees: [{name, tokens, queries, held_out, similar?}], default (a candidate's id).
+///              A class that a resumed session comes to again is told again, as are its candidates
+///   candidate  class, id, config, origin ("default", "related", "neighbour", the strategy), and predicted_us
+///              where it is known
 ///   batch      class, round, ids: candidates that are raced together from this round on
 ///   checked    class, id: its result is right
 ///   rejected   class, id, stage ("compile", "prepare", "check", "time"), reason

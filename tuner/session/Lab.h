@@ -1,12 +1,9 @@
 #pragma once
 
-#include "compiler/config/Config.h"
 #include "tuner/measure/Work.h"
-#include "tuner/measure/Worker.h"
+#include "tuner/session/CompilePool.h"
 
 #include <algorithm>
-#include <chrono>
-#include <deque>
 #include <map>
 #include <optional>
 #include <set>
@@ -28,20 +25,16 @@ struct LabOptions {
 class Lab {
 public:
   Lab(measure::ServiceMaker device, measure::ServiceMaker compiler, LabOptions options)
-      : makeDevice_(std::move(device)), makeCompiler_(std::move(compiler)), options_(options) {}
+      : makeDevice_(std::move(device)), options_(options),
+        compilers_(std::move(compiler), options.compilers, options.compileSeconds) {}
 
   /// What the device's process says of it.
   support::Result<nlohmann::json> device();
   /// Goes to a class; its candidates must be admitted anew.
   support::Result<void> openClass(int index);
 
-  /// Lets these kernels be compiled while the device measures.
-  void compileAhead(const std::vector<config::Config> &configs);
-  /// Whether a candidate would not have to wait for its kernels. One whose kernels cannot be compiled would
-  /// not, either.
-  bool isCompiled(const config::Config &config) const;
-  /// Until another kernel is compiled, or so long.
-  void waitForKernels(double seconds);
+  /// Compiles kernels while the device measures.
+  CompilePool &compilers() { return compilers_; }
 
   /// Why a candidate cannot be used.
   struct Fault {
@@ -59,34 +52,20 @@ public:
 
 private:
   using Answer = measure::Worker::Answer;
-  struct Compiler {
-    measure::Worker worker;
-    std::string key; ///< of what it compiles; empty: idle
-    std::chrono::steady_clock::time_point since;
-  };
-  struct Compiled {
-    measure::Message kernels;
-    std::string error;
-  };
 
   support::Result<void> ensureWorker();
   Answer ask(nlohmann::json head, std::vector<std::string> blobs, double seconds);
   void distrust(const Answer &answer);
   std::optional<Fault> prepare(const std::string &id, const config::Config &config);
-  const Compiled &compiled(const config::Config &config); ///< waits for it
-  void giveWork();
-  void takeAnswers(double seconds);
 
-  measure::ServiceMaker makeDevice_, makeCompiler_;
+  measure::ServiceMaker makeDevice_;
   LabOptions options_;
   std::optional<measure::Worker> worker_;
   int class_ = -1; ///< that the process is at
   int starts_ = 0;
   std::map<std::string, config::Config> configs_; ///< of all that were admitted
   std::set<std::string> prepared_;                ///< in the process that runs now
-  std::vector<Compiler> compilers_;
-  std::deque<std::pair<std::string, config::Config>> queue_; ///< of kernels to compile
-  std::map<std::string, Compiled> compiled_;                 ///< by the phases' text
+  CompilePool compilers_;
 };
 
 } // namespace deft::session

@@ -3,7 +3,6 @@
 #include "runtime/plan/Planner.h"
 
 #include <algorithm>
-#include <cmath>
 
 namespace deft::session {
 
@@ -15,8 +14,8 @@ namespace {
 
 struct Contestant {
   std::unique_ptr<measure::Runner> runner;
-  std::vector<plan::Plan> plans;             ///< one a tree
-  std::vector<std::vector<double>> usOfTree; ///< all runs
+  plan::Plan plan;
+  std::vector<double> us; ///< of all runs
 };
 
 double estimate(std::vector<double> us, Estimator estimator) {
@@ -26,19 +25,12 @@ double estimate(std::vector<double> us, Estimator estimator) {
 
 } // namespace
 
-bool SideBySide::hasTreesOf(const config_cache::TreeClass &treeClass) const {
-  const std::string name = treeClass.text();
-  return std::any_of(work_->classes.begin(), work_->classes.end(),
-                     [&](const measure::ClassTrees &trees) { return trees.name == name; });
-}
-
-Result<std::vector<double>> SideBySide::measure(const config_cache::Entry &entry,
+Result<std::vector<double>> SideBySide::measure(const std::string &treeClass, std::size_t tree,
                                                 const std::vector<config::Config> &configs) {
-  const std::string name = entry.treeClass.text();
   const auto trees = std::find_if(work_->classes.begin(), work_->classes.end(),
-                                  [&](const measure::ClassTrees &of) { return of.name == name; });
-  if (trees == work_->classes.end())
-    return Error{ErrorCode::Usage, "no tree of class " + name + " is given", ""};
+                                  [&](const measure::ClassTrees &of) { return of.name == treeClass; });
+  if (trees == work_->classes.end() || tree >= trees->trees.size())
+    return Error{ErrorCode::Usage, "no such tree of class " + treeClass + " is given", ""};
   const auto isNew = inputs_.open(*trees);
   if (!isNew)
     return isNew.error();
@@ -61,34 +53,24 @@ Result<std::vector<double>> SideBySide::measure(const config_cache::Entry &entry
     auto runner = machine_->open(kernels ? &*kernels : nullptr);
     if (!runner)
       return runner.error();
-    Contestant contestant{std::move(*runner), {}, {}};
-    for (const tree::KvTree &tree : inputs_.trees()) {
-      auto plan = plan::makePlan(tree, facts, config, contestant.runner->blocks());
-      if (!plan)
-        return plan.error();
-      contestant.plans.push_back(std::move(*plan));
-    }
-    contestant.usOfTree.resize(inputs_.trees().size());
-    contestants.push_back(std::move(contestant));
+    auto plan = plan::makePlan(inputs_.trees()[tree], facts, config, (*runner)->blocks());
+    if (!plan)
+      return plan.error();
+    contestants.push_back({std::move(*runner), std::move(*plan), {}});
   }
 
   for (int round = 0; round < options_.rounds; ++round)
-    for (std::size_t tree = 0; tree < inputs_.trees().size(); ++tree)
-      for (std::size_t i = 0; i < contestants.size(); ++i) {
-        Contestant &contestant = contestants[(i + static_cast<std::size_t>(round)) % contestants.size()];
-        const auto us = contestant.runner->time(contestant.plans[tree], options_.repeats);
-        if (!us)
-          return us.error();
-        contestant.usOfTree[tree].insert(contestant.usOfTree[tree].end(), us->begin(), us->end());
-      }
+    for (std::size_t i = 0; i < contestants.size(); ++i) {
+      Contestant &contestant = contestants[(i + static_cast<std::size_t>(round)) % contestants.size()];
+      const auto us = contestant.runner->time(contestant.plan, options_.repeats);
+      if (!us)
+        return us.error();
+      contestant.us.insert(contestant.us.end(), us->begin(), us->end());
+    }
 
   std::vector<double> result;
-  for (const Contestant &contestant : contestants) {
-    double logSum = 0;
-    for (const std::vector<double> &us : contestant.usOfTree)
-      logSum += std::log(estimate(us, options_.estimator));
-    result.push_back(std::exp(logSum / static_cast<double>(contestant.usOfTree.size())));
-  }
+  for (const Contestant &contestant : contestants)
+    result.push_back(estimate(contestant.us, options_.estimator));
   return result;
 }
 

@@ -1,6 +1,5 @@
 #pragma once
 
-#include "runtime/config_cache/Entry.h"
 #include "tuner/measure/Machine.h"
 #include "tuner/measure/Work.h"
 #include "tuner/session/Race.h"
@@ -12,8 +11,8 @@
 
 namespace deft::session {
 
-/// Times configs against each other on the trees of a class, in this process: for configs that are known to
-/// work, as those of entries are. Config_cache's regret report is measured by it.
+/// Times configs against each other on a tree, in this process: for configs that are known to work, as those
+/// of entries are. Config_cache's regret report is measured by it, and what entries are worth on other trees.
 class SideBySide {
 public:
   struct Options {
@@ -29,11 +28,9 @@ public:
       : work_(std::make_unique<measure::Work>(std::move(work))), machine_(std::move(machine)),
         options_(std::move(options)), inputs_(*work_) {}
 
-  bool hasTreesOf(const config_cache::TreeClass &treeClass) const;
-
-  /// Microseconds of each config, the geometric mean over the trees of the entry's class; each round times
-  /// all of them, in turning order.
-  support::Result<std::vector<double>> measure(const config_cache::Entry &entry,
+  /// Microseconds of each config on a tree of a class (work.classes); each round times all of them, in
+  /// turning order.
+  support::Result<std::vector<double>> measure(const std::string &treeClass, std::size_t tree,
                                                const std::vector<config::Config> &configs);
 
 private:

@@ -2,14 +2,13 @@
 
 #include "compiler/config/ConfigJson.h"
 #include "compiler/support/AtomicFile.h"
-#include "compiler/support/Hash.h"
 #include "runtime/config_cache/UntunedChooser.h"
-#include "runtime/module_cache/CubinCache.h"
-#include "runtime/tree/TreeFile.h"
 #include "tuner/measure/CompileService.h"
 #include "tuner/search/TypicalKernels.h"
 #include "tuner/session/ClassTuner.h"
+#include "tuner/session/DoneEvent.h"
 #include "tuner/session/Recording.h"
+#include "tuner/session/SessionHead.h"
 
 #include <algorithm>
 #include <filesystem>
@@ -58,7 +57,11 @@ public:
 
 private:
   Result<void> openLab() {
-    classes_ = groupSamples(input_.samples, options_.mostTrees);
+    // A recording is of what has a name.
+    samples_ = options_.addsSimilar && options_.recordFolder.empty()
+                   ? withSimilar(input_.samples, options_.mostTrees)
+                   : input_.samples;
+    classes_ = groupSamples(samples_, options_.mostTrees);
     if (classes_.empty())
       return Error{ErrorCode::Usage, "there is no tree to tune for", ""};
     work_.variant = input_.variant;
@@ -104,6 +107,7 @@ private:
     if (!space)
       return space.error();
     space_.emplace(std::move(*space));
+    related_.emplace(options_.places, report_.device, input_.variant, target_);
     report_.space = space_->size();
     report_.signature = config_cache::VariantSignature::of(input_.variant);
     note("device: " + report_.device.text() + (report_.driver.empty() ? "" : ", " + report_.driver));
@@ -114,50 +118,11 @@ private:
   }
 
   Result<void> openJournal() {
-    json trees = json::array();
-    for (const TreesOfClass &one : classes_)
-      for (std::size_t i = 0; i < one.samples.size(); ++i)
-        trees.push_back({one.treeClass.text(), static_cast<int>(i) < one.searched,
-                         support::sha256Hex(tree::formatTree(one.samples[i]->tree)).substr(0, 12)});
-    const char *backend = input_.backend.kind == Backend::Kind::Cuda ? "cuda" : "cpu";
-    const std::string signature = report_.signature.text();
-    const std::string kernelHash = config_cache::kernelHash(report_.device.kind);
-    json identity = {{"signature", signature},
-                     {"device", config_cache::toJson(report_.device)},
-                     {"deftc", DEFT_VERSION},
-                     {"kernel_hash", kernelHash},
-                     {"strategy", search::strategyName(options_.strategy)},
-                     {"most_candidates", options_.mostCandidates},
-                     {"seed", options_.seed},
-                     {"scattered", options_.pages == tree::PlacementOrder::Scattered},
-                     {"is_recording", !options_.recordFolder.empty()},
-                     {"untuned", config::toJson(untuned_)},
-                     {"space", support::sha256Hex(space::toJson(*space_).dump()).substr(0, 16)},
-                     {"trees", std::move(trees)}};
-    const std::string hash = support::sha256Hex(identity.dump()).substr(0, 12);
-    const json session = {
-        {"event", "session"},
-        {"version", kJournalVersion},
-        {"identity", hash},
-        {"variant", input_.variant.name},
-        {"signature", signature},
-        {"device", config_cache::toJson(report_.device)},
-        {"driver", report_.driver},
-        {"deftc", DEFT_VERSION},
-        {"kernel_hash", kernelHash},
-        {"backend", backend},
-        {"strategy", search::strategyName(options_.strategy)},
-        {"space", space::toJson(*space_)},
-        {"space_size",
-         {{"all", report_.space.all}, {"legal", report_.space.legal}, {"broken", report_.space.broken}}},
-        {"started", config_cache::timestamp()}};
-    std::string path = options_.journal;
-    if (path.empty()) {
-      const auto folder = module_cache::defaultCacheFolder();
-      if (!folder)
-        return Error{folder.error().code, folder.error().message, "name a file for the journal"};
-      path = (std::filesystem::path(*folder) / "tune" / (signature + "-" + hash + ".jsonl")).string();
-    }
+    const json session = sessionEvent({input_, options_, report_, *space_, untuned_, classes_});
+    const auto found = journalPath(options_, session);
+    if (!found)
+      return found.error();
+    const std::string &path = *found;
     auto journal = Journal::open(path, session, options_.isFresh);
     if (!journal)
       return journal.error();
@@ -175,56 +140,37 @@ private:
     return {};
   }
 
-  /// Configs of classes beside this one: found in this session, or before it.
-  std::vector<config::Config> neighboursOf(const TreeClass &treeClass) const {
-    std::vector<config::Config> configs;
-    for (const ClassReport &other : report_.classes)
-      if (other.isDone && !other.entry.keepsDefault &&
-          config_cache::areNeighbours(other.treeClass, treeClass))
-        configs.push_back(other.entry.config);
-    const auto isLegal = config_cache::legalityFor(input_.variant, target_);
-    const auto cache = config_cache::ConfigCache::load(options_.places, report_.device);
-    for (const config_cache::LoadedEntry &known : cache.entries()) {
-      const bool isNear = known.entry.signature.shape().queryHeads == report_.signature.queryHeads &&
-                          config_cache::distance(known.entry.signature, report_.signature) &&
-                          config_cache::areNeighbours(known.entry.treeClass, treeClass);
-      if (isNear && !known.entry.keepsDefault && isLegal(known.entry.config))
-        configs.push_back(known.entry.config);
-    }
-    constexpr std::size_t kMostNeighbours = 3;
-    std::vector<config::Config> some;
-    for (const config::Config &config : configs)
-      if (some.size() < kMostNeighbours &&
-          std::none_of(some.begin(), some.end(), [&](const config::Config &other) {
-            return space::configId(other) == space::configId(config);
-          }))
-        some.push_back(config);
-    return some;
-  }
-
   /// Compiles what every class begins with before the first one's time runs: that would be over before it
   /// had a kernel to race. What is left at the end of it goes on being compiled.
   void warmUp() {
     if (!input_.backend.source)
       return;
     std::vector<config::Config> configs = allUntuned_;
-    for (std::size_t shape = 0; shape < space_->shapes().size(); ++shape)
+    bool isSearched = false;
+    for (const TreesOfClass &own : classes_) {
+      const Related related = related_->of(own.treeClass, {});
+      for (const auto *known : {&related.ofClass, &related.neighbours})
+        if (options_.fromRelated)
+          configs.insert(configs.end(), known->begin(), known->end());
+      isSearched = isSearched || !options_.fromRelated || !related.isKnown;
+    }
+    for (std::size_t shape = 0; isSearched && shape < space_->shapes().size(); ++shape)
       for (const space::Point &kernels : search::typicalKernels(*space_, static_cast<int>(shape)))
         configs.push_back(space_->configOf(kernels));
-    lab_->compileAhead(configs);
+    lab_->compilers().ahead(configs);
     constexpr double kShare = 0.2, kMostSeconds = 30;
     const double most =
         options_.budgetSeconds > 0 ? std::min(kShare * options_.budgetSeconds, kMostSeconds) : kMostSeconds;
     const auto left = [&] {
       return std::count_if(configs.begin(), configs.end(),
-                           [&](const config::Config &config) { return !lab_->isCompiled(config); });
+                           [&](const config::Config &config) { return !lab_->compilers().has(config); });
     };
     while (left() > 0 && Clock::now() < start_ + seconds(most) && !isCancelled()) {
       if (listener_.progress)
         listener_.progress(
             {0, static_cast<int>(classes_.size()), "", "compile", 0, static_cast<int>(left()), 0, 0, -1});
       constexpr double kLookAgain = 0.2;
-      lab_->waitForKernels(kLookAgain);
+      lab_->compilers().wait(kLookAgain);
     }
   }
 
@@ -236,17 +182,27 @@ private:
     });
   }
 
-  /// What the class's trees get without an entry; of several trees, the first one's.
-  config::Config untunedOf(const TreesOfClass &own) const {
+  /// What each of the class's trees gets without an entry.
+  std::vector<config::Config> untunedOf(const TreesOfClass &own) const {
     config_cache::UntunedChooser chooser(input_.variant, target_, report_.device.units, allUntuned_);
-    return chooser.choose(own.samples.front()->tree);
+    std::vector<config::Config> configs;
+    for (const Sample *sample : own.samples)
+      configs.push_back(chooser.choose(sample->tree));
+    return configs;
+  }
+
+  Related relatedTo(const TreesOfClass &own) const {
+    Related related = related_->of(own.treeClass, report_.classes);
+    related.ofClass.insert(related.ofClass.end(), allUntuned_.begin(), allUntuned_.end());
+    related.isKnown = related.isKnown && options_.fromRelated;
+    return related;
   }
 
   Result<void> tuneClasses() {
     if (!isAllDone())
       warmUp();
-    SessionState state{input_,  options_,       listener_,      *lab_,   *journal_,
-                       *space_, report_.device, report_.driver, untuned_};
+    SessionState state{input_,  options_,       listener_,      *lab_, *journal_,
+                       *space_, report_.device, report_.driver, {}};
     std::optional<Clock::time_point> end;
     if (options_.budgetSeconds > 0)
       end = start_ + seconds(options_.budgetSeconds);
@@ -271,8 +227,9 @@ private:
       std::optional<Clock::time_point> deadline;
       if (end)
         deadline = Clock::now() + seconds(share(order, at, *end));
-      state.untuned = untuned_ = untunedOf(own);
-      ClassTuner tuner(state, own, i, count, neighboursOf(own.treeClass), deadline, end);
+      state.untuned = untunedOf(own);
+      untuned_ = state.untuned.front();
+      ClassTuner tuner(state, own, i, count, relatedTo(own), deadline, end);
       ClassReport made = tuner.run();
       openings_.learn(own, tuner.openSeconds());
       if (isCancelled())
@@ -341,22 +298,12 @@ private:
   bool takeFromJournal(const TreesOfClass &own, const json &done) {
     if (!options_.recordFolder.empty())
       return false;
-    const auto entry = config_cache::entryFromJson(done.at("entry"));
-    if (!entry)
+    std::optional<ClassReport> before = reportOfDone(done);
+    if (!before)
       return false;
-    ClassReport report;
-    report.treeClass = own.treeClass;
+    ClassReport &report = *before;
     report.trees = own.searched;
     report.heldOut = static_cast<int>(own.samples.size()) - own.searched;
-    report.entry = *entry;
-    report.isDone = report.isFromJournal = true;
-    report.gain = done.value("gain", 1.0);
-    report.gainError = done.value("gain_error", 0.0);
-    if (const json &held = done.value("held_out_gain", json()); held.is_number())
-      report.heldOutGain = held.get<double>();
-    report.candidates = done.value("candidates", 0);
-    report.rejected = done.value("rejected", 0);
-    report.note = done.value("note", "");
     report_.classes.push_back(report);
     save({report.entry});
     return true;
@@ -446,12 +393,14 @@ private:
   const Listener &listener_;
   Clock::time_point start_ = Clock::now();
   Openings openings_{input_.variant, input_.backend.kind == Backend::Kind::Cuda};
-  std::vector<TreesOfClass> classes_;
+  std::vector<Sample> samples_;
+  std::vector<TreesOfClass> classes_; ///< of samples_
   measure::Work work_;
   const target::Target *target_ = nullptr;
   config::Config untuned_; ///< where no tree is known, or of the class that is being tuned
   std::vector<config::Config> allUntuned_;
   std::optional<space::Space> space_;
+  std::optional<RelatedConfigs> related_;
   std::optional<Lab> lab_;
   std::optional<Journal> journal_;
   std::optional<Error> saveError_;

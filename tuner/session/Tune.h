@@ -22,6 +22,8 @@ struct Sample {
   std::uint64_t seed = 0;
   tree::KvTree tree;
   bool isHeldOut = false; ///< not searched on: the winner has to prove itself on it
+  std::uint64_t similar =
+      0; ///< not 0: the one of this seed that is like the named one (workload::similarTree)
 };
 
 /// Where candidates run. Made before the session starts processes; used in them.
@@ -51,11 +53,17 @@ struct TuneOptions {
   int mostCandidates = 0;   ///< measured in a class; 0: 64, with an exhaustive search all
   int threads = 1;          ///< of the host
   int compilers = 0;        ///< processes that compile at a time; 0: one less than there are threads
-  int mostTrees = 3;        ///< of a class that are measured; as many more are held out at most
+  int mostTrees = 3;        ///< of a class that are measured; twice as many more are held out at most
+  /// Classes that have fewer trees get some that are like theirs: one to search on where there is but one,
+  /// and as many as may be held out. What is fast on one tree alone is no config for its class.
+  bool addsSimilar = true;
   tree::PlacementOrder pages = tree::PlacementOrder::Scattered;
   std::uint64_t seed = 1;
   std::string journal;  ///< a file; empty: one in the user's cache, in tune/, that is named by the session
   bool isFresh = false; ///< does not go on with a journal
+  /// A class that was tuned for before, with these kernels or others, for this variant or one that differs in
+  /// no more than type and pages, is not searched: what was found for it and its neighbours is measured anew.
+  bool fromRelated = false;
   std::string recordFolder; ///< not empty: with an exhaustive search, writes each class's times (Recording.h)
   config_cache::Places places; ///< whose entries neighbours' configs come from
   std::string configPath;      ///< results go to this file; empty: that of the device in places.userFolder

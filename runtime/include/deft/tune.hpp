@@ -41,6 +41,10 @@ struct TuneOptions {
   std::string recordsFolder = {}; ///< of recorded workloads
   std::uint64_t seed = 1;         ///< of inputs and workloads
   std::string note = {};          ///< kept with the results
+  /// Does not search where a class of trees was tuned for before, by this version or another, for this
+  /// attention or one that differs in no more than type and pages: measures what was found for it and its
+  /// neighbours anew.
+  bool fromRelated = false;
 };
 
 /// How far a run is.

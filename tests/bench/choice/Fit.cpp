@@ -41,8 +41,9 @@ config::CostCoefficients fit(const std::vector<PricedClass> &classes, const conf
   config::CostCoefficients best = start;
   double least = lossOf(classes, best);
   constexpr double Cost::*kPrices[] = {
-      &Cost::cacheGBs, &Cost::againGBs, &Cost::partialGBs, &Cost::wgmmaBlockGflops, &Cost::stepUs,
-      &Cost::itemUs,   &Cost::runUs,    &Cost::launchUs,   &Cost::mergeUs,          &Cost::slotUs};
+      &Cost::cacheGBs, &Cost::againGBs, &Cost::partialGBs, &Cost::wgmmaBlockGflops,
+      &Cost::stepUs,   &Cost::itemUs,   &Cost::runUs,      &Cost::launchUs,
+      &Cost::mergeUs,  &Cost::slotUs,   &Cost::lightStep,  &Cost::lightItem};
   for (const double step : {1.5, 1.25, 1.1, 1.05}) {
     for (bool isBetter = true; isBetter;) {
       isBetter = false;

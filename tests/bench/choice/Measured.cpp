@@ -3,6 +3,7 @@
 #include "compiler/config/ConfigJson.h"
 #include "tuner/session/Journal.h"
 #include "tuner/session/Recording.h"
+#include "tuner/workload/Similar.h"
 #include "tuner/workload/Workload.h"
 
 #include <nlohmann/json.hpp>
@@ -117,13 +118,17 @@ private:
         continue;
       const std::string name = tree.at("name");
       const auto workload = workload::make(name, 0, workloads_);
-      if (!workload || workload->tree().tokens() != tree.at("tokens") ||
-          static_cast<int>(workload->tree().queries().size()) != tree.at("queries")) {
+      const auto seed = tree.value("similar", std::uint64_t{0});
+      tree::KvTree made = !workload  ? tree::KvTree()
+                          : seed > 0 ? workload::similarTree(workload->tree(), seed)
+                                     : workload->tree();
+      if (!workload || made.tokens() != tree.at("tokens") ||
+          static_cast<int>(made.queries().size()) != tree.at("queries")) {
         notes_.push_back(
             name + " left out: " + (workload ? "the tree is another one now" : workload.error().message));
         return false;
       }
-      one.trees.push_back(workload->tree());
+      one.trees.push_back(std::move(made));
       if (one.name.empty())
         one.name = name;
     }

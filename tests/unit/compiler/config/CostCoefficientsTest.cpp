@@ -23,7 +23,9 @@ TEST(CostCoefficientsTest, RoundTripKeepsEveryMember) {
 
 TEST(CostCoefficientsTest, EveryMemberIsReadFromItsOwnKey) {
   // Each key changed alone must change the value, and come back under the same key.
-  const json original = toJson(cpuCoefficients(2));
+  CostCoefficients cost = cpuCoefficients(2);
+  cost.lightStep = cost.lightItem = 3; // else left out
+  const json original = toJson(cost);
   for (const auto &[key, value] : original.items()) {
     json changed = original;
     changed[key] = value.is_number_integer() ? json(value.get<int>() + 3) : json(value.get<double>() + 1);
@@ -36,6 +38,14 @@ TEST(CostCoefficientsTest, EveryMemberIsReadFromItsOwnKey) {
 TEST(CostCoefficientsTest, MasksAreWrittenWhereTheyHaveAPrice) {
   EXPECT_FALSE(toJson(gpuCoefficients()).contains("mask_us"));
   EXPECT_EQ(toJson(cpuCoefficients(2))["mask_us"], 0.03);
+}
+
+TEST(CostCoefficientsTest, LightBlocksAreWrittenWhereTheirPricesAreOthersThanByDefault) {
+  CostCoefficients cost;
+  EXPECT_FALSE(toJson(cost).contains("light_step"));
+  cost.lightStep = 2;
+  EXPECT_EQ(toJson(cost)["light_step"], 2);
+  EXPECT_FALSE(toJson(cost).contains("light_item"));
 }
 
 TEST(CostCoefficientsTest, AbsentMembersKeepTheirDefaultsButForYoungerPrices) {

@@ -29,6 +29,9 @@ protected:
         entry.config = wideOnly(branches);
       cache->add({entry, cache->device(), Origin::User, "file.json"});
     }
+    Entry near = someEntry(classOfTree(fewShot(16)), 17); // of another variant
+    near.signature.pageSize = 1;
+    cache->add({near, cache->device(), Origin::User, "file.json"});
     const auto variant = std::make_shared<const spec::Variant>(test::VariantBuilder(32, 8, 128).variant);
     return {cache, variant, target::findTarget("sm_90a"), someConfig(1)};
   }
@@ -60,7 +63,7 @@ TEST_F(ConfigChooserTest, PinnedKernelsStay) {
   ConfigChooser chooser = make();
   EXPECT_EQ(chunkFor(chooser, 8), 8);
   chooser.pinKernels();
-  EXPECT_EQ(chunkFor(chooser, 16), 8);  // the neighbour's, since its own has other kernels
+  EXPECT_EQ(chunkFor(chooser, 16), 17); // what is near, since its own has other kernels
   EXPECT_EQ(chunkFor(chooser, 32), 32); // which has the same
   EXPECT_EQ(chunkFor(chooser, 2000), 1);
 }

@@ -1,6 +1,8 @@
 #include "runtime/config_cache/Regret.h"
 
 #include "compiler/config/ConfigJson.h"
+#include "compiler/config/DefaultConfig.h"
+#include "tests/support/Forest.h"
 #include "tests/unit/runtime/config_cache/ConfigTesting.h"
 
 #include <gtest/gtest.h>
@@ -15,8 +17,8 @@ class RegretTest : public testing::Test {
 protected:
   RegretTest() {
     request_.target = target::findTarget("sm_90a");
-    request_.untuned = [](const VariantSignature &) -> support::Result<config::Config> {
-      return someConfig(kUntunedChunk);
+    request_.untuned = [](const VariantSignature &) -> support::Result<std::vector<config::Config>> {
+      return std::vector{someConfig(kUntunedChunk)};
     };
     cache_ = ConfigCache::load({}, h200());
   }
@@ -25,7 +27,7 @@ protected:
   }
   /// Times by the chunk, and what was asked for.
   void measureBy(std::map<int, double> usOfChunk) {
-    request_.measure = [this, usOfChunk](const Entry &entry, const std::vector<config::Config> &configs)
+    request_.measure = [this, usOfChunk](const Entry &, int, const std::vector<config::Config> &configs)
         -> support::Result<std::vector<double>> {
       std::vector<double> times;
       for (const config::Config &config : configs)
@@ -33,6 +35,11 @@ protected:
       asked_.push_back(configs.size());
       return times;
     };
+  }
+
+  static Entry stale(Entry entry) {
+    entry.provenance.kernelHash = "old";
+    return entry;
   }
 
   ConfigCache cache_;
@@ -141,9 +148,7 @@ TEST_F(RegretTest, WithoutMeasuringItTellsWhatEntriesRemember) {
 }
 
 TEST_F(RegretTest, StaleEntriesAndSecondCopiesAreLeftOut) {
-  Entry stale = someEntry(kHere, 128);
-  stale.provenance.kernelHash = "old";
-  add(stale);
+  add(stale(someEntry(kHere, 128)));
   add(someEntry(kNear, 256));
   cache_.add({someEntry(kNear, 64), h200(), Origin::Installed, "other.json"});
   const auto report = reportRegret(cache_, request_);
@@ -151,9 +156,71 @@ TEST_F(RegretTest, StaleEntriesAndSecondCopiesAreLeftOut) {
   EXPECT_EQ(report->rows[0].hidden.path, "file.json");
 }
 
+TEST_F(RegretTest, OrdersAreJudgedAgainstTheUntunedChoice) {
+  const TreeClass twoSteps{16, 6, 3, 2, 0};
+  add(someEntry(kHere, 128));
+  add(stale(someEntry(kNear, 256)));
+  add(someEntry(twoSteps, 512));
+  measureBy({{128, 10}, {256, 8}, {512, 40}, {kUntunedChunk, 20}});
+  request_.withStale = true;
+  request_.isWanted = [](const Entry &entry) { return entry.treeClass == kHere; };
+  request_.offersOfRule = 4;
+  const auto report = reportRegret(cache_, request_);
+  std::map<std::string, double> means;
+  for (const OrderRegret &order : report->orders) {
+    EXPECT_EQ(order.rows, 1);
+    EXPECT_EQ(order.chosen, 1);
+    EXPECT_EQ(order.worst, order.mean);
+    means[order.of] = order.mean;
+  }
+  EXPECT_NEAR(means.at("the entries themselves"), 0.5, 1e-9);
+  EXPECT_FALSE(means.contains("distance up to 0.5, fresh alone")); // there is none
+  EXPECT_NEAR(means.at("distance up to 0.5, fresh before stale"), 0.4, 1e-9);
+  EXPECT_NEAR(means.at("distance up to 1.0, fresh alone"), 2, 1e-9);
+  EXPECT_NEAR(means.at("distance up to 1.0, fresh before stale"), 2, 1e-9);
+  EXPECT_NEAR(means.at("distance up to 1.0, near before far"), 0.4, 1e-9);
+}
+
+TEST_F(RegretTest, StaleEntriesCanBeJudgedToo) {
+  add(stale(someEntry(kHere, 128)));
+  measureBy({{128, 25}, {kUntunedChunk, 20}});
+  request_.withStale = true;
+  const auto report = reportRegret(cache_, request_);
+  ASSERT_EQ(report->rows.size(), 1U);
+  EXPECT_TRUE(report->rows[0].isStale);
+  ASSERT_EQ(report->orders.size(), 1U);
+  EXPECT_EQ(report->orders[0].of, "the entries themselves, stale");
+  EXPECT_NEAR(report->orders[0].mean, 1.25, 1e-9);
+}
+
+/// The untuned choice is the tree's: by wide blocks for one, by light ones for the other.
+TEST_F(RegretTest, EachTreeOfTheClassHasTheUntunedChoiceThatItWouldGet) {
+  const tree::KvTree light = test::levelTree({1, 50}, {4000, 200}),
+                     wide = test::levelTree({1, 1024}, {2048, 32});
+  Entry entry = someEntry(kHere, 128);
+  entry.keepsDefault = true;
+  add(entry);
+  request_.units = 132;
+  request_.untuned = [&](const VariantSignature &signature) {
+    return config::defaultConfigs(signature.variant(), *request_.target);
+  };
+  request_.treesOf = [&](const Entry &) { return std::vector{&light, &wide}; };
+  std::vector<std::pair<int, int>> asked; // tree, rows of the only config
+  request_.measure = [&](const Entry &, int tree,
+                         const std::vector<config::Config> &configs) -> support::Result<std::vector<double>> {
+    EXPECT_EQ(configs.size(), 1U); // an entry that keeps the untuned choice runs that
+    asked.emplace_back(tree, config::mostRows(configs.front()));
+    return std::vector<double>(configs.size(), 10);
+  };
+  const auto report = reportRegret(cache_, request_);
+  ASSERT_TRUE(report) << report.error().message;
+  EXPECT_EQ(asked, (std::vector<std::pair<int, int>>{{0, 64}, {1, 128}}));
+  EXPECT_EQ(report->rows[1].tree, 1);
+}
+
 TEST_F(RegretTest, AFailedMeasurementIsAnError) {
   add(someEntry(kHere, 128));
-  request_.measure = [](const Entry &,
+  request_.measure = [](const Entry &, int,
                         const std::vector<config::Config> &) -> support::Result<std::vector<double>> {
     return support::Error{support::ErrorCode::Environment, "no GPU", ""};
   };

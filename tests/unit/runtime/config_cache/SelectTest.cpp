@@ -136,10 +136,10 @@ TEST_F(SelectTest, OtherArchitecturesAndSizesAreNoSiblings) {
 
 TEST_F(SelectTest, TheNearestClassWithinTheLimitIsNearby) {
   write("user",
-        {someEntry({16, 6, 3, 2, 0}, 64), someEntry({15, 6, 3, 2, 0}, 128), someEntry({14, 7, 4, 3, 0}, 32)});
+        {someEntry({16, 6, 3, 2, 0}, 64), someEntry({15, 6, 3, 2, 0}, 128), someEntry({14, 7, 3, 3, 0}, 32)});
   expect(Rule::Nearby, 128);
   EXPECT_THAT(choose().chosen.why(), HasSubstr("class c1-t15-q6-s3-d2-f0, which is near (0.5)"));
-  EXPECT_THAT(nextChunks(), testing::ElementsAre(64, kHeuristicChunk)); // the third is at 2.5
+  EXPECT_THAT(nextChunks(), testing::ElementsAre(64, kHeuristicChunk)); // the third is at 1.5
 }
 
 TEST_F(SelectTest, AnEntryOfAnotherVariantOfTheShapeIsNearby) {
@@ -160,16 +160,28 @@ TEST_F(SelectTest, ASiblingsNearbyEntryComesAfterAsNearAnOne) {
   expect(Rule::Nearby, 64);
 }
 
-TEST_F(SelectTest, StaleEntriesAreUsedButComeAfterFreshOnesOfTheRule) {
+TEST_F(SelectTest, StaleEntriesAreUsedButComeAfterFreshOnesOfTheClass) {
   write("user", {staleEntry(kClass, 256)});
   expect(Rule::Exact, 256);
   EXPECT_THAT(choose().chosen.why(), HasSubstr("; the kernels have changed since"));
   EXPECT_TRUE(choose().chosen.isStale);
-  write("user", {someEntry({15, 6, 3, 2, 0}, 64)}); // of a later rule
+  write("user", {someEntry({15, 6, 3, 2, 0}, 64)}); // at 0.5
   expect(Rule::Exact, 256);
+  Entry half = someEntry(kClass, 32); // at 0.25
+  half.signature.dtype = spec::DType::F16;
+  write("user", {half});
+  expect(Rule::Nearby, 32);
   write("installed", {someEntry(kClass, 128)});
   expect(Rule::Exact, 128);
-  EXPECT_THAT(nextChunks(), testing::ElementsAre(256, 64, kHeuristicChunk));
+  EXPECT_THAT(nextChunks(), testing::ElementsAre(32, 256, 64, kHeuristicChunk));
+}
+
+TEST_F(SelectTest, AStaleEntryOfAnotherClassIsUsedOnlyWhereSomebodyAsksForIt) {
+  write("user", {staleEntry({15, 6, 3, 2, 0}, 64)});
+  expect(Rule::Heuristic, kHeuristicChunk);
+  EXPECT_THAT(nextChunks(), testing::IsEmpty());
+  request_.withStaleNearby = true;
+  expect(Rule::Nearby, 64);
 }
 
 TEST_F(SelectTest, AnIllegalEntryIsPassedOverAndNamed) {

@@ -6,6 +6,7 @@
 #include "runtime/config_cache/ConfigChooser.h"
 #include "tests/support/Forest.h"
 #include "tests/support/VariantBuilder.h"
+#include "tests/unit/runtime/config_cache/ConfigTesting.h"
 
 #include <gtest/gtest.h>
 
@@ -58,6 +59,31 @@ TEST(UntunedChooserTest, ARunKeepsItsKernelsWhereTheyArePinned) {
   EXPECT_NE(chooser.selection().chosen.why().find("the analytic choice: "), std::string::npos);
   chooser.pinKernels();
   EXPECT_TRUE(isLight(chooser.choose(test::levelTree({1, 1024}, {2048, 32})).config().phases[0]));
+  EXPECT_EQ(chooser.changes(), 2);
+}
+
+TEST(UntunedChooserTest, WhereAnEntryDecidesOnlyAnExplanationSaysWhatTheTreeWouldGetUntuned) {
+  const auto variant = std::make_shared<const spec::Variant>(variantOf(32, 8));
+  const tree::KvTree light = test::levelTree({1, 50}, {4000, 200}),
+                     wide = test::levelTree({1, 1024}, {2048, 32});
+  auto cache = std::make_shared<ConfigCache>();
+  for (const bool keepsDefault : {false, true}) {
+    Entry entry = someEntry(TreeClassifier().classify(keepsDefault ? wide : light), 256);
+    entry.keepsDefault = keepsDefault;
+    cache->add({entry, cache->device(), Origin::User, "file.json"});
+  }
+  ConfigChooser chooser(cache, variant, &hopper(), *config::defaultConfigs(*variant, hopper()), 132);
+  EXPECT_EQ(chooser.choose(light).config().chunkTokens, 256);
+  EXPECT_TRUE(chooser.selection().next.empty());
+  const Selection &explained = chooser.explain(light);
+  EXPECT_EQ(explained.config().chunkTokens, 256);
+  ASSERT_FALSE(explained.next.empty());
+  EXPECT_NE(explained.next.back().why().find("the analytic choice: "), std::string::npos);
+  EXPECT_TRUE(isLight(explained.next.back().config.phases[0]));
+  // An entry that keeps the untuned choice keeps that of the tree, not of the tree before.
+  const Selection &kept = chooser.choose(wide);
+  EXPECT_EQ(kept.rule(), Rule::Exact);
+  EXPECT_EQ(config::mostRows(kept.config()), 128);
   EXPECT_EQ(chooser.changes(), 2);
 }
 

@@ -4,6 +4,7 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <nlohmann/json.hpp>
 
 #include <cstdlib>
 #include <filesystem>
@@ -61,6 +62,31 @@ TEST_F(TuneCommandTest, ABudgetEndsASessionAndTheSameCommandGoesOn) {
   EXPECT_THAT(second.err, HasSubstr("goes on with " + folder.path("journal.jsonl")));
   EXPECT_THAT(second.out, HasSubstr("complete; "));
   EXPECT_THAT(second.out, testing::Not(HasSubstr(" 0 reused")));
+}
+
+TEST_F(TuneCommandTest, EntriesAreJudgedOnTreesThatNobodyTunedOn) {
+  // One of a family's, whose trees are known by its name.
+  const std::vector<std::string> member{"--workload",   "few_shot:prompt=1000,branches=10,step=10",
+                                        "--candidates", "2",
+                                        "--axis",       "chunk_tokens=0,64"};
+  ASSERT_EQ(tune(member).code, 0);
+  const Outcome judged = test::runDeftc({"cache", "regret", DEFT_TEST_PACKAGE, "--backend", "cpu",
+                                         "--threads", "1", "--held-out", "--trees-per-class", "2", "--json"});
+  ASSERT_EQ(judged.code, 0) << judged.err;
+  const auto report = nlohmann::json::parse(judged.out);
+  ASSERT_EQ(report["rows"].size(), 2U);
+  for (const auto &row : report["rows"]) {
+    EXPECT_GT(row["us"], 0);
+    EXPECT_EQ(row["offers"].back()["rule"], "heuristic");
+    EXPECT_GT(row["offers"].back()["us"], 0);
+  }
+  EXPECT_EQ(report["orders"][0]["rows"], 2);
+  // What is known of the class is confirmed, and nothing searched.
+  auto again = member;
+  again.insert(again.end(), {"--from-related", "--fresh"});
+  const Outcome second = tune(again);
+  ASSERT_EQ(second.code, 0) << second.err;
+  EXPECT_THAT(second.out, HasSubstr("complete; "));
 }
 
 TEST_F(TuneCommandTest, WritesAReportAndRecordedSpaces) {

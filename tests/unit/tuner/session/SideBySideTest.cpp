@@ -1,6 +1,5 @@
 #include "tuner/session/SideBySide.h"
 
-#include "runtime/config_cache/TreeClassifier.h"
 #include "tests/support/Forest.h"
 #include "tests/support/VariantBuilder.h"
 
@@ -53,41 +52,38 @@ class SideBySideTest : public testing::Test {
 protected:
   SideBySideTest() {
     work_.variant = test::VariantBuilder(4, 2, 8).variant;
-    tree::KvTree tree = test::levelTree({1, 4}, {640, 64});
-    entry_.treeClass = config_cache::TreeClassifier().classify(tree);
-    work_.classes = {{entry_.treeClass.text(), {tree, test::levelTree({1, 4}, {640, 60})}}};
+    work_.classes = {{"class", {test::levelTree({1, 4}, {640, 64}), test::levelTree({1, 9}, {640, 60})}}};
   }
   SideBySide make(SideBySide::Options options = {}) {
     return {work_, std::make_unique<ItemMachine>(order_), std::move(options)};
   }
 
   measure::Work work_;
-  config_cache::Entry entry_;
   std::vector<std::size_t> order_; ///< items of each timing request, as they came
 };
 
-TEST_F(SideBySideTest, TimesAreTypicalOnesOverAllTrees) {
-  const auto us = make().measure(entry_, {chunked(1024), chunked(64)});
+TEST_F(SideBySideTest, TimesAreTypicalOnesOfTheTree) {
+  SideBySide timed = make();
+  const auto us = timed.measure("class", 0, {chunked(1024), chunked(64)});
   ASSERT_TRUE(us) << us.error().message;
   ASSERT_EQ(us->size(), 2U);
   EXPECT_DOUBLE_EQ((*us)[0], 50);  // five nodes
   EXPECT_DOUBLE_EQ((*us)[1], 140); // ten chunks of the root
+  EXPECT_DOUBLE_EQ((*timed.measure("class", 1, {chunked(1024)}))[0], 100);
 }
 
 TEST_F(SideBySideTest, EachRoundTimesAllAndTurnsTheOrder) {
   SideBySide::Options options;
   options.rounds = 2;
-  ASSERT_TRUE(make(options).measure(entry_, {chunked(1024), chunked(64)}));
-  EXPECT_EQ(order_, (std::vector<std::size_t>{5, 14, 5, 14, 14, 5, 14, 5}));
+  ASSERT_TRUE(make(options).measure("class", 0, {chunked(1024), chunked(64)}));
+  EXPECT_EQ(order_, (std::vector<std::size_t>{5, 14, 14, 5}));
 }
 
-TEST_F(SideBySideTest, OnlyClassesWithTreesAreTimed) {
-  EXPECT_TRUE(make().hasTreesOf(entry_.treeClass));
-  config_cache::Entry other = entry_;
-  other.treeClass.queries += 1;
-  EXPECT_FALSE(make().hasTreesOf(other.treeClass));
-  EXPECT_EQ(make().measure(other, {chunked(64)}).error().message,
-            "no tree of class " + other.treeClass.text() + " is given");
+TEST_F(SideBySideTest, OnlyTreesThatAreGivenAreTimed) {
+  EXPECT_EQ(make().measure("other", 0, {chunked(64)}).error().message,
+            "no such tree of class other is given");
+  EXPECT_EQ(make().measure("class", 2, {chunked(64)}).error().message,
+            "no such tree of class class is given");
 }
 
 TEST_F(SideBySideTest, KernelsThatCannotBeMadeAreAnError) {
@@ -95,7 +91,7 @@ TEST_F(SideBySideTest, KernelsThatCannotBeMadeAreAnError) {
   options.kernels = [](const config::Config &) -> Result<package::KernelSet> {
     return support::Error{support::ErrorCode::Environment, "no NVRTC", ""};
   };
-  EXPECT_EQ(make(options).measure(entry_, {chunked(64)}).error().message, "no NVRTC");
+  EXPECT_EQ(make(options).measure("class", 0, {chunked(64)}).error().message, "no NVRTC");
 }
 
 } // namespace

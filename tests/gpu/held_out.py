@@ -1,0 +1,87 @@
+#!/usr/bin/env python3
+"""Are tuned configs worth it on trees that nobody tuned on? Times, for every entry of the attentions, what it gives on
+trees like those of its class (`deftc cache regret --held-out`: other lengths, some leaves fewer, the same class) against
+the untuned choice for the same tree, side by side in one process with a cold L2.
+
+    tests/gpu/held_out.py --deftc DEFTC --package PACKAGE#ATTENTION... [--workloads FOLDER] [--record FILE.json]
+
+Prints a line for each tree that differs by more than --tell, and for each attention and all together the geometric mean,
+the worst, and how many are more than --noise above the untuned choice. Entries that keep the untuned choice count as 1
+without being timed twice. The entries are those that `deftc` finds (DEFT_CACHE_DIR, or beside it); stale ones count with
+--stale. Needs a GPU and Python, nothing else.
+"""
+
+import argparse
+import json
+import math
+import pathlib
+import subprocess
+import sys
+
+
+def parse_arguments():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--deftc", required=True)
+    parser.add_argument("--package", required=True, action="append", metavar="PACKAGE#ATTENTION[:in-order]",
+                        help="may be repeated; `:in-order` for trees whose pages lie in order")
+    parser.add_argument("--workloads", default="", help="a folder of recorded workloads")
+    parser.add_argument("--trees-per-class", type=int, default=2)
+    parser.add_argument("--tell", type=float, default=0.03)
+    parser.add_argument("--noise", type=float, default=0.02)
+    parser.add_argument("--stale", action="store_true")
+    parser.add_argument("--commit", default="unknown")
+    parser.add_argument("--record", type=pathlib.Path)
+    return parser.parse_args()
+
+
+def time_rows(arguments, package):
+    """(class, tree, microseconds tuned, untuned, stale, keeps the untuned choice) of each row."""
+    name, _, pages = package.partition(":")
+    line = [arguments.deftc, "cache", "regret", name, "--backend", "cuda", "--held-out", "--limit", "0", "--json",
+            "--trees-per-class", str(arguments.trees_per_class), "--pages", pages or "scattered"]
+    line += ["--workloads", arguments.workloads] if arguments.workloads else []
+    line += ["--stale"] if arguments.stale else []
+    done = subprocess.run(line, capture_output=True, text=True)
+    if done.returncode != 0:
+        sys.exit(f"held_out.py: {package}: {done.stderr.strip()}")
+    report = json.loads(done.stdout)
+    return [{"class": row["class"], "tree": row["tree"], "us": row["us"], "untuned_us": row["offers"][-1]["us"],
+             "stale": row["stale"]} for row in report["rows"]]
+
+
+def summarize(name, rows, noise):
+    if not rows:
+        return {"of": name, "trees": 0}
+    ratios = [row["us"] / row["untuned_us"] for row in rows]
+    summary = {"of": name, "trees": len(rows), "mean": math.exp(sum(map(math.log, ratios)) / len(ratios)),
+               "best": min(ratios), "worst": max(ratios), "beyond_noise": sum(ratio > 1 + noise for ratio in ratios)}
+    print(f"{name}: {len(rows)} trees, tuned takes {summary['mean']:.3f} of the untuned choice's time in the mean, "
+          f"{summary['best']:.3f} at best, {summary['worst']:.3f} at worst; {summary['beyond_noise']} more than "
+          f"{100 * noise:.0f} % above it", flush=True)
+    return summary
+
+
+def main():
+    arguments = parse_arguments()
+    everything, summaries, results = [], [], {}
+    for package in arguments.package:
+        rows = time_rows(arguments, package)
+        name = package.rpartition("/")[2]
+        for row in rows:
+            ratio = row["us"] / row["untuned_us"]
+            if abs(ratio - 1) > arguments.tell:
+                print(f"  {row['class']}, tree {row['tree']}: {row['us']:.1f} us, untuned {row['untuned_us']:.1f}, "
+                      f"{ratio:.3f}{', stale' if row['stale'] else ''}")
+        summaries.append(summarize(name, rows, arguments.noise))
+        results[name] = rows
+        everything += rows
+    summaries.append(summarize("all together", everything, arguments.noise))
+    if arguments.record:
+        record = {"format": "deftc-held-out", "version": 1, "commit": arguments.commit, "summaries": summaries}
+        lines = ",\n".join(f'  "{name}": [\n' + ",\n".join("   " + json.dumps(row) for row in rows) + "\n  ]"
+                           for name, rows in results.items())
+        arguments.record.write_text(json.dumps(record, indent=1)[:-2] + ',\n "rows": {\n' + lines + "\n }\n}\n")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,43 @@
+#include "tuner/session/DoneEvent.h"
+
+#include "tuner/space/Space.h"
+
+#include <nlohmann/json.hpp>
+
+namespace deft::session {
+
+using nlohmann::json;
+
+json doneEvent(const ClassReport &report, bool isCut) {
+  return {{"event", "done"},
+          {"class", report.treeClass.text()},
+          {"entry", config_cache::toJson(report.entry)},
+          {"winner", space::configId(report.entry.config)},
+          {"gain", report.gain},
+          {"gain_error", report.gainError},
+          {"held_out_gain", report.heldOutGain ? json(*report.heldOutGain) : json()},
+          {"candidates", report.candidates},
+          {"rejected", report.rejected},
+          {"is_cut", isCut},
+          {"note", report.note}};
+}
+
+std::optional<ClassReport> reportOfDone(const json &done) {
+  const auto entry = config_cache::entryFromJson(done.at("entry"));
+  if (!entry)
+    return std::nullopt;
+  ClassReport report;
+  report.treeClass = entry->treeClass;
+  report.entry = *entry;
+  report.isDone = report.isFromJournal = true;
+  report.gain = done.value("gain", 1.0);
+  report.gainError = done.value("gain_error", 0.0);
+  if (const json &held = done.value("held_out_gain", json()); held.is_number())
+    report.heldOutGain = held.get<double>();
+  report.candidates = done.value("candidates", 0);
+  report.rejected = done.value("rejected", 0);
+  report.note = done.value("note", "");
+  return report;
+}
+
+} // namespace deft::session

@@ -1,0 +1,71 @@
+#include "tuner/session/SessionHead.h"
+
+#include "compiler/config/ConfigJson.h"
+#include "compiler/support/Hash.h"
+#include "runtime/module_cache/CubinCache.h"
+#include "runtime/tree/TreeFile.h"
+#include "tuner/session/Journal.h"
+
+#include <filesystem>
+
+namespace deft::session {
+
+using nlohmann::json;
+using support::Error;
+using support::Result;
+
+json sessionEvent(const SessionFacts &facts) {
+  json trees = json::array();
+  for (const TreesOfClass &one : facts.classes)
+    for (std::size_t i = 0; i < one.samples.size(); ++i)
+      trees.push_back({one.treeClass.text(), static_cast<int>(i) < one.searched,
+                       support::sha256Hex(tree::formatTree(one.samples[i]->tree)).substr(0, 12)});
+  const char *backend = facts.input.backend.kind == Backend::Kind::Cuda ? "cuda" : "cpu";
+  const std::string signature = facts.report.signature.text();
+  const std::string kernelHash = config_cache::kernelHash(facts.report.device.kind);
+  json identity = {{"signature", signature},
+                   {"device", config_cache::toJson(facts.report.device)},
+                   {"deftc", DEFT_VERSION},
+                   {"kernel_hash", kernelHash},
+                   {"strategy", search::strategyName(facts.options.strategy)},
+                   {"most_candidates", facts.options.mostCandidates},
+                   {"seed", facts.options.seed},
+                   {"scattered", facts.options.pages == tree::PlacementOrder::Scattered},
+                   {"is_recording", !facts.options.recordFolder.empty()},
+                   {"untuned", config::toJson(facts.untuned)},
+                   {"space", support::sha256Hex(space::toJson(facts.space).dump()).substr(0, 16)},
+                   {"trees", std::move(trees)}};
+  if (facts.options.fromRelated)
+    identity["from_related"] = true;
+  const std::string hash = support::sha256Hex(identity.dump()).substr(0, 12);
+  return {{"event", "session"},
+          {"version", kJournalVersion},
+          {"identity", hash},
+          {"variant", facts.input.variant.name},
+          {"signature", signature},
+          {"device", config_cache::toJson(facts.report.device)},
+          {"driver", facts.report.driver},
+          {"deftc", DEFT_VERSION},
+          {"kernel_hash", kernelHash},
+          {"backend", backend},
+          {"strategy", search::strategyName(facts.options.strategy)},
+          {"space", space::toJson(facts.space)},
+          {"space_size",
+           {{"all", facts.report.space.all},
+            {"legal", facts.report.space.legal},
+            {"broken", facts.report.space.broken}}},
+          {"started", config_cache::timestamp()}};
+}
+
+Result<std::string> journalPath(const TuneOptions &options, const json &event) {
+  if (!options.journal.empty())
+    return options.journal;
+  const auto folder = module_cache::defaultCacheFolder();
+  if (!folder)
+    return Error{folder.error().code, folder.error().message, "name a file for the journal"};
+  const std::string name =
+      event.at("signature").get<std::string>() + "-" + event.at("identity").get<std::string>() + ".jsonl";
+  return (std::filesystem::path(*folder) / "tune" / name).string();
+}
+
+} // namespace deft::session

@@ -1,0 +1,24 @@
+#pragma once
+
+#include "tuner/session/ClassTrees.h"
+
+#include <nlohmann/json_fwd.hpp>
+
+namespace deft::session {
+
+/// What a journal begins with: the `session` event. Its `identity` is a hash over all that a session depends
+/// on; one of another identity cannot be gone on with.
+struct SessionFacts {
+  const TuneInput &input;
+  const TuneOptions &options;
+  const TuneReport &report; ///< device, driver, signature and the size of the space
+  const space::Space &space;
+  const config::Config &untuned;
+  const std::vector<TreesOfClass> &classes;
+};
+nlohmann::json sessionEvent(const SessionFacts &facts);
+
+/// Where the journal is: what the options say, else a file in the user's cache that is named by the event.
+support::Result<std::string> journalPath(const TuneOptions &options, const nlohmann::json &event);
+
+} // namespace deft::session
