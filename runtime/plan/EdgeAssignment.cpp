@@ -186,12 +186,14 @@ inline void EdgeAssignment::fill(const TreeView &view, int p, Entry &entry) {
   }
   const float apart = cost[0];
   const Int4 lane{1, 2, 3, 4};
+  const Int4 depth = splat(entry.depth);
   const Float4 low = cost.half[0], high = cost.half[1];
-  entry.half[0].joinPrice = select(splat(entry.depth) >= lane, behindFirst(low, high) - apart, splat(kNever));
-  if (entry.depth < 4)
+  if (entry.depth < 4) [[likely]] {
+    entry.half[0].joinPrice = select(depth >= lane, behindFirst(low) - apart, splat(kNever));
     return;
-  entry.half[1].joinPrice = select(splat(entry.depth) >= lane + 4,
-                                   Float4{high[1], high[2], high[3], high[3]} - apart, splat(kNever));
+  }
+  entry.half[0].joinPrice = select(depth >= lane, behindFirst(low, high) - apart, splat(kNever));
+  entry.half[1].joinPrice = select(depth >= lane + 4, behindFirst(high) - apart, splat(kNever));
   // The last lane holds all ancestors: it is reached from the one before it only where these are as many.
   if (entry.depth >= kLanes)
     entry.half[1].joinPrice[2] = kNever;

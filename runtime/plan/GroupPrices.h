@@ -55,6 +55,8 @@ public:
     float tiles, partials;
   };
   Readers readers(int queries) const {
+    if (queries <= width_) [[likely]]
+      return readers_[static_cast<std::size_t>(queries)];
     const int full = fullTiles(queries);
     const Width &narrow = narrowest(queries, full);
     return {wide_.stepUs * static_cast<float>(full),
@@ -145,7 +147,8 @@ private:
   Width wide_;
   std::vector<Width> widths_;
   std::vector<int> fewer_;     ///< by queries that full tiles leave
-  std::vector<Bounds> bounds_; ///< by queries of one tile
+  std::vector<Bounds> bounds_; ///< by queries of one tile, as are:
+  std::vector<Readers> readers_;
 };
 
 } // namespace deft::plan
