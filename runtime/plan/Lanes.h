@@ -27,15 +27,18 @@ inline Float4 behindFirst(Float4 low, Float4 high) { return __builtin_shufflevec
 /// The same of the last four; the last one is there twice.
 inline Float4 behindFirst(Float4 last) { return __builtin_shufflevector(last, last, 1, 2, 3, 3); }
 
-inline constexpr int kLanes = 8;
+/// Four rows of four become four columns.
+inline void transpose(Float4 (&rows)[4]) {
+  const Float4 low01 = __builtin_shufflevector(rows[0], rows[1], 0, 4, 1, 5);
+  const Float4 high01 = __builtin_shufflevector(rows[0], rows[1], 2, 6, 3, 7);
+  const Float4 low23 = __builtin_shufflevector(rows[2], rows[3], 0, 4, 1, 5);
+  const Float4 high23 = __builtin_shufflevector(rows[2], rows[3], 2, 6, 3, 7);
+  rows[0] = __builtin_shufflevector(low01, low23, 0, 1, 4, 5);
+  rows[1] = __builtin_shufflevector(low01, low23, 2, 3, 6, 7);
+  rows[2] = __builtin_shufflevector(high01, high23, 0, 1, 4, 5);
+  rows[3] = __builtin_shufflevector(high01, high23, 2, 3, 6, 7);
+}
 
-struct Lanes {
-  Float4 half[2];
-  float operator[](int lane) const { return half[lane / 4][lane % 4]; }
-};
-struct IntLanes {
-  Int4 half[2];
-  int operator[](int lane) const { return half[lane / 4][lane % 4]; }
-};
+inline constexpr int kLanes = 8;
 
 } // namespace deft::plan
