@@ -69,7 +69,7 @@ void TreeView::shiftChildren(const Place &place, int at) {
   int *const shifts = shifts_.data();
   int next[] = {at, at + place.firstEnd - place.ownEnd};
   for (int c = static_cast<int>(&place - first) + 1; c < place.subtreeEnd; c = first[c].subtreeEnd) {
-    int &to = next[isLast[c]]; // nobody can predict which: no branch
+    int &to = next[int{isLast[c]}]; // nobody can predict which: no branch
     shifts[c] = to - first[c].ownBegin;
     to += first[c].readersEnd - first[c].ownBegin;
   }
