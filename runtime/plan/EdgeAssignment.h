@@ -82,7 +82,8 @@ private:
   Float4 choose(const TreeView &view, int place, Half &half, int h);
   Taken takeChildren(const TreeView &view, int place, Half &half, int h);
   int onlyChild(const TreeView &view, int place) const;
-  Float4 chooseOnly(const Place &place, int child, Half &half, int h, Float4 tokens, Int4 isWhole, Float4 alone);
+  Float4 chooseOnly(const Place &place, int child, Half &half, int h, Float4 tokens, Int4 isWhole,
+                    Float4 alone);
   Float4 chooseBest(const TreeView &view, int place, Half &half, int h, Float4 tokens, Int4 isWhole,
                     Float4 alone);
   void decide(const TreeView &view, int place);
