@@ -23,7 +23,7 @@ struct Kernel {
 
 /// The kernels of one variant under one config for one architecture.
 struct KernelSet {
-  std::string arch;           ///< "sm_90a"; see target::runsOn
+  std::string arch; ///< "sm_90a"; see target::runsOn
   config::Config config;
   std::vector<Kernel> attend; ///< one for each phase of the config, in its order
   Kernel merge;               ///< a block for each (query, head) where these are few, else a warp

@@ -22,12 +22,12 @@ struct MmaShape {
 };
 
 struct Target {
-  std::string_view arch;    ///< as `-arch` takes it: "sm_90a"
-  int major = 0;            ///< compute capability
+  std::string_view arch; ///< as `-arch` takes it: "sm_90a"
+  int major = 0;         ///< compute capability
   int minor = 0;
-  int smemPerBlock = 0;     ///< bytes, the opt-in maximum of dynamic shared memory
-  int smemPerSm = 0;        ///< bytes
-  int smemReserved = 1024;  ///< bytes that the system takes of every block's share
+  int smemPerBlock = 0;    ///< bytes, the opt-in maximum of dynamic shared memory
+  int smemPerSm = 0;       ///< bytes
+  int smemReserved = 1024; ///< bytes that the system takes of every block's share
   int registersPerSm = 65536;
   int registersPerThread = 255;
   int threadsPerBlock = 1024;

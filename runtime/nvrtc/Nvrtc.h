@@ -29,8 +29,8 @@ struct CompileOptions {
 
 struct Compiled {
   std::string cubin;
-  std::string ptx; ///< when asked for
-  std::string log; ///< of the compiler and of ptxas
+  std::string ptx;                        ///< when asked for
+  std::string log;                        ///< of the compiler and of ptxas
   std::vector<KernelResources> resources; ///< of each entry
 };
 

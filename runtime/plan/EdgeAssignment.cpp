@@ -5,9 +5,6 @@
 namespace deft::plan {
 namespace {
 
-/// More than any tree costs, and small enough that sums of it stay ordered.
-constexpr float kNever = 1e30F;
-
 bool hasReadersBelow(const Place &place) { return place.ownEnd < place.readersEnd; }
 
 } // namespace
@@ -59,39 +56,35 @@ inline bool EdgeAssignment::isGlue(const TreeView &view, int p, int gluedTokens)
   return onlyChild(view, p) >= 0;
 }
 
-inline void EdgeAssignment::addChildren(const TreeView &view, int p, Entry &entry, Taken &taken) {
-  const Place &place = view.places[p];
-  const int crossing = prices_.fewer(bounds_.readers(p));
-  taken = {};
-  taken.one = {splat(kNever), splat(kNever)};
-  for (int c = p + 1; c < place.subtreeEnd; c = view.places[c].subtreeEnd) {
+inline EdgeAssignment::Taken EdgeAssignment::takeChildren(const TreeView &view, int p, Half &half, int h) {
+  const Place *const places = view.places.data();
+  const int crossing = prices_.fewer(bounds_.readers(p)), end = places[p].subtreeEnd;
+  Taken taken;
+  Int4 one{};
+  for (int c = p + 1; c < end; c = places[c].subtreeEnd) {
     const int count = bounds_.readers(c);
     if (count == 0)
       continue;
     if (bounds_.edge(c) == EdgeBounds::Edge::Apart) {
-      for (int h = 0; h < entry.halves(); ++h)
-        taken.all.half[h] = splat(kNever);
+      taken.mayAllJoin = false;
       continue;
     }
-    const Entry &child = entryOf(c);
-    const Float4 queries = splat(static_cast<float>(count));
-    const Float4 gaining = queries * prices_.partialUs();
-    for (int h = 0; h < entry.halves(); ++h) {
-      const Float4 price = child.half[h].joinPrice;
-      const Int4 isGain = price < gaining, isFill = price < entry.half[h].fillPrice * queries;
-      taken.gain.half[h] += select(isGain, price, Float4{});
-      taken.gainQueries.half[h] += select(isGain, queries, Float4{});
-      taken.fill.half[h] += select(isFill, price, Float4{});
-      taken.fillQueries.half[h] += select(isFill, queries, Float4{});
-      taken.all.half[h] += price;
-      if (count >= crossing) {
-        const Int4 isLess = price < taken.one.half[h];
-        taken.one.half[h] = select(isLess, price, taken.one.half[h]);
-        taken.oneQueries.half[h] = select(isLess, queries, taken.oneQueries.half[h]);
-        entry.half[h].one = select(isLess, splat(c - p), entry.half[h].one);
-      }
+    const Float4 price = entryOf(c).half[h].joinPrice, queries = splat(static_cast<float>(count));
+    const Int4 isGain = price < queries * prices_.partialUs(), isFill = price < half.fillPrice * queries;
+    taken.gain += select(isGain, price, Float4{});
+    taken.gainQueries += select(isGain, queries, Float4{});
+    taken.fill += select(isFill, price, Float4{});
+    taken.fillQueries += select(isFill, queries, Float4{});
+    taken.all += price;
+    if (count >= crossing) {
+      const Int4 isLess = price < taken.one;
+      taken.one = select(isLess, price, taken.one);
+      taken.oneQueries = select(isLess, queries, taken.oneQueries);
+      one = select(isLess, splat(c - p), one);
     }
   }
+  half.one = one;
+  return taken;
 }
 
 /// The one through which all readers below the place come; -1: there are several.
@@ -104,101 +97,87 @@ inline int EdgeAssignment::onlyChild(const TreeView &view, int p) const {
 }
 
 /// Of one child there is but one choice.
-inline Lanes EdgeAssignment::chooseOnly(const Place &place, int child, Entry &entry, const Lanes &tokens,
-                                        const IntLanes &isWhole, const Lanes &alone) {
-  const Entry &below = entryOf(child);
-  const int own = place.ownEnd - place.ownBegin;
-  const GroupPrices::Readers ownReaders = prices_.readers(own);
-  Lanes cost;
-  for (int h = 0; h < entry.halves(); ++h) {
-    Float4 joined = below.half[h].joinPrice;
-    if (own > 0)
-      joined += prices_.sameReaders(ownReaders, tokens.half[h], isWhole.half[h]);
-    const Int4 isLess = joined < alone.half[h];
-    cost.half[h] = select(isLess, joined, alone.half[h]);
-    entry.half[h].choice = select(isLess, splat(static_cast<int>(All)), splat(static_cast<int>(None)));
-  }
-  return cost;
+inline Float4 EdgeAssignment::chooseOnly(const Place &place, int child, Half &half, int h, Float4 tokens,
+                                         Int4 isWhole, Float4 alone) {
+  Float4 joined = entryOf(child).half[h].joinPrice;
+  if (const int own = place.ownEnd - place.ownBegin; own > 0)
+    joined += prices_.sameReaders(prices_.readers(own), tokens, isWhole);
+  const Int4 isLess = joined < alone;
+  half.choice = select(isLess, splat(static_cast<int>(All)), splat(static_cast<int>(None)));
+  return select(isLess, joined, alone);
 }
 
-inline Lanes EdgeAssignment::chooseBest(const TreeView &view, int p, Entry &entry, const Lanes &tokens,
-                                        const IntLanes &isWhole, const Lanes &alone) {
-  const Place &place = view.places[p];
+inline Float4 EdgeAssignment::chooseBest(const TreeView &view, int p, Half &half, int h, Float4 tokens,
+                                         Int4 isWhole, Float4 alone) {
   const int most = bounds_.readers(p);
-  const float share = 1 / static_cast<float>(most);
-  for (int h = 0; h < entry.halves(); ++h)
-    entry.half[h].fillPrice = alone.half[h] * share;
-  Taken taken;
-  addChildren(view, p, entry, taken);
   const Float4 queries = splat(static_cast<float>(most));
-  const int own = place.ownEnd - place.ownBegin;
-  const GroupPrices::Readers ownReaders = prices_.readers(own);
-  Lanes cost = alone;
-  for (int h = 0; h < entry.halves(); ++h) {
-    Float4 &least = cost.half[h];
-    Int4 best = splat(static_cast<int>(None));
-    const auto take = [&](Choice choice, Float4 us) {
-      const Int4 isLess = us < least;
-      least = select(isLess, us, least);
-      best = select(isLess, splat(static_cast<int>(choice)), best);
-    };
-    const Float4 length = tokens.half[h];
-    const auto tryOut = [&](Choice choice, Float4 price, Float4 taken) {
-      take(choice, price + prices_.otherReaders(most, queries - taken, length));
-    };
-    const Float4 gained = taken.gainQueries.half[h], filled = taken.fillQueries.half[h];
-    if (any(gained > Float4{}))
-      tryOut(Gaining, taken.gain.half[h], gained);
-    if (any(filled != gained))
-      tryOut(Filling, taken.fill.half[h], filled);
-    if (any(taken.one.half[h] < least)) // the others cost nothing less than 0
-      tryOut(One, taken.one.half[h], taken.oneQueries.half[h]);
-    take(All, own > 0 ? taken.all.half[h] + prices_.sameReaders(ownReaders, length, isWhole.half[h])
-                      : taken.all.half[h]);
-    entry.half[h].choice = best;
+  half.fillPrice = alone * (1 / static_cast<float>(most));
+  const Taken taken = takeChildren(view, p, half, h);
+  Float4 least = alone;
+  Int4 best = splat(static_cast<int>(None));
+  const auto take = [&](Choice choice, Float4 us) {
+    const Int4 isLess = us < least;
+    least = select(isLess, us, least);
+    best = select(isLess, splat(static_cast<int>(choice)), best);
+  };
+  const auto tryOut = [&](Choice choice, Float4 price, Float4 takenQueries) {
+    take(choice, price + prices_.otherReaders(most, queries - takenQueries, tokens));
+  };
+  if (any(taken.gainQueries > Float4{}))
+    tryOut(Gaining, taken.gain, taken.gainQueries);
+  if (any(taken.fillQueries != taken.gainQueries))
+    tryOut(Filling, taken.fill, taken.fillQueries);
+  if (any(taken.one < least)) // the others cost nothing less than 0
+    tryOut(One, taken.one, taken.oneQueries);
+  if (taken.mayAllJoin) {
+    const Place &place = view.places[p];
+    const int own = place.ownEnd - place.ownBegin;
+    take(All, own > 0 ? taken.all + prices_.sameReaders(prices_.readers(own), tokens, isWhole) : taken.all);
   }
-  return cost;
+  half.choice = best;
+  return least;
+}
+
+/// What the best choices cost in four lanes.
+inline Float4 EdgeAssignment::choose(const TreeView &view, int p, Half &half, int h) {
+  const Place &place = view.places[p];
+  const bool isInner = hasReadersBelow(place);
+  const int ownTokens = isInner ? place.tokens : readTokens(view, place);
+  const Float4 tokens = toFloat(half.above + ownTokens);
+  const Int4 isWhole = half.above == splat(place.position);
+  const Float4 alone =
+      prices_.sameReaders(prices_.readers(bounds_.readers(p)), tokens, isInner ? Int4{} : isWhole);
+  if (!bounds_.hasOpenChild(p))
+    return alone;
+  if (const int child = onlyChild(view, p); child >= 0)
+    return chooseOnly(place, child, half, h, tokens, isWhole, alone);
+  return chooseBest(view, p, half, h, tokens, isWhole, alone);
 }
 
 inline void EdgeAssignment::fill(const TreeView &view, int p, Entry &entry) {
-  const Place &place = view.places[p];
   if (entry.isGlue) { // the child's costs, for its lanes count the same ancestors
     const int child = onlyChild(view, p);
     for (int h = 0; h < entry.halves(); ++h)
       entry.half[h].joinPrice = entryOf(child).half[h].joinPrice;
     return;
   }
-  const bool isInner = hasReadersBelow(place);
-  const int ownTokens = isInner ? place.tokens : readTokens(view, place);
-  Lanes tokens, cost{};
-  IntLanes isWhole;
-  const GroupPrices::Readers all = prices_.readers(bounds_.readers(p));
-  for (int h = 0; h < entry.halves(); ++h) {
-    tokens.half[h] = toFloat(entry.half[h].above + ownTokens);
-    isWhole.half[h] = entry.half[h].above == splat(place.position);
-    cost.half[h] = prices_.sameReaders(all, tokens.half[h], isInner ? Int4{} : isWhole.half[h]);
-  }
-  if (bounds_.hasOpenChild(p)) {
-    if (const int child = onlyChild(view, p); child >= 0)
-      cost = chooseOnly(place, child, entry, tokens, isWhole, cost);
-    else
-      cost = chooseBest(view, p, entry, tokens, isWhole, cost);
-  }
-  const float apart = cost[0];
-  const Int4 lane{1, 2, 3, 4};
-  const Float4 low = cost.half[0], high = cost.half[1];
-  entry.half[0].joinPrice = select(splat(entry.depth) >= lane, behindFirst(low, high) - apart, splat(kNever));
-  if (entry.depth < 4)
+  const Int4 lane{1, 2, 3, 4}, depth = splat(entry.depth);
+  const Float4 low = choose(view, p, entry.half[0], 0);
+  const float apart = low[0];
+  if (entry.depth < 4) [[likely]] {
+    entry.half[0].joinPrice = select(depth >= lane, behindFirst(low) - apart, splat(kNever));
     return;
-  entry.half[1].joinPrice = select(splat(entry.depth) >= lane + 4,
-                                   Float4{high[1], high[2], high[3], high[3]} - apart, splat(kNever));
+  }
+  const Float4 high = choose(view, p, entry.half[1], 1);
+  entry.half[0].joinPrice = select(depth >= lane, behindFirst(low, high) - apart, splat(kNever));
+  entry.half[1].joinPrice = select(depth >= lane + 4, behindFirst(high) - apart, splat(kNever));
   // The last lane holds all ancestors: it is reached from the one before it only where these are as many.
   if (entry.depth >= kLanes)
     entry.half[1].joinPrice[2] = kNever;
 }
 
 /// Decides for the children of a place, whose own lane is known.
-inline void EdgeAssignment::choose(const TreeView &view, int p) {
+inline void EdgeAssignment::decide(const TreeView &view, int p) {
   if (!bounds_.hasOpenChild(p))
     return;
   const Place &place = view.places[p];
@@ -222,13 +201,13 @@ inline void EdgeAssignment::choose(const TreeView &view, int p) {
 
 /// The i-th of the open places is like the sibling behind it, below which all is decided: with the same
 /// ancestors, the same is done below it.
-void EdgeAssignment::chooseLike(const TreeView &view, std::size_t i) {
+void EdgeAssignment::decideLike(const TreeView &view, std::size_t i) {
   const std::vector<int> &open = bounds_.open();
   const int p = open[i], shift = view.places[p].subtreeEnd - p;
   const std::size_t end = i + static_cast<std::size_t>(bounds_.openBelow(i));
   if (lanes_[p] != lanes_[p + shift]) {
     for (; i < end; ++i)
-      choose(view, open[i]);
+      decide(view, open[i]);
     return;
   }
   for (++i; i < end; ++i)
@@ -273,9 +252,9 @@ void EdgeAssignment::weigh(const TreeView &view) {
   for (std::size_t i = filled_.size(); i-- > 0;)
     fill(view, filled_[i], entries_[i]);
   for (const int p : filled_)
-    choose(view, p);
+    decide(view, p);
   for (std::size_t k = alike_.size(); k-- > 0;)
-    chooseLike(view, alike_[k]);
+    decideLike(view, alike_[k]);
 }
 
 void EdgeAssignment::solve(const TreeView &view, const CostModel &model, int chunkTokens) {

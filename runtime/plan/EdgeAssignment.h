@@ -33,6 +33,9 @@ public:
   const std::vector<int> &joined() const { return joined_; }
 
 private:
+  /// More than any tree costs, and small enough that sums of it stay ordered.
+  static constexpr float kNever = 1e30F;
+
   /// Which children a node in one state takes out of its tokens' readers.
   enum Choice : int {
     None,
@@ -66,7 +69,8 @@ private:
 
   /// What a node's children cost under each choice, over standing apart, and the readers they take away.
   struct Taken {
-    Lanes gain, gainQueries, fill, fillQueries, one, oneQueries, all;
+    Float4 gain{}, gainQueries{}, fill{}, fillQueries{}, one = splat(kNever), oneQueries{}, all{};
+    bool mayAllJoin = true;
   };
 
   Entry &entryOf(int place) { return entries_[static_cast<std::size_t>(slots_[place])]; }
@@ -75,14 +79,15 @@ private:
   void countAbove(const TreeView &view, int place, Entry &entry);
   bool isGlue(const TreeView &view, int place, int gluedTokens) const;
   void fill(const TreeView &view, int place, Entry &entry);
-  void addChildren(const TreeView &view, int place, Entry &entry, Taken &taken);
+  Float4 choose(const TreeView &view, int place, Half &half, int h);
+  Taken takeChildren(const TreeView &view, int place, Half &half, int h);
   int onlyChild(const TreeView &view, int place) const;
-  Lanes chooseOnly(const Place &place, int child, Entry &entry, const Lanes &tokens, const IntLanes &isWhole,
-                   const Lanes &alone);
-  Lanes chooseBest(const TreeView &view, int place, Entry &entry, const Lanes &tokens,
-                   const IntLanes &isWhole, const Lanes &alone);
-  void choose(const TreeView &view, int place);
-  void chooseLike(const TreeView &view, std::size_t open);
+  Float4 chooseOnly(const Place &place, int child, Half &half, int h, Float4 tokens, Int4 isWhole,
+                    Float4 alone);
+  Float4 chooseBest(const TreeView &view, int place, Half &half, int h, Float4 tokens, Int4 isWhole,
+                    Float4 alone);
+  void decide(const TreeView &view, int place);
+  void decideLike(const TreeView &view, std::size_t open);
   bool takes(const Entry &entry, int lane, int child, float price, float queries) const;
 
   EdgeBounds bounds_;

@@ -131,7 +131,6 @@ void EdgeBounds::divide(const TreeView &view, int shortTokens) {
   Edge *const edges = edges_.data();
   char *const hasOpenChild = hasOpenChild_.data();
   const int *const tops = tops_.data(), *const deepest = deepest_.data();
-  Shape *const shapes = shapes_.data();
   int *const open = open_.data();
   std::size_t opened = 0;
   // To compare subtrees pays where many places might have one like theirs beside them.
@@ -145,12 +144,9 @@ void EdgeBounds::divide(const TreeView &view, int shortTokens) {
       edges[p] = Edge::Joined;
       continue;
     }
-    if (place.parent == top && hasOpenChild[top] == 0) {
-      shapes[top] = {};
+    if (place.parent == top && hasOpenChild[top] == 0)
       open[opened++] = top;
-    }
     hasOpenChild[place.parent] = 1;
-    shapes[p] = {};
     open[opened++] = p;
     const int next = place.subtreeEnd;
     if (alike < enough)
@@ -165,6 +161,8 @@ void EdgeBounds::divide(const TreeView &view, int shortTokens) {
 void EdgeBounds::findShapes(const TreeView &view) {
   const Place *const places = view.places.data();
   Shape *const shapes = shapes_.data();
+  for (const int p : open_)
+    shapes[p] = {};
   for (std::size_t i = open_.size(); i-- > 0;) {
     const int p = open_[i];
     if (edge(p) != Edge::Open)

@@ -41,7 +41,8 @@ void GreedyPartition::makeTiles(const TreeView &view, int queriesPerTile, Partit
       continue;
     const int toPosition = place.position - 1; // queries below see the place's tokens, and more
     const int seen = std::min(queryPos[begin] - toPosition, place.tokens);
-    if (end - begin > queriesPerTile || std::min(queryPos[end - 1] - toPosition, place.tokens) != seen) {
+    // Who sees less stands first: where the first one sees all, all do.
+    if (end - begin > queriesPerTile || (seen < place.tokens && queryPos[end - 1] - toPosition != seen)) {
       if (list.isFull())
         return;
       addGroup(view, p, queriesPerTile, scratch, list);

@@ -20,11 +20,15 @@ void GroupPrices::set(const CostModel &model, int chunkTokens) {
   bounds_.assign(static_cast<std::size_t>(width_) + 1, {});
   widths_.assign(static_cast<std::size_t>(width_) + 1, {});
   fewer_.assign(static_cast<std::size_t>(width_) + 1, 0);
+  readers_.assign(static_cast<std::size_t>(width_) + 1, {});
   int cheaper = 0; // the most queries whose step costs less
   for (int queries = 1; queries <= width_; ++queries) {
     const auto step = static_cast<float>(model.tokenStep(queries));
     const auto stepUs = static_cast<float>(model.stepUs(queries));
-    widths_[static_cast<std::size_t>(queries)] = {stepUs, 1 / step, (step - 0.5F) / step, 1};
+    const Width width{stepUs, 1 / step, (step - 0.5F) / step, 1};
+    widths_[static_cast<std::size_t>(queries)] = width;
+    readers_[static_cast<std::size_t>(queries)] = {
+        0, stepUs, width.inverseStep, width.slack, 1, partial_ * static_cast<float>(queries)};
     bounds_[static_cast<std::size_t>(queries)] = {stepUs / step + again_, kMostOfStep * stepUs, 1};
     shortTokens = std::min(shortTokens, step);
     if (stepUs > widths_[static_cast<std::size_t>(queries) - 1].stepUs)

@@ -5,6 +5,7 @@
 #include "runtime/plan/Lanes.h"
 
 #include <algorithm>
+#include <cstring>
 #include <vector>
 
 namespace deft::plan {
@@ -55,6 +56,8 @@ public:
     float tiles, partials;
   };
   Readers readers(int queries) const {
+    if (queries <= width_) [[likely]]
+      return readers_[static_cast<std::size_t>(queries)];
     const int full = fullTiles(queries);
     const Width &narrow = narrowest(queries, full);
     return {wide_.stepUs * static_cast<float>(full),
@@ -90,21 +93,18 @@ public:
         rest[k] = std::clamp(rest[k], 0, width_); // beyond 2^23 queries, halves are rounded
       wideSteps = full * wide_.stepUs * stepsOf(cut, splat(wide_.inverseStep), splat(wide_.slack));
     }
-    Float4 stepUs{}, inverse{}, slack{}, tiles{};
-    for (int k = 0; k < 4; ++k) {
-      const Width &narrow = widths_[static_cast<std::size_t>(rest[k])];
-      stepUs[k] = narrow.stepUs;
-      inverse[k] = narrow.inverseStep;
-      slack[k] = narrow.slack;
-      tiles[k] = narrow.tiles;
-    }
+    Float4 narrow[4];
+    for (int k = 0; k < 4; ++k)
+      std::memcpy(&narrow[k], &widths_[static_cast<std::size_t>(rest[k])], sizeof narrow[k]);
+    transpose(narrow);
+    const auto &[stepUs, inverse, slack, tiles] = narrow;
     const Float4 total = wideSteps + stepUs * stepsOf(cut, inverse, slack) +
                          (full + tiles) * (chunks * item_ + tokens * again_) + chunks * queries * partial_;
     return select(tokens > Float4{}, total, Float4{});
   }
 
 private:
-  struct Width { ///< of a tile with so many queries
+  struct Width { ///< of a tile with so many queries; four floats, as otherReaders reads it
     float stepUs = 0, inverseStep = 0, slack = 0, tiles = 0;
   };
   /// Of the queries that full tiles leave.
@@ -145,7 +145,8 @@ private:
   Width wide_;
   std::vector<Width> widths_;
   std::vector<int> fewer_;     ///< by queries that full tiles leave
-  std::vector<Bounds> bounds_; ///< by queries of one tile
+  std::vector<Bounds> bounds_; ///< by queries of one tile, as are:
+  std::vector<Readers> readers_;
 };
 
 } // namespace deft::plan

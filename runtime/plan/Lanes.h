@@ -24,16 +24,21 @@ inline bool any(Int4 condition) {
 /// Of eight lanes in two halves: the four that end before the last one, or begin behind the first one.
 inline Int4 beforeLast(Int4 low, Int4 high) { return __builtin_shufflevector(low, high, 3, 4, 5, 6); }
 inline Float4 behindFirst(Float4 low, Float4 high) { return __builtin_shufflevector(low, high, 1, 2, 3, 4); }
+/// The same of the last four; the last one is there twice.
+inline Float4 behindFirst(Float4 last) { return __builtin_shufflevector(last, last, 1, 2, 3, 3); }
+
+/// Four rows of four become four columns.
+inline void transpose(Float4 (&rows)[4]) {
+  const Float4 low01 = __builtin_shufflevector(rows[0], rows[1], 0, 4, 1, 5);
+  const Float4 high01 = __builtin_shufflevector(rows[0], rows[1], 2, 6, 3, 7);
+  const Float4 low23 = __builtin_shufflevector(rows[2], rows[3], 0, 4, 1, 5);
+  const Float4 high23 = __builtin_shufflevector(rows[2], rows[3], 2, 6, 3, 7);
+  rows[0] = __builtin_shufflevector(low01, low23, 0, 1, 4, 5);
+  rows[1] = __builtin_shufflevector(low01, low23, 2, 3, 6, 7);
+  rows[2] = __builtin_shufflevector(high01, high23, 0, 1, 4, 5);
+  rows[3] = __builtin_shufflevector(high01, high23, 2, 3, 6, 7);
+}
 
 inline constexpr int kLanes = 8;
-
-struct Lanes {
-  Float4 half[2];
-  float operator[](int lane) const { return half[lane / 4][lane % 4]; }
-};
-struct IntLanes {
-  Int4 half[2];
-  int operator[](int lane) const { return half[lane / 4][lane % 4]; }
-};
 
 } // namespace deft::plan

@@ -62,16 +62,17 @@ void TreeView::moveSubtrees(int begin, int end, int queryEnd) {
   }
 }
 
-/// The queries of a place's children go to `at` on.
+/// The queries of a place's children go to `at` on: those of marked ones behind the others.
 void TreeView::shiftChildren(const Place &place, int at) {
-  const int begin = static_cast<int>(&place - places.data()) + 1;
-  for (const char isLast : {0, 1})
-    for (int c = begin; c < place.subtreeEnd; c = places[c].subtreeEnd) {
-      if (isLast_[c] != isLast)
-        continue;
-      shifts_[c] = at - places[c].ownBegin;
-      at += places[c].readersEnd - places[c].ownBegin;
-    }
+  const Place *const first = places.data();
+  const char *const isLast = isLast_.data();
+  int *const shifts = shifts_.data();
+  int next[] = {at, at + place.firstEnd - place.ownEnd};
+  for (int c = static_cast<int>(&place - first) + 1; c < place.subtreeEnd; c = first[c].subtreeEnd) {
+    int &to = next[int{isLast[c]}]; // nobody can predict which: no branch
+    shifts[c] = to - first[c].ownBegin;
+    to += first[c].readersEnd - first[c].ownBegin;
+  }
 }
 
 /// What belongs to neighbouring places: it lies side by side.

@@ -18,8 +18,9 @@ constexpr int kCpuTokenPad = 4;
 /// And the offsets that are only fetched ahead up to the next multiple of this.
 constexpr int kCpuFetchPad = 8;
 
-/// Converts query rows into the form that `attend` reads. Rows stand in groups of CpuKernel::groupRows, a group in
-/// packedGroupBytes bytes; the rows that fill up the last group must hold finite numbers, such as zeros.
+/// Converts query rows into the form that `attend` reads. Rows stand in groups of CpuKernel::groupRows, a
+/// group in packedGroupBytes bytes; the rows that fill up the last group must hold finite numbers, such as
+/// zeros.
 struct CpuPackCall {
   const void *q; ///< [rows][head_dim], dtype, contiguous
   void *packed;  ///< of row 0
@@ -27,30 +28,31 @@ struct CpuPackCall {
   int rows;
 };
 
-/// Adds a block of at most CpuKernel::blockTokens tokens, out of any runs, to the state of `rows` rows. Row r may
-/// see token t when rowLow[t] <= r < rowHigh[t], unless the mask hides it.
+/// Adds a block of at most CpuKernel::blockTokens tokens, out of any runs, to the state of `rows` rows. Row r
+/// may see token t when rowLow[t] <= r < rowHigh[t], unless the mask hides it.
 ///
-/// The state of a row is (m, l, acc): the reference of the exponent, the sum of the weights and the weighted sum
-/// of V, both unnormalised, in an order of columns that `finish` knows. It starts as (-inf, 0, 0); m stays -inf
-/// while the row has seen no token. Sigmoid attention has no m and l and leaves them alone. m, l, qPos, query and
-/// head have an entry for every row of a started group; m and l of the rows behind `rows` change like those of
-/// rows that see every token, unless `cut` is set: then they see what their intervals say.
+/// The state of a row is (m, l, acc): the reference of the exponent, the sum of the weights and the weighted
+/// sum of V, both unnormalised, in an order of columns that `finish` knows. It starts as (-inf, 0, 0); m
+/// stays -inf while the row has seen no token. Sigmoid attention has no m and l and leaves them alone. m, l,
+/// qPos, query and head have an entry for every row of a started group; m and l of the rows behind `rows`
+/// change like those of rows that see every token, unless `cut` is set: then they see what their intervals
+/// say.
 struct CpuAttendCall {
-  const void *packed;           ///< the group of the first row, which begins a group
-  float *acc;                   ///< [rows][head_dim]
-  float *m;                     ///< [rows], natural units
-  float *l;                     ///< [rows]
-  const int *qPos;              ///< [rows]
-  const int *query;             ///< [rows], caller's index
-  const int *head;              ///< [rows], query head
-  const void *k;                ///< the cache, at this KV head's offset
+  const void *packed; ///< the group of the first row, which begins a group
+  float *acc;         ///< [rows][head_dim]
+  float *m;           ///< [rows], natural units
+  float *l;           ///< [rows]
+  const int *qPos;    ///< [rows]
+  const int *query;   ///< [rows], caller's index
+  const int *head;    ///< [rows], query head
+  const void *k;      ///< the cache, at this KV head's offset
   const void *v;
-  const long long *offsets;     ///< [tokens], in elements from k and from v; the padding repeats a token
-  const int *kvPos;             ///< [tokens]
-  const int *depth;             ///< [tokens]
-  const int *rowLow;            ///< [tokens]; the padding is seen by no row
-  const int *rowHigh;           ///< [tokens]
-  const void *nextK;            ///< what a following call will read, fetched ahead: a hint
+  const long long *offsets; ///< [tokens], in elements from k and from v; the padding repeats a token
+  const int *kvPos;         ///< [tokens]
+  const int *depth;         ///< [tokens]
+  const int *rowLow;        ///< [tokens]; the padding is seen by no row
+  const int *rowHigh;       ///< [tokens]
+  const void *nextK;        ///< what a following call will read, fetched ahead: a hint
   const void *nextV;
   const long long *nextOffsets; ///< [nextTokens], and padding
   const ParamSlot *params;
@@ -58,9 +60,9 @@ struct CpuAttendCall {
   int tokens;
   int nextTokens;
   int kvHead;
-  int masked;                   ///< 0: the mask is known to hold for every pair and is not evaluated
-  int cut;                      ///< 0: every row may see every token; rowLow and rowHigh need not be looked at
-  int strict;                   ///< 1: a row's bits must not depend on how many rows share the call
+  int masked; ///< 0: the mask is known to hold for every pair and is not evaluated
+  int cut;    ///< 0: every row may see every token; rowLow and rowHigh need not be looked at
+  int strict; ///< 1: a row's bits must not depend on how many rows share the call
   int reserved0;
 };
 
@@ -83,8 +85,8 @@ struct CpuFinishCall {
   const float *acc; ///< [rows][head_dim], as `attend` left it
   const float *m;
   const float *l;
-  void *out;        ///< [rows][head_dim], output dtype (finish) or float (finishPartial)
-  float *lse;       ///< [rows], natural log; may be null
+  void *out;  ///< [rows][head_dim], output dtype (finish) or float (finishPartial)
+  float *lse; ///< [rows], natural log; may be null
   int rows;
   int reserved0;
 };
@@ -94,27 +96,27 @@ struct CpuMergeCall {
   const float *partialOut; ///< [slot][query_heads][head_dim], at the first of the rows
   const float *partialLse; ///< [slot][query_heads], likewise
   const int *slots;
-  void *out;               ///< [rows][head_dim], output dtype
-  float *lse;              ///< [rows]; may be null
-  int slotCount;           ///< 0: the output is 0 and lse -inf
+  void *out;     ///< [rows][head_dim], output dtype
+  float *lse;    ///< [rows]; may be null
+  int slotCount; ///< 0: the output is 0 and lse -inf
   int rows;
 };
 
 struct CpuKernel {
-  int version;        ///< kCpuKernelVersion
-  int tableBytes;     ///< sizeof(CpuKernel)
+  int version;    ///< kCpuKernelVersion
+  int tableBytes; ///< sizeof(CpuKernel)
   int queryHeads;
   int kvHeads;
   int headDim;
-  int dtype;          ///< spec::DType's number: 0 f16, 1 bf16
+  int dtype; ///< spec::DType's number: 0 f16, 1 bf16
   int outputDtype;
-  int sigmoid;        ///< 1: partials are plain sums, there is no lse
-  int hasMask;        ///< 1: `tile` says which blocks the mask cuts
-  int paramCount;     ///< entries of every `params`
-  int blockTokens;    ///< most tokens of one `attend`
-  int groupRows;      ///< rows that are packed together
+  int sigmoid;     ///< 1: partials are plain sums, there is no lse
+  int hasMask;     ///< 1: `tile` says which blocks the mask cuts
+  int paramCount;  ///< entries of every `params`
+  int blockTokens; ///< most tokens of one `attend`
+  int groupRows;   ///< rows that are packed together
   int packedGroupBytes;
-  int isaLevel;       ///< 3: needs x86-64-v3; 4: x86-64-v4; what a loader checks
+  int isaLevel; ///< 3: needs x86-64-v3; 4: x86-64-v4; what a loader checks
   void (*pack)(const CpuPackCall *);
   void (*attend)(const CpuAttendCall *);
   int (*tile)(const CpuTileCall *);

@@ -4,8 +4,8 @@
 #include <cstdlib>
 #include <new>
 
-/// Counts every call of operator new in the program, of all threads. It replaces the operators, so one file of
-/// a program includes it, and no other.
+/// Counts every call of operator new in the program, of all threads. It replaces the operators, so one file
+/// of a program includes it, and no other.
 namespace deft::test {
 
 inline std::atomic<long long> allocations = 0;

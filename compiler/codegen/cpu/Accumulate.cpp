@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstddef>
+#include <optional>
 
 namespace deft::codegen::cpu {
 
@@ -25,8 +26,8 @@ public:
     v_ = DEFT_FIELD(e.pointerType(), v);
     offsets_ = DEFT_FIELD(e.pointerType(), offsets);
     nextV_ = DEFT_FIELD(e.pointerType(), nextV);
-    nextOffsets_ = DEFT_FIELD(e.pointerType(), nextOffsets);
     acc_ = e.at(DEFT_FIELD(e.pointerType(), acc), e.f32Type(), e.mul(pass_.row, e.i64(context_.headDim())));
+    fetches_.emplace(context_, pass_, acc_);
     turn_ = e.stackArray(e.i64Type(), 1);
     e.store(e.i64(0), turn_);
     const int paired = context_.pairedColumns();
@@ -70,9 +71,8 @@ private:
       const int perQuad = turns > 0 ? kQuad / 2 / turns : 0;
       Value fetchBegin = e.mul(pass_.quadCount, e.add(e.mul(turn, e.i64(perQuad)), e.i64(kQuad / 2)));
       Values sums = e.loop(e.i64(0), pass_.quadCount, 1, init, [&](Value i, mlir::ValueRange carried) {
-        if (turns > 0)
-          emitFetch(context_, nextV_, nextOffsets_, fetch, e.add(fetchBegin, e.mul(i, e.i64(perQuad))),
-                    perQuad);
+        fetches_->clear();
+        fetches_->add(nextV_, e.add(fetchBegin, e.mul(i, e.i64(perQuad))), perQuad, fetch);
         Values next(carried.begin(), carried.end());
         return context_.dotsPairs() ? addQuadOfPairs(i, d, width, vectors, next)
                                     : addQuad(i, d, width, vectors, next);
@@ -102,8 +102,10 @@ private:
     for (int t = 0; t < kQuad; ++t) {
       Value address = valueAt(i, t, d);
       Values columns;
-      for (int column = 0; column < width; ++column)
+      for (int column = 0; column < width; ++column) {
+        fetches_->ask(t * width + column, kQuad * width);
         loadColumn(e.at(address, e.i16Type(), e.i64(column * vectors * e.lanes())), vectors, columns);
+      }
       for (int r = 0; r < rows_; ++r) {
         Value weight = e.splat(e.load(e.f32Type(), weightAt(i, r, t)));
         for (std::size_t j = 0; j < columns.size(); ++j) {
@@ -126,6 +128,7 @@ private:
       Value first = valueAt(i, t, d), second = valueAt(i, t + 1, d);
       Values columns;
       for (int column = 0; column < width; ++column) {
+        fetches_->ask(t / 2 * width + column, kQuad / 2 * width);
         Value at = e.i64(column * vectors * e.lanes());
         const mlir::VectorType bits = e.vectorOf(e.i16Type(), vectors * e.lanes());
         Value a = e.loadAt(bits, first, at), b = e.loadAt(bits, second, at);
@@ -177,7 +180,8 @@ private:
   Emitter &e;
   int rows_;
   Pass pass_;
-  Value v_, offsets_, nextV_, nextOffsets_, acc_, turn_;
+  Value v_, offsets_, nextV_, acc_, turn_;
+  std::optional<Fetches> fetches_;
 };
 
 } // namespace

@@ -19,21 +19,6 @@ mlir::LLVM::LLVMFuncOp passFunction(const KernelContext &context, llvm::StringRe
   return function;
 }
 
-void emitFetch(const KernelContext &context, Value base, Value nextOffsets, Value fetch, Value token,
-               int count) {
-  Emitter &e = context.e;
-  e.ifElse(
-      e.compare(CmpIPredicate::slt, token, fetch),
-      [&] {
-        for (int i = 0; i < count; ++i) {
-          Value address = e.at(base, e.i16Type(), e.loadAt(e.i64Type(), nextOffsets, e.add(token, e.i64(i))));
-          for (int element = 0; element < context.headDim(); element += kLineElements)
-            e.prefetch(e.at(address, e.i16Type(), e.i64(element)));
-        }
-      },
-      nullptr);
-}
-
 namespace {
 
 /// The control of a call: rows in blocks of two groups, each block in three passes over the tokens that some
@@ -49,8 +34,6 @@ public:
       return {};
     for (int groups = 1; groups <= kBlockGroups; ++groups)
       scores_.push_back(emitScores(context_, groups));
-    if (context_.hasScoresOfRow())
-      scoresOfRow_ = emitScoresOfRow(context_);
     for (int rows = 1; rows <= kBlockGroups * groupRows; rows *= 2)
       accumulate_.push_back(emitAccumulate(context_, rows));
 
@@ -60,7 +43,6 @@ public:
     quadCount_ = e.shr(e.add(tokens_, e.i64(kQuad - 1)), 2);
     static_assert(kQuad == 4);
     isCut_ = e.compare(CmpIPredicate::ne, DEFT_FIELD(e.i32Type(), cut), e.i32(0));
-    isStrict_ = e.compare(CmpIPredicate::ne, DEFT_FIELD(e.i32Type(), strict), e.i32(0));
     weights_ = e.stackArray(e.builder().getI8Type(), kBlockGroups * context_.groupWeightBytes());
     rescale_ = e.stackArray(e.f32Type(), kBlockGroups * groupRows);
     quads_ = e.stackArray(e.i32Type(), kBlockQuads + 2);
@@ -161,7 +143,7 @@ private:
     Value begin = e.sub(seen.low, skipped), end = e.sub(seen.high, skipped);
     Value hasTwo = e.compare(CmpIPredicate::eq, at.groups, e.i64(2));
     static_assert(kBlockGroups == 2);
-    e.ifElse(hasTwo, [&] { callPass(scores_[1], at); }, [&] { emitScoresOfGroup(at, begin, end); });
+    e.ifElse(hasTwo, [&] { callPass(scores_[1], at); }, [&] { callPass(scores_[0], at); });
     callPass(weigh_, at);
     Value isWhole = e.compare(CmpIPredicate::eq, e.sub(end, begin), e.i64(2 * groupRows));
     e.ifElse(
@@ -179,17 +161,6 @@ private:
             return llvm::SmallVector<Value>{e.i64(0)};
           });
         });
-  }
-
-  /// The scores of rows [begin, end) of a group.
-  void emitScoresOfGroup(const Place &at, Value begin, Value end) {
-    if (!scoresOfRow_) {
-      callPass(scores_[0], at);
-      return;
-    }
-    Value isFirst = e.bitAnd(e.compare(CmpIPredicate::eq, begin, e.i64(0)),
-                             e.compare(CmpIPredicate::eq, end, e.select(isStrict_, e.i64(0), e.i64(1))));
-    e.ifElse(isFirst, [&] { callPass(scoresOfRow_, at); }, [&] { callPass(scores_[0], at); });
   }
 
   /// The sums over V of rows [begin, end) of a group: all at once, or two by two.
@@ -227,9 +198,9 @@ private:
 
   const KernelContext &context_;
   Emitter &e;
-  mlir::LLVM::LLVMFuncOp weigh_, scoresOfRow_;
+  mlir::LLVM::LLVMFuncOp weigh_;
   llvm::SmallVector<mlir::LLVM::LLVMFuncOp> scores_, accumulate_;
-  Value call_, tokens_, quadCount_, isCut_, isStrict_, weights_, rescale_, quads_, keys_;
+  Value call_, tokens_, quadCount_, isCut_, weights_, rescale_, quads_, keys_;
 };
 
 } // namespace

@@ -35,11 +35,6 @@ struct KernelContext {
   int groupRows() const { return e.lanes() / kQuad; }
   /// Dimensions that one vector of packed q holds of each row.
   int stepDims() const { return dotsPairs() ? 8 : 4; }
-  /// Numbers of one vector of K as q.k reads it.
-  int keyLanes() const { return dotsPairs() ? 2 * e.lanes() : e.lanes(); }
-  /// Whether q.k of a single row is taken with dimensions in the lanes. Of two that is slower than in a
-  /// group.
-  bool hasScoresOfRow() const { return headDim() % keyLanes() == 0; }
   int linesPerToken() const { return (headDim() + kLineElements - 1) / kLineElements; }
   int packedGroupBytes() const { return headDim() / stepDims() * e.lanes() * 4; }
 
@@ -76,16 +71,34 @@ mlir::LLVM::LLVMFuncOp passFunction(const KernelContext &context, llvm::StringRe
 
 /// weights[group][i] = q . k of `groups` groups.
 mlir::LLVM::LLVMFuncOp emitScores(const KernelContext &context, int groups);
-/// The same of the first row of a group, where hasScoresOfRow(): adds up in another order.
-mlir::LLVM::LLVMFuncOp emitScoresOfRow(const KernelContext &context);
 /// Scores to weights, in place, and the factor of each row's earlier state, of all groups of a block.
 mlir::LLVM::LLVMFuncOp emitWeigh(const KernelContext &context);
 /// acc = acc * rescale + weights . V of `rows` rows.
 mlir::LLVM::LLVMFuncOp emitAccumulate(const KernelContext &context, int rows);
-/// Asks for `count` tokens of the next block, from `token` (i64) on, unless that is beyond `fetch`: hardware
-/// prefetchers stop at the ends of pages and strides.
-void emitFetch(const KernelContext &context, mlir::Value base, mlir::Value nextOffsets, mlir::Value fetch,
-               mlir::Value token, int count);
+/// Lines of the next block that a pass asks for, since hardware prefetchers stop at the ends of pages and
+/// strides. A core drops requests beyond what it keeps under way: they go line by line, between the loads of
+/// this block, and cost few instructions each. What is not to be asked for becomes a line that is there:
+/// cheaper than a branch.
+class Fetches {
+public:
+  /// `there`: an address that the pass uses.
+  Fetches(const KernelContext &context, const Pass &pass, mlir::Value there);
+
+  void clear() { lines_.clear(); }
+  /// So many tokens of `base` from `token` (i64) on, of those below `limit` (i64).
+  void add(mlir::Value base, mlir::Value token, int tokens, mlir::Value limit);
+  /// What step `step` (i64) of `steps` has to ask for, of so many tokens from `token` on.
+  void addShare(mlir::Value base, mlir::Value token, int tokens, mlir::Value step, int steps);
+  /// Asks for what part `part` of `parts` has of all that was added.
+  void ask(int part, int parts) const;
+
+private:
+  void addLines(mlir::Value base, mlir::Value token, mlir::Value element, int count, mlir::Value limit);
+
+  const KernelContext &context_;
+  mlir::Value nextOffsets_, fetch_, there_;
+  llvm::SmallVector<mlir::Value> lines_; ///< addresses
+};
 
 // Each emits one function of the table, named as its member, or null after a reported diagnostic.
 mlir::LLVM::LLVMFuncOp emitPack(const KernelContext &context);

@@ -83,6 +83,16 @@ protected:
     return plan.run(attention_, inputs(), outputs(), stream_);
   }
 
+  /// A run of the plan as a graph.
+  void capture(GpuPlan &plan, void *&executable) {
+    void *graph = nullptr;
+    ASSERT_EQ(cuStreamBeginCapture_v2(stream_, 1), 0);
+    const auto captured = plan.run(attention_, inputs(), outputs(), stream_);
+    ASSERT_EQ(cuStreamEndCapture(stream_, &graph), 0);
+    ASSERT_TRUE(captured) << captured.error().text();
+    ASSERT_EQ(cuGraphInstantiateWithFlags(&executable, graph, 0), 0);
+  }
+
   /// Every row against its sequence, token by token; forgets the outputs.
   bool isRight() {
     bool allRight = true;
@@ -176,12 +186,8 @@ TEST_F(GpuTest, AGraphFollowsTheTree) {
   plan.reserve({.queries = kMostQueries, .items = 200, .runs = 400, .partials = 400}).value();
   table_.upload(sequences_, stream_).value();
   plan.upload(stream_).value();
-  void *graph = nullptr, *executable = nullptr;
-  ASSERT_EQ(cuStreamBeginCapture_v2(stream_, 1), 0);
-  const auto captured = plan.run(attention_, inputs(), outputs(), stream_);
-  ASSERT_EQ(cuStreamEndCapture(stream_, &graph), 0);
-  ASSERT_TRUE(captured) << captured.error().text();
-  ASSERT_EQ(cuGraphInstantiateWithFlags(&executable, graph, 0), 0);
+  void *executable = nullptr;
+  ASSERT_NO_FATAL_FAILURE(capture(plan, executable));
   for (int step = 0; step < 8; ++step) {
     if (step == 4)
       sequences_.addQuery(0).value(); // another structure
@@ -210,6 +216,40 @@ TEST_F(GpuTest, AGraphFollowsTheTree) {
   ASSERT_FALSE(tooLarge);
   EXPECT_EQ(tooLarge.error().message, "the plan has 38 queries, there is room for 32");
   EXPECT_FALSE(plan.isCurrent());
+}
+
+/// `auto` may cut another tree in another way, into more than a graph has room for.
+TEST_F(GpuTest, AGraphWithoutRoomForANewCutKeepsTheFormerOne) {
+  sequences_ = SequenceTree::make({kPageSize, kPages}).value();
+  const int prompt = sequences_.addRoot(68).value();
+  leaves_.clear();
+  for (const int tokens : {70, 64, 96, 96, 102})
+    leaves_.push_back(sequences_.addChild(prompt, tokens).value());
+  std::vector<Query> queries;
+  for (const int leaf : leaves_)
+    queries.push_back({leaf});
+  sequences_.setQueries(queries).value();
+  const GpuPlanOptions options{.plan = {.partition = Partition::Auto}};
+  auto plan = GpuPlan::make(attention_, tree(), options).value();
+  table_.upload(sequences_, stream_).value();
+  plan.upload(stream_).value();
+  void *executable = nullptr;
+  ASSERT_NO_FATAL_FAILURE(capture(plan, executable));
+
+  sequences_.prune(leaves_.back()).value();
+  leaves_.pop_back();
+  sequences_.append(leaves_[0], 60).value();
+  const PlanSummary fresh = GpuPlan::make(attention_, tree(), options).value().summary();
+  ASSERT_GT(fresh.partials, plan.room().partials); // or this tree tests nothing
+  const auto advanced = plan.advance(tree());
+  ASSERT_TRUE(advanced) << advanced.error().text();
+  EXPECT_EQ(*advanced, Advanced::Remade);
+  EXPECT_LE(plan.summary().partials, plan.room().partials);
+  table_.upload(sequences_, stream_).value();
+  plan.upload(stream_).value();
+  ASSERT_EQ(cuGraphLaunch(executable, stream_), 0);
+  EXPECT_TRUE(isRight());
+  EXPECT_TRUE(plan.checkReplays());
 }
 
 TEST_F(GpuTest, WrongCallsAreErrorsBeforeAnythingIsEnqueued) {
