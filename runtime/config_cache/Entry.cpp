@@ -168,7 +168,10 @@ std::string kernelHash(DeviceKey::Kind kind) {
     // version.
     hash.update("cpu kernels " + std::to_string(abi::kCpuKernelVersion) + " of deftc " DEFT_VERSION);
   } else {
-    for (const nvrtc::TemplateHeader &header : nvrtc::templateHeaders()) {
+    constexpr std::string_view kKernels = "#include \"deft/attend_sm80.cuh\"\n"
+                                          "#include \"deft/attend_sm90.cuh\"\n"
+                                          "#include \"deft/merge.cuh\"\n";
+    for (const nvrtc::TemplateHeader &header : nvrtc::reachedHeaders(kKernels)) {
       const std::string code = codeOf(header.text);
       hash.update(std::string(header.name) + " " + std::to_string(code.size()) + "\n");
       hash.update(code);

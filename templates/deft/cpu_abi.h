@@ -11,7 +11,7 @@
 /// threads at once. Every pointer must be aligned to its element only.
 namespace deft::abi {
 
-constexpr int kCpuKernelVersion = 3;
+constexpr int kCpuKernelVersion = 4;
 
 /// Tokens come in fours: arrays of a block are readable up to the next multiple of this.
 constexpr int kCpuTokenPad = 4;
@@ -29,7 +29,8 @@ struct CpuPackCall {
 };
 
 /// Adds a block of at most CpuKernel::blockTokens tokens, out of any runs, to the state of `rows` rows. Row r
-/// may see token t when rowLow[t] <= r < rowHigh[t], unless the mask hides it.
+/// may see token t when rowLow[t] <= r < rowHigh[t], unless the mask hides it. A row's bits do not depend on
+/// how many rows share the call.
 ///
 /// The state of a row is (m, l, acc): the reference of the exponent, the sum of the weights and the weighted
 /// sum of V, both unnormalised, in an order of columns that `finish` knows. It starts as (-inf, 0, 0); m
@@ -62,8 +63,6 @@ struct CpuAttendCall {
   int kvHead;
   int masked; ///< 0: the mask is known to hold for every pair and is not evaluated
   int cut;    ///< 0: every row may see every token; rowLow and rowHigh need not be looked at
-  int strict; ///< 1: a row's bits must not depend on how many rows share the call
-  int reserved0;
 };
 
 /// Inclusive bounds of the rows and tokens of one `attend`.

@@ -125,7 +125,6 @@ void UnitRunner::attendBlock(const TokenBlock &block, const TokenBlock *next, in
   call.rows = block.rowEnd - block.rowBegin;
   call.tokens = block.tokens;
   call.cut = block.cut;
-  call.strict = step_->plan.strictChunk > 0;
   for (int head = headBegin; head < headEnd; ++head) {
     const int seen = step_->kernel.hasMask ? visibility(block, head) : abi::kCpuTileAny | abi::kCpuTileAll;
     if (!(seen & abi::kCpuTileAny))

@@ -44,16 +44,15 @@ TEST(CpuKernelTest, EveryCountOfRowsAndTokens) {
     }
 }
 
-TEST(CpuKernelTest, StrictCallsAddUpARowTheSameWayWhoeverSharesThem) {
+TEST(CpuKernelTest, ACallAddsUpARowTheSameWayWhoeverSharesIt) {
   for (DType dtype : {DType::BF16, DType::F16}) {
     const spec::Variant variant = plainVariant(128, dtype);
     Kernel kernel = jitKernel(variant);
     ASSERT_TRUE(kernel);
-    const Results alone = runKernel(*kernel, variant, {.rows = 1, .tokens = 130, .range = 4, .strict = true});
+    const Results alone = runKernel(*kernel, variant, {.rows = 1, .tokens = 130, .range = 4});
     for (int rows : {2, 3, 4, 5, 9}) {
       SCOPED_TRACE(std::to_string(rows) + " rows");
-      const Results run =
-          runKernel(*kernel, variant, {.rows = rows, .tokens = 130, .range = 4, .strict = true});
+      const Results run = runKernel(*kernel, variant, {.rows = rows, .tokens = 130, .range = 4});
       EXPECT_EQ(std::vector(run.partial.out.begin(), run.partial.out.begin() + 128), alone.partial.out);
       EXPECT_EQ(run.partial.lse[0], alone.partial.lse[0]);
     }

@@ -217,7 +217,6 @@ State attendAll(const abi::CpuKernel &kernel, const spec::Variant &variant, cons
     call.kvHead = c.kvHead;
     call.masked = c.masked;
     call.cut = cut;
-    call.strict = c.strict;
     kernel.attend(&call);
   }
   state.m.resize(static_cast<std::size_t>(c.rows));

@@ -65,7 +65,6 @@ struct Case {
   int kvHead = 0;
   bool masked = true;
   float range = 1.0f; ///< of q
-  bool strict = false;
   unsigned seed = 1;
   std::vector<abi::ParamSlot> params = {};
   /// Rows that see token t (counted from 0); null: all.
