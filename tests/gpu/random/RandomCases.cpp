@@ -58,6 +58,7 @@ struct Work {
   const package::PackagedVariant *packaged = nullptr;
   config::Config config;
   int variantIndex = 0, configIndex = 0;
+  bool isInvariant = false; ///< whether it is the variant's one config for invariant plans
   std::promise<Result<package::KernelSet>> compiled;
 };
 
@@ -73,6 +74,7 @@ public:
         continue;
       Random random(options.cases.seed, 900 + i);
       int configIndex = 0;
+      bool hasInvariant = false;
       for (config::Config &config : backend.configs(random, variant)) {
         const int index = configIndex++; // the same, whichever are left out
         if (!isWanted(config))
@@ -83,6 +85,9 @@ public:
         work.config = std::move(config);
         work.variantIndex = static_cast<int>(i);
         work.configIndex = index;
+        work.isInvariant = !hasInvariant && static_cast<std::size_t>(index) >= backend_.invariantAt() &&
+                           work.config.phases[0].family != config::Family::Sm90;
+        hasInvariant |= work.isInvariant;
       }
     }
   }
@@ -170,7 +175,7 @@ private:
       return pool.count(name, opened.error().message);
     const Subject subject{*work.variant, work.config, work.variantIndex, work.configIndex, **opened};
     runRandomCases(subject, options_.cases, pool);
-    if (static_cast<std::size_t>(work.configIndex) == backend_.invariantAt())
+    if (work.isInvariant)
       runInvariantCases(subject, options_.cases, pool);
     if (!options_.noLargePool && work.configIndex == 0 && takesLargePool(*work.variant))
       runLargePoolCase(subject, options_.cases, pool);
