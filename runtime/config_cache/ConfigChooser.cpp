@@ -37,9 +37,7 @@ const Selection &ConfigChooser::choose(const tree::KvTree &tree) {
   selection_ = select(*cache_, request_);
   hasSelection_ = true;
   ++changes_;
-  const Candidate &chosen = selection_.chosen;
-  if (chosen.rule == Rule::Heuristic || (chosen.from && chosen.from->entry.keepsDefault) ||
-      (pinned_ && !haveSameKernels(chosen.config, pinned_->config)))
+  if (selection_.chosen.isUntuned() || (pinned_ && !haveSameKernels(selection_.config(), pinned_->config)))
     selectUntuned(tree);
   selection_.next.clear();
   return selection_;

@@ -36,16 +36,11 @@ std::vector<RegretOffer> offersOf(Selection selection, int most) {
   return offers;
 }
 
-/// What is chosen is the untuned choice, by whichever rule.
-bool isUntuned(const Candidate &candidate) {
-  return candidate.rule == Rule::Heuristic || (candidate.from && candidate.from->entry.keepsDefault);
-}
-
 /// Without measuring: by what the entry remembers.
 void recall(const Entry &entry, RegretRow &row) {
   row.us = entry.measurement.tunedUs;
   for (RegretOffer &offer : row.offers)
-    if (isUntuned(offer.candidate))
+    if (offer.candidate.isUntuned())
       offer.us = entry.measurement.untunedUs;
     else if (areEqual(offer.candidate.config, entry.config))
       offer.us = entry.measurement.tunedUs;

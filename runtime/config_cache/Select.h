@@ -53,6 +53,8 @@ struct Candidate {
   std::string path;                ///< of the file; empty: the heuristic's
   std::string reason;              ///< of the heuristic's, Request::heuristicWhy
 
+  /// Whether this is the untuned choice, by whichever rule.
+  bool isUntuned() const { return rule == Rule::Heuristic || (from && from->entry.keepsDefault); }
   /// "tuned on this device for this class, 1.31 times as fast as untuned".
   std::string why() const;
 };

@@ -8,15 +8,18 @@ the untuned choice for the same tree, side by side in one process with a cold L2
 Prints a line for each tree that differs by more than --tell, and for each attention and all together the geometric mean,
 the worst, and how many are more than --noise above the untuned choice. Entries that keep the untuned choice count as 1
 without being timed twice. The entries are those that `deftc` finds (DEFT_CACHE_DIR, or beside it); stale ones count with
---stale. Needs a GPU and Python, nothing else.
+--stale. Needs a GPU, Python and verify.py beside it.
 """
 
 import argparse
 import json
 import math
 import pathlib
+import shlex
 import subprocess
 import sys
+
+import verify
 
 
 def parse_arguments():
@@ -77,7 +80,8 @@ def main():
         everything += rows
     summaries.append(summarize("all together", everything, arguments.noise))
     if arguments.record:
-        record = {"format": "deftc-held-out", "version": 1, "commit": arguments.commit, "summaries": summaries}
+        record = {"format": "deftc-held-out", "version": 1, "commit": arguments.commit, "gpu": verify.gpu_facts(),
+                  "command": shlex.join(sys.argv), "summaries": summaries}
         lines = ",\n".join(f'  "{name}": [\n' + ",\n".join("   " + json.dumps(row) for row in rows) + "\n  ]"
                            for name, rows in results.items())
         arguments.record.write_text(json.dumps(record, indent=1)[:-2] + ',\n "rows": {\n' + lines + "\n }\n}\n")
