@@ -13,6 +13,14 @@ namespace deft::config {
 /// Which attend kernel: templates/deft/attend_sm80.cuh or attend_sm90.cuh.
 enum class Family { Sm80, Sm90 };
 
+/// From which end items read their tokens.
+enum class Order {
+  FromRoot,
+  /// Every other item from its leaves to its root: of the blocks that run at a time half read what many share
+  /// while the others read what is theirs alone.
+  Alternate
+};
+
 /// Tile shape of the items of one phase. A phase is one kernel.
 struct PhaseConfig {
   std::string name;   ///< "wide", "narrow"; part of the kernel's name
@@ -27,6 +35,7 @@ struct PhaseConfig {
 struct Config {
   spec::Partition partition = spec::Partition::Union;
   int chunkTokens = 0;             ///< most tokens of an item; 0: only as many chunks as fill the machine
+  Order order = Order::FromRoot;   ///< of invariant plans always this
   std::vector<PhaseConfig> phases; ///< by falling rowsAbove, at least one
   CostCoefficients cost;           ///< by which `greedy` and `auto` compare
 };

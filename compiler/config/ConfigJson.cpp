@@ -33,6 +33,11 @@ constexpr std::array<std::pair<Family, const char *>, 2> kFamilies{{
     {Family::Sm90, "sm90"},
 }};
 
+constexpr std::array<std::pair<Order, const char *>, 2> kOrders{{
+    {Order::FromRoot, "from_root"},
+    {Order::Alternate, "alternate"},
+}};
+
 template <class Table> std::string nameIn(const Table &table, decltype(table[0].first) value) {
   for (const auto &[key, name] : table)
     if (key == value)
@@ -135,6 +140,13 @@ std::optional<spec::Partition> partitionFromName(std::string_view name) {
       return partition;
   return std::nullopt;
 }
+std::string orderName(Order order) { return nameIn(kOrders, order); }
+std::optional<Order> orderFromName(std::string_view name) {
+  for (const auto &[order, candidate] : kOrders)
+    if (name == candidate)
+      return order;
+  return std::nullopt;
+}
 std::string familyName(Family family) { return nameIn(kFamilies, family); }
 
 json toJson(const PhaseConfig &phase) {
@@ -150,6 +162,8 @@ json toJson(const Config &config) {
   json object = {{"partition", partitionName(config.partition)},
                  {"chunk_tokens", config.chunkTokens},
                  {"phases", std::move(phases)}};
+  if (config.order != Order::FromRoot) // as files had it before there was another
+    object["order"] = orderName(config.order);
   if (config.cost != CostCoefficients())
     object["cost"] = toJson(config.cost);
   return object;
@@ -170,6 +184,8 @@ Result<Config> configFromJson(const json &object) {
       config.phases.push_back(*phase);
     }
   }
+  if (object.is_object() && object.contains("order"))
+    reader.readEnum("order", kOrders, config.order);
   if (object.is_object() && object.contains("cost"))
     if (const json *cost = reader.take("cost")) {
       Result<CostCoefficients> prices = costFromJson(*cost);

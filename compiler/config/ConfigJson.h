@@ -15,9 +15,12 @@ namespace deft::config {
 std::string partitionName(spec::Partition partition);
 std::optional<spec::Partition> partitionFromName(std::string_view name);
 std::string familyName(Family family);
+/// "from_root", "alternate".
+std::string orderName(Order order);
+std::optional<Order> orderFromName(std::string_view name);
 
 nlohmann::json toJson(const PhaseConfig &phase);
-/// `cost` is written where it is not the default.
+/// `cost` and `order` are written where they are not the default.
 nlohmann::json toJson(const Config &config);
 
 /// Checks types and names, not legality. Unknown keys are errors: a misspelt one must not fall back

@@ -1,6 +1,7 @@
 #include "runtime/plan/Planner.h"
 
 #include "compiler/config/ConfigJson.h"
+#include "runtime/plan/Order.h"
 
 #include <algorithm>
 #include <string>
@@ -197,6 +198,8 @@ Result<void> Planner::makeOnce(const Choice &choice, const tree::KvTree &tree, c
   if (auto cut = cutter_.cut(view_, tiles_, plan.chunkTokens, !options_.isInvariant, plan); !cut)
     return cut;
   sorter_.sort(config, facts.ratio, cutter_.longest(), plan);
+  if (config.order == config::Order::Alternate && !options_.isInvariant) // an item's place depends on others
+    turnEveryOtherItem(plan);
   return {};
 }
 

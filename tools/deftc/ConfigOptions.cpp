@@ -52,7 +52,8 @@ std::string phasesText(const config::Config &config, bool isCpu) {
 
 std::string configText(const config::Config &config, bool isCpu) {
   return config::partitionName(config.partition) + ", chunk " +
-         (config.chunkTokens > 0 ? std::to_string(config.chunkTokens) : "open") + "; " +
+         (config.chunkTokens > 0 ? std::to_string(config.chunkTokens) : "open") +
+         (config.order == config::Order::Alternate ? ", every other item from its leaves; " : "; ") +
          phasesText(config, isCpu);
 }
 

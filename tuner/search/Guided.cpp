@@ -35,7 +35,7 @@ public:
       : space_(space), predictor_(predictor), surrogate_(space) {
     for (std::size_t shape = 0; shape < space.shapes().size(); ++shape)
       for (const Point &kernels : typicalKernels(space, static_cast<int>(shape)))
-        consider(withoutAuto(space.plansOf(kernels)));
+        consider(withoutDerived(space.plansOf(kernels)));
   }
 
   std::vector<Point> propose(int count) override {
@@ -113,17 +113,22 @@ private:
     pool_.emplace(point, Candidate{point, *us * (1 + kOfOddness * odd), false, {}});
   }
 
-  /// Where all that `auto` chooses from is there itself, it is left to the neighbours of the best: to plan it
-  /// is to plan all others.
-  std::vector<Point> withoutAuto(std::vector<Point> points) const {
+  /// What is left to the neighbours of the best: `auto`, where all that it chooses from is there itself,
+  /// because to plan it is to plan all others, and other orders than the first, of which the model says
+  /// nothing.
+  std::vector<Point> withoutDerived(std::vector<Point> points) const {
     constexpr std::size_t kOthers = 7;
     std::erase_if(points, [&](const Point &point) {
       const std::vector<space::Axis> &axes = space_.axes(point.shape);
-      const auto axis = std::find_if(axes.begin(), axes.end(),
-                                     [](const space::Axis &one) { return one.knob == Knob::Partition; });
-      return axis != axes.end() && axis->values.size() > kOthers &&
-             axis->values[static_cast<std::size_t>(point.at[axis - axes.begin()])] ==
-                 static_cast<int>(spec::Partition::Auto);
+      for (std::size_t i = 0; i < axes.size(); ++i) {
+        const int at = point.at[i], value = axes[i].values[static_cast<std::size_t>(at)];
+        if (axes[i].knob == Knob::Order
+                ? at != 0
+                : axes[i].knob == Knob::Partition && axes[i].values.size() > kOthers &&
+                      value == static_cast<int>(spec::Partition::Auto))
+          return true;
+      }
+      return false;
     });
     return points;
   }
@@ -142,7 +147,7 @@ private:
     for (std::size_t i = 0; i < axes.size(); ++i) {
       const int value = axes[i].values[static_cast<std::size_t>(point.at[i])];
       if ((axes[i].knob == Knob::Partition && value == static_cast<int>(spec::Partition::Auto)) ||
-          (axes[i].knob == Knob::Cost && value != 0))
+          (axes[i].knob == Knob::Cost && value != 0) || (axes[i].knob == Knob::Order && point.at[i] != 0))
         return true;
     }
     return false;

@@ -26,6 +26,7 @@ double stepOf(Knob knob) {
   case Knob::Cost:
     return 0.4;
   case Knob::Chunk:
+  case Knob::Order:
     return 0.25;
   case Knob::TileQ:
     return 0.5;

@@ -191,10 +191,22 @@ private:
     return configs;
   }
 
+  /// An order costs no compilation, and an older entry knows of one alone.
+  static void addOtherOrders(std::vector<config::Config> &configs) {
+    for (std::size_t i = 0, count = configs.size(); i < count; ++i) {
+      config::Config other = configs[i];
+      other.order =
+          other.order == config::Order::FromRoot ? config::Order::Alternate : config::Order::FromRoot;
+      configs.push_back(std::move(other));
+    }
+  }
+
   Related relatedTo(const TreesOfClass &own) const {
     Related related = related_->of(own.treeClass, report_.classes);
     related.ofClass.insert(related.ofClass.end(), allUntuned_.begin(), allUntuned_.end());
     related.isKnown = related.isKnown && options_.fromRelated;
+    if (options_.fromRelated && target_)
+      addOtherOrders(related.ofClass);
     return related;
   }
 

@@ -10,17 +10,17 @@
 
 namespace deft::space {
 
-/// What an axis turns. The first three are of the whole config and cost no compilation.
-enum class Knob { Partition, Chunk, Cost, RowsAbove, TileQ, TileKv, Stages, Warps };
+/// What an axis turns. The first four are of the whole config and cost no compilation.
+enum class Knob { Partition, Chunk, Cost, Order, RowsAbove, TileQ, TileKv, Stages, Warps };
 
 /// A number of a config and the values that it may take.
 struct Axis {
   Knob knob = Knob::Chunk;
   int phase = -1;          ///< of the shape, whose number it is; -1: of the whole config
-  std::vector<int> values; ///< Partition: spec::Partition's number; Cost: an index of costPresets()
+  std::vector<int> values; ///< Partition: spec::Partition's number; Cost: an index of costPresets(); Order
 
   /// Neighbours on it are values beside each other; else any two values are.
-  bool isOrdered() const { return knob != Knob::Partition && knob != Knob::Cost; }
+  bool isOrdered() const { return knob != Knob::Partition && knob != Knob::Cost && knob != Knob::Order; }
   bool isOfKernel() const { return knob >= Knob::TileQ; }
 };
 

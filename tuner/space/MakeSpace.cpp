@@ -40,8 +40,8 @@ Axis axis(Knob knob, int phase, std::vector<int> values) {
   return {knob, phase, std::move(values)};
 }
 
-/// Partition, chunk and prices.
-std::vector<Axis> planAxes(const spec::Variant &variant) {
+/// Partition, chunk, prices and, where blocks share an L2 that is slower than they are, the order.
+std::vector<Axis> planAxes(const spec::Variant &variant, bool isGpu) {
   std::vector<int> partitions;
   if (variant.schedule)
     for (const Partition partition : variant.schedule->partitions)
@@ -55,8 +55,13 @@ std::vector<Axis> planAxes(const spec::Variant &variant) {
   for (std::size_t i = 0; i < costPresets().size(); ++i)
     presets.push_back(static_cast<int>(i));
   const auto chunk = variant.schedule ? variant.schedule->chunk : std::nullopt;
-  return {axis(Knob::Partition, -1, partitions), axis(Knob::Chunk, -1, valuesOr(chunk, kChunks)),
-          axis(Knob::Cost, -1, presets)};
+  std::vector<Axis> axes{axis(Knob::Partition, -1, partitions),
+                         axis(Knob::Chunk, -1, valuesOr(chunk, kChunks)), axis(Knob::Cost, -1, presets)};
+  if (isGpu)
+    axes.push_back(
+        axis(Knob::Order, -1,
+             {static_cast<int>(config::Order::FromRoot), static_cast<int>(config::Order::Alternate)}));
+  return axes;
 }
 
 std::vector<Axis> sm80Axes(int phase, std::vector<int> tileQs) {
@@ -207,7 +212,7 @@ Result<AxisOverride> parseOverride(std::string_view text) {
 
 Result<Space> makeSpace(const spec::Variant &variant, const Machine &machine,
                         const std::vector<AxisOverride> &overrides) {
-  std::vector<Axis> plan = planAxes(variant);
+  std::vector<Axis> plan = planAxes(variant, machine.target != nullptr);
   std::vector<Shape> shapes;
   const bool hasPhases = variant.schedule && !variant.schedule->phases.empty();
   if (!machine.target)

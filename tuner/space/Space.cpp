@@ -60,6 +60,9 @@ Config Space::configOf(const Point &point) const {
     case Knob::Cost:
       config.cost = withPreset(cost_, costPresets()[index(value)]);
       break;
+    case Knob::Order:
+      config.order = static_cast<config::Order>(value);
+      break;
     default:
       phaseNumber(config.phases[index(axes[i].phase)], axes[i].knob) = value;
     }
@@ -95,6 +98,8 @@ std::optional<Point> Space::find(const Config &config) const {
           return std::find_if(axis.values.begin(), axis.values.end(), [&](int preset) {
             return withPreset(cost_, costPresets()[index(preset)]) == config.cost;
           });
+        case Knob::Order:
+          return std::find(axis.values.begin(), axis.values.end(), static_cast<int>(config.order));
         default:
           PhaseConfig phase = config.phases[index(axis.phase)];
           return std::find(axis.values.begin(), axis.values.end(), phaseNumber(phase, axis.knob));

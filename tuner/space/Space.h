@@ -38,7 +38,7 @@ struct SpaceSize {
 
 class Space {
 public:
-  /// `target` null: a CPU. `planAxes` (partition, chunk, prices) go with every shape.
+  /// `target` null: a CPU. `planAxes` (partition, chunk, prices, order) go with every shape.
   Space(config::KernelShape kernel, const target::Target *target, config::CostCoefficients cost,
         std::vector<Axis> planAxes, std::vector<Shape> shapes);
 

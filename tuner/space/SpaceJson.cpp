@@ -21,9 +21,10 @@ struct KnobName {
   Knob knob;
   const char *name;
 };
-constexpr std::array<KnobName, 8> kKnobs{{{Knob::Partition, "partition"},
+constexpr std::array<KnobName, 9> kKnobs{{{Knob::Partition, "partition"},
                                           {Knob::Chunk, "chunk_tokens"},
                                           {Knob::Cost, "prices"},
+                                          {Knob::Order, "order"},
                                           {Knob::RowsAbove, "rows_above"},
                                           {Knob::TileQ, "tile_q"},
                                           {Knob::TileKv, "tile_kv"},
@@ -94,6 +95,8 @@ std::string valueName(const Axis &axis, int value) {
     return config::partitionName(static_cast<spec::Partition>(value));
   case Knob::Cost:
     return kPresets[static_cast<std::size_t>(value)].name;
+  case Knob::Order:
+    return config::orderName(static_cast<config::Order>(value));
   default:
     return std::to_string(value);
   }
@@ -105,6 +108,11 @@ Result<int> valueFromName(const Axis &axis, std::string_view text) {
     if (const auto partition = config::partitionFromName(text))
       return static_cast<int>(*partition);
     return Error{ErrorCode::Usage, "no partition `" + name + "`", ""};
+  }
+  if (axis.knob == Knob::Order) {
+    if (const auto order = config::orderFromName(text))
+      return static_cast<int>(*order);
+    return Error{ErrorCode::Usage, "no order `" + name + "`", "from_root or alternate"};
   }
   if (axis.knob == Knob::Cost) {
     std::vector<std::string> known;

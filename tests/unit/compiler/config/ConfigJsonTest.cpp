@@ -72,6 +72,19 @@ TEST(ConfigJsonTest, WrongTypesAndNamesAreNamed) {
   EXPECT_EQ(errorOf(nlohmann::json::array()), "config: is not an object");
 }
 
+TEST(ConfigJsonTest, AnOrderIsWrittenWhereItIsNotFromTheRoot) {
+  Config config = sample();
+  EXPECT_FALSE(toJson(config).contains("order"));
+  config.order = Order::Alternate;
+  nlohmann::json json = toJson(config);
+  EXPECT_EQ(json["order"], "alternate");
+  const auto read = configFromJson(json);
+  ASSERT_TRUE(read) << read.error().message;
+  EXPECT_EQ(read->order, Order::Alternate);
+  json["order"] = "alternating";
+  EXPECT_EQ(errorOf(json), "config: `order` is unknown: `alternating`");
+}
+
 TEST(ConfigJsonTest, CostsAreWrittenWhereTheyDiffer) {
   Config config;
   config.phases.resize(1);

@@ -36,7 +36,8 @@ TEST(AdvanceTest, GrownForestsAreCoveredExactlyOnce) {
       SCOPED_TRACE("seed " + std::to_string(seed) + ", " + config::partitionName(partition));
       KvTree tree = spread(test::randomForest(seed));
       const VariantFacts facts{2, 2};
-      const config::Config config = makeConfig(seed % 3 ? 64 : 0, {64, 16}, partition);
+      config::Config config = makeConfig(seed % 3 ? 64 : 0, {64, 16}, partition);
+      config.order = seed % 2 ? config::Order::Alternate : config::Order::FromRoot;
       Plan plan = mustPlan(tree, facts, config, 8);
       std::mt19937_64 random(seed);
       for (int step = 0; step < 4; ++step) {

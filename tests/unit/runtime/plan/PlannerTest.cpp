@@ -139,6 +139,30 @@ TEST(PlannerTest, AnOpenChunkFillsTheMachineAndNoMore) {
   EXPECT_EQ(mustPlan(many, facts, makeConfig(0), 132).partialSlots, 0);
 }
 
+TEST(PlannerTest, EveryOtherItemIsReadFromItsLeaves) {
+  const KvTree tree = test::levelTree({1, 2, 4}, {100, 40, 10}); // a tile for each half
+  config::Config config = makeConfig(0, {16});
+  const Plan rooted = mustVerify(tree, {8, 8}, config, 1);
+  config.order = config::Order::Alternate;
+  const Plan turned = mustVerify(tree, {8, 8}, config, 1);
+  ASSERT_EQ(turned.items.size(), 2U);
+  for (std::size_t i = 0; i < 2; ++i) {
+    const abi::Item &item = turned.items[i];
+    EXPECT_EQ(0, std::memcmp(&item, &rooted.items[i], sizeof item));
+    ASSERT_EQ(item.runCount, 4); // root, branch, two leaves
+    int begin = 0;
+    for (int r = 0; r < 4; ++r) {
+      const abi::Run &run = turned.runs[item.runBegin + r];
+      const abi::Run &like = rooted.runs[item.runBegin + (i == 0 ? r : 3 - r)];
+      EXPECT_EQ(run.location, like.location);
+      EXPECT_EQ(run.queryBegin, like.queryBegin);
+      EXPECT_EQ(run.tokens, like.tokens);
+      EXPECT_EQ(run.begin, begin);
+      begin += run.tokens;
+    }
+  }
+}
+
 TEST(PlannerTest, TheSameArgumentsGiveTheSamePlan) {
   for (std::uint64_t seed = 0; seed < 10; ++seed) {
     const KvTree tree = test::randomForest(seed, {300, 300, 500});

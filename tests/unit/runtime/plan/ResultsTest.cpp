@@ -41,11 +41,12 @@ protected:
   void expectRight(const KvTree &tree, std::uint64_t seed) {
     const Problem problem = makeProblem(tree, seed);
     const spec::Variant variant = Kernel::variant();
-    const config::Config config =
+    config::Config config =
         makeConfig(seed % 3 == 0   ? 0
                    : seed % 3 == 1 ? 16
                                    : 64,
                    seed % 2 ? std::vector<int>{16} : std::vector<int>{64, 16}, GetParam());
+    config.order = seed % 5 == 0 ? config::Order::Alternate : config::Order::FromRoot;
     const Plan plan = mustPlan(problem.tree, VariantFacts::of(variant), config, 8);
     const auto report = reference::check(variant, problem.tree, problem.inputs, execute(problem, plan));
     ASSERT_TRUE(report.passed()) << reference::explainFailure(report);
@@ -97,7 +98,8 @@ TEST(InvariantPlanTest, OtherRequestsDoNotChangeABit) {
   for (std::uint64_t seed = 0; seed < 300; ++seed) {
     SCOPED_TRACE("seed " + std::to_string(seed));
     const VariantFacts facts = VariantFacts::of(Kernel::variant());
-    const config::Config config = makeConfig(32, {16}, spec::Partition::Node);
+    config::Config config = makeConfig(32, {16}, spec::Partition::Node);
+    config.order = config::Order::Alternate; // is not taken: which items are turned depends on all
     Planner planner({.isInvariant = true});
     const KvTree alone = test::randomForest(seed, {24, 120, 12});
     const std::size_t queries = alone.queries().size();

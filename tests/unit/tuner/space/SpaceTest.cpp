@@ -102,6 +102,23 @@ TEST(SpaceTest, FindsEveryPointAndNothingElse) {
   EXPECT_EQ(space.find(other), std::nullopt);
 }
 
+TEST(SpaceTest, OrdersAreForGpusAndToldApart) {
+  const Space space = make(llama(), &hopper(), {"shape=sm90", "partition=union", "chunk_tokens=0,256"});
+  std::set<std::string> ids;
+  int alternate = 0;
+  for (const Point &point : space.points()) {
+    const config::Config config = space.configOf(point);
+    alternate += config.order == config::Order::Alternate;
+    EXPECT_EQ(space.find(config), point);
+    ids.insert(configId(config));
+  }
+  EXPECT_EQ(ids.size(), space.points().size());
+  EXPECT_EQ(alternate * 2, static_cast<int>(ids.size()));
+  const Space ofCpu = make(llama(), nullptr);
+  for (const Point &point : ofCpu.points())
+    ASSERT_EQ(ofCpu.configOf(point).order, config::Order::FromRoot);
+}
+
 TEST(SpaceTest, NeighboursAreOneStepAway) {
   const Space space = make(llama(), nullptr);
   const Point point = space.points()[200];
