@@ -35,9 +35,9 @@ struct PhaseConfig {
 struct Config {
   spec::Partition partition = spec::Partition::Union;
   int chunkTokens = 0;             ///< most tokens of an item; 0: only as many chunks as fill the machine
-  Order order = Order::FromRoot;   ///< of invariant plans always this
   std::vector<PhaseConfig> phases; ///< by falling rowsAbove, at least one
   CostCoefficients cost;           ///< by which `greedy` and `auto` compare
+  Order order = Order::FromRoot;   ///< of invariant plans always this
 };
 
 /// Of the widest phase: what an item holds at most.
