@@ -9,6 +9,7 @@
 #include "tuner/session/DoneEvent.h"
 #include "tuner/session/Recording.h"
 #include "tuner/session/SessionHead.h"
+#include "tuner/session/TimeShare.h"
 
 #include <algorithm>
 #include <filesystem>
@@ -176,10 +177,15 @@ private:
 
   /// All classes have a result that needs no more time.
   bool isAllDone() const {
-    return std::all_of(classes_.begin(), classes_.end(), [&](const TreesOfClass &own) {
-      const json *done = journal_->done(own.treeClass.text());
-      return done && !done->value("is_cut", false);
-    });
+    return std::all_of(classes_.begin(), classes_.end(),
+                       [&](const TreesOfClass &own) { return standOf(own) == Waiting::Stands::Done; });
+  }
+
+  Waiting::Stands standOf(const TreesOfClass &own) const {
+    const json *done = journal_->done(own.treeClass.text());
+    return !done                          ? Waiting::Stands::New
+           : done->value("is_cut", false) ? Waiting::Stands::Cut
+                                          : Waiting::Stands::Done;
   }
 
   /// What each of the class's trees gets without an entry.
@@ -275,18 +281,19 @@ private:
     std::vector<int> order(classes_.size());
     std::iota(order.begin(), order.end(), 0);
     std::stable_partition(order.begin(), order.end(), [&](int i) {
-      return !journal_->done(classes_[static_cast<std::size_t>(i)].treeClass.text());
+      return standOf(classes_[static_cast<std::size_t>(i)]) == Waiting::Stands::New;
     });
     return order;
   }
 
-  /// Seconds of the next class to search in: as much as the others get.
+  /// Seconds of the next class to search in.
   double share(const std::vector<int> &order, std::size_t at, Clock::time_point end) const {
-    double openings = 0;
-    for (std::size_t later = at; later < order.size(); ++later)
-      openings += openings_.expected(classes_[static_cast<std::size_t>(order[later])]);
-    const double rest = std::chrono::duration<double>(end - Clock::now()).count();
-    return std::max(rest - openings, 0.0) / static_cast<double>(order.size() - at);
+    std::vector<Waiting> waiting;
+    for (std::size_t later = at; later < order.size(); ++later) {
+      const TreesOfClass &own = classes_[static_cast<std::size_t>(order[later])];
+      waiting.push_back({standOf(own), openings_.expected(own)});
+    }
+    return shareOf(waiting, std::chrono::duration<double>(end - Clock::now()).count());
   }
 
   /// The classes that this run did not come to, with what an earlier one knew of them; all in their order.

@@ -44,7 +44,7 @@ CaseName nameOf(const Subject &subject, int tree, const std::string &kind, const
   CaseName name;
   name.text = variant.name + ", config " + std::to_string(subject.configIndex) + " (" + phasesText(config) +
               "), tree " + std::to_string(tree) + ": " + kind + ", " + partition + ", chunk " +
-              std::to_string(config.chunkTokens) + ", " + pages;
+              std::to_string(config.chunkTokens) + ", " + config::orderName(config.order) + ", " + pages;
   name.facts = {{"head_dim", std::to_string(variant.headDim)},
                 {"ratio", std::to_string(variant.ratio())},
                 {"dtype", variant.dtype == spec::DType::BF16 ? "bf16" : "f16"},
@@ -53,6 +53,7 @@ CaseName nameOf(const Subject &subject, int tree, const std::string &kind, const
                 {"hook", variant.name.substr(variant.name.find('_', variant.name.find('_') + 1) + 1)},
                 {"tree", kind},
                 {"partition", partition},
+                {"order", config::orderName(config.order)},
                 {"pages", pages},
                 {"family", familyText(config)}};
   return name;
@@ -96,6 +97,7 @@ config::Config randomPlanning(Random &random, const config::Config &config, int 
   const int at = (tree * 3 + tree / 10 + random.below(2)) % static_cast<int>(names.size());
   planned.partition = *config::partitionFromName(names[static_cast<std::size_t>(at)]);
   planned.chunkTokens = random.of({0, 0, 0, 32, 64, 100, 128, 256, 1000});
+  planned.order = random.oneIn(3) ? config::Order::Alternate : config::Order::FromRoot;
   return planned;
 }
 
