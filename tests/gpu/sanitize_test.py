@@ -20,6 +20,8 @@ def race(kernel, first, *others):
 ROOMS = race("deft_d80_r9_plain_tiles", "Read 6110 join.cuh:41", "Write 68e0 join.cuh:122")
 RING = race("deft_d80_r9_plain_tiles", "Write 9340 cp_async.cuh:11", "Read c70 ldmatrix.cuh:9", "Read cb0 ldmatrix.cuh:9")
 INLINED = race("deft::ptx::ldmatrix4(unsigned int (&)[4], unsigned int)", "Write 9fd0 cp_async.cuh:11", "Read d30 ldmatrix.cuh:9")
+TEMPLATE = race("void deft::sm90::Consumer<Config>::leavePiece<(bool)1>(int) const", "Write 3f20 producer.cuh:113",
+                "Read 2b60 consumer.cuh:166")
 UNINITIALIZED = """========= Uninitialized __global__ memory read of size 16 bytes
 =========     at deft_{0}_merge+0xed0
 =========     by thread ({1},0,0) in block (8,0,0)
@@ -56,6 +58,8 @@ class SanitizeTest(unittest.TestCase):
         self.assertIn("bar.arrive", self.why("racecheck sm90", ROOMS))
         self.assertIn("__syncwarp", self.why("racecheck sm90", RING))
         self.assertIn("__syncwarp", self.why("racecheck sm90", INLINED))
+        self.assertIn("__syncwarp", self.why("racecheck sm90", TEMPLATE))
+        self.assertIsNone(self.why("racecheck sm90", TEMPLATE.replace("deft::", "other::")))
         self.assertIsNone(self.why("racecheck sm80", ROOMS))
         self.assertIsNone(self.why("racecheck sm90", race("deft_x_tiles", "Read 6110", "Write 68e0")))
         self.assertIsNone(self.why("racecheck sm90", ROOMS.replace("deft_", "other_")))

@@ -157,9 +157,9 @@ TEST(SpaceTest, AScheduleHoldsTheSpaceToItsLists) {
   narrow.tileQ = spec::TuneList{{16}, false, {}};
   schedule.phases = {wide, narrow};
   variant.schedule = schedule;
-  // Partitions, chunks, and the stages of each phase; other prices matter to neither partition.
-  EXPECT_EQ(make(variant, &hopper()).size().legal, 2 * 2 * 2 * 2);
-  // A CPU has no rings: of the phases, only rows matter.
+  // Partitions, chunks, orders, and the stages of each phase; other prices matter to neither partition.
+  EXPECT_EQ(make(variant, &hopper()).size().legal, 2 * 2 * 2 * 2 * 2);
+  // A CPU has no rings and one order: of the phases, only rows matter.
   const Space cpu = make(variant, nullptr);
   EXPECT_EQ(cpu.size().legal, 2 * 2);
   EXPECT_EQ(cpu.configOf(cpu.points().front()).phases.size(), 2U);
