@@ -69,6 +69,48 @@ void change(Decoding &decoding, int step) {
     decoding.grow();
 }
 
+struct Decoder {
+  const Subject *subject;
+  bool replays; ///< a graph; else it enqueues
+  int branches;
+  unsigned seed;
+};
+
+/// Each in a thread of its own; returns how many steps of each were judged.
+std::vector<int> decodeInThreads(const std::vector<Decoder> &decoders, Findings &findings) {
+  constexpr int kSteps = 25;
+  std::vector<int> steps(decoders.size());
+  const auto decode = [&](std::size_t i) {
+    const Decoder &own = decoders[i];
+    Server server(*own.subject, findings, {.branches = own.branches, .seed = own.seed});
+    findings.require(server.plan.reserve(largeRoom()), "reserve");
+    server.upload();
+    const auto graph = own.replays ? server.capture(*own.subject) : nullptr;
+    for (int step = 0; step < kSteps; ++step) {
+      change(server.decoding, step);
+      if (!server.advance("threads") || !server.upload())
+        break;
+      server.runStep(graph.get());
+      if (step % 5 == 4 && !server.decoding.judge("threads"))
+        break;
+    }
+    server.decoding.judge("threads");
+    steps[i] = server.decoding.judgedSteps();
+  };
+  std::vector<std::thread> threads;
+  for (std::size_t i = 0; i < decoders.size(); ++i)
+    threads.emplace_back([&, i] {
+      try {
+        decode(i);
+      } catch (const BadResult &bad) {
+        findings.require(false, std::string("threads: ") + bad.what());
+      }
+    });
+  for (std::thread &thread : threads)
+    thread.join();
+  return steps;
+}
+
 } // namespace
 
 /// One graph, replayed while the tree grows and changes; each step right, and none captured anew.
@@ -136,34 +178,41 @@ json checkStalePlans(const Subject &subject, Findings &findings) {
 
 /// Two threads with a stream, a tree and a plan each, and the same kernels.
 json checkThreads(const Subject &subject, Findings &findings) {
-  constexpr int kThreads = 2, kSteps = 25;
-  int steps[kThreads] = {};
-  std::vector<std::thread> threads;
-  for (int i = 0; i < kThreads; ++i)
-    threads.emplace_back([&, i] {
-      try {
-        Server server(subject, findings, {.branches = 4 + 5 * i, .seed = 20u + static_cast<unsigned>(i)});
-        findings.require(server.plan.reserve(largeRoom()), "reserve");
-        server.upload();
-        // One of them replays, the other enqueues. Captures are the thread's own.
-        const auto graph = i == 0 ? server.capture(subject) : nullptr;
-        for (int step = 0; step < kSteps; ++step) {
-          change(server.decoding, step);
-          if (!server.advance("two threads") || !server.upload())
-            break;
-          server.runStep(graph.get());
-          if (step % 5 == 4 && !server.decoding.judge("two threads"))
-            break;
-        }
-        server.decoding.judge("two threads");
-        steps[i] = server.decoding.judgedSteps();
-      } catch (const BadResult &bad) {
-        findings.require(false, std::string("two threads: ") + bad.what());
-      }
-    });
-  for (std::thread &thread : threads)
-    thread.join();
-  return {{"steps", {steps[0], steps[1]}}};
+  // One of them replays, the other enqueues. Captures are the thread's own.
+  return {{"steps", decodeInThreads({{&subject, true, 4, 20}, {&subject, false, 9, 21}}, findings)}};
+}
+
+/// All GPUs at once: by one thread, which goes to the next one with every call, and by a thread for each.
+json checkDevices(const std::vector<Subject> &subjects, Findings &findings) {
+  constexpr int kSteps = 20;
+  std::vector<std::unique_ptr<Server>> servers;
+  std::vector<std::unique_ptr<Graph>> graphs;
+  for (const Subject &subject : subjects) {
+    const auto seed = 30 + static_cast<unsigned>(servers.size());
+    servers.push_back(std::make_unique<Server>(subject, findings, Decoding::Options{.seed = seed}));
+    findings.require(servers.back()->plan.reserve(largeRoom()), "reserve");
+  }
+  for (auto &server : servers)
+    server->upload();
+  for (std::size_t i = 0; i < servers.size(); ++i)
+    graphs.push_back(i % 2 == 0 ? servers[i]->capture(subjects[i]) : nullptr);
+  for (int step = 0; step < kSteps; ++step) {
+    for (auto &server : servers)
+      change(server->decoding, step);
+    for (auto &server : servers)
+      server->advance("several devices");
+    for (auto &server : servers)
+      server->upload();
+    for (std::size_t i = 0; i < servers.size(); ++i)
+      servers[i]->runStep(graphs[i].get());
+    for (auto &server : servers)
+      if (!server->decoding.judge("several devices"))
+        return {};
+  }
+  std::vector<Decoder> decoders;
+  for (const Subject &subject : subjects)
+    decoders.push_back({&subject, decoders.size() % 2 == 1, 6, 40 + static_cast<unsigned>(decoders.size())});
+  return {{"by_one_thread", kSteps}, {"by_a_thread_each", decodeInThreads(decoders, findings)}};
 }
 
 /// The host plans step after step and never waits; results are judged at the end. A replay that forgets the

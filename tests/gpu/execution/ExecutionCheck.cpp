@@ -1,5 +1,6 @@
 /// How plans and runs behave on a GPU, as a server uses them: a graph that is replayed while the tree
-/// changes, stale plans, threads and streams, plans made ahead, full rooms; and what they cost on the host.
+/// changes, stale plans, threads and streams, plans made ahead, full rooms, several GPUs at once; and what
+/// they cost on the host.
 ///
 ///   execution_check PACKAGE[:ATTENTION]... [--gpu N] [--json FILE] [--no-times]
 ///
@@ -13,6 +14,8 @@
 #include <cstdio>
 #include <cstdlib>
 #include <fstream>
+#include <functional>
+#include <optional>
 
 namespace deft::gpu_test {
 namespace {
@@ -35,36 +38,61 @@ constexpr Check kChecks[] = {
     {"watch_times", measureWatch, true},
 };
 
+/// Runs one check and tells of it; returns how much was wrong.
+int report(const char *name, const std::function<json(Findings &)> &check, json &entry) {
+  Findings findings;
+  json facts;
+  const double us = timeUs([&] {
+    try {
+      facts = check(findings);
+    } catch (const std::exception &bad) {
+      findings.require(false, bad.what());
+    }
+  });
+  std::printf("  %-15s %s  %s  (%.1f s)\n", name, findings.count() == 0 ? "right" : "WRONG",
+              facts.dump().c_str(), us / 1e6);
+  for (const std::string &text : findings.texts())
+    std::printf("    %s\n", text.c_str());
+  std::fflush(stdout);
+  entry[name] = {{"right", findings.count() == 0}, {"facts", facts}, {"wrong", findings.texts()}};
+  return findings.count();
+}
+
+std::optional<Subject> openOrTell(const std::string &name, int gpu) {
+  auto subject = openSubject(name, gpu);
+  if (subject)
+    return std::move(*subject);
+  std::printf("%s: %s\n", name.c_str(), subject.error().text().c_str());
+  return std::nullopt;
+}
+
 /// Returns how much was wrong.
 int checkSubject(const std::string &name, int gpu, bool withTimes, json &record) {
-  auto subject = openSubject(name, gpu);
-  if (!subject) {
-    std::printf("%s: %s\n", name.c_str(), subject.error().text().c_str());
+  const auto subject = openOrTell(name, gpu);
+  if (!subject)
     return 1;
-  }
   std::printf("%s on %s\n", subject->variant().name.c_str(), subject->gpu.facts().name.c_str());
   json entry{{"attention", subject->variant().name}, {"gpu", gpu}, {"device", subject->gpu.facts().name}};
   int wrong = 0;
-  for (const Check &check : kChecks) {
-    if (check.isTiming && !withTimes)
-      continue;
-    Findings findings;
-    json facts;
-    const double us = timeUs([&] {
-      try {
-        facts = check.run(*subject, findings);
-      } catch (const std::exception &bad) {
-        findings.require(false, bad.what());
-      }
-    });
-    std::printf("  %-15s %s  %s  (%.1f s)\n", check.name, findings.count() == 0 ? "right" : "WRONG",
-                facts.dump().c_str(), us / 1e6);
-    for (const std::string &text : findings.texts())
-      std::printf("    %s\n", text.c_str());
-    std::fflush(stdout);
-    wrong += findings.count();
-    entry[check.name] = {{"right", findings.count() == 0}, {"facts", facts}, {"wrong", findings.texts()}};
+  for (const Check &check : kChecks)
+    if (!check.isTiming || withTimes)
+      wrong += report(check.name, [&](Findings &findings) { return check.run(*subject, findings); }, entry);
+  record.push_back(entry);
+  return wrong;
+}
+
+int checkTogether(const std::string &name, const std::vector<int> &gpus, json &record) {
+  std::vector<Subject> subjects;
+  for (const int gpu : gpus) {
+    auto subject = openOrTell(name, gpu);
+    if (!subject)
+      return 1;
+    subjects.push_back(std::move(*subject));
   }
+  std::printf("%s on %zu GPUs at once\n", subjects[0].variant().name.c_str(), gpus.size());
+  json entry{{"attention", subjects[0].variant().name}, {"gpus", gpus}};
+  const int wrong =
+      report("devices", [&](Findings &findings) { return checkDevices(subjects, findings); }, entry);
   record.push_back(entry);
   return wrong;
 }
@@ -89,10 +117,16 @@ int run(int argc, char **argv) {
   }
   json record = json::array();
   int wrong = 0;
+  std::vector<int> chosen;
   for (const GpuFacts &gpu : *gpus)
     if (!gpu.architecture.empty() && (only < 0 || only == gpu.index))
-      for (const std::string &package : packages)
-        wrong += checkSubject(package, gpu.index, !noTimes, record);
+      chosen.push_back(gpu.index);
+  for (const int gpu : chosen)
+    for (const std::string &package : packages)
+      wrong += checkSubject(package, gpu, !noTimes, record);
+  if (chosen.size() > 1)
+    for (const std::string &package : packages)
+      wrong += checkTogether(package, chosen, record);
   if (!file.empty())
     std::ofstream(file)
         << json{{"format", "deftc-execution-record"}, {"version", 1}, {"results", record}}.dump(1) << '\n';
