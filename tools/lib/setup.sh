@@ -11,6 +11,7 @@ deft_packages=(
   nlohmann-json3-dev libgtest-dev libgmock-dev libbenchmark-dev libcli11-dev libasio-dev
 )
 deft_fuzz_packages=(clang-22 libclang-rt-22-dev)
+deft_browser_package=chromium # opens the tuning report
 deft_lint_packages=(clang-format-22 clang-tidy-22 shellcheck)
 
 deft_say() { printf '\n== %s\n' "$*"; }
@@ -94,6 +95,14 @@ deft_check_tools() {
       "nlohmann-json, GoogleTest, Google Benchmark, CLI11 and Asio (development files), then run this again: ${list:2}"
   fi
   echo "no apt-get here: using the compiler, CMake, Ninja, Python and MLIR that are installed"
+}
+
+# For tests that are skipped without it: where it cannot be installed, nothing fails.
+deft_install_if_possible() {
+  if command -v apt-get >/dev/null && apt-cache show "$1" >/dev/null 2>&1 && (deft_install_packages "$1"); then
+    return
+  fi
+  echo "no package $1: tests that need it are skipped"
 }
 
 deft_setup_packages() {
