@@ -246,7 +246,7 @@ void addTuneCommand(CLI::App &app, Context &context) {
   command->add_flag("--fresh", options->isFresh, "Begin anew where a journal could be gone on with");
   command->add_flag(
       "--from-related", options->fromRelated,
-      "Only measure again what is known of a class: for this attention, or one that differs in no "
+      "Only measure again what is known of a class, on a GPU in either order: for this attention, or one that differs in no "
       "more than type and pages; other classes are searched");
   command->add_flag(
       "--as-given", options->asGiven,
