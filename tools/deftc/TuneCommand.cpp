@@ -244,10 +244,10 @@ void addTuneCommand(CLI::App &app, Context &context) {
   command->add_option("--seed", options->seed, "Of workloads, inputs and the scattering");
   command->add_option("--journal", options->journal, "The file that the session is kept in, to go on with");
   command->add_flag("--fresh", options->isFresh, "Begin anew where a journal could be gone on with");
-  command->add_flag(
-      "--from-related", options->fromRelated,
-      "Only measure again what is known of a class, on a GPU in either order: for this attention, or one that differs in no "
-      "more than type and pages; other classes are searched");
+  command->add_flag("--from-related", options->fromRelated,
+                    "Only measure again what is known of a class, on a GPU in either order: for this "
+                    "attention, or one that differs in no "
+                    "more than type and pages; other classes are searched");
   command->add_flag(
       "--as-given", options->asGiven,
       "Only for the trees that are given: without others like them, on which what is found has to be "
