@@ -121,6 +121,8 @@ int benchIo(Context &context, const KernelBenchFlags &options) {
 void addBenchCommand(CLI::App &app, Context &context) {
   CLI::App *bench = app.add_subcommand("bench", "Measure and count, beside published figures");
   bench->require_subcommand(1);
+  bench->footer("Examples:\n  deftc bench fasttree tests/bench/kernel_rows.deft --quick\n"
+                "  deftc bench all tests/bench/*.deft --workloads DIR --json rows.json");
   const auto addSuite = [&](const char *name, const char *what, const char *spec,
                             std::vector<BenchSuite> suites, bool withVariants) {
     CLI::App *suite = bench->add_subcommand(name, what);

@@ -153,6 +153,7 @@ void addList(CLI::App &cache, Context &context) {
   CLI::App *command = cache.add_subcommand("list", "The files of configs that there are");
   auto asJson = std::make_shared<bool>(false);
   command->add_flag("--json", *asJson, "Print JSON");
+  command->footer("Example:\n  deftc cache list");
   context.onRun(command, [&context, asJson] { return list(context, *asJson); });
 }
 
@@ -163,6 +164,7 @@ void addShow(CLI::App &cache, Context &context) {
   command->add_option("--variant", options->variant, "Only of variants with this in their signature");
   command->add_option("--family", options->family, "Only of trees of this family, like few-shot");
   command->add_flag("--json", options->asJson, "Print JSON");
+  command->footer("Example:\n  deftc cache show h200 --variant q32-kv8 --family few-shot");
   context.onRun(command, [&context, options] { return show(context, *options); });
 }
 

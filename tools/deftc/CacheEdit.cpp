@@ -112,6 +112,7 @@ void addCacheMerge(CLI::App &cache, Context &context) {
   command->add_option("FILE", options->inputs, "The files")->required();
   command->add_option("-o,--output", options->output,
                       "Write them to this file, - for the output; by default they go into your own configs");
+  command->footer("Example:\n  deftc cache merge monday.json tuesday.json -o both.json");
   context.onRun(command, [&context, options] { return merge(context, *options); });
 }
 
@@ -125,6 +126,7 @@ void addCachePrune(CLI::App &cache, Context &context) {
   command->add_option("--variant", options->variant,
                       "Of them, only of variants with this in their signature");
   command->add_flag("--dry-run", options->isTrial, "Only count");
+  command->footer("Example:\n  deftc cache prune --stale --dry-run");
   context.onRun(command, [&context, options] { return prune(context, *options); });
 }
 

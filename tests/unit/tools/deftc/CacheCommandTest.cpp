@@ -46,6 +46,14 @@ protected:
   test::SetVariable cache_, configs_;
 };
 
+TEST_F(CacheCommandTest, EveryCommandHasHelpWithAnExample) {
+  for (const char *command : {"list", "show", "verify", "merge", "prune", "regret"}) {
+    const Outcome help = runDeftc({"cache", command, "--help"});
+    EXPECT_EQ(help.code, kExitOk);
+    EXPECT_THAT(help.out, testing::ContainsRegex(std::string("Examples?:\n  deftc cache ") + command));
+  }
+}
+
 TEST_F(CacheCommandTest, AnEmptyHomeSaysHowToFillIt) {
   const Outcome list = runDeftc({"cache", "list"});
   EXPECT_EQ(list.code, kExitOk);

@@ -45,7 +45,8 @@ protected:
 
 TEST(FrameTest, EveryCommandHasHelpWithAnExample) {
   std::string all = run({"--help"}).out;
-  for (const char *command : {"check", "emit", "build", "run", "specs", "workloads", "doctor"}) {
+  for (const char *command : {"check", "emit", "build", "run", "plan", "bench", "tune", "report", "cache",
+                              "classify", "explain", "devices", "specs", "workloads", "doctor"}) {
     EXPECT_THAT(all, HasSubstr(command));
     Outcome help = run({command, "--help"});
     EXPECT_EQ(help.code, kExitOk);
