@@ -45,6 +45,14 @@ template <class Table> std::string nameIn(const Table &table, decltype(table[0].
   return {};
 }
 
+template <class Table> auto valueIn(const Table &table, std::string_view name) {
+  std::optional<std::remove_cvref_t<decltype(table[0].first)>> found;
+  for (const auto &[value, candidate] : table)
+    if (name == candidate)
+      found = value;
+  return found;
+}
+
 /// Reads the members of one JSON object and remembers the first thing that is wrong.
 class Reader {
 public:
@@ -73,14 +81,13 @@ public:
     read(key, name);
     if (!error_.message.empty())
       return;
-    std::vector<std::string> names;
-    for (const auto &[value, candidate] : table) {
-      if (name == candidate) {
-        out = value;
-        return;
-      }
-      names.push_back(candidate);
+    if (const auto value = valueIn(table, name)) {
+      out = *value;
+      return;
     }
+    std::vector<std::string> names;
+    for (const auto &entry : table)
+      names.emplace_back(entry.second);
     fail(std::string("`") + key + "` is unknown: `" + name + "`", support::didYouMean(name, names));
   }
   const json *take(const char *key) {
@@ -134,19 +141,9 @@ Result<PhaseConfig> phaseFromJson(const json &object, std::size_t index) {
 } // namespace
 
 std::string partitionName(spec::Partition partition) { return nameIn(kPartitions, partition); }
-std::optional<spec::Partition> partitionFromName(std::string_view name) {
-  for (const auto &[partition, candidate] : kPartitions)
-    if (name == candidate)
-      return partition;
-  return std::nullopt;
-}
+std::optional<spec::Partition> partitionFromName(std::string_view name) { return valueIn(kPartitions, name); }
 std::string orderName(Order order) { return nameIn(kOrders, order); }
-std::optional<Order> orderFromName(std::string_view name) {
-  for (const auto &[order, candidate] : kOrders)
-    if (name == candidate)
-      return order;
-  return std::nullopt;
-}
+std::optional<Order> orderFromName(std::string_view name) { return valueIn(kOrders, name); }
 std::string familyName(Family family) { return nameIn(kFamilies, family); }
 
 json toJson(const PhaseConfig &phase) {

@@ -99,10 +99,13 @@ deft_check_tools() {
 
 # For tests that are skipped without it: where it cannot be installed, nothing fails.
 deft_install_if_possible() {
+  if [[ -z $(deft_missing_packages "$1") ]]; then
+    return
+  fi
   if command -v apt-get >/dev/null && apt-cache show "$1" >/dev/null 2>&1 && (deft_install_packages "$1"); then
     return
   fi
-  echo "no package $1: tests that need it are skipped"
+  echo "$1 cannot be installed: tests that need it are skipped"
 }
 
 deft_setup_packages() {

@@ -118,16 +118,17 @@ private:
   /// nothing.
   std::vector<Point> withoutDerived(std::vector<Point> points) const {
     constexpr std::size_t kOthers = 7;
+    const auto isLeft = [](const space::Axis &axis, int at) {
+      if (axis.knob == Knob::Order)
+        return at != 0;
+      return axis.knob == Knob::Partition && axis.values.size() > kOthers &&
+             axis.values[static_cast<std::size_t>(at)] == static_cast<int>(spec::Partition::Auto);
+    };
     std::erase_if(points, [&](const Point &point) {
       const std::vector<space::Axis> &axes = space_.axes(point.shape);
-      for (std::size_t i = 0; i < axes.size(); ++i) {
-        const int at = point.at[i], value = axes[i].values[static_cast<std::size_t>(at)];
-        if (axes[i].knob == Knob::Order
-                ? at != 0
-                : axes[i].knob == Knob::Partition && axes[i].values.size() > kOthers &&
-                      value == static_cast<int>(spec::Partition::Auto))
+      for (std::size_t i = 0; i < axes.size(); ++i)
+        if (isLeft(axes[i], point.at[i]))
           return true;
-      }
       return false;
     });
     return points;

@@ -12,7 +12,7 @@ double shareOf(std::span<const Waiting> waiting, double restSeconds) {
       openSeconds += one.openSeconds;
       ++sharers;
     }
-  return std::max(restSeconds - openSeconds, 0.0) / std::max(sharers, 1);
+  return std::max(restSeconds - openSeconds, 0.0) / sharers;
 }
 
 } // namespace deft::session

@@ -11,8 +11,8 @@ struct Waiting {
   double openSeconds = 0; ///< that making its inputs is expected to take
 };
 
-/// Seconds of the budget's rest for the first one to search in. New ones come before those that were cut, and
-/// share all that there is: a result first for each, then better ones.
+/// Seconds of the budget's rest for the first one, which there is, to search in. New ones come before those
+/// that were cut, and share all that there is: a result first for each, then better ones.
 double shareOf(std::span<const Waiting> waiting, double restSeconds);
 
 } // namespace deft::session
