@@ -142,6 +142,7 @@ Result<void> GpuPlan::run(const GpuAttention &attention, const GpuInputs &inputs
     pointers.k = inputs.k;
     pointers.v = inputs.v;
     pointers.pageTable = inputs.pageTable;
+    pointers.pages = host.tablePages(attention.attention().pageSize());
     pointers.cache = exec::cacheLayoutOf(variant);
     if (inputs.strides)
       pointers.cache = {inputs.strides->page, inputs.strides->token, inputs.strides->head};

@@ -40,7 +40,7 @@ Result<void> checkRun(const Attention &attention, const Plan::Impl &plan, const 
   if (!inputs.k || !inputs.v)
     return usage(std::string(inputs.k ? "Inputs::v" : "Inputs::k") + " is null");
   if (const int pageSize = attention.pageSize(); pageSize > 0) {
-    const int pages = (plan.tableTokens - 1) / pageSize + 1;
+    const int pages = plan.tablePages(pageSize);
     if (inputs.pageTable.size() < static_cast<std::size_t>(pages))
       return usage("the page table has " + std::to_string(inputs.pageTable.size()) +
                    " pages, the tree's tokens lie in the first " + std::to_string(pages));

@@ -8,7 +8,7 @@
 namespace deft::abi {
 
 /// Raised whenever something here changes its shape or meaning: kernels of another version cannot be called.
-constexpr int kVersion = 3;
+constexpr int kVersion = 4;
 
 /// One entry of the work list. The grid expands it over the KV heads. One of no tokens ends the list: a
 /// captured graph is launched for as many items as a plan may have, and a step's plan has fewer.
@@ -53,9 +53,20 @@ struct alignas(64) TensorMap {
 };
 
 struct AttendArgs {
-  /// Boxes of one KV head: of 16 and of 32 tokens and 64 columns, and of 64 tokens and all columns, 64 by 64,
-  /// where these and the pages are multiples of 64. Valid where hasMaps is set.
-  TensorMap kBoxes[3], vBoxes[3];
+  // What a block asks for first: arguments come from memory by lines, too.
+  const Item *items;
+  const Run *runs;
+  const int *callerIndex; ///< of each query of the plan's order
+  const int *queryPos;    ///< q_pos of each query of the plan's order
+  const int *pageTable;
+  const void *plan; ///< the memory in which the above and the merge's lists lie, but for the page table
+  int itemBegin;    ///< the items of this launch: [itemBegin, itemBegin + itemCount)
+  int itemCount;
+  int hasMaps;
+  int planLines;  ///< so many lines of the plan and
+  int tableLines; ///< of the page table are asked for ahead of their use (plan_ahead.cuh)
+  int reserved0;
+
   const void *q; ///< [query, caller's index][query_heads][head_dim], dtype
   const void *k;
   const void *v;
@@ -63,16 +74,14 @@ struct AttendArgs {
   float *lse;        ///< [query, caller's index][query_heads], natural log; may be null
   void *partialOut;  ///< [slot][query_heads][head_dim], deft::Partial
   float *partialLse; ///< [slot][query_heads], natural log
-  const Item *items;
-  const Run *runs;
-  const int *callerIndex; ///< of each query of the plan's order
-  const int *queryPos;    ///< q_pos of each query of the plan's order
-  const int *pageTable;
   CacheLayout cache;
-  int itemBegin; ///< the items of this launch: [itemBegin, itemBegin + itemCount)
-  int itemCount;
-  int hasMaps;
+  /// Boxes of one KV head: of 16 and of 32 tokens and 64 columns, and of 64 tokens and all columns, 64 by 64,
+  /// where these and the pages are multiples of 64. Valid where hasMaps is set.
+  TensorMap kBoxes[3], vBoxes[3];
 };
+
+/// Bytes of a line of AttendArgs::planLines and tableLines.
+constexpr int kLineBytes = 128;
 
 /// By which a run in a replayed graph, that no host sees coming, notices that the plan on the device is not
 /// the tree's any more. In host memory that the device can read and write; the host's side is

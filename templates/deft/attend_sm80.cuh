@@ -1,6 +1,7 @@
 #pragma once
 
 #include "deft/abi.h"
+#include "deft/plan_ahead.cuh"
 #include "deft/ptx/convert.cuh"
 #include "deft/ptx/cp_async.cuh"
 #include "deft/ptx/ldmatrix.cuh"
@@ -54,6 +55,7 @@ public:
   static __device__ __forceinline__ void run(const abi::AttendArgs &args, const Params &params) {
     extern __shared__ __align__(128) char shared[];
     const int units = args.itemCount * Config::kKvHeads;
+    askForPlan(args, threadIdx.x, kThreads);
     for (int unit = blockIdx.x; unit < units; unit += gridDim.x) {
       const abi::Item item = args.items[args.itemBegin + unit / Config::kKvHeads];
       if (item.tokens == 0)

@@ -1,5 +1,6 @@
 #pragma once
 
+#include "deft/plan_ahead.cuh"
 #include "deft/ptx/dependent_launch.cuh"
 #include "deft/sm90/consumer.cuh"
 #include "deft/sm90/producer.cuh"
@@ -18,6 +19,8 @@ __device__ __forceinline__ void attend(const abi::AttendArgs &args, const typena
   abi::Item first{}; // on its way while the block sets itself up
   if (threadIdx.x < 128)
     first = Copying::itemOf(args, blockIdx.x);
+  else
+    askForPlan(args, threadIdx.x - 128, 128 * L::kGroups);
   extern __shared__ char unaligned[];
   const unsigned begin = ptx::sharedAddress(unaligned);
   const unsigned aligned = (begin + L::kAlignment - 1) & ~(L::kAlignment - 1u);

@@ -136,6 +136,7 @@ public:
                       state.k.as<void>(),
                       state.v.as<void>(),
                       state.pageTable.as<int>(),
+                      static_cast<int>(inputs.pageTable.size()),
                       inputs.cache,
                       state.out.as<void>(),
                       state.variant.withLse ? state.lse.as<float>() : nullptr,

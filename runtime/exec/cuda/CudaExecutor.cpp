@@ -51,6 +51,7 @@ Result<void> CudaExecutor::load(const Inputs &inputs) {
   pointers_.k = k_.as<void>();
   pointers_.v = v_.as<void>();
   pointers_.pageTable = pageTable_.as<int>();
+  pointers_.pages = static_cast<int>(inputs.pageTable.size());
   pointers_.cache = inputs.cache;
   pointers_.params = params_.get();
   return loaded;

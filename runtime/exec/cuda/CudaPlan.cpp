@@ -2,6 +2,7 @@
 
 #include "runtime/exec/cuda/CacheBoxes.h"
 
+#include <algorithm>
 #include <string>
 #include <utility>
 
@@ -18,6 +19,13 @@ Error usage(std::string message, std::string hint = "") {
 }
 
 constexpr std::size_t kPartialBytes = 2; ///< of a value: deft::Partial
+/// What blocks ask for ahead of its use, at most: larger plans belong to runs that are long anyway.
+constexpr std::size_t kAheadBytes = std::size_t{512} << 10;
+
+/// Lines that begin within so many bytes.
+int aheadLines(std::size_t bytes) {
+  return static_cast<int>((std::min(bytes, kAheadBytes) + abi::kLineBytes - 1) / abi::kLineBytes);
+}
 
 /// The first of the pointers that kernels cannot read by 16 bytes.
 const char *findCrooked(const CudaPointers &pointers) {
@@ -99,7 +107,7 @@ Result<void> CudaPlan::write(const plan::Plan &plan) {
   Slot &slot = slots_[next_];
   if (auto free = slot.copied.wait("the copy of a plan"); !free)
     return free;
-  slot.bytes = writeSections(plan, room_, sections_, endItems_, slot.memory.as<std::byte>());
+  slot.facts.bytes = writeSections(plan, room_, sections_, endItems_, slot.memory.as<std::byte>());
   slot.facts.generation = plan.generation;
   slot.facts.mergedQueries = static_cast<int>(plan.mergeQuery.size());
   slot.facts.items.clear();
@@ -131,8 +139,9 @@ Result<void> CudaPlan::upload(cu::Stream stream) {
         "buffer holds by then",
         "upload before the capture, and before each replay");
   Slot &slot = slots_[next_];
-  if (const cu::Result result = device.api().memcpyHtoDAsync(
-          reinterpret_cast<cu::DevicePtr>(plan_.as<void>()), slot.memory.as<void>(), slot.bytes, stream);
+  if (const cu::Result result =
+          device.api().memcpyHtoDAsync(reinterpret_cast<cu::DevicePtr>(plan_.as<void>()),
+                                       slot.memory.as<void>(), slot.facts.bytes, stream);
       result != cu::kSuccess)
     return device.driver().error("cannot upload the plan", result);
   if (auto marked = slot.copied.record(stream, "the upload of a plan"); !marked)
@@ -184,6 +193,15 @@ Result<void> CudaPlan::run(const CudaKernels &kernels, const CudaPointers &point
   const auto at = [&](std::size_t offset) { return plan_.as<std::byte>() + offset; };
   const auto *callerIndex = reinterpret_cast<const int *>(at(sections_.callerIndex));
   abi::AttendArgs attend{};
+  attend.items = reinterpret_cast<const abi::Item *>(at(sections_.items));
+  attend.runs = reinterpret_cast<const abi::Run *>(at(sections_.runs));
+  attend.callerIndex = callerIndex;
+  attend.queryPos = reinterpret_cast<const int *>(at(sections_.queryPos));
+  attend.pageTable = pointers.pageTable;
+  attend.plan = at(0);
+  attend.planLines = aheadLines(*capturing ? sections_.end : onDevice_.bytes);
+  attend.tableLines =
+      pointers.pageTable ? aheadLines(static_cast<std::size_t>(pointers.pages) * sizeof(int)) : 0;
   attend.q = pointers.q;
   attend.k = pointers.k;
   attend.v = pointers.v;
@@ -191,11 +209,6 @@ Result<void> CudaPlan::run(const CudaKernels &kernels, const CudaPointers &point
   attend.lse = pointers.lse;
   attend.partialOut = partialOut_.as<void>();
   attend.partialLse = partialLse_.as<float>();
-  attend.items = reinterpret_cast<const abi::Item *>(at(sections_.items));
-  attend.runs = reinterpret_cast<const abi::Run *>(at(sections_.runs));
-  attend.callerIndex = callerIndex;
-  attend.queryPos = reinterpret_cast<const int *>(at(sections_.queryPos));
-  attend.pageTable = pointers.pageTable;
   attend.cache = pointers.cache;
   if (kernels.hasSm90())
     fillCacheBoxes(*kernels.device(), kernels.variant(), attend);

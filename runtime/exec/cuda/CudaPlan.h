@@ -17,6 +17,7 @@ struct CudaPointers {
   const void *k = nullptr;
   const void *v = nullptr;
   const int *pageTable = nullptr;
+  int pages = 0; ///< the page table's entries, or those that the plan's runs may name
   abi::CacheLayout cache{};
   void *out = nullptr;
   float *lse = nullptr; ///< null: not wanted
@@ -84,6 +85,7 @@ public:
 private:
   struct Facts { ///< of a plan, for who launches
     std::uint64_t generation = 0;
+    std::size_t bytes = 0;
     std::vector<int> items; ///< of each phase
     int mergedQueries = 0;
     bool isValid = false;
@@ -92,7 +94,6 @@ private:
     explicit Slot(const std::shared_ptr<device::Device> &device) : memory(device), copied(device) {}
     device::HostMemory memory;
     device::Mark copied;
-    std::size_t bytes = 0;
     Facts facts;
   };
 

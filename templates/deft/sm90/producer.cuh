@@ -4,6 +4,7 @@
 #include "deft/ptx/tensor_copy.cuh"
 #include "deft/sm90/layout.cuh"
 #include "deft/sm90/run_window.cuh"
+#include "deft/sm90/tell_tile.cuh"
 
 /// The warpgroup that copies: it walks the block's units ahead of the consumers and keeps the ring full.
 /// Its warps take tiles in turn, because finding a tile's tokens is a chain of loads (item, runs, pages):
@@ -368,85 +369,10 @@ private:
   /// What the consumers want to know of the tile.
   __device__ __forceinline__ void tell(const Tile &tile, const TokenBounds &tokens, bool isGathered,
                                        int step) const {
-    TileSlot &slot = ring_.slot(step);
-#pragma unroll
-    for (int half = 0; half < 2; ++half) {
-      const Token &token = tile.token[half];
-      const int index = half * 32 + lane_;
-      slot.visible[index] = token.visible;
-      slot.position[index] = token.position;
-      slot.depth[index] = token.depth;
-    }
-    recordFacts(slot.facts, tile);
-    const bool isRising = WarpRows<Config, Variant>::kRises && rises(tile);
-    if (lane_ == 0) {
-      if constexpr (WarpRows<Config, Variant>::kRises)
-        slot.facts.isRising = isRising;
-      slot.facts.isGathered = isGathered;
-      if constexpr (Variant::kHasMask)
-        slot.facts.bounds = tokens;
-    }
+    tellTile<Config, Variant>(ring_.slot(step), tile.token, tokens, isGathered, lane_);
     __syncwarp();
     if (lane_ == 0)
       ptx::mbarrierArrive(ring_.full(step));
-  }
-
-  __device__ __forceinline__ bool rises(const Tile &tile) const {
-    const int first = __shfl_sync(~0u, tile.token[0].position, 0) + lane_;
-    return __all_sync(~0u, tile.token[0].position == first && tile.token[1].position == first + 32);
-  }
-
-  /// Who sees some tokens.
-  struct Common {
-    unsigned hull, common;
-
-    __device__ __forceinline__ explicit Common(const Token &token)
-        : hull(token.visible), common(token.visible) {}
-
-    __device__ __forceinline__ void add(const Common &other) {
-      hull = hullOf(hull, other.hull);
-      common = commonOf(common, other.common);
-    }
-    /// The tokens of the lane so far away are added.
-    __device__ __forceinline__ void addLane(int distance) {
-      Common other = *this;
-      other.hull = __shfl_xor_sync(~0u, hull, distance);
-      other.common = __shfl_xor_sync(~0u, common, distance);
-      add(other);
-    }
-    __device__ __forceinline__ void write(TileFacts &facts, int group) const {
-      facts.anyone[group] = hull;
-      facts.everyone[group] = common;
-    }
-  };
-
-  __device__ __forceinline__ void recordFacts(TileFacts &facts, const Tile &tile) const {
-    Common low(tile.token[0]), high(tile.token[1]);
-    const unsigned first = __shfl_sync(~0u, low.hull, 0);
-    // Where all are seen by the same queries there is nothing to reduce.
-    if (!__all_sync(~0u, low.hull == first && high.hull == first)) {
-#pragma unroll
-      for (int distance = 1; distance < kGroup; distance *= 2) {
-        low.addLane(distance);
-        high.addLane(distance);
-      }
-    }
-    if (lane_ % kGroup == 0) {
-      low.write(facts, lane_ / kGroup);
-      high.write(facts, 2 + lane_ / kGroup);
-    }
-    low.add(high);
-    low.addLane(kGroup);
-    if (lane_ == 0)
-      low.write(facts, TileFacts::kTile);
-  }
-
-  // Intervals as first | end << 16.
-  static __device__ __forceinline__ unsigned hullOf(unsigned a, unsigned b) {
-    return min(a & 0xffff, b & 0xffff) | max(a >> 16, b >> 16) << 16;
-  }
-  static __device__ __forceinline__ unsigned commonOf(unsigned a, unsigned b) {
-    return max(a & 0xffff, b & 0xffff) | min(a >> 16, b >> 16) << 16;
   }
 
   const abi::AttendArgs &args_;

@@ -67,6 +67,35 @@ TEST(CudaPlanTest, AnUploadIsOneCopyAndARunOnlyLaunches) {
   EXPECT_EQ(calls[1].argsAs<abi::MergeArgs>().watch, nullptr); // the host has looked by itself
 }
 
+TEST(CudaPlanTest, BlocksAskAheadForAllOfASmallPlanAndForNothingBehindIt) {
+  const FakeGpu gpu;
+  const cu::Stream stream = makeStream(gpu);
+  const auto plan = gpu.makeDevicePlan({});
+  FakeStep step(gpu, someTree(), 2);
+  const plan::Plan made = gpu.makePlan(step.tree);
+  ASSERT_TRUE(plan->write(made).ok());
+  ASSERT_TRUE(plan->upload(stream).ok());
+  const auto linesOf = [](std::size_t bytes) { return static_cast<int>((bytes + 127) / 128); };
+  CudaPointers pointers = step.pointers();
+  const auto launch = [&] {
+    (void)fake_cuda::takeCalls();
+    EXPECT_TRUE(plan->run(*gpu.kernels, pointers, stream).ok());
+    return fake_cuda::takeCalls().front().argsAs<abi::AttendArgs>();
+  };
+  const abi::AttendArgs args = launch();
+  const auto *begin = static_cast<const std::byte *>(args.plan);
+  EXPECT_LE(begin, reinterpret_cast<const std::byte *>(args.callerIndex));
+  EXPECT_EQ(args.planLines,
+            linesOf(reinterpret_cast<const std::byte *>(args.runs + made.runs.size()) - begin));
+  EXPECT_EQ(args.tableLines, linesOf(static_cast<std::size_t>(pointers.pages) * sizeof(int)));
+  EXPECT_GT(args.tableLines, 0);
+
+  pointers.pages = 1 << 30; // nobody waits for so much
+  EXPECT_EQ(launch().tableLines, 4096);
+  pointers.pages = 0;
+  EXPECT_EQ(launch().tableLines, 0);
+}
+
 TEST(CudaPlanTest, PoisonedScratchMemoryIsNaNAlsoBehindTheNextPlansAndMakesNoRunWrong) {
   const FakeGpu gpu;
   const cu::Stream stream = makeStream(gpu);

@@ -82,9 +82,17 @@ public:
   }
 
   CudaPointers pointers() {
-    return {q_.data() + offset(q_),   k_.data() + offset(k_), v_.data() + offset(v_),
-            inputs_.pageTable.data(), inputs_.cache,          outputs_.out.data() + offset(outputs_.out),
-            outputs_.lse.data(),      gpu_.params.get()};
+    CudaPointers pointers;
+    pointers.q = q_.data() + offset(q_);
+    pointers.k = k_.data() + offset(k_);
+    pointers.v = v_.data() + offset(v_);
+    pointers.pageTable = inputs_.pageTable.data();
+    pointers.pages = static_cast<int>(inputs_.pageTable.size());
+    pointers.cache = inputs_.cache;
+    pointers.out = outputs_.out.data() + offset(outputs_.out);
+    pointers.lse = outputs_.lse.data();
+    pointers.params = gpu_.params.get();
+    return pointers;
   }
 
   /// Of what stands in the outputs; they are forgotten then.

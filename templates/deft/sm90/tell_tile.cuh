@@ -1,0 +1,84 @@
+#pragma once
+
+#include "deft/sm90/run_window.cuh"
+#include "deft/sm90/tile_slot.cuh"
+
+/// From a tile's tokens to what the computing warps are told of it.
+namespace deft::sm90 {
+
+/// Who sees some tokens: intervals of queries as first | end << 16.
+struct Viewers {
+  unsigned hull, common;
+
+  __device__ __forceinline__ explicit Viewers(const Token &token)
+      : hull(token.visible), common(token.visible) {}
+
+  __device__ __forceinline__ void add(const Viewers &other) {
+    hull = min(hull & 0xffff, other.hull & 0xffff) | max(hull >> 16, other.hull >> 16) << 16;
+    common = max(common & 0xffff, other.common & 0xffff) | min(common >> 16, other.common >> 16) << 16;
+  }
+  /// The tokens of the lane so far away are added.
+  __device__ __forceinline__ void addLane(int distance) {
+    Viewers other = *this;
+    other.hull = __shfl_xor_sync(~0u, hull, distance);
+    other.common = __shfl_xor_sync(~0u, common, distance);
+    add(other);
+  }
+  __device__ __forceinline__ void write(TileFacts &facts, int group) const {
+    facts.anyone[group] = hull;
+    facts.everyone[group] = common;
+  }
+};
+
+/// Of each group of 16 tokens and of all; a lane has two tokens, 32 apart.
+__device__ __forceinline__ void tellViewers(TileFacts &facts, const Token (&token)[2], int lane) {
+  constexpr int kGroup = 16;
+  Viewers low(token[0]), high(token[1]);
+  const unsigned first = __shfl_sync(~0u, low.hull, 0);
+  // Where all are seen by the same queries there is nothing to reduce.
+  if (!__all_sync(~0u, low.hull == first && high.hull == first)) {
+#pragma unroll
+    for (int distance = 1; distance < kGroup; distance *= 2) {
+      low.addLane(distance);
+      high.addLane(distance);
+    }
+  }
+  if (lane % kGroup == 0) {
+    low.write(facts, lane / kGroup);
+    high.write(facts, 2 + lane / kGroup);
+  }
+  low.add(high);
+  low.addLane(kGroup);
+  if (lane == 0)
+    low.write(facts, TileFacts::kTile);
+}
+
+/// Whether positions rise by one from token to token.
+__device__ __forceinline__ bool doRise(const Token (&token)[2], int lane) {
+  const int first = __shfl_sync(~0u, token[0].position, 0) + lane;
+  return __all_sync(~0u, token[0].position == first && token[1].position == first + 32);
+}
+
+/// All of it, by one warp. `bounds` are the tokens', where masks ask for them.
+template <class Config, class Variant>
+__device__ __forceinline__ void tellTile(TileSlot &slot, const Token (&token)[2], const TokenBounds &bounds,
+                                         bool isGathered, int lane) {
+#pragma unroll
+  for (int half = 0; half < 2; ++half) {
+    const int index = half * 32 + lane;
+    slot.visible[index] = token[half].visible;
+    slot.position[index] = token[half].position;
+    slot.depth[index] = token[half].depth;
+  }
+  tellViewers(slot.facts, token, lane);
+  const bool isRising = WarpRows<Config, Variant>::kRises && doRise(token, lane);
+  if (lane == 0) {
+    if constexpr (WarpRows<Config, Variant>::kRises)
+      slot.facts.isRising = isRising;
+    slot.facts.isGathered = isGathered;
+    if constexpr (Variant::kHasMask)
+      slot.facts.bounds = bounds;
+  }
+}
+
+} // namespace deft::sm90
