@@ -5,7 +5,8 @@ find_program(DEFT_CCACHE ccache)
 if(DEFT_CCACHE AND NOT CMAKE_CXX_COMPILER_LAUNCHER)
   # Without the first two, ccache refuses files that use a precompiled header.
   set(CMAKE_CXX_COMPILER_LAUNCHER ${CMAKE_COMMAND} -E env
-    CCACHE_SLOPPINESS=pch_defines,time_macros,include_file_mtime,include_file_ctime ${DEFT_CCACHE})
+    CCACHE_SLOPPINESS=pch_defines,time_macros,include_file_mtime,include_file_ctime
+    CCACHE_BASEDIR=${PROJECT_SOURCE_DIR} CCACHE_NOHASHDIR=1 ${DEFT_CCACHE})
 endif()
 
 foreach(linker mold lld gold)
