@@ -4,10 +4,12 @@ trees like those of its class (`deftc cache regret --held-out`: other lengths, s
 the untuned choice for the same tree, side by side in one process with a cold L2.
 
     tests/gpu/held_out.py --deftc DEFTC --package PACKAGE#ATTENTION... [--workloads FOLDER] [--record FILE.json]
+                          [--demote CONFIGS.json]
 
 Prints a line for each tree that differs by more than --tell, and for each attention and all together the geometric mean,
 the worst, and how many are more than --noise above the untuned choice. Entries that keep the untuned choice count as 1
-without being timed twice. The entries are those that `deftc` finds (DEFT_CACHE_DIR, or beside it); stale ones count with
+without being timed twice. With --demote, entries that are more than --noise above the untuned choice on one of these
+trees keep the untuned choice from then on, in that file. The entries are those that `deftc` finds (DEFT_CACHE_DIR, or beside it); stale ones count with
 --stale. Needs a GPU, Python and verify.py beside it.
 """
 
@@ -34,6 +36,8 @@ def parse_arguments():
     parser.add_argument("--stale", action="store_true")
     parser.add_argument("--commit", default="unknown")
     parser.add_argument("--record", type=pathlib.Path)
+    parser.add_argument("--demote", type=pathlib.Path, metavar="CONFIGS.json",
+                        help="the file that the entries come from; `deftc cache merge FILE -o FILE` puts it in order")
     return parser.parse_args()
 
 
@@ -49,7 +53,7 @@ def time_rows(arguments, package):
         sys.exit(f"held_out.py: {package}: {done.stderr.strip()}")
     report = json.loads(done.stdout)
     return [{"class": row["class"], "tree": row["tree"], "us": row["us"], "untuned_us": row["offers"][-1]["us"],
-             "stale": row["stale"]} for row in report["rows"]]
+             "stale": row["stale"], "signature": row["signature"]} for row in report["rows"]]
 
 
 def summarize(name, rows, noise):
@@ -64,6 +68,23 @@ def summarize(name, rows, noise):
     return summary
 
 
+def demote(configs, rows, noise):
+    """Lets entries of which a row says that they lose keep the untuned choice; gives those it has changed."""
+    lost = {(row["signature"], row["class"]) for row in rows if row["us"] > (1 + noise) * row["untuned_us"]}
+    untuned = {entry["signature"]: entry["config"] for entry in configs["entries"] if entry.get("keeps_default")}
+    demoted = []
+    for entry in configs["entries"]:
+        key = (entry["signature"], entry["class"])
+        if key not in lost or entry.get("keeps_default") or entry["signature"] not in untuned:
+            continue
+        entry["config"] = untuned[entry["signature"]]  # to be shown: what runs is the untuned choice for each tree
+        entry["keeps_default"] = True
+        entry["measurement"]["tuned_us"] = entry["measurement"]["untuned_us"]
+        entry["provenance"]["note"] = "tests/gpu/held_out.py: what was tuned is slower on a tree that was held out"
+        demoted.append(key)
+    return demoted
+
+
 def main():
     arguments = parse_arguments()
     everything, summaries, results = [], [], {}
@@ -76,12 +97,20 @@ def main():
                 print(f"  {row['class']}, tree {row['tree']}: {row['us']:.1f} us, untuned {row['untuned_us']:.1f}, "
                       f"{ratio:.3f}{', stale' if row['stale'] else ''}")
         summaries.append(summarize(name, rows, arguments.noise))
-        results[name] = rows
         everything += rows
+        # Of the record, the attention says it.
+        results[name] = [{key: value for key, value in row.items() if key != "signature"} for row in rows]
     summaries.append(summarize("all together", everything, arguments.noise))
+    demoted = []
+    if arguments.demote:
+        configs = json.loads(arguments.demote.read_text())
+        demoted = demote(configs, everything, arguments.noise)
+        arguments.demote.write_text(json.dumps(configs, indent=2) + "\n")
+        print(f"{len(demoted)} entries keep the untuned choice from now on")
     if arguments.record:
         record = {"format": "deftc-held-out", "version": 1, "commit": arguments.commit, "gpu": verify.gpu_facts(),
-                  "command": shlex.join(sys.argv), "summaries": summaries}
+                  "command": shlex.join(sys.argv), "summaries": summaries,
+                  "demoted": [" ".join(key) for key in demoted]}
         lines = ",\n".join(f'  "{name}": [\n' + ",\n".join("   " + json.dumps(row) for row in rows) + "\n  ]"
                            for name, rows in results.items())
         arguments.record.write_text(json.dumps(record, indent=1)[:-2] + ',\n "rows": {\n' + lines + "\n }\n}\n")

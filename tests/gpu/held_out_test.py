@@ -1,0 +1,38 @@
+"""Which entries keep the untuned choice after they have lost on held-out trees."""
+
+import unittest
+
+import held_out
+
+
+def entry(name, keeps_default=False, signature="a"):
+    return {"signature": signature, "class": name, "config": {"partition": "auto" if keeps_default else "node"},
+            "measurement": {"tuned_us": 9, "untuned_us": 10}, "provenance": {"note": "tuned"},
+            **({"keeps_default": True} if keeps_default else {})}
+
+
+def row(name, us, untuned_us=10, signature="a"):
+    return {"signature": signature, "class": name, "tree": 0, "us": us, "untuned_us": untuned_us, "stale": False}
+
+
+class DemoteTest(unittest.TestCase):
+    def test_what_loses_on_one_tree_beyond_noise_is_demoted(self):
+        configs = {"entries": [entry("lost"), entry("noise"), entry("won"), entry("kept", keeps_default=True)]}
+        demoted = held_out.demote(configs, [row("lost", 9), row("lost", 11), row("noise", 10.1), row("won", 8),
+                                            row("kept", 11)], 0.02)
+        self.assertEqual(demoted, [("a", "lost")])
+        lost, *others = configs["entries"]
+        self.assertTrue(lost["keeps_default"])
+        self.assertEqual(lost["config"], {"partition": "auto"})
+        self.assertEqual(lost["measurement"], {"tuned_us": 10, "untuned_us": 10})
+        self.assertIn("held out", lost["provenance"]["note"])
+        self.assertEqual([other["provenance"]["note"] for other in others], ["tuned"] * 3)
+
+    def test_another_attentions_loss_is_not_ones_own(self):
+        configs = {"entries": [entry("lost"), entry("kept", keeps_default=True)]}
+        self.assertEqual(held_out.demote(configs, [row("lost", 11, signature="b")], 0.02), [])
+        self.assertNotIn("keeps_default", configs["entries"][0])
+
+
+if __name__ == "__main__":
+    unittest.main()
