@@ -2,12 +2,13 @@
 /// changes, stale plans, threads and streams, plans made ahead, full rooms, several GPUs at once; and what
 /// they cost on the host.
 ///
-///   execution_check PACKAGE[:ATTENTION]... [--gpu N] [--json FILE] [--no-times]
+///   execution_check PACKAGE[:ATTENTION]... [--gpu N] [--json FILE] [--commit ID] [--no-times]
 ///
 /// On every GPU that is there. Every result is compared with the oracle. Takes some seconds a package. Ends
 /// with 1 where something is wrong, with 77 where there is no GPU (3 with DEFT_REQUIRE_GPU=1).
 
 #include "tests/gpu/execution/Checks.h"
+#include "tests/support/CommandLine.h"
 
 #include <CLI/CLI.hpp>
 
@@ -100,11 +101,12 @@ int checkTogether(const std::string &name, const std::vector<int> &gpus, json &r
 int run(int argc, char **argv) {
   CLI::App app("Checks on a GPU how plans and runs behave in a server");
   std::vector<std::string> packages;
-  std::string file;
+  std::string file, commit;
   bool noTimes = false;
   int only = -1;
   app.add_option("PACKAGE", packages, "Packages, with :ATTENTION where they hold several")->required();
   app.add_option("--json", file, "Write a record to this file");
+  app.add_option("--commit", commit, "Of the sources, for the record");
   app.add_option("--gpu", only, "Only this one; else all that there are");
   app.add_flag("--no-times", noTimes, "Only right or wrong");
   CLI11_PARSE(app, argc, argv);
@@ -128,8 +130,13 @@ int run(int argc, char **argv) {
     for (const std::string &package : packages)
       wrong += checkTogether(package, chosen, record);
   if (!file.empty())
-    std::ofstream(file)
-        << json{{"format", "deftc-execution-record"}, {"version", 1}, {"results", record}}.dump(1) << '\n';
+    std::ofstream(file) << json{{"format", "deftc-execution-record"},
+                                {"version", 1},
+                                {"command", test::commandLine(argc, argv)},
+                                {"commit", commit},
+                                {"results", record}}
+                               .dump(1)
+                        << '\n';
   std::printf("%s\n", wrong == 0 ? "all right" : (std::to_string(wrong) + " wrong").c_str());
   return wrong == 0 ? 0 : 1;
 }

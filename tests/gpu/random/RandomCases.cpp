@@ -15,6 +15,7 @@
 #include "tests/gpu/random/Cases.h"
 #include "tests/gpu/random/CheckPool.h"
 #include "tests/gpu/random/Specs.h"
+#include "tests/support/CommandLine.h"
 
 #include <CLI/CLI.hpp>
 #include <nlohmann/json.hpp>
@@ -294,8 +295,5 @@ int main(int argc, char **argv) {
     file << randomSpec(options.cases.seed, options.every);
     return file ? 0 : 1;
   }
-  std::string command;
-  for (int i = 0; i < argc; ++i)
-    command += (i ? " " : "") + std::string(argv[i]);
-  return run(options, command);
+  return run(options, deft::test::commandLine(argc, argv));
 }
