@@ -28,9 +28,11 @@ void ConfigChooser::pinKernels(const config::Config &config) {
 }
 
 const Selection &ConfigChooser::choose(const tree::KvTree &tree) {
-  const TreeClass treeClass = follower_.follow(classifier_.measure(tree));
-  if (hasSelection_ && treeClass == selection_.treeClass)
+  const TreeFeatures features = classifier_.measure(tree);
+  const TreeClass treeClass = follower_.follow(features);
+  if (hasSelection_ && treeClass == selection_.treeClass && isStillRight(features))
     return selection_;
+  request_.coordinates = features.coordinates();
   request_.treeClass = treeClass;
   request_.heuristic = untuned_.first();
   request_.heuristicWhy.clear();
@@ -41,6 +43,16 @@ const Selection &ConfigChooser::choose(const tree::KvTree &tree) {
     selectUntuned(tree);
   selection_.next.clear();
   return selection_;
+}
+
+/// Where the chosen entry is for some trees alone: whether the tree is one of them as it was before. One that
+/// was has to go twice as far to be none of them: it may be going to and fro.
+bool ConfigChooser::isStillRight(const TreeFeatures &features) const {
+  const Candidate &chosen = selection_.chosen;
+  if (!chosen.from || chosen.from->entry.onlyFor.empty())
+    return true;
+  const double likeness = chosen.isForOthers ? kLikeness : 2 * kLikeness;
+  return chosen.from->entry.isFor(features.coordinates(), likeness) != chosen.isForOthers;
 }
 
 const Selection &ConfigChooser::explain(const tree::KvTree &tree) {

@@ -49,6 +49,7 @@ public:
   void restart() { follower_.restart(); }
 
 private:
+  bool isStillRight(const TreeFeatures &features) const;
   const Selection &selectUntuned(const tree::KvTree &tree);
 
   std::shared_ptr<const ConfigCache> cache_;

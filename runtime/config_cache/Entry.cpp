@@ -88,6 +88,21 @@ Result<Provenance> provenanceFromJson(const json &object) {
   return provenance;
 }
 
+Result<std::vector<Coordinates>> coordinatesFromJson(const json &list) {
+  constexpr std::size_t kMost = 64;
+  const auto isPlace = [](const json &place) {
+    return place.is_array() && place.size() == TreeClass::kDimensions &&
+           std::all_of(place.begin(), place.end(), [](const json &number) {
+             return number.is_number() && std::isfinite(number.get<double>());
+           });
+  };
+  if (!list.is_array() || list.empty() || list.size() > kMost ||
+      !std::all_of(list.begin(), list.end(), isPlace))
+    return wrong("`only_for` is no list of 1 to " + std::to_string(kMost) + " places of " +
+                 std::to_string(TreeClass::kDimensions) + " numbers");
+  return list.get<std::vector<Coordinates>>();
+}
+
 Result<void> readKey(const json &object, Entry &entry) {
   const auto signatureText = tree::readString(object["signature"], "signature");
   const auto classText = tree::readString(object["class"], "class");
@@ -110,6 +125,17 @@ Result<void> readKey(const json &object, Entry &entry) {
 
 std::string keyOf(const Entry &entry) { return entry.signature.text() + " " + entry.treeClass.text(); }
 
+bool Entry::isFor(const std::optional<Coordinates> &tree, double likeness) const {
+  if (keepsDefault || onlyFor.empty())
+    return !keepsDefault;
+  return tree && std::any_of(onlyFor.begin(), onlyFor.end(), [&](const Coordinates &one) {
+           for (std::size_t i = 0; i < one.size(); ++i)
+             if (std::abs(one[i] - (*tree)[i]) > likeness)
+               return false;
+           return true;
+         });
+}
+
 json toJson(const Entry &entry) {
   json object = {{"signature", entry.signature.text()},
                  {"class", entry.treeClass.text()},
@@ -118,12 +144,15 @@ json toJson(const Entry &entry) {
                  {"provenance", toJson(entry.provenance)}};
   if (entry.keepsDefault)
     object["keeps_default"] = true;
+  if (!entry.onlyFor.empty())
+    object["only_for"] = entry.onlyFor;
   return object;
 }
 
 Result<Entry> entryFromJson(const json &object) {
-  if (auto checked = tree::checkKeys(
-          object, "entry", {"signature", "class", "config", "measurement", "provenance"}, {"keeps_default"});
+  if (auto checked =
+          tree::checkKeys(object, "entry", {"signature", "class", "config", "measurement", "provenance"},
+                          {"keeps_default", "only_for"});
       !checked)
     return checked.error();
   Entry entry;
@@ -142,6 +171,14 @@ Result<Entry> entryFromJson(const json &object) {
     if (!object["keeps_default"].is_boolean())
       return wrong("`keeps_default` is neither true nor false");
     entry.keepsDefault = object["keeps_default"].get<bool>();
+  }
+  if (object.contains("only_for")) {
+    auto places = coordinatesFromJson(object["only_for"]);
+    if (!places)
+      return places.error();
+    if (entry.keepsDefault)
+      return wrong("`only_for` stands beside `keeps_default`, which leaves nothing to be for anyone");
+    entry.onlyFor = std::move(*places);
   }
   entry.config = std::move(*config);
   entry.measurement = *measurement;

@@ -8,8 +8,10 @@
 
 #include <nlohmann/json_fwd.hpp>
 
+#include <optional>
 #include <string>
 #include <string_view>
+#include <vector>
 
 namespace deft::config_cache {
 
@@ -35,6 +37,9 @@ struct Provenance {
   bool operator==(const Provenance &) const = default;
 };
 
+/// Trees are alike up to this distance in every dimension: a tenth of a doubling.
+inline constexpr double kLikeness = 0.1;
+
 /// What tuning found out for one variant and one class of trees.
 struct Entry {
   VariantSignature signature;
@@ -42,8 +47,14 @@ struct Entry {
   config::Config config;
   /// Nothing was clearly faster, so `config` is the untuned one.
   bool keepsDefault = false;
+  /// Not empty: what was tuned lost on other trees of the class, so it is for trees that are like one of
+  /// these; the others keep the untuned choice.
+  std::vector<Coordinates> onlyFor;
   Measurement measurement;
   Provenance provenance;
+
+  /// Whether the config is for a tree that stands here; none: for a tree of which only the class is known.
+  bool isFor(const std::optional<Coordinates> &tree, double likeness = kLikeness) const;
 };
 
 /// Entries are sorted and found by this: "q32-kv8-d128-bf16-p16nhd-plain c1-t14-q6-s3-d2-f0".

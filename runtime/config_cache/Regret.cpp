@@ -3,6 +3,7 @@
 #include "compiler/config/ConfigJson.h"
 #include "runtime/config_cache/Legality.h"
 #include "runtime/config_cache/RegretSummary.h"
+#include "runtime/config_cache/TreeClassifier.h"
 #include "runtime/config_cache/UntunedChooser.h"
 
 #include <nlohmann/json.hpp>
@@ -46,9 +47,10 @@ void recall(const Entry &entry, RegretRow &row) {
       offer.us = entry.measurement.tunedUs;
 }
 
-Result<void> measure(const MeasureConfigs &measureConfigs, const Entry &entry, RegretRow &row) {
+Result<void> measure(const MeasureConfigs &measureConfigs, const Entry &entry,
+                     const std::optional<Coordinates> &tree, RegretRow &row) {
   // The last offer is the untuned choice for this tree: what an entry that keeps it runs.
-  std::vector<config::Config> configs{entry.keepsDefault ? row.offers.back().candidate.config : entry.config};
+  std::vector<config::Config> configs{entry.isFor(tree) ? entry.config : row.offers.back().candidate.config};
   for (const RegretOffer &offer : row.offers)
     configs.push_back(offer.candidate.config);
   // Two offers may be one config; it is timed once, so that noise is not taken for a difference.
@@ -106,6 +108,7 @@ Result<RegretReport> reportRegret(const ConfigCache &cache, const RegretRequest 
   RegretReport report;
   const auto kind = request.target ? DeviceKey::Kind::Gpu : DeviceKey::Kind::Cpu;
   const std::string hash = kernelHash(kind);
+  TreeClassifier classifier;
   std::set<std::string> done;
   std::map<std::string, std::unique_ptr<UntunedChooser>> choosers;
   for (const LoadedEntry &loaded : cache.entries()) {
@@ -134,11 +137,13 @@ Result<RegretReport> reportRegret(const ConfigCache &cache, const RegretRequest 
       ask.nearbyLimit = request.nearbyLimit;
       ask.withStaleNearby = request.withStale;
       ask.mostNext = cache.entries().size() + 1;
+      if (trees[i])
+        ask.coordinates = classifier.measure(*trees[i]).coordinates();
       RegretRow row{loaded, isStale, trees[i] ? static_cast<int>(i) : -1, std::nullopt,
                     offersOf(select(cache.without(loaded), ask), request.offersOfRule)};
       if (!request.measure)
         recall(entry, row);
-      else if (auto measured = measure(request.measure, entry, row); !measured)
+      else if (auto measured = measure(request.measure, entry, ask.coordinates, row); !measured)
         return measured.error();
       for (RegretOffer &offer : row.offers)
         if (offer.us && row.us && *row.us > 0)

@@ -33,7 +33,8 @@ std::optional<Candidate> rank(const ConfigCache &cache, const LoadedEntry &loade
     candidate.rule = Rule::Nearby;
   else
     return std::nullopt;
-  candidate.config = entry.keepsDefault ? request.heuristic : entry.config;
+  candidate.isForOthers = !entry.keepsDefault && !entry.isFor(request.coordinates);
+  candidate.config = entry.isFor(request.coordinates) ? entry.config : request.heuristic;
   candidate.isStale = entry.provenance.kernelHash != request.kernelHash;
   if (candidate.rule == Rule::Nearby && candidate.isStale && !request.withStaleNearby)
     return std::nullopt;
@@ -103,6 +104,8 @@ std::string Candidate::why() const {
   }
   if (entry.keepsDefault)
     text += ": nothing beat the untuned choice";
+  else if (isForOthers)
+    text += ": the untuned choice, which what was tuned beat on other trees only";
   else
     text += ", " + support::rounded(entry.measurement.gain(), 2) + " times as fast as untuned";
   return isStale ? text + "; the kernels have changed since" : text;
@@ -159,6 +162,7 @@ json toJson(const Candidate &candidate) {
     object["distance"] = candidate.distance;
     object["stale"] = candidate.isStale;
     object["gain"] = candidate.from->entry.measurement.gain();
+    object["for_others"] = candidate.isForOthers;
   }
   return object;
 }

@@ -42,19 +42,24 @@ struct Request {
   bool withStaleNearby = false;  ///< before the heuristic, to see what they would be worth
   std::string heuristicWhy = {}; ///< why this one, where there was a choice
   std::size_t mostNext = kMostNext;
+  /// Where the tree stands; none: only its class is known, and what is for some trees alone is not for it.
+  std::optional<Coordinates> coordinates = {};
 };
 
 struct Candidate {
   Rule rule = Rule::Heuristic;
-  config::Config config;           ///< of an entry that keeps the default: the heuristic's
+  config::Config config;           ///< of an entry that keeps the default, or is for others: the heuristic's
   double distance = 0;             ///< 0: an entry for just this
   bool isStale = false;            ///< other kernels were timed
+  bool isForOthers = false;        ///< the entry's config is for other trees of the class (Entry::onlyFor)
   std::optional<LoadedEntry> from; ///< none: the heuristic's, or a fixed config's
   std::string path;                ///< of the file; empty: the heuristic's
   std::string reason;              ///< of the heuristic's, Request::heuristicWhy
 
   /// Whether this is the untuned choice, by whichever rule.
-  bool isUntuned() const { return rule == Rule::Heuristic || (from && from->entry.keepsDefault); }
+  bool isUntuned() const {
+    return rule == Rule::Heuristic || (from && (from->entry.keepsDefault || isForOthers));
+  }
   /// "tuned on this device for this class, 1.31 times as fast as untuned".
   std::string why() const;
 };

@@ -33,6 +33,9 @@ struct TreeClass {
   std::array<int, kDimensions> numbers() const { return {tokens, queries, sharing, depth, shorts}; }
 };
 
+/// Where a tree stands in each dimension, before it is rounded.
+using Coordinates = std::array<double, TreeClass::kDimensions>;
+
 /// How far apart two classes are, weighted by how much a step in a dimension matters to the best config: 1 is
 /// twice the queries, or twice the sharing.
 double distance(const TreeClass &a, const TreeClass &b);

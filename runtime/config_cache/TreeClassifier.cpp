@@ -6,7 +6,6 @@
 namespace deft::config_cache {
 namespace {
 
-using Coordinates = std::array<double, TreeClass::kDimensions>;
 using Numbers = std::array<int, TreeClass::kDimensions>;
 
 TreeClass fromNumbers(const Numbers &numbers) {

@@ -25,8 +25,7 @@ struct TreeFeatures {
   double sharing() const { return tokens > 0 ? static_cast<double>(pathTokens) / tokens : 0; }
   double shortShare() const { return tokens > 0 ? shortTokens / static_cast<double>(tokens) : 0; }
 
-  /// Where the tree stands in each dimension of TreeClass, before it is rounded.
-  std::array<double, TreeClass::kDimensions> coordinates() const;
+  Coordinates coordinates() const;
 };
 
 /// Takes features, in time for nodes and queries; allocates nothing once it has seen a tree of the size.

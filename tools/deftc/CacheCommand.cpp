@@ -110,7 +110,8 @@ void printEntry(std::ostream &out, const Entry &entry, const config_cache::Devic
       << (entry.keepsDefault ? ", the untuned choice stays"
                              : ", untuned " + rounded(measured.untunedUs, 1) + " us, " +
                                    rounded(measured.gain(), 2) + " times as fast")
-      << "; +-" << rounded(100 * measured.spread, 1) << " %, " << counted(measured.trees, "tree", "trees")
+      << (entry.onlyFor.empty() ? "" : ", for trees like those that were measured") << "; +-"
+      << rounded(100 * measured.spread, 1) << " %, " << counted(measured.trees, "tree", "trees")
       << (isStale(entry, device) ? "; stale" : "") << "\n      " << configText(entry.config, isCpu) << '\n';
 }
 

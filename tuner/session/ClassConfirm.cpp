@@ -1,5 +1,7 @@
 #include "tuner/session/ClassTuner.h"
 
+#include "runtime/config_cache/TreeClassifier.h"
+
 #include <algorithm>
 #include <cmath>
 
@@ -22,6 +24,38 @@ constexpr double kClearLoss = 0.02, kMeanLoss = 0.005;
 constexpr double kTie = 0.015;
 
 const auto kNoDrop = [](const Racer &, int, double) {};
+
+/// What a config has done where nobody searched.
+struct HeldOut {
+  std::vector<measure::Estimate> trees; ///< log ratios to the untuned choice
+  measure::Estimate mean;
+
+  explicit HeldOut(const Racer &held) : mean(measure::estimate(held.logRatios())) {
+    for (std::size_t tree = 0; tree < held.rounds.front().own.size(); ++tree) {
+      std::vector<double> logRatios;
+      for (const Racer::Round &round : held.rounds)
+        logRatios.push_back(round.own[tree] - round.reference[tree]);
+      trees.push_back(measure::estimate(logRatios));
+    }
+  }
+  /// On one tree clearly, or by a little in the mean.
+  bool isSlower() const {
+    const auto isAbove = [](const measure::Estimate &ratio, double limit) {
+      return ratio.value - 2 * ratio.error > limit;
+    };
+    return isAbove(mean, kMeanLoss) || std::any_of(trees.begin(), trees.end(), [&](const auto &tree) {
+             return isAbove(tree, kClearLoss);
+           });
+  }
+};
+
+/// Where the sample's tree stands; a file need not say more than this.
+config_cache::Coordinates placeOf(const Sample &sample) {
+  config_cache::Coordinates place = config_cache::TreeClassifier().measure(sample.tree).coordinates();
+  for (double &number : place)
+    number = std::round(1000 * number) / 1000;
+  return place;
+}
 
 } // namespace
 
@@ -84,29 +118,13 @@ std::vector<std::string> ClassTuner::final() {
   return ids;
 }
 
-/// Whether a config is slower than the untuned choice where nobody searched: on one tree clearly, or by a
-/// little in the mean.
-bool ClassTuner::isSlower(const Racer &held) const {
-  const auto isAbove = [](const std::vector<double> &logRatios, double limit) {
-    const measure::Estimate ratio = measure::estimate(logRatios);
-    return ratio.value - 2 * ratio.error > limit;
-  };
-  for (std::size_t tree = 0; tree < held.rounds.front().own.size(); ++tree) {
-    std::vector<double> logRatios;
-    for (const Racer::Round &round : held.rounds)
-      logRatios.push_back(round.own[tree] - round.reference[tree]);
-    if (isAbove(logRatios, kClearLoss))
-      return true;
-  }
-  return isAbove(held.logRatios(), kMeanLoss);
-}
-
-/// A finalist against the untuned config, in rounds of their own; then on trees that nobody searched on.
-/// False: the next one may do better.
+/// A finalist against the untuned config, in rounds of their own; then on trees that nobody searched on. One
+/// that loses there is for trees like those that were searched alone. False: the next one may do better.
 bool ClassTuner::confirm(const std::string &winner, int attempt, ClassReport &report) {
   const auto keepDefault = [&](const std::string &why, bool isLast = false) {
     report.entry.config = state_.untuned.front();
     report.entry.keepsDefault = true;
+    report.entry.onlyFor.clear();
     report.entry.measurement.tunedUs = report.entry.measurement.untunedUs;
     report.gain = 1;
     report.note = why;
@@ -114,6 +132,7 @@ bool ClassTuner::confirm(const std::string &winner, int attempt, ClassReport &re
   };
   report.entry.config = known_.at(winner).config;
   report.entry.keepsDefault = false;
+  report.entry.onlyFor.clear();
   report.entry.measurement = {untunedUs_, untunedUs_, 0, trees_.searched};
   report.heldOutGain.reset();
   report.note.clear();
@@ -148,8 +167,16 @@ bool ClassTuner::confirm(const std::string &winner, int attempt, ClassReport &re
     if (held.isOut || !held.hasRun())
       return keepDefault("the winner failed on trees that were held out");
     report.heldOutGain = std::exp(-held.score(estimator()));
-    if (isSlower(held))
-      return keepDefault("the winner is slower than the untuned config on trees that were held out");
+    if (const HeldOut heldOut(held); heldOut.isSlower()) {
+      for (int i = 0; i < trees_.searched; ++i)
+        report.entry.onlyFor.push_back(placeOf(*trees_.samples[static_cast<std::size_t>(i)]));
+      for (std::size_t i = 0; i < heldOut.trees.size(); ++i)
+        if (heldOut.trees[i].value > kMeanLoss &&
+            report.entry.isFor(placeOf(*trees_.samples[static_cast<std::size_t>(trees_.searched) + i])))
+          return keepDefault("the winner is slower than the untuned config on trees that were held out");
+      report.note = "slower than the untuned config on other trees of the class: for trees like those given";
+      return false;
+    }
   }
   if (known_.at(winner).origin == kNeighbour)
     report.note = "the config of a neighbouring class";

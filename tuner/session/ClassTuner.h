@@ -76,7 +76,6 @@ private:
   std::vector<std::string> final();
   bool confirm(const std::string &winner, int attempt, ClassReport &report);
   void finish(ClassReport &report);
-  bool isSlower(const Racer &held) const;
   bool isCancelled() const;
   int mostCandidates() const;
   bool isEnough(const Racer &reference) const;

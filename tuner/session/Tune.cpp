@@ -394,7 +394,8 @@ private:
     if (report.entry.keepsDefault)
       text << "the untuned config stays: " << report.note;
     else
-      text << report.gain << " times as fast as untuned";
+      text << report.gain << " times as fast as untuned"
+           << (report.entry.onlyFor.empty() ? "" : ", on trees like those given only");
     note(text.str());
   }
 

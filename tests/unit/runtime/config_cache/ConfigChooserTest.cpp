@@ -59,6 +59,24 @@ TEST_F(ConfigChooserTest, ARunAtAnEdgeKeepsItsConfig) {
   EXPECT_EQ(chunkFor(chooser, 22), 16);
 }
 
+TEST_F(ConfigChooserTest, WhatIsForSomeTreesIsLetGoByAMarginAndTakenUpAgain) {
+  auto cache = std::make_shared<ConfigCache>();
+  const auto prompt = [](int tokens) { return test::levelTree({1, 16}, {tokens, 10}); };
+  Entry entry = someEntry(classOfTree(prompt(4000)), 16);
+  entry.onlyFor = {TreeClassifier().measure(prompt(4000)).coordinates()};
+  cache->add({entry, cache->device(), Origin::User, "file.json"});
+  ConfigChooser chooser(cache,
+                        std::make_shared<const spec::Variant>(test::VariantBuilder(32, 8, 128).variant),
+                        target::findTarget("sm_90a"), someConfig(1));
+  const auto chunkOf = [&](int tokens) { return chooser.choose(prompt(tokens)).config().chunkTokens; };
+  EXPECT_EQ(chunkOf(4000), 16);
+  EXPECT_EQ(chunkOf(4400), 16); // a tenth and a bit more: within the margin
+  EXPECT_EQ(chunkOf(4800), 1);
+  EXPECT_EQ(chunkOf(4400), 1); // back at the edge
+  EXPECT_EQ(chunkOf(4100), 16);
+  EXPECT_EQ(chooser.changes(), 3);
+}
+
 TEST_F(ConfigChooserTest, PinnedKernelsStay) {
   ConfigChooser chooser = make();
   EXPECT_EQ(chunkFor(chooser, 8), 8);

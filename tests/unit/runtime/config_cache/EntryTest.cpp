@@ -27,6 +27,24 @@ TEST(EntryTest, ComesBackAsItWasWritten) {
   EXPECT_DOUBLE_EQ(back->measurement.gain(), 1.25);
 }
 
+TEST(EntryTest, WhatIsForSomeTreesSaysForWhich) {
+  Entry entry = someEntry();
+  const Coordinates there{14, 6.1, 3, 2, 0};
+  EXPECT_TRUE(entry.isFor(there)); // for all
+  EXPECT_TRUE(entry.isFor({}));
+  entry.onlyFor = {{9, 9, 9, 9, 1}, {14.05, 6.15, 3, 2, 0}};
+  const auto back = entryFromJson(toJson(entry));
+  ASSERT_TRUE(back) << back.error().message;
+  EXPECT_EQ(back->onlyFor, entry.onlyFor);
+  EXPECT_TRUE(back->isFor(there));
+  EXPECT_FALSE(back->isFor({}));
+  EXPECT_FALSE(back->isFor(Coordinates{14, 6.3, 3, 2, 0}));
+  EXPECT_TRUE(back->isFor(Coordinates{14, 6.3, 3, 2, 0}, 0.2));
+  entry.onlyFor.clear();
+  entry.keepsDefault = true;
+  EXPECT_FALSE(entry.isFor(there)); // nothing was tuned
+}
+
 TEST(EntryTest, EveryMissingOrForeignOrWrongFieldIsAnError) {
   const json good = toJson(someEntry()).flatten();
   ASSERT_GT(good.size(), 20U);
@@ -58,6 +76,8 @@ TEST(EntryTest, WhatCannotBeIsAnErrorThatSaysWhat) {
   EXPECT_EQ(errorWith("/measurement/spread", -0.1), "measurement: `spread` is not a number of at least 0");
   EXPECT_EQ(errorWith("/measurement/trees", 0), "measurement: `trees` is 0, less than 1");
   EXPECT_EQ(errorWith("/keeps_default", 1), "`keeps_default` is neither true nor false");
+  for (const json &wrong : {json(7), json::array(), json{{1, 2, 3, 4}}, json{{1, 2, 3, 4, "5"}}})
+    EXPECT_EQ(errorWith("/only_for", wrong), "`only_for` is no list of 1 to 64 places of 5 numbers");
   EXPECT_THAT(errorWith("/config/partition", "nodes"), HasSubstr("nodes"));
 }
 

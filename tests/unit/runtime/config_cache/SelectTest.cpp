@@ -57,6 +57,22 @@ Entry staleEntry(const TreeClass &treeClass, int chunk) {
   return entry;
 }
 
+TEST_F(SelectTest, WhatIsForSomeTreesLeavesTheOthersOfTheClassTheUntunedChoice) {
+  Entry entry = someEntry(kClass, 256);
+  entry.onlyFor = {{14.2, 6, 3, 2, 0}};
+  write("user", {entry, someEntry({14, 6, 3, 3, 0}, 512)}); // and a near one
+  request_.coordinates = Coordinates{14.25, 6, 3, 2, 0};
+  expect(Rule::Exact, 256);
+  EXPECT_FALSE(choose().chosen.isUntuned());
+  for (const std::optional<Coordinates> &other :
+       {std::optional<Coordinates>(), std::optional(Coordinates{13.8, 6, 3, 2, 0})}) {
+    request_.coordinates = other;
+    expect(Rule::Exact, kHeuristicChunk);
+    EXPECT_TRUE(choose().chosen.isUntuned());
+    EXPECT_THAT(choose().chosen.why(), HasSubstr("beat on other trees only"));
+  }
+}
+
 TEST_F(SelectTest, WithoutAnyFileTheHeuristicChooses) {
   expect(Rule::Heuristic, kHeuristicChunk);
   EXPECT_EQ(choose().chosen.why(), "nothing was tuned for this; the analytic choice");

@@ -1,6 +1,7 @@
 #include "tests/unit/tuner/session/FakeBackend.h"
 
 #include "compiler/config/ConfigJson.h"
+#include "runtime/config_cache/TreeClassifier.h"
 #include "tests/unit/runtime/module_cache/TestFolder.h"
 #include "tuner/session/Journal.h"
 #include "tuner/session/Recording.h"
@@ -104,7 +105,7 @@ TEST_F(TuneTest, NoiseDoesNotHideAClearWinner) {
     EXPECT_EQ(one.entry.config.partition, spec::Partition::Query) << one.note;
 }
 
-TEST_F(TuneTest, AWinnerThatIsSlowOnHeldOutTreesIsNotTaken) {
+TEST_F(TuneTest, AWinnerThatIsSlowOnAHeldOutTreeLikeThoseGivenIsNotTaken) {
   // The held-out tree is the one of 41 + 4 * 9 tokens.
   behaviour.time = [](const plan::Plan &plan) {
     return plan.readTokens == 41 + 4 * 9 && plan.partition == spec::Partition::Query ? 300 : landscape(plan);
@@ -119,6 +120,37 @@ TEST_F(TuneTest, AWinnerThatIsSlowOnHeldOutTreesIsNotTaken) {
       ++kept;
     }
   EXPECT_EQ(kept, 1);
+}
+
+TEST_F(TuneTest, AWinnerThatIsSlowOnHeldOutTreesIsForTreesLikeThoseGivenAlone) {
+  input.samples[2].tree = test::levelTree({1, 4}, {46, 9}); // more tokens, of the same class
+  behaviour.time = [](const plan::Plan &plan) {
+    return plan.readTokens == 46 + 4 * 9 && plan.partition == spec::Partition::Query ? 300 : landscape(plan);
+  };
+  const auto report = run();
+  ASSERT_TRUE(report.ok()) << report.error().message;
+  int forSome = 0;
+  for (const ClassReport &one : report->classes) {
+    EXPECT_FALSE(one.entry.keepsDefault) << one.note;
+    if (one.heldOut == 0) {
+      EXPECT_TRUE(one.entry.onlyFor.empty());
+      continue;
+    }
+    ++forSome;
+    EXPECT_THAT(one.note, testing::HasSubstr("for trees like those given"));
+    EXPECT_GT(one.gain, 1.5);
+    ASSERT_EQ(one.entry.onlyFor.size(), static_cast<std::size_t>(one.trees));
+    config_cache::TreeClassifier classifier;
+    for (const Sample &sample : input.samples) {
+      if (classifier.classify(sample.tree) != one.treeClass)
+        continue;
+      EXPECT_EQ(one.entry.isFor(classifier.measure(sample.tree).coordinates()), !sample.isHeldOut);
+    }
+  }
+  EXPECT_EQ(forSome, 1);
+  const auto kept = config_cache::readConfigFile(options.configPath);
+  ASSERT_EQ(kept.file.entries.size(), 2U);
+  EXPECT_NE(kept.file.entries[0].onlyFor.empty(), kept.file.entries[1].onlyFor.empty());
 }
 
 TEST_F(TuneTest, AFinalistThatIsSlowOnAHeldOutTreeGivesWayToTheNext) {
