@@ -17,12 +17,13 @@ def row(name, us, untuned_us=10, signature="a"):
 
 class DemoteTest(unittest.TestCase):
     def test_what_loses_on_one_tree_beyond_noise_is_demoted(self):
-        configs = {"entries": [entry("lost"), entry("noise"), entry("won"), entry("kept", keeps_default=True)]}
+        configs = {"entries": [entry("lost") | {"only_for": [[1, 2, 3, 4, 0]]}, entry("noise"), entry("won"), entry("kept", keeps_default=True)]}
         demoted = held_out.demote(configs, [row("lost", 9), row("lost", 11), row("noise", 10.1), row("won", 8),
                                             row("kept", 11)], 0.02)
         self.assertEqual(demoted, [("a", "lost")])
         lost, *others = configs["entries"]
         self.assertTrue(lost["keeps_default"])
+        self.assertNotIn("only_for", lost)
         self.assertEqual(lost["config"], {"partition": "auto"})
         self.assertEqual(lost["measurement"], {"tuned_us": 10, "untuned_us": 10})
         self.assertIn("held out", lost["provenance"]["note"])
