@@ -1,10 +1,10 @@
 #include "runtime/exec/Params.h"
 #include "tests/support/VariantBuilder.h"
+#include "tests/unit/runtime/module_cache/TestFolder.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include <cstdio>
 #include <fstream>
 
 namespace deft::exec {
@@ -22,9 +22,7 @@ protected:
     build_.param("slope", ScalarType::F32, Shape::PerQueryHead);
     build_.param("window", ScalarType::I32, Shape::PerKvHead);
     build_.variant.params[0].defaultValue = 30;
-    path_ = ::testing::TempDir() + "/params_test.npy";
   }
-  ~ParamsTest() override { std::remove(path_.c_str()); }
 
   support::Result<std::vector<ParamValue>> bind(std::vector<std::string> assignments) {
     return bindParams(build_.variant, assignments);
@@ -49,7 +47,8 @@ protected:
   }
 
   test::VariantBuilder build_;
-  std::string path_;
+  module_cache::TestFolder folder_; // its own: tests run beside each other
+  const std::string path_ = folder_.path("params.npy");
 };
 
 TEST_F(ParamsTest, NumbersAndDefaults) {
