@@ -1,8 +1,7 @@
 #pragma once
 
-#include "deft/ptx/cp_async.cuh"
 #include "deft/ptx/tensor_copy.cuh"
-#include "deft/sm90/layout.cuh"
+#include "deft/sm90/row_copy.cuh"
 #include "deft/sm90/run_window.cuh"
 #include "deft/sm90/tell_tile.cuh"
 
@@ -16,6 +15,7 @@ template <class Config, class Variant> class Producer {
   using Element = typename Config::Element;
   using Params = typename Variant::Params;
   using L = Layout<Config>;
+  using Rows = RowCopy<Config>;
   static constexpr int kWarps = 4;
   static constexpr int kTeam = L::kTeam; ///< the first warp of a team tells of its tile, each copies a part
   static constexpr int kGroup = 16;      ///< tokens of a bulk copy
@@ -93,17 +93,19 @@ private:
     const unsigned full = ring_.pieceFull(piece), to = ring_.queries(piece);
     PieceHead &head = ring_.head(piece);
     constexpr int kRounds = kPieceRows / 32;
+    const Rows copier(lane_);
+    const char *q = copier.column(args_.q);
     int callers[kRounds], positions[kRounds] = {};
-    long long from[kRounds]; // a lane's row of a round
+    unsigned places[kRounds]; // of a lane's row of a round
 #pragma unroll
     for (int i = 0; i < kRounds; ++i) {
       const int at = firstRow + min(i * 32 + lane_, rows - 1);
       callers[i] = i * 32 + lane_ < copied ? args_.callerIndex[item.queryBegin + at / Config::kRatio] : 0;
       if constexpr (Variant::kHasMask || Variant::kHasScore)
         positions[i] = i * 32 + lane_ < copied ? args_.queryPos[item.queryBegin + at / Config::kRatio] : 0;
-      from[i] = (static_cast<long long>(callers[i]) * Config::kQueryHeads + kvHead * Config::kRatio +
-                 at % Config::kRatio) *
-                Config::kHeadDim;
+      places[i] = Rows::place((static_cast<long long>(callers[i]) * Config::kQueryHeads +
+                               kvHead * Config::kRatio + at % Config::kRatio) *
+                              Config::kHeadDim);
     }
     if (piece >= L::kQueryPieces)
       ptx::mbarrierWait(ring_.pieceEmpty(piece), (piece / L::kQueryPieces - 1) & 1);
@@ -116,12 +118,11 @@ private:
         head.queryPos[i * 32 + lane_] = positions[i];
       if (i * 32 >= copied)
         continue;
-#pragma unroll 4
-      for (int c = 0; c < L::kColumns; ++c) {
-        const int row = (c * 32 + lane_) / L::kColumns, column = (c * 32 + lane_) % L::kColumns;
-        const Element *source = static_cast<const Element *>(args_.q) + __shfl_sync(~0u, from[i], row);
-        if (i * 32 + row < copied)
-          ptx::cpAsync16(to + L::offset(i * 32 + row, column), source + column * 8);
+#pragma unroll 2
+      for (int row = i * 32; row < i * 32 + 32; row += Rows::kRows) {
+        const unsigned place = __shfl_sync(~0u, places[i], row % 32 + copier.row());
+        if (row < copied)
+          copier.copy(to, row, q, place);
       }
     }
     __syncwarp();
@@ -344,24 +345,21 @@ private:
   /// token on to the lanes that copy it.
   __device__ __forceinline__ void copyTokens(const Source &source, int half, unsigned keys,
                                              int kvHead) const {
-    const long long offset = kvHead * args_.cache.headStride + source.inPage * args_.cache.tokenStride +
-                             source.page * (kIsPaged ? args_.cache.pageStride : args_.cache.tokenStride);
-    const Element *k = static_cast<const Element *>(args_.k), *v = static_cast<const Element *>(args_.v);
-    constexpr int kPieces = kGroup * L::kColumns;
+    const Rows copier(lane_);
+    const unsigned own =
+        Rows::place(kvHead * args_.cache.headStride + source.inPage * args_.cache.tokenStride +
+                    source.page * (kIsPaged ? args_.cache.pageStride : args_.cache.tokenStride));
+    const char *k = copier.column(args_.k), *v = copier.column(args_.v);
 #pragma unroll 1
     for (int group = 0; group < 2; ++group) {
       if (source.bulk >> group & 1)
         continue;
-#pragma unroll 4 // more would hold more addresses than there are registers
-      for (int i = 0; i < (kPieces + 31) / 32; ++i) {
-        const int piece = i * 32 + lane_, token = group * kGroup + piece / L::kColumns;
-        const int column = piece % L::kColumns;
-        const long long from = __shfl_sync(~0u, offset, token) + column * 8;
-        if (kPieces % 32 == 0 || piece < kPieces) {
-          const unsigned to = keys + L::offset(half * 32 + token, column);
-          ptx::cpAsync16(to, k + from);
-          ptx::cpAsync16(to + L::kValueOffset, v + from);
-        }
+#pragma unroll 2
+      for (int token = 0; token < kGroup; token += Rows::kRows) {
+        const unsigned place = __shfl_sync(~0u, own, group * kGroup + token + copier.row());
+        const int row = half * 32 + group * kGroup + token;
+        copier.copy(keys, row, k, place);
+        copier.copy(keys + L::kValueOffset, row, v, place);
       }
     }
   }

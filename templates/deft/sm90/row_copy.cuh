@@ -1,0 +1,52 @@
+#pragma once
+
+#include "deft/ptx/cp_async.cuh"
+#include "deft/sm90/layout.cuh"
+
+namespace deft::sm90 {
+
+/// Copies rows of one head into a tile or a piece of queries by cp.async, four rows by a warp at a time: a
+/// lane has the same row of the four and the same 16-byte column of each block of 64 columns every time, so
+/// that almost nothing is left to compute for a copy.
+template <class Config> class RowCopy {
+  using L = Layout<Config>;
+  using Element = typename Config::Element;
+  /// Elements: divides every head dim, and 32 bits of such units reach 128 GiB, more than a Hopper has for K.
+  static constexpr int kUnit = 16;
+
+public:
+  static constexpr int kRows = 4;
+
+  __device__ __forceinline__ explicit RowCopy(int lane) : row_(lane / 8), column_(lane % 8) {}
+
+  /// Which of the four rows is the lane's.
+  __device__ __forceinline__ int row() const { return row_; }
+
+  /// Where a row begins that is so many elements from the first one of its tensor, in 32 bits.
+  static __device__ __forceinline__ unsigned place(long long elements) {
+    return static_cast<unsigned>(static_cast<unsigned long long>(elements) / kUnit);
+  }
+  /// The lane's column of a tensor's first row, kept in registers: the compiler would add it for every row.
+  __device__ __forceinline__ const char *column(const void *tensor) const {
+    const char *first = static_cast<const char *>(tensor) + column_ * 16;
+    asm("" : "+l"(first));
+    return first;
+  }
+
+  /// The lane's part of rows [first, first + kRows) of `tile`, from the row at `place`; `first` is a multiple
+  /// of kRows.
+  __device__ __forceinline__ void copy(unsigned tile, int first, const char *column, unsigned place) const {
+    const char *source = column + static_cast<unsigned long long>(place) * (kUnit * sizeof(Element));
+    // L::offset(first + row_, column_), of which the compiler knows what changes with `first`.
+    const unsigned to = tile + first * 128 + row_ * 128 + ((column_ ^ row_) ^ (first & 4)) * 16;
+#pragma unroll
+    for (int c = 0; c < L::kColumns; c += 8)
+      if (c + 8 <= L::kColumns || column_ < L::kColumns - c)
+        ptx::cpAsync16(to + c / 8 * L::kBlockBytes, source + c * 16);
+  }
+
+private:
+  int row_, column_;
+};
+
+} // namespace deft::sm90
