@@ -118,7 +118,7 @@ private:
         head.queryPos[i * 32 + lane_] = positions[i];
       if (i * 32 >= copied)
         continue;
-#pragma unroll 2
+#pragma unroll 1
       for (int row = i * 32; row < i * 32 + 32; row += Rows::kRows) {
         const unsigned place = __shfl_sync(~0u, places[i], row % 32 + copier.row());
         if (row < copied)
@@ -349,12 +349,13 @@ private:
     const unsigned own =
         Rows::place(kvHead * args_.cache.headStride + source.inPage * args_.cache.tokenStride +
                     source.page * (kIsPaged ? args_.cache.pageStride : args_.cache.tokenStride));
+    constexpr int kAtOnce = Config::kHeadDim > 128 ? 1 : 2; // fours of rows: more would spill
     const char *k = copier.column(args_.k), *v = copier.column(args_.v);
 #pragma unroll 1
     for (int group = 0; group < 2; ++group) {
       if (source.bulk >> group & 1)
         continue;
-#pragma unroll 2
+#pragma unroll kAtOnce
       for (int token = 0; token < kGroup; token += Rows::kRows) {
         const unsigned place = __shfl_sync(~0u, own, group * kGroup + token + copier.row());
         const int row = half * 32 + group * kGroup + token;
