@@ -100,7 +100,9 @@ json toJson(const std::vector<OrderRegret> &orders) {
   return list;
 }
 
-json optional(const std::optional<double> &value) { return value ? json(*value) : json(nullptr); }
+template <class T> json optional(const std::optional<T> &value) {
+  return value ? json(*value) : json(nullptr);
+}
 
 } // namespace
 
@@ -139,8 +141,9 @@ Result<RegretReport> reportRegret(const ConfigCache &cache, const RegretRequest 
       ask.mostNext = cache.entries().size() + 1;
       if (trees[i])
         ask.coordinates = classifier.measure(*trees[i]).coordinates();
-      RegretRow row{loaded, isStale, trees[i] ? static_cast<int>(i) : -1, std::nullopt,
-                    offersOf(select(cache.without(loaded), ask), request.offersOfRule)};
+      RegretRow row{
+          loaded,          isStale,      trees[i] ? static_cast<int>(i) : -1,
+          ask.coordinates, std::nullopt, offersOf(select(cache.without(loaded), ask), request.offersOfRule)};
       if (!request.measure)
         recall(entry, row);
       else if (auto measured = measure(request.measure, entry, ask.coordinates, row); !measured)
@@ -169,6 +172,7 @@ json toJson(const RegretReport &report) {
                     {"class", row.hidden.entry.treeClass.text()},
                     {"stale", row.isStale},
                     {"tree", row.tree},
+                    {"at", optional(row.at)},
                     {"us", optional(row.us)},
                     {"offers", std::move(offers)}});
   }

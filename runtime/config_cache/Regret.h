@@ -25,9 +25,10 @@ struct RegretOffer {
 /// What is known of one entry, on one tree of its class.
 struct RegretRow {
   LoadedEntry hidden;
-  bool isStale = false;     ///< other kernels than today's were timed for the entry
-  int tree = -1;            ///< of RegretRequest::treesOf; below 0: none is known
-  std::optional<double> us; ///< of what runs with the hidden entry, timed beside the offers
+  bool isStale = false;          ///< other kernels than today's were timed for the entry
+  int tree = -1;                 ///< of RegretRequest::treesOf; below 0: none is known
+  std::optional<Coordinates> at; ///< where that tree stands
+  std::optional<double> us;      ///< of what runs with the hidden entry, timed beside the offers
   /// In the order of the rules, of each the first ones: the very first is what is chosen.
   std::vector<RegretOffer> offers;
 };

@@ -9,7 +9,8 @@ the untuned choice for the same tree, side by side in one process with a cold L2
 Prints a line for each tree that differs by more than --tell, and for each attention and all together the geometric mean,
 the worst, and how many are more than --noise above the untuned choice. Entries that keep the untuned choice count as 1
 without being timed twice. With --demote, entries that are more than --noise above the untuned choice on one of these
-trees keep the untuned choice from then on, in that file. The entries are those that `deftc` finds (DEFT_CACHE_DIR, or beside it); stale ones count with
+trees are from then on, in that file, for trees like those that they were tuned on alone; where a tree that is like one
+of these lost, they keep the untuned choice. The entries are those that `deftc` finds (DEFT_CACHE_DIR, or beside it); stale ones count with
 --stale. Needs a GPU, Python and verify.py beside it.
 """
 
@@ -22,6 +23,8 @@ import subprocess
 import sys
 
 import verify
+
+LIKENESS = 0.1  # runtime/config_cache/Entry.h
 
 
 def parse_arguments():
@@ -42,7 +45,8 @@ def parse_arguments():
 
 
 def time_rows(arguments, package):
-    """(class, tree, microseconds tuned, untuned, stale, keeps the untuned choice) of each row."""
+    """Of each row the class, the tree and where it stands, microseconds tuned and untuned, whether it is stale; and where
+    the trees stand that the class is tuned on."""
     name, _, pages = package.partition(":")
     line = [arguments.deftc, "cache", "regret", name, "--backend", "cuda", "--held-out", "--limit", "0", "--json",
             "--trees-per-class", str(arguments.trees_per_class), "--pages", pages or "scattered"]
@@ -53,7 +57,8 @@ def time_rows(arguments, package):
         sys.exit(f"held_out.py: {package}: {done.stderr.strip()}")
     report = json.loads(done.stdout)
     return [{"class": row["class"], "tree": row["tree"], "us": row["us"], "untuned_us": row["offers"][-1]["us"],
-             "stale": row["stale"], "signature": row["signature"]} for row in report["rows"]]
+             "stale": row["stale"], "at": [round(number, 3) for number in row["at"]], "signature": row["signature"],
+             "tuned_on": report["named"][row["class"]]} for row in report["rows"]]
 
 
 def summarize(name, rows, noise):
@@ -68,22 +73,34 @@ def summarize(name, rows, noise):
     return summary
 
 
+def is_like(tree, others):
+    return any(all(abs(a - b) <= LIKENESS for a, b in zip(tree, other)) for other in others)
+
+
 def demote(configs, rows, noise):
-    """Lets entries of which a row says that they lose keep the untuned choice; gives those it has changed."""
-    lost = {(row["signature"], row["class"]) for row in rows if row["us"] > (1 + noise) * row["untuned_us"]}
+    """Entries of which a row says that they lose are for the trees that they were tuned on alone, or for none where what
+    lost is like one of these. Gives the names of both kinds."""
+    lost = {}
+    for row in rows:
+        if row["us"] > (1 + noise) * row["untuned_us"]:
+            lost.setdefault((row["signature"], row["class"]), []).append(row)
     untuned = {entry["signature"]: entry["config"] for entry in configs["entries"] if entry.get("keeps_default")}
-    demoted = []
+    narrowed, demoted = [], []
     for entry in configs["entries"]:
         key = (entry["signature"], entry["class"])
         if key not in lost or entry.get("keeps_default") or entry["signature"] not in untuned:
             continue
-        entry["config"] = untuned[entry["signature"]]  # to be shown: what runs is the untuned choice for each tree
-        entry["keeps_default"] = True
-        entry.pop("only_for", None)
-        entry["measurement"]["tuned_us"] = entry["measurement"]["untuned_us"]
+        tuned_on = entry.pop("only_for", lost[key][0]["tuned_on"])
+        if any(is_like(row["at"], tuned_on) for row in lost[key]):
+            entry["config"] = untuned[entry["signature"]]  # to be shown: what runs is the untuned choice for each tree
+            entry["keeps_default"] = True
+            entry["measurement"]["tuned_us"] = entry["measurement"]["untuned_us"]
+            demoted.append(key)
+        else:
+            entry["only_for"] = tuned_on
+            narrowed.append(key)
         entry["provenance"]["note"] = "tests/gpu/held_out.py: what was tuned is slower on a tree that was held out"
-        demoted.append(key)
-    return demoted
+    return narrowed, demoted
 
 
 def main():
@@ -99,19 +116,19 @@ def main():
                       f"{ratio:.3f}{', stale' if row['stale'] else ''}")
         summaries.append(summarize(name, rows, arguments.noise))
         everything += rows
-        # Of the record, the attention says it.
-        results[name] = [{key: value for key, value in row.items() if key != "signature"} for row in rows]
+        # Of the record, the attention and the families say the rest.
+        results[name] = [{key: value for key, value in row.items() if key not in ("signature", "tuned_on")} for row in rows]
     summaries.append(summarize("all together", everything, arguments.noise))
-    demoted = []
+    narrowed, demoted = [], []
     if arguments.demote:
         configs = json.loads(arguments.demote.read_text())
-        demoted = demote(configs, everything, arguments.noise)
+        narrowed, demoted = demote(configs, everything, arguments.noise)
         arguments.demote.write_text(json.dumps(configs, indent=2) + "\n")
-        print(f"{len(demoted)} entries keep the untuned choice from now on")
+        print(f"from now on {len(narrowed)} entries are for the trees that they were tuned on, {len(demoted)} keep the untuned choice")
     if arguments.record:
         record = {"format": "deftc-held-out", "version": 1, "commit": arguments.commit, "gpu": verify.gpu_facts(),
                   "command": shlex.join(sys.argv), "summaries": summaries,
-                  "demoted": [" ".join(key) for key in demoted]}
+                  "narrowed": [" ".join(key) for key in narrowed], "demoted": [" ".join(key) for key in demoted]}
         lines = ",\n".join(f'  "{name}": [\n' + ",\n".join("   " + json.dumps(row) for row in rows) + "\n  ]"
                            for name, rows in results.items())
         arguments.record.write_text(json.dumps(record, indent=1)[:-2] + ',\n "rows": {\n' + lines + "\n }\n}\n")

@@ -11,16 +11,17 @@ def entry(name, keeps_default=False, signature="a"):
             **({"keeps_default": True} if keeps_default else {})}
 
 
-def row(name, us, untuned_us=10, signature="a"):
-    return {"signature": signature, "class": name, "tree": 0, "us": us, "untuned_us": untuned_us, "stale": False}
+def row(name, us, untuned_us=10, signature="a", at=(11, 5, 3, 1, 0)):
+    return {"signature": signature, "class": name, "tree": 0, "us": us, "untuned_us": untuned_us, "stale": False,
+            "at": list(at), "tuned_on": [[11.05, 5, 3, 1, 0]]}
 
 
 class DemoteTest(unittest.TestCase):
-    def test_what_loses_on_one_tree_beyond_noise_is_demoted(self):
-        configs = {"entries": [entry("lost") | {"only_for": [[1, 2, 3, 4, 0]]}, entry("noise"), entry("won"), entry("kept", keeps_default=True)]}
-        demoted = held_out.demote(configs, [row("lost", 9), row("lost", 11), row("noise", 10.1), row("won", 8),
+    def test_what_loses_on_a_tree_like_those_it_was_tuned_on_keeps_the_untuned_choice(self):
+        configs = {"entries": [entry("lost"), entry("noise"), entry("won"), entry("kept", keeps_default=True)]}
+        changed = held_out.demote(configs, [row("lost", 9), row("lost", 11), row("noise", 10.1), row("won", 8),
                                             row("kept", 11)], 0.02)
-        self.assertEqual(demoted, [("a", "lost")])
+        self.assertEqual(changed, ([], [("a", "lost")]))
         lost, *others = configs["entries"]
         self.assertTrue(lost["keeps_default"])
         self.assertNotIn("only_for", lost)
@@ -29,9 +30,22 @@ class DemoteTest(unittest.TestCase):
         self.assertIn("held out", lost["provenance"]["note"])
         self.assertEqual([other["provenance"]["note"] for other in others], ["tuned"] * 3)
 
+    def test_what_loses_far_from_them_is_for_them_alone(self):
+        configs = {"entries": [entry("lost"), entry("kept", keeps_default=True)]}
+        self.assertEqual(held_out.demote(configs, [row("lost", 11, at=(11.5, 5, 3, 1, 0))], 0.02), ([("a", "lost")], []))
+        lost = configs["entries"][0]
+        self.assertEqual(lost["only_for"], [[11.05, 5, 3, 1, 0]])
+        self.assertEqual(lost["config"], {"partition": "node"})
+        self.assertNotIn("keeps_default", lost)
+
+    def test_what_is_for_some_trees_already_loses_only_near_these(self):
+        for places, expected in (([[1, 2, 3, 4, 0]], ([("a", "lost")], [])), ([[10.95, 5, 3, 1, 0]], ([], [("a", "lost")]))):
+            configs = {"entries": [entry("lost") | {"only_for": places}, entry("kept", keeps_default=True)]}
+            self.assertEqual(held_out.demote(configs, [row("lost", 11)], 0.02), expected)
+
     def test_another_attentions_loss_is_not_ones_own(self):
         configs = {"entries": [entry("lost"), entry("kept", keeps_default=True)]}
-        self.assertEqual(held_out.demote(configs, [row("lost", 11, signature="b")], 0.02), [])
+        self.assertEqual(held_out.demote(configs, [row("lost", 11, signature="b")], 0.02), ([], []))
         self.assertNotIn("keeps_default", configs["entries"][0])
 
 

@@ -68,12 +68,23 @@ struct Options {
   bool withStale = false, asJson = false;
 };
 
+struct Made {
+  RegretReport report;
+  RegretTiming::Places named;
+};
+
 /// Without a program: nothing is timed.
-Result<RegretReport> makeReport(const config_cache::ConfigCache &cache, config_cache::RegretRequest &request,
-                                const std::optional<jit::Program> &program, const ChosenDevice &device,
-                                const Options &options) {
+Result<Made> makeReport(const config_cache::ConfigCache &cache, config_cache::RegretRequest &request,
+                        const std::optional<jit::Program> &program, const ChosenDevice &device,
+                        const Options &options) {
+  const auto made = [&](RegretTiming::Places named) -> Result<Made> {
+    auto report = reportRegret(cache, request);
+    if (!report)
+      return report.error();
+    return Made{std::move(*report), std::move(named)};
+  };
   if (!program)
-    return reportRegret(cache, request);
+    return made({});
   const auto signature = config_cache::VariantSignature::of(program->variant());
   std::vector<const config_cache::Entry *> entries;
   for (const config_cache::LoadedEntry &loaded : cache.entries())
@@ -95,14 +106,14 @@ Result<RegretReport> makeReport(const config_cache::ConfigCache &cache, config_c
     return Result<std::vector<double>>(std::vector<double>(configs.size(), 1.0));
   };
   if (auto asked = reportRegret(cache, request); !asked)
-    return asked;
+    return asked.error();
   if (auto opened = timing->open(needed); !opened)
     return opened.error();
   request.measure = [&](const config_cache::Entry &entry, int tree,
                         const std::vector<config::Config> &configs) {
     return timing->measure(entry, tree, configs);
   };
-  return reportRegret(cache, request);
+  return made(timing->named());
 }
 
 int regret(Context &context, const Options &options) {
@@ -134,13 +145,16 @@ int regret(Context &context, const Options &options) {
     return std::vector{std::move(*config)};
   };
   const auto configs = loadConfigs(context, options.config, device->key);
-  const auto report = makeReport(*configs, request, program, *device, options);
-  if (!report)
-    return reportError(context, report.error());
-  if (options.asJson)
-    context.out << toJson(*report).dump(2) << '\n';
-  else
-    printRegret(context, *report);
+  const auto made = makeReport(*configs, request, program, *device, options);
+  if (!made)
+    return reportError(context, made.error());
+  if (options.asJson) {
+    auto object = toJson(made->report);
+    object["named"] = made->named;
+    context.out << object.dump(2) << '\n';
+  } else {
+    printRegret(context, made->report);
+  }
   return kExitOk;
 }
 

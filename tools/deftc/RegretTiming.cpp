@@ -60,10 +60,14 @@ Result<void> RegretTiming::collectTrees(const std::vector<const config_cache::En
     auto samples = session::namedSamples(name, work_.variant, 0, options.recordsFolder);
     if (!samples)
       return samples.error();
-    for (session::Sample &sample : *samples)
-      if (const auto found = classes.find(classifier.classify(sample.tree).text());
-          found != classes.end() && !sample.isHeldOut)
-        found->second.push_back(std::move(sample.tree));
+    for (session::Sample &sample : *samples) {
+      const config_cache::TreeFeatures features = classifier.measure(sample.tree);
+      const auto found = classes.find(classOf(features).text());
+      if (found == classes.end() || sample.isHeldOut)
+        continue;
+      named_[found->first].push_back(features.coordinates());
+      found->second.push_back(std::move(sample.tree));
+    }
   }
   for (auto &[name, trees] : classes) {
     if (options.isHeldOut && !trees.empty())

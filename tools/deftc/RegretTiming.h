@@ -29,6 +29,10 @@ public:
                                             const std::vector<const config_cache::Entry *> &entries,
                                             const Options &options);
 
+  /// Where the trees stand that `deftc tune` knows by name, by class.
+  using Places = std::map<std::string, std::vector<config_cache::Coordinates>>;
+  const Places &named() const { return named_; }
+
   /// None: nobody knows any.
   std::vector<const tree::KvTree *> treesOf(const config_cache::Entry &entry) const;
   /// Opens the machine, which must be the chosen device, with kernels for all of these.
@@ -48,6 +52,7 @@ private:
   const jit::Program *program_;
   ChosenDevice device_;
   measure::Work work_;
+  Places named_;
   std::optional<package::VariantSource> source_;
   std::unique_ptr<session::CompilePool> kernels_;
   std::optional<session::SideBySide> timed_;

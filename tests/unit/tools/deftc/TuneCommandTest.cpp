@@ -79,6 +79,11 @@ TEST_F(TuneCommandTest, EntriesAreJudgedOnTreesThatNobodyTunedOn) {
     EXPECT_GT(row["us"], 0);
     EXPECT_EQ(row["offers"].back()["rule"], "heuristic");
     EXPECT_GT(row["offers"].back()["us"], 0);
+    // It has a place of its own beside those of the trees that were tuned on.
+    const auto places = report["named"][row["class"].get<std::string>()];
+    EXPECT_THAT(places, testing::Not(testing::IsEmpty()));
+    EXPECT_THAT(places, testing::Not(testing::Contains(row["at"])));
+    EXPECT_EQ(places.front().size(), row["at"].size());
   }
   EXPECT_EQ(report["orders"][0]["rows"], 2);
   // What is known of the class is confirmed, and nothing searched.
