@@ -349,13 +349,14 @@ private:
     const unsigned own =
         Rows::place(kvHead * args_.cache.headStride + source.inPage * args_.cache.tokenStride +
                     source.page * (kIsPaged ? args_.cache.pageStride : args_.cache.tokenStride));
-    constexpr int kAtOnce = Config::kHeadDim > 128 ? 1 : 2; // fours of rows: more would spill
+    // Groups, and fours of their rows: otherwise some kernels spill.
+    constexpr int kGroupsAtOnce = Config::kHeadDim > 128 ? 2 : 1, kFoursAtOnce = 3 - kGroupsAtOnce;
     const char *k = copier.column(args_.k), *v = copier.column(args_.v);
-#pragma unroll 1
+#pragma unroll kGroupsAtOnce
     for (int group = 0; group < 2; ++group) {
       if (source.bulk >> group & 1)
         continue;
-#pragma unroll kAtOnce
+#pragma unroll kFoursAtOnce
       for (int token = 0; token < kGroup; token += Rows::kRows) {
         const unsigned place = __shfl_sync(~0u, own, group * kGroup + token + copier.row());
         const int row = half * 32 + group * kGroup + token;

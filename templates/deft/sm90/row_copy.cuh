@@ -17,7 +17,10 @@ template <class Config> class RowCopy {
 public:
   static constexpr int kRows = 4;
 
-  __device__ __forceinline__ explicit RowCopy(int lane) : row_(lane / 8), column_(lane % 8) {}
+  __device__ __forceinline__ explicit RowCopy(int lane) : row_(lane / 8), column_(lane % 8) {
+    if constexpr (Config::kHeadDim > 128) // made anew for each row they would cost more registers, not fewer
+      asm("" : "+r"(row_), "+r"(column_));
+  }
 
   /// Which of the four rows is the lane's.
   __device__ __forceinline__ int row() const { return row_; }
