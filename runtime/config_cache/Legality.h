@@ -18,10 +18,13 @@ support::Result<void> checkCpuConfig(const config::KernelShape &shape, const con
 /// What a GPU of this target can run of a variant; its schedule has its say. Null: the processor. Both
 /// arguments must outlive the function that is returned.
 Legality legalityFor(const spec::Variant &variant, const target::Target *target);
+Legality legalityFor(spec::Variant &&variant, const target::Target *target) = delete;
 
 /// What to ask of select() for a variant, whose `untuned` config is the one of rule `heuristic`. The variant
 /// and the target must outlive the request.
 Request requestFor(const spec::Variant &variant, const TreeClass &treeClass, const target::Target *target,
                    config::Config untuned);
+Request requestFor(spec::Variant &&variant, const TreeClass &treeClass, const target::Target *target,
+                   config::Config untuned) = delete;
 
 } // namespace deft::config_cache

@@ -104,56 +104,109 @@ template <class T> json optional(const std::optional<T> &value) {
   return value ? json(*value) : json(nullptr);
 }
 
-} // namespace
+/// Makes the report's rows.
+class Hiding {
+public:
+  Hiding(const ConfigCache &cache, const RegretRequest &request)
+      : cache_(cache), request_(request),
+        kernelHash_(kernelHash(request.target ? DeviceKey::Kind::Gpu : DeviceKey::Kind::Cpu)) {}
 
-Result<RegretReport> reportRegret(const ConfigCache &cache, const RegretRequest &request) {
-  RegretReport report;
-  const auto kind = request.target ? DeviceKey::Kind::Gpu : DeviceKey::Kind::Cpu;
-  const std::string hash = kernelHash(kind);
-  TreeClassifier classifier;
-  std::set<std::string> done;
-  std::map<std::string, std::unique_ptr<UntunedChooser>> choosers;
-  for (const LoadedEntry &loaded : cache.entries()) {
-    const Entry &entry = loaded.entry;
-    const bool isStale = entry.provenance.kernelHash != hash;
-    if (loaded.device != cache.device() || (isStale && !request.withStale) ||
-        (request.isWanted && !request.isWanted(entry)) || !done.insert(keyOf(entry)).second)
-      continue;
-    const spec::Variant variant = entry.signature.variant();
-    auto &chooser = choosers[entry.signature.text()];
-    if (!chooser) {
-      auto untuned = request.untuned(entry.signature);
-      if (!untuned)
-        return untuned.error();
-      chooser = std::make_unique<UntunedChooser>(variant, request.target, request.units, std::move(*untuned));
+  Result<std::vector<RegretRow>> all() {
+    std::vector<RegretRow> rows;
+    for (const LoadedEntry &loaded : cache_.entries()) {
+      if (!isHidden(loaded))
+        continue;
+      if (auto hidden = hide(loaded, rows); !hidden)
+        return hidden.error();
     }
+    return rows;
+  }
+
+private:
+  bool isStale(const Entry &entry) const { return entry.provenance.kernelHash != kernelHash_; }
+
+  /// Of entries for one variant and class, the one that is used.
+  bool isHidden(const LoadedEntry &loaded) {
+    const Entry &entry = loaded.entry;
+    return loaded.device == cache_.device() && (request_.withStale || !isStale(entry)) &&
+           (!request_.isWanted || request_.isWanted(entry)) && done_.insert(keyOf(entry)).second;
+  }
+
+  /// A row for each tree that is known of its class.
+  Result<void> hide(const LoadedEntry &loaded, std::vector<RegretRow> &rows) {
+    auto chooser = chooserFor(loaded.entry.signature);
+    if (!chooser)
+      return chooser.error();
     std::vector<const tree::KvTree *> trees;
-    if (request.measure && request.treesOf)
-      trees = request.treesOf(entry);
+    if (request_.measure && request_.treesOf)
+      trees = request_.treesOf(loaded.entry);
     if (trees.empty())
       trees.push_back(nullptr);
     for (std::size_t i = 0; i < trees.size(); ++i) {
-      Request ask = requestFor(variant, entry.treeClass, request.target,
-                               trees[i] ? chooser->choose(*trees[i]) : chooser->first());
-      ask.signature = entry.signature; // of which the variant is the plain form
-      ask.nearbyLimit = request.nearbyLimit;
-      ask.withStaleNearby = request.withStale;
-      ask.mostNext = cache.entries().size() + 1;
-      if (trees[i])
-        ask.coordinates = classifier.measure(*trees[i]).coordinates();
-      RegretRow row{
-          loaded,          isStale,      trees[i] ? static_cast<int>(i) : -1,
-          ask.coordinates, std::nullopt, offersOf(select(cache.without(loaded), ask), request.offersOfRule)};
-      if (!request.measure)
-        recall(entry, row);
-      else if (auto measured = measure(request.measure, entry, ask.coordinates, row); !measured)
-        return measured.error();
-      for (RegretOffer &offer : row.offers)
-        if (offer.us && row.us && *row.us > 0)
-          offer.regret = *offer.us / *row.us - 1;
-      report.rows.push_back(std::move(row));
+      auto row = rowOf(loaded, **chooser, trees[i], static_cast<int>(i));
+      if (!row)
+        return row.error();
+      rows.push_back(std::move(*row));
     }
+    return {};
   }
+
+  Result<UntunedChooser *> chooserFor(const VariantSignature &signature) {
+    auto &chooser = choosers_[signature.text()];
+    if (!chooser) {
+      auto untuned = request_.untuned(signature);
+      if (!untuned)
+        return untuned.error();
+      chooser = std::make_unique<UntunedChooser>(signature.variant(), request_.target, request_.units,
+                                                 std::move(*untuned));
+    }
+    return chooser.get();
+  }
+
+  Result<RegretRow> rowOf(const LoadedEntry &loaded, UntunedChooser &chooser, const tree::KvTree *tree,
+                          int index) {
+    const Entry &entry = loaded.entry;
+    const spec::Variant variant = entry.signature.variant(); // the request refers to it
+    Request ask =
+        requestFor(variant, entry.treeClass, request_.target, tree ? chooser.choose(*tree) : chooser.first());
+    ask.signature = entry.signature; // of which the variant is the plain form
+    ask.nearbyLimit = request_.nearbyLimit;
+    ask.withStaleNearby = request_.withStale;
+    ask.mostNext = cache_.entries().size() + 1;
+    if (tree)
+      ask.coordinates = classifier_.measure(*tree).coordinates();
+    RegretRow row{loaded,
+                  isStale(entry),
+                  tree ? index : -1,
+                  ask.coordinates,
+                  std::nullopt,
+                  offersOf(select(cache_.without(loaded), ask), request_.offersOfRule)};
+    if (!request_.measure)
+      recall(entry, row);
+    else if (auto measured = measure(request_.measure, entry, ask.coordinates, row); !measured)
+      return measured.error();
+    for (RegretOffer &offer : row.offers)
+      if (offer.us && row.us && *row.us > 0)
+        offer.regret = *offer.us / *row.us - 1;
+    return row;
+  }
+
+  const ConfigCache &cache_;
+  const RegretRequest &request_;
+  const std::string kernelHash_;
+  TreeClassifier classifier_;
+  std::set<std::string> done_;
+  std::map<std::string, std::unique_ptr<UntunedChooser>> choosers_;
+};
+
+} // namespace
+
+Result<RegretReport> reportRegret(const ConfigCache &cache, const RegretRequest &request) {
+  auto rows = Hiding(cache, request).all();
+  if (!rows)
+    return rows.error();
+  RegretReport report;
+  report.rows = std::move(*rows);
   summarize(report);
   return report;
 }
