@@ -125,15 +125,19 @@ Result<void> readKey(const json &object, Entry &entry) {
 
 std::string keyOf(const Entry &entry) { return entry.signature.text() + " " + entry.treeClass.text(); }
 
+bool isLikeOneOf(const std::vector<Coordinates> &others, const Coordinates &tree, double likeness) {
+  return std::any_of(others.begin(), others.end(), [&](const Coordinates &one) {
+    for (std::size_t i = 0; i < one.size(); ++i)
+      if (std::abs(one[i] - tree[i]) > likeness)
+        return false;
+    return true;
+  });
+}
+
 bool Entry::isFor(const std::optional<Coordinates> &tree, double likeness) const {
   if (keepsDefault || onlyFor.empty())
     return !keepsDefault;
-  return tree && std::any_of(onlyFor.begin(), onlyFor.end(), [&](const Coordinates &one) {
-           for (std::size_t i = 0; i < one.size(); ++i)
-             if (std::abs(one[i] - (*tree)[i]) > likeness)
-               return false;
-           return true;
-         });
+  return tree && isLikeOneOf(onlyFor, *tree, likeness);
 }
 
 json toJson(const Entry &entry) {

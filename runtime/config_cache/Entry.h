@@ -40,6 +40,10 @@ struct Provenance {
 /// Trees are alike up to this distance in every dimension: a tenth of a doubling.
 inline constexpr double kLikeness = 0.1;
 
+/// Whether a tree that stands here is like one of others.
+bool isLikeOneOf(const std::vector<Coordinates> &others, const Coordinates &tree,
+                 double likeness = kLikeness);
+
 /// What tuning found out for one variant and one class of trees.
 struct Entry {
   VariantSignature signature;

@@ -113,8 +113,10 @@ public:
 
   Result<std::vector<RegretRow>> all() {
     std::vector<RegretRow> rows;
+    std::set<std::string> done;
     for (const LoadedEntry &loaded : cache_.entries()) {
-      if (!isHidden(loaded))
+      // Of entries for one variant and class, the first is the one that is used.
+      if (!isWanted(loaded) || !done.insert(keyOf(loaded.entry)).second)
         continue;
       if (auto hidden = hide(loaded, rows); !hidden)
         return hidden.error();
@@ -125,16 +127,16 @@ public:
 private:
   bool isStale(const Entry &entry) const { return entry.provenance.kernelHash != kernelHash_; }
 
-  /// Of entries for one variant and class, the one that is used.
-  bool isHidden(const LoadedEntry &loaded) {
+  bool isWanted(const LoadedEntry &loaded) const {
     const Entry &entry = loaded.entry;
     return loaded.device == cache_.device() && (request_.withStale || !isStale(entry)) &&
-           (!request_.isWanted || request_.isWanted(entry)) && done_.insert(keyOf(entry)).second;
+           (!request_.isWanted || request_.isWanted(entry));
   }
 
   /// A row for each tree that is known of its class.
   Result<void> hide(const LoadedEntry &loaded, std::vector<RegretRow> &rows) {
-    auto chooser = chooserFor(loaded.entry.signature);
+    const spec::Variant variant = loaded.entry.signature.variant();
+    auto chooser = chooserFor(loaded.entry.signature, variant);
     if (!chooser)
       return chooser.error();
     std::vector<const tree::KvTree *> trees;
@@ -143,7 +145,7 @@ private:
     if (trees.empty())
       trees.push_back(nullptr);
     for (std::size_t i = 0; i < trees.size(); ++i) {
-      auto row = rowOf(loaded, **chooser, trees[i], static_cast<int>(i));
+      auto row = rowOf(loaded, variant, **chooser, trees[i], static_cast<int>(i));
       if (!row)
         return row.error();
       rows.push_back(std::move(*row));
@@ -151,22 +153,21 @@ private:
     return {};
   }
 
-  Result<UntunedChooser *> chooserFor(const VariantSignature &signature) {
+  Result<UntunedChooser *> chooserFor(const VariantSignature &signature, const spec::Variant &variant) {
     auto &chooser = choosers_[signature.text()];
     if (!chooser) {
       auto untuned = request_.untuned(signature);
       if (!untuned)
         return untuned.error();
-      chooser = std::make_unique<UntunedChooser>(signature.variant(), request_.target, request_.units,
-                                                 std::move(*untuned));
+      chooser =
+          std::make_unique<UntunedChooser>(variant, request_.target, request_.units, std::move(*untuned));
     }
     return chooser.get();
   }
 
-  Result<RegretRow> rowOf(const LoadedEntry &loaded, UntunedChooser &chooser, const tree::KvTree *tree,
-                          int index) {
+  Result<RegretRow> rowOf(const LoadedEntry &loaded, const spec::Variant &variant, UntunedChooser &chooser,
+                          const tree::KvTree *tree, int index) {
     const Entry &entry = loaded.entry;
-    const spec::Variant variant = entry.signature.variant(); // the request refers to it
     Request ask =
         requestFor(variant, entry.treeClass, request_.target, tree ? chooser.choose(*tree) : chooser.first());
     ask.signature = entry.signature; // of which the variant is the plain form
@@ -179,6 +180,7 @@ private:
                   isStale(entry),
                   tree ? index : -1,
                   ask.coordinates,
+                  request_.tunedOn ? request_.tunedOn(entry) : std::vector<Coordinates>{},
                   std::nullopt,
                   offersOf(select(cache_.without(loaded), ask), request_.offersOfRule)};
     if (!request_.measure)
@@ -195,7 +197,6 @@ private:
   const RegretRequest &request_;
   const std::string kernelHash_;
   TreeClassifier classifier_;
-  std::set<std::string> done_;
   std::map<std::string, std::unique_ptr<UntunedChooser>> choosers_;
 };
 
@@ -226,6 +227,8 @@ json toJson(const RegretReport &report) {
                     {"stale", row.isStale},
                     {"tree", row.tree},
                     {"at", optional(row.at)},
+                    {"tuned_on", row.tunedOn},
+                    {"is_like_tuned_on", row.at && isLikeOneOf(row.tunedOn, *row.at)},
                     {"us", optional(row.us)},
                     {"offers", std::move(offers)}});
   }

@@ -25,10 +25,11 @@ struct RegretOffer {
 /// What is known of one entry, on one tree of its class.
 struct RegretRow {
   LoadedEntry hidden;
-  bool isStale = false;          ///< other kernels than today's were timed for the entry
-  int tree = -1;                 ///< of RegretRequest::treesOf; below 0: none is known
-  std::optional<Coordinates> at; ///< where that tree stands
-  std::optional<double> us;      ///< of what runs with the hidden entry, timed beside the offers
+  bool isStale = false;             ///< other kernels than today's were timed for the entry
+  int tree = -1;                    ///< of RegretRequest::treesOf; below 0: none is known
+  std::optional<Coordinates> at;    ///< where that tree stands
+  std::vector<Coordinates> tunedOn; ///< where those stand of which RegretRequest::tunedOn knows
+  std::optional<double> us;         ///< of what runs with the hidden entry, timed beside the offers
   /// In the order of the rules, of each the first ones: the very first is what is chosen.
   std::vector<RegretOffer> offers;
 };
@@ -85,6 +86,8 @@ struct RegretRequest {
   std::function<support::Result<std::vector<config::Config>>(const VariantSignature &)> untuned;
   /// Trees of the entry's class: a row for each. Null, or none: one row, for whose tree nothing is known.
   std::function<std::vector<const tree::KvTree *>(const Entry &)> treesOf;
+  /// Where the trees stand that the entry was tuned on. Null: nobody knows.
+  std::function<std::vector<Coordinates>(const Entry &)> tunedOn;
   bool withStale = false; ///< stale entries are hidden, too, and offered where they are near
   /// Which entries are hidden; null: all.
   std::function<bool(const Entry &)> isWanted;

@@ -26,6 +26,13 @@ Coordinates TreeFeatures::coordinates() const {
           4 * shortShare()};
 }
 
+Coordinates TreeFeatures::place() const {
+  Coordinates place = coordinates();
+  for (double &number : place)
+    number = std::round(1000 * number) / 1000;
+  return place;
+}
+
 TreeFeatures TreeClassifier::measure(const tree::KvTree &tree) {
   const std::vector<tree::Node> &nodes = tree.nodes();
   TreeFeatures features;

@@ -26,6 +26,7 @@ struct TreeFeatures {
   double shortShare() const { return tokens > 0 ? shortTokens / static_cast<double>(tokens) : 0; }
 
   Coordinates coordinates() const;
+  Coordinates place() const; ///< the same to a thousandth: a file need not say more
 };
 
 /// Takes features, in time for nodes and queries; allocates nothing once it has seen a tree of the size.

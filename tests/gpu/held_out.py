@@ -4,14 +4,14 @@ trees like those of its class (`deftc cache regret --held-out`: other lengths, s
 the untuned choice for the same tree, side by side in one process with a cold L2.
 
     tests/gpu/held_out.py --deftc DEFTC --package PACKAGE#ATTENTION... [--workloads FOLDER] [--record FILE.json]
-                          [--demote CONFIGS.json]
+                          [--workload FAMILY...] [--demote CONFIGS.json]
 
 Prints a line for each tree that differs by more than --tell, and for each attention and all together the geometric mean,
 the worst, and how many are more than --noise above the untuned choice. Entries that keep the untuned choice count as 1
 without being timed twice. With --demote, entries that are more than --noise above the untuned choice on one of these
 trees are from then on, in that file, for trees like those that they were tuned on alone; where a tree that is like one
-of these lost, they keep the untuned choice. The entries are those that `deftc` finds (DEFT_CACHE_DIR, or beside it); stale ones count with
---stale. Needs a GPU, Python and verify.py beside it.
+of these lost, they keep the untuned choice; so --workload must name what they were tuned on, where that is less than all.
+The entries are those that `deftc` finds (DEFT_CACHE_DIR, or beside it); stale ones count with --stale. Needs a GPU, Python and verify.py beside it.
 """
 
 import argparse
@@ -24,14 +24,14 @@ import sys
 
 import verify
 
-LIKENESS = 0.1  # runtime/config_cache/Entry.h
-
 
 def parse_arguments():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--deftc", required=True)
     parser.add_argument("--package", required=True, action="append", metavar="PACKAGE#ATTENTION[:in-order]",
                         help="may be repeated; `:in-order` for trees whose pages lie in order")
+    parser.add_argument("--workload", action="append", default=[], metavar="FAMILY",
+                        help="what was tuned on; may be repeated; all families and rows without it")
     parser.add_argument("--workloads", default="", help="a folder of recorded workloads")
     parser.add_argument("--trees-per-class", type=int, default=2)
     parser.add_argument("--tell", type=float, default=0.03)
@@ -51,6 +51,8 @@ def time_rows(arguments, package):
     line = [arguments.deftc, "cache", "regret", name, "--backend", "cuda", "--held-out", "--limit", "0", "--json",
             "--trees-per-class", str(arguments.trees_per_class), "--pages", pages or "scattered"]
     line += ["--workloads", arguments.workloads] if arguments.workloads else []
+    for family in arguments.workload:
+        line += ["--workload", family]
     line += ["--stale"] if arguments.stale else []
     done = subprocess.run(line, capture_output=True, text=True)
     if done.returncode != 0:
@@ -58,7 +60,7 @@ def time_rows(arguments, package):
     report = json.loads(done.stdout)
     return [{"class": row["class"], "tree": row["tree"], "us": row["us"], "untuned_us": row["offers"][-1]["us"],
              "stale": row["stale"], "at": [round(number, 3) for number in row["at"]], "signature": row["signature"],
-             "tuned_on": report["named"][row["class"]]} for row in report["rows"]]
+             "tuned_on": row["tuned_on"], "is_like_tuned_on": row["is_like_tuned_on"]} for row in report["rows"]]
 
 
 def summarize(name, rows, noise):
@@ -73,13 +75,9 @@ def summarize(name, rows, noise):
     return summary
 
 
-def is_like(tree, others):
-    return any(all(abs(a - b) <= LIKENESS for a, b in zip(tree, other)) for other in others)
-
-
 def demote(configs, rows, noise):
-    """Entries of which a row says that they lose are for the trees that they were tuned on alone, or for none where what
-    lost is like one of these. Gives the names of both kinds."""
+    """Entries of which a row says that they lose are for the trees that they were tuned on alone; for none where what lost
+    is like one of these, or where they were for some alone already. Gives the names of both kinds."""
     lost = {}
     for row in rows:
         if row["us"] > (1 + noise) * row["untuned_us"]:
@@ -90,14 +88,14 @@ def demote(configs, rows, noise):
         key = (entry["signature"], entry["class"])
         if key not in lost or entry.get("keeps_default") or entry["signature"] not in untuned:
             continue
-        tuned_on = entry.pop("only_for", lost[key][0]["tuned_on"])
-        if any(is_like(row["at"], tuned_on) for row in lost[key]):
+        if "only_for" in entry or any(row["is_like_tuned_on"] for row in lost[key]):
+            entry.pop("only_for", None)
             entry["config"] = untuned[entry["signature"]]  # to be shown: what runs is the untuned choice for each tree
             entry["keeps_default"] = True
             entry["measurement"]["tuned_us"] = entry["measurement"]["untuned_us"]
             demoted.append(key)
         else:
-            entry["only_for"] = tuned_on
+            entry["only_for"] = lost[key][0]["tuned_on"]
             narrowed.append(key)
         entry["provenance"]["note"] = "tests/gpu/held_out.py: what was tuned is slower on a tree that was held out"
     return narrowed, demoted
@@ -117,14 +115,16 @@ def main():
         summaries.append(summarize(name, rows, arguments.noise))
         everything += rows
         # Of the record, the attention and the families say the rest.
-        results[name] = [{key: value for key, value in row.items() if key not in ("signature", "tuned_on")} for row in rows]
+        results[name] = [{key: value for key, value in row.items() if key not in ("signature", "tuned_on")}
+                         for row in rows]
     summaries.append(summarize("all together", everything, arguments.noise))
     narrowed, demoted = [], []
     if arguments.demote:
         configs = json.loads(arguments.demote.read_text())
         narrowed, demoted = demote(configs, everything, arguments.noise)
         arguments.demote.write_text(json.dumps(configs, indent=2) + "\n")
-        print(f"from now on {len(narrowed)} entries are for the trees that they were tuned on, {len(demoted)} keep the untuned choice")
+        print(f"from now on {len(narrowed)} entries are for the trees that they were tuned on, {len(demoted)} keep the "
+              "untuned choice")
     if arguments.record:
         record = {"format": "deftc-held-out", "version": 1, "commit": arguments.commit, "gpu": verify.gpu_facts(),
                   "command": shlex.join(sys.argv), "summaries": summaries,

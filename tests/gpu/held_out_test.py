@@ -11,9 +11,9 @@ def entry(name, keeps_default=False, signature="a"):
             **({"keeps_default": True} if keeps_default else {})}
 
 
-def row(name, us, untuned_us=10, signature="a", at=(11, 5, 3, 1, 0)):
+def row(name, us, untuned_us=10, signature="a", is_like=True):
     return {"signature": signature, "class": name, "tree": 0, "us": us, "untuned_us": untuned_us, "stale": False,
-            "at": list(at), "tuned_on": [[11.05, 5, 3, 1, 0]]}
+            "tuned_on": [[11.05, 5, 3, 1, 0]], "is_like_tuned_on": is_like}
 
 
 class DemoteTest(unittest.TestCase):
@@ -32,16 +32,18 @@ class DemoteTest(unittest.TestCase):
 
     def test_what_loses_far_from_them_is_for_them_alone(self):
         configs = {"entries": [entry("lost"), entry("kept", keeps_default=True)]}
-        self.assertEqual(held_out.demote(configs, [row("lost", 11, at=(11.5, 5, 3, 1, 0))], 0.02), ([("a", "lost")], []))
+        changed = held_out.demote(configs, [row("lost", 11, is_like=False), row("lost", 9)], 0.02)
+        self.assertEqual(changed, ([("a", "lost")], []))
         lost = configs["entries"][0]
         self.assertEqual(lost["only_for"], [[11.05, 5, 3, 1, 0]])
         self.assertEqual(lost["config"], {"partition": "node"})
         self.assertNotIn("keeps_default", lost)
 
-    def test_what_is_for_some_trees_already_loses_only_near_these(self):
-        for places, expected in (([[1, 2, 3, 4, 0]], ([("a", "lost")], [])), ([[10.95, 5, 3, 1, 0]], ([], [("a", "lost")]))):
-            configs = {"entries": [entry("lost") | {"only_for": places}, entry("kept", keeps_default=True)]}
-            self.assertEqual(held_out.demote(configs, [row("lost", 11)], 0.02), expected)
+    def test_what_is_for_some_trees_already_has_lost_on_these(self):
+        configs = {"entries": [entry("lost") | {"only_for": [[1, 2, 3, 4, 0]]}, entry("kept", keeps_default=True)]}
+        changed = held_out.demote(configs, [row("lost", 11, is_like=False)], 0.02)
+        self.assertEqual(changed, ([], [("a", "lost")]))
+        self.assertNotIn("only_for", configs["entries"][0])
 
     def test_another_attentions_loss_is_not_ones_own(self):
         configs = {"entries": [entry("lost"), entry("kept", keeps_default=True)]}

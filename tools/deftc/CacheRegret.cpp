@@ -68,23 +68,12 @@ struct Options {
   bool withStale = false, asJson = false;
 };
 
-struct Made {
-  RegretReport report;
-  RegretTiming::Places named;
-};
-
 /// Without a program: nothing is timed.
-Result<Made> makeReport(const config_cache::ConfigCache &cache, config_cache::RegretRequest &request,
-                        const std::optional<jit::Program> &program, const ChosenDevice &device,
-                        const Options &options) {
-  const auto made = [&](RegretTiming::Places named) -> Result<Made> {
-    auto report = reportRegret(cache, request);
-    if (!report)
-      return report.error();
-    return Made{std::move(*report), std::move(named)};
-  };
+Result<RegretReport> makeReport(const config_cache::ConfigCache &cache, config_cache::RegretRequest &request,
+                                const std::optional<jit::Program> &program, const ChosenDevice &device,
+                                const Options &options) {
   if (!program)
-    return made({});
+    return reportRegret(cache, request);
   const auto signature = config_cache::VariantSignature::of(program->variant());
   std::vector<const config_cache::Entry *> entries;
   for (const config_cache::LoadedEntry &loaded : cache.entries())
@@ -96,6 +85,7 @@ Result<Made> makeReport(const config_cache::ConfigCache &cache, config_cache::Re
   if (!timing)
     return timing.error();
   request.treesOf = [&](const config_cache::Entry &entry) { return timing->treesOf(entry); };
+  request.tunedOn = [&](const config_cache::Entry &entry) { return timing->placesOf(entry); };
   request.isWanted = [&](const config_cache::Entry &entry) {
     return entry.signature == signature && !timing->treesOf(entry).empty();
   };
@@ -106,14 +96,14 @@ Result<Made> makeReport(const config_cache::ConfigCache &cache, config_cache::Re
     return Result<std::vector<double>>(std::vector<double>(configs.size(), 1.0));
   };
   if (auto asked = reportRegret(cache, request); !asked)
-    return asked.error();
+    return asked;
   if (auto opened = timing->open(needed); !opened)
     return opened.error();
   request.measure = [&](const config_cache::Entry &entry, int tree,
                         const std::vector<config::Config> &configs) {
     return timing->measure(entry, tree, configs);
   };
-  return made(timing->named());
+  return reportRegret(cache, request);
 }
 
 int regret(Context &context, const Options &options) {
@@ -145,16 +135,13 @@ int regret(Context &context, const Options &options) {
     return std::vector{std::move(*config)};
   };
   const auto configs = loadConfigs(context, options.config, device->key);
-  const auto made = makeReport(*configs, request, program, *device, options);
-  if (!made)
-    return reportError(context, made.error());
-  if (options.asJson) {
-    auto object = toJson(made->report);
-    object["named"] = made->named;
-    context.out << object.dump(2) << '\n';
-  } else {
-    printRegret(context, made->report);
-  }
+  const auto report = makeReport(*configs, request, program, *device, options);
+  if (!report)
+    return reportError(context, report.error());
+  if (options.asJson)
+    context.out << toJson(*report).dump(2) << '\n';
+  else
+    printRegret(context, *report);
   return kExitOk;
 }
 
@@ -174,6 +161,12 @@ void addCacheRegret(CLI::App &cache, Context &context) {
   addDeviceOptions(*command, options->device);
   command->add_option("--threads", options->device.threads, "Of the CPU; all by default")
       ->check(CLI::PositiveNumber);
+  command
+      ->add_option("--workload", options->timing.families,
+                   "A family of trees that were tuned on; may be repeated")
+      ->expected(1)
+      ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll)
+      ->default_str("all and rows");
   command->add_option("--workloads", options->timing.recordsFolder, "A folder of recorded workloads");
   command->add_option("--limit", options->limit, "Entries up to this distance count as near")
       ->check(CLI::NonNegativeNumber)

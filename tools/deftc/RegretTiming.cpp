@@ -56,7 +56,7 @@ Result<void> RegretTiming::collectTrees(const std::vector<const config_cache::En
   for (const config_cache::Entry *entry : entries)
     classes[entry->treeClass.text()];
   config_cache::TreeClassifier classifier;
-  for (const char *name : {"all", "rows"}) {
+  for (const std::string &name : options.families) {
     auto samples = session::namedSamples(name, work_.variant, 0, options.recordsFolder);
     if (!samples)
       return samples.error();
@@ -65,7 +65,9 @@ Result<void> RegretTiming::collectTrees(const std::vector<const config_cache::En
       const auto found = classes.find(classOf(features).text());
       if (found == classes.end() || sample.isHeldOut)
         continue;
-      named_[found->first].push_back(features.coordinates());
+      if (auto &places = places_[found->first];
+          std::find(places.begin(), places.end(), features.place()) == places.end())
+        places.push_back(features.place());
       found->second.push_back(std::move(sample.tree));
     }
   }
@@ -87,6 +89,11 @@ std::vector<const tree::KvTree *> RegretTiming::treesOf(const config_cache::Entr
       for (const tree::KvTree &tree : own.trees)
         trees.push_back(&tree);
   return trees;
+}
+
+std::vector<config_cache::Coordinates> RegretTiming::placesOf(const config_cache::Entry &entry) const {
+  const auto found = places_.find(entry.treeClass.text());
+  return found == places_.end() ? std::vector<config_cache::Coordinates>{} : found->second;
 }
 
 /// All at a time, and before the device is opened here: processes that have it open should not be copied.

@@ -19,6 +19,7 @@ public:
   struct Options {
     std::vector<std::string> params;
     std::string recordsFolder;
+    std::vector<std::string> families{"all", "rows"}; ///< whose trees are known by name
     int treesPerClass = 3;
     tree::PlacementOrder pages = tree::PlacementOrder::Scattered;
     bool isHeldOut = false; ///< trees that nobody tuned on
@@ -29,12 +30,10 @@ public:
                                             const std::vector<const config_cache::Entry *> &entries,
                                             const Options &options);
 
-  /// Where the trees stand that `deftc tune` knows by name, by class.
-  using Places = std::map<std::string, std::vector<config_cache::Coordinates>>;
-  const Places &named() const { return named_; }
-
   /// None: nobody knows any.
   std::vector<const tree::KvTree *> treesOf(const config_cache::Entry &entry) const;
+  /// Where the trees of the entry's class stand that have a name: these or others like them are timed.
+  std::vector<config_cache::Coordinates> placesOf(const config_cache::Entry &entry) const;
   /// Opens the machine, which must be the chosen device, with kernels for all of these.
   support::Result<void> open(const std::vector<config::Config> &configs);
   support::Result<std::vector<double>> measure(const config_cache::Entry &entry, int tree,
@@ -52,7 +51,7 @@ private:
   const jit::Program *program_;
   ChosenDevice device_;
   measure::Work work_;
-  Places named_;
+  std::map<std::string, std::vector<config_cache::Coordinates>> places_; ///< by class
   std::optional<package::VariantSource> source_;
   std::unique_ptr<session::CompilePool> kernels_;
   std::optional<session::SideBySide> timed_;

@@ -49,12 +49,8 @@ struct HeldOut {
   }
 };
 
-/// Where the sample's tree stands; a file need not say more than this.
 config_cache::Coordinates placeOf(const Sample &sample) {
-  config_cache::Coordinates place = config_cache::TreeClassifier().measure(sample.tree).coordinates();
-  for (double &number : place)
-    number = std::round(1000 * number) / 1000;
-  return place;
+  return config_cache::TreeClassifier().measure(sample.tree).place();
 }
 
 } // namespace

@@ -80,12 +80,16 @@ TEST_F(TuneCommandTest, EntriesAreJudgedOnTreesThatNobodyTunedOn) {
     EXPECT_EQ(row["offers"].back()["rule"], "heuristic");
     EXPECT_GT(row["offers"].back()["us"], 0);
     // It has a place of its own beside those of the trees that were tuned on.
-    const auto places = report["named"][row["class"].get<std::string>()];
-    EXPECT_THAT(places, testing::Not(testing::IsEmpty()));
-    EXPECT_THAT(places, testing::Not(testing::Contains(row["at"])));
-    EXPECT_EQ(places.front().size(), row["at"].size());
+    EXPECT_THAT(row["tuned_on"], testing::Not(testing::IsEmpty()));
+    EXPECT_THAT(row["tuned_on"], testing::Not(testing::Contains(row["at"])));
+    EXPECT_EQ(row["tuned_on"].front().size(), row["at"].size());
+    EXPECT_TRUE(row["is_like_tuned_on"].is_boolean());
   }
   EXPECT_EQ(report["orders"][0]["rows"], 2);
+  const Outcome others = test::runDeftc({"cache", "regret", DEFT_TEST_PACKAGE, "--backend", "cpu",
+                                         "--threads", "1", "--workload", "speculative", "--json"});
+  ASSERT_EQ(others.code, 0) << others.err;
+  EXPECT_TRUE(nlohmann::json::parse(others.out)["rows"].empty()) << "trees of another family";
   // What is known of the class is confirmed, and nothing searched.
   auto again = member;
   again.insert(again.end(), {"--from-related", "--fresh"});
