@@ -18,40 +18,45 @@ constexpr std::size_t kMostAttempts = 3;
 constexpr std::size_t kFewestRounds = 5;
 /// A config is clearly faster when it is by this much, beyond twice the standard error.
 constexpr double kClearGain = 0.01;
-/// And clearly slower on a tree that was held out; or on all of them in the mean.
+/// And clearly slower on a tree; or on all that were held out in the mean.
 constexpr double kClearLoss = 0.02, kMeanLoss = 0.005;
 /// Configs closer than this are as good as each other.
 constexpr double kTie = 0.015;
 
 const auto kNoDrop = [](const Racer &, int, double) {};
 
-/// What a config has done where nobody searched.
-struct HeldOut {
-  std::vector<measure::Estimate> trees; ///< log ratios to the untuned choice
-  measure::Estimate mean;
+/// Trees on which a config is slower than the untuned choice, if by little; or the others; or all.
+enum Trees { kSlower, kNoSlower, kAny };
 
-  explicit HeldOut(const Racer &held) : mean(measure::estimate(held.logRatios())) {
-    for (std::size_t tree = 0; tree < held.rounds.front().own.size(); ++tree) {
-      std::vector<double> logRatios;
-      for (const Racer::Round &round : held.rounds)
-        logRatios.push_back(round.own[tree] - round.reference[tree]);
-      trees.push_back(measure::estimate(logRatios));
-    }
+/// What a config has done against the untuned choice, tree by tree.
+class TreeRatios {
+public:
+  explicit TreeRatios(const Racer &racer) : mean_(measure::estimate(racer.logRatios())) {
+    for (std::size_t tree = 0; tree < racer.trees(); ++tree)
+      trees_.push_back(measure::estimate(racer.on({tree}).logRatios()));
   }
   /// On one tree clearly, or by a little in the mean.
-  bool isSlower() const {
-    const auto isAbove = [](const measure::Estimate &ratio, double limit) {
-      return ratio.value - 2 * ratio.error > limit;
-    };
-    return isAbove(mean, kMeanLoss) || std::any_of(trees.begin(), trees.end(), [&](const auto &tree) {
-             return isAbove(tree, kClearLoss);
-           });
+  bool isSlower() const { return isAbove(mean_, kMeanLoss) || isSlowerOnOne(); }
+  bool isSlowerOnOne() const {
+    return std::any_of(trees_.begin(), trees_.end(),
+                       [](const measure::Estimate &tree) { return isAbove(tree, kClearLoss); });
   }
-};
+  std::vector<std::size_t> where(Trees which) const {
+    std::vector<std::size_t> some;
+    for (std::size_t tree = 0; tree < trees_.size(); ++tree)
+      if (which == kAny || (trees_[tree].value > kMeanLoss) == (which == kSlower))
+        some.push_back(tree);
+    return some;
+  }
 
-config_cache::Coordinates placeOf(const Sample &sample) {
-  return config_cache::TreeClassifier().measure(sample.tree).place();
-}
+private:
+  static bool isAbove(const measure::Estimate &ratio, double limit) {
+    return ratio.value - 2 * ratio.error > limit;
+  }
+
+  measure::Estimate mean_;
+  std::vector<measure::Estimate> trees_; ///< logarithms
+};
 
 } // namespace
 
@@ -114,69 +119,97 @@ std::vector<std::string> ClassTuner::final() {
   return ids;
 }
 
-/// A finalist against the untuned config, in rounds of their own; then on trees that nobody searched on. One
-/// that loses there is for trees like those that were searched alone. False: the next one may do better.
-bool ClassTuner::confirm(const std::string &winner, int attempt, ClassReport &report) {
-  const auto keepDefault = [&](const std::string &why, bool isLast = false) {
-    report.entry.config = state_.untuned.front();
-    report.entry.keepsDefault = true;
-    report.entry.onlyFor.clear();
-    report.entry.measurement.tunedUs = report.entry.measurement.untunedUs;
-    report.gain = 1;
-    report.note = why;
-    return isLast;
+/// A finalist against the untuned config on trees [begin, end), in rounds that no other attempt has had: what
+/// that measured was not beside this one.
+Racer ClassTuner::duel(const std::string &finalist, int attempt, const RaceOptions &options) {
+  Racer reference{reference_.id, {}, false};
+  std::vector<Racer> racers{{finalist, {}, false}};
+  RaceOptions own = options;
+  own.firstRound += 100 * measured_ + attempt * kConfirmRounds;
+  own.dropsHopeless = false;
+  own.estimator = estimator();
+  const auto measure = [&](const std::string &id, int tree, int round) {
+    return measureFor(id, tree, round, "confirm");
   };
+  (void)race(reference, racers, own, measure, kNoDrop, [&] { return isEnough(reference); });
+  return racers.front();
+}
+
+bool ClassTuner::keepUntuned(const std::string &why, ClassReport &report) const {
+  report.entry.config = state_.untuned.front();
+  report.entry.keepsDefault = true;
+  report.entry.onlyFor.clear();
+  report.entry.measurement.tunedUs = report.entry.measurement.untunedUs;
+  report.gain = 1;
+  report.note = why;
+  return false;
+}
+
+/// A finalist that is clearly faster than the untuned config wins, also on trees that nobody searched on. One
+/// that loses on some trees is for the searched ones that it does not lose on and others like them alone, if
+/// none that it loses on is like these. Whether it is settled what the class gets; else the next one may do
+/// better.
+bool ClassTuner::confirm(const std::string &winner, int attempt, ClassReport &report) {
   report.entry.config = known_.at(winner).config;
   report.entry.keepsDefault = false;
   report.entry.onlyFor.clear();
   report.entry.measurement = {untunedUs_, untunedUs_, 0, trees_.searched};
   report.heldOutGain.reset();
   report.note.clear();
-  if (winner == reference_.id)
-    return keepDefault("nothing measured was faster than the untuned config", true);
-  const auto measure = [&](const std::string &id, int tree, int round) {
-    return measureFor(id, tree, round, "confirm");
-  };
-  const auto against = [&](int treeBegin, int treeEnd, int from, int rounds, Racer &reference) {
-    std::vector<Racer> racers{{winner, {}, false}};
-    // Rounds that no other attempt has had: what it measured then was not beside this one.
-    const int firstRound = from + 100 * measured_ + attempt * kConfirmRounds;
-    (void)race(reference, racers, {treeBegin, treeEnd, firstRound, rounds, false, estimator()}, measure,
-               kNoDrop, [&] { return isEnough(reference); });
-    return racers.front();
-  };
-  Racer reference{reference_.id, {}, false};
-  const Racer tuned = against(0, trees_.searched, kConfirmFrom, kConfirmRounds, reference);
-  if (tuned.isOut || !tuned.hasRun())
-    return keepDefault("the winner failed when it was to be confirmed");
-  const measure::Estimate ratio = measure::estimate(tuned.logRatios());
-  report.entry.measurement = {tuned.ownUs(estimator()), tuned.referenceUs(estimator()),
-                              measure::relativeSpread(tuned.roundUs()), trees_.searched};
-  report.gain = std::exp(-tuned.score(estimator()));
-  report.gainError = ratio.error;
-  if (std::max(ratio.value, tuned.score(estimator())) + 2 * ratio.error > -kClearGain)
-    return keepDefault("the best of the search is not clearly faster than the untuned config", true);
-  const int all = static_cast<int>(trees_.samples.size());
-  if (all > trees_.searched) {
-    Racer untuned{reference_.id, {}, false};
-    const Racer held = against(trees_.searched, all, kHeldOutFrom, kHeldOutRounds, untuned);
-    if (held.isOut || !held.hasRun())
-      return keepDefault("the winner failed on trees that were held out");
-    report.heldOutGain = std::exp(-held.score(estimator()));
-    if (const HeldOut heldOut(held); heldOut.isSlower()) {
-      for (int i = 0; i < trees_.searched; ++i)
-        report.entry.onlyFor.push_back(placeOf(*trees_.samples[static_cast<std::size_t>(i)]));
-      for (std::size_t i = 0; i < heldOut.trees.size(); ++i)
-        if (heldOut.trees[i].value > kMeanLoss &&
-            report.entry.isFor(placeOf(*trees_.samples[static_cast<std::size_t>(trees_.searched) + i])))
-          return keepDefault("the winner is slower than the untuned config on trees that were held out");
-      report.note = "slower than the untuned config on other trees of the class: for trees like those given";
-      return false;
-    }
+  if (winner == reference_.id) {
+    keepUntuned("nothing measured was faster than the untuned config", report);
+    return true;
   }
+  const Racer raced = duel(winner, attempt, {0, trees_.searched, kConfirmFrom, kConfirmRounds});
+  if (raced.isOut || !raced.hasRun())
+    return keepUntuned("the winner failed when it was to be confirmed", report);
+  const TreeRatios searched(raced);
+  const std::vector<std::size_t> own = searched.where(searched.isSlowerOnOne() ? kNoSlower : kAny);
+  const Racer tuned = raced.on(own);
+  report.entry.measurement = {tuned.ownUs(estimator()), tuned.referenceUs(estimator()),
+                              measure::relativeSpread(tuned.roundUs()), static_cast<int>(own.size())};
+  report.gain = std::exp(-tuned.score(estimator()));
+  const measure::Estimate ratio = measure::estimate(tuned.logRatios());
+  report.gainError = ratio.error;
+  if (own.empty() || std::max(ratio.value, tuned.score(estimator())) + 2 * ratio.error > -kClearGain) {
+    keepUntuned("the best of the search is not clearly faster than the untuned config", report);
+    return true;
+  }
+
+  // To the searched trees on which it is no slower; whether it would be used on one on which it is.
+  const auto narrow = [&](const TreeRatios &ratios, int first) {
+    report.entry.onlyFor = placesOf(own, 0);
+    report.note = "slower than the untuned config on other trees of the class: for trees like those given";
+    const std::vector<config_cache::Coordinates> slower = placesOf(ratios.where(kSlower), first);
+    return std::any_of(slower.begin(), slower.end(),
+                       [&](const auto &place) { return report.entry.isFor(place); });
+  };
+  if (own.size() < raced.trees() && narrow(searched, 0))
+    return keepUntuned("the winner is slower than the untuned config on trees that were searched on", report);
+  if (const int all = static_cast<int>(trees_.samples.size()); all > trees_.searched) {
+    const Racer held = duel(winner, attempt, {trees_.searched, all, kHeldOutFrom, kHeldOutRounds});
+    if (held.isOut || !held.hasRun())
+      return keepUntuned("the winner failed on trees that were held out", report);
+    report.heldOutGain = std::exp(-held.score(estimator()));
+    if (const TreeRatios heldOut(held); heldOut.isSlower() && narrow(heldOut, trees_.searched))
+      return keepUntuned("the winner is slower than the untuned config on trees that were held out", report);
+  }
+  if (!report.entry.onlyFor.empty())
+    return false;
   if (known_.at(winner).origin == kNeighbour)
     report.note = "the config of a neighbouring class";
   return true;
+}
+
+/// Where trees of the class stand, counted from `first`.
+std::vector<config_cache::Coordinates> ClassTuner::placesOf(const std::vector<std::size_t> &trees,
+                                                            int first) const {
+  std::vector<config_cache::Coordinates> places;
+  for (const std::size_t tree : trees)
+    places.push_back(config_cache::TreeClassifier()
+                         .measure(trees_.samples[static_cast<std::size_t>(first) + tree]->tree)
+                         .place());
+  return places;
 }
 
 } // namespace deft::session

@@ -75,6 +75,10 @@ private:
   void take(const std::vector<Racer> &racers);
   std::vector<std::string> final();
   bool confirm(const std::string &winner, int attempt, ClassReport &report);
+  Racer duel(const std::string &finalist, int attempt, const RaceOptions &options);
+  /// False: nothing is settled by that.
+  bool keepUntuned(const std::string &why, ClassReport &report) const;
+  std::vector<config_cache::Coordinates> placesOf(const std::vector<std::size_t> &trees, int first) const;
   void finish(ClassReport &report);
   bool isCancelled() const;
   int mostCandidates() const;

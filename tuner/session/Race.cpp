@@ -61,6 +61,18 @@ std::vector<double> Racer::roundUs() const {
   return us;
 }
 
+Racer Racer::on(const std::vector<std::size_t> &some) const {
+  Racer racer{id, {}, isOut};
+  for (const Round &round : rounds) {
+    Round &part = racer.rounds.emplace_back();
+    for (const std::size_t tree : some) {
+      part.own.push_back(round.own[tree]);
+      part.reference.push_back(round.reference[tree]);
+    }
+  }
+  return racer;
+}
+
 bool race(Racer &reference, std::vector<Racer> &racers, const RaceOptions &options,
           const MeasureOnce &measure, const OnDrop &onDrop, const std::function<bool()> &isStopped) {
   std::vector<Racer *> all{&reference};

@@ -36,6 +36,9 @@ struct Racer {
   double referenceUs(Estimator estimator) const;
   /// Own, of each round.
   std::vector<double> roundUs() const;
+  /// How many trees it ran on, and what it did on some of them alone.
+  std::size_t trees() const { return rounds.empty() ? 0 : rounds.front().own.size(); }
+  Racer on(const std::vector<std::size_t> &some) const;
 };
 
 struct RaceOptions {

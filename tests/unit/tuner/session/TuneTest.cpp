@@ -153,6 +153,51 @@ TEST_F(TuneTest, AWinnerThatIsSlowOnHeldOutTreesIsForTreesLikeThoseGivenAlone) {
   EXPECT_NE(kept.file.entries[0].onlyFor.empty(), kept.file.entries[1].onlyFor.empty());
 }
 
+TEST_F(TuneTest, AWinnerThatIsSlowOnASearchedTreeIsNotTakenForTreesLikeIt) {
+  // Faster than the untuned config in the mean of both trees, for all that it loses on one.
+  behaviour.time = [](const plan::Plan &plan) {
+    if (plan.partition != spec::Partition::Query)
+      return 100.0;
+    return plan.readTokens == 42 + 4 * 9 ? 130 : landscape(plan);
+  };
+  const auto report = run();
+  ASSERT_TRUE(report.ok()) << report.error().message;
+  int kept = 0;
+  for (const ClassReport &one : report->classes) {
+    EXPECT_EQ(one.entry.keepsDefault, one.trees == 2) << one.note;
+    if (one.entry.keepsDefault) {
+      EXPECT_EQ(one.note, "the winner is slower than the untuned config on trees that were searched on");
+      ++kept;
+    }
+  }
+  EXPECT_EQ(kept, 1);
+}
+
+TEST_F(TuneTest, AWinnerThatIsSlowOnASearchedTreeFarFromTheOthersIsForThoseAlone) {
+  input.samples[1].tree = test::levelTree({1, 4}, {46, 9}); // more tokens, of the same class
+  behaviour.time = [](const plan::Plan &plan) {
+    if (plan.partition != spec::Partition::Query)
+      return 100.0;
+    return plan.readTokens == 46 + 4 * 9 ? 130 : landscape(plan);
+  };
+  const auto report = run();
+  ASSERT_TRUE(report.ok()) << report.error().message;
+  int forSome = 0;
+  for (const ClassReport &one : report->classes) {
+    EXPECT_FALSE(one.entry.keepsDefault) << one.note;
+    EXPECT_EQ(one.entry.measurement.trees, 1);
+    EXPECT_GT(one.gain, 1.5); // of the tree that it is for
+    if (one.heldOut == 0)
+      continue;
+    ++forSome;
+    ASSERT_EQ(one.entry.onlyFor.size(), 1U);
+    config_cache::TreeClassifier classifier;
+    EXPECT_TRUE(one.entry.isFor(classifier.measure(input.samples[0].tree).coordinates()));
+    EXPECT_FALSE(one.entry.isFor(classifier.measure(input.samples[1].tree).coordinates()));
+  }
+  EXPECT_EQ(forSome, 1);
+}
+
 TEST_F(TuneTest, AFinalistThatIsSlowOnAHeldOutTreeGivesWayToTheNext) {
   // On the tree of 41 + 4 * 9 tokens, the fastest chunk of all others is the slowest.
   options.axes.push_back({"partition", {"query", "node"}});
