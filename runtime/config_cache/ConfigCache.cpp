@@ -41,13 +41,12 @@ std::string installedFolder() {
   return sharedFolderOf(fs::read_symlink("/proc/self/exe", ignored));
 }
 
-/// A file with one config and nothing else.
-std::optional<config::Config> singleConfig(const std::string &text) {
+/// The config of a file with one and nothing else; none where the file is to be something else.
+std::optional<support::Result<config::Config>> singleConfig(const std::string &text) {
   const auto document = tree::parseStrictJson(text);
   if (!document || !document->is_object() || document->contains("format"))
     return std::nullopt;
-  const auto config = config::configFromJson(*document);
-  return config ? std::optional(*config) : std::nullopt;
+  return config::configFromJson(*document);
 }
 
 void findInFolder(const std::string &folder, const std::string &prefix, Origin origin,
@@ -102,6 +101,22 @@ Places defaultPlaces(const std::string &overridePath) {
   return places;
 }
 
+support::Result<void> checkOverride(const std::string &path) {
+  using support::Error, support::ErrorCode;
+  std::error_code ignored;
+  if (fs::is_directory(path, ignored))
+    return {};
+  if (const auto text = support::readFile(path))
+    if (const auto config = singleConfig(*text)) {
+      if (!*config)
+        return Error{ErrorCode::Usage, "`" + path + "`: " + config->error().message, config->error().hint};
+      return {};
+    }
+  if (const FileReading reading = readConfigFile(path); reading.state != FileState::Good)
+    return Error{ErrorCode::Usage, reading.message, ""};
+  return {};
+}
+
 std::vector<FoundFile> findFiles(const Places &places) { return findFiles(places, ""); }
 
 /// Only files whose name begins like the device's: those of other devices are not even opened.
@@ -109,8 +124,8 @@ ConfigCache ConfigCache::load(const Places &places, const DeviceKey &device) {
   ConfigCache cache;
   cache.device_ = device;
   if (const auto text = support::readFile(places.overridePath))
-    if (auto config = singleConfig(*text)) {
-      cache.fixed_ = std::move(*config);
+    if (auto config = singleConfig(*text); config && *config) {
+      cache.fixed_ = std::move(**config);
       cache.fixedPath_ = places.overridePath;
     }
   for (FoundFile &found : findFiles(places, device.arch + "-" + std::to_string(device.units) + "-"))

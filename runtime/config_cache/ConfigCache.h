@@ -33,6 +33,9 @@ struct Places {
 /// `overridePath` comes before the variable.
 Places defaultPlaces(const std::string &overridePath = {});
 
+/// What is wrong with a file that somebody names as the override; loading would pass over it with a note.
+support::Result<void> checkOverride(const std::string &path);
+
 struct FoundFile {
   Origin origin = Origin::User;
   std::string path;

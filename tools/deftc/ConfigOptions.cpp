@@ -9,9 +9,16 @@
 namespace deft::cli {
 
 void addConfigOption(CLI::App &command, std::string &path) {
-  command.add_option("--config", path,
-                     "A file with a config, or of tuned ones, that is used before all others; also "
-                     "DEFT_CONFIG_PATH");
+  command
+      .add_option("--config", path,
+                  "A file with a config, or of tuned ones, that is used before all others; also "
+                  "DEFT_CONFIG_PATH")
+      ->check(CLI::Validator(
+          [](const std::string &given) {
+            const auto checked = config_cache::checkOverride(given);
+            return checked ? std::string() : checked.error().message;
+          },
+          ""));
 }
 
 std::shared_ptr<const config_cache::ConfigCache>

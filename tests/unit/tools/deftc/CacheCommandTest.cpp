@@ -156,6 +156,23 @@ TEST_F(CacheCommandTest, PlanTakesAConfigOfTheNamedDeviceAndOfAFile) {
   EXPECT_THAT(text.out, HasSubstr("config     exact: tuned for this class on this device"));
 }
 
+TEST_F(CacheCommandTest, AConfigFileThatCannotBeUsedIsAnError) {
+  const std::string path = folder_.path("given.json");
+  const auto errorOf = [&] {
+    const Outcome outcome =
+        runDeftc({"plan", "llama3_8b", "--workload", "few_shot", "--backend", "cpu", "--config", path});
+    EXPECT_EQ(outcome.code, kExitUsage);
+    return outcome.err;
+  };
+  EXPECT_THAT(errorOf(), HasSubstr("given.json`: there is no such file"));
+  writeText(path, R"({"partition": "diagonal"})");
+  EXPECT_THAT(errorOf(), HasSubstr("diagonal"));
+  writeText(path, R"({"format": "deftc-configs", "version": 7})");
+  EXPECT_THAT(errorOf(), HasSubstr("version"));
+  writeText(path, "{");
+  EXPECT_THAT(errorOf(), HasSubstr("given.json"));
+}
+
 /// An entry for the package's attention, on this processor with two threads.
 Entry cpuEntry(const char *workload, int chunk) {
   Entry entry = config_cache::someEntry(
