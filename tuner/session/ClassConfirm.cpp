@@ -147,8 +147,8 @@ bool ClassTuner::keepUntuned(const std::string &why, ClassReport &report) const 
 
 /// A finalist that is clearly faster than the untuned config wins, also on trees that nobody searched on. One
 /// that loses on some trees is for the searched ones that it does not lose on and others like them alone, if
-/// none that it loses on is like these. Whether it is settled what the class gets; else the next one may do
-/// better.
+/// none that it loses on is like these, and one of these was given. Whether it is settled what the class
+/// gets; else the next one may do better.
 bool ClassTuner::confirm(const std::string &winner, int attempt, ClassReport &report) {
   report.entry.config = known_.at(winner).config;
   report.entry.keepsDefault = false;
@@ -184,7 +184,9 @@ bool ClassTuner::confirm(const std::string &winner, int attempt, ClassReport &re
     return std::any_of(slower.begin(), slower.end(),
                        [&](const auto &place) { return report.entry.isFor(place); });
   };
-  if (own.size() < raced.trees() && narrow(searched, 0))
+  const bool isForGiven = std::any_of(own.begin(), own.end(),
+                                      [&](std::size_t tree) { return trees_.samples[tree]->similar == 0; });
+  if (own.size() < raced.trees() && (!isForGiven || narrow(searched, 0)))
     return keepUntuned("the winner is slower than the untuned config on trees that were searched on", report);
   if (const int all = static_cast<int>(trees_.samples.size()); all > trees_.searched) {
     const Racer held = duel(winner, attempt, {trees_.searched, all, kHeldOutFrom, kHeldOutRounds});

@@ -198,6 +198,22 @@ TEST_F(TuneTest, AWinnerThatIsSlowOnASearchedTreeFarFromTheOthersIsForThoseAlone
   EXPECT_EQ(forSome, 1);
 }
 
+TEST_F(TuneTest, AWinnerOnTreesThatNobodyGaveAloneIsNotTaken) {
+  input.samples = {{"few", 0, test::levelTree({1, 4}, {40, 9}), false}};
+  options.addsSimilar = true;
+  behaviour.time = [](const plan::Plan &plan) {
+    if (plan.partition != spec::Partition::Query)
+      return 100.0;
+    return plan.readTokens == 40 + 4 * 9 ? 130 : landscape(plan);
+  };
+  const auto report = run();
+  ASSERT_TRUE(report.ok()) << report.error().message;
+  ASSERT_EQ(report->classes.size(), 1U);
+  EXPECT_EQ(report->classes[0].trees, 2);
+  EXPECT_EQ(report->classes[0].note,
+            "the winner is slower than the untuned config on trees that were searched on");
+}
+
 TEST_F(TuneTest, AFinalistThatIsSlowOnAHeldOutTreeGivesWayToTheNext) {
   // On the tree of 41 + 4 * 9 tokens, the fastest chunk of all others is the slowest.
   options.axes.push_back({"partition", {"query", "node"}});
