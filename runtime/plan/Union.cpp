@@ -40,17 +40,18 @@ public:
       if (barrier <= i)
         for (barrier = i + 1; barrier < queries_ && maySpan(barrier);)
           ++barrier;
+      const Start start{i, cuts_[i].us + tileUs_, path(i) - added_[i + 1]};
       int last = i;
       for (std::size_t s = 0; s < sizes_.size(); ++s) {
         const int end = std::min(i + sizes_[s].queries, barrier);
         if (end == last)
           break; // the barrier is nearer than any larger size
         last = end;
-        relax(i, end, s);
-        if (s > 0 && s + 1 < sizes_.size() && end < barrier)
+        relax(start, end, s);
+        if (isUniform_ || (s > 0 && s + 1 < sizes_.size() && end < barrier))
           continue; // where neighbours share least is looked for within the smallest and the largest size
         if (const int least = leastShared(scratch_.windows[s], i + 1, end); least < end)
-          relax(i, least, s);
+          relax(start, least, sizeOf(least - i, s));
       }
     }
     scratch_.bounds.clear();
@@ -84,6 +85,7 @@ private:
         added[i + 1] = added[i] + path(i) - shared[i];
         before = own;
       }
+    isUniform_ = std::all_of(shared + 1, shared + queries_, [&](int one) { return one == shared[1]; });
     shared[queries_] = 0;
     shared_ = shared;
     added_ = added;
@@ -113,17 +115,28 @@ private:
     return queue[begin];
   }
 
-  /// Tries a tile of the queries [begin, end), which are at most those of size `size`.
-  void relax(int begin, int end, std::size_t size) {
-    while (size > 0 && sizes_[size - 1].queries >= end - begin)
+  /// Of a tile: what it costs before its tokens, and its first query's tokens less `added_` up to there.
+  struct Start {
+    int query;
+    double us;
+    int tokens;
+  };
+
+  /// The smallest size for so many queries, at most `size`.
+  std::size_t sizeOf(int queries, std::size_t size) const {
+    while (size > 0 && sizes_[size - 1].queries >= queries)
       --size;
-    const double tokens = path(begin) + (added_[end] - added_[begin + 1]);
-    const double us = cuts_[begin].us + tileUs_ + tokens * sizes_[size].tokenUs;
-    // Which one is cheaper nobody can predict: no branch.
+    return size;
+  }
+
+  /// Tries a tile of size `size` from `start` to the query before `end`.
+  void relax(const Start &start, int end, std::size_t size) {
+    const double us = start.us + static_cast<double>(start.tokens + added_[end]) * sizes_[size].tokenUs;
+    // Which one is cheaper nobody can predict: no branch, whatever a compiler makes of a selection.
     PartitionScratch::Cut &cut = cuts_[end];
-    const bool isCheaper = us < cut.us;
-    cut.before = isCheaper ? begin : cut.before;
-    cut.us = isCheaper ? us : cut.us;
+    const int mask = -static_cast<int>(us < cut.us);
+    cut.before ^= (cut.before ^ start.query) & mask;
+    cut.us = std::min(us, cut.us);
   }
 
   const TreeView &view_;
@@ -131,6 +144,7 @@ private:
   double tileUs_;
   PartitionScratch &scratch_;
   int queries_;
+  bool isUniform_ = false; ///< all neighbours share the same: the branches of one prompt
   const int *queryPos_, *shared_ = nullptr, *added_ = nullptr;
   PartitionScratch::Cut *cuts_ = nullptr;
 };
