@@ -22,6 +22,9 @@ constexpr double kClearGain = 0.01;
 constexpr double kClearLoss = 0.02, kMeanLoss = 0.005;
 /// Configs closer than this are as good as each other.
 constexpr double kTie = 0.015;
+/// Of such with fewer phases, which are launches one after the other: on trees that differ a little, a phase
+/// of few items takes as long as all others, where one launch has them side by side.
+constexpr double kSimplerTie = 0.01;
 
 const auto kNoDrop = [](const Racer &, int, double) {};
 
@@ -80,6 +83,11 @@ std::vector<std::string> ClassTuner::final() {
   for (const auto &[ratio, id] : ranking_)
     if (known_.at(id).origin == kNeighbour && ratio < 1)
       add(id);
+  const auto simpler = std::find_if(ranking_.begin(), ranking_.end(), [&](const auto &ranked) {
+    return phasesOf(ranked.second) < phasesOf(ranking_.front().second);
+  });
+  if (simpler != ranking_.end() && simpler->first < 1)
+    add(simpler->second);
   // What fell behind in its race may still be the best that is no slower on other trees.
   std::vector<std::pair<double, std::string>> measured;
   for (const auto &[id, ratio] : ratios_)
@@ -105,13 +113,13 @@ std::vector<std::string> ClassTuner::final() {
   std::stable_sort(racers.begin(), racers.end(), [&](const Racer &a, const Racer &b) {
     return a.score(estimator()) < b.score(estimator());
   });
-  const double best = racers.front().score(estimator());
-  const auto neighbours = std::find_if(racers.begin(), racers.end(), [&](const Racer &racer) {
-    return known_.at(racer.id).origin == kNeighbour && racer.score(estimator()) < best + kTie &&
-           racer.score(estimator()) < -kClearGain;
-  });
-  if (neighbours != racers.end()) // a neighbour's is as good: one config for both
-    std::rotate(racers.begin(), neighbours, neighbours + 1);
+  const auto prefer = [&](double tie, const auto &isWanted) {
+    putFirst(racers, isWanted, estimator(), tie, -kClearGain);
+  };
+  // A neighbour's is as good: one config for both.
+  prefer(kTie, [&](const Racer &racer) { return known_.at(racer.id).origin == kNeighbour; });
+  const std::size_t most = phasesOf(racers.front().id);
+  prefer(kSimplerTie, [&](const Racer &racer) { return phasesOf(racer.id) < most; });
   std::vector<std::string> ids;
   for (const Racer &racer : racers)
     if (ids.size() < kMostAttempts)

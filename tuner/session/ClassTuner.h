@@ -74,6 +74,7 @@ private:
   double ratioOf(const Racer &racer) const;
   void take(const std::vector<Racer> &racers);
   std::vector<std::string> final();
+  std::size_t phasesOf(const std::string &id) const { return known_.at(id).config.phases.size(); }
   bool confirm(const std::string &winner, int attempt, ClassReport &report);
   Racer duel(const std::string &finalist, int attempt, const RaceOptions &options);
   /// False: nothing is settled by that.

@@ -121,4 +121,18 @@ bool race(Racer &reference, std::vector<Racer> &racers, const RaceOptions &optio
   return true;
 }
 
+void putFirst(std::vector<Racer> &racers, const std::function<bool(const Racer &)> &isWanted,
+              Estimator estimator, double tie, double most) {
+  if (racers.empty())
+    return;
+  double best = racers.front().score(estimator);
+  for (const Racer &racer : racers)
+    best = std::min(best, racer.score(estimator));
+  const auto wanted = std::find_if(racers.begin(), racers.end(), [&](const Racer &racer) {
+    return racer.score(estimator) < std::min(best + tie, most) && isWanted(racer);
+  });
+  if (wanted != racers.end())
+    std::rotate(racers.begin(), wanted, wanted + 1);
+}
+
 } // namespace deft::session

@@ -62,4 +62,9 @@ using OnDrop = std::function<void(const Racer &, int round, double ratio)>;
 bool race(Racer &reference, std::vector<Racer> &racers, const RaceOptions &options,
           const MeasureOnce &measure, const OnDrop &onDrop, const std::function<bool()> &isStopped);
 
+/// The first racer that is wanted comes before all others where it is less than `tie` behind the best and its
+/// score is below `most`, both logarithms.
+void putFirst(std::vector<Racer> &racers, const std::function<bool(const Racer &)> &isWanted,
+              Estimator estimator, double tie, double most);
+
 } // namespace deft::session

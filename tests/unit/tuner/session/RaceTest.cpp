@@ -111,6 +111,28 @@ TEST(RaceTest, WithoutAReferenceThereIsNoRace) {
   EXPECT_FALSE(track.isGood);
 }
 
+TEST(RaceTest, WhatIsWantedComesFirstWhereItIsAsGood) {
+  const auto racersOf = [](std::vector<std::pair<std::string, double>> scores) {
+    std::vector<Racer> racers;
+    for (const auto &[id, score] : scores)
+      racers.push_back({id, {{{score}, {0}}}, false});
+    return racers;
+  };
+  const auto first = [&](std::vector<Racer> racers, const std::string &wanted) {
+    putFirst(
+        racers, [&](const Racer &racer) { return racer.id.starts_with(wanted); }, Estimator::Median, 0.01,
+        -0.05);
+    return racers.empty() ? "" : racers.front().id;
+  };
+  EXPECT_EQ(first(racersOf({{"best", -0.1}, {"wanted 1", -0.095}, {"wanted 2", -0.094}}), "wanted"),
+            "wanted 1");
+  EXPECT_EQ(first(racersOf({{"best", -0.1}, {"wanted", -0.085}}), "wanted"), "best") << "too far behind";
+  EXPECT_EQ(first(racersOf({{"best", -0.05}, {"wanted", -0.045}}), "wanted"), "best") << "hardly faster";
+  EXPECT_EQ(first(racersOf({{"best", -0.1}, {"other", -0.095}}), "wanted"), "best");
+  EXPECT_EQ(first(racersOf({{"best", -0.1}, {"wanted", -0.095}}), "best"), "best");
+  EXPECT_EQ(first({}, "wanted"), "");
+}
+
 TEST(RaceTest, StoppedItKeepsWholeRounds) {
   Track track{{{"ref", 100}, {"a", 90}, {"b", 95}}};
   Racer reference{"ref", {}, false};
