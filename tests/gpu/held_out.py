@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 """Are tuned configs worth it on trees that nobody tuned on? Times, for every entry of the attentions, what it gives on
-trees like those of its class (`deftc cache regret --held-out`: other lengths, some leaves fewer, the same class) against
+trees like those of its class (`deftc cache regret --held-out`: other lengths, some leaves fewer, near ones and far ones, the same class) against
 the untuned choice for the same tree, side by side in one process with a cold L2.
 
     tests/gpu/held_out.py --deftc DEFTC --package PACKAGE#ATTENTION... [--workloads FOLDER] [--record FILE.json]

@@ -18,14 +18,16 @@ using support::Result;
 
 namespace {
 
-/// At most so many that are like the others and of their class; some are of another.
+/// At most so many that are like the others, near ones and far ones in turn, and of their class; some are of
+/// another.
 std::vector<tree::KvTree> othersLike(const std::vector<tree::KvTree> &trees, const std::string &treeClass,
                                      int most) {
-  constexpr std::uint64_t kMostTries = 40, kFirstSeed = 1000;
+  constexpr std::uint64_t kMostTries = 60, kFirst = 2000; // others than those that sessions hold out
   config_cache::TreeClassifier classifier;
   std::vector<tree::KvTree> others;
   for (std::uint64_t i = 0; i < kMostTries && static_cast<int>(others.size()) < most; ++i)
-    if (tree::KvTree other = workload::similarTree(trees[i % trees.size()], kFirstSeed + i);
+    if (tree::KvTree other =
+            workload::similarTree(trees[i / 2 % trees.size()], workload::mixedSeed(kFirst + i));
         classifier.classify(other).text() == treeClass)
       others.push_back(std::move(other));
   return others;

@@ -36,12 +36,12 @@ std::vector<Sample> withSimilar(const std::vector<Sample> &samples, int mostTree
   for (const auto &[treeClass, own] : classes) {
     const std::uint64_t count = own.searched.size();
     int toSearch = count == 1 && mostTrees > 1 ? 1 : 0, toHold = kHeldOut * mostTrees - own.heldOut;
-    constexpr std::uint64_t kMostTries = 30; // some trees are at the edge of their class
-    for (std::uint64_t seed = 1; count > 0 && seed <= kMostTries && toSearch + std::max(toHold, 0) > 0;
-         ++seed) {
-      const Sample &like = *own.searched[seed % count];
+    constexpr std::uint64_t kMostTries = 60; // some trees are at the edge of their class
+    for (std::uint64_t i = 2; count > 0 && i < kMostTries && toSearch + std::max(toHold, 0) > 0; ++i) {
+      const std::uint64_t seed = workload::mixedSeed(i);
+      const Sample &like = *own.searched[i / 2 % count];
       Sample sample{like.name, like.seed, workload::similarTree(like.tree, seed), toSearch == 0, seed};
-      if (!(classifier.classify(sample.tree) == treeClass))
+      if ((toSearch > 0 && seed >= workload::kFarSeeds) || !(classifier.classify(sample.tree) == treeClass))
         continue;
       all.push_back(std::move(sample));
       --(toSearch > 0 ? toSearch : toHold);

@@ -13,7 +13,8 @@ struct TreesOfClass {
   int searched = 0; ///< so many of them; the rest is held out
 };
 
-/// The samples, and trees like them for classes that have few: see TuneOptions::addsSimilar.
+/// The samples, and trees like them for classes that have few: see TuneOptions::addsSimilar. Held out are
+/// near ones and far ones in turn.
 std::vector<Sample> withSimilar(const std::vector<Sample> &samples, int mostTrees);
 
 /// Classes in their order, at most so many trees of each searched on and twice as many held out; a class

@@ -13,15 +13,16 @@ tree::KvTree similarTree(const tree::KvTree &tree, std::uint64_t seed) {
     constexpr double kMost = 18446744073709551615.0;
     return 1 + spread * (2 * static_cast<double>(engine()) / kMost - 1);
   };
-  constexpr std::uint64_t kKeptLeaves = 16; // of so many, one goes
-  const double all = factor(0.12);
+  const bool isFar = seed >= kFarSeeds;
+  const double all = factor(isFar ? 0.35 : 0.12);
+  const std::uint64_t leaves = isFar ? 3 + engine() % 14 : 16; // of so many, one goes
   tree::KvTree similar;
   std::vector<int> newIndex(tree.nodes().size(), -1);
   bool isFirstLeaf = true;
   for (int node = tree.firstRoot(); node >= 0; node = tree.nextInPreorder(node)) {
     const tree::Node &own = tree.nodes()[static_cast<std::size_t>(node)];
     const bool isLeaf = own.firstChild < 0;
-    const bool goes = engine() % kKeptLeaves == 0 && isLeaf && !isFirstLeaf;
+    const bool goes = engine() % leaves == 0 && isLeaf && !isFirstLeaf;
     isFirstLeaf = isFirstLeaf && !isLeaf;
     const double tokens = own.tokens * all * factor(0.1);
     if (goes)

@@ -5,6 +5,7 @@
 #include "tests/unit/runtime/module_cache/TestFolder.h"
 #include "tuner/session/Journal.h"
 #include "tuner/session/Recording.h"
+#include "tuner/workload/Similar.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -240,11 +241,16 @@ TEST_F(TuneTest, AClassWithFewTreesIsJudgedByTreesLikeThem) {
     all += one.trees + one.heldOut;
     EXPECT_TRUE(one.heldOutGain);
   }
-  int similar = 0;
+  int similar = 0, far = 0;
   for (const json &event : events("class"))
-    for (const json &tree : event["trees"])
+    for (const json &tree : event["trees"]) {
       similar += tree.contains("similar");
+      const bool isFar = tree.value("similar", std::uint64_t{0}) >= workload::kFarSeeds;
+      EXPECT_FALSE(isFar && !tree["held_out"]);
+      far += isFar;
+    }
   EXPECT_EQ(similar, all - static_cast<int>(input.samples.size()));
+  EXPECT_GE(far, 2);
 }
 
 TEST_F(TuneTest, CandidatesThatFaultHangOrAreWrongAreLeftOutAndNotTriedAgain) {
