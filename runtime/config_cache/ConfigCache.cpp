@@ -106,15 +106,16 @@ support::Result<void> checkOverride(const std::string &path) {
   std::error_code ignored;
   if (fs::is_directory(path, ignored))
     return {};
+  const FileReading reading = readConfigFile(path);
+  if (reading.state == FileState::Good)
+    return {};
   if (const auto text = support::readFile(path))
     if (const auto config = singleConfig(*text)) {
-      if (!*config)
-        return Error{ErrorCode::Usage, "`" + path + "`: " + config->error().message, config->error().hint};
-      return {};
+      if (*config)
+        return {};
+      return Error{ErrorCode::Usage, "`" + path + "`: " + config->error().message, config->error().hint};
     }
-  if (const FileReading reading = readConfigFile(path); reading.state != FileState::Good)
-    return Error{ErrorCode::Usage, reading.message, ""};
-  return {};
+  return Error{ErrorCode::Usage, reading.message, ""};
 }
 
 std::vector<FoundFile> findFiles(const Places &places) { return findFiles(places, ""); }

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Are tuned configs worth it on trees that nobody tuned on? Times, for every entry of the attentions, what it gives on
-trees like those of its class (`deftc cache regret --held-out`: other lengths, some leaves fewer, near ones and far ones, the same class) against
-the untuned choice for the same tree, side by side in one process with a cold L2.
+trees like those of its class (`deftc cache regret --held-out`: other lengths, some leaves fewer, near ones and far ones,
+the same class) against the untuned choice for the same tree, side by side in one process with a cold L2.
 
     tests/gpu/held_out.py --deftc DEFTC --package PACKAGE#ATTENTION... [--workloads FOLDER] [--record FILE.json]
                           [--workload FAMILY...] [--demote CONFIGS.json]
@@ -11,7 +11,8 @@ the worst, and how many are more than --noise above the untuned choice. Entries 
 without being timed twice. With --demote, entries that are more than --noise above the untuned choice on one of these
 trees are from then on, in that file, for trees like those that they were tuned on alone; where a tree that is like one
 of these lost, they keep the untuned choice; so --workload must name what they were tuned on, where that is less than all.
-The entries are those that `deftc` finds (DEFT_CACHE_DIR, or beside it); stale ones count with --stale. Needs a GPU, Python and verify.py beside it.
+The entries are those that `deftc` finds (DEFT_CACHE_DIR, or beside it); stale ones count with --stale. Needs a GPU,
+Python and verify.py beside it.
 """
 
 import argparse

@@ -22,8 +22,8 @@ constexpr double kClearGain = 0.01;
 constexpr double kClearLoss = 0.02, kMeanLoss = 0.005;
 /// Configs closer than this are as good as each other.
 constexpr double kTie = 0.015;
-/// Of such with fewer phases, which are launches one after the other: on trees that differ a little, a phase
-/// of few items takes as long as all others, where one launch has them side by side.
+/// Of such with fewer phases, which are launches one after the other: on a tree that differs a little, a
+/// single item of another phase runs alone behind all others.
 constexpr double kSimplerTie = 0.01;
 
 const auto kNoDrop = [](const Racer &, int, double) {};

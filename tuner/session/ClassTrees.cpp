@@ -37,11 +37,14 @@ std::vector<Sample> withSimilar(const std::vector<Sample> &samples, int mostTree
     const std::uint64_t count = own.searched.size();
     int toSearch = count == 1 && mostTrees > 1 ? 1 : 0, toHold = kHeldOut * mostTrees - own.heldOut;
     constexpr std::uint64_t kMostTries = 60; // some trees are at the edge of their class
-    for (std::uint64_t i = 2; count > 0 && i < kMostTries && toSearch + std::max(toHold, 0) > 0; ++i) {
+    constexpr std::uint64_t kFirst = 2;      // seed 1
+    for (std::uint64_t i = kFirst; count > 0 && i < kMostTries && toSearch + std::max(toHold, 0) > 0; ++i) {
       const std::uint64_t seed = workload::mixedSeed(i);
+      if (toSearch > 0 && seed >= workload::kFarSeeds)
+        continue;
       const Sample &like = *own.searched[i / 2 % count];
       Sample sample{like.name, like.seed, workload::similarTree(like.tree, seed), toSearch == 0, seed};
-      if ((toSearch > 0 && seed >= workload::kFarSeeds) || !(classifier.classify(sample.tree) == treeClass))
+      if (!(classifier.classify(sample.tree) == treeClass))
         continue;
       all.push_back(std::move(sample));
       --(toSearch > 0 ? toSearch : toHold);
