@@ -231,6 +231,10 @@ private:
       tile.token[half] = runs.find(first, item.tokens - 1);
       if (first + lane_ >= item.tokens) // the last token is copied again, and nobody sees it
         tile.token[half].visible = kNobody;
+    }
+    // Not before both are found: looking up the second would wait for the page of the first.
+#pragma unroll
+    for (int half = 0; half < 2; ++half) {
       if constexpr (Config::kPageSize == 1)
         tile.token[half].place = args_.pageTable[tile.token[half].place];
       else if constexpr (kIsPaged)
