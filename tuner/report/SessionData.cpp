@@ -93,11 +93,11 @@ private:
   void readClass(const json &event) {
     ClassData &one = classOf(event.at("class"));
     one.trees.clear(); // a session that goes on says them again
+    one.defaultId = event.value("default", "");
     const json trees = event.value("trees", json::array());
     for (const json &tree : trees)
       one.trees.push_back({tree.value("name", ""), tree.value("tokens", 0), tree.value("queries", 0),
-                           tree.value("held_out", false)});
-    one.defaultId = event.value("default", "");
+                           tree.value("held_out", false), tree.value("untuned", one.defaultId)});
   }
 
   Result<void> readOfClass(const std::string &kind, const json &event) {
@@ -175,27 +175,33 @@ private:
   /// median over rounds and the geometric mean over trees.
   void findRatios(ClassData &one) {
     const Times &times = times_[one.name];
-    const auto untuned = times.find(one.defaultId);
     for (CandidateData &candidate : one.candidates) {
       const auto own = times.find(candidate.id);
       if (own == times.end())
         continue;
       candidate.rounds = static_cast<int>(own->second.size());
-      if (candidate.id == one.defaultId)
-        candidate.ratio = 1;
-      if (candidate.ratio > 0 || untuned == times.end())
+      if (candidate.ratio > 0)
         continue;
       std::map<int, std::vector<double>> ofTree;
       for (const auto &[key, us] : own->second)
-        if (const auto base = untuned->second.find(key);
-            base != untuned->second.end() && base->second > 0 && us > 0)
-          ofTree[key.first].push_back(us / base->second);
+        if (const double base = untunedUs(one, times, key); base > 0 && us > 0)
+          ofTree[key.first].push_back(us / base);
       double logSum = 0;
       for (const auto &[tree, ratios] : ofTree)
         logSum += std::log(medianOf(ratios));
       if (!ofTree.empty())
         candidate.ratio = std::exp(logSum / static_cast<double>(ofTree.size()));
     }
+  }
+
+  /// Of a tree and a round; 0: not known.
+  static double untunedUs(const ClassData &one, const Times &times, const Times::mapped_type::key_type &key) {
+    const auto tree = static_cast<std::size_t>(key.first);
+    const auto untuned = times.find(tree < one.trees.size() ? one.trees[tree].untunedId : one.defaultId);
+    if (untuned == times.end())
+      return 0;
+    const auto found = untuned->second.find(key);
+    return found == untuned->second.end() ? 0 : found->second;
   }
 
   SessionData session_;

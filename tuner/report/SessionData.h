@@ -28,6 +28,7 @@ struct TreeData {
   std::string name;
   int tokens = 0, queries = 0;
   bool isHeldOut = false;
+  std::string untunedId; ///< what it gets without an entry
 };
 
 struct ClassData {

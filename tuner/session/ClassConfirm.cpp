@@ -97,19 +97,19 @@ std::vector<std::string> ClassTuner::final() {
     if (!racers.empty() && racers.size() < kMostAttempts && ratio < 1 - kClearGain)
       add(id);
   if (racers.empty())
-    return {reference_.id};
+    return {kUntuned};
   // What was measured before belongs to other finalists: rounds of its own for each set.
   const RaceOptions options{0,     trees_.searched, kFinalFrom + 100 * measured_, kFinalRounds,
                             false, estimator()};
-  Racer reference{reference_.id, {}, false};
+  Racer reference{kUntuned, {}, false};
   const auto measure = [&](const std::string &id, int tree, int round) {
     return measureFor(id, tree, round, "final");
   };
   if (!race(reference, racers, options, measure, kNoDrop, [&] { return isEnough(reference); }))
-    return {reference_.id};
+    return {kUntuned};
   std::erase_if(racers, [](const Racer &racer) { return racer.isOut || !racer.hasRun(); });
   if (racers.empty())
-    return {reference_.id};
+    return {kUntuned};
   std::stable_sort(racers.begin(), racers.end(), [&](const Racer &a, const Racer &b) {
     return a.score(estimator()) < b.score(estimator());
   });
@@ -130,7 +130,7 @@ std::vector<std::string> ClassTuner::final() {
 /// A finalist against the untuned config on trees [begin, end), in rounds that no other attempt has had: what
 /// that measured was not beside this one.
 Racer ClassTuner::duel(const std::string &finalist, int attempt, const RaceOptions &options) {
-  Racer reference{reference_.id, {}, false};
+  Racer reference{kUntuned, {}, false};
   std::vector<Racer> racers{{finalist, {}, false}};
   RaceOptions own = options;
   own.firstRound += 100 * measured_ + attempt * kConfirmRounds;
@@ -158,16 +158,16 @@ bool ClassTuner::keepUntuned(const std::string &why, ClassReport &report) const 
 /// none that it loses on is like these, and one of these was given. Whether it is settled what the class
 /// gets; else the next one may do better.
 bool ClassTuner::confirm(const std::string &winner, int attempt, ClassReport &report) {
-  report.entry.config = known_.at(winner).config;
   report.entry.keepsDefault = false;
   report.entry.onlyFor.clear();
   report.entry.measurement = {untunedUs_, untunedUs_, 0, trees_.searched};
   report.heldOutGain.reset();
   report.note.clear();
-  if (winner == reference_.id) {
+  if (winner == kUntuned) {
     keepUntuned("nothing measured was faster than the untuned config", report);
     return true;
   }
+  report.entry.config = known_.at(winner).config;
   const Racer raced = duel(winner, attempt, {0, trees_.searched, kConfirmFrom, kConfirmRounds});
   if (raced.isOut || !raced.hasRun())
     return keepUntuned("the winner failed when it was to be confirmed", report);

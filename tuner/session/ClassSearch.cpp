@@ -75,6 +75,7 @@ std::vector<std::string> ClassTuner::batchOfJournal() {
     if (!config)
       return {};
     ids.push_back(enter(*config, state_.space.find(*config), event->value("origin", "")));
+    asked_.insert(ids.back());
     tellCandidate(ids.back());
   }
   return ids;
@@ -88,9 +89,10 @@ std::vector<std::string> ClassTuner::chooseBatch() {
   std::vector<std::string> ready;
   const auto add = [&](const config::Config &config, const std::optional<Point> &point,
                        const std::string &origin) {
-    if (known_.contains(space::configId(config)))
+    const std::string id = space::configId(config);
+    if (isUntunedOfAll(id) || !asked_.insert(id).second)
       return;
-    const std::string id = enter(config, point, origin);
+    enter(config, point, origin);
     if (!state_.journal.rejected(name_, id)) {
       waiting_.push_back(id);
       state_.lab.compilers().ahead({config});
@@ -183,9 +185,8 @@ bool ClassTuner::search() {
     untunedIds_.push_back(enter(config, state_.space.find(config), "default"));
     tellCandidate(untunedIds_.back());
   }
-  reference_.id = untunedIds_.front();
   state_.lab.compilers().ahead(state_.untuned);
-  if (const auto &point = known_.at(reference_.id).point)
+  if (const auto &point = known_.at(untunedIds_.front()).point; point && isUntunedOfAll(untunedIds_.front()))
     strategy_->tell(*point, 1.0);
   const bool isRecording = !state_.options.recordFolder.empty();
   while (!isSearchOver()) {
@@ -210,7 +211,15 @@ bool ClassTuner::search() {
     forgetAllBut({untunedIds_.begin(), untunedIds_.end()});
     tellProgress("search");
   }
-  return !state_.journal.rejected(name_, reference_.id);
+  return std::none_of(untunedIds_.begin(), untunedIds_.begin() + trees_.searched,
+                      [&](const std::string &id) { return state_.journal.rejected(name_, id) != nullptr; });
+}
+
+/// Such a config cannot be faster on what is searched on. One that some of the trees get is a candidate like
+/// any other: it may be what the others should get, too.
+bool ClassTuner::isUntunedOfAll(const std::string &id) const {
+  return std::all_of(untunedIds_.begin(), untunedIds_.begin() + trees_.searched,
+                     [&](const std::string &untuned) { return untuned == id; });
 }
 
 } // namespace deft::session

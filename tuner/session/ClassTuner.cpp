@@ -89,7 +89,9 @@ std::optional<double> ClassTuner::measureOnce(const std::string &id, int tree, i
   if (state_.journal.rejected(name_, id))
     return std::nullopt;
   if (const auto *us = state_.journal.measured(name_, id, tree, round)) {
-    ++state_.reused;
+    // What a tree gets without an entry may race beside itself: that is measured once.
+    if (!made_.contains({id, tree, round}))
+      ++state_.reused;
     return sampleOf(*us);
   }
   if (!isOpen_) {
@@ -112,7 +114,7 @@ std::optional<double> ClassTuner::measureOnce(const std::string &id, int tree, i
       return std::nullopt;
     }
     known.isAdmitted = true;
-    if (id == reference_.id) // the first one waits for the oracle, too
+    if (id == untunedIds_.front()) // the first one waits for the oracle, too
       postpone(before);
     if (!isChecked)
       state_.journal.write({{"event", "checked"}, {"class", name_}, {"id", id}});
@@ -124,14 +126,14 @@ std::optional<double> ClassTuner::measureOnce(const std::string &id, int tree, i
     return std::nullopt;
   }
   ++state_.made;
+  made_.insert({id, tree, round});
   state_.journal.write(
       {{"event", "measured"}, {"class", name_}, {"id", id}, {"tree", tree}, {"round", round}, {"us", us}});
   return sampleOf(us);
 }
 
 std::optional<double> ClassTuner::measureFor(const std::string &id, int tree, int round, const char *stage) {
-  const auto us =
-      measureOnce(id == reference_.id ? untunedIds_[static_cast<std::size_t>(tree)] : id, tree, round);
+  const auto us = measureOnce(id == kUntuned ? untunedIds_[static_cast<std::size_t>(tree)] : id, tree, round);
   tellProgress(stage);
   return us;
 }
@@ -165,7 +167,8 @@ ClassReport ClassTuner::run() {
     trees.push_back({{"name", sample.name},
                      {"tokens", sample.tree.tokens()},
                      {"queries", sample.tree.queries().size()},
-                     {"held_out", static_cast<int>(i) >= trees_.searched}});
+                     {"held_out", static_cast<int>(i) >= trees_.searched},
+                     {"untuned", space::configId(state_.untuned[i])}});
     if (sample.similar > 0)
       trees.back()["similar"] = sample.similar;
   }

@@ -48,6 +48,8 @@ public:
 
 private:
   static constexpr const char *kNeighbour = "neighbour", *kRelated = "related"; ///< origins
+  /// Of the racer that is on each tree what the tree gets without an entry; no config has this id.
+  static constexpr const char *kUntuned = "untuned";
 
   struct Known {
     config::Config config;
@@ -87,6 +89,7 @@ private:
   bool isSearchOver();
   void tellProgress(const char *stage);
   void forgetAllBut(const std::set<std::string> &ids);
+  bool isUntunedOfAll(const std::string &id) const;
 
   SessionState &state_;
   const TreesOfClass &trees_;
@@ -99,11 +102,13 @@ private:
   std::map<std::string, Known> known_;
   std::map<std::string, double> ratios_, us_;           ///< of what was measured
   std::vector<std::pair<double, std::string>> ranking_; ///< of those that stayed to the end of their race
-  std::vector<std::string> waiting_;                    ///< candidates whose kernels are being compiled
+  std::set<std::string> asked_;                         ///< candidates that have had their turn, or will
+  std::vector<std::string> waiting_;                    ///< those of them whose kernels are being compiled
   bool hasRelated_ = false;                             ///< what is related has had its turn
   bool isExhausted_ = false;                            ///< the strategy has no more
-  Racer reference_;                                     ///< has the id of the first tree's
-  std::vector<std::string> untunedIds_;                 ///< of each tree, what it gets without an entry
+  Racer reference_{kUntuned, {}, false};
+  std::vector<std::string> untunedIds_;              ///< of each tree, what it gets without an entry
+  std::set<std::tuple<std::string, int, int>> made_; ///< id, tree and round of what this run measured
   double untunedUs_ = 0;
   int rounds_ = 0; ///< of the search, so far
   int measured_ = 0, rejected_ = 0;

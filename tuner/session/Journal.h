@@ -24,7 +24,8 @@
 ///              kernel_hash, backend, strategy, space (space::toJson), space_size: {all, legal, broken:
 ///              {rule: count}}, started
 ///   resumed    at
-///   class      class, trees: [{name, tokens, queries, held_out, similar?}], default (a candidate's id).
+///   class      class, trees: [{name, tokens, queries, held_out, similar?, untuned}], default; these two are
+///              candidates' ids, of what the tree gets without an entry and of what the first one does.
 ///              A class that a resumed session comes to again is told again, as are its candidates
 ///   candidate  class, id, config, origin ("default", "related", "neighbour", the strategy), and predicted_us
 ///              where it is known

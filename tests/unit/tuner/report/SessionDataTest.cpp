@@ -40,6 +40,18 @@ TEST(SessionDataTest, AScoreCountsElseTheTimesBesideTheUntunedOnes) {
   EXPECT_EQ(one.find("nobody"), nullptr);
 }
 
+TEST(SessionDataTest, EachTreeHasItsOwnUntunedConfig) {
+  std::vector<json> events = sessionEvents();
+  events[1]["trees"][0]["untuned"] = "aa";
+  events[1]["trees"][1]["untuned"] = "bb";
+  events.push_back(measured("bb", 1, 0, {400}));
+  const auto data = sessionOf(events, "a.jsonl");
+  ASSERT_TRUE(data) << data.error().message;
+  const ClassData &one = data->classes[0];
+  EXPECT_NEAR(one.find("aa")->ratio, std::sqrt(1 * 0.5), 1e-12); // 200 of 400 on the second tree
+  EXPECT_NEAR(one.find("cc")->ratio, 3, 1e-12);                  // 300 of 100, 1200 of 400
+}
+
 TEST(SessionDataTest, RoundsOfTheFinalAreNotOfTheSearch) {
   EXPECT_EQ(session().classes[0].find("bb")->rounds, 1);
 }

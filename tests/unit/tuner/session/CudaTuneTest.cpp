@@ -122,6 +122,33 @@ TEST_F(CudaTuneTest, AResumedSessionRacesWhatWasRacedWhicheverKernelsAreReady) {
   EXPECT_EQ(raced.size(), 12U);
 }
 
+TEST_F(CudaTuneTest, WhatSomeTreesGetUntunedIsACandidateForAll) {
+  // Of one class; between them the prices of the two kernels cross.
+  input_.samples = {{"short", 0, test::levelTree({1, 2}, {96, 4}), false},
+                    {"long", 0, test::levelTree({1, 2}, {128, 4}), false}};
+  options_.addsSimilar = false;
+  const TuneReport report = run();
+  ASSERT_EQ(report.classes.size(), 1U);
+  EXPECT_TRUE(report.classes[0].entry.keepsDefault); // all take as long
+  const auto events = readJournal(options_.journal);
+  ASSERT_TRUE(events.ok());
+  std::set<std::string> untuned, raced;
+  std::set<std::tuple<std::string, int, int>> measured;
+  for (const nlohmann::json &event : *events) {
+    if (event["event"] == "class")
+      for (const nlohmann::json &tree : event["trees"])
+        untuned.insert(tree["untuned"]);
+    if (event["event"] == "batch")
+      raced.insert(event["ids"].begin(), event["ids"].end());
+    if (event["event"] == "measured") {
+      EXPECT_TRUE(measured.emplace(event["id"], event["tree"], event["round"]).second) << event;
+    }
+  }
+  EXPECT_EQ(untuned.size(), 2U);
+  EXPECT_THAT(raced, testing::IsSupersetOf(untuned));
+  EXPECT_EQ(report.reused, 0);
+}
+
 TEST_F(CudaTuneTest, KernelsThatCannotBeCompiledAreSaid) {
   input_.backend.source->hooks = "no code";
   Listener listener;
