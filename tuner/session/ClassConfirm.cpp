@@ -68,8 +68,19 @@ bool ClassTuner::isEnough(const Racer &reference) const {
          (deadline_ && Clock::now() > *deadline_ && reference.rounds.size() >= kFewestRounds);
 }
 
+/// Whether so many more fit into the class's time, by what those until now took.
+bool ClassTuner::isTimeFor(std::size_t measurements) const {
+  if (!deadline_ || timed_ == 0)
+    return true;
+  const double left = std::chrono::duration<double>(*deadline_ - Clock::now()).count();
+  return static_cast<double>(measurements) * timedSeconds_ / timed_ <= left;
+}
+
+/// Measurements of one, where the time is short.
+std::size_t ClassTuner::confirmation() const { return 2 * kFewestRounds * trees_.samples.size(); }
+
 /// The best of the best in a race of their own, those that may win first; the untuned config where nothing
-/// promises more.
+/// promises more. Where the time is short, fewer of them.
 std::vector<std::string> ClassTuner::final() {
   std::vector<Racer> racers;
   const auto add = [&](const std::string &id) {
@@ -96,8 +107,13 @@ std::vector<std::string> ClassTuner::final() {
   for (const auto &[ratio, id] : measured)
     if (!racers.empty() && racers.size() < kMostAttempts && ratio < 1 - kClearGain)
       add(id);
+  const auto searched = static_cast<std::size_t>(trees_.searched);
+  while (racers.size() > 1 && !isTimeFor(confirmation() + (racers.size() + 1) * kFewestRounds * searched))
+    racers.pop_back();
   if (racers.empty())
     return {kUntuned};
+  if (racers.size() == 1) // what it would show, the confirmation does
+    return {racers.front().id};
   // What was measured before belongs to other finalists: rounds of its own for each set.
   const RaceOptions options{0,     trees_.searched, kFinalFrom + 100 * measured_, kFinalRounds,
                             false, estimator()};

@@ -121,10 +121,13 @@ std::optional<double> ClassTuner::measureOnce(const std::string &id, int tree, i
   }
   std::vector<double> us;
   const int repeats = estimator() == Estimator::Median ? kGpuRepeats : kCpuRepeats;
+  const Clock::time_point before = Clock::now();
   if (const auto fault = state_.lab.time(id, tree, repeats, us)) {
     reject(id, *fault);
     return std::nullopt;
   }
+  timedSeconds_ += std::chrono::duration<double>(Clock::now() - before).count();
+  ++timed_;
   ++state_.made;
   made_.insert({id, tree, round});
   state_.journal.write(
@@ -184,7 +187,8 @@ ClassReport ClassTuner::run() {
     const std::vector<std::string> finalists = final();
     std::optional<ClassReport> forSome; // the first that won on the searched trees alone
     bool isSettled = false;
-    for (int attempt = 0; attempt < static_cast<int>(finalists.size()) && !isSettled && !isCancelled();
+    for (int attempt = 0; attempt < static_cast<int>(finalists.size()) && !isSettled && !isCancelled() &&
+                          (attempt == 0 || isTimeFor(confirmation()));
          ++attempt) {
       isSettled = confirm(finalists[static_cast<std::size_t>(attempt)], attempt, report);
       if (!forSome && !report.entry.onlyFor.empty())

@@ -433,6 +433,23 @@ TEST_F(TuneTest, ABudgetIsKept) {
   EXPECT_EQ(report->ended, Ended::Budget);
 }
 
+TEST_F(TuneTest, WhereTheTimeIsShortAClassIsConfirmedAtOnce) {
+  input.samples.resize(1);
+  behaviour.sleepSeconds = 0.05;
+  options.budgetSeconds = 1.5;
+  const auto report = run();
+  ASSERT_TRUE(report.ok()) << report.error().message;
+  ASSERT_EQ(report->classes.size(), 1U);
+  EXPECT_TRUE(report->classes[0].isDone);
+  int final = 0, confirmation = 0;
+  for (const json &event : events("measured")) {
+    final += event["round"] >= 1'000'000 && event["round"] < 2'000'000;
+    confirmation += event["round"] >= 2'000'000;
+  }
+  EXPECT_EQ(final, 0);
+  EXPECT_GE(confirmation, 10); // five rounds of two, on the one tree
+}
+
 TEST_F(TuneTest, ConfigsThatCannotBeSavedAreAnErrorAndStayInTheJournal) {
   options.configPath = folder.path("journal.jsonl/configs.json"); // below a file
   const auto report = run();
