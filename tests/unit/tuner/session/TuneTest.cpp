@@ -1,9 +1,7 @@
-#include "tests/unit/tuner/session/FakeBackend.h"
+#include "tests/unit/tuner/session/TuneTesting.h"
 
 #include "compiler/config/ConfigJson.h"
 #include "runtime/config_cache/TreeClassifier.h"
-#include "tests/unit/runtime/module_cache/TestFolder.h"
-#include "tuner/session/Journal.h"
 #include "tuner/session/Recording.h"
 #include "tuner/workload/Similar.h"
 
@@ -18,7 +16,6 @@ namespace deft::session {
 namespace {
 
 using nlohmann::json;
-using test::FakeBehaviour;
 using test::landscape;
 namespace fs = std::filesystem;
 
@@ -31,47 +28,6 @@ std::function<double(const plan::Plan &)> fastButOn(int tokens) {
     return plan.readTokens == tokens ? 130 : landscape(plan);
   };
 }
-
-class TuneTest : public testing::Test {
-protected:
-  TuneTest() {
-    input.variant = test::Scalar::variant();
-    input.samples = test::fakeSamples();
-    behaviour.time = landscape;
-    options.journal = folder.path("journal.jsonl");
-    options.configPath = folder.path("configs.json");
-    options.mostCandidates = 24;
-    options.addsSimilar = false;
-    options.axes = {{"chunk_tokens", {"16", "32", "64", "128"}}, {"tile_q", {"16"}}, {"prices", {"machine"}}};
-  }
-
-  support::Result<TuneReport> run() {
-    input.backend = test::fakeBackend(input.variant, behaviour);
-    Listener listener;
-    listener.note = [this](const std::string &line) { notes.push_back(line); };
-    listener.progress = [this](const Status &status) { statuses.push_back(status); };
-    listener.isCancelled = isCancelled;
-    return tune(input, options, listener);
-  }
-
-  std::vector<json> events(const std::string &kind) const {
-    std::vector<json> found;
-    const auto all = readJournal(options.journal);
-    EXPECT_TRUE(all.ok()) << all.error().message;
-    for (const json &event : *all)
-      if (event["event"] == kind)
-        found.push_back(event);
-    return found;
-  }
-
-  module_cache::TestFolder folder;
-  TuneInput input;
-  FakeBehaviour behaviour;
-  TuneOptions options;
-  std::vector<std::string> notes;
-  std::vector<Status> statuses;
-  std::function<bool()> isCancelled;
-};
 
 TEST_F(TuneTest, FindsTheFastestOfEachClassAndKeepsIt) {
   const auto report = run();
@@ -301,105 +257,6 @@ TEST_F(TuneTest, ACompleteSessionIsNotMeasuredTwiceAndAFreshOneIs) {
   for (const auto &entry : fs::directory_iterator(folder.path()))
     journals += entry.path().filename().string().starts_with("journal-") && fs::file_size(entry) == size;
   EXPECT_EQ(journals, 1);
-}
-
-/// A session that may use what `edit` has made of the entries of one before.
-class RelatedTest : public TuneTest {
-protected:
-  TuneReport runAfter(const std::function<void(json &entries)> &edit) {
-    options.places.userFolder = folder.path("configs");
-    options.configPath.clear();
-    const auto first = run();
-    EXPECT_TRUE(first.ok()) << first.error().message;
-    std::ifstream in(first->configPath);
-    json file = json::parse(in);
-    edit(file["entries"]);
-    std::ofstream(first->configPath) << file.dump(1);
-    full = *first;
-    options.journal = folder.path("second.jsonl");
-    options.fromRelated = true;
-    auto second = run();
-    EXPECT_TRUE(second.ok()) << second.error().message;
-    return std::move(*second);
-  }
-  TuneReport full;
-};
-
-TEST_F(RelatedTest, WhatIsKnownForAnotherTypeIsConfirmedWithoutASearch) {
-  const auto report = runAfter([](json &entries) {
-    for (json &entry : entries) {
-      std::string signature = entry["signature"];
-      const bool isF16 = signature.find("-f16-") != std::string::npos;
-      const std::string from = isF16 ? "-f16-" : "-bf16-", to = isF16 ? "-bf16-" : "-f16-";
-      signature.replace(signature.find(from), from.size(), to);
-      entry["signature"] = signature;
-    }
-  });
-  ASSERT_EQ(report.classes.size(), 2U);
-  for (std::size_t i = 0; i < 2; ++i) {
-    EXPECT_LE(report.classes[i].candidates, 2); // the class's own, and the neighbour's
-    EXPECT_GT(full.classes[i].candidates, 3);
-    EXPECT_EQ(config::toJson(report.classes[i].entry.config), config::toJson(full.classes[i].entry.config));
-    EXPECT_GT(report.classes[i].gain, 1.5);
-  }
-  EXPECT_LT(report.made, full.made);
-  EXPECT_THAT(events("candidate"), testing::Contains(testing::ResultOf(
-                                       [](const json &event) { return event["origin"]; }, "related")));
-  // Its results are the other type's: both are there now.
-  EXPECT_EQ(config_cache::readConfigFile(report.configPath).file.entries.size(), 4U);
-}
-
-TEST_F(RelatedTest, AClassOfWhichNothingIsKnownIsSearched) {
-  const auto report = runAfter([&](json &entries) { entries.erase(0); });
-  EXPECT_GT(report.classes[0].candidates, 3);
-  EXPECT_LE(report.classes[1].candidates, 2);
-}
-
-TEST_F(RelatedTest, WhatOtherKernelsWereTunedToIsMeasuredAnew) {
-  const auto report = runAfter([&](json &entries) {
-    for (json &entry : entries)
-      entry["provenance"]["kernel_hash"] = "0123";
-  });
-  for (const ClassReport &one : report.classes) {
-    EXPECT_LE(one.candidates, 2);
-    EXPECT_EQ(one.entry.config.chunkTokens, 64);
-    EXPECT_NE(one.entry.provenance.kernelHash, "0123");
-  }
-}
-
-TEST_F(RelatedTest, WhereTheUntunedConfigWasKeptItIsMeasuredAlone) {
-  behaviour.time = [](const plan::Plan &) { return 100.0; };
-  const auto report = runAfter([](json &) {});
-  for (const ClassReport &one : report.classes) {
-    EXPECT_TRUE(one.isDone);
-    EXPECT_TRUE(one.entry.keepsDefault);
-    EXPECT_EQ(one.candidates, 0);
-    EXPECT_NEAR(one.entry.measurement.untunedUs, 100, 1e-6);
-  }
-}
-
-TEST_F(RelatedTest, WhatHasBecomeSlowIsNotTaken) {
-  const auto report = runAfter(
-      [&](json &) { behaviour.time = [](const plan::Plan &plan) { return 20000 / landscape(plan); }; });
-  for (const ClassReport &one : report.classes)
-    EXPECT_TRUE(one.entry.keepsDefault);
-}
-
-TEST_F(RelatedTest, AnInterruptedOneGoesOnWithoutASearch) {
-  int asked = -1;
-  isCancelled = [&] { return asked >= 0 && ++asked > 12; };
-  const auto first = runAfter([&](json &) { asked = 0; });
-  EXPECT_EQ(first.ended, Ended::Interrupted);
-  EXPECT_GT(first.made, 0);
-  isCancelled = {};
-  const auto second = run();
-  ASSERT_TRUE(second.ok()) << second.error().message;
-  EXPECT_TRUE(second->isResumed);
-  EXPECT_EQ(second->reused, first.made);
-  for (const ClassReport &one : second->classes) {
-    EXPECT_TRUE(one.isDone);
-    EXPECT_LE(one.candidates, 2);
-  }
 }
 
 TEST_F(TuneTest, AnInterruptedSessionGoesOnWhereItWas) {
