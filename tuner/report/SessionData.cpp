@@ -23,8 +23,9 @@ double medianOf(std::vector<double> values) {
   return values.empty() ? 0 : values.size() % 2 == 1 ? values[half] : (values[half - 1] + values[half]) / 2;
 }
 
-/// Times of one class's search: candidate -> (tree, round) -> microseconds.
-using Times = std::map<std::string, std::map<std::pair<int, int>, double>>;
+using Turn = std::pair<int, int>; ///< tree, round
+/// Microseconds of one class's search, by candidate.
+using Times = std::map<std::string, std::map<Turn, double>>;
 
 class Reader {
 public:
@@ -183,9 +184,9 @@ private:
       if (candidate.ratio > 0)
         continue;
       std::map<int, std::vector<double>> ofTree;
-      for (const auto &[key, us] : own->second)
-        if (const double base = untunedUs(one, times, key); base > 0 && us > 0)
-          ofTree[key.first].push_back(us / base);
+      for (const auto &[turn, us] : own->second)
+        if (const double base = untunedUs(one, times, turn); base > 0 && us > 0)
+          ofTree[turn.first].push_back(us / base);
       double logSum = 0;
       for (const auto &[tree, ratios] : ofTree)
         logSum += std::log(medianOf(ratios));
@@ -194,13 +195,13 @@ private:
     }
   }
 
-  /// Of a tree and a round; 0: not known.
-  static double untunedUs(const ClassData &one, const Times &times, const Times::mapped_type::key_type &key) {
-    const auto tree = static_cast<std::size_t>(key.first);
+  /// 0: not known.
+  static double untunedUs(const ClassData &one, const Times &times, Turn turn) {
+    const auto tree = static_cast<std::size_t>(turn.first);
     const auto untuned = times.find(tree < one.trees.size() ? one.trees[tree].untunedId : one.defaultId);
     if (untuned == times.end())
       return 0;
-    const auto found = untuned->second.find(key);
+    const auto found = untuned->second.find(turn);
     return found == untuned->second.end() ? 0 : found->second;
   }
 

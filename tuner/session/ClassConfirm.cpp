@@ -70,14 +70,14 @@ bool ClassTuner::isEnough(const Racer &reference) const {
 
 /// Whether so many more fit into the class's time, by what those until now took.
 bool ClassTuner::isTimeFor(std::size_t measurements) const {
-  if (!deadline_ || timed_ == 0)
+  if (!deadline_ || made_.empty())
     return true;
   const double left = std::chrono::duration<double>(*deadline_ - Clock::now()).count();
-  return static_cast<double>(measurements) * timedSeconds_ / timed_ <= left;
+  return static_cast<double>(measurements) * timedSeconds_ / static_cast<double>(made_.size()) <= left;
 }
 
-/// Measurements of one, where the time is short.
-std::size_t ClassTuner::confirmation() const { return 2 * kFewestRounds * trees_.samples.size(); }
+/// Measurements of a finalist and of what is untuned, on all trees.
+std::size_t ClassTuner::fewestToConfirm() const { return 2 * kFewestRounds * trees_.samples.size(); }
 
 /// The best of the best in a race of their own, those that may win first; the untuned config where nothing
 /// promises more. Where the time is short, fewer of them.
@@ -108,7 +108,7 @@ std::vector<std::string> ClassTuner::final() {
     if (!racers.empty() && racers.size() < kMostAttempts && ratio < 1 - kClearGain)
       add(id);
   const auto searched = static_cast<std::size_t>(trees_.searched);
-  while (racers.size() > 1 && !isTimeFor(confirmation() + (racers.size() + 1) * kFewestRounds * searched))
+  while (racers.size() > 1 && !isTimeFor(fewestToConfirm() + (racers.size() + 1) * kFewestRounds * searched))
     racers.pop_back();
   if (racers.empty())
     return {kUntuned};

@@ -127,7 +127,6 @@ std::optional<double> ClassTuner::measureOnce(const std::string &id, int tree, i
     return std::nullopt;
   }
   timedSeconds_ += std::chrono::duration<double>(Clock::now() - before).count();
-  ++timed_;
   ++state_.made;
   made_.insert({id, tree, round});
   state_.journal.write(
@@ -187,9 +186,10 @@ ClassReport ClassTuner::run() {
     const std::vector<std::string> finalists = final();
     std::optional<ClassReport> forSome; // the first that won on the searched trees alone
     bool isSettled = false;
-    for (int attempt = 0; attempt < static_cast<int>(finalists.size()) && !isSettled && !isCancelled() &&
-                          (attempt == 0 || isTimeFor(confirmation()));
+    for (int attempt = 0; attempt < static_cast<int>(finalists.size()) && !isSettled && !isCancelled();
          ++attempt) {
+      if (attempt > 0 && !isTimeFor(fewestToConfirm()))
+        break;
       isSettled = confirm(finalists[static_cast<std::size_t>(attempt)], attempt, report);
       if (!forSome && !report.entry.onlyFor.empty())
         forSome = report;

@@ -87,7 +87,7 @@ private:
   int mostCandidates() const;
   bool isEnough(const Racer &reference) const;
   bool isTimeFor(std::size_t measurements) const;
-  std::size_t confirmation() const;
+  std::size_t fewestToConfirm() const;
   bool isSearchOver();
   void tellProgress(const char *stage);
   void forgetAllBut(const std::set<std::string> &ids);
@@ -116,8 +116,7 @@ private:
   int measured_ = 0, rejected_ = 0;
   bool isOpen_ = false, isCut_ = false, isStopped_ = false;
   Clock::time_point start_ = Clock::now();
-  double timedSeconds_ = 0; ///< of the measurements that this run made, which are so many
-  int timed_ = 0;
+  double timedSeconds_ = 0; ///< of all in made_
   double openSeconds_ = 0;  ///< of the inputs
   double setupSeconds_ = 0; ///< of these, and of the untuned config
 };

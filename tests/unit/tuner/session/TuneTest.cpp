@@ -292,6 +292,11 @@ TEST_F(TuneTest, ABudgetIsKept) {
 
 TEST_F(TuneTest, WhereTheTimeIsShortAClassIsConfirmedAtOnce) {
   input.samples.resize(1);
+  // All candidates are as fast, so that there would be several finalists.
+  options.axes.push_back({"partition", {"query"}});
+  behaviour.time = [](const plan::Plan &plan) {
+    return plan.partition == spec::Partition::Query ? 100.0 : 200.0;
+  };
   behaviour.sleepSeconds = 0.05;
   options.budgetSeconds = 1.5;
   const auto report = run();
