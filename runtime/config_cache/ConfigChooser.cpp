@@ -51,8 +51,8 @@ bool ConfigChooser::isStillRight(const TreeFeatures &features) const {
   const Candidate &chosen = selection_.chosen;
   if (!chosen.from || chosen.from->entry.onlyFor.empty())
     return true;
-  const double likeness = chosen.isForOthers ? kLikeness : 2 * kLikeness;
-  return chosen.from->entry.isFor(features.coordinates(), likeness) != chosen.isForOthers;
+  const double slack = chosen.isForOthers ? 1 : 2;
+  return chosen.from->entry.isFor(features.coordinates(), slack) != chosen.isForOthers;
 }
 
 const Selection &ConfigChooser::explain(const tree::KvTree &tree) {

@@ -10,6 +10,7 @@
 #include <cctype>
 #include <cmath>
 #include <ctime>
+#include <limits>
 
 namespace deft::config_cache {
 
@@ -125,19 +126,21 @@ Result<void> readKey(const json &object, Entry &entry) {
 
 std::string keyOf(const Entry &entry) { return entry.signature.text() + " " + entry.treeClass.text(); }
 
-bool isLikeOneOf(const std::vector<Coordinates> &others, const Coordinates &tree, double likeness) {
-  return std::any_of(others.begin(), others.end(), [&](const Coordinates &one) {
-    for (std::size_t i = 0; i < one.size(); ++i)
-      if (std::abs(one[i] - tree[i]) > likeness)
-        return false;
-    return true;
-  });
+double distanceToNearest(const std::vector<Coordinates> &others, const Coordinates &tree) {
+  double nearest = std::numeric_limits<double>::infinity();
+  for (const Coordinates &other : others) {
+    double distance = 0;
+    for (std::size_t i = 0; i < other.size(); ++i)
+      distance = std::max(distance, std::abs(other[i] - tree[i]));
+    nearest = std::min(nearest, distance);
+  }
+  return nearest;
 }
 
-bool Entry::isFor(const std::optional<Coordinates> &tree, double likeness) const {
+bool Entry::isFor(const std::optional<Coordinates> &tree, double slack) const {
   if (keepsDefault || onlyFor.empty())
     return !keepsDefault;
-  return tree && isLikeOneOf(onlyFor, *tree, likeness);
+  return tree && distanceToNearest(onlyFor, *tree) <= slack * within;
 }
 
 json toJson(const Entry &entry) {
@@ -150,13 +153,15 @@ json toJson(const Entry &entry) {
     object["keeps_default"] = true;
   if (!entry.onlyFor.empty())
     object["only_for"] = entry.onlyFor;
+  if (entry.within != kLikeness)
+    object["within"] = entry.within;
   return object;
 }
 
 Result<Entry> entryFromJson(const json &object) {
   if (auto checked =
           tree::checkKeys(object, "entry", {"signature", "class", "config", "measurement", "provenance"},
-                          {"keeps_default", "only_for"});
+                          {"keeps_default", "only_for", "within"});
       !checked)
     return checked.error();
   Entry entry;
@@ -183,6 +188,14 @@ Result<Entry> entryFromJson(const json &object) {
     if (entry.keepsDefault)
       return wrong("`only_for` stands beside `keeps_default`, which leaves nothing to be for anyone");
     entry.onlyFor = std::move(*places);
+  }
+  if (object.contains("within")) {
+    const json &within = object["within"];
+    entry.within = within.is_number() ? within.get<double>() : NAN;
+    if (!(entry.within > 0 && entry.within <= kLikeness))
+      return wrong("`within` is not a number above 0 and of at most " + json(kLikeness).dump());
+    if (entry.onlyFor.empty())
+      return wrong("`within` stands without `only_for`, whose places it is about");
   }
   entry.config = std::move(*config);
   entry.measurement = *measurement;

@@ -37,12 +37,12 @@ struct Provenance {
   bool operator==(const Provenance &) const = default;
 };
 
-/// Trees are alike up to this distance in every dimension: a tenth of a doubling.
+/// Trees are alike up to this distance: a tenth of a doubling.
 inline constexpr double kLikeness = 0.1;
 
-/// Whether a tree that stands here is like one of others.
-bool isLikeOneOf(const std::vector<Coordinates> &others, const Coordinates &tree,
-                 double likeness = kLikeness);
+/// From a tree that stands here to the nearest of others, in the dimension in which they differ most.
+/// Infinite without others.
+double distanceToNearest(const std::vector<Coordinates> &others, const Coordinates &tree);
 
 /// What tuning found out for one variant and one class of trees.
 struct Entry {
@@ -54,11 +54,13 @@ struct Entry {
   /// Not empty: what was tuned lost on other trees of the class, so it is for trees that are like one of
   /// these; the others keep the untuned choice.
   std::vector<Coordinates> onlyFor;
+  double within = kLikeness; ///< how near to one of these; less where what was tuned lost that near
   Measurement measurement;
   Provenance provenance;
 
-  /// Whether the config is for a tree that stands here; none: for a tree of which only the class is known.
-  bool isFor(const std::optional<Coordinates> &tree, double likeness = kLikeness) const;
+  /// Whether the config is for a tree that stands here, or so many times as far away; none: for a tree of
+  /// which only the class is known.
+  bool isFor(const std::optional<Coordinates> &tree, double slack = 1) const;
 };
 
 /// Entries are sorted and found by this: "q32-kv8-d128-bf16-p16nhd-plain c1-t14-q6-s3-d2-f0".

@@ -228,7 +228,6 @@ json toJson(const RegretReport &report) {
                     {"tree", row.tree},
                     {"at", optional(row.at)},
                     {"tuned_on", row.tunedOn},
-                    {"is_like_tuned_on", row.at && isLikeOneOf(row.tunedOn, *row.at)},
                     {"us", optional(row.us)},
                     {"offers", std::move(offers)}});
   }

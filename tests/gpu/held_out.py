@@ -9,8 +9,9 @@ the same class) against the untuned choice for the same tree, side by side in on
 Prints a line for each tree that differs by more than --tell, and for each attention and all together the geometric mean,
 the worst, and how many are more than --noise above the untuned choice. Entries that keep the untuned choice count as 1
 without being timed twice. With --demote, entries that are more than --noise above the untuned choice on one of these
-trees are from then on, in that file, for trees like those that they were tuned on alone; where a tree that is like one
-of these lost, they keep the untuned choice; so --workload must name what they were tuned on, where that is less than all.
+trees are from then on, in that file, for trees like those that they were tuned on alone, up to half way to what lost;
+where that is next to one of these, they keep the untuned choice; so --workload must name what they were tuned on, where
+that is less than all.
 The entries are those that `deftc` finds (DEFT_CACHE_DIR, or beside it); stale ones count with --stale. Needs a GPU,
 Python and verify.py beside it.
 """
@@ -24,6 +25,8 @@ import subprocess
 import sys
 
 import verify
+
+LIKENESS, LEAST_WITHIN = 0.1, 0.025  # as the tuner has them
 
 
 def parse_arguments():
@@ -61,7 +64,7 @@ def time_rows(arguments, package):
     report = json.loads(done.stdout)
     return [{"class": row["class"], "tree": row["tree"], "us": row["us"], "untuned_us": row["offers"][-1]["us"],
              "stale": row["stale"], "at": [round(number, 3) for number in row["at"]], "signature": row["signature"],
-             "tuned_on": row["tuned_on"], "is_like_tuned_on": row["is_like_tuned_on"]} for row in report["rows"]]
+             "tuned_on": row["tuned_on"]} for row in report["rows"]]
 
 
 def summarize(name, rows, noise):
@@ -76,9 +79,13 @@ def summarize(name, rows, noise):
     return summary
 
 
+def distance(place, other):
+    return max(abs(a - b) for a, b in zip(place, other))
+
+
 def demote(configs, rows, noise):
     """Entries of which a row says that they lose are for the trees that they were tuned on alone; for none where what lost
-    is like one of these, or where they were for some alone already. Gives the names of both kinds."""
+    is next to one of these. Gives the names of both kinds."""
     lost = {}
     for row in rows:
         if row["us"] > (1 + noise) * row["untuned_us"]:
@@ -89,14 +96,19 @@ def demote(configs, rows, noise):
         key = (entry["signature"], entry["class"])
         if key not in lost or entry.get("keeps_default") or entry["signature"] not in untuned:
             continue
-        if "only_for" in entry or any(row["is_like_tuned_on"] for row in lost[key]):
+        places = entry.get("only_for", lost[key][0]["tuned_on"])
+        within = min([entry.get("within", LIKENESS)] + [distance(place, row["at"]) / 2 for place in places for row in lost[key]])
+        if within < LEAST_WITHIN:
             entry.pop("only_for", None)
+            entry.pop("within", None)
             entry["config"] = untuned[entry["signature"]]  # to be shown: what runs is the untuned choice for each tree
             entry["keeps_default"] = True
             entry["measurement"]["tuned_us"] = entry["measurement"]["untuned_us"]
             demoted.append(key)
         else:
-            entry["only_for"] = lost[key][0]["tuned_on"]
+            entry["only_for"] = places
+            if within < LIKENESS:
+                entry["within"] = round(within, 3)
             narrowed.append(key)
         entry["provenance"]["note"] = "tests/gpu/held_out.py: what was tuned is slower on a tree that was held out"
     return narrowed, demoted

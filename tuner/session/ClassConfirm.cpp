@@ -20,6 +20,9 @@ constexpr std::size_t kFewestRounds = 5;
 constexpr double kClearGain = 0.01;
 /// And clearly slower on a tree; or on all that were held out in the mean.
 constexpr double kClearLoss = 0.02, kMeanLoss = 0.005;
+/// What is for trees like some alone has to be for those that differ by so much at least: else it is worth
+/// nothing to a tree that grows.
+constexpr double kLeastWithin = 0.025;
 /// Configs closer than this are as good as each other.
 constexpr double kTie = 0.015;
 /// Of such with fewer phases, which are launches one after the other: on a tree that differs a little, a
@@ -143,6 +146,21 @@ std::vector<std::string> ClassTuner::final() {
   return ids;
 }
 
+/// What was the fastest on one of the given trees, where it was so clearly, the fastest first: where nothing
+/// is faster on all trees, this may be for some.
+std::vector<std::string> ClassTuner::bestOfSome() const {
+  std::set<std::pair<double, std::string>> best;
+  for (const auto &[tree, ratioAndId] : bestOfTree_)
+    if (ratioAndId.first < 1 - 2 * kClearGain)
+      best.insert(ratioAndId);
+  std::vector<std::string> ids;
+  for (const auto &[ratio, id] : best)
+    if (std::find(ids.begin(), ids.end(), id) == ids.end())
+      ids.push_back(id);
+  ids.resize(std::min(ids.size(), kMostAttempts));
+  return ids;
+}
+
 /// A finalist against the untuned config on trees [begin, end), in rounds that no other attempt has had: what
 /// that measured was not beside this one.
 Racer ClassTuner::duel(const std::string &finalist, int attempt, const RaceOptions &options) {
@@ -163,6 +181,7 @@ bool ClassTuner::keepUntuned(const std::string &why, ClassReport &report) const 
   report.entry.config = state_.untuned.front();
   report.entry.keepsDefault = true;
   report.entry.onlyFor.clear();
+  report.entry.within = config_cache::kLikeness;
   report.entry.measurement.tunedUs = report.entry.measurement.untunedUs;
   report.gain = 1;
   report.note = why;
@@ -170,12 +189,13 @@ bool ClassTuner::keepUntuned(const std::string &why, ClassReport &report) const 
 }
 
 /// A finalist that is clearly faster than the untuned config wins, also on trees that nobody searched on. One
-/// that loses on some trees is for the searched ones that it does not lose on and others like them alone, if
-/// none that it loses on is like these, and one of these was given. Whether it is settled what the class
-/// gets; else the next one may do better.
+/// that loses on some trees is for the searched ones that it does not lose on and others like them alone, up
+/// to half way to those that it loses on, if none of these is next to them, and one of them was given.
+/// Whether it is settled what the class gets; else the next one may do better.
 bool ClassTuner::confirm(const std::string &winner, int attempt, ClassReport &report) {
   report.entry.keepsDefault = false;
   report.entry.onlyFor.clear();
+  report.entry.within = config_cache::kLikeness;
   report.entry.measurement = {untunedUs_, untunedUs_, 0, trees_.searched};
   report.heldOutGain.reset();
   report.note.clear();
@@ -200,24 +220,25 @@ bool ClassTuner::confirm(const std::string &winner, int attempt, ClassReport &re
     return true;
   }
 
-  // To the searched trees on which it is no slower; whether it would be used on one on which it is.
+  // To the searched trees on which it is no slower. False: one on which it is stands next to these.
   const auto narrow = [&](const TreeRatios &ratios, int first) {
     report.entry.onlyFor = placesOf(own, 0);
     report.note = "slower than the untuned config on other trees of the class: for trees like those given";
-    const std::vector<config_cache::Coordinates> slower = placesOf(ratios.where(kSlower), first);
-    return std::any_of(slower.begin(), slower.end(),
-                       [&](const auto &place) { return report.entry.isFor(place); });
+    for (const config_cache::Coordinates &slower : placesOf(ratios.where(kSlower), first))
+      report.entry.within =
+          std::min(report.entry.within, config_cache::distanceToNearest(report.entry.onlyFor, slower) / 2);
+    return report.entry.within >= kLeastWithin;
   };
   const bool isForGiven = std::any_of(own.begin(), own.end(),
                                       [&](std::size_t tree) { return trees_.samples[tree]->similar == 0; });
-  if (own.size() < raced.trees() && (!isForGiven || narrow(searched, 0)))
+  if (own.size() < raced.trees() && !(isForGiven && narrow(searched, 0)))
     return keepUntuned("the winner is slower than the untuned config on trees that were searched on", report);
   if (const int all = static_cast<int>(trees_.samples.size()); all > trees_.searched) {
     const Racer held = duel(winner, attempt, {trees_.searched, all, kHeldOutFrom, kHeldOutRounds});
     if (held.isOut || !held.hasRun())
       return keepUntuned("the winner failed on trees that were held out", report);
     report.heldOutGain = std::exp(-held.score(estimator()));
-    if (const TreeRatios heldOut(held); heldOut.isSlower() && narrow(heldOut, trees_.searched))
+    if (const TreeRatios heldOut(held); heldOut.isSlower() && !narrow(heldOut, trees_.searched))
       return keepUntuned("the winner is slower than the untuned config on trees that were held out", report);
   }
   if (!report.entry.onlyFor.empty())
@@ -225,6 +246,35 @@ bool ClassTuner::confirm(const std::string &winner, int attempt, ClassReport &re
   if (known_.at(winner).origin == kNeighbour)
     report.note = "the config of a neighbouring class";
   return true;
+}
+
+/// The finalists in turn, until it is settled what the class gets; where that is the untuned config, those
+/// that may be for some of its trees.
+void ClassTuner::confirmInTurn(ClassReport &report) {
+  std::optional<ClassReport> forSome; // the first one
+  int attempt = 0;
+  const auto settle = [&](const std::vector<std::string> &ids) {
+    for (const std::string &id : ids) {
+      if (isCancelled() || (attempt > 0 && !isTimeFor(fewestToConfirm())))
+        break;
+      if (confirm(id, attempt++, report))
+        return !report.entry.keepsDefault;
+      if (!forSome && !report.entry.onlyFor.empty())
+        forSome = report;
+    }
+    return false;
+  };
+  const std::vector<std::string> finalists = final();
+  if (settle(finalists))
+    return;
+  const ClassReport untuned = report;
+  std::vector<std::string> others = bestOfSome();
+  std::erase_if(others, [&](const std::string &id) {
+    return std::find(finalists.begin(), finalists.end(), id) != finalists.end();
+  });
+  if (!forSome && settle(others))
+    return;
+  report = forSome.value_or(untuned);
 }
 
 /// Where trees of the class stand, counted from `first`.

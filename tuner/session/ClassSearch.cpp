@@ -155,6 +155,17 @@ double ClassTuner::ratioOf(const Racer &racer) const {
                                            : std::exp(racer.score(estimator()));
 }
 
+void ClassTuner::rank(const Racer &racer, double ratio) {
+  ranking_.emplace_back(ratio, racer.id);
+  for (std::size_t tree = 0; tree < racer.trees(); ++tree) {
+    if (trees_.samples[tree]->similar > 0)
+      continue;
+    const std::pair own(std::exp(racer.on({tree}).score(estimator())), racer.id);
+    auto &best = bestOfTree_.try_emplace(tree, own).first->second;
+    best = std::min(best, own);
+  }
+}
+
 void ClassTuner::take(const std::vector<Racer> &racers) {
   for (const Racer &racer : racers) {
     const Known &known = known_.at(racer.id);
@@ -165,7 +176,7 @@ void ClassTuner::take(const std::vector<Racer> &racers) {
       ratios_[racer.id] = ratio;
       us_[racer.id] = racer.ownUs(estimator());
       if (!racer.isOut)
-        ranking_.emplace_back(ratio, racer.id);
+        rank(racer, ratio);
       state_.journal.write({{"event", "scored"},
                             {"class", name_},
                             {"id", racer.id},

@@ -183,19 +183,7 @@ ClassReport ClassTuner::run() {
   if (!isUsable)
     report.note = "the untuned config cannot be measured";
   if (isUsable && !isStopped_ && reference_.hasRun()) {
-    const std::vector<std::string> finalists = final();
-    std::optional<ClassReport> forSome; // the first that won on the searched trees alone
-    bool isSettled = false;
-    for (int attempt = 0; attempt < static_cast<int>(finalists.size()) && !isSettled && !isCancelled();
-         ++attempt) {
-      if (attempt > 0 && !isTimeFor(fewestToConfirm()))
-        break;
-      isSettled = confirm(finalists[static_cast<std::size_t>(attempt)], attempt, report);
-      if (!forSome && !report.entry.onlyFor.empty())
-        forSome = report;
-    }
-    if (forSome && (!isSettled || report.entry.keepsDefault))
-      report = *std::move(forSome);
+    confirmInTurn(report);
     report.isDone = !isCancelled();
   }
   report.candidates = measured_;

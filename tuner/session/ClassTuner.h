@@ -75,8 +75,11 @@ private:
   std::vector<std::string> chooseBatch();
   double ratioOf(const Racer &racer) const;
   void take(const std::vector<Racer> &racers);
+  void rank(const Racer &racer, double ratio);
   std::vector<std::string> final();
   std::size_t phasesOf(const std::string &id) const { return known_.at(id).config.phases.size(); }
+  std::vector<std::string> bestOfSome() const;
+  void confirmInTurn(ClassReport &report);
   bool confirm(const std::string &winner, int attempt, ClassReport &report);
   Racer duel(const std::string &finalist, int attempt, const RaceOptions &options);
   /// False: nothing is settled by that.
@@ -104,10 +107,11 @@ private:
   std::map<std::string, Known> known_;
   std::map<std::string, double> ratios_, us_;           ///< of what was measured
   std::vector<std::pair<double, std::string>> ranking_; ///< of those that stayed to the end of their race
-  std::set<std::string> asked_;                         ///< candidates that have had their turn, or will
-  std::vector<std::string> waiting_;                    ///< those of them whose kernels are being compiled
-  bool hasRelated_ = false;                             ///< what is related has had its turn
-  bool isExhausted_ = false;                            ///< the strategy has no more
+  std::map<std::size_t, std::pair<double, std::string>> bestOfTree_; ///< of each given tree, ratio and id
+  std::set<std::string> asked_;      ///< candidates that have had their turn, or will
+  std::vector<std::string> waiting_; ///< those of them whose kernels are being compiled
+  bool hasRelated_ = false;          ///< what is related has had its turn
+  bool isExhausted_ = false;         ///< the strategy has no more
   Racer reference_{kUntuned, {}, false};
   std::vector<std::string> untunedIds_;              ///< of each tree, what it gets without an entry
   std::set<std::tuple<std::string, int, int>> made_; ///< id, tree and round of what this run measured

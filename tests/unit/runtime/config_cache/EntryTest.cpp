@@ -39,7 +39,13 @@ TEST(EntryTest, WhatIsForSomeTreesSaysForWhich) {
   EXPECT_TRUE(back->isFor(there));
   EXPECT_FALSE(back->isFor({}));
   EXPECT_FALSE(back->isFor(Coordinates{14, 6.3, 3, 2, 0}));
-  EXPECT_TRUE(back->isFor(Coordinates{14, 6.3, 3, 2, 0}, 0.2));
+  EXPECT_TRUE(back->isFor(Coordinates{14, 6.3, 3, 2, 0}, 2));
+  EXPECT_FALSE(toJson(entry).contains("within"));
+  entry.within = 0.04; // of which `there` is 0.05 away
+  const auto narrow = entryFromJson(toJson(entry));
+  ASSERT_TRUE(narrow) << narrow.error().message;
+  EXPECT_FALSE(narrow->isFor(there));
+  EXPECT_TRUE(narrow->isFor(there, 2));
   entry.onlyFor.clear();
   entry.keepsDefault = true;
   EXPECT_FALSE(entry.isFor(there)); // nothing was tuned
@@ -78,6 +84,9 @@ TEST(EntryTest, WhatCannotBeIsAnErrorThatSaysWhat) {
   EXPECT_EQ(errorWith("/keeps_default", 1), "`keeps_default` is neither true nor false");
   for (const json &wrong : {json(7), json::array(), json{{1, 2, 3, 4}}, json{{1, 2, 3, 4, "5"}}})
     EXPECT_EQ(errorWith("/only_for", wrong), "`only_for` is no list of 1 to 64 places of 5 numbers");
+  EXPECT_EQ(errorWith("/within", 0.05), "`within` stands without `only_for`, whose places it is about");
+  for (const json &wrong : {json("near"), json(0), json(-0.1), json(0.2), json()})
+    EXPECT_EQ(errorWith("/within", wrong), "`within` is not a number above 0 and of at most 0.1");
   EXPECT_THAT(errorWith("/config/partition", "nodes"), HasSubstr("nodes"));
 }
 

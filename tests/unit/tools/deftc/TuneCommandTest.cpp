@@ -83,7 +83,6 @@ TEST_F(TuneCommandTest, EntriesAreJudgedOnTreesThatNobodyTunedOn) {
     EXPECT_THAT(row["tuned_on"], testing::Not(testing::IsEmpty()));
     EXPECT_THAT(row["tuned_on"], testing::Not(testing::Contains(row["at"])));
     EXPECT_EQ(row["tuned_on"].front().size(), row["at"].size());
-    EXPECT_TRUE(row["is_like_tuned_on"].is_boolean());
   }
   EXPECT_EQ(report["orders"][0]["rows"], 2);
   const Outcome others = test::runDeftc({"cache", "regret", DEFT_TEST_PACKAGE, "--backend", "cpu",

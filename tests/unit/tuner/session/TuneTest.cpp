@@ -120,8 +120,9 @@ TEST_F(TuneTest, AWinnerThatIsSlowOnHeldOutTreesIsForTreesLikeThoseGivenAlone) {
   EXPECT_NE(kept.file.entries[0].onlyFor.empty(), kept.file.entries[1].onlyFor.empty());
 }
 
-TEST_F(TuneTest, AWinnerThatIsSlowOnASearchedTreeIsNotTakenForTreesLikeIt) {
-  behaviour.time = fastButOn(42 + 4 * 9);
+TEST_F(TuneTest, AWinnerThatIsSlowOnASearchedTreeNextToTheOthersIsNotTaken) {
+  input.samples[1].tree = test::levelTree({1, 4}, {41, 9});
+  behaviour.time = fastButOn(41 + 4 * 9);
   const auto report = run();
   ASSERT_TRUE(report.ok()) << report.error().message;
   int kept = 0;
@@ -153,6 +154,48 @@ TEST_F(TuneTest, AWinnerThatIsSlowOnASearchedTreeFarFromTheOthersIsForThoseAlone
     EXPECT_TRUE(one.entry.isFor(classifier.measure(input.samples[0].tree).coordinates()));
     EXPECT_FALSE(one.entry.isFor(classifier.measure(input.samples[1].tree).coordinates()));
   }
+  EXPECT_EQ(forSome, 1);
+}
+
+TEST_F(TuneTest, AWinnerIsForTreesUpToHalfWayToOneOnWhichItIsSlower) {
+  input.samples[1].tree = test::levelTree({1, 4}, {44, 9}); // a fourteenth of a doubling away
+  behaviour.time = fastButOn(44 + 4 * 9);
+  const auto report = run();
+  ASSERT_TRUE(report.ok()) << report.error().message;
+  int forSome = 0;
+  for (const ClassReport &one : report->classes) {
+    if (one.heldOut == 0)
+      continue;
+    ++forSome;
+    config_cache::TreeClassifier classifier;
+    const auto slower = classifier.measure(input.samples[1].tree).place();
+    ASSERT_EQ(one.entry.onlyFor.size(), 1U) << one.note;
+    EXPECT_DOUBLE_EQ(one.entry.within, config_cache::distanceToNearest(one.entry.onlyFor, slower) / 2);
+    EXPECT_LT(one.entry.within, config_cache::kLikeness);
+    EXPECT_FALSE(one.entry.isFor(slower));
+  }
+  EXPECT_EQ(forSome, 1);
+}
+
+TEST_F(TuneTest, WhatIsFasterOnOneOfTheGivenTreesAloneIsForThatOne) {
+  input.samples[1].tree = test::levelTree({1, 4}, {46, 9});
+  behaviour.time = [](const plan::Plan &plan) { // in the mean of both trees as fast as what is untuned
+    const bool isSlower = plan.readTokens == 46 + 4 * 9;
+    return plan.partition != spec::Partition::Query ? 100 : isSlower ? 125 : 80;
+  };
+  const auto report = run();
+  ASSERT_TRUE(report.ok()) << report.error().message;
+  int forSome = 0;
+  for (const ClassReport &one : report->classes)
+    if (one.trees == 2) {
+      ++forSome;
+      ASSERT_FALSE(one.entry.keepsDefault) << one.note;
+      EXPECT_NEAR(one.gain, 1.25, 0.01);
+      EXPECT_EQ(one.entry.measurement.trees, 1);
+      config_cache::TreeClassifier classifier;
+      EXPECT_TRUE(one.entry.isFor(classifier.measure(input.samples[0].tree).coordinates()));
+      EXPECT_FALSE(one.entry.isFor(classifier.measure(input.samples[1].tree).coordinates()));
+    }
   EXPECT_EQ(forSome, 1);
 }
 
