@@ -29,6 +29,8 @@ constexpr double kTie = 0.015;
 /// single item of another phase runs alone behind all others.
 constexpr double kSimplerTie = 0.01;
 
+constexpr double kDigits = 1000, kExact = 1e-6;
+
 const auto kNoDrop = [](const Racer &, int, double) {};
 
 /// Trees on which a config is slower than the untuned choice, if by little; or the others; or all.
@@ -177,6 +179,11 @@ Racer ClassTuner::duel(const std::string &finalist, int attempt, const RaceOptio
   return racers.front();
 }
 
+bool ClassTuner::isClearlyFaster(const Racer &racer) const {
+  const measure::Estimate ratio = measure::estimate(racer.logRatios());
+  return std::max(ratio.value, racer.score(estimator())) + 2 * ratio.error <= -kClearGain;
+}
+
 bool ClassTuner::keepUntuned(const std::string &why, ClassReport &report) const {
   report.entry.config = state_.untuned.front();
   report.entry.keepsDefault = true;
@@ -208,14 +215,14 @@ bool ClassTuner::confirm(const std::string &winner, int attempt, ClassReport &re
   if (raced.isOut || !raced.hasRun())
     return keepUntuned("the winner failed when it was to be confirmed", report);
   const TreeRatios searched(raced);
-  const std::vector<std::size_t> own = searched.where(searched.isSlowerOnOne() ? kNoSlower : kAny);
+  const bool isForAll = isClearlyFaster(raced) && !searched.isSlowerOnOne();
+  const std::vector<std::size_t> own = searched.where(isForAll ? kAny : kNoSlower);
   const Racer tuned = raced.on(own);
   report.entry.measurement = {tuned.ownUs(estimator()), tuned.referenceUs(estimator()),
                               measure::relativeSpread(tuned.roundUs()), static_cast<int>(own.size())};
   report.gain = std::exp(-tuned.score(estimator()));
-  const measure::Estimate ratio = measure::estimate(tuned.logRatios());
-  report.gainError = ratio.error;
-  if (own.empty() || std::max(ratio.value, tuned.score(estimator())) + 2 * ratio.error > -kClearGain) {
+  report.gainError = measure::estimate(tuned.logRatios()).error;
+  if (own.empty() || !isClearlyFaster(tuned)) {
     keepUntuned("the best of the search is not clearly faster than the untuned config", report);
     return true;
   }
@@ -224,10 +231,11 @@ bool ClassTuner::confirm(const std::string &winner, int attempt, ClassReport &re
   const auto narrow = [&](const TreeRatios &ratios, int first) {
     report.entry.onlyFor = placesOf(own, 0);
     report.note = "slower than the untuned config on other trees of the class: for trees like those given";
+    double &within = report.entry.within;
     for (const config_cache::Coordinates &slower : placesOf(ratios.where(kSlower), first))
-      report.entry.within =
-          std::min(report.entry.within, config_cache::distanceToNearest(report.entry.onlyFor, slower) / 2);
-    return report.entry.within >= kLeastWithin;
+      within = std::min(within, config_cache::distanceToNearest(report.entry.onlyFor, slower) / 2);
+    within = std::floor(kDigits * within + kExact) / kDigits; // as places are kept
+    return within >= kLeastWithin;
   };
   const bool isForGiven = std::any_of(own.begin(), own.end(),
                                       [&](std::size_t tree) { return trees_.samples[tree]->similar == 0; });

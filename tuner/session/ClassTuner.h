@@ -82,6 +82,7 @@ private:
   void confirmInTurn(ClassReport &report);
   bool confirm(const std::string &winner, int attempt, ClassReport &report);
   Racer duel(const std::string &finalist, int attempt, const RaceOptions &options);
+  bool isClearlyFaster(const Racer &racer) const;
   /// False: nothing is settled by that.
   bool keepUntuned(const std::string &why, ClassReport &report) const;
   std::vector<config_cache::Coordinates> placesOf(const std::vector<std::size_t> &trees, int first) const;
