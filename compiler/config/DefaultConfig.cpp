@@ -168,12 +168,19 @@ Result<std::vector<Config>> defaultConfigs(const spec::Variant &variant, const t
 }
 
 Result<Config> defaultConfig(const spec::Variant &variant) {
-  const auto all = target::targets();
-  const auto &tightest =
-      *std::min_element(all.begin(), all.end(), [](const target::Target &a, const target::Target &b) {
-        return a.smemPerBlock < b.smemPerBlock;
-      });
-  return defaultConfig(variant, tightest);
+  std::vector<const target::Target *> tightestFirst;
+  for (const target::Target &target : target::targets())
+    tightestFirst.push_back(&target);
+  std::stable_sort(tightestFirst.begin(), tightestFirst.end(),
+                   [](const auto *a, const auto *b) { return a->smemPerBlock < b->smemPerBlock; });
+  auto config = defaultConfig(variant, *tightestFirst.front());
+  for (const target::Target *target : tightestFirst) {
+    if (config)
+      break;
+    if (auto larger = defaultConfig(variant, *target)) // the schedule is not for all
+      config = std::move(larger);
+  }
+  return config;
 }
 
 } // namespace deft::config

@@ -17,8 +17,9 @@ support::Result<Config> defaultConfig(const spec::Variant &variant, const target
 support::Result<std::vector<Config>> defaultConfigs(const spec::Variant &variant,
                                                     const target::Target &target);
 
-/// defaultConfig() for no target in particular (the CPU, a plan made before the device is known): legal on
-/// all of them, because it is made for the one with the least shared memory.
+/// defaultConfig() for no target in particular (the CPU, a plan made before the device is known): for the one
+/// with the least shared memory, so legal on all of them; of those on which the spec's schedule is, if not
+/// all.
 support::Result<Config> defaultConfig(const spec::Variant &variant);
 
 } // namespace deft::config

@@ -43,8 +43,12 @@ private:
                   support::SourceRange range, const std::string &what);
 
   // ScheduleSema.cpp
-  std::optional<TuneList> tuneList(const AstTune &tune, const std::string &key, int multiple, int maximum);
-  std::optional<int> scheduleNumber(AstExprId expr, const std::string &key, int multiple, int maximum);
+  /// Numbers of a schedule that may be.
+  struct Range {
+    int least, most, multiple;
+  };
+  std::optional<TuneList> tuneList(const AstTune &tune, const std::string &key, const Range &legal);
+  std::optional<int> scheduleNumber(AstExprId expr, const std::string &key, const Range &legal);
   std::vector<Partition> partitionList(const AstPartition &partition);
   PhaseSpec phaseSpec(const AstPhase &phase);
   void checkPhaseOrder(const AstSchedule &schedule, const std::vector<PhaseSpec> &phases);

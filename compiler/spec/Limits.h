@@ -13,7 +13,8 @@ constexpr int kMaxHeadDim = 256;            // A3
 constexpr int kMaxPageSize = 1 << 20;       // A5
 constexpr int kTileStep = 16;               // S2
 constexpr int kMaxTile = 1024;              // S2
-constexpr int kMaxStages = 16;              // S2
+constexpr int kMinStages = 2;               // S2
+constexpr int kMaxStages = 8;               // S2
 constexpr int kMaxWarps = 32;               // S2
 constexpr int kMaxScheduleNumber = 1 << 24; // chunk and rows: far above any tree
 

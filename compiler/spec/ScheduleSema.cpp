@@ -7,8 +7,7 @@
 
 /// The schedule block: its form only. Whether a tile fits a GPU is known where the target is known.
 namespace deft::spec {
-std::optional<int> AttentionSema::scheduleNumber(AstExprId expr, const std::string &key, int multiple,
-                                                 int maximum) {
+std::optional<int> AttentionSema::scheduleNumber(AstExprId expr, const std::string &key, const Range &legal) {
   std::optional<double> value =
       exprs_.evaluateConstant(expr, scheduleScope_, ScalarType::I32, "`" + key + "`");
   if (!value)
@@ -16,24 +15,24 @@ std::optional<int> AttentionSema::scheduleNumber(AstExprId expr, const std::stri
   int number = static_cast<int>(*value);
   std::string text = key + " = " + std::to_string(number);
   support::SourceRange range = program_.arena[expr].range;
-  if (number < 1)
-    reporter_.error(range, text + " is below 1");
-  else if (number > maximum)
-    reporter_.error(range, text + " is above the limit of " + std::to_string(maximum));
-  else if (number % multiple != 0)
-    reporter_.error(range, text + " is not a multiple of " + std::to_string(multiple));
+  if (number < legal.least)
+    reporter_.error(range, text + " is below " + std::to_string(legal.least));
+  else if (number > legal.most)
+    reporter_.error(range, text + " is above the limit of " + std::to_string(legal.most));
+  else if (number % legal.multiple != 0)
+    reporter_.error(range, text + " is not a multiple of " + std::to_string(legal.multiple));
   else
     return number;
   return std::nullopt;
 }
 
-std::optional<TuneList> AttentionSema::tuneList(const AstTune &tune, const std::string &key, int multiple,
-                                                int maximum) {
+std::optional<TuneList> AttentionSema::tuneList(const AstTune &tune, const std::string &key,
+                                                const Range &legal) {
   TuneList list;
   list.tunable = tune.tunable;
   list.range = tune.range;
   for (AstExprId expr : tune.values) {
-    std::optional<int> value = scheduleNumber(expr, key, multiple, maximum);
+    std::optional<int> value = scheduleNumber(expr, key, legal);
     if (!value)
       continue;
     if (std::find(list.values.begin(), list.values.end(), *value) != list.values.end())
@@ -64,16 +63,16 @@ PhaseSpec AttentionSema::phaseSpec(const AstPhase &phase) {
   spec.name = phase.name.text;
   spec.range = phase.name.range;
   if (phase.rowsAbove)
-    spec.rowsAbove = scheduleNumber(*phase.rowsAbove, "rows", 1, kMaxScheduleNumber);
+    spec.rowsAbove = scheduleNumber(*phase.rowsAbove, "rows", {1, kMaxScheduleNumber, 1});
   for (const auto &[key, tune] : phase.keys) {
     if (key.text == "tile_q")
-      spec.tileQ = tuneList(tune, key.text, kTileStep, kMaxTile);
+      spec.tileQ = tuneList(tune, key.text, {kTileStep, kMaxTile, kTileStep});
     else if (key.text == "tile_kv")
-      spec.tileKv = tuneList(tune, key.text, kTileStep, kMaxTile);
+      spec.tileKv = tuneList(tune, key.text, {kTileStep, kMaxTile, kTileStep});
     else if (key.text == "stages")
-      spec.stages = tuneList(tune, key.text, 1, kMaxStages);
+      spec.stages = tuneList(tune, key.text, {kMinStages, kMaxStages, 1});
     else
-      spec.warps = tuneList(tune, key.text, 1, kMaxWarps);
+      spec.warps = tuneList(tune, key.text, {1, kMaxWarps, 1});
   }
   return spec;
 }
@@ -115,7 +114,7 @@ void AttentionSema::checkSchedule() {
   if (ast.partition)
     schedule.partitions = partitionList(*ast.partition);
   if (ast.chunk)
-    schedule.chunk = tuneList(*ast.chunk, "chunk", kTileStep, kMaxScheduleNumber);
+    schedule.chunk = tuneList(*ast.chunk, "chunk", {kTileStep, kMaxScheduleNumber, kTileStep});
   for (const AstPhase &phase : ast.phases)
     schedule.phases.push_back(phaseSpec(phase));
   checkPhaseOrder(ast, schedule.phases);

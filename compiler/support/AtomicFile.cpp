@@ -1,9 +1,11 @@
 #include "compiler/support/AtomicFile.h"
 
+#include <atomic>
 #include <cerrno>
 #include <cstdlib>
 #include <cstring>
 #include <fcntl.h>
+#include <filesystem>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -47,32 +49,84 @@ bool writeAll(int fd, std::string_view bytes) {
   return true;
 }
 
-mode_t modeForNewFiles() {
-  // umask can only be read by setting it, which would race with other threads; 0644 is what every
-  // common mask allows, and a stricter folder still hides the file.
-  return 0644;
+/// The file that a name stands for, through links, which stay; it need not be there yet.
+std::string behindLinks(const std::string &path) {
+  constexpr int kMostLinks = 40; // as many as the system follows
+  namespace fs = std::filesystem;
+  fs::path place(path);
+  std::error_code none;
+  for (int i = 0; i < kMostLinks && fs::is_symlink(place, none); ++i)
+    place = place.parent_path() / fs::read_symlink(place, none);
+  return place.string();
+}
+
+std::string folderOf(const std::string &path) {
+  const std::size_t slash = path.find_last_of('/');
+  return slash == std::string::npos ? "." : slash == 0 ? "/" : path.substr(0, slash);
+}
+
+/// Beside `path`, with the mode that the caller's mask leaves to a new file. mkstemp would make it private,
+/// and the mask can only be read by setting it, which would race with other threads.
+int openTemporary(const std::string &path, std::string &name) {
+  static std::atomic<unsigned> count{0};
+  constexpr mode_t kMode = 0666;
+  for (;;) {
+    name = path + "." + std::to_string(::getpid()) + "-" + std::to_string(count++) + ".tmp";
+    const int fd = ::open(name.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, kMode);
+    if (fd >= 0 || errno != EEXIST)
+      return fd;
+  }
+}
+
+/// A pipe or a device, which nothing may take the place of.
+Result<void> writeInto(const std::string &path, std::string_view bytes) {
+  Descriptor file(::open(path.c_str(), O_WRONLY | O_CLOEXEC));
+  if (file.get() < 0 || !writeAll(file.get(), bytes) || file.close() != 0)
+    return systemError("write", path);
+  return {};
 }
 
 } // namespace
 
 Result<void> writeFileAtomically(const std::string &path, std::string_view bytes) {
-  std::string temporary = path + ".XXXXXX";
-  Descriptor file(::mkostemp(temporary.data(), O_CLOEXEC));
+  struct stat old{};
+  const bool isThere = ::stat(path.c_str(), &old) == 0;
+  if (isThere && !S_ISREG(old.st_mode) && !S_ISDIR(old.st_mode))
+    return writeInto(path, bytes);
+  // A rename would ask the folder alone.
+  if (isThere && ::faccessat(AT_FDCWD, path.c_str(), W_OK, AT_EACCESS) != 0)
+    return systemError("write", path);
+  const std::string place = behindLinks(path);
+  std::string temporary;
+  Descriptor file(openTemporary(place, temporary));
   if (file.get() < 0)
     return systemError("write", path);
-  if (!writeAll(file.get(), bytes) || ::fchmod(file.get(), modeForNewFiles()) != 0 ||
-      ::fsync(file.get()) != 0 || file.close() != 0 || ::rename(temporary.c_str(), path.c_str()) != 0) {
+  constexpr mode_t kPermissions = 07777;
+  if (!writeAll(file.get(), bytes) || (isThere && ::fchmod(file.get(), old.st_mode & kPermissions) != 0) ||
+      ::fsync(file.get()) != 0 || file.close() != 0 || ::rename(temporary.c_str(), place.c_str()) != 0) {
     Error error = systemError("write", path);
     ::unlink(temporary.c_str());
     return error;
   }
   // Without this the rename itself may be lost in a crash. Some file systems refuse it; the data is safe then
   // too.
-  std::size_t slash = path.find_last_of('/');
-  std::string folder = slash == std::string::npos ? "." : slash == 0 ? "/" : path.substr(0, slash);
-  Descriptor directory(::open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  Descriptor directory(::open(folderOf(place).c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
   if (directory.get() >= 0)
     ::fsync(directory.get());
+  return {};
+}
+
+Result<void> checkWritable(const std::string &path) {
+  struct stat old{};
+  if (::stat(path.c_str(), &old) == 0) {
+    if (S_ISDIR(old.st_mode))
+      errno = EISDIR;
+    else if (::faccessat(AT_FDCWD, path.c_str(), W_OK, AT_EACCESS) == 0)
+      return {};
+    return systemError("write", path);
+  }
+  if (::faccessat(AT_FDCWD, folderOf(behindLinks(path)).c_str(), W_OK | X_OK, AT_EACCESS) != 0)
+    return systemError("write", path);
   return {};
 }
 

@@ -35,6 +35,25 @@ TEST(DefaultConfigTest, LegalOnEveryTargetForEveryRatioAndHeadDim) {
     }
 }
 
+TEST(DefaultConfigTest, AScheduleForLargeTargetsHasAConfigForNoneInParticular) {
+  spec::Variant variant = variantOf(28, 4, 128);
+  spec::PhaseSpec phase;
+  phase.name = "narrow";
+  phase.tileQ = spec::TuneList{{16}, false, {}};
+  phase.tileKv = spec::TuneList{{64}, false, {}};
+  phase.stages = spec::TuneList{{4}, false, {}};
+  variant.schedule = spec::ScheduleSpec{{}, std::nullopt, {phase}};
+  EXPECT_FALSE(defaultConfig(variant, *target::findTarget("sm_86")));
+  const auto config = defaultConfig(variant);
+  ASSERT_TRUE(config) << config.error().message;
+  EXPECT_TRUE(checkConfig(KernelShape::of(variant), *config, *target::findTarget("sm_80")));
+  EXPECT_EQ(config->phases[0].stages, 4);
+  variant.schedule->phases[0].stages->values = {8}; // too much for all: what is said is of the smallest
+  const auto none = defaultConfig(variant);
+  ASSERT_FALSE(none);
+  EXPECT_NE(none.error().message.find("sm_86"), std::string::npos) << none.error().message;
+}
+
 TEST(DefaultConfigTest, AQueryTooLargeForTheMachineSaysByHowMuch) {
   const auto config = defaultConfig(variantOf(128, 1, 256), *target::findTarget("sm_86"));
   ASSERT_FALSE(config);

@@ -1,5 +1,7 @@
 #include "tests/unit/compiler/spec/SpecTesting.h"
 
+#include <gmock/gmock.h>
+
 namespace deft::spec::testing {
 namespace {
 
@@ -38,6 +40,20 @@ TEST(ScheduleSemaTest, PhasesInOrder) {
   EXPECT_EQ(s.phases[1].rowsAbove, 16);
   EXPECT_FALSE(s.phases[1].tileQ);
   EXPECT_FALSE(s.phases[2].rowsAbove);
+}
+
+// Rule S2.
+TEST(ScheduleSemaTest, NumbersHaveALeastAndAMost) {
+  const auto findings = [](const std::string &keys) {
+    return compile(attention("schedule { phase all otherwise { " + keys + " } }")).findings;
+  };
+  EXPECT_EQ(findings("tile_q = 16; tile_kv = 1024; stages = 2; warps = 32;"), "");
+  EXPECT_EQ(findings("stages = 8; warps = 1;"), "");
+  EXPECT_THAT(findings("stages = 1;"), ::testing::HasSubstr("stages = 1 is below 2"));
+  EXPECT_THAT(findings("stages = 9;"), ::testing::HasSubstr("stages = 9 is above the limit of 8"));
+  EXPECT_THAT(findings("tile_q = 0;"), ::testing::HasSubstr("tile_q = 0 is below 16"));
+  EXPECT_THAT(findings("tile_q = 24;"), ::testing::HasSubstr("tile_q = 24 is not a multiple of 16"));
+  EXPECT_THAT(findings("warps = 33;"), ::testing::HasSubstr("warps = 33 is above the limit of 32"));
 }
 
 TEST(ScheduleSemaTest, AnEmptyScheduleIsASchedule) {

@@ -2,6 +2,7 @@
 
 #include <filesystem>
 #include <gtest/gtest.h>
+#include <sys/stat.h>
 #include <thread>
 #include <unistd.h>
 
@@ -39,6 +40,40 @@ TEST_F(AtomicFileTest, ReplacesAndLeavesNoTemporaryFile) {
   ASSERT_TRUE(writeFileAtomically(path("f"), "short").ok());
   EXPECT_EQ(*readFile(path("f")), "short");
   EXPECT_EQ(fileCount(), 1u);
+}
+
+TEST_F(AtomicFileTest, ANewFileHasTheModeOfTheMaskAndAnOldOneKeepsItsOwn) {
+  const mode_t before = ::umask(0027);
+  ASSERT_TRUE(writeFileAtomically(path("f"), "new").ok());
+  ::umask(before);
+  EXPECT_EQ(fs::status(path("f")).permissions(), fs::perms(0640));
+  fs::permissions(path("f"), fs::perms(0600));
+  ASSERT_TRUE(writeFileAtomically(path("f"), "old").ok());
+  EXPECT_EQ(fs::status(path("f")).permissions(), fs::perms(0600));
+}
+
+TEST_F(AtomicFileTest, ALinkStaysAndItsFileIsWritten) {
+  fs::create_directory(folder_ / "d");
+  fs::create_symlink("d/f", path("link"));
+  for (const char *text : {"not there before", "there"}) {
+    ASSERT_TRUE(writeFileAtomically(path("link"), text).ok());
+    EXPECT_TRUE(fs::is_symlink(path("link")));
+    EXPECT_EQ(*readFile(path("d/f")), text);
+  }
+}
+
+TEST_F(AtomicFileTest, WhatIsNoFileIsWrittenIntoAndNotReplaced) {
+  ASSERT_EQ(::mkfifo(path("pipe").c_str(), 0600), 0);
+  std::string got;
+  std::thread reader([&] { got = *readFile(path("pipe")); });
+  EXPECT_TRUE(writeFileAtomically(path("pipe"), "through").ok());
+  reader.join();
+  EXPECT_EQ(got, "through");
+  EXPECT_TRUE(fs::is_fifo(path("pipe")));
+  fs::create_symlink("/dev/full", path("full"));
+  const auto written = writeFileAtomically(path("full"), "too much");
+  ASSERT_FALSE(written.ok());
+  EXPECT_NE(written.error().message.find("No space left"), std::string::npos) << written.error().message;
 }
 
 TEST_F(AtomicFileTest, FailureNamesThePathAndLeavesNothing) {
