@@ -83,7 +83,8 @@ std::string ruleName(Rule rule) {
 
 std::string Candidate::why() const {
   if (rule == Rule::Heuristic)
-    return "nothing was tuned for this; the analytic choice" + (reason.empty() ? "" : ": " + reason);
+    return (isAlone ? "nothing was tuned for this; " : "") + std::string("the analytic choice") +
+           (reason.empty() ? "" : ": " + reason);
   if (!from)
     return "given by " + path;
   const Entry &entry = from->entry;
@@ -142,6 +143,7 @@ Selection select(const ConfigCache &cache, const Request &request) {
   Candidate heuristic;
   heuristic.config = request.heuristic;
   heuristic.reason = request.heuristicWhy;
+  heuristic.isAlone = legal.empty();
   legal.push_back(std::move(heuristic));
   selection.chosen = std::move(legal.front());
   legal.erase(legal.begin());

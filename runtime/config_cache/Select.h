@@ -55,6 +55,7 @@ struct Candidate {
   std::optional<LoadedEntry> from; ///< none: the heuristic's, or a fixed config's
   std::string path;                ///< of the file; empty: the heuristic's
   std::string reason;              ///< of the heuristic's, Request::heuristicWhy
+  bool isAlone = true;             ///< of the heuristic's: there is no entry that could be used
 
   /// Whether this is the untuned choice, by whichever rule.
   bool isUntuned() const {

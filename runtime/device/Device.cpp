@@ -41,7 +41,7 @@ Result<void> checkSupported(const DeviceFacts &facts) {
   return Error{ErrorCode::Environment,
                facts.name + " has compute capability " + std::to_string(facts.major) + "." +
                    std::to_string(facts.minor) + ", 8.0 or newer is needed",
-               "`--backend cpu` runs everywhere"};
+               kWithoutGpu};
 }
 
 Result<std::shared_ptr<Device>> Device::open(int ordinal) {

@@ -19,7 +19,7 @@ Error missing(std::string message, std::string hint) {
 Result<std::shared_ptr<const Driver>> Driver::load(const std::string &library) {
   void *handle = ::dlopen(library.c_str(), RTLD_NOW | RTLD_LOCAL);
   if (!handle)
-    return missing("no CUDA driver: `" + library + "` cannot be loaded", "`--backend cpu` needs no GPU");
+    return missing("no CUDA driver: `" + library + "` cannot be loaded", kWithoutGpu);
   std::shared_ptr<Driver> driver(new Driver());
   const char *absent = nullptr;
 #define DEFT_LOAD(member, symbol, parameters)                                                                \
@@ -32,15 +32,12 @@ Result<std::shared_ptr<const Driver>> Driver::load(const std::string &library) {
     return missing("the CUDA driver is too old: it lacks `" + std::string(absent) + "`",
                    "a driver of CUDA 12 or newer is needed");
   const cu::Api &api = driver->api_;
-  if (const cu::Result result = api.init(0); result != cu::kSuccess) {
-    Error error = driver->error("cannot start the CUDA driver", result);
-    error.hint = "`--backend cpu` needs no GPU";
-    return error;
-  }
+  if (const cu::Result result = api.init(0); result != cu::kSuccess)
+    return driver->error("cannot start the CUDA driver", result);
   (void)api.driverGetVersion(&driver->version_);
   (void)api.deviceGetCount(&driver->deviceCount_);
   if (driver->deviceCount_ == 0)
-    return missing("the CUDA driver finds no GPU", "`--backend cpu` needs none");
+    return missing("the CUDA driver finds no GPU", kWithoutGpu);
   return std::shared_ptr<const Driver>(driver);
 }
 

@@ -135,10 +135,10 @@ Result<std::vector<ParamValue>> bindParams(const spec::Variant &variant,
     if (!bound[i]) {
       const bool isScalar = param.shape == spec::Param::Shape::Scalar;
       return wrong("parameter `" + param.name + "` (" + paramTypeName(param) + ") needs a value",
-                   isScalar ? "give it with --param " + param.name + "=VALUE"
-                            : "give it with --param " + param.name + "=FILE.npy (" +
-                                  std::to_string(paramLength(variant, param)) + " values), or --param " +
-                                  param.name + "=VALUE for all heads alike");
+                   isScalar ? "give it one, on the command line with --param " + param.name + "=VALUE"
+                            : "give it " + std::to_string(paramLength(variant, param)) +
+                                  " values, on the command line with --param " + param.name +
+                                  "=FILE.npy, or =VALUE for all heads alike");
     }
     values.push_back(std::move(*bound[i]));
   }

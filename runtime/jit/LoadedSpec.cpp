@@ -1,5 +1,6 @@
 #include "runtime/jit/LoadedSpec.h"
 
+#include "compiler/package/Container.h"
 #include "compiler/package/PackagedSpec.h"
 #include "compiler/spec/Limits.h"
 #include "compiler/support/AtomicFile.h"
@@ -21,6 +22,9 @@ Result<spec::ImportedFile> readSpec(const std::string &path) {
     if (const specs::EmbeddedSpec *shipped = specs::findEmbeddedSpec(path))
       return spec::ImportedFile{specs::embeddedFileName(*shipped), std::string(shipped->text)};
   auto text = support::readFile(path, spec::kMaxFileBytes);
+  if (text.ok() && package::looksLikePackage(*text))
+    return Error{ErrorCode::Usage, "`" + path + "` is a package, not the text of a spec",
+                 "it can be run; what it was built of is needed here"};
   if (text.ok())
     return spec::ImportedFile{path, std::move(*text)};
   std::vector<std::string> names;

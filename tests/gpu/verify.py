@@ -51,12 +51,11 @@ def command(arguments, package, variant, tree, pages, extra):
 
 def run_case(arguments, package, variant, tree, pages):
     done = subprocess.run(command(arguments, package, variant, tree, pages, ["--repeat", "11"]), capture_output=True, text=True)
-    start = done.stdout.find("{")
     case = {"attention": variant["name"], "tree": tree.stem, "pages": pages, "exit_code": done.returncode}
-    if start < 0:
+    if not done.stdout.startswith("{"):
         case["message"] = (done.stderr or done.stdout).strip()
         return case
-    report = json.loads(done.stdout[start:])
+    report = json.loads(done.stdout)
     case.update(report["check"])
     case.update({"median_us": report["time"]["median_us"], "floor_us": report.get("floor", {}).get("us"),
                  "device": report["device"], "queries": report["tree"]["queries"], "tokens": report["tree"]["tokens"]})

@@ -151,8 +151,9 @@ void addBenchCommand(CLI::App &app, Context &context) {
   auto io = std::make_shared<bool>(false);
   deft->add_flag("--io", *io,
                  "Bytes moved over decoding runs, counted from the plans of their steps; no GPU");
-  deft->footer("Examples:\n  deftc bench deft --io --workloads workloads --json io.json\n"
-               "  deftc bench deft tests/bench/kernel_rows.deft --workloads workloads");
+  deft->footer(
+      "Examples:\n  deftc bench deft --io --workloads DIR --json io.json     (DIR holds recorded workloads)\n"
+      "  deftc bench deft tests/bench/kernel_rows.deft --workloads DIR");
   context.onRun(deft, [&context, io, flags = flags, deftRows] {
     return *io ? benchIo(context, *flags) : benchKernels(context, *flags, {deftRows}, false);
   });

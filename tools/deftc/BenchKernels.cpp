@@ -1,6 +1,7 @@
 #include "tools/deftc/BenchKernels.h"
 
 #include "compiler/spec/Names.h"
+#include "tools/deftc/Arguments.h"
 #include "tools/deftc/BenchReport.h"
 #include "tools/deftc/BenchTable.h"
 #include "tools/deftc/BenchVariants.h"
@@ -118,10 +119,10 @@ void addKernelFlags(CLI::App *command, KernelBenchFlags &flags) {
   command->add_option("--partition", flags.partition, "In place of the config's")
       ->check(CLI::IsMember(spec::partitionNames()));
   command->add_option("--chunk", flags.chunk, "Most tokens of an item; 0 fills the machine")
-      ->check(CLI::NonNegativeNumber);
-  command->add_option("--tile", flags.tileQ, "Most rows of an item")->check(CLI::PositiveNumber);
-  command->add_option("--repeat", flags.repeats, "Timed runs of each row")->check(CLI::PositiveNumber);
-  command->add_option("--seed", flags.seed, "Of the inputs and of the scattering");
+      ->check(atLeast(0));
+  command->add_option("--tile", flags.tileQ, "Most rows of an item")->check(atLeast(1));
+  command->add_option("--repeat", flags.repeats, "Timed runs of each row")->check(atLeast(1));
+  command->add_option("--seed", flags.seed, "Of the inputs and of the scattering")->check(atLeast(0));
   addConfigOption(*command, flags.config);
   command->add_flag("--untuned", flags.untuned, "The analytic choice, whatever was tuned");
   command->add_flag("--quick", flags.quick, "No warm L2, no scattered pages");
@@ -143,6 +144,8 @@ int benchKernels(Context &context, const KernelBenchFlags &flags, const std::vec
   if (flags.specs.empty())
     return reportError(context, {ErrorCode::Usage, "which spec to run is not said",
                                  "give a spec, like tests/bench/kernel_rows.deft, or a package"});
+  if (const auto writable = checkOutput(flags.json); !writable)
+    return reportError(context, writable.error());
   auto machine = BenchMachine::open(context, flags);
   if (!machine)
     return reportError(context, machine.error());

@@ -50,14 +50,18 @@ std::string seconds(std::chrono::steady_clock::time_point start) {
   return text.str();
 }
 
-std::string describe(const package::KernelSet &set) {
+std::string describe(const package::KernelSet &set, const config::Config &config) {
   std::string text;
-  for (const package::Kernel &kernel : set.attend) {
-    text += (text.empty() ? "" : ", ") + std::to_string(kernel.resources.registers) + " registers";
+  bool isCached = set.merge.origin == package::KernelOrigin::Cache;
+  for (std::size_t i = 0; i < set.attend.size(); ++i) {
+    const package::Kernel &kernel = set.attend[i];
+    text += (text.empty() ? "" : ", ") + (set.attend.size() > 1 ? config.phases[i].name + " " : "") +
+            std::to_string(kernel.resources.registers) + " registers";
+    isCached &= kernel.origin == package::KernelOrigin::Cache;
     if (kernel.resources.spills())
       text += " (spills " + std::to_string(kernel.resources.spillStoreBytes) + " bytes)";
   }
-  return text + (set.merge.origin == package::KernelOrigin::Cache ? ", from the cache" : "");
+  return text + (isCached ? ", from the cache" : "");
 }
 
 /// Everything that goes into a package; prints a line for each part when it is done.
@@ -88,7 +92,7 @@ public:
         context_.out << variant.name << ": " << target->arch << ", ";
         if (configs->size() > 1) // the tree chooses
           context_.out << "items of up to " << config.phases.front().tileQ << " rows, ";
-        context_.out << describe(*set) << ", " << seconds(start) << '\n';
+        context_.out << describe(*set, config) << ", " << seconds(start) << '\n';
         context_.out.flush();
         packaged.kernels.push_back(std::move(*set));
       }
@@ -141,15 +145,23 @@ Result<void> build(Context &context, const Options &options) {
   const auto targets = parseArchs(options.archs);
   if (!targets)
     return targets.error();
-  const auto spec = loadSpec(context, options.spec);
+  std::string file = options.spec, name = options.variant;
+  if (Result<void> split = splitName(file, name); !split)
+    return split;
+  const auto spec = loadSpec(context, file);
   if (!spec)
     return spec.error();
+  const std::string path = !options.output.empty()
+                               ? options.output
+                               : std::filesystem::path((*spec)->path).stem().string() + ".deftpkg";
+  if (Result<void> writable = support::checkWritable(path); !writable)
+    return writable;
   std::vector<const spec::Variant *> variants;
-  if (options.variant.empty()) {
+  if (name.empty()) {
     for (const spec::Variant &variant : (*spec)->variants)
       variants.push_back(&variant);
   } else {
-    const auto chosen = chooseVariant(**spec, options.variant);
+    const auto chosen = chooseVariant(**spec, name);
     if (!chosen)
       return chosen.error();
     variants.push_back(*chosen);
@@ -167,9 +179,6 @@ Result<void> build(Context &context, const Options &options) {
     if (Result<void> added = builder.addCpu(variants); !added)
       return added;
 
-  const std::string path = !options.output.empty()
-                               ? options.output
-                               : std::filesystem::path((*spec)->path).stem().string() + ".deftpkg";
   const std::string bytes = builder.bytes();
   if (Result<void> written = support::writeFileAtomically(path, bytes); !written)
     return written;
@@ -187,7 +196,8 @@ void addBuildCommand(CLI::App &app, Context &context) {
   command->add_option("--arch", options->archs, "GPU architectures to compile for: " + target::targetNames())
       ->delimiter(',');
   command->add_flag("--cpu", options->cpu, "Add native code for x86-64-v3 and x86-64-v4");
-  command->add_option("--variant", options->variant, "Only this attention (all of the file without it)");
+  command->add_option("--variant", options->variant,
+                      "Only this attention, as SPEC#NAME does (all of the file without it)");
   command->add_option("-o,--output", options->output, "The package (SPEC.deftpkg without it)");
   command->footer("Example:\n  deftc build llama3_8b --arch sm_80,sm_90a --cpu -o llama3.deftpkg\n"
                   "A package holds native code: trust it like a program.");

@@ -97,9 +97,15 @@ struct ShowOptions {
   bool asJson = false;
 };
 
+/// As `deftc workloads` writes names of families: "multi_level_prompt".
+std::string joined(std::string name) {
+  std::replace_if(name.begin(), name.end(), [](char c) { return c == ' ' || c == '-'; }, '_');
+  return name;
+}
+
 bool isShown(const Entry &entry, const ShowOptions &options) {
   return entry.signature.text().find(options.variant) != std::string::npos &&
-         familyName(familyOf(entry.treeClass)).find(options.family) != std::string::npos;
+         joined(familyName(familyOf(entry.treeClass))).find(joined(options.family)) != std::string::npos;
 }
 
 void printEntry(std::ostream &out, const Entry &entry, const config_cache::DeviceKey &device) {

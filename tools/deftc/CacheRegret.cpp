@@ -1,6 +1,7 @@
 #include "compiler/config/DefaultConfig.h"
 #include "runtime/config_cache/Regret.h"
 #include "runtime/jit/CpuConfig.h"
+#include "tools/deftc/Arguments.h"
 #include "tools/deftc/CacheCommand.h"
 #include "tools/deftc/Numbers.h"
 #include "tools/deftc/RegretTiming.h"
@@ -159,8 +160,7 @@ void addCacheRegret(CLI::App &cache, Context &context) {
       ->expected(1)
       ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
   addDeviceOptions(*command, options->device);
-  command->add_option("--threads", options->device.threads, "Of the CPU; all by default")
-      ->check(CLI::PositiveNumber);
+  command->add_option("--threads", options->device.threads, "Of the CPU; all by default")->check(atLeast(1));
   command
       ->add_option("--workload", options->timing.families,
                    "A family of trees that were tuned on; may be repeated")
@@ -169,13 +169,13 @@ void addCacheRegret(CLI::App &cache, Context &context) {
       ->default_str("all and rows");
   command->add_option("--workloads", options->timing.recordsFolder, "A folder of recorded workloads");
   command->add_option("--limit", options->limit, "Entries up to this distance count as near")
-      ->check(CLI::NonNegativeNumber)
+      ->check(notNegative())
       ->capture_default_str();
   command->add_option("--offers", options->offers, "Entries of each rule that are timed at most")
-      ->check(CLI::PositiveNumber)
+      ->check(atLeast(1))
       ->capture_default_str();
   command->add_option("--trees-per-class", options->timing.treesPerClass, "Trees of a class that are timed")
-      ->check(CLI::PositiveNumber)
+      ->check(atLeast(1))
       ->capture_default_str();
   command->add_option("--pages", options->pages, "How trees lie in the cache")
       ->check(CLI::IsMember({"in-order", "scattered"}))

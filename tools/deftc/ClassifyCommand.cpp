@@ -1,4 +1,5 @@
 #include "runtime/config_cache/TreeClassifier.h"
+#include "tools/deftc/Arguments.h"
 #include "tools/deftc/Commands.h"
 #include "tools/deftc/Numbers.h"
 #include "tools/deftc/TreeInput.h"
@@ -151,7 +152,7 @@ void addClassifyCommand(CLI::App &app, Context &context) {
       ->excludes("--tree")
       ->excludes("--workload");
   command->add_option("--steps", options->steps, "Follow so many steps of the workload, and list the changes")
-      ->check(CLI::PositiveNumber);
+      ->check(atLeast(1));
   command->add_flag("--json", options->asJson, "Print JSON");
   command->footer(kFooter);
   context.onRun(command, [&context, options] { return classify(context, *options); });

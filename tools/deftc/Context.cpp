@@ -34,6 +34,10 @@ int reportError(Context &context, const support::Error &error) {
   return exitCodeFor(error.code);
 }
 
+support::Result<void> checkOutput(const std::string &path) {
+  return path.empty() || path == "-" ? support::Result<void>() : support::checkWritable(path);
+}
+
 int writeOutput(Context &context, const std::string &path, std::string_view bytes) {
   if (!path.empty() && path != "-") {
     auto written = support::writeFileAtomically(path, bytes);

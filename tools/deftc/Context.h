@@ -42,6 +42,9 @@ struct Context {
 /// has been reported already.
 int reportError(Context &context, const support::Error &error);
 
+/// Whether writeOutput can be expected to work there, before long work for it.
+support::Result<void> checkOutput(const std::string &path);
+
 /// Writes `bytes` to the file, or to `context.out` when `path` is empty or `-`; the exit code.
 int writeOutput(Context &context, const std::string &path, std::string_view bytes);
 

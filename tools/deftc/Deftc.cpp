@@ -1,7 +1,9 @@
+#include "tools/deftc/Arguments.h"
 #include "tools/deftc/Commands.h"
 #include "tools/deftc/Context.h"
 
 #include <exception>
+#include <new>
 #include <ostream>
 
 namespace deft::cli {
@@ -39,8 +41,11 @@ int runDeftc(int argc, const char *const *argv, Context &context) try {
   app.require_subcommand(1);
   app.footer("Example:\n  deftc check my.deft\n`deftc COMMAND --help` shows an example of each command.");
   addCommands(app, context);
+  const std::vector<std::string> arguments = withHelpLast({argv + 1, argv + argc});
+  if (auto known = checkNames(app, arguments); !known)
+    return reportError(context, known.error());
   try {
-    app.parse(argc, argv);
+    app.parse(std::vector<std::string>(arguments.rbegin(), arguments.rend()));
   } catch (const CLI::ParseError &error) {
     // Help and the version arrive as exceptions with code 0; everything else is wrong usage.
     return app.exit(error, context.out, context.err) == 0 ? kExitOk : kExitUsage;
@@ -49,6 +54,9 @@ int runDeftc(int argc, const char *const *argv, Context &context) try {
   if (!context.out.flush() && code == kExitOk)
     code = reportError(context, {support::ErrorCode::Environment, "cannot write the output", {}});
   return code;
+} catch (const std::bad_alloc &) {
+  return reportError(context, {support::ErrorCode::Environment, "there is not enough memory for this",
+                               "a tree of fewer tokens, or a spec of fewer heads, needs less"});
 } catch (const std::exception &error) {
   return internalError(context, error.what());
 } catch (...) {

@@ -40,12 +40,15 @@ int emit(Context &context, const EmitterTable &table, const Options &options) {
     return reportError(context,
                        {support::ErrorCode::Usage, "`" + kind->name + "` is binary and not for a terminal",
                         "write it to a file with -o FILE"});
-  auto spec = loadSpec(context, options.spec);
+  std::string path = options.spec, name = options.variant;
+  if (auto split = splitName(path, name); !split)
+    return reportError(context, split.error());
+  auto spec = loadSpec(context, path);
   if (!spec.ok())
     return reportError(context, spec.error());
   const spec::Variant *variant = &(*spec)->variants.front();
-  if (!kind->wholeFile || !options.variant.empty()) {
-    auto chosen = chooseVariant(**spec, options.variant);
+  if (!kind->wholeFile || !name.empty()) {
+    auto chosen = chooseVariant(**spec, name);
     if (!chosen.ok())
       return reportError(context, chosen.error());
     variant = *chosen;
@@ -62,7 +65,8 @@ void addEmitCommand(CLI::App &app, Context &context) {
   CLI::App *command = app.add_subcommand("emit", "Show what the compiler makes of a spec, at any stage");
   auto options = std::make_shared<Options>();
   auto table = std::make_shared<EmitterTable>();
-  command->add_option("SPEC", options->spec, "A file, or the name of a shipped spec")->required();
+  command->add_option("SPEC", options->spec, "A file, or the name of a shipped spec; SPEC#NAME chooses")
+      ->required();
   CLI::Option *as = command->add_option("--as", options->kind)->required();
   command->add_option("--variant", options->variant, "The attention, when the file defines several");
   command->add_option("-o,--output", options->output, "Write to this file");

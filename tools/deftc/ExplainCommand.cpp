@@ -1,3 +1,4 @@
+#include "tools/deftc/Arguments.h"
 #include "tools/deftc/Commands.h"
 #include "tools/deftc/ConfigOptions.h"
 #include "tools/deftc/DeviceInput.h"
@@ -99,8 +100,7 @@ void addExplainCommand(CLI::App &app, Context &context) {
   addProgramOptions(*command, options->input, options->variant);
   addTreeOptions(*command, options->tree);
   addDeviceOptions(*command, options->device);
-  command->add_option("--threads", options->device.threads, "Of the CPU; all by default")
-      ->check(CLI::PositiveNumber);
+  command->add_option("--threads", options->device.threads, "Of the CPU; all by default")->check(atLeast(1));
   addConfigOption(*command, options->config);
   command->add_flag("--json", options->asJson, "Print JSON");
   command->footer(kFooter);

@@ -3,6 +3,7 @@
 #include "compiler/config/Occupancy.h"
 #include "compiler/spec/Names.h"
 #include "compiler/target/Target.h"
+#include "tools/deftc/Arguments.h"
 #include "tools/deftc/Commands.h"
 #include "tools/deftc/ConfigOptions.h"
 #include "tools/deftc/DeviceInput.h"
@@ -128,13 +129,16 @@ void addPlanCommand(CLI::App &app, Context &context) {
   command->add_option("--partition", options->partition, "By default as the schedule says")
       ->check(CLI::IsMember(spec::partitionNames()));
   command->add_option("--chunk", options->chunk, "Most tokens of an item; 0 fills the machine")
-      ->check(CLI::NonNegativeNumber);
+      ->check(atLeast(0));
   command
       ->add_option("--blocks", options->blocks,
                    "Blocks at a time; by default those of a GPU of " + std::to_string(kMultiprocessors) +
                        " multiprocessors, or this machine's threads")
-      ->check(CLI::PositiveNumber);
+      ->check(atLeast(1));
   addDeviceOptions(*command, options->device);
+  command->get_option("--backend")
+      ->description(
+          "Whose config and plan; by default a GPU's, without one here those of no GPU in particular");
   addConfigOption(*command, options->config);
   command
       ->add_option(

@@ -1,5 +1,6 @@
 #include "compiler/config/ConfigJson.h"
 #include "compiler/spec/Names.h"
+#include "tools/deftc/Arguments.h"
 #include "tools/deftc/Commands.h"
 #include "tools/deftc/ConfigOptions.h"
 #include "tools/deftc/RunInput.h"
@@ -31,10 +32,13 @@ writes q.npy, k.npy, v.npy, out.npy, lse.npy (float32; a token's place in k and 
 its node in tree.json), tree.json and spec.json, so that any program can check the result.)";
 
 int runCommand(Context &context, const RunOptions &options) {
+  if (const auto writable = checkOutput(options.json); !writable)
+    return reportError(context, writable.error());
   const auto report = runSession(context, options);
   if (!report)
     return reportError(context, report.error());
-  printReport(*report, context.out);
+  if (options.json != "-")
+    printReport(*report, context.out);
   if (!options.json.empty())
     if (const int code = writeOutput(context, options.json, toJson(*report).dump(2) + "\n"); code != kExitOk)
       return code;
@@ -51,8 +55,9 @@ void addWhat(CLI::App &command, RunOptions &options) {
   what->add_option("--workload", options.workload, "A workload, as `deftc workloads` lists them");
   what->require_option(1);
   command.add_option("--workloads", options.recordsFolder, "A folder of recorded workloads");
-  command.add_option("--steps", options.steps, "How many steps of the workload")->check(CLI::PositiveNumber);
-  command.add_option("--seed", options.seed, "Of the workload, the inputs and the scattering");
+  command.add_option("--steps", options.steps, "How many steps of the workload")->check(atLeast(1));
+  command.add_option("--seed", options.seed, "Of the workload, the inputs and the scattering")
+      ->check(atLeast(0));
   command
       .add_option("--param", options.params,
                   "NAME=VALUE, for an array the same value for every head, or NAME=FILE.npy")
@@ -70,12 +75,12 @@ void addHow(CLI::App &command, RunOptions &options) {
           "How the work is cut; by default as the spec or the config says")
       ->check(CLI::IsMember(spec::partitionNames()));
   command.add_option("--chunk", options.chunk, "Most tokens of an item; 0 fills the machine")
-      ->check(CLI::NonNegativeNumber);
+      ->check(atLeast(0));
   addConfigOption(command, options.config);
   command.add_option("--pages", options.pages, "How the tree lies in the cache")
       ->check(CLI::IsMember({"in-order", "scattered"}));
-  command.add_option("--threads", options.threads, "Of the CPU; all by default")->check(CLI::PositiveNumber);
-  command.add_option("--repeat", options.repeat, "Timed runs of each step")->check(CLI::PositiveNumber);
+  command.add_option("--threads", options.threads, "Of the CPU; all by default")->check(atLeast(1));
+  command.add_option("--repeat", options.repeat, "Timed runs of each step")->check(atLeast(1));
 }
 
 void addOutputs(CLI::App &command, RunOptions &options) {

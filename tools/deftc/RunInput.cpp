@@ -13,10 +13,8 @@ void addProgramOptions(CLI::App &command, std::string &path, std::string &varian
 }
 
 support::Result<jit::Program> openProgram(Context &context, std::string path, std::string variantName) {
-  if (const std::size_t hash = path.rfind('#'); hash != std::string::npos && variantName.empty()) {
-    variantName = path.substr(hash + 1);
-    path.resize(hash);
-  }
+  if (auto split = splitName(path, variantName); !split)
+    return split.error();
   if (jit::Program::isPackage(path))
     return jit::Program::fromPackage(path, variantName, kHowToChoose);
   auto spec = loadSpec(context, path);

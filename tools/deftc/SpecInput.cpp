@@ -3,6 +3,7 @@
 #include "compiler/support/Render.h"
 #include "specs/Embedded.h"
 
+#include <filesystem>
 #include <ostream>
 
 namespace deft::cli {
@@ -27,6 +28,19 @@ support::Result<std::shared_ptr<LoadedSpec>> loadSpec(Context &context, const st
   if (loaded.ok() && (*loaded)->variants.empty())
     return Error{ErrorCode::Diagnostics, "`" + (*loaded)->path + "` defines no attention", {}};
   return loaded;
+}
+
+support::Result<void> splitName(std::string &path, std::string &name) {
+  const std::size_t hash = path.rfind('#');
+  std::error_code none;
+  if (hash == std::string::npos || std::filesystem::exists(path, none))
+    return {};
+  const std::string own = path.substr(hash + 1);
+  if (!name.empty() && name != own)
+    return Error{ErrorCode::Usage, "`" + path + "` names one attention, --variant " + name + " another", ""};
+  name = own;
+  path.resize(hash);
+  return {};
 }
 
 support::Result<const spec::Variant *> chooseVariant(const LoadedSpec &spec, const std::string &name) {

@@ -19,6 +19,9 @@ support::Result<std::shared_ptr<LoadedSpec>> loadSpec(Context &context, const st
 /// The same, but a file of functions only is right, and has no variants.
 support::Result<std::shared_ptr<LoadedSpec>> loadSpecFile(Context &context, const std::string &path);
 
+/// `path#name` names an attention as `--variant name` does.
+support::Result<void> splitName(std::string &path, std::string &name);
+
 /// The variant called `name`; with an empty name the only one of the file.
 support::Result<const spec::Variant *> chooseVariant(const LoadedSpec &spec, const std::string &name);
 

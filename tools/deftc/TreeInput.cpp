@@ -1,4 +1,5 @@
 #include "tools/deftc/TreeInput.h"
+#include "tools/deftc/Arguments.h"
 
 #include "runtime/tree/TreeFile.h"
 #include "tuner/workload/Workload.h"
@@ -14,8 +15,8 @@ void addTreeOptions(CLI::App &command, TreeOptions &options) {
   tree->excludes(workload);
   command.add_option("--workloads", options.workloads, "The folder of recorded workloads")
       ->check(CLI::ExistingDirectory);
-  command.add_option("--step", options.step, "Of the workload, from 1")->check(CLI::PositiveNumber);
-  command.add_option("--seed", options.seed, "Of the workload");
+  command.add_option("--step", options.step, "Of the workload, from 1")->check(atLeast(1));
+  command.add_option("--seed", options.seed, "Of the workload")->check(atLeast(0));
 }
 
 support::Result<NamedTree> openTree(const TreeOptions &options) {

@@ -1,6 +1,7 @@
 #include "runtime/exec/Params.h"
 #include "runtime/jit/Processors.h"
 #include "runtime/tree/TreeFile.h"
+#include "tools/deftc/Arguments.h"
 #include "tools/deftc/Commands.h"
 #include "tools/deftc/Numbers.h"
 #include "tools/deftc/Progress.h"
@@ -159,6 +160,8 @@ std::string statusText(const session::Status &status) {
 }
 
 int runTune(Context &context, const Options &options) {
+  if (const auto writable = checkOutput(options.report); !writable)
+    return reportError(context, writable.error());
   const auto program = openProgram(context, options.input, options.variant);
   if (!program)
     return reportError(context, program.error());
@@ -227,9 +230,9 @@ void addTuneCommand(CLI::App &app, Context &context) {
       ->check(CLI::IsMember({"guided", "random", "exhaustive"}))
       ->capture_default_str();
   command->add_option("--candidates", options->candidates, "Most candidates of a class that are measured")
-      ->check(CLI::PositiveNumber);
+      ->check(atLeast(1));
   command->add_option("--trees-per-class", options->treesOfClass, "Trees of a class that are measured")
-      ->check(CLI::PositiveNumber)
+      ->check(atLeast(1))
       ->capture_default_str();
   command->add_option("--pages", options->pages, "How trees lie in the cache")
       ->check(CLI::IsMember({"in-order", "scattered"}))
@@ -237,11 +240,10 @@ void addTuneCommand(CLI::App &app, Context &context) {
   command->add_option("--param", options->params, "NAME=VALUE, as `deftc run` takes it")
       ->expected(1)
       ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
-  command->add_option("--threads", options->threads, "Of the CPU; all by default")
-      ->check(CLI::PositiveNumber);
+  command->add_option("--threads", options->threads, "Of the CPU; all by default")->check(atLeast(1));
   command->add_option("--compilers", options->compilers, "Kernels that are compiled at a time")
-      ->check(CLI::PositiveNumber);
-  command->add_option("--seed", options->seed, "Of workloads, inputs and the scattering");
+      ->check(atLeast(1));
+  command->add_option("--seed", options->seed, "Of workloads, inputs and the scattering")->check(atLeast(0));
   command->add_option("--journal", options->journal, "The file that the session is kept in, to go on with");
   command->add_flag("--fresh", options->isFresh, "Begin anew where a journal could be gone on with");
   command->add_flag("--from-related", options->fromRelated,

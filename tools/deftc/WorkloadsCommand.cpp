@@ -1,5 +1,6 @@
 #include "runtime/tree/TreeFile.h"
 #include "runtime/tree/TreeSummary.h"
+#include "tools/deftc/Arguments.h"
 #include "tools/deftc/Commands.h"
 #include "tuner/workload/Workload.h"
 
@@ -103,9 +104,10 @@ void addWorkloadsCommand(CLI::App &app, Context &context) {
   command->add_option("NAME", options->name, "The workload");
   command->add_option("PARAMETER", options->parameters, "Its parameters, key=value each");
   command->add_option("--workloads", options->records, "A folder with recorded workloads");
-  command->add_option("--step", options->step, "The step, from 1 on; 1 when absent")
-      ->check(CLI::PositiveNumber);
-  command->add_option("--seed", options->seed, "Of what is drawn at random")->capture_default_str();
+  command->add_option("--step", options->step, "The step, from 1 on; 1 when absent")->check(atLeast(1));
+  command->add_option("--seed", options->seed, "Of what is drawn at random")
+      ->check(atLeast(0))
+      ->capture_default_str();
   command->add_option("-o,--output", options->output, "Write the step's tree to this file; - prints it");
   command->footer(kFooter);
   context.onRun(command, [&context, options] { return runWorkloads(context, *options); });

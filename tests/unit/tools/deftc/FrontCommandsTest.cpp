@@ -77,6 +77,33 @@ TEST(FrameTest, WrongUsageIsTwoAndWritesNothingToTheOutput) {
   }
 }
 
+TEST(FrameTest, WhatThereIsNotIsNamed) {
+  EXPECT_THAT(run({"chek"}).err, HasSubstr("`deftc` has no command `chek`\n  = hint: did you mean `check`?"));
+  EXPECT_THAT(run({"cache", "lst", "--help"}).err, HasSubstr("`deftc cache` has no command `lst`"));
+  EXPECT_THAT(run({"run", "--stps=3"}).err,
+              HasSubstr("`deftc run` has no option `--stps`\n  = hint: did you mean `--steps`?"));
+  for (const char *number : {"0", "-1", "abc", "2.5", "99999999999999999999"})
+    EXPECT_THAT(run({"run", "llama3_8b", "--steps", number}).err,
+                HasSubstr(std::string("--steps: `") + number + "` is not a whole number of at least 1"));
+}
+
+TEST(FrameTest, HelpIsAlsoACommand) {
+  EXPECT_EQ(run({"help"}).out, run({"--help"}).out);
+  EXPECT_EQ(run({"help", "cache", "show"}).out, run({"cache", "show", "--help"}).out);
+  EXPECT_THAT(run({"help", "cache", "show"}).out, HasSubstr("--family"));
+}
+
+TEST_F(FrontCommandsTest, APackageInTheSpecsPlaceIsCalledOne) {
+  const std::string package = (folder_ / "a.deftpkg").string();
+  ASSERT_EQ(run({"build", "llama3_8b", "-o", package}).code, kExitOk);
+  for (const std::vector<std::string> &command :
+       {std::vector<std::string>{"check", package}, {"emit", package, "--as", "json"}, {"build", package}}) {
+    const Outcome outcome = run(command);
+    EXPECT_EQ(outcome.code, kExitUsage);
+    EXPECT_THAT(outcome.err, HasSubstr("a.deftpkg` is a package, not the text of a spec"));
+  }
+}
+
 TEST(FrameTest, AnExceptionIsAnInternalErrorAndNoCrash) {
   struct Throwing : std::streambuf {
     int_type overflow(int_type) override { throw std::runtime_error("out of luck"); }
@@ -164,6 +191,7 @@ TEST_F(FrontCommandsTest, EmitJsonAndAst) {
   Outcome json = run({"emit", "gemma2_9b", "--as", "json", "--variant", "gemma2_9b_window"});
   ASSERT_EQ(json.code, kExitOk) << json.err;
   EXPECT_EQ(nlohmann::json::parse(json.out).at("name"), "gemma2_9b_window");
+  EXPECT_EQ(run({"emit", "gemma2_9b#gemma2_9b_window", "--as", "json"}).out, json.out);
   Outcome ast = run({"emit", "gemma2_9b", "--as", "ast"});
   EXPECT_EQ(ast.code, kExitOk) << "the tree is the file's, no variant need be chosen";
   EXPECT_THAT(

@@ -10,7 +10,9 @@
 
 #include <cstdlib>
 #include <filesystem>
+#include <fstream>
 #include <sstream>
+#include <unistd.h>
 
 namespace deft::cli {
 namespace {
@@ -80,13 +82,18 @@ TEST(RunCommandTest, EveryTestTreeIsRight) {
 }
 
 TEST(RunCommandTest, StepsOfAWorkloadAreAdvancedAndRight) {
+  std::string report = testing::TempDir() + "/deft-run-XXXXXX";
+  const int file = ::mkstemp(report.data());
+  ASSERT_GE(file, 0);
+  ::close(file);
   const Outcome outcome = test::runDeftc(
       {"run", "speculative_verify", "--workload", "few_shot:prompt=100,branches=3", "--steps", "8",
-       "--partition", "node", "--backend", "cpu", "--repeat", "1", "--check-all", "--json", "-"});
+       "--partition", "node", "--backend", "cpu", "--repeat", "1", "--check-all", "--json", report});
   EXPECT_EQ(outcome.code, kExitOk) << outcome.out << outcome.err;
   EXPECT_THAT(outcome.out, HasSubstr("planned anew 2 times"));
   EXPECT_THAT(outcome.out, HasSubstr("advanced 6 times"));
-  const auto json = nlohmann::json::parse(outcome.out.substr(outcome.out.find("\n{") + 1));
+  const auto json = nlohmann::json::parse(std::ifstream(report));
+  std::filesystem::remove(report);
   EXPECT_EQ(json.at("steps").size(), 8u);
   // The branches are born empty: their first tokens, in the second step, give them a place in the cache.
   for (std::size_t step = 2; step < 8; ++step)
@@ -114,7 +121,7 @@ TEST(RunCommandTest, APackageRunsAsItsSpecDoes) {
   ASSERT_EQ(built.code, kExitOk) << built.err;
   const Outcome outcome = run(package, "random", {"--json", "-"});
   EXPECT_EQ(outcome.code, kExitOk) << outcome.out << outcome.err;
-  const auto json = nlohmann::json::parse(outcome.out.substr(outcome.out.find("\n{") + 1));
+  const auto json = nlohmann::json::parse(outcome.out); // and no text before it
   EXPECT_EQ(json.at("spec").at("name"), "mistral_7b");
   EXPECT_TRUE(json.at("check").at("passed").get<bool>());
   std::filesystem::remove_all(folder);
@@ -125,6 +132,14 @@ TEST(RunCommandTest, WrongCallsSayWhatIsMissing) {
   EXPECT_EQ(noParam.code, kExitUsage);
   EXPECT_THAT(noParam.err, HasSubstr("parameter `slope` (f32[query_heads]) needs a value"));
   EXPECT_THAT(noParam.err, HasSubstr("--param slope=FILE.npy"));
+
+  const Outcome noPlace = run("mistral_7b", "random", {"--json", "/no/such/folder/file"});
+  EXPECT_EQ(noPlace.code, kExitEnvironment);
+  EXPECT_EQ(noPlace.out, "") << "it is said before anything runs";
+
+  const Outcome two = run("head_dims#heads_64", "random", {"--variant", "heads_80"});
+  EXPECT_EQ(two.code, kExitUsage);
+  EXPECT_THAT(two.err, HasSubstr("names one attention, --variant heads_80 another"));
 
   const Outcome unknown = run("head_dims#heads_81", "random");
   EXPECT_EQ(unknown.code, kExitUsage);

@@ -1,0 +1,24 @@
+#pragma once
+
+#include "compiler/support/Result.h"
+
+#include <CLI/CLI.hpp>
+
+#include <string>
+#include <vector>
+
+namespace deft::cli {
+
+/// A whole number of at least so much; CLI11's own say a range of 309 digits.
+CLI::Validator atLeast(long long least);
+/// The same of any number, from 0.
+CLI::Validator notNegative();
+
+/// A command or an option that there is not, with the nearest one as a hint. CLI11 would say first what is
+/// missing, or print the help of what is there.
+support::Result<void> checkNames(const CLI::App &app, const std::vector<std::string> &arguments);
+
+/// `help run` is `run --help`.
+std::vector<std::string> withHelpLast(std::vector<std::string> arguments);
+
+} // namespace deft::cli
