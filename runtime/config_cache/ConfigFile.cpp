@@ -80,6 +80,14 @@ Result<std::string> setAside(const std::string &path) {
   }
 }
 
+Result<void> makeFolderOf(const std::string &path) {
+  const std::string folder = std::filesystem::absolute(path).parent_path().string();
+  std::error_code failure;
+  if (std::filesystem::create_directories(folder, failure); failure)
+    return Error{ErrorCode::Environment, "cannot make the folder `" + folder + "`: " + failure.message(), ""};
+  return {};
+}
+
 Error notWritten(const std::string &path, const std::string &why, const std::string &hint = {}) {
   return {ErrorCode::Environment, "`" + path + "` is left as it is: " + why, hint};
 }
@@ -109,6 +117,40 @@ Result<ConfigFile> openForWriting(const std::string &path, const DeviceKey &devi
     break;
   }
   return fresh;
+}
+
+Result<WriteReport> mergeInto(const std::string &path, const ConfigFile &more, Conflict conflict) {
+  if (auto made = makeFolderOf(path); !made)
+    return made.error();
+  const auto lock = FileLock::take(path + ".lock");
+  if (!lock)
+    return lock.error();
+  WriteReport report;
+  auto file = openForWriting(path, more.device, report.setAside);
+  if (!file)
+    return file.error();
+  for (const Entry &entry : more.entries) {
+    const auto same = std::find_if(file->entries.begin(), file->entries.end(),
+                                   [&](const Entry &old) { return keyOf(old) == keyOf(entry); });
+    if (same == file->entries.end()) {
+      file->entries.push_back(entry);
+      ++report.added;
+    } else if (toJson(*same) == toJson(entry) ||
+               (conflict == Conflict::Merge && !isBetter(entry, *same, more.device.kind))) {
+      ++report.unchanged;
+    } else {
+      *same = entry;
+      ++report.replaced;
+    }
+  }
+  const std::size_t kept = file->kept.size();
+  mergeKept(file->kept, more.kept);
+  report.added += static_cast<int>(file->kept.size() - kept);
+  if (report.added + report.replaced == 0 && report.setAside.empty())
+    return report;
+  if (auto written = support::writeFileAtomically(path, formatConfigFile(*file)); !written)
+    return written.error();
+  return report;
 }
 
 } // namespace
@@ -207,36 +249,25 @@ Result<ConfigFile> mergeFiles(const ConfigFile &a, const ConfigFile &b) {
 
 Result<WriteReport> mergeWrite(const std::string &path, const DeviceKey &device,
                                const std::vector<Entry> &entries, Conflict conflict) {
-  const std::string folder = std::filesystem::absolute(path).parent_path().string();
-  std::error_code failure;
-  if (std::filesystem::create_directories(folder, failure); failure)
-    return Error{ErrorCode::Environment, "cannot make the folder `" + folder + "`: " + failure.message(), ""};
-  const auto lock = FileLock::take(path + ".lock");
-  if (!lock)
-    return lock.error();
-  WriteReport report;
-  auto file = openForWriting(path, device, report.setAside);
-  if (!file)
-    return file.error();
-  for (const Entry &entry : entries) {
-    const auto same = std::find_if(file->entries.begin(), file->entries.end(),
-                                   [&](const Entry &old) { return keyOf(old) == keyOf(entry); });
-    if (same == file->entries.end()) {
-      file->entries.push_back(entry);
-      ++report.added;
-    } else if (toJson(*same) == toJson(entry) ||
-               (conflict == Conflict::Merge && !isBetter(entry, *same, device.kind))) {
-      ++report.unchanged;
-    } else {
-      *same = entry;
-      ++report.replaced;
-    }
-  }
-  if (report.added + report.replaced == 0 && report.setAside.empty())
-    return report;
-  if (auto written = support::writeFileAtomically(path, formatConfigFile(*file)); !written)
-    return written.error();
-  return report;
+  ConfigFile more;
+  more.device = device;
+  more.entries = entries;
+  return mergeInto(path, more, conflict);
+}
+
+Result<WriteReport> mergeWrite(const std::string &path, const ConfigFile &more) {
+  return mergeInto(path, more, Conflict::Merge);
+}
+
+Result<void> checkMergeable(const std::string &path, const DeviceKey &device) {
+  const FileReading reading = readConfigFile(path);
+  if (reading.state == FileState::Good && reading.file.device != device)
+    return notWritten(path, "it is of " + reading.file.device.text() + ", not of " + device.text());
+  if (reading.state == FileState::Unknown || reading.state == FileState::Unreadable)
+    return Error{ErrorCode::Environment, reading.message + "; it is left as it is", ""};
+  if (auto made = makeFolderOf(path); !made)
+    return made;
+  return support::checkWritable(path);
 }
 
 Result<int> removeEntries(const std::string &path, const std::function<bool(const Entry &)> &isUnwanted) {

@@ -64,6 +64,11 @@ enum class Conflict {
 support::Result<WriteReport> mergeWrite(const std::string &path, const DeviceKey &device,
                                         const std::vector<Entry> &entries,
                                         Conflict conflict = Conflict::Replace);
+/// The same of a whole file, by Conflict::Merge, with what is not understood of it.
+support::Result<WriteReport> mergeWrite(const std::string &path, const ConfigFile &more);
+
+/// Whether that can be expected to work: to be asked before long work for the entries.
+support::Result<void> checkMergeable(const std::string &path, const DeviceKey &device);
 
 /// Takes out the entries that are unwanted, under the same lock; how many. Those that this build does not
 /// understand stay.

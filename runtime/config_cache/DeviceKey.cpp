@@ -115,6 +115,9 @@ Result<DeviceKey> deviceKeyFromJson(const json &object) {
     return wrong("units is " + std::to_string(key.units) + ", less than 1");
   if (key.arch.empty() || key.name.empty())
     return wrong("arch or name is empty");
+  const auto isNamePart = [](unsigned char c) { return std::isalnum(c) || c == '_' || c == '-'; };
+  if (!std::all_of(key.arch.begin(), key.arch.end(), isNamePart)) // files are named by it
+    return wrong("arch has more in it than letters, digits, `_` and `-`");
   const bool isCpu = key.kind == DeviceKey::Kind::Cpu;
   if (isCpu != object.contains("vector_bits"))
     return wrong(isCpu ? "a cpu lacks `vector_bits`" : "a gpu has no `vector_bits`");

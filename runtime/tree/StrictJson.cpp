@@ -24,24 +24,66 @@ std::string lineAndColumn(std::string_view text, std::size_t byte) {
   return std::to_string(line) + ":" + std::to_string(column);
 }
 
+/// Finds a key that stands twice in its object. The callback of a parser would, too, but takes quadratic time
+/// over long arrays.
+struct KeyWatch : nlohmann::json_sax<json> {
+  std::vector<std::set<std::string>> open;
+  std::string repeated;
+
+  bool start_object(std::size_t) override {
+    open.emplace_back();
+    return true;
+  }
+  bool key(std::string &name) override {
+    if (!open.back().insert(name).second)
+      repeated = name;
+    return true;
+  }
+  bool end_object() override {
+    open.pop_back();
+    return true;
+  }
+  bool null() override { return true; }
+  bool boolean(bool) override { return true; }
+  bool number_integer(std::int64_t) override { return true; }
+  bool number_unsigned(std::uint64_t) override { return true; }
+  bool number_float(double, const std::string &) override { return true; }
+  bool string(std::string &) override { return true; }
+  bool binary(json::binary_t &) override { return true; }
+  bool start_array(std::size_t) override { return true; }
+  bool end_array() override { return true; }
+  bool parse_error(std::size_t, const std::string &, const json::exception &) override { return false; }
+};
+
 } // namespace
 
+bool isNestedTooDeep(std::string_view text) {
+  constexpr int kMostLevels = 100;
+  int level = 0;
+  bool isInString = false;
+  for (std::size_t i = 0; i < text.size(); ++i) {
+    const char c = text[i];
+    if (isInString && c == '\\')
+      ++i;
+    else if (c == '"')
+      isInString = !isInString;
+    else if (!isInString && (c == '[' || c == '{') && ++level > kMostLevels)
+      return true;
+    else if (!isInString && (c == ']' || c == '}'))
+      --level;
+  }
+  return false;
+}
+
 Result<json> parseStrictJson(std::string_view text) {
-  std::vector<std::set<std::string>> keysOfOpenObjects;
-  std::string repeated;
-  const auto watch = [&](int, json::parse_event_t event, json &value) {
-    if (event == json::parse_event_t::object_start)
-      keysOfOpenObjects.emplace_back();
-    else if (event == json::parse_event_t::object_end)
-      keysOfOpenObjects.pop_back();
-    else if (event == json::parse_event_t::key && !keysOfOpenObjects.back().insert(value).second)
-      repeated = value;
-    return true;
-  };
+  if (isNestedTooDeep(text))
+    return wrong("it is nested too deep");
   try {
-    json parsed = json::parse(text, watch);
-    if (!repeated.empty())
-      return wrong("key `" + repeated + "` stands twice in one object");
+    KeyWatch keys;
+    (void)json::sax_parse(text, &keys); // what else is wrong, the next line says
+    json parsed = json::parse(text);
+    if (!keys.repeated.empty())
+      return wrong("key `" + keys.repeated + "` stands twice in one object");
     return parsed;
   } catch (const json::parse_error &error) {
     return wrong("not valid JSON at " + lineAndColumn(text, error.byte));

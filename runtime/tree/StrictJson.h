@@ -11,6 +11,9 @@
 /// Reading JSON that people and other programs write: every surprise is an error that names its place.
 namespace deft::tree {
 
+/// Whether brackets nest deeper than anything that deftc reads: what copies and prints JSON recurses.
+bool isNestedTooDeep(std::string_view text);
+
 /// JSON's own grammar, and no key twice in an object (a parser would keep the last one silently).
 support::Result<nlohmann::json> parseStrictJson(std::string_view text);
 

@@ -58,6 +58,17 @@ CLI::Validator atLeast(long long least) {
   return {check, least > 0 ? "POSITIVE" : "NONNEGATIVE"};
 }
 
+CLI::Validator threads() {
+  constexpr int kMost = 1024;
+  const auto check = [](const std::string &text) -> std::string {
+    const auto value = numberOf<long long>(text);
+    return value && *value >= 1 && *value <= kMost
+               ? ""
+               : "`" + text + "` is not a number of threads from 1 to " + std::to_string(kMost);
+  };
+  return {check, "POSITIVE"};
+}
+
 CLI::Validator notNegative() {
   const auto check = [](const std::string &text) -> std::string {
     const auto value = numberOf<double>(text);

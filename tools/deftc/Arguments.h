@@ -11,6 +11,8 @@ namespace deft::cli {
 
 /// A whole number of at least so much; CLI11's own say a range of 309 digits.
 CLI::Validator atLeast(long long least);
+/// How many threads: of more than this nobody gains, and the system may not give them.
+CLI::Validator threads();
 /// The same of any number, from 0.
 CLI::Validator notNegative();
 

@@ -3,6 +3,7 @@
 #include "tools/deftc/Numbers.h"
 
 #include <algorithm>
+#include <filesystem>
 #include <ostream>
 
 namespace deft::cli {
@@ -38,11 +39,23 @@ Result<ConfigFile> mergeAll(const std::vector<std::string> &inputs) {
   return merged;
 }
 
+/// What is there and no such file, or one of another version or device, is not overwritten.
+Result<void> checkReplaceable(const std::string &path, const config_cache::DeviceKey &device) {
+  std::error_code none;
+  if (!std::filesystem::is_regular_file(path, none) || std::filesystem::file_size(path, none) == 0)
+    return checkOutput(path);
+  if (const auto there = config_cache::readConfigFile(path); there.state == FileState::Broken)
+    return Error{ErrorCode::Usage, there.message, "name another file, or remove it first"};
+  return config_cache::checkMergeable(path, device);
+}
+
 /// To a file or the output alone, or into the user's own configs.
 int merge(Context &context, const MergeOptions &options) {
   const auto merged = mergeAll(options.inputs);
   if (!merged)
     return reportError(context, merged.error());
+  if (const auto replaceable = checkReplaceable(options.output, merged->device); !replaceable)
+    return reportError(context, replaceable.error());
   if (!options.output.empty())
     return writeOutput(context, options.output, formatConfigFile(*merged));
   const config_cache::Places places = config_cache::defaultPlaces();
@@ -50,11 +63,13 @@ int merge(Context &context, const MergeOptions &options) {
     return reportError(context, {ErrorCode::Environment, "no place for configs: HOME is not set",
                                  "set DEFT_CACHE_DIR, or give --output"});
   const std::string path = places.userFolder + "/" + merged->device.fileName();
-  const auto report = mergeWrite(path, merged->device, merged->entries, config_cache::Conflict::Merge);
+  const auto report = mergeWrite(path, *merged);
   if (!report)
     return reportError(context, report.error());
   context.out << path << ": " << counted(report->added, "entry", "entries") << " added, " << report->replaced
               << " replaced, " << report->unchanged << " already there or better\n";
+  if (!report->setAside.empty())
+    context.out << "the broken file that was there is now " << report->setAside << '\n';
   return kExitOk;
 }
 

@@ -160,7 +160,7 @@ void addCacheRegret(CLI::App &cache, Context &context) {
       ->expected(1)
       ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
   addDeviceOptions(*command, options->device);
-  command->add_option("--threads", options->device.threads, "Of the CPU; all by default")->check(atLeast(1));
+  command->add_option("--threads", options->device.threads, "Of the CPU; all by default")->check(threads());
   command
       ->add_option("--workload", options->timing.families,
                    "A family of trees that were tuned on; may be repeated")

@@ -48,6 +48,14 @@ support::Result<config_cache::ConfigChooser> chooserFor(Context &context, const 
                                      std::move(*untuned), device.key.units);
 }
 
+support::Result<void> checkGiven(const config_cache::Selection &selection) {
+  for (const config_cache::Rejected &rejected : selection.rejected)
+    if (!rejected.entry)
+      return support::Error{support::ErrorCode::Usage,
+                            "`" + rejected.path + "` cannot be used: " + rejected.reason, ""};
+  return {};
+}
+
 std::string phasesText(const config::Config &config, bool isCpu) {
   std::string text;
   for (const config::PhaseConfig &phase : config.phases)

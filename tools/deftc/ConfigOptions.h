@@ -24,6 +24,9 @@ support::Result<config_cache::ConfigChooser> chooserFor(Context &context, const 
                                                         const ChosenDevice &device,
                                                         const std::string &overridePath);
 
+/// A single config that the user gave is an error where it cannot be used, not a wish.
+support::Result<void> checkGiven(const config_cache::Selection &selection);
+
 /// "wide 64 rows x 64 tokens, 3 stages, 4 warps; narrow ...". Of a CPU it only matters how many rows an item
 /// may have.
 std::string phasesText(const config::Config &config, bool isCpu);

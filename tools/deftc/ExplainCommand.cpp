@@ -100,7 +100,7 @@ void addExplainCommand(CLI::App &app, Context &context) {
   addProgramOptions(*command, options->input, options->variant);
   addTreeOptions(*command, options->tree);
   addDeviceOptions(*command, options->device);
-  command->add_option("--threads", options->device.threads, "Of the CPU; all by default")->check(atLeast(1));
+  command->add_option("--threads", options->device.threads, "Of the CPU; all by default")->check(threads());
   addConfigOption(*command, options->config);
   command->add_flag("--json", options->asJson, "Print JSON");
   command->footer(kFooter);

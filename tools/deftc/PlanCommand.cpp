@@ -77,6 +77,8 @@ Result<Machine> chooseMachine(Context &context, const jit::Program &program, con
   if (!chooser)
     return chooser.error();
   config_cache::Selection selection = chooser->explain(tree);
+  if (const auto usable = checkGiven(selection); !usable)
+    return usable.error();
   const int blocks = isCpu
                          ? device->key.units
                          : blocksOf(program.variant(), selection.config(), device->target, device->key.units);

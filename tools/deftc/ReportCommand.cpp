@@ -3,11 +3,17 @@
 #include "tools/deftc/TuneSummary.h"
 #include "tuner/report/Page.h"
 
+#include <filesystem>
 #include <ostream>
 
 namespace deft::cli {
 
 int writeTuneReport(Context &context, const std::vector<std::string> &journals, const std::string &path) {
+  std::error_code none;
+  for (const std::string &journal : journals)
+    if (std::filesystem::equivalent(journal, path, none))
+      return reportError(context, {support::ErrorCode::Usage,
+                                   "the report would overwrite its journal `" + journal + "`", ""});
   std::vector<report::SessionData> sessions;
   for (const std::string &journal : journals) {
     auto session = report::readSession(journal);

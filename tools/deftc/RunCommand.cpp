@@ -79,7 +79,7 @@ void addHow(CLI::App &command, RunOptions &options) {
   addConfigOption(command, options.config);
   command.add_option("--pages", options.pages, "How the tree lies in the cache")
       ->check(CLI::IsMember({"in-order", "scattered"}));
-  command.add_option("--threads", options.threads, "Of the CPU; all by default")->check(atLeast(1));
+  command.add_option("--threads", options.threads, "Of the CPU; all by default")->check(threads());
   command.add_option("--repeat", options.repeat, "Timed runs of each step")->check(atLeast(1));
 }
 

@@ -3,6 +3,7 @@
 #include "runtime/exec/Params.h"
 #include "runtime/exec/RandomInputs.h"
 #include "runtime/jit/Processors.h"
+#include "tools/deftc/ConfigOptions.h"
 #include "tools/deftc/PlainRead.h"
 #include "tools/deftc/Progress.h"
 #include "tools/deftc/RunBackend.h"
@@ -151,13 +152,16 @@ private:
   }
 
   /// The config for the tree as it is now; another one only where the tree has become one of another class.
-  void chooseConfig() {
+  Result<void> chooseConfig() {
     selection_ = &backend_->choose(tree());
+    if (auto usable = checkGiven(*selection_); !usable)
+      return usable;
     config_ = selection_->config();
     if (options_.partition)
       config_.partition = *options_.partition;
     if (options_.chunk >= 0)
       config_.chunkTokens = options_.chunk;
+    return {};
   }
 
   plan::VariantFacts facts() const {
@@ -171,7 +175,8 @@ private:
     const auto start = std::chrono::steady_clock::now();
     step.isAdvanced = !report_.steps.empty() && plan::advance(tree(), plan_) == plan::Advance::Done;
     if (!step.isAdvanced) {
-      chooseConfig();
+      if (auto chosen = chooseConfig(); !chosen)
+        return chosen;
       if (auto made = planner_.make(tree(), facts, config_, backend_->blocks(), plan_); !made)
         return made;
     }

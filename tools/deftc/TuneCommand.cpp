@@ -49,7 +49,8 @@ Result<double> parseSeconds(const std::string &text) {
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
   const std::string unit(end, text.data() + text.size());
   const double factor = unit.empty() || unit == "s" ? 1 : unit == "m" ? 60 : unit == "h" ? 3600 : 0;
-  if (error != std::errc() || factor == 0 || !(value > 0))
+  constexpr double kMostSeconds = 1e9; // thirty years
+  if (error != std::errc() || factor == 0 || !(value > 0) || !(value * factor <= kMostSeconds))
     return Error{ErrorCode::Usage, "`" + text + "` is no time", "write 60s, 5m or 1h"};
   return value * factor;
 }
@@ -160,6 +161,8 @@ std::string statusText(const session::Status &status) {
 }
 
 int runTune(Context &context, const Options &options) {
+  if (!options.report.empty() && options.report == options.journal)
+    return reportError(context, {ErrorCode::Usage, "--report names the journal", ""});
   if (const auto writable = checkOutput(options.report); !writable)
     return reportError(context, writable.error());
   const auto program = openProgram(context, options.input, options.variant);
@@ -200,7 +203,14 @@ int runTune(Context &context, const Options &options) {
   for (const std::string &warning : report->warnings)
     context.err << "warning: " << warning << '\n';
   if (!options.report.empty())
-    return writeTuneReport(context, {report->journal}, options.report);
+    if (const int code = writeTuneReport(context, {report->journal}, options.report); code != kExitOk)
+      return code;
+  if (report->notSaved)
+    return reportError(context, *report->notSaved);
+  const auto isDone = [](const session::ClassReport &one) { return one.isDone; };
+  if (report->ended == session::Ended::Complete &&
+      std::none_of(report->classes.begin(), report->classes.end(), isDone))
+    return reportError(context, {ErrorCode::Environment, "no class could be tuned", ""});
   return kExitOk;
 }
 
@@ -240,7 +250,7 @@ void addTuneCommand(CLI::App &app, Context &context) {
   command->add_option("--param", options->params, "NAME=VALUE, as `deftc run` takes it")
       ->expected(1)
       ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
-  command->add_option("--threads", options->threads, "Of the CPU; all by default")->check(atLeast(1));
+  command->add_option("--threads", options->threads, "Of the CPU; all by default")->check(threads());
   command->add_option("--compilers", options->compilers, "Kernels that are compiled at a time")
       ->check(atLeast(1));
   command->add_option("--seed", options->seed, "Of workloads, inputs and the scattering")->check(atLeast(0));

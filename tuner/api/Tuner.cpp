@@ -185,6 +185,8 @@ Result<TuneSummary> Tuner::run(const TuneListener &listener) {
         session::tune(input, toInternal(impl_->options, impl_->threads), toInternal(listener));
     if (!report)
       return jit::toPublic(report.error());
+    if (report->notSaved)
+      return jit::toPublic(*report->notSaved);
     return toPublic(*report);
   });
 }

@@ -35,14 +35,15 @@ void closeAllBut(int descriptor) {
 }
 
 /// Leaves the terminal and the parent's files alone, so that a lock or a pipe of the parent ends with it.
+/// What ends a group of processes is for the parent to act on, which kills its child then.
 void detach(int descriptor, pid_t parent) {
 #ifdef __linux__
   ::prctl(PR_SET_PDEATHSIG, SIGKILL);
   if (::getppid() != parent) // it ended before the line above
     ::_exit(0);
 #endif
-  ::signal(SIGINT, SIG_IGN);
-  ::signal(SIGTERM, SIG_DFL);
+  for (const int signal : {SIGINT, SIGTERM, SIGHUP, SIGQUIT})
+    ::signal(signal, SIG_IGN);
   const int null = ::open("/dev/null", O_RDWR);
   for (int standard = 0; standard < 3; ++standard)
     ::dup2(null, standard);
@@ -128,13 +129,15 @@ void Worker::kill() {
     ::close(std::exchange(descriptor_, -1));
 }
 
-std::string Worker::bury() {
+std::string Worker::bury(bool *wasKilled) {
   int status = 0;
   pid_t gone = -1;
   do
     gone = ::waitpid(process_, &status, 0);
   while (gone < 0 && errno == EINTR);
   process_ = -1;
+  if (wasKilled)
+    *wasKilled = gone >= 0 && WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL;
   return gone < 0 ? "it was gone already" : describeEnd(status);
 }
 
@@ -159,7 +162,7 @@ Worker::Answer Worker::receive(double seconds) {
   case Receive::Closed:
     answer.state = Answer::State::Died;
     ::kill(process_, SIGKILL); // it may live on without its end of the pipe
-    answer.error = {ErrorCode::Internal, "the child process died: " + bury(), ""};
+    answer.error = {ErrorCode::Internal, "the child process died: " + bury(&answer.wasKilled), ""};
     return answer;
   case Receive::TimedOut:
     answer.state = Answer::State::TimedOut;

@@ -40,7 +40,8 @@ public:
       TimedOut ///< it was killed
     } state = State::Done;
     Message message;
-    support::Error error; ///< of all but Done
+    support::Error error;   ///< of all but Done
+    bool wasKilled = false; ///< Died, by somebody's SIGKILL: the system's, when memory is short
   };
   /// Of the oldest request that was sent.
   Answer receive(double seconds);
@@ -52,7 +53,7 @@ public:
 
 private:
   Worker() = default;
-  std::string bury(); ///< waits for the process, and says how it ended
+  std::string bury(bool *wasKilled = nullptr); ///< waits for the process, and says how it ended
   void kill();
 
   pid_t process_ = -1;

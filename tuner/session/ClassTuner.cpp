@@ -59,6 +59,8 @@ void ClassTuner::tellProgress(const char *stage) {
 }
 
 void ClassTuner::reject(const std::string &id, const Lab::Fault &fault) {
+  if (isCancelled()) // and the child perhaps with it
+    return;
   ++rejected_;
   state_.journal.write({{"event", "rejected"},
                         {"class", name_},

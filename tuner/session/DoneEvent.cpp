@@ -22,7 +22,7 @@ json doneEvent(const ClassReport &report, bool isCut) {
           {"note", report.note}};
 }
 
-std::optional<ClassReport> reportOfDone(const json &done) {
+std::optional<ClassReport> reportOfDone(const json &done) try {
   const auto entry = config_cache::entryFromJson(done.at("entry"));
   if (!entry)
     return std::nullopt;
@@ -38,6 +38,8 @@ std::optional<ClassReport> reportOfDone(const json &done) {
   report.rejected = done.value("rejected", 0);
   report.note = done.value("note", "");
   return report;
+} catch (const json::exception &) { // whole, but nothing that deftc wrote
+  return std::nullopt;
 }
 
 } // namespace deft::session

@@ -2,6 +2,7 @@
 
 #include "compiler/support/AtomicFile.h"
 #include "compiler/support/Hash.h"
+#include "runtime/tree/StrictJson.h"
 
 #include <cerrno>
 #include <cstring>
@@ -9,6 +10,7 @@
 #include <fcntl.h>
 #include <filesystem>
 #include <sys/file.h>
+#include <sys/stat.h>
 #include <unistd.h>
 #include <utility>
 
@@ -21,15 +23,21 @@ using support::Result;
 
 namespace {
 
+constexpr std::string_view kBegin = "{\"sum\":\"";
+
 std::string sumOf(const std::string &text) { return support::sha256Hex(text).substr(0, 8); }
 
 std::string lineOf(const json &event) {
-  const std::string text = event.dump();
-  return "{\"sum\":\"" + sumOf(text) + "\",\"event\":" + text + "}\n";
+  // A file's name need not be UTF-8.
+  const std::string text = event.dump(-1, ' ', false, json::error_handler_t::replace);
+  return std::string(kBegin) + sumOf(text) + "\",\"event\":" + text + "}\n";
 }
 
+constexpr char kAnother[] = "name another with --journal";
+
 Error cannot(const std::string &what, const std::string &path, int number) {
-  return {ErrorCode::Environment, "cannot " + what + " journal `" + path + "`: " + std::strerror(number), ""};
+  return {ErrorCode::Environment, "cannot " + what + " journal `" + path + "`: " + std::strerror(number),
+          kAnother};
 }
 
 /// JOURNAL -> JOURNAL-20261121T083000, with a number where that is taken.
@@ -47,17 +55,29 @@ std::string nameAside(const std::string &path) {
   return name;
 }
 
+bool isStillAt(int descriptor, const std::string &path) {
+  struct stat own{}, there{};
+  return ::fstat(descriptor, &own) == 0 && ::stat(path.c_str(), &there) == 0 && own.st_dev == there.st_dev &&
+         own.st_ino == there.st_ino;
+}
+
 Result<int> openLocked(const std::string &path) {
-  const int descriptor = ::open(path.c_str(), O_RDWR | O_CREAT | O_APPEND | O_CLOEXEC, 0644);
-  if (descriptor < 0)
-    return cannot("open", path, errno);
-  if (::flock(descriptor, LOCK_EX | LOCK_NB) == 0)
-    return descriptor;
-  const int number = errno;
-  ::close(descriptor);
+  int number = 0;
+  for (;;) {
+    const int descriptor = ::open(path.c_str(), O_RDWR | O_CREAT | O_APPEND | O_CLOEXEC, 0644);
+    if (descriptor < 0)
+      return cannot("open", path, errno);
+    const bool isLocked = ::flock(descriptor, LOCK_EX | LOCK_NB) == 0;
+    number = errno;
+    if (isLocked && isStillAt(descriptor, path))
+      return descriptor;
+    ::close(descriptor);
+    if (!isLocked) // else another session has put it aside meanwhile
+      break;
+  }
   if (number == EWOULDBLOCK)
     return Error{ErrorCode::Environment, "journal `" + path + "` is in use by another session",
-                 "wait for it, or name another with --journal"};
+                 std::string("wait for it, or ") + kAnother};
   return cannot("lock", path, number);
 }
 
@@ -67,7 +87,8 @@ std::vector<json> parseJournal(std::string_view text, std::size_t *bytes) {
   std::vector<json> events;
   std::size_t begin = 0;
   for (std::size_t end; (end = text.find('\n', begin)) != std::string_view::npos; begin = end + 1) {
-    const json line = json::parse(text.substr(begin, end - begin), nullptr, false);
+    const std::string_view own = text.substr(begin, end - begin);
+    const json line = tree::isNestedTooDeep(own) ? json() : json::parse(own, nullptr, false);
     if (!line.is_object() || !line.contains("event") || !line["event"].is_object() || !line.contains("sum") ||
         line["sum"] != sumOf(line["event"].dump()) || !line["event"].contains("event") ||
         !line["event"]["event"].is_string())
@@ -95,9 +116,12 @@ Result<std::vector<json>> readJournal(const std::string &path) {
 }
 
 Result<Journal> Journal::open(const std::string &path, const json &session, bool isFresh) {
-  std::error_code ignored;
+  std::error_code failure;
   if (const auto folder = std::filesystem::path(path).parent_path(); !folder.empty())
-    std::filesystem::create_directories(folder, ignored);
+    if (std::filesystem::create_directories(folder, failure); failure)
+      return cannot("make the folder of", path, failure.value());
+  if (struct stat info{}; ::stat(path.c_str(), &info) == 0 && !S_ISREG(info.st_mode))
+    return Error{ErrorCode::Environment, "`" + path + "` is no file for a journal", kAnother};
   Journal journal;
   journal.path_ = path;
   auto descriptor = openLocked(path);
@@ -111,10 +135,10 @@ Result<Journal> Journal::open(const std::string &path, const json &session, bool
   std::size_t bytes = 0;
   const std::vector<json> events = parseJournal(*text, &bytes);
   // A first line that was never finished is nobody's session.
-  const bool isEmpty = text->find('\n') == std::string::npos && (text->empty() || text->front() == '{');
+  const std::string_view begin = kBegin.substr(0, text->size());
+  const bool isEmpty = text->find('\n') == std::string::npos && text->starts_with(begin);
   if (!isEmpty && (events.empty() || events.front()["event"] != "session"))
-    return Error{ErrorCode::Environment, "`" + path + "` is no journal of a tuning session",
-                 "name another file with --journal"};
+    return Error{ErrorCode::Environment, "`" + path + "` is no journal of a tuning session", kAnother};
   const bool isComplete =
       !events.empty() && events.back()["event"] == "end" && events.back().value("reason", "") == "complete";
   if (!isEmpty && (isComplete || isFresh)) {
@@ -131,10 +155,15 @@ Result<Journal> Journal::open(const std::string &path, const json &session, bool
         first.value("identity", json()) != session.value("identity", json()))
       return Error{ErrorCode::Environment, "journal `" + path + "` is that of another session",
                    "give the same spec, trees, device and options, or --fresh to begin anew"};
-    if (::ftruncate(journal.descriptor_, static_cast<off_t>(bytes)) != 0)
-      return cannot("cut the torn end of", path, errno);
-    for (const json &event : events)
-      journal.note(event);
+    if (auto done = journal.cut(*text, bytes); !done)
+      return done.error();
+    try {
+      for (const json &event : events)
+        journal.note(event);
+    } catch (const json::exception &) {
+      return Error{ErrorCode::Environment, "journal `" + path + "` has events that deftc did not write",
+                   "--fresh begins anew"};
+    }
     journal.isResumed_ = true;
     return journal;
   } else if (::ftruncate(journal.descriptor_, 0) != 0) {
@@ -146,12 +175,25 @@ Result<Journal> Journal::open(const std::string &path, const json &session, bool
   return journal;
 }
 
+/// To the whole lines that can be used. What is more than a torn end is copied before.
+Result<void> Journal::cut(const std::string &text, std::size_t bytes) {
+  if (text.find('\n', bytes) != std::string::npos) {
+    setAside_ = nameAside(path_);
+    if (auto kept = support::writeFileAtomically(setAside_, text); !kept)
+      return kept;
+  }
+  if (::ftruncate(descriptor_, static_cast<off_t>(bytes)) != 0)
+    return cannot("cut the torn end of", path_, errno);
+  return {};
+}
+
 Journal::Journal(Journal &&other) noexcept
     : path_(std::move(other.path_)), warning_(std::move(other.warning_)),
-      descriptor_(std::exchange(other.descriptor_, -1)), isResumed_(other.isResumed_),
-      measured_(std::move(other.measured_)), checked_(std::move(other.checked_)),
-      rejected_(std::move(other.rejected_)), batches_(std::move(other.batches_)),
-      candidates_(std::move(other.candidates_)), done_(std::move(other.done_)) {}
+      setAside_(std::move(other.setAside_)), descriptor_(std::exchange(other.descriptor_, -1)),
+      isResumed_(other.isResumed_), measured_(std::move(other.measured_)),
+      checked_(std::move(other.checked_)), rejected_(std::move(other.rejected_)),
+      batches_(std::move(other.batches_)), candidates_(std::move(other.candidates_)),
+      done_(std::move(other.done_)) {}
 
 Journal::~Journal() {
   if (descriptor_ >= 0)
@@ -178,9 +220,9 @@ void Journal::note(const json &event) {
   const std::string treeClass = event.value("class", ""), id = event.value("id", "");
   if (kind == "measured")
     measured_[{treeClass, id, event.value("tree", 0), event.value("round", 0)}] =
-        event["us"].get<std::vector<double>>();
+        event.at("us").get<std::vector<double>>();
   else if (kind == "batch")
-    batches_[{treeClass, event.value("round", 0)}] = event["ids"].get<std::vector<std::string>>();
+    batches_[{treeClass, event.value("round", 0)}] = event.at("ids").get<std::vector<std::string>>();
   else if (kind == "candidate")
     candidates_.insert_or_assign({treeClass, id}, event);
   else if (kind == "checked")

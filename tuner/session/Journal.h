@@ -17,7 +17,7 @@
 ///
 /// A file of JSON lines, `{"sum": "1f2e3d4c", "event": {...}}`, where `sum` is the first eight hexadecimal
 /// digits of the SHA-256 of the event's text as nlohmann::json dumps it. A line that is torn, or whose sum is
-/// wrong, ends the journal: what follows is dropped when the session goes on. Every event has `event`, its
+/// wrong, ends the journal: what follows is not used when the session goes on. Every event has `event`, its
 /// kind:
 ///
 ///   session    version, identity (what must be equal to go on), variant, signature, device, driver, deftc,
@@ -39,7 +39,7 @@
 ///   scored     class, id, us, ratio: over all trees; ratio to the untuned config
 ///   done       class, entry (config_cache::toJson), winner, gain, gain_error, held_out_gain (null: no such
 ///              trees), candidates, rejected, is_cut (the search had no more time), note, seconds
-///   end        reason ("complete", "budget", "interrupted"), made, reused, seconds
+///   end        reason ("complete", "budget", "interrupted", "not saved"), made, reused, seconds
 namespace deft::session {
 
 inline constexpr int kJournalVersion = 1;
@@ -48,7 +48,8 @@ class Journal {
 public:
   /// Opens the file for this session alone and reads what it holds. One of the same identity goes on; one
   /// that is complete, or `isFresh`, is put aside (its name with its date) and begun anew; one of another
-  /// identity, one that another process has open, and a file that is no journal are errors.
+  /// identity, one that another process has open, and a file that is no journal are errors. What follows a
+  /// broken line is put aside, too, unless that is the last one, which a session was killed in.
   static support::Result<Journal> open(const std::string &path, const nlohmann::json &session, bool isFresh);
   Journal(Journal &&other) noexcept;
   Journal &operator=(Journal &&) = delete;
@@ -56,6 +57,8 @@ public:
 
   const std::string &path() const { return path_; }
   bool isResumed() const { return isResumed_; }
+  /// The copy of a journal that had a broken line; empty: it had none.
+  const std::string &setAside() const { return setAside_; }
 
   /// Appends one event by a single write, so that a process that is killed leaves whole lines. After the
   /// first failure nothing is written any more; warning() says why.
@@ -82,10 +85,10 @@ public:
 
 private:
   Journal() = default;
-  support::Result<void> load(const std::string &text, const nlohmann::json &session);
+  support::Result<void> cut(const std::string &text, std::size_t bytes);
   void note(const nlohmann::json &event);
 
-  std::string path_, warning_;
+  std::string path_, warning_, setAside_;
   int descriptor_ = -1;
   bool isResumed_ = false;
   std::map<std::tuple<std::string, std::string, int, int>, std::vector<double>> measured_;

@@ -60,6 +60,8 @@ Result<void> Lab::openClass(int index) {
   if (!worker_ || !worker_->isAlive())
     return ensureWorker();
   const Answer answer = ask({{"op", "class"}, {"class", index}}, {}, options_.openSeconds);
+  if (answer.wasKilled)
+    return ensureWorker();
   return answer.state == State::Done ? Result<void>() : Result<void>(answer.error);
 }
 
@@ -76,12 +78,18 @@ std::optional<Lab::Fault> Lab::prepare(const std::string &id, const config::Conf
   const Answer answer = ask(std::move(head), std::move(blobs), options_.openSeconds);
   distrust(answer);
   if (answer.state != State::Done)
-    return Fault{"prepare", answer.error.message};
+    return Fault{"prepare", answer.error.message, answer.wasKilled};
   prepared_.insert(id);
   return std::nullopt;
 }
 
 std::optional<Lab::Fault> Lab::admit(const std::string &id, const config::Config &config, bool isChecked) {
+  auto fault = admitOnce(id, config, isChecked);
+  return fault && fault->wasKilled ? admitOnce(id, config, isChecked) : fault;
+}
+
+std::optional<Lab::Fault> Lab::admitOnce(const std::string &id, const config::Config &config,
+                                         bool isChecked) {
   configs_.insert_or_assign(id, config);
   if (auto ready = ensureWorker(); !ready)
     return Fault{"prepare", ready.error().message};
@@ -93,13 +101,19 @@ std::optional<Lab::Fault> Lab::admit(const std::string &id, const config::Config
   const Answer answer = ask({{"op", "check"}, {"id", id}}, {}, options_.checkSeconds);
   distrust(answer);
   if (answer.state != State::Done)
-    return Fault{"check", answer.error.message};
+    return Fault{"check", answer.error.message, answer.wasKilled};
   if (!answer.message.head.value("right", false))
     return Fault{"check", "wrong result: " + answer.message.head.value("why", "")};
   return std::nullopt;
 }
 
 std::optional<Lab::Fault> Lab::time(const std::string &id, int tree, int repeats, std::vector<double> &us) {
+  auto fault = timeOnce(id, tree, repeats, us);
+  return fault && fault->wasKilled ? timeOnce(id, tree, repeats, us) : fault;
+}
+
+std::optional<Lab::Fault> Lab::timeOnce(const std::string &id, int tree, int repeats,
+                                        std::vector<double> &us) {
   if (auto ready = ensureWorker(); !ready)
     return Fault{"time", ready.error().message};
   if (!prepared_.contains(id))
@@ -112,7 +126,7 @@ std::optional<Lab::Fault> Lab::time(const std::string &id, int tree, int repeats
     return std::nullopt;
   }
   distrust(answer);
-  return Fault{"time", answer.error.message};
+  return Fault{"time", answer.error.message, answer.wasKilled};
 }
 
 void Lab::forget(const std::string &id) {

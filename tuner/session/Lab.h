@@ -40,8 +40,10 @@ public:
   struct Fault {
     std::string stage; ///< "compile", "prepare", "check", "time"
     std::string reason;
+    bool wasKilled = false; ///< the process was, by somebody else: this says little about the candidate
   };
-  /// Compiles, plans, runs and compares with the oracle, as far as this has not been done.
+  /// Compiles, plans, runs and compares with the oracle, as far as this has not been done. What somebody
+  /// kills is done once more, in another process.
   std::optional<Fault> admit(const std::string &id, const config::Config &config, bool isChecked);
   /// One request to time an admitted candidate. `error` is a fault of the candidate's.
   std::optional<Fault> time(const std::string &id, int tree, int repeats, std::vector<double> &us);
@@ -56,6 +58,8 @@ private:
   support::Result<void> ensureWorker();
   Answer ask(nlohmann::json head, std::vector<std::string> blobs, double seconds);
   void distrust(const Answer &answer);
+  std::optional<Fault> admitOnce(const std::string &id, const config::Config &config, bool isChecked);
+  std::optional<Fault> timeOnce(const std::string &id, int tree, int repeats, std::vector<double> &us);
   std::optional<Fault> prepare(const std::string &id, const config::Config &config);
 
   measure::ServiceMaker makeDevice_;

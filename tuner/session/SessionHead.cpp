@@ -35,6 +35,8 @@ json sessionEvent(const SessionFacts &facts) {
                    {"untuned", config::toJson(facts.untuned)},
                    {"space", support::sha256Hex(space::toJson(facts.space).dump()).substr(0, 16)},
                    {"trees", std::move(trees)}};
+  for (const exec::ParamValue &value : facts.input.params)
+    identity["params"].push_back({value.f32, value.i32});
   if (facts.options.fromRelated)
     identity["from_related"] = true;
   const std::string hash = support::sha256Hex(identity.dump()).substr(0, 12);

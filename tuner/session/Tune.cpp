@@ -2,6 +2,7 @@
 
 #include "compiler/config/ConfigJson.h"
 #include "compiler/support/AtomicFile.h"
+#include "runtime/config_cache/Legality.h"
 #include "runtime/config_cache/UntunedChooser.h"
 #include "tuner/measure/CompileService.h"
 #include "tuner/search/TypicalKernels.h"
@@ -130,6 +131,9 @@ private:
     journal_.emplace(std::move(*journal));
     report_.journal = path;
     report_.isResumed = journal_->isResumed();
+    if (!journal_->setAside().empty())
+      note("a line of the journal is broken: what follows it is not used, and is kept in " +
+           journal_->setAside());
     if (report_.isResumed) {
       journal_->write({{"event", "resumed"}, {"at", config_cache::timestamp()}});
       note("goes on with " + path);
@@ -138,6 +142,10 @@ private:
     if (report_.configPath.empty() && !options_.places.userFolder.empty())
       report_.configPath =
           (std::filesystem::path(options_.places.userFolder) / report_.device.fileName()).string();
+    if (report_.configPath.empty())
+      report_.warnings.push_back("there is no place for configs: the results are in the journal alone");
+    else if (auto mergeable = config_cache::checkMergeable(report_.configPath, report_.device); !mergeable)
+      return mergeable.error();
     return {};
   }
 
@@ -259,9 +267,11 @@ private:
         journal_->write(before); // with even less time than then, nothing was learnt: that stays the result
         continue;
       }
+      if (!made.isDone && done && takeFromJournal(own, before))
+        continue;
       if (made.isDone) {
         noteDone(made);
-        save({made.entry});
+        save(made.entry);
       } else if (!made.note.empty()) {
         report_.warnings.push_back(made.treeClass.text() + ": " + made.note);
       }
@@ -324,14 +334,30 @@ private:
     report.trees = own.searched;
     report.heldOut = static_cast<int>(own.samples.size()) - own.searched;
     report_.classes.push_back(report);
-    save({report.entry});
+    save(report.entry);
     return true;
   }
 
-  void save(const std::vector<config_cache::Entry> &entries) {
+  /// An entry that this spec's schedule does not admit, and that is as fast, is for others to keep.
+  bool isForAnotherSchedule(const config_cache::Entry &entry) const {
+    const auto isLegal = config_cache::legalityFor(input_.variant, target_);
+    const config_cache::FileReading reading = config_cache::readConfigFile(report_.configPath);
+    return std::any_of(reading.file.entries.begin(), reading.file.entries.end(),
+                       [&](const config_cache::Entry &old) {
+                         return keyOf(old) == keyOf(entry) && !old.keepsDefault &&
+                                old.provenance.kernelHash == entry.provenance.kernelHash &&
+                                !isLegal(old.config) && old.measurement.tunedUs <= entry.measurement.tunedUs;
+                       });
+  }
+
+  void save(const config_cache::Entry &entry) {
     if (report_.configPath.empty())
       return;
-    const auto written = config_cache::mergeWrite(report_.configPath, report_.device, entries);
+    if (isForAnotherSchedule(entry)) {
+      note(entry.treeClass.text() + ": the entry that is there is of another schedule, and faster: it stays");
+      return;
+    }
+    const auto written = config_cache::mergeWrite(report_.configPath, report_.device, {entry});
     if (!written) {
       saveError_ = written.error();
       return;
@@ -367,9 +393,10 @@ private:
   Result<TuneReport> finish() {
     report_.seconds = std::chrono::duration<double>(Clock::now() - start_).count();
     report_.restarts = lab_->restarts();
-    const char *reason = report_.ended == Ended::Complete ? "complete"
-                         : report_.ended == Ended::Budget ? "budget"
-                                                          : "interrupted";
+    const char *reason = report_.ended == Ended::Budget        ? "budget"
+                         : report_.ended == Ended::Interrupted ? "interrupted"
+                         : saveError_                          ? "not saved"
+                                                               : "complete";
     journal_->write({{"event", "end"},
                      {"reason", reason},
                      {"made", report_.made},
@@ -379,10 +406,8 @@ private:
     if (!journal_->warning().empty())
       report_.warnings.push_back(journal_->warning());
     if (saveError_)
-      return Error{saveError_->code, saveError_->message,
-                   saveError_->hint.empty()
-                       ? "the journal has the results; run the same command again to save them"
-                       : saveError_->hint};
+      report_.notSaved = Error{saveError_->code, saveError_->message,
+                               "the journal has the results: the same session again saves them"};
     return std::move(report_);
   }
 

@@ -119,12 +119,13 @@ struct TuneReport {
   std::string journal;    ///< its path
   std::string configPath; ///< where the entries are
   config_cache::WriteReport written;
+  std::optional<support::Error> notSaved; ///< why they are not; the same session again saves them
   std::vector<std::string> warnings;
 };
 
 /// Searches class after class, smallest trees first, and writes an entry for each that is done. Faults of
-/// candidates are part of the report; an error is what keeps a session from starting, or from saving its
-/// results. Forks child processes: the caller must not use CUDA before, and should have no other threads.
+/// candidates are part of the report; an error is what keeps a session from starting. Forks child processes:
+/// the caller must not use CUDA before, and should have no other threads.
 support::Result<TuneReport> tune(const TuneInput &input, const TuneOptions &options,
                                  const Listener &listener = {});
 

@@ -146,6 +146,13 @@ TEST_F(ConfigFileTest, AnEntryThatIsNotUnderstoodIsNotUsedAndNotLost) {
   const json after = json::parse(readText(path()));
   EXPECT_EQ(after["entries"].size(), 3U);
   EXPECT_THAT(readText(path()), HasSubstr("c9-whatever"));
+
+  // Nor when files are merged into another.
+  const auto merged = mergeWrite(path("more.json"), readConfigFile(path()).file);
+  ASSERT_TRUE(merged) << merged.error().message;
+  EXPECT_EQ(merged->added, 3);
+  EXPECT_EQ(readText(path("more.json")), readText(path()));
+  EXPECT_EQ(mergeWrite(path("more.json"), readConfigFile(path()).file)->added, 0);
 }
 
 TEST_F(ConfigFileTest, AKeyThatStandsTwiceIsUsedOnce) {
@@ -178,6 +185,16 @@ TEST_F(ConfigFileTest, FilesOfOtherVersionsAndDevicesAreLeftAlone) {
     EXPECT_THAT(report.error().message, HasSubstr("left as it is"));
     EXPECT_EQ(readText(path()), text);
   }
+}
+
+TEST_F(ConfigFileTest, WhetherItCanBeWrittenIsKnownBefore) {
+  EXPECT_TRUE(checkMergeable(path("new/configs/file.json"), h200()));
+  write({someEntry(kOne)});
+  EXPECT_TRUE(checkMergeable(path(), h200()));
+  EXPECT_THAT(checkMergeable(path(), DeviceKey::ofCpu(3)).error().message, HasSubstr("is left as it is"));
+  EXPECT_FALSE(checkMergeable(path() + "/file.json", h200())) << "below a file";
+  fs::create_directory(path("folder"));
+  EXPECT_FALSE(checkMergeable(path("folder"), h200()));
 }
 
 TEST_F(ConfigFileTest, ABrokenFileIsSetAsideAndWrittenAnew) {

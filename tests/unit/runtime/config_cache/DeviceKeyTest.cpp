@@ -74,6 +74,7 @@ TEST(DeviceKeyTest, WrongFieldsAreErrors) {
   EXPECT_FALSE(isRead("kind", "tpu"));
   EXPECT_FALSE(isRead("arch", ""));
   EXPECT_FALSE(isRead("arch", 90));
+  EXPECT_FALSE(isRead("arch", "../../sm_90")) << "a file is named by it";
   EXPECT_FALSE(isRead("name", ""));
   EXPECT_FALSE(isRead("units", 0));
   EXPECT_FALSE(isRead("units", "132"));

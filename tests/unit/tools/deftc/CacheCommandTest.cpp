@@ -170,6 +170,15 @@ TEST_F(CacheCommandTest, AConfigFileThatCannotBeUsedIsAnError) {
   EXPECT_THAT(errorOf(), HasSubstr("version"));
   writeText(path, "{");
   EXPECT_THAT(errorOf(), HasSubstr("given.json"));
+  config::Config unusable = config_cache::someConfig();
+  for (config::PhaseConfig &phase : unusable.phases)
+    phase.tileQ = 1; // a query has more rows
+  writeText(path, config::toJson(unusable).dump());
+  EXPECT_THAT(errorOf(), HasSubstr("given.json` cannot be used: "));
+  const Outcome run = runDeftc(
+      {"run", DEFT_TEST_PACKAGE, "--workload", "few_shot:prompt=100", "--backend", "cpu", "--config", path});
+  EXPECT_EQ(run.code, kExitUsage);
+  EXPECT_THAT(run.err, HasSubstr("given.json` cannot be used: "));
 }
 
 /// An entry for the package's attention, on this processor with two threads.
@@ -257,6 +266,16 @@ TEST_F(CacheCommandTest, MergeDoesNotDependOnTheOrderAndRefusesToMix) {
   EXPECT_EQ(mixed.code, kExitUsage);
   EXPECT_THAT(mixed.err, HasSubstr("do not mix"));
   EXPECT_EQ(runDeftc({"cache", "merge", a, folder_.path("nowhere.json"), "-o", "-"}).code, kExitDiagnostics);
+
+  // What is no such file, or another device's, is not overwritten; one of this device's is.
+  writeText(folder_.path("mine.deft"), "attention a {}");
+  for (const std::string &output : {folder_.path("mine.deft"), other}) {
+    const std::string before = readText(output);
+    EXPECT_NE(runDeftc({"cache", "merge", a, b, "-o", output}).code, kExitOk);
+    EXPECT_EQ(readText(output), before);
+  }
+  EXPECT_EQ(runDeftc({"cache", "merge", a, b, "-o", b}).code, kExitOk);
+  EXPECT_EQ(readText(b), ab.out);
 
   const Outcome own = runDeftc({"cache", "merge", a, b});
   EXPECT_EQ(own.code, kExitOk) << own.err;

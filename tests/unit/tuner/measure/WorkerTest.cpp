@@ -93,6 +93,20 @@ TEST(WorkerTest, AFaultEndsItAlone) {
   EXPECT_EQ(other.ask(op("exit"), 10).error.message, "the child process died: exit code 7");
 }
 
+TEST(WorkerTest, WhatEndsAGroupOfProcessesIsForTheParent) {
+  Worker worker = start();
+  const int pid = worker.ask(op("pid"), 10).message.head["pid"];
+  for (const int signal : {SIGINT, SIGTERM, SIGHUP, SIGQUIT})
+    ASSERT_EQ(::kill(pid, signal), 0);
+  EXPECT_EQ(worker.ask(op("add", 1), 10).state, State::Done);
+  ASSERT_EQ(::kill(pid, SIGKILL), 0);
+  const auto answer = worker.ask(op("add", 1), 10);
+  EXPECT_EQ(answer.state, State::Died);
+  EXPECT_TRUE(answer.wasKilled);
+  Worker other = start();
+  EXPECT_FALSE(other.ask(op("fault"), 10).wasKilled) << "that is its own doing";
+}
+
 TEST(WorkerTest, AHangIsEnded) {
   Worker worker = start();
   const auto begin = std::chrono::steady_clock::now();

@@ -1,6 +1,7 @@
 #include "tuner/session/Journal.h"
 
 #include "compiler/support/AtomicFile.h"
+#include "compiler/support/Hash.h"
 #include "tests/unit/runtime/module_cache/TestFolder.h"
 
 #include <gtest/gtest.h>
@@ -9,6 +10,7 @@
 #include <filesystem>
 #include <fstream>
 #include <sys/resource.h>
+#include <sys/stat.h>
 
 namespace deft::session {
 namespace {
@@ -117,6 +119,64 @@ TEST_F(JournalTest, AFlippedByteEndsItThere) {
   }
 }
 
+TEST_F(JournalTest, WhatFollowsABrokenLineIsKeptAsideAndATornEndIsNot) {
+  {
+    auto journal = open();
+    for (int round = 0; round < 3; ++round)
+      journal->write(measured(round));
+  }
+  put(text().substr(0, text().size() - 5));
+  {
+    const auto torn = open();
+    ASSERT_TRUE(torn.ok());
+    EXPECT_EQ(torn->setAside(), "");
+    EXPECT_EQ(countAside(), 0);
+  }
+  std::string broken = text();
+  broken.insert(broken.find('\n') + 1, "\n"); // an empty line
+  put(broken);
+  const auto journal = open();
+  ASSERT_TRUE(journal.ok());
+  EXPECT_EQ(journal->measured("c", "x", 1, 0), nullptr);
+  EXPECT_EQ(countAside(), 1);
+  EXPECT_EQ(*support::readFile(journal->setAside()), broken);
+}
+
+TEST_F(JournalTest, WholeEventsThatDeftNeverWroteAreAnError) {
+  {
+    auto journal = open();
+    journal->write({{"event", "resumed"}, {"at", "now"}});
+  }
+  const std::string before = text();
+  for (const json &event : {json{{"event", "measured"}, {"class", "c"}, {"id", "x"}},
+                            json{{"event", "measured"}, {"class", 7}, {"us", {1}}},
+                            json{{"event", "batch"}, {"class", "c"}, {"ids", 3}}}) {
+    const std::string own = event.dump();
+    put(before + "{\"sum\":\"" + support::sha256Hex(own).substr(0, 8) + "\",\"event\":" + own + "}\n");
+    const auto journal = open();
+    ASSERT_FALSE(journal.ok()) << own;
+    EXPECT_NE(journal.error().message.find("has events that deftc did not write"), std::string::npos);
+  }
+}
+
+TEST_F(JournalTest, ANameThatIsNoTextIsKept) {
+  {
+    auto journal = open();
+    journal->write({{"event", "class"}, {"class", "c"}, {"trees", {{{"name", "t\xff.json"}}}}});
+    journal->write(measured(0));
+    EXPECT_EQ(journal->warning(), "");
+  }
+  EXPECT_NE(open()->measured("c", "x", 1, 0), nullptr);
+}
+
+TEST_F(JournalTest, APipeIsNoPlaceForOne) {
+  fs::create_directories(fs::path(path()).parent_path());
+  ASSERT_EQ(::mkfifo(path().c_str(), 0600), 0);
+  const auto journal = open();
+  ASSERT_FALSE(journal.ok());
+  EXPECT_EQ(journal.error().message, "`" + path() + "` is no file for a journal");
+}
+
 TEST_F(JournalTest, ACompleteOneIsPutAside) {
   {
     auto journal = open();
@@ -133,9 +193,9 @@ TEST_F(JournalTest, ACompleteOneIsPutAside) {
 }
 
 TEST_F(JournalTest, AStoppedOneGoesOnUnlessAFreshOneIsAskedFor) {
-  for (const char *reason : {"budget", "interrupted"}) {
+  for (const char *reason : {"budget", "interrupted", "not saved"}) {
     auto journal = open();
-    EXPECT_EQ(journal->isResumed(), std::string(reason) == "interrupted");
+    EXPECT_EQ(journal->isResumed(), std::string(reason) != "budget");
     journal->write({{"event", "end"}, {"reason", reason}});
   }
   const auto fresh = open(kSession, /*isFresh=*/true);
@@ -159,7 +219,7 @@ TEST_F(JournalTest, AnotherSessionsAndAnotherVersionsAreLeftAlone) {
 
 TEST_F(JournalTest, AFileThatIsNoJournalIsLeftAlone) {
   fs::create_directories(fs::path(path()).parent_path());
-  for (const char *content : {"hello\n", "hello", "{\"a\": 1}\n"}) {
+  for (const char *content : {"hello\n", "hello", "{\"a\": 1}\n", "{\"a\": 1}", "{\"sum\" : 3}"}) {
     put(content);
     const auto journal = open();
     ASSERT_FALSE(journal.ok()) << content;
