@@ -44,6 +44,12 @@ Result<void> checkRun(const Attention &attention, const Plan::Impl &plan, const 
     if (inputs.pageTable.size() < static_cast<std::size_t>(pages))
       return usage("the page table has " + std::to_string(inputs.pageTable.size()) +
                    " pages, the tree's tokens lie in the first " + std::to_string(pages));
+    for (const abi::Run &run : plan.plan.runs)
+      for (int page = run.location / pageSize; page * pageSize < run.location + run.tokens; ++page)
+        if (inputs.pageTable[static_cast<std::size_t>(page)] < 0)
+          return usage("the page table has no page for the tokens from " + std::to_string(page * pageSize) +
+                       " on: its entry " + std::to_string(page) + " is " +
+                       std::to_string(inputs.pageTable[static_cast<std::size_t>(page)]));
   }
   return {};
 }

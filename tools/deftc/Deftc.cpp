@@ -2,6 +2,8 @@
 #include "tools/deftc/Commands.h"
 #include "tools/deftc/Context.h"
 
+#include <nlohmann/json.hpp>
+
 #include <exception>
 #include <new>
 #include <ostream>
@@ -57,6 +59,12 @@ int runDeftc(int argc, const char *const *argv, Context &context) try {
 } catch (const std::bad_alloc &) {
   return reportError(context, {support::ErrorCode::Environment, "there is not enough memory for this",
                                "a tree of fewer tokens, or a spec of fewer heads, needs less"});
+} catch (const nlohmann::json::type_error &error) {
+  constexpr int kNoUtf8 = 316;
+  if (error.id != kNoUtf8)
+    return internalError(context, error.what());
+  return reportError(context, {support::ErrorCode::Usage,
+                               "a name that was given is not UTF-8, and cannot be written as JSON", ""});
 } catch (const std::exception &error) {
   return internalError(context, error.what());
 } catch (...) {

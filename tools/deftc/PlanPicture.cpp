@@ -192,10 +192,11 @@ private:
     for (std::size_t depth = 0; depth < columns_.size(); ++depth) {
       const Column &column = columns_[depth];
       const std::string number = std::to_string(depth);
+      const double room = column.width - 4; // or the next one has no place
       std::string text = "depth " + number + ", to " + counted(column.mostTokens, "token", "tokens");
-      if (Svg::widthOf(text, 11) > column.width)
+      if (Svg::widthOf(text, 11) > room)
         text = "depth " + number;
-      if (Svg::widthOf(text, 11) > column.width)
+      if (Svg::widthOf(text, 11) > room)
         text = number;
       if (column.x < free)
         continue;

@@ -174,8 +174,8 @@ void printPlan(const PlanReport &report, std::ostream &out) {
     const abi::Item &item = plan.items[i];
     out << std::setw(8) << i << "  " << std::left << std::setw(8) << phaseOf(report, static_cast<int>(i))
         << "  " << std::setw(10) << range(item.queryBegin, item.queryCount) << std::right << std::setw(6)
-        << item.queryCount * report.facts.ratio << std::setw(9) << withSeparators(item.tokens) << std::setw(9)
-        << rounded(model.unitUs(plan, item), 1) << "  " << std::left << std::setw(8)
+        << item.queryCount * report.facts.ratio << ' ' << std::setw(8) << withSeparators(item.tokens) << ' '
+        << std::setw(8) << rounded(model.unitUs(plan, item), 1) << "  " << std::left << std::setw(8)
         << (item.partialBegin < 0 ? "output" : "partial") << std::right << "  " << runsText(report, item)
         << "\n";
   }

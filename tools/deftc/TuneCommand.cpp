@@ -9,10 +9,13 @@
 #include "tools/deftc/TuneSummary.h"
 #include "tuner/session/NamedSamples.h"
 
+#include <nlohmann/json.hpp>
+
 #include <algorithm>
 #include <atomic>
 #include <charconv>
 #include <csignal>
+#include <optional>
 #include <ostream>
 
 namespace deft::cli {
@@ -35,13 +38,21 @@ What was found is kept for this device, and `deftc run` and `deftc plan` use it.
 stopped, by its budget, Ctrl-C or worse, goes on where it was when the same command is given again.)";
 
 struct Options {
-  std::string input, variant, recordsFolder, backend, budget, strategy = "guided", pages = "scattered";
+  std::string input, variant, recordsFolder, backend, strategy = "guided", pages = "scattered";
   std::string journal, report, record, configFile, note;
+  std::optional<std::string> budget;
   std::vector<std::string> trees, workloads, params, axes;
   std::uint64_t seed = 0;
   int threads = 0, compilers = 0, candidates = 0, treesOfClass = 3;
   bool isFresh = false, fromRelated = false, asGiven = false;
 };
+
+bool isUtf8(const std::string &text) try {
+  (void)nlohmann::json(text).dump();
+  return true;
+} catch (const nlohmann::json::exception &) {
+  return false;
+}
 
 /// "90s", "5m", "1h", "90".
 Result<double> parseSeconds(const std::string &text) {
@@ -90,8 +101,8 @@ Result<session::TuneOptions> tuneOptions(const Options &options, int threads) {
       return axis.error();
     tune.axes.push_back(std::move(*axis));
   }
-  if (!options.budget.empty()) {
-    const auto seconds = parseSeconds(options.budget);
+  if (options.budget) {
+    const auto seconds = parseSeconds(*options.budget);
     if (!seconds)
       return seconds.error();
     tune.budgetSeconds = *seconds;
@@ -266,7 +277,9 @@ void addTuneCommand(CLI::App &app, Context &context) {
       "good, too, where a class has few");
   command->add_option("--config-file", options->configFile,
                       "Where the configs go; by default this device's file in the cache");
-  command->add_option("--note", options->note, "A remark that is kept with the configs");
+  command->add_option("--note", options->note, "A remark that is kept with the configs")
+      ->check(CLI::Validator(
+          [](const std::string &text) { return isUtf8(text) ? std::string() : "it is not UTF-8"; }, ""));
   command->add_option("--record", options->record,
                       "With --strategy exhaustive: write all times of each class into this folder");
   command->footer(kFooter);

@@ -215,17 +215,22 @@ bool ClassTuner::confirm(const std::string &winner, int attempt, ClassReport &re
   if (raced.isOut || !raced.hasRun())
     return keepUntuned("the winner failed when it was to be confirmed", report);
   const TreeRatios searched(raced);
+  const auto measurementOf = [&](const Racer &racer) {
+    return config_cache::Measurement{racer.ownUs(estimator()), racer.referenceUs(estimator()),
+                                     measure::relativeSpread(racer.roundUs()),
+                                     static_cast<int>(racer.trees())};
+  };
+  report.entry.measurement = measurementOf(raced);
   const bool isForAll = isClearlyFaster(raced) && !searched.isSlowerOnOne();
   const std::vector<std::size_t> own = searched.where(isForAll ? kAny : kNoSlower);
   const Racer tuned = raced.on(own);
-  report.entry.measurement = {tuned.ownUs(estimator()), tuned.referenceUs(estimator()),
-                              measure::relativeSpread(tuned.roundUs()), static_cast<int>(own.size())};
-  report.gain = std::exp(-tuned.score(estimator()));
-  report.gainError = measure::estimate(tuned.logRatios()).error;
   if (own.empty() || !isClearlyFaster(tuned)) {
     keepUntuned("the best of the search is not clearly faster than the untuned config", report);
     return true;
   }
+  report.entry.measurement = measurementOf(tuned);
+  report.gain = std::exp(-tuned.score(estimator()));
+  report.gainError = measure::estimate(tuned.logRatios()).error;
 
   // To the searched trees on which it is no slower. False: one on which it is stands next to these.
   const auto narrow = [&](const TreeRatios &ratios, int first) {

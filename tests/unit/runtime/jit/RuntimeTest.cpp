@@ -100,6 +100,9 @@ TEST(RuntimeTest, ErrorsAreFoundBeforeAnythingIsWritten) {
   inputs.pageTable = inputs.pageTable.first(3);
   EXPECT_THAT(error(plan, inputs, problem.outputs()),
               HasSubstr("has 3 pages, the tree's tokens lie in the first 4"));
+  const std::vector<int> hole = {3, -1, 0, 2};
+  inputs.pageTable = hole;
+  EXPECT_THAT(error(plan, inputs, problem.outputs()), HasSubstr("its entry 1 is -1"));
   (void)problem.tree.append(1, 1);
   EXPECT_THAT(error(plan, problem.inputs(), problem.outputs()), HasSubstr("stale"));
   EXPECT_THAT(problem.out, Each(0));

@@ -87,6 +87,15 @@ TEST(FrameTest, WhatThereIsNotIsNamed) {
                 HasSubstr(std::string("--steps: `") + number + "` is not a whole number of at least 1"));
 }
 
+TEST_F(FrontCommandsTest, ANameThatIsNotUtf8IsNoBugOfDeftc) {
+  const std::string tree = write("t\xff.json", R"({"format": "deftc-tree", "version": 1, "nodes":
+    [{"parent": -1, "tokens": 20}], "queries": [{"node": 0}]})");
+  const Outcome outcome = run({"explain", "llama3_8b", "--tree", tree, "--backend", "cpu", "--json"});
+  EXPECT_EQ(outcome.code, kExitUsage);
+  EXPECT_THAT(outcome.err, HasSubstr("a name that was given is not UTF-8"));
+  EXPECT_EQ(run({"explain", "llama3_8b", "--tree", tree, "--backend", "cpu"}).code, kExitOk);
+}
+
 TEST(FrameTest, HelpIsAlsoACommand) {
   EXPECT_EQ(run({"help"}).out, run({"--help"}).out);
   EXPECT_EQ(run({"help", "cache", "show"}).out, run({"cache", "show", "--help"}).out);

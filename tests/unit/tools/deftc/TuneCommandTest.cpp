@@ -117,6 +117,11 @@ TEST_F(TuneCommandTest, WhatIsWrongIsSaidBeforeAnythingIsMeasured) {
   };
   EXPECT_THAT(error({"--workload", "few_shots"}), HasSubstr("no workload `few_shots`"));
   EXPECT_THAT(error({"--workload", "few_shot:step=1", "--budget", "soon"}), HasSubstr("`soon` is no time"));
+  for (const char *budget : {"", "inf", "1e300", "99999999999h", "-1s"})
+    EXPECT_THAT(error({"--workload", "few_shot:step=1", "--budget", budget}), HasSubstr("is no time"));
+  EXPECT_THAT(error({"--workload", "few_shot:step=1", "--note", "a\xff"}), HasSubstr("it is not UTF-8"));
+  EXPECT_THAT(error({"--workload", "few_shot:step=1", "--threads", "100000"}),
+              HasSubstr("is not a number of threads from 1 to 1024"));
   EXPECT_THAT(error({"--workload", "few_shot:step=1", "--axis", "chunks=1"}), HasSubstr("no axis `chunks`"));
   EXPECT_THAT(error({"--workload", "few_shot:step=1", "--axis", "chunk_tokens"}),
               HasSubstr("is no axis with its values"));

@@ -72,6 +72,24 @@ TEST_F(TuneTest, NoiseDoesNotHideAClearWinner) {
     EXPECT_EQ(one.entry.config.partition, spec::Partition::Query) << one.note;
 }
 
+TEST_F(TuneTest, WhereNothingIsFasterTheMeasurementIsOfAllTrees) {
+  behaviour.time = [](const plan::Plan &) { return 100; };
+  options.isFresh = true;
+  int kept = 0;
+  for (int session = 0; session < 8; ++session) {
+    behaviour.noise = 0.05 + 0.01 * session;
+    const auto report = run();
+    ASSERT_TRUE(report.ok()) << report.error().message;
+    for (const ClassReport &one : report->classes)
+      if (one.entry.keepsDefault) {
+        EXPECT_EQ(one.entry.measurement.trees, one.trees) << one.note;
+        EXPECT_EQ(one.entry.measurement.tunedUs, one.entry.measurement.untunedUs);
+        ++kept;
+      }
+  }
+  EXPECT_GT(kept, 8);
+}
+
 TEST_F(TuneTest, AWinnerThatIsSlowOnAHeldOutTreeLikeThoseGivenIsNotTaken) {
   // The held-out tree is the one of 41 + 4 * 9 tokens.
   behaviour.time = [](const plan::Plan &plan) {
