@@ -30,7 +30,7 @@ Result<ConfigFile> mergeAll(const std::vector<std::string> &inputs) {
     const config_cache::FileReading reading = config_cache::readConfigFile(input);
     if (reading.state != FileState::Good)
       return Error{ErrorCode::Diagnostics, reading.message, ""};
-    auto sum = isFirst ? Result<ConfigFile>(reading.file) : mergeFiles(merged, reading.file);
+    auto sum = mergeFiles(isFirst ? reading.file : merged, reading.file);
     if (!sum)
       return sum.error();
     merged = std::move(*sum);
@@ -94,6 +94,8 @@ int prune(Context &context, const PruneOptions &options) {
       continue; // what was installed, or is named by a variable, is not ours to change
     if (found.reading.state != FileState::Good) {
       context.err << "warning: " << found.reading.message << "; it is left as it is\n";
+      if (!options.paths.empty())
+        code = kExitDiagnostics;
       continue;
     }
     const config_cache::DeviceKey &device = found.reading.file.device;
@@ -113,7 +115,10 @@ int prune(Context &context, const PruneOptions &options) {
     }
     context.out << found.path << ": " << counted(*removed, "entry", "entries")
                 << (options.isTrial ? " would be removed, " : " removed, ")
-                << static_cast<long long>(entries.size()) - *removed << " left\n";
+                << static_cast<long long>(entries.size()) - *removed << " left";
+    if (const auto kept = static_cast<long long>(found.reading.file.kept.size()); kept > 0)
+      context.out << ", beside " << kept << " that " << (kept == 1 ? "is" : "are") << " not understood";
+    context.out << '\n';
   }
   return code;
 }

@@ -267,6 +267,14 @@ TEST_F(CacheCommandTest, MergeDoesNotDependOnTheOrderAndRefusesToMix) {
   EXPECT_THAT(mixed.err, HasSubstr("do not mix"));
   EXPECT_EQ(runDeftc({"cache", "merge", a, folder_.path("nowhere.json"), "-o", "-"}).code, kExitDiagnostics);
 
+  json file = json::parse(ab.out);
+  for (int i = 0; i < 2; ++i) // twice the same that is not understood
+    file["entries"].push_back({{"unknown", 1}});
+  const std::string strange = folder_.path("strange.json");
+  writeText(strange, file.dump());
+  EXPECT_EQ(runDeftc({"cache", "merge", strange, "-o", "-"}).out,
+            runDeftc({"cache", "merge", strange, strange, "-o", "-"}).out);
+
   // What is no such file, or another device's, is not overwritten; one of this device's is.
   writeText(folder_.path("mine.deft"), "attention a {}");
   for (const std::string &output : {folder_.path("mine.deft"), other}) {
@@ -297,7 +305,13 @@ TEST_F(CacheCommandTest, PruneRemovesWhatIsNamedAndNoMore) {
   EXPECT_THAT(runDeftc({"cache", "prune", "--illegal"}).out, HasSubstr("1 entry removed, 1 left"));
   EXPECT_THAT(runDeftc({"cache", "prune", "--all", "--variant", "q64"}).out,
               HasSubstr("0 entries removed, 1 left"));
-  EXPECT_THAT(runDeftc({"cache", "prune", "--all"}).out, HasSubstr("1 entry removed, 0 left"));
+  EXPECT_THAT(runDeftc({"cache", "prune", "--all"}).out, HasSubstr("1 entry removed, 0 left\n"));
+  json file = json::parse(before);
+  file["entries"][0]["class"] = "c9-whatever";
+  writeText(userPath(), file.dump());
+  EXPECT_THAT(runDeftc({"cache", "prune", "--all"}).out,
+              HasSubstr("2 entries removed, 0 left, beside 1 that is not understood\n"));
+  EXPECT_EQ(runDeftc({"cache", "prune", "--all", folder_.path("nowhere.json")}).code, kExitDiagnostics);
 }
 
 TEST_F(CacheCommandTest, RegretTellsWhatTheRulesWouldHaveChosen) {
