@@ -86,8 +86,9 @@ TEST_F(ParamsTest, ErrorsSayWhatIsExpected) {
 }
 
 TEST_F(ParamsTest, AMissingArrayTellsHowToGiveIt) {
-  EXPECT_EQ(bind({"window=1"}).error().hint,
-            "give it with --param slope=FILE.npy (4 values), or --param slope=VALUE for all heads alike");
+  EXPECT_EQ(
+      bind({"window=1"}).error().hint,
+      "give it 4 values, on the command line with --param slope=FILE.npy, or =VALUE for all heads alike");
 }
 
 } // namespace

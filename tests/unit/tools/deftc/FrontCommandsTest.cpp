@@ -102,17 +102,6 @@ TEST(FrameTest, HelpIsAlsoACommand) {
   EXPECT_THAT(run({"help", "cache", "show"}).out, HasSubstr("--family"));
 }
 
-TEST_F(FrontCommandsTest, APackageInTheSpecsPlaceIsCalledOne) {
-  const std::string package = (folder_ / "a.deftpkg").string();
-  ASSERT_EQ(run({"build", "llama3_8b", "-o", package}).code, kExitOk);
-  for (const std::vector<std::string> &command :
-       {std::vector<std::string>{"check", package}, {"emit", package, "--as", "json"}, {"build", package}}) {
-    const Outcome outcome = run(command);
-    EXPECT_EQ(outcome.code, kExitUsage);
-    EXPECT_THAT(outcome.err, HasSubstr("a.deftpkg` is a package, not the text of a spec"));
-  }
-}
-
 TEST(FrameTest, AnExceptionIsAnInternalErrorAndNoCrash) {
   struct Throwing : std::streambuf {
     int_type overflow(int_type) override { throw std::runtime_error("out of luck"); }

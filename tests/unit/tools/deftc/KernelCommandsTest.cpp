@@ -147,6 +147,17 @@ TEST_F(KernelCommandsTest, BuildMakesTheSamePackageEachTimeAndItHoldsEverything)
             package::writePackage(*package::openPackage(path("two.deftpkg"))));
 }
 
+TEST_F(KernelCommandsTest, APackageInTheSpecsPlaceIsCalledOne) {
+  ASSERT_EQ(run({"build", "llama3_8b", "-o", path("a.deftpkg")}).code, kExitOk);
+  for (const std::vector<std::string> &command : {std::vector<std::string>{"check", path("a.deftpkg")},
+                                                  {"emit", path("a.deftpkg"), "--as", "json"},
+                                                  {"build", path("a.deftpkg")}}) {
+    const Outcome outcome = run(command);
+    EXPECT_EQ(outcome.code, kExitUsage);
+    EXPECT_THAT(outcome.err, HasSubstr("a.deftpkg` is a package, not the text of a spec"));
+  }
+}
+
 TEST_F(KernelCommandsTest, BuildSaysWhatIsWrong) {
   const Outcome arch = run({"build", "llama3_8b", "--arch", "sm_75", "-o", path("p")});
   EXPECT_EQ(arch.code, kExitUsage);
