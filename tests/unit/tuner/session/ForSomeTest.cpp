@@ -11,7 +11,24 @@ namespace {
 
 using test::landscape;
 
-class ForSomeTest : public TuneTest {};
+class ForSomeTest : public TuneTest {
+protected:
+  /// Of the class with two trees, where all takes 100 us on both but `query`.
+  ClassReport oneWithTwoTrees(double queryUs, double queryUsOnTheSecond) {
+    input.samples[1].tree = test::levelTree({1, 4}, {46, 9});
+    behaviour.time = [=](const plan::Plan &plan) {
+      const bool isSecond = plan.readTokens == 46 + 4 * 9;
+      return plan.partition != spec::Partition::Query ? 100 : isSecond ? queryUsOnTheSecond : queryUs;
+    };
+    const auto report = run();
+    EXPECT_TRUE(report.ok()) << report.error().message;
+    for (const ClassReport &one : report->classes)
+      if (one.trees == 2)
+        return one;
+    ADD_FAILURE() << "no class has two trees";
+    return {};
+  }
+};
 
 /// `query` is the only fast one, but slow on trees of so many tokens: faster in the mean of one such and
 /// another.
@@ -129,44 +146,22 @@ TEST_F(ForSomeTest, AWinnerIsForTreesUpToHalfWayToOneOnWhichItIsSlower) {
 }
 
 TEST_F(ForSomeTest, WhatIsFasterOnOneOfTheGivenTreesAloneIsForThatOne) {
-  input.samples[1].tree = test::levelTree({1, 4}, {46, 9});
-  behaviour.time = [](const plan::Plan &plan) { // in the mean of both trees as fast as what is untuned
-    const bool isSlower = plan.readTokens == 46 + 4 * 9;
-    return plan.partition != spec::Partition::Query ? 100 : isSlower ? 125 : 80;
-  };
-  const auto report = run();
-  ASSERT_TRUE(report.ok()) << report.error().message;
-  int forSome = 0;
-  for (const ClassReport &one : report->classes)
-    if (one.trees == 2) {
-      ++forSome;
-      ASSERT_FALSE(one.entry.keepsDefault) << one.note;
-      EXPECT_NEAR(one.gain, 1.25, 0.01);
-      EXPECT_EQ(one.entry.measurement.trees, 1);
-      config_cache::TreeClassifier classifier;
-      EXPECT_TRUE(one.entry.isFor(classifier.measure(input.samples[0].tree).coordinates()));
-      EXPECT_FALSE(one.entry.isFor(classifier.measure(input.samples[1].tree).coordinates()));
-    }
-  EXPECT_EQ(forSome, 1);
+  // In the mean of both trees as fast as what is untuned.
+  const ClassReport one = oneWithTwoTrees(80, 125);
+  ASSERT_FALSE(one.entry.keepsDefault) << one.note;
+  EXPECT_NEAR(one.gain, 1.25, 0.01);
+  EXPECT_EQ(one.entry.measurement.trees, 1);
+  config_cache::TreeClassifier classifier;
+  EXPECT_TRUE(one.entry.isFor(classifier.measure(input.samples[0].tree).coordinates()));
+  EXPECT_FALSE(one.entry.isFor(classifier.measure(input.samples[1].tree).coordinates()));
 }
 
 TEST_F(ForSomeTest, WhatIsALittleSlowerOnOneTreeIsForTheOthers) {
-  input.samples[1].tree = test::levelTree({1, 4}, {46, 9});
-  behaviour.time = [](const plan::Plan &plan) { // in the mean faster, but not clearly
-    const bool isSlower = plan.readTokens == 46 + 4 * 9;
-    return plan.partition != spec::Partition::Query ? 100 : isSlower ? 101.5 : 97;
-  };
-  const auto report = run();
-  ASSERT_TRUE(report.ok()) << report.error().message;
-  int forSome = 0;
-  for (const ClassReport &one : report->classes)
-    if (one.trees == 2) {
-      ++forSome;
-      ASSERT_FALSE(one.entry.keepsDefault) << one.note;
-      EXPECT_NEAR(one.gain, 1.03, 0.005);
-      EXPECT_EQ(one.entry.onlyFor.size(), 1U);
-    }
-  EXPECT_EQ(forSome, 1);
+  // In the mean faster, but not clearly.
+  const ClassReport one = oneWithTwoTrees(97, 101.5);
+  ASSERT_FALSE(one.entry.keepsDefault) << one.note;
+  EXPECT_NEAR(one.gain, 1.03, 0.005);
+  EXPECT_EQ(one.entry.onlyFor.size(), 1U);
 }
 
 TEST_F(ForSomeTest, AWinnerOnTreesThatNobodyGaveAloneIsNotTaken) {
