@@ -174,12 +174,9 @@ Result<Config> defaultConfig(const spec::Variant &variant) {
   std::stable_sort(tightestFirst.begin(), tightestFirst.end(),
                    [](const auto *a, const auto *b) { return a->smemPerBlock < b->smemPerBlock; });
   auto config = defaultConfig(variant, *tightestFirst.front());
-  for (const target::Target *target : tightestFirst) {
-    if (config)
-      break;
-    if (auto larger = defaultConfig(variant, *target)) // the schedule is not for all
+  for (std::size_t i = 1; i < tightestFirst.size() && !config; ++i)
+    if (auto larger = defaultConfig(variant, *tightestFirst[i])) // the schedule is not for all
       config = std::move(larger);
-  }
   return config;
 }
 

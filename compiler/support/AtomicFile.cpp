@@ -49,14 +49,23 @@ bool writeAll(int fd, std::string_view bytes) {
   return true;
 }
 
-/// The file that a name stands for, through links, which stay; it need not be there yet.
+/// Whether a name is that of an open file, as /dev/stdout leads to.
+bool isDescriptor(const std::string &path) {
+  return path.starts_with("/proc/") && path.find("/fd/") != std::string::npos;
+}
+
+/// The file that a name stands for, through links, which stay; it need not be there yet. Empty: whichever
+/// file is open.
 std::string behindLinks(const std::string &path) {
   constexpr int kMostLinks = 40; // as many as the system follows
   namespace fs = std::filesystem;
   fs::path place(path);
   std::error_code none;
-  for (int i = 0; i < kMostLinks && fs::is_symlink(place, none); ++i)
+  for (int i = 0; i < kMostLinks && fs::is_symlink(place, none); ++i) {
+    if (isDescriptor(place.string()))
+      return {};
     place = place.parent_path() / fs::read_symlink(place, none);
+  }
   return place.string();
 }
 
@@ -78,9 +87,9 @@ int openTemporary(const std::string &path, std::string &name) {
   }
 }
 
-/// A pipe or a device, which nothing may take the place of.
+/// A pipe, a device or an open file, which nothing may take the place of.
 Result<void> writeInto(const std::string &path, std::string_view bytes) {
-  Descriptor file(::open(path.c_str(), O_WRONLY | O_CLOEXEC));
+  Descriptor file(::open(path.c_str(), O_WRONLY | O_APPEND | O_CLOEXEC));
   if (file.get() < 0 || !writeAll(file.get(), bytes) || file.close() != 0)
     return systemError("write", path);
   return {};
@@ -91,12 +100,12 @@ Result<void> writeInto(const std::string &path, std::string_view bytes) {
 Result<void> writeFileAtomically(const std::string &path, std::string_view bytes) {
   struct stat old{};
   const bool isThere = ::stat(path.c_str(), &old) == 0;
-  if (isThere && !S_ISREG(old.st_mode) && !S_ISDIR(old.st_mode))
+  const std::string place = behindLinks(path);
+  if (place.empty() || (isThere && !S_ISREG(old.st_mode) && !S_ISDIR(old.st_mode)))
     return writeInto(path, bytes);
   // A rename would ask the folder alone.
   if (isThere && ::faccessat(AT_FDCWD, path.c_str(), W_OK, AT_EACCESS) != 0)
     return systemError("write", path);
-  const std::string place = behindLinks(path);
   std::string temporary;
   Descriptor file(openTemporary(place, temporary));
   if (file.get() < 0)
@@ -118,14 +127,17 @@ Result<void> writeFileAtomically(const std::string &path, std::string_view bytes
 
 Result<void> checkWritable(const std::string &path) {
   struct stat old{};
-  if (::stat(path.c_str(), &old) == 0) {
-    if (S_ISDIR(old.st_mode))
-      errno = EISDIR;
-    else if (::faccessat(AT_FDCWD, path.c_str(), W_OK, AT_EACCESS) == 0)
-      return {};
+  const bool isThere = ::stat(path.c_str(), &old) == 0;
+  const bool isDirectory = isThere && S_ISDIR(old.st_mode);
+  if (isDirectory)
+    errno = EISDIR;
+  if (isDirectory || (isThere && ::faccessat(AT_FDCWD, path.c_str(), W_OK, AT_EACCESS) != 0))
     return systemError("write", path);
-  }
-  if (::faccessat(AT_FDCWD, folderOf(behindLinks(path)).c_str(), W_OK | X_OK, AT_EACCESS) != 0)
+  const std::string place = behindLinks(path);
+  if (place.empty() || (isThere && !S_ISREG(old.st_mode)))
+    return {};
+  // Where the new bytes get their name.
+  if (::faccessat(AT_FDCWD, folderOf(place).c_str(), W_OK | X_OK, AT_EACCESS) != 0)
     return systemError("write", path);
   return {};
 }

@@ -46,12 +46,13 @@ const Selection &ConfigChooser::choose(const tree::KvTree &tree) {
 }
 
 /// Where the chosen entry is for some trees alone: whether the tree is one of them as it was before. One that
-/// was has to go twice as far to be none of them: it may be going to and fro.
+/// was has to go half as far again to be none of them: it may be going to and fro, but not to where the
+/// config lost (Entry::within).
 bool ConfigChooser::isStillRight(const TreeFeatures &features) const {
   const Candidate &chosen = selection_.chosen;
   if (!chosen.from || chosen.from->entry.onlyFor.empty())
     return true;
-  const double slack = chosen.isForOthers ? 1 : 2;
+  const double slack = chosen.isForOthers ? 1 : 1.5;
   return chosen.from->entry.isFor(features.coordinates(), slack) != chosen.isForOthers;
 }
 

@@ -153,7 +153,7 @@ json toJson(const Entry &entry) {
     object["keeps_default"] = true;
   if (!entry.onlyFor.empty())
     object["only_for"] = entry.onlyFor;
-  if (entry.within != kLikeness)
+  if (!entry.onlyFor.empty() && entry.within != kLikeness)
     object["within"] = entry.within;
   return object;
 }

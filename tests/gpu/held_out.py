@@ -97,7 +97,8 @@ def demote(configs, rows, noise):
         if key not in lost or entry.get("keeps_default") or entry["signature"] not in untuned:
             continue
         places = entry.get("only_for", lost[key][0]["tuned_on"])
-        within = min([entry.get("within", LIKENESS)] + [distance(place, row["at"]) / 2 for place in places for row in lost[key]])
+        near = [min(distance(place, row["at"]) for place in places) for row in lost[key]]
+        within = min([entry.get("within", LIKENESS)] + [math.floor(500 * each + 1e-6) / 1000 for each in near])
         if within < LEAST_WITHIN:
             entry.pop("only_for", None)
             entry.pop("within", None)
@@ -108,7 +109,7 @@ def demote(configs, rows, noise):
         else:
             entry["only_for"] = places
             if within < LIKENESS:
-                entry["within"] = round(within, 3)
+                entry["within"] = within
             narrowed.append(key)
         entry["provenance"]["note"] = "tests/gpu/held_out.py: what was tuned is slower on a tree that was held out"
     return narrowed, demoted

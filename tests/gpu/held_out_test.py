@@ -50,6 +50,12 @@ class DemoteTest(unittest.TestCase):
         self.assertNotIn("only_for", configs["entries"][0])
         self.assertNotIn("within", configs["entries"][0])
 
+    def test_half_way_is_rounded_down_as_the_tuner_does(self):
+        for tokens, within in ((11.10, 0.025), (11.131, 0.04)):
+            configs = {"entries": [entry("lost"), entry("kept", keeps_default=True)]}
+            held_out.demote(configs, [row("lost", 11, tokens=tokens)], 0.02)
+            self.assertEqual(configs["entries"][0]["within"], within)
+
     def test_another_attentions_loss_is_not_ones_own(self):
         configs = {"entries": [entry("lost"), entry("kept", keeps_default=True)]}
         self.assertEqual(held_out.demote(configs, [row("lost", 11, signature="b")], 0.02), ([], []))

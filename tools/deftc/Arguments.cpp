@@ -3,6 +3,7 @@
 #include "compiler/support/NearestName.h"
 
 #include <charconv>
+#include <cstdint>
 #include <optional>
 
 namespace deft::cli {
@@ -48,25 +49,14 @@ const CLI::App *commandOf(const CLI::App &app, const std::string &name, std::vec
 
 } // namespace
 
-CLI::Validator atLeast(long long least) {
+CLI::Validator atLeast(int least) {
   const auto check = [least](const std::string &text) -> std::string {
-    const auto value = numberOf<long long>(text);
+    const auto value = numberOf<int>(text);
     return value && *value >= least
                ? ""
                : "`" + text + "` is not a whole number of at least " + std::to_string(least);
   };
   return {check, least > 0 ? "POSITIVE" : "NONNEGATIVE"};
-}
-
-CLI::Validator threads() {
-  constexpr int kMost = 1024;
-  const auto check = [](const std::string &text) -> std::string {
-    const auto value = numberOf<long long>(text);
-    return value && *value >= 1 && *value <= kMost
-               ? ""
-               : "`" + text + "` is not a number of threads from 1 to " + std::to_string(kMost);
-  };
-  return {check, "POSITIVE"};
 }
 
 CLI::Validator notNegative() {
@@ -75,6 +65,24 @@ CLI::Validator notNegative() {
     return value && *value >= 0 ? "" : "`" + text + "` is not a number of at least 0";
   };
   return {check, "NONNEGATIVE"};
+}
+
+CLI::Validator seed() {
+  const auto check = [](const std::string &text) -> std::string {
+    return numberOf<std::uint64_t>(text) ? "" : "`" + text + "` is not a whole number of 64 bits";
+  };
+  return {check, "NONNEGATIVE"};
+}
+
+CLI::Validator threads() {
+  constexpr int kMost = 1024;
+  const auto check = [](const std::string &text) -> std::string {
+    const auto value = numberOf<int>(text);
+    return value && *value >= 1 && *value <= kMost
+               ? ""
+               : "`" + text + "` is not a number of threads from 1 to " + std::to_string(kMost);
+  };
+  return {check, "POSITIVE"};
 }
 
 Result<void> checkNames(const CLI::App &app, const std::vector<std::string> &arguments) {

@@ -9,12 +9,14 @@
 
 namespace deft::cli {
 
-/// A whole number of at least so much; CLI11's own say a range of 309 digits.
-CLI::Validator atLeast(long long least);
+/// A whole number of at least so much that an int holds; CLI11's own say a range of 309 digits.
+CLI::Validator atLeast(int least);
+/// Any number from 0.
+CLI::Validator notNegative();
+/// A whole number of 64 bits.
+CLI::Validator seed();
 /// How many threads: of more than this nobody gains, and the system may not give them.
 CLI::Validator threads();
-/// The same of any number, from 0.
-CLI::Validator notNegative();
 
 /// A command or an option that there is not, with the nearest one as a hint. CLI11 would say first what is
 /// missing, or print the help of what is there.

@@ -122,7 +122,7 @@ void addKernelFlags(CLI::App *command, KernelBenchFlags &flags) {
       ->check(atLeast(0));
   command->add_option("--tile", flags.tileQ, "Most rows of an item")->check(atLeast(1));
   command->add_option("--repeat", flags.repeats, "Timed runs of each row")->check(atLeast(1));
-  command->add_option("--seed", flags.seed, "Of the inputs and of the scattering")->check(atLeast(0));
+  command->add_option("--seed", flags.seed, "Of the inputs and of the scattering")->check(seed());
   addConfigOption(*command, flags.config);
   command->add_flag("--untuned", flags.untuned, "The analytic choice, whatever was tuned");
   command->add_flag("--quick", flags.quick, "No warm L2, no scattered pages");

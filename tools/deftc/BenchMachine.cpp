@@ -77,7 +77,10 @@ Result<config_cache::Selection> BenchMachine::choose(const jit::Program &program
   const target::Target *target = target::targetForDevice(facts.major, facts.minor);
   config_cache::ConfigChooser chooser(configs_, program.sharedVariant(), target, std::move(*untuned),
                                       facts.multiprocessors);
-  return chooser.choose(tree);
+  const config_cache::Selection &selection = chooser.choose(tree);
+  if (auto usable = checkGiven(selection); !usable)
+    return usable.error();
+  return selection;
 }
 
 Result<bench::KernelBench *> BenchMachine::benchOf(const std::string &attention,

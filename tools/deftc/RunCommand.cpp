@@ -56,8 +56,7 @@ void addWhat(CLI::App &command, RunOptions &options) {
   what->require_option(1);
   command.add_option("--workloads", options.recordsFolder, "A folder of recorded workloads");
   command.add_option("--steps", options.steps, "How many steps of the workload")->check(atLeast(1));
-  command.add_option("--seed", options.seed, "Of the workload, the inputs and the scattering")
-      ->check(atLeast(0));
+  command.add_option("--seed", options.seed, "Of the workload, the inputs and the scattering")->check(seed());
   command
       .add_option("--param", options.params,
                   "NAME=VALUE, for an array the same value for every head, or NAME=FILE.npy")

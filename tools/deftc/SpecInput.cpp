@@ -36,6 +36,8 @@ support::Result<void> splitName(std::string &path, std::string &name) {
   if (hash == std::string::npos || std::filesystem::exists(path, none))
     return {};
   const std::string own = path.substr(hash + 1);
+  if (own.empty())
+    return Error{ErrorCode::Usage, "`" + path + "` names no attention behind its #", ""};
   if (!name.empty() && name != own)
     return Error{ErrorCode::Usage, "`" + path + "` names one attention, --variant " + name + " another", ""};
   name = own;

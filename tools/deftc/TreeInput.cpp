@@ -16,7 +16,7 @@ void addTreeOptions(CLI::App &command, TreeOptions &options) {
   command.add_option("--workloads", options.workloads, "The folder of recorded workloads")
       ->check(CLI::ExistingDirectory);
   command.add_option("--step", options.step, "Of the workload, from 1")->check(atLeast(1));
-  command.add_option("--seed", options.seed, "Of the workload")->check(atLeast(0));
+  command.add_option("--seed", options.seed, "Of the workload")->check(seed());
 }
 
 support::Result<NamedTree> openTree(const TreeOptions &options) {

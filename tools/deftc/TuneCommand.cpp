@@ -213,11 +213,12 @@ int runTune(Context &context, const Options &options) {
   printTuneSummary(*report, context.out);
   for (const std::string &warning : report->warnings)
     context.err << "warning: " << warning << '\n';
+  const int notSaved = report->notSaved ? reportError(context, *report->notSaved) : kExitOk;
   if (!options.report.empty())
     if (const int code = writeTuneReport(context, {report->journal}, options.report); code != kExitOk)
       return code;
-  if (report->notSaved)
-    return reportError(context, *report->notSaved);
+  if (notSaved != kExitOk)
+    return notSaved;
   const auto isDone = [](const session::ClassReport &one) { return one.isDone; };
   if (report->ended == session::Ended::Complete &&
       std::none_of(report->classes.begin(), report->classes.end(), isDone))
@@ -264,7 +265,7 @@ void addTuneCommand(CLI::App &app, Context &context) {
   command->add_option("--threads", options->threads, "Of the CPU; all by default")->check(threads());
   command->add_option("--compilers", options->compilers, "Kernels that are compiled at a time")
       ->check(atLeast(1));
-  command->add_option("--seed", options->seed, "Of workloads, inputs and the scattering")->check(atLeast(0));
+  command->add_option("--seed", options->seed, "Of workloads, inputs and the scattering")->check(seed());
   command->add_option("--journal", options->journal, "The file that the session is kept in, to go on with");
   command->add_flag("--fresh", options->isFresh, "Begin anew where a journal could be gone on with");
   command->add_flag("--from-related", options->fromRelated,

@@ -106,7 +106,7 @@ void addWorkloadsCommand(CLI::App &app, Context &context) {
   command->add_option("--workloads", options->records, "A folder with recorded workloads");
   command->add_option("--step", options->step, "The step, from 1 on; 1 when absent")->check(atLeast(1));
   command->add_option("--seed", options->seed, "Of what is drawn at random")
-      ->check(atLeast(0))
+      ->check(seed())
       ->capture_default_str();
   command->add_option("-o,--output", options->output, "Write the step's tree to this file; - prints it");
   command->footer(kFooter);

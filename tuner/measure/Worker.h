@@ -41,7 +41,7 @@ public:
     } state = State::Done;
     Message message;
     support::Error error;   ///< of all but Done
-    bool wasKilled = false; ///< Died, by somebody's SIGKILL: the system's, when memory is short
+    bool wasKilled = false; ///< Died by SIGKILL, which is no fault: the system's, when memory is short
   };
   /// Of the oldest request that was sent.
   Answer receive(double seconds);

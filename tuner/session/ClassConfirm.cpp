@@ -29,7 +29,7 @@ constexpr double kTie = 0.015;
 /// single item of another phase runs alone behind all others.
 constexpr double kSimplerTie = 0.01;
 
-constexpr double kDigits = 1000, kExact = 1e-6;
+constexpr double kThousandths = 1000, kRoundingSlack = 1e-6;
 
 const auto kNoDrop = [](const Racer &, int, double) {};
 
@@ -148,8 +148,8 @@ std::vector<std::string> ClassTuner::final() {
   return ids;
 }
 
-/// What was the fastest on one of the given trees, where it was so clearly, the fastest first: where nothing
-/// is faster on all trees, this may be for some.
+/// What was the fastest on one of the given trees, of all that stayed to the end of their race, where it was
+/// so clearly, the fastest first: where nothing is faster on all trees, this may be for some.
 std::vector<std::string> ClassTuner::bestOfSome() const {
   std::set<std::pair<double, std::string>> best;
   for (const auto &[tree, ratioAndId] : bestOfTree_)
@@ -191,6 +191,7 @@ bool ClassTuner::keepUntuned(const std::string &why, ClassReport &report) const 
   report.entry.within = config_cache::kLikeness;
   report.entry.measurement.tunedUs = report.entry.measurement.untunedUs;
   report.gain = 1;
+  report.gainError = 0;
   report.note = why;
   return false;
 }
@@ -239,7 +240,7 @@ bool ClassTuner::confirm(const std::string &winner, int attempt, ClassReport &re
     double &within = report.entry.within;
     for (const config_cache::Coordinates &slower : placesOf(ratios.where(kSlower), first))
       within = std::min(within, config_cache::distanceToNearest(report.entry.onlyFor, slower) / 2);
-    within = std::floor(kDigits * within + kExact) / kDigits; // as places are kept
+    within = std::floor(kThousandths * within + kRoundingSlack) / kThousandths; // as fine as places
     return within >= kLeastWithin;
   };
   const bool isForGiven = std::any_of(own.begin(), own.end(),
@@ -280,14 +281,14 @@ void ClassTuner::confirmInTurn(ClassReport &report) {
   const std::vector<std::string> finalists = final();
   if (settle(finalists))
     return;
-  const ClassReport untuned = report;
+  const ClassReport ofFinalists = report;
   std::vector<std::string> others = bestOfSome();
   std::erase_if(others, [&](const std::string &id) {
     return std::find(finalists.begin(), finalists.end(), id) != finalists.end();
   });
   if (!forSome && settle(others))
     return;
-  report = forSome.value_or(untuned);
+  report = forSome.value_or(ofFinalists);
 }
 
 /// Where trees of the class stand, counted from `first`.

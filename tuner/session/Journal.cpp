@@ -40,6 +40,11 @@ Error cannot(const std::string &what, const std::string &path, int number) {
           kAnother};
 }
 
+/// Whole lines of types that no session writes.
+Error strange(const std::string &path) {
+  return {ErrorCode::Environment, "journal `" + path + "` has events that deftc did not write", kAnother};
+}
+
 /// JOURNAL -> JOURNAL-20261121T083000, with a number where that is taken.
 std::string nameAside(const std::string &path) {
   char date[32];
@@ -100,7 +105,7 @@ std::vector<json> parseJournal(std::string_view text, std::size_t *bytes) {
   return events;
 }
 
-Result<std::vector<json>> readJournal(const std::string &path) {
+Result<std::vector<json>> readJournal(const std::string &path) try {
   const auto text = support::readFile(path);
   if (!text)
     return text.error();
@@ -113,9 +118,11 @@ Result<std::vector<json>> readJournal(const std::string &path) {
                      ", this deftc reads version " + std::to_string(kJournalVersion),
                  ""};
   return events;
+} catch (const json::exception &) {
+  return strange(path);
 }
 
-Result<Journal> Journal::open(const std::string &path, const json &session, bool isFresh) {
+Result<Journal> Journal::open(const std::string &path, const json &session, bool isFresh) try {
   std::error_code failure;
   if (const auto folder = std::filesystem::path(path).parent_path(); !folder.empty())
     if (std::filesystem::create_directories(folder, failure); failure)
@@ -157,13 +164,8 @@ Result<Journal> Journal::open(const std::string &path, const json &session, bool
                    "give the same spec, trees, device and options, or --fresh to begin anew"};
     if (auto done = journal.cut(*text, bytes); !done)
       return done.error();
-    try {
-      for (const json &event : events)
-        journal.note(event);
-    } catch (const json::exception &) {
-      return Error{ErrorCode::Environment, "journal `" + path + "` has events that deftc did not write",
-                   "--fresh begins anew"};
-    }
+    for (const json &event : events)
+      journal.note(event);
     journal.isResumed_ = true;
     return journal;
   } else if (::ftruncate(journal.descriptor_, 0) != 0) {
@@ -173,6 +175,8 @@ Result<Journal> Journal::open(const std::string &path, const json &session, bool
   if (!journal.warning_.empty())
     return Error{ErrorCode::Environment, journal.warning_, ""};
   return journal;
+} catch (const json::exception &) {
+  return strange(path);
 }
 
 /// To the whole lines that can be used. What is more than a torn end is copied before.
@@ -229,7 +233,7 @@ void Journal::note(const json &event) {
     checked_.insert({treeClass, id});
   else if (kind == "rejected")
     rejected_[{event.value("stage", "") == "prepare" ? treeClass : "", id}] = event.value("reason", "");
-  else if (kind == "done")
+  else if (kind == "done" && (!event.contains("is_cut") || event["is_cut"].is_boolean()))
     done_[treeClass] = event;
 }
 

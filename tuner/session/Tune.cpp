@@ -49,7 +49,7 @@ public:
       : input_(input), options_(options), listener_(listener) {}
 
   Result<TuneReport> run() {
-    for (auto step : {&Session::openLab, &Session::openSpace, &Session::openJournal})
+    for (auto step : {&Session::openLab, &Session::openSpace, &Session::openConfigs, &Session::openJournal})
       if (auto done = (this->*step)(); !done)
         return done.error();
     if (auto tuned = tuneClasses(); !tuned)
@@ -119,6 +119,18 @@ private:
     return {};
   }
 
+  Result<void> openConfigs() {
+    report_.configPath = options_.configPath;
+    if (report_.configPath.empty() && !options_.places.userFolder.empty())
+      report_.configPath =
+          (std::filesystem::path(options_.places.userFolder) / report_.device.fileName()).string();
+    if (report_.configPath.empty())
+      report_.warnings.push_back("there is no place for configs: the results are in the journal alone");
+    else if (auto mergeable = config_cache::checkMergeable(report_.configPath, report_.device); !mergeable)
+      return mergeable.error();
+    return {};
+  }
+
   Result<void> openJournal() {
     const json session = sessionEvent({input_, options_, report_, *space_, untuned_, classes_});
     const auto found = journalPath(options_, session);
@@ -132,20 +144,13 @@ private:
     report_.journal = path;
     report_.isResumed = journal_->isResumed();
     if (!journal_->setAside().empty())
-      note("a line of the journal is broken: what follows it is not used, and is kept in " +
-           journal_->setAside());
+      report_.warnings.push_back(
+          "a line of the journal is broken: what follows it is not used, and is kept in " +
+          journal_->setAside());
     if (report_.isResumed) {
       journal_->write({{"event", "resumed"}, {"at", config_cache::timestamp()}});
       note("goes on with " + path);
     }
-    report_.configPath = options_.configPath;
-    if (report_.configPath.empty() && !options_.places.userFolder.empty())
-      report_.configPath =
-          (std::filesystem::path(options_.places.userFolder) / report_.device.fileName()).string();
-    if (report_.configPath.empty())
-      report_.warnings.push_back("there is no place for configs: the results are in the journal alone");
-    else if (auto mergeable = config_cache::checkMergeable(report_.configPath, report_.device); !mergeable)
-      return mergeable.error();
     return {};
   }
 
@@ -338,31 +343,35 @@ private:
     return true;
   }
 
-  /// An entry that this spec's schedule does not admit, and that is as fast, is for others to keep.
+  /// An entry that this spec cannot use, and that beats the untuned choice in no more time, is for others to
+  /// keep.
   bool isForAnotherSchedule(const config_cache::Entry &entry) const {
     const auto isLegal = config_cache::legalityFor(input_.variant, target_);
     const config_cache::FileReading reading = config_cache::readConfigFile(report_.configPath);
-    return std::any_of(reading.file.entries.begin(), reading.file.entries.end(),
-                       [&](const config_cache::Entry &old) {
-                         return keyOf(old) == keyOf(entry) && !old.keepsDefault &&
-                                old.provenance.kernelHash == entry.provenance.kernelHash &&
-                                !isLegal(old.config) && old.measurement.tunedUs <= entry.measurement.tunedUs;
-                       });
+    return std::any_of(
+        reading.file.entries.begin(), reading.file.entries.end(), [&](const config_cache::Entry &old) {
+          return keyOf(old) == keyOf(entry) && !old.keepsDefault &&
+                 old.provenance.kernelHash == entry.provenance.kernelHash && !isLegal(old.config) &&
+                 (entry.keepsDefault || old.measurement.tunedUs <= entry.measurement.tunedUs);
+        });
   }
 
   void save(const config_cache::Entry &entry) {
     if (report_.configPath.empty())
       return;
     if (isForAnotherSchedule(entry)) {
-      note(entry.treeClass.text() + ": the entry that is there is of another schedule, and faster: it stays");
+      report_.warnings.push_back(entry.treeClass.text() +
+                                 ": the entry that is there is of another schedule, and no slower: it stays");
       return;
     }
-    const auto written = config_cache::mergeWrite(report_.configPath, report_.device, {entry});
+    unsaved_.push_back(entry); // with those that could not be before
+    const auto written = config_cache::mergeWrite(report_.configPath, report_.device, unsaved_);
     if (!written) {
       saveError_ = written.error();
       return;
     }
     saveError_.reset();
+    unsaved_.clear();
     report_.written.added += written->added;
     report_.written.replaced += written->replaced;
     report_.written.unchanged += written->unchanged;
@@ -448,7 +457,8 @@ private:
   std::optional<RelatedConfigs> related_;
   std::optional<Lab> lab_;
   std::optional<Journal> journal_;
-  std::optional<Error> saveError_;
+  std::vector<config_cache::Entry> unsaved_;
+  std::optional<Error> saveError_; ///< of unsaved_
   TuneReport report_;
 };
 

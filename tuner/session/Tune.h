@@ -124,8 +124,9 @@ struct TuneReport {
 };
 
 /// Searches class after class, smallest trees first, and writes an entry for each that is done. Faults of
-/// candidates are part of the report; an error is what keeps a session from starting. Forks child processes:
-/// the caller must not use CUDA before, and should have no other threads.
+/// candidates are part of the report; an error is what keeps a session from starting, or a
+/// recording from being written. Forks child processes: the caller must not use CUDA before, and should have
+/// no other threads.
 support::Result<TuneReport> tune(const TuneInput &input, const TuneOptions &options,
                                  const Listener &listener = {});
 

@@ -1,5 +1,6 @@
 #include "compiler/support/AtomicFile.h"
 
+#include <fcntl.h>
 #include <filesystem>
 #include <gtest/gtest.h>
 #include <sys/stat.h>
@@ -74,6 +75,26 @@ TEST_F(AtomicFileTest, WhatIsNoFileIsWrittenIntoAndNotReplaced) {
   const auto written = writeFileAtomically(path("full"), "too much");
   ASSERT_FALSE(written.ok());
   EXPECT_NE(written.error().message.find("No space left"), std::string::npos) << written.error().message;
+}
+
+TEST_F(AtomicFileTest, AnOpenFileIsWrittenOnAndNotReplaced) {
+  ASSERT_TRUE(writeFileAtomically(path("log"), "before ").ok());
+  const int open = ::open(path("log").c_str(), O_WRONLY | O_APPEND);
+  fs::create_symlink("/proc/self/fd/" + std::to_string(open), path("link")); // as /dev/stdout leads
+  EXPECT_TRUE(checkWritable(path("link")).ok());
+  EXPECT_TRUE(writeFileAtomically(path("link"), "after").ok());
+  ::close(open);
+  EXPECT_EQ(*readFile(path("log")), "before after");
+}
+
+TEST_F(AtomicFileTest, WhetherItCanBeWrittenIsKnownBefore) {
+  EXPECT_TRUE(checkWritable(path("new")).ok());
+  ASSERT_TRUE(writeFileAtomically(path("old"), "x").ok());
+  EXPECT_TRUE(checkWritable(path("old")).ok());
+  EXPECT_TRUE(checkWritable("/dev/null").ok());
+  EXPECT_FALSE(checkWritable(folder_.string()).ok());
+  EXPECT_FALSE(checkWritable(path("no/folder")).ok());
+  EXPECT_FALSE(checkWritable(path("old/below")).ok());
 }
 
 TEST_F(AtomicFileTest, FailureNamesThePathAndLeavesNothing) {

@@ -77,6 +77,23 @@ TEST_F(ConfigChooserTest, WhatIsForSomeTreesIsLetGoByAMarginAndTakenUpAgain) {
   EXPECT_EQ(chooser.changes(), 3);
 }
 
+TEST_F(ConfigChooserTest, WhatIsForSomeTreesIsLetGoBeforeItReachesTheTreeItLostOn) {
+  auto cache = std::make_shared<ConfigCache>();
+  const auto prompt = [](int tokens) { return test::levelTree({1, 16}, {tokens, 10}); };
+  const auto placeOf = [&](int tokens) { return TreeClassifier().measure(prompt(tokens)).coordinates(); };
+  Entry entry = someEntry(classOfTree(prompt(4000)), 16);
+  entry.onlyFor = {placeOf(4000)};
+  entry.within = distanceToNearest(entry.onlyFor, placeOf(4300)) / 2;
+  cache->add({entry, cache->device(), Origin::User, "file.json"});
+  ConfigChooser chooser(cache,
+                        std::make_shared<const spec::Variant>(test::VariantBuilder(32, 8, 128).variant),
+                        target::findTarget("sm_90a"), someConfig(1));
+  const auto chunkOf = [&](int tokens) { return chooser.choose(prompt(tokens)).config().chunkTokens; };
+  EXPECT_EQ(chunkOf(4000), 16);
+  EXPECT_EQ(chunkOf(4180), 16); // over half way, within the margin
+  EXPECT_EQ(chunkOf(4300), 1);
+}
+
 TEST_F(ConfigChooserTest, PinnedKernelsStay) {
   ConfigChooser chooser = make();
   EXPECT_EQ(chunkFor(chooser, 8), 8);

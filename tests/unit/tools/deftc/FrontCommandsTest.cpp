@@ -87,6 +87,18 @@ TEST(FrameTest, WhatThereIsNotIsNamed) {
                 HasSubstr(std::string("--steps: `") + number + "` is not a whole number of at least 1"));
 }
 
+TEST(FrameTest, ASeedHas64Bits) {
+  const auto seeded = [](const char *seed) {
+    return run({"workloads", "few_shot", "--seed", seed, "-o", "-"});
+  };
+  EXPECT_EQ(seeded("18446744073709551615").code, kExitOk);
+  for (const char *seed : {"-1", "18446744073709551616", "one"})
+    EXPECT_THAT(seeded(seed).err, HasSubstr("is not a whole number of 64 bits"));
+  EXPECT_THAT(run({"plan", "llama3_8b", "--workload", "few_shot", "--chunk", "99999999999"}).err,
+              HasSubstr("`99999999999` is not a whole number of at least 0"));
+  EXPECT_THAT(run({"emit", "llama3_8b#", "--as", "json"}).err, HasSubstr("names no attention behind its #"));
+}
+
 TEST_F(FrontCommandsTest, ANameThatIsNotUtf8IsNoBugOfDeftc) {
   const std::string tree = write("t\xff.json", R"({"format": "deftc-tree", "version": 1, "nodes":
     [{"parent": -1, "tokens": 20}], "queries": [{"node": 0}]})");

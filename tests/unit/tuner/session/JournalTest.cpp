@@ -148,15 +148,27 @@ TEST_F(JournalTest, WholeEventsThatDeftNeverWroteAreAnError) {
     journal->write({{"event", "resumed"}, {"at", "now"}});
   }
   const std::string before = text();
-  for (const json &event : {json{{"event", "measured"}, {"class", "c"}, {"id", "x"}},
-                            json{{"event", "measured"}, {"class", 7}, {"us", {1}}},
-                            json{{"event", "batch"}, {"class", "c"}, {"ids", 3}}}) {
+  for (const json &event :
+       {json{{"event", "measured"}, {"class", "c"}, {"id", "x"}},
+        json{{"event", "measured"}, {"class", 7}, {"us", {1}}},
+        json{{"event", "batch"}, {"class", "c"}, {"ids", 3}}, json{{"event", "end"}, {"reason", 3}}}) {
     const std::string own = event.dump();
     put(before + "{\"sum\":\"" + support::sha256Hex(own).substr(0, 8) + "\",\"event\":" + own + "}\n");
     const auto journal = open();
     ASSERT_FALSE(journal.ok()) << own;
     EXPECT_NE(journal.error().message.find("has events that deftc did not write"), std::string::npos);
   }
+}
+
+TEST_F(JournalTest, AVersionThatIsNoNumberIsNoBugOfDeftc) {
+  {
+    json other = kSession;
+    other["version"] = "1";
+    ASSERT_TRUE(open(other).ok());
+  }
+  EXPECT_NE(open().error().message.find("has events that deftc did not write"), std::string::npos);
+  EXPECT_NE(readJournal(path()).error().message.find("has events that deftc did not write"),
+            std::string::npos);
 }
 
 TEST_F(JournalTest, ANameThatIsNoTextIsKept) {

@@ -221,9 +221,10 @@ TEST_F(TuneTest, WhereTheTimeIsShortAClassIsConfirmedAtOnce) {
 }
 
 TEST_F(TuneTest, APlaceForConfigsThatCannotBeIsSaidBeforeAnythingIsMeasured) {
-  options.configPath = folder.path("journal.jsonl/configs.json"); // below a file
+  std::ofstream(folder.path("file")) << "in the way";
+  options.configPath = folder.path("file/configs.json");
   EXPECT_FALSE(run().ok());
-  EXPECT_TRUE(events("measured").empty());
+  EXPECT_FALSE(std::filesystem::exists(options.journal)) << "nor is a journal begun, or put aside";
 }
 
 TEST_F(TuneTest, ConfigsThatCannotBeSavedStayInTheJournalAndTheSameSessionSavesThem) {
@@ -258,7 +259,22 @@ TEST_F(TuneTest, AProcessThatSomebodyKillsOnceCondemnsNobody) {
     EXPECT_TRUE(one.isDone);
 }
 
-TEST_F(TuneTest, AnEntryOfAnotherScheduleThatIsFasterStays) {
+TEST_F(TuneTest, WhatCouldNotBeSavedIsSavedWithTheNextClass) {
+  const std::string folderInTheWay = options.configPath;
+  behaviour.run = [&](const plan::Plan &plan) { // the first class's trees have fewer tokens
+    if (plan.readTokens < 100)
+      std::filesystem::create_directory(folderInTheWay);
+    else
+      std::filesystem::remove(folderInTheWay);
+    return true;
+  };
+  const auto report = run();
+  ASSERT_TRUE(report.ok()) << report.error().message;
+  EXPECT_FALSE(report->notSaved);
+  EXPECT_EQ(config_cache::readConfigFile(options.configPath).file.entries.size(), 2U);
+}
+
+TEST_F(TuneTest, AnEntryOfAnotherScheduleStaysUnlessItIsSlower) {
   ASSERT_TRUE(run().ok());
   const auto before = config_cache::readConfigFile(options.configPath).file.entries;
   spec::ScheduleSpec schedule;
@@ -270,6 +286,19 @@ TEST_F(TuneTest, AnEntryOfAnotherScheduleThatIsFasterStays) {
   ASSERT_EQ(after.size(), before.size());
   for (std::size_t i = 0; i < after.size(); ++i)
     EXPECT_EQ(config_cache::toJson(after[i]), config_cache::toJson(before[i]));
+
+  auto slow = before;
+  for (config_cache::Entry &entry : slow)
+    entry.measurement.tunedUs = entry.measurement.untunedUs = 1e6;
+  const config_cache::DeviceKey device = config_cache::readConfigFile(options.configPath).file.device;
+  ASSERT_TRUE(config_cache::mergeWrite(options.configPath, device, slow));
+  behaviour.time = [](const plan::Plan &plan) { return plan.chunkTokens == 16 ? 50 : 100; };
+  options.isFresh = true;
+  ASSERT_TRUE(run().ok());
+  const auto third = config_cache::readConfigFile(options.configPath).file.entries;
+  EXPECT_TRUE(std::any_of(third.begin(), third.end(), [](const config_cache::Entry &entry) {
+    return entry.config.partition == spec::Partition::Node && !entry.keepsDefault;
+  }));
 }
 
 TEST_F(TuneTest, AMachineThatCannotBeOpenedIsAnError) {
