@@ -92,29 +92,30 @@ Error notWritten(const std::string &path, const std::string &why, const std::str
   return {ErrorCode::Environment, "`" + path + "` is left as it is: " + why, hint};
 }
 
+/// What another version or device wrote, or nobody can read, is not touched.
+Result<void> checkOwn(const FileReading &reading, const std::string &path, const DeviceKey &device) {
+  if (reading.state == FileState::Good && reading.file.device != device)
+    return notWritten(path, "it is of " + reading.file.device.text() + ", not of " + device.text());
+  if (reading.state == FileState::Unknown || reading.state == FileState::Unreadable)
+    return Error{ErrorCode::Environment, reading.message + "; it is left as it is", ""};
+  return {};
+}
+
 /// What is in a file that is about to be written: its entries, none when it is new; an error when it must not
 /// be touched.
 Result<ConfigFile> openForWriting(const std::string &path, const DeviceKey &device, std::string &aside) {
   FileReading reading = readConfigFile(path);
   ConfigFile fresh;
   fresh.device = device;
-  switch (reading.state) {
-  case FileState::Good:
-    if (reading.file.device != device)
-      return notWritten(path, "it is of " + reading.file.device.text() + ", not of " + device.text());
+  if (auto own = checkOwn(reading, path, device); !own)
+    return own.error();
+  if (reading.state == FileState::Good)
     return std::move(reading.file);
-  case FileState::Unknown:
-  case FileState::Unreadable:
-    return Error{ErrorCode::Environment, reading.message + "; it is left as it is", ""};
-  case FileState::Broken: {
+  if (reading.state == FileState::Broken) {
     auto moved = setAside(path);
     if (!moved)
       return moved.error();
     aside = std::move(*moved);
-    return fresh;
-  }
-  case FileState::Absent:
-    break;
   }
   return fresh;
 }
@@ -260,11 +261,8 @@ Result<WriteReport> mergeWrite(const std::string &path, const ConfigFile &more) 
 }
 
 Result<void> checkMergeable(const std::string &path, const DeviceKey &device) {
-  const FileReading reading = readConfigFile(path);
-  if (reading.state == FileState::Good && reading.file.device != device)
-    return notWritten(path, "it is of " + reading.file.device.text() + ", not of " + device.text());
-  if (reading.state == FileState::Unknown || reading.state == FileState::Unreadable)
-    return Error{ErrorCode::Environment, reading.message + "; it is left as it is", ""};
+  if (auto own = checkOwn(readConfigFile(path), path, device); !own)
+    return own;
   if (auto made = makeFolderOf(path); !made)
     return made;
   return support::checkWritable(path);

@@ -343,9 +343,11 @@ private:
     return true;
   }
 
-  /// An entry that this spec cannot use, and that beats the untuned choice in no more time, is for others to
-  /// keep.
+  /// An entry that this spec's schedule does not admit, and that beats the untuned choice in no more time, is
+  /// for others to keep.
   bool isForAnotherSchedule(const config_cache::Entry &entry) const {
+    if (!input_.variant.schedule) // which admits all
+      return false;
     const auto isLegal = config_cache::legalityFor(input_.variant, target_);
     const config_cache::FileReading reading = config_cache::readConfigFile(report_.configPath);
     return std::any_of(

@@ -59,15 +59,22 @@ TEST_F(ConfigChooserTest, ARunAtAnEdgeKeepsItsConfig) {
   EXPECT_EQ(chunkFor(chooser, 22), 16);
 }
 
-TEST_F(ConfigChooserTest, WhatIsForSomeTreesIsLetGoByAMarginAndTakenUpAgain) {
+tree::KvTree prompt(int tokens) { return test::levelTree({1, 16}, {tokens, 10}); }
+Coordinates placeOf(int tokens) { return TreeClassifier().measure(prompt(tokens)).coordinates(); }
+
+/// Of one entry with chunk 16 for trees like a prompt of 4,000 tokens alone; others get chunk 1.
+ConfigChooser chooserForSome(double within) {
   auto cache = std::make_shared<ConfigCache>();
-  const auto prompt = [](int tokens) { return test::levelTree({1, 16}, {tokens, 10}); };
   Entry entry = someEntry(classOfTree(prompt(4000)), 16);
-  entry.onlyFor = {TreeClassifier().measure(prompt(4000)).coordinates()};
+  entry.onlyFor = {placeOf(4000)};
+  entry.within = within;
   cache->add({entry, cache->device(), Origin::User, "file.json"});
-  ConfigChooser chooser(cache,
-                        std::make_shared<const spec::Variant>(test::VariantBuilder(32, 8, 128).variant),
-                        target::findTarget("sm_90a"), someConfig(1));
+  return {cache, std::make_shared<const spec::Variant>(test::VariantBuilder(32, 8, 128).variant),
+          target::findTarget("sm_90a"), someConfig(1)};
+}
+
+TEST_F(ConfigChooserTest, WhatIsForSomeTreesIsLetGoByAMarginAndTakenUpAgain) {
+  ConfigChooser chooser = chooserForSome(kLikeness);
   const auto chunkOf = [&](int tokens) { return chooser.choose(prompt(tokens)).config().chunkTokens; };
   EXPECT_EQ(chunkOf(4000), 16);
   EXPECT_EQ(chunkOf(4400), 16); // a tenth and a bit more: within the margin
@@ -78,16 +85,7 @@ TEST_F(ConfigChooserTest, WhatIsForSomeTreesIsLetGoByAMarginAndTakenUpAgain) {
 }
 
 TEST_F(ConfigChooserTest, WhatIsForSomeTreesIsLetGoBeforeItReachesTheTreeItLostOn) {
-  auto cache = std::make_shared<ConfigCache>();
-  const auto prompt = [](int tokens) { return test::levelTree({1, 16}, {tokens, 10}); };
-  const auto placeOf = [&](int tokens) { return TreeClassifier().measure(prompt(tokens)).coordinates(); };
-  Entry entry = someEntry(classOfTree(prompt(4000)), 16);
-  entry.onlyFor = {placeOf(4000)};
-  entry.within = distanceToNearest(entry.onlyFor, placeOf(4300)) / 2;
-  cache->add({entry, cache->device(), Origin::User, "file.json"});
-  ConfigChooser chooser(cache,
-                        std::make_shared<const spec::Variant>(test::VariantBuilder(32, 8, 128).variant),
-                        target::findTarget("sm_90a"), someConfig(1));
+  ConfigChooser chooser = chooserForSome(distanceToNearest({placeOf(4000)}, placeOf(4300)) / 2);
   const auto chunkOf = [&](int tokens) { return chooser.choose(prompt(tokens)).config().chunkTokens; };
   EXPECT_EQ(chunkOf(4000), 16);
   EXPECT_EQ(chunkOf(4180), 16); // over half way, within the margin
