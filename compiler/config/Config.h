@@ -4,6 +4,7 @@
 #include "compiler/spec/Variant.h"
 
 #include <algorithm>
+#include <array>
 #include <string>
 #include <vector>
 
@@ -13,13 +14,15 @@ namespace deft::config {
 /// Which attend kernel: templates/deft/attend_sm80.cuh or attend_sm90.cuh.
 enum class Family { Sm80, Sm90 };
 
-/// From which end items read their tokens.
+/// In which order items read their tokens. What many rows see is computed longer and is often in a cache;
+/// what few see comes from memory. The orders differ in how much of the one is done during the other.
 enum class Order {
   FromRoot,
-  /// Every other item from its leaves to its root: of the blocks that run at a time half read what many share
-  /// while the others read what is theirs alone.
-  Alternate
+  Alternate, ///< every other item from its leaves to its root
+  Mixed      ///< tile by tile, what many rows of the item see and what few see in turn
 };
+
+inline constexpr std::array kAllOrders{Order::FromRoot, Order::Alternate, Order::Mixed};
 
 /// Tile shape of the items of one phase. A phase is one kernel.
 struct PhaseConfig {

@@ -33,9 +33,10 @@ constexpr std::array<std::pair<Family, const char *>, 2> kFamilies{{
     {Family::Sm90, "sm90"},
 }};
 
-constexpr std::array<std::pair<Order, const char *>, 2> kOrders{{
+constexpr std::array<std::pair<Order, const char *>, 3> kOrders{{
     {Order::FromRoot, "from_root"},
     {Order::Alternate, "alternate"},
+    {Order::Mixed, "mixed"},
 }};
 
 template <class Table> std::string nameIn(const Table &table, decltype(table[0].first) value) {
@@ -144,6 +145,17 @@ std::string partitionName(spec::Partition partition) { return nameIn(kPartitions
 std::optional<spec::Partition> partitionFromName(std::string_view name) { return valueIn(kPartitions, name); }
 std::string orderName(Order order) { return nameIn(kOrders, order); }
 std::optional<Order> orderFromName(std::string_view name) { return valueIn(kOrders, name); }
+std::string orderText(Order order) {
+  switch (order) {
+  case Order::FromRoot:
+    return "";
+  case Order::Alternate:
+    return ", every other item from its leaves";
+  case Order::Mixed:
+    return ", tokens of many rows and of few in turn";
+  }
+  return "";
+}
 std::string familyName(Family family) { return nameIn(kFamilies, family); }
 
 json toJson(const PhaseConfig &phase) {

@@ -17,6 +17,8 @@ std::optional<spec::Partition> partitionFromName(std::string_view name);
 std::string familyName(Family family);
 /// "from_root", "alternate".
 std::string orderName(Order order);
+/// For people, behind what else is said of a config.
+std::string orderText(Order order);
 std::optional<Order> orderFromName(std::string_view name);
 
 nlohmann::json toJson(const PhaseConfig &phase);

@@ -108,10 +108,8 @@ Result<Advanced> GpuPlan::advance(const Tree &tree) {
     if (!advanced || *advanced == Advanced::Nothing)
       return advanced;
     auto taken = impl_->take();
-    // The room that a graph has is that of another cut. As it was then, the tree may still fit.
-    if (const plan::Choice &fits = impl_->taken; !taken && impl_->host.isCaptured &&
-                                                 impl_->host.planner.lastChoice() != fits &&
-                                                 impl_->host.makeAs(fits, tree))
+    // The room that a graph has may be that of another cut. As it was then, the tree may still fit.
+    if (!taken && impl_->host.isCaptured && impl_->host.makeAs(impl_->taken, tree))
       taken = impl_->take();
     if (!taken)
       return taken.error();

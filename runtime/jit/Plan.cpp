@@ -114,6 +114,8 @@ Result<void> Plan::Impl::makeAs(const plan::Choice &choice, const Tree &tree) {
   config::Config fixed = config;
   fixed.partition = choice.partition;
   fixed.chunkTokens = choice.chunkTokens;
+  if (fixed.order == config::Order::Mixed)
+    fixed.order = config::Order::FromRoot;
   if (auto made = planner.make(tree.impl().tree(), facts, fixed, workers, plan); !made)
     return jit::toPublic(made.error());
   noteTree(tree);

@@ -35,7 +35,7 @@ struct Plan::Impl {
   /// Makes the plan of this tree, anew.
   Result<void> make(const Tree &tree);
   Result<Advanced> advance(const Tree &tree);
-  /// As make(), of `auto` with this choice.
+  /// As make(), of `auto` with this choice, and with no more runs than that needs.
   Result<void> makeAs(const plan::Choice &choice, const Tree &tree);
   PlanSummary summary() const;
   void noteTree(const Tree &tree);

@@ -1,7 +1,6 @@
 #include "runtime/plan/Planner.h"
 
 #include "compiler/config/ConfigJson.h"
-#include "runtime/plan/Order.h"
 
 #include <algorithm>
 #include <string>
@@ -100,7 +99,11 @@ Result<void> Planner::make(const tree::KvTree &tree, const VariantFacts &facts, 
     }
   }
   lastChoice_ = choice;
-  return makeAs(choice, tree, facts, config, blocks, plan);
+  if (auto made = makeAs(choice, tree, facts, config, blocks, plan); !made)
+    return made;
+  if (!options_.isInvariant) // what stands beside an item depends on others, and what it mixes on its queries
+    order_.apply(config, facts.ratio, plan);
+  return {};
 }
 
 Result<Choice> Planner::chooseAuto(const tree::KvTree &tree, const VariantFacts &facts,
@@ -198,8 +201,6 @@ Result<void> Planner::makeOnce(const Choice &choice, const tree::KvTree &tree, c
   if (auto cut = cutter_.cut(view_, tiles_, plan.chunkTokens, !options_.isInvariant, plan); !cut)
     return cut;
   sorter_.sort(config, facts.ratio, cutter_.longest(), plan);
-  if (config.order == config::Order::Alternate && !options_.isInvariant) // an item's place depends on others
-    turnEveryOtherItem(plan);
   return {};
 }
 

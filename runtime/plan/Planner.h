@@ -6,6 +6,7 @@
 #include "runtime/plan/CostModel.h"
 #include "runtime/plan/Greedy.h"
 #include "runtime/plan/Items.h"
+#include "runtime/plan/Order.h"
 #include "runtime/plan/Partitions.h"
 #include "runtime/plan/Plan.h"
 #include "runtime/plan/VariantFacts.h"
@@ -69,6 +70,7 @@ private:
   PartitionScratch scratch_;
   ItemCutter cutter_;
   PhaseSorter sorter_;
+  RunOrder order_;
   std::vector<TilePrice> prices_;
   int unionRows_ = 0; ///< most of a union tile
   CostModel model_;

@@ -24,8 +24,8 @@ struct Item {
 };
 static_assert(sizeof(Item) == 32);
 
-/// A stretch of cache tokens that the same queries see. Runs of an item are in path order, or in the opposite
-/// one, and not empty.
+/// A stretch of cache tokens that the same queries see. Runs of an item are not empty; their order is the
+/// config's (config::Order).
 struct Run {
   int begin; ///< tokens of the item before this run
   int tokens;

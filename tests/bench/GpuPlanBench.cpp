@@ -39,7 +39,10 @@ config::Config gpuConfig() {
 
 /// A step of a server and the plan of it.
 struct Step {
-  explicit Step(tree::KvTree of) : tree(std::move(of)) { remake(); }
+  explicit Step(tree::KvTree of, config::Order order = config::Order::FromRoot) : tree(std::move(of)) {
+    config.order = order;
+    remake();
+  }
 
   void remake() {
     if (!planner.make(tree, plan::VariantFacts::of(variant()), config, kBlocks, plan))
@@ -107,13 +110,22 @@ void write(benchmark::State &state, MakeTree make) {
   state.counters["items"] = static_cast<double>(step.plan.items.size());
 }
 
-void planAndWrite(benchmark::State &state, MakeTree make) {
-  Step step(make(static_cast<int>(state.range(0))));
+void planAndWriteIn(config::Order order, benchmark::State &state, MakeTree make) {
+  Step step(make(static_cast<int>(state.range(0))), order);
   Target target(step.plan);
   for (auto _ : state) {
     step.remake();
     benchmark::DoNotOptimize(target.write(step.plan));
   }
+}
+
+void planAndWrite(benchmark::State &state, MakeTree make) {
+  planAndWriteIn(config::Order::FromRoot, state, make);
+}
+
+/// What a step costs where no plan is advanced.
+void planMixedAndWrite(benchmark::State &state, MakeTree make) {
+  planAndWriteIn(config::Order::Mixed, state, make);
 }
 
 void advanceAndWrite(benchmark::State &state, MakeTree make) {
@@ -223,6 +235,7 @@ void run(benchmark::State &state, MakeTree make) {
 
 DEFT_BENCH(write);
 DEFT_BENCH(planAndWrite);
+DEFT_BENCH(planMixedAndWrite);
 DEFT_BENCH(advanceAndWrite);
 DEFT_BENCH(writeAndUpload);
 DEFT_BENCH(run);

@@ -68,8 +68,7 @@ std::string phasesText(const config::Config &config, bool isCpu) {
 std::string configText(const config::Config &config, bool isCpu) {
   return config::partitionName(config.partition) + ", chunk " +
          (config.chunkTokens > 0 ? std::to_string(config.chunkTokens) : "open") +
-         (config.order == config::Order::Alternate ? ", every other item from its leaves; " : "; ") +
-         phasesText(config, isCpu);
+         config::orderText(config.order) + "; " + phasesText(config, isCpu);
 }
 
 std::string placesText(const config_cache::Places &places) {

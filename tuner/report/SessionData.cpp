@@ -238,9 +238,8 @@ Result<SessionData> readSession(const std::string &path) {
 
 std::string configText(const config::Config &config, bool isCpu) {
   std::string text = config::partitionName(config.partition) + ", chunk " +
-                     (config.chunkTokens > 0 ? std::to_string(config.chunkTokens) : "open");
-  if (config.order == config::Order::Alternate)
-    text += ", every other item from its leaves";
+                     (config.chunkTokens > 0 ? std::to_string(config.chunkTokens) : "open") +
+                     config::orderText(config.order);
   if (isCpu) { // a processor has one kernel; a tile is how many rows an item may have
     int rows = 0;
     for (const config::PhaseConfig &phase : config.phases)

@@ -25,8 +25,8 @@ constexpr double kClearLoss = 0.02, kMeanLoss = 0.005;
 constexpr double kLeastWithin = 0.025;
 /// Configs closer than this are as good as each other.
 constexpr double kTie = 0.015;
-/// Of such with fewer phases, which are launches one after the other: on a tree that differs a little, a
-/// single item of another phase runs alone behind all others.
+/// Of such with fewer phases, and without a new plan for each step (burdenOf): on a tree that differs a
+/// little, a single item of another phase runs alone behind all others.
 constexpr double kSimplerTie = 0.01;
 
 constexpr double kThousandths = 1000, kRoundingSlack = 1e-6;
@@ -100,7 +100,7 @@ std::vector<std::string> ClassTuner::final() {
     if (known_.at(id).origin == kNeighbour && ratio < 1)
       add(id);
   const auto simpler = std::find_if(ranking_.begin(), ranking_.end(), [&](const auto &ranked) {
-    return phasesOf(ranked.second) < phasesOf(ranking_.front().second);
+    return burdenOf(ranked.second) < burdenOf(ranking_.front().second);
   });
   if (simpler != ranking_.end() && simpler->first < 1)
     add(simpler->second);
@@ -139,8 +139,8 @@ std::vector<std::string> ClassTuner::final() {
   };
   // A neighbour's is as good: one config for both.
   prefer(kTie, [&](const Racer &racer) { return known_.at(racer.id).origin == kNeighbour; });
-  const std::size_t most = phasesOf(racers.front().id);
-  prefer(kSimplerTie, [&](const Racer &racer) { return phasesOf(racer.id) < most; });
+  const std::size_t most = burdenOf(racers.front().id);
+  prefer(kSimplerTie, [&](const Racer &racer) { return burdenOf(racer.id) < most; });
   std::vector<std::string> ids;
   for (const Racer &racer : racers)
     if (ids.size() < kMostAttempts)

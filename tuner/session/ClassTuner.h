@@ -77,7 +77,12 @@ private:
   void take(const std::vector<Racer> &racers);
   void rank(const Racer &racer, double ratio);
   std::vector<std::string> final();
-  std::size_t phasesOf(const std::string &id) const { return known_.at(id).config.phases.size(); }
+  /// What a config costs that a measurement of one step does not show: phases, which are launches one after
+  /// the other, and whether a step in which leaves have grown needs a new plan.
+  std::size_t burdenOf(const std::string &id) const {
+    const config::Config &config = known_.at(id).config;
+    return config.phases.size() + (config.order == config::Order::Mixed ? 1 : 0);
+  }
   std::vector<std::string> bestOfSome() const;
   void confirmInTurn(ClassReport &report);
   bool confirm(const std::string &winner, int attempt, ClassReport &report);

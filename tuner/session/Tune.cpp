@@ -210,13 +210,15 @@ private:
     return configs;
   }
 
-  /// An order costs no compilation, and an older entry knows of one alone.
+  /// An order costs no compilation, and an older entry may not know of all.
   static void addOtherOrders(std::vector<config::Config> &configs) {
     for (std::size_t i = 0, count = configs.size(); i < count; ++i) {
-      config::Config other = configs[i];
-      other.order =
-          other.order == config::Order::FromRoot ? config::Order::Alternate : config::Order::FromRoot;
-      configs.push_back(std::move(other));
+      for (const config::Order order : config::kAllOrders) {
+        config::Config other = configs[i];
+        other.order = order;
+        if (order != configs[i].order)
+          configs.push_back(std::move(other));
+      }
     }
   }
 

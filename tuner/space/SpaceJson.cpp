@@ -112,7 +112,7 @@ Result<int> valueFromName(const Axis &axis, std::string_view text) {
   if (axis.knob == Knob::Order) {
     if (const auto order = config::orderFromName(text))
       return static_cast<int>(*order);
-    return Error{ErrorCode::Usage, "no order `" + name + "`", "from_root or alternate"};
+    return Error{ErrorCode::Usage, "no order `" + name + "`", "from_root, alternate or mixed"};
   }
   if (axis.knob == Knob::Cost) {
     std::vector<std::string> known;

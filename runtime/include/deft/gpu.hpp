@@ -124,8 +124,9 @@ struct GpuOutputs {
 /// bytes.
 struct GpuRoom {
   int queries = 0;
-  int items = 0;    ///< PlanSummary::items; where the config has two kernels, for each of them
-  int runs = 0;     ///< stretches of tokens that items read: about (items + nodes + queries)
+  int items = 0; ///< PlanSummary::items; where the config has two kernels, for each of them
+  int runs = 0;  ///< stretches of tokens that items read: about (items + nodes + queries); without room for
+                 ///< more, a config that reads tokens in turn (`mixed`) is not followed in that
   int partials = 0; ///< PlanSummary::partials
 };
 

@@ -75,12 +75,15 @@ TEST(ConfigJsonTest, WrongTypesAndNamesAreNamed) {
 TEST(ConfigJsonTest, AnOrderIsWrittenWhereItIsNotFromTheRoot) {
   Config config = sample();
   EXPECT_FALSE(toJson(config).contains("order"));
-  config.order = Order::Alternate;
-  nlohmann::json json = toJson(config);
-  EXPECT_EQ(json["order"], "alternate");
-  const auto read = configFromJson(json);
-  ASSERT_TRUE(read) << read.error().message;
-  EXPECT_EQ(read->order, Order::Alternate);
+  nlohmann::json json;
+  for (const auto &[order, name] : {std::pair{Order::Alternate, "alternate"}, {Order::Mixed, "mixed"}}) {
+    config.order = order;
+    json = toJson(config);
+    EXPECT_EQ(json["order"], name);
+    const auto read = configFromJson(json);
+    ASSERT_TRUE(read) << read.error().message;
+    EXPECT_EQ(read->order, order);
+  }
   json["order"] = "alternating";
   EXPECT_EQ(errorOf(json), "config: `order` is unknown: `alternating`");
 }

@@ -37,7 +37,7 @@ TEST(AdvanceTest, GrownForestsAreCoveredExactlyOnce) {
       KvTree tree = spread(test::randomForest(seed));
       const VariantFacts facts{2, 2};
       config::Config config = makeConfig(seed % 3 ? 64 : 0, {64, 16}, partition);
-      config.order = seed % 2 ? config::Order::Alternate : config::Order::FromRoot;
+      config.order = config::kAllOrders[seed % 5 % 3];
       Plan plan = mustPlan(tree, facts, config, 8);
       std::mt19937_64 random(seed);
       for (int step = 0; step < 4; ++step) {
@@ -55,6 +55,19 @@ TEST(AdvanceTest, GrownForestsAreCoveredExactlyOnce) {
     }
   EXPECT_GT(advanced, 2000);
   EXPECT_GT(refused, 100); // leaves that had no token, or queries that do not follow
+}
+
+TEST(AdvanceTest, TokensInTurnNeedANewPlanWhereALeafHasGrown) {
+  // Leaves of 16 rows below a root that both see, and leaves alone.
+  for (const bool isShared : {true, false}) {
+    KvTree tree = isShared ? test::levelTree({1, 2}, {250, 50}) : test::levelTree({2}, {50});
+    config::Config config = makeConfig(0, {32});
+    config.order = config::Order::Mixed;
+    Plan plan = mustPlan(tree, {16, 1}, config, 1);
+    const auto leaf = static_cast<int>(tree.nodes().size()) - 1;
+    ASSERT_TRUE(tree.append(leaf, 1));
+    EXPECT_EQ(advance(tree, plan), isShared ? Advance::NeedsNewPlan : Advance::Done);
+  }
 }
 
 TEST(AdvanceTest, AnUnchangedTreeNeedsNothing) {

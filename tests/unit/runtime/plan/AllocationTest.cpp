@@ -30,7 +30,8 @@ TEST(AllocationTest, TheSecondPlanOfASizeAllocatesNothing) {
       tree::KvTree tree = placed(test::randomForest(77, {900, 200, 900}));
       for (int position : {9, 5, 3, 1})
         (void)tree.addQuery(0, std::min(position, tree.nodes()[0].tokens));
-      const config::Config config = makeConfig(isOpen ? 0 : 64, {64, 16}, partition);
+      config::Config config = makeConfig(isOpen ? 0 : 64, {64, 16}, partition);
+      config.order = config::Order::Mixed; // which has memory of its own
       const VariantFacts facts{4, 8};
       Planner planner;
       Plan plan;

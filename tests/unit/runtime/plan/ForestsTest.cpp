@@ -19,7 +19,7 @@ protected:
     const std::vector<int> tiles[] = {{16}, {64}, {64, 16}, {128, 64, 16}};
     const VariantFacts facts{ratios[turn % 9], 2};
     config::Config config = makeConfig(chunks[turn / 9 % 6], tiles[turn / 54 % 4], GetParam());
-    config.order = turn % 5 == 0 ? config::Order::Alternate : config::Order::FromRoot;
+    config.order = config::kAllOrders[turn % 5 % 3];
     const auto made = planner_.make(tree, facts, config, 8, plan_);
     ASSERT_TRUE(made) << made.error().message;
     const auto verified = verify(plan_, tree, facts, config);

@@ -1,6 +1,7 @@
 #include "tests/unit/runtime/plan/PlanTesting.h"
 
 #include <cstring>
+#include <ostream>
 
 namespace deft::plan {
 namespace {
@@ -161,6 +162,40 @@ TEST(PlannerTest, EveryOtherItemIsReadFromItsLeaves) {
       begin += run.tokens;
     }
   }
+}
+
+/// What a run has of an item, for comparing: `rows` of a warp or of more.
+struct Stretch {
+  bool isOfFew;
+  int begin, tokens;
+  bool operator==(const Stretch &) const = default;
+};
+std::ostream &operator<<(std::ostream &out, const Stretch &one) {
+  return out << (one.isOfFew ? "few " : "many ") << one.begin << "+" << one.tokens;
+}
+
+TEST(PlannerTest, TokensOfManyRowsAndOfFewAreReadInTurn) {
+  // One item of 32 rows: 250 tokens that all see, and two leaves of 50 tokens that 16 rows each see.
+  const KvTree tree = placed(test::levelTree({1, 2}, {250, 50}));
+  config::Config config = makeConfig(0, {32});
+  config.order = config::Order::Mixed;
+  const Plan plan = mustVerify(tree, {16, 1}, config, 1);
+  ASSERT_EQ(plan.items.size(), 1U);
+  std::vector<Stretch> stretches;
+  int ofRoot = 0;
+  for (const abi::Run &run : plan.runs) {
+    const bool isOfFew = run.queryEnd - run.queryBegin == 1;
+    stretches.push_back({isOfFew, run.begin, run.tokens});
+    if (!isOfFew) { // those of one node stay in their order
+      EXPECT_EQ(run.position, ofRoot);
+      ofRoot += run.tokens;
+    }
+  }
+  // Tiles of 64 tokens, each of one kind until the few run out; what is left of the last one's tile is the
+  // root's.
+  EXPECT_THAT(stretches,
+              ElementsAre(Stretch{false, 0, 64}, Stretch{true, 64, 50}, Stretch{true, 114, 14},
+                          Stretch{false, 128, 128}, Stretch{true, 256, 36}, Stretch{false, 292, 58}));
 }
 
 TEST(PlannerTest, TheSameArgumentsGiveTheSamePlan) {

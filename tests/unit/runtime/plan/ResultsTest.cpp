@@ -46,7 +46,7 @@ protected:
                    : seed % 3 == 1 ? 16
                                    : 64,
                    seed % 2 ? std::vector<int>{16} : std::vector<int>{64, 16}, GetParam());
-    config.order = seed % 5 == 0 ? config::Order::Alternate : config::Order::FromRoot;
+    config.order = config::kAllOrders[seed % 5 % 3];
     const Plan plan = mustPlan(problem.tree, VariantFacts::of(variant), config, 8);
     const auto report = reference::check(variant, problem.tree, problem.inputs, execute(problem, plan));
     ASSERT_TRUE(report.passed()) << reference::explainFailure(report);

@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
 
+#include <map>
 #include <set>
 
 namespace deft::space {
@@ -105,15 +106,16 @@ TEST(SpaceTest, FindsEveryPointAndNothingElse) {
 TEST(SpaceTest, OrdersAreForGpusAndToldApart) {
   const Space space = make(llama(), &hopper(), {"shape=sm90", "partition=union", "chunk_tokens=0,256"});
   std::set<std::string> ids;
-  int alternate = 0;
+  std::map<config::Order, int> counts;
   for (const Point &point : space.points()) {
     const config::Config config = space.configOf(point);
-    alternate += config.order == config::Order::Alternate;
+    ++counts[config.order];
     EXPECT_EQ(space.find(config), point);
     ids.insert(configId(config));
   }
   EXPECT_EQ(ids.size(), space.points().size());
-  EXPECT_EQ(alternate * 2, static_cast<int>(ids.size()));
+  for (const config::Order order : config::kAllOrders)
+    EXPECT_EQ(counts[order] * std::ssize(config::kAllOrders), std::ssize(ids)) << config::orderName(order);
   const Space ofCpu = make(llama(), nullptr);
   for (const Point &point : ofCpu.points())
     ASSERT_EQ(ofCpu.configOf(point).order, config::Order::FromRoot);
@@ -158,7 +160,7 @@ TEST(SpaceTest, AScheduleHoldsTheSpaceToItsLists) {
   schedule.phases = {wide, narrow};
   variant.schedule = schedule;
   // Partitions, chunks, orders, and the stages of each phase; other prices matter to neither partition.
-  EXPECT_EQ(make(variant, &hopper()).size().legal, 2 * 2 * 2 * 2 * 2);
+  EXPECT_EQ(make(variant, &hopper()).size().legal, 2 * 2 * 3 * 2 * 2);
   // A CPU has no rings and one order: of the phases, only rows matter.
   const Space cpu = make(variant, nullptr);
   EXPECT_EQ(cpu.size().legal, 2 * 2);
