@@ -138,7 +138,8 @@ void RunOrder::mix(const config::Config &config, int ratio, Plan &plan) {
   std::size_t most = plan.runs.size();
   for (std::size_t p = 0; p < plan.phases.size(); ++p)
     for (int i = 0; i < plan.phases[p].itemCount; ++i)
-      most += index(plan.items[index(plan.phases[p].itemBegin + i)].tokens / config.phases[p].tileKv);
+      most += static_cast<std::size_t>(plan.items[index(plan.phases[p].itemBegin + i)].tokens /
+                                       config.phases[p].tileKv);
   if (mixed_.size() < most)
     mixed_.resize(most);
   abi::Run *to = mixed_.data();

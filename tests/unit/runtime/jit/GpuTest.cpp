@@ -1,5 +1,6 @@
 // The library on GPUs, as a program sees it. `libcuda.so.1` is the tests' driver, whose memory is the host's.
 #include "tests/support/FakeCuda.h"
+#include "tests/support/SetVariable.h"
 
 #include <deft/deft.hpp>
 
@@ -8,6 +9,8 @@
 
 #include <bit>
 #include <cmath>
+#include <filesystem>
+#include <fstream>
 #include <random>
 #include <thread>
 #include <vector>
@@ -250,6 +253,45 @@ TEST_F(GpuTest, AGraphWithoutRoomForANewCutKeepsTheFormerOne) {
   ASSERT_EQ(cuGraphLaunch(executable, stream_), 0);
   EXPECT_TRUE(isRight());
   EXPECT_TRUE(plan.checkReplays());
+}
+
+/// Tokens in turn are in more runs than those of paths, and the more the longer leaves are.
+TEST_F(GpuTest, AGraphWithoutRoomForTokensInTurnHasThemFromTheRoot) {
+  const std::string path = testing::TempDir() + "/deft_mixed.json";
+  std::ofstream(path) << R"({"partition": "union", "chunk_tokens": 16384, "order": "mixed", "phases": [
+    {"name": "tiles", "rows_above": -1, "family": "sm90", "tile_q": 64, "tile_kv": 64, "stages": 2,
+     "warps": 8}]})";
+  const test::SetVariable configs("DEFT_CONFIG_PATH", path);
+  attention_ = GpuAttention::load(gpu_, loadPackage(DEFT_TEST_GPU_PACKAGE).value()).value();
+  sequences_ = SequenceTree::make({kPageSize, 64 * kPages}).value();
+  const int prompt = sequences_.addRoot(4000).value();
+  leaves_.clear();
+  std::vector<Query> queries;
+  for (int i = 0; i < 12; ++i) {
+    leaves_.push_back(sequences_.addChild(prompt, 1).value());
+    queries.push_back({leaves_.back()});
+  }
+  sequences_.setQueries(queries).value();
+  table_ = GpuPageTable::make(gpu_, 64 * kPages).value();
+  auto plan = GpuPlan::make(attention_, tree()).value();
+  ASSERT_EQ(plan.choice().rule, "override");
+  table_.upload(sequences_, stream_).value();
+  plan.upload(stream_).value();
+  void *executable = nullptr;
+  ASSERT_NO_FATAL_FAILURE(capture(plan, executable));
+
+  for (const int leaf : leaves_)
+    (void)sequences_.append(leaf, 300).value();
+  ASSERT_GT(GpuPlan::make(attention_, tree()).value().room().runs,
+            2 * plan.room().runs); // or this tests nothing
+  const auto advanced = plan.advance(tree());
+  ASSERT_TRUE(advanced) << advanced.error().text();
+  EXPECT_EQ(*advanced, Advanced::Remade);
+  EXPECT_TRUE(plan.isCurrent());
+  for (const int leaf : leaves_)
+    (void)sequences_.append(leaf).value();
+  EXPECT_EQ(plan.advance(tree()).value(), Advanced::InPlace);
+  std::filesystem::remove(path);
 }
 
 TEST_F(GpuTest, WrongCallsAreErrorsBeforeAnythingIsEnqueued) {
