@@ -39,6 +39,12 @@ constexpr std::array<std::pair<Order, const char *>, 3> kOrders{{
     {Order::Mixed, "mixed"},
 }};
 
+constexpr std::array<std::pair<Order, const char *>, 3> kOrderTexts{{
+    {Order::FromRoot, ""},
+    {Order::Alternate, ", every other item from its leaves"},
+    {Order::Mixed, ", tokens of many rows and of few in turn"},
+}};
+
 template <class Table> std::string nameIn(const Table &table, decltype(table[0].first) value) {
   for (const auto &[key, name] : table)
     if (key == value)
@@ -145,17 +151,7 @@ std::string partitionName(spec::Partition partition) { return nameIn(kPartitions
 std::optional<spec::Partition> partitionFromName(std::string_view name) { return valueIn(kPartitions, name); }
 std::string orderName(Order order) { return nameIn(kOrders, order); }
 std::optional<Order> orderFromName(std::string_view name) { return valueIn(kOrders, name); }
-std::string orderText(Order order) {
-  switch (order) {
-  case Order::FromRoot:
-    return "";
-  case Order::Alternate:
-    return ", every other item from its leaves";
-  case Order::Mixed:
-    return ", tokens of many rows and of few in turn";
-  }
-  return "";
-}
+std::string orderText(Order order) { return nameIn(kOrderTexts, order); }
 std::string familyName(Family family) { return nameIn(kFamilies, family); }
 
 json toJson(const PhaseConfig &phase) {

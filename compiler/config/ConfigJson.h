@@ -15,11 +15,11 @@ namespace deft::config {
 std::string partitionName(spec::Partition partition);
 std::optional<spec::Partition> partitionFromName(std::string_view name);
 std::string familyName(Family family);
-/// "from_root", "alternate".
+/// "from_root", "alternate", "mixed".
 std::string orderName(Order order);
+std::optional<Order> orderFromName(std::string_view name);
 /// For people, behind what else is said of a config.
 std::string orderText(Order order);
-std::optional<Order> orderFromName(std::string_view name);
 
 nlohmann::json toJson(const PhaseConfig &phase);
 /// `cost` and `order` are written where they are not the default.

@@ -4,6 +4,7 @@
 #include "compiler/config/Legality.h"
 
 #include <algorithm>
+#include <utility>
 
 namespace deft::config_cache {
 
@@ -60,7 +61,7 @@ Result<void> checkSchedule(const spec::ScheduleSpec &schedule, const config::Con
 }
 
 Result<void> checkCpuConfig(const config::KernelShape &shape, const config::Config &config) {
-  constexpr int kMostRows = 4096;
+  constexpr int kMost = 4096; // rows, or tokens
   if (config.phases.empty())
     return Error{ErrorCode::Diagnostics, "a config without phases serves no item", {}};
   if (config.chunkTokens < 0)
@@ -72,11 +73,13 @@ Result<void> checkCpuConfig(const config::KernelShape &shape, const config::Conf
     const bool isLast = i + 1 == config.phases.size();
     if (isLast ? phase.rowsAbove >= 0 : phase.rowsAbove <= config.phases[i + 1].rowsAbove)
       return Error{ErrorCode::Diagnostics, "the phases do not serve all items, each once", {}};
-    if (phase.tileQ < 1 || phase.tileQ > kMostRows)
-      return Error{ErrorCode::Diagnostics,
-                   "tile_q is " + std::to_string(phase.tileQ) + ", not between 1 and " +
-                       std::to_string(kMostRows),
-                   {}};
+    // A CPU has no tiles of tokens, but an order of tokens may be by them.
+    for (const auto &[name, value] : {std::pair{"tile_q", phase.tileQ}, std::pair{"tile_kv", phase.tileKv}})
+      if (value < 1 || value > kMost)
+        return Error{ErrorCode::Diagnostics,
+                     std::string(name) + " is " + std::to_string(value) + ", not between 1 and " +
+                         std::to_string(kMost),
+                     {}};
     widest = std::max(widest, phase.tileQ);
   }
   if (widest < shape.ratio())

@@ -109,7 +109,9 @@ Result<Advanced> GpuPlan::advance(const Tree &tree) {
       return advanced;
     auto taken = impl_->take();
     // The room that a graph has may be that of another cut. As it was then, the tree may still fit.
-    if (!taken && impl_->host.isCaptured && impl_->host.makeAs(impl_->taken, tree))
+    const bool isOther =
+        impl_->host.planner.lastChoice() != impl_->taken || impl_->host.config.order == config::Order::Mixed;
+    if (!taken && impl_->host.isCaptured && isOther && impl_->host.makeAs(impl_->taken, tree))
       taken = impl_->take();
     if (!taken)
       return taken.error();

@@ -3,13 +3,17 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <limits>
 
 namespace deft::plan {
 
 namespace {
 
-/// Of a warp: what more of them see is of many.
-constexpr int kFewRows = 16;
+/// Rows that a warp of any kernel has at a time.
+constexpr int kWarpRows = 16;
+
+/// In place of a distance: the item's tokens are read in turn.
+constexpr int kMixed = std::numeric_limits<int>::min();
 
 std::size_t index(int i) { return static_cast<std::size_t>(i); }
 
@@ -41,23 +45,17 @@ void turnEveryOtherItem(Plan &plan) {
   }
 }
 
+/// Whether the rows of one warp alone see the run.
 bool isOfFew(const abi::Run &run, int ratio) {
-  return run.queryBegin * ratio / kFewRows == (run.queryEnd * ratio - 1) / kFewRows;
-}
-
-bool hasBothKinds(const abi::Item &item, int ratio, const Plan &plan) {
-  const auto begin = plan.runs.begin() + item.runBegin;
-  return std::any_of(
-      begin + 1, begin + item.runCount,
-      [&, isFirst = isOfFew(*begin, ratio)](const abi::Run &run) { return isOfFew(run, ratio) != isFirst; });
+  return run.queryBegin * ratio / kWarpRows == (run.queryEnd * ratio - 1) / kWarpRows;
 }
 
 /// The tokens of an item that many rows see, or few: a walk over the runs of one kind.
 class Kind {
 public:
-  Kind(bool isForFew, int ratio, const abi::Run *run) : isForFew_(isForFew), ratio_(ratio), run_(run) {}
+  Kind(bool isForFew, int ratio, const abi::Run *run, std::int64_t total)
+      : isForFew_(isForFew), ratio_(ratio), run_(run), total_(total) {}
 
-  void add(int tokens) { total_ += tokens; }
   std::int64_t total() const { return total_; }
   std::int64_t given() const { return given_; }
   bool isDone() const { return given_ == total_; }
@@ -94,28 +92,36 @@ private:
   const abi::Run *run_;
   int into_ = 0;             ///< tokens of it that have been given
   abi::Run *part_ = nullptr; ///< that has the last of them
-  std::int64_t given_ = 0, total_ = 0;
+  std::int64_t given_ = 0, total_;
 };
 
-/// Tile by tile, of which each has tokens of one kind as long as there are any, so that both kinds end
-/// together. Writes the runs from `to` on, and gives the end.
-abi::Run *mixItem(const abi::Item &item, int tileKv, int ratio, const abi::Run *from, abi::Run *to) {
-  Kind many(false, ratio, from), few(true, ratio, from);
-  for (const abi::Run *run = from; run != from + item.runCount; ++run)
-    (isOfFew(*run, ratio) ? few : many).add(run->tokens);
+std::int64_t divideUp(std::int64_t a, std::int64_t b) { return (a + b - 1) / b; }
+
+} // namespace
+
+/// So many whole tiles of one kind as it takes until it is the other's turn, so that both kinds end together;
+/// what the last tokens of one leave of a tile is filled by the other. Writes the runs from `to` on, and
+/// gives the end.
+abi::Run *RunOrder::mixItem(const abi::Item &item, const Shares &shares, int tileKv, int ratio,
+                            const abi::Run *from, abi::Run *to) {
+  Kind many(false, ratio, from, shares.many), few(true, ratio, from, shares.few);
+  const std::int64_t ofFew = many.total() * tileKv, ofMany = few.total() * tileKv; // what a tile settles
   for (int begin = 0; begin < item.tokens;) {
-    const bool isFewsTurn = few.given() * many.total() < many.given() * few.total();
-    const int end = std::min(begin + tileKv, item.tokens);
-    while (begin < end) {
-      // What the last tokens of one kind leave of a tile is filled by the other.
-      Kind &kind = many.isDone() || (isFewsTurn && !few.isDone()) ? few : many;
-      begin += kind.give(end - begin, begin, to);
+    std::int64_t owed = many.given() * few.total() - few.given() * many.total(); // to the few
+    const bool isFewsTurn = owed > 0;
+    int end = std::min(begin + tileKv, item.tokens);
+    for (; end < item.tokens;
+         end = std::min(end + tileKv, item.tokens)) { // as a rule once or twice: no division
+      owed += isFewsTurn ? -ofFew : ofMany;
+      if ((owed > 0) != isFewsTurn)
+        break;
     }
+    Kind &own = isFewsTurn ? few : many, &other = isFewsTurn ? many : few;
+    while (begin < end)
+      begin += (own.isDone() ? other : own).give(end - begin, begin, to);
   }
   return to;
 }
-
-} // namespace
 
 void RunOrder::apply(const config::Config &config, int ratio, Plan &plan) {
   switch (config.order) {
@@ -131,31 +137,49 @@ void RunOrder::apply(const config::Config &config, int ratio, Plan &plan) {
 }
 
 void RunOrder::mix(const config::Config &config, int ratio, Plan &plan) {
-  if (std::none_of(plan.items.begin(), plan.items.end(),
-                   [&](const abi::Item &item) { return hasBothKinds(item, ratio, plan); }))
+  const auto forEachItem = [&](auto callback) {
+    for (std::size_t p = 0; p < plan.phases.size(); ++p)
+      for (int i = 0; i < plan.phases[p].itemCount; ++i)
+        callback(index(plan.phases[p].itemBegin + i), config.phases[p].tileKv);
+  };
+  shares_.assign(plan.items.size(), {});
+  std::size_t most = 0;
+  bool areMixed = false;
+  forEachItem([&](std::size_t i, int tileKv) {
+    const abi::Item &item = plan.items[i];
+    Shares &own = shares_[i];
+    for (int r = item.runBegin; r < item.runBegin + item.runCount; ++r)
+      (isOfFew(plan.runs[index(r)], ratio) ? own.few : own.many) += plan.runs[index(r)].tokens;
+    most += index(item.runCount);
+    areMixed |= own.areBoth();
+    if (own.areBoth()) // each turn may cut a run of the other kind in two
+      most += static_cast<std::size_t>(2 * divideUp(std::min(own.many, own.few), tileKv) + 1);
+  });
+  if (!areMixed)
     return;
-  // A tile's end may cut a run in two.
-  std::size_t most = plan.runs.size();
-  for (std::size_t p = 0; p < plan.phases.size(); ++p)
-    for (int i = 0; i < plan.phases[p].itemCount; ++i)
-      most += static_cast<std::size_t>(plan.items[index(plan.phases[p].itemBegin + i)].tokens /
-                                       config.phases[p].tileKv);
   if (mixed_.size() < most)
     mixed_.resize(most);
+  moved_.resize(plan.items.size());
   abi::Run *to = mixed_.data();
-  for (std::size_t p = 0; p < plan.phases.size(); ++p)
-    for (int i = 0; i < plan.phases[p].itemCount; ++i) {
-      abi::Item &item = plan.items[index(plan.phases[p].itemBegin + i)];
-      abi::Run *const first = to;
-      to = mixItem(item, config.phases[p].tileKv, ratio, plan.runs.data() + item.runBegin, first);
-      item.runBegin = static_cast<int>(first - mixed_.data());
-      item.runCount = static_cast<int>(to - first);
-    }
-  mixed_.resize(static_cast<std::size_t>(to - mixed_.data()));
-  plan.runs.swap(mixed_);
-  plan.tails.clear();
-  for (Plan::Leaf &leaf : plan.leaves)
-    leaf.canGrow = 0;
+  forEachItem([&](std::size_t i, int tileKv) {
+    abi::Item &item = plan.items[i];
+    const abi::Run *const from = plan.runs.data() + item.runBegin;
+    abi::Run *const first = to;
+    to = shares_[i].areBoth() ? mixItem(item, shares_[i], tileKv, ratio, from, to)
+                              : std::copy_n(from, item.runCount, to);
+    const int begin = static_cast<int>(first - mixed_.data());
+    moved_[i] = shares_[i].areBoth() ? kMixed : begin - item.runBegin;
+    item.runBegin = begin;
+    item.runCount = static_cast<int>(to - first);
+  });
+  plan.runs.assign(mixed_.data(), to);
+  // Where a leaf of such an item grew, tiles would have tokens of both kinds.
+  for (Plan::Tail &tail : plan.tails)
+    if (const int moved = moved_[index(tail.item)]; moved == kMixed)
+      plan.leaves[index(tail.leaf)].canGrow = 0;
+    else
+      tail.run += moved;
+  std::erase_if(plan.tails, [&](const Plan::Tail &tail) { return moved_[index(tail.item)] == kMixed; });
 }
 
 } // namespace deft::plan

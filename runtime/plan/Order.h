@@ -3,6 +3,7 @@
 #include "compiler/config/Config.h"
 #include "runtime/plan/Plan.h"
 
+#include <cstdint>
 #include <vector>
 
 namespace deft::plan {
@@ -11,14 +12,22 @@ namespace deft::plan {
 /// memory.
 class RunOrder {
 public:
-  /// `plan` has its runs in path order. Mixed ones are for the tree as it is: where a leaf grew, tiles would
-  /// have tokens of both kinds, so that each step needs a new plan.
+  /// `plan` has its runs in path order. Items that read tokens in turn do so for the tree as it is: where a
+  /// leaf of theirs has grown, it is time for a new plan.
   void apply(const config::Config &config, int ratio, Plan &plan);
 
 private:
+  struct Shares { ///< of an item's tokens: those that many rows see, and few
+    std::int64_t many = 0, few = 0;
+    bool areBoth() const { return many > 0 && few > 0; }
+  };
   void mix(const config::Config &config, int ratio, Plan &plan);
+  static abi::Run *mixItem(const abi::Item &item, const Shares &shares, int tileKv, int ratio,
+                           const abi::Run *from, abi::Run *to);
 
-  std::vector<abi::Run> mixed_;
+  std::vector<Shares> shares_;  ///< of each item
+  std::vector<int> moved_;      ///< of each item: how far its runs have moved
+  std::vector<abi::Run> mixed_; ///< at least as many as are wanted
 };
 
 } // namespace deft::plan

@@ -23,7 +23,7 @@ struct Plan {
     int tokens = 0;      ///< now; at most Planner::kMostGrowth more
     int followBegin = 0; ///< queries that see all of it, also later: [followBegin, followEnd)
     int followEnd = 0;
-    int canGrow = 0; ///< 1: its last run is seen by nobody who does not follow
+    int canGrow = 0; ///< 1: its last run is seen by nobody who does not follow, and by no item that is mixed
   };
   struct Tail { ///< a run that ends where a leaf ends
     int leaf = 0;

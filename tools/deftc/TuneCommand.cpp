@@ -269,7 +269,7 @@ void addTuneCommand(CLI::App &app, Context &context) {
   command->add_option("--journal", options->journal, "The file that the session is kept in, to go on with");
   command->add_flag("--fresh", options->isFresh, "Begin anew where a journal could be gone on with");
   command->add_flag("--from-related", options->fromRelated,
-                    "Only measure again what is known of a class, on a GPU in either order: for this "
+                    "Only measure again what is known of a class, on a GPU in each order: for this "
                     "attention, or one that differs in no "
                     "more than type and pages; other classes are searched");
   command->add_flag(

@@ -214,10 +214,11 @@ private:
   static void addOtherOrders(std::vector<config::Config> &configs) {
     for (std::size_t i = 0, count = configs.size(); i < count; ++i) {
       for (const config::Order order : config::kAllOrders) {
+        if (order == configs[i].order)
+          continue;
         config::Config other = configs[i];
         other.order = order;
-        if (order != configs[i].order)
-          configs.push_back(std::move(other));
+        configs.push_back(std::move(other));
       }
     }
   }

@@ -22,7 +22,7 @@
 ///
 ///   tree.append(first, 1).value();                        // the next step: each branch has one token more
 ///   tree.append(second, 1).value();
-///   plan.advance(tree).value();                           // in place, because only leaves grew
+///   plan.advance(tree).value();                           // as a rule in place: only leaves grew
 ///
 /// `.value()` throws where there is an error; see result.hpp for the other way.
 ///

@@ -125,8 +125,10 @@ struct GpuOutputs {
 struct GpuRoom {
   int queries = 0;
   int items = 0; ///< PlanSummary::items; where the config has two kernels, for each of them
-  int runs = 0;  ///< stretches of tokens that items read: about (items + nodes + queries); without room for
-                 ///< more, a config that reads tokens in turn (`mixed`) is not followed in that
+  /// Stretches of tokens that items read: about (items + nodes + queries). Where the config's order is
+  /// `mixed`, two more for each 64 tokens of each item that few queries see; without room for these, the plan
+  /// is from the root.
+  int runs = 0;
   int partials = 0; ///< PlanSummary::partials
 };
 

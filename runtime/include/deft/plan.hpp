@@ -59,7 +59,7 @@ struct ConfigChoice {
 /// What advance() had to do.
 enum class Advanced {
   Nothing, ///< the tree has not changed
-  InPlace, ///< leaves grew; microseconds
+  InPlace, ///< leaves grew, in a plan that can follow them; microseconds
   Remade,  ///< anything else
 };
 
@@ -75,8 +75,8 @@ public:
   ~Plan();
 
   /// Makes the plan fit the tree as it is now, with the same options, in the memory that it has. Where only
-  /// leaves grew since, and this is the tree it was made for, that is quick. After an error the plan fits no
-  /// tree.
+  /// leaves grew since, and this is the tree it was made for, that is quick, but for configs of order
+  /// `mixed`. After an error the plan fits no tree.
   Result<Advanced> advance(const Tree &tree);
 
   /// Whether the tree has not changed since. A run with a stale plan is an error.

@@ -62,6 +62,11 @@ TEST(LegalityTest, AProcessorAsksForRowsOnly) {
   EXPECT_TRUE(checkCpuConfig(shape, config));
   config.phases = {{"narrow", -1, config::Family::Sm80, 2, 64, 2, 4}};
   EXPECT_FALSE(checkCpuConfig(shape, config)); // a query has four rows
+  for (const int tileKv : {0, -16, 1 << 30}) {
+    config = someConfig();
+    config.phases[0].tileKv = tileKv; // `mixed` orders tokens by it
+    EXPECT_FALSE(checkCpuConfig(shape, config)) << tileKv;
+  }
   config = someConfig();
   config.phases[1].rowsAbove = 0;
   EXPECT_FALSE(checkCpuConfig(shape, config));

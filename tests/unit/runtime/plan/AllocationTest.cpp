@@ -24,14 +24,17 @@ TEST(AllocationTest, TheHookCounts) {
 
 TEST(AllocationTest, TheSecondPlanOfASizeAllocatesNothing) {
   for (const spec::Partition partition : kPartitions)
-    for (const bool isOpen : {true, false}) {
-      SCOPED_TRACE(config::partitionName(partition) + (isOpen ? ", open chunk" : ", chunk 64"));
+    for (const int round : {0, 1, 2, 3}) {
+      const bool isOpen = round % 2 == 0, isMixed = round / 2 == 0;
+      SCOPED_TRACE(config::partitionName(partition) + (isOpen ? ", open chunk" : ", chunk 64") +
+                   (isMixed ? ", mixed" : ""));
       // Queries in falling order of position, so that the sort of a node's own queries is part of it.
       tree::KvTree tree = placed(test::randomForest(77, {900, 200, 900}));
       for (int position : {9, 5, 3, 1})
         (void)tree.addQuery(0, std::min(position, tree.nodes()[0].tokens));
       config::Config config = makeConfig(isOpen ? 0 : 64, {64, 16}, partition);
-      config.order = config::Order::Mixed; // which has memory of its own
+      if (isMixed) // has memory of its own
+        config.order = config::Order::Mixed;
       const VariantFacts facts{4, 8};
       Planner planner;
       Plan plan;

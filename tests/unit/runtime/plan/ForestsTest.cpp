@@ -20,6 +20,9 @@ protected:
     const VariantFacts facts{ratios[turn % 9], 2};
     config::Config config = makeConfig(chunks[turn / 9 % 6], tiles[turn / 54 % 4], GetParam());
     config.order = config::kAllOrders[turn % 5 % 3];
+    const int tileKvs[] = {64, 16, 128};
+    for (std::size_t p = 0; p < config.phases.size(); ++p)
+      config.phases[p].tileKv = tileKvs[(turn + p) % 3];
     const auto made = planner_.make(tree, facts, config, 8, plan_);
     ASSERT_TRUE(made) << made.error().message;
     const auto verified = verify(plan_, tree, facts, config);

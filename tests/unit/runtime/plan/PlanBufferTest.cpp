@@ -25,7 +25,8 @@ TEST(PlanBufferTest, RoundTrip) {
   for (std::uint64_t seed = 0; seed < 200; ++seed) {
     SCOPED_TRACE("seed " + std::to_string(seed));
     const KvTree tree = placed(test::randomForest(seed));
-    const config::Config config = makeConfig(48, {64, 16});
+    config::Config config = makeConfig(48, {64, 16});
+    config.order = config::kAllOrders[seed % 3];
     Plan plan = mustPlan(tree, kFacts, config, 8);
     const std::vector<std::byte> buffer = written(plan);
     const auto read = readPlan(buffer);

@@ -198,6 +198,40 @@ TEST(PlannerTest, TokensOfManyRowsAndOfFewAreReadInTurn) {
                           Stretch{false, 128, 128}, Stretch{true, 256, 36}, Stretch{false, 292, 58}));
 }
 
+TEST(PlannerTest, TokensOfFewRowsAreThoseOfOneWarp) {
+  // Queries of 12 rows each below a root that all see: rows 0 to 11, 12 to 23, 24 to 35, 36 to 47.
+  const KvTree tree = placed(test::levelTree({1, 4}, {100, 70}));
+  config::Config config = makeConfig(0, {48});
+  config.order = config::Order::Mixed;
+  const Plan plan = mustVerify(tree, {12, 1}, config, 1);
+  ASSERT_EQ(plan.items.size(), 1U);
+  std::vector<int> queries; // the first that sees each run
+  for (const abi::Run &run : plan.runs)
+    queries.push_back(run.queryBegin);
+  // Queries 1 and 2 lie across warps, so that many rows see 240 tokens and few 140: 64 of the root, 64 of
+  // leaf 0, the root's others and 28 of leaf 1, what is left of leaf 0 and 58 of leaf 3, then leaves 1, 2
+  // and 3.
+  EXPECT_THAT(queries, ElementsAre(0, 0, 0, 1, 0, 3, 1, 2, 3));
+}
+
+TEST(PlannerTest, ItemsOfOneKindStayAsTheyAreBesideMixedOnes) {
+  KvTree tree = test::levelTree({1, 2}, {250, 50});
+  const int alone = tree.addNode(-1, 100).value();
+  ASSERT_TRUE(tree.addQuery(alone));
+  tree = placed(std::move(tree));
+  config::Config config = makeConfig(0, {32});
+  config.order = config::Order::Mixed;
+  Plan plan = mustVerify(tree, {16, 1}, config, 2);
+  ASSERT_EQ(plan.items.size(), 2U);
+  EXPECT_EQ(plan.items[1].runCount, 1);
+  ASSERT_TRUE(tree.append(alone, 5)); // whose leaf still grows
+  EXPECT_EQ(advance(tree, plan), Advance::Done);
+  const auto verified = verify(plan, tree, {16, 1}, config);
+  EXPECT_TRUE(verified) << verified.error().message;
+  ASSERT_TRUE(tree.append(1, 1));
+  EXPECT_EQ(advance(tree, plan), Advance::NeedsNewPlan);
+}
+
 TEST(PlannerTest, TheSameArgumentsGiveTheSamePlan) {
   for (std::uint64_t seed = 0; seed < 10; ++seed) {
     const KvTree tree = test::randomForest(seed, {300, 300, 500});
