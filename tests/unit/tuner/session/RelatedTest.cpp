@@ -31,18 +31,43 @@ protected:
     EXPECT_TRUE(second.ok()) << second.error().message;
     return std::move(*second);
   }
+
+  /// What is taken where `flatten` is the best, and with tokens in turn, which is known for the other type,
+  /// faster by so much.
+  std::string orderTaken(double gain) {
+    constexpr int kLeaves = 12;
+    input.samples = {{"few", 0, test::levelTree({1, kLeaves}, {200, 30}), false},
+                     {"few again", 0, test::levelTree({1, kLeaves}, {203, 30}), false}};
+    options.axes = {{"chunk_tokens", {"4096"}}, {"tile_q", {"32"}}, {"prices", {"machine"}}};
+    behaviour.time = [gain](const plan::Plan &plan) {
+      const bool isMixed = plan.runs.size() > kLeaves + 1;
+      return plan.partition != spec::Partition::Flatten ? 100 : isMixed ? 50 * (1 - gain) : 50;
+    };
+    const auto report = runAfter([](json &entries) {
+      json mixed = entries.at(0);
+      mixed["signature"] = ofOtherType(mixed["signature"]);
+      mixed["config"]["order"] = "mixed";
+      entries.push_back(mixed);
+    });
+    EXPECT_EQ(report.classes.size(), 1U);
+    const config::Config &taken = report.classes.at(0).entry.config;
+    EXPECT_EQ(taken.partition, spec::Partition::Flatten);
+    return config::orderName(taken.order);
+  }
+
+  static std::string ofOtherType(std::string signature) {
+    const bool isF16 = signature.find("-f16-") != std::string::npos;
+    const std::string from = isF16 ? "-f16-" : "-bf16-", to = isF16 ? "-bf16-" : "-f16-";
+    return signature.replace(signature.find(from), from.size(), to);
+  }
+
   TuneReport full;
 };
 
 TEST_F(RelatedTest, WhatIsKnownForAnotherTypeIsConfirmedWithoutASearch) {
   const auto report = runAfter([](json &entries) {
-    for (json &entry : entries) {
-      std::string signature = entry["signature"];
-      const bool isF16 = signature.find("-f16-") != std::string::npos;
-      const std::string from = isF16 ? "-f16-" : "-bf16-", to = isF16 ? "-bf16-" : "-f16-";
-      signature.replace(signature.find(from), from.size(), to);
-      entry["signature"] = signature;
-    }
+    for (json &entry : entries)
+      entry["signature"] = ofOtherType(entry["signature"]);
   });
   ASSERT_EQ(report.classes.size(), 2U);
   for (std::size_t i = 0; i < 2; ++i) {
@@ -57,6 +82,10 @@ TEST_F(RelatedTest, WhatIsKnownForAnotherTypeIsConfirmedWithoutASearch) {
   // Its results are the other type's: both are there now.
   EXPECT_EQ(config_cache::readConfigFile(report.configPath).file.entries.size(), 4U);
 }
+
+/// Tokens in turn need a new plan in each step, which a measurement of one step does not show.
+TEST_F(RelatedTest, TokensInTurnAreNotTakenWhereTheyGainLittle) { EXPECT_EQ(orderTaken(0.004), "from_root"); }
+TEST_F(RelatedTest, TokensInTurnAreTakenWhereTheyGainMore) { EXPECT_EQ(orderTaken(0.04), "mixed"); }
 
 TEST_F(RelatedTest, AClassOfWhichNothingIsKnownIsSearched) {
   const auto report = runAfter([&](json &entries) { entries.erase(0); });
