@@ -97,6 +97,11 @@ private:
 
 std::int64_t divideUp(std::int64_t a, std::int64_t b) { return (a + b - 1) / b; }
 
+/// Tiles that settle what is owed, each so much: as a rule one or two, for which no division is needed.
+std::int64_t tilesOf(std::int64_t owed, std::int64_t each) {
+  return owed <= each ? 1 : owed <= 2 * each ? 2 : divideUp(owed, each);
+}
+
 } // namespace
 
 /// So many whole tiles of one kind as it takes until it is the other's turn, so that both kinds end together;
@@ -105,17 +110,12 @@ std::int64_t divideUp(std::int64_t a, std::int64_t b) { return (a + b - 1) / b; 
 abi::Run *RunOrder::mixItem(const abi::Item &item, const Shares &shares, int tileKv, int ratio,
                             const abi::Run *from, abi::Run *to) {
   Kind many(false, ratio, from, shares.many), few(true, ratio, from, shares.few);
-  const std::int64_t ofFew = many.total() * tileKv, ofMany = few.total() * tileKv; // what a tile settles
   for (int begin = 0; begin < item.tokens;) {
-    std::int64_t owed = many.given() * few.total() - few.given() * many.total(); // to the few
+    const std::int64_t owed = many.given() * few.total() - few.given() * many.total(); // to the few
     const bool isFewsTurn = owed > 0;
-    int end = std::min(begin + tileKv, item.tokens);
-    for (; end < item.tokens;
-         end = std::min(end + tileKv, item.tokens)) { // as a rule once or twice: no division
-      owed += isFewsTurn ? -ofFew : ofMany;
-      if ((owed > 0) != isFewsTurn)
-        break;
-    }
+    const int end = static_cast<int>(std::min<std::int64_t>(
+        begin + tileKv * tilesOf(isFewsTurn ? owed : 1 - owed, (isFewsTurn ? many : few).total() * tileKv),
+        item.tokens));
     Kind &own = isFewsTurn ? few : many, &other = isFewsTurn ? many : few;
     while (begin < end)
       begin += (own.isDone() ? other : own).give(end - begin, begin, to);
