@@ -151,9 +151,10 @@ void RunOrder::mix(const config::Config &config, int ratio, Plan &plan) {
     for (int r = item.runBegin; r < item.runBegin + item.runCount; ++r)
       (isOfFew(plan.runs[index(r)], ratio) ? own.few : own.many) += plan.runs[index(r)].tokens;
     most += index(item.runCount);
-    areMixed |= own.areBoth();
-    if (own.areBoth()) // each turn may cut a run of the other kind in two
+    if (own.areBoth()) {
+      areMixed = true; // and each turn may cut a run of the other kind in two
       most += static_cast<std::size_t>(2 * divideUp(std::min(own.many, own.few), tileKv) + 1);
+    }
   });
   if (!areMixed)
     return;

@@ -57,11 +57,12 @@ std::vector<Axis> planAxes(const spec::Variant &variant, bool isGpu) {
   const auto chunk = variant.schedule ? variant.schedule->chunk : std::nullopt;
   std::vector<Axis> axes{axis(Knob::Partition, -1, partitions),
                          axis(Knob::Chunk, -1, valuesOr(chunk, kChunks)), axis(Knob::Cost, -1, presets)};
-  std::vector<int> orders;
-  for (const config::Order order : config::kAllOrders)
-    orders.push_back(static_cast<int>(order));
-  if (isGpu)
+  if (isGpu) {
+    std::vector<int> orders;
+    for (const config::Order order : config::kAllOrders)
+      orders.push_back(static_cast<int>(order));
     axes.push_back(axis(Knob::Order, -1, orders));
+  }
   return axes;
 }
 

@@ -97,7 +97,8 @@ config::Config randomPlanning(Random &random, const config::Config &config, int 
   const int at = (tree * 3 + tree / 10 + random.below(2)) % static_cast<int>(names.size());
   planned.partition = *config::partitionFromName(names[static_cast<std::size_t>(at)]);
   planned.chunkTokens = random.of({0, 0, 0, 32, 64, 100, 128, 256, 1000});
-  planned.order = random.of({config::Order::FromRoot, config::Order::Alternate, config::Order::Mixed});
+  const int order = random.below(static_cast<int>(config::kAllOrders.size()));
+  planned.order = config::kAllOrders[static_cast<std::size_t>(order)];
   return planned;
 }
 

@@ -24,33 +24,32 @@ TEST(AllocationTest, TheHookCounts) {
 
 TEST(AllocationTest, TheSecondPlanOfASizeAllocatesNothing) {
   for (const spec::Partition partition : kPartitions)
-    for (const int round : {0, 1, 2, 3}) {
-      const bool isOpen = round % 2 == 0, isMixed = round / 2 == 0;
-      SCOPED_TRACE(config::partitionName(partition) + (isOpen ? ", open chunk" : ", chunk 64") +
-                   (isMixed ? ", mixed" : ""));
-      // Queries in falling order of position, so that the sort of a node's own queries is part of it.
-      tree::KvTree tree = placed(test::randomForest(77, {900, 200, 900}));
-      for (int position : {9, 5, 3, 1})
-        (void)tree.addQuery(0, std::min(position, tree.nodes()[0].tokens));
-      config::Config config = makeConfig(isOpen ? 0 : 64, {64, 16}, partition);
-      if (isMixed) // has memory of its own
-        config.order = config::Order::Mixed;
-      const VariantFacts facts{4, 8};
-      Planner planner;
-      Plan plan;
-      std::vector<std::byte> buffer;
-      // Twice: the first one makes room, and `auto` remembers what it chose.
-      for (int i = 0; i < 2; ++i) {
-        ASSERT_TRUE(planner.make(tree, facts, config, 132, plan));
-        writePlan(plan, buffer);
+    for (const int chunk : {0, 64})
+      for (const config::Order order : {config::Order::FromRoot, config::Order::Mixed}) {
+        SCOPED_TRACE(config::partitionName(partition) + ", chunk " + std::to_string(chunk) + ", " +
+                     config::orderName(order));
+        // Queries in falling order of position, so that the sort of a node's own queries is part of it.
+        tree::KvTree tree = placed(test::randomForest(77, {900, 200, 900}));
+        for (int position : {9, 5, 3, 1})
+          (void)tree.addQuery(0, std::min(position, tree.nodes()[0].tokens));
+        config::Config config = makeConfig(chunk, {64, 16}, partition);
+        config.order = order;
+        const VariantFacts facts{4, 8};
+        Planner planner;
+        Plan plan;
+        std::vector<std::byte> buffer;
+        // Twice: the first one makes room, and `auto` remembers what it chose.
+        for (int i = 0; i < 2; ++i) {
+          ASSERT_TRUE(planner.make(tree, facts, config, 132, plan));
+          writePlan(plan, buffer);
+        }
+        const long long before = allocations;
+        for (int i = 0; i < 3; ++i) {
+          ASSERT_TRUE(planner.make(tree, facts, config, 132, plan));
+          writePlan(plan, buffer);
+        }
+        EXPECT_EQ(allocations - before, 0);
       }
-      const long long before = allocations;
-      for (int i = 0; i < 3; ++i) {
-        ASSERT_TRUE(planner.make(tree, facts, config, 132, plan));
-        writePlan(plan, buffer);
-      }
-      EXPECT_EQ(allocations - before, 0);
-    }
 }
 
 TEST(AllocationTest, AdvancingAllocatesNothing) {

@@ -164,7 +164,16 @@ TEST(PlannerTest, EveryOtherItemIsReadFromItsLeaves) {
   }
 }
 
-/// What a run has of an item, for comparing: `rows` of a warp or of more.
+/// A plan of one item that reads tokens in turn.
+Plan mixedPlan(const KvTree &tree, int ratio, int rows) {
+  config::Config config = makeConfig(0, {rows});
+  config.order = config::Order::Mixed;
+  Plan plan = mustVerify(tree, {ratio, 1}, config, 1);
+  EXPECT_EQ(plan.items.size(), 1U);
+  return plan;
+}
+
+/// What a run has of an item.
 struct Stretch {
   bool isOfFew;
   int begin, tokens;
@@ -177,10 +186,7 @@ std::ostream &operator<<(std::ostream &out, const Stretch &one) {
 TEST(PlannerTest, TokensOfManyRowsAndOfFewAreReadInTurn) {
   // One item of 32 rows: 250 tokens that all see, and two leaves of 50 tokens that 16 rows each see.
   const KvTree tree = placed(test::levelTree({1, 2}, {250, 50}));
-  config::Config config = makeConfig(0, {32});
-  config.order = config::Order::Mixed;
-  const Plan plan = mustVerify(tree, {16, 1}, config, 1);
-  ASSERT_EQ(plan.items.size(), 1U);
+  const Plan plan = mixedPlan(tree, 16, 32);
   std::vector<Stretch> stretches;
   int ofRoot = 0;
   for (const abi::Run &run : plan.runs) {
@@ -201,10 +207,7 @@ TEST(PlannerTest, TokensOfManyRowsAndOfFewAreReadInTurn) {
 TEST(PlannerTest, TokensOfFewRowsAreThoseOfOneWarp) {
   // Queries of 12 rows each below a root that all see: rows 0 to 11, 12 to 23, 24 to 35, 36 to 47.
   const KvTree tree = placed(test::levelTree({1, 4}, {100, 70}));
-  config::Config config = makeConfig(0, {48});
-  config.order = config::Order::Mixed;
-  const Plan plan = mustVerify(tree, {12, 1}, config, 1);
-  ASSERT_EQ(plan.items.size(), 1U);
+  const Plan plan = mixedPlan(tree, 12, 48);
   std::vector<int> queries; // the first that sees each run
   for (const abi::Run &run : plan.runs)
     queries.push_back(run.queryBegin);
