@@ -308,11 +308,14 @@ private:
     if constexpr (Rows::kCapsLate) {
       int largest[2];
       rows.forms().findLargest(s, largest);
-      if (!cut && sums.weighSmall(rows.forms(), largest, s))
+      const auto hideTile = [&](float (&scores)[2 * kGroups][4]) {
+        hide(rows, ring_.slot(step).records(), scores);
+      };
+      if (sums.weighSmall(rows.forms(), largest, s, cut, hideTile))
         return false;
       rows.forms().cap(s, largest);
       if (cut)
-        hide(rows, ring_.slot(step).records(), s);
+        hideTile(s);
     }
     return sums.weigh(s, common, factor);
   }

@@ -18,20 +18,51 @@ template <class Config, class Variant> struct WarpSums {
   /// How far a score may lie above the reference.
   static constexpr float kSlack = kWeightBits<Element> / Rows::kUnit;
 
+  /// How far from 0 a row's first scores may lie for 0 to be its reference: f16 has their weights, 2^-9 to
+  /// 2^9.
+  static constexpr float kFirstRoom = 6.f;
+
   /// weigh() of products that no cap has been put on yet: false where it has to be done the other way. Small
   /// scores cannot grow beyond the reference, so that no maximum is looked for, and cap and weight share a
-  /// multiply-add. `largest` is FormedScores::findLargest's.
-  template <int kTiles, class Forms>
+  /// multiply-add. `largest` is FormedScores::findLargest's; where the tile is cut, `hide` makes exponents of
+  /// what a row does not see -inf.
+  template <int kTiles, class Forms, class Hide>
   __device__ __forceinline__ bool weighSmall(const Forms &forms, const int (&largest)[2],
-                                             float (&s)[kTiles][4]) {
-    if (!forms.areSmall(largest, fminf(maximum[0], maximum[1]) + kSlack))
+                                             float (&s)[kTiles][4], bool cut, Hide &&hide) {
+    const auto room = [](float reference) {
+      return reference == -kInfinity ? kFirstRoom : reference + kSlack;
+    };
+    if (!forms.areSmall(largest, fminf(room(maximum[0]), room(maximum[1]))))
       return false;
-    const float shift[2] = {maximum[0] * Rows::kUnit, maximum[1] * Rows::kUnit};
-    forEachScore(s, [&](float &x, int r, int) {
-      x = ptx::exp2Fast(forms.small().exponent(x, x * x, shift[r]));
+    const float shift[2] = {shiftOf(maximum[0]), shiftOf(maximum[1])};
+    const auto exponent = [&](float x, int r) { return forms.small().exponent(x, x * x, shift[r]); };
+    const auto weigh = [&](float &x, float exponent, int r) {
+      x = ptx::exp2Fast(exponent);
       sum[r] += x;
-    });
+    };
+    if (cut) {
+      forEachScore(s, [&](float &x, int r, int) { x = exponent(x, r); });
+      hide(s);
+      forEachScore(s, [&](float &x, int r, int) { weigh(x, x, r); });
+      if (__any_sync(~0u, fminf(maximum[0], maximum[1]) == -kInfinity))
+        beginAtZero();
+    } else {
+      forEachScore(s, [&](float &x, int r, int) { weigh(x, exponent(x, r), r); });
+      maximum[0] = maximum[0] == -kInfinity ? 0.f : maximum[0];
+      maximum[1] = maximum[1] == -kInfinity ? 0.f : maximum[1];
+    }
     return true;
+  }
+
+  /// 0 is the reference of rows whose first weights are there; others have seen nothing yet.
+  __device__ __forceinline__ void beginAtZero() {
+#pragma unroll
+    for (int r = 0; r < 2; ++r) {
+      float any = sum[r];
+      joinTop(any);
+      if (maximum[r] == -kInfinity && any > 0.f)
+        maximum[r] = 0.f;
+    }
   }
 
   /// Turns scores into weights of the rows' reference, which follows the maximum only where weights
@@ -75,8 +106,7 @@ template <class Config, class Variant> struct WarpSums {
           sum[r] *= factor[r];
           maximum[r] = reference;
         }
-        // A row that has seen no key yet subtracts 0, not -inf: exp2(-inf + inf) would be NaN for good.
-        float shift = maximum[r] == -kInfinity ? 0.f : maximum[r] * Rows::kUnit;
+        float shift = shiftOf(maximum[r]);
         if constexpr (Rows::kRises)
           shift = fmaf(common[r], -Rows::kUnit, shift);
 #pragma unroll
@@ -90,6 +120,12 @@ template <class Config, class Variant> struct WarpSums {
       }
       return grows;
     }
+  }
+
+  /// What a reference takes from exponents. A row that has seen no key yet subtracts 0, not -inf:
+  /// exp2(-inf + inf) would be NaN for good.
+  static __device__ __forceinline__ float shiftOf(float reference) {
+    return reference == -kInfinity ? 0.f : reference * Rows::kUnit;
   }
 
   /// Of the four threads of a row.
@@ -131,7 +167,7 @@ template <class Config, class Variant> struct WarpSums {
   static __device__ __forceinline__ float factor(float from, float top) {
     if constexpr (Variant::kSigmoid)
       return 1.f;
-    const float shift = top == -kInfinity ? 0.f : top * Rows::kUnit;
+    const float shift = shiftOf(top);
     return ptx::exp2Fast(fmaf(from, Rows::kUnit, -shift));
   }
 
@@ -142,7 +178,7 @@ template <class Config, class Variant> struct WarpSums {
 
   /// Natural logarithm of the sum of exponentials; -inf where no key was seen.
   __device__ __forceinline__ float lse(int r) const {
-    const float shift = maximum[r] == -kInfinity ? 0.f : maximum[r] * Rows::kUnit;
+    const float shift = shiftOf(maximum[r]);
     return (shift + ptx::log2Fast(sum[r])) * kLn2;
   }
 };
