@@ -19,7 +19,8 @@ template <class Config, class Variant> struct WarpSums {
   static constexpr float kSlack = kWeightBits<Element> / Rows::kUnit;
 
   /// How far from 0 a row's first scores may lie for 0 to be its reference: f16 has their weights, 2^-9 to
-  /// 2^9.
+  /// 2^9. Not where the tile is cut: a row that sees a single token has its value to the last bit, by a
+  /// weight of 1.
   static constexpr float kFirstRoom = 6.f;
 
   /// weigh() of products that no cap has been put on yet: false where it has to be done the other way. Small
@@ -29,12 +30,15 @@ template <class Config, class Variant> struct WarpSums {
   template <int kTiles, class Forms, class Hide>
   __device__ __forceinline__ bool weighSmall(const Forms &forms, const int (&largest)[2],
                                              float (&s)[kTiles][4], bool cut, Hide &&hide) {
-    const auto room = [](float reference) {
-      return reference == -kInfinity ? kFirstRoom : reference + kSlack;
+    const auto room = [cut](float reference) {
+      return reference == -kInfinity && !cut ? kFirstRoom : reference + kSlack;
     };
     if (!forms.areSmall(largest, fminf(room(maximum[0]), room(maximum[1]))))
       return false;
-    const float shift[2] = {shiftOf(maximum[0]), shiftOf(maximum[1])};
+#pragma unroll
+    for (int r = 0; r < 2; ++r)
+      maximum[r] = maximum[r] == -kInfinity ? 0.f : maximum[r];
+    const float shift[2] = {maximum[0] * Rows::kUnit, maximum[1] * Rows::kUnit};
     const auto exponent = [&](float x, int r) { return forms.small().exponent(x, x * x, shift[r]); };
     const auto weigh = [&](float &x, float exponent, int r) {
       x = ptx::exp2Fast(exponent);
@@ -44,25 +48,10 @@ template <class Config, class Variant> struct WarpSums {
       forEachScore(s, [&](float &x, int r, int) { x = exponent(x, r); });
       hide(s);
       forEachScore(s, [&](float &x, int r, int) { weigh(x, x, r); });
-      if (__any_sync(~0u, fminf(maximum[0], maximum[1]) == -kInfinity))
-        beginAtZero();
     } else {
       forEachScore(s, [&](float &x, int r, int) { weigh(x, exponent(x, r), r); });
-      maximum[0] = maximum[0] == -kInfinity ? 0.f : maximum[0];
-      maximum[1] = maximum[1] == -kInfinity ? 0.f : maximum[1];
     }
     return true;
-  }
-
-  /// 0 is the reference of rows whose first weights are there; others have seen nothing yet.
-  __device__ __forceinline__ void beginAtZero() {
-#pragma unroll
-    for (int r = 0; r < 2; ++r) {
-      float any = sum[r];
-      joinTop(any);
-      if (maximum[r] == -kInfinity && any > 0.f)
-        maximum[r] = 0.f;
-    }
   }
 
   /// Turns scores into weights of the rows' reference, which follows the maximum only where weights
