@@ -17,6 +17,7 @@ enum ExitCode {
   kExitUsage = 2,
   kExitEnvironment = 3,
   kExitInternal = 70,
+  kExitInterrupted = 130, ///< as shells have it for SIGINT
 };
 
 ExitCode exitCodeFor(support::ErrorCode code);

@@ -35,7 +35,8 @@ multi_level, multi_document, no_sharing, forest; `all` is all of them. `rows` is
 `deftc bench`'s tables. A name with parameters, as `deftc workloads` takes it, is that workload alone.
 
 What was found is kept for this device, and `deftc run` and `deftc plan` use it. A session that was
-stopped, by its budget, Ctrl-C or worse, goes on where it was when the same command is given again.)";
+stopped, by its budget, Ctrl-C (the exit code is then 130) or worse, goes on where it was when the same
+command is given again.)";
 
 struct Options {
   std::string input, variant, recordsFolder, backend, strategy = "guided", pages = "scattered";
@@ -223,7 +224,7 @@ int runTune(Context &context, const Options &options) {
   if (report->ended == session::Ended::Complete &&
       std::none_of(report->classes.begin(), report->classes.end(), isDone))
     return reportError(context, {ErrorCode::Environment, "no class could be tuned", ""});
-  return kExitOk;
+  return report->ended == session::Ended::Interrupted ? kExitInterrupted : kExitOk;
 }
 
 } // namespace

@@ -1,6 +1,7 @@
 // The library on GPUs, as a program sees it. `libcuda.so.1` is the tests' driver, whose memory is the host's.
 #include "tests/support/FakeCuda.h"
 #include "tests/support/SetVariable.h"
+#include "tests/unit/runtime/module_cache/TestFolder.h"
 
 #include <deft/deft.hpp>
 
@@ -256,7 +257,8 @@ TEST_F(GpuTest, AGraphWithoutRoomForANewCutKeepsTheFormerOne) {
 
 /// Tokens in turn are in more runs than those of paths, and the more the longer leaves are.
 TEST_F(GpuTest, AGraphWithoutRoomForTokensInTurnHasThemFromTheRoot) {
-  const std::string path = testing::TempDir() + "/deft_mixed.json";
+  const module_cache::TestFolder folder;
+  const std::string path = folder.path("mixed.json");
   std::ofstream(path) << R"({"partition": "union", "chunk_tokens": 16384, "order": "mixed", "phases": [
     {"name": "tiles", "rows_above": -1, "family": "sm90", "tile_q": 64, "tile_kv": 64, "stages": 2,
      "warps": 8}]})";

@@ -6,8 +6,11 @@
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
 
+#include <chrono>
+#include <csignal>
 #include <cstdlib>
 #include <filesystem>
+#include <thread>
 
 namespace deft::cli {
 namespace {
@@ -62,6 +65,33 @@ TEST_F(TuneCommandTest, ABudgetEndsASessionAndTheSameCommandGoesOn) {
   EXPECT_THAT(second.err, HasSubstr("goes on with " + folder.path("journal.jsonl")));
   EXPECT_THAT(second.out, HasSubstr("complete; "));
   EXPECT_THAT(second.out, testing::Not(HasSubstr(" 0 reused")));
+}
+
+TEST_F(TuneCommandTest, AnInterruptedSessionKeepsItsJournalAndSaysSoByItsExitCode) {
+  const std::vector<std::string> arguments{"--workload",   "few_shot:prompt=200,branches=3,iterations=400",
+                                           "--candidates", "32",
+                                           "--journal",    folder.path("journal.jsonl")};
+  const auto before = std::signal(SIGINT, SIG_IGN);
+  Outcome first;
+  {
+    const std::jthread user([](const std::stop_token &isOver) {
+      struct sigaction now{};
+      do { // until the command has its own handler there
+        std::this_thread::sleep_for(std::chrono::milliseconds(5));
+        ::sigaction(SIGINT, nullptr, &now);
+      } while (now.sa_handler == SIG_IGN && !isOver.stop_requested());
+      std::raise(SIGINT);
+    });
+    first = tune(arguments);
+  }
+  std::signal(SIGINT, before);
+  EXPECT_EQ(first.code, 130) << first.err;
+  EXPECT_THAT(first.out, HasSubstr("interrupted; the same command goes on with it"));
+  auto withBudget = arguments;
+  withBudget.insert(withBudget.end(), {"--budget", "1s"});
+  const Outcome second = tune(withBudget);
+  ASSERT_EQ(second.code, 0) << second.err;
+  EXPECT_THAT(second.err, HasSubstr("goes on with " + folder.path("journal.jsonl")));
 }
 
 TEST_F(TuneCommandTest, EntriesAreJudgedOnTreesThatNobodyTunedOn) {
