@@ -97,7 +97,7 @@ ConfigChoice Plan::Impl::choice() const {
     return {"heuristic", "", "", "an invariant plan's config does not depend on the tree"};
   const config_cache::Selection &selection = chooser->selection();
   return {config_cache::ruleName(selection.rule()), selection.treeClass.text(), selection.chosen.path,
-          selection.chosen.why()};
+          selection.chosen.why() + (isRefitted ? "; cut for the room of a captured graph" : "")};
 }
 
 Result<void> Plan::Impl::make(const Tree &tree) {
@@ -105,6 +105,7 @@ Result<void> Plan::Impl::make(const Tree &tree) {
   chooseConfig(tree);
   if (auto made = planner.make(tree.impl().tree(), facts, config, workers, plan); !made)
     return jit::toPublic(made.error());
+  isRefitted = false;
   noteTree(tree);
   return {};
 }
@@ -118,6 +119,7 @@ Result<void> Plan::Impl::makeAs(const plan::Choice &choice, const Tree &tree) {
     fixed.order = config::Order::FromRoot;
   if (auto made = planner.make(tree.impl().tree(), facts, fixed, workers, plan); !made)
     return jit::toPublic(made.error());
+  isRefitted = true;
   noteTree(tree);
   return {};
 }

@@ -18,6 +18,7 @@ struct Plan::Impl {
   std::optional<config_cache::ConfigChooser> chooser;
   int changesSeen = 0;     ///< of the chooser
   bool isCaptured = false; ///< a graph has the plan's room: the config stays
+  bool isRefitted = false; ///< by makeAs()
   int workers = 1;
   plan::Planner planner;
   plan::Plan plan;

@@ -294,6 +294,8 @@ TEST_F(GpuTest, AGraphWithoutRoomForTokensInTurnHasThemFromTheRoot) {
   const auto advanced = plan.advance(tree());
   ASSERT_TRUE(advanced) << advanced.error().text();
   EXPECT_EQ(*advanced, Advanced::Remade);
+  EXPECT_THAT(plan.choice().why, HasSubstr("the room of a captured graph"));
+  EXPECT_THAT(GpuPlan::make(attention_, tree())->choice().why, Not(HasSubstr("captured")));
   table_.upload(sequences_, stream_).value();
   plan.upload(stream_).value();
   ASSERT_EQ(cuGraphLaunch(executable, stream_), 0);
