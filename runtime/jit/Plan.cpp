@@ -97,7 +97,7 @@ ConfigChoice Plan::Impl::choice() const {
     return {"heuristic", "", "", "an invariant plan's config does not depend on the tree"};
   const config_cache::Selection &selection = chooser->selection();
   return {config_cache::ruleName(selection.rule()), selection.treeClass.text(), selection.chosen.path,
-          selection.chosen.why() + (isRefitted ? "; cut for the room of a captured graph" : "")};
+          selection.chosen.why() + (isRefitted ? "; made for the room of a captured graph" : "")};
 }
 
 Result<void> Plan::Impl::make(const Tree &tree) {

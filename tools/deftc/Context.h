@@ -17,7 +17,7 @@ enum ExitCode {
   kExitUsage = 2,
   kExitEnvironment = 3,
   kExitInternal = 70,
-  kExitInterrupted = 130, ///< as shells have it for SIGINT
+  kExitSignal = 128, ///< and the signal's number, as shells have it
 };
 
 ExitCode exitCodeFor(support::ErrorCode code);

@@ -127,17 +127,17 @@ Result<session::TuneOptions> tuneOptions(const Options &options, int threads) {
   return tune;
 }
 
-/// Set by Ctrl-C; a second one ends the process.
-std::atomic<bool> isInterrupted = false;
-static_assert(std::atomic<bool>::is_always_lock_free);
+/// The signal of Ctrl-C or the like, once there was one; a second one ends the process.
+std::atomic<int> interruptedBy = 0;
+static_assert(std::atomic<int>::is_always_lock_free);
 
 /// While it lives, Ctrl-C asks the session to stop.
 class CatchInterrupts {
 public:
   CatchInterrupts() {
-    isInterrupted = false;
+    interruptedBy = 0;
     struct sigaction action{};
-    action.sa_handler = [](int) { isInterrupted = true; };
+    action.sa_handler = [](int signal) { interruptedBy = signal; };
     action.sa_flags = static_cast<int>(SA_RESETHAND);
     for (std::size_t i = 0; i < std::size(kSignals); ++i)
       ::sigaction(kSignals[i], &action, &before_[i]);
@@ -206,7 +206,7 @@ int runTune(Context &context, const Options &options) {
     session::Listener listener;
     listener.progress = [&](const session::Status &status) { progress.say(statusText(status)); };
     listener.note = [&](const std::string &line) { progress.note(line); };
-    listener.isCancelled = [] { return isInterrupted.load(); };
+    listener.isCancelled = [] { return interruptedBy != 0; };
     report = session::tune(input, *tuneWith, listener);
   }
   if (!report)
@@ -224,7 +224,7 @@ int runTune(Context &context, const Options &options) {
   if (report->ended == session::Ended::Complete &&
       std::none_of(report->classes.begin(), report->classes.end(), isDone))
     return reportError(context, {ErrorCode::Environment, "no class could be tuned", ""});
-  return report->ended == session::Ended::Interrupted ? kExitInterrupted : kExitOk;
+  return report->ended == session::Ended::Interrupted ? kExitSignal + interruptedBy : kExitOk;
 }
 
 } // namespace

@@ -182,8 +182,8 @@ public:
   PlanSummary summary() const;
 
   /// Of the plan as it is. A tuned config is taken where it runs by the kernels that are loaded; once a graph
-  /// has captured the plan's room, the config stays, and `why` says so where a tree fits only when it is cut
-  /// as the captured one was.
+  /// has captured the plan's room, the config stays, and `why` says so where a tree fits only cut as the
+  /// captured one was and read from the root.
   ConfigChoice choice() const;
 
   struct Impl;
