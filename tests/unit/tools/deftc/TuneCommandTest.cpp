@@ -10,8 +10,6 @@
 #include <csignal>
 #include <cstdlib>
 #include <filesystem>
-#include <fstream>
-#include <iterator>
 #include <thread>
 
 namespace deft::cli {
@@ -36,7 +34,19 @@ protected:
             "chunk_tokens=0,64"};
   }
 
+  /// Of a few seconds, in a journal that is `journal`.
+  std::vector<std::string> longer() const {
+    return {"--workload", "few_shot:prompt=200,branches=3,iterations=400", "--candidates", "32", "--journal",
+            journal};
+  }
+  std::vector<std::string> longerWithBudget() const {
+    std::vector<std::string> arguments = longer();
+    arguments.insert(arguments.end(), {"--budget", "1s"});
+    return arguments;
+  }
+
   module_cache::TestFolder folder;
+  const std::string journal = folder.path("journal.jsonl");
 };
 
 TEST_F(TuneCommandTest, TunesAndKeepsWhatLaterRunsUse) {
@@ -54,46 +64,34 @@ TEST_F(TuneCommandTest, TunesAndKeepsWhatLaterRunsUse) {
 }
 
 TEST_F(TuneCommandTest, ABudgetEndsASessionAndTheSameCommandGoesOn) {
-  std::vector<std::string> arguments{"--workload",   "few_shot:prompt=200,branches=3,iterations=400",
-                                     "--candidates", "32",
-                                     "--journal",    folder.path("journal.jsonl")};
-  auto withBudget = arguments;
-  withBudget.insert(withBudget.end(), {"--budget", "1s"});
-  const Outcome first = tune(withBudget);
+  const Outcome first = tune(longerWithBudget());
   ASSERT_EQ(first.code, 0) << first.err;
   EXPECT_THAT(first.out, HasSubstr("stopped by its budget"));
-  const Outcome second = tune(arguments);
+  const Outcome second = tune(longer());
   ASSERT_EQ(second.code, 0) << second.err;
-  EXPECT_THAT(second.err, HasSubstr("goes on with " + folder.path("journal.jsonl")));
+  EXPECT_THAT(second.err, HasSubstr("goes on with " + journal));
   EXPECT_THAT(second.out, HasSubstr("complete; "));
   EXPECT_THAT(second.out, testing::Not(HasSubstr(" 0 reused")));
 }
 
 TEST_F(TuneCommandTest, AnInterruptedSessionKeepsItsJournalAndSaysSoByItsExitCode) {
-  const std::vector<std::string> arguments{"--workload",   "few_shot:prompt=200,branches=3,iterations=400",
-                                           "--candidates", "32",
-                                           "--journal",    folder.path("journal.jsonl")};
-  const std::string journal = folder.path("journal.jsonl");
   const auto before = std::signal(SIGINT, SIG_IGN);
   Outcome first;
   {
-    const std::jthread user([&journal](const std::stop_token &isOver) {
-      const auto hasMeasured = [&journal] {
-        std::ifstream file(journal);
-        return std::string(std::istreambuf_iterator(file), {}).find("\"measured\"") != std::string::npos;
+    const std::jthread user([this](const std::stop_token &isOver) {
+      const auto hasMeasured = [this] {
+        return module_cache::readText(journal).find("\"measured\"") != std::string::npos;
       };
       while (!hasMeasured() && !isOver.stop_requested())
         std::this_thread::sleep_for(std::chrono::milliseconds(5));
       std::raise(SIGINT);
     });
-    first = tune(arguments);
+    first = tune(longer());
   }
   std::signal(SIGINT, before);
   EXPECT_EQ(first.code, 130) << first.err;
   EXPECT_THAT(first.out, HasSubstr("interrupted; the same command goes on with it"));
-  auto withBudget = arguments;
-  withBudget.insert(withBudget.end(), {"--budget", "1s"});
-  const Outcome second = tune(withBudget);
+  const Outcome second = tune(longerWithBudget());
   ASSERT_EQ(second.code, 0) << second.err;
   EXPECT_THAT(second.err, HasSubstr("goes on with " + journal));
   EXPECT_THAT(second.out, testing::Not(HasSubstr(" 0 reused")));
