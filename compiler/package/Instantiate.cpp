@@ -51,7 +51,8 @@ std::string attendEntry(const VariantSource &source, const config::PhaseConfig &
 
 std::string mergeEntry(const VariantSource &source) { return "deft_" + source.name + "_merge"; }
 
-std::string instantiateAttend(const VariantSource &source, const config::PhaseConfig &phase) {
+std::string instantiateAttend(const VariantSource &source, const config::PhaseConfig &phase,
+                              config::Order order) {
   const std::string entry = attendEntry(source, phase);
   TextBuilder text;
   text.line("// " + entry + ": attention `" + source.name + "`, phase " + phase.name +
@@ -71,6 +72,8 @@ std::string instantiateAttend(const VariantSource &source, const config::PhaseCo
   text.constant("kTileKv", phase.tileKv);
   text.constant("kStages", phase.stages);
   text.constant("kWarps", phase.warps);
+  if (isSm90)
+    text.constant("kIsDealt", order == config::Order::Mixed);
   text.line("};");
   text.line("");
   text.line("} // namespace");

@@ -36,7 +36,9 @@ std::string mergeEntry(const VariantSource &source);
 
 /// The whole translation unit of one kernel. Deterministic: the text is a key of the cubin cache and
 /// a golden file. The config must be legal (see compiler/config/Legality.h).
-std::string instantiateAttend(const VariantSource &source, const config::PhaseConfig &phase);
+/// `order` is the config's.
+std::string instantiateAttend(const VariantSource &source, const config::PhaseConfig &phase,
+                              config::Order order = config::Order::FromRoot);
 std::string instantiateMerge(const VariantSource &source);
 
 } // namespace deft::package

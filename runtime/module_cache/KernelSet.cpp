@@ -55,7 +55,8 @@ Result<KernelSet> compileKernels(CubinCache *cache, const nvrtc::Nvrtc &nvrtc,
   };
   std::vector<std::future<Result<Kernel>>> attend;
   for (const config::PhaseConfig &phase : config.phases)
-    attend.push_back(start(package::attendEntry(source, phase), package::instantiateAttend(source, phase)));
+    attend.push_back(
+        start(package::attendEntry(source, phase), package::instantiateAttend(source, phase, config.order)));
   auto merge = start(package::mergeEntry(source), package::instantiateMerge(source));
 
   KernelSet set;

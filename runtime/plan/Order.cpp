@@ -1,6 +1,7 @@
 #include "runtime/plan/Order.h"
 
 #include <algorithm>
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <limits>
@@ -9,8 +10,9 @@ namespace deft::plan {
 
 namespace {
 
-/// Rows that a warp of any kernel has at a time.
-constexpr int kWarpRows = 16;
+/// Rows that a warp of any kernel has at a time, tokens that one of family sm90 takes of a tile by itself,
+/// and the most warps that an item's rows have there.
+constexpr int kWarpRows = 16, kGroupTokens = 16, kMostWarps = 8;
 
 /// In place of a distance: the item's tokens are read in turn.
 constexpr int kMixed = std::numeric_limits<int>::min();
@@ -45,54 +47,71 @@ void turnEveryOtherItem(Plan &plan) {
   }
 }
 
-/// Whether the rows of one warp alone see the run.
-bool isOfFew(const abi::Run &run, int ratio) {
-  return run.queryBegin * ratio / kWarpRows == (run.queryEnd * ratio - 1) / kWarpRows;
+/// The warp whose rows alone see the run; -1: there are several.
+int ownerOf(const abi::Run &run, int ratio) {
+  const int first = run.queryBegin * ratio / kWarpRows;
+  return first == (run.queryEnd * ratio - 1) / kWarpRows ? first : -1;
 }
 
-/// The tokens of an item that many rows see, or few: a walk over the runs of one kind.
-class Kind {
+/// Some of an item's runs, token by token.
+class Walk {
 public:
-  Kind(bool isForFew, int ratio, const abi::Run *run, std::int64_t total)
-      : isForFew_(isForFew), ratio_(ratio), run_(run), total_(total) {}
+  Walk() = default;
+  Walk(const abi::Run *runs, const int *next, const int *end) : runs_(runs), next_(next), end_(end) {}
 
-  std::int64_t total() const { return total_; }
-  std::int64_t given() const { return given_; }
-  bool isDone() const { return given_ == total_; }
+  bool isDone() const { return next_ == end_; }
 
   /// Tokens of one run, at most so many, as the item's from `begin` on; how many. `to` is behind the item's
   /// last run, which becomes longer where it ends at these.
   int give(int most, int begin, abi::Run *&to) {
-    if (into_ == 0)
-      while (isOfFew(*run_, ratio_) != isForFew_)
-        ++run_;
-    const int tokens = std::min(most, run_->tokens - into_);
+    const abi::Run &run = runs_[*next_];
+    const int tokens = std::min(most, run.tokens - into_);
     if (into_ > 0 && part_ + 1 == to) {
       part_->tokens += tokens;
     } else {
       part_ = to++;
-      *part_ = *run_;
+      *part_ = run;
       part_->begin = begin;
       part_->tokens = tokens;
       part_->location += into_;
       part_->position += into_;
     }
-    given_ += tokens;
     into_ += tokens;
-    if (into_ == run_->tokens) {
-      ++run_;
+    if (into_ == run.tokens) {
+      ++next_;
       into_ = 0;
     }
     return tokens;
   }
 
 private:
-  bool isForFew_;
-  int ratio_;
-  const abi::Run *run_;
-  int into_ = 0;             ///< tokens of it that have been given
-  abi::Run *part_ = nullptr; ///< that has the last of them
-  std::int64_t given_ = 0, total_;
+  const abi::Run *runs_ = nullptr;
+  const int *next_ = nullptr, *end_ = nullptr; ///< which of them are left
+  int into_ = 0;                               ///< tokens of the next one that have been given
+  abi::Run *part_ = nullptr;                   ///< that has the last of them
+};
+
+/// What few rows see of an item. Dealt, each group of tokens is one warp's, and the warps take turns: then
+/// each has a group of a tile to itself, and all of them are done with it together.
+class Few {
+public:
+  /// One walk for each warp, or one for all of them.
+  Few(const std::array<Walk, kMostWarps> &walks, bool areDealt)
+      : walks_(walks), group_(areDealt ? kGroupTokens : std::numeric_limits<int>::max()) {}
+
+  int give(int most, int begin, abi::Run *&to) {
+    const int into = begin % group_;
+    if (into == 0 || walks_[turn_].isDone())
+      do
+        turn_ = (turn_ + 1) % kMostWarps;
+      while (walks_[turn_].isDone());
+    return walks_[turn_].give(std::min(most, group_ - into), begin, to);
+  }
+
+private:
+  std::array<Walk, kMostWarps> walks_;
+  int group_;
+  std::size_t turn_ = kMostWarps - 1;
 };
 
 std::int64_t divideUp(std::int64_t a, std::int64_t b) { return (a + b - 1) / b; }
@@ -107,18 +126,44 @@ std::int64_t tilesOf(std::int64_t owed, std::int64_t each) {
 /// So many whole tiles of one kind as it takes until it is the other's turn, so that both kinds end together;
 /// what the last tokens of one leave of a tile is filled by the other. Writes the runs from `to` on, and
 /// gives the end.
-abi::Run *RunOrder::mixItem(const abi::Item &item, const Shares &shares, int tileKv, int ratio,
-                            const abi::Run *from, abi::Run *to) {
-  Kind many(false, ratio, from, shares.many), few(true, ratio, from, shares.few);
+abi::Run *RunOrder::mixItem(const abi::Item &item, const Shares &shares, const config::PhaseConfig &phase,
+                            int ratio, const abi::Run *from, abi::Run *to) {
+  const bool areDealt = phase.family == config::Family::Sm90;
+  const auto bucketOf = [&](const abi::Run &run) { // many's is the first
+    const int owner = ownerOf(run, ratio);
+    return index(areDealt ? owner + 1 : owner >= 0 ? 1 : 0);
+  };
+  std::array<int, kMostWarps + 2> ends{}; // of buckets, a place further on until they are filled
+  for (int r = 0; r < item.runCount; ++r)
+    ++ends[bucketOf(from[r]) + 1];
+  for (std::size_t b = 1; b < ends.size(); ++b)
+    ends[b] += ends[b - 1];
+  sorted_.resize(std::max(sorted_.size(), index(item.runCount)));
+  for (int r = 0; r < item.runCount; ++r)
+    sorted_[index(ends[bucketOf(from[r])]++)] = r;
+
+  const int *const sorted = sorted_.data();
+  Walk many(from, sorted, sorted + ends[0]);
+  std::array<Walk, kMostWarps> ofWarps;
+  for (std::size_t w = 0; w < kMostWarps; ++w)
+    ofWarps[w] = Walk(from, sorted + ends[w], sorted + ends[w + 1]);
+  Few few(ofWarps, areDealt);
+
+  Shares left = shares;
   for (int begin = 0; begin < item.tokens;) {
-    const std::int64_t owed = many.given() * few.total() - few.given() * many.total(); // to the few
+    const std::int64_t owed = // to the few
+        (shares.many - left.many) * shares.few - (shares.few - left.few) * shares.many;
     const bool isFewsTurn = owed > 0;
     const int end = static_cast<int>(std::min<std::int64_t>(
-        begin + tileKv * tilesOf(isFewsTurn ? owed : 1 - owed, (isFewsTurn ? many : few).total() * tileKv),
+        begin + phase.tileKv * tilesOf(isFewsTurn ? owed : 1 - owed,
+                                       (isFewsTurn ? shares.many : shares.few) * phase.tileKv),
         item.tokens));
-    Kind &own = isFewsTurn ? few : many, &other = isFewsTurn ? many : few;
-    while (begin < end)
-      begin += (own.isDone() ? other : own).give(end - begin, begin, to);
+    while (begin < end) {
+      const bool isFews = isFewsTurn ? left.few > 0 : left.many == 0;
+      const int given = isFews ? few.give(end - begin, begin, to) : many.give(end - begin, begin, to);
+      (isFews ? left.few : left.many) -= given;
+      begin += given;
+    }
   }
   return to;
 }
@@ -140,20 +185,21 @@ void RunOrder::mix(const config::Config &config, int ratio, Plan &plan) {
   const auto forEachItem = [&](auto callback) {
     for (std::size_t p = 0; p < plan.phases.size(); ++p)
       for (int i = 0; i < plan.phases[p].itemCount; ++i)
-        callback(index(plan.phases[p].itemBegin + i), config.phases[p].tileKv);
+        callback(index(plan.phases[p].itemBegin + i), config.phases[p]);
   };
   shares_.assign(plan.items.size(), {});
   std::size_t most = 0;
   bool areMixed = false;
-  forEachItem([&](std::size_t i, int tileKv) {
+  forEachItem([&](std::size_t i, const config::PhaseConfig &phase) {
     const abi::Item &item = plan.items[i];
     Shares &own = shares_[i];
     for (int r = item.runBegin; r < item.runBegin + item.runCount; ++r)
-      (isOfFew(plan.runs[index(r)], ratio) ? own.few : own.many) += plan.runs[index(r)].tokens;
+      (ownerOf(plan.runs[index(r)], ratio) >= 0 ? own.few : own.many) += plan.runs[index(r)].tokens;
     most += index(item.runCount);
     if (own.areBoth()) {
-      areMixed = true; // and each turn may cut a run of the other kind in two
-      most += static_cast<std::size_t>(2 * divideUp(std::min(own.many, own.few), tileKv) + 1);
+      areMixed = true; // and each turn may cut a run of the other kind in two, each group of few's one more
+      most += static_cast<std::size_t>(2 * divideUp(std::min(own.many, own.few), phase.tileKv) + 1);
+      most += static_cast<std::size_t>(own.few / kGroupTokens + kMostWarps);
     }
   });
   if (!areMixed)
@@ -162,11 +208,11 @@ void RunOrder::mix(const config::Config &config, int ratio, Plan &plan) {
     mixed_.resize(most);
   moved_.resize(plan.items.size());
   abi::Run *to = mixed_.data();
-  forEachItem([&](std::size_t i, int tileKv) {
+  forEachItem([&](std::size_t i, const config::PhaseConfig &phase) {
     abi::Item &item = plan.items[i];
     const abi::Run *const from = plan.runs.data() + item.runBegin;
     abi::Run *const first = to;
-    to = shares_[i].areBoth() ? mixItem(item, shares_[i], tileKv, ratio, from, to)
+    to = shares_[i].areBoth() ? mixItem(item, shares_[i], phase, ratio, from, to)
                               : std::copy_n(from, item.runCount, to);
     const int begin = static_cast<int>(first - mixed_.data());
     moved_[i] = shares_[i].areBoth() ? kMixed : begin - item.runBegin;

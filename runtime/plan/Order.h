@@ -22,10 +22,11 @@ private:
     bool areBoth() const { return many > 0 && few > 0; }
   };
   void mix(const config::Config &config, int ratio, Plan &plan);
-  static abi::Run *mixItem(const abi::Item &item, const Shares &shares, int tileKv, int ratio,
-                           const abi::Run *from, abi::Run *to);
+  abi::Run *mixItem(const abi::Item &item, const Shares &shares, const config::PhaseConfig &phase, int ratio,
+                    const abi::Run *from, abi::Run *to);
 
   std::vector<Shares> shares_;  ///< of each item
+  std::vector<int> sorted_;     ///< an item's runs by whose they are, at least as many as are wanted
   std::vector<int> moved_;      ///< of each item: how far its runs have moved
   std::vector<abi::Run> mixed_; ///< at least as many as are wanted
 };

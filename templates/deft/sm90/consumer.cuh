@@ -31,6 +31,7 @@ template <class Config, class Variant> class Consumer {
       Config::kHeadDim > 128 ? 1 : 2; ///< groups: more would hold more registers
   /// Whether a stage may be held while the next one is awaited.
   static constexpr bool kAhead = Config::kStages > 2;
+  static_assert(!kDeals<Config, Variant> || !L::kQueriesStay, "their rows are in the warps' registers");
   static_assert(Config::kTileKv == 64, "a warp of a warpgroup takes one group of 16 tokens");
   static_assert(L::kGroups == 1 || Config::kStages % 2 == 0,
                 "within a unit a warpgroup that takes every other tile has its own stages");
@@ -199,6 +200,16 @@ private:
       tile = nextSeen(tile, stride, queryLo, queryEnd, turns);
       if (tile >= tiles_)
         return;
+      if constexpr (kDeals<Config, Variant>) {
+        next = tile + stride;
+        if (isDealt(tile)) {
+          turns.begin();
+          turns.end();
+          multiplyOwn(rows, queries, firstStep_ + tile, sums);
+          release(firstStep_ + tile, stride);
+          continue;
+        }
+      }
       turns.begin();
       startKeys(queries, firstStep_ + tile, s);
       turns.end();
@@ -218,6 +229,9 @@ private:
         // Where each warpgroup has its own tiles, they keep the matrix units busy without that.
         if (!kAhead || stride > 1 || next >= tiles_ || !isSeen(next, queryLo, queryEnd))
           break;
+        if constexpr (kDeals<Config, Variant>)
+          if (isDealt(next))
+            break;
         fenceGathered(next);
         turns.begin();
         startKeys(queries, firstStep_ + next, s);
@@ -243,6 +257,11 @@ private:
   /// the whole warpgroup.
   __device__ __forceinline__ bool isSeen(int tile, int lo, int end) const {
     return ring_.slot(acquire(tile)).facts.isSeen(TileFacts::kTile, lo, end);
+  }
+
+  /// Whether each warp has a group of the tile to itself.
+  __device__ __forceinline__ bool isDealt(int tile) const {
+    return ring_.slot(firstStep_ + tile).facts.isDealt;
   }
 
   /// The next such tile from `tile` on; those before it are released.
@@ -360,6 +379,18 @@ private:
       multiplyGroup(rows, queries, step, warp_, sums);
       release(step, L::kGroups);
     }
+  }
+
+  /// A warp's 16 rows and the group of a dealt tile that they see.
+  __device__ __forceinline__ void multiplyOwn(const Rows &rows, const Queries &queries, int step,
+                                              Sums &sums) const {
+    const TileFacts &facts = ring_.slot(step).facts;
+    int own = -1;
+#pragma unroll
+    for (int group = 0; group < kGroups; ++group)
+      own = facts.isSeen(group, rows.queryLo(), rows.queryEnd()) ? group : own;
+    if (own >= 0)
+      multiplyGroup(rows, queries, step, own, sums);
   }
 
   /// A warp's 16 rows and 16 tokens of a tile.

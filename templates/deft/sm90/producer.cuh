@@ -16,6 +16,7 @@ template <class Config, class Variant> class Producer {
   using Params = typename Variant::Params;
   using L = Layout<Config>;
   using Rows = RowCopy<Config>;
+  using Runs = RunWindow<kFindsManyRuns<Config, Variant>>;
   static constexpr int kWarps = 4;
   static constexpr int kTeam = L::kTeam; ///< the first warp of a team tells of its tile, each copies a part
   static constexpr int kGroup = 16;      ///< tokens of a bulk copy
@@ -134,7 +135,7 @@ private:
   /// The tiles of the warp's team in the steps [begin, end): a stage has one team that fills it, else a warp
   /// could take an older phase of the stage's barrier for the one it waits for.
   __device__ __forceinline__ void copyUnit(const abi::Item &item, int kvHead, int begin, int end) const {
-    RunWindow runs(args_.runs + item.runBegin, item.runCount, lane_);
+    Runs runs(args_.runs + item.runBegin, item.runCount, lane_);
     TileBounds rows = boundsOf(item, kvHead);
     bool areJoined = false;
     for (int step = begin; step < end; ++step) {
@@ -223,7 +224,7 @@ private:
     return true;
   }
 
-  __device__ __forceinline__ Tile find(const abi::Item &item, RunWindow &runs, int index) const {
+  __device__ __forceinline__ Tile find(const abi::Item &item, Runs &runs, int index) const {
     Tile tile;
 #pragma unroll
     for (int half = 0; half < 2; ++half) {

@@ -30,18 +30,38 @@ struct Viewers {
   }
 };
 
+/// A bit for the warp whose 16 rows alone see tokens of this hull; none where there are several, or nobody.
+template <int kRatio> __device__ __forceinline__ unsigned ownerOf(unsigned hull) {
+  const unsigned first = (hull & 0xffff) * kRatio / 16, last = ((hull >> 16) * kRatio + 15) / 16;
+  return first + 1 == last ? 1u << first : 0;
+}
+
+/// Whether all tokens of each group of 16 are seen by the same queries.
+__device__ __forceinline__ bool areGroupsAlike(const Viewers &low, const Viewers &high, int lane) {
+  const unsigned ofLow = __shfl_sync(~0u, low.hull, lane & 16);
+  const unsigned ofHigh = __shfl_sync(~0u, high.hull, lane & 16);
+  return __all_sync(~0u, low.hull == ofLow && high.hull == ofHigh);
+}
+
 /// Of each group of 16 tokens and of all; a lane has two tokens, 32 apart.
+template <class Config, class Variant>
 __device__ __forceinline__ void tellViewers(TileFacts &facts, const Token (&token)[2], int lane) {
   constexpr int kGroup = 16;
   Viewers low(token[0]), high(token[1]);
   const unsigned first = __shfl_sync(~0u, low.hull, 0);
   // Where all are seen by the same queries there is nothing to reduce.
-  if (!__all_sync(~0u, low.hull == first && high.hull == first)) {
+  const bool areAlike = __all_sync(~0u, low.hull == first && high.hull == first);
+  if (!areAlike && !(kDeals<Config, Variant> && areGroupsAlike(low, high, lane))) {
 #pragma unroll
     for (int distance = 1; distance < kGroup; distance *= 2) {
       low.addLane(distance);
       high.addLane(distance);
     }
+  }
+  bool isDealt = false;
+  if constexpr (kDeals<Config, Variant>) {
+    const unsigned own = ownerOf<Config::kRatio>(low.hull) | ownerOf<Config::kRatio>(high.hull);
+    isDealt = __popc(own | __shfl_xor_sync(~0u, own, kGroup)) == TileFacts::kGroups;
   }
   if (lane % kGroup == 0) {
     low.write(facts, lane / kGroup);
@@ -49,8 +69,11 @@ __device__ __forceinline__ void tellViewers(TileFacts &facts, const Token (&toke
   }
   low.add(high);
   low.addLane(kGroup);
-  if (lane == 0)
+  if (lane == 0) {
     low.write(facts, TileFacts::kTile);
+    if constexpr (kDeals<Config, Variant>)
+      facts.isDealt = isDealt;
+  }
 }
 
 /// Whether positions rise by one from token to token.
@@ -67,10 +90,12 @@ __device__ __forceinline__ void tellTile(TileSlot &slot, const Token (&token)[2]
   for (int half = 0; half < 2; ++half) {
     const int index = half * 32 + lane;
     slot.visible[index] = token[half].visible;
-    slot.position[index] = token[half].position;
-    slot.depth[index] = token[half].depth;
+    if constexpr (!kFindsManyRuns<Config, Variant>) {
+      slot.position[index] = token[half].position;
+      slot.depth[index] = token[half].depth;
+    }
   }
-  tellViewers(slot.facts, token, lane);
+  tellViewers<Config, Variant>(slot.facts, token, lane);
   const bool isRising = WarpRows<Config, Variant>::kRises && doRise(token, lane);
   if (lane == 0) {
     if constexpr (WarpRows<Config, Variant>::kRises)

@@ -36,6 +36,7 @@ struct Config {
   static constexpr int kTileKv = 64;
   static constexpr int kStages = 4;
   static constexpr int kWarps = 12;
+  static constexpr bool kIsDealt = false;
 };
 
 } // namespace

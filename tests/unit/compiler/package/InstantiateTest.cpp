@@ -99,6 +99,18 @@ TEST(InstantiateTest, AVariantWithoutParametersAssertsNoSize) {
   EXPECT_EQ(instantiateAttend(source, {}).find("sizeof(Params)"), std::string::npos);
 }
 
+TEST(InstantiateTest, KernelsOfSm90KnowWhetherTokensAreDealt) {
+  config::PhaseConfig phase{"tiles", -1, config::Family::Sm90, 64, 64, 2, 8};
+  const auto has = [&](const std::string &line, config::Order order) {
+    return instantiateAttend(sample(), phase, order).find(line) != std::string::npos;
+  };
+  EXPECT_TRUE(has("kIsDealt = true;", config::Order::Mixed));
+  EXPECT_TRUE(has("kIsDealt = false;", config::Order::FromRoot));
+  EXPECT_TRUE(has("kIsDealt = false;", config::Order::Alternate));
+  phase = {"wide", -1, config::Family::Sm80, 64, 32, 3, 4};
+  EXPECT_FALSE(has("kIsDealt", config::Order::Mixed));
+}
+
 TEST(VariantSourceJsonTest, RoundTripKeepsEveryMember) {
   VariantSource source = sample();
   source.dtype = spec::DType::F16;

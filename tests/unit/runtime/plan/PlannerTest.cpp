@@ -1,5 +1,6 @@
 #include "tests/unit/runtime/plan/PlanTesting.h"
 
+#include <array>
 #include <cstring>
 #include <ostream>
 
@@ -215,6 +216,25 @@ TEST(PlannerTest, TokensOfFewRowsAreThoseOfOneWarp) {
   // leaf 0, the root's others and 28 of leaf 1, what is left of leaf 0 and 58 of leaf 3, then leaves 1, 2
   // and 3.
   EXPECT_THAT(queries, ElementsAre(0, 0, 0, 1, 0, 3, 1, 2, 3));
+}
+
+TEST(PlannerTest, TokensOfFewRowsAreDealtToTheWarpsOfSm90) {
+  // Four queries of 16 rows each, a warp's: 128 tokens that all see, and leaves of 40.
+  const KvTree tree = placed(test::levelTree({1, 4}, {128, 40}));
+  config::Config config = makeConfig(0, {64});
+  config.order = config::Order::Mixed;
+  config.phases[0].family = config::Family::Sm90;
+  const Plan plan = mustVerify(tree, {16, 1}, config, 1);
+  ASSERT_EQ(plan.items.size(), 1U);
+  std::vector<std::array<int, 3>> stretches; // query, -1 where all see it; begin, tokens
+  for (const abi::Run &run : plan.runs)
+    stretches.push_back({run.queryEnd - run.queryBegin == 1 ? run.queryBegin : -1, run.begin, run.tokens});
+  using Is = std::array<int, 3>;
+  // Of a tile each has 16 tokens; what then is left of the leaves stands together.
+  EXPECT_THAT(stretches,
+              ElementsAre(Is{-1, 0, 64}, Is{0, 64, 16}, Is{1, 80, 16}, Is{2, 96, 16}, Is{3, 112, 16},
+                          Is{0, 128, 16}, Is{1, 144, 16}, Is{2, 160, 16}, Is{3, 176, 16}, Is{-1, 192, 64},
+                          Is{0, 256, 8}, Is{1, 264, 8}, Is{2, 272, 8}, Is{3, 280, 8}));
 }
 
 TEST(PlannerTest, ItemsOfOneKindStayAsTheyAreBesideMixedOnes) {
