@@ -4,12 +4,17 @@
 
 namespace deft::config_cache {
 
-bool haveSameKernels(const config::Config &a, const config::Config &b) {
+bool haveSameTiles(const config::Config &a, const config::Config &b) {
   const auto isSame = [](const config::PhaseConfig &x, const config::PhaseConfig &y) {
     return x.name == y.name && x.rowsAbove == y.rowsAbove && x.family == y.family && x.tileQ == y.tileQ &&
            x.tileKv == y.tileKv && x.stages == y.stages && x.warps == y.warps;
   };
   return std::equal(a.phases.begin(), a.phases.end(), b.phases.begin(), b.phases.end(), isSame);
+}
+
+bool haveSameKernels(const config::Config &a, const config::Config &b) {
+  const auto isDealt = [](const config::Config &config) { return config.order == config::Order::Mixed; };
+  return haveSameTiles(a, b) && isDealt(a) == isDealt(b);
 }
 
 ConfigChooser::ConfigChooser(std::shared_ptr<const ConfigCache> cache,

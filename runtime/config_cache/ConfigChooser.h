@@ -9,6 +9,9 @@
 
 namespace deft::config_cache {
 
+/// Whether plans of the one can be run by the other's kernels, if not as fast.
+bool haveSameTiles(const config::Config &a, const config::Config &b);
+
 /// Whether two configs run by the same kernels: then they differ only in how plans are made.
 bool haveSameKernels(const config::Config &a, const config::Config &b);
 

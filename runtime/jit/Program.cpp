@@ -8,6 +8,7 @@
 #include "runtime/module_cache/KernelSet.h"
 
 #include <fstream>
+#include <optional>
 
 namespace deft::jit {
 
@@ -111,12 +112,17 @@ Result<package::KernelSet> Program::cudaKernels(int major, int minor, std::strin
 
 Result<package::KernelSet> Program::cudaKernels(int major, int minor, const config::Config &config,
                                                 std::string &warning) const {
-  for (const package::KernelSet *packaged : packagedKernels(major, minor))
-    if (config_cache::haveSameKernels(packaged->config, config)) {
-      package::KernelSet kernels = *packaged;
-      kernels.config = config;
-      return kernels;
-    }
+  const auto packagedFor = [&](auto serves) -> std::optional<package::KernelSet> {
+    for (const package::KernelSet *packaged : packagedKernels(major, minor))
+      if (serves(packaged->config, config)) {
+        package::KernelSet kernels = *packaged;
+        kernels.config = config;
+        return kernels;
+      }
+    return {};
+  };
+  if (auto kernels = packagedFor(config_cache::haveSameKernels))
+    return std::move(*kernels);
   const auto target = targetFor(major, minor);
   if (!target)
     return target.error();
@@ -124,8 +130,11 @@ Result<package::KernelSet> Program::cudaKernels(int major, int minor, const conf
   if (!source)
     return source.error();
   const auto nvrtc = nvrtc::Nvrtc::load();
-  if (!nvrtc)
+  if (!nvrtc) {
+    if (auto kernels = packagedFor(config_cache::haveSameTiles)) // not as fast
+      return std::move(*kernels);
     return nvrtc.error();
+  }
   const auto cache = module_cache::CubinCache::openDefault();
   auto kernels = module_cache::compileKernels(cache.get(), **nvrtc, *source, config, **target);
   if (const auto found = cache->takeWarning())

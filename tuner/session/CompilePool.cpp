@@ -15,7 +15,7 @@ namespace {
 using Clock = std::chrono::steady_clock;
 using State = Worker::Answer::State;
 
-/// Configs that differ in how they plan have the same kernels.
+/// Configs that differ in how they plan have the same kernels, but for those that deal tokens.
 std::string kernelsKey(const config::Config &config) {
   json phases = json::array();
   for (const config::PhaseConfig &phase : config.phases) {
@@ -23,6 +23,7 @@ std::string kernelsKey(const config::Config &config) {
     one.erase("rows_above"); // the planner's
     phases.push_back(std::move(one));
   }
+  phases.push_back(config.order == config::Order::Mixed);
   return phases.dump();
 }
 

@@ -114,8 +114,13 @@ TEST(HaveSameKernelsTest, PlansMayDifferTilesMayNot) {
   other.partition = spec::Partition::Union;
   other.cost.itemUs = 9;
   EXPECT_TRUE(haveSameKernels(someConfig(256), other));
-  other.phases[1].stages += 1;
+  other.order = config::Order::Alternate;
+  EXPECT_TRUE(haveSameKernels(someConfig(256), other));
+  other.order = config::Order::Mixed; // has kernels of its own
   EXPECT_FALSE(haveSameKernels(someConfig(256), other));
+  EXPECT_TRUE(haveSameTiles(someConfig(256), other));
+  other.phases[1].stages += 1;
+  EXPECT_FALSE(haveSameTiles(someConfig(256), other));
   EXPECT_FALSE(haveSameKernels(someConfig(256), wideOnly(256)));
 }
 
