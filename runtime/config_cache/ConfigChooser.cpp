@@ -44,7 +44,7 @@ const Selection &ConfigChooser::choose(const tree::KvTree &tree) {
   selection_ = select(*cache_, request_);
   hasSelection_ = true;
   ++changes_;
-  if (selection_.chosen.isUntuned() || (pinned_ && !haveSameKernels(selection_.config(), pinned_->config)))
+  if (selection_.chosen.isUntuned() || (pinned_ && !haveSameTiles(selection_.config(), pinned_->config)))
     selectUntuned(tree);
   selection_.next.clear();
   return selection_;
@@ -71,11 +71,11 @@ const Selection &ConfigChooser::selectUntuned(const tree::KvTree &tree) {
   request_.heuristic = untuned_.choose(tree);
   request_.heuristicWhy = untuned_.why();
   selection_ = select(*cache_, request_);
-  if (!pinned_ || haveSameKernels(selection_.config(), pinned_->config))
+  if (!pinned_ || haveSameTiles(selection_.config(), pinned_->config))
     return selection_;
   const auto fits =
       std::find_if(selection_.next.begin(), selection_.next.end(), [&](const Candidate &candidate) {
-        return haveSameKernels(candidate.config, pinned_->config);
+        return haveSameTiles(candidate.config, pinned_->config);
       });
   selection_.chosen = fits != selection_.next.end() ? Candidate(*fits) : *pinned_;
   return selection_;
