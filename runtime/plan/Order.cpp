@@ -128,7 +128,8 @@ std::int64_t tilesOf(std::int64_t owed, std::int64_t each) {
 /// gives the end.
 abi::Run *RunOrder::mixItem(const abi::Item &item, const Shares &shares, const config::PhaseConfig &phase,
                             int ratio, const abi::Run *from, abi::Run *to) {
-  const bool areDealt = phase.family == config::Family::Sm90;
+  const bool areDealt =
+      phase.family == config::Family::Sm90 && item.queryCount * ratio <= kMostWarps * kWarpRows;
   const auto bucketOf = [&](const abi::Run &run) { // many's is the first
     const int owner = ownerOf(run, ratio);
     return index(areDealt ? owner + 1 : owner >= 0 ? 1 : 0);

@@ -21,9 +21,9 @@ std::string kernelsKey(const config::Config &config) {
   for (const config::PhaseConfig &phase : config.phases) {
     json one = config::toJson(phase);
     one.erase("rows_above"); // the planner's
+    one["is_dealt"] = config.order == config::Order::Mixed && phase.family == config::Family::Sm90;
     phases.push_back(std::move(one));
   }
-  phases.push_back(config.order == config::Order::Mixed);
   return phases.dump();
 }
 

@@ -116,9 +116,15 @@ TEST(HaveSameKernelsTest, PlansMayDifferTilesMayNot) {
   EXPECT_TRUE(haveSameKernels(someConfig(256), other));
   other.order = config::Order::Alternate;
   EXPECT_TRUE(haveSameKernels(someConfig(256), other));
-  other.order = config::Order::Mixed; // has kernels of its own
-  EXPECT_FALSE(haveSameKernels(someConfig(256), other));
-  EXPECT_TRUE(haveSameTiles(someConfig(256), other));
+  config::Config one = someConfig(256);
+  one.phases[0].family = other.phases[0].family = config::Family::Sm80;
+  one.phases[1].family = other.phases[1].family = config::Family::Sm80;
+  other.order = config::Order::Mixed;
+  EXPECT_TRUE(haveSameKernels(one, other));
+  one.phases[0].family = other.phases[0].family = config::Family::Sm90; // has kernels of its own for it
+  EXPECT_FALSE(haveSameKernels(one, other));
+  EXPECT_TRUE(haveSameTiles(one, other));
+  other = someConfig(256);
   other.phases[1].stages += 1;
   EXPECT_FALSE(haveSameTiles(someConfig(256), other));
   EXPECT_FALSE(haveSameKernels(someConfig(256), wideOnly(256)));
