@@ -109,8 +109,8 @@ Result<Advanced> GpuPlan::advance(const Tree &tree) {
       return advanced;
     auto taken = impl_->take();
     // The room that a graph has may be that of another cut. As it was then, the tree may still fit.
-    const bool isOther =
-        impl_->host.planner.lastChoice() != impl_->taken || impl_->host.config.order == config::Order::Mixed;
+    const bool isOther = impl_->host.planner.lastChoice() != impl_->taken ||
+                         impl_->host.config.order == config::Order::Mixed || impl_->host.facts.pageSize > 0;
     if (!taken && impl_->host.isCaptured && isOther && impl_->host.makeAs(impl_->taken, tree))
       taken = impl_->take();
     if (!taken)

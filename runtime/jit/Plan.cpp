@@ -117,7 +117,9 @@ Result<void> Plan::Impl::makeAs(const plan::Choice &choice, const Tree &tree) {
   fixed.chunkTokens = choice.chunkTokens;
   if (fixed.order == config::Order::Mixed)
     fixed.order = config::Order::FromRoot;
-  if (auto made = planner.make(tree.impl().tree(), facts, fixed, workers, plan); !made)
+  plan::VariantFacts inPathOrder = facts; // which takes the fewest runs
+  inPathOrder.pageSize = 0;
+  if (auto made = planner.make(tree.impl().tree(), inPathOrder, fixed, workers, plan); !made)
     return jit::toPublic(made.error());
   isRefitted = true;
   noteTree(tree);

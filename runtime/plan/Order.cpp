@@ -10,9 +10,9 @@ namespace deft::plan {
 
 namespace {
 
-/// Rows that a warp of any kernel has at a time, tokens that one of family sm90 takes of a tile by itself,
-/// and the most warps that an item's rows have there.
-constexpr int kWarpRows = 16, kGroupTokens = 16, kMostWarps = 8;
+/// Rows that a warp of any kernel has at a time; of family sm90, tokens of a tile, those that a warp takes of
+/// it by itself or that are copied in one piece, and the most warps that an item's rows have.
+constexpr int kWarpRows = 16, kTileTokens = 64, kGroupTokens = 16, kMostWarps = 8;
 
 /// In place of a distance: the item's tokens are read in turn.
 constexpr int kMixed = std::numeric_limits<int>::min();
@@ -29,14 +29,25 @@ void turnRuns(const abi::Item &item, Plan &plan) {
   }
 }
 
+/// Calls f(item's index, its phase) for all items.
+template <class F> void forEachItem(const config::Config &config, const Plan &plan, F f) {
+  for (std::size_t p = 0; p < plan.phases.size(); ++p)
+    for (int i = 0; i < plan.phases[p].itemCount; ++i)
+      f(index(plan.phases[p].itemBegin + i), config.phases[p]);
+}
+
+/// The first tail of another item: those of one stand together, in the order of its runs.
+std::vector<Plan::Tail>::iterator endOfItem(std::vector<Plan::Tail>::iterator tail, Plan &plan) {
+  const int own = tail->item;
+  return std::find_if(tail, plan.tails.end(), [own](const Plan::Tail &other) { return other.item != own; });
+}
+
 void turnEveryOtherItem(Plan &plan) {
   for (std::size_t i = 1; i < plan.items.size(); i += 2)
     turnRuns(plan.items[i], plan);
-  // Tails of one item stand together, in the order of its runs.
   for (auto tail = plan.tails.begin(); tail != plan.tails.end();) {
     const int own = tail->item;
-    const auto end =
-        std::find_if(tail, plan.tails.end(), [own](const Plan::Tail &other) { return other.item != own; });
+    const auto end = endOfItem(tail, plan);
     if (own % 2 != 0) {
       const abi::Item &item = plan.items[index(own)];
       for (auto one = tail; one != end; ++one)
@@ -45,6 +56,38 @@ void turnEveryOtherItem(Plan &plan) {
     }
     tail = end;
   }
+}
+
+/// Tokens that are copied in one piece, at most, where they lie in one page, a power of two; 0: each by
+/// itself.
+int pieceOf(int pageSize) {
+  for (int piece = kTileTokens; piece >= kGroupTokens; piece /= 2)
+    if (pageSize > 0 && pageSize % piece == 0)
+      return piece;
+  return 0;
+}
+
+/// Tokens of a run, from its first one on.
+struct Part {
+  int begin, end;
+  bool isEmpty() const { return begin == end; }
+};
+
+/// Those that lie in whole pieces; none of them are `none`.
+Part wholePieces(const abi::Run &run, int piece, int none) {
+  const int begin = -run.location & (piece - 1);
+  const int end = run.tokens - ((run.location + run.tokens) & (piece - 1));
+  return begin < end ? Part{begin, end} : Part{none, none};
+}
+
+/// Whether each whole piece of a page is one of a tile, too.
+bool areInPieces(const abi::Run *run, int runs, int piece) {
+  for (const abi::Run *const end = run + runs; run != end; ++run)
+    for (const int each : {piece, kGroupTokens})
+      if (const Part whole = wholePieces(*run, each, 0);
+          !whole.isEmpty() && ((run->begin + whole.begin) & (each - 1)) != 0)
+        return false;
+  return true;
 }
 
 /// The warp whose rows alone see the run; -1: there are several.
@@ -129,7 +172,7 @@ std::int64_t tilesOf(std::int64_t owed, std::int64_t each) {
 abi::Run *RunOrder::mixItem(const abi::Item &item, const Shares &shares, const config::PhaseConfig &phase,
                             int ratio, const abi::Run *from, abi::Run *to) {
   const bool areDealt =
-      phase.family == config::Family::Sm90 && item.queryCount * ratio <= kMostWarps * kWarpRows;
+      config::isDealt(phase, config::Order::Mixed) && item.queryCount * ratio <= kMostWarps * kWarpRows;
   const auto bucketOf = [&](const abi::Run &run) { // many's is the first
     const int owner = ownerOf(run, ratio);
     return index(areDealt ? owner + 1 : owner >= 0 ? 1 : 0);
@@ -169,29 +212,110 @@ abi::Run *RunOrder::mixItem(const abi::Item &item, const Shares &shares, const c
   return to;
 }
 
-void RunOrder::apply(const config::Config &config, int ratio, Plan &plan) {
-  switch (config.order) {
-  case config::Order::FromRoot:
-    return;
-  case config::Order::Alternate:
+void RunOrder::apply(const config::Config &config, const VariantFacts &facts, Plan &plan) {
+  if (config.order == config::Order::Alternate)
     turnEveryOtherItem(plan);
+  bringPagesForward(config, facts.pageSize, plan);
+  if (config.order == config::Order::Mixed)
+    mix(config, facts.ratio, plan);
+}
+
+/// Writes the runs of all items anew, at most so many: write(item's index, its phase, where its runs begin)
+/// gives where they end, and finds the former ones in the plan.
+template <class Write>
+void RunOrder::rewriteRuns(const config::Config &config, std::size_t most, Plan &plan, Write write) {
+  if (written_.size() < most)
+    written_.resize(most);
+  abi::Run *to = written_.data();
+  forEachItem(config, plan, [&](std::size_t i, const config::PhaseConfig &phase) {
+    abi::Run *const first = to;
+    to = write(i, phase, first);
+    plan.items[i].runBegin = static_cast<int>(first - written_.data());
+    plan.items[i].runCount = static_cast<int>(to - first);
+  });
+  plan.runs.assign(written_.data(), to);
+}
+
+/// Nodes begin and end anywhere in a page. What they have of whole pages comes first, so that a tile's pieces
+/// are pages' pieces, which family sm90 copies at once; the rest, token by token, comes last.
+void RunOrder::bringPagesForward(const config::Config &config, int pageSize, Plan &plan) {
+  const int piece = pieceOf(pageSize);
+  if (piece == 0)
     return;
-  case config::Order::Mixed:
-    mix(config, ratio, plan);
+  const std::size_t mostParts = piece > kGroupTokens ? 5 : 3; // of a run
+  isBroken_.assign(plan.items.size(), 0);
+  std::size_t most = 0;
+  bool areBroken = false;
+  forEachItem(config, plan, [&](std::size_t i, const config::PhaseConfig &phase) {
+    const abi::Item &item = plan.items[i];
+    const bool isBroken = phase.family == config::Family::Sm90 &&
+                          !areInPieces(plan.runs.data() + item.runBegin, item.runCount, piece);
+    isBroken_[i] = isBroken;
+    areBroken |= isBroken;
+    most += index(item.runCount) * (isBroken ? mostParts : 1);
+  });
+  if (!areBroken)
     return;
+  endOf_.resize(plan.runs.size());
+  rewriteRuns(config, most, plan, [&](std::size_t i, const config::PhaseConfig &, abi::Run *to) {
+    const abi::Item &item = plan.items[i];
+    const abi::Run *const runs = plan.runs.data() + item.runBegin;
+    if (isBroken_[i])
+      return writePagesFirst(item, piece, runs, to);
+    for (int r = 0; r < item.runCount; ++r)
+      endOf_[index(item.runBegin + r)] = static_cast<int>(to - written_.data()) + r;
+    return std::copy_n(runs, item.runCount, to);
+  });
+  for (auto tail = plan.tails.begin(); tail != plan.tails.end();) {
+    const auto end = endOfItem(tail, plan);
+    for (auto one = tail; one != end; ++one)
+      one->run = endOf_[index(one->run)];
+    std::sort(tail, end, [](const Plan::Tail &a, const Plan::Tail &b) { return a.run < b.run; });
+    tail = end;
   }
 }
 
-void RunOrder::mix(const config::Config &config, int ratio, Plan &plan) {
-  const auto forEachItem = [&](auto callback) {
-    for (std::size_t p = 0; p < plan.phases.size(); ++p)
-      for (int i = 0; i < plan.phases[p].itemCount; ++i)
-        callback(index(plan.phases[p].itemBegin + i), config.phases[p]);
+/// Writes the item's runs from `to` on, and gives the end.
+abi::Run *RunOrder::writePagesFirst(const abi::Item &item, int piece, const abi::Run *runs, abi::Run *to) {
+  int begin = 0;
+  const auto put = [&](int r, Part part) {
+    if (part.isEmpty())
+      return;
+    const abi::Run &run = runs[r];
+    *to = run;
+    to->begin = begin;
+    to->tokens = part.end - part.begin;
+    to->location += part.begin;
+    to->position += part.begin;
+    if (part.end == run.tokens)
+      endOf_[index(item.runBegin + r)] = static_cast<int>(to - written_.data());
+    begin += to->tokens;
+    ++to;
   };
+  const auto forEachRun = [&](auto callback) {
+    for (int r = 0; r < item.runCount; ++r) {
+      const Part groups = wholePieces(runs[r], kGroupTokens, runs[r].tokens);
+      callback(r, wholePieces(runs[r], piece, groups.end), groups);
+    }
+  };
+  forEachRun([&](int r, Part whole, Part) { put(r, whole); });
+  if (piece > kGroupTokens)
+    forEachRun([&](int r, Part whole, Part groups) {
+      put(r, {groups.begin, whole.begin});
+      put(r, {whole.end, groups.end});
+    });
+  forEachRun([&](int r, Part, Part groups) {
+    put(r, {0, groups.begin});
+    put(r, {groups.end, runs[r].tokens});
+  });
+  return to;
+}
+
+void RunOrder::mix(const config::Config &config, int ratio, Plan &plan) {
   shares_.assign(plan.items.size(), {});
   std::size_t most = 0;
   bool areMixed = false;
-  forEachItem([&](std::size_t i, const config::PhaseConfig &phase) {
+  forEachItem(config, plan, [&](std::size_t i, const config::PhaseConfig &phase) {
     const abi::Item &item = plan.items[i];
     Shares &own = shares_[i];
     for (int r = item.runBegin; r < item.runBegin + item.runCount; ++r)
@@ -205,22 +329,17 @@ void RunOrder::mix(const config::Config &config, int ratio, Plan &plan) {
   });
   if (!areMixed)
     return;
-  if (mixed_.size() < most)
-    mixed_.resize(most);
   moved_.resize(plan.items.size());
-  abi::Run *to = mixed_.data();
-  forEachItem([&](std::size_t i, const config::PhaseConfig &phase) {
-    abi::Item &item = plan.items[i];
+  rewriteRuns(config, most, plan, [&](std::size_t i, const config::PhaseConfig &phase, abi::Run *to) {
+    const abi::Item &item = plan.items[i];
     const abi::Run *const from = plan.runs.data() + item.runBegin;
-    abi::Run *const first = to;
-    to = shares_[i].areBoth() ? mixItem(item, shares_[i], phase, ratio, from, to)
-                              : std::copy_n(from, item.runCount, to);
-    const int begin = static_cast<int>(first - mixed_.data());
-    moved_[i] = shares_[i].areBoth() ? kMixed : begin - item.runBegin;
-    item.runBegin = begin;
-    item.runCount = static_cast<int>(to - first);
+    if (shares_[i].areBoth()) {
+      moved_[i] = kMixed;
+      return mixItem(item, shares_[i], phase, ratio, from, to);
+    }
+    moved_[i] = static_cast<int>(to - written_.data()) - item.runBegin;
+    return std::copy_n(from, item.runCount, to);
   });
-  plan.runs.assign(mixed_.data(), to);
   // Where a leaf of such an item grew, tiles would have tokens of both kinds.
   for (Plan::Tail &tail : plan.tails)
     if (const int moved = moved_[index(tail.item)]; moved == kMixed)

@@ -2,33 +2,41 @@
 
 #include "compiler/config/Config.h"
 #include "runtime/plan/Plan.h"
+#include "runtime/plan/VariantFacts.h"
 
+#include <cstddef>
 #include <cstdint>
 #include <vector>
 
 namespace deft::plan {
 
-/// Puts the runs of items in another order than the path's (config::Order). Kept between plans for its
-/// memory.
+/// Puts the tokens of items in the order in which kernels read them best: whole pages first, and the config's
+/// order (config::Order). Kept between plans for its memory.
 class RunOrder {
 public:
   /// `plan` has its runs in path order. Items that read tokens in turn do so for the tree as it is: where a
   /// leaf of theirs has grown, it is time for a new plan.
-  void apply(const config::Config &config, int ratio, Plan &plan);
+  void apply(const config::Config &config, const VariantFacts &facts, Plan &plan);
 
 private:
   struct Shares { ///< of an item's tokens: those that many rows see, and few
     std::int64_t many = 0, few = 0;
     bool areBoth() const { return many > 0 && few > 0; }
   };
+  void bringPagesForward(const config::Config &config, int pageSize, Plan &plan);
+  abi::Run *writePagesFirst(const abi::Item &item, int piece, const abi::Run *runs, abi::Run *to);
   void mix(const config::Config &config, int ratio, Plan &plan);
+  template <class Write>
+  void rewriteRuns(const config::Config &config, std::size_t most, Plan &plan, Write write);
   abi::Run *mixItem(const abi::Item &item, const Shares &shares, const config::PhaseConfig &phase, int ratio,
                     const abi::Run *from, abi::Run *to);
 
-  std::vector<Shares> shares_;  ///< of each item
-  std::vector<int> sorted_;     ///< an item's runs by whose they are, at least as many as are wanted
-  std::vector<int> moved_;      ///< of each item: how far its runs have moved
-  std::vector<abi::Run> mixed_; ///< at least as many as are wanted
+  std::vector<Shares> shares_;    ///< of each item
+  std::vector<char> isBroken_;    ///< of each item: whether it has whole pages in several pieces
+  std::vector<int> sorted_;       ///< an item's runs by whose they are, at least as many as are wanted
+  std::vector<int> moved_;        ///< of each item: how far its runs have moved
+  std::vector<abi::Run> written_; ///< at least as many as are wanted
+  std::vector<int> endOf_;        ///< of each run before: the one that ends where it did
 };
 
 } // namespace deft::plan

@@ -102,7 +102,7 @@ Result<void> Planner::make(const tree::KvTree &tree, const VariantFacts &facts, 
   if (auto made = makeAs(choice, tree, facts, config, blocks, plan); !made)
     return made;
   if (!options_.isInvariant) // what stands beside an item depends on others, and what it mixes on its queries
-    order_.apply(config, facts.ratio, plan);
+    order_.apply(config, facts, plan);
   return {};
 }
 

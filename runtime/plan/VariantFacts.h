@@ -14,9 +14,12 @@ struct VariantFacts {
   int headDim = 128;
   int elementBytes = 2; ///< of q, k, v and the output
   int partialBytes = 2; ///< of a partial's value: f16 or bf16 (deft::Partial), float32 on a CPU
+  int pageSize = 0;     ///< tokens of a page, where whole ones are better read in one piece
 
   static VariantFacts of(const spec::Variant &variant, bool isCpu = false) {
-    return {variant.ratio(), variant.kvHeads, variant.headDim, 2, isCpu ? 4 : 2};
+    return {variant.ratio(), variant.kvHeads,
+            variant.headDim, 2,
+            isCpu ? 4 : 2,   !isCpu && variant.cache.paged ? variant.cache.pageSize : 0};
   }
 };
 

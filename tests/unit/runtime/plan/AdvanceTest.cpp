@@ -35,9 +35,13 @@ TEST(AdvanceTest, GrownForestsAreCoveredExactlyOnce) {
     for (const spec::Partition partition : kPartitions) {
       SCOPED_TRACE("seed " + std::to_string(seed) + ", " + config::partitionName(partition));
       KvTree tree = spread(test::randomForest(seed));
-      const VariantFacts facts{2, 2};
+      VariantFacts facts{2, 2};
       config::Config config = makeConfig(seed % 3 ? 64 : 0, {64, 16}, partition);
       config.order = config::kAllOrders[seed % 5 % 3];
+      if (seed % 4 == 0) { // whole pages come first
+        facts.pageSize = seed % 8 == 0 ? 16 : 64;
+        config.phases[0].family = config.phases[1].family = config::Family::Sm90;
+      }
       Plan plan = mustPlan(tree, facts, config, 8);
       std::mt19937_64 random(seed);
       for (int step = 0; step < 4; ++step) {

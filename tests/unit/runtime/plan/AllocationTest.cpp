@@ -34,7 +34,10 @@ TEST(AllocationTest, TheSecondPlanOfASizeAllocatesNothing) {
           (void)tree.addQuery(0, std::min(position, tree.nodes()[0].tokens));
         config::Config config = makeConfig(chunk, {64, 16}, partition);
         config.order = order;
-        const VariantFacts facts{4, 8};
+        for (config::PhaseConfig &phase : config.phases)
+          phase.family = config::Family::Sm90; // whose whole pages come first
+        VariantFacts facts{4, 8};
+        facts.pageSize = 16;
         Planner planner;
         Plan plan;
         std::vector<std::byte> buffer;

@@ -1,4 +1,4 @@
-/// Every partition on every kind of tree: each query sees each token of its path once, in path order.
+/// Every partition on every kind of tree: each query sees each token of its path once.
 
 #include "tests/unit/runtime/plan/PlanTesting.h"
 
@@ -11,18 +11,23 @@ using tree::KvTree;
 
 class Forests : public testing::TestWithParam<spec::Partition> {
 protected:
-  /// Chunks below, at and above nodes, one phase and three, by turns.
+  /// Chunks below, at and above nodes, one phase and three, orders, page sizes and families, by turns.
   void verifyPlans(const KvTree &unplaced, std::uint64_t turn) {
     const KvTree tree = placed(unplaced);
     const int ratios[] = {1, 2, 3, 4, 5, 6, 7, 8, 16};
     const int chunks[] = {0, 1, 16, 48, 128, 4096};
     const std::vector<int> tiles[] = {{16}, {64}, {64, 16}, {128, 64, 16}};
-    const VariantFacts facts{ratios[turn % 9], 2};
+    const int pageSizes[] = {0, 16, 1, 64, 24, 7, 32};
+    VariantFacts facts{ratios[turn % 9], 2};
+    facts.pageSize = pageSizes[turn % 7];
     config::Config config = makeConfig(chunks[turn / 9 % 6], tiles[turn / 54 % 4], GetParam());
     config.order = config::kAllOrders[turn % 5 % 3];
     const int tileKvs[] = {64, 16, 128};
-    for (std::size_t p = 0; p < config.phases.size(); ++p)
+    for (std::size_t p = 0; p < config.phases.size(); ++p) {
       config.phases[p].tileKv = tileKvs[(turn + p) % 3];
+      if ((turn / 3 + p) % 2 == 0)
+        config.phases[p].family = config::Family::Sm90;
+    }
     const auto made = planner_.make(tree, facts, config, 8, plan_);
     ASSERT_TRUE(made) << made.error().message;
     const auto verified = verify(plan_, tree, facts, config);

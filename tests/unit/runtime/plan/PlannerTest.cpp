@@ -237,6 +237,94 @@ TEST(PlannerTest, TokensOfFewRowsAreDealtToTheWarpsOfSm90) {
                           Is{0, 256, 8}, Is{1, 264, 8}, Is{2, 272, 8}, Is{3, 280, 8}));
 }
 
+/// What a run has of a cache, and where it stands in its item.
+struct Piece {
+  int location, begin, tokens;
+  bool operator==(const Piece &) const = default;
+};
+std::ostream &operator<<(std::ostream &out, const Piece &one) {
+  return out << one.location << " at " << one.begin << "+" << one.tokens;
+}
+
+/// One item of all of a tree, for family sm90.
+struct PagedPlan {
+  config::Config config = makeConfig(0, {64});
+  VariantFacts facts{16, 1};
+  Plan plan;
+
+  PagedPlan(const KvTree &tree, int pageSize, config::Order order = config::Order::FromRoot) {
+    config.order = order;
+    config.phases[0].family = config::Family::Sm90;
+    facts.pageSize = pageSize;
+    plan = mustVerify(tree, facts, config, 1);
+    EXPECT_EQ(plan.items.size(), 1U);
+  }
+  std::vector<Piece> pieces() const {
+    std::vector<Piece> pieces;
+    for (const abi::Run &run : plan.runs)
+      pieces.push_back({run.location, run.begin, run.tokens});
+    return pieces;
+  }
+};
+
+/// A root and two leaves at these places of the cache.
+KvTree rootAndLeaves(const std::array<int, 3> &tokens, const std::array<int, 3> &locations) {
+  KvTree tree;
+  for (std::size_t i = 0; i < 3; ++i) {
+    const int node = tree.addNode(i == 0 ? -1 : 0, tokens[i]).value();
+    EXPECT_TRUE(tree.place(node, locations[i]));
+    if (i > 0) {
+      EXPECT_TRUE(tree.addQuery(node));
+    }
+  }
+  return tree;
+}
+
+TEST(PlannerTest, WholePagesComeFirst) {
+  const KvTree tree = rootAndLeaves({70, 40, 20}, {5, 200, 334});
+  // Pages of 16: 16 to 63 of the root and 208 to 239 of the first leaf are whole ones, 336 to 351 of the
+  // other.
+  EXPECT_THAT(PagedPlan(tree, 16).pieces(),
+              ElementsAre(Piece{16, 0, 48}, Piece{208, 48, 32}, Piece{336, 80, 16}, Piece{5, 96, 11},
+                          Piece{64, 107, 11}, Piece{200, 118, 8}, Piece{334, 126, 2}, Piece{352, 128, 2}));
+  // No copy engine takes 16 tokens of these at a time.
+  EXPECT_THAT(PagedPlan(tree, 24).pieces(),
+              ElementsAre(Piece{5, 0, 70}, Piece{200, 70, 40}, Piece{334, 110, 20}));
+}
+
+TEST(PlannerTest, OfLargePagesWholeTilesComeFirstAndThenGroups) {
+  const KvTree tree = rootAndLeaves({200, 40, 20}, {50, 320, 3});
+  EXPECT_THAT(PagedPlan(tree, 64).pieces(),
+              ElementsAre(Piece{64, 0, 128}, Piece{192, 128, 48}, Piece{320, 176, 32}, Piece{50, 208, 14},
+                          Piece{240, 222, 10}, Piece{352, 232, 8}, Piece{3, 240, 20}));
+}
+
+TEST(PlannerTest, PagesThatAreInTheirPlaceStayThere) {
+  const KvTree tree = rootAndLeaves({64, 48, 30}, {16, 160, 320});
+  EXPECT_THAT(PagedPlan(tree, 16).pieces(),
+              ElementsAre(Piece{16, 0, 64}, Piece{160, 64, 48}, Piece{320, 112, 30}));
+}
+
+TEST(PlannerTest, WholePagesAreDealtToo) {
+  const KvTree tree = rootAndLeaves({64, 40, 40}, {16, 200, 300});
+  EXPECT_THAT(PagedPlan(tree, 16, config::Order::Mixed).pieces(),
+              ElementsAre(Piece{16, 0, 64}, Piece{208, 64, 16}, Piece{304, 80, 16}, Piece{224, 96, 16},
+                          Piece{320, 112, 16}, Piece{200, 128, 8}, Piece{300, 136, 4}, Piece{336, 140, 4}));
+}
+
+TEST(PlannerTest, LeavesGrowBehindTheirWholePages) {
+  KvTree tree = rootAndLeaves({70, 40, 20}, {5, 200, 334});
+  PagedPlan paged(tree, 16);
+  ASSERT_TRUE(tree.append(1, 3)); // ends with its last whole page
+  ASSERT_TRUE(tree.append(2, 5));
+  EXPECT_EQ(advance(tree, paged.plan), Advance::Done);
+  const auto verified = verify(paged.plan, tree, paged.facts, paged.config);
+  EXPECT_TRUE(verified) << verified.error().message;
+  EXPECT_THAT(paged.pieces(),
+              ElementsAre(Piece{16, 0, 48}, Piece{208, 48, 35}, Piece{336, 83, 16}, Piece{5, 99, 11},
+                          Piece{64, 110, 11}, Piece{200, 121, 8}, Piece{334, 129, 2}, Piece{352, 131, 7}));
+}
+
 TEST(PlannerTest, ItemsOfOneKindStayAsTheyAreBesideMixedOnes) {
   KvTree tree = test::levelTree({1, 2}, {250, 50});
   const int alone = tree.addNode(-1, 100).value();
