@@ -43,6 +43,12 @@ struct Config {
   Order order = Order::FromRoot;   ///< of invariant plans always this
 };
 
+/// Whether the phase's kernel deals tokens to its warps, for plans of this order: it is another one than for
+/// plans of other orders, which would pay for it.
+inline bool isDealt(const PhaseConfig &phase, Order order) {
+  return phase.family == Family::Sm90 && order == Order::Mixed;
+}
+
 /// Of the widest phase: what an item holds at most.
 inline int mostRows(const Config &config) {
   int rows = 0;

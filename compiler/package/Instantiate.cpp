@@ -73,7 +73,7 @@ std::string instantiateAttend(const VariantSource &source, const config::PhaseCo
   text.constant("kStages", phase.stages);
   text.constant("kWarps", phase.warps);
   if (isSm90)
-    text.constant("kIsDealt", order == config::Order::Mixed);
+    text.constant("kIsDealt", config::isDealt(phase, order));
   text.line("};");
   text.line("");
   text.line("} // namespace");

@@ -14,9 +14,9 @@ bool haveSameTiles(const config::Config &a, const config::Config &b) {
 
 bool haveSameKernels(const config::Config &a, const config::Config &b) {
   const auto isDealt = [](const config::Config &config) {
-    return config.order == config::Order::Mixed &&
-           std::any_of(config.phases.begin(), config.phases.end(),
-                       [](const config::PhaseConfig &phase) { return phase.family == config::Family::Sm90; });
+    return std::any_of(config.phases.begin(), config.phases.end(), [&](const config::PhaseConfig &phase) {
+      return config::isDealt(phase, config.order);
+    });
   };
   return haveSameTiles(a, b) && isDealt(a) == isDealt(b);
 }

@@ -85,11 +85,9 @@ Result<config_cache::Selection> BenchMachine::choose(const jit::Program &program
 
 Result<bench::KernelBench *> BenchMachine::benchOf(const std::string &attention,
                                                    const config::Config &config) {
-  config::Config kernelsOnly;
-  kernelsOnly.phases = config.phases;
-  const std::string key = attention + " " + config::toJson(kernelsOnly).dump();
-  if (const auto found = benches_.find(key); found != benches_.end())
-    return found->second.get();
+  for (const OpenBench &open : benches_)
+    if (open.attention == attention && config_cache::haveSameKernels(open.config, config))
+      return open.bench.get();
   const auto program = programOf(attention);
   if (!program)
     return program.error();
@@ -105,7 +103,8 @@ Result<bench::KernelBench *> BenchMachine::benchOf(const std::string &attention,
   auto made = bench::KernelBench::open(device_, (*program)->variant(), *kernels);
   if (!made)
     return made.error();
-  return benches_.emplace(key, std::make_unique<bench::KernelBench>(std::move(*made))).first->second.get();
+  benches_.push_back({attention, config, std::make_unique<bench::KernelBench>(std::move(*made))});
+  return benches_.back().bench.get();
 }
 
 /// By the config that the rules give the tree.

@@ -84,7 +84,12 @@ private:
   std::optional<bench::Yardstick> yardstick_;
   std::shared_ptr<const config_cache::ConfigCache> configs_;
   std::map<std::string, std::optional<jit::Program>, std::less<>> programs_; ///< empty: none has it
-  std::map<std::string, std::unique_ptr<bench::KernelBench>> benches_; ///< by the attention and its kernels
+  struct OpenBench {
+    std::string attention;
+    config::Config config; ///< whose kernels it has
+    std::unique_ptr<bench::KernelBench> bench;
+  };
+  std::vector<OpenBench> benches_;
 };
 
 } // namespace deft::cli

@@ -21,7 +21,7 @@ std::string kernelsKey(const config::Config &config) {
   for (const config::PhaseConfig &phase : config.phases) {
     json one = config::toJson(phase);
     one.erase("rows_above"); // the planner's
-    one["is_dealt"] = config.order == config::Order::Mixed && phase.family == config::Family::Sm90;
+    one["is_dealt"] = config::isDealt(phase, config.order);
     phases.push_back(std::move(one));
   }
   return phases.dump();
