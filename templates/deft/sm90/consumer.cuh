@@ -261,7 +261,7 @@ private:
 
   /// Whether each warp has a group of the tile to itself.
   __device__ __forceinline__ bool isDealt(int tile) const {
-    return ring_.slot(firstStep_ + tile).facts.isDealt;
+    return ring_.slot(firstStep_ + tile).facts.kind == TileFacts::kDealt;
   }
 
   /// The next such tile from `tile` on; those before it are released.
@@ -297,7 +297,7 @@ private:
     const TokenRecords tokens = slot.records();
     bool isScored = Rows::kCapsLate;
     if constexpr (Rows::kRises) {
-      isScored = slot.facts.isRising;
+      isScored = slot.facts.kind == TileFacts::kRising;
       if (isScored)
         rows.scoreRising(tokens, s, common);
       else

@@ -43,9 +43,9 @@ __device__ __forceinline__ bool areGroupsAlike(const Viewers &low, const Viewers
   return __all_sync(~0u, low.hull == ofLow && high.hull == ofHigh);
 }
 
-/// Of each group of 16 tokens and of all; a lane has two tokens, 32 apart.
+/// Of each group of 16 tokens and of all; a lane has two tokens, 32 apart. Gives whether they are dealt.
 template <class Config, class Variant>
-__device__ __forceinline__ void tellViewers(TileFacts &facts, const Token (&token)[2], int lane) {
+__device__ __forceinline__ bool tellViewers(TileFacts &facts, const Token (&token)[2], int lane) {
   constexpr int kGroup = 16;
   Viewers low(token[0]), high(token[1]);
   const unsigned first = __shfl_sync(~0u, low.hull, 0);
@@ -69,11 +69,9 @@ __device__ __forceinline__ void tellViewers(TileFacts &facts, const Token (&toke
   }
   low.add(high);
   low.addLane(kGroup);
-  if (lane == 0) {
+  if (lane == 0)
     low.write(facts, TileFacts::kTile);
-    if constexpr (kDeals<Config, Variant>)
-      facts.isDealt = isDealt;
-  }
+  return isDealt;
 }
 
 /// Whether positions rise by one from token to token.
@@ -95,11 +93,12 @@ __device__ __forceinline__ void tellTile(TileSlot &slot, const Token (&token)[2]
       slot.depth[index] = token[half].depth;
     }
   }
-  tellViewers<Config, Variant>(slot.facts, token, lane);
-  const bool isRising = WarpRows<Config, Variant>::kRises && doRise(token, lane);
+  constexpr bool kRises = WarpRows<Config, Variant>::kRises;
+  const bool isDealt = tellViewers<Config, Variant>(slot.facts, token, lane);
+  const bool isRising = kRises && doRise(token, lane);
   if (lane == 0) {
-    if constexpr (WarpRows<Config, Variant>::kRises)
-      slot.facts.isRising = isRising;
+    if constexpr (kRises || kDeals<Config, Variant>)
+      slot.facts.kind = isDealt ? TileFacts::kDealt : isRising ? TileFacts::kRising : TileFacts::kOther;
     slot.facts.isGathered = isGathered;
     if constexpr (Variant::kHasMask)
       slot.facts.bounds = bounds;

@@ -11,11 +11,11 @@ constexpr unsigned kNobody = 0xffff;
 
 /// Whether each warp takes by itself what its rows alone see of a tile, by mma.sync, where that is a group of
 /// 16 tokens for each: in kernels for plans that deal tokens so, for the others would pay for it. Not where
-/// slopes or a late cap leave too few registers, nor where queries stay in shared memory.
+/// queries stay in shared memory, nor in light blocks where slopes or a late cap leave too few registers.
 template <class Config, class Variant>
 constexpr bool kDeals =
     Config::kIsDealt && Config::kRatio <= 16 && Config::kHeadDim >= 80 && Config::kHeadDim <= 128 &&
-    !WarpRows<Config, Variant>::kCapsLate && !WarpRows<Config, Variant>::kRises;
+    (Config::kWarps == 12 || (!WarpRows<Config, Variant>::kCapsLate && !WarpRows<Config, Variant>::kRises));
 
 /// Whether a tile has more runs than others do, and nobody asks for positions: then there are registers for a
 /// quicker way to find tokens.
@@ -30,10 +30,9 @@ struct alignas(16) TileFacts {
   unsigned anyone[kGroups + 1];   ///< the hull of the queries that see a token: first | end << 16
   unsigned everyone[kGroups + 1]; ///< the queries that see all of them
   TokenBounds bounds;             ///< of the tile, for masks only; a group's would cost more than they save
-  union {                         // who asks for the one does not ask for the other
-    int isRising; ///< whether positions rise by one from token to token; where scores ask for it
-    int isDealt;  ///< whether each group is seen by the rows of one warp, each by another one's; for kDeals
-  };
+  /// For who asks for them. Of a dealt tile each group is seen by the rows of one warp, each by another
+  /// one's; in a rising one positions rise by one from token to token.
+  enum Kind { kOther, kRising, kDealt } kind;
   int isGathered; ///< whether tokens came one by one, which wgmma does not see without a fence
 
   /// Whether any of queries [lo, end) may see a token of the group.
