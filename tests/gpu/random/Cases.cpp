@@ -30,7 +30,8 @@ std::string phasesText(const config::Config &config) {
   for (const config::PhaseConfig &phase : config.phases)
     text += (text.empty() ? "" : " + ") + config::familyName(phase.family) + " " +
             std::to_string(phase.tileQ) + "x" + std::to_string(phase.tileKv) + " " +
-            std::to_string(phase.stages) + " stages " + std::to_string(phase.warps) + " warps";
+            std::to_string(phase.stages) + " stages " + std::to_string(phase.warps) + " warps" +
+            (config::isDealt(phase, config.order) ? " dealing" : "");
   return text;
 }
 
@@ -42,20 +43,23 @@ CaseName nameOf(const Subject &subject, int tree, const std::string &kind, const
                              : variant.cache.order == spec::PageOrder::Nhd ? "nhd"
                                                                            : "hnd";
   CaseName name;
-  name.text = variant.name + ", config " + std::to_string(subject.configIndex) + " (" + phasesText(config) +
-              "), tree " + std::to_string(tree) + ": " + kind + ", " + partition + ", chunk " +
-              std::to_string(config.chunkTokens) + ", " + config::orderName(config.order) + ", " + pages;
-  name.facts = {{"head_dim", std::to_string(variant.headDim)},
-                {"ratio", std::to_string(variant.ratio())},
-                {"dtype", variant.dtype == spec::DType::BF16 ? "bf16" : "f16"},
-                {"layout", layout},
-                {"page_size", std::to_string(variant.cache.paged ? variant.cache.pageSize : 0)},
-                {"hook", variant.name.substr(variant.name.find('_', variant.name.find('_') + 1) + 1)},
-                {"tree", kind},
-                {"partition", partition},
-                {"order", config::orderName(config.order)},
-                {"pages", pages},
-                {"family", familyText(config)}};
+  name.text = variant.name + ", config " + std::to_string(subject.configIndex) + " (" +
+              phasesText(subject.config) + "), tree " + std::to_string(tree) + ": " + kind + ", " +
+              partition + ", chunk " + std::to_string(config.chunkTokens) + ", " +
+              config::orderName(config.order) + ", " + pages;
+  name.facts = {
+      {"head_dim", std::to_string(variant.headDim)},
+      {"ratio", std::to_string(variant.ratio())},
+      {"dtype", variant.dtype == spec::DType::BF16 ? "bf16" : "f16"},
+      {"layout", layout},
+      {"page_size", std::to_string(variant.cache.paged ? variant.cache.pageSize : 0)},
+      {"hook", variant.name.substr(variant.name.find('_', variant.name.find('_') + 1) + 1)},
+      {"tree", kind},
+      {"partition", partition},
+      {"order", config::orderName(config.order)},
+      {"pages", pages},
+      {"family", familyText(config)},
+      {"kernels", phasesText(subject.config).find("dealing") != std::string::npos ? "deal" : "do not deal"}};
   return name;
 }
 

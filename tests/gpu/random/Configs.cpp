@@ -63,6 +63,10 @@ std::vector<Config> randomConfigs(Random &random, const spec::Variant &variant, 
     configs.emplace_back();
     configs.back().phases = {draw(sm90)};
   }
+  // Half of those of family sm90 have kernels that deal tokens, and are for plans of all orders.
+  for (Config &candidate : configs)
+    if (random.oneIn(2))
+      candidate.order = config::Order::Mixed;
   return configs;
 }
 

@@ -1,16 +1,24 @@
 #include "runtime/module_cache/KernelSet.h"
 
+#include "compiler/config/ConfigJson.h"
 #include "compiler/config/DefaultConfig.h"
 #include "compiler/config/Legality.h"
 #include "compiler/driver/Compilation.h"
 #include "tests/support/ShippedVariants.h"
 
 #include <gtest/gtest.h>
+#include <nlohmann/json.hpp>
+
+#include <vector>
 
 namespace deft::module_cache {
 namespace {
 
-/// Every kernel of every shipped spec under its default config, for one architecture.
+/// What kernels that deal tokens may keep in memory, of a thread: two light ones do (templates/NOTES.md).
+constexpr int kMostDealtSpills = 16;
+
+/// Every kernel of every shipped spec under its default config, for one architecture; where there are kernels
+/// that deal tokens, those of all default configs, too.
 class ShippedKernelsTest : public testing::TestWithParam<const char *> {};
 
 TEST_P(ShippedKernelsTest, CompileWithoutSpillsWithinTheMachinesLimits) {
@@ -29,27 +37,36 @@ TEST_P(ShippedKernelsTest, CompileWithoutSpillsWithinTheMachinesLimits) {
     ASSERT_TRUE(compilation.ok()) << compilation.error().message;
     const auto source = compilation->cudaVariantSource();
     ASSERT_TRUE(source.ok()) << source.error().message;
-    const auto config = config::defaultConfig(variant, target);
-    ASSERT_TRUE(config.ok()) << config.error().message;
-    const auto set = compileKernels(cache.get(), **nvrtc, *source, *config, target);
-    ASSERT_TRUE(set.ok()) << set.error().message;
-    ASSERT_EQ(set->attend.size(), config->phases.size());
-
-    const auto check = [&](const Kernel &kernel) {
+    const auto check = [&](const Kernel &kernel, int mostSpills) {
       SCOPED_TRACE(kernel.entry);
       EXPECT_FALSE(kernel.cubin.empty());
-      EXPECT_FALSE(kernel.resources.spills()) << kernel.resources.spillStoreBytes << " bytes stored, "
-                                              << kernel.resources.spillLoadBytes << " loaded";
-      EXPECT_EQ(kernel.resources.stackBytes, 0);
+      EXPECT_LE(kernel.resources.spillStoreBytes, mostSpills);
+      EXPECT_LE(kernel.resources.spillLoadBytes, mostSpills);
+      EXPECT_LE(kernel.resources.stackBytes, mostSpills);
       EXPECT_GT(kernel.resources.registers, 0);
       EXPECT_LE(kernel.resources.registers, target.registersPerThread);
       EXPECT_LE(kernel.resources.registers * kernel.threads, target.registersPerSm);
       EXPECT_LE(kernel.smemBytes + kernel.resources.staticSharedBytes, target.smemPerBlock);
     };
-    for (const Kernel &kernel : set->attend)
-      check(kernel);
-    check(set->merge);
-    EXPECT_EQ(set->merge.smemBytes, 0);
+    auto configs = config::defaultConfigs(variant, target);
+    ASSERT_TRUE(configs.ok()) << configs.error().message;
+    std::vector<config::Config> tried{configs->front()};
+    for (config::Config &config : *configs) {
+      config.order = config::Order::Mixed;
+      if (config::isDealt(config.phases.front(), config.order))
+        tried.push_back(config);
+    }
+    for (const config::Config &config : tried) {
+      SCOPED_TRACE(config::toJson(config).dump());
+      const auto set = compileKernels(cache.get(), **nvrtc, *source, config, target);
+      ASSERT_TRUE(set.ok()) << set.error().message;
+      ASSERT_EQ(set->attend.size(), config.phases.size());
+      const bool isDealt = config.order == config::Order::Mixed;
+      for (const Kernel &kernel : set->attend)
+        check(kernel, isDealt ? kMostDealtSpills : 0);
+      check(set->merge, 0);
+      EXPECT_EQ(set->merge.smemBytes, 0);
+    }
   }
 }
 
