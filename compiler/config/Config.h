@@ -43,8 +43,8 @@ struct Config {
   Order order = Order::FromRoot;   ///< of invariant plans always this
 };
 
-/// Whether the phase's kernel deals tokens to its warps, for plans of this order: it is another one than for
-/// plans of other orders, which would pay for it.
+/// Whether the phase's kernel is compiled for plans that deal tokens to its warps, as those of this order do:
+/// it is another one than for plans of other orders, which would pay for it.
 inline bool isDealt(const PhaseConfig &phase, Order order) {
   return phase.family == Family::Sm90 && order == Order::Mixed;
 }

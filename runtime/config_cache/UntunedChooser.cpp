@@ -9,8 +9,9 @@ namespace deft::config_cache {
 
 UntunedChooser::UntunedChooser(const spec::Variant &variant, const target::Target *target, int units,
                                std::vector<config::Config> configs)
-    : shape_(config::KernelShape::of(variant)), facts_(plan::VariantFacts::of(variant, !target)),
-      target_(target), units_(units), configs_(std::move(configs)) {}
+    : shape_(config::KernelShape::of(variant)),
+      facts_(plan::VariantFacts::of(variant, !target).withoutPages()), target_(target), units_(units),
+      configs_(std::move(configs)) {}
 
 const config::Config &UntunedChooser::choose(const tree::KvTree &tree) {
   why_.clear();

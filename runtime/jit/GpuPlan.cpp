@@ -108,11 +108,17 @@ Result<Advanced> GpuPlan::advance(const Tree &tree) {
     if (!advanced || *advanced == Advanced::Nothing)
       return advanced;
     auto taken = impl_->take();
-    // The room that a graph has may be that of another cut. As it was then, the tree may still fit.
-    const bool isOther = impl_->host.planner.lastChoice() != impl_->taken ||
-                         impl_->host.config.order == config::Order::Mixed || impl_->host.facts.pageSize > 0;
-    if (!taken && impl_->host.isCaptured && isOther && impl_->host.makeAs(impl_->taken, tree))
-      taken = impl_->take();
+    // The room that a graph has may be for fewer runs, or that of another cut. In path order, or as it was
+    // then, the tree may still fit.
+    if (!taken && impl_->host.isCaptured) {
+      const plan::Choice chosen = impl_->host.planner.lastChoice();
+      const bool hasMoreRuns =
+          impl_->host.config.order == config::Order::Mixed || impl_->host.facts.pageSize > 0;
+      if (hasMoreRuns && impl_->host.makeAs(chosen, tree))
+        taken = impl_->take();
+      if (!taken && chosen != impl_->taken && impl_->host.makeAs(impl_->taken, tree))
+        taken = impl_->take();
+    }
     if (!taken)
       return taken.error();
     return advanced;

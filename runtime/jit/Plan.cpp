@@ -117,9 +117,7 @@ Result<void> Plan::Impl::makeAs(const plan::Choice &choice, const Tree &tree) {
   fixed.chunkTokens = choice.chunkTokens;
   if (fixed.order == config::Order::Mixed)
     fixed.order = config::Order::FromRoot;
-  plan::VariantFacts inPathOrder = facts; // which takes the fewest runs
-  inPathOrder.pageSize = 0;
-  if (auto made = planner.make(tree.impl().tree(), inPathOrder, fixed, workers, plan); !made)
+  if (auto made = planner.make(tree.impl().tree(), facts.withoutPages(), fixed, workers, plan); !made)
     return jit::toPublic(made.error());
   isRefitted = true;
   noteTree(tree);

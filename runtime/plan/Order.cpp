@@ -5,6 +5,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <limits>
+#include <span>
 
 namespace deft::plan {
 
@@ -73,21 +74,33 @@ struct Part {
   bool isEmpty() const { return begin == end; }
 };
 
-/// Those that lie in whole pieces; none of them are `none`.
-Part wholePieces(const abi::Run &run, int piece, int none) {
+/// Those of the first so many that lie in whole pieces; none of them are `none`.
+Part wholePieces(const abi::Run &run, int tokens, int piece, int none) {
   const int begin = -run.location & (piece - 1);
-  const int end = run.tokens - ((run.location + run.tokens) & (piece - 1));
+  const int end = tokens - ((run.location + tokens) & (piece - 1));
   return begin < end ? Part{begin, end} : Part{none, none};
 }
 
-/// Whether each whole piece of a page is one of a tile, too.
-bool areInPieces(const abi::Run *run, int runs, int piece) {
-  for (const abi::Run *const end = run + runs; run != end; ++run)
-    for (const int each : {piece, kGroupTokens})
-      if (const Part whole = wholePieces(*run, each, 0);
-          !whole.isEmpty() && ((run->begin + whole.begin) & (each - 1)) != 0)
-        return false;
+/// Whether each whole piece of a page is one of a tile, too, and stays it where leaves grow.
+bool areInPlace(std::span<const abi::Run> runs, const char *doesGrow, int piece) {
+  for (const abi::Run &run : runs) {
+    const Part pieces = wholePieces(run, run.tokens, piece, 0);
+    const Part groups = piece == kGroupTokens ? pieces : wholePieces(run, run.tokens, kGroupTokens, 0);
+    const bool movesOthers = *doesGrow++ != 0 && groups.end == run.tokens && &run != &runs.back();
+    if (!groups.isEmpty() && (((run.begin + groups.begin) & (kGroupTokens - 1)) != 0 || movesOthers))
+      return false;
+    if (!pieces.isEmpty() && ((run.begin + pieces.begin) & (piece - 1)) != 0)
+      return false;
+  }
   return true;
+}
+
+/// Whether runs with whole pieces have nothing beside them, so that these stay together wherever runs go.
+bool areOnlyPieces(std::span<const abi::Run> runs) {
+  return std::all_of(runs.begin(), runs.end(), [](const abi::Run &run) {
+    const Part groups = wholePieces(run, run.tokens, kGroupTokens, 0);
+    return groups.isEmpty() || (groups.begin == 0 && groups.end == run.tokens);
+  });
 }
 
 /// The warp whose rows alone see the run; -1: there are several.
@@ -138,23 +151,24 @@ private:
 /// each has a group of a tile to itself, and all of them are done with it together.
 class Few {
 public:
-  /// One walk for each warp, or one for all of them.
-  Few(const std::array<Walk, kMostWarps> &walks, bool areDealt)
-      : walks_(walks), group_(areDealt ? kGroupTokens : std::numeric_limits<int>::max()) {}
+  /// So many walks, one for each warp, or one for all of them.
+  Few(const std::array<Walk, kMostWarps> &walks, std::size_t count, bool areDealt)
+      : walks_(walks), count_(count), areDealt_(areDealt), turn_(count - 1) {}
 
   int give(int most, int begin, abi::Run *&to) {
-    const int into = begin % group_;
-    if (into == 0 || walks_[turn_].isDone())
+    const int into = begin % kGroupTokens;
+    if ((areDealt_ && into == 0) || walks_[turn_].isDone())
       do
-        turn_ = (turn_ + 1) % kMostWarps;
+        turn_ = turn_ + 1 < count_ ? turn_ + 1 : 0;
       while (walks_[turn_].isDone());
-    return walks_[turn_].give(std::min(most, group_ - into), begin, to);
+    return walks_[turn_].give(areDealt_ ? std::min(most, kGroupTokens - into) : most, begin, to);
   }
 
 private:
   std::array<Walk, kMostWarps> walks_;
-  int group_;
-  std::size_t turn_ = kMostWarps - 1;
+  std::size_t count_;
+  bool areDealt_;
+  std::size_t turn_;
 };
 
 std::int64_t divideUp(std::int64_t a, std::int64_t b) { return (a + b - 1) / b; }
@@ -191,7 +205,8 @@ abi::Run *RunOrder::mixItem(const abi::Item &item, const Shares &shares, const c
   std::array<Walk, kMostWarps> ofWarps;
   for (std::size_t w = 0; w < kMostWarps; ++w)
     ofWarps[w] = Walk(from, sorted + ends[w], sorted + ends[w + 1]);
-  Few few(ofWarps, areDealt);
+  const int warps = areDealt ? (item.queryCount * ratio - 1) / kWarpRows + 1 : 1;
+  Few few(ofWarps, index(warps), areDealt);
 
   Shares left = shares;
   for (int begin = 0; begin < item.tokens;) {
@@ -240,27 +255,41 @@ void RunOrder::rewriteRuns(const config::Config &config, std::size_t most, Plan 
 /// are pages' pieces, which family sm90 copies at once; the rest, token by token, comes last.
 void RunOrder::bringPagesForward(const config::Config &config, int pageSize, Plan &plan) {
   const int piece = pieceOf(pageSize);
-  if (piece == 0)
+  const bool hasPieces = piece > 0 && std::any_of(config.phases.begin(), config.phases.end(),
+                                                  [](const config::PhaseConfig &phase) {
+                                                    return phase.family == config::Family::Sm90;
+                                                  });
+  if (!hasPieces)
     return;
   const std::size_t mostParts = piece > kGroupTokens ? 5 : 3; // of a run
-  isBroken_.assign(plan.items.size(), 0);
+  const bool isMixed = config.order == config::Order::Mixed;  // then runs go on, and as a rule none grows
+  doesGrow_.assign(plan.runs.size(), 0);
+  if (!isMixed)
+    for (const Plan::Tail &tail : plan.tails)
+      doesGrow_[index(tail.run)] = plan.leaves[index(tail.leaf)].canGrow != 0;
+  isMisplaced_.assign(plan.items.size(), 0);
   std::size_t most = 0;
-  bool areBroken = false;
+  bool areMisplaced = false;
   forEachItem(config, plan, [&](std::size_t i, const config::PhaseConfig &phase) {
     const abi::Item &item = plan.items[i];
-    const bool isBroken = phase.family == config::Family::Sm90 &&
-                          !areInPieces(plan.runs.data() + item.runBegin, item.runCount, piece);
-    isBroken_[i] = isBroken;
-    areBroken |= isBroken;
-    most += index(item.runCount) * (isBroken ? mostParts : 1);
+    const std::span runs(plan.runs.data() + item.runBegin, index(item.runCount));
+    const bool isMisplaced =
+        phase.family == config::Family::Sm90 &&
+        !(isMixed ? areOnlyPieces(runs) : areInPlace(runs, doesGrow_.data() + item.runBegin, piece));
+    isMisplaced_[i] = isMisplaced;
+    areMisplaced |= isMisplaced;
+    most += runs.size() * (isMisplaced ? mostParts : 1);
   });
-  if (!areBroken)
+  constexpr std::size_t kRoomIsCheap = 1 << 16;
+  if (plan.runs.size() <= kRoomIsCheap)
+    plan.mostRuns = static_cast<int>(plan.runs.size() * mostParts);
+  if (!areMisplaced)
     return;
   endOf_.resize(plan.runs.size());
   rewriteRuns(config, most, plan, [&](std::size_t i, const config::PhaseConfig &, abi::Run *to) {
     const abi::Item &item = plan.items[i];
     const abi::Run *const runs = plan.runs.data() + item.runBegin;
-    if (isBroken_[i])
+    if (isMisplaced_[i])
       return writePagesFirst(item, piece, runs, to);
     for (int r = 0; r < item.runCount; ++r)
       endOf_[index(item.runBegin + r)] = static_cast<int>(to - written_.data()) + r;
@@ -294,8 +323,10 @@ abi::Run *RunOrder::writePagesFirst(const abi::Item &item, int piece, const abi:
   };
   const auto forEachRun = [&](auto callback) {
     for (int r = 0; r < item.runCount; ++r) {
-      const Part groups = wholePieces(runs[r], kGroupTokens, runs[r].tokens);
-      callback(r, wholePieces(runs[r], piece, groups.end), groups);
+      // What grows is not to move others' pages: its last piece is never a whole one.
+      const int most = runs[r].tokens - doesGrow_[index(item.runBegin + r)];
+      const Part groups = wholePieces(runs[r], most, kGroupTokens, runs[r].tokens);
+      callback(r, wholePieces(runs[r], most, piece, groups.end), groups);
     }
   };
   forEachRun([&](int r, Part whole, Part) { put(r, whole); });

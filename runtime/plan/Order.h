@@ -32,7 +32,8 @@ private:
                     const abi::Run *from, abi::Run *to);
 
   std::vector<Shares> shares_;    ///< of each item
-  std::vector<char> isBroken_;    ///< of each item: whether it has whole pages in several pieces
+  std::vector<char> isMisplaced_; ///< of each item: whether whole pages are not a tile's pieces in it
+  std::vector<char> doesGrow_;    ///< of each run before: whether it ends where a leaf may grow
   std::vector<int> sorted_;       ///< an item's runs by whose they are, at least as many as are wanted
   std::vector<int> moved_;        ///< of each item: how far its runs have moved
   std::vector<abi::Run> written_; ///< at least as many as are wanted

@@ -194,6 +194,7 @@ Result<void> Planner::makeOnce(const Choice &choice, const tree::KvTree &tree, c
   plan.readTokens = view_.readTokens;
   plan.leaves = view_.leaves;
   plan.grownTokens = 0;
+  plan.mostRuns = 0;
   const int chunk = roundedChunk(choice.chunkTokens);
   plan.strictChunk = options_.isInvariant ? chunk : 0;
   plan.partition = choice.partition;

@@ -25,7 +25,7 @@ struct Item {
 static_assert(sizeof(Item) == 32);
 
 /// A stretch of cache tokens that the same queries see. Runs of an item are not empty; their order is the
-/// config's (config::Order).
+/// planner's (plan::RunOrder).
 struct Run {
   int begin; ///< tokens of the item before this run
   int tokens;

@@ -15,7 +15,7 @@ public:
   /// `units`: multiprocessors of a GPU, threads of a CPU. The space and the trees must outlive it.
   PlanModel(const space::Space &space, const plan::VariantFacts &facts,
             std::vector<const tree::KvTree *> trees, int units)
-      : space_(space), facts_(facts), trees_(std::move(trees)), units_(units) {}
+      : space_(space), facts_(facts.withoutPages()), trees_(std::move(trees)), units_(units) {}
 
   std::optional<double> microseconds(const space::Point &point) override;
   std::optional<double> microsecondsOf(const config::Config &config);

@@ -72,7 +72,7 @@ Result<void> PlanRoom::check(const plan::Plan &plan) const {
 
 void PlanRoom::growFor(const plan::Plan &plan) {
   grow(queries, plan.queryCount());
-  grow(runs, sizeOf(plan.runs));
+  grow(runs, std::max(sizeOf(plan.runs), plan.mostRuns));
   grow(mergedQueries, sizeOf(plan.mergeQuery));
   grow(mergeSlots, sizeOf(plan.mergeSlot));
   grow(partialSlots, plan.partialSlots);

@@ -125,9 +125,9 @@ struct GpuOutputs {
 struct GpuRoom {
   int queries = 0;
   int items = 0; ///< PlanSummary::items; where the config has two kernels, for each of them
-  /// Stretches of tokens that items read: about (items + nodes + queries). Where the config's order is
-  /// `mixed`, two more for each 64 tokens of each item that few queries see; without room for these, the plan
-  /// is from the root.
+  /// Stretches of tokens that items read: about (items + nodes + queries), three times as many where pages
+  /// are of 16 tokens, and five of 32 or more. Where the config's order is `mixed`, one more for each 16
+  /// tokens of each item that few queries see. Without room for these, the plan is in the order of the tree.
   int runs = 0;
   int partials = 0; ///< PlanSummary::partials
 };

@@ -255,6 +255,43 @@ TEST_F(GpuTest, AGraphWithoutRoomForANewCutKeepsTheFormerOne) {
   EXPECT_TRUE(plan.checkReplays());
 }
 
+/// Whole pages come first, which takes more runs than paths do.
+TEST_F(GpuTest, AGraphWithoutRoomForWholePagesReadsPathsAsTheyAre) {
+  const module_cache::TestFolder folder;
+  const std::string path = folder.path("pages.json");
+  std::ofstream(path) << R"({"partition": "union", "chunk_tokens": 16384, "phases": [
+    {"name": "tiles", "rows_above": -1, "family": "sm90", "tile_q": 64, "tile_kv": 64, "stages": 2,
+     "warps": 8}]})";
+  const test::SetVariable configs("DEFT_CONFIG_PATH", path);
+  attention_ = GpuAttention::load(gpu_, loadPackage(DEFT_TEST_GPU_PACKAGE).value()).value();
+  sequences_ = SequenceTree::make({kPageSize, kPages}).value();
+  const int prompt = sequences_.addRoot(37).value();
+  leaves_ = {sequences_.addChild(prompt, 3).value()};
+  sequences_.setQueries(std::vector<Query>{{leaves_[0]}}).value();
+  auto plan = GpuPlan::make(attention_, tree()).value();
+  plan.reserve({.queries = kMostQueries, .items = 8}).value();
+  table_.upload(sequences_, stream_).value();
+  plan.upload(stream_).value();
+  void *executable = nullptr;
+  ASSERT_NO_FATAL_FAILURE(capture(plan, executable));
+
+  std::vector<Query> queries;
+  for (int i = 0; i < 16; ++i) {
+    leaves_.push_back(sequences_.addChild(prompt, 19).value());
+    queries.push_back({leaves_.back()});
+  }
+  sequences_.setQueries(queries).value();
+  ASSERT_GT(GpuPlan::make(attention_, tree()).value().room().runs, 2 * plan.room().runs);
+  const auto advanced = plan.advance(tree());
+  ASSERT_TRUE(advanced) << advanced.error().text();
+  EXPECT_THAT(plan.choice().why, HasSubstr("the room of a captured graph"));
+  table_.upload(sequences_, stream_).value();
+  plan.upload(stream_).value();
+  ASSERT_EQ(cuGraphLaunch(executable, stream_), 0);
+  EXPECT_TRUE(isRight());
+  EXPECT_TRUE(plan.checkReplays());
+}
+
 /// Tokens in turn are in more runs than those of paths, and the more the longer leaves are.
 TEST_F(GpuTest, AGraphWithoutRoomForTokensInTurnHasThemFromTheRoot) {
   const module_cache::TestFolder folder;

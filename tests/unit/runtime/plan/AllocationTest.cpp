@@ -25,19 +25,22 @@ TEST(AllocationTest, TheHookCounts) {
 TEST(AllocationTest, TheSecondPlanOfASizeAllocatesNothing) {
   for (const spec::Partition partition : kPartitions)
     for (const int chunk : {0, 64})
-      for (const config::Order order : {config::Order::FromRoot, config::Order::Mixed}) {
+      for (const auto &[order, pageSize] : {std::pair{config::Order::FromRoot, 0},
+                                            {config::Order::FromRoot, 16},
+                                            {config::Order::Mixed, 16}}) {
         SCOPED_TRACE(config::partitionName(partition) + ", chunk " + std::to_string(chunk) + ", " +
-                     config::orderName(order));
+                     config::orderName(order) + ", pages of " + std::to_string(pageSize));
         // Queries in falling order of position, so that the sort of a node's own queries is part of it.
         tree::KvTree tree = placed(test::randomForest(77, {900, 200, 900}));
         for (int position : {9, 5, 3, 1})
           (void)tree.addQuery(0, std::min(position, tree.nodes()[0].tokens));
         config::Config config = makeConfig(chunk, {64, 16}, partition);
         config.order = order;
-        for (config::PhaseConfig &phase : config.phases)
-          phase.family = config::Family::Sm90; // whose whole pages come first
         VariantFacts facts{4, 8};
-        facts.pageSize = 16;
+        facts.pageSize = pageSize;
+        if (pageSize > 0)
+          for (config::PhaseConfig &phase : config.phases)
+            phase.family = config::Family::Sm90; // whose whole pages come first
         Planner planner;
         Plan plan;
         std::vector<std::byte> buffer;

@@ -52,6 +52,10 @@ TEST(PlanRoomTest, GrowsByMoreThanItMustAndNeverShrinks) {
   room.growFor(small);
   EXPECT_EQ(room.queries, before.queries);
   EXPECT_EQ(room.items, before.items);
+  plan::Plan inPages = makePlan(60);
+  inPages.mostRuns = 1000; // in the next step, perhaps
+  room.growFor(inPages);
+  EXPECT_GE(room.runs, 1000);
 }
 
 TEST(PlanRoomTest, SectionsDependOnTheRoomAloneAndKeepApart) {
