@@ -18,7 +18,7 @@ constexpr int kWarpRows = 16, kTileTokens = 64, kGroupTokens = 16, kMostWarps = 
 /// In place of a distance: the item's tokens are read in turn.
 constexpr int kMixed = std::numeric_limits<int>::min();
 
-std::size_t index(int i) { return static_cast<std::size_t>(i); }
+std::size_t index(std::int64_t i) { return static_cast<std::size_t>(i); }
 
 void turnRuns(const abi::Item &item, Plan &plan) {
   const auto begin = plan.runs.begin() + item.runBegin;
@@ -113,38 +113,61 @@ int ownerOf(const abi::Run &run, int ratio) {
 class Walk {
 public:
   Walk() = default;
-  Walk(const abi::Run *runs, const int *next, const int *end) : runs_(runs), next_(next), end_(end) {}
+  Walk(const abi::Run *runs, const int *next, const int *end) : runs_(runs), next_(next), end_(end) {
+    open();
+  }
 
   bool isDone() const { return next_ == end_; }
 
-  /// Tokens of one run, at most so many, as the item's from `begin` on; how many. `to` is behind the item's
-  /// last run, which becomes longer where it ends at these.
-  int give(int most, int begin, abi::Run *&to) {
-    const abi::Run &run = runs_[*next_];
-    const int tokens = std::min(most, run.tokens - into_);
-    if (into_ > 0 && part_ + 1 == to) {
-      part_->tokens += tokens;
-    } else {
-      part_ = to++;
-      *part_ = run;
-      part_->begin = begin;
-      part_->tokens = tokens;
-      part_->location += into_;
-      part_->position += into_;
-    }
-    into_ += tokens;
-    if (into_ == run.tokens) {
+  /// Tokens of one run as the item's from `begin` on, at most up to `end`; gives the first one after them.
+  /// `to` is behind the item's last run, which becomes longer where it ends at these.
+  int give(int begin, int end, abi::Run *&to) {
+    if (end - begin >= left_) { // an exception, so that nothing waits for what is left
+      end = begin + left_;
+      write(begin, left_, to);
       ++next_;
-      into_ = 0;
+      open();
+    } else {
+      const int tokens = end - begin;
+      write(begin, tokens, to);
+      left_ -= tokens;
+      location_ += tokens;
+      position_ += tokens;
     }
-    return tokens;
+    return end;
+  }
+
+  /// The same of all runs, which have so many.
+  void fill(int begin, int end, abi::Run *&to) {
+    while (begin < end)
+      begin = give(begin, end, to);
   }
 
 private:
-  const abi::Run *runs_ = nullptr;
-  const int *next_ = nullptr, *end_ = nullptr; ///< which of them are left
-  int into_ = 0;                               ///< tokens of the next one that have been given
-  abi::Run *part_ = nullptr;                   ///< that has the last of them
+  void write(int begin, int tokens, abi::Run *&to) {
+    if (part_ != nullptr && part_ + 1 == to) {
+      part_->tokens += tokens;
+    } else {
+      part_ = to++;
+      *part_ = {begin, tokens, location_, position_, run_->depth, run_->queryBegin, run_->queryEnd, 0};
+    }
+  }
+
+  /// The next run.
+  void open() {
+    part_ = nullptr;
+    if (isDone())
+      return;
+    run_ = runs_ + *next_;
+    left_ = run_->tokens;
+    location_ = run_->location;
+    position_ = run_->position;
+  }
+
+  const abi::Run *runs_ = nullptr, *run_ = nullptr;
+  const int *next_ = nullptr, *end_ = nullptr; ///< which of the runs are left
+  int left_ = 0, location_ = 0, position_ = 0; ///< of `run_`, what has not been given
+  abi::Run *part_ = nullptr;                   ///< that has the last of its tokens
 };
 
 /// What few rows see of an item. Dealt, each group of tokens is one warp's, and the warps take turns: then
@@ -155,16 +178,24 @@ public:
   Few(const std::array<Walk, kMostWarps> &walks, std::size_t count, bool areDealt)
       : walks_(walks), count_(count), areDealt_(areDealt), turn_(count - 1) {}
 
-  int give(int most, int begin, abi::Run *&to) {
-    const int into = begin % kGroupTokens;
-    if ((areDealt_ && into == 0) || walks_[turn_].isDone())
-      do
-        turn_ = turn_ + 1 < count_ ? turn_ + 1 : 0;
-      while (walks_[turn_].isDone());
-    return walks_[turn_].give(areDealt_ ? std::min(most, kGroupTokens - into) : most, begin, to);
+  /// The item's tokens from `begin` to `end`, which are not more than there are.
+  void fill(int begin, int end, abi::Run *&to) {
+    while (begin < end) {
+      const int into = begin % kGroupTokens;
+      if ((areDealt_ && into == 0) || walks_[turn_].isDone())
+        takeTurn();
+      const int groupEnd = begin - into + kGroupTokens;
+      begin = walks_[turn_].give(begin, areDealt_ && groupEnd < end ? groupEnd : end, to);
+    }
   }
 
 private:
+  void takeTurn() {
+    do
+      turn_ = turn_ + 1 < count_ ? turn_ + 1 : 0;
+    while (walks_[turn_].isDone());
+  }
+
   std::array<Walk, kMostWarps> walks_;
   std::size_t count_;
   bool areDealt_;
@@ -173,16 +204,10 @@ private:
 
 std::int64_t divideUp(std::int64_t a, std::int64_t b) { return (a + b - 1) / b; }
 
-/// Tiles that settle what is owed, each so much: as a rule one or two, for which no division is needed.
-std::int64_t tilesOf(std::int64_t owed, std::int64_t each) {
-  return owed <= each ? 1 : owed <= 2 * each ? 2 : divideUp(owed, each);
-}
-
 } // namespace
 
-/// So many whole tiles of one kind as it takes until it is the other's turn, so that both kinds end together;
-/// what the last tokens of one leave of a tile is filled by the other. Writes the runs from `to` on, and
-/// gives the end.
+/// Each tile is of the kind that is behind, so that both kinds end together; what the last tokens of one
+/// leave of a tile is filled by the other. Writes the runs from `to` on, and gives the end.
 abi::Run *RunOrder::mixItem(const abi::Item &item, const Shares &shares, const config::PhaseConfig &phase,
                             int ratio, const abi::Run *from, abi::Run *to) {
   const bool areDealt =
@@ -209,20 +234,23 @@ abi::Run *RunOrder::mixItem(const abi::Item &item, const Shares &shares, const c
   Few few(ofWarps, index(warps), areDealt);
 
   Shares left = shares;
-  for (int begin = 0; begin < item.tokens;) {
-    const std::int64_t owed = // to the few
-        (shares.many - left.many) * shares.few - (shares.few - left.few) * shares.many;
+  std::int64_t owed = 0; // to the few: tokens, times those of many
+  for (int begin = 0, end; begin < item.tokens; begin = end) {
+    end = std::min(begin + phase.tileKv, item.tokens);
     const bool isFewsTurn = owed > 0;
-    const int end = static_cast<int>(std::min<std::int64_t>(
-        begin + phase.tileKv * tilesOf(isFewsTurn ? owed : 1 - owed,
-                                       (isFewsTurn ? shares.many : shares.few) * phase.tileKv),
-        item.tokens));
-    while (begin < end) {
-      const bool isFews = isFewsTurn ? left.few > 0 : left.many == 0;
-      const int given = isFews ? few.give(end - begin, begin, to) : many.give(end - begin, begin, to);
-      (isFews ? left.few : left.many) -= given;
-      begin += given;
+    const auto most = std::min<std::int64_t>(isFewsTurn ? left.few : left.many, end - begin);
+    const int split = begin + static_cast<int>(most);
+    if (isFewsTurn) {
+      few.fill(begin, split, to);
+      many.fill(split, end, to);
+    } else {
+      many.fill(begin, split, to);
+      few.fill(split, end, to);
     }
+    const Shares given = isFewsTurn ? Shares{end - split, split - begin} : Shares{split - begin, end - split};
+    left.many -= given.many;
+    left.few -= given.few;
+    owed += given.many * shares.few - given.few * shares.many;
   }
   return to;
 }
@@ -235,20 +263,21 @@ void RunOrder::apply(const config::Config &config, const VariantFacts &facts, Pl
     mix(config, facts.ratio, plan);
 }
 
-/// Writes the runs of all items anew, at most so many: write(item's index, its phase, where its runs begin)
-/// gives where they end, and finds the former ones in the plan.
-template <class Write>
-void RunOrder::rewriteRuns(const config::Config &config, std::size_t most, Plan &plan, Write write) {
-  if (written_.size() < most)
-    written_.resize(most);
-  abi::Run *to = written_.data();
+/// Writes the runs of all items anew: write(item's index, its phase, its former runs, where they begin) gives
+/// where they end, and writes no more than most(item's index, its phase).
+template <class Most, class Write>
+void RunOrder::rewriteRuns(const config::Config &config, Plan &plan, Most most, Write write) {
+  former_.assign(plan.runs.begin(), plan.runs.end());
+  plan.runs.clear();
   forEachItem(config, plan, [&](std::size_t i, const config::PhaseConfig &phase) {
-    abi::Run *const first = to;
-    to = write(i, phase, first);
-    plan.items[i].runBegin = static_cast<int>(first - written_.data());
-    plan.items[i].runCount = static_cast<int>(to - first);
+    abi::Item &item = plan.items[i];
+    const std::size_t begin = plan.runs.size();
+    plan.runs.resize(begin + most(i, phase));
+    const abi::Run *const end = write(i, phase, former_.data() + item.runBegin, plan.runs.data() + begin);
+    plan.runs.resize(index(end - plan.runs.data()));
+    item.runBegin = static_cast<int>(begin);
+    item.runCount = static_cast<int>(plan.runs.size() - begin);
   });
-  plan.runs.assign(written_.data(), to);
 }
 
 /// Nodes begin and end anywhere in a page. What they have of whole pages comes first, so that a tile's pieces
@@ -268,7 +297,6 @@ void RunOrder::bringPagesForward(const config::Config &config, int pageSize, Pla
     for (const Plan::Tail &tail : plan.tails)
       doesGrow_[index(tail.run)] = plan.leaves[index(tail.leaf)].canGrow != 0;
   isMisplaced_.assign(plan.items.size(), 0);
-  std::size_t most = 0;
   bool areMisplaced = false;
   forEachItem(config, plan, [&](std::size_t i, const config::PhaseConfig &phase) {
     const abi::Item &item = plan.items[i];
@@ -278,7 +306,6 @@ void RunOrder::bringPagesForward(const config::Config &config, int pageSize, Pla
         !(isMixed ? areOnlyPieces(runs) : areInPlace(runs, doesGrow_.data() + item.runBegin, piece));
     isMisplaced_[i] = isMisplaced;
     areMisplaced |= isMisplaced;
-    most += runs.size() * (isMisplaced ? mostParts : 1);
   });
   constexpr std::size_t kRoomIsCheap = 1 << 16;
   if (plan.runs.size() <= kRoomIsCheap)
@@ -286,15 +313,18 @@ void RunOrder::bringPagesForward(const config::Config &config, int pageSize, Pla
   if (!areMisplaced)
     return;
   endOf_.resize(plan.runs.size());
-  rewriteRuns(config, most, plan, [&](std::size_t i, const config::PhaseConfig &, abi::Run *to) {
-    const abi::Item &item = plan.items[i];
-    const abi::Run *const runs = plan.runs.data() + item.runBegin;
-    if (isMisplaced_[i])
-      return writePagesFirst(item, piece, runs, to);
-    for (int r = 0; r < item.runCount; ++r)
-      endOf_[index(item.runBegin + r)] = static_cast<int>(to - written_.data()) + r;
-    return std::copy_n(runs, item.runCount, to);
-  });
+  const auto mostOf = [&](std::size_t i, const config::PhaseConfig &) {
+    return index(plan.items[i].runCount) * (isMisplaced_[i] ? mostParts : 1);
+  };
+  rewriteRuns(config, plan, mostOf,
+              [&](std::size_t i, const config::PhaseConfig &, const abi::Run *runs, abi::Run *to) {
+                const abi::Item &item = plan.items[i];
+                if (isMisplaced_[i])
+                  return writePagesFirst(item, piece, runs, to, plan);
+                for (int r = 0; r < item.runCount; ++r)
+                  endOf_[index(item.runBegin + r)] = static_cast<int>(to - plan.runs.data()) + r;
+                return std::copy_n(runs, item.runCount, to);
+              });
   for (auto tail = plan.tails.begin(); tail != plan.tails.end();) {
     const auto end = endOfItem(tail, plan);
     for (auto one = tail; one != end; ++one)
@@ -305,7 +335,8 @@ void RunOrder::bringPagesForward(const config::Config &config, int pageSize, Pla
 }
 
 /// Writes the item's runs from `to` on, and gives the end.
-abi::Run *RunOrder::writePagesFirst(const abi::Item &item, int piece, const abi::Run *runs, abi::Run *to) {
+abi::Run *RunOrder::writePagesFirst(const abi::Item &item, int piece, const abi::Run *runs, abi::Run *to,
+                                    const Plan &plan) {
   int begin = 0;
   const auto put = [&](int r, Part part) {
     if (part.isEmpty())
@@ -317,7 +348,7 @@ abi::Run *RunOrder::writePagesFirst(const abi::Item &item, int piece, const abi:
     to->location += part.begin;
     to->position += part.begin;
     if (part.end == run.tokens)
-      endOf_[index(item.runBegin + r)] = static_cast<int>(to - written_.data());
+      endOf_[index(item.runBegin + r)] = static_cast<int>(to - plan.runs.data());
     begin += to->tokens;
     ++to;
   };
@@ -344,33 +375,35 @@ abi::Run *RunOrder::writePagesFirst(const abi::Item &item, int piece, const abi:
 
 void RunOrder::mix(const config::Config &config, int ratio, Plan &plan) {
   shares_.assign(plan.items.size(), {});
-  std::size_t most = 0;
   bool areMixed = false;
-  forEachItem(config, plan, [&](std::size_t i, const config::PhaseConfig &phase) {
+  for (std::size_t i = 0; i < plan.items.size(); ++i) {
     const abi::Item &item = plan.items[i];
     Shares &own = shares_[i];
     for (int r = item.runBegin; r < item.runBegin + item.runCount; ++r)
       (ownerOf(plan.runs[index(r)], ratio) >= 0 ? own.few : own.many) += plan.runs[index(r)].tokens;
-    most += index(item.runCount);
-    if (own.areBoth()) {
-      areMixed = true; // and each turn may cut a run of the other kind in two, each group of few's one more
-      most += static_cast<std::size_t>(2 * divideUp(std::min(own.many, own.few), phase.tileKv) + 1);
-      most += static_cast<std::size_t>(own.few / kGroupTokens + kMostWarps);
-    }
-  });
+    areMixed |= own.areBoth();
+  }
   if (!areMixed)
     return;
   moved_.resize(plan.items.size());
-  rewriteRuns(config, most, plan, [&](std::size_t i, const config::PhaseConfig &phase, abi::Run *to) {
-    const abi::Item &item = plan.items[i];
-    const abi::Run *const from = plan.runs.data() + item.runBegin;
-    if (shares_[i].areBoth()) {
-      moved_[i] = kMixed;
-      return mixItem(item, shares_[i], phase, ratio, from, to);
-    }
-    moved_[i] = static_cast<int>(to - written_.data()) - item.runBegin;
-    return std::copy_n(from, item.runCount, to);
-  });
+  const auto mostOf = [&](std::size_t i, const config::PhaseConfig &phase) {
+    const Shares &own = shares_[i];
+    std::int64_t most = plan.items[i].runCount;
+    if (own.areBoth()) // each turn may cut a run of the other kind in two, each group of few's one more
+      most +=
+          2 * divideUp(std::min(own.many, own.few), phase.tileKv) + 1 + own.few / kGroupTokens + kMostWarps;
+    return index(most);
+  };
+  rewriteRuns(config, plan, mostOf,
+              [&](std::size_t i, const config::PhaseConfig &phase, const abi::Run *from, abi::Run *to) {
+                const abi::Item &item = plan.items[i];
+                if (shares_[i].areBoth()) {
+                  moved_[i] = kMixed;
+                  return mixItem(item, shares_[i], phase, ratio, from, to);
+                }
+                moved_[i] = static_cast<int>(to - plan.runs.data()) - item.runBegin;
+                return std::copy_n(from, item.runCount, to);
+              });
   // Where a leaf of such an item grew, tiles would have tokens of both kinds.
   for (Plan::Tail &tail : plan.tails)
     if (const int moved = moved_[index(tail.item)]; moved == kMixed)

@@ -24,10 +24,11 @@ private:
     bool areBoth() const { return many > 0 && few > 0; }
   };
   void bringPagesForward(const config::Config &config, int pageSize, Plan &plan);
-  abi::Run *writePagesFirst(const abi::Item &item, int piece, const abi::Run *runs, abi::Run *to);
+  abi::Run *writePagesFirst(const abi::Item &item, int piece, const abi::Run *runs, abi::Run *to,
+                            const Plan &plan);
   void mix(const config::Config &config, int ratio, Plan &plan);
-  template <class Write>
-  void rewriteRuns(const config::Config &config, std::size_t most, Plan &plan, Write write);
+  template <class Most, class Write>
+  void rewriteRuns(const config::Config &config, Plan &plan, Most most, Write write);
   abi::Run *mixItem(const abi::Item &item, const Shares &shares, const config::PhaseConfig &phase, int ratio,
                     const abi::Run *from, abi::Run *to);
 
@@ -36,7 +37,7 @@ private:
   std::vector<char> doesGrow_;    ///< of each run before: whether it ends where a leaf may grow
   std::vector<int> sorted_;       ///< an item's runs by whose they are, at least as many as are wanted
   std::vector<int> moved_;        ///< of each item: how far its runs have moved
-  std::vector<abi::Run> written_; ///< at least as many as are wanted
+  std::vector<abi::Run> former_;  ///< the plan's runs before they are written anew
   std::vector<int> endOf_;        ///< of each run before: the one that ends where it did
 };
 
