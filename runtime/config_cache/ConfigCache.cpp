@@ -13,6 +13,8 @@
 namespace deft::config_cache {
 
 namespace fs = std::filesystem;
+using support::Error;
+using support::ErrorCode;
 
 namespace {
 
@@ -101,20 +103,30 @@ Places defaultPlaces(const std::string &overridePath) {
   return places;
 }
 
+support::Result<config::Config> readConfig(const std::string &path) {
+  const auto text = support::readFile(path);
+  if (!text)
+    return text.error();
+  const auto config = singleConfig(*text);
+  if (!config)
+    return Error{ErrorCode::Usage, "`" + path + "` is no file with one config",
+                 "it is one object, as `config` in what `deftc run --json` prints"};
+  if (!*config)
+    return Error{ErrorCode::Usage, "`" + path + "`: " + config->error().message, config->error().hint};
+  return *config;
+}
+
 support::Result<void> checkOverride(const std::string &path) {
-  using support::Error, support::ErrorCode;
   std::error_code ignored;
   if (fs::is_directory(path, ignored))
     return {};
   const FileReading reading = readConfigFile(path);
   if (reading.state == FileState::Good)
     return {};
-  if (const auto text = support::readFile(path))
-    if (const auto config = singleConfig(*text)) {
-      if (*config)
-        return {};
-      return Error{ErrorCode::Usage, "`" + path + "`: " + config->error().message, config->error().hint};
-    }
+  if (const auto text = support::readFile(path); text && singleConfig(*text)) {
+    const auto config = readConfig(path);
+    return config ? support::Result<void>() : config.error();
+  }
   return Error{ErrorCode::Usage, reading.message, ""};
 }
 

@@ -36,6 +36,9 @@ Places defaultPlaces(const std::string &overridePath = {});
 /// What is wrong with a file that somebody names as the override; loading would pass over it with a note.
 support::Result<void> checkOverride(const std::string &path);
 
+/// A file with one config and nothing else, which an override may be.
+support::Result<config::Config> readConfig(const std::string &path);
+
 struct FoundFile {
   Origin origin = Origin::User;
   std::string path;

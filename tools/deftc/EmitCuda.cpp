@@ -1,5 +1,7 @@
 #include "compiler/config/DefaultConfig.h"
+#include "compiler/config/Legality.h"
 #include "compiler/package/VariantSource.h"
+#include "runtime/config_cache/ConfigCache.h"
 #include "runtime/jit/Codegen.h"
 #include "runtime/nvrtc/Nvrtc.h"
 #include "tools/deftc/Emitters.h"
@@ -13,13 +15,25 @@ using support::Result;
 
 struct Options {
   std::string arch = "sm_90a";
-  std::string phase; ///< empty: the first
+  std::string phase;  ///< empty: the first
+  std::string config; ///< a file; empty: the default config
 };
 
 struct Instantiation {
   std::string entry;
   std::string text;
 };
+
+Result<config::Config> configOf(const spec::Variant &variant, const target::Target &target,
+                                const Options &options) {
+  if (options.config.empty())
+    return config::defaultConfig(variant, target);
+  Result<config::Config> config = config_cache::readConfig(options.config);
+  if (config)
+    if (auto checked = config::checkConfig(config::KernelShape::of(variant), *config, target); !checked)
+      return checked.error();
+  return config;
+}
 
 Result<Instantiation> instantiate(const LoadedSpec &spec, const spec::Variant &variant,
                                   const Options &options) {
@@ -34,13 +48,14 @@ Result<Instantiation> instantiate(const LoadedSpec &spec, const spec::Variant &v
     return std::move(source).error();
   if (options.phase == "merge")
     return Instantiation{package::mergeEntry(*source), package::instantiateMerge(*source)};
-  Result<config::Config> config = config::defaultConfig(variant, *target);
+  const Result<config::Config> config = configOf(variant, *target, options);
   if (!config)
-    return std::move(config).error();
+    return config.error();
   std::string names;
   for (const config::PhaseConfig &phase : config->phases) {
     if (options.phase.empty() || options.phase == phase.name)
-      return Instantiation{package::attendEntry(*source, phase), package::instantiateAttend(*source, phase)};
+      return Instantiation{package::attendEntry(*source, phase),
+                           package::instantiateAttend(*source, phase, config->order)};
     names += phase.name + ", ";
   }
   return Error{ErrorCode::Usage, "`" + variant.name + "` has no phase `" + options.phase + "`",
@@ -68,7 +83,9 @@ void addCudaEmitters(CLI::App &emit, EmitterTable &table) {
   emit.add_option("--phase", options->phase,
                   "For cuda, ptx and cubin: the kernel; a phase of the schedule (the first "
                   "without it), or merge");
-  table.add({"cuda", "the CUDA source of a kernel under the default config",
+  emit.add_option("--config", options->config,
+                  "For cuda, ptx and cubin: a file with a config, in place of the default one");
+  table.add({"cuda", "the CUDA source of a kernel",
              [options](const LoadedSpec &spec, const spec::Variant &variant) -> Result<std::string> {
                Result<Instantiation> kernel = instantiate(spec, variant, *options);
                if (!kernel)

@@ -86,6 +86,26 @@ TEST_F(KernelCommandsTest, EmitCudaShowsThePhaseAndTheArchitectureAskedFor) {
       << "less shared memory";
 }
 
+TEST_F(KernelCommandsTest, EmitCudaShowsTheKernelOfAConfig) {
+  const auto emit = [&](const std::string &warps) {
+    std::ofstream(path("config.json")) << R"({"partition": "union", "chunk_tokens": 0, "order": "mixed",
+      "phases": [{"name": "light", "rows_above": -1, "family": "sm90", "tile_q": 64, "tile_kv": 64, "stages": 2,
+                  "warps": )" << warps << "}]}";
+    return run({"emit", "llama3_8b", "--as", "cuda", "--config", path("config.json")});
+  };
+  const Outcome light = emit("8");
+  EXPECT_EQ(light.code, kExitOk) << light.err;
+  EXPECT_THAT(light.out, StartsWith("// deft_llama3_8b_light: attention `llama3_8b`, phase light."));
+  EXPECT_THAT(light.out, HasSubstr("kIsDealt = true;"));
+  EXPECT_THAT(emit("5").err, HasSubstr("phase `light`: warps is 5; a block of family sm90 has 12 or 8"));
+  const Outcome absent = run({"emit", "llama3_8b", "--as", "cuda", "--config", path("absent.json")});
+  EXPECT_NE(absent.code, kExitOk);
+  EXPECT_THAT(absent.err, HasSubstr("absent.json"));
+  std::ofstream(path("list.json")) << "[]";
+  EXPECT_THAT(run({"emit", "llama3_8b", "--as", "cuda", "--config", path("list.json")}).err,
+              HasSubstr("list.json` is no file with one config"));
+}
+
 TEST_F(KernelCommandsTest, EmitRefusesWhatDoesNotExist) {
   const Outcome phase = run({"emit", "llama3_8b", "--as", "cuda", "--phase", "tall"});
   EXPECT_EQ(phase.code, kExitUsage);
