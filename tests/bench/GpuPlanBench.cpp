@@ -88,7 +88,7 @@ struct Target {
     memory.resize(sections.end);
   }
   std::size_t write(const plan::Plan &plan) {
-    return exec::writeSections(plan, room, sections, {kBlocks / 8 + 2}, memory.data());
+    return exec::writeSections(plan, room, sections, memory.data());
   }
   exec::PlanRoom room;
   exec::PlanSections sections;

@@ -67,8 +67,6 @@ unsigned CudaKernels::mergeBlocks(int mergedQueries) const {
   return static_cast<unsigned>(std::min(blocks, kMergeWaves * atOnce));
 }
 
-int CudaKernels::endItems(std::size_t phase) const { return mostBlocks_[phase] / variant_.kvHeads + 2; }
-
 Result<std::unique_ptr<const CudaParams>> CudaParams::upload(std::shared_ptr<device::Device> device,
                                                              const spec::Variant &variant,
                                                              const std::vector<ParamValue> &values) {

@@ -36,9 +36,6 @@ public:
   unsigned attendBlocks(std::size_t phase, int items) const;
   unsigned mergeBlocks(int mergedQueries) const;
 
-  /// How far behind the last item of a phase a block may look for one more.
-  int endItems(std::size_t phase) const;
-
 private:
   CudaKernels(std::shared_ptr<device::Device> device, const spec::Variant &variant,
               const config::Config &config)

@@ -41,10 +41,7 @@ const char *findCrooked(const CudaPointers &pointers) {
 
 CudaPlan::CudaPlan(std::shared_ptr<const CudaKernels> kernels)
     : kernels_(std::move(kernels)), slots_{Slot(kernels_->device()), Slot(kernels_->device())},
-      plan_(kernels_->device()), partialOut_(kernels_->device()), partialLse_(kernels_->device()) {
-  for (std::size_t p = 0; p < kernels_->phases(); ++p)
-    endItems_.push_back(kernels_->endItems(p));
-}
+      plan_(kernels_->device()), partialOut_(kernels_->device()), partialLse_(kernels_->device()) {}
 
 CudaPlan::~CudaPlan() { (void)waitForCopies(); }
 
@@ -107,7 +104,7 @@ Result<void> CudaPlan::write(const plan::Plan &plan) {
   Slot &slot = slots_[next_];
   if (auto free = slot.copied.wait("the copy of a plan"); !free)
     return free;
-  slot.facts.bytes = writeSections(plan, room_, sections_, endItems_, slot.memory.as<std::byte>());
+  slot.facts.bytes = writeSections(plan, room_, sections_, slot.memory.as<std::byte>());
   slot.facts.generation = plan.generation;
   slot.facts.mergedQueries = static_cast<int>(plan.mergeQuery.size());
   slot.facts.items.clear();

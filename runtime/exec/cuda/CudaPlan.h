@@ -103,7 +103,6 @@ private:
   support::Result<void> waitForCopies() const;
 
   std::shared_ptr<const CudaKernels> kernels_;
-  std::vector<int> endItems_;
   PlanRoom room_;
   PlanSections sections_;
   bool isFixed_ = false;

@@ -105,7 +105,7 @@ PlanSections PlanSections::of(const PlanRoom &room) {
 }
 
 std::size_t writeSections(const plan::Plan &plan, const PlanRoom &room, const PlanSections &sections,
-                          const std::vector<int> &endItems, std::byte *to) {
+                          std::byte *to) {
   std::memset(to + sections.runsOfPlan, 0, kAlignment);
   copyTo(to + sections.callerIndex, plan.callerIndex);
   copyTo(to + sections.queryPos, plan.queryPos);
@@ -121,8 +121,7 @@ std::size_t writeSections(const plan::Plan &plan, const PlanRoom &room, const Pl
     const std::size_t bytes = static_cast<std::size_t>(phase.itemCount) * sizeof(abi::Item);
     if (bytes > 0)
       std::memcpy(items, plan.items.data() + phase.itemBegin, bytes);
-    const int empty = std::min(endItems[p], room.items[p] - phase.itemCount);
-    std::memset(items + bytes, 0, static_cast<std::size_t>(empty) * sizeof(abi::Item));
+    std::memset(items + bytes, 0, static_cast<std::size_t>(room.items[p]) * sizeof(abi::Item) - bytes);
   }
   copyTo(to + sections.runs, plan.runs);
   return sections.runs + plan.runs.size() * sizeof(abi::Run);

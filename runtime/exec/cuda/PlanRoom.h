@@ -40,9 +40,9 @@ struct PlanSections {
   static PlanSections of(const PlanRoom &room);
 };
 
-/// Writes a plan that fits the room; returns how many bytes of `to` a device needs. Behind a phase's items
-/// come up to endItems[phase] of no tokens, which end its list: a block looks that far and no farther.
+/// Writes a plan that fits the room; returns how many bytes of `to` a device needs. The room behind a phase's
+/// items has items of no tokens, which end its list wherever a block looks for one more.
 std::size_t writeSections(const plan::Plan &plan, const PlanRoom &room, const PlanSections &sections,
-                          const std::vector<int> &endItems, std::byte *to);
+                          std::byte *to);
 
 } // namespace deft::exec
