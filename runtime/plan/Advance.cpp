@@ -1,3 +1,4 @@
+#include "runtime/plan/Deal.h"
 #include "runtime/plan/Planner.h"
 
 #include <algorithm>
@@ -49,6 +50,8 @@ int growItems(const tree::KvTree &tree, Plan &plan) {
     for (; gained > 0 && run < item.runBegin + item.runCount; ++run)
       plan.runs[static_cast<std::size_t>(run)].begin += gained;
     item.tokens += gained;
+    if (item.dealtTiles > 0)
+      countDealt(item, {plan.runs.data() + item.runBegin, static_cast<std::size_t>(item.runCount)});
     most = std::max(most, gained);
   }
   return most;

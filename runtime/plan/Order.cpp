@@ -1,5 +1,8 @@
 #include "runtime/plan/Order.h"
 
+#include "runtime/plan/Deal.h"
+#include "runtime/plan/RunWriter.h"
+
 #include <algorithm>
 #include <array>
 #include <cstddef>
@@ -11,12 +14,8 @@ namespace deft::plan {
 
 namespace {
 
-/// Rows that a warp of any kernel has at a time; of family sm90, tokens of a tile, those that a warp takes of
-/// it by itself or that are copied in one piece, and the most warps that an item's rows have.
-constexpr int kWarpRows = 16, kTileTokens = 64, kGroupTokens = 16, kMostWarps = 8;
-
-/// In place of a distance: the item's tokens are read in turn.
-constexpr int kMixed = std::numeric_limits<int>::min();
+/// Of family sm90.
+constexpr int kTileTokens = 64;
 
 std::size_t index(std::int64_t i) { return static_cast<std::size_t>(i); }
 
@@ -28,6 +27,10 @@ void turnRuns(const abi::Item &item, Plan &plan) {
     run->begin = tokens;
     tokens += run->tokens;
   }
+}
+
+std::span<const abi::Run> runsOf(const abi::Item &item, const Plan &plan) {
+  return {plan.runs.data() + item.runBegin, index(item.runCount)};
 }
 
 /// Calls f(item's index, its phase) for all items.
@@ -68,12 +71,6 @@ int pieceOf(int pageSize) {
   return 0;
 }
 
-/// Tokens of a run, from its first one on.
-struct Part {
-  int begin, end;
-  bool isEmpty() const { return begin == end; }
-};
-
 /// Those of the first so many that lie in whole pieces; none of them are `none`.
 Part wholePieces(const abi::Run &run, int tokens, int piece, int none) {
   const int begin = -run.location & (piece - 1);
@@ -96,17 +93,12 @@ bool areInPlace(std::span<const abi::Run> runs, const char *doesGrow, int piece)
 }
 
 /// Whether runs with whole pieces have nothing beside them, so that these stay together wherever runs go.
-bool areOnlyPieces(std::span<const abi::Run> runs) {
-  return std::all_of(runs.begin(), runs.end(), [](const abi::Run &run) {
+bool areOnlyPieces(std::span<const abi::Run> runs, const char *doesGrow) {
+  return std::all_of(runs.begin(), runs.end(), [&](const abi::Run &run) {
     const Part groups = wholePieces(run, run.tokens, kGroupTokens, 0);
-    return groups.isEmpty() || (groups.begin == 0 && groups.end == run.tokens);
+    const bool isApart = *doesGrow++ != 0;
+    return groups.isEmpty() || (groups.begin == 0 && groups.end == run.tokens && !isApart);
   });
-}
-
-/// The warp whose rows alone see the run; -1: there are several.
-int ownerOf(const abi::Run &run, int ratio) {
-  const int first = run.queryBegin * ratio / kWarpRows;
-  return first == (run.queryEnd * ratio - 1) / kWarpRows ? first : -1;
 }
 
 /// Some of an item's runs, token by token.
@@ -170,89 +162,102 @@ private:
   abi::Run *part_ = nullptr;                   ///< that has the last of its tokens
 };
 
-/// What few rows see of an item. Dealt, each group of tokens is one warp's, and the warps take turns: then
-/// each has a group of a tile to itself, and all of them are done with it together.
-class Few {
-public:
-  /// So many walks, one for each warp, or one for all of them.
-  Few(const std::array<Walk, kMostWarps> &walks, std::size_t count, bool areDealt)
-      : walks_(walks), count_(count), areDealt_(areDealt), turn_(count - 1) {}
-
-  /// The item's tokens from `begin` to `end`, which are not more than there are.
-  void fill(int begin, int end, abi::Run *&to) {
-    while (begin < end) {
-      const int into = begin % kGroupTokens;
-      if ((areDealt_ && into == 0) || walks_[turn_].isDone())
-        takeTurn();
-      const int groupEnd = begin - into + kGroupTokens;
-      begin = walks_[turn_].give(begin, areDealt_ && groupEnd < end ? groupEnd : end, to);
-    }
-  }
-
-private:
-  void takeTurn() {
-    do
-      turn_ = turn_ + 1 < count_ ? turn_ + 1 : 0;
-    while (walks_[turn_].isDone());
-  }
-
-  std::array<Walk, kMostWarps> walks_;
-  std::size_t count_;
-  bool areDealt_;
-  std::size_t turn_;
-};
-
 std::int64_t divideUp(std::int64_t a, std::int64_t b) { return (a + b - 1) / b; }
 
 } // namespace
 
-/// Each tile is of the kind that is behind, so that both kinds end together; what the last tokens of one
-/// leave of a tile is filled by the other. Writes the runs from `to` on, and gives the end.
-abi::Run *RunOrder::mixItem(const abi::Item &item, const Shares &shares, const config::PhaseConfig &phase,
-                            int ratio, const abi::Run *from, abi::Run *to) {
-  const bool areDealt =
-      config::isDealt(phase, config::Order::Mixed) && item.queryCount * ratio <= kMostWarps * kWarpRows;
-  const auto bucketOf = [&](const abi::Run &run) { // many's is the first
-    const int owner = ownerOf(run, ratio);
-    return index(areDealt ? owner + 1 : owner >= 0 ? 1 : 0);
-  };
-  std::array<int, kMostWarps + 2> ends{}; // of buckets, a place further on until they are filled
+/// Sorts the item's runs by the bucket of their owner, and gives where buckets begin in sorted_, and the end.
+template <std::size_t kBuckets, class BucketOf>
+std::array<int, kBuckets + 1> RunOrder::sortRuns(const abi::Item &item, BucketOf bucketOf) {
+  const int *const owners = owners_.data() + item.runBegin;
+  std::array<int, kBuckets + 2> begins{}; // a place further on until they are filled
   for (int r = 0; r < item.runCount; ++r)
-    ++ends[bucketOf(from[r]) + 1];
-  for (std::size_t b = 1; b < ends.size(); ++b)
-    ends[b] += ends[b - 1];
+    ++begins[bucketOf(owners[r]) + 2];
+  for (std::size_t b = 2; b < begins.size(); ++b)
+    begins[b] += begins[b - 1];
   sorted_.resize(std::max(sorted_.size(), index(item.runCount)));
   for (int r = 0; r < item.runCount; ++r)
-    sorted_[index(ends[bucketOf(from[r])]++)] = r;
+    sorted_[index(begins[bucketOf(owners[r]) + 1]++)] = r;
+  std::array<int, kBuckets + 1> result;
+  std::copy_n(begins.begin(), result.size(), result.begin());
+  return result;
+}
 
+/// Each tile is of the kind that is behind, so that both kinds end together; what the last tokens of one
+/// leave of a tile is filled by the other. Writes the runs from `to` on, and gives the end.
+abi::Run *RunOrder::mixItem(const abi::Item &item, const Shares &shares, int tileTokens, const abi::Run *from,
+                            abi::Run *to) {
+  const auto begins = sortRuns<2>(item, [](int owner) { return index(owner >= 0 ? 1 : 0); });
   const int *const sorted = sorted_.data();
-  Walk many(from, sorted, sorted + ends[0]);
-  std::array<Walk, kMostWarps> ofWarps;
-  for (std::size_t w = 0; w < kMostWarps; ++w)
-    ofWarps[w] = Walk(from, sorted + ends[w], sorted + ends[w + 1]);
-  const int warps = areDealt ? (item.queryCount * ratio - 1) / kWarpRows + 1 : 1;
-  Few few(ofWarps, index(warps), areDealt);
-
+  Walk many(from, sorted, sorted + begins[1]), few(from, sorted + begins[1], sorted + begins[2]);
   Shares left = shares;
   std::int64_t owed = 0; // to the few: tokens, times those of many
   for (int begin = 0, end; begin < item.tokens; begin = end) {
-    end = std::min(begin + phase.tileKv, item.tokens);
+    end = std::min(begin + tileTokens, item.tokens);
     const bool isFewsTurn = owed > 0;
     const auto most = std::min<std::int64_t>(isFewsTurn ? left.few : left.many, end - begin);
     const int split = begin + static_cast<int>(most);
-    if (isFewsTurn) {
-      few.fill(begin, split, to);
-      many.fill(split, end, to);
-    } else {
-      many.fill(begin, split, to);
-      few.fill(split, end, to);
-    }
+    (isFewsTurn ? few : many).fill(begin, split, to);
+    (isFewsTurn ? many : few).fill(split, end, to);
     const Shares given = isFewsTurn ? Shares{end - split, split - begin} : Shares{split - begin, end - split};
     left.many -= given.many;
     left.few -= given.few;
     owed += given.many * shares.few - given.few * shares.many;
   }
   return to;
+}
+
+/// What each warp alone sees stands behind the rest, as many tokens as give a group to three of the four
+/// warps in each dealt tile: what a warp has beyond that would leave tiles all but empty. Whether there are
+/// such.
+bool RunOrder::dealItem(const abi::Item &item, int ratio, const abi::Run *from, RunWriter &to) {
+  if (!haveAllWarps(item.queryCount * ratio))
+    return false;
+  const auto begins = sortRuns<1 + kDealtWarps>(item, [](int owner) { return index(owner + 1); });
+  const auto runsOf = [&](std::size_t w) {
+    return std::span(sorted_).subspan(index(begins[w + 1]), index(begins[w + 2] - begins[w + 1]));
+  };
+  std::array<int, kDealtWarps> tokens{};
+  for (std::size_t w = 0; w < kDealtWarps; ++w)
+    for (const int r : runsOf(w))
+      tokens[w] += from[r].tokens;
+  std::sort(tokens.begin(), tokens.end());
+  const auto tiles = divideUp(tokens[1], kGroupTokens);
+  if (tokens[0] == 0 || divideUp(item.tokens, kTileTokens) + tiles > kMostDealtTiles)
+    return false;
+
+  abi::Run *const first = to.end();
+  for (int at = 0; at < begins[1]; ++at)
+    to.putAll(sorted_[index(at)]);
+  struct Cut { // a warp's runs before `at` are dealt, and so many tokens of this one
+    std::size_t at;
+    int tokens;
+  };
+  std::array<Cut, kDealtWarps> cuts;
+  for (std::size_t w = 0; w < kDealtWarps; ++w) {
+    const std::span<const int> runs = runsOf(w);
+    Cut cut{0, static_cast<int>(tiles) * kGroupTokens};
+    while (cut.at < runs.size() && from[runs[cut.at]].tokens <= cut.tokens)
+      cut.tokens -= from[runs[cut.at++]].tokens;
+    cuts[w] = cut;
+    if (cut.at == runs.size())
+      continue;
+    to.put(runs[cut.at], {cut.tokens, from[runs[cut.at]].tokens});
+    for (std::size_t at = cut.at + 1; at < runs.size(); ++at)
+      to.putAll(runs[at]);
+  }
+  std::array<int, kDealtWarps> dealtBegin;
+  for (std::size_t w = 0; w < kDealtWarps; ++w) {
+    const std::span<const int> runs = runsOf(w);
+    dealtBegin[w] = static_cast<int>(to.end() - first);
+    for (std::size_t at = 0; at < cuts[w].at; ++at)
+      to.putAll(runs[at]);
+    if (cuts[w].at < runs.size())
+      to.put(runs[cuts[w].at], {0, cuts[w].tokens});
+  }
+  for (std::size_t w = 0; w < kDealtWarps; ++w)
+    first[w].dealtBegin = dealtBegin[w];
+  return true;
 }
 
 void RunOrder::apply(const config::Config &config, const VariantFacts &facts, Plan &plan) {
@@ -263,21 +268,26 @@ void RunOrder::apply(const config::Config &config, const VariantFacts &facts, Pl
     mix(config, facts.ratio, plan);
 }
 
-/// Writes the runs of all items anew: write(item's index, its phase, its former runs, where they begin) gives
-/// where they end, and writes no more than most(item's index, its phase).
+/// Writes the runs of all items anew: write(item's index, its phase, its former runs, a writer) gives where
+/// they end, and writes no more than most(item's index, its phase).
 template <class Most, class Write>
 void RunOrder::rewriteRuns(const config::Config &config, Plan &plan, Most most, Write write) {
-  former_.assign(plan.runs.begin(), plan.runs.end());
-  plan.runs.clear();
+  former_.swap(plan.runs);
+  endOf_.resize(former_.size());
+  std::size_t mostOfAll = 0;
+  forEachItem(config, plan,
+              [&](std::size_t i, const config::PhaseConfig &phase) { mostOfAll += most(i, phase); });
+  plan.runs.resize(std::max(plan.runs.size(), mostOfAll)); // and not cleared: what is there is written over
+  abi::Run *const all = plan.runs.data(), *to = all;
   forEachItem(config, plan, [&](std::size_t i, const config::PhaseConfig &phase) {
     abi::Item &item = plan.items[i];
-    const std::size_t begin = plan.runs.size();
-    plan.runs.resize(begin + most(i, phase));
-    const abi::Run *const end = write(i, phase, former_.data() + item.runBegin, plan.runs.data() + begin);
-    plan.runs.resize(index(end - plan.runs.data()));
-    item.runBegin = static_cast<int>(begin);
-    item.runCount = static_cast<int>(plan.runs.size() - begin);
+    const abi::Run *const from = former_.data() + item.runBegin;
+    abi::Run *const end = write(i, phase, from, RunWriter(from, endOf_.data() + item.runBegin, all, to));
+    item.runBegin = static_cast<int>(to - all);
+    item.runCount = static_cast<int>(end - to);
+    to = end;
   });
+  plan.runs.resize(index(to - all));
 }
 
 /// Nodes begin and end anywhere in a page. What they have of whole pages comes first, so that a tile's pieces
@@ -291,19 +301,18 @@ void RunOrder::bringPagesForward(const config::Config &config, int pageSize, Pla
   if (!hasPieces)
     return;
   const std::size_t mostParts = piece > kGroupTokens ? 5 : 3; // of a run
-  const bool isMixed = config.order == config::Order::Mixed;  // then runs go on, and as a rule none grows
+  const bool isMixed = config.order == config::Order::Mixed;  // then runs go on
   doesGrow_.assign(plan.runs.size(), 0);
-  if (!isMixed)
-    for (const Plan::Tail &tail : plan.tails)
-      doesGrow_[index(tail.run)] = plan.leaves[index(tail.leaf)].canGrow != 0;
+  for (const Plan::Tail &tail : plan.tails)
+    doesGrow_[index(tail.run)] = plan.leaves[index(tail.leaf)].canGrow != 0;
   isMisplaced_.assign(plan.items.size(), 0);
   bool areMisplaced = false;
   forEachItem(config, plan, [&](std::size_t i, const config::PhaseConfig &phase) {
     const abi::Item &item = plan.items[i];
-    const std::span runs(plan.runs.data() + item.runBegin, index(item.runCount));
-    const bool isMisplaced =
-        phase.family == config::Family::Sm90 &&
-        !(isMixed ? areOnlyPieces(runs) : areInPlace(runs, doesGrow_.data() + item.runBegin, piece));
+    const std::span<const abi::Run> runs = runsOf(item, plan);
+    const char *const doesGrow = doesGrow_.data() + item.runBegin;
+    const bool isMisplaced = phase.family == config::Family::Sm90 &&
+                             !(isMixed ? areOnlyPieces(runs, doesGrow) : areInPlace(runs, doesGrow, piece));
     isMisplaced_[i] = isMisplaced;
     areMisplaced |= isMisplaced;
   });
@@ -312,46 +321,35 @@ void RunOrder::bringPagesForward(const config::Config &config, int pageSize, Pla
     plan.mostRuns = static_cast<int>(plan.runs.size() * mostParts);
   if (!areMisplaced)
     return;
-  endOf_.resize(plan.runs.size());
   const auto mostOf = [&](std::size_t i, const config::PhaseConfig &) {
     return index(plan.items[i].runCount) * (isMisplaced_[i] ? mostParts : 1);
   };
   rewriteRuns(config, plan, mostOf,
-              [&](std::size_t i, const config::PhaseConfig &, const abi::Run *runs, abi::Run *to) {
+              [&](std::size_t i, const config::PhaseConfig &, const abi::Run *runs, RunWriter to) {
                 const abi::Item &item = plan.items[i];
                 if (isMisplaced_[i])
-                  return writePagesFirst(item, piece, runs, to, plan);
-                for (int r = 0; r < item.runCount; ++r)
-                  endOf_[index(item.runBegin + r)] = static_cast<int>(to - plan.runs.data()) + r;
-                return std::copy_n(runs, item.runCount, to);
+                  writePagesFirst(item, piece, runs, to);
+                else
+                  to.putFirst(item.runCount);
+                return to.end();
               });
+  moveTails(plan);
+}
+
+/// To the runs that end where theirs did.
+void RunOrder::moveTails(Plan &plan) {
   for (auto tail = plan.tails.begin(); tail != plan.tails.end();) {
     const auto end = endOfItem(tail, plan);
     for (auto one = tail; one != end; ++one)
       one->run = endOf_[index(one->run)];
-    std::sort(tail, end, [](const Plan::Tail &a, const Plan::Tail &b) { return a.run < b.run; });
+    const auto isBefore = [](const Plan::Tail &a, const Plan::Tail &b) { return a.run < b.run; };
+    if (!std::is_sorted(tail, end, isBefore))
+      std::sort(tail, end, isBefore);
     tail = end;
   }
 }
 
-/// Writes the item's runs from `to` on, and gives the end.
-abi::Run *RunOrder::writePagesFirst(const abi::Item &item, int piece, const abi::Run *runs, abi::Run *to,
-                                    const Plan &plan) {
-  int begin = 0;
-  const auto put = [&](int r, Part part) {
-    if (part.isEmpty())
-      return;
-    const abi::Run &run = runs[r];
-    *to = run;
-    to->begin = begin;
-    to->tokens = part.end - part.begin;
-    to->location += part.begin;
-    to->position += part.begin;
-    if (part.end == run.tokens)
-      endOf_[index(item.runBegin + r)] = static_cast<int>(to - plan.runs.data());
-    begin += to->tokens;
-    ++to;
-  };
+void RunOrder::writePagesFirst(const abi::Item &item, int piece, const abi::Run *runs, RunWriter &to) {
   const auto forEachRun = [&](auto callback) {
     for (int r = 0; r < item.runCount; ++r) {
       // What grows is not to move others' pages: its last piece is never a whole one.
@@ -360,57 +358,65 @@ abi::Run *RunOrder::writePagesFirst(const abi::Item &item, int piece, const abi:
       callback(r, wholePieces(runs[r], most, piece, groups.end), groups);
     }
   };
-  forEachRun([&](int r, Part whole, Part) { put(r, whole); });
+  forEachRun([&](int r, Part whole, Part) { to.put(r, whole); });
   if (piece > kGroupTokens)
     forEachRun([&](int r, Part whole, Part groups) {
-      put(r, {groups.begin, whole.begin});
-      put(r, {whole.end, groups.end});
+      to.put(r, {groups.begin, whole.begin});
+      to.put(r, {whole.end, groups.end});
     });
   forEachRun([&](int r, Part, Part groups) {
-    put(r, {0, groups.begin});
-    put(r, {groups.end, runs[r].tokens});
+    to.put(r, {0, groups.begin});
+    to.put(r, {groups.end, runs[r].tokens});
   });
-  return to;
 }
 
 void RunOrder::mix(const config::Config &config, int ratio, Plan &plan) {
   shares_.assign(plan.items.size(), {});
+  owners_.resize(plan.runs.size());
   bool areMixed = false;
   for (std::size_t i = 0; i < plan.items.size(); ++i) {
     const abi::Item &item = plan.items[i];
     Shares &own = shares_[i];
-    for (int r = item.runBegin; r < item.runBegin + item.runCount; ++r)
-      (ownerOf(plan.runs[index(r)], ratio) >= 0 ? own.few : own.many) += plan.runs[index(r)].tokens;
+    for (std::size_t r = index(item.runBegin); r < index(item.runBegin + item.runCount); ++r) {
+      owners_[r] = ownerOf(plan.runs[r], ratio);
+      (owners_[r] >= 0 ? own.few : own.many) += plan.runs[r].tokens;
+    }
     areMixed |= own.areBoth();
   }
   if (!areMixed)
     return;
-  moved_.resize(plan.items.size());
   const auto mostOf = [&](std::size_t i, const config::PhaseConfig &phase) {
     const Shares &own = shares_[i];
     std::int64_t most = plan.items[i].runCount;
-    if (own.areBoth()) // each turn may cut a run of the other kind in two, each group of few's one more
+    if (own.areBoth()) // each turn may cut a run of the other kind in two, dealing one of each warp
       most +=
-          2 * divideUp(std::min(own.many, own.few), phase.tileKv) + 1 + own.few / kGroupTokens + kMostWarps;
+          std::max<std::int64_t>(2 * divideUp(std::min(own.many, own.few), phase.tileKv) + 1, kDealtWarps);
     return index(most);
   };
+  kinds_.assign(plan.items.size(), Kind::Kept);
   rewriteRuns(config, plan, mostOf,
-              [&](std::size_t i, const config::PhaseConfig &phase, const abi::Run *from, abi::Run *to) {
+              [&](std::size_t i, const config::PhaseConfig &phase, const abi::Run *from, RunWriter to) {
                 const abi::Item &item = plan.items[i];
-                if (shares_[i].areBoth()) {
-                  moved_[i] = kMixed;
-                  return mixItem(item, shares_[i], phase, ratio, from, to);
+                if (!shares_[i].areBoth()) {
+                  to.putFirst(item.runCount);
+                  return to.end();
                 }
-                moved_[i] = static_cast<int>(to - plan.runs.data()) - item.runBegin;
-                return std::copy_n(from, item.runCount, to);
+                if (config::isDealt(phase, config.order) && dealItem(item, ratio, from, to)) {
+                  kinds_[i] = Kind::Dealt;
+                  return to.end();
+                }
+                kinds_[i] = Kind::Mixed;
+                return mixItem(item, shares_[i], phase.tileKv, from, to.end());
               });
-  // Where a leaf of such an item grew, tiles would have tokens of both kinds.
-  for (Plan::Tail &tail : plan.tails)
-    if (const int moved = moved_[index(tail.item)]; moved == kMixed)
+  for (std::size_t i = 0; i < plan.items.size(); ++i)
+    if (abi::Item &item = plan.items[i]; kinds_[i] == Kind::Dealt)
+      countDealt(item, runsOf(item, plan));
+  // Where a leaf of a mixed item grew, tiles would have tokens of both kinds.
+  for (const Plan::Tail &tail : plan.tails)
+    if (kinds_[index(tail.item)] == Kind::Mixed)
       plan.leaves[index(tail.leaf)].canGrow = 0;
-    else
-      tail.run += moved;
-  std::erase_if(plan.tails, [&](const Plan::Tail &tail) { return moved_[index(tail.item)] == kMixed; });
+  std::erase_if(plan.tails, [&](const Plan::Tail &tail) { return kinds_[index(tail.item)] == Kind::Mixed; });
+  moveTails(plan);
 }
 
 } // namespace deft::plan

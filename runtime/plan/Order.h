@@ -4,18 +4,21 @@
 #include "runtime/plan/Plan.h"
 #include "runtime/plan/VariantFacts.h"
 
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <vector>
 
 namespace deft::plan {
 
+class RunWriter;
+
 /// Puts the tokens of items in the order in which kernels read them best: whole pages first, and the config's
 /// order (config::Order). Kept between plans for its memory.
 class RunOrder {
 public:
-  /// `plan` has its runs in path order. Items that read tokens in turn do so for the tree as it is: where a
-  /// leaf of theirs has grown, it is time for a new plan.
+  /// `plan` has its runs in path order. Items that read tokens in turn, but for those whose tokens are dealt,
+  /// do so for the tree as it is: where a leaf of theirs has grown, it is time for a new plan.
   void apply(const config::Config &config, const VariantFacts &facts, Plan &plan);
 
 private:
@@ -23,22 +26,28 @@ private:
     std::int64_t many = 0, few = 0;
     bool areBoth() const { return many > 0 && few > 0; }
   };
+  enum class Kind : char { Kept, Mixed, Dealt }; ///< what became of an item's runs
+
   void bringPagesForward(const config::Config &config, int pageSize, Plan &plan);
-  abi::Run *writePagesFirst(const abi::Item &item, int piece, const abi::Run *runs, abi::Run *to,
-                            const Plan &plan);
+  void writePagesFirst(const abi::Item &item, int piece, const abi::Run *runs, RunWriter &to);
   void mix(const config::Config &config, int ratio, Plan &plan);
+  abi::Run *mixItem(const abi::Item &item, const Shares &shares, int tileTokens, const abi::Run *from,
+                    abi::Run *to);
+  bool dealItem(const abi::Item &item, int ratio, const abi::Run *from, RunWriter &to);
+  template <std::size_t kBuckets, class BucketOf>
+  std::array<int, kBuckets + 1> sortRuns(const abi::Item &item, BucketOf bucketOf);
   template <class Most, class Write>
   void rewriteRuns(const config::Config &config, Plan &plan, Most most, Write write);
-  abi::Run *mixItem(const abi::Item &item, const Shares &shares, const config::PhaseConfig &phase, int ratio,
-                    const abi::Run *from, abi::Run *to);
+  void moveTails(Plan &plan);
 
   std::vector<Shares> shares_;    ///< of each item
+  std::vector<Kind> kinds_;       ///< of each item
+  std::vector<int> owners_;       ///< of each run before: the warp whose rows alone see it, or -1
   std::vector<char> isMisplaced_; ///< of each item: whether whole pages are not a tile's pieces in it
   std::vector<char> doesGrow_;    ///< of each run before: whether it ends where a leaf may grow
   std::vector<int> sorted_;       ///< an item's runs by whose they are, at least as many as are wanted
-  std::vector<int> moved_;        ///< of each item: how far its runs have moved
   std::vector<abi::Run> former_;  ///< the plan's runs before they are written anew
-  std::vector<int> endOf_;        ///< of each run before: the one that ends where it did
+  std::vector<int> endOf_;        ///< of each of these: the one that ends where it did
 };
 
 } // namespace deft::plan

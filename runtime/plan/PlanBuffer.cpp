@@ -1,5 +1,7 @@
 #include "runtime/plan/PlanBuffer.h"
 
+#include "runtime/plan/Deal.h"
+
 #include <algorithm>
 #include <climits>
 #include <cstring>
@@ -130,6 +132,9 @@ const char *findWildIndex(const Plan &plan) {
     }
     if (tokens != item.tokens)
       return "an item's tokens";
+    if (item.dealtTiles != 0 &&
+        !isDealtRight(item, {plan.runs.data() + item.runBegin, static_cast<std::size_t>(item.runCount)}))
+      return "an item's dealt tokens";
   }
   if (plan.mergeBegin.size() != plan.mergeQuery.size() + 1 || plan.mergeBegin.front() != 0 ||
       plan.mergeBegin.back() != static_cast<long long>(plan.mergeSlot.size()) ||

@@ -1,6 +1,9 @@
 #include "runtime/plan/Verify.h"
 
+#include "runtime/plan/Deal.h"
+
 #include <algorithm>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -106,6 +109,8 @@ private:
       }
       if (tokens != item.tokens)
         return broken(name("wrong sum of tokens in item", i));
+      if (item.dealtTiles != 0 && !isDealtToOwners(item))
+        return broken(name("tokens dealt to others than see them in item", i));
       for (int q = 0; q < item.queryCount; ++q) {
         if (item.partialBegin < 0) {
           ++directWrites_[item.queryBegin + q];
@@ -118,6 +123,18 @@ private:
       }
     }
     return {};
+  }
+
+  bool isDealtToOwners(const abi::Item &item) const {
+    const std::span runs(plan_.runs.data() + item.runBegin, static_cast<std::size_t>(item.runCount));
+    if (!haveAllWarps(item.queryCount * facts_.ratio) || !isDealtRight(item, runs))
+      return false;
+    const auto begins = dealtBegins(runs);
+    for (int w = 0; w < kDealtWarps; ++w)
+      for (int r = begins[w]; r < begins[w + 1]; ++r)
+        if (ownerOf(runs[r], facts_.ratio) != w)
+          return false;
+    return true;
   }
 
   /// The pieces of a query, sorted, must tile its path from 0 to the end and lie where the nodes say.

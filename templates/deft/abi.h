@@ -8,10 +8,15 @@
 namespace deft::abi {
 
 /// Raised whenever something here changes its shape or meaning: kernels of another version cannot be called.
-constexpr int kVersion = 4;
+constexpr int kVersion = 5;
 
 /// One entry of the work list. The grid expands it over the KV heads. One of no tokens ends the list: a
 /// captured graph is launched for as many items as a plan may have, and a step's plan has fewer.
+///
+/// Tokens of an item of 49 to 64 rows may be *dealt* to the four warps that have these: what the rows of one
+/// warp alone see stands behind what is common to several, warp by warp. Kernels for such plans read tiles of
+/// the common tokens and dealt tiles, of which each warp has a group of 16 tokens, in turn; for all others it
+/// is an item like any other.
 struct Item {
   int queryBegin; ///< first query, in plan order
   int queryCount; ///< queryCount * ratio rows, at most the tile_q of the item's phase
@@ -19,8 +24,8 @@ struct Item {
   int runCount;
   int tokens;       ///< sum over the runs
   int partialBegin; ///< slot of the first query's partial; -1: the rows are complete, write the output
-  int reserved0;
-  int reserved1;
+  int dealtTiles;   ///< as many as the warp with the most tokens needs; 0: nothing is dealt
+  int commonTokens; ///< where some are dealt: those before them
 };
 static_assert(sizeof(Item) == 32);
 
@@ -34,7 +39,7 @@ struct Run {
   int depth;      ///< depth of the tokens' node
   int queryBegin; ///< queries that see it: [queryBegin, queryEnd), relative to the item's first
   int queryEnd;
-  int reserved0;
+  int dealtBegin; ///< of the first four runs of an item with dealt tokens: its runs before those of that warp
 };
 static_assert(sizeof(Run) == 32);
 

@@ -5,6 +5,7 @@
 #include "deft/ptx/mbarrier.cuh"
 #include "deft/ptx/mma_sync.cuh"
 #include "deft/ptx/wgmma.cuh"
+#include "deft/sm90/dealt_runs.cuh"
 #include "deft/sm90/join.cuh"
 #include "deft/sm90/result_rows.cuh"
 #include "deft/sm90/warp_queries.cuh"
@@ -58,9 +59,8 @@ public:
 private:
   __device__ __forceinline__ Consumer(const abi::AttendArgs &args, const Ring<Config> &ring,
                                       const abi::Item &item, int firstStep)
-      : args_(args), ring_(ring), item_(item), firstStep_(firstStep),
-        tiles_((item.tokens + Config::kTileKv - 1) / Config::kTileKv), lane_(threadIdx.x % 32),
-        warp_(threadIdx.x / 32 % 4), group_(threadIdx.x / 128 - 1) {}
+      : args_(args), ring_(ring), item_(item), firstStep_(firstStep), tiles_(tilesOf<Config>(item)),
+        lane_(threadIdx.x % 32), warp_(threadIdx.x / 32 % 4), group_(threadIdx.x / 128 - 1) {}
 
   /// The block's only computing warpgroup. Gives the next unit's piece of queries.
   __device__ __forceinline__ int attendAlone(const Params &params, int kvHead, int piece) {
@@ -205,7 +205,7 @@ private:
         if (isDealt(tile)) {
           turns.begin();
           turns.end();
-          multiplyOwn(rows, queries, firstStep_ + tile, sums);
+          multiplyGroup(rows, queries, firstStep_ + tile, warp_, sums);
           release(firstStep_ + tile, stride);
           continue;
         }
@@ -379,18 +379,6 @@ private:
       multiplyGroup(rows, queries, step, warp_, sums);
       release(step, L::kGroups);
     }
-  }
-
-  /// A warp's 16 rows and the group of a dealt tile that they see.
-  __device__ __forceinline__ void multiplyOwn(const Rows &rows, const Queries &queries, int step,
-                                              Sums &sums) const {
-    const TileFacts &facts = ring_.slot(step).facts;
-    int own = -1;
-#pragma unroll
-    for (int group = 0; group < kGroups; ++group)
-      own = facts.isSeen(group, rows.queryLo(), rows.queryEnd()) ? group : own;
-    if (own >= 0)
-      multiplyGroup(rows, queries, step, own, sums);
   }
 
   /// A warp's 16 rows and 16 tokens of a tile.

@@ -1,6 +1,7 @@
 #pragma once
 
 #include "deft/ptx/tensor_copy.cuh"
+#include "deft/sm90/dealt_runs.cuh"
 #include "deft/sm90/row_copy.cuh"
 #include "deft/sm90/run_window.cuh"
 #include "deft/sm90/tell_tile.cuh"
@@ -16,7 +17,6 @@ template <class Config, class Variant> class Producer {
   using Params = typename Variant::Params;
   using L = Layout<Config>;
   using Rows = RowCopy<Config>;
-  using Runs = RunWindow<kFindsManyRuns<Config, Variant>>;
   static constexpr int kWarps = 4;
   static constexpr int kTeam = L::kTeam; ///< the first warp of a team tells of its tile, each copies a part
   static constexpr int kGroup = 16;      ///< tokens of a bulk copy
@@ -48,7 +48,7 @@ public:
     for (int unit = blockIdx.x; unit < units; unit += gridDim.x) {
       if (unit != blockIdx.x)
         item = itemOf(args_, unit);
-      const int tiles = (item.tokens + Config::kTileKv - 1) / Config::kTileKv;
+      const int tiles = tilesOf<Config>(item);
       int row = 0;
       do { // each place for rows has one warp, as each stage has one team; the first ones' differ
         if (piece % L::kQueryPieces == kWarps - 1 - warp_)
@@ -135,13 +135,17 @@ private:
   /// The tiles of the warp's team in the steps [begin, end): a stage has one team that fills it, else a warp
   /// could take an older phase of the stage's barrier for the one it waits for.
   __device__ __forceinline__ void copyUnit(const abi::Item &item, int kvHead, int begin, int end) const {
-    Runs runs(args_.runs + item.runBegin, item.runCount, lane_);
+    auto runs = runsOf(item);
     TileBounds rows = boundsOf(item, kvHead);
     bool areJoined = false;
     for (int step = begin; step < end; ++step) {
       if (step % Config::kStages % (kWarps / kTeam) != warp_ / kTeam)
         continue;
-      Tile tile = find(item, runs, step - begin); // while the consumers still have the stage
+      if constexpr (kReadsDealt<Config>) // what follows from it is made anew, for registers are few
+        asm volatile("" : "+r"(kvHead));
+      Tile tile; // found while the consumers still have the stage
+      const bool isDealt = find(item, runs, step - begin, tile);
+      lookUpPages(tile);
       const Source low = sourceOf(tile, 0), high = sourceOf(tile, 1);
       if constexpr (Variant::kHasMask) {
         if (!areJoined) // no sooner: the loads of pages need not wait for those of queries
@@ -157,7 +161,7 @@ private:
       if (!isHidden)
         copy(low, high, kvHead, step);
       if (member() == 0)
-        tell(tile, tokens, (low.bulk & high.bulk & 3) != 3, step); // while they are on their way
+        tell(tile, tokens, (low.bulk & high.bulk & 3) != 3, isDealt, step); // while they are on their way
       ptx::mbarrierArriveAfterCopies(ring_.full(step));
     }
   }
@@ -224,8 +228,23 @@ private:
     return true;
   }
 
-  __device__ __forceinline__ Tile find(const abi::Item &item, Runs &runs, int index) const {
-    Tile tile;
+  __device__ __forceinline__ auto runsOf(const abi::Item &item) const {
+    const abi::Run *runs = args_.runs + item.runBegin;
+    if constexpr (kReadsDealt<Config>) {
+      using Dealt = DealtRuns<Config, Variant>;
+      __shared__ typename Dealt::Window windows[kWarps];
+      return Dealt(runs, item, windows[warp_], lane_);
+    } else {
+      return RunWindow(runs, item.runCount, lane_);
+    }
+  }
+
+  /// The tokens of a tile, and whether these are dealt.
+  __device__ __forceinline__ bool find(const abi::Item &, const DealtRuns<Config, Variant> &runs, int index,
+                                       Tile &tile) const {
+    return runs.find(index, tile.token);
+  }
+  __device__ __forceinline__ bool find(const abi::Item &item, RunWindow &runs, int index, Tile &tile) const {
 #pragma unroll
     for (int half = 0; half < 2; ++half) {
       const int first = index * Config::kTileKv + half * 32;
@@ -233,7 +252,11 @@ private:
       if (first + lane_ >= item.tokens) // the last token is copied again, and nobody sees it
         tile.token[half].visible = kNobody;
     }
-    // Not before both are found: looking up the second would wait for the page of the first.
+    return false;
+  }
+
+  /// Of both halves together: looking up the second would wait for the page of the first.
+  __device__ __forceinline__ void lookUpPages(Tile &tile) const {
 #pragma unroll
     for (int half = 0; half < 2; ++half) {
       if constexpr (Config::kPageSize == 1)
@@ -241,7 +264,6 @@ private:
       else if constexpr (kIsPaged)
         tile.page[half] = args_.pageTable[static_cast<unsigned>(tile.token[half].place) / Config::kPageSize];
     }
-    return tile;
   }
 
   __device__ __forceinline__ Source sourceOf(const Tile &tile, int half) const {
@@ -373,8 +395,8 @@ private:
 
   /// What the consumers want to know of the tile.
   __device__ __forceinline__ void tell(const Tile &tile, const TokenBounds &tokens, bool isGathered,
-                                       int step) const {
-    tellTile<Config, Variant>(ring_.slot(step), tile.token, tokens, isGathered, lane_);
+                                       bool isDealt, int step) const {
+    tellTile<Config, Variant>(ring_.slot(step), tile.token, tokens, isGathered, isDealt, lane_);
     __syncwarp();
     if (lane_ == 0)
       ptx::mbarrierArrive(ring_.full(step));

@@ -11,9 +11,8 @@ struct Token {
   unsigned visible; ///< as TokenRecords has it
 };
 
-/// An item's runs, 32 at a time, one a lane, so that a run is looked up without a load. Where it is for many
-/// runs a tile, they are found sooner, and tokens have no positions and depths.
-template <bool kIsForMany> class RunWindow {
+/// An item's runs, 32 at a time, one a lane, so that a run is looked up without a load.
+class RunWindow {
 public:
   __device__ __forceinline__ RunWindow(const abi::Run *runs, int count, int lane)
       : runs_(runs), count_(count), lane_(lane) {
@@ -31,10 +30,7 @@ public:
       const int low = __popc(__ballot_sync(~0u, begin_ <= first)) - 1;
       const int high = __popc(__ballot_sync(~0u, begin_ <= last)) - 1;
       int run = max(low, 0);
-      if constexpr (kIsForMany) {
-        if (low < high)
-          run = max(low + beginsUpTo(at, first, last), 0);
-      } else if (low < high)
+      if (low < high)
 #pragma unroll 1
         for (int step = 16; step > 0; step /= 2) {
           const int next = min(run + step, 31);
@@ -44,10 +40,8 @@ public:
       const int into = at - __shfl_sync(~0u, begin_, run);
       Token found{};
       found.place = __shfl_sync(~0u, location_, run) + into;
-      if constexpr (!kIsForMany) {
-        found.position = __shfl_sync(~0u, position_, run) + into;
-        found.depth = __shfl_sync(~0u, depth_, run);
-      }
+      found.position = __shfl_sync(~0u, position_, run) + into;
+      found.depth = __shfl_sync(~0u, depth_, run);
       found.visible = __shfl_sync(~0u, visible_, run);
       if (into >= 0 && at < end)
         token = found;
@@ -59,13 +53,6 @@ public:
   }
 
 private:
-  /// Runs that begin in (first, at]; `at` and `last` are at most 31 further on than `first`.
-  __device__ __forceinline__ int beginsUpTo(int at, int first, int last) const {
-    const bool isBehind = begin_ > first && begin_ <= last;
-    const unsigned begins = __reduce_or_sync(~0u, isBehind ? 1u << (begin_ - first) : 0u); // none is empty
-    return __popc(begins & (2u << (at - first)) - 1);
-  }
-
   __device__ __forceinline__ void load() {
     const int at = base_ + lane_;
     begin_ = 0x7fffffff; // beyond the last run

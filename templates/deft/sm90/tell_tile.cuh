@@ -30,12 +30,6 @@ struct Viewers {
   }
 };
 
-/// A bit for the warp whose 16 rows alone see tokens of this hull; none where there are several, or nobody.
-template <int kRatio> __device__ __forceinline__ unsigned ownerOf(unsigned hull) {
-  const unsigned first = (hull & 0xffff) * kRatio / 16, last = ((hull >> 16) * kRatio + 15) / 16;
-  return first + 1 == last ? 1u << first : 0;
-}
-
 /// Whether all tokens of each group of 16 are seen by the same queries.
 __device__ __forceinline__ bool areGroupsAlike(const Viewers &low, const Viewers &high, int lane) {
   const unsigned ofLow = __shfl_sync(~0u, low.hull, lane & 16);
@@ -43,25 +37,21 @@ __device__ __forceinline__ bool areGroupsAlike(const Viewers &low, const Viewers
   return __all_sync(~0u, low.hull == ofLow && high.hull == ofHigh);
 }
 
-/// Of each group of 16 tokens and of all; a lane has two tokens, 32 apart. Gives whether they are dealt.
-template <class Config, class Variant>
-__device__ __forceinline__ bool tellViewers(TileFacts &facts, const Token (&token)[2], int lane) {
+/// Of each group of 16 tokens and of all; a lane has two tokens, 32 apart.
+template <class Config>
+__device__ __forceinline__ void tellViewers(TileFacts &facts, const Token (&token)[2], bool isDealt,
+                                            int lane) {
   constexpr int kGroup = 16;
   Viewers low(token[0]), high(token[1]);
   const unsigned first = __shfl_sync(~0u, low.hull, 0);
   // Where all are seen by the same queries there is nothing to reduce.
   const bool areAlike = __all_sync(~0u, low.hull == first && high.hull == first);
-  if (!areAlike && !(kDeals<Config, Variant> && areGroupsAlike(low, high, lane))) {
+  if (!areAlike && !(kReadsDealt<Config> && isDealt && areGroupsAlike(low, high, lane))) {
 #pragma unroll
     for (int distance = 1; distance < kGroup; distance *= 2) {
       low.addLane(distance);
       high.addLane(distance);
     }
-  }
-  bool isDealt = false;
-  if constexpr (kDeals<Config, Variant>) {
-    const unsigned own = ownerOf<Config::kRatio>(low.hull) | ownerOf<Config::kRatio>(high.hull);
-    isDealt = __popc(own | __shfl_xor_sync(~0u, own, kGroup)) == TileFacts::kGroups;
   }
   if (lane % kGroup == 0) {
     low.write(facts, lane / kGroup);
@@ -71,7 +61,6 @@ __device__ __forceinline__ bool tellViewers(TileFacts &facts, const Token (&toke
   low.addLane(kGroup);
   if (lane == 0)
     low.write(facts, TileFacts::kTile);
-  return isDealt;
 }
 
 /// Whether positions rise by one from token to token.
@@ -83,22 +72,24 @@ __device__ __forceinline__ bool doRise(const Token (&token)[2], int lane) {
 /// All of it, by one warp. `bounds` are the tokens', where masks ask for them.
 template <class Config, class Variant>
 __device__ __forceinline__ void tellTile(TileSlot &slot, const Token (&token)[2], const TokenBounds &bounds,
-                                         bool isGathered, int lane) {
+                                         bool isGathered, bool isDealt, int lane) {
 #pragma unroll
   for (int half = 0; half < 2; ++half) {
     const int index = half * 32 + lane;
     slot.visible[index] = token[half].visible;
-    if constexpr (!kFindsManyRuns<Config, Variant>) {
+    if constexpr (kHasPositions<Config, Variant>) {
       slot.position[index] = token[half].position;
       slot.depth[index] = token[half].depth;
     }
   }
   constexpr bool kRises = WarpRows<Config, Variant>::kRises;
-  const bool isDealt = tellViewers<Config, Variant>(slot.facts, token, lane);
+  tellViewers<Config>(slot.facts, token, isDealt, lane);
   const bool isRising = kRises && doRise(token, lane);
   if (lane == 0) {
     if constexpr (kRises || kDeals<Config, Variant>)
-      slot.facts.kind = isDealt ? TileFacts::kDealt : isRising ? TileFacts::kRising : TileFacts::kOther;
+      slot.facts.kind = kDeals<Config, Variant> && isDealt ? TileFacts::kDealt
+                        : isRising                         ? TileFacts::kRising
+                                                           : TileFacts::kOther;
     slot.facts.isGathered = isGathered;
     if constexpr (Variant::kHasMask)
       slot.facts.bounds = bounds;

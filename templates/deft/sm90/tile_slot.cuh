@@ -9,18 +9,20 @@ namespace deft::sm90 {
 /// No query: [first, end) is empty, and changes no hull.
 constexpr unsigned kNobody = 0xffff;
 
-/// Whether each warp takes by itself what its rows alone see of a tile, by mma.sync, where that is a group of
-/// 16 tokens for each: in kernels for plans that deal tokens so, for the others would pay for it. Not where
-/// queries stay in shared memory, nor in light blocks where slopes or a late cap leave too few registers.
+/// Whether the kernel is for plans that deal tokens to warps (abi::Item): others would pay for it.
+template <class Config> constexpr bool kReadsDealt = Config::kIsDealt && Config::kHeadDim <= 128;
+
+/// Whether each warp takes its group of a dealt tile by itself, by mma.sync; else all do together, by wgmma.
+/// Not where queries stay in shared memory, nor in light blocks where slopes or a late cap leave too few
+/// registers.
 template <class Config, class Variant>
 constexpr bool kDeals =
-    Config::kIsDealt && Config::kRatio <= 16 && Config::kHeadDim >= 80 && Config::kHeadDim <= 128 &&
+    kReadsDealt<Config> && Config::kRatio <= 16 && Config::kHeadDim >= 80 && Config::kHeadDim <= 128 &&
     (Config::kWarps == 12 || (!WarpRows<Config, Variant>::kCapsLate && !WarpRows<Config, Variant>::kRises));
 
-/// Whether a tile has more runs than others do, and nobody asks for positions: then there are registers for a
-/// quicker way to find tokens.
+/// Whether tokens have positions and depths. Where nobody asks, kernels for dealt tokens need the registers.
 template <class Config, class Variant>
-constexpr bool kFindsManyRuns = kDeals<Config, Variant> && !WarpRows<Config, Variant>::kNeedsRow;
+constexpr bool kHasPositions = !kReadsDealt<Config> || WarpRows<Config, Variant>::kNeedsRow;
 
 /// Of each group of 16 tokens and of the whole tile, so that the computing warps need not ask every token.
 struct alignas(16) TileFacts {
@@ -30,8 +32,8 @@ struct alignas(16) TileFacts {
   unsigned anyone[kGroups + 1];   ///< the hull of the queries that see a token: first | end << 16
   unsigned everyone[kGroups + 1]; ///< the queries that see all of them
   TokenBounds bounds;             ///< of the tile, for masks only; a group's would cost more than they save
-  /// For who asks for them. Of a dealt tile each group is seen by the rows of one warp, each by another
-  /// one's; in a rising one positions rise by one from token to token.
+  /// For who asks for them. Of a dealt tile each group is seen by the rows of its warp alone; in a rising one
+  /// positions rise by one from token to token.
   enum Kind { kOther, kRising, kDealt } kind;
   int isGathered; ///< whether tokens came one by one, which wgmma does not see without a fence
 

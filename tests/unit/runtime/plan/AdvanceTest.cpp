@@ -61,6 +61,37 @@ TEST(AdvanceTest, GrownForestsAreCoveredExactlyOnce) {
   EXPECT_GT(refused, 100); // leaves that had no token, or queries that do not follow
 }
 
+TEST(AdvanceTest, DealtTokensGrow) {
+  VariantFacts facts{4, 1};
+  facts.pageSize = 16;
+  std::size_t dealt = 0;
+  int advanced = 0;
+  config::Config config = makeConfig(0, {64});
+  config.order = config::Order::Mixed;
+  config.phases[0].family = config::Family::Sm90;
+  for (std::uint64_t seed = 0; seed < 50; ++seed) {
+    SCOPED_TRACE("seed " + std::to_string(seed));
+    std::mt19937_64 random(seed);
+    const auto some = [&](int most) { return 1 + static_cast<int>(random() % most); };
+    KvTree tree = spread(test::levelTree({1, 4, 32}, {some(200), some(80), some(60)}));
+    Plan plan = mustVerify(tree, facts, config, 1);
+    for (const abi::Item &item : plan.items)
+      dealt += item.dealtTiles > 0 ? 1 : 0;
+    for (int step = 0; step < 20; ++step) {
+      for (int node = 0; node < static_cast<int>(tree.nodes().size()); ++node)
+        if (tree.nodes()[node].firstChild < 0 && random() % 2)
+          (void)tree.append(node, some(3));
+      if (advance(tree, plan) == Advance::NeedsNewPlan)
+        break; // an item was mixed, because one of its warps would have nothing
+      ++advanced;
+      const auto verified = verify(plan, tree, facts, config);
+      ASSERT_TRUE(verified) << verified.error().message;
+    }
+  }
+  EXPECT_GT(dealt, 80U);
+  EXPECT_GT(advanced, 900);
+}
+
 TEST(AdvanceTest, TokensInTurnNeedANewPlanWhereALeafHasGrown) {
   // Leaves of 16 rows below a root that both see, and leaves alone.
   for (const bool isShared : {true, false}) {

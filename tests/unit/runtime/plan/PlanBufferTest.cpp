@@ -1,4 +1,6 @@
 #include "runtime/plan/PlanBuffer.h"
+
+#include "runtime/plan/Deal.h"
 #include "tests/unit/runtime/plan/PlanTesting.h"
 
 #include <cstring>
@@ -13,6 +15,16 @@ const VariantFacts kFacts{4, 2};
 
 Plan somePlan(std::uint64_t seed = 5) {
   return mustPlan(placed(test::randomForest(seed, {60, 200, 60})), kFacts, makeConfig(64, {64, 16}), 8);
+}
+
+Plan dealtPlan() {
+  config::Config config = makeConfig(0, {64});
+  config.order = config::Order::Mixed;
+  config.phases[0].family = config::Family::Sm90;
+  Plan plan = mustVerify(placed(test::levelTree({1, 32}, {128, 40})), kFacts, config, 1);
+  for (const abi::Item &item : plan.items)
+    EXPECT_GT(item.dealtTiles, 0);
+  return plan;
 }
 
 std::vector<std::byte> written(const Plan &plan) {
@@ -81,8 +93,7 @@ TEST(PlanBufferTest, OtherVersionsAreRefused) {
 
 /// Whatever is damaged, what is read does not point out of the plan: walking it is the test, under sanitizers
 /// above all.
-TEST(PlanBufferTest, DamageIsRefusedOrHarmless) {
-  const std::vector<std::byte> sound = written(somePlan());
+void expectRefusedOrHarmless(const std::vector<std::byte> &sound) {
   std::mt19937_64 random(1);
   int refused = 0;
   for (int i = 0; i < 20000; ++i) {
@@ -97,6 +108,9 @@ TEST(PlanBufferTest, DamageIsRefusedOrHarmless) {
     }
     long long sum = 0;
     for (const abi::Item &item : plan->items)
+      for (int w = 0; item.dealtTiles != 0 && w < kDealtWarps; ++w)
+        ASSERT_LT(plan->runs.at(item.runBegin + w).dealtBegin, item.runCount);
+    for (const abi::Item &item : plan->items)
       for (int r = item.runBegin; r < item.runBegin + item.runCount; ++r)
         for (int q = plan->runs.at(r).queryBegin; q < plan->runs.at(r).queryEnd; ++q)
           sum += plan->callerIndex.at(item.queryBegin + q);
@@ -106,6 +120,12 @@ TEST(PlanBufferTest, DamageIsRefusedOrHarmless) {
     ASSERT_GE(sum, 0);
   }
   EXPECT_GT(refused, 10000);
+}
+
+TEST(PlanBufferTest, DamageIsRefusedOrHarmless) { expectRefusedOrHarmless(written(somePlan())); }
+
+TEST(PlanBufferTest, DamageToDealtTokensIsRefusedOrHarmless) {
+  expectRefusedOrHarmless(written(dealtPlan()));
 }
 
 TEST(PlanBufferTest, PartsAreAlignedAndFollowEachOther) {

@@ -219,23 +219,83 @@ TEST(PlannerTest, TokensOfFewRowsAreThoseOfOneWarp) {
   EXPECT_THAT(queries, ElementsAre(0, 0, 0, 1, 0, 3, 1, 2, 3));
 }
 
+/// A root of 128 tokens and a leaf of so many for each of four queries of 16 rows, a warp's; one item of
+/// family sm90.
+struct DealtPlan {
+  KvTree tree;
+  config::Config config = makeConfig(0, {64});
+  VariantFacts facts{16, 1};
+  Plan plan;
+
+  explicit DealtPlan(const std::array<int, 4> &leaves) {
+    (void)tree.addNode(-1, 128);
+    for (const int tokens : leaves)
+      EXPECT_TRUE(tree.addQuery(tree.addNode(0, tokens).value()));
+    tree = placed(std::move(tree));
+    config.order = config::Order::Mixed;
+    config.phases[0].family = config::Family::Sm90;
+    plan = mustVerify(tree, facts, config, 1);
+    EXPECT_EQ(plan.items.size(), 1U);
+  }
+
+  using Is = std::array<int, 3>; ///< a run: its query, -1 where all see it; begin, tokens
+  std::vector<Is> stretches() const {
+    std::vector<Is> stretches;
+    for (const abi::Run &run : plan.runs)
+      stretches.push_back({run.queryEnd - run.queryBegin == 1 ? run.queryBegin : -1, run.begin, run.tokens});
+    return stretches;
+  }
+  std::array<int, 4> dealtBegins() const {
+    return {plan.runs[0].dealtBegin, plan.runs[1].dealtBegin, plan.runs[2].dealtBegin,
+            plan.runs[3].dealtBegin};
+  }
+};
+
 TEST(PlannerTest, TokensOfFewRowsAreDealtToTheWarpsOfSm90) {
-  // Four queries of 16 rows each, a warp's: 128 tokens that all see, and leaves of 40.
-  const KvTree tree = placed(test::levelTree({1, 4}, {128, 40}));
+  using Is = DealtPlan::Is;
+  const DealtPlan dealt({40, 33, 48, 40});
+  EXPECT_THAT(dealt.stretches(),
+              ElementsAre(Is{-1, 0, 128}, Is{0, 128, 40}, Is{1, 168, 33}, Is{2, 201, 48}, Is{3, 249, 40}));
+  EXPECT_EQ(dealt.plan.items[0].commonTokens, 128);
+  EXPECT_EQ(dealt.plan.items[0].dealtTiles, 3);
+  EXPECT_THAT(dealt.dealtBegins(), ElementsAre(1, 2, 3, 4));
+}
+
+TEST(PlannerTest, WhatAWarpHasBeyondTheOthersIsNotDealt) {
+  using Is = DealtPlan::Is;
+  const DealtPlan dealt({100, 40, 20, 70}); // three of the warps fill three groups
+  EXPECT_THAT(dealt.stretches(), ElementsAre(Is{-1, 0, 128}, Is{0, 128, 52}, Is{3, 180, 22}, Is{0, 202, 48},
+                                             Is{1, 250, 40}, Is{2, 290, 20}, Is{3, 310, 48}));
+  EXPECT_EQ(dealt.plan.items[0].commonTokens, 202);
+  EXPECT_EQ(dealt.plan.items[0].dealtTiles, 3);
+  EXPECT_THAT(dealt.dealtBegins(), ElementsAre(3, 4, 5, 6));
+}
+
+TEST(PlannerTest, NothingIsDealtWhereAWarpHasNoTokens) {
+  KvTree tree;
+  (void)tree.addNode(-1, 128);
+  for (int leaf = 0; leaf < 3; ++leaf)
+    ASSERT_TRUE(tree.addQuery(tree.addNode(0, 40).value()));
+  ASSERT_TRUE(tree.addQuery(0)); // the fourth warp's
+  tree = placed(std::move(tree));
   config::Config config = makeConfig(0, {64});
   config.order = config::Order::Mixed;
   config.phases[0].family = config::Family::Sm90;
   const Plan plan = mustVerify(tree, {16, 1}, config, 1);
-  ASSERT_EQ(plan.items.size(), 1U);
-  std::vector<std::array<int, 3>> stretches; // query, -1 where all see it; begin, tokens
-  for (const abi::Run &run : plan.runs)
-    stretches.push_back({run.queryEnd - run.queryBegin == 1 ? run.queryBegin : -1, run.begin, run.tokens});
-  using Is = std::array<int, 3>;
-  // Of a tile each has 16 tokens; what then is left of the leaves stands together.
-  EXPECT_THAT(stretches,
-              ElementsAre(Is{-1, 0, 64}, Is{0, 64, 16}, Is{1, 80, 16}, Is{2, 96, 16}, Is{3, 112, 16},
-                          Is{0, 128, 16}, Is{1, 144, 16}, Is{2, 160, 16}, Is{3, 176, 16}, Is{-1, 192, 64},
-                          Is{0, 256, 8}, Is{1, 264, 8}, Is{2, 272, 8}, Is{3, 280, 8}));
+  for (const abi::Item &item : plan.items)
+    EXPECT_EQ(item.dealtTiles, 0);
+  EXPECT_GT(plan.runs.size(), 4U); // mixed in whole tiles
+}
+
+TEST(PlannerTest, LeavesGrowWhereTheyAreDealt) {
+  DealtPlan dealt({100, 40, 20, 70});
+  ASSERT_TRUE(dealt.tree.append(1, 5)); // whose end is not dealt
+  ASSERT_TRUE(dealt.tree.append(2, 10));
+  EXPECT_EQ(advance(dealt.tree, dealt.plan), Advance::Done);
+  const auto verified = verify(dealt.plan, dealt.tree, dealt.facts, dealt.config);
+  EXPECT_TRUE(verified) << verified.error().message;
+  EXPECT_EQ(dealt.plan.items[0].commonTokens, 207);
+  EXPECT_EQ(dealt.plan.items[0].dealtTiles, 4); // 50 tokens of the second warp
 }
 
 /// What a run has of a cache, and where it stands in its item.
@@ -314,10 +374,21 @@ TEST(PlannerTest, PagesThatAreInTheirPlaceStayThere) {
 }
 
 TEST(PlannerTest, WholePagesAreDealtToo) {
-  const KvTree tree = rootAndLeaves({64, 40, 40}, {16, 200, 300});
+  // A warp for each of four leaves, of which 208 to 239, 304 to 335, 400 to 431 and 512 to 527 are whole
+  // pages. Behind 239 and 527 the leaves grow, so these pages are left apart.
+  KvTree tree;
+  for (const auto &[tokens, location] : {std::pair{64, 16}, {40, 200}, {40, 300}, {45, 400}, {30, 498}}) {
+    const int node = tree.addNode(tree.nodes().empty() ? -1 : 0, tokens).value();
+    ASSERT_TRUE(tree.place(node, location));
+    if (node > 0) {
+      ASSERT_TRUE(tree.addQuery(node));
+    }
+  }
   EXPECT_THAT(PagedPlan(tree, 16, config::Order::Mixed).pieces(),
-              ElementsAre(Piece{16, 0, 64}, Piece{208, 64, 16}, Piece{304, 80, 16}, Piece{224, 96, 16},
-                          Piece{320, 112, 16}, Piece{200, 128, 8}, Piece{300, 136, 4}, Piece{336, 140, 4}));
+              ElementsAre(Piece{16, 0, 64},                                          //
+                          Piece{208, 64, 16}, Piece{200, 80, 8}, Piece{224, 88, 16}, //
+                          Piece{304, 104, 32}, Piece{300, 136, 4}, Piece{336, 140, 4}, Piece{400, 144, 32},
+                          Piece{432, 176, 13}, Piece{498, 189, 30}));
 }
 
 TEST(PlannerTest, LeavesGrowBehindTheirWholePages) {

@@ -1,6 +1,6 @@
 #include "runtime/plan/Verify.h"
 #include "runtime/tree/CachePlacement.h"
-#include "tests/support/Forest.h"
+#include "tests/unit/runtime/plan/PlanTesting.h"
 
 #include <gtest/gtest.h>
 
@@ -61,6 +61,30 @@ TEST(VerifyTest, NoticesEveryKindOfDamage) {
   };
   for (const auto &[what, damage] : damages) {
     Plan broken = *made;
+    damage(broken);
+    EXPECT_FALSE(verify(broken, tree, facts, config)) << what;
+  }
+}
+
+TEST(VerifyTest, EachDamageToDealtTokensIsNoticed) {
+  const tree::KvTree tree = test::levelTree({1, 4}, {128, 40});
+  const VariantFacts facts{16, 1};
+  config::Config config = makeConfig(0, {64});
+  config.order = config::Order::Mixed;
+  config.phases[0].family = config::Family::Sm90;
+  const Plan made = mustVerify(tree, facts, config, 1);
+  ASSERT_EQ(made.items.size(), 1U);
+  ASSERT_GT(made.items[0].dealtTiles, 0);
+  const std::pair<const char *, std::function<void(Plan &)>> damages[] = {
+      {"too few tiles", [](Plan &p) { --p.items[0].dealtTiles; }},
+      {"common tokens", [](Plan &p) { ++p.items[0].commonTokens; }},
+      {"another's runs", [](Plan &p) { --p.runs[2].dealtBegin; }},
+      {"no such run", [](Plan &p) { p.runs[3].dealtBegin = 5; }},
+      {"before the first", [](Plan &p) { p.runs[0].dealtBegin = -1; }},
+      {"another warp's tokens", [](Plan &p) { std::swap(p.runs[1].queryBegin, p.runs[2].queryBegin); }},
+  };
+  for (const auto &[what, damage] : damages) {
+    Plan broken = made;
     damage(broken);
     EXPECT_FALSE(verify(broken, tree, facts, config)) << what;
   }
