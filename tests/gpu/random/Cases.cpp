@@ -11,6 +11,7 @@
 #include <algorithm>
 #include <cstring>
 #include <thread>
+#include <utility>
 
 namespace deft::gpu_test {
 
@@ -106,6 +107,15 @@ config::Config randomPlanning(Random &random, const config::Config &config, int 
   return planned;
 }
 
+/// Breaks up every other 16 pages or so: what the copy engine takes at once then stands beside what it does
+/// not.
+void breakUp(Random &random, std::vector<int> &pageTable) {
+  constexpr std::size_t kPiece = 16;
+  for (std::size_t at = 0; at + kPiece <= pageTable.size(); at += kPiece)
+    if (random.oneIn(2))
+      std::swap(pageTable[at], pageTable[at + kPiece - 1]);
+}
+
 } // namespace
 
 void runRandomCases(const Subject &subject, const CaseOptions &options, CheckPool &pool) {
@@ -120,9 +130,10 @@ void runRandomCases(const Subject &subject, const CaseOptions &options, CheckPoo
     CaseTree made = randomTree(random, index + (subject.variantIndex + subject.configIndex) * options.trees,
                                pageSize, options.mostQueries);
     const config::Config config = randomPlanning(random, subject.config, index + subject.variantIndex);
-    const bool isScattered = !random.oneIn(4);
-    const CaseName name = nameOf(subject, index, made.kind, config, isScattered ? "scattered" : "in order");
-    const auto placement = tree::placeInCache(
+    const std::string pages = random.of({"in order", "in pieces", "scattered", "scattered"});
+    const bool isScattered = pages == "scattered";
+    const CaseName name = nameOf(subject, index, made.kind, config, pages);
+    auto placement = tree::placeInCache(
         made.tree, {pageSize, isScattered ? tree::PlacementOrder::Scattered : tree::PlacementOrder::InOrder,
                     random.seed(), 0});
     auto params = randomParams(random, subject.variant);
@@ -130,6 +141,8 @@ void runRandomCases(const Subject &subject, const CaseOptions &options, CheckPoo
       pool.count(name, !placement ? placement.error().message : params.error().message);
       continue;
     }
+    if (pages == "in pieces")
+      breakUp(random, placement->pageTable);
     FinishedCase finished;
     finished.name = name;
     finished.variant = &subject.variant;
@@ -140,6 +153,9 @@ void runRandomCases(const Subject &subject, const CaseOptions &options, CheckPoo
       pool.count(name, ran.error().message);
       continue;
     }
+    const bool areDealt = std::any_of(plan.items.begin(), plan.items.end(),
+                                      [](const abi::Item &item) { return item.dealtTiles > 0; });
+    finished.name.facts["tokens"] = areDealt ? "dealt" : "not dealt";
     exec::Outputs again;
     if (auto ran = subject.kernels.run(again); !ran) {
       pool.count(name, ran.error().message);
