@@ -139,9 +139,9 @@ Result<void> GpuPlan::run(const GpuAttention &attention, const GpuInputs &inputs
                    "write `output = ... with lse` in the spec, or leave GpuOutputs::lse null");
     if (host.plan.queryCount() > 0 && (!inputs.q || !outputs.out))
       return usage(std::string(inputs.q ? "GpuOutputs::out" : "GpuInputs::q") + " is null");
-    if (host.tableTokens > 0 && (!inputs.k || !inputs.v))
+    if (host.plan.tableTokens > 0 && (!inputs.k || !inputs.v))
       return usage(std::string(inputs.k ? "GpuInputs::v" : "GpuInputs::k") + " is null");
-    if (host.tableTokens > 0 && variant.cache.paged && !inputs.pageTable)
+    if (host.plan.tableTokens > 0 && variant.cache.paged && !inputs.pageTable)
       return usage("GpuInputs::pageTable is null, and the cache of `" + variant.name + "` is paged");
     exec::CudaPointers pointers;
     pointers.q = inputs.q;

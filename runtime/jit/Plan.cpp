@@ -127,9 +127,6 @@ Result<void> Plan::Impl::makeAs(const plan::Choice &choice, const Tree &tree) {
 void Plan::Impl::noteTree(const Tree &tree) {
   stamp = tree.impl().stamp;
   generation = tree.impl().tree().generation();
-  tableTokens = 0;
-  for (const abi::Run &run : plan.runs)
-    tableTokens = std::max(tableTokens, run.location + run.tokens);
 }
 
 Result<Advanced> Plan::Impl::advance(const Tree &tree) {

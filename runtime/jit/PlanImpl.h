@@ -25,11 +25,10 @@ struct Plan::Impl {
 
   std::shared_ptr<TreeStamp> stamp; ///< of the tree; null: the plan fits none
   std::uint64_t generation = 0;     ///< that the stamp had
-  int tableTokens = 0;              ///< past the last location that a run names
 
   /// Entries that a page table needs for the plan.
   int tablePages(int pageSize) const {
-    return pageSize > 0 && tableTokens > 0 ? (tableTokens - 1) / pageSize + 1 : 0;
+    return pageSize > 0 && plan.tableTokens > 0 ? (plan.tableTokens - 1) / pageSize + 1 : 0;
   }
   bool isCurrent() const { return stamp && stamp->generation() == generation; }
 

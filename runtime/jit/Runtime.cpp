@@ -35,7 +35,7 @@ Result<void> checkRun(const Attention &attention, const Plan::Impl &plan, const 
                  "write `output = ... with lse` in the spec, or leave Outputs::lse null");
   if (plan.plan.queryCount() > 0 && (!inputs.q || !outputs.out))
     return usage(std::string(inputs.q ? "Outputs::out" : "Inputs::q") + " is null");
-  if (plan.tableTokens == 0)
+  if (plan.plan.tableTokens == 0)
     return {};
   if (!inputs.k || !inputs.v)
     return usage(std::string(inputs.k ? "Inputs::v" : "Inputs::k") + " is null");

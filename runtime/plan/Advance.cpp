@@ -42,8 +42,10 @@ int growItems(const tree::KvTree &tree, Plan &plan) {
       for (; run < plan.tails[t].run; ++run)
         plan.runs[static_cast<std::size_t>(run)].begin += gained;
       const int more = grownBy(tree, plan, plan.tails[t]);
-      plan.runs[static_cast<std::size_t>(run)].begin += gained;
-      plan.runs[static_cast<std::size_t>(run)].tokens += more;
+      abi::Run &last = plan.runs[static_cast<std::size_t>(run)];
+      last.begin += gained;
+      last.tokens += more;
+      plan.tableTokens = std::max(plan.tableTokens, last.location + last.tokens);
       gained += more;
       ++run;
     }

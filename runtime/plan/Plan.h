@@ -3,6 +3,7 @@
 #include "compiler/spec/Variant.h"
 #include "templates/deft/abi.h"
 
+#include <algorithm>
 #include <cstdint>
 #include <vector>
 
@@ -43,6 +44,7 @@ struct Plan {
   std::vector<int> mergeSlot;
   int partialSlots = 0;
   std::int64_t readTokens = 0; ///< tokens of the tree that some query sees
+  int tableTokens = 0;         ///< past the last location that a run names
 
   spec::Partition partition = spec::Partition::Union; ///< what was made: never `auto`
   int chunkTokens = 0;                                ///< most tokens of an item without a limit of its own
@@ -55,6 +57,11 @@ struct Plan {
   int strictChunk = 0;     ///< items may not outgrow this; 0: by growth they may
 
   int queryCount() const { return static_cast<int>(callerIndex.size()); }
+  void countTable() {
+    tableTokens = 0;
+    for (const abi::Run &run : runs)
+      tableTokens = std::max(tableTokens, run.location + run.tokens);
+  }
 };
 
 } // namespace deft::plan

@@ -198,6 +198,7 @@ Result<Plan> readPlan(std::span<const std::byte> buffer) {
     return damaged("a part lies outside of it");
   if (const char *wild = findWildIndex(plan))
     return damaged(std::string(wild) + " is out of range");
+  plan.countTable();
   return plan;
 }
 

@@ -101,6 +101,7 @@ Result<void> Planner::make(const tree::KvTree &tree, const VariantFacts &facts, 
   lastChoice_ = choice;
   if (auto made = makeAs(choice, tree, facts, config, blocks, plan); !made)
     return made;
+  plan.countTable();         // while runs are few
   if (!options_.isInvariant) // what stands beside an item depends on others, and what it mixes on its queries
     order_.apply(config, facts, plan);
   return {};

@@ -38,15 +38,14 @@ public:
       putAll(r);
   }
 
-  int tokens() const { return tokens_; } ///< so far
-  abi::Run *end() const { return to_; }
+  abi::Run *end() const { return to_; } ///< behind what was written
 
 private:
   const abi::Run *from_;
   int *endOf_; ///< of each former run: which of all runs now ends where it did
   const abi::Run *all_;
   abi::Run *to_;
-  int tokens_ = 0;
+  int tokens_ = 0; ///< so far
 };
 
 } // namespace deft::plan

@@ -85,6 +85,11 @@ private:
   }
 
   Result<void> checkItems() {
+    Plan counted;
+    counted.runs = plan_.runs;
+    counted.countTable();
+    if (counted.tableTokens != plan_.tableTokens)
+      return broken("wrong end of the page table");
     for (std::size_t i = 0; i < plan_.items.size(); ++i) {
       const abi::Item &item = plan_.items[i];
       if (item.queryBegin < 0 || item.queryCount <= 0 ||

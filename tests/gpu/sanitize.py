@@ -118,7 +118,7 @@ def why_known(run, report):
     writes = {file for kind, _, file in found if kind == "Write"}
     for known in KNOWN_FALSE:
         if (known.run == run and found and reads <= known.reads and writes <= known.writes
-                and all(re.match(r"(void )?deft(_|::)", name) for _, name, _ in found)):  # templates say what they return
+                and all(re.match(r"(\w+ )?deft(_|::)", name) for _, name, _ in found)):  # templates say what they return
             return known.why
     return None
 

@@ -103,7 +103,8 @@ config::Config randomPlanning(Random &random, const config::Config &config, int 
   planned.partition = *config::partitionFromName(names[static_cast<std::size_t>(at)]);
   planned.chunkTokens = random.of({0, 0, 0, 32, 64, 100, 128, 256, 1000});
   const int order = random.below(static_cast<int>(config::kAllOrders.size()));
-  planned.order = config::kAllOrders[static_cast<std::size_t>(order)];
+  if (config.order != config::Order::Mixed || random.oneIn(3)) // else kernels have the plans they are for
+    planned.order = config::kAllOrders[static_cast<std::size_t>(order)];
   return planned;
 }
 

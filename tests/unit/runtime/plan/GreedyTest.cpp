@@ -109,6 +109,7 @@ public:
   }
   support::Result<void> verify() {
     plan_.generation = problem_.tree.generation();
+    plan_.countTable();
     PhaseSorter().sort(problem_.config, problem_.facts.ratio, cutter_.longest(), plan_);
     return plan::verify(plan_, problem_.tree, problem_.facts, problem_.config);
   }

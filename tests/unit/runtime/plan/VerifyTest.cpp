@@ -57,6 +57,7 @@ TEST(VerifyTest, NoticesEveryKindOfDamage) {
       {"merge slot", [](Plan &p) { p.mergeSlot[0] = p.mergeSlot[1]; }},
       {"merge order", [](Plan &p) { std::swap(p.mergeSlot[0], p.mergeSlot[1]); }},
       {"phase count", [](Plan &p) { --p.phases[0].itemCount; }},
+      {"page table", [](Plan &p) { ++p.tableTokens; }},
       {"item order", [](Plan &p) { std::swap(p.items.front(), p.items.back()); }},
   };
   for (const auto &[what, damage] : damages) {
