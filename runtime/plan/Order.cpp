@@ -1,13 +1,10 @@
 #include "runtime/plan/Order.h"
 
-#include "runtime/plan/Deal.h"
-#include "runtime/plan/RunWriter.h"
-
 #include <algorithm>
 #include <array>
 #include <cstddef>
 #include <cstdint>
-#include <limits>
+#include <numeric>
 #include <span>
 
 namespace deft::plan {
@@ -207,65 +204,143 @@ abi::Run *RunOrder::mixItem(const abi::Item &item, const Shares &shares, int til
   return to;
 }
 
-/// What each warp alone sees stands behind the rest, as many tokens as give a group to three of the four
-/// warps in each dealt tile: what a warp has beyond that would leave tiles all but empty. Whether there are
-/// such.
-bool RunOrder::dealItem(const abi::Item &item, int ratio, const abi::Run *from, RunWriter &to) {
-  if (!haveAllWarps(item.queryCount * ratio))
-    return false;
-  const auto begins = sortRuns<1 + kDealtWarps>(item, [](int owner) { return index(owner + 1); });
-  const auto runsOf = [&](std::size_t w) {
-    return std::span(sorted_).subspan(index(begins[w + 1]), index(begins[w + 2] - begins[w + 1]));
+/// Appends what the runs have in the order in which it is read: whole pages first.
+void RunOrder::listParts(const abi::Item &item, std::span<const int> which, const abi::Run *runs) {
+  if (piece_ == 0) {
+    for (const int r : which)
+      parts_.push_back({r, {0, runs[r].tokens}});
+    return;
+  }
+  const auto add = [&](int r, Part part) {
+    if (!part.isEmpty())
+      parts_.push_back({r, part});
   };
-  std::array<int, kDealtWarps> tokens{};
-  for (std::size_t w = 0; w < kDealtWarps; ++w)
-    for (const int r : runsOf(w))
-      tokens[w] += from[r].tokens;
-  std::sort(tokens.begin(), tokens.end());
-  const auto tiles = divideUp(tokens[1], kGroupTokens);
-  if (tokens[0] == 0 || divideUp(item.tokens, kTileTokens) + tiles > kMostDealtTiles)
-    return false;
+  const auto forEachRun = [&](auto callback) {
+    for (const int r : which) {
+      // What grows is not to move others' pages: its last piece is never a whole one.
+      const int most = runs[r].tokens - doesGrow_[index(item.runBegin + r)];
+      const Part groups = wholePieces(runs[r], most, kGroupTokens, runs[r].tokens);
+      callback(r, wholePieces(runs[r], most, piece_, groups.end), groups);
+    }
+  };
+  forEachRun([&](int r, Part whole, Part) { add(r, whole); });
+  if (piece_ > kGroupTokens)
+    forEachRun([&](int r, Part whole, Part groups) {
+      add(r, {groups.begin, whole.begin});
+      add(r, {whole.end, groups.end});
+    });
+  forEachRun([&](int r, Part, Part groups) {
+    add(r, {0, groups.begin});
+    add(r, {groups.end, runs[r].tokens});
+  });
+}
 
-  abi::Run *const first = to.end();
-  for (int at = 0; at < begins[1]; ++at)
-    to.putAll(sorted_[index(at)]);
-  struct Cut { // a warp's runs before `at` are dealt, and so many tokens of this one
-    std::size_t at;
-    int tokens;
+/// So many dealt tiles give a group to three of the four warps in each: what a warp has beyond that would
+/// leave tiles all but empty. 0: nothing is dealt.
+int RunOrder::dealtTiles(const abi::Item &item, const Shares &shares, const config::PhaseConfig &phase,
+                         int ratio, const abi::Run *runs) const {
+  if (!shares.areBoth() || !config::isDealt(phase, config::Order::Mixed) ||
+      !haveAllWarps(item.queryCount * ratio))
+    return 0;
+  std::array<int, 1 + kDealtWarps> tokens{}; // of many, and of each warp
+  for (int r = 0; r < item.runCount; ++r)
+    tokens[index(owners_[index(item.runBegin + r)] + 1)] += runs[r].tokens;
+  std::sort(tokens.begin() + 1, tokens.end());
+  const auto tiles = divideUp(tokens[2], kGroupTokens);
+  const bool areTooMany = divideUp(item.tokens, kTileTokens) + tiles > kMostDealtTiles;
+  return tokens[1] == 0 || areTooMany ? 0 : static_cast<int>(tiles);
+}
+
+/// What each warp alone sees stands behind the rest, as many tokens as it has in so many tiles.
+void RunOrder::dealItem(const abi::Item &item, int tiles, const abi::Run *from, RunWriter &to) {
+  const auto begins = sortRuns<1 + kDealtWarps>(item, [](int owner) { return index(owner + 1); });
+  parts_.clear();
+  std::array<std::size_t, 2 + kDealtWarps> firstPart{}; // of many, of each warp, and the end
+  for (std::size_t b = 0; b + 1 < begins.size(); ++b) {
+    listParts(item, std::span(sorted_).subspan(index(begins[b]), index(begins[b + 1] - begins[b])), from);
+    firstPart[b + 1] = parts_.size();
+  }
+  const auto partsOf = [&](std::size_t w) {
+    return std::span(parts_).subspan(firstPart[w + 1], firstPart[w + 2] - firstPart[w + 1]);
   };
-  std::array<Cut, kDealtWarps> cuts;
+  abi::Run *const first = to.end();
+  for (std::size_t at = 0; at < firstPart[1]; ++at)
+    to.put(parts_[at].run, parts_[at].part);
+  std::array<std::size_t, kDealtWarps> dealt; // parts of each warp; the last of them may have been cut
   for (std::size_t w = 0; w < kDealtWarps; ++w) {
-    const std::span<const int> runs = runsOf(w);
-    Cut cut{0, static_cast<int>(tiles) * kGroupTokens};
-    while (cut.at < runs.size() && from[runs[cut.at]].tokens <= cut.tokens)
-      cut.tokens -= from[runs[cut.at++]].tokens;
-    cuts[w] = cut;
-    if (cut.at == runs.size())
-      continue;
-    to.put(runs[cut.at], {cut.tokens, from[runs[cut.at]].tokens});
-    for (std::size_t at = cut.at + 1; at < runs.size(); ++at)
-      to.putAll(runs[at]);
+    const std::span<RunPart> parts = partsOf(w);
+    int left = tiles * kGroupTokens;
+    std::size_t at = 0;
+    for (; at < parts.size() && left > 0; ++at) {
+      Part &part = parts[at].part;
+      const int end = std::min(part.end, part.begin + left);
+      left -= end - part.begin;
+      to.put(parts[at].run, {end, part.end});
+      part.end = end;
+    }
+    dealt[w] = at;
+    for (; at < parts.size(); ++at)
+      to.put(parts[at].run, parts[at].part);
   }
   std::array<int, kDealtWarps> dealtBegin;
   for (std::size_t w = 0; w < kDealtWarps; ++w) {
-    const std::span<const int> runs = runsOf(w);
     dealtBegin[w] = static_cast<int>(to.end() - first);
-    for (std::size_t at = 0; at < cuts[w].at; ++at)
-      to.putAll(runs[at]);
-    if (cuts[w].at < runs.size())
-      to.put(runs[cuts[w].at], {0, cuts[w].tokens});
+    for (const RunPart &one : partsOf(w).first(dealt[w]))
+      to.put(one.run, one.part);
   }
   for (std::size_t w = 0; w < kDealtWarps; ++w)
     first[w].dealtBegin = dealtBegin[w];
-  return true;
 }
 
 void RunOrder::apply(const config::Config &config, const VariantFacts &facts, Plan &plan) {
+  const bool hasSm90 =
+      std::any_of(config.phases.begin(), config.phases.end(),
+                  [](const config::PhaseConfig &phase) { return phase.family == config::Family::Sm90; });
+  piece_ = hasSm90 ? pieceOf(facts.pageSize) : 0;
+  const bool isMixed = config.order == config::Order::Mixed;
   if (config.order == config::Order::Alternate)
     turnEveryOtherItem(plan);
-  bringPagesForward(config, facts.pageSize, plan);
-  if (config.order == config::Order::Mixed)
-    mix(config, facts.ratio, plan);
+  if (isMixed)
+    findKinds(config, facts.ratio, plan);
+  else
+    kinds_.assign(plan.items.size(), Kind::Kept);
+  const bool haveMoved = piece_ > 0 && bringPagesForward(config, plan);
+  if (!isMixed)
+    return;
+  if (haveMoved) {
+    findOwners(facts.ratio, plan);
+    findGrowing(plan);
+  }
+  mix(config, plan);
+}
+
+void RunOrder::findOwners(int ratio, const Plan &plan) {
+  owners_.resize(plan.runs.size());
+  for (std::size_t r = 0; r < plan.runs.size(); ++r)
+    owners_[r] = ownerOf(plan.runs[r], ratio);
+}
+
+/// What is to become of items whose runs are in path order.
+void RunOrder::findKinds(const config::Config &config, int ratio, const Plan &plan) {
+  findOwners(ratio, plan);
+  shares_.assign(plan.items.size(), {});
+  dealtTiles_.assign(plan.items.size(), 0);
+  kinds_.resize(plan.items.size());
+  forEachItem(config, plan, [&](std::size_t i, const config::PhaseConfig &phase) {
+    const abi::Item &item = plan.items[i];
+    Shares &own = shares_[i];
+    for (std::size_t r = index(item.runBegin); r < index(item.runBegin + item.runCount); ++r)
+      (owners_[r] >= 0 ? own.few : own.many) += plan.runs[r].tokens;
+    dealtTiles_[i] = dealtTiles(item, own, phase, ratio, plan.runs.data() + item.runBegin);
+    kinds_[i] = dealtTiles_[i] > 0 ? Kind::Dealt : own.areBoth() ? Kind::Mixed : Kind::Kept;
+  });
+}
+
+/// Of each run, whether it ends where a leaf may grow.
+void RunOrder::findGrowing(const Plan &plan) {
+  doesGrow_.assign(plan.runs.size(), 0);
+  for (const Plan::Tail &tail : plan.tails)
+    doesGrow_[index(tail.run)] = plan.leaves[index(tail.leaf)].canGrow != 0;
 }
 
 /// Writes the runs of all items anew: write(item's index, its phase, its former runs, a writer) gives where
@@ -292,48 +367,47 @@ void RunOrder::rewriteRuns(const config::Config &config, Plan &plan, Most most, 
 
 /// Nodes begin and end anywhere in a page. What they have of whole pages comes first, so that a tile's pieces
 /// are pages' pieces, which family sm90 copies at once; the rest, token by token, comes last.
-void RunOrder::bringPagesForward(const config::Config &config, int pageSize, Plan &plan) {
-  const int piece = pieceOf(pageSize);
-  const bool hasPieces = piece > 0 && std::any_of(config.phases.begin(), config.phases.end(),
-                                                  [](const config::PhaseConfig &phase) {
-                                                    return phase.family == config::Family::Sm90;
-                                                  });
-  if (!hasPieces)
-    return;
-  const std::size_t mostParts = piece > kGroupTokens ? 5 : 3; // of a run
-  const bool isMixed = config.order == config::Order::Mixed;  // then runs go on
-  doesGrow_.assign(plan.runs.size(), 0);
-  for (const Plan::Tail &tail : plan.tails)
-    doesGrow_[index(tail.run)] = plan.leaves[index(tail.leaf)].canGrow != 0;
+/// Items whose tokens are dealt have theirs brought forward by that. Gives whether any have moved.
+bool RunOrder::bringPagesForward(const config::Config &config, Plan &plan) {
+  findGrowing(plan);
   isMisplaced_.assign(plan.items.size(), 0);
   bool areMisplaced = false;
   forEachItem(config, plan, [&](std::size_t i, const config::PhaseConfig &phase) {
-    const abi::Item &item = plan.items[i];
-    const std::span<const abi::Run> runs = runsOf(item, plan);
-    const char *const doesGrow = doesGrow_.data() + item.runBegin;
-    const bool isMisplaced = phase.family == config::Family::Sm90 &&
-                             !(isMixed ? areOnlyPieces(runs, doesGrow) : areInPlace(runs, doesGrow, piece));
-    isMisplaced_[i] = isMisplaced;
-    areMisplaced |= isMisplaced;
+    if (phase.family != config::Family::Sm90 || kinds_[i] == Kind::Dealt)
+      return;
+    const std::span<const abi::Run> runs = runsOf(plan.items[i], plan);
+    const char *const doesGrow = doesGrow_.data() + plan.items[i].runBegin;
+    // Runs that are to be cut into tiles go on there.
+    const bool areRight =
+        kinds_[i] == Kind::Mixed ? areOnlyPieces(runs, doesGrow) : areInPlace(runs, doesGrow, piece_);
+    isMisplaced_[i] = !areRight;
+    areMisplaced |= !areRight;
   });
   constexpr std::size_t kRoomIsCheap = 1 << 16;
   if (plan.runs.size() <= kRoomIsCheap)
-    plan.mostRuns = static_cast<int>(plan.runs.size() * mostParts);
+    plan.mostRuns = static_cast<int>(plan.runs.size() * mostParts());
   if (!areMisplaced)
-    return;
+    return false;
   const auto mostOf = [&](std::size_t i, const config::PhaseConfig &) {
-    return index(plan.items[i].runCount) * (isMisplaced_[i] ? mostParts : 1);
+    return index(plan.items[i].runCount) * (isMisplaced_[i] ? mostParts() : 1);
   };
   rewriteRuns(config, plan, mostOf,
               [&](std::size_t i, const config::PhaseConfig &, const abi::Run *runs, RunWriter to) {
                 const abi::Item &item = plan.items[i];
-                if (isMisplaced_[i])
-                  writePagesFirst(item, piece, runs, to);
-                else
+                if (!isMisplaced_[i]) {
                   to.putFirst(item.runCount);
+                  return to.end();
+                }
+                sorted_.resize(std::max(sorted_.size(), index(item.runCount)));
+                std::iota(sorted_.begin(), sorted_.begin() + item.runCount, 0);
+                parts_.clear();
+                listParts(item, std::span(sorted_).first(index(item.runCount)), runs);
+                for (const RunPart &one : parts_)
+                  to.put(one.run, one.part);
                 return to.end();
               });
   moveTails(plan);
+  return true;
 }
 
 /// To the runs that end where theirs did.
@@ -349,64 +423,28 @@ void RunOrder::moveTails(Plan &plan) {
   }
 }
 
-void RunOrder::writePagesFirst(const abi::Item &item, int piece, const abi::Run *runs, RunWriter &to) {
-  const auto forEachRun = [&](auto callback) {
-    for (int r = 0; r < item.runCount; ++r) {
-      // What grows is not to move others' pages: its last piece is never a whole one.
-      const int most = runs[r].tokens - doesGrow_[index(item.runBegin + r)];
-      const Part groups = wholePieces(runs[r], most, kGroupTokens, runs[r].tokens);
-      callback(r, wholePieces(runs[r], most, piece, groups.end), groups);
-    }
-  };
-  forEachRun([&](int r, Part whole, Part) { to.put(r, whole); });
-  if (piece > kGroupTokens)
-    forEachRun([&](int r, Part whole, Part groups) {
-      to.put(r, {groups.begin, whole.begin});
-      to.put(r, {whole.end, groups.end});
-    });
-  forEachRun([&](int r, Part, Part groups) {
-    to.put(r, {0, groups.begin});
-    to.put(r, {groups.end, runs[r].tokens});
-  });
-}
-
-void RunOrder::mix(const config::Config &config, int ratio, Plan &plan) {
-  shares_.assign(plan.items.size(), {});
-  owners_.resize(plan.runs.size());
-  bool areMixed = false;
-  for (std::size_t i = 0; i < plan.items.size(); ++i) {
-    const abi::Item &item = plan.items[i];
-    Shares &own = shares_[i];
-    for (std::size_t r = index(item.runBegin); r < index(item.runBegin + item.runCount); ++r) {
-      owners_[r] = ownerOf(plan.runs[r], ratio);
-      (owners_[r] >= 0 ? own.few : own.many) += plan.runs[r].tokens;
-    }
-    areMixed |= own.areBoth();
-  }
-  if (!areMixed)
+void RunOrder::mix(const config::Config &config, Plan &plan) {
+  if (std::all_of(kinds_.begin(), kinds_.end(), [](Kind kind) { return kind == Kind::Kept; }))
     return;
   const auto mostOf = [&](std::size_t i, const config::PhaseConfig &phase) {
     const Shares &own = shares_[i];
-    std::int64_t most = plan.items[i].runCount;
-    if (own.areBoth()) // each turn may cut a run of the other kind in two, dealing one of each warp
-      most +=
-          std::max<std::int64_t>(2 * divideUp(std::min(own.many, own.few), phase.tileKv) + 1, kDealtWarps);
-    return index(most);
+    const std::size_t runs = index(plan.items[i].runCount);
+    if (kinds_[i] == Kind::Dealt) // one of each warp may be cut in two
+      return runs * mostParts() + kDealtWarps;
+    if (kinds_[i] == Kind::Mixed) // each turn may cut a run of the other kind in two
+      return runs + index(2 * divideUp(std::min(own.many, own.few), phase.tileKv) + 1);
+    return runs;
   };
-  kinds_.assign(plan.items.size(), Kind::Kept);
   rewriteRuns(config, plan, mostOf,
               [&](std::size_t i, const config::PhaseConfig &phase, const abi::Run *from, RunWriter to) {
                 const abi::Item &item = plan.items[i];
-                if (!shares_[i].areBoth()) {
+                if (kinds_[i] == Kind::Mixed)
+                  return mixItem(item, shares_[i], phase.tileKv, from, to.end());
+                if (kinds_[i] == Kind::Dealt)
+                  dealItem(item, dealtTiles_[i], from, to);
+                else
                   to.putFirst(item.runCount);
-                  return to.end();
-                }
-                if (config::isDealt(phase, config.order) && dealItem(item, ratio, from, to)) {
-                  kinds_[i] = Kind::Dealt;
-                  return to.end();
-                }
-                kinds_[i] = Kind::Mixed;
-                return mixItem(item, shares_[i], phase.tileKv, from, to.end());
+                return to.end();
               });
   for (std::size_t i = 0; i < plan.items.size(); ++i)
     if (abi::Item &item = plan.items[i]; kinds_[i] == Kind::Dealt)
