@@ -36,7 +36,7 @@ bool isDealtRight(const abi::Item &item, std::span<const abi::Run> runs) {
   abi::Item counted = item;
   countDealt(counted, runs);
   return counted.commonTokens == item.commonTokens && counted.dealtTiles == item.dealtTiles &&
-         item.dealtTiles <= 2 * kMostDealtTiles && item.commonTokens / 64 <= 2 * kMostDealtTiles;
+         item.dealtTiles <= 2 * kMostDealtTiles && item.commonTokens / kTileTokens <= 2 * kMostDealtTiles;
 }
 
 } // namespace deft::plan

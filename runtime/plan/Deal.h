@@ -8,8 +8,9 @@
 /// Items whose tokens are dealt to the warps of family sm90 (abi::Item).
 namespace deft::plan {
 
-/// Rows that a warp of any kernel has at a time; the warps that tokens are dealt to, and how many at a time.
-constexpr int kWarpRows = 16, kDealtWarps = 4, kGroupTokens = 16;
+/// Rows that a warp of any kernel has at a time; of family sm90, tokens of a tile, the warps that these are
+/// dealt to, and how many each has of one.
+constexpr int kWarpRows = 16, kTileTokens = 64, kDealtWarps = 4, kGroupTokens = 16;
 
 /// Of an item some of which is dealt: kernels multiply such numbers.
 constexpr int kMostDealtTiles = 1 << 14;

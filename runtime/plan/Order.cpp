@@ -11,9 +11,6 @@ namespace deft::plan {
 
 namespace {
 
-/// Of family sm90.
-constexpr int kTileTokens = 64;
-
 std::size_t index(std::int64_t i) { return static_cast<std::size_t>(i); }
 
 void turnRuns(const abi::Item &item, Plan &plan) {
@@ -101,15 +98,19 @@ bool areOnlyPieces(std::span<const abi::Run> runs, const char *doesGrow) {
 /// Some of an item's runs, token by token.
 class Walk {
 public:
-  Walk() = default;
   Walk(const abi::Run *runs, const int *next, const int *end) : runs_(runs), next_(next), end_(end) {
     open();
   }
 
-  bool isDone() const { return next_ == end_; }
+  /// The item's tokens from `begin` to `end`, which are not more than there are. `to` is behind the item's
+  /// last run, which becomes longer where it ends at these.
+  void fill(int begin, int end, abi::Run *&to) {
+    while (begin < end)
+      begin = give(begin, end, to);
+  }
 
-  /// Tokens of one run as the item's from `begin` on, at most up to `end`; gives the first one after them.
-  /// `to` is behind the item's last run, which becomes longer where it ends at these.
+private:
+  /// The same of one run, at most; gives the first one after them.
   int give(int begin, int end, abi::Run *&to) {
     if (end - begin >= left_) { // an exception, so that nothing waits for what is left
       end = begin + left_;
@@ -126,13 +127,6 @@ public:
     return end;
   }
 
-  /// The same of all runs, which have so many.
-  void fill(int begin, int end, abi::Run *&to) {
-    while (begin < end)
-      begin = give(begin, end, to);
-  }
-
-private:
   void write(int begin, int tokens, abi::Run *&to) {
     if (part_ != nullptr && part_ + 1 == to) {
       part_->tokens += tokens;
@@ -145,7 +139,7 @@ private:
   /// The next run.
   void open() {
     part_ = nullptr;
-    if (isDone())
+    if (next_ == end_)
       return;
     run_ = runs_ + *next_;
     left_ = run_->tokens;
@@ -153,8 +147,8 @@ private:
     position_ = run_->position;
   }
 
-  const abi::Run *runs_ = nullptr, *run_ = nullptr;
-  const int *next_ = nullptr, *end_ = nullptr; ///< which of the runs are left
+  const abi::Run *runs_, *run_ = nullptr;
+  const int *next_, *end_;                     ///< which of the runs are left
   int left_ = 0, location_ = 0, position_ = 0; ///< of `run_`, what has not been given
   abi::Run *part_ = nullptr;                   ///< that has the last of its tokens
 };
@@ -237,11 +231,7 @@ void RunOrder::listParts(const abi::Item &item, std::span<const int> which, cons
 
 /// So many dealt tiles give a group to three of the four warps in each: what a warp has beyond that would
 /// leave tiles all but empty. 0: nothing is dealt.
-int RunOrder::dealtTiles(const abi::Item &item, const Shares &shares, const config::PhaseConfig &phase,
-                         int ratio, const abi::Run *runs) const {
-  if (!shares.areBoth() || !config::isDealt(phase, config::Order::Mixed) ||
-      !haveAllWarps(item.queryCount * ratio))
-    return 0;
+int RunOrder::dealtTiles(const abi::Item &item, const abi::Run *runs) const {
   std::array<int, 1 + kDealtWarps> tokens{}; // of many, and of each warp
   for (int r = 0; r < item.runCount; ++r)
     tokens[index(owners_[index(item.runBegin + r)] + 1)] += runs[r].tokens;
@@ -300,12 +290,10 @@ void RunOrder::apply(const config::Config &config, const VariantFacts &facts, Pl
   const bool isMixed = config.order == config::Order::Mixed;
   if (config.order == config::Order::Alternate)
     turnEveryOtherItem(plan);
-  if (isMixed)
-    findKinds(config, facts.ratio, plan);
-  else
-    kinds_.assign(plan.items.size(), Kind::Kept);
+  shares_.assign(plan.items.size(), {});
+  const bool changes = isMixed && findShares(config, facts.ratio, plan);
   const bool haveMoved = piece_ > 0 && bringPagesForward(config, plan);
-  if (!isMixed)
+  if (!changes)
     return;
   if (haveMoved) {
     findOwners(facts.ratio, plan);
@@ -320,20 +308,20 @@ void RunOrder::findOwners(int ratio, const Plan &plan) {
     owners_[r] = ownerOf(plan.runs[r], ratio);
 }
 
-/// What is to become of items whose runs are in path order.
-void RunOrder::findKinds(const config::Config &config, int ratio, const Plan &plan) {
+/// Of items whose runs are in path order. Gives whether any of them are to change.
+bool RunOrder::findShares(const config::Config &config, int ratio, const Plan &plan) {
   findOwners(ratio, plan);
-  shares_.assign(plan.items.size(), {});
-  dealtTiles_.assign(plan.items.size(), 0);
-  kinds_.resize(plan.items.size());
+  bool change = false;
   forEachItem(config, plan, [&](std::size_t i, const config::PhaseConfig &phase) {
     const abi::Item &item = plan.items[i];
     Shares &own = shares_[i];
     for (std::size_t r = index(item.runBegin); r < index(item.runBegin + item.runCount); ++r)
       (owners_[r] >= 0 ? own.few : own.many) += plan.runs[r].tokens;
-    dealtTiles_[i] = dealtTiles(item, own, phase, ratio, plan.runs.data() + item.runBegin);
-    kinds_[i] = dealtTiles_[i] > 0 ? Kind::Dealt : own.areBoth() ? Kind::Mixed : Kind::Kept;
+    if (own.areBoth() && config::isDealt(phase, config.order) && haveAllWarps(item.queryCount * ratio))
+      own.dealtTiles = dealtTiles(item, plan.runs.data() + item.runBegin);
+    change |= own.areBoth();
   });
+  return change;
 }
 
 /// Of each run, whether it ends where a leaf may grow.
@@ -373,13 +361,13 @@ bool RunOrder::bringPagesForward(const config::Config &config, Plan &plan) {
   isMisplaced_.assign(plan.items.size(), 0);
   bool areMisplaced = false;
   forEachItem(config, plan, [&](std::size_t i, const config::PhaseConfig &phase) {
-    if (phase.family != config::Family::Sm90 || kinds_[i] == Kind::Dealt)
+    if (phase.family != config::Family::Sm90 || shares_[i].areDealt())
       return;
     const std::span<const abi::Run> runs = runsOf(plan.items[i], plan);
     const char *const doesGrow = doesGrow_.data() + plan.items[i].runBegin;
     // Runs that are to be cut into tiles go on there.
     const bool areRight =
-        kinds_[i] == Kind::Mixed ? areOnlyPieces(runs, doesGrow) : areInPlace(runs, doesGrow, piece_);
+        shares_[i].areBoth() ? areOnlyPieces(runs, doesGrow) : areInPlace(runs, doesGrow, piece_);
     isMisplaced_[i] = !areRight;
     areMisplaced |= !areRight;
   });
@@ -424,36 +412,36 @@ void RunOrder::moveTails(Plan &plan) {
 }
 
 void RunOrder::mix(const config::Config &config, Plan &plan) {
-  if (std::all_of(kinds_.begin(), kinds_.end(), [](Kind kind) { return kind == Kind::Kept; }))
-    return;
   const auto mostOf = [&](std::size_t i, const config::PhaseConfig &phase) {
     const Shares &own = shares_[i];
     const std::size_t runs = index(plan.items[i].runCount);
-    if (kinds_[i] == Kind::Dealt) // one of each warp may be cut in two
+    if (own.areDealt()) // one of each warp may be cut in two
       return runs * mostParts() + kDealtWarps;
-    if (kinds_[i] == Kind::Mixed) // each turn may cut a run of the other kind in two
+    if (own.areBoth()) // each turn may cut a run of the other kind in two
       return runs + index(2 * divideUp(std::min(own.many, own.few), phase.tileKv) + 1);
     return runs;
   };
   rewriteRuns(config, plan, mostOf,
               [&](std::size_t i, const config::PhaseConfig &phase, const abi::Run *from, RunWriter to) {
                 const abi::Item &item = plan.items[i];
-                if (kinds_[i] == Kind::Mixed)
-                  return mixItem(item, shares_[i], phase.tileKv, from, to.end());
-                if (kinds_[i] == Kind::Dealt)
-                  dealItem(item, dealtTiles_[i], from, to);
+                const Shares &own = shares_[i];
+                if (own.areMixed())
+                  return mixItem(item, own, phase.tileKv, from, to.end());
+                if (own.areDealt())
+                  dealItem(item, own.dealtTiles, from, to);
                 else
                   to.putFirst(item.runCount);
                 return to.end();
               });
   for (std::size_t i = 0; i < plan.items.size(); ++i)
-    if (abi::Item &item = plan.items[i]; kinds_[i] == Kind::Dealt)
+    if (abi::Item &item = plan.items[i]; shares_[i].areDealt())
       countDealt(item, runsOf(item, plan));
   // Where a leaf of a mixed item grew, tiles would have tokens of both kinds.
+  const auto isOfMixed = [&](const Plan::Tail &tail) { return shares_[index(tail.item)].areMixed(); };
   for (const Plan::Tail &tail : plan.tails)
-    if (kinds_[index(tail.item)] == Kind::Mixed)
+    if (isOfMixed(tail))
       plan.leaves[index(tail.leaf)].canGrow = 0;
-  std::erase_if(plan.tails, [&](const Plan::Tail &tail) { return kinds_[index(tail.item)] == Kind::Mixed; });
+  std::erase_if(plan.tails, isOfMixed);
   moveTails(plan);
 }
 

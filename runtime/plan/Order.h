@@ -23,18 +23,19 @@ public:
   void apply(const config::Config &config, const VariantFacts &facts, Plan &plan);
 
 private:
-  struct Shares { ///< of an item's tokens: those that many rows see, and few
+  struct Shares { ///< of an item's tokens, under `mixed`: those that many rows see, and few
     std::int64_t many = 0, few = 0;
+    int dealtTiles = 0; ///< 0: nothing is dealt
     bool areBoth() const { return many > 0 && few > 0; }
+    bool areDealt() const { return dealtTiles > 0; }
+    bool areMixed() const { return areBoth() && !areDealt(); } ///< its runs are cut into tiles
   };
-  enum class Kind : char { Kept, Mixed, Dealt }; ///< what becomes of an item's runs
-
   struct RunPart { ///< of an item's run
     int run;
     Part part;
   };
 
-  void findKinds(const config::Config &config, int ratio, const Plan &plan);
+  bool findShares(const config::Config &config, int ratio, const Plan &plan);
   void findOwners(int ratio, const Plan &plan);
   void findGrowing(const Plan &plan);
   bool bringPagesForward(const config::Config &config, Plan &plan);
@@ -43,8 +44,7 @@ private:
   void mix(const config::Config &config, Plan &plan);
   abi::Run *mixItem(const abi::Item &item, const Shares &shares, int tileTokens, const abi::Run *from,
                     abi::Run *to);
-  int dealtTiles(const abi::Item &item, const Shares &shares, const config::PhaseConfig &phase, int ratio,
-                 const abi::Run *runs) const;
+  int dealtTiles(const abi::Item &item, const abi::Run *runs) const;
   void dealItem(const abi::Item &item, int tiles, const abi::Run *from, RunWriter &to);
   template <std::size_t kBuckets, class BucketOf>
   std::array<int, kBuckets + 1> sortRuns(const abi::Item &item, BucketOf bucketOf);
@@ -54,8 +54,6 @@ private:
 
   int piece_ = 0;                 ///< tokens of a page that are copied at once, at most; 0: each by itself
   std::vector<Shares> shares_;    ///< of each item
-  std::vector<Kind> kinds_;       ///< of each item
-  std::vector<int> dealtTiles_;   ///< of each item
   std::vector<int> owners_;       ///< of each run before: the warp whose rows alone see it, or -1
   std::vector<char> isMisplaced_; ///< of each item: whether whole pages are not a tile's pieces in it
   std::vector<char> doesGrow_;    ///< of each run before: whether it ends where a leaf may grow

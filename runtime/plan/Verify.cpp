@@ -85,11 +85,7 @@ private:
   }
 
   Result<void> checkItems() {
-    Plan counted;
-    counted.runs = plan_.runs;
-    counted.countTable();
-    if (counted.tableTokens != plan_.tableTokens)
-      return broken("wrong end of the page table");
+    int tableTokens = 0;
     for (std::size_t i = 0; i < plan_.items.size(); ++i) {
       const abi::Item &item = plan_.items[i];
       if (item.queryBegin < 0 || item.queryCount <= 0 ||
@@ -108,6 +104,7 @@ private:
         if (run.queryBegin < 0 || run.queryBegin >= run.queryEnd || run.queryEnd > item.queryCount)
           return broken(name("readers out of range in run", r));
         tokens += run.tokens;
+        tableTokens = std::max(tableTokens, run.location + run.tokens);
         for (int q = run.queryBegin; q < run.queryEnd; ++q)
           pieces_[item.queryBegin + q].push_back({run.position, run.tokens, run.location, run.depth,
                                                   item.partialBegin < 0 ? -1 : item.partialBegin + q});
@@ -127,6 +124,8 @@ private:
         slotTaken_[slot] = true;
       }
     }
+    if (tableTokens != plan_.tableTokens)
+      return broken("wrong end of the page table");
     return {};
   }
 

@@ -14,8 +14,8 @@
 namespace deft::module_cache {
 namespace {
 
-/// What kernels that deal tokens may keep in memory, of a thread: a light one with a mask does
-/// (templates/NOTES.md).
+/// What kernels that deal tokens may keep in memory, of a thread, with three times as many bytes of loads:
+/// one with a mask does (templates/NOTES.md).
 constexpr int kMostDealtSpills = 16;
 
 /// Every kernel of every shipped spec under its default config, for one architecture; where there are kernels
