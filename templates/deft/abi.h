@@ -8,7 +8,7 @@
 namespace deft::abi {
 
 /// Raised whenever something here changes its shape or meaning: kernels of another version cannot be called.
-constexpr int kVersion = 5;
+constexpr int kVersion = 6;
 
 /// One entry of the work list. The grid expands it over the KV heads. One of no tokens ends the list: a
 /// captured graph is launched for as many items as a plan may have, and a step's plan has fewer.
@@ -70,7 +70,7 @@ struct AttendArgs {
   int hasMaps;
   int planLines;  ///< so many lines of the plan and
   int tableLines; ///< of the page table are asked for ahead of their use (plan_ahead.cuh)
-  int reserved0;
+  int byHead;     ///< 1: kernels that deal do all items for one head, then for the next
 
   const void *q; ///< [query, caller's index][query_heads][head_dim], dtype
   const void *k;

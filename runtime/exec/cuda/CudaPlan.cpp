@@ -22,6 +22,15 @@ constexpr std::size_t kPartialBytes = 2; ///< of a value: deft::Partial
 /// What blocks ask for ahead of its use, at most: larger plans belong to runs that are long anyway.
 constexpr std::size_t kAheadBytes = std::size_t{512} << 10;
 
+/// Whether items read a third of the tree's tokens once more, or more of them: L2 is then asked less where
+/// one head's items follow each other (templates/NOTES.md).
+bool isMuchReadAgain(const plan::Plan &plan) {
+  std::int64_t tokens = 0;
+  for (const abi::Item &item : plan.items)
+    tokens += item.tokens;
+  return tokens - plan.readTokens >= plan.readTokens / 3;
+}
+
 /// Lines that begin within so many bytes.
 int aheadLines(std::size_t bytes) {
   return static_cast<int>((std::min(bytes, kAheadBytes) + abi::kLineBytes - 1) / abi::kLineBytes);
@@ -110,6 +119,7 @@ Result<void> CudaPlan::write(const plan::Plan &plan) {
   slot.facts.items.clear();
   for (const plan::Plan::Phase &phase : plan.phases)
     slot.facts.items.push_back(phase.itemCount);
+  slot.facts.areByHead = isMuchReadAgain(plan);
   slot.facts.isValid = isWritten_ = true;
   return {};
 }
@@ -199,6 +209,7 @@ Result<void> CudaPlan::run(const CudaKernels &kernels, const CudaPointers &point
   attend.planLines = aheadLines(*capturing ? sections_.end : onDevice_.bytes);
   attend.tableLines =
       pointers.pageTable ? aheadLines(static_cast<std::size_t>(pointers.pages) * sizeof(int)) : 0;
+  attend.byHead = onDevice_.areByHead;
   attend.q = pointers.q;
   attend.k = pointers.k;
   attend.v = pointers.v;

@@ -88,6 +88,7 @@ private:
     std::size_t bytes = 0;
     std::vector<int> items; ///< of each phase
     int mergedQueries = 0;
+    bool areByHead = false; ///< as abi::AttendArgs has it
     bool isValid = false;
   };
   struct Slot {

@@ -8,6 +8,7 @@
 #include "deft/sm90/dealt_runs.cuh"
 #include "deft/sm90/join.cuh"
 #include "deft/sm90/result_rows.cuh"
+#include "deft/sm90/units.cuh"
 #include "deft/sm90/warp_queries.cuh"
 
 /// The warps that compute. How they share a unit depends on its rows, so that one launch serves items
@@ -41,26 +42,31 @@ template <class Config, class Variant> class Consumer {
 public:
   static __device__ __forceinline__ void run(const abi::AttendArgs &args, const Params &params,
                                              const Ring<Config> &ring) {
-    const int units = args.itemCount * Config::kKvHeads;
+    const Units<Config> units(args);
     int step = 0, piece = 0;
-    for (int unit = blockIdx.x; unit < units; unit += gridDim.x) {
+    for (int unit = blockIdx.x; unit < units.count(); unit += gridDim.x) {
       awaitPiece(ring, piece);
       Consumer consumer(args, ring, ring.head(piece).item, step);
-      if (consumer.tiles_ == 0)
-        break;
+      if (consumer.endStep_ == step) {
+        if (units.endHere())
+          break;
+        consumer.releasePiece(piece++, 1);
+        continue;
+      }
       if constexpr (L::kGroups == 1)
-        piece = consumer.attendAlone(params, unit % Config::kKvHeads, piece);
+        piece = consumer.attendAlone(params, units.kvHead(unit), piece);
       else
-        piece = consumer.attend(params, unit % Config::kKvHeads, piece);
-      step += consumer.tiles_;
+        piece = consumer.attend(params, units.kvHead(unit), piece);
+      step = consumer.endStep_;
     }
   }
 
 private:
   __device__ __forceinline__ Consumer(const abi::AttendArgs &args, const Ring<Config> &ring,
                                       const abi::Item &item, int firstStep)
-      : args_(args), ring_(ring), item_(item), firstStep_(firstStep), tiles_(tilesOf<Config>(item)),
-        lane_(threadIdx.x % 32), warp_(threadIdx.x / 32 % 4), group_(threadIdx.x / 128 - 1) {}
+      : args_(args), ring_(ring), item_(item), firstStep_(firstStep),
+        endStep_(firstStep + tilesOf<Config>(item)), lane_(threadIdx.x % 32), warp_(threadIdx.x / 32 % 4),
+        group_(threadIdx.x / 128 - 1) {}
 
   /// The block's only computing warpgroup. Gives the next unit's piece of queries.
   __device__ __forceinline__ int attendAlone(const Params &params, int kvHead, int piece) {
@@ -171,10 +177,9 @@ private:
   }
 
   /// Waits for the tile's copies.
-  __device__ __forceinline__ int acquire(int tile) const {
-    const int step = firstStep_ + tile;
-    ptx::mbarrierWait(ring_.full(step), step / Config::kStages & 1);
-    return step;
+  __device__ __forceinline__ TileFacts::Head acquire(int step) const {
+    ptx::mbarrierWait(ring_.full(step), static_cast<unsigned>(step) / Config::kStages & 1);
+    return ring_.slot(step).facts.head;
   }
 
   /// Each stage expects every consumer warp; a warp counts for all those that skip the tile.
@@ -195,109 +200,90 @@ private:
     const int queryEnd = rows.clamped(groupRow + 63) / Config::kRatio + 1;
     float s[2 * kGroups][4], common[2] = {}, factor[2];
     unsigned weights[kGroups][4];
-    Turns turns(L::kGroups > 1 && stride == 1, group_, tiles_);
-    for (int tile = first, next;; tile = next) {
-      tile = nextSeen(tile, stride, queryLo, queryEnd, turns);
-      if (tile >= tiles_)
-        return;
-      if constexpr (kDeals<Config, Variant>) {
-        next = tile + stride;
-        if (isDealt(tile)) {
+    Turns turns(L::kGroups > 1 && stride == 1, group_, endStep_ - firstStep_);
+    for (int step = firstStep_ + first; step < endStep_; step += stride) {
+      const unsigned long long keys = keysOf(step); // while the tile is on its way
+      TileFacts::Head head = acquire(step);
+      const Viewed own = kDeals<Config, Variant> ? ring_.slot(step).facts.group[warp_] : Viewed{};
+      if (!head.viewed.isSeen(queryLo, queryEnd)) {
+        turns.begin();
+        turns.end();
+        release(step, stride);
+        continue;
+      }
+      if constexpr (kDeals<Config, Variant>)
+        if (head.kind == TileFacts::Head::kDealt) {
           turns.begin();
           turns.end();
-          multiplyGroup(rows, queries, firstStep_ + tile, warp_, sums);
-          release(firstStep_ + tile, stride);
+          multiplyGroup(rows, queries, step, warp_, own, sums);
+          release(step, stride);
           continue;
         }
-      }
+      fenceGathered(head);
       turns.begin();
-      startKeys(queries, firstStep_ + tile, s);
+      startKeys(queries, keys, s);
       turns.end();
-      bool cut = isCut(rows, firstStep_ + tile);
+      bool cut = isCut(rows, head, step);
       ptx::wgmmaWait<0>();
       ptx::wgmmaPin(s);
-      score(rows, firstStep_ + tile, cut, s, common);
-      bool grows = weigh(rows, firstStep_ + tile, cut, sums, s, common, factor);
-      for (;; tile = next) {
+      score(rows, head, step, cut, s, common);
+      bool grows = weigh(rows, step, cut, sums, s, common, factor);
+      for (;;) {
         if (grows)
           sums.rescale(factor);
 #pragma unroll
         for (int g = 0; g < kGroups; ++g)
           Sums::pack(s[2 * g], s[2 * g + 1], weights[g]);
-        next = tile + stride;
         // Only the tile that follows: this one's stage is not free yet, and the ring might be waiting for it.
         // Where each warpgroup has its own tiles, they keep the matrix units busy without that.
-        if (!kAhead || stride > 1 || next >= tiles_ || !isSeen(next, queryLo, queryEnd))
+        if (!kAhead || stride > 1 || step + 1 >= endStep_)
           break;
-        if constexpr (kDeals<Config, Variant>)
-          if (isDealt(next))
-            break;
-        fenceGathered(next);
+        head = acquire(step + 1);
+        if (!head.viewed.isSeen(queryLo, queryEnd) ||
+            (kDeals<Config, Variant> && head.kind == TileFacts::Head::kDealt))
+          break;
+        fenceGathered(head);
         turns.begin();
-        startKeys(queries, firstStep_ + next, s);
-        startValues(weights, firstStep_ + tile, sums.out);
+        startKeys(queries, keysOf(step + 1), s);
+        startValues(weights, step, sums.out);
         turns.end();
-        cut = isCut(rows, firstStep_ + next);
+        cut = isCut(rows, head, step + 1);
         ptx::wgmmaWait<1>();
         ptx::wgmmaPin(s);
-        score(rows, firstStep_ + next, cut, s, common);
-        grows = weigh(rows, firstStep_ + next, cut, sums, s, common, factor);
+        score(rows, head, step + 1, cut, s, common);
+        grows = weigh(rows, step + 1, cut, sums, s, common, factor);
         ptx::wgmmaWait<0>();
         ptx::wgmmaPin(sums.out);
-        release(firstStep_ + tile, stride);
+        release(step, stride);
+        ++step;
       }
-      startValues(weights, firstStep_ + tile, sums.out);
+      startValues(weights, step, sums.out);
       ptx::wgmmaWait<0>();
       ptx::wgmmaPin(sums.out);
-      release(firstStep_ + tile, stride);
+      release(step, stride);
     }
-  }
-
-  /// Whether queries [lo, end) of the item may see a token of the tile; its copies have landed. The same in
-  /// the whole warpgroup.
-  __device__ __forceinline__ bool isSeen(int tile, int lo, int end) const {
-    return ring_.slot(acquire(tile)).facts.isSeen(TileFacts::kTile, lo, end);
-  }
-
-  /// Whether each warp has a group of the tile to itself.
-  __device__ __forceinline__ bool isDealt(int tile) const {
-    return ring_.slot(firstStep_ + tile).facts.kind == TileFacts::kDealt;
-  }
-
-  /// The next such tile from `tile` on; those before it are released.
-  __device__ __forceinline__ int nextSeen(int tile, int stride, int lo, int end, Turns &turns) const {
-    for (; tile < tiles_ && !isSeen(tile, lo, end); tile += stride) {
-      turns.begin();
-      turns.end();
-      release(firstStep_ + tile, stride);
-    }
-    if (tile < tiles_)
-      fenceGathered(tile);
-    return tile;
   }
 
   /// Before wgmma reads what cp.async has written.
-  __device__ __forceinline__ void fenceGathered(int tile) const {
-    if (ring_.slot(firstStep_ + tile).facts.isGathered)
+  __device__ __forceinline__ void fenceGathered(const TileFacts::Head &head) const {
+    if (head.isGathered)
       ptx::fenceAsyncProxy();
   }
 
   /// Whether some rows of the warp do not see all of the tile.
-  __device__ __forceinline__ bool isCut(const Rows &rows, int step) const {
-    const TileFacts &facts = ring_.slot(step).facts;
-    const bool whole = facts.isWhole(TileFacts::kTile, rows.queryLo(), rows.queryEnd());
-    return rows.visibility(whole, facts.bounds) != Rows::kWhole;
+  __device__ __forceinline__ bool isCut(const Rows &rows, const TileFacts::Head &head, int step) const {
+    const bool whole = head.viewed.isWhole(rows.queryLo(), rows.queryEnd());
+    return rows.visibility(whole, ring_.slot(step).facts.bounds) != Rows::kWhole;
   }
 
   /// From products to final scores, to which `common` of their row is still to be added. Products that are
   /// capped late stay products.
-  __device__ __forceinline__ void score(const Rows &rows, int step, bool cut, float (&s)[2 * kGroups][4],
-                                        float (&common)[2]) const {
-    TileSlot &slot = ring_.slot(step);
-    const TokenRecords tokens = slot.records();
+  __device__ __forceinline__ void score(const Rows &rows, const TileFacts::Head &head, int step, bool cut,
+                                        float (&s)[2 * kGroups][4], float (&common)[2]) const {
+    const TokenRecords tokens = ring_.slot(step).records();
     bool isScored = Rows::kCapsLate;
     if constexpr (Rows::kRises) {
-      isScored = slot.facts.kind == TileFacts::kRising;
+      isScored = head.kind == TileFacts::Head::kRising;
       if (isScored)
         rows.scoreRising(tokens, s, common);
       else
@@ -339,9 +325,12 @@ private:
     return sums.weigh(s, common, factor);
   }
 
-  __device__ __forceinline__ void startKeys(const Queries &queries, int step,
+  __device__ __forceinline__ unsigned long long keysOf(int step) const {
+    return descriptor(ring_.keys(step), 16);
+  }
+
+  __device__ __forceinline__ void startKeys(const Queries &queries, unsigned long long keys,
                                             float (&s)[2 * kGroups][4]) const {
-    const unsigned long long keys = descriptor(ring_.keys(step), 16);
     ptx::wgmmaFence();
     queries.startKeys(keys, s);
     ptx::wgmmaCommit();
@@ -374,20 +363,20 @@ private:
   // --- mma.sync: 16 rows, every warp its own tokens ------------------------------------------------
 
   __device__ __forceinline__ void narrow(const Rows &rows, const Queries &queries, Sums &sums) const {
-    for (int tile = group_; tile < tiles_; tile += L::kGroups) {
-      const int step = acquire(tile);
-      multiplyGroup(rows, queries, step, warp_, sums);
+    for (int step = firstStep_ + group_; step < endStep_; step += L::kGroups) {
+      acquire(step);
+      multiplyGroup(rows, queries, step, warp_, ring_.slot(step).facts.group[warp_], sums);
       release(step, L::kGroups);
     }
   }
 
-  /// A warp's 16 rows and 16 tokens of a tile.
+  /// A warp's 16 rows and 16 tokens of a tile; `viewed` is the group's.
   __device__ __forceinline__ void multiplyGroup(const Rows &rows, const Queries &queries, int step, int group,
-                                                Sums &sums) const {
-    const TileFacts &facts = ring_.slot(step).facts;
-    if (!facts.isSeen(group, rows.queryLo(), rows.queryEnd()))
+                                                const Viewed &viewed, Sums &sums) const {
+    if (!viewed.isSeen(rows.queryLo(), rows.queryEnd()))
       return;
-    const auto seen = rows.visibility(facts.isWhole(group, rows.queryLo(), rows.queryEnd()), facts.bounds);
+    const auto seen =
+        rows.visibility(viewed.isWhole(rows.queryLo(), rows.queryEnd()), ring_.slot(step).facts.bounds);
     if (seen == Rows::kHidden)
       return;
     const TokenRecords tokens = ring_.slot(step).records();
@@ -422,7 +411,7 @@ private:
   const abi::AttendArgs &args_;
   const Ring<Config> &ring_;
   const abi::Item item_;
-  const int firstStep_, tiles_, lane_, warp_, group_;
+  const int firstStep_, endStep_, lane_, warp_, group_;
 };
 
 } // namespace deft::sm90

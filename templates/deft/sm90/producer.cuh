@@ -5,6 +5,7 @@
 #include "deft/sm90/row_copy.cuh"
 #include "deft/sm90/run_window.cuh"
 #include "deft/sm90/tell_tile.cuh"
+#include "deft/sm90/units.cuh"
 
 /// The warpgroup that copies: it walks the block's units ahead of the consumers and keeps the ring full.
 /// Its warps take tiles in turn, because finding a tile's tokens is a chain of loads (item, runs, pages):
@@ -33,7 +34,7 @@ public:
   static constexpr int kMaps = kHasTile ? 6 : 4; ///< that copies go by
 
   static __device__ __forceinline__ abi::Item itemOf(const abi::AttendArgs &args, int unit) {
-    return args.items[args.itemBegin + unit / Config::kKvHeads];
+    return args.items[args.itemBegin + Units<Config>(args).item(unit)];
   }
 
   __device__ __forceinline__ Producer(const abi::AttendArgs &args, const Params &params,
@@ -42,23 +43,26 @@ public:
 
   /// `first` is the block's first item.
   __device__ __forceinline__ void run(const abi::Item &first) const {
-    const int units = args_.itemCount * Config::kKvHeads;
+    const Units<Config> units(args_);
     int step = 0, piece = 0; // of the unit's first tile and first rows
     abi::Item item = first;
-    for (int unit = blockIdx.x; unit < units; unit += gridDim.x) {
+    for (int unit = blockIdx.x; unit < units.count(); unit += gridDim.x) {
       if (unit != blockIdx.x)
         item = itemOf(args_, unit);
       const int tiles = tilesOf<Config>(item);
       int row = 0;
       do { // each place for rows has one warp, as each stage has one team; the first ones' differ
         if (piece % L::kQueryPieces == kWarps - 1 - warp_)
-          copyQueries(item, unit % Config::kKvHeads, row, piece);
+          copyQueries(item, units.kvHead(unit), row, piece);
         ++piece;
         row += kPieceRows;
       } while (row < item.queryCount * Config::kRatio);
-      if (tiles == 0)
-        break;
-      copyUnit(item, unit % Config::kKvHeads, step, step + tiles);
+      if (tiles == 0) {
+        if (units.endHere())
+          break;
+        continue;
+      }
+      copyUnit(item, units.kvHead(unit), step, step + tiles);
       step += tiles;
     }
   }

@@ -24,10 +24,7 @@ struct Viewers {
     other.common = __shfl_xor_sync(~0u, common, distance);
     add(other);
   }
-  __device__ __forceinline__ void write(TileFacts &facts, int group) const {
-    facts.anyone[group] = hull;
-    facts.everyone[group] = common;
-  }
+  __device__ __forceinline__ Viewed viewed() const { return {hull, common}; }
 };
 
 /// Whether all tokens of each group of 16 are seen by the same queries.
@@ -37,10 +34,10 @@ __device__ __forceinline__ bool areGroupsAlike(const Viewers &low, const Viewers
   return __all_sync(~0u, low.hull == ofLow && high.hull == ofHigh);
 }
 
-/// Of each group of 16 tokens and of all; a lane has two tokens, 32 apart.
+/// Of each group of 16 tokens; gives those of all, in lane 0. A lane has two tokens, 32 apart.
 template <class Config>
-__device__ __forceinline__ void tellViewers(TileFacts &facts, const Token (&token)[2], bool isDealt,
-                                            int lane) {
+__device__ __forceinline__ Viewed tellViewers(TileFacts &facts, const Token (&token)[2], bool isDealt,
+                                              int lane) {
   constexpr int kGroup = 16;
   Viewers low(token[0]), high(token[1]);
   const unsigned first = __shfl_sync(~0u, low.hull, 0);
@@ -54,13 +51,12 @@ __device__ __forceinline__ void tellViewers(TileFacts &facts, const Token (&toke
     }
   }
   if (lane % kGroup == 0) {
-    low.write(facts, lane / kGroup);
-    high.write(facts, 2 + lane / kGroup);
+    facts.group[lane / kGroup] = low.viewed();
+    facts.group[2 + lane / kGroup] = high.viewed();
   }
   low.add(high);
   low.addLane(kGroup);
-  if (lane == 0)
-    low.write(facts, TileFacts::kTile);
+  return low.viewed();
 }
 
 /// Whether positions rise by one from token to token.
@@ -83,14 +79,15 @@ __device__ __forceinline__ void tellTile(TileSlot &slot, const Token (&token)[2]
     }
   }
   constexpr bool kRises = WarpRows<Config, Variant>::kRises;
-  tellViewers<Config>(slot.facts, token, isDealt, lane);
+  TileFacts::Head head{tellViewers<Config>(slot.facts, token, isDealt, lane), TileFacts::Head::kOther,
+                       isGathered};
   const bool isRising = kRises && doRise(token, lane);
   if (lane == 0) {
     if constexpr (kRises || kDeals<Config, Variant>)
-      slot.facts.kind = kDeals<Config, Variant> && isDealt ? TileFacts::kDealt
-                        : isRising                         ? TileFacts::kRising
-                                                           : TileFacts::kOther;
-    slot.facts.isGathered = isGathered;
+      head.kind = kDeals<Config, Variant> && isDealt ? TileFacts::Head::kDealt
+                  : isRising                         ? TileFacts::Head::kRising
+                                                     : TileFacts::Head::kOther;
+    slot.facts.head = head;
     if constexpr (Variant::kHasMask)
       slot.facts.bounds = bounds;
   }
