@@ -96,6 +96,23 @@ TEST(CudaPlanTest, BlocksAskAheadForAllOfASmallPlanAndForNothingBehindIt) {
   EXPECT_EQ(launch().tableLines, 0);
 }
 
+TEST(CudaPlanTest, AHeadsItemsFollowEachOtherWhereMuchIsReadAgain) {
+  const FakeGpu gpu;
+  const cu::Stream stream = makeStream(gpu);
+  const auto plan = gpu.makeDevicePlan({});
+  FakeStep step(gpu, someTree(), 2);
+  config::Config config = gpu.kernels->config();
+  for (const auto &[partition, areByHead] :
+       {std::pair(spec::Partition::Node, 0), {spec::Partition::Query, 1}}) {
+    config.partition = partition;
+    ASSERT_TRUE(plan->write(gpu.makePlan(step.tree, config)).ok());
+    ASSERT_TRUE(plan->upload(stream).ok());
+    (void)fake_cuda::takeCalls();
+    ASSERT_TRUE(plan->run(*gpu.kernels, step.pointers(), stream).ok());
+    EXPECT_EQ(fake_cuda::takeCalls().front().argsAs<abi::AttendArgs>().byHead, areByHead);
+  }
+}
+
 TEST(CudaPlanTest, PoisonedScratchMemoryIsNaNAlsoBehindTheNextPlansAndMakesNoRunWrong) {
   const FakeGpu gpu;
   const cu::Stream stream = makeStream(gpu);
