@@ -2,6 +2,7 @@
 
 #include "tests/gpu/execution/Decoding.h"
 
+#include <algorithm>
 #include <optional>
 #include <thread>
 
@@ -116,7 +117,9 @@ std::vector<int> decodeInThreads(const std::vector<Decoder> &decoders, Findings 
 /// One graph, replayed while the tree grows and changes; each step right, and none captured anew.
 json checkGrowingTree(const Subject &subject, Findings &findings) {
   constexpr int kSteps = 40;
-  Server server(subject, findings, {.layers = 3, .seed = 11});
+  constexpr int kDealtRows = 60; ///< of an item whose tokens may be dealt: 49 to 64
+  const int branches = std::clamp(kDealtRows / subject.variant().ratio(), 6, 40);
+  Server server(subject, findings, {.layers = 3, .branches = branches, .seed = 11});
   if (!findings.require(server.plan.reserve(largeRoom()), "reserve") || !server.upload())
     return {};
   const auto graph = server.capture(subject);
@@ -137,6 +140,7 @@ json checkGrowingTree(const Subject &subject, Findings &findings) {
   server.runStep(nullptr);
   server.decoding.judge("without a graph");
   return {{"steps", server.decoding.judgedSteps()},
+          {"config", server.plan.choice().why},
           {"in_place", server.counts[static_cast<int>(Advanced::InPlace)]},
           {"remade", server.counts[static_cast<int>(Advanced::Remade)]}};
 }

@@ -2,10 +2,12 @@
 /// changes, stale plans, threads and streams, plans made ahead, full rooms, several GPUs at once; and what
 /// they cost on the host.
 ///
-///   execution_check PACKAGE[:ATTENTION]... [--gpu N] [--json FILE] [--commit ID] [--no-times]
+///   execution_check PACKAGE[:ATTENTION]... [--gpu N] [--config FILE] [--json FILE] [--commit ID]
+///   [--no-times]
 ///
-/// On every GPU that is there. Every result is compared with the oracle. Takes some seconds a package. Ends
-/// with 1 where something is wrong, with 77 where there is no GPU (3 with DEFT_REQUIRE_GPU=1).
+/// On every GPU that is there. With a config of order `mixed` and light blocks plans deal tokens to warps:
+/// the growing tree has enough rows for that. Every result is compared with the oracle. Takes some seconds a
+/// package. Ends with 1 where something is wrong, with 77 where there is no GPU (3 with DEFT_REQUIRE_GPU=1).
 
 #include "tests/gpu/execution/Checks.h"
 #include "tests/support/CommandLine.h"
@@ -101,16 +103,20 @@ int checkTogether(const std::string &name, const std::vector<int> &gpus, json &r
 int run(int argc, char **argv) {
   CLI::App app("Checks on a GPU how plans and runs behave in a server");
   std::vector<std::string> packages;
-  std::string file, commit;
+  std::string file, commit, config;
   bool noTimes = false;
   int only = -1;
   app.add_option("PACKAGE", packages, "Packages, with :ATTENTION where they hold several")->required();
   app.add_option("--json", file, "Write a record to this file");
   app.add_option("--commit", commit, "Of the sources, for the record");
   app.add_option("--gpu", only, "Only this one; else all that there are");
+  app.add_option("--config", config, "A file with a config, used before all others")
+      ->check(CLI::ExistingFile);
   app.add_flag("--no-times", noTimes, "Only right or wrong");
   CLI11_PARSE(app, argc, argv);
 
+  if (!config.empty())
+    setenv("DEFT_CONFIG_PATH", config.c_str(), 1);
   const auto gpus = Gpu::list();
   if (!gpus) {
     std::printf("skipped: %s\n", gpus.error().message.c_str());
