@@ -48,6 +48,11 @@ struct Config {
 inline bool isDealt(const PhaseConfig &phase, Order order) {
   return phase.family == Family::Sm90 && order == Order::Mixed;
 }
+/// Whether some phase's is.
+inline bool isDealt(const Config &config) {
+  return std::any_of(config.phases.begin(), config.phases.end(),
+                     [&](const PhaseConfig &phase) { return isDealt(phase, config.order); });
+}
 
 /// Of the widest phase: what an item holds at most.
 inline int mostRows(const Config &config) {

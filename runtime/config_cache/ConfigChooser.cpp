@@ -13,12 +13,7 @@ bool haveSameTiles(const config::Config &a, const config::Config &b) {
 }
 
 bool haveSameKernels(const config::Config &a, const config::Config &b) {
-  const auto isDealt = [](const config::Config &config) {
-    return std::any_of(config.phases.begin(), config.phases.end(), [&](const config::PhaseConfig &phase) {
-      return config::isDealt(phase, config.order);
-    });
-  };
-  return haveSameTiles(a, b) && isDealt(a) == isDealt(b);
+  return haveSameTiles(a, b) && config::isDealt(a) == config::isDealt(b);
 }
 
 ConfigChooser::ConfigChooser(std::shared_ptr<const ConfigCache> cache,

@@ -143,7 +143,7 @@ Result<Advanced> Plan::Impl::advance(const Tree &tree) {
 
 PlanSummary Plan::Impl::summary() const {
   const plan::PlanSummary own = plan::summarize(plan, facts);
-  return {own.items, own.directItems, own.itemTokens, own.partialSlots, own.mergedQueries};
+  return {own.items, own.directItems, own.dealtItems, own.itemTokens, own.partialSlots, own.mergedQueries};
 }
 
 Result<Advanced> Plan::advance(const Tree &tree) {

@@ -1,5 +1,8 @@
 #include "runtime/plan/Order.h"
 
+#include "runtime/plan/PagePieces.h"
+#include "runtime/plan/RunWalk.h"
+
 #include <algorithm>
 #include <array>
 #include <cstddef>
@@ -56,103 +59,6 @@ void turnEveryOtherItem(Plan &plan) {
   }
 }
 
-/// Tokens that are copied in one piece, at most, where they lie in one page, a power of two; 0: each by
-/// itself.
-int pieceOf(int pageSize) {
-  for (int piece = kTileTokens; piece >= kGroupTokens; piece /= 2)
-    if (pageSize > 0 && pageSize % piece == 0)
-      return piece;
-  return 0;
-}
-
-/// Those of the first so many that lie in whole pieces; none of them are `none`.
-Part wholePieces(const abi::Run &run, int tokens, int piece, int none) {
-  const int begin = -run.location & (piece - 1);
-  const int end = tokens - ((run.location + tokens) & (piece - 1));
-  return begin < end ? Part{begin, end} : Part{none, none};
-}
-
-/// Whether each whole piece of a page is one of a tile, too, and stays it where leaves grow.
-bool areInPlace(std::span<const abi::Run> runs, const char *doesGrow, int piece) {
-  for (const abi::Run &run : runs) {
-    const Part pieces = wholePieces(run, run.tokens, piece, 0);
-    const Part groups = piece == kGroupTokens ? pieces : wholePieces(run, run.tokens, kGroupTokens, 0);
-    const bool movesOthers = *doesGrow++ != 0 && groups.end == run.tokens && &run != &runs.back();
-    if (!groups.isEmpty() && (((run.begin + groups.begin) & (kGroupTokens - 1)) != 0 || movesOthers))
-      return false;
-    if (!pieces.isEmpty() && ((run.begin + pieces.begin) & (piece - 1)) != 0)
-      return false;
-  }
-  return true;
-}
-
-/// Whether runs with whole pieces have nothing beside them, so that these stay together wherever runs go.
-bool areOnlyPieces(std::span<const abi::Run> runs, const char *doesGrow) {
-  return std::all_of(runs.begin(), runs.end(), [&](const abi::Run &run) {
-    const Part groups = wholePieces(run, run.tokens, kGroupTokens, 0);
-    const bool isApart = *doesGrow++ != 0;
-    return groups.isEmpty() || (groups.begin == 0 && groups.end == run.tokens && !isApart);
-  });
-}
-
-/// Some of an item's runs, token by token.
-class Walk {
-public:
-  Walk(const abi::Run *runs, const int *next, const int *end) : runs_(runs), next_(next), end_(end) {
-    open();
-  }
-
-  /// The item's tokens from `begin` to `end`, which are not more than there are. `to` is behind the item's
-  /// last run, which becomes longer where it ends at these.
-  void fill(int begin, int end, abi::Run *&to) {
-    while (begin < end)
-      begin = give(begin, end, to);
-  }
-
-private:
-  /// The same of one run, at most; gives the first one after them.
-  int give(int begin, int end, abi::Run *&to) {
-    if (end - begin >= left_) { // an exception, so that nothing waits for what is left
-      end = begin + left_;
-      write(begin, left_, to);
-      ++next_;
-      open();
-    } else {
-      const int tokens = end - begin;
-      write(begin, tokens, to);
-      left_ -= tokens;
-      location_ += tokens;
-      position_ += tokens;
-    }
-    return end;
-  }
-
-  void write(int begin, int tokens, abi::Run *&to) {
-    if (part_ != nullptr && part_ + 1 == to) {
-      part_->tokens += tokens;
-    } else {
-      part_ = to++;
-      *part_ = {begin, tokens, location_, position_, run_->depth, run_->queryBegin, run_->queryEnd, 0};
-    }
-  }
-
-  /// The next run.
-  void open() {
-    part_ = nullptr;
-    if (next_ == end_)
-      return;
-    run_ = runs_ + *next_;
-    left_ = run_->tokens;
-    location_ = run_->location;
-    position_ = run_->position;
-  }
-
-  const abi::Run *runs_, *run_ = nullptr;
-  const int *next_, *end_;                     ///< which of the runs are left
-  int left_ = 0, location_ = 0, position_ = 0; ///< of `run_`, what has not been given
-  abi::Run *part_ = nullptr;                   ///< that has the last of its tokens
-};
-
 std::int64_t divideUp(std::int64_t a, std::int64_t b) { return (a + b - 1) / b; }
 
 } // namespace
@@ -180,7 +86,7 @@ abi::Run *RunOrder::mixItem(const abi::Item &item, const Shares &shares, int til
                             abi::Run *to) {
   const auto begins = sortRuns<2>(item, [](int owner) { return index(owner >= 0 ? 1 : 0); });
   const int *const sorted = sorted_.data();
-  Walk many(from, sorted, sorted + begins[1]), few(from, sorted + begins[1], sorted + begins[2]);
+  RunWalk many(from, sorted, sorted + begins[1]), few(from, sorted + begins[1], sorted + begins[2]);
   Shares left = shares;
   std::int64_t owed = 0; // to the few: tokens, times those of many
   for (int begin = 0, end; begin < item.tokens; begin = end) {

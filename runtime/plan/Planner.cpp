@@ -299,6 +299,7 @@ PlanSummary summarize(const Plan &plan, const VariantFacts &facts) {
   summary.mergedQueries = static_cast<int>(plan.mergeQuery.size());
   for (const abi::Item &item : plan.items) {
     summary.directItems += item.partialBegin < 0;
+    summary.dealtItems += item.dealtTiles > 0;
     summary.itemTokens += item.tokens;
   }
   for (const abi::Run &run : plan.runs)

@@ -91,6 +91,7 @@ support::Result<Plan> makePlan(const tree::KvTree &tree, const VariantFacts &fac
 struct PlanSummary {
   int items = 0;
   int directItems = 0; ///< write the output, no partial
+  int dealtItems = 0;  ///< some of their tokens are dealt to warps (abi::Item)
   long long itemTokens =
       0; ///< tokens read by all items, for each KV head: shared ones as often as they are read
   long long rowTokens = 0; ///< (row, token) pairs that a query sees, for each KV head

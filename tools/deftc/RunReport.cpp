@@ -119,9 +119,13 @@ void printReport(const RunReport &report, std::ostream &out) {
                    significant(report.tree.sharing(), 3) + " queries");
   line("config", configText(report));
   line("chosen", selectionText(report.selection) + (report.isAsked ? "; changed as asked" : ""));
+  const std::string dealt = report.plan.dealtItems > 0
+                                ? ", " + withSeparators(report.plan.dealtItems) + " deal tokens to warps"
+                                : "";
   line("plan", counted(report.plan.items, "item", "items") + " (" + withSeparators(report.plan.directItems) +
-                   " write the output), " + counted(report.plan.partialSlots, "partial", "partials") +
-                   " merged for " + counted(report.plan.mergedQueries, "query", "queries") + ", " +
+                   " write the output" + dealt + "), " +
+                   counted(report.plan.partialSlots, "partial", "partials") + " merged for " +
+                   counted(report.plan.mergedQueries, "query", "queries") + ", " +
                    withSeparators(report.plan.itemTokens) + " tokens read; made in " +
                    micros(report.steps.back().planUs));
   line("backend", report.backend + ": " + report.device + ", pages " + report.pages + ", seed " +
@@ -172,6 +176,7 @@ json toJson(const RunReport &report) {
       {"plan",
        {{"items", report.plan.items},
         {"direct_items", report.plan.directItems},
+        {"dealt_items", report.plan.dealtItems},
         {"item_tokens", report.plan.itemTokens},
         {"row_tokens", report.plan.rowTokens},
         {"partial_slots", report.plan.partialSlots},

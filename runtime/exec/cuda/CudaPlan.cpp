@@ -119,7 +119,7 @@ Result<void> CudaPlan::write(const plan::Plan &plan) {
   slot.facts.items.clear();
   for (const plan::Plan::Phase &phase : plan.phases)
     slot.facts.items.push_back(phase.itemCount);
-  slot.facts.areByHead = isMuchReadAgain(plan);
+  slot.facts.areByHead = config::isDealt(kernels_->config()) && isMuchReadAgain(plan);
   slot.facts.isValid = isWritten_ = true;
   return {};
 }

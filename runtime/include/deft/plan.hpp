@@ -41,6 +41,7 @@ struct PlanOptions {
 struct PlanSummary {
   int items = 0;               ///< pieces of work, for each KV head
   int directItems = 0;         ///< of them: write the output, no partial result
+  int dealtItems = 0;          ///< of them: tokens that few rows see are dealt to these rows' warps
   std::int64_t tokensRead = 0; ///< by all items, for each KV head: a shared token as often as it is read
   int partials = 0;            ///< partial results written, for each query head
   int mergedQueries = 0;       ///< queries whose result is merged of several partials

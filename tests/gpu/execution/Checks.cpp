@@ -125,11 +125,13 @@ json checkGrowingTree(const Subject &subject, Findings &findings) {
   const auto graph = server.capture(subject);
   if (!graph->isReady())
     return {};
+  int dealing = 0;
   for (int step = 0; step < kSteps; ++step) {
     if (step > 0)
       change(server.decoding, step);
     if (!server.advance("a growing tree, step " + std::to_string(step)) || !server.upload())
       break;
+    dealing += server.plan.summary().dealtItems > 0;
     server.runStep(graph.get());
     if (!server.decoding.judge("a growing tree"))
       break;
@@ -139,8 +141,10 @@ json checkGrowingTree(const Subject &subject, Findings &findings) {
   // The same plan without a graph, where launches fit it.
   server.runStep(nullptr);
   server.decoding.judge("without a graph");
+  findings.require(dealing > 0 || !subject.mustDeal, "no plan of a growing tree deals tokens to warps");
   return {{"steps", server.decoding.judgedSteps()},
           {"config", server.plan.choice().why},
+          {"dealing", dealing},
           {"in_place", server.counts[static_cast<int>(Advanced::InPlace)]},
           {"remade", server.counts[static_cast<int>(Advanced::Remade)]}};
 }

@@ -2,12 +2,13 @@
 /// changes, stale plans, threads and streams, plans made ahead, full rooms, several GPUs at once; and what
 /// they cost on the host.
 ///
-///   execution_check PACKAGE[:ATTENTION]... [--gpu N] [--config FILE] [--json FILE] [--commit ID]
+///   execution_check PACKAGE[:ATTENTION]... [--gpu N] [--config FILE [--deals]] [--json FILE] [--commit ID]
 ///   [--no-times]
 ///
 /// On every GPU that is there. With a config of order `mixed` and light blocks plans deal tokens to warps:
-/// the growing tree has enough rows for that. Every result is compared with the oracle. Takes some seconds a
-/// package. Ends with 1 where something is wrong, with 77 where there is no GPU (3 with DEFT_REQUIRE_GPU=1).
+/// the growing tree has enough rows for that, and `--deals` asks that it is so. Every result is compared with
+/// the oracle. Takes some seconds a package. Ends with 1 where something is wrong, with 77 where there is no
+/// GPU (3 with DEFT_REQUIRE_GPU=1).
 
 #include "tests/gpu/execution/Checks.h"
 #include "tests/support/CommandLine.h"
@@ -70,10 +71,11 @@ std::optional<Subject> openOrTell(const std::string &name, int gpu) {
 }
 
 /// Returns how much was wrong.
-int checkSubject(const std::string &name, int gpu, bool withTimes, json &record) {
-  const auto subject = openOrTell(name, gpu);
+int checkSubject(const std::string &name, int gpu, bool mustDeal, bool withTimes, json &record) {
+  auto subject = openOrTell(name, gpu);
   if (!subject)
     return 1;
+  subject->mustDeal = mustDeal;
   std::printf("%s on %s\n", subject->variant().name.c_str(), subject->gpu.facts().name.c_str());
   json entry{{"attention", subject->variant().name}, {"gpu", gpu}, {"device", subject->gpu.facts().name}};
   int wrong = 0;
@@ -104,14 +106,16 @@ int run(int argc, char **argv) {
   CLI::App app("Checks on a GPU how plans and runs behave in a server");
   std::vector<std::string> packages;
   std::string file, commit, config;
-  bool noTimes = false;
+  bool noTimes = false, mustDeal = false;
   int only = -1;
   app.add_option("PACKAGE", packages, "Packages, with :ATTENTION where they hold several")->required();
   app.add_option("--json", file, "Write a record to this file");
   app.add_option("--commit", commit, "Of the sources, for the record");
   app.add_option("--gpu", only, "Only this one; else all that there are");
-  app.add_option("--config", config, "A file with a config, used before all others")
-      ->check(CLI::ExistingFile);
+  auto *const own = app.add_option("--config", config, "A file with a config, used before all others")
+                        ->check(CLI::ExistingFile);
+  app.add_flag("--deals", mustDeal, "Wrong where no plan of the growing tree deals tokens to warps")
+      ->needs(own);
   app.add_flag("--no-times", noTimes, "Only right or wrong");
   CLI11_PARSE(app, argc, argv);
 
@@ -131,7 +135,7 @@ int run(int argc, char **argv) {
       chosen.push_back(gpu.index);
   for (const int gpu : chosen)
     for (const std::string &package : packages)
-      wrong += checkSubject(package, gpu, !noTimes, record);
+      wrong += checkSubject(package, gpu, mustDeal, !noTimes, record);
   if (chosen.size() > 1)
     for (const std::string &package : packages)
       wrong += checkTogether(package, chosen, record);

@@ -22,6 +22,7 @@ struct Subject {
   jit::Program program;
   std::vector<exec::ParamValue> params;
   std::shared_ptr<device::Device> device; ///< the same GPU, for memory, streams and graphs
+  bool mustDeal = false; ///< tokens to warps, under the config that is used (PlanSummary::dealtItems)
 
   const spec::Variant &variant() const { return program.variant(); }
 };

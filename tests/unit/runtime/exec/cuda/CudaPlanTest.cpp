@@ -96,20 +96,26 @@ TEST(CudaPlanTest, BlocksAskAheadForAllOfASmallPlanAndForNothingBehindIt) {
   EXPECT_EQ(launch().tableLines, 0);
 }
 
-TEST(CudaPlanTest, AHeadsItemsFollowEachOtherWhereMuchIsReadAgain) {
-  const FakeGpu gpu;
-  const cu::Stream stream = makeStream(gpu);
-  const auto plan = gpu.makeDevicePlan({});
-  FakeStep step(gpu, someTree(), 2);
-  config::Config config = gpu.kernels->config();
-  for (const auto &[partition, areByHead] :
-       {std::pair(spec::Partition::Node, 0), {spec::Partition::Query, 1}}) {
-    config.partition = partition;
-    ASSERT_TRUE(plan->write(gpu.makePlan(step.tree, config)).ok());
-    ASSERT_TRUE(plan->upload(stream).ok());
-    (void)fake_cuda::takeCalls();
-    ASSERT_TRUE(plan->run(*gpu.kernels, step.pointers(), stream).ok());
-    EXPECT_EQ(fake_cuda::takeCalls().front().argsAs<abi::AttendArgs>().byHead, areByHead);
+TEST(CudaPlanTest, AHeadsItemsFollowEachOtherWhereMuchIsReadAgainByKernelsThatDeal) {
+  for (const bool deals : {false, true}) {
+    const FakeGpu gpu(0, 1, deals);
+    const cu::Stream stream = makeStream(gpu);
+    const auto plan = gpu.makeDevicePlan({});
+    FakeStep step(gpu, someTree(), 2);
+    config::Config config = gpu.kernels->config();
+    for (const auto partition : {spec::Partition::Node, spec::Partition::Query}) {
+      const bool isReadAgain = partition == spec::Partition::Query;
+      config.partition = partition;
+      ASSERT_TRUE(plan->write(gpu.makePlan(step.tree, config)).ok());
+      ASSERT_TRUE(plan->upload(stream).ok());
+      (void)fake_cuda::takeCalls();
+      ASSERT_TRUE(plan->run(*gpu.kernels, step.pointers(), stream).ok());
+      const auto calls = fake_cuda::takeCalls(); // the first launch is the attention's
+      const auto attend = std::find_if(calls.begin(), calls.end(), [](const fake_cuda::Call &call) {
+        return call.name == "cuLaunchKernel";
+      });
+      EXPECT_EQ(attend->argsAs<abi::AttendArgs>().byHead, deals && isReadAgain);
+    }
   }
 }
 

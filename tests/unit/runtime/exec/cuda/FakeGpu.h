@@ -18,7 +18,8 @@ namespace deft::exec {
 /// A GPU of the fake driver with the kernels of one small variant, whose results the oracle can judge.
 class FakeGpu {
 public:
-  explicit FakeGpu(int ordinal = 0, int phases = 1) {
+  /// With kernels for plans that deal tokens where `deals`.
+  explicit FakeGpu(int ordinal = 0, int phases = 1, bool deals = false) {
     auto driver = device::Driver::load(DEFT_FAKE_CUDA);
     EXPECT_TRUE(driver.ok());
     device = *device::Device::open(*driver, ordinal);
@@ -35,6 +36,10 @@ public:
     if (phases == 2)
       set.config.phases.push_back({.name = "wide", .rowsAbove = 16, .tileQ = 32});
     set.config.phases.push_back({.name = "narrow", .tileQ = 16});
+    if (deals) {
+      set.config.order = config::Order::Mixed;
+      set.config.phases.back().family = config::Family::Sm90;
+    }
     for (const config::PhaseConfig &phase : set.config.phases)
       set.attend.push_back(
           {.entry = "deft_small_" + phase.name, .cubin = "fake", .threads = 128, .resources = {}});
