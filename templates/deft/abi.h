@@ -8,10 +8,11 @@
 namespace deft::abi {
 
 /// Raised whenever something here changes its shape or meaning: kernels of another version cannot be called.
-constexpr int kVersion = 6;
+constexpr int kVersion = 7;
 
 /// One entry of the work list. The grid expands it over the KV heads. One of no tokens ends the list: a
-/// captured graph is launched for as many items as a plan may have, and a step's plan has fewer.
+/// captured graph is launched for as many items as a plan may have, and a step's plan has fewer. (Where heads
+/// follow each other, it ends a head's.)
 ///
 /// Tokens of an item of 49 to 64 rows may be *dealt* to the four warps that have these: what the rows of one
 /// warp alone see stands behind what is common to several, warp by warp. Kernels for such plans read tiles of
@@ -58,21 +59,20 @@ struct alignas(64) TensorMap {
 };
 
 struct AttendArgs {
-  // What a block asks for first: arguments come from memory by lines, too.
+  // What a block asks for first is a line of 64 bytes: arguments come from memory by such lines, too.
   const Item *items;
   const Run *runs;
-  const int *callerIndex; ///< of each query of the plan's order
-  const int *queryPos;    ///< q_pos of each query of the plan's order
+  const int *callerIndex; ///< of each query of the plan's order; the first one of the plan's lists
   const int *pageTable;
-  const void *plan; ///< the memory in which the above and the merge's lists lie, but for the page table
-  int itemBegin;    ///< the items of this launch: [itemBegin, itemBegin + itemCount)
+  const void *q; ///< [query, caller's index][query_heads][head_dim], dtype
+  int itemBegin; ///< the items of this launch: [itemBegin, itemBegin + itemCount)
   int itemCount;
   int hasMaps;
   int planLines;  ///< so many lines of the plan and
   int tableLines; ///< of the page table are asked for ahead of their use (plan_ahead.cuh)
   int byHead;     ///< 1: kernels that deal do all items for one head, then for the next
 
-  const void *q; ///< [query, caller's index][query_heads][head_dim], dtype
+  const int *queryPos; ///< q_pos of each query of the plan's order
   const void *k;
   const void *v;
   void *out;         ///< [query, caller's index][query_heads][head_dim], output dtype

@@ -25,7 +25,10 @@ __device__ __forceinline__ void attend(const abi::AttendArgs &args, const typena
   const unsigned begin = ptx::sharedAddress(unaligned);
   const unsigned aligned = (begin + L::kAlignment - 1) & ~(L::kAlignment - 1u);
   const Ring<Config> ring{aligned, unaligned + (aligned - begin)};
-  if (threadIdx.x == 0) {
+  const int warp = threadIdx.x / 32;
+  if (warp < 3) {
+    Copying::prefetchMaps(args);
+  } else if (threadIdx.x == 3 * 32) {
     for (int stage = 0; stage < Config::kStages; ++stage) {
       ptx::mbarrierInit(ring.full(stage), kFullArrivals<Config>);
       ptx::mbarrierInit(ring.empty(stage), L::kConsumerWarps);
@@ -35,9 +38,6 @@ __device__ __forceinline__ void attend(const abi::AttendArgs &args, const typena
       ptx::mbarrierInit(ring.pieceEmpty(piece), L::kConsumerWarps);
     }
     ptx::mbarrierInitFence();
-  } else if (threadIdx.x / 32 == 1 && threadIdx.x % 32 < Copying::kMaps && args.hasMaps) {
-    const int box = threadIdx.x % 32 / 2;
-    ptx::prefetch(threadIdx.x % 2 == 0 ? args.kBoxes[box] : args.vBoxes[box]);
   }
   __syncthreads();
   // At most the launch bound's registers, 384 * 168 or 256 * 128; masks need more of them where scores are,

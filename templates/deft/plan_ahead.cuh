@@ -12,7 +12,7 @@ namespace deft {
 __device__ __forceinline__ void askForPlan(const abi::AttendArgs &args, int thread, int threads) {
   const int line = static_cast<int>(blockIdx.x) * threads + thread;
   if (line < args.planLines)
-    ptx::prefetch(static_cast<const char *>(args.plan) + line * abi::kLineBytes);
+    ptx::prefetch(reinterpret_cast<const char *>(args.callerIndex) + line * abi::kLineBytes);
   if (line < args.tableLines)
     ptx::prefetch(reinterpret_cast<const char *>(args.pageTable) + line * abi::kLineBytes);
 }

@@ -3,6 +3,7 @@
 #include "runtime/exec/cuda/CacheBoxes.h"
 
 #include <algorithm>
+#include <cstddef>
 #include <string>
 #include <utility>
 
@@ -17,6 +18,8 @@ namespace {
 Error usage(std::string message, std::string hint = "") {
   return Error{ErrorCode::Usage, std::move(message), std::move(hint)};
 }
+
+static_assert(offsetof(abi::AttendArgs, queryPos) == 64, "what a block asks for first is one line");
 
 constexpr std::size_t kPartialBytes = 2; ///< of a value: deft::Partial
 /// What blocks ask for ahead of its use, at most: larger plans belong to runs that are long anyway.
@@ -205,8 +208,8 @@ Result<void> CudaPlan::run(const CudaKernels &kernels, const CudaPointers &point
   attend.callerIndex = callerIndex;
   attend.queryPos = reinterpret_cast<const int *>(at(sections_.queryPos));
   attend.pageTable = pointers.pageTable;
-  attend.plan = at(0);
-  attend.planLines = aheadLines(*capturing ? sections_.end : onDevice_.bytes);
+  attend.planLines =
+      aheadLines((*capturing ? sections_.end : onDevice_.bytes) - sections_.callerIndex); // all behind it
   attend.tableLines =
       pointers.pageTable ? aheadLines(static_cast<std::size_t>(pointers.pages) * sizeof(int)) : 0;
   attend.byHead = onDevice_.areByHead;

@@ -44,11 +44,11 @@ public:
                                              const Ring<Config> &ring) {
     const Units<Config> units(args);
     int step = 0, piece = 0;
-    for (int unit = blockIdx.x; unit < units.count(); unit += gridDim.x) {
+    for (int unit = blockIdx.x; unit < units.count(); unit = units.next(unit)) {
       awaitPiece(ring, piece);
       Consumer consumer(args, ring, ring.head(piece).item, step);
       if (consumer.endStep_ == step) {
-        if (units.endHere())
+        if (units.isEmptyOneLast())
           break;
         consumer.releasePiece(piece++, 1);
         continue;

@@ -31,10 +31,26 @@ template <class Config, class Variant> class Producer {
   static_assert(Config::kTileKv == 64, "a lane has two tokens");
 
 public:
-  static constexpr int kMaps = kHasTile ? 6 : 4; ///< that copies go by
+  /// For warp 0 and the two after it, each of which prefetches the maps of one box. It has read then where
+  /// they are, too: on the way to its first copy it would wait for that.
+  static __device__ __forceinline__ void prefetchMaps(const abi::AttendArgs &args) {
+    if (!args.hasMaps || !ptx::electOne())
+      return;
+#pragma unroll
+    for (int box = 0; box < (kHasTile ? 3 : 2); ++box)
+      if (threadIdx.x / 32 == box) {
+        ptx::prefetch(args.kBoxes[box]);
+        ptx::prefetch(args.vBoxes[box]);
+      }
+  }
 
+  /// By two loads, where the compiler would make one of each word.
+  static __device__ __forceinline__ abi::Item load(const abi::Item *item) {
+    const int4 low = reinterpret_cast<const int4 *>(item)[0], high = reinterpret_cast<const int4 *>(item)[1];
+    return {low.x, low.y, low.z, low.w, high.x, high.y, high.z, high.w};
+  }
   static __device__ __forceinline__ abi::Item itemOf(const abi::AttendArgs &args, int unit) {
-    return args.items[args.itemBegin + Units<Config>(args).item(unit)];
+    return load(args.items + args.itemBegin + Units<Config>(args).item(unit));
   }
 
   __device__ __forceinline__ Producer(const abi::AttendArgs &args, const Params &params,
@@ -46,7 +62,7 @@ public:
     const Units<Config> units(args_);
     int step = 0, piece = 0; // of the unit's first tile and first rows
     abi::Item item = first;
-    for (int unit = blockIdx.x; unit < units.count(); unit += gridDim.x) {
+    for (int unit = blockIdx.x; unit < units.count(); unit = units.next(unit)) {
       if (unit != blockIdx.x)
         item = itemOf(args_, unit);
       const int tiles = tilesOf<Config>(item);
@@ -58,7 +74,7 @@ public:
         row += kPieceRows;
       } while (row < item.queryCount * Config::kRatio);
       if (tiles == 0) {
-        if (units.endHere())
+        if (units.isEmptyOneLast())
           break;
         continue;
       }
@@ -101,7 +117,8 @@ private:
     const Rows copier(lane_);
     const char *q = copier.column(args_.q);
     int callers[kRounds], positions[kRounds] = {};
-    unsigned places[kRounds]; // of a lane's row of a round
+    unsigned places[kRounds];                                // of a lane's row of a round
+    constexpr int kFoursOfQueries = L::kGroups == 1 ? 1 : 4; ///< at once: otherwise light blocks spill
 #pragma unroll
     for (int i = 0; i < kRounds; ++i) {
       const int at = firstRow + min(i * 32 + lane_, rows - 1);
@@ -121,13 +138,11 @@ private:
       head.callerIndex[i * 32 + lane_] = callers[i];
       if constexpr (Variant::kHasMask || Variant::kHasScore)
         head.queryPos[i * 32 + lane_] = positions[i];
-      if (i * 32 >= copied)
-        continue;
 #pragma unroll 1
-      for (int row = i * 32; row < i * 32 + 32; row += Rows::kRows) {
-        const unsigned place = __shfl_sync(~0u, places[i], row % 32 + copier.row());
-        if (row < copied)
-          copier.copy(to, row, q, place);
+      for (int warpRow = i * 32; warpRow < min(i * 32 + 32, copied); warpRow += 16) {
+#pragma unroll kFoursOfQueries
+        for (int row = 0; row < 16; row += Rows::kRows)
+          copier.copy(to, warpRow + row, q, __shfl_sync(~0u, places[i], (warpRow + row) % 32 + copier.row()));
       }
     }
     __syncwarp();

@@ -11,6 +11,13 @@ template <class Config> class Units {
 public:
   __device__ __forceinline__ explicit Units(const abi::AttendArgs &args) : args_(args) {}
 
+  /// The block's unit behind this one. Reads the number of blocks here: sooner, a block's start would wait
+  /// for it.
+  static __device__ __forceinline__ int next(int unit) {
+    int blocks;
+    asm volatile("mov.u32 %0, %%nctaid.x;" : "=r"(blocks));
+    return unit + blocks;
+  }
   __device__ __forceinline__ int count() const { return args_.itemCount * Config::kKvHeads; }
   /// The item's place among the launch's.
   __device__ __forceinline__ int item(int unit) const {
@@ -19,8 +26,8 @@ public:
   __device__ __forceinline__ int kvHead(int unit) const {
     return areByHead() ? unit / args_.itemCount : unit % Config::kKvHeads;
   }
-  /// Whether a unit of no tokens is the last one.
-  __device__ __forceinline__ bool endHere() const { return !areByHead(); }
+  /// Whether no unit follows one of no tokens: items of none are the last ones, of each head's.
+  __device__ __forceinline__ bool isEmptyOneLast() const { return !areByHead(); }
 
 private:
   __device__ __forceinline__ bool areByHead() const { return kReadsDealt<Config> && args_.byHead; }
