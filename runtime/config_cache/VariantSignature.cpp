@@ -11,6 +11,7 @@ namespace deft::config_cache {
 namespace {
 
 constexpr std::size_t kHashDigits = 8;
+constexpr const char *kPlain = "plain";
 
 std::string number(auto value) { return std::to_string(static_cast<long long>(value)); }
 
@@ -39,12 +40,12 @@ std::string hooksText(const spec::Variant &variant) {
 
 std::string hooksOf(const spec::Variant &variant) {
   if (!variant.mask && !variant.score && !variant.sigmoidBias)
-    return variant.normalize == spec::Normalize::Softmax ? "plain" : "sigmoid";
+    return variant.normalize == spec::Normalize::Softmax ? kPlain : "sigmoid";
   return support::sha256Hex(hooksText(variant)).substr(0, kHashDigits);
 }
 
 bool isHooks(std::string_view text) {
-  if (text == "plain" || text == "sigmoid")
+  if (text == kPlain || text == "sigmoid")
     return true;
   return text.size() == kHashDigits && text.find_first_not_of("0123456789abcdef") == std::string_view::npos;
 }
@@ -130,8 +131,8 @@ std::optional<double> distance(const VariantSignature &a, const VariantSignature
     sum += 0.5;
   if (a.order != b.order)
     sum += 0.25;
-  if (a.hooks != b.hooks)
-    sum += 1;
+  if (a.hooks != b.hooks) // two kinds may have less in common with each other than each has with neither
+    sum += a.hooks == kPlain || b.hooks == kPlain ? 1 : 1.5;
   return sum;
 }
 

@@ -13,6 +13,23 @@ namespace {
 
 Error toPublic(const support::Error &error) { return {ErrorCode::Internal, error.message, error.hint}; }
 
+/// As those of the checks are: their kernels, tuned or given, are loaded then.
+Result<Tree> typicalTree() {
+  constexpr int kLeaves = 15;
+  Tree tree;
+  const auto root = tree.addRoot(700);
+  if (!root)
+    return root.error();
+  for (int i = 0; i < kLeaves; ++i) {
+    const auto leaf = tree.addChild(*root, 20 + 30 * i);
+    if (!leaf)
+      return leaf.error();
+    if (const auto query = tree.addQuery(*leaf); !query)
+      return query.error();
+  }
+  return tree;
+}
+
 } // namespace
 
 Result<Subject> openSubject(const std::string &name, int index) {
@@ -41,7 +58,10 @@ Result<Subject> openSubject(const std::string &name, int index) {
   auto values = exec::bindParams(program->variant(), assignments);
   if (!values)
     return toPublic(values.error());
-  auto loaded = GpuAttention::load(*gpu, *attention, {.params = &params});
+  const auto tree = typicalTree();
+  if (!tree)
+    return tree.error();
+  auto loaded = GpuAttention::load(*gpu, *attention, {.typicalTree = &*tree, .params = &params});
   if (!loaded)
     return loaded.error();
   auto device = gpu->impl().device;

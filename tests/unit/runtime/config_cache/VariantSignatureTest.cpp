@@ -101,6 +101,10 @@ TEST(VariantSignatureTest, OnlyVariantsOfOneShapeAreComparable) {
   other = base;
   other.hooks = "01234567";
   EXPECT_GT(*distance(base, other), 0);
+  VariantSignature third = base;
+  third.hooks = "89abcdef";
+  EXPECT_GT(*distance(third, other), *distance(base, other)) << "plain is nearer than other hooks";
+  EXPECT_EQ(distance(third, other), distance(other, third));
 }
 
 } // namespace
