@@ -61,6 +61,15 @@ void turnEveryOtherItem(Plan &plan) {
 
 std::int64_t divideUp(std::int64_t a, std::int64_t b) { return (a + b - 1) / b; }
 
+/// So many dealt tiles give a group to three of the four warps in each: what a warp has beyond that would
+/// leave tiles all but empty. `tokens` are those of each warp. 0: nothing is dealt.
+int dealtTiles(const abi::Item &item, std::array<int, kDealtWarps> tokens) {
+  std::sort(tokens.begin(), tokens.end());
+  const auto tiles = divideUp(tokens[1], kGroupTokens);
+  const bool areTooMany = divideUp(item.tokens, kTileTokens) + tiles > kMostDealtTiles;
+  return tokens[0] == 0 || areTooMany ? 0 : static_cast<int>(tiles);
+}
+
 } // namespace
 
 /// Sorts the item's runs by the bucket of their owner, and gives where buckets begin in sorted_, and the end.
@@ -111,44 +120,34 @@ void RunOrder::listParts(const abi::Item &item, std::span<const int> which, cons
       parts_.push_back({r, {0, runs[r].tokens}});
     return;
   }
-  const auto add = [&](int r, Part part) {
+  const auto add = [](std::vector<RunPart> &parts, int r, Part part) {
     if (!part.isEmpty())
-      parts_.push_back({r, part});
+      parts.push_back({r, part});
   };
-  const auto forEachRun = [&](auto callback) {
-    for (const int r : which) {
-      // What grows is not to move others' pages: its last piece is never a whole one.
-      const int most = runs[r].tokens - doesGrow_[index(item.runBegin + r)];
-      const Part groups = wholePieces(runs[r], most, kGroupTokens, runs[r].tokens);
-      callback(r, wholePieces(runs[r], most, piece_, groups.end), groups);
+  groups_.clear();
+  rest_.clear();
+  for (const int r : which) {
+    // What grows is not to move others' pages: its last piece is never a whole one.
+    const int most = runs[r].tokens - doesGrow_[index(item.runBegin + r)];
+    const Part groups = wholePieces(runs[r], most, kGroupTokens, runs[r].tokens);
+    if (piece_ == kGroupTokens) {
+      add(parts_, r, groups);
+    } else {
+      const Part whole = wholePieces(runs[r], most, piece_, groups.end);
+      add(parts_, r, whole);
+      add(groups_, r, {groups.begin, whole.begin});
+      add(groups_, r, {whole.end, groups.end});
     }
-  };
-  forEachRun([&](int r, Part whole, Part) { add(r, whole); });
-  if (piece_ > kGroupTokens)
-    forEachRun([&](int r, Part whole, Part groups) {
-      add(r, {groups.begin, whole.begin});
-      add(r, {whole.end, groups.end});
-    });
-  forEachRun([&](int r, Part, Part groups) {
-    add(r, {0, groups.begin});
-    add(r, {groups.end, runs[r].tokens});
-  });
+    add(rest_, r, {0, groups.begin});
+    add(rest_, r, {groups.end, runs[r].tokens});
+  }
+  parts_.insert(parts_.end(), groups_.begin(), groups_.end());
+  parts_.insert(parts_.end(), rest_.begin(), rest_.end());
 }
 
-/// So many dealt tiles give a group to three of the four warps in each: what a warp has beyond that would
-/// leave tiles all but empty. 0: nothing is dealt.
-int RunOrder::dealtTiles(const abi::Item &item, const abi::Run *runs) const {
-  std::array<int, 1 + kDealtWarps> tokens{}; // of many, and of each warp
-  for (int r = 0; r < item.runCount; ++r)
-    tokens[index(owners_[index(item.runBegin + r)] + 1)] += runs[r].tokens;
-  std::sort(tokens.begin() + 1, tokens.end());
-  const auto tiles = divideUp(tokens[2], kGroupTokens);
-  const bool areTooMany = divideUp(item.tokens, kTileTokens) + tiles > kMostDealtTiles;
-  return tokens[1] == 0 || areTooMany ? 0 : static_cast<int>(tiles);
-}
-
-/// What each warp alone sees stands behind the rest, as many tokens as it has in so many tiles.
-void RunOrder::dealItem(const abi::Item &item, int tiles, const abi::Run *from, RunWriter &to) {
+/// What each warp alone sees stands behind the rest, as many tokens as it has in so many tiles. Gives the
+/// end.
+abi::Run *RunOrder::dealItem(const abi::Item &item, int tiles, const abi::Run *from, RunWriter to) {
   const auto begins = sortRuns<1 + kDealtWarps>(item, [](int owner) { return index(owner + 1); });
   parts_.clear();
   std::array<std::size_t, 2 + kDealtWarps> firstPart{}; // of many, of each warp, and the end
@@ -186,6 +185,7 @@ void RunOrder::dealItem(const abi::Item &item, int tiles, const abi::Run *from, 
   }
   for (std::size_t w = 0; w < kDealtWarps; ++w)
     first[w].dealtBegin = dealtBegin[w];
+  return to.end();
 }
 
 void RunOrder::apply(const config::Config &config, const VariantFacts &facts, Plan &plan) {
@@ -220,11 +220,23 @@ bool RunOrder::findShares(const config::Config &config, int ratio, const Plan &p
   bool change = false;
   forEachItem(config, plan, [&](std::size_t i, const config::PhaseConfig &phase) {
     const abi::Item &item = plan.items[i];
+    const std::span<const abi::Run> runs = runsOf(item, plan);
+    const int *owner = owners_.data() + item.runBegin;
+    const bool canDeal = config::isDealt(phase, config.order) && haveAllWarps(item.queryCount * ratio);
+    std::array<int, kDealtWarps> ofWarps{};
+    int few = 0;
+    for (const abi::Run &run : runs) {
+      if (*owner >= 0)
+        few += run.tokens;
+      if (*owner >= 0 && canDeal)
+        ofWarps[index(*owner)] += run.tokens;
+      ++owner;
+    }
     Shares &own = shares_[i];
-    for (std::size_t r = index(item.runBegin); r < index(item.runBegin + item.runCount); ++r)
-      (owners_[r] >= 0 ? own.few : own.many) += plan.runs[r].tokens;
-    if (own.areBoth() && config::isDealt(phase, config.order) && haveAllWarps(item.queryCount * ratio))
-      own.dealtTiles = dealtTiles(item, plan.runs.data() + item.runBegin);
+    own.few = few;
+    own.many = item.tokens - few;
+    if (canDeal && own.areBoth())
+      own.dealtTiles = dealtTiles(item, ofWarps);
     change |= own.areBoth();
   });
   return change;
@@ -334,9 +346,8 @@ void RunOrder::mix(const config::Config &config, Plan &plan) {
                 if (own.areMixed())
                   return mixItem(item, own, phase.tileKv, from, to.end());
                 if (own.areDealt())
-                  dealItem(item, own.dealtTiles, from, to);
-                else
-                  to.putFirst(item.runCount);
+                  return dealItem(item, own.dealtTiles, from, to);
+                to.putFirst(item.runCount);
                 return to.end();
               });
   for (std::size_t i = 0; i < plan.items.size(); ++i)

@@ -44,8 +44,7 @@ private:
   void mix(const config::Config &config, Plan &plan);
   abi::Run *mixItem(const abi::Item &item, const Shares &shares, int tileTokens, const abi::Run *from,
                     abi::Run *to);
-  int dealtTiles(const abi::Item &item, const abi::Run *runs) const;
-  void dealItem(const abi::Item &item, int tiles, const abi::Run *from, RunWriter &to);
+  abi::Run *dealItem(const abi::Item &item, int tiles, const abi::Run *from, RunWriter to);
   template <std::size_t kBuckets, class BucketOf>
   std::array<int, kBuckets + 1> sortRuns(const abi::Item &item, BucketOf bucketOf);
   template <class Most, class Write>
@@ -59,6 +58,8 @@ private:
   std::vector<char> doesGrow_;    ///< of each run before: whether it ends where a leaf may grow
   std::vector<int> sorted_;       ///< an item's runs by whose they are, at least as many as are wanted
   std::vector<RunPart> parts_;    ///< of an item's runs, in their order
+  std::vector<RunPart> groups_;   ///< those to come behind whole pages, and
+  std::vector<RunPart> rest_;     ///< behind these
   std::vector<abi::Run> former_;  ///< the plan's runs before they are written anew
   std::vector<int> endOf_;        ///< of each of these: the one that ends where it did
 };

@@ -21,14 +21,15 @@ public:
     if (part.isEmpty())
       return;
     const abi::Run &run = from_[r];
+    const int tokens = part.end - part.begin;
     *to_ = run;
     to_->begin = tokens_;
-    to_->tokens = part.end - part.begin;
-    to_->location += part.begin;
-    to_->position += part.begin;
+    to_->tokens = tokens;
+    to_->location = run.location + part.begin;
+    to_->position = run.position + part.begin;
     if (part.end == run.tokens)
       endOf_[r] = static_cast<int>(to_ - all_);
-    tokens_ += to_->tokens;
+    tokens_ += tokens;
     ++to_;
   }
   void putAll(int r) { put(r, {0, from_[r].tokens}); }
