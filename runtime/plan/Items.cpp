@@ -11,7 +11,7 @@ int divideUp(int a, int b) { return (a - 1) / b + 1; }
 int roundUp(int a, int step) { return divideUp(a, step) * step; }
 
 /// Makes room for so many values: the size goes ahead of what is used, so that appending is a store.
-template <typename Value> void growTo(std::vector<Value> &values, std::size_t needed) {
+template <typename Values> void growTo(Values &values, std::size_t needed) {
   if (values.size() < needed) [[unlikely]]
     values.resize(std::max(needed, std::min(values.size() + values.size() / 8 + 64, values.capacity())));
 }

@@ -7,7 +7,6 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
-#include <numeric>
 #include <span>
 
 namespace deft::plan {
@@ -63,7 +62,7 @@ std::int64_t divideUp(std::int64_t a, std::int64_t b) { return (a + b - 1) / b; 
 
 /// So many dealt tiles give a group to three of the four warps in each: what a warp has beyond that would
 /// leave tiles all but empty. `tokens` are those of each warp. 0: nothing is dealt.
-int dealtTiles(const abi::Item &item, std::array<int, kDealtWarps> tokens) {
+int dealtTiles(const abi::Item &item, std::span<int, kDealtWarps> tokens) {
   std::sort(tokens.begin(), tokens.end());
   const auto tiles = divideUp(tokens[1], kGroupTokens);
   const bool areTooMany = divideUp(item.tokens, kTileTokens) + tiles > kMostDealtTiles;
@@ -72,18 +71,18 @@ int dealtTiles(const abi::Item &item, std::array<int, kDealtWarps> tokens) {
 
 } // namespace
 
-/// Sorts the item's runs by the bucket of their owner, and gives where buckets begin in sorted_, and the end.
+/// Sorts an item's runs by the bucket of their owner, and gives where buckets begin in sorted_, and the end.
 template <std::size_t kBuckets, class BucketOf>
-std::array<int, kBuckets + 1> RunOrder::sortRuns(const abi::Item &item, BucketOf bucketOf) {
-  const int *const owners = owners_.data() + item.runBegin;
+std::array<int, kBuckets + 1> RunOrder::sortRuns(std::span<const Owner> owners, BucketOf bucketOf) {
   std::array<int, kBuckets + 2> begins{}; // a place further on until they are filled
-  for (int r = 0; r < item.runCount; ++r)
-    ++begins[bucketOf(owners[r]) + 2];
+  for (const Owner owner : owners)
+    ++begins[bucketOf(owner) + 2];
   for (std::size_t b = 2; b < begins.size(); ++b)
     begins[b] += begins[b - 1];
-  sorted_.resize(std::max(sorted_.size(), index(item.runCount)));
-  for (int r = 0; r < item.runCount; ++r)
-    sorted_[index(begins[bucketOf(owners[r]) + 1]++)] = r;
+  sorted_.resize(std::max(sorted_.size(), owners.size()));
+  int *const sorted = sorted_.data();
+  for (std::size_t r = 0; r < owners.size(); ++r)
+    sorted[begins[bucketOf(owners[r]) + 1]++] = static_cast<int>(r);
   std::array<int, kBuckets + 1> result;
   std::copy_n(begins.begin(), result.size(), result.begin());
   return result;
@@ -91,155 +90,108 @@ std::array<int, kBuckets + 1> RunOrder::sortRuns(const abi::Item &item, BucketOf
 
 /// Each tile is of the kind that is behind, so that both kinds end together; what the last tokens of one
 /// leave of a tile is filled by the other. Writes the runs from `to` on, and gives the end.
-abi::Run *RunOrder::mixItem(const abi::Item &item, const Shares &shares, int tileTokens, const abi::Run *from,
-                            abi::Run *to) {
-  const auto begins = sortRuns<2>(item, [](int owner) { return index(owner >= 0 ? 1 : 0); });
+abi::Run *RunOrder::mixItem(std::span<const abi::Run> runs, std::span<const Owner> owners, const Shape &shape,
+                            int tileTokens, abi::Run *to) {
+  const auto begins = sortRuns<2>(owners, [](int owner) { return index(owner >= 0 ? 1 : 0); });
   const int *const sorted = sorted_.data();
-  RunWalk many(from, sorted, sorted + begins[1]), few(from, sorted + begins[1], sorted + begins[2]);
-  Shares left = shares;
+  RunWalk many(runs.data(), sorted, sorted + begins[1]),
+      few(runs.data(), sorted + begins[1], sorted + begins[2]);
+  std::int64_t leftMany = shape.many, leftFew = shape.few;
   std::int64_t owed = 0; // to the few: tokens, times those of many
-  for (int begin = 0, end; begin < item.tokens; begin = end) {
-    end = std::min(begin + tileTokens, item.tokens);
+  const int tokens = static_cast<int>(shape.many + shape.few);
+  for (int begin = 0, end; begin < tokens; begin = end) {
+    end = std::min(begin + tileTokens, tokens);
     const bool isFewsTurn = owed > 0;
-    const auto most = std::min<std::int64_t>(isFewsTurn ? left.few : left.many, end - begin);
+    const auto most = std::min<std::int64_t>(isFewsTurn ? leftFew : leftMany, end - begin);
     const int split = begin + static_cast<int>(most);
     (isFewsTurn ? few : many).fill(begin, split, to);
     (isFewsTurn ? many : few).fill(split, end, to);
-    const Shares given = isFewsTurn ? Shares{end - split, split - begin} : Shares{split - begin, end - split};
-    left.many -= given.many;
-    left.few -= given.few;
-    owed += given.many * shares.few - given.few * shares.many;
+    const int ofFew = isFewsTurn ? split - begin : end - split, ofMany = end - begin - ofFew;
+    leftMany -= ofMany;
+    leftFew -= ofFew;
+    owed += ofMany * shape.few - ofFew * shape.many;
   }
   return to;
 }
 
-/// Appends what the runs have in the order in which it is read: whole pages first.
-void RunOrder::listParts(const abi::Item &item, std::span<const int> which, const abi::Run *runs) {
-  if (piece_ == 0) {
-    for (const int r : which)
-      parts_.push_back({r, {0, runs[r].tokens}});
-    return;
-  }
-  const auto add = [](std::vector<RunPart> &parts, int r, Part part) {
-    if (!part.isEmpty())
-      parts.push_back({r, part});
-  };
-  groups_.clear();
-  rest_.clear();
-  for (const int r : which) {
-    // What grows is not to move others' pages: its last piece is never a whole one.
-    const int most = runs[r].tokens - doesGrow_[index(item.runBegin + r)];
-    const Part groups = wholePieces(runs[r], most, kGroupTokens, runs[r].tokens);
-    if (piece_ == kGroupTokens) {
-      add(parts_, r, groups);
-    } else {
-      const Part whole = wholePieces(runs[r], most, piece_, groups.end);
-      add(parts_, r, whole);
-      add(groups_, r, {groups.begin, whole.begin});
-      add(groups_, r, {whole.end, groups.end});
-    }
-    add(rest_, r, {0, groups.begin});
-    add(rest_, r, {groups.end, runs[r].tokens});
-  }
-  parts_.insert(parts_.end(), groups_.begin(), groups_.end());
-  parts_.insert(parts_.end(), rest_.begin(), rest_.end());
+/// The same after whole pages have come first. Nobody asks where its runs end: it does not grow.
+abi::Run *RunOrder::forwardAndMix(const abi::Item &item, const Shape &shape, int ratio, int tileTokens,
+                                  const abi::Run *from, abi::Run *to) {
+  forwarded_.resize(std::max(forwarded_.size(), index(item.runCount) * mostParts(piece_)));
+  endOfForwarded_.resize(std::max(endOfForwarded_.size(), index(item.runCount)));
+  ownersOfForwarded_.resize(forwarded_.size());
+  abi::Run *const first = forwarded_.data();
+  const abi::Run *const end = forwardItem(item, from, RunWriter(from, endOfForwarded_.data(), first, first));
+  const std::span<const abi::Run> runs(first, end);
+  std::transform(runs.begin(), runs.end(), ownersOfForwarded_.begin(),
+                 [&](const abi::Run &run) { return static_cast<Owner>(ownerOf(run, ratio)); });
+  return mixItem(runs, std::span(ownersOfForwarded_).first(runs.size()), shape, tileTokens, to);
 }
 
-/// What each warp alone sees stands behind the rest, as many tokens as it has in so many tiles. Gives the
-/// end.
+/// Nodes begin and end anywhere in a page. What they have of whole pages comes first, so that a tile's pieces
+/// are pages' pieces, which family sm90 copies at once; the rest, token by token, comes last.
+abi::Run *RunOrder::forwardItem(const abi::Item &item, const abi::Run *from, RunWriter to) const {
+  forEachPart(
+      index(item.runCount), [](std::size_t i) { return static_cast<int>(i); }, from, growthOf(item), piece_,
+      [&](int run, Part part) { to.put(run, part); });
+  return to.end();
+}
+
+/// What each warp alone sees stands behind the rest, as many tokens as it has in so many tiles; of all that
+/// is common and of each warp, whole pages come first. Gives the end.
 abi::Run *RunOrder::dealItem(const abi::Item &item, int tiles, const abi::Run *from, RunWriter to) {
-  const auto begins = sortRuns<1 + kDealtWarps>(item, [](int owner) { return index(owner + 1); });
-  parts_.clear();
-  std::array<std::size_t, 2 + kDealtWarps> firstPart{}; // of many, of each warp, and the end
-  for (std::size_t b = 0; b + 1 < begins.size(); ++b) {
-    listParts(item, std::span(sorted_).subspan(index(begins[b]), index(begins[b + 1] - begins[b])), from);
-    firstPart[b + 1] = parts_.size();
-  }
-  const auto partsOf = [&](std::size_t w) {
-    return std::span(parts_).subspan(firstPart[w + 1], firstPart[w + 2] - firstPart[w + 1]);
+  const std::span<const Owner> owners = ownersOf(item);
+  const auto begins = sortRuns<1 + kDealtWarps>(owners, [](int owner) { return index(owner + 1); });
+  const auto forEachPartOf = [&](std::size_t bucket, auto take) {
+    const int *const which = sorted_.data() + begins[bucket];
+    forEachPart(
+        index(begins[bucket + 1] - begins[bucket]), [which](std::size_t i) { return which[i]; }, from,
+        growthOf(item), piece_, take);
   };
   abi::Run *const first = to.end();
-  for (std::size_t at = 0; at < firstPart[1]; ++at)
-    to.put(parts_[at].run, parts_[at].part);
-  std::array<std::size_t, kDealtWarps> dealt; // parts of each warp; the last of them may have been cut
+  forEachPartOf(0, [&](int run, Part part) { to.put(run, part); });
+  dealt_.resize(std::max(dealt_.size(), index(item.runCount) * mostParts(piece_) + 1));
+  RunPart *next = dealt_.data();
+  std::array<const RunPart *, kDealtWarps + 1> dealtBegins{next};
   for (std::size_t w = 0; w < kDealtWarps; ++w) {
-    const std::span<RunPart> parts = partsOf(w);
     int left = tiles * kGroupTokens;
-    std::size_t at = 0;
-    for (; at < parts.size() && left > 0; ++at) {
-      Part &part = parts[at].part;
+    forEachPartOf(w + 1, [&](int run, Part part) {
       const int end = std::min(part.end, part.begin + left);
+      *next = {run, {part.begin, end}};
+      next += end != part.begin;
       left -= end - part.begin;
-      to.put(parts[at].run, {end, part.end});
-      part.end = end;
-    }
-    dealt[w] = at;
-    for (; at < parts.size(); ++at)
-      to.put(parts[at].run, parts[at].part);
+      if (end != part.end) // of those behind the first that is left, all
+        to.put(run, {end, part.end});
+    });
+    dealtBegins[w + 1] = next;
   }
-  std::array<int, kDealtWarps> dealtBegin;
+  std::array<int, kDealtWarps> runBegins;
   for (std::size_t w = 0; w < kDealtWarps; ++w) {
-    dealtBegin[w] = static_cast<int>(to.end() - first);
-    for (const RunPart &one : partsOf(w).first(dealt[w]))
-      to.put(one.run, one.part);
+    runBegins[w] = static_cast<int>(to.end() - first);
+    for (const RunPart *one = dealtBegins[w]; one != dealtBegins[w + 1]; ++one)
+      to.put(one->run, one->part);
   }
   for (std::size_t w = 0; w < kDealtWarps; ++w)
-    first[w].dealtBegin = dealtBegin[w];
+    first[w].dealtBegin = runBegins[w];
   return to.end();
 }
 
 void RunOrder::apply(const config::Config &config, const VariantFacts &facts, Plan &plan) {
+  if (config.order == config::Order::Alternate)
+    turnEveryOtherItem(plan);
   const bool hasSm90 =
       std::any_of(config.phases.begin(), config.phases.end(),
                   [](const config::PhaseConfig &phase) { return phase.family == config::Family::Sm90; });
   piece_ = hasSm90 ? pieceOf(facts.pageSize) : 0;
-  const bool isMixed = config.order == config::Order::Mixed;
-  if (config.order == config::Order::Alternate)
-    turnEveryOtherItem(plan);
-  shares_.assign(plan.items.size(), {});
-  const bool changes = isMixed && findShares(config, facts.ratio, plan);
-  const bool haveMoved = piece_ > 0 && bringPagesForward(config, plan);
-  if (!changes)
+  constexpr std::size_t kRoomIsCheap = 1 << 16;
+  if (piece_ > 0 && plan.runs.size() <= kRoomIsCheap)
+    plan.mostRuns = static_cast<int>(plan.runs.size() * mostParts(piece_));
+  if (piece_ == 0 && config.order != config::Order::Mixed)
     return;
-  if (haveMoved) {
-    findOwners(facts.ratio, plan);
+  if (piece_ > 0)
     findGrowing(plan);
-  }
-  mix(config, plan);
-}
-
-void RunOrder::findOwners(int ratio, const Plan &plan) {
-  owners_.resize(plan.runs.size());
-  for (std::size_t r = 0; r < plan.runs.size(); ++r)
-    owners_[r] = ownerOf(plan.runs[r], ratio);
-}
-
-/// Of items whose runs are in path order. Gives whether any of them are to change.
-bool RunOrder::findShares(const config::Config &config, int ratio, const Plan &plan) {
-  findOwners(ratio, plan);
-  bool change = false;
-  forEachItem(config, plan, [&](std::size_t i, const config::PhaseConfig &phase) {
-    const abi::Item &item = plan.items[i];
-    const std::span<const abi::Run> runs = runsOf(item, plan);
-    const int *owner = owners_.data() + item.runBegin;
-    const bool canDeal = config::isDealt(phase, config.order) && haveAllWarps(item.queryCount * ratio);
-    std::array<int, kDealtWarps> ofWarps{};
-    int few = 0;
-    for (const abi::Run &run : runs) {
-      if (*owner >= 0)
-        few += run.tokens;
-      if (*owner >= 0 && canDeal)
-        ofWarps[index(*owner)] += run.tokens;
-      ++owner;
-    }
-    Shares &own = shares_[i];
-    own.few = few;
-    own.many = item.tokens - few;
-    if (canDeal && own.areBoth())
-      own.dealtTiles = dealtTiles(item, ofWarps);
-    change |= own.areBoth();
-  });
-  return change;
+  if (findShapes(config, facts.ratio, plan))
+    rewrite(config, facts.ratio, plan);
 }
 
 /// Of each run, whether it ends where a leaf may grow.
@@ -249,117 +201,120 @@ void RunOrder::findGrowing(const Plan &plan) {
     doesGrow_[index(tail.run)] = plan.leaves[index(tail.leaf)].canGrow != 0;
 }
 
-/// Writes the runs of all items anew: write(item's index, its phase, its former runs, a writer) gives where
-/// they end, and writes no more than most(item's index, its phase).
-template <class Most, class Write>
-void RunOrder::rewriteRuns(const config::Config &config, Plan &plan, Most most, Write write) {
+/// Gives whether any item changes.
+bool RunOrder::findShapes(const config::Config &config, int ratio, const Plan &plan) {
+  const bool isMixed = config.order == config::Order::Mixed;
+  shapes_.assign(plan.items.size(), {});
+  owners_.resize(plan.runs.size());
+  bool change = false;
+  forEachItem(config, plan, [&](std::size_t i, const config::PhaseConfig &phase) {
+    const abi::Item &item = plan.items[i];
+    Shape &shape = shapes_[i];
+    if (isMixed)
+      findShares(item, config::isDealt(phase, config.order) && haveAllWarps(item.queryCount * ratio), ratio,
+                 runsOf(item, plan), shape);
+    if (piece_ > 0 && phase.family == config::Family::Sm90 && !shape.areDealt()) {
+      const char *const doesGrow = growthOf(item);
+      // Runs that are to be cut into tiles go on there.
+      shape.isMisplaced = shape.areBoth() ? !areOnlyPieces(runsOf(item, plan), doesGrow)
+                                          : !areInPlace(runsOf(item, plan), doesGrow, piece_);
+    }
+    change |= shape.changes();
+  });
+  return change;
+}
+
+void RunOrder::findShares(const abi::Item &item, bool canDeal, int ratio, std::span<const abi::Run> runs,
+                          Shape &shape) {
+  Owner *owner = owners_.data() + item.runBegin;
+  std::array<int, 1 + kDealtWarps> ofWarps{}; // and of many before them
+  int few = 0;
+  for (const abi::Run &run : runs) {
+    const int own = ownerOf(run, ratio);
+    *owner++ = static_cast<Owner>(own);
+    few += own >= 0 ? run.tokens : 0;
+    ofWarps[index(std::min(own, kDealtWarps - 1) + 1)] += run.tokens;
+  }
+  shape.few = few;
+  shape.many = item.tokens - few;
+  if (canDeal && shape.areBoth())
+    shape.dealtTiles = dealtTiles(item, std::span(ofWarps).last<kDealtWarps>());
+}
+
+/// So many runs become of the item's, at most.
+std::size_t RunOrder::mostRuns(const abi::Item &item, const config::PhaseConfig &phase,
+                               const Shape &shape) const {
+  const bool areInParts = shape.isMisplaced || shape.areDealt();
+  std::size_t runs = index(item.runCount) * (areInParts ? mostParts(piece_) : 1);
+  if (shape.areDealt()) // one of each warp may be cut in two
+    runs += kDealtWarps;
+  else if (shape.areBoth()) // each turn may cut a run of the other kind in two
+    runs += index(2 * divideUp(std::min(shape.many, shape.few), phase.tileKv) + 1);
+  return runs;
+}
+
+/// Writes the runs of all items anew, one item's behind the other's.
+void RunOrder::rewrite(const config::Config &config, int ratio, Plan &plan) {
   former_.swap(plan.runs);
   endOf_.resize(former_.size());
-  std::size_t mostOfAll = 0;
-  forEachItem(config, plan,
-              [&](std::size_t i, const config::PhaseConfig &phase) { mostOfAll += most(i, phase); });
-  plan.runs.resize(std::max(plan.runs.size(), mostOfAll)); // and not cleared: what is there is written over
+  std::size_t most = 0;
+  forEachItem(config, plan, [&](std::size_t i, const config::PhaseConfig &phase) {
+    most += mostRuns(plan.items[i], phase, shapes_[i]);
+  });
+  plan.runs.resize(most);
   abi::Run *const all = plan.runs.data(), *to = all;
   forEachItem(config, plan, [&](std::size_t i, const config::PhaseConfig &phase) {
     abi::Item &item = plan.items[i];
-    const abi::Run *const from = former_.data() + item.runBegin;
-    abi::Run *const end = write(i, phase, from, RunWriter(from, endOf_.data() + item.runBegin, all, to));
+    abi::Run *const end = rewriteItem(item, shapes_[i], ratio, phase.tileKv, all, to);
     item.runBegin = static_cast<int>(to - all);
     item.runCount = static_cast<int>(end - to);
+    if (shapes_[i].areDealt())
+      countDealt(item, {to, end});
     to = end;
   });
   plan.runs.resize(index(to - all));
-}
-
-/// Nodes begin and end anywhere in a page. What they have of whole pages comes first, so that a tile's pieces
-/// are pages' pieces, which family sm90 copies at once; the rest, token by token, comes last.
-/// Items whose tokens are dealt have theirs brought forward by that. Gives whether any have moved.
-bool RunOrder::bringPagesForward(const config::Config &config, Plan &plan) {
-  findGrowing(plan);
-  isMisplaced_.assign(plan.items.size(), 0);
-  bool areMisplaced = false;
-  forEachItem(config, plan, [&](std::size_t i, const config::PhaseConfig &phase) {
-    if (phase.family != config::Family::Sm90 || shares_[i].areDealt())
-      return;
-    const std::span<const abi::Run> runs = runsOf(plan.items[i], plan);
-    const char *const doesGrow = doesGrow_.data() + plan.items[i].runBegin;
-    // Runs that are to be cut into tiles go on there.
-    const bool areRight =
-        shares_[i].areBoth() ? areOnlyPieces(runs, doesGrow) : areInPlace(runs, doesGrow, piece_);
-    isMisplaced_[i] = !areRight;
-    areMisplaced |= !areRight;
-  });
-  constexpr std::size_t kRoomIsCheap = 1 << 16;
-  if (plan.runs.size() <= kRoomIsCheap)
-    plan.mostRuns = static_cast<int>(plan.runs.size() * mostParts());
-  if (!areMisplaced)
-    return false;
-  const auto mostOf = [&](std::size_t i, const config::PhaseConfig &) {
-    return index(plan.items[i].runCount) * (isMisplaced_[i] ? mostParts() : 1);
-  };
-  rewriteRuns(config, plan, mostOf,
-              [&](std::size_t i, const config::PhaseConfig &, const abi::Run *runs, RunWriter to) {
-                const abi::Item &item = plan.items[i];
-                if (!isMisplaced_[i]) {
-                  to.putFirst(item.runCount);
-                  return to.end();
-                }
-                sorted_.resize(std::max(sorted_.size(), index(item.runCount)));
-                std::iota(sorted_.begin(), sorted_.begin() + item.runCount, 0);
-                parts_.clear();
-                listParts(item, std::span(sorted_).first(index(item.runCount)), runs);
-                for (const RunPart &one : parts_)
-                  to.put(one.run, one.part);
-                return to.end();
-              });
   moveTails(plan);
-  return true;
 }
 
-/// To the runs that end where theirs did.
-void RunOrder::moveTails(Plan &plan) {
-  for (auto tail = plan.tails.begin(); tail != plan.tails.end();) {
-    const auto end = endOfItem(tail, plan);
-    for (auto one = tail; one != end; ++one)
-      one->run = endOf_[index(one->run)];
-    const auto isBefore = [](const Plan::Tail &a, const Plan::Tail &b) { return a.run < b.run; };
-    if (!std::is_sorted(tail, end, isBefore))
-      std::sort(tail, end, isBefore);
-    tail = end;
+abi::Run *RunOrder::rewriteItem(const abi::Item &item, const Shape &shape, int ratio, int tileTokens,
+                                const abi::Run *all, abi::Run *to) {
+  const abi::Run *const from = former_.data() + item.runBegin;
+  RunWriter writer(from, endOf_.data() + item.runBegin, all, to);
+  if (shape.areDealt())
+    return dealItem(item, shape.dealtTiles, from, writer);
+  if (shape.areBoth())
+    return shape.isMisplaced ? forwardAndMix(item, shape, ratio, tileTokens, from, to)
+                             : mixItem({from, index(item.runCount)}, ownersOf(item), shape, tileTokens, to);
+  if (shape.isMisplaced)
+    return forwardItem(item, from, writer);
+  writer.putAll(item.runCount);
+  return writer.end();
+}
+
+/// To the runs that end where theirs did. Where a leaf of a mixed item grew, tiles would have tokens of both
+/// kinds: it may not.
+void RunOrder::moveTails(Plan &plan) const {
+  const auto end = plan.tails.end();
+  auto kept = plan.tails.begin();
+  for (auto tail = plan.tails.begin(); tail != end;) {
+    const int item = tail->item;
+    const bool isMixed = shapes_[index(item)].areMixed();
+    const auto first = kept;
+    bool isSorted = true;
+    for (int before = -1; tail != end && tail->item == item; ++tail) {
+      if (isMixed) {
+        plan.leaves[index(tail->leaf)].canGrow = 0;
+        continue;
+      }
+      const int run = endOf_[index(tail->run)];
+      *kept++ = {tail->leaf, item, run};
+      isSorted &= before < run;
+      before = run;
+    }
+    if (!isSorted)
+      std::sort(first, kept, [](const Plan::Tail &a, const Plan::Tail &b) { return a.run < b.run; });
   }
-}
-
-void RunOrder::mix(const config::Config &config, Plan &plan) {
-  const auto mostOf = [&](std::size_t i, const config::PhaseConfig &phase) {
-    const Shares &own = shares_[i];
-    const std::size_t runs = index(plan.items[i].runCount);
-    if (own.areDealt()) // one of each warp may be cut in two
-      return runs * mostParts() + kDealtWarps;
-    if (own.areBoth()) // each turn may cut a run of the other kind in two
-      return runs + index(2 * divideUp(std::min(own.many, own.few), phase.tileKv) + 1);
-    return runs;
-  };
-  rewriteRuns(config, plan, mostOf,
-              [&](std::size_t i, const config::PhaseConfig &phase, const abi::Run *from, RunWriter to) {
-                const abi::Item &item = plan.items[i];
-                const Shares &own = shares_[i];
-                if (own.areMixed())
-                  return mixItem(item, own, phase.tileKv, from, to.end());
-                if (own.areDealt())
-                  return dealItem(item, own.dealtTiles, from, to);
-                to.putFirst(item.runCount);
-                return to.end();
-              });
-  for (std::size_t i = 0; i < plan.items.size(); ++i)
-    if (abi::Item &item = plan.items[i]; shares_[i].areDealt())
-      countDealt(item, runsOf(item, plan));
-  // Where a leaf of a mixed item grew, tiles would have tokens of both kinds.
-  const auto isOfMixed = [&](const Plan::Tail &tail) { return shares_[index(tail.item)].areMixed(); };
-  for (const Plan::Tail &tail : plan.tails)
-    if (isOfMixed(tail))
-      plan.leaves[index(tail.leaf)].canGrow = 0;
-  std::erase_if(plan.tails, isOfMixed);
-  moveTails(plan);
+  plan.tails.erase(kept, end);
 }
 
 } // namespace deft::plan

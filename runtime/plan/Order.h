@@ -23,45 +23,62 @@ public:
   void apply(const config::Config &config, const VariantFacts &facts, Plan &plan);
 
 private:
-  struct Shares { ///< of an item's tokens, under `mixed`: those that many rows see, and few
-    std::int64_t many = 0, few = 0;
-    int dealtTiles = 0; ///< 0: nothing is dealt
+  using Owner = std::int8_t; ///< the warp whose rows alone see a run, or -1
+
+  struct Shape {                    ///< of an item, as it is to become
+    std::int64_t many = 0, few = 0; ///< under `mixed`: its tokens that many rows see, and few
+    int dealtTiles = 0;             ///< 0: nothing is dealt
+    bool isMisplaced = false;       ///< whole pages are not a tile's pieces in it
     bool areBoth() const { return many > 0 && few > 0; }
     bool areDealt() const { return dealtTiles > 0; }
     bool areMixed() const { return areBoth() && !areDealt(); } ///< its runs are cut into tiles
+    bool changes() const { return areBoth() || isMisplaced; }
   };
   struct RunPart { ///< of an item's run
     int run;
     Part part;
   };
 
-  bool findShares(const config::Config &config, int ratio, const Plan &plan);
-  void findOwners(int ratio, const Plan &plan);
   void findGrowing(const Plan &plan);
-  bool bringPagesForward(const config::Config &config, Plan &plan);
-  std::size_t mostParts() const { return piece_ == 0 ? 1 : piece_ > kGroupTokens ? 5 : 3; } ///< of a run
-  void listParts(const abi::Item &item, std::span<const int> which, const abi::Run *runs);
-  void mix(const config::Config &config, Plan &plan);
-  abi::Run *mixItem(const abi::Item &item, const Shares &shares, int tileTokens, const abi::Run *from,
-                    abi::Run *to);
+  bool findShapes(const config::Config &config, int ratio, const Plan &plan);
+  void findShares(const abi::Item &item, bool canDeal, int ratio, std::span<const abi::Run> runs,
+                  Shape &shape);
+  std::size_t mostRuns(const abi::Item &item, const config::PhaseConfig &phase, const Shape &shape) const;
+  void rewrite(const config::Config &config, int ratio, Plan &plan);
+  abi::Run *rewriteItem(const abi::Item &item, const Shape &shape, int ratio, int tileTokens,
+                        const abi::Run *all, abi::Run *to);
+  abi::Run *forwardItem(const abi::Item &item, const abi::Run *from, RunWriter to) const;
   abi::Run *dealItem(const abi::Item &item, int tiles, const abi::Run *from, RunWriter to);
+  abi::Run *mixItem(std::span<const abi::Run> runs, std::span<const Owner> owners, const Shape &shape,
+                    int tileTokens, abi::Run *to);
+  abi::Run *forwardAndMix(const abi::Item &item, const Shape &shape, int ratio, int tileTokens,
+                          const abi::Run *from, abi::Run *to);
   template <std::size_t kBuckets, class BucketOf>
-  std::array<int, kBuckets + 1> sortRuns(const abi::Item &item, BucketOf bucketOf);
-  template <class Most, class Write>
-  void rewriteRuns(const config::Config &config, Plan &plan, Most most, Write write);
-  void moveTails(Plan &plan);
+  std::array<int, kBuckets + 1> sortRuns(std::span<const Owner> owners, BucketOf bucketOf);
+  void moveTails(Plan &plan) const;
+  std::span<const Owner> ownersOf(const abi::Item &item) const {
+    return std::span(owners_).subspan(static_cast<std::size_t>(item.runBegin),
+                                      static_cast<std::size_t>(item.runCount));
+  }
 
-  int piece_ = 0;                 ///< tokens of a page that are copied at once, at most; 0: each by itself
-  std::vector<Shares> shares_;    ///< of each item
-  std::vector<int> owners_;       ///< of each run before: the warp whose rows alone see it, or -1
-  std::vector<char> isMisplaced_; ///< of each item: whether whole pages are not a tile's pieces in it
-  std::vector<char> doesGrow_;    ///< of each run before: whether it ends where a leaf may grow
-  std::vector<int> sorted_;       ///< an item's runs by whose they are, at least as many as are wanted
-  std::vector<RunPart> parts_;    ///< of an item's runs, in their order
-  std::vector<RunPart> groups_;   ///< those to come behind whole pages, and
-  std::vector<RunPart> rest_;     ///< behind these
-  std::vector<abi::Run> former_;  ///< the plan's runs before they are written anew
-  std::vector<int> endOf_;        ///< of each of these: the one that ends where it did
+  const char *growthOf(const abi::Item &item) const {
+    return piece_ > 0 ? doesGrow_.data() + item.runBegin : nullptr;
+  }
+
+  int piece_ = 0;             ///< tokens of a page that are copied at once, at most; 0: each by itself
+  std::vector<Shape> shapes_; ///< of each item
+  std::vector<Owner> owners_; ///< of each run before, under `mixed`
+  std::vector<char>
+      doesGrow_;            ///< of each run before, where pages come in pieces: whether a leaf may grow there
+  std::vector<int> sorted_; ///< an item's runs by whose they are, at least as many as are wanted
+  std::vector<RunPart> dealt_;      ///< of an item's, warp by warp
+  UnfilledVector<abi::Run> former_; ///< the plan's runs before they are written anew
+  std::vector<int> endOf_;          ///< of each of these: the one that ends where it did
+
+  // Of an item whose pages come forward before it is mixed:
+  UnfilledVector<abi::Run> forwarded_;
+  std::vector<Owner> ownersOfForwarded_;
+  std::vector<int> endOfForwarded_;
 };
 
 } // namespace deft::plan

@@ -1,7 +1,5 @@
 #include "runtime/plan/PagePieces.h"
 
-#include "runtime/plan/Deal.h"
-
 #include <algorithm>
 
 namespace deft::plan {

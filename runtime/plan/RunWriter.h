@@ -2,6 +2,9 @@
 
 #include "templates/deft/abi.h"
 
+#include <algorithm>
+#include <numeric>
+
 namespace deft::plan {
 
 /// Tokens of a run, from its first one on.
@@ -10,16 +13,15 @@ struct Part {
   bool isEmpty() const { return begin == end; }
 };
 
-/// Writes an item's runs anew.
+/// Writes an item's runs anew, where there is room for one of each call.
 class RunWriter {
 public:
   RunWriter(const abi::Run *from, int *endOf, const abi::Run *all, abi::Run *to)
       : from_(from), endOf_(endOf), all_(all), to_(to) {}
 
-  /// Some tokens of the former run `r` come next.
+  /// Some tokens of the former run `r` come next, or none: which of them are none nobody can predict, so that
+  /// they are written too, and written over.
   void put(int r, Part part) {
-    if (part.isEmpty())
-      return;
     const abi::Run &run = from_[r];
     const int tokens = part.end - part.begin;
     *to_ = run;
@@ -27,16 +29,16 @@ public:
     to_->tokens = tokens;
     to_->location = run.location + part.begin;
     to_->position = run.position + part.begin;
-    if (part.end == run.tokens)
-      endOf_[r] = static_cast<int>(to_ - all_);
+    const int here = static_cast<int>(to_ - all_);
+    const int isAny = tokens > 0;
+    endOf_[r] = (isAny & int{part.end == run.tokens}) != 0 ? here : endOf_[r];
     tokens_ += tokens;
-    ++to_;
+    to_ += isAny;
   }
-  void putAll(int r) { put(r, {0, from_[r].tokens}); }
-  /// So many of them, where they are the item's in their order.
-  void putFirst(int count) {
-    for (int r = 0; r < count; ++r)
-      putAll(r);
+  /// So many of them, which are the item's in their order.
+  void putAll(int count) {
+    to_ = std::copy_n(from_, count, to_);
+    std::iota(endOf_, endOf_ + count, static_cast<int>(to_ - count - all_));
   }
 
   abi::Run *end() const { return to_; } ///< behind what was written

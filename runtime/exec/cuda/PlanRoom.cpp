@@ -16,7 +16,7 @@ constexpr std::size_t kAlignment = 16; ///< of a section: kernels read items by 
 
 std::size_t aligned(std::size_t bytes) { return (bytes + kAlignment - 1) / kAlignment * kAlignment; }
 
-template <typename T> int sizeOf(const std::vector<T> &values) { return static_cast<int>(values.size()); }
+int sizeOf(const auto &values) { return static_cast<int>(values.size()); }
 
 Error tooMany(int has, const std::string &what, int most) {
   return Error{ErrorCode::Usage,
@@ -32,9 +32,9 @@ void grow(int &room, int has) {
     room = has + has / 4 + 16;
 }
 
-template <typename T> void copyTo(std::byte *to, const std::vector<T> &values) {
+void copyTo(std::byte *to, const auto &values) {
   if (!values.empty())
-    std::memcpy(to, values.data(), values.size() * sizeof(T));
+    std::memcpy(to, values.data(), values.size() * sizeof(values[0]));
 }
 
 } // namespace

@@ -12,8 +12,9 @@
 namespace deft::choice {
 namespace {
 
-template <typename T> std::uint64_t hashOf(const std::vector<T> &values, std::uint64_t seed) {
-  const std::string_view bytes(reinterpret_cast<const char *>(values.data()), values.size() * sizeof(T));
+std::uint64_t hashOf(const auto &values, std::uint64_t seed) {
+  const std::string_view bytes(reinterpret_cast<const char *>(values.data()),
+                               values.size() * sizeof(values[0]));
   return seed * 0x9e3779b97f4a7c15ULL ^ std::hash<std::string_view>()(bytes);
 }
 

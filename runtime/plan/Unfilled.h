@@ -1,0 +1,22 @@
+#pragma once
+
+#include <memory>
+#include <utility>
+#include <vector>
+
+namespace deft::plan {
+
+/// As std::allocator, but a vector that grows leaves what is new as it is: who makes room writes all of it.
+template <class T> struct UnfilledAllocator : std::allocator<T> {
+  template <class U> struct rebind {
+    using other = UnfilledAllocator<U>;
+  };
+  template <class U> void construct(U *at) noexcept { ::new (static_cast<void *>(at)) U; }
+  template <class U, class... Arguments> void construct(U *at, Arguments &&...arguments) {
+    std::construct_at(at, std::forward<Arguments>(arguments)...);
+  }
+};
+
+template <class T> using UnfilledVector = std::vector<T, UnfilledAllocator<T>>;
+
+} // namespace deft::plan
