@@ -32,7 +32,10 @@ void ConfigChooser::pinKernels(const config::Config &config) {
 }
 
 const Selection &ConfigChooser::choose(const tree::KvTree &tree) {
-  const TreeFeatures features = classifier_.measure(tree);
+  return choose(tree, classifier_.measure(tree));
+}
+
+const Selection &ConfigChooser::choose(const tree::KvTree &tree, const TreeFeatures &features) {
   const TreeClass treeClass = follower_.follow(features);
   if (hasSelection_ && treeClass == selection_.treeClass && isStillRight(features))
     return selection_;

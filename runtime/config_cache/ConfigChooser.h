@@ -32,6 +32,8 @@ public:
 
   /// For the tree as it is now; valid until the next call. Says nothing of what would come next.
   const Selection &choose(const tree::KvTree &tree);
+  /// The same where its features are known.
+  const Selection &choose(const tree::KvTree &tree, const TreeFeatures &features);
 
   /// The same, with all that would come next, the untuned choice at last.
   const Selection &explain(const tree::KvTree &tree);

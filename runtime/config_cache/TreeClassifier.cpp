@@ -33,28 +33,21 @@ Coordinates TreeFeatures::place() const {
   return place;
 }
 
-TreeFeatures TreeClassifier::measure(const tree::KvTree &tree) {
-  const std::vector<tree::Node> &nodes = tree.nodes();
+TreeFeatures featuresOf(const plan::TreeView &view) {
   TreeFeatures features;
-  features.queries = static_cast<int>(tree.queries().size());
-  seen_.assign(nodes.size(), -1);
-  order_.clear();
-  for (const tree::Query &query : tree.queries()) {
-    int &seen = seen_[static_cast<std::size_t>(query.node)];
-    seen = std::max(seen, tree.seenTokens(query));
-    features.pathTokens += tree.pathTokens(query);
-  }
-  for (int node = tree.firstRoot(); node >= 0; node = tree.nextInPreorder(node))
-    order_.push_back(node);
-  for (auto it = order_.rbegin(); it != order_.rend(); ++it) { // children before parents
-    const int seen = seen_[static_cast<std::size_t>(*it)];
-    if (seen < 0)
-      continue;
-    const tree::Node &node = nodes[static_cast<std::size_t>(*it)];
-    if (node.parent >= 0) // who sees a node sees all of its parent
-      seen_[static_cast<std::size_t>(node.parent)] = nodes[static_cast<std::size_t>(node.parent)].tokens;
-    features.levels = std::max(features.levels, node.depth + 1);
-    features.tokens += seen;
+  features.tokens = view.readTokens;
+  features.queries = view.queryCount();
+  features.levels = view.levels;
+  features.pathTokens = view.queryCount();
+  for (const int position : view.queryPos)
+    features.pathTokens += position;
+  // A node's segments stand together.
+  const plan::Segment *const end = view.segments.data() + view.segments.size();
+  for (const plan::Segment *next = view.segments.data(); next != end;) {
+    const int place = next->place;
+    int seen = 0;
+    for (; next != end && next->place == place; ++next)
+      seen += next->tokens;
     features.shortTokens += seen * shortWeight(seen);
   }
   return features;

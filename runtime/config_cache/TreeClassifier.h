@@ -1,11 +1,10 @@
 #pragma once
 
 #include "runtime/config_cache/TreeClass.h"
-#include "runtime/tree/KvTree.h"
+#include "runtime/plan/TreeView.h"
 
 #include <array>
 #include <cstdint>
-#include <vector>
 
 namespace deft::config_cache {
 
@@ -29,15 +28,20 @@ struct TreeFeatures {
   Coordinates place() const; ///< the same to a thousandth: a file need not say more
 };
 
+/// Of a tree that has been read.
+TreeFeatures featuresOf(const plan::TreeView &view);
+
 /// Takes features, in time for nodes and queries; allocates nothing once it has seen a tree of the size.
 class TreeClassifier {
 public:
-  TreeFeatures measure(const tree::KvTree &tree);
+  TreeFeatures measure(const tree::KvTree &tree) {
+    view_.build(tree);
+    return featuresOf(view_);
+  }
   TreeClass classify(const tree::KvTree &tree);
 
 private:
-  std::vector<int> seen_;  ///< of each node: most of its tokens that a query sees; -1: nobody comes here
-  std::vector<int> order_; ///< preorder
+  plan::TreeView view_;
 };
 
 TreeClass classOf(const TreeFeatures &features);

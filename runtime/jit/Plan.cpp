@@ -82,10 +82,11 @@ Result<Plan> Plan::make(const Attention &attention, const Tree &tree, const Plan
   });
 }
 
-void Plan::Impl::chooseConfig(const Tree &tree) {
+void Plan::Impl::chooseConfig(const Tree &tree, const plan::TreeView &view) {
   if (!chooser || isCaptured)
     return;
-  const config_cache::Selection &selection = chooser->choose(tree.impl().tree());
+  const config_cache::Selection &selection =
+      chooser->choose(tree.impl().tree(), config_cache::featuresOf(view));
   if (chooser->changes() == changesSeen)
     return;
   changesSeen = chooser->changes();
@@ -102,8 +103,8 @@ ConfigChoice Plan::Impl::choice() const {
 
 Result<void> Plan::Impl::make(const Tree &tree) {
   stamp = nullptr;
-  chooseConfig(tree);
-  if (auto made = planner.make(tree.impl().tree(), facts, config, workers, plan); !made)
+  chooseConfig(tree, planner.read(tree.impl().tree()));
+  if (auto made = planner.makeOfRead(tree.impl().tree(), facts, config, workers, plan); !made)
     return jit::toPublic(made.error());
   isRefitted = false;
   noteTree(tree);

@@ -43,7 +43,7 @@ struct Plan::Impl {
   ConfigChoice choice() const;
 
 private:
-  void chooseConfig(const Tree &tree);
+  void chooseConfig(const Tree &tree, const plan::TreeView &view);
 };
 
 /// The config that the options make of one, for the partition, the chunk and, where the plan is to be

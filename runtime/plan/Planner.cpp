@@ -75,9 +75,19 @@ Result<void> Planner::check(const tree::KvTree &tree, const VariantFacts &facts,
 
 Result<void> Planner::make(const tree::KvTree &tree, const VariantFacts &facts, const config::Config &config,
                            int blocks, Plan &plan) {
+  read(tree);
+  return makeOfRead(tree, facts, config, blocks, plan);
+}
+
+const TreeView &Planner::read(const tree::KvTree &tree) {
+  view_.build(tree);
+  return view_;
+}
+
+Result<void> Planner::makeOfRead(const tree::KvTree &tree, const VariantFacts &facts,
+                                 const config::Config &config, int blocks, Plan &plan) {
   if (auto checked = check(tree, facts, config); !checked)
     return checked;
-  view_.build(tree);
   const int queriesPerTile = std::max(config::mostRows(config) / facts.ratio, 1);
   // A run has one node's tokens for one tile's queries, so there are at least so many.
   if (std::int64_t{view_.placeCount()} * view_.queryCount() / queriesPerTile >
@@ -101,6 +111,7 @@ Result<void> Planner::make(const tree::KvTree &tree, const VariantFacts &facts, 
   lastChoice_ = choice;
   if (auto made = makeAs(choice, tree, facts, config, blocks, plan); !made)
     return made;
+  plan.leaves.swap(view_.leaves);
   plan.countTable();         // while runs are few
   if (!options_.isInvariant) // what stands beside an item depends on others, and what it mixes on its queries
     order_.apply(config, facts, plan);
@@ -193,7 +204,6 @@ Result<void> Planner::makeOnce(const Choice &choice, const tree::KvTree &tree, c
   plan.callerIndex = view_.callerIndex;
   plan.queryPos = view_.queryPos;
   plan.readTokens = view_.readTokens;
-  plan.leaves = view_.leaves;
   plan.grownTokens = 0;
   plan.mostRuns = 0;
   const int chunk = roundedChunk(choice.chunkTokens);

@@ -44,6 +44,12 @@ public:
   support::Result<void> make(const tree::KvTree &tree, const VariantFacts &facts,
                              const config::Config &config, int blocks, Plan &plan);
 
+  /// The same in two steps, for those who choose the config by what the tree is like: what is read here stays
+  /// until the next step, which makes the plan of it.
+  const TreeView &read(const tree::KvTree &tree);
+  support::Result<void> makeOfRead(const tree::KvTree &tree, const VariantFacts &facts,
+                                   const config::Config &config, int blocks, Plan &plan);
+
   /// How the last plan was cut: what `auto` chose, or what the config said.
   const Choice &lastChoice() const { return lastChoice_; }
 

@@ -14,6 +14,7 @@ struct TreeView::Cursor {
   Plan::Leaf *leaves;
   int query = 0, segment = 0, leaf = 0;
   std::int64_t readTokens = 0;
+  int levels = 0;
   int segmentRoom, leafRoom;
 };
 
@@ -50,6 +51,7 @@ void TreeView::walkTree(const tree::KvTree &tree) {
             0,
             0,
             0,
+            0,
             static_cast<int>(segments.size()),
             static_cast<int>(leaves.size())};
   int count = 0, parent = -1;
@@ -68,6 +70,7 @@ void TreeView::walkTree(const tree::KvTree &tree) {
     place.segmentBegin = segmentBegin;
     place.leaf = -1;
     const bool isOne = q >= 0 && at.links[q].next < 0;
+    at.levels = std::max(at.levels, q >= 0 ? facts.depth + 1 : 0);
     if (facts.firstChild < 0 && isOne) {
       addCommonLeaf(place, index, q, at);
       node = facts.nextSibling;
@@ -103,6 +106,7 @@ void TreeView::walkTree(const tree::KvTree &tree) {
     }
   }
   readTokens = at.readTokens;
+  levels = at.levels;
   segments.resize(static_cast<std::size_t>(at.segment));
   leaves.resize(static_cast<std::size_t>(at.leaf));
 }

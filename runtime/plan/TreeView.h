@@ -64,6 +64,7 @@ public:
   std::vector<int> queryPos;
 
   std::int64_t readTokens = 0; ///< of all segments
+  int levels = 0;              ///< that queries hang on: the deepest one's depth and one
 
   int placeCount() const { return static_cast<int>(places.size()); }
   int leafCount() const { return static_cast<int>(leaves.size()); }

@@ -1,14 +1,16 @@
-/// What a decode step costs the host where a GPU computes: making or advancing the plan, writing it where the
-/// copy begins, and, where there is a GPU, enqueuing the copy and the runs.
+/// What a decode step costs the host where a GPU computes: finding the tree's class, making or advancing the
+/// plan, writing it where the copy begins, and, where there is a GPU, enqueuing the copy and the runs.
 ///
-/// Trees of 1,000 nodes and 1,000 queries, and of 64. The goals at 1,000: writing and enqueuing the copy 10
-/// us beside the planning, advance() with both 15 us, plan and both 60 us. On a GPU the kernels are empty
-/// ones, so that the stream is never what is waited for. What was written is compared with the plan before
-/// anything is timed.
+/// Trees of 1,000 nodes and 1,000 queries, and of 64, that begin and end anywhere in pages of 16 tokens. The
+/// goals at 1,000: writing and enqueuing the copy 10 us beside the planning, advance() with both 15 us, plan
+/// and both 60 us. On a GPU the kernels are empty ones, so that the stream is never what is waited for. What
+/// was written is compared with the plan before anything is timed.
 /// --benchmark_out=FILE writes JSON.
 
+#include "runtime/config_cache/TreeClassifier.h"
 #include "runtime/exec/cuda/CudaPlan.h"
 #include "runtime/plan/Planner.h"
+#include "runtime/tree/CachePlacement.h"
 
 #include <benchmark/benchmark.h>
 
@@ -28,6 +30,8 @@ spec::Variant variant() {
   variant.queryHeads = 32;
   variant.kvHeads = 8;
   variant.headDim = 128;
+  variant.cache.paged = true;
+  variant.cache.pageSize = 16;
   return variant;
 }
 
@@ -45,7 +49,8 @@ struct Step {
   }
 
   void remake() {
-    if (!planner.make(tree, plan::VariantFacts::of(variant()), config, kBlocks, plan))
+    benchmark::DoNotOptimize(follower.follow(config_cache::featuresOf(planner.read(tree))));
+    if (!planner.makeOfRead(tree, plan::VariantFacts::of(variant()), config, kBlocks, plan))
       std::abort();
   }
   void grow() {
@@ -57,6 +62,7 @@ struct Step {
 
   tree::KvTree tree;
   config::Config config = gpuConfig();
+  config_cache::ClassFollower follower;
   plan::Planner planner;
   plan::Plan plan;
 };
@@ -65,7 +71,8 @@ tree::KvTree fewShot(int size) {
   tree::KvTree tree;
   const int root = tree.addNode(-1, 4000).value();
   for (int i = 1; i < size; ++i)
-    (void)tree.addQuery(tree.addNode(root, 200).value()).value();
+    (void)tree.addQuery(tree.addNode(root, 205).value()).value();
+  (void)tree::placeInCache(tree, {});
   return tree;
 }
 
@@ -73,10 +80,11 @@ tree::KvTree fewShot(int size) {
 tree::KvTree binary(int size) {
   tree::KvTree tree;
   for (int i = 0; i < size; ++i)
-    (void)tree.addNode(i == 0 ? -1 : (i - 1) / 2, 64).value();
+    (void)tree.addNode(i == 0 ? -1 : (i - 1) / 2, 70).value();
   for (int i = size / 2; i < size; ++i)
     for (int k = 0; k < 2; ++k)
       (void)tree.addQuery(i).value();
+  (void)tree::placeInCache(tree, {});
   return tree;
 }
 

@@ -426,7 +426,14 @@ TEST(PlannerTest, TheSameArgumentsGiveTheSamePlan) {
   for (std::uint64_t seed = 0; seed < 10; ++seed) {
     const KvTree tree = test::randomForest(seed, {300, 300, 500});
     const Plan a = mustPlan(tree, {4, 8}, makeConfig(0, {64, 16}));
-    const Plan b = mustPlan(tree, {4, 8}, makeConfig(0, {64, 16}));
+    Planner planner; // reads the tree in a step of its own, and has read another one before
+    planner.read(test::randomForest(seed + 100, {300, 300, 500}));
+    planner.read(tree);
+    Plan b;
+    ASSERT_TRUE(planner.makeOfRead(tree, {4, 8}, makeConfig(0, {64, 16}), 132, b));
+    EXPECT_EQ(a.callerIndex, b.callerIndex);
+    ASSERT_EQ(a.leaves.size(), b.leaves.size());
+    EXPECT_EQ(0, std::memcmp(a.leaves.data(), b.leaves.data(), a.leaves.size() * sizeof(Plan::Leaf)));
     ASSERT_EQ(a.items.size(), b.items.size());
     EXPECT_EQ(0, std::memcmp(a.items.data(), b.items.data(), a.items.size() * sizeof(abi::Item)));
     ASSERT_EQ(a.runs.size(), b.runs.size());
