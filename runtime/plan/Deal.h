@@ -22,10 +22,10 @@ inline int ownerOf(const abi::Run &run, int ratio) {
   return first == warpOf(run.queryEnd * ratio - 1) ? first : -1;
 }
 
+/// Whether some of the warps have none of an item's rows.
+inline bool haveFewerWarps(int rows) { return rows <= (kDealtWarps - 1) * kWarpRows; }
 /// Whether tokens of an item of so many rows may be dealt: all of the warps have some of them.
-inline bool haveAllWarps(int rows) {
-  return rows > (kDealtWarps - 1) * kWarpRows && rows <= kDealtWarps * kWarpRows;
-}
+inline bool haveAllWarps(int rows) { return !haveFewerWarps(rows) && rows <= kDealtWarps * kWarpRows; }
 
 /// Where the runs of each warp begin among the item's, and where the last one's end.
 std::array<int, kDealtWarps + 1> dealtBegins(std::span<const abi::Run> runs);

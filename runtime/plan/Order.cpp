@@ -203,16 +203,13 @@ void RunOrder::findGrowing(const Plan &plan) {
 
 /// Gives whether any item changes.
 bool RunOrder::findShapes(const config::Config &config, int ratio, const Plan &plan) {
-  const bool isMixed = config.order == config::Order::Mixed;
   shapes_.assign(plan.items.size(), {});
-  owners_.resize(plan.runs.size());
+  if (config.order == config::Order::Mixed)
+    findShares(config, ratio, plan);
   bool change = false;
   forEachItem(config, plan, [&](std::size_t i, const config::PhaseConfig &phase) {
     const abi::Item &item = plan.items[i];
     Shape &shape = shapes_[i];
-    if (isMixed)
-      findShares(item, config::isDealt(phase, config.order) && haveAllWarps(item.queryCount * ratio), ratio,
-                 runsOf(item, plan), shape);
     if (piece_ > 0 && phase.family == config::Family::Sm90 && !shape.areDealt()) {
       const char *const doesGrow = growthOf(item);
       // Runs that are to be cut into tiles go on there.
@@ -222,6 +219,23 @@ bool RunOrder::findShapes(const config::Config &config, int ratio, const Plan &p
     change |= shape.changes();
   });
   return change;
+}
+
+/// Under `mixed`. Beside dealt items, one of too few rows for that stays as it is: it is the smallest and the
+/// last, and in a plan with mixed items leaves cannot grow.
+void RunOrder::findShares(const config::Config &config, int ratio, const Plan &plan) {
+  owners_.resize(plan.runs.size());
+  bool areDealt = false;
+  forEachItem(config, plan, [&](std::size_t i, const config::PhaseConfig &phase) {
+    const abi::Item &item = plan.items[i];
+    const bool canDeal = config::isDealt(phase, config.order) && haveAllWarps(item.queryCount * ratio);
+    findShares(item, canDeal, ratio, runsOf(item, plan), shapes_[i]);
+    areDealt |= shapes_[i].areDealt();
+  });
+  if (areDealt)
+    for (std::size_t i = 0; i < plan.items.size(); ++i)
+      if (haveFewerWarps(plan.items[i].queryCount * ratio))
+        shapes_[i] = {};
 }
 
 void RunOrder::findShares(const abi::Item &item, bool canDeal, int ratio, std::span<const abi::Run> runs,

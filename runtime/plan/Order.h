@@ -41,6 +41,7 @@ private:
 
   void findGrowing(const Plan &plan);
   bool findShapes(const config::Config &config, int ratio, const Plan &plan);
+  void findShares(const config::Config &config, int ratio, const Plan &plan);
   void findShares(const abi::Item &item, bool canDeal, int ratio, std::span<const abi::Run> runs,
                   Shape &shape);
   std::size_t mostRuns(const abi::Item &item, const config::PhaseConfig &phase, const Shape &shape) const;

@@ -131,19 +131,18 @@ void planAndWrite(benchmark::State &state, MakeTree make) {
   planAndWriteIn(config::Order::FromRoot, state, make);
 }
 
-/// What a step costs where no plan is advanced.
 void planMixedAndWrite(benchmark::State &state, MakeTree make) {
   planAndWriteIn(config::Order::Mixed, state, make);
 }
 
-void advanceAndWrite(benchmark::State &state, MakeTree make) {
-  Step step(make(static_cast<int>(state.range(0))));
+void advanceAndWriteIn(config::Order order, benchmark::State &state, MakeTree make) {
+  Step step(make(static_cast<int>(state.range(0))), order);
   Target target(step.plan);
   int steps = 0;
   for (auto _ : state) {
     state.PauseTiming();
     if (++steps % plan::Planner::kMostGrowth == 0) {
-      step = Step(make(static_cast<int>(state.range(0))));
+      step = Step(make(static_cast<int>(state.range(0))), order);
       steps = 1;
     }
     step.grow();
@@ -152,6 +151,14 @@ void advanceAndWrite(benchmark::State &state, MakeTree make) {
       return state.SkipWithError("the plan could not be advanced");
     benchmark::DoNotOptimize(target.write(step.plan));
   }
+}
+
+void advanceAndWrite(benchmark::State &state, MakeTree make) {
+  advanceAndWriteIn(config::Order::FromRoot, state, make);
+}
+
+void advanceMixedAndWrite(benchmark::State &state, MakeTree make) {
+  advanceAndWriteIn(config::Order::Mixed, state, make);
 }
 
 // --- on a GPU ------------------------------------------------------------------------------------
@@ -245,6 +252,7 @@ DEFT_BENCH(write);
 DEFT_BENCH(planAndWrite);
 DEFT_BENCH(planMixedAndWrite);
 DEFT_BENCH(advanceAndWrite);
+DEFT_BENCH(advanceMixedAndWrite);
 DEFT_BENCH(writeAndUpload);
 DEFT_BENCH(run);
 
