@@ -24,7 +24,7 @@ struct Price {
   bool isNew = false;   ///< there are files without it, which were written when it was nothing
   bool isOften = false; ///< it is what it is by default nearly always, and left out then
 };
-constexpr std::array<Price, 14> kPrices{{
+constexpr std::array<Price, 15> kPrices{{
     {"cache_gb_s", &CostCoefficients::cacheGBs, true},
     {"again_gb_s", &CostCoefficients::againGBs, true},
     {"partial_gb_s", &CostCoefficients::partialGBs, true},
@@ -39,6 +39,7 @@ constexpr std::array<Price, 14> kPrices{{
     {"slot_us", &CostCoefficients::slotUs, false, true},
     {"light_step", &CostCoefficients::lightStep, false, false, true},
     {"light_item", &CostCoefficients::lightItem, false, false, true},
+    {"turn_step", &CostCoefficients::turnStep, false, false, true},
 }};
 
 struct Step {

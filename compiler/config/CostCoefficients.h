@@ -23,8 +23,9 @@ struct CostCoefficients {
   double slotUs = 0.06;           ///< more, of each partial of the query that has most, from the ninth on
   double lightStep = 1.7;         ///< step_us of a light block over a wide one's: two share a multiprocessor
   double lightItem = 0.5;         ///< item_us, the same: the other block is at work meanwhile
-  int rowStep = 0;                ///< rows are padded to a multiple of this; 0: to the phase's tile_q
-  int tokenStep = 0;              ///< a step takes this many tokens; 0: the phase's tile_kv
+  double turnStep = 0.5; ///< of a step, saved where a tile of many rows' tokens and a dealt one take turns
+  int rowStep = 0;       ///< rows are padded to a multiple of this; 0: to the phase's tile_q
+  int tokenStep = 0;     ///< a step takes this many tokens; 0: the phase's tile_kv
 
   bool operator==(const CostCoefficients &) const = default;
 };

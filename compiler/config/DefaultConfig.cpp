@@ -116,6 +116,15 @@ std::optional<PhaseConfig> preferredSm90(const KernelShape &shape, const target:
   return sm90Phase(shape, target, /*isLight=*/false);
 }
 
+/// Whether light blocks whose plans deal tokens to warps are among what a tree chooses from: for what was
+/// measured, plain attention, and where they deal at all (kDeals, sm90/tile_slot.cuh).
+bool dealsInLightBlocks(const spec::Variant &variant) {
+  const bool isPlain = !variant.mask && !variant.score && !variant.sigmoidBias &&
+                       variant.normalize == spec::Normalize::Softmax;
+  const KernelShape shape = KernelShape::of(variant);
+  return isPlain && shape.ratio() <= 16 && shape.headDim >= 80 && shape.headDim <= 128;
+}
+
 } // namespace
 
 Result<Config> defaultConfig(const spec::Variant &variant, const target::Target &target) {
@@ -163,6 +172,12 @@ Result<std::vector<Config>> defaultConfigs(const spec::Variant &variant, const t
   if (const auto other = sm90Phase(KernelShape::of(variant), target, !isLight(phase))) {
     all.push_back(all.front());
     all.back().phases = {*other};
+  }
+  const auto light = std::find_if(all.begin(), all.end(),
+                                  [](const Config &config) { return isLight(config.phases.front()); });
+  if (light != all.end() && dealsInLightBlocks(variant)) {
+    all.push_back(Config(*light));
+    all.back().order = Order::Mixed;
   }
   return all;
 }

@@ -13,7 +13,8 @@ support::Result<Config> defaultConfig(const spec::Variant &variant, const target
 
 /// The configs of a variant among which the tree decides before anything was measured, by the price of its
 /// plans: defaultConfig() first, and one of other kernels where the target has two that are the better ones
-/// of many trees each (blocks of the sm90 family, wide and light) and the spec's schedule does not say which.
+/// of many trees each (blocks of the sm90 family, wide and light, and light ones that deal tokens to warps)
+/// and the spec's schedule does not say which.
 support::Result<std::vector<Config>> defaultConfigs(const spec::Variant &variant,
                                                     const target::Target &target);
 

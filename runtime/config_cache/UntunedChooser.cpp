@@ -6,6 +6,12 @@
 #include <algorithm>
 
 namespace deft::config_cache {
+namespace {
+
+/// Plans of such an order take the host longer, and where they save little the model does not know it.
+constexpr double kMixedMargin = 1.03;
+
+} // namespace
 
 UntunedChooser::UntunedChooser(const spec::Variant &variant, const target::Target *target, int units,
                                std::vector<config::Config> configs)
@@ -20,8 +26,11 @@ const config::Config &UntunedChooser::choose(const tree::KvTree &tree) {
   std::vector<double> prices;
   for (const config::Config &config : configs_)
     prices.push_back(price(config, tree));
+  const auto ranked = [&](std::size_t i) {
+    return prices[i] * (configs_[i].order == config::Order::Mixed ? kMixedMargin : 1);
+  };
   const auto isDearer = [&](std::size_t a, std::size_t b) {
-    return prices[b] > 0 && (prices[a] <= 0 || prices[b] < prices[a]);
+    return prices[b] > 0 && (prices[a] <= 0 || ranked(b) < ranked(a));
   };
   std::size_t best = 0;
   for (std::size_t i = 1; i < configs_.size(); ++i)
@@ -30,12 +39,13 @@ const config::Config &UntunedChooser::choose(const tree::KvTree &tree) {
   if (prices[best] <= 0)
     return configs_.front();
   const auto told = [&](std::size_t i, const char *unit, const char *items) {
-    return support::rounded(prices[i], 1) + unit + std::to_string(config::mostRows(configs_[i])) + items;
+    return support::rounded(prices[i], 1) + unit + std::to_string(config::mostRows(configs_[i])) + items +
+           (configs_[i].order == config::Order::Mixed ? ", dealt to warps" : "");
   };
   why_ = told(best, " us by the model with items of ", " rows");
   for (std::size_t i = 0; i < configs_.size(); ++i)
     if (i != best && prices[i] > 0)
-      why_ += told(i, " with ", "").insert(0, ", ");
+      why_ += told(i, " with ", "").insert(0, "; ");
   return configs_[best];
 }
 

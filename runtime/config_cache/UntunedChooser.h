@@ -24,7 +24,7 @@ public:
   const config::Config &choose(const tree::KvTree &tree);
   /// Of all of them, what is chosen where prices do not say which.
   const config::Config &first() const { return configs_.front(); }
-  /// Of the last tree: "12.3 us by the model with items of 64 rows, 14.1 with 128"; empty: there was no
+  /// Of the last tree: "12.3 us by the model with items of 64 rows; 14.1 with 128"; empty: there was no
   /// choice.
   const std::string &why() const { return why_; }
 

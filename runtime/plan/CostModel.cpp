@@ -74,7 +74,8 @@ void CostModel::set(const VariantFacts &facts, const config::Config &config, int
 
 double CostModel::unitUs(const Plan &plan, const abi::Item &item) const {
   const Step &step = steps_[static_cast<std::size_t>(std::min(item.queryCount, queriesPerTile_))];
-  const double us = step.itemUs + item.runCount * cost_.runUs + stepsOf(plan, item, step) * step.us;
+  const double steps = stepsOf(plan, item, step) - savedSteps(item, step);
+  const double us = step.itemUs + item.runCount * cost_.runUs + steps * step.us;
   return cost_.maskUs > 0 ? us + maskedTokens(plan, item) / step.tokens * cost_.maskUs : us;
 }
 
@@ -90,6 +91,10 @@ int CostModel::stepsOf(const Plan &plan, const abi::Item &item, const Step &step
     tokens = std::max(first, second);
   }
   return roundUp(tokens, step.tokens) / step.tokens;
+}
+
+double CostModel::savedSteps(const abi::Item &item, const Step &step) const {
+  return cost_.turnStep * std::min(item.dealtTiles, roundUp(item.commonTokens, step.tokens) / step.tokens);
 }
 
 double CostModel::maskedTokens(const Plan &plan, const abi::Item &item) const {

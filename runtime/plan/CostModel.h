@@ -57,6 +57,9 @@ private:
 
   /// Steps of the group of warps that has most: what nobody of a group sees is passed over.
   int stepsOf(const Plan &plan, const abi::Item &item, const Step &step) const;
+  /// What is saved of these where tiles that many rows see and dealt ones are read in turn: one copies while
+  /// the other computes.
+  double savedSteps(const abi::Item &item, const Step &step) const;
   /// All of an item whose rows are one padded group and have no token in common.
   double maskedTokens(const Plan &plan, const abi::Item &item) const;
 

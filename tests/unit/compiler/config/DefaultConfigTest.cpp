@@ -107,12 +107,17 @@ TEST(DefaultConfigTest, HopperHasWideAndLightBlocksForATreeToChooseFrom) {
   for (const int kvHeads : {8, 32}) {
     const auto all = defaultConfigs(variantOf(32, kvHeads, 128), hopper);
     ASSERT_TRUE(all.ok());
-    ASSERT_EQ(all->size(), 2u);
+    ASSERT_EQ(all->size(), 3u);
     EXPECT_EQ(isLight((*all)[0].phases[0]), kvHeads == 32);
     EXPECT_NE(isLight((*all)[0].phases[0]), isLight((*all)[1].phases[0]));
+    EXPECT_FALSE(isDealt((*all)[0]) || isDealt((*all)[1]));
+    EXPECT_TRUE(isLight((*all)[2].phases[0]) && isDealt((*all)[2]));
     for (const Config &config : *all)
       EXPECT_EQ(config.partition, spec::Partition::Auto);
   }
+  spec::Variant scored = variantOf(32, 8, 128); // whose dealing was not measured
+  scored.normalize = spec::Normalize::Sigmoid;
+  EXPECT_EQ(defaultConfigs(scored, hopper)->size(), 2u);
   const auto narrow = defaultConfigs(variantOf(32, 8, 64), hopper);
   ASSERT_EQ(narrow->size(), 2u);
   EXPECT_TRUE(isLight((*narrow)[0].phases[0]));

@@ -177,5 +177,30 @@ TEST(CostModelTest, MergesOfManyPartialsTakeLonger) {
   EXPECT_NEAR(mergeUs(64), 11 + 2 * 13, 1e-9);
 }
 
+/// 64 leaves, one row each: what 16 of them see belongs to one warp.
+TEST(CostModelTest, TilesThatAreReadInTurnSaveAPartOfAStep) {
+  tree::KvTree tree = test::levelTree({1, 64}, {1024, 32});
+  config::Config config;
+  config.partition = spec::Partition::Union;
+  config.chunkTokens = 1 << 16;
+  config.phases = {
+      {.name = "light", .family = config::Family::Sm90, .tileQ = 64, .tileKv = 64, .stages = 2, .warps = 8}};
+  const VariantFacts facts{1, 8, 128, 2};
+  const double fromRoot = costOf(tree, facts, config, 132).longestUs;
+  config.order = config::Order::Mixed;
+  const Plan plan = *makePlan(tree, facts, config, 132);
+  ASSERT_EQ(plan.items.size(), 1u);
+  const abi::Item &item = plan.items[0];
+  EXPECT_EQ(item.commonTokens, 1024);
+  EXPECT_EQ(item.dealtTiles, 32);
+  config.cost.turnStep = 0;
+  const double apart = costOf(tree, facts, config, 132).longestUs;
+  EXPECT_NEAR(apart, fromRoot, 1e-9);
+  config.cost.turnStep = 0.5;
+  const double stepUs =
+      config.cost.stepUs * config.cost.lightStep + 4e-9 * 128 * 64 * 64 / config.cost.wgmmaBlockGflops * 1e6;
+  EXPECT_NEAR(costOf(tree, facts, config, 132).longestUs, apart - 16 * 0.5 * stepUs, 1e-9);
+}
+
 } // namespace
 } // namespace deft::plan
