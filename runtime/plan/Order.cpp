@@ -184,8 +184,10 @@ void RunOrder::apply(const config::Config &config, const VariantFacts &facts, Pl
                   [](const config::PhaseConfig &phase) { return phase.family == config::Family::Sm90; });
   piece_ = hasSm90 ? pieceOf(facts.pageSize) : 0;
   constexpr std::size_t kRoomIsCheap = 1 << 16;
-  if (piece_ > 0 && plan.runs.size() <= kRoomIsCheap)
-    plan.mostRuns = static_cast<int>(plan.runs.size() * mostParts(piece_));
+  const bool isDealt = config::isDealt(config);
+  if ((piece_ > 0 || isDealt) && plan.runs.size() <= kRoomIsCheap)
+    plan.mostRuns = static_cast<int>(plan.runs.size() * mostParts(piece_) +
+                                     (isDealt ? plan.items.size() * kDealtWarps : 0));
   if (piece_ == 0 && config.order != config::Order::Mixed)
     return;
   if (piece_ > 0)

@@ -50,7 +50,9 @@ struct Plan {
   spec::Partition partition = spec::Partition::Union; ///< what was made: never `auto`
   int chunkTokens = 0;                                ///< most tokens of an item without a limit of its own
 
-  int mostRuns = 0; ///< that the same items may have where nodes begin and end elsewhere in pages; 0: as many
+  /// That the same items may have where nodes begin and end elsewhere in pages, and where their tokens are
+  /// dealt otherwise; 0: as many.
+  int mostRuns = 0;
 
   std::vector<Leaf> leaves;
   std::vector<Tail> tails; ///< those of one item together, in the order of its runs
