@@ -8,6 +8,8 @@ namespace deft::plan {
 
 /// As std::allocator, but a vector that grows leaves what is new as it is: who makes room writes all of it.
 template <class T> struct UnfilledAllocator : std::allocator<T> {
+  UnfilledAllocator() = default;
+  template <class U> UnfilledAllocator(const UnfilledAllocator<U> &) noexcept {}
   template <class U> struct rebind {
     using other = UnfilledAllocator<U>;
   };

@@ -118,6 +118,7 @@ TEST(DefaultConfigTest, HopperHasWideAndLightBlocksForATreeToChooseFrom) {
   spec::Variant scored = variantOf(32, 8, 128); // whose dealing was not measured
   scored.normalize = spec::Normalize::Sigmoid;
   EXPECT_EQ(defaultConfigs(scored, hopper)->size(), 2u);
+  EXPECT_EQ(defaultConfigs(variantOf(28, 4, 128), hopper)->size(), 2u); // queries have rows of two warps
   const auto narrow = defaultConfigs(variantOf(32, 8, 64), hopper);
   ASSERT_EQ(narrow->size(), 2u);
   EXPECT_TRUE(isLight((*narrow)[0].phases[0]));
