@@ -124,7 +124,7 @@ abi::Run *RunOrder::forwardAndMix(const abi::Item &item, const Shape &shape, int
   const abi::Run *const end = forwardItem(item, from, RunWriter(from, endOfForwarded_.data(), first, first));
   const std::span<const abi::Run> runs(first, end);
   std::transform(runs.begin(), runs.end(), ownersOfForwarded_.begin(),
-                 [&](const abi::Run &run) { return static_cast<Owner>(ownerOf(run, ratio)); });
+                 [&](const abi::Run &run) { return ownerIn(run, ratio); });
   return mixItem(runs, std::span(ownersOfForwarded_).first(runs.size()), shape, tileTokens, to);
 }
 
@@ -243,18 +243,19 @@ void RunOrder::findShares(const config::Config &config, int ratio, const Plan &p
 void RunOrder::findShares(const abi::Item &item, bool canDeal, int ratio, std::span<const abi::Run> runs,
                           Shape &shape) {
   Owner *owner = owners_.data() + item.runBegin;
-  std::array<int, 1 + kDealtWarps> ofWarps{}; // and of many before them
+  std::array<int, 2 + kDealtWarps>
+      ofWarps{}; // tokens of many, of each warp, and of warps that nothing is dealt to
   int few = 0;
   for (const abi::Run &run : runs) {
-    const int own = ownerOf(run, ratio);
-    *owner++ = static_cast<Owner>(own);
+    const Owner own = ownerIn(run, ratio);
+    *owner++ = own;
     few += own >= 0 ? run.tokens : 0;
-    ofWarps[index(std::min(own, kDealtWarps - 1) + 1)] += run.tokens;
+    ofWarps[index(own + 1)] += run.tokens;
   }
   shape.few = few;
   shape.many = item.tokens - few;
   if (canDeal && shape.areBoth())
-    shape.dealtTiles = dealtTiles(item, std::span(ofWarps).last<kDealtWarps>());
+    shape.dealtTiles = dealtTiles(item, std::span(ofWarps).subspan<1, kDealtWarps>());
 }
 
 /// So many runs become of the item's, at most.

@@ -6,6 +6,7 @@
 #include "runtime/plan/RunWriter.h"
 #include "runtime/plan/VariantFacts.h"
 
+#include <algorithm>
 #include <array>
 #include <cstddef>
 #include <cstdint>
@@ -24,6 +25,10 @@ public:
 
 private:
   using Owner = std::int8_t; ///< the warp whose rows alone see a run, or -1
+  /// Of the warps that nothing is dealt to, for all one.
+  static Owner ownerIn(const abi::Run &run, int ratio) {
+    return static_cast<Owner>(std::min(ownerOf(run, ratio), kDealtWarps));
+  }
 
   struct Shape {                    ///< of an item, as it is to become
     std::int64_t many = 0, few = 0; ///< under `mixed`: its tokens that many rows see, and few

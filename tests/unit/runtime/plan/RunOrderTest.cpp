@@ -75,6 +75,16 @@ TEST(RunOrderTest, TokensOfManyRowsAndOfFewAreReadInTurn) {
                           Stretch{false, 128, 128}, Stretch{true, 256, 36}, Stretch{false, 292, 58}));
 }
 
+/// 256 warps: of all of them the tokens of a leaf are few rows'.
+TEST(RunOrderTest, ItemsMayHaveAnyNumberOfRows) {
+  const KvTree tree = placed(test::levelTree({1, 256}, {4096, 16}));
+  config::Config config = makeConfig(1 << 16, {4096});
+  config.order = config::Order::Mixed;
+  const Plan plan = mustVerify(tree, {16, 1}, config, 1);
+  ASSERT_EQ(plan.items.size(), 1U);
+  EXPECT_EQ(plan.items[0].runCount, 64 + 256); // four leaves in each other tile
+}
+
 TEST(RunOrderTest, TokensOfFewRowsAreThoseOfOneWarp) {
   // Queries of 12 rows each below a root that all see: rows 0 to 11, 12 to 23, 24 to 35, 36 to 47.
   const KvTree tree = placed(test::levelTree({1, 4}, {100, 70}));
