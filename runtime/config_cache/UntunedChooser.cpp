@@ -8,8 +8,8 @@
 namespace deft::config_cache {
 namespace {
 
-/// Plans of such an order take the host longer, and where they save little the model does not know it.
-constexpr double kMixedMargin = 1.03;
+/// Plans that deal tokens take the host longer, and savings as small as that the model does not know.
+constexpr double kDealtMargin = 1.03;
 
 } // namespace
 
@@ -27,7 +27,7 @@ const config::Config &UntunedChooser::choose(const tree::KvTree &tree) {
   for (const config::Config &config : configs_)
     prices.push_back(price(config, tree));
   const auto ranked = [&](std::size_t i) {
-    return prices[i] * (configs_[i].order == config::Order::Mixed ? kMixedMargin : 1);
+    return prices[i] * (config::isDealt(configs_[i]) ? kDealtMargin : 1);
   };
   const auto isDearer = [&](std::size_t a, std::size_t b) {
     return prices[b] > 0 && (prices[a] <= 0 || ranked(b) < ranked(a));
@@ -40,7 +40,7 @@ const config::Config &UntunedChooser::choose(const tree::KvTree &tree) {
     return configs_.front();
   const auto told = [&](std::size_t i, const char *unit, const char *items) {
     return support::rounded(prices[i], 1) + unit + std::to_string(config::mostRows(configs_[i])) + items +
-           (configs_[i].order == config::Order::Mixed ? ", dealt to warps" : "");
+           (config::isDealt(configs_[i]) ? ", dealt to warps" : "");
   };
   why_ = told(best, " us by the model with items of ", " rows");
   for (std::size_t i = 0; i < configs_.size(); ++i)

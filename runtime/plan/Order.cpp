@@ -243,19 +243,18 @@ void RunOrder::findShares(const config::Config &config, int ratio, const Plan &p
 void RunOrder::findShares(const abi::Item &item, bool canDeal, int ratio, std::span<const abi::Run> runs,
                           Shape &shape) {
   Owner *owner = owners_.data() + item.runBegin;
-  std::array<int, 2 + kDealtWarps>
-      ofWarps{}; // tokens of many, of each warp, and of warps that nothing is dealt to
+  std::array<int, 2 + kDealtWarps> tokens{}; // of many, of each warp, and of warps that nothing is dealt to
   int few = 0;
   for (const abi::Run &run : runs) {
     const Owner own = ownerIn(run, ratio);
     *owner++ = own;
     few += own >= 0 ? run.tokens : 0;
-    ofWarps[index(own + 1)] += run.tokens;
+    tokens[index(own + 1)] += run.tokens;
   }
   shape.few = few;
   shape.many = item.tokens - few;
   if (canDeal && shape.areBoth())
-    shape.dealtTiles = dealtTiles(item, std::span(ofWarps).subspan<1, kDealtWarps>());
+    shape.dealtTiles = dealtTiles(item, std::span(tokens).subspan<1, kDealtWarps>());
 }
 
 /// So many runs become of the item's, at most.

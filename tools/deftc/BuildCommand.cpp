@@ -92,7 +92,7 @@ public:
         context_.out << variant.name << ": " << target->arch << ", ";
         if (configs->size() > 1) // the tree chooses
           context_.out << "items of up to " << config.phases.front().tileQ << " rows, "
-                       << (config.order == config::Order::Mixed ? "tokens dealt to warps, " : "");
+                       << (config::isDealt(config) ? "tokens dealt to warps, " : "");
         context_.out << describe(*set, config) << ", " << seconds(start) << '\n';
         context_.out.flush();
         packaged.kernels.push_back(std::move(*set));
