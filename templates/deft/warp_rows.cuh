@@ -23,6 +23,9 @@ template <class Config, class Variant> class WarpRows {
 public:
   /// Whether hooks want to know of the queries: setQueries or loadQueryFacts is to be called then.
   static constexpr bool kNeedsRow = Variant::kHasMask || Variant::kHasScore;
+  /// Whether they want to know of tokens, positions and depths.
+  static constexpr bool kNeedsToken =
+      Variant::kHasMask || (Variant::kHasScore && (Form::kIsSloped || !Form::kIsKnown));
   static constexpr bool kFoldScale = Forms::kFoldScale;
   /// From the scores that `score` leaves to base 2.
   static constexpr float kUnit = kFoldScale ? Variant::kScale * kLog2e : kLog2e;
@@ -176,6 +179,12 @@ public:
     forms_.addRising(tokens.position[0] + lane_ % 4 * 2, s, common);
   }
 
+  /// Whether the query of this thread's row half `r` is one of `queries`.
+  __device__ __forceinline__ bool isAmong(int r, unsigned queries) const {
+    const unsigned first = queries & 0xffff, count = (queries >> 16) - first; // of nobody: none are below 0
+    return queryOfRow_[r] - first < count;
+  }
+
   /// -inf for what the rows do not see.
   __device__ __forceinline__ void hide(const TokenRecords &tokens, int group, float (&low)[4],
                                        float (&high)[4]) const {
@@ -218,9 +227,7 @@ private:
 
   /// Accumulator c of a pair of tokens.
   __device__ __forceinline__ void hide(const Pair &pair, int c, float &s) const {
-    const unsigned its = c % 2 == 0 ? pair.visible.x : pair.visible.y;
-    const unsigned first = its & 0xffff, count = (its >> 16) - first; // of nobody: as many as are below 0
-    bool isVisible = queryOfRow_[c / 2] - first < count;
+    bool isVisible = isAmong(c / 2, c % 2 == 0 ? pair.visible.x : pair.visible.y);
     if constexpr (Variant::kHasMask)
       isVisible &= Variant::mask(params_, hookRow_[c / 2], c % 2 == 0 ? pair.position.x : pair.position.y,
                                  c % 2 == 0 ? pair.depth.x : pair.depth.y, kvHead_);

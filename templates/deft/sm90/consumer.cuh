@@ -33,7 +33,7 @@ template <class Config, class Variant> class Consumer {
       Config::kHeadDim > 128 ? 1 : 2; ///< groups: more would hold more registers
   /// Whether a stage may be held while the next one is awaited.
   static constexpr bool kAhead = Config::kStages > 2;
-  static_assert(!kDeals<Config, Variant> || !L::kQueriesStay, "their rows are in the warps' registers");
+  static_assert(!kDeals<Config> || !L::kQueriesStay, "their rows are in the warps' registers");
   static_assert(Config::kTileKv == 64, "a warp of a warpgroup takes one group of 16 tokens");
   static_assert(L::kGroups == 1 || Config::kStages % 2 == 0,
                 "within a unit a warpgroup that takes every other tile has its own stages");
@@ -204,14 +204,14 @@ private:
     for (int step = firstStep_ + first; step < endStep_; step += stride) {
       const unsigned long long keys = keysOf(step); // while the tile is on its way
       TileFacts::Head head = acquire(step);
-      const Viewed own = kDeals<Config, Variant> ? ring_.slot(step).facts.group[warp_] : Viewed{};
+      const Viewed own = kDeals<Config> ? ring_.slot(step).facts.group[warp_] : Viewed{};
       if (!head.viewed.isSeen(queryLo, queryEnd)) {
         turns.begin();
         turns.end();
         release(step, stride);
         continue;
       }
-      if constexpr (kDeals<Config, Variant>)
+      if constexpr (kDeals<Config>)
         if (head.kind == TileFacts::Head::kDealt) {
           turns.begin();
           turns.end();
@@ -227,7 +227,7 @@ private:
       ptx::wgmmaWait<0>();
       ptx::wgmmaPin(s);
       score(rows, head, step, cut, s, common);
-      bool grows = weigh(rows, step, cut, sums, s, common, factor);
+      bool grows = weigh(rows, head.viewed.anyone, step, cut, sums, s, common, factor);
       for (;;) {
         if (grows)
           sums.rescale(factor);
@@ -240,7 +240,7 @@ private:
           break;
         head = acquire(step + 1);
         if (!head.viewed.isSeen(queryLo, queryEnd) ||
-            (kDeals<Config, Variant> && head.kind == TileFacts::Head::kDealt))
+            (kDeals<Config> && head.kind == TileFacts::Head::kDealt))
           break;
         fenceGathered(head);
         turns.begin();
@@ -251,7 +251,7 @@ private:
         ptx::wgmmaWait<1>();
         ptx::wgmmaPin(s);
         score(rows, head, step + 1, cut, s, common);
-        grows = weigh(rows, step + 1, cut, sums, s, common, factor);
+        grows = weigh(rows, head.viewed.anyone, step + 1, cut, sums, s, common, factor);
         ptx::wgmmaWait<0>();
         ptx::wgmmaPin(sums.out);
         release(step, stride);
@@ -306,8 +306,9 @@ private:
       rows.hide(tokens, g, s[2 * g], s[2 * g + 1]);
   }
 
-  /// WarpSums::weigh of what `score` has left of the tile; `cut` is what it was told.
-  __device__ __forceinline__ bool weigh(const Rows &rows, int step, bool cut, Sums &sums,
+  /// WarpSums::weigh of what `score` has left of the tile; `cut` is what it was told, `viewers` are the
+  /// queries that see something of it (the hull).
+  __device__ __forceinline__ bool weigh(const Rows &rows, unsigned viewers, int step, bool cut, Sums &sums,
                                         float (&s)[2 * kGroups][4], const float (&common)[2],
                                         float (&factor)[2]) const {
     if constexpr (Rows::kCapsLate) {
@@ -316,7 +317,8 @@ private:
       const auto hideTile = [&](float (&scores)[2 * kGroups][4]) {
         hide(rows, ring_.slot(step).records(), scores);
       };
-      if (sums.weighSmall(rows.forms(), largest, s, cut, hideTile))
+      const auto sees = [&](int r) { return rows.isAmong(r, viewers); };
+      if (sums.weighSmall(rows.forms(), largest, s, cut, sees, hideTile))
         return false;
       rows.forms().cap(s, largest);
       if (cut)

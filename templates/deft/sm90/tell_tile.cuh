@@ -83,10 +83,10 @@ __device__ __forceinline__ void tellTile(TileSlot &slot, const Token (&token)[2]
                        isGathered};
   const bool isRising = kRises && doRise(token, lane);
   if (lane == 0) {
-    if constexpr (kRises || kDeals<Config, Variant>)
-      head.kind = kDeals<Config, Variant> && isDealt ? TileFacts::Head::kDealt
-                  : isRising                         ? TileFacts::Head::kRising
-                                                     : TileFacts::Head::kOther;
+    if constexpr (kRises || kDeals<Config>)
+      head.kind = kDeals<Config> && isDealt ? TileFacts::Head::kDealt
+                  : isRising                ? TileFacts::Head::kRising
+                                            : TileFacts::Head::kOther;
     slot.facts.head = head;
     if constexpr (Variant::kHasMask)
       slot.facts.bounds = bounds;

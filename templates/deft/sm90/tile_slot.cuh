@@ -13,16 +13,13 @@ constexpr unsigned kNobody = 0xffff;
 template <class Config> constexpr bool kReadsDealt = Config::kIsDealt && Config::kHeadDim <= 128;
 
 /// Whether each warp takes its group of a dealt tile by itself, by mma.sync; else all do together, by wgmma.
-/// Not where queries stay in shared memory, nor in light blocks where slopes or a late cap leave too few
-/// registers.
-template <class Config, class Variant>
-constexpr bool kDeals =
-    kReadsDealt<Config> && Config::kRatio <= 16 && Config::kHeadDim >= 80 &&
-    (Config::kWarps == 12 || (!WarpRows<Config, Variant>::kCapsLate && !WarpRows<Config, Variant>::kRises));
+/// Not where queries stay in shared memory.
+template <class Config>
+constexpr bool kDeals = kReadsDealt<Config> && Config::kRatio <= 16 && Config::kHeadDim >= 80;
 
 /// Whether tokens have positions and depths. Where nobody asks, kernels for dealt tokens need the registers.
 template <class Config, class Variant>
-constexpr bool kHasPositions = !kReadsDealt<Config> || WarpRows<Config, Variant>::kNeedsRow;
+constexpr bool kHasPositions = !kReadsDealt<Config> || WarpRows<Config, Variant>::kNeedsToken;
 
 /// Who sees some tokens: intervals of queries as first | end << 16.
 struct alignas(8) Viewed {

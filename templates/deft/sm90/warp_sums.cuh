@@ -27,19 +27,22 @@ template <class Config, class Variant> struct WarpSums {
   /// weigh() of products that no cap has been put on yet: false where it has to be done the other way. Small
   /// scores cannot grow beyond the reference, so that no maximum is looked for, and cap and weight share a
   /// multiply-add. `largest` is FormedScores::findLargest's; where the tile is cut, `hide` makes exponents of
-  /// what a row does not see -inf.
-  template <int kTiles, class Forms, class Hide>
+  /// what a row does not see -inf, and a row that `sees` nothing of it is not asked.
+  template <int kTiles, class Forms, class Sees, class Hide>
   __device__ __forceinline__ bool weighSmall(const Forms &forms, const int (&largest)[2],
-                                             float (&s)[kTiles][4], bool cut, Hide &&hide) {
-    const auto room = [cut](float reference) {
-      return reference == -kInfinity && !cut ? kFirstRoom : reference + kSlack;
+                                             float (&s)[kTiles][4], bool cut, Sees &&sees, Hide &&hide) {
+    const auto room = [&](int r) {
+      return maximum[r] > -kInfinity ? maximum[r] + kSlack
+             : !cut                  ? kFirstRoom
+             : sees(r)               ? -kInfinity
+                                     : kInfinity;
     };
-    if (!forms.areSmall(largest, fminf(room(maximum[0]), room(maximum[1]))))
+    if (!forms.areSmall(largest, fminf(room(0), room(1))))
       return false;
 #pragma unroll
     for (int r = 0; r < 2; ++r)
-      maximum[r] = maximum[r] == -kInfinity ? 0.f : maximum[r];
-    const float shift[2] = {maximum[0] * Rows::kUnit, maximum[1] * Rows::kUnit};
+      maximum[r] = maximum[r] == -kInfinity && !cut ? 0.f : maximum[r];
+    const float shift[2] = {shiftOf(maximum[0]), shiftOf(maximum[1])};
     const auto exponent = [&](float x, int r) { return forms.small().exponent(x, x * x, shift[r]); };
     const auto weigh = [&](float &x, float exponent, int r) {
       x = ptx::exp2Fast(exponent);
