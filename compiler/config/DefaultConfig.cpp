@@ -117,13 +117,11 @@ std::optional<PhaseConfig> preferredSm90(const KernelShape &shape, const target:
 }
 
 /// Whether light blocks whose plans deal tokens to warps are among what a tree chooses from: for what was
-/// measured, plain attention of which no query has rows of two warps, where they deal at all (kDeals,
-/// sm90/tile_slot.cuh).
+/// measured, attention without a mask of which no query has rows of two warps, where they deal at all
+/// (kDeals, sm90/tile_slot.cuh).
 bool dealsInLightBlocks(const spec::Variant &variant) {
-  const bool isPlain = !variant.mask && !variant.score && !variant.sigmoidBias &&
-                       variant.normalize == spec::Normalize::Softmax;
   const KernelShape shape = KernelShape::of(variant);
-  return isPlain && 16 % shape.ratio() == 0 && shape.headDim >= 80 && shape.headDim <= 128;
+  return !variant.mask && 16 % shape.ratio() == 0 && shape.headDim >= 80 && shape.headDim <= 128;
 }
 
 } // namespace
