@@ -71,31 +71,36 @@ int dealtTiles(const abi::Item &item, std::span<int, kDealtWarps> tokens) {
 
 } // namespace
 
-/// Sorts an item's runs by the bucket of their owner, and gives where buckets begin in sorted_, and the end.
-template <std::size_t kBuckets, class BucketOf>
-std::array<int, kBuckets + 1> RunOrder::sortRuns(std::span<const Owner> owners, BucketOf bucketOf) {
-  std::array<int, kBuckets + 2> begins{}; // a place further on until they are filled
-  for (const Owner owner : owners)
-    ++begins[bucketOf(owner) + 2];
-  for (std::size_t b = 2; b < begins.size(); ++b)
-    begins[b] += begins[b - 1];
-  sorted_.resize(std::max(sorted_.size(), owners.size()));
-  int *const sorted = sorted_.data();
-  for (std::size_t r = 0; r < owners.size(); ++r)
-    sorted[begins[bucketOf(owners[r]) + 1]++] = static_cast<int>(r);
-  std::array<int, kBuckets + 1> result;
-  std::copy_n(begins.begin(), result.size(), result.begin());
-  return result;
+/// Tells an item's runs apart. Runs are in the order of their first readers, so what one warp alone sees is
+/// sorted by warps as it is.
+RunOrder::Split RunOrder::splitRuns(std::span<const Owner> owners) {
+  const std::size_t count = owners.size();
+  split_.resize(std::max(split_.size(), 2 * count));
+  int *const common = split_.data();
+  int *const owned = common + count;
+  std::size_t commonCount = 0, ownedCount = 0;
+  std::array<std::size_t, kDealtWarps + 2> ends{}; // of what each owner has, from -1 on
+  for (std::size_t r = 0; r < count; ++r) {
+    // Whose a run is nobody can predict: it goes to both, and one of them writes over it.
+    const std::size_t isOwned = owners[r] >= 0;
+    common[commonCount] = owned[ownedCount] = static_cast<int>(r);
+    commonCount += 1 - isOwned;
+    ownedCount += isOwned;
+    ends[index(owners[r] + 1)] = ownedCount;
+  }
+  Split split{common, common + commonCount, {owned}};
+  for (std::size_t w = 1; w < ends.size(); ++w)
+    split.owned[w] = std::max<const int *>(split.owned[w - 1], owned + ends[w]);
+  return split;
 }
 
 /// Each tile is of the kind that is behind, so that both kinds end together; what the last tokens of one
 /// leave of a tile is filled by the other. Writes the runs from `to` on, and gives the end.
 abi::Run *RunOrder::mixItem(std::span<const abi::Run> runs, std::span<const Owner> owners, const Shape &shape,
                             int tileTokens, abi::Run *to) {
-  const auto begins = sortRuns<2>(owners, [](int owner) { return index(owner >= 0 ? 1 : 0); });
-  const int *const sorted = sorted_.data();
-  RunWalk many(runs.data(), sorted, sorted + begins[1]),
-      few(runs.data(), sorted + begins[1], sorted + begins[2]);
+  const Split split = splitRuns(owners);
+  RunWalk many(runs.data(), split.common, split.commonEnd),
+      few(runs.data(), split.owned.front(), split.owned.back());
   std::int64_t leftMany = shape.many, leftFew = shape.few;
   std::int64_t owed = 0; // to the few: tokens, times those of many
   const int tokens = static_cast<int>(shape.many + shape.few);
@@ -103,10 +108,10 @@ abi::Run *RunOrder::mixItem(std::span<const abi::Run> runs, std::span<const Owne
     end = std::min(begin + tileTokens, tokens);
     const bool isFewsTurn = owed > 0;
     const auto most = std::min<std::int64_t>(isFewsTurn ? leftFew : leftMany, end - begin);
-    const int split = begin + static_cast<int>(most);
-    (isFewsTurn ? few : many).fill(begin, split, to);
-    (isFewsTurn ? many : few).fill(split, end, to);
-    const int ofFew = isFewsTurn ? split - begin : end - split, ofMany = end - begin - ofFew;
+    const int turn = begin + static_cast<int>(most);
+    (isFewsTurn ? few : many).fill(begin, turn, to);
+    (isFewsTurn ? many : few).fill(turn, end, to);
+    const int ofFew = isFewsTurn ? turn - begin : end - turn, ofMany = end - begin - ofFew;
     leftMany -= ofMany;
     leftFew -= ofFew;
     owed += ofMany * shape.few - ofFew * shape.many;
@@ -140,22 +145,19 @@ abi::Run *RunOrder::forwardItem(const abi::Item &item, const abi::Run *from, Run
 /// What each warp alone sees stands behind the rest, as many tokens as it has in so many tiles; of all that
 /// is common and of each warp, whole pages come first. Gives the end.
 abi::Run *RunOrder::dealItem(const abi::Item &item, int tiles, const abi::Run *from, RunWriter to) {
-  const std::span<const Owner> owners = ownersOf(item);
-  const auto begins = sortRuns<1 + kDealtWarps>(owners, [](int owner) { return index(owner + 1); });
-  const auto forEachPartOf = [&](std::size_t bucket, auto take) {
-    const int *const which = sorted_.data() + begins[bucket];
+  const Split split = splitRuns(ownersOf(item));
+  const auto forEachPartOf = [&](const int *which, const int *end, auto take) {
     forEachPart(
-        index(begins[bucket + 1] - begins[bucket]), [which](std::size_t i) { return which[i]; }, from,
-        growthOf(item), piece_, take);
+        index(end - which), [which](std::size_t i) { return which[i]; }, from, growthOf(item), piece_, take);
   };
   abi::Run *const first = to.end();
-  forEachPartOf(0, [&](int run, Part part) { to.put(run, part); });
+  forEachPartOf(split.common, split.commonEnd, [&](int run, Part part) { to.put(run, part); });
   dealt_.resize(std::max(dealt_.size(), index(item.runCount) * mostParts(piece_) + 1));
   RunPart *next = dealt_.data();
   std::array<const RunPart *, kDealtWarps + 1> dealtBegins{next};
   for (std::size_t w = 0; w < kDealtWarps; ++w) {
     int left = tiles * kGroupTokens;
-    forEachPartOf(w + 1, [&](int run, Part part) {
+    forEachPartOf(split.owned[w], split.owned[w + 1], [&](int run, Part part) {
       const int end = std::min(part.end, part.begin + left);
       *next = {run, {part.begin, end}};
       next += end != part.begin;

@@ -39,6 +39,10 @@ private:
     bool areMixed() const { return areBoth() && !areDealt(); } ///< its runs are cut into tiles
     bool changes() const { return areBoth() || isMisplaced; }
   };
+  struct Split { ///< of an item's runs: which several warps see, and then which one alone does, by warps
+    const int *common, *commonEnd;
+    std::array<const int *, kDealtWarps + 2> owned; ///< where those of each begin, and the end
+  };
   struct RunPart { ///< of an item's run
     int run;
     Part part;
@@ -59,8 +63,7 @@ private:
                     int tileTokens, abi::Run *to);
   abi::Run *forwardAndMix(const abi::Item &item, const Shape &shape, int ratio, int tileTokens,
                           const abi::Run *from, abi::Run *to);
-  template <std::size_t kBuckets, class BucketOf>
-  std::array<int, kBuckets + 1> sortRuns(std::span<const Owner> owners, BucketOf bucketOf);
+  Split splitRuns(std::span<const Owner> owners);
   void moveTails(Plan &plan) const;
   std::span<const Owner> ownersOf(const abi::Item &item) const {
     return std::span(owners_).subspan(static_cast<std::size_t>(item.runBegin),
@@ -76,7 +79,7 @@ private:
   std::vector<Owner> owners_; ///< of each run before, under `mixed`
   std::vector<char>
       doesGrow_;            ///< of each run before, where pages come in pieces: whether a leaf may grow there
-  std::vector<int> sorted_; ///< an item's runs by whose they are, at least as many as are wanted
+  std::vector<int> split_;  ///< an item's runs by whose they are, in two halves with room for all
   std::vector<RunPart> dealt_;      ///< of an item's, warp by warp
   UnfilledVector<abi::Run> former_; ///< the plan's runs before they are written anew
   std::vector<int> endOf_;          ///< of each of these: the one that ends where it did
