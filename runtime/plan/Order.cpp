@@ -7,6 +7,7 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <numeric>
 #include <span>
 
 namespace deft::plan {
@@ -151,25 +152,34 @@ abi::Run *RunOrder::dealItem(const abi::Item &item, int tiles, const abi::Run *f
         index(end - which), [which](std::size_t i) { return which[i]; }, from, growthOf(item), piece_, take);
   };
   abi::Run *const first = to.end();
-  forEachPartOf(split.common, split.commonEnd, [&](int run, Part part) { to.put(run, part); });
+  const auto put = [&](int run, Part part) { to.put(run, part); };
+  forEachPartOf(split.common, split.commonEnd, put);
   dealt_.resize(std::max(dealt_.size(), index(item.runCount) * mostParts(piece_) + 1));
   RunPart *next = dealt_.data();
   std::array<const RunPart *, kDealtWarps + 1> dealtBegins{next};
+  std::array<bool, kDealtWarps> areAll; // whether all of a warp's tokens are dealt
+  const int most = tiles * kGroupTokens;
   for (std::size_t w = 0; w < kDealtWarps; ++w) {
-    int left = tiles * kGroupTokens;
-    forEachPartOf(split.owned[w], split.owned[w + 1], [&](int run, Part part) {
-      const int end = std::min(part.end, part.begin + left);
-      *next = {run, {part.begin, end}};
-      next += end != part.begin;
-      left -= end - part.begin;
-      if (end != part.end) // of those behind the first that is left, all
-        to.put(run, {end, part.end});
-    });
+    const int *const begin = split.owned[w], *const end = split.owned[w + 1];
+    areAll[w] = std::accumulate(begin, end, 0, [&](int sum, int r) { return sum + from[r].tokens; }) <= most;
+    if (!areAll[w]) {
+      int left = most;
+      forEachPartOf(begin, end, [&](int run, Part part) {
+        const int middle = std::min(part.end, part.begin + left);
+        *next = {run, {part.begin, middle}};
+        next += middle != part.begin;
+        left -= middle - part.begin;
+        if (middle != part.end) // of those behind the first that is left, all
+          to.put(run, {middle, part.end});
+      });
+    }
     dealtBegins[w + 1] = next;
   }
   std::array<int, kDealtWarps> runBegins;
   for (std::size_t w = 0; w < kDealtWarps; ++w) {
     runBegins[w] = static_cast<int>(to.end() - first);
+    if (areAll[w])
+      forEachPartOf(split.owned[w], split.owned[w + 1], put);
     for (const RunPart *one = dealtBegins[w]; one != dealtBegins[w + 1]; ++one)
       to.put(one->run, one->part);
   }

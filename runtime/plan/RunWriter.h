@@ -3,6 +3,8 @@
 #include "templates/deft/abi.h"
 
 #include <algorithm>
+#include <cstddef>
+#include <cstring>
 #include <numeric>
 
 namespace deft::plan {
@@ -24,14 +26,11 @@ public:
   void put(int r, Part part) {
     const abi::Run &run = from_[r];
     const int tokens = part.end - part.begin;
-    *to_ = {tokens_,
-            tokens,
-            run.location + part.begin,
-            run.position + part.begin,
-            run.depth,
-            run.queryBegin,
-            run.queryEnd,
-            0};
+    to_->begin = tokens_;
+    to_->tokens = tokens;
+    to_->location = run.location + part.begin;
+    to_->position = run.position + part.begin;
+    std::memcpy(&to_->depth, &run.depth, sizeof(abi::Run) - offsetof(abi::Run, depth)); // in one piece
     const int here = static_cast<int>(to_ - all_);
     const int isAny = tokens > 0;
     endOf_[r] = (isAny & int{part.end == run.tokens}) != 0 ? here : endOf_[r];
