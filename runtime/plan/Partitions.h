@@ -21,14 +21,8 @@ struct PartitionScratch {
     double us;
     int before; ///< where its last tile begins
   };
-  struct Window { ///< least values of a window that slides over a row
-    std::vector<int> queue;
-    int begin, end;
-    int pushed;
-  };
   std::vector<Cut> cuts;
-  std::vector<Window> windows;
-  std::vector<int> shared, added;
+  std::vector<int> added, barriers, noMore, least; ///< see UnionCuts
 };
 
 /// `query` (Flash-Decoding, Radix attention): one tile a query, its whole path.

@@ -9,13 +9,21 @@ namespace deft::plan {
 /// Where the next values go. Plain pointers: nothing is read again because something else was written.
 struct TreeView::Cursor {
   const Link *links;
-  int *callerIndex, *queryPos;
+  int *callerIndex, *queryPos, *shared;
   Segment *segments;
   Plan::Leaf *leaves;
   int query = 0, segment = 0, leaf = 0;
+  int common = 0; ///< tokens of the last query's path that the next one sees, too
   std::int64_t readTokens = 0;
   int levels = 0;
   int segmentRoom, leafRoom;
+
+  void addQuery(int caller, int tokens) {
+    callerIndex[query] = caller;
+    queryPos[query] = tokens - 1;
+    shared[query++] = common;
+    common = tokens;
+  }
 };
 
 void TreeView::build(const tree::KvTree &tree) {
@@ -23,6 +31,8 @@ void TreeView::build(const tree::KvTree &tree) {
   places.resize(static_cast<std::size_t>(tree.aliveNodes()));
   callerIndex.resize(tree.queries().size());
   queryPos.resize(tree.queries().size());
+  shared.resize(tree.queries().size() + 1);
+  shared.back() = 0;
   walkTree(tree);
 }
 
@@ -45,8 +55,10 @@ void TreeView::walkTree(const tree::KvTree &tree) {
   Cursor at{links_.data(),
             callerIndex.data(),
             queryPos.data(),
+            shared.data(),
             segments.data(),
             leaves.data(),
+            0,
             0,
             0,
             0,
@@ -70,6 +82,8 @@ void TreeView::walkTree(const tree::KvTree &tree) {
     place.segmentBegin = segmentBegin;
     place.leaf = -1;
     const bool isOne = q >= 0 && at.links[q].next < 0;
+    // The way to it goes over the last place that has both below.
+    at.common = std::min(at.common, facts.position);
     at.levels = std::max(at.levels, q >= 0 ? facts.depth + 1 : 0);
     if (facts.firstChild < 0 && isOne) {
       addCommonLeaf(place, index, q, at);
@@ -127,20 +141,22 @@ inline int TreeView::addOwn(const Place &place, int index, int firstQuery, Curso
   const int begin = at.query;
   int done = 0;
   bool isSorted = true;
-  for (int q = firstQuery; q >= 0; q = at.links[q].next, ++at.query) {
+  for (int q = firstQuery; q >= 0; q = at.links[q].next) {
     const int position = at.links[q].position;
     const int tokens = position == tree::Query::kWhole ? place.tokens : position;
-    at.callerIndex[at.query] = q;
-    at.queryPos[at.query] = place.position + tokens - 1;
     isSorted &= done <= tokens;
-    if (tokens <= done)
-      continue;
-    addSegment({index, done, tokens - done, at.query, at.query}, at);
-    done = tokens;
+    if (tokens > done) {
+      addSegment({index, done, tokens - done, at.query, at.query}, at);
+      done = tokens;
+    }
+    at.addQuery(q, place.position + tokens);
   }
   if (isSorted) [[likely]]
     return done;
   sortOwn(begin, at.query);
+  for (int i = begin + 1; i < at.query; ++i)
+    at.shared[i] = at.queryPos[i - 1] + 1;
+  at.common = at.queryPos[at.query - 1] + 1;
   for (; at.segment > place.segmentBegin; --at.segment)
     at.readTokens -= at.segments[at.segment - 1].tokens;
   done = 0;
@@ -154,12 +170,11 @@ inline int TreeView::addOwn(const Place &place, int index, int firstQuery, Curso
 
 /// The same of one query.
 inline int TreeView::addOne(const Place &place, int index, int q, Cursor &at) {
-  const int i = at.query++, position = at.links[q].position;
+  const int position = at.links[q].position;
   const int tokens = position == tree::Query::kWhole ? place.tokens : position;
-  at.callerIndex[i] = q;
-  at.queryPos[i] = place.position + tokens - 1;
   if (tokens > 0)
-    addSegment({index, 0, tokens, i, i + 1}, at);
+    addSegment({index, 0, tokens, at.query, at.query + 1}, at);
+  at.addQuery(q, place.position + tokens);
   return tokens;
 }
 

@@ -62,6 +62,9 @@ public:
   // Of each query in plan order:
   std::vector<int> callerIndex;
   std::vector<int> queryPos;
+  /// Tokens that it shares with the one before it, until putLast: as many as with any earlier one, because the
+  /// readers of a token are neighbours. The first one, and one behind the last, share none.
+  std::vector<int> shared;
 
   std::int64_t readTokens = 0; ///< of all segments
   int levels = 0;              ///< that queries hang on: the deepest one's depth and one

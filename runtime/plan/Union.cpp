@@ -1,6 +1,7 @@
 #include "runtime/plan/Partitions.h"
 
 #include <algorithm>
+#include <cstdint>
 #include <limits>
 
 namespace deft::plan {
@@ -19,38 +20,35 @@ constexpr int kJoinFactor = 8;
 class UnionCuts {
 public:
   UnionCuts(const TreeView &view, std::span<const TilePrice> sizes, double tileUs, PartitionScratch &scratch)
-      : view_(view), sizes_(sizes), tileUs_(tileUs), scratch_(scratch), queries_(view.queryCount()),
-        queryPos_(view.queryPos.data()) {}
+      : sizes_(sizes), tileUs_(tileUs), scratch_(scratch), queries_(view.queryCount()),
+        queryPos_(view.queryPos.data()), shared_(view.shared.data()) {}
 
   /// Fills scratch.bounds.
   void find() {
-    findShared();
+    addUp();
+    if (!isUniform_)
+      findNoMore();
     scratch_.cuts.assign(count(), {std::numeric_limits<double>::infinity(), -1});
     cuts_ = scratch_.cuts.data();
     cuts_[0].us = 0;
-    scratch_.windows.resize(sizes_.size());
-    for (PartitionScratch::Window &window : scratch_.windows) {
-      window.queue.resize(count());
-      window.begin = window.end = window.pushed = 0;
-    }
-    int barrier = 0;
+    scratch_.least.assign(sizes_.size(), 0);
+    const int *barrier = scratch_.barriers.data();
     for (int i = 0; i < queries_; ++i) {
       if (cuts_[i].before < 0 && i > 0)
         continue; // no tile ends here
-      if (barrier <= i)
-        for (barrier = i + 1; barrier < queries_ && maySpan(barrier);)
-          ++barrier;
+      while (*barrier <= i)
+        ++barrier;
       const Start start{i, cuts_[i].us + tileUs_, path(i) - added_[i + 1]};
       int last = i;
       for (std::size_t s = 0; s < sizes_.size(); ++s) {
-        const int end = std::min(i + sizes_[s].queries, barrier);
+        const int end = std::min(i + sizes_[s].queries, *barrier);
         if (end == last)
           break; // the barrier is nearer than any larger size
         last = end;
         relax(start, end, s);
-        if (isUniform_ || (s > 0 && s + 1 < sizes_.size() && end < barrier))
+        if (isUniform_ || (s > 0 && s + 1 < sizes_.size() && end < *barrier))
           continue; // where neighbours share least is looked for within the smallest and the largest size
-        if (const int least = leastShared(scratch_.windows[s], i + 1, end); least < end)
+        if (const int least = leastShared(scratch_.least[s], i + 1, end); least < end)
           relax(start, least, sizeOf(least - i, s));
       }
     }
@@ -64,55 +62,49 @@ private:
   std::size_t count() const { return static_cast<std::size_t>(queries_) + 1; }
   int path(int query) const { return queryPos_[query] + 1; }
 
-  /// Tokens that each query shares with the one before it in plan order: as many as with any earlier one,
-  /// because the readers of a token are neighbours. And the sums of what each adds to the one before.
-  void findShared() {
-    scratch_.shared.resize(count());
+  /// Sums of what each query adds to the one before, and before which queries a tile must end.
+  void addUp() {
     scratch_.added.resize(count());
-    int *const shared = scratch_.shared.data(), *const added = scratch_.added.data();
-    const Place *const places = view_.places.data();
-    int before = -1;
-    added[0] = 0;
-    for (int own = 0; own < view_.placeCount(); ++own)
-      for (int i = places[own].ownBegin; i < places[own].ownEnd; ++i) {
-        // Every place passed on the way up has this query as its first reader, so it is passed once.
-        int place = own;
-        while (place > before)
-          place = places[place].parent;
-        shared[i] = place < 0         ? 0
-                    : place == before ? path(i - 1)
-                                      : places[place].position + places[place].tokens;
-        added[i + 1] = added[i] + path(i) - shared[i];
-        before = own;
-      }
-    isUniform_ = std::all_of(shared + 1, shared + queries_, [&](int one) { return one == shared[1]; });
-    shared[queries_] = 0;
-    shared_ = shared;
-    added_ = added;
-  }
-
-  /// Whether a tile may have this query and the one before it.
-  bool maySpan(int query) const {
-    const long long shared = shared_[query], added = path(query) - shared;
-    return shared * kJoinFactor >= added || path(query - 1) + added <= kStepTokens;
-  }
-
-  /// Where in [first, last] neighbours share least; of several such places, the last. Both bounds only rise
-  /// from call to call.
-  int leastShared(PartitionScratch::Window &window, int first, int last) const {
-    int *const queue = window.queue.data(); // places by rising shares, the least first
-    int begin = window.begin, end = window.end;
-    for (int next = std::max(window.pushed + 1, first); next <= last; ++next) {
-      while (begin < end && shared_[queue[end - 1]] >= shared_[next])
-        --end;
-      queue[end++] = next;
+    scratch_.barriers.resize(count() + 1);
+    int *const sums = scratch_.added.data(), *barrier = scratch_.barriers.data();
+    int sum = 0, before = 0, differ = 0;
+    for (int i = 0; i < queries_; ++i) {
+      const int shared = shared_[i], added = path(i) - shared;
+      sums[i] = sum;
+      sum += added;
+      differ |= i > 0 ? shared ^ shared_[1] : 0;
+      // Written over where the two may be in one tile.
+      *barrier = i;
+      barrier += std::int64_t{shared} * kJoinFactor < added && std::int64_t{before} + added > kStepTokens;
+      before = path(i);
     }
-    while (queue[begin] < first)
-      ++begin;
-    window.begin = begin;
-    window.end = end;
-    window.pushed = std::max(window.pushed, last);
-    return queue[begin];
+    sums[queries_] = sum;
+    *barrier = queries_;
+    isUniform_ = differ == 0;
+    added_ = sums;
+  }
+
+  /// Of each query: the next one that shares no more with the one before it. (Behind the last one: none.)
+  void findNoMore() {
+    scratch_.noMore.resize(count());
+    int *const noMore = scratch_.noMore.data();
+    noMore[queries_] = queries_ + 1;
+    for (int i = queries_ - 1; i >= 0; --i) {
+      int next = i + 1;
+      while (shared_[next] > shared_[i])
+        next = noMore[next];
+      noMore[i] = next;
+    }
+    noMore_ = noMore;
+  }
+
+  /// Where in [first, last] neighbours share least; of several such places, the last. `least` is what the call
+  /// before gave; since then both bounds have only risen, and so does this: all calls together are linear.
+  int leastShared(int &least, int first, int last) const {
+    int at = std::max(least, first);
+    while (noMore_[at] <= last)
+      at = noMore_[at];
+    return least = at;
   }
 
   /// Of a tile: what it costs before its tokens, and its first query's tokens less `added_` up to there.
@@ -139,13 +131,12 @@ private:
     cut.us = std::min(us, cut.us);
   }
 
-  const TreeView &view_;
   std::span<const TilePrice> sizes_;
   double tileUs_;
   PartitionScratch &scratch_;
   int queries_;
   bool isUniform_ = false; ///< all neighbours share the same: the branches of one prompt
-  const int *queryPos_, *shared_ = nullptr, *added_ = nullptr;
+  const int *queryPos_, *shared_, *added_ = nullptr, *noMore_ = nullptr;
   PartitionScratch::Cut *cuts_ = nullptr;
 };
 
