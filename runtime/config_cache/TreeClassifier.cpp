@@ -14,10 +14,10 @@ TreeClass fromNumbers(const Numbers &numbers) {
 
 double log2Of(double value) { return value > 1 ? std::log2(value) : 0; }
 
-double shortWeight(int tokens) {
-  constexpr double kRange = TreeFeatures::kShortNone - TreeFeatures::kShortAll;
-  return std::clamp((TreeFeatures::kShortNone - tokens) / kRange, 0.0, 1.0);
-}
+/// Of a short node; the sum of weights is exact.
+constexpr int kWholeWeight = TreeFeatures::kShortNone - TreeFeatures::kShortAll;
+
+int shortWeight(int tokens) { return std::clamp(TreeFeatures::kShortNone - tokens, 0, kWholeWeight); }
 
 } // namespace
 
@@ -38,18 +38,17 @@ TreeFeatures featuresOf(const plan::TreeView &view) {
   features.tokens = view.readTokens;
   features.queries = view.queryCount();
   features.levels = view.levels;
-  features.pathTokens = view.queryCount();
-  for (const int position : view.queryPos)
-    features.pathTokens += position;
-  // A node's segments stand together.
-  const plan::Segment *const end = view.segments.data() + view.segments.size();
-  for (const plan::Segment *next = view.segments.data(); next != end;) {
-    const int place = next->place;
-    int seen = 0;
-    for (; next != end && next->place == place; ++next)
-      seen += next->tokens;
-    features.shortTokens += seen * shortWeight(seen);
+  features.pathTokens = view.pathTokens;
+  // A node's segments stand together, each where the one before ends: the last one ends with what is seen.
+  std::int64_t weighted = 0;
+  const std::size_t count = view.segments.size();
+  for (std::size_t s = 0; s < count; ++s) {
+    const plan::Segment &segment = view.segments[s];
+    const int seen = segment.begin + segment.tokens;
+    const bool isLast = s + 1 == count || view.segments[s + 1].place != segment.place;
+    weighted += isLast ? std::int64_t{seen} * shortWeight(seen) : 0;
   }
+  features.shortTokens = static_cast<double>(weighted) / kWholeWeight;
   return features;
 }
 

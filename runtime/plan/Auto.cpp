@@ -26,15 +26,12 @@ private:
 std::uint64_t classOf(const TreeView &view, const VariantFacts &facts, const config::Config &config,
                       int blocks) {
   KeyHash hash;
-  std::int64_t pathTokens = view.queryCount();
-  for (const int position : view.queryPos)
-    pathTokens += position;
   hash.addSize(view.placeCount());
   hash.addSize(view.leafCount());
   hash.addSize(view.levels);
   hash.addSize(view.queryCount());
   hash.addSize(static_cast<double>(view.readTokens));
-  hash.addSize(static_cast<double>(pathTokens));
+  hash.addSize(static_cast<double>(view.pathTokens));
   for (int fact : {facts.ratio, facts.kvHeads, facts.headDim, facts.elementBytes, blocks, config.chunkTokens})
     hash.add(fact);
   for (const config::PhaseConfig &phase : config.phases)

@@ -12,6 +12,8 @@ void TreeView::putLast(const std::vector<int> &last) {
   mixed_.assign(places.size() + 1, 0);
   Place *const first = places.data();
   char *const isMarked = isLast_.data(), *const mixed = mixed_.data();
+  for (Place &place : places)
+    place.firstEnd = place.readersEnd;
   for (const int p : last) {
     const Place &place = first[p];
     isMarked[p] = 1;

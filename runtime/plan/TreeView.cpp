@@ -14,7 +14,7 @@ struct TreeView::Cursor {
   Plan::Leaf *leaves;
   int query = 0, segment = 0, leaf = 0;
   int common = 0; ///< tokens of the last query's path that the next one sees, too
-  std::int64_t readTokens = 0;
+  std::int64_t readTokens = 0, pathTokens = 0;
   int levels = 0;
   int segmentRoom, leafRoom;
 
@@ -23,6 +23,12 @@ struct TreeView::Cursor {
     queryPos[query] = tokens - 1;
     shared[query++] = common;
     common = tokens;
+    pathTokens += tokens;
+  }
+  /// All of a node's queries are there; before, `before` tokens were common.
+  void endOwn(int before, int depth) {
+    readTokens += common - before;
+    levels = std::max(levels, depth + 1);
   }
 };
 
@@ -64,6 +70,7 @@ void TreeView::walkTree(const tree::KvTree &tree) {
             0,
             0,
             0,
+            0,
             static_cast<int>(segments.size()),
             static_cast<int>(leaves.size())};
   int count = 0, parent = -1;
@@ -72,21 +79,23 @@ void TreeView::walkTree(const tree::KvTree &tree) {
     const tree::Node &facts = nodes[node];
     Place &place = first[count];
     const int index = count++, segmentBegin = at.segment, q = firstQuery[node];
+    const int tokens = facts.tokens, location = facts.location, depth = facts.depth,
+              position = facts.position;
     place.node = node;
     place.parent = parent;
-    place.tokens = facts.tokens;
-    place.location = facts.location;
-    place.position = facts.position;
-    place.depth = facts.depth;
+    place.tokens = tokens;
+    place.location = location;
+    place.depth = depth;
+    place.position = position;
     place.ownBegin = at.query;
     place.segmentBegin = segmentBegin;
     place.leaf = -1;
     const bool isOne = q >= 0 && at.links[q].next < 0;
     // The way to it goes over the last place that has both below.
-    at.common = std::min(at.common, facts.position);
-    at.levels = std::max(at.levels, q >= 0 ? facts.depth + 1 : 0);
+    const int common = at.common = std::min(at.common, position);
     if (facts.firstChild < 0 && isOne) {
       addCommonLeaf(place, index, q, at);
+      at.endOwn(common, depth);
       node = facts.nextSibling;
       for (; node < 0 && parent >= 0; parent = first[parent].parent) {
         close(first[parent], count, at);
@@ -94,19 +103,23 @@ void TreeView::walkTree(const tree::KvTree &tree) {
       }
       continue;
     }
-    const int done = isOne ? addOne(place, index, q, at) : q >= 0 ? addOwn(place, index, q, at) : 0;
+    int done = 0;
+    if (q >= 0) {
+      done = isOne ? addOne(place, index, q, at) : addOwn(place, index, q, at);
+      at.endOwn(common, depth);
+    }
     place.ownEnd = at.query;
     if (facts.firstChild >= 0) {
       // What no own query ends before is seen by the queries below, if there are any.
-      if (done < facts.tokens)
-        addSegment({index, done, facts.tokens - done, at.query, at.query}, at);
+      if (done < tokens)
+        addSegment({index, done, tokens - done, at.query, at.query}, at);
       place.segmentEnd = at.segment;
       parent = index;
       node = facts.firstChild;
       continue;
     }
     place.subtreeEnd = count;
-    place.readersEnd = place.firstEnd = at.query;
+    place.readersEnd = at.query;
     place.segmentEnd = at.segment;
     for (int s = segmentBegin; s < at.segment; ++s)
       at.segments[s].queryEnd = at.query;
@@ -120,6 +133,7 @@ void TreeView::walkTree(const tree::KvTree &tree) {
     }
   }
   readTokens = at.readTokens;
+  pathTokens = at.pathTokens;
   levels = at.levels;
   segments.resize(static_cast<std::size_t>(at.segment));
   leaves.resize(static_cast<std::size_t>(at.leaf));
@@ -132,7 +146,6 @@ inline void TreeView::addSegment(const Segment &segment, Cursor &at) {
     at.segmentRoom = static_cast<int>(segments.size());
   }
   at.segments[at.segment++] = segment;
-  at.readTokens += segment.tokens;
 }
 
 /// A node's own queries, and the segments that end where one of them does; their last reader is not known
@@ -157,8 +170,7 @@ inline int TreeView::addOwn(const Place &place, int index, int firstQuery, Curso
   for (int i = begin + 1; i < at.query; ++i)
     at.shared[i] = at.queryPos[i - 1] + 1;
   at.common = at.queryPos[at.query - 1] + 1;
-  for (; at.segment > place.segmentBegin; --at.segment)
-    at.readTokens -= at.segments[at.segment - 1].tokens;
+  at.segment = place.segmentBegin;
   done = 0;
   for (int i = begin; i < at.query; ++i)
     if (const int tokens = seen(place, i); tokens > done) {
@@ -183,7 +195,7 @@ inline void TreeView::addCommonLeaf(Place &place, int index, int q, Cursor &at) 
   const int i = at.query, tokens = place.tokens, sees = addOne(place, index, q, at);
   const bool isWhole = at.links[q].position == tree::Query::kWhole;
   place.subtreeEnd = index + 1;
-  place.ownEnd = place.readersEnd = place.firstEnd = i + 1;
+  place.ownEnd = place.readersEnd = i + 1;
   place.segmentEnd = at.segment;
   const bool seesAll = sees == tokens;
   place.leaf = addLeaf(
@@ -214,14 +226,12 @@ Plan::Leaf TreeView::leafOf(const Place &place, const Cursor &at) {
 /// The subtree is done: its end is known.
 inline void TreeView::close(Place &place, int placeEnd, Cursor &at) {
   place.subtreeEnd = placeEnd;
-  place.readersEnd = place.firstEnd = at.query;
+  place.readersEnd = at.query;
   if (place.segmentBegin == place.segmentEnd)
     return;
   // Nobody reads below: the last segment, which is then the last of all, is nobody's.
-  if (const Segment &last = at.segments[place.segmentEnd - 1]; last.queryBegin == at.query) {
-    at.readTokens -= last.tokens;
+  if (at.segments[place.segmentEnd - 1].queryBegin == at.query)
     at.segment = --place.segmentEnd;
-  }
   for (int s = place.segmentBegin; s < place.segmentEnd; ++s)
     at.segments[s].queryEnd = at.query;
 }

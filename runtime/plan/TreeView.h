@@ -14,14 +14,14 @@ struct alignas(64) Place {
   int node;
   int parent;     ///< a place, -1: a root
   int subtreeEnd; ///< past the last place of the subtree
-  int tokens;
+  int tokens; ///< with the next three in the order of tree::Node: copied in one piece
   int location;
-  int position;
   int depth;
+  int position;
   int ownBegin; ///< the node's own queries are [ownBegin, ownEnd), those of its subtree
   int ownEnd;   ///< [ownBegin, readersEnd)
   int readersEnd;
-  int firstEnd;     ///< as readersEnd, until TreeView::putLast
+  int firstEnd;     ///< after TreeView::putLast, which tells
   int segmentBegin; ///< the node's tokens that are seen at all: [segmentBegin, segmentEnd) of segments
   int segmentEnd;
   int leaf; ///< its number among the leaves of the tree that are read; -1: has children, or no reader
@@ -67,6 +67,7 @@ public:
   std::vector<int> shared;
 
   std::int64_t readTokens = 0; ///< of all segments
+  std::int64_t pathTokens = 0; ///< sum over the queries' paths
   int levels = 0;              ///< that queries hang on: the deepest one's depth and one
 
   int placeCount() const { return static_cast<int>(places.size()); }
