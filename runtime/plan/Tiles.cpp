@@ -12,34 +12,34 @@ void TileList::clear() {
 
 void RowTiler::tile(std::span<const Segment> segments, std::span<const int> bounds, TileList &list,
                     const Tile &like) {
-  open_.clear();
-  std::size_t next = 0;
+  open_.resize(std::max(open_.size(), segments.size()));
+  Segment *const open = open_.data();
+  std::size_t openCount = 0;
+  const Segment *next = segments.data(), *const segmentEnd = next + segments.size();
   for (std::size_t b = 0; b + 1 < bounds.size() && !list.isFull(); ++b) {
     const int begin = bounds[b], end = bounds[b + 1];
     list.beginTile(begin, end, like);
     std::size_t kept = 0;
     // To the tiles that follow, segments of one node that are open now differ no longer: they become one.
     const auto keep = [&](const Segment &segment) {
-      if (kept > 0 && open_[kept - 1].place == segment.place)
-        open_[kept - 1].tokens += segment.tokens;
+      if (kept > 0 && open[kept - 1].place == segment.place)
+        open[kept - 1].tokens += segment.tokens;
       else
-        open_[kept++] = segment;
+        open[kept++] = segment;
     };
-    for (std::size_t i = 0; i < open_.size(); ++i) {
-      const Segment segment = open_[i];
-      list.addRun(segment);
+    // What is open has readers before these queries and among them, what begins among them has none before.
+    for (std::size_t i = 0; i < openCount; ++i) {
+      const Segment segment = open[i];
+      list.addRun(segment.place, segment.begin, segment.tokens, begin, std::min(segment.queryEnd, end));
       if (segment.queryEnd > end)
         keep(segment);
     }
-    for (; next < segments.size() && segments[next].queryBegin < end; ++next) {
-      list.addRun(segments[next]);
-      if (segments[next].queryEnd > end) {
-        if (kept == open_.size())
-          open_.emplace_back();
-        keep(segments[next]);
-      }
+    for (; next != segmentEnd && next->queryBegin < end; ++next) {
+      list.addRun(next->place, next->begin, next->tokens, next->queryBegin, std::min(next->queryEnd, end));
+      if (next->queryEnd > end)
+        keep(*next);
     }
-    open_.resize(kept);
+    openCount = kept;
     list.endTile();
   }
 }

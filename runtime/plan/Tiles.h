@@ -128,7 +128,7 @@ public:
   }
 
 private:
-  std::vector<Segment> open_; ///< segments begun that the next tile sees, too
+  std::vector<Segment> open_; ///< room for segments begun that the next tile sees, too
   std::vector<int> bounds_;
 };
 
