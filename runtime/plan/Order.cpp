@@ -139,7 +139,7 @@ abi::Run *RunOrder::forwardAndMix(const abi::Item &item, const Shape &shape, int
 abi::Run *RunOrder::forwardItem(const abi::Item &item, const abi::Run *from, RunWriter to) const {
   forEachPart(
       index(item.runCount), [](std::size_t i) { return static_cast<int>(i); }, from, growthOf(item), piece_,
-      [&](int run, Part part) { to.put(run, part); });
+      [&](int run, Part part, PartPlace where) { to.put(run, part, where); });
   return to.end();
 }
 
@@ -152,7 +152,7 @@ abi::Run *RunOrder::dealItem(const abi::Item &item, int tiles, const abi::Run *f
         index(end - which), [which](std::size_t i) { return which[i]; }, from, growthOf(item), piece_, take);
   };
   abi::Run *const first = to.end();
-  const auto put = [&](int run, Part part) { to.put(run, part); };
+  const auto put = [&](int run, Part part, PartPlace where) { to.put(run, part, where); };
   forEachPartOf(split.common, split.commonEnd, put);
   dealt_.resize(std::max(dealt_.size(), index(item.runCount) * mostParts(piece_) + 1));
   RunPart *next = dealt_.data();
@@ -164,7 +164,7 @@ abi::Run *RunOrder::dealItem(const abi::Item &item, int tiles, const abi::Run *f
     areAll[w] = std::accumulate(begin, end, 0, [&](int sum, int r) { return sum + from[r].tokens; }) <= most;
     if (!areAll[w]) {
       int left = most;
-      forEachPartOf(begin, end, [&](int run, Part part) {
+      forEachPartOf(begin, end, [&](int run, Part part, PartPlace) {
         const int middle = std::min(part.end, part.begin + left);
         *next = {run, {part.begin, middle}};
         next += middle != part.begin;

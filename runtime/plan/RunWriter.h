@@ -15,6 +15,13 @@ struct Part {
   bool isEmpty() const { return begin == end; }
 };
 
+/// Of a run's parts, in the order in which they come.
+enum class PartPlace {
+  First, ///< ends the run unless a later one does
+  Inner, ///< ends no run
+  Later  ///< ends the run unless it is empty, or one behind it does
+};
+
 /// Writes an item's runs anew, where there is room for one of each call.
 class RunWriter {
 public:
@@ -24,18 +31,17 @@ public:
   /// Some tokens of the former run `r` come next, or none: which of them are none nobody can predict, so that
   /// they are written too, and written over.
   void put(int r, Part part) {
-    const abi::Run &run = from_[r];
-    const int tokens = part.end - part.begin;
-    to_->begin = tokens_;
-    to_->tokens = tokens;
-    to_->location = run.location + part.begin;
-    to_->position = run.position + part.begin;
-    std::memcpy(&to_->depth, &run.depth, sizeof(abi::Run) - offsetof(abi::Run, depth)); // in one piece
-    const int here = static_cast<int>(to_ - all_);
-    const int isAny = tokens > 0;
-    endOf_[r] = (isAny & int{part.end == run.tokens}) != 0 ? here : endOf_[r];
-    tokens_ += tokens;
-    to_ += isAny;
+    const int isEnd = int{part.begin < part.end} & int{part.end == from_[r].tokens};
+    endOf_[r] = isEnd != 0 ? place() : endOf_[r];
+    write(r, part);
+  }
+  /// The same of all of a run's parts in their order.
+  void put(int r, Part part, PartPlace where) {
+    if (where == PartPlace::First)
+      endOf_[r] = place();
+    else if (where == PartPlace::Later)
+      endOf_[r] = part.begin < part.end ? place() : endOf_[r];
+    write(r, part);
   }
   /// So many of them, which are the item's in their order.
   void putAll(int count) {
@@ -46,6 +52,20 @@ public:
   abi::Run *end() const { return to_; } ///< behind what was written
 
 private:
+  int place() const { return static_cast<int>(to_ - all_); }
+
+  void write(int r, Part part) {
+    const abi::Run &run = from_[r];
+    const int tokens = part.end - part.begin;
+    to_->begin = tokens_;
+    to_->tokens = tokens;
+    to_->location = run.location + part.begin;
+    to_->position = run.position + part.begin;
+    std::memcpy(&to_->depth, &run.depth, sizeof(abi::Run) - offsetof(abi::Run, depth)); // in one piece
+    tokens_ += tokens;
+    to_ += tokens > 0;
+  }
+
   const abi::Run *from_;
   int *endOf_; ///< of each former run: which of all runs now ends where it did
   const abi::Run *all_;
