@@ -9,6 +9,7 @@
 #include <cstdint>
 #include <numeric>
 #include <span>
+#include <utility>
 
 namespace deft::plan {
 
@@ -255,18 +256,27 @@ void RunOrder::findShares(const config::Config &config, int ratio, const Plan &p
 void RunOrder::findShares(const abi::Item &item, bool canDeal, int ratio, std::span<const abi::Run> runs,
                           Shape &shape) {
   Owner *owner = owners_.data() + item.runBegin;
-  std::array<int, 2 + kDealtWarps> tokens{}; // of many, of each warp, and of warps that nothing is dealt to
+  // Tokens of one warp alone up to the last run of each owner, from -1 on: runs are in the order of owners,
+  // and a sum for each would wait for the one before.
+  std::array<int, 2 + kDealtWarps> fewUpTo{};
   int few = 0;
   for (const abi::Run &run : runs) {
     const Owner own = ownerIn(run, ratio);
     *owner++ = own;
     few += own >= 0 ? run.tokens : 0;
-    tokens[index(own + 1)] += run.tokens;
+    fewUpTo[index(own + 1)] = few;
   }
   shape.few = few;
   shape.many = item.tokens - few;
-  if (canDeal && shape.areBoth())
-    shape.dealtTiles = dealtTiles(item, std::span(tokens).subspan<1, kDealtWarps>());
+  if (!canDeal || !shape.areBoth())
+    return;
+  std::array<int, kDealtWarps> tokens;
+  int before = 0;
+  for (std::size_t w = 0; w < kDealtWarps; ++w) {
+    const int upTo = std::max(before, fewUpTo[w + 1]);
+    tokens[w] = upTo - std::exchange(before, upTo);
+  }
+  shape.dealtTiles = dealtTiles(item, tokens);
 }
 
 /// So many runs become of the item's, at most.

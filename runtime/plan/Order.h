@@ -78,8 +78,8 @@ private:
   std::vector<Shape> shapes_; ///< of each item
   std::vector<Owner> owners_; ///< of each run before, under `mixed`
   std::vector<char>
-      doesGrow_;            ///< of each run before, where pages come in pieces: whether a leaf may grow there
-  std::vector<int> split_;  ///< an item's runs by whose they are, in two halves with room for all
+      doesGrow_;           ///< of each run before, where pages come in pieces: whether a leaf may grow there
+  std::vector<int> split_; ///< an item's runs by whose they are, in two halves with room for all
   std::vector<RunPart> dealt_;      ///< of an item's, warp by warp
   UnfilledVector<abi::Run> former_; ///< the plan's runs before they are written anew
   std::vector<int> endOf_;          ///< of each of these: the one that ends where it did

@@ -14,7 +14,7 @@ struct alignas(64) Place {
   int node;
   int parent;     ///< a place, -1: a root
   int subtreeEnd; ///< past the last place of the subtree
-  int tokens; ///< with the next three in the order of tree::Node: copied in one piece
+  int tokens;     ///< with the next three in the order of tree::Node: copied in one piece
   int location;
   int depth;
   int position;
@@ -62,8 +62,8 @@ public:
   // Of each query in plan order:
   std::vector<int> callerIndex;
   std::vector<int> queryPos;
-  /// Tokens that it shares with the one before it, until putLast: as many as with any earlier one, because the
-  /// readers of a token are neighbours. The first one, and one behind the last, share none.
+  /// Tokens that it shares with the one before it, until putLast: as many as with any earlier one, because
+  /// the readers of a token are neighbours. The first one, and one behind the last, share none.
   std::vector<int> shared;
 
   std::int64_t readTokens = 0; ///< of all segments

@@ -98,8 +98,9 @@ private:
     noMore_ = noMore;
   }
 
-  /// Where in [first, last] neighbours share least; of several such places, the last. `least` is what the call
-  /// before gave; since then both bounds have only risen, and so does this: all calls together are linear.
+  /// Where in [first, last] neighbours share least; of several such places, the last. `least` is what the
+  /// call before gave; since then both bounds have only risen, and so does this: all calls together are
+  /// linear.
   int leastShared(int &least, int first, int last) const {
     int at = std::max(least, first);
     while (noMore_[at] <= last)
