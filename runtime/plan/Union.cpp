@@ -32,24 +32,26 @@ public:
     cuts_ = scratch_.cuts.data();
     cuts_[0].us = 0;
     scratch_.least.assign(sizes_.size(), 0);
-    const int *barrier = scratch_.barriers.data();
+    const int *nextBarrier = scratch_.barriers.data();
+    int *const least = scratch_.least.data();
+    int barrier = 0;
     for (int i = 0; i < queries_; ++i) {
       if (cuts_[i].before < 0 && i > 0)
         continue; // no tile ends here
-      while (*barrier <= i)
-        ++barrier;
+      while (barrier <= i)
+        barrier = *nextBarrier++;
       const Start start{i, cuts_[i].us + tileUs_, path(i) - added_[i + 1]};
       int last = i;
       for (std::size_t s = 0; s < sizes_.size(); ++s) {
-        const int end = std::min(i + sizes_[s].queries, *barrier);
+        const int end = std::min(i + sizes_[s].queries, barrier);
         if (end == last)
           break; // the barrier is nearer than any larger size
         last = end;
         relax(start, end, s);
-        if (isUniform_ || (s > 0 && s + 1 < sizes_.size() && end < *barrier))
+        if (isUniform_ || (s > 0 && s + 1 < sizes_.size() && end < barrier))
           continue; // where neighbours share least is looked for within the smallest and the largest size
-        if (const int least = leastShared(scratch_.least[s], i + 1, end); least < end)
-          relax(start, least, sizeOf(least - i, s));
+        if (const int at = leastShared(least[s], i + 1, end); at < end)
+          relax(start, at, sizeOf(at - i, s));
       }
     }
     scratch_.bounds.clear();

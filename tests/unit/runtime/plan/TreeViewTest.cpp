@@ -36,6 +36,40 @@ TEST(TreeViewTest, PlacesAreInPreorder) {
   EXPECT_EQ(view.places[2].parent, 1);
 }
 
+/// Against the paths themselves, node by node.
+TEST(TreeViewTest, NeighboursShareTheTokensOfBothPaths) {
+  TreeView view;
+  for (std::uint64_t seed = 0; seed < 300; ++seed) {
+    SCOPED_TRACE("seed " + std::to_string(seed));
+    const KvTree tree = test::randomForest(seed, {60, 50, 40});
+    view.build(tree);
+    ASSERT_EQ(view.shared.size(), tree.queries().size() + 1);
+    EXPECT_EQ(view.shared.back(), 0);
+    long long paths = 0, read = 0;
+    for (int i = 0; i < view.queryCount(); ++i) {
+      const tree::Query &query = tree.queries()[view.callerIndex[i]];
+      int shared = 0;
+      if (i > 0) {
+        const tree::Query &before = tree.queries()[view.callerIndex[i - 1]];
+        int a = query.node, b = before.node; // up to where the two meet
+        const auto depthOf = [&](int node) { return node < 0 ? -1 : tree.nodes()[node].depth; };
+        while (a != b) {
+          int &deeper = depthOf(a) >= depthOf(b) ? a : b;
+          deeper = tree.nodes()[deeper].parent;
+        }
+        if (a >= 0)
+          shared = std::min({tree.nodes()[a].position + tree.nodes()[a].tokens, tree.pathTokens(query),
+                             tree.pathTokens(before)});
+      }
+      EXPECT_EQ(view.shared[i], shared) << "query " << i;
+      paths += tree.pathTokens(query);
+      read += tree.pathTokens(query) - shared;
+    }
+    EXPECT_EQ(view.pathTokens, paths);
+    EXPECT_EQ(view.readTokens, read);
+  }
+}
+
 TEST(TreeViewTest, QueriesOfMarkedChildrenComeLast) {
   KvTree tree = smallTree();
   (void)tree.addNode(-1, 1);
