@@ -311,18 +311,24 @@ private:
   __device__ __forceinline__ bool weigh(const Rows &rows, unsigned viewers, int step, bool cut, Sums &sums,
                                         float (&s)[2 * kGroups][4], const float (&common)[2],
                                         float (&factor)[2]) const {
+    return weigh(rows, viewers, cut, sums, s, common, factor,
+                 [&](float (&scores)[2 * kGroups][4]) { hide(rows, ring_.slot(step).records(), scores); });
+  }
+
+  /// The same of any tokens; `hideTokens` makes -inf of what the rows do not see of them.
+  template <int kTiles, class HideTokens>
+  __device__ __forceinline__ bool weigh(const Rows &rows, unsigned viewers, bool cut, Sums &sums,
+                                        float (&s)[kTiles][4], const float (&common)[2], float (&factor)[2],
+                                        HideTokens &&hideTokens) const {
     if constexpr (Rows::kCapsLate) {
       int largest[2];
       rows.forms().findLargest(s, largest);
-      const auto hideTile = [&](float (&scores)[2 * kGroups][4]) {
-        hide(rows, ring_.slot(step).records(), scores);
-      };
       const auto sees = [&](int r) { return rows.isAmong(r, viewers); };
-      if (sums.weighSmall(rows.forms(), largest, s, cut, sees, hideTile))
+      if (sums.weighSmall(rows.forms(), largest, s, cut, sees, hideTokens))
         return false;
       rows.forms().cap(s, largest);
       if (cut)
-        hideTile(s);
+        hideTokens(s);
     }
     return sums.weigh(s, common, factor);
   }
@@ -392,11 +398,15 @@ private:
       ptx::mma16816<Element>(s[0], a, b[0], b[1]);
       ptx::mma16816<Element>(s[1], a, b[2], b[3]);
     }
-    rows.template score<1>(tokens, group, s);
-    if (seen == Rows::kCut)
-      rows.hide(tokens, group, s[0], s[1]);
+    const bool cut = seen == Rows::kCut;
+    const auto hideGroup = [&](float (&scores)[2][4]) { rows.hide(tokens, group, scores[0], scores[1]); };
+    if constexpr (!Rows::kCapsLate) {
+      rows.template score<1>(tokens, group, s);
+      if (cut)
+        hideGroup(s);
+    }
     float factor[2];
-    if (sums.weigh(s, {}, factor))
+    if (weigh(rows, viewed.anyone, cut, sums, s, {}, factor, hideGroup))
       sums.rescale(factor);
     unsigned p[4];
     Sums::pack(s[0], s[1], p);

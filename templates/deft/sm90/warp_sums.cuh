@@ -18,11 +18,11 @@ template <class Config, class Variant> struct WarpSums {
   /// How far a score may lie above the reference.
   static constexpr float kSlack = kWeightBits<Element> / Rows::kUnit;
 
-  /// How far from 0 the scores of a row's first tile may lie for 0 to be its reference. The weights of 64
-  /// tokens then come to more than 1, as where the reference is the row's largest score, so that f16 loses no
-  /// larger share by later tokens whose weights it cannot tell from 0. Not where the tile is cut: a row that
-  /// sees a single token has its value to the last bit, by a weight of 1.
-  static constexpr float kFirstRoom = 4.f;
+  /// How far from 0 the scores of a row's first tokens, so many eights, may lie for 0 to be its reference.
+  /// The weights of 64 or 16 tokens then come to more than 1, as where the reference is the row's largest
+  /// score, so that f16 loses no larger share by later tokens whose weights it cannot tell from 0. Not where
+  /// these are cut: a row that sees a single token has its value to the last bit, by a weight of 1.
+  template <int kTiles> static constexpr float kFirstRoom = kTiles == 8 ? 4.f : 2.7f;
 
   /// weigh() of products that no cap has been put on yet: false where it has to be done the other way. Small
   /// scores cannot grow beyond the reference, so that no maximum is looked for, and cap and weight share a
@@ -33,7 +33,7 @@ template <class Config, class Variant> struct WarpSums {
                                              float (&s)[kTiles][4], bool cut, Sees &&sees, Hide &&hide) {
     const auto room = [&](int r) {
       return maximum[r] > -kInfinity ? maximum[r] + kSlack
-             : !cut                  ? kFirstRoom
+             : !cut                  ? kFirstRoom<kTiles>
              : sees(r)               ? -kInfinity
                                      : kInfinity;
     };
