@@ -128,7 +128,7 @@ abi::Run *RunOrder::forwardAndMix(const abi::Item &item, const Shape &shape, int
   endOfForwarded_.resize(std::max(endOfForwarded_.size(), index(item.runCount)));
   ownersOfForwarded_.resize(forwarded_.size());
   abi::Run *const first = forwarded_.data();
-  const abi::Run *const end = forwardItem(item, from, RunWriter(from, endOfForwarded_.data(), first, first));
+  const abi::Run *const end = forwardItem(item, from, RunWriter(from, endOfForwarded_.data(), first));
   const std::span<const abi::Run> runs(first, end);
   std::transform(runs.begin(), runs.end(), ownersOfForwarded_.begin(),
                  [&](const abi::Run &run) { return ownerIn(run, ratio); });
@@ -303,7 +303,7 @@ void RunOrder::rewrite(const config::Config &config, int ratio, Plan &plan) {
   abi::Run *const all = plan.runs.data(), *to = all;
   forEachItem(config, plan, [&](std::size_t i, const config::PhaseConfig &phase) {
     abi::Item &item = plan.items[i];
-    abi::Run *const end = rewriteItem(item, shapes_[i], ratio, phase.tileKv, all, to);
+    abi::Run *const end = rewriteItem(item, shapes_[i], ratio, phase.tileKv, to);
     item.runBegin = static_cast<int>(to - all);
     item.runCount = static_cast<int>(end - to);
     if (shapes_[i].areDealt())
@@ -315,9 +315,9 @@ void RunOrder::rewrite(const config::Config &config, int ratio, Plan &plan) {
 }
 
 abi::Run *RunOrder::rewriteItem(const abi::Item &item, const Shape &shape, int ratio, int tileTokens,
-                                const abi::Run *all, abi::Run *to) {
+                                abi::Run *to) {
   const abi::Run *const from = former_.data() + item.runBegin;
-  RunWriter writer(from, endOf_.data() + item.runBegin, all, to);
+  RunWriter writer(from, endOf_.data() + item.runBegin, to);
   if (shape.areDealt())
     return dealItem(item, shape.dealtTiles, from, writer);
   if (shape.areBoth())
@@ -344,7 +344,7 @@ void RunOrder::moveTails(Plan &plan) const {
         plan.leaves[index(tail->leaf)].canGrow = 0;
         continue;
       }
-      const int run = endOf_[index(tail->run)];
+      const int run = static_cast<int>(endOf_[index(tail->run)] - plan.runs.data());
       *kept++ = {tail->leaf, item, run};
       isSorted &= before < run;
       before = run;

@@ -55,8 +55,7 @@ private:
                   Shape &shape);
   std::size_t mostRuns(const abi::Item &item, const config::PhaseConfig &phase, const Shape &shape) const;
   void rewrite(const config::Config &config, int ratio, Plan &plan);
-  abi::Run *rewriteItem(const abi::Item &item, const Shape &shape, int ratio, int tileTokens,
-                        const abi::Run *all, abi::Run *to);
+  abi::Run *rewriteItem(const abi::Item &item, const Shape &shape, int ratio, int tileTokens, abi::Run *to);
   abi::Run *forwardItem(const abi::Item &item, const abi::Run *from, RunWriter to) const;
   abi::Run *dealItem(const abi::Item &item, int tiles, const abi::Run *from, RunWriter to);
   abi::Run *mixItem(std::span<const abi::Run> runs, std::span<const Owner> owners, const Shape &shape,
@@ -80,14 +79,14 @@ private:
   std::vector<char>
       doesGrow_;           ///< of each run before, where pages come in pieces: whether a leaf may grow there
   std::vector<int> split_; ///< an item's runs by whose they are, in two halves with room for all
-  std::vector<RunPart> dealt_;      ///< of an item's, warp by warp
-  UnfilledVector<abi::Run> former_; ///< the plan's runs before they are written anew
-  std::vector<int> endOf_;          ///< of each of these: the one that ends where it did
+  std::vector<RunPart> dealt_;          ///< of an item's, warp by warp
+  UnfilledVector<abi::Run> former_;     ///< the plan's runs before they are written anew
+  std::vector<const abi::Run *> endOf_; ///< of each of these: the one that ends where it did
 
   // Of an item whose pages come forward before it is mixed:
   UnfilledVector<abi::Run> forwarded_;
   std::vector<Owner> ownersOfForwarded_;
-  std::vector<int> endOfForwarded_;
+  std::vector<const abi::Run *> endOfForwarded_;
 };
 
 } // namespace deft::plan

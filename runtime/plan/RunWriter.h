@@ -25,35 +25,33 @@ enum class PartPlace {
 /// Writes an item's runs anew, where there is room for one of each call.
 class RunWriter {
 public:
-  RunWriter(const abi::Run *from, int *endOf, const abi::Run *all, abi::Run *to)
-      : from_(from), endOf_(endOf), all_(all), to_(to) {}
+  RunWriter(const abi::Run *from, const abi::Run **endOf, abi::Run *to)
+      : from_(from), endOf_(endOf), to_(to) {}
 
   /// Some tokens of the former run `r` come next, or none: which of them are none nobody can predict, so that
   /// they are written too, and written over.
   void put(int r, Part part) {
     const int isEnd = int{part.begin < part.end} & int{part.end == from_[r].tokens};
-    endOf_[r] = isEnd != 0 ? place() : endOf_[r];
+    endOf_[r] = isEnd != 0 ? to_ : endOf_[r];
     write(r, part);
   }
   /// The same of all of a run's parts in their order.
   void put(int r, Part part, PartPlace where) {
     if (where == PartPlace::First)
-      endOf_[r] = place();
+      endOf_[r] = to_;
     else if (where == PartPlace::Later)
-      endOf_[r] = part.begin < part.end ? place() : endOf_[r];
+      endOf_[r] = part.begin < part.end ? to_ : endOf_[r];
     write(r, part);
   }
   /// So many of them, which are the item's in their order.
   void putAll(int count) {
     to_ = std::copy_n(from_, count, to_);
-    std::iota(endOf_, endOf_ + count, static_cast<int>(to_ - count - all_));
+    std::iota(endOf_, endOf_ + count, to_ - count);
   }
 
   abi::Run *end() const { return to_; } ///< behind what was written
 
 private:
-  int place() const { return static_cast<int>(to_ - all_); }
-
   void write(int r, Part part) {
     const abi::Run &run = from_[r];
     const int tokens = part.end - part.begin;
@@ -67,8 +65,7 @@ private:
   }
 
   const abi::Run *from_;
-  int *endOf_; ///< of each former run: which of all runs now ends where it did
-  const abi::Run *all_;
+  const abi::Run **endOf_; ///< of each former run: which one now ends where it did
   abi::Run *to_;
   int tokens_ = 0; ///< so far
 };
