@@ -57,13 +57,14 @@ int chooseChunkTokens(std::span<const Tile> tiles, const VariantFacts &facts, in
     if (chunk == whole)
       return;
     const double perToken = 1.0 / chunk;
-    double units = 0, partials = 0;
+    std::int64_t units = 0, partials = 0;
     for (const Tile &tile : tiles) { // rounded up; half a token keeps multiples of the chunk what they are
       const int more = static_cast<int>((tile.tokens - 0.5) * perToken);
       units += 1 + more;
       partials += (more > 0 ? 1 + more : 0) * tile.queryCount;
     }
-    if (const double cost = costOf(units, partials, chunk); cost < kWorthwhile * bestCost) {
+    if (const double cost = costOf(static_cast<double>(units), static_cast<double>(partials), chunk);
+        cost < kWorthwhile * bestCost) {
       best = chunk;
       bestCost = cost;
     }

@@ -27,6 +27,7 @@ struct ItemCutter::Cursor {
   abi::Run *runs;
   Plan::Tail *tails;
   int item = 0, run = 0, tail = 0;
+  int tableTokens = 0; ///< as Plan::tableTokens
 
   Cursor(const TreeView &view, std::vector<int> &partials)
       : places(view.places.data()), queryPos(view.queryPos.data()), partials(partials.data()) {}
@@ -49,14 +50,10 @@ struct ItemCutter::Cursor {
   }
   void addRun(const Segment &segment, int begin, int queryBegin, int queryEnd) {
     const Place &place = places[segment.place];
-    runs[run] = {begin,
-                 segment.tokens,
-                 place.location + segment.begin,
-                 place.position + segment.begin,
-                 place.depth,
-                 queryBegin,
-                 queryEnd,
-                 0};
+    const int location = place.location + segment.begin;
+    tableTokens = std::max(tableTokens, location + segment.tokens);
+    runs[run] = {begin,       segment.tokens, location, place.position + segment.begin,
+                 place.depth, queryBegin,     queryEnd, 0};
     noteTail(segment, run++);
   }
   void noteTail(const Segment &segment, int index) {
@@ -107,6 +104,7 @@ support::Result<void> ItemCutter::cut(const TreeView &view, const TileList &list
   plan.items.resize(static_cast<std::size_t>(at.item));
   plan.runs.resize(static_cast<std::size_t>(at.run));
   plan.tails.resize(static_cast<std::size_t>(at.tail));
+  plan.tableTokens = at.tableTokens;
   if (auto given = giveSlots(mayWriteOutput, plan); !given)
     return given;
   makeMergeMap(plan);
@@ -139,9 +137,11 @@ const Tile *ItemCutter::takePaths(const Tile *tile, const Tile *end, int limit, 
       at.tails[at.tail++] = {place->leaf, item, run - 1};
     const int first = place->position + tokens - tile->tokens;
     for (int last = run; last != fresh; tokens = place->tokens) {
-      if (tokens > 0)
+      if (tokens > 0) {
         runs[--last] = {
             place->position - first, tokens, place->location, place->position, place->depth, 0, count, 0};
+        at.tableTokens = std::max(at.tableTokens, place->location + tokens);
+      }
       if (last != fresh)
         place = places + place->parent;
     }
@@ -304,6 +304,12 @@ support::Result<void> ItemCutter::giveSlots(bool mayWriteOutput, Plan &plan) {
 }
 
 void ItemCutter::makeMergeMap(Plan &plan) {
+  if (std::find(isWritten_.begin(), isWritten_.end(), 0) == isWritten_.end()) { // most plans
+    plan.mergeQuery.clear();
+    plan.mergeBegin.assign(1, 0);
+    plan.mergeSlot.clear();
+    return;
+  }
   const std::size_t queries = isWritten_.size();
   plan.mergeQuery.resize(queries);
   plan.mergeBegin.resize(queries + 1);

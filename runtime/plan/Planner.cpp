@@ -112,7 +112,6 @@ Result<void> Planner::makeOfRead(const tree::KvTree &tree, const VariantFacts &f
   if (auto made = makeAs(choice, tree, facts, config, blocks, plan); !made)
     return made;
   plan.leaves.swap(view_.leaves);
-  plan.countTable();         // while runs are few
   if (!options_.isInvariant) // what stands beside an item depends on others, and what it mixes on its queries
     order_.apply(config, facts, plan);
   return {};
