@@ -20,12 +20,12 @@ struct Plan {
 
   /// A leaf that is read: what it was planned for, and who follows when it grows.
   struct Leaf {
-    int node = 0;
-    int plannedTokens = 0;
-    int tokens = 0;      ///< now; at most Planner::kMostGrowth more
-    int followBegin = 0; ///< queries that see all of it, also later: [followBegin, followEnd)
-    int followEnd = 0;
-    int canGrow = 0; ///< 1: its last run is seen by nobody who does not follow, and by no item that is mixed
+    int node;
+    int plannedTokens;
+    int tokens;      ///< now; at most Planner::kMostGrowth more
+    int followBegin; ///< queries that see all of it, also later: [followBegin, followEnd)
+    int followEnd;
+    int canGrow; ///< 1: its last run is seen by nobody who does not follow, and by no item that is mixed
   };
   struct Tail { ///< a run that ends where a leaf ends
     int leaf = 0;
@@ -54,7 +54,7 @@ struct Plan {
   /// dealt otherwise; 0: as many.
   int mostRuns = 0;
 
-  std::vector<Leaf> leaves;
+  UnfilledVector<Leaf> leaves;
   std::vector<Tail> tails; ///< those of one item together, in the order of its runs
   int grownTokens = 0;     ///< no item has more tokens than planned by more than this
   int strictChunk = 0;     ///< items may not outgrow this; 0: by growth they may

@@ -1,35 +1,19 @@
 #include "runtime/plan/TreeView.h"
 
 #include <algorithm>
-#include <tuple>
+#include <cstddef>
+#include <cstring>
 #include <utility>
 
 namespace deft::plan {
 
-/// Where the next values go. Plain pointers: nothing is read again because something else was written.
-struct TreeView::Cursor {
-  const Link *links;
-  int *callerIndex, *queryPos, *shared;
-  Segment *segments;
-  Plan::Leaf *leaves;
-  int query = 0, segment = 0, leaf = 0;
-  int common = 0; ///< tokens of the last query's path that the next one sees, too
-  std::int64_t readTokens = 0, pathTokens = 0;
-  int levels = 0;
-  int segmentRoom, leafRoom;
+/// What a place has of its node in one piece, in bytes.
+static constexpr std::size_t kCopied = 4 * sizeof(int);
 
-  void addQuery(int caller, int tokens) {
-    callerIndex[query] = caller;
-    queryPos[query] = tokens - 1;
-    shared[query++] = common;
-    common = tokens;
-    pathTokens += tokens;
-  }
-  /// All of a node's queries are there; before, `before` tokens were common.
-  void endOwn(int before, int depth) {
-    readTokens += common - before;
-    levels = std::max(levels, depth + 1);
-  }
+/// Where the next query and the next segment go, and what the last query leaves to the next one.
+struct TreeView::Cursor {
+  int query = 0, segment = 0;
+  int common = 0; ///< tokens of the last query's path that the next one sees, too
 };
 
 void TreeView::build(const tree::KvTree &tree) {
@@ -39,6 +23,9 @@ void TreeView::build(const tree::KvTree &tree) {
   queryPos.resize(tree.queries().size());
   shared.resize(tree.queries().size() + 1);
   shared.back() = 0;
+  // As many as there may be: a node has one more segment than queries, at most.
+  segments.resize(places.size() + callerIndex.size());
+  leaves.resize(places.size());
   walkTree(tree);
 }
 
@@ -53,78 +40,70 @@ void TreeView::chainQueries(const tree::KvTree &tree) {
 }
 
 /// One way through the tree does it all: a node's own queries and segments follow those of the nodes before
-/// it, and what its subtree decides is filled in when that is closed.
+/// it, and what its subtree decides is filled in when that is closed. Few values and plain pointers, so that
+/// registers hold them; what is rare works on a copy.
 void TreeView::walkTree(const tree::KvTree &tree) {
+  static_assert(offsetof(Place, position) - offsetof(Place, tokens) == kCopied - sizeof(int));
+  static_assert(offsetof(tree::Node, position) - offsetof(tree::Node, tokens) == kCopied - sizeof(int));
   const tree::Node *const nodes = tree.nodes().data();
   const int *const firstQuery = firstQuery_.data();
+  const Link *const links = links_.data();
   Place *const first = places.data();
-  Cursor at{links_.data(),
-            callerIndex.data(),
-            queryPos.data(),
-            shared.data(),
-            segments.data(),
-            leaves.data(),
-            0,
-            0,
-            0,
-            0,
-            0,
-            0,
-            0,
-            static_cast<int>(segments.size()),
-            static_cast<int>(leaves.size())};
-  int count = 0, parent = -1;
-  int node = tree.firstRoot();
-  while (node >= 0) {
+  int *const callers = callerIndex.data(), *const positions = queryPos.data(), *const commons = shared.data();
+  Segment *const allSegments = segments.data();
+  Plan::Leaf *const allLeaves = leaves.data();
+  Cursor at;
+  std::int64_t read = 0, paths = 0;
+  int deepest = -1, count = 0, leaf = 0, parent = -1;
+  for (int node = tree.firstRoot(); node >= 0;) {
     const tree::Node &facts = nodes[node];
-    Place &place = first[count];
-    const int index = count++, segmentBegin = at.segment, q = firstQuery[node];
-    const int tokens = facts.tokens, location = facts.location, depth = facts.depth,
-              position = facts.position;
+    const int index = count++, ownBegin = at.query, firstOwn = firstQuery[node];
+    const int tokens = facts.tokens, child = facts.firstChild, path = facts.position + tokens;
+    Place &place = first[index];
     place.node = node;
     place.parent = parent;
-    place.tokens = tokens;
-    place.location = location;
-    place.depth = depth;
-    place.position = position;
-    place.ownBegin = at.query;
-    place.segmentBegin = segmentBegin;
+    std::memcpy(&place.tokens, &facts.tokens, kCopied);
+    place.ownBegin = ownBegin;
+    place.segmentBegin = at.segment;
     place.leaf = -1;
-    const bool isOne = q >= 0 && at.links[q].next < 0;
     // The way to it goes over the last place that has both below.
-    const int common = at.common = std::min(at.common, position);
-    if (facts.firstChild < 0 && isOne) {
-      addCommonLeaf(place, index, q, at);
-      at.endOwn(common, depth);
-      node = facts.nextSibling;
-      for (; node < 0 && parent >= 0; parent = first[parent].parent) {
-        close(first[parent], count, at);
-        node = nodes[first[parent].node].nextSibling;
-      }
-      continue;
+    const int before = at.common = std::min(at.common, facts.position);
+    bool seeAll = true;
+    for (int q = firstOwn; q >= 0; q = links[q].next) {
+      seeAll &= links[q].position == tree::Query::kWhole;
+      callers[at.query] = q;
+      positions[at.query] = path - 1;
+      commons[at.query++] = std::exchange(at.common, path);
     }
-    int done = 0;
-    if (q >= 0) {
-      done = isOne ? addOne(place, index, q, at) : addOwn(place, index, q, at);
-      at.endOwn(common, depth);
+    if (seeAll) [[likely]] {
+      if (tokens > 0 && (firstOwn >= 0 || child >= 0))
+        allSegments[at.segment++] = {index, 0, tokens, ownBegin, at.query};
+      paths += std::int64_t{at.query - ownBegin} * path;
+    } else {
+      at = addPartial(place, index, firstOwn, {ownBegin, at.segment, before});
+      paths += pathsOf(ownBegin, at.query);
+      // What no own query ends before is seen by the queries below, if there are any.
+      if (const int seen = at.common - facts.position; child >= 0 && seen < tokens)
+        allSegments[at.segment++] = {index, seen, tokens - seen, at.query, at.query};
     }
     place.ownEnd = at.query;
-    if (facts.firstChild >= 0) {
-      // What no own query ends before is seen by the queries below, if there are any.
-      if (done < tokens)
-        addSegment({index, done, tokens - done, at.query, at.query}, at);
-      place.segmentEnd = at.segment;
+    place.segmentEnd = at.segment;
+    if (firstOwn >= 0) {
+      read += at.common - before;
+      deepest = std::max(deepest, facts.depth);
+    }
+    if (child >= 0) {
       parent = index;
-      node = facts.firstChild;
+      node = child;
       continue;
     }
     place.subtreeEnd = count;
     place.readersEnd = at.query;
-    place.segmentEnd = at.segment;
-    for (int s = segmentBegin; s < at.segment; ++s)
-      at.segments[s].queryEnd = at.query;
-    if (q >= 0)
-      place.leaf = addLeaf(leafOf(place, at), at);
+    if (firstOwn >= 0) {
+      allLeaves[leaf] =
+          seeAll ? Plan::Leaf{node, tokens, tokens, ownBegin, at.query, tokens > 0 ? 1 : 0} : leafOf(place);
+      place.leaf = leaf++;
+    }
     // Up from the leaf, closing what ends with it, to the next node that has a sibling left.
     node = facts.nextSibling;
     for (; node < 0 && parent >= 0; parent = first[parent].parent) {
@@ -132,94 +111,53 @@ void TreeView::walkTree(const tree::KvTree &tree) {
       node = nodes[first[parent].node].nextSibling;
     }
   }
-  readTokens = at.readTokens;
-  pathTokens = at.pathTokens;
-  levels = at.levels;
+  readTokens = read;
+  pathTokens = paths;
+  levels = deepest + 1;
   segments.resize(static_cast<std::size_t>(at.segment));
-  leaves.resize(static_cast<std::size_t>(at.leaf));
+  leaves.resize(static_cast<std::size_t>(leaf));
 }
 
-inline void TreeView::addSegment(const Segment &segment, Cursor &at) {
-  if (at.segment == at.segmentRoom) [[unlikely]] {
-    segments.resize(2 * segments.size() + 16);
-    at.segments = segments.data();
-    at.segmentRoom = static_cast<int>(segments.size());
+/// A node's own queries, some of which may not see all of it, and the segments that end where one of them
+/// does; those of a node with children get their last reader when that is closed.
+[[gnu::noinline]] TreeView::Cursor TreeView::addPartial(const Place &place, int index, int firstQuery,
+                                                        Cursor at) {
+  sorted_.clear();
+  for (int q = firstQuery; q >= 0; q = links_[q].next) {
+    const int position = links_[q].position;
+    sorted_.emplace_back(place.position + (position == tree::Query::kWhole ? place.tokens : position), q);
   }
-  at.segments[at.segment++] = segment;
-}
-
-/// A node's own queries, and the segments that end where one of them does; their last reader is not known
-/// yet. Returns how many tokens the last of them sees.
-inline int TreeView::addOwn(const Place &place, int index, int firstQuery, Cursor &at) {
-  const int begin = at.query;
-  int done = 0;
-  bool isSorted = true;
-  for (int q = firstQuery; q >= 0; q = at.links[q].next) {
-    const int position = at.links[q].position;
-    const int tokens = position == tree::Query::kWhole ? place.tokens : position;
-    isSorted &= done <= tokens;
-    if (tokens > done) {
-      addSegment({index, done, tokens - done, at.query, at.query}, at);
-      done = tokens;
+  // By (tokens seen, caller's index). The pairs differ, so the order needs no stable sort, which allocates.
+  if (!std::is_sorted(sorted_.begin(), sorted_.end()))
+    std::sort(sorted_.begin(), sorted_.end());
+  const int ownEnd = at.query + static_cast<int>(sorted_.size());
+  int done = place.position;
+  for (const auto &[path, q] : sorted_) {
+    if (path > done) {
+      segments[at.segment++] = {index, done - place.position, path - done, at.query, ownEnd};
+      done = path;
     }
-    at.addQuery(q, place.position + tokens);
+    callerIndex[at.query] = q;
+    queryPos[at.query] = path - 1;
+    shared[at.query++] = std::exchange(at.common, path);
   }
-  if (isSorted) [[likely]]
-    return done;
-  sortOwn(begin, at.query);
-  for (int i = begin + 1; i < at.query; ++i)
-    at.shared[i] = at.queryPos[i - 1] + 1;
-  at.common = at.queryPos[at.query - 1] + 1;
-  at.segment = place.segmentBegin;
-  done = 0;
-  for (int i = begin; i < at.query; ++i)
-    if (const int tokens = seen(place, i); tokens > done) {
-      addSegment({index, done, tokens - done, i, i}, at);
-      done = tokens;
-    }
-  return done;
+  return at;
 }
 
-/// The same of one query.
-inline int TreeView::addOne(const Place &place, int index, int q, Cursor &at) {
-  const int position = at.links[q].position;
-  const int tokens = position == tree::Query::kWhole ? place.tokens : position;
-  if (tokens > 0)
-    addSegment({index, 0, tokens, at.query, at.query + 1}, at);
-  at.addQuery(q, place.position + tokens);
-  return tokens;
-}
-
-/// A leaf with one query of its own: what most of them are.
-inline void TreeView::addCommonLeaf(Place &place, int index, int q, Cursor &at) {
-  const int i = at.query, tokens = place.tokens, sees = addOne(place, index, q, at);
-  const bool isWhole = at.links[q].position == tree::Query::kWhole;
-  place.subtreeEnd = index + 1;
-  place.ownEnd = place.readersEnd = i + 1;
-  place.segmentEnd = at.segment;
-  const bool seesAll = sees == tokens;
-  place.leaf = addLeaf(
-      {place.node, tokens, tokens, seesAll ? i : i + 1, i + 1, tokens > 0 && (isWhole || !seesAll) ? 1 : 0},
-      at);
-}
-
-inline int TreeView::addLeaf(const Plan::Leaf &leaf, Cursor &at) {
-  if (at.leaf == at.leafRoom) [[unlikely]] {
-    leaves.resize(2 * leaves.size() + 16);
-    at.leaves = leaves.data();
-    at.leafRoom = static_cast<int>(leaves.size());
-  }
-  at.leaves[at.leaf] = leaf;
-  return at.leaf++;
+std::int64_t TreeView::pathsOf(int begin, int end) const {
+  std::int64_t sum = 0;
+  for (int i = begin; i < end; ++i)
+    sum += queryPos[i] + 1;
+  return sum;
 }
 
 /// Whether and for whom a leaf may grow in place: all that see its last token must see the next one, too.
-Plan::Leaf TreeView::leafOf(const Place &place, const Cursor &at) {
+Plan::Leaf TreeView::leafOf(const Place &place) const {
   bool canGrow = place.tokens > 0;
   const int last = place.position + place.tokens - 1;
   int follow = place.ownEnd; // nobody reads to the end: the leaf may grow, and nothing changes
-  for (; follow > place.ownBegin && at.queryPos[follow - 1] == last; --follow)
-    canGrow &= at.links[at.callerIndex[follow - 1]].position == tree::Query::kWhole;
+  for (; follow > place.ownBegin && queryPos[follow - 1] == last; --follow)
+    canGrow &= links_[callerIndex[follow - 1]].position == tree::Query::kWhole;
   return {place.node, place.tokens, place.tokens, follow, place.ownEnd, canGrow ? 1 : 0};
 }
 
@@ -229,21 +167,12 @@ inline void TreeView::close(Place &place, int placeEnd, Cursor &at) {
   place.readersEnd = at.query;
   if (place.segmentBegin == place.segmentEnd)
     return;
+  Segment *const own = segments.data();
   // Nobody reads below: the last segment, which is then the last of all, is nobody's.
-  if (at.segments[place.segmentEnd - 1].queryBegin == at.query)
+  if (own[place.segmentEnd - 1].queryBegin == at.query)
     at.segment = --place.segmentEnd;
   for (int s = place.segmentBegin; s < place.segmentEnd; ++s)
-    at.segments[s].queryEnd = at.query;
-}
-
-/// By (tokens seen, caller's index). The pairs differ, so the order needs no stable sort, which allocates.
-[[gnu::noinline]] void TreeView::sortOwn(int begin, int end) {
-  sorted_.clear();
-  for (int i = begin; i < end; ++i)
-    sorted_.emplace_back(queryPos[i], callerIndex[i]);
-  std::sort(sorted_.begin(), sorted_.end());
-  for (int i = begin; i < end; ++i)
-    std::tie(queryPos[i], callerIndex[i]) = sorted_[i - begin];
+    own[s].queryEnd = at.query;
 }
 
 } // namespace deft::plan

@@ -1,6 +1,7 @@
 #pragma once
 
 #include "runtime/plan/Plan.h"
+#include "runtime/plan/Unfilled.h"
 #include "runtime/tree/KvTree.h"
 
 #include <cstdint>
@@ -56,8 +57,8 @@ public:
   std::vector<Place> places;
   /// Not empty, in preorder and, within a node, by token. Hence queryBegin never falls, and what a query sees
   /// are the segments around it, in the order of its path.
-  std::vector<Segment> segments;
-  std::vector<Plan::Leaf> leaves; ///< those that are read, in preorder
+  UnfilledVector<Segment> segments;
+  UnfilledVector<Plan::Leaf> leaves; ///< those that are read, in preorder
 
   // Of each query in plan order:
   std::vector<int> callerIndex;
@@ -92,18 +93,14 @@ private:
   void move(int begin, int end, int shift);
   void chainQueries(const tree::KvTree &tree);
   void walkTree(const tree::KvTree &tree);
-  void addSegment(const Segment &segment, Cursor &at);
-  int addOwn(const Place &place, int index, int firstQuery, Cursor &at);
-  int addOne(const Place &place, int index, int q, Cursor &at);
-  void addCommonLeaf(Place &place, int index, int q, Cursor &at);
-  int addLeaf(const Plan::Leaf &leaf, Cursor &at);
-  static Plan::Leaf leafOf(const Place &place, const Cursor &at);
+  Cursor addPartial(const Place &place, int index, int firstQuery, Cursor at);
+  std::int64_t pathsOf(int begin, int end) const;
+  Plan::Leaf leafOf(const Place &place) const;
   void close(Place &place, int placeEnd, Cursor &at);
-  void sortOwn(int begin, int end);
 
   std::vector<int> firstQuery_; ///< of each node; -1: none
   std::vector<Link> links_;
-  std::vector<std::pair<int, int>> sorted_;
+  std::vector<std::pair<int, int>> sorted_; ///< tokens on the path and caller's index of a node's queries
   // Of each place:
   std::vector<char> isLast_;
   std::vector<char> mixed_; ///< whether a marked child comes before another one
