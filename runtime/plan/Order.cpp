@@ -153,8 +153,12 @@ abi::Run *RunOrder::dealItem(const abi::Item &item, int tiles, const abi::Run *f
         index(end - which), [which](std::size_t i) { return which[i]; }, from, growthOf(item), piece_, take);
   };
   abi::Run *const first = to.end();
-  const auto put = [&](int run, Part part, PartPlace where) { to.put(run, part, where); };
-  forEachPartOf(split.common, split.commonEnd, put);
+  const auto putParts = [&](const int *which, const int *end) {
+    RunWriter writer = to; // nobody else knows it: what it has written so far stays in registers
+    forEachPartOf(which, end, [&](int run, Part part, PartPlace where) { writer.put(run, part, where); });
+    to = writer;
+  };
+  putParts(split.common, split.commonEnd);
   dealt_.resize(std::max(dealt_.size(), index(item.runCount) * mostParts(piece_) + 1));
   RunPart *next = dealt_.data();
   std::array<const RunPart *, kDealtWarps + 1> dealtBegins{next};
@@ -180,7 +184,7 @@ abi::Run *RunOrder::dealItem(const abi::Item &item, int tiles, const abi::Run *f
   for (std::size_t w = 0; w < kDealtWarps; ++w) {
     runBegins[w] = static_cast<int>(to.end() - first);
     if (areAll[w])
-      forEachPartOf(split.owned[w], split.owned[w + 1], put);
+      putParts(split.owned[w], split.owned[w + 1]);
     for (const RunPart *one = dealtBegins[w]; one != dealtBegins[w + 1]; ++one)
       to.put(one->run, one->part);
   }
