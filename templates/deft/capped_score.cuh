@@ -1,6 +1,5 @@
 #pragma once
 
-#include "deft/ptx/convert.cuh"
 #include "deft/types.cuh"
 
 /// cap * tanh(rate * x) without special functions, where x is not large.
@@ -27,8 +26,8 @@ public:
     first_ = kSeries[1] * square * slope;
     second_ = kSeries[2] * square * square * slope;
     third_ = kSeries[3] * square * square * square * slope;
-    bound_ = 0.5f * ptx::reciprocalFast(square); // a bound, as all that is divided here: exact to 1e-7 or so
-    if (bound_ > 1e30f) { // no score comes near the cap, and the series would leave f32
+    bound_ = __fdividef(0.5f, square); // a bound, as all that is divided here: an approximation will do
+    if (bound_ > 1e30f) {              // no score comes near the cap, and the series would leave f32
       none_ = slope;
       first_ = second_ = third_ = 0.f;
       bound_ = kInfinity;
@@ -60,13 +59,13 @@ public:
   __device__ __forceinline__ SmallScore(float cap, float rate) {
     const float slope = cap * rate, square = rate * rate;
     // A line and a cube, the nearest to tanh up to there by the largest error.
-    const float end = fminf(0.05f, 256.f * ptx::reciprocalFast(cap * cap));
+    const float end = fminf(0.05f, __fdividef(256.f, cap * cap));
     none_ = (1.f - end * end * (1.f / 24.f - 0.025f * end)) * kLog2e * slope;
     first_ = (-1.f / 3.f + end * (1.f / 6.f - 0.072f * end)) * kLog2e * square * slope;
-    bound_ = end * ptx::reciprocalFast(square);
+    bound_ = __fdividef(end, square);
     if (!(bound_ > 1e-12f && bound_ < 1e30f))
       bound_ = 0.f; // the other ways know what to do
-    perSlope_ = ptx::reciprocalFast(fabsf(slope));
+    perSlope_ = __fdividef(1.f, fabsf(slope));
   }
 
   /// As CappedScore's.

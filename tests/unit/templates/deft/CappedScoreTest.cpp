@@ -7,6 +7,7 @@
 #define __forceinline__ inline
 static int __float_as_int(float a) { return std::bit_cast<int>(a); }
 static float __int_as_float(int a) { return std::bit_cast<float>(a); }
+static float __fdividef(float a, float b) { return a / b; }
 using std::fmaf;
 using std::max;
 #include "deft/capped_score.cuh"
