@@ -181,7 +181,8 @@ public:
 
   /// Whether the query of this thread's row half `r` is one of `queries`.
   __device__ __forceinline__ bool isAmong(int r, unsigned queries) const {
-    const unsigned first = queries & 0xffff, count = (queries >> 16) - first; // of nobody: none are below 0
+    const unsigned first = queries & 0xffff,
+                   count = (queries >> 16) - first; // of nobody: as many as are below 0
     return queryOfRow_[r] - first < count;
   }
 
