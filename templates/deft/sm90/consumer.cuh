@@ -31,6 +31,9 @@ template <class Config, class Variant> class Consumer {
   static constexpr int kGroups = Config::kTileKv / 16; ///< of 16 tokens
   static constexpr int kScoredAtOnce =
       Config::kHeadDim > 128 ? 1 : 2; ///< groups: more would hold more registers
+  /// Whether the next tile is asked for while products run. Light blocks are slower with it, late caps leave
+  /// too few registers.
+  static constexpr bool kAsks = L::kGroups > 1 && !Rows::kCapsLate;
   /// Whether a stage may be held while the next one is awaited.
   static constexpr bool kAhead = Config::kStages > 2;
   static_assert(!kDeals<Config> || !L::kQueriesStay, "their rows are in the warps' registers");
@@ -66,7 +69,14 @@ private:
                                       const abi::Item &item, int firstStep)
       : args_(args), ring_(ring), item_(item), firstStep_(firstStep),
         endStep_(firstStep + tilesOf<Config>(item)), lane_(threadIdx.x % 32), warp_(threadIdx.x / 32 % 4),
-        group_(threadIdx.x / 128 - 1) {}
+        group_(groupOfWarp()) {}
+
+  /// In a way from which the compiler knows that the warp agrees: what follows from it, as the place of a tile
+  /// and its descriptors, is then computed once for the warp, where products want it.
+  static __device__ __forceinline__ int groupOfWarp() {
+    const int group = threadIdx.x / 128 - 1;
+    return kAsks ? __shfl_sync(~0u, group, 0) : group;
+  }
 
   /// The block's only computing warpgroup. Gives the next unit's piece of queries.
   __device__ __forceinline__ int attendAlone(const Params &params, int kvHead, int piece) {
@@ -177,15 +187,22 @@ private:
   }
 
   /// Waits for the tile's copies.
-  __device__ __forceinline__ TileFacts::Head acquire(int step) const {
-    ptx::mbarrierWait(ring_.full(step), static_cast<unsigned>(step) / Config::kStages & 1);
+  __device__ __forceinline__ TileFacts::Head acquire(int step, bool isThere = false) const {
+    if (!isThere)
+      ptx::mbarrierWait(ring_.full(step), ring_.fullParity(step));
     return ring_.slot(step).facts.head;
+  }
+  /// Whether its copies have landed; asked before products are waited for, so that nobody waits for the answer.
+  __device__ __forceinline__ bool isThere(int step) const {
+    return kAsks && ptx::mbarrierIsComplete(ring_.full(step), ring_.fullParity(step));
   }
 
   /// Each stage expects every consumer warp; a warp counts for all those that skip the tile.
   __device__ __forceinline__ void release(int step, int groupStride) const {
     __syncwarp();
-    if (lane_ == 0)
+    if constexpr (kAsks)
+      ptx::mbarrierArriveIf(lane_ == 0, ring_.empty(step), groupStride);
+    else if (lane_ == 0)
       ptx::mbarrierArrive(ring_.empty(step), groupStride);
   }
 
@@ -201,9 +218,11 @@ private:
     float s[2 * kGroups][4], common[2] = {}, factor[2];
     unsigned weights[kGroups][4];
     Turns turns(L::kGroups > 1 && stride == 1, group_, endStep_ - firstStep_);
+    bool nextIsThere = false;
     for (int step = firstStep_ + first; step < endStep_; step += stride) {
       const unsigned long long keys = keysOf(step); // while the tile is on its way
-      TileFacts::Head head = acquire(step);
+      TileFacts::Head head = acquire(step, nextIsThere);
+      nextIsThere = false;
       const Viewed own = kDeals<Config> ? ring_.slot(step).facts.group[warp_] : Viewed{};
       if (!head.viewed.isSeen(queryLo, queryEnd)) {
         turns.begin();
@@ -238,7 +257,8 @@ private:
         // Where each warpgroup has its own tiles, they keep the matrix units busy without that.
         if (!kAhead || stride > 1 || step + 1 >= endStep_)
           break;
-        head = acquire(step + 1);
+        head = acquire(step + 1, nextIsThere);
+        nextIsThere = kAsks;
         if (!head.viewed.isSeen(queryLo, queryEnd) ||
             (kDeals<Config> && head.kind == TileFacts::Head::kDealt))
           break;
@@ -248,6 +268,7 @@ private:
         startValues(weights, step, sums.out);
         turns.end();
         cut = isCut(rows, head, step + 1);
+        nextIsThere = isThere(step + 2);
         ptx::wgmmaWait<1>();
         ptx::wgmmaPin(s);
         score(rows, head, step + 1, cut, s, common);
@@ -258,6 +279,8 @@ private:
         ++step;
       }
       startValues(weights, step, sums.out);
+      if (!kAhead || stride > 1)
+        nextIsThere = isThere(step + stride);
       ptx::wgmmaWait<0>();
       ptx::wgmmaPin(sums.out);
       release(step, stride);

@@ -80,6 +80,9 @@ template <class Config> struct Ring {
   __device__ __forceinline__ unsigned full(int step) const {
     return base + L::kBarrierOffset + step % Config::kStages * 8;
   }
+  __device__ __forceinline__ unsigned fullParity(int step) const {
+    return static_cast<unsigned>(step) / Config::kStages & 1;
+  }
   __device__ __forceinline__ unsigned empty(int step) const { return full(step) + Config::kStages * 8; }
   __device__ __forceinline__ unsigned keys(int step) const {
     return base + step % Config::kStages * L::kTileBytes;
