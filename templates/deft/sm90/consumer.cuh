@@ -31,9 +31,9 @@ template <class Config, class Variant> class Consumer {
   static constexpr int kGroups = Config::kTileKv / 16; ///< of 16 tokens
   static constexpr int kScoredAtOnce =
       Config::kHeadDim > 128 ? 1 : 2; ///< groups: more would hold more registers
-  /// Whether the next tile is asked for while products run. Light blocks are slower with it, late caps leave
-  /// too few registers.
-  static constexpr bool kAsks = L::kGroups > 1 && !Rows::kCapsLate;
+  /// Whether the next tile is asked for while products run. Light blocks are slower with it, caps leave too few
+  /// registers.
+  static constexpr bool kAsks = L::kGroups > 1 && !FormOf<Variant>::kIsCapped;
   /// Whether a stage may be held while the next one is awaited.
   static constexpr bool kAhead = Config::kStages > 2;
   static_assert(!kDeals<Config> || !L::kQueriesStay, "their rows are in the warps' registers");
