@@ -31,8 +31,8 @@ template <class Config, class Variant> class Consumer {
   static constexpr int kGroups = Config::kTileKv / 16; ///< of 16 tokens
   static constexpr int kScoredAtOnce =
       Config::kHeadDim > 128 ? 1 : 2; ///< groups: more would hold more registers
-  /// Whether the next tile is asked for while products run. Light blocks are slower with it, caps leave too few
-  /// registers.
+  /// Whether the next tile is asked for while products run. Light blocks are slower with it, caps leave too
+  /// few registers.
   static constexpr bool kAsks = L::kGroups > 1 && !FormOf<Variant>::kIsCapped;
   /// Whether a stage may be held while the next one is awaited.
   static constexpr bool kAhead = Config::kStages > 2;
@@ -71,8 +71,8 @@ private:
         endStep_(firstStep + tilesOf<Config>(item)), lane_(threadIdx.x % 32), warp_(threadIdx.x / 32 % 4),
         group_(groupOfWarp()) {}
 
-  /// In a way from which the compiler knows that the warp agrees: what follows from it, as the place of a tile
-  /// and its descriptors, is then computed once for the warp, where products want it.
+  /// In a way from which the compiler knows that the warp agrees: what follows from it, as the place of a
+  /// tile and its descriptors, is then computed once for the warp, where products want it.
   static __device__ __forceinline__ int groupOfWarp() {
     const int group = threadIdx.x / 128 - 1;
     return kAsks ? __shfl_sync(~0u, group, 0) : group;
@@ -192,7 +192,8 @@ private:
       ptx::mbarrierWait(ring_.full(step), ring_.fullParity(step));
     return ring_.slot(step).facts.head;
   }
-  /// Whether its copies have landed; asked before products are waited for, so that nobody waits for the answer.
+  /// Whether its copies have landed; asked before products are waited for, so that nobody waits for the
+  /// answer.
   __device__ __forceinline__ bool isThere(int step) const {
     return kAsks && ptx::mbarrierIsComplete(ring_.full(step), ring_.fullParity(step));
   }
