@@ -45,7 +45,7 @@ int growItems(const tree::KvTree &tree, Plan &plan) {
     abi::Run *run = runs + tail->run;
     int gained = 0;
     for (; tail != end && tail->item == itemIndex; ++tail, ++run) {
-      for (; run != runs + tail->run; ++run)
+      for (; run < runs + tail->run; ++run)
         run->begin += gained;
       const int more = grownBy(tree, plan, *tail);
       run->begin += gained;
