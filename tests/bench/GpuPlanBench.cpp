@@ -3,8 +3,9 @@
 ///
 /// Trees of 1,000 nodes and 1,000 queries, and of 64, that begin and end anywhere in pages of 16 tokens. The
 /// goals at 1,000: writing and enqueuing the copy 10 us beside the planning, advance() with both 15 us, plan
-/// and both 60 us. On a GPU the kernels are empty ones, so that the stream is never what is waited for. What
-/// was written is compared with the plan before anything is timed.
+/// and both 60 us. The cold ones find nothing in the caches, as where a server did other things since the
+/// step before. On a GPU the kernels are empty ones, so that the stream is never what is waited for. What was
+/// written is compared with the plan before anything is timed.
 /// --benchmark_out=FILE writes JSON.
 
 #include "runtime/config_cache/TreeClassifier.h"
@@ -14,10 +15,13 @@
 
 #include <benchmark/benchmark.h>
 
+#include <chrono>
+#include <cstddef>
 #include <cstring>
 #include <memory>
 #include <string>
 #include <utility>
+#include <vector>
 
 namespace deft {
 namespace {
@@ -135,6 +139,35 @@ void planMixedAndWrite(benchmark::State &state, MakeTree make) {
   planAndWriteIn(config::Order::Mixed, state, make);
 }
 
+/// Walks through more than the caches hold.
+void emptyCaches() {
+  static std::vector<std::size_t> memory(std::size_t{256} << 17); // 256 MiB
+  constexpr std::size_t kLine = 64 / sizeof(std::size_t);
+  for (std::size_t i = 0; i < memory.size(); i += kLine)
+    ++memory[i];
+  benchmark::ClobberMemory();
+}
+
+void planColdAndWriteIn(config::Order order, benchmark::State &state, MakeTree make) {
+  Step step(make(static_cast<int>(state.range(0))), order);
+  Target target(step.plan);
+  for (auto _ : state) {
+    emptyCaches();
+    const auto begin = std::chrono::steady_clock::now();
+    step.remake();
+    benchmark::DoNotOptimize(target.write(step.plan));
+    state.SetIterationTime(std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count());
+  }
+}
+
+void planColdAndWrite(benchmark::State &state, MakeTree make) {
+  planColdAndWriteIn(config::Order::FromRoot, state, make);
+}
+
+void planMixedColdAndWrite(benchmark::State &state, MakeTree make) {
+  planColdAndWriteIn(config::Order::Mixed, state, make);
+}
+
 void advanceAndWriteIn(config::Order order, benchmark::State &state, MakeTree make) {
   Step step(make(static_cast<int>(state.range(0))), order);
   Target target(step.plan);
@@ -248,9 +281,24 @@ void run(benchmark::State &state, MakeTree make) {
   BENCHMARK_CAPTURE(function, few_shot, fewShot)->Arg(64)->Arg(1000)->Unit(benchmark::kMicrosecond);         \
   BENCHMARK_CAPTURE(function, binary, binary)->Arg(64)->Arg(1000)->Unit(benchmark::kMicrosecond)
 
+/// Few are enough: the caches take a thousand times as long as a plan.
+#define DEFT_COLD_BENCH(function)                                                                            \
+  BENCHMARK_CAPTURE(function, few_shot, fewShot)                                                             \
+      ->Arg(1000)                                                                                            \
+      ->Unit(benchmark::kMicrosecond)                                                                        \
+      ->UseManualTime()                                                                                      \
+      ->Iterations(50);                                                                                      \
+  BENCHMARK_CAPTURE(function, binary, binary)                                                                \
+      ->Arg(1000)                                                                                            \
+      ->Unit(benchmark::kMicrosecond)                                                                        \
+      ->UseManualTime()                                                                                      \
+      ->Iterations(50)
+
 DEFT_BENCH(write);
 DEFT_BENCH(planAndWrite);
 DEFT_BENCH(planMixedAndWrite);
+DEFT_COLD_BENCH(planColdAndWrite);
+DEFT_COLD_BENCH(planMixedColdAndWrite);
 DEFT_BENCH(advanceAndWrite);
 DEFT_BENCH(advanceMixedAndWrite);
 DEFT_BENCH(writeAndUpload);
