@@ -9,33 +9,39 @@ namespace deft::plan {
 
 namespace {
 
-/// What a tail gains.
-int grownBy(const tree::KvTree &tree, const Plan &plan, const Plan::Tail &tail) {
-  const Plan::Leaf &leaf = plan.leaves[static_cast<std::size_t>(tail.leaf)];
-  return tree.nodes()[static_cast<std::size_t>(leaf.node)].tokens - leaf.tokens;
-}
+/// What leaves have gained. Places of arrays in locals, here and below: after each store to one of the others
+/// the compiler would read them again.
+class Growth {
+public:
+  Growth(const tree::KvTree &tree, const Plan &plan)
+      : nodes_(tree.nodes().data()), leaves_(plan.leaves.data()) {}
 
-bool canAdvance(const tree::KvTree &tree, const Plan &plan) {
-  const tree::Node *const nodes = tree.nodes().data();
-  const auto count = static_cast<unsigned>(tree.nodes().size());
+  int of(const Plan::Leaf &leaf) const { return nodes_[leaf.node].tokens - leaf.tokens; }
+  int of(const Plan::Tail &tail) const { return of(leaves_[tail.leaf]); }
+
+private:
+  const tree::Node *nodes_;
+  const Plan::Leaf *leaves_;
+};
+
+bool canAdvance(const tree::KvTree &tree, const Growth &growth, const Plan &plan) {
   for (const Plan::Leaf &leaf : plan.leaves) {
-    if (static_cast<unsigned>(leaf.node) >= count || !nodes[leaf.node].isAlive)
+    if (!tree.isAlive(leaf.node))
       return false; // a plan of another tree
-    const int tokens = nodes[leaf.node].tokens;
-    if (tokens != leaf.tokens && (leaf.canGrow == 0 || tokens - leaf.plannedTokens > Planner::kMostGrowth))
+    const int more = growth.of(leaf), tokens = leaf.tokens + more;
+    if (more != 0 && (leaf.canGrow == 0 || tokens - leaf.plannedTokens > Planner::kMostGrowth))
       return false;
   }
   if (plan.strictChunk > 0)
     for (const Plan::Tail &tail : plan.tails)
-      if (plan.items[static_cast<std::size_t>(tail.item)].tokens + grownBy(tree, plan, tail) >
-          plan.strictChunk)
+      if (plan.items[static_cast<std::size_t>(tail.item)].tokens + growth.of(tail) > plan.strictChunk)
         return false;
   return true;
 }
 
 /// Lengthens the runs at the ends of leaves and moves those behind them in the same item. Returns the most
 /// tokens that an item has gained.
-int growItems(const tree::KvTree &tree, Plan &plan) {
+int growItems(const Growth &growth, Plan &plan) {
   const Plan::Tail *tail = plan.tails.data(), *const end = tail + plan.tails.size();
   abi::Run *const runs = plan.runs.data();
   int most = 0, tableTokens = plan.tableTokens;
@@ -47,7 +53,7 @@ int growItems(const tree::KvTree &tree, Plan &plan) {
     for (; tail != end && tail->item == itemIndex; ++tail, ++run) {
       for (; run < runs + tail->run; ++run)
         run->begin += gained;
-      const int more = grownBy(tree, plan, *tail);
+      const int more = growth.of(*tail);
       run->begin += gained;
       run->tokens += more;
       tableTokens = std::max(tableTokens, run->location + run->tokens);
@@ -66,12 +72,11 @@ int growItems(const tree::KvTree &tree, Plan &plan) {
 }
 
 /// What follows from it for the leaves and their queries.
-void growLeaves(const tree::KvTree &tree, Plan &plan) {
-  const tree::Node *const nodes = tree.nodes().data();
+void growLeaves(const Growth &growth, Plan &plan) {
   int *const queryPos = plan.queryPos.data();
   std::int64_t read = 0;
   for (Plan::Leaf &leaf : plan.leaves) {
-    const int more = nodes[leaf.node].tokens - leaf.tokens;
+    const int more = growth.of(leaf);
     leaf.tokens += more;
     for (int i = leaf.followBegin; i < leaf.followEnd; ++i)
       queryPos[i] += more;
@@ -85,10 +90,11 @@ void growLeaves(const tree::KvTree &tree, Plan &plan) {
 Advance advance(const tree::KvTree &tree, Plan &plan) {
   if (plan.generation == tree.generation())
     return Advance::Done;
-  if (plan.structureGeneration != tree.structureGeneration() || !canAdvance(tree, plan))
+  const Growth growth(tree, plan);
+  if (plan.structureGeneration != tree.structureGeneration() || !canAdvance(tree, growth, plan))
     return Advance::NeedsNewPlan;
-  plan.grownTokens += growItems(tree, plan);
-  growLeaves(tree, plan);
+  plan.grownTokens += growItems(growth, plan);
+  growLeaves(growth, plan);
   plan.generation = tree.generation();
   return Advance::Done;
 }

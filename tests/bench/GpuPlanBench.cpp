@@ -281,7 +281,7 @@ void run(benchmark::State &state, MakeTree make) {
   BENCHMARK_CAPTURE(function, few_shot, fewShot)->Arg(64)->Arg(1000)->Unit(benchmark::kMicrosecond);         \
   BENCHMARK_CAPTURE(function, binary, binary)->Arg(64)->Arg(1000)->Unit(benchmark::kMicrosecond)
 
-/// Few are enough: the caches take a thousand times as long as a plan.
+/// Few will do: to empty the caches takes some 20 ms.
 #define DEFT_COLD_BENCH(function)                                                                            \
   BENCHMARK_CAPTURE(function, few_shot, fewShot)                                                             \
       ->Arg(1000)                                                                                            \

@@ -31,8 +31,9 @@ template <class Config, class Variant> class Consumer {
   static constexpr int kGroups = Config::kTileKv / 16; ///< of 16 tokens
   static constexpr int kScoredAtOnce =
       Config::kHeadDim > 128 ? 1 : 2; ///< groups: more would hold more registers
-  /// Whether the next tile is asked for while products run. Light blocks are slower with it, caps leave too
-  /// few registers.
+  /// Whether the next tile is asked for while products run, stages are given back without a branch, and
+  /// tiles are placed once a warp (groupOfWarp). Light blocks are slower with it and have had the last
+  /// without; caps leave too few registers.
   static constexpr bool kAsks = L::kGroups > 1 && !FormOf<Variant>::kIsCapped;
   /// Whether a stage may be held while the next one is awaited.
   static constexpr bool kAhead = Config::kStages > 2;
@@ -186,13 +187,13 @@ private:
     }
   }
 
-  /// Waits for the tile's copies.
+  /// Waits for the tile's copies, unless they are known to have landed.
   __device__ __forceinline__ TileFacts::Head acquire(int step, bool isThere = false) const {
     if (!isThere)
       ptx::mbarrierWait(ring_.full(step), ring_.fullParity(step));
     return ring_.slot(step).facts.head;
   }
-  /// Whether its copies have landed; asked before products are waited for, so that nobody waits for the
+  /// Whether they have; asked before products are waited for, so that nobody waits for the
   /// answer.
   __device__ __forceinline__ bool isThere(int step) const {
     return kAsks && ptx::mbarrierIsComplete(ring_.full(step), ring_.fullParity(step));
