@@ -55,7 +55,7 @@ class SanitizeTest(unittest.TestCase):
         self.assertEqual(len(sanitize.summarised("racecheck sm90", ROOMS + ROOMS.replace(":122", ":121"))), 2)
 
     def test_only_what_was_looked_into_is_known(self):
-        self.assertIn("bar.arrive", self.why("racecheck sm90", ROOMS))
+        self.assertIn("bar.arrive", self.why("racecheck sm90 2", ROOMS))
         self.assertIn("__syncwarp", self.why("racecheck sm90", RING))
         self.assertIn("__syncwarp", self.why("racecheck sm90", INLINED))
         self.assertIn("__syncwarp", self.why("racecheck sm90", TEMPLATE))

@@ -31,10 +31,12 @@ template <class Config, class Variant> class Consumer {
   static constexpr int kGroups = Config::kTileKv / 16; ///< of 16 tokens
   static constexpr int kScoredAtOnce =
       Config::kHeadDim > 128 ? 1 : 2; ///< groups: more would hold more registers
-  /// Whether the next tile is asked for while products run, stages are given back without a branch, and
-  /// tiles are placed once a warp (groupOfWarp). Light blocks are slower with it and have had the last
-  /// without; caps leave too few registers.
-  static constexpr bool kAsks = L::kGroups > 1 && !FormOf<Variant>::kIsCapped;
+  /// Whether the next tile is asked for while products run, and stages are given back without a branch.
+  /// Light blocks are slower with it; caps leave too few registers where columns are many.
+  static constexpr bool kAsks = L::kGroups > 1 && !(FormOf<Variant>::kIsCapped && Config::kHeadDim > 128);
+  /// Whether tiles are placed once a warp (groupOfWarp). Light blocks have it without; caps leave too few
+  /// registers for it.
+  static constexpr bool kPlacesOnce = kAsks && !FormOf<Variant>::kIsCapped;
   /// Whether a stage may be held while the next one is awaited.
   static constexpr bool kAhead = Config::kStages > 2;
   static_assert(!kDeals<Config> || !L::kQueriesStay, "their rows are in the warps' registers");
@@ -76,7 +78,7 @@ private:
   /// tile and its descriptors, is then computed once for the warp, where products want it.
   static __device__ __forceinline__ int groupOfWarp() {
     const int group = threadIdx.x / 128 - 1;
-    return kAsks ? __shfl_sync(~0u, group, 0) : group;
+    return kPlacesOnce ? __shfl_sync(~0u, group, 0) : group;
   }
 
   /// The block's only computing warpgroup. Gives the next unit's piece of queries.

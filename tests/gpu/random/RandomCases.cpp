@@ -40,7 +40,8 @@ constexpr int kSkipped = 77;
 struct Options {
   std::string package, writeSpec, json, only, family, backend = "cuda", commit, compileFor;
   CompilerOptions compiler;
-  int every = 1; ///< variants whose index it divides
+  int every = 1; ///< variants whose index, less `from`, it divides
+  int from = 0;
   double seconds = 240;
   bool noLargePool = false;
   CaseOptions cases;
@@ -71,7 +72,7 @@ public:
     for (std::size_t i = 0; i < spec.variants.size(); ++i) {
       const spec::Variant &variant = spec.variants[i];
       if (variant.name.find(options.only) == std::string::npos ||
-          i % static_cast<std::size_t>(options.every) != 0)
+          i % static_cast<std::size_t>(options.every) != static_cast<std::size_t>(options.from))
         continue;
       Random random(options.cases.seed, 900 + i);
       int configIndex = 0;
@@ -280,7 +281,8 @@ int main(int argc, char **argv) {
   app.add_option("--only", options.only, "Variants whose name contains this");
   app.add_option("--family", options.family, "Configs all of whose kernels are of this family")
       ->check(CLI::IsMember({"sm80", "sm90"}));
-  app.add_option("--every", options.every, "Variants whose index this divides")->check(CLI::PositiveNumber);
+  app.add_option("--every", options.every, "Every so many variants")->check(CLI::PositiveNumber);
+  app.add_option("--from", options.from, "The first of them, below --every")->check(CLI::NonNegativeNumber);
   app.add_option("--tree", options.cases.onlyTree, "Only this tree of each");
   app.add_option("--backend", options.backend, "cuda, or cpu to try the cases themselves");
   app.add_option("--compile", options.compileFor,
@@ -290,6 +292,10 @@ int main(int argc, char **argv) {
   app.add_option("--commit", options.commit, "Of the sources, for the record");
   app.add_option("--json", options.json, "Write the record to this file");
   CLI11_PARSE(app, argc, argv);
+  if (options.from >= options.every) {
+    std::cerr << "error: --from must be below --every\n";
+    return 2;
+  }
   if (!options.writeSpec.empty()) {
     std::ofstream file(options.writeSpec);
     file << randomSpec(options.cases.seed, options.every);
