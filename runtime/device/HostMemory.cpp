@@ -64,6 +64,11 @@ Result<void> Mark::record(cu::Stream stream, const std::string &after) {
                                 : device_->driver().error("cannot mark the stream after " + after, result);
 }
 
+bool Mark::isReached() const {
+  const Device::Current current(*device_);
+  return device_->api().eventQuery(event_) == cu::kSuccess;
+}
+
 Result<void> Mark::wait(const std::string &what) const {
   const cu::Api &api = device_->api();
   const Device::Current current(*device_);

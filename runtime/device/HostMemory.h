@@ -44,6 +44,8 @@ public:
   support::Result<void> create();
   /// Puts it on the stream, behind all that is there; it leaves the place where it was.
   support::Result<void> record(cu::Stream stream, const std::string &after);
+  /// Whether what stood before it is done; also where it was never recorded.
+  bool isReached() const;
   /// Waits until what stood before it is done; at once where it was never recorded.
   support::Result<void> wait(const std::string &what) const;
 

@@ -104,6 +104,7 @@ Result<GpuPlan> GpuPlan::make(const GpuAttention &attention, const Tree &tree,
 Result<Advanced> GpuPlan::advance(const Tree &tree) {
   return jit::guarded([&]() -> Result<Advanced> {
     impl_->host.isCaptured = impl_->device->isFixed();
+    impl_->device->lendRoom(impl_->host.plan.runs);
     const auto advanced = impl_->host.advance(tree);
     if (!advanced || *advanced == Advanced::Nothing)
       return advanced;

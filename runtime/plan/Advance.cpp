@@ -43,7 +43,7 @@ bool canAdvance(const tree::KvTree &tree, const Growth &growth, const Plan &plan
 /// tokens that an item has gained.
 int growItems(const Growth &growth, Plan &plan) {
   const Plan::Tail *tail = plan.tails.data(), *const end = tail + plan.tails.size();
-  abi::Run *const runs = plan.runs.data();
+  abi::Run *const runs = plan.runs.toChange().data();
   int most = 0, tableTokens = plan.tableTokens;
   while (tail != end) {
     const int itemIndex = tail->item;

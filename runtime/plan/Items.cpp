@@ -34,10 +34,11 @@ struct ItemCutter::Cursor {
   /// Room for so many items and runs, any of which may be a leaf's last, and for one tail that is none.
   void makeRoom(Plan &plan, std::size_t itemCount, std::size_t runCount) {
     growTo(plan.items, itemCount);
-    growTo(plan.runs, runCount);
+    RunList::Own &own = plan.runs.own();
+    growTo(own, runCount);
     growTo(plan.tails, runCount + 1);
     items = plan.items.data();
-    runs = plan.runs.data();
+    runs = own.data();
     tails = plan.tails.data();
   }
   /// Tokens of a place on its path that a query sees.
@@ -102,7 +103,7 @@ support::Result<void> ItemCutter::cut(const TreeView &view, const TileList &list
     }
   }
   plan.items.resize(static_cast<std::size_t>(at.item));
-  plan.runs.resize(static_cast<std::size_t>(at.run));
+  plan.runs.own().resize(static_cast<std::size_t>(at.run));
   plan.tails.resize(static_cast<std::size_t>(at.tail));
   plan.tableTokens = at.tableTokens;
   if (auto given = giveSlots(mayWriteOutput, plan); !given)

@@ -18,7 +18,7 @@ namespace {
 std::size_t index(std::int64_t i) { return static_cast<std::size_t>(i); }
 
 void turnRuns(const abi::Item &item, Plan &plan) {
-  const auto begin = plan.runs.begin() + item.runBegin;
+  const auto begin = plan.runs.own().begin() + item.runBegin;
   std::reverse(begin, begin + item.runCount);
   int tokens = 0;
   for (auto run = begin; run != begin + item.runCount; ++run) {
@@ -297,14 +297,13 @@ std::size_t RunOrder::mostRuns(const abi::Item &item, const config::PhaseConfig 
 
 /// Writes the runs of all items anew, one item's behind the other's.
 void RunOrder::rewrite(const config::Config &config, int ratio, Plan &plan) {
-  former_.swap(plan.runs);
+  former_.swap(plan.runs.own());
   endOf_.resize(former_.size());
   std::size_t most = 0;
   forEachItem(config, plan, [&](std::size_t i, const config::PhaseConfig &phase) {
     most += mostRuns(plan.items[i], phase, shapes_[i]);
   });
-  plan.runs.resize(most);
-  abi::Run *const all = plan.runs.data(), *to = all;
+  abi::Run *const all = plan.runs.renew(most), *to = all;
   forEachItem(config, plan, [&](std::size_t i, const config::PhaseConfig &phase) {
     abi::Item &item = plan.items[i];
     abi::Run *const end = rewriteItem(item, shapes_[i], ratio, phase.tileKv, to);
@@ -314,7 +313,7 @@ void RunOrder::rewrite(const config::Config &config, int ratio, Plan &plan) {
       countDealt(item, {to, end});
     to = end;
   });
-  plan.runs.resize(index(to - all));
+  plan.runs.cutTo(index(to - all));
   moveTails(plan);
 }
 

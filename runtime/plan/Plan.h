@@ -1,6 +1,7 @@
 #pragma once
 
 #include "compiler/spec/Variant.h"
+#include "runtime/plan/RunList.h"
 #include "runtime/plan/Unfilled.h"
 #include "templates/deft/abi.h"
 
@@ -36,7 +37,7 @@ struct Plan {
   std::uint64_t generation = 0; ///< of the tree it was made for, or advanced to
   std::uint64_t structureGeneration = 0;
   std::vector<abi::Item> items;
-  UnfilledVector<abi::Run> runs;
+  RunList runs;
   std::vector<Phase> phases;    ///< one for each phase of the config, possibly empty
   std::vector<int> callerIndex; ///< of each query of the plan's order
   std::vector<int> queryPos;

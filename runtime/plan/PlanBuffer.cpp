@@ -27,7 +27,10 @@ std::uint64_t aligned(std::uint64_t bytes) {
 /// Calls back with each part's vector, in the order of PlanPart. `AnyPlan` is a plan or a const one.
 template <typename AnyPlan, typename Callback> void forEachPart(AnyPlan &plan, Callback callback) {
   callback(PlanPart::Items, plan.items);
-  callback(PlanPart::Runs, plan.runs);
+  if constexpr (std::is_const_v<AnyPlan>)
+    callback(PlanPart::Runs, plan.runs);
+  else
+    callback(PlanPart::Runs, plan.runs.own());
   callback(PlanPart::CallerIndex, plan.callerIndex);
   callback(PlanPart::QueryPos, plan.queryPos);
   callback(PlanPart::MergeQuery, plan.mergeQuery);

@@ -15,6 +15,7 @@
 
 #include <benchmark/benchmark.h>
 
+#include <array>
 #include <chrono>
 #include <cstddef>
 #include <cstring>
@@ -92,19 +93,27 @@ tree::KvTree binary(int size) {
   return tree;
 }
 
-/// Where the copy begins: page-locked on a GPU machine, plain memory is as fast to write.
+/// Where copies begin, in turn: page-locked on a GPU machine, plain memory is as fast to write.
 struct Target {
   explicit Target(const plan::Plan &plan) {
     room.growFor(plan);
     sections = exec::PlanSections::of(room);
-    memory.resize(sections.end);
+    for (auto &slot : memory)
+      slot = std::make_shared<std::vector<std::byte>>(sections.end);
+  }
+  /// The next plan is to have its runs where it is copied from.
+  void lend(plan::RunList &runs) {
+    next = 1 - next;
+    auto *const first = reinterpret_cast<abi::Run *>(memory[next]->data() + sections.runs);
+    runs.lend({memory[next], {first, static_cast<std::size_t>(room.runs)}});
   }
   std::size_t write(const plan::Plan &plan) {
-    return exec::writeSections(plan, room, sections, memory.data());
+    return exec::writeSections(plan, room, sections, memory[next]->data());
   }
   exec::PlanRoom room;
   exec::PlanSections sections;
-  std::vector<std::byte> memory;
+  std::array<std::shared_ptr<std::vector<std::byte>>, 2> memory;
+  std::size_t next = 0;
 };
 
 using MakeTree = tree::KvTree (*)(int);
@@ -113,7 +122,7 @@ void write(benchmark::State &state, MakeTree make) {
   const Step step(make(static_cast<int>(state.range(0))));
   Target target(step.plan);
   const std::size_t bytes = target.write(step.plan);
-  if (std::memcmp(target.memory.data() + target.sections.runs, step.plan.runs.data(),
+  if (std::memcmp(target.memory.front()->data() + target.sections.runs, step.plan.runs.data(),
                   step.plan.runs.size() * sizeof(abi::Run)) != 0)
     return state.SkipWithError("the runs are not those of the plan");
   for (auto _ : state)
@@ -126,6 +135,7 @@ void planAndWriteIn(config::Order order, benchmark::State &state, MakeTree make)
   Step step(make(static_cast<int>(state.range(0))), order);
   Target target(step.plan);
   for (auto _ : state) {
+    target.lend(step.plan.runs);
     step.remake();
     benchmark::DoNotOptimize(target.write(step.plan));
   }
@@ -154,6 +164,7 @@ void planColdAndWriteIn(config::Order order, benchmark::State &state, MakeTree m
   for (auto _ : state) {
     emptyCaches();
     const auto begin = std::chrono::steady_clock::now();
+    target.lend(step.plan.runs);
     step.remake();
     benchmark::DoNotOptimize(target.write(step.plan));
     state.SetIterationTime(std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count());
@@ -180,6 +191,7 @@ void advanceAndWriteIn(config::Order order, benchmark::State &state, MakeTree ma
     }
     step.grow();
     state.ResumeTiming();
+    target.lend(step.plan.runs);
     if (plan::advance(step.tree, step.plan) != plan::Advance::Done)
       return state.SkipWithError("the plan could not be advanced");
     benchmark::DoNotOptimize(target.write(step.plan));

@@ -93,15 +93,27 @@ Result<void> CudaPlan::setRoom(const PlanRoom &room) {
   sections_ = PlanSections::of(room);
   const spec::Variant &variant = kernels_->variant();
   const std::size_t rows = static_cast<std::size_t>(room.partialSlots) * variant.queryHeads;
-  for (Slot &slot : slots_)
-    if (auto reserved = slot.memory.reserve(sections_.end, "a plan"); !reserved)
+  for (Slot &slot : slots_) {
+    if (slot.memory.use_count() > 1 || slot.memory->bytes() < sections_.end) // a plan may have its runs there
+      slot.memory = std::make_shared<device::HostMemory>(kernels_->device());
+    if (auto reserved = slot.memory->reserve(sections_.end, "a plan"); !reserved)
       return reserved;
+  }
   if (auto reserved = plan_.reserve(sections_.end, "the plan"); !reserved)
     return reserved;
   if (auto reserved = partialOut_.reserve(rows * variant.headDim * kPartialBytes, "the partial outputs");
       !reserved)
     return reserved;
   return partialLse_.reserve(rows * sizeof(float), "the partial lse");
+}
+
+void CudaPlan::lendRoom(plan::RunList &runs) {
+  const Slot &slot = slots_[next_];
+  // Not where a plan waits for its upload, nor before what was in its way: nobody waits here.
+  if (isWritten_ || !slot.copied.isReached())
+    return runs.lend({});
+  auto *const first = reinterpret_cast<abi::Run *>(slot.memory->as<std::byte>() + sections_.runs);
+  runs.lend({slot.memory, {first, static_cast<std::size_t>(room_.runs)}});
 }
 
 Result<void> CudaPlan::write(const plan::Plan &plan) {
@@ -116,7 +128,7 @@ Result<void> CudaPlan::write(const plan::Plan &plan) {
   Slot &slot = slots_[next_];
   if (auto free = slot.copied.wait("the copy of a plan"); !free)
     return free;
-  slot.facts.bytes = writeSections(plan, room_, sections_, slot.memory.as<std::byte>());
+  slot.facts.bytes = writeSections(plan, room_, sections_, slot.memory->as<std::byte>());
   slot.facts.generation = plan.generation;
   slot.facts.mergedQueries = static_cast<int>(plan.mergeQuery.size());
   slot.facts.items.clear();
@@ -151,7 +163,7 @@ Result<void> CudaPlan::upload(cu::Stream stream) {
   Slot &slot = slots_[next_];
   if (const cu::Result result =
           device.api().memcpyHtoDAsync(reinterpret_cast<cu::DevicePtr>(plan_.as<void>()),
-                                       slot.memory.as<void>(), slot.facts.bytes, stream);
+                                       slot.memory->as<void>(), slot.facts.bytes, stream);
       result != cu::kSuccess)
     return device.driver().error("cannot upload the plan", result);
   if (auto marked = slot.copied.record(stream, "the upload of a plan"); !marked)

@@ -52,6 +52,10 @@ public:
   CudaPlan(const CudaPlan &) = delete;
   CudaPlan &operator=(const CudaPlan &) = delete;
 
+  /// Before a plan is made or advanced that write() is to take: its runs may then stand where they are copied
+  /// from, once. Only one plan at a time, and one that is not written after all is gone with the next call.
+  void lendRoom(plan::RunList &runs);
+
   /// Takes this plan for the next upload, in place of one that was not uploaded yet. Waits only where the
   /// copy of the last plan but one has not been made yet. Where there is no room, and it may grow, that waits
   /// for the device; else it is an error that says of what there is too much, and nothing has changed.
@@ -92,8 +96,9 @@ private:
     bool isValid = false;
   };
   struct Slot {
-    explicit Slot(const std::shared_ptr<device::Device> &device) : memory(device), copied(device) {}
-    device::HostMemory memory;
+    explicit Slot(const std::shared_ptr<device::Device> &device)
+        : memory(std::make_shared<device::HostMemory>(device)), copied(device) {}
+    std::shared_ptr<device::HostMemory> memory; ///< of plans that have their runs there, too
     device::Mark copied;
     Facts facts;
   };

@@ -123,7 +123,9 @@ std::size_t writeSections(const plan::Plan &plan, const PlanRoom &room, const Pl
       std::memcpy(items, plan.items.data() + phase.itemBegin, bytes);
     std::memset(items + bytes, 0, static_cast<std::size_t>(room.items[p]) * sizeof(abi::Item) - bytes);
   }
-  copyTo(to + sections.runs, plan.runs);
+  if (std::byte *const runs = to + sections.runs;
+      runs != reinterpret_cast<const std::byte *>(plan.runs.data()))
+    copyTo(runs, plan.runs);
   return sections.runs + plan.runs.size() * sizeof(abi::Run);
 }
 

@@ -40,8 +40,9 @@ struct PlanSections {
   static PlanSections of(const PlanRoom &room);
 };
 
-/// Writes a plan that fits the room; returns how many bytes of `to` a device needs. The room behind a phase's
-/// items has items of no tokens, which end its list wherever a block looks for one more.
+/// Writes a plan that fits the room, all but its runs where they stand there already; returns how many bytes
+/// of `to` a device needs. The room behind a phase's items has items of no tokens, which end its list
+/// wherever a block looks for one more.
 std::size_t writeSections(const plan::Plan &plan, const PlanRoom &room, const PlanSections &sections,
                           std::byte *to);
 

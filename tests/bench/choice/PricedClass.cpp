@@ -20,7 +20,7 @@ std::uint64_t hashOf(const auto &values, std::uint64_t seed) {
 
 /// Lets go of what the model does not look at.
 void strip(plan::Plan &plan) {
-  plan.runs.shrink_to_fit();
+  plan.runs.own().shrink_to_fit();
   plan.queryPos = {};
   plan.mergeSlot = {};
   plan.leaves = {};

@@ -106,13 +106,14 @@ void expectRefusedOrHarmless(const std::vector<std::byte> &sound) {
       ++refused;
       continue;
     }
+    const std::vector<abi::Run> runs(plan->runs.begin(), plan->runs.end());
     long long sum = 0;
     for (const abi::Item &item : plan->items)
       for (int w = 0; item.dealtTiles != 0 && w < kDealtWarps; ++w)
-        ASSERT_LT(plan->runs.at(item.runBegin + w).dealtBegin, item.runCount);
+        ASSERT_LT(runs.at(item.runBegin + w).dealtBegin, item.runCount);
     for (const abi::Item &item : plan->items)
       for (int r = item.runBegin; r < item.runBegin + item.runCount; ++r)
-        for (int q = plan->runs.at(r).queryBegin; q < plan->runs.at(r).queryEnd; ++q)
+        for (int q = runs.at(r).queryBegin; q < runs.at(r).queryEnd; ++q)
           sum += plan->callerIndex.at(item.queryBegin + q);
     for (std::size_t m = 0; m < plan->mergeQuery.size(); ++m)
       for (int s = plan->mergeBegin.at(m); s < plan->mergeBegin.at(m + 1); ++s)

@@ -8,7 +8,7 @@ namespace {
 /// Runs of an item, and a kernel of 8 tokens a block and 4 rows a group.
 struct Walk {
   explicit Walk(std::initializer_list<abi::Run> runs, int ratio = 2) : ratio(ratio) {
-    plan.runs = runs;
+    plan.runs.own() = runs;
     item.runCount = static_cast<int>(plan.runs.size());
     item.queryCount = 3;
     kernel.blockTokens = 8;

@@ -1,0 +1,93 @@
+#include "runtime/plan/RunList.h"
+
+#include <gtest/gtest.h>
+
+#include <vector>
+
+namespace deft::plan {
+namespace {
+
+abi::Run run(int tokens) { return {0, tokens, 0, 0, 0, 0, 1, 0}; }
+
+/// Runs of so many tokens each.
+std::vector<int> tokensOf(const RunList &runs) {
+  std::vector<int> tokens;
+  for (const abi::Run &one : runs)
+    tokens.push_back(one.tokens);
+  return tokens;
+}
+
+struct Memory {
+  std::shared_ptr<std::vector<abi::Run>> runs = std::make_shared<std::vector<abi::Run>>(4, run(9));
+  RunList::Room room() const { return {runs, *runs}; }
+};
+
+/// As a planner does.
+void remake(RunList &runs, const std::vector<int> &tokens) {
+  abi::Run *const to = runs.renew(tokens.size() + 1);
+  for (std::size_t i = 0; i < tokens.size(); ++i)
+    to[i] = run(tokens[i]);
+  runs.cutTo(tokens.size());
+}
+
+TEST(RunListTest, WhatIsMadeAnewStandsInTheRoomThatIsLent) {
+  const Memory memory;
+  RunList runs;
+  remake(runs, {1, 2});
+  EXPECT_EQ(runs.data(), runs.own().data());
+  runs.lend(memory.room());
+  EXPECT_EQ(tokensOf(runs), (std::vector{1, 2})); // until they are made anew
+  remake(runs, {3, 4, 5});
+  EXPECT_EQ(runs.data(), memory.runs->data());
+  EXPECT_EQ(tokensOf(runs), (std::vector{3, 4, 5}));
+  remake(runs, {6, 7, 8, 9}); // and room for one more
+  EXPECT_NE(runs.data(), memory.runs->data());
+  EXPECT_EQ(tokensOf(runs), (std::vector{6, 7, 8, 9}));
+}
+
+TEST(RunListTest, WhatIsLentIsNeverChanged) {
+  const Memory first, second;
+  RunList runs;
+  runs.lend(first.room());
+  remake(runs, {1, 2, 3});
+  runs.lend(second.room());
+  runs.toChange()[1].tokens = 7;
+  EXPECT_EQ(runs.data(), second.runs->data());
+  EXPECT_EQ(tokensOf(runs), (std::vector{1, 7, 3}));
+  EXPECT_EQ(first.runs->at(1).tokens, 2);
+  runs.lend({});
+  runs.toChange()[1].tokens = 8;
+  EXPECT_EQ(tokensOf(runs), (std::vector{1, 8, 3}));
+  EXPECT_EQ(second.runs->at(1).tokens, 7);
+  EXPECT_EQ(runs.data(), runs.own().data());
+}
+
+TEST(RunListTest, ChangesInTheRoomThatIsLentStayThere) {
+  const Memory memory;
+  RunList runs;
+  runs.lend(memory.room());
+  remake(runs, {1, 2});
+  runs.lend(memory.room()); // they were not uploaded
+  runs.toChange()[0].tokens = 5;
+  EXPECT_EQ(runs.data(), memory.runs->data());
+  EXPECT_EQ(tokensOf(runs), (std::vector{5, 2}));
+}
+
+TEST(RunListTest, ACopyHasMemoryOfItsOwn) {
+  Memory memory;
+  RunList runs;
+  runs.lend(memory.room());
+  remake(runs, {1, 2});
+  RunList copy = runs;
+  memory.runs->front().tokens = 4;
+  EXPECT_EQ(tokensOf(copy), (std::vector{1, 2}));
+  EXPECT_EQ(tokensOf(runs), (std::vector{4, 2}));
+  const RunList moved = std::move(runs);
+  memory.runs.reset(); // whoever stands there keeps it
+  EXPECT_EQ(tokensOf(moved), (std::vector{4, 2}));
+  copy = moved;
+  EXPECT_EQ(tokensOf(copy), (std::vector{4, 2}));
+}
+
+} // namespace
+} // namespace deft::plan
