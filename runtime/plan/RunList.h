@@ -39,8 +39,8 @@ public:
   const abi::Run *end() const { return data() + size(); }
   const abi::Run &operator[](std::size_t i) const { return data()[i]; }
 
-  /// Runs that are made anew are to stand there, if they fit, and those that are changed; none where that is
-  /// empty. The room is not read or written by anybody else until the next call.
+  /// Runs that are made anew or changed next are to stand there, if they fit: once, for then somebody else
+  /// may be reading them. Until then nobody else reads or writes the room. An empty one is none.
   void lend(Room room) { next_ = std::move(room); }
 
   /// The memory of their own, to make them anew in; what was in somebody else's is nobody's runs any more.
@@ -51,8 +51,8 @@ public:
   /// Room for as many runs, to be filled from the front, and then cut off behind those that there are. It is
   /// none of own(), unless nobody lends as much.
   abi::Run *renew(std::size_t most) {
-    if (next_.owner && most <= next_.runs.size()) {
-      lent_ = {next_.owner, next_.runs.first(most)};
+    if (Room room = std::exchange(next_, {}); room.owner && most <= room.runs.size()) {
+      lent_ = {std::move(room.owner), room.runs.first(most)};
       return lent_.runs.data();
     }
     own().resize(most);

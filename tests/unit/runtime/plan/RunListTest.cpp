@@ -40,9 +40,22 @@ TEST(RunListTest, WhatIsMadeAnewStandsInTheRoomThatIsLent) {
   remake(runs, {3, 4, 5});
   EXPECT_EQ(runs.data(), memory.runs->data());
   EXPECT_EQ(tokensOf(runs), (std::vector{3, 4, 5}));
+  runs.lend(memory.room());
   remake(runs, {6, 7, 8, 9}); // and room for one more
-  EXPECT_NE(runs.data(), memory.runs->data());
-  EXPECT_EQ(tokensOf(runs), (std::vector{6, 7, 8, 9}));
+  EXPECT_EQ(runs.data(), runs.own().data());
+  EXPECT_EQ(memory.runs->front().tokens, 3);
+}
+
+TEST(RunListTest, ARoomIsLentOnce) {
+  const Memory memory;
+  RunList runs;
+  runs.lend(memory.room());
+  remake(runs, {1, 2});
+  runs.toChange()[0].tokens = 5; // they may be on their way
+  EXPECT_EQ(tokensOf(runs), (std::vector{5, 2}));
+  remake(runs, {7});
+  EXPECT_EQ(runs.data(), runs.own().data());
+  EXPECT_EQ(memory.runs->front().tokens, 1);
 }
 
 TEST(RunListTest, WhatIsLentIsNeverChanged) {
