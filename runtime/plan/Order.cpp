@@ -64,7 +64,7 @@ std::int64_t divideUp(std::int64_t a, std::int64_t b) { return (a + b - 1) / b; 
 
 /// So many dealt tiles give a group to three of the four warps in each: what a warp has beyond that would
 /// leave tiles all but empty. `tokens` are those of each warp. 0: nothing is dealt.
-int dealtTiles(const abi::Item &item, std::span<int, kDealtWarps> tokens) {
+int dealtTiles(const abi::Item &item, std::array<int, kDealtWarps> tokens) {
   std::sort(tokens.begin(), tokens.end());
   const auto tiles = divideUp(tokens[1], kGroupTokens);
   const bool areTooMany = divideUp(item.tokens, kTileTokens) + tiles > kMostDealtTiles;
@@ -73,36 +73,40 @@ int dealtTiles(const abi::Item &item, std::span<int, kDealtWarps> tokens) {
 
 } // namespace
 
-/// Tells an item's runs apart. Runs are in the order of their first readers, so what one warp alone sees is
-/// sorted by warps as it is.
-RunOrder::Split RunOrder::splitRuns(std::span<const Owner> owners) {
-  const std::size_t count = owners.size();
-  split_.resize(std::max(split_.size(), 2 * count));
-  int *const common = split_.data();
-  int *const owned = common + count;
-  std::size_t commonCount = 0, ownedCount = 0;
-  std::array<std::size_t, kDealtWarps + 2> ends{}; // of what each owner has, from -1 on
-  for (std::size_t r = 0; r < count; ++r) {
+/// Tells an item's runs apart, in room for two numbers of each. Runs are in the order of their first readers,
+/// so what one warp alone sees is sorted by warps as it is.
+RunOrder::Split RunOrder::splitRuns(std::span<const abi::Run> runs, int ratio, int *room) {
+  int *common = room, *const firstOwned = room + runs.size(), *owned = firstOwned;
+  // Up to the last of each owner, from -1 on, the end and the tokens of what is owned.
+  std::array<std::ptrdiff_t, kDealtWarps + 2> ends{};
+  std::array<int, kDealtWarps + 2> tokens{};
+  int few = 0;
+  for (std::size_t r = 0; r < runs.size(); ++r) {
     // Whose a run is nobody can predict: it goes to both, and one of them writes over it.
-    const std::size_t isOwned = owners[r] >= 0;
-    common[commonCount] = owned[ownedCount] = static_cast<int>(r);
-    commonCount += 1 - isOwned;
-    ownedCount += isOwned;
-    ends[index(owners[r] + 1)] = ownedCount;
+    const int owner = ownerIn(runs[r], ratio), isOwned = owner >= 0;
+    *common = *owned = static_cast<int>(r);
+    common += 1 - isOwned;
+    owned += isOwned;
+    few += isOwned != 0 ? runs[r].tokens : 0;
+    ends[index(owner + 1)] = owned - firstOwned;
+    tokens[index(owner + 1)] = few;
   }
-  Split split{common, common + commonCount, {owned}};
-  for (std::size_t w = 1; w < ends.size(); ++w)
-    split.owned[w] = std::max<const int *>(split.owned[w - 1], owned + ends[w]);
+  Split split{room, common, {firstOwned}, few, {}};
+  for (std::size_t w = 0, before = 0; w < kDealtWarps + 1; ++w) {
+    split.owned[w + 1] = std::max<const int *>(split.owned[w], firstOwned + ends[w + 1]);
+    const std::size_t upTo = std::max(before, index(tokens[w + 1]));
+    if (w < kDealtWarps)
+      split.tokens[w] = static_cast<int>(upTo - before);
+    before = upTo;
+  }
   return split;
 }
 
 /// Each tile is of the kind that is behind, so that both kinds end together; what the last tokens of one
 /// leave of a tile is filled by the other. Writes the runs from `to` on, and gives the end.
-abi::Run *RunOrder::mixItem(std::span<const abi::Run> runs, std::span<const Owner> owners, const Shape &shape,
-                            int tileTokens, abi::Run *to) {
-  const Split split = splitRuns(owners);
-  RunWalk many(runs.data(), split.common, split.commonEnd),
-      few(runs.data(), split.owned.front(), split.owned.back());
+abi::Run *RunOrder::mixItem(const abi::Run *from, const Split &split, const Shape &shape, int tileTokens,
+                            abi::Run *to) {
+  RunWalk many(from, split.common, split.commonEnd), few(from, split.owned.front(), split.owned.back());
   std::int64_t leftMany = shape.many, leftFew = shape.few;
   std::int64_t owed = 0; // to the few: tokens, times those of many
   const int tokens = static_cast<int>(shape.many + shape.few);
@@ -126,13 +130,10 @@ abi::Run *RunOrder::forwardAndMix(const abi::Item &item, const Shape &shape, int
                                   const abi::Run *from, abi::Run *to) {
   forwarded_.resize(std::max(forwarded_.size(), index(item.runCount) * mostParts(piece_)));
   endOfForwarded_.resize(std::max(endOfForwarded_.size(), index(item.runCount)));
-  ownersOfForwarded_.resize(forwarded_.size());
+  splitOfForwarded_.resize(2 * forwarded_.size());
   abi::Run *const first = forwarded_.data();
   const abi::Run *const end = forwardItem(item, from, RunWriter(from, endOfForwarded_.data(), first));
-  const std::span<const abi::Run> runs(first, end);
-  std::transform(runs.begin(), runs.end(), ownersOfForwarded_.begin(),
-                 [&](const abi::Run &run) { return ownerIn(run, ratio); });
-  return mixItem(runs, std::span(ownersOfForwarded_).first(runs.size()), shape, tileTokens, to);
+  return mixItem(first, splitRuns({first, end}, ratio, splitOfForwarded_.data()), shape, tileTokens, to);
 }
 
 /// Nodes begin and end anywhere in a page. What they have of whole pages comes first, so that a tile's pieces
@@ -146,8 +147,8 @@ abi::Run *RunOrder::forwardItem(const abi::Item &item, const abi::Run *from, Run
 
 /// What each warp alone sees stands behind the rest, as many tokens as it has in so many tiles; of all that
 /// is common and of each warp, whole pages come first. Gives the end.
-abi::Run *RunOrder::dealItem(const abi::Item &item, int tiles, const abi::Run *from, RunWriter to) {
-  const Split split = splitRuns(ownersOf(item));
+abi::Run *RunOrder::dealItem(const abi::Item &item, const Split &split, int tiles, const abi::Run *from,
+                             RunWriter to) {
   const auto forEachPartOf = [&](const int *which, const int *end, auto take) {
     forEachPart(
         index(end - which), [which](std::size_t i) { return which[i]; }, from, growthOf(item), piece_, take);
@@ -166,7 +167,7 @@ abi::Run *RunOrder::dealItem(const abi::Item &item, int tiles, const abi::Run *f
   const int most = tiles * kGroupTokens;
   for (std::size_t w = 0; w < kDealtWarps; ++w) {
     const int *const begin = split.owned[w], *const end = split.owned[w + 1];
-    areAll[w] = std::accumulate(begin, end, 0, [&](int sum, int r) { return sum + from[r].tokens; }) <= most;
+    areAll[w] = split.tokens[w] <= most;
     if (!areAll[w]) {
       int left = most;
       forEachPartOf(begin, end, [&](int run, Part part, PartPlace) {
@@ -243,44 +244,23 @@ bool RunOrder::findShapes(const config::Config &config, int ratio, const Plan &p
 /// Under `mixed`. Beside dealt items, one of too few rows for that stays as it is: it is the smallest and the
 /// last, and in a plan with mixed items leaves cannot grow.
 void RunOrder::findShares(const config::Config &config, int ratio, const Plan &plan) {
-  owners_.resize(plan.runs.size());
+  split_.resize(std::max(split_.size(), 2 * plan.runs.size()));
+  splits_.resize(plan.items.size());
   bool areDealt = false;
   forEachItem(config, plan, [&](std::size_t i, const config::PhaseConfig &phase) {
     const abi::Item &item = plan.items[i];
-    const bool canDeal = config::isDealt(phase, config.order) && haveAllWarps(item.queryCount * ratio);
-    findShares(item, canDeal, ratio, runsOf(item, plan), shapes_[i]);
-    areDealt |= shapes_[i].areDealt();
+    const Split &split = splits_[i] = splitRuns(runsOf(item, plan), ratio, split_.data() + 2 * item.runBegin);
+    Shape &shape = shapes_[i];
+    shape.few = split.few;
+    shape.many = item.tokens - split.few;
+    if (shape.areBoth() && config::isDealt(phase, config.order) && haveAllWarps(item.queryCount * ratio))
+      shape.dealtTiles = dealtTiles(item, split.tokens);
+    areDealt |= shape.areDealt();
   });
   if (areDealt)
     for (std::size_t i = 0; i < plan.items.size(); ++i)
       if (haveFewerWarps(plan.items[i].queryCount * ratio))
         shapes_[i] = {};
-}
-
-void RunOrder::findShares(const abi::Item &item, bool canDeal, int ratio, std::span<const abi::Run> runs,
-                          Shape &shape) {
-  Owner *owner = owners_.data() + item.runBegin;
-  // Tokens of one warp alone up to the last run of each owner, from -1 on: runs are in the order of owners,
-  // and a sum for each would wait for the one before.
-  std::array<int, 2 + kDealtWarps> fewUpTo{};
-  int few = 0;
-  for (const abi::Run &run : runs) {
-    const Owner own = ownerIn(run, ratio);
-    *owner++ = own;
-    few += own >= 0 ? run.tokens : 0;
-    fewUpTo[index(own + 1)] = few;
-  }
-  shape.few = few;
-  shape.many = item.tokens - few;
-  if (!canDeal || !shape.areBoth())
-    return;
-  std::array<int, kDealtWarps> tokens;
-  int before = 0;
-  for (std::size_t w = 0; w < kDealtWarps; ++w) {
-    const int upTo = std::max(before, fewUpTo[w + 1]);
-    tokens[w] = upTo - std::exchange(before, upTo);
-  }
-  shape.dealtTiles = dealtTiles(item, tokens);
 }
 
 /// So many runs become of the item's, at most.
@@ -306,7 +286,7 @@ void RunOrder::rewrite(const config::Config &config, int ratio, Plan &plan) {
   abi::Run *const all = plan.runs.renew(most), *to = all;
   forEachItem(config, plan, [&](std::size_t i, const config::PhaseConfig &phase) {
     abi::Item &item = plan.items[i];
-    abi::Run *const end = rewriteItem(item, shapes_[i], ratio, phase.tileKv, to);
+    abi::Run *const end = rewriteItem(i, item, ratio, phase.tileKv, to);
     item.runBegin = static_cast<int>(to - all);
     item.runCount = static_cast<int>(end - to);
     if (shapes_[i].areDealt())
@@ -317,15 +297,17 @@ void RunOrder::rewrite(const config::Config &config, int ratio, Plan &plan) {
   moveTails(plan);
 }
 
-abi::Run *RunOrder::rewriteItem(const abi::Item &item, const Shape &shape, int ratio, int tileTokens,
+/// The i-th of all.
+abi::Run *RunOrder::rewriteItem(std::size_t i, const abi::Item &item, int ratio, int tileTokens,
                                 abi::Run *to) {
   const abi::Run *const from = former_.data() + item.runBegin;
   RunWriter writer(from, endOf_.data() + item.runBegin, to);
+  const Shape &shape = shapes_[i];
   if (shape.areDealt())
-    return dealItem(item, shape.dealtTiles, from, writer);
+    return dealItem(item, splits_[i], shape.dealtTiles, from, writer);
   if (shape.areBoth())
     return shape.isMisplaced ? forwardAndMix(item, shape, ratio, tileTokens, from, to)
-                             : mixItem({from, index(item.runCount)}, ownersOf(item), shape, tileTokens, to);
+                             : mixItem(from, splits_[i], shape, tileTokens, to);
   if (shape.isMisplaced)
     return forwardItem(item, from, writer);
   writer.putAll(item.runCount);

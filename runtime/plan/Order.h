@@ -24,11 +24,8 @@ public:
   void apply(const config::Config &config, const VariantFacts &facts, Plan &plan);
 
 private:
-  using Owner = std::int8_t; ///< the warp whose rows alone see a run, or -1
-  /// Of the warps that nothing is dealt to, for all one.
-  static Owner ownerIn(const abi::Run &run, int ratio) {
-    return static_cast<Owner>(std::min(ownerOf(run, ratio), kDealtWarps));
-  }
+  /// The warp whose rows alone see a run, or -1; for all that nothing is dealt to, one number.
+  static int ownerIn(const abi::Run &run, int ratio) { return std::min(ownerOf(run, ratio), kDealtWarps); }
 
   struct Shape {                    ///< of an item, as it is to become
     std::int64_t many = 0, few = 0; ///< under `mixed`: its tokens that many rows see, and few
@@ -42,6 +39,8 @@ private:
   struct Split { ///< of an item's runs: which several warps see, and then which one alone does, by warps
     const int *common, *commonEnd;
     std::array<const int *, kDealtWarps + 2> owned; ///< where those of each begin, and the end
+    int few;                                        ///< tokens of all that are owned
+    std::array<int, kDealtWarps> tokens;            ///< and of each that may be dealt to
   };
   struct RunPart { ///< of an item's run
     int run;
@@ -51,23 +50,18 @@ private:
   void findGrowing(const Plan &plan);
   bool findShapes(const config::Config &config, int ratio, const Plan &plan);
   void findShares(const config::Config &config, int ratio, const Plan &plan);
-  void findShares(const abi::Item &item, bool canDeal, int ratio, std::span<const abi::Run> runs,
-                  Shape &shape);
   std::size_t mostRuns(const abi::Item &item, const config::PhaseConfig &phase, const Shape &shape) const;
   void rewrite(const config::Config &config, int ratio, Plan &plan);
-  abi::Run *rewriteItem(const abi::Item &item, const Shape &shape, int ratio, int tileTokens, abi::Run *to);
+  abi::Run *rewriteItem(std::size_t i, const abi::Item &item, int ratio, int tileTokens, abi::Run *to);
   abi::Run *forwardItem(const abi::Item &item, const abi::Run *from, RunWriter to) const;
-  abi::Run *dealItem(const abi::Item &item, int tiles, const abi::Run *from, RunWriter to);
-  abi::Run *mixItem(std::span<const abi::Run> runs, std::span<const Owner> owners, const Shape &shape,
-                    int tileTokens, abi::Run *to);
+  abi::Run *dealItem(const abi::Item &item, const Split &split, int tiles, const abi::Run *from,
+                     RunWriter to);
+  abi::Run *mixItem(const abi::Run *from, const Split &split, const Shape &shape, int tileTokens,
+                    abi::Run *to);
   abi::Run *forwardAndMix(const abi::Item &item, const Shape &shape, int ratio, int tileTokens,
                           const abi::Run *from, abi::Run *to);
-  Split splitRuns(std::span<const Owner> owners);
+  static Split splitRuns(std::span<const abi::Run> runs, int ratio, int *room);
   void moveTails(Plan &plan) const;
-  std::span<const Owner> ownersOf(const abi::Item &item) const {
-    return std::span(owners_).subspan(static_cast<std::size_t>(item.runBegin),
-                                      static_cast<std::size_t>(item.runCount));
-  }
 
   const char *growthOf(const abi::Item &item) const {
     return piece_ > 0 ? doesGrow_.data() + item.runBegin : nullptr;
@@ -75,17 +69,18 @@ private:
 
   int piece_ = 0;             ///< tokens of a page that are copied at once, at most; 0: each by itself
   std::vector<Shape> shapes_; ///< of each item
-  std::vector<Owner> owners_; ///< of each run before, under `mixed`
+  // Under `mixed`:
+  std::vector<Split> splits_; ///< of each item
+  std::vector<int> split_;    ///< where they are, two numbers of each run before
   std::vector<char>
-      doesGrow_;           ///< of each run before, where pages come in pieces: whether a leaf may grow there
-  std::vector<int> split_; ///< an item's runs by whose they are, in two halves with room for all
+      doesGrow_; ///< of each run before, where pages come in pieces: whether a leaf may grow there
   std::vector<RunPart> dealt_;          ///< of an item's, warp by warp
   UnfilledVector<abi::Run> former_;     ///< the plan's runs before they are written anew
   std::vector<const abi::Run *> endOf_; ///< of each of these: the one that ends where it did
 
   // Of an item whose pages come forward before it is mixed:
   UnfilledVector<abi::Run> forwarded_;
-  std::vector<Owner> ownersOfForwarded_;
+  std::vector<int> splitOfForwarded_;
   std::vector<const abi::Run *> endOfForwarded_;
 };
 
