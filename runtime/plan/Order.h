@@ -69,14 +69,15 @@ private:
 
   int piece_ = 0;             ///< tokens of a page that are copied at once, at most; 0: each by itself
   std::vector<Shape> shapes_; ///< of each item
-  // Under `mixed`:
-  std::vector<Split> splits_; ///< of each item
-  std::vector<int> split_;    ///< where they are, two numbers of each run before
   std::vector<char>
       doesGrow_; ///< of each run before, where pages come in pieces: whether a leaf may grow there
   std::vector<RunPart> dealt_;          ///< of an item's, warp by warp
   UnfilledVector<abi::Run> former_;     ///< the plan's runs before they are written anew
   std::vector<const abi::Run *> endOf_; ///< of each of these: the one that ends where it did
+
+  // Under `mixed`:
+  std::vector<Split> splits_; ///< of each item
+  std::vector<int> split_;    ///< where they are, two numbers of each run before
 
   // Of an item whose pages come forward before it is mixed:
   UnfilledVector<abi::Run> forwarded_;

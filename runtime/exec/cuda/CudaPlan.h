@@ -37,6 +37,7 @@ struct CudaPlanOptions {
 /// The plan that a device has at hand, and the scratch memory of its runs. Plans take turns in two buffers of
 /// page-locked memory: while one is copied, the next is written.
 ///
+///   lendRoom(runs)   before the plan is made, so that write() need not copy its runs
 ///   write(plan)      on the host only
 ///   upload(stream)   one copy on the stream
 ///   run(..., stream) as often as there are layers; can be captured, and then replayed after every upload
