@@ -4,6 +4,36 @@
 
 namespace deft::plan {
 
+namespace {
+
+/// Writes what a tile's queries see of segments. One that goes on where the last one ended, for the same
+/// queries, becomes one run with it.
+class TileRuns {
+public:
+  explicit TileRuns(Segment *to) : first_(to), to_(to) {}
+
+  void add(const Segment &segment, int queryBegin, int queryEnd) {
+    tokens_ += segment.tokens;
+    if (to_ != first_ && to_[-1].place == segment.place) {
+      Segment &last = to_[-1];
+      if (last.begin + last.tokens == segment.begin && last.queryBegin == queryBegin &&
+          last.queryEnd == queryEnd) {
+        last.tokens += segment.tokens;
+        return;
+      }
+    }
+    *to_++ = {segment.place, segment.begin, segment.tokens, queryBegin, queryEnd};
+  }
+  int count() const { return static_cast<int>(to_ - first_); }
+  int tokens() const { return tokens_; }
+
+private:
+  Segment *first_, *to_;
+  int tokens_ = 0;
+};
+
+} // namespace
+
 void TileList::clear() {
   tiles.clear();
   runs.clear();
@@ -18,7 +48,7 @@ void RowTiler::tile(std::span<const Segment> segments, std::span<const int> boun
   const Segment *next = segments.data(), *const segmentEnd = next + segments.size();
   for (std::size_t b = 0; b + 1 < bounds.size() && !list.isFull(); ++b) {
     const int begin = bounds[b], end = bounds[b + 1];
-    list.beginTile(begin, end, like);
+    TileRuns runs(list.beginTile(openCount + static_cast<std::size_t>(segmentEnd - next)));
     std::size_t kept = 0;
     // To the tiles that follow, segments of one node that are open now differ no longer: they become one.
     const auto keep = [&](const Segment &segment) {
@@ -30,17 +60,17 @@ void RowTiler::tile(std::span<const Segment> segments, std::span<const int> boun
     // What is open has readers before these queries and among them, what begins among them has none before.
     for (std::size_t i = 0; i < openCount; ++i) {
       const Segment segment = open[i];
-      list.addRun(segment.place, segment.begin, segment.tokens, begin, std::min(segment.queryEnd, end));
+      runs.add(segment, begin, std::min(segment.queryEnd, end));
       if (segment.queryEnd > end)
         keep(segment);
     }
     for (; next != segmentEnd && next->queryBegin < end; ++next) {
-      list.addRun(next->place, next->begin, next->tokens, next->queryBegin, std::min(next->queryEnd, end));
+      runs.add(*next, next->queryBegin, std::min(next->queryEnd, end));
       if (next->queryEnd > end)
         keep(*next);
     }
     openCount = kept;
-    list.endTile();
+    list.endTile(begin, end, runs.count(), runs.tokens(), like);
   }
 }
 
@@ -51,10 +81,10 @@ void RowTiler::tile(std::span<const Segment> segments, int queriesPerTile, TileL
   for (const Segment &segment : segments)
     end = std::max(end, segment.queryEnd);
   if (const int begin = segments.front().queryBegin; end - begin <= queriesPerTile) {
-    list.beginTile(begin, end, like);
+    TileRuns runs(list.beginTile(segments.size()));
     for (const Segment &segment : segments)
-      list.addRun(segment);
-    list.endTile();
+      runs.add(segment, segment.queryBegin, segment.queryEnd);
+    list.endTile(begin, end, runs.count(), runs.tokens(), like);
     return;
   }
   bounds_.clear();

@@ -3,6 +3,7 @@
 #include "runtime/plan/TreeView.h"
 
 #include <algorithm>
+#include <cstddef>
 #include <span>
 #include <vector>
 
@@ -34,45 +35,23 @@ public:
   static constexpr std::size_t kMostRuns = std::size_t{1} << 26;
 
   std::vector<Tile> tiles;
-  std::vector<Segment> runs;
+  UnfilledVector<Segment> runs;
 
   void clear();
 
-  /// The tile of the queries [queryBegin, queryEnd); addRun and endTile follow. `like` gives the chunk.
-  void beginTile(int queryBegin, int queryEnd, const Tile &like = {}) {
-    tiles.emplace_back(queryBegin, queryEnd - queryBegin, static_cast<int>(runs.size()), 0, 0,
-                       like.chunkTokens, like.isEven);
-    queryBegin_ = queryBegin;
-    queryEnd_ = queryEnd;
-    tokens_ = 0;
+  /// Room for the runs of a tile, at most so many; endTile() follows.
+  Segment *beginTile(std::size_t most) {
+    begun_ = runs.size();
+    runs.resize(begun_ + most);
+    return runs.data() + begun_;
   }
-  /// Adds what the tile's queries see of the segment; one that goes on where the last one ended, for the same
-  /// queries, becomes one run with it.
-  void addRun(const Segment &segment) {
-    const int begin = std::max(segment.queryBegin, queryBegin_), end = std::min(segment.queryEnd, queryEnd_);
-    if (begin < end)
-      addRun(segment.place, segment.begin, segment.tokens, begin, end);
-  }
-  /// The same for a segment within the tile's queries.
-  void addRun(int place, int begin, int tokens, int queryBegin, int queryEnd) {
-    if (tokens_ > 0 && runs.back().place == place) {
-      Segment &last = runs.back();
-      if (last.begin + last.tokens == begin && last.queryBegin == queryBegin && last.queryEnd == queryEnd) {
-        last.tokens += tokens;
-        tokens_ += tokens;
-        return;
-      }
-    }
-    tokens_ += tokens;
-    runs.emplace_back(place, begin, tokens, queryBegin, queryEnd);
-  }
-  /// Drops the tile if it has no tokens.
-  void endTile() {
-    Tile &tile = tiles.back();
-    tile.runCount = static_cast<int>(runs.size()) - tile.runBegin;
-    tile.tokens = tokens_;
-    if (tokens_ == 0)
-      tiles.pop_back();
+  /// The tile begun is of the queries [queryBegin, queryEnd), has that many runs from its room's front on,
+  /// and is none if these are none. `like` gives the chunk.
+  void endTile(int queryBegin, int queryEnd, int runCount, int tokens, const Tile &like) {
+    runs.resize(begun_ + static_cast<std::size_t>(runCount));
+    if (runCount > 0)
+      tiles.emplace_back(queryBegin, queryEnd - queryBegin, static_cast<int>(begun_), runCount, tokens,
+                         like.chunkTokens, like.isEven);
   }
   /// A tile of one segment, for its readers.
   void addTile(const Segment &segment, const Tile &like = {}) {
@@ -103,8 +82,8 @@ public:
   bool isFull() const { return runCount() > kMostRuns; }
 
 private:
-  int queryBegin_ = 0, queryEnd_ = 0, tokens_ = 0; ///< of the tile at hand
-  std::size_t pathRuns_ = 0;                       ///< of all paths
+  std::size_t begun_ = 0;    ///< where the runs of the tile at hand begin
+  std::size_t pathRuns_ = 0; ///< of all paths
 };
 
 /// Row tiles over segments that lie in the order of TreeView::segments. Kept between plans for its memory.
