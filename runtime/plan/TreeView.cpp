@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstring>
+#include <numeric>
 #include <utility>
 
 namespace deft::plan {
@@ -27,6 +28,7 @@ void TreeView::build(const tree::KvTree &tree) {
   segments.resize(places.size() + callerIndex.size());
   leaves.resize(places.size());
   walkTree(tree);
+  pathTokens = std::accumulate(queryPos.begin(), queryPos.end(), std::int64_t{queryCount()});
 }
 
 void TreeView::chainQueries(const tree::KvTree &tree) {
@@ -53,7 +55,7 @@ void TreeView::walkTree(const tree::KvTree &tree) {
   Segment *const allSegments = segments.data();
   Plan::Leaf *const allLeaves = leaves.data();
   Cursor at;
-  std::int64_t read = 0, paths = 0;
+  std::int64_t read = 0;
   int deepest = -1, count = 0, leaf = 0, parent = -1;
   for (int node = tree.firstRoot(); node >= 0;) {
     const tree::Node &facts = nodes[node];
@@ -78,10 +80,8 @@ void TreeView::walkTree(const tree::KvTree &tree) {
     if (seeAll) [[likely]] {
       if (tokens > 0 && (firstOwn >= 0 || child >= 0))
         allSegments[at.segment++] = {index, 0, tokens, ownBegin, at.query};
-      paths += std::int64_t{at.query - ownBegin} * path;
     } else {
       at = addPartial(place, index, firstOwn, {ownBegin, at.segment, before});
-      paths += pathsOf(ownBegin, at.query);
       // What no own query ends before is seen by the queries below, if there are any.
       if (const int seen = at.common - facts.position; child >= 0 && seen < tokens)
         allSegments[at.segment++] = {index, seen, tokens - seen, at.query, at.query};
@@ -112,7 +112,6 @@ void TreeView::walkTree(const tree::KvTree &tree) {
     }
   }
   readTokens = read;
-  pathTokens = paths;
   levels = deepest + 1;
   segments.resize(static_cast<std::size_t>(at.segment));
   leaves.resize(static_cast<std::size_t>(leaf));
@@ -142,13 +141,6 @@ void TreeView::walkTree(const tree::KvTree &tree) {
     shared[at.query++] = std::exchange(at.common, path);
   }
   return at;
-}
-
-std::int64_t TreeView::pathsOf(int begin, int end) const {
-  std::int64_t sum = 0;
-  for (int i = begin; i < end; ++i)
-    sum += queryPos[i] + 1;
-  return sum;
 }
 
 /// Whether and for whom a leaf may grow in place: all that see its last token must see the next one, too.

@@ -94,7 +94,6 @@ private:
   void chainQueries(const tree::KvTree &tree);
   void walkTree(const tree::KvTree &tree);
   Cursor addPartial(const Place &place, int index, int firstQuery, Cursor at);
-  std::int64_t pathsOf(int begin, int end) const;
   Plan::Leaf leafOf(const Place &place) const;
   void close(Place &place, int placeEnd, Cursor &at);
 
