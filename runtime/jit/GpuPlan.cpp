@@ -103,10 +103,12 @@ Result<GpuPlan> GpuPlan::make(const GpuAttention &attention, const Tree &tree,
 
 Result<Advanced> GpuPlan::advance(const Tree &tree) {
   return jit::guarded([&]() -> Result<Advanced> {
+    if (impl_->host.isCurrentFor(tree))
+      return Advanced::Nothing;
     impl_->host.isCaptured = impl_->device->isFixed();
     impl_->device->lendRoom(impl_->host.plan.runs);
     const auto advanced = impl_->host.advance(tree);
-    if (!advanced || *advanced == Advanced::Nothing)
+    if (!advanced)
       return advanced;
     auto taken = impl_->take();
     // The room that a graph has may be for fewer runs, or that of another cut. In path order, or as it was

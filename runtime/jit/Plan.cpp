@@ -131,7 +131,7 @@ void Plan::Impl::noteTree(const Tree &tree) {
 }
 
 Result<Advanced> Plan::Impl::advance(const Tree &tree) {
-  if (stamp == tree.impl().stamp && isCurrent())
+  if (isCurrentFor(tree))
     return Advanced::Nothing;
   if (stamp == tree.impl().stamp && plan::advance(tree.impl().tree(), plan) == plan::Advance::Done) {
     noteTree(tree);

@@ -31,6 +31,7 @@ struct Plan::Impl {
     return pageSize > 0 && plan.tableTokens > 0 ? (plan.tableTokens - 1) / pageSize + 1 : 0;
   }
   bool isCurrent() const { return stamp && stamp->generation() == generation; }
+  bool isCurrentFor(const Tree &tree) const { return stamp == tree.impl().stamp && isCurrent(); }
 
   /// Makes the plan of this tree, anew.
   Result<void> make(const Tree &tree);

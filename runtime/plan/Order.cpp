@@ -7,7 +7,6 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
-#include <numeric>
 #include <span>
 #include <utility>
 
@@ -92,12 +91,12 @@ RunOrder::Split RunOrder::splitRuns(std::span<const abi::Run> runs, int ratio, i
     tokens[index(owner + 1)] = few;
   }
   Split split{room, common, {firstOwned}, few, {}};
-  for (std::size_t w = 0, before = 0; w < kDealtWarps + 1; ++w) {
-    split.owned[w + 1] = std::max<const int *>(split.owned[w], firstOwned + ends[w + 1]);
-    const std::size_t upTo = std::max(before, index(tokens[w + 1]));
-    if (w < kDealtWarps)
-      split.tokens[w] = static_cast<int>(upTo - before);
-    before = upTo;
+  for (std::size_t w = 1; w < ends.size(); ++w)
+    split.owned[w] = std::max<const int *>(split.owned[w - 1], firstOwned + ends[w]);
+  int before = 0;
+  for (std::size_t w = 0; w < kDealtWarps; ++w) {
+    const int upTo = std::max(before, tokens[w + 1]);
+    split.tokens[w] = upTo - std::exchange(before, upTo);
   }
   return split;
 }

@@ -56,8 +56,8 @@ private:
   abi::Run *forwardItem(const abi::Item &item, const abi::Run *from, RunWriter to) const;
   abi::Run *dealItem(const abi::Item &item, const Split &split, int tiles, const abi::Run *from,
                      RunWriter to);
-  abi::Run *mixItem(const abi::Run *from, const Split &split, const Shape &shape, int tileTokens,
-                    abi::Run *to);
+  static abi::Run *mixItem(const abi::Run *from, const Split &split, const Shape &shape, int tileTokens,
+                           abi::Run *to);
   abi::Run *forwardAndMix(const abi::Item &item, const Shape &shape, int ratio, int tileTokens,
                           const abi::Run *from, abi::Run *to);
   static Split splitRuns(std::span<const abi::Run> runs, int ratio, int *room);

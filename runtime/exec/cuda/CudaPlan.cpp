@@ -94,7 +94,7 @@ Result<void> CudaPlan::setRoom(const PlanRoom &room) {
   const spec::Variant &variant = kernels_->variant();
   const std::size_t rows = static_cast<std::size_t>(room.partialSlots) * variant.queryHeads;
   for (Slot &slot : slots_) {
-    if (slot.memory.use_count() > 1 || slot.memory->bytes() < sections_.end) // a plan may have its runs there
+    if (slot.memory.use_count() > 1) // a plan may have its runs there
       slot.memory = std::make_shared<device::HostMemory>(kernels_->device());
     if (auto reserved = slot.memory->reserve(sections_.end, "a plan"); !reserved)
       return reserved;

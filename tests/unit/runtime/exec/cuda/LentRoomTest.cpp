@@ -24,11 +24,18 @@ struct LentRoom {
     ASSERT_TRUE(device->write(plan).ok());
     ASSERT_TRUE(device->upload(stream).ok());
   }
+  /// The plan that is uploaded is one that had room, which the first one has not.
+  void fillRoom() {
+    for (int i = 0; i < 2; ++i) {
+      make();
+      upload();
+    }
+  }
   bool isRight() {
     EXPECT_TRUE(device->run(*gpu.kernels, step.pointers(), stream).ok());
     return step.isRight();
   }
-  bool isAt(const plan::Plan &like) const {
+  bool hasRunsOf(const plan::Plan &like) const {
     return std::ranges::equal(plan.runs, like.runs, [](const abi::Run &a, const abi::Run &b) {
       return std::memcmp(&a, &b, sizeof(abi::Run)) == 0;
     });
@@ -53,7 +60,7 @@ TEST(LentRoomTest, RunsStandWhereTheyAreCopiedFrom) {
     lent.upload();
     EXPECT_TRUE(lent.isRight());
     EXPECT_NE(lent.plan.runs.data(), own);
-    EXPECT_TRUE(lent.isAt(lent.gpu.makePlan(lent.step.tree)));
+    EXPECT_TRUE(lent.hasRunsOf(lent.gpu.makePlan(lent.step.tree)));
     places.push_back(lent.plan.runs.data());
   }
   EXPECT_NE(places[0], places[1]);
@@ -63,10 +70,7 @@ TEST(LentRoomTest, RunsStandWhereTheyAreCopiedFrom) {
 
 TEST(LentRoomTest, APlanThatAdvancesLeavesItsUploadAsItIs) {
   LentRoom lent;
-  for (int i = 0; i < 2; ++i) {
-    lent.make();
-    lent.upload();
-  }
+  lent.fillRoom();
   const plan::Plan before = lent.plan;
   const std::span uploaded(lent.plan.runs.data(), lent.plan.runs.size());
   const int leaf = lent.step.tree.queries().back().node;
@@ -80,10 +84,7 @@ TEST(LentRoomTest, APlanThatAdvancesLeavesItsUploadAsItIs) {
 
 TEST(LentRoomTest, WhatWaitsForItsUploadIsNotLent) {
   LentRoom lent;
-  lent.make();
-  lent.upload();
-  lent.make();
-  lent.upload();
+  lent.fillRoom();
   const abi::Run *const copied = lent.plan.runs.data();
   lent.make();
   ASSERT_TRUE(lent.device->write(lent.plan).ok());
@@ -102,18 +103,15 @@ TEST(LentRoomTest, WhatWaitsForItsUploadIsNotLent) {
 
 TEST(LentRoomTest, RunsOutliveTheRoomInWhichTheyStand) {
   LentRoom lent;
-  for (int i = 0; i < 2; ++i) {
-    lent.make();
-    lent.upload();
-  }
+  lent.fillRoom();
   const plan::Plan before = lent.plan;
   PlanRoom room = lent.device->room();
   room.queries = room.queries / 2 + 1; // all behind it moves, and it needs no more than there was
   ASSERT_TRUE(lent.device->setRoom(room).ok());
-  EXPECT_TRUE(lent.isAt(before));
+  EXPECT_TRUE(lent.hasRunsOf(before));
   lent.upload();
   EXPECT_TRUE(lent.isRight());
-  EXPECT_TRUE(lent.isAt(before));
+  EXPECT_TRUE(lent.hasRunsOf(before));
 }
 
 } // namespace
