@@ -46,6 +46,10 @@ config::Config gpuConfig() {
   return config;
 }
 
+double secondsSince(std::chrono::steady_clock::time_point begin) {
+  return std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
+}
+
 /// A step of a server and the plan of it.
 struct Step {
   explicit Step(tree::KvTree of, config::Order order = config::Order::FromRoot) : tree(std::move(of)) {
@@ -70,6 +74,31 @@ struct Step {
   config_cache::ClassFollower follower;
   plan::Planner planner;
   plan::Plan plan;
+};
+
+using MakeTree = tree::KvTree (*)(int);
+
+/// One that grows, and begins again when its plan can follow no further.
+class GrowingStep {
+public:
+  GrowingStep(MakeTree make, int size, config::Order order)
+      : make_(make), size_(size), order_(order), step_(make(size), order) {}
+
+  void grow() {
+    if (++steps_ == plan::Planner::kMostGrowth) {
+      step_ = Step(make_(size_), order_);
+      steps_ = 1;
+    }
+    step_.grow();
+  }
+  Step *operator->() { return &step_; }
+
+private:
+  MakeTree make_;
+  int size_;
+  config::Order order_;
+  Step step_;
+  int steps_ = 0;
 };
 
 tree::KvTree fewShot(int size) {
@@ -115,8 +144,6 @@ struct Target {
   std::array<std::shared_ptr<std::vector<std::byte>>, 2> memory;
   std::size_t next = 0;
 };
-
-using MakeTree = tree::KvTree (*)(int);
 
 void write(benchmark::State &state, MakeTree make) {
   const Step step(make(static_cast<int>(state.range(0))));
@@ -167,7 +194,7 @@ void planColdAndWriteIn(config::Order order, benchmark::State &state, MakeTree m
     target.lend(step.plan.runs);
     step.remake();
     benchmark::DoNotOptimize(target.write(step.plan));
-    state.SetIterationTime(std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count());
+    state.SetIterationTime(secondsSince(begin));
   }
 }
 
@@ -180,21 +207,16 @@ void planMixedColdAndWrite(benchmark::State &state, MakeTree make) {
 }
 
 void advanceAndWriteIn(config::Order order, benchmark::State &state, MakeTree make) {
-  Step step(make(static_cast<int>(state.range(0))), order);
-  Target target(step.plan);
-  int steps = 0;
+  GrowingStep step(make, static_cast<int>(state.range(0)), order);
+  Target target(step->plan);
   for (auto _ : state) {
-    state.PauseTiming();
-    if (++steps % plan::Planner::kMostGrowth == 0) {
-      step = Step(make(static_cast<int>(state.range(0))), order);
-      steps = 1;
-    }
     step.grow();
-    state.ResumeTiming();
-    target.lend(step.plan.runs);
-    if (plan::advance(step.tree, step.plan) != plan::Advance::Done)
+    const auto begin = std::chrono::steady_clock::now();
+    target.lend(step->plan.runs);
+    if (plan::advance(step->tree, step->plan) != plan::Advance::Done)
       return state.SkipWithError("the plan could not be advanced");
-    benchmark::DoNotOptimize(target.write(step.plan));
+    benchmark::DoNotOptimize(target.write(step->plan));
+    state.SetIterationTime(secondsSince(begin));
   }
 }
 
@@ -248,42 +270,110 @@ support::Result<Gpu> openGpu() {
   return gpu;
 }
 
+/// A plan on the device, uploaded.
+struct OnDevice {
+  static support::Result<OnDevice> of(const plan::Plan &made) {
+    auto gpu = openGpu();
+    if (!gpu)
+      return gpu.error();
+    auto plan = exec::CudaPlan::create(gpu->kernels, {});
+    if (!plan)
+      return plan.error();
+    OnDevice on{std::move(*gpu), std::move(*plan)};
+    if (auto taken = on.take(made); !taken)
+      return taken.error();
+    return on;
+  }
+  support::Result<void> take(const plan::Plan &made) {
+    auto written = plan->write(made);
+    return written ? plan->upload(gpu.device->stream()) : written;
+  }
+  Gpu gpu;
+  std::unique_ptr<exec::CudaPlan> plan;
+};
+
 /// Writing and enqueuing the copy; the stream is empty at the start of each.
 void writeAndUpload(benchmark::State &state, MakeTree make) {
-  const auto gpu = openGpu();
-  if (!gpu)
-    return state.SkipWithError(("no GPU: " + gpu.error().message).c_str());
   const Step step(make(static_cast<int>(state.range(0))));
-  auto plan = exec::CudaPlan::create(gpu->kernels, {});
-  if (!plan || !(*plan)->write(step.plan))
-    return state.SkipWithError("no plan on the device");
+  auto on = OnDevice::of(step.plan);
+  if (!on)
+    return state.SkipWithError(("no GPU: " + on.error().message).c_str());
   for (auto _ : state) {
-    if (!(*plan)->write(step.plan) || !(*plan)->upload(gpu->device->stream()))
+    (void)on->gpu.device->synchronize("an upload");
+    const auto begin = std::chrono::steady_clock::now();
+    if (!on->take(step.plan))
       return state.SkipWithError("an upload failed");
-    state.PauseTiming();
-    (void)gpu->device->synchronize("an upload");
-    state.ResumeTiming();
+    state.SetIterationTime(secondsSince(begin));
   }
+}
+
+/// All that a step asks of the host: planning, writing and enqueuing the copy; the stream is empty at the
+/// start of each.
+void planAndUploadIn(config::Order order, benchmark::State &state, MakeTree make) {
+  Step step(make(static_cast<int>(state.range(0))), order);
+  auto on = OnDevice::of(step.plan);
+  if (!on)
+    return state.SkipWithError(("no GPU: " + on.error().message).c_str());
+  for (auto _ : state) {
+    (void)on->gpu.device->synchronize("an upload");
+    const auto begin = std::chrono::steady_clock::now();
+    on->plan->lendRoom(step.plan.runs);
+    step.remake();
+    if (!on->take(step.plan))
+      return state.SkipWithError("an upload failed");
+    state.SetIterationTime(secondsSince(begin));
+  }
+}
+
+void planAndUpload(benchmark::State &state, MakeTree make) {
+  planAndUploadIn(config::Order::FromRoot, state, make);
+}
+
+void planMixedAndUpload(benchmark::State &state, MakeTree make) {
+  planAndUploadIn(config::Order::Mixed, state, make);
+}
+
+/// The same where the plan is advanced.
+void advanceAndUploadIn(config::Order order, benchmark::State &state, MakeTree make) {
+  GrowingStep step(make, static_cast<int>(state.range(0)), order);
+  auto on = OnDevice::of(step->plan);
+  if (!on)
+    return state.SkipWithError(("no GPU: " + on.error().message).c_str());
+  for (auto _ : state) {
+    step.grow();
+    (void)on->gpu.device->synchronize("an upload");
+    const auto begin = std::chrono::steady_clock::now();
+    on->plan->lendRoom(step->plan.runs);
+    if (plan::advance(step->tree, step->plan) != plan::Advance::Done || !on->take(step->plan))
+      return state.SkipWithError("the plan could not be advanced or uploaded");
+    state.SetIterationTime(secondsSince(begin));
+  }
+}
+
+void advanceAndUpload(benchmark::State &state, MakeTree make) {
+  advanceAndUploadIn(config::Order::FromRoot, state, make);
+}
+
+void advanceMixedAndUpload(benchmark::State &state, MakeTree make) {
+  advanceAndUploadIn(config::Order::Mixed, state, make);
 }
 
 /// One layer's run: two launches.
 void run(benchmark::State &state, MakeTree make) {
-  const auto gpu = openGpu();
-  if (!gpu)
-    return state.SkipWithError(("no GPU: " + gpu.error().message).c_str());
   const Step step(make(static_cast<int>(state.range(0))));
-  auto plan = exec::CudaPlan::create(gpu->kernels, {});
-  if (!plan || !(*plan)->write(step.plan) || !(*plan)->upload(gpu->device->stream()))
-    return state.SkipWithError("no plan on the device");
+  auto on = OnDevice::of(step.plan);
+  if (!on)
+    return state.SkipWithError(("no GPU: " + on.error().message).c_str());
+  auto &[gpu, plan] = *on;
   exec::CudaPointers pointers;
-  pointers.params = gpu->params.get();
+  pointers.params = gpu.params.get();
   int enqueued = 0;
   for (auto _ : state) {
-    if (!(*plan)->run(*gpu->kernels, pointers, gpu->device->stream()))
+    if (!plan->run(*gpu.kernels, pointers, gpu.device->stream()))
       return state.SkipWithError("a run failed");
     if (++enqueued % 64 == 0) { // no stream takes launches without end
       state.PauseTiming();
-      (void)gpu->device->synchronize("the runs");
+      (void)gpu.device->synchronize("the runs");
       state.ResumeTiming();
     }
   }
@@ -292,6 +382,10 @@ void run(benchmark::State &state, MakeTree make) {
 #define DEFT_BENCH(function)                                                                                 \
   BENCHMARK_CAPTURE(function, few_shot, fewShot)->Arg(64)->Arg(1000)->Unit(benchmark::kMicrosecond);         \
   BENCHMARK_CAPTURE(function, binary, binary)->Arg(64)->Arg(1000)->Unit(benchmark::kMicrosecond)
+
+#define DEFT_TIMED_BENCH(function)                                                                           \
+  BENCHMARK_CAPTURE(function, few_shot, fewShot)->Arg(1000)->Unit(benchmark::kMicrosecond)->UseManualTime(); \
+  BENCHMARK_CAPTURE(function, binary, binary)->Arg(1000)->Unit(benchmark::kMicrosecond)->UseManualTime()
 
 /// Few will do: to empty the caches takes some 20 ms.
 #define DEFT_COLD_BENCH(function)                                                                            \
@@ -311,9 +405,13 @@ DEFT_BENCH(planAndWrite);
 DEFT_BENCH(planMixedAndWrite);
 DEFT_COLD_BENCH(planColdAndWrite);
 DEFT_COLD_BENCH(planMixedColdAndWrite);
-DEFT_BENCH(advanceAndWrite);
-DEFT_BENCH(advanceMixedAndWrite);
-DEFT_BENCH(writeAndUpload);
+DEFT_TIMED_BENCH(advanceAndWrite);
+DEFT_TIMED_BENCH(advanceMixedAndWrite);
+DEFT_TIMED_BENCH(writeAndUpload);
+DEFT_TIMED_BENCH(planAndUpload);
+DEFT_TIMED_BENCH(planMixedAndUpload);
+DEFT_TIMED_BENCH(advanceAndUpload);
+DEFT_TIMED_BENCH(advanceMixedAndUpload);
 DEFT_BENCH(run);
 
 } // namespace
