@@ -68,6 +68,18 @@ std::string hintFor(const std::string &key) {
 
 CostCoefficients gpuCoefficients() { return {}; }
 
+CostCoefficients kernelCoefficients() {
+  CostCoefficients cost = gpuCoefficients();
+  cost.wgmmaBlockGflops = 12600;
+  cost.itemUs = 1.95;
+  cost.runUs = 0;
+  cost.launchUs = 6.5;
+  cost.lightStep = 1.87;
+  cost.lightItem = 0.45;
+  cost.turnStep = 0.81;
+  return cost;
+}
+
 CostCoefficients cpuCoefficients(int threads) {
   CostCoefficients cost;
   cost.cacheGBs = std::min(200.0, 10.0 * std::max(threads, 1));

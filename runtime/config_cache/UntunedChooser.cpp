@@ -22,6 +22,10 @@ UntunedChooser::UntunedChooser(const spec::Variant &variant, const target::Targe
       facts_(plan::VariantFacts::of(variant, !target).withoutPages()), target_(target), units_(units),
       configs_(std::move(configs)) {}
 
+double UntunedChooser::rankOf(double us, const config::Config &config, const plan::Plan &plan) {
+  return us * (config::isDealt(config) ? kDealtMargin : 1) * (plan.partialSlots > 0 ? kMergedMargin : 1);
+}
+
 const config::Config &UntunedChooser::choose(const tree::KvTree &tree) {
   why_.clear();
   if (configs_.size() < 2 || !target_ || units_ <= 0)
@@ -29,9 +33,7 @@ const config::Config &UntunedChooser::choose(const tree::KvTree &tree) {
   std::vector<double> prices, ranks;
   for (const config::Config &config : configs_) {
     prices.push_back(price(config, tree));
-    const bool isMerged = prices.back() > 0 && plan_.partialSlots > 0;
-    ranks.push_back(prices.back() * (config::isDealt(config) ? kDealtMargin : 1) *
-                    (isMerged ? kMergedMargin : 1));
+    ranks.push_back(prices.back() > 0 ? rankOf(prices.back(), config, plan_) : 0);
   }
   const auto isDearer = [&](std::size_t a, std::size_t b) {
     return prices[b] > 0 && (prices[a] <= 0 || ranks[b] < ranks[a]);
@@ -58,7 +60,9 @@ double UntunedChooser::price(const config::Config &config, const tree::KvTree &t
   const int blocks = config::estimateBlocks(shape_, config, *target_, units_);
   if (!planner_.make(tree, facts_, config, blocks, plan_))
     return 0;
-  model_.set(facts_, config, blocks);
+  config::Config priced = config;
+  priced.cost = config::kernelCoefficients();
+  model_.set(facts_, priced, blocks);
   return model_.estimate(plan_).microseconds;
 }
 

@@ -20,6 +20,9 @@ public:
   UntunedChooser(const spec::Variant &variant, const target::Target *target, int units,
                  std::vector<config::Config> configs);
 
+  /// What counts where one is chosen, of a price by the model for a plan of this config.
+  static double rankOf(double us, const config::Config &config, const plan::Plan &plan);
+
   /// For this tree; valid until the chooser is gone.
   const config::Config &choose(const tree::KvTree &tree);
   /// Of all of them, what is chosen where prices do not say which.

@@ -4,7 +4,9 @@
 //
 //   free     among all configs that were measured there
 //   kernels  among those that run by the kernels that a package has
-//   untuned  what is chosen without any tuning: those kernels, partition `auto`; where its plan was measured
+//   untuned  what is chosen without any tuning (UntunedChooser): those kernels, each with the plan that it
+//   has
+//            by today's prices for planning; where that plan was measured
 //
 //   choice_check FILE... [--workloads DIR] [--cost FILE.json] [--fit]
 
@@ -59,7 +61,7 @@ private:
 };
 
 int check(const Options &options) {
-  config::CostCoefficients cost = config::gpuCoefficients();
+  config::CostCoefficients cost = config::kernelCoefficients();
   if (!options.cost.empty()) {
     const auto text = support::readFile(options.cost);
     if (!text)
@@ -102,10 +104,10 @@ int check(const Options &options) {
     bound.add(one.usOf(ownFastest) / best, options.limit);
     std::printf("%-44.44s %-9s %9.2f %7.3f %7.3f %7.3f", one.measured().name.c_str(), heads.c_str(), best,
                 one.usOf(ownFastest) / best, one.usOf(ofKernels) / best, one.usOf(ofFree) / best);
-    const UntunedChoice choice = one.untuned(cost);
-    if (choice.found) {
-      untuned.add(one.usOf(*choice.found) / best, options.limit);
-      std::printf(" %7.3f", one.usOf(*choice.found) / best);
+    const UntunedConfig *choice = one.choose(cost);
+    if (choice && choice->found) {
+      untuned.add(one.usOf(*choice->found) / best, options.limit);
+      std::printf(" %7.3f", one.usOf(*choice->found) / best);
     } else {
       ++unknown;
       std::printf(" %7s", "-");
@@ -119,9 +121,11 @@ int check(const Options &options) {
       line("fastest", fastest);
       line("bound", ownFastest);
       line("kernels", ofKernels);
-      std::printf("    untuned  priced %8.2f: %s -> %s, %d\n", choice.us,
-                  report::configText(choice.config, false).c_str(),
-                  config::partitionName(choice.plan.partition).c_str(), choice.plan.chunkTokens);
+      for (const UntunedConfig &of : one.untuned())
+        std::printf("    %-8s %8.2f us, ranked %8.2f: %s -> %s, %d\n", &of == choice ? "untuned" : "",
+                    of.found ? one.usOf(*of.found) : 0, one.rank(of, cost),
+                    report::configText(of.config, false).c_str(),
+                    config::partitionName(of.plans.front().partition).c_str(), of.plans.front().chunkTokens);
     }
   }
   std::printf("\n");
@@ -143,7 +147,8 @@ int main(int argc, char **argv) {
   app.add_option("FILE", options.files, "Recorded spaces, and journals of tuning sessions (*.jsonl)")
       ->required();
   app.add_option("--workloads", options.workloads, "The folder of recorded workloads");
-  app.add_option("--cost", options.cost, "Prices to judge, as JSON; default: those of GPUs");
+  app.add_option("--cost", options.cost,
+                 "Prices to judge, as JSON; default: those by which kernels are compared");
   app.add_option("--limit", options.limit, "Ratios beyond this are counted");
   app.add_flag("--fit", options.fit, "Look for better prices first");
   app.add_flag("--verbose", options.verbose, "Also the configs");

@@ -1,35 +1,34 @@
 #include "tests/bench/choice/Fit.h"
 
+#include <algorithm>
 #include <cmath>
 
 namespace deft::choice {
 namespace {
 
-/// What is made small: the mean logarithm of how much longer choices take, those far off more than in
-/// proportion, and a little of how badly prices are in proportion to times.
+/// What is made small: the mean logarithm of how much longer choices of untuned configs take, those far off
+/// more than in proportion, and a little of how far prices are from times.
 double lossOf(const std::vector<PricedClass> &classes, const config::CostCoefficients &cost) {
-  constexpr double kFar = 4, kProportion = 0.1;
+  constexpr double kFar = 4, kPrice = 0.1;
   double loss = 0;
   for (const PricedClass &one : classes) {
-    std::size_t chosen = 0;
-    double least = 0, fastest = 0, sum = 0, squares = 0, count = 0;
-    for (std::size_t i = 0; i < one.size(); ++i) {
-      if (!one.isUntuned(i))
+    double least = 0, chosen = 0, fastest = 0, squares = 0, count = 0;
+    for (const UntunedConfig &config : one.untuned()) {
+      if (!config.found)
         continue;
-      const double price = one.price(i, cost);
-      if (count == 0 || price < least) {
-        least = price;
-        chosen = i;
+      const double rank = one.rank(config, cost), us = one.usOf(*config.found);
+      if (count == 0 || rank < least) {
+        least = rank;
+        chosen = us;
       }
-      fastest = count == 0 ? one.usOf(i) : std::min(fastest, one.usOf(i));
-      const double error = std::log(price / one.usOf(i));
-      sum += error;
-      squares += error * error;
+      fastest = count == 0 ? us : std::min(fastest, us);
+      squares += std::pow(std::log(rank / us), 2);
       ++count;
     }
-    const double over = std::log(one.usOf(chosen) / fastest);
-    loss +=
-        over + kFar * over * over + kProportion * std::sqrt(squares / count - sum * sum / (count * count));
+    if (count == 0)
+      continue;
+    const double over = std::log(chosen / fastest);
+    loss += over + kFar * over * over + kPrice * std::sqrt(squares / count);
   }
   return loss / static_cast<double>(classes.size());
 }
@@ -41,9 +40,9 @@ config::CostCoefficients fit(const std::vector<PricedClass> &classes, const conf
   config::CostCoefficients best = start;
   double least = lossOf(classes, best);
   constexpr double Cost::*kPrices[] = {
-      &Cost::cacheGBs, &Cost::againGBs, &Cost::partialGBs, &Cost::wgmmaBlockGflops,
-      &Cost::stepUs,   &Cost::itemUs,   &Cost::runUs,      &Cost::launchUs,
-      &Cost::mergeUs,  &Cost::slotUs,   &Cost::lightStep,  &Cost::lightItem};
+      &Cost::cacheGBs,  &Cost::againGBs,  &Cost::partialGBs, &Cost::wgmmaBlockGflops, &Cost::stepUs,
+      &Cost::itemUs,    &Cost::runUs,     &Cost::launchUs,   &Cost::mergeUs,          &Cost::slotUs,
+      &Cost::lightStep, &Cost::lightItem, &Cost::turnStep};
   for (const double step : {1.5, 1.25, 1.1, 1.05}) {
     for (bool isBetter = true; isBetter;) {
       isBetter = false;

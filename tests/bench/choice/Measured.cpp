@@ -23,7 +23,10 @@ Error bad(const std::string &path, const std::string &what) {
   return {ErrorCode::Diagnostics, "`" + path + "`: " + what, ""};
 }
 
-bool isPlannedAgain(const config::Config &config) { return config.partition != spec::Partition::Auto; }
+/// Whether it is cut as it was on that day.
+bool isPlannedAgain(const config::Config &config) {
+  return config.partition != spec::Partition::Auto || config.cost == config::gpuCoefficients();
+}
 
 Result<std::vector<MeasuredClass>> ofSpace(const std::string &path, const std::string &workloads) {
   const auto recording = session::readRecording(path);

@@ -25,8 +25,8 @@ struct MeasuredClass {
 };
 
 /// The classes of a recorded space (tests/data/spaces) or of a tuning session's journal (*.jsonl). Configs of
-/// partition `auto` are left out: what was planned so that day is planned otherwise with other prices. A
-/// class of whose trees one cannot be made again is left out, and said in `notes`.
+/// partition `auto` are left out where prices were others: what was planned so that day is planned otherwise
+/// now. A class of whose trees one cannot be made again is left out, and said in `notes`.
 support::Result<std::vector<MeasuredClass>>
 readMeasured(const std::string &path, const std::string &workloads, std::vector<std::string> &notes);
 

@@ -3,6 +3,7 @@
 #include "compiler/config/DefaultConfig.h"
 #include "compiler/config/Occupancy.h"
 #include "runtime/config_cache/ConfigChooser.h"
+#include "runtime/config_cache/UntunedChooser.h"
 
 #include <algorithm>
 #include <cmath>
@@ -12,10 +13,19 @@
 namespace deft::choice {
 namespace {
 
-std::uint64_t hashOf(const auto &values, std::uint64_t seed) {
+void addTo(std::uint64_t &hash, const auto &values) {
   const std::string_view bytes(reinterpret_cast<const char *>(values.data()),
                                values.size() * sizeof(values[0]));
-  return seed * 0x9e3779b97f4a7c15ULL ^ std::hash<std::string_view>()(bytes);
+  hash = hash * 0x9e3779b97f4a7c15ULL ^ std::hash<std::string_view>()(bytes);
+}
+
+std::uint64_t hashOf(const std::vector<plan::Plan> &plans) {
+  std::uint64_t hash = 0;
+  for (const plan::Plan &plan : plans) {
+    addTo(hash, plan.items);
+    addTo(hash, plan.runs);
+  }
+  return hash;
 }
 
 /// Lets go of what the model does not look at.
@@ -34,34 +44,50 @@ void strip(plan::Plan &plan) {
 
 PricedClass::PricedClass(const MeasuredClass &measured)
     : measured_(measured), variant_(measured.signature.variant()), facts_(plan::VariantFacts::of(variant_)) {
+  std::vector<config::Config> configs;
   if (auto untuned = config::defaultConfigs(variant_, *config_cache::targetOf(measured.device)))
-    untuned_ = std::move(*untuned);
+    configs = std::move(*untuned);
   for (const MeasuredConfig &one : measured.configs) {
-    Point point{&one.config, one.us, 0, false, 0, {}};
-    if (!makePlans(one.config, point))
+    Point point{&one.config, one.us, blocksOf(one.config), false, 0, {}};
+    if (!makePlans(one.config, facts_, point.blocks, point.plans))
       continue;
-    point.isUntuned = std::any_of(untuned_.begin(), untuned_.end(), [&](const config::Config &config) {
+    point.isUntuned = std::any_of(configs.begin(), configs.end(), [&](const config::Config &config) {
       return config_cache::haveSameKernels(config, one.config);
     });
-    for (plan::Plan &plan : point.plans)
-      strip(plan);
+    point.hash = hashOf(point.plans);
+    std::for_each(point.plans.begin(), point.plans.end(), strip);
     points_.push_back(std::move(point));
   }
+  for (const config::Config &config : configs)
+    if (auto untuned = asUntuned(config))
+      untuned_.push_back(std::move(*untuned));
 }
 
-bool PricedClass::makePlans(const config::Config &config, Point &point) const {
-  point.blocks = config::estimateBlocks(measured_.signature.shape(), config,
-                                        *config_cache::targetOf(measured_.device), measured_.device.units);
+int PricedClass::blocksOf(const config::Config &config) const {
+  return config::estimateBlocks(measured_.signature.shape(), config,
+                                *config_cache::targetOf(measured_.device), measured_.device.units);
+}
+
+bool PricedClass::makePlans(const config::Config &config, const plan::VariantFacts &facts, int blocks,
+                            std::vector<plan::Plan> &plans) const {
   plan::Planner planner;
-  for (const tree::KvTree &tree : measured_.trees) {
-    plan::Plan plan;
-    if (!planner.make(tree, facts_, config, point.blocks, plan))
+  for (const tree::KvTree &tree : measured_.trees)
+    if (!planner.make(tree, facts, config, blocks, plans.emplace_back()))
       return false;
-    point.hash = hashOf(plan.items, point.hash);
-    point.hash = hashOf(plan.runs, point.hash);
-    point.plans.push_back(std::move(plan));
-  }
   return true;
+}
+
+std::optional<UntunedConfig> PricedClass::asUntuned(const config::Config &config) const {
+  UntunedConfig untuned{config, {}, blocksOf(config), std::nullopt};
+  std::vector<plan::Plan> asRun;
+  if (!makePlans(config, facts_, untuned.blocks, asRun) ||
+      !makePlans(config, facts_.withoutPages(), untuned.blocks, untuned.plans))
+    return std::nullopt;
+  const std::uint64_t hash = hashOf(asRun);
+  for (std::size_t i = 0; i < points_.size() && !untuned.found; ++i)
+    if (points_[i].hash == hash && config_cache::haveSameKernels(*points_[i].config, config))
+      untuned.found = i;
+  return untuned;
 }
 
 bool PricedClass::hasUntuned() const {
@@ -69,18 +95,28 @@ bool PricedClass::hasUntuned() const {
 }
 
 double PricedClass::price(std::size_t i, const config::CostCoefficients &cost) const {
-  return price(points_[i], cost);
+  const Point &point = points_[i];
+  return meanOver(*point.config, cost, point.blocks, point.plans,
+                  [](double us, const plan::Plan &) { return us; });
 }
 
-double PricedClass::price(const Point &point, const config::CostCoefficients &cost) const {
-  config::Config priced = *point.config;
-  priced.cost = cost;
+double PricedClass::rank(const UntunedConfig &untuned, const config::CostCoefficients &cost) const {
+  return meanOver(untuned.config, cost, untuned.blocks, untuned.plans,
+                  [&](double us, const plan::Plan &plan) {
+                    return config_cache::UntunedChooser::rankOf(us, untuned.config, plan);
+                  });
+}
+
+template <typename Value>
+double PricedClass::meanOver(config::Config config, const config::CostCoefficients &cost, int blocks,
+                             const std::vector<plan::Plan> &plans, const Value &valueOf) const {
+  config.cost = cost;
   plan::CostModel model;
-  model.set(facts_, priced, point.blocks);
+  model.set(facts_, config, blocks);
   double logs = 0;
-  for (const plan::Plan &plan : point.plans)
-    logs += std::log(model.estimate(plan).microseconds);
-  return std::exp(logs / static_cast<double>(point.plans.size()));
+  for (const plan::Plan &plan : plans)
+    logs += std::log(valueOf(model.estimate(plan).microseconds, plan));
+  return std::exp(logs / static_cast<double>(plans.size()));
 }
 
 template <typename Value> std::size_t PricedClass::least(bool ofUntuned, const Value &valueOf) const {
@@ -105,25 +141,14 @@ std::size_t PricedClass::fastest(bool ofUntuned) const {
   return least(ofUntuned, [&](std::size_t i) { return points_[i].us; });
 }
 
-UntunedChoice PricedClass::untuned(const config::CostCoefficients &cost) const {
-  UntunedChoice best;
-  Point bestPoint;
-  for (config::Config config : untuned_) {
-    config.partition = spec::Partition::Auto;
-    config.cost = cost;
-    Point point;
-    point.config = &config;
-    if (!makePlans(config, point))
-      continue;
-    const double us = price(point, cost);
-    if (best.us == 0 || us < best.us) {
-      best = {config, point.plans.front(), us, std::nullopt};
-      bestPoint = std::move(point);
+const UntunedConfig *PricedClass::choose(const config::CostCoefficients &cost) const {
+  const UntunedConfig *best = nullptr;
+  double least = 0;
+  for (const UntunedConfig &one : untuned_)
+    if (const double value = rank(one, cost); !best || value < least) {
+      best = &one;
+      least = value;
     }
-  }
-  for (std::size_t i = 0; i < points_.size() && !best.found; ++i)
-    if (points_[i].hash == bestPoint.hash && config_cache::haveSameKernels(*points_[i].config, best.config))
-      best.found = i;
   return best;
 }
 

@@ -6,11 +6,11 @@
 
 namespace deft::choice {
 
-/// What is chosen where nothing was tuned.
-struct UntunedChoice {
+/// A config among which one is chosen where nothing was tuned.
+struct UntunedConfig {
   config::Config config;
-  plan::Plan plan; ///< of the first tree
-  double us = 0;   ///< by the model
+  std::vector<plan::Plan> plans; ///< as UntunedChooser prices them
+  int blocks = 0;
   /// The measured config whose plans are the same: whatever they are called, they take as long. None: there
   /// is none.
   std::optional<std::size_t> found;
@@ -28,6 +28,7 @@ public:
   double usOf(std::size_t i) const { return points_[i].us; }
   bool isUntuned(std::size_t i) const { return points_[i].isUntuned; }
   bool hasUntuned() const;
+  const std::vector<UntunedConfig> &untuned() const { return untuned_; }
 
   /// By the model, the geometric mean over the trees.
   double price(std::size_t i, const config::CostCoefficients &cost) const;
@@ -36,7 +37,11 @@ public:
   std::size_t choose(const config::CostCoefficients &cost, bool ofUntuned) const;
   std::size_t fastest(bool ofUntuned) const;
 
-  UntunedChoice untuned(const config::CostCoefficients &cost) const;
+  /// What counts where one of the untuned is chosen: as UntunedChooser has it, the geometric mean over the
+  /// trees.
+  double rank(const UntunedConfig &untuned, const config::CostCoefficients &cost) const;
+  /// The one that is chosen with these prices; no config at all is null.
+  const UntunedConfig *choose(const config::CostCoefficients &cost) const;
 
 private:
   struct Point {
@@ -49,13 +54,18 @@ private:
   };
 
   template <typename Value> std::size_t least(bool ofUntuned, const Value &valueOf) const;
-  bool makePlans(const config::Config &config, Point &point) const;
-  double price(const Point &point, const config::CostCoefficients &cost) const;
+  bool makePlans(const config::Config &config, const plan::VariantFacts &facts, int blocks,
+                 std::vector<plan::Plan> &plans) const;
+  int blocksOf(const config::Config &config) const;
+  template <typename Value>
+  double meanOver(config::Config config, const config::CostCoefficients &cost, int blocks,
+                  const std::vector<plan::Plan> &plans, const Value &valueOf) const;
+  std::optional<UntunedConfig> asUntuned(const config::Config &config) const;
 
   const MeasuredClass &measured_;
   spec::Variant variant_;
   plan::VariantFacts facts_;
-  std::vector<config::Config> untuned_;
+  std::vector<UntunedConfig> untuned_;
   std::vector<Point> points_;
 };
 
