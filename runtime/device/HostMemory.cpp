@@ -49,7 +49,8 @@ Mark::~Mark() {
 }
 
 Mark::Mark(Mark &&other) noexcept
-    : device_(std::move(other.device_)), event_(std::exchange(other.event_, nullptr)) {}
+    : device_(std::move(other.device_)), event_(std::exchange(other.event_, nullptr)),
+      isReached_(other.isReached_) {}
 
 Result<void> Mark::create() {
   const Device::Current current(*device_);
@@ -59,23 +60,30 @@ Result<void> Mark::create() {
 
 Result<void> Mark::record(cu::Stream stream, const std::string &after) {
   const Device::Current current(*device_);
+  isReached_ = false;
   const cu::Result result = device_->api().eventRecord(event_, stream);
   return result == cu::kSuccess ? Result<void>()
                                 : device_->driver().error("cannot mark the stream after " + after, result);
 }
 
 bool Mark::isReached() const {
+  if (isReached_)
+    return true;
   const Device::Current current(*device_);
-  return device_->api().eventQuery(event_) == cu::kSuccess;
+  isReached_ = device_->api().eventQuery(event_) == cu::kSuccess;
+  return isReached_;
 }
 
 Result<void> Mark::wait(const std::string &what) const {
+  if (isReached_)
+    return {};
   const cu::Api &api = device_->api();
   const Device::Current current(*device_);
   cu::Result result = api.eventQuery(event_);
   if (result == cu::kNotReady)
     result = api.eventSynchronize(event_);
-  return result == cu::kSuccess ? Result<void>() : device_->driver().error(what + " failed", result);
+  isReached_ = result == cu::kSuccess;
+  return isReached_ ? Result<void>() : device_->driver().error(what + " failed", result);
 }
 
 } // namespace deft::device

@@ -33,7 +33,7 @@ private:
   std::size_t bytes_ = 0;
 };
 
-/// A mark in a stream: says when everything before it is done.
+/// A mark in a stream: says when everything before it is done. For one thread at a time.
 class Mark {
 public:
   explicit Mark(std::shared_ptr<Device> device) : device_(std::move(device)) {}
@@ -52,6 +52,7 @@ public:
 private:
   std::shared_ptr<Device> device_;
   cu::Event event_ = nullptr;
+  mutable bool isReached_ = true; ///< known to be: the driver need not be asked again
 };
 
 } // namespace deft::device

@@ -169,14 +169,18 @@ abi::Run *RunOrder::dealItem(const abi::Item &item, const Split &split, int tile
     areAll[w] = split.tokens[w] <= most;
     if (!areAll[w]) {
       int left = most;
+      RunPart *dealt = next;
+      RunWriter writer = to;
       forEachPartOf(begin, end, [&](int run, Part part, PartPlace) {
         const int middle = std::min(part.end, part.begin + left);
-        *next = {run, {part.begin, middle}};
-        next += middle != part.begin;
+        *dealt = {run, {part.begin, middle}};
+        dealt += middle != part.begin;
         left -= middle - part.begin;
         if (middle != part.end) // of those behind the first that is left, all
-          to.put(run, {middle, part.end});
+          writer.put(run, {middle, part.end});
       });
+      next = dealt;
+      to = writer;
     }
     dealtBegins[w + 1] = next;
   }
@@ -185,8 +189,10 @@ abi::Run *RunOrder::dealItem(const abi::Item &item, const Split &split, int tile
     runBegins[w] = static_cast<int>(to.end() - first);
     if (areAll[w])
       putParts(split.owned[w], split.owned[w + 1]);
-    for (const RunPart *one = dealtBegins[w]; one != dealtBegins[w + 1]; ++one)
-      to.put(one->run, one->part);
+    RunWriter writer = to;
+    for (const RunPart *one = dealtBegins[w], *const end = dealtBegins[w + 1]; one != end; ++one)
+      writer.put(one->run, one->part);
+    to = writer;
   }
   for (std::size_t w = 0; w < kDealtWarps; ++w)
     first[w].dealtBegin = runBegins[w];

@@ -20,6 +20,7 @@
 #include <cstddef>
 #include <cstring>
 #include <memory>
+#include <random>
 #include <string>
 #include <utility>
 #include <vector>
@@ -106,6 +107,17 @@ tree::KvTree fewShot(int size) {
   const int root = tree.addNode(-1, 4000).value();
   for (int i = 1; i < size; ++i)
     (void)tree.addQuery(tree.addNode(root, 205).value()).value();
+  (void)tree::placeInCache(tree, {});
+  return tree;
+}
+
+/// The same where no leaf is as long as its neighbours, as sampled answers are not.
+tree::KvTree uneven(int size) {
+  std::minstd_rand random(1);
+  tree::KvTree tree;
+  const int root = tree.addNode(-1, 4000).value();
+  for (int i = 1; i < size; ++i)
+    (void)tree.addQuery(tree.addNode(root, 185 + static_cast<int>(random() % 40)).value()).value();
   (void)tree::placeInCache(tree, {});
   return tree;
 }
@@ -381,10 +393,12 @@ void run(benchmark::State &state, MakeTree make) {
 
 #define DEFT_BENCH(function)                                                                                 \
   BENCHMARK_CAPTURE(function, few_shot, fewShot)->Arg(64)->Arg(1000)->Unit(benchmark::kMicrosecond);         \
+  BENCHMARK_CAPTURE(function, uneven, uneven)->Arg(64)->Arg(1000)->Unit(benchmark::kMicrosecond);            \
   BENCHMARK_CAPTURE(function, binary, binary)->Arg(64)->Arg(1000)->Unit(benchmark::kMicrosecond)
 
 #define DEFT_TIMED_BENCH(function)                                                                           \
   BENCHMARK_CAPTURE(function, few_shot, fewShot)->Arg(1000)->Unit(benchmark::kMicrosecond)->UseManualTime(); \
+  BENCHMARK_CAPTURE(function, uneven, uneven)->Arg(1000)->Unit(benchmark::kMicrosecond)->UseManualTime();    \
   BENCHMARK_CAPTURE(function, binary, binary)->Arg(1000)->Unit(benchmark::kMicrosecond)->UseManualTime()
 
 /// Few will do: to empty the caches takes some 20 ms.
