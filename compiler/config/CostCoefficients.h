@@ -34,7 +34,8 @@ struct CostCoefficients {
 /// above the machine's, because part of that time is in the steps, too.
 CostCoefficients gpuCoefficients();
 /// The same for telling which of several kernels is the fastest for a tree, each with the plan that it has by
-/// the above. One set does not do both well: by these, plans are cut that leave blocks idle.
+/// the above. One set does not do both well: by these, plans are cut that leave blocks idle. Fitted to
+/// tests/data/kernels.
 CostCoefficients kernelCoefficients();
 /// A host with so many threads: little bandwidth, no padding of rows, items that start for next to nothing.
 CostCoefficients cpuCoefficients(int threads);

@@ -8,7 +8,9 @@
 //   has
 //            by today's prices for planning; where that plan was measured
 //
-//   choice_check FILE... [--workloads DIR] [--cost FILE.json] [--fit]
+//   choice_check FILE... [--workloads DIR] [--cost FILE.json] [--fit] [--judge]
+//
+// tests/data/kernels has what kernelCoefficients() were fitted to.
 
 #include "compiler/config/ConfigJson.h"
 #include "compiler/config/CostCoefficients.h"
@@ -31,7 +33,7 @@ namespace {
 struct Options {
   std::vector<std::string> files;
   std::string workloads, cost;
-  bool fit = false, verbose = false;
+  bool fit = false, verbose = false, isJudge = false;
   double limit = 1.15;
 };
 
@@ -49,6 +51,7 @@ public:
     beyond_ += ratio > limit;
     ++count_;
   }
+  bool isBeyond() const { return beyond_ > 0; }
   void print(const char *name, double limit) const {
     if (count_ > 0)
       std::printf("%-8s %3d classes: mean %.3f, worst %.3f, %d beyond %.2f\n", name, count_,
@@ -135,7 +138,7 @@ int check(const Options &options) {
   untuned.print("untuned", options.limit);
   if (unknown > 0)
     std::printf("untuned: of %d classes the plan was not measured\n", unknown);
-  return 0;
+  return options.isJudge && untuned.isBeyond() ? 1 : 0;
 }
 
 } // namespace
@@ -151,6 +154,7 @@ int main(int argc, char **argv) {
                  "Prices to judge, as JSON; default: those by which kernels are compared");
   app.add_option("--limit", options.limit, "Ratios beyond this are counted");
   app.add_flag("--fit", options.fit, "Look for better prices first");
+  app.add_flag("--judge", options.isJudge, "End with 1 where an untuned choice is beyond the limit");
   app.add_flag("--verbose", options.verbose, "Also the configs");
   CLI11_PARSE(app, argc, argv);
   return deft::choice::check(options);
