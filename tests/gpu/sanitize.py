@@ -30,6 +30,8 @@ Run = collections.namedtuple("Run", "name tool options cases")
 # most: so families are apart, and sm90 is in parts.
 RACECHECK_SM90 = "racecheck sm90"
 RACECHECK_PARTS = 6
+# Seconds for the last cases of a run, by which it ends in any case: one can take minutes under racecheck.
+PATIENCE = {"racecheck": 180}
 MOST_RACES = {"NV_COMPUTE_SANITIZER_MAX_RACECHECK_HAZARDS": "60000000"}  # bytes of one run; ten million by default
 RUNS = (
     Run("memcheck", "memcheck", (), ("--every", "4", "--trees", "2", "--invariant-trees", "1", "--most-queries", "64")),
@@ -175,7 +177,7 @@ def run_tool(arguments, run):
              "--no-large-pool", "--seconds", str(arguments.seconds), *run.cases]
     line = [arguments.sanitizer, "--tool", run.tool, "--print-limit", "200", "--show-backtrace", "device", *run.options, *cases]
     start = time.monotonic()
-    text, code = run_and_stop(line, arguments.seconds + 60)
+    text, code = run_and_stop(line, arguments.seconds + PATIENCE.get(run.tool, 60))
     if arguments.logs:
         arguments.logs.mkdir(parents=True, exist_ok=True)
         (arguments.logs / (run.name.replace(" ", "_") + ".txt")).write_text(text)
