@@ -153,10 +153,16 @@ abi::Run *RunOrder::dealItem(const abi::Item &item, const Split &split, int tile
         index(end - which), [which](std::size_t i) { return which[i]; }, from, growthOf(item), piece_, take);
   };
   abi::Run *const first = to.end();
-  const auto putParts = [&](const int *which, const int *end) {
-    RunWriter writer = to; // nobody else knows it: what it has written so far stays in registers
-    forEachPartOf(which, end, [&](int run, Part part, PartPlace where) { writer.put(run, part, where); });
+  // Nobody else knows the writer that f is given: what it has written so far stays in registers.
+  const auto write = [&](auto f) {
+    RunWriter writer = to;
+    f(writer);
     to = writer;
+  };
+  const auto putParts = [&](const int *which, const int *end) {
+    write([&](RunWriter &writer) {
+      forEachPartOf(which, end, [&](int run, Part part, PartPlace where) { writer.put(run, part, where); });
+    });
   };
   putParts(split.common, split.commonEnd);
   dealt_.resize(std::max(dealt_.size(), index(item.runCount) * mostParts(piece_) + 1));
@@ -168,19 +174,19 @@ abi::Run *RunOrder::dealItem(const abi::Item &item, const Split &split, int tile
     const int *const begin = split.owned[w], *const end = split.owned[w + 1];
     areAll[w] = split.tokens[w] <= most;
     if (!areAll[w]) {
-      int left = most;
-      RunPart *dealt = next;
-      RunWriter writer = to;
-      forEachPartOf(begin, end, [&](int run, Part part, PartPlace) {
-        const int middle = std::min(part.end, part.begin + left);
-        *dealt = {run, {part.begin, middle}};
-        dealt += middle != part.begin;
-        left -= middle - part.begin;
-        if (middle != part.end) // of those behind the first that is left, all
-          writer.put(run, {middle, part.end});
+      write([&](RunWriter &writer) {
+        int left = most;
+        RunPart *dealt = next;
+        forEachPartOf(begin, end, [&](int run, Part part, PartPlace) {
+          const int middle = std::min(part.end, part.begin + left);
+          *dealt = {run, {part.begin, middle}};
+          dealt += middle != part.begin;
+          left -= middle - part.begin;
+          if (middle != part.end) // of those behind the first that is left, all
+            writer.put(run, {middle, part.end});
+        });
+        next = dealt;
       });
-      next = dealt;
-      to = writer;
     }
     dealtBegins[w + 1] = next;
   }
@@ -189,10 +195,10 @@ abi::Run *RunOrder::dealItem(const abi::Item &item, const Split &split, int tile
     runBegins[w] = static_cast<int>(to.end() - first);
     if (areAll[w])
       putParts(split.owned[w], split.owned[w + 1]);
-    RunWriter writer = to;
-    for (const RunPart *one = dealtBegins[w], *const end = dealtBegins[w + 1]; one != end; ++one)
-      writer.put(one->run, one->part);
-    to = writer;
+    write([&](RunWriter &writer) {
+      for (const RunPart *one = dealtBegins[w], *const end = dealtBegins[w + 1]; one != end; ++one)
+        writer.put(one->run, one->part);
+    });
   }
   for (std::size_t w = 0; w < kDealtWarps; ++w)
     first[w].dealtBegin = runBegins[w];

@@ -4,9 +4,8 @@
 //
 //   free     among all configs that were measured there
 //   kernels  among those that run by the kernels that a package has
-//   untuned  what is chosen without any tuning (UntunedChooser): those kernels, each with the plan that it
-//   has
-//            by today's prices for planning; where that plan was measured
+//   untuned  what is chosen without any tuning (UntunedChooser): those kernels, each with the plan that it is
+//            given today; where that plan was measured
 //
 //   choice_check FILE... [--workloads DIR] [--cost FILE.json] [--fit] [--judge]
 //
