@@ -101,6 +101,24 @@ TEST(LentRoomTest, WhatWaitsForItsUploadIsNotLent) {
   EXPECT_THAT(lent.plan.runs.data(), AllOf(Ne(waiting), Ne(copied)));
 }
 
+TEST(LentRoomTest, ACopyThatWasMadeSaysNothingOfTheNextOne) {
+  LentRoom lent;
+  for (int i = 0; i < 3;
+       ++i) // both rooms have been lent, which asked whether they are free, and copied since
+    lent.fillRoom();
+  const std::span<const abi::Run> underWay(lent.plan.runs.data(), lent.plan.runs.size());
+  const plan::Plan copied = lent.plan;
+  fake_cuda::setEventsDone(false);
+  for (int i = 0; i < 2; ++i) {
+    lent.make();
+    EXPECT_NE(lent.plan.runs.data(), underWay.data());
+    EXPECT_EQ(std::memcmp(underWay.data(), copied.runs.data(), underWay.size_bytes()), 0);
+    lent.upload();
+  }
+  fake_cuda::setEventsDone(true);
+  EXPECT_TRUE(lent.isRight());
+}
+
 TEST(LentRoomTest, RunsOutliveTheRoomInWhichTheyStand) {
   LentRoom lent;
   lent.fillRoom();
