@@ -33,7 +33,7 @@ const config::Config &UntunedChooser::choose(const tree::KvTree &tree) {
   std::vector<double> prices, ranks;
   for (const config::Config &config : configs_) {
     prices.push_back(price(config, tree));
-    ranks.push_back(prices.back() > 0 ? rankOf(prices.back(), config, plan_) : 0);
+    ranks.push_back(rankOf(prices.back(), config, plan_));
   }
   const auto isDearer = [&](std::size_t a, std::size_t b) {
     return prices[b] > 0 && (prices[a] <= 0 || ranks[b] < ranks[a]);

@@ -102,24 +102,24 @@ private:
   int steps_ = 0;
 };
 
-tree::KvTree fewShot(int size) {
+/// Leaves below one prompt, each with a query.
+template <class Tokens> tree::KvTree fan(int size, Tokens ofNextLeaf) {
   tree::KvTree tree;
   const int root = tree.addNode(-1, 4000).value();
   for (int i = 1; i < size; ++i)
-    (void)tree.addQuery(tree.addNode(root, 205).value()).value();
+    (void)tree.addQuery(tree.addNode(root, ofNextLeaf()).value()).value();
   (void)tree::placeInCache(tree, {});
   return tree;
+}
+
+tree::KvTree fewShot(int size) {
+  return fan(size, [] { return 205; });
 }
 
 /// The same where no leaf is as long as its neighbours, as sampled answers are not.
 tree::KvTree uneven(int size) {
   std::minstd_rand random(1);
-  tree::KvTree tree;
-  const int root = tree.addNode(-1, 4000).value();
-  for (int i = 1; i < size; ++i)
-    (void)tree.addQuery(tree.addNode(root, 185 + static_cast<int>(random() % 40)).value()).value();
-  (void)tree::placeInCache(tree, {});
-  return tree;
+  return fan(size, [&] { return 185 + static_cast<int>(random() % 40); });
 }
 
 /// A full binary tree, two queries on each leaf.

@@ -30,7 +30,7 @@ Run = collections.namedtuple("Run", "name tool options cases")
 # most: so families are apart, and sm90 is in parts.
 RACECHECK_SM90 = "racecheck sm90"
 RACECHECK_PARTS = 6
-# Seconds for the last cases of a run, by which it ends in any case: one can take minutes under racecheck.
+# Seconds for the last cases of a run, by which it ends in any case: under racecheck one took more than one minute.
 PATIENCE = {"racecheck": 180}
 MOST_RACES = {"NV_COMPUTE_SANITIZER_MAX_RACECHECK_HAZARDS": "60000000"}  # bytes of one run; ten million by default
 RUNS = (

@@ -51,6 +51,7 @@ public:
     ++count_;
   }
   bool isBeyond() const { return beyond_ > 0; }
+  int count() const { return count_; }
   void print(const char *name, double limit) const {
     if (count_ > 0)
       std::printf("%-8s %3d classes: mean %.3f, worst %.3f, %d beyond %.2f\n", name, count_,
@@ -137,6 +138,9 @@ int check(const Options &options) {
   untuned.print("untuned", options.limit);
   if (unknown > 0)
     std::printf("untuned: of %d classes the plan was not measured\n", unknown);
+  if (options.isJudge && untuned.count() <= unknown)
+    return fail(
+        {support::ErrorCode::Usage, "too few of the plans that are chosen were measured to judge", ""});
   return options.isJudge && untuned.isBeyond() ? 1 : 0;
 }
 
@@ -153,7 +157,8 @@ int main(int argc, char **argv) {
                  "Prices to judge, as JSON; default: those by which kernels are compared");
   app.add_option("--limit", options.limit, "Ratios beyond this are counted");
   app.add_flag("--fit", options.fit, "Look for better prices first");
-  app.add_flag("--judge", options.isJudge, "End with 1 where an untuned choice is beyond the limit");
+  app.add_flag("--judge", options.isJudge,
+               "End with 1 where an untuned choice is beyond the limit, or most were not measured");
   app.add_flag("--verbose", options.verbose, "Also the configs");
   CLI11_PARSE(app, argc, argv);
   return deft::choice::check(options);

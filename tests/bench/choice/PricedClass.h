@@ -23,10 +23,8 @@ public:
   explicit PricedClass(const MeasuredClass &measured);
 
   const MeasuredClass &measured() const { return measured_; }
-  std::size_t size() const { return points_.size(); }
   const config::Config &configOf(std::size_t i) const { return *points_[i].config; }
   double usOf(std::size_t i) const { return points_[i].us; }
-  bool isUntuned(std::size_t i) const { return points_[i].isUntuned; }
   bool hasUntuned() const;
   const std::vector<UntunedConfig> &untuned() const { return untuned_; }
 
