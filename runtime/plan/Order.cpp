@@ -2,6 +2,7 @@
 
 #include "runtime/plan/PagePieces.h"
 #include "runtime/plan/RunWalk.h"
+#include "runtime/plan/WriteAhead.h"
 
 #include <algorithm>
 #include <array>
@@ -295,8 +296,10 @@ void RunOrder::rewrite(const config::Config &config, int ratio, Plan &plan) {
     most += mostRuns(plan.items[i], phase, shapes_[i]);
   });
   abi::Run *const all = plan.runs.renew(most), *to = all;
+  WriteAhead ahead(all, most);
   forEachItem(config, plan, [&](std::size_t i, const config::PhaseConfig &phase) {
     abi::Item &item = plan.items[i];
+    ahead.ask(to, mostRuns(item, phase, shapes_[i]));
     abi::Run *const end = rewriteItem(i, item, ratio, phase.tileKv, to);
     item.runBegin = static_cast<int>(to - all);
     item.runCount = static_cast<int>(end - to);
