@@ -116,13 +116,13 @@ std::optional<PhaseConfig> preferredSm90(const KernelShape &shape, const target:
   return sm90Phase(shape, target, /*isLight=*/false);
 }
 
-/// Whether light blocks whose plans deal tokens to warps are among what a tree chooses from: for attention
-/// without a mask of which no query has rows of two warps, where they deal at all (kDeals,
-/// sm90/tile_slot.cuh). Measured were plain, capped and sloped scores and sigmoid; what other scores cost
-/// there is not known.
+/// Whether light blocks whose plans deal tokens to warps are among what a tree chooses from: for attention of
+/// which no query has rows of two warps, where they deal at all (kDeals, sm90/tile_slot.cuh). Measured were
+/// plain, capped and sloped scores, sigmoid and a sliding window; what other scores and masks cost there is
+/// not known.
 bool dealsInLightBlocks(const spec::Variant &variant) {
   const KernelShape shape = KernelShape::of(variant);
-  return !variant.mask && 16 % shape.ratio() == 0 && shape.headDim >= 80 && shape.headDim <= 128;
+  return 16 % shape.ratio() == 0 && shape.headDim >= 80 && shape.headDim <= 128;
 }
 
 } // namespace
