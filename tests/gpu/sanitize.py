@@ -32,7 +32,7 @@ RACECHECK_SM90 = "racecheck sm90"
 RACECHECK_PARTS = 6
 # Seconds for the last cases of a run, by which it ends in any case: under racecheck one took more than one minute.
 PATIENCE = {"racecheck": 180}
-MOST_RACES = {"NV_COMPUTE_SANITIZER_MAX_RACECHECK_HAZARDS": "60000000"}  # bytes of one run; ten million by default
+MOST_RACES = {"NV_COMPUTE_SANITIZER_MAX_RACECHECK_HAZARDS": "200000000"}  # bytes of one run; ten million by default
 RUNS = (
     Run("memcheck", "memcheck", (), ("--every", "4", "--trees", "2", "--invariant-trees", "1", "--most-queries", "64")),
     Run("synccheck", "synccheck", (), ("--every", "4", "--trees", "2", "--invariant-trees", "1", "--most-queries", "64")),
