@@ -24,7 +24,7 @@ struct Price {
   bool isNew = false;   ///< there are files without it, which were written when it was nothing
   bool isOften = false; ///< it is what it is by default nearly always, and left out then
 };
-constexpr std::array<Price, 15> kPrices{{
+constexpr std::array<Price, 16> kPrices{{
     {"cache_gb_s", &CostCoefficients::cacheGBs, true},
     {"again_gb_s", &CostCoefficients::againGBs, true},
     {"partial_gb_s", &CostCoefficients::partialGBs, true},
@@ -40,6 +40,7 @@ constexpr std::array<Price, 15> kPrices{{
     {"light_step", &CostCoefficients::lightStep, false, false, true},
     {"light_item", &CostCoefficients::lightItem, false, false, true},
     {"turn_step", &CostCoefficients::turnStep, false, false, true},
+    {"merged_share", &CostCoefficients::mergedShare, false, true},
 }};
 
 struct Step {
@@ -96,6 +97,7 @@ CostCoefficients cpuCoefficients(int threads) {
   cost.launchUs = 10;
   cost.mergeUs = 5;
   cost.slotUs = 0;
+  cost.mergedShare = 0;
   cost.rowStep = 4;
   cost.tokenStep = 16;
   return cost;

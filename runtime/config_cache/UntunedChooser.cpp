@@ -10,9 +10,6 @@ namespace {
 
 /// Plans that deal tokens take the host longer, and savings as small as that the model does not know.
 constexpr double kDealtMargin = 1.03;
-/// Near a tie nothing is merged: where plans with partials were 1 or 2 % cheaper by the model, they took 7 to
-/// 12 % longer (templates/NOTES.md).
-constexpr double kMergedMargin = 1.02;
 
 } // namespace
 
@@ -23,7 +20,7 @@ UntunedChooser::UntunedChooser(const spec::Variant &variant, const target::Targe
       configs_(std::move(configs)) {}
 
 double UntunedChooser::rankOf(double us, const config::Config &config, const plan::Plan &plan) {
-  return us * (config::isDealt(config) ? kDealtMargin : 1) * (plan.partialSlots > 0 ? kMergedMargin : 1);
+  return plan::rankOf(us, config.cost, plan) * (config::isDealt(config) ? kDealtMargin : 1);
 }
 
 const config::Config &UntunedChooser::choose(const tree::KvTree &tree) {

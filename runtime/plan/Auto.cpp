@@ -40,7 +40,7 @@ std::uint64_t classOf(const TreeView &view, const VariantFacts &facts, const con
   const config::CostCoefficients &cost = config.cost;
   for (double price :
        {cost.cacheGBs, cost.againGBs, cost.partialGBs, cost.blockGflops, cost.wgmmaBlockGflops, cost.stepUs,
-        cost.itemUs, cost.runUs, cost.maskUs, cost.launchUs, cost.mergeUs, cost.slotUs})
+        cost.itemUs, cost.runUs, cost.maskUs, cost.launchUs, cost.mergeUs, cost.slotUs, cost.mergedShare})
     hash.add(price);
   hash.add(cost.rowStep);
   hash.add(cost.tokenStep);

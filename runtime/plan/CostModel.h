@@ -75,4 +75,9 @@ private:
   std::vector<Step> steps_; ///< by queries in the tile
 };
 
+/// What counts where whole plans are compared, of a price for one: near a tie nothing is merged.
+inline double rankOf(double us, const config::CostCoefficients &cost, const Plan &plan) {
+  return us * (plan.partialSlots > 0 ? 1 + cost.mergedShare : 1);
+}
+
 } // namespace deft::plan

@@ -120,16 +120,17 @@ Result<void> Planner::makeOfRead(const tree::KvTree &tree, const VariantFacts &f
 Result<Choice> Planner::chooseAuto(const tree::KvTree &tree, const VariantFacts &facts,
                                    const config::Config &config, int blocks, Plan &plan) {
   std::optional<Choice> best;
-  double leastUs = 0;
+  double least = 0; // rank
   Result<void> lastError;
   std::size_t mostRuns = 0;
   model_.set(facts, config, blocks);
   const auto tryOut = [&](const Choice &choice) {
     if (auto made = makeAs(choice, tree, facts, config, blocks, plan); !made) {
       lastError = std::move(made);
-    } else if (const double us = model_.estimate(plan).microseconds; !best || us < leastUs) {
+    } else if (const double rank = rankOf(model_.estimate(plan).microseconds, config.cost, plan);
+               !best || rank < least) {
       best = choice;
-      leastUs = us;
+      least = rank;
     }
     mostRuns = std::max(mostRuns, plan.runs.size());
     view_.build(tree); // `greedy` leaves it in an order of its own
@@ -139,8 +140,8 @@ Result<Choice> Planner::chooseAuto(const tree::KvTree &tree, const VariantFacts 
   constexpr std::int64_t kMostTriedRuns = 1 << 22;
   const ViewCounts counts = countsOf(view_, model_.queriesPerTile());
   for (const spec::Partition partition : kAutoPartitions) {
-    const Least least = leastOf(partition, counts, model_);
-    if (!best || (least.us < leastUs && least.runs <= kMostTriedRuns))
+    const Least possible = leastOf(partition, counts, model_);
+    if (!best || (possible.us < least && possible.runs <= kMostTriedRuns))
       tryOut({partition, config.chunkTokens});
   }
   if (!best)

@@ -23,9 +23,11 @@ Error bad(const std::string &path, const std::string &what) {
   return {ErrorCode::Diagnostics, "`" + path + "`: " + what, ""};
 }
 
-/// Whether it is cut as it was on that day.
+/// Whether it is cut as it was on that day. What merged plans counted more then is kept.
 bool isPlannedAgain(const config::Config &config) {
-  return config.partition != spec::Partition::Auto || config.cost == config::gpuCoefficients();
+  config::CostCoefficients today = config::gpuCoefficients();
+  today.mergedShare = config.cost.mergedShare;
+  return config.partition != spec::Partition::Auto || config.cost == today;
 }
 
 Result<std::vector<MeasuredClass>> ofSpace(const std::string &path, const std::string &workloads) {

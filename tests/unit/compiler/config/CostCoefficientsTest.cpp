@@ -53,7 +53,7 @@ TEST(CostCoefficientsTest, AbsentMembersKeepTheirDefaultsButForYoungerPrices) {
   ASSERT_TRUE(read.ok());
   CostCoefficients expected;
   expected.itemUs = 7;
-  expected.runUs = expected.slotUs = expected.maskUs = 0;
+  expected.runUs = expected.slotUs = expected.maskUs = expected.mergedShare = 0;
   EXPECT_EQ(*read, expected);
 }
 

@@ -23,10 +23,10 @@ config::Config autoConfig(int chunkTokens = 0) {
   return config;
 }
 
-double priceOf(const Plan &plan, const VariantFacts &facts, const config::Config &config, int blocks) {
+double rankOf(const Plan &plan, const VariantFacts &facts, const config::Config &config, int blocks) {
   CostModel model;
   model.set(facts, config, blocks);
-  return model.estimate(plan).microseconds;
+  return plan::rankOf(model.estimate(plan).microseconds, config.cost, plan);
 }
 
 std::vector<std::pair<std::string, KvTree>> trees() {
@@ -55,13 +55,13 @@ TEST(AutoTest, NeverCostsMoreThanAnyPartition) {
         EXPECT_NE(chosen->partition, spec::Partition::Auto);
         const auto verified = verify(*chosen, tree, facts, config);
         ASSERT_TRUE(verified) << verified.error().message;
-        const double least = priceOf(*chosen, facts, config, 264);
+        const double least = rankOf(*chosen, facts, config, 264);
         for (spec::Partition partition : kAutoPartitions) {
           config.partition = partition;
           const auto plan = makePlan(tree, facts, config, 264);
           ASSERT_TRUE(plan) << plan.error().message;
           EXPECT_EQ(plan->partition, partition);
-          EXPECT_LE(least, priceOf(*plan, facts, config, 264) * (1 + 1e-9));
+          EXPECT_LE(least, rankOf(*plan, facts, config, 264) * (1 + 1e-9));
         }
       }
 }
@@ -77,9 +77,50 @@ TEST(AutoTest, NeverCostsMoreThanItsPartitionWithAnyChunk) {
       config.partition = chosen->partition;
       const auto plan = makePlan(tree, facts, config, 264);
       ASSERT_TRUE(plan);
-      EXPECT_LE(priceOf(*chosen, facts, config, 264), priceOf(*plan, facts, config, 264) * (1 + 1e-9));
+      EXPECT_LE(rankOf(*chosen, facts, config, 264), rankOf(*plan, facts, config, 264) * (1 + 1e-9));
     }
   }
+}
+
+/// 16 prompts and their answers at 64/8, measured on an H200: 94 us without partials, 106 with chunks of 512
+/// tokens, which are 3 % cheaper by the model.
+TEST(AutoTest, NearATieNothingIsMerged) {
+  KvTree tree;
+  for (const auto &[tokens, answers] : {std::pair(325, 11),
+                                        {573, 13},
+                                        {367, 11},
+                                        {312, 8},
+                                        {760, 14},
+                                        {681, 11},
+                                        {636, 9},
+                                        {659, 13},
+                                        {634, 11},
+                                        {756, 12},
+                                        {496, 12},
+                                        {651, 12},
+                                        {767, 12},
+                                        {611, 11},
+                                        {549, 12},
+                                        {305, 11}}) {
+    const int root = tree.addNode(-1, tokens).value();
+    for (int answer = 0; answer < answers; ++answer)
+      ASSERT_TRUE(tree.addQuery(tree.addNode(root, 400).value()));
+  }
+  ASSERT_TRUE(tree::placeInCache(tree, {}));
+  const VariantFacts facts{8, 8};
+  config::Config config = autoConfig();
+  config.phases = {{.name = "tiles", .family = config::Family::Sm90, .tileQ = 64, .stages = 2, .warps = 8}};
+  const auto chosen = makePlan(tree, facts, config, 264);
+  ASSERT_TRUE(chosen);
+  EXPECT_EQ(chosen->partialSlots, 0);
+  config.partition = spec::Partition::Union;
+  config.chunkTokens = 512;
+  const auto merged = makePlan(tree, facts, config, 264);
+  ASSERT_TRUE(merged);
+  EXPECT_GT(merged->partialSlots, 0);
+  CostModel model;
+  model.set(facts, config, 264);
+  EXPECT_LT(model.estimate(*merged).microseconds, model.estimate(*chosen).microseconds);
 }
 
 /// Otherwise the choice is no choice.
@@ -102,7 +143,7 @@ TEST(AutoTest, PlannerKeepsItsChoiceForTheClass) {
   EXPECT_EQ(first.partition, second.partition);
   const auto again = makePlan(grown, facts, autoConfig(), 264);
   ASSERT_TRUE(again);
-  EXPECT_NEAR(priceOf(second, facts, autoConfig(), 264), priceOf(*again, facts, autoConfig(), 264), 1);
+  EXPECT_NEAR(rankOf(second, facts, autoConfig(), 264), rankOf(*again, facts, autoConfig(), 264), 1);
 }
 
 /// What a partition cannot do with less is never more than what it does.
