@@ -9,8 +9,8 @@ namespace deft::plan {
 
 /// Asks for lines of the cache before they are written, in the order of their addresses.
 ///
-/// What a device has copied the core that wrote it shares with it: who writes there again waits for each line
-/// to be the core's own (templates/NOTES.md: 10 us in a plan of 100 KB).
+/// A core shares what it has written with a device that has copied it. Before it writes there again, each
+/// line must be its own, and it waits for them one by one (templates/NOTES.md: 10 us in a plan of 100 KB).
 class WriteAhead {
 public:
   WriteAhead(const abi::Run *begin, std::size_t count)
@@ -18,15 +18,17 @@ public:
 
   /// As many runs from `at` on are written next, and then others behind them.
   void ask(const abi::Run *at, std::size_t count) {
-    const std::size_t left = static_cast<std::size_t>(end_ - reinterpret_cast<const char *>(at));
-    const char *const end =
-        reinterpret_cast<const char *>(at) + std::min(left, count * sizeof(abi::Run) + kMore);
-    for (; next_ < end; next_ += kLine)
+    const char *const first = reinterpret_cast<const char *>(at);
+    const std::size_t bytes = std::min(count * sizeof(abi::Run), kMost) + kMore;
+    const char *const end = first + std::min(static_cast<std::size_t>(end_ - first), bytes);
+    for (next_ = std::max(next_, first); next_ < end; next_ += kLine)
       own(next_);
   }
 
 private:
-  static constexpr std::size_t kLine = 64, kMore = 4096;
+  static constexpr std::size_t kLine = 64;
+  static constexpr std::size_t kMore = 4 << 10;  ///< of what comes behind
+  static constexpr std::size_t kMost = 16 << 10; ///< of one item: the nearest caches have no room for more
 
   static void own(const char *line) {
 #if defined(__x86_64__) // where the builtin, unless told of the processor, asks for a line that stays shared
