@@ -125,7 +125,8 @@ void addKernelFlags(CLI::App *command, KernelBenchFlags &flags) {
   command->add_option("--seed", flags.seed, "Of the inputs and of the scattering")->check(seed());
   addConfigOption(*command, flags.config);
   command->add_flag("--untuned", flags.untuned, "The analytic choice, whatever was tuned");
-  command->add_flag("--quick", flags.quick, "No warm L2, no scattered pages");
+  command->add_flag("--quick", flags.quick,
+                    "No warm L2, no scattered pages, variants once in place of three times");
   command->add_flag("--explore", flags.explore, "Also try every chunk and tile size, and print the fastest");
   command->add_option("--commit", flags.commit, "Of the sources, for the report");
   command

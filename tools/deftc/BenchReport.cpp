@@ -125,6 +125,7 @@ json toJson(const VariantRun &run) {
           {"plain_us", run.plainUs},
           {"cold_us", run.us},
           {"ratio", run.ratio()},
+          {"ratios", run.ratios},
           {"limit", run.limit},
           {"right", run.isRight}};
 }

@@ -3,14 +3,60 @@
 #include "tools/deftc/Numbers.h"
 #include "tuner/bench/GeometricMean.h"
 
+#include <algorithm>
 #include <iomanip>
 #include <map>
 #include <ostream>
+#include <span>
 
 namespace deft::cli {
 
 using bench::KernelRow;
 using support::Result;
+
+namespace {
+
+/// What one attention took on a tree, round by round.
+struct Rounds {
+  std::vector<double> us;
+  bool areRight = true;
+  double flops = 0, cacheBytes = 0;
+
+  double medianUs() const {
+    std::vector<double> sorted = us;
+    std::sort(sorted.begin(), sorted.end());
+    return sorted[sorted.size() / 2];
+  }
+};
+
+/// All of them in turn, several times: what the machine does meanwhile is then the same for all.
+Result<std::vector<Rounds>> measureInTurn(BenchMachine &machine, const KernelRow &row,
+                                          std::span<const std::string> attentions, int rounds) {
+  std::vector<Rounds> all(attentions.size());
+  for (int round = 0; round < rounds; ++round)
+    for (std::size_t i = 0; i < all.size(); ++i) {
+      const auto result = machine.measurePlain(row, attentions[i]);
+      if (!result)
+        return result.error();
+      all[i].us.push_back(result->chosen.medianUs);
+      all[i].areRight &= result->check.passed();
+      all[i].flops = result->flops;
+      all[i].cacheBytes = result->cacheBytes;
+    }
+  return all;
+}
+
+VariantRun compared(const Rounds &plain, const Rounds &own) {
+  VariantRun run;
+  run.plainUs = plain.medianUs();
+  run.us = own.medianUs();
+  for (std::size_t round = 0; round < own.us.size(); ++round)
+    run.ratios.push_back(own.us[round] / plain.us[round]);
+  run.isRight = plain.areRight && own.areRight;
+  return run;
+}
+
+} // namespace
 
 Result<std::vector<VariantRun>> benchVariants(Context &context, const KernelBenchFlags &flags,
                                               BenchMachine &machine) {
@@ -35,34 +81,32 @@ Result<std::vector<VariantRun>> benchVariants(Context &context, const KernelBenc
   for (const KernelRow &row : bench::variantRows()) {
     if (!flags.only.empty() && row.name.find(flags.only) == std::string_view::npos)
       continue;
-    const auto plain = machine.measurePlain(row, std::string(row.attention));
-    if (!plain)
-      return plain.error();
+    std::vector<std::string> attentions{std::string(row.attention)};
+    for (const std::string_view suffix : suffixes)
+      attentions.push_back(attentions.front() + "_" + std::string(suffix));
+    const auto measured = measureInTurn(machine, row, attentions, flags.quick ? 1 : kVariantRounds);
+    if (!measured)
+      return measured.error();
+    const Rounds &plain = measured->front();
     const bench::Yardstick &yardstick = machine.yardstick();
     const bool isBoundByFlops =
-        yardstick.productUs(plain->flops, spec::DType::F16) > yardstick.readUs(plain->cacheBytes, 0);
+        yardstick.productUs(plain.flops, spec::DType::F16) > yardstick.readUs(plain.cacheBytes, 0);
     out << std::left << std::setw(16) << row.name << std::right << std::setw(8)
-        << (isBoundByFlops ? "flops" : "bytes") << std::setw(10) << rounded(plain->chosen.medianUs, 1);
-    for (const std::string_view suffix : suffixes) {
-      const auto result = machine.measurePlain(row, std::string(row.attention) + "_" + std::string(suffix));
-      if (!result)
-        return result.error();
-      VariantRun run{std::string(row.name),
-                     std::string(suffix),
-                     isBoundByFlops,
-                     plain->chosen.medianUs,
-                     result->chosen.medianUs,
-                     suffix == "bf16" ? kTypeLimit
-                     : isBoundByFlops ? kVariantFlopsLimit
-                                      : kVariantBytesLimit,
-                     plain->check.passed() && result->check.passed()};
-      means[suffix].add(run.ratio());
+        << (isBoundByFlops ? "flops" : "bytes") << std::setw(10) << rounded(plain.medianUs(), 1);
+    for (std::size_t i = 0; i < suffixes.size(); ++i) {
+      VariantRun run = compared(plain, (*measured)[1 + i]);
+      run.tree = row.name;
+      run.variant = suffixes[i];
+      run.isBoundByFlops = isBoundByFlops;
+      run.limit = suffixes[i] == "bf16" ? kTypeLimit
+                  : isBoundByFlops      ? kVariantFlopsLimit
+                                        : kVariantBytesLimit;
+      means[suffixes[i]].add(run.ratio());
       out << std::setw(9)
-          << rounded(run.ratio(), 2) + (run.isRight ? run.ratio() > run.limit ? "!" : "" : " WRONG")
-          << std::flush;
+          << rounded(run.ratio(), 2) + (run.isRight ? run.ratio() > run.limit ? "!" : "" : " WRONG");
       runs.push_back(std::move(run));
     }
-    out << "\n";
+    out << "\n" << std::flush;
   }
   out << std::left << std::setw(34) << "geometric mean" << std::right;
   for (const std::string_view suffix : suffixes)
