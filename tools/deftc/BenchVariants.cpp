@@ -102,7 +102,7 @@ Result<std::vector<VariantRun>> benchVariants(Context &context, const KernelBenc
                   : isBoundByFlops      ? kVariantFlopsLimit
                                         : kVariantBytesLimit;
       means[suffixes[i]].add(run.ratio());
-      out << std::setw(9)
+      out << ' ' << std::setw(8)
           << rounded(run.ratio(), 2) + (run.isRight ? run.ratio() > run.limit ? "!" : "" : " WRONG");
       runs.push_back(std::move(run));
     }

@@ -40,6 +40,15 @@ TEST(UntunedChooserTest, TokensAreDealtWhereMuchIsCommonAndMuchIsNot) {
   EXPECT_FALSE(isDealt(chosen(variant, test::levelTree({1, 16, 64}, {1024, 256, 32}))));
 }
 
+/// Measured on an H200 with a window of 1,024 tokens: 31 us dealt, 33 otherwise.
+TEST(UntunedChooserTest, TokensAreDealtUnderMasks) {
+  spec::Variant masked = variantOf(32, 8);
+  masked.exprs.push_back({});
+  masked.mask = 0;
+  EXPECT_TRUE(
+      isDealt(chosen(masked, test::levelTree({1, 2, 4, 8, 16, 32, 64, 128, 1024}, std::vector<int>(9, 16)))));
+}
+
 TEST(UntunedChooserTest, PartialsThatSaveNearlyNothingAreNotMerged) {
   // By the model 2 % cheaper in light blocks, whose items are cut in two; measured 12 % dearer.
   const config::Config config = chosen(variantOf(32, 32), test::levelTree({1, 256}, {256, 32}));
