@@ -10,7 +10,6 @@ namespace deft::config {
 namespace {
 
 using support::Error;
-using support::ErrorCode;
 using support::Result;
 
 int roundUp(int value, int step) { return (value + step - 1) / step * step; }
@@ -39,7 +38,7 @@ int stagesFor(const KernelShape &shape, PhaseConfig phase, const target::Target 
   return 2;
 }
 
-std::vector<int> valuesOf(const std::optional<spec::TuneList> &list, std::vector<int> preferred) {
+std::vector<int> valuesOf(const std::optional<spec::TuneList> &list, const std::vector<int> &preferred) {
   return list ? list->values : preferred;
 }
 
@@ -120,8 +119,7 @@ std::optional<PhaseConfig> preferredSm90(const KernelShape &shape, const target:
 /// which no query has rows of two warps, where they deal at all (kDeals, sm90/tile_slot.cuh). Measured were
 /// plain, capped and sloped scores, sigmoid and a sliding window; what other scores and masks cost there is
 /// not known.
-bool dealsInLightBlocks(const spec::Variant &variant) {
-  const KernelShape shape = KernelShape::of(variant);
+bool dealsInLightBlocks(const KernelShape &shape) {
   return 16 % shape.ratio() == 0 && shape.headDim >= 80 && shape.headDim <= 128;
 }
 
@@ -169,13 +167,14 @@ Result<std::vector<Config>> defaultConfigs(const spec::Variant &variant, const t
   const PhaseConfig phase = all.front().phases.front();
   if ((variant.schedule && !variant.schedule->phases.empty()) || phase.family != Family::Sm90)
     return all;
-  if (const auto other = sm90Phase(KernelShape::of(variant), target, !isLight(phase))) {
+  const KernelShape shape = KernelShape::of(variant);
+  if (const auto other = sm90Phase(shape, target, !isLight(phase))) {
     all.push_back(all.front());
     all.back().phases = {*other};
   }
   const auto light = std::find_if(all.begin(), all.end(),
                                   [](const Config &config) { return isLight(config.phases.front()); });
-  if (light != all.end() && dealsInLightBlocks(variant)) {
+  if (light != all.end() && dealsInLightBlocks(shape)) {
     all.push_back(Config(*light));
     all.back().order = Order::Mixed;
   }

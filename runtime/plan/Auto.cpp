@@ -38,9 +38,9 @@ std::uint64_t classOf(const TreeView &view, const VariantFacts &facts, const con
     for (int number : {phase.rowsAbove, static_cast<int>(phase.family), phase.tileQ, phase.tileKv})
       hash.add(number);
   const config::CostCoefficients &cost = config.cost;
-  for (double price :
-       {cost.cacheGBs, cost.againGBs, cost.partialGBs, cost.blockGflops, cost.wgmmaBlockGflops, cost.stepUs,
-        cost.itemUs, cost.runUs, cost.maskUs, cost.launchUs, cost.mergeUs, cost.slotUs, cost.mergedShare})
+  for (double price : {cost.cacheGBs, cost.againGBs, cost.partialGBs, cost.blockGflops, cost.wgmmaBlockGflops,
+                       cost.stepUs, cost.itemUs, cost.runUs, cost.maskUs, cost.launchUs, cost.mergeUs,
+                       cost.slotUs, cost.lightStep, cost.lightItem, cost.turnStep, cost.mergedShare})
     hash.add(price);
   hash.add(cost.rowStep);
   hash.add(cost.tokenStep);

@@ -2,8 +2,8 @@
 
 #include "tools/deftc/Numbers.h"
 #include "tuner/bench/GeometricMean.h"
+#include "tuner/measure/Samples.h"
 
-#include <algorithm>
 #include <iomanip>
 #include <map>
 #include <ostream>
@@ -22,11 +22,7 @@ struct Rounds {
   bool areRight = true;
   double flops = 0, cacheBytes = 0;
 
-  double medianUs() const {
-    std::vector<double> sorted = us;
-    std::sort(sorted.begin(), sorted.end());
-    return sorted[sorted.size() / 2];
-  }
+  double medianUs() const { return measure::median(us); }
 };
 
 /// All of them in turn, several times: what the machine does meanwhile is then the same for all.

@@ -103,8 +103,8 @@ TEST(LentRoomTest, WhatWaitsForItsUploadIsNotLent) {
 
 TEST(LentRoomTest, ACopyThatWasMadeSaysNothingOfTheNextOne) {
   LentRoom lent;
-  for (int i = 0; i < 3;
-       ++i) // both rooms have been lent, which asked whether they are free, and copied since
+  // Both rooms are lent, which asks whether they are free, and copied since.
+  for (int i = 0; i < 3; ++i)
     lent.fillRoom();
   const std::span<const abi::Run> underWay(lent.plan.runs.data(), lent.plan.runs.size());
   const plan::Plan copied = lent.plan;
