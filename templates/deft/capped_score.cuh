@@ -57,25 +57,20 @@ public:
   SmallScore() = default;
 
   __device__ __forceinline__ SmallScore(float cap, float rate) {
-    const float slope = cap * rate, square = rate * rate;
+    const float slope = cap * rate;
     // A line and a cube, the nearest to tanh up to there by the largest error.
-    const float end = fminf(0.05f, __fdividef(256.f, cap * cap));
+    const float x = fminf(kMostOfCap, __fdividef(kMost, fabsf(cap))), end = x * x;
     none_ = (1.f - end * end * (1.f / 24.f - 0.025f * end)) * kLog2e * slope;
-    first_ = (-1.f / 3.f + end * (1.f / 6.f - 0.072f * end)) * kLog2e * square * slope;
-    bound_ = __fdividef(end, square);
-    if (!(bound_ > 1e-12f && bound_ < 1e30f))
-      bound_ = 0.f; // the other ways know what to do
-    perSlope_ = __fdividef(1.f, fabsf(slope));
+    first_ = (-1.f / 3.f + end * (1.f / 6.f - 0.072f * end)) * kLog2e * rate * rate * slope;
+    square_ = slope * slope;
+    most_ = fabsf(first_) < kInfinity ? fminf(kMostOfCap * fabsf(cap), kMost) : 0.f;
   }
 
-  /// As CappedScore's.
-  template <class Own> __device__ __forceinline__ void keep(Own &&own) { first_ = own(first_); }
-
-  /// Whether all x are small whose squares are at most `largest`, where `room` is the largest score whose
-  /// weight is allowed. Not when it is -inf.
+  /// Whether all scores are small of products whose squares are at most `largest`, and at most `room`, the
+  /// largest one whose weight is allowed. Not when that is -inf.
   __device__ __forceinline__ bool isSmall(int largest, float room) const {
-    const float x = fmaxf(room * perSlope_, 0.f);
-    return __int_as_float(largest) < fminf(bound_, x * x);
+    const float most = fminf(fmaxf(room, 0.f), most_);
+    return __int_as_float(largest) * square_ < most * most;
   }
   /// The score's exponent, less `shift`.
   __device__ __forceinline__ float exponent(float x, float square, float shift) const {
@@ -83,7 +78,11 @@ public:
   }
 
 private:
-  float none_, first_, bound_, perSlope_;
+  static constexpr float kMostOfCap = 0.223607f, kMost = 16.f;
+
+  float none_, first_;
+  // Of the score without a cap: by what x * x becomes its square, and what it may be at most.
+  float square_, most_;
 };
 
 } // namespace deft

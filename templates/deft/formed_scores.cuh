@@ -67,13 +67,10 @@ public:
       if constexpr (Form::kIsCapped) {
         const float rate = form.rate * Variant::kScale;
         capped_[r] = CappedScore(form.cap, rate);
-        const auto own = [&](float x) { return qPos[r] < -1 ? 0.f : x; }; // no position is, but who knows
-        if constexpr (!kCapsLate) {
-          capped_[r].keep(own);
-        } else if (r == 0) { // keeps less, for want of registers
+        if constexpr (!kCapsLate)
+          capped_[r].keep([&](float x) { return qPos[r] < -1 ? 0.f : x; }); // no position is, but who knows
+        else if (r == 0)
           small_ = SmallScore(form.cap, rate);
-          small_.keep(own);
-        }
         cap_[r] = form.cap;
         doubleRate_[r] = 2.f * kLog2e * rate;
       }
@@ -117,6 +114,19 @@ public:
     } else {
       forEachScore(s, [&](float &x, int r, int) { x = capped(r).near(x, x * x); });
     }
+  }
+
+  /// The same where caps are late and this way is rarely gone: what it takes of the cap is made anew, so that
+  /// no registers hold it, and all of the warp's scores come in the same way, so that there is less of it.
+  template <int kTiles>
+  __device__ __forceinline__ void capAnew(float (&s)[kTiles][4], const int (&largest)[2]) const {
+    float doubleRate = doubleRate_[0];
+    asm volatile("" : "+f"(doubleRate));
+    const CappedScore capped(cap_[0], doubleRate * (0.5f * kLn2));
+    if (__all_sync(~0u, capped.isNear(__int_as_float(largest[0]))))
+      forEachScore(s, [&](float &x, int, int) { x = capped.near(x, x * x); });
+    else
+      forEachScore(s, [&](float &x, int, int) { x = cappedFar(cap_[0], doubleRate * x); });
   }
 
   /// The largest square of products for each of the thread's two rows, or of both where they have one cap.

@@ -23,6 +23,9 @@ template <class Config, class Variant> class WarpRows {
 public:
   /// Whether hooks want to know of the queries: setQueries or loadQueryFacts is to be called then.
   static constexpr bool kNeedsRow = Variant::kHasMask || Variant::kHasScore;
+  /// Whether these differ from query to query; not where all there is is one cap for all.
+  static constexpr bool kNeedsQuery =
+      Variant::kHasMask || (Variant::kHasScore && !(Form::kHasOneCap && !Form::kIsSloped));
   /// Whether they want to know of tokens, positions and depths.
   static constexpr bool kNeedsToken =
       Variant::kHasMask || (Variant::kHasScore && (Form::kIsSloped || !Form::kIsKnown));
@@ -208,6 +211,12 @@ public:
         hide(ofHigh, c, high[c]);
       }
     }
+  }
+
+  /// The same of tokens all of which are seen by `viewers` and by nobody else.
+  template <int kTiles>
+  __device__ __forceinline__ void hideAll(unsigned viewers, float (&s)[kTiles][4]) const {
+    forEachScore(s, [&](float &x, int r, int) { x = isAmong(r, viewers) ? x : -kInfinity; });
   }
 
 private:

@@ -164,12 +164,14 @@ private:
   /// What hooks ask of the rows' queries.
   __device__ __forceinline__ void tellQueries(Rows &rows, int piece, int groupRow) const {
     if constexpr (Rows::kNeedsRow) {
-      int position[2], caller[2];
+      int position[2] = {}, caller[2] = {};
+      if constexpr (Rows::kNeedsQuery) {
 #pragma unroll
-      for (int r = 0; r < 2; ++r) {
-        const int at = rows.clamped(rows.row(r)) - groupRow;
-        position[r] = ring_.head(piece).queryPos[at];
-        caller[r] = ring_.head(piece).callerIndex[at];
+        for (int r = 0; r < 2; ++r) {
+          const int at = rows.clamped(rows.row(r)) - groupRow;
+          position[r] = ring_.head(piece).queryPos[at];
+          caller[r] = ring_.head(piece).callerIndex[at];
+        }
       }
       rows.setQueries(position, caller);
     }
@@ -250,7 +252,8 @@ private:
       ptx::wgmmaWait<0>();
       ptx::wgmmaPin(s);
       score(rows, head, step, cut, s, common);
-      bool grows = weigh(rows, head.viewed.anyone, step, cut, sums, s, common, factor);
+      bool grows =
+          weigh(rows, head.viewed.anyone, step, cut, step == firstStep_ + first, sums, s, common, factor);
       for (;;) {
         if (grows)
           sums.rescale(factor);
@@ -276,7 +279,7 @@ private:
         ptx::wgmmaWait<1>();
         ptx::wgmmaPin(s);
         score(rows, head, step + 1, cut, s, common);
-        grows = weigh(rows, head.viewed.anyone, step + 1, cut, sums, s, common, factor);
+        grows = weigh(rows, head.viewed.anyone, step + 1, cut, false, sums, s, common, factor);
         ptx::wgmmaWait<0>();
         ptx::wgmmaPin(sums.out);
         release(step, stride);
@@ -334,30 +337,34 @@ private:
   }
 
   /// WarpSums::weigh of what `score` has left of the tile; `cut` is what it was told, `viewers` are the
-  /// queries that see something of it (the hull).
-  __device__ __forceinline__ bool weigh(const Rows &rows, unsigned viewers, int step, bool cut, Sums &sums,
-                                        float (&s)[2 * kGroups][4], const float (&common)[2],
+  /// queries that see something of it (the hull); `isFirst`: no tile of the unit came before.
+  __device__ __forceinline__ bool weigh(const Rows &rows, unsigned viewers, int step, bool cut, bool isFirst,
+                                        Sums &sums, float (&s)[2 * kGroups][4], const float (&common)[2],
                                         float (&factor)[2]) const {
-    return weigh(rows, viewers, cut, sums, s, common, factor,
-                 [&](float (&scores)[2 * kGroups][4]) { hide(rows, ring_.slot(step).records(), scores); });
-  }
-
-  /// The same of any tokens; `hideTokens` makes -inf of what the rows do not see of them.
-  template <int kTiles, class HideTokens>
-  __device__ __forceinline__ bool weigh(const Rows &rows, unsigned viewers, bool cut, Sums &sums,
-                                        float (&s)[kTiles][4], const float (&common)[2], float (&factor)[2],
-                                        HideTokens &&hideTokens) const {
     if constexpr (Rows::kCapsLate) {
+      const auto sees = [&](int r) { return rows.isAmong(r, viewers); };
+      const auto hideTokens = [&](float (&scores)[2 * kGroups][4]) {
+        hide(rows, ring_.slot(step).records(), scores);
+      };
       int largest[2];
       rows.forms().findLargest(s, largest);
-      const auto sees = [&](int r) { return rows.isAmong(r, viewers); };
-      if (sums.weighSmall(rows.forms(), largest, s, cut, sees, hideTokens))
+      if (sums.weighSmall(rows.forms(), largest, s, cut, isFirst, sees, hideTokens))
         return false;
-      rows.forms().cap(s, largest);
+      capLate(rows, largest, s);
       if (cut)
         hideTokens(s);
     }
     return sums.weigh(s, common, factor);
+  }
+
+  /// Of products that are not all small. Light blocks are faster the less code they have (NOTES.md).
+  template <int kTiles>
+  static __device__ __forceinline__ void capLate(const Rows &rows, const int (&largest)[2],
+                                                 float (&s)[kTiles][4]) {
+    if constexpr (L::kGroups == 1)
+      rows.forms().capAnew(s, largest);
+    else
+      rows.forms().cap(s, largest);
   }
 
   __device__ __forceinline__ unsigned long long keysOf(int step) const {
@@ -426,15 +433,30 @@ private:
       ptx::mma16816<Element>(s[1], a, b[2], b[3]);
     }
     const bool cut = seen == Rows::kCut;
-    const auto hideGroup = [&](float (&scores)[2][4]) { rows.hide(tokens, group, scores[0], scores[1]); };
-    if constexpr (!Rows::kCapsLate) {
+    const auto hideGroup = [&](float (&scores)[2][4]) {
+      if (Rows::kCapsLate && viewed.anyone == viewed.everyone)
+        rows.hideAll(viewed.anyone, scores);
+      else
+        rows.hide(tokens, group, scores[0], scores[1]);
+    };
+    bool areSmall = false;
+    if constexpr (Rows::kCapsLate) {
+      const auto sees = [&](int r) { return rows.isAmong(r, viewed.anyone); };
+      int largest[2];
+      rows.forms().findLargest(s, largest);
+      areSmall = sums.weighSmall(rows.forms(), largest, s, cut, sees, hideGroup);
+      if (!areSmall)
+        capLate(rows, largest, s);
+    } else {
       rows.template score<1>(tokens, group, s);
+    }
+    if (!areSmall) {
       if (cut)
         hideGroup(s);
+      float factor[2];
+      if (sums.weigh(s, {}, factor))
+        sums.rescale(factor);
     }
-    float factor[2];
-    if (weigh(rows, viewed.anyone, cut, sums, s, {}, factor, hideGroup))
-      sums.rescale(factor);
     unsigned p[4];
     Sums::pack(s[0], s[1], p);
     const int valueToken = group * 16 + lane_ % 16;

@@ -123,7 +123,7 @@ private:
     for (int i = 0; i < kRounds; ++i) {
       const int at = firstRow + min(i * 32 + lane_, rows - 1);
       callers[i] = i * 32 + lane_ < copied ? args_.callerIndex[item.queryBegin + at / Config::kRatio] : 0;
-      if constexpr (Variant::kHasMask || Variant::kHasScore)
+      if constexpr (WarpRows<Config, Variant>::kNeedsQuery)
         positions[i] = i * 32 + lane_ < copied ? args_.queryPos[item.queryBegin + at / Config::kRatio] : 0;
       places[i] = Rows::place((static_cast<long long>(callers[i]) * Config::kQueryHeads +
                                kvHead * Config::kRatio + at % Config::kRatio) *
@@ -136,7 +136,7 @@ private:
 #pragma unroll
     for (int i = 0; i < kRounds; ++i) {
       head.callerIndex[i * 32 + lane_] = callers[i];
-      if constexpr (Variant::kHasMask || Variant::kHasScore)
+      if constexpr (WarpRows<Config, Variant>::kNeedsQuery)
         head.queryPos[i * 32 + lane_] = positions[i];
 #pragma unroll 1
       for (int warpRow = i * 32; warpRow < min(i * 32 + 32, copied); warpRow += 16) {

@@ -21,19 +21,21 @@ template <class Config, class Variant> struct WarpSums {
   /// How far from 0 the scores of a row's first tokens, so many eights, may lie for 0 to be its reference.
   /// The weights of 64 or 16 tokens then come to more than 1, as where the reference is the row's largest
   /// score, so that f16 loses no larger share by later tokens whose weights it cannot tell from 0. Not where
-  /// these are cut: a row that sees a single token has its value to the last bit, by a weight of 1.
+  /// these are cut: a row that sees a single token has its value to the last bit, by a weight of 1. In a
+  /// unit's first tile the weights are asked instead (refer).
   template <int kTiles> static constexpr float kFirstRoom = kTiles == 8 ? 4.f : 2.7f;
 
   /// weigh() of products that no cap has been put on yet: false where it has to be done the other way. Small
   /// scores cannot grow beyond the reference, so that no maximum is looked for, and cap and weight share a
   /// multiply-add. `largest` is FormedScores::findLargest's; where the tile is cut, `hide` makes exponents of
   /// what a row does not see -inf, and a row that `sees` nothing of it is not asked.
-  template <int kTiles, class Forms, class Sees, class Hide>
-  __device__ __forceinline__ bool weighSmall(const Forms &forms, const int (&largest)[2],
-                                             float (&s)[kTiles][4], bool cut, Sees &&sees, Hide &&hide) {
+  /// `isFirst`: it is the unit's first tile.
+  template <class Forms, class Sees, class Hide>
+  __device__ __forceinline__ bool weighSmall(const Forms &forms, const int (&largest)[2], float (&s)[8][4],
+                                             bool cut, bool isFirst, Sees &&sees, Hide &&hide) {
     const auto room = [&](int r) {
       return maximum[r] > -kInfinity ? maximum[r] + kSlack
-             : !cut                  ? kFirstRoom<kTiles>
+             : !cut                  ? (isFirst ? kInfinity : kFirstRoom<8>)
              : sees(r)               ? -kInfinity
                                      : kInfinity;
     };
@@ -54,7 +56,48 @@ template <class Config, class Variant> struct WarpSums {
       forEachScore(s, [&](float &x, int r, int) { weigh(x, x, r); });
     } else {
       forEachScore(s, [&](float &x, int r, int) { weigh(x, exponent(x, r), r); });
+      if (isFirst)
+        refer(s);
     }
+    return true;
+  }
+
+  /// The same of 16 tokens: so few weights are made while it is asked whether they may be.
+  template <class Forms, class Sees, class Hide>
+  __device__ __forceinline__ bool weighSmall(const Forms &forms, const int (&largest)[2], float (&s)[2][4],
+                                             bool cut, Sees &&sees, Hide &&hide) {
+    float room[2], shift[2], weights[2][4];
+#pragma unroll
+    for (int r = 0; r < 2; ++r) { // without branches
+      room[r] = maximum[r] == -kInfinity ? (cut ? -kInfinity : kFirstRoom<2>) : maximum[r] + kSlack;
+      room[r] = cut & !sees(r) ? kInfinity : room[r];
+      shift[r] = shiftOf(maximum[r]);
+    }
+#pragma unroll
+    for (int n = 0; n < 2; ++n) {
+#pragma unroll
+      for (int c = 0; c < 4; ++c)
+        weights[n][c] = forms.small().exponent(s[n][c], s[n][c] * s[n][c], shift[c / 2]);
+    }
+    if (cut)
+      hide(weights);
+    forEachScore(weights, [](float &x, int, int) {
+      x = ptx::exp2Fast(x);
+      asm volatile("" : "+f"(x)); // not behind the answer
+    });
+    if (!forms.areSmall(largest, fminf(room[0], room[1])))
+      return false;
+#pragma unroll
+    for (int n = 0; n < 2; ++n) {
+#pragma unroll
+      for (int c = 0; c < 4; ++c) {
+        s[n][c] = weights[n][c];
+        sum[c / 2] += s[n][c];
+      }
+    }
+#pragma unroll
+    for (int r = 0; r < 2; ++r)
+      maximum[r] = maximum[r] == -kInfinity && !cut ? 0.f : maximum[r];
     return true;
   }
 
@@ -121,7 +164,34 @@ template <class Config, class Variant> struct WarpSums {
     return reference == -kInfinity ? 0.f : reference * Rows::kUnit;
   }
 
-  /// Of the four threads of a row.
+  /// Of the first weights of all rows, by a reference of 0: where they come to less than 1, or too much for
+  /// f16, the reference is made one by which they come to 1.
+  __device__ __forceinline__ void refer(float (&weights)[8][4]) {
+    float total[2];
+    bool isFar[2];
+#pragma unroll
+    for (int r = 0; r < 2; ++r) {
+      total[r] = sum[r];
+      joinSum(total[r]);
+      isFar[r] = !(total[r] >= 1.f && total[r] < 4096.f);
+    }
+    if (!__any_sync(~0u, isFar[0] || isFar[1]))
+      return;
+    float factor[2];
+#pragma unroll
+    for (int r = 0; r < 2; ++r) {
+      factor[r] = isFar[r] ? ptx::reciprocalFast(total[r]) : 1.f;
+      maximum[r] = isFar[r] ? ptx::log2Fast(total[r]) * kLn2 : maximum[r];
+      sum[r] *= factor[r];
+    }
+    forEachScore(weights, [&](float &x, int r, int) { x *= factor[r]; });
+  }
+
+  /// Of the four threads of a row; so is joinTop.
+  static __device__ __forceinline__ void joinSum(float &sum) {
+    sum += __shfl_xor_sync(~0u, sum, 1);
+    sum += __shfl_xor_sync(~0u, sum, 2);
+  }
   static __device__ __forceinline__ void joinTop(float &top) {
     top = fmaxf(top, __shfl_xor_sync(~0u, top, 1));
     top = fmaxf(top, __shfl_xor_sync(~0u, top, 2));
@@ -140,10 +210,8 @@ template <class Config, class Variant> struct WarpSums {
   __device__ __forceinline__ void finish() {
     if constexpr (!Variant::kSigmoid) {
 #pragma unroll
-      for (int r = 0; r < 2; ++r) {
-        sum[r] += __shfl_xor_sync(~0u, sum[r], 1);
-        sum[r] += __shfl_xor_sync(~0u, sum[r], 2);
-      }
+      for (int r = 0; r < 2; ++r)
+        joinSum(sum[r]);
     }
   }
 

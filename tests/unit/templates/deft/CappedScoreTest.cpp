@@ -100,11 +100,23 @@ TEST(SmallScoreTest, SmallScoresLeaveRoom) {
     }
   for (float room : {0.f, -1.f, -infinity})
     EXPECT_FALSE(score.isSmall(0, room)) << room;
-  for (float rate : {0.f, 1e-20f, 1e10f, infinity, std::nanf("")})
-    for (float x : {0.f, 1e-20f, 1.f})
-      EXPECT_FALSE(SmallScore(1.f, rate).isSmall(largerSquare(0, x * x), 100.f)) << rate;
   for (float far : {infinity, std::nanf("")})
     EXPECT_FALSE(score.isSmall(largerSquare(0, far * far), infinity)) << far;
+}
+
+/// Where coefficients leave f32 no score is small, and what counts as small has its exponent.
+TEST(SmallScoreTest, ExtremeRatesAreRightOrNotSmall) {
+  const float infinity = std::numeric_limits<float>::infinity();
+  for (float cap : {0.f, 1e-20f, 1.f, -30.f, 1e20f, infinity, std::nanf("")})
+    for (float rate : {0.f, 1e-20f, 1e10f, 1e13f, 1e20f, infinity, std::nanf("")})
+      for (float x : {0.f, 1e-20f, 1.f, -1e20f, infinity})
+        if (const SmallScore score(cap, rate); score.isSmall(largerSquare(0, x * x), 100.f)) {
+          const double want = double{cap} * std::tanh(double{rate} * x) * kLog2e;
+          EXPECT_NEAR(score.exponent(x, x * x, 0.f), want, 1e-3) << cap << " " << rate << " " << x;
+        }
+  EXPECT_TRUE(SmallScore(1.f, 1e-20f).isSmall(largerSquare(0, 1.f), 100.f));
+  for (float rate : {1e13f, infinity, std::nanf("")})
+    EXPECT_FALSE(SmallScore(1.f, rate).isSmall(0, 100.f)) << rate;
 }
 
 } // namespace
