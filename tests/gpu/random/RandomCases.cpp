@@ -38,7 +38,7 @@ using support::Result;
 constexpr int kSkipped = 77;
 
 struct Options {
-  std::string package, writeSpec, json, only, family, backend = "cuda", commit, compileFor;
+  std::string package, writeSpec, hook, json, only, family, backend = "cuda", commit, compileFor;
   CompilerOptions compiler;
   int every = 1; ///< variants whose index, less `from`, it divides
   int from = 0;
@@ -271,6 +271,8 @@ int main(int argc, char **argv) {
   CLI::App app("Random cases against the oracle");
   app.add_option("PACKAGE", options.package, "A package of the spec that --write-spec wrote");
   app.add_option("--write-spec", options.writeSpec, "Write the random spec to this file, and end");
+  app.add_option("--hook", options.hook, "The mask or score of all attentions of that spec, like softcap")
+      ->check(CLI::IsMember(hookNames()));
   app.add_option("--seed", options.cases.seed, "Of everything");
   app.add_option("--trees", options.cases.trees, "Trees of each variant and config");
   app.add_option("--invariant-trees", options.cases.invariantTrees,
@@ -298,7 +300,7 @@ int main(int argc, char **argv) {
   }
   if (!options.writeSpec.empty()) {
     std::ofstream file(options.writeSpec);
-    file << randomSpec(options.cases.seed, options.every);
+    file << randomSpec(options.cases.seed, options.every, options.hook);
     return file ? 0 : 1;
   }
   return run(options, deft::test::commandLine(argc, argv));

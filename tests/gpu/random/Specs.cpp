@@ -2,6 +2,7 @@
 
 #include "tests/gpu/random/Random.h"
 
+#include <algorithm>
 #include <vector>
 
 namespace deft::gpu_test {
@@ -52,7 +53,15 @@ std::string layout(Random &random) {
 
 } // namespace
 
-std::string randomSpec(std::uint64_t seed, int every) {
+std::vector<std::string> hookNames() {
+  std::vector<std::string> names;
+  Random any(0, 0);
+  for (const Hook &hook : hooks(any))
+    names.push_back(hook.name);
+  return names;
+}
+
+std::string randomSpec(std::uint64_t seed, int every, const std::string &only) {
   std::string text = "// Random attentions of seed " + std::to_string(seed) + ".\nimport \"library.deft\";\n";
   int index = 0;
   for (const int dim : {64, 80, 96, 112, 128, 160, 192, 224, 256})
@@ -62,9 +71,12 @@ std::string randomSpec(std::uint64_t seed, int every) {
       Random random(seed, static_cast<std::uint64_t>(index));
       // Half of all are plain: hooks are tried on every head dim, and plain kernels with every ratio.
       const std::vector<Hook> all = hooks(random);
-      const Hook &hook = random.oneIn(2)
-                             ? all[0]
-                             : all[static_cast<std::size_t>(random.below(static_cast<int>(all.size())))];
+      const auto named =
+          std::find_if(all.begin(), all.end(), [&](const Hook &one) { return one.name == only; });
+      const Hook &drawn = random.oneIn(2)
+                              ? all[0]
+                              : all[static_cast<std::size_t>(random.below(static_cast<int>(all.size())))];
+      const Hook &hook = named != all.end() ? *named : drawn;
       const int kvHeads = random.between(1, ratio <= 2 ? 8 : ratio <= 5 ? 4 : 2);
       const std::string dtype = random.of({"f16", "bf16"});
       text += "\nattention d" + std::to_string(dim) + "_r" + std::to_string(ratio) + "_" + hook.name + " {\n";
@@ -75,6 +87,9 @@ std::string randomSpec(std::uint64_t seed, int every) {
       text += "  kv_cache    = " + layout(random) + ";\n" + hook.text;
       if (hook.hasLse && !random.oneIn(8))
         text += "  output      = " + (random.oneIn(6) ? random.of({"f16", "bf16"}) : dtype) + " with lse;\n";
+      if (hook.name == "softcap") // of scores that are about 1 otherwise, and take one way of several
+        if (Random scales(seed, static_cast<std::uint64_t>(1000 + index)); scales.oneIn(2))
+          text += std::string("  scale       = ") + scales.of({"0.01", "0.3", "0.6"}) + ";\n";
       text += "}\n";
     }
   return text;
