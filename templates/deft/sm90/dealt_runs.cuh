@@ -87,6 +87,7 @@ private:
 
   /// Not before the first dealt tile: the common ones do not wait for it.
   __device__ __forceinline__ void open(int lane) const {
+    __syncwarp(); // all lanes have asked whether it is open
     const int begin = load(true, lane);
     if (lane % kOfWarp == 0)
       window_.first[lane / kOfWarp] = begin;
