@@ -108,9 +108,8 @@ Result<bench::KernelBench *> BenchMachine::benchOf(const std::string &attention,
 }
 
 /// By the config that the rules give the tree.
-Result<KernelBenchResult> BenchMachine::runOn(const std::string &attention, const tree::KvTree &tree,
-                                              bench::KernelBenchOptions options,
-                                              config_cache::Selection *selection) {
+Result<TreeRun> BenchMachine::runOn(const std::string &attention, const tree::KvTree &tree,
+                                    bench::KernelBenchOptions options) {
   const auto program = programOf(attention);
   if (!program)
     return program.error();
@@ -123,9 +122,10 @@ Result<KernelBenchResult> BenchMachine::runOn(const std::string &attention, cons
   if (!bench)
     return bench.error();
   options.config = chosen->config();
-  if (selection)
-    *selection = std::move(*chosen);
-  return (*bench)->run(tree, options);
+  auto result = (*bench)->run(tree, options);
+  if (!result)
+    return result.error();
+  return TreeRun{std::move(*chosen), std::move(*result), *bench};
 }
 
 bool BenchMachine::has(std::string_view attention) {
@@ -154,7 +154,7 @@ bench::KernelBenchOptions BenchMachine::options() const {
   return options;
 }
 
-Result<KernelBenchResult> BenchMachine::measurePlain(const KernelRow &row, const std::string &attention) {
+Result<TreeRun> BenchMachine::measurePlain(const KernelRow &row, const std::string &attention) {
   const auto workload = workload::make(row.workload, flags_.seed, flags_.workloads);
   if (!workload)
     return workload.error();
@@ -190,23 +190,24 @@ Result<RowRun> BenchMachine::measure(const KernelRow &row) {
   bench::KernelBenchOptions options = this->options();
   options.warmToo = !flags_.quick;
   options.explore = flags_.explore;
-  auto contiguous = runOn(attention, workload->tree(), options, &run.selection);
+  auto contiguous = runOn(attention, workload->tree(), options);
   if (!contiguous)
     return contiguous.error();
-  run.contiguous = std::move(*contiguous);
+  run.selection = std::move(contiguous->selection);
+  run.contiguous = std::move(contiguous->result);
   options.warmToo = options.explore = false;
   options.pages = tree::PlacementOrder::Scattered;
   if (!flags_.quick && run.variant.cache.paged) {
     auto scattered = runOn(attention, workload->tree(), options);
     if (!scattered)
       return scattered.error();
-    run.scattered = std::move(*scattered);
+    run.scattered = std::move(scattered->result);
   }
   if (!flags_.quick && has(pages16)) {
     auto scattered = runOn(pages16, workload->tree(), options);
     if (!scattered)
       return scattered.error();
-    run.pages16 = std::move(*scattered);
+    run.pages16 = std::move(scattered->result);
   }
 
   const bench::Measured &chosen = run.contiguous.chosen;

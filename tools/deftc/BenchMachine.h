@@ -44,6 +44,13 @@ struct RowRun {
   std::string wrong() const; ///< empty: all results are right
 };
 
+/// A tree as one attention ran it.
+struct TreeRun {
+  config_cache::Selection selection;
+  bench::KernelBenchResult result;
+  bench::KernelBench *bench; ///< the machine's, which can time it again until it runs another one
+};
+
 /// The GPU that rows run on, its ceilings, and the attentions that were compiled for it so far.
 class BenchMachine {
 public:
@@ -60,8 +67,7 @@ public:
 
   support::Result<RowRun> measure(const bench::KernelRow &row);
   /// Contiguous pages and a cold L2 only, under an attention of this name.
-  support::Result<bench::KernelBenchResult> measurePlain(const bench::KernelRow &row,
-                                                         const std::string &attention);
+  support::Result<TreeRun> measurePlain(const bench::KernelRow &row, const std::string &attention);
   /// The floor of what a result computed.
   support::Result<double> floorUs(const spec::Variant &variant, const bench::KernelBenchResult &result);
 
@@ -72,9 +78,8 @@ private:
   support::Result<config_cache::Selection> choose(const jit::Program &program, const tree::KvTree &tree);
   /// With the kernels of the config. The attention must be there.
   support::Result<bench::KernelBench *> benchOf(const std::string &attention, const config::Config &config);
-  support::Result<bench::KernelBenchResult> runOn(const std::string &attention, const tree::KvTree &tree,
-                                                  bench::KernelBenchOptions options,
-                                                  config_cache::Selection *selection = nullptr);
+  support::Result<TreeRun> runOn(const std::string &attention, const tree::KvTree &tree,
+                                 bench::KernelBenchOptions options);
   bench::KernelBenchOptions options() const;
 
   Context &context_;

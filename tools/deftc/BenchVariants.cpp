@@ -19,25 +19,32 @@ namespace {
 /// What one attention took on a tree, round by round.
 struct Rounds {
   std::vector<double> us;
-  bool areRight = true;
+  bool isRight = true;
   double flops = 0, cacheBytes = 0;
 
   double medianUs() const { return measure::median(us); }
 };
 
-/// All of them in turn, several times: what the machine does meanwhile is then the same for all.
+/// All of them in turn, several times: what the machine does meanwhile is then the same for all. Inputs are
+/// made and results are checked the first time.
 Result<std::vector<Rounds>> measureInTurn(BenchMachine &machine, const KernelRow &row,
-                                          std::span<const std::string> attentions, int rounds) {
-  std::vector<Rounds> all(attentions.size());
-  for (int round = 0; round < rounds; ++round)
+                                          std::span<const std::string> attentions, int rounds, int repeats) {
+  std::vector<Rounds> all;
+  std::vector<bench::KernelBench *> benches;
+  for (const std::string &attention : attentions) {
+    const auto run = machine.measurePlain(row, attention);
+    if (!run)
+      return run.error();
+    const bench::KernelBenchResult &result = run->result;
+    all.push_back({{result.chosen.medianUs}, result.check.passed(), result.flops, result.cacheBytes});
+    benches.push_back(run->bench);
+  }
+  for (int round = 1; round < rounds; ++round)
     for (std::size_t i = 0; i < all.size(); ++i) {
-      const auto result = machine.measurePlain(row, attentions[i]);
-      if (!result)
-        return result.error();
-      all[i].us.push_back(result->chosen.medianUs);
-      all[i].areRight &= result->check.passed();
-      all[i].flops = result->flops;
-      all[i].cacheBytes = result->cacheBytes;
+      const auto timing = benches[i]->timeAgain(repeats);
+      if (!timing)
+        return timing.error();
+      all[i].us.push_back(timing->medianUs);
     }
   return all;
 }
@@ -48,7 +55,7 @@ VariantRun compared(const Rounds &plain, const Rounds &own) {
   run.us = own.medianUs();
   for (std::size_t round = 0; round < own.us.size(); ++round)
     run.ratios.push_back(own.us[round] / plain.us[round]);
-  run.isRight = plain.areRight && own.areRight;
+  run.isRight = plain.isRight && own.isRight;
   return run;
 }
 
@@ -80,7 +87,8 @@ Result<std::vector<VariantRun>> benchVariants(Context &context, const KernelBenc
     std::vector<std::string> attentions{std::string(row.attention)};
     for (const std::string_view suffix : suffixes)
       attentions.push_back(attentions.front() + "_" + std::string(suffix));
-    const auto measured = measureInTurn(machine, row, attentions, flags.quick ? 1 : kVariantRounds);
+    const auto measured =
+        measureInTurn(machine, row, attentions, flags.quick ? 1 : kVariantRounds, flags.repeats);
     if (!measured)
       return measured.error();
     const Rounds &plain = measured->front();

@@ -1,6 +1,5 @@
 #include "tuner/bench/KernelBench.h"
 
-#include "runtime/device/Timer.h"
 #include "runtime/exec/Params.h"
 #include "runtime/exec/RandomInputs.h"
 #include "runtime/tree/TreeSummary.h"
@@ -43,6 +42,10 @@ Result<KernelBench> KernelBench::open(std::shared_ptr<device::Device> device, co
     return executor.error();
   bench.executor_ = std::move(*executor);
   return bench;
+}
+
+Result<device::Timing> KernelBench::timeAgain(int repeats) {
+  return device::timeOnDevice(device_, [&] { return executor_->enqueue(); }, {repeats, /*coldL2=*/true});
 }
 
 Result<Measured> KernelBench::measure(const tree::KvTree &tree, const config::Config &config,

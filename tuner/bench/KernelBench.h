@@ -1,6 +1,7 @@
 #pragma once
 
 #include "compiler/spec/Variant.h"
+#include "runtime/device/Timer.h"
 #include "runtime/exec/cuda/CudaExecutor.h"
 #include "runtime/plan/Io.h"
 #include "runtime/plan/Planner.h"
@@ -62,6 +63,9 @@ public:
 
   /// Checks the result of the chosen plan against the oracle after timing it. Arrays of parameters are 0.05.
   support::Result<KernelBenchResult> run(tree::KvTree tree, const KernelBenchOptions &options);
+
+  /// What run() has timed last once more, cold L2: plan and inputs are where they were.
+  support::Result<device::Timing> timeAgain(int repeats);
 
 private:
   KernelBench(std::shared_ptr<device::Device> device, const spec::Variant &variant, config::Config config)
