@@ -270,9 +270,11 @@ int main(int argc, char **argv) {
   Options options;
   CLI::App app("Random cases against the oracle");
   app.add_option("PACKAGE", options.package, "A package of the spec that --write-spec wrote");
-  app.add_option("--write-spec", options.writeSpec, "Write the random spec to this file, and end");
+  auto *const writeSpec =
+      app.add_option("--write-spec", options.writeSpec, "Write the random spec to this file, and end");
   app.add_option("--hook", options.hook, "The mask or score of all attentions of that spec, like softcap")
-      ->check(CLI::IsMember(hookNames()));
+      ->check(CLI::IsMember(hookNames()))
+      ->needs(writeSpec);
   app.add_option("--seed", options.cases.seed, "Of everything");
   app.add_option("--trees", options.cases.trees, "Trees of each variant and config");
   app.add_option("--invariant-trees", options.cases.invariantTrees,
