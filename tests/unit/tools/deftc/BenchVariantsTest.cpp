@@ -1,0 +1,76 @@
+#include "tests/support/RunDeftc.h"
+#include "tests/unit/runtime/module_cache/TestFolder.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <nlohmann/json.hpp>
+
+#include <cstdlib>
+
+// Runs where `libcuda.so.1` is the tests' driver, whose kernels compute nothing and take a fixed time.
+namespace deft::cli {
+namespace {
+
+using module_cache::readText;
+using module_cache::TestFolder;
+using module_cache::writeText;
+using ::testing::HasSubstr;
+
+const char *const kSpec = R"(import "library.deft";
+attention h32_8 {
+  query_heads = 32;
+  kv_heads    = 8;
+  head_dim    = 128;
+  dtype       = f16;
+  kv_cache    = paged(page_size = 1);
+}
+attention h32_8_softcap : h32_8 {
+  param cap : f32 = 30.0;
+  score     = softcap(s, cap);
+}
+)";
+
+class BenchVariantsTest : public ::testing::Test {
+protected:
+  void SetUp() override {
+    if (std::getenv("DEFT_EXPECT_FAKE_CUDA") == nullptr)
+      GTEST_SKIP() << "the tests' driver is not the machine's";
+    writeText(folder_.path("rows.deft"), kSpec);
+    setenv("HOME", folder_.path("home").c_str(), 1); // kernels are kept there
+  }
+  test::Outcome run(std::vector<std::string> more) const {
+    std::vector<std::string> arguments{"bench",  "variants", folder_.path("rows.deft"),
+                                       "--only", "FS_b20",   "--repeat",
+                                       "1",      "--json",   folder_.path("report.json")};
+    arguments.insert(arguments.end(), more.begin(), more.end());
+    return test::runDeftc(arguments);
+  }
+  nlohmann::json onlyRun() const {
+    const auto runs = nlohmann::json::parse(readText(folder_.path("report.json")))["variants"];
+    EXPECT_EQ(runs.size(), 1u);
+    return runs.at(0);
+  }
+
+private:
+  TestFolder folder_;
+};
+
+TEST_F(BenchVariantsTest, EachRoundHasItsRatioAndWrongResultsAreSaid) {
+  const test::Outcome outcome = run({});
+  EXPECT_NE(outcome.code, kExitOk);
+  EXPECT_THAT(outcome.out, HasSubstr("tree               bound  plain us  softcap\n"));
+  EXPECT_THAT(outcome.out, HasSubstr("1.00 WRONG\n"));
+  const nlohmann::json softcap = onlyRun();
+  EXPECT_EQ(softcap["tree"], "FS_b20");
+  EXPECT_EQ(softcap["variant"], "softcap");
+  EXPECT_EQ(softcap["ratios"], (std::vector<double>{1, 1, 1}));
+  EXPECT_EQ(softcap["right"], false);
+}
+
+TEST_F(BenchVariantsTest, InAHurryThereIsOneRound) {
+  (void)run({"--quick"});
+  EXPECT_EQ(onlyRun()["ratios"], (std::vector<double>{1}));
+}
+
+} // namespace
+} // namespace deft::cli
