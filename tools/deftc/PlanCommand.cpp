@@ -102,6 +102,7 @@ int planCommand(Context &context, const Options &options) {
     config.chunkTokens = options.chunk;
   auto report =
       reportPlan(std::move(subject->tree), plan::VariantFacts::of(program->variant(), machine->isCpu), config,
+                 machine->isCpu ? config.cost : config::kernelCoefficients(),
                  options.blocks > 0 ? options.blocks : machine->blocks);
   if (!report)
     return reportError(context, report.error());

@@ -287,8 +287,6 @@ private:
     const double pitch = (right - left) / blocks, width = std::min(pitch * (pitch > 4 ? 0.86 : 1.0), 40.0);
     const auto heightOf = [&](double us) { return us * perUs; };
     const bool drawsUnits = balance.units.size() <= static_cast<std::size_t>(kMostUnits);
-    plan::CostModel model;
-    model.set(report_.facts, report_.config, report_.blocks);
     for (int b = 0; b < blocks; ++b) {
       const double x = left + pitch * b;
       if (!drawsUnits) {
@@ -299,7 +297,7 @@ private:
       double below = 0;
       for (int u = balance.unitBegin[b]; u < balance.unitBegin[b + 1]; ++u) {
         const int item = balance.units[u] / report_.facts.kvHeads;
-        const double height = heightOf(model.unitUs(plan_, plan_.items[item]));
+        const double height = heightOf(report_.model.unitUs(plan_, plan_.items[item]));
         below += height;
         svg_.rect(x, top + kLoadHeight - below, width, height,
                   "fill=\"" + colourOf(item) + "\" stroke=\"white\" stroke-width=\"0.4\"",

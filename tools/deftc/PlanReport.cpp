@@ -71,7 +71,7 @@ json runsJson(const PlanReport &report, const abi::Item &item) {
   return runs;
 }
 
-json itemsJson(const PlanReport &report, const plan::CostModel &model) {
+json itemsJson(const PlanReport &report) {
   json items = json::array();
   for (std::size_t i = 0; i < report.plan.items.size(); ++i) {
     const abi::Item &item = report.plan.items[i];
@@ -79,7 +79,7 @@ json itemsJson(const PlanReport &report, const plan::CostModel &model) {
                    {"queries", {item.queryBegin, item.queryBegin + item.queryCount}},
                    {"rows", item.queryCount * report.facts.ratio},
                    {"tokens", item.tokens},
-                   {"us", model.unitUs(report.plan, item)},
+                   {"us", report.model.unitUs(report.plan, item)},
                    {"runs", runsJson(report, item)}};
     object["partial"] = item.partialBegin < 0 ? json(nullptr) : json(item.partialBegin);
     items.push_back(std::move(object));
@@ -107,7 +107,8 @@ std::string PlanReport::nodeName(int node) const {
 }
 
 Result<PlanReport> reportPlan(tree::KvTree tree, const plan::VariantFacts &facts,
-                              const config::Config &config, int blocks) {
+                              const config::Config &config, const config::CostCoefficients &prices,
+                              int blocks) {
   PlanReport report;
   report.facts = facts;
   report.config = config;
@@ -119,14 +120,15 @@ Result<PlanReport> reportPlan(tree::KvTree tree, const plan::VariantFacts &facts
   if (!plan)
     return plan.error();
   report.plan = std::move(*plan);
-  plan::CostModel model;
-  model.set(facts, config, blocks);
-  report.cost = model.estimate(report.plan);
+  config::Config priced = config;
+  priced.cost = prices;
+  report.model.set(facts, priced, blocks);
+  report.cost = report.model.estimate(report.plan);
   report.io = plan::io(report.plan, facts);
   std::vector<double> costs;
   report.nodeOfRun.resize(report.plan.runs.size());
   for (const abi::Item &item : report.plan.items) {
-    costs.push_back(model.unitUs(report.plan, item));
+    costs.push_back(report.model.unitUs(report.plan, item));
     for (int r = item.runBegin; r < item.runBegin + item.runCount; ++r)
       report.nodeOfRun[r] = nodeOf(report, item, report.plan.runs[r]);
   }
@@ -168,14 +170,12 @@ void printPlan(const PlanReport &report, std::ostream &out) {
       << rounded(report.balance.maxOverMean(), 2) << " times the mean; "
       << rounded(report.cost.microseconds, 1) << " us by the cost model\n\n"
       << "    item  phase     queries     rows   tokens       us  result    tokens of nodes\n";
-  plan::CostModel model;
-  model.set(report.facts, report.config, report.blocks);
   for (std::size_t i = 0; i < std::min(plan.items.size(), kMostItems); ++i) {
     const abi::Item &item = plan.items[i];
     out << std::setw(8) << i << "  " << std::left << std::setw(8) << phaseOf(report, static_cast<int>(i))
         << "  " << std::setw(10) << range(item.queryBegin, item.queryCount) << std::right << std::setw(6)
         << item.queryCount * report.facts.ratio << ' ' << std::setw(8) << withSeparators(item.tokens) << ' '
-        << std::setw(8) << rounded(model.unitUs(plan, item), 1) << "  " << std::left << std::setw(8)
+        << std::setw(8) << rounded(report.model.unitUs(plan, item), 1) << "  " << std::left << std::setw(8)
         << (item.partialBegin < 0 ? "output" : "partial") << std::right << "  " << runsText(report, item)
         << "\n";
   }
@@ -186,8 +186,6 @@ void printPlan(const PlanReport &report, std::ostream &out) {
 }
 
 json toJson(const PlanReport &report) {
-  plan::CostModel model;
-  model.set(report.facts, report.config, report.blocks);
   json nodes = json::array();
   for (std::size_t i = 0; i < report.tree.nodes().size(); ++i) {
     const tree::Node &node = report.tree.nodes()[i];
@@ -208,7 +206,7 @@ json toJson(const PlanReport &report) {
           {"chunk_tokens", report.plan.chunkTokens},
           {"query_order", report.plan.callerIndex},
           {"query_positions", report.plan.queryPos},
-          {"items", itemsJson(report, model)},
+          {"items", itemsJson(report)},
           {"partial_slots", report.plan.partialSlots},
           {"merge", mergeJson(report.plan)},
           {"bytes",

@@ -29,6 +29,7 @@ struct PlanReport {
   int blocks = 0;
 
   plan::Plan plan;
+  plan::CostModel model; ///< by which the plan's time is told; see reportPlan
   plan::PlanCost cost;
   plan::IoBytes io;
   plan::Balance balance;      ///< in microseconds of the cost model
@@ -39,9 +40,11 @@ struct PlanReport {
   const tree::Query &query(int place) const { return tree.queries()[plan.callerIndex[place]]; }
 };
 
-/// Places the tree, plans it, counts and prices the plan.
+/// Places the tree, plans it, counts the plan and tells its time by `prices`: plans are made by the config's
+/// own, and kernels of a GPU compared by others (kernelCoefficients).
 support::Result<PlanReport> reportPlan(tree::KvTree tree, const plan::VariantFacts &facts,
-                                       const config::Config &config, int blocks);
+                                       const config::Config &config, const config::CostCoefficients &prices,
+                                       int blocks);
 
 void printPlan(const PlanReport &report, std::ostream &out);
 nlohmann::json toJson(const PlanReport &report);

@@ -79,6 +79,21 @@ TEST(PlanCommandTest, TextTellsTheTreeTheItemsAndTheLoad) {
   EXPECT_THAT(outcome.out, HasSubstr("n20"));
 }
 
+/// Of trees for which the untuned choice ships.
+TEST(PlanCommandTest, ItTellsTheTimeThatExplainTells) {
+  for (const char *tree : {"few_shot", "levels:nodes=1,2,4,8,1024,tokens=16,16,16,16,16"}) {
+    const std::vector<std::string> gpu = {"--device", "h200", "--config", DEFT_H200_CONFIGS};
+    std::vector<std::string> explain = {"explain", "llama3_8b", "--workload", tree};
+    explain.insert(explain.end(), gpu.begin(), gpu.end());
+    const std::string why = test::runDeftc(explain).out, shown = plan(tree, gpu).out;
+    std::smatch chosen, told;
+    ASSERT_TRUE(std::regex_search(why, chosen, std::regex("analytic choice: ([0-9.]+) us by the model")))
+        << why;
+    ASSERT_TRUE(std::regex_search(shown, told, std::regex("([0-9.]+) us by the cost model"))) << shown;
+    EXPECT_EQ(told[1], chosen[1]) << tree;
+  }
+}
+
 TEST(PlanCommandTest, LongListsAreCutInTextOnly) {
   const std::string workload = "levels:nodes=1,100,tokens=100,50";
   const Outcome text = plan(workload, {"--partition", "node"});
