@@ -23,7 +23,8 @@ template <class Config, class Variant> class WarpRows {
 public:
   /// Whether hooks want to know of the queries: setQueries or loadQueryFacts is to be called then.
   static constexpr bool kNeedsRow = Variant::kHasMask || Variant::kHasScore;
-  /// Whether these differ from query to query; not where all there is is one cap for all.
+  /// Whether what they say of one differs from query to query: not where there is one cap for all, and no
+  /// more.
   static constexpr bool kNeedsQuery =
       Variant::kHasMask || (Variant::kHasScore && !(Form::kHasOneCap && !Form::kIsSloped));
   /// Whether they want to know of tokens, positions and depths.

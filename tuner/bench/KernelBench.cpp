@@ -44,8 +44,8 @@ Result<KernelBench> KernelBench::open(std::shared_ptr<device::Device> device, co
   return bench;
 }
 
-Result<device::Timing> KernelBench::timeAgain(int repeats) {
-  return device::timeOnDevice(device_, [&] { return executor_->enqueue(); }, {repeats, /*coldL2=*/true});
+Result<device::Timing> KernelBench::time(int repeats, bool coldL2) {
+  return device::timeOnDevice(device_, [&] { return executor_->enqueue(); }, {repeats, coldL2});
 }
 
 Result<Measured> KernelBench::measure(const tree::KvTree &tree, const config::Config &config,
@@ -68,10 +68,7 @@ Result<Measured> KernelBench::measure(const tree::KvTree &tree, const config::Co
   measured.planUs = planUs[1 + kPlans / 2];
   if (auto prepared = executor_->prepare(plan); !prepared)
     return prepared.error();
-  const auto time = [&](bool coldL2) {
-    return device::timeOnDevice(device_, [&] { return executor_->enqueue(); }, {repeats, coldL2});
-  };
-  const auto cold = time(true);
+  const auto cold = time(repeats, /*coldL2=*/true);
   if (!cold)
     return cold.error();
   measured.config = config;
@@ -84,7 +81,7 @@ Result<Measured> KernelBench::measure(const tree::KvTree &tree, const config::Co
   measured.fastestUs = cold->fastestUs;
   measured.slowestUs = cold->slowestUs;
   if (options.warmToo) {
-    const auto warm = time(false);
+    const auto warm = time(repeats, /*coldL2=*/false);
     if (!warm)
       return warm.error();
     measured.warmUs = warm->medianUs;

@@ -65,11 +65,13 @@ public:
   support::Result<KernelBenchResult> run(tree::KvTree tree, const KernelBenchOptions &options);
 
   /// What run() has timed last once more, cold L2: plan and inputs are where they were.
-  support::Result<device::Timing> timeAgain(int repeats);
+  support::Result<device::Timing> timeAgain(int repeats) { return time(repeats, /*coldL2=*/true); }
 
 private:
   KernelBench(std::shared_ptr<device::Device> device, const spec::Variant &variant, config::Config config)
       : device_(std::move(device)), variant_(variant), config_(std::move(config)) {}
+  /// What was prepared last.
+  support::Result<device::Timing> time(int repeats, bool coldL2);
   support::Result<Measured> measure(const tree::KvTree &tree, const config::Config &config,
                                     const KernelBenchOptions &options, int repeats);
 
