@@ -84,16 +84,16 @@ Least leastOf(spec::Partition partition, const ViewCounts &counts, const CostMod
   }
 }
 
-std::optional<Choice> AutoMemory::find(std::uint64_t key) const {
+std::optional<Found> AutoMemory::find(std::uint64_t key) const {
   const std::size_t used = std::min(count_, entries_.size());
   for (std::size_t i = 0; i < used; ++i)
     if (entries_[i].key == key)
-      return entries_[i].choice;
+      return entries_[i].found;
   return std::nullopt;
 }
 
-void AutoMemory::remember(std::uint64_t key, const Choice &choice) {
-  entries_[count_ % entries_.size()] = {key, choice};
+void AutoMemory::remember(std::uint64_t key, const Found &found) {
+  entries_[count_ % entries_.size()] = {key, found};
   ++count_;
 }
 

@@ -47,16 +47,24 @@ struct Least {
 };
 Least leastOf(spec::Partition partition, const ViewCounts &counts, const CostModel &model);
 
-/// The choices made for the classes seen last.
+/// What was found for a class.
+struct Found {
+  Choice choice;
+  int unionRows = 0; ///< of the largest tile of partition `union`
+
+  bool operator==(const Found &) const = default;
+};
+
+/// What was found for the classes seen last.
 class AutoMemory {
 public:
-  std::optional<Choice> find(std::uint64_t key) const;
-  void remember(std::uint64_t key, const Choice &choice);
+  std::optional<Found> find(std::uint64_t key) const;
+  void remember(std::uint64_t key, const Found &found);
 
 private:
   struct Entry {
     std::uint64_t key = 0;
-    Choice choice;
+    Found found;
   };
   std::array<Entry, 64> entries_;
   std::size_t count_ = 0; ///< ever remembered: the oldest is overwritten

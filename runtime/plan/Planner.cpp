@@ -95,25 +95,33 @@ Result<void> Planner::makeOfRead(const tree::KvTree &tree, const VariantFacts &f
     if (const std::int64_t runs = countsOf(view_, queriesPerTile).pathNodes / queriesPerTile;
         runs > static_cast<std::int64_t>(TileList::kMostRuns))
       return tooManyRuns("at least " + std::to_string(runs));
-  Choice choice{config.partition, config.chunkTokens};
-  if (choice.partition == spec::Partition::Auto) {
-    const std::uint64_t key = classOf(view_, facts, config, blocks);
-    if (const std::optional<Choice> remembered = auto_.find(key)) {
-      choice = *remembered;
-    } else {
-      const Result<Choice> chosen = chooseAuto(tree, facts, config, blocks, plan);
-      if (!chosen)
-        return chosen.error();
-      choice = *chosen;
-      auto_.remember(key, choice);
-    }
-  }
-  lastChoice_ = choice;
-  if (auto made = makeAs(choice, tree, facts, config, blocks, plan); !made)
+  lastChoice_ = {config.partition, config.chunkTokens};
+  const bool isAuto = config.partition == spec::Partition::Auto;
+  if (auto made = isAuto ? makeAuto(tree, facts, config, blocks, plan)
+                         : makeAs(lastChoice_, tree, facts, config, blocks, plan);
+      !made)
     return made;
   plan.leaves.swap(view_.leaves);
   if (!options_.isInvariant) // what stands beside an item depends on others, and what it mixes on its queries
     order_.apply(config, facts, plan);
+  return {};
+}
+
+/// The view must stand in the tree's own order, here and in what follows.
+Result<void> Planner::makeAuto(const tree::KvTree &tree, const VariantFacts &facts,
+                               const config::Config &config, int blocks, Plan &plan) {
+  const std::uint64_t key = classOf(view_, facts, config, blocks);
+  if (const std::optional<Found> known = auto_.find(key)) {
+    lastChoice_ = known->choice;
+    return makeAgain(*known, tree, facts, config, blocks, plan);
+  }
+  const Result<Choice> chosen = chooseAuto(tree, facts, config, blocks, plan);
+  if (!chosen)
+    return chosen.error();
+  lastChoice_ = *chosen;
+  if (auto made = makeAs(lastChoice_, tree, facts, config, blocks, plan); !made)
+    return made;
+  auto_.remember(key, {lastChoice_, unionRows_});
   return {};
 }
 
@@ -154,7 +162,6 @@ Result<Choice> Planner::chooseAuto(const tree::KvTree &tree, const VariantFacts 
   return *best;
 }
 
-/// The view must stand in the tree's own order.
 Result<void> Planner::makeAs(const Choice &choice, const tree::KvTree &tree, const VariantFacts &facts,
                              const config::Config &config, int blocks, Plan &plan) {
   unionRows_ = config::mostRows(config);
@@ -162,6 +169,16 @@ Result<void> Planner::makeAs(const Choice &choice, const tree::KvTree &tree, con
       !made || choice.partition != spec::Partition::Union)
     return made;
   return narrowWhereIdle(choice, tree, facts, config, blocks, plan);
+}
+
+/// As it was made for another tree of the class, unless narrower tiles, which made no partials there, make
+/// some.
+Result<void> Planner::makeAgain(const Found &known, const tree::KvTree &tree, const VariantFacts &facts,
+                                const config::Config &config, int blocks, Plan &plan) {
+  unionRows_ = known.unionRows;
+  auto made = makeOnce(known.choice, tree, facts, config, blocks, plan);
+  const bool areAsPromised = unionRows_ == config::mostRows(config) || plan.partialSlots == 0;
+  return !made || areAsPromised ? made : makeAs(known.choice, tree, facts, config, blocks, plan);
 }
 
 /// The widest tiles read least, but may be so few that most blocks have none: then narrower ones are tried.

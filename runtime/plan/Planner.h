@@ -56,8 +56,12 @@ public:
 private:
   support::Result<void> check(const tree::KvTree &tree, const VariantFacts &facts,
                               const config::Config &config) const;
+  support::Result<void> makeAuto(const tree::KvTree &tree, const VariantFacts &facts,
+                                 const config::Config &config, int blocks, Plan &plan);
   support::Result<void> makeAs(const Choice &choice, const tree::KvTree &tree, const VariantFacts &facts,
                                const config::Config &config, int blocks, Plan &plan);
+  support::Result<void> makeAgain(const Found &known, const tree::KvTree &tree, const VariantFacts &facts,
+                                  const config::Config &config, int blocks, Plan &plan);
   support::Result<void> makeOnce(const Choice &choice, const tree::KvTree &tree, const VariantFacts &facts,
                                  const config::Config &config, int blocks, Plan &plan);
   support::Result<void> narrowWhereIdle(const Choice &choice, const tree::KvTree &tree,

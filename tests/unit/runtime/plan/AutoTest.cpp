@@ -142,6 +142,29 @@ TEST(AutoTest, PlannerKeepsItsChoiceForTheClass) {
   EXPECT_NEAR(rankOf(second, facts, autoConfig(), 264), rankOf(*again, facts, autoConfig(), 264), 1);
 }
 
+/// At 16/1 tiles of 128 rows would keep half of the blocks at work: narrower ones are tried for a class's
+/// first tree alone.
+TEST(AutoTest, PlannerKeepsItsTilesForTheClass) {
+  const VariantFacts facts{16, 1};
+  config::Config config = autoConfig();
+  config.phases = {{.name = "tiles", .family = config::Family::Sm90, .tileQ = 128, .stages = 4, .warps = 12}};
+  Planner planner;
+  for (int leaf = 32; leaf < 40; ++leaf) {
+    SCOPED_TRACE(leaf);
+    KvTree tree = test::levelTree({1, 256}, {256, leaf});
+    ASSERT_TRUE(tree::placeInCache(tree, {}));
+    Plan plan;
+    ASSERT_TRUE(planner.make(tree, facts, config, 132, plan));
+    const auto fresh = makePlan(tree, facts, config, 132);
+    ASSERT_TRUE(fresh) << fresh.error().message;
+    EXPECT_GT(plan.items.size(), 32u);
+    EXPECT_EQ(plan.items.size(), fresh->items.size());
+    EXPECT_EQ(plan.partialSlots, 0);
+    const auto verified = verify(plan, tree, facts, config);
+    EXPECT_TRUE(verified) << verified.error().message;
+  }
+}
+
 /// What a partition cannot do with less is never more than what it does.
 TEST(AutoTest, TheChoiceAsAConfigGivesThePlanAgain) {
   for (const auto &[name, tree] : trees()) {
@@ -270,10 +293,10 @@ TEST(AutoTest, ClassesTellApartWhatDecides) {
 TEST(AutoMemoryTest, ForgetsTheOldest) {
   AutoMemory memory;
   for (std::uint64_t key = 0; key < 65; ++key)
-    memory.remember(key, {spec::Partition::Greedy, static_cast<int>(key)});
+    memory.remember(key, {{spec::Partition::Greedy, static_cast<int>(key)}, 64});
   EXPECT_FALSE(memory.find(0));
   for (std::uint64_t key = 1; key < 65; ++key)
-    EXPECT_EQ(memory.find(key), (Choice{spec::Partition::Greedy, static_cast<int>(key)}));
+    EXPECT_EQ(memory.find(key), (Found{{spec::Partition::Greedy, static_cast<int>(key)}, 64}));
   EXPECT_FALSE(memory.find(65));
 }
 
