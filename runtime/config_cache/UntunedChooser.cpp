@@ -57,9 +57,7 @@ double UntunedChooser::price(const config::Config &config, const tree::KvTree &t
   const int blocks = config::estimateBlocks(shape_, config, *target_, units_);
   if (!planner_.make(tree, facts_, config, blocks, plan_))
     return 0;
-  config::Config priced = config;
-  priced.cost = config::kernelCoefficients();
-  model_.set(facts_, priced, blocks);
+  model_.set(facts_, config, config::kernelCoefficients(), blocks);
   return model_.estimate(plan_).microseconds;
 }
 

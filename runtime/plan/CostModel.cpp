@@ -32,8 +32,8 @@ const config::PhaseConfig &phaseFor(const config::Config &config, int rows) {
 
 } // namespace
 
-void CostModel::set(const VariantFacts &facts, const config::Config &config, int blocks) {
-  const config::CostCoefficients &cost = config.cost;
+void CostModel::set(const VariantFacts &facts, const config::Config &config,
+                    const config::CostCoefficients &cost, int blocks) {
   cost_ = cost;
   ratio_ = facts.ratio;
   queriesPerTile_ = std::max(1, config::mostRows(config) / facts.ratio);

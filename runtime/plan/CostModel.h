@@ -31,7 +31,12 @@ struct PlanCost {
 /// allocation once it has seen tiles of the size.
 class CostModel {
 public:
-  void set(const VariantFacts &facts, const config::Config &config, int blocks);
+  /// By the config's own prices, by which its plans are made, or by others.
+  void set(const VariantFacts &facts, const config::Config &config, int blocks) {
+    set(facts, config, config.cost, blocks);
+  }
+  void set(const VariantFacts &facts, const config::Config &config, const config::CostCoefficients &cost,
+           int blocks);
 
   PlanCost estimate(const Plan &plan) const;
   /// Of one item, for one KV head, on the block that has it.

@@ -293,13 +293,15 @@ void RunOrder::rewrite(const config::Config &config, int ratio, Plan &plan) {
   endOf_.resize(former_.size());
   std::size_t most = 0;
   forEachItem(config, plan, [&](std::size_t i, const config::PhaseConfig &phase) {
-    most += mostRuns(plan.items[i], phase, shapes_[i]);
+    Shape &shape = shapes_[i];
+    shape.mostRuns = mostRuns(plan.items[i], phase, shape);
+    most += shape.mostRuns;
   });
   abi::Run *const all = plan.runs.renew(most), *to = all;
   WriteAhead ahead(all, most);
   forEachItem(config, plan, [&](std::size_t i, const config::PhaseConfig &phase) {
     abi::Item &item = plan.items[i];
-    ahead.ask(to, mostRuns(item, phase, shapes_[i]));
+    ahead.ask(to, shapes_[i].mostRuns);
     abi::Run *const end = rewriteItem(i, item, ratio, phase.tileKv, to);
     item.runBegin = static_cast<int>(to - all);
     item.runCount = static_cast<int>(end - to);

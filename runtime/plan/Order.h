@@ -31,6 +31,7 @@ private:
     std::int64_t many = 0, few = 0; ///< under `mixed`: its tokens that many rows see, and few
     int dealtTiles = 0;             ///< 0: nothing is dealt
     bool isMisplaced = false;       ///< whole pages are not a tile's pieces in it
+    std::size_t mostRuns = 0;       ///< as many runs become of the item's, at most
     bool areBoth() const { return many > 0 && few > 0; }
     bool areDealt() const { return dealtTiles > 0; }
     bool areMixed() const { return areBoth() && !areDealt(); } ///< its runs are cut into tiles

@@ -120,9 +120,7 @@ Result<PlanReport> reportPlan(tree::KvTree tree, const plan::VariantFacts &facts
   if (!plan)
     return plan.error();
   report.plan = std::move(*plan);
-  config::Config priced = config;
-  priced.cost = prices;
-  report.model.set(facts, priced, blocks);
+  report.model.set(facts, config, prices, blocks);
   report.cost = report.model.estimate(report.plan);
   report.io = plan::io(report.plan, facts);
   std::vector<double> costs;

@@ -32,14 +32,13 @@ std::optional<double> PlanModel::microsecondsOf(const config::Config &config) {
   const auto [found, isNew] = known_.try_emplace(keyOf(config, blocks));
   if (!isNew)
     return found->second;
-  // Prices that a preset has changed decide which plan is made; what the plan costs is said by the machine's.
-  config::Config priced = config;
-  priced.cost = space_.cost();
   double logSum = 0;
   for (const tree::KvTree *tree : trees_) {
     if (auto made = planner_.make(*tree, facts_, config, blocks, plan_); !made)
       return std::nullopt;
-    model_.set(facts_, priced, blocks);
+    // Prices that a preset has changed decide which plan is made; what the plan costs is said by the
+    // machine's.
+    model_.set(facts_, config, space_.cost(), blocks);
     logSum += std::log(model_.estimate(plan_).microseconds);
   }
   found->second = std::exp(logSum / static_cast<double>(trees_.size()));
