@@ -128,6 +128,7 @@ constexpr int kLaunchProgrammaticSerialization = 6;
 
 /// The functions of a loaded driver.
 struct Api {
+// A declarator takes no parentheses around its parameters. NOLINTNEXTLINE(bugprone-macro-parentheses)
 #define DEFT_DECLARE(member, symbol, parameters) Result(*member) parameters = nullptr;
   DEFT_DRIVER_FUNCTIONS(DEFT_DECLARE)
 #undef DEFT_DECLARE
