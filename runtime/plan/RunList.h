@@ -12,8 +12,8 @@
 namespace deft::plan {
 
 /// A plan's runs, which are most of it: in memory of their own, or where an upload begins, so that they need
-/// not be copied there. What is in somebody else's memory is never changed, for it may be on its way to a
-/// device: who wants to change it gets it moved first.
+/// not be copied there. What is in somebody else's memory may be on its way to a device: who wants to change
+/// it gets it moved first, unless that memory is what was lent for the change.
 class RunList {
 public:
   using Own = UnfilledVector<abi::Run>;
@@ -64,11 +64,9 @@ public:
     else
       own_.resize(count);
   }
-  /// All of them, to be changed.
+  /// All of them, to be changed: in the room that is lent, or in memory of their own.
   std::span<abi::Run> toChange() {
-    if (!isLent())
-      return own_;
-    const Room from = lent_;
+    const Room from = isLent() ? lent_ : Room{nullptr, own_};
     if (abi::Run *const to = renew(from.runs.size()); to != from.runs.data())
       std::copy(from.runs.begin(), from.runs.end(), to);
     return isLent() ? lent_.runs : std::span<abi::Run>(own_);

@@ -139,29 +139,27 @@ struct Target {
   explicit Target(const plan::Plan &plan) {
     room.growFor(plan);
     sections = exec::PlanSections::of(room);
-    for (auto &slot : memory)
-      slot = std::make_shared<std::vector<std::byte>>(sections.end);
+    memory = std::make_shared<std::vector<std::byte>>(sections.end);
   }
-  /// The next plan is to have its runs where it is copied from.
+  /// The next plan is to have its runs where it is copied from. The copy of the one before has been made, as
+  /// exec::CudaPlan would find.
   void lend(plan::RunList &runs) {
-    next = 1 - next;
-    auto *const first = reinterpret_cast<abi::Run *>(memory[next]->data() + sections.runs);
-    runs.lend({memory[next], {first, static_cast<std::size_t>(room.runs)}});
+    auto *const first = reinterpret_cast<abi::Run *>(memory->data() + sections.runs);
+    runs.lend({memory, {first, static_cast<std::size_t>(room.runs)}});
   }
   std::size_t write(const plan::Plan &plan) {
-    return exec::writeSections(plan, room, sections, memory[next]->data());
+    return exec::writeSections(plan, room, sections, memory->data());
   }
   exec::PlanRoom room;
   exec::PlanSections sections;
-  std::array<std::shared_ptr<std::vector<std::byte>>, 2> memory;
-  std::size_t next = 0;
+  std::shared_ptr<std::vector<std::byte>> memory;
 };
 
 void write(benchmark::State &state, MakeTree make) {
   const Step step(make(static_cast<int>(state.range(0))));
   Target target(step.plan);
   const std::size_t bytes = target.write(step.plan);
-  if (std::memcmp(target.memory.front()->data() + target.sections.runs, step.plan.runs.data(),
+  if (std::memcmp(target.memory->data() + target.sections.runs, step.plan.runs.data(),
                   step.plan.runs.size() * sizeof(abi::Run)) != 0)
     return state.SkipWithError("the runs are not those of the plan");
   for (auto _ : state)

@@ -108,12 +108,18 @@ Result<void> CudaPlan::setRoom(const PlanRoom &room) {
 }
 
 void CudaPlan::lendRoom(plan::RunList &runs) {
-  const Slot &slot = slots_[next_];
-  // Not where a plan waits for its upload, nor before what was in its way: nobody waits here.
-  if (isWritten_ || !slot.copied.isReached())
+  const auto firstRun = [&](const Slot &slot) {
+    return reinterpret_cast<abi::Run *>(slot.memory->as<std::byte>() + sections_.runs);
+  };
+  if (isWritten_) // a plan waits there for its upload
     return runs.lend({});
-  auto *const first = reinterpret_cast<abi::Run *>(slot.memory->as<std::byte>() + sections_.runs);
-  runs.lend({slot.memory, {first, static_cast<std::size_t>(room_.runs)}});
+  // Where they stand nothing needs to be moved, once they are copied.
+  if (const Slot &last = slots_[1 - next_]; runs.data() == firstRun(last) && last.copied.isReached())
+    next_ = 1 - next_;
+  const Slot &slot = slots_[next_];
+  if (!slot.copied.isReached()) // nobody waits here
+    return runs.lend({});
+  runs.lend({slot.memory, {firstRun(slot), static_cast<std::size_t>(room_.runs)}});
 }
 
 Result<void> CudaPlan::write(const plan::Plan &plan) {

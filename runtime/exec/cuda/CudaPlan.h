@@ -34,8 +34,9 @@ struct CudaPlanOptions {
   int freeRuns = 0;
 };
 
-/// The plan that a device has at hand, and the scratch memory of its runs. Plans take turns in two buffers of
-/// page-locked memory: while one is copied, the next is written.
+/// The plan that a device has at hand, and the scratch memory of its runs. Plans have two buffers of
+/// page-locked memory: while one is copied, the next is written in the other; one that has been copied is
+/// changed where it is.
 ///
 ///   lendRoom(runs)   before the plan is made, so that write() need not copy its runs
 ///   write(plan)      on the host only

@@ -75,6 +75,22 @@ TEST(RunListTest, WhatIsLentIsNeverChanged) {
   EXPECT_EQ(runs.data(), runs.own().data());
 }
 
+TEST(RunListTest, WhatIsToChangeMovesIntoTheRoomThatIsLent) {
+  const Memory memory;
+  RunList runs;
+  remake(runs, {1, 2});
+  runs.lend(memory.room());
+  runs.toChange()[0].tokens = 5;
+  EXPECT_EQ(runs.data(), memory.runs->data());
+  EXPECT_EQ(tokensOf(runs), (std::vector{5, 2}));
+  runs.lend({});
+  remake(runs, {1, 2, 3, 4, 5});
+  runs.lend(memory.room()); // of four
+  runs.toChange()[0].tokens = 6;
+  EXPECT_EQ(runs.data(), runs.own().data());
+  EXPECT_EQ(tokensOf(runs), (std::vector{6, 2, 3, 4, 5}));
+}
+
 TEST(RunListTest, ChangesInTheRoomThatIsLentStayThere) {
   const Memory memory;
   RunList runs;
