@@ -54,9 +54,9 @@ Result<Measurement> measurementFromJson(const json &object) {
     return checked.error();
   Measurement measurement;
   constexpr double kAboveZero = 1e-9;
-  for (auto read : {readNumber(object, "tuned_us", kAboveZero, measurement.tunedUs),
-                    readNumber(object, "untuned_us", kAboveZero, measurement.untunedUs),
-                    readNumber(object, "spread", 0, measurement.spread)})
+  for (const auto &read : {readNumber(object, "tuned_us", kAboveZero, measurement.tunedUs),
+                           readNumber(object, "untuned_us", kAboveZero, measurement.untunedUs),
+                           readNumber(object, "spread", 0, measurement.spread)})
     if (!read)
       return read.error();
   const auto trees = tree::readInt(object["trees"], "measurement trees");
@@ -81,7 +81,7 @@ Result<Provenance> provenanceFromJson(const json &object) {
     out = std::move(*text);
     return {};
   };
-  for (auto done :
+  for (const auto &done :
        {read("deftc_version", provenance.deftcVersion), read("kernel_hash", provenance.kernelHash),
         read("date", provenance.date), read("driver", provenance.driver), read("note", provenance.note)})
     if (!done)

@@ -8,7 +8,6 @@ namespace deft::codegen::cpu {
 
 using mlir::Value;
 using mlir::arith::CmpFPredicate;
-using mlir::arith::CmpIPredicate;
 
 namespace {
 

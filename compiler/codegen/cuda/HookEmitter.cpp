@@ -78,7 +78,7 @@ private:
   /// `struct Row` and the hook that fills it. What both regions compute alike is kept once.
   std::string rowHook() {
     ExprPrinter printer;
-    std::string members, assignments;
+    std::string members;
     std::map<std::string, std::string> memberOf; // by expression
     for (Region *region : {&op_.getMask(), &op_.getScore()}) {
       llvm::SmallVector<Value> values = rowValues(*region);

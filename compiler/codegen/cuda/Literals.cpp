@@ -1,5 +1,7 @@
 #include "compiler/codegen/cuda/Literals.h"
 
+#include "mlir/IR/BuiltinAttributes.h"
+
 #include <cctype>
 #include <charconv>
 #include <cmath>
