@@ -84,17 +84,18 @@ Least leastOf(spec::Partition partition, const ViewCounts &counts, const CostMod
   }
 }
 
-std::optional<Found> AutoMemory::find(std::uint64_t key) const {
+Found *AutoMemory::find(std::uint64_t key) {
   const std::size_t used = std::min(count_, entries_.size());
   for (std::size_t i = 0; i < used; ++i)
     if (entries_[i].key == key)
-      return entries_[i].found;
-  return std::nullopt;
+      return &entries_[i].found;
+  return nullptr;
 }
 
-void AutoMemory::remember(std::uint64_t key, const Found &found) {
-  entries_[count_ % entries_.size()] = {key, found};
-  ++count_;
+Found &AutoMemory::remember(std::uint64_t key, const Choice &choice) {
+  Entry &oldest = entries_[count_++ % entries_.size()];
+  oldest = {key, {choice}};
+  return oldest.found;
 }
 
 } // namespace deft::plan

@@ -5,7 +5,6 @@
 
 #include <array>
 #include <cstdint>
-#include <optional>
 
 /// Partition `auto`: the cheapest by the cost model.
 namespace deft::plan {
@@ -50,16 +49,14 @@ Least leastOf(spec::Partition partition, const ViewCounts &counts, const CostMod
 /// What was found for a class.
 struct Found {
   Choice choice;
-  int unionRows = 0; ///< of the largest tile of partition `union`
-
-  bool operator==(const Found &) const = default;
+  int unionRows = 0; ///< of the largest tile of partition `union`; 0: to be found for each tree
 };
 
 /// What was found for the classes seen last.
 class AutoMemory {
 public:
-  std::optional<Found> find(std::uint64_t key) const;
-  void remember(std::uint64_t key, const Found &found);
+  Found *find(std::uint64_t key); ///< null: nothing was
+  Found &remember(std::uint64_t key, const Choice &choice);
 
 private:
   struct Entry {

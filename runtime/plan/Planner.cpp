@@ -3,6 +3,7 @@
 #include "compiler/config/ConfigJson.h"
 
 #include <algorithm>
+#include <limits>
 #include <string>
 
 namespace deft::plan {
@@ -111,18 +112,23 @@ Result<void> Planner::makeOfRead(const tree::KvTree &tree, const VariantFacts &f
 Result<void> Planner::makeAuto(const tree::KvTree &tree, const VariantFacts &facts,
                                const config::Config &config, int blocks, Plan &plan) {
   const std::uint64_t key = classOf(view_, facts, config, blocks);
-  if (const std::optional<Found> known = auto_.find(key)) {
-    lastChoice_ = known->choice;
-    return makeAgain(*known, tree, facts, config, blocks, plan);
+  Found *found = auto_.find(key);
+  if (!found) {
+    const Result<Choice> chosen = chooseAuto(tree, facts, config, blocks, plan);
+    if (!chosen)
+      return chosen.error();
+    found = &auto_.remember(key, *chosen);
   }
-  const Result<Choice> chosen = chooseAuto(tree, facts, config, blocks, plan);
-  if (!chosen)
-    return chosen.error();
-  lastChoice_ = *chosen;
-  if (auto made = makeAs(lastChoice_, tree, facts, config, blocks, plan); !made)
-    return made;
-  auto_.remember(key, {lastChoice_, unionRows_});
-  return {};
+  lastChoice_ = found->choice;
+  if (found->unionRows > 0) { // narrower tiles, which made no partials so far, may make some of this tree
+    unionRows_ = found->unionRows;
+    if (auto made = makeOnce(lastChoice_, tree, facts, config, blocks, plan);
+        !made || unionRows_ == config::mostRows(config) || plan.partialSlots == 0)
+      return made;
+  }
+  auto made = makeAs(lastChoice_, tree, facts, config, blocks, plan);
+  found->unionRows = areRowsClear_ ? unionRows_ : 0;
+  return made;
 }
 
 Result<Choice> Planner::chooseAuto(const tree::KvTree &tree, const VariantFacts &facts,
@@ -165,20 +171,11 @@ Result<Choice> Planner::chooseAuto(const tree::KvTree &tree, const VariantFacts 
 Result<void> Planner::makeAs(const Choice &choice, const tree::KvTree &tree, const VariantFacts &facts,
                              const config::Config &config, int blocks, Plan &plan) {
   unionRows_ = config::mostRows(config);
+  areRowsClear_ = false;
   if (auto made = makeOnce(choice, tree, facts, config, blocks, plan);
       !made || choice.partition != spec::Partition::Union)
     return made;
   return narrowWhereIdle(choice, tree, facts, config, blocks, plan);
-}
-
-/// As it was made for another tree of the class, unless narrower tiles, which made no partials there, make
-/// some.
-Result<void> Planner::makeAgain(const Found &known, const tree::KvTree &tree, const VariantFacts &facts,
-                                const config::Config &config, int blocks, Plan &plan) {
-  unionRows_ = known.unionRows;
-  auto made = makeOnce(known.choice, tree, facts, config, blocks, plan);
-  const bool areAsPromised = unionRows_ == config::mostRows(config) || plan.partialSlots == 0;
-  return !made || areAsPromised ? made : makeAs(known.choice, tree, facts, config, blocks, plan);
 }
 
 /// The widest tiles read least, but may be so few that most blocks have none: then narrower ones are tried.
@@ -188,7 +185,8 @@ Result<void> Planner::narrowWhereIdle(const Choice &choice, const tree::KvTree &
   if (choice.chunkTokens > 0 || plan.items.empty() || 2 * std::ssize(plan.items) * facts.kvHeads > blocks)
     return {};
   model_.set(facts, config, blocks);
-  double leastUs = kClearly * model_.estimate(plan).microseconds;
+  const double widestUs = model_.estimate(plan).microseconds;
+  double leastUs = std::numeric_limits<double>::infinity(); // of narrower ones
   const int widest = unionRows_;
   int best = widest;
   for (const int rows : {64, 16}) {
@@ -202,6 +200,10 @@ Result<void> Planner::narrowWhereIdle(const Choice &choice, const tree::KvTree &
       leastUs = us;
     }
   }
+  const bool isPromise = leastUs < kClearly * widestUs;
+  areRowsClear_ = isPromise || leastUs > widestUs;
+  if (!isPromise)
+    best = widest;
   if (best == unionRows_)
     return {};
   unionRows_ = best;

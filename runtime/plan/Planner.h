@@ -30,8 +30,8 @@ enum class Advance {
 /// planning needs, so that from the second plan of a size on nothing is allocated. For one thread at a time.
 ///
 /// Under `auto` the first tree of a class (classOf) is planned in every way there is, and the cheapest by the
-/// cost model is kept for all trees of the class: with `auto`, what a planner has planned before is one of
-/// its arguments.
+/// cost model is kept for all trees of the class, with the rows of its tiles unless these were a near thing:
+/// with `auto`, what a planner has planned before is one of its arguments.
 class Planner {
 public:
   /// A leaf may gain so many tokens before it is time for a new plan: chunks are then still about even.
@@ -60,8 +60,6 @@ private:
                                  const config::Config &config, int blocks, Plan &plan);
   support::Result<void> makeAs(const Choice &choice, const tree::KvTree &tree, const VariantFacts &facts,
                                const config::Config &config, int blocks, Plan &plan);
-  support::Result<void> makeAgain(const Found &known, const tree::KvTree &tree, const VariantFacts &facts,
-                                  const config::Config &config, int blocks, Plan &plan);
   support::Result<void> makeOnce(const Choice &choice, const tree::KvTree &tree, const VariantFacts &facts,
                                  const config::Config &config, int blocks, Plan &plan);
   support::Result<void> narrowWhereIdle(const Choice &choice, const tree::KvTree &tree,
@@ -82,7 +80,8 @@ private:
   PhaseSorter sorter_;
   RunOrder order_;
   std::vector<TilePrice> prices_;
-  int unionRows_ = 0; ///< most of a union tile
+  int unionRows_ = 0;         ///< most of a union tile
+  bool areRowsClear_ = false; ///< those of the last plan: not by little, nor by chance
   CostModel model_;
   GreedyPartition greedy_;
   AutoMemory auto_;

@@ -15,7 +15,6 @@
 
 #include <benchmark/benchmark.h>
 
-#include <array>
 #include <chrono>
 #include <cstddef>
 #include <cstring>

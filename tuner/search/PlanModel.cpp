@@ -36,8 +36,7 @@ std::optional<double> PlanModel::microsecondsOf(const config::Config &config) {
   for (const tree::KvTree *tree : trees_) {
     if (auto made = planner_.make(*tree, facts_, config, blocks, plan_); !made)
       return std::nullopt;
-    // Prices that a preset has changed decide which plan is made; what the plan costs is said by the
-    // machine's.
+    // A preset's prices decide which plan is made; what that costs is said by the machine's.
     model_.set(facts_, config, space_.cost(), blocks);
     logSum += std::log(model_.estimate(plan_).microseconds);
   }

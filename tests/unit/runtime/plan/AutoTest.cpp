@@ -4,6 +4,7 @@
 #include "runtime/tree/CachePlacement.h"
 #include "tests/support/Forest.h"
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <set>
@@ -11,6 +12,7 @@
 namespace deft::plan {
 namespace {
 
+using ::testing::ElementsAre;
 using tree::KvTree;
 
 config::Config autoConfig(int chunkTokens = 0) {
@@ -142,30 +144,47 @@ TEST(AutoTest, PlannerKeepsItsChoiceForTheClass) {
   EXPECT_NEAR(rankOf(second, facts, autoConfig(), 264), rankOf(*again, facts, autoConfig(), 264), 1);
 }
 
-/// At 16/1 tiles of 128 rows would keep half of the blocks at work: narrower ones are tried for a class's
-/// first tree alone.
-TEST(AutoTest, PlannerKeepsItsTilesForTheClass) {
-  const VariantFacts facts{16, 1};
-  config::Config config = autoConfig();
-  config.phases = {{.name = "tiles", .family = config::Family::Sm90, .tileQ = 128, .stages = 4, .warps = 12}};
-  Planner planner;
-  for (int leaf = 32; leaf < 40; ++leaf) {
-    SCOPED_TRACE(leaf);
-    KvTree tree = test::levelTree({1, 256}, {256, leaf});
-    ASSERT_TRUE(tree::placeInCache(tree, {}));
-    Plan plan;
-    ASSERT_TRUE(planner.make(tree, facts, config, 132, plan));
-    const auto fresh = makePlan(tree, facts, config, 132);
-    ASSERT_TRUE(fresh) << fresh.error().message;
-    EXPECT_GT(plan.items.size(), 32u);
-    EXPECT_EQ(plan.items.size(), fresh->items.size());
-    EXPECT_EQ(plan.partialSlots, 0);
-    const auto verified = verify(plan, tree, facts, config);
-    EXPECT_TRUE(verified) << verified.error().message;
+/// Items of trees of one class, one after the other, and of the last one where it is the first. At 16/1 tiles
+/// of 128 rows keep less than half of the blocks at work.
+struct ItemsOfClass {
+  std::vector<std::size_t> items;
+  std::size_t fresh = 0;
+
+  ItemsOfClass(int rootTokens, int leaves, std::initializer_list<int> leafTokens) {
+    const VariantFacts facts{16, 1};
+    config::Config config = autoConfig();
+    config.phases = {
+        {.name = "tiles", .family = config::Family::Sm90, .tileQ = 128, .stages = 4, .warps = 12}};
+    Planner planner;
+    std::set<std::uint64_t> classes;
+    for (const int tokens : leafTokens) {
+      KvTree tree = test::levelTree({1, leaves}, {rootTokens, tokens});
+      EXPECT_TRUE(tree::placeInCache(tree, {}));
+      Plan plan;
+      EXPECT_TRUE(planner.make(tree, facts, config, 132, plan));
+      const auto verified = verify(plan, tree, facts, config);
+      EXPECT_TRUE(verified) << verified.error().message;
+      items.push_back(plan.items.size());
+      fresh = makePlan(tree, facts, config, 132).value().items.size();
+      classes.insert(classOf(planner.read(tree), facts, config, 132));
+    }
+    EXPECT_EQ(classes.size(), 1u);
   }
+};
+
+TEST(AutoTest, PlannerKeepsItsTilesForTheClass) {
+  const ItemsOfClass narrowed(64, 256, {36, 32}); // by so much that the second one need not be asked
+  EXPECT_THAT(narrowed.items, ElementsAre(64, 64));
+  EXPECT_EQ(narrowed.fresh, 32u);
 }
 
-/// What a partition cannot do with less is never more than what it does.
+TEST(AutoTest, TilesThatWereANearThingAreFoundAgain) {
+  const ItemsOfClass byLittle(64, 256, {32, 36}); // what the narrower ones saved was not enough
+  EXPECT_THAT(byLittle.items, ElementsAre(32, 64));
+  const ItemsOfClass byChance(128, 200, {48, 44}); // the widest ones were no wider than these
+  EXPECT_THAT(byChance.items, ElementsAre(50, 50));
+}
+
 TEST(AutoTest, TheChoiceAsAConfigGivesThePlanAgain) {
   for (const auto &[name, tree] : trees()) {
     SCOPED_TRACE(name);
@@ -184,6 +203,7 @@ TEST(AutoTest, TheChoiceAsAConfigGivesThePlanAgain) {
   }
 }
 
+/// What a partition cannot do with less is never more than what it does.
 TEST(AutoTest, LeastIsNeverMoreThanThePlan) {
   for (const auto &[name, tree] : trees())
     for (int ratio : {1, 4, 16}) {
@@ -293,10 +313,10 @@ TEST(AutoTest, ClassesTellApartWhatDecides) {
 TEST(AutoMemoryTest, ForgetsTheOldest) {
   AutoMemory memory;
   for (std::uint64_t key = 0; key < 65; ++key)
-    memory.remember(key, {{spec::Partition::Greedy, static_cast<int>(key)}, 64});
+    memory.remember(key, {spec::Partition::Greedy, static_cast<int>(key)});
   EXPECT_FALSE(memory.find(0));
   for (std::uint64_t key = 1; key < 65; ++key)
-    EXPECT_EQ(memory.find(key), (Found{{spec::Partition::Greedy, static_cast<int>(key)}, 64}));
+    EXPECT_EQ(memory.find(key)->choice, (Choice{spec::Partition::Greedy, static_cast<int>(key)}));
   EXPECT_FALSE(memory.find(65));
 }
 
