@@ -1,5 +1,7 @@
 #include "runtime/plan/Deal.h"
 #include "runtime/plan/Planner.h"
+#include "runtime/plan/Unfilled.h"
+#include "runtime/plan/WriteAhead.h"
 
 #include <algorithm>
 #include <cstddef>
@@ -9,39 +11,44 @@ namespace deft::plan {
 
 namespace {
 
-/// What leaves have gained. Places of arrays in locals, here and below: after each store to one of the others
-/// the compiler would read them again.
-class Growth {
-public:
-  Growth(const tree::KvTree &tree, const Plan &plan)
-      : nodes_(tree.nodes().data()), leaves_(plan.leaves.data()) {}
+// Places of arrays in locals: after each store to one of the others the compiler would read them again.
 
-  int of(const Plan::Leaf &leaf) const { return nodes_[leaf.node].tokens - leaf.tokens; }
-  int of(const Plan::Tail &tail) const { return of(leaves_[tail.leaf]); }
+/// The runs from the first tail on, which are the ones that change, as a rule all of them.
+WriteAhead aheadOfTails(const Plan &plan) {
+  const auto first = plan.tails.empty() ? plan.runs.size() : static_cast<std::size_t>(plan.tails[0].run);
+  return {plan.runs.data() + first, plan.runs.size() - first};
+}
 
-private:
-  const tree::Node *nodes_;
-  const Plan::Leaf *leaves_;
-};
-
-bool canAdvance(const tree::KvTree &tree, const Growth &growth, const Plan &plan) {
+/// What leaves have gained, if the plan can follow. Asks for the lines of its runs by the way.
+bool findGained(const tree::KvTree &tree, Plan &plan) {
+  constexpr int kLinesOfLeaf = 2; // it has one to four runs as a rule
+  WriteAhead ahead = aheadOfTails(plan);
+  const tree::Node *const nodes = tree.nodes().data();
+  const std::size_t nodeCount = tree.nodes().size();
+  plan.gained.resize(plan.leaves.size());
+  int *gained = plan.gained.data();
   for (const Plan::Leaf &leaf : plan.leaves) {
-    if (!tree.isAlive(leaf.node))
+    ahead.askLines(kLinesOfLeaf);
+    if (static_cast<std::size_t>(leaf.node) >= nodeCount || !nodes[leaf.node].isAlive)
       return false; // a plan of another tree
-    const int more = growth.of(leaf), tokens = leaf.tokens + more;
+    const int tokens = nodes[leaf.node].tokens, more = tokens - leaf.tokens;
     if (more != 0 && (leaf.canGrow == 0 || tokens - leaf.plannedTokens > Planner::kMostGrowth))
       return false;
+    *gained++ = more;
   }
   if (plan.strictChunk > 0)
     for (const Plan::Tail &tail : plan.tails)
-      if (plan.items[static_cast<std::size_t>(tail.item)].tokens + growth.of(tail) > plan.strictChunk)
+      if (plan.items[static_cast<std::size_t>(tail.item)].tokens +
+              plan.gained[static_cast<std::size_t>(tail.leaf)] >
+          plan.strictChunk)
         return false;
   return true;
 }
 
 /// Lengthens the runs at the ends of leaves and moves those behind them in the same item. Returns the most
 /// tokens that an item has gained.
-int growItems(const Growth &growth, Plan &plan) {
+int growItems(Plan &plan) {
+  const int *const ofLeaf = plan.gained.data();
   const Plan::Tail *tail = plan.tails.data(), *const end = tail + plan.tails.size();
   abi::Run *const runs = plan.runs.toChange().data();
   int most = 0, tableTokens = plan.tableTokens;
@@ -53,7 +60,7 @@ int growItems(const Growth &growth, Plan &plan) {
     for (; tail != end && tail->item == itemIndex; ++tail, ++run) {
       for (; run < runs + tail->run; ++run)
         run->begin += gained;
-      const int more = growth.of(*tail);
+      const int more = ofLeaf[tail->leaf];
       run->begin += gained;
       run->tokens += more;
       tableTokens = std::max(tableTokens, run->location + run->tokens);
@@ -72,11 +79,12 @@ int growItems(const Growth &growth, Plan &plan) {
 }
 
 /// What follows from it for the leaves and their queries.
-void growLeaves(const Growth &growth, Plan &plan) {
+void growLeaves(Plan &plan) {
+  const int *gained = plan.gained.data();
   int *const queryPos = plan.queryPos.data();
   std::int64_t read = 0;
   for (Plan::Leaf &leaf : plan.leaves) {
-    const int more = growth.of(leaf);
+    const int more = *gained++;
     leaf.tokens += more;
     for (int i = leaf.followBegin; i < leaf.followEnd; ++i)
       queryPos[i] += more;
@@ -90,11 +98,10 @@ void growLeaves(const Growth &growth, Plan &plan) {
 Advance advance(const tree::KvTree &tree, Plan &plan) {
   if (plan.generation == tree.generation())
     return Advance::Done;
-  const Growth growth(tree, plan);
-  if (plan.structureGeneration != tree.structureGeneration() || !canAdvance(tree, growth, plan))
+  if (plan.structureGeneration != tree.structureGeneration() || !findGained(tree, plan))
     return Advance::NeedsNewPlan;
-  plan.grownTokens += growItems(growth, plan);
-  growLeaves(growth, plan);
+  plan.grownTokens += growItems(plan);
+  growLeaves(plan);
   plan.generation = tree.generation();
   return Advance::Done;
 }

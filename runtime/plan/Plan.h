@@ -56,9 +56,10 @@ struct Plan {
   int mostRuns = 0;
 
   UnfilledVector<Leaf> leaves;
-  std::vector<Tail> tails; ///< those of one item together, in the order of its runs
-  int grownTokens = 0;     ///< no item has more tokens than planned by more than this
-  int strictChunk = 0;     ///< items may not outgrow this; 0: by growth they may
+  UnfilledVector<int> gained; ///< by each leaf in the step under way: advance()'s own, here to be kept
+  std::vector<Tail> tails;    ///< those of one item together, in the order of its runs
+  int grownTokens = 0;        ///< no item has more tokens than planned by more than this
+  int strictChunk = 0;        ///< items may not outgrow this; 0: by growth they may
 
   int queryCount() const { return static_cast<int>(callerIndex.size()); }
   void countTable() {

@@ -103,6 +103,7 @@ Result<void> Planner::makeOfRead(const tree::KvTree &tree, const VariantFacts &f
       !made)
     return made;
   plan.leaves.swap(view_.leaves);
+  plan.gained.resize(plan.leaves.size());
   if (!options_.isInvariant) // what stands beside an item depends on others, and what it mixes on its queries
     order_.apply(config, facts, plan);
   return {};

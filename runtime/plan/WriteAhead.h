@@ -25,6 +25,12 @@ public:
       own(next_);
   }
 
+  /// The next few, where they are written after other work.
+  void askLines(int lines) {
+    for (; lines > 0 && next_ < end_; --lines, next_ += kLine)
+      own(next_);
+  }
+
 private:
   static constexpr std::size_t kLine = 64;
   static constexpr std::size_t kMore = 4 << 10;  ///< of what comes behind
