@@ -56,7 +56,7 @@ struct Plan {
   int mostRuns = 0;
 
   UnfilledVector<Leaf> leaves;
-  UnfilledVector<int> gained; ///< by each leaf in the step under way: advance()'s own, here to be kept
+  UnfilledVector<int> gained; ///< advance()'s room: what each leaf gains in the step under way
   std::vector<Tail> tails;    ///< those of one item together, in the order of its runs
   int grownTokens = 0;        ///< no item has more tokens than planned by more than this
   int strictChunk = 0;        ///< items may not outgrow this; 0: by growth they may

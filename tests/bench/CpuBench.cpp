@@ -26,6 +26,7 @@
 #include "runtime/reference/Check.h"
 #include "runtime/tree/CachePlacement.h"
 #include "tests/bench/CpuCeilings.h"
+#include "tests/bench/SecondsSince.h"
 #include "tests/support/Forest.h"
 #include "tests/support/ShippedVariants.h"
 
@@ -63,10 +64,6 @@ template <typename T> T need(support::Result<T> result) {
 void need(const support::Result<void> &result) {
   if (!result)
     throw std::runtime_error(result.error().message);
-}
-
-double secondsSince(Clock::time_point start) {
-  return std::chrono::duration<double>(Clock::now() - start).count();
 }
 
 double median(std::vector<double> values) {

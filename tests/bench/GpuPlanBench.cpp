@@ -16,6 +16,7 @@
 #include "runtime/exec/cuda/CudaPlan.h"
 #include "runtime/plan/Planner.h"
 #include "runtime/tree/CachePlacement.h"
+#include "tests/bench/SecondsSince.h"
 #include "tests/bench/StepTimer.h"
 
 #include <benchmark/benchmark.h>

@@ -1,5 +1,7 @@
 #pragma once
 
+#include "tests/bench/SecondsSince.h"
+
 #include <benchmark/benchmark.h>
 
 #include <algorithm>
@@ -9,12 +11,8 @@
 
 namespace deft {
 
-inline double secondsSince(std::chrono::steady_clock::time_point begin) {
-  return std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
-}
-
 /// Whether another thread is busy on this core: additions that do not wait for each other then take longer
-/// than the fewest microseconds that they have taken so far.
+/// than the least time that they have taken so far.
 class CoreProbe {
 public:
   bool isAlone() {
