@@ -103,7 +103,7 @@ ConfigChoice Plan::Impl::choice() const {
 
 Result<void> Plan::Impl::make(const Tree &tree) {
   stamp = nullptr;
-  chooseConfig(tree, planner.read(tree.impl().tree()));
+  chooseConfig(tree, planner.read(tree.impl().tree(), facts));
   if (auto made = planner.makeOfRead(tree.impl().tree(), facts, config, workers, plan); !made)
     return jit::toPublic(made.error());
   isRefitted = false;

@@ -1,6 +1,7 @@
 #include "runtime/plan/Deal.h"
 #include "runtime/plan/Planner.h"
 #include "runtime/plan/Unfilled.h"
+#include "runtime/plan/WindowStarts.h"
 #include "runtime/plan/WriteAhead.h"
 
 #include <algorithm>
@@ -78,13 +79,13 @@ int growItems(Plan &plan) {
   return most;
 }
 
-/// What follows from it for the leaves and their queries.
-void growLeaves(Plan &plan) {
+/// What follows from it for the leaves and their queries; or takes it back.
+void growLeaves(Plan &plan, bool isBack = false) {
   const int *gained = plan.gained.data();
   int *const queryPos = plan.queryPos.data();
   std::int64_t read = 0;
   for (Plan::Leaf &leaf : plan.leaves) {
-    const int more = *gained++;
+    const int more = isBack ? -*gained++ : *gained++;
     leaf.tokens += more;
     for (int i = leaf.followBegin; i < leaf.followEnd; ++i)
       queryPos[i] += more;
@@ -100,8 +101,13 @@ Advance advance(const tree::KvTree &tree, Plan &plan) {
     return Advance::Done;
   if (plan.structureGeneration != tree.structureGeneration() || !findGained(tree, plan))
     return Advance::NeedsNewPlan;
-  plan.grownTokens += growItems(plan);
   growLeaves(plan);
+  if (!findWindowMoves(plan)) {
+    growLeaves(plan, /*isBack=*/true);
+    return Advance::NeedsNewPlan;
+  }
+  plan.grownTokens += growItems(plan);
+  plan.grownTokens += moveWindowStarts(plan);
   plan.generation = tree.generation();
   return Advance::Done;
 }

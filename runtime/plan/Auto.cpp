@@ -32,6 +32,7 @@ std::uint64_t classOf(const TreeView &view, const VariantFacts &facts, const con
   hash.addSize(view.queryCount());
   hash.addSize(static_cast<double>(view.readTokens));
   hash.addSize(static_cast<double>(view.pathTokens));
+  hash.add(view.isClipped ? 1 : 0);
   for (int fact : {facts.ratio, facts.kvHeads, facts.headDim, facts.elementBytes, blocks, config.chunkTokens})
     hash.add(fact);
   for (const config::PhaseConfig &phase : config.phases)
@@ -58,8 +59,10 @@ ViewCounts countsOf(const TreeView &view, int queriesPerTile) {
   for (const Place &place : view.places) {
     if (place.segmentBegin == place.segmentEnd)
       continue;
-    // The first segment's readers are all that see any of the node.
-    const std::int64_t queries = place.readersEnd - view.segments[place.segmentBegin].queryBegin;
+    // The first segment's readers are all that see any of the node; where a mask hides its beginning from the
+    // last of them, there are no fewer.
+    const Segment &first = view.segments[static_cast<std::size_t>(place.segmentBegin)];
+    const std::int64_t queries = first.queryEnd - first.queryBegin;
     counts.pathNodes += queries;
     counts.nodeTiles += (queries + queriesPerTile - 1) / queriesPerTile;
   }

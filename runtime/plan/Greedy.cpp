@@ -5,6 +5,8 @@
 namespace deft::plan {
 
 void GreedyPartition::assign(TreeView &view, const CostModel &model, int chunkTokens) {
+  if (view.isClipped) // groups are whole paths: nodes whose last readers are hidden from stand apart
+    return assign(view, {});
   edges_.solve(view, model, chunkTokens);
   assign(view, edges_.joined());
 }

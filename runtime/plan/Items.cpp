@@ -53,8 +53,8 @@ struct ItemCutter::Cursor {
     const Place &place = places[segment.place];
     const int location = place.location + segment.begin;
     tableTokens = std::max(tableTokens, location + segment.tokens);
-    runs[run] = {begin,       segment.tokens, location, place.position + segment.begin,
-                 place.depth, queryBegin,     queryEnd, 0};
+    const int position = place.position + place.hidden + segment.begin;
+    runs[run] = {begin, segment.tokens, location, position, place.depth, queryBegin, queryEnd, 0};
     noteTail(segment, run++);
   }
   void noteTail(const Segment &segment, int index) {
@@ -139,8 +139,14 @@ const Tile *ItemCutter::takePaths(const Tile *tile, const Tile *end, int limit, 
     const int first = place->position + tokens - tile->tokens;
     for (int last = run; last != fresh; tokens = place->tokens) {
       if (tokens > 0) {
-        runs[--last] = {
-            place->position - first, tokens, place->location, place->position, place->depth, 0, count, 0};
+        runs[--last] = {place->position - first,
+                        tokens,
+                        place->location,
+                        place->position + place->hidden,
+                        place->depth,
+                        0,
+                        count,
+                        0};
         at.tableTokens = std::max(at.tableTokens, place->location + tokens);
       }
       if (last != fresh)

@@ -56,8 +56,9 @@ void makeUnionTiles(const TreeView &view, std::span<const TilePrice> sizes, doub
                     PartitionScratch &scratch, TileList &list);
 
 /// Partition `node` such that nobody's tiles depend on other readers: chunks of exactly `chunkTokens` from
-/// the node's start, and where a query ends inside a chunk, a tile of its own for those who end there.
-void makeInvariantTiles(const TreeView &view, int queriesPerTile, int chunkTokens, PartitionScratch &scratch,
-                        TileList &list);
+/// the node's start, and where a query ends inside a chunk, a tile of its own for those who end there. The
+/// view is of the whole tree, whatever a mask hides.
+void makeInvariantTiles(const TreeView &view, const Reach &reach, int queriesPerTile, int chunkTokens,
+                        PartitionScratch &scratch, TileList &list);
 
 } // namespace deft::plan

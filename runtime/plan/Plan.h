@@ -1,6 +1,7 @@
 #pragma once
 
 #include "compiler/spec/Variant.h"
+#include "runtime/plan/Reach.h"
 #include "runtime/plan/RunList.h"
 #include "runtime/plan/Unfilled.h"
 #include "templates/deft/abi.h"
@@ -34,6 +35,20 @@ struct Plan {
     int run = 0;
   };
 
+  /// Where runs begin because a mask hides what is before, as long as a new plan is not due.
+  struct WindowStart {
+    int location, position;   ///< of the first token
+    int queryBegin, queryEnd; ///< who reads there
+    int headBegin, headEnd;   ///< the runs that begin there, in windowHeads
+    int shortest, longest;    ///< tokens of these runs
+    int first;                ///< of those in a row where one begins in another's runs: the one farthest up
+    bool isInside;            ///< of a run that stays as it is: what is lost here is still read there
+    int moved;                ///< advance()'s room: in the step under way
+  };
+  struct WindowHead {
+    int item, run;
+  };
+
   std::uint64_t generation = 0; ///< of the tree it was made for, or advanced to
   std::uint64_t structureGeneration = 0;
   std::vector<abi::Item> items;
@@ -45,7 +60,7 @@ struct Plan {
   std::vector<int> mergeBegin; ///< CSR: mergeQuery.size() + 1 entries
   std::vector<int> mergeSlot;
   int partialSlots = 0;
-  std::int64_t readTokens = 0; ///< tokens of the tree that some query sees
+  std::int64_t readTokens = 0; ///< tokens of the tree that some query sees, as far as the mask is known
   int tableTokens = 0;         ///< past the last location that a run names
 
   spec::Partition partition = spec::Partition::Union; ///< what was made: never `auto`
@@ -58,8 +73,14 @@ struct Plan {
   UnfilledVector<Leaf> leaves;
   UnfilledVector<int> gained; ///< advance()'s room: what each leaf gains in the step under way
   std::vector<Tail> tails;    ///< those of one item together, in the order of its runs
-  int grownTokens = 0;        ///< no item has more tokens than planned by more than this
+  int grownTokens = 0;        ///< no item has more or fewer tokens than planned by more than this
   int strictChunk = 0;        ///< items may not outgrow this; 0: by growth they may
+
+  /// What it was made for: a run under a mask that shows more would miss tokens.
+  Reach reach;
+  int trimStep = 1; ///< as VariantFacts::trimStep
+  std::vector<WindowStart> windowStarts;
+  std::vector<WindowHead> windowHeads; ///< those of one start together
 
   int queryCount() const { return static_cast<int>(callerIndex.size()); }
   void countTable() {

@@ -1,6 +1,7 @@
 #include "runtime/plan/Planner.h"
 
 #include "compiler/config/ConfigJson.h"
+#include "runtime/plan/WindowStarts.h"
 
 #include <algorithm>
 #include <limits>
@@ -76,12 +77,15 @@ Result<void> Planner::check(const tree::KvTree &tree, const VariantFacts &facts,
 
 Result<void> Planner::make(const tree::KvTree &tree, const VariantFacts &facts, const config::Config &config,
                            int blocks, Plan &plan) {
-  read(tree);
+  read(tree, facts);
   return makeOfRead(tree, facts, config, blocks, plan);
 }
 
-const TreeView &Planner::read(const tree::KvTree &tree) {
-  view_.build(tree);
+const TreeView &Planner::read(const tree::KvTree &tree, const VariantFacts &facts) {
+  if (facts.reach.isAll() || options_.isInvariant)
+    view_.build(tree);
+  else
+    visible_.read(tree, facts.reach, facts.trimStep, view_);
   return view_;
 }
 
@@ -106,6 +110,7 @@ Result<void> Planner::makeOfRead(const tree::KvTree &tree, const VariantFacts &f
   plan.gained.resize(plan.leaves.size());
   if (!options_.isInvariant) // what stands beside an item depends on others, and what it mixes on its queries
     order_.apply(config, facts, plan);
+  findWindowStarts(kMostGrowth, plan);
   return {};
 }
 
@@ -148,7 +153,7 @@ Result<Choice> Planner::chooseAuto(const tree::KvTree &tree, const VariantFacts 
       least = rank;
     }
     mostRuns = std::max(mostRuns, plan.runs.size());
-    view_.build(tree); // `greedy` leaves it in an order of its own
+    read(tree, facts); // `greedy` leaves it in an order of its own
   };
   // What is dearer by what is known beforehand, and larger than is worth trying, is not made: in deep trees
   // some partitions are a thousand times as large as others.
@@ -223,6 +228,11 @@ Result<void> Planner::makeOnce(const Choice &choice, const tree::KvTree &tree, c
   plan.structureGeneration = tree.structureGeneration();
   plan.callerIndex = view_.callerIndex;
   plan.queryPos = view_.queryPos;
+  if (view_.hasHidden)
+    for (std::size_t i = 0; i < plan.queryPos.size(); ++i)
+      plan.queryPos[i] = tree.pathTokens(tree.queries()[view_.callerIndex[i]]) - 1;
+  plan.reach = facts.reach;
+  plan.trimStep = facts.trimStep;
   plan.readTokens = view_.readTokens;
   plan.grownTokens = 0;
   plan.mostRuns = 0;
@@ -246,7 +256,7 @@ Result<void> Planner::makeTiles(const Choice &choice, const tree::KvTree &tree, 
     return {};
   case spec::Partition::Node: {
     if (options_.isInvariant) {
-      makeInvariantTiles(view_, queriesPerTile, chunk, scratch_, tiles_);
+      makeInvariantTiles(view_, facts.reach, queriesPerTile, chunk, scratch_, tiles_);
       return {};
     }
     Tile like;

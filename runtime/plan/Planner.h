@@ -10,6 +10,7 @@
 #include "runtime/plan/Partitions.h"
 #include "runtime/plan/Plan.h"
 #include "runtime/plan/VariantFacts.h"
+#include "runtime/plan/VisibleTree.h"
 #include "runtime/tree/KvTree.h"
 
 namespace deft::plan {
@@ -46,7 +47,7 @@ public:
 
   /// The same in two steps, for those who choose the config by what the tree is like: what is read here stays
   /// until the next step, which makes the plan of it.
-  const TreeView &read(const tree::KvTree &tree);
+  const TreeView &read(const tree::KvTree &tree, const VariantFacts &facts);
   support::Result<void> makeOfRead(const tree::KvTree &tree, const VariantFacts &facts,
                                    const config::Config &config, int blocks, Plan &plan);
 
@@ -73,6 +74,7 @@ private:
   void makeUnion(const VariantFacts &facts, const config::Config &config, int blocks);
 
   PlanOptions options_;
+  VisibleTree visible_;
   TreeView view_;
   TileList tiles_;
   PartitionScratch scratch_;

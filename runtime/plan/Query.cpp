@@ -1,10 +1,17 @@
 #include "runtime/plan/Partitions.h"
 
 #include <algorithm>
+#include <numeric>
 
 namespace deft::plan {
 
 void makeQueryTiles(const TreeView &view, PartitionScratch &scratch, TileList &list) {
+  if (view.isClipped) { // a query's path is not all above it
+    scratch.bounds.resize(view.callerIndex.size() + 1);
+    std::iota(scratch.bounds.begin(), scratch.bounds.end(), 0);
+    scratch.tiler.tile(view.segments, scratch.bounds, list);
+    return;
+  }
   std::vector<int> &runsTo = scratch.counts; // nodes with tokens on the path to each place, itself included
   runsTo.resize(view.places.size());
   int shared = 0; // so many of the next path's first runs are those of the path added last

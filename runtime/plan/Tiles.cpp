@@ -50,9 +50,12 @@ void RowTiler::tile(std::span<const Segment> segments, std::span<const int> boun
     const int begin = bounds[b], end = bounds[b + 1];
     TileRuns runs(list.beginTile(openCount + static_cast<std::size_t>(segmentEnd - next)));
     std::size_t kept = 0;
-    // To the tiles that follow, segments of one node that are open now differ no longer: they become one.
+    // To the tiles that follow, segments of one node that are open now differ no longer, unless some of them
+    // end for other queries: they become one.
     const auto keep = [&](const Segment &segment) {
-      if (kept > 0 && open[kept - 1].place == segment.place)
+      if (kept > 0 && open[kept - 1].place == segment.place &&
+          open[kept - 1].begin + open[kept - 1].tokens == segment.begin &&
+          open[kept - 1].queryEnd == segment.queryEnd)
         open[kept - 1].tokens += segment.tokens;
       else
         open[kept++] = segment;

@@ -18,6 +18,7 @@ struct TreeView::Cursor {
 };
 
 void TreeView::build(const tree::KvTree &tree) {
+  hasHidden = isClipped = false;
   chainQueries(tree);
   places.resize(static_cast<std::size_t>(tree.aliveNodes()));
   callerIndex.resize(tree.queries().size());
@@ -68,6 +69,7 @@ void TreeView::walkTree(const tree::KvTree &tree) {
     place.ownBegin = ownBegin;
     place.segmentBegin = at.segment;
     place.leaf = -1;
+    place.hidden = 0;
     // The way to it goes over the last place that has both below.
     const int before = at.common = std::min(at.common, facts.position);
     bool seeAll = true;

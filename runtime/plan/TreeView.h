@@ -9,8 +9,9 @@
 
 namespace deft::plan {
 
-/// A living node of the tree. Its number is its place in preorder, so a subtree is an interval of places and
-/// its readers are an interval of queries. One line of the cache: every pass over a tree reads them.
+/// A living node of the tree, or a stretch of one where a mask hides the rest of it. Its number is its place
+/// in preorder, so a subtree is an interval of places and its readers are an interval of queries. One line of
+/// the cache: every pass over a tree reads them.
 struct alignas(64) Place {
   int node;
   int parent;     ///< a place, -1: a root
@@ -18,14 +19,15 @@ struct alignas(64) Place {
   int tokens;     ///< with the next three in the order of tree::Node: copied in one piece
   int location;
   int depth;
-  int position;
+  int position; ///< tokens of the path before it, hidden ones not counted
   int ownBegin; ///< the node's own queries are [ownBegin, ownEnd), those of its subtree
   int ownEnd;   ///< [ownBegin, readersEnd)
   int readersEnd;
   int firstEnd;     ///< after TreeView::putLast, which tells
   int segmentBegin; ///< the node's tokens that are seen at all: [segmentBegin, segmentEnd) of segments
   int segmentEnd;
-  int leaf; ///< its number among the leaves of the tree that are read; -1: has children, or no reader
+  int leaf;   ///< its number among the leaves of the tree that are read; -1: has children, or no reader
+  int hidden; ///< tokens of the path before it that nobody who reads it sees
 };
 
 /// Tokens of one node that the same queries see: [queryBegin, queryEnd) in plan order.
@@ -41,6 +43,9 @@ struct Segment {
 
 /// The tree as partitions read it: plain arrays in preorder, queries in plan order (by preorder of the node,
 /// tokens seen, caller's index). Rebuilt in place: nothing is allocated once it has seen a tree of the size.
+///
+/// Where a mask hides tokens from all who could see them (VisibleTree), paths are what is left of them:
+/// lengths and positions count no hidden tokens, but for Place::hidden.
 class TreeView {
 public:
   void build(const tree::KvTree &tree);
@@ -62,7 +67,7 @@ public:
 
   // Of each query in plan order:
   std::vector<int> callerIndex;
-  std::vector<int> queryPos;
+  std::vector<int> queryPos; ///< tokens of its path, less one
   /// Tokens that it shares with the one before it, until putLast: as many as with any earlier one, because
   /// the readers of a token are neighbours. The first one, and one behind the last, share none.
   std::vector<int> shared;
@@ -70,6 +75,13 @@ public:
   std::int64_t readTokens = 0; ///< of all segments
   std::int64_t pathTokens = 0; ///< sum over the queries' paths
   int levels = 0;              ///< that queries hang on: the deepest one's depth and one
+
+  bool hasHidden = false; ///< a mask hides tokens: queryPos is not what the mask calls q_pos
+  /// Segments have fewer readers than all below them, because the mask hides them from the last ones. Paths
+  /// are then told by segments alone; `shared` by what both of two neighbours read, and how much each query
+  /// reads, less one, by clippedPos.
+  bool isClipped = false;
+  std::vector<int> clippedPos;
 
   int placeCount() const { return static_cast<int>(places.size()); }
   int leafCount() const { return static_cast<int>(leaves.size()); }

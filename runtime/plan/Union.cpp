@@ -21,7 +21,8 @@ class UnionCuts {
 public:
   UnionCuts(const TreeView &view, std::span<const TilePrice> sizes, double tileUs, PartitionScratch &scratch)
       : sizes_(sizes), tileUs_(tileUs), scratch_(scratch), queries_(view.queryCount()),
-        queryPos_(view.queryPos.data()), shared_(view.shared.data()) {}
+        queryPos_(view.isClipped ? view.clippedPos.data() : view.queryPos.data()),
+        shared_(view.shared.data()) {}
 
   /// Fills scratch.bounds.
   void find() {

@@ -1,8 +1,11 @@
 #pragma once
 
 #include "compiler/spec/Variant.h"
+#include "runtime/plan/Reach.h"
 
+#include <algorithm>
 #include <cstdint>
+#include <utility>
 
 namespace deft::plan {
 
@@ -17,11 +20,26 @@ struct VariantFacts {
   /// Of a GPU's cache, 0: contiguous, or not to be asked for. Where a copy engine takes pieces of pages, they
   /// come first in items (RunOrder); prices do not depend on it.
   int pageSize = 0;
+  /// What is hidden from all is not planned, in steps of so many locations, a power of two: a divisor of
+  /// pages, so that no page is read of which nothing is seen.
+  int trimStep = 1;
+  Reach reach = {}; ///< of the mask, with the values that parameters have where they are known
 
+  /// With the defaults of parameters, or other values.
   static VariantFacts of(const spec::Variant &variant, bool isCpu = false) {
-    return {variant.ratio(), variant.kvHeads,
-            variant.headDim, 2,
-            isCpu ? 4 : 2,   !isCpu && variant.cache.paged ? variant.cache.pageSize : 0};
+    return of(variant, isCpu, Reach::ofDefaults(variant));
+  }
+  static VariantFacts of(const spec::Variant &variant, bool isCpu, Reach reach) {
+    // Copy engines take tokens in groups; processors lose nothing by the exact beginning.
+    constexpr int kGroup = 16;
+    const int page = variant.cache.paged ? variant.cache.pageSize : kGroup;
+    return {.ratio = variant.ratio(),
+            .kvHeads = variant.kvHeads,
+            .headDim = variant.headDim,
+            .partialBytes = isCpu ? 4 : 2,
+            .pageSize = !isCpu && variant.cache.paged ? variant.cache.pageSize : 0,
+            .trimStep = isCpu ? 1 : std::min(kGroup, page & -page),
+            .reach = std::move(reach)};
   }
   /// For plans in path order, which have the fewest runs and cost no less by any price.
   VariantFacts withoutPages() const {

@@ -141,7 +141,11 @@ private:
     return true;
   }
 
-  /// The pieces of a query, sorted, must tile its path from 0 to the end and lie where the nodes say.
+  /// Whether a query of q_pos may see any of the positions [begin, end).
+  bool maySee(int qPos, int begin, int end) const { return facts_.reach.firstFrom(qPos, begin) < end; }
+
+  /// The pieces of a query, sorted, must be apart, leave out nothing that it may see, and lie where the nodes
+  /// say.
   Result<void> checkPaths() {
     for (std::size_t i = 0; i < pieces_.size(); ++i) {
       std::vector<Piece> &pieces = pieces_[i];
@@ -153,9 +157,11 @@ private:
       int seen = 0;
       std::size_t at = 0;
       for (const Piece &piece : pieces) {
-        if (piece.position != seen)
-          return broken(name(
-              piece.position > seen ? "a gap in the path of query" : "tokens twice in the path of query", i));
+        if (piece.position < seen)
+          return broken(name("tokens twice in the path of query", i));
+        if (maySee(plan_.queryPos[i], seen, piece.position))
+          return broken(name("a gap in the path of query", i));
+        seen = piece.position;
         while (at < path.size() && path[at]->position + path[at]->tokens <= seen)
           ++at;
         if (at == path.size())
@@ -167,7 +173,7 @@ private:
         if (piece.location != node.location + piece.position - node.position || piece.depth != node.depth)
           return broken(name("wrong location or depth in the path of query", i));
       }
-      if (seen != tree_.pathTokens(query(i)))
+      if (seen > tree_.pathTokens(query(i)) || maySee(plan_.queryPos[i], seen, tree_.pathTokens(query(i))))
         return broken(name("wrong number of tokens in the path of query", i));
     }
     return {};

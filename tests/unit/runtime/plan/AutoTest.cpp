@@ -166,7 +166,7 @@ struct ItemsOfClass {
       EXPECT_TRUE(verified) << verified.error().message;
       items.push_back(plan.items.size());
       fresh = makePlan(tree, facts, config, 132).value().items.size();
-      classes.insert(classOf(planner.read(tree), facts, config, 132));
+      classes.insert(classOf(planner.read(tree, facts), facts, config, 132));
     }
     EXPECT_EQ(classes.size(), 1u);
   }

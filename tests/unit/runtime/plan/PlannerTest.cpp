@@ -144,8 +144,8 @@ TEST(PlannerTest, TheSameArgumentsGiveTheSamePlan) {
     const KvTree tree = test::randomForest(seed, {300, 300, 500});
     const Plan a = mustPlan(tree, {4, 8}, makeConfig(0, {64, 16}));
     Planner planner; // reads the tree in a step of its own, and has read another one before
-    planner.read(test::randomForest(seed + 100, {300, 300, 500}));
-    planner.read(tree);
+    planner.read(test::randomForest(seed + 100, {300, 300, 500}), {4, 8});
+    planner.read(tree, {4, 8});
     Plan b;
     ASSERT_TRUE(planner.makeOfRead(tree, {4, 8}, makeConfig(0, {64, 16}), 132, b));
     EXPECT_EQ(a.callerIndex, b.callerIndex);

@@ -1,0 +1,16 @@
+#pragma once
+
+#include "runtime/exec/Inputs.h"
+#include "runtime/plan/Reach.h"
+
+#include <vector>
+
+namespace deft::exec {
+
+/// What plans need to know of parameters' values, one for each of Variant::params.
+plan::ParamRanges rangesOf(const spec::Variant &variant, const std::vector<ParamValue> &values);
+
+/// What the mask can show with these values.
+plan::Reach reachOf(const spec::Variant &variant, const std::vector<ParamValue> &values);
+
+} // namespace deft::exec

@@ -1,0 +1,203 @@
+#include "runtime/plan/Reach.h"
+
+#include <algorithm>
+#include <utility>
+
+namespace deft::plan {
+
+using spec::ParamSum;
+using spec::PositionSum;
+using spec::VisibleBounds;
+
+namespace {
+
+constexpr std::int64_t kMostPosition = (std::int64_t{1} << 30) - 1; ///< rule V2
+constexpr std::int64_t kNoQPos = -1;                                ///< q_pos of an empty path
+
+struct Range {
+  std::int64_t least = 0, most = 0;
+
+  void add(const Range &other) {
+    least += other.least;
+    most += other.most;
+  }
+  bool fitsI32() const {
+    return least >= std::numeric_limits<std::int32_t>::min() &&
+           most <= std::numeric_limits<std::int32_t>::max();
+  }
+};
+
+Range times(const Range &range, std::int64_t factor) {
+  const Range product{range.least * factor, range.most * factor};
+  return factor < 0 ? Range{product.most, product.least} : product;
+}
+
+} // namespace
+
+/// Puts the values of parameters into bounds.
+class Reach::Resolver {
+public:
+  explicit Resolver(const ParamRanges &params) : params_(params) {}
+
+  std::optional<Range> rangeOf(const ParamSum &sum) const {
+    Range range{sum.constant, sum.constant};
+    for (const ParamSum::Term &term : sum.terms) {
+      const auto &value = params_[static_cast<std::size_t>(term.param)];
+      if (!value)
+        return std::nullopt;
+      range.add(times({value->least, value->most}, term.times));
+    }
+    return range;
+  }
+
+  /// Of a step that is a number from 1 on, the same for all heads: else `%` does not round.
+  std::optional<std::int64_t> stepOf(const PositionSum::Rounded &part) const {
+    const auto step = rangeOf(part.step);
+    if (!step || step->least != step->most || step->least < 1)
+      return std::nullopt;
+    return step->least;
+  }
+
+  bool fits(const PositionSum &sum) const {
+    auto range = rangeOf(sum.rest);
+    if (!range)
+      return false;
+    range->add(times({0, kMostPosition}, sum.kvPos));
+    range->add(times({kNoQPos, kMostPosition}, sum.qPos));
+    for (const PositionSum::Rounded &part : sum.rounded) {
+      auto inner = rangeOf(part.rest);
+      if (!inner || !stepOf(part))
+        return false;
+      inner->add({part.isOfKvPos ? 0 : kNoQPos, kMostPosition});
+      range->add(times({std::min<std::int64_t>(inner->least, 0), std::max<std::int64_t>(inner->most, 0)},
+                       part.times));
+    }
+    return range->fitsI32();
+  }
+  bool isSure(const VisibleBounds::Bound &bound) const {
+    return std::all_of(bound.fits.begin(), bound.fits.end(),
+                       [&](const PositionSum &sum) { return fits(sum); });
+  }
+
+  /// The bound with the least, or the largest, values that its parameters have.
+  std::optional<Edge> edgeOf(const VisibleBounds::Bound &bound, bool isStart) const {
+    const auto rest = rangeOf(bound.at.rest);
+    if (!rest || !isSure(bound))
+      return std::nullopt;
+    Edge edge{bound.at.qPos, isStart ? rest->least : rest->most, 0, 0, 1};
+    for (const PositionSum::Rounded &part : bound.at.rounded) {
+      const auto inner = rangeOf(part.rest);
+      const auto step = stepOf(part);
+      if (!inner || !step)
+        return std::nullopt;
+      edge.roundedPerQPos = 1;
+      edge.roundedOffset = isStart ? inner->least : inner->most;
+      edge.step = *step;
+    }
+    return edge;
+  }
+
+  /// Whether a condition may hold.
+  bool mayHold(const VisibleBounds::Bound &condition) const {
+    const auto range = rangeOf(condition.at.rest);
+    return !range || !isSure(condition) || range->most >= 0;
+  }
+
+private:
+  const ParamRanges &params_;
+};
+
+ParamRanges defaultRanges(const spec::Variant &variant) {
+  ParamRanges ranges;
+  for (const spec::Param &param : variant.params)
+    if (param.defaultValue && param.type == spec::ScalarType::I32)
+      ranges.push_back(ParamRange{static_cast<std::int64_t>(*param.defaultValue),
+                                  static_cast<std::int64_t>(*param.defaultValue)});
+    else
+      ranges.emplace_back();
+  return ranges;
+}
+
+Reach Reach::of(const VisibleBounds &bounds, const ParamRanges &params) {
+  const Resolver resolver(params);
+  Reach reach;
+  reach.isAll_ = false;
+  for (const VisibleBounds::Interval &interval : bounds.intervals) {
+    if (!std::all_of(interval.conditions.begin(), interval.conditions.end(),
+                     [&](const VisibleBounds::Bound &condition) { return resolver.mayHold(condition); }))
+      continue;
+    Interval own;
+    for (const VisibleBounds::Bound &bound : interval.from) {
+      const auto edge = resolver.edgeOf(bound, /*isStart=*/true);
+      if (edge && (edge->isRising() || edge->offset > 0))
+        own.from.push_back(*edge);
+    }
+    for (const VisibleBounds::Bound &bound : interval.until) {
+      const auto edge = resolver.edgeOf(bound, /*isStart=*/false);
+      if (edge && !edge->isBehindAll())
+        own.until.push_back(*edge);
+    }
+    if (own.from.empty() && own.until.empty())
+      return {};
+    for (const Edge &edge : own.from)
+      reach.hasRisingStart_ |= edge.isRising();
+    for (const Edge &edge : own.until)
+      reach.hasRisingEnd_ |= edge.isRising();
+    reach.intervals_.push_back(std::move(own));
+  }
+  return reach;
+}
+
+std::int64_t Reach::startOf(const Interval &interval, int qPos) {
+  std::int64_t start = 0;
+  for (const Edge &edge : interval.from)
+    start = std::max(start, edge.at(qPos));
+  return start;
+}
+
+std::int64_t Reach::endOf(const Interval &interval, int qPos) {
+  std::int64_t end = std::int64_t{qPos} + 1;
+  for (const Edge &edge : interval.until)
+    end = std::min(end, edge.at(qPos));
+  return end;
+}
+
+int Reach::lowest(int qPos) const {
+  std::int64_t least = isAll_ ? 0 : kNowhere;
+  for (const Interval &interval : intervals_)
+    least = std::min(least, startOf(interval, qPos));
+  return static_cast<int>(least);
+}
+
+int Reach::firstFrom(int qPos, int position) const {
+  if (isAll_)
+    return position <= qPos ? position : kNowhere;
+  std::int64_t first = kNowhere;
+  for (const Interval &interval : intervals_)
+    if (const std::int64_t start = std::max<std::int64_t>(startOf(interval, qPos), position);
+        start < endOf(interval, qPos))
+      first = std::min(first, start);
+  return static_cast<int>(first);
+}
+
+void Reach::find(int first, int last, std::vector<Stretch> &to) const {
+  to.clear();
+  if (isAll_) {
+    if (last >= 0)
+      to.push_back({0, last + 1});
+    return;
+  }
+  for (const Interval &interval : intervals_)
+    if (const std::int64_t start = startOf(interval, first), end = endOf(interval, last); start < end)
+      to.push_back({static_cast<int>(start), static_cast<int>(end)});
+  std::sort(to.begin(), to.end(), [](const Stretch &a, const Stretch &b) { return a.begin < b.begin; });
+  std::size_t kept = 0;
+  for (const Stretch &stretch : to)
+    if (kept > 0 && stretch.begin <= to[kept - 1].end)
+      to[kept - 1].end = std::max(to[kept - 1].end, stretch.end);
+    else
+      to[kept++] = stretch;
+  to.resize(kept);
+}
+
+} // namespace deft::plan

@@ -1,0 +1,91 @@
+#pragma once
+
+#include "compiler/spec/VisibleBounds.h"
+
+#include <cstdint>
+#include <limits>
+#include <optional>
+#include <vector>
+
+namespace deft::plan {
+
+/// What values a parameter's elements have; none: it is not known yet.
+struct ParamRange {
+  std::int64_t least = 0, most = 0;
+  bool operator==(const ParamRange &) const = default;
+};
+using ParamRanges = std::vector<std::optional<ParamRange>>; ///< of each parameter of a variant
+
+/// Those of the defaults.
+ParamRanges defaultRanges(const spec::Variant &variant);
+
+/// Positions of a path, [begin, end).
+struct Stretch {
+  int begin = 0;
+  int end = 0;
+  bool operator==(const Stretch &) const = default;
+};
+
+/// Which positions a mask can show a query, its parameters known: spec::VisibleBounds in numbers. What is
+/// outside is hidden for certain; what is inside, the kernels decide.
+class Reach {
+public:
+  static constexpr int kNowhere = std::numeric_limits<int>::max();
+
+  /// Everything.
+  Reach() = default;
+  /// A bound that asks for a parameter whose value is not known says nothing.
+  static Reach of(const spec::VisibleBounds &bounds, const ParamRanges &params);
+  static Reach ofDefaults(const spec::Variant &variant) {
+    return of(spec::visibleBounds(variant), defaultRanges(variant));
+  }
+
+  bool isAll() const { return isAll_; }
+  /// The first position from `position` on that a query at q_pos can see, or kNowhere.
+  int firstFrom(int qPos, int position) const;
+  /// No query of this q_pos, or of a later one, sees a token before that.
+  int lowest(int qPos) const;
+  /// What queries from q_pos `first` to `last` can see, all taken together: ascending, apart from each other,
+  /// and from 0 to `last` at most.
+  void find(int first, int last, std::vector<Stretch> &to) const;
+
+  /// Whether queries that come later begin to see later: a window.
+  bool hasRisingStart() const { return hasRisingStart_; }
+  /// Whether they see what earlier ones at the same place of the path did not, though it was there.
+  bool hasRisingEnd() const { return hasRisingEnd_; }
+
+  bool operator==(const Reach &) const = default;
+
+private:
+  /// perQPos * q_pos + offset + ((roundedPerQPos * q_pos + roundedOffset) rounded toward 0 to a multiple of
+  /// step). Never falls with q_pos.
+  struct Edge {
+    std::int64_t perQPos = 0, offset = 0;
+    std::int64_t roundedPerQPos = 0, roundedOffset = 0, step = 1;
+
+    std::int64_t at(std::int64_t qPos) const {
+      return perQPos * qPos + offset + (roundedPerQPos * qPos + roundedOffset) / step * step;
+    }
+    bool isRising() const { return perQPos > 0 || roundedPerQPos > 0; }
+    /// As an end: no token of a path comes behind the query's own position.
+    bool isBehindAll() const {
+      return (perQPos == 1 && roundedPerQPos == 0 && offset >= 1) ||
+             (perQPos == 0 && roundedPerQPos == 1 && roundedOffset >= 0 && offset >= step);
+    }
+    bool operator==(const Edge &) const = default;
+  };
+  struct Interval { ///< from the largest of `from` to the least of `until`
+    std::vector<Edge> from, until;
+    bool operator==(const Interval &) const = default;
+  };
+  class Resolver;
+
+  static std::int64_t startOf(const Interval &interval, int qPos);
+  static std::int64_t endOf(const Interval &interval, int qPos);
+
+  bool isAll_ = true;
+  bool hasRisingStart_ = false, hasRisingEnd_ = false;
+  std::vector<Interval> intervals_;
+};
+
+} // namespace deft::plan

@@ -1,0 +1,375 @@
+#include "runtime/plan/VisibleTree.h"
+
+#include <algorithm>
+#include <numeric>
+#include <utility>
+
+namespace deft::plan {
+
+void VisibleTree::read(const tree::KvTree &tree, const Reach &reach, int step, TreeView &view) {
+  reach_ = &reach;
+  view_ = &view;
+  step_ = step;
+  ++reading_;
+  at_ = {};
+  const std::size_t queries = tree.queries().size();
+  view.places.clear();
+  view.segments.clear();
+  view.leaves.clear();
+  view.callerIndex.resize(queries);
+  view.queryPos.resize(queries);
+  view.shared.assign(queries + 1, 0);
+  view.levels = 0;
+  view.hasHidden = true;
+  view.isClipped = false;
+
+  sortQueries(tree);
+  markSeen(tree);
+  for (int root = nextSeen(tree, tree.firstRoot()); root >= 0;
+       root = nextSeen(tree, tree.nodes()[root].nextSibling))
+    walk(tree, root);
+  for (const int top : tops_)
+    walk(tree, top);
+
+  view.readTokens = 0;
+  for (const Segment &segment : view.segments)
+    view.readTokens += segment.tokens;
+  view.pathTokens =
+      std::accumulate(view.queryPos.begin(), view.queryPos.end(), static_cast<std::int64_t>(queries));
+  if (reach.hasRisingStart())
+    clip(view);
+}
+
+VisibleTree::Mark &VisibleTree::markOf(int node) {
+  Mark &mark = marks_[node];
+  if (mark.reading != reading_)
+    mark = {.reading = reading_};
+  return mark;
+}
+
+void VisibleTree::sortQueries(const tree::KvTree &tree) {
+  const std::vector<tree::Query> &queries = tree.queries();
+  marks_.resize(std::max(marks_.size(), tree.nodes().size()));
+  links_.resize(queries.size());
+  qPos_.resize(queries.size());
+  sorted_.resize(queries.size());
+  for (std::size_t q = queries.size(); q-- > 0;) {
+    const int path = tree.pathTokens(queries[q]);
+    links_[q] = {queries[q].position, std::exchange(markOf(queries[q].node).firstQuery, static_cast<int>(q))};
+    qPos_[q] = path - 1;
+    sorted_[q] = static_cast<std::uint64_t>(path) << 32 | q;
+  }
+  if (!std::is_sorted(sorted_.begin(), sorted_.end()))
+    std::sort(sorted_.begin(), sorted_.end());
+  lastQPos_ = sorted_.empty() ? -1 : static_cast<int>(sorted_.back() >> 32) - 1;
+}
+
+/// In the order of q_pos, who comes first sees farthest up: whoever meets its way has nothing to add above.
+void VisibleTree::markSeen(const tree::KvTree &tree) {
+  tops_.clear();
+  const tree::Node *const nodes = tree.nodes().data();
+  for (const std::uint64_t key : sorted_) {
+    const auto query = static_cast<std::uint32_t>(key);
+    const int qPos = qPos_[query], lowest = reach_->lowest(qPos);
+    for (int node = tree.queries()[query].node; node >= 0; node = nodes[node].parent) {
+      Mark &mark = markOf(node);
+      if (qPos >= nodes[node].position + nodes[node].tokens - 1)
+        mark.leastQPos = std::min(mark.leastQPos, qPos);
+      if (std::exchange(mark.isSeen, true))
+        break;
+      if (nodes[node].position <= lowest && nodes[node].parent >= 0) {
+        tops_.push_back(node);
+        break;
+      }
+    }
+  }
+  // A node above may be seen all the same, by queries of its own.
+  std::erase_if(tops_, [&](int top) {
+    const Mark &above = marks_[nodes[top].parent];
+    return above.reading == reading_ && above.isSeen;
+  });
+}
+
+/// The node, or the next of its siblings, that somebody sees.
+int VisibleTree::nextSeen(const tree::KvTree &tree, int sibling) const {
+  const tree::Node *const nodes = tree.nodes().data();
+  while (sibling >= 0 && (marks_[sibling].reading != reading_ || !marks_[sibling].isSeen))
+    sibling = nodes[sibling].nextSibling;
+  return sibling;
+}
+
+void VisibleTree::walk(const tree::KvTree &tree, int top) {
+  const tree::Node *const nodes = tree.nodes().data();
+  open_.clear();
+  open(tree, top, -1, !reach_->hasRisingEnd());
+  for (int node = top;;) {
+    int next = nextSeen(tree, nodes[node].firstChild);
+    while (next < 0) {
+      close(open_.back());
+      const int closed = open_.back().node;
+      open_.pop_back();
+      if (open_.empty())
+        return;
+      next = nextSeen(tree, nodes[closed].nextSibling);
+    }
+    open(tree, next, open_.back().above, open_.back().canGrow);
+    node = next;
+  }
+}
+
+/// Appends what is seen of a node, as one place below the other, and its queries where they end.
+void VisibleTree::open(const tree::KvTree &tree, int index, int above, bool canGrow) {
+  const tree::Node &node = tree.nodes()[index];
+  const Mark &mark = marks_[index];
+  own_.clear();
+  for (int q = mark.firstQuery; q >= 0; q = links_[q].next)
+    own_.emplace_back(links_[q].position == tree::Query::kWhole ? node.tokens : links_[q].position, q);
+  // By (tokens seen, caller's index), as TreeView has them.
+  if (!std::is_sorted(own_.begin(), own_.end()))
+    std::sort(own_.begin(), own_.end());
+  findStretches(node, mark);
+  // Between the window of a query that ends inside and those of others, which move on, tokens come to lie
+  // that nobody sees any more.
+  if (reach_->hasRisingStart() && !own_.empty() && own_.front().first < node.tokens)
+    canGrow = false;
+  if (!own_.empty()) {
+    view_->levels = std::max(view_->levels, node.depth + 1);
+    if (stretches_.empty()) // they need a place to hang on
+      stretches_.push_back({0, 0});
+  }
+  const int firstPlace = view_->placeCount();
+  std::size_t next = 0; // of its queries
+  for (std::size_t s = 0; s < stretches_.size(); ++s) {
+    const bool isLast = s + 1 == stretches_.size();
+    const std::size_t begin = next;
+    while (next < own_.size() && (isLast || own_[next].first < stretches_[s + 1].begin))
+      ++next;
+    addPlace(node, index, above, stretches_[s]);
+    above = view_->placeCount() - 1;
+    Place &place = view_->places.back();
+    addQueries(place, begin, next, stretches_[s].begin);
+    if (isLast && node.firstChild < 0 && !own_.empty())
+      addLeaf(place, node, canGrow && stretches_[s].end == node.tokens);
+  }
+  open_.push_back({index, firstPlace, view_->placeCount(), above, canGrow});
+}
+
+/// Of the node, counted from its beginning: what its readers see, all taken together. Those who see its end
+/// see from the first one's window on; those who end inside, what their own windows show.
+void VisibleTree::findStretches(const tree::Node &node, const Mark &mark) {
+  stretches_.clear();
+  for (const auto &[tokens, query] : own_)
+    if (tokens < node.tokens)
+      addStretches(node, node.position + tokens - 1, node.position + tokens - 1);
+  if (mark.leastQPos != kUnseen)
+    addStretches(node, mark.leastQPos, lastQPos_);
+  const auto isBefore = [](const Stretch &a, const Stretch &b) { return a.begin < b.begin; };
+  if (!std::is_sorted(stretches_.begin(), stretches_.end(), isBefore))
+    std::sort(stretches_.begin(), stretches_.end(), isBefore);
+  std::size_t kept = 0;
+  for (const Stretch &stretch : stretches_)
+    if (kept > 0 && stretch.begin <= stretches_[kept - 1].end)
+      stretches_[kept - 1].end = std::max(stretches_[kept - 1].end, stretch.end);
+    else
+      stretches_[kept++] = stretch;
+  stretches_.resize(kept);
+}
+
+void VisibleTree::addStretches(const tree::Node &node, int firstQPos, int lastQPos) {
+  reach_->find(firstQPos, lastQPos, seen_);
+  for (const Stretch &stretch : seen_) {
+    const int begin = std::max(stretch.begin - node.position, 0);
+    const int end = std::min(stretch.end - node.position, node.tokens);
+    if (begin < end)
+      stretches_.push_back({std::max(0, begin - ((node.location + begin) & (step_ - 1))), end});
+  }
+}
+
+void VisibleTree::addPlace(const tree::Node &node, int index, int above, const Stretch &stretch) {
+  Place place{};
+  place.node = index;
+  place.parent = above;
+  place.tokens = stretch.end - stretch.begin;
+  place.location = node.location + stretch.begin;
+  place.depth = node.depth;
+  if (above >= 0) {
+    const Place &parent = view_->places[static_cast<std::size_t>(above)];
+    place.position = parent.position + parent.tokens;
+  }
+  place.hidden = node.position + stretch.begin - place.position;
+  place.ownBegin = at_.query;
+  place.segmentBegin = static_cast<int>(view_->segments.size());
+  place.leaf = -1;
+  at_.common = std::min(at_.common, place.position);
+  view_->places.push_back(place);
+}
+
+/// Those of the node's queries that end in the stretch, or behind it and before the next; and its segments,
+/// which end where one of them does.
+void VisibleTree::addQueries(Place &place, std::size_t begin, std::size_t end, int stretchBegin) {
+  const int index = view_->placeCount() - 1, ownEnd = at_.query + static_cast<int>(end - begin);
+  int done = 0;
+  for (std::size_t i = begin; i < end; ++i) {
+    const int seen = std::clamp(own_[i].first - stretchBegin, 0, place.tokens);
+    if (seen > done) {
+      view_->segments.push_back({index, done, seen - done, at_.query, ownEnd});
+      done = seen;
+    }
+    const auto query = static_cast<std::size_t>(at_.query++);
+    view_->callerIndex[query] = own_[i].second;
+    view_->queryPos[query] = place.position + seen - 1;
+    view_->shared[query] = std::exchange(at_.common, place.position + seen);
+  }
+  if (done < place.tokens) // for those below; close() takes it back where there are none
+    view_->segments.push_back({index, done, place.tokens - done, ownEnd, ownEnd});
+  place.ownEnd = ownEnd;
+  place.segmentEnd = static_cast<int>(view_->segments.size());
+}
+
+/// It may grow in place where what it gains is seen by those who see its last token, and nothing else
+/// changes.
+void VisibleTree::addLeaf(Place &place, const tree::Node &node, bool canGrow) {
+  canGrow &= node.tokens > 0;
+  const int last = place.position + place.tokens - 1;
+  int follow = place.ownEnd;
+  for (; follow > place.ownBegin && view_->queryPos[static_cast<std::size_t>(follow) - 1] == last; --follow)
+    canGrow &=
+        links_[view_->callerIndex[static_cast<std::size_t>(follow) - 1]].position == tree::Query::kWhole;
+  place.leaf = view_->leafCount();
+  view_->leaves.push_back({place.node, node.tokens, node.tokens, follow, place.ownEnd, canGrow ? 1 : 0});
+}
+
+void VisibleTree::close(const OpenNode &node) {
+  for (int p = node.endPlace; p-- > node.firstPlace;) {
+    Place &place = view_->places[static_cast<std::size_t>(p)];
+    place.subtreeEnd = view_->placeCount();
+    place.readersEnd = at_.query;
+    if (place.segmentBegin == place.segmentEnd)
+      continue;
+    // Nobody reads below: the last segment, which is then the last of all, is nobody's.
+    if (view_->segments[static_cast<std::size_t>(place.segmentEnd) - 1].queryBegin == at_.query) {
+      --place.segmentEnd;
+      view_->segments.resize(view_->segments.size() - 1);
+    }
+    for (int s = place.segmentBegin; s < place.segmentEnd; ++s)
+      view_->segments[static_cast<std::size_t>(s)].queryEnd = at_.query;
+  }
+}
+
+/// Takes those out of segments' readers who come behind the last one that the mask shows any of it: of the
+/// rest, which are no interval, the kernels tell. Only where it spares much: paths are simpler without.
+void VisibleTree::clip(TreeView &view) {
+  constexpr int kWorthwhile = 8; // one of so many (query, token) pairs
+  const auto queries = static_cast<std::size_t>(view.queryCount());
+  planQPos_.resize(queries);
+  risingFrom_.resize(queries);
+  for (std::size_t i = 0; i < queries; ++i) {
+    planQPos_[i] = qPos_[static_cast<std::size_t>(view.callerIndex[i])];
+    risingFrom_[i] = i > 0 && planQPos_[i - 1] <= planQPos_[i] ? risingFrom_[i - 1] : static_cast<int>(i);
+  }
+  clipped_.clear();
+  spared_ = 0;
+  for (const Segment &segment : view.segments)
+    clipSegment(segment, view.places[static_cast<std::size_t>(segment.place)]);
+  if (spared_ * kWorthwhile < view.pathTokens || spared_ == 0)
+    return;
+  view.isClipped = true;
+  view.segments.resize(clipped_.size());
+  std::copy(clipped_.begin(), clipped_.end(), view.segments.begin());
+  int next = 0;
+  const int count = static_cast<int>(clipped_.size());
+  for (int p = 0; p < view.placeCount(); ++p) {
+    Place &place = view.places[static_cast<std::size_t>(p)];
+    place.segmentBegin = next;
+    while (next < count && clipped_[static_cast<std::size_t>(next)].place == p)
+      ++next;
+    place.segmentEnd = next;
+  }
+  countClipped(view);
+}
+
+/// In pieces, where its beginning has fewer readers than its end.
+void VisibleTree::clipSegment(const Segment &segment, const Place &place) {
+  constexpr int kPiece = 64; // a kernel's step
+  constexpr int kMostPieces = 64;
+  const int position = place.position + place.hidden + segment.begin;
+  const auto add = [&](int begin, int tokens, int queryEnd) {
+    spared_ += static_cast<std::int64_t>(segment.queryEnd - queryEnd) * tokens;
+    if (queryEnd > segment.queryBegin)
+      clipped_.push_back({segment.place, segment.begin + begin, tokens, segment.queryBegin, queryEnd});
+  };
+  // Who comes last sees the first token: all do.
+  if (reach_->firstFrom(lastQPos_, position) == position)
+    return add(0, segment.tokens, segment.queryEnd);
+  const int allEnd = endOfReaders(segment, position, position + segment.tokens);
+  const int piece = std::max(kPiece, (segment.tokens / kMostPieces + kPiece - 1) / kPiece * kPiece);
+  int done = 0;
+  while (done < segment.tokens) {
+    const int offset = (place.location + segment.begin + done) & (kPiece - 1);
+    const int tokens = std::min(segment.tokens - done, piece - offset);
+    const int queryEnd =
+        tokens == segment.tokens ? allEnd : endOfReaders(segment, position + done, position + done + tokens);
+    if (queryEnd == allEnd)
+      break; // what follows has no fewer
+    add(done, tokens, queryEnd);
+    done += tokens;
+  }
+  if (done < segment.tokens)
+    add(done, segment.tokens - done, allEnd);
+}
+
+/// Behind the last of the segment's readers who sees any of the positions [begin, end). Within a row of
+/// rising q_pos those who do come first; after some rows the answer is one that is too large.
+int VisibleTree::endOfReaders(const Segment &segment, int begin, int end) const {
+  constexpr int kMostRows = 32;
+  const auto sees = [&](int query) {
+    return reach_->firstFrom(planQPos_[static_cast<std::size_t>(query)], begin) < end;
+  };
+  int last = segment.queryEnd - 1;
+  for (int row = 0; last >= segment.queryBegin && row < kMostRows; ++row) {
+    if (sees(last))
+      return last + 1;
+    int first = std::max(risingFrom_[static_cast<std::size_t>(last)], segment.queryBegin);
+    if (reach_->hasRisingEnd()) { // then they need not come first
+      --last;
+      continue;
+    }
+    if (!sees(first)) {
+      last = first - 1;
+      continue;
+    }
+    for (int none = last; none - first > 1;) {
+      const int middle = first + (none - first) / 2;
+      (sees(middle) ? first : none) = middle;
+    }
+    return first + 1;
+  }
+  return last + 1;
+}
+
+/// What each query reads, and what it shares with the one before it, by segments.
+void VisibleTree::countClipped(TreeView &view) {
+  const auto queries = static_cast<std::size_t>(view.queryCount());
+  changes_.assign(queries + 1, 0);
+  bothChange_.assign(queries + 1, 0);
+  for (const Segment &segment : view.segments) {
+    changes_[static_cast<std::size_t>(segment.queryBegin)] += segment.tokens;
+    changes_[static_cast<std::size_t>(segment.queryEnd)] -= segment.tokens;
+    if (segment.queryEnd - segment.queryBegin > 1) {
+      bothChange_[static_cast<std::size_t>(segment.queryBegin) + 1] += segment.tokens;
+      bothChange_[static_cast<std::size_t>(segment.queryEnd)] -= segment.tokens;
+    }
+  }
+  view.clippedPos.resize(queries);
+  std::int64_t reads = 0, shares = 0;
+  view.pathTokens = 0;
+  for (std::size_t i = 0; i < queries; ++i) {
+    reads += changes_[i];
+    shares += bothChange_[i];
+    view.clippedPos[i] = static_cast<int>(reads) - 1;
+    view.shared[i] = static_cast<int>(shares);
+    view.pathTokens += reads;
+  }
+}
+
+} // namespace deft::plan

@@ -1,0 +1,164 @@
+#include "runtime/plan/WindowStarts.h"
+
+#include "runtime/plan/Deal.h"
+
+#include <algorithm>
+#include <cstddef>
+#include <span>
+#include <tuple>
+#include <vector>
+
+namespace deft::plan {
+
+namespace {
+
+int leastQPos(const Plan &plan, int queryBegin, int queryEnd) {
+  return *std::min_element(plan.queryPos.begin() + queryBegin, plan.queryPos.begin() + queryEnd);
+}
+
+/// Heads at one place of the cache are those of one window.
+void groupHeads(Plan &plan) {
+  const abi::Run *const runs = plan.runs.data();
+  std::sort(plan.windowHeads.begin(), plan.windowHeads.end(),
+            [&](const Plan::WindowHead &a, const Plan::WindowHead &b) {
+              return std::tie(runs[a.run].location, a.item, a.run) <
+                     std::tie(runs[b.run].location, b.item, b.run);
+            });
+  for (std::size_t h = 0; h < plan.windowHeads.size(); ++h) {
+    const Plan::WindowHead &head = plan.windowHeads[h];
+    const abi::Run &run = runs[head.run];
+    const int first = plan.items[static_cast<std::size_t>(head.item)].queryBegin;
+    const Plan::WindowStart own{run.location,
+                                run.position,
+                                first + run.queryBegin,
+                                first + run.queryEnd,
+                                static_cast<int>(h),
+                                static_cast<int>(h) + 1,
+                                run.tokens,
+                                run.tokens,
+                                0,
+                                false,
+                                0};
+    if (plan.windowStarts.empty() || plan.windowStarts.back().location != run.location) {
+      plan.windowStarts.push_back(own);
+      continue;
+    }
+    Plan::WindowStart &start = plan.windowStarts.back();
+    start.queryBegin = std::min(start.queryBegin, own.queryBegin);
+    start.queryEnd = std::max(start.queryEnd, own.queryEnd);
+    start.headEnd = own.headEnd;
+    start.shortest = std::min(start.shortest, own.shortest);
+    start.longest = std::max(start.longest, own.longest);
+  }
+}
+
+/// Tokens count once, however many windows they are in.
+void linkStarts(Plan &plan) {
+  std::vector<Plan::WindowStart> &starts = plan.windowStarts;
+  int first = 0, end = 0;
+  for (int s = 0; s < static_cast<int>(starts.size()); ++s) {
+    Plan::WindowStart &start = starts[static_cast<std::size_t>(s)];
+    if (start.location >= end)
+      first = s;
+    start.first = first;
+    end = std::max(end, start.location + start.longest);
+  }
+  const auto isBefore = [](const Plan::WindowStart &start, int location) {
+    return start.location < location;
+  };
+  for (const abi::Run &run : plan.runs) {
+    const auto own = std::lower_bound(starts.begin(), starts.end(), run.location, isBefore);
+    if (own != starts.end() && own->location == run.location)
+      continue;
+    for (auto start = own; start != starts.end() && start->location < run.location + run.tokens; ++start)
+      start->isInside = true;
+  }
+}
+
+/// Tokens that nobody reads any more.
+int lostTokens(const Plan &plan) {
+  const std::vector<Plan::WindowStart> &starts = plan.windowStarts;
+  int lost = 0;
+  for (std::size_t s = 0; s < starts.size();) {
+    const std::size_t first = s;
+    int location = Reach::kNowhere;
+    bool isInside = false;
+    for (; s < starts.size() && starts[s].first == static_cast<int>(first); ++s) {
+      location = std::min(location, starts[s].location + starts[s].moved);
+      isInside |= starts[s].isInside;
+    }
+    lost += isInside ? 0 : location - starts[first].location;
+  }
+  return lost;
+}
+
+} // namespace
+
+void findWindowStarts(int mostGrowth, Plan &plan) {
+  plan.windowStarts.clear();
+  plan.windowHeads.clear();
+  if (!plan.reach.hasRisingStart() || plan.queryPos.empty())
+    return;
+  const int last = *std::max_element(plan.queryPos.begin(), plan.queryPos.end());
+  for (std::size_t i = 0; i < plan.items.size(); ++i) {
+    const abi::Item &item = plan.items[i];
+    for (int r = item.runBegin; r < item.runBegin + item.runCount; ++r) {
+      const abi::Run &run = plan.runs[static_cast<std::size_t>(r)];
+      const auto loses = [&](int qPos) {
+        return plan.reach.firstFrom(qPos + mostGrowth, run.position) > run.position;
+      };
+      if (loses(last) &&
+          loses(leastQPos(plan, item.queryBegin + run.queryBegin, item.queryBegin + run.queryEnd)))
+        plan.windowHeads.push_back({static_cast<int>(i), r});
+    }
+  }
+  groupHeads(plan);
+  linkStarts(plan);
+}
+
+bool findWindowMoves(Plan &plan) {
+  for (Plan::WindowStart &start : plan.windowStarts) {
+    const int least = leastQPos(plan, start.queryBegin, start.queryEnd);
+    const int first = plan.reach.firstFrom(least, start.position);
+    if (first == Reach::kNowhere || first - start.position >= start.shortest)
+      return false;
+    const int location = (start.location + first - start.position) & -plan.trimStep;
+    // Chunks of an invariant plan stay whole.
+    start.moved = plan.strictChunk > 0 ? 0 : std::max(location - start.location, 0);
+  }
+  return true;
+}
+
+int moveWindowStarts(Plan &plan) {
+  if (std::all_of(plan.windowStarts.begin(), plan.windowStarts.end(),
+                  [](const Plan::WindowStart &start) { return start.moved == 0; }))
+    return 0;
+  abi::Run *const runs = plan.runs.toChange().data();
+  plan.readTokens -= lostTokens(plan);
+  int most = 0;
+  for (Plan::WindowStart &start : plan.windowStarts) {
+    const int moved = start.moved;
+    if (moved == 0)
+      continue;
+    for (int h = start.headBegin; h < start.headEnd; ++h) {
+      const Plan::WindowHead &head = plan.windowHeads[static_cast<std::size_t>(h)];
+      abi::Item &item = plan.items[static_cast<std::size_t>(head.item)];
+      runs[head.run].location += moved;
+      runs[head.run].position += moved;
+      runs[head.run].tokens -= moved;
+      item.tokens -= moved;
+      for (int r = head.run + 1; r < item.runBegin + item.runCount; ++r)
+        runs[r].begin -= moved;
+      if (item.dealtTiles > 0)
+        countDealt(item, {runs + item.runBegin, static_cast<std::size_t>(item.runCount)});
+    }
+    most = std::max(most, moved * (start.headEnd - start.headBegin));
+    start.location += moved;
+    start.position += moved;
+    start.shortest -= moved;
+    start.longest -= moved;
+  }
+  return most;
+}
+
+} // namespace deft::plan

@@ -1,0 +1,19 @@
+#pragma once
+
+#include "runtime/plan/Plan.h"
+
+/// Where runs begin because a mask hides what is before. As leaves grow, windows move: such runs lose their
+/// beginnings, so that what nobody sees any more is not read, and its pages may be freed.
+namespace deft::plan {
+
+/// Finds the runs that may lose tokens while leaves gain `mostGrowth`, at most.
+void findWindowStarts(int mostGrowth, Plan &plan);
+
+/// How far they move, now that queries see what leaves have gained. False: some would be empty, and it is
+/// time for a new plan.
+bool findWindowMoves(Plan &plan);
+
+/// Moves them so far. Returns the most tokens that an item has lost.
+int moveWindowStarts(Plan &plan);
+
+} // namespace deft::plan

@@ -1,0 +1,274 @@
+/// Plans under masks: what a query may see is read once, and what nobody sees is not read.
+
+#include "runtime/plan/VisibleTree.h"
+
+#include "tests/support/Masks.h"
+#include "tests/unit/runtime/plan/PlanTesting.h"
+
+#include <random>
+#include <set>
+
+namespace deft::plan {
+namespace {
+
+using tree::KvTree;
+
+constexpr spec::Partition kPartitions[] = {
+    spec::Partition::Query,   spec::Partition::Node,   spec::Partition::NodeChunk, spec::Partition::Flatten,
+    spec::Partition::Cascade, spec::Partition::Greedy, spec::Partition::Union,     spec::Partition::Auto};
+
+/// With room behind each node, so that leaves can grow.
+KvTree spread(KvTree tree, int room) {
+  int location = 3;
+  for (int node = 0; node < static_cast<int>(tree.nodes().size()); ++node) {
+    EXPECT_TRUE(tree.place(node, location));
+    location += tree.nodes()[static_cast<std::size_t>(node)].tokens + room;
+  }
+  return tree;
+}
+
+/// Groups of `step` locations of which some query may see a token.
+std::set<int> visibleGroups(const KvTree &tree, const Reach &reach, int step) {
+  std::set<int> groups;
+  std::vector<Stretch> stretches;
+  for (const tree::Query &query : tree.queries()) {
+    const int qPos = tree.pathTokens(query) - 1;
+    reach.find(qPos, qPos, stretches);
+    for (int node = query.node; node >= 0; node = tree.nodes()[static_cast<std::size_t>(node)].parent) {
+      const tree::Node &facts = tree.nodes()[static_cast<std::size_t>(node)];
+      for (const Stretch &stretch : stretches) {
+        const int begin = std::max(stretch.begin, facts.position);
+        const int end = std::min({stretch.end, facts.position + facts.tokens, qPos + 1});
+        for (int position = begin; position < end; ++position)
+          groups.insert((facts.location + position - facts.position) / step);
+      }
+    }
+  }
+  return groups;
+}
+
+/// Whether all that is read is in groups of which somebody sees something.
+testing::AssertionResult readsOnlyWhatIsSeen(const Plan &plan, const KvTree &tree,
+                                             const VariantFacts &facts) {
+  const std::set<int> visible = visibleGroups(tree, facts.reach, facts.trimStep);
+  for (const abi::Run &run : plan.runs)
+    for (int at = run.location; at < run.location + run.tokens; ++at)
+      if (!visible.contains(at / facts.trimStep))
+        return testing::AssertionFailure() << "location " << at << " is read, and nobody sees it";
+  return testing::AssertionSuccess();
+}
+
+struct Case {
+  VariantFacts facts;
+  config::Config config;
+};
+
+Case makeCase(const spec::Variant &mask, spec::Partition partition, std::uint64_t turn) {
+  const int pageSizes[] = {16, 1, 64, 24, 7, 0};
+  spec::Variant variant = mask;
+  variant.cache.pageSize = pageSizes[turn % 6];
+  variant.cache.paged = variant.cache.pageSize > 0;
+  Case one{VariantFacts::of(variant, turn % 4 == 0), makeConfig(turn % 3 ? 64 : 0, {64, 16}, partition)};
+  const int ratios[] = {1, 4, 3, 16};
+  one.facts.ratio = ratios[turn % 4];
+  one.config.order = config::kAllOrders[turn % 5 % 3];
+  for (std::size_t p = 0; p < one.config.phases.size(); ++p)
+    if ((turn / 3 + p) % 2 == 0)
+      one.config.phases[p].family = config::Family::Sm90;
+  return one;
+}
+
+TEST(VisibleTreeTest, PlansOfEveryPartitionReadWhatIsSeenAndNothingElse) {
+  Planner planner;
+  Plan plan;
+  std::uint64_t turn = 0;
+  int clipped = 0;
+  for (const auto &[name, variant] : test::modelMasks())
+    for (std::uint64_t seed = 0; seed < 40; ++seed)
+      for (const spec::Partition partition : kPartitions) {
+        SCOPED_TRACE(name + ", seed " + std::to_string(seed) + ", " + config::partitionName(partition));
+        const Case one = makeCase(variant, partition, turn++);
+        const KvTree tree = spread(test::randomForest(seed), 5);
+        const auto made = planner.make(tree, one.facts, one.config, 8, plan);
+        ASSERT_TRUE(made) << made.error().message;
+        const auto verified = verify(plan, tree, one.facts, one.config);
+        ASSERT_TRUE(verified) << verified.error().message;
+        if (!one.facts.reach.hasRisingEnd()) { // there the planner is content with a hull
+          ASSERT_TRUE(readsOnlyWhatIsSeen(plan, tree, one.facts));
+        }
+        VisibleTree visible;
+        TreeView view;
+        visible.read(tree, one.facts.reach, one.facts.trimStep, view);
+        clipped += view.isClipped ? 1 : 0;
+      }
+  EXPECT_GT(clipped, 100);
+}
+
+TEST(VisibleTreeTest, RandomMasksAreCovered) {
+  Planner planner;
+  Plan plan;
+  int bounded = 0;
+  for (unsigned seed = 0; seed < 8000; ++seed) {
+    SCOPED_TRACE("seed " + std::to_string(seed));
+    const spec::Variant variant = test::randomMask(seed);
+    Case one = makeCase(variant, kPartitions[seed % 8], seed);
+    std::mt19937 random(seed);
+    ParamRanges params;
+    for (std::size_t i = 0; i < variant.params.size(); ++i) {
+      const auto least = static_cast<int>(random() % 40) - 8;
+      params.push_back(ParamRange{least, least + static_cast<int>(random() % 3)});
+    }
+    one.facts.reach = Reach::of(spec::visibleBounds(variant), params);
+    bounded += one.facts.reach.isAll() ? 0 : 1;
+    const KvTree tree = spread(test::randomForest(seed), 5);
+    const auto made = planner.make(tree, one.facts, one.config, 8, plan);
+    ASSERT_TRUE(made) << made.error().message;
+    const auto verified = verify(plan, tree, one.facts, one.config);
+    ASSERT_TRUE(verified) << verified.error().message;
+  }
+  EXPECT_GT(bounded, 500);
+}
+
+TEST(VisibleTreeTest, LeavesGrowAndWindowsMove) {
+  int advanced = 0, moved = 0;
+  std::uint64_t turn = 0;
+  for (const auto &[name, variant] : test::modelMasks())
+    for (std::uint64_t seed = 0; seed < 60; ++seed) {
+      const spec::Partition partition = kPartitions[turn % 8];
+      SCOPED_TRACE(name + ", seed " + std::to_string(seed) + ", " + config::partitionName(partition));
+      const Case one = makeCase(variant, partition, turn++);
+      KvTree tree = spread(test::randomForest(seed), 200);
+      Plan plan = mustPlan(tree, one.facts, one.config, 8);
+      std::mt19937_64 random(seed);
+      for (int step = 0; step < 12; ++step) {
+        for (int node = 0; node < static_cast<int>(tree.nodes().size()); ++node)
+          if (tree.nodes()[static_cast<std::size_t>(node)].firstChild < 0 && random() % 2)
+            (void)tree.append(node, 1 + static_cast<int>(random() % 3));
+        const Plan before = plan;
+        if (advance(tree, plan) == Advance::NeedsNewPlan) {
+          ASSERT_EQ(plan.queryPos, before.queryPos); // as it was
+          break;
+        }
+        ++advanced;
+        for (const Plan::WindowStart &start : plan.windowStarts)
+          moved += start.moved > 0 ? 1 : 0;
+        const auto verified = verify(plan, tree, one.facts, one.config);
+        ASSERT_TRUE(verified) << verified.error().message;
+        if (one.facts.reach.hasRisingEnd())
+          continue;
+        ASSERT_TRUE(readsOnlyWhatIsSeen(plan, tree, one.facts));
+        const Plan anew = mustPlan(tree, one.facts, one.config, 8);
+        ASSERT_EQ(plan.readTokens, anew.readTokens);
+      }
+    }
+  EXPECT_GT(advanced, 1000);
+  EXPECT_GT(moved, 100);
+}
+
+/// The mask of modelMasks() by its name.
+spec::Variant maskOf(const std::string &name) {
+  for (const auto &[own, variant] : test::modelMasks())
+    if (own == name)
+      return variant;
+  ADD_FAILURE() << "no mask " << name;
+  return {};
+}
+
+TEST(VisibleTreeTest, AWindowOverALongPromptIsReadAlone) {
+  KvTree tree;
+  const int prompt = tree.addNode(-1, 64000, 0).value();
+  for (int i = 0; i < 2; ++i)
+    (void)tree.addQuery(tree.addNode(prompt, 5, 64000 + 100 * i).value());
+  const auto facts = VariantFacts::of(maskOf("window"), /*isCpu=*/true); // of 20 tokens
+  for (const spec::Partition partition : kPartitions) {
+    const Plan plan = mustVerify(tree, facts, makeConfig(0, {16}, partition));
+    EXPECT_EQ(plan.readTokens, 15 + 5 + 5) << config::partitionName(partition);
+    for (const abi::Run &run : plan.runs)
+      EXPECT_GE(run.position, 64005 - 20);
+  }
+}
+
+TEST(VisibleTreeTest, SinksAndWindowsAreTwoPlacesOfANode) {
+  KvTree tree;
+  const int prompt = tree.addNode(-1, 1000, 0).value();
+  (void)tree.addQuery(tree.addNode(prompt, 10, 1000).value());
+  const auto facts = VariantFacts::of(maskOf("sink and window"), /*isCpu=*/true); // 4, and 24
+  VisibleTree visible;
+  TreeView view;
+  visible.read(tree, facts.reach, facts.trimStep, view);
+  ASSERT_EQ(view.placeCount(), 3);
+  EXPECT_EQ(view.places[0].tokens, 4);
+  EXPECT_EQ(view.places[1].tokens, 14);
+  EXPECT_EQ(view.places[1].location, 986);
+  EXPECT_EQ(view.places[1].position, 4);
+  EXPECT_EQ(view.places[1].hidden, 982);
+  EXPECT_EQ(view.places[2].position, 18);
+  EXPECT_EQ(view.queryPos[0], 27);
+  EXPECT_EQ(view.readTokens, 28);
+  EXPECT_EQ(mustVerify(tree, facts, makeConfig(0)).queryPos[0], 1009);
+}
+
+TEST(VisibleTreeTest, BeginningsAreAtSteps) {
+  KvTree tree;
+  (void)tree.addQuery(tree.addNode(-1, 1000, 5).value());
+  const auto facts = VariantFacts::of(maskOf("window"), /*isCpu=*/false); // pages of 16
+  ASSERT_EQ(facts.trimStep, 16);
+  VisibleTree visible;
+  TreeView view;
+  visible.read(tree, facts.reach, facts.trimStep, view);
+  EXPECT_EQ(view.places[0].location, 976); // of the first token that is seen: 985
+}
+
+/// In a causal chain each token is read by those within a window of it.
+TEST(VisibleTreeTest, LateQueriesOfAChainDoNotReadItsBeginning) {
+  KvTree tree;
+  const int node = tree.addNode(-1, 4000, 0).value();
+  for (int i = 1; i <= 4000; ++i)
+    (void)tree.addQuery(node, i);
+  const auto facts = VariantFacts::of(maskOf("window"), /*isCpu=*/true);
+  VisibleTree visible;
+  TreeView view;
+  visible.read(tree, facts.reach, facts.trimStep, view);
+  ASSERT_TRUE(view.isClipped);
+  EXPECT_EQ(view.pathTokens, 4000 * 20 - 20 * 19 / 2);
+  EXPECT_EQ(view.clippedPos[3000], 19);
+  EXPECT_EQ(view.shared[3000], 19);
+  const Plan plan = mustVerify(tree, facts, makeConfig(0, {16}));
+  EXPECT_LT(summarize(plan, facts).itemTokens, 4000 / 16 * (16 + 20 + 20));
+}
+
+/// It costs what the window costs: nodes above are not looked at.
+TEST(VisibleTreeTest, OfALongChainTheWindowIsRead) {
+  KvTree tree;
+  int last = -1;
+  for (int i = 0; i < 100000; ++i)
+    last = tree.addNode(last, 1, i).value();
+  (void)tree.addQuery(last);
+  VisibleTree visible;
+  TreeView view;
+  visible.read(tree, Reach::ofDefaults(maskOf("window")), 1, view);
+  EXPECT_EQ(view.placeCount(), 20);
+  EXPECT_EQ(view.places[0].position, 0);
+  EXPECT_EQ(view.places[0].hidden, 99980);
+}
+
+/// The same queries in another company get the same chunks, but for those that show them nothing.
+TEST(VisibleTreeTest, InvariantPlansKeepWholeChunks) {
+  const auto facts = VariantFacts::of(maskOf("window"), /*isCpu=*/true);
+  const config::Config config = makeConfig(32, {16}, spec::Partition::Node);
+  KvTree tree;
+  const int prompt = tree.addNode(-1, 1000, 0).value();
+  (void)tree.addQuery(tree.addNode(prompt, 10, 1000).value());
+  Planner planner({.isInvariant = true});
+  Plan plan;
+  ASSERT_TRUE(planner.make(tree, facts, config, 4, plan));
+  ASSERT_TRUE(verify(plan, tree, facts, config));
+  std::vector<int> begins;
+  for (const abi::Run &run : plan.runs)
+    begins.push_back(run.position);
+  std::sort(begins.begin(), begins.end());
+  EXPECT_EQ(begins, (std::vector<int>{960, 992, 1000})); // what is seen begins at 990
+}
+
+} // namespace
+} // namespace deft::plan
