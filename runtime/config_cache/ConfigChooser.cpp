@@ -21,9 +21,16 @@ ConfigChooser::ConfigChooser(std::shared_ptr<const ConfigCache> cache,
                              std::vector<config::Config> untuned, int units)
     : cache_(std::move(cache)), variant_(std::move(variant)),
       request_(requestFor(*variant_, {}, target, untuned.front())),
-      untuned_(*variant_, target, units, std::move(untuned)) {
+      untuned_(*variant_, target, units, std::move(untuned)),
+      classifier_(plan::Reach::ofDefaults(*variant_)) {
   selection_.signature = request_.signature;
   selection_.chosen.config = request_.heuristic;
+}
+
+void ConfigChooser::setReach(const plan::Reach &reach) {
+  untuned_.setReach(reach);
+  classifier_ = TreeClassifier(reach);
+  restart();
 }
 
 void ConfigChooser::pinKernels(const config::Config &config) {

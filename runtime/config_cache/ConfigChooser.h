@@ -30,6 +30,10 @@ public:
       : ConfigChooser(std::move(cache), std::move(variant), target,
                       std::vector<config::Config>{std::move(untuned)}, 0) {}
 
+  /// What the mask shows, where its parameters have other values than the defaults. The next tree begins a
+  /// new run.
+  void setReach(const plan::Reach &reach);
+
   /// For the tree as it is now; valid until the next call. Says nothing of what would come next.
   const Selection &choose(const tree::KvTree &tree);
   /// The same where its features are known.

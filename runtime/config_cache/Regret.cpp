@@ -175,7 +175,7 @@ private:
     ask.withStaleNearby = request_.withStale;
     ask.mostNext = cache_.entries().size() + 1;
     if (tree)
-      ask.coordinates = classifier_.measure(*tree).coordinates();
+      ask.coordinates = TreeClassifier(plan::Reach::ofDefaults(variant)).measure(*tree).coordinates();
     RegretRow row{loaded,
                   isStale(entry),
                   tree ? index : -1,
@@ -196,7 +196,6 @@ private:
   const ConfigCache &cache_;
   const RegretRequest &request_;
   const std::string kernelHash_;
-  TreeClassifier classifier_;
   std::map<std::string, std::unique_ptr<UntunedChooser>> choosers_;
 };
 

@@ -1,10 +1,13 @@
 #pragma once
 
 #include "runtime/config_cache/TreeClass.h"
+#include "runtime/plan/Reach.h"
 #include "runtime/plan/TreeView.h"
+#include "runtime/plan/VisibleTree.h"
 
 #include <array>
 #include <cstdint>
+#include <utility>
 
 namespace deft::config_cache {
 
@@ -31,16 +34,21 @@ struct TreeFeatures {
 /// Of a tree that has been read.
 TreeFeatures featuresOf(const plan::TreeView &view);
 
-/// Takes features, in time for nodes and queries; allocates nothing once it has seen a tree of the size.
+/// Takes features of what a mask shows, in time for nodes and queries; allocates nothing once it has seen a
+/// tree of the size.
 class TreeClassifier {
 public:
+  explicit TreeClassifier(plan::Reach reach = {}) : reach_(std::move(reach)) {}
+
   TreeFeatures measure(const tree::KvTree &tree) {
-    view_.build(tree);
+    visible_.read(tree, reach_, /*step=*/1, view_);
     return featuresOf(view_);
   }
   TreeClass classify(const tree::KvTree &tree);
 
 private:
+  plan::Reach reach_;
+  plan::VisibleTree visible_;
   plan::TreeView view_;
 };
 

@@ -20,6 +20,9 @@ public:
   UntunedChooser(const spec::Variant &variant, const target::Target *target, int units,
                  std::vector<config::Config> configs);
 
+  /// What the mask shows, where its parameters have other values than the defaults.
+  void setReach(plan::Reach reach) { facts_.reach = std::move(reach); }
+
   /// What counts where one is chosen, of a price by the model for a plan of this config.
   static double rankOf(double us, const config::Config &config, const plan::Plan &plan);
 

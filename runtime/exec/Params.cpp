@@ -99,8 +99,8 @@ std::string paramTypeName(const spec::Param &param) {
   return name;
 }
 
-Result<std::vector<ParamValue>> bindParams(const spec::Variant &variant,
-                                           const std::vector<std::string> &assignments) {
+Result<std::vector<ParamValue>> bindKnownParams(const spec::Variant &variant,
+                                                const std::vector<std::string> &assignments) {
   std::vector<std::string> names;
   for (const spec::Param &param : variant.params)
     names.push_back(param.name);
@@ -132,7 +132,19 @@ Result<std::vector<ParamValue>> bindParams(const spec::Variant &variant,
       else
         bound[i]->i32 = {static_cast<std::int32_t>(*param.defaultValue)};
     }
-    if (!bound[i]) {
+    values.push_back(bound[i] ? std::move(*bound[i]) : ParamValue{});
+  }
+  return values;
+}
+
+Result<std::vector<ParamValue>> bindParams(const spec::Variant &variant,
+                                           const std::vector<std::string> &assignments) {
+  auto values = bindKnownParams(variant, assignments);
+  if (!values)
+    return values;
+  for (std::size_t i = 0; i < values->size(); ++i) {
+    const spec::Param &param = variant.params[i];
+    if ((*values)[i].f32.empty() && (*values)[i].i32.empty()) {
       const bool isScalar = param.shape == spec::Param::Shape::Scalar;
       return wrong("parameter `" + param.name + "` (" + paramTypeName(param) + ") needs a value",
                    isScalar ? "give it one, on the command line with --param " + param.name + "=VALUE"
@@ -140,7 +152,6 @@ Result<std::vector<ParamValue>> bindParams(const spec::Variant &variant,
                                   " values, on the command line with --param " + param.name +
                                   "=FILE.npy, or =VALUE for all heads alike");
     }
-    values.push_back(std::move(*bound[i]));
   }
   return values;
 }

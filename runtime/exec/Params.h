@@ -13,6 +13,10 @@ namespace deft::exec {
 support::Result<std::vector<ParamValue>> bindParams(const spec::Variant &variant,
                                                     const std::vector<std::string> &assignments);
 
+/// The same where values may be missing: theirs are empty.
+support::Result<std::vector<ParamValue>> bindKnownParams(const spec::Variant &variant,
+                                                         const std::vector<std::string> &assignments);
+
 /// How many values a parameter has.
 int paramLength(const spec::Variant &variant, const spec::Param &param);
 

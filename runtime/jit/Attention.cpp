@@ -28,6 +28,7 @@ Result<Attention> finish(support::Result<jit::Program> program) {
     return jit::toPublic(kernel.error());
   auto impl = std::make_shared<Attention::Impl>(Attention::Impl{std::move(*program), std::move(kernel), {}});
   impl->params = describeParams(impl->variant());
+  impl->bounds = spec::visibleBounds(impl->variant());
   return Attention(std::move(impl));
 }
 

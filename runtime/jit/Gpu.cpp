@@ -105,7 +105,8 @@ Result<GpuAttention> GpuAttention::load(const Gpu &gpu, const Attention &attenti
   return jit::guarded([&]() -> Result<GpuAttention> {
     const jit::Program &program = attention.impl().program;
     const device::DeviceFacts &facts = gpu.impl().device->facts();
-    auto params = uploadParams(gpu, attention, options.params ? *options.params : Params(attention));
+    const Params given = options.params ? *options.params : Params(attention);
+    auto params = uploadParams(gpu, attention, given);
     if (!params)
       return params.error();
     auto untuned = program.untunedConfigs(facts.major, facts.minor);
@@ -130,8 +131,8 @@ Result<GpuAttention> GpuAttention::load(const Gpu &gpu, const Attention &attenti
     auto loaded = exec::CudaKernels::load(gpu.impl().device, program.variant(), *kernels);
     if (!loaded)
       return jit::toPublic(loaded.error());
-    return GpuAttention(
-        std::make_shared<const Impl>(Impl{gpu, attention, std::move(*loaded), std::move(*params)}));
+    return GpuAttention(std::make_shared<const Impl>(
+        Impl{gpu, attention, std::move(*loaded), std::move(*params), given.impl().reach()}));
   });
 }
 
@@ -142,6 +143,7 @@ Result<GpuAttention> GpuAttention::withParams(const Params &params) const {
       return uploaded.error();
     auto impl = std::make_shared<Impl>(*impl_);
     impl->params = std::move(*uploaded);
+    impl->reach = params.impl().reach();
     return GpuAttention(std::move(impl));
   });
 }

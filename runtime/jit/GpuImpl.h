@@ -1,6 +1,7 @@
 #pragma once
 
 #include "runtime/exec/cuda/CudaKernels.h"
+#include "runtime/plan/Reach.h"
 
 #include <deft/gpu.hpp>
 
@@ -16,6 +17,7 @@ struct GpuAttention::Impl {
   Attention attention;
   std::shared_ptr<const exec::CudaKernels> kernels;
   std::shared_ptr<const exec::CudaParams> params;
+  plan::Reach reach; ///< of the mask, with these parameters
 };
 
 } // namespace deft

@@ -22,6 +22,7 @@ void followTrees(const GpuAttention &attention, Plan::Impl &host) {
   const config::Config &loaded = attention.impl().kernels->config();
   host.chooser.emplace(impl.configs->of(config_cache::DeviceKey::ofGpu(facts)), impl.program.sharedVariant(),
                        target::targetForDevice(facts.major, facts.minor), loaded);
+  host.chooser->setReach(attention.impl().reach);
   host.chooser->pinKernels(loaded);
 }
 
@@ -81,8 +82,9 @@ Result<GpuPlan> GpuPlan::make(const GpuAttention &attention, const Tree &tree,
       return jit::toPublic(device.error());
     auto impl = std::make_unique<Impl>(attention, std::move(*device));
     Plan::Impl &host = impl->host;
-    host.facts = plan::VariantFacts::of(kernels->variant());
+    host.facts = plan::VariantFacts::of(kernels->variant(), /*isCpu=*/false, attention.impl().reach);
     host.options = options.plan;
+    host.options.params = nullptr;
     host.config = withOptions(kernels->config(), options.plan);
     if (host.config.phases.size() != kernels->phases())
       return usage("an invariant plan needs one kernel, the attention was loaded with " +
@@ -140,6 +142,8 @@ Result<void> GpuPlan::run(const GpuAttention &attention, const GpuInputs &inputs
     if (outputs.lse && !variant.withLse)
       return usage("`" + variant.name + "` gives no lse",
                    "write `output = ... with lse` in the spec, or leave GpuOutputs::lse null");
+    if (auto checked = host.checkReach(attention.impl().reach, variant.name); !checked)
+      return checked;
     if (host.plan.queryCount() > 0 && (!inputs.q || !outputs.out))
       return usage(std::string(inputs.q ? "GpuOutputs::out" : "GpuInputs::q") + " is null");
     if (host.plan.tableTokens > 0 && (!inputs.k || !inputs.v))

@@ -1,6 +1,7 @@
 #include "runtime/jit/ParamsImpl.h"
 
 #include "compiler/support/NearestName.h"
+#include "runtime/exec/ParamRanges.h"
 #include "runtime/exec/Params.h"
 #include "runtime/jit/AttentionImpl.h"
 #include "runtime/jit/Convert.h"
@@ -102,6 +103,14 @@ Result<void> Params::Impl::checkAllGiven() const {
                    "give it with Params::set and hand the Params in with Inputs::params, or where a GPU's "
                    "attention is loaded");
   return {};
+}
+
+plan::Reach Params::Impl::reach() const {
+  std::vector<exec::ParamValue> known(values.size());
+  for (std::size_t i = 0; i < values.size(); ++i)
+    if (values[i])
+      known[i] = *values[i];
+  return plan::Reach::of(attention.impl().bounds, exec::rangesOf(attention.impl().variant(), known));
 }
 
 Result<std::vector<abi::ParamSlot>> Params::Impl::slots() const {

@@ -1,6 +1,7 @@
 #pragma once
 
 #include "runtime/exec/Inputs.h"
+#include "runtime/plan/Reach.h"
 
 #include <deft/attention.hpp>
 
@@ -19,6 +20,9 @@ struct Params::Impl {
 
   /// An error where one is missing.
   Result<void> checkAllGiven() const;
+
+  /// What the attention's mask shows with these values; one that is missing bounds nothing.
+  plan::Reach reach() const;
 };
 
 } // namespace deft

@@ -4,6 +4,7 @@
 #include "runtime/jit/Convert.h"
 #include "runtime/jit/CpuConfig.h"
 #include "runtime/jit/InvariantConfig.h"
+#include "runtime/jit/ParamsImpl.h"
 #include "runtime/jit/Processors.h"
 
 #include <algorithm>
@@ -67,14 +68,20 @@ Result<Plan> Plan::make(const Attention &attention, const Tree &tree, const Plan
     if (!config)
       return jit::toPublic(config.error());
     auto impl = std::make_unique<Impl>();
-    impl->facts = plan::VariantFacts::of(variant, /*isCpu=*/true);
+    if (options.params && &options.params->impl().attention.impl() != &attention.impl())
+      return jit::usage("PlanOptions::params are those of another attention");
+    const Params &params = options.params ? *options.params : Params(attention);
+    impl->facts = plan::VariantFacts::of(variant, /*isCpu=*/true, params.impl().reach());
     impl->options = options;
+    impl->options.params = nullptr; // theirs, for this call
     impl->config = withOptions(*config, options);
     if (options.invariant) // which says that the tree has no part in it
       impl->planner = plan::Planner({.isInvariant = true});
     else
       impl->chooser.emplace(attention.impl().configs->ofCpu(workers),
                             attention.impl().program.sharedVariant(), nullptr, std::move(*config));
+    if (impl->chooser)
+      impl->chooser->setReach(impl->facts.reach);
     impl->workers = workers;
     if (auto made = impl->make(tree); !made)
       return made.error();
@@ -91,6 +98,15 @@ void Plan::Impl::chooseConfig(const Tree &tree, const plan::TreeView &view) {
     return;
   changesSeen = chooser->changes();
   config = withOptions(selection.config(), options);
+}
+
+Result<void> Plan::Impl::checkReach(const plan::Reach &reach, const std::string &attention) const {
+  if (facts.reach.isAll() || facts.reach == reach)
+    return {};
+  return jit::usage("the plan leaves out what another mask hides, or this one with other values of its "
+                    "parameters: `" +
+                        attention + "` may see it",
+                    "make the plan for this attention, with the values that it runs with");
 }
 
 ConfigChoice Plan::Impl::choice() const {

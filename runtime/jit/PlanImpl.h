@@ -30,6 +30,8 @@ struct Plan::Impl {
   int tablePages(int pageSize) const {
     return pageSize > 0 && plan.tableTokens > 0 ? (plan.tableTokens - 1) / pageSize + 1 : 0;
   }
+  /// An error where a mask shows what the plan leaves out.
+  Result<void> checkReach(const plan::Reach &reach, const std::string &attention) const;
   bool isCurrent() const { return stamp && stamp->generation() == generation; }
   bool isCurrentFor(const Tree &tree) const { return stamp == tree.impl().stamp && isCurrent(); }
 

@@ -82,10 +82,9 @@ Result<void> Planner::make(const tree::KvTree &tree, const VariantFacts &facts, 
 }
 
 const TreeView &Planner::read(const tree::KvTree &tree, const VariantFacts &facts) {
-  if (facts.reach.isAll() || options_.isInvariant)
-    view_.build(tree);
-  else
-    visible_.read(tree, facts.reach, facts.trimStep, view_);
+  // Tiles of an invariant plan may not depend on who else sees what: they leave out what is hidden
+  // themselves.
+  visible_.read(tree, options_.isInvariant ? Reach() : facts.reach, facts.trimStep, view_);
   return view_;
 }
 

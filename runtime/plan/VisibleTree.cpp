@@ -7,6 +7,8 @@
 namespace deft::plan {
 
 void VisibleTree::read(const tree::KvTree &tree, const Reach &reach, int step, TreeView &view) {
+  if (reach.isAll())
+    return view.build(tree);
   reach_ = &reach;
   view_ = &view;
   step_ = step;
@@ -370,6 +372,21 @@ void VisibleTree::countClipped(TreeView &view) {
     view.shared[i] = static_cast<int>(shares);
     view.pathTokens += reads;
   }
+}
+
+VisibleCounts countVisible(const tree::KvTree &tree, const Reach &reach) {
+  VisibleTree visible;
+  TreeView view;
+  visible.read(tree, reach, /*step=*/1, view);
+  VisibleCounts counts{view.readTokens, 0};
+  std::vector<Stretch> seen;
+  for (const tree::Query &query : tree.queries()) {
+    const int qPos = tree.pathTokens(query) - 1;
+    reach.find(qPos, qPos, seen);
+    for (const Stretch &stretch : seen)
+      counts.pairs += stretch.end - stretch.begin;
+  }
+  return counts;
 }
 
 } // namespace deft::plan

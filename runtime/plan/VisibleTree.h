@@ -9,9 +9,9 @@
 
 namespace deft::plan {
 
-/// Reads a tree as a mask shows it: nodes lose what none of their readers can see, at their beginnings and in
-/// the middle, and nodes of which nothing is left are not there. Where queries far down the tree have lost
-/// what those above them still see, segments have fewer readers.
+/// Reads a tree as a mask shows it, which may be all of it: nodes lose what none of their readers can see, at
+/// their beginnings and in the middle, and nodes of which nothing is left are not there. Where queries far
+/// down the tree have lost what those above them still see, segments have fewer readers.
 ///
 /// Goes from the queries up as far as they see, so it takes time for that and not for the tree: a window in a
 /// chain of 100,000 nodes costs what the window costs. Kept between plans for its memory.
@@ -80,5 +80,12 @@ private:
   std::vector<std::int64_t> changes_, bothChange_; ///< of what queries read, of what neighbours share
   std::int64_t spared_ = 0;                        ///< (query, token) pairs that are clipped
 };
+
+/// What there is to do at least.
+struct VisibleCounts {
+  std::int64_t tokens = 0; ///< that some query sees
+  std::int64_t pairs = 0;  ///< of a query and a token that it sees
+};
+VisibleCounts countVisible(const tree::KvTree &tree, const Reach &reach);
 
 } // namespace deft::plan

@@ -135,17 +135,20 @@ void addBenchCommand(CLI::App &app, Context &context) {
     return std::pair(suite, flags);
   };
   const BenchSuite fasttree{"fasttree", bench::fasttreeRows()}, deftRows{"deft", bench::deftRows()},
-      flat{"flat", bench::flatRows()}, other{"other", bench::otherRows()};
+      flat{"flat", bench::flatRows()}, other{"other", bench::otherRows()},
+      windows{"windows", bench::windowRows()};
   addSuite("fasttree", "FastTree's trees on the GPU, beside the best published kernels",
            "tests/bench/kernel_rows.deft", {fasttree}, false);
   addSuite("flat", "Trees without sharing on the GPU, beside the best flat kernels",
            "tests/bench/kernel_rows.deft", {flat}, false);
   addSuite("other", "Other heads, head dims and trees on the GPU, beside the floor",
            "tests/bench/other_rows.deft", {other}, false);
+  addSuite("windows", "Sliding windows over contexts of four lengths on the GPU, beside the floor",
+           "tests/bench/window_rows.deft", {windows}, false);
   addSuite("variants", "What masks, scores, sigmoid and bf16 cost on the GPU",
            "tests/bench/variant_rows.deft", {}, true);
   addSuite("all", "All of these in one report", "tests/bench/*.deft --workloads DIR",
-           {fasttree, deftRows, flat, other}, true);
+           {fasttree, deftRows, flat, other, windows}, true);
   const auto [deft, flags] = addSuite("deft", "DeFT's workloads on the GPU, or its table of bytes",
                                       "tests/bench/kernel_rows.deft", {deftRows}, false);
   auto io = std::make_shared<bool>(false);

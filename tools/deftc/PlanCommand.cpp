@@ -3,6 +3,8 @@
 #include "compiler/config/Occupancy.h"
 #include "compiler/spec/Names.h"
 #include "compiler/target/Target.h"
+#include "runtime/exec/ParamRanges.h"
+#include "runtime/exec/Params.h"
 #include "tools/deftc/Arguments.h"
 #include "tools/deftc/Commands.h"
 #include "tools/deftc/ConfigOptions.h"
@@ -25,6 +27,7 @@ namespace {
 
 struct Options {
   std::string input, variant, partition, form = "text", output, arch, config;
+  std::vector<std::string> params;
   TreeOptions tree;
   DeviceOptions device;
   int chunk = -1, blocks = 0;
@@ -61,8 +64,16 @@ Result<Machine> anyMachine(const spec::Variant &variant, const std::string &arch
   return Machine{std::move(*config), std::nullopt, blocks};
 }
 
+/// What the mask shows by the defaults of parameters and the values given.
+Result<plan::Reach> reachOf(const spec::Variant &variant, const std::vector<std::string> &params) {
+  const auto values = exec::bindKnownParams(variant, params);
+  if (!values)
+    return values.error();
+  return exec::reachOf(variant, *values);
+}
+
 Result<Machine> chooseMachine(Context &context, const jit::Program &program, const tree::KvTree &tree,
-                              Options options) {
+                              const plan::Reach &reach, Options options) {
   if (!options.arch.empty())
     return anyMachine(program.variant(), options.arch);
   options.device.threads = options.blocks;
@@ -76,6 +87,7 @@ Result<Machine> chooseMachine(Context &context, const jit::Program &program, con
   auto chooser = chooserFor(context, program, *device, options.config);
   if (!chooser)
     return chooser.error();
+  chooser->setReach(reach);
   config_cache::Selection selection = chooser->explain(tree);
   if (const auto usable = checkGiven(selection); !usable)
     return usable.error();
@@ -92,7 +104,10 @@ int planCommand(Context &context, const Options &options) {
   auto subject = openTree(options.tree);
   if (!subject)
     return reportError(context, subject.error());
-  auto machine = chooseMachine(context, *program, subject->tree, options);
+  const auto reach = reachOf(program->variant(), options.params);
+  if (!reach)
+    return reportError(context, reach.error());
+  auto machine = chooseMachine(context, *program, subject->tree, *reach, options);
   if (!machine)
     return reportError(context, machine.error());
   config::Config &config = machine->config;
@@ -101,8 +116,8 @@ int planCommand(Context &context, const Options &options) {
   if (options.chunk >= 0)
     config.chunkTokens = options.chunk;
   auto report =
-      reportPlan(std::move(subject->tree), plan::VariantFacts::of(program->variant(), machine->isCpu), config,
-                 machine->isCpu ? config.cost : config::kernelCoefficients(),
+      reportPlan(std::move(subject->tree), plan::VariantFacts::of(program->variant(), machine->isCpu, *reach),
+                 config, machine->isCpu ? config.cost : config::kernelCoefficients(),
                  options.blocks > 0 ? options.blocks : machine->blocks);
   if (!report)
     return reportError(context, report.error());
@@ -129,6 +144,11 @@ void addPlanCommand(CLI::App &app, Context &context) {
   auto options = std::make_shared<Options>();
   addProgramOptions(*command, options->input, options->variant);
   addTreeOptions(*command, options->tree);
+  command
+      ->add_option("--param", options->params,
+                   "NAME=VALUE, as `deftc run` takes it: of those that bound what the mask shows")
+      ->expected(1)
+      ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
   command->add_option("--partition", options->partition, "By default as the schedule says")
       ->check(CLI::IsMember(spec::partitionNames()));
   command->add_option("--chunk", options->chunk, "Most tokens of an item; 0 fills the machine")

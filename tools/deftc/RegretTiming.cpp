@@ -1,6 +1,7 @@
 #include "tools/deftc/RegretTiming.h"
 
 #include "runtime/config_cache/TreeClassifier.h"
+#include "runtime/exec/ParamRanges.h"
 #include "runtime/exec/Params.h"
 #include "runtime/jit/Processors.h"
 #include "tuner/measure/CompileService.h"
@@ -21,9 +22,9 @@ namespace {
 /// At most so many that are like the others, near ones and far ones in turn, and of their class; some are of
 /// another.
 std::vector<tree::KvTree> othersLike(const std::vector<tree::KvTree> &trees, const std::string &treeClass,
-                                     int most) {
+                                     const plan::Reach &reach, int most) {
   constexpr std::uint64_t kMostTries = 60, kFirst = 2000; // others than those that sessions hold out
-  config_cache::TreeClassifier classifier;
+  config_cache::TreeClassifier classifier(reach);
   std::vector<tree::KvTree> others;
   for (std::uint64_t i = 0; i < kMostTries && static_cast<int>(others.size()) < most; ++i)
     if (tree::KvTree other =
@@ -57,7 +58,8 @@ Result<void> RegretTiming::collectTrees(const std::vector<const config_cache::En
   std::map<std::string, std::vector<tree::KvTree>> classes;
   for (const config_cache::Entry *entry : entries)
     classes[entry->treeClass.text()];
-  config_cache::TreeClassifier classifier;
+  const plan::Reach reach = exec::reachOf(work_.variant, work_.params);
+  config_cache::TreeClassifier classifier(reach);
   for (const std::string &name : options.families) {
     auto samples = session::namedSamples(name, work_.variant, 0, options.recordsFolder);
     if (!samples)

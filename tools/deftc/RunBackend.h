@@ -30,6 +30,8 @@ public:
 
   /// The config for a step's tree, and why it is that one; valid until the next call.
   const config_cache::Selection &choose(const tree::KvTree &tree) { return chooser_.choose(tree); }
+  /// What the mask shows by the values of its parameters.
+  void setReach(const plan::Reach &reach) { chooser_.setReach(reach); }
 
   /// Takes the cache and the queries of a step; they stay as they are until the next call.
   virtual support::Result<void> load(const exec::Inputs &inputs) = 0;

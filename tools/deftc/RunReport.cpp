@@ -82,7 +82,7 @@ json finite(double value) { return std::isfinite(value) ? json(value) : json(nul
 } // namespace
 
 double RunReport::cacheBytes() const {
-  return 2.0 * 2 * variant.kvHeads * variant.headDim * static_cast<double>(tree.readTokens);
+  return 2.0 * 2 * variant.kvHeads * variant.headDim * static_cast<double>(visible.tokens);
 }
 
 double RunReport::planBytes() const {
@@ -99,7 +99,7 @@ double RunReport::readShare() const {
 }
 
 double RunReport::flops() const {
-  return 4.0 * variant.queryHeads * variant.headDim * static_cast<double>(tree.pathTokens);
+  return 4.0 * variant.queryHeads * variant.headDim * static_cast<double>(visible.pairs);
 }
 
 void printReport(const RunReport &report, std::ostream &out) {

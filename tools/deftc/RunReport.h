@@ -21,6 +21,7 @@ struct RunReport {
   spec::Variant variant;
   std::string treePath;
   tree::TreeSummary tree;
+  plan::VisibleCounts visible;
   config::Config config;
   config_cache::Selection selection;                 ///< why this config
   bool isAsked = false;                              ///< --partition or --chunk changed it
@@ -45,10 +46,10 @@ struct RunReport {
   std::optional<reference::CheckReport> check;  ///< of the step that is furthest off
   long long queriesChecked = 0, queriesRun = 0; ///< of all steps
 
-  double cacheBytes() const; ///< K and V of the tokens that some query sees
+  double cacheBytes() const; ///< K and V of the tokens that the mask shows some query
   double planBytes() const;  ///< of the cache as often as the plan reads it, queries, partials and outputs
   double readShare() const;  ///< of the time, what a plain read of the cache would take
-  double flops() const;      ///< of both products, over the pairs that the tree shows
+  double flops() const;      ///< of both products, over the pairs that tree and mask show
 };
 
 void printReport(const RunReport &report, std::ostream &out);

@@ -1,5 +1,6 @@
 #include "tools/deftc/RunSession.h"
 
+#include "runtime/exec/ParamRanges.h"
 #include "runtime/exec/Params.h"
 #include "runtime/exec/RandomInputs.h"
 #include "runtime/jit/Processors.h"
@@ -87,6 +88,8 @@ private:
     auto params = exec::bindParams(report_.variant, options_.params);
     if (!params)
       return params.error();
+    reach_ = exec::reachOf(report_.variant, *params);
+    backend_->setReach(reach_);
     return options_.steps > 1 ? makeInputsOfSteps(std::move(*params)) : makeInputsOfTree(std::move(*params));
   }
 
@@ -165,7 +168,7 @@ private:
   }
 
   plan::VariantFacts facts() const {
-    return plan::VariantFacts::of(report_.variant, backend_->name() == "cpu");
+    return plan::VariantFacts::of(report_.variant, backend_->name() == "cpu", reach_);
   }
 
   /// By advance() where only leaves have grown.
@@ -207,6 +210,7 @@ private:
   /// What is said of the last step.
   Result<void> finish() {
     report_.tree = tree::summarize(tree());
+    report_.visible = plan::countVisible(tree(), reach_);
     report_.config = config_;
     report_.selection = *selection_;
     report_.isAsked = options_.partition || options_.chunk >= 0;
@@ -237,6 +241,7 @@ private:
   std::optional<tree::KvTree> tree_; ///< of a single step
   std::optional<RunCache> cache_;    ///< of several
   exec::Inputs inputs_;
+  plan::Reach reach_; ///< of the mask, with these parameters
   exec::Outputs outputs_;
   plan::Planner planner_;
   plan::Plan plan_;

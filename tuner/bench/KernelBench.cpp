@@ -1,8 +1,9 @@
 #include "tuner/bench/KernelBench.h"
 
+#include "runtime/exec/ParamRanges.h"
 #include "runtime/exec/Params.h"
 #include "runtime/exec/RandomInputs.h"
-#include "runtime/tree/TreeSummary.h"
+#include "runtime/plan/VisibleTree.h"
 
 #include <algorithm>
 #include <chrono>
@@ -57,9 +58,7 @@ Result<Measured> KernelBench::measure(const tree::KvTree &tree, const config::Co
   double planUs[kPlans];
   for (double &us : planUs) {
     const auto start = std::chrono::steady_clock::now();
-    if (auto made =
-            planner.make(tree, plan::VariantFacts::of(variant_), config, executor_->blocksAtOnce(), plan);
-        !made)
+    if (auto made = planner.make(tree, facts_, config, executor_->blocksAtOnce(), plan); !made)
       return made.error();
     us = std::chrono::duration<double, std::micro>(std::chrono::steady_clock::now() - start).count();
   }
@@ -76,7 +75,7 @@ Result<Measured> KernelBench::measure(const tree::KvTree &tree, const config::Co
   measured.items = static_cast<int>(plan.items.size());
   measured.partialSlots = plan.partialSlots;
   measured.partition = plan.partition;
-  measured.io = plan::io(plan, plan::VariantFacts::of(variant_));
+  measured.io = plan::io(plan, facts_);
   measured.medianUs = cold->medianUs;
   measured.fastestUs = cold->fastestUs;
   measured.slowestUs = cold->slowestUs;
@@ -103,9 +102,11 @@ Result<KernelBenchResult> KernelBench::run(tree::KvTree tree, const KernelBenchO
     return loaded.error();
 
   KernelBenchResult result;
-  const tree::TreeSummary summary = tree::summarize(tree);
-  result.cacheBytes = 2.0 * 2 * summary.readTokens * variant_.kvHeads * variant_.headDim;
-  result.flops = 4.0 * summary.pathTokens * variant_.queryHeads * variant_.headDim;
+  facts_ = plan::VariantFacts::of(variant_, /*isCpu=*/false, exec::reachOf(variant_, inputs.params));
+  const plan::VisibleCounts visible = plan::countVisible(tree, facts_.reach);
+  const auto elements = static_cast<double>(variant_.headDim);
+  result.cacheBytes = 2.0 * 2 * static_cast<double>(visible.tokens) * variant_.kvHeads * elements;
+  result.flops = 4.0 * static_cast<double>(visible.pairs) * variant_.queryHeads * elements;
 
   config::Config config = options.config.value_or(config_);
   config.chunkTokens = options.chunkTokens.value_or(config.chunkTokens);

@@ -77,6 +77,7 @@ private:
 
   std::shared_ptr<device::Device> device_;
   spec::Variant variant_;
+  plan::VariantFacts facts_; ///< with the parameters of the last run
   config::Config config_;
   std::unique_ptr<exec::CudaExecutor> executor_;
 };

@@ -27,6 +27,8 @@ std::span<const KernelRow> deftRows();
 std::span<const KernelRow> flatRows();
 /// Other heads, head dims and trees, against the floor alone.
 std::span<const KernelRow> otherRows();
+/// Windows over long contexts, against the floor alone.
+std::span<const KernelRow> windowRows();
 /// Trees on which what masks and scores cost is measured, with the plain attention.
 std::span<const KernelRow> variantRows();
 

@@ -32,6 +32,23 @@ constexpr KernelRow kOther[] = {
     {"flat_64_8", "no_sharing:requests=64,tokens=4096", "h64_8_d128"},
 };
 
+// One prompt and sixteen branches of 20 tokens, whose windows hold much less than the prompt but in the first row of
+// each kind, where it is 1,000 tokens longer than the window; bf16, pages of 16.
+constexpr KernelRow kWindows[] = {
+    {"w128_and_1k", "levels:nodes=1,16,tokens=1152,20", "h32_8_w128"},
+    {"w128_16k", "levels:nodes=1,16,tokens=16384,20", "h32_8_w128"},
+    {"w128_64k", "levels:nodes=1,16,tokens=65536,20", "h32_8_w128"},
+    {"w128_128k", "levels:nodes=1,16,tokens=131072,20", "h32_8_w128"},
+    {"w4096_and_1k", "levels:nodes=1,16,tokens=5120,20", "h32_8_w4096"},
+    {"w4096_16k", "levels:nodes=1,16,tokens=16384,20", "h32_8_w4096"},
+    {"w4096_64k", "levels:nodes=1,16,tokens=65536,20", "h32_8_w4096"},
+    {"w4096_128k", "levels:nodes=1,16,tokens=131072,20", "h32_8_w4096"},
+    {"sink4_w4096_and_1k", "levels:nodes=1,16,tokens=5124,20", "h32_8_sink4_w4096"},
+    {"sink4_w4096_16k", "levels:nodes=1,16,tokens=16384,20", "h32_8_sink4_w4096"},
+    {"sink4_w4096_64k", "levels:nodes=1,16,tokens=65536,20", "h32_8_sink4_w4096"},
+    {"sink4_w4096_128k", "levels:nodes=1,16,tokens=131072,20", "h32_8_sink4_w4096"},
+};
+
 // Trees bound by bytes, then trees bound by flops.
 constexpr KernelRow kVariants[] = {
     {"FS_b20", "levels:nodes=1,20,tokens=4000,200", "h32_8"},
@@ -50,6 +67,7 @@ constexpr std::string_view kSuffixes[] = {"softcap", "window", "alibi", "sigmoid
 } // namespace
 
 std::span<const KernelRow> otherRows() { return kOther; }
+std::span<const KernelRow> windowRows() { return kWindows; }
 std::span<const KernelRow> variantRows() { return kVariants; }
 std::span<const std::string_view> variantSuffixes() { return kSuffixes; }
 

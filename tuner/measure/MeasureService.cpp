@@ -93,7 +93,7 @@ private:
       return runner.error();
     Candidate candidate{std::move(*runner), {}};
     const int blocks = candidate.runner->blocks();
-    const auto facts = plan::VariantFacts::of(work_.variant, machine_->key().isCpu());
+    const auto facts = factsOf(work_, machine_->key().isCpu());
     for (const tree::KvTree &tree : inputs_.trees()) {
       auto plan = plan::makePlan(tree, facts, *config, blocks);
       if (!plan)

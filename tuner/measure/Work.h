@@ -2,6 +2,8 @@
 
 #include "compiler/spec/Variant.h"
 #include "runtime/exec/Inputs.h"
+#include "runtime/exec/ParamRanges.h"
+#include "runtime/plan/VariantFacts.h"
 #include "runtime/tree/CachePlacement.h"
 #include "runtime/tree/KvTree.h"
 
@@ -29,6 +31,11 @@ struct Work {
   /// measurements.
   bool sharesCache = false;
 };
+
+/// What plans of the work need to know.
+inline plan::VariantFacts factsOf(const Work &work, bool isCpu) {
+  return plan::VariantFacts::of(work.variant, isCpu, exec::reachOf(work.variant, work.params));
+}
 
 /// A cache with values, in which trees lie from its beginning.
 struct ClassInputs {

@@ -18,13 +18,13 @@ constexpr int kHeldOut = 2;
 
 } // namespace
 
-std::vector<Sample> withSimilar(const std::vector<Sample> &samples, int mostTrees) {
+std::vector<Sample> withSimilar(const std::vector<Sample> &samples, const plan::Reach &reach, int mostTrees) {
   struct Own {
     std::vector<const Sample *> searched;
     int heldOut = 0;
   };
   std::map<TreeClass, Own> classes;
-  config_cache::TreeClassifier classifier;
+  config_cache::TreeClassifier classifier(reach);
   for (const Sample &sample : samples) {
     Own &own = classes[classifier.classify(sample.tree)];
     if (sample.isHeldOut)
@@ -53,9 +53,10 @@ std::vector<Sample> withSimilar(const std::vector<Sample> &samples, int mostTree
   return all;
 }
 
-std::vector<TreesOfClass> groupSamples(const std::vector<Sample> &samples, int mostTrees) {
+std::vector<TreesOfClass> groupSamples(const std::vector<Sample> &samples, const plan::Reach &reach,
+                                       int mostTrees) {
   std::map<TreeClass, std::vector<const Sample *>> searched, heldOut;
-  config_cache::TreeClassifier classifier;
+  config_cache::TreeClassifier classifier(reach);
   for (const Sample &sample : samples)
     (sample.isHeldOut ? heldOut : searched)[classifier.classify(sample.tree)].push_back(&sample);
   std::vector<TreesOfClass> classes;

@@ -1,5 +1,6 @@
 #pragma once
 
+#include "runtime/plan/Reach.h"
 #include "tuner/session/Tune.h"
 
 #include <vector>
@@ -14,12 +15,13 @@ struct TreesOfClass {
 };
 
 /// The samples, and trees like them for classes that have few: see TuneOptions::addsSimilar. Held out are
-/// near ones and far ones in turn.
-std::vector<Sample> withSimilar(const std::vector<Sample> &samples, int mostTrees);
+/// near ones and far ones in turn. Classes are of what the mask shows.
+std::vector<Sample> withSimilar(const std::vector<Sample> &samples, const plan::Reach &reach, int mostTrees);
 
 /// Classes in their order, at most so many trees of each searched on and twice as many held out; a class
 /// without a sample to search on is left out.
-std::vector<TreesOfClass> groupSamples(const std::vector<Sample> &samples, int mostTrees);
+std::vector<TreesOfClass> groupSamples(const std::vector<Sample> &samples, const plan::Reach &reach,
+                                       int mostTrees);
 
 /// What making a class's inputs takes, learnt from those that were made: large ones take seconds, which are
 /// not to be missed by the search.

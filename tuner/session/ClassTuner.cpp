@@ -1,6 +1,7 @@
 #include "tuner/session/ClassTuner.h"
 
 #include "compiler/config/ConfigJson.h"
+#include "runtime/exec/ParamRanges.h"
 #include "tuner/search/PlanModel.h"
 #include "tuner/session/DoneEvent.h"
 
@@ -29,8 +30,10 @@ ClassTuner::ClassTuner(SessionState &state, const TreesOfClass &trees, int index
   for (int i = 0; i < trees.searched; ++i)
     searched.push_back(&trees.samples[static_cast<std::size_t>(i)]->tree);
   predictor_ = std::make_unique<search::PlanModel>(
-      state.space, plan::VariantFacts::of(state.input.variant, state.device.isCpu()), std::move(searched),
-      state.device.units);
+      state.space,
+      plan::VariantFacts::of(state.input.variant, state.device.isCpu(),
+                             exec::reachOf(state.input.variant, state.input.params)),
+      std::move(searched), state.device.units);
 }
 
 bool ClassTuner::isCancelled() const { return state_.listener.isCancelled && state_.listener.isCancelled(); }

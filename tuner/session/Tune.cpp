@@ -4,6 +4,7 @@
 #include "compiler/support/AtomicFile.h"
 #include "runtime/config_cache/Legality.h"
 #include "runtime/config_cache/UntunedChooser.h"
+#include "runtime/exec/ParamRanges.h"
 #include "tuner/measure/CompileService.h"
 #include "tuner/search/TypicalKernels.h"
 #include "tuner/session/ClassTuner.h"
@@ -58,12 +59,14 @@ public:
   }
 
 private:
+  plan::Reach reach() const { return exec::reachOf(input_.variant, input_.params); }
+
   Result<void> openLab() {
     // A recording is of what has a name.
     samples_ = options_.addsSimilar && options_.recordFolder.empty()
-                   ? withSimilar(input_.samples, options_.mostTrees)
+                   ? withSimilar(input_.samples, reach(), options_.mostTrees)
                    : input_.samples;
-    classes_ = groupSamples(samples_, options_.mostTrees);
+    classes_ = groupSamples(samples_, reach(), options_.mostTrees);
     if (classes_.empty())
       return Error{ErrorCode::Usage, "there is no tree to tune for", ""};
     work_.variant = input_.variant;
@@ -204,6 +207,7 @@ private:
   /// What each of the class's trees gets without an entry.
   std::vector<config::Config> untunedOf(const TreesOfClass &own) const {
     config_cache::UntunedChooser chooser(input_.variant, target_, report_.device.units, allUntuned_);
+    chooser.setReach(reach());
     std::vector<config::Config> configs;
     for (const Sample *sample : own.samples)
       configs.push_back(chooser.choose(sample->tree));

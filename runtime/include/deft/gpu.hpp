@@ -110,7 +110,9 @@ struct GpuInputs {
   const void *q = nullptr; ///< [query][query_heads][head_dim], queries in the tree's order, packed
   const void *k = nullptr; ///< the cache of one layer; see CacheStrides
   const void *v = nullptr;
-  const int *pageTable = nullptr;           ///< see Inputs::pageTable; GpuPageTable keeps one
+  /// See Inputs::pageTable; GpuPageTable keeps one. Entries of pages that a mask hides from all queries are
+  /// not used (see Plan).
+  const int *pageTable = nullptr;
   std::optional<CacheStrides> strides = {}; ///< none: Attention::strides
 };
 
@@ -162,7 +164,8 @@ public:
   Result<void> upload(GpuStream stream);
 
   /// Computes the attention of all queries. `attention` is the one of make(), or another with the same heads,
-  /// tiles and head_dim, as of other layers. Errors are found before anything is enqueued: a plan of an older
+  /// tiles and head_dim, as of other layers, whose mask hides no less: where the plan's bounds ask for
+  /// parameters, with the same values. Errors are found before anything is enqueued: a plan of an older
   /// tree, one that was not uploaded, memory that is missing or crooked.
   Result<void> run(const GpuAttention &attention, const GpuInputs &inputs, const GpuOutputs &outputs,
                    GpuStream stream);

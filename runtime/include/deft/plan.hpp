@@ -35,6 +35,10 @@ struct PlanOptions {
   /// The bits of a query's result do not change when other requests join or leave the tree (that a branch
   /// splits one of its nodes counts as a change). Takes partition Node; any other with it is an error.
   bool invariant = false;
+  /// What a mask hides from all queries is not planned and not read; where its bounds ask for parameters, as
+  /// the width of a window, these are their values, and a run with others is an error. Null: the defaults; a
+  /// parameter without one bounds nothing. On a GPU those of the GpuAttention count, and this is not used.
+  const Params *params = nullptr;
 };
 
 /// What a plan costs.
@@ -65,8 +69,12 @@ enum class Advanced {
 };
 
 /// The work list of one tree. Made once a step and used by every layer: it serves all attentions with the
-/// same numbers of heads as the one it was made for. For one thread at a time, but many runs may read it at
-/// once.
+/// same numbers of heads as the one it was made for, whose masks hide no less. For one thread at a time, but
+/// many runs may read it at once.
+///
+/// Pages of which a mask shows no query anything are never read: a host may free them, and their entries of a
+/// page table may be -1. (An invariant plan reads whole chunks: what it reads beside what is seen is less
+/// than a chunk before it.)
 class DEFT_API Plan {
 public:
   static Result<Plan> make(const Attention &attention, const Tree &tree, const PlanOptions &options = {});

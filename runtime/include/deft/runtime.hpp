@@ -15,8 +15,8 @@ struct Inputs {
   const void *q = nullptr; ///< [query][query_heads][head_dim], queries in the tree's order, packed
   const void *k = nullptr; ///< the cache of one layer; see CacheStrides
   const void *v = nullptr;
-  /// Physical page of each page of the table. Covers at least every page that holds a token of a path; unused
-  /// when the cache is contiguous.
+  /// Physical page of each page of the table. Covers at least every page that holds a token of a path; those
+  /// that a mask hides from all queries may be -1 (see Plan). Unused when the cache is contiguous.
   std::span<const int> pageTable = {};
   /// Where the cache is not packed as Attention::strides says: several layers side by side, K and V
   /// interleaved.

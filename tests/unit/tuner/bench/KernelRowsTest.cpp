@@ -25,8 +25,9 @@ TEST(KernelRowsTest, FortyFiveTwelveAndThreeRowsOfDifferentNames) {
   std::set<std::string_view> names;
   for (const KernelRow &row : rowsWithPeers())
     EXPECT_TRUE(names.insert(row.name).second) << row.name;
-  for (const KernelRow &row : otherRows())
-    EXPECT_TRUE(names.insert(row.name).second) << row.name;
+  for (const auto suite : {otherRows(), windowRows()})
+    for (const KernelRow &row : suite)
+      EXPECT_TRUE(names.insert(row.name).second) << row.name;
 }
 
 TEST(KernelRowsTest, NoPeerIsBelowTheFloorNorSlowerThanTheFlatKernel) {
@@ -56,7 +57,7 @@ TEST(KernelRowsTest, GeneratedTreesFitTheRecordedFloors) {
 }
 
 TEST(KernelRowsTest, TreesWithoutPeersNeedNoRecordedFile) {
-  for (const auto suite : {otherRows(), variantRows()})
+  for (const auto suite : {otherRows(), windowRows(), variantRows()})
     for (const KernelRow &row : suite) {
       const auto workload = workload::make(row.workload, 1);
       ASSERT_TRUE(workload) << row.name << ": " << workload.error().message;
