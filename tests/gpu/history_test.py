@@ -118,6 +118,12 @@ class RecordsTest(unittest.TestCase):
         self.assertGreater(len(history.read_lines(history.FOLDER)), 4000)
         self.assertEqual(history.stale(history.FOLDER), [])
 
+    def test_the_benches_that_are_kept_are_in_the_history(self):
+        known = {history.key_of(line): line for line in history.read_lines(history.FOLDER)}
+        for name in ("h200-bench.json", "h200-bench-untuned.json"):
+            for line in history.measurements(json.loads((history.FOLDER / name).read_text())):
+                self.assertEqual(known.get(history.key_of(line)), line, name)
+
     def test_the_index_names_every_record(self):
         index = (history.FOLDER / "README.md").read_text()
         files = [path.name for path in history.FOLDER.iterdir() if path.name != "README.md"]
