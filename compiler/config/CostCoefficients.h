@@ -25,7 +25,8 @@ struct CostCoefficients {
   double lightItem = 0.5;         ///< item_us, the same: the other block is at work meanwhile
   double turnStep = 0.5; ///< of a step, saved where a tile of many rows' tokens and a dealt one take turns
   /// Of a plan's time, more that counts where whole plans are compared and something is merged: of plans that
-  /// were up to 3 % cheaper by the model with partials, some took 7 to 14 % longer (templates/NOTES.md).
+  /// were up to 3 % cheaper by the model with partials, some took 7 to 14 % longer
+  /// (docs/kernels.md#near-ties).
   double mergedShare = 0.05;
   int rowStep = 0;   ///< rows are padded to a multiple of this; 0: to the phase's tile_q
   int tokenStep = 0; ///< a step takes this many tokens; 0: the phase's tile_kv

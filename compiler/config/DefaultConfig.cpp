@@ -98,8 +98,8 @@ std::optional<PhaseConfig> sm90Phase(const KernelShape &shape, const target::Tar
 }
 
 /// Light blocks where every head has its own keys: rows are many queries then, which have less in common
-/// (measured at 32/32, templates/NOTES.md: 3 % faster in the mean of 15 trees, 15 % slower to 10 % faster);
-/// and with 64 columns, of which reading twice costs least (3 to 27 % faster on five trees).
+/// (measured at 32/32, docs/kernels.md#light: 3 % faster in the mean of 15 trees, 15 % slower to 10 %
+/// faster); and with 64 columns, of which reading twice costs least (3 to 27 % faster on five trees).
 bool prefersLight(const KernelShape &shape) { return shape.ratio() == 1 || shape.headDim <= 64; }
 
 /// The kernel of the family that most trees are served best by. None where every head has its own keys and

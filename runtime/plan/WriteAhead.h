@@ -10,7 +10,8 @@ namespace deft::plan {
 /// Asks for lines of the cache before they are written, in the order of their addresses.
 ///
 /// A core shares what it has written with a device that has copied it. Before it writes there again, each
-/// line must be its own, and it waits for them one by one (templates/NOTES.md: 10 us in a plan of 100 KB).
+/// line must be its own, and it waits for them one by one (10 us in a plan of 100 KB:
+/// docs/kernels.md#copied-lines).
 class WriteAhead {
 public:
   WriteAhead(const abi::Run *begin, std::size_t count)

@@ -26,7 +26,7 @@ constexpr std::size_t kPartialBytes = 2; ///< of a value: deft::Partial
 constexpr std::size_t kAheadBytes = std::size_t{512} << 10;
 
 /// Whether items read a third of the tree's tokens once more, or more of them: L2 is then asked less where
-/// one head's items follow each other (templates/NOTES.md).
+/// one head's items follow each other (docs/kernels.md#heads).
 bool isMuchReadAgain(const plan::Plan &plan) {
   std::int64_t tokens = 0;
   for (const abi::Item &item : plan.items)

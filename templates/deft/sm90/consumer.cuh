@@ -357,7 +357,8 @@ private:
     return sums.weigh(s, common, factor);
   }
 
-  /// Of products that are not all small. Light blocks are faster the less code they have (NOTES.md).
+  /// Of products that are not all small. Light blocks are faster the less code they have
+  /// (docs/kernels.md#code-size).
   template <int kTiles>
   static __device__ __forceinline__ void capLate(const Rows &rows, const int (&largest)[2],
                                                  float (&s)[kTiles][4]) {

@@ -15,7 +15,7 @@ namespace deft::module_cache {
 namespace {
 
 /// What kernels that deal tokens may keep in memory, of a thread, with three times as many bytes of loads:
-/// one with a mask does (templates/NOTES.md).
+/// one with a mask does (docs/kernels.md#spills).
 constexpr int kMostDealtSpills = 16;
 
 /// Every kernel of every shipped spec under its default config, for one architecture; where there are kernels
