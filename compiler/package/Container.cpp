@@ -4,7 +4,7 @@
 
 #include <nlohmann/json.hpp>
 
-#include <algorithm>
+#include <optional>
 
 namespace deft::package {
 namespace {
@@ -16,6 +16,7 @@ using support::Result;
 
 constexpr std::string_view kMagic = "DEFTPKG\n";
 constexpr std::size_t kHeaderBytes = 8 + 4 + 4 + 32;
+constexpr std::uint64_t kMostSectionBytes = std::uint64_t{1} << 32; ///< as much as is read of a whole file
 
 std::string rawSha256(std::string_view bytes) {
   support::Sha256 hash;
@@ -43,15 +44,18 @@ struct TableEntry {
 };
 
 /// The table passed its checksum, so a malformed one was written so; none says that much.
-std::vector<TableEntry> parseTable(std::string_view text, bool &ok) {
+std::optional<std::vector<TableEntry>> parseTable(std::string_view text) {
   std::vector<TableEntry> entries;
   try {
-    for (const json &row : json::parse(text))
-      entries.push_back({row.at("name").get<std::string>(), row.at("size").get<std::uint64_t>(),
-                         row.at("sha256").get<std::string>()});
-    ok = true;
+    for (const json &row : json::parse(text)) {
+      const json &size = row.at("size");
+      if (!size.is_number_unsigned())
+        return std::nullopt;
+      entries.push_back(
+          {row.at("name").get<std::string>(), size.get<std::uint64_t>(), row.at("sha256").get<std::string>()});
+    }
   } catch (const json::exception &) {
-    ok = false;
+    return std::nullopt;
   }
   return entries;
 }
@@ -107,16 +111,21 @@ Result<std::vector<Section>> readContainer(std::string_view bytes, const std::st
   if (bytes.size() < kHeaderBytes + tableBytes)
     return truncated(kHeaderBytes + tableBytes);
   const std::string_view tableText = bytes.substr(kHeaderBytes, tableBytes);
-  bool ok = false;
-  std::vector<TableEntry> table;
-  if (rawSha256(tableText) == bytes.substr(16, 32))
-    table = parseTable(tableText, ok);
-  if (!ok)
+  if (rawSha256(tableText) != bytes.substr(16, 32))
     return error("is altered: its table of sections does not match its checksum", rebuild);
+  const auto table = parseTable(tableText);
+  if (!table)
+    return error("is malformed: its table of sections is not understood", rebuild);
 
+  // The sum cannot wrap: a table of at most 2^32 bytes has fewer than 2^32 rows.
   std::uint64_t end = kHeaderBytes + tableBytes;
-  for (const TableEntry &entry : table)
-    end += std::min<std::uint64_t>(entry.size, std::uint64_t{1} << 48);
+  for (const TableEntry &entry : *table) {
+    if (entry.size > kMostSectionBytes)
+      return error("is malformed: section `" + entry.name + "` is to have " + std::to_string(entry.size) +
+                       " bytes, above the limit of " + std::to_string(kMostSectionBytes),
+                   rebuild);
+    end += entry.size;
+  }
   if (bytes.size() < end)
     return truncated(end);
   if (bytes.size() > end)
@@ -125,7 +134,7 @@ Result<std::vector<Section>> readContainer(std::string_view bytes, const std::st
 
   std::vector<Section> sections;
   std::uint64_t at = kHeaderBytes + tableBytes;
-  for (const TableEntry &entry : table) {
+  for (const TableEntry &entry : *table) {
     const std::string_view content = bytes.substr(at, entry.size);
     if (support::sha256Hex(content) != entry.sha256)
       return error("is altered: section `" + entry.name + "` does not match its checksum", rebuild);

@@ -4,13 +4,15 @@
 #include "compiler/package/Container.h"
 #include "compiler/package/SpaceJson.h"
 #include "compiler/package/VariantSourceJson.h"
+#include "compiler/spec/Limits.h"
 #include "compiler/support/AtomicFile.h"
+#include "compiler/support/JsonFields.h"
 #include "templates/deft/abi.h"
 
 #include <nlohmann/json.hpp>
 
 #include <algorithm>
-#include <stdexcept>
+#include <limits>
 
 namespace deft::package {
 namespace {
@@ -19,6 +21,10 @@ using nlohmann::json;
 using support::Error;
 using support::ErrorCode;
 using support::Result;
+using support::array;
+using support::integer;
+using support::require;
+using support::text;
 
 constexpr const char *kManifest = "manifest.json";
 
@@ -64,82 +70,88 @@ json kernelJson(const Kernel &kernel, const std::string &folder, Writer &writer)
           {"static_shared_bytes", kernel.resources.staticSharedBytes}};
 }
 
-/// The other direction. Whatever is missing or of a wrong type arrives as an exception with a text
-/// that names it; readPackage makes it an error.
+/// The other direction. Whatever is missing or of a wrong type arrives as a WrongField that names it;
+/// readPackage makes it an error.
 class Reader {
 public:
   explicit Reader(std::vector<Section> sections) : sections_(std::move(sections)) {}
 
-  std::string &section(const std::string &name) {
-    for (Section &section : sections_)
-      if (section.name == name)
-        return section.bytes;
-    throw std::runtime_error("section `" + name + "` is missing");
-  }
-  json jsonSection(const std::string &name) { return json::parse(section(name)); }
-
-  template <class T> static T take(Result<T> result) {
-    if (!result)
-      throw std::runtime_error(result.error().message);
-    return std::move(result).value();
-  }
-
-  Kernel kernel(const json &object) {
-    Kernel kernel;
-    kernel.entry = object.at("entry").get<std::string>();
-    kernel.cubin = section(object.at("cubin").get<std::string>());
-    kernel.threads = object.at("threads").get<int>();
-    kernel.smemBytes = object.at("smem_bytes").get<int>();
-    kernel.resources = {kernel.entry,
-                        object.at("registers").get<int>(),
-                        object.at("stack_bytes").get<int>(),
-                        object.at("spill_store_bytes").get<int>(),
-                        object.at("spill_load_bytes").get<int>(),
-                        object.at("static_shared_bytes").get<int>()};
-    kernel.origin = KernelOrigin::Package;
-    return kernel;
-  }
-
-  KernelSet kernelSet(const json &object) {
-    KernelSet set;
-    set.arch = object.at("arch").get<std::string>();
-    set.config = take(config::configFromJson(object.at("config")));
-    for (const json &attend : object.at("attend"))
-      set.attend.push_back(kernel(attend));
-    set.merge = kernel(object.at("merge"));
-    if (set.attend.size() != set.config.phases.size())
-      throw std::runtime_error("kernels and phases differ in number");
-    return set;
-  }
-
-  PackagedVariant variant(const json &object) {
-    PackagedVariant variant;
-    variant.source = take(variantSourceFromJson(jsonSection(object.at("source").get<std::string>())));
-    if (object.contains("space"))
-      variant.space = take(spaceFromJson(jsonSection(object.at("space").get<std::string>())));
-    for (const json &set : object.at("kernels"))
-      if (set.value("abi", 1) == abi::kVersion) // others are compiled again where they are wanted
-        variant.kernels.push_back(kernelSet(set));
-    return variant;
-  }
-
   Package package() {
-    const json manifest = jsonSection(kManifest);
+    const json manifest = document(kManifest);
     Package package;
-    package.deftcVersion = manifest.at("deftc_version").get<std::string>();
-    package.nvrtcVersion = manifest.at("nvrtc_version").get<std::string>();
-    for (const json &file : manifest.at("spec_files"))
-      package.specFiles.push_back(
-          {file.at("name").get<std::string>(), section(file.at("section").get<std::string>())});
-    for (const json &object : manifest.at("variants"))
+    package.deftcVersion = text(manifest, "deftc_version");
+    package.nvrtcVersion = text(manifest, "nvrtc_version");
+    for (const json &file : array(manifest, "spec_files", spec::kMaxFiles))
+      package.specFiles.push_back({text(file, "name"), section(text(file, "section"))});
+    for (const json &object : array(manifest, "variants", spec::kMaxAttentions))
       package.variants.push_back(variant(object));
-    for (const json &object : manifest.at("cpu"))
-      package.cpu.push_back(
-          {object.at("isa_level").get<int>(), section(object.at("section").get<std::string>())});
+    constexpr int kMostObjects = 16, kMostLevel = 9;
+    for (const json &object : array(manifest, "cpu", kMostObjects))
+      package.cpu.push_back({integer(object, "isa_level", 1, kMostLevel), section(text(object, "section"))});
     return package;
   }
 
 private:
+  const std::string &section(const std::string &name) const {
+    const auto found = std::find_if(sections_.begin(), sections_.end(),
+                                    [&](const Section &section) { return section.name == name; });
+    require(found != sections_.end(), "section `" + name + "` is missing");
+    return found->bytes;
+  }
+  json document(const std::string &name) const {
+    return support::parseDocument(section(name), "section `" + name + "`");
+  }
+
+  template <class T> static T take(Result<T> result) {
+    if (!result)
+      throw support::WrongField(result.error().message);
+    return std::move(result).value();
+  }
+
+  Kernel kernel(const json &object) const {
+    constexpr int kMostThreads = 1024, kMost = 1 << 30;
+    Kernel kernel;
+    kernel.entry = text(object, "entry");
+    kernel.cubin = section(text(object, "cubin"));
+    kernel.threads = integer(object, "threads", 1, kMostThreads);
+    kernel.smemBytes = integer(object, "smem_bytes", 0, kMost);
+    kernel.resources = {kernel.entry,
+                        integer(object, "registers", 0, kMost),
+                        integer(object, "stack_bytes", 0, kMost),
+                        integer(object, "spill_store_bytes", 0, kMost),
+                        integer(object, "spill_load_bytes", 0, kMost),
+                        integer(object, "static_shared_bytes", 0, kMost)};
+    kernel.origin = KernelOrigin::Package;
+    return kernel;
+  }
+
+  KernelSet kernelSet(const json &object) const {
+    KernelSet set;
+    set.arch = text(object, "arch");
+    set.config = take(config::configFromJson(support::member(object, "config")));
+    for (const json &attend : array(object, "attend", spec::kMaxPhases))
+      set.attend.push_back(kernel(attend));
+    set.merge = kernel(support::member(object, "merge"));
+    require(set.attend.size() == set.config.phases.size(), "kernels and phases differ in number");
+    return set;
+  }
+
+  PackagedVariant variant(const json &object) const {
+    PackagedVariant variant;
+    variant.source = take(variantSourceFromJson(document(text(object, "source"))));
+    if (object.contains("space"))
+      variant.space = take(spaceFromJson(document(text(object, "space"))));
+    constexpr int kMostSets = 1024;
+    for (const json &set : array(object, "kernels", kMostSets)) {
+      constexpr int kFirstAbi = 1; // which was not written down
+      const int abi =
+          set.contains("abi") ? integer(set, "abi", 0, std::numeric_limits<int>::max()) : kFirstAbi;
+      if (abi == abi::kVersion) // others are compiled again where they are wanted
+        variant.kernels.push_back(kernelSet(set));
+    }
+    return variant;
+  }
+
   std::vector<Section> sections_;
 };
 
@@ -192,15 +204,19 @@ std::string writePackage(const Package &package) {
   return writer.finish(manifest);
 }
 
+Error malformed(const std::string &path, const std::string &what) {
+  return {ErrorCode::Diagnostics, "package `" + path + "` is malformed: " + what,
+          "build it again with `deftc build`"};
+}
+
 Result<Package> readPackage(std::string_view bytes, const std::string &path) {
   Result<std::vector<Section>> sections = readContainer(bytes, path);
   if (!sections)
     return std::move(sections).error();
   try {
     return Reader(std::move(sections).value()).package();
-  } catch (const std::exception &error) {
-    return Error{ErrorCode::Diagnostics, "package `" + path + "` is malformed: " + error.what(),
-                 "build it again with `deftc build`"};
+  } catch (const support::WrongField &wrong) {
+    return malformed(path, wrong.what());
   }
 }
 

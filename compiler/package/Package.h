@@ -46,6 +46,9 @@ struct Package {
 /// Deterministic: the same package gives the same bytes.
 std::string writePackage(const Package &package);
 
+/// That the package at `path` is whole, but is not what `deftc build` writes.
+support::Error malformed(const std::string &path, const std::string &what);
+
 /// `path` is for messages.
 support::Result<Package> readPackage(std::string_view bytes, const std::string &path);
 support::Result<Package> openPackage(const std::string &path);

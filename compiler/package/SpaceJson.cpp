@@ -1,11 +1,12 @@
 #include "compiler/package/SpaceJson.h"
 
 #include "compiler/config/ConfigJson.h"
+#include "compiler/spec/Limits.h"
+#include "compiler/support/JsonFields.h"
 
 #include <nlohmann/json.hpp>
 
 #include <array>
-#include <stdexcept>
 #include <utility>
 
 namespace deft::package {
@@ -23,11 +24,20 @@ constexpr std::array<std::pair<const char *, Member>, 4> kLists{{
 
 json listJson(const spec::TuneList &list) { return {{"values", list.values}, {"tunable", list.tunable}}; }
 
-spec::TuneList listFromJson(const json &object) {
-  spec::TuneList list{object.at("values").get<std::vector<int>>(), object.at("tunable").get<bool>(), {}};
-  if (list.values.empty())
-    throw std::invalid_argument("a list has no values");
-  return list;
+std::optional<spec::TuneList> listFromJson(const json &object, const char *key) {
+  if (!object.contains(key))
+    return std::nullopt;
+  const json &list = object[key];
+  spec::TuneList read;
+  read.tunable = support::boolean(list, "tunable");
+  for (const json &value : support::array(list, "values", spec::kMaxTuneValues)) {
+    support::require(value.is_number_unsigned() &&
+                         value.get<std::uint64_t>() <= std::uint64_t{spec::kMaxScheduleNumber},
+                     "`" + std::string(key) + "` has the wrong value " + value.dump());
+    read.values.push_back(value.get<int>());
+  }
+  support::require(!read.values.empty(), "`" + std::string(key) + "` has no value");
+  return read;
 }
 
 } // namespace
@@ -51,31 +61,29 @@ json toJson(const spec::ScheduleSpec &schedule) {
 }
 
 support::Result<spec::ScheduleSpec> spaceFromJson(const json &object) {
+  using namespace support;
   try {
     spec::ScheduleSpec schedule;
-    for (const json &name : object.at("partitions")) {
-      const auto partition = config::partitionFromName(name.get<std::string>());
+    for (const json &name : array(object, "partitions", spec::kMaxTuneValues)) {
+      const auto partition =
+          name.is_string() ? config::partitionFromName(name.get<std::string>()) : std::nullopt;
       if (!partition)
-        throw std::invalid_argument("unknown partition " + name.dump());
+        throw WrongField("unknown partition " + name.dump());
       schedule.partitions.push_back(*partition);
     }
-    if (object.contains("chunk"))
-      schedule.chunk = listFromJson(object.at("chunk"));
-    for (const json &phaseJson : object.at("phases")) {
+    schedule.chunk = listFromJson(object, "chunk");
+    for (const json &phaseJson : array(object, "phases", spec::kMaxPhases)) {
       spec::PhaseSpec phase;
-      phase.name = phaseJson.at("name").get<std::string>();
+      phase.name = identifier(phaseJson, "name", spec::kMaxNameLength);
       if (phaseJson.contains("rows_above"))
-        phase.rowsAbove = phaseJson.at("rows_above").get<int>();
+        phase.rowsAbove = integer(phaseJson, "rows_above", -1, spec::kMaxScheduleNumber);
       for (const auto &[key, member] : kLists)
-        if (phaseJson.contains(key))
-          phase.*member = listFromJson(phaseJson.at(key));
+        phase.*member = listFromJson(phaseJson, key);
       schedule.phases.push_back(std::move(phase));
     }
     return schedule;
-  } catch (const std::exception &error) {
-    return support::Error{support::ErrorCode::Diagnostics,
-                          std::string("the parameter space is malformed: ") + error.what(),
-                          {}};
+  } catch (const WrongField &wrong) {
+    return Error{ErrorCode::Diagnostics, std::string("the parameter space is malformed: ") + wrong.what(), {}};
   }
 }
 

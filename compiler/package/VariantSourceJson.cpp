@@ -1,5 +1,9 @@
 #include "compiler/package/VariantSourceJson.h"
 
+#include "compiler/spec/Limits.h"
+#include "compiler/spec/Names.h"
+#include "compiler/support/JsonFields.h"
+
 #include <nlohmann/json.hpp>
 
 namespace deft::package {
@@ -8,14 +12,6 @@ namespace {
 using nlohmann::json;
 
 const char *dtypeName(spec::DType dtype) { return dtype == spec::DType::BF16 ? "bf16" : "f16"; }
-
-spec::DType dtypeFromName(const std::string &name) {
-  if (name == "bf16")
-    return spec::DType::BF16;
-  if (name == "f16")
-    return spec::DType::F16;
-  throw std::invalid_argument("unknown dtype `" + name + "`");
-}
 
 } // namespace
 
@@ -34,31 +30,27 @@ json toJson(const VariantSource &source) {
 }
 
 support::Result<VariantSource> variantSourceFromJson(const json &object) {
-  // The text was written by toJson and is covered by a checksum, so one message for all that can be
-  // wrong is enough; the library's text names the key.
+  using namespace support;
   try {
     VariantSource source;
-    source.name = object.at("name").get<std::string>();
-    source.queryHeads = object.at("query_heads").get<int>();
-    source.kvHeads = object.at("kv_heads").get<int>();
-    source.headDim = object.at("head_dim").get<int>();
-    source.dtype = dtypeFromName(object.at("dtype").get<std::string>());
-    source.outputDtype = dtypeFromName(object.at("output_dtype").get<std::string>());
-    source.withLse = object.at("with_lse").get<bool>();
-    source.pageSize = object.at("page_size").get<int>();
-    const auto normalize = object.at("normalize").get<std::string>();
-    if (normalize != "softmax" && normalize != "sigmoid")
-      throw std::invalid_argument("unknown normalize `" + normalize + "`");
-    source.normalize = normalize == "softmax" ? spec::Normalize::Softmax : spec::Normalize::Sigmoid;
-    source.params = object.at("params").get<std::vector<std::string>>();
-    source.hooks = object.at("hooks").get<std::string>();
-    if (source.kvHeads < 1 || source.queryHeads < 1 || source.queryHeads % source.kvHeads != 0 ||
-        source.headDim < 16 || source.pageSize < 0)
-      throw std::invalid_argument("numbers out of range");
+    source.name = identifier(object, "name", spec::kMaxNameLength);
+    source.queryHeads = integer(object, "query_heads", 1, spec::kMaxHeads);
+    source.kvHeads = integer(object, "kv_heads", 1, spec::kMaxHeads);
+    require(source.queryHeads % source.kvHeads == 0, "`query_heads` is not a multiple of `kv_heads`");
+    source.headDim = integer(object, "head_dim", spec::kHeadDimStep, spec::kMaxHeadDim);
+    source.dtype = word(object, "dtype", spec::parseDType);
+    source.outputDtype = word(object, "output_dtype", spec::parseDType);
+    source.withLse = boolean(object, "with_lse");
+    source.pageSize = integer(object, "page_size", 0, spec::kMaxPageSize);
+    source.normalize = word(object, "normalize", spec::parseNormalize);
+    for (const json &param : array(object, "params", spec::kMaxParams)) {
+      require(param.is_string(), "an element of `params` is not a string");
+      source.params.push_back(param.get<std::string>());
+    }
+    source.hooks = text(object, "hooks");
     return source;
-  } catch (const std::exception &error) {
-    return support::Error{
-        support::ErrorCode::Diagnostics, std::string("the variant source is malformed: ") + error.what(), {}};
+  } catch (const WrongField &wrong) {
+    return Error{ErrorCode::Diagnostics, std::string("the variant source is malformed: ") + wrong.what(), {}};
   }
 }
 

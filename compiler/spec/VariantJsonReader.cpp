@@ -1,81 +1,27 @@
 #include "compiler/spec/Limits.h"
 #include "compiler/spec/Names.h"
 #include "compiler/spec/VariantJson.h"
+#include "compiler/support/JsonFields.h"
 
 #include <cmath>
 #include <limits>
-#include <stdexcept>
 
 namespace deft::spec {
 namespace {
 
 using Json = nlohmann::json;
 
-/// Thrown and caught in this file only: a reader of forty fields with a Result at each would hide what it
-/// reads.
-struct Wrong : std::runtime_error {
-  using std::runtime_error::runtime_error;
-};
-
-void require(bool condition, const std::string &message) {
-  if (!condition)
-    throw Wrong(message);
-}
-
-const Json &member(const Json &json, const char *key) {
-  require(json.is_object(), "an object is expected where `" + std::string(key) + "` is read");
-  auto found = json.find(key);
-  require(found != json.end(), "`" + std::string(key) + "` is missing");
-  return *found;
-}
-
-int integer(const Json &json, const char *key, std::int64_t minimum, std::int64_t maximum) {
-  const Json &value = member(json, key);
-  require(value.is_number_integer(), "`" + std::string(key) + "` is not an integer");
-  bool tooLarge =
-      value.is_number_unsigned() && value.get<std::uint64_t>() > static_cast<std::uint64_t>(maximum);
-  require(!tooLarge && value.get<std::int64_t>() >= minimum && value.get<std::int64_t>() <= maximum,
-          "`" + std::string(key) + "` = " + value.dump() + " is not between " + std::to_string(minimum) +
-              " and " + std::to_string(maximum));
-  return static_cast<int>(value.get<std::int64_t>());
-}
-
-std::string text(const Json &json, const char *key) {
-  const Json &value = member(json, key);
-  require(value.is_string(), "`" + std::string(key) + "` is not a string");
-  return value.get<std::string>();
-}
-
-bool boolean(const Json &json, const char *key) {
-  const Json &value = member(json, key);
-  require(value.is_boolean(), "`" + std::string(key) + "` is not true or false");
-  return value.get<bool>();
-}
-
-const Json &array(const Json &json, const char *key, std::size_t maximum) {
-  const Json &value = member(json, key);
-  require(value.is_array(), "`" + std::string(key) + "` is not a list");
-  require(value.size() <= maximum, "`" + std::string(key) + "` has " + std::to_string(value.size()) +
-                                       " elements, the limit is " + std::to_string(maximum));
-  return value;
-}
-
-template <typename Parse> auto word(const Json &json, const char *key, Parse parse) {
-  std::string value = text(json, key);
-  auto parsed = parse(value);
-  require(parsed.has_value(),
-          "`" + std::string(key) + "` has the unknown value `" + value.substr(0, 64) + "`");
-  return *parsed;
-}
+using support::array;
+using support::boolean;
+using support::integer;
+using support::member;
+using support::require;
+using support::text;
+using support::word;
 
 /// Names become parts of kernels' names and of generated text.
 std::string name(const Json &json, const char *key) {
-  std::string value = text(json, key);
-  bool ok = !value.empty() && value.size() <= kMaxNameLength && !(value[0] >= '0' && value[0] <= '9');
-  for (char c : value)
-    ok &= (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_';
-  require(ok, "`" + std::string(key) + "` is not a name");
-  return value;
+  return support::identifier(json, key, kMaxNameLength);
 }
 
 double scalar(const Json &value, ScalarType type) {
@@ -276,10 +222,10 @@ Variant readVariant(const Json &json) {
 support::Result<Variant> variantFromJson(const nlohmann::json &json) {
   try {
     return readVariant(json);
-  } catch (const Wrong &wrong) {
+  } catch (const support::WrongField &wrong) {
     return support::Error{support::ErrorCode::Diagnostics, wrong.what(), {}};
   } catch (const nlohmann::json::exception &error) {
-    return support::Error{support::ErrorCode::Diagnostics, error.what(), {}};
+    return support::Error{support::ErrorCode::Diagnostics, support::faultText(error), {}};
   }
 }
 

@@ -1,5 +1,7 @@
 #include "compiler/support/AtomicFile.h"
 
+#include "compiler/support/Descriptor.h"
+
 #include <atomic>
 #include <cerrno>
 #include <cstdlib>
@@ -16,26 +18,6 @@ Error systemError(const char *what, const std::string &path) {
   return {
       ErrorCode::Environment, std::string("cannot ") + what + " `" + path + "`: " + std::strerror(errno), {}};
 }
-
-class Descriptor {
-public:
-  explicit Descriptor(int fd) : fd_(fd) {}
-  ~Descriptor() {
-    if (fd_ >= 0)
-      ::close(fd_);
-  }
-  Descriptor(const Descriptor &) = delete;
-  Descriptor &operator=(const Descriptor &) = delete;
-  int get() const { return fd_; }
-  int close() {
-    int status = ::close(fd_);
-    fd_ = -1;
-    return status;
-  }
-
-private:
-  int fd_;
-};
 
 bool writeAll(int fd, std::string_view bytes) {
   while (!bytes.empty()) {
@@ -74,14 +56,13 @@ std::string folderOf(const std::string &path) {
   return slash == std::string::npos ? "." : slash == 0 ? "/" : path.substr(0, slash);
 }
 
-/// Beside `path`, with the mode that the caller's mask leaves to a new file. mkstemp would make it private,
-/// and the mask can only be read by setting it, which would race with other threads.
-int openTemporary(const std::string &path, std::string &name) {
+/// Beside `path`, with what the caller's mask leaves of the mode. mkstemp would make it private, and the mask
+/// can only be read by setting it, which would race with other threads.
+int openTemporary(const std::string &path, unsigned mode, std::string &name) {
   static std::atomic<unsigned> count{0};
-  constexpr mode_t kMode = 0666;
   for (;;) {
     name = path + "." + std::to_string(::getpid()) + "-" + std::to_string(count++) + ".tmp";
-    const int fd = ::open(name.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, kMode);
+    const int fd = ::open(name.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, static_cast<mode_t>(mode));
     if (fd >= 0 || errno != EEXIST)
       return fd;
   }
@@ -97,7 +78,7 @@ Result<void> writeInto(const std::string &path, std::string_view bytes) {
 
 } // namespace
 
-Result<void> writeFileAtomically(const std::string &path, std::string_view bytes) {
+Result<void> writeFileAtomically(const std::string &path, std::string_view bytes, unsigned newMode) {
   struct stat old{};
   const bool isThere = ::stat(path.c_str(), &old) == 0;
   const std::string place = behindLinks(path);
@@ -107,7 +88,7 @@ Result<void> writeFileAtomically(const std::string &path, std::string_view bytes
   if (isThere && ::faccessat(AT_FDCWD, path.c_str(), W_OK, AT_EACCESS) != 0)
     return systemError("write", path);
   std::string temporary;
-  Descriptor file(openTemporary(place, temporary));
+  Descriptor file(openTemporary(place, newMode, temporary));
   if (file.get() < 0)
     return systemError("write", path);
   constexpr mode_t kPermissions = 07777;

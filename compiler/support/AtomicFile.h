@@ -10,8 +10,9 @@ namespace deft::support {
 
 /// Writes a temporary file beside `path`, syncs it and renames it over `path`: a reader sees the old bytes
 /// or the new ones, never a part, also when several processes write at once. A file that is there keeps its
-/// mode, a link goes on pointing where it does, and what is no file, a pipe or a device, is written into.
-Result<void> writeFileAtomically(const std::string &path, std::string_view bytes);
+/// mode, a link goes on pointing where it does, and what is no file, a pipe or a device, is written into. A
+/// new file gets what the caller's mask leaves of `newMode`.
+Result<void> writeFileAtomically(const std::string &path, std::string_view bytes, unsigned newMode = 0666);
 
 /// Whether that can be expected to work: to be asked before long work for the file.
 Result<void> checkWritable(const std::string &path);

@@ -1,7 +1,7 @@
 #include "runtime/config_cache/ConfigCache.h"
 
 #include "compiler/config/ConfigJson.h"
-#include "compiler/support/AtomicFile.h"
+#include "compiler/support/GuardedFile.h"
 #include "runtime/module_cache/CubinCache.h"
 #include "runtime/tree/StrictJson.h"
 
@@ -43,6 +43,16 @@ std::string installedFolder() {
   return sharedFolderOf(fs::read_symlink("/proc/self/exe", ignored));
 }
 
+/// A file that somebody names. Its state is Read, or the fault is told with its path.
+support::GuardedFile readNamed(const std::string &path) {
+  support::GuardedFile file = support::readGuarded(path, support::kMostCachedBytes, support::Trust::Anyone);
+  if (!file.fault.empty())
+    file.fault = "cannot read `" + path + "`: " + file.fault;
+  return file;
+}
+
+bool isRead(const support::GuardedFile &file) { return file.state == support::GuardedFile::State::Read; }
+
 /// The config of a file with one and nothing else; none where the file is to be something else.
 std::optional<support::Result<config::Config>> singleConfig(const std::string &text) {
   const auto document = tree::parseStrictJson(text);
@@ -51,8 +61,15 @@ std::optional<support::Result<config::Config>> singleConfig(const std::string &t
   return config::configFromJson(*document);
 }
 
+/// In the user's own folder nothing counts that somebody else can have put there.
 void findInFolder(const std::string &folder, const std::string &prefix, Origin origin,
                   std::vector<FoundFile> &files) {
+  std::error_code none;
+  if (origin == Origin::User && fs::is_directory(folder, none))
+    if (const std::string fault = support::faultOfPrivateFolder(folder); !fault.empty()) {
+      files.push_back({origin, folder, {FileState::Untrusted, {}, "`" + folder + "`: " + fault}});
+      return;
+    }
   std::vector<std::string> paths;
   std::error_code error;
   for (fs::directory_iterator it(folder, error), end; !error && it != end; it.increment(error)) {
@@ -61,8 +78,9 @@ void findInFolder(const std::string &folder, const std::string &prefix, Origin o
       paths.push_back(it->path().string());
   }
   std::sort(paths.begin(), paths.end());
+  const auto trust = origin == Origin::User ? support::Trust::Private : support::Trust::Anyone;
   for (const std::string &path : paths)
-    files.push_back({origin, path, readConfigFile(path)});
+    files.push_back({origin, path, readConfigFile(path, trust)});
 }
 
 /// A file that is named is read whatever its name.
@@ -104,10 +122,10 @@ Places defaultPlaces(const std::string &overridePath) {
 }
 
 support::Result<config::Config> readConfig(const std::string &path) {
-  const auto text = support::readFile(path);
-  if (!text)
-    return text.error();
-  const auto config = singleConfig(*text);
+  const support::GuardedFile file = readNamed(path);
+  if (!isRead(file))
+    return Error{ErrorCode::Environment, file.fault, ""};
+  const auto config = singleConfig(file.bytes);
   if (!config)
     return Error{ErrorCode::Usage, "`" + path + "` is no file with one config",
                  "it is one object, as `config` in what `deftc run --json` prints"};
@@ -123,7 +141,7 @@ support::Result<void> checkOverride(const std::string &path) {
   const FileReading reading = readConfigFile(path);
   if (reading.state == FileState::Good)
     return {};
-  if (const auto text = support::readFile(path); text && singleConfig(*text)) {
+  if (const support::GuardedFile file = readNamed(path); isRead(file) && singleConfig(file.bytes)) {
     const auto config = readConfig(path);
     return config ? support::Result<void>() : config.error();
   }
@@ -136,8 +154,8 @@ std::vector<FoundFile> findFiles(const Places &places) { return findFiles(places
 ConfigCache ConfigCache::load(const Places &places, const DeviceKey &device) {
   ConfigCache cache;
   cache.device_ = device;
-  if (const auto text = support::readFile(places.overridePath))
-    if (auto config = singleConfig(*text); config && *config) {
+  if (const support::GuardedFile file = readNamed(places.overridePath); isRead(file))
+    if (auto config = singleConfig(file.bytes); config && *config) {
       cache.fixed_ = std::move(**config);
       cache.fixedPath_ = places.overridePath;
     }

@@ -46,7 +46,8 @@ struct FoundFile {
 };
 
 /// All files of configs there are, of whatever device: by origin, then path. Other files of the folders are
-/// left out, files that should be ones and are not are in.
+/// left out, files that should be ones and are not are in; so is the user's folder, where it is not to be
+/// trusted, for all that is in it.
 std::vector<FoundFile> findFiles(const Places &places);
 
 struct LoadedEntry {

@@ -11,6 +11,7 @@
 #include <cmath>
 #include <ctime>
 #include <limits>
+#include <utility>
 
 namespace deft::config_cache {
 
@@ -151,6 +152,8 @@ json toJson(const Entry &entry) {
                  {"provenance", toJson(entry.provenance)}};
   if (entry.keepsDefault)
     object["keeps_default"] = true;
+  if (!entry.isComplete)
+    object["complete"] = false;
   if (!entry.onlyFor.empty())
     object["only_for"] = entry.onlyFor;
   if (!entry.onlyFor.empty() && entry.within != kLikeness)
@@ -161,7 +164,7 @@ json toJson(const Entry &entry) {
 Result<Entry> entryFromJson(const json &object) {
   if (auto checked =
           tree::checkKeys(object, "entry", {"signature", "class", "config", "measurement", "provenance"},
-                          {"keeps_default", "only_for", "within"});
+                          {"keeps_default", "complete", "only_for", "within"});
       !checked)
     return checked.error();
   Entry entry;
@@ -176,10 +179,13 @@ Result<Entry> entryFromJson(const json &object) {
   auto provenance = provenanceFromJson(object["provenance"]);
   if (!provenance)
     return provenance.error();
-  if (object.contains("keeps_default")) {
-    if (!object["keeps_default"].is_boolean())
-      return wrong("`keeps_default` is neither true nor false");
-    entry.keepsDefault = object["keeps_default"].get<bool>();
+  for (const auto &[key, flag] :
+       {std::pair("keeps_default", &entry.keepsDefault), std::pair("complete", &entry.isComplete)}) {
+    if (!object.contains(key))
+      continue;
+    if (!object[key].is_boolean())
+      return wrong("`" + std::string(key) + "` is neither true nor false");
+    *flag = object[key].get<bool>();
   }
   if (object.contains("only_for")) {
     auto places = coordinatesFromJson(object["only_for"]);

@@ -51,6 +51,8 @@ struct Entry {
   config::Config config;
   /// Nothing was clearly faster, so `config` is the untuned one.
   bool keepsDefault = false;
+  /// False: the search ended because its time was over, and more of it may find something faster.
+  bool isComplete = true;
   /// Not empty: what was tuned lost on other trees of the class, so it is for trees that are like one of
   /// these; the others keep the untuned choice.
   std::vector<Coordinates> onlyFor;

@@ -21,14 +21,14 @@ std::optional<Candidate> rank(const ConfigCache &cache, const LoadedEntry &loade
   if (!variantDistance)
     return std::nullopt;
   const bool isSibling = loaded.device != cache.device();
-  const bool isExact = entry.signature == request.signature && entry.treeClass == request.treeClass;
   Candidate candidate;
+  candidate.isOwn = entry.signature == request.signature && entry.treeClass == request.treeClass;
   candidate.distance =
       *variantDistance + distance(entry.treeClass, request.treeClass) + (isSibling ? kSiblingDistance : 0);
-  if (isExact && !isSibling)
-    candidate.rule = loaded.origin == Origin::Override ? Rule::Override : Rule::Exact;
-  else if (isExact)
-    candidate.rule = Rule::Sibling;
+  if (candidate.isOwn && !isSibling && loaded.origin == Origin::Override)
+    candidate.rule = Rule::Override;
+  else if (candidate.isOwn && entry.isComplete)
+    candidate.rule = isSibling ? Rule::Sibling : Rule::Exact;
   else if (candidate.distance <= request.nearbyLimit)
     candidate.rule = Rule::Nearby;
   else
@@ -45,11 +45,12 @@ std::optional<Candidate> rank(const ConfigCache &cache, const LoadedEntry &loade
 
 bool comesFirst(const Candidate &a, const Candidate &b) {
   const auto order = [](const Candidate &c) {
-    // Who names a file wants it used, whatever has changed since.
+    // Who names a file wants it used, whatever has changed since and however it was found.
     const bool isStale = c.isStale && c.rule != Rule::Override;
-    const bool isOwn = c.rule == Rule::Exact || c.rule == Rule::Sibling;
-    return std::tuple(isStale ? Rule::Nearby : c.rule, c.distance + (isStale && isOwn ? kStaleDistance : 0),
-                      isStale, c.from->origin, c.path);
+    const bool isCut = !c.from->entry.isComplete && c.rule != Rule::Override;
+    return std::tuple(isStale ? Rule::Nearby : c.rule,
+                      c.distance + (c.isOwn && (isStale || isCut) ? kDoubtDistance : 0), isStale,
+                      c.from->origin, c.path);
   };
   const auto left = order(a), right = order(b);
   return left != right ? left < right : keyOf(a.from->entry) < keyOf(b.from->entry);
@@ -88,27 +89,20 @@ std::string Candidate::why() const {
   if (!from)
     return "given by " + path;
   const Entry &entry = from->entry;
-  std::string text;
-  switch (rule) {
-  case Rule::Override:
+  std::string text = "tuned for " + entry.signature.text() + ", class " + entry.treeClass.text() +
+                     ", which is near (" + support::significant(distance, 2) + ")";
+  if (rule == Rule::Override)
     text = "given by " + path;
-    break;
-  case Rule::Exact:
-    text = "tuned for this class on this device";
-    break;
-  case Rule::Sibling:
-    text = "tuned for this class on " + from->device.name;
-    break;
-  default:
-    text = "tuned for " + entry.signature.text() + ", class " + entry.treeClass.text() + ", which is near (" +
-           support::significant(distance, 2) + ")";
-  }
+  else if (isOwn)
+    text = "tuned for this class on " + (distance < kSiblingDistance ? "this device" : from->device.name);
   if (entry.keepsDefault)
     text += ": nothing beat the untuned choice";
   else if (isForOthers)
     text += ": the untuned choice, which what was tuned beat on other trees only";
   else
     text += ", " + support::rounded(entry.measurement.gain(), 2) + " times as fast as untuned";
+  if (!entry.isComplete)
+    text += "; its search was cut short by its time budget";
   return isStale ? text + "; the kernels have changed since" : text;
 }
 
@@ -163,6 +157,7 @@ json toJson(const Candidate &candidate) {
     object["entry"] = keyJson(*candidate.from);
     object["distance"] = candidate.distance;
     object["stale"] = candidate.isStale;
+    object["complete"] = candidate.from->entry.isComplete;
     object["gain"] = candidate.from->entry.measurement.gain();
     object["for_others"] = candidate.isForOthers;
   }

@@ -11,7 +11,8 @@ enum class Rule {
   Override,  ///< the config, or the entry for this variant and class, of an override file
   Exact,     ///< an entry for this variant and class, tuned on this device
   Sibling,   ///< the same, tuned on another model of the same architecture with as many units
-  Nearby,    ///< a fresh entry for a class, or a variant of the same shape, that is close enough
+  Nearby,    ///< a fresh entry for a class, or a variant of the same shape, that is close enough; or for just
+             ///< this where its search was cut short
   Heuristic, ///< nothing was tuned: the analytic choice
 };
 std::string ruleName(Rule rule);
@@ -20,9 +21,9 @@ std::string ruleName(Rule rule);
 /// here took 0.994 to 0.998 of the untuned choice's time in the mean, other classes at 1.5 as much or more
 /// (1.23 at worst), and stale ones of other classes 1.01 to 1.04 (1.84 at worst): `deftc cache regret`.
 inline constexpr double kNearbyLimit = 1.0;
-/// A stale entry for this variant and class comes before near ones that are farther away than this: after one
-/// of another type, before one of another page size.
-inline constexpr double kStaleDistance = 0.4;
+/// A stale entry for this variant and class, and one whose search was cut short, comes before near ones that are
+/// farther away than this: after one of another type, before one of another page size.
+inline constexpr double kDoubtDistance = 0.4;
 /// What a sibling device adds to a distance.
 inline constexpr double kSiblingDistance = 0.5;
 
@@ -50,6 +51,7 @@ struct Candidate {
   Rule rule = Rule::Heuristic;
   config::Config config;           ///< of an entry that keeps the default, or is for others: the heuristic's
   double distance = 0;             ///< 0: an entry for just this
+  bool isOwn = false;              ///< the entry is for just this variant and class, of whatever device
   bool isStale = false;            ///< other kernels were timed
   bool isForOthers = false;        ///< the entry's config is for other trees of the class (Entry::onlyFor)
   std::optional<LoadedEntry> from; ///< none: the heuristic's, or a fixed config's
@@ -86,7 +88,8 @@ struct Selection {
 /// Never fails: the last rule always has a config. Pure: the same arguments give the same selection.
 ///
 /// Rules come first; within a rule nearer entries, then those of the stronger origin. A stale entry for this
-/// variant and class comes among the near ones (kStaleDistance); an override's age does not matter.
+/// variant and class comes among the near ones, and one that was cut short is one of them (kDoubtDistance);
+/// neither matters of an override.
 Selection select(const ConfigCache &cache, const Request &request);
 
 nlohmann::json toJson(const Candidate &candidate);

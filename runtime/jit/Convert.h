@@ -1,11 +1,11 @@
 #pragma once
 
 #include "compiler/support/Result.h"
+#include "compiler/support/Unexpected.h"
 
 #include <deft/result.hpp>
 
 #include <exception>
-#include <new>
 #include <type_traits>
 
 /// Between the library's own values and those of the public headers.
@@ -45,10 +45,8 @@ inline Error usage(std::string message, std::string hint = "") {
 template <typename Body> auto guarded(Body &&body) -> decltype(body()) {
   try {
     return body();
-  } catch (const std::bad_alloc &) {
-    return Error{ErrorCode::Environment, "out of memory", ""};
   } catch (const std::exception &exception) {
-    return Error{ErrorCode::Internal, exception.what(), "this is a bug in deftc"};
+    return toPublic(support::unexpected(exception));
   }
 }
 

@@ -9,12 +9,36 @@
 #include "specs/Embedded.h"
 
 #include <filesystem>
+#include <utility>
 
 namespace deft::jit {
 
 using support::Error;
 using support::ErrorCode;
 using support::Result;
+
+namespace {
+
+/// What the kernels of one are not made for where they are to run the other; null: nothing.
+const char *differenceOf(const package::VariantSource &source, const spec::Variant &variant) {
+  const std::pair<const char *, bool> facts[] = {
+      {"query_heads", source.queryHeads == variant.queryHeads},
+      {"kv_heads", source.kvHeads == variant.kvHeads},
+      {"head_dim", source.headDim == variant.headDim},
+      {"dtype", source.dtype == variant.dtype},
+      {"output dtype", source.outputDtype == variant.outputDtype},
+      {"lse", source.withLse == variant.withLse},
+      {"page_size", source.pageSize == (variant.cache.paged ? variant.cache.pageSize : 0)},
+      {"normalize", source.normalize == variant.normalize},
+      {"parameters", source.params.size() == variant.params.size()},
+  };
+  for (const auto &[what, isSame] : facts)
+    if (!isSame)
+      return what;
+  return nullptr;
+}
+
+} // namespace
 
 Result<spec::ImportedFile> readSpec(const std::string &path) {
   std::error_code ignored;
@@ -45,7 +69,7 @@ std::shared_ptr<LoadedSpec> checkSpec(spec::ImportedFile file, const spec::Impor
 Result<std::shared_ptr<LoadedSpec>> loadPackagedSpec(const package::Package &package,
                                                      const std::string &path) {
   if (package.specFiles.empty())
-    return Error{ErrorCode::Diagnostics, path + ": the package holds no spec", ""};
+    return package::malformed(path, "it holds no spec");
   support::DiagnosticSink sink;
   auto loaded = checkSpec({package.specFiles[0].name, package.specFiles[0].text},
                           package::packagedResolver(package.specFiles), sink);
@@ -57,6 +81,10 @@ Result<std::shared_ptr<LoadedSpec>> loadPackagedSpec(const package::Package &pac
   loaded->path = path;
   // A package may have been built of some of the spec's attentions only.
   std::erase_if(loaded->variants, [&](const spec::Variant &variant) { return !package.find(variant.name); });
+  for (const spec::Variant &variant : loaded->variants)
+    if (const char *differing = differenceOf(package.find(variant.name)->source, variant))
+      return package::malformed(path, "its kernels' source and its spec differ in " + std::string(differing) +
+                                          " of `" + variant.name + "`");
   return loaded;
 }
 

@@ -151,7 +151,7 @@ Result<exec::CpuKernel> Program::cpuKernel() const {
     if (object.isaLevel <= level && (!best || object.isaLevel > best->isaLevel))
       best = &object;
   if (best)
-    return exec::loadCpuKernel(best->sharedObject, variant_->name);
+    return exec::loadCpuKernel(best->sharedObject, *variant_, spec_->path);
   return Error{ErrorCode::Environment, "`" + spec_->path + "` holds no code for this processor",
                package_->cpu.empty() ? "build it with `deftc build --cpu`" : ""};
 }

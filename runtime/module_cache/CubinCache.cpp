@@ -1,5 +1,6 @@
 #include "runtime/module_cache/CubinCache.h"
 
+#include "compiler/support/GuardedFile.h"
 #include "compiler/support/Hash.h"
 #include "runtime/module_cache/EntryFiles.h"
 #include "runtime/nvrtc/Templates.h"
@@ -114,7 +115,7 @@ std::unique_ptr<CubinCache> CubinCache::openDefault() {
 std::unique_ptr<CubinCache> CubinCache::open(const std::string &folder) {
   std::unique_ptr<CubinCache> cache(new CubinCache());
   const std::string place = folder + "/" + kLayoutVersion;
-  if (const std::string why = makePrivateFolder(place); !why.empty()) {
+  if (const std::string why = support::makePrivateFolder(place); !why.empty()) {
     cache->stopWriting("no kernel cache in `" + place + "`: " + why);
     return cache;
   }

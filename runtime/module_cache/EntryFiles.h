@@ -8,12 +8,9 @@
 /// File work of the cache: folders and files that belong to this user alone.
 namespace deft::module_cache {
 
-/// Makes `path` and its missing parents, 0700, and checks that `path` is a folder that belongs to this
-/// user and that nobody else may write. Empty when it is; else the reason.
-std::string makePrivateFolder(const std::string &path);
-
 /// The contents of files in a folder. None unless the folder and each file belong to this user, are
-/// not writable by others, and no name is a symbolic link.
+/// not writable by others, no name is a symbolic link, and each is a regular file of at most
+/// support::kMostCachedBytes.
 std::optional<std::array<std::string, 4>> readPrivateFiles(const std::string &folder,
                                                            const std::array<const char *, 4> &names);
 

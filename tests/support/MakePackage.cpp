@@ -41,6 +41,7 @@ int main(int argc, char **argv) {
   packaged.source.outputDtype = variant.outputDtype;
   packaged.source.withLse = variant.withLse;
   packaged.source.pageSize = variant.cache.pageSize;
+  packaged.source.normalize = variant.normalize;
   if (isForGpu)
     for (const char *arch : {"sm_80", "sm_90a"}) {
       const auto config = config::defaultConfig(variant, *target::findTarget(arch));

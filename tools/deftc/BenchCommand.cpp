@@ -104,6 +104,10 @@ void printTable(const std::vector<IoGroup> &table, std::ostream &out) {
 }
 
 int benchIo(Context &context, const KernelBenchFlags &options) {
+  if (const auto writable = checkOutput(context, options.json); !writable)
+    return reportError(context, writable.error());
+  if (const auto read = context.files.readsFolder(options.workloads); !read)
+    return reportError(context, read.error());
   support::Result<std::vector<IoGroup>> table = [&] {
     Progress progress(context, "counting bytes");
     return accounting::countTable(options.workloads,

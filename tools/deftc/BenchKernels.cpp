@@ -145,8 +145,12 @@ int benchKernels(Context &context, const KernelBenchFlags &flags, const std::vec
   if (flags.specs.empty())
     return reportError(context, {ErrorCode::Usage, "which spec to run is not said",
                                  "give a spec, like tests/bench/kernel_rows.deft, or a package"});
-  if (const auto writable = checkOutput(flags.json); !writable)
+  if (const auto writable = checkOutput(context, flags.json); !writable)
     return reportError(context, writable.error());
+  if (const auto read = context.files.readsFolder(flags.workloads); !read)
+    return reportError(context, read.error());
+  if (const auto read = readsConfigs(context, flags.config); !read)
+    return reportError(context, read.error());
   auto machine = BenchMachine::open(context, flags);
   if (!machine)
     return reportError(context, machine.error());

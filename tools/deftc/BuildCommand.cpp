@@ -155,6 +155,8 @@ Result<void> build(Context &context, const Options &options) {
   const std::string path = !options.output.empty()
                                ? options.output
                                : std::filesystem::path((*spec)->path).stem().string() + ".deftpkg";
+  if (Result<void> free = context.files.writes(path); !free)
+    return free;
   if (Result<void> writable = support::checkWritable(path); !writable)
     return writable;
   std::vector<const spec::Variant *> variants;

@@ -26,6 +26,8 @@ std::string stateName(FileState state) {
     return "broken";
   case FileState::Unreadable:
     return "unreadable";
+  case FileState::Untrusted:
+    return "untrusted";
   case FileState::Unknown:
     return "of an unknown version";
   }
@@ -67,19 +69,23 @@ int list(Context &context, bool asJson) {
     const bool isGood = found.reading.state == FileState::Good;
     const auto stale = std::count_if(file.entries.begin(), file.entries.end(),
                                      [&](const Entry &entry) { return isStale(entry, file.device); });
+    const auto cut = std::count_if(file.entries.begin(), file.entries.end(),
+                                   [](const Entry &entry) { return !entry.isComplete; });
     if (asJson) {
       array.push_back({{"path", found.path},
                        {"origin", originName(found.origin)},
                        {"state", stateName(found.reading.state)},
                        {"device", isGood ? toJson(file.device) : json(nullptr)},
                        {"entries", file.entries.size()},
-                       {"stale", stale}});
+                       {"stale", stale},
+                       {"cut_short", cut}});
       continue;
     }
     context.out << std::left << std::setw(11) << originName(found.origin)
                 << (isGood ? file.device.text() + ": " +
                                  counted(static_cast<long long>(file.entries.size()), "entry", "entries") +
-                                 (stale > 0 ? ", " + std::to_string(stale) + " stale" : "")
+                                 (stale > 0 ? ", " + std::to_string(stale) + " stale" : "") +
+                                 (cut > 0 ? ", " + std::to_string(cut) + " cut short" : "")
                            : stateName(found.reading.state) + ", not used")
                 << "\n           " << found.path << '\n';
   }
@@ -118,7 +124,7 @@ void printEntry(std::ostream &out, const Entry &entry, const config_cache::Devic
                                    rounded(measured.gain(), 2) + " times as fast")
       << (entry.onlyFor.empty() ? "" : ", for trees like those that were measured") << "; +-"
       << rounded(100 * measured.spread, 1) << " %, " << counted(measured.trees, "tree", "trees")
-      << (isStale(entry, device) ? "; stale" : "") << "\n      " << configText(entry.config, isCpu) << '\n';
+      << (entry.isComplete ? "" : "; cut short") << (isStale(entry, device) ? "; stale" : "") << "\n      " << configText(entry.config, isCpu) << '\n';
 }
 
 int show(Context &context, const ShowOptions &options) {

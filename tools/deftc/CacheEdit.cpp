@@ -40,21 +40,25 @@ Result<ConfigFile> mergeAll(const std::vector<std::string> &inputs) {
 }
 
 /// What is there and no such file, or one of another version or device, is not overwritten.
-Result<void> checkReplaceable(const std::string &path, const config_cache::DeviceKey &device) {
+Result<void> checkReplaceable(Context &context, const std::string &path,
+                              const config_cache::DeviceKey &device) {
+  if (auto free = checkOutput(context, path); !free)
+    return free;
   std::error_code none;
-  if (!std::filesystem::is_regular_file(path, none) || std::filesystem::file_size(path, none) == 0)
-    return checkOutput(path);
-  if (const auto there = config_cache::readConfigFile(path); there.state == FileState::Broken)
-    return Error{ErrorCode::Usage, there.message, "name another file, or remove it first"};
-  return config_cache::checkMergeable(path, device);
+  return std::filesystem::is_regular_file(path, none)
+             ? config_cache::checkMergeable(path, config_cache::Place::Named, device)
+             : Result<void>();
 }
 
 /// To a file or the output alone, or into the user's own configs.
 int merge(Context &context, const MergeOptions &options) {
+  for (const std::string &input : options.inputs)
+    if (auto read = context.files.reads(input); !read)
+      return reportError(context, read.error());
   const auto merged = mergeAll(options.inputs);
   if (!merged)
     return reportError(context, merged.error());
-  if (const auto replaceable = checkReplaceable(options.output, merged->device); !replaceable)
+  if (const auto replaceable = checkReplaceable(context, options.output, merged->device); !replaceable)
     return reportError(context, replaceable.error());
   if (!options.output.empty())
     return writeOutput(context, options.output, formatConfigFile(*merged));
@@ -63,13 +67,13 @@ int merge(Context &context, const MergeOptions &options) {
     return reportError(context, {ErrorCode::Environment, "no place for configs: HOME is not set",
                                  "set DEFT_CACHE_DIR, or give --output"});
   const std::string path = places.userFolder + "/" + merged->device.fileName();
-  const auto report = mergeWrite(path, *merged);
+  const auto report = mergeWrite(path, config_cache::Place::Cache, *merged);
   if (!report)
     return reportError(context, report.error());
   context.out << path << ": " << counted(report->added, "entry", "entries") << " added, " << report->replaced
               << " replaced, " << report->unchanged << " already there or better\n";
   if (!report->setAside.empty())
-    context.out << "the broken file that was there is now " << report->setAside << '\n';
+    context.out << "the broken file that was there is kept in " << report->setAside << '\n';
   return kExitOk;
 }
 

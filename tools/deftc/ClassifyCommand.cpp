@@ -128,7 +128,7 @@ int classifySteps(Context &context, const Options &options) {
 int classify(Context &context, const Options &options) {
   if (options.steps > 0)
     return classifySteps(context, options);
-  const auto subject = openTree(options.tree);
+  const auto subject = openTree(context, options.tree);
   if (!subject)
     return reportError(context, subject.error());
   const TreeFeatures features = config_cache::TreeClassifier().measure(subject->tree);

@@ -21,6 +21,16 @@ void addConfigOption(CLI::App &command, std::string &path) {
           ""));
 }
 
+support::Result<void> readsConfigs(Context &context, const std::string &overridePath) {
+  const config_cache::Places places = config_cache::defaultPlaces(overridePath);
+  if (auto read = context.files.reads(places.overridePath); !read)
+    return read;
+  for (const std::string &folder : {places.overridePath, places.userFolder, places.installedFolder})
+    if (auto read = context.files.readsFolder(folder); !read)
+      return read;
+  return {};
+}
+
 std::shared_ptr<const config_cache::ConfigCache>
 loadConfigs(Context &context, const std::string &overridePath, const config_cache::DeviceKey &device) {
   auto cache = std::make_shared<config_cache::ConfigCache>(

@@ -14,6 +14,9 @@ namespace deft::cli {
 /// Adds --config.
 void addConfigOption(CLI::App &command, std::string &path);
 
+/// Tells the command's files which ones configs are looked for in, as --config and the environment say.
+support::Result<void> readsConfigs(Context &context, const std::string &overridePath);
+
 /// The configs for a device, as --config and the environment say; what is wrong with files is printed as
 /// warnings.
 std::shared_ptr<const config_cache::ConfigCache>

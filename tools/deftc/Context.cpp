@@ -34,11 +34,15 @@ int reportError(Context &context, const support::Error &error) {
   return exitCodeFor(error.code);
 }
 
-support::Result<void> checkOutput(const std::string &path) {
+support::Result<void> checkOutput(Context &context, const std::string &path) {
+  if (auto free = context.files.writes(path); !free)
+    return free;
   return path.empty() || path == "-" ? support::Result<void>() : support::checkWritable(path);
 }
 
 int writeOutput(Context &context, const std::string &path, std::string_view bytes) {
+  if (auto free = context.files.writes(path); !free)
+    return reportError(context, free.error());
   if (!path.empty() && path != "-") {
     auto written = support::writeFileAtomically(path, bytes);
     return written.ok() ? kExitOk : reportError(context, written.error());

@@ -1,6 +1,7 @@
 #pragma once
 
 #include "compiler/support/Result.h"
+#include "tools/deftc/FilesInUse.h"
 
 #include <CLI/CLI.hpp>
 
@@ -32,6 +33,7 @@ struct Context {
   std::function<int()> action;
   bool outIsTerminal = false;
   bool errIsTerminal = false;
+  FilesInUse files = {}; ///< of the command, told by what opens them
 
   /// Makes `run` the action when `subcommand` is given.
   void onRun(CLI::App *subcommand, std::function<int()> run) {
@@ -44,9 +46,10 @@ struct Context {
 int reportError(Context &context, const support::Error &error);
 
 /// Whether writeOutput can be expected to work there, before long work for it.
-support::Result<void> checkOutput(const std::string &path);
+support::Result<void> checkOutput(Context &context, const std::string &path);
 
-/// Writes `bytes` to the file, or to `context.out` when `path` is empty or `-`; the exit code.
+/// Writes `bytes` to the file, or to `context.out` when `path` is empty or `-`; the exit code. A file that the
+/// command has read is not written over.
 int writeOutput(Context &context, const std::string &path, std::string_view bytes);
 
 /// Whether `descriptor` is a terminal that wants colours: NO_COLOR is unset or empty, TERM is not `dumb`.

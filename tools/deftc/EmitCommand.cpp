@@ -40,6 +40,8 @@ int emit(Context &context, const EmitterTable &table, const Options &options) {
     return reportError(context,
                        {support::ErrorCode::Usage, "`" + kind->name + "` is binary and not for a terminal",
                         "write it to a file with -o FILE"});
+  if (auto read = context.files.reads(table.configFile()); !read)
+    return reportError(context, read.error());
   std::string path = options.spec, name = options.variant;
   if (auto split = splitName(path, name); !split)
     return reportError(context, split.error());

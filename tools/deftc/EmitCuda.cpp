@@ -85,6 +85,7 @@ void addCudaEmitters(CLI::App &emit, EmitterTable &table) {
                   "without it), or merge");
   emit.add_option("--config", options->config,
                   "For cuda, ptx and cubin: a file with a config, in place of the default one");
+  table.configFile = [options] { return options->config; };
   table.add({"cuda", "the CUDA source of a kernel",
              [options](const LoadedSpec &spec, const spec::Variant &variant) -> Result<std::string> {
                Result<Instantiation> kernel = instantiate(spec, variant, *options);

@@ -19,6 +19,7 @@ struct EmitKind {
 
 struct EmitterTable {
   std::vector<EmitKind> kinds;
+  std::function<std::string()> configFile = [] { return std::string(); }; ///< that a kind reads; empty: none
 
   void add(EmitKind kind) { kinds.push_back(std::move(kind)); }
 };

@@ -66,7 +66,7 @@ int explain(Context &context, const Options &options) {
   const auto program = openProgram(context, options.input, options.variant);
   if (!program)
     return reportError(context, program.error());
-  const auto subject = openTree(options.tree);
+  const auto subject = openTree(context, options.tree);
   if (!subject)
     return reportError(context, subject.error());
   const config_cache::Places places = config_cache::defaultPlaces(options.config);

@@ -98,10 +98,12 @@ Result<Machine> chooseMachine(Context &context, const jit::Program &program, con
 }
 
 int planCommand(Context &context, const Options &options) {
+  if (auto read = readsConfigs(context, options.config); !read)
+    return reportError(context, read.error());
   const auto program = openProgram(context, options.input, options.variant);
   if (!program)
     return reportError(context, program.error());
-  auto subject = openTree(options.tree);
+  auto subject = openTree(context, options.tree);
   if (!subject)
     return reportError(context, subject.error());
   const auto reach = reachOf(program->variant(), options.params);

@@ -3,17 +3,16 @@
 #include "tools/deftc/TuneSummary.h"
 #include "tuner/report/Page.h"
 
-#include <filesystem>
 #include <ostream>
 
 namespace deft::cli {
 
 int writeTuneReport(Context &context, const std::vector<std::string> &journals, const std::string &path) {
-  std::error_code none;
   for (const std::string &journal : journals)
-    if (std::filesystem::equivalent(journal, path, none))
-      return reportError(context, {support::ErrorCode::Usage,
-                                   "the report would overwrite its journal `" + journal + "`", ""});
+    if (auto read = context.files.reads(journal); !read)
+      return reportError(context, read.error());
+  if (auto free = context.files.writes(path); !free)
+    return reportError(context, free.error());
   std::vector<report::SessionData> sessions;
   for (const std::string &journal : journals) {
     auto session = report::readSession(journal);

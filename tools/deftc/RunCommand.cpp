@@ -3,6 +3,7 @@
 #include "tools/deftc/Arguments.h"
 #include "tools/deftc/Commands.h"
 #include "tools/deftc/ConfigOptions.h"
+#include "tools/deftc/RunDump.h"
 #include "tools/deftc/RunInput.h"
 #include "tools/deftc/RunSession.h"
 
@@ -32,8 +33,14 @@ writes q.npy, k.npy, v.npy, out.npy, lse.npy (float32; a token's place in k and 
 its node in tree.json), tree.json and spec.json, so that any program can check the result.)";
 
 int runCommand(Context &context, const RunOptions &options) {
-  if (const auto writable = checkOutput(options.json); !writable)
+  if (const auto writable = checkOutput(context, options.json); !writable)
     return reportError(context, writable.error());
+  if (!options.dump.empty())
+    for (const std::string &file : dumpFiles(options.dump))
+      if (const auto free = context.files.writes(file); !free)
+        return reportError(context, free.error());
+  if (const auto read = readsConfigs(context, options.config); !read)
+    return reportError(context, read.error());
   const auto report = runSession(context, options);
   if (!report)
     return reportError(context, report.error());

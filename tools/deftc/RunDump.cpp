@@ -155,6 +155,13 @@ private:
 
 } // namespace
 
+std::vector<std::string> dumpFiles(const std::string &folder) {
+  std::vector<std::string> files;
+  for (const char *name : {"tree.json", "spec.json", "q.npy", "k.npy", "v.npy", "out.npy", "lse.npy"})
+    files.push_back((std::filesystem::path(folder) / name).string());
+  return files;
+}
+
 Result<void> dumpRun(Context &context, const std::string &folder, const spec::Variant &variant,
                      const tree::KvTree &tree, const exec::Inputs &inputs, const exec::Outputs &outputs) {
   return Dump(context, folder, variant, tree, inputs, outputs).write();

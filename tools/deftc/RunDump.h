@@ -6,8 +6,12 @@
 #include "tools/deftc/Context.h"
 
 #include <string>
+#include <vector>
 
 namespace deft::cli {
+
+/// The files of a dump into this folder.
+std::vector<std::string> dumpFiles(const std::string &folder);
 
 /// Writes what another program needs to compute the result anew, into a folder that is made:
 ///   tree.json             the tree, without nodes that are no more: its node 3 is row block 3 of k and v

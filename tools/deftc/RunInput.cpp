@@ -15,12 +15,27 @@ void addProgramOptions(CLI::App &command, std::string &path, std::string &varian
 support::Result<jit::Program> openProgram(Context &context, std::string path, std::string variantName) {
   if (auto split = splitName(path, variantName); !split)
     return split.error();
-  if (jit::Program::isPackage(path))
+  if (jit::Program::isPackage(path)) {
+    if (auto read = context.files.reads(path); !read)
+      return read.error();
     return jit::Program::fromPackage(path, variantName, kHowToChoose);
+  }
   auto spec = loadSpec(context, path);
   if (!spec)
     return spec.error();
   return jit::Program::fromSpec(*spec, variantName, kHowToChoose);
+}
+
+support::Result<std::vector<exec::ParamValue>> openParams(Context &context, const spec::Variant &variant,
+                                                          const std::vector<std::string> &assignments) {
+  for (const std::string &assignment : assignments) {
+    const std::size_t equals = assignment.find('=');
+    if (equals == std::string::npos || !assignment.ends_with(".npy"))
+      continue;
+    if (auto read = context.files.reads(assignment.substr(equals + 1)); !read)
+      return read.error();
+  }
+  return exec::bindParams(variant, assignments);
 }
 
 } // namespace deft::cli

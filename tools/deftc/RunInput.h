@@ -1,9 +1,11 @@
 #pragma once
 
+#include "runtime/exec/Params.h"
 #include "runtime/jit/Program.h"
 #include "tools/deftc/Context.h"
 
 #include <string>
+#include <vector>
 
 namespace deft::cli {
 
@@ -13,5 +15,9 @@ void addProgramOptions(CLI::App &command, std::string &path, std::string &varian
 /// What `run` runs. `path` is a spec, the name of a shipped spec, or a package; `path#name` chooses a
 /// variant, as `variantName` does. Diagnostics go to `context.err`.
 support::Result<jit::Program> openProgram(Context &context, std::string path, std::string variantName);
+
+/// The values of --param.
+support::Result<std::vector<exec::ParamValue>> openParams(Context &context, const spec::Variant &variant,
+                                                          const std::vector<std::string> &assignments);
 
 } // namespace deft::cli

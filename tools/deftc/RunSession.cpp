@@ -1,7 +1,6 @@
 #include "tools/deftc/RunSession.h"
 
 #include "runtime/exec/ParamRanges.h"
-#include "runtime/exec/Params.h"
 #include "runtime/exec/RandomInputs.h"
 #include "runtime/jit/Processors.h"
 #include "tools/deftc/ConfigOptions.h"
@@ -49,6 +48,10 @@ public:
 
 private:
   Result<void> openTrees() {
+    if (auto read = context_.files.reads(options_.tree); !read)
+      return read;
+    if (auto read = context_.files.readsFolder(options_.recordsFolder); !read)
+      return read;
     auto steps = options_.workload.empty()
                      ? TreeSteps::ofFile(options_.tree)
                      : TreeSteps::ofWorkload(options_.workload, options_.seed, options_.recordsFolder);
@@ -85,7 +88,7 @@ private:
   }
 
   Result<void> makeInputs() {
-    auto params = exec::bindParams(report_.variant, options_.params);
+    auto params = openParams(context_, report_.variant, options_.params);
     if (!params)
       return params.error();
     reach_ = exec::reachOf(report_.variant, *params);

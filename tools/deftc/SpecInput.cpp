@@ -20,6 +20,10 @@ support::Result<std::shared_ptr<LoadedSpec>> loadSpecFile(Context &context, cons
   context.err << support::renderDiagnostics(loaded->sources, sink, {context.errColour});
   if (sink.hasErrors())
     return Error{ErrorCode::Diagnostics, {}, {}};
+  for (std::uint32_t file = 0; file < loaded->sources.fileCount(); ++file)
+    if (const std::string &name = loaded->sources.name(file); !name.starts_with('<')) // else in the binary
+      if (auto read = context.files.reads(name); !read)
+        return read.error();
   return loaded;
 }
 

@@ -19,10 +19,14 @@ void addTreeOptions(CLI::App &command, TreeOptions &options) {
   command.add_option("--seed", options.seed, "Of the workload")->check(seed());
 }
 
-support::Result<NamedTree> openTree(const TreeOptions &options) {
+support::Result<NamedTree> openTree(Context &context, const TreeOptions &options) {
   if (!options.isGiven())
     return support::Error{support::ErrorCode::Usage, "no tree is given",
                           "give --tree FILE or --workload NAME"};
+  if (auto read = context.files.reads(options.tree); !read)
+    return read.error();
+  if (auto read = context.files.readsFolder(options.workloads); !read)
+    return read.error();
   if (options.workload.empty()) {
     auto document = tree::readTreeDocument(options.tree);
     if (!document)

@@ -28,6 +28,6 @@ struct NamedTree {
 };
 
 /// An error that says what to give where nothing was given.
-support::Result<NamedTree> openTree(const TreeOptions &options);
+support::Result<NamedTree> openTree(Context &context, const TreeOptions &options);
 
 } // namespace deft::cli

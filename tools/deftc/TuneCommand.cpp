@@ -1,8 +1,8 @@
-#include "runtime/exec/Params.h"
 #include "runtime/jit/Processors.h"
 #include "runtime/tree/TreeFile.h"
 #include "tools/deftc/Arguments.h"
 #include "tools/deftc/Commands.h"
+#include "tools/deftc/ConfigOptions.h"
 #include "tools/deftc/Numbers.h"
 #include "tools/deftc/Progress.h"
 #include "tools/deftc/RunInput.h"
@@ -172,11 +172,27 @@ std::string statusText(const session::Status &status) {
   return text;
 }
 
+/// What else is read, the program and its parameters, is told by what opens it.
+Result<void> checkFiles(Context &context, const Options &options) {
+  FilesInUse &files = context.files;
+  for (const std::string &tree : options.trees)
+    if (auto read = files.reads(tree); !read)
+      return read;
+  for (const std::string &goneOnWith : {options.journal, options.configFile})
+    if (auto read = files.reads(goneOnWith); !read)
+      return read;
+  if (auto read = files.readsFolder(options.recordsFolder); !read)
+    return read;
+  if (auto read = readsConfigs(context, ""); !read)
+    return read;
+  if (auto free = checkOutput(context, options.report); !free)
+    return free;
+  return options.record.empty() ? Result<void>() : files.writesInto(options.record);
+}
+
 int runTune(Context &context, const Options &options) {
-  if (!options.report.empty() && options.report == options.journal)
-    return reportError(context, {ErrorCode::Usage, "--report names the journal", ""});
-  if (const auto writable = checkOutput(options.report); !writable)
-    return reportError(context, writable.error());
+  if (const auto inUse = checkFiles(context, options); !inUse)
+    return reportError(context, inUse.error());
   const auto program = openProgram(context, options.input, options.variant);
   if (!program)
     return reportError(context, program.error());
@@ -187,7 +203,7 @@ int runTune(Context &context, const Options &options) {
   if (!samples)
     return reportError(context, samples.error());
   input.samples = std::move(*samples);
-  auto params = exec::bindParams(program->variant(), options.params);
+  auto params = openParams(context, program->variant(), options.params);
   if (!params)
     return reportError(context, params.error());
   input.params = std::move(*params);

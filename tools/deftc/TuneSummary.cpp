@@ -42,6 +42,8 @@ void printTuneSummary(const session::TuneReport &report, std::ostream &out) {
         << report::configText(one.entry.config, isCpu);
     if (!one.note.empty())
       out << " (" << one.note << ")";
+    if (!one.entry.isComplete)
+      out << " (its search was cut short by the budget)";
     out << '\n';
   }
   out << '\n'
@@ -54,7 +56,7 @@ void printTuneSummary(const session::TuneReport &report, std::ostream &out) {
     out << "configs: " << report.configPath << " (" << report.written.added << " added, "
         << report.written.replaced << " replaced)\n";
   if (!report.written.setAside.empty())
-    out << "the broken file that was there is now " << report.written.setAside << '\n';
+    out << "the broken file that was there is kept in " << report.written.setAside << '\n';
   out << "journal: " << report.journal << '\n';
 }
 

@@ -78,6 +78,8 @@ int runWorkloads(Context &context, const Options &options) {
     const auto all = workload::list(options.records);
     return all ? listAll(context, *all) : reportError(context, all.error());
   }
+  if (auto read = context.files.readsFolder(options.records); !read)
+    return reportError(context, read.error());
   auto workload = workload::make(fullName(options), options.seed, options.records);
   if (!workload)
     return reportError(context, workload.error());

@@ -69,6 +69,7 @@ TunedClass toPublic(const session::ClassReport &report) {
   if (!report.isDone)
     return own;
   own.keepsUntuned = report.entry.keepsDefault;
+  own.isComplete = report.entry.isComplete;
   own.untunedUs = report.entry.measurement.untunedUs;
   own.tunedUs = report.entry.measurement.tunedUs;
   own.gain = report.gain;
@@ -102,7 +103,7 @@ TuneSummary toPublic(const session::TuneReport &report) {
   summary.journal = report.journal;
   summary.warnings = report.warnings;
   if (!report.written.setAside.empty())
-    summary.warnings.push_back("the broken file that was there is now " + report.written.setAside);
+    summary.warnings.push_back("the broken file that was there is kept in " + report.written.setAside);
   return summary;
 }
 

@@ -1,5 +1,7 @@
 #include "tuner/measure/Worker.h"
 
+#include "compiler/support/Unexpected.h"
+
 #include <cerrno>
 #include <csignal>
 #include <cstring>
@@ -59,7 +61,7 @@ Message refusal(const Error &error) {
   try {
     service = make();
   } catch (const std::exception &error) {
-    service = Error{ErrorCode::Internal, error.what(), ""};
+    service = support::unexpected(error);
   }
   Message request;
   while (receiveMessage(descriptor, -1, request) == Receive::Got) {
@@ -67,7 +69,7 @@ Message refusal(const Error &error) {
     try {
       answer = service ? (*service)->handle(request) : Result<Message>(service.error());
     } catch (const std::exception &error) {
-      answer = Error{ErrorCode::Internal, error.what(), ""};
+      answer = support::unexpected(error);
     }
     if (!sendMessage(descriptor, answer ? *answer : refusal(answer.error())))
       break;

@@ -113,7 +113,8 @@ std::string overview(const SessionData &session, bool isCpu) {
     text += "<td class=\"n\">" + rounded(one.untunedUs, 1) + "</td><td class=\"n\">" +
             rounded(one.tunedUs, 1) + "</td><td class=\"n\">" + rounded(one.gain, 2) +
             "x</td><td class=\"n\">" + (one.heldOutGain ? rounded(*one.heldOutGain, 2) + "x" : "-") +
-            "</td><td>" + escaped(winnerText(one, isCpu)) + "</td><td>" + escaped(one.note) + "</td></tr>\n";
+            "</td><td>" + escaped(winnerText(one, isCpu)) + "</td><td>" + escaped(one.note) +
+            (one.isCut ? one.note.empty() ? "cut short" : "; cut short" : "") + "</td></tr>\n";
   }
   return text + "</table></div>\n";
 }
@@ -187,7 +188,8 @@ std::string classSection(const ClassData &one, bool isCpu) {
                                      : winnerText(one, isCpu) + ": " + rounded(one.gain, 2) +
                                            " times faster than untuned, " + rounded(one.tunedUs, 1) +
                                            " us in place of " + rounded(one.untunedUs, 1)) +
-            (one.note.empty() ? "" : escaped(": " + one.note)) + ". " + rounded(one.seconds, 0) + " s.</p>\n";
+            (one.note.empty() ? "" : escaped(": " + one.note)) + ". " +
+            (one.isCut ? "The search was cut short by its time budget. " : "") + rounded(one.seconds, 0) + " s.</p>\n";
   else
     text += "<p>The session ended before this class was finished.</p>\n";
   text += "<div class=\"wide\">" + pathPlot(one, isCpu) + "</div>\n<div class=\"plots\">" +

@@ -1,6 +1,7 @@
 #include "tuner/report/SessionData.h"
 
 #include "compiler/config/ConfigJson.h"
+#include "compiler/support/JsonFields.h"
 #include "tuner/session/Journal.h"
 
 #include <algorithm>
@@ -149,6 +150,7 @@ private:
       one.heldOutGain = gain.get<double>();
     const json entry = event.value("entry", json::object());
     one.keepsDefault = entry.value("keeps_default", false);
+    one.isCut = event.value("is_cut", false);
     const json measurement = entry.value("measurement", json::object());
     one.tunedUs = measurement.value("tuned_us", 0.0);
     one.untunedUs = measurement.value("untuned_us", 0.0);
@@ -224,7 +226,8 @@ Result<SessionData> sessionOf(const std::vector<json> &events, const std::string
       if (auto read = reader.read(event); !read)
         return Error{read.error().code, "journal `" + path + "`: " + read.error().message, ""};
   } catch (const json::exception &wrong) { // an event of the right sum and the wrong shape
-    return Error{ErrorCode::Diagnostics, "journal `" + path + "` is not understood: " + wrong.what(), ""};
+    return Error{ErrorCode::Diagnostics,
+                 "journal `" + path + "` is not understood: " + support::faultText(wrong), ""};
   }
   return reader.take();
 }

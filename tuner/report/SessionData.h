@@ -40,6 +40,7 @@ struct ClassData {
   double gain = 1, gainError = 0;
   std::optional<double> heldOutGain;
   bool keepsDefault = false;
+  bool isCut = false; ///< its search had no more time
   double seconds = 0;
   std::string note;
 

@@ -202,6 +202,7 @@ void ClassTuner::finish(ClassReport &report) {
   config_cache::Entry &entry = report.entry;
   entry.signature = config_cache::VariantSignature::of(state_.input.variant);
   entry.treeClass = trees_.treeClass;
+  entry.isComplete = !isCut_;
   entry.provenance = {DEFT_VERSION, config_cache::kernelHash(state_.device.kind), config_cache::timestamp(),
                       state_.driver, state_.options.note};
   json event = doneEvent(report, isCut_);

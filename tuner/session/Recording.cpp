@@ -2,6 +2,7 @@
 
 #include "compiler/config/ConfigJson.h"
 #include "compiler/support/AtomicFile.h"
+#include "compiler/support/JsonFields.h"
 
 #include <nlohmann/json.hpp>
 
@@ -71,7 +72,7 @@ Result<Recording> recordingFromJson(const json &object) try {
                std::to_string(recording.space.points().size()) + " points");
   return recording;
 } catch (const json::exception &error) {
-  return bad(error.what());
+  return bad(support::faultText(error));
 }
 
 Result<Recording> readRecording(const std::string &path) {

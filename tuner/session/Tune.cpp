@@ -129,9 +129,14 @@ private:
           (std::filesystem::path(options_.places.userFolder) / report_.device.fileName()).string();
     if (report_.configPath.empty())
       report_.warnings.push_back("there is no place for configs: the results are in the journal alone");
-    else if (auto mergeable = config_cache::checkMergeable(report_.configPath, report_.device); !mergeable)
+    else if (auto mergeable = config_cache::checkMergeable(report_.configPath, place(), report_.device); !mergeable)
       return mergeable.error();
     return {};
+  }
+
+  /// A file that is named is somebody's; without a name it is the cache's.
+  config_cache::Place place() const {
+    return options_.configPath.empty() ? config_cache::Place::Cache : config_cache::Place::Named;
   }
 
   Result<void> openJournal() {
@@ -374,7 +379,7 @@ private:
       return;
     }
     unsaved_.push_back(entry); // with those that could not be before
-    const auto written = config_cache::mergeWrite(report_.configPath, report_.device, unsaved_);
+    const auto written = config_cache::mergeWrite(report_.configPath, place(), report_.device, unsaved_);
     if (!written) {
       saveError_ = written.error();
       return;
@@ -384,6 +389,9 @@ private:
     report_.written.added += written->added;
     report_.written.replaced += written->replaced;
     report_.written.unchanged += written->unchanged;
+    if (written->kept > 0)
+      report_.warnings.push_back(entry.treeClass.text() +
+                                 ": the entry that is there is of a whole search, this one was cut short: it stays");
     if (!written->setAside.empty())
       report_.written.setAside = written->setAside;
   }
@@ -439,6 +447,8 @@ private:
     else
       text << report.gain << " times as fast as untuned"
            << (report.entry.onlyFor.empty() ? "" : ", on trees like those given only");
+    if (!report.entry.isComplete)
+      text << "; the search was cut short by its time budget";
     note(text.str());
   }
 

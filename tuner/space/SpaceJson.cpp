@@ -1,4 +1,5 @@
 #include "compiler/config/ConfigJson.h"
+#include "compiler/support/JsonFields.h"
 #include "compiler/support/NearestName.h"
 #include "tuner/space/Space.h"
 
@@ -197,7 +198,7 @@ Result<Space> spaceFromJson(const json &object) try {
     return bad("it has no shape");
   return Space(kernel, target, *cost, std::move(planAxes), std::move(shapes));
 } catch (const json::exception &error) {
-  return bad(error.what());
+  return bad(support::faultText(error));
 }
 
 } // namespace deft::space

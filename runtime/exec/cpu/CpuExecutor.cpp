@@ -18,31 +18,6 @@ using support::ErrorCode;
 
 namespace {
 
-/// A kernel and a variant of different make would read and write out of bounds: every fact is compared.
-support::Result<void> checkKernel(const abi::CpuKernel &kernel, const spec::Variant &variant) {
-  const struct {
-    const char *what;
-    int kernel, variant;
-  } facts[] = {
-      {"version", kernel.version, abi::kCpuKernelVersion},
-      {"table size", kernel.tableBytes, static_cast<int>(sizeof(abi::CpuKernel))},
-      {"query_heads", kernel.queryHeads, variant.queryHeads},
-      {"kv_heads", kernel.kvHeads, variant.kvHeads},
-      {"head_dim", kernel.headDim, variant.headDim},
-      {"dtype", kernel.dtype, static_cast<int>(variant.dtype)},
-      {"output dtype", kernel.outputDtype, static_cast<int>(variant.outputDtype)},
-      {"normalize", kernel.sigmoid, variant.normalize == spec::Normalize::Sigmoid ? 1 : 0},
-      {"number of parameters", kernel.paramCount, static_cast<int>(variant.params.size())},
-  };
-  for (const auto &fact : facts)
-    if (fact.kernel != fact.variant)
-      return Error{ErrorCode::Internal,
-                   "the CPU kernel is not one of `" + variant.name + "`: its " + fact.what + " is " +
-                       std::to_string(fact.kernel) + ", not " + std::to_string(fact.variant),
-                   ""};
-  return {};
-}
-
 /// Memory of one step under way.
 struct Scratch {
   std::vector<float> partialOut, partialLse;
@@ -194,8 +169,9 @@ support::Result<void> CpuExecutor::run(const CpuKernel &kernel, const spec::Vari
                                        const OutputView &outputs) {
   if (!kernel)
     return Error{ErrorCode::Internal, "no CPU kernel of `" + variant.name + "` is loaded", ""};
-  if (auto checked = checkKernel(*kernel, variant); !checked)
-    return checked;
+  if (const std::string difference = differenceOf(*kernel, variant); !difference.empty())
+    return Error{ErrorCode::Internal, "the CPU kernel is not one of `" + variant.name + "`: " + difference,
+                 ""};
 
   Scratch &scratch = state_->take();
   const auto partialRows =

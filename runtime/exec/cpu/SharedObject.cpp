@@ -1,5 +1,7 @@
 #include "runtime/exec/cpu/SharedObject.h"
 
+#include "runtime/exec/cpu/SharedObjectFile.h"
+
 #include <dlfcn.h>
 #include <sys/mman.h>
 #include <unistd.h>
@@ -53,7 +55,15 @@ private:
 
 } // namespace
 
-support::Result<CpuKernel> loadCpuKernel(std::string_view sharedObject, const std::string &variantName) {
+support::Result<CpuKernel> loadCpuKernel(std::string_view sharedObject, const spec::Variant &variant,
+                                         const std::string &package) {
+  const std::string rebuild = "build it again with `deftc build`";
+  const auto malformed = [&](const std::string &what) {
+    return Error{ErrorCode::Diagnostics, "package `" + package + "` is malformed: its CPU code " + what,
+                 rebuild};
+  };
+  if (const std::string fault = faultOfSharedObject(sharedObject); !fault.empty())
+    return malformed("cannot be loaded: " + fault);
   const MemoryFile file;
   if (!file.write(sharedObject))
     return Error{ErrorCode::Environment,
@@ -61,27 +71,27 @@ support::Result<CpuKernel> loadCpuKernel(std::string_view sharedObject, const st
   void *handle = dlopen(file.path().c_str(), RTLD_NOW | RTLD_LOCAL);
   if (!handle) {
     const char *reason = dlerror();
-    return Error{
-        ErrorCode::Diagnostics,
-        std::string("the package's CPU code cannot be loaded: ") + (reason ? reason : "unknown reason"), ""};
+    return malformed(std::string("cannot be loaded: ") + (reason ? reason : "unknown reason"));
   }
   const std::shared_ptr<void> owner(handle, [](void *library) { dlclose(library); });
-  const std::string symbol = abi::kCpuKernelPrefix + variantName;
+  const std::string symbol = abi::kCpuKernelPrefix + variant.name;
   const auto *kernel = static_cast<const abi::CpuKernel *>(dlsym(handle, symbol.c_str()));
   if (!kernel)
-    return Error{ErrorCode::Diagnostics, "the package holds no CPU code of `" + variantName + "`", ""};
+    return malformed("holds no `" + variant.name + "`");
   // The version comes first in every layout; the rest means something only if it is ours.
   if (kernel->version != abi::kCpuKernelVersion ||
       kernel->tableBytes != static_cast<int>(sizeof(abi::CpuKernel)))
     return Error{ErrorCode::Diagnostics,
-                 "the package's CPU code has version " + std::to_string(kernel->version) +
+                 "package `" + package + "` has CPU code of version " + std::to_string(kernel->version) +
                      ", and this program runs " + std::to_string(abi::kCpuKernelVersion),
-                 "build the package again"};
+                 rebuild};
   if (kernel->isaLevel > hostIsaLevel())
     return Error{ErrorCode::Environment,
-                 "the package's CPU code needs x86-64-v" + std::to_string(kernel->isaLevel) +
-                     ", which this processor does not have",
+                 "the CPU code of package `" + package + "` needs x86-64-v" +
+                     std::to_string(kernel->isaLevel) + ", which this processor does not have",
                  ""};
+  if (const std::string difference = differenceOf(*kernel, variant); !difference.empty())
+    return malformed("is not of its spec's `" + variant.name + "`: " + difference);
   return CpuKernel(owner, kernel);
 }
 

@@ -132,7 +132,7 @@ support::Result<Team> Team::create(int helpers) {
     return Team(std::make_unique<State>(std::max(helpers, 0)));
   } catch (const std::system_error &error) {
     return support::Error{support::ErrorCode::Environment,
-                          "cannot start " + std::to_string(helpers) + " threads: " + error.what(),
+                          "cannot start " + std::to_string(helpers) + " threads: " + error.code().message(),
                           "use fewer threads"};
   }
 }

@@ -74,6 +74,7 @@ struct TunedClass {
   int trees = 0;             ///< of it that were measured
   bool isDone = false;       ///< else the run ended before
   bool keepsUntuned = false; ///< nothing was clearly faster
+  bool isComplete = true;    ///< else its search was cut short by the budget, and counts as no more than near
   double untunedUs = 0, tunedUs = 0;
   double gain = 1;                   ///< untuned over tuned, confirmed
   std::optional<double> heldOutGain; ///< on trees that were not searched on

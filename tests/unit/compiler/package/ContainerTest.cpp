@@ -1,4 +1,5 @@
 #include "compiler/package/Container.h"
+#include "compiler/support/Hash.h"
 
 #include <gtest/gtest.h>
 
@@ -36,6 +37,37 @@ TEST(ContainerTest, EveryTruncationIsCalledOne) {
   EXPECT_EQ(errorOf(std::string_view(whole).substr(0, whole.size() - 1)),
             "package `p.deftpkg` is truncated: it has " + std::to_string(whole.size() - 1) + " bytes of " +
                 std::to_string(whole.size()));
+}
+
+/// A file whose header and table are right by their checksums, and nothing behind them.
+std::string withTable(const std::string &table) {
+  std::string bytes = "DEFTPKG\n";
+  for (const std::size_t number : {std::size_t{kContainerVersion}, table.size()})
+    for (int shift = 0; shift < 32; shift += 8)
+      bytes += static_cast<char>(number >> shift & 0xff);
+  support::Sha256 hash;
+  hash.update(table);
+  for (const std::uint8_t byte : hash.finish())
+    bytes += static_cast<char>(byte);
+  return bytes + table;
+}
+
+TEST(ContainerTest, SizesWhoseSumWrapsAreMalformed) {
+  const std::string row = R"({"name":"x","sha256":"","size":281474976710656})"; // 2^48, as often as makes 2^64
+  std::string table = "[" + row;
+  for (int i = 1; i < 65536; ++i)
+    table += "," + row;
+  EXPECT_EQ(errorOf(withTable(table + "]")),
+            "package `p.deftpkg` is malformed: section `x` is to have 281474976710656 bytes, above the limit "
+            "of 4294967296");
+}
+
+TEST(ContainerTest, ATableOfAnotherShapeIsMalformed) {
+  for (const char *table : {"[", "7", "[7]", "[{}]", R"([{"name":"x","sha256":"","size":-1}])",
+                            R"([{"name":"x","sha256":"","size":1e300}])", R"([{"name":1,"sha256":"","size":1}])"})
+    EXPECT_EQ(errorOf(withTable(table)),
+              "package `p.deftpkg` is malformed: its table of sections is not understood")
+        << table;
 }
 
 TEST(ContainerTest, EveryFlippedBitIsAnError) {

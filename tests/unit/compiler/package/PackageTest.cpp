@@ -8,6 +8,8 @@
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
 
+#include <functional>
+
 namespace deft::package {
 namespace {
 
@@ -148,20 +150,63 @@ TEST(PackageTest, AMissingSectionIsNamed) {
   }
 }
 
-TEST(PackageTest, AManifestOfWrongTypesIsAnErrorNotACrash) {
-  auto sections = *readContainer(writePackage(sample()), "p");
-  const auto manifest = nlohmann::json::parse(sections[0].bytes);
-  for (const auto &[key, value] : manifest.items()) {
-    auto broken = manifest;
-    broken[key] = 7;
-    sections[0].bytes = broken.dump();
-    EXPECT_FALSE(readPackage(writeContainer(sections), "p")) << key;
-    broken.erase(key);
-    sections[0].bytes = broken.dump();
-    EXPECT_FALSE(readPackage(writeContainer(sections), "p")) << key;
+/// Every document of a package, with every value of it, at whatever depth, made a number, a list and nothing.
+void eachDamage(const nlohmann::json &whole, const std::function<void(const nlohmann::json &)> &visit) {
+  const nlohmann::json leaves = whole.flatten();
+  for (const auto &[pointer, value] : leaves.items())
+    for (auto at = nlohmann::json::json_pointer(pointer); !at.empty(); at.pop_back()) {
+      for (const nlohmann::json &other : {nlohmann::json(-7), nlohmann::json(1e300), nlohmann::json("x"),
+                                          nlohmann::json::array({1}), nlohmann::json(nullptr)}) {
+        auto damaged = whole;
+        damaged[at] = other;
+        visit(damaged);
+      }
+      auto &&parent = whole[at.parent_pointer()];
+      if (parent.is_object()) {
+        auto damaged = whole;
+        damaged[at.parent_pointer()].erase(at.back());
+        visit(damaged);
+      }
+    }
+}
+
+TEST(PackageTest, DocumentsOfWrongTypesAreErrorsInOurWords) {
+  const std::vector<Section> sections = *readContainer(writePackage(sample()), "p");
+  int refused = 0;
+  for (std::size_t i = 0; i < sections.size(); ++i) {
+    if (!sections[i].name.ends_with(".json"))
+      continue;
+    eachDamage(nlohmann::json::parse(sections[i].bytes), [&](const nlohmann::json &damaged) {
+      std::vector<Section> changed = sections;
+      changed[i].bytes = damaged.dump();
+      const auto read = readPackage(writeContainer(changed), "p");
+      if (read) // a text that may be any, an optional key
+        return;
+      ++refused;
+      EXPECT_EQ(read.error().code, support::ErrorCode::Diagnostics);
+      EXPECT_EQ(read.error().message.find("package `p` is malformed: "), 0u) << read.error().message;
+      for (const char *raw : {"exception", "std::", "type must be"})
+        EXPECT_EQ(read.error().message.find(raw), std::string::npos) << read.error().message;
+    });
   }
-  sections[0].bytes = "not json";
-  EXPECT_FALSE(readPackage(writeContainer(sections), "p"));
+  EXPECT_GT(refused, 400);
+}
+
+TEST(PackageTest, FaultsOfAManifestAreNamed) {
+  const auto errorOf = [](const std::string &manifest) {
+    std::vector<Section> sections = *readContainer(writePackage(sample()), "p");
+    sections[0].bytes = manifest;
+    const auto read = readPackage(writeContainer(sections), "p");
+    return read ? "read" : read.error().message;
+  };
+  EXPECT_EQ(errorOf("not json"),
+            "package `p` is malformed: section `manifest.json`: it is not valid JSON, at byte 2");
+  auto manifest = nlohmann::json::parse(readContainer(writePackage(sample()), "p")->front().bytes);
+  manifest["variants"][0]["kernels"][0]["attend"][0]["threads"] = 5000;
+  EXPECT_EQ(errorOf(manifest.dump()), "package `p` is malformed: `threads` = 5000 is not between 1 and 1024");
+  manifest.erase("cpu");
+  manifest["variants"][0]["kernels"][0]["abi"] = "new";
+  EXPECT_EQ(errorOf(manifest.dump()), "package `p` is malformed: `abi` is not an integer");
 }
 
 TEST(PackageTest, AMissingFileIsAnEnvironmentError) {

@@ -30,7 +30,7 @@ class ConfigFileTest : public testing::Test {
 protected:
   std::string path(const std::string &name = "configs/file.json") const { return folder_.path(name); }
   void write(const std::vector<Entry> &entries, Conflict conflict = Conflict::Replace) const {
-    const auto report = mergeWrite(path(), h200(), entries, conflict);
+    const auto report = mergeWrite(path(), Place::Cache, h200(), entries, conflict);
     ASSERT_TRUE(report) << report.error().message;
   }
   std::vector<Entry> entries() const {
@@ -64,7 +64,7 @@ TEST_F(ConfigFileTest, IsWrittenSortedAndReadBack) {
 
 TEST_F(ConfigFileTest, WritingAddsReplacesAndLeavesTheRest) {
   write({someEntry(kOne, 128), someEntry(kTwo, 128)});
-  const auto report = mergeWrite(path(), h200(), {someEntry(kTwo, 512), someEntry(kThree, 512)});
+  const auto report = mergeWrite(path(), Place::Cache, h200(), {someEntry(kTwo, 512), someEntry(kThree, 512)});
   ASSERT_TRUE(report);
   EXPECT_EQ(report->added, 1);
   EXPECT_EQ(report->replaced, 1);
@@ -73,7 +73,7 @@ TEST_F(ConfigFileTest, WritingAddsReplacesAndLeavesTheRest) {
   EXPECT_EQ(found[0].config.chunkTokens, 128);
   EXPECT_EQ(found[1].config.chunkTokens, 512);
   EXPECT_EQ(found[2].config.chunkTokens, 512);
-  EXPECT_EQ(mergeWrite(path(), h200(), {someEntry(kTwo, 512)})->unchanged, 1);
+  EXPECT_EQ(mergeWrite(path(), Place::Cache, h200(), {someEntry(kTwo, 512)})->unchanged, 1);
 }
 
 TEST_F(ConfigFileTest, AnAbsentFileIsNoError) {
@@ -148,11 +148,11 @@ TEST_F(ConfigFileTest, AnEntryThatIsNotUnderstoodIsNotUsedAndNotLost) {
   EXPECT_THAT(readText(path()), HasSubstr("c9-whatever"));
 
   // Nor when files are merged into another.
-  const auto merged = mergeWrite(path("more.json"), readConfigFile(path()).file);
+  const auto merged = mergeWrite(path("more.json"), Place::Cache, readConfigFile(path()).file);
   ASSERT_TRUE(merged) << merged.error().message;
   EXPECT_EQ(merged->added, 3);
   EXPECT_EQ(readText(path("more.json")), readText(path()));
-  EXPECT_EQ(mergeWrite(path("more.json"), readConfigFile(path()).file)->added, 0);
+  EXPECT_EQ(mergeWrite(path("more.json"), Place::Cache, readConfigFile(path()).file)->added, 0);
 }
 
 TEST_F(ConfigFileTest, AKeyThatStandsTwiceIsUsedOnce) {
@@ -179,7 +179,7 @@ TEST_F(ConfigFileTest, FilesOfOtherVersionsAndDevicesAreLeftAlone) {
                                     return formatConfigFile(file);
                                   }()}) {
     writeText(path(), text);
-    const auto report = mergeWrite(path(), h200(), {someEntry(kTwo)});
+    const auto report = mergeWrite(path(), Place::Cache, h200(), {someEntry(kTwo)});
     ASSERT_FALSE(report);
     EXPECT_EQ(report.error().code, support::ErrorCode::Environment);
     EXPECT_THAT(report.error().message, HasSubstr("left as it is"));
@@ -188,13 +188,13 @@ TEST_F(ConfigFileTest, FilesOfOtherVersionsAndDevicesAreLeftAlone) {
 }
 
 TEST_F(ConfigFileTest, WhetherItCanBeWrittenIsKnownBefore) {
-  EXPECT_TRUE(checkMergeable(path("new/configs/file.json"), h200()));
+  EXPECT_TRUE(checkMergeable(path("new/configs/file.json"), Place::Cache, h200()));
   write({someEntry(kOne)});
-  EXPECT_TRUE(checkMergeable(path(), h200()));
-  EXPECT_THAT(checkMergeable(path(), DeviceKey::ofCpu(3)).error().message, HasSubstr("is left as it is"));
-  EXPECT_FALSE(checkMergeable(path() + "/file.json", h200())) << "below a file";
+  EXPECT_TRUE(checkMergeable(path(), Place::Cache, h200()));
+  EXPECT_THAT(checkMergeable(path(), Place::Cache, DeviceKey::ofCpu(3)).error().message, HasSubstr("is left as it is"));
+  EXPECT_FALSE(checkMergeable(path() + "/file.json", Place::Cache, h200())) << "below a file";
   fs::create_directory(path("folder"));
-  EXPECT_FALSE(checkMergeable(path("folder"), h200()));
+  EXPECT_FALSE(checkMergeable(path("folder"), Place::Cache, h200()));
 }
 
 TEST_F(ConfigFileTest, ABrokenFileIsSetAsideAndWrittenAnew) {
@@ -202,7 +202,7 @@ TEST_F(ConfigFileTest, ABrokenFileIsSetAsideAndWrittenAnew) {
   const std::string broken = fileText({someEntry(kOne)}).substr(0, 200);
   for (int time = 1; time <= 2; ++time) {
     writeText(path(), broken);
-    const auto report = mergeWrite(path(), h200(), {someEntry(kTwo)});
+    const auto report = mergeWrite(path(), Place::Cache, h200(), {someEntry(kTwo)});
     ASSERT_TRUE(report) << report.error().message;
     EXPECT_EQ(report->setAside, path() + ".broken-" + std::to_string(time));
     EXPECT_EQ(readText(report->setAside), broken);
@@ -271,10 +271,10 @@ TEST_F(ConfigFileTest, AMergeWriteKeepsTheBetterEntry) {
   Entry old = someEntry(kOne, 128), young = someEntry(kOne, 512);
   young.provenance.date = "2027-01-01T00:00:00Z";
   write({young});
-  EXPECT_EQ(mergeWrite(path(), h200(), {old}, Conflict::Merge)->unchanged, 1);
+  EXPECT_EQ(mergeWrite(path(), Place::Cache, h200(), {old}, Conflict::Merge)->unchanged, 1);
   EXPECT_EQ(entries()[0].config.chunkTokens, 512);
-  EXPECT_EQ(mergeWrite(path(), h200(), {old}, Conflict::Replace)->replaced, 1);
-  EXPECT_EQ(mergeWrite(path(), h200(), {young}, Conflict::Merge)->replaced, 1);
+  EXPECT_EQ(mergeWrite(path(), Place::Cache, h200(), {old}, Conflict::Replace)->replaced, 1);
+  EXPECT_EQ(mergeWrite(path(), Place::Cache, h200(), {young}, Conflict::Merge)->replaced, 1);
   EXPECT_EQ(entries()[0].config.chunkTokens, 512);
 }
 
@@ -288,7 +288,7 @@ TEST_F(ConfigFileTest, ManyProcessesAtOnceLoseNothing) {
     if (pid == 0) {
       int status = 0;
       for (int round = 0; round < kRounds && status == 0; ++round)
-        status = mergeWrite(path(), h200(), {someEntry({child + 1, round, 0, 0, 0})}) ? 0 : 1;
+        status = mergeWrite(path(), Place::Cache, h200(), {someEntry({child + 1, round, 0, 0, 0})}) ? 0 : 1;
       ::_exit(status);
     }
     children.push_back(pid);
@@ -321,7 +321,7 @@ TEST_F(ConfigFileTest, ThreadsOfOneProcessLoseNothing) {
   for (int thread = 0; thread < 4; ++thread)
     threads.emplace_back([&, thread] {
       for (int round = 0; round < 10; ++round)
-        failures += !mergeWrite(path(), h200(), {someEntry({thread, round, 0, 0, 0})});
+        failures += !mergeWrite(path(), Place::Cache, h200(), {someEntry({thread, round, 0, 0, 0})});
     });
   for (std::thread &thread : threads)
     thread.join();
@@ -353,12 +353,12 @@ TEST_F(ConfigFileTest, AFullDiskLeavesTheOldFile) {
   const int status = inChild([&] {
     if (!module_cache::mountSmallDisk(folder_.path("configs"), 16))
       return kNotAllowed;
-    if (!mergeWrite(path(), h200(), {someEntry(kOne)}))
+    if (!mergeWrite(path(), Place::Cache, h200(), {someEntry(kOne)}))
       return 1;
     std::vector<Entry> many;
     for (int i = 0; i < 60; ++i)
       many.push_back(someEntry({i, 0, 0, 0, 0}));
-    const auto report = mergeWrite(path(), h200(), many);
+    const auto report = mergeWrite(path(), Place::Cache, h200(), many);
     if (report || report.error().message.find("No space left on device") == std::string::npos)
       return 2;
     return readConfigFile(path()).file.entries.size() == 1 && namesIn(folder_.path("configs")).size() == 2
@@ -377,7 +377,7 @@ TEST_F(ConfigFileTest, AFailedWriteLeavesTheOldFile) {
               ::signal(SIGXFSZ, SIG_IGN);
               const rlimit limit{1024, 1024};
               ::setrlimit(RLIMIT_FSIZE, &limit);
-              const auto report = mergeWrite(path(), h200(), {someEntry(kTwo)});
+              const auto report = mergeWrite(path(), Place::Cache, h200(), {someEntry(kTwo)});
               return !report && report.error().message.find("File too large") != std::string::npos ? 0 : 1;
             }),
             0);
@@ -393,12 +393,12 @@ TEST_F(ConfigFileTest, AReadOnlyHomeIsAnErrorThatSaysSo) {
       return kNotAllowed;
     if (::geteuid() != 65534 && ::chmod(folder_.path("configs").c_str(), 0555) != 0)
       return kNotAllowed;
-    const auto report = mergeWrite(path(), h200(), {someEntry(kTwo)});
+    const auto report = mergeWrite(path(), Place::Named, h200(), {someEntry(kTwo)});
     if (report || report.error().code != support::ErrorCode::Environment ||
         report.error().message.find("Permission denied") == std::string::npos)
       return 1;
     // A folder that is not there cannot be made either; what is there can be read.
-    if (mergeWrite(folder_.path("other/file.json"), h200(), {someEntry(kTwo)}))
+    if (mergeWrite(folder_.path("other/file.json"), Place::Named, h200(), {someEntry(kTwo)}))
       return 2;
     return readConfigFile(path()).file.entries.size() == 1 ? 0 : 3;
   });
@@ -412,7 +412,7 @@ TEST_F(ConfigFileTest, AReadOnlyHomeIsAnErrorThatSaysSo) {
 TEST_F(ConfigFileTest, AnUnreadableFileIsNeitherUsedNorOverwritten) {
   fs::create_directories(path()); // a folder of that name
   EXPECT_EQ(readConfigFile(path()).state, FileState::Unreadable);
-  EXPECT_FALSE(mergeWrite(path(), h200(), {someEntry(kOne)}));
+  EXPECT_FALSE(mergeWrite(path(), Place::Cache, h200(), {someEntry(kOne)}));
   EXPECT_TRUE(fs::is_directory(path()));
 }
 

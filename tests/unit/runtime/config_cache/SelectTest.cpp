@@ -30,7 +30,7 @@ protected:
   }
   void write(const std::string &folder, const std::vector<Entry> &entries,
              const DeviceKey &device = h200()) const {
-    const auto report = mergeWrite(folder_.path(folder) + "/" + device.fileName(), device, entries);
+    const auto report = mergeWrite(folder_.path(folder) + "/" + device.fileName(), Place::Cache, device, entries);
     ASSERT_TRUE(report) << report.error().message;
   }
   Selection choose() const { return select(ConfigCache::load(places_, h200()), request_); }

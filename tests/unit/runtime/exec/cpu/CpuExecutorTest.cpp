@@ -183,7 +183,7 @@ TEST_F(ShippedSpecs, RunFromSharedObjects) {
     ASSERT_TRUE(library.ok()) << library.error().message;
     for (const spec::Variant &variant : shipped_->variants) {
       SCOPED_TRACE(variant.name + " at level " + std::to_string(level));
-      auto kernel = loadCpuKernel(*library, variant.name);
+      auto kernel = loadCpuKernel(*library, variant, "p");
       ASSERT_TRUE(kernel.ok()) << kernel.error().message;
       expectRight(*kernel, variant, makeProblem(variant, test::randomForest(7), 48, 7));
     }

@@ -1,0 +1,29 @@
+#pragma once
+
+#include <cerrno>
+#include <unistd.h>
+#include <utility>
+
+namespace deft::support {
+
+/// An open file or folder, closed at the end; errno is left as it is.
+class Descriptor {
+public:
+  explicit Descriptor(int fd) : fd_(fd) {}
+  ~Descriptor() {
+    if (fd_ >= 0) {
+      const int kept = errno;
+      ::close(fd_);
+      errno = kept;
+    }
+  }
+  Descriptor(const Descriptor &) = delete;
+  Descriptor &operator=(const Descriptor &) = delete;
+  int get() const { return fd_; }
+  int close() { return ::close(std::exchange(fd_, -1)); }
+
+private:
+  int fd_;
+};
+
+} // namespace deft::support

@@ -1,0 +1,165 @@
+#include "runtime/config_cache/ConfigFile.h"
+
+#include "compiler/support/AtomicFile.h"
+#include "runtime/config_cache/EntryMap.h"
+#include "runtime/config_cache/FileLock.h"
+
+#include <filesystem>
+
+namespace deft::config_cache {
+
+using support::Error;
+using support::ErrorCode;
+using support::Result;
+
+namespace {
+
+/// Of new files; what is in the cache must not be written by others, or it would not be read again.
+constexpr unsigned kPrivateMode = 0644, kSharedMode = 0666;
+
+/// Keeps what a file that is no longer whole has beside it, so that nothing of it is lost; the copy's name.
+Result<std::string> setAside(const std::string &path) {
+  const support::GuardedFile broken =
+      support::readGuarded(path, support::kMostCachedBytes, support::Trust::Private);
+  if (broken.state != support::GuardedFile::State::Read)
+    return Error{ErrorCode::Environment, "cannot copy the broken `" + path + "` aside: " + broken.fault, ""};
+  for (int number = 1;; ++number) {
+    const std::string aside = path + ".broken-" + std::to_string(number);
+    constexpr int kMost = 1000;
+    if (std::filesystem::exists(aside) && number < kMost)
+      continue;
+    if (auto written = support::writeFileAtomically(aside, broken.bytes, kPrivateMode); !written)
+      return written.error();
+    return aside;
+  }
+}
+
+Result<void> makeFolderOf(const std::string &path, Place place) {
+  const std::string folder = std::filesystem::absolute(path).parent_path().string();
+  if (place == Place::Cache) {
+    const std::string fault = support::makePrivateFolder(folder);
+    return fault.empty()
+               ? Result<void>()
+               : Error{ErrorCode::Environment, "cannot keep configs in `" + folder + "`: " + fault, ""};
+  }
+  std::error_code failure;
+  if (std::filesystem::create_directories(folder, failure); failure)
+    return Error{ErrorCode::Environment, "cannot make the folder `" + folder + "`: " + failure.message(), ""};
+  return {};
+}
+
+support::Trust trustIn(Place place) {
+  return place == Place::Cache ? support::Trust::Private : support::Trust::Anyone;
+}
+
+/// Whether there is an empty file: nothing is lost when it is replaced.
+bool isEmptyFile(const std::string &path) {
+  std::error_code none;
+  return std::filesystem::is_regular_file(path, none) && std::filesystem::file_size(path, none) == 0;
+}
+
+/// What another version or device wrote, nobody can read, or is no file of configs, is not touched.
+Result<void> checkOwn(const FileReading &reading, const std::string &path, Place place,
+                      const DeviceKey &device) {
+  if (reading.state == FileState::Good && reading.file.device != device)
+    return Error{ErrorCode::Environment,
+                 "`" + path + "` is left as it is: it is of " + reading.file.device.text() + ", not of " +
+                     device.text(),
+                 ""};
+  const bool isForeign =
+      reading.state == FileState::Broken && place == Place::Named && !isEmptyFile(path);
+  if (isForeign || reading.state == FileState::Unknown || reading.state == FileState::Unreadable ||
+      reading.state == FileState::Untrusted)
+    return Error{ErrorCode::Environment, reading.message + "; it is left as it is",
+                 isForeign ? "name another file, or remove it first" : ""};
+  return {};
+}
+
+/// What is in a file that is about to be written: its entries, none when it is new; an error when it must not
+/// be touched.
+Result<ConfigFile> openForWriting(const std::string &path, Place place, const DeviceKey &device,
+                                  std::string &aside) {
+  FileReading reading = readConfigFile(path, trustIn(place));
+  ConfigFile fresh;
+  fresh.device = device;
+  if (auto own = checkOwn(reading, path, place, device); !own)
+    return own.error();
+  if (reading.state == FileState::Good)
+    return std::move(reading.file);
+  if (reading.state == FileState::Broken && place == Place::Cache) {
+    auto copied = setAside(path);
+    if (!copied)
+      return copied.error();
+    aside = std::move(*copied);
+  }
+  return fresh;
+}
+
+Result<WriteReport> mergeInto(const std::string &path, Place place, const ConfigFile &more,
+                              Conflict conflict) {
+  if (auto mergeable = checkMergeable(path, place, more.device); !mergeable)
+    return mergeable.error(); // before a lock file lies beside what is not ours
+  const auto lock = FileLock::take(path + ".lock");
+  if (!lock)
+    return lock.error();
+  WriteReport report;
+  auto file = openForWriting(path, place, more.device, report.setAside);
+  if (!file)
+    return file.error();
+  EntryMap entries(more.device.kind);
+  for (Entry &entry : file->entries)
+    entries.add(std::move(entry));
+  for (const Entry &entry : more.entries)
+    entries.put(entry, conflict, report);
+  file->entries = entries.take();
+  const std::size_t kept = file->kept.size();
+  addKept(file->kept, more.kept);
+  report.added += static_cast<int>(file->kept.size() - kept);
+  if (report.added + report.replaced == 0 && report.setAside.empty())
+    return report;
+  const unsigned mode = place == Place::Cache ? kPrivateMode : kSharedMode;
+  if (auto written = support::writeFileAtomically(path, formatConfigFile(*file), mode); !written)
+    return written.error();
+  return report;
+}
+
+} // namespace
+
+Result<WriteReport> mergeWrite(const std::string &path, Place place, const DeviceKey &device,
+                               const std::vector<Entry> &entries, Conflict conflict) {
+  ConfigFile more;
+  more.device = device;
+  more.entries = entries;
+  return mergeInto(path, place, more, conflict);
+}
+
+Result<WriteReport> mergeWrite(const std::string &path, Place place, const ConfigFile &more) {
+  return mergeInto(path, place, more, Conflict::Merge);
+}
+
+Result<void> checkMergeable(const std::string &path, Place place, const DeviceKey &device) {
+  if (auto own = checkOwn(readConfigFile(path, trustIn(place)), path, place, device); !own)
+    return own;
+  if (auto made = makeFolderOf(path, place); !made)
+    return made;
+  return support::checkWritable(path);
+}
+
+Result<int> removeEntries(const std::string &path, const std::function<bool(const Entry &)> &isUnwanted) {
+  const auto lock = FileLock::take(path + ".lock");
+  if (!lock)
+    return lock.error();
+  FileReading reading = readConfigFile(path);
+  if (reading.state == FileState::Absent)
+    return 0;
+  if (reading.state != FileState::Good)
+    return Error{ErrorCode::Environment, reading.message + "; it is left as it is", ""};
+  const auto removed = static_cast<int>(std::erase_if(reading.file.entries, isUnwanted));
+  if (removed == 0)
+    return 0;
+  if (auto written = support::writeFileAtomically(path, formatConfigFile(reading.file)); !written)
+    return written.error();
+  return removed;
+}
+
+} // namespace deft::config_cache

@@ -1,0 +1,48 @@
+#pragma once
+
+#include "runtime/config_cache/ConfigFile.h"
+
+#include <map>
+#include <string>
+#include <vector>
+
+namespace deft::config_cache {
+
+/// Entries by key, each key once, in time that grows with how many there are, whatever keys they have.
+class EntryMap {
+public:
+  explicit EntryMap(DeviceKey::Kind kind);
+
+  /// Of each key the better one: fresher kernels, a whole search, a later date, a shorter time. A total order
+  /// up to equal texts, so that files merge to the same bytes in whatever order they come.
+  void add(Entry entry);
+  /// The entry takes the place of one that is there, by the conflict's rule.
+  void put(const Entry &entry, Conflict conflict, WriteReport &report);
+
+  /// Calls back with the key of each that was added more than once, and how often.
+  template <typename Callback> void eachRepeated(Callback callback) const {
+    for (const auto &[key, slot] : byKey_)
+      if (slot.times > 1)
+        callback(key, slot.times);
+  }
+  /// All of them, by key; none are left.
+  std::vector<Entry> take();
+
+private:
+  struct Slot {
+    Entry entry;
+    int times = 0;
+  };
+
+  bool isFresh(const Entry &entry) const { return entry.provenance.kernelHash == hash_; }
+  bool isBetter(const Entry &b, const Entry &a) const;
+  bool staysFor(const Entry &old, const Entry &measured) const;
+
+  std::string hash_; ///< of today's kernels; making it reads all of them
+  std::map<std::string, Slot> byKey_;
+};
+
+/// Adds to what is kept of files as it stands: each once, sorted by text.
+void addKept(std::vector<nlohmann::json> &kept, const std::vector<nlohmann::json> &more);
+
+} // namespace deft::config_cache
