@@ -6,6 +6,7 @@
 
 #include <exception>
 #include <new>
+#include <system_error>
 #include <type_traits>
 
 /// Between the library's own values and those of the public headers.
@@ -47,6 +48,8 @@ template <typename Body> auto guarded(Body &&body) -> decltype(body()) {
     return body();
   } catch (const std::bad_alloc &) {
     return Error{ErrorCode::Environment, "out of memory", ""};
+  } catch (const std::system_error &error) { // a thread that cannot be started
+    return Error{ErrorCode::Environment, std::string("the system refuses: ") + error.what(), ""};
   } catch (const std::exception &exception) {
     return Error{ErrorCode::Internal, exception.what(), "this is a bug in deftc"};
   }
