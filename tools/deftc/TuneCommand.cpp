@@ -1,3 +1,4 @@
+#include "compiler/support/Utf8.h"
 #include "runtime/exec/Params.h"
 #include "runtime/jit/Processors.h"
 #include "runtime/tree/TreeFile.h"
@@ -8,8 +9,6 @@
 #include "tools/deftc/RunInput.h"
 #include "tools/deftc/TuneSummary.h"
 #include "tuner/session/NamedSamples.h"
-
-#include <nlohmann/json.hpp>
 
 #include <algorithm>
 #include <atomic>
@@ -47,13 +46,6 @@ struct Options {
   int threads = 0, compilers = 0, candidates = 0, treesOfClass = 3;
   bool isFresh = false, fromRelated = false, asGiven = false;
 };
-
-bool isUtf8(const std::string &text) try {
-  (void)nlohmann::json(text).dump();
-  return true;
-} catch (const nlohmann::json::exception &) {
-  return false;
-}
 
 /// "90s", "5m", "1h", "90".
 Result<double> parseSeconds(const std::string &text) {
@@ -281,7 +273,8 @@ void addTuneCommand(CLI::App &app, Context &context) {
                       "Where the configs go; by default this device's file in the cache");
   command->add_option("--note", options->note, "A remark that is kept with the configs")
       ->check(CLI::Validator(
-          [](const std::string &text) { return isUtf8(text) ? std::string() : "it is not UTF-8"; }, ""));
+          [](const std::string &text) { return support::isUtf8(text) ? std::string() : "it is not UTF-8"; },
+          ""));
   command->add_option("--record", options->record,
                       "With --strategy exhaustive: write all times of each class into this folder");
   command->footer(kFooter);
