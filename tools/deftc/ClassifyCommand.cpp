@@ -93,11 +93,9 @@ json classJson(const TreeFeatures &features) {
 int classifySteps(Context &context, const Options &options) {
   if (options.tree.workload.empty())
     return reportError(context, {support::ErrorCode::Usage, "--steps is for a --workload", ""});
-  auto workload = workload::make(options.tree.workload, options.tree.seed, options.tree.workloads);
+  auto workload = openWorkload(context, options.tree);
   if (!workload)
     return reportError(context, workload.error());
-  if (auto sought = workload->seek(options.tree.step); !sought)
-    return reportError(context, sought.error());
   config_cache::TreeClassifier classifier;
   config_cache::ClassFollower follower;
   TreeClass last;
@@ -128,7 +126,7 @@ int classifySteps(Context &context, const Options &options) {
 int classify(Context &context, const Options &options) {
   if (options.steps > 0)
     return classifySteps(context, options);
-  const auto subject = openTree(options.tree);
+  const auto subject = openTree(context, options.tree);
   if (!subject)
     return reportError(context, subject.error());
   const TreeFeatures features = config_cache::TreeClassifier().measure(subject->tree);

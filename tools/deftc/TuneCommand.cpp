@@ -59,7 +59,9 @@ Result<double> parseSeconds(const std::string &text) {
   return value * factor;
 }
 
-Result<std::vector<session::Sample>> makeSamples(const spec::Variant &variant, const Options &options) {
+Result<std::vector<session::Sample>> makeSamples(Context &context, const spec::Variant &variant,
+                                                 const Options &options) {
+  const Underway underway(context, "making trees"); // gone before a child is forked
   std::vector<session::Sample> samples;
   for (const std::string &path : options.trees) {
     auto tree = tree::readTreeFile(path);
@@ -175,7 +177,7 @@ int runTune(Context &context, const Options &options) {
   const int threads = options.threads > 0 ? options.threads : jit::usableProcessors();
   session::TuneInput input;
   input.variant = program->variant();
-  auto samples = makeSamples(program->variant(), options);
+  auto samples = makeSamples(context, program->variant(), options);
   if (!samples)
     return reportError(context, samples.error());
   input.samples = std::move(*samples);

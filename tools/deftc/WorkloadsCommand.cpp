@@ -2,7 +2,7 @@
 #include "runtime/tree/TreeSummary.h"
 #include "tools/deftc/Arguments.h"
 #include "tools/deftc/Commands.h"
-#include "tuner/workload/Workload.h"
+#include "tools/deftc/TreeInput.h"
 
 #include <algorithm>
 #include <iomanip>
@@ -78,12 +78,14 @@ int runWorkloads(Context &context, const Options &options) {
     const auto all = workload::list(options.records);
     return all ? listAll(context, *all) : reportError(context, all.error());
   }
-  auto workload = workload::make(fullName(options), options.seed, options.records);
+  TreeOptions tree;
+  tree.workload = fullName(options);
+  tree.workloads = options.records;
+  tree.seed = options.seed;
+  tree.step = options.step;
+  const auto workload = openWorkload(context, tree);
   if (!workload)
     return reportError(context, workload.error());
-  if (options.step != 0)
-    if (auto moved = workload->seek(options.step); !moved)
-      return reportError(context, moved.error());
   if (!options.output.empty())
     return writeOutput(context, options.output, tree::formatTree(workload->tree()));
 
