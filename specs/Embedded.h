@@ -23,7 +23,11 @@ const EmbeddedSpec *findEmbeddedSpec(std::string_view name);
 /// What a diagnostic calls the file of a shipped spec.
 std::string embeddedFileName(const EmbeddedSpec &spec);
 
-/// Finds an import beside the importing file first, then among the shipped specs.
-spec::ImportResolver importResolver();
+/// Finds an import beside the importing file first, then among the shipped specs. A file that does not lie in
+/// `folder` or below, its links resolved, is an error. Without a folder only shipped specs are found.
+spec::ImportResolver importResolver(std::string folder = "");
+
+/// For imports of the spec in this file: within its folder.
+spec::ImportResolver importResolverOf(const std::string &specFile);
 
 } // namespace deft::specs

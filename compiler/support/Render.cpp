@@ -87,13 +87,10 @@ private:
   void appendPrintable(std::string_view text) {
     for (std::size_t i = 0; i < text.size();) {
       unsigned char c = static_cast<unsigned char>(text[i]);
-      std::size_t length = c < 0x80 ? 1 : c >= 0xF0 ? 4 : c >= 0xE0 ? 3 : c >= 0xC2 ? 2 : 0;
-      std::size_t have = 1;
-      while (have < length && i + have < text.size() && isUtf8Continuation(text[i + have]))
-        ++have;
+      std::size_t length = codePointBytes(text.substr(i));
       bool control = c < 0x20 || c == 0x7F ||
                      (c == 0xC2 && i + 1 < text.size() && static_cast<unsigned char>(text[i + 1]) < 0xA0);
-      if (length == 0 || have != length || control) {
+      if (length == 0 || control) {
         // One `?` for each code point as the column count sees them.
         std::size_t next = i + 1;
         while (next < text.size() && isUtf8Continuation(text[next]))

@@ -1,6 +1,7 @@
 #include "compiler/support/Svg.h"
 
 #include "compiler/support/Numbers.h"
+#include "compiler/support/Utf8.h"
 
 #include <algorithm>
 #include <cmath>
@@ -27,31 +28,30 @@ std::string attribute(const char *name, double value) {
 
 std::string Svg::escaped(std::string_view text) {
   std::string result;
-  for (const char c : text)
-    switch (c) {
-    case '&':
+  while (!text.empty()) {
+    const std::size_t bytes = codePointBytes(text);
+    const std::string_view point = text.substr(0, std::max<std::size_t>(bytes, 1));
+    text.remove_prefix(point.size());
+    if (point == "&")
       result += "&amp;";
-      break;
-    case '<':
+    else if (point == "<")
       result += "&lt;";
-      break;
-    case '>':
+    else if (point == ">")
       result += "&gt;";
-      break;
-    case '"':
+    else if (point == "\"")
       result += "&quot;";
-      break;
-    default:
-      result += static_cast<unsigned char>(c) < ' ' ? ' ' : c;
-    }
+    else if (bytes == 0 || point == "\xEF\xBF\xBE" || point == "\xEF\xBF\xBF") // no characters of XML
+      result += "\xEF\xBF\xBD"; // U+FFFD stands for what is none
+    else if (static_cast<unsigned char>(point[0]) < ' ')
+      result += ' ';
+    else
+      result += point;
+  }
   return result;
 }
 
 double Svg::widthOf(const std::string &text, double size) {
-  std::size_t letters = 0; // continuation bytes of UTF-8 are no letters
-  for (const char c : text)
-    letters += (static_cast<unsigned char>(c) & 0xc0U) != 0x80U;
-  return static_cast<double>(letters) * size * kLetter;
+  return static_cast<double>(countCodePoints(text)) * size * kLetter;
 }
 
 void Svg::rect(double x, double y, double width, double height, const std::string &attributes,

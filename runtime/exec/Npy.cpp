@@ -2,6 +2,7 @@
 
 #include "compiler/support/AtomicFile.h"
 
+#include <algorithm>
 #include <charconv>
 #include <cstring>
 #include <optional>
@@ -18,6 +19,14 @@ constexpr std::size_t kMaxFileBytes = std::size_t{64} << 20;
 
 Error wrong(std::string message, std::string hint = "") {
   return Error{ErrorCode::Diagnostics, std::move(message), std::move(hint)};
+}
+
+/// A stranger's bytes as a message may hold them: few, and none that a terminal obeys.
+std::string quoted(std::string_view text) {
+  constexpr std::size_t kMost = 40;
+  std::string result(text.substr(0, kMost));
+  std::replace_if(result.begin(), result.end(), [](char c) { return c < ' ' || c > '~'; }, '?');
+  return text.size() > kMost ? result + "..." : result;
 }
 
 /// The text after `'key':` in the header, a Python dict of three known keys.
@@ -77,12 +86,12 @@ Result<NpyArray> parseNpy(std::string_view bytes) {
     return wrong("the .npy header lacks `descr` or `shape`");
   const bool isF32 = type->starts_with("'<f4'");
   if (!isF32 && !type->starts_with("'<i4'"))
-    return wrong("the .npy array has type " + std::string(type->substr(0, type->find(','))) +
+    return wrong("the .npy array has type " + quoted(type->substr(0, type->find(','))) +
                      ", must be '<f4' or '<i4'",
                  "save it with .astype(numpy.float32) or .astype(numpy.int32)");
   const auto length = lengthOf(*shape);
   if (!length)
-    return wrong("the .npy array has shape " + std::string(shape->substr(0, shape->find(')') + 1)) +
+    return wrong("the .npy array has shape " + quoted(shape->substr(0, shape->find(')') + 1)) +
                  ", must have one dimension");
   const std::string_view data = bytes.substr(headerBegin + headerBytes);
   if (data.size() % 4 != 0 || data.size() / 4 != *length)

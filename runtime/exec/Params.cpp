@@ -59,6 +59,9 @@ Result<ParamValue> fromFile(const spec::Param &param, const std::string &path, i
   if (given != static_cast<std::size_t>(length))
     return wrong("parameter `" + param.name + "` has " + std::to_string(length) + " values, " + path +
                  " holds " + std::to_string(given));
+  if (const auto at = firstNotFinite(array->f32))
+    return wrong("parameter `" + param.name + "` must be finite f32s, " + path + " holds " +
+                 std::to_string(array->f32[*at]) + " at index " + std::to_string(*at));
   return ParamValue{std::move(array->f32), std::move(array->i32)};
 }
 
@@ -88,6 +91,13 @@ int paramLength(const spec::Variant &variant, const spec::Param &param) {
     break;
   }
   return 1;
+}
+
+std::optional<std::size_t> firstNotFinite(std::span<const float> values) {
+  const auto found =
+      std::find_if(values.begin(), values.end(), [](float value) { return !std::isfinite(value); });
+  return found == values.end() ? std::nullopt
+                               : std::optional(static_cast<std::size_t>(found - values.begin()));
 }
 
 std::string paramTypeName(const spec::Param &param) {

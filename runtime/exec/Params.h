@@ -3,6 +3,8 @@
 #include "compiler/support/Result.h"
 #include "runtime/exec/Inputs.h"
 
+#include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -19,6 +21,9 @@ support::Result<std::vector<ParamValue>> bindKnownParams(const spec::Variant &va
 
 /// How many values a parameter has.
 int paramLength(const spec::Variant &variant, const spec::Param &param);
+
+/// The first value that no parameter may have: kernels may compute with infinity, but nobody is to give one.
+std::optional<std::size_t> firstNotFinite(std::span<const float> values);
 
 /// As the language writes it: "f32", "f32[query_heads]".
 std::string paramTypeName(const spec::Param &param);

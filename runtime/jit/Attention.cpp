@@ -68,13 +68,10 @@ CacheStrides Attention::strides() const {
 
 Result<Attention> compileSpec(std::string_view text, const CompileOptions &options) {
   return jit::guarded([&]() -> Result<Attention> {
-    // A name without a folder would find imports in whatever folder the process happens to be in.
-    const spec::ImportResolver find = specs::importResolver();
-    const std::string beside = options.importFolder.empty() ? "" : options.importFolder + "/" + options.name;
+    const spec::ImportResolver find = specs::importResolver(options.importFolder);
     const auto resolver = [&](const std::string &importer, const std::string &path) {
-      if (importer != options.name)
-        return find(importer, path);
-      return find(beside.empty() ? specs::embeddedFileName({"text", {}}) : beside, path);
+      // The text's name says nothing of where it lies.
+      return find(importer == options.name ? options.importFolder + "/text" : importer, path);
     };
     return compile({options.name, std::string(text)}, resolver, options.attention);
   });
@@ -85,7 +82,8 @@ Result<Attention> compileSpecFile(const std::string &path, const CompileOptions 
     auto file = jit::readSpec(path);
     if (!file)
       return jit::toPublic(file.error());
-    return compile(std::move(*file), specs::importResolver(), options.attention);
+    const spec::ImportResolver resolver = specs::importResolverOf(file->name);
+    return compile(std::move(*file), resolver, options.attention);
   });
 }
 

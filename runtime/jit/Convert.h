@@ -6,6 +6,8 @@
 #include <deft/result.hpp>
 
 #include <exception>
+#include <new>
+#include <system_error>
 #include <type_traits>
 
 /// Between the library's own values and those of the public headers.
@@ -45,6 +47,10 @@ inline Error usage(std::string message, std::string hint = "") {
 template <typename Body> auto guarded(Body &&body) -> decltype(body()) {
   try {
     return body();
+  } catch (const std::bad_alloc &) {
+    return Error{ErrorCode::Environment, "out of memory", ""};
+  } catch (const std::system_error &error) { // a thread that cannot be started
+    return Error{ErrorCode::Environment, std::string("the system refuses: ") + error.what(), ""};
   } catch (const std::exception &exception) {
     return toPublic(support::unexpected(exception));
   }

@@ -2,7 +2,7 @@
 #include "runtime/exec/cuda/CudaPlan.h"
 #include "runtime/exec/cuda/DevicePageTable.h"
 #include "runtime/jit/AttentionImpl.h"
-#include "runtime/jit/Convert.h"
+#include "runtime/jit/CheckOptions.h"
 #include "runtime/jit/GpuImpl.h"
 #include "runtime/jit/PlanImpl.h"
 #include "runtime/jit/SequenceTreeImpl.h"
@@ -74,6 +74,8 @@ Result<GpuPlan> GpuPlan::make(const GpuAttention &attention, const Tree &tree,
                               const GpuPlanOptions &options) {
   if (options.runsAhead < 0)
     return usage("a plan cannot have " + std::to_string(options.runsAhead) + " runs ahead");
+  if (auto checked = jit::checkPartition(options.plan); !checked)
+    return checked.error();
   return jit::guarded([&]() -> Result<GpuPlan> {
     const auto &kernels = attention.impl().kernels;
     auto device = exec::CudaPlan::create(
@@ -150,6 +152,8 @@ Result<void> GpuPlan::run(const GpuAttention &attention, const GpuInputs &inputs
       return usage(std::string(inputs.k ? "GpuInputs::v" : "GpuInputs::k") + " is null");
     if (host.plan.tableTokens > 0 && variant.cache.paged && !inputs.pageTable)
       return usage("GpuInputs::pageTable is null, and the cache of `" + variant.name + "` is paged");
+    if (auto checked = jit::checkStrides(inputs.strides); !checked)
+      return checked;
     exec::CudaPointers pointers;
     pointers.q = inputs.q;
     pointers.k = inputs.k;
@@ -171,6 +175,11 @@ Result<void> GpuPlan::checkReplays() {
 }
 
 Result<void> GpuPlan::reserve(const GpuRoom &room) {
+  constexpr int kMost = 1 << 28; // of any: more than a device's memory
+  for (const auto &[name, value] : {std::pair("queries", room.queries), std::pair("items", room.items),
+                                    std::pair("runs", room.runs), std::pair("partials", room.partials)})
+    if (auto checked = jit::checkRange(std::string("GpuRoom::") + name, value, 0, kMost); !checked)
+      return checked;
   return jit::guarded([&]() -> Result<void> {
     if (impl_->device->isFixed())
       return usage("a captured graph has fixed the plan's room", "make another plan, and capture again");

@@ -8,6 +8,7 @@
 
 #include <cmath>
 #include <limits>
+#include <type_traits>
 
 namespace deft {
 
@@ -40,6 +41,10 @@ Result<void> setArray(Params::Impl &impl, std::string_view name, std::span<const
     if (values.size() != static_cast<std::size_t>(info.length))
       return usage("parameter `" + info.name + "` has " + std::to_string(info.length) + " values, not " +
                    std::to_string(values.size()));
+    if constexpr (std::is_same_v<T, float>)
+      if (const auto at = exec::firstNotFinite(values))
+        return usage("parameter `" + info.name + "` must be finite f32s, value " + std::to_string(*at) +
+                     " is " + std::to_string(values[*at]));
     exec::ParamValue value;
     (value.*member).assign(values.begin(), values.end());
     impl.values[*index] = std::move(value);
@@ -75,11 +80,13 @@ Result<void> Params::set(std::string_view name, double value) {
     exec::ParamValue given;
     if (info.isF32) {
       if (!std::isfinite(static_cast<float>(value)))
-        return usage("parameter `" + info.name + "` must be a finite f32");
+        return usage("parameter `" + info.name + "` must be a finite f32, " + std::to_string(value) +
+                     " is not");
       given.f32.assign(length, static_cast<float>(value));
     } else {
-      // NaN fails the first comparison.
-      if (!(std::abs(value) <= std::numeric_limits<std::int32_t>::max()) || std::trunc(value) != value)
+      using Limits = std::numeric_limits<std::int32_t>;
+      // NaN fails the comparisons.
+      if (!(value >= Limits::min() && value <= Limits::max()) || std::trunc(value) != value)
         return usage("parameter `" + info.name + "` is an i32, " + std::to_string(value) + " is not");
       given.i32.assign(length, static_cast<std::int32_t>(value));
     }

@@ -1,7 +1,7 @@
 #include "runtime/jit/PlanImpl.h"
 
 #include "runtime/jit/AttentionImpl.h"
-#include "runtime/jit/Convert.h"
+#include "runtime/jit/CheckOptions.h"
 #include "runtime/jit/CpuConfig.h"
 #include "runtime/jit/InvariantConfig.h"
 #include "runtime/jit/ParamsImpl.h"
@@ -61,6 +61,10 @@ Plan &Plan::operator=(Plan &&) noexcept = default;
 Plan::~Plan() = default;
 
 Result<Plan> Plan::make(const Attention &attention, const Tree &tree, const PlanOptions &options) {
+  if (auto checked = jit::checkPartition(options); !checked)
+    return checked.error();
+  if (auto checked = jit::checkThreads("PlanOptions::workers", options.workers); !checked)
+    return checked.error();
   return jit::guarded([&]() -> Result<Plan> {
     const spec::Variant &variant = attention.impl().variant();
     const int workers = options.workers > 0 ? options.workers : jit::usableProcessors();

@@ -1,6 +1,6 @@
 #include "runtime/exec/cpu/CpuExecutor.h"
 #include "runtime/jit/AttentionImpl.h"
-#include "runtime/jit/Convert.h"
+#include "runtime/jit/CheckOptions.h"
 #include "runtime/jit/ParamsImpl.h"
 #include "runtime/jit/PlanImpl.h"
 #include "runtime/jit/Processors.h"
@@ -35,6 +35,8 @@ Result<void> checkRun(const Attention &attention, const Plan::Impl &plan, const 
                  "write `output = ... with lse` in the spec, or leave Outputs::lse null");
   if (plan.plan.queryCount() > 0 && (!inputs.q || !outputs.out))
     return usage(std::string(inputs.q ? "Outputs::out" : "Inputs::q") + " is null");
+  if (auto checked = jit::checkStrides(inputs.strides); !checked)
+    return checked;
   if (plan.plan.tableTokens == 0)
     return {};
   if (!inputs.k || !inputs.v)
@@ -64,9 +66,8 @@ Runtime &Runtime::operator=(Runtime &&) noexcept = default;
 Runtime::~Runtime() = default;
 
 Result<Runtime> Runtime::create(const RuntimeOptions &options) {
-  if (options.threads < 0)
-    return usage("a runtime cannot have " + std::to_string(options.threads) + " threads",
-                 "0 takes all processors");
+  if (auto checked = jit::checkThreads("RuntimeOptions::threads", options.threads); !checked)
+    return checked.error();
   return jit::guarded([&]() -> Result<Runtime> {
     auto executor =
         exec::CpuExecutor::create(options.threads > 0 ? options.threads : jit::usableProcessors());

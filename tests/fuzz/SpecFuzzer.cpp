@@ -24,9 +24,7 @@ void require(bool condition, const char *what) {
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t *data, std::size_t size) {
   support::SourceManager sources;
   support::DiagnosticSink sink;
-  // The name of an embedded file keeps imports from reading the disk.
-  std::uint32_t file =
-      sources.add("<deftc>/fuzz.deft", std::string(reinterpret_cast<const char *>(data), size));
+  std::uint32_t file = sources.add("fuzz.deft", std::string(reinterpret_cast<const char *>(data), size));
   std::vector<spec::Variant> variants = spec::compileSpec(sources, file, specs::importResolver(), sink);
   support::renderDiagnostics(sources, sink, {true});
   for (const support::Diagnostic &diagnostic : sink.diagnostics()) {

@@ -1,6 +1,7 @@
 #include "tools/deftc/Arguments.h"
 
 #include "compiler/support/NearestName.h"
+#include "runtime/jit/Processors.h"
 
 #include <charconv>
 #include <cstdint>
@@ -75,7 +76,7 @@ CLI::Validator seed() {
 }
 
 CLI::Validator threads() {
-  constexpr int kMost = 1024;
+  constexpr int kMost = jit::kMostThreads;
   const auto check = [](const std::string &text) -> std::string {
     const auto value = numberOf<int>(text);
     return value && *value >= 1 && *value <= kMost

@@ -93,11 +93,9 @@ json classJson(const TreeFeatures &features) {
 int classifySteps(Context &context, const Options &options) {
   if (options.tree.workload.empty())
     return reportError(context, {support::ErrorCode::Usage, "--steps is for a --workload", ""});
-  auto workload = workload::make(options.tree.workload, options.tree.seed, options.tree.workloads);
+  auto workload = openWorkload(context, options.tree);
   if (!workload)
     return reportError(context, workload.error());
-  if (auto sought = workload->seek(options.tree.step); !sought)
-    return reportError(context, sought.error());
   config_cache::TreeClassifier classifier;
   config_cache::ClassFollower follower;
   TreeClass last;

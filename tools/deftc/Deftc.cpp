@@ -29,6 +29,13 @@ void addCommands(CLI::App &app, Context &context) {
   addDoctorCommand(app, context);
 }
 
+/// What was printed must have arrived: on a full disk it has not. Another failure goes first.
+int withOutputWritten(Context &context, int code) {
+  if (!context.out.flush() && code == kExitOk)
+    return reportError(context, {support::ErrorCode::Environment, "cannot write the output", {}});
+  return code;
+}
+
 int internalError(Context &context, const std::string &what) {
   return reportError(context, {support::ErrorCode::Internal, what,
                                "this is a bug in deftc; please report it with the command and its input"});
@@ -50,12 +57,9 @@ int runDeftc(int argc, const char *const *argv, Context &context) try {
     app.parse(std::vector<std::string>(arguments.rbegin(), arguments.rend()));
   } catch (const CLI::ParseError &error) {
     // Help and the version arrive as exceptions with code 0; everything else is wrong usage.
-    return app.exit(error, context.out, context.err) == 0 ? kExitOk : kExitUsage;
+    return withOutputWritten(context, app.exit(error, context.out, context.err) == 0 ? kExitOk : kExitUsage);
   }
-  int code = context.action();
-  if (!context.out.flush() && code == kExitOk)
-    code = reportError(context, {support::ErrorCode::Environment, "cannot write the output", {}});
-  return code;
+  return withOutputWritten(context, context.action());
 } catch (const std::bad_alloc &) {
   return reportError(context, {support::ErrorCode::Environment, "there is not enough memory for this",
                                "a tree of fewer tokens, or a spec of fewer heads, needs less"});

@@ -2,6 +2,7 @@
 #include "tools/deftc/Commands.h"
 #include "tools/deftc/ConfigOptions.h"
 #include "tools/deftc/DeviceInput.h"
+#include "tools/deftc/Progress.h"
 #include "tools/deftc/RunInput.h"
 #include "tools/deftc/TreeInput.h"
 
@@ -76,7 +77,10 @@ int explain(Context &context, const Options &options) {
   auto chooser = chooserFor(context, *program, *device, options.config);
   if (!chooser)
     return reportError(context, chooser.error());
-  const Selection &selection = chooser->explain(subject->tree);
+  const Selection &selection = [&]() -> const Selection & {
+    const Underway underway(context, "planning");
+    return chooser->explain(subject->tree);
+  }();
   if (!options.asJson) {
     print(context, selection, *device, *subject, places);
     return kExitOk;

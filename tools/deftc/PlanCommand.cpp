@@ -9,7 +9,9 @@
 #include "tools/deftc/Commands.h"
 #include "tools/deftc/ConfigOptions.h"
 #include "tools/deftc/DeviceInput.h"
+#include "tools/deftc/Numbers.h"
 #include "tools/deftc/PlanReport.h"
+#include "tools/deftc/Progress.h"
 #include "tools/deftc/RunInput.h"
 #include "tools/deftc/TreeInput.h"
 
@@ -97,6 +99,17 @@ Result<Machine> chooseMachine(Context &context, const jit::Program &program, con
   return Machine{selection.config(), std::move(selection), blocks, isCpu};
 }
 
+std::string textOf(Context &context, const PlanReport &report, const std::string &form) {
+  const Underway underway(context, "writing the plan");
+  if (form == "json")
+    return toJson(report).dump(1) + '\n';
+  if (form == "svg")
+    return drawPlan(report);
+  std::ostringstream text;
+  printPlan(report, text);
+  return text.str();
+}
+
 int planCommand(Context &context, const Options &options) {
   if (auto read = readsConfigs(context, options.config); !read)
     return reportError(context, read.error());
@@ -117,25 +130,21 @@ int planCommand(Context &context, const Options &options) {
     config.partition = *config::partitionFromName(options.partition);
   if (options.chunk >= 0)
     config.chunkTokens = options.chunk;
-  auto report =
-      reportPlan(std::move(subject->tree), plan::VariantFacts::of(program->variant(), machine->isCpu, *reach),
-                 config, machine->isCpu ? config.cost : config::kernelCoefficients(),
-                 options.blocks > 0 ? options.blocks : machine->blocks);
+  const auto make = [&] {
+    const Underway underway(context,
+                            "planning " + counted(std::ssize(subject->tree.queries()), "query", "queries"));
+    return reportPlan(std::move(subject->tree), plan::VariantFacts::of(program->variant(), machine->isCpu, *reach),
+                      config, machine->isCpu ? config.cost : config::kernelCoefficients(),
+                      options.blocks > 0 ? options.blocks : machine->blocks);
+  };
+  auto report = make();
   if (!report)
     return reportError(context, report.error());
   report->treeName = std::move(subject->name);
   report->nodeNames = std::move(subject->nodeNames);
   report->variantName = program->variant().name;
   report->selection = std::move(machine->selection);
-
-  std::ostringstream text;
-  if (options.form == "json")
-    text << toJson(*report).dump(1) << '\n';
-  else if (options.form == "svg")
-    text << drawPlan(*report);
-  else
-    printPlan(*report, text);
-  return writeOutput(context, options.output, text.str());
+  return writeOutput(context, options.output, textOf(context, *report, options.form));
 }
 
 } // namespace

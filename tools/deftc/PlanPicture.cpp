@@ -51,10 +51,13 @@ private:
     const std::vector<tree::Node> &nodes = report_.tree.nodes();
     readers_.resize(nodes.size());
     for (int i = 0; i < plan_.queryCount(); ++i)
-      for (int node = report_.query(i).node; node >= 0; node = nodes[node].parent) {
-        readers_[node].begin = std::min(readers_[node].begin, i);
-        readers_[node].end = std::max(readers_[node].end, i + 1);
-      }
+      addReaders(report_.query(i).node, {i, i + 1});
+    std::vector<int> order;
+    for (int node = report_.tree.firstRoot(); node >= 0; node = report_.tree.nextInPreorder(node))
+      order.push_back(node);
+    for (auto node = order.rbegin(); node != order.rend(); ++node) // children before parents
+      if (nodes[*node].parent >= 0)
+        addReaders(nodes[*node].parent, readers_[*node]);
     for (std::size_t i = 0; i < nodes.size(); ++i) {
       unread_ += nodes[i].isAlive && readers_[i].end == 0;
       if (readers_[i].end == 0)
@@ -77,6 +80,11 @@ private:
       column.width = std::max(1.0, space * (std::sqrt(column.mostTokens) + 2) / sum);
       x += column.width + kGap;
     }
+  }
+
+  void addReaders(int node, const Readers &more) {
+    readers_[node].begin = std::min(readers_[node].begin, more.begin);
+    readers_[node].end = std::max(readers_[node].end, more.end);
   }
 
   void drawHead() {

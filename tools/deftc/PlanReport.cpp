@@ -20,12 +20,23 @@ using support::Result;
 
 namespace {
 
-/// The node that holds a run's tokens: on the path of its first reader.
-int nodeOf(const PlanReport &report, const abi::Item &item, const abi::Run &run) {
-  int node = report.query(item.queryBegin + run.queryBegin).node;
-  while (report.tree.nodes()[node].position > run.position)
-    node = report.tree.nodes()[node].parent;
-  return node;
+/// The node that holds each run's tokens, found by where they lie: no two nodes of a placed tree share a place.
+std::vector<int> nodesOfRuns(const PlanReport &report) {
+  const std::vector<tree::Node> &nodes = report.tree.nodes();
+  std::vector<int> byLocation;
+  for (int node = report.tree.firstRoot(); node >= 0; node = report.tree.nextInPreorder(node))
+    if (nodes[node].tokens > 0)
+      byLocation.push_back(node);
+  std::sort(byLocation.begin(), byLocation.end(),
+            [&](int a, int b) { return nodes[a].location < nodes[b].location; });
+  std::vector<int> found;
+  found.reserve(report.plan.runs.size());
+  for (const abi::Run &run : report.plan.runs) {
+    const auto behind = std::upper_bound(byLocation.begin(), byLocation.end(), run.location,
+                                         [&](int location, int node) { return location < nodes[node].location; });
+    found.push_back(*std::prev(behind));
+  }
+  return found;
 }
 
 std::string range(int begin, int count) {
@@ -123,13 +134,10 @@ Result<PlanReport> reportPlan(tree::KvTree tree, const plan::VariantFacts &facts
   report.model.set(facts, config, prices, blocks);
   report.cost = report.model.estimate(report.plan);
   report.io = plan::io(report.plan, facts);
+  report.nodeOfRun = nodesOfRuns(report);
   std::vector<double> costs;
-  report.nodeOfRun.resize(report.plan.runs.size());
-  for (const abi::Item &item : report.plan.items) {
+  for (const abi::Item &item : report.plan.items)
     costs.push_back(report.model.unitUs(report.plan, item));
-    for (int r = item.runBegin; r < item.runBegin + item.runCount; ++r)
-      report.nodeOfRun[r] = nodeOf(report, item, report.plan.runs[r]);
-  }
   report.balance = plan::balance(report.plan, costs, facts.kvHeads, blocks);
   return report;
 }

@@ -2,6 +2,7 @@
 
 #include <cmath>
 #include <ostream>
+#include <system_error>
 
 namespace deft::cli {
 
@@ -52,6 +53,33 @@ void Progress::show(const std::string &text, Clock::time_point now) {
     context_.err << text << '\n' << std::flush;
   hasLine_ = true;
   next_ = now + (context_.errIsTerminal ? 200ms : 10s);
+}
+
+Underway::Underway(Context &context, std::string what) : progress_(context, std::move(what)) {
+  try {
+    thread_ = std::thread([this] { keepSaying(); });
+  } catch (const std::system_error &) {
+    // The work goes on, in silence.
+  }
+}
+
+Underway::~Underway() {
+  {
+    const std::lock_guard lock(mutex_);
+    isEnded_ = true;
+  }
+  ended_.notify_one();
+  if (thread_.joinable())
+    thread_.join();
+}
+
+void Underway::keepSaying() {
+  const auto start = std::chrono::steady_clock::now();
+  std::unique_lock lock(mutex_);
+  while (!ended_.wait_for(lock, 200ms, [this] { return isEnded_; })) {
+    const std::chrono::duration<double> since = std::chrono::steady_clock::now() - start;
+    progress_.say(std::to_string(std::llround(since.count())) + " s so far");
+  }
 }
 
 } // namespace deft::cli

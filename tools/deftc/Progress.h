@@ -3,8 +3,10 @@
 #include "tools/deftc/Context.h"
 
 #include <chrono>
+#include <condition_variable>
 #include <mutex>
 #include <string>
+#include <thread>
 
 namespace deft::cli {
 
@@ -36,6 +38,25 @@ private:
   Clock::time_point next_;
   bool hasLine_ = false;
   std::mutex mutex_;
+};
+
+/// Long work that cannot say how far it is: while this lives, a line says what is done and since when, as
+/// Progress says it. Nobody else may write to the error stream meanwhile, and no child be forked.
+class Underway {
+public:
+  Underway(Context &context, std::string what);
+  ~Underway();
+  Underway(const Underway &) = delete;
+  Underway &operator=(const Underway &) = delete;
+
+private:
+  void keepSaying();
+
+  Progress progress_;
+  std::mutex mutex_;
+  std::condition_variable ended_;
+  bool isEnded_ = false; ///< guarded by mutex_
+  std::thread thread_;   ///< last: it uses all the others
 };
 
 } // namespace deft::cli

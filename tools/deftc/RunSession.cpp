@@ -4,6 +4,8 @@
 #include "runtime/exec/RandomInputs.h"
 #include "runtime/jit/Processors.h"
 #include "tools/deftc/ConfigOptions.h"
+#include "tools/deftc/Memory.h"
+#include "tools/deftc/Numbers.h"
 #include "tools/deftc/PlainRead.h"
 #include "tools/deftc/Progress.h"
 #include "tools/deftc/RunBackend.h"
@@ -52,6 +54,7 @@ private:
       return read;
     if (auto read = context_.files.readsFolder(options_.recordsFolder); !read)
       return read;
+    const Underway underway(context_, "making the tree");
     auto steps = options_.workload.empty()
                      ? TreeSteps::ofFile(options_.tree)
                      : TreeSteps::ofWorkload(options_.workload, options_.seed, options_.recordsFolder);
@@ -93,7 +96,21 @@ private:
       return params.error();
     reach_ = exec::reachOf(report_.variant, *params);
     backend_->setReach(reach_);
+    if (auto fits = checkInputs(steps_->tree().tokens(), steps_->tree().queries().size()); !fits)
+      return fits;
+    const Underway underway(context_, "making inputs");
     return options_.steps > 1 ? makeInputsOfSteps(std::move(*params)) : makeInputsOfTree(std::move(*params));
+  }
+
+  /// Of so many tokens and queries at least.
+  Result<void> checkInputs(std::int64_t tokens, std::size_t queries) const {
+    const double dims = static_cast<double>(report_.variant.headDim) * sizeof(std::uint16_t);
+    return checkMemory(counted(static_cast<long long>(tokens), "token", "tokens") +
+                           " and the inputs and outputs of " +
+                           counted(static_cast<long long>(queries), "query", "queries"),
+                       2 * dims *
+                           (static_cast<double>(tokens) * report_.variant.kvHeads +
+                            static_cast<double>(queries) * report_.variant.queryHeads));
   }
 
   tree::PlacementOptions placementOptions() const {
@@ -122,6 +139,9 @@ private:
     if (!cache)
       return cache.error();
     cache_.emplace(std::move(*cache));
+    const int unit = std::max(exec::pageSizeOf(report_.variant), 1);
+    if (auto fits = checkInputs(cache_->pages() * unit, tree().queries().size()); !fits)
+      return fits;
     inputs_ = cache_->makeInputs(report_.variant, std::move(params), options_.seed, threads_);
     return {};
   }
@@ -143,13 +163,17 @@ private:
 
   Result<void> runStep() {
     inputs_.queryCount = static_cast<int>(tree().queries().size());
+    const std::string size = counted(inputs_.queryCount, "query", "queries");
+    std::optional<Underway> underway(std::in_place, context_, "planning " + size);
     if (auto planned = planStep(); !planned)
       return planned;
+    underway.emplace(context_, "running " + size);
     if (auto loaded = backend_->load(inputs_); !loaded)
       return loaded;
     const auto times = backend_->run(plan_, outputs_, options_.repeat);
     if (!times)
       return times.error();
+    underway.reset();
     report_.steps.back().runUs = times->medianUs;
     report_.times = *times;
     if (options_.check || options_.checkAll)
@@ -187,8 +211,16 @@ private:
         return made;
     }
     step.planUs = microsSince(start);
+    if (backend_->name() == "cpu")
+      if (auto fits = checkPartials(); !fits)
+        return fits;
     report_.steps.push_back(step);
     return {};
+  }
+
+  Result<void> checkPartials() const {
+    const double rows = static_cast<double>(plan_.partialSlots) * report_.variant.queryHeads;
+    return checkMemory("the plan's partial results", rows * (report_.variant.headDim + 1) * sizeof(float));
   }
 
   void checkStep() {
@@ -226,8 +258,10 @@ private:
       report_.floorUs =
           device::floorUs(*ceilings, report_.variant.dtype, report_.cacheBytes(), report_.flops());
     }
-    if (report_.backend == "cpu")
+    if (report_.backend == "cpu") {
+      const Underway underway(context_, "measuring a plain read");
       report_.readBandwidth = plainReadBandwidth(report_.variant, tree(), inputs_, threads_);
+    }
     if (!options_.dump.empty())
       return dumpRun(context_, options_.dump, report_.variant, tree(), inputs_, outputs_);
     return {};

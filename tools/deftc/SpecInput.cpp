@@ -16,7 +16,8 @@ support::Result<std::shared_ptr<LoadedSpec>> loadSpecFile(Context &context, cons
   if (!text.ok())
     return std::move(text).error();
   support::DiagnosticSink sink;
-  auto loaded = jit::checkSpec(std::move(*text), specs::importResolver(), sink);
+  const spec::ImportResolver resolver = specs::importResolverOf(text->name);
+  auto loaded = jit::checkSpec(std::move(*text), resolver, sink);
   context.err << support::renderDiagnostics(loaded->sources, sink, {context.errColour});
   if (sink.hasErrors())
     return Error{ErrorCode::Diagnostics, {}, {}};

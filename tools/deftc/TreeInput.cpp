@@ -1,8 +1,8 @@
 #include "tools/deftc/TreeInput.h"
-#include "tools/deftc/Arguments.h"
 
 #include "runtime/tree/TreeFile.h"
-#include "tuner/workload/Workload.h"
+#include "tools/deftc/Arguments.h"
+#include "tools/deftc/Progress.h"
 
 #include <filesystem>
 
@@ -19,6 +19,15 @@ void addTreeOptions(CLI::App &command, TreeOptions &options) {
   command.add_option("--seed", options.seed, "Of the workload")->check(seed());
 }
 
+support::Result<workload::Workload> openWorkload(Context &context, const TreeOptions &options) {
+  const Underway underway(context, "making the tree");
+  auto workload = workload::make(options.workload, options.seed, options.workloads);
+  if (workload && options.step > 1)
+    if (auto sought = workload->seek(options.step); !sought)
+      return sought.error();
+  return workload;
+}
+
 support::Result<NamedTree> openTree(Context &context, const TreeOptions &options) {
   if (!options.isGiven())
     return support::Error{support::ErrorCode::Usage, "no tree is given",
@@ -28,18 +37,16 @@ support::Result<NamedTree> openTree(Context &context, const TreeOptions &options
   if (auto read = context.files.readsFolder(options.workloads); !read)
     return read.error();
   if (options.workload.empty()) {
+    const Underway underway(context, "reading the tree");
     auto document = tree::readTreeDocument(options.tree);
     if (!document)
       return document.error();
     return NamedTree{std::filesystem::path(options.tree).filename().string(), std::move(document->tree),
                      std::move(document->names)};
   }
-  auto workload = workload::make(options.workload, options.seed, options.workloads);
+  const auto workload = openWorkload(context, options);
   if (!workload)
     return workload.error();
-  if (options.step > 1)
-    if (auto sought = workload->seek(options.step); !sought)
-      return sought.error();
   const std::string step = workload->steps() > 1 ? ", step " + std::to_string(workload->step()) : "";
   return NamedTree{workload->name() + step, workload->tree(), {}};
 }

@@ -2,6 +2,7 @@
 
 #include "runtime/tree/KvTree.h"
 #include "tools/deftc/Context.h"
+#include "tuner/workload/Workload.h"
 
 #include <cstdint>
 #include <string>
@@ -20,6 +21,9 @@ struct TreeOptions {
 
 /// Adds --tree, --workload, --workloads, --step and --seed.
 void addTreeOptions(CLI::App &command, TreeOptions &options);
+
+/// At its step. What takes long is said on `context.err`, as openTree() does.
+support::Result<workload::Workload> openWorkload(Context &context, const TreeOptions &options);
 
 struct NamedTree {
   std::string name; ///< for people

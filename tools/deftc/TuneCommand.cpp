@@ -1,3 +1,4 @@
+#include "compiler/support/Utf8.h"
 #include "runtime/jit/Processors.h"
 #include "runtime/tree/TreeFile.h"
 #include "tools/deftc/Arguments.h"
@@ -8,8 +9,6 @@
 #include "tools/deftc/RunInput.h"
 #include "tools/deftc/TuneSummary.h"
 #include "tuner/session/NamedSamples.h"
-
-#include <nlohmann/json.hpp>
 
 #include <algorithm>
 #include <atomic>
@@ -48,13 +47,6 @@ struct Options {
   bool isFresh = false, fromRelated = false, asGiven = false;
 };
 
-bool isUtf8(const std::string &text) try {
-  (void)nlohmann::json(text).dump();
-  return true;
-} catch (const nlohmann::json::exception &) {
-  return false;
-}
-
 /// "90s", "5m", "1h", "90".
 Result<double> parseSeconds(const std::string &text) {
   double value = 0;
@@ -67,7 +59,9 @@ Result<double> parseSeconds(const std::string &text) {
   return value * factor;
 }
 
-Result<std::vector<session::Sample>> makeSamples(const spec::Variant &variant, const Options &options) {
+Result<std::vector<session::Sample>> makeSamples(Context &context, const spec::Variant &variant,
+                                                 const Options &options) {
+  const Underway underway(context, "making trees"); // gone before a child is forked
   std::vector<session::Sample> samples;
   for (const std::string &path : options.trees) {
     auto tree = tree::readTreeFile(path);
@@ -199,7 +193,7 @@ int runTune(Context &context, const Options &options) {
   const int threads = options.threads > 0 ? options.threads : jit::usableProcessors();
   session::TuneInput input;
   input.variant = program->variant();
-  auto samples = makeSamples(program->variant(), options);
+  auto samples = makeSamples(context, program->variant(), options);
   if (!samples)
     return reportError(context, samples.error());
   input.samples = std::move(*samples);
@@ -297,7 +291,8 @@ void addTuneCommand(CLI::App &app, Context &context) {
                       "Where the configs go; by default this device's file in the cache");
   command->add_option("--note", options->note, "A remark that is kept with the configs")
       ->check(CLI::Validator(
-          [](const std::string &text) { return isUtf8(text) ? std::string() : "it is not UTF-8"; }, ""));
+          [](const std::string &text) { return support::isUtf8(text) ? std::string() : "it is not UTF-8"; },
+          ""));
   command->add_option("--record", options->record,
                       "With --strategy exhaustive: write all times of each class into this folder");
   command->footer(kFooter);

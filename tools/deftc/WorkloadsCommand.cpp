@@ -2,7 +2,7 @@
 #include "runtime/tree/TreeSummary.h"
 #include "tools/deftc/Arguments.h"
 #include "tools/deftc/Commands.h"
-#include "tuner/workload/Workload.h"
+#include "tools/deftc/TreeInput.h"
 
 #include <algorithm>
 #include <iomanip>
@@ -80,12 +80,14 @@ int runWorkloads(Context &context, const Options &options) {
   }
   if (auto read = context.files.readsFolder(options.records); !read)
     return reportError(context, read.error());
-  auto workload = workload::make(fullName(options), options.seed, options.records);
+  TreeOptions tree;
+  tree.workload = fullName(options);
+  tree.workloads = options.records;
+  tree.seed = options.seed;
+  tree.step = options.step;
+  const auto workload = openWorkload(context, tree);
   if (!workload)
     return reportError(context, workload.error());
-  if (options.step != 0)
-    if (auto moved = workload->seek(options.step); !moved)
-      return reportError(context, moved.error());
   if (!options.output.empty())
     return writeOutput(context, options.output, tree::formatTree(workload->tree()));
 

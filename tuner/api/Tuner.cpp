@@ -1,7 +1,8 @@
 #include "compiler/config/ConfigJson.h"
+#include "compiler/support/Utf8.h"
 #include "runtime/exec/Params.h"
 #include "runtime/jit/AttentionImpl.h"
-#include "runtime/jit/Convert.h"
+#include "runtime/jit/CheckOptions.h"
 #include "runtime/jit/ParamsImpl.h"
 #include "runtime/jit/Processors.h"
 #include "runtime/jit/TreeImpl.h"
@@ -10,6 +11,8 @@
 #include "tuner/workload/Families.h"
 
 #include <deft/tune.hpp>
+
+#include <limits>
 
 namespace deft {
 
@@ -24,6 +27,27 @@ struct Tuner::Impl {
 };
 
 namespace {
+
+Result<void> checkOptions(const TuneOptions &options) {
+  constexpr double kMostSeconds = 1e9; // thirty years
+  if (!(options.budgetSeconds >= 0 && options.budgetSeconds <= kMostSeconds))
+    return usage("TuneOptions::budgetSeconds is " + std::to_string(options.budgetSeconds) +
+                     ", not between 0 and 1e9",
+                 "0 sets no end");
+  if (auto checked =
+          jit::checkRange("TuneOptions::device", static_cast<long long>(options.device),
+                          static_cast<long long>(TuneDevice::Any), static_cast<long long>(TuneDevice::Gpu),
+                          "cast no other to a TuneDevice");
+      !checked)
+    return checked;
+  if (auto checked = jit::checkRange("TuneOptions::candidates", options.candidates, 0,
+                                     std::numeric_limits<int>::max(), "0 takes 64");
+      !checked)
+    return checked;
+  if (!support::isUtf8(options.note))
+    return usage("TuneOptions::note is not UTF-8");
+  return jit::checkThreads("TuneOptions::threads", options.threads);
+}
 
 session::TuneOptions toInternal(const TuneOptions &options, int threads) {
   session::TuneOptions own;
@@ -116,8 +140,8 @@ Tuner::~Tuner() = default;
 
 Result<Tuner> Tuner::make(const Attention &attention, const TuneOptions &options) {
   return jit::guarded([&]() -> Result<Tuner> {
-    if (options.budgetSeconds < 0 || options.candidates < 0 || options.threads < 0)
-      return usage("TuneOptions: a number is below 0");
+    if (auto checked = checkOptions(options); !checked)
+      return checked.error();
     auto impl = std::make_unique<Impl>(Impl{attention, options, options.threads, {}});
     if (options.threads == 0)
       impl->threads = jit::usableProcessors();
@@ -128,6 +152,8 @@ Result<Tuner> Tuner::make(const Attention &attention, const TuneOptions &options
 
 Result<void> Tuner::addTree(const Tree &tree, const std::string &name, bool isHeldOut) {
   return jit::guarded([&]() -> Result<void> {
+    if (!support::isUtf8(name))
+      return usage("the name of a tree is not UTF-8");
     if (tree.impl().tree().queries().empty())
       return usage("a tree without queries has nothing to tune");
     const std::string called = name.empty() ? "tree " + std::to_string(++impl_->trees) : name;

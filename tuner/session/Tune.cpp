@@ -432,8 +432,12 @@ private:
     if (!journal_->warning().empty())
       report_.warnings.push_back(journal_->warning());
     if (saveError_)
-      report_.notSaved = Error{saveError_->code, saveError_->message,
-                               "the journal has the results: the same session again saves them"};
+      report_.notSaved =
+          Error{saveError_->code, saveError_->message,
+                journal_->warning().empty()
+                    ? "the journal has the results: the same session again saves them"
+                    : "the journal could not be written either: what it lacks is measured again "
+                      "by the same session"};
     return std::move(report_);
   }
 

@@ -1,5 +1,6 @@
 #include "compiler/config/ConfigJson.h"
 #include "compiler/support/JsonFields.h"
+#include "compiler/spec/Limits.h"
 #include "compiler/support/NearestName.h"
 #include "tuner/space/Space.h"
 
@@ -41,6 +42,25 @@ constexpr std::array<CostPreset, 5> kPresets{{
     {"dear_rereads", 1, 3, 1},
     {"dear_partials", 1, 1, 3},
 }};
+
+struct Range {
+  int least, most;
+};
+
+/// What any machine could take, as the language has it; the rules of a machine are stricter.
+Range legalRange(Knob knob) {
+  switch (knob) {
+  case Knob::TileQ:
+  case Knob::TileKv:
+    return {1, spec::kMaxTile};
+  case Knob::Stages:
+    return {1, spec::kMaxStages};
+  case Knob::Warps:
+    return {1, spec::kMaxWarps};
+  default: // a chunk of 0 is open
+    return {0, spec::kMaxScheduleNumber};
+  }
+}
 
 json toJson(const Axis &axis) {
   json values = json::array();
@@ -128,6 +148,12 @@ Result<int> valueFromName(const Axis &axis, std::string_view text) {
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
   if (error != std::errc() || end != text.data() + text.size())
     return Error{ErrorCode::Usage, "`" + name + "` is not a number for " + knobName(axis.knob), ""};
+  const Range legal = legalRange(axis.knob);
+  if (value < legal.least || value > legal.most)
+    return Error{ErrorCode::Usage,
+                 std::string(knobName(axis.knob)) + " = " + name + " is not between " +
+                     std::to_string(legal.least) + " and " + std::to_string(legal.most),
+                 ""};
   return value;
 }
 

@@ -85,33 +85,45 @@ Result<std::unique_ptr<CudaPlan>> CudaPlan::create(std::shared_ptr<const CudaKer
   return plan;
 }
 
-Result<void> CudaPlan::setRoom(const PlanRoom &room) {
+Result<void> CudaPlan::setRoom(PlanRoom room) {
   if (auto waited = waitForCopies(); !waited)
     return waited;
   onDevice_.isValid = isWritten_ = isFixed_ = false;
-  room_ = room;
-  sections_ = PlanSections::of(room);
+  // Where memory cannot be had, no plan fits what there is: the next one asks for room again.
+  room_ = {};
+  sections_ = {};
+  if (auto reserved = reserve(room); !reserved)
+    return reserved;
+  room_ = std::move(room);
+  return {};
+}
+
+Result<void> CudaPlan::reserve(const PlanRoom &room) {
+  PlanSections sections = PlanSections::of(room);
   const spec::Variant &variant = kernels_->variant();
   const std::size_t rows = static_cast<std::size_t>(room.partialSlots) * variant.queryHeads;
   for (Slot &slot : slots_) {
     if (slot.memory.use_count() > 1) // a plan may have its runs there
       slot.memory = std::make_shared<device::HostMemory>(kernels_->device());
-    if (auto reserved = slot.memory->reserve(sections_.end, "a plan"); !reserved)
+    if (auto reserved = slot.memory->reserve(sections.end, "a plan"); !reserved)
       return reserved;
   }
-  if (auto reserved = plan_.reserve(sections_.end, "the plan"); !reserved)
+  if (auto reserved = plan_.reserve(sections.end, "the plan"); !reserved)
     return reserved;
   if (auto reserved = partialOut_.reserve(rows * variant.headDim * kPartialBytes, "the partial outputs");
       !reserved)
     return reserved;
-  return partialLse_.reserve(rows * sizeof(float), "the partial lse");
+  if (auto reserved = partialLse_.reserve(rows * sizeof(float), "the partial lse"); !reserved)
+    return reserved;
+  sections_ = std::move(sections);
+  return {};
 }
 
 void CudaPlan::lendRoom(plan::RunList &runs) {
   const auto firstRun = [&](const Slot &slot) {
     return reinterpret_cast<abi::Run *>(slot.memory->as<std::byte>() + sections_.runs);
   };
-  if (isWritten_) // a plan waits there for its upload
+  if (isWritten_ || room_.runs == 0) // a plan waits there for its upload
     return runs.lend({});
   // Where they stand nothing needs to be moved, once they are copied.
   if (const Slot &last = slots_[1 - next_]; runs.data() == firstRun(last) && last.copied.isReached())

@@ -86,7 +86,7 @@ public:
   bool isFixed() const { return isFixed_; }
   /// Makes the room exactly this, captured or not; what was written or uploaded is gone. Waits for the
   /// device. Graphs that captured the former room are not to be replayed any more.
-  support::Result<void> setRoom(const PlanRoom &room);
+  support::Result<void> setRoom(PlanRoom room);
 
 private:
   struct Facts { ///< of a plan, for who launches
@@ -109,6 +109,7 @@ private:
   support::Result<void> checkRun(const CudaKernels &kernels, const CudaPointers &pointers) const;
   support::Result<bool> isCapturing(cu::Stream stream) const;
   support::Result<void> waitForCopies() const;
+  support::Result<void> reserve(const PlanRoom &room);
 
   std::shared_ptr<const CudaKernels> kernels_;
   PlanRoom room_;

@@ -18,7 +18,8 @@ enum class DType { F16, BF16 };
 /// Where the tokens of a cache lie, in elements (not bytes), the same for K and for V. The token at location
 /// t is at
 ///   pageTable[t / pageSize] * page + (t % pageSize) * token + kvHead * head
-/// and in a contiguous cache at t * token + kvHead * head. Its head_dim elements stand side by side.
+/// and in a contiguous cache at t * token + kvHead * head. Its head_dim elements stand side by side. None is
+/// negative.
 struct CacheStrides {
   std::int64_t page = 0; ///< unused in a contiguous cache
   std::int64_t token = 0;
@@ -61,8 +62,8 @@ private:
 
 struct CompileOptions {
   std::string attention = {}; ///< which one, where the spec defines several
-  /// Of a spec given as text: how its errors call it, and where its imports are looked for. Empty: only the
-  /// shipped library can be imported.
+  /// Of a spec given as text: how its errors call it, and where its imports are looked for; files outside of
+  /// that folder are not read. Empty: only the shipped library can be imported.
   std::string name = "spec";
   std::string importFolder = {};
 };
@@ -96,7 +97,7 @@ public:
   Params &operator=(Params &&) noexcept;
   ~Params();
 
-  /// Of a scalar; of an array the same for every head. An i32 takes whole numbers only.
+  /// Of a scalar; of an array the same for every head. An i32 takes whole numbers only, an f32 finite ones.
   Result<void> set(std::string_view name, double value);
 
   /// Of an array, one value a head; they are copied.

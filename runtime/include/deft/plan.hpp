@@ -30,7 +30,7 @@ struct PlanOptions {
   /// Most tokens of a piece of work. None: the tuned config's, else the spec's; 0: as large as keeps all
   /// workers busy.
   std::optional<int> chunkTokens = {};
-  /// How many threads will run the plan; 0: as many as a Runtime has by default.
+  /// How many threads will run the plan, at most 1,024; 0: as many as a Runtime has by default.
   int workers = 0;
   /// The bits of a query's result do not change when other requests join or leave the tree (that a branch
   /// splits one of its nodes counts as a change). Takes partition Node; any other with it is an error.

@@ -33,7 +33,7 @@ struct Outputs {
 };
 
 struct RuntimeOptions {
-  int threads = 0; ///< 0: one for each processor that this process may use
+  int threads = 0; ///< at most 1,024; 0: one for each processor that this process may use
 };
 
 /// Runs plans on this machine's processors. Several runtimes in one process do not know of each other, and

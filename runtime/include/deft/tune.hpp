@@ -30,9 +30,9 @@ enum class TuneDevice {
 
 struct TuneOptions {
   TuneDevice device = TuneDevice::Any;
-  double budgetSeconds = 0; ///< of a run; 0: as long as it takes
+  double budgetSeconds = 0; ///< of a run, at most 1e9; 0: as long as it takes
   int candidates = 0;       ///< most configs of a class of trees that are measured; 0: 64
-  int threads = 0;          ///< of the host; 0: one for each processor that this process may use
+  int threads = 0; ///< of the host, at most 1,024; 0: one for each processor that this process may use
   /// Where the results go; empty: this device's file in the user's cache, where plans look.
   std::string configFile = {};
   /// The file that keeps a run, so that the next one goes on with it; empty: one in the user's cache.
@@ -40,7 +40,7 @@ struct TuneOptions {
   bool isFresh = false;           ///< begins anew where a journal could be gone on with
   std::string recordsFolder = {}; ///< of recorded workloads
   std::uint64_t seed = 1;         ///< of inputs and workloads
-  std::string note = {};          ///< kept with the results
+  std::string note = {};          ///< kept with the results; UTF-8, as are names of trees
   /// Does not search where a class of trees was tuned for before, by this version or another, for this
   /// attention or one that differs in no more than type and pages: measures what was found for it and its
   /// neighbours anew.

@@ -30,7 +30,7 @@ TEST_P(DiagnosticsTest, AreTheExpectedText) {
   support::SourceManager sources;
   support::DiagnosticSink sink;
   std::uint32_t file = sources.add(GetParam() + ".deft", *text);
-  // Beside the test runs no file of these names lies; the imports find the library and the file itself.
+  // The imports find the library and the file itself.
   ImportResolver library = specs::importResolver();
   ImportResolver resolver = [&](const std::string &importer,
                                 const std::string &path) -> support::Result<ImportedFile> {

@@ -19,6 +19,20 @@ TEST(SvgTest, TextIsEscapedWhereverItStands) {
   EXPECT_EQ(element.find("<script>"), std::string::npos);
 }
 
+TEST(SvgTest, WhatIsNoUtf8IsReplacedSoThatTheXmlIsWellFormed) {
+  const std::string none = "\xEF\xBF\xBD";
+  EXPECT_EQ(Svg::escaped("t\xff.json"), "t" + none + ".json");
+  EXPECT_EQ(Svg::escaped("\xc3"), none) << "cut off";
+  EXPECT_EQ(Svg::escaped("\xc0\xaf"), none + none) << "a longer form than is needed";
+  EXPECT_EQ(Svg::escaped("\xe0\x80\x80"), none + none + none);
+  EXPECT_EQ(Svg::escaped("\xed\xa0\x80"), none + none + none) << "a surrogate";
+  EXPECT_EQ(Svg::escaped("\xf4\x90\x80\x80"), none + none + none + none) << "above Unicode";
+  EXPECT_EQ(Svg::escaped("\xef\xbf\xbf"), none) << "U+FFFF is no character of XML";
+  EXPECT_EQ(Svg::escaped("\xed\x9f\xbf \xee\x80\x80 \xf4\x8f\xbf\xbf \xc3\xa4"),
+            "\xed\x9f\xbf \xee\x80\x80 \xf4\x8f\xbf\xbf \xc3\xa4");
+  EXPECT_EQ(Svg::escaped("a\x1b\n\x7f"), "a  \x7f");
+}
+
 TEST(SvgTest, AFileIsTheElementOnWhite) {
   Svg svg;
   svg.line(0, 0, 1, 1, "stroke=\"black\"");

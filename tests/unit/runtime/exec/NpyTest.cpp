@@ -60,6 +60,8 @@ TEST(NpyTest, OtherArraysAreErrorsThatSayWhatIsThere) {
             "the .npy array has shape (1, 2), must have one dimension");
   EXPECT_EQ(parseNpy(npy("<f4", "()", raw<float>({1}))).error().message,
             "the .npy array has shape (), must have one dimension");
+  EXPECT_EQ(parseNpy(npy("\x1b[31m" + std::string(100, 'x'), "()", "")).error().message,
+            "the .npy array has type '?[31m" + std::string(34, 'x') + "..., must be '<f4' or '<i4'");
   EXPECT_THAT(parseNpy(npy("<f4", "(3,)", raw<float>({1}))).error().message, HasSubstr("holds 4 bytes"));
   EXPECT_THAT(parseNpy(npy("<f4", "(1,)", raw<float>({1}), 9)).error().message, HasSubstr("version 9"));
 }

@@ -5,7 +5,11 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <climits>
+#include <cmath>
 #include <fstream>
+#include <limits>
+#include <optional>
 
 namespace deft::exec {
 namespace {
@@ -31,7 +35,7 @@ protected:
     const auto bound = bind(std::move(assignments));
     return bound ? "none" : bound.error().message;
   }
-  void writeNpy(const std::string &descr, int count) {
+  void writeNpy(const std::string &descr, int count, std::optional<float> last = {}) {
     std::string header =
         "{'descr': '" + descr + "', 'fortran_order': False, 'shape': (" + std::to_string(count) + ",), }\n";
     std::string bytes = "\x93NUMPY\x01";
@@ -40,7 +44,7 @@ protected:
     bytes += '\0';
     bytes += header;
     for (int i = 0; i < count; ++i) {
-      const float value = static_cast<float>(i) / 2;
+      const float value = last && i == count - 1 ? *last : static_cast<float>(i) / 2;
       bytes.append(reinterpret_cast<const char *>(&value), 4);
     }
     std::ofstream(path_, std::ios::binary) << bytes;
@@ -83,6 +87,22 @@ TEST_F(ParamsTest, ErrorsSayWhatIsExpected) {
   EXPECT_EQ(messageOf({"slope=" + path_}), "parameter `slope` has 4 values, " + path_ + " holds 3");
   writeNpy("<i4", 4);
   EXPECT_EQ(messageOf({"slope=" + path_}), "parameter `slope` is f32, " + path_ + " holds i32");
+}
+
+TEST_F(ParamsTest, FilesObeyTheRulesOfNumbers) {
+  for (const auto &[value, text] :
+       {std::pair(std::numeric_limits<float>::quiet_NaN(), "nan"), std::pair(-INFINITY, "-inf")}) {
+    writeNpy("<f4", 4, value);
+    EXPECT_EQ(messageOf({"slope=" + path_}),
+              "parameter `slope` must be finite f32s, " + path_ + " holds " + text + " at index 3");
+  }
+  writeNpy("<f4", 2);
+  EXPECT_EQ(messageOf({"slope=0", "window=" + path_}), "parameter `window` is i32, " + path_ + " holds f32");
+  writeNpy("<i4", 3);
+  EXPECT_EQ(messageOf({"slope=0", "window=" + path_}),
+            "parameter `window` has 2 values, " + path_ + " holds 3");
+  EXPECT_THAT((*bind({"slope=0", "window=-2147483648"}))[2].i32, ElementsAre(INT_MIN, INT_MIN));
+  EXPECT_EQ(messageOf({"slope=0", "window=2147483648"}), "parameter `window` is an i32, `2147483648` is not");
 }
 
 TEST_F(ParamsTest, AMissingArrayTellsHowToGiveIt) {

@@ -89,7 +89,14 @@ TEST(AttentionTest, ParametersAreCheckedWhenTheyAreSet) {
   EXPECT_THAT(params.set("slope", std::span(slopes, 3)).error().message, HasSubstr("has 4 values, not 3"));
   EXPECT_THAT(params.set("far", 1.5).error().message, HasSubstr("is an i32"));
   EXPECT_THAT(params.set("far", std::span(slopes)).error().message, HasSubstr("is i32, not f32"));
-  EXPECT_THAT(params.set("cap", std::nan("")).error().message, HasSubstr("finite"));
+  for (const double value : {std::nan(""), HUGE_VAL, 1e300})
+    EXPECT_THAT(params.set("cap", value).error().message, HasSubstr("must be a finite f32, "));
+  const float holed[] = {1, std::nanf(""), 3, 4};
+  EXPECT_THAT(params.set("slope", std::span(holed)).error().message,
+              HasSubstr("must be finite f32s, value 1 is nan"));
+  EXPECT_TRUE(params.set("far", -2147483648.0)) << "the least that an i32 holds";
+  for (const double value : {2147483648.0, -2147483649.0, std::nan("")})
+    EXPECT_THAT(params.set("far", value).error().message, HasSubstr("is an i32, "));
   EXPECT_THAT(params.set("slop", 1).error().hint, HasSubstr("slope"));
 }
 

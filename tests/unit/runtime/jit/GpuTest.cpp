@@ -9,6 +9,7 @@
 #include <gtest/gtest.h>
 
 #include <bit>
+#include <climits>
 #include <cmath>
 #include <fstream>
 #include <random>
@@ -369,6 +370,47 @@ TEST_F(GpuTest, WrongCallsAreErrorsBeforeAnythingIsEnqueued) {
   EXPECT_THAT(message(inputs(), outputs()), HasSubstr("stale"));
   EXPECT_FALSE(plan.isCurrent());
   EXPECT_TRUE(fake_cuda::takeCalls().empty());
+}
+
+TEST_F(GpuTest, NumbersThatMeanNothingAreErrors) {
+  const auto error = [](const auto &result) { return result ? "none" : result.error().message; };
+  for (const int index : {-1, 99, INT_MIN})
+    EXPECT_THAT(error(Gpu::open(index)), HasSubstr("there is no GPU " + std::to_string(index)));
+  EXPECT_THAT(error(GpuPageTable::make(attention_.gpu(), -1)), HasSubstr("-1 pages"));
+  EXPECT_THAT(error(GpuPlan::make(attention_, tree(), {.runsAhead = -1})), HasSubstr("-1 runs ahead"));
+  EXPECT_EQ(error(GpuPlan::make(attention_, tree(), {.plan = {.partition = static_cast<Partition>(99)}})),
+            "PlanOptions::partition is 99, not between 0 and 7");
+  auto plan = GpuPlan::make(attention_, tree()).value();
+  const GpuRoom room = plan.room();
+  EXPECT_EQ(error(plan.reserve({.queries = -1})), "GpuRoom::queries is -1, not between 0 and 268435456");
+  EXPECT_THAT(error(plan.reserve({.items = INT_MAX})), HasSubstr("GpuRoom::items is 2147483647"));
+  EXPECT_THAT(error(plan.reserve({.runs = INT_MIN})), HasSubstr("GpuRoom::runs is "));
+  EXPECT_THAT(error(plan.reserve({.partials = -5})), HasSubstr("GpuRoom::partials is -5"));
+  EXPECT_EQ(plan.room().items, room.items);
+  plan.upload(stream_).value();
+  GpuInputs in = inputs();
+  in.strides = CacheStrides{.page = 2048, .token = -128, .head = 64};
+  EXPECT_EQ(error(plan.run(attention_, in, outputs(), stream_)), "CacheStrides::token is -128, less than 0");
+}
+
+TEST_F(GpuTest, APlanWithoutMemoryTakesNoStepAndRecovers) {
+  auto plan = GpuPlan::make(attention_, tree()).value();
+  int most = 100'000;
+  constexpr int kOutOfMemory = 2;
+  for (const char *const function : {"cuMemHostAlloc", "cuMemAlloc"}) {
+    fake_cuda::failAt(function, kOutOfMemory);
+    EXPECT_THAT(
+        plan.reserve({.queries = ++most, .items = most, .runs = most, .partials = most}).error().message,
+        HasSubstr("cannot "));
+    // Its memory is gone, and so is its room: the next plan asks for both again.
+    (void)sequences_.append(leaves_[0]).value();
+    EXPECT_FALSE(plan.advance(tree()));
+    EXPECT_FALSE(uploadAndRun(plan));
+    fake_cuda::failAt(function, 0);
+    EXPECT_TRUE(plan.advance(tree()));
+    EXPECT_TRUE(uploadAndRun(plan));
+    EXPECT_TRUE(isRight());
+  }
 }
 
 TEST_F(GpuTest, APlanOfAnotherTreeIsNotTakenForThisOnes) {

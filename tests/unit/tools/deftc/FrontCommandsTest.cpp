@@ -134,6 +134,18 @@ TEST(FrameTest, OutputThatCannotBeWrittenIsAnErrorOfTheEnvironment) {
   Context context{broken, err, false, false, {}, false};
   const char *argv[] = {"deftc", "specs"};
   EXPECT_EQ(runDeftc(2, argv, context), kExitEnvironment);
+  for (const char *const option : {"--help", "--version"}) {
+    const char *const alone[] = {"deftc", option};
+    err.str("");
+    EXPECT_EQ(runDeftc(2, alone, context), kExitEnvironment) << option;
+    EXPECT_EQ(err.str(), "error: cannot write the output\n");
+  }
+  for (const char *const command :
+       {"check", "emit", "build", "run", "plan", "bench", "tune", "report", "cache", "classify", "explain",
+        "devices", "specs", "workloads", "doctor"}) {
+    const char *const help[] = {"deftc", command, "--help"};
+    EXPECT_EQ(runDeftc(3, help, context), kExitEnvironment) << command;
+  }
   EXPECT_EQ(run({"specs", "llama3_8b", "-o", "/no/such/folder/file"}).code, kExitEnvironment);
 }
 
@@ -181,6 +193,17 @@ TEST_F(FrontCommandsTest, ImportsAreFoundBesideTheFile) {
                                         " mask = near(4); score = softcap(s, 30); }");
   Outcome outcome = run({"check", spec});
   EXPECT_EQ(outcome.code, kExitOk) << outcome.err;
+}
+
+TEST_F(FrontCommandsTest, ADiagnosticNeverQuotesAFileOutsideOfTheFolder) {
+  write("secret.txt", "root:x:0:0\n");
+  fs::create_directory(folder_ / "spec");
+  fs::create_symlink("../secret.txt", folder_ / "spec" / "lib.deft");
+  const std::string spec = write("spec/main.deft", "import \"lib.deft\";\n");
+  const Outcome outcome = run({"check", spec});
+  EXPECT_EQ(outcome.code, kExitDiagnostics);
+  EXPECT_THAT(outcome.err, HasSubstr("main.deft:1:8: error: `lib.deft` lies outside of the folder"));
+  EXPECT_THAT(outcome.err, Not(HasSubstr("root:")));
 }
 
 TEST_F(FrontCommandsTest, SpecsListsAllAndPrintsOne) {

@@ -156,6 +156,8 @@ TEST_F(TuneCommandTest, WhatIsWrongIsSaidBeforeAnythingIsMeasured) {
   EXPECT_THAT(error({"--workload", "few_shot:step=1", "--threads", "100000"}),
               HasSubstr("is not a number of threads from 1 to 1024"));
   EXPECT_THAT(error({"--workload", "few_shot:step=1", "--axis", "chunks=1"}), HasSubstr("no axis `chunks`"));
+  EXPECT_THAT(error({"--workload", "few_shot:step=1", "--axis", "chunk_tokens=-5"}),
+              HasSubstr("chunk_tokens = -5 is not between 0 and"));
   EXPECT_THAT(error({"--workload", "few_shot:step=1", "--axis", "chunk_tokens"}),
               HasSubstr("is no axis with its values"));
   EXPECT_THAT(error({"--workload", "few_shot:step=1", "--record", folder.path("x")}),

@@ -8,9 +8,12 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <csignal>
 #include <filesystem>
 #include <fstream>
+#include <optional>
 #include <set>
+#include <sys/resource.h>
 
 namespace deft::session {
 namespace {
@@ -243,6 +246,43 @@ TEST_F(TuneTest, ConfigsThatCannotBeSavedStayInTheJournalAndTheSameSessionSavesT
   EXPECT_FALSE(second->notSaved);
   EXPECT_EQ(second->made, 0);
   EXPECT_EQ(config_cache::readConfigFile(options.configPath).file.entries.size(), 2U);
+}
+
+/// No file gets longer than so many bytes, as if the disk were full.
+class DiskOf {
+public:
+  explicit DiskOf(rlim_t bytes) {
+    ::getrlimit(RLIMIT_FSIZE, &before_);
+    const rlimit limit{bytes, before_.rlim_max};
+    ::setrlimit(RLIMIT_FSIZE, &limit);
+    handler_ = ::signal(SIGXFSZ, SIG_IGN);
+  }
+  ~DiskOf() {
+    ::setrlimit(RLIMIT_FSIZE, &before_);
+    ::signal(SIGXFSZ, handler_);
+  }
+
+private:
+  rlimit before_{};
+  void (*handler_)(int);
+};
+
+TEST_F(TuneTest, OnAFullDiskNobodySaysThatTheJournalHasTheResults) {
+  ASSERT_TRUE(run().ok());
+  std::ifstream journal(options.journal);
+  std::string session;
+  std::getline(journal, session);
+  std::filesystem::remove(options.journal);
+  std::filesystem::remove(options.configPath);
+  std::optional<support::Result<TuneReport>> report;
+  {
+    const DiskOf little(session.size() + 100);
+    report.emplace(run());
+  }
+  ASSERT_TRUE(report->ok()) << report->error().message;
+  ASSERT_TRUE((*report)->notSaved);
+  EXPECT_THAT((*report)->notSaved->hint, testing::HasSubstr("the journal could not be written either"));
+  EXPECT_THAT((*report)->warnings, testing::Contains(testing::HasSubstr(options.journal)));
 }
 
 TEST_F(TuneTest, AProcessThatSomebodyKillsOnceCondemnsNobody) {

@@ -176,6 +176,13 @@ TEST(SpaceTest, OverridesReplaceValuesAndNameWhatIsWrong) {
   EXPECT_EQ(errorOf({"tiles=1"}).substr(0, 39), "no axis `tiles` | the space has chunk_t");
   EXPECT_EQ(errorOf({"partition=unoin"}), "no partition `unoin` | ");
   EXPECT_EQ(errorOf({"chunk_tokens=many"}), "`many` is not a number for chunk_tokens | ");
+  EXPECT_EQ(errorOf({"chunk_tokens=-5"}), "chunk_tokens = -5 is not between 0 and 16777216 | ");
+  EXPECT_EQ(errorOf({"chunk_tokens=0,16777217"}), "chunk_tokens = 16777217 is not between 0 and 16777216 | ");
+  EXPECT_EQ(errorOf({"tile_q=0"}), "tile_q = 0 is not between 1 and 1024 | ");
+  EXPECT_EQ(errorOf({"tile_kv=2147483632"}), "tile_kv = 2147483632 is not between 1 and 1024 | ");
+  EXPECT_EQ(errorOf({"stages=-1"}), "stages = -1 is not between 1 and 8 | ");
+  EXPECT_EQ(errorOf({"warps=33"}), "warps = 33 is not between 1 and 32 | ");
+  EXPECT_EQ(errorOf({"rows_above=-2"}), "rows_above = -2 is not between 0 and 16777216 | ");
   EXPECT_EQ(errorOf({"shape=sm91"}), "no shape `sm91` | did you mean `sm90`?");
   EXPECT_EQ(parseOverride("chunk").error().message, "`chunk` is no axis with its values");
   EXPECT_EQ(parseOverride("chunk=").error().message, "`chunk=` is no axis with its values");
