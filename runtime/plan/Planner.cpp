@@ -1,8 +1,10 @@
 #include "runtime/plan/Planner.h"
 
 #include "compiler/config/ConfigJson.h"
+#include "runtime/plan/Coverage.h"
 
 #include <algorithm>
+#include <cassert>
 #include <limits>
 #include <string>
 
@@ -106,6 +108,7 @@ Result<void> Planner::makeOfRead(const tree::KvTree &tree, const VariantFacts &f
   plan.gained.resize(plan.leaves.size());
   if (!options_.isInvariant) // what stands beside an item depends on others, and what it mixes on its queries
     order_.apply(config, facts, plan);
+  assert(coversAll(plan, view_) && "a plan leaves out a token of a query");
   return {};
 }
 
