@@ -35,6 +35,10 @@ struct PlanOptions {
   /// The bits of a query's result do not change when other requests join or leave the tree (that a branch
   /// splits one of its nodes counts as a change). Takes partition Node; any other with it is an error.
   bool invariant = false;
+  /// Whether making and advancing a plan fail where two nodes share slots of the cache, as they do when a
+  /// host forgets to place one: by default a tree's locations are taken as they are. The error names both
+  /// nodes. Costs a sort of the nodes a step.
+  bool checkPlaces = false;
 };
 
 /// What a plan costs.
