@@ -1,12 +1,12 @@
 #include "compiler/config/CostCoefficients.h"
 
 #include "compiler/support/NearestName.h"
+#include "compiler/support/Numbers.h"
 
 #include <nlohmann/json.hpp>
 
 #include <algorithm>
 #include <array>
-#include <cmath>
 #include <string>
 #include <vector>
 
@@ -17,31 +17,41 @@ using nlohmann::json;
 using support::Error;
 using support::ErrorCode;
 
+/// What a price may be. Far beyond what machines have, in both directions, and near enough that no sum over
+/// the items of a plan leaves the numbers: by a price of infinity no plan is the cheapest.
+struct Range {
+  double least, most;
+};
+constexpr Range kRate{1e-3, 1e9}; ///< GB/s, GFLOP/s: divides
+constexpr Range kTime{0, 1e6};    ///< microseconds
+constexpr Range kFactor{0, 1e3};
+
 struct Price {
   const char *key;
   double CostCoefficients::*member;
-  bool isRate;          ///< divides, so it must be above zero
+  Range range;
   bool isNew = false;   ///< there are files without it, which were written when it was nothing
   bool isOften = false; ///< it is what it is by default nearly always, and left out then
 };
 constexpr std::array<Price, 16> kPrices{{
-    {"cache_gb_s", &CostCoefficients::cacheGBs, true},
-    {"again_gb_s", &CostCoefficients::againGBs, true},
-    {"partial_gb_s", &CostCoefficients::partialGBs, true},
-    {"block_gflops", &CostCoefficients::blockGflops, true},
-    {"wgmma_block_gflops", &CostCoefficients::wgmmaBlockGflops, true},
-    {"step_us", &CostCoefficients::stepUs, false},
-    {"item_us", &CostCoefficients::itemUs, false},
-    {"run_us", &CostCoefficients::runUs, false, true},
-    {"mask_us", &CostCoefficients::maskUs, false, true},
-    {"launch_us", &CostCoefficients::launchUs, false},
-    {"merge_us", &CostCoefficients::mergeUs, false},
-    {"slot_us", &CostCoefficients::slotUs, false, true},
-    {"light_step", &CostCoefficients::lightStep, false, false, true},
-    {"light_item", &CostCoefficients::lightItem, false, false, true},
-    {"turn_step", &CostCoefficients::turnStep, false, false, true},
-    {"merged_share", &CostCoefficients::mergedShare, false, true},
+    {"cache_gb_s", &CostCoefficients::cacheGBs, kRate},
+    {"again_gb_s", &CostCoefficients::againGBs, kRate},
+    {"partial_gb_s", &CostCoefficients::partialGBs, kRate},
+    {"block_gflops", &CostCoefficients::blockGflops, kRate},
+    {"wgmma_block_gflops", &CostCoefficients::wgmmaBlockGflops, kRate},
+    {"step_us", &CostCoefficients::stepUs, kTime},
+    {"item_us", &CostCoefficients::itemUs, kTime},
+    {"run_us", &CostCoefficients::runUs, kTime, true},
+    {"mask_us", &CostCoefficients::maskUs, kTime, true},
+    {"launch_us", &CostCoefficients::launchUs, kTime},
+    {"merge_us", &CostCoefficients::mergeUs, kTime},
+    {"slot_us", &CostCoefficients::slotUs, kTime, true},
+    {"light_step", &CostCoefficients::lightStep, kFactor, false, true},
+    {"light_item", &CostCoefficients::lightItem, kFactor, false, true},
+    {"turn_step", &CostCoefficients::turnStep, kFactor, false, true},
+    {"merged_share", &CostCoefficients::mergedShare, kFactor, true},
 }};
+constexpr int kMostStep = 4096;
 
 struct Step {
   const char *key;
@@ -55,6 +65,8 @@ constexpr std::array<Step, 2> kSteps{{
 Error wrong(const std::string &key, const std::string &what) {
   return {ErrorCode::Diagnostics, "cost: `" + key + "` " + what, ""};
 }
+
+std::string number(double value) { return support::significant(value, 6); }
 
 std::string hintFor(const std::string &key) {
   std::vector<std::string> names;
@@ -124,20 +136,34 @@ support::Result<CostCoefficients> costFromJson(const json &object) {
   for (const auto &[key, value] : object.items()) {
     const auto hasKey = [&key = key](const auto &entry) { return key == entry.key; };
     if (const auto price = std::find_if(kPrices.begin(), kPrices.end(), hasKey); price != kPrices.end()) {
-      const double number = value.is_number() ? value.get<double>() : -1;
-      if (!std::isfinite(number) || number < 0 || (price->isRate && number == 0))
-        return wrong(key, price->isRate ? "is not a number above 0" : "is not a number of at least 0");
-      cost.*price->member = number;
+      if (!value.is_number())
+        return wrong(key, "is not a number");
+      cost.*price->member = value.get<double>();
     } else if (const auto step = std::find_if(kSteps.begin(), kSteps.end(), hasKey); step != kSteps.end()) {
-      constexpr int kMost = 4096;
-      if (!value.is_number_integer() || value < 0 || value > kMost)
-        return wrong(key, "is not an integer from 0 to " + std::to_string(kMost));
+      if (!value.is_number_integer() || value < 0 || value > kMostStep)
+        return wrong(key, "is not an integer from 0 to " + std::to_string(kMostStep));
       cost.*step->member = value.get<int>();
     } else {
       return Error{ErrorCode::Diagnostics, "cost: unknown key `" + key + "`", hintFor(key)};
     }
   }
+  if (auto checked = checkCost(cost); !checked)
+    return checked.error();
   return cost;
+}
+
+support::Result<void> checkCost(const CostCoefficients &cost) {
+  for (const Price &price : kPrices) {
+    const double value = cost.*price.member;
+    if (!(value >= price.range.least && value <= price.range.most)) // a NaN is in no range
+      return wrong(price.key, "is " + number(value) + ", a price is from " + number(price.range.least) +
+                                  " to " + number(price.range.most));
+  }
+  for (const Step &step : kSteps)
+    if (const int value = cost.*step.member; value < 0 || value > kMostStep)
+      return wrong(step.key,
+                   "is " + std::to_string(value) + ", a step is from 0 to " + std::to_string(kMostStep));
+  return {};
 }
 
 } // namespace deft::config

@@ -47,7 +47,10 @@ CostCoefficients cpuCoefficients(int threads);
 nlohmann::json toJson(const CostCoefficients &coefficients);
 
 /// Absent members keep their defaults, but for prices that were not there when files without them were
-/// written: these are 0. An unknown member, or a number that is no price, is an error.
+/// written: these are 0. An unknown member, or a number that checkCost refuses, is an error.
 support::Result<CostCoefficients> costFromJson(const nlohmann::json &json);
+
+/// Whether all prices are in ranges in which times can be added up and compared; names the first that is not.
+support::Result<void> checkCost(const CostCoefficients &cost);
 
 } // namespace deft::config

@@ -192,6 +192,8 @@ Result<void> checkConfig(const KernelShape &shape, const Config &config, const t
     return Error{ErrorCode::Diagnostics, "a config without phases serves no item", {}};
   if (config.chunkTokens < 0)
     return Error{ErrorCode::Diagnostics, "chunk is " + number(config.chunkTokens) + ", less than 0", {}};
+  if (Result<void> priced = checkCost(config.cost); !priced)
+    return priced;
   std::set<std::string> names;
   for (std::size_t i = 0; i < config.phases.size(); ++i) {
     const PhaseConfig &phase = config.phases[i];

@@ -67,6 +67,8 @@ Result<void> checkCpuConfig(const config::KernelShape &shape, const config::Conf
   if (config.chunkTokens < 0)
     return Error{
         ErrorCode::Diagnostics, "chunk is " + std::to_string(config.chunkTokens) + ", less than 0", {}};
+  if (auto priced = config::checkCost(config.cost); !priced)
+    return priced;
   int widest = 0;
   for (std::size_t i = 0; i < config.phases.size(); ++i) {
     const config::PhaseConfig &phase = config.phases[i];

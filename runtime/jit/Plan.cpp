@@ -6,6 +6,7 @@
 #include "runtime/jit/InvariantConfig.h"
 #include "runtime/jit/ParamsImpl.h"
 #include "runtime/jit/Processors.h"
+#include "runtime/tree/Places.h"
 
 #include <algorithm>
 
@@ -121,8 +122,19 @@ ConfigChoice Plan::Impl::choice() const {
           selection.chosen.why() + (isRefitted ? "; made for the room of a captured graph" : "")};
 }
 
+Result<void> Plan::Impl::checkPlaces(const Tree &tree) {
+  if (!options.checkPlaces)
+    return {};
+  auto checked = tree::checkPlaces(tree.impl().tree());
+  if (!checked)
+    stamp = nullptr;
+  return jit::toPublic(std::move(checked));
+}
+
 Result<void> Plan::Impl::make(const Tree &tree) {
   stamp = nullptr;
+  if (auto checked = checkPlaces(tree); !checked)
+    return checked;
   chooseConfig(tree, planner.read(tree.impl().tree(), facts));
   if (auto made = planner.makeOfRead(tree.impl().tree(), facts, config, workers, plan); !made)
     return jit::toPublic(made.error());
@@ -153,6 +165,8 @@ void Plan::Impl::noteTree(const Tree &tree) {
 Result<Advanced> Plan::Impl::advance(const Tree &tree) {
   if (isCurrentFor(tree))
     return Advanced::Nothing;
+  if (auto checked = checkPlaces(tree); !checked)
+    return checked.error();
   if (stamp == tree.impl().stamp && plan::advance(tree.impl().tree(), plan) == plan::Advance::Done) {
     noteTree(tree);
     return Advanced::InPlace;

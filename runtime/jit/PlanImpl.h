@@ -46,6 +46,8 @@ struct Plan::Impl {
   ConfigChoice choice() const;
 
 private:
+  /// Where the options ask for it. After an error the plan fits no tree.
+  Result<void> checkPlaces(const Tree &tree);
   void chooseConfig(const Tree &tree, const plan::TreeView &view);
 };
 

@@ -1,9 +1,11 @@
 #include "runtime/plan/Planner.h"
 
 #include "compiler/config/ConfigJson.h"
+#include "runtime/plan/Coverage.h"
 #include "runtime/plan/WindowStarts.h"
 
 #include <algorithm>
+#include <cassert>
 #include <limits>
 #include <string>
 
@@ -109,6 +111,8 @@ Result<void> Planner::makeOfRead(const tree::KvTree &tree, const VariantFacts &f
   plan.gained.resize(plan.leaves.size());
   if (!options_.isInvariant) // what stands beside an item depends on others, and what it mixes on its queries
     order_.apply(config, facts, plan);
+  // The view of an invariant plan also has what a mask hides.
+  assert((options_.isInvariant || coversAll(plan, view_)) && "a plan leaves out a token of a query");
   findWindowStarts(kMostGrowth, plan);
   return {};
 }

@@ -1,6 +1,7 @@
 #include "runtime/plan/Verify.h"
 
 #include "runtime/plan/Deal.h"
+#include "runtime/tree/Places.h"
 
 #include <algorithm>
 #include <span>
@@ -216,7 +217,10 @@ private:
 } // namespace
 
 Result<void> verify(const Plan &plan, const tree::KvTree &tree, const VariantFacts &facts,
-                    const config::Config &config) {
+                    const config::Config &config, const VerifyOptions &options) {
+  if (options.checkPlaces)
+    if (auto checked = tree::checkPlaces(tree); !checked)
+      return checked;
   return Verifier(plan, tree, facts, config).run();
 }
 

@@ -1,7 +1,6 @@
 #include "runtime/reference/Check.h"
 
 #include "runtime/exec/Half.h"
-#include "runtime/reference/Oracle.h"
 
 #include <algorithm>
 #include <atomic>
@@ -27,18 +26,20 @@ public:
 
   void check(int query) {
     for (int kvHead = 0; kvHead < variant_.kvHeads; ++kvHead) {
-      const auto exact = evaluateGroup(variant_, tree_, inputs_, query, kvHead, Precision::Exact);
-      const auto plain = evaluateGroup(variant_, tree_, inputs_, query, kvHead, Precision::Plain);
+      const auto rows = boundGroup(variant_, tree_, inputs_, query, kvHead);
       for (int i = 0; i < variant_.ratio(); ++i)
-        compare(query, kvHead * variant_.ratio() + i, exact[i], plain[i]);
+        compare(query, kvHead * variant_.ratio() + i, rows[i]);
     }
   }
 
   /// Takes the worse of both; ties go to the smaller query, so that the report does not depend on threads.
   void join(const Checker &other) {
     const CheckReport &theirs = other.report_;
-    if (isWorse(theirs.error, theirs.worstQuery, report_.error, report_.worstQuery)) {
+    if (isWorse(theirs.share, theirs.worstQuery, report_.share, report_.worstQuery)) {
+      report_.share = theirs.share;
       report_.error = theirs.error;
+      report_.plainError = theirs.plainError;
+      report_.allowed = theirs.allowed;
       report_.worstQuery = theirs.worstQuery;
       report_.worstHead = theirs.worstHead;
     }
@@ -47,7 +48,6 @@ public:
       report_.worstLseQuery = theirs.worstLseQuery;
       report_.worstLseHead = theirs.worstLseHead;
     }
-    report_.plainError = std::max(report_.plainError, theirs.plainError);
   }
 
   CheckReport report_;
@@ -57,24 +57,24 @@ private:
     return query >= 0 && (thanQuery < 0 || error > than || (error == than && query < thanQuery));
   }
 
-  void compare(int query, int head, const Row &exact, const Row &plain) {
+  void compare(int query, int head, const BoundedRow &bounded) {
     const std::size_t row = static_cast<std::size_t>(query) * variant_.queryHeads + head;
     std::vector<double> actual(variant_.headDim);
     for (int d = 0; d < variant_.headDim; ++d)
       actual[d] = exec::toFloat(outputs_.out[row * variant_.headDim + d], variant_.outputDtype);
-    const double error = relativeError(exact.out, actual);
-    if (report_.worstQuery < 0 || error > report_.error) {
+    const double error = relativeError(bounded.exact.out, actual);
+    const double share = error == 0 ? 0 : error / bounded.allowed;
+    if (report_.worstQuery < 0 || share > report_.share) {
+      report_.share = share;
       report_.error = error;
+      report_.plainError = bounded.plainError;
+      report_.allowed = bounded.allowed;
       report_.worstQuery = query;
       report_.worstHead = head;
     }
-    // Where rounding each step breaks the plain evaluation (f16 overflows), the row bounds nothing.
-    const double plainError = relativeError(exact.out, plain.out);
-    if (plainError < kInfinity)
-      report_.plainError = std::max(report_.plainError, plainError);
     if (!report_.hasLse)
       return;
-    const double lseError = lseDistance(exact.lse, outputs_.lse[row]);
+    const double lseError = lseDistance(bounded.exact.lse, outputs_.lse[row]);
     if (report_.worstLseQuery < 0 || lseError > report_.lseError) {
       report_.lseError = lseError;
       report_.worstLseQuery = query;
@@ -87,23 +87,6 @@ private:
   const exec::Inputs &inputs_;
   const exec::Outputs &outputs_;
 };
-
-std::vector<int> chooseQueries(const spec::Variant &variant, const tree::KvTree &tree,
-                               long long mostRowTokens) {
-  const int count = static_cast<int>(tree.queries().size());
-  long long total = 0;
-  for (const tree::Query &query : tree.queries())
-    total += static_cast<long long>(tree.pathTokens(query)) * variant.queryHeads;
-  long long wanted = count;
-  if (mostRowTokens > 0 && total > mostRowTokens)
-    wanted =
-        std::max<long long>(static_cast<long long>(static_cast<double>(mostRowTokens) / total * count), 2);
-  wanted = std::min<long long>(wanted, count);
-  std::vector<int> queries(wanted);
-  for (long long i = 0; i < wanted; ++i)
-    queries[i] = wanted == 1 ? 0 : static_cast<int>(i * (count - 1) / (wanted - 1));
-  return queries;
-}
 
 } // namespace
 
@@ -127,9 +110,46 @@ double lseDistance(double exact, double actual) {
   return std::isnan(distance) ? kInfinity : distance;
 }
 
+std::vector<int> queriesToCheck(const spec::Variant &variant, const tree::KvTree &tree,
+                                long long mostRowTokens) {
+  const int count = static_cast<int>(tree.queries().size());
+  long long total = 0;
+  for (const tree::Query &query : tree.queries())
+    total += static_cast<long long>(tree.pathTokens(query)) * variant.queryHeads;
+  long long wanted = count;
+  if (mostRowTokens > 0 && total > mostRowTokens)
+    wanted =
+        std::max<long long>(static_cast<long long>(static_cast<double>(mostRowTokens) / total * count), 2);
+  wanted = std::min<long long>(wanted, count);
+  std::vector<int> queries(wanted);
+  for (long long i = 0; i < wanted; ++i)
+    queries[i] = wanted == 1 ? 0 : static_cast<int>(i * (count - 1) / (wanted - 1));
+  return queries;
+}
+
+std::vector<BoundedRow> boundGroup(const spec::Variant &variant, const tree::KvTree &tree,
+                                   const exec::Inputs &inputs, int query, int kvHead) {
+  std::vector<Row> exact = evaluateGroup(variant, tree, inputs, query, kvHead, Precision::Exact);
+  const std::vector<Row> plain = evaluateGroup(variant, tree, inputs, query, kvHead, Precision::Plain);
+  std::vector<Row> single;
+  std::vector<BoundedRow> rows(exact.size());
+  for (std::size_t i = 0; i < rows.size(); ++i) {
+    double error = relativeError(exact[i].out, plain[i].out);
+    if (error == kInfinity) {
+      if (single.empty())
+        single = evaluateGroup(variant, tree, inputs, query, kvHead, Precision::Single);
+      error = relativeError(exact[i].out, single[i].out);
+    }
+    rows[i].plainError = error < kInfinity ? error : 0;
+    rows[i].allowed = kPlainFactor * rows[i].plainError + exact[i].noise;
+    rows[i].exact = std::move(exact[i]);
+  }
+  return rows;
+}
+
 CheckReport check(const spec::Variant &variant, const tree::KvTree &tree, const exec::Inputs &inputs,
                   const exec::Outputs &outputs, const CheckOptions &options) {
-  const std::vector<int> queries = chooseQueries(variant, tree, options.mostRowTokens);
+  const std::vector<int> queries = queriesToCheck(variant, tree, options.mostRowTokens);
   const int threads = std::clamp(options.threads, 1, std::max(static_cast<int>(queries.size()), 1));
   std::vector<Checker> checkers(threads, Checker(variant, tree, inputs, outputs));
   std::atomic<std::size_t> next = 0, done = 0;
@@ -150,7 +170,6 @@ CheckReport check(const spec::Variant &variant, const tree::KvTree &tree, const 
     checkers[0].join(checkers[t]);
 
   CheckReport report = checkers[0].report_;
-  report.allowed = kPlainFactor * report.plainError + kErrorSlack;
   report.queriesChecked = static_cast<int>(queries.size());
   report.queries = static_cast<int>(tree.queries().size());
   return report;
@@ -158,7 +177,7 @@ CheckReport check(const spec::Variant &variant, const tree::KvTree &tree, const 
 
 std::string explainFailure(const CheckReport &report) {
   std::ostringstream text;
-  if (!(report.error <= report.allowed))
+  if (!(report.share <= 1))
     text << "query " << report.worstQuery << ", head " << report.worstHead << ": relative error "
          << report.error << ", allowed " << report.allowed;
   if (!(report.lseError <= kLseTolerance))

@@ -120,7 +120,15 @@ Evaluator::Evaluator(const spec::Variant &variant, const exec::Inputs &inputs, P
       values_(variant.exprs.size()) {}
 
 double Evaluator::round(double value) const {
-  return precision_ == Precision::Exact ? value : exec::roundTo(value, variant_.dtype);
+  switch (precision_) {
+  case Precision::Plain:
+    return exec::roundTo(value, variant_.dtype);
+  case Precision::Single:
+    return static_cast<float>(value);
+  case Precision::Exact:
+    break;
+  }
+  return value;
 }
 
 Evaluator::Ids Evaluator::operandsOf(ExprId id) const {

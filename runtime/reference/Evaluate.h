@@ -9,8 +9,9 @@
 namespace deft::reference {
 
 /// `Exact` computes in float64. `Plain` does the same and rounds the result of every f32 step to the
-/// variant's dtype: what a plain implementation in that dtype would give, the yardstick of errors.
-enum class Precision { Exact, Plain };
+/// variant's dtype: what a plain implementation in that dtype would give, the yardstick of errors. `Single`
+/// rounds to f32 instead, as kernels do.
+enum class Precision { Exact, Plain, Single };
 
 /// What an expression may read, for one (row, token) pair.
 struct Site {
@@ -32,7 +33,7 @@ public:
   double f32(spec::ExprId id, const Site &site) { return compute(id, site).f32; }
   bool boolean(spec::ExprId id, const Site &site) { return compute(id, site).i32 != 0; }
 
-  /// The dtype's nearest in `Plain`, the value itself in `Exact`.
+  /// The nearest in the precision.
   double round(double value) const;
 
 private:

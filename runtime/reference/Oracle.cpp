@@ -1,6 +1,7 @@
 #include "runtime/reference/Oracle.h"
 
 #include "runtime/exec/Half.h"
+#include "runtime/reference/Noise.h"
 
 #include <algorithm>
 #include <cmath>
@@ -52,15 +53,25 @@ double dot(const std::vector<double> &q, const float *k) {
   return sum;
 }
 
-/// Final scores of one row; -inf where a token is hidden.
+/// Where the row of one head stands, but for the token.
+Site siteOf(const spec::Variant &variant, const std::vector<Token> &tokens, int query, int head) {
+  Site site;
+  site.qPos = static_cast<int>(tokens.size()) - 1;
+  site.head = head;
+  site.kvHead = head / variant.ratio();
+  site.query = query;
+  return site;
+}
+
+/// Final scores of one row, of the product of q with each token's key; -inf where a token is hidden.
+template <class Product>
 std::vector<double> scoresOf(const spec::Variant &variant, const std::vector<Token> &tokens,
-                             const std::vector<double> &q, const std::vector<float> &keys,
-                             Evaluator &evaluate, Site site) {
+                             const Product &product, Evaluator &evaluate, Site site) {
   std::vector<double> scores(tokens.size());
   for (std::size_t t = 0; t < tokens.size(); ++t) {
     site.kvPos = tokens[t].position;
     site.depth = tokens[t].depth;
-    site.s = evaluate.round(evaluate.round(dot(q, &keys[t * q.size()])) * variant.scale);
+    site.s = evaluate.round(evaluate.round(product(t)) * variant.scale);
     const bool isVisible = !variant.mask || evaluate.boolean(*variant.mask, site);
     scores[t] = !isVisible ? -kInfinity : variant.score ? evaluate.f32(*variant.score, site) : site.s;
     if (variant.normalize == spec::Normalize::Sigmoid && variant.sigmoidBias && scores[t] != -kInfinity)
@@ -91,6 +102,26 @@ void sigmoid(std::vector<double> &scores, const Evaluator &evaluate) {
     score = evaluate.round(1 / (1 + std::exp(-score)));
 }
 
+/// Scores become weights; returns the lse, which is 0 for sigmoid.
+double normalize(const spec::Variant &variant, std::vector<double> &scores, const Evaluator &evaluate) {
+  if (variant.normalize == spec::Normalize::Softmax)
+    return softmax(scores, evaluate);
+  sigmoid(scores, evaluate);
+  return 0;
+}
+
+/// |v| of each token.
+std::vector<double> normsOf(const std::vector<float> &values, int headDim) {
+  std::vector<double> norms(values.size() / headDim);
+  for (std::size_t t = 0; t < norms.size(); ++t) {
+    double sum = 0;
+    for (int d = 0; d < headDim; ++d)
+      sum += static_cast<double>(values[t * headDim + d]) * values[t * headDim + d];
+    norms[t] = std::sqrt(sum);
+  }
+  return norms;
+}
+
 } // namespace
 
 std::vector<Row> evaluateGroup(const spec::Variant &variant, const tree::KvTree &tree,
@@ -98,38 +129,52 @@ std::vector<Row> evaluateGroup(const spec::Variant &variant, const tree::KvTree 
   const std::vector<Token> tokens = tokensOnPath(tree, query);
   const std::vector<float> keys = gather(inputs.k, tokens, variant, inputs, kvHead);
   const std::vector<float> values = gather(inputs.v, tokens, variant, inputs, kvHead);
+  const bool isExact = precision == Precision::Exact;
+  const std::vector<double> norms = isExact ? normsOf(values, variant.headDim) : std::vector<double>();
   Evaluator evaluate(variant, inputs, precision);
 
   std::vector<Row> rows(variant.ratio());
   for (int inGroup = 0; inGroup < variant.ratio(); ++inGroup) {
-    Site site;
-    site.qPos = static_cast<int>(tokens.size()) - 1;
-    site.head = kvHead * variant.ratio() + inGroup;
-    site.kvHead = kvHead;
-    site.query = query;
-
+    const Site site = siteOf(variant, tokens, query, kvHead * variant.ratio() + inGroup);
     std::vector<double> q(variant.headDim);
     const std::size_t first =
         (static_cast<std::size_t>(query) * variant.queryHeads + site.head) * variant.headDim;
     for (int d = 0; d < variant.headDim; ++d)
       q[d] = exec::toFloat(inputs.q[first + d], variant.dtype);
 
-    std::vector<double> weights = scoresOf(variant, tokens, q, keys, evaluate, site);
+    const auto product = [&](std::size_t t) { return dot(q, &keys[t * variant.headDim]); };
+    std::vector<double> weights = scoresOf(variant, tokens, product, evaluate, site);
     Row &row = rows[inGroup];
-    if (variant.normalize == spec::Normalize::Softmax)
-      row.lse = softmax(weights, evaluate);
-    else
-      sigmoid(weights, evaluate);
+    row.lse = normalize(variant, weights, evaluate);
 
     row.out.assign(variant.headDim, 0.0);
-    for (std::size_t t = 0; t < tokens.size(); ++t)
+    RowNoise noise(variant);
+    for (std::size_t t = 0; t < tokens.size(); ++t) {
       for (int d = 0; d < variant.headDim; ++d)
         row.out[d] += weights[t] * values[t * variant.headDim + d];
-    if (precision == Precision::Plain)
+      if (isExact)
+        noise.add(weights[t], norms[t], row.out);
+    }
+    if (isExact)
+      row.noise = noise.of(row.out);
+    else
       for (double &value : row.out)
         value = exec::roundTo(value, variant.outputDtype);
   }
   return rows;
+}
+
+Weights weightsOfZeroKeys(const spec::Variant &variant, const tree::KvTree &tree, const exec::Inputs &inputs,
+                          int query, int head) {
+  const std::vector<Token> tokens = tokensOnPath(tree, query);
+  Evaluator evaluate(variant, inputs, Precision::Exact);
+  Weights weights;
+  weights.ofToken = scoresOf(
+      variant, tokens, [](std::size_t) { return 0.0; }, evaluate, siteOf(variant, tokens, query, head));
+  for (const double score : weights.ofToken)
+    weights.topScore = std::max(weights.topScore, score);
+  weights.lse = normalize(variant, weights.ofToken, evaluate);
+  return weights;
 }
 
 } // namespace deft::reference

@@ -3,6 +3,7 @@
 #include "runtime/reference/Evaluate.h"
 #include "runtime/tree/KvTree.h"
 
+#include <limits>
 #include <vector>
 
 /// The definition of the result, as slow and plain as it can be said: for each query, the tokens on its
@@ -12,13 +13,25 @@ namespace deft::reference {
 
 /// A row: one query head of one query.
 struct Row {
-  std::vector<double> out; ///< head_dim values; 0 when no token is visible. `Plain`: in the output dtype
-  double lse = 0;          ///< softmax: natural logarithm; -inf when no token is visible
+  std::vector<double>
+      out;          ///< head_dim values; 0 when no token is visible. In the output dtype but for `Exact`
+  double lse = 0;   ///< softmax: natural logarithm; -inf when no token is visible
+  double noise = 0; ///< `Exact`: how far roundings may move it (RowNoise), relative to its norm
 };
 
 /// The rows of one query (caller's index) for the query heads of one KV head, in their order. The tree
 /// must carry the locations by which `inputs` lies in the cache.
 std::vector<Row> evaluateGroup(const spec::Variant &variant, const tree::KvTree &tree,
                                const exec::Inputs &inputs, int query, int kvHead, Precision precision);
+
+/// What a row gives to each token where all keys are 0: what masks, scores and the normalization make of s =
+/// 0.
+struct Weights {
+  std::vector<double> ofToken; ///< by position on the query's path; softmax: they sum to 1, or are all 0
+  double lse = 0;              ///< as Row's
+  double topScore = -std::numeric_limits<double>::infinity();
+};
+Weights weightsOfZeroKeys(const spec::Variant &variant, const tree::KvTree &tree, const exec::Inputs &inputs,
+                          int query, int head);
 
 } // namespace deft::reference

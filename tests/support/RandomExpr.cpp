@@ -33,18 +33,22 @@ ExprId RandomExpr::boolean(int depth) {
 
 ExprId RandomExpr::param(ScalarType type) {
   using Shape = spec::Param::Shape;
-  static constexpr Shape kShapes[] = {Shape::Scalar, Shape::PerQueryHead, Shape::PerKvHead};
+  static constexpr Shape kShapes[] = {Shape::Scalar, Shape::PerKvHead, Shape::PerQueryHead};
+  const bool canBeOfRow = on == On::RowAndToken || on == On::Row;
   std::string name = "p" + std::to_string(builder_.variant.params.size());
-  return builder_.readParam(builder_.param(name, type, kShapes[pick(3)]));
+  return builder_.readParam(builder_.param(name, type, kShapes[pick(canBeOfRow ? 3 : 2)]));
 }
 
 ExprId RandomExpr::integer(int depth) {
   if (depth <= 0) {
-    static constexpr Builtin kNames[] = {Builtin::QPos, Builtin::KvPos, Builtin::KvPos,  Builtin::QPos,
-                                         Builtin::Head, Builtin::Depth, Builtin::KvHead, Builtin::Query};
+    using enum Builtin;
+    static constexpr Builtin kNames[][8] = {{QPos, KvPos, KvPos, QPos, Head, Depth, KvHead, Query},
+                                            {QPos, Head, Query, QPos, Head, QPos, KvHead, Query},
+                                            {KvPos, KvPos, Depth, KvPos, KvPos, Depth, KvHead, Depth},
+                                            {KvHead, KvHead, KvHead, KvHead, KvHead, KvHead, KvHead, KvHead}};
     int kind = pick(12);
     if (kind < 8)
-      return builder_.read(kNames[kind]);
+      return builder_.read(kNames[static_cast<int>(on)][kind]);
     if (kind == 8 && withParams)
       return param(ScalarType::I32);
     if (kind == 9 && withExtremes && pick(4) == 0)
@@ -72,7 +76,7 @@ ExprId RandomExpr::real(int depth) {
     static constexpr double kExtremes[] = {1e30, -1e30, 1e-40, std::numeric_limits<double>::infinity(),
                                            -std::numeric_limits<double>::infinity()};
     int kind = pick(6);
-    if (kind == 0 && withScore_)
+    if (kind == 0 && withScore_ && on == On::RowAndToken)
       return builder_.read(Builtin::S);
     if (kind == 1 && withParams)
       return param(ScalarType::F32);
@@ -101,6 +105,21 @@ ExprId RandomExpr::real(int depth) {
   if (kind == 10)
     return builder_.op(ExprOp::ToF32, ScalarType::F32, {integer(depth - 1)});
   return real(0);
+}
+
+ExprId RandomExpr::behindConstant(ExprId value, int depth) {
+  RandomExpr any(builder_, random_, withScore_);
+  any.withFunctions = withFunctions;
+  any.withParams = withParams;
+  any.withExtremes = withExtremes;
+  const ScalarType type = builder_.variant.exprs[value].type;
+  const ExprId other = type == ScalarType::Bool  ? any.boolean(depth)
+                       : type == ScalarType::F32 ? any.real(depth)
+                                                 : any.integer(depth);
+  const bool isFirst = pick(2) == 0;
+  const ExprId condition = builder_.constant(isFirst ? 1 : 0, ScalarType::Bool);
+  return isFirst ? builder_.op(ExprOp::Select, type, {condition, value, other})
+                 : builder_.op(ExprOp::Select, type, {condition, other, value});
 }
 
 } // namespace deft::test

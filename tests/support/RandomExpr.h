@@ -10,6 +10,10 @@ namespace deft::test {
 /// Constants are mostly small, sometimes at the ends of their type.
 class RandomExpr {
 public:
+  /// What a value may depend on: the row alone is a query and a head, the token alone its position and depth.
+  /// On neither are constants, the KV head and its parameters.
+  enum class On { RowAndToken, Row, Token, Neither };
+
   RandomExpr(VariantBuilder &builder, std::mt19937 &random, bool withScore)
       : builder_(builder), random_(random) {
     withScore_ = withScore;
@@ -20,10 +24,14 @@ public:
   bool withParams = true;
   bool withExtremes = true;
   int realsOfThree = 1; ///< how many of three comparisons are of f32
+  On on = On::RowAndToken;
 
   spec::ExprId boolean(int depth);
   spec::ExprId integer(int depth);
   spec::ExprId real(int depth);
+  /// The same value, beside something of the same type that depends on anything: only who folds constants
+  /// sees that it does not matter.
+  spec::ExprId behindConstant(spec::ExprId value, int depth);
 
 private:
   int pick(int count) { return std::uniform_int_distribution<int>(0, count - 1)(random_); }

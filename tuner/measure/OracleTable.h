@@ -2,7 +2,7 @@
 
 #include "compiler/spec/Variant.h"
 #include "runtime/exec/Inputs.h"
-#include "runtime/reference/Oracle.h"
+#include "runtime/reference/Check.h"
 #include "runtime/tree/KvTree.h"
 
 #include <vector>
@@ -24,15 +24,13 @@ public:
 private:
   struct Group { ///< the rows of one query that share a KV head
     int query = 0, kvHead = 0;
-    std::vector<reference::Row> rows;
-    double plainError = 0;
+    std::vector<reference::BoundedRow> rows;
   };
 
   support::Result<void> scan(const exec::Outputs &outputs) const;
 
   const spec::Variant &variant_;
   std::vector<Group> groups_;
-  double allowed_ = 0;
 };
 
 } // namespace deft::measure

@@ -60,6 +60,8 @@ Value Emitter::splat(Value scalar, int lanes) {
   return mlir::vector::BroadcastOp::create(builder_, location_, vectorOf(scalar.getType(), lanes), scalar);
 }
 
+Value Emitter::spread(Value value) { return laneCount(value) > 0 ? value : splat(value); }
+
 Value Emitter::laneNumbers() {
   llvm::SmallVector<std::int32_t> numbers;
   for (int lane = 0; lane < lanes_; ++lane)

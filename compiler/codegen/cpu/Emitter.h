@@ -46,6 +46,8 @@ public:
   Value i32Like(Value like, std::int32_t value);
   Value splat(Value scalar) { return splat(scalar, lanes_); }
   Value splat(Value scalar, int lanes);
+  /// A vector as it is, a scalar over all lanes.
+  Value spread(Value value);
   /// 0, 1, 2, ... in i32 lanes.
   Value laneNumbers();
 

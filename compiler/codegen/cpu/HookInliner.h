@@ -19,7 +19,8 @@ public:
   static mlir::FailureOr<InlinedHook> prepare(Emitter &e, dialect::AttentionOp attention,
                                               mlir::Region &region, llvm::ArrayRef<mlir::Value> arguments,
                                               mlir::Value params);
-  /// Emits the rest and gives what the region yields: `arguments` holds those that were null.
+  /// Emits the rest and gives what the region yields: `arguments` holds those that were null. A yielded value
+  /// that follows from scalars alone is a scalar.
   mlir::FailureOr<llvm::SmallVector<mlir::Value>> apply(Emitter &e,
                                                         llvm::ArrayRef<mlir::Value> arguments) const;
 

@@ -57,15 +57,16 @@ Value scaleByPowerOfTwo(Emitter &e, Value value, Value exponent) {
 } // namespace
 
 Value emitExp(Emitter &e, Value x) {
-  // Just outside the range of finite results, so that the clamp turns into 0 and infinity by rounding.
-  Value clamped = e.min(e.max(x, e.f32Like(x, -105.0f)), e.f32Like(x, 89.0f));
+  // Just outside the range of finite results, so that the clamp turns into 0 and infinity by rounding. `x` is
+  // the second operand, which a NaN leaves as it is.
+  Value clamped = e.min(e.f32Like(x, 89.0f), e.max(e.f32Like(x, -105.0f), x));
   Reduced reduced = reduce(e, clamped);
   Value mantissa = e.add(expm1Core(e, reduced.rest), e.f32Like(x, 1.0f));
   return scaleByPowerOfTwo(e, mantissa, reduced.exponent);
 }
 
 Value emitExp2(Emitter &e, Value x) {
-  Value clamped = e.min(e.max(x, e.f32Like(x, -152.0f)), e.f32Like(x, 129.0f));
+  Value clamped = e.min(e.f32Like(x, 129.0f), e.max(e.f32Like(x, -152.0f), x));
   Value rounded = e.add(clamped, e.f32Like(x, kRounder));
   Value exponent = e.sub(e.bitcast(e.i32Type(), rounded), e.i32Like(x, 0x4b400000));
   Value rest = e.mul(e.sub(clamped, e.sub(rounded, e.f32Like(x, kRounder))), e.f32Like(x, kLn2));
@@ -139,7 +140,7 @@ Value emitTanh(Emitter &e, Value x) {
   // tanh |x| = t / (t + 2) with t = e^(2|x|) - 1, whose small values stay exact to the last place.
   Value bits = e.bitcast(e.i32Type(), x);
   Value magnitude = e.bitcast(e.f32Type(), e.bitAnd(bits, e.i32Like(x, 0x7fffffff)));
-  Value twice = e.mul(e.min(magnitude, e.f32Like(x, 10.0f)), e.f32Like(x, 2.0f));
+  Value twice = e.mul(e.min(e.f32Like(x, 10.0f), magnitude), e.f32Like(x, 2.0f));
   Reduced reduced = reduce(e, twice);
   Value power = powerOfTwo(e, reduced.exponent);
   Value t = e.fma(power, expm1Core(e, reduced.rest), e.sub(power, e.f32Like(x, 1.0f)));

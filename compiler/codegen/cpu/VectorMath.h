@@ -4,14 +4,15 @@
 
 /// Elementary functions as straight-line arithmetic on f32 scalars or vectors: no libm, the same bits at
 /// every vector width. Errors are stated in units in the last place (ulp) of the result and checked by a
-/// test.
+/// test. A NaN gives a NaN, since rule E9 lets `min` and `max` make a number of it later, but in weights.
 namespace deft::codegen::cpu {
 
-/// e^x, 2 ulp. 0 at -inf and below -103.98, subnormal results included; +inf from 88.73. NaN gives 0.
+/// e^x, 2 ulp. 0 at -inf and below -103.98, subnormal results included; +inf from 88.73.
 mlir::Value emitExp(Emitter &e, mlir::Value x);
 /// 2^x, 2 ulp; otherwise as emitExp.
 mlir::Value emitExp2(Emitter &e, mlir::Value x);
-/// e^x of x <= 0 for weights of a softmax: 2 ulp down to x = -87.3, 0 below it and at -inf.
+/// e^x of x <= 0 for weights of a softmax: 2 ulp down to x = -87.3, 0 below it, at -inf and for
+/// NaN.
 mlir::Value emitExpWeight(Emitter &e, mlir::Value x);
 /// ln x, 3 ulp. -inf at 0 and -0, +inf at +inf, NaN below 0.
 mlir::Value emitLog(Emitter &e, mlir::Value x);

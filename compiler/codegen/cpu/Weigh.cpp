@@ -89,6 +89,7 @@ private:
     return failed_ ? std::nullopt : std::optional<InlinedHook>(*hook);
   }
 
+  /// For every row and token, also where the hook depends on neither.
   Value apply(const InlinedHook &hook, Value s, Value kvPos, Value depth) {
     Value arguments[dialect::kHookArgCount] = {};
     arguments[dialect::kArgS] = s;
@@ -96,7 +97,7 @@ private:
     arguments[dialect::kArgDepth] = depth;
     auto yielded = hook.apply(e, arguments);
     failed_ |= failed(yielded);
-    return failed_ ? s : yielded->front();
+    return failed_ ? s : e.spread(yielded->front());
   }
 
   /// An entry a row, spread over the row's lanes.

@@ -39,6 +39,10 @@ struct PlanOptions {
   /// the width of a window, these are their values, and a run with others is an error. Null: the defaults; a
   /// parameter without one bounds nothing. On a GPU those of the GpuAttention count, and this is not used.
   const Params *params = nullptr;
+  /// Whether making and advancing a plan fail where two nodes share slots of the cache, as they do when a
+  /// host forgets to place one: by default a tree's locations are taken as they are. The error names both
+  /// nodes. Costs a sort of the nodes a step.
+  bool checkPlaces = false;
 };
 
 /// What a plan costs.

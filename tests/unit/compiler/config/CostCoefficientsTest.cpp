@@ -3,6 +3,8 @@
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
 
+#include <cmath>
+
 namespace deft::config {
 namespace {
 
@@ -59,11 +61,22 @@ TEST(CostCoefficientsTest, AbsentMembersKeepTheirDefaultsButForYoungerPrices) {
 
 TEST(CostCoefficientsTest, WrongValuesAreNamed) {
   EXPECT_EQ(messageOf(json::array()), "cost: is not an object");
-  EXPECT_EQ(messageOf({{"cache_gb_s", 0}}), "cost: `cache_gb_s` is not a number above 0");
-  EXPECT_EQ(messageOf({{"step_us", -1}}), "cost: `step_us` is not a number of at least 0");
-  EXPECT_EQ(messageOf({{"merge_us", "2"}}), "cost: `merge_us` is not a number of at least 0");
+  EXPECT_EQ(messageOf({{"cache_gb_s", 0}}), "cost: `cache_gb_s` is 0, a price is from 0.001 to 1e+09");
+  EXPECT_EQ(messageOf({{"step_us", -1}}), "cost: `step_us` is -1, a price is from 0 to 1e+06");
+  EXPECT_EQ(messageOf({{"merge_us", "2"}}), "cost: `merge_us` is not a number");
   EXPECT_EQ(messageOf({{"row_step", 2.5}}), "cost: `row_step` is not an integer from 0 to 4096");
   EXPECT_EQ(messageOf({{"token_step", 5000}}), "cost: `token_step` is not an integer from 0 to 4096");
+}
+
+TEST(CostCoefficientsTest, PricesWhoseSumsWouldLeaveTheNumbersAreRefused) {
+  EXPECT_EQ(messageOf({{"block_gflops", 1e-320}}),
+            "cost: `block_gflops` is 9.99989e-321, a price is from 0.001 to 1e+09");
+  EXPECT_EQ(messageOf({{"item_us", 1.7e308}}), "cost: `item_us` is 1.7e+308, a price is from 0 to 1e+06");
+  EXPECT_EQ(messageOf({{"light_step", 1e4}}), "cost: `light_step` is 10000, a price is from 0 to 1000");
+  EXPECT_EQ(messageOf({{"item_us", 1e6}, {"block_gflops", 1e-3}}), "");
+  CostCoefficients cost;
+  cost.mergeUs = std::nan("");
+  EXPECT_EQ(checkCost(cost).error().message, "cost: `merge_us` is nan, a price is from 0 to 1e+06");
 }
 
 TEST(CostCoefficientsTest, UnknownKeySuggestsTheNearest) {

@@ -169,6 +169,11 @@ TEST(LegalityTest, PhasesAreOrderedAndTheLastServesAll) {
   EXPECT_EQ(messageOf(checkConfig(kLlama, config, target)), "two phases are called `wide`");
   config.chunkTokens = -1;
   EXPECT_EQ(messageOf(checkConfig(kLlama, config, target)), "chunk is -1, less than 0");
+  config.phases[1].name = "narrow";
+  config.chunkTokens = 0;
+  config.cost.itemUs = 1.7e308;
+  EXPECT_EQ(messageOf(checkConfig(kLlama, config, target)),
+            "cost: `item_us` is 1.7e+308, a price is from 0 to 1e+06");
 }
 
 } // namespace

@@ -169,7 +169,8 @@ TEST_F(GpuTest, AGpuThatIsTooOldOrNotThereIsAnError) {
 }
 
 TEST_F(GpuTest, StepsOfADecodeLoopAreRight) {
-  auto plan = GpuPlan::make(attention_, tree()).value();
+  // What a pool places never overlaps.
+  auto plan = GpuPlan::make(attention_, tree(), {.plan = {.checkPlaces = true}}).value();
   int inPlace = 0;
   for (int step = 0; step < 12; ++step) {
     if (step == 6)
@@ -183,6 +184,22 @@ TEST_F(GpuTest, StepsOfADecodeLoopAreRight) {
   }
   EXPECT_GE(inPlace, 10);
   EXPECT_EQ(plan.advance(tree()).value(), Advanced::Nothing);
+}
+
+TEST_F(GpuTest, PlacesAreCheckedWhereAskedFor) {
+  Tree tree;
+  const int root = tree.addRoot(5, 0).value(), leaf = tree.addChild(root, 3, 4).value();
+  ASSERT_TRUE(tree.addQuery(leaf));
+  const GpuPlanOptions options{.plan = {.checkPlaces = true}};
+  const auto refused = GpuPlan::make(attention_, tree, options);
+  ASSERT_FALSE(refused);
+  EXPECT_THAT(refused.error().message, HasSubstr("node 0 has slots 0 to 4, node 1 has slots 4 to 6"));
+  ASSERT_TRUE(tree.place(leaf, 5));
+  auto plan = GpuPlan::make(attention_, tree, options);
+  ASSERT_TRUE(plan) << plan.error().text();
+  ASSERT_TRUE(tree.place(leaf, 4));
+  EXPECT_FALSE(plan->advance(tree));
+  EXPECT_FALSE(plan->isCurrent());
 }
 
 TEST_F(GpuTest, AGraphFollowsTheTree) {

@@ -74,6 +74,27 @@ TEST(PlanTest, InvariantTakesPartitionNode) {
   EXPECT_THAT(wrong.error().message, HasSubstr("partition `node`"));
 }
 
+TEST(PlanTest, PlacesAreCheckedWhereAskedFor) {
+  Family family = makeFamily();
+  EXPECT_TRUE(family.tree.place(family.right, 68)); // the left one's last slot
+  EXPECT_TRUE(Plan::make(attention(), family.tree));
+  const auto refused = Plan::make(attention(), family.tree, {.checkPlaces = true});
+  ASSERT_FALSE(refused);
+  EXPECT_EQ(refused.error().message, "node 1 has slots 64 to 68, node 2 has slots 68 to 74: they share some");
+
+  EXPECT_TRUE(family.tree.place(family.right, 70));
+  Plan plan = Plan::make(attention(), family.tree, {.checkPlaces = true}).value();
+  EXPECT_TRUE(family.tree.append(family.left, 1));
+  EXPECT_EQ(plan.advance(family.tree).value(), Advanced::InPlace);
+  EXPECT_TRUE(family.tree.append(family.left, 1)); // into the right one
+  const auto grown = plan.advance(family.tree);
+  ASSERT_FALSE(grown);
+  EXPECT_THAT(grown.error().message, HasSubstr("node 1 has slots 64 to 70"));
+  EXPECT_FALSE(plan.isCurrent());
+  EXPECT_TRUE(family.tree.place(family.right, 128));
+  EXPECT_EQ(plan.advance(family.tree).value(), Advanced::Remade);
+}
+
 TEST(PlanTest, SaysWhichConfigItHasAndWhy) {
   const Family family = makeFamily();
   const auto folder = std::filesystem::path(testing::TempDir()) / "deft_plan_configs";

@@ -67,6 +67,19 @@ TEST(VerifyTest, NoticesEveryKindOfDamage) {
   }
 }
 
+TEST(VerifyTest, PlacesAreCheckedWhereAskedFor) {
+  const tree::KvTree tree = test::levelTree({1, 2}, {64, 40}); // nobody placed it
+  const VariantFacts facts{4, 1};
+  const config::Config config = makeConfig(64);
+  const Plan plan = mustVerify(tree, facts, config);
+  const auto checked = verify(plan, tree, facts, config, {.checkPlaces = true});
+  ASSERT_FALSE(checked);
+  EXPECT_EQ(checked.error().message, "node 0 has slots 0 to 63, node 1 has slots 0 to 39: they share some");
+  const tree::KvTree inCache = placed(tree);
+  const Plan placedPlan = mustPlan(inCache, facts, config);
+  EXPECT_TRUE(verify(placedPlan, inCache, facts, config, {.checkPlaces = true}));
+}
+
 TEST(VerifyTest, EachDamageToDealtTokensIsNoticed) {
   const tree::KvTree tree = test::levelTree({1, 4}, {128, 40});
   const VariantFacts facts{16, 1};

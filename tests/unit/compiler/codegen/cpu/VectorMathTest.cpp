@@ -122,7 +122,7 @@ TEST_P(VectorMathTest, ExpIsAccurateAndRightAtItsEnds) {
   EXPECT_EQ(f.at(88.73f), kInf);
   EXPECT_EQ(f.at(kInf), kInf);
   EXPECT_EQ(f.at(std::numeric_limits<float>::denorm_min()), 1.0f);
-  EXPECT_EQ(f.at(std::nanf("")), 0.0f);
+  EXPECT_TRUE(std::isnan(f.at(std::nanf(""))));
 }
 
 TEST_P(VectorMathTest, ExpWeightIsAccurateAndVanishesSmoothly) {
@@ -145,6 +145,7 @@ TEST_P(VectorMathTest, Exp2IsAccurateAndExactAtIntegers) {
   EXPECT_EQ(f.at(128.0f), kInf);
   EXPECT_EQ(f.at(kInf), kInf);
   EXPECT_EQ(f.at(-kInf), 0.0f);
+  EXPECT_TRUE(std::isnan(f.at(std::nanf(""))));
 }
 
 TEST_P(VectorMathTest, LogsAreAccurateAndRightAtTheirEnds) {
@@ -173,6 +174,7 @@ TEST_P(VectorMathTest, TanhIsAccurateOddAndBounded) {
   EXPECT_EQ(f.at(-kInf), -1.0f);
   EXPECT_EQ(f.at(50.0f), 1.0f);
   EXPECT_TRUE(std::signbit(f.at(-0.0f)));
+  EXPECT_TRUE(std::isnan(f.at(std::nanf(""))));
   for (float x : {1e-30f, 0.1f, 0.7f, 3.0f, 9.5f}) {
     EXPECT_EQ(f.at(-x), -f.at(x));
     EXPECT_LE(f.at(x), 1.0f);

@@ -1,0 +1,249 @@
+#include "runtime/reference/Counting.h"
+
+#include "compiler/support/Numbers.h"
+#include "runtime/exec/Half.h"
+#include "runtime/reference/Check.h"
+#include "runtime/reference/Noise.h"
+
+#include <algorithm>
+#include <atomic>
+#include <cmath>
+#include <limits>
+#include <thread>
+
+namespace deft::reference {
+
+namespace {
+
+/// Of the most tokens a column may have, what is taken: the rest is for the roundings of f32.
+constexpr double kShareOfColumn = 15.0 / 16;
+
+int columnTokensOf(const spec::Variant &variant) {
+  return std::max(1, static_cast<int>(kShareOfColumn / (2 * Roundings::of(variant).relative())));
+}
+
+/// What may move the sum of a column.
+class Tolerance {
+public:
+  Tolerance(const spec::Variant &variant, const Weights &weights) : roundings_(Roundings::of(variant)) {
+    // f32 rounds the scores, the reference that they are taken relative to and the partials' lse, each to
+    // 2^-24 of itself, and some steps of exponentials. A score whose weight counts at all is less than 96
+    // below the largest. A GPU's tanh is off by up to 1e-5 of its value.
+    const double score = std::isfinite(weights.topScore) ? std::fabs(weights.topScore) : 0;
+    relative_ = roundings_.relative() + 0x1p-21 * (96 + score) + (usesTanh(variant) ? 0x1p-16 * score : 0);
+    // Weights below the normal numbers may become 0. They are taken relative to a reference: the largest one
+    // is then 1/64 at least, because the first tile of 64 tokens has a sum of at least 1.
+    constexpr double kLeastNormal = 0x1p-126;
+    double largest = 1;
+    if (variant.normalize == spec::Normalize::Softmax)
+      largest = 64 * *std::max_element(weights.ofToken.begin(), weights.ofToken.end());
+    ofToken_ = largest * std::max(roundings_.weight.absolute, kLeastNormal);
+    ofColumn_ = roundings_.partial.absolute + roundings_.output.absolute + 2 * kLeastNormal;
+  }
+
+  double of(double sum, int tokens) const {
+    return tokens == 0 ? 0 : relative_ * sum + tokens * ofToken_ + ofColumn_;
+  }
+
+private:
+  static bool usesTanh(const spec::Variant &variant) {
+    return std::any_of(variant.exprs.begin(), variant.exprs.end(),
+                       [](const spec::Expr &expr) { return expr.op == spec::ExprOp::Tanh; });
+  }
+
+  Roundings roundings_;
+  double relative_ = 0, ofToken_ = 0, ofColumn_ = 0;
+};
+
+} // namespace
+
+/// Judges one query after the other; each thread has its own and they are joined at the end.
+struct Counting::Judge {
+  const Counting &counting;
+  CountReport report = {};
+  std::size_t firstWrong = std::numeric_limits<std::size_t>::max(); ///< index of queries_
+
+  void judge(std::size_t index) {
+    const spec::Variant &variant = counting.variant_;
+    for (int head = 0; head < variant.queryHeads; ++head) {
+      const std::string fault = faultOf(index, head);
+      if (fault.empty())
+        continue;
+      ++report.wrongRows;
+      if (index < firstWrong) {
+        firstWrong = index;
+        report.fault = "query " + std::to_string(counting.queries_[index]) + ", head " +
+                       std::to_string(head) + ": " + fault;
+      }
+    }
+  }
+
+  void join(const Judge &other) {
+    report.pairs += other.report.pairs;
+    report.told += other.report.told;
+    report.wrongRows += other.report.wrongRows;
+    report.worst = std::max(report.worst, other.report.worst);
+    if (other.firstWrong < firstWrong) {
+      firstWrong = other.firstWrong;
+      report.fault = other.report.fault;
+    }
+  }
+
+private:
+  std::string faultOf(std::size_t index, int head) {
+    const spec::Variant &variant = counting.variant_;
+    const Weights weights =
+        weightsOfZeroKeys(variant, counting.tree_, counting.inputs_, counting.queries_[index], head);
+    const std::size_t row = index * static_cast<std::size_t>(variant.queryHeads) + head;
+    std::string fault;
+    for (std::size_t pass = 0; pass < counting.stretches_.size(); ++pass) {
+      const exec::Outputs &outputs = counting.outputs_[pass];
+      std::string found = columnFault(pass, weights, &outputs.out[row * variant.headDim], head);
+      if (found.empty() && !outputs.lse.empty())
+        if (const double error = lseDistance(weights.lse, outputs.lse[row]); !(error <= kLseTolerance))
+          found = "lse off by " + support::significant(error, 2);
+      if (fault.empty())
+        fault = std::move(found);
+    }
+    return fault;
+  }
+
+  /// What is wrong in the columns of a pass; empty: nothing.
+  std::string columnFault(std::size_t pass, const Weights &weights, const std::uint16_t *out, int head) {
+    const spec::Variant &variant = counting.variant_;
+    const Stretch &stretch = counting.stretches_[pass];
+    const int kvHead = head / variant.ratio(), end = static_cast<int>(weights.ofToken.size());
+    const Tolerance tolerance(variant, end > 0 ? weights : Weights{{0}});
+    std::string fault;
+    for (int c = 0; c < variant.headDim; ++c) {
+      const int first = std::min(stretch.begin + c * counting.columnTokens_, std::min(stretch.end, end)),
+                last = std::min({first + counting.columnTokens_, stretch.end, end});
+      double sum = 0;
+      for (int t = first; t < last; ++t)
+        sum += weights.ofToken[t];
+      const double allowed = tolerance.of(sum, last - first);
+      for (int t = first; t < last; ++t)
+        if (const double weight = weights.ofToken[t]; weight > 0) {
+          ++report.pairs;
+          report.told += weight > 2 * allowed;
+        }
+      const double is = exec::toFloat(out[(c + kvHead) % variant.headDim], variant.outputDtype);
+      const double off = std::fabs(is - sum);
+      if (off == 0)
+        continue;
+      if (allowed > 0)
+        report.worst = std::max(report.worst, off / allowed);
+      if (!(off <= allowed) && fault.empty())
+        fault = first == last ? "what no token has weighs " + support::significant(is, 3)
+                              : "the tokens at positions " + std::to_string(first) + " to " +
+                                    std::to_string(last - 1) + " weigh " + support::significant(is, 4) +
+                                    " together, not " + support::significant(sum, 4);
+    }
+    return fault;
+  }
+};
+
+Counting::Counting(const spec::Variant &variant, tree::KvTree tree, const exec::Inputs &inputs,
+                   const CountOptions &options)
+    : variant_(variant), tree_(std::move(tree)), inputs_(inputs), options_(options),
+      columnTokens_(columnTokensOf(variant)),
+      queries_(queriesToCheck(variant, tree_, options.mostRowTokens)) {
+  int longest = 0;
+  for (const tree::Query &query : tree_.queries())
+    longest = std::max(longest, tree_.pathTokens(query));
+  const int length = columnTokens_ * variant.headDim;
+  allPasses_ = std::max(1, (longest + length - 1) / length);
+  const int made = options.mostPasses > 0 ? std::min(options.mostPasses, allPasses_) : allPasses_;
+  for (int i = 0; i < made; ++i) {
+    const int at =
+        static_cast<int>((options.firstPass + static_cast<long long>(i) * allPasses_ / made) % allPasses_);
+    stretches_.push_back({at * length, std::min((at + 1) * length, longest)});
+  }
+  // Only tokens: what else is in the pool stays as it is, and may be NaN.
+  const int pageSize = variant.cache.paged ? variant.cache.pageSize : 0;
+  for (const tree::Node &node : tree_.nodes())
+    for (int t = 0; t < node.tokens; ++t)
+      for (int head = 0; head < variant.kvHeads; ++head) {
+        const auto at = inputs_.elementOf(node.location + t, pageSize, head);
+        std::fill_n(inputs_.k.begin() + at, variant.headDim, std::uint16_t{0});
+        std::fill_n(inputs_.v.begin() + at, variant.headDim, std::uint16_t{0});
+      }
+}
+
+void Counting::mark(const Stretch &stretch, std::uint16_t value) {
+  const int pageSize = variant_.cache.paged ? variant_.cache.pageSize : 0;
+  for (const tree::Node &node : tree_.nodes()) {
+    const int begin = std::max(stretch.begin, node.position),
+              end = std::min(stretch.end, node.position + node.tokens);
+    for (int position = begin; position < end; ++position)
+      for (int head = 0; head < variant_.kvHeads; ++head)
+        inputs_.v[inputs_.elementOf(node.location + position - node.position, pageSize, head) +
+                  columnOf(stretch, position, head)] = value;
+  }
+}
+
+const exec::Inputs &Counting::inputs(int pass) {
+  if (marked_ >= 0)
+    mark(stretches_[marked_], 0);
+  mark(stretches_[pass], exec::fromFloat(1, variant_.dtype));
+  marked_ = pass;
+  return inputs_;
+}
+
+void Counting::take(const exec::Outputs &outputs) {
+  outputs_.resize(stretches_.size());
+  exec::Outputs &kept = outputs_[marked_];
+  kept = {};
+  const auto keep = [&](const auto &from, auto &to, std::size_t rowElements) {
+    for (const int query : queries_)
+      to.insert(to.end(), from.begin() + query * rowElements, from.begin() + (query + 1) * rowElements);
+  };
+  const auto heads = static_cast<std::size_t>(variant_.queryHeads);
+  keep(outputs.out, kept.out, heads * variant_.headDim);
+  if (!outputs.lse.empty())
+    keep(outputs.lse, kept.lse, heads);
+}
+
+void Counting::dropInputs() {
+  inputs_.q = {};
+  inputs_.k = {};
+  inputs_.v = {};
+}
+
+CountReport Counting::judge() const {
+  const int threads = std::clamp(options_.threads, 1, std::max(static_cast<int>(queries_.size()), 1));
+  std::vector<Judge> judges(threads, Judge{*this});
+  std::atomic<std::size_t> next = 0;
+  const auto work = [&](Judge &judge) {
+    for (std::size_t i; (i = next.fetch_add(1)) < queries_.size();)
+      judge.judge(i);
+  };
+  {
+    std::vector<std::jthread> others;
+    for (int t = 1; t < threads; ++t)
+      others.emplace_back(work, std::ref(judges[t]));
+    work(judges[0]);
+  }
+  for (int t = 1; t < threads; ++t)
+    judges[0].join(judges[t]);
+  CountReport report = std::move(judges[0].report);
+  report.passes = passes();
+  report.allPasses = allPasses_;
+  return report;
+}
+
+support::Result<CountReport> countTokens(const spec::Variant &variant, const tree::KvTree &tree,
+                                         const exec::Inputs &inputs, const Run &run,
+                                         const CountOptions &options) {
+  Counting counting(variant, tree, inputs, options);
+  exec::Outputs outputs;
+  for (int pass = 0; pass < counting.passes(); ++pass) {
+    if (auto ran = run(counting.inputs(pass), outputs); !ran)
+      return ran.error();
+    counting.take(outputs);
+  }
+  counting.dropInputs();
+  return counting.judge();
+}
+
+} // namespace deft::reference

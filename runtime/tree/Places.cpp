@@ -1,0 +1,41 @@
+#include "runtime/tree/Places.h"
+
+#include "runtime/tree/TreeError.h"
+
+#include <algorithm>
+#include <string>
+
+namespace deft::tree {
+
+namespace {
+
+/// "node 3 has slots 16 to 31"
+std::string slotsOf(const KvTree &tree, int index) {
+  const Node &node = tree.nodes()[static_cast<std::size_t>(index)];
+  return "node " + std::to_string(index) + " has slots " + std::to_string(node.location) + " to " +
+         std::to_string(std::int64_t{node.location} + node.tokens - 1);
+}
+
+} // namespace
+
+support::Result<void> checkPlaces(const KvTree &tree) {
+  const std::vector<Node> &nodes = tree.nodes();
+  std::vector<int> placed;
+  for (int i = 0; i < static_cast<int>(nodes.size()); ++i)
+    if (nodes[static_cast<std::size_t>(i)].isAlive && nodes[static_cast<std::size_t>(i)].tokens > 0)
+      placed.push_back(i);
+  const auto locationOf = [&](int i) { return nodes[static_cast<std::size_t>(i)].location; };
+  std::sort(placed.begin(), placed.end(), [&](int a, int b) {
+    return locationOf(a) != locationOf(b) ? locationOf(a) < locationOf(b) : a < b;
+  });
+  // As long as no two overlap, each ends before the next begins, so neighbours are enough.
+  for (std::size_t i = 1; i < placed.size(); ++i) {
+    const Node &before = nodes[static_cast<std::size_t>(placed[i - 1])];
+    if (std::int64_t{before.location} + before.tokens > locationOf(placed[i]))
+      return wrong(slotsOf(tree, placed[i - 1]) + ", " + slotsOf(tree, placed[i]) + ": they share some",
+                   "say where each node's tokens lie, or let a pool give the slots");
+  }
+  return {};
+}
+
+} // namespace deft::tree
