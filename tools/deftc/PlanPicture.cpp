@@ -94,7 +94,10 @@ private:
                                       [](const abi::Item &item) { return item.partialBegin < 0; });
     svg_.raw("<defs><pattern id=\"partial\" width=\"6\" height=\"6\" patternUnits=\"userSpaceOnUse\" "
              "patternTransform=\"rotate(45)\"><rect width=\"2\" height=\"6\" fill=\"white\" "
-             "fill-opacity=\"0.55\"/></pattern></defs>\n"
+             "fill-opacity=\"0.55\"/></pattern>"
+             "<pattern id=\"hidden\" width=\"5\" height=\"5\" patternUnits=\"userSpaceOnUse\">"
+             "<rect width=\"5\" height=\"5\" fill=\"#eef0f3\"/><path d=\"M0 5L5 0\" stroke=\"#c3c9d2\" "
+             "stroke-width=\"0.8\"/></pattern></defs>\n"
              "<style>.i:hover rect{stroke:#000;stroke-width:1.5}</style>\n");
     y_ = kMargin + 6;
     const std::string title = "Partition " + config::partitionName(plan_.partition) + ": " +
@@ -103,8 +106,7 @@ private:
     svg_.text(kMargin, y_, title, {std::clamp(fitting, 9.0, 22.0), kInk, "start", true});
     say(14, kInk,
         counted(tree.nodes, "node", "nodes") + ", " + counted(tree.queries, "query", "queries") + ", " +
-            counted(tree.readTokens, "token", "tokens") + " read, each by " + rounded(tree.sharing(), 1) +
-            " queries in the mean.  " + counted(items, "item", "items") + " for each of " +
+            readText(report_) + ".  " + counted(items, "item", "items") + " for each of " +
             counted(report_.facts.kvHeads, "KV head", "KV heads") + ", chunks of at most " +
             withSeparators(plan_.chunkTokens) + " tokens.");
     say(14, kInk,
@@ -135,6 +137,8 @@ private:
     entry(kSample, "an item that writes outputs (" + withSeparators(direct) + ")", false);
     if (partial > 0)
       entry(kSample, "an item that writes partials, to be merged (" + withSeparators(partial) + ")", true);
+    if (!report_.facts.reach.isAll())
+      entry("url(#hidden)", "hidden by the mask", false);
     y_ += 18;
     svg_.text(
         kMargin, y_,
@@ -180,8 +184,12 @@ private:
     drawColumnHeads();
     treeY_ = y_ + 6;
     drawRowNames();
+    if (!report_.facts.reach.isAll())
+      drawUnread();
     for (std::size_t i = 0; i < plan_.items.size(); ++i)
       drawItem(static_cast<int>(i));
+    if (!report_.facts.reach.isAll())
+      drawHidden();
     for (std::size_t node = 0; node < readers_.size(); ++node)
       if (readers_[node].end > 0 && readers_[node].begin < shownQueries_)
         drawNode(static_cast<int>(node));
@@ -255,6 +263,66 @@ private:
     for (const std::string &name : {"item " + std::to_string(index), std::to_string(index)})
       if (width > Svg::widthOf(name, 11) + 8 && height >= 30)
         return svg_.text(x + width - 5, y + height - 6, name, {11, "#333", "end"});
+  }
+
+  /// What no item covers afterwards is hidden from all.
+  void drawUnread() {
+    for (std::size_t node = 0; node < readers_.size(); ++node)
+      if (readers_[node].end > 0 && readers_[node].begin < shownQueries_) {
+        const double y = rowY(readers_[node].begin);
+        svg_.rect(nodeX(static_cast<int>(node)), y, nodeWidth(static_cast<int>(node)),
+                  rowY(readers_[node].end) - y, "fill=\"url(#hidden)\"", "hidden by the mask");
+      }
+  }
+
+  /// What items read for others of their queries: neighbours from whom the same is hidden at a time.
+  void drawHidden() {
+    constexpr int kMostRects = 4000;
+    int left = kMostRects;
+    std::vector<plan::Stretch> seen, before;
+    for (const abi::Item &item : plan_.items)
+      for (int r = item.runBegin; r < item.runBegin + item.runCount; ++r) {
+        const abi::Run &run = plan_.runs[r];
+        const int begin = item.queryBegin + run.queryBegin;
+        const int end = std::min(item.queryBegin + run.queryEnd, shownQueries_);
+        int first = begin;
+        for (int query = begin; query <= end; ++query) {
+          if (query < end)
+            clipTo(run, plan_.queryPos[query], seen);
+          if (query > begin && (query == end || seen != before)) {
+            drawGaps(run, report_.nodeOfRun[r], before, first, query, left);
+            first = query;
+          }
+          before.swap(seen);
+        }
+      }
+  }
+
+  void clipTo(const abi::Run &run, int qPos, std::vector<plan::Stretch> &seen) const {
+    report_.facts.reach.find(qPos, qPos, seen);
+    for (plan::Stretch &stretch : seen)
+      stretch = {std::clamp(stretch.begin, run.position, run.position + run.tokens),
+                 std::clamp(stretch.end, run.position, run.position + run.tokens)};
+    std::erase_if(seen, [](const plan::Stretch &stretch) { return stretch.begin == stretch.end; });
+  }
+
+  /// The run's tokens beside those that are seen, for the queries [begin, end).
+  void drawGaps(const abi::Run &run, int node, const std::vector<plan::Stretch> &seen, int begin, int end,
+                int &left) {
+    const double perToken = nodeWidth(node) / report_.tree.nodes()[node].tokens;
+    const auto gap = [&](int from, int to) {
+      if (from >= to || --left < 0)
+        return;
+      const double x = nodeX(node) + perToken * (from - report_.tree.nodes()[node].position);
+      svg_.rect(x, rowY(begin), perToken * (to - from), rowY(end) - rowY(begin),
+                "fill=\"url(#hidden)\" fill-opacity=\"0.85\" pointer-events=\"none\"");
+    };
+    int at = run.position;
+    for (const plan::Stretch &stretch : seen) {
+      gap(at, stretch.begin);
+      at = stretch.end;
+    }
+    gap(at, run.position + run.tokens);
   }
 
   void drawNode(int node) {

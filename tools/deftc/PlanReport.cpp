@@ -117,6 +117,15 @@ std::string PlanReport::nodeName(int node) const {
                                                                : "n" + std::to_string(node);
 }
 
+std::string readText(const PlanReport &report) {
+  const tree::TreeSummary tree = tree::summarize(report.tree);
+  const std::string text = counted(report.plan.readTokens, "token", "tokens") + " read";
+  if (report.facts.reach.isAll())
+    return text + ", each by " + rounded(tree.sharing(), 1) + " queries in the mean";
+  const std::int64_t hidden = std::max<std::int64_t>(tree.readTokens - report.plan.readTokens, 0);
+  return text + ", the mask hides " + withSeparators(hidden) + " from all";
+}
+
 Result<PlanReport> reportPlan(tree::KvTree tree, const plan::VariantFacts &facts,
                               const config::Config &config, const config::CostCoefficients &prices,
                               int blocks) {
@@ -151,8 +160,7 @@ void printPlan(const PlanReport &report, std::ostream &out) {
   const auto items = static_cast<long long>(plan.items.size());
   out << "plan of " << report.treeName << " for " << report.variantName << "\n"
       << "  tree       " << counted(tree.nodes, "node", "nodes") << ", "
-      << counted(tree.queries, "query", "queries") << ", " << counted(tree.readTokens, "token", "tokens")
-      << " read, each by " << rounded(tree.sharing(), 1) << " queries in the mean\n"
+      << counted(tree.queries, "query", "queries") << ", " << readText(report) << "\n"
       << "  config     "
       << (report.selection ? selectionText(*report.selection)
                            : "the analytic choice for no device in particular")

@@ -2,11 +2,13 @@
 
 #include "compiler/config/ConfigJson.h"
 #include "compiler/spec/Names.h"
+#include "runtime/exec/ParamRanges.h"
 #include "runtime/exec/Params.h"
 #include "runtime/exec/RandomInputs.h"
 #include "runtime/plan/Planner.h"
 #include "runtime/tree/CachePlacement.h"
 #include "tests/gpu/random/Trees.h"
+#include "tests/support/UnseenPages.h"
 
 #include <algorithm>
 #include <cstring>
@@ -84,8 +86,10 @@ Result<void> runOnce(const Subject &subject, const plan::PlanOptions &planOption
                      const config::Config &config, const tree::KvTree &tree, const exec::Inputs &inputs,
                      plan::Plan &plan, exec::Outputs &outputs) {
   plan::Planner planner(planOptions);
+  const auto facts = plan::VariantFacts::of(subject.variant, /*isCpu=*/false,
+                                            exec::reachOf(subject.variant, inputs.params));
   if (auto made =
-          planner.make(tree, plan::VariantFacts::of(subject.variant), config, subject.kernels.blocks(), plan);
+          planner.make(tree, facts, config, subject.kernels.blocks(), plan);
       !made)
     return made;
   if (auto loaded = subject.kernels.load(inputs); !loaded)
@@ -149,6 +153,7 @@ void runRandomCases(const Subject &subject, const CaseOptions &options, CheckPoo
     finished.variant = &subject.variant;
     finished.inputs =
         exec::makeRandomInputs(subject.variant, made.tree, *placement, std::move(*params), random.seed());
+    test::freeUnseenPages(subject.variant, made.tree, finished.inputs);
     plan::Plan plan;
     if (auto ran = runOnce(subject, {}, config, made.tree, finished.inputs, plan, finished.outputs); !ran) {
       pool.count(name, ran.error().message);

@@ -1,0 +1,162 @@
+// Plans of masks with bounds, as a program sees them: specs are compiled, so this is of the full build.
+#include <deft/deft.hpp>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <limits>
+#include <numeric>
+#include <vector>
+
+namespace deft {
+namespace {
+
+using testing::Each;
+using testing::HasSubstr;
+
+constexpr std::uint16_t kOne = 0x3f80, kNaN = 0x7fff; // in bf16
+constexpr int kPrompt = 1000, kBranch = 6, kPage = 16;
+
+Attention compile(const std::string &items) {
+  auto attention = compileSpec("import \"library.deft\";\nattention a { query_heads = 4; kv_heads = 2; head_dim = 64; "
+                               "output = bf16 with lse; " +
+                               items + " }");
+  EXPECT_TRUE(attention) << attention.error().text();
+  return std::move(*attention);
+}
+
+Attention windowOf(int tokens) { return compile("mask = tree && sliding_window(" + std::to_string(tokens) + ");"); }
+Attention windowOfParam() { return compile("param w : i32 = 64; mask = tree && sliding_window(w);"); }
+
+/// Two branches of a long prompt. All scores are 0 and all values 1, so that an lse tells how many tokens were seen;
+/// what no query sees within a window has no page, and NaN where the first page would be.
+struct Problem {
+  Runtime runtime = Runtime::create({.threads = 2}).value();
+  Tree tree;
+  int branch = 0;
+  std::vector<int> pageTable;
+  std::vector<std::uint16_t> q, k, v, out;
+  std::vector<float> lse;
+
+  explicit Problem(int firstSeen = 0) {
+    const int root = tree.addRoot(kPrompt, 0).value();
+    for (const int location : {kPrompt, kPrompt + 200}) {
+      branch = tree.addChild(root, kBranch, location).value();
+      (void)tree.addQuery(branch).value();
+    }
+    const std::size_t pages = (kPrompt + 400) / kPage + 1, elements = kPage * 2 * 64;
+    pageTable.resize(pages);
+    std::iota(pageTable.begin(), pageTable.end(), 0);
+    q.assign(2 * 4 * 64, 0);
+    k.assign(pages * elements, 0);
+    v.assign(pages * elements, kOne);
+    free(firstSeen);
+    out.assign(q.size(), 0);
+    lse.assign(2 * 4, 0);
+  }
+  /// The pages in front of a token.
+  void free(int token) {
+    const int page = token / kPage;
+    std::fill_n(pageTable.begin(), page, -1);
+    std::fill_n(k.begin(), page * kPage * 2 * 64, kNaN);
+    std::fill_n(v.begin(), page * kPage * 2 * 64, kNaN);
+  }
+  Result<void> run(const Attention &attention, const Plan &plan, const Params *params = nullptr) {
+    return runtime.run(attention, plan,
+                       {.q = q.data(), .k = k.data(), .v = v.data(), .pageTable = pageTable, .params = params},
+                       {.out = out.data(), .lse = lse.data()});
+  }
+  void expectSeen(int tokens) const {
+    EXPECT_THAT(out, Each(kOne));
+    EXPECT_THAT(lse, Each(testing::FloatNear(std::log(static_cast<float>(tokens)), 1e-4F)));
+  }
+};
+
+TEST(WindowTest, PagesThatNobodySeesMayBeGone) {
+  constexpr int kWindow = 100;
+  Problem problem(kPrompt + kBranch - kWindow);
+  const Attention attention = windowOf(kWindow);
+  Plan plan = Plan::make(attention, problem.tree).value();
+  EXPECT_LE(plan.summary().tokensRead, kWindow + kBranch);
+  auto ran = problem.run(attention, plan);
+  ASSERT_TRUE(ran) << ran.error().text();
+  problem.expectSeen(kWindow);
+  // As branches grow, the window moves, and pages are freed behind it.
+  for (int step = 1; step <= 60; ++step) {
+    for (const int branch : {problem.branch - 1, problem.branch})
+      ASSERT_TRUE(problem.tree.append(branch, 1));
+    ASSERT_TRUE(plan.advance(problem.tree));
+    problem.free(kPrompt + kBranch + step - kWindow);
+    ran = problem.run(attention, plan);
+    ASSERT_TRUE(ran) << "step " << step << ": " << ran.error().text();
+    problem.expectSeen(kWindow);
+  }
+}
+
+TEST(WindowTest, APlanHasTheParametersThatItWasMadeWith) {
+  Problem problem;
+  const Attention attention = windowOfParam();
+  Params wide(attention);
+  ASSERT_TRUE(wide.set("w", 128));
+  const Plan byDefault = Plan::make(attention, problem.tree).value();
+  const Plan byParams = Plan::make(attention, problem.tree, {.params = &wide}).value();
+  ASSERT_TRUE(problem.run(attention, byDefault));
+  problem.expectSeen(64);
+  ASSERT_TRUE(problem.run(attention, byParams, &wide));
+  problem.expectSeen(128);
+  const auto stale = problem.run(attention, byDefault, &wide);
+  ASSERT_FALSE(stale);
+  EXPECT_THAT(stale.error().message, HasSubstr("with other values of its parameters"));
+  EXPECT_FALSE(problem.run(attention, byParams));
+}
+
+TEST(WindowTest, AParameterWithoutAValueLeavesThePlanWhole) {
+  Problem problem;
+  const Attention attention = compile("param w : i32; mask = tree && sliding_window(w);");
+  const Plan plan = Plan::make(attention, problem.tree).value();
+  EXPECT_GE(plan.summary().tokensRead, kPrompt);
+  Params params(attention);
+  for (const int width : {10, 700}) {
+    ASSERT_TRUE(params.set("w", width));
+    ASSERT_TRUE(problem.run(attention, plan, &params));
+    problem.expectSeen(width);
+  }
+}
+
+/// Layers with windows and layers without have plans of their own; a whole plan serves both.
+TEST(WindowTest, AMaskThatShowsMoreNeedsAnotherPlan) {
+  Problem problem;
+  const Attention window = windowOf(50), whole = compile("");
+  const Plan ofWindow = Plan::make(window, problem.tree).value(), ofWhole = Plan::make(whole, problem.tree).value();
+  EXPECT_FALSE(problem.run(whole, ofWindow));
+  EXPECT_FALSE(problem.run(windowOf(51), ofWindow));
+  ASSERT_TRUE(problem.run(windowOf(50), ofWindow));
+  ASSERT_TRUE(problem.run(window, ofWhole));
+  problem.expectSeen(50);
+  ASSERT_TRUE(problem.run(whole, ofWhole));
+  problem.expectSeen(kPrompt + kBranch);
+}
+
+TEST(WindowTest, ParametersOfAnotherAttentionAreAnError) {
+  Problem problem;
+  const Attention attention = windowOfParam();
+  const Params others(windowOfParam());
+  const auto made = Plan::make(attention, problem.tree, {.params = &others});
+  ASSERT_FALSE(made);
+  EXPECT_EQ(made.error().message, "PlanOptions::params are those of another attention");
+}
+
+TEST(WindowTest, AMaskThatHidesAllGivesZeroAndReadsNothing) {
+  Problem problem(kPrompt + 400);
+  const Attention attention = compile("mask = tree && kv_pos > q_pos;");
+  const Plan plan = Plan::make(attention, problem.tree).value();
+  EXPECT_EQ(plan.summary().tokensRead, 0);
+  problem.out.assign(problem.out.size(), kOne);
+  ASSERT_TRUE(problem.run(attention, plan));
+  EXPECT_THAT(problem.out, Each(0));
+  EXPECT_THAT(problem.lse, Each(-std::numeric_limits<float>::infinity()));
+}
+
+} // namespace
+} // namespace deft
