@@ -11,8 +11,17 @@
 /// The chosen numbers: everything that selects one kernel among those that compute the same variant.
 namespace deft::config {
 
-/// Which attend kernel: templates/deft/attend_sm80.cuh or attend_sm90.cuh.
-enum class Family { Sm80, Sm90 };
+/// The families of attend kernels: the id, and the name of config files, of the header
+/// templates/deft/attend_NAME.cuh and of the value deft::kernels::NAME (compiler/kernels/Family.h), which is
+/// all else that is known of one.
+#define DEFT_KERNEL_FAMILIES(X) X(Sm80, sm80) X(Sm90, sm90)
+
+/// Which attend kernel.
+enum class Family {
+#define DEFT_FAMILY_ID(ID, NAME) ID,
+  DEFT_KERNEL_FAMILIES(DEFT_FAMILY_ID)
+#undef DEFT_FAMILY_ID
+};
 
 /// In which order items read their tokens. What many rows see is computed longer and is often in a cache;
 /// what few see comes from memory. The orders differ in how much of the one is done during the other.
@@ -42,17 +51,6 @@ struct Config {
   CostCoefficients cost;           ///< by which `greedy` and `auto` compare
   Order order = Order::FromRoot;   ///< of invariant plans always this
 };
-
-/// Whether the phase's kernel is compiled for plans that deal tokens to its warps, as those of this order do:
-/// it is another one than for plans of other orders, which would pay for it.
-inline bool isDealt(const PhaseConfig &phase, Order order) {
-  return phase.family == Family::Sm90 && order == Order::Mixed;
-}
-/// Whether some phase's is.
-inline bool isDealt(const Config &config) {
-  return std::any_of(config.phases.begin(), config.phases.end(),
-                     [&](const PhaseConfig &phase) { return isDealt(phase, config.order); });
-}
 
 /// Of the widest phase: what an item holds at most.
 inline int mostRows(const Config &config) {

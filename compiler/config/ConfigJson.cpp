@@ -28,10 +28,11 @@ constexpr std::array<std::pair<spec::Partition, const char *>, 8> kPartitions{{
     {spec::Partition::Auto, "auto"},
 }};
 
-constexpr std::array<std::pair<Family, const char *>, 2> kFamilies{{
-    {Family::Sm80, "sm80"},
-    {Family::Sm90, "sm90"},
-}};
+constexpr std::array kFamilies{
+#define DEFT_FAMILY_NAME(ID, NAME) std::pair{Family::ID, #NAME},
+    DEFT_KERNEL_FAMILIES(DEFT_FAMILY_NAME)
+#undef DEFT_FAMILY_NAME
+};
 
 constexpr std::array<std::pair<Order, const char *>, 3> kOrders{{
     {Order::FromRoot, "from_root"},

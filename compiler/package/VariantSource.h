@@ -1,6 +1,6 @@
 #pragma once
 
-#include "compiler/config/Config.h"
+#include "compiler/kernels/Family.h"
 #include "compiler/spec/Variant.h"
 
 #include <string>
@@ -35,10 +35,11 @@ std::string attendEntry(const VariantSource &source, const config::PhaseConfig &
 std::string mergeEntry(const VariantSource &source);
 
 /// The whole translation unit of one kernel. Deterministic: the text is a key of the cubin cache and
-/// a golden file. The config must be legal (see compiler/config/Legality.h).
+/// a golden file. The config must be legal (see compiler/kernels/Legality.h).
 /// `order` is the config's.
 std::string instantiateAttend(const VariantSource &source, const config::PhaseConfig &phase,
-                              config::Order order = config::Order::FromRoot);
+                              config::Order order = config::Order::FromRoot,
+                              kernels::Families families = kernels::families());
 std::string instantiateMerge(const VariantSource &source);
 
 } // namespace deft::package

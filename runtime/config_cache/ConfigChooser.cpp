@@ -1,5 +1,6 @@
 #include "runtime/config_cache/ConfigChooser.h"
 
+#include "compiler/kernels/Family.h"
 #include <algorithm>
 
 namespace deft::config_cache {
@@ -13,7 +14,7 @@ bool haveSameTiles(const config::Config &a, const config::Config &b) {
 }
 
 bool haveSameKernels(const config::Config &a, const config::Config &b) {
-  return haveSameTiles(a, b) && config::isDealt(a) == config::isDealt(b);
+  return haveSameTiles(a, b) && kernels::isDealt(a) == kernels::isDealt(b);
 }
 
 ConfigChooser::ConfigChooser(std::shared_ptr<const ConfigCache> cache,

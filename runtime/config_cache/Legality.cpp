@@ -1,7 +1,7 @@
 #include "runtime/config_cache/Legality.h"
 
 #include "compiler/config/ConfigJson.h"
-#include "compiler/config/Legality.h"
+#include "compiler/kernels/Legality.h"
 
 #include <algorithm>
 #include <utility>
@@ -60,7 +60,7 @@ Result<void> checkSchedule(const spec::ScheduleSpec &schedule, const config::Con
   return {};
 }
 
-Result<void> checkCpuConfig(const config::KernelShape &shape, const config::Config &config) {
+Result<void> checkCpuConfig(const kernels::KernelShape &shape, const config::Config &config) {
   constexpr int kMost = 4096; // rows, or tokens
   if (config.phases.empty())
     return Error{ErrorCode::Diagnostics, "a config without phases serves no item", {}};
@@ -94,8 +94,8 @@ Result<void> checkCpuConfig(const config::KernelShape &shape, const config::Conf
 
 Legality legalityFor(const spec::Variant &variant, const target::Target *target) {
   return [&variant, target](const config::Config &config) -> Result<void> {
-    const auto shape = config::KernelShape::of(variant);
-    if (auto checked = target ? config::checkConfig(shape, config, *target) : checkCpuConfig(shape, config);
+    const auto shape = kernels::KernelShape::of(variant);
+    if (auto checked = target ? kernels::checkConfig(shape, config, *target) : checkCpuConfig(shape, config);
         !checked)
       return checked;
     return variant.schedule ? checkSchedule(*variant.schedule, config) : Result<void>();

@@ -13,7 +13,7 @@ namespace deft::config_cache {
 support::Result<void> checkSchedule(const spec::ScheduleSpec &schedule, const config::Config &config);
 
 /// Plans for a processor use of the phases only how many rows an item may have.
-support::Result<void> checkCpuConfig(const config::KernelShape &shape, const config::Config &config);
+support::Result<void> checkCpuConfig(const kernels::KernelShape &shape, const config::Config &config);
 
 /// What a GPU of this target can run of a variant; its schedule has its say. Null: the processor. Both
 /// arguments must outlive the function that is returned.

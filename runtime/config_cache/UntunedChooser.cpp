@@ -1,6 +1,6 @@
 #include "runtime/config_cache/UntunedChooser.h"
 
-#include "compiler/config/Occupancy.h"
+#include "compiler/kernels/Occupancy.h"
 #include "compiler/support/Numbers.h"
 
 #include <algorithm>
@@ -15,12 +15,12 @@ constexpr double kDealtMargin = 1.03;
 
 UntunedChooser::UntunedChooser(const spec::Variant &variant, const target::Target *target, int units,
                                std::vector<config::Config> configs)
-    : shape_(config::KernelShape::of(variant)),
+    : shape_(kernels::KernelShape::of(variant)),
       facts_(plan::VariantFacts::of(variant, !target).withoutPages()), target_(target), units_(units),
       configs_(std::move(configs)) {}
 
 double UntunedChooser::rankOf(double us, const config::Config &config, const plan::Plan &plan) {
-  return plan::rankOf(us, config.cost, plan) * (config::isDealt(config) ? kDealtMargin : 1);
+  return plan::rankOf(us, config.cost, plan) * (kernels::isDealt(config) ? kDealtMargin : 1);
 }
 
 const config::Config &UntunedChooser::choose(const tree::KvTree &tree) {
@@ -43,7 +43,7 @@ const config::Config &UntunedChooser::choose(const tree::KvTree &tree) {
     return configs_.front();
   const auto told = [&](std::size_t i, const char *unit, const char *items) {
     return support::rounded(prices[i], 1) + unit + std::to_string(config::mostRows(configs_[i])) + items +
-           (config::isDealt(configs_[i]) ? ", dealt to warps" : "");
+           (kernels::isDealt(configs_[i]) ? ", dealt to warps" : "");
   };
   why_ = told(best, " us by the model with items of ", " rows");
   for (std::size_t i = 0; i < configs_.size(); ++i)
@@ -54,7 +54,7 @@ const config::Config &UntunedChooser::choose(const tree::KvTree &tree) {
 
 /// 0: there is no plan.
 double UntunedChooser::price(const config::Config &config, const tree::KvTree &tree) {
-  const int blocks = config::estimateBlocks(shape_, config, *target_, units_);
+  const int blocks = kernels::estimateBlocks(shape_, config, *target_, units_);
   if (!planner_.make(tree, facts_, config, blocks, plan_))
     return 0;
   model_.set(facts_, config, config::kernelCoefficients(), blocks);

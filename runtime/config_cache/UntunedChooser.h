@@ -1,6 +1,6 @@
 #pragma once
 
-#include "compiler/config/Legality.h"
+#include "compiler/kernels/Legality.h"
 #include "compiler/spec/Variant.h"
 #include "runtime/plan/Planner.h"
 
@@ -37,7 +37,7 @@ public:
 private:
   double price(const config::Config &config, const tree::KvTree &tree);
 
-  config::KernelShape shape_;
+  kernels::KernelShape shape_;
   plan::VariantFacts facts_;
   const target::Target *target_;
   int units_;

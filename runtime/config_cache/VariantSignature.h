@@ -1,6 +1,6 @@
 #pragma once
 
-#include "compiler/config/Legality.h"
+#include "compiler/kernels/Legality.h"
 #include "compiler/spec/Variant.h"
 
 #include <optional>
@@ -30,7 +30,7 @@ struct VariantSignature {
   std::string text() const;
   static std::optional<VariantSignature> parse(std::string_view text);
 
-  config::KernelShape shape() const { return {queryHeads, kvHeads, headDim}; }
+  kernels::KernelShape shape() const { return {queryHeads, kvHeads, headDim}; }
   /// A variant with these facts, for default configs and plans; its hooks are plain.
   spec::Variant variant() const;
 };

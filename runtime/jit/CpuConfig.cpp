@@ -1,11 +1,11 @@
 #include "runtime/jit/CpuConfig.h"
 
-#include "compiler/config/DefaultConfig.h"
+#include "compiler/kernels/DefaultConfig.h"
 
 namespace deft::jit {
 
 support::Result<config::Config> cpuConfig(const spec::Variant &variant, int threads) {
-  auto config = config::defaultConfig(variant);
+  auto config = kernels::defaultConfig(variant);
   if (!config)
     return config;
   config->cost = config::cpuCoefficients(threads);

@@ -1,4 +1,4 @@
-#include "compiler/config/DefaultConfig.h"
+#include "compiler/kernels/DefaultConfig.h"
 #include "runtime/config_cache/ConfigChooser.h"
 #include "runtime/device/Driver.h"
 #include "runtime/jit/AttentionImpl.h"
@@ -29,9 +29,11 @@ GpuFacts toPublic(const device::DeviceFacts &facts) {
 
 /// One kernel, whose sums do not depend on who else is in an item.
 support::Result<config::Config> invariantConfig(const spec::Variant &variant, config::Config config) {
-  const auto isSm90 = [](const config::PhaseConfig &phase) { return phase.family == config::Family::Sm90; };
-  if (std::any_of(config.phases.begin(), config.phases.end(), isSm90)) {
-    auto plain = config::defaultConfig(variant);
+  const auto varies = [](const config::PhaseConfig &phase) {
+    return !kernels::familyOf(phase).whyNotInvariant.empty();
+  };
+  if (std::any_of(config.phases.begin(), config.phases.end(), varies)) {
+    auto plain = kernels::defaultConfig(variant);
     if (!plain)
       return plain;
     config.phases = std::move(plain->phases);

@@ -1,6 +1,6 @@
 #include "runtime/jit/Program.h"
 
-#include "compiler/config/DefaultConfig.h"
+#include "compiler/kernels/DefaultConfig.h"
 #include "compiler/package/Container.h"
 #include "runtime/config_cache/ConfigChooser.h"
 #include "runtime/exec/cpu/SharedObject.h"
@@ -100,7 +100,7 @@ Result<std::vector<config::Config>> Program::untunedConfigs(int major, int minor
   const auto target = targetFor(major, minor);
   if (!target)
     return target.error();
-  return config::defaultConfigs(*variant_, **target);
+  return kernels::defaultConfigs(*variant_, **target);
 }
 
 Result<package::KernelSet> Program::cudaKernels(int major, int minor, std::string &warning) const {

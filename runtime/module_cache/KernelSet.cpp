@@ -1,7 +1,7 @@
 #include "runtime/module_cache/KernelSet.h"
 
-#include "compiler/config/Legality.h"
-#include "compiler/config/SharedMemory.h"
+#include "compiler/kernels/Legality.h"
+#include "compiler/kernels/SharedMemory.h"
 
 #include <future>
 
@@ -42,8 +42,8 @@ Result<Kernel> compileKernel(CubinCache *cache, const nvrtc::Nvrtc &nvrtc, const
 Result<KernelSet> compileKernels(CubinCache *cache, const nvrtc::Nvrtc &nvrtc,
                                  const package::VariantSource &source, const config::Config &config,
                                  const target::Target &target, const nvrtc::CompileOptions &options) {
-  const config::KernelShape shape{source.queryHeads, source.kvHeads, source.headDim};
-  if (Result<void> legal = config::checkConfig(shape, config, target); !legal)
+  const kernels::KernelShape shape{source.queryHeads, source.kvHeads, source.headDim};
+  if (Result<void> legal = kernels::checkConfig(shape, config, target); !legal)
     return legal.error();
 
   // One thread a kernel: NVRTC compiles in parallel, and a config has a handful of kernels.
@@ -67,14 +67,14 @@ Result<KernelSet> compileKernels(CubinCache *cache, const nvrtc::Nvrtc &nvrtc,
     if (!kernel)
       return std::move(kernel).error(); // the other futures wait in their destructors
     kernel->threads = 32 * config.phases[i].warps;
-    kernel->smemBytes = config::smemBytes(source.headDim, config.phases[i]);
+    kernel->smemBytes = kernels::smemBytes(source.headDim, config.phases[i]);
     set.attend.push_back(std::move(*kernel));
   }
   Result<Kernel> merged = merge.get();
   if (!merged)
     return std::move(merged).error();
   set.merge = std::move(*merged);
-  set.merge.threads = 32 * config::kMergeWarps;
+  set.merge.threads = 32 * kernels::kMergeWarps;
   return set;
 }
 

@@ -1,7 +1,5 @@
 #include "runtime/plan/CostModel.h"
 
-#include "compiler/config/SharedMemory.h"
-
 #include <algorithm>
 
 namespace deft::plan {
@@ -9,11 +7,6 @@ namespace {
 
 int roundUp(int value, int step) { return (value + step - 1) / step * step; }
 
-/// What the sm90 family pads rows to: it has a mode for each of these (templates/deft/sm90/consumer.cuh),
-/// light blocks for one alone.
-int sm90Rows(int rows, bool isLight) { return rows <= 16 && !isLight ? 16 : rows <= 64 ? 64 : 128; }
-
-constexpr int kGroupRows = 64; ///< of a warpgroup
 /// Partials of a row that the merge has on its way at a time.
 constexpr int kSlotsAtOnce = 8;
 
@@ -33,7 +26,7 @@ const config::PhaseConfig &phaseFor(const config::Config &config, int rows) {
 } // namespace
 
 void CostModel::set(const VariantFacts &facts, const config::Config &config,
-                    const config::CostCoefficients &cost, int blocks) {
+                    const config::CostCoefficients &cost, int blocks, kernels::Families families) {
   cost_ = cost;
   ratio_ = facts.ratio;
   queriesPerTile_ = std::max(1, config::mostRows(config) / facts.ratio);
@@ -50,24 +43,18 @@ void CostModel::set(const VariantFacts &facts, const config::Config &config,
   for (int queries = 1; queries <= queriesPerTile_; ++queries) {
     const int rows = queries * facts.ratio;
     const config::PhaseConfig &phase = phaseFor(config, rows);
-    const bool isSm90 = phase.family == config::Family::Sm90;
-    const bool isLight = config::isLight(phase);
-    const int padded = cost.rowStep > 0 ? roundUp(rows, cost.rowStep)
-                       : isSm90         ? sm90Rows(rows, isLight)
-                                        : std::max(phase.tileQ, rows);
-    // Of the sm90 family's modes, only the widest has both warpgroups on one tile: else two are under way,
-    // of light blocks one in each of the two.
-    const double gflops =
-        !isSm90 ? cost.blockGflops : cost.wgmmaBlockGflops * (padded > 64 || isLight ? 1 : 2);
+    const kernels::Family &family = kernels::familyOf(phase, families);
+    const int padded = cost.rowStep > 0 ? roundUp(rows, cost.rowStep) : family.paddedRows(phase, rows);
+    const kernels::TileCost tile = family.tileCost(phase, padded, cost);
     Step &step = steps_[static_cast<std::size_t>(queries)];
     step.tokens = cost.tokenStep > 0 ? cost.tokenStep : phase.tileKv;
     step.gflop = pairGflop_ * padded * step.tokens;
-    step.us = cost.stepUs * (isLight ? cost.lightStep : 1) + step.gflop / gflops * 1e6;
-    step.itemUs = cost.itemUs * (isLight ? cost.lightItem : 1);
+    step.us = cost.stepUs * tile.stepShare + step.gflop / tile.gflops * 1e6;
+    step.itemUs = cost.itemUs * tile.itemShare;
     step.firstGroup = step.secondGroup = 0;
-    if (isSm90 && rows > kGroupRows) {
-      step.firstGroup = (kGroupRows - 1) / facts.ratio + 1;
-      step.secondGroup = kGroupRows / facts.ratio;
+    if (family.groupRows > 0 && rows > family.groupRows) {
+      step.firstGroup = (family.groupRows - 1) / facts.ratio + 1;
+      step.secondGroup = family.groupRows / facts.ratio;
     }
   }
 }

@@ -2,6 +2,7 @@
 
 #include "compiler/config/Config.h"
 #include "compiler/config/CostCoefficients.h"
+#include "compiler/kernels/Family.h"
 #include "runtime/plan/Plan.h"
 #include "runtime/plan/TreeView.h"
 #include "runtime/plan/VariantFacts.h"
@@ -36,7 +37,7 @@ public:
     set(facts, config, config.cost, blocks);
   }
   void set(const VariantFacts &facts, const config::Config &config, const config::CostCoefficients &cost,
-           int blocks);
+           int blocks, kernels::Families families = kernels::families());
 
   PlanCost estimate(const Plan &plan) const;
   /// Of one item, for one KV head, on the block that has it.

@@ -1,5 +1,6 @@
 #include "runtime/plan/Order.h"
 
+#include "compiler/kernels/Family.h"
 #include "runtime/plan/PagePieces.h"
 #include "runtime/plan/RunWalk.h"
 #include "runtime/plan/WriteAhead.h"
@@ -209,12 +210,9 @@ abi::Run *RunOrder::dealItem(const abi::Item &item, const Split &split, int tile
 void RunOrder::apply(const config::Config &config, const VariantFacts &facts, Plan &plan) {
   if (config.order == config::Order::Alternate)
     turnEveryOtherItem(plan);
-  const bool hasSm90 =
-      std::any_of(config.phases.begin(), config.phases.end(),
-                  [](const config::PhaseConfig &phase) { return phase.family == config::Family::Sm90; });
-  piece_ = hasSm90 ? pieceOf(facts.pageSize) : 0;
+  piece_ = kernels::readsByTensorMap(config) ? pieceOf(facts.pageSize) : 0;
   constexpr std::size_t kRoomIsCheap = 1 << 16;
-  const bool isDealt = config::isDealt(config);
+  const bool isDealt = kernels::isDealt(config);
   if ((piece_ > 0 || isDealt) && plan.runs.size() <= kRoomIsCheap)
     plan.mostRuns = static_cast<int>(plan.runs.size() * mostParts(piece_) +
                                      (isDealt ? plan.items.size() * kDealtWarps : 0));
@@ -242,7 +240,7 @@ bool RunOrder::findShapes(const config::Config &config, int ratio, const Plan &p
   forEachItem(config, plan, [&](std::size_t i, const config::PhaseConfig &phase) {
     const abi::Item &item = plan.items[i];
     Shape &shape = shapes_[i];
-    if (piece_ > 0 && phase.family == config::Family::Sm90 && !shape.areDealt()) {
+    if (piece_ > 0 && kernels::familyOf(phase).readsByTensorMap && !shape.areDealt()) {
       const char *const doesGrow = growthOf(item);
       // Runs that are to be cut into tiles go on there.
       shape.isMisplaced = shape.areBoth() ? !areOnlyPieces(runsOf(item, plan), doesGrow)
@@ -265,7 +263,7 @@ void RunOrder::findShares(const config::Config &config, int ratio, const Plan &p
     Shape &shape = shapes_[i];
     shape.few = split.few;
     shape.many = item.tokens - split.few;
-    if (shape.areBoth() && config::isDealt(phase, config.order) && haveAllWarps(item.queryCount * ratio))
+    if (shape.areBoth() && kernels::isDealt(phase, config.order) && haveAllWarps(item.queryCount * ratio))
       shape.dealtTiles = dealtTiles(item, split.tokens);
     areDealt |= shape.areDealt();
   });

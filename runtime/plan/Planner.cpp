@@ -1,6 +1,7 @@
 #include "runtime/plan/Planner.h"
 
 #include "compiler/config/ConfigJson.h"
+#include "compiler/kernels/Family.h"
 #include "runtime/plan/Coverage.h"
 #include "runtime/plan/WindowStarts.h"
 
@@ -66,11 +67,11 @@ Result<void> Planner::check(const tree::KvTree &tree, const VariantFacts &facts,
   if (config.phases.size() != 1)
     return Error{ErrorCode::Usage,
                  "an invariant plan needs one phase, not " + std::to_string(config.phases.size()), ""};
-  if (config.phases[0].family == config::Family::Sm90)
-    return Error{
-        ErrorCode::Usage,
-        "an invariant plan cannot use family sm90, which sums in another order where an item has more rows",
-        "use a phase of family sm80"};
+  if (const kernels::Family &family = kernels::familyOf(config.phases[0]); !family.whyNotInvariant.empty())
+    return Error{ErrorCode::Usage,
+                 "an invariant plan cannot use family " + std::string(family.name) + ", " +
+                     std::string(family.whyNotInvariant),
+                 "use a phase of family sm80"};
   if (config.chunkTokens == 0)
     return Error{ErrorCode::Usage, "an invariant plan needs a chunk that does not depend on the tree",
                  "set the chunk, to 256 for example"};

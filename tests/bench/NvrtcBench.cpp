@@ -8,8 +8,8 @@
 // and head dim 256 (gemma2_9b), which has the longest unrolled loops. Expect the compile time to follow
 // the number of unrolled mma instructions and the cached time to follow the size of the cubin.
 // usage: nvrtc_bench [--json FILE] [--samples N]; DEFT_CACHE_DIR is not touched.
-#include "compiler/config/DefaultConfig.h"
 #include "compiler/driver/Compilation.h"
+#include "compiler/kernels/DefaultConfig.h"
 #include "compiler/support/AtomicFile.h"
 #include "runtime/module_cache/KernelSet.h"
 #include "tests/support/ShippedVariants.h"
@@ -60,7 +60,7 @@ std::vector<Source> sourcesToCompile() {
       continue;
     auto compilation = driver::Compilation::create(variant, shipped.sources);
     const auto source = compilation->cudaVariantSource();
-    const auto config = config::defaultConfig(variant, *target::findTarget(kArch));
+    const auto config = kernels::defaultConfig(variant, *target::findTarget(kArch));
     for (const config::PhaseConfig &phase : config->phases)
       sources.push_back({package::attendEntry(*source, phase), package::instantiateAttend(*source, phase)});
     sources.push_back({package::mergeEntry(*source), package::instantiateMerge(*source)});

@@ -1,7 +1,7 @@
 // The generated CUDA text of some kernels, held word for word: it is what a reader sees with
 // `deftc emit --as cuda` and what keys the cubin cache. `tools/dev golden` writes the files anew.
-#include "compiler/config/DefaultConfig.h"
 #include "compiler/driver/Compilation.h"
+#include "compiler/kernels/DefaultConfig.h"
 #include "compiler/package/VariantSource.h"
 #include "compiler/support/AtomicFile.h"
 #include "tests/support/ShippedVariants.h"
@@ -36,7 +36,7 @@ std::string generate(const GoldenKernel &golden) {
     return source.error().message;
   if (std::string(golden.phase) == "merge")
     return package::instantiateMerge(*source);
-  const auto config = config::defaultConfig(*variant, *target::findTarget(golden.arch));
+  const auto config = kernels::defaultConfig(*variant, *target::findTarget(golden.arch));
   if (!config)
     return config.error().message;
   for (const config::PhaseConfig &phase : config->phases)
@@ -47,8 +47,8 @@ std::string generate(const GoldenKernel &golden) {
 
 TEST_P(GoldenCudaTest, TextIsAsReviewed) {
   const GoldenKernel &golden = GetParam();
-  const std::string path = std::string(DEFT_GOLDEN_FOLDER "/cuda/") + golden.variant + "_" + golden.phase + "_" +
-                           golden.arch + ".cu";
+  const std::string path = std::string(DEFT_GOLDEN_FOLDER "/cuda/") + golden.variant + "_" + golden.phase +
+                           "_" + golden.arch + ".cu";
   const std::string text = generate(golden);
   ASSERT_EQ(text.substr(0, 8), "// deft_") << text;
   if (std::getenv("DEFT_UPDATE_GOLDEN")) {
@@ -62,11 +62,12 @@ TEST_P(GoldenCudaTest, TextIsAsReviewed) {
 
 INSTANTIATE_TEST_SUITE_P(
     Kernels, GoldenCudaTest,
-    testing::Values(GoldenKernel{"llama3_8b", "tiles", "sm_90a"}, GoldenKernel{"llama3_8b", "narrow", "sm_80"},
-                    GoldenKernel{"llama3_8b", "merge", "sm_80"}, GoldenKernel{"mistral_7b", "narrow", "sm_80"},
-                    GoldenKernel{"gemma2_9b_window", "wide", "sm_86"}, GoldenKernel{"mpt_7b_alibi", "narrow", "sm_80"},
-                    GoldenKernel{"streaming_sink", "wide", "sm_80"}, GoldenKernel{"sigmoid", "narrow", "sm_80"},
-                    GoldenKernel{"sigmoid", "merge", "sm_80"}, GoldenKernel{"local_global", "tiles", "sm_90a"}),
+    testing::Values(
+        GoldenKernel{"llama3_8b", "tiles", "sm_90a"}, GoldenKernel{"llama3_8b", "narrow", "sm_80"},
+        GoldenKernel{"llama3_8b", "merge", "sm_80"}, GoldenKernel{"mistral_7b", "narrow", "sm_80"},
+        GoldenKernel{"gemma2_9b_window", "wide", "sm_86"}, GoldenKernel{"mpt_7b_alibi", "narrow", "sm_80"},
+        GoldenKernel{"streaming_sink", "wide", "sm_80"}, GoldenKernel{"sigmoid", "narrow", "sm_80"},
+        GoldenKernel{"sigmoid", "merge", "sm_80"}, GoldenKernel{"local_global", "tiles", "sm_90a"}),
     [](const auto &info) {
       return std::string(info.param.variant) + "_" + info.param.phase + "_" + info.param.arch;
     });

@@ -15,6 +15,7 @@ LAYERS = [
     "specs",
     "compiler/target",
     "compiler/config",
+    "compiler/kernels",
     "compiler/package",
     "compiler/dialect",
     "compiler/transforms",

@@ -2,7 +2,7 @@
 //        deft_make_package SPEC --gpu PACKAGE
 // A package of a spec and of native code that did not come out of the compiler (ScalarKernel.cpp); or of
 // kernels for the tests' driver (FakeCuda.h), which looks at nothing but their names.
-#include "compiler/config/DefaultConfig.h"
+#include "compiler/kernels/DefaultConfig.h"
 #include "compiler/package/Package.h"
 #include "compiler/spec/CompileSpec.h"
 #include "compiler/support/AtomicFile.h"
@@ -44,7 +44,7 @@ int main(int argc, char **argv) {
   packaged.source.normalize = variant.normalize;
   if (isForGpu)
     for (const char *arch : {"sm_80", "sm_90a"}) {
-      const auto config = config::defaultConfig(variant, *target::findTarget(arch));
+      const auto config = kernels::defaultConfig(variant, *target::findTarget(arch));
       if (!config)
         return 1;
       package::KernelSet kernels{.arch = arch, .config = *config, .attend = {}, .merge = {}};

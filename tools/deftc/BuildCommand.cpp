@@ -1,4 +1,4 @@
-#include "compiler/config/DefaultConfig.h"
+#include "compiler/kernels/DefaultConfig.h"
 #include "compiler/package/PackagedSpec.h"
 #include "compiler/support/AtomicFile.h"
 #include "runtime/jit/Codegen.h"
@@ -79,7 +79,7 @@ public:
     package::PackagedVariant packaged{std::move(*source), variant.schedule, {}};
     context_.out << variant.name << ": source\n";
     for (const target::Target *target : targets) {
-      const auto configs = config::defaultConfigs(variant, *target);
+      const auto configs = kernels::defaultConfigs(variant, *target);
       if (!configs)
         return Error{configs.error().code,
                      variant.name + ", " + std::string(target->arch) + ": " + configs.error().message,
@@ -92,7 +92,7 @@ public:
         context_.out << variant.name << ": " << target->arch << ", ";
         if (configs->size() > 1) // the tree chooses
           context_.out << "items of up to " << config.phases.front().tileQ << " rows, "
-                       << (config::isDealt(config) ? "tokens dealt to warps, " : "");
+                       << (kernels::isDealt(config) ? "tokens dealt to warps, " : "");
         context_.out << describe(*set, config) << ", " << seconds(start) << '\n';
         context_.out.flush();
         packaged.kernels.push_back(std::move(*set));

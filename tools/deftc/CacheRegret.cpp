@@ -1,4 +1,4 @@
-#include "compiler/config/DefaultConfig.h"
+#include "compiler/kernels/DefaultConfig.h"
 #include "runtime/config_cache/Regret.h"
 #include "runtime/jit/CpuConfig.h"
 #include "tools/deftc/Arguments.h"
@@ -129,7 +129,7 @@ int regret(Context &context, const Options &options) {
     const spec::Variant variant = signature.variant();
     if (device->target)
       return program ? program->untunedConfigs(device->target->major, device->target->minor)
-                     : config::defaultConfigs(variant, *device->target);
+                     : kernels::defaultConfigs(variant, *device->target);
     auto config = jit::cpuConfig(variant, device->key.units);
     if (!config)
       return config.error();

@@ -1,5 +1,5 @@
-#include "compiler/config/DefaultConfig.h"
-#include "compiler/config/Legality.h"
+#include "compiler/kernels/DefaultConfig.h"
+#include "compiler/kernels/Legality.h"
 #include "compiler/package/VariantSource.h"
 #include "runtime/config_cache/ConfigCache.h"
 #include "runtime/jit/Codegen.h"
@@ -27,10 +27,10 @@ struct Instantiation {
 Result<config::Config> configOf(const spec::Variant &variant, const target::Target &target,
                                 const Options &options) {
   if (options.config.empty())
-    return config::defaultConfig(variant, target);
+    return kernels::defaultConfig(variant, target);
   Result<config::Config> config = config_cache::readConfig(options.config);
   if (config)
-    if (auto checked = config::checkConfig(config::KernelShape::of(variant), *config, target); !checked)
+    if (auto checked = kernels::checkConfig(kernels::KernelShape::of(variant), *config, target); !checked)
       return checked.error();
   return config;
 }

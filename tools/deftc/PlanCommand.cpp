@@ -1,6 +1,6 @@
 #include "compiler/config/ConfigJson.h"
-#include "compiler/config/DefaultConfig.h"
-#include "compiler/config/Occupancy.h"
+#include "compiler/kernels/DefaultConfig.h"
+#include "compiler/kernels/Occupancy.h"
 #include "compiler/spec/Names.h"
 #include "compiler/target/Target.h"
 #include "runtime/exec/ParamRanges.h"
@@ -49,7 +49,7 @@ struct Machine {
 
 int blocksOf(const spec::Variant &variant, const config::Config &config, const target::Target *target,
              int multiprocessors) {
-  return target ? config::estimateBlocks(config::KernelShape::of(variant), config, *target, multiprocessors)
+  return target ? kernels::estimateBlocks(kernels::KernelShape::of(variant), config, *target, multiprocessors)
                 : 2 * multiprocessors;
 }
 
@@ -59,7 +59,7 @@ Result<Machine> anyMachine(const spec::Variant &variant, const std::string &arch
   if (!arch.empty() && !target)
     return support::Error{support::ErrorCode::Usage, "unknown architecture `" + arch + "`",
                           "deftc knows " + target::targetNames()};
-  auto config = target ? config::defaultConfig(variant, *target) : config::defaultConfig(variant);
+  auto config = target ? kernels::defaultConfig(variant, *target) : kernels::defaultConfig(variant);
   if (!config)
     return config.error();
   const int blocks = blocksOf(variant, *config, target, kMultiprocessors);
@@ -133,8 +133,9 @@ int planCommand(Context &context, const Options &options) {
   const auto make = [&] {
     const Underway underway(context,
                             "planning " + counted(std::ssize(subject->tree.queries()), "query", "queries"));
-    return reportPlan(std::move(subject->tree), plan::VariantFacts::of(program->variant(), machine->isCpu, *reach),
-                      config, machine->isCpu ? config.cost : config::kernelCoefficients(),
+    return reportPlan(std::move(subject->tree),
+                      plan::VariantFacts::of(program->variant(), machine->isCpu, *reach), config,
+                      machine->isCpu ? config.cost : config::kernelCoefficients(),
                       options.blocks > 0 ? options.blocks : machine->blocks);
   };
   auto report = make();

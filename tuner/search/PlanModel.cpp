@@ -1,6 +1,6 @@
 #include "tuner/search/PlanModel.h"
 
-#include "compiler/config/Occupancy.h"
+#include "compiler/kernels/Occupancy.h"
 
 #include <cmath>
 #include <sstream>
@@ -28,7 +28,7 @@ std::optional<double> PlanModel::microseconds(const space::Point &point) {
 
 std::optional<double> PlanModel::microsecondsOf(const config::Config &config) {
   const int blocks =
-      space_.target() ? config::estimateBlocks(space_.kernel(), config, *space_.target(), units_) : units_;
+      space_.target() ? kernels::estimateBlocks(space_.kernel(), config, *space_.target(), units_) : units_;
   const auto [found, isNew] = known_.try_emplace(keyOf(config, blocks));
   if (!isNew)
     return found->second;

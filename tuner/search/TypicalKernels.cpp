@@ -1,6 +1,6 @@
 #include "tuner/search/TypicalKernels.h"
 
-#include "compiler/config/Occupancy.h"
+#include "compiler/kernels/Family.h"
 
 #include <algorithm>
 #include <cmath>
@@ -26,12 +26,9 @@ double oddness(const space::Space &space, const Point &point) {
   double sum = 0;
   for (const config::PhaseConfig &phase : config.phases) {
     sum -= 0.25 * phase.stages;
-    if (phase.family != config::Family::Sm80)
-      continue;
-    sum += std::abs(std::log2(phase.tileKv / 64.0)) +
-           std::abs(std::log2(phase.warps / std::max(4.0, phase.tileQ / 16.0)));
-    if (config::blocksPerSm(space.kernel(), phase, *space.target()) < 2)
-      sum += 2;
+    const kernels::Family &family = kernels::familyOf(phase, space.families());
+    if (family.oddness)
+      sum += family.oddness({space.kernel(), phase, *space.target(), family});
   }
   const auto phases = static_cast<double>(config.phases.size());
   return sum / phases + (phases - 1);

@@ -1,6 +1,7 @@
 #include "tuner/session/CompilePool.h"
 
 #include "compiler/config/ConfigJson.h"
+#include "compiler/kernels/Family.h"
 
 #include <algorithm>
 #include <poll.h>
@@ -21,7 +22,7 @@ std::string kernelsKey(const config::Config &config) {
   for (const config::PhaseConfig &phase : config.phases) {
     json one = config::toJson(phase);
     one.erase("rows_above"); // the planner's
-    one["is_dealt"] = config::isDealt(phase, config.order);
+    one["is_dealt"] = kernels::isDealt(phase, config.order);
     phases.push_back(std::move(one));
   }
   return phases.dump();

@@ -1,6 +1,6 @@
 #include "tuner/space/Constraints.h"
 
-#include "compiler/config/Occupancy.h"
+#include "compiler/kernels/Occupancy.h"
 
 #include <algorithm>
 
@@ -48,7 +48,8 @@ constexpr Constraint kConstraints[] = {
     {"occupancy", "a multiprocessor runs at least four warps", false,
      [](const Candidate &candidate) {
        return !candidate.target || allPhases(candidate, [&](const PhaseConfig &phase) {
-         return config::blocksPerSm(candidate.shape, phase, *candidate.target) * phase.warps >=
+         return kernels::blocksPerSm(candidate.shape, phase, *candidate.target, candidate.families) *
+                    phase.warps >=
                 kFewestWarpsPerSm;
        });
      }},
@@ -65,7 +66,8 @@ std::span<const Constraint> constraints() { return kConstraints; }
 const char *brokenConstraint(const Candidate &candidate, bool ofPlan, bool ofPhases) {
   if (ofPhases && candidate.target)
     for (const PhaseConfig &phase : candidate.config.phases)
-      if (const auto *rule = config::brokenRule({candidate.shape, phase, *candidate.target}))
+      if (const auto *rule = kernels::brokenRule(
+              {candidate.shape, phase, *candidate.target, kernels::familyOf(phase, candidate.families)}))
         return rule->name;
   for (const Constraint &constraint : kConstraints)
     if ((constraint.isOfPlan ? ofPlan : ofPhases) && !constraint.holds(candidate))

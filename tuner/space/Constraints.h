@@ -1,6 +1,6 @@
 #pragma once
 
-#include "compiler/config/Legality.h"
+#include "compiler/kernels/Legality.h"
 
 #include <optional>
 #include <span>
@@ -10,13 +10,14 @@ namespace deft::space {
 
 /// A config and the machine that it is for.
 struct Candidate {
-  const config::KernelShape &shape;
+  const kernels::KernelShape &shape;
   const target::Target *target; ///< null: a CPU, which has no kernels to choose
   const config::Config &config;
   int prices = 0; ///< which of costPresets() the config has
+  kernels::Families families = kernels::families();
 };
 
-/// A condition on candidates beyond those on single phases (config::phaseRules): these keep what is legal
+/// A condition on candidates beyond those on single phases (kernels::brokenRule): these keep what is legal
 /// but senseless out of a search.
 struct Constraint {
   const char *name;

@@ -1,15 +1,18 @@
 #include "tuner/space/MakeSpace.h"
 
-#include "compiler/config/SharedMemory.h"
+#include "compiler/kernels/Legality.h"
 #include "compiler/support/NearestName.h"
 
 #include <algorithm>
 #include <set>
+#include <utility>
 
 namespace deft::space {
 
-using config::Family;
 using config::PhaseConfig;
+using kernels::KernelShape;
+using kernels::TunedPhase;
+using kernels::TunedPhases;
 using spec::Partition;
 using support::Error;
 using support::ErrorCode;
@@ -18,17 +21,6 @@ using support::Result;
 namespace {
 
 const std::vector<int> kChunks{0, 64, 128, 192, 256, 384, 512, 768, 1024, 2048, 4096};
-const std::vector<int> kTileKvs{32, 64, 128}, kStages{2, 3, 4, 5}, kWarps{2, 4, 8};
-
-int fewestRows(const spec::Variant &variant) { return (variant.ratio() + 15) / 16 * 16; }
-
-/// Those that hold the rows of one query.
-std::vector<int> tiles(const spec::Variant &variant, std::vector<int> values) {
-  std::erase_if(values, [&](int value) { return value < variant.ratio(); });
-  if (values.empty())
-    values.push_back(fewestRows(variant));
-  return values;
-}
 
 std::vector<int> valuesOr(const std::optional<spec::TuneList> &list, std::vector<int> fallback) {
   return list ? list->values : fallback;
@@ -66,85 +58,82 @@ std::vector<Axis> planAxes(const spec::Variant &variant, bool isGpu) {
   return axes;
 }
 
-std::vector<Axis> sm80Axes(int phase, std::vector<int> tileQs) {
-  return {axis(Knob::TileQ, phase, std::move(tileQs)), axis(Knob::TileKv, phase, kTileKvs),
-          axis(Knob::Stages, phase, kStages), axis(Knob::Warps, phase, kWarps)};
+/// The axes of a phase, in the order in which they are written and searched.
+void append(std::vector<Axis> &axes, const TunedPhase &tuned, int phase) {
+  for (const auto &[knob, values] :
+       {std::pair{Knob::RowsAbove, &tuned.rowsAbove}, std::pair{Knob::TileQ, &tuned.tileQ},
+        std::pair{Knob::TileKv, &tuned.tileKv}, std::pair{Knob::Stages, &tuned.stages},
+        std::pair{Knob::Warps, &tuned.warps}})
+    if (!values->empty())
+      axes.push_back(axis(knob, phase, *values));
 }
 
-void append(std::vector<Axis> &axes, const std::vector<Axis> &more) {
-  axes.insert(axes.end(), more.begin(), more.end());
-}
-
-/// Phases as the schedule has them, each number with its list or its fixed value.
-Shape shapeOfSchedule(const spec::Variant &variant, const std::vector<spec::PhaseSpec> &phases) {
-  Shape shape{"spec", {}, {}};
-  for (std::size_t i = 0; i < phases.size(); ++i) {
-    const spec::PhaseSpec &spec = phases[i];
-    const int phase = static_cast<int>(i);
-    PhaseConfig config;
-    config.name = spec.name;
-    config.rowsAbove = spec.rowsAbove.value_or(-1);
-    shape.phases.push_back(config);
-    append(shape.axes, {axis(Knob::TileQ, phase, valuesOr(spec.tileQ, tiles(variant, {16, 32, 64, 128}))),
-                        axis(Knob::TileKv, phase, valuesOr(spec.tileKv, kTileKvs)),
-                        axis(Knob::Stages, phase, valuesOr(spec.stages, kStages)),
-                        axis(Knob::Warps, phase, valuesOr(spec.warps, kWarps))});
+Shape shapeOf(const TunedPhases &tuned) {
+  Shape shape{tuned.name, {}, {}};
+  for (const TunedPhase &one : tuned.phases) {
+    append(shape.axes, one, static_cast<int>(shape.phases.size()));
+    shape.phases.push_back(one.phase);
   }
   return shape;
 }
 
-std::vector<Shape> gpuShapes(const spec::Variant &variant, const target::Target &target) {
-  std::vector<Shape> shapes;
-  const PhaseConfig sm90{"tiles", -1, Family::Sm90, 128, 64, 4, config::kSm90Warps};
-  PhaseConfig wide{"wide", 16, Family::Sm80, 64, 64, 3, 4};
-  const PhaseConfig narrow{"narrow", -1, Family::Sm80, 16, 64, 4, 4};
-  const config::KernelShape kernel = config::KernelShape::of(variant);
-  const PhaseConfig light{"tiles", -1, Family::Sm90, 64, 64, 2, config::kSm90LightWarps};
-  PhaseConfig least = sm90;
-  least.stages = 2;
-  const bool hasSm90 = !config::brokenRule({kernel, least, target});
-  const bool hasLight = !config::brokenRule({kernel, light, target}); // a query of more rows does not fit
-  const std::vector<Axis> boundary{axis(Knob::RowsAbove, 0, tiles(variant, {16, 32, 64}))};
-  if (hasSm90) {
-    shapes.push_back(
-        {"sm90", {sm90}, {axis(Knob::TileQ, 0, {64, 128}), axis(Knob::Stages, 0, {2, 3, 4, 5})}});
-    if (hasLight)
-      shapes.push_back({"sm90_light", {light}, {axis(Knob::Stages, 0, {2, 3, 4})}});
-    const auto mix = [&](const char *name, PhaseConfig above, std::vector<Axis> axes) {
-      above.name = "wide";
-      above.rowsAbove = 16;
-      Shape mixed{name, {above, narrow}, boundary};
-      append(mixed.axes, axes);
-      append(mixed.axes, sm80Axes(1, tiles(variant, {16, 32, 64})));
-      shapes.push_back(std::move(mixed));
-    };
-    mix("sm90+sm80", sm90, {axis(Knob::TileQ, 0, {64, 128}), axis(Knob::Stages, 0, {2, 3, 4, 5})});
-    if (hasLight)
-      mix("sm90_light+sm80", light, {axis(Knob::Stages, 0, {2, 3, 4})});
+/// Phases as the schedule has them, of the family that serves schedules, each number with its list or what is
+/// tried of it.
+Shape shapeOfSchedule(const spec::Variant &variant, kernels::Families families) {
+  const PhaseConfig plain;
+  const TunedPhase usual =
+      kernels::familyOf(plain, families).tuned(KernelShape::of(variant)).front().phases.front();
+  TunedPhases tuned{"spec", {}};
+  for (const spec::PhaseSpec &spec : variant.schedule->phases) {
+    PhaseConfig phase = plain;
+    phase.name = spec.name;
+    phase.rowsAbove = spec.rowsAbove.value_or(-1);
+    tuned.phases.push_back({.phase = std::move(phase),
+                            .rowsAbove = {},
+                            .tileQ = valuesOr(spec.tileQ, usual.tileQ),
+                            .tileKv = valuesOr(spec.tileKv, usual.tileKv),
+                            .stages = valuesOr(spec.stages, usual.stages),
+                            .warps = valuesOr(spec.warps, usual.warps)});
   }
-  PhaseConfig single = narrow;
-  single.name = "tiles";
-  shapes.push_back({"sm80", {single}, sm80Axes(0, tiles(variant, {16, 32, 64, 128}))});
-  Shape two{"sm80+sm80", {wide, narrow}, boundary};
-  append(two.axes, sm80Axes(0, tiles(variant, {32, 64, 128})));
-  append(two.axes, sm80Axes(1, tiles(variant, {16, 32, 64})));
-  shapes.push_back(std::move(two));
+  return shapeOf(tuned);
+}
+
+/// Whether the phase is legal with the fewest stages that are tried.
+bool fits(const KernelShape &kernel, const TunedPhase &tuned, const Machine &machine) {
+  PhaseConfig least = tuned.phase;
+  if (!tuned.stages.empty())
+    least.stages = *std::min_element(tuned.stages.begin(), tuned.stages.end());
+  return !kernels::brokenRule({kernel, least, *machine.target, kernels::familyOf(least, machine.families)});
+}
+
+/// What each family tries, newer ones first, where a first phase that the search begins with is legal; the
+/// oldest is for every machine.
+std::vector<Shape> gpuShapes(const spec::Variant &variant, const Machine &machine) {
+  const KernelShape kernel = KernelShape::of(variant);
+  std::vector<Shape> shapes;
+  for (auto family = machine.families.rbegin(); family != machine.families.rend(); ++family)
+    for (const TunedPhases &tuned : (*family)->tuned(kernel))
+      if (*family == machine.families.front() || fits(kernel, tuned.phases.front(), machine))
+        shapes.push_back(shapeOf(tuned));
   return shapes;
 }
 
 /// A CPU has one kernel; a phase's tile is the most rows of an item, and its other numbers mean nothing: of
 /// what a schedule lists for them the first is kept.
-Shape cpuShape(const spec::Variant &variant) {
+Shape cpuShape(const spec::Variant &variant, kernels::Families families) {
   if (variant.schedule && !variant.schedule->phases.empty()) {
-    Shape shape = shapeOfSchedule(variant, variant.schedule->phases);
+    Shape shape = shapeOfSchedule(variant, families);
     for (Axis &axis : shape.axes)
       if (axis.knob != Knob::TileQ)
         axis.values.resize(1);
     return shape;
   }
+  PhaseConfig tiles;
+  tiles.name = "tiles";
+  tiles.tileQ = 64;
   return {"cpu",
-          {PhaseConfig{"tiles", -1, Family::Sm80, 64, 64, 2, 4}},
-          {axis(Knob::TileQ, 0, tiles(variant, {16, 32, 64, 128, 256}))}};
+          {tiles},
+          {axis(Knob::TileQ, 0, kernels::rowsThatHold(KernelShape::of(variant), {16, 32, 64, 128, 256}))}};
 }
 
 Result<void> apply(const AxisOverride &change, std::vector<Axis> &planAxes, std::vector<Shape> &shapes) {
@@ -218,16 +207,16 @@ Result<Space> makeSpace(const spec::Variant &variant, const Machine &machine,
   std::vector<Shape> shapes;
   const bool hasPhases = variant.schedule && !variant.schedule->phases.empty();
   if (!machine.target)
-    shapes.push_back(cpuShape(variant));
+    shapes.push_back(cpuShape(variant, machine.families));
   else if (hasPhases)
-    shapes.push_back(shapeOfSchedule(variant, variant.schedule->phases));
+    shapes.push_back(shapeOfSchedule(variant, machine.families));
   else
-    shapes = gpuShapes(variant, *machine.target);
+    shapes = gpuShapes(variant, machine);
   for (const AxisOverride &change : overrides)
     if (auto done = apply(change, plan, shapes); !done)
       return done.error();
-  return Space(config::KernelShape::of(variant), machine.target, machine.cost, std::move(plan),
-               std::move(shapes));
+  return Space(kernels::KernelShape::of(variant), machine.target, machine.cost, std::move(plan),
+               std::move(shapes), machine.families);
 }
 
 } // namespace deft::space

@@ -9,6 +9,7 @@ namespace deft::space {
 struct Machine {
   const target::Target *target = nullptr; ///< null: a CPU
   config::CostCoefficients cost;
+  kernels::Families families = kernels::families();
 };
 
 /// One axis held to fewer values, or given others: "chunk_tokens=0,256", "tile_q=64". A name without a phase

@@ -33,9 +33,9 @@ int &phaseNumber(PhaseConfig &phase, Knob knob) {
 
 } // namespace
 
-Space::Space(config::KernelShape kernel, const target::Target *target, config::CostCoefficients cost,
-             std::vector<Axis> planAxes, std::vector<Shape> shapes)
-    : kernel_(kernel), target_(target), cost_(cost), shapes_(std::move(shapes)),
+Space::Space(kernels::KernelShape kernel, const target::Target *target, config::CostCoefficients cost,
+             std::vector<Axis> planAxes, std::vector<Shape> shapes, kernels::Families families)
+    : kernel_(kernel), target_(target), cost_(cost), families_(families), shapes_(std::move(shapes)),
       planAxes_(static_cast<int>(planAxes.size())) {
   for (const Shape &shape : shapes_) {
     axes_.push_back(planAxes);
@@ -77,7 +77,7 @@ const char *Space::broken(const Point &point, bool ofPlan, bool ofPhases) const 
   for (std::size_t i = 0; i < axes.size(); ++i)
     if (axes[i].knob == Knob::Cost)
       prices = axes[i].values[index(point.at[i])];
-  return brokenConstraint({kernel_, target_, config, prices}, ofPlan, ofPhases);
+  return brokenConstraint({kernel_, target_, config, prices, families_}, ofPlan, ofPhases);
 }
 
 const char *Space::broken(const Point &point) const { return broken(point, true, true); }

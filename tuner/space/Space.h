@@ -39,11 +39,13 @@ struct SpaceSize {
 class Space {
 public:
   /// `target` null: a CPU. `planAxes` (partition, chunk, prices, order) go with every shape.
-  Space(config::KernelShape kernel, const target::Target *target, config::CostCoefficients cost,
-        std::vector<Axis> planAxes, std::vector<Shape> shapes);
+  Space(kernels::KernelShape kernel, const target::Target *target, config::CostCoefficients cost,
+        std::vector<Axis> planAxes, std::vector<Shape> shapes,
+        kernels::Families families = kernels::families());
 
-  const config::KernelShape &kernel() const { return kernel_; }
+  const kernels::KernelShape &kernel() const { return kernel_; }
   const target::Target *target() const { return target_; }
+  kernels::Families families() const { return families_; }
   const config::CostCoefficients &cost() const { return cost_; }
   const std::vector<Shape> &shapes() const { return shapes_; }
   /// Of a point of this shape: the plan's, then the shape's own.
@@ -71,9 +73,10 @@ private:
   const char *broken(const Point &point, bool ofPlan, bool ofPhases) const;
   template <typename Visit> void walk(Point point, int firstAxis, int endAxis, const Visit &visit) const;
 
-  config::KernelShape kernel_;
+  kernels::KernelShape kernel_;
   const target::Target *target_;
   config::CostCoefficients cost_;
+  kernels::Families families_;
   std::vector<Shape> shapes_;
   std::vector<std::vector<Axis>> axes_; ///< of each shape
   int planAxes_ = 0;

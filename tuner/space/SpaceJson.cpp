@@ -1,6 +1,6 @@
 #include "compiler/config/ConfigJson.h"
-#include "compiler/support/JsonFields.h"
 #include "compiler/spec/Limits.h"
+#include "compiler/support/JsonFields.h"
 #include "compiler/support/NearestName.h"
 #include "tuner/space/Space.h"
 
@@ -174,7 +174,7 @@ json toJson(const Space &space) {
                       {"phases", std::move(phases)},
                       {"axes", axesFrom(shape.axes, 0, static_cast<int>(shape.axes.size()))}});
   }
-  const config::KernelShape &kernel = space.kernel();
+  const kernels::KernelShape &kernel = space.kernel();
   return {{"query_heads", kernel.queryHeads},
           {"kv_heads", kernel.kvHeads},
           {"head_dim", kernel.headDim},
@@ -185,8 +185,8 @@ json toJson(const Space &space) {
 }
 
 Result<Space> spaceFromJson(const json &object) try {
-  const config::KernelShape kernel{object.at("query_heads").get<int>(), object.at("kv_heads").get<int>(),
-                                   object.at("head_dim").get<int>()};
+  const kernels::KernelShape kernel{object.at("query_heads").get<int>(), object.at("kv_heads").get<int>(),
+                                    object.at("head_dim").get<int>()};
   if (kernel.kvHeads <= 0 || kernel.queryHeads % kernel.kvHeads != 0)
     return bad(std::to_string(kernel.queryHeads) + " query heads over " + std::to_string(kernel.kvHeads));
   const std::string arch = object.at("target").get<std::string>();

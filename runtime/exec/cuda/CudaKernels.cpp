@@ -1,6 +1,7 @@
 #include "runtime/exec/cuda/CudaKernels.h"
 
-#include "compiler/config/SharedMemory.h"
+#include "compiler/kernels/Family.h"
+#include "compiler/kernels/SharedMemory.h"
 
 #include <algorithm>
 
@@ -10,12 +11,9 @@ using support::Result;
 
 namespace {
 
-/// Starting a block costs, and blocks that find their work in a loop need not start. Of the sm80 family
-/// some waves are kept, because the hardware then hands out the lighter units as blocks end; blocks of
-/// the sm90 family copy a unit's tokens while they compute the one before, so they live on.
-int mostWaves(const config::PhaseConfig &phase) { return phase.family == config::Family::Sm90 ? 1 : 8; }
-
-constexpr long long kMergeWaves = 4; ///< most of a launch of the merge kernel, likewise
+/// Most of a launch of the merge kernel: starting a block costs, and blocks that find their work in a loop
+/// need not start.
+constexpr long long kMergeWaves = 4;
 
 } // namespace
 
@@ -37,7 +35,8 @@ Result<std::shared_ptr<const CudaKernels>> CudaKernels::load(std::shared_ptr<dev
   if (auto one = load(kernels.merge, loaded->merge_); !one)
     return one.error();
   for (std::size_t p = 0; p < loaded->attend_.size(); ++p)
-    loaded->mostBlocks_.push_back(mostWaves(kernels.config.phases[p]) * loaded->attend_[p].blocksAtOnce());
+    loaded->mostBlocks_.push_back(kernels::familyOf(kernels.config.phases[p]).mostWaves *
+                                  loaded->attend_[p].blocksAtOnce());
   return std::shared_ptr<const CudaKernels>(std::move(loaded));
 }
 
@@ -48,10 +47,7 @@ int CudaKernels::blocksAtOnce() const {
   return fewest;
 }
 
-bool CudaKernels::hasSm90() const {
-  return std::any_of(config_.phases.begin(), config_.phases.end(),
-                     [](const config::PhaseConfig &phase) { return phase.family == config::Family::Sm90; });
-}
+bool CudaKernels::readByTensorMap() const { return kernels::readsByTensorMap(config_); }
 
 unsigned CudaKernels::attendBlocks(std::size_t phase, int items) const {
   const long long units = static_cast<long long>(items) * variant_.kvHeads;
@@ -63,7 +59,7 @@ unsigned CudaKernels::mergeBlocks(int mergedQueries) const {
   const long long atOnce = merge().blocksAtOnce();
   if (rows <= atOnce)
     return static_cast<unsigned>(rows); // the warps of a block then share a row
-  const long long blocks = (rows + config::kMergeWarps - 1) / config::kMergeWarps;
+  const long long blocks = (rows + kernels::kMergeWarps - 1) / kernels::kMergeWarps;
   return static_cast<unsigned>(std::min(blocks, kMergeWaves * atOnce));
 }
 

@@ -25,8 +25,8 @@ public:
   /// Blocks that run at a time, of the phase that runs fewest: what a planner wants to know.
   int blocksAtOnce() const;
 
-  /// Whether a phase is of the sm90 family.
-  bool hasSm90() const;
+  /// Whether a phase copies by tensor maps.
+  bool readByTensorMap() const;
 
   std::size_t phases() const { return attend_.size(); }
   const device::Kernel &attend(std::size_t phase) const { return attend_[phase]; }

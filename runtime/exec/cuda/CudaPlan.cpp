@@ -1,5 +1,6 @@
 #include "runtime/exec/cuda/CudaPlan.h"
 
+#include "compiler/kernels/Family.h"
 #include "runtime/exec/cuda/CacheBoxes.h"
 
 #include <algorithm>
@@ -152,7 +153,7 @@ Result<void> CudaPlan::write(const plan::Plan &plan) {
   slot.facts.items.clear();
   for (const plan::Plan::Phase &phase : plan.phases)
     slot.facts.items.push_back(phase.itemCount);
-  slot.facts.areByHead = config::isDealt(kernels_->config()) && isMuchReadAgain(plan);
+  slot.facts.areByHead = kernels::isDealt(kernels_->config()) && isMuchReadAgain(plan);
   slot.facts.isValid = isWritten_ = true;
   return {};
 }
@@ -251,7 +252,7 @@ Result<void> CudaPlan::run(const CudaKernels &kernels, const CudaPointers &point
   attend.partialOut = partialOut_.as<void>();
   attend.partialLse = partialLse_.as<float>();
   attend.cache = pointers.cache;
-  if (kernels.hasSm90())
+  if (kernels.readByTensorMap())
     fillCacheBoxes(*kernels.device(), kernels.variant(), attend);
   void *attendParams[] = {&attend, const_cast<abi::ParamSlot *>(pointers.params->slots())};
   for (std::size_t p = 0; p < kernels.phases(); ++p) {

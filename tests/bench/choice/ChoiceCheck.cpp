@@ -13,7 +13,7 @@
 
 #include "compiler/config/ConfigJson.h"
 #include "compiler/config/CostCoefficients.h"
-#include "compiler/config/DefaultConfig.h"
+#include "compiler/kernels/DefaultConfig.h"
 #include "compiler/support/AtomicFile.h"
 #include "tests/bench/choice/Fit.h"
 #include "tests/bench/choice/PricedClass.h"

@@ -1,6 +1,7 @@
 #include "tests/gpu/random/Cases.h"
 
 #include "compiler/config/ConfigJson.h"
+#include "compiler/kernels/Family.h"
 #include "compiler/spec/Names.h"
 #include "runtime/exec/ParamRanges.h"
 #include "runtime/exec/Params.h"
@@ -34,7 +35,7 @@ std::string phasesText(const config::Config &config) {
     text += (text.empty() ? "" : " + ") + config::familyName(phase.family) + " " +
             std::to_string(phase.tileQ) + "x" + std::to_string(phase.tileKv) + " " +
             std::to_string(phase.stages) + " stages " + std::to_string(phase.warps) + " warps" +
-            (config::isDealt(phase, config.order) ? " dealing" : "");
+            (kernels::isDealt(phase, config.order) ? " dealing" : "");
   return text;
 }
 
@@ -86,11 +87,9 @@ Result<void> runOnce(const Subject &subject, const plan::PlanOptions &planOption
                      const config::Config &config, const tree::KvTree &tree, const exec::Inputs &inputs,
                      plan::Plan &plan, exec::Outputs &outputs) {
   plan::Planner planner(planOptions);
-  const auto facts = plan::VariantFacts::of(subject.variant, /*isCpu=*/false,
-                                            exec::reachOf(subject.variant, inputs.params));
-  if (auto made =
-          planner.make(tree, facts, config, subject.kernels.blocks(), plan);
-      !made)
+  const auto facts =
+      plan::VariantFacts::of(subject.variant, /*isCpu=*/false, exec::reachOf(subject.variant, inputs.params));
+  if (auto made = planner.make(tree, facts, config, subject.kernels.blocks(), plan); !made)
     return made;
   if (auto loaded = subject.kernels.load(inputs); !loaded)
     return loaded;

@@ -1,8 +1,8 @@
 #include "tests/gpu/random/Configs.h"
 
 #include "compiler/config/ConfigJson.h"
-#include "compiler/config/DefaultConfig.h"
-#include "compiler/config/Legality.h"
+#include "compiler/kernels/DefaultConfig.h"
+#include "compiler/kernels/Legality.h"
 
 #include <algorithm>
 
@@ -14,7 +14,7 @@ using config::PhaseConfig;
 
 namespace {
 
-std::vector<PhaseConfig> legalPhases(const config::KernelShape &shape, const target::Target &target) {
+std::vector<PhaseConfig> legalPhases(const kernels::KernelShape &shape, const target::Target &target) {
   std::vector<PhaseConfig> phases;
   for (const Family family : {Family::Sm80, Family::Sm90})
     for (const int tileQ : {16, 32, 48, 64, 96, 128, 192, 256})
@@ -22,7 +22,7 @@ std::vector<PhaseConfig> legalPhases(const config::KernelShape &shape, const tar
         for (const int stages : {1, 2, 3, 4, 5})
           for (const int warps : {1, 2, 4, 8, 12}) {
             const PhaseConfig phase{config::familyName(family), -1, family, tileQ, tileKv, stages, warps};
-            if (config::checkPhase(shape, phase, target))
+            if (kernels::checkPhase(shape, phase, target))
               phases.push_back(phase);
           }
   return phases;
@@ -33,9 +33,9 @@ std::vector<PhaseConfig> legalPhases(const config::KernelShape &shape, const tar
 std::vector<Config> randomConfigs(Random &random, const spec::Variant &variant, const target::Target &target,
                                   int more) {
   std::vector<Config> configs;
-  if (auto usual = config::defaultConfig(variant, target))
+  if (auto usual = kernels::defaultConfig(variant, target))
     configs.push_back(std::move(*usual));
-  const config::KernelShape shape = config::KernelShape::of(variant);
+  const kernels::KernelShape shape = kernels::KernelShape::of(variant);
   const std::vector<PhaseConfig> phases = legalPhases(shape, target);
   const auto ofFamily = [&](Family family) {
     std::vector<PhaseConfig> some;
@@ -56,7 +56,7 @@ std::vector<Config> randomConfigs(Random &random, const spec::Variant &variant, 
       wide.rowsAbove = candidate.phases[0].tileQ;
       candidate.phases.insert(candidate.phases.begin(), wide);
     }
-    if (config::checkConfig(shape, candidate, target))
+    if (kernels::checkConfig(shape, candidate, target))
       configs.push_back(std::move(candidate));
   }
   if (!sm90.empty()) { // they are few among all

@@ -55,7 +55,7 @@ TEST(LegalityTest, PhasesOfAScheduleAreHeldInNumberNameAndTiles) {
 }
 
 TEST(LegalityTest, AProcessorAsksForRowsOnly) {
-  const config::KernelShape shape{32, 8, 128};
+  const kernels::KernelShape shape{32, 8, 128};
   EXPECT_TRUE(checkCpuConfig(shape, someConfig()));
   config::Config config = someConfig();
   config.phases[0].stages = 99; // nothing that a processor has

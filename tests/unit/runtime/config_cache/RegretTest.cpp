@@ -1,7 +1,7 @@
 #include "runtime/config_cache/Regret.h"
 
 #include "compiler/config/ConfigJson.h"
-#include "compiler/config/DefaultConfig.h"
+#include "compiler/kernels/DefaultConfig.h"
 #include "tests/support/Forest.h"
 #include "tests/unit/runtime/config_cache/ConfigTesting.h"
 
@@ -202,7 +202,7 @@ TEST_F(RegretTest, EachTreeOfTheClassHasTheUntunedChoiceThatItWouldGet) {
   add(entry);
   request_.units = 132;
   request_.untuned = [&](const VariantSignature &signature) {
-    return config::defaultConfigs(signature.variant(), *request_.target);
+    return kernels::defaultConfigs(signature.variant(), *request_.target);
   };
   request_.treesOf = [&](const Entry &) { return std::vector{&light, &wide}; };
   std::vector<std::pair<int, int>> asked; // tree, rows of the only config

@@ -1,8 +1,8 @@
 #include "runtime/config_cache/UntunedChooser.h"
 
-#include "compiler/config/DefaultConfig.h"
-#include "compiler/config/Legality.h"
-#include "compiler/config/SharedMemory.h"
+#include "compiler/kernels/DefaultConfig.h"
+#include "compiler/kernels/Legality.h"
+#include "compiler/kernels/Sm90.h"
 #include "runtime/config_cache/ConfigChooser.h"
 #include "tests/support/Forest.h"
 #include "tests/support/VariantBuilder.h"
@@ -20,24 +20,24 @@ spec::Variant variantOf(int queryHeads, int kvHeads) {
 
 /// What an H200 gets for a tree.
 config::Config chosen(const spec::Variant &variant, const tree::KvTree &tree) {
-  UntunedChooser chooser(variant, &hopper(), 132, *config::defaultConfigs(variant, hopper()));
+  UntunedChooser chooser(variant, &hopper(), 132, *kernels::defaultConfigs(variant, hopper()));
   return chooser.choose(tree);
 }
 
 /// Measured on an H200: 27 us by light blocks and 35 by wide ones; 106 by wide ones and 116 by light ones.
 TEST(UntunedChooserTest, TheTreeDecidesBetweenWideAndLightBlocks) {
   const spec::Variant variant = variantOf(32, 8);
-  EXPECT_TRUE(isLight(chosen(variant, test::levelTree({1, 50}, {4000, 200})).phases[0]));
-  EXPECT_FALSE(isLight(chosen(variant, test::levelTree({1, 1024}, {2048, 32})).phases[0]));
+  EXPECT_TRUE(kernels::isLight(chosen(variant, test::levelTree({1, 50}, {4000, 200})).phases[0]));
+  EXPECT_FALSE(kernels::isLight(chosen(variant, test::levelTree({1, 1024}, {2048, 32})).phases[0]));
 }
 
 /// Measured on an H200, light blocks in both orders: 195 and 166 us; 102 and 92; 37 us either way.
 TEST(UntunedChooserTest, TokensAreDealtWhereMuchIsCommonAndMuchIsNot) {
   const spec::Variant variant = variantOf(32, 32);
-  EXPECT_TRUE(isDealt(chosen(variant, test::levelTree({1, 1024}, {2048, 32}))));
-  EXPECT_TRUE(isDealt(chosen(variant, test::levelTree({1, 2, 4, 8, 16, 32, 64, 128, 1024},
-                                                      {256, 128, 64, 16, 16, 16, 16, 16, 16}))));
-  EXPECT_FALSE(isDealt(chosen(variant, test::levelTree({1, 16, 64}, {1024, 256, 32}))));
+  EXPECT_TRUE(kernels::isDealt(chosen(variant, test::levelTree({1, 1024}, {2048, 32}))));
+  EXPECT_TRUE(kernels::isDealt(chosen(variant, test::levelTree({1, 2, 4, 8, 16, 32, 64, 128, 1024},
+                                                               {256, 128, 64, 16, 16, 16, 16, 16, 16}))));
+  EXPECT_FALSE(kernels::isDealt(chosen(variant, test::levelTree({1, 16, 64}, {1024, 256, 32}))));
 }
 
 /// Measured on an H200 with a window of 1,024 tokens: 31 us dealt, 33 otherwise.
@@ -45,20 +45,21 @@ TEST(UntunedChooserTest, TokensAreDealtUnderMasks) {
   spec::Variant masked = variantOf(32, 8);
   masked.exprs.push_back({});
   masked.mask = 0;
-  EXPECT_TRUE(
-      isDealt(chosen(masked, test::levelTree({1, 2, 4, 8, 16, 32, 64, 128, 1024}, std::vector<int>(9, 16)))));
+  EXPECT_TRUE(kernels::isDealt(
+      chosen(masked, test::levelTree({1, 2, 4, 8, 16, 32, 64, 128, 1024}, std::vector<int>(9, 16)))));
 }
 
 TEST(UntunedChooserTest, PartialsThatSaveNearlyNothingAreNotMerged) {
   // By the model 2 % cheaper in light blocks, whose items are cut in two; measured 12 % dearer.
   const config::Config config = chosen(variantOf(32, 32), test::levelTree({1, 256}, {256, 32}));
-  EXPECT_FALSE(isLight(config.phases[0]));
-  EXPECT_TRUE(isLight(chosen(variantOf(32, 32), test::levelTree({1, 16, 64}, {1024, 256, 32})).phases[0]));
+  EXPECT_FALSE(kernels::isLight(config.phases[0]));
+  EXPECT_TRUE(
+      kernels::isLight(chosen(variantOf(32, 32), test::levelTree({1, 16, 64}, {1024, 256, 32})).phases[0]));
 }
 
 TEST(UntunedChooserTest, ItSaysWhy) {
   const spec::Variant variant = variantOf(32, 8);
-  UntunedChooser chooser(variant, &hopper(), 132, *config::defaultConfigs(variant, hopper()));
+  UntunedChooser chooser(variant, &hopper(), 132, *kernels::defaultConfigs(variant, hopper()));
   chooser.choose(test::levelTree({1, 50}, {4000, 200}));
   EXPECT_NE(chooser.why().find(" us by the model with items of 64 rows; "), std::string::npos)
       << chooser.why();
@@ -68,7 +69,7 @@ TEST(UntunedChooserTest, ItSaysWhy) {
 
 TEST(UntunedChooserTest, WithoutAChoiceTheFirstIsTakenAndNothingIsSaid) {
   const spec::Variant variant = variantOf(32, 8);
-  const std::vector<config::Config> configs = *config::defaultConfigs(variant, hopper());
+  const std::vector<config::Config> configs = *kernels::defaultConfigs(variant, hopper());
   const tree::KvTree tree = test::levelTree({1, 50}, {4000, 200});
   for (auto [target, units, count] : {std::tuple(&hopper(), 132, 1), {&hopper(), 0, 2}}) {
     UntunedChooser chooser(variant, target, units, {configs.begin(), configs.begin() + count});
@@ -80,11 +81,11 @@ TEST(UntunedChooserTest, WithoutAChoiceTheFirstIsTakenAndNothingIsSaid) {
 TEST(UntunedChooserTest, ARunKeepsItsKernelsWhereTheyArePinned) {
   const auto variant = std::make_shared<const spec::Variant>(variantOf(32, 8));
   ConfigChooser chooser(std::make_shared<ConfigCache>(), variant, &hopper(),
-                        *config::defaultConfigs(*variant, hopper()), 132);
-  EXPECT_TRUE(isLight(chooser.choose(test::levelTree({1, 50}, {4000, 200})).config().phases[0]));
+                        *kernels::defaultConfigs(*variant, hopper()), 132);
+  EXPECT_TRUE(kernels::isLight(chooser.choose(test::levelTree({1, 50}, {4000, 200})).config().phases[0]));
   EXPECT_NE(chooser.selection().chosen.why().find("the analytic choice: "), std::string::npos);
   chooser.pinKernels();
-  EXPECT_TRUE(isLight(chooser.choose(test::levelTree({1, 1024}, {2048, 32})).config().phases[0]));
+  EXPECT_TRUE(kernels::isLight(chooser.choose(test::levelTree({1, 1024}, {2048, 32})).config().phases[0]));
   EXPECT_EQ(chooser.changes(), 2);
 }
 
@@ -98,14 +99,14 @@ TEST(UntunedChooserTest, WhereAnEntryDecidesOnlyAnExplanationSaysWhatTheTreeWoul
     entry.keepsDefault = keepsDefault;
     cache->add({entry, cache->device(), Origin::User, "file.json"});
   }
-  ConfigChooser chooser(cache, variant, &hopper(), *config::defaultConfigs(*variant, hopper()), 132);
+  ConfigChooser chooser(cache, variant, &hopper(), *kernels::defaultConfigs(*variant, hopper()), 132);
   EXPECT_EQ(chooser.choose(light).config().chunkTokens, 256);
   EXPECT_TRUE(chooser.selection().next.empty());
   const Selection &explained = chooser.explain(light);
   EXPECT_EQ(explained.config().chunkTokens, 256);
   ASSERT_FALSE(explained.next.empty());
   EXPECT_NE(explained.next.back().why().find("the analytic choice: "), std::string::npos);
-  EXPECT_TRUE(isLight(explained.next.back().config.phases[0]));
+  EXPECT_TRUE(kernels::isLight(explained.next.back().config.phases[0]));
   // An entry that keeps the untuned choice keeps that of the tree, not of the tree before.
   const Selection &kept = chooser.choose(wide);
   EXPECT_EQ(kept.rule(), Rule::Exact);

@@ -1,6 +1,6 @@
 #include "runtime/module_cache/KernelSet.h"
 
-#include "compiler/config/DefaultConfig.h"
+#include "compiler/kernels/DefaultConfig.h"
 #include "tests/support/PlainHooks.h"
 #include "tests/unit/runtime/module_cache/TestFolder.h"
 

@@ -1,9 +1,9 @@
 #include "runtime/module_cache/KernelSet.h"
 
 #include "compiler/config/ConfigJson.h"
-#include "compiler/config/DefaultConfig.h"
-#include "compiler/config/Legality.h"
 #include "compiler/driver/Compilation.h"
+#include "compiler/kernels/DefaultConfig.h"
+#include "compiler/kernels/Legality.h"
 #include "tests/support/ShippedVariants.h"
 
 #include <gtest/gtest.h>
@@ -49,12 +49,12 @@ TEST_P(ShippedKernelsTest, CompileWithoutSpillsWithinTheMachinesLimits) {
       EXPECT_LE(kernel.resources.registers * kernel.threads, target.registersPerSm);
       EXPECT_LE(kernel.smemBytes + kernel.resources.staticSharedBytes, target.smemPerBlock);
     };
-    auto configs = config::defaultConfigs(variant, target);
+    auto configs = kernels::defaultConfigs(variant, target);
     ASSERT_TRUE(configs.ok()) << configs.error().message;
     std::vector<config::Config> tried{configs->front()};
     for (config::Config &config : *configs) {
       config.order = config::Order::Mixed;
-      if (config::isDealt(config.phases.front(), config.order))
+      if (kernels::isDealt(config.phases.front(), config.order))
         tried.push_back(config);
     }
     for (const config::Config &config : tried) {

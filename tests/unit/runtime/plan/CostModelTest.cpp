@@ -1,4 +1,4 @@
-#include "compiler/config/SharedMemory.h"
+#include "compiler/kernels/Sm90.h"
 #include "runtime/plan/Planner.h"
 #include "tests/support/Forest.h"
 
@@ -137,7 +137,7 @@ TEST(CostModelTest, TheFamilyDecidesTheRateOfProducts) {
   EXPECT_NEAR(slow.stepUs(64) - 3, 2 * 20 * (fast.stepUs(64) - 3), 1e-9);
   EXPECT_NEAR(slow.stepUs(3) - 3, 8 * 20 * (fast.stepUs(3) - 3), 1e-9);
   config.phases[0].tileQ = 64; // a light block has a tile at a time, and one mode
-  config.phases[0].warps = config::kSm90LightWarps;
+  config.phases[0].warps = kernels::kSm90LightWarps;
   CostModel light;
   light.set({1, 1, 64, 2}, config, 1);
   EXPECT_NEAR(light.stepUs(64) - 1.7 * 3, 2 * (fast.stepUs(64) - 3), 1e-9);
@@ -148,7 +148,7 @@ TEST(CostModelTest, TheFamilyDecidesTheRateOfProducts) {
 TEST(CostModelTest, WhatAWarpgroupDoesNotSeeIsPassedOver) {
   config::Config config = priced(spec::Partition::Union, 4096);
   config.phases.resize(1);
-  config.phases[0] = {"tiles", -1, config::Family::Sm90, 128, 64, 4, config::kSm90Warps};
+  config.phases[0] = {"tiles", -1, config::Family::Sm90, 128, 64, 4, kernels::kSm90Warps};
   config.cost.runUs = 0;
   const VariantFacts facts{64, 1, 64, 2}; // a query fills a warpgroup
   const auto steps = [&](const tree::KvTree &tree) {

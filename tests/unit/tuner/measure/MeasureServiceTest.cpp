@@ -1,7 +1,7 @@
 #include "tuner/measure/MeasureService.h"
 
 #include "compiler/config/ConfigJson.h"
-#include "compiler/config/DefaultConfig.h"
+#include "compiler/kernels/DefaultConfig.h"
 #include "runtime/exec/Half.h"
 #include "runtime/exec/cpu/CpuExecutor.h"
 #include "runtime/plan/Planner.h"
@@ -26,7 +26,7 @@ Work makeWork() {
 }
 
 json config(spec::Partition partition, int chunk) {
-  config::Config made = *config::defaultConfig(Scalar::variant());
+  config::Config made = *kernels::defaultConfig(Scalar::variant());
   made.partition = partition;
   made.chunkTokens = chunk;
   return config::toJson(made);
@@ -102,7 +102,7 @@ TEST(MeasureServiceTest, WhatIsNotThereIsAnError) {
 TEST(MeasureServiceTest, KernelsSurviveTheWay) {
   package::KernelSet kernels;
   kernels.arch = "sm_90a";
-  kernels.config = *config::defaultConfig(Scalar::variant());
+  kernels.config = *kernels::defaultConfig(Scalar::variant());
   for (const char *entry : {"one", "two"}) {
     package::Kernel kernel;
     kernel.entry = entry;
@@ -135,7 +135,7 @@ protected:
     inputs = std::move(*made);
     inputs.inputs.queryCount = static_cast<int>(inputs.trees[0].queries().size());
     const auto plan = plan::makePlan(inputs.trees[0], plan::VariantFacts::of(work.variant),
-                                     *config::defaultConfig(work.variant), 1);
+                                     *kernels::defaultConfig(work.variant), 1);
     ASSERT_TRUE(plan.ok());
     ASSERT_TRUE(exec::runCpu(Scalar::kernel(), work.variant, *plan, inputs.inputs, outputs, 1).ok());
   }

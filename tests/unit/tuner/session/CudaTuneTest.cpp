@@ -1,6 +1,6 @@
 // Sessions on the tests' driver, whose kernels compute on the host and always take as long: children,
 // compilers and races are those of a GPU. NVRTC compiles the kernels.
-#include "compiler/config/DefaultConfig.h"
+#include "compiler/kernels/DefaultConfig.h"
 #include "runtime/nvrtc/Nvrtc.h"
 #include "tests/support/Forest.h"
 #include "tests/support/PlainHooks.h"
@@ -53,7 +53,7 @@ protected:
     input_.backend.source = sourceOf(input_.variant);
     input_.backend.open = [this] { return measure::openCuda(input_.variant); };
     input_.backend.untuned = [this](const config_cache::DeviceKey &key) {
-      return config::defaultConfigs(input_.variant, *config_cache::targetOf(key));
+      return kernels::defaultConfigs(input_.variant, *config_cache::targetOf(key));
     };
     options_.configPath = folder_.path("configs.json");
     options_.journal = folder_.path("journal.jsonl");

@@ -1,6 +1,6 @@
 #pragma once
 
-#include "compiler/config/DefaultConfig.h"
+#include "compiler/kernels/DefaultConfig.h"
 #include "runtime/jit/CpuConfig.h"
 #include "tests/support/Forest.h"
 #include "tests/support/ScalarKernel.h"

@@ -1,6 +1,6 @@
 #pragma once
 
-#include "compiler/config/DefaultConfig.h"
+#include "compiler/kernels/DefaultConfig.h"
 #include "runtime/exec/Params.h"
 #include "runtime/exec/RandomInputs.h"
 #include "runtime/exec/cpu/CpuExecutor.h"
@@ -44,7 +44,7 @@ inline Problem makeProblem(const spec::Variant &variant, tree::KvTree tree, int 
   auto params = bindParams(variant, assignmentsFor(variant));
   EXPECT_TRUE(params.ok()) << (params.ok() ? "" : params.error().message);
   problem.inputs = makeRandomInputs(variant, tree, *placement, *params, seed);
-  auto config = config::defaultConfig(variant);
+  auto config = kernels::defaultConfig(variant);
   EXPECT_TRUE(config.ok());
   config->chunkTokens = chunkTokens;
   if (partition)

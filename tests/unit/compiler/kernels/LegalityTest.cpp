@@ -1,14 +1,17 @@
-#include "compiler/config/Legality.h"
-#include "compiler/config/SharedMemory.h"
+#include "compiler/kernels/Legality.h"
+#include "compiler/kernels/SharedMemory.h"
+#include "compiler/kernels/Sm90.h"
 
 #include <gtest/gtest.h>
 
-namespace deft::config {
+namespace deft::kernels {
 namespace {
+
+using config::Config;
 
 const KernelShape kLlama{32, 8, 128};
 
-PhaseConfig narrow() { return {"narrow", -1, Family::Sm80, 16, 64, 3, 4}; }
+PhaseConfig narrow() { return {"narrow", -1, config::Family::Sm80, 16, 64, 3, 4}; }
 
 std::string messageOf(const support::Result<void> &result) {
   return result ? "legal" : result.error().message;
@@ -26,7 +29,7 @@ TEST(LegalityTest, SharedMemoryCountsRingRecordsAndQueries) {
   // Above 128 the queries are in shared memory too.
   EXPECT_EQ(smemBytes(256, narrow()), 2 * 3 * 64 * 512 + 16 * 512 + 4 * 64 * 20);
   // A short ring is smaller than the buffer that joins the warps' accumulators.
-  PhaseConfig small{"small", -1, Family::Sm80, 64, 16, 2, 4};
+  PhaseConfig small{"small", -1, config::Family::Sm80, 64, 16, 2, 4};
   EXPECT_EQ(smemBytes(128, small), 4 * 16 * 134 * 4 + 3 * 16 * 20);
 }
 
@@ -57,7 +60,7 @@ TEST(LegalityTest, EachLimitIsNamedWithTheObservedNumber) {
 }
 
 TEST(LegalityTest, FamilySm90HasOneShapeOfBlockAndALightOne) {
-  const PhaseConfig tiles{"tiles", -1, Family::Sm90, 128, 64, 4, kSm90Warps};
+  const PhaseConfig tiles{"tiles", -1, config::Family::Sm90, 128, 64, 4, kSm90Warps};
   // Ring: 4 stages of K and V, 64 tokens * 256 bytes each, 64 records of 12 bytes, the facts of four
   // groups and two barriers; 8 * 16 padded rows of results; two pieces of 64 rows of queries, each with its
   // item, callers' indices, positions and two barriers; the alignment.
@@ -92,7 +95,7 @@ TEST(LegalityTest, FamilySm90HasOneShapeOfBlockAndALightOne) {
 }
 
 TEST(LegalityTest, TwoLightBlocksShareAMultiprocessor) {
-  PhaseConfig light{"tiles", -1, Family::Sm90, 64, 64, 2, kSm90LightWarps};
+  PhaseConfig light{"tiles", -1, config::Family::Sm90, 64, 64, 2, kSm90LightWarps};
   // As above, with one piece of queries and 4 * 16 rows of results.
   EXPECT_EQ(smemBytes(128, light),
             2 * (2 * 64 * 256 + 64 * 12 + 64 + 16) + 4 * 16 * 272 + 64 * 256 + 32 + 64 * 8 + 16 + 1024);
@@ -104,7 +107,7 @@ TEST(LegalityTest, TwoLightBlocksShareAMultiprocessor) {
 }
 
 TEST(LegalityTest, FamilySm90TakesTheWidestHeadsInTwoStages) {
-  PhaseConfig tiles{"tiles", -1, Family::Sm90, 128, 64, 2, kSm90Warps};
+  PhaseConfig tiles{"tiles", -1, config::Family::Sm90, 128, 64, 2, kSm90Warps};
   const auto bytes = [](int tile, int pieces) { // results leave 96 columns at a time
     return 2 * (2 * tile + 64 * 12 + 64 + 16) + 8 * 16 * 208 + pieces * (tile + 32 + 64 * 8 + 16) + 1024;
   };
@@ -112,14 +115,14 @@ TEST(LegalityTest, FamilySm90TakesTheWidestHeadsInTwoStages) {
   EXPECT_EQ(smemBytes(256, tiles), bytes(4 * 64 * 128, 2));
   for (int headDim = 144; headDim <= 256; headDim += 16)
     EXPECT_EQ(check(tiles, {8, 8, headDim}), "legal") << headDim;
-  PhaseConfig light{"tiles", -1, Family::Sm90, 64, 64, 2, kSm90LightWarps};
+  PhaseConfig light{"tiles", -1, config::Family::Sm90, 64, 64, 2, kSm90LightWarps};
   EXPECT_EQ(check(light, {8, 8, 144}),
             "phase `tiles`: it needs 164608 bytes of shared memory; two blocks of 8 warps share "
             "a multiprocessor, which leaves each 115712");
 }
 
 TEST(LegalityTest, SmallQueriesHaveRoomForTheNextUnits) {
-  PhaseConfig tiles{"tiles", -1, Family::Sm90, 128, 64, 4, kSm90Warps};
+  PhaseConfig tiles{"tiles", -1, config::Family::Sm90, 128, 64, 4, kSm90Warps};
   const int stages = 4 * (2 * 64 * 128 + 64 * 12 + 64 + 16), piece = 64 * 128 + 32 + 64 * 8 + 16;
   EXPECT_EQ(smemBytes(64, tiles), stages + 8 * 16 * 144 + 4 * piece + 1024);
   tiles.tileQ = 64;
@@ -147,13 +150,13 @@ TEST(LegalityTest, SharedMemoryIsHeldToTheTarget) {
 }
 
 TEST(LegalityTest, RegistersAreHeldToTheBlock) {
-  PhaseConfig wide{"wide", -1, Family::Sm80, 256, 64, 2, 16};
+  PhaseConfig wide{"wide", -1, config::Family::Sm80, 256, 64, 2, 16};
   EXPECT_EQ(check(wide), "phase `wide`: a thread needs about 224 registers; a block of 16 warps leaves 128");
 }
 
 TEST(LegalityTest, PhasesAreOrderedAndTheLastServesAll) {
   const target::Target &target = *target::findTarget("sm_90a");
-  PhaseConfig wide{"wide", 16, Family::Sm80, 64, 64, 2, 4};
+  PhaseConfig wide{"wide", 16, config::Family::Sm80, 64, 64, 2, 4};
   Config config;
   EXPECT_EQ(messageOf(checkConfig(kLlama, config, target)), "a config without phases serves no item");
   config.phases = {wide, narrow()};
@@ -177,4 +180,4 @@ TEST(LegalityTest, PhasesAreOrderedAndTheLastServesAll) {
 }
 
 } // namespace
-} // namespace deft::config
+} // namespace deft::kernels

@@ -1,10 +1,11 @@
-#include "compiler/config/DefaultConfig.h"
-#include "compiler/config/Legality.h"
-#include "compiler/config/SharedMemory.h"
+#include "compiler/kernels/DefaultConfig.h"
+#include "compiler/kernels/Legality.h"
+#include "compiler/kernels/SharedMemory.h"
+#include "compiler/kernels/Sm90.h"
 
 #include <gtest/gtest.h>
 
-namespace deft::config {
+namespace deft::kernels {
 namespace {
 
 spec::Variant variantOf(int queryHeads, int kvHeads, int headDim) {
@@ -84,22 +85,22 @@ TEST(DefaultConfigTest, HopperGetsOneKernelOfItsFamilyFromHeadDim80To128) {
   const target::Target &hopper = *target::findTarget("sm_90a");
   const auto config = defaultConfig(variantOf(32, 8, 128), hopper);
   ASSERT_EQ(config->phases.size(), 1u);
-  EXPECT_EQ(config->phases[0].family, Family::Sm90);
+  EXPECT_EQ(config->phases[0].family, config::Family::Sm90);
   EXPECT_EQ(config->phases[0].stages, 4);
   EXPECT_EQ(config->phases[0].warps, kSm90Warps);
   const auto own = defaultConfig(variantOf(32, 32, 128), hopper); // every head has its own keys
   EXPECT_EQ(own->phases[0].warps, kSm90LightWarps);
   EXPECT_EQ(own->phases[0].stages, 2);
-  EXPECT_EQ(defaultConfig(variantOf(32, 8, 80), hopper)->phases[0].family, Family::Sm90);
+  EXPECT_EQ(defaultConfig(variantOf(32, 8, 80), hopper)->phases[0].family, config::Family::Sm90);
   const auto small = defaultConfig(variantOf(32, 8, 64), hopper);
-  EXPECT_EQ(small->phases[0].family, Family::Sm90);
+  EXPECT_EQ(small->phases[0].family, config::Family::Sm90);
   EXPECT_EQ(small->phases[0].warps, kSm90LightWarps);
-  EXPECT_EQ(defaultConfig(variantOf(32, 8, 48), hopper)->phases[0].family, Family::Sm80);
+  EXPECT_EQ(defaultConfig(variantOf(32, 8, 48), hopper)->phases[0].family, config::Family::Sm80);
   const auto large = defaultConfig(variantOf(16, 8, 256), hopper);
   EXPECT_EQ(large->phases[0].warps, kSm90Warps);
   EXPECT_EQ(large->phases[0].stages, 2);
   const auto singles = defaultConfig(variantOf(16, 16, 192), hopper); // two light blocks do not fit
-  EXPECT_EQ(singles->phases[0].family, Family::Sm80);
+  EXPECT_EQ(singles->phases[0].family, config::Family::Sm80);
 }
 
 TEST(DefaultConfigTest, HopperHasWideAndLightBlocksForATreeToChooseFrom) {
@@ -112,7 +113,7 @@ TEST(DefaultConfigTest, HopperHasWideAndLightBlocksForATreeToChooseFrom) {
     EXPECT_NE(isLight((*all)[0].phases[0]), isLight((*all)[1].phases[0]));
     EXPECT_FALSE(isDealt((*all)[0]) || isDealt((*all)[1]));
     EXPECT_TRUE(isLight((*all)[2].phases[0]) && isDealt((*all)[2]));
-    for (const Config &config : *all)
+    for (const config::Config &config : *all)
       EXPECT_EQ(config.partition, spec::Partition::Auto);
   }
   spec::Variant sigmoid = variantOf(32, 8, 128);
@@ -131,7 +132,7 @@ TEST(DefaultConfigTest, HopperHasWideAndLightBlocksForATreeToChooseFrom) {
   EXPECT_EQ((*broad)[0].phases[0].warps, kSm90Warps);
   const auto alone = defaultConfigs(variantOf(16, 16, 192), hopper);
   ASSERT_EQ(alone->size(), 1u);
-  EXPECT_EQ((*alone)[0].phases[0].family, Family::Sm80);
+  EXPECT_EQ((*alone)[0].phases[0].family, config::Family::Sm80);
   EXPECT_EQ(defaultConfigs(variantOf(32, 8, 128), *target::findTarget("sm_80"))->size(), 1u);
 }
 
@@ -177,4 +178,4 @@ TEST(DefaultConfigTest, AScheduleWithoutLegalCombinationSaysWhy) {
 }
 
 } // namespace
-} // namespace deft::config
+} // namespace deft::kernels

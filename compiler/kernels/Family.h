@@ -1,0 +1,124 @@
+#pragma once
+
+#include "compiler/config/Config.h"
+#include "compiler/kernels/KernelShape.h"
+#include "compiler/target/Target.h"
+
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+/// All that is known of the families of attend kernels, each a value. Nobody else asks which family a phase
+/// is of. How to add one: docs/add-a-family.md.
+namespace deft::kernels {
+
+using config::PhaseConfig;
+
+struct Family;
+
+/// A phase and all that its legality hangs on.
+struct PhaseSite {
+  const KernelShape &shape;
+  const PhaseConfig &phase;
+  const target::Target &target;
+  const Family &family; ///< the phase's
+};
+
+/// One condition on a phase. A rule may count on those before it.
+struct PhaseRule {
+  const char *name; ///< what it guards, in a word or two: "shared memory"
+  bool (*holds)(const PhaseSite &);
+  std::string (*message)(const PhaseSite &); ///< the observed number and the limit
+  std::string (*hint)(const PhaseSite &);    ///< null: none
+};
+
+/// What one tile costs beside what all tiles do.
+struct TileCost {
+  double gflops = 0;    ///< of one block, its products
+  double stepShare = 1; ///< of CostCoefficients::stepUs
+  double itemShare = 1; ///< of CostCoefficients::itemUs
+};
+
+/// A kernel that serves items of every size, and the order of the plans that it is compiled for.
+struct DefaultKernel {
+  PhaseConfig phase;
+  config::Order order = config::Order::FromRoot;
+};
+
+/// A phase with the values that the tuner tries; a number without any stays as the phase has it.
+struct TunedPhase {
+  PhaseConfig phase;
+  std::vector<int> rowsAbove, tileQ, tileKv, stages, warps;
+};
+/// Phases that the tuner tries together, under a word for its tables.
+struct TunedPhases {
+  std::string name;
+  std::vector<TunedPhase> phases;
+};
+
+struct Family {
+  /// Of config files, of the header templates/deft/attend_NAME.cuh and of its namespace deft::NAME.
+  std::string_view name;
+
+  // What can be compiled and launched, beyond what holds for all families (Legality.cpp):
+  std::span<const PhaseRule> rules;
+  /// Dynamic shared memory of one block, in bytes, as smemBytes<Config>() of the header has it.
+  int (*smemBytes)(int headDim, const PhaseConfig &);
+  /// 32-bit registers that a thread is counted with where blocks share a multiprocessor.
+  int (*registers)(const PhaseSite &);
+
+  // Its kernels' text (package::instantiateAttend):
+  /// An expression of Config, the blocks of `__launch_bounds__` that share a multiprocessor; empty: not said.
+  std::string_view blocksAtOnce;
+  /// Whether its kernels are compiled for plans that deal tokens to warps apart from those for others
+  /// (kIsDealt): they would pay for it. Plans of order `mixed` deal then.
+  bool canDeal = false;
+
+  // What executors and planners go by:
+  int mostWaves = 1; ///< blocks launched, at most, in multiples of those that run at a time
+  /// Copies by tensor maps, which take whole pieces of pages: items begin with them (plan::RunOrder).
+  bool readsByTensorMap = false;
+  /// Why an invariant plan cannot use it: "which ..."; empty: a row's sums do not depend on other rows.
+  std::string_view whyNotInvariant;
+
+  // What plans cost (plan::CostModel):
+  int (*paddedRows)(const PhaseConfig &, int rows); ///< that are computed for so many
+  TileCost (*tileCost)(const PhaseConfig &, int paddedRows, const config::CostCoefficients &);
+  /// Rows of one group of warps where groups pass over what none of their own rows sees; 0: all go together.
+  int groupRows = 0;
+
+  // What is chosen from:
+  /// Where a schedule names no phases, the kernels among which a tree chooses, first the one that most trees
+  /// are served best by; null or empty: an older family should serve this shape.
+  std::vector<DefaultKernel> (*defaults)(const KernelShape &, const target::Target &) = nullptr;
+  /// What the tuner tries, where it is legal.
+  std::vector<TunedPhases> (*tuned)(const KernelShape &);
+  /// How far from what is usually fast a kernel is, from 0: where the tuner enters a space.
+  double (*oddness)(const PhaseSite &) = nullptr; ///< null: nowhere
+};
+
+/// By the number of their config::Family, older ones first.
+using Families = std::span<const Family *const>;
+
+/// Those of this program: DEFT_KERNEL_FAMILIES.
+Families families();
+
+inline const Family &familyOf(const PhaseConfig &phase, Families all = families()) {
+  return *all[static_cast<std::size_t>(phase.family)];
+}
+
+/// Whether the phase's kernel is compiled for plans that deal tokens to its warps, as those of this order do.
+inline bool isDealt(const PhaseConfig &phase, config::Order order, Families all = families()) {
+  return familyOf(phase, all).canDeal && order == config::Order::Mixed;
+}
+/// Whether some phase's is.
+bool isDealt(const config::Config &config, Families all = families());
+/// Whether some phase's kernel copies by tensor maps.
+bool readsByTensorMap(const config::Config &config, Families all = families());
+
+/// Of these numbers of rows, those that hold the rows of one query; the fewest that do, where none does.
+std::vector<int> rowsThatHold(const KernelShape &shape, std::vector<int> values);
+
+} // namespace deft::kernels

@@ -1,0 +1,21 @@
+#pragma once
+
+#include "compiler/spec/Variant.h"
+
+namespace deft::kernels {
+
+/// What of a variant decides about its configs.
+struct KernelShape {
+  int queryHeads = 0;
+  int kvHeads = 0;
+  int headDim = 0;
+
+  int ratio() const { return queryHeads / kvHeads; }
+  /// The least multiple of 16 that holds the rows of one query.
+  int fewestRows() const { return (ratio() + 15) / 16 * 16; }
+  static KernelShape of(const spec::Variant &variant) {
+    return {variant.queryHeads, variant.kvHeads, variant.headDim};
+  }
+};
+
+} // namespace deft::kernels

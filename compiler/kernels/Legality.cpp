@@ -1,0 +1,126 @@
+#include "compiler/kernels/Legality.h"
+
+#include <algorithm>
+#include <cctype>
+#include <set>
+
+namespace deft::kernels {
+namespace {
+
+using support::Error;
+using support::ErrorCode;
+using support::Result;
+
+std::string number(int value) { return std::to_string(value); }
+
+bool isIdentifier(const std::string &name) {
+  const auto isWord = [](unsigned char c) { return std::isalnum(c) || c == '_'; };
+  return !name.empty() && !std::isdigit(static_cast<unsigned char>(name.front())) &&
+         std::all_of(name.begin(), name.end(), isWord);
+}
+
+using Site = PhaseSite;
+
+/// Of every family, before its own.
+constexpr PhaseRule kRules[] = {
+    {"name", [](const Site &site) { return isIdentifier(site.phase.name); },
+     [](const Site &) -> std::string { return "its name is not an identifier"; }, nullptr},
+    {"name", [](const Site &site) { return site.phase.name != "merge"; },
+     [](const Site &) -> std::string { return "the name is taken by the merge kernel"; }, nullptr},
+    {"mma shape", [](const Site &site) { return site.phase.tileQ >= 16 && site.phase.tileQ % 16 == 0; },
+     [](const Site &site) {
+       return "tile_q is " + number(site.phase.tileQ) + ", not a positive multiple of 16";
+     },
+     nullptr},
+    {"rows of a query", [](const Site &site) { return site.phase.tileQ >= site.shape.ratio(); },
+     [](const Site &site) {
+       return "tile_q is " + number(site.phase.tileQ) + ", less than the " + number(site.shape.ratio()) +
+              " query heads that share a KV head";
+     },
+     [](const Site &site) { return "use at least " + number((site.shape.ratio() + 15) / 16 * 16); }},
+    {"mma shape", [](const Site &site) { return site.phase.tileKv >= 16 && site.phase.tileKv % 16 == 0; },
+     [](const Site &site) {
+       return "tile_kv is " + number(site.phase.tileKv) + ", not a positive multiple of 16";
+     },
+     nullptr},
+    {"stages", [](const Site &site) { return site.phase.stages >= 2 && site.phase.stages <= 8; },
+     [](const Site &site) { return "stages is " + number(site.phase.stages) + ", not between 2 and 8"; },
+     nullptr},
+    {"threads",
+     [](const Site &site) {
+       return site.phase.warps >= 1 && site.phase.warps * 32 <= site.target.threadsPerBlock;
+     },
+     [](const Site &site) {
+       return "warps is " + number(site.phase.warps) + ", not between 1 and " +
+              number(site.target.threadsPerBlock / 32);
+     },
+     nullptr},
+};
+
+int bytesOf(const Site &site) { return site.family.smemBytes(site.shape.headDim, site.phase); }
+
+/// Of every family, after its own.
+constexpr PhaseRule kLastRule = {"shared memory",
+                                 [](const Site &site) { return bytesOf(site) <= site.target.smemPerBlock; },
+                                 [](const Site &site) {
+                                   return "it needs " + number(bytesOf(site)) + " bytes of shared memory; " +
+                                          std::string(site.target.arch) + " allows " +
+                                          number(site.target.smemPerBlock);
+                                 },
+                                 [](const Site &) -> std::string { return "lower tile_kv or stages"; }};
+
+} // namespace
+
+const PhaseRule *brokenRule(const PhaseSite &site) {
+  const auto firstOf = [&](std::span<const PhaseRule> rules) -> const PhaseRule * {
+    const auto broken =
+        std::find_if(rules.begin(), rules.end(), [&](const PhaseRule &rule) { return !rule.holds(site); });
+    return broken == rules.end() ? nullptr : &*broken;
+  };
+  for (const std::span<const PhaseRule> rules :
+       {std::span<const PhaseRule>(kRules), site.family.rules, std::span(&kLastRule, 1)})
+    if (const PhaseRule *rule = firstOf(rules))
+      return rule;
+  return nullptr;
+}
+
+Result<void> checkPhase(const KernelShape &shape, const PhaseConfig &phase, const target::Target &target,
+                        Families all) {
+  const PhaseSite site{shape, phase, target, familyOf(phase, all)};
+  if (const PhaseRule *rule = brokenRule(site))
+    return Error{ErrorCode::Diagnostics, "phase `" + phase.name + "`: " + rule->message(site),
+                 rule->hint ? rule->hint(site) : ""};
+  return {};
+}
+
+Result<void> checkConfig(const KernelShape &shape, const config::Config &config, const target::Target &target,
+                         Families all) {
+  if (config.phases.empty())
+    return Error{ErrorCode::Diagnostics, "a config without phases serves no item", {}};
+  if (config.chunkTokens < 0)
+    return Error{ErrorCode::Diagnostics, "chunk is " + number(config.chunkTokens) + ", less than 0", {}};
+  if (Result<void> priced = config::checkCost(config.cost); !priced)
+    return priced;
+  std::set<std::string> names;
+  for (std::size_t i = 0; i < config.phases.size(); ++i) {
+    const PhaseConfig &phase = config.phases[i];
+    if (Result<void> result = checkPhase(shape, phase, target, all); !result)
+      return result;
+    if (!names.insert(phase.name).second)
+      return Error{ErrorCode::Diagnostics, "two phases are called `" + phase.name + "`", {}};
+    const bool last = i + 1 == config.phases.size();
+    if (last && phase.rowsAbove >= 0)
+      return Error{ErrorCode::Diagnostics,
+                   "the last phase, `" + phase.name + "`, serves only items of more than " +
+                       number(phase.rowsAbove) + " rows",
+                   "end with a phase `otherwise`"};
+    if (!last && phase.rowsAbove <= config.phases[i + 1].rowsAbove)
+      return Error{ErrorCode::Diagnostics,
+                   "phase `" + config.phases[i + 1].name + "` is never reached: `" + phase.name +
+                       "` before it serves its items",
+                   {}};
+  }
+  return {};
+}
+
+} // namespace deft::kernels

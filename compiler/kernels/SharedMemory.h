@@ -1,0 +1,19 @@
+#pragma once
+
+#include "compiler/kernels/Family.h"
+
+namespace deft::kernels {
+
+/// Dynamic shared memory of one block of the attend kernel, in bytes. Every generated kernel asserts that its
+/// header counts the same.
+inline int smemBytes(int headDim, const PhaseConfig &phase, Families all = families()) {
+  return familyOf(phase, all).smemBytes(headDim, phase);
+}
+
+/// Shared memory for each of two blocks on a multiprocessor.
+inline int halfSmem(const target::Target &target) { return target.smemPerSm / 2 - target.smemReserved; }
+
+/// Warps of a block of the merge kernel, which uses no dynamic shared memory. Twin: deft::kMergeWarps.
+inline constexpr int kMergeWarps = 4;
+
+} // namespace deft::kernels

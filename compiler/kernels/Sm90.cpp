@@ -1,0 +1,209 @@
+#include "compiler/kernels/Sm90.h"
+
+#include "compiler/kernels/Legality.h"
+#include "compiler/kernels/SharedMemory.h"
+#include "compiler/kernels/Sm80.h"
+
+#include <algorithm>
+#include <optional>
+
+/// wgmma: warpgroups that compute what one more copies, in blocks that live on. See
+/// templates/deft/attend_sm90.cuh.
+namespace deft::kernels {
+namespace {
+
+using Site = PhaseSite;
+
+/// Smaller ones were not tried.
+constexpr int kLeastHeadDim = 64;
+constexpr int kGroupRows = 64; ///< of a warpgroup
+
+std::string number(int value) { return std::to_string(value); }
+
+/// Twin: templates/deft/sm90/layout.cuh.
+int bytesOf(int headDim, const PhaseConfig &phase) {
+  const int tileBytes = (headDim + 63) / 64 * phase.tileKv * 128; // blocks of 64 columns
+  const int rowBytes = 2 * (headDim <= 128 ? headDim : 96) + 16;
+  const int groups = phase.warps / 4 - 1;                 // that compute
+  const int roomBytes = 4 * groups * 16 * rowBytes;       // sums that are joined, results on their way out
+  const bool queriesStay = headDim < 80 || headDim > 128; // the next unit's then have places of their own
+  const int pieces = queriesStay && headDim <= 192 ? 2 * groups : groups;
+  const int pieceBytes = tileBytes + 32 + 64 * 8 + 2 * 8;   // queries, item, facts of rows, barriers
+  const int slotBytes = 64 + phase.tileKv * 12;             // facts of groups, records of tokens
+  const int stageBytes = 2 * tileBytes + slotBytes + 2 * 8; // K, V, slot, barriers
+  constexpr int kAlignment = 1024;
+  return phase.stages * stageBytes + roomBytes + pieces * pieceBytes + kAlignment;
+}
+int bytesOf(const Site &site) { return bytesOf(site.shape.headDim, site.phase); }
+
+constexpr PhaseRule kRules[] = {
+    {"architecture", [](const Site &site) { return site.target.has(target::Mma::Wgmma); },
+     [](const Site &site) {
+       return "family sm90 needs wgmma, which " + std::string(site.target.arch) + " does not have";
+     },
+     [](const Site &) -> std::string { return "use family sm80"; }},
+    {"threads", [](const Site &site) { return site.phase.warps == kSm90Warps || isLight(site.phase); },
+     [](const Site &site) {
+       return "warps is " + number(site.phase.warps) + "; a block of family sm90 has " + number(kSm90Warps) +
+              " or " + number(kSm90LightWarps);
+     },
+     nullptr},
+    {"mma shape",
+     [](const Site &site) {
+       return site.phase.tileQ == 64 || (site.phase.tileQ == 128 && !isLight(site.phase));
+     },
+     [](const Site &site) {
+       return "tile_q is " + number(site.phase.tileQ) + "; family sm90 takes 64" +
+              (isLight(site.phase) ? " with " + number(kSm90LightWarps) + " warps" : " or 128");
+     },
+     nullptr},
+    {"mma shape", [](const Site &site) { return site.phase.tileKv == 64; },
+     [](const Site &site) { return "tile_kv is " + number(site.phase.tileKv) + "; family sm90 takes 64"; },
+     nullptr},
+    // Where warpgroups take tiles in turn, each has its own stages within a unit, at whose end they wait for
+    // each other: one that came to the other's might take an older phase of its barrier for the one it waits
+    // for.
+    {"stages", [](const Site &site) { return site.phase.stages % 2 == 0 || isLight(site.phase); },
+     [](const Site &site) {
+       return "stages is " + number(site.phase.stages) + "; family sm90 takes an even number";
+     },
+     nullptr},
+    {"shared memory",
+     [](const Site &site) { return !isLight(site.phase) || bytesOf(site) <= halfSmem(site.target); },
+     [](const Site &site) {
+       return "it needs " + number(bytesOf(site)) + " bytes of shared memory; two blocks of " +
+              number(kSm90LightWarps) + " warps share a multiprocessor, which leaves each " +
+              number(halfSmem(site.target));
+     },
+     [](const Site &) -> std::string { return "lower stages"; }},
+    {"head dim", [](const Site &site) { return site.shape.headDim >= kLeastHeadDim; },
+     [](const Site &site) {
+       return "head_dim is " + number(site.shape.headDim) + ", less than family sm90's " +
+              number(kLeastHeadDim);
+     },
+     [](const Site &) -> std::string { return "use family sm80"; }},
+};
+
+/// The blocks that are at once on a multiprocessor share its registers out between their warpgroups.
+int registersOf(const Site &site) {
+  return site.target.registersPerSm / (32 * std::max(1, site.phase.warps) * (isLight(site.phase) ? 2 : 1));
+}
+
+/// It has a mode for each of these (templates/deft/sm90/consumer.cuh), light blocks for one alone.
+int paddedRows(const PhaseConfig &phase, int rows) {
+  return rows <= 16 && !isLight(phase) ? 16 : rows <= 64 ? 64 : 128;
+}
+
+/// Of its modes, only the widest has both warpgroups on one tile: else two are under way, of light blocks one
+/// in each of the two.
+TileCost tileCost(const PhaseConfig &phase, int paddedRows, const config::CostCoefficients &cost) {
+  if (isLight(phase))
+    return {.gflops = cost.wgmmaBlockGflops, .stepShare = cost.lightStep, .itemShare = cost.lightItem};
+  return {.gflops = cost.wgmmaBlockGflops * (paddedRows > 64 ? 1 : 2)};
+}
+
+/// One kernel of the sm90 family for items of every size: light blocks, which are fastest with two stages, or
+/// wide ones, with the deepest ring that fits. None where they do not fit.
+std::optional<PhaseConfig> sm90Phase(const KernelShape &shape, const target::Target &target, bool isLight) {
+  const PhaseConfig light{"tiles", -1, config::Family::Sm90, 64, 64, 2, kSm90LightWarps};
+  const PhaseConfig deep{"tiles", -1, config::Family::Sm90, 128, 64, 4, kSm90Warps};
+  PhaseConfig shallow = deep;
+  shallow.stages = 2;
+  const auto candidates = isLight ? std::vector{light} : std::vector{deep, shallow};
+  for (const PhaseConfig &phase : candidates)
+    if (!brokenRule({shape, phase, target, sm90}))
+      return phase;
+  return std::nullopt;
+}
+
+/// Light blocks where every head has its own keys: rows are many queries then, which have less in common
+/// (measured at 32/32, docs/kernels.md#light: 3 % faster in the mean of 15 trees, 15 % slower to 10 %
+/// faster); and with 64 columns, of which reading twice costs least (3 to 27 % faster on five trees).
+bool prefersLight(const KernelShape &shape) { return shape.ratio() == 1 || shape.headDim <= 64; }
+
+/// The kernel of the family that most trees are served best by. None where every head has its own keys and
+/// light blocks do not fit, because two stages of wide ones keep too few bytes of single rows under way (head
+/// dim 192, 64 requests at 16/16: 220 us, 173 by family sm80).
+std::optional<PhaseConfig> preferredSm90(const KernelShape &shape, const target::Target &target) {
+  if (prefersLight(shape)) {
+    if (const auto light = sm90Phase(shape, target, /*isLight=*/true))
+      return light;
+    if (shape.ratio() == 1)
+      return std::nullopt;
+  }
+  return sm90Phase(shape, target, /*isLight=*/false);
+}
+
+/// Whether light blocks whose plans deal tokens to warps are among what a tree chooses from: for attention of
+/// which no query has rows of two warps, where they deal at all (kDeals, sm90/tile_slot.cuh). Measured were
+/// plain, capped and sloped scores, sigmoid and a sliding window; what other scores and masks cost there is
+/// not known.
+bool dealsInLightBlocks(const KernelShape &shape) {
+  return 16 % shape.ratio() == 0 && shape.headDim >= 80 && shape.headDim <= 128;
+}
+
+/// First the kernel that most trees are served best by.
+std::vector<DefaultKernel> defaults(const KernelShape &shape, const target::Target &target) {
+  std::vector<DefaultKernel> all;
+  if (const auto first = preferredSm90(shape, target))
+    all.push_back({*first});
+  else
+    return all;
+  if (const auto other = sm90Phase(shape, target, !isLight(all.front().phase)))
+    all.push_back({*other});
+  for (const DefaultKernel &one : all)
+    if (isLight(one.phase) && dealsInLightBlocks(shape)) {
+      all.push_back({one.phase, config::Order::Mixed});
+      break;
+    }
+  return all;
+}
+
+/// Wide blocks and light ones, for items of every size or beside kernels for few rows.
+std::vector<TunedPhases> tunedPhases(const KernelShape &shape) {
+  const TunedPhase wide{.phase = {"tiles", -1, config::Family::Sm90, 128, 64, 4, kSm90Warps},
+                        .rowsAbove = {},
+                        .tileQ = {64, 128},
+                        .tileKv = {},
+                        .stages = {2, 3, 4, 5},
+                        .warps = {}};
+  const TunedPhase light{.phase = {"tiles", -1, config::Family::Sm90, 64, 64, 2, kSm90LightWarps},
+                         .rowsAbove = {},
+                         .tileQ = {},
+                         .tileKv = {},
+                         .stages = {2, 3, 4},
+                         .warps = {}};
+  const auto besideNarrow = [&](TunedPhase above) {
+    above.phase.name = "wide";
+    above.phase.rowsAbove = 16;
+    above.rowsAbove = rowsThatHold(shape, {16, 32, 64});
+    return std::vector{std::move(above), sm80Narrow(shape)};
+  };
+  return {{"sm90", {wide}},
+          {"sm90_light", {light}},
+          {"sm90+sm80", besideNarrow(wide)},
+          {"sm90_light+sm80", besideNarrow(light)}};
+}
+
+} // namespace
+
+constinit const Family sm90{
+    .name = "sm90",
+    .rules = kRules,
+    .smemBytes = bytesOf,
+    .registers = registersOf,
+    // Only where it is said does ptxas know the registers that setmaxnreg moves about.
+    .blocksAtOnce = "deft::sm90::Layout<Config>::kBlocksAtOnce",
+    .canDeal = true,
+    .mostWaves = 1, // blocks copy a unit's tokens while they compute the one before, so they live on
+    .readsByTensorMap = true,
+    .whyNotInvariant = "which sums in another order where an item has more rows",
+    .paddedRows = paddedRows,
+    .tileCost = tileCost,
+    .groupRows = kGroupRows,
+    .defaults = defaults,
+    .tuned = tunedPhases,
+    .oddness = nullptr,
+};
+
+} // namespace deft::kernels

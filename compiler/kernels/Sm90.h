@@ -1,0 +1,16 @@
+#pragma once
+
+#include "compiler/kernels/Family.h"
+
+namespace deft::kernels {
+
+extern const Family sm90;
+
+/// Warps of a block of the sm90 family: one warpgroup copies and two compute; of light blocks, two of which
+/// share a multiprocessor, one computes. Twin: deft::sm90::Layout.
+inline constexpr int kSm90Warps = 12, kSm90LightWarps = 8;
+
+/// Of a phase of the sm90 family.
+inline bool isLight(const PhaseConfig &phase) { return phase.warps == kSm90LightWarps; }
+
+} // namespace deft::kernels
