@@ -21,7 +21,7 @@ constexpr PhaseRule kToyRules[] = {
      [](const PhaseSite &) -> std::string { return "use 48"; }},
 };
 
-constexpr auto kToyId = static_cast<config::Family>(2); ///< behind those of the program
+const auto kToyId = static_cast<config::Family>(families().size()); ///< behind those of the program
 
 const PhaseConfig kToyPhase{"tiles", -1, kToyId, 48, 32, 2, 6};
 
