@@ -1,6 +1,7 @@
 #include "runtime/config_cache/Entry.h"
 
 #include "compiler/config/ConfigJson.h"
+#include "compiler/kernels/Family.h"
 #include "compiler/support/Hash.h"
 #include "runtime/nvrtc/Templates.h"
 #include "runtime/tree/StrictJson.h"
@@ -228,10 +229,10 @@ std::string kernelHash(DeviceKey::Kind kind) {
     // version.
     hash.update("cpu kernels " + std::to_string(abi::kCpuKernelVersion) + " of deftc " DEFT_VERSION);
   } else {
-    constexpr std::string_view kKernels = "#include \"deft/attend_sm80.cuh\"\n"
-                                          "#include \"deft/attend_sm90.cuh\"\n"
-                                          "#include \"deft/merge.cuh\"\n";
-    for (const nvrtc::TemplateHeader &header : nvrtc::reachedHeaders(kKernels)) {
+    std::string all;
+    for (const kernels::Family *family : kernels::families())
+      all += "#include \"deft/attend_" + std::string(family->name) + ".cuh\"\n";
+    for (const nvrtc::TemplateHeader &header : nvrtc::reachedHeaders(all + "#include \"deft/merge.cuh\"\n")) {
       const std::string code = codeOf(header.text);
       hash.update(std::string(header.name) + " " + std::to_string(code.size()) + "\n");
       hash.update(code);

@@ -3,7 +3,7 @@
 #include "deft/sm90/tile_slot.cuh"
 
 /// How a block of the sm90 family lays out its shared memory, and which threads do what. The host's
-/// twin is compiler/config/SharedMemory.cpp; every generated file asserts that both agree.
+/// twin is compiler/kernels/Sm90.cpp; every generated file asserts that both agree.
 namespace deft::sm90 {
 
 /// The queries of a unit come in pieces of 64 rows, one for each warpgroup that has rows of its own.
