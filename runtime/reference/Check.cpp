@@ -177,12 +177,15 @@ CheckReport check(const spec::Variant &variant, const tree::KvTree &tree, const 
 
 std::string explainFailure(const CheckReport &report) {
   std::ostringstream text;
+  const auto next = [&]() -> std::ostream & { return text << (text.tellp() > 0 ? "; " : ""); };
   if (!(report.share <= 1))
-    text << "query " << report.worstQuery << ", head " << report.worstHead << ": relative error "
-         << report.error << ", allowed " << report.allowed;
+    next() << "query " << report.worstQuery << ", head " << report.worstHead << ": relative error "
+           << report.error << ", allowed " << report.allowed;
   if (!(report.lseError <= kLseTolerance))
-    text << (text.tellp() > 0 ? "; " : "") << "query " << report.worstLseQuery << ", head "
-         << report.worstLseHead << ": lse off by " << report.lseError << ", allowed " << kLseTolerance;
+    next() << "query " << report.worstLseQuery << ", head " << report.worstLseHead << ": lse off by "
+           << report.lseError << ", allowed " << kLseTolerance;
+  if (report.count && !report.count->passed())
+    next() << "counting inputs: " << report.count->fault;
   return text.str();
 }
 

@@ -2,10 +2,12 @@
 
 #include "compiler/spec/Variant.h"
 #include "runtime/exec/Inputs.h"
+#include "runtime/reference/Counting.h"
 #include "runtime/reference/Oracle.h"
 #include "runtime/tree/KvTree.h"
 
 #include <functional>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -62,8 +64,9 @@ struct CheckReport {
   int worstLseHead = -1;
   int queriesChecked = 0;
   int queries = 0;
+  std::optional<CountReport> count; ///< of counting inputs, where they were run, too
 
-  bool passed() const { return share <= 1 && lseError <= kLseTolerance; }
+  bool passed() const { return share <= 1 && lseError <= kLseTolerance && (!count || count->passed()); }
 };
 
 CheckReport check(const spec::Variant &variant, const tree::KvTree &tree, const exec::Inputs &inputs,
