@@ -72,8 +72,8 @@ void CheckPool::work() {
       tally_.pairsTold += report.count->told;
       tally_.worstCount = std::max(tally_.worstCount, report.count->worst);
     }
-    if (report.share > tally_.worstShare) {
-      tally_.worstShare = report.share;
+    if (report.share() > tally_.worstShare) {
+      tally_.worstShare = report.share();
       tally_.worstCase = one.name.text;
     }
     if (!report.passed())
