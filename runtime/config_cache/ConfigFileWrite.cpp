@@ -66,8 +66,7 @@ Result<void> checkOwn(const FileReading &reading, const std::string &path, Place
                  "`" + path + "` is left as it is: it is of " + reading.file.device.text() + ", not of " +
                      device.text(),
                  ""};
-  const bool isForeign =
-      reading.state == FileState::Broken && place == Place::Named && !isEmptyFile(path);
+  const bool isForeign = reading.state == FileState::Broken && place == Place::Named && !isEmptyFile(path);
   if (isForeign || reading.state == FileState::Unknown || reading.state == FileState::Unreadable ||
       reading.state == FileState::Untrusted)
     return Error{ErrorCode::Environment, reading.message + "; it is left as it is",

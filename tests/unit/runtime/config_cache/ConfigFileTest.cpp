@@ -4,6 +4,7 @@
 #include "tests/unit/runtime/module_cache/TestFolder.h"
 
 #include <atomic>
+#include <chrono>
 #include <csignal>
 #include <filesystem>
 #include <gmock/gmock.h>
@@ -64,7 +65,8 @@ TEST_F(ConfigFileTest, IsWrittenSortedAndReadBack) {
 
 TEST_F(ConfigFileTest, WritingAddsReplacesAndLeavesTheRest) {
   write({someEntry(kOne, 128), someEntry(kTwo, 128)});
-  const auto report = mergeWrite(path(), Place::Cache, h200(), {someEntry(kTwo, 512), someEntry(kThree, 512)});
+  const auto report =
+      mergeWrite(path(), Place::Cache, h200(), {someEntry(kTwo, 512), someEntry(kThree, 512)});
   ASSERT_TRUE(report);
   EXPECT_EQ(report->added, 1);
   EXPECT_EQ(report->replaced, 1);
@@ -169,6 +171,40 @@ TEST_F(ConfigFileTest, AKeyThatStandsTwiceIsUsedOnce) {
   }
 }
 
+TEST_F(ConfigFileTest, ManyOfOneKeyTakeNoMoreTimeThanManyOfMany) {
+  constexpr int kEntries = 20'000;
+  json many = json::parse(fileText({}));
+  json entry = toJson(someEntry(kOne));
+  const auto secondsFor = [&](const auto &change) {
+    many["entries"] = json::array();
+    for (int i = 0; i < kEntries; ++i) {
+      change(entry, i);
+      many["entries"].push_back(entry);
+    }
+    const std::string text = many.dump();
+    const auto start = std::chrono::steady_clock::now();
+    const FileReading reading = parseConfigFile(text, "x");
+    EXPECT_EQ(reading.state, FileState::Good);
+    EXPECT_LE(reading.file.notes.size(), 9U);
+    return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+  };
+  const double ofMany = secondsFor(
+      [](json &one, int i) { one["class"] = TreeClass{i % 30, i / 30 % 30, i / 900, 1, 0}.text(); });
+  const double ofOne =
+      secondsFor([](json &one, int i) { one["measurement"]["tuned_us"] = 1 + kEntries - i; });
+  EXPECT_LT(ofOne, 3 * ofMany + 0.5);
+}
+
+TEST_F(ConfigFileTest, WhatIsWrongInManyWaysIsToldInAFew) {
+  json many = json::parse(fileText({}));
+  for (int i = 0; i < 100; ++i)
+    many["entries"].push_back(i);
+  const FileReading reading = parseConfigFile(many.dump(), "x");
+  ASSERT_EQ(reading.file.notes.size(), 9U);
+  EXPECT_EQ(reading.file.notes.back(), "`x`: 92 more faults like these");
+  EXPECT_EQ(reading.file.kept.size(), 100U);
+}
+
 TEST_F(ConfigFileTest, FilesOfOtherVersionsAndDevicesAreLeftAlone) {
   fs::create_directories(folder_.path("configs"));
   json other = json::parse(fileText({someEntry(kOne)}));
@@ -191,7 +227,8 @@ TEST_F(ConfigFileTest, WhetherItCanBeWrittenIsKnownBefore) {
   EXPECT_TRUE(checkMergeable(path("new/configs/file.json"), Place::Cache, h200()));
   write({someEntry(kOne)});
   EXPECT_TRUE(checkMergeable(path(), Place::Cache, h200()));
-  EXPECT_THAT(checkMergeable(path(), Place::Cache, DeviceKey::ofCpu(3)).error().message, HasSubstr("is left as it is"));
+  EXPECT_THAT(checkMergeable(path(), Place::Cache, DeviceKey::ofCpu(3)).error().message,
+              HasSubstr("is left as it is"));
   EXPECT_FALSE(checkMergeable(path() + "/file.json", Place::Cache, h200())) << "below a file";
   fs::create_directory(path("folder"));
   EXPECT_FALSE(checkMergeable(path("folder"), Place::Cache, h200()));
@@ -211,6 +248,88 @@ TEST_F(ConfigFileTest, ABrokenFileIsSetAsideAndWrittenAnew) {
   writeText(path(), broken);
   EXPECT_FALSE(removeEntries(path(), [](const Entry &) { return true; }));
   EXPECT_EQ(readText(path()), broken);
+}
+
+TEST_F(ConfigFileTest, WhatSomebodyNamesIsReplacedOnlyWhereItIsAFileOfConfigs) {
+  fs::create_directories(folder_.path("etc"));
+  const std::string theirs = folder_.path("etc/passwd");
+  for (const std::string &text : {std::string("root:x:0:0\n"), fileText({someEntry(kOne)}).substr(0, 200)}) {
+    writeText(theirs, text);
+    struct stat before{}, after{};
+    ASSERT_EQ(::stat(theirs.c_str(), &before), 0);
+    EXPECT_FALSE(checkMergeable(theirs, Place::Named, h200()));
+    const auto report = mergeWrite(theirs, Place::Named, h200(), {someEntry(kTwo)});
+    ASSERT_FALSE(report);
+    EXPECT_THAT(report.error().message, HasSubstr("; it is left as it is"));
+    EXPECT_EQ(readText(theirs), text);
+    ASSERT_EQ(::stat(theirs.c_str(), &after), 0);
+    EXPECT_EQ(before.st_ino, after.st_ino);
+    EXPECT_EQ(namesIn(folder_.path("etc")), (std::vector<std::string>{"passwd"}))
+        << "nor is a lock laid beside it";
+  }
+  writeText(theirs, ""); // nothing is lost
+  EXPECT_TRUE(mergeWrite(theirs, Place::Named, h200(), {someEntry(kTwo)}));
+}
+
+TEST_F(ConfigFileTest, AFileThatIsRewrittenKeepsItsMode) {
+  const auto modeOf = [](const std::string &file) {
+    struct stat info{};
+    EXPECT_EQ(::stat(file.c_str(), &info), 0);
+    return info.st_mode & 07777;
+  };
+  for (const Place place : {Place::Cache, Place::Named})
+    for (const bool isBroken : {false, true}) {
+      if (isBroken && place == Place::Named)
+        continue;
+      ASSERT_TRUE(mergeWrite(path(), place, h200(), {someEntry(kOne)}));
+      if (isBroken)
+        writeText(path(), "{");
+      ASSERT_EQ(::chmod(path().c_str(), 0640), 0);
+      ASSERT_TRUE(mergeWrite(path(), place, h200(), {someEntry(kTwo, place == Place::Cache ? 64 : 128)}));
+      EXPECT_EQ(modeOf(path()), 0640U);
+    }
+}
+
+TEST_F(ConfigFileTest, WhatIsKeptInTheCacheIsReadAgainWhateverTheMask) {
+  const mode_t before = ::umask(002);
+  write({someEntry(kOne)});
+  ::umask(before);
+  EXPECT_EQ(readConfigFile(path(), support::Trust::Private).state, FileState::Good);
+  EXPECT_EQ(support::faultOfPrivateFolder(folder_.path("configs")), "");
+}
+
+TEST_F(ConfigFileTest, TheCacheIsNotWrittenWhereOthersMayWrite) {
+  write({someEntry(kOne)});
+  ASSERT_EQ(::chmod(folder_.path("configs").c_str(), 0777), 0);
+  const auto report = mergeWrite(path(), Place::Cache, h200(), {someEntry(kTwo)});
+  ASSERT_FALSE(report);
+  EXPECT_EQ(report.error().message,
+            "cannot keep configs in `" + folder_.path("configs") + "`: other users may write it");
+  ASSERT_EQ(::chmod(folder_.path("configs").c_str(), 0755), 0);
+  ASSERT_EQ(::chmod(path().c_str(), 0666), 0);
+  const auto file = mergeWrite(path(), Place::Cache, h200(), {someEntry(kTwo)});
+  ASSERT_FALSE(file);
+  EXPECT_EQ(file.error().message, "`" + path() + "`: other users may write it; it is left as it is");
+}
+
+TEST_F(ConfigFileTest, WhatWasCutShortDoesNotTakeThePlaceOfAWholeSearch) {
+  Entry whole = someEntry(kOne, 128), cut = someEntry(kOne, 512);
+  cut.isComplete = false;
+  cut.provenance.date = "2027-01-01T00:00:00Z";
+  write({whole});
+  const auto stays = mergeWrite(path(), Place::Cache, h200(), {cut});
+  ASSERT_TRUE(stays);
+  EXPECT_EQ(stays->kept, 1);
+  EXPECT_EQ(mergeWrite(path(), Place::Cache, h200(), {cut}, Conflict::Merge)->unchanged, 1);
+  EXPECT_EQ(entries()[0].config.chunkTokens, 128);
+  // One of other kernels does not stay.
+  fs::remove(path());
+  whole.provenance.kernelHash = "old";
+  write({whole});
+  EXPECT_EQ(mergeWrite(path(), Place::Cache, h200(), {cut})->replaced, 1);
+  // And a whole search takes the place of what was cut.
+  whole = someEntry(kOne, 128);
+  EXPECT_EQ(mergeWrite(path(), Place::Cache, h200(), {whole})->replaced, 1);
 }
 
 TEST_F(ConfigFileTest, EntriesAreRemovedByAQuestion) {
