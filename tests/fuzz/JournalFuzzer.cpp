@@ -1,6 +1,5 @@
 // Any bytes as a journal of a tuning session, each line with its right sum where it is one: it is read, a
 // report is made of it, and a session goes on with it.
-#include "compiler/support/AtomicFile.h"
 #include "compiler/support/Hash.h"
 #include "tests/fuzz/Require.h"
 #include "tuner/report/Page.h"
@@ -8,6 +7,7 @@
 #include "tuner/session/Journal.h"
 
 #include <filesystem>
+#include <fstream>
 #include <string_view>
 #include <unistd.h>
 
@@ -29,7 +29,11 @@ public:
     for (const auto &entry : std::filesystem::directory_iterator(path_))
       std::filesystem::remove(entry.path());
     const std::string file = (path_ / "journal.jsonl").string();
-    require(support::writeFileAtomically(file, text).ok(), "the journal cannot be written");
+    require(std::ofstream(file, std::ios::binary)
+                .write(text.data(), static_cast<std::streamsize>(text.size()))
+                .flush()
+                .good(),
+            "the journal cannot be written");
     return file;
   }
 
