@@ -60,7 +60,7 @@ struct Step {
   }
 
   void remake() {
-    benchmark::DoNotOptimize(follower.follow(config_cache::featuresOf(planner.read(tree))));
+    benchmark::DoNotOptimize(follower.follow(config_cache::featuresOf(planner.read(tree, variant()))));
     if (!planner.makeOfRead(tree, plan::VariantFacts::of(variant()), config, kBlocks, plan))
       std::abort();
   }

@@ -134,8 +134,9 @@ int planCommand(Context &context, const Options &options) {
   const auto make = [&] {
     const Underway underway(context,
                             "planning " + counted(std::ssize(subject->tree.queries()), "query", "queries"));
-    return reportPlan(std::move(subject->tree), plan::VariantFacts::of(program->variant(), machine->isCpu, *reach),
-                      config, machine->isCpu ? config.cost : config::kernelCoefficients(),
+    return reportPlan(std::move(subject->tree),
+                      plan::VariantFacts::of(program->variant(), machine->isCpu, *reach), config,
+                      machine->isCpu ? config.cost : config::kernelCoefficients(),
                       options.blocks > 0 ? options.blocks : machine->blocks);
   };
   auto report = make();

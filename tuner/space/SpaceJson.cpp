@@ -1,6 +1,6 @@
 #include "compiler/config/ConfigJson.h"
-#include "compiler/support/JsonFields.h"
 #include "compiler/spec/Limits.h"
+#include "compiler/support/JsonFields.h"
 #include "compiler/support/NearestName.h"
 #include "tuner/space/Space.h"
 
