@@ -51,8 +51,8 @@ std::optional<std::vector<TableEntry>> parseTable(std::string_view text) {
       const json &size = row.at("size");
       if (!size.is_number_unsigned())
         return std::nullopt;
-      entries.push_back(
-          {row.at("name").get<std::string>(), size.get<std::uint64_t>(), row.at("sha256").get<std::string>()});
+      entries.push_back({row.at("name").get<std::string>(), size.get<std::uint64_t>(),
+                         row.at("sha256").get<std::string>()});
     }
   } catch (const json::exception &) {
     return std::nullopt;

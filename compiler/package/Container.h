@@ -14,7 +14,7 @@
 ///   u32       bytes of the table
 ///   32 bytes  SHA-256 of the table
 ///   table     JSON: [{"name", "size", "sha256"}, ...]
-///   sections  in the table's order, nothing between them and nothing after them
+///   sections  in the table's order, of at most 2^32 bytes each, nothing between them and nothing after them
 namespace deft::package {
 
 inline constexpr std::uint32_t kContainerVersion = 1;

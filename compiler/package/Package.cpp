@@ -18,12 +18,12 @@ namespace deft::package {
 namespace {
 
 using nlohmann::json;
+using support::array;
 using support::Error;
 using support::ErrorCode;
-using support::Result;
-using support::array;
 using support::integer;
 using support::require;
+using support::Result;
 using support::text;
 
 constexpr const char *kManifest = "manifest.json";

@@ -83,7 +83,8 @@ support::Result<spec::ScheduleSpec> spaceFromJson(const json &object) {
     }
     return schedule;
   } catch (const WrongField &wrong) {
-    return Error{ErrorCode::Diagnostics, std::string("the parameter space is malformed: ") + wrong.what(), {}};
+    return Error{
+        ErrorCode::Diagnostics, std::string("the parameter space is malformed: ") + wrong.what(), {}};
   }
 }
 

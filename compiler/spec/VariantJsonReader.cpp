@@ -20,9 +20,7 @@ using support::text;
 using support::word;
 
 /// Names become parts of kernels' names and of generated text.
-std::string name(const Json &json, const char *key) {
-  return support::identifier(json, key, kMaxNameLength);
-}
+std::string name(const Json &json, const char *key) { return support::identifier(json, key, kMaxNameLength); }
 
 double scalar(const Json &value, ScalarType type) {
   double number = 0;

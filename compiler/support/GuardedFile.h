@@ -27,9 +27,9 @@ struct GuardedFile {
   std::string fault; ///< of any other: why
 };
 
-/// A regular file of at most `maxBytes`, whole. A pipe or a device in its place is a fault at once: nothing is
-/// waited for and nothing is read without end. With `folder`, an open one, `name` is looked up in it and must
-/// be no link.
+/// A regular file of at most `maxBytes`, whole. A pipe or a device in its place is a fault at once: nothing
+/// is waited for and nothing is read without end. With `folder`, an open one, `name` is looked up in it and
+/// must be no link.
 GuardedFile readGuarded(const std::string &path, std::size_t maxBytes, Trust trust);
 GuardedFile readGuardedIn(int folder, const char *name, std::size_t maxBytes, Trust trust);
 

@@ -10,8 +10,8 @@
 /// Reading objects that a program wrote: every field by name, type and range, in our own words.
 namespace deft::support {
 
-/// Thrown by the functions below and caught by the reader that calls them, in the same file: a reader of forty
-/// fields with a Result at each would hide what it reads.
+/// Thrown by the functions below and caught by the reader that calls them, in the same file: a reader of
+/// forty fields with a Result at each would hide what it reads.
 struct WrongField : std::runtime_error {
   using std::runtime_error::runtime_error;
 };

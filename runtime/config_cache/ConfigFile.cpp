@@ -70,11 +70,12 @@ FileReading parseConfigFile(std::string_view text, const std::string &path) {
     }
   }
   entries.eachRepeated([&](const std::string &key, int times) {
-    note("`" + key + "` stands " + (times == 2 ? "twice, the better" : std::to_string(times) + " times, the best") +
-         " one is used");
+    note("`" + key + "` stands " +
+         (times == 2 ? "twice, the better" : std::to_string(times) + " times, the best") + " one is used");
   });
   if (faults > kMostNotes)
-    file.notes.push_back("`" + path + "`: " + std::to_string(faults - kMostNotes) + " more faults like these");
+    file.notes.push_back("`" + path + "`: " + std::to_string(faults - kMostNotes) +
+                         " more faults like these");
   file.entries = entries.take();
   return reading;
 }

@@ -53,7 +53,7 @@ support::Result<ConfigFile> mergeFiles(const ConfigFile &a, const ConfigFile &b)
 
 struct WriteReport {
   int added = 0, replaced = 0, unchanged = 0;
-  int kept = 0; ///< of unchanged: of a whole search, where the new one was cut short
+  int kept = 0;         ///< of unchanged: of a whole search, where the new one was cut short
   std::string setAside; ///< where a broken file was copied to; empty: it was none
 };
 

@@ -26,7 +26,8 @@ Result<std::string> setAside(const std::string &path) {
   for (int number = 1;; ++number) {
     const std::string aside = path + ".broken-" + std::to_string(number);
     constexpr int kMost = 1000;
-    if (std::filesystem::exists(aside) && number < kMost)
+    std::error_code none;
+    if (std::filesystem::exists(aside, none) && number < kMost)
       continue;
     if (auto written = support::writeFileAtomically(aside, broken.bytes, kPrivateMode); !written)
       return written.error();
@@ -35,14 +36,14 @@ Result<std::string> setAside(const std::string &path) {
 }
 
 Result<void> makeFolderOf(const std::string &path, Place place) {
-  const std::string folder = std::filesystem::absolute(path).parent_path().string();
+  std::error_code failure;
+  const std::string folder = std::filesystem::absolute(path, failure).parent_path().string();
   if (place == Place::Cache) {
     const std::string fault = support::makePrivateFolder(folder);
     return fault.empty()
                ? Result<void>()
                : Error{ErrorCode::Environment, "cannot keep configs in `" + folder + "`: " + fault, ""};
   }
-  std::error_code failure;
   if (std::filesystem::create_directories(folder, failure); failure)
     return Error{ErrorCode::Environment, "cannot make the folder `" + folder + "`: " + failure.message(), ""};
   return {};
@@ -66,8 +67,7 @@ Result<void> checkOwn(const FileReading &reading, const std::string &path, Place
                  "`" + path + "` is left as it is: it is of " + reading.file.device.text() + ", not of " +
                      device.text(),
                  ""};
-  const bool isForeign =
-      reading.state == FileState::Broken && place == Place::Named && !isEmptyFile(path);
+  const bool isForeign = reading.state == FileState::Broken && place == Place::Named && !isEmptyFile(path);
   if (isForeign || reading.state == FileState::Unknown || reading.state == FileState::Unreadable ||
       reading.state == FileState::Untrusted)
     return Error{ErrorCode::Environment, reading.message + "; it is left as it is",

@@ -21,8 +21,8 @@ std::string ruleName(Rule rule);
 /// here took 0.994 to 0.998 of the untuned choice's time in the mean, other classes at 1.5 as much or more
 /// (1.23 at worst), and stale ones of other classes 1.01 to 1.04 (1.84 at worst): `deftc cache regret`.
 inline constexpr double kNearbyLimit = 1.0;
-/// A stale entry for this variant and class, and one whose search was cut short, comes before near ones that are
-/// farther away than this: after one of another type, before one of another page size.
+/// A stale entry for this variant and class, and one whose search was cut short, comes before near ones that
+/// are farther away than this: after one of another type, before one of another page size.
 inline constexpr double kDoubtDistance = 0.4;
 /// What a sibling device adds to a distance.
 inline constexpr double kSiblingDistance = 0.5;

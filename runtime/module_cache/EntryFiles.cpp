@@ -29,8 +29,8 @@ std::optional<std::array<std::string, 4>> readPrivateFiles(const std::string &fo
     return std::nullopt;
   std::array<std::string, 4> contents;
   for (std::size_t i = 0; i < names.size(); ++i) {
-    support::GuardedFile file = support::readGuardedIn(directory.get(), names[i], support::kMostCachedBytes,
-                                                       support::Trust::Private);
+    support::GuardedFile file =
+        support::readGuardedIn(directory.get(), names[i], support::kMostCachedBytes, support::Trust::Private);
     if (file.state != support::GuardedFile::State::Read)
       return std::nullopt;
     contents[i] = std::move(file.bytes);

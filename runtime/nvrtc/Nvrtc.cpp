@@ -116,8 +116,8 @@ std::vector<std::string> searchPaths(const SearchOptions &options) {
   return paths;
 }
 
-Nvrtc::Nvrtc(void *library, std::unique_ptr<Functions> functions, std::string path, Version version)
-    : library_(library), functions_(std::move(functions)), path_(std::move(path)), version_(version) {}
+Nvrtc::Nvrtc(std::unique_ptr<Functions> functions, std::string path, Version version)
+    : functions_(std::move(functions)), path_(std::move(path)), version_(version) {}
 
 // The library stays loaded: it starts threads and registers exit handlers that do not survive dlclose.
 Nvrtc::~Nvrtc() = default;
@@ -150,7 +150,7 @@ Result<std::shared_ptr<const Nvrtc>> Nvrtc::load(const SearchOptions &options) {
     // wheel or a private copy, but a library that is loaded already is found. It stays loaded, as NVRTC does.
     const std::string builtins = "libnvrtc-builtins.so." + version.text();
     ::dlopen((fs::path(file).parent_path() / builtins).c_str(), RTLD_NOW | RTLD_LOCAL);
-    return std::shared_ptr<const Nvrtc>(new Nvrtc(library, std::move(functions), std::move(file), version));
+    return std::shared_ptr<const Nvrtc>(new Nvrtc(std::move(functions), std::move(file), version));
   }
   if (!options.path.empty())
     return Error{ErrorCode::Environment,

@@ -61,9 +61,8 @@ public:
 
 private:
   struct Functions;
-  Nvrtc(void *library, std::unique_ptr<Functions> functions, std::string path, Version version);
+  Nvrtc(std::unique_ptr<Functions> functions, std::string path, Version version);
 
-  void *library_;
   std::unique_ptr<Functions> functions_;
   std::string path_;
   Version version_;

@@ -80,7 +80,7 @@ support::Result<void> ItemCutter::cut(const TreeView &view, const TileList &list
     }
     const Tile &tile = *next++;
     const int limit = tile.chunkTokens > 0 ? roundUp(tile.chunkTokens, kChunkStep) : chunkTokens;
-    const Segment *runs = list.runs.data() + tile.runBegin;
+    const Segment *runs = tile.isPath ? nullptr : list.runs.data() + tile.runBegin; // there may be none
     if (tile.isPath) {
       findPath(tile, at);
       runs = path_.data();

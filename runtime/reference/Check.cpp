@@ -35,8 +35,7 @@ public:
   /// Takes the worse of both; ties go to the smaller query, so that the report does not depend on threads.
   void join(const Checker &other) {
     const CheckReport &theirs = other.report_;
-    if (isWorse(theirs.share, theirs.worstQuery, report_.share, report_.worstQuery)) {
-      report_.share = theirs.share;
+    if (isWorse(theirs.share(), theirs.worstQuery, report_.share(), report_.worstQuery)) {
       report_.error = theirs.error;
       report_.plainError = theirs.plainError;
       report_.allowed = theirs.allowed;
@@ -64,8 +63,7 @@ private:
       actual[d] = exec::toFloat(outputs_.out[row * variant_.headDim + d], variant_.outputDtype);
     const double error = relativeError(bounded.exact.out, actual);
     const double share = error == 0 ? 0 : error / bounded.allowed;
-    if (report_.worstQuery < 0 || share > report_.share) {
-      report_.share = share;
+    if (report_.worstQuery < 0 || share > report_.share()) {
       report_.error = error;
       report_.plainError = bounded.plainError;
       report_.allowed = bounded.allowed;
@@ -177,12 +175,15 @@ CheckReport check(const spec::Variant &variant, const tree::KvTree &tree, const 
 
 std::string explainFailure(const CheckReport &report) {
   std::ostringstream text;
-  if (!(report.share <= 1))
-    text << "query " << report.worstQuery << ", head " << report.worstHead << ": relative error "
-         << report.error << ", allowed " << report.allowed;
+  const auto next = [&]() -> std::ostream & { return text << (text.tellp() > 0 ? "; " : ""); };
+  if (!(report.share() <= 1))
+    next() << "query " << report.worstQuery << ", head " << report.worstHead << ": relative error "
+           << report.error << ", allowed " << report.allowed;
   if (!(report.lseError <= kLseTolerance))
-    text << (text.tellp() > 0 ? "; " : "") << "query " << report.worstLseQuery << ", head "
-         << report.worstLseHead << ": lse off by " << report.lseError << ", allowed " << kLseTolerance;
+    next() << "query " << report.worstLseQuery << ", head " << report.worstLseHead << ": lse off by "
+           << report.lseError << ", allowed " << kLseTolerance;
+  if (report.count && !report.count->passed())
+    next() << "counting inputs: " << report.count->fault;
   return text.str();
 }
 

@@ -2,10 +2,12 @@
 
 #include "compiler/spec/Variant.h"
 #include "runtime/exec/Inputs.h"
+#include "runtime/reference/Counting.h"
 #include "runtime/reference/Oracle.h"
 #include "runtime/tree/KvTree.h"
 
 #include <functional>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -50,8 +52,7 @@ struct CheckOptions {
 };
 
 struct CheckReport {
-  double share = 0;      ///< largest error over what is allowed, of the checked rows
-  double error = 0;      ///< of the row that has it
+  double error = 0;      ///< of the row that has the largest share
   double plainError = 0; ///< of the plain evaluation of that row
   double allowed = 0;    ///< of that row
   int worstQuery = -1;   ///< caller's index
@@ -62,8 +63,10 @@ struct CheckReport {
   int worstLseHead = -1;
   int queriesChecked = 0;
   int queries = 0;
+  std::optional<CountReport> count; ///< of counting inputs, where they were run, too
 
-  bool passed() const { return share <= 1 && lseError <= kLseTolerance; }
+  double share() const { return error == 0 ? 0 : error / allowed; } ///< of what is allowed
+  bool passed() const { return share() <= 1 && lseError <= kLseTolerance && (!count || count->passed()); }
 };
 
 CheckReport check(const spec::Variant &variant, const tree::KvTree &tree, const exec::Inputs &inputs,

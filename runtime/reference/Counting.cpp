@@ -34,9 +34,10 @@ public:
     // Weights below the normal numbers may become 0. They are taken relative to a reference: the largest one
     // is then 1/64 at least, because the first tile of 64 tokens has a sum of at least 1.
     constexpr double kLeastNormal = 0x1p-126;
-    double largest = 1;
+    double largest = variant.normalize == spec::Normalize::Softmax ? 0 : 1;
     if (variant.normalize == spec::Normalize::Softmax)
-      largest = 64 * *std::max_element(weights.ofToken.begin(), weights.ofToken.end());
+      for (const double weight : weights.ofToken)
+        largest = std::max(largest, 64 * weight);
     ofToken_ = largest * std::max(roundings_.weight.absolute, kLeastNormal);
     ofColumn_ = roundings_.partial.absolute + roundings_.output.absolute + 2 * kLeastNormal;
   }
@@ -92,13 +93,18 @@ struct Counting::Judge {
 private:
   std::string faultOf(std::size_t index, int head) {
     const spec::Variant &variant = counting.variant_;
-    const Weights weights =
-        weightsOfZeroKeys(variant, counting.tree_, counting.inputs_, counting.queries_[index], head);
     const std::size_t row = index * static_cast<std::size_t>(variant.queryHeads) + head;
+    Weights made;
+    if (counting.weights_.empty())
+      made = weightsOfZeroKeys(variant, counting.tree_, counting.inputs_, counting.queries_[index], head);
+    const Weights &weights = counting.weights_.empty() ? made : counting.weights_[row];
+    const Tolerance tolerance(variant, weights);
     std::string fault;
-    for (std::size_t pass = 0; pass < counting.stretches_.size(); ++pass) {
-      const exec::Outputs &outputs = counting.outputs_[pass];
-      std::string found = columnFault(pass, weights, &outputs.out[row * variant.headDim], head);
+    for (int pass = 0; pass < counting.passes(); ++pass) {
+      if (!counting.outputs_[pass])
+        continue;
+      const exec::Outputs &outputs = *counting.outputs_[pass];
+      std::string found = columnFault(pass, weights, tolerance, &outputs.out[row * variant.headDim], head);
       if (found.empty() && !outputs.lse.empty())
         if (const double error = lseDistance(weights.lse, outputs.lse[row]); !(error <= kLseTolerance))
           found = "lse off by " + support::significant(error, 2);
@@ -109,11 +115,11 @@ private:
   }
 
   /// What is wrong in the columns of a pass; empty: nothing.
-  std::string columnFault(std::size_t pass, const Weights &weights, const std::uint16_t *out, int head) {
+  std::string columnFault(int pass, const Weights &weights, const Tolerance &tolerance,
+                          const std::uint16_t *out, int head) {
     const spec::Variant &variant = counting.variant_;
-    const Stretch &stretch = counting.stretches_[pass];
+    const Stretch stretch = counting.stretchOf(pass);
     const int kvHead = head / variant.ratio(), end = static_cast<int>(weights.ofToken.size());
-    const Tolerance tolerance(variant, end > 0 ? weights : Weights{{0}});
     std::string fault;
     for (int c = 0; c < variant.headDim; ++c) {
       const int first = std::min(stretch.begin + c * counting.columnTokens_, std::min(stretch.end, end)),
@@ -148,17 +154,9 @@ Counting::Counting(const spec::Variant &variant, tree::KvTree tree, const exec::
     : variant_(variant), tree_(std::move(tree)), inputs_(inputs), options_(options),
       columnTokens_(columnTokensOf(variant)),
       queries_(queriesToCheck(variant, tree_, options.mostRowTokens)) {
-  int longest = 0;
   for (const tree::Query &query : tree_.queries())
-    longest = std::max(longest, tree_.pathTokens(query));
-  const int length = columnTokens_ * variant.headDim;
-  allPasses_ = std::max(1, (longest + length - 1) / length);
-  const int made = options.mostPasses > 0 ? std::min(options.mostPasses, allPasses_) : allPasses_;
-  for (int i = 0; i < made; ++i) {
-    const int at =
-        static_cast<int>((options.firstPass + static_cast<long long>(i) * allPasses_ / made) % allPasses_);
-    stretches_.push_back({at * length, std::min((at + 1) * length, longest)});
-  }
+    longest_ = std::max(longest_, tree_.pathTokens(query));
+  outputs_.resize(std::max(1, (longest_ + passTokens() - 1) / passTokens()));
   // Only tokens: what else is in the pool stays as it is, and may be NaN.
   const int pageSize = variant.cache.paged ? variant.cache.pageSize : 0;
   for (const tree::Node &node : tree_.nodes())
@@ -170,30 +168,35 @@ Counting::Counting(const spec::Variant &variant, tree::KvTree tree, const exec::
       }
 }
 
-void Counting::mark(const Stretch &stretch, std::uint16_t value) {
+Counting::Stretch Counting::stretchOf(int pass) const {
+  return {pass * passTokens(), std::min((pass + 1) * passTokens(), longest_)};
+}
+
+void Counting::mark(int pass, std::uint16_t value) {
   const int pageSize = variant_.cache.paged ? variant_.cache.pageSize : 0;
+  const Stretch stretch = stretchOf(pass);
   for (const tree::Node &node : tree_.nodes()) {
     const int begin = std::max(stretch.begin, node.position),
               end = std::min(stretch.end, node.position + node.tokens);
     for (int position = begin; position < end; ++position)
       for (int head = 0; head < variant_.kvHeads; ++head)
         inputs_.v[inputs_.elementOf(node.location + position - node.position, pageSize, head) +
-                  columnOf(stretch, position, head)] = value;
+                  columnOf(position, head)] = value;
   }
 }
 
-const exec::Inputs &Counting::inputs(int pass) {
-  if (marked_ >= 0)
-    mark(stretches_[marked_], 0);
-  mark(stretches_[pass], exec::fromFloat(1, variant_.dtype));
-  marked_ = pass;
+exec::Inputs &Counting::inputs(int pass) {
+  if (marked_ != pass) {
+    if (marked_ >= 0)
+      mark(marked_, 0);
+    mark(pass, exec::fromFloat(1, variant_.dtype));
+    marked_ = pass;
+  }
   return inputs_;
 }
 
 void Counting::take(const exec::Outputs &outputs) {
-  outputs_.resize(stretches_.size());
-  exec::Outputs &kept = outputs_[marked_];
-  kept = {};
+  exec::Outputs &kept = outputs_[marked_].emplace();
   const auto keep = [&](const auto &from, auto &to, std::size_t rowElements) {
     for (const int query : queries_)
       to.insert(to.end(), from.begin() + query * rowElements, from.begin() + (query + 1) * rowElements);
@@ -204,46 +207,61 @@ void Counting::take(const exec::Outputs &outputs) {
     keep(outputs.lse, kept.lse, heads);
 }
 
-void Counting::dropInputs() {
-  inputs_.q = {};
+void Counting::dropCache() {
   inputs_.k = {};
   inputs_.v = {};
 }
 
-CountReport Counting::judge() const {
-  const int threads = std::clamp(options_.threads, 1, std::max(static_cast<int>(queries_.size()), 1));
-  std::vector<Judge> judges(threads, Judge{*this});
+int Counting::threads() const {
+  return std::clamp(options_.threads, 1, std::max(static_cast<int>(queries_.size()), 1));
+}
+
+void Counting::forEachQuery(const std::function<void(int, std::size_t)> &work) const {
   std::atomic<std::size_t> next = 0;
-  const auto work = [&](Judge &judge) {
+  const auto loop = [&](int thread) {
     for (std::size_t i; (i = next.fetch_add(1)) < queries_.size();)
-      judge.judge(i);
+      work(thread, i);
   };
-  {
-    std::vector<std::jthread> others;
-    for (int t = 1; t < threads; ++t)
-      others.emplace_back(work, std::ref(judges[t]));
-    work(judges[0]);
-  }
-  for (int t = 1; t < threads; ++t)
+  std::vector<std::jthread> others;
+  for (int t = 1; t < threads(); ++t)
+    others.emplace_back(loop, t);
+  loop(0);
+}
+
+void Counting::keepWeights() {
+  const auto heads = static_cast<std::size_t>(variant_.queryHeads);
+  weights_.resize(queries_.size() * heads);
+  forEachQuery([&](int, std::size_t index) {
+    for (std::size_t head = 0; head < heads; ++head)
+      weights_[index * heads + head] =
+          weightsOfZeroKeys(variant_, tree_, inputs_, queries_[index], static_cast<int>(head));
+  });
+}
+
+CountReport Counting::judge() {
+  std::vector<Judge> judges(threads(), Judge{*this});
+  forEachQuery([&](int thread, std::size_t index) { judges[thread].judge(index); });
+  for (int t = 1; t < threads(); ++t)
     judges[0].join(judges[t]);
   CountReport report = std::move(judges[0].report);
-  report.passes = passes();
-  report.allPasses = allPasses_;
+  report.allPasses = passes();
+  for (std::optional<exec::Outputs> &outputs : outputs_) {
+    report.passes += outputs.has_value();
+    outputs.reset();
+  }
   return report;
 }
 
-support::Result<CountReport> countTokens(const spec::Variant &variant, const tree::KvTree &tree,
-                                         const exec::Inputs &inputs, const Run &run,
-                                         const CountOptions &options) {
-  Counting counting(variant, tree, inputs, options);
+support::Result<void> runPasses(Counting &counting, const Run &run, int mostPasses, int turn) {
+  const int all = counting.passes(), made = mostPasses > 0 ? std::min(mostPasses, all) : all;
   exec::Outputs outputs;
-  for (int pass = 0; pass < counting.passes(); ++pass) {
-    if (auto ran = run(counting.inputs(pass), outputs); !ran)
-      return ran.error();
+  for (int i = 0; i < made; ++i) {
+    const long long pass = (turn + static_cast<long long>(i) * all / made) % all;
+    if (auto ran = run(counting.inputs(static_cast<int>(pass)), outputs); !ran)
+      return ran;
     counting.take(outputs);
   }
-  counting.dropInputs();
-  return counting.judge();
+  return {};
 }
 
 } // namespace deft::reference

@@ -2,9 +2,11 @@
 
 #include "compiler/spec/Variant.h"
 #include "runtime/exec/Inputs.h"
+#include "runtime/reference/Oracle.h"
 #include "runtime/tree/KvTree.h"
 
 #include <functional>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -25,18 +27,13 @@ struct CountOptions {
   int threads = 1;
   /// As CheckOptions::mostRowTokens.
   long long mostRowTokens = 0;
-  /// Of more passes so many are made, evenly spread over the paths; 0: all.
-  int mostPasses = 0;
-  /// Which come first where some are left out: another one by the next number.
-  int firstPass = 0;
 };
 
 struct CountReport {
-  int passes = 0;    ///< made
-  int allPasses = 0; ///< that see every token
-  long long pairs =
-      0;              ///< (row, token) pairs with a weight, of the rows and the stretches that were looked at
-  long long told = 0; ///< of these: lost or seen twice alone, it would have been noticed
+  int passes = 0;      ///< made
+  int allPasses = 0;   ///< that see every token
+  long long pairs = 0; ///< (row, token) pairs that have a weight, of the rows and passes that were judged
+  long long told = 0;  ///< of these: lost or seen twice alone, the token would have been noticed
   long long wrongRows = 0;
   std::string fault; ///< of the first wrong row: "query 3, head 7: ..."; empty: none
   double worst = 0;  ///< the largest difference of a column from what it should be, over what is allowed
@@ -47,18 +44,22 @@ struct CountReport {
 /// Inputs and judgement in steps, for those who run now and judge later. What it is made of may go.
 class Counting {
 public:
-  /// `inputs`: where the tree lies, and parameters; its values do not matter.
+  /// `inputs`: where the tree lies, queries and parameters. Keys and values do not matter.
   Counting(const spec::Variant &variant, tree::KvTree tree, const exec::Inputs &inputs,
            const CountOptions &options = {});
 
-  int passes() const { return static_cast<int>(stretches_.size()); }
+  /// That see every token, each a stretch of all paths.
+  int passes() const { return static_cast<int>(outputs_.size()); }
   /// The inputs of a pass; valid until the next call.
-  const exec::Inputs &inputs(int pass);
+  exec::Inputs &inputs(int pass);
   /// What came of the pass that was asked for last.
   void take(const exec::Outputs &outputs);
+  /// Of the passes that were taken, which are then forgotten.
+  CountReport judge();
+  /// For those who judge often: what each token weighs is computed now, once.
+  void keepWeights();
   /// After the last pass: the cache is needed no more.
-  void dropInputs();
-  CountReport judge() const;
+  void dropCache();
 
 private:
   struct Stretch { ///< positions [begin, end) of all paths
@@ -66,30 +67,33 @@ private:
   };
   struct Judge;
 
-  /// Of the column that a position has in a stretch, for a KV head: each has its columns in another place, so
-  /// that one read for another is seen.
-  int columnOf(const Stretch &stretch, int position, int kvHead) const {
-    return ((position - stretch.begin) / columnTokens_ + kvHead) % variant_.headDim;
+  int passTokens() const { return columnTokens_ * variant_.headDim; }
+  Stretch stretchOf(int pass) const;
+  /// The column that a position has in its pass. Each KV head has them in another place, so that one read for
+  /// another is seen.
+  int columnOf(int position, int kvHead) const {
+    return (position % passTokens() / columnTokens_ + kvHead) % variant_.headDim;
   }
-  void mark(const Stretch &stretch, std::uint16_t value);
+  void mark(int pass, std::uint16_t value);
+  /// Calls `work` with every index of queries_, from several threads; `thread` counts these.
+  void forEachQuery(const std::function<void(int thread, std::size_t index)> &work) const;
+  int threads() const;
 
   spec::Variant variant_;
   tree::KvTree tree_;
   exec::Inputs inputs_;
   CountOptions options_;
   int columnTokens_ = 1;
-  int allPasses_ = 0;
-  std::vector<Stretch> stretches_;
-  int marked_ = -1;          ///< the pass whose inputs are made
-  std::vector<int> queries_; ///< caller's indices of those that are judged
-  /// Of each pass, the outputs of queries_.
-  std::vector<exec::Outputs> outputs_;
+  int longest_ = 0;                                   ///< path, in tokens
+  int marked_ = -1;                                   ///< the pass whose inputs are made
+  std::vector<int> queries_;                          ///< caller's indices of those that are judged
+  std::vector<std::optional<exec::Outputs>> outputs_; ///< of each pass that was taken: those of queries_
+  std::vector<Weights> weights_;                      ///< [queries_][query head], where they are kept
 };
 
-/// All at once. `run` gives the outputs of what it is given.
-using Run = std::function<support::Result<void>(const exec::Inputs &, exec::Outputs &)>;
-support::Result<CountReport> countTokens(const spec::Variant &variant, const tree::KvTree &tree,
-                                         const exec::Inputs &inputs, const Run &run,
-                                         const CountOptions &options = {});
+/// All passes, or, of more than `mostPasses`, so many, evenly spread; which these are depends on `turn`, and
+/// so many turns as there are passes have had them all. `run` gives the outputs of what it is given.
+using Run = std::function<support::Result<void>(exec::Inputs &, exec::Outputs &)>;
+support::Result<void> runPasses(Counting &counting, const Run &run, int mostPasses = 0, int turn = 0);
 
 } // namespace deft::reference

@@ -60,8 +60,9 @@ struct Step {
   }
 
   void remake() {
-    benchmark::DoNotOptimize(follower.follow(config_cache::featuresOf(planner.read(tree))));
-    if (!planner.makeOfRead(tree, plan::VariantFacts::of(variant()), config, kBlocks, plan))
+    const auto facts = plan::VariantFacts::of(variant());
+    benchmark::DoNotOptimize(follower.follow(config_cache::featuresOf(planner.read(tree, facts))));
+    if (!planner.makeOfRead(tree, facts, config, kBlocks, plan))
       std::abort();
   }
   void grow() {

@@ -4,22 +4,11 @@
 #include "compiler/spec/VariantJson.h"
 #include "compiler/support/Render.h"
 #include "specs/Embedded.h"
-
-#include <cstdio>
-#include <cstdlib>
+#include "tests/fuzz/Require.h"
 
 using namespace deft;
 
-namespace {
-
-void require(bool condition, const char *what) {
-  if (condition)
-    return;
-  std::fprintf(stderr, "broken: %s\n", what);
-  std::abort();
-}
-
-} // namespace
+using fuzz::require;
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t *data, std::size_t size) {
   support::SourceManager sources;

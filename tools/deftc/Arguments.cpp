@@ -60,6 +60,17 @@ CLI::Validator atLeast(int least) {
   return {check, least > 0 ? "POSITIVE" : "NONNEGATIVE"};
 }
 
+CLI::Validator between(int least, int most) {
+  const auto check = [least, most](const std::string &text) -> std::string {
+    const auto value = numberOf<int>(text);
+    return value && *value >= least && *value <= most
+               ? ""
+               : "`" + text + "` is not a whole number from " + std::to_string(least) + " to " +
+                     std::to_string(most);
+  };
+  return {check, least > 0 ? "POSITIVE" : "NONNEGATIVE"};
+}
+
 CLI::Validator notNegative() {
   const auto check = [](const std::string &text) -> std::string {
     const auto value = numberOf<double>(text);

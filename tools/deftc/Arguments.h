@@ -11,6 +11,7 @@ namespace deft::cli {
 
 /// A whole number of at least so much that an int holds; CLI11's own say a range of 309 digits.
 CLI::Validator atLeast(int least);
+CLI::Validator between(int least, int most);
 /// Any number from 0.
 CLI::Validator notNegative();
 /// A whole number of 64 bits.

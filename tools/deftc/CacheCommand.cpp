@@ -124,7 +124,8 @@ void printEntry(std::ostream &out, const Entry &entry, const config_cache::Devic
                                    rounded(measured.gain(), 2) + " times as fast")
       << (entry.onlyFor.empty() ? "" : ", for trees like those that were measured") << "; +-"
       << rounded(100 * measured.spread, 1) << " %, " << counted(measured.trees, "tree", "trees")
-      << (entry.isComplete ? "" : "; cut short") << (isStale(entry, device) ? "; stale" : "") << "\n      " << configText(entry.config, isCpu) << '\n';
+      << (entry.isComplete ? "" : "; cut short") << (isStale(entry, device) ? "; stale" : "") << "\n      "
+      << configText(entry.config, isCpu) << '\n';
 }
 
 int show(Context &context, const ShowOptions &options) {

@@ -52,9 +52,8 @@ Result<void> checkReplaceable(Context &context, const std::string &path,
 
 /// To a file or the output alone, or into the user's own configs.
 int merge(Context &context, const MergeOptions &options) {
-  for (const std::string &input : options.inputs)
-    if (auto read = context.files.reads(input); !read)
-      return reportError(context, read.error());
+  // The inputs are not told to context.files: what is merged holds all that was in them, so that
+  // `deftc cache merge FILE -o FILE` is a way to put a file in order.
   const auto merged = mergeAll(options.inputs);
   if (!merged)
     return reportError(context, merged.error());

@@ -48,8 +48,8 @@ int reportError(Context &context, const support::Error &error);
 /// Whether writeOutput can be expected to work there, before long work for it.
 support::Result<void> checkOutput(Context &context, const std::string &path);
 
-/// Writes `bytes` to the file, or to `context.out` when `path` is empty or `-`; the exit code. A file that the
-/// command has read is not written over.
+/// Writes `bytes` to the file, or to `context.out` when `path` is empty or `-`; the exit code. A file that
+/// the command has read is not written over.
 int writeOutput(Context &context, const std::string &path, std::string_view bytes);
 
 /// Whether `descriptor` is a terminal that wants colours: NO_COLOR is unset or empty, TERM is not `dumb`.

@@ -13,7 +13,8 @@ using support::Result;
 namespace {
 
 Error overwrites(const std::string &output, const std::string &input) {
-  return {ErrorCode::Usage, "`" + output + "` would be written over `" + input + "`, which this command reads",
+  return {ErrorCode::Usage,
+          "`" + output + "` would be written over `" + input + "`, which this command reads",
           "name another file"};
 }
 
@@ -77,8 +78,7 @@ Result<void> FilesInUse::writesInto(const std::string &folder) const {
   const std::string canonical = fs::weakly_canonical(fs::absolute(folder, none), none).string();
   for (const File &input : inputs_)
     if (fs::path(input.canonical).parent_path() == canonical)
-      return Error{ErrorCode::Usage,
-                   "`" + folder + "` holds `" + input.path + "`, which this command reads",
+      return Error{ErrorCode::Usage, "`" + folder + "` holds `" + input.path + "`, which this command reads",
                    "name a folder of its own for what is written"};
   return {};
 }

@@ -9,8 +9,8 @@
 namespace deft::cli {
 
 /// The files that a command reads and those that it writes: no output may take the place of an input, under
-/// whatever name. Both are told as soon as they are known, so that the one that comes second is refused before
-/// anything is written. Pipes and devices may be both.
+/// whatever name. Both are told as soon as they are known, so that the one that comes second is refused
+/// before anything is written. Pipes and devices may be both.
 class FilesInUse {
 public:
   support::Result<void> reads(const std::string &path);

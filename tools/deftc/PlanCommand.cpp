@@ -38,6 +38,7 @@ struct Options {
 /// What a large GPU has, where no device is known. One multiprocessor runs two blocks at a time, or one of
 /// the sm90 family.
 constexpr int kMultiprocessors = 132;
+constexpr int kMostBlocks = 1 << 20; ///< far above any machine; a plan tells the load of each
 
 /// The config that a tree's plan is made with, and how many blocks the machine runs at a time.
 struct Machine {
@@ -169,7 +170,7 @@ void addPlanCommand(CLI::App &app, Context &context) {
       ->add_option("--blocks", options->blocks,
                    "Blocks at a time; by default those of a GPU of " + std::to_string(kMultiprocessors) +
                        " multiprocessors, or this machine's threads")
-      ->check(atLeast(1));
+      ->check(between(1, kMostBlocks));
   addDeviceOptions(*command, options->device);
   command->get_option("--backend")
       ->description(

@@ -77,7 +77,7 @@ Result<void> RegretTiming::collectTrees(const std::vector<const config_cache::En
   }
   for (auto &[name, trees] : classes) {
     if (options.isHeldOut && !trees.empty())
-      trees = othersLike(trees, name, options.treesPerClass);
+      trees = othersLike(trees, name, reach, options.treesPerClass);
     else if (trees.size() > static_cast<std::size_t>(options.treesPerClass))
       trees.resize(static_cast<std::size_t>(options.treesPerClass));
     if (!trees.empty())

@@ -36,6 +36,8 @@ public:
   /// Takes the cache and the queries of a step; they stay as they are until the next call.
   virtual support::Result<void> load(const exec::Inputs &inputs) = 0;
 
+  /// One run.
+  virtual support::Result<void> runOnce(const plan::Plan &plan, exec::Outputs &outputs) = 0;
   /// One run, timed by `repeats` runs more (0: as many as the backend finds right).
   virtual support::Result<RunTimes> run(const plan::Plan &plan, exec::Outputs &outputs, int repeats) = 0;
 

@@ -92,8 +92,11 @@ void addHow(CLI::App &command, RunOptions &options) {
 void addOutputs(CLI::App &command, RunOptions &options) {
   command.add_flag(
       "--check", options.check,
-      "Compare with a float64 evaluation; exit 1 when wrong. Of large trees some queries are compared");
-  command.add_flag("--check-all", options.checkAll, "Compare all queries, however long it takes");
+      "Compare each row with a float64 evaluation, then run counting inputs (keys of 0, values that tell "
+      "tokens apart), by which a token that a row loses or sees twice shows; exit 1 when wrong. Of large "
+      "trees some queries are compared, and some stretches counted");
+  command.add_flag("--check-all", options.checkAll,
+                   "The same of all queries and all stretches, however long it takes");
   command.add_option("--json", options.json, "Write the report to this file, - for the output");
   command.add_option("--dump", options.dump, "Write inputs and outputs of the last step into this folder");
 }

@@ -35,8 +35,12 @@ public:
     return {};
   }
 
+  Result<void> runOnce(const plan::Plan &plan, exec::Outputs &outputs) override {
+    return executor_.run(kernel_, variant_, plan, *inputs_, outputs);
+  }
+
   Result<RunTimes> run(const plan::Plan &plan, exec::Outputs &outputs, int repeats) override {
-    if (auto ran = executor_.run(kernel_, variant_, plan, *inputs_, outputs); !ran)
+    if (auto ran = runOnce(plan, outputs); !ran)
       return ran.error();
     const std::vector<abi::ParamSlot> params = inputs_->paramSlots(variant_);
     const auto view = exec::InputView::of(*inputs_, variant_, params);

@@ -26,13 +26,17 @@ public:
 
   Result<void> load(const exec::Inputs &inputs) override { return executor_->load(inputs); }
 
-  Result<RunTimes> run(const plan::Plan &plan, exec::Outputs &outputs, int repeats) override {
+  Result<void> runOnce(const plan::Plan &plan, exec::Outputs &outputs) override {
     if (auto prepared = executor_->prepare(plan); !prepared)
-      return prepared.error();
+      return prepared;
     if (auto enqueued = executor_->enqueue(); !enqueued)
-      return enqueued.error();
-    if (auto read = executor_->read(outputs); !read)
-      return read.error();
+      return enqueued;
+    return executor_->read(outputs);
+  }
+
+  Result<RunTimes> run(const plan::Plan &plan, exec::Outputs &outputs, int repeats) override {
+    if (auto ran = runOnce(plan, outputs); !ran)
+      return ran.error();
     device::TimerOptions options;
     if (repeats > 0)
       options.repeats = repeats;

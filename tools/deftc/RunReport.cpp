@@ -63,6 +63,15 @@ std::string stepsText(const RunReport &report) {
          "; the other lines tell of the last";
 }
 
+/// How much of all (row, token) pairs counting inputs have told apart.
+std::string countText(const reference::CountReport &count) {
+  const bool isAll = count.told == count.pairs && count.passes == count.allPasses;
+  const double share = count.pairs > 0 ? static_cast<double>(count.told) / static_cast<double>(count.pairs) *
+                                             count.passes / count.allPasses
+                                       : 1;
+  return isAll ? "each token of each row counted" : rounded(100 * share, 1) + " % of their tokens counted";
+}
+
 std::string checkText(const RunReport &report) {
   const reference::CheckReport &check = *report.check;
   std::string text = check.passed() ? "right: error " : "WRONG: error ";
@@ -73,6 +82,8 @@ std::string checkText(const RunReport &report) {
               ? "; all " + counted(report.queriesRun, "query", "queries")
               : "; " + withSeparators(report.queriesChecked) + " of " +
                     counted(report.queriesRun, "query", "queries");
+  if (check.count)
+    text += check.count->passed() ? "; " + countText(*check.count) : "; tokens lost or seen twice";
   return text;
 }
 
@@ -216,6 +227,12 @@ json toJson(const RunReport &report) {
                        {"queries", report.queriesRun}};
     if (check.hasLse)
       result["check"]["lse_error"] = finite(check.lseError);
+    if (check.count)
+      result["check"]["count"] = {{"passes", check.count->passes},
+                                  {"all_passes", check.count->allPasses},
+                                  {"pairs", check.count->pairs},
+                                  {"told", check.count->told},
+                                  {"wrong_rows", check.count->wrongRows}};
   }
   return result;
 }

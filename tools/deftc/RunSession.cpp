@@ -16,6 +16,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <limits>
 
 namespace deft::cli {
 
@@ -176,9 +177,7 @@ private:
     underway.reset();
     report_.steps.back().runUs = times->medianUs;
     report_.times = *times;
-    if (options_.check || options_.checkAll)
-      checkStep();
-    return {};
+    return options_.check || options_.checkAll ? checkStep() : Result<void>();
   }
 
   /// The config for the tree as it is now; another one only where the tree has become one of another class.
@@ -223,7 +222,8 @@ private:
     return checkMemory("the plan's partial results", rows * (report_.variant.headDim + 1) * sizeof(float));
   }
 
-  void checkStep() {
+  /// By the oracle, of the step's inputs and of counting ones.
+  Result<void> checkStep() {
     // The oracle takes some 200 ns for a (row, token) pair: a bound keeps large trees to a few seconds.
     constexpr long long kPairsPerThread = 20'000'000;
     Progress progress(context_, "checking");
@@ -231,15 +231,41 @@ private:
     check.threads = threads_;
     check.mostRowTokens = options_.checkAll ? 0 : std::max(kPairsPerThread * threads_ / options_.steps, 1LL);
     check.progress = [&](long long done, long long of) { progress.at(done, of); };
-    const auto found = reference::check(report_.variant, tree(), inputs_, outputs_, check);
+    auto found = reference::check(report_.variant, tree(), inputs_, outputs_, check);
+    auto counted = countStep(check);
+    if (!counted)
+      return counted.error();
+    found.count = std::move(*counted);
     // The worst step is the one to tell of.
     const auto badness = [](const reference::CheckReport &report) {
-      return std::max(report.error / report.allowed, report.lseError / reference::kLseTolerance);
+      return std::max({report.share(), report.lseError / reference::kLseTolerance, report.count->worst,
+                       report.count->passed() ? 0 : std::numeric_limits<double>::infinity()});
     };
     if (!report_.check || badness(found) > badness(*report_.check))
       report_.check = found;
     report_.queriesChecked += found.queriesChecked;
     report_.queriesRun += found.queries;
+    return {};
+  }
+
+  /// Long paths take several passes, each another run: of many steps, or of a tree that takes many, not all
+  /// are made, and each step makes others.
+  Result<reference::CountReport> countStep(const reference::CheckOptions &check) {
+    constexpr int kMostPasses = 16;
+    reference::Counting counting(report_.variant, tree(), inputs_, {threads_, check.mostRowTokens});
+    const auto run = [&](exec::Inputs &inputs, exec::Outputs &outputs) -> Result<void> {
+      if (auto loaded = backend_->load(inputs); !loaded)
+        return loaded;
+      return backend_->runOnce(plan_, outputs);
+    };
+    const int most = options_.checkAll ? 0 : std::max(kMostPasses / options_.steps, 1);
+    if (auto ran = reference::runPasses(counting, run, most, static_cast<int>(report_.steps.size()) - 1);
+        !ran)
+      return ran.error();
+    auto report = counting.judge();
+    if (auto loaded = backend_->load(inputs_); !loaded)
+      return loaded.error();
+    return report;
   }
 
   /// What is said of the last step.

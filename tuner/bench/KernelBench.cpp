@@ -15,6 +15,8 @@ using support::Result;
 namespace {
 
 constexpr int kExploreRepeats = 7;
+/// Each copies the cache to the device once more.
+constexpr int kMostCountingPasses = 4;
 constexpr int kChunks[] = {0, 64, 128, 192, 256, 384, 512, 768, 1024, 2048, 4096};
 constexpr int kTiles[] = {16, 32, 64, 128};
 
@@ -88,6 +90,21 @@ Result<Measured> KernelBench::measure(const tree::KvTree &tree, const config::Co
   return measured;
 }
 
+Result<reference::CountReport> KernelBench::count(const tree::KvTree &tree, const exec::Inputs &inputs,
+                                                  const KernelBenchOptions &options) {
+  reference::Counting counting(variant_, tree, inputs, {options.threads, options.mostCheckedPairs});
+  const auto run = [&](exec::Inputs &made, exec::Outputs &outputs) -> Result<void> {
+    if (auto loaded = executor_->load(made); !loaded)
+      return loaded;
+    if (auto enqueued = executor_->enqueue(); !enqueued)
+      return enqueued;
+    return executor_->read(outputs);
+  };
+  if (auto ran = reference::runPasses(counting, run, kMostCountingPasses); !ran)
+    return ran.error();
+  return counting.judge();
+}
+
 Result<KernelBenchResult> KernelBench::run(tree::KvTree tree, const KernelBenchOptions &options) {
   auto placement =
       tree::placeInCache(tree, {exec::pageSizeOf(variant_), options.pages, options.seed, /*poolPages=*/0});
@@ -139,6 +156,12 @@ Result<KernelBenchResult> KernelBench::run(tree::KvTree tree, const KernelBenchO
     return read.error();
   result.check =
       reference::check(variant_, tree, inputs, outputs, {options.threads, options.mostCheckedPairs});
+  const auto counted = count(tree, inputs, options);
+  if (!counted)
+    return counted.error();
+  result.check.count = *counted;
+  if (auto loaded = executor_->load(inputs); !loaded) // as timeAgain() finds them
+    return loaded.error();
   return result;
 }
 

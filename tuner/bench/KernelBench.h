@@ -61,7 +61,8 @@ public:
 
   const spec::Variant &variant() const { return variant_; }
 
-  /// Checks the result of the chosen plan against the oracle after timing it. Arrays of parameters are 0.05.
+  /// Checks the result of the chosen plan against the oracle after timing it, and by counting inputs. Arrays
+  /// of parameters are 0.05.
   support::Result<KernelBenchResult> run(tree::KvTree tree, const KernelBenchOptions &options);
 
   /// What run() has timed last once more, cold L2: plan and inputs are where they were.
@@ -70,6 +71,9 @@ public:
 private:
   KernelBench(std::shared_ptr<device::Device> device, const spec::Variant &variant, config::Config config)
       : device_(std::move(device)), variant_(variant), config_(std::move(config)) {}
+  /// What came of counting inputs, by the plan that was prepared last.
+  support::Result<reference::CountReport> count(const tree::KvTree &tree, const exec::Inputs &inputs,
+                                                const KernelBenchOptions &options);
   /// What was prepared last.
   support::Result<device::Timing> time(int repeats, bool coldL2);
   support::Result<Measured> measure(const tree::KvTree &tree, const config::Config &config,

@@ -61,7 +61,9 @@ struct CpuState {
   exec::CpuKernel kernel;
   exec::CpuExecutor executor;
   CacheSweeper sweeper;
-  exec::Inputs *inputs = nullptr;
+  exec::Inputs *inputs[kInputSets] = {};
+
+  exec::Inputs &of(InputSet set) { return *inputs[static_cast<std::size_t>(set)]; }
 };
 
 class CpuRunner : public Runner {
@@ -70,14 +72,16 @@ public:
 
   int blocks() const override { return state_.executor.threads(); }
 
-  Result<void> run(const plan::Plan &plan, exec::Outputs &outputs) override {
-    state_.inputs->queryCount = plan.queryCount();
-    return state_.executor.run(state_.kernel, state_.variant, plan, *state_.inputs, outputs);
+  Result<void> run(const plan::Plan &plan, InputSet set, exec::Outputs &outputs) override {
+    exec::Inputs &inputs = state_.of(set);
+    inputs.queryCount = plan.queryCount();
+    return state_.executor.run(state_.kernel, state_.variant, plan, inputs, outputs);
   }
 
   Result<std::vector<double>> time(const plan::Plan &plan, int repeats) override {
-    const std::vector<abi::ParamSlot> params = state_.inputs->paramSlots(state_.variant);
-    auto view = exec::InputView::of(*state_.inputs, state_.variant, params);
+    const exec::Inputs &inputs = state_.of(InputSet::Values);
+    const std::vector<abi::ParamSlot> params = inputs.paramSlots(state_.variant);
+    auto view = exec::InputView::of(inputs, state_.variant, params);
     view.queryCount = plan.queryCount();
     const auto rows =
         static_cast<std::size_t>(view.queryCount) * static_cast<std::size_t>(state_.variant.queryHeads);
@@ -86,7 +90,7 @@ public:
     const exec::OutputView outputs{out_.data(), lse_.empty() ? nullptr : lse_.data()};
     std::vector<double> times;
     for (int i = 0; i < repeats; ++i) {
-      state_.sweeper.sweep(*state_.inputs);
+      state_.sweeper.sweep(inputs);
       const auto start = std::chrono::steady_clock::now();
       if (auto ran = state_.executor.run(state_.kernel, state_.variant, plan, view, outputs); !ran)
         return ran.error();
@@ -105,13 +109,13 @@ private:
 class CpuMachine : public Machine {
 public:
   CpuMachine(const spec::Variant &variant, exec::CpuKernel kernel, exec::CpuExecutor executor)
-      : state_{variant, std::move(kernel), std::move(executor), {}, nullptr} {}
+      : state_{variant, std::move(kernel), std::move(executor), {}, {}} {}
 
   config_cache::DeviceKey key() const override {
     return config_cache::DeviceKey::ofCpu(state_.executor.threads());
   }
-  Result<void> load(exec::Inputs &inputs) override {
-    state_.inputs = &inputs;
+  Result<void> load(exec::Inputs &inputs, InputSet set) override {
+    state_.inputs[static_cast<std::size_t>(set)] = &inputs;
     return {};
   }
   Result<std::unique_ptr<Runner>> open(const package::KernelSet *) override {

@@ -13,14 +13,21 @@
 /// Running and timing candidates, in processes that may fail.
 namespace deft::measure {
 
+/// Two sets of inputs stay loaded, so that going from one to the other copies nothing.
+enum class InputSet {
+  Values,   ///< what is timed, and compared with the oracle
+  Counting, ///< what tells tokens apart (reference::Counting)
+};
+inline constexpr std::size_t kInputSets = 2;
+
 /// The kernels of one candidate, ready to run on the machine's inputs.
 class Runner {
 public:
   virtual ~Runner() = default;
   /// Blocks (CPU: threads) that run at a time: what plans are made for.
   virtual int blocks() const = 0;
-  virtual support::Result<void> run(const plan::Plan &plan, exec::Outputs &outputs) = 0;
-  /// So many runs in a row, each on cold caches, as a decode step finds them: microseconds.
+  virtual support::Result<void> run(const plan::Plan &plan, InputSet set, exec::Outputs &outputs) = 0;
+  /// So many runs in a row of the values, each on cold caches, as a decode step finds them: microseconds.
   virtual support::Result<std::vector<double>> time(const plan::Plan &plan, int repeats) = 0;
 };
 
@@ -32,7 +39,7 @@ public:
   /// What the driver calls itself; empty without one.
   virtual std::string driver() const { return {}; }
   /// The inputs of the runners to come, which set its number of queries to that of their plan.
-  virtual support::Result<void> load(exec::Inputs &inputs) = 0;
+  virtual support::Result<void> load(exec::Inputs &inputs, InputSet set = InputSet::Values) = 0;
   /// `kernels` null: the machine needs none.
   virtual support::Result<std::unique_ptr<Runner>> open(const package::KernelSet *kernels) = 0;
 };

@@ -2,6 +2,7 @@
 
 #include "compiler/config/ConfigJson.h"
 #include "runtime/plan/Planner.h"
+#include "runtime/reference/Counting.h"
 #include "tuner/measure/OracleTable.h"
 
 #include <algorithm>
@@ -17,7 +18,7 @@ using support::Result;
 
 namespace {
 
-/// Of the oracle, once a class: about half a second of one core.
+/// Of the oracle, once a class: about half a second of one core, and less of counting inputs.
 constexpr long long kMostCheckedPairs = 2'000'000;
 
 class MeasureService : public Service {
@@ -58,6 +59,7 @@ private:
   Result<Message> openClass(std::size_t index) {
     candidates_.clear();
     oracle_.reset();
+    counting_.reset();
     const auto isNew = inputs_.open(work_.classes.at(index));
     if (!isNew)
       return isNew.error();
@@ -106,14 +108,44 @@ private:
 
   Result<Message> check(Candidate &candidate) {
     exec::Outputs outputs;
-    if (auto ran = candidate.runner->run(candidate.plans[checked_], outputs); !ran)
+    if (auto ran = candidate.runner->run(candidate.plans[checked_], InputSet::Values, outputs); !ran)
       return ran.error();
     if (!oracle_) {
       oracle_.emplace(work_.variant, inputs_.trees()[checked_], inputs_.inputs(), kMostCheckedPairs,
                       work_.threads);
     }
     const auto compared = oracle_->compare(outputs);
-    return Message{{{"right", compared.ok()}, {"why", compared ? "" : compared.error().message}}, {}};
+    std::string why = compared ? "" : compared.error().message;
+    if (why.empty()) {
+      const auto counted = count(candidate);
+      if (!counted)
+        return counted.error();
+      why = counted->passed() ? "" : "counting inputs: " + counted->fault;
+    }
+    return Message{{{"right", why.empty()}, {"why", why}}, {}};
+  }
+
+  /// By one pass. Where paths are longer than it sees, some candidates later it is another one: a copy of the
+  /// cache takes longer than a run.
+  Result<reference::CountReport> count(Candidate &candidate) {
+    constexpr int kCandidatesOfPass = 4;
+    if (!counting_) {
+      counting_.emplace(work_.variant, inputs_.trees()[checked_], inputs_.inputs(),
+                        reference::CountOptions{work_.threads, kMostCheckedPairs});
+      counting_->keepWeights();
+      counted_ = 0;
+    }
+    const int pass = counted_++ / kCandidatesOfPass % counting_->passes();
+    exec::Inputs &inputs = counting_->inputs(pass);
+    const bool isNew = counted_ == 1 || (counting_->passes() > 1 && counted_ % kCandidatesOfPass == 1);
+    if (isNew)
+      if (auto loaded = machine_->load(inputs, InputSet::Counting); !loaded)
+        return loaded.error();
+    exec::Outputs outputs;
+    if (auto ran = candidate.runner->run(candidate.plans[checked_], InputSet::Counting, outputs); !ran)
+      return ran.error();
+    counting_->take(outputs);
+    return counting_->judge();
   }
 
   Result<Message> time(Candidate &candidate, std::size_t tree, int repeats) {
@@ -129,6 +161,8 @@ private:
   bool isLoaded_ = false;   ///< on the machine
   std::size_t checked_ = 0; ///< the tree that is compared with the oracle
   std::optional<OracleTable> oracle_;
+  std::optional<reference::Counting> counting_; ///< of the same tree
+  int counted_ = 0;                             ///< candidates
   std::map<std::string, Candidate> candidates_;
 };
 

@@ -189,7 +189,8 @@ std::string classSection(const ClassData &one, bool isCpu) {
                                            " times faster than untuned, " + rounded(one.tunedUs, 1) +
                                            " us in place of " + rounded(one.untunedUs, 1)) +
             (one.note.empty() ? "" : escaped(": " + one.note)) + ". " +
-            (one.isCut ? "The search was cut short by its time budget. " : "") + rounded(one.seconds, 0) + " s.</p>\n";
+            (one.isCut ? "The search was cut short by its time budget. " : "") + rounded(one.seconds, 0) +
+            " s.</p>\n";
   else
     text += "<p>The session ended before this class was finished.</p>\n";
   text += "<div class=\"wide\">" + pathPlot(one, isCpu) + "</div>\n<div class=\"plots\">" +

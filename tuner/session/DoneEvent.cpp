@@ -29,7 +29,8 @@ std::optional<ClassReport> reportOfDone(const json &done) try {
   ClassReport report;
   report.treeClass = entry->treeClass;
   report.entry = *entry;
-  if (done.value("is_cut", false)) // an entry of a journal that is older than the field does not say so itself
+  if (done.value("is_cut",
+                 false)) // an entry of a journal that is older than the field does not say so itself
     report.entry.isComplete = false;
   report.isDone = report.isFromJournal = true;
   report.gain = done.value("gain", 1.0);

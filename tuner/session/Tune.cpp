@@ -129,7 +129,8 @@ private:
           (std::filesystem::path(options_.places.userFolder) / report_.device.fileName()).string();
     if (report_.configPath.empty())
       report_.warnings.push_back("there is no place for configs: the results are in the journal alone");
-    else if (auto mergeable = config_cache::checkMergeable(report_.configPath, place(), report_.device); !mergeable)
+    else if (auto mergeable = config_cache::checkMergeable(report_.configPath, place(), report_.device);
+             !mergeable)
       return mergeable.error();
     return {};
   }
@@ -390,8 +391,9 @@ private:
     report_.written.replaced += written->replaced;
     report_.written.unchanged += written->unchanged;
     if (written->kept > 0)
-      report_.warnings.push_back(entry.treeClass.text() +
-                                 ": the entry that is there is of a whole search, this one was cut short: it stays");
+      report_.warnings.push_back(
+          entry.treeClass.text() +
+          ": the entry that is there is of a whole search, this one was cut short: it stays");
     if (!written->setAside.empty())
       report_.written.setAside = written->setAside;
   }

@@ -12,9 +12,9 @@ namespace deft::exec {
 int hostIsaLevel();
 
 /// Loads a variant's kernel out of a package's shared object; `package` names it in messages. The code never
-/// touches a named file. Fails on bytes that are no whole shared object, on a missing variant, and on a kernel
-/// of another version, of another make than the variant, or for a processor that has more than this one. The
-/// object is native code: it is trusted like a program.
+/// touches a named file. Fails on bytes that are no whole shared object, on a missing variant, and on a
+/// kernel of another version, of another make than the variant, or for a processor that has more than this
+/// one. The object is native code: it is trusted like a program.
 support::Result<CpuKernel> loadCpuKernel(std::string_view sharedObject, const spec::Variant &variant,
                                          const std::string &package);
 

@@ -8,8 +8,8 @@
 
 /// How a plan lies on a device: sections at places that depend on the room alone, so that a captured graph
 /// finds the next step's plan where it found this one's. Runs stand last, so that as much is copied as there
-/// is; each phase's items and the merge map are ended by marks, because a captured graph knows no counts. What
-/// only the host reads, leaves and tails, is left out.
+/// is; each phase's items and the merge map are ended by marks, because a captured graph knows no counts.
+/// What only the host reads, leaves and tails, is left out.
 namespace deft::exec {
 
 /// The most that a plan may have.

@@ -98,6 +98,25 @@ Result<void> runOnce(const Subject &subject, const plan::PlanOptions &planOption
   return subject.kernels.run(outputs);
 }
 
+/// The same plan over counting inputs, to be judged later. Longer paths than one pass sees come in turn.
+Result<void> count(const Subject &subject, const plan::Plan &plan, int turn, FinishedCase &finished,
+                   const tree::KvTree &tree) {
+  auto counting = std::make_unique<reference::Counting>(subject.variant, tree, finished.inputs,
+                                                        reference::CountOptions{1, kMostRowTokens});
+  const auto run = [&](exec::Inputs &inputs, exec::Outputs &outputs) -> Result<void> {
+    if (auto loaded = subject.kernels.load(inputs); !loaded)
+      return loaded;
+    if (auto prepared = subject.kernels.prepare(plan); !prepared)
+      return prepared;
+    return subject.kernels.run(outputs);
+  };
+  if (auto ran = reference::runPasses(*counting, run, /*mostPasses=*/1, turn); !ran)
+    return ran;
+  counting->dropCache();
+  finished.counting = std::move(counting);
+  return {};
+}
+
 config::Config randomPlanning(Random &random, const config::Config &config, int tree) {
   const auto names = spec::partitionNames();
   config::Config planned = config;
@@ -168,6 +187,10 @@ void runRandomCases(const Subject &subject, const CaseOptions &options, CheckPoo
     }
     if (!sameBits(finished.outputs, again)) {
       pool.count(name, "a second run gives other bits");
+      continue;
+    }
+    if (auto counted = count(subject, plan, index, finished, made.tree); !counted) {
+      pool.count(name, counted.error().message);
       continue;
     }
     finished.tree = std::move(made.tree);

@@ -9,7 +9,6 @@ namespace deft::gpu_test {
 namespace {
 
 constexpr std::size_t kMostWaiting = 64;
-constexpr long long kMostRowTokens = 1'500'000; ///< of a case: some 0.3 s of one thread
 
 } // namespace
 
@@ -60,14 +59,21 @@ void CheckPool::work() {
     waiting_.pop_front();
     lock.unlock();
     changed_.notify_all();
-    const reference::CheckReport report =
+    reference::CheckReport report =
         reference::check(*one.variant, one.tree, one.inputs, one.outputs, {1, kMostRowTokens});
+    if (one.counting)
+      report.count = one.counting->judge();
     lock.lock();
     note(one.name);
     tally_.queriesChecked += report.queriesChecked;
     tally_.worstLse = std::max(tally_.worstLse, report.lseError);
-    if (const double share = report.error / report.allowed; share > tally_.worstShare) {
-      tally_.worstShare = share;
+    if (report.count) {
+      tally_.pairsCounted += report.count->pairs;
+      tally_.pairsTold += report.count->told;
+      tally_.worstCount = std::max(tally_.worstCount, report.count->worst);
+    }
+    if (report.share() > tally_.worstShare) {
+      tally_.worstShare = report.share();
       tally_.worstCase = one.name.text;
     }
     if (!report.passed())

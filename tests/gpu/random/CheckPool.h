@@ -1,11 +1,13 @@
 #pragma once
 
 #include "runtime/exec/Inputs.h"
+#include "runtime/reference/Counting.h"
 #include "runtime/tree/KvTree.h"
 
 #include <condition_variable>
 #include <deque>
 #include <map>
+#include <memory>
 #include <mutex>
 #include <string>
 #include <thread>
@@ -25,13 +27,20 @@ struct FinishedCase {
   tree::KvTree tree;
   exec::Inputs inputs;
   exec::Outputs outputs;
+  /// With what came of counting inputs; null: none were run.
+  std::unique_ptr<reference::Counting> counting;
 };
+
+/// (row, token) pairs of a case that are compared: some 0.3 s of one thread.
+inline constexpr long long kMostRowTokens = 1'500'000;
 
 /// What came of all cases.
 struct Tally {
   int cases = 0;
   long long queriesChecked = 0;
-  double worstShare = 0; ///< largest error over what is allowed
+  long long pairsCounted = 0, pairsTold = 0; ///< of counting inputs (reference::CountReport)
+  double worstCount = 0;                     ///< largest difference of a column over what is allowed
+  double worstShare = 0;                     ///< largest error over what is allowed
   std::string worstCase;
   double worstLse = 0;
   std::map<std::string, std::map<std::string, int>> counts; ///< fact -> value -> cases

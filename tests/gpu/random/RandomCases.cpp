@@ -1,6 +1,7 @@
-// Random attentions, trees, placements, partitions and tile shapes on a GPU, every result against the float64
-// oracle at twice the error of a plain evaluation, every run repeated for its bits, invariant plans with
-// requests that leave, and caches of more than 2^31 elements.
+// Random attentions, trees, placements, partitions and tile shapes on a GPU, every row against the float64
+// oracle at twice the error of a plain evaluation and its rounding noise, counting inputs that tell each
+// token of each row, every run repeated for its bits, invariant plans with requests that leave, and caches of
+// more than 2^31 elements.
 //
 //   random_cases --write-spec FILE.deft [--seed N]       then: deftc build FILE.deft -o FILE.deftpkg
 //   random_cases FILE.deftpkg [--trees N] [--json FILE]  on the machine with the GPU
@@ -217,6 +218,9 @@ json toJson(const Options &options, const Backend &backend, const Session &sessi
           {"variants_times_configs", session.subjects()},
           {"run_of_these", session.subjectsRun()},
           {"queries_checked", tally.queriesChecked},
+          {"pairs_counted", tally.pairsCounted},
+          {"pairs_told", tally.pairsTold},
+          {"largest_count_error_over_allowed", tally.worstCount},
           {"largest_error_over_allowed", tally.worstShare},
           {"largest_error_case", tally.worstCase},
           {"largest_lse_error", tally.worstLse},
@@ -253,9 +257,10 @@ int run(const Options &options, const std::string &command) {
   }
   std::cout << tally.cases << " cases on " << (*backend)->device() << ", " << tally.failures.size()
             << " wrong; seed " << options.cases.seed << ", " << session.subjectsRun() << " of "
-            << session.subjects() << " variants and configs, " << tally.queriesChecked
-            << " queries checked, largest error " << tally.worstShare << " of what is allowed ("
-            << tally.worstCase << "), lse off by " << tally.worstLse << "; "
+            << session.subjects() << " variants and configs, " << tally.queriesChecked << " queries checked, "
+            << tally.pairsTold << " of " << tally.pairsCounted
+            << " (row, token) pairs told by counting inputs, largest error " << tally.worstShare
+            << " of what is allowed (" << tally.worstCase << "), lse off by " << tally.worstLse << "; "
             << static_cast<int>(session.seconds()) << " s\n";
   if (!options.json.empty())
     std::ofstream(options.json) << toJson(options, **backend, session, tally, command).dump(1) << '\n';

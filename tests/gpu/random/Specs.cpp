@@ -32,6 +32,12 @@ std::vector<Hook> hooks(Random &random) {
       {"depth", "  param penalty : f32[kv_heads];\n  score       = s - penalty[kv_head] * min(depth, 8);\n"},
       {"by_head", "  mask        = tree && (head % 3 != kv_pos % 3 || kv_pos % " + n + " == 0);\n"},
       {"by_query", "  mask        = tree && (query % 2 == 0 || kv_pos % 4 != query % 4);\n"},
+      {"constant", "  score       = 0." + few + ";\n"},
+      {"of_kv_head", "  param level : f32[kv_heads];\n  score       = level[kv_head];\n"},
+      {"of_row", "  param level : f32[query_heads];\n  score       = level[head] * (q_pos % 7);\n"},
+      {"of_token",
+       "  mask        = tree && kv_pos % 3 != 1;\n  score       = 0.125 * (kv_pos % 5 + depth);\n"},
+      {"constant_sigmoid", "  score       = 0." + few + ";\n  normalize   = sigmoid(-2.5);\n", false},
       {"sigmoid", "  normalize   = sigmoid(-2.5);\n", false},
       {"sigmoid_alibi",
        "  param slope : f32[query_heads];\n  score       = alibi(s, slope);\n  normalize   = "

@@ -53,7 +53,8 @@ std::string withTable(const std::string &table) {
 }
 
 TEST(ContainerTest, SizesWhoseSumWrapsAreMalformed) {
-  const std::string row = R"({"name":"x","sha256":"","size":281474976710656})"; // 2^48, as often as makes 2^64
+  const std::string row =
+      R"({"name":"x","sha256":"","size":281474976710656})"; // 2^48, as often as makes 2^64
   std::string table = "[" + row;
   for (int i = 1; i < 65536; ++i)
     table += "," + row;
@@ -63,8 +64,9 @@ TEST(ContainerTest, SizesWhoseSumWrapsAreMalformed) {
 }
 
 TEST(ContainerTest, ATableOfAnotherShapeIsMalformed) {
-  for (const char *table : {"[", "7", "[7]", "[{}]", R"([{"name":"x","sha256":"","size":-1}])",
-                            R"([{"name":"x","sha256":"","size":1e300}])", R"([{"name":1,"sha256":"","size":1}])"})
+  for (const char *table :
+       {"[", "7", "[7]", "[{}]", R"([{"name":"x","sha256":"","size":-1}])",
+        R"([{"name":"x","sha256":"","size":1e300}])", R"([{"name":1,"sha256":"","size":1}])"})
     EXPECT_EQ(errorOf(withTable(table)),
               "package `p.deftpkg` is malformed: its table of sections is not understood")
         << table;

@@ -28,7 +28,8 @@ TEST(JsonFieldsTest, FieldsAreReadByTypeAndRange) {
   EXPECT_EQ(identifier(object, "t", 4), "text");
 
   EXPECT_EQ(faultOf([&] { integer(object, "n", 8, 9); }), "`n` = 7 is not between 8 and 9");
-  EXPECT_EQ(faultOf([&] { integer(object, "big", 0, 9); }), "`big` = 9223372036854775808 is not between 0 and 9");
+  EXPECT_EQ(faultOf([&] { integer(object, "big", 0, 9); }),
+            "`big` = 9223372036854775808 is not between 0 and 9");
   EXPECT_EQ(faultOf([&] { integer(object, "f", 0, 9); }), "`f` is not an integer");
   EXPECT_EQ(faultOf([&] { text(object, "n"); }), "`n` is not a string");
   EXPECT_EQ(faultOf([&] { boolean(object, "n"); }), "`n` is not true or false");

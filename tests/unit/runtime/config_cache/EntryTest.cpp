@@ -27,6 +27,18 @@ TEST(EntryTest, ComesBackAsItWasWritten) {
   EXPECT_DOUBLE_EQ(back->measurement.gain(), 1.25);
 }
 
+TEST(EntryTest, ASearchThatWasCutShortSaysSoAndNoneIsTakenForOneThatWas) {
+  Entry entry = someEntry();
+  EXPECT_FALSE(toJson(entry).contains("complete")); // as files had it before there were others
+  EXPECT_TRUE(entryFromJson(toJson(entry))->isComplete);
+  entry.isComplete = false;
+  EXPECT_EQ(toJson(entry)["complete"], false);
+  EXPECT_FALSE(entryFromJson(toJson(entry))->isComplete);
+  json wrong = toJson(entry);
+  wrong["complete"] = "no";
+  EXPECT_EQ(entryFromJson(wrong).error().message, "`complete` is neither true nor false");
+}
+
 TEST(EntryTest, WhatIsForSomeTreesSaysForWhich) {
   Entry entry = someEntry();
   const Coordinates there{14, 6.1, 3, 2, 0};

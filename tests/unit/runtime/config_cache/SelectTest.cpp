@@ -30,7 +30,8 @@ protected:
   }
   void write(const std::string &folder, const std::vector<Entry> &entries,
              const DeviceKey &device = h200()) const {
-    const auto report = mergeWrite(folder_.path(folder) + "/" + device.fileName(), Place::Cache, device, entries);
+    const auto report =
+        mergeWrite(folder_.path(folder) + "/" + device.fileName(), Place::Cache, device, entries);
     ASSERT_TRUE(report) << report.error().message;
   }
   Selection choose() const { return select(ConfigCache::load(places_, h200()), request_); }
@@ -190,6 +191,50 @@ TEST_F(SelectTest, StaleEntriesAreUsedButComeAfterFreshOnesOfTheClass) {
   write("installed", {someEntry(kClass, 128)});
   expect(Rule::Exact, 128);
   EXPECT_THAT(nextChunks(), testing::ElementsAre(32, 256, 64, kHeuristicChunk));
+}
+
+Entry cutEntry(const TreeClass &treeClass, int chunk) {
+  Entry entry = someEntry(treeClass, chunk);
+  entry.isComplete = false;
+  return entry;
+}
+
+TEST_F(SelectTest, WhatWasCutShortIsNearAtBest) {
+  write("user", {cutEntry(kClass, 256)});
+  expect(Rule::Nearby, 256);
+  EXPECT_EQ(choose().chosen.why(),
+            "tuned for this class on this device, 1.25 times as fast as untuned; its search "
+            "was cut short by its time budget");
+  EXPECT_EQ(toJson(choose().chosen)["complete"], false);
+  write("user", {someEntry({15, 6, 3, 2, 0}, 64)}); // at 0.5
+  expect(Rule::Nearby, 256);
+  Entry half = someEntry(kClass, 32); // at 0.25
+  half.signature.dtype = spec::DType::F16;
+  write("user", {half});
+  expect(Rule::Nearby, 32);
+  write("installed", {someEntry(kClass, 128)});
+  expect(Rule::Exact, 128);
+  EXPECT_THAT(nextChunks(), testing::ElementsAre(32, 256, 64, kHeuristicChunk));
+}
+
+TEST_F(SelectTest, WhatWasCutShortOnASiblingIsNoSiblingsEntry) {
+  write("installed", {cutEntry(kClass, 256)}, h100());
+  expect(Rule::Nearby, 256);
+  EXPECT_THAT(choose().chosen.why(), testing::StartsWith("tuned for this class on NVIDIA H100 80GB HBM3"));
+}
+
+TEST_F(SelectTest, AnOverrideIsUsedHoweverItWasFound) {
+  write("override", {cutEntry(kClass, 256)});
+  places_.overridePath = folder_.path("override");
+  expect(Rule::Override, 256);
+  EXPECT_THAT(choose().chosen.why(), HasSubstr("its search was cut short"));
+}
+
+TEST_F(SelectTest, WhatWasCutShortWithOtherKernelsIsNotUsed) {
+  Entry entry = cutEntry(kClass, 256);
+  entry.provenance.kernelHash = "of other kernels";
+  write("user", {entry});
+  expect(Rule::Heuristic, kHeuristicChunk);
 }
 
 TEST_F(SelectTest, AStaleEntryOfAnotherClassIsUsedOnlyWhereSomebodyAsksForIt) {

@@ -69,7 +69,8 @@ TEST_F(ProgramTest, SourceOfAnotherSpecIsMalformed) {
 }
 
 TEST_F(ProgramTest, APackageWithoutASpecIsMalformed) {
-  EXPECT_EQ(outcome([](package::Package &package) { package.specFiles.clear(); }), malformed("it holds no spec"));
+  EXPECT_EQ(outcome([](package::Package &package) { package.specFiles.clear(); }),
+            malformed("it holds no spec"));
 }
 
 } // namespace

@@ -19,18 +19,21 @@ constexpr std::uint16_t kOne = 0x3f80, kNaN = 0x7fff; // in bf16
 constexpr int kPrompt = 1000, kBranch = 6, kPage = 16;
 
 Attention compile(const std::string &items) {
-  auto attention = compileSpec("import \"library.deft\";\nattention a { query_heads = 4; kv_heads = 2; head_dim = 64; "
-                               "output = bf16 with lse; " +
-                               items + " }");
+  auto attention =
+      compileSpec("import \"library.deft\";\nattention a { query_heads = 4; kv_heads = 2; head_dim = 64; "
+                  "output = bf16 with lse; " +
+                  items + " }");
   EXPECT_TRUE(attention) << attention.error().text();
   return std::move(*attention);
 }
 
-Attention windowOf(int tokens) { return compile("mask = tree && sliding_window(" + std::to_string(tokens) + ");"); }
+Attention windowOf(int tokens) {
+  return compile("mask = tree && sliding_window(" + std::to_string(tokens) + ");");
+}
 Attention windowOfParam() { return compile("param w : i32 = 64; mask = tree && sliding_window(w);"); }
 
-/// Two branches of a long prompt. All scores are 0 and all values 1, so that an lse tells how many tokens were seen;
-/// what no query sees within a window has no page, and NaN where the first page would be.
+/// Two branches of a long prompt. All scores are 0 and all values 1, so that an lse tells how many tokens
+/// were seen; what no query sees within a window has no page, and NaN where the first page would be.
 struct Problem {
   Runtime runtime = Runtime::create({.threads = 2}).value();
   Tree tree;
@@ -63,9 +66,10 @@ struct Problem {
     std::fill_n(v.begin(), page * kPage * 2 * 64, kNaN);
   }
   Result<void> run(const Attention &attention, const Plan &plan, const Params *params = nullptr) {
-    return runtime.run(attention, plan,
-                       {.q = q.data(), .k = k.data(), .v = v.data(), .pageTable = pageTable, .params = params},
-                       {.out = out.data(), .lse = lse.data()});
+    return runtime.run(
+        attention, plan,
+        {.q = q.data(), .k = k.data(), .v = v.data(), .pageTable = pageTable, .params = params},
+        {.out = out.data(), .lse = lse.data()});
   }
   void expectSeen(int tokens) const {
     EXPECT_THAT(out, Each(kOne));
@@ -128,7 +132,8 @@ TEST(WindowTest, AParameterWithoutAValueLeavesThePlanWhole) {
 TEST(WindowTest, AMaskThatShowsMoreNeedsAnotherPlan) {
   Problem problem;
   const Attention window = windowOf(50), whole = compile("");
-  const Plan ofWindow = Plan::make(window, problem.tree).value(), ofWhole = Plan::make(whole, problem.tree).value();
+  const Plan ofWindow = Plan::make(window, problem.tree).value(),
+             ofWhole = Plan::make(whole, problem.tree).value();
   EXPECT_FALSE(problem.run(whole, ofWindow));
   EXPECT_FALSE(problem.run(windowOf(51), ofWindow));
   ASSERT_TRUE(problem.run(windowOf(50), ofWindow));

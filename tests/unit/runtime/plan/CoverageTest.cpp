@@ -1,6 +1,12 @@
 #include "runtime/plan/Coverage.h"
 
+#include "compiler/config/CostCoefficients.h"
 #include "tests/unit/runtime/plan/PlanTesting.h"
+
+#include <nlohmann/json.hpp>
+
+#include <limits>
+#include <string>
 
 namespace deft::plan {
 namespace {
@@ -33,6 +39,31 @@ TEST(CoverageTest, OneTokenOfOneReaderIsMissed) {
     EXPECT_FALSE(coversAll(fewerReaders, made.view)) << "run " << r;
   }
   EXPECT_FALSE(coversAll(Plan(), made.view));
+}
+
+/// By any price that a config may have, plans are whole.
+TEST(CoverageTest, PricesAtTheEndsOfTheirRangesStillGivePlans) {
+  int accepted = 0, refused = 0;
+  nlohmann::json prices = config::toJson(config::cpuCoefficients(2));
+  for (const char *key : {"light_step", "light_item", "turn_step", "slot_us", "run_us", "merged_share"})
+    prices[key] = 0; // left out where they say nothing
+  for (const auto &[key, before] : prices.items())
+    for (const double price : {0.0, 1e-320, 1e-3, 1e3, 1e6, 1e9, 1.7e308}) {
+      SCOPED_TRACE(key + " = " + std::to_string(price));
+      const auto cost = config::costFromJson({{key, price}});
+      refused += !cost;
+      if (!cost)
+        continue;
+      ++accepted;
+      for (const spec::Partition partition :
+           {spec::Partition::Auto, spec::Partition::Greedy, spec::Partition::Union}) {
+        config::Config config = makeConfig(0, {64, 16}, partition);
+        config.cost = *cost;
+        mustVerify(test::levelTree({1, 3, 9}, {300, 40, 7}), {4, 2}, config, 8);
+      }
+    }
+  EXPECT_GT(accepted, 40);
+  EXPECT_GT(refused, 20);
 }
 
 /// What a price of infinity gave: no plan was cheaper than another, so none was made.

@@ -45,6 +45,10 @@ protected:
     build_.variant.scale = 0.25;
     placement_ = *tree::placeInCache(tree_, {});
     inputs_ = exec::makeRandomInputs(build_.variant, tree_, placement_, {}, 3);
+    fillOutputs();
+  }
+  void fillOutputs() {
+    outputs_ = {};
     for (int query = 0; query < inputs_.queryCount; ++query)
       for (int kvHead = 0; kvHead < 2; ++kvHead)
         for (const Row &row :
@@ -82,6 +86,58 @@ TEST_F(CheckRunTest, OneWrongRowFailsAndIsNamed) {
   EXPECT_EQ(report.worstQuery, 4);
   EXPECT_EQ(report.worstHead, 1);
   EXPECT_TRUE(explainFailure(report).starts_with("query 4, head 1: relative error "));
+}
+
+TEST_F(CheckRunTest, EachRowIsHeldToItsOwnBound) {
+  // Scores that are large in one head: rounding them breaks its plain evaluation more than others'.
+  for (int query = 0; query < inputs_.queryCount; ++query)
+    for (int d = 0; d < 16; ++d) {
+      std::uint16_t &q = inputs_.q[static_cast<std::size_t>(query * 4 * 16 + d)]; // head 0
+      q = exec::bf16FromFloat(16 * exec::floatFromBf16(q));
+    }
+  fillOutputs();
+  ASSERT_TRUE(run().passed());
+  const auto boundOf = [&](int head) {
+    return boundGroup(build_.variant, tree_, inputs_, 2, head / 2)[static_cast<std::size_t>(head % 2)]
+        .allowed;
+  };
+  ASSERT_GT(boundOf(0), 2 * boundOf(3));
+  // Off by half as much again as is allowed of head 3, which is less than head 0 may be.
+  for (int d = 0; d < 16; ++d) {
+    std::uint16_t &out = outputs_.out[static_cast<std::size_t>((2 * 4 + 3) * 16 + d)];
+    out = exec::bf16FromFloat(static_cast<float>(1 + 1.5 * boundOf(3)) * exec::floatFromBf16(out));
+  }
+  const CheckReport report = run();
+  EXPECT_FALSE(report.passed());
+  EXPECT_EQ(report.worstQuery, 2);
+  EXPECT_EQ(report.worstHead, 3);
+  EXPECT_LT(report.error, boundOf(0));
+}
+
+TEST_F(CheckRunTest, WhatRoundingBreaksIsHeldToF32) {
+  build_.variant.dtype = build_.variant.outputDtype = spec::DType::F16;
+  build_.variant.withLse = false; // as large as scores here, an lse of f32 is off by more than is allowed
+  inputs_ = exec::makeRandomInputs(build_.variant, tree_, placement_, {}, 3);
+  for (std::uint16_t &q : inputs_.q) // products beyond f16, whose largest number is 65,504
+    q = exec::f16FromFloat(10'000 * exec::floatFromF16(q));
+  fillOutputs();
+  const auto rows = boundGroup(build_.variant, tree_, inputs_, 0, 0);
+  EXPECT_EQ(relativeError(rows[0].exact.out,
+                          evaluateGroup(build_.variant, tree_, inputs_, 0, 0, Precision::Plain)[0].out),
+            kInfinity);
+  EXPECT_GT(rows[0].allowed, 0);
+  EXPECT_LT(rows[0].allowed, 0.1);
+  EXPECT_TRUE(run().passed());
+}
+
+TEST_F(CheckRunTest, AFaultOfCountingInputsFails) {
+  CheckReport report = run();
+  report.count.emplace();
+  EXPECT_TRUE(report.passed());
+  report.count->wrongRows = 1;
+  report.count->fault = "query 3, head 2: nothing";
+  EXPECT_FALSE(report.passed());
+  EXPECT_EQ(explainFailure(report), "counting inputs: query 3, head 2: nothing");
 }
 
 TEST_F(CheckRunTest, AnUnwrittenOutputFails) {

@@ -67,6 +67,21 @@ TEST_F(CacheCommandTest, AnEmptyHomeSaysHowToFillIt) {
   EXPECT_FALSE(std::filesystem::exists(folder_.path("cache"))); // looking makes nothing
 }
 
+TEST_F(CacheCommandTest, WhatWasCutShortOrIsNotTrustedIsTold) {
+  Entry cut = entryFor("few_shot");
+  cut.isComplete = false;
+  write(userPath(), {cut, entryFor("no_sharing")});
+  EXPECT_THAT(runDeftc({"cache", "list"}).out, HasSubstr("2 entries, 1 cut short"));
+  EXPECT_EQ(json::parse(runDeftc({"cache", "list", "--json"}).out)[0]["cut_short"], 1);
+  EXPECT_THAT(runDeftc({"cache", "show"}).out, HasSubstr("3 trees; cut short"));
+
+  std::filesystem::permissions(folder_.path("cache/configs"), std::filesystem::perms::all);
+  EXPECT_THAT(runDeftc({"cache", "list"}).out, HasSubstr("untrusted, not used"));
+  const Outcome verified = runDeftc({"cache", "verify"});
+  EXPECT_EQ(verified.code, kExitDiagnostics);
+  EXPECT_THAT(verified.out, HasSubstr(folder_.path("cache/configs") + "`: other users may write it"));
+}
+
 TEST_F(CacheCommandTest, ListAndShowTellWhatIsThere) {
   Entry stale = entryFor("no_sharing");
   stale.provenance.kernelHash = "old";
@@ -282,10 +297,8 @@ TEST_F(CacheCommandTest, MergeDoesNotDependOnTheOrderAndRefusesToMix) {
     EXPECT_NE(runDeftc({"cache", "merge", a, b, "-o", output}).code, kExitOk);
     EXPECT_EQ(readText(output), before);
   }
-  const std::string both = folder_.path("both.json");
-  writeText(both, readText(a));
-  EXPECT_EQ(runDeftc({"cache", "merge", a, b, "-o", both}).code, kExitOk);
-  EXPECT_EQ(readText(both), ab.out);
+  EXPECT_EQ(runDeftc({"cache", "merge", a, b, "-o", b}).code, kExitOk); // it holds all that was in it
+  EXPECT_EQ(readText(b), ab.out);
 
   const Outcome own = runDeftc({"cache", "merge", a, b});
   EXPECT_EQ(own.code, kExitOk) << own.err;

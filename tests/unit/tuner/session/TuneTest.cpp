@@ -2,6 +2,7 @@
 
 #include "compiler/config/ConfigJson.h"
 #include "runtime/config_cache/TreeClassifier.h"
+#include "tuner/session/DoneEvent.h"
 #include "tuner/session/Recording.h"
 #include "tuner/workload/Similar.h"
 
@@ -29,6 +30,7 @@ TEST_F(TuneTest, FindsTheFastestOfEachClassAndKeepsIt) {
   ASSERT_EQ(report->classes.size(), 2U);
   for (const ClassReport &one : report->classes) {
     EXPECT_TRUE(one.isDone);
+    EXPECT_TRUE(one.entry.isComplete);
     EXPECT_FALSE(one.entry.keepsDefault) << one.note;
     EXPECT_EQ(one.entry.config.partition, spec::Partition::Query);
     EXPECT_EQ(one.entry.config.chunkTokens, 64);
@@ -214,6 +216,14 @@ TEST_F(TuneTest, WhereTheTimeIsShortAClassIsConfirmedAtOnce) {
   ASSERT_TRUE(report.ok()) << report.error().message;
   ASSERT_EQ(report->classes.size(), 1U);
   EXPECT_TRUE(report->classes[0].isDone);
+  // What too little time came to is kept as such, and the journal says the same when it is gone on with.
+  EXPECT_FALSE(report->classes[0].entry.isComplete);
+  const auto kept = config_cache::readConfigFile(options.configPath);
+  ASSERT_EQ(kept.file.entries.size(), 1U);
+  EXPECT_FALSE(kept.file.entries[0].isComplete);
+  json older = events("done").front();
+  older["entry"].erase("complete");
+  EXPECT_FALSE(reportOfDone(older)->entry.isComplete);
   int final = 0, confirmation = 0;
   for (const json &event : events("measured")) {
     final += event["round"] >= 1'000'000 && event["round"] < 2'000'000;

@@ -64,11 +64,24 @@ inline Outputs run(const CpuKernel &kernel, const spec::Variant &variant, const 
   return outputs;
 }
 
+/// Each token of each row, once.
+inline void expectCounted(const CpuKernel &kernel, const spec::Variant &variant, const Problem &problem,
+                          long long mostRowTokens = 0) {
+  reference::Counting counting(variant, problem.tree, problem.inputs, {1, mostRowTokens});
+  const auto ran = reference::runPasses(counting, [&](Inputs &inputs, Outputs &outputs) {
+    return runCpu(kernel, variant, problem.plan, inputs, outputs, 2);
+  });
+  EXPECT_TRUE(ran.ok());
+  const auto counted = counting.judge();
+  EXPECT_TRUE(counted.passed()) << counted.fault;
+}
+
 inline void expectRight(const CpuKernel &kernel, const spec::Variant &variant, const Problem &problem) {
   const Outputs outputs = run(kernel, variant, problem, 2);
   const auto report = reference::check(variant, problem.tree, problem.inputs, outputs,
                                        {.threads = 2, .mostRowTokens = 30'000});
   EXPECT_TRUE(report.passed()) << reference::explainFailure(report);
+  expectCounted(kernel, variant, problem, /*mostRowTokens=*/30'000);
 }
 
 } // namespace deft::exec

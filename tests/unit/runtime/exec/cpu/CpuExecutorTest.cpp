@@ -100,6 +100,14 @@ TEST(RandomForestsTest, AreRightByTheThousand) {
     const auto report = reference::check(variant, problem.tree, problem.inputs, outputs, {});
     ASSERT_TRUE(report.passed()) << "seed " << seed << ", ratio " << variant.ratio() << ": "
                                  << reference::explainFailure(report);
+    reference::Counting counting(variant, problem.tree, problem.inputs);
+    const auto ran = reference::runPasses(counting, [&](Inputs &inputs, Outputs &ofTokens) {
+      return executor->run(kernel, variant, problem.plan, inputs, ofTokens);
+    });
+    ASSERT_TRUE(ran.ok());
+    const auto counted = counting.judge();
+    ASSERT_TRUE(counted.passed()) << "seed " << seed << ": " << counted.fault;
+    EXPECT_EQ(counted.told, counted.pairs);
     for (std::size_t query = 0; query < problem.tree.queries().size(); ++query)
       if (problem.tree.pathTokens(problem.tree.queries()[query]) == 0) {
         const std::size_t row = query * static_cast<std::size_t>(variant.queryHeads);

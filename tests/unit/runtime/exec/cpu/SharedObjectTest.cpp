@@ -49,7 +49,8 @@ TEST(SharedObjectTest, AnObjectCutAnywhereIsAnErrorNotASignal) {
     EXPECT_THAT(errorOf(std::string_view(whole).substr(0, size)),
                 StartsWith("package `p` is malformed: its CPU code cannot be loaded: it "))
         << size;
-  EXPECT_THAT(errorOf(std::string_view(whole).substr(0, whole.size() - 1)), HasSubstr("it is cut: section headers"));
+  EXPECT_THAT(errorOf(std::string_view(whole).substr(0, whole.size() - 1)),
+              HasSubstr("it is cut: section headers"));
 }
 
 TEST(SharedObjectTest, SegmentsBeyondTheEndAreAnErrorNotASignal) {
@@ -58,14 +59,15 @@ TEST(SharedObjectTest, SegmentsBeyondTheEndAreAnErrorNotASignal) {
   constexpr std::size_t kSectionOffset = 0x28, kSectionCount = 0x3c;
   object.replace(kSectionOffset, 8, 8, '\0').replace(kSectionCount, 2, 2, '\0');
   EXPECT_EQ(errorOf(object), "loaded");
-  EXPECT_THAT(errorOf(std::string_view(object).substr(0, object.size() / 4)), HasSubstr("it is cut: a segment"));
+  EXPECT_THAT(errorOf(std::string_view(object).substr(0, object.size() / 4)),
+              HasSubstr("it is cut: a segment"));
 }
 
 TEST(SharedObjectTest, CodeOfAnotherMakeIsMalformed) {
   spec::Variant other = scalarVariant();
   other.headDim = 128;
-  EXPECT_EQ(errorOf(scalarObject(), other),
-            "package `p` is malformed: its CPU code is not of its spec's `host_program`: its head_dim is 64, not 128");
+  EXPECT_EQ(errorOf(scalarObject(), other), "package `p` is malformed: its CPU code is not of its spec's "
+                                            "`host_program`: its head_dim is 64, not 128");
   other = scalarVariant();
   other.params.push_back({});
   EXPECT_THAT(errorOf(scalarObject(), other), HasSubstr("its number of parameters is 0, not 1"));

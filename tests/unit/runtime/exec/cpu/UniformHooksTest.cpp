@@ -105,7 +105,7 @@ TEST(UniformHooksTest, EachKindIsRightByJitAndFromAPackage) {
   ASSERT_TRUE(library.ok()) << library.error().message;
   for (std::size_t i = 0; i < variants.size(); ++i) {
     SCOPED_TRACE(hookTexts()[i / 4] + ", normalized in way " + std::to_string(i % 4) + ", packaged");
-    const auto kernel = loadCpuKernel(*library, variants[i].name);
+    const auto kernel = loadCpuKernel(*library, variants[i], "p");
     ASSERT_TRUE(kernel.ok()) << kernel.error().message;
     expectRightOnTrees(*kernel, variants[i], i % 4, 4);
   }
