@@ -1,7 +1,7 @@
 // Any bytes as a file of configs, or as one config: what is read is written and read again unchanged, files
 // merge, and what passes the rules of a machine makes plans.
 #include "compiler/config/ConfigJson.h"
-#include "compiler/config/Legality.h"
+#include "compiler/kernels/Legality.h"
 #include "runtime/config_cache/ConfigFile.h"
 #include "runtime/config_cache/Legality.h"
 #include "runtime/plan/Planner.h"
@@ -27,14 +27,14 @@ tree::KvTree smallTree() {
 /// Where the rules allow it; plans may refuse it, but make it they must not lose their way.
 void plan(const config::Config &config) {
   static const tree::KvTree tree = smallTree();
-  const config::KernelShape shape{8, 2, 128};
+  const kernels::KernelShape shape{8, 2, 128};
   plan::VariantFacts facts;
   facts.ratio = 4;
   facts.kvHeads = 2;
   const bool isLegal =
       config_cache::checkCpuConfig(shape, config) ||
       std::any_of(target::targets().begin(), target::targets().end(), [&](const target::Target &target) {
-        return config::checkConfig(shape, config, target).ok();
+        return kernels::checkConfig(shape, config, target).ok();
       });
   if (!isLegal)
     return;
