@@ -20,7 +20,8 @@ using support::Result;
 
 namespace {
 
-/// The node that holds each run's tokens, found by where they lie: no two nodes of a placed tree share a place.
+/// The node that holds each run's tokens, found by where they lie: no two nodes of a placed tree share a
+/// place.
 std::vector<int> nodesOfRuns(const PlanReport &report) {
   const std::vector<tree::Node> &nodes = report.tree.nodes();
   std::vector<int> byLocation;
@@ -32,8 +33,9 @@ std::vector<int> nodesOfRuns(const PlanReport &report) {
   std::vector<int> found;
   found.reserve(report.plan.runs.size());
   for (const abi::Run &run : report.plan.runs) {
-    const auto behind = std::upper_bound(byLocation.begin(), byLocation.end(), run.location,
-                                         [&](int location, int node) { return location < nodes[node].location; });
+    const auto behind =
+        std::upper_bound(byLocation.begin(), byLocation.end(), run.location,
+                         [&](int location, int node) { return location < nodes[node].location; });
     found.push_back(*std::prev(behind));
   }
   return found;
