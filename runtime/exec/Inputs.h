@@ -33,6 +33,11 @@ struct Inputs {
   /// The parameters as kernels on the host take them; array slots point into this value.
   std::vector<abi::ParamSlot> paramSlots(const spec::Variant &variant) const;
 
+  /// Not where a host has freed the page, because a mask hides it from all queries.
+  bool hasPage(int location, int pageSize) const {
+    return pageSize == 0 || pageTable[static_cast<std::size_t>(location / pageSize)] >= 0;
+  }
+
   /// First element of a token's K or V vector for one KV head, `location` counted in the page table.
   long long elementOf(int location, int pageSize, int kvHead) const {
     const long long inHead = kvHead * cache.headStride;

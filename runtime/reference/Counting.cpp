@@ -161,7 +161,7 @@ Counting::Counting(const spec::Variant &variant, tree::KvTree tree, const exec::
   const int pageSize = variant.cache.paged ? variant.cache.pageSize : 0;
   for (const tree::Node &node : tree_.nodes())
     for (int t = 0; t < node.tokens; ++t)
-      for (int head = 0; head < variant.kvHeads; ++head) {
+      for (int head = 0; head < variant.kvHeads && inputs_.hasPage(node.location + t, pageSize); ++head) {
         const auto at = inputs_.elementOf(node.location + t, pageSize, head);
         std::fill_n(inputs_.k.begin() + at, variant.headDim, std::uint16_t{0});
         std::fill_n(inputs_.v.begin() + at, variant.headDim, std::uint16_t{0});
@@ -178,10 +178,11 @@ void Counting::mark(int pass, std::uint16_t value) {
   for (const tree::Node &node : tree_.nodes()) {
     const int begin = std::max(stretch.begin, node.position),
               end = std::min(stretch.end, node.position + node.tokens);
-    for (int position = begin; position < end; ++position)
-      for (int head = 0; head < variant_.kvHeads; ++head)
-        inputs_.v[inputs_.elementOf(node.location + position - node.position, pageSize, head) +
-                  columnOf(position, head)] = value;
+    for (int position = begin; position < end; ++position) {
+      const int location = node.location + position - node.position;
+      for (int head = 0; head < variant_.kvHeads && inputs_.hasPage(location, pageSize); ++head)
+        inputs_.v[inputs_.elementOf(location, pageSize, head) + columnOf(position, head)] = value;
+    }
   }
 }
 

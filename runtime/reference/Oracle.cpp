@@ -33,18 +33,13 @@ std::vector<Token> tokensOnPath(const tree::KvTree &tree, int query) {
   return tokens;
 }
 
-/// Whether a host has freed the page: no query may see a token of it.
-bool isFreed(const exec::Inputs &inputs, int location, int pageSize) {
-  return pageSize > 0 && inputs.pageTable[static_cast<std::size_t>(location / pageSize)] < 0;
-}
-
 /// The vectors of all tokens for one KV head, as floats: [token][head_dim]; 0 where there are none.
 std::vector<float> gather(std::span<const std::uint16_t> cache, const std::vector<Token> &tokens,
                           const spec::Variant &variant, const exec::Inputs &inputs, int kvHead) {
   std::vector<float> vectors(tokens.size() * variant.headDim);
   const int pageSize = variant.cache.paged ? variant.cache.pageSize : 0;
   for (std::size_t t = 0; t < tokens.size(); ++t) {
-    if (isFreed(inputs, tokens[t].location, pageSize))
+    if (!inputs.hasPage(tokens[t].location, pageSize))
       continue;
     const std::uint16_t *from = cache.data() + inputs.elementOf(tokens[t].location, pageSize, kvHead);
     for (int d = 0; d < variant.headDim; ++d)

@@ -174,6 +174,7 @@ spec::Variant maskOf(const std::string &name) {
   return {};
 }
 
+// Rule S4.
 TEST(VisibleTreeTest, AWindowOverALongPromptIsReadAlone) {
   KvTree tree;
   const int prompt = tree.addNode(-1, 64000, 0).value();

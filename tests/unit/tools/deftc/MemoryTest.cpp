@@ -28,6 +28,8 @@ TEST(MemoryTest, TheMachineSaysWhatIsFree) {
 TEST(MemoryTest, ARunThatCannotFitSaysSoAtOnce) {
   const test::Outcome outcome = test::runDeftc({"run", "speculative_verify", "--backend", "cpu", "--workload",
                                                 "levels:nodes=1,1048576,tokens=1,1000"});
+  if (outcome.err.find("without the compiler") != std::string::npos)
+    GTEST_SKIP() << "this build compiles no spec";
   EXPECT_EQ(outcome.code, kExitEnvironment);
   EXPECT_THAT(outcome.err,
               HasSubstr("1,048,576,001 tokens and the inputs and outputs of 1,048,576 queries take"));
