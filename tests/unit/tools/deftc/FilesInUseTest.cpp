@@ -157,7 +157,8 @@ TEST_F(OutputsTest, RunKeepsFilesOfParameters) {
                     "  param slope : f32[query_heads]; score = s + slope[head]; }\n");
   file("slope.npy", "not looked into");
   if (test::runDeftc({"check", path("spec.deft")}).code != kExitOk ||
-      test::runDeftc({"emit", path("spec.deft"), "--as", "ir"}).err.find("without the compiler") != std::string::npos)
+      test::runDeftc({"emit", path("spec.deft"), "--as", "ir"}).err.find("without the compiler") !=
+          std::string::npos)
     GTEST_SKIP() << "this build compiles no spec";
   expectRefused({"run", path("spec.deft"), "--tree", path("tree.json"), "--param",
                  "slope=" + path("slope.npy"), "--backend", "cpu", "--json", path("slope.npy")},
