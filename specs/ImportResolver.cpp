@@ -20,7 +20,8 @@ support::Error wrong(std::string message, std::string hint = {}) {
 bool isWithin(const fs::path &folder, const fs::path &path) {
   std::error_code none;
   const fs::path root = fs::canonical(folder, none);
-  const fs::path own = none ? fs::path() : fs::weakly_canonical(fs::absolute(path), none); // of a file that is not there, too
+  const fs::path own =
+      none ? fs::path() : fs::weakly_canonical(fs::absolute(path), none); // of a file that is not there, too
   if (none)
     return false;
   const fs::path way = own.lexically_relative(root);

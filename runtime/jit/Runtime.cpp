@@ -92,8 +92,9 @@ Result<void> Runtime::run(const Attention &attention, const Plan &plan, const In
     const Params::Impl &params = inputs.params ? inputs.params->impl() : defaults->impl();
     if (&params.attention.impl() != &attention.impl())
       return usage("the parameters are those of another attention");
-    if (auto checked = plan.impl().checkReach(params.reach(), attention.name()); !checked)
-      return checked;
+    if (!plan.impl().facts.reach.isAll()) // else it serves every mask, and a run need not ask for this one's
+      if (auto checked = plan.impl().checkReach(params.reach(), attention.name()); !checked)
+        return checked;
     const auto slots = params.slots();
     if (!slots)
       return slots.error();

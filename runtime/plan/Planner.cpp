@@ -87,7 +87,8 @@ Result<void> Planner::make(const tree::KvTree &tree, const VariantFacts &facts, 
 const TreeView &Planner::read(const tree::KvTree &tree, const VariantFacts &facts) {
   // Tiles of an invariant plan may not depend on who else sees what: they leave out what is hidden
   // themselves.
-  visible_.read(tree, options_.isInvariant ? Reach() : facts.reach, facts.trimStep, view_);
+  const Reach everything;
+  visible_.read(tree, options_.isInvariant ? everything : facts.reach, facts.trimStep, view_);
   return view_;
 }
 
@@ -114,6 +115,11 @@ Result<void> Planner::makeOfRead(const tree::KvTree &tree, const VariantFacts &f
     order_.apply(config, facts, plan);
   // The view of an invariant plan also has what a mask hides.
   assert((options_.isInvariant || coversAll(plan, view_)) && "a plan leaves out a token of a query");
+  if (view_.hasHidden)
+    for (std::size_t i = 0; i < plan.queryPos.size(); ++i)
+      plan.queryPos[i] = tree.pathTokens(tree.queries()[plan.callerIndex[i]]) - 1;
+  plan.reach = facts.reach;
+  plan.trimStep = facts.trimStep;
   findWindowStarts(kMostGrowth, plan);
   return {};
 }
@@ -232,11 +238,6 @@ Result<void> Planner::makeOnce(const Choice &choice, const tree::KvTree &tree, c
   plan.structureGeneration = tree.structureGeneration();
   plan.callerIndex = view_.callerIndex;
   plan.queryPos = view_.queryPos;
-  if (view_.hasHidden)
-    for (std::size_t i = 0; i < plan.queryPos.size(); ++i)
-      plan.queryPos[i] = tree.pathTokens(tree.queries()[view_.callerIndex[i]]) - 1;
-  plan.reach = facts.reach;
-  plan.trimStep = facts.trimStep;
   plan.readTokens = view_.readTokens;
   plan.grownTokens = 0;
   plan.mostRuns = 0;

@@ -14,22 +14,16 @@ namespace {
 constexpr std::int64_t kMostPosition = (std::int64_t{1} << 30) - 1; ///< rule V2
 constexpr std::int64_t kNoQPos = -1;                                ///< q_pos of an empty path
 
-struct Range {
-  std::int64_t least = 0, most = 0;
-
-  void add(const Range &other) {
-    least += other.least;
-    most += other.most;
-  }
-  bool fitsI32() const {
-    return least >= std::numeric_limits<std::int32_t>::min() &&
-           most <= std::numeric_limits<std::int32_t>::max();
-  }
-};
-
-Range times(const Range &range, std::int64_t factor) {
-  const Range product{range.least * factor, range.most * factor};
-  return factor < 0 ? Range{product.most, product.least} : product;
+ParamRange operator+(const ParamRange &a, const ParamRange &b) {
+  return {a.least + b.least, a.most + b.most};
+}
+ParamRange operator*(const ParamRange &range, std::int64_t factor) {
+  const ParamRange product{range.least * factor, range.most * factor};
+  return factor < 0 ? ParamRange{product.most, product.least} : product;
+}
+bool fitsI32(const ParamRange &range) {
+  return range.least >= std::numeric_limits<std::int32_t>::min() &&
+         range.most <= std::numeric_limits<std::int32_t>::max();
 }
 
 } // namespace
@@ -39,13 +33,13 @@ class Reach::Resolver {
 public:
   explicit Resolver(const ParamRanges &params) : params_(params) {}
 
-  std::optional<Range> rangeOf(const ParamSum &sum) const {
-    Range range{sum.constant, sum.constant};
+  std::optional<ParamRange> rangeOf(const ParamSum &sum) const {
+    ParamRange range{sum.constant, sum.constant};
     for (const ParamSum::Term &term : sum.terms) {
       const auto &value = params_[static_cast<std::size_t>(term.param)];
       if (!value)
         return std::nullopt;
-      range.add(times({value->least, value->most}, term.times));
+      range = range + *value * term.times;
     }
     return range;
   }
@@ -62,17 +56,18 @@ public:
     auto range = rangeOf(sum.rest);
     if (!range)
       return false;
-    range->add(times({0, kMostPosition}, sum.kvPos));
-    range->add(times({kNoQPos, kMostPosition}, sum.qPos));
+    const ParamRange kvPos{0, kMostPosition}, qPos{kNoQPos, kMostPosition};
+    range = *range + kvPos * sum.kvPos + qPos * sum.qPos;
     for (const PositionSum::Rounded &part : sum.rounded) {
       auto inner = rangeOf(part.rest);
       if (!inner || !stepOf(part))
         return false;
-      inner->add({part.isOfKvPos ? 0 : kNoQPos, kMostPosition});
-      range->add(times({std::min<std::int64_t>(inner->least, 0), std::max<std::int64_t>(inner->most, 0)},
-                       part.times));
+      inner = *inner + (part.isOfKvPos ? kvPos : qPos);
+      const ParamRange rounded{std::min<std::int64_t>(inner->least, 0),
+                               std::max<std::int64_t>(inner->most, 0)};
+      range = *range + rounded * part.times;
     }
-    return range->fitsI32();
+    return fitsI32(*range);
   }
   bool isSure(const VisibleBounds::Bound &bound) const {
     return std::all_of(bound.fits.begin(), bound.fits.end(),
@@ -180,7 +175,7 @@ int Reach::firstFrom(int qPos, int position) const {
   return static_cast<int>(first);
 }
 
-void Reach::find(int first, int last, std::vector<Stretch> &to) const {
+void Reach::find(int first, int last, std::vector<Positions> &to) const {
   to.clear();
   if (isAll_) {
     if (last >= 0)
@@ -190,9 +185,9 @@ void Reach::find(int first, int last, std::vector<Stretch> &to) const {
   for (const Interval &interval : intervals_)
     if (const std::int64_t start = startOf(interval, first), end = endOf(interval, last); start < end)
       to.push_back({static_cast<int>(start), static_cast<int>(end)});
-  std::sort(to.begin(), to.end(), [](const Stretch &a, const Stretch &b) { return a.begin < b.begin; });
+  std::sort(to.begin(), to.end(), [](const Positions &a, const Positions &b) { return a.begin < b.begin; });
   std::size_t kept = 0;
-  for (const Stretch &stretch : to)
+  for (const Positions &stretch : to)
     if (kept > 0 && stretch.begin <= to[kept - 1].end)
       to[kept - 1].end = std::max(to[kept - 1].end, stretch.end);
     else

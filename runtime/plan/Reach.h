@@ -20,10 +20,10 @@ using ParamRanges = std::vector<std::optional<ParamRange>>; ///< of each paramet
 ParamRanges defaultRanges(const spec::Variant &variant);
 
 /// Positions of a path, [begin, end).
-struct Stretch {
+struct Positions {
   int begin = 0;
   int end = 0;
-  bool operator==(const Stretch &) const = default;
+  bool operator==(const Positions &) const = default;
 };
 
 /// Which positions a mask can show a query, its parameters known: spec::VisibleBounds in numbers. What is
@@ -47,7 +47,7 @@ public:
   int lowest(int qPos) const;
   /// What queries from q_pos `first` to `last` can see, all taken together: ascending, apart from each other,
   /// and from 0 to `last` at most.
-  void find(int first, int last, std::vector<Stretch> &to) const;
+  void find(int first, int last, std::vector<Positions> &to) const;
 
   /// Whether queries that come later begin to see later: a window.
   bool hasRisingStart() const { return hasRisingStart_; }

@@ -165,11 +165,11 @@ void VisibleTree::findStretches(const tree::Node &node, const Mark &mark) {
       addStretches(node, node.position + tokens - 1, node.position + tokens - 1);
   if (mark.leastQPos != kUnseen)
     addStretches(node, mark.leastQPos, lastQPos_);
-  const auto isBefore = [](const Stretch &a, const Stretch &b) { return a.begin < b.begin; };
+  const auto isBefore = [](const Positions &a, const Positions &b) { return a.begin < b.begin; };
   if (!std::is_sorted(stretches_.begin(), stretches_.end(), isBefore))
     std::sort(stretches_.begin(), stretches_.end(), isBefore);
   std::size_t kept = 0;
-  for (const Stretch &stretch : stretches_)
+  for (const Positions &stretch : stretches_)
     if (kept > 0 && stretch.begin <= stretches_[kept - 1].end)
       stretches_[kept - 1].end = std::max(stretches_[kept - 1].end, stretch.end);
     else
@@ -179,7 +179,7 @@ void VisibleTree::findStretches(const tree::Node &node, const Mark &mark) {
 
 void VisibleTree::addStretches(const tree::Node &node, int firstQPos, int lastQPos) {
   reach_->find(firstQPos, lastQPos, seen_);
-  for (const Stretch &stretch : seen_) {
+  for (const Positions &stretch : seen_) {
     const int begin = std::max(stretch.begin - node.position, 0);
     const int end = std::min(stretch.end - node.position, node.tokens);
     if (begin < end)
@@ -187,7 +187,7 @@ void VisibleTree::addStretches(const tree::Node &node, int firstQPos, int lastQP
   }
 }
 
-void VisibleTree::addPlace(const tree::Node &node, int index, int above, const Stretch &stretch) {
+void VisibleTree::addPlace(const tree::Node &node, int index, int above, const Positions &stretch) {
   Place place{};
   place.node = index;
   place.parent = above;
@@ -379,11 +379,11 @@ VisibleCounts countVisible(const tree::KvTree &tree, const Reach &reach) {
   TreeView view;
   visible.read(tree, reach, /*step=*/1, view);
   VisibleCounts counts{view.readTokens, 0};
-  std::vector<Stretch> seen;
+  std::vector<Positions> seen;
   for (const tree::Query &query : tree.queries()) {
     const int qPos = tree.pathTokens(query) - 1;
     reach.find(qPos, qPos, seen);
-    for (const Stretch &stretch : seen)
+    for (const Positions &stretch : seen)
       counts.pairs += stretch.end - stretch.begin;
   }
   return counts;

@@ -38,7 +38,8 @@ private:
     bool canGrow;             ///< leaves below may grow in place
   };
   struct Cursor {
-    int query = 0, segment = 0, common = 0;
+    int query = 0;
+    int common = 0; ///< tokens of the last query's path that the next one sees, too
   };
   static constexpr int kUnseen = Reach::kNowhere;
 
@@ -50,7 +51,7 @@ private:
   void close(const OpenNode &node);
   void findStretches(const tree::Node &node, const Mark &mark);
   void addStretches(const tree::Node &node, int firstQPos, int lastQPos);
-  void addPlace(const tree::Node &node, int index, int above, const Stretch &stretch);
+  void addPlace(const tree::Node &node, int index, int above, const Positions &stretch);
   void addQueries(Place &place, std::size_t begin, std::size_t end, int stretchBegin);
   void addLeaf(Place &place, const tree::Node &node, bool canGrow);
   int nextSeen(const tree::KvTree &tree, int sibling) const;
@@ -73,7 +74,7 @@ private:
   std::vector<std::uint64_t> sorted_;              ///< q_pos and caller's index, ascending
   std::vector<int> tops_;                          ///< nodes above which nobody sees anything, no roots
   std::vector<OpenNode> open_;                     ///< from a top down to the node at hand
-  std::vector<Stretch> seen_, stretches_;          ///< of a path; of the node at hand, from its beginning
+  std::vector<Positions> seen_, stretches_;        ///< of a path; of the node at hand, from its beginning
   std::vector<std::pair<int, int>> own_;           ///< tokens seen and caller's index of the node's queries
   std::vector<int> planQPos_, risingFrom_;         ///< by plan order; where its row of rising q_pos begins
   std::vector<Segment> clipped_;                   ///< the view's segments, for those who see them

@@ -7,40 +7,34 @@
 
 namespace deft::test {
 
-namespace {
-
-std::vector<bool> seenPages(const tree::KvTree &tree, const plan::Reach &reach, int pageSize,
-                            std::size_t pages) {
-  std::vector<bool> seen(pages, false);
-  std::vector<plan::Stretch> stretches;
+std::set<int> visibleGroups(const tree::KvTree &tree, const plan::Reach &reach, int step) {
+  std::set<int> groups;
+  std::vector<plan::Positions> stretches;
   for (const tree::Query &query : tree.queries()) {
     const int qPos = tree.pathTokens(query) - 1;
     reach.find(qPos, qPos, stretches);
-    for (int index = query.node; index >= 0; index = tree.nodes()[static_cast<std::size_t>(index)].parent) {
-      const tree::Node &node = tree.nodes()[static_cast<std::size_t>(index)];
-      for (const plan::Stretch &stretch : stretches) {
-        const int begin = std::max(stretch.begin - node.position, 0);
-        const int end = std::min(stretch.end - node.position, node.tokens);
-        for (int token = begin; token < end; ++token)
-          seen[static_cast<std::size_t>((node.location + token) / pageSize)] = true;
+    for (int node = query.node; node >= 0; node = tree.nodes()[static_cast<std::size_t>(node)].parent) {
+      const tree::Node &facts = tree.nodes()[static_cast<std::size_t>(node)];
+      for (const plan::Positions &stretch : stretches) {
+        const int begin = std::max(stretch.begin, facts.position);
+        const int end = std::min({stretch.end, facts.position + facts.tokens, qPos + 1});
+        for (int position = begin; position < end; ++position)
+          groups.insert((facts.location + position - facts.position) / step);
       }
     }
   }
-  return seen;
+  return groups;
 }
 
-} // namespace
-
-int freeUnseenPages(const spec::Variant &variant, const tree::KvTree &tree, exec::Inputs &inputs) {
+void freeUnseenPages(const spec::Variant &variant, const tree::KvTree &tree, exec::Inputs &inputs) {
   constexpr std::uint16_t kNaN = 0x7fff; // in f16 and in bf16
   const plan::Reach reach = exec::reachOf(variant, inputs.params);
   if (!variant.cache.paged || reach.isAll() || reach.hasRisingEnd()) // of such, planners take a hull
-    return 0;
+    return;
   const int pageSize = variant.cache.pageSize;
-  const std::vector<bool> seen = seenPages(tree, reach, pageSize, inputs.pageTable.size());
-  int freed = 0;
-  for (std::size_t page = 0; page < seen.size(); ++page) {
-    if (seen[page] || inputs.pageTable[page] < 0)
+  const std::set<int> seen = visibleGroups(tree, reach, pageSize);
+  for (std::size_t page = 0; page < inputs.pageTable.size(); ++page) {
+    if (seen.contains(static_cast<int>(page)) || inputs.pageTable[page] < 0)
       continue;
     for (int slot = 0; slot < pageSize; ++slot)
       for (int head = 0; head < variant.kvHeads; ++head) {
@@ -49,9 +43,7 @@ int freeUnseenPages(const spec::Variant &variant, const tree::KvTree &tree, exec
         std::fill_n(inputs.v.begin() + at, variant.headDim, kNaN);
       }
     inputs.pageTable[page] = -1;
-    ++freed;
   }
-  return freed;
 }
 
 } // namespace deft::test

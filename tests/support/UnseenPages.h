@@ -2,12 +2,18 @@
 
 #include "compiler/spec/Variant.h"
 #include "runtime/exec/Inputs.h"
+#include "runtime/plan/Reach.h"
 #include "runtime/tree/KvTree.h"
+
+#include <set>
 
 namespace deft::test {
 
+/// Groups of `step` locations of which some query may see a token.
+std::set<int> visibleGroups(const tree::KvTree &tree, const plan::Reach &reach, int step);
+
 /// Frees the pages of which the mask shows no query anything, as hosts may: their values are NaN and their
-/// entries of the page table -1. Gives how many.
-int freeUnseenPages(const spec::Variant &variant, const tree::KvTree &tree, exec::Inputs &inputs);
+/// entries of the page table -1.
+void freeUnseenPages(const spec::Variant &variant, const tree::KvTree &tree, exec::Inputs &inputs);
 
 } // namespace deft::test

@@ -279,7 +279,7 @@ private:
   void drawHidden() {
     constexpr int kMostRects = 4000;
     int left = kMostRects;
-    std::vector<plan::Stretch> seen, before;
+    std::vector<plan::Positions> seen, before;
     for (const abi::Item &item : plan_.items)
       for (int r = item.runBegin; r < item.runBegin + item.runCount; ++r) {
         const abi::Run &run = plan_.runs[r];
@@ -298,16 +298,16 @@ private:
       }
   }
 
-  void clipTo(const abi::Run &run, int qPos, std::vector<plan::Stretch> &seen) const {
+  void clipTo(const abi::Run &run, int qPos, std::vector<plan::Positions> &seen) const {
     report_.facts.reach.find(qPos, qPos, seen);
-    for (plan::Stretch &stretch : seen)
+    for (plan::Positions &stretch : seen)
       stretch = {std::clamp(stretch.begin, run.position, run.position + run.tokens),
                  std::clamp(stretch.end, run.position, run.position + run.tokens)};
-    std::erase_if(seen, [](const plan::Stretch &stretch) { return stretch.begin == stretch.end; });
+    std::erase_if(seen, [](const plan::Positions &stretch) { return stretch.begin == stretch.end; });
   }
 
   /// The run's tokens beside those that are seen, for the queries [begin, end).
-  void drawGaps(const abi::Run &run, int node, const std::vector<plan::Stretch> &seen, int begin, int end,
+  void drawGaps(const abi::Run &run, int node, const std::vector<plan::Positions> &seen, int begin, int end,
                 int &left) {
     const double perToken = nodeWidth(node) / report_.tree.nodes()[node].tokens;
     const auto gap = [&](int from, int to) {
@@ -318,7 +318,7 @@ private:
                 "fill=\"url(#hidden)\" fill-opacity=\"0.85\" pointer-events=\"none\"");
     };
     int at = run.position;
-    for (const plan::Stretch &stretch : seen) {
+    for (const plan::Positions &stretch : seen) {
       gap(at, stretch.begin);
       at = stretch.end;
     }

@@ -1,6 +1,4 @@
-#include "tests/unit/runtime/config_cache/ConfigTesting.h"
-
-#include "tests/unit/runtime/module_cache/TestFolder.h"
+#include "tests/unit/runtime/config_cache/ConfigFileFixture.h"
 
 #include <chrono>
 #include <filesystem>
@@ -16,31 +14,7 @@ using module_cache::writeText;
 using nlohmann::json;
 using testing::HasSubstr;
 
-class ConfigFileTest : public testing::Test {
-protected:
-  std::string path(const std::string &name = "configs/file.json") const { return folder_.path(name); }
-  void write(const std::vector<Entry> &entries, Conflict conflict = Conflict::Replace) const {
-    const auto report = mergeWrite(path(), Place::Cache, h200(), entries, conflict);
-    ASSERT_TRUE(report) << report.error().message;
-  }
-  std::vector<Entry> entries() const {
-    FileReading reading = readConfigFile(path());
-    EXPECT_EQ(reading.state, FileState::Good) << reading.message;
-    EXPECT_THAT(reading.file.notes, testing::IsEmpty());
-    return std::move(reading.file.entries);
-  }
-
-  module_cache::TestFolder folder_;
-};
-
-const TreeClass kOne{10, 2, 1, 1, 0}, kTwo{11, 2, 1, 1, 0}, kThree{12, 2, 1, 1, 0};
-
-std::string fileText(const std::vector<Entry> &entries) {
-  ConfigFile file;
-  file.device = h200();
-  file.entries = entries;
-  return formatConfigFile(file);
-}
+using ConfigFileTest = ConfigFileFixture;
 
 TEST_F(ConfigFileTest, IsWrittenSortedAndReadBack) {
   write({someEntry(kTwo), someEntry(kOne)});

@@ -13,7 +13,6 @@
 #include <algorithm>
 #include <climits>
 #include <random>
-#include <set>
 
 namespace deft::plan {
 namespace {
@@ -57,8 +56,8 @@ bool shows(const spec::Variant &variant, Evaluator &evaluator, int qPos, int kvP
   return false;
 }
 
-bool isIn(const std::vector<Stretch> &stretches, int position) {
-  return std::any_of(stretches.begin(), stretches.end(), [&](const Stretch &stretch) {
+bool isIn(const std::vector<Positions> &stretches, int position) {
+  return std::any_of(stretches.begin(), stretches.end(), [&](const Positions &stretch) {
     return stretch.begin <= position && position < stretch.end;
   });
 }
@@ -66,7 +65,7 @@ bool isIn(const std::vector<Stretch> &stretches, int position) {
 TEST(ReachTest, NothingThatAMaskShowsIsOutside) {
   constexpr int kMost = 40;
   int bounded = 0;
-  std::vector<Stretch> own, all;
+  std::vector<Positions> own, all;
   for (unsigned seed = 0; seed < 12000; ++seed) {
     SCOPED_TRACE("seed " + std::to_string(seed));
     const spec::Variant variant = test::randomMask(seed);
@@ -170,7 +169,7 @@ TEST(ReachTest, NothingAtAllIsKnown) {
   const Reach reach = Reach::ofDefaults(builder.variant);
   EXPECT_FALSE(reach.isAll());
   EXPECT_EQ(reach.firstFrom(100, 0), Reach::kNowhere);
-  std::vector<Stretch> stretches;
+  std::vector<Positions> stretches;
   reach.find(0, 100, stretches);
   EXPECT_TRUE(stretches.empty());
 }

@@ -3,6 +3,7 @@
 #include "runtime/plan/VisibleTree.h"
 
 #include "tests/support/Masks.h"
+#include "tests/support/UnseenPages.h"
 #include "tests/unit/runtime/plan/PlanTesting.h"
 
 #include <random>
@@ -27,30 +28,10 @@ KvTree spread(KvTree tree, int room) {
   return tree;
 }
 
-/// Groups of `step` locations of which some query may see a token.
-std::set<int> visibleGroups(const KvTree &tree, const Reach &reach, int step) {
-  std::set<int> groups;
-  std::vector<Stretch> stretches;
-  for (const tree::Query &query : tree.queries()) {
-    const int qPos = tree.pathTokens(query) - 1;
-    reach.find(qPos, qPos, stretches);
-    for (int node = query.node; node >= 0; node = tree.nodes()[static_cast<std::size_t>(node)].parent) {
-      const tree::Node &facts = tree.nodes()[static_cast<std::size_t>(node)];
-      for (const Stretch &stretch : stretches) {
-        const int begin = std::max(stretch.begin, facts.position);
-        const int end = std::min({stretch.end, facts.position + facts.tokens, qPos + 1});
-        for (int position = begin; position < end; ++position)
-          groups.insert((facts.location + position - facts.position) / step);
-      }
-    }
-  }
-  return groups;
-}
-
 /// Whether all that is read is in groups of which somebody sees something.
 testing::AssertionResult readsOnlyWhatIsSeen(const Plan &plan, const KvTree &tree,
                                              const VariantFacts &facts) {
-  const std::set<int> visible = visibleGroups(tree, facts.reach, facts.trimStep);
+  const std::set<int> visible = test::visibleGroups(tree, facts.reach, facts.trimStep);
   for (const abi::Run &run : plan.runs)
     for (int at = run.location; at < run.location + run.tokens; ++at)
       if (!visible.contains(at / facts.trimStep))

@@ -210,21 +210,20 @@ TEST_F(TuneTest, WhereTheTimeIsShortAClassIsConfirmedAtOnce) {
   behaviour.time = [](const plan::Plan &plan) {
     return plan.partition == spec::Partition::Query ? 100.0 : 200.0;
   };
-  behaviour.sleepSeconds = 0.05;
+  behaviour.sleepSeconds = 0.15; // the first rounds of a race take longer than the search's share
   options.budgetSeconds = 1.5;
   const auto report = run();
   ASSERT_TRUE(report.ok()) << report.error().message;
   ASSERT_EQ(report->classes.size(), 1U);
   EXPECT_TRUE(report->classes[0].isDone);
   // What too little time came to is kept as such, and the journal says the same when it is gone on with.
-  // (A quick machine may come to the end of the search.)
-  const bool isComplete = report->classes[0].entry.isComplete;
+  EXPECT_FALSE(report->classes[0].entry.isComplete);
   const auto kept = config_cache::readConfigFile(options.configPath);
   ASSERT_EQ(kept.file.entries.size(), 1U);
-  EXPECT_EQ(kept.file.entries[0].isComplete, isComplete);
+  EXPECT_FALSE(kept.file.entries[0].isComplete);
   json older = events("done").front();
   older["entry"].erase("complete");
-  EXPECT_EQ(reportOfDone(older)->entry.isComplete, isComplete);
+  EXPECT_FALSE(reportOfDone(older)->entry.isComplete);
   int final = 0, confirmation = 0;
   for (const json &event : events("measured")) {
     final += event["round"] >= 1'000'000 && event["round"] < 2'000'000;
