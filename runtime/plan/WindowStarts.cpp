@@ -16,6 +16,16 @@ int leastQPos(const Plan &plan, int queryBegin, int queryEnd) {
   return *std::min_element(plan.queryPos.begin() + queryBegin, plan.queryPos.begin() + queryEnd);
 }
 
+/// Whether one of the run's readers sees nothing of it, once all have gained so many tokens.
+bool losesAReader(const Plan &plan, const Plan::WindowHead &head, int growth) {
+  const abi::Item &item = plan.items[static_cast<std::size_t>(head.item)];
+  const abi::Run &run = plan.runs[static_cast<std::size_t>(head.run)];
+  const int *const first = plan.queryPos.data() + item.queryBegin;
+  return std::any_of(first + run.queryBegin, first + run.queryEnd, [&](int qPos) {
+    return plan.reach.firstFrom(qPos + growth, run.position) >= run.position + run.tokens;
+  });
+}
+
 /// Heads at one place of the cache are those of one window.
 void groupHeads(Plan &plan) {
   const abi::Run *const runs = plan.runs.data();
@@ -107,24 +117,31 @@ void findWindowStarts(int mostGrowth, Plan &plan) {
       const auto loses = [&](int qPos) {
         return plan.reach.firstFrom(qPos + mostGrowth, run.position) > run.position;
       };
+      const Plan::WindowHead head{static_cast<int>(i), r};
       if (loses(last) &&
-          loses(leastQPos(plan, item.queryBegin + run.queryBegin, item.queryBegin + run.queryEnd)))
-        plan.windowHeads.push_back({static_cast<int>(i), r});
+          (plan.strictChunk > 0
+               ? losesAReader(plan, head, mostGrowth)
+               : loses(leastQPos(plan, item.queryBegin + run.queryBegin, item.queryBegin + run.queryEnd))))
+        plan.windowHeads.push_back(head);
     }
   }
+  if (plan.strictChunk > 0)
+    return;
   groupHeads(plan);
   linkStarts(plan);
 }
 
 bool findWindowMoves(Plan &plan) {
+  if (plan.strictChunk > 0) // its chunks stay whole, and are those that show their readers something
+    return std::none_of(plan.windowHeads.begin(), plan.windowHeads.end(),
+                        [&](const Plan::WindowHead &head) { return losesAReader(plan, head, 0); });
   for (Plan::WindowStart &start : plan.windowStarts) {
     const int least = leastQPos(plan, start.queryBegin, start.queryEnd);
     const int first = plan.reach.firstFrom(least, start.position);
     if (first == Reach::kNowhere || first - start.position >= start.shortest)
       return false;
     const int location = (start.location + first - start.position) & -plan.trimStep;
-    // Chunks of an invariant plan stay whole.
-    start.moved = plan.strictChunk > 0 ? 0 : std::max(location - start.location, 0);
+    start.moved = std::max(location - start.location, 0);
   }
   return true;
 }

@@ -9,8 +9,8 @@ namespace deft::plan {
 /// Finds the runs that may lose tokens while leaves gain `mostGrowth`, at most.
 void findWindowStarts(int mostGrowth, Plan &plan);
 
-/// How far they move, now that queries see what leaves have gained. False: some would be empty, and it is
-/// time for a new plan.
+/// How far they move, now that queries see what leaves have gained. False: some would be empty, or a chunk of an
+/// invariant plan shows one of its readers nothing any more, and it is time for a new plan.
 bool findWindowMoves(Plan &plan);
 
 /// Moves them so far. Returns the most tokens that an item has lost.
