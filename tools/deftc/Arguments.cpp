@@ -1,7 +1,7 @@
 #include "tools/deftc/Arguments.h"
 
 #include "compiler/support/NearestName.h"
-#include "runtime/jit/Processors.h"
+#include "runtime/exec/cpu/Processors.h"
 
 #include <charconv>
 #include <cstdint>
@@ -87,7 +87,7 @@ CLI::Validator seed() {
 }
 
 CLI::Validator threads() {
-  constexpr int kMost = jit::kMostThreads;
+  constexpr int kMost = exec::kMostThreads;
   const auto check = [](const std::string &text) -> std::string {
     const auto value = numberOf<int>(text);
     return value && *value >= 1 && *value <= kMost

@@ -2,7 +2,7 @@
 
 #include "compiler/config/ConfigJson.h"
 #include "runtime/device/Driver.h"
-#include "runtime/jit/Processors.h"
+#include "runtime/exec/cpu/Processors.h"
 #include "tools/deftc/ConfigOptions.h"
 #include "tools/deftc/RunInput.h"
 #include "tuner/workload/Workload.h"
@@ -50,7 +50,7 @@ Result<std::unique_ptr<BenchMachine>> BenchMachine::open(Context &context, const
   return machine;
 }
 
-Result<const jit::Program *> BenchMachine::programOf(const std::string &attention) {
+Result<const program::Program *> BenchMachine::programOf(const std::string &attention) {
   const auto known = programs_.find(attention);
   if (known != programs_.end())
     return known->second ? &*known->second : nullptr;
@@ -66,7 +66,8 @@ Result<const jit::Program *> BenchMachine::programOf(const std::string &attentio
   return nullptr;
 }
 
-Result<config_cache::Selection> BenchMachine::choose(const jit::Program &program, const tree::KvTree &tree) {
+Result<config_cache::Selection> BenchMachine::choose(const program::Program &program,
+                                                     const tree::KvTree &tree) {
   const device::DeviceFacts &facts = device_->facts();
   auto untuned = program.untunedConfigs(facts.major, facts.minor);
   if (!untuned)
@@ -144,7 +145,7 @@ bench::KernelBenchOptions BenchMachine::options() const {
   bench::KernelBenchOptions options;
   options.repeats = flags_.repeats;
   options.seed = flags_.seed;
-  options.threads = jit::usableProcessors();
+  options.threads = exec::usableProcessors();
   if (flags_.chunk >= 0)
     options.chunkTokens = flags_.chunk;
   if (flags_.tileQ > 0)

@@ -1,7 +1,7 @@
 #pragma once
 
 #include "runtime/config_cache/ConfigChooser.h"
-#include "runtime/jit/Program.h"
+#include "runtime/program/Program.h"
 #include "tools/deftc/Context.h"
 #include "tuner/bench/KernelBench.h"
 #include "tuner/bench/KernelRows.h"
@@ -74,8 +74,8 @@ public:
 private:
   BenchMachine(Context &context, const KernelBenchFlags &flags) : context_(context), flags_(flags) {}
   /// The attention of this name, null: none has it.
-  support::Result<const jit::Program *> programOf(const std::string &attention);
-  support::Result<config_cache::Selection> choose(const jit::Program &program, const tree::KvTree &tree);
+  support::Result<const program::Program *> programOf(const std::string &attention);
+  support::Result<config_cache::Selection> choose(const program::Program &program, const tree::KvTree &tree);
   /// With the kernels of the config. The attention must be there.
   support::Result<bench::KernelBench *> benchOf(const std::string &attention, const config::Config &config);
   support::Result<TreeRun> runOn(const std::string &attention, const tree::KvTree &tree,
@@ -88,7 +88,7 @@ private:
   std::optional<bench::CeilingProbe> probe_;
   std::optional<bench::Yardstick> yardstick_;
   std::shared_ptr<const config_cache::ConfigCache> configs_;
-  std::map<std::string, std::optional<jit::Program>, std::less<>> programs_; ///< empty: none has it
+  std::map<std::string, std::optional<program::Program>, std::less<>> programs_; ///< empty: none has it
   struct OpenBench {
     std::string attention;
     config::Config config; ///< whose kernels it has

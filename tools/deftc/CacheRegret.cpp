@@ -1,6 +1,6 @@
 #include "compiler/kernels/DefaultConfig.h"
 #include "runtime/config_cache/Regret.h"
-#include "runtime/jit/CpuConfig.h"
+#include "runtime/program/CpuConfig.h"
 #include "tools/deftc/Arguments.h"
 #include "tools/deftc/CacheCommand.h"
 #include "tools/deftc/Numbers.h"
@@ -71,7 +71,7 @@ struct Options {
 
 /// Without a program: nothing is timed.
 Result<RegretReport> makeReport(const config_cache::ConfigCache &cache, config_cache::RegretRequest &request,
-                                const std::optional<jit::Program> &program, const ChosenDevice &device,
+                                const std::optional<program::Program> &program, const ChosenDevice &device,
                                 const Options &options) {
   if (!program)
     return reportRegret(cache, request);
@@ -111,7 +111,7 @@ int regret(Context &context, const Options &options) {
   const auto device = chooseDevice(options.device, config_cache::defaultPlaces(options.config));
   if (!device)
     return reportError(context, device.error());
-  std::optional<jit::Program> program;
+  std::optional<program::Program> program;
   if (!options.input.empty()) {
     auto opened = openProgram(context, options.input, options.variant);
     if (!opened)
@@ -130,7 +130,7 @@ int regret(Context &context, const Options &options) {
     if (device->target)
       return program ? program->untunedConfigs(device->target->major, device->target->minor)
                      : kernels::defaultConfigs(variant, *device->target);
-    auto config = jit::cpuConfig(variant, device->key.units);
+    auto config = program::cpuConfig(variant, device->key.units);
     if (!config)
       return config.error();
     return std::vector{std::move(*config)};

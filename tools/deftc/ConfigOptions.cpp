@@ -1,7 +1,7 @@
 #include "tools/deftc/ConfigOptions.h"
 
 #include "compiler/config/ConfigJson.h"
-#include "runtime/jit/CpuConfig.h"
+#include "runtime/program/CpuConfig.h"
 
 #include <algorithm>
 #include <ostream>
@@ -40,12 +40,12 @@ loadConfigs(Context &context, const std::string &overridePath, const config_cach
   return cache;
 }
 
-support::Result<config_cache::ConfigChooser> chooserFor(Context &context, const jit::Program &program,
+support::Result<config_cache::ConfigChooser> chooserFor(Context &context, const program::Program &program,
                                                         const ChosenDevice &device,
                                                         const std::string &overridePath) {
   auto configs = loadConfigs(context, overridePath, device.key);
   if (!device.target) {
-    auto untuned = jit::cpuConfig(program.variant(), device.key.units);
+    auto untuned = program::cpuConfig(program.variant(), device.key.units);
     if (!untuned)
       return untuned.error();
     return config_cache::ConfigChooser(std::move(configs), program.sharedVariant(), nullptr,

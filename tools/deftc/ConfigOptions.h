@@ -1,7 +1,7 @@
 #pragma once
 
 #include "runtime/config_cache/ConfigChooser.h"
-#include "runtime/jit/Program.h"
+#include "runtime/program/Program.h"
 #include "tools/deftc/Context.h"
 #include "tools/deftc/DeviceInput.h"
 
@@ -23,7 +23,7 @@ std::shared_ptr<const config_cache::ConfigCache>
 loadConfigs(Context &context, const std::string &overridePath, const config_cache::DeviceKey &device);
 
 /// Chooses configs of a program for a device.
-support::Result<config_cache::ConfigChooser> chooserFor(Context &context, const jit::Program &program,
+support::Result<config_cache::ConfigChooser> chooserFor(Context &context, const program::Program &program,
                                                         const ChosenDevice &device,
                                                         const std::string &overridePath);
 

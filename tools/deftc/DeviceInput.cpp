@@ -1,7 +1,7 @@
 #include "tools/deftc/DeviceInput.h"
 
 #include "runtime/device/Device.h"
-#include "runtime/jit/Processors.h"
+#include "runtime/exec/cpu/Processors.h"
 
 #include <algorithm>
 #include <cctype>
@@ -84,7 +84,7 @@ Result<ChosenDevice> chooseDevice(const DeviceOptions &options, const config_cac
     error.hint = "name a device with --device; deftc cache list shows those that there are configs for";
     return error;
   } else {
-    key = DeviceKey::ofCpu(options.threads > 0 ? options.threads : jit::usableProcessors());
+    key = DeviceKey::ofCpu(options.threads > 0 ? options.threads : exec::usableProcessors());
   }
   const target::Target *target = targetOf(key);
   if (key.kind == DeviceKey::Kind::Gpu && !target)

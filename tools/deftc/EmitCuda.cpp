@@ -2,8 +2,8 @@
 #include "compiler/kernels/Legality.h"
 #include "compiler/package/VariantSource.h"
 #include "runtime/config_cache/ConfigCache.h"
-#include "runtime/jit/Codegen.h"
 #include "runtime/nvrtc/Nvrtc.h"
+#include "runtime/program/Compiler.h"
 #include "tools/deftc/Emitters.h"
 
 namespace deft::cli {
@@ -43,7 +43,7 @@ Result<Instantiation> instantiate(const LoadedSpec &spec, const spec::Variant &v
     return Error{ErrorCode::Usage, "unknown architecture `" + options.arch + "`",
                  near ? "did you mean `" + *near + "`?" : "it is one of " + target::targetNames()};
   }
-  Result<package::VariantSource> source = jit::variantSource(spec, variant);
+  Result<package::VariantSource> source = program::variantSource(spec, variant);
   if (!source)
     return std::move(source).error();
   if (options.phase == "merge")

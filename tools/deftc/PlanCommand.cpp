@@ -75,7 +75,7 @@ Result<plan::Reach> reachOf(const spec::Variant &variant, const std::vector<std:
   return exec::reachOf(variant, *values);
 }
 
-Result<Machine> chooseMachine(Context &context, const jit::Program &program, const tree::KvTree &tree,
+Result<Machine> chooseMachine(Context &context, const program::Program &program, const tree::KvTree &tree,
                               const plan::Reach &reach, Options options) {
   if (!options.arch.empty())
     return anyMachine(program.variant(), options.arch);

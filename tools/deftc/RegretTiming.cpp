@@ -3,7 +3,7 @@
 #include "runtime/config_cache/TreeClassifier.h"
 #include "runtime/exec/ParamRanges.h"
 #include "runtime/exec/Params.h"
-#include "runtime/jit/Processors.h"
+#include "runtime/exec/cpu/Processors.h"
 #include "tuner/measure/CompileService.h"
 #include "tuner/measure/MeasureService.h"
 #include "tuner/session/NamedSamples.h"
@@ -36,7 +36,7 @@ std::vector<tree::KvTree> othersLike(const std::vector<tree::KvTree> &trees, con
 
 } // namespace
 
-Result<RegretTiming> RegretTiming::make(const jit::Program &program, const ChosenDevice &device,
+Result<RegretTiming> RegretTiming::make(const program::Program &program, const ChosenDevice &device,
                                         const std::vector<const config_cache::Entry *> &entries,
                                         const Options &options) {
   RegretTiming timing(program, device);
@@ -45,7 +45,7 @@ Result<RegretTiming> RegretTiming::make(const jit::Program &program, const Chose
     return params.error();
   timing.work_.variant = program.variant();
   timing.work_.params = std::move(*params);
-  timing.work_.threads = jit::usableProcessors();
+  timing.work_.threads = exec::usableProcessors();
   timing.work_.sharesCache = device.target != nullptr;
   timing.work_.pages = options.pages;
   if (auto collected = timing.collectTrees(entries, options); !collected)
@@ -109,7 +109,7 @@ Result<void> RegretTiming::compile(const std::vector<config::Config> &configs) {
   constexpr double kSeconds = 90;
   kernels_ = std::make_unique<session::CompilePool>(
       [&source = *source_, &target = *device_.target] { return measure::makeCompileService(source, target); },
-      std::max(1, jit::usableProcessors() - 1), kSeconds);
+      std::max(1, exec::usableProcessors() - 1), kSeconds);
   kernels_->ahead(configs);
   for (const config::Config &config : configs)
     if (const auto &made = kernels_->get(config); !made.error.empty())

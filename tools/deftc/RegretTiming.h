@@ -1,6 +1,6 @@
 #pragma once
 
-#include "runtime/jit/Program.h"
+#include "runtime/program/Program.h"
 #include "tools/deftc/DeviceInput.h"
 #include "tuner/session/CompilePool.h"
 #include "tuner/session/SideBySide.h"
@@ -26,7 +26,7 @@ public:
   };
 
   /// For these entries, which are the program's. The program must outlive it.
-  static support::Result<RegretTiming> make(const jit::Program &program, const ChosenDevice &device,
+  static support::Result<RegretTiming> make(const program::Program &program, const ChosenDevice &device,
                                             const std::vector<const config_cache::Entry *> &entries,
                                             const Options &options);
 
@@ -42,13 +42,13 @@ public:
   }
 
 private:
-  RegretTiming(const jit::Program &program, const ChosenDevice &device)
+  RegretTiming(const program::Program &program, const ChosenDevice &device)
       : program_(&program), device_(device) {}
   support::Result<void> collectTrees(const std::vector<const config_cache::Entry *> &entries,
                                      const Options &options);
   support::Result<void> compile(const std::vector<config::Config> &configs);
 
-  const jit::Program *program_;
+  const program::Program *program_;
   ChosenDevice device_;
   measure::Work work_;
   std::map<std::string, std::vector<config_cache::Coordinates>> places_; ///< by class

@@ -4,8 +4,8 @@
 #include "runtime/config_cache/ConfigChooser.h"
 #include "runtime/device/Ceilings.h"
 #include "runtime/exec/Inputs.h"
-#include "runtime/jit/Program.h"
 #include "runtime/plan/Plan.h"
+#include "runtime/program/Program.h"
 #include "tools/deftc/Context.h"
 
 #include <memory>
@@ -50,7 +50,7 @@ protected:
 
 /// What is run, as far as it decides which config that is.
 struct RunSubject {
-  const jit::Program &program;
+  const program::Program &program;
   const tree::KvTree &firstTree;
   const std::string &configPath; ///< --config, or empty
 };

@@ -1,5 +1,5 @@
 #include "runtime/exec/cpu/CpuExecutor.h"
-#include "runtime/jit/CpuConfig.h"
+#include "runtime/program/CpuConfig.h"
 #include "tools/deftc/ConfigOptions.h"
 #include "tools/deftc/RunBackend.h"
 
@@ -19,7 +19,7 @@ constexpr double kEnoughUs = 200'000;
 
 class Cpu : public RunBackend {
 public:
-  Cpu(const jit::Program &program, config_cache::ConfigChooser chooser, exec::CpuKernel kernel,
+  Cpu(const program::Program &program, config_cache::ConfigChooser chooser, exec::CpuKernel kernel,
       exec::CpuExecutor executor)
       : RunBackend(std::move(chooser)), variant_(program.variant()), kernel_(std::move(kernel)),
         executor_(std::move(executor)) {}
@@ -79,14 +79,14 @@ private:
 } // namespace
 
 Result<std::unique_ptr<RunBackend>> openCpu(Context &context, const RunSubject &subject, int threads) {
-  const jit::Program &program = subject.program;
+  const program::Program &program = subject.program;
   auto kernel = program.cpuKernel();
   if (!kernel)
     return kernel.error();
   auto executor = exec::CpuExecutor::create(threads);
   if (!executor)
     return executor.error();
-  auto config = jit::cpuConfig(program.variant(), executor->threads());
+  auto config = program::cpuConfig(program.variant(), executor->threads());
   if (!config)
     return config.error();
   const auto key = config_cache::DeviceKey::ofCpu(executor->threads());

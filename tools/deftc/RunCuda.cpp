@@ -61,7 +61,7 @@ namespace {
 Result<package::KernelSet> makeKernels(Context &context, const RunSubject &subject,
                                        const device::DeviceFacts &facts,
                                        std::optional<config_cache::ConfigChooser> &chooser) {
-  const jit::Program &program = subject.program;
+  const program::Program &program = subject.program;
   const auto untuned = program.untunedConfigs(facts.major, facts.minor);
   if (!untuned)
     return untuned.error();

@@ -12,18 +12,18 @@ void addProgramOptions(CLI::App &command, std::string &path, std::string &varian
   command.add_option("--variant", variantName, "The attention, when the file defines several");
 }
 
-support::Result<jit::Program> openProgram(Context &context, std::string path, std::string variantName) {
+support::Result<program::Program> openProgram(Context &context, std::string path, std::string variantName) {
   if (auto split = splitName(path, variantName); !split)
     return split.error();
-  if (jit::Program::isPackage(path)) {
+  if (program::Program::isPackage(path)) {
     if (auto read = context.files.reads(path); !read)
       return read.error();
-    return jit::Program::fromPackage(path, variantName, kHowToChoose);
+    return program::Program::fromPackage(path, variantName, kHowToChoose);
   }
   auto spec = loadSpec(context, path);
   if (!spec)
     return spec.error();
-  return jit::Program::fromSpec(*spec, variantName, kHowToChoose);
+  return program::Program::fromSpec(*spec, variantName, kHowToChoose);
 }
 
 support::Result<std::vector<exec::ParamValue>> openParams(Context &context, const spec::Variant &variant,

@@ -1,7 +1,7 @@
 #pragma once
 
 #include "runtime/exec/Params.h"
-#include "runtime/jit/Program.h"
+#include "runtime/program/Program.h"
 #include "tools/deftc/Context.h"
 
 #include <string>
@@ -14,7 +14,7 @@ void addProgramOptions(CLI::App &command, std::string &path, std::string &varian
 
 /// What `run` runs. `path` is a spec, the name of a shipped spec, or a package; `path#name` chooses a
 /// variant, as `variantName` does. Diagnostics go to `context.err`.
-support::Result<jit::Program> openProgram(Context &context, std::string path, std::string variantName);
+support::Result<program::Program> openProgram(Context &context, std::string path, std::string variantName);
 
 /// The values of --param.
 support::Result<std::vector<exec::ParamValue>> openParams(Context &context, const spec::Variant &variant,

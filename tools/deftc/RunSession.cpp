@@ -2,7 +2,7 @@
 
 #include "runtime/exec/ParamRanges.h"
 #include "runtime/exec/RandomInputs.h"
-#include "runtime/jit/Processors.h"
+#include "runtime/exec/cpu/Processors.h"
 #include "tools/deftc/ConfigOptions.h"
 #include "tools/deftc/Memory.h"
 #include "tools/deftc/Numbers.h"
@@ -41,7 +41,7 @@ public:
       return program.error();
     program_.emplace(std::move(*program));
     report_.variant = program_->variant();
-    threads_ = options_.threads > 0 ? options_.threads : jit::usableProcessors();
+    threads_ = options_.threads > 0 ? options_.threads : exec::usableProcessors();
     for (auto step : {&Session::openTrees, &Session::openBackend, &Session::makeInputs, &Session::runSteps,
                       &Session::finish})
       if (auto done = (this->*step)(); !done)
@@ -295,7 +295,7 @@ private:
 
   Context &context_;
   const RunOptions &options_;
-  std::optional<jit::Program> program_;
+  std::optional<program::Program> program_;
   std::optional<TreeSteps> steps_;
   std::unique_ptr<RunBackend> backend_;
   const config_cache::Selection *selection_ = nullptr; ///< of the last plan that was made anew

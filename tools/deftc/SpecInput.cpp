@@ -12,12 +12,12 @@ using support::Error;
 using support::ErrorCode;
 
 support::Result<std::shared_ptr<LoadedSpec>> loadSpecFile(Context &context, const std::string &path) {
-  auto text = jit::readSpec(path);
+  auto text = program::readSpec(path);
   if (!text.ok())
     return std::move(text).error();
   support::DiagnosticSink sink;
   const spec::ImportResolver resolver = specs::importResolverOf(text->name);
-  auto loaded = jit::checkSpec(std::move(*text), resolver, sink);
+  auto loaded = program::checkSpec(std::move(*text), resolver, sink);
   context.err << support::renderDiagnostics(loaded->sources, sink, {context.errColour});
   if (sink.hasErrors())
     return Error{ErrorCode::Diagnostics, {}, {}};
@@ -51,7 +51,7 @@ support::Result<void> splitName(std::string &path, std::string &name) {
 }
 
 support::Result<const spec::Variant *> chooseVariant(const LoadedSpec &spec, const std::string &name) {
-  return jit::chooseVariant(spec, name, kHowToChoose);
+  return program::chooseVariant(spec, name, kHowToChoose);
 }
 
 } // namespace deft::cli

@@ -1,6 +1,6 @@
 #pragma once
 
-#include "runtime/jit/LoadedSpec.h"
+#include "runtime/program/LoadedSpec.h"
 #include "tools/deftc/Context.h"
 
 #include <memory>
@@ -8,7 +8,7 @@
 
 namespace deft::cli {
 
-using jit::LoadedSpec;
+using program::LoadedSpec;
 
 inline constexpr char kHowToChoose[] = "choose one with --variant";
 

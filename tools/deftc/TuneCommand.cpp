@@ -1,5 +1,5 @@
 #include "compiler/support/Utf8.h"
-#include "runtime/jit/Processors.h"
+#include "runtime/exec/cpu/Processors.h"
 #include "runtime/tree/TreeFile.h"
 #include "tools/deftc/Arguments.h"
 #include "tools/deftc/Commands.h"
@@ -79,7 +79,7 @@ Result<std::vector<session::Sample>> makeSamples(Context &context, const spec::V
 
 /// A GPU where one was asked for, or where nothing was and there is one. A child asks, because a process that
 /// has used CUDA cannot give it to its children.
-Result<session::Backend> chooseBackend(const jit::Program &program, const Options &options, int threads) {
+Result<session::Backend> chooseBackend(const program::Program &program, const Options &options, int threads) {
   if (options.backend == "cuda")
     return session::cudaBackend(program);
   if (options.backend.empty() && measure::hasCuda())
@@ -190,7 +190,7 @@ int runTune(Context &context, const Options &options) {
   const auto program = openProgram(context, options.input, options.variant);
   if (!program)
     return reportError(context, program.error());
-  const int threads = options.threads > 0 ? options.threads : jit::usableProcessors();
+  const int threads = options.threads > 0 ? options.threads : exec::usableProcessors();
   session::TuneInput input;
   input.variant = program->variant();
   auto samples = makeSamples(context, program->variant(), options);

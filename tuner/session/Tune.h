@@ -3,7 +3,7 @@
 #include "compiler/package/VariantSource.h"
 #include "runtime/config_cache/ConfigCache.h"
 #include "runtime/config_cache/Legality.h"
-#include "runtime/jit/Program.h"
+#include "runtime/program/Program.h"
 #include "tuner/measure/MeasureService.h"
 #include "tuner/search/Strategy.h"
 #include "tuner/space/MakeSpace.h"
@@ -36,8 +36,8 @@ struct Backend {
 };
 
 /// The program must be there for the session.
-support::Result<Backend> cpuBackend(const jit::Program &program, int threads);
-support::Result<Backend> cudaBackend(const jit::Program &program);
+support::Result<Backend> cpuBackend(const program::Program &program, int threads);
+support::Result<Backend> cudaBackend(const program::Program &program);
 
 struct TuneInput {
   spec::Variant variant;
