@@ -1,7 +1,7 @@
 #pragma once
 
+#include "compiler/codegen/cuda/VariantSource.h"
 #include "compiler/package/KernelSet.h"
-#include "compiler/package/VariantSource.h"
 #include "compiler/spec/Variant.h"
 #include "compiler/support/Result.h"
 
@@ -21,7 +21,7 @@ struct SpecFile {
 };
 
 struct PackagedVariant {
-  VariantSource source;
+  codegen::cuda::VariantSource source;
   std::optional<spec::ScheduleSpec> space; ///< what the spec leaves to the tuner; ranges are dropped
   std::vector<KernelSet> kernels;          ///< of an architecture, those of all its default configs
 };

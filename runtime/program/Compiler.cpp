@@ -6,7 +6,7 @@ namespace deft::program {
 
 using support::Result;
 
-Result<package::VariantSource> variantSource(const LoadedSpec &spec, const spec::Variant &variant) {
+Result<codegen::cuda::VariantSource> variantSource(const LoadedSpec &spec, const spec::Variant &variant) {
   auto compilation = driver::Compilation::create(variant, spec.sources);
   if (!compilation)
     return std::move(compilation).error();

@@ -1,6 +1,6 @@
 #pragma once
 
-#include "compiler/package/VariantSource.h"
+#include "compiler/codegen/cuda/VariantSource.h"
 #include "runtime/exec/cpu/CpuKernel.h"
 #include "runtime/program/LoadedSpec.h"
 
@@ -9,7 +9,8 @@
 /// says so.
 namespace deft::program {
 
-support::Result<package::VariantSource> variantSource(const LoadedSpec &spec, const spec::Variant &variant);
+support::Result<codegen::cuda::VariantSource> variantSource(const LoadedSpec &spec,
+                                                            const spec::Variant &variant);
 
 /// Native code for this machine.
 support::Result<exec::CpuKernel> jitCpuKernel(const LoadedSpec &spec, const spec::Variant &variant);

@@ -11,7 +11,7 @@ support::Error leftOut(const LoadedSpec &spec) {
 
 } // namespace
 
-support::Result<package::VariantSource> variantSource(const LoadedSpec &spec, const spec::Variant &) {
+support::Result<codegen::cuda::VariantSource> variantSource(const LoadedSpec &spec, const spec::Variant &) {
   return leftOut(spec);
 }
 

@@ -20,7 +20,7 @@ using support::Result;
 namespace {
 
 /// What the kernels of one are not made for where they are to run the other; null: nothing.
-const char *differenceOf(const package::VariantSource &source, const spec::Variant &variant) {
+const char *differenceOf(const codegen::cuda::VariantSource &source, const spec::Variant &variant) {
   const std::pair<const char *, bool> facts[] = {
       {"query_heads", source.queryHeads == variant.queryHeads},
       {"kv_heads", source.kvHeads == variant.kvHeads},

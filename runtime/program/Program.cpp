@@ -4,7 +4,7 @@
 #include "compiler/package/Container.h"
 #include "runtime/config_cache/ConfigChooser.h"
 #include "runtime/exec/cpu/SharedObject.h"
-#include "runtime/module_cache/KernelSet.h"
+#include "runtime/module_cache/CompileKernels.h"
 #include "runtime/program/Compiler.h"
 
 #include <fstream>
@@ -80,8 +80,9 @@ std::vector<const package::KernelSet *> Program::packagedKernels(int major, int 
   return best;
 }
 
-Result<package::VariantSource> Program::source() const {
-  return packaged() ? Result<package::VariantSource>(packaged()->source) : variantSource(*spec_, *variant_);
+Result<codegen::cuda::VariantSource> Program::source() const {
+  return packaged() ? Result<codegen::cuda::VariantSource>(packaged()->source)
+                    : variantSource(*spec_, *variant_);
 }
 
 Result<config::Config> Program::untunedConfig(int major, int minor) const {

@@ -34,7 +34,7 @@ public:
   support::Result<exec::CpuKernel> cpuKernel() const;
 
   /// What kernels are made of: the package's, else what the compiler makes now.
-  support::Result<package::VariantSource> source() const;
+  support::Result<codegen::cuda::VariantSource> source() const;
 
   /// What a GPU of this compute capability runs where nothing was tuned: the config of the kernels that a
   /// package has for it, else the default one.

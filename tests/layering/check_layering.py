@@ -16,10 +16,11 @@ LAYERS = [
     "compiler/target",
     "compiler/config",
     "compiler/kernels",
+    "compiler/codegen/cuda",
     "compiler/package",
     "compiler/dialect",
     "compiler/transforms",
-    "compiler/codegen/cuda",
+    "compiler/codegen/cuda/hooks",
     "compiler/codegen/cpu",
     "compiler/driver",
     "runtime/include",
@@ -39,7 +40,7 @@ LAYERS = [
 ]
 
 # The half that needs LLVM and MLIR. Everything else reaches it through compiler/driver, if at all.
-MLIR_HALF = ("compiler/dialect", "compiler/transforms", "compiler/codegen/cuda", "compiler/codegen/cpu")
+MLIR_HALF = ("compiler/dialect", "compiler/transforms", "compiler/codegen/cuda/hooks", "compiler/codegen/cpu")
 MLIR_HEADER = re.compile(r"(mlir|mlir-c|llvm|llvm-c)/")
 MAY_INCLUDE_MLIR = MLIR_HALF + ("compiler/driver", "tools/deft-opt", "tests")
 # The build without the compiler lacks compiler/driver, so only what that build also lacks or guards may need it.

@@ -1,7 +1,7 @@
 #include "compiler/kernels/DefaultConfig.h"
 #include "compiler/package/PackagedSpec.h"
 #include "compiler/support/AtomicFile.h"
-#include "runtime/module_cache/KernelSet.h"
+#include "runtime/module_cache/CompileKernels.h"
 #include "runtime/program/Compiler.h"
 #include "tools/deftc/Commands.h"
 #include "tools/deftc/SpecInput.h"
@@ -73,7 +73,7 @@ public:
   }
 
   Result<void> addVariant(const spec::Variant &variant, const std::vector<const target::Target *> &targets) {
-    Result<package::VariantSource> source = program::variantSource(spec_, variant);
+    Result<codegen::cuda::VariantSource> source = program::variantSource(spec_, variant);
     if (!source)
       return std::move(source).error();
     package::PackagedVariant packaged{std::move(*source), variant.schedule, {}};

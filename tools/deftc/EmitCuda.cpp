@@ -1,6 +1,6 @@
+#include "compiler/codegen/cuda/Instantiate.h"
 #include "compiler/kernels/DefaultConfig.h"
 #include "compiler/kernels/Legality.h"
-#include "compiler/package/VariantSource.h"
 #include "runtime/config_cache/ConfigCache.h"
 #include "runtime/nvrtc/Nvrtc.h"
 #include "runtime/program/Compiler.h"
@@ -43,19 +43,19 @@ Result<Instantiation> instantiate(const LoadedSpec &spec, const spec::Variant &v
     return Error{ErrorCode::Usage, "unknown architecture `" + options.arch + "`",
                  near ? "did you mean `" + *near + "`?" : "it is one of " + target::targetNames()};
   }
-  Result<package::VariantSource> source = program::variantSource(spec, variant);
+  Result<codegen::cuda::VariantSource> source = program::variantSource(spec, variant);
   if (!source)
     return std::move(source).error();
   if (options.phase == "merge")
-    return Instantiation{package::mergeEntry(*source), package::instantiateMerge(*source)};
+    return Instantiation{codegen::cuda::mergeEntry(*source), codegen::cuda::instantiateMerge(*source)};
   const Result<config::Config> config = configOf(variant, *target, options);
   if (!config)
     return config.error();
   std::string names;
   for (const config::PhaseConfig &phase : config->phases) {
     if (options.phase.empty() || options.phase == phase.name)
-      return Instantiation{package::attendEntry(*source, phase),
-                           package::instantiateAttend(*source, phase, config->order)};
+      return Instantiation{codegen::cuda::attendEntry(*source, phase),
+                           codegen::cuda::instantiateAttend(*source, phase, config->order)};
     names += phase.name + ", ";
   }
   return Error{ErrorCode::Usage, "`" + variant.name + "` has no phase `" + options.phase + "`",

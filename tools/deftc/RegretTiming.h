@@ -52,7 +52,7 @@ private:
   ChosenDevice device_;
   measure::Work work_;
   std::map<std::string, std::vector<config_cache::Coordinates>> places_; ///< by class
-  std::optional<package::VariantSource> source_;
+  std::optional<codegen::cuda::VariantSource> source_;
   std::unique_ptr<session::CompilePool> kernels_;
   std::optional<session::SideBySide> timed_;
 };

@@ -1,6 +1,6 @@
 #pragma once
 
-#include "compiler/package/VariantSource.h"
+#include "compiler/codegen/cuda/VariantSource.h"
 #include "runtime/config_cache/ConfigCache.h"
 #include "runtime/config_cache/Legality.h"
 #include "runtime/program/Program.h"
@@ -32,7 +32,7 @@ struct Backend {
   measure::MachineMaker open;
   /// The configs among which the tree decides, on the device that was opened, where nothing was tuned.
   std::function<support::Result<std::vector<config::Config>>(const config_cache::DeviceKey &)> untuned;
-  std::optional<package::VariantSource> source; ///< Cuda: what kernels are made of
+  std::optional<codegen::cuda::VariantSource> source; ///< Cuda: what kernels are made of
 };
 
 /// The program must be there for the session.

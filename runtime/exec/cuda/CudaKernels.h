@@ -3,7 +3,7 @@
 #include "compiler/spec/Variant.h"
 #include "runtime/device/Device.h"
 #include "runtime/exec/Inputs.h"
-#include "runtime/module_cache/KernelSet.h"
+#include "runtime/module_cache/CompileKernels.h"
 
 #include <memory>
 #include <vector>

@@ -1,6 +1,6 @@
 #include "runtime/device/Driver.h"
 #include "runtime/exec/cuda/CudaExecutor.h"
-#include "runtime/module_cache/KernelSet.h"
+#include "runtime/module_cache/CompileKernels.h"
 #include "tests/gpu/random/Backend.h"
 #include "tests/gpu/random/Configs.h"
 

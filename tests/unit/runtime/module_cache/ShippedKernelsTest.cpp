@@ -1,4 +1,4 @@
-#include "runtime/module_cache/KernelSet.h"
+#include "runtime/module_cache/CompileKernels.h"
 
 #include "compiler/config/ConfigJson.h"
 #include "compiler/driver/Compilation.h"

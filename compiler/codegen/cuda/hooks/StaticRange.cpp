@@ -1,4 +1,4 @@
-#include "compiler/codegen/cuda/StaticRange.h"
+#include "compiler/codegen/cuda/hooks/StaticRange.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Math/IR/Math.h"

@@ -1,10 +1,8 @@
-#include "compiler/package/VariantSource.h"
-#include "compiler/package/VariantSourceJson.h"
+#include "compiler/codegen/cuda/Instantiate.h"
 
 #include <gtest/gtest.h>
-#include <nlohmann/json.hpp>
 
-namespace deft::package {
+namespace deft::codegen::cuda {
 namespace {
 
 VariantSource sample() {
@@ -111,34 +109,5 @@ TEST(InstantiateTest, KernelsOfSm90KnowWhetherTokensAreDealt) {
   EXPECT_FALSE(has("kIsDealt", config::Order::Mixed));
 }
 
-TEST(VariantSourceJsonTest, RoundTripKeepsEveryMember) {
-  VariantSource source = sample();
-  source.dtype = spec::DType::F16;
-  source.normalize = spec::Normalize::Sigmoid;
-  const nlohmann::json json = toJson(source);
-  const auto read = variantSourceFromJson(json);
-  ASSERT_TRUE(read) << read.error().message;
-  EXPECT_EQ(toJson(*read), json);
-  EXPECT_EQ(instantiateAttend(*read, {}), instantiateAttend(source, {}));
-  EXPECT_EQ(instantiateMerge(*read), instantiateMerge(source));
-}
-
-TEST(VariantSourceJsonTest, EveryKeyIsNeeded) {
-  const nlohmann::json json = toJson(sample());
-  for (const auto &[key, value] : json.items()) {
-    nlohmann::json broken = json;
-    broken.erase(key);
-    const auto read = variantSourceFromJson(broken);
-    ASSERT_FALSE(read) << key;
-    EXPECT_NE(read.error().message.find(key), std::string::npos) << read.error().message;
-  }
-  nlohmann::json broken = json;
-  broken["kv_heads"] = 5;
-  EXPECT_FALSE(variantSourceFromJson(broken));
-  broken = json;
-  broken["dtype"] = "f64";
-  EXPECT_FALSE(variantSourceFromJson(broken));
-}
-
 } // namespace
-} // namespace deft::package
+} // namespace deft::codegen::cuda

@@ -1,4 +1,4 @@
-#include "compiler/codegen/cuda/RowValues.h"
+#include "compiler/codegen/cuda/hooks/RowValues.h"
 
 #include "compiler/transforms/Uniformity.h"
 

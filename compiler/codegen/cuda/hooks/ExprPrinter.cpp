@@ -1,6 +1,6 @@
-#include "compiler/codegen/cuda/ExprPrinter.h"
+#include "compiler/codegen/cuda/hooks/ExprPrinter.h"
 
-#include "compiler/codegen/cuda/Literals.h"
+#include "compiler/codegen/cuda/hooks/Literals.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Math/IR/Math.h"

@@ -1,6 +1,6 @@
-#include "compiler/codegen/cuda/ScoreForm.h"
+#include "compiler/codegen/cuda/hooks/ScoreForm.h"
 
-#include "compiler/codegen/cuda/StaticRange.h"
+#include "compiler/codegen/cuda/hooks/StaticRange.h"
 #include "compiler/transforms/Uniformity.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"

@@ -1,10 +1,10 @@
-#include "compiler/codegen/cuda/HookEmitter.h"
+#include "compiler/codegen/cuda/hooks/HookEmitter.h"
 
 #include "compiler/transforms/Import.h"
 #include "compiler/transforms/Passes.h"
 #include "runtime/nvrtc/Nvrtc.h"
 #include "tests/support/RandomExpr.h"
-#include "tests/unit/compiler/codegen/cuda/HookRunner.h"
+#include "tests/unit/compiler/codegen/cuda/hooks/HookRunner.h"
 #include "tests/unit/compiler/transforms/RegionInterpreter.h"
 
 #include "mlir/IR/MLIRContext.h"

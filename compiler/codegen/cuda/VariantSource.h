@@ -1,6 +1,5 @@
 #pragma once
 
-#include "compiler/kernels/Family.h"
 #include "compiler/spec/Variant.h"
 
 #include <string>
@@ -8,7 +7,7 @@
 
 /// What crosses from MLIR to the text side: with a VariantSource and a config, a kernel's source is
 /// plain text work, so a build without LLVM can still make kernels for configs it has never seen.
-namespace deft::package {
+namespace deft::codegen::cuda {
 
 struct VariantSource {
   std::string name; ///< of the attention; an identifier
@@ -30,16 +29,4 @@ struct VariantSource {
   int ratio() const { return queryHeads / kvHeads; }
 };
 
-/// Name of a kernel's one `extern "C"` entry: deft_<variant>_<phase>, deft_<variant>_merge.
-std::string attendEntry(const VariantSource &source, const config::PhaseConfig &phase);
-std::string mergeEntry(const VariantSource &source);
-
-/// The whole translation unit of one kernel. Deterministic: the text is a key of the cubin cache and
-/// a golden file. The config must be legal (see compiler/kernels/Legality.h).
-/// `order` is the config's.
-std::string instantiateAttend(const VariantSource &source, const config::PhaseConfig &phase,
-                              config::Order order = config::Order::FromRoot,
-                              kernels::Families families = kernels::families());
-std::string instantiateMerge(const VariantSource &source);
-
-} // namespace deft::package
+} // namespace deft::codegen::cuda

@@ -1,5 +1,6 @@
-#include "runtime/module_cache/KernelSet.h"
+#include "runtime/module_cache/CompileKernels.h"
 
+#include "compiler/codegen/cuda/Instantiate.h"
 #include "compiler/kernels/Legality.h"
 #include "compiler/kernels/SharedMemory.h"
 
@@ -40,7 +41,7 @@ Result<Kernel> compileKernel(CubinCache *cache, const nvrtc::Nvrtc &nvrtc, const
 }
 
 Result<KernelSet> compileKernels(CubinCache *cache, const nvrtc::Nvrtc &nvrtc,
-                                 const package::VariantSource &source, const config::Config &config,
+                                 const codegen::cuda::VariantSource &source, const config::Config &config,
                                  const target::Target &target, const nvrtc::CompileOptions &options) {
   const kernels::KernelShape shape{source.queryHeads, source.kvHeads, source.headDim};
   if (Result<void> legal = kernels::checkConfig(shape, config, target); !legal)
@@ -55,9 +56,9 @@ Result<KernelSet> compileKernels(CubinCache *cache, const nvrtc::Nvrtc &nvrtc,
   };
   std::vector<std::future<Result<Kernel>>> attend;
   for (const config::PhaseConfig &phase : config.phases)
-    attend.push_back(
-        start(package::attendEntry(source, phase), package::instantiateAttend(source, phase, config.order)));
-  auto merge = start(package::mergeEntry(source), package::instantiateMerge(source));
+    attend.push_back(start(codegen::cuda::attendEntry(source, phase),
+                           codegen::cuda::instantiateAttend(source, phase, config.order)));
+  auto merge = start(codegen::cuda::mergeEntry(source), codegen::cuda::instantiateMerge(source));
 
   KernelSet set;
   set.arch = target.arch;

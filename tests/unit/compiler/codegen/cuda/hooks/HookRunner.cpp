@@ -1,4 +1,4 @@
-#include "tests/unit/compiler/codegen/cuda/HookRunner.h"
+#include "tests/unit/compiler/codegen/cuda/hooks/HookRunner.h"
 
 #include <bit>
 #include <cstdio>

@@ -1,9 +1,9 @@
-#include "compiler/codegen/cuda/HookEmitter.h"
+#include "compiler/codegen/cuda/hooks/HookEmitter.h"
 
-#include "compiler/codegen/cuda/ExprPrinter.h"
-#include "compiler/codegen/cuda/Literals.h"
-#include "compiler/codegen/cuda/RowValues.h"
-#include "compiler/codegen/cuda/ScoreForm.h"
+#include "compiler/codegen/cuda/hooks/ExprPrinter.h"
+#include "compiler/codegen/cuda/hooks/Literals.h"
+#include "compiler/codegen/cuda/hooks/RowValues.h"
+#include "compiler/codegen/cuda/hooks/ScoreForm.h"
 
 namespace deft::codegen::cuda {
 
@@ -206,9 +206,9 @@ spec::DType dtypeOf(Type type) { return type.isBF16() ? spec::DType::BF16 : spec
 
 } // namespace
 
-support::Result<package::VariantSource> emitVariantSource(AttentionOp attention) {
+support::Result<VariantSource> emitVariantSource(AttentionOp attention) {
   HookEmitter emitter(attention);
-  package::VariantSource source;
+  VariantSource source;
   source.name = attention.getSymName().str();
   source.queryHeads = attention.getQueryHeads();
   source.kvHeads = attention.getKvHeads();

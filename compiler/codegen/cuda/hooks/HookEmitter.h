@@ -1,7 +1,7 @@
 #pragma once
 
+#include "compiler/codegen/cuda/VariantSource.h"
 #include "compiler/dialect/Deft.h"
-#include "compiler/package/VariantSource.h"
 #include "compiler/support/Result.h"
 
 namespace deft::codegen::cuda {
@@ -9,6 +9,6 @@ namespace deft::codegen::cuda {
 /// The CUDA half of a variant from optimised IR: its facts, and `struct Params` and `struct Variant` as text.
 /// The text is a function of the IR alone. An operation that has no CUDA form is an internal error: what the
 /// language can say all has one.
-support::Result<package::VariantSource> emitVariantSource(dialect::AttentionOp attention);
+support::Result<VariantSource> emitVariantSource(dialect::AttentionOp attention);
 
 } // namespace deft::codegen::cuda

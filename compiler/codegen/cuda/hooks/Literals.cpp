@@ -1,4 +1,4 @@
-#include "compiler/codegen/cuda/Literals.h"
+#include "compiler/codegen/cuda/hooks/Literals.h"
 
 #include "mlir/IR/BuiltinAttributes.h"
 

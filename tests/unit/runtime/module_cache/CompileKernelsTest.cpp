@@ -1,4 +1,4 @@
-#include "runtime/module_cache/KernelSet.h"
+#include "runtime/module_cache/CompileKernels.h"
 
 #include "compiler/kernels/DefaultConfig.h"
 #include "tests/support/PlainHooks.h"
@@ -9,8 +9,8 @@
 namespace deft::module_cache {
 namespace {
 
-package::VariantSource plain() {
-  package::VariantSource source;
+codegen::cuda::VariantSource plain() {
+  codegen::cuda::VariantSource source;
   source.name = "plain";
   source.queryHeads = 4;
   source.kvHeads = 4;
@@ -71,7 +71,7 @@ TEST(KernelSetTest, DisagreementOfHostAndDeviceIsACompileError) {
   const auto nvrtc = nvrtc::Nvrtc::load();
   if (!nvrtc)
     GTEST_SKIP() << nvrtc.error().message;
-  package::VariantSource source = plain();
+  codegen::cuda::VariantSource source = plain();
   source.params = {"cap"}; // the hooks have none
   const auto set = compileKernels(nullptr, **nvrtc, source, small(), *target::findTarget("sm_80"));
   ASSERT_FALSE(set);

@@ -1,8 +1,8 @@
 #pragma once
 
+#include "compiler/codegen/cuda/VariantSource.h"
 #include "compiler/config/Config.h"
 #include "compiler/package/KernelSet.h"
-#include "compiler/package/VariantSource.h"
 #include "compiler/support/Result.h"
 #include "compiler/target/Target.h"
 #include "runtime/module_cache/CubinCache.h"
@@ -27,8 +27,8 @@ support::Result<Kernel> compileKernel(CubinCache *cache, const nvrtc::Nvrtc &nvr
 /// All kernels of a config, those that the cache lacks in parallel. The config must be legal on the
 /// target; an illegal one is an error before anything is compiled.
 support::Result<KernelSet> compileKernels(CubinCache *cache, const nvrtc::Nvrtc &nvrtc,
-                                          const package::VariantSource &source, const config::Config &config,
-                                          const target::Target &target,
+                                          const codegen::cuda::VariantSource &source,
+                                          const config::Config &config, const target::Target &target,
                                           const nvrtc::CompileOptions &options = {});
 
 } // namespace deft::module_cache

@@ -1,11 +1,10 @@
-#include "compiler/package/VariantSource.h"
+#include "compiler/codegen/cuda/Instantiate.h"
 
-#include "compiler/kernels/Family.h"
 #include "compiler/kernels/SharedMemory.h"
 
 #include <algorithm>
 
-namespace deft::package {
+namespace deft::codegen::cuda {
 namespace {
 
 const char *elementTag(spec::DType dtype) { return dtype == spec::DType::BF16 ? "deft::bf16" : "deft::f16"; }
@@ -120,4 +119,4 @@ std::string instantiateMerge(const VariantSource &source) {
   return text.take();
 }
 
-} // namespace deft::package
+} // namespace deft::codegen::cuda

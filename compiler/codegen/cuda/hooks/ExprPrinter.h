@@ -1,6 +1,6 @@
 #pragma once
 
-#include "compiler/codegen/cuda/StaticRange.h"
+#include "compiler/codegen/cuda/hooks/StaticRange.h"
 
 #include <map>
 #include <string>
