@@ -4,7 +4,7 @@
 #include "runtime/module_cache/CompileKernels.h"
 #include "runtime/program/Compiler.h"
 #include "tools/deftc/Commands.h"
-#include "tools/deftc/SpecInput.h"
+#include "tools/deftc/common/SpecInput.h"
 
 #include <algorithm>
 #include <chrono>
