@@ -1,9 +1,9 @@
 #include "tuner/regret/Regret.h"
 
 #include "compiler/config/ConfigJson.h"
-#include "runtime/config_cache/Legality.h"
 #include "runtime/config_cache/TreeClassifier.h"
 #include "runtime/config_cache/UntunedChooser.h"
+#include "runtime/config_cache/VariantLegality.h"
 #include "tuner/regret/RegretSummary.h"
 
 #include <nlohmann/json.hpp>

@@ -2,7 +2,7 @@
 
 #include "compiler/codegen/cuda/VariantSource.h"
 #include "runtime/config_cache/ConfigCache.h"
-#include "runtime/config_cache/Legality.h"
+#include "runtime/config_cache/VariantLegality.h"
 #include "runtime/program/Program.h"
 #include "tuner/measure/MeasureService.h"
 #include "tuner/search/Strategy.h"

@@ -1,4 +1,4 @@
-#include "runtime/config_cache/Legality.h"
+#include "runtime/config_cache/VariantLegality.h"
 #include "tools/deftc/cache/CacheCommand.h"
 #include "tools/deftc/common/Numbers.h"
 

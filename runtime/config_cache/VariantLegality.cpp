@@ -1,4 +1,4 @@
-#include "runtime/config_cache/Legality.h"
+#include "runtime/config_cache/VariantLegality.h"
 
 #include "compiler/config/ConfigJson.h"
 #include "compiler/kernels/Legality.h"
@@ -92,7 +92,7 @@ Result<void> checkCpuConfig(const kernels::KernelShape &shape, const config::Con
   return {};
 }
 
-Legality legalityFor(const spec::Variant &variant, const target::Target *target) {
+LegalityCheck legalityFor(const spec::Variant &variant, const target::Target *target) {
   return [&variant, target](const config::Config &config) -> Result<void> {
     const auto shape = kernels::KernelShape::of(variant);
     if (auto checked = target ? kernels::checkConfig(shape, config, *target) : checkCpuConfig(shape, config);

@@ -1,4 +1,4 @@
-#include "runtime/config_cache/Legality.h"
+#include "runtime/config_cache/VariantLegality.h"
 
 #include "tests/support/VariantBuilder.h"
 #include "tests/unit/runtime/config_cache/ConfigTesting.h"
@@ -27,7 +27,7 @@ std::string scheduleError(const spec::ScheduleSpec &schedule, const config::Conf
   return checked ? "" : checked.error().message;
 }
 
-TEST(LegalityTest, AScheduleLimitsWhatItNamesAndNothingElse) {
+TEST(VariantLegalityTest, AScheduleLimitsWhatItNamesAndNothingElse) {
   EXPECT_EQ(scheduleError({}, someConfig()), "");
   EXPECT_EQ(scheduleError(twoPhases(), someConfig()), "");
   spec::ScheduleSpec schedule;
@@ -40,7 +40,7 @@ TEST(LegalityTest, AScheduleLimitsWhatItNamesAndNothingElse) {
   EXPECT_EQ(scheduleError(schedule, someConfig(512)), "");
 }
 
-TEST(LegalityTest, PhasesOfAScheduleAreHeldInNumberNameAndTiles) {
+TEST(VariantLegalityTest, PhasesOfAScheduleAreHeldInNumberNameAndTiles) {
   config::Config config = someConfig();
   config.phases[0].tileQ = 32;
   EXPECT_EQ(scheduleError(twoPhases(), config), "the schedule of phase `wide` does not list tile_q 32");
@@ -54,7 +54,7 @@ TEST(LegalityTest, PhasesOfAScheduleAreHeldInNumberNameAndTiles) {
   EXPECT_EQ(scheduleError(twoPhases(), config), "the schedule has 2 phases, the config 1");
 }
 
-TEST(LegalityTest, AProcessorAsksForRowsOnly) {
+TEST(VariantLegalityTest, AProcessorAsksForRowsOnly) {
   const kernels::KernelShape shape{32, 8, 128};
   EXPECT_TRUE(checkCpuConfig(shape, someConfig()));
   config::Config config = someConfig();
@@ -78,7 +78,7 @@ TEST(LegalityTest, AProcessorAsksForRowsOnly) {
   EXPECT_FALSE(checkCpuConfig(shape, someConfig(-1)));
 }
 
-TEST(LegalityTest, AGpuAsksItsTargetAndTheSchedule) {
+TEST(VariantLegalityTest, AGpuAsksItsTargetAndTheSchedule) {
   spec::Variant variant = test::VariantBuilder(32, 8, 128).variant;
   const target::Target *ampere = target::findTarget("sm_80");
   EXPECT_TRUE(legalityFor(variant, ampere)(someConfig()));

@@ -17,8 +17,8 @@ support::Result<void> checkCpuConfig(const kernels::KernelShape &shape, const co
 
 /// What a GPU of this target can run of a variant; its schedule has its say. Null: the processor. Both
 /// arguments must outlive the function that is returned.
-Legality legalityFor(const spec::Variant &variant, const target::Target *target);
-Legality legalityFor(spec::Variant &&variant, const target::Target *target) = delete;
+LegalityCheck legalityFor(const spec::Variant &variant, const target::Target *target);
+LegalityCheck legalityFor(spec::Variant &&variant, const target::Target *target) = delete;
 
 /// What to ask of select() for a variant, whose `untuned` config is the one of rule `heuristic`. The variant
 /// and the target must outlive the request.
