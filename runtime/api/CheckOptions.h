@@ -32,7 +32,7 @@ inline Result<void> checkPartition(const PlanOptions &options) {
              : Result<void>();
 }
 
-/// Of a cache that is not packed. 0 is a stride: heads may share their tokens.
+/// Strides of a cache that is not packed must not be negative. 0 is one: heads may share their tokens.
 inline Result<void> checkStrides(const std::optional<CacheStrides> &strides) {
   if (strides)
     for (const auto &[name, value] : {std::pair("page", strides->page), std::pair("token", strides->token),

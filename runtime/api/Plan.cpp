@@ -167,7 +167,7 @@ Result<Advanced> Plan::Impl::advance(const Tree &tree) {
     return Advanced::Nothing;
   if (auto checked = checkPlaces(tree); !checked)
     return checked.error();
-  if (stamp == tree.impl().stamp && plan::advance(tree.impl().tree(), plan) == plan::Advance::Done) {
+  if (stamp == tree.impl().stamp && planner.advance(tree.impl().tree(), plan) == plan::Advance::Done) {
     noteTree(tree);
     return Advanced::InPlace;
   }

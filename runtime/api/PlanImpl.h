@@ -14,7 +14,7 @@ struct Plan::Impl {
   plan::VariantFacts facts;
   config::Config config;
   PlanOptions options;
-  /// None: the config is the same for all trees.
+  /// Chooses the config for a tree; none: it is the same for all trees.
   std::optional<config_cache::ConfigChooser> chooser;
   int changesSeen = 0;     ///< of the chooser
   bool isCaptured = false; ///< a graph has the plan's room: the config stays

@@ -55,7 +55,7 @@ struct Tree::Impl {
 
   Impl() = default;
   explicit Impl(tree::KvTree of) : own_(std::move(of)) { noteChange(); }
-  /// Another tree from now on, so another stamp; a copy of a view is a tree of its own.
+  /// A copy is another tree from now on, so it has another stamp; a copy of a view is a tree of its own.
   Impl(const Impl &other) : Impl(other.tree()) {}
   Impl &operator=(const Impl &) = delete;
 

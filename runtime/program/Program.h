@@ -25,7 +25,7 @@ public:
                                               const std::string &howToChoose);
 
   const spec::Variant &variant() const { return *variant_; }
-  /// The same, kept alive.
+  /// variant(), kept alive by who has it.
   std::shared_ptr<const spec::Variant> sharedVariant() const { return {spec_, variant_}; }
 
   bool isPackaged() const { return package_ != nullptr; }
@@ -48,7 +48,7 @@ public:
   /// warning (a folder that cannot be written) goes to `warning`.
   support::Result<package::KernelSet> cudaKernels(int major, int minor, const config::Config &config,
                                                   std::string &warning) const;
-  /// Those of untunedConfig().
+  /// The kernels of untunedConfig().
   support::Result<package::KernelSet> cudaKernels(int major, int minor, std::string &warning) const;
 
 private:

@@ -71,7 +71,7 @@ public:
     return {};
   }
 
-  /// Of all rows with a peer, where there are several suites of them.
+  /// Sums up all rows with a peer, where there are several suites of them.
   void printTotal() {
     std::vector<bench::RowScore> scores;
     int suites = 0;

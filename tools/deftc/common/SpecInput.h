@@ -16,7 +16,7 @@ inline constexpr char kHowToChoose[] = "choose one with --variant";
 /// exists. Diagnostics go to `context.err`; the error is then without a message (see reportError).
 support::Result<std::shared_ptr<LoadedSpec>> loadSpec(Context &context, const std::string &path);
 
-/// The same, but a file of functions only is right, and has no variants.
+/// Reads and checks a spec, or a file of functions only, which has no variants.
 support::Result<std::shared_ptr<LoadedSpec>> loadSpecFile(Context &context, const std::string &path);
 
 /// `path#name` names an attention as `--variant name` does.

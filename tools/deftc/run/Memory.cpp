@@ -19,7 +19,7 @@ double availableOnMachine() {
   return kUnknown;
 }
 
-/// Of a container; "max" is no number.
+/// What the process's container may have; "max", which is no number, is not known.
 double limitOfGroup() {
   std::ifstream file("/sys/fs/cgroup/memory.max");
   double bytes = 0;

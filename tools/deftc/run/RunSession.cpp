@@ -8,11 +8,11 @@
 #include "tools/deftc/common/ProgramInput.h"
 #include "tools/deftc/common/Progress.h"
 #include "tools/deftc/run/Memory.h"
-#include "tools/deftc/run/PlainRead.h"
 #include "tools/deftc/run/RunBackend.h"
 #include "tools/deftc/run/RunCache.h"
 #include "tools/deftc/run/RunDump.h"
 #include "tools/deftc/run/RunTrees.h"
+#include "tuner/bench/PlainRead.h"
 
 #include <algorithm>
 #include <chrono>
@@ -202,7 +202,7 @@ private:
     const plan::VariantFacts facts = this->facts();
     RunReport::Step step;
     const auto start = std::chrono::steady_clock::now();
-    step.isAdvanced = !report_.steps.empty() && plan::advance(tree(), plan_) == plan::Advance::Done;
+    step.isAdvanced = !report_.steps.empty() && planner_.advance(tree(), plan_) == plan::Advance::Done;
     if (!step.isAdvanced) {
       if (auto chosen = chooseConfig(); !chosen)
         return chosen;
@@ -286,7 +286,7 @@ private:
     }
     if (report_.backend == "cpu") {
       const Underway underway(context_, "measuring a plain read");
-      report_.readBandwidth = plainReadBandwidth(report_.variant, tree(), inputs_, threads_);
+      report_.readBandwidth = bench::plainReadBandwidth(report_.variant, tree(), inputs_, threads_);
     }
     if (!options_.dump.empty())
       return dumpRun(context_, options_.dump, report_.variant, tree(), inputs_, outputs_);
