@@ -13,7 +13,7 @@
 #include "tools/deftc/common/ProgramInput.h"
 #include "tools/deftc/common/Progress.h"
 #include "tools/deftc/common/TreeInput.h"
-#include "tools/deftc/plan/PlanReport.h"
+#include "tools/deftc/plan/PlanText.h"
 
 #include <nlohmann/json.hpp>
 
@@ -100,14 +100,20 @@ Result<Machine> chooseMachine(Context &context, const program::Program &program,
   return Machine{selection.config(), std::move(selection), blocks, isCpu};
 }
 
-std::string textOf(Context &context, const PlanReport &report, const std::string &form) {
+/// None as `selection`: the config is for no device in particular.
+std::string textOf(Context &context, const plan::PlanReport &report,
+                   const std::optional<config_cache::Selection> &selection, const std::string &form) {
   const Underway underway(context, "writing the plan");
-  if (form == "json")
-    return toJson(report).dump(1) + '\n';
+  if (form == "json") {
+    nlohmann::json object = toJson(report);
+    object["selection"] = selection ? config_cache::toJson(*selection) : nlohmann::json(nullptr);
+    return object.dump(1) + '\n';
+  }
   if (form == "svg")
     return drawPlan(report);
   std::ostringstream text;
-  printPlan(report, text);
+  printPlan(report, selection ? selectionText(*selection) : "the analytic choice for no device in particular",
+            text);
   return text.str();
 }
 
@@ -134,10 +140,10 @@ int planCommand(Context &context, const Options &options) {
   const auto make = [&] {
     const Underway underway(context,
                             "planning " + counted(std::ssize(subject->tree.queries()), "query", "queries"));
-    return reportPlan(std::move(subject->tree),
-                      plan::VariantFacts::of(program->variant(), machine->isCpu, *reach), config,
-                      machine->isCpu ? config.cost : config::kernelCoefficients(),
-                      options.blocks > 0 ? options.blocks : machine->blocks);
+    return plan::reportPlan(std::move(subject->tree),
+                            plan::VariantFacts::of(program->variant(), machine->isCpu, *reach), config,
+                            machine->isCpu ? config.cost : config::kernelCoefficients(),
+                            options.blocks > 0 ? options.blocks : machine->blocks);
   };
   auto report = make();
   if (!report)
@@ -145,8 +151,7 @@ int planCommand(Context &context, const Options &options) {
   report->treeName = std::move(subject->name);
   report->nodeNames = std::move(subject->nodeNames);
   report->variantName = program->variant().name;
-  report->selection = std::move(machine->selection);
-  return writeOutput(context, options.output, textOf(context, *report, options.form));
+  return writeOutput(context, options.output, textOf(context, *report, machine->selection, options.form));
 }
 
 } // namespace

@@ -2,7 +2,6 @@
 #include "runtime/device/Driver.h"
 #include "tests/support/RunDeftc.h"
 #include "tools/deftc/common/Context.h"
-#include "tools/deftc/plan/PlanReport.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

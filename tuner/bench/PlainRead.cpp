@@ -1,4 +1,4 @@
-#include "tools/deftc/run/PlainRead.h"
+#include "tuner/bench/PlainRead.h"
 
 #include "runtime/exec/RandomInputs.h"
 
@@ -11,7 +11,7 @@
 #include <thread>
 #include <vector>
 
-namespace deft::cli {
+namespace deft::bench {
 
 namespace {
 
@@ -128,4 +128,4 @@ double plainReadBandwidth(const spec::Variant &variant, const tree::KvTree &tree
   return best;
 }
 
-} // namespace deft::cli
+} // namespace deft::bench

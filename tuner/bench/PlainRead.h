@@ -4,7 +4,7 @@
 #include "runtime/exec/Inputs.h"
 #include "runtime/tree/KvTree.h"
 
-namespace deft::cli {
+namespace deft::bench {
 
 /// Bytes per second at which `threads` threads only read K and V of the tree's tokens where they lie, each
 /// byte once a pass: what this machine can do at best for a cache of this size and place. The best of some
@@ -12,4 +12,4 @@ namespace deft::cli {
 double plainReadBandwidth(const spec::Variant &variant, const tree::KvTree &tree, const exec::Inputs &inputs,
                           int threads);
 
-} // namespace deft::cli
+} // namespace deft::bench

@@ -2,7 +2,6 @@
 
 #include "compiler/config/Config.h"
 #include "compiler/support/Result.h"
-#include "runtime/config_cache/Select.h"
 #include "runtime/plan/Balance.h"
 #include "runtime/plan/CostModel.h"
 #include "runtime/plan/Io.h"
@@ -10,48 +9,46 @@
 
 #include <nlohmann/json_fwd.hpp>
 
-#include <iosfwd>
-#include <optional>
 #include <string>
 #include <vector>
 
-namespace deft::cli {
+namespace deft::plan {
 
-/// A plan and all that `deftc plan` tells of it. Plain values.
+/// A plan and all that is told of it: as text by `deftc plan`, as JSON, and as a picture. Plain values.
 struct PlanReport {
   std::string treeName; ///< for people
   tree::KvTree tree;
   std::vector<std::string> nodeNames; ///< as the tree's file has them, or empty
   std::string variantName;
-  plan::VariantFacts facts;
+  VariantFacts facts;
   config::Config config;
-  std::optional<config_cache::Selection> selection; ///< why this config; none: for no device in particular
   int blocks = 0;
 
-  plan::Plan plan;
-  plan::CostModel model; ///< by which the plan's time is told; see reportPlan
-  plan::PlanCost cost;
-  plan::IoBytes io;
-  plan::Balance balance;      ///< in microseconds of the cost model
+  Plan plan;
+  CostModel model; ///< by which the plan's time is told; see reportPlan
+  PlanCost cost;
+  IoBytes io;
+  Balance balance;            ///< in microseconds of the cost model
   std::vector<int> nodeOfRun; ///< of each run of the plan
 
   std::string nodeName(int node) const;
+  /// Of the phase that the item is in.
+  std::string phaseName(int item) const;
   /// The caller's query at a place of the plan's order.
   const tree::Query &query(int place) const { return tree.queries()[plan.callerIndex[place]]; }
 };
 
 /// Places the tree, plans it, counts the plan and tells its time by `prices`: plans are made by the config's
 /// own, and kernels of a GPU compared by others (kernelCoefficients).
-support::Result<PlanReport> reportPlan(tree::KvTree tree, const plan::VariantFacts &facts,
+support::Result<PlanReport> reportPlan(tree::KvTree tree, const VariantFacts &facts,
                                        const config::Config &config, const config::CostCoefficients &prices,
                                        int blocks);
 
 /// "4,400 tokens read, each by 10.1 queries in the mean"; under a mask, how many it hides from all.
 std::string readText(const PlanReport &report);
 
-void printPlan(const PlanReport &report, std::ostream &out);
 nlohmann::json toJson(const PlanReport &report);
 /// A picture for a browser; see PlanPicture.cpp.
 std::string drawPlan(const PlanReport &report);
 
-} // namespace deft::cli
+} // namespace deft::plan

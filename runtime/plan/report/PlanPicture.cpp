@@ -1,8 +1,8 @@
 #include "compiler/config/ConfigJson.h"
+#include "compiler/support/Numbers.h"
 #include "compiler/support/Svg.h"
+#include "runtime/plan/report/PlanReport.h"
 #include "runtime/tree/TreeSummary.h"
-#include "tools/deftc/common/Numbers.h"
-#include "tools/deftc/plan/PlanReport.h"
 
 #include <algorithm>
 #include <cmath>
@@ -12,9 +12,13 @@
 /// A plan in one picture. Above, the tree: a row is a query, a box is a node, as wide as its tokens and as
 /// tall as its readers, right of its parent. So an area is pairs of a token and a query that sees it, and
 /// every item is a stretch of it in a colour of its own. Below, the blocks, with the same colours stacked up.
-namespace deft::cli {
+namespace deft::plan {
 
+using support::bytesOf;
+using support::counted;
+using support::rounded;
 using support::Svg;
+using support::withSeparators;
 
 namespace {
 
@@ -279,7 +283,7 @@ private:
   void drawHidden() {
     constexpr int kMostRects = 4000;
     int left = kMostRects;
-    std::vector<plan::Positions> seen, before;
+    std::vector<Positions> seen, before;
     for (const abi::Item &item : plan_.items)
       for (int r = item.runBegin; r < item.runBegin + item.runCount; ++r) {
         const abi::Run &run = plan_.runs[r];
@@ -298,16 +302,16 @@ private:
       }
   }
 
-  void clipTo(const abi::Run &run, int qPos, std::vector<plan::Positions> &seen) const {
+  void clipTo(const abi::Run &run, int qPos, std::vector<Positions> &seen) const {
     report_.facts.reach.find(qPos, qPos, seen);
-    for (plan::Positions &stretch : seen)
+    for (Positions &stretch : seen)
       stretch = {std::clamp(stretch.begin, run.position, run.position + run.tokens),
                  std::clamp(stretch.end, run.position, run.position + run.tokens)};
-    std::erase_if(seen, [](const plan::Positions &stretch) { return stretch.begin == stretch.end; });
+    std::erase_if(seen, [](const Positions &stretch) { return stretch.begin == stretch.end; });
   }
 
   /// The run's tokens beside those that are seen, for the queries [begin, end).
-  void drawGaps(const abi::Run &run, int node, const std::vector<plan::Positions> &seen, int begin, int end,
+  void drawGaps(const abi::Run &run, int node, const std::vector<Positions> &seen, int begin, int end,
                 int &left) {
     const double perToken = nodeWidth(node) / report_.tree.nodes()[node].tokens;
     const auto gap = [&](int from, int to) {
@@ -318,7 +322,7 @@ private:
                 "fill=\"url(#hidden)\" fill-opacity=\"0.85\" pointer-events=\"none\"");
     };
     int at = run.position;
-    for (const plan::Positions &stretch : seen) {
+    for (const Positions &stretch : seen) {
       gap(at, stretch.begin);
       at = stretch.end;
     }
@@ -347,7 +351,7 @@ private:
   }
 
   void drawLoads() {
-    const plan::Balance &balance = report_.balance;
+    const Balance &balance = report_.balance;
     const auto blocks = static_cast<int>(balance.load.size());
     const auto idle = std::count(balance.load.begin(), balance.load.end(), 0.0);
     y_ += 44;
@@ -392,7 +396,7 @@ private:
   }
 
   const PlanReport &report_;
-  const plan::Plan &plan_;
+  const Plan &plan_;
   Svg svg_;
   std::vector<Column> columns_;
   std::vector<Readers> readers_;     ///< by node
@@ -406,4 +410,4 @@ private:
 
 std::string drawPlan(const PlanReport &report) { return Picture(report).draw(); }
 
-} // namespace deft::cli
+} // namespace deft::plan
