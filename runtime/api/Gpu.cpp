@@ -5,8 +5,8 @@
 #include "runtime/api/InvariantConfig.h"
 #include "runtime/api/ParamsImpl.h"
 #include "runtime/api/TreeImpl.h"
-#include "runtime/config_cache/ConfigChooser.h"
 #include "runtime/device/Driver.h"
+#include "runtime/program/KernelChoice.h"
 
 #include <algorithm>
 
@@ -41,15 +41,15 @@ support::Result<config::Config> invariantConfig(const spec::Variant &variant, co
   return api::withWidestPhase(std::move(config));
 }
 
-/// For trees like this one; else, of those that were not tuned, the one that suits it.
-config::Config tunedConfig(const Gpu &gpu, const Attention &attention, const Tree &tree,
-                           std::vector<config::Config> untuned) {
+/// For trees like this one.
+support::Result<package::KernelSet> kernelsFor(const Gpu &gpu, const Attention &attention, const Tree &tree) {
   const device::DeviceFacts &facts = gpu.impl().device->facts();
   const Attention::Impl &impl = attention.impl();
-  config_cache::ConfigChooser chooser(
-      impl.configs->of(config_cache::DeviceKey::ofGpu(facts)), impl.program.sharedVariant(),
-      target::targetForDevice(facts.major, facts.minor), std::move(untuned), facts.multiprocessors);
-  return chooser.choose(tree.impl().tree()).config();
+  auto choice = program::chooseKernels(
+      impl.program, facts, impl.configs->of(config_cache::DeviceKey::ofGpu(facts)), tree.impl().tree());
+  if (!choice)
+    return choice.error();
+  return std::move(choice->kernels);
 }
 
 Result<std::shared_ptr<const exec::CudaParams>> uploadParams(const Gpu &gpu, const Attention &attention,
@@ -111,23 +111,17 @@ Result<GpuAttention> GpuAttention::load(const Gpu &gpu, const Attention &attenti
     auto params = uploadParams(gpu, attention, given);
     if (!params)
       return params.error();
-    auto untuned = program.untunedConfigs(facts.major, facts.minor);
-    if (!untuned)
-      return api::toPublic(untuned.error());
-    auto config = support::Result<config::Config>(untuned->front());
-    if (options.invariant)
+    auto config = program.untunedConfig(facts.major, facts.minor);
+    if (config && options.invariant)
       config = invariantConfig(program.variant(), std::move(*config));
     if (!config)
       return api::toPublic(config.error());
-    std::string warning; // a cache that cannot be written costs time at the next load, no more
-    const auto makeKernels = [&](const config::Config &of) {
-      return program.cudaKernels(facts.major, facts.minor, of, warning);
-    };
     auto kernels = support::Result<package::KernelSet>(support::Error{});
     if (options.typicalTree && !options.invariant)
-      kernels = makeKernels(tunedConfig(gpu, attention, *options.typicalTree, std::move(*untuned)));
-    if (!kernels) // no tree to tune for, or no NVRTC to make the tuned kernels of a package
-      kernels = makeKernels(*config);
+      kernels = kernelsFor(gpu, attention, *options.typicalTree);
+    std::string warning; // a cache that cannot be written costs time at the next load, no more
+    if (!kernels)        // no tree to choose for, or what was chosen cannot be made
+      kernels = program.cudaKernels(facts.major, facts.minor, *config, warning);
     if (!kernels)
       return api::toPublic(kernels.error());
     auto loaded = exec::CudaKernels::load(gpu.impl().device, program.variant(), *kernels);

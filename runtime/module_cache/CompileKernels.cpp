@@ -8,6 +8,9 @@
 
 namespace deft::module_cache {
 
+using package::Kernel;
+using package::KernelOrigin;
+using package::KernelSet;
 using support::Error;
 using support::ErrorCode;
 using support::Result;

@@ -14,21 +14,18 @@
 /// From a variant's source to its kernels, by NVRTC and the cubin cache.
 namespace deft::module_cache {
 
-using package::Kernel;
-using package::KernelOrigin;
-using package::KernelSet;
-
 /// One kernel from its source: found in the cache, or compiled and stored. `entry` is its function,
 /// and names the source in messages. `cache` may be null.
-support::Result<Kernel> compileKernel(CubinCache *cache, const nvrtc::Nvrtc &nvrtc, const std::string &entry,
-                                      const std::string &source, std::string_view arch,
-                                      const nvrtc::CompileOptions &options = {});
+support::Result<package::Kernel> compileKernel(CubinCache *cache, const nvrtc::Nvrtc &nvrtc,
+                                               const std::string &entry, const std::string &source,
+                                               std::string_view arch,
+                                               const nvrtc::CompileOptions &options = {});
 
 /// All kernels of a config, those that the cache lacks in parallel. The config must be legal on the
 /// target; an illegal one is an error before anything is compiled.
-support::Result<KernelSet> compileKernels(CubinCache *cache, const nvrtc::Nvrtc &nvrtc,
-                                          const codegen::cuda::VariantSource &source,
-                                          const config::Config &config, const target::Target &target,
-                                          const nvrtc::CompileOptions &options = {});
+support::Result<package::KernelSet> compileKernels(CubinCache *cache, const nvrtc::Nvrtc &nvrtc,
+                                                   const codegen::cuda::VariantSource &source,
+                                                   const config::Config &config, const target::Target &target,
+                                                   const nvrtc::CompileOptions &options = {});
 
 } // namespace deft::module_cache

@@ -127,12 +127,12 @@ int run(const std::string &jsonPath, int samples) {
     const auto cache = module_cache::CubinCache::open(folder + "/" + std::to_string(sample));
     for (const bool isCold : {true, false})
       for (std::size_t i = 0; i < sources.size(); ++i) {
-        support::Result<module_cache::Kernel> kernel = support::Error{};
+        support::Result<package::Kernel> kernel = support::Error{};
         (isCold ? cold : cached)[i].push_back(millisecondsOf([&] {
           kernel =
               module_cache::compileKernel(cache.get(), **nvrtc, sources[i].entry, sources[i].text, kArch);
         }));
-        using Origin = module_cache::KernelOrigin;
+        using Origin = package::KernelOrigin;
         right = right && kernel && kernel->origin == (isCold ? Origin::Compiled : Origin::Cache) &&
                 (cubins[i].empty() || cubins[i] == kernel->cubin);
         if (kernel)

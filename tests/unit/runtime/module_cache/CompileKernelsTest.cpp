@@ -44,16 +44,16 @@ TEST(KernelSetTest, CompilesEachPhaseAndTheMergeAndFindsThemAgain) {
   EXPECT_EQ(first->attend[0].threads, 64);
   EXPECT_EQ(first->merge.threads, 128);
   EXPECT_GT(first->attend[0].smemBytes, 0);
-  EXPECT_EQ(first->attend[0].origin, KernelOrigin::Compiled);
+  EXPECT_EQ(first->attend[0].origin, package::KernelOrigin::Compiled);
 
   const auto again = compileKernels(cache.get(), **nvrtc, plain(), small(), target);
   ASSERT_TRUE(again) << again.error().message;
   for (std::size_t i = 0; i < 2; ++i) {
-    EXPECT_EQ(again->attend[i].origin, KernelOrigin::Cache);
+    EXPECT_EQ(again->attend[i].origin, package::KernelOrigin::Cache);
     EXPECT_EQ(again->attend[i].cubin, first->attend[i].cubin);
     EXPECT_EQ(again->attend[i].resources.registers, first->attend[i].resources.registers);
   }
-  EXPECT_EQ(again->merge.origin, KernelOrigin::Cache);
+  EXPECT_EQ(again->merge.origin, package::KernelOrigin::Cache);
 }
 
 TEST(KernelSetTest, AnIllegalConfigIsRefusedBeforeCompiling) {
