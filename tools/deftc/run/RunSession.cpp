@@ -9,10 +9,10 @@
 #include "tools/deftc/common/Progress.h"
 #include "tools/deftc/run/Memory.h"
 #include "tools/deftc/run/RunBackend.h"
-#include "tools/deftc/run/RunCache.h"
 #include "tools/deftc/run/RunDump.h"
-#include "tools/deftc/run/RunTrees.h"
 #include "tuner/bench/PlainRead.h"
+#include "tuner/replay/ServedCache.h"
+#include "tuner/replay/TreeSteps.h"
 
 #include <algorithm>
 #include <chrono>
@@ -56,9 +56,9 @@ private:
     if (auto read = context_.files.readsFolder(options_.recordsFolder); !read)
       return read;
     const Underway underway(context_, "making the tree");
-    auto steps = options_.workload.empty()
-                     ? TreeSteps::ofFile(options_.tree)
-                     : TreeSteps::ofWorkload(options_.workload, options_.seed, options_.recordsFolder);
+    auto steps = options_.workload.empty() ? replay::TreeSteps::ofFile(options_.tree)
+                                           : replay::TreeSteps::ofWorkload(options_.workload, options_.seed,
+                                                                           options_.recordsFolder);
     if (!steps)
       return steps.error();
     steps_.emplace(std::move(*steps));
@@ -136,7 +136,7 @@ private:
 
   /// Several steps share a cache, in which the tree moves about.
   Result<void> makeInputsOfSteps(std::vector<exec::ParamValue> params) {
-    auto cache = RunCache::open(*steps_, options_.steps, placementOptions());
+    auto cache = replay::ServedCache::open(*steps_, options_.steps, placementOptions());
     if (!cache)
       return cache.error();
     cache_.emplace(std::move(*cache));
@@ -296,13 +296,13 @@ private:
   Context &context_;
   const RunOptions &options_;
   std::optional<program::Program> program_;
-  std::optional<TreeSteps> steps_;
+  std::optional<replay::TreeSteps> steps_;
   std::unique_ptr<RunBackend> backend_;
   const config_cache::Selection *selection_ = nullptr; ///< of the last plan that was made anew
   config::Config config_;                              ///< its config, as --partition and --chunk change it
   int threads_ = 1;
-  std::optional<tree::KvTree> tree_; ///< of a single step
-  std::optional<RunCache> cache_;    ///< of several
+  std::optional<tree::KvTree> tree_;         ///< of a single step
+  std::optional<replay::ServedCache> cache_; ///< of several
   exec::Inputs inputs_;
   plan::Reach reach_; ///< of the mask, with these parameters
   exec::Outputs outputs_;

@@ -5,7 +5,7 @@
 #include <optional>
 #include <string>
 
-namespace deft::cli {
+namespace deft::replay {
 
 /// The tree of one step after the other: a file has one, a workload several.
 class TreeSteps {
@@ -31,4 +31,4 @@ private:
   std::optional<workload::Workload> workload_;
 };
 
-} // namespace deft::cli
+} // namespace deft::replay

@@ -1,10 +1,10 @@
-#include "tools/deftc/run/RunCache.h"
+#include "tuner/replay/ServedCache.h"
 
 #include "runtime/exec/RandomInputs.h"
 
 #include <algorithm>
 
-namespace deft::cli {
+namespace deft::replay {
 
 using support::Result;
 using tree::TokenCopy;
@@ -30,7 +30,7 @@ void copyTokens(const TokenCopy &copy, const tree::CachePlacement &placement, st
 
 } // namespace
 
-Result<RunCache> RunCache::open(TreeSteps &steps, int count, const tree::PlacementOptions &placement) {
+Result<ServedCache> ServedCache::open(TreeSteps &steps, int count, const tree::PlacementOptions &placement) {
   const int first = steps.step();
   auto trial = follow(steps, placement);
   if (!trial)
@@ -54,14 +54,14 @@ Result<RunCache> RunCache::open(TreeSteps &steps, int count, const tree::Placeme
 }
 
 /// From the workload's first step to where it is: node numbers come from what happened before.
-Result<RunCache> RunCache::follow(TreeSteps &steps, const tree::PlacementOptions &placement) {
+Result<ServedCache> ServedCache::follow(TreeSteps &steps, const tree::PlacementOptions &placement) {
   const int first = steps.step();
   constexpr int kMost = tree::KvTree::kMaxTokens;
   auto sequences = tree::SequenceTree::make(
       {.pageSize = placement.pageSize, .pages = kMost / std::max(placement.pageSize, 1)});
   if (!sequences)
     return sequences.error();
-  RunCache cache(std::move(*sequences), placement);
+  ServedCache cache(std::move(*sequences), placement);
   if (auto begun = steps.seek(1); !begun)
     return begun.error();
   for (;;) {
@@ -74,7 +74,7 @@ Result<RunCache> RunCache::follow(TreeSteps &steps, const tree::PlacementOptions
   }
 }
 
-Result<std::vector<TokenCopy>> RunCache::followStep(const TreeSteps &steps) {
+Result<std::vector<TokenCopy>> ServedCache::followStep(const TreeSteps &steps) {
   std::vector<TokenCopy> copies;
   for (const tree::TreeEdit &edit : steps.edits()) {
     const auto made = sequences_.apply(edit);
@@ -89,7 +89,7 @@ Result<std::vector<TokenCopy>> RunCache::followStep(const TreeSteps &steps) {
 }
 
 /// Pages of which something was read or written; the pool takes them by rising numbers.
-void RunCache::notePages(std::span<const TokenCopy> copies) {
+void ServedCache::notePages(std::span<const TokenCopy> copies) {
   const int unit = std::max(options_.pageSize, 1);
   const auto note = [&](std::int64_t slot) { pages_ = std::max(pages_, slot / unit + 1); };
   for (const TokenCopy &copy : copies)
@@ -103,7 +103,7 @@ void RunCache::notePages(std::span<const TokenCopy> copies) {
 }
 
 /// A tree of one node as large as the pool is laid out as any tree is; the pages it gets are the pool's.
-Result<void> RunCache::placePool() {
+Result<void> ServedCache::placePool() {
   const int unit = std::max(options_.pageSize, 1);
   if ((pages_ + 1) * unit > tree::KvTree::kMaxTokens)
     return support::Error{support::ErrorCode::Diagnostics,
@@ -128,14 +128,14 @@ Result<void> RunCache::placePool() {
   return {};
 }
 
-exec::Inputs RunCache::makeInputs(const spec::Variant &variant, std::vector<exec::ParamValue> params,
-                                  std::uint64_t seed, int threads) {
+exec::Inputs ServedCache::makeInputs(const spec::Variant &variant, std::vector<exec::ParamValue> params,
+                                     std::uint64_t seed, int threads) {
   exec::Inputs inputs = exec::makeRandomInputs(variant, pool_, placement_, std::move(params), seed, threads);
   setPageTable(inputs);
   return inputs;
 }
 
-void RunCache::setPageTable(exec::Inputs &inputs) const {
+void ServedCache::setPageTable(exec::Inputs &inputs) const {
   const std::vector<int> &table = sequences_.pool().pageTable();
   inputs.queryCount = static_cast<int>(tree().queries().size());
   inputs.pageTable.resize(table.size());
@@ -143,7 +143,7 @@ void RunCache::setPageTable(exec::Inputs &inputs) const {
     inputs.pageTable[i] = table[i] < 0 ? 0 : physical_[static_cast<std::size_t>(table[i])];
 }
 
-Result<void> RunCache::next(TreeSteps &steps, const spec::Variant &variant, exec::Inputs &inputs) {
+Result<void> ServedCache::next(TreeSteps &steps, const spec::Variant &variant, exec::Inputs &inputs) {
   if (const auto moved = steps.next(); !moved)
     return moved.error();
   const auto copies = followStep(steps);
@@ -155,4 +155,4 @@ Result<void> RunCache::next(TreeSteps &steps, const spec::Variant &variant, exec
   return {};
 }
 
-} // namespace deft::cli
+} // namespace deft::replay

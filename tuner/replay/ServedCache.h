@@ -3,21 +3,22 @@
 #include "runtime/exec/Inputs.h"
 #include "runtime/tree/CachePlacement.h"
 #include "runtime/tree/SequenceTree.h"
-#include "tools/deftc/run/RunTrees.h"
+#include "tuner/replay/TreeSteps.h"
 
 #include <cstdint>
 #include <span>
 #include <vector>
 
-namespace deft::cli {
+namespace deft::replay {
 
 /// The cache of a run of several steps, as a server keeps it: a SequenceTree follows the workload, its pool
 /// says where tokens lie, and the copies that it asks for are made.
-class RunCache {
+class ServedCache {
 public:
   /// For `count` steps from the one at hand on. How large the pool gets is found by going through them once;
   /// afterwards `steps` is where it was. `placement` says how the pool's pages lie in memory.
-  static support::Result<RunCache> open(TreeSteps &steps, int count, const tree::PlacementOptions &placement);
+  static support::Result<ServedCache> open(TreeSteps &steps, int count,
+                                           const tree::PlacementOptions &placement);
 
   const tree::KvTree &tree() const { return sequences_.tree(); }
   /// Pages that the steps need (contiguous: tokens).
@@ -31,10 +32,10 @@ public:
   support::Result<void> next(TreeSteps &steps, const spec::Variant &variant, exec::Inputs &inputs);
 
 private:
-  RunCache(tree::SequenceTree sequences, const tree::PlacementOptions &placement)
+  ServedCache(tree::SequenceTree sequences, const tree::PlacementOptions &placement)
       : sequences_(std::move(sequences)), options_(placement) {}
 
-  static support::Result<RunCache> follow(TreeSteps &steps, const tree::PlacementOptions &placement);
+  static support::Result<ServedCache> follow(TreeSteps &steps, const tree::PlacementOptions &placement);
   support::Result<std::vector<tree::TokenCopy>> followStep(const TreeSteps &steps);
   void notePages(std::span<const tree::TokenCopy> copies);
   support::Result<void> placePool();
@@ -49,4 +50,4 @@ private:
   std::vector<int> physical_; ///< where each page of the pool lies; empty without pages
 };
 
-} // namespace deft::cli
+} // namespace deft::replay

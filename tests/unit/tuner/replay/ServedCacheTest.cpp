@@ -1,11 +1,11 @@
-#include "tools/deftc/run/RunCache.h"
+#include "tuner/replay/ServedCache.h"
 
 #include <gtest/gtest.h>
 
 #include <algorithm>
 #include <set>
 
-namespace deft::cli {
+namespace deft::replay {
 namespace {
 
 spec::Variant tinyVariant(int pageSize) {
@@ -31,7 +31,7 @@ std::vector<long long> elementsOf(const tree::KvTree &tree, const exec::Inputs &
   return elements;
 }
 
-TEST(RunCacheTest, FollowsEveryWorkload) {
+TEST(ServedCacheTest, FollowsEveryWorkload) {
   const auto all = workload::list();
   ASSERT_TRUE(all);
   ASSERT_GE(all->size(), 8u);
@@ -42,7 +42,7 @@ TEST(RunCacheTest, FollowsEveryWorkload) {
       ASSERT_TRUE(steps) << steps.error().message;
       const int count = std::min(steps->stepsLeft() + 1, 30);
       const spec::Variant variant = tinyVariant(pageSize);
-      auto cache = RunCache::open(
+      auto cache = ServedCache::open(
           *steps, count,
           {.pageSize = pageSize, .order = tree::PlacementOrder::Scattered, .seed = 3, .poolPages = 0});
       ASSERT_TRUE(cache) << cache.error().message;
@@ -116,7 +116,7 @@ private:
 };
 
 /// Wherever the pool moves a token, its values are with it.
-TEST(RunCacheTest, TokensKeepTheirValues) {
+TEST(ServedCacheTest, TokensKeepTheirValues) {
   for (const char *workload : {"beam_search:prompt=50", "random_forest", "reasoning", "token_tree"})
     for (const int pageSize : {16, 0}) {
       SCOPED_TRACE(std::string(workload) + ", page size " + std::to_string(pageSize));
@@ -124,7 +124,7 @@ TEST(RunCacheTest, TokensKeepTheirValues) {
       ASSERT_TRUE(steps) << steps.error().message;
       const spec::Variant variant = tinyVariant(pageSize);
       const int count = std::min(steps->stepsLeft() + 1, 25);
-      auto cache = RunCache::open(*steps, count, {.pageSize = pageSize});
+      auto cache = ServedCache::open(*steps, count, {.pageSize = pageSize});
       ASSERT_TRUE(cache) << cache.error().message;
       exec::Inputs inputs = cache->makeInputs(variant, {}, 1, 1);
       Contents contents;
@@ -139,11 +139,11 @@ TEST(RunCacheTest, TokensKeepTheirValues) {
     }
 }
 
-TEST(RunCacheTest, BranchesThatOnlyGrowMoveOnce) {
+TEST(ServedCacheTest, BranchesThatOnlyGrowMoveOnce) {
   auto steps = TreeSteps::ofWorkload("few_shot:prompt=200,branches=4", 1, "");
   ASSERT_TRUE(steps) << steps.error().message;
   const spec::Variant variant = tinyVariant(16);
-  auto cache = RunCache::open(*steps, 60, {.pageSize = 16});
+  auto cache = ServedCache::open(*steps, 60, {.pageSize = 16});
   ASSERT_TRUE(cache) << cache.error().message;
   exec::Inputs inputs = cache->makeInputs(variant, {}, 1, 1);
   int moves = 0;
@@ -156,4 +156,4 @@ TEST(RunCacheTest, BranchesThatOnlyGrowMoveOnce) {
 }
 
 } // namespace
-} // namespace deft::cli
+} // namespace deft::replay

@@ -1,10 +1,10 @@
-#include "tools/deftc/run/RunTrees.h"
+#include "tuner/replay/TreeSteps.h"
 
 #include "runtime/tree/TreeFile.h"
 
 #include <utility>
 
-namespace deft::cli {
+namespace deft::replay {
 
 using support::Result;
 
@@ -38,4 +38,4 @@ const std::vector<tree::TreeEdit> &TreeSteps::edits() const {
   return workload_ ? workload_->edits() : none;
 }
 
-} // namespace deft::cli
+} // namespace deft::replay
