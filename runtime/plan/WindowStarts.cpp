@@ -47,8 +47,7 @@ void groupHeads(Plan &plan) {
                                 run.tokens,
                                 run.tokens,
                                 0,
-                                false,
-                                0};
+                                false};
     if (plan.windowStarts.empty() || plan.windowStarts.back().location != run.location) {
       plan.windowStarts.push_back(own);
       continue;
@@ -86,7 +85,7 @@ void linkStarts(Plan &plan) {
 }
 
 /// Tokens that nobody reads any more.
-int lostTokens(const Plan &plan) {
+int lostTokens(const Plan &plan, std::span<const int> moved) {
   const std::vector<Plan::WindowStart> &starts = plan.windowStarts;
   int lost = 0;
   for (std::size_t s = 0; s < starts.size();) {
@@ -94,7 +93,7 @@ int lostTokens(const Plan &plan) {
     int location = Reach::kNowhere;
     bool isInside = false;
     for (; s < starts.size() && starts[s].first == static_cast<int>(first); ++s) {
-      location = std::min(location, starts[s].location + starts[s].moved);
+      location = std::min(location, starts[s].location + moved[s]);
       isInside |= starts[s].isInside;
     }
     lost += isInside ? 0 : location - starts[first].location;
@@ -131,30 +130,31 @@ void findWindowStarts(int mostGrowth, Plan &plan) {
   linkStarts(plan);
 }
 
-bool findWindowMoves(Plan &plan) {
+bool findWindowMoves(const Plan &plan, std::span<int> moved) {
   if (plan.strictChunk > 0) // its chunks stay whole, and are those that show their readers something
     return std::none_of(plan.windowHeads.begin(), plan.windowHeads.end(),
                         [&](const Plan::WindowHead &head) { return losesAReader(plan, head, 0); });
-  for (Plan::WindowStart &start : plan.windowStarts) {
+  for (std::size_t s = 0; s < plan.windowStarts.size(); ++s) {
+    const Plan::WindowStart &start = plan.windowStarts[s];
     const int least = leastQPos(plan, start.queryBegin, start.queryEnd);
     const int first = plan.reach.firstFrom(least, start.position);
     if (first == Reach::kNowhere || first - start.position >= start.shortest)
       return false;
     const int location = (start.location + first - start.position) & -plan.trimStep;
-    start.moved = std::max(location - start.location, 0);
+    moved[s] = std::max(location - start.location, 0);
   }
   return true;
 }
 
-int moveWindowStarts(Plan &plan) {
-  if (std::all_of(plan.windowStarts.begin(), plan.windowStarts.end(),
-                  [](const Plan::WindowStart &start) { return start.moved == 0; }))
+int moveWindowStarts(Plan &plan, std::span<const int> allMoved) {
+  if (std::all_of(allMoved.begin(), allMoved.end(), [](int moved) { return moved == 0; }))
     return 0;
   abi::Run *const runs = plan.runs.toChange().data();
-  plan.readTokens -= lostTokens(plan);
+  plan.readTokens -= lostTokens(plan, allMoved);
   int most = 0;
-  for (Plan::WindowStart &start : plan.windowStarts) {
-    const int moved = start.moved;
+  for (std::size_t s = 0; s < plan.windowStarts.size(); ++s) {
+    Plan::WindowStart &start = plan.windowStarts[s];
+    const int moved = allMoved[s];
     if (moved == 0)
       continue;
     for (int h = start.headBegin; h < start.headEnd; ++h) {

@@ -131,8 +131,8 @@ TEST(VisibleTreeTest, LeavesGrowAndWindowsMove) {
           break;
         }
         ++advanced;
-        for (const Plan::WindowStart &start : plan.windowStarts)
-          moved += start.moved > 0 ? 1 : 0;
+        for (std::size_t s = 0; s < plan.windowStarts.size(); ++s)
+          moved += plan.windowStarts[s].location > before.windowStarts[s].location ? 1 : 0;
         const auto verified = verify(plan, tree, one.facts, one.config);
         ASSERT_TRUE(verified) << verified.error().message;
         if (one.facts.reach.hasRisingEnd())
