@@ -5,7 +5,6 @@
 #include "compiler/spec/Variant.h"
 #include "compiler/support/Result.h"
 
-#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -22,8 +21,7 @@ struct SpecFile {
 
 struct PackagedVariant {
   VariantSource source;
-  std::optional<spec::ScheduleSpec> space; ///< what the spec leaves to the tuner; ranges are dropped
-  std::vector<KernelSet> kernels;          ///< of an architecture, those of all its default configs
+  std::vector<KernelSet> kernels; ///< of an architecture, those of all its default configs
 };
 
 /// Native code for the host's processor: a shared object that depends on nothing, with one table of

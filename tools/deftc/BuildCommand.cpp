@@ -76,7 +76,7 @@ public:
     Result<package::VariantSource> source = jit::variantSource(spec_, variant);
     if (!source)
       return std::move(source).error();
-    package::PackagedVariant packaged{std::move(*source), variant.schedule, {}};
+    package::PackagedVariant packaged{std::move(*source), {}};
     context_.out << variant.name << ": source\n";
     for (const target::Target *target : targets) {
       const auto configs = kernels::defaultConfigs(variant, *target);

@@ -2,7 +2,6 @@
 #include "compiler/package/Container.h"
 
 #include "compiler/config/ConfigJson.h"
-#include "compiler/package/SpaceJson.h"
 #include "templates/deft/abi.h"
 
 #include <gtest/gtest.h>
@@ -26,16 +25,6 @@ Package sample() {
                     .pageSize = 16,
                     .params = {"cap"},
                     .hooks = "struct Params {};\n"};
-  spec::PhaseSpec wide;
-  wide.name = "wide";
-  wide.rowsAbove = 16;
-  wide.tileQ = spec::TuneList{{64, 128}, true, {}};
-  wide.warps = spec::TuneList{{4}, false, {}};
-  spec::PhaseSpec narrow;
-  narrow.name = "narrow";
-  variant.space = spec::ScheduleSpec{{spec::Partition::Union, spec::Partition::NodeChunk},
-                                     spec::TuneList{{128, 256}, true, {}},
-                                     {wide, narrow}};
   for (const char *arch : {"sm_80", "sm_90a"}) {
     KernelSet set;
     set.arch = arch;
@@ -68,6 +57,20 @@ TEST(PackageTest, KernelsOfAnotherAbiAreLeftOut) {
   EXPECT_TRUE(read->find("llama")->kernels.empty());
 }
 
+/// Packages had the schedule's lists once, which nobody read: they stand in the spec.
+TEST(PackageTest, WhatOlderPackagesHadBesideIsPassedOver) {
+  auto sections = readContainer(writePackage(sample()), "p");
+  ASSERT_TRUE(sections);
+  std::string &manifest = sections->front().bytes;
+  auto json = nlohmann::json::parse(manifest);
+  json.at("variants")[0]["space"] = "variants/llama/space.json";
+  manifest = json.dump();
+  sections->push_back({"variants/llama/space.json", "{\"partitions\": [], \"phases\": []}\n"});
+  const auto read = readPackage(writeContainer(*sections), "p");
+  ASSERT_TRUE(read) << read.error().message;
+  EXPECT_EQ(writePackage(*read), writePackage(sample()));
+}
+
 TEST(PackageTest, RoundTripKeepsEverything) {
   const Package written = sample();
   const auto read = readPackage(writePackage(written), "p");
@@ -83,10 +86,6 @@ TEST(PackageTest, RoundTripKeepsEverything) {
   ASSERT_EQ(read->variants.size(), 2u);
   const PackagedVariant &variant = *read->find("llama");
   EXPECT_EQ(variant.source.hooks, "struct Params {};\n");
-  EXPECT_EQ(toJson(*variant.space), toJson(*written.variants[0].space));
-  EXPECT_EQ(variant.space->phases[0].tileQ->values, (std::vector{64, 128}));
-  EXPECT_FALSE(variant.space->phases[0].tileKv);
-  EXPECT_FALSE(variant.space->phases[1].rowsAbove);
   ASSERT_EQ(variant.kernels.size(), 2u);
   EXPECT_EQ(variant.kernels[1].arch, "sm_90a");
   EXPECT_EQ(config::toJson(variant.kernels[1].config), config::toJson(written.variants[0].kernels[1].config));
@@ -99,7 +98,6 @@ TEST(PackageTest, RoundTripKeepsEverything) {
   EXPECT_EQ(attend.resources.spillStoreBytes, 4);
   EXPECT_EQ(attend.origin, KernelOrigin::Package);
   EXPECT_EQ(variant.kernels[0].merge.entry, "deft_llama_merge");
-  EXPECT_FALSE(read->find("plain")->space);
   EXPECT_EQ(read->find("none"), nullptr);
   EXPECT_EQ(writePackage(*read), writePackage(written));
 }
