@@ -108,8 +108,7 @@ template <class T> json optional(const std::optional<T> &value) {
 class Hiding {
 public:
   Hiding(const ConfigCache &cache, const RegretRequest &request)
-      : cache_(cache), request_(request),
-        kernelHash_(kernelHash(request.target ? DeviceKey::Kind::Gpu : DeviceKey::Kind::Cpu)) {}
+      : cache_(cache), request_(request), kernelHash_(kernelHash(kernels::deviceOf(request.target))) {}
 
   Result<std::vector<RegretRow>> all() {
     std::vector<RegretRow> rows;

@@ -60,7 +60,7 @@ std::vector<Source> sourcesToCompile() {
       continue;
     auto compilation = driver::Compilation::create(variant, shipped.sources);
     const auto source = compilation->cudaVariantSource();
-    const auto config = kernels::defaultConfig(variant, *target::findTarget(kArch));
+    const auto config = kernels::defaultConfig(variant, target::findTarget(kArch));
     for (const config::PhaseConfig &phase : config->phases)
       sources.push_back({package::attendEntry(*source, phase), package::instantiateAttend(*source, phase)});
     sources.push_back({package::mergeEntry(*source), package::instantiateMerge(*source)});

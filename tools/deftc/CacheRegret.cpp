@@ -129,7 +129,7 @@ int regret(Context &context, const Options &options) {
     const spec::Variant variant = signature.variant();
     if (device->target)
       return program ? program->untunedConfigs(device->target->major, device->target->minor)
-                     : kernels::defaultConfigs(variant, *device->target);
+                     : kernels::defaultConfigs(variant, device->target);
     auto config = jit::cpuConfig(variant, device->key.units);
     if (!config)
       return config.error();
