@@ -101,7 +101,7 @@ Result<std::vector<config::Config>> Program::untunedConfigs(int major, int minor
   const auto target = targetFor(major, minor);
   if (!target)
     return target.error();
-  return kernels::defaultConfigs(*variant_, **target);
+  return kernels::defaultConfigs(*variant_, *target);
 }
 
 Result<package::KernelSet> Program::cudaKernels(int major, int minor, std::string &warning) const {
