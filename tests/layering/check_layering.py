@@ -24,6 +24,7 @@ LAYERS = [
     "compiler/driver",
     "runtime/include",
     "runtime/tree",
+    "runtime/sharing",
     "runtime/plan",
     "runtime/device",
     "runtime/nvrtc",
