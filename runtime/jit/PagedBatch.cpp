@@ -15,7 +15,7 @@ struct PagedBatch::Impl {
   sharing::Batch batch;
   Tree view; ///< looks at the tree of `batch`
 
-  Impl(int pageSize, bool checksEntries) : batch(pageSize, checksEntries) {
+  Impl(int pageSize, bool checksEntries) : batch(sharing::PageSize(pageSize), checksEntries) {
     view.mutableImpl().look(batch.tree());
   }
 };
@@ -50,7 +50,7 @@ bool readsDepth(const spec::Variant &variant) {
 
 /// Whether the attention means the same over the batch as over each request by itself.
 Result<void> checkServes(const sharing::Batch &batch, const Attention &attention) {
-  if (const int own = batch.forest().pageSize(); attention.pageSize() != own)
+  if (const int own = batch.forest().pageSize().tokens(); attention.pageSize() != own)
     return jit::usage("the batch has pages of " + std::to_string(own) + " tokens, `" + attention.name() +
                           "` " +
                           (attention.pageSize() == 0 ? "has none"

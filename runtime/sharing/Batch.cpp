@@ -36,7 +36,7 @@ Result<void> Batch::update(const Requests &asked) {
   const auto rows = RowReader::make(asked.table, forest_.pageSize());
   if (!rows)
     return rows.error();
-  if (auto read = readRequests(asked, *rows, forest_.pageSize(), requests_); !read)
+  if (auto read = readRequests(asked, *rows, requests_); !read)
     return read;
   const int *const table = asked.table.entries.data();
   ++step_;
@@ -51,7 +51,7 @@ Result<void> Batch::update(const Requests &asked) {
   hasIds_ = !asked.ids.empty();
   needsQueries_ = hasGrown_ = false;
   dropUnseen();
-  keepKnown(rows->isPacked());
+  keepKnown();
   growKnown(table);
   addNew(table, asked.ids);
   takeOrder(asked.queryIndptr);
@@ -75,8 +75,8 @@ Result<void> Batch::grow(const PageTable &pages, std::span<const int> lengths) {
     request.row = rows_[i];
     request.tokens = lengths[i];
     request.member = members_[i];
-    if (auto placed = rows->place(i, request); !placed)
-      return placed;
+    if (!rows->place(request)) [[unlikely]]
+      return rows->whyNotPlaced(i, request);
     if (const int before = forest_.tokens(request.member); request.tokens < before) [[unlikely]]
       return wrongRequest(i, std::to_string(request.tokens) + " tokens, and there were " +
                                  std::to_string(before),
@@ -92,7 +92,7 @@ Result<void> Batch::grow(const PageTable &pages, std::span<const int> lengths) {
 
   Unless complete([&] { dropAll(); });
   needsQueries_ = hasGrown_ = false;
-  keepKnown(rows->isPacked());
+  keepKnown();
   growKnown(table);
   makeQueries();
   complete.done();
@@ -169,7 +169,7 @@ Result<void> Batch::checkEntries(const int *table, const std::string &promise) c
 
 /// Those that no step before has read.
 Result<void> Batch::checkNewPages(const int *table) const {
-  const int pageSize = forest_.pageSize();
+  const PageSize pageSize = forest_.pageSize();
   for (std::size_t i = 0; i < requests_.size(); ++i) {
     const Request &request = requests_[i];
     const int checked =
@@ -177,8 +177,8 @@ Result<void> Batch::checkNewPages(const int *table) const {
     if (request.tokens <= checked)
       continue;
     const int *const row = table + request.firstEntry;
-    const int end = pagesOf(request.tokens, pageSize);
-    if (const int negative = firstNegative(row, checked / pageSize, end); negative < end)
+    const int end = pageSize.pagesFor(request.tokens);
+    if (const int negative = firstNegative(row, pageSize.pageOf(checked), end); negative < end)
       return wrongRequest(i, "page " + std::to_string(negative) + " of row " + std::to_string(request.row) +
                                  " is " + std::to_string(row[negative]) + ", and " +
                                  std::to_string(request.tokens) + " tokens are in " + std::to_string(end) +
@@ -197,7 +197,7 @@ void Batch::dropUnseen() {
 }
 
 /// Rows of those that stay may be elsewhere.
-void Batch::keepKnown(bool isPacked) {
+void Batch::keepKnown() {
   bool hasMoved = false;
   for (const Request &request : requests_)
     if (request.member >= 0 && forest_.firstEntry(request.member) != request.firstEntry) {
@@ -209,7 +209,7 @@ void Batch::keepKnown(bool isPacked) {
 }
 
 void Batch::growKnown(const int *table) {
-  const int pageSize = forest_.pageSize();
+  const PageSize pageSize = forest_.pageSize();
   for (const Request &request : requests_) {
     if (request.member < 0 || request.tokens == forest_.tokens(request.member))
       continue;
@@ -218,24 +218,24 @@ void Batch::growKnown(const int *table) {
     Known &own = known(request.member);
     if (request.tokens <= own.checkedTokens)
       continue;
-    const int pages = pagesOf(request.tokens, pageSize);
-    own.checkedTokens = pages * pageSize;
+    const int pages = pageSize.pagesFor(request.tokens);
+    own.checkedTokens = pages * pageSize.tokens();
     if (keepsCopies())
       copies_.extend(request.member, table + request.firstEntry, pages);
   }
 }
 
 void Batch::addNew(const int *table, std::span<const std::uint64_t> ids) {
-  const int pageSize = forest_.pageSize();
+  const PageSize pageSize = forest_.pageSize();
   for (std::size_t i = 0; i < requests_.size(); ++i) {
     Request &request = requests_[i];
     if (request.member >= 0)
       continue;
     request.member = forest_.insert(table, request.firstEntry, request.tokens);
     known_.resize(std::max(known_.size(), static_cast<std::size_t>(request.member) + 1));
-    const int pages = pagesOf(request.tokens, pageSize);
+    const int pages = pageSize.pagesFor(request.tokens);
     const std::uint64_t id = ids.empty() ? static_cast<std::uint64_t>(request.row) : ids[i];
-    known(request.member) = {.id = id, .seen = step_, .checkedTokens = pages * pageSize};
+    known(request.member) = {.id = id, .seen = step_, .checkedTokens = pages * pageSize.tokens()};
     byId_.set(id, request.member);
     if (keepsCopies())
       copies_.extend(request.member, table + request.firstEntry, pages);

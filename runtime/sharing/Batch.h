@@ -19,7 +19,7 @@ namespace deft::sharing {
 class Batch {
 public:
   /// With `checksEntries` pages that must not have changed are compared with what they were.
-  Batch(int pageSize, bool checksEntries) : forest_(pageSize), checksEntries_(checksEntries) {}
+  Batch(PageSize pageSize, bool checksEntries) : forest_(pageSize), checksEntries_(checksEntries) {}
 
   /// Brings it to these requests, in their order. A request with the id of a known one is the same one, with
   /// the same pages and perhaps more, wherever its row is. Without ids a row's pages tell, compared with what
@@ -50,7 +50,7 @@ private:
   support::Result<void> findRewritten(const int *table);
   support::Result<void> checkEntries(const int *table, const std::string &promise) const;
   support::Result<void> checkNewPages(const int *table) const;
-  void keepKnown(bool isPacked);
+  void keepKnown();
   void dropUnseen();
   void growKnown(const int *table);
   void addNew(const int *table, std::span<const std::uint64_t> ids);

@@ -6,8 +6,11 @@ namespace deft::sharing {
 
 void addCausalQueries(const tree::KvTree &tree, int endNode, int tokens, int count,
                       std::vector<tree::Query> &queries) {
-  if (count == 0)
+  if (count <= 1) {
+    if (count == 1)
+      queries.push_back({endNode, tree::Query::kWhole});
     return;
+  }
   const std::size_t begin = queries.size();
   queries.resize(begin + static_cast<std::size_t>(count), {endNode, tree::Query::kWhole});
   const tree::Node *const nodes = tree.nodes().data();

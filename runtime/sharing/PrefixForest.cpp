@@ -80,7 +80,7 @@ void PrefixForest::goDown(const int *table, int member, int from, int done) {
   const int *const row = table + own.firstEntry;
   int end = from;
   while (done < own.tokens) {
-    const int child = children_.find(childKey(end, row[done / pageSize_]));
+    const int child = children_.find(childKey(end, row[pageSize_.pageOf(done)]));
     if (child < 0) {
       end = addNode(table, end, member, done);
       break;
@@ -99,7 +99,7 @@ int PrefixForest::addNode(const int *table, int parent, int member, int done) {
   const int added =
       must(tree_.addNode(parent, own.tokens - done, static_cast<int>(locationIn(member, done))));
   facts_.resize(std::max(facts_.size(), index(added) + 1));
-  const int page = table[own.firstEntry + done / pageSize_];
+  const int page = table[own.firstEntry + pageSize_.pageOf(done)];
   facts(added) = {.namer = member, .firstEnd = -1, .firstPage = page};
   children_.set(childKey(parent, page), added);
   return added;
@@ -113,15 +113,15 @@ int PrefixForest::cut(const int *table, int child, int tokens) {
   NodeFacts &lower = facts(child);
   facts(upper) = {.namer = lower.namer, .firstEnd = -1, .firstPage = lower.firstPage};
   children_.set(childKey(parent, lower.firstPage), upper);
-  lower.firstPage = table[members_[index(lower.namer)].firstEntry + node(child).position / pageSize_];
+  lower.firstPage = table[members_[index(lower.namer)].firstEntry + pageSize_.pageOf(node(child).position)];
   children_.set(childKey(upper, lower.firstPage), child);
   return upper;
 }
 
 /// How many tokens, at most `to`, two rows have in common that have more than `from` in common.
 int PrefixForest::commonTokens(const int *row, const int *other, int from, int to) const {
-  const int begin = from / pageSize_ + 1, end = (to + pageSize_ - 1) / pageSize_;
-  return std::min(to, (begin + samePages(row + begin, other + begin, end - begin)) * pageSize_);
+  const int begin = pageSize_.pageOf(from) + 1, end = pageSize_.pagesFor(to);
+  return std::min(to, (begin + samePages(row + begin, other + begin, end - begin)) * pageSize_.tokens());
 }
 
 bool PrefixForest::isIdle(int number) const {

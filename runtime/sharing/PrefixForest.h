@@ -1,6 +1,7 @@
 #pragma once
 
 #include "runtime/sharing/IndexMap.h"
+#include "runtime/sharing/PageSize.h"
 #include "runtime/tree/KvTree.h"
 
 #include <cstdint>
@@ -26,10 +27,10 @@ namespace deft::sharing {
 /// The tree is kept as small as it can be: where nobody ends and no two go different ways, no node ends.
 class PrefixForest {
 public:
-  explicit PrefixForest(int pageSize) : pageSize_(pageSize) {}
+  explicit PrefixForest(PageSize pageSize) : pageSize_(pageSize) {}
 
   const tree::KvTree &tree() const { return tree_; }
-  int pageSize() const { return pageSize_; }
+  PageSize pageSize() const { return pageSize_; }
 
   /// Adds a row of so many tokens, whose pages begin at an entry of the table. `table` is, here and
   /// elsewhere, the table as it is now: of all members, and only for the call.
@@ -83,7 +84,7 @@ private:
   NodeFacts &facts(int number) { return facts_[index(number)]; }
   const NodeFacts &facts(int number) const { return facts_[index(number)]; }
   std::int64_t locationIn(int member, int position) const {
-    return members_[index(member)].firstEntry * pageSize_ + position;
+    return members_[index(member)].firstEntry * pageSize_.tokens() + position;
   }
 
   void beginEdit();
@@ -100,7 +101,7 @@ private:
   void nameAnew(int from, int left);
   void placeAtNamer(int node);
 
-  int pageSize_;
+  PageSize pageSize_;
   tree::KvTree tree_;
   std::vector<NodeFacts> facts_; ///< of each node
   std::vector<Member> members_;

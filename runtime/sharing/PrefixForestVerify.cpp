@@ -30,8 +30,8 @@ Result<void> PrefixForest::verify(const int *table) const {
       below[index(at)].push_back(member);
       for (int t = 0; t < node(at).tokens; ++t) {
         const int place = node(at).location + t, position = node(at).position + t;
-        if (place % pageSize_ != position % pageSize_ ||
-            table[place / pageSize_] != table[own.firstEntry + position / pageSize_])
+        if (place % pageSize_.tokens() != position % pageSize_.tokens() ||
+            table[place / pageSize_.tokens()] != table[own.firstEntry + position / pageSize_.tokens()])
           return broken("another page on the path of member", member);
       }
     }
@@ -57,7 +57,7 @@ Result<void> PrefixForest::verify(const int *table) const {
       return broken("wrong location of node", at);
     if (node(at).tokens == 0 || isIdle(at) || (node(at).firstChild < 0 && facts(at).firstEnd < 0))
       return broken("nobody needs node", at);
-    if (facts(at).firstPage != table[node(at).location / pageSize_] ||
+    if (facts(at).firstPage != table[node(at).location / pageSize_.tokens()] ||
         children_.find(childKey(parent, facts(at).firstPage)) != at)
       return broken("nobody finds node", at);
   }

@@ -1,7 +1,5 @@
 #include "runtime/sharing/Requests.h"
 
-#include "runtime/tree/KvTree.h"
-
 #include <algorithm>
 #include <limits>
 
@@ -51,14 +49,14 @@ Result<void> checkQueries(std::span<const int> indptr, const std::vector<Request
 }
 
 /// By how full its last page is.
-Result<int> lengthOf(std::size_t number, const PageTable &table, int row, int inLastPage, int pageSize) {
+Result<int> lengthOf(std::size_t number, const PageTable &table, int row, int inLastPage, PageSize pageSize) {
   const int pages = table.indptr[static_cast<std::size_t>(row) + 1] - table.indptr[static_cast<std::size_t>(row)];
   if (pages <= 0)
     return 0;
-  if (inLastPage < 1 || inLastPage > pageSize)
+  if (inLastPage < 1 || inLastPage > pageSize.tokens())
     return wrongRequest(number, std::to_string(inLastPage) + " tokens in its last page, must be 1 to " +
-                                    std::to_string(pageSize));
-  const std::int64_t tokens = std::int64_t{pages - 1} * pageSize + inLastPage;
+                                    std::to_string(pageSize.tokens()));
+  const std::int64_t tokens = std::int64_t{pages - 1} * pageSize.tokens() + inLastPage;
   return static_cast<int>(std::min<std::int64_t>(tokens, std::numeric_limits<int>::max()));
 }
 
@@ -68,7 +66,7 @@ Error wrongRequest(std::size_t request, const std::string &what, const std::stri
   return wrong("request " + std::to_string(request) + ": " + what, hint);
 }
 
-Result<RowReader> RowReader::make(const PageTable &table, int pageSize) {
+Result<RowReader> RowReader::make(const PageTable &table, PageSize pageSize) {
   const auto size = static_cast<std::int64_t>(table.entries.size());
   if (table.indptr.empty() ? table.rowStride <= 0 && size > 0 : table.rowStride != 0)
     return wrong("a page table has either a row stride or an indptr, not " +
@@ -84,27 +82,6 @@ Result<RowReader> RowReader::make(const PageTable &table, int pageSize) {
                    static_cast<int>(std::min<std::int64_t>(rows, std::numeric_limits<int>::max())));
 }
 
-Result<void> RowReader::place(std::size_t number, Request &request) const {
-  if (request.row < 0 || request.row >= rows_) [[unlikely]]
-    return whyNotPlaced(number, request);
-  const auto size = static_cast<std::int64_t>(table_.entries.size());
-  const auto row = static_cast<std::size_t>(request.row);
-  if (isPacked()) {
-    request.firstEntry = table_.indptr[row];
-    request.entries = std::min<std::int64_t>(table_.indptr[row + 1], size) - request.firstEntry;
-  } else {
-    request.firstEntry = request.row * table_.rowStride;
-    request.entries = std::min<std::int64_t>(table_.rowPages > 0 ? table_.rowPages : table_.rowStride,
-                                             size - request.firstEntry);
-  }
-  if (request.tokens < 0 || request.firstEntry < 0 || request.entries < 0 ||
-      request.tokens > request.entries * pageSize_ ||
-      request.firstEntry * pageSize_ > KvTree::kMaxTokens - request.tokens) [[unlikely]]
-    return whyNotPlaced(number, request);
-  return {};
-}
-
-/// Apart, so that the way of what is right is short.
 Error RowReader::whyNotPlaced(std::size_t number, const Request &request) const {
   const std::string row = "row " + std::to_string(request.row);
   if (request.row < 0 || request.row >= rows_)
@@ -116,20 +93,19 @@ Error RowReader::whyNotPlaced(std::size_t number, const Request &request) const 
     return wrongRequest(number, row + " goes from entry " + std::to_string(request.firstEntry) + " to " +
                                     std::to_string(table_.indptr[static_cast<std::size_t>(request.row) + 1]) +
                                     " of the page table");
-  if (request.entries < 0 || request.tokens > request.entries * pageSize_)
+  if (request.entries < 0 || request.tokens > request.entries * pageSize_.tokens())
     return wrongRequest(number,
                         std::to_string(request.tokens) + " tokens are in " +
-                            std::to_string(pagesOf(request.tokens, pageSize_)) + " pages, " + row +
+                            std::to_string(pageSize_.pagesFor(request.tokens)) + " pages, " + row +
                             " has room for " + std::to_string(std::max<std::int64_t>(request.entries, 0)));
   return wrongRequest(number,
-                      "its tokens end at place " + std::to_string(request.firstEntry * pageSize_ + request.tokens) +
+                      "its tokens end at place " + std::to_string(request.firstEntry * pageSize_.tokens() + request.tokens) +
                           " of the page table, at most " + std::to_string(KvTree::kMaxTokens) + " can be named",
                       "a place is (entry of the table) * page size + token in the page: fewer rows, or a "
                       "smaller row stride");
 }
 
-Result<void> readRequests(const Requests &requests, const RowReader &rows, int pageSize,
-                          std::vector<Request> &read) {
+Result<void> readRequests(const Requests &requests, const RowReader &rows, std::vector<Request> &read) {
   const bool byLastPages = requests.lengths.empty() && !requests.lastPageLengths.empty();
   if (byLastPages && !rows.isPacked())
     return wrong("lengths of last pages are for page tables with an indptr", "give the lengths");
@@ -147,15 +123,16 @@ Result<void> readRequests(const Requests &requests, const RowReader &rows, int p
     Request &request = read[i];
     request.row = requests.rows.empty() ? static_cast<int>(i) : requests.rows[i];
     if (byLastPages && request.row >= 0 && request.row < rows.rows()) {
-      const auto length = lengthOf(i, requests.table, request.row, requests.lastPageLengths[i], pageSize);
+      const auto length = lengthOf(i, requests.table, request.row, requests.lastPageLengths[i],
+                                   rows.pageSize());
       if (!length)
         return length.error();
       request.tokens = *length;
     } else if (!byLastPages) {
       request.tokens = requests.lengths[i];
     }
-    if (auto placed = rows.place(i, request); !placed)
-      return placed;
+    if (!rows.place(request))
+      return rows.whyNotPlaced(i, request);
   }
   return checkQueries(requests.queryIndptr, read);
 }

@@ -1,7 +1,10 @@
 #pragma once
 
 #include "compiler/support/Result.h"
+#include "runtime/sharing/PageSize.h"
+#include "runtime/tree/KvTree.h"
 
+#include <algorithm>
 #include <cstdint>
 #include <span>
 #include <string>
@@ -42,33 +45,45 @@ support::Error wrongRequest(std::size_t request, const std::string &what, const 
 /// Reads rows of a page table of either form.
 class RowReader {
 public:
-  static support::Result<RowReader> make(const PageTable &table, int pageSize);
+  static support::Result<RowReader> make(const PageTable &table, PageSize pageSize);
 
-  /// Finds a request's row, and sees that it has room for its tokens and that their places can be named.
-  support::Result<void> place(std::size_t number, Request &request) const;
+  /// Finds a request's row. False where it has no room for the tokens, or their places cannot be named.
+  bool place(Request &request) const {
+    if (request.row < 0 || request.row >= rows_)
+      return false;
+    const auto size = static_cast<std::int64_t>(table_.entries.size());
+    if (isPacked()) {
+      const int *const begin = table_.indptr.data() + request.row;
+      request.firstEntry = begin[0];
+      request.entries = std::min<std::int64_t>(begin[1], size) - request.firstEntry;
+    } else {
+      request.firstEntry = request.row * table_.rowStride;
+      request.entries = std::min(rowEntries_, size - request.firstEntry);
+    }
+    return request.tokens >= 0 && request.firstEntry >= 0 && request.entries >= 0 &&
+           request.tokens <= request.entries * pageSize_.tokens() &&
+           request.firstEntry * pageSize_.tokens() <= tree::KvTree::kMaxTokens - request.tokens;
+  }
+  support::Error whyNotPlaced(std::size_t number, const Request &request) const;
 
   int rows() const { return rows_; }
-  /// Whether rows may have moved though nobody moved a request.
+  PageSize pageSize() const { return pageSize_; }
+  /// Whether rows lie back to back.
   bool isPacked() const { return !table_.indptr.empty(); }
 
 private:
-  RowReader(const PageTable &table, int pageSize, int rows)
-      : table_(table), pageSize_(pageSize), rows_(rows) {}
-
-  support::Error whyNotPlaced(std::size_t number, const Request &request) const;
+  RowReader(const PageTable &table, PageSize pageSize, int rows)
+      : table_(table), pageSize_(pageSize), rows_(rows),
+        rowEntries_(table.rowPages > 0 ? table.rowPages : table.rowStride) {}
 
   PageTable table_;
-  int pageSize_;
+  PageSize pageSize_;
   int rows_;
+  std::int64_t rowEntries_; ///< the most of a row at even distances
 };
 
 /// Reads all requests, and sees that all is as it can be but for what the pages are.
-support::Result<void> readRequests(const Requests &requests, const RowReader &rows, int pageSize,
+support::Result<void> readRequests(const Requests &requests, const RowReader &rows,
                                    std::vector<Request> &read);
-
-/// How many pages hold so many tokens.
-inline int pagesOf(int tokens, int pageSize) {
-  return static_cast<int>((std::int64_t{tokens} + pageSize - 1) / pageSize);
-}
 
 } // namespace deft::sharing

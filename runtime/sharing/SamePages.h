@@ -20,15 +20,14 @@ inline int samePages(const int *row, const int *other, int count) {
 
 /// The first page with a negative id among [begin, end) of a row; `end` where there is none.
 inline int firstNegative(const int *row, int begin, int end) {
-  for (int at = begin; at < end; at += kPagesAtOnce) {
-    const int stop = std::min(at + kPagesAtOnce, end);
-    int bits = 0; // of all of them: no branch, so that many are taken at a time
-    for (int page = at; page < stop; ++page)
-      bits |= row[page];
+  for (; end - begin >= kPagesAtOnce; begin += kPagesAtOnce) {
+    int bits = 0; // no branch and as many each time, so that a processor takes several at once
+    for (int page = 0; page < kPagesAtOnce; ++page)
+      bits |= row[begin + page];
     if (bits < 0)
-      return static_cast<int>(std::find_if(row + at, row + stop, [](int page) { return page < 0; }) - row);
+      break;
   }
-  return end;
+  return static_cast<int>(std::find_if(row + begin, row + end, [](int page) { return page < 0; }) - row);
 }
 
 } // namespace deft::sharing

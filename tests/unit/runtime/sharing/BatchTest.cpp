@@ -53,7 +53,7 @@ protected:
   std::vector<int> entries_, lengths_ = {9, 10, 11}, rowOf_, queryIndptr_;
   std::vector<std::uint64_t> ids_ = {70, 71, 72};
   int rows_ = 0;
-  Batch batch_{kPageSize, /*checksEntries=*/true};
+  Batch batch_{PageSize(kPageSize), /*checksEntries=*/true};
 };
 
 TEST_F(BatchTest, FindsWhatIsShared) {

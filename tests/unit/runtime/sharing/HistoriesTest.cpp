@@ -30,7 +30,7 @@ struct Sequence {
   int tokens = 0;
   int queries = 1;
   bool isShortened = false; ///< in this step
-  std::vector<int> pages;
+  std::vector<int> pages = {};
 };
 
 /// An engine that does anything that a page table can hold: pages come from a small pool without regard to
@@ -47,7 +47,7 @@ public:
   bool step() {
     bool onlyGrew = true;
     const auto changes = [&] { onlyGrew = false; };
-    if (below(3) == 0 || running.empty()) {
+    if (below(4) == 0 || running.empty()) {
       const int events = 1 + below(4);
       for (int i = 0; i < events; ++i) {
         const int event = running.empty() ? 0 : running.size() > kMostRunning ? 5 : below(10);
@@ -68,7 +68,7 @@ public:
     for (Sequence &sequence : running)
       if (!sequence.isShortened && below(4) > 0)
         grow(sequence, below(5) == 0 ? below(3 * pageSize_) : 1);
-    if (below(3) == 0) {
+    if (below(5) == 0) {
       for (Sequence &sequence : running)
         sequence.queries = below(3) > 0 ? 1 : below(std::min(sequence.tokens, 6) + 1);
       changes();
@@ -122,7 +122,7 @@ private:
 
   void grow(Sequence &sequence, int tokens) {
     sequence.tokens = std::min(sequence.tokens + tokens, kRow * pageSize_);
-    while (static_cast<int>(sequence.pages.size()) < pagesOf(sequence.tokens, pageSize_))
+    while (static_cast<int>(sequence.pages.size()) < PageSize(pageSize_).pagesFor(sequence.tokens))
       sequence.pages.push_back(page());
   }
   void join() {
@@ -162,7 +162,7 @@ private:
   }
   void shortenBy(Sequence &sequence, int tokens) {
     sequence.tokens -= tokens;
-    sequence.pages.resize(static_cast<std::size_t>(pagesOf(sequence.tokens, pageSize_)));
+    sequence.pages.resize(static_cast<std::size_t>(PageSize(pageSize_).pagesFor(sequence.tokens)));
   }
 
   void writeTable(bool mayMove) {
@@ -236,7 +236,7 @@ struct PlainTrie {
 class History {
 public:
   History(std::uint64_t seed, int pageSize, bool hasIds, bool isPacked)
-      : engine_(seed, pageSize, hasIds, isPacked), pageSize_(pageSize), batch_(pageSize, seed % 2 == 0),
+      : engine_(seed, pageSize, hasIds, isPacked), pageSize_(pageSize), batch_(PageSize(pageSize), seed % 2 == 0),
         random_(seed) {
     variant_ = Kernel::variant();
     variant_.cache.paged = true;
@@ -312,7 +312,7 @@ class HistoriesTest : public testing::TestWithParam<std::tuple<int, bool, bool>>
 TEST_P(HistoriesTest, AreAsAPlainTrieSaysAndEachRequestAsIfAlone) {
   const auto [pageSize, hasIds, isPacked] = GetParam();
   int grownInPlace = 0;
-  for (std::uint64_t seed = 0; seed < 16; ++seed) {
+  for (std::uint64_t seed = 0; seed < 40; ++seed) {
     SCOPED_TRACE("seed " + std::to_string(seed));
     History history(seed, pageSize, hasIds, isPacked);
     for (int step = 0; step < 50; ++step) {
@@ -321,12 +321,11 @@ TEST_P(HistoriesTest, AreAsAPlainTrieSaysAndEachRequestAsIfAlone) {
     }
     grownInPlace += history.grownInPlace();
   }
-  if (!isPacked)
-    EXPECT_GT(grownInPlace, 10);
+  EXPECT_TRUE(isPacked || grownInPlace > 10) << grownInPlace;
 }
 
 INSTANTIATE_TEST_SUITE_P(EveryForm, HistoriesTest,
-                         testing::Combine(testing::Values(1, 4, 16), testing::Bool(), testing::Bool()),
+                         testing::Combine(testing::Values(1, 3, 16), testing::Bool(), testing::Bool()),
                          [](const auto &info) {
                            return "PagesOf" + std::to_string(std::get<0>(info.param)) +
                                   (std::get<1>(info.param) ? "WithIds" : "WithoutIds") +

@@ -59,7 +59,7 @@ protected:
   }
 
   std::vector<int> table_;
-  PrefixForest forest_{kPageSize};
+  PrefixForest forest_{PageSize(kPageSize)};
 };
 
 TEST_F(PrefixForestTest, RowsWithoutACommonPageAreRoots) {

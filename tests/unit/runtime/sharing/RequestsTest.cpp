@@ -8,7 +8,7 @@
 namespace deft::sharing {
 namespace {
 
-constexpr int kPageSize = 16;
+const PageSize kPageSize(16);
 
 class RequestsTest : public testing::Test {
 protected:
@@ -16,7 +16,7 @@ protected:
     const auto rows = RowReader::make(requests.table, kPageSize);
     if (!rows)
       return rows.error().message;
-    const auto done = readRequests(requests, *rows, kPageSize, read_);
+    const auto done = readRequests(requests, *rows, read_);
     return done ? "none" : done.error().message;
   }
 
