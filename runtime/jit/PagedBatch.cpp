@@ -51,11 +51,10 @@ bool readsDepth(const spec::Variant &variant) {
 /// Whether the attention means the same over the batch as over each request by itself.
 Result<void> checkServes(const sharing::Batch &batch, const Attention &attention) {
   if (const int own = batch.forest().pageSize().tokens(); attention.pageSize() != own)
-    return jit::usage("the batch has pages of " + std::to_string(own) + " tokens, `" + attention.name() +
-                          "` " +
-                          (attention.pageSize() == 0 ? "has none"
-                                                     : "of " + std::to_string(attention.pageSize())),
-                      "kv_cache = paged(page_size = " + std::to_string(own) + ") in the spec");
+    return jit::usage(
+        "the batch has pages of " + std::to_string(own) + " tokens, `" + attention.name() + "` " +
+            (attention.pageSize() == 0 ? "has none" : "of " + std::to_string(attention.pageSize())),
+        "kv_cache = paged(page_size = " + std::to_string(own) + ") in the spec");
   if (readsDepth(attention.impl().variant()))
     return jit::usage("`" + attention.name() +
                           "` reads `depth`, which in a batch depends on who shares a request's pages",

@@ -42,7 +42,7 @@ Result<void> Batch::update(const Requests &asked) {
   ++step_;
   if (auto found = findMembers(asked); !found)
     return found;
-  if (auto found = findRewritten(table); !found)
+  if (auto found = findRewritten(table, !asked.ids.empty()); !found)
     return found;
   if (auto checked = checkNewPages(table); !checked)
     return checked;
@@ -78,9 +78,9 @@ Result<void> Batch::grow(const PageTable &pages, std::span<const int> lengths) {
     if (!rows->place(request)) [[unlikely]]
       return rows->whyNotPlaced(i, request);
     if (const int before = forest_.tokens(request.member); request.tokens < before) [[unlikely]]
-      return wrongRequest(i, std::to_string(request.tokens) + " tokens, and there were " +
-                                 std::to_string(before),
-                          "update() is for requests that become shorter");
+      return wrongRequest(
+          i, std::to_string(request.tokens) + " tokens, and there were " + std::to_string(before),
+          "update() is for requests that become shorter");
   }
   const int *const table = pages.entries.data();
   if (checksEntries_)
@@ -135,7 +135,7 @@ Result<void> Batch::findMembers(const Requests &asked) {
 }
 
 /// What became shorter, or has other pages than it had, is no member that is known.
-Result<void> Batch::findRewritten(const int *table) {
+Result<void> Batch::findRewritten(const int *table, bool hasIds) {
   const auto forget = [&](Request &request) {
     known(request.member).seen = 0;
     request.member = -1;
@@ -143,7 +143,7 @@ Result<void> Batch::findRewritten(const int *table) {
   for (Request &request : requests_)
     if (request.member >= 0 && request.tokens < forest_.tokens(request.member))
       forget(request);
-  if (hasIds_)
+  if (hasIds)
     return checksEntries_ ? checkEntries(table, "a request whose pages change takes another id")
                           : Result<void>();
   for (Request &request : requests_)
@@ -159,9 +159,10 @@ Result<void> Batch::checkEntries(const int *table, const std::string &promise) c
       continue;
     const int *const row = table + request.firstEntry;
     if (const int changed = copies_.firstChange(request.member, row); changed >= 0)
-      return wrongRequest(i, "page " + std::to_string(changed) + " of its row was " +
-                                 std::to_string(copies_.page(request.member, changed)) + " and is " +
-                                 std::to_string(row[changed]),
+      return wrongRequest(i,
+                          "page " + std::to_string(changed) + " of its row was " +
+                              std::to_string(copies_.page(request.member, changed)) + " and is " +
+                              std::to_string(row[changed]),
                           promise);
   }
   return {};

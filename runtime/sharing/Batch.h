@@ -47,7 +47,7 @@ private:
   bool keepsCopies() const { return checksEntries_ || !hasIds_; }
   void dropAll();
   support::Result<void> findMembers(const Requests &requests);
-  support::Result<void> findRewritten(const int *table);
+  support::Result<void> findRewritten(const int *table, bool hasIds);
   support::Result<void> checkEntries(const int *table, const std::string &promise) const;
   support::Result<void> checkNewPages(const int *table) const;
   void keepKnown();

@@ -9,9 +9,9 @@ namespace deft::sharing {
 class PageSize {
 public:
   explicit PageSize(int tokens)
-      : tokens_(tokens),
-        shift_(std::has_single_bit(static_cast<unsigned>(tokens)) ? std::countr_zero(static_cast<unsigned>(tokens))
-                                                                  : -1) {}
+      : tokens_(tokens), shift_(std::has_single_bit(static_cast<unsigned>(tokens))
+                                    ? std::countr_zero(static_cast<unsigned>(tokens))
+                                    : -1) {}
 
   int tokens() const { return tokens_; }
   /// The page that a token lies in.

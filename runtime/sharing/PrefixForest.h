@@ -106,8 +106,8 @@ private:
   std::vector<NodeFacts> facts_; ///< of each node
   std::vector<Member> members_;
   std::vector<int> freeMembers_;
-  IndexMap children_;    ///< childKey of a node and the first page of a child of it
-  int emptyNode_ = -1;   ///< a root without tokens, for members without any; -1: there are none
+  IndexMap children_;     ///< childKey of a node and the first page of a child of it
+  int emptyNode_ = -1;    ///< a root without tokens, for members without any; -1: there are none
   bool isEdited_ = false; ///< since settle()
 };
 

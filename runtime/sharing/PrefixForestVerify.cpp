@@ -16,7 +16,8 @@ support::Error broken(const std::string &what, int number) {
 } // namespace
 
 Result<void> PrefixForest::verify(const int *table) const {
-  // Every member's path has its tokens, each in the member's page; it counts as one that may name these nodes.
+  // Every member's path has its tokens, each in the member's page; it counts as one that may name these
+  // nodes.
   std::vector<std::vector<int>> below(tree_.nodes().size());
   std::size_t ends = 0;
   for (int member = 0; member < static_cast<int>(members_.size()); ++member) {

@@ -38,9 +38,9 @@ Result<void> checkQueries(std::span<const int> indptr, const std::vector<Request
                                  std::to_string(indptr[i + 1]));
     // A row of padding: a query that sees nothing.
     if (const int count = indptr[i + 1] - indptr[i]; count > std::max(requests[i].tokens, 1))
-      return wrongRequest(i, std::to_string(count) + " queries, but only " +
-                                 std::to_string(requests[i].tokens) + " tokens",
-                          "lengths count the new tokens, too");
+      return wrongRequest(
+          i, std::to_string(count) + " queries, but only " + std::to_string(requests[i].tokens) + " tokens",
+          "lengths count the new tokens, too");
   }
   if (indptr.back() > KvTree::kMaxQueries)
     return wrong(std::to_string(indptr.back()) + " queries, at most " + std::to_string(KvTree::kMaxQueries) +
@@ -50,7 +50,8 @@ Result<void> checkQueries(std::span<const int> indptr, const std::vector<Request
 
 /// By how full its last page is.
 Result<int> lengthOf(std::size_t number, const PageTable &table, int row, int inLastPage, PageSize pageSize) {
-  const int pages = table.indptr[static_cast<std::size_t>(row) + 1] - table.indptr[static_cast<std::size_t>(row)];
+  const int pages =
+      table.indptr[static_cast<std::size_t>(row) + 1] - table.indptr[static_cast<std::size_t>(row)];
   if (pages <= 0)
     return 0;
   if (inLastPage < 1 || inLastPage > pageSize.tokens())
@@ -94,15 +95,16 @@ Error RowReader::whyNotPlaced(std::size_t number, const Request &request) const 
                                     std::to_string(table_.indptr[static_cast<std::size_t>(request.row) + 1]) +
                                     " of the page table");
   if (request.entries < 0 || request.tokens > request.entries * pageSize_.tokens())
-    return wrongRequest(number,
-                        std::to_string(request.tokens) + " tokens are in " +
-                            std::to_string(pageSize_.pagesFor(request.tokens)) + " pages, " + row +
-                            " has room for " + std::to_string(std::max<std::int64_t>(request.entries, 0)));
-  return wrongRequest(number,
-                      "its tokens end at place " + std::to_string(request.firstEntry * pageSize_.tokens() + request.tokens) +
-                          " of the page table, at most " + std::to_string(KvTree::kMaxTokens) + " can be named",
-                      "a place is (entry of the table) * page size + token in the page: fewer rows, or a "
-                      "smaller row stride");
+    return wrongRequest(number, std::to_string(request.tokens) + " tokens are in " +
+                                    std::to_string(pageSize_.pagesFor(request.tokens)) + " pages, " + row +
+                                    " has room for " +
+                                    std::to_string(std::max<std::int64_t>(request.entries, 0)));
+  return wrongRequest(
+      number,
+      "its tokens end at place " + std::to_string(request.firstEntry * pageSize_.tokens() + request.tokens) +
+          " of the page table, at most " + std::to_string(KvTree::kMaxTokens) + " can be named",
+      "a place is (entry of the table) * page size + token in the page: fewer rows, or a "
+      "smaller row stride");
 }
 
 Result<void> readRequests(const Requests &requests, const RowReader &rows, std::vector<Request> &read) {
@@ -113,9 +115,9 @@ Result<void> readRequests(const Requests &requests, const RowReader &rows, std::
   if (count > kMostRequests)
     return wrong(std::to_string(count) + " requests, at most " + std::to_string(kMostRequests) +
                  " can be in a batch");
-  for (const auto &checked :
-       {checkCount("rows of requests", requests.rows.size(), count), checkCount("ids", requests.ids.size(), count),
-        checkCount("entries of query_indptr", requests.queryIndptr.size(), count + 1)})
+  for (const auto &checked : {checkCount("rows of requests", requests.rows.size(), count),
+                              checkCount("ids", requests.ids.size(), count),
+                              checkCount("entries of query_indptr", requests.queryIndptr.size(), count + 1)})
     if (!checked)
       return checked;
   read.assign(count, Request());
@@ -123,8 +125,8 @@ Result<void> readRequests(const Requests &requests, const RowReader &rows, std::
     Request &request = read[i];
     request.row = requests.rows.empty() ? static_cast<int>(i) : requests.rows[i];
     if (byLastPages && request.row >= 0 && request.row < rows.rows()) {
-      const auto length = lengthOf(i, requests.table, request.row, requests.lastPageLengths[i],
-                                   rows.pageSize());
+      const auto length =
+          lengthOf(i, requests.table, request.row, requests.lastPageLengths[i], rows.pageSize());
       if (!length)
         return length.error();
       request.tokens = *length;

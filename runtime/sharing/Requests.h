@@ -23,11 +23,11 @@ struct PageTable {
 
 struct Requests {
   PageTable table = {};
-  std::span<const int> lengths = {};          ///< in tokens
-  std::span<const int> lastPageLengths = {};  ///< with indptr, in place of lengths
-  std::span<const int> queryIndptr = {};      ///< one more than requests; empty: one query each
-  std::span<const int> rows = {};             ///< of each request; empty: request i has row i
-  std::span<const std::uint64_t> ids = {};    ///< of each request; empty: rows are compared with what they were
+  std::span<const int> lengths = {};         ///< in tokens
+  std::span<const int> lastPageLengths = {}; ///< with indptr, in place of lengths
+  std::span<const int> queryIndptr = {};     ///< one more than requests; empty: one query each
+  std::span<const int> rows = {};            ///< of each request; empty: request i has row i
+  std::span<const std::uint64_t> ids = {}; ///< of each request; empty: rows are compared with what they were
 };
 
 /// A request as it was handed over, and who it is among those that are known.

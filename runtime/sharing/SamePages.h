@@ -13,7 +13,8 @@ inline constexpr int kPagesAtOnce = 64;
 /// How many of `count` pages, from the first on, are the same in both rows.
 inline int samePages(const int *row, const int *other, int count) {
   int same = 0;
-  while (count - same >= kPagesAtOnce && std::memcmp(row + same, other + same, kPagesAtOnce * sizeof(int)) == 0)
+  while (count - same >= kPagesAtOnce &&
+         std::memcmp(row + same, other + same, kPagesAtOnce * sizeof(int)) == 0)
     same += kPagesAtOnce;
   return static_cast<int>(std::mismatch(row + same, row + count, other + same).first - row);
 }

@@ -49,8 +49,7 @@ public:
       const Prefix prefix = shape(row, pages);
       for (int page = 0; page < stride(); ++page)
         entries_[static_cast<std::size_t>(row) * static_cast<std::size_t>(stride()) +
-                 static_cast<std::size_t>(page)] =
-            page < prefix.pages ? prefix.prompt * pages + page : own++;
+                 static_cast<std::size_t>(page)] = page < prefix.pages ? prefix.prompt * pages + page : own++;
     }
     rows_.resize(static_cast<std::size_t>(requests));
     std::iota(rows_.begin(), rows_.end(), 0);
@@ -179,8 +178,7 @@ void registerAll() {
   for (const auto &[name, shape] : shapes) {
     const std::string of = std::string("/") + name;
     addSizes(benchmark::RegisterBenchmark(("scratch" + of).c_str(), benchScratch, shape, true));
-    addSizes(
-        benchmark::RegisterBenchmark(("scratch_without_ids" + of).c_str(), benchScratch, shape, false));
+    addSizes(benchmark::RegisterBenchmark(("scratch_without_ids" + of).c_str(), benchScratch, shape, false));
     addSizes(benchmark::RegisterBenchmark(("grow" + of).c_str(), benchGrow, shape));
     addSizes(benchmark::RegisterBenchmark(("exchange" + of).c_str(), benchExchange, shape, true));
     addSizes(

@@ -30,8 +30,9 @@
 ///
 /// The engine's own table is the one that runs read, on the host or on a GPU; nothing of it is copied. So the
 /// table that a run is given has the rows where they were in the last call. Tokens that several requests have
-/// are read through the row of one of them that is in the batch; the row of a request that has left may be
-/// overwritten at once, as soon as runs and replays of plans from before have been enqueued.
+/// are read through the row of one of them. When it leaves, its row may be overwritten at once (on a GPU:
+/// behind the runs of plans from before, on their stream); plans made or advanced after update() read these
+/// tokens through another row.
 namespace deft {
 
 /// Which pages each row has, in the host's memory, in one of two forms. A call reads it and keeps nothing.

@@ -91,7 +91,8 @@ protected:
   std::vector<int> table_ = std::vector<int>(8 * kRow, -1), lengths_ = {40, 36, 50}, queryIndptr_;
   std::vector<std::uint64_t> ids_ = {10, 11, 12};
   std::vector<std::uint16_t> q_ = std::vector<std::uint16_t>(16 * kQueryHeads * kHeadDim);
-  std::vector<std::uint16_t> k_ = std::vector<std::uint16_t>(kPages * kPageSize * kKvHeads * kHeadDim), v_ = k_;
+  std::vector<std::uint16_t> k_ = std::vector<std::uint16_t>(kPages * kPageSize * kKvHeads * kHeadDim),
+                             v_ = k_;
   Attention attention_ = loadPackage(DEFT_TEST_PACKAGE).value();
   Runtime runtime_ = Runtime::create({.threads = 2}).value();
   PagedBatch batch_ = PagedBatch::make({.pageSize = kPageSize}).value();
@@ -107,7 +108,7 @@ TEST_F(PagedBatchTest, ReadsEachSharedTokenOnce) {
 }
 
 TEST_F(PagedBatchTest, StepsOfADecodeLoop) {
-  Plan plan = batch_.plan(attention_).value();
+  Plan plan = batch_.plan(attention_, {.checkPlaces = true}).value(); // no two nodes lie in the same places
   int inPlace = 0;
   for (int step = 0; step < 10; ++step) {
     for (int &length : lengths_)

@@ -236,8 +236,8 @@ struct PlainTrie {
 class History {
 public:
   History(std::uint64_t seed, int pageSize, bool hasIds, bool isPacked)
-      : engine_(seed, pageSize, hasIds, isPacked), pageSize_(pageSize), batch_(PageSize(pageSize), seed % 2 == 0),
-        random_(seed) {
+      : engine_(seed, pageSize, hasIds, isPacked), pageSize_(pageSize),
+        batch_(PageSize(pageSize), seed % 2 == 0), random_(seed) {
     variant_ = Kernel::variant();
     variant_.cache.paged = true;
     variant_.cache.pageSize = pageSize;
@@ -252,8 +252,8 @@ public:
 
   void step(bool isRun) {
     const bool onlyGrew = engine_.step();
-    const auto done = onlyGrew ? batch_.grow(engine_.table(), engine_.lengths())
-                               : batch_.update(engine_.requests());
+    const auto done =
+        onlyGrew ? batch_.grow(engine_.table(), engine_.lengths()) : batch_.update(engine_.requests());
     ASSERT_TRUE(done) << done.error().message;
     const auto verified = batch_.forest().verify(engine_.entries.data());
     ASSERT_TRUE(verified) << verified.error().message;
@@ -275,7 +275,8 @@ private:
     if (plan::advance(batch_.tree(), plan_) == plan::Advance::Done)
       ++grownInPlace_;
     else
-      ASSERT_TRUE(planner_.make(batch_.tree(), plan::VariantFacts::of(variant_, /*isCpu=*/true), config_, 4, plan_));
+      ASSERT_TRUE(
+          planner_.make(batch_.tree(), plan::VariantFacts::of(variant_, /*isCpu=*/true), config_, 4, plan_));
     exec::Inputs inputs;
     inputs.queryCount = static_cast<int>(apart.queries().size());
     inputs.cache = exec::cacheLayoutOf(variant_);

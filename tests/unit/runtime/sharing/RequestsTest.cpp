@@ -94,8 +94,9 @@ TEST_F(RequestsTest, PlacesThatCannotBeNamed) {
   const PageTable large{.entries = {&page, std::size_t{1} << 31}, .rowStride = 1 << 20};
   const std::vector<int> lengths = {16, 16}, near = {0, 63}, far = {0, 64};
   EXPECT_EQ(messageOf({.table = large, .lengths = lengths, .rows = near}), "none");
-  EXPECT_EQ(messageOf({.table = large, .lengths = lengths, .rows = far}),
-            "request 1: its tokens end at place 1073741840 of the page table, at most 1073741824 can be named");
+  EXPECT_EQ(
+      messageOf({.table = large, .lengths = lengths, .rows = far}),
+      "request 1: its tokens end at place 1073741840 of the page table, at most 1073741824 can be named");
 }
 
 TEST_F(RequestsTest, QueriesThatCannotBe) {
