@@ -4,8 +4,13 @@
 /// 256 requests of 512 pages of 16 tokens, and up to 4,096 of 256 pages, a million in all, in tables with a
 /// row stride. The goals at 256 requests are 200 us from scratch, 5 us for growth and 30 us for 8 that come
 /// and 8 that go. Five ways to share: none; one prompt; prompts of 32 requests each; a trunk that each
-/// request leaves at another page, which cuts the same node again and again; and all equal.
-/// `without_ids` is the price of believing nothing: every step compares the table with a copy.
+/// request leaves at another page, which cuts one node after the other; and all equal.
+///
+/// From scratch takes 0.3 to 0.9 ns a page, of which the look for negative ids is the half; only a trunk of
+/// as many nodes as pages takes 5 to 7, a look into the map for each. Growth takes 12 ns a request, whatever
+/// is shared. Of an exchange, 30 ns a request is what any update looks at, and a newcomer takes 0.2 us, along
+/// a trunk of 255 nodes 1 us. `without_ids` is the price of believing nothing: every step compares the table
+/// with a copy.
 /// Every forest is verified before it is timed (to 256 requests).
 /// --benchmark_out=FILE writes JSON.
 
