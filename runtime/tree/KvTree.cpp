@@ -59,13 +59,17 @@ Result<void> KvTree::checkAppend(int leaf, int tokens) const {
 }
 
 Result<void> KvTree::append(int leaf, int tokens) {
-  if (auto checked = checkAppend(leaf, tokens); !checked)
-    return checked;
-  Node &node = nodes_[leaf];
-  if (tokens > kMaxTokens - node.tokens - node.location)
+  // Whether there is an error comes first, which one it is only then: a step has an append for each request.
+  const bool isRight =
+      isAlive(leaf) && nodes_[leaf].firstChild < 0 && tokens >= 0 &&
+      tokens <= kMaxTokens - nodes_[leaf].tokens - std::max(nodes_[leaf].position, nodes_[leaf].location);
+  if (!isRight) [[unlikely]] {
+    if (auto checked = checkAppend(leaf, tokens); !checked)
+      return checked;
     return wrong("with " + std::to_string(tokens) + " more tokens node " + std::to_string(leaf) +
                  " goes beyond the table, which has at most " + std::to_string(kMaxTokens) + " tokens");
-  node.tokens += tokens;
+  }
+  nodes_[leaf].tokens += tokens;
   tokens_ += tokens;
   ++generation_;
   return {};

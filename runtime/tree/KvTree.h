@@ -52,6 +52,12 @@ struct Stretch {
   bool operator==(const Stretch &) const = default;
 };
 
+/// When a cut of the tree counts the depths of the nodes below it, which takes time for the subtree.
+enum class Depths {
+  Now,
+  Later, ///< not at all: who makes many cuts calls KvTree::countDepths once, behind the last of them
+};
+
 /// The KV tree (a forest) of one decode step, and what happens to it between steps. Nodes and queries keep
 /// the caller's numbering; the number of a pruned node is given to a later one, so in a tree that has
 /// lived a parent may have the larger number: walks go through the links.
@@ -74,8 +80,15 @@ public:
 
   /// Cuts a node in two, between its first `position` tokens and the rest, and returns the new node, which
   /// holds the first ones. The rest keeps the index, the children and the queries that see some of it: an
-  /// index stands for the path to the end of its node, before and after. Takes time for the subtree.
-  support::Result<int> split(int node, int position);
+  /// index stands for the path to the end of its node, before and after.
+  support::Result<int> split(int node, int position, Depths depths = Depths::Now);
+
+  /// Takes a split back: a node without queries becomes the beginning of its only child, whose first token
+  /// must lie right behind its last one. The child keeps its index, the node's is free.
+  support::Result<void> join(int node, Depths depths = Depths::Now);
+
+  /// Of all nodes, in one walk.
+  void countDepths();
 
   /// Adds an empty branch that shares the path to `node` up to its first `position` tokens (all of them
   /// when absent), splitting the node where needed, and returns it. At 0 it hangs beside the node.
@@ -160,6 +173,7 @@ private:
   void linkLast(int node, int parent);
   void unlink(int node);
   void replaceInSiblings(int old, int by);
+  void addToDepths(int subtree, int more);
   int removeSubtree(int node);
   void dropQueriesOfDead();
   void structureChanged();

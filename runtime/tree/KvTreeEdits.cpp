@@ -5,12 +5,12 @@
 #include <algorithm>
 #include <string>
 
-/// The edits that reshape a tree: split, prune, accept.
+/// The edits that reshape a tree: split, join, prune, accept.
 namespace deft::tree {
 
 using support::Result;
 
-Result<int> KvTree::split(int node, int position) {
+Result<int> KvTree::split(int node, int position, Depths depths) {
   if (auto alive = checkAlive(node, "split"); !alive)
     return alive.error();
   if (position <= 0 || position >= nodes_[node].tokens)
@@ -33,9 +33,8 @@ Result<int> KvTree::split(int node, int position) {
   lower.tokens -= position;
   lower.location += position;
   lower.position += position;
-  const int end = nextAfterSubtree(node);
-  for (int below = node; below != end; below = nextInPreorder(below))
-    ++nodes_[below].depth;
+  if (depths == Depths::Now)
+    addToDepths(node, 1);
 
   if (links_[node].ownQueries > 0)
     for (Query &query : queries_) {
@@ -51,6 +50,54 @@ Result<int> KvTree::split(int node, int position) {
     }
   structureChanged();
   return upper;
+}
+
+Result<void> KvTree::join(int node, Depths depths) {
+  if (auto alive = checkAlive(node, "join to its child"); !alive)
+    return alive;
+  const int child = nodes_[node].firstChild;
+  if (child < 0 || nodes_[child].nextSibling >= 0)
+    return wrong("node " + std::to_string(node) + " has " + (child < 0 ? "no child" : "several children") +
+                 ", only one can be joined to it");
+  if (links_[node].ownQueries > 0)
+    return wrong("node " + std::to_string(node) + " has " + std::to_string(links_[node].ownQueries) +
+                 " queries, which end before its child");
+  const Node &above = nodes_[node];
+  Node &below = nodes_[child];
+  if (below.location != above.location + above.tokens)
+    return wrong("node " + std::to_string(child) + " lies at " + std::to_string(below.location) +
+                     ", the node above it ends at " + std::to_string(above.location + above.tokens),
+                 "place one of them");
+
+  below.tokens += above.tokens;
+  below.location = above.location;
+  below.position = above.position;
+  if (links_[child].ownQueries > 0)
+    for (Query &query : queries_)
+      if (query.node == child && query.position != Query::kWhole)
+        query.position += above.tokens;
+  replaceInSiblings(node, child);
+  Node dead;
+  dead.isAlive = false;
+  nodes_[node] = dead;
+  free_.push_back(node);
+  if (depths == Depths::Now)
+    addToDepths(child, -1);
+  structureChanged();
+  return {};
+}
+
+void KvTree::countDepths() {
+  for (int node = firstRoot_; node >= 0; node = nextInPreorder(node)) {
+    const int parent = nodes_[node].parent;
+    nodes_[node].depth = parent < 0 ? 0 : nodes_[parent].depth + 1;
+  }
+}
+
+void KvTree::addToDepths(int subtree, int more) {
+  const int end = nextAfterSubtree(subtree);
+  for (int node = subtree; node != end; node = nextInPreorder(node))
+    nodes_[node].depth += more;
 }
 
 Result<void> KvTree::prune(int node) {

@@ -25,6 +25,7 @@ LAYERS = [
     "compiler/driver",
     "runtime/include",
     "runtime/tree",
+    "runtime/sharing",
     "runtime/plan",
     "runtime/device",
     "runtime/nvrtc",

@@ -24,6 +24,8 @@
 ///   tree.append(second, 1).value();
 ///   plan.advance(tree).value();                           // as a rule in place: only leaves grew
 ///
+/// An engine with page tables of its own hands these over instead of a tree: paged_batch.hpp.
+///
 /// `.value()` throws where there is an error; see result.hpp for the other way.
 ///
 /// Threads: an Attention and a Runtime may be used by all threads at once; a Tree, a Plan and Params by one
@@ -31,6 +33,7 @@
 
 #include <deft/attention.hpp>
 #include <deft/gpu.hpp>
+#include <deft/paged_batch.hpp>
 #include <deft/plan.hpp>
 #include <deft/result.hpp>
 #include <deft/runtime.hpp>

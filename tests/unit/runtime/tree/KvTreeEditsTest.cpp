@@ -84,6 +84,55 @@ TEST(KvTreeEditsTest, ASplitIsInsideANode) {
   EXPECT_EQ(tree.split(1, 5).error().message, "cannot split node 1 of 5 tokens at 5");
 }
 
+TEST(KvTreeEditsTest, AJoinTakesASplitBack) {
+  KvTree tree = smallTree();
+  for (int position : {0, 2, 5})
+    (void)tree.addQuery(1, position);
+  (void)tree.addQuery(1);
+  const std::vector<Node> nodes = tree.nodes();
+  const int upper = tree.split(1, 3).value();
+  EXPECT_EQ(tree.join(upper).error().message, "node 4 has 2 queries, which end before its child");
+  ASSERT_TRUE(tree.removeQuery(0));
+  ASSERT_TRUE(tree.removeQuery(0));
+  ASSERT_TRUE(tree.addQuery(1, 0));
+  ASSERT_TRUE(tree.join(upper));
+  EXPECT_TRUE(std::equal(nodes.begin(), nodes.end(), tree.nodes().begin()));
+  EXPECT_FALSE(tree.isAlive(upper));
+  EXPECT_THAT(preorder(tree), ElementsAre(0, 1, 3, 2));
+  EXPECT_THAT(tree.queries(), ElementsAre(Query{1, 5}, Query{1, -1}, Query{1, 3}));
+  EXPECT_EQ(tree.tokens(), 23);
+  EXPECT_EQ(tree.addNode(3, 1).value(), upper);
+}
+
+TEST(KvTreeEditsTest, OnlyNeighboursAndOnlyChildrenAreJoined) {
+  KvTree tree = smallTree();
+  EXPECT_EQ(tree.join(0).error().message, "node 0 has several children, only one can be joined to it");
+  EXPECT_EQ(tree.join(2).error().message, "node 2 has no child, only one can be joined to it");
+  EXPECT_EQ(tree.join(1).error().message, "node 3 lies at 400, the node above it ends at 205");
+  EXPECT_FALSE(tree.join(9));
+  ASSERT_TRUE(tree.place(3, 205));
+  ASSERT_TRUE(tree.join(1));
+  EXPECT_EQ(tree.nodes()[3].tokens, 7);
+  EXPECT_EQ(tree.nodes()[3].depth, 1);
+  ASSERT_TRUE(tree.prune(2));
+  ASSERT_TRUE(tree.place(3, 110));
+  ASSERT_TRUE(tree.join(0)); // a root
+  EXPECT_EQ(tree.firstRoot(), 3);
+  EXPECT_EQ(tree.nodes()[3].tokens, 17);
+  EXPECT_EQ(tree.nodes()[3].parent, -1);
+}
+
+TEST(KvTreeEditsTest, DepthsMayBeCountedOnce) {
+  KvTree tree = smallTree(), counted = tree;
+  for (const int position : {4, 2}) {
+    ASSERT_TRUE(tree.split(0, position, Depths::Later));
+    ASSERT_TRUE(counted.split(0, position));
+  }
+  EXPECT_NE(tree.nodes(), counted.nodes());
+  tree.countDepths();
+  EXPECT_EQ(tree.nodes(), counted.nodes());
+}
+
 TEST(KvTreeEditsTest, ForksAtTheEndInTheMiddleAndBefore) {
   KvTree tree = smallTree();
   EXPECT_EQ(*tree.fork(3), 4);

@@ -1,0 +1,286 @@
+#include "runtime/sharing/Batch.h"
+
+#include "runtime/sharing/CausalQueries.h"
+#include "runtime/sharing/SamePages.h"
+
+#include <algorithm>
+#include <optional>
+#include <string>
+
+namespace deft::sharing {
+
+using support::Result;
+
+namespace {
+
+/// Undoes what a call has done where it is left before its end.
+template <typename Undo> class Unless {
+public:
+  explicit Unless(Undo undo) : undo_(std::move(undo)) {}
+  Unless(const Unless &) = delete;
+  Unless &operator=(const Unless &) = delete;
+  ~Unless() {
+    if (!isDone_)
+      undo_();
+  }
+  void done() { isDone_ = true; }
+
+private:
+  Undo undo_;
+  bool isDone_ = false;
+};
+
+} // namespace
+
+Result<void> Batch::update(const Requests &asked) {
+  const auto rows = RowReader::make(asked.table, forest_.pageSize());
+  if (!rows)
+    return rows.error();
+  if (auto read = readRequests(asked, *rows, requests_); !read)
+    return read;
+  const int *const table = asked.table.entries.data();
+  ++step_;
+  if (auto found = findMembers(asked); !found)
+    return found;
+  if (auto found = findRewritten(table, !asked.ids.empty()); !found)
+    return found;
+  if (auto checked = checkNewPages(table); !checked)
+    return checked;
+
+  Unless complete([&] { dropAll(); });
+  hasIds_ = !asked.ids.empty();
+  needsQueries_ = hasGrown_ = false;
+  dropUnseen();
+  keepKnown();
+  growKnown(table);
+  addNew(table, asked.ids);
+  takeOrder(asked.queryIndptr);
+  makeQueries();
+  complete.done();
+  return {};
+}
+
+Result<void> Batch::grow(const PageTable &pages, std::span<const int> lengths) {
+  const auto rows = RowReader::make(pages, forest_.pageSize());
+  if (!rows)
+    return rows.error();
+  if (lengths.size() != members_.size())
+    return support::Error{support::ErrorCode::Usage,
+                          std::to_string(lengths.size()) + " lengths, but there are " +
+                              std::to_string(members_.size()) + " requests",
+                          "update() is for requests that come and go"};
+  requests_.resize(members_.size());
+  for (std::size_t i = 0; i < requests_.size(); ++i) {
+    Request &request = requests_[i];
+    request.row = rows_[i];
+    request.tokens = lengths[i];
+    request.member = members_[i];
+    if (!rows->place(request)) [[unlikely]]
+      return rows->whyNotPlaced(i, request);
+    if (const int before = forest_.tokens(request.member); request.tokens < before) [[unlikely]]
+      return wrongRequest(
+          i, std::to_string(request.tokens) + " tokens, and there were " + std::to_string(before),
+          "update() is for requests that become shorter");
+  }
+  const int *const table = pages.entries.data();
+  if (checksEntries_)
+    if (auto checked = checkEntries(table, "grow() is for requests whose pages stay, call update()");
+        !checked)
+      return checked;
+  if (auto checked = checkNewPages(table); !checked)
+    return checked;
+
+  Unless complete([&] { dropAll(); });
+  needsQueries_ = hasGrown_ = false;
+  keepKnown();
+  growKnown(table);
+  makeQueries();
+  complete.done();
+  return {};
+}
+
+/// Who the requests are among those that are known. Nothing is changed but what only this step means.
+Result<void> Batch::findMembers(const Requests &asked) {
+  const bool hasIds = !asked.ids.empty();
+  const bool isComparable = hasIds == hasIds_; // else nobody is known: ids and rows are numbers of two kinds
+  const auto idOf = [&](std::size_t i) {
+    return hasIds ? asked.ids[i] : static_cast<std::uint64_t>(requests_[i].row);
+  };
+  std::optional<std::size_t> twice;
+  newcomers_.clear();
+  for (std::size_t i = 0; i < requests_.size() && !twice; ++i) {
+    const std::uint64_t id = idOf(i);
+    const bool isWhereItWas = isComparable && i < members_.size() && known(members_[i]).id == id;
+    const int member = isWhereItWas ? members_[i] : isComparable ? byId_.find(id) : -1;
+    if (member < 0) {
+      if (newIds_.find(id) >= 0)
+        twice = i;
+      newIds_.set(id, static_cast<int>(i));
+      newcomers_.push_back(id);
+      continue;
+    }
+    if (known(member).seen == step_)
+      twice = i;
+    known(member).seen = step_;
+    requests_[i].member = member;
+  }
+  // One by one: the map may be as large as the largest batch was.
+  for (const std::uint64_t id : newcomers_)
+    if (newIds_.find(id) >= 0)
+      newIds_.erase(id);
+  if (twice)
+    return wrongRequest(*twice, (hasIds ? "its id " : "its row ") + std::to_string(idOf(*twice)) +
+                                    " is that of an earlier request, too");
+  return {};
+}
+
+/// What became shorter, or has other pages than it had, is no member that is known.
+Result<void> Batch::findRewritten(const int *table, bool hasIds) {
+  const auto forget = [&](Request &request) {
+    known(request.member).seen = 0;
+    request.member = -1;
+  };
+  for (Request &request : requests_)
+    if (request.member >= 0 && request.tokens < forest_.tokens(request.member))
+      forget(request);
+  if (hasIds)
+    return checksEntries_ ? checkEntries(table, "a request whose pages change takes another id")
+                          : Result<void>();
+  for (Request &request : requests_)
+    if (request.member >= 0 && copies_.firstChange(request.member, table + request.firstEntry) >= 0)
+      forget(request);
+  return {};
+}
+
+Result<void> Batch::checkEntries(const int *table, const std::string &promise) const {
+  for (std::size_t i = 0; i < requests_.size(); ++i) {
+    const Request &request = requests_[i];
+    if (request.member < 0)
+      continue;
+    const int *const row = table + request.firstEntry;
+    if (const int changed = copies_.firstChange(request.member, row); changed >= 0)
+      return wrongRequest(i,
+                          "page " + std::to_string(changed) + " of its row was " +
+                              std::to_string(copies_.page(request.member, changed)) + " and is " +
+                              std::to_string(row[changed]),
+                          promise);
+  }
+  return {};
+}
+
+/// Those that no step before has read.
+Result<void> Batch::checkNewPages(const int *table) const {
+  const PageSize pageSize = forest_.pageSize();
+  for (std::size_t i = 0; i < requests_.size(); ++i) {
+    const Request &request = requests_[i];
+    const int checked =
+        request.member < 0 ? 0 : known_[static_cast<std::size_t>(request.member)].checkedTokens;
+    if (request.tokens <= checked)
+      continue;
+    const int *const row = table + request.firstEntry;
+    const int end = pageSize.pagesFor(request.tokens);
+    if (const int negative = firstNegative(row, pageSize.pageOf(checked), end); negative < end)
+      return wrongRequest(i, "page " + std::to_string(negative) + " of row " + std::to_string(request.row) +
+                                 " is " + std::to_string(row[negative]) + ", and " +
+                                 std::to_string(request.tokens) + " tokens are in " + std::to_string(end) +
+                                 " pages");
+  }
+  return {};
+}
+
+void Batch::dropUnseen() {
+  for (const int member : members_)
+    if (known(member).seen != step_) {
+      byId_.erase(known(member).id);
+      copies_.forget(member);
+      forest_.remove(member);
+    }
+}
+
+/// Rows of those that stay may be elsewhere.
+void Batch::keepKnown() {
+  bool hasMoved = false;
+  for (const Request &request : requests_)
+    if (request.member >= 0 && forest_.firstEntry(request.member) != request.firstEntry) {
+      forest_.move(request.member, request.firstEntry);
+      hasMoved = true;
+    }
+  if (hasMoved)
+    forest_.placeMoved();
+}
+
+void Batch::growKnown(const int *table) {
+  const PageSize pageSize = forest_.pageSize();
+  for (const Request &request : requests_) {
+    if (request.member < 0 || request.tokens == forest_.tokens(request.member))
+      continue;
+    forest_.grow(table, request.member, request.tokens);
+    hasGrown_ = true;
+    Known &own = known(request.member);
+    if (request.tokens <= own.checkedTokens)
+      continue;
+    const int pages = pageSize.pagesFor(request.tokens);
+    own.checkedTokens = pages * pageSize.tokens();
+    if (keepsCopies())
+      copies_.extend(request.member, table + request.firstEntry, pages);
+  }
+}
+
+void Batch::addNew(const int *table, std::span<const std::uint64_t> ids) {
+  const PageSize pageSize = forest_.pageSize();
+  for (std::size_t i = 0; i < requests_.size(); ++i) {
+    Request &request = requests_[i];
+    if (request.member >= 0)
+      continue;
+    request.member = forest_.insert(table, request.firstEntry, request.tokens);
+    known_.resize(std::max(known_.size(), static_cast<std::size_t>(request.member) + 1));
+    const int pages = pageSize.pagesFor(request.tokens);
+    const std::uint64_t id = ids.empty() ? static_cast<std::uint64_t>(request.row) : ids[i];
+    known(request.member) = {.id = id, .seen = step_, .checkedTokens = pages * pageSize.tokens()};
+    byId_.set(id, request.member);
+    if (keepsCopies())
+      copies_.extend(request.member, table + request.firstEntry, pages);
+  }
+}
+
+/// The batch's order, and how many queries each request has.
+void Batch::takeOrder(std::span<const int> queryIndptr) {
+  const std::size_t count = requests_.size();
+  needsQueries_ |= count != members_.size();
+  members_.resize(count);
+  rows_.resize(count);
+  queryCounts_.resize(count);
+  hasSeveralQueries_ = false;
+  for (std::size_t i = 0; i < count; ++i) {
+    const int queries = queryIndptr.empty() ? 1 : queryIndptr[i + 1] - queryIndptr[i];
+    needsQueries_ |= members_[i] != requests_[i].member || queryCounts_[i] != queries;
+    members_[i] = requests_[i].member;
+    rows_[i] = requests_[i].row;
+    queryCounts_[i] = queries;
+    hasSeveralQueries_ |= queries > 1;
+  }
+}
+
+/// The same queries as before are left alone: then a tree of which only leaves grew is one to plans, too.
+void Batch::makeQueries() {
+  if (!forest_.settle() && !needsQueries_ && !(hasSeveralQueries_ && hasGrown_))
+    return;
+  queries_.clear();
+  for (std::size_t i = 0; i < members_.size(); ++i)
+    addCausalQueries(forest_.tree(), forest_.endNode(members_[i]), forest_.tokens(members_[i]),
+                     queryCounts_[i], queries_);
+  forest_.setQueries(queries_);
+}
+
+void Batch::dropAll() {
+  forest_.clear();
+  (void)forest_.settle();
+  known_.clear();
+  byId_.clear();
+  copies_.clear();
+  members_.clear();
+  rows_.clear();
+  queryCounts_.clear();
+}
+
+} // namespace deft::sharing

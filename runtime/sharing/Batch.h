@@ -1,0 +1,76 @@
+#pragma once
+
+#include "runtime/sharing/IndexMap.h"
+#include "runtime/sharing/PrefixForest.h"
+#include "runtime/sharing/Requests.h"
+#include "runtime/sharing/RowCopies.h"
+
+#include <cstdint>
+#include <span>
+#include <vector>
+
+namespace deft::sharing {
+
+/// The requests of a step with their forest and their queries, and how they become those of the next one.
+/// Work is in what changed: a request that is known and has more tokens lengthens a leaf, one that comes or
+/// goes edits the forest, and all others are passed over.
+///
+/// A call that fails changes nothing. (Where memory ends in the middle of one, no request is left.)
+class Batch {
+public:
+  /// With `checksEntries` pages that must not have changed are compared with what they were.
+  Batch(PageSize pageSize, bool checksEntries) : forest_(pageSize), checksEntries_(checksEntries) {}
+
+  /// Brings it to these requests, in their order. A request with the id of a known one is the same one, with
+  /// the same pages and perhaps more, wherever its row is. Without ids a row's pages tell, compared with what
+  /// they were.
+  support::Result<void> update(const Requests &requests);
+
+  /// The same requests with the same number of queries, none with fewer tokens. Pages that they had are
+  /// where they were in their rows.
+  support::Result<void> grow(const PageTable &table, std::span<const int> lengths);
+
+  const tree::KvTree &tree() const { return forest_.tree(); }
+  const PrefixForest &forest() const { return forest_; }
+  std::size_t size() const { return members_.size(); }
+  /// The member of each request.
+  std::span<const int> members() const { return members_; }
+
+private:
+  struct Known { ///< of each member
+    std::uint64_t id = 0;
+    std::uint64_t seen = 0; ///< the last step that has it
+    int checkedTokens = 0;  ///< pages for so many tokens were looked at: none is negative
+  };
+
+  Known &known(int member) { return known_[static_cast<std::size_t>(member)]; }
+  bool keepsCopies() const { return checksEntries_ || !hasIds_; }
+  void dropAll();
+  support::Result<void> findMembers(const Requests &requests);
+  support::Result<void> findRewritten(const int *table, bool hasIds);
+  support::Result<void> checkEntries(const int *table, const std::string &promise) const;
+  support::Result<void> checkNewPages(const int *table) const;
+  void keepKnown();
+  void dropUnseen();
+  void growKnown(const int *table);
+  void addNew(const int *table, std::span<const std::uint64_t> ids);
+  void takeOrder(std::span<const int> queryIndptr);
+  void makeQueries();
+
+  PrefixForest forest_;
+  bool checksEntries_;
+  bool hasIds_ = true; ///< in the last step; else a request's id is its row
+  std::uint64_t step_ = 0;
+  std::vector<Known> known_;
+  IndexMap byId_;
+  IndexMap newIds_; ///< of those that nobody knew, while they are looked for
+  std::vector<std::uint64_t> newcomers_;
+  RowCopies copies_;
+  std::vector<int> members_, rows_, queryCounts_; ///< of each request
+  bool hasSeveralQueries_ = false;                ///< any request
+  bool needsQueries_ = false, hasGrown_ = false;  ///< in the step under way
+  std::vector<Request> requests_;                 ///< of the step under way
+  std::vector<tree::Query> queries_;
+};
+
+} // namespace deft::sharing

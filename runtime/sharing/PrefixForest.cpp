@@ -1,0 +1,227 @@
+#include "runtime/sharing/PrefixForest.h"
+
+#include "runtime/sharing/SamePages.h"
+
+#include <algorithm>
+#include <cassert>
+
+namespace deft::sharing {
+
+using tree::Depths;
+
+namespace {
+
+/// Of a change of the tree that cannot fail: who calls has seen that numbers and places fit.
+template <typename T> T must(support::Result<T> result) {
+  assert(result);
+  return std::move(*result);
+}
+void must(const support::Result<void> &result) { assert(result); }
+
+} // namespace
+
+int PrefixForest::insert(const int *table, std::int64_t firstEntry, int tokens) {
+  beginEdit();
+  int member = static_cast<int>(members_.size());
+  if (freeMembers_.empty()) {
+    members_.emplace_back();
+  } else {
+    member = freeMembers_.back();
+    freeMembers_.pop_back();
+  }
+  members_[index(member)] = {.firstEntry = firstEntry, .tokens = tokens};
+  if (tokens == 0)
+    endAtNothing(member);
+  else
+    goDown(table, member, -1, 0);
+  return member;
+}
+
+void PrefixForest::remove(int member) {
+  beginEdit();
+  int lowest = members_[index(member)].node; // that is left, of those that the member may have named
+  unlinkEnd(member);
+  members_[index(member)].node = -1;
+  freeMembers_.push_back(member);
+  if (lowest == emptyNode_)
+    return leaveNothing();
+  if (facts(lowest).firstEnd < 0 && node(lowest).firstChild < 0) {
+    const int leaf = lowest;
+    lowest = node(leaf).parent;
+    children_.erase(childKey(lowest, facts(leaf).firstPage));
+    must(tree_.prune(leaf));
+  }
+  if (lowest >= 0 && isIdle(lowest))
+    lowest = joinToChild(lowest);
+  nameAnew(lowest, member);
+}
+
+void PrefixForest::grow(const int *table, int member, int tokens) {
+  Member &own = members_[index(member)];
+  const int end = own.node, before = own.tokens;
+  own.tokens = tokens;
+  // Nobody else has the last page at this place, or has so much of it: what comes behind is nobody else's.
+  if (facts(end).firstEnd == member && own.next < 0 && node(end).firstChild < 0 && end != emptyNode_)
+    return must(tree_.append(end, tokens - before));
+  beginEdit();
+  unlinkEnd(member);
+  if (end == emptyNode_) {
+    leaveNothing();
+    return goDown(table, member, -1, 0);
+  }
+  goDown(table, member, end, before);
+  if (isIdle(end))
+    (void)joinToChild(end);
+}
+
+/// From the end of a node (-1: from nothing), where the member has `done` tokens, to its own end.
+void PrefixForest::goDown(const int *table, int member, int from, int done) {
+  const Member &own = members_[index(member)];
+  const int *const row = table + own.firstEntry;
+  int end = from;
+  while (done < own.tokens) {
+    const int child = children_.find(childKey(end, row[pageSize_.pageOf(done)]));
+    if (child < 0) {
+      end = addNode(table, end, member, done);
+      break;
+    }
+    const int childEnd = node(child).position + node(child).tokens;
+    const int *const other = table + members_[index(facts(child).namer)].firstEntry;
+    done = commonTokens(row, other, done, std::min(childEnd, own.tokens));
+    end = done < childEnd ? cut(table, child, done - node(child).position) : child;
+  }
+  linkEnd(member, end);
+}
+
+/// The rest of a member, which nobody else has.
+int PrefixForest::addNode(const int *table, int parent, int member, int done) {
+  const Member &own = members_[index(member)];
+  const int added =
+      must(tree_.addNode(parent, own.tokens - done, static_cast<int>(locationIn(member, done))));
+  facts_.resize(std::max(facts_.size(), index(added) + 1));
+  const int page = table[own.firstEntry + pageSize_.pageOf(done)];
+  facts(added) = {.namer = member, .firstEnd = -1, .firstPage = page};
+  children_.set(childKey(parent, page), added);
+  return added;
+}
+
+/// Cuts a node behind so many tokens; gives the new node, which has them.
+int PrefixForest::cut(const int *table, int child, int tokens) {
+  const int parent = node(child).parent;
+  const int upper = must(tree_.split(child, tokens, Depths::Later));
+  facts_.resize(std::max(facts_.size(), index(upper) + 1));
+  NodeFacts &lower = facts(child);
+  facts(upper) = {.namer = lower.namer, .firstEnd = -1, .firstPage = lower.firstPage};
+  children_.set(childKey(parent, lower.firstPage), upper);
+  lower.firstPage = table[members_[index(lower.namer)].firstEntry + pageSize_.pageOf(node(child).position)];
+  children_.set(childKey(upper, lower.firstPage), child);
+  return upper;
+}
+
+/// How many tokens, at most `to`, two rows have in common that have more than `from` in common.
+int PrefixForest::commonTokens(const int *row, const int *other, int from, int to) const {
+  const int begin = pageSize_.pageOf(from) + 1, end = pageSize_.pagesFor(to);
+  return std::min(to, (begin + samePages(row + begin, other + begin, end - begin)) * pageSize_.tokens());
+}
+
+bool PrefixForest::isIdle(int number) const {
+  const int child = node(number).firstChild;
+  return facts(number).firstEnd < 0 && child >= 0 && node(child).nextSibling < 0;
+}
+
+/// An idle node becomes the beginning of its child, which is returned. That one's namer has both.
+int PrefixForest::joinToChild(int number) {
+  const int child = node(number).firstChild, parent = node(number).parent;
+  NodeFacts &lower = facts(child);
+  children_.erase(childKey(number, lower.firstPage));
+  lower.firstPage = facts(number).firstPage;
+  children_.set(childKey(parent, lower.firstPage), child);
+  facts(number).namer = lower.namer;
+  placeAtNamer(number);
+  must(tree_.join(number, Depths::Later));
+  return child;
+}
+
+/// From a node up to its root, what a member has named that has left is named by another one below.
+void PrefixForest::nameAnew(int from, int left) {
+  for (int at = from; at >= 0; at = node(at).parent)
+    if (NodeFacts &own = facts(at); own.namer == left) {
+      own.namer = own.firstEnd >= 0 ? own.firstEnd : facts(node(at).firstChild).namer;
+      placeAtNamer(at);
+    }
+}
+
+void PrefixForest::placeAtNamer(int number) {
+  const auto location = static_cast<int>(locationIn(facts(number).namer, node(number).position));
+  if (node(number).location != location)
+    must(tree_.place(number, location));
+}
+
+void PrefixForest::placeMoved() {
+  for (int at = tree_.firstRoot(); at >= 0; at = tree_.nextInPreorder(at))
+    if (at != emptyNode_)
+      placeAtNamer(at);
+}
+
+void PrefixForest::endAtNothing(int member) {
+  if (emptyNode_ < 0) {
+    emptyNode_ = must(tree_.addNode(-1, 0));
+    facts_.resize(std::max(facts_.size(), index(emptyNode_) + 1));
+    facts(emptyNode_) = {};
+  }
+  linkEnd(member, emptyNode_);
+}
+
+/// Somebody has left the node without tokens.
+void PrefixForest::leaveNothing() {
+  if (facts(emptyNode_).firstEnd >= 0)
+    return;
+  must(tree_.prune(emptyNode_));
+  emptyNode_ = -1;
+}
+
+void PrefixForest::linkEnd(int member, int number) {
+  Member &own = members_[index(member)];
+  own.node = number;
+  own.previous = -1;
+  own.next = facts(number).firstEnd;
+  if (own.next >= 0)
+    members_[index(own.next)].previous = member;
+  facts(number).firstEnd = member;
+}
+
+void PrefixForest::unlinkEnd(int member) {
+  const Member &own = members_[index(member)];
+  (own.previous >= 0 ? members_[index(own.previous)].next : facts(own.node).firstEnd) = own.next;
+  if (own.next >= 0)
+    members_[index(own.next)].previous = own.previous;
+}
+
+/// Queries go before nodes do, all at once: a tree that loses a node looks through all of them.
+void PrefixForest::beginEdit() {
+  if (!isEdited_ && !tree_.queries().empty())
+    tree_.clearQueries();
+  isEdited_ = true;
+}
+
+void PrefixForest::setQueries(std::span<const tree::Query> queries) { must(tree_.setQueries(queries)); }
+
+bool PrefixForest::settle() {
+  if (!isEdited_)
+    return false;
+  isEdited_ = false;
+  tree_.countDepths();
+  return true;
+}
+
+void PrefixForest::clear() {
+  tree_.clear();
+  facts_.clear();
+  members_.clear();
+  freeMembers_.clear();
+  children_.clear();
+  emptyNode_ = -1;
+  isEdited_ = true;
+}
+
+} // namespace deft::sharing

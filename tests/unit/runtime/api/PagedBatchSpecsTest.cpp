@@ -1,0 +1,62 @@
+// Batches under attentions that the compiler makes.
+#include <deft/deft.hpp>
+
+#include <gtest/gtest.h>
+
+#include <bit>
+#include <random>
+#include <vector>
+
+namespace deft {
+namespace {
+
+TEST(PagedBatchSpecsTest, LevelsOfTheForestAreNoDepths) {
+  const Attention attention = compileSpec(R"(attention deep {
+    query_heads = 4; kv_heads = 2; head_dim = 64; kv_cache = paged(page_size = 16, order = nhd);
+    score = s - depth; })")
+                                  .value();
+  const auto plan = PagedBatch::make({.pageSize = 16}).value().plan(attention);
+  ASSERT_FALSE(plan);
+  EXPECT_EQ(plan.error().message,
+            "`deep` reads `depth`, which in a batch depends on who shares a request's pages");
+}
+
+/// A window begins inside of what is shared, and positions are those of each request.
+TEST(PagedBatchSpecsTest, MasksAndScoresSeeEachRequestByItself) {
+  const Attention attention = compileSpec(R"(import "library.deft";
+  attention windowed {
+    query_heads = 4; kv_heads = 2; head_dim = 64; kv_cache = paged(page_size = 16, order = nhd);
+    mask = tree && sliding_window(40); score = s - 0.01 * (q_pos - kv_pos); })")
+                                  .value();
+  constexpr int kRow = 8, kRequests = 6, kPages = 64;
+  std::vector<int> entries(kRequests * kRow), lengths;
+  for (int i = 0; i < kRequests * kRow; ++i) // three pages of a prompt, five of each request's own
+    entries[static_cast<std::size_t>(i)] = i % kRow < 3 ? i % kRow : i;
+  Tree apart;
+  for (int i = 0; i < kRequests; ++i) {
+    lengths.push_back(45 + 7 * i);
+    apart.addQuery(apart.addRoot(lengths.back(), i * kRow * 16).value()).value();
+  }
+  PagedBatch batch = PagedBatch::make({.pageSize = 16}).value();
+  batch.update({.table = {.entries = entries, .rowStride = kRow}, .lengths = lengths}).value();
+  EXPECT_LT(batch.summary().tokens, batch.summary().requestTokens);
+
+  std::mt19937 random(2);
+  const auto fill = [&](std::vector<std::uint16_t> &values) { // bf16 of 1 to 2, either sign
+    for (std::uint16_t &value : values)
+      value = static_cast<std::uint16_t>(0x3f80 | (random() & 0x807f));
+  };
+  std::vector<std::uint16_t> q(kRequests * 4 * 64), k(kPages * 16 * 2 * 64), v(k.size());
+  std::vector<std::uint16_t> out(q.size()), other(q.size());
+  fill(q), fill(k), fill(v);
+  const Runtime runtime = Runtime::create({.threads = 1}).value();
+  const Inputs inputs{.q = q.data(), .k = k.data(), .v = v.data(), .pageTable = entries};
+  runtime.run(attention, batch.plan(attention).value(), inputs, {.out = out.data()}).value();
+  runtime.run(attention, Plan::make(attention, apart).value(), inputs, {.out = other.data()}).value();
+  const auto value = [](std::uint16_t half) { return std::bit_cast<float>(std::uint32_t{half} << 16); };
+  for (std::size_t i = 0; i < out.size(); ++i)
+    EXPECT_NEAR(value(out[i]), value(other[i]), 0x1p-6) << i; // of at most 2, in bf16
+}
+
+} // namespace
+} // namespace deft
