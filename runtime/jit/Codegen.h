@@ -11,6 +11,9 @@ namespace deft::jit {
 
 support::Result<package::VariantSource> variantSource(const LoadedSpec &spec, const spec::Variant &variant);
 
+/// The dialect after the passes.
+support::Result<std::string> irText(const LoadedSpec &spec, const spec::Variant &variant);
+
 /// Native code for this machine.
 support::Result<exec::CpuKernel> jitCpuKernel(const LoadedSpec &spec, const spec::Variant &variant);
 

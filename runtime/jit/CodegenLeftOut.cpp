@@ -15,6 +15,8 @@ support::Result<package::VariantSource> variantSource(const LoadedSpec &spec, co
   return leftOut(spec);
 }
 
+support::Result<std::string> irText(const LoadedSpec &spec, const spec::Variant &) { return leftOut(spec); }
+
 support::Result<exec::CpuKernel> jitCpuKernel(const LoadedSpec &spec, const spec::Variant &) {
   return leftOut(spec);
 }
