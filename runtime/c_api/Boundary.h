@@ -16,7 +16,7 @@ inline Error usage(std::string message, std::string hint = "") {
 
 /// Keeps the error for the calling thread and gives its code.
 deft_status fail(const Error &error) noexcept;
-/// The same of the exception that is being handled.
+/// Makes an error of the exception that is being handled, keeps it for the calling thread and gives its code.
 deft_status failOfException() noexcept;
 
 /// An argument that may not be null.

@@ -30,3 +30,7 @@ const deft_attention *deft_gpu_attention_get_attention(const deft_gpu_attention 
   return ask<const deft_attention *>(__func__, {"attention", attention}, nullptr,
                                      [&] { return &attention->attention; });
 }
+
+const deft_gpu *deft_gpu_attention_get_gpu(const deft_gpu_attention *attention) {
+  return ask<const deft_gpu *>(__func__, {"attention", attention}, nullptr, [&] { return &attention->gpu; });
+}

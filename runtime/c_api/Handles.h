@@ -47,15 +47,17 @@ struct deft_gpu {
 };
 
 struct deft_gpu_attention {
-  explicit deft_gpu_attention(deft::GpuAttention of) : loaded(std::move(of)), attention{loaded.attention()} {}
+  explicit deft_gpu_attention(deft::GpuAttention of)
+      : loaded(std::move(of)), attention{loaded.attention()}, gpu{loaded.gpu()} {}
 
   deft::GpuAttention loaded;
   deft_attention attention;
+  deft_gpu gpu;
 };
 
 namespace deft::c {
 
-/// Of the programs' choice: null is nothing.
+/// A text that a caller may leave out.
 inline std::string textOr(const char *text, const char *otherwise) { return text ? text : otherwise; }
 
 inline const Params *paramsOf(const deft_params *params) { return params ? &params->params : nullptr; }

@@ -72,14 +72,14 @@ private:
   T *value_;
 };
 
-/// The caller gets a copy; of no values, memory all the same.
+/// A copy of the text for the caller.
 inline char *makeText(std::string_view text) {
   Made<char> copy(text.size() + 1);
   std::memcpy(&copy[0], text.data(), text.size());
   return copy.release();
 }
 
-/// One C struct for each value; `convert` makes it.
+/// One C struct for each value, made by `convert`. Memory that is not null, also for no values.
 template <typename To, typename From, typename Convert>
 To *makeArray(std::span<const From> values, Convert &&convert) {
   Made<To> array(values.size());

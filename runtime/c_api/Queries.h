@@ -9,7 +9,7 @@
 /// Between the positions and queries of C and of C++.
 namespace deft::c {
 
-/// Of a node's tokens; none: all.
+/// How many of a node's tokens; none: all.
 inline std::optional<int> positionOf(int32_t position) {
   return position == DEFT_WHOLE ? std::nullopt : std::optional<int>(position);
 }

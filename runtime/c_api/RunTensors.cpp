@@ -11,7 +11,7 @@ namespace deft::c {
 
 namespace {
 
-/// Of what a tensor must be; -1: any size.
+/// A dimension that a tensor must have; of size -1: any.
 struct Dimension {
   const char *name;
   std::int64_t size;
@@ -82,7 +82,7 @@ public:
     return checked;
   }
 
-  /// The same of one whose elements lie side by side.
+  /// As check() does, and that the elements lie side by side.
   Result<Checked> checkPacked(const std::string &name, const deft_tensor *given, deft_dtype dtype,
                               const Dimensions &dimensions) const {
     auto checked = check(name, given, dtype, dimensions);
@@ -97,11 +97,12 @@ public:
   }
 
 private:
+  /// The shape has a dimension at least. The first one's size is any number, and no stride has it as a
+  /// factor.
   static std::vector<std::int64_t> packedStrides(const std::vector<std::int64_t> &shape) {
-    std::vector<std::int64_t> strides(shape.size());
-    std::int64_t stride = 1;
-    for (std::size_t i = shape.size(); i-- > 0; stride *= shape[i])
-      strides[i] = stride;
+    std::vector<std::int64_t> strides(shape.size(), 1);
+    for (std::size_t i = shape.size() - 1; i-- > 0;)
+      strides[i] = strides[i + 1] * shape[i + 1];
     return strides;
   }
 

@@ -16,7 +16,7 @@ deft_status changeSequences(const char *function, deft_sequence_tree *sequences,
               [&]() -> deft::Result<void> { return change(sequences->sequences); });
 }
 
-/// The same of one that says what is to be copied.
+/// A call that changes sequences and says what the host must copy.
 template <typename Change>
 deft_status changeWithCopies(const char *function, deft_sequence_tree *sequences, deft_token_copy **copies,
                              size_t *count, Change &&change) {

@@ -9,7 +9,7 @@ namespace deft::c {
 
 namespace {
 
-/// Of one thread.
+/// What a thread is told of its last call that failed.
 struct LastError {
   Error error = {ErrorCode::Internal, "", ""};
   std::string text;

@@ -14,13 +14,13 @@
 /// docs/c-api.md has a whole program. What holds for all calls:
 ///
 /// Errors. A call that can fail gives a deft_status, and deft_error_text() says in words what the calling
-/// thread's last failed call found. A call that fails changes nothing. No C++ exception leaves the library,
-/// and it prints and exits for no reason of its own.
+/// thread's last failed call found. A call that fails changes nothing, unless it says so. No C++ exception
+/// leaves the library, and it prints and exits for no reason of its own.
 ///
 /// Handles. Opaque; made by ..._make, _copy, _compile, _load or _open, given back by the ..._destroy of their
-/// kind, which takes null. Null for any other handle is an error that names it; a call that gives no status
-/// then gives 0. A handle that was destroyed must not be used. What was made with a handle keeps what it
-/// needs of it.
+/// kind, which takes null. A null handle is an error that names it everywhere else; a call that gives no
+/// status then gives 0. A handle that was destroyed must not be used. What was made with a handle keeps what
+/// it needs of it.
 ///
 /// Structs. Each begins with its `size`, which says how much of it its writer knows, so that fields can be
 /// added at its end. Callers write sizeof: `deft_plan_options options = {.size = sizeof options};` has all

@@ -27,8 +27,8 @@ typedef struct deft_compile_options {
 DEFT_C_API deft_status deft_attention_compile(const char *text, const deft_compile_options *options,
                                               deft_attention **attention);
 
-/// Of a file, or of a shipped spec by its name ("llama3_8b"). Imports are looked for beside the file, then in
-/// the shipped library; `name` and `import_folder` are not used.
+/// Compiles the spec in a file, or a shipped spec by its name ("llama3_8b"). Imports are looked for beside
+/// the file, then in the shipped library; `name` and `import_folder` are not used.
 DEFT_C_API deft_status deft_attention_compile_file(const char *path, const deft_compile_options *options,
                                                    deft_attention **attention);
 
@@ -100,9 +100,9 @@ DEFT_C_API deft_status deft_params_make(const deft_attention *attention, deft_pa
 DEFT_C_API deft_status deft_params_copy(const deft_params *params, deft_params **copy);
 DEFT_C_API void deft_params_destroy(deft_params *params);
 
-/// Of a scalar; of an array the same for every head. An i32 takes whole numbers only, an f32 finite ones.
+/// Sets a scalar, or every head of an array. An i32 takes whole numbers only, an f32 finite ones.
 DEFT_C_API deft_status deft_params_set(deft_params *params, const char *name, double value);
-/// Of an array, one value a head (deft_param_info::length); they are copied.
+/// Sets an array, one value a head (deft_param_info::length); they are copied.
 DEFT_C_API deft_status deft_params_set_f32(deft_params *params, const char *name, const float *values,
                                            size_t count);
 DEFT_C_API deft_status deft_params_set_i32(deft_params *params, const char *name, const int32_t *values,

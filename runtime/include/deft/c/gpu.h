@@ -72,13 +72,14 @@ typedef struct deft_gpu_attention deft_gpu_attention;
 DEFT_C_API deft_status deft_gpu_attention_load(const deft_gpu *gpu, const deft_attention *attention,
                                                const deft_gpu_load_options *options,
                                                deft_gpu_attention **loaded);
-/// The same kernels with other values. Waits for the device where the attention has arrays.
+/// These kernels with other values. Waits for the device where the attention has arrays.
 DEFT_C_API deft_status deft_gpu_attention_with_params(const deft_gpu_attention *attention,
                                                       const deft_params *params, deft_gpu_attention **other);
 /// What was made with it goes on without it.
 DEFT_C_API void deft_gpu_attention_destroy(deft_gpu_attention *attention);
-/// It belongs to the deft_gpu_attention.
+/// Both belong to the deft_gpu_attention.
 DEFT_C_API const deft_attention *deft_gpu_attention_get_attention(const deft_gpu_attention *attention);
+DEFT_C_API const deft_gpu *deft_gpu_attention_get_gpu(const deft_gpu_attention *attention);
 
 /// The most that a plan may have. Memory for partial results: partials * query_heads * (2 * head_dim + 4)
 /// bytes.
@@ -145,9 +146,9 @@ DEFT_C_API deft_status deft_gpu_plan_get_room(const deft_gpu_plan *plan, deft_gp
 DEFT_C_API int32_t deft_gpu_plan_is_current(const deft_gpu_plan *plan);
 DEFT_C_API int32_t deft_gpu_plan_query_count(const deft_gpu_plan *plan);
 DEFT_C_API deft_status deft_gpu_plan_get_summary(const deft_gpu_plan *plan, deft_plan_summary *summary);
-/// Of the plan as it is. A tuned config is taken where it runs by the kernels that are loaded; once a graph
-/// has captured the plan's room, the config stays, and `why` says so where a tree fits only cut as the
-/// captured one was and read from the root. `*choice` is the caller's: deft_free.
+/// Which config the plan has, and why. A tuned config is taken where it runs by the kernels that are loaded;
+/// once a graph has captured the plan's room, the config stays, and `why` says so where a tree fits only cut
+/// as the captured one was and read from the root. `*choice` is the caller's: deft_free.
 DEFT_C_API deft_status deft_gpu_plan_get_choice(const deft_gpu_plan *plan, deft_config_choice **choice);
 
 /// The page table of a deft_sequence_tree on a GPU, at one address for good, so that graphs may capture it.

@@ -13,7 +13,7 @@ enum {
   DEFT_PARTITION_DEFAULT = 0,    ///< that of the tuned config, else of the spec's schedule, else the cheapest
   DEFT_PARTITION_QUERY = 1,      ///< each query reads its whole path: nothing is shared
   DEFT_PARTITION_NODE = 2,       ///< each node is read once, by all who see it
-  DEFT_PARTITION_NODE_CHUNK = 3, ///< the same, long nodes in chunks
+  DEFT_PARTITION_NODE_CHUNK = 3, ///< each node is read once by all who see it, a long one in chunks
   DEFT_PARTITION_FLATTEN = 4,    ///< the depth-first sequence of all tokens in even chunks
   DEFT_PARTITION_CASCADE = 5,    ///< level by level
   DEFT_PARTITION_GREEDY = 6,     ///< short nodes join their children's work where that is cheaper
@@ -101,7 +101,8 @@ DEFT_C_API deft_status deft_plan_advance(deft_plan *plan, const deft_tree *tree,
 DEFT_C_API int32_t deft_plan_is_current(const deft_plan *plan);
 DEFT_C_API int32_t deft_plan_query_count(const deft_plan *plan);
 DEFT_C_API deft_status deft_plan_get_summary(const deft_plan *plan, deft_plan_summary *summary);
-/// Of the plan as it is. A tree that becomes one of another class may get another config when it advances.
+/// Which config the plan has, and why. A tree that becomes one of another class may get another config when
+/// it advances.
 /// `*choice` is the caller's: deft_free.
 DEFT_C_API deft_status deft_plan_get_choice(const deft_plan *plan, deft_config_choice **choice);
 

@@ -92,7 +92,7 @@ DEFT_C_API deft_status deft_tree_clear_queries(deft_tree *tree);
 /* Looking. A null tree gives 0 and leaves a message. */
 
 DEFT_C_API int32_t deft_tree_is_alive(const deft_tree *tree, int32_t node);
-/// Of a living node; DEFT_USAGE otherwise.
+/// What is known of a living node; DEFT_USAGE for another.
 DEFT_C_API deft_status deft_tree_get_node(const deft_tree *tree, int32_t node, deft_node *facts);
 /// The living nodes, parents before children, siblings in order of birth. `*nodes` is the caller's:
 /// deft_free.

@@ -215,6 +215,9 @@ TEST_F(GpuTest, WhatWasMadeGoesOnWithoutItsMakers) {
   const auto plan = made<GpuPlanHandle>(deft_gpu_plan_make, attention.get(), tree(), &options);
   gpu.reset();
   attention = std::move(other);
+  auto facts = sized<deft_gpu_facts>();
+  ASSERT_EQ(deft_gpu_get_facts(deft_gpu_attention_get_gpu(attention.get()), &facts), DEFT_OK);
+  EXPECT_STREQ(facts.name, "Fake Hopper");
   ASSERT_EQ(upload(plan.get()), DEFT_OK);
   EXPECT_EQ(run(plan.get()), DEFT_OK) << deft_error_text();
   EXPECT_THAT(takeOutput(), Each(kOne));
