@@ -68,8 +68,8 @@ void append(std::vector<Axis> &axes, const TunedPhase &tuned, int phase) {
       axes.push_back(axis(knob, phase, *values));
 }
 
-Shape shapeOf(const TunedPhases &tuned) {
-  Shape shape{tuned.name, {}, {}};
+SpaceShape shapeOf(const TunedPhases &tuned) {
+  SpaceShape shape{tuned.name, {}, {}};
   for (const TunedPhase &one : tuned.phases) {
     append(shape.axes, one, static_cast<int>(shape.phases.size()));
     shape.phases.push_back(one.phase);
@@ -79,7 +79,7 @@ Shape shapeOf(const TunedPhases &tuned) {
 
 /// Phases as the schedule has them, of the family that serves schedules, each number with its list or what is
 /// tried of it.
-Shape shapeOfSchedule(const spec::Variant &variant, kernels::Families families) {
+SpaceShape shapeOfSchedule(const spec::Variant &variant, kernels::Families families) {
   const PhaseConfig plain;
   const TunedPhase usual =
       kernels::familyOf(plain, families).tuned(KernelShape::of(variant)).front().phases.front();
@@ -99,7 +99,7 @@ Shape shapeOfSchedule(const spec::Variant &variant, kernels::Families families) 
 }
 
 /// Whether the phase is legal with the fewest stages that are tried.
-bool fits(const KernelShape &kernel, const TunedPhase &tuned, const Machine &machine) {
+bool fits(const KernelShape &kernel, const TunedPhase &tuned, const MachineFacts &machine) {
   PhaseConfig least = tuned.phase;
   if (!tuned.stages.empty())
     least.stages = *std::min_element(tuned.stages.begin(), tuned.stages.end());
@@ -108,9 +108,9 @@ bool fits(const KernelShape &kernel, const TunedPhase &tuned, const Machine &mac
 
 /// What each family tries, newer ones first, where a first phase that the search begins with is legal; the
 /// oldest is for every machine.
-std::vector<Shape> gpuShapes(const spec::Variant &variant, const Machine &machine) {
+std::vector<SpaceShape> gpuShapes(const spec::Variant &variant, const MachineFacts &machine) {
   const KernelShape kernel = KernelShape::of(variant);
-  std::vector<Shape> shapes;
+  std::vector<SpaceShape> shapes;
   for (auto family = machine.families.rbegin(); family != machine.families.rend(); ++family)
     for (const TunedPhases &tuned : (*family)->tuned(kernel))
       if (*family == machine.families.front() || fits(kernel, tuned.phases.front(), machine))
@@ -120,9 +120,9 @@ std::vector<Shape> gpuShapes(const spec::Variant &variant, const Machine &machin
 
 /// A CPU has one kernel; a phase's tile is the most rows of an item, and its other numbers mean nothing: of
 /// what a schedule lists for them the first is kept.
-Shape cpuShape(const spec::Variant &variant, kernels::Families families) {
+SpaceShape cpuShape(const spec::Variant &variant, kernels::Families families) {
   if (variant.schedule && !variant.schedule->phases.empty()) {
-    Shape shape = shapeOfSchedule(variant, families);
+    SpaceShape shape = shapeOfSchedule(variant, families);
     for (Axis &axis : shape.axes)
       if (axis.knob != Knob::TileQ)
         axis.values.resize(1);
@@ -136,7 +136,7 @@ Shape cpuShape(const spec::Variant &variant, kernels::Families families) {
           {axis(Knob::TileQ, 0, kernels::rowsThatHold(KernelShape::of(variant), {16, 32, 64, 128, 256}))}};
 }
 
-Result<void> apply(const AxisOverride &change, std::vector<Axis> &planAxes, std::vector<Shape> &shapes) {
+Result<void> apply(const AxisOverride &change, std::vector<Axis> &planAxes, std::vector<SpaceShape> &shapes) {
   bool isKnown = false;
   std::set<std::string> known;
   const auto applyTo = [&](Axis &axis, const std::vector<PhaseConfig> &phases) -> Result<void> {
@@ -159,18 +159,18 @@ Result<void> apply(const AxisOverride &change, std::vector<Axis> &planAxes, std:
   for (Axis &axis : planAxes)
     if (auto done = applyTo(axis, {}); !done)
       return done;
-  for (Shape &shape : shapes)
+  for (SpaceShape &shape : shapes)
     for (Axis &axis : shape.axes)
       if (auto done = applyTo(axis, shape.phases); !done)
         return done;
   if (change.name == "shape") {
     std::vector<std::string> names;
-    for (const Shape &shape : shapes)
+    for (const SpaceShape &shape : shapes)
       names.push_back(shape.name);
     for (const std::string &name : change.values)
       if (std::find(names.begin(), names.end(), name) == names.end())
         return Error{ErrorCode::Usage, "no shape `" + name + "`", support::didYouMean(name, names)};
-    std::erase_if(shapes, [&](const Shape &shape) {
+    std::erase_if(shapes, [&](const SpaceShape &shape) {
       return std::find(change.values.begin(), change.values.end(), shape.name) == change.values.end();
     });
     return {};
@@ -201,10 +201,10 @@ Result<AxisOverride> parseOverride(std::string_view text) {
   }
 }
 
-Result<Space> makeSpace(const spec::Variant &variant, const Machine &machine,
+Result<Space> makeSpace(const spec::Variant &variant, const MachineFacts &machine,
                         const std::vector<AxisOverride> &overrides) {
   std::vector<Axis> plan = planAxes(variant, machine.target != nullptr);
-  std::vector<Shape> shapes;
+  std::vector<SpaceShape> shapes;
   const bool hasPhases = variant.schedule && !variant.schedule->phases.empty();
   if (!machine.target)
     shapes.push_back(cpuShape(variant, machine.families));
