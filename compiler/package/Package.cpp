@@ -2,7 +2,7 @@
 
 #include "compiler/config/ConfigJson.h"
 #include "compiler/package/Container.h"
-#include "compiler/package/ScheduleJson.h"
+#include "compiler/package/SpaceJson.h"
 #include "compiler/package/VariantSourceJson.h"
 #include "compiler/spec/Limits.h"
 #include "compiler/support/AtomicFile.h"
@@ -140,7 +140,7 @@ private:
     PackagedVariant variant;
     variant.source = take(variantSourceFromJson(document(text(object, "source"))));
     if (object.contains("space"))
-      variant.space = take(scheduleFromJson(document(text(object, "space"))));
+      variant.space = take(spaceFromJson(document(text(object, "space"))));
     constexpr int kMostSets = 1024;
     for (const json &set : array(object, "kernels", kMostSets)) {
       constexpr int kFirstAbi = 1; // which was not written down

@@ -2,7 +2,7 @@
 #include "compiler/package/Container.h"
 
 #include "compiler/config/ConfigJson.h"
-#include "compiler/package/ScheduleJson.h"
+#include "compiler/package/SpaceJson.h"
 #include "templates/deft/abi.h"
 
 #include <gtest/gtest.h>

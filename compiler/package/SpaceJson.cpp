@@ -1,4 +1,4 @@
-#include "compiler/package/ScheduleJson.h"
+#include "compiler/package/SpaceJson.h"
 
 #include "compiler/config/ConfigJson.h"
 #include "compiler/spec/Limits.h"
@@ -60,7 +60,7 @@ json toJson(const spec::ScheduleSpec &schedule) {
   return object;
 }
 
-support::Result<spec::ScheduleSpec> scheduleFromJson(const json &object) {
+support::Result<spec::ScheduleSpec> spaceFromJson(const json &object) {
   using namespace support;
   try {
     spec::ScheduleSpec schedule;
