@@ -68,8 +68,8 @@ void append(std::vector<Axis> &axes, const TunedPhase &tuned, int phase) {
       axes.push_back(axis(knob, phase, *values));
 }
 
-Shape shapeOf(const TunedPhases &tuned) {
-  Shape shape{tuned.name, {}, {}};
+SpaceShape shapeOf(const TunedPhases &tuned) {
+  SpaceShape shape{tuned.name, {}, {}};
   for (const TunedPhase &one : tuned.phases) {
     append(shape.axes, one, static_cast<int>(shape.phases.size()));
     shape.phases.push_back(one.phase);
@@ -79,7 +79,7 @@ Shape shapeOf(const TunedPhases &tuned) {
 
 /// Phases as the schedule has them, each number with its list or what is tried of it; of one that means
 /// nothing the first alone.
-Shape shapeOfSchedule(const spec::Variant &variant, const kernels::Family &family) {
+SpaceShape shapeOfSchedule(const spec::Variant &variant, const kernels::Family &family) {
   const TunedPhase usual = family.tunedOfSchedule(KernelShape::of(variant));
   TunedPhases tuned{"spec", {}};
   for (const spec::PhaseSpec &spec : variant.schedule->phases) {
@@ -93,7 +93,7 @@ Shape shapeOfSchedule(const spec::Variant &variant, const kernels::Family &famil
                             .stages = valuesOr(spec.stages, usual.stages),
                             .warps = valuesOr(spec.warps, usual.warps)});
   }
-  Shape shape = shapeOf(tuned);
+  SpaceShape shape = shapeOf(tuned);
   if (family.countsRowsAlone)
     for (Axis &axis : shape.axes)
       if (axis.knob != Knob::TileQ)
@@ -102,7 +102,7 @@ Shape shapeOfSchedule(const spec::Variant &variant, const kernels::Family &famil
 }
 
 /// Whether the phase is legal with the fewest stages that are tried.
-bool fits(const KernelShape &kernel, const TunedPhase &tuned, const Machine &machine) {
+bool fits(const KernelShape &kernel, const TunedPhase &tuned, const MachineFacts &machine) {
   PhaseConfig least = tuned.phase;
   if (!tuned.stages.empty())
     least.stages = *std::min_element(tuned.stages.begin(), tuned.stages.end());
@@ -111,11 +111,11 @@ bool fits(const KernelShape &kernel, const TunedPhase &tuned, const Machine &mac
 
 /// What each family tries, newer ones first, where a first phase that the search begins with is legal; the
 /// one of schedules is for all that no other is.
-std::vector<Shape> shapesOf(const spec::Variant &variant, const Machine &machine) {
+std::vector<SpaceShape> shapesOf(const spec::Variant &variant, const MachineFacts &machine) {
   const KernelShape kernel = KernelShape::of(variant);
   const kernels::Family &ofSchedules = kernels::familyOfSchedules(machine.target, machine.families);
   const auto families = kernels::familiesOn(machine.target, machine.families);
-  std::vector<Shape> shapes;
+  std::vector<SpaceShape> shapes;
   for (auto family = families.rbegin(); family != families.rend(); ++family)
     for (const TunedPhases &tuned : (*family)->tuned(kernel))
       if (*family == &ofSchedules || fits(kernel, tuned.phases.front(), machine))
@@ -123,7 +123,7 @@ std::vector<Shape> shapesOf(const spec::Variant &variant, const Machine &machine
   return shapes;
 }
 
-Result<void> apply(const AxisOverride &change, std::vector<Axis> &planAxes, std::vector<Shape> &shapes) {
+Result<void> apply(const AxisOverride &change, std::vector<Axis> &planAxes, std::vector<SpaceShape> &shapes) {
   bool isKnown = false;
   std::set<std::string> known;
   const auto applyTo = [&](Axis &axis, const std::vector<PhaseConfig> &phases) -> Result<void> {
@@ -146,18 +146,18 @@ Result<void> apply(const AxisOverride &change, std::vector<Axis> &planAxes, std:
   for (Axis &axis : planAxes)
     if (auto done = applyTo(axis, {}); !done)
       return done;
-  for (Shape &shape : shapes)
+  for (SpaceShape &shape : shapes)
     for (Axis &axis : shape.axes)
       if (auto done = applyTo(axis, shape.phases); !done)
         return done;
   if (change.name == "shape") {
     std::vector<std::string> names;
-    for (const Shape &shape : shapes)
+    for (const SpaceShape &shape : shapes)
       names.push_back(shape.name);
     for (const std::string &name : change.values)
       if (std::find(names.begin(), names.end(), name) == names.end())
         return Error{ErrorCode::Usage, "no shape `" + name + "`", support::didYouMean(name, names)};
-    std::erase_if(shapes, [&](const Shape &shape) {
+    std::erase_if(shapes, [&](const SpaceShape &shape) {
       return std::find(change.values.begin(), change.values.end(), shape.name) == change.values.end();
     });
     return {};
@@ -188,10 +188,10 @@ Result<AxisOverride> parseOverride(std::string_view text) {
   }
 }
 
-Result<Space> makeSpace(const spec::Variant &variant, const Machine &machine,
+Result<Space> makeSpace(const spec::Variant &variant, const MachineFacts &machine,
                         const std::vector<AxisOverride> &overrides) {
   std::vector<Axis> plan = planAxes(variant, machine.target != nullptr);
-  std::vector<Shape> shapes;
+  std::vector<SpaceShape> shapes;
   if (variant.schedule && !variant.schedule->phases.empty())
     shapes.push_back(shapeOfSchedule(variant, kernels::familyOfSchedules(machine.target, machine.families)));
   else

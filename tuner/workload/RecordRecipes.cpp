@@ -1,4 +1,4 @@
-#include "tuner/workload/Entries.h"
+#include "tuner/workload/Recipes.h"
 #include "tuner/workload/RecordFile.h"
 #include "tuner/workload/TokenTreeGenerator.h"
 
@@ -89,52 +89,52 @@ private:
   std::vector<int> firstOfDepth_{-1}; ///< the first token whose path has that many tokens
 };
 
-Entry entryOf(const std::string &name, RecordedTrees record) {
+Recipe recipeOf(const std::string &name, RecordedTrees record) {
   const int count = static_cast<int>(record.trees.size());
-  Entry entry;
-  entry.description = {name,
-                       "recorded: " + std::to_string(count) + (count == 1 ? " search" : " searches") +
-                           ", step by step",
-                       {{"tree", "0", "which of them, from 0 to " + std::to_string(count - 1)},
-                        {"prune", "0", "1: nodes that no later step reads leave the tree"}},
-                       true};
+  Recipe recipe;
+  recipe.description = {name,
+                        "recorded: " + std::to_string(count) + (count == 1 ? " search" : " searches") +
+                            ", step by step",
+                        {{"tree", "0", "which of them, from 0 to " + std::to_string(count - 1)},
+                         {"prune", "0", "1: nodes that no later step reads leave the tree"}},
+                        true};
   const auto shared = std::make_shared<const RecordedTrees>(std::move(record));
-  entry.make = [shared, count](Parameters &parameters, std::uint64_t) -> std::unique_ptr<Generator> {
+  recipe.make = [shared, count](Parameters &parameters, std::uint64_t) -> std::unique_ptr<Generator> {
     const int index = parameters.integer("tree", 0, count - 1);
     const bool prunes = parameters.integer("prune", 0, 1) == 1;
     return std::make_unique<RecordedTree>(shared->trees[index], prunes);
   };
-  return entry;
+  return recipe;
 }
 
-Entry entryOf(const std::string &name, TokenTreeRecords record) {
+Recipe recipeOf(const std::string &name, TokenTreeRecords record) {
   const int count = static_cast<int>(record.records.size());
-  Entry entry;
-  entry.description = {name,
-                       "recorded: speculative decoding, " + std::to_string(record.parents.size()) +
-                           " guessed tokens a step, accepted lengths of " + std::to_string(count) +
-                           (count == 1 ? " run" : " runs"),
-                       {{"record", "0", "which run, from 0 to " + std::to_string(count - 1)},
-                        {"prompt", "", "tokens of the prompt; else its characters / 4, rounded"}},
-                       true};
+  Recipe recipe;
+  recipe.description = {name,
+                        "recorded: speculative decoding, " + std::to_string(record.parents.size()) +
+                            " guessed tokens a step, accepted lengths of " + std::to_string(count) +
+                            (count == 1 ? " run" : " runs"),
+                        {{"record", "0", "which run, from 0 to " + std::to_string(count - 1)},
+                         {"prompt", "", "tokens of the prompt; else its characters / 4, rounded"}},
+                        true};
   const auto shared = std::make_shared<const TokenTreeRecords>(std::move(record));
-  entry.make = [shared, count](Parameters &parameters, std::uint64_t) -> std::unique_ptr<Generator> {
+  recipe.make = [shared, count](Parameters &parameters, std::uint64_t) -> std::unique_ptr<Generator> {
     const TokenTreeRecords::Record &run = shared->records[parameters.integer("record", 0, count - 1)];
     const int prompt = parameters.has("prompt") ? parameters.integer("prompt", 0, kMostTokens)
                                                 : static_cast<int>((run.promptCharacters + 2LL) / 4);
     return std::make_unique<RecordedTokenTree>(prompt, shared->parents, run.accepted);
   };
-  return entry;
+  return recipe;
 }
 
 } // namespace
 
-Result<Entry> readRecord(const std::string &path) {
+Result<Recipe> readRecord(const std::string &path) {
   auto record = readRecordFile(path);
   if (!record)
     return record.error();
   const std::string name = std::filesystem::path(path).stem().string();
-  return std::visit([&](auto &kind) { return entryOf(name, std::move(kind)); }, *record);
+  return std::visit([&](auto &kind) { return recipeOf(name, std::move(kind)); }, *record);
 }
 
 bool isRecordFile(const std::string &path) {

@@ -1,4 +1,4 @@
-#include "tuner/workload/Entries.h"
+#include "tuner/workload/Recipes.h"
 
 #include <algorithm>
 
@@ -201,7 +201,7 @@ template <typename T> std::unique_ptr<Generator> make(Parameters &parameters, st
 
 } // namespace
 
-std::vector<Entry> searchEntries() {
+std::vector<Recipe> searchRecipes() {
   return {
       {{"beam_search",
         "beams of one sequence, some given up for forks of others at every step",

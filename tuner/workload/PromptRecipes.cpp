@@ -1,5 +1,5 @@
 #include "tuner/workload/Branches.h"
-#include "tuner/workload/Entries.h"
+#include "tuner/workload/Recipes.h"
 
 #include <algorithm>
 #include <map>
@@ -229,7 +229,7 @@ template <typename T> std::unique_ptr<Generator> make(Parameters &parameters, st
 
 } // namespace
 
-std::vector<Entry> promptEntries() {
+std::vector<Recipe> promptRecipes() {
   return {
       {{"few_shot",
         "one prompt, branches that sample from it; at step s each has s tokens",

@@ -1,4 +1,4 @@
-#include "tuner/workload/Entries.h"
+#include "tuner/workload/Recipes.h"
 #include "tuner/workload/TokenTreeGenerator.h"
 
 #include <algorithm>
@@ -100,7 +100,7 @@ std::unique_ptr<Generator> makeTokenTree(Parameters &parameters, std::uint64_t s
 
 } // namespace
 
-std::vector<Entry> tokenTreeEntries() {
+std::vector<Recipe> tokenTreeRecipes() {
   return {{{"token_tree",
             "speculative decoding: a tree of guessed tokens below one sequence, each a query",
             {{"prompt", "4000", "tokens of the sequence at step 1"},
