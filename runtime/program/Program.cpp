@@ -98,14 +98,14 @@ Result<std::string> Program::cudaText(const std::string &architecture, const std
   if (!source)
     return source.error();
   if (phase == "merge")
-    return package::instantiateMerge(*source);
+    return codegen::cuda::instantiateMerge(*source);
   const auto config = untunedConfig(target->major, target->minor);
   if (!config)
     return config.error();
   std::string names;
   for (const config::PhaseConfig &one : config->phases) {
     if (phase.empty() || phase == one.name)
-      return package::instantiateAttend(*source, one, config->order);
+      return codegen::cuda::instantiateAttend(*source, one, config->order);
     names += one.name + ", ";
   }
   return Error{ErrorCode::Usage, "`" + variant_->name + "` has no phase `" + phase + "`",

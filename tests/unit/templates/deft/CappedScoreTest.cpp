@@ -10,7 +10,7 @@ static float __int_as_float(int a) { return std::bit_cast<float>(a); }
 static float __fdividef(float a, float b) { return a / b; }
 using std::fmaf;
 using std::max;
-#include "deft/capped_score.cuh"
+#include "deft/any_family/capped_score.cuh"
 
 #include <gtest/gtest.h>
 

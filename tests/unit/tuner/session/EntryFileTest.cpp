@@ -17,7 +17,7 @@ using config_cache::someEntry;
 
 class EntryFileTest : public testing::Test {
 protected:
-  EntryFile open(config_cache::Legality isOfSchedule = {}) {
+  EntryFile open(config_cache::LegalityCheck isOfSchedule = {}) {
     auto file = EntryFile::open(options_, h200(), std::move(isOfSchedule));
     EXPECT_TRUE(file.ok()) << file.error().message;
     return std::move(*file);

@@ -1,10 +1,10 @@
 #pragma once
 
 #include "deft/abi.h"
-#include "deft/warp_rows.cuh"
+#include "deft/any_family/warp_rows.cuh"
 
 /// From the runs of an item to the tokens of a tile: where each lies in the cache and who sees it.
-namespace deft {
+namespace deft::sm80 {
 
 /// One thread's walk over the tokens of an item, one of each tile. `fetch` starts the loads
 /// and the other calls use them, so that a caller can do a tile's work in between.
@@ -80,4 +80,4 @@ private:
   bool hidden_ = false;
 };
 
-} // namespace deft
+} // namespace deft::sm80

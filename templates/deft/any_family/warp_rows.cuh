@@ -1,11 +1,10 @@
 #pragma once
 
 #include "deft/abi.h"
-#include "deft/formed_scores.cuh"
+#include "deft/any_family/formed_scores.cuh"
 
 /// What a warp knows of its 16 rows and of the tokens before it, and what follows from both: which
-/// tokens the rows see, and the final scores. A thread holds rows lane / 4 and lane / 4 + 8 of the
-/// accumulator tiles of mma.sync and wgmma alike, so both kernel families share this file.
+/// tokens the rows see, and the final scores.
 namespace deft {
 
 /// Of some tokens, all inclusive.
@@ -87,7 +86,7 @@ public:
   }
 
   /// The item's row in half `r` of this thread's accumulators.
-  __device__ __forceinline__ int row(int r) const { return firstRow_ + lane_ / 4 + 8 * r; }
+  __device__ __forceinline__ int row(int r) const { return firstRow_ + fragmentRow(lane_, r); }
   __device__ __forceinline__ bool isReal(int row) const { return row < rows_; }
   /// Rows beyond the item repeat its last one; they are computed and not written.
   __device__ __forceinline__ int clamped(int row) const { return row < rows_ ? row : rows_ - 1; }
@@ -109,7 +108,7 @@ public:
   template <int kSteps> __device__ __forceinline__ void loadQueries(unsigned (&query)[kSteps][4]) const {
 #pragma unroll
     for (int r = 0; r < 2; ++r) {
-      const Element *from = queryRow(clamped(row(r))) + lane_ % 4 * 2;
+      const Element *from = queryRow(clamped(row(r))) + fragmentColumn(lane_);
 #pragma unroll
       for (int k = 0; k < kSteps; ++k) {
         query[k][r] = *reinterpret_cast<const unsigned *>(from + k * 16);
@@ -161,13 +160,13 @@ public:
   /// From products to final scores, but for masks, for kGroups groups of 16 tokens from the one given.
   template <int kGroups>
   __device__ __forceinline__ void score(const TokenRecords &tokens, int group,
-                                        float (&s)[2 * kGroups][4]) const {
+                                        Fragment<2 * kGroups> &s) const {
     if constexpr (Form::kIsCapped)
       forms_.cap(s); // knows of the scale
     else if constexpr (!kFoldScale)
       scale(s);
     if constexpr (Form::kIsSloped)
-      forms_.addSlopes(tokens, group * 16 + lane_ % 4 * 2, s);
+      forms_.addSlopes(tokens, group * 16 + fragmentColumn(lane_), s);
     if constexpr (!Form::kIsKnown)
       callHook(tokens, group, s);
   }
@@ -178,9 +177,9 @@ public:
   /// `score` for a whole tile whose positions rise by one from token to token, where kRises allows it;
   /// `common` is to be added to all scores of a row.
   template <int kTiles>
-  __device__ __forceinline__ void scoreRising(const TokenRecords &tokens, float (&s)[kTiles][4],
+  __device__ __forceinline__ void scoreRising(const TokenRecords &tokens, Fragment<kTiles> &s,
                                               float (&common)[2]) const {
-    forms_.addRising(tokens.position[0] + lane_ % 4 * 2, s, common);
+    forms_.addRising(tokens.position[0] + fragmentColumn(lane_), s, common);
   }
 
   /// Whether the query of this thread's row half `r` is one of `queries`.
@@ -190,34 +189,28 @@ public:
     return queryOfRow_[r] - first < count;
   }
 
-  /// -inf for what the rows do not see.
-  __device__ __forceinline__ void hide(const TokenRecords &tokens, int group, float (&low)[4],
-                                       float (&high)[4]) const {
+  /// -inf for what the rows do not see of a group of 16 tokens.
+  __device__ __forceinline__ void hide(const TokenRecords &tokens, int group, Fragment<2> &s) const {
     if constexpr (Config::kHeadDim != 80) {
 #pragma unroll
-      for (int half = 0; half < 2; ++half) {
-        float (&s)[4] = half == 0 ? low : high;
-        const int token = group * 16 + half * 8 + lane_ % 4 * 2; // and the next
-        const Pair pair(tokens, token);
-#pragma unroll
-        for (int c = 0; c < 4; ++c)
-          hide(pair, c, s[c]);
+      for (int n = 0; n < 2; ++n) {
+        const Pair pair(tokens, group * 16 + n * 8 + fragmentColumn(lane_));
+        s.forEachOfTile(n, [&](float &x, int r, int column) { hide(pair, r, column % 2, x); });
       }
     } else { // the other order: in the first one ptxas spills with 80 columns, in this one with others
-      const int token = group * 16 + lane_ % 4 * 2;
-      const Pair ofLow(tokens, token), ofHigh(tokens, token + 8);
+      const int token = group * 16 + fragmentColumn(lane_);
+      const Pair pair[2] = {Pair(tokens, token), Pair(tokens, token + 8)};
 #pragma unroll
       for (int c = 0; c < 4; ++c) {
-        hide(ofLow, c, low[c]);
-        hide(ofHigh, c, high[c]);
+        hide(pair[0], c / 2, c % 2, s.tile[0][c]);
+        hide(pair[1], c / 2, c % 2, s.tile[1][c]);
       }
     }
   }
 
   /// The same of tokens all of which are seen by `viewers` and by nobody else.
-  template <int kTiles>
-  __device__ __forceinline__ void hideAll(unsigned viewers, float (&s)[kTiles][4]) const {
-    forEachScore(s, [&](float &x, int r, int) { x = isAmong(r, viewers) ? x : -kInfinity; });
+  template <int kTiles> __device__ __forceinline__ void hideAll(unsigned viewers, Fragment<kTiles> &s) const {
+    s.forEach([&](float &x, int r, int) { x = isAmong(r, viewers) ? x : -kInfinity; });
   }
 
 private:
@@ -236,24 +229,23 @@ private:
     }
   };
 
-  /// Accumulator c of a pair of tokens.
-  __device__ __forceinline__ void hide(const Pair &pair, int c, float &s) const {
-    bool isVisible = isAmong(c / 2, c % 2 == 0 ? pair.visible.x : pair.visible.y);
+  /// The score of row half r and the first or second token of a pair.
+  __device__ __forceinline__ void hide(const Pair &pair, int r, int second, float &s) const {
+    bool isVisible = isAmong(r, second == 0 ? pair.visible.x : pair.visible.y);
     if constexpr (Variant::kHasMask)
-      isVisible &= Variant::mask(params_, hookRow_[c / 2], c % 2 == 0 ? pair.position.x : pair.position.y,
-                                 c % 2 == 0 ? pair.depth.x : pair.depth.y, kvHead_);
+      isVisible &= Variant::mask(params_, hookRow_[r], second == 0 ? pair.position.x : pair.position.y,
+                                 second == 0 ? pair.depth.x : pair.depth.y, kvHead_);
     s = isVisible ? s : -kInfinity;
   }
 
-  template <int kTiles> static __device__ __forceinline__ void scale(float (&s)[kTiles][4]) {
-    forEachScore(s, [](float &x, int, int) { x *= Variant::kScale; });
+  template <int kTiles> static __device__ __forceinline__ void scale(Fragment<kTiles> &s) {
+    s.forEach([](float &x, int, int) { x *= Variant::kScale; });
   }
 
   template <int kTiles>
-  __device__ __forceinline__ void callHook(const TokenRecords &tokens, int group,
-                                           float (&s)[kTiles][4]) const {
-    const int first = group * 16 + lane_ % 4 * 2;
-    forEachScore(s, [&](float &x, int r, int token) {
+  __device__ __forceinline__ void callHook(const TokenRecords &tokens, int group, Fragment<kTiles> &s) const {
+    const int first = group * 16 + fragmentColumn(lane_);
+    s.forEach([&](float &x, int r, int token) {
       x = Variant::score(params_, hookRow_[r], x, tokens.position[first + token], tokens.depth[first + token],
                          kvHead_);
     });

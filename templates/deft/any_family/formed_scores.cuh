@@ -1,8 +1,10 @@
 #pragma once
 
 #include "deft/abi.h"
-#include "deft/capped_score.cuh"
+#include "deft/any_family/capped_score.cuh"
+#include "deft/any_family/fragment.cuh"
 #include "deft/hook_math.cuh"
+#include "deft/ptx/forget.cuh"
 #include "deft/types.cuh"
 
 /// Scores of the forms that are computed in shorter ways than their hook says (ScoreForm).
@@ -31,18 +33,7 @@ template <class Variant> struct FormOf<Variant, true> {
                         kIsSloped = Variant::kIsSloped, kIsKnown = kIsCapped || kIsSloped;
 };
 
-/// A thread's scores as f(score, half of the rows, token after the first one).
-template <class Float, int kTiles, class F>
-__device__ __forceinline__ void forEachScore(Float (&s)[kTiles][4], F &&f) {
-#pragma unroll
-  for (int n = 0; n < kTiles; ++n) {
-#pragma unroll
-    for (int c = 0; c < 4; ++c)
-      f(s[n][c], c / 2, n * 8 + c % 2);
-  }
-}
-
-/// For a thread's two rows.
+/// For a thread's two rows. Columns of a fragment of scores are tokens.
 template <class Config, class Variant> class FormedScores {
   using Form = FormOf<Variant>;
 
@@ -84,7 +75,7 @@ public:
   }
 
   /// From products to capped scores.
-  template <int kTiles> __device__ __forceinline__ void cap(float (&s)[kTiles][4]) const {
+  template <int kTiles> __device__ __forceinline__ void cap(Fragment<kTiles> &s) const {
     int largest[2];
     findLargest(s, largest);
     cap(s, largest);
@@ -93,47 +84,47 @@ public:
   /// Of which findLargest() tells. Each score comes in a way that it alone decides on, so that no row's bits
   /// depend on other rows; all of them decide only whether the dearer way must be gone at all.
   template <int kTiles>
-  __device__ __forceinline__ void cap(float (&s)[kTiles][4], const int (&largest)[2]) const {
+  __device__ __forceinline__ void cap(Fragment<kTiles> &s, const int (&largest)[2]) const {
     bool isNear = capped_[0].isNear(__int_as_float(largest[0]));
     if constexpr (!Form::kHasOneCap)
       isNear &= capped_[1].isNear(__int_as_float(largest[1]));
     const bool isAnyFar = !__all_sync(~0u, isNear);
     const auto far = [&](float x, int r) { return cappedFar(cap_[capOf(r)], doubleRate_[capOf(r)] * x); };
     if constexpr (Config::kHeadDim > 128) { // the same in fewer registers, and with a branch for each
-      forEachScore(s, [&](float &x, int r, int) {
+      s.forEach([&](float &x, int r, int) {
         float value = capped(r).near(x, x * x);
         if (isAnyFar && !capped(r).isNear(x * x))
           value = far(x, r);
         x = value;
       });
     } else if (isAnyFar) {
-      forEachScore(s, [&](float &x, int r, int) {
+      s.forEach([&](float &x, int r, int) {
         const float value = far(x, r);
         x = capped(r).isNear(x * x) ? capped(r).near(x, x * x) : value;
       });
     } else {
-      forEachScore(s, [&](float &x, int r, int) { x = capped(r).near(x, x * x); });
+      s.forEach([&](float &x, int r, int) { x = capped(r).near(x, x * x); });
     }
   }
 
   /// The same where caps are late and this way is rarely gone: what it takes of the cap is made anew, so that
   /// no registers hold it, and all of the warp's scores come in the same way, so that there is less of it.
   template <int kTiles>
-  __device__ __forceinline__ void capAnew(float (&s)[kTiles][4], const int (&largest)[2]) const {
+  __device__ __forceinline__ void capAnew(Fragment<kTiles> &s, const int (&largest)[2]) const {
     float doubleRate = doubleRate_[0];
-    asm volatile("" : "+f"(doubleRate));
+    ptx::forgetHere(doubleRate);
     const CappedScore capped(cap_[0], doubleRate * (0.5f * kLn2));
     if (__all_sync(~0u, capped.isNear(__int_as_float(largest[0]))))
-      forEachScore(s, [&](float &x, int, int) { x = capped.near(x, x * x); });
+      s.forEach([&](float &x, int, int) { x = capped.near(x, x * x); });
     else
-      forEachScore(s, [&](float &x, int, int) { x = cappedFar(cap_[0], doubleRate * x); });
+      s.forEach([&](float &x, int, int) { x = cappedFar(cap_[0], doubleRate * x); });
   }
 
   /// The largest square of products for each of the thread's two rows, or of both where they have one cap.
   template <int kTiles>
-  __device__ __forceinline__ void findLargest(const float (&s)[kTiles][4], int (&largest)[2]) const {
+  __device__ __forceinline__ void findLargest(const Fragment<kTiles> &s, int (&largest)[2]) const {
     largest[0] = largest[1] = 0;
-    forEachScore(s, [&](float x, int r, int) { largest[capOf(r)] = largerSquare(largest[capOf(r)], x * x); });
+    s.forEach([&](float x, int r, int) { largest[capOf(r)] = largerSquare(largest[capOf(r)], x * x); });
   }
 
   /// Whether all of the warp's products are small (SmallScore), with `room` for scores. One cap is asked.
@@ -146,26 +137,26 @@ public:
   /// a float once, and the difference of the origins is added to it: exact up to 2^24.
   template <int kTiles>
   __device__ __forceinline__ void addSlopes(const TokenRecords &tokens, int first,
-                                            float (&s)[kTiles][4]) const {
+                                            Fragment<kTiles> &s) const {
 #pragma unroll
     for (int n = 0; n < kTiles; ++n) {
       const int2 position = *reinterpret_cast<const int2 *>(tokens.position + first + n * 8);
       const float distance[2] = {static_cast<float>(position.x - origin_[0]),
                                  static_cast<float>(position.y - origin_[0])};
-#pragma unroll
-      for (int c = 0; c < 4; ++c)
-        s[n][c] = fmaf(slope_[c / 2], c < 2 ? distance[c % 2] : distance[c % 2] + fromOrigin_, s[n][c]);
+      s.forEachOfTile(n, [&](float &x, int r, int token) {
+        x = fmaf(slope_[r], r == 0 ? distance[token % 2] : distance[token % 2] + fromOrigin_, x);
+      });
     }
   }
 
   /// For a whole tile whose positions rise by one from `position`, the thread's first. What is to be added to
   /// all scores of a row comes apart.
   template <int kTiles>
-  __device__ __forceinline__ void addRising(int position, float (&s)[kTiles][4], float (&common)[2]) const {
+  __device__ __forceinline__ void addRising(int position, Fragment<kTiles> &s, float (&common)[2]) const {
 #pragma unroll
     for (int r = 0; r < 2; ++r)
       common[r] = slope_[r] * static_cast<float>(position - origin_[r]);
-    forEachScore(s, [&](float &x, int r, int token) {
+    s.forEach([&](float &x, int r, int token) {
       if (token > 0)
         x = fmaf(slope_[r], static_cast<float>(token), x);
     });
