@@ -82,9 +82,13 @@ Least leastOf(spec::Partition partition, const ViewCounts &counts, const CostMod
                 static_cast<double>(partials) * model.partialUs(),
             counts.nodeTiles};
   }
-  default:
-    return {0, counts.pathNodes / model.queriesPerTile()};
+  case spec::Partition::Flatten:
+  case spec::Partition::Greedy:
+  case spec::Partition::Union:
+  case spec::Partition::Auto:
+    break;
   }
+  return {0, counts.pathNodes / model.queriesPerTile()};
 }
 
 Found *AutoMemory::find(std::uint64_t key) {
