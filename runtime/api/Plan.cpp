@@ -19,22 +19,11 @@ constexpr int kInvariantChunk = 512;
 
 spec::Partition partitionOf(Partition partition) {
   switch (partition) {
-  case Partition::Query:
-    return spec::Partition::Query;
-  case Partition::Node:
-    return spec::Partition::Node;
-  case Partition::NodeChunk:
-    return spec::Partition::NodeChunk;
-  case Partition::Flatten:
-    return spec::Partition::Flatten;
-  case Partition::Cascade:
-    return spec::Partition::Cascade;
-  case Partition::Greedy:
-    return spec::Partition::Greedy;
-  case Partition::Union:
-    return spec::Partition::Union;
-  case Partition::Auto:
-    break;
+#define DEFT_PARTITION_CASE(ID, NAME)                                                                        \
+  case Partition::ID:                                                                                        \
+    return spec::Partition::ID;
+    DEFT_PARTITIONS(DEFT_PARTITION_CASE)
+#undef DEFT_PARTITION_CASE
   }
   return spec::Partition::Auto;
 }

@@ -2,6 +2,7 @@
 
 #include "compiler/kernels/Legality.h"
 #include "compiler/support/NearestName.h"
+#include "runtime/plan/Auto.h"
 
 #include <algorithm>
 #include <set>
@@ -38,11 +39,11 @@ std::vector<Axis> planAxes(const spec::Variant &variant, bool isGpu) {
   if (variant.schedule)
     for (const Partition partition : variant.schedule->partitions)
       partitions.push_back(static_cast<int>(partition));
-  if (partitions.empty())
-    for (const Partition partition :
-         {Partition::Auto, Partition::Union, Partition::Greedy, Partition::NodeChunk, Partition::Flatten,
-          Partition::Cascade, Partition::Query, Partition::Node})
+  if (partitions.empty()) {
+    partitions.push_back(static_cast<int>(Partition::Auto));
+    for (const Partition partition : plan::kAutoPartitions)
       partitions.push_back(static_cast<int>(partition));
+  }
   std::vector<int> presets;
   for (std::size_t i = 0; i < costPresets().size(); ++i)
     presets.push_back(static_cast<int>(i));

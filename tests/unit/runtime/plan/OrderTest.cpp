@@ -11,7 +11,7 @@ using ::testing::ElementsAre;
 using ::testing::ElementsAreArray;
 using tree::KvTree;
 
-TEST(RunOrderTest, EveryOtherItemIsReadFromItsLeaves) {
+TEST(OrderTest, EveryOtherItemIsReadFromItsLeaves) {
   const KvTree tree = test::levelTree({1, 2, 4}, {100, 40, 10}); // a tile for each half
   config::Config config = makeConfig(0, {16});
   const Plan rooted = mustVerify(tree, {8, 8}, config, 1);
@@ -54,7 +54,7 @@ std::ostream &operator<<(std::ostream &out, const Stretch &one) {
   return out << (one.isOfFew ? "few " : "many ") << one.begin << "+" << one.tokens;
 }
 
-TEST(RunOrderTest, TokensOfManyRowsAndOfFewAreReadInTurn) {
+TEST(OrderTest, TokensOfManyRowsAndOfFewAreReadInTurn) {
   // One item of 32 rows: 250 tokens that all see, and two leaves of 50 tokens that 16 rows each see.
   const KvTree tree = placed(test::levelTree({1, 2}, {250, 50}));
   const Plan plan = mixedPlan(tree, 16, 32);
@@ -76,7 +76,7 @@ TEST(RunOrderTest, TokensOfManyRowsAndOfFewAreReadInTurn) {
 }
 
 /// 256 warps: of all of them the tokens of a leaf are few rows'.
-TEST(RunOrderTest, ItemsMayHaveAnyNumberOfRows) {
+TEST(OrderTest, ItemsMayHaveAnyNumberOfRows) {
   const KvTree tree = placed(test::levelTree({1, 256}, {4096, 16}));
   config::Config config = makeConfig(1 << 16, {4096});
   config.order = config::Order::Mixed;
@@ -85,7 +85,7 @@ TEST(RunOrderTest, ItemsMayHaveAnyNumberOfRows) {
   EXPECT_EQ(plan.items[0].runCount, 64 + 256); // four leaves in each other tile
 }
 
-TEST(RunOrderTest, TokensOfFewRowsAreThoseOfOneWarp) {
+TEST(OrderTest, TokensOfFewRowsAreThoseOfOneWarp) {
   // Queries of 12 rows each below a root that all see: rows 0 to 11, 12 to 23, 24 to 35, 36 to 47.
   const KvTree tree = placed(test::levelTree({1, 4}, {100, 70}));
   const Plan plan = mixedPlan(tree, 12, 48);
@@ -130,7 +130,7 @@ struct DealtPlan {
   }
 };
 
-TEST(RunOrderTest, TokensOfFewRowsAreDealtToTheWarpsOfSm90) {
+TEST(OrderTest, TokensOfFewRowsAreDealtToTheWarpsOfSm90) {
   using Is = DealtPlan::Is;
   const DealtPlan dealt({40, 33, 48, 40});
   EXPECT_THAT(dealt.stretches(),
@@ -140,7 +140,7 @@ TEST(RunOrderTest, TokensOfFewRowsAreDealtToTheWarpsOfSm90) {
   EXPECT_THAT(dealt.dealtBegins(), ElementsAre(1, 2, 3, 4));
 }
 
-TEST(RunOrderTest, WhatAWarpHasBeyondTheOthersIsNotDealt) {
+TEST(OrderTest, WhatAWarpHasBeyondTheOthersIsNotDealt) {
   using Is = DealtPlan::Is;
   const DealtPlan dealt({100, 40, 20, 70}); // three of the warps fill three groups
   EXPECT_THAT(dealt.stretches(), ElementsAre(Is{-1, 0, 128}, Is{0, 128, 52}, Is{3, 180, 22}, Is{0, 202, 48},
@@ -151,7 +151,7 @@ TEST(RunOrderTest, WhatAWarpHasBeyondTheOthersIsNotDealt) {
   EXPECT_THAT(dealt.dealtBegins(), ElementsAre(3, 4, 5, 6));
 }
 
-TEST(RunOrderTest, NothingIsDealtWhereAWarpHasNoTokens) {
+TEST(OrderTest, NothingIsDealtWhereAWarpHasNoTokens) {
   KvTree tree;
   (void)tree.addNode(-1, 128);
   for (int leaf = 0; leaf < 3; ++leaf)
@@ -168,7 +168,7 @@ TEST(RunOrderTest, NothingIsDealtWhereAWarpHasNoTokens) {
 }
 
 /// 40 queries of 4 rows: two items of 64 rows, and one of 32.
-TEST(RunOrderTest, AnItemOfTooFewRowsStaysAsItIsBesideDealtOnes) {
+TEST(OrderTest, AnItemOfTooFewRowsStaysAsItIsBesideDealtOnes) {
   KvTree tree = placed(test::levelTree({1, 40}, {1024, 37}));
   config::Config config = makeConfig(1 << 16, {64});
   config.order = config::Order::Mixed;
@@ -187,7 +187,7 @@ TEST(RunOrderTest, AnItemOfTooFewRowsStaysAsItIsBesideDealtOnes) {
   EXPECT_TRUE(verified) << verified.error().message;
 }
 
-TEST(RunOrderTest, LeavesGrowWhereTheyAreDealt) {
+TEST(OrderTest, LeavesGrowWhereTheyAreDealt) {
   DealtPlan dealt({100, 40, 20, 70});
   ASSERT_TRUE(dealt.tree.append(1, 5)); // whose end is not dealt
   ASSERT_TRUE(dealt.tree.append(2, 10));
@@ -241,7 +241,7 @@ KvTree rootAndLeaves(const std::array<int, 3> &tokens, const std::array<int, 3> 
   return tree;
 }
 
-TEST(RunOrderTest, WholePagesComeFirst) {
+TEST(OrderTest, WholePagesComeFirst) {
   const KvTree tree = rootAndLeaves({70, 40, 20}, {5, 200, 334});
   // Pages of 16: 16 to 63 of the root and 208 to 239 of the first leaf are whole ones, 336 to 351 of the
   // other. The first leaf's last one, behind which it grows, is left apart.
@@ -259,21 +259,21 @@ TEST(RunOrderTest, WholePagesComeFirst) {
               ElementsAre(Piece{5, 0, 70}, Piece{200, 70, 40}, Piece{334, 110, 20}));
 }
 
-TEST(RunOrderTest, OfLargePagesWholeTilesComeFirstAndThenGroups) {
+TEST(OrderTest, OfLargePagesWholeTilesComeFirstAndThenGroups) {
   const KvTree tree = rootAndLeaves({200, 40, 20}, {50, 320, 3});
   EXPECT_THAT(PagedPlan(tree, 64).pieces(),
               ElementsAre(Piece{64, 0, 128}, Piece{192, 128, 48}, Piece{320, 176, 32}, Piece{50, 208, 14},
                           Piece{240, 222, 10}, Piece{352, 232, 8}, Piece{3, 240, 20}));
 }
 
-TEST(RunOrderTest, PagesThatAreInTheirPlaceStayThere) {
+TEST(OrderTest, PagesThatAreInTheirPlaceStayThere) {
   const KvTree tree = rootAndLeaves({64, 5, 43}, {16, 160, 325});
   const PagedPlan paged(tree, 16);
   EXPECT_THAT(paged.pieces(), ElementsAre(Piece{16, 0, 64}, Piece{160, 64, 5}, Piece{325, 69, 43}));
   EXPECT_EQ(paged.plan.mostRuns, 9); // where nodes end elsewhere
 }
 
-TEST(RunOrderTest, WholePagesAreDealtToo) {
+TEST(OrderTest, WholePagesAreDealtToo) {
   // A warp for each of four leaves, of which 208 to 239, 304 to 335, 400 to 431 and 512 to 527 are whole
   // pages. Behind 239 and 527 the leaves grow, so these pages are left apart.
   KvTree tree;
@@ -291,7 +291,7 @@ TEST(RunOrderTest, WholePagesAreDealtToo) {
                           Piece{432, 176, 13}, Piece{498, 189, 30}));
 }
 
-TEST(RunOrderTest, LeavesGrowBehindTheirWholePages) {
+TEST(OrderTest, LeavesGrowBehindTheirWholePages) {
   KvTree tree = rootAndLeaves({70, 40, 20}, {5, 200, 334});
   PagedPlan paged(tree, 16);
   ASSERT_TRUE(tree.append(1, 3)); // was up to the end of a page, which is left apart for that
@@ -304,7 +304,7 @@ TEST(RunOrderTest, LeavesGrowBehindTheirWholePages) {
                                           Piece{224, 110, 19}, Piece{334, 129, 2}, Piece{352, 131, 7}));
 }
 
-TEST(RunOrderTest, ItemsOfOneKindStayAsTheyAreBesideMixedOnes) {
+TEST(OrderTest, ItemsOfOneKindStayAsTheyAreBesideMixedOnes) {
   KvTree tree = test::levelTree({1, 2}, {250, 50});
   const int alone = tree.addNode(-1, 100).value();
   ASSERT_TRUE(tree.addQuery(alone));
