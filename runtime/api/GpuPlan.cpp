@@ -84,7 +84,9 @@ Result<GpuPlan> GpuPlan::make(const GpuAttention &attention, const Tree &tree,
     return checked.error();
   return api::guarded([&]() -> Result<GpuPlan> {
     const auto &kernels = attention.impl().kernels;
-    exec::CudaPlanOptions onDevice{.isWatched = true, .freeRuns = options.runsAhead};
+    exec::CudaPlanOptions onDevice;
+    onDevice.isWatched = true;
+    onDevice.freeRuns = options.runsAhead;
     if (options.followsLengths)
       onDevice.growth = {.slack = options.slack, .pageSize = attention.attention().pageSize()};
     auto device = exec::CudaPlan::create(kernels, onDevice);
@@ -105,6 +107,7 @@ Result<GpuPlan> GpuPlan::make(const GpuAttention &attention, const Tree &tree,
     else
       followTrees(attention, host);
     host.workers = kernels->blocksAtOnce();
+    host.growsOnDevice = options.followsLengths;
     if (auto made = host.make(tree); !made)
       return made.error();
     if (auto taken = impl->take(); !taken)

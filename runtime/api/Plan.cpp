@@ -127,9 +127,23 @@ Result<void> Plan::Impl::make(const Tree &tree) {
   chooseConfig(tree, planner.read(tree.impl().tree(), facts));
   if (auto made = planner.makeOfRead(tree.impl().tree(), facts, config, workers, plan); !made)
     return api::toPublic(made.error());
+  if (growsOnDevice)
+    if (auto grows = letLeavesGrow(tree); !grows)
+      return grows;
   isRefitted = false;
   noteTree(tree);
   return {};
+}
+
+Result<void> Plan::Impl::letLeavesGrow(const Tree &tree) {
+  const auto isStuck = [](const plan::Plan::Leaf &leaf) {
+    return leaf.canGrow == 0 && leaf.followBegin < leaf.followEnd;
+  };
+  if (config.order != config::Order::Mixed || std::none_of(plan.leaves.begin(), plan.leaves.end(), isStuck))
+    return {};
+  config::Config fromRoot = config;
+  fromRoot.order = config::Order::FromRoot;
+  return api::toPublic(planner.make(tree.impl().tree(), facts, fromRoot, workers, plan));
 }
 
 Result<void> Plan::Impl::makeAs(const plan::Choice &choice, const Tree &tree) {

@@ -1,5 +1,6 @@
 #include "runtime/program/Program.h"
 
+#include "compiler/codegen/cuda/Instantiate.h"
 #include "compiler/kernels/DefaultConfig.h"
 #include "compiler/package/Container.h"
 #include "runtime/config_cache/ConfigChooser.h"
@@ -85,7 +86,7 @@ Result<codegen::cuda::VariantSource> Program::source() const {
                     : variantSource(*spec_, *variant_);
 }
 
-Result<std::string> Program::irText() const { return jit::irText(*spec_, *variant_); }
+Result<std::string> Program::irText() const { return program::irText(*spec_, *variant_); }
 
 Result<std::string> Program::cudaText(const std::string &architecture, const std::string &phase) const {
   const target::Target *target = target::findTarget(architecture);
