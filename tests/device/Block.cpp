@@ -24,6 +24,9 @@ constexpr std::size_t kStackBytes =
 constexpr unsigned kGuardBytes = 4096;       ///< behind shared memory: nobody may write there
 constexpr auto kUnwritten = std::byte{0xff}; ///< no number in any float
 
+/// Ends a thread whose block has failed.
+struct Ended {};
+
 } // namespace
 
 struct Block::Fiber {
@@ -82,9 +85,14 @@ void Block::enter() {
 #if defined(__SANITIZE_ADDRESS__)
   __sanitizer_finish_switch_fiber(nullptr, &block.scheduler_->bottom, &block.scheduler_->bytes);
 #endif
-  block.thread_();
-  for (std::vector<Copy> &group : block.groups_[place.thread.x])
-    block.land(group);
+  try {
+    if (!block.failure_.empty())
+      throw Ended{};
+    block.thread_();
+    for (std::vector<Copy> &group : block.groups_[place.thread.x])
+      block.land(group);
+  } catch (const Ended &) { // what the thread held is gone by now
+  }
   self.isDone = true;
   block.switchTo(self, *block.scheduler_);
 }
@@ -161,9 +169,10 @@ std::string Block::run() {
       landOne();
     }
   }
-  if (!failure_.empty())
-    return failure_;
-  while (!inFlight_.empty())
+  for (unsigned thread = 0; thread < shape_.threads && !failure_.empty(); ++thread)
+    if (!fibers_[thread]->isDone)
+      resume(thread); // to its end
+  while (failure_.empty() && !inFlight_.empty())
     landOne();
   if (!failure_.empty())
     return failure_;
@@ -192,9 +201,7 @@ void Block::fail(const std::string &what) {
   if (isLanding_)
     throw std::runtime_error("a copy lands: " + what); // no thread is running
   failure_ = "thread " + std::to_string(place.thread.x) + ": " + what;
-  Fiber &self = *fibers_[place.thread.x];
-  for (;;)
-    switchTo(self, *scheduler_); // and never comes back
+  throw Ended{};
 }
 
 void Block::waitWhile(const unsigned &counter, unsigned seen, std::string what) {
@@ -206,6 +213,8 @@ void Block::waitWhile(const unsigned &counter, unsigned seen, std::string what) 
     self.waitsFor = what;
     switchTo(self, *scheduler_);
     place = mine;
+    if (!failure_.empty())
+      throw Ended{};
   }
 }
 
