@@ -1,18 +1,12 @@
-#include <algorithm>
-#include <bit>
-#include <cmath>
-#include <limits>
+#include "tests/device/Words.h"
 
-#define __device__
-#define __forceinline__ inline
-static int __float_as_int(float a) { return std::bit_cast<int>(a); }
-static float __int_as_float(int a) { return std::bit_cast<float>(a); }
-static float __fdividef(float a, float b) { return a / b; }
-using std::fmaf;
-using std::max;
 #include "deft/any_family/capped_score.cuh"
 
 #include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
 
 namespace deft {
 namespace {
