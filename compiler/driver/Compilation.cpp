@@ -1,7 +1,7 @@
 #include "compiler/driver/Compilation.h"
 
 #include "compiler/codegen/cpu/CpuCodegen.h"
-#include "compiler/codegen/cuda/HookEmitter.h"
+#include "compiler/codegen/cuda/hooks/HookEmitter.h"
 #include "compiler/transforms/Import.h"
 #include "compiler/transforms/Passes.h"
 
@@ -67,7 +67,7 @@ std::string Compilation::irText(Stage stage) const {
   return text + "\n";
 }
 
-Result<package::VariantSource> Compilation::cudaVariantSource() const {
+Result<codegen::cuda::VariantSource> Compilation::cudaVariantSource() const {
   return codegen::cuda::emitVariantSource(impl_->attention());
 }
 

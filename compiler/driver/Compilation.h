@@ -1,6 +1,6 @@
 #pragma once
 
-#include "compiler/package/VariantSource.h"
+#include "compiler/codegen/cuda/VariantSource.h"
 #include "compiler/spec/Variant.h"
 #include "compiler/support/Result.h"
 #include "compiler/support/SourceManager.h"
@@ -28,7 +28,7 @@ public:
   enum class Stage { Imported, Optimized };
   std::string irText(Stage stage) const;
 
-  support::Result<package::VariantSource> cudaVariantSource() const;
+  support::Result<codegen::cuda::VariantSource> cudaVariantSource() const;
 
   /// Level 3 or 4: x86-64-v3 or v4; 0: this machine.
   support::Result<std::string> cpuVectorText(int isaLevel = 0) const;

@@ -69,7 +69,7 @@ struct Family {
   /// 32-bit registers that a thread is counted with where blocks share a multiprocessor.
   int (*registers)(const PhaseSite &);
 
-  // Its kernels' text (package::instantiateAttend):
+  // Its kernels' text (codegen::cuda::instantiateAttend):
   /// An expression of Config, the blocks of `__launch_bounds__` that share a multiprocessor; empty: not said.
   std::string_view blocksAtOnce;
   /// Whether its kernels are compiled for plans that deal tokens to warps apart from those for others

@@ -2,7 +2,6 @@
 
 #include "compiler/config/ConfigJson.h"
 #include "compiler/package/Container.h"
-#include "compiler/package/SpaceJson.h"
 #include "compiler/package/VariantSourceJson.h"
 #include "compiler/spec/Limits.h"
 #include "compiler/support/AtomicFile.h"
@@ -139,8 +138,6 @@ private:
   PackagedVariant variant(const json &object) const {
     PackagedVariant variant;
     variant.source = take(variantSourceFromJson(document(text(object, "source"))));
-    if (object.contains("space"))
-      variant.space = take(spaceFromJson(document(text(object, "space"))));
     constexpr int kMostSets = 1024;
     for (const json &set : array(object, "kernels", kMostSets)) {
       constexpr int kFirstAbi = 1; // which was not written down
@@ -182,8 +179,6 @@ std::string writePackage(const Package &package) {
     json object{{"name", variant.source.name},
                 {"source", writer.add(folder + "/source.json", toJson(variant.source).dump(2) + "\n")},
                 {"kernels", json::array()}};
-    if (variant.space)
-      object["space"] = writer.add(folder + "/space.json", toJson(*variant.space).dump(2) + "\n");
     for (const KernelSet &set : variant.kernels) {
       json attend = json::array();
       for (const Kernel &kernel : set.attend)

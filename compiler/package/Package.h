@@ -1,11 +1,9 @@
 #pragma once
 
+#include "compiler/codegen/cuda/VariantSource.h"
 #include "compiler/package/KernelSet.h"
-#include "compiler/package/VariantSource.h"
-#include "compiler/spec/Variant.h"
 #include "compiler/support/Result.h"
 
-#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -21,9 +19,8 @@ struct SpecFile {
 };
 
 struct PackagedVariant {
-  VariantSource source;
-  std::optional<spec::ScheduleSpec> space; ///< what the spec leaves to the tuner; ranges are dropped
-  std::vector<KernelSet> kernels;          ///< of an architecture, those of all its default configs
+  codegen::cuda::VariantSource source;
+  std::vector<KernelSet> kernels; ///< of an architecture, those of all its default configs
 };
 
 /// Native code for the host's processor: a shared object that depends on nothing, with one table of

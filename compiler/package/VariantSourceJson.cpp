@@ -15,7 +15,7 @@ const char *dtypeName(spec::DType dtype) { return dtype == spec::DType::BF16 ? "
 
 } // namespace
 
-json toJson(const VariantSource &source) {
+json toJson(const codegen::cuda::VariantSource &source) {
   return {{"name", source.name},
           {"query_heads", source.queryHeads},
           {"kv_heads", source.kvHeads},
@@ -29,10 +29,10 @@ json toJson(const VariantSource &source) {
           {"hooks", source.hooks}};
 }
 
-support::Result<VariantSource> variantSourceFromJson(const json &object) {
+support::Result<codegen::cuda::VariantSource> variantSourceFromJson(const json &object) {
   using namespace support;
   try {
-    VariantSource source;
+    codegen::cuda::VariantSource source;
     source.name = identifier(object, "name", spec::kMaxNameLength);
     source.queryHeads = integer(object, "query_heads", 1, spec::kMaxHeads);
     source.kvHeads = integer(object, "kv_heads", 1, spec::kMaxHeads);

@@ -1,13 +1,13 @@
 #pragma once
 
-#include "compiler/package/VariantSource.h"
+#include "compiler/codegen/cuda/VariantSource.h"
 #include "compiler/support/Result.h"
 
 #include <nlohmann/json_fwd.hpp>
 
 namespace deft::package {
 
-nlohmann::json toJson(const VariantSource &source);
-support::Result<VariantSource> variantSourceFromJson(const nlohmann::json &json);
+nlohmann::json toJson(const codegen::cuda::VariantSource &source);
+support::Result<codegen::cuda::VariantSource> variantSourceFromJson(const nlohmann::json &json);
 
 } // namespace deft::package

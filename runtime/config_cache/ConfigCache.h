@@ -25,7 +25,7 @@ std::string originName(Origin origin);
 struct Places {
   std::string overridePath;    ///< a file of configs, a folder of such, or a file with one config
   std::string userFolder;      ///< one file for each device, DeviceKey::fileName()
-  std::string installedFolder; ///< the same
+  std::string installedFolder; ///< one file for each device, as the user's has
 };
 
 /// DEFT_CONFIG_PATH; the folder `configs` of the cache (DEFT_CACHE_DIR, XDG_CACHE_HOME/deftc,
@@ -73,7 +73,7 @@ public:
   const std::string &fixedPath() const { return fixedPath_; }
   const std::vector<std::string> &notes() const { return notes_; }
 
-  /// The same cache without one entry: what would be chosen if it had never been tuned.
+  /// A copy without one entry: what would be chosen if it had never been tuned.
   ConfigCache without(const LoadedEntry &entry) const;
   void add(LoadedEntry entry) { entries_.push_back(std::move(entry)); }
 

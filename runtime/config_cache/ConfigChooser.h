@@ -1,8 +1,8 @@
 #pragma once
 
-#include "runtime/config_cache/Legality.h"
 #include "runtime/config_cache/TreeClassifier.h"
 #include "runtime/config_cache/UntunedChooser.h"
+#include "runtime/config_cache/VariantLegality.h"
 
 #include <memory>
 #include <optional>
@@ -24,7 +24,7 @@ public:
   /// multiprocessors. The target (null: the processor) must outlive the chooser.
   ConfigChooser(std::shared_ptr<const ConfigCache> cache, std::shared_ptr<const spec::Variant> variant,
                 const target::Target *target, std::vector<config::Config> untuned, int units);
-  /// With a single one, whatever the tree.
+  /// With a single untuned config, whatever the tree.
   ConfigChooser(std::shared_ptr<const ConfigCache> cache, std::shared_ptr<const spec::Variant> variant,
                 const target::Target *target, config::Config untuned)
       : ConfigChooser(std::move(cache), std::move(variant), target,
@@ -36,10 +36,10 @@ public:
 
   /// For the tree as it is now; valid until the next call. Says nothing of what would come next.
   const Selection &choose(const tree::KvTree &tree);
-  /// The same where its features are known.
+  /// For a tree whose features are known.
   const Selection &choose(const tree::KvTree &tree, const TreeFeatures &features);
 
-  /// The same, with all that would come next, the untuned choice at last.
+  /// As choose(), with all that would come next, the untuned choice at last.
   const Selection &explain(const tree::KvTree &tree);
 
   /// What was chosen last; of a new chooser, the heuristic's.
@@ -51,7 +51,7 @@ public:
   /// From now on, only configs that run by these kernels, which are loaded. A class that has none gets this
   /// very config.
   void pinKernels(const config::Config &config);
-  /// Those of what was chosen last.
+  /// To the kernels of what was chosen last.
   void pinKernels() { pinKernels(config::Config(selection_.config())); }
 
   /// The next tree begins a new run.

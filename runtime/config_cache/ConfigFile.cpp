@@ -15,7 +15,7 @@ using support::Result;
 namespace {
 
 constexpr const char *kFormat = "deftc-configs";
-/// Of a file that is wrong in as many ways, no more is told.
+/// At most so many notes are made of what is wrong with a file.
 constexpr std::size_t kMostNotes = 8;
 
 FileReading failed(FileState state, const std::string &path, const std::string &message) {

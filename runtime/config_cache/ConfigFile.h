@@ -76,7 +76,7 @@ enum class Place {
 support::Result<WriteReport> mergeWrite(const std::string &path, Place place, const DeviceKey &device,
                                         const std::vector<Entry> &entries,
                                         Conflict conflict = Conflict::Replace);
-/// The same of a whole file, by Conflict::Merge, with what is not understood of it.
+/// Merges a whole file into the one at `path`, by Conflict::Merge, with what is not understood of it.
 support::Result<WriteReport> mergeWrite(const std::string &path, Place place, const ConfigFile &more);
 
 /// Whether that can be expected to work: to be asked before long work for the entries.

@@ -28,7 +28,7 @@ struct DeviceKey {
   /// This machine's processor with so many threads.
   static DeviceKey ofCpu(int threads);
 
-  /// Another model whose configs fit: the same architecture and as many units.
+  /// Whether the other is another model whose configs fit: of this architecture and with as many units.
   bool isSibling(const DeviceKey &other) const;
 
   /// "sm_90-132-nvidia_h200.json": one name for a key.

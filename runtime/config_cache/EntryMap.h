@@ -25,7 +25,7 @@ public:
       if (slot.times > 1)
         callback(key, slot.times);
   }
-  /// All of them, by key; none are left.
+  /// Gives all entries away, by key: the map is empty then.
   std::vector<Entry> take();
 
 private:

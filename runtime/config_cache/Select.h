@@ -10,7 +10,7 @@ namespace deft::config_cache {
 enum class Rule {
   Override,  ///< the config, or the entry for this variant and class, of an override file
   Exact,     ///< an entry for this variant and class, tuned on this device
-  Sibling,   ///< the same, tuned on another model of the same architecture with as many units
+  Sibling,   ///< an entry for both, tuned on another model of this architecture with as many units
   Nearby,    ///< a fresh entry for a class, or a variant of the same shape, that is close enough; or for just
              ///< this where its search was cut short
   Heuristic, ///< nothing was tuned: the analytic choice
@@ -27,8 +27,8 @@ inline constexpr double kDoubtDistance = 0.4;
 /// What a sibling device adds to a distance.
 inline constexpr double kSiblingDistance = 0.5;
 
-/// Ok where a config can be used.
-using Legality = std::function<support::Result<void>(const config::Config &)>;
+/// Ok where a config can be used; else the error says why not.
+using LegalityCheck = std::function<support::Result<void>(const config::Config &)>;
 
 /// At most this many of Selection::next are told.
 inline constexpr std::size_t kMostNext = 8;
@@ -36,7 +36,7 @@ inline constexpr std::size_t kMostNext = 8;
 struct Request {
   VariantSignature signature;
   TreeClass treeClass;
-  Legality isLegal;         ///< asked for every entry before it is used; none: all are
+  LegalityCheck isLegal;    ///< asked for every entry before it is used; none: all are
   std::string kernelHash;   ///< of the kernels that will run; see kernelHash()
   config::Config heuristic; ///< what is used where no entry is
   double nearbyLimit = kNearbyLimit;

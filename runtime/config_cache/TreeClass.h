@@ -27,7 +27,7 @@ struct TreeClass {
 
   /// "c1-t14-q6-s3-d2-f0": the key in files. No other text stands for this class.
   std::string text() const;
-  /// None for anything but text() of some class: another version's class means something else.
+  /// The class whose text() this is; none for any other text: another version's class means something else.
   static std::optional<TreeClass> parse(std::string_view text);
 
   std::array<int, kDimensions> numbers() const { return {tokens, queries, sharing, depth, shorts}; }

@@ -14,7 +14,7 @@ TreeClass fromNumbers(const Numbers &numbers) {
 
 double log2Of(double value) { return value > 1 ? std::log2(value) : 0; }
 
-/// Of a short node; the sum of weights is exact.
+/// What a token of a short node weighs; the sum of weights is exact.
 constexpr int kWholeWeight = TreeFeatures::kShortNone - TreeFeatures::kShortAll;
 
 int shortWeight(int tokens) { return std::clamp(TreeFeatures::kShortNone - tokens, 0, kWholeWeight); }

@@ -28,10 +28,10 @@ struct TreeFeatures {
   double shortShare() const { return tokens > 0 ? shortTokens / static_cast<double>(tokens) : 0; }
 
   Coordinates coordinates() const;
-  Coordinates place() const; ///< the same to a thousandth: a file need not say more
+  Coordinates place() const; ///< the coordinates to a thousandth: a file need not say more
 };
 
-/// Of a tree that has been read.
+/// The features of a tree that has been read.
 TreeFeatures featuresOf(const plan::TreeView &view);
 
 /// Takes features of what a mask shows, in time for nodes and queries; allocates nothing once it has seen a
@@ -61,7 +61,7 @@ public:
   /// Sixths of a bucket: a number that is a power of two has to fall or rise by more than 1.58 times.
   static constexpr double kMargin = 1.0 / 6;
 
-  /// Of the next step.
+  /// The class of the next step's tree.
   TreeClass follow(const TreeFeatures &features);
   /// Forgets the run: the next step is a first one.
   void restart() { hasClass_ = false; }

@@ -26,12 +26,12 @@ public:
   /// What counts where one is chosen, of a price by the model for a plan of this config.
   static double rankOf(double us, const config::Config &config, const plan::Plan &plan);
 
-  /// For this tree; valid until the chooser is gone.
+  /// The cheapest config for this tree; valid until the chooser is gone.
   const config::Config &choose(const tree::KvTree &tree);
-  /// Of all of them, what is chosen where prices do not say which.
+  /// The config that is chosen where prices do not say which.
   const config::Config &first() const { return configs_.front(); }
-  /// Of the last tree: "12.3 us by the model with items of 64 rows; 14.1 with 128"; empty: there was no
-  /// choice.
+  /// Why the last tree got its config: "12.3 us by the model with items of 64 rows; 14.1 with 128"; empty:
+  /// there was no choice.
   const std::string &why() const { return why_; }
 
 private:

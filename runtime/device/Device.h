@@ -83,7 +83,7 @@ public:
   support::Result<void> reserve(std::size_t bytes, const std::string &what);
   support::Result<void> upload(const void *from, std::size_t bytes, const std::string &what);
   support::Result<void> fill(unsigned char value, std::size_t bytes);
-  /// All of it, however little of it is in use.
+  /// Fills all of the memory, however little of it is in use.
   support::Result<void> fill(unsigned char value) { return fill(value, bytes_); }
   support::Result<void> download(void *to, std::size_t bytes) const;
 
@@ -117,7 +117,7 @@ public:
   /// Puts a launch on a stream of the device; no blocks are no launch. `params` as cuLaunchKernel takes them:
   /// a pointer to each.
   support::Result<void> launch(unsigned blocks, void **params, cu::Stream stream) const;
-  /// The same for a kernel that waits by itself for the one before it on the stream: it may start early.
+  /// Launches a kernel that waits by itself for the one before it on the stream: it may start early.
   support::Result<void> launchDependent(unsigned blocks, void **params, cu::Stream stream) const;
   support::Result<void> launch(unsigned blocks, void **params) const {
     return launch(blocks, params, device_->stream());

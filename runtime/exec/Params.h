@@ -15,7 +15,7 @@ namespace deft::exec {
 support::Result<std::vector<ParamValue>> bindParams(const spec::Variant &variant,
                                                     const std::vector<std::string> &assignments);
 
-/// The same where values may be missing: theirs are empty.
+/// Gives those parameters a value that have an assignment or a default; the others' are empty.
 support::Result<std::vector<ParamValue>> bindKnownParams(const spec::Variant &variant,
                                                          const std::vector<std::string> &assignments);
 

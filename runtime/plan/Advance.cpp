@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <span>
 
 namespace deft::plan {
 
@@ -21,13 +22,12 @@ WriteAhead aheadOfTails(const Plan &plan) {
 }
 
 /// What leaves have gained, if the plan can follow. Asks for the lines of its runs by the way.
-bool findGained(const tree::KvTree &tree, Plan &plan) {
+bool findGained(const tree::KvTree &tree, const Plan &plan, std::span<int> allGained) {
   constexpr int kLinesOfLeaf = 2; // it has one to four runs as a rule
   WriteAhead ahead = aheadOfTails(plan);
   const tree::Node *const nodes = tree.nodes().data();
   const std::size_t nodeCount = tree.nodes().size();
-  plan.gained.resize(plan.leaves.size());
-  int *gained = plan.gained.data();
+  int *gained = allGained.data();
   for (const Plan::Leaf &leaf : plan.leaves) {
     ahead.askLines(kLinesOfLeaf);
     if (static_cast<std::size_t>(leaf.node) >= nodeCount || !nodes[leaf.node].isAlive)
@@ -40,7 +40,7 @@ bool findGained(const tree::KvTree &tree, Plan &plan) {
   if (plan.strictChunk > 0)
     for (const Plan::Tail &tail : plan.tails)
       if (plan.items[static_cast<std::size_t>(tail.item)].tokens +
-              plan.gained[static_cast<std::size_t>(tail.leaf)] >
+              allGained[static_cast<std::size_t>(tail.leaf)] >
           plan.strictChunk)
         return false;
   return true;
@@ -48,8 +48,8 @@ bool findGained(const tree::KvTree &tree, Plan &plan) {
 
 /// Lengthens the runs at the ends of leaves and moves those behind them in the same item. Returns the most
 /// tokens that an item has gained.
-int growItems(Plan &plan) {
-  const int *const ofLeaf = plan.gained.data();
+int growItems(Plan &plan, std::span<const int> allGained) {
+  const int *const ofLeaf = allGained.data();
   const Plan::Tail *tail = plan.tails.data(), *const end = tail + plan.tails.size();
   abi::Run *const runs = plan.runs.toChange().data();
   int most = 0, tableTokens = plan.tableTokens;
@@ -79,9 +79,9 @@ int growItems(Plan &plan) {
   return most;
 }
 
-/// What follows from it for the leaves and their queries; or takes it back.
-void growLeaves(Plan &plan, bool isBack = false) {
-  const int *gained = plan.gained.data();
+/// Lengthens the leaves by what they have gained, and moves their queries; or takes it back.
+void growLeaves(Plan &plan, std::span<const int> allGained, bool isBack = false) {
+  const int *gained = allGained.data();
   int *const queryPos = plan.queryPos.data();
   std::int64_t read = 0;
   for (Plan::Leaf &leaf : plan.leaves) {
@@ -96,18 +96,21 @@ void growLeaves(Plan &plan, bool isBack = false) {
 
 } // namespace
 
-Advance advance(const tree::KvTree &tree, Plan &plan) {
+Advance advance(const tree::KvTree &tree, Plan &plan, AdvanceScratch &scratch) {
   if (plan.generation == tree.generation())
     return Advance::Done;
-  if (plan.structureGeneration != tree.structureGeneration() || !findGained(tree, plan))
+  if (plan.structureGeneration != tree.structureGeneration())
     return Advance::NeedsNewPlan;
-  growLeaves(plan);
-  if (!findWindowMoves(plan)) {
-    growLeaves(plan, /*isBack=*/true);
+  scratch.makeRoomFor(plan);
+  if (!findGained(tree, plan, scratch.gained))
+    return Advance::NeedsNewPlan;
+  growLeaves(plan, scratch.gained);
+  if (!findWindowMoves(plan, scratch.moved)) {
+    growLeaves(plan, scratch.gained, /*isBack=*/true);
     return Advance::NeedsNewPlan;
   }
-  plan.grownTokens += growItems(plan);
-  plan.grownTokens += moveWindowStarts(plan);
+  plan.grownTokens += growItems(plan, scratch.gained);
+  plan.grownTokens += moveWindowStarts(plan, scratch.moved);
   plan.generation = tree.generation();
   return Advance::Done;
 }

@@ -69,7 +69,7 @@ ViewCounts countsOf(const TreeView &view, int queriesPerTile) {
   return counts;
 }
 
-Least leastOf(spec::Partition partition, const ViewCounts &counts, const CostModel &model) {
+LowerBound lowerBoundOf(spec::Partition partition, const ViewCounts &counts, const CostModel &model) {
   switch (partition) {
   case spec::Partition::Query:
     return {static_cast<double>(counts.pathTokens - counts.readTokens) * model.againUs(), counts.pathNodes};
@@ -87,18 +87,18 @@ Least leastOf(spec::Partition partition, const ViewCounts &counts, const CostMod
   }
 }
 
-Found *AutoMemory::find(std::uint64_t key) {
+ChoiceOfClass *AutoMemory::find(std::uint64_t key) {
   const std::size_t used = std::min(count_, entries_.size());
   for (std::size_t i = 0; i < used; ++i)
     if (entries_[i].key == key)
-      return &entries_[i].found;
+      return &entries_[i].choice;
   return nullptr;
 }
 
-Found &AutoMemory::remember(std::uint64_t key, const Choice &choice) {
+ChoiceOfClass &AutoMemory::remember(std::uint64_t key, const Choice &choice) {
   Entry &oldest = entries_[count_++ % entries_.size()];
   oldest = {key, {choice}};
-  return oldest.found;
+  return oldest.choice;
 }
 
 } // namespace deft::plan

@@ -39,29 +39,29 @@ struct ViewCounts {
 };
 ViewCounts countsOf(const TreeView &view, int queriesPerTile);
 
-/// What a partition cannot do with less.
-struct Least {
+/// What any plan of a partition takes at least.
+struct LowerBound {
   double us = 0; ///< as PlanCost::microseconds
   std::int64_t runs = 0;
 };
-Least leastOf(spec::Partition partition, const ViewCounts &counts, const CostModel &model);
+LowerBound lowerBoundOf(spec::Partition partition, const ViewCounts &counts, const CostModel &model);
 
-/// What was found for a class.
-struct Found {
+/// What `auto` takes for the plans of a class.
+struct ChoiceOfClass {
   Choice choice;
   int unionRows = 0; ///< of the largest tile of partition `union`; 0: to be found for each tree
 };
 
-/// What was found for the classes seen last.
+/// The choices for the classes seen last.
 class AutoMemory {
 public:
-  Found *find(std::uint64_t key); ///< null: nothing was
-  Found &remember(std::uint64_t key, const Choice &choice);
+  ChoiceOfClass *find(std::uint64_t key); ///< null: none is known
+  ChoiceOfClass &remember(std::uint64_t key, const Choice &choice);
 
 private:
   struct Entry {
     std::uint64_t key = 0;
-    Found found;
+    ChoiceOfClass choice;
   };
   std::array<Entry, 64> entries_;
   std::size_t count_ = 0; ///< ever remembered: the oldest is overwritten

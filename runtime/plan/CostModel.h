@@ -45,7 +45,8 @@ public:
 
   int queriesPerTile() const { return queriesPerTile_; }
   int tokenStep(int queries) const { return steps_[static_cast<std::size_t>(queries)].tokens; }
-  // Of a tile of so many queries (at most queriesPerTile()), all KV heads, spread over the blocks:
+  // Microseconds of a tile of so many queries (at most queriesPerTile()), all KV heads, spread over the
+  // blocks:
   double stepUs(int queries) const { return steps_[static_cast<std::size_t>(queries)].us * share_; }
   double itemUs() const { return steps_.back().itemUs * share_; }
   double againUs() const { return tokenBytes_ / (cost_.againGBs * 1e3); }    ///< of one token read again
@@ -63,10 +64,10 @@ private:
 
   /// Steps of the group of warps that has most: what nobody of a group sees is passed over.
   int stepsOf(const Plan &plan, const abi::Item &item, const Step &step) const;
-  /// What is saved of these where tiles that many rows see and dealt ones are read in turn: one copies while
+  /// Steps that are saved where tiles that many rows see and dealt ones are read in turn: one copies while
   /// the other computes.
   double savedSteps(const abi::Item &item, const Step &step) const;
-  /// All of an item whose rows are one padded group and have no token in common.
+  /// The tokens of an item whose rows are one padded group and have none in common; of others 0.
   double maskedTokens(const Plan &plan, const abi::Item &item) const;
 
   config::CostCoefficients cost_;

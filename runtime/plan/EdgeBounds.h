@@ -43,7 +43,7 @@ public:
   /// Whether the i-th of open() has a sibling next to it whose subtree is like its own: the same tokens and
   /// readers, the same region, and no other region in either. Its open places then follow in the same order.
   bool isLikeNext(const TreeView &view, std::size_t i) const { return hasShapes_ && hasShapeOfNext(view, i); }
-  /// How many of open() the region has in the subtree of the i-th.
+  /// How many places of open() that are of the i-th one's region lie in its subtree.
   int openBelow(std::size_t i) const { return shapes_[static_cast<std::size_t>(open_[i])].size; }
 
 private:

@@ -12,7 +12,8 @@ public:
   /// not be neighbours otherwise.
   void assign(TreeView &view, const CostModel &model, int chunkTokens);
 
-  /// The same for an assignment from outside: the places that are joined to their parents, ascending.
+  /// Takes an assignment from outside, the places that are joined to their parents, ascending; orders the
+  /// view anew as for its own.
   void assign(TreeView &view, const std::vector<int> &joined);
 
   /// Row tiles of the groups of the last assignment.

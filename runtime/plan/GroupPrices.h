@@ -68,22 +68,22 @@ public:
             partial_ * static_cast<float>(queries)};
   }
 
-  /// The same readers over four lengths. Where `isWhole` and one chunk holds all tokens, the rows are
-  /// complete and there is no partial.
+  /// Prices of the readers `r` over each of four lengths. Where `isWhole` and one chunk holds all tokens, the
+  /// rows are complete and there is no partial.
   Float4 sameReaders(const Readers &r, Float4 tokens, Int4 isWhole) const {
     const Float4 chunks = chunksOf(tokens);
-    const Cut cut = cutOf(tokens, chunks);
-    Float4 steps = r.narrowSteps * stepsOf(cut, splat(r.inverseNarrow), splat(r.narrowSlack));
+    const Chunking chunking = chunkingOf(tokens, chunks);
+    Float4 steps = r.narrowSteps * stepsOf(chunking, splat(r.inverseNarrow), splat(r.narrowSlack));
     if (r.wideSteps > 0)
-      steps += r.wideSteps * stepsOf(cut, splat(wide_.inverseStep), splat(wide_.slack));
+      steps += r.wideSteps * stepsOf(chunking, splat(wide_.inverseStep), splat(wide_.slack));
     const Float4 merged = select(isWhole & (chunks == splat(1.0F)), Float4{}, chunks * r.partials);
     return select(tokens > Float4{}, steps + r.tiles * (chunks * item_ + tokens * again_) + merged, Float4{});
   }
 
-  /// Other readers for each length, none of them complete: of so many at most.
+  /// Prices of four lengths, each with readers of its own, `most` of them at most, and none of them complete.
   Float4 otherReaders(int most, Float4 queries, Float4 tokens) const {
     const Float4 chunks = chunksOf(tokens);
-    const Cut cut = cutOf(tokens, chunks);
+    const Chunking chunking = chunkingOf(tokens, chunks);
     Float4 full{}, wideSteps{};
     Int4 rest = truncate(queries);
     if (most >= width_) {
@@ -91,14 +91,14 @@ public:
       rest = truncate(queries - full * static_cast<float>(width_));
       for (int k = 0; k < 4; ++k)
         rest[k] = std::clamp(rest[k], 0, width_); // beyond 2^23 queries, halves are rounded
-      wideSteps = full * wide_.stepUs * stepsOf(cut, splat(wide_.inverseStep), splat(wide_.slack));
+      wideSteps = full * wide_.stepUs * stepsOf(chunking, splat(wide_.inverseStep), splat(wide_.slack));
     }
     Float4 narrow[4];
     for (int k = 0; k < 4; ++k)
       std::memcpy(&narrow[k], &widths_[static_cast<std::size_t>(rest[k])], sizeof narrow[k]);
     transpose(narrow);
     const auto &[stepUs, inverse, slack, tiles] = narrow;
-    const Float4 total = wideSteps + stepUs * stepsOf(cut, inverse, slack) +
+    const Float4 total = wideSteps + stepUs * stepsOf(chunking, inverse, slack) +
                          (full + tiles) * (chunks * item_ + tokens * again_) + chunks * queries * partial_;
     return select(tokens > Float4{}, total, Float4{});
   }
@@ -107,7 +107,7 @@ private:
   struct Width { ///< of a tile with so many queries; four floats, as otherReaders reads it
     float stepUs = 0, inverseStep = 0, slack = 0, tiles = 0;
   };
-  /// Of the queries that full tiles leave.
+  /// The width of a tile for the queries that full tiles leave.
   const Width &narrowest(int queries, int full) const {
     return widths_[static_cast<std::size_t>(queries - full * width_)];
   }
@@ -123,10 +123,10 @@ private:
   }
 
   /// A group's tokens as they are cut: into equal chunks, whose tokens are rounded up, and what is left.
-  struct Cut {
+  struct Chunking {
     Float4 more, chunk, rest; ///< chunks but for the last one, tokens of each of them and of the last one
   };
-  Cut cutOf(Float4 tokens, Float4 chunks) const {
+  Chunking chunkingOf(Float4 tokens, Float4 chunks) const {
     if (inverseChunk_ == 0)
       return {Float4{}, Float4{}, tokens};
     const Float4 more = chunks - 1.0F;
@@ -134,9 +134,9 @@ private:
     const Float4 chunk = kStep * truncated(tokens / (chunks * kStep) + 0.999F);
     return {more, chunk, tokens - more * chunk};
   }
-  Float4 stepsOf(const Cut &cut, Float4 inverse, Float4 slack) const {
-    const Float4 last = truncated(cut.rest * inverse + slack);
-    return inverseChunk_ == 0 ? last : last + cut.more * truncated(cut.chunk * inverse + slack);
+  Float4 stepsOf(const Chunking &chunking, Float4 inverse, Float4 slack) const {
+    const Float4 last = truncated(chunking.rest * inverse + slack);
+    return inverseChunk_ == 0 ? last : last + chunking.more * truncated(chunking.chunk * inverse + slack);
   }
 
   int width_ = 1, shortTokens_ = 0;

@@ -1,8 +1,6 @@
 #include "runtime/plan/Partitions.h"
 #include "runtime/plan/Reach.h"
 
-#include <algorithm>
-
 namespace deft::plan {
 
 void makeInvariantTiles(const TreeView &view, const Reach &reach, int queriesPerTile, int chunkTokens,
@@ -10,19 +8,29 @@ void makeInvariantTiles(const TreeView &view, const Reach &reach, int queriesPer
   Tile like;
   like.chunkTokens = chunkTokens;
   like.isEven = false;
-  // Whole chunks alone are left out, as far as a mask hides them from all: where chunks begin depends on no
-  // query, and one that shows a query nothing changes no bit of its result.
-  const bool mayHide = !reach.isAll() && !reach.hasRisingEnd();
-  const auto isHidden = [&](const Segment &segment) {
-    const auto first = view.queryPos.begin();
-    const int least = *std::min_element(first + segment.queryBegin, first + segment.queryEnd);
-    const int position = view.places[static_cast<std::size_t>(segment.place)].position + segment.begin;
-    return reach.firstFrom(least, position) >= position + segment.tokens;
-  };
-  const auto add = [&](const Segment &segment) {
-    if (mayHide && isHidden(segment))
-      return;
+  const auto tile = [&](const Segment &segment) {
     scratch.tiler.tile(std::span(&segment, 1), queriesPerTile, list, like);
+  };
+  // A chunk is read whole, by just those of its readers whom the mask shows something of it: which chunks a
+  // query's partials are of may depend on the query alone, for merges round by how many there are.
+  const bool mayHide = !reach.isAll() && !reach.hasRisingEnd();
+  const auto add = [&](Segment chunk) {
+    if (!mayHide)
+      return tile(chunk);
+    const int position = view.places[static_cast<std::size_t>(chunk.place)].position + chunk.begin;
+    const auto sees = [&](int query) {
+      return reach.firstFrom(view.queryPos[static_cast<std::size_t>(query)], position) <
+             position + chunk.tokens;
+    };
+    for (int query = chunk.queryBegin, end = chunk.queryEnd; query < end; query = chunk.queryEnd + 1) {
+      while (query < end && !sees(query))
+        ++query;
+      chunk.queryBegin = chunk.queryEnd = query;
+      while (chunk.queryEnd < end && sees(chunk.queryEnd))
+        ++chunk.queryEnd;
+      if (chunk.queryBegin < chunk.queryEnd)
+        tile(chunk);
+    }
   };
   for (int p = 0; p < view.placeCount(); ++p) {
     const Place &place = view.places[static_cast<std::size_t>(p)];

@@ -24,7 +24,7 @@ inline bool any(Int4 condition) {
 /// Of eight lanes in two halves: the four that end before the last one, or begin behind the first one.
 inline Int4 beforeLast(Int4 low, Int4 high) { return __builtin_shufflevector(low, high, 3, 4, 5, 6); }
 inline Float4 behindFirst(Float4 low, Float4 high) { return __builtin_shufflevector(low, high, 1, 2, 3, 4); }
-/// The same of the last four; the last one is there twice.
+/// Of the last four lanes: those behind the first one; the last one is there twice.
 inline Float4 behindFirst(Float4 last) { return __builtin_shufflevector(last, last, 1, 2, 3, 3); }
 
 /// Four rows of four become four columns.

@@ -105,12 +105,12 @@ RunOrder::Split RunOrder::splitRuns(std::span<const abi::Run> runs, int ratio, i
 
 /// Each tile is of the kind that is behind, so that both kinds end together; what the last tokens of one
 /// leave of a tile is filled by the other. Writes the runs from `to` on, and gives the end.
-abi::Run *RunOrder::mixItem(const abi::Run *from, const Split &split, const Shape &shape, int tileTokens,
+abi::Run *RunOrder::mixItem(const abi::Run *from, const Split &split, const ItemForm &form, int tileTokens,
                             abi::Run *to) {
   RunWalk many(from, split.common, split.commonEnd), few(from, split.owned.front(), split.owned.back());
-  std::int64_t leftMany = shape.many, leftFew = shape.few;
+  std::int64_t leftMany = form.many, leftFew = form.few;
   std::int64_t owed = 0; // to the few: tokens, times those of many
-  const int tokens = static_cast<int>(shape.many + shape.few);
+  const int tokens = static_cast<int>(form.many + form.few);
   for (int begin = 0, end; begin < tokens; begin = end) {
     end = std::min(begin + tileTokens, tokens);
     const bool isFewsTurn = owed > 0;
@@ -121,20 +121,20 @@ abi::Run *RunOrder::mixItem(const abi::Run *from, const Split &split, const Shap
     const int ofFew = isFewsTurn ? turn - begin : end - turn, ofMany = end - begin - ofFew;
     leftMany -= ofMany;
     leftFew -= ofFew;
-    owed += ofMany * shape.few - ofFew * shape.many;
+    owed += ofMany * form.few - ofFew * form.many;
   }
   return to;
 }
 
-/// The same after whole pages have come first. Nobody asks where its runs end: it does not grow.
-abi::Run *RunOrder::forwardAndMix(const abi::Item &item, const Shape &shape, int ratio, int tileTokens,
+/// Mixes the item's runs after whole pages have come first. Nobody asks where its runs end: it does not grow.
+abi::Run *RunOrder::forwardAndMix(const abi::Item &item, const ItemForm &form, int ratio, int tileTokens,
                                   const abi::Run *from, abi::Run *to) {
   forwarded_.resize(std::max(forwarded_.size(), index(item.runCount) * mostParts(piece_)));
   endOfForwarded_.resize(std::max(endOfForwarded_.size(), index(item.runCount)));
   splitOfForwarded_.resize(2 * forwarded_.size());
   abi::Run *const first = forwarded_.data();
   const abi::Run *const end = forwardItem(item, from, RunWriter(from, endOfForwarded_.data(), first));
-  return mixItem(first, splitRuns({first, end}, ratio, splitOfForwarded_.data()), shape, tileTokens, to);
+  return mixItem(first, splitRuns({first, end}, ratio, splitOfForwarded_.data()), form, tileTokens, to);
 }
 
 /// Nodes begin and end anywhere in a page. What they have of whole pages comes first, so that a tile's pieces
@@ -220,7 +220,7 @@ void RunOrder::apply(const config::Config &config, const VariantFacts &facts, Pl
     return;
   if (piece_ > 0)
     findGrowing(plan);
-  if (findShapes(config, facts.ratio, plan))
+  if (findForms(config, facts.ratio, plan))
     rewrite(config, facts.ratio, plan);
 }
 
@@ -232,21 +232,21 @@ void RunOrder::findGrowing(const Plan &plan) {
 }
 
 /// Gives whether any item changes.
-bool RunOrder::findShapes(const config::Config &config, int ratio, const Plan &plan) {
-  shapes_.assign(plan.items.size(), {});
+bool RunOrder::findForms(const config::Config &config, int ratio, const Plan &plan) {
+  forms_.assign(plan.items.size(), {});
   if (config.order == config::Order::Mixed)
     findShares(config, ratio, plan);
   bool change = false;
   forEachItem(config, plan, [&](std::size_t i, const config::PhaseConfig &phase) {
     const abi::Item &item = plan.items[i];
-    Shape &shape = shapes_[i];
-    if (piece_ > 0 && kernels::familyOf(phase).readsByTensorMap && !shape.areDealt()) {
+    ItemForm &form = forms_[i];
+    if (piece_ > 0 && kernels::familyOf(phase).readsByTensorMap && !form.isDealt()) {
       const char *const doesGrow = growthOf(item);
       // Runs that are to be cut into tiles go on there.
-      shape.isMisplaced = shape.areBoth() ? !areOnlyPieces(runsOf(item, plan), doesGrow)
-                                          : !areInPlace(runsOf(item, plan), doesGrow, piece_);
+      form.isMisplaced = form.hasManyAndFew() ? !areOnlyPieces(runsOf(item, plan), doesGrow)
+                                              : !areInPlace(runsOf(item, plan), doesGrow, piece_);
     }
-    change |= shape.changes();
+    change |= form.isChanged();
   });
   return change;
 }
@@ -256,32 +256,33 @@ bool RunOrder::findShapes(const config::Config &config, int ratio, const Plan &p
 void RunOrder::findShares(const config::Config &config, int ratio, const Plan &plan) {
   split_.resize(std::max(split_.size(), 2 * plan.runs.size()));
   splits_.resize(plan.items.size());
-  bool areDealt = false;
+  bool isAnyDealt = false;
   forEachItem(config, plan, [&](std::size_t i, const config::PhaseConfig &phase) {
     const abi::Item &item = plan.items[i];
     const Split &split = splits_[i] = splitRuns(runsOf(item, plan), ratio, split_.data() + 2 * item.runBegin);
-    Shape &shape = shapes_[i];
-    shape.few = split.few;
-    shape.many = item.tokens - split.few;
-    if (shape.areBoth() && kernels::isDealt(phase, config.order) && haveAllWarps(item.queryCount * ratio))
-      shape.dealtTiles = dealtTiles(item, split.tokens);
-    areDealt |= shape.areDealt();
+    ItemForm &form = forms_[i];
+    form.few = split.few;
+    form.many = item.tokens - split.few;
+    if (form.hasManyAndFew() && kernels::isDealt(phase, config.order) &&
+        haveAllWarps(item.queryCount * ratio))
+      form.dealtTiles = dealtTiles(item, split.tokens);
+    isAnyDealt |= form.isDealt();
   });
-  if (areDealt)
+  if (isAnyDealt)
     for (std::size_t i = 0; i < plan.items.size(); ++i)
       if (haveFewerWarps(plan.items[i].queryCount * ratio))
-        shapes_[i] = {};
+        forms_[i] = {};
 }
 
-/// So many runs become of the item's, at most.
+/// How many runs become of the item's, at most.
 std::size_t RunOrder::mostRuns(const abi::Item &item, const config::PhaseConfig &phase,
-                               const Shape &shape) const {
-  const bool areInParts = shape.isMisplaced || shape.areDealt();
+                               const ItemForm &form) const {
+  const bool areInParts = form.isMisplaced || form.isDealt();
   std::size_t runs = index(item.runCount) * (areInParts ? mostParts(piece_) : 1);
-  if (shape.areDealt()) // one of each warp may be cut in two
+  if (form.isDealt()) // one of each warp may be cut in two
     runs += kDealtWarps;
-  else if (shape.areBoth()) // each turn may cut a run of the other kind in two
-    runs += index(2 * divideUp(std::min(shape.many, shape.few), phase.tileKv) + 1);
+  else if (form.hasManyAndFew()) // each turn may cut a run of the other kind in two
+    runs += index(2 * divideUp(std::min(form.many, form.few), phase.tileKv) + 1);
   return runs;
 }
 
@@ -291,19 +292,19 @@ void RunOrder::rewrite(const config::Config &config, int ratio, Plan &plan) {
   endOf_.resize(former_.size());
   std::size_t most = 0;
   forEachItem(config, plan, [&](std::size_t i, const config::PhaseConfig &phase) {
-    Shape &shape = shapes_[i];
-    shape.mostRuns = mostRuns(plan.items[i], phase, shape);
-    most += shape.mostRuns;
+    ItemForm &form = forms_[i];
+    form.mostRuns = mostRuns(plan.items[i], phase, form);
+    most += form.mostRuns;
   });
   abi::Run *const all = plan.runs.renew(most), *to = all;
   WriteAhead ahead(all, most);
   forEachItem(config, plan, [&](std::size_t i, const config::PhaseConfig &phase) {
     abi::Item &item = plan.items[i];
-    ahead.ask(to, shapes_[i].mostRuns);
+    ahead.ask(to, forms_[i].mostRuns);
     abi::Run *const end = rewriteItem(i, item, ratio, phase.tileKv, to);
     item.runBegin = static_cast<int>(to - all);
     item.runCount = static_cast<int>(end - to);
-    if (shapes_[i].areDealt())
+    if (forms_[i].isDealt())
       countDealt(item, {to, end});
     to = end;
   });
@@ -316,13 +317,13 @@ abi::Run *RunOrder::rewriteItem(std::size_t i, const abi::Item &item, int ratio,
                                 abi::Run *to) {
   const abi::Run *const from = former_.data() + item.runBegin;
   RunWriter writer(from, endOf_.data() + item.runBegin, to);
-  const Shape &shape = shapes_[i];
-  if (shape.areDealt())
-    return dealItem(item, splits_[i], shape.dealtTiles, from, writer);
-  if (shape.areBoth())
-    return shape.isMisplaced ? forwardAndMix(item, shape, ratio, tileTokens, from, to)
-                             : mixItem(from, splits_[i], shape, tileTokens, to);
-  if (shape.isMisplaced)
+  const ItemForm &form = forms_[i];
+  if (form.isDealt())
+    return dealItem(item, splits_[i], form.dealtTiles, from, writer);
+  if (form.hasManyAndFew())
+    return form.isMisplaced ? forwardAndMix(item, form, ratio, tileTokens, from, to)
+                            : mixItem(from, splits_[i], form, tileTokens, to);
+  if (form.isMisplaced)
     return forwardItem(item, from, writer);
   writer.putAll(item.runCount);
   return writer.end();
@@ -335,7 +336,7 @@ void RunOrder::moveTails(Plan &plan) const {
   auto kept = plan.tails.begin();
   for (auto tail = plan.tails.begin(); tail != end;) {
     const int item = tail->item;
-    const bool isMixed = shapes_[index(item)].areMixed();
+    const bool isMixed = forms_[index(item)].isMixed();
     const auto first = kept;
     bool isSorted = true;
     for (int before = -1; tail != end && tail->item == item; ++tail) {

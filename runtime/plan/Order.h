@@ -27,15 +27,15 @@ private:
   /// The warp whose rows alone see a run, or -1; for all that nothing is dealt to, one number.
   static int ownerIn(const abi::Run &run, int ratio) { return std::min(ownerOf(run, ratio), kDealtWarps); }
 
-  struct Shape {                    ///< of an item, as it is to become
+  struct ItemForm {                 ///< of an item, as it is to become
     std::int64_t many = 0, few = 0; ///< under `mixed`: its tokens that many rows see, and few
     int dealtTiles = 0;             ///< 0: nothing is dealt
     bool isMisplaced = false;       ///< whole pages are not a tile's pieces in it
     std::size_t mostRuns = 0;       ///< as many runs become of the item's, at most
-    bool areBoth() const { return many > 0 && few > 0; }
-    bool areDealt() const { return dealtTiles > 0; }
-    bool areMixed() const { return areBoth() && !areDealt(); } ///< its runs are cut into tiles
-    bool changes() const { return areBoth() || isMisplaced; }
+    bool hasManyAndFew() const { return many > 0 && few > 0; }
+    bool isDealt() const { return dealtTiles > 0; }
+    bool isMixed() const { return hasManyAndFew() && !isDealt(); } ///< its runs are cut into tiles
+    bool isChanged() const { return hasManyAndFew() || isMisplaced; }
   };
   struct Split { ///< of an item's runs: which several warps see, and then which one alone does, by warps
     const int *common, *commonEnd;
@@ -49,17 +49,17 @@ private:
   };
 
   void findGrowing(const Plan &plan);
-  bool findShapes(const config::Config &config, int ratio, const Plan &plan);
+  bool findForms(const config::Config &config, int ratio, const Plan &plan);
   void findShares(const config::Config &config, int ratio, const Plan &plan);
-  std::size_t mostRuns(const abi::Item &item, const config::PhaseConfig &phase, const Shape &shape) const;
+  std::size_t mostRuns(const abi::Item &item, const config::PhaseConfig &phase, const ItemForm &form) const;
   void rewrite(const config::Config &config, int ratio, Plan &plan);
   abi::Run *rewriteItem(std::size_t i, const abi::Item &item, int ratio, int tileTokens, abi::Run *to);
   abi::Run *forwardItem(const abi::Item &item, const abi::Run *from, RunWriter to) const;
   abi::Run *dealItem(const abi::Item &item, const Split &split, int tiles, const abi::Run *from,
                      RunWriter to);
-  static abi::Run *mixItem(const abi::Run *from, const Split &split, const Shape &shape, int tileTokens,
+  static abi::Run *mixItem(const abi::Run *from, const Split &split, const ItemForm &form, int tileTokens,
                            abi::Run *to);
-  abi::Run *forwardAndMix(const abi::Item &item, const Shape &shape, int ratio, int tileTokens,
+  abi::Run *forwardAndMix(const abi::Item &item, const ItemForm &form, int ratio, int tileTokens,
                           const abi::Run *from, abi::Run *to);
   static Split splitRuns(std::span<const abi::Run> runs, int ratio, int *room);
   void moveTails(Plan &plan) const;
@@ -68,8 +68,8 @@ private:
     return piece_ > 0 ? doesGrow_.data() + item.runBegin : nullptr;
   }
 
-  int piece_ = 0;             ///< tokens of a page that are copied at once, at most; 0: each by itself
-  std::vector<Shape> shapes_; ///< of each item
+  int piece_ = 0;               ///< tokens of a page that are copied at once, at most; 0: each by itself
+  std::vector<ItemForm> forms_; ///< of each item
   std::vector<char>
       doesGrow_; ///< of each run before, where pages come in pieces: whether a leaf may grow there
   std::vector<RunPart> dealt_;          ///< of an item's, warp by warp

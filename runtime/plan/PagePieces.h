@@ -13,7 +13,8 @@ namespace deft::plan {
 /// itself.
 int pieceOf(int pageSize);
 
-/// Those of the first so many that lie in whole pieces; none of them are `none`.
+/// The run's tokens that lie in whole pieces, of its first `tokens` ones; [none, none) where there are no
+/// such.
 inline Part wholePieces(const abi::Run &run, int tokens, int piece, int none) {
   const int begin = -run.location & (piece - 1);
   const int end = tokens - ((run.location + tokens) & (piece - 1));

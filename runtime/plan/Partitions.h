@@ -17,11 +17,11 @@ struct PartitionScratch {
   std::vector<Segment> segments;
   std::vector<int> above, order, counts, bounds;
 
-  struct Cut { ///< of a row of tiles: the cheapest one up to a query
+  struct CheapestTiles { ///< one after the other, up to a query
     double us;
-    int before; ///< where its last tile begins
+    int lastBegin; ///< where its last tile begins
   };
-  std::vector<Cut> cuts;
+  std::vector<CheapestTiles> cheapest;             ///< by the query at which they end
   std::vector<int> added, barriers, noMore, least; ///< see UnionCuts
 };
 

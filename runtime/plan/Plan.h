@@ -43,7 +43,6 @@ struct Plan {
     int shortest, longest;    ///< tokens of these runs
     int first;                ///< of those in a row where one begins in another's runs: the one farthest up
     bool isInside;            ///< of a run that stays as it is: what is lost here is still read there
-    int moved;                ///< advance()'s room: in the step under way
   };
   struct WindowHead {
     int item, run;
@@ -66,15 +65,14 @@ struct Plan {
   spec::Partition partition = spec::Partition::Union; ///< what was made: never `auto`
   int chunkTokens = 0;                                ///< most tokens of an item without a limit of its own
 
-  /// That the same items may have where nodes begin and end elsewhere in pages, and where their tokens are
-  /// dealt otherwise; 0: as many.
+  /// How many runs these items may have where nodes begin and end elsewhere in pages, and where their tokens
+  /// are dealt otherwise; 0: no more than they have.
   int mostRuns = 0;
 
   UnfilledVector<Leaf> leaves;
-  UnfilledVector<int> gained; ///< advance()'s room: what each leaf gains in the step under way
-  std::vector<Tail> tails;    ///< those of one item together, in the order of its runs
-  int grownTokens = 0;        ///< no item has more or fewer tokens than planned by more than this
-  int strictChunk = 0;        ///< items may not outgrow this; 0: by growth they may
+  std::vector<Tail> tails; ///< those of one item together, in the order of its runs
+  int grownTokens = 0;     ///< no item has more or fewer tokens than planned by more than this
+  int strictChunk = 0;     ///< items may not outgrow this; 0: by growth they may
 
   /// What it was made for: a run under a mask that shows more would miss tokens.
   Reach reach;

@@ -110,7 +110,6 @@ Result<void> Planner::makeOfRead(const tree::KvTree &tree, const VariantFacts &f
       !made)
     return made;
   plan.leaves.swap(view_.leaves);
-  plan.gained.resize(plan.leaves.size());
   if (!options_.isInvariant) // what stands beside an item depends on others, and what it mixes on its queries
     order_.apply(config, facts, plan);
   // The view of an invariant plan also has what a mask hides.
@@ -121,6 +120,7 @@ Result<void> Planner::makeOfRead(const tree::KvTree &tree, const VariantFacts &f
   plan.reach = facts.reach;
   plan.trimStep = facts.trimStep;
   findWindowStarts(kMostGrowth, plan);
+  advanceScratch_.makeRoomFor(plan);
   return {};
 }
 
@@ -128,7 +128,7 @@ Result<void> Planner::makeOfRead(const tree::KvTree &tree, const VariantFacts &f
 Result<void> Planner::makeAuto(const tree::KvTree &tree, const VariantFacts &facts,
                                const config::Config &config, int blocks, Plan &plan) {
   const std::uint64_t key = classOf(view_, facts, config, blocks);
-  Found *found = auto_.find(key);
+  ChoiceOfClass *found = auto_.find(key);
   if (!found) {
     const Result<Choice> chosen = chooseAuto(tree, facts, config, blocks, plan);
     if (!chosen)
@@ -170,7 +170,7 @@ Result<Choice> Planner::chooseAuto(const tree::KvTree &tree, const VariantFacts 
   constexpr std::int64_t kMostTriedRuns = 1 << 22;
   const ViewCounts counts = countsOf(view_, model_.queriesPerTile());
   for (const spec::Partition partition : kAutoPartitions) {
-    const Least possible = leastOf(partition, counts, model_);
+    const LowerBound possible = lowerBoundOf(partition, counts, model_);
     if (!best || (possible.us < least && possible.runs <= kMostTriedRuns))
       tryOut({partition, config.chunkTokens});
   }

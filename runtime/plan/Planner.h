@@ -27,6 +27,27 @@ enum class Advance {
   NeedsNewPlan, ///< the plan is as it was
 };
 
+/// What advance() works with, kept between its calls for the memory.
+struct AdvanceScratch {
+  UnfilledVector<int> gained; ///< by each of the plan's leaves, in the step under way
+  UnfilledVector<int> moved;  ///< by each of its window starts
+
+  void makeRoomFor(const Plan &plan) {
+    gained.resize(plan.leaves.size());
+    moved.resize(plan.windowStarts.size());
+  }
+};
+
+/// Brings a plan to a tree whose leaves have grown since, by any number of tokens, in time for leaves and
+/// runs. Partials and the merge map stay as they are; items may outgrow the chunk by what their leaves grew.
+Advance advance(const tree::KvTree &tree, Plan &plan, AdvanceScratch &scratch);
+
+/// advance() for those who do it once.
+inline Advance advance(const tree::KvTree &tree, Plan &plan) {
+  AdvanceScratch scratch;
+  return advance(tree, plan, scratch);
+}
+
 /// Makes plans: a pure function of its arguments, the same ones give the same plan. Holds the memory that
 /// planning needs, so that from the second plan of a size on nothing is allocated. For one thread at a time.
 ///
@@ -45,11 +66,14 @@ public:
   support::Result<void> make(const tree::KvTree &tree, const VariantFacts &facts,
                              const config::Config &config, int blocks, Plan &plan);
 
-  /// The same in two steps, for those who choose the config by what the tree is like: what is read here stays
-  /// until the next step, which makes the plan of it.
+  /// make() in two steps, for those who choose the config by what the tree is like: what read() gives stays
+  /// until makeOfRead() has made the plan of it.
   const TreeView &read(const tree::KvTree &tree, const VariantFacts &facts);
   support::Result<void> makeOfRead(const tree::KvTree &tree, const VariantFacts &facts,
                                    const config::Config &config, int blocks, Plan &plan);
+
+  /// plan::advance() of a plan that was made here, with memory that is here.
+  Advance advance(const tree::KvTree &tree, Plan &plan) { return plan::advance(tree, plan, advanceScratch_); }
 
   /// How the last plan was cut: what `auto` chose, or what the config said.
   const Choice &lastChoice() const { return lastChoice_; }
@@ -88,11 +112,8 @@ private:
   GreedyPartition greedy_;
   AutoMemory auto_;
   Choice lastChoice_;
+  AdvanceScratch advanceScratch_;
 };
-
-/// Brings a plan to a tree whose leaves have grown since, by any number of tokens, in time for leaves and
-/// runs. Partials and the merge map stay as they are; items may outgrow the chunk by what their leaves grew.
-Advance advance(const tree::KvTree &tree, Plan &plan);
 
 /// For those who plan once.
 support::Result<Plan> makePlan(const tree::KvTree &tree, const VariantFacts &facts,

@@ -44,7 +44,7 @@ public:
     return range;
   }
 
-  /// Of a step that is a number from 1 on, the same for all heads: else `%` does not round.
+  /// The step by which `%` rounds: a number from 1 on that all heads have; none where it is another.
   std::optional<std::int64_t> stepOf(const PositionSum::Rounded &part) const {
     const auto step = rangeOf(part.step);
     if (!step || step->least != step->most || step->least < 1)

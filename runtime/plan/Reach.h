@@ -16,7 +16,7 @@ struct ParamRange {
 };
 using ParamRanges = std::vector<std::optional<ParamRange>>; ///< of each parameter of a variant
 
-/// Those of the defaults.
+/// The ranges of parameters that have their defaults.
 ParamRanges defaultRanges(const spec::Variant &variant);
 
 /// Positions of a path, [begin, end).

@@ -19,7 +19,7 @@ public:
   }
 
 private:
-  /// The same of one run, at most; gives the first one after them.
+  /// Gives tokens of one run, at most; returns the first one after them.
   int give(int begin, int end, abi::Run *&to) {
     if (end - begin >= left_) { // an exception, so that nothing waits for what is left
       end = begin + left_;

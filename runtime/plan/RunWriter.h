@@ -35,7 +35,7 @@ public:
     endOf_[r] = isEnd != 0 ? to_ : endOf_[r];
     write(r, part);
   }
-  /// The same of all of a run's parts in their order.
+  /// Writes all of a run's parts in their order.
   void put(int r, Part part, PartPlace where) {
     if (where == PartPlace::First)
       endOf_[r] = to_;
@@ -43,7 +43,7 @@ public:
       endOf_[r] = part.begin < part.end ? to_ : endOf_[r];
     write(r, part);
   }
-  /// So many of them, which are the item's in their order.
+  /// Writes the item's runs, so many, in their order.
   void putAll(int count) {
     to_ = std::copy_n(from_, count, to_);
     std::iota(endOf_, endOf_ + count, to_ - count);

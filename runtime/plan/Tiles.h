@@ -95,7 +95,7 @@ public:
             const Tile &like = {});
   /// Tiles of `queriesPerTile` queries, the last one of what is left, over all readers of the segments.
   void tile(std::span<const Segment> segments, int queriesPerTile, TileList &list, const Tile &like = {});
-  /// The same over what is seen of one node.
+  /// Tiles of `queriesPerTile` queries over what is seen of one node.
   void tileNode(const TreeView &view, const Place &place, int queriesPerTile, TileList &list,
                 const Tile &like) {
     const Segment *const first = view.segments.data() + place.segmentBegin;

@@ -29,19 +29,19 @@ public:
     addUp();
     if (!isUniform_)
       findNoMore();
-    scratch_.cuts.assign(count(), {std::numeric_limits<double>::infinity(), -1});
-    cuts_ = scratch_.cuts.data();
-    cuts_[0].us = 0;
+    scratch_.cheapest.assign(count(), {std::numeric_limits<double>::infinity(), -1});
+    cheapest_ = scratch_.cheapest.data();
+    cheapest_[0].us = 0;
     scratch_.least.assign(sizes_.size(), 0);
     const int *nextBarrier = scratch_.barriers.data();
     int *const least = scratch_.least.data();
     int barrier = 0;
     for (int i = 0; i < queries_; ++i) {
-      if (cuts_[i].before < 0 && i > 0)
+      if (cheapest_[i].lastBegin < 0 && i > 0)
         continue; // no tile ends here
       while (barrier <= i)
         barrier = *nextBarrier++;
-      const Start start{i, cuts_[i].us + tileUs_, path(i) - added_[i + 1]};
+      const Start start{i, cheapest_[i].us + tileUs_, path(i) - added_[i + 1]};
       int last = i;
       for (std::size_t s = 0; s < sizes_.size(); ++s) {
         const int end = std::min(i + sizes_[s].queries, barrier);
@@ -56,7 +56,7 @@ public:
       }
     }
     scratch_.bounds.clear();
-    for (int at = queries_; at >= 0; at = cuts_[at].before)
+    for (int at = queries_; at >= 0; at = cheapest_[at].lastBegin)
       scratch_.bounds.push_back(at);
     std::reverse(scratch_.bounds.begin(), scratch_.bounds.end());
   }
@@ -111,7 +111,8 @@ private:
     return least = at;
   }
 
-  /// Of a tile: what it costs before its tokens, and its first query's tokens less `added_` up to there.
+  /// The beginning of a tile: its first query, what the tile costs before its tokens, and that query's tokens
+  /// less `added_` up to there.
   struct Start {
     int query;
     double us;
@@ -129,10 +130,10 @@ private:
   void relax(const Start &start, int end, std::size_t size) {
     const double us = start.us + static_cast<double>(start.tokens + added_[end]) * sizes_[size].tokenUs;
     // Which one is cheaper nobody can predict: no branch, whatever a compiler makes of a selection.
-    PartitionScratch::Cut &cut = cuts_[end];
-    const int mask = -static_cast<int>(us < cut.us);
-    cut.before ^= (cut.before ^ start.query) & mask;
-    cut.us = std::min(us, cut.us);
+    PartitionScratch::CheapestTiles &best = cheapest_[end];
+    const int mask = -static_cast<int>(us < best.us);
+    best.lastBegin ^= (best.lastBegin ^ start.query) & mask;
+    best.us = std::min(us, best.us);
   }
 
   std::span<const TilePrice> sizes_;
@@ -141,7 +142,7 @@ private:
   int queries_;
   bool isUniform_ = false; ///< all neighbours share the same: the branches of one prompt
   const int *queryPos_, *shared_, *added_ = nullptr, *noMore_ = nullptr;
-  PartitionScratch::Cut *cuts_ = nullptr;
+  PartitionScratch::CheapestTiles *cheapest_ = nullptr;
 };
 
 } // namespace

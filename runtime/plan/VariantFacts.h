@@ -17,15 +17,15 @@ struct VariantFacts {
   int headDim = 128;
   int elementBytes = 2; ///< of q, k, v and the output
   int partialBytes = 2; ///< of a partial's value: f16 or bf16 (deft::Partial), float32 on a CPU
-  /// Of a GPU's cache, 0: contiguous, or not to be asked for. Where a copy engine takes pieces of pages, they
-  /// come first in items (RunOrder); prices do not depend on it.
+  /// Tokens of a page in a GPU's cache; 0: it is contiguous, or not to be asked for. Where a copy engine
+  /// takes pieces of pages, they come first in items (RunOrder); prices do not depend on it.
   int pageSize = 0;
   /// What is hidden from all is not planned, in steps of so many locations, a power of two: a divisor of
   /// pages, so that no page is read of which nothing is seen.
   int trimStep = 1;
   Reach reach = {}; ///< of the mask, with the values that parameters have where they are known
 
-  /// With the defaults of parameters, or other values.
+  /// The facts with the defaults of parameters; below, with what the mask shows by other values.
   static VariantFacts of(const spec::Variant &variant, bool isCpu = false) {
     return of(variant, isCpu, Reach::ofDefaults(variant));
   }

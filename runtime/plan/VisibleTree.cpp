@@ -156,8 +156,9 @@ void VisibleTree::open(const tree::KvTree &tree, int index, int above, bool canG
   open_.push_back({index, firstPlace, view_->placeCount(), above, canGrow});
 }
 
-/// Of the node, counted from its beginning: what its readers see, all taken together. Those who see its end
-/// see from the first one's window on; those who end inside, what their own windows show.
+/// Finds the stretches of the node, counted from its beginning, that its readers see, all taken together.
+/// Those who see its end see from the first one's window on; those who end inside, what their own windows
+/// show.
 void VisibleTree::findStretches(const tree::Node &node, const Mark &mark) {
   stretches_.clear();
   for (const auto &[tokens, query] : own_)
@@ -206,8 +207,8 @@ void VisibleTree::addPlace(const tree::Node &node, int index, int above, const P
   view_->places.push_back(place);
 }
 
-/// Those of the node's queries that end in the stretch, or behind it and before the next; and its segments,
-/// which end where one of them does.
+/// Adds the node's queries that end in the stretch, or behind it and before the next; and the stretch's
+/// segments, which end where one of these queries does.
 void VisibleTree::addQueries(Place &place, std::size_t begin, std::size_t end, int stretchBegin) {
   const int index = view_->placeCount() - 1, ownEnd = at_.query + static_cast<int>(end - begin);
   int done = 0;
@@ -228,8 +229,8 @@ void VisibleTree::addQueries(Place &place, std::size_t begin, std::size_t end, i
   place.segmentEnd = static_cast<int>(view_->segments.size());
 }
 
-/// It may grow in place where what it gains is seen by those who see its last token, and nothing else
-/// changes.
+/// Notes a leaf. It may grow in place where what it gains is seen by those who see its last token, and
+/// nothing else changes.
 void VisibleTree::addLeaf(Place &place, const tree::Node &node, bool canGrow) {
   canGrow &= node.tokens > 0;
   const int last = place.position + place.tokens - 1;

@@ -16,6 +16,16 @@ int leastQPos(const Plan &plan, int queryBegin, int queryEnd) {
   return *std::min_element(plan.queryPos.begin() + queryBegin, plan.queryPos.begin() + queryEnd);
 }
 
+/// Whether one of the run's readers sees nothing of it, once all have gained so many tokens.
+bool losesAReader(const Plan &plan, const Plan::WindowHead &head, int growth) {
+  const abi::Item &item = plan.items[static_cast<std::size_t>(head.item)];
+  const abi::Run &run = plan.runs[static_cast<std::size_t>(head.run)];
+  const int *const first = plan.queryPos.data() + item.queryBegin;
+  return std::any_of(first + run.queryBegin, first + run.queryEnd, [&](int qPos) {
+    return plan.reach.firstFrom(qPos + growth, run.position) >= run.position + run.tokens;
+  });
+}
+
 /// Heads at one place of the cache are those of one window.
 void groupHeads(Plan &plan) {
   const abi::Run *const runs = plan.runs.data();
@@ -37,8 +47,7 @@ void groupHeads(Plan &plan) {
                                 run.tokens,
                                 run.tokens,
                                 0,
-                                false,
-                                0};
+                                false};
     if (plan.windowStarts.empty() || plan.windowStarts.back().location != run.location) {
       plan.windowStarts.push_back(own);
       continue;
@@ -76,7 +85,7 @@ void linkStarts(Plan &plan) {
 }
 
 /// Tokens that nobody reads any more.
-int lostTokens(const Plan &plan) {
+int lostTokens(const Plan &plan, std::span<const int> moved) {
   const std::vector<Plan::WindowStart> &starts = plan.windowStarts;
   int lost = 0;
   for (std::size_t s = 0; s < starts.size();) {
@@ -84,7 +93,7 @@ int lostTokens(const Plan &plan) {
     int location = Reach::kNowhere;
     bool isInside = false;
     for (; s < starts.size() && starts[s].first == static_cast<int>(first); ++s) {
-      location = std::min(location, starts[s].location + starts[s].moved);
+      location = std::min(location, starts[s].location + moved[s]);
       isInside |= starts[s].isInside;
     }
     lost += isInside ? 0 : location - starts[first].location;
@@ -107,37 +116,44 @@ void findWindowStarts(int mostGrowth, Plan &plan) {
       const auto loses = [&](int qPos) {
         return plan.reach.firstFrom(qPos + mostGrowth, run.position) > run.position;
       };
-      if (loses(last) &&
-          loses(leastQPos(plan, item.queryBegin + run.queryBegin, item.queryBegin + run.queryEnd)))
-        plan.windowHeads.push_back({static_cast<int>(i), r});
+      const Plan::WindowHead head{static_cast<int>(i), r};
+      if (loses(last) && (plan.strictChunk > 0 ? losesAReader(plan, head, mostGrowth)
+                                               : loses(leastQPos(plan, item.queryBegin + run.queryBegin,
+                                                                 item.queryBegin + run.queryEnd))))
+        plan.windowHeads.push_back(head);
     }
   }
+  if (plan.strictChunk > 0)
+    return;
   groupHeads(plan);
   linkStarts(plan);
 }
 
-bool findWindowMoves(Plan &plan) {
-  for (Plan::WindowStart &start : plan.windowStarts) {
+bool findWindowMoves(const Plan &plan, std::span<int> moved) {
+  if (plan.strictChunk > 0) // its chunks stay whole, and are those that show their readers something
+    return std::none_of(plan.windowHeads.begin(), plan.windowHeads.end(),
+                        [&](const Plan::WindowHead &head) { return losesAReader(plan, head, 0); });
+  for (std::size_t s = 0; s < plan.windowStarts.size(); ++s) {
+    const Plan::WindowStart &start = plan.windowStarts[s];
     const int least = leastQPos(plan, start.queryBegin, start.queryEnd);
     const int first = plan.reach.firstFrom(least, start.position);
     if (first == Reach::kNowhere || first - start.position >= start.shortest)
       return false;
     const int location = (start.location + first - start.position) & -plan.trimStep;
-    // Chunks of an invariant plan stay whole.
-    start.moved = plan.strictChunk > 0 ? 0 : std::max(location - start.location, 0);
+    moved[s] = std::max(location - start.location, 0);
   }
   return true;
 }
 
-int moveWindowStarts(Plan &plan) {
-  if (std::all_of(plan.windowStarts.begin(), plan.windowStarts.end(),
-                  [](const Plan::WindowStart &start) { return start.moved == 0; }))
+int moveWindowStarts(Plan &plan, std::span<const int> allMoved) {
+  if (std::all_of(allMoved.begin(), allMoved.end(), [](int moved) { return moved == 0; }))
     return 0;
   abi::Run *const runs = plan.runs.toChange().data();
-  plan.readTokens -= lostTokens(plan);
+  plan.readTokens -= lostTokens(plan, allMoved);
   int most = 0;
-  for (Plan::WindowStart &start : plan.windowStarts) {
-    const int moved = start.moved;
+  for (std::size_t s = 0; s < plan.windowStarts.size(); ++s) {
+    Plan::WindowStart &start = plan.windowStarts[s];
+    const int moved = allMoved[s];
     if (moved == 0)
       continue;
     for (int h = start.headBegin; h < start.headEnd; ++h) {

@@ -17,7 +17,7 @@ public:
   WriteAhead(const abi::Run *begin, std::size_t count)
       : next_(reinterpret_cast<const char *>(begin)), end_(reinterpret_cast<const char *>(begin + count)) {}
 
-  /// As many runs from `at` on are written next, and then others behind them.
+  /// Asks for `count` runs from `at` on, which are written next, and for a few behind them.
   void ask(const abi::Run *at, std::size_t count) {
     const char *const first = reinterpret_cast<const char *>(at);
     const std::size_t bytes = std::min(count * sizeof(abi::Run), kMost) + kMore;
@@ -26,7 +26,7 @@ public:
       own(next_);
   }
 
-  /// The next few, where they are written after other work.
+  /// Asks for the next few lines, where they are written after other work.
   void askLines(int lines) {
     for (; lines > 0 && next_ < end_; --lines, next_ += kLine)
       own(next_);

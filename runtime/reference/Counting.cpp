@@ -15,7 +15,7 @@ namespace deft::reference {
 
 namespace {
 
-/// Of the most tokens a column may have, what is taken: the rest is for the roundings of f32.
+/// The share that is taken of the most tokens a column may have: the rest is for the roundings of f32.
 constexpr double kShareOfColumn = 15.0 / 16;
 
 int columnTokensOf(const spec::Variant &variant) {

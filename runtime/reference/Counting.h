@@ -16,22 +16,23 @@
 /// one column of each token and 0 in the others: neighbours of a path share a column, so few that the loss of
 /// one is more than all roundings of their sum, and what finds no column in one pass has one in another.
 ///
-/// How many: the sum X of a column's weights moves by at most u X in each of three roundings (Roundings),
-/// each weight's, the partials' and the output's. Of c tokens that weigh the same, one is X / c. It is lost
-/// for certain, and seen for certain, where X / c is more than twice what may move: c < 1 / (2 * 3 u), which
-/// is 42 in bf16 and 341 in f16. A fault of several tokens moves the sum the same way, so it is seen, too.
-/// Where weights differ within a column, what is far below the others does not count as told.
+/// How many tokens share a column: the sum X of a column's weights moves by at most u X in each of three
+/// roundings (Roundings), each weight's, the partials' and the output's. Of c tokens that weigh the same, one
+/// is X / c. It is lost for certain, and seen for certain, where X / c is more than twice what may move: c <
+/// 1 / (2 * 3 u), which is 42 in bf16 and 341 in f16. A fault of several tokens moves the sum the same way,
+/// so it is seen, too. Where weights differ within a column, what is far below the others does not count as
+/// told.
 namespace deft::reference {
 
 struct CountOptions {
   int threads = 1;
-  /// As CheckOptions::mostRowTokens.
+  /// (row, token) pairs that are judged; see CheckOptions::mostRowTokens.
   long long mostRowTokens = 0;
 };
 
 struct CountReport {
   int passes = 0;      ///< made
-  int allPasses = 0;   ///< that see every token
+  int allPasses = 0;   ///< needed to see every token
   long long pairs = 0; ///< (row, token) pairs that have a weight, of the rows and passes that were judged
   long long told = 0;  ///< of these: lost or seen twice alone, the token would have been noticed
   long long wrongRows = 0;
@@ -48,13 +49,13 @@ public:
   Counting(const spec::Variant &variant, tree::KvTree tree, const exec::Inputs &inputs,
            const CountOptions &options = {});
 
-  /// That see every token, each a stretch of all paths.
+  /// How many passes see every token, each a stretch of all paths.
   int passes() const { return static_cast<int>(outputs_.size()); }
   /// The inputs of a pass; valid until the next call.
   exec::Inputs &inputs(int pass);
   /// What came of the pass that was asked for last.
   void take(const exec::Outputs &outputs);
-  /// Of the passes that were taken, which are then forgotten.
+  /// What the passes show that were taken, which are then forgotten.
   CountReport judge();
   /// For those who judge often: what each token weighs is computed now, once.
   void keepWeights();

@@ -48,7 +48,7 @@ Result<bool> BranchController::step() {
   return !active_.empty();
 }
 
-/// All of a step or nothing.
+/// Does all of a step or nothing.
 Result<void> BranchController::decide(const std::vector<BranchAction> &actions) {
   // What was pruned cannot be brought back, so a copy is kept where anything might fail after it.
   std::optional<Saved> saved;

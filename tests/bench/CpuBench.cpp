@@ -21,8 +21,8 @@
 #include "compiler/driver/Compilation.h"
 #include "runtime/exec/RandomInputs.h"
 #include "runtime/exec/cpu/CpuExecutor.h"
-#include "runtime/jit/CpuConfig.h"
 #include "runtime/plan/Planner.h"
+#include "runtime/program/CpuConfig.h"
 #include "runtime/reference/Check.h"
 #include "runtime/tree/CachePlacement.h"
 #include "tests/bench/CpuCeilings.h"
@@ -173,7 +173,7 @@ nlohmann::json measure(const Case &test, exec::CpuExecutor &executor, const Opti
       tree, {.pageSize = exec::pageSizeOf(variant), .order = tree::PlacementOrder::Scattered, .seed = 1}));
   const exec::Inputs inputs = exec::makeRandomInputs(variant, tree, placement, {}, 1);
   const Pool k(inputs.k), v(inputs.v);
-  const auto config = need(jit::cpuConfig(variant, executor.threads()));
+  const auto config = need(program::cpuConfig(variant, executor.threads()));
   const auto plan = need(plan::makePlan(tree, plan::VariantFacts::of(variant), config, executor.threads()));
 
   double rowTokens = 0, tokens = 0;

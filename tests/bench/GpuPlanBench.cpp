@@ -118,7 +118,7 @@ tree::KvTree fewShot(int size) {
   return fan(size, [] { return 205; });
 }
 
-/// The same where no leaf is as long as its neighbours, as sampled answers are not.
+/// fewShot(), but no leaf is as long as its neighbours, as sampled answers are not.
 tree::KvTree uneven(int size) {
   std::minstd_rand random(1);
   return fan(size, [&] { return 185 + static_cast<int>(random() % 40); });
@@ -225,7 +225,7 @@ void advanceAndWriteIn(config::Order order, benchmark::State &state, MakeTree ma
     step.grow();
     const auto begin = std::chrono::steady_clock::now();
     target.lend(step->plan.runs);
-    if (plan::advance(step->tree, step->plan) != plan::Advance::Done)
+    if (step->planner.advance(step->tree, step->plan) != plan::Advance::Done)
       return state.SkipWithError("the plan could not be advanced");
     benchmark::DoNotOptimize(target.write(step->plan));
     state.SetIterationTime(secondsSince(begin));
@@ -267,7 +267,7 @@ support::Result<Gpu> openGpu() {
   if (!device)
     return device.error();
   gpu.device = std::move(*device);
-  module_cache::KernelSet set;
+  package::KernelSet set;
   set.config = gpuConfig();
   set.attend = {{.entry = "deft_bench_tiles", .cubin = kEmptyPtx, .threads = 384, .resources = {}}};
   set.merge = {.entry = "deft_bench_merge", .cubin = kEmptyPtx, .threads = 128, .resources = {}};
@@ -359,7 +359,7 @@ void advanceAndUploadIn(config::Order order, benchmark::State &state, MakeTree m
     (void)on->gpu.device->synchronize("an upload");
     timer.begin();
     on->plan->lendRoom(step->plan.runs);
-    if (plan::advance(step->tree, step->plan) != plan::Advance::Done || !on->take(step->plan))
+    if (step->planner.advance(step->tree, step->plan) != plan::Advance::Done || !on->take(step->plan))
       return state.SkipWithError("the plan could not be advanced or uploaded");
     timer.end();
   }

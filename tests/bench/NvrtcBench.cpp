@@ -8,10 +8,11 @@
 // and head dim 256 (gemma2_9b), which has the longest unrolled loops. Expect the compile time to follow
 // the number of unrolled mma instructions and the cached time to follow the size of the cubin.
 // usage: nvrtc_bench [--json FILE] [--samples N]; DEFT_CACHE_DIR is not touched.
+#include "compiler/codegen/cuda/Instantiate.h"
 #include "compiler/driver/Compilation.h"
 #include "compiler/kernels/DefaultConfig.h"
 #include "compiler/support/AtomicFile.h"
-#include "runtime/module_cache/KernelSet.h"
+#include "runtime/module_cache/CompileKernels.h"
 #include "tests/support/ShippedVariants.h"
 
 #include <nlohmann/json.hpp>
@@ -62,8 +63,9 @@ std::vector<Source> sourcesToCompile() {
     const auto source = compilation->cudaVariantSource();
     const auto config = kernels::defaultConfig(variant, *target::findTarget(kArch));
     for (const config::PhaseConfig &phase : config->phases)
-      sources.push_back({package::attendEntry(*source, phase), package::instantiateAttend(*source, phase)});
-    sources.push_back({package::mergeEntry(*source), package::instantiateMerge(*source)});
+      sources.push_back(
+          {codegen::cuda::attendEntry(*source, phase), codegen::cuda::instantiateAttend(*source, phase)});
+    sources.push_back({codegen::cuda::mergeEntry(*source), codegen::cuda::instantiateMerge(*source)});
   }
   return sources;
 }
@@ -125,12 +127,12 @@ int run(const std::string &jsonPath, int samples) {
     const auto cache = module_cache::CubinCache::open(folder + "/" + std::to_string(sample));
     for (const bool isCold : {true, false})
       for (std::size_t i = 0; i < sources.size(); ++i) {
-        support::Result<module_cache::Kernel> kernel = support::Error{};
+        support::Result<package::Kernel> kernel = support::Error{};
         (isCold ? cold : cached)[i].push_back(millisecondsOf([&] {
           kernel =
               module_cache::compileKernel(cache.get(), **nvrtc, sources[i].entry, sources[i].text, kArch);
         }));
-        using Origin = module_cache::KernelOrigin;
+        using Origin = package::KernelOrigin;
         right = right && kernel && kernel->origin == (isCold ? Origin::Compiled : Origin::Cache) &&
                 (cubins[i].empty() || cubins[i] == kernel->cubin);
         if (kernel)

@@ -157,7 +157,7 @@ void benchAdvance(benchmark::State &state, spec::Partition partition, KvTree (*s
       if (tree.nodes()[i].firstChild < 0)
         (void)tree.append(i, 1);
     state.ResumeTiming();
-    const plan::Advance advanced = plan::advance(tree, plan);
+    const plan::Advance advanced = planner.advance(tree, plan);
     if (advanced == plan::Advance::Done)
       continue;
     state.PauseTiming();

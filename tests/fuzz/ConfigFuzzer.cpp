@@ -3,7 +3,7 @@
 #include "compiler/config/ConfigJson.h"
 #include "compiler/kernels/Legality.h"
 #include "runtime/config_cache/ConfigFile.h"
-#include "runtime/config_cache/Legality.h"
+#include "runtime/config_cache/VariantLegality.h"
 #include "runtime/plan/Planner.h"
 #include "tests/fuzz/Require.h"
 

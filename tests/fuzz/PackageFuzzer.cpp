@@ -2,7 +2,7 @@
 // what is read is written and read again unchanged, and its spec goes through the front end.
 #include "compiler/package/Package.h"
 #include "compiler/support/Hash.h"
-#include "runtime/jit/LoadedSpec.h"
+#include "runtime/program/LoadedSpec.h"
 #include "tests/fuzz/Require.h"
 
 #include <nlohmann/json.hpp>
@@ -68,7 +68,7 @@ void read(const std::string &bytes) {
   const auto again = package::readPackage(written, "again.deftpkg");
   require(again.ok(), again.ok() ? "" : "what was written is refused: " + again.error().message);
   require(package::writePackage(*again) == written, "a package that its file changes");
-  if (const auto spec = jit::loadPackagedSpec(*package, "fuzz.deftpkg"); !spec)
+  if (const auto spec = program::loadPackagedSpec(*package, "fuzz.deftpkg"); !spec)
     require(spec.error().code != support::ErrorCode::Internal, "a bug: " + spec.error().message);
 }
 

@@ -1,8 +1,8 @@
 // The generated CUDA text of some kernels, held word for word: it is what a reader sees with
 // `deftc emit --as cuda` and what keys the cubin cache. `tools/dev golden` writes the files anew.
+#include "compiler/codegen/cuda/Instantiate.h"
 #include "compiler/driver/Compilation.h"
 #include "compiler/kernels/DefaultConfig.h"
-#include "compiler/package/VariantSource.h"
 #include "compiler/support/AtomicFile.h"
 #include "tests/support/ShippedVariants.h"
 
@@ -35,13 +35,13 @@ std::string generate(const GoldenKernel &golden) {
   if (!source)
     return source.error().message;
   if (std::string(golden.phase) == "merge")
-    return package::instantiateMerge(*source);
+    return codegen::cuda::instantiateMerge(*source);
   const auto config = kernels::defaultConfig(*variant, *target::findTarget(golden.arch));
   if (!config)
     return config.error().message;
   for (const config::PhaseConfig &phase : config->phases)
     if (phase.name == golden.phase)
-      return package::instantiateAttend(*source, phase);
+      return codegen::cuda::instantiateAttend(*source, phase);
   return "no such phase";
 }
 

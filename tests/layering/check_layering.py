@@ -16,10 +16,11 @@ LAYERS = [
     "compiler/target",
     "compiler/config",
     "compiler/kernels",
+    "compiler/codegen/cuda",
     "compiler/package",
     "compiler/dialect",
     "compiler/transforms",
-    "compiler/codegen/cuda",
+    "compiler/codegen/cuda/hooks",
     "compiler/codegen/cpu",
     "compiler/driver",
     "runtime/include",
@@ -32,18 +33,19 @@ LAYERS = [
     "runtime/exec",
     "runtime/config_cache",
     "runtime/reference",
-    "runtime/jit",
+    "runtime/program",
+    "runtime/api",
     "tuner",
     "tools",
     "tests",
 ]
 
 # The half that needs LLVM and MLIR. Everything else reaches it through compiler/driver, if at all.
-MLIR_HALF = ("compiler/dialect", "compiler/transforms", "compiler/codegen/cuda", "compiler/codegen/cpu")
+MLIR_HALF = ("compiler/dialect", "compiler/transforms", "compiler/codegen/cuda/hooks", "compiler/codegen/cpu")
 MLIR_HEADER = re.compile(r"(mlir|mlir-c|llvm|llvm-c)/")
 MAY_INCLUDE_MLIR = MLIR_HALF + ("compiler/driver", "tools/deft-opt", "tests")
 # The build without the compiler lacks compiler/driver, so only what that build also lacks or guards may need it.
-MAY_INCLUDE_DRIVER = ("compiler/driver", "runtime/jit", "tools", "tests")
+MAY_INCLUDE_DRIVER = ("compiler/driver", "runtime/program", "tools", "tests")
 
 CUDA_HEADER = re.compile(r"(cuda|cuda_\w+|nvrtc|cooperative_groups|mma)\.h$|(cuda|cute|cutlass|cub|thrust)/")
 MAY_INCLUDE_CUDA = ("runtime/device", "runtime/nvrtc", "tests/gpu", "tests/unit/runtime/device")

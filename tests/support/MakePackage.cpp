@@ -2,6 +2,7 @@
 //        deft_make_package SPEC --gpu PACKAGE
 // A package of a spec and of native code that did not come out of the compiler (ScalarKernel.cpp); or of
 // kernels for the tests' driver (FakeCuda.h), which looks at nothing but their names.
+#include "compiler/codegen/cuda/Instantiate.h"
 #include "compiler/kernels/DefaultConfig.h"
 #include "compiler/package/Package.h"
 #include "compiler/spec/CompileSpec.h"
@@ -49,11 +50,11 @@ int main(int argc, char **argv) {
         return 1;
       package::KernelSet kernels{.arch = arch, .config = *config, .attend = {}, .merge = {}};
       for (const config::PhaseConfig &phase : config->phases)
-        kernels.attend.push_back({.entry = package::attendEntry(packaged.source, phase),
+        kernels.attend.push_back({.entry = codegen::cuda::attendEntry(packaged.source, phase),
                                   .cubin = "for the tests' driver",
                                   .threads = 32 * phase.warps,
                                   .resources = {}});
-      kernels.merge = {.entry = package::mergeEntry(packaged.source),
+      kernels.merge = {.entry = codegen::cuda::mergeEntry(packaged.source),
                        .cubin = "for the tests' driver",
                        .threads = 128,
                        .resources = {}};

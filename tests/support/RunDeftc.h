@@ -1,6 +1,6 @@
 #pragma once
 
-#include "tools/deftc/Context.h"
+#include "tools/deftc/common/Context.h"
 
 #include <sstream>
 #include <string>

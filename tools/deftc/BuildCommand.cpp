@@ -1,10 +1,10 @@
 #include "compiler/kernels/DefaultConfig.h"
 #include "compiler/package/PackagedSpec.h"
 #include "compiler/support/AtomicFile.h"
-#include "runtime/jit/Codegen.h"
-#include "runtime/module_cache/KernelSet.h"
+#include "runtime/module_cache/CompileKernels.h"
+#include "runtime/program/Compiler.h"
 #include "tools/deftc/Commands.h"
-#include "tools/deftc/SpecInput.h"
+#include "tools/deftc/common/SpecInput.h"
 
 #include <algorithm>
 #include <chrono>
@@ -73,10 +73,10 @@ public:
   }
 
   Result<void> addVariant(const spec::Variant &variant, const std::vector<const target::Target *> &targets) {
-    Result<package::VariantSource> source = jit::variantSource(spec_, variant);
+    Result<codegen::cuda::VariantSource> source = program::variantSource(spec_, variant);
     if (!source)
       return std::move(source).error();
-    package::PackagedVariant packaged{std::move(*source), variant.schedule, {}};
+    package::PackagedVariant packaged{std::move(*source), {}};
     context_.out << variant.name << ": source\n";
     for (const target::Target *target : targets) {
       const auto configs = kernels::defaultConfigs(variant, *target);
@@ -115,7 +115,7 @@ public:
   Result<void> addCpu(const std::vector<const spec::Variant *> &variants) {
     for (const int level : {3, 4}) {
       const auto start = std::chrono::steady_clock::now();
-      Result<std::string> object = jit::cpuSharedObject(spec_, variants, level);
+      Result<std::string> object = program::cpuSharedObject(spec_, variants, level);
       if (!object)
         return std::move(object).error();
       context_.out << "cpu: x86-64-v" << level << ", " << object->size() / 1024 << " KiB, " << seconds(start)

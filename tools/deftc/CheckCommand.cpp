@@ -1,6 +1,6 @@
 #include "compiler/spec/Names.h"
 #include "tools/deftc/Commands.h"
-#include "tools/deftc/SpecInput.h"
+#include "tools/deftc/common/SpecInput.h"
 
 #include <ostream>
 

@@ -1,8 +1,8 @@
 #include "runtime/config_cache/TreeClassifier.h"
-#include "tools/deftc/Arguments.h"
 #include "tools/deftc/Commands.h"
-#include "tools/deftc/Numbers.h"
-#include "tools/deftc/TreeInput.h"
+#include "tools/deftc/common/Arguments.h"
+#include "tools/deftc/common/Numbers.h"
+#include "tools/deftc/common/TreeInput.h"
 #include "tuner/workload/Workload.h"
 
 #include <nlohmann/json.hpp>

@@ -1,6 +1,6 @@
-#include "tools/deftc/Arguments.h"
 #include "tools/deftc/Commands.h"
-#include "tools/deftc/Context.h"
+#include "tools/deftc/common/Arguments.h"
+#include "tools/deftc/common/Context.h"
 
 #include <nlohmann/json.hpp>
 

@@ -1,10 +1,10 @@
-#include "tools/deftc/Arguments.h"
 #include "tools/deftc/Commands.h"
-#include "tools/deftc/ConfigOptions.h"
-#include "tools/deftc/DeviceInput.h"
-#include "tools/deftc/Progress.h"
-#include "tools/deftc/RunInput.h"
-#include "tools/deftc/TreeInput.h"
+#include "tools/deftc/common/Arguments.h"
+#include "tools/deftc/common/ConfigOptions.h"
+#include "tools/deftc/common/DeviceInput.h"
+#include "tools/deftc/common/ProgramInput.h"
+#include "tools/deftc/common/Progress.h"
+#include "tools/deftc/common/TreeInput.h"
 
 #include <nlohmann/json.hpp>
 

@@ -1,6 +1,6 @@
 #include "tools/deftc/Commands.h"
-#include "tools/deftc/Numbers.h"
-#include "tools/deftc/TuneSummary.h"
+#include "tools/deftc/common/Numbers.h"
+#include "tools/deftc/tune/TuneSummary.h"
 #include "tuner/report/Page.h"
 
 #include <ostream>

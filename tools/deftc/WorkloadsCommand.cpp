@@ -1,8 +1,8 @@
 #include "runtime/tree/TreeFile.h"
 #include "runtime/tree/TreeSummary.h"
-#include "tools/deftc/Arguments.h"
 #include "tools/deftc/Commands.h"
-#include "tools/deftc/TreeInput.h"
+#include "tools/deftc/common/Arguments.h"
+#include "tools/deftc/common/TreeInput.h"
 
 #include <algorithm>
 #include <iomanip>

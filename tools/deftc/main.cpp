@@ -1,4 +1,4 @@
-#include "tools/deftc/Context.h"
+#include "tools/deftc/common/Context.h"
 
 #include <iostream>
 #include <unistd.h>

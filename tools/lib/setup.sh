@@ -12,6 +12,7 @@ deft_packages=(
 )
 deft_fuzz_packages=(clang-22 libclang-rt-22-dev)
 deft_browser_package=chromium # opens the tuning report
+deft_numpy_package=python3-numpy # recomputes random attentions
 deft_lint_packages=(clang-format-22 clang-tidy-22 shellcheck)
 
 deft_say() { printf '\n== %s\n' "$*"; }

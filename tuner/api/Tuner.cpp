@@ -1,11 +1,11 @@
 #include "compiler/config/ConfigJson.h"
 #include "compiler/support/Utf8.h"
+#include "runtime/api/AttentionImpl.h"
+#include "runtime/api/CheckOptions.h"
+#include "runtime/api/ParamsImpl.h"
+#include "runtime/api/TreeImpl.h"
 #include "runtime/exec/Params.h"
-#include "runtime/jit/AttentionImpl.h"
-#include "runtime/jit/CheckOptions.h"
-#include "runtime/jit/ParamsImpl.h"
-#include "runtime/jit/Processors.h"
-#include "runtime/jit/TreeImpl.h"
+#include "runtime/exec/cpu/Processors.h"
 #include "tuner/session/NamedSamples.h"
 #include "tuner/session/Tune.h"
 #include "tuner/workload/Families.h"
@@ -16,7 +16,7 @@
 
 namespace deft {
 
-using jit::usage;
+using api::usage;
 
 struct Tuner::Impl {
   Attention attention; ///< its program is read by the session
@@ -35,18 +35,18 @@ Result<void> checkOptions(const TuneOptions &options) {
                      ", not between 0 and 1e9",
                  "0 sets no end");
   if (auto checked =
-          jit::checkRange("TuneOptions::device", static_cast<long long>(options.device),
+          api::checkRange("TuneOptions::device", static_cast<long long>(options.device),
                           static_cast<long long>(TuneDevice::Any), static_cast<long long>(TuneDevice::Gpu),
                           "cast no other to a TuneDevice");
       !checked)
     return checked;
-  if (auto checked = jit::checkRange("TuneOptions::candidates", options.candidates, 0,
+  if (auto checked = api::checkRange("TuneOptions::candidates", options.candidates, 0,
                                      std::numeric_limits<int>::max(), "0 takes 64");
       !checked)
     return checked;
   if (!support::isUtf8(options.note))
     return usage("TuneOptions::note is not UTF-8");
-  return jit::checkThreads("TuneOptions::threads", options.threads);
+  return api::checkThreads("TuneOptions::threads", options.threads);
 }
 
 session::TuneOptions toInternal(const TuneOptions &options, int threads) {
@@ -64,7 +64,7 @@ session::TuneOptions toInternal(const TuneOptions &options, int threads) {
   return own;
 }
 
-support::Result<session::Backend> backendOf(const jit::Program &program, TuneDevice device, int threads) {
+support::Result<session::Backend> backendOf(const program::Program &program, TuneDevice device, int threads) {
   if (device == TuneDevice::Gpu || (device == TuneDevice::Any && measure::hasCuda()))
     return session::cudaBackend(program);
   return session::cpuBackend(program, threads);
@@ -139,19 +139,19 @@ Tuner &Tuner::operator=(Tuner &&) noexcept = default;
 Tuner::~Tuner() = default;
 
 Result<Tuner> Tuner::make(const Attention &attention, const TuneOptions &options) {
-  return jit::guarded([&]() -> Result<Tuner> {
+  return api::guarded([&]() -> Result<Tuner> {
     if (auto checked = checkOptions(options); !checked)
       return checked.error();
     auto impl = std::make_unique<Impl>(Impl{attention, options, options.threads, {}});
     if (options.threads == 0)
-      impl->threads = jit::usableProcessors();
+      impl->threads = exec::usableProcessors();
     impl->input.variant = attention.impl().variant();
     return Tuner(std::move(impl));
   });
 }
 
 Result<void> Tuner::addTree(const Tree &tree, const std::string &name, bool isHeldOut) {
-  return jit::guarded([&]() -> Result<void> {
+  return api::guarded([&]() -> Result<void> {
     if (!support::isUtf8(name))
       return usage("the name of a tree is not UTF-8");
     if (tree.impl().tree().queries().empty())
@@ -163,18 +163,18 @@ Result<void> Tuner::addTree(const Tree &tree, const std::string &name, bool isHe
 }
 
 Result<void> Tuner::addWorkload(std::string_view name) {
-  return jit::guarded([&]() -> Result<void> {
+  return api::guarded([&]() -> Result<void> {
     auto samples =
         session::namedSamples(name, impl_->input.variant, impl_->options.seed, impl_->options.recordsFolder);
     if (!samples)
-      return jit::toPublic(samples.error());
+      return api::toPublic(samples.error());
     std::move(samples->begin(), samples->end(), std::back_inserter(impl_->input.samples));
     return {};
   });
 }
 
 Result<void> Tuner::setParams(const Params &params) {
-  return jit::guarded([&]() -> Result<void> {
+  return api::guarded([&]() -> Result<void> {
     const Params::Impl &given = params.impl();
     if (&given.attention.impl() != &impl_->attention.impl())
       return usage("the parameters are those of `" + given.attention.name() + "`",
@@ -196,24 +196,24 @@ std::vector<std::string> Tuner::families() {
 }
 
 Result<TuneSummary> Tuner::run(const TuneListener &listener) {
-  return jit::guarded([&]() -> Result<TuneSummary> {
+  return api::guarded([&]() -> Result<TuneSummary> {
     session::TuneInput input = impl_->input;
     if (input.params.empty()) {
       auto defaults = exec::bindParams(input.variant, {});
       if (!defaults)
-        return jit::toPublic(defaults.error());
+        return api::toPublic(defaults.error());
       input.params = std::move(*defaults);
     }
     auto backend = backendOf(impl_->attention.impl().program, impl_->options.device, impl_->threads);
     if (!backend)
-      return jit::toPublic(backend.error());
+      return api::toPublic(backend.error());
     input.backend = std::move(*backend);
     const auto report =
         session::tune(input, toInternal(impl_->options, impl_->threads), toInternal(listener));
     if (!report)
-      return jit::toPublic(report.error());
+      return api::toPublic(report.error());
     if (report->notSaved)
-      return jit::toPublic(*report->notSaved);
+      return api::toPublic(*report->notSaved);
     return toPublic(*report);
   });
 }

@@ -38,7 +38,7 @@ Result<std::vector<exec::ParamValue>> paramValues(const spec::Variant &variant) 
 } // namespace
 
 Result<KernelBench> KernelBench::open(std::shared_ptr<device::Device> device, const spec::Variant &variant,
-                                      const module_cache::KernelSet &kernels) {
+                                      const package::KernelSet &kernels) {
   KernelBench bench(device, variant, kernels.config);
   auto executor = exec::CudaExecutor::create(device, variant, kernels);
   if (!executor)
@@ -48,7 +48,7 @@ Result<KernelBench> KernelBench::open(std::shared_ptr<device::Device> device, co
 }
 
 Result<device::Timing> KernelBench::time(int repeats, bool coldL2) {
-  return device::timeOnDevice(device_, [&] { return executor_->enqueue(); }, {repeats, coldL2});
+  return device::timeOnDevice(device_, [&] { return executor_->enqueue(inputs_); }, {repeats, coldL2});
 }
 
 Result<Measured> KernelBench::measure(const tree::KvTree &tree, const config::Config &config,
@@ -67,6 +67,8 @@ Result<Measured> KernelBench::measure(const tree::KvTree &tree, const config::Co
   measured.firstPlanUs = planUs[0];
   std::sort(planUs + 1, planUs + kPlans);
   measured.planUs = planUs[1 + kPlans / 2];
+  if (auto cleared = inputs_.clearOutputs(plan.queryCount()); !cleared)
+    return cleared.error();
   if (auto prepared = executor_->prepare(plan); !prepared)
     return prepared.error();
   const auto cold = time(repeats, /*coldL2=*/true);
@@ -94,11 +96,11 @@ Result<reference::CountReport> KernelBench::count(const tree::KvTree &tree, cons
                                                   const KernelBenchOptions &options) {
   reference::Counting counting(variant_, tree, inputs, {options.threads, options.mostCheckedPairs});
   const auto run = [&](exec::Inputs &made, exec::Outputs &outputs) -> Result<void> {
-    if (auto loaded = executor_->load(made); !loaded)
+    if (auto loaded = inputs_.load(made); !loaded)
       return loaded;
-    if (auto enqueued = executor_->enqueue(); !enqueued)
+    if (auto enqueued = executor_->enqueue(inputs_); !enqueued)
       return enqueued;
-    return executor_->read(outputs);
+    return inputs_.read(made.queryCount, outputs);
   };
   if (auto ran = reference::runPasses(counting, run, kMostCountingPasses); !ran)
     return ran.error();
@@ -115,7 +117,7 @@ Result<KernelBenchResult> KernelBench::run(tree::KvTree tree, const KernelBenchO
     return params.error();
   const exec::Inputs inputs =
       exec::makeRandomInputs(variant_, tree, *placement, std::move(*params), options.seed, options.threads);
-  if (auto loaded = executor_->load(inputs); !loaded)
+  if (auto loaded = inputs_.load(inputs); !loaded)
     return loaded.error();
 
   KernelBenchResult result;
@@ -152,7 +154,7 @@ Result<KernelBenchResult> KernelBench::run(tree::KvTree tree, const KernelBenchO
     return chosen.error();
   result.chosen = *chosen;
   exec::Outputs outputs;
-  if (auto read = executor_->read(outputs); !read)
+  if (auto read = inputs_.read(inputs.queryCount, outputs); !read)
     return read.error();
   result.check =
       reference::check(variant_, tree, inputs, outputs, {options.threads, options.mostCheckedPairs});
@@ -160,7 +162,7 @@ Result<KernelBenchResult> KernelBench::run(tree::KvTree tree, const KernelBenchO
   if (!counted)
     return counted.error();
   result.check.count = *counted;
-  if (auto loaded = executor_->load(inputs); !loaded) // as timeAgain() finds them
+  if (auto loaded = inputs_.load(inputs); !loaded) // as timeAgain() finds them
     return loaded.error();
   return result;
 }

@@ -56,8 +56,7 @@ struct KernelBenchResult {
 class KernelBench {
 public:
   static support::Result<KernelBench> open(std::shared_ptr<device::Device> device,
-                                           const spec::Variant &variant,
-                                           const module_cache::KernelSet &kernels);
+                                           const spec::Variant &variant, const package::KernelSet &kernels);
 
   const spec::Variant &variant() const { return variant_; }
 
@@ -70,7 +69,8 @@ public:
 
 private:
   KernelBench(std::shared_ptr<device::Device> device, const spec::Variant &variant, config::Config config)
-      : device_(std::move(device)), variant_(variant), config_(std::move(config)) {}
+      : device_(std::move(device)), variant_(variant), config_(std::move(config)),
+        inputs_(device_, variant_) {}
   /// What came of counting inputs, by the plan that was prepared last.
   support::Result<reference::CountReport> count(const tree::KvTree &tree, const exec::Inputs &inputs,
                                                 const KernelBenchOptions &options);
@@ -83,6 +83,7 @@ private:
   spec::Variant variant_;
   plan::VariantFacts facts_; ///< with the parameters of the last run
   config::Config config_;
+  exec::CudaInputs inputs_;
   std::unique_ptr<exec::CudaExecutor> executor_;
 };
 

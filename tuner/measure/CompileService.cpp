@@ -1,7 +1,7 @@
 #include "tuner/measure/CompileService.h"
 
 #include "compiler/config/ConfigJson.h"
-#include "runtime/module_cache/KernelSet.h"
+#include "runtime/module_cache/CompileKernels.h"
 #include "tuner/measure/MeasureService.h"
 
 namespace deft::measure {
@@ -12,7 +12,7 @@ namespace {
 
 class CompileService : public Service {
 public:
-  CompileService(const package::VariantSource &source, const target::Target &target,
+  CompileService(const codegen::cuda::VariantSource &source, const target::Target &target,
                  std::shared_ptr<const nvrtc::Nvrtc> nvrtc)
       : source_(source), target_(target), nvrtc_(std::move(nvrtc)),
         cache_(module_cache::CubinCache::openDefault()) {}
@@ -30,7 +30,7 @@ public:
   }
 
 private:
-  const package::VariantSource &source_;
+  const codegen::cuda::VariantSource &source_;
   const target::Target &target_;
   std::shared_ptr<const nvrtc::Nvrtc> nvrtc_;
   std::unique_ptr<module_cache::CubinCache> cache_;
@@ -38,7 +38,7 @@ private:
 
 } // namespace
 
-Result<std::unique_ptr<Service>> makeCompileService(const package::VariantSource &source,
+Result<std::unique_ptr<Service>> makeCompileService(const codegen::cuda::VariantSource &source,
                                                     const target::Target &target) {
   auto nvrtc = nvrtc::Nvrtc::load();
   if (!nvrtc)

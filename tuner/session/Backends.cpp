@@ -1,4 +1,4 @@
-#include "runtime/jit/CpuConfig.h"
+#include "runtime/program/CpuConfig.h"
 #include "tuner/session/Tune.h"
 
 namespace deft::session {
@@ -8,7 +8,7 @@ using support::Error;
 using support::ErrorCode;
 using support::Result;
 
-Result<Backend> cpuBackend(const jit::Program &program, int threads) {
+Result<Backend> cpuBackend(const program::Program &program, int threads) {
   auto kernel = program.cpuKernel();
   if (!kernel)
     return kernel.error();
@@ -17,7 +17,7 @@ Result<Backend> cpuBackend(const jit::Program &program, int threads) {
   backend.kind = Backend::Kind::Cpu;
   backend.open = [&variant, kernel = *kernel, threads] { return measure::openCpu(variant, kernel, threads); };
   backend.untuned = [&variant, threads](const DeviceKey &) -> Result<std::vector<config::Config>> {
-    auto config = jit::cpuConfig(variant, threads);
+    auto config = program::cpuConfig(variant, threads);
     if (!config)
       return config.error();
     return std::vector{std::move(*config)};
@@ -25,7 +25,7 @@ Result<Backend> cpuBackend(const jit::Program &program, int threads) {
   return backend;
 }
 
-Result<Backend> cudaBackend(const jit::Program &program) {
+Result<Backend> cudaBackend(const program::Program &program) {
   auto source = program.source();
   if (!source)
     return source.error();

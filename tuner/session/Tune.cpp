@@ -2,8 +2,8 @@
 
 #include "compiler/config/ConfigJson.h"
 #include "compiler/support/AtomicFile.h"
-#include "runtime/config_cache/Legality.h"
 #include "runtime/config_cache/UntunedChooser.h"
+#include "runtime/config_cache/VariantLegality.h"
 #include "runtime/exec/ParamRanges.h"
 #include "tuner/measure/CompileService.h"
 #include "tuner/search/TypicalKernels.h"

@@ -1,9 +1,9 @@
 #pragma once
 
-#include "compiler/package/VariantSource.h"
+#include "compiler/codegen/cuda/VariantSource.h"
 #include "runtime/config_cache/ConfigCache.h"
-#include "runtime/config_cache/Legality.h"
-#include "runtime/jit/Program.h"
+#include "runtime/config_cache/VariantLegality.h"
+#include "runtime/program/Program.h"
 #include "tuner/measure/MeasureService.h"
 #include "tuner/search/Strategy.h"
 #include "tuner/space/MakeSpace.h"
@@ -32,12 +32,12 @@ struct Backend {
   measure::MachineMaker open;
   /// The configs among which the tree decides, on the device that was opened, where nothing was tuned.
   std::function<support::Result<std::vector<config::Config>>(const config_cache::DeviceKey &)> untuned;
-  std::optional<package::VariantSource> source; ///< Cuda: what kernels are made of
+  std::optional<codegen::cuda::VariantSource> source; ///< Cuda: what kernels are made of
 };
 
 /// The program must be there for the session.
-support::Result<Backend> cpuBackend(const jit::Program &program, int threads);
-support::Result<Backend> cudaBackend(const jit::Program &program);
+support::Result<Backend> cpuBackend(const program::Program &program, int threads);
+support::Result<Backend> cudaBackend(const program::Program &program);
 
 struct TuneInput {
   spec::Variant variant;

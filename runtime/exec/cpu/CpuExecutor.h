@@ -34,7 +34,8 @@ public:
   support::Result<void> run(const CpuKernel &kernel, const spec::Variant &variant, const plan::Plan &plan,
                             const InputView &inputs, const OutputView &outputs);
 
-  /// The same, and sizes `outputs` and fills them with NaN before, so that a row nobody writes is seen.
+  /// Attention over inputs that are held here. Sizes `outputs` and fills them with NaN before, so that a row
+  /// nobody writes is seen.
   support::Result<void> run(const CpuKernel &kernel, const spec::Variant &variant, const plan::Plan &plan,
                             const Inputs &inputs, Outputs &outputs);
 

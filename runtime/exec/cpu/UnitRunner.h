@@ -53,7 +53,7 @@ private:
 
   std::size_t queryHeads() const { return static_cast<std::size_t>(step_->variant.queryHeads); }
   std::size_t headDim() const { return static_cast<std::size_t>(step_->variant.headDim); }
-  /// Of a row of the unit's `head`-th head in the arrays that have an entry a row and head.
+  /// Where a row of the unit's `head`-th head stands in the arrays that have an entry a row and head.
   std::size_t place(int head, int row) const {
     return static_cast<std::size_t>(head) * static_cast<std::size_t>(paddedRows_) +
            static_cast<std::size_t>(row);

@@ -19,17 +19,16 @@ constexpr long long kMergeWaves = 4;
 
 Result<std::shared_ptr<const CudaKernels>> CudaKernels::load(std::shared_ptr<device::Device> device,
                                                              const spec::Variant &variant,
-                                                             const module_cache::KernelSet &kernels) {
+                                                             const package::KernelSet &kernels) {
   std::shared_ptr<CudaKernels> loaded(new CudaKernels(device, variant, kernels.config));
-  const auto load = [&](const module_cache::Kernel &kernel,
-                        std::vector<device::Kernel> &into) -> Result<void> {
+  const auto load = [&](const package::Kernel &kernel, std::vector<device::Kernel> &into) -> Result<void> {
     auto one = device::Kernel::load(device, kernel.cubin, kernel.entry, kernel.threads, kernel.smemBytes);
     if (!one)
       return one.error();
     into.push_back(std::move(*one));
     return {};
   };
-  for (const module_cache::Kernel &kernel : kernels.attend)
+  for (const package::Kernel &kernel : kernels.attend)
     if (auto one = load(kernel, loaded->attend_); !one)
       return one.error();
   if (auto one = load(kernels.merge, loaded->merge_); !one)

@@ -1,9 +1,9 @@
 #pragma once
 
+#include "compiler/package/KernelSet.h"
 #include "compiler/spec/Variant.h"
 #include "runtime/device/Device.h"
 #include "runtime/exec/Inputs.h"
-#include "runtime/module_cache/KernelSet.h"
 
 #include <memory>
 #include <vector>
@@ -16,7 +16,7 @@ class CudaKernels {
 public:
   static support::Result<std::shared_ptr<const CudaKernels>> load(std::shared_ptr<device::Device> device,
                                                                   const spec::Variant &variant,
-                                                                  const module_cache::KernelSet &kernels);
+                                                                  const package::KernelSet &kernels);
 
   const std::shared_ptr<device::Device> &device() const { return device_; }
   const spec::Variant &variant() const { return variant_; }

@@ -126,7 +126,7 @@ void CudaPlan::lendRoom(plan::RunList &runs) {
   };
   if (isWritten_ || room_.runs == 0) // a plan waits there for its upload
     return runs.lend({});
-  // Where they stand nothing needs to be moved, once they are copied.
+  // The runs stand in the last plan's slot: once that is copied they may stay there, and nothing is moved.
   if (const Slot &last = slots_[1 - next_]; runs.data() == firstRun(last) && last.copied.isReached())
     next_ = 1 - next_;
   const Slot &slot = slots_[next_];

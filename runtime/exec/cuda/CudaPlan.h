@@ -1,6 +1,7 @@
 #pragma once
 
 #include "runtime/exec/cuda/CudaKernels.h"
+#include "runtime/exec/cuda/CudaPointers.h"
 #include "runtime/exec/cuda/PlanRoom.h"
 #include "runtime/exec/cuda/PlanWatch.h"
 
@@ -10,19 +11,6 @@
 namespace deft::exec {
 
 namespace cu = device::cu;
-
-/// What a run reads and writes: somebody else's memory of the device.
-struct CudaPointers {
-  const void *q = nullptr; ///< as abi::AttendArgs; 16-byte alignment, as k and v
-  const void *k = nullptr;
-  const void *v = nullptr;
-  const int *pageTable = nullptr;
-  int pages = 0; ///< the page table's entries, or those that the plan's runs may name
-  abi::CacheLayout cache{};
-  void *out = nullptr;
-  float *lse = nullptr; ///< null: not wanted
-  const CudaParams *params = nullptr;
-};
 
 struct CudaPlanOptions {
   std::optional<PlanRoom> room; ///< and no more than that; none: it grows until a graph captures it

@@ -72,8 +72,8 @@ struct CompileOptions {
 /// DEFT_ENABLE_COMPILER=OFF; see hasCompiler) a right spec is an Environment error: load a package.
 DEFT_API Result<Attention> compileSpec(std::string_view text, const CompileOptions &options = {});
 
-/// The same of a file, or of a shipped spec by its name ("llama3_8b"). Imports are looked for beside the
-/// file, then in the shipped library; `name` and `importFolder` are not used.
+/// Compiles the spec in a file, or a shipped spec by its name ("llama3_8b"). Imports are looked for beside
+/// the file, then in the shipped library; `name` and `importFolder` are not used.
 DEFT_API Result<Attention> compileSpecFile(const std::string &path, const CompileOptions &options = {});
 
 /// Loads what `deftc build` made: for this machine's processor with `--cpu`, and for GPUs (<deft/gpu.hpp>). A
@@ -97,10 +97,10 @@ public:
   Params &operator=(Params &&) noexcept;
   ~Params();
 
-  /// Of a scalar; of an array the same for every head. An i32 takes whole numbers only, an f32 finite ones.
+  /// Sets a scalar, or every head of an array. An i32 takes whole numbers only, an f32 finite ones.
   Result<void> set(std::string_view name, double value);
 
-  /// Of an array, one value a head; they are copied.
+  /// Sets an array, one value a head; they are copied.
   Result<void> set(std::string_view name, std::span<const float> values);
   Result<void> set(std::string_view name, std::span<const std::int32_t> values);
 

@@ -90,7 +90,7 @@ public:
   static Result<GpuAttention> load(const Gpu &gpu, const Attention &attention,
                                    const GpuLoadOptions &options = {});
 
-  /// The same kernels with other values. Waits for the device where the attention has arrays.
+  /// These kernels with other values. Waits for the device where the attention has arrays.
   Result<GpuAttention> withParams(const Params &params) const;
 
   const Attention &attention() const;
@@ -184,9 +184,9 @@ public:
   int queryCount() const;
   PlanSummary summary() const;
 
-  /// Of the plan as it is. A tuned config is taken where it runs by the kernels that are loaded; once a graph
-  /// has captured the plan's room, the config stays, and `why` says so where a tree fits only cut as the
-  /// captured one was and read from the root.
+  /// Which config the plan has, and why. A tuned config is taken where it runs by the kernels that are
+  /// loaded; once a graph has captured the plan's room, the config stays, and `why` says so where a tree fits
+  /// only cut as the captured one was and read from the root.
   ConfigChoice choice() const;
 
   struct Impl;

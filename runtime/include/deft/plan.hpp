@@ -16,7 +16,7 @@ namespace deft {
 enum class Partition {
   Query,     ///< each query reads its whole path: nothing is shared
   Node,      ///< each node is read once, by all who see it
-  NodeChunk, ///< the same, long nodes in chunks
+  NodeChunk, ///< each node is read once by all who see it, a long one in chunks
   Flatten,   ///< the depth-first sequence of all tokens in even chunks
   Cascade,   ///< level by level
   Greedy,    ///< short nodes join their children's work where that is cheaper
@@ -98,7 +98,8 @@ public:
   int queryCount() const;
   PlanSummary summary() const;
 
-  /// Of the plan as it is. A tree that becomes one of another class may get another config from advance().
+  /// Which config the plan has, and why. A tree that becomes one of another class may get another config from
+  /// advance().
   ConfigChoice choice() const;
 
   struct Impl;

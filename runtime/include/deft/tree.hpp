@@ -86,7 +86,7 @@ public:
   void clearQueries();
 
   bool isAlive(int node) const;
-  /// Of a living node; all zeros otherwise.
+  /// What is known of a living node; all zeros of another.
   Node node(int node) const;
   /// The living nodes, parents before children, siblings in order of birth.
   std::vector<int> nodesInPreorder() const;

@@ -1,8 +1,8 @@
 #include "tests/gpu/execution/Decoding.h"
 
+#include "runtime/api/SequenceTreeImpl.h"
 #include "runtime/exec/Half.h"
 #include "runtime/exec/RandomInputs.h"
-#include "runtime/jit/SequenceTreeImpl.h"
 #include "runtime/reference/Check.h"
 
 #include <algorithm>

@@ -1,7 +1,7 @@
 #include "tests/gpu/execution/Rig.h"
 
+#include "runtime/api/GpuImpl.h"
 #include "runtime/exec/Params.h"
-#include "runtime/jit/GpuImpl.h"
 
 #include <chrono>
 
@@ -36,7 +36,7 @@ Result<Subject> openSubject(const std::string &name, int index) {
   const auto colon = name.find(':');
   const std::string path = name.substr(0, colon);
   const std::string wanted = colon == std::string::npos ? "" : name.substr(colon + 1);
-  auto program = jit::Program::fromPackage(path, wanted, "name it behind a colon");
+  auto program = program::Program::fromPackage(path, wanted, "name it behind a colon");
   if (!program)
     return toPublic(program.error());
   auto attention = loadPackage(path, wanted);

@@ -2,7 +2,7 @@
 
 #include "runtime/device/HostMemory.h"
 #include "runtime/exec/Inputs.h"
-#include "runtime/jit/Program.h"
+#include "runtime/program/Program.h"
 
 #include <deft/gpu.hpp>
 
@@ -19,7 +19,7 @@ namespace deft::gpu_test {
 struct Subject {
   Gpu gpu;
   GpuAttention attention;
-  jit::Program program;
+  program::Program program;
   std::vector<exec::ParamValue> params;
   std::shared_ptr<device::Device> device; ///< the same GPU, for memory, streams and graphs
   bool mustDeal = false; ///< tokens to warps, under the config that is used (PlanSummary::dealtItems)

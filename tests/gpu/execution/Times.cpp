@@ -1,7 +1,7 @@
+#include "runtime/api/GpuImpl.h"
 #include "runtime/device/Timer.h"
 #include "runtime/exec/RandomInputs.h"
 #include "runtime/exec/cuda/CudaPlan.h"
-#include "runtime/jit/GpuImpl.h"
 #include "runtime/plan/Planner.h"
 #include "tests/gpu/execution/Checks.h"
 

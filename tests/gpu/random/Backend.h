@@ -3,8 +3,8 @@
 #include "compiler/config/Config.h"
 #include "compiler/package/Package.h"
 #include "runtime/exec/Inputs.h"
-#include "runtime/jit/LoadedSpec.h"
 #include "runtime/plan/Plan.h"
+#include "runtime/program/LoadedSpec.h"
 #include "tests/gpu/random/Random.h"
 
 #include <memory>

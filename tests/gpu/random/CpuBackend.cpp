@@ -1,6 +1,6 @@
 #include "runtime/exec/cpu/CpuExecutor.h"
-#include "runtime/jit/CpuConfig.h"
-#include "runtime/jit/Program.h"
+#include "runtime/program/CpuConfig.h"
+#include "runtime/program/Program.h"
 #include "tests/gpu/random/Backend.h"
 
 namespace deft::gpu_test {
@@ -40,7 +40,7 @@ public:
   explicit CpuBackend(std::string package) : package_(std::move(package)) {}
   std::string device() const override { return "the host's processor"; }
   std::vector<config::Config> configs(Random &random, const spec::Variant &variant) const override {
-    auto config = jit::cpuConfig(variant, 1);
+    auto config = program::cpuConfig(variant, 1);
     return config ? std::vector<config::Config>{std::move(*config)} : std::vector<config::Config>{};
   }
   std::size_t invariantAt() const override { return 0; }
@@ -52,7 +52,7 @@ public:
   }
   Result<std::unique_ptr<Kernels>> open(const spec::Variant &variant,
                                         const package::KernelSet &) const override {
-    auto program = jit::Program::fromPackage(package_, variant.name, "");
+    auto program = program::Program::fromPackage(package_, variant.name, "");
     if (!program)
       return program.error();
     auto kernel = program->cpuKernel();

@@ -1,6 +1,7 @@
+#include "compiler/support/InOrder.h"
 #include "runtime/device/Driver.h"
 #include "runtime/exec/cuda/CudaExecutor.h"
-#include "runtime/module_cache/KernelSet.h"
+#include "runtime/module_cache/CompileKernels.h"
 #include "tests/gpu/random/Backend.h"
 #include "tests/gpu/random/Configs.h"
 
@@ -14,24 +15,29 @@ namespace {
 
 class CudaKernels : public Kernels {
 public:
-  explicit CudaKernels(std::unique_ptr<exec::CudaExecutor> executor) : executor_(std::move(executor)) {}
+  CudaKernels(const std::shared_ptr<device::Device> &device, const spec::Variant &variant,
+              std::unique_ptr<exec::CudaExecutor> executor)
+      : inputs_(device, variant), executor_(std::move(executor)) {}
   Result<void> load(const exec::Inputs &inputs) override {
-    if (auto poisoned = executor_->poisonInputs(); !poisoned)
+    if (auto poisoned = inputs_.poisonInputs(); !poisoned)
       return poisoned;
-    return executor_->load(inputs);
+    return inputs_.load(inputs);
   }
-  Result<void> prepare(const plan::Plan &plan) override { return executor_->prepare(plan); }
+  Result<void> prepare(const plan::Plan &plan) override {
+    queryCount_ = plan.queryCount();
+    return executor_->prepare(plan);
+  }
   Result<void> run(exec::Outputs &outputs) override {
-    if (auto poisoned = executor_->poison(); !poisoned)
-      return poisoned;
-    if (auto enqueued = executor_->enqueue(); !enqueued)
-      return enqueued;
-    return executor_->read(outputs);
+    return support::inOrder([&] { return executor_->poison(); }, [&] { return inputs_.poisonOutputs(); },
+                            [&] { return executor_->enqueue(inputs_); },
+                            [&] { return inputs_.read(queryCount_, outputs); });
   }
   int blocks() const override { return executor_->blocksAtOnce(); }
 
 private:
+  exec::CudaInputs inputs_;
   std::unique_ptr<exec::CudaExecutor> executor_;
+  int queryCount_ = 0; ///< of what was prepared
 };
 
 class CudaBackend : public Backend {
@@ -78,7 +84,7 @@ public:
     auto executor = exec::CudaExecutor::create(device_, variant, kernels);
     if (!executor)
       return executor.error();
-    return std::unique_ptr<Kernels>(std::make_unique<CudaKernels>(std::move(*executor)));
+    return std::unique_ptr<Kernels>(std::make_unique<CudaKernels>(device_, variant, std::move(*executor)));
   }
 
 private:

@@ -68,7 +68,7 @@ struct Work {
 class Session {
 public:
   Session(const Options &options, const Backend &backend, const package::Package &package,
-          const jit::LoadedSpec &spec)
+          const program::LoadedSpec &spec)
       : options_(options), backend_(backend) {
     for (std::size_t i = 0; i < spec.variants.size(); ++i) {
       const spec::Variant &variant = spec.variants[i];
@@ -232,7 +232,7 @@ int run(const Options &options, const std::string &command) {
   auto package = package::openPackage(options.package);
   if (!package)
     return fail(package.error());
-  const auto spec = jit::loadPackagedSpec(*package, options.package);
+  const auto spec = program::loadPackagedSpec(*package, options.package);
   if (!spec)
     return fail(spec.error());
   auto backend = !options.compileFor.empty() ? openCompiler(options.compileFor, options.compiler)

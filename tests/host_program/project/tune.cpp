@@ -18,5 +18,5 @@ int main(int argc, char **argv) {
     std::printf("%s: %.2f times as fast as untuned\n", one.treeClass.c_str(), one.gain);
   const auto plan = deft::Plan::make(deft::loadPackage(package).value(), tree).value();
   std::printf("the plan's config is by rule %s\n", plan.choice().rule.c_str());
-  return plan.choice().rule == "exact" ? 0 : 1;
+  return plan.choice().rule == "heuristic" ? 1 : 0; // what a budget cuts short counts as near by
 }

@@ -1,8 +1,8 @@
+#include "compiler/codegen/cuda/Instantiate.h"
 #include "compiler/kernels/DefaultConfig.h"
 #include "compiler/kernels/Legality.h"
 #include "compiler/kernels/Occupancy.h"
 #include "compiler/kernels/SharedMemory.h"
-#include "compiler/package/VariantSource.h"
 #include "runtime/plan/CostModel.h"
 #include "tuner/space/MakeSpace.h"
 
@@ -140,12 +140,13 @@ TEST(ToyFamilyTest, IsTriedByTheTunerWhereItIsLegal) {
 }
 
 TEST(ToyFamilyTest, ItsKernelIncludesItsHeaderAndSaysItsBounds) {
-  package::VariantSource source;
+  codegen::cuda::VariantSource source;
   source.name = "v";
   source.queryHeads = 32;
   source.kvHeads = 8;
   source.headDim = 128;
-  const std::string text = package::instantiateAttend(source, kToyPhase, config::Order::Mixed, withToy());
+  const std::string text =
+      codegen::cuda::instantiateAttend(source, kToyPhase, config::Order::Mixed, withToy());
   for (const char *line : {"#include \"deft/attend_toy.cuh\"\n", "  static constexpr bool kIsDealt = true;\n",
                            "static_assert(deft::toy::smemBytes<Config>() == 2560, ",
                            "__launch_bounds__(32 * Config::kWarps, deft::toy::kBlocks)\n",

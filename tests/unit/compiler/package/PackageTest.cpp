@@ -2,7 +2,6 @@
 #include "compiler/package/Container.h"
 
 #include "compiler/config/ConfigJson.h"
-#include "compiler/package/SpaceJson.h"
 #include "templates/deft/abi.h"
 
 #include <gtest/gtest.h>
@@ -26,16 +25,6 @@ Package sample() {
                     .pageSize = 16,
                     .params = {"cap"},
                     .hooks = "struct Params {};\n"};
-  spec::PhaseSpec wide;
-  wide.name = "wide";
-  wide.rowsAbove = 16;
-  wide.tileQ = spec::TuneList{{64, 128}, true, {}};
-  wide.warps = spec::TuneList{{4}, false, {}};
-  spec::PhaseSpec narrow;
-  narrow.name = "narrow";
-  variant.space = spec::ScheduleSpec{{spec::Partition::Union, spec::Partition::NodeChunk},
-                                     spec::TuneList{{128, 256}, true, {}},
-                                     {wide, narrow}};
   for (const char *arch : {"sm_80", "sm_90a"}) {
     KernelSet set;
     set.arch = arch;
@@ -68,6 +57,18 @@ TEST(PackageTest, KernelsOfAnotherAbiAreLeftOut) {
   EXPECT_TRUE(read->find("llama")->kernels.empty());
 }
 
+TEST(PackageTest, WhatOtherVersionsWroteBesideIsPassedOver) {
+  auto sections = readContainer(writePackage(sample()), "p");
+  ASSERT_TRUE(sections);
+  auto json = nlohmann::json::parse(sections->front().bytes);
+  json.at("variants")[0]["space"] = "variants/llama/space.json"; // the schedule, which the spec has, too
+  sections->front().bytes = json.dump();
+  sections->push_back({"variants/llama/space.json", "{}"});
+  const auto read = readPackage(writeContainer(*sections), "p");
+  ASSERT_TRUE(read) << read.error().message;
+  EXPECT_EQ(read->find("llama")->kernels.size(), 2u);
+}
+
 TEST(PackageTest, RoundTripKeepsEverything) {
   const Package written = sample();
   const auto read = readPackage(writePackage(written), "p");
@@ -83,10 +84,6 @@ TEST(PackageTest, RoundTripKeepsEverything) {
   ASSERT_EQ(read->variants.size(), 2u);
   const PackagedVariant &variant = *read->find("llama");
   EXPECT_EQ(variant.source.hooks, "struct Params {};\n");
-  EXPECT_EQ(toJson(*variant.space), toJson(*written.variants[0].space));
-  EXPECT_EQ(variant.space->phases[0].tileQ->values, (std::vector{64, 128}));
-  EXPECT_FALSE(variant.space->phases[0].tileKv);
-  EXPECT_FALSE(variant.space->phases[1].rowsAbove);
   ASSERT_EQ(variant.kernels.size(), 2u);
   EXPECT_EQ(variant.kernels[1].arch, "sm_90a");
   EXPECT_EQ(config::toJson(variant.kernels[1].config), config::toJson(written.variants[0].kernels[1].config));

@@ -1,8 +1,8 @@
 #include "compiler/config/ConfigJson.h"
 #include "compiler/support/AtomicFile.h"
 #include "runtime/config_cache/ConfigFile.h"
-#include "runtime/config_cache/Legality.h"
 #include "runtime/config_cache/Select.h"
+#include "runtime/config_cache/VariantLegality.h"
 #include "tests/support/JsonBlocks.h"
 
 #include <filesystem>

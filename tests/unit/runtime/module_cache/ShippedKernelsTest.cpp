@@ -1,4 +1,4 @@
-#include "runtime/module_cache/KernelSet.h"
+#include "runtime/module_cache/CompileKernels.h"
 
 #include "compiler/config/ConfigJson.h"
 #include "compiler/driver/Compilation.h"
@@ -38,7 +38,7 @@ TEST_P(ShippedKernelsTest, CompileWithoutSpillsWithinTheMachinesLimits) {
     ASSERT_TRUE(compilation.ok()) << compilation.error().message;
     const auto source = compilation->cudaVariantSource();
     ASSERT_TRUE(source.ok()) << source.error().message;
-    const auto check = [&](const Kernel &kernel, int mostSpills) {
+    const auto check = [&](const package::Kernel &kernel, int mostSpills) {
       SCOPED_TRACE(kernel.entry);
       EXPECT_FALSE(kernel.cubin.empty());
       EXPECT_LE(kernel.resources.spillStoreBytes, mostSpills);
@@ -63,7 +63,7 @@ TEST_P(ShippedKernelsTest, CompileWithoutSpillsWithinTheMachinesLimits) {
       ASSERT_TRUE(set.ok()) << set.error().message;
       ASSERT_EQ(set->attend.size(), config.phases.size());
       const bool isDealt = config.order == config::Order::Mixed;
-      for (const Kernel &kernel : set->attend)
+      for (const package::Kernel &kernel : set->attend)
         check(kernel, isDealt ? kMostDealtSpills : 0);
       check(set->merge, 0);
       EXPECT_EQ(set->merge.smemBytes, 0);

@@ -54,12 +54,14 @@ TEST(AllocationTest, TheSecondPlanOfASizeAllocatesNothing) {
 
 TEST(AllocationTest, AdvancingAllocatesNothing) {
   tree::KvTree tree = test::levelTree({1, 8, 64}, {500, 100, 20});
-  Plan plan = mustPlan(tree, {4, 8}, makeConfig(0, {64, 16}));
+  Planner planner;
+  Plan plan;
+  ASSERT_TRUE(planner.make(tree, {4, 8}, makeConfig(0, {64, 16}), 132, plan));
   for (int step = 0; step < 5; ++step) {
     for (int leaf = 9; leaf < 73; ++leaf)
       ASSERT_TRUE(tree.append(leaf, 1));
     const long long before = allocations;
-    EXPECT_EQ(advance(tree, plan), Advance::Done);
+    EXPECT_EQ(planner.advance(tree, plan), Advance::Done);
     EXPECT_EQ(allocations, before);
   }
 }

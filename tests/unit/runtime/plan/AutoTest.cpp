@@ -219,7 +219,7 @@ TEST(AutoTest, LeastIsNeverMoreThanThePlan) {
         config.partition = partition;
         const auto plan = makePlan(tree, facts, config, 264);
         ASSERT_TRUE(plan) << plan.error().message;
-        const Least least = leastOf(partition, counts, model);
+        const LowerBound least = lowerBoundOf(partition, counts, model);
         EXPECT_LE(least.us, model.estimate(*plan).microseconds);
         EXPECT_LE(least.runs, static_cast<std::int64_t>(plan->runs.size()));
       }

@@ -131,8 +131,8 @@ TEST(VisibleTreeTest, LeavesGrowAndWindowsMove) {
           break;
         }
         ++advanced;
-        for (const Plan::WindowStart &start : plan.windowStarts)
-          moved += start.moved > 0 ? 1 : 0;
+        for (std::size_t s = 0; s < plan.windowStarts.size(); ++s)
+          moved += plan.windowStarts[s].location > before.windowStarts[s].location ? 1 : 0;
         const auto verified = verify(plan, tree, one.facts, one.config);
         ASSERT_TRUE(verified) << verified.error().message;
         if (one.facts.reach.hasRisingEnd())
@@ -234,22 +234,63 @@ TEST(VisibleTreeTest, OfALongChainTheWindowIsRead) {
   EXPECT_EQ(view.places[0].hidden, 99980);
 }
 
-/// The same queries in another company get the same chunks, but for those that show them nothing.
-TEST(VisibleTreeTest, InvariantPlansKeepWholeChunks) {
+/// Where the chunks begin of which a query has partials, by its position in the caller's order.
+std::vector<std::vector<int>> chunksOfQueries(const Plan &plan) {
+  std::vector<std::vector<int>> begins(plan.callerIndex.size());
+  for (const abi::Item &item : plan.items) {
+    EXPECT_EQ(item.runCount, 1) << "a chunk is one run";
+    for (int q = 0; q < item.queryCount; ++q)
+      begins[static_cast<std::size_t>(plan.callerIndex[static_cast<std::size_t>(item.queryBegin + q)])]
+          .push_back(plan.runs[static_cast<std::size_t>(item.runBegin)].position);
+  }
+  for (std::vector<int> &own : begins)
+    std::sort(own.begin(), own.end());
+  return begins;
+}
+
+TEST(VisibleTreeTest, AnInvariantPlanGivesAQueryTheChunksThatShowItSomethingWhoeverElseIsThere) {
+  const auto facts = VariantFacts::of(maskOf("window"), /*isCpu=*/true); // of 20 tokens
+  const config::Config config = makeConfig(32, {16}, spec::Partition::Node);
+  const std::vector<int> lengths{10, 0, 25, 3, 70, 1, 19};
+  const auto plan = [&](std::vector<int> branches) {
+    KvTree tree;
+    const int prompt = tree.addNode(-1, 1000, 0).value();
+    int location = 1000;
+    for (const int length : branches) {
+      (void)tree.addQuery(tree.addNode(prompt, length, location).value());
+      location += length;
+    }
+    Planner planner({.isInvariant = true});
+    Plan made;
+    EXPECT_TRUE(planner.make(tree, facts, config, 4, made));
+    EXPECT_TRUE(verify(made, tree, facts, config));
+    return chunksOfQueries(made);
+  };
+  const auto together = plan(lengths);
+  for (std::size_t i = 0; i < lengths.size(); ++i)
+    EXPECT_EQ(together[i], plan({lengths[i]})[0]) << lengths[i];
+  EXPECT_EQ(together[0], (std::vector<int>{960, 992, 1000})); // sees 990 and more, chunks stay whole
+  EXPECT_EQ(together[2], (std::vector<int>{1000}));
+}
+
+TEST(VisibleTreeTest, AnInvariantPlanEndsWhereAWindowLeavesAChunk) {
   const auto facts = VariantFacts::of(maskOf("window"), /*isCpu=*/true);
   const config::Config config = makeConfig(32, {16}, spec::Partition::Node);
   KvTree tree;
-  const int prompt = tree.addNode(-1, 1000, 0).value();
-  (void)tree.addQuery(tree.addNode(prompt, 10, 1000).value());
+  const int prompt = tree.addNode(-1, 992, 0).value();
+  const int ahead = tree.addNode(prompt, 10, 992).value(), behind = tree.addNode(prompt, 1, 2000).value();
+  (void)tree.addQuery(ahead);
+  (void)tree.addQuery(behind);
   Planner planner({.isInvariant = true});
   Plan plan;
   ASSERT_TRUE(planner.make(tree, facts, config, 4, plan));
-  ASSERT_TRUE(verify(plan, tree, facts, config));
-  std::vector<int> begins;
-  for (const abi::Run &run : plan.runs)
-    begins.push_back(run.position);
-  std::sort(begins.begin(), begins.end());
-  EXPECT_EQ(begins, (std::vector<int>{960, 992, 1000})); // what is seen begins at 990
+  for (int length = 10; length < 19; ++length) {
+    ASSERT_TRUE(tree.append(ahead, 1));
+    ASSERT_TRUE(tree.append(behind, 1));
+    ASSERT_EQ(advance(tree, plan), Advance::Done) << length;
+  }
+  ASSERT_TRUE(tree.append(ahead, 1)); // sees its own twenty tokens; the other one still sees the prompt's end
+  EXPECT_EQ(advance(tree, plan), Advance::NeedsNewPlan);
 }
 
 } // namespace

@@ -1,7 +1,7 @@
 // The frame of the command line, and check, specs and emit --as ast|json, called as the program calls them.
 #include "specs/Embedded.h"
 #include "tests/support/RunDeftc.h"
-#include "tools/deftc/Context.h"
+#include "tools/deftc/common/Context.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -1,7 +1,7 @@
 // build, doctor and emit --as cuda|ptx|cubin, called as the program calls them.
 #include "compiler/package/Package.h"
 #include "tests/support/RunDeftc.h"
-#include "tools/deftc/Context.h"
+#include "tools/deftc/common/Context.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

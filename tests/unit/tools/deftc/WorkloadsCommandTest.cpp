@@ -1,6 +1,6 @@
 #include "runtime/tree/TreeFile.h"
 #include "tests/support/RunDeftc.h"
-#include "tools/deftc/Context.h"
+#include "tools/deftc/common/Context.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -28,8 +28,10 @@ public:
       return support::Error{support::ErrorCode::Diagnostics, "no", "because"};
     if (op == "throw")
       throw std::runtime_error("thrown");
-    if (op == "fault")
+    if (op == "fault") {
+      std::signal(SIGSEGV, SIG_DFL); // sanitizers have handlers, which end a process otherwise
       ::raise(SIGSEGV);
+    }
     if (op == "exit")
       ::_exit(7);
     if (op == "hang")

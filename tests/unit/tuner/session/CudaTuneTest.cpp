@@ -28,8 +28,8 @@ spec::Variant plainVariant() {
 }
 
 /// What the front end would make of it.
-package::VariantSource sourceOf(const spec::Variant &variant) {
-  package::VariantSource source;
+codegen::cuda::VariantSource sourceOf(const spec::Variant &variant) {
+  codegen::cuda::VariantSource source;
   source.name = variant.name;
   source.queryHeads = variant.queryHeads;
   source.kvHeads = variant.kvHeads;

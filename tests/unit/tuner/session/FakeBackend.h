@@ -1,7 +1,7 @@
 #pragma once
 
 #include "compiler/kernels/DefaultConfig.h"
-#include "runtime/jit/CpuConfig.h"
+#include "runtime/program/CpuConfig.h"
 #include "tests/support/Forest.h"
 #include "tests/support/ScalarKernel.h"
 #include "tuner/session/Tune.h"
@@ -96,7 +96,7 @@ inline session::Backend fakeBackend(const spec::Variant &variant, FakeBehaviour 
   };
   backend.untuned =
       [&variant](const config_cache::DeviceKey &) -> support::Result<std::vector<config::Config>> {
-    auto config = jit::cpuConfig(variant, 1);
+    auto config = program::cpuConfig(variant, 1);
     if (!config)
       return config.error();
     return std::vector{std::move(*config)};

@@ -53,7 +53,7 @@ TEST_F(TuneTest, WhereNothingIsClearlyFasterTheUntunedStays) {
   ASSERT_TRUE(report.ok()) << report.error().message;
   for (const ClassReport &one : report->classes) {
     EXPECT_TRUE(one.entry.keepsDefault);
-    EXPECT_EQ(config::toJson(one.entry.config), config::toJson(*jit::cpuConfig(input.variant, 1)));
+    EXPECT_EQ(config::toJson(one.entry.config), config::toJson(*program::cpuConfig(input.variant, 1)));
     EXPECT_FALSE(one.note.empty());
     EXPECT_EQ(one.gain, 1);
   }

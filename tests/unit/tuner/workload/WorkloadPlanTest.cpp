@@ -32,7 +32,7 @@ double advancedShare(const std::string &name, int pageSize, spec::Partition part
     EXPECT_TRUE(sequences->setQueries(workload->tree().queries()));
     const tree::KvTree &tree = sequences->tree();
     ++steps;
-    if (steps > 1 && plan::advance(tree, plan) == plan::Advance::Done)
+    if (steps > 1 && planner.advance(tree, plan) == plan::Advance::Done)
       ++advanced;
     else if (auto made = planner.make(tree, facts, config, 8, plan); !made)
       ADD_FAILURE() << made.error().message;

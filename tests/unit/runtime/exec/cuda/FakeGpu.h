@@ -30,7 +30,6 @@ public:
     variant.withLse = true;
     variant.scale = 0.25;
     fake_cuda::setVariant({6, 2, 16, variant.cache.pageSize, true, 0.25f});
-    module_cache::KernelSet set;
     set.arch = "sm_90a";
     set.config.chunkTokens = 32;
     if (phases == 2)
@@ -65,6 +64,7 @@ public:
 
   std::shared_ptr<device::Device> device;
   spec::Variant variant;
+  package::KernelSet set;
   std::shared_ptr<const CudaKernels> kernels;
   std::unique_ptr<const CudaParams> params;
 };

@@ -1,0 +1,22 @@
+#pragma once
+
+#include "compiler/codegen/cuda/VariantSource.h"
+#include "compiler/kernels/Family.h"
+
+#include <string>
+
+namespace deft::codegen::cuda {
+
+/// Name of a kernel's one `extern "C"` entry: deft_<variant>_<phase>, deft_<variant>_merge.
+std::string attendEntry(const VariantSource &source, const config::PhaseConfig &phase);
+std::string mergeEntry(const VariantSource &source);
+
+/// The whole translation unit of one kernel. Deterministic: the text is a key of the cubin cache and
+/// a golden file. The config must be legal (see compiler/kernels/Legality.h).
+/// `order` is the config's.
+std::string instantiateAttend(const VariantSource &source, const config::PhaseConfig &phase,
+                              config::Order order = config::Order::FromRoot,
+                              kernels::Families families = kernels::families());
+std::string instantiateMerge(const VariantSource &source);
+
+} // namespace deft::codegen::cuda

@@ -1,0 +1,32 @@
+#pragma once
+
+#include "compiler/spec/Variant.h"
+
+#include <string>
+#include <vector>
+
+/// What crosses from MLIR to the text side: with a VariantSource and a config, a kernel's source is
+/// plain text work, so a build without LLVM can still make kernels for configs it has never seen.
+namespace deft::codegen::cuda {
+
+struct VariantSource {
+  std::string name; ///< of the attention; an identifier
+  int queryHeads = 0;
+  int kvHeads = 0;
+  int headDim = 0;
+  spec::DType dtype = spec::DType::BF16;
+  spec::DType outputDtype = spec::DType::BF16;
+  bool withLse = false;
+  int pageSize = 0; ///< 0: contiguous
+  spec::Normalize normalize = spec::Normalize::Softmax;
+  std::vector<std::string> params; ///< names, in the order of their slots
+
+  /// CUDA text of `struct Params` and `struct Variant`, complete and with a final newline; it is
+  /// pasted into an unnamed namespace. May hold `#line` directives back to the spec, with the spec's
+  /// file name alone: the text is a cache key, and a folder must not change it.
+  std::string hooks;
+
+  int ratio() const { return queryHeads / kvHeads; }
+};
+
+} // namespace deft::codegen::cuda

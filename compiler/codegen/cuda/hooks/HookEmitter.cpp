@@ -1,0 +1,233 @@
+#include "compiler/codegen/cuda/hooks/HookEmitter.h"
+
+#include "compiler/codegen/cuda/hooks/ExprPrinter.h"
+#include "compiler/codegen/cuda/hooks/Literals.h"
+#include "compiler/codegen/cuda/hooks/RowValues.h"
+#include "compiler/codegen/cuda/hooks/ScoreForm.h"
+
+namespace deft::codegen::cuda {
+
+using namespace mlir;
+using namespace dialect;
+
+namespace {
+
+constexpr const char *kInlined = "  static __device__ __forceinline__ ";
+
+class HookEmitter {
+public:
+  explicit HookEmitter(AttentionOp op) : op_(op) {}
+
+  std::string emit() {
+    emitParams();
+    std::string row = rowHook(), score = scoreHook() + formHook(), mask = maskHook(), tile = tileHook();
+    text_ += "struct Variant {\n";
+    text_ += "  using Params = ::Params;\n";
+    constant("bool", "kHasMask", op_.hasMask() ? "true" : "false");
+    constant("bool", "kHasScore", op_.hasScore() ? "true" : "false");
+    constant("bool", "kSigmoid", op_.getNormalize() == Normalize::Sigmoid ? "true" : "false");
+    constant("float", "kScale", floatLiteral(static_cast<float>(op_.getScale().convertToDouble())));
+    if (op_.hasMask()) {
+      auto reads = [&](TileArg lo, TileArg hi) {
+        return op_.getTile().getArgument(lo).use_empty() && op_.getTile().getArgument(hi).use_empty()
+                   ? "false"
+                   : "true";
+      };
+      constant("bool", "kReadsDepth", reads(kTileDepthLo, kTileDepthHi));
+      constant("bool", "kReadsQuery", reads(kTileQueryLo, kTileQueryHi));
+    }
+    if (op_.hasScore()) {
+      constant("bool", "kIsCapped", form_.isCapped ? "true" : "false");
+      constant("bool", "kHasOneCap", form_.hasOneCap ? "true" : "false");
+      constant("bool", "kIsSloped", form_.isSloped ? "true" : "false");
+    }
+    text_ += row + score + mask + tile + "};\n";
+    return std::move(text_);
+  }
+
+  Operation *unsupported() const { return unsupported_; }
+
+private:
+  void constant(const std::string &type, const std::string &name, const std::string &value) {
+    text_ += "  static constexpr " + type + " " + name + " = " + value + ";\n";
+  }
+
+  /// One slot of 8 bytes each, as abi::ParamSlot. A trailing underscore keeps names of the spec apart from
+  /// keywords and macros.
+  void emitParams() {
+    text_ += "struct Params {\n";
+    for (auto [slot, param] : llvm::enumerate(op_.getParams().getAsRange<ParamAttr>())) {
+      std::string type = typeName(param.getType()), name = param.getName().str() + "_";
+      if (param.getShape() == ParamShape::Scalar)
+        text_ += "  " + type + " " + name + ";\n  unsigned pad" + std::to_string(slot) + ";\n";
+      else
+        text_ += "  const " + type + " *" + name + ";\n";
+    }
+    text_ += "};\n\n";
+  }
+
+  void bindArguments(ExprPrinter &printer, Region &region) {
+    for (auto [argument, name] : llvm::zip(region.getArguments(), hookArgNames()))
+      printer.bind(argument, name.str());
+  }
+
+  Rounding roundingOf(Region &region) {
+    return &region == &op_.getScore() ? Rounding::Fused : Rounding::Exact;
+  }
+
+  /// `struct Row` and the hook that fills it. What both regions compute alike is kept once.
+  std::string rowHook() {
+    ExprPrinter printer;
+    std::string members;
+    std::map<std::string, std::string> memberOf; // by expression
+    for (Region *region : {&op_.getMask(), &op_.getScore()}) {
+      llvm::SmallVector<Value> values = rowValues(*region);
+      if (values.empty())
+        continue;
+      bindArguments(printer, *region);
+      std::vector<std::string> expressions = printer.print(*region, values, roundingOf(*region));
+      for (auto [value, expression] : llvm::zip(values, expressions)) {
+        auto [entry, isNew] = memberOf.try_emplace(expression, expression);
+        if (isNew) {
+          // An argument keeps its name; the `r` of the others is no argument's.
+          if (!isa<BlockArgument>(value))
+            entry->second = "r" + std::to_string(memberOf.size() - 1);
+          members += "    " + typeName(value.getType()) + " " + entry->second + ";\n";
+          rowValues_.push_back({value, expression, entry->second});
+        }
+        memberOfValue_[value] = entry->second;
+      }
+    }
+    std::string text = "\n  struct Row {\n" + members + "  };\n\n";
+    text += kInlined;
+    text += "Row row(const Params &p, int q_pos, int head, int kv_head, int query) {\n";
+    text += "    Row row;\n";
+    finish(printer);
+    text += printer.statements();
+    for (const RowValue &value : rowValues_) {
+      ExprPrinter line;
+      line.statement(value.value.getLoc(), "row." + value.member + " = " + value.expression + ";");
+      text += line.statements();
+    }
+    return text + "    return row;\n  }\n";
+  }
+
+  std::string scoreHook() {
+    return hook(op_.getScore(),
+                "float score(const Params &p, const Row &row, float s, int kv_pos, int depth, int kv_head)");
+  }
+
+  /// What is in the score where it has a form that the kernels know.
+  std::string formHook() {
+    Region &region = op_.getScore();
+    const std::optional<ScoreForm> form = scoreForm(region);
+    if (!form)
+      return "";
+    form_ = *form;
+    ExprPrinter printer;
+    bindArguments(printer, region);
+    for (Value value : rowValues(region))
+      printer.bind(value, "row." + memberOfValue_.lookup(value));
+    auto text = [&](bool isThere, Value value) -> std::string {
+      if (!isThere || !value)
+        return isThere ? "1.f" : "0";
+      return printer.print(region, {value}, roundingOf(region)).front();
+    };
+    std::string slope = text(form->isSloped, form->slope);
+    if (form->isFalling)
+      slope = "-(" + slope + ")";
+    printer.statement(region.front().getTerminator()->getLoc(),
+                      "return {" + text(form->isCapped, form->cap) + ", " + text(form->isCapped, form->rate) +
+                          ", " + slope + ", " + text(form->isSloped, form->origin) + "};");
+    finish(printer);
+    return "\n" + std::string(kInlined) +
+           "deft::ScoreForm form(const Params &p, const Row &row, int kv_head) {\n" + printer.statements() +
+           "  }\n";
+  }
+
+  std::string maskHook() {
+    return hook(op_.getMask(),
+                "bool mask(const Params &p, const Row &row, int kv_pos, int depth, int kv_head)");
+  }
+
+  std::string hook(Region &region, const std::string &signature) {
+    if (region.empty())
+      return "";
+    ExprPrinter printer;
+    bindArguments(printer, region);
+    for (Value value : rowValues(region))
+      printer.bind(value, "row." + memberOfValue_.lookup(value));
+    auto yield = cast<YieldOp>(region.front().getTerminator());
+    std::string result = printer.print(region, {yield.getValues().front()}, roundingOf(region)).front();
+    printer.statement(yield.getLoc(), "return " + result + ";");
+    finish(printer);
+    return "\n" + (kInlined + signature) + " {\n" + printer.statements() + "  }\n";
+  }
+
+  std::string tileHook() {
+    Region &region = op_.getTile();
+    if (region.empty())
+      return "";
+    static constexpr const char *kBounds[] = {"qLo",     "qHi",     "kvLo",   "kvHi",   "depthLo", "depthHi",
+                                              "queryLo", "queryHi", "headLo", "headHi", "kvHead"};
+    static_assert(std::size(kBounds) == kTileArgCount);
+    ExprPrinter printer;
+    for (auto [argument, name] : llvm::zip(region.getArguments(), kBounds))
+      printer.bind(argument, std::string("b.") + name);
+    auto yield = cast<YieldOp>(region.front().getTerminator());
+    llvm::SmallVector<Value> roots(yield.getValues());
+    std::vector<std::string> results = printer.print(region, roots, Rounding::Exact);
+    printer.statement(yield.getLoc(), "return {" + results[0] + ", " + results[1] + "};");
+    finish(printer);
+    return "\n" + std::string(kInlined) +
+           "deft::TileVisibility tile(const Params &p, const deft::TileBounds &b) {\n" +
+           printer.statements() + "  }\n";
+  }
+
+  void finish(const ExprPrinter &printer) {
+    if (!unsupported_)
+      unsupported_ = printer.unsupported();
+  }
+
+  struct RowValue {
+    Value value;
+    std::string expression, member;
+  };
+
+  AttentionOp op_;
+  std::string text_;
+  std::vector<RowValue> rowValues_;
+  ScoreForm form_;
+  llvm::DenseMap<Value, std::string> memberOfValue_;
+  Operation *unsupported_ = nullptr;
+};
+
+spec::DType dtypeOf(Type type) { return type.isBF16() ? spec::DType::BF16 : spec::DType::F16; }
+
+} // namespace
+
+support::Result<VariantSource> emitVariantSource(AttentionOp attention) {
+  HookEmitter emitter(attention);
+  VariantSource source;
+  source.name = attention.getSymName().str();
+  source.queryHeads = attention.getQueryHeads();
+  source.kvHeads = attention.getKvHeads();
+  source.headDim = attention.getHeadDim();
+  source.dtype = dtypeOf(attention.getDtype());
+  source.outputDtype = dtypeOf(attention.getOutput());
+  source.withLse = attention.getLse();
+  source.pageSize = attention.getCache().getPageSize();
+  source.normalize =
+      attention.getNormalize() == Normalize::Sigmoid ? spec::Normalize::Sigmoid : spec::Normalize::Softmax;
+  for (auto param : attention.getParams().getAsRange<ParamAttr>())
+    source.params.push_back(param.getName().str());
+  source.hooks = emitter.emit();
+  if (Operation *op = emitter.unsupported())
+    return support::Error{support::ErrorCode::Internal,
+                          "no CUDA form of `" + op->getName().getStringRef().str() + "` in attention `" +
+                              source.name + "`",
+                          {}};
+  return source;
+}
+
+} // namespace deft::codegen::cuda

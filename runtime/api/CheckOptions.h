@@ -1,0 +1,45 @@
+#pragma once
+
+#include "runtime/api/Convert.h"
+#include "runtime/exec/cpu/Processors.h"
+
+#include <deft/plan.hpp>
+
+#include <string>
+
+/// Values that a caller's type can hold and that mean nothing. Enums may have been cast from integers.
+namespace deft::api {
+
+inline Result<void> checkRange(const std::string &what, long long value, long long least, long long most,
+                               const std::string &hint = "") {
+  if (value >= least && value <= most)
+    return {};
+  return usage(what + " is " + std::to_string(value) + ", not between " + std::to_string(least) + " and " +
+                   std::to_string(most),
+               hint);
+}
+
+/// `what` names the member: "RuntimeOptions::threads".
+inline Result<void> checkThreads(const std::string &what, int threads) {
+  return checkRange(what, threads, 0, exec::kMostThreads, "0 takes all processors");
+}
+
+inline Result<void> checkPartition(const PlanOptions &options) {
+  return options.partition
+             ? checkRange("PlanOptions::partition", static_cast<long long>(*options.partition),
+                          static_cast<long long>(Partition::Query), static_cast<long long>(Partition::Auto),
+                          "cast no other to a Partition")
+             : Result<void>();
+}
+
+/// Strides of a cache that is not packed must not be negative. 0 is one: heads may share their tokens.
+inline Result<void> checkStrides(const std::optional<CacheStrides> &strides) {
+  if (strides)
+    for (const auto &[name, value] : {std::pair("page", strides->page), std::pair("token", strides->token),
+                                      std::pair("head", strides->head)})
+      if (value < 0)
+        return usage(std::string("CacheStrides::") + name + " is " + std::to_string(value) + ", less than 0");
+  return {};
+}
+
+} // namespace deft::api

@@ -1,0 +1,44 @@
+#pragma once
+
+#include "runtime/config_cache/ConfigCache.h"
+
+#include <map>
+#include <memory>
+#include <mutex>
+#include <string>
+
+namespace deft::api {
+
+/// Tuned configs, read once for each device: a plan is made every step, and files are slow. Any thread may
+/// call.
+class ConfigCaches {
+public:
+  std::shared_ptr<const config_cache::ConfigCache> of(const config_cache::DeviceKey &device) {
+    const std::lock_guard lock(mutex_);
+    std::shared_ptr<const config_cache::ConfigCache> &cache = caches_[device.fileName()];
+    if (!cache)
+      cache = std::make_shared<const config_cache::ConfigCache>(
+          config_cache::ConfigCache::load(config_cache::defaultPlaces(), device));
+    return cache;
+  }
+
+  /// Of this machine's processor with so many threads.
+  std::shared_ptr<const config_cache::ConfigCache> ofCpu(int threads) {
+    config_cache::DeviceKey key;
+    {
+      const std::lock_guard lock(mutex_);
+      if (cpu_.name.empty())
+        cpu_ = config_cache::DeviceKey::ofCpu(threads);
+      key = cpu_;
+    }
+    key.units = threads;
+    return of(key);
+  }
+
+private:
+  std::mutex mutex_;
+  config_cache::DeviceKey cpu_; ///< its name is read out of a file
+  std::map<std::string, std::shared_ptr<const config_cache::ConfigCache>> caches_;
+};
+
+} // namespace deft::api

@@ -1,0 +1,239 @@
+#include "runtime/api/AttentionImpl.h"
+#include "runtime/api/CheckOptions.h"
+#include "runtime/api/GpuImpl.h"
+#include "runtime/api/PlanImpl.h"
+#include "runtime/api/SequenceTreeImpl.h"
+#include "runtime/exec/RandomInputs.h"
+#include "runtime/exec/cuda/CudaPlan.h"
+#include "runtime/exec/cuda/DevicePageTable.h"
+
+#include <algorithm>
+
+namespace deft {
+
+using api::usage;
+
+namespace {
+
+/// Each tree gets the tuned config of its class, as far as the loaded kernels can run it.
+void followTrees(const GpuAttention &attention, Plan::Impl &host) {
+  const device::DeviceFacts &facts = attention.gpu().impl().device->facts();
+  const Attention::Impl &impl = attention.attention().impl();
+  const config::Config &loaded = attention.impl().kernels->config();
+  host.chooser.emplace(impl.configs->of(config_cache::DeviceKey::ofGpu(facts)), impl.program.sharedVariant(),
+                       target::targetForDevice(facts.major, facts.minor), loaded);
+  host.chooser->setReach(attention.impl().reach);
+  host.chooser->pinKernels(loaded);
+}
+
+device::cu::Stream toInternal(GpuStream stream) { return static_cast<device::cu::Stream>(stream); }
+
+} // namespace
+
+struct GpuPlan::Impl {
+  GpuAttention attention; ///< of make(): keeps the device and the kernels' config
+  Plan::Impl host;
+  std::unique_ptr<exec::CudaPlan> device;
+  std::shared_ptr<TreeStamp> followed; ///< by device->watch()
+  plan::Choice taken;                  ///< how the plan was cut that was taken last
+
+  Impl(const GpuAttention &of, std::unique_ptr<exec::CudaPlan> on) : attention(of), device(std::move(on)) {}
+  Impl(const Impl &) = delete;
+  Impl &operator=(const Impl &) = delete;
+  ~Impl() { unfollow(); }
+
+  void unfollow() {
+    if (followed)
+      followed->unfollow(device->watch()->treeGeneration().get());
+    followed = nullptr;
+  }
+
+  /// The host's plan is the tree's; the device's is to become it.
+  Result<void> take() {
+    if (followed != host.stamp) {
+      unfollow();
+      device->forget(); // generations of two trees say nothing of each other
+      followed = host.stamp;
+      followed->follow(device->watch()->treeGeneration());
+    }
+    auto written = device->write(host.plan);
+    if (!written)
+      host.stamp = nullptr; // it is on no device, so it is of no tree
+    else
+      taken = host.planner.lastChoice();
+    return api::toPublic(std::move(written));
+  }
+};
+
+GpuPlan::GpuPlan(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
+GpuPlan::GpuPlan(GpuPlan &&) noexcept = default;
+GpuPlan &GpuPlan::operator=(GpuPlan &&) noexcept = default;
+GpuPlan::~GpuPlan() = default;
+
+Result<GpuPlan> GpuPlan::make(const GpuAttention &attention, const Tree &tree,
+                              const GpuPlanOptions &options) {
+  if (options.runsAhead < 0)
+    return usage("a plan cannot have " + std::to_string(options.runsAhead) + " runs ahead");
+  if (auto checked = api::checkPartition(options.plan); !checked)
+    return checked.error();
+  return api::guarded([&]() -> Result<GpuPlan> {
+    const auto &kernels = attention.impl().kernels;
+    auto device = exec::CudaPlan::create(
+        kernels, {.room = std::nullopt, .isWatched = true, .freeRuns = options.runsAhead});
+    if (!device)
+      return api::toPublic(device.error());
+    auto impl = std::make_unique<Impl>(attention, std::move(*device));
+    Plan::Impl &host = impl->host;
+    host.facts = plan::VariantFacts::of(kernels->variant(), /*isCpu=*/false, attention.impl().reach);
+    host.options = options.plan;
+    host.options.params = nullptr;
+    host.config = withOptions(kernels->config(), options.plan);
+    if (host.config.phases.size() != kernels->phases())
+      return usage("an invariant plan needs one kernel, the attention was loaded with " +
+                       std::to_string(kernels->phases()),
+                   "load it with GpuLoadOptions::invariant");
+    if (options.plan.invariant)
+      host.planner = plan::Planner({.isInvariant = true});
+    else
+      followTrees(attention, host);
+    host.workers = kernels->blocksAtOnce();
+    if (auto made = host.make(tree); !made)
+      return made.error();
+    if (auto taken = impl->take(); !taken)
+      return taken.error();
+    return GpuPlan(std::move(impl));
+  });
+}
+
+Result<Advanced> GpuPlan::advance(const Tree &tree) {
+  return api::guarded([&]() -> Result<Advanced> {
+    if (impl_->host.isCurrentFor(tree))
+      return Advanced::Nothing;
+    impl_->host.isCaptured = impl_->device->isFixed();
+    impl_->device->lendRoom(impl_->host.plan.runs);
+    const auto advanced = impl_->host.advance(tree);
+    if (!advanced)
+      return advanced;
+    auto taken = impl_->take();
+    // The room that a graph has may be for fewer runs, or that of another cut. In path order, or as it was
+    // then, the tree may still fit.
+    if (!taken && impl_->host.isCaptured) {
+      const plan::Choice chosen = impl_->host.planner.lastChoice();
+      const bool hasMoreRuns =
+          impl_->host.config.order == config::Order::Mixed || impl_->host.facts.pageSize > 0;
+      if (hasMoreRuns && impl_->host.makeAs(chosen, tree))
+        taken = impl_->take();
+      if (!taken && chosen != impl_->taken && impl_->host.makeAs(impl_->taken, tree))
+        taken = impl_->take();
+    }
+    if (!taken)
+      return taken.error();
+    return advanced;
+  });
+}
+
+Result<void> GpuPlan::upload(GpuStream stream) {
+  return api::guarded([&] { return api::toPublic(impl_->device->upload(toInternal(stream))); });
+}
+
+Result<void> GpuPlan::run(const GpuAttention &attention, const GpuInputs &inputs, const GpuOutputs &outputs,
+                          GpuStream stream) {
+  return api::guarded([&]() -> Result<void> {
+    const spec::Variant &variant = attention.attention().impl().variant();
+    const Plan::Impl &host = impl_->host;
+    if (outputs.lse && !variant.withLse)
+      return usage("`" + variant.name + "` gives no lse",
+                   "write `output = ... with lse` in the spec, or leave GpuOutputs::lse null");
+    if (auto checked = host.checkReach(attention.impl().reach, variant.name); !checked)
+      return checked;
+    if (host.plan.queryCount() > 0 && (!inputs.q || !outputs.out))
+      return usage(std::string(inputs.q ? "GpuOutputs::out" : "GpuInputs::q") + " is null");
+    if (host.plan.tableTokens > 0 && (!inputs.k || !inputs.v))
+      return usage(std::string(inputs.k ? "GpuInputs::v" : "GpuInputs::k") + " is null");
+    if (host.plan.tableTokens > 0 && variant.cache.paged && !inputs.pageTable)
+      return usage("GpuInputs::pageTable is null, and the cache of `" + variant.name + "` is paged");
+    if (auto checked = api::checkStrides(inputs.strides); !checked)
+      return checked;
+    exec::CudaPointers pointers;
+    pointers.q = inputs.q;
+    pointers.k = inputs.k;
+    pointers.v = inputs.v;
+    pointers.pageTable = inputs.pageTable;
+    pointers.pages = host.tablePages(attention.attention().pageSize());
+    pointers.cache = exec::cacheLayoutOf(variant);
+    if (inputs.strides)
+      pointers.cache = {inputs.strides->page, inputs.strides->token, inputs.strides->head};
+    pointers.out = outputs.out;
+    pointers.lse = outputs.lse;
+    pointers.params = attention.impl().params.get();
+    return api::toPublic(impl_->device->run(*attention.impl().kernels, pointers, toInternal(stream)));
+  });
+}
+
+Result<void> GpuPlan::checkReplays() {
+  return api::guarded([&] { return api::toPublic(impl_->device->checkReplays()); });
+}
+
+Result<void> GpuPlan::reserve(const GpuRoom &room) {
+  constexpr int kMost = 1 << 28; // of any: more than a device's memory
+  for (const auto &[name, value] : {std::pair("queries", room.queries), std::pair("items", room.items),
+                                    std::pair("runs", room.runs), std::pair("partials", room.partials)})
+    if (auto checked = api::checkRange(std::string("GpuRoom::") + name, value, 0, kMost); !checked)
+      return checked;
+  return api::guarded([&]() -> Result<void> {
+    if (impl_->device->isFixed())
+      return usage("a captured graph has fixed the plan's room", "make another plan, and capture again");
+    exec::PlanRoom larger = impl_->device->room();
+    larger.queries = std::max(larger.queries, room.queries);
+    larger.runs = std::max(larger.runs, room.runs);
+    larger.mergedQueries = std::max(larger.mergedQueries, room.queries);
+    larger.mergeSlots = std::max(larger.mergeSlots, room.partials);
+    larger.partialSlots = std::max(larger.partialSlots, room.partials);
+    for (int &items : larger.items)
+      items = std::max(items, room.items);
+    if (auto set = impl_->device->setRoom(larger); !set)
+      return api::toPublic(set.error());
+    return impl_->host.isCurrent() ? impl_->take() : Result<void>();
+  });
+}
+
+GpuRoom GpuPlan::room() const {
+  const exec::PlanRoom &room = impl_->device->room();
+  const auto fewest = std::min_element(room.items.begin(), room.items.end());
+  return {room.queries, fewest == room.items.end() ? 0 : *fewest, room.runs, room.partialSlots};
+}
+
+bool GpuPlan::isCurrent() const { return impl_->host.isCurrent(); }
+int GpuPlan::queryCount() const { return impl_->host.plan.queryCount(); }
+PlanSummary GpuPlan::summary() const { return impl_->host.summary(); }
+ConfigChoice GpuPlan::choice() const { return impl_->host.choice(); }
+
+struct GpuPageTable::Impl {
+  std::unique_ptr<exec::DevicePageTable> table;
+};
+
+GpuPageTable::GpuPageTable(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
+GpuPageTable::GpuPageTable(GpuPageTable &&) noexcept = default;
+GpuPageTable &GpuPageTable::operator=(GpuPageTable &&) noexcept = default;
+GpuPageTable::~GpuPageTable() = default;
+
+Result<GpuPageTable> GpuPageTable::make(const Gpu &gpu, int pages) {
+  if (pages < 0)
+    return usage("a page table cannot have " + std::to_string(pages) + " pages");
+  return api::guarded([&]() -> Result<GpuPageTable> {
+    auto table = exec::DevicePageTable::create(gpu.impl().device, pages);
+    if (!table)
+      return api::toPublic(table.error());
+    return GpuPageTable(std::make_unique<Impl>(Impl{std::move(*table)}));
+  });
+}
+
+Result<void> GpuPageTable::upload(const SequenceTree &sequences, GpuStream stream) {
+  return api::guarded([&] {
+    return api::toPublic(impl_->table->upload(sequences.impl().sequences.pool(), toInternal(stream)));
+  });
+}
+
+const int *GpuPageTable::data() const { return impl_->table->data(); }
+
+} // namespace deft

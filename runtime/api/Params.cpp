@@ -1,0 +1,132 @@
+#include "runtime/api/ParamsImpl.h"
+
+#include "compiler/support/NearestName.h"
+#include "runtime/api/AttentionImpl.h"
+#include "runtime/api/Convert.h"
+#include "runtime/exec/ParamRanges.h"
+#include "runtime/exec/Params.h"
+
+#include <cmath>
+#include <limits>
+#include <type_traits>
+
+namespace deft {
+
+using api::usage;
+
+namespace {
+
+Result<std::size_t> indexOf(const Params::Impl &impl, std::string_view name) {
+  std::vector<std::string> names;
+  for (const ParamInfo &info : impl.attention.params())
+    names.push_back(info.name);
+  for (std::size_t i = 0; i < names.size(); ++i)
+    if (names[i] == name)
+      return i;
+  return usage("`" + impl.attention.name() + "` has no parameter `" + std::string(name) + "`",
+               names.empty() ? "it has none at all" : support::didYouMean(std::string(name), names));
+}
+
+template <typename T>
+Result<void> setArray(Params::Impl &impl, std::string_view name, std::span<const T> values, bool isF32,
+                      std::vector<T> exec::ParamValue::*member) {
+  return api::guarded([&]() -> Result<void> {
+    const auto index = indexOf(impl, name);
+    if (!index)
+      return index.error();
+    const ParamInfo &info = impl.attention.params()[*index];
+    if (info.isF32 != isF32)
+      return usage("parameter `" + info.name + "` is " + (info.isF32 ? "f32" : "i32") + ", not " +
+                   (isF32 ? "f32" : "i32"));
+    if (values.size() != static_cast<std::size_t>(info.length))
+      return usage("parameter `" + info.name + "` has " + std::to_string(info.length) + " values, not " +
+                   std::to_string(values.size()));
+    if constexpr (std::is_same_v<T, float>)
+      if (const auto at = exec::firstNotFinite(values))
+        return usage("parameter `" + info.name + "` must be finite f32s, value " + std::to_string(*at) +
+                     " is " + std::to_string(values[*at]));
+    exec::ParamValue value;
+    (value.*member).assign(values.begin(), values.end());
+    impl.values[*index] = std::move(value);
+    return {};
+  });
+}
+
+} // namespace
+
+Params::Params(const Attention &attention) : impl_(std::make_unique<Impl>(attention)) {
+  const auto &params = attention.impl().variant().params;
+  for (std::size_t i = 0; i < params.size(); ++i)
+    if (params[i].defaultValue)
+      (void)set(params[i].name, *params[i].defaultValue); // the front end has checked it
+}
+
+Params::Params(const Params &other) : impl_(std::make_unique<Impl>(*other.impl_)) {}
+Params::Params(Params &&) noexcept = default;
+Params &Params::operator=(const Params &other) {
+  impl_ = std::make_unique<Impl>(*other.impl_);
+  return *this;
+}
+Params &Params::operator=(Params &&) noexcept = default;
+Params::~Params() = default;
+
+Result<void> Params::set(std::string_view name, double value) {
+  return api::guarded([&]() -> Result<void> {
+    const auto index = indexOf(*impl_, name);
+    if (!index)
+      return index.error();
+    const ParamInfo &info = impl_->attention.params()[*index];
+    const auto length = static_cast<std::size_t>(info.length);
+    exec::ParamValue given;
+    if (info.isF32) {
+      if (!std::isfinite(static_cast<float>(value)))
+        return usage("parameter `" + info.name + "` must be a finite f32, " + std::to_string(value) +
+                     " is not");
+      given.f32.assign(length, static_cast<float>(value));
+    } else {
+      using Limits = std::numeric_limits<std::int32_t>;
+      // NaN fails the comparisons.
+      if (!(value >= Limits::min() && value <= Limits::max()) || std::trunc(value) != value)
+        return usage("parameter `" + info.name + "` is an i32, " + std::to_string(value) + " is not");
+      given.i32.assign(length, static_cast<std::int32_t>(value));
+    }
+    impl_->values[*index] = std::move(given);
+    return {};
+  });
+}
+
+Result<void> Params::set(std::string_view name, std::span<const float> values) {
+  return setArray(*impl_, name, values, true, &exec::ParamValue::f32);
+}
+
+Result<void> Params::set(std::string_view name, std::span<const std::int32_t> values) {
+  return setArray(*impl_, name, values, false, &exec::ParamValue::i32);
+}
+
+Result<void> Params::Impl::checkAllGiven() const {
+  for (std::size_t i = 0; i < values.size(); ++i)
+    if (const spec::Param &param = attention.impl().variant().params[i]; !values[i])
+      return usage("parameter `" + param.name + "` (" + exec::paramTypeName(param) + ") needs a value",
+                   "give it with Params::set and hand the Params in with Inputs::params, or where a GPU's "
+                   "attention is loaded");
+  return {};
+}
+
+plan::Reach Params::Impl::reach() const {
+  std::vector<exec::ParamValue> known(values.size());
+  for (std::size_t i = 0; i < values.size(); ++i)
+    if (values[i])
+      known[i] = *values[i];
+  return plan::Reach::of(attention.impl().bounds, exec::rangesOf(attention.impl().variant(), known));
+}
+
+Result<std::vector<abi::ParamSlot>> Params::Impl::slots() const {
+  if (auto given = checkAllGiven(); !given)
+    return given.error();
+  std::vector<abi::ParamSlot> result(values.size());
+  for (std::size_t i = 0; i < values.size(); ++i)
+    result[i] = exec::slotOf(attention.impl().variant().params[i], *values[i]);
+  return result;
+}
+
+} // namespace deft

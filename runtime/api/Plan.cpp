@@ -1,0 +1,194 @@
+#include "runtime/api/PlanImpl.h"
+
+#include "runtime/api/AttentionImpl.h"
+#include "runtime/api/CheckOptions.h"
+#include "runtime/api/InvariantConfig.h"
+#include "runtime/api/ParamsImpl.h"
+#include "runtime/exec/cpu/Processors.h"
+#include "runtime/program/CpuConfig.h"
+#include "runtime/tree/Places.h"
+
+#include <algorithm>
+
+namespace deft {
+
+namespace {
+
+/// Tokens of a chunk that must not follow from the tree: enough that starting an item costs next to nothing.
+constexpr int kInvariantChunk = 512;
+
+spec::Partition partitionOf(Partition partition) {
+  switch (partition) {
+  case Partition::Query:
+    return spec::Partition::Query;
+  case Partition::Node:
+    return spec::Partition::Node;
+  case Partition::NodeChunk:
+    return spec::Partition::NodeChunk;
+  case Partition::Flatten:
+    return spec::Partition::Flatten;
+  case Partition::Cascade:
+    return spec::Partition::Cascade;
+  case Partition::Greedy:
+    return spec::Partition::Greedy;
+  case Partition::Union:
+    return spec::Partition::Union;
+  case Partition::Auto:
+    break;
+  }
+  return spec::Partition::Auto;
+}
+
+} // namespace
+
+config::Config withOptions(config::Config config, const PlanOptions &options) {
+  if (options.partition)
+    config.partition = partitionOf(*options.partition);
+  if (options.chunkTokens)
+    config.chunkTokens = *options.chunkTokens;
+  if (!options.invariant)
+    return config;
+  // What the options leave open; what they say wrong is the planner's error.
+  if (!options.partition)
+    config.partition = spec::Partition::Node;
+  if (config.chunkTokens == 0 && !options.chunkTokens)
+    config.chunkTokens = kInvariantChunk;
+  return api::withWidestPhase(std::move(config));
+}
+
+Plan::Plan(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
+Plan::Plan(Plan &&) noexcept = default;
+Plan &Plan::operator=(Plan &&) noexcept = default;
+Plan::~Plan() = default;
+
+Result<Plan> Plan::make(const Attention &attention, const Tree &tree, const PlanOptions &options) {
+  if (auto checked = api::checkPartition(options); !checked)
+    return checked.error();
+  if (auto checked = api::checkThreads("PlanOptions::workers", options.workers); !checked)
+    return checked.error();
+  return api::guarded([&]() -> Result<Plan> {
+    const spec::Variant &variant = attention.impl().variant();
+    const int workers = options.workers > 0 ? options.workers : exec::usableProcessors();
+    auto config = program::cpuConfig(variant, workers);
+    if (!config)
+      return api::toPublic(config.error());
+    auto impl = std::make_unique<Impl>();
+    if (options.params && &options.params->impl().attention.impl() != &attention.impl())
+      return api::usage("PlanOptions::params are those of another attention");
+    const Params &params = options.params ? *options.params : Params(attention);
+    impl->facts = plan::VariantFacts::of(variant, /*isCpu=*/true, params.impl().reach());
+    impl->options = options;
+    impl->options.params = nullptr; // theirs, for this call
+    impl->config = withOptions(*config, options);
+    if (options.invariant) // which says that the tree has no part in it
+      impl->planner = plan::Planner({.isInvariant = true});
+    else
+      impl->chooser.emplace(attention.impl().configs->ofCpu(workers),
+                            attention.impl().program.sharedVariant(), nullptr, std::move(*config));
+    if (impl->chooser)
+      impl->chooser->setReach(impl->facts.reach);
+    impl->workers = workers;
+    if (auto made = impl->make(tree); !made)
+      return made.error();
+    return Plan(std::move(impl));
+  });
+}
+
+void Plan::Impl::chooseConfig(const Tree &tree, const plan::TreeView &view) {
+  if (!chooser || isCaptured)
+    return;
+  const config_cache::Selection &selection =
+      chooser->choose(tree.impl().tree(), config_cache::featuresOf(view));
+  if (chooser->changes() == changesSeen)
+    return;
+  changesSeen = chooser->changes();
+  config = withOptions(selection.config(), options);
+}
+
+Result<void> Plan::Impl::checkReach(const plan::Reach &reach, const std::string &attention) const {
+  if (facts.reach.isAll() || facts.reach == reach)
+    return {};
+  return api::usage("the plan leaves out what another mask hides, or this one with other values of its "
+                    "parameters: `" +
+                        attention + "` may see it",
+                    "make the plan for this attention, with the values that it runs with");
+}
+
+ConfigChoice Plan::Impl::choice() const {
+  if (!chooser)
+    return {"heuristic", "", "", "an invariant plan's config does not depend on the tree"};
+  const config_cache::Selection &selection = chooser->selection();
+  return {config_cache::ruleName(selection.rule()), selection.treeClass.text(), selection.chosen.path,
+          selection.chosen.why() + (isRefitted ? "; made for the room of a captured graph" : "")};
+}
+
+Result<void> Plan::Impl::checkPlaces(const Tree &tree) {
+  if (!options.checkPlaces)
+    return {};
+  auto checked = tree::checkPlaces(tree.impl().tree());
+  if (!checked)
+    stamp = nullptr;
+  return api::toPublic(std::move(checked));
+}
+
+Result<void> Plan::Impl::make(const Tree &tree) {
+  stamp = nullptr;
+  if (auto checked = checkPlaces(tree); !checked)
+    return checked;
+  chooseConfig(tree, planner.read(tree.impl().tree(), facts));
+  if (auto made = planner.makeOfRead(tree.impl().tree(), facts, config, workers, plan); !made)
+    return api::toPublic(made.error());
+  isRefitted = false;
+  noteTree(tree);
+  return {};
+}
+
+Result<void> Plan::Impl::makeAs(const plan::Choice &choice, const Tree &tree) {
+  stamp = nullptr;
+  config::Config fixed = config;
+  fixed.partition = choice.partition;
+  fixed.chunkTokens = choice.chunkTokens;
+  if (fixed.order == config::Order::Mixed)
+    fixed.order = config::Order::FromRoot;
+  if (auto made = planner.make(tree.impl().tree(), facts.withoutPages(), fixed, workers, plan); !made)
+    return api::toPublic(made.error());
+  isRefitted = true;
+  noteTree(tree);
+  return {};
+}
+
+void Plan::Impl::noteTree(const Tree &tree) {
+  stamp = tree.impl().stamp;
+  generation = tree.impl().tree().generation();
+}
+
+Result<Advanced> Plan::Impl::advance(const Tree &tree) {
+  if (isCurrentFor(tree))
+    return Advanced::Nothing;
+  if (auto checked = checkPlaces(tree); !checked)
+    return checked.error();
+  if (stamp == tree.impl().stamp && planner.advance(tree.impl().tree(), plan) == plan::Advance::Done) {
+    noteTree(tree);
+    return Advanced::InPlace;
+  }
+  if (auto made = make(tree); !made)
+    return made.error();
+  return Advanced::Remade;
+}
+
+PlanSummary Plan::Impl::summary() const {
+  const plan::PlanSummary own = plan::summarize(plan, facts);
+  return {own.items, own.directItems, own.dealtItems, own.itemTokens, own.partialSlots, own.mergedQueries};
+}
+
+Result<Advanced> Plan::advance(const Tree &tree) {
+  return api::guarded([&] { return impl_->advance(tree); });
+}
+
+bool Plan::isCurrent() const { return impl_->isCurrent(); }
+int Plan::queryCount() const { return impl_->plan.queryCount(); }
+
+PlanSummary Plan::summary() const { return impl_->summary(); }
+ConfigChoice Plan::choice() const { return impl_->choice(); }
+
+} // namespace deft

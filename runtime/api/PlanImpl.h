@@ -1,0 +1,58 @@
+#pragma once
+
+#include "runtime/api/TreeImpl.h"
+#include "runtime/config_cache/ConfigChooser.h"
+#include "runtime/plan/Planner.h"
+
+#include <deft/plan.hpp>
+
+#include <optional>
+
+namespace deft {
+
+struct Plan::Impl {
+  plan::VariantFacts facts;
+  config::Config config;
+  PlanOptions options;
+  /// Chooses the config for a tree; none: it is the same for all trees.
+  std::optional<config_cache::ConfigChooser> chooser;
+  int changesSeen = 0;     ///< of the chooser
+  bool isCaptured = false; ///< a graph has the plan's room: the config stays
+  bool isRefitted = false; ///< by makeAs()
+  int workers = 1;
+  plan::Planner planner;
+  plan::Plan plan;
+
+  std::shared_ptr<TreeStamp> stamp; ///< of the tree; null: the plan fits none
+  std::uint64_t generation = 0;     ///< that the stamp had
+
+  /// Entries that a page table needs for the plan.
+  int tablePages(int pageSize) const {
+    return pageSize > 0 && plan.tableTokens > 0 ? (plan.tableTokens - 1) / pageSize + 1 : 0;
+  }
+  /// An error where a mask shows what the plan leaves out.
+  Result<void> checkReach(const plan::Reach &reach, const std::string &attention) const;
+  bool isCurrent() const { return stamp && stamp->generation() == generation; }
+  bool isCurrentFor(const Tree &tree) const { return stamp == tree.impl().stamp && isCurrent(); }
+
+  /// Makes the plan of this tree, anew.
+  Result<void> make(const Tree &tree);
+  Result<Advanced> advance(const Tree &tree);
+  /// As make(), of `auto` with this choice, and with no more runs than that needs.
+  Result<void> makeAs(const plan::Choice &choice, const Tree &tree);
+  PlanSummary summary() const;
+  void noteTree(const Tree &tree);
+
+  ConfigChoice choice() const;
+
+private:
+  /// Where the options ask for it. After an error the plan fits no tree.
+  Result<void> checkPlaces(const Tree &tree);
+  void chooseConfig(const Tree &tree, const plan::TreeView &view);
+};
+
+/// The config that the options make of one, for the partition, the chunk and, where the plan is to be
+/// invariant, the phases.
+config::Config withOptions(config::Config config, const PlanOptions &options);
+
+} // namespace deft

@@ -1,0 +1,85 @@
+#include "runtime/module_cache/CompileKernels.h"
+
+#include "compiler/codegen/cuda/Instantiate.h"
+#include "compiler/kernels/Legality.h"
+#include "compiler/kernels/SharedMemory.h"
+
+#include <future>
+
+namespace deft::module_cache {
+
+using package::Kernel;
+using package::KernelOrigin;
+using package::KernelSet;
+using support::Error;
+using support::ErrorCode;
+using support::Result;
+
+Result<Kernel> compileKernel(CubinCache *cache, const nvrtc::Nvrtc &nvrtc, const std::string &entry,
+                             const std::string &source, std::string_view arch,
+                             const nvrtc::CompileOptions &options) {
+  const std::string key = cacheKey(source, arch, nvrtc::compilerOptions(arch, options), nvrtc.version());
+  Kernel kernel;
+  kernel.entry = entry;
+  if (cache) {
+    if (auto cached = cache->find(key); cached && cached->resources.entry == entry) {
+      kernel.cubin = std::move(cached->cubin);
+      kernel.resources = std::move(cached->resources);
+      kernel.origin = KernelOrigin::Cache;
+      return kernel;
+    }
+  }
+  Result<nvrtc::Compiled> compiled = nvrtc.compile(entry + ".cu", source, arch, options);
+  if (!compiled)
+    return std::move(compiled).error();
+  if (compiled->resources.size() != 1 || compiled->resources[0].entry != entry)
+    return Error{ErrorCode::Internal,
+                 "the resource report of `" + entry + "` was not understood:\n" + compiled->log,
+                 {}};
+  kernel.cubin = std::move(compiled->cubin);
+  kernel.resources = compiled->resources[0];
+  if (cache)
+    cache->store(key, source, {kernel.cubin, kernel.resources});
+  return kernel;
+}
+
+Result<KernelSet> compileKernels(CubinCache *cache, const nvrtc::Nvrtc &nvrtc,
+                                 const codegen::cuda::VariantSource &source, const config::Config &config,
+                                 const target::Target &target, const nvrtc::CompileOptions &options) {
+  const kernels::KernelShape shape{source.queryHeads, source.kvHeads, source.headDim};
+  if (Result<void> legal = kernels::checkConfig(shape, config, target); !legal)
+    return legal.error();
+
+  // One thread a kernel: NVRTC compiles in parallel, and a config has a handful of kernels.
+  const auto start = [&](std::string entry, std::string text) {
+    return std::async(std::launch::async,
+                      [=, &nvrtc, &target, &options, entry = std::move(entry), text = std::move(text)] {
+                        return compileKernel(cache, nvrtc, entry, text, target.arch, options);
+                      });
+  };
+  std::vector<std::future<Result<Kernel>>> attend;
+  for (const config::PhaseConfig &phase : config.phases)
+    attend.push_back(start(codegen::cuda::attendEntry(source, phase),
+                           codegen::cuda::instantiateAttend(source, phase, config.order)));
+  auto merge = start(codegen::cuda::mergeEntry(source), codegen::cuda::instantiateMerge(source));
+
+  KernelSet set;
+  set.arch = target.arch;
+  set.config = config;
+  for (std::size_t i = 0; i < attend.size(); ++i) {
+    Result<Kernel> kernel = attend[i].get();
+    if (!kernel)
+      return std::move(kernel).error(); // the other futures wait in their destructors
+    kernel->threads = 32 * config.phases[i].warps;
+    kernel->smemBytes = kernels::smemBytes(source.headDim, config.phases[i]);
+    set.attend.push_back(std::move(*kernel));
+  }
+  Result<Kernel> merged = merge.get();
+  if (!merged)
+    return std::move(merged).error();
+  set.merge = std::move(*merged);
+  set.merge.threads = 32 * kernels::kMergeWarps;
+  return set;
+}
+
+} // namespace deft::module_cache

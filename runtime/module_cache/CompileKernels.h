@@ -1,0 +1,31 @@
+#pragma once
+
+#include "compiler/codegen/cuda/VariantSource.h"
+#include "compiler/config/Config.h"
+#include "compiler/package/KernelSet.h"
+#include "compiler/support/Result.h"
+#include "compiler/target/Target.h"
+#include "runtime/module_cache/CubinCache.h"
+#include "runtime/nvrtc/Nvrtc.h"
+
+#include <string>
+#include <string_view>
+
+/// From a variant's source to its kernels, by NVRTC and the cubin cache.
+namespace deft::module_cache {
+
+/// One kernel from its source: found in the cache, or compiled and stored. `entry` is its function,
+/// and names the source in messages. `cache` may be null.
+support::Result<package::Kernel> compileKernel(CubinCache *cache, const nvrtc::Nvrtc &nvrtc,
+                                               const std::string &entry, const std::string &source,
+                                               std::string_view arch,
+                                               const nvrtc::CompileOptions &options = {});
+
+/// All kernels of a config, those that the cache lacks in parallel. The config must be legal on the
+/// target; an illegal one is an error before anything is compiled.
+support::Result<package::KernelSet> compileKernels(CubinCache *cache, const nvrtc::Nvrtc &nvrtc,
+                                                   const codegen::cuda::VariantSource &source,
+                                                   const config::Config &config, const target::Target &target,
+                                                   const nvrtc::CompileOptions &options = {});
+
+} // namespace deft::module_cache

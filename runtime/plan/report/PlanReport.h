@@ -1,0 +1,54 @@
+#pragma once
+
+#include "compiler/config/Config.h"
+#include "compiler/support/Result.h"
+#include "runtime/plan/Balance.h"
+#include "runtime/plan/CostModel.h"
+#include "runtime/plan/Io.h"
+#include "runtime/tree/KvTree.h"
+
+#include <nlohmann/json_fwd.hpp>
+
+#include <string>
+#include <vector>
+
+namespace deft::plan {
+
+/// A plan and all that is told of it: as text by `deftc plan`, as JSON, and as a picture. Plain values.
+struct PlanReport {
+  std::string treeName; ///< for people
+  tree::KvTree tree;
+  std::vector<std::string> nodeNames; ///< as the tree's file has them, or empty
+  std::string variantName;
+  VariantFacts facts;
+  config::Config config;
+  int blocks = 0;
+
+  Plan plan;
+  CostModel model; ///< by which the plan's time is told; see reportPlan
+  PlanCost cost;
+  IoBytes io;
+  Balance balance;            ///< in microseconds of the cost model
+  std::vector<int> nodeOfRun; ///< of each run of the plan
+
+  std::string nodeName(int node) const;
+  /// Of the phase that the item is in.
+  std::string phaseName(int item) const;
+  /// The caller's query at a place of the plan's order.
+  const tree::Query &query(int place) const { return tree.queries()[plan.callerIndex[place]]; }
+};
+
+/// Places the tree, plans it, counts the plan and tells its time by `prices`: plans are made by the config's
+/// own, and kernels of a GPU compared by others (kernelCoefficients).
+support::Result<PlanReport> reportPlan(tree::KvTree tree, const VariantFacts &facts,
+                                       const config::Config &config, const config::CostCoefficients &prices,
+                                       int blocks);
+
+/// "4,400 tokens read, each by 10.1 queries in the mean"; under a mask, how many it hides from all.
+std::string readText(const PlanReport &report);
+
+nlohmann::json toJson(const PlanReport &report);
+/// A picture for a browser; see PlanPicture.cpp.
+std::string drawPlan(const PlanReport &report);
+
+} // namespace deft::plan

@@ -1,0 +1,17 @@
+#include "runtime/program/CpuConfig.h"
+
+#include "compiler/kernels/DefaultConfig.h"
+
+namespace deft::program {
+
+support::Result<config::Config> cpuConfig(const spec::Variant &variant, int threads) {
+  auto config = kernels::defaultConfig(variant);
+  if (!config)
+    return config;
+  config->cost = config::cpuCoefficients(threads);
+  if (!variant.schedule || variant.schedule->partitions.empty())
+    config->partition = spec::Partition::Auto;
+  return config;
+}
+
+} // namespace deft::program

@@ -1,0 +1,160 @@
+#include "runtime/program/Program.h"
+
+#include "compiler/kernels/DefaultConfig.h"
+#include "compiler/package/Container.h"
+#include "runtime/config_cache/ConfigChooser.h"
+#include "runtime/exec/cpu/SharedObject.h"
+#include "runtime/module_cache/CompileKernels.h"
+#include "runtime/program/Compiler.h"
+
+#include <fstream>
+#include <optional>
+
+namespace deft::program {
+
+using support::Error;
+using support::ErrorCode;
+using support::Result;
+
+namespace {
+
+Result<const target::Target *> targetFor(int major, int minor) {
+  if (const target::Target *target = target::targetForDevice(major, minor))
+    return target;
+  return Error{ErrorCode::Environment,
+               "no kernels for a GPU of compute capability " + std::to_string(major) + "." +
+                   std::to_string(minor),
+               "deftc knows " + target::targetNames()};
+}
+
+} // namespace
+
+bool Program::isPackage(const std::string &path) {
+  std::ifstream file(path, std::ios::binary);
+  char head[8] = {};
+  return file.read(head, sizeof head) && package::looksLikePackage({head, sizeof head});
+}
+
+Result<Program> Program::fromSpec(std::shared_ptr<const LoadedSpec> spec, const std::string &variantName,
+                                  const std::string &howToChoose) {
+  const auto variant = chooseVariant(*spec, variantName, howToChoose);
+  if (!variant)
+    return variant.error();
+  Program program;
+  program.spec_ = std::move(spec);
+  program.variant_ = *variant;
+  return program;
+}
+
+Result<Program> Program::fromPackage(const std::string &path, const std::string &variantName,
+                                     const std::string &howToChoose) {
+  auto package = package::openPackage(path);
+  if (!package)
+    return package.error();
+  auto spec = loadPackagedSpec(*package, path);
+  if (!spec)
+    return spec.error();
+  auto program = fromSpec(std::move(*spec), variantName, howToChoose);
+  if (program)
+    program->package_ = std::make_shared<const package::Package>(std::move(*package));
+  return program;
+}
+
+const package::PackagedVariant *Program::packaged() const {
+  return package_ ? package_->find(variant_->name) : nullptr;
+}
+
+std::vector<const package::KernelSet *> Program::packagedKernels(int major, int minor) const {
+  std::vector<const package::KernelSet *> best;
+  int bestMinor = -1;
+  if (const package::PackagedVariant *found = packaged())
+    for (const package::KernelSet &kernels : found->kernels) {
+      const target::Target *target = target::findTarget(kernels.arch);
+      if (!target || !target::runsOn(*target, major, minor) || target->minor < bestMinor)
+        continue;
+      if (target->minor > bestMinor)
+        best.clear();
+      best.push_back(&kernels);
+      bestMinor = target->minor;
+    }
+  return best;
+}
+
+Result<codegen::cuda::VariantSource> Program::source() const {
+  return packaged() ? Result<codegen::cuda::VariantSource>(packaged()->source)
+                    : variantSource(*spec_, *variant_);
+}
+
+Result<config::Config> Program::untunedConfig(int major, int minor) const {
+  auto all = untunedConfigs(major, minor);
+  if (!all)
+    return all.error();
+  return std::move(all->front());
+}
+
+Result<std::vector<config::Config>> Program::untunedConfigs(int major, int minor) const {
+  std::vector<config::Config> packaged;
+  for (const package::KernelSet *kernels : packagedKernels(major, minor))
+    packaged.push_back(kernels->config);
+  if (!packaged.empty())
+    return packaged;
+  const auto target = targetFor(major, minor);
+  if (!target)
+    return target.error();
+  return kernels::defaultConfigs(*variant_, **target);
+}
+
+Result<package::KernelSet> Program::cudaKernels(int major, int minor, std::string &warning) const {
+  const auto config = untunedConfig(major, minor);
+  if (!config)
+    return config.error();
+  return cudaKernels(major, minor, *config, warning);
+}
+
+Result<package::KernelSet> Program::cudaKernels(int major, int minor, const config::Config &config,
+                                                std::string &warning) const {
+  const auto packagedFor = [&](auto serves) -> std::optional<package::KernelSet> {
+    for (const package::KernelSet *packaged : packagedKernels(major, minor))
+      if (serves(packaged->config, config)) {
+        package::KernelSet kernels = *packaged;
+        kernels.config = config;
+        return kernels;
+      }
+    return {};
+  };
+  if (auto kernels = packagedFor(config_cache::haveSameKernels))
+    return std::move(*kernels);
+  const auto target = targetFor(major, minor);
+  if (!target)
+    return target.error();
+  const auto source = this->source();
+  if (!source)
+    return source.error();
+  const auto nvrtc = nvrtc::Nvrtc::load();
+  if (!nvrtc) {
+    if (auto kernels = packagedFor(config_cache::haveSameTiles)) // not as fast
+      return std::move(*kernels);
+    return nvrtc.error();
+  }
+  const auto cache = module_cache::CubinCache::openDefault();
+  auto kernels = module_cache::compileKernels(cache.get(), **nvrtc, *source, config, **target);
+  if (const auto found = cache->takeWarning())
+    warning = *found;
+  return kernels;
+}
+
+Result<exec::CpuKernel> Program::cpuKernel() const {
+  if (!package_)
+    return jitCpuKernel(*spec_, *variant_);
+  const int level = exec::hostIsaLevel();
+  const package::CpuObject *best = nullptr;
+  for (const package::CpuObject &object : package_->cpu)
+    if (object.isaLevel <= level && (!best || object.isaLevel > best->isaLevel))
+      best = &object;
+  if (best)
+    return exec::loadCpuKernel(best->sharedObject, *variant_, spec_->path);
+  return Error{ErrorCode::Environment, "`" + spec_->path + "` holds no code for this processor",
+               package_->cpu.empty() ? "build it with `deftc build --cpu`" : ""};
+}
+
+} // namespace deft::program

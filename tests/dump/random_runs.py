@@ -1,0 +1,356 @@
+#!/usr/bin/env python3
+"""Random attentions on random trees, recomputed in float64 from `deftc run --dump` by a program that shares nothing with deftc.
+
+An attention is drawn from a seed, once as a text of the language and once as a NumPy function of the same expression.
+
+  tests/dump/random_runs.py build DEFTC FOLDER --seed S --specs N        writes specs and packages with CPU code
+  tests/dump/random_runs.py run DEFTC FOLDER --runs M [--jobs J] [--backend cuda] [--json FILE]
+
+`run` needs only the folder and a deftc that runs packages (it may have been built without LLVM). It gives each attention its
+share of the M runs: another tree, partition, chunk, order of pages and parameters each. Exit code 1: a row was wrong, and
+the lines above say which run and how to make it again.
+"""
+
+import argparse
+import json
+import math
+import random
+import subprocess
+import sys
+import tempfile
+import time
+from concurrent.futures import ProcessPoolExecutor
+from pathlib import Path
+
+import numpy as np
+
+sys.path.insert(0, str(Path(__file__).parent))
+from npy import Array  # noqa: E402
+
+PARTITIONS = ("query", "node", "node_chunk", "flatten", "cascade", "greedy", "union", "auto")
+INTS = ("q_pos", "kv_pos", "head", "kv_head", "depth", "query")
+
+
+class Maker:
+    """Draws expressions; each is a pair of a text and a function of the values at (query, token, head)."""
+
+    def __init__(self, rng, params):
+        self.rng, self.params = rng, params
+
+    def int_leaf(self):
+        roll = self.rng.random()
+        scalars = [name for name, kind in self.params.items() if kind in ("i32", "i32[kv_heads]")]
+        if roll < 0.25:
+            value = self.rng.choice([0, 1, 2, 3, 5, 8, 16, 31, 64, 100])
+            return str(value), lambda at: np.int32(value)
+        if roll < 0.4 and scalars:
+            name = self.rng.choice(scalars)
+            if self.params[name] == "i32":
+                return name, lambda at: at[name]
+            return f"{name}[kv_head]", lambda at: at[name][at["kv_head"]]
+        name = self.rng.choice(INTS if roll > 0.8 else ("q_pos", "kv_pos"))
+        return name, lambda at: at[name]
+
+    def int(self, deep):
+        if deep == 0 or self.rng.random() < 0.3:
+            return self.int_leaf()
+        roll = self.rng.random()
+        (a, f), (b, g) = self.int(deep - 1), self.int(deep - 1)
+        if roll < 0.6:
+            op = self.rng.choice("+-")
+            return f"({a} {op} {b})", (lambda at: f(at) + g(at)) if op == "+" else (lambda at: f(at) - g(at))
+        if roll < 0.72:
+            divisor = self.rng.choice([2, 3, 7, 16, 64])
+            return f"({a} - {a} % {divisor})", lambda at: f(at) - np.fmod(f(at), np.int32(divisor))
+        if roll < 0.8:
+            return f"abs({a})", lambda at: np.abs(f(at))
+        word = self.rng.choice(["min", "max"])
+        pick = np.minimum if word == "min" else np.maximum
+        return f"{word}({a}, {b})", lambda at: pick(f(at), g(at))
+
+    def relation(self, deep):
+        roll = self.rng.random()
+        if roll < 0.3:  # a window, as models have it
+            fixed = self.rng.choice([1, 7, 16, 40, 128])
+            width, f = self.int_leaf() if self.rng.random() < 0.4 else (str(fixed), lambda at: np.int32(fixed))
+            return f"(q_pos - kv_pos < {width})", lambda at: at["q_pos"] - at["kv_pos"] < f(at)
+        if roll < 0.4:  # a sink
+            count = self.rng.choice([1, 4, 17])
+            return f"(kv_pos < {count})", lambda at: at["kv_pos"] < count
+        (a, f), (b, g) = self.int(deep), self.int(deep)
+        op = self.rng.choice(["<", "<=", ">", ">=", "==", "!="] if self.rng.random() < 0.4 else ["<", "<=", ">", ">="])
+        compare = {"<": np.less, "<=": np.less_equal, ">": np.greater, ">=": np.greater_equal, "==": np.equal, "!=": np.not_equal}[op]
+        return f"({a} {op} {b})", lambda at: compare(f(at), g(at))
+
+    def bool(self, deep):
+        roll = self.rng.random()
+        if deep == 0 or roll < 0.35:
+            return self.relation(min(deep, 2))
+        (a, f), (b, g) = self.bool(deep - 1), self.bool(deep - 1)
+        if roll < 0.6:
+            return f"({a} && {b})", lambda at: np.logical_and(f(at), g(at))
+        if roll < 0.85:
+            return f"({a} || {b})", lambda at: np.logical_or(f(at), g(at))
+        if roll < 0.93:
+            return f"!{a}", lambda at: np.logical_not(f(at))
+        c, h = self.relation(1)
+        return f"({c} ? {a} : {b})", lambda at: np.where(h(at), f(at), g(at))
+
+    def float_leaf(self):
+        roll = self.rng.random()
+        arrays = [name for name, kind in self.params.items() if kind.startswith("f32")]
+        if roll < 0.4:
+            value = self.rng.choice([0.0, 0.125, 0.5, 1.0, 1.5, 4.0])
+            return f"{value}", lambda at: value
+        if roll < 0.7 and arrays:
+            name = self.rng.choice(arrays)
+            kind = self.params[name]
+            if kind == "f32":
+                return name, lambda at: at[name]
+            index = "head" if kind == "f32[query_heads]" else "kv_head"
+            return f"{name}[{index}]", lambda at: at[name][at[index]]
+        a, f = self.int(1)
+        return f"sigmoid(0.01 * {a})", lambda at: 1 / (1 + np.exp(-0.01 * f(at)))
+
+    def score(self, deep):
+        roll = self.rng.random()
+        if deep == 0 or roll < 0.25:
+            return ("s", lambda at: at["s"]) if self.rng.random() < 0.85 else self.float_leaf()
+        a, f = self.score(deep - 1)
+        b, g = self.float_leaf()
+        if roll < 0.45:
+            op = self.rng.choice("+-")
+            return f"({a} {op} {b})", (lambda at: f(at) + g(at)) if op == "+" else (lambda at: f(at) - g(at))
+        if roll < 0.6:
+            return f"({a} * {b})", lambda at: f(at) * g(at)
+        if roll < 0.75:
+            cap = self.rng.choice([0.5, 2.0, 30.0])
+            return f"({cap} * tanh({a} / {cap}))", lambda at: cap * np.tanh(f(at) / cap)
+        if roll < 0.85:
+            c, h = self.relation(1)
+            return f"({c} ? {a} : {b})", lambda at: np.where(h(at), f(at), g(at))
+        if roll < 0.93:
+            c, h = self.bool(1)
+            return f"({c} ? {a} : -inf)", lambda at: np.where(h(at), f(at), -np.inf)
+        slope = self.rng.choice([0.01, 0.1])
+        return f"({a} - {slope} * abs(q_pos - kv_pos))", lambda at: f(at) - slope * np.abs(at["q_pos"] - at["kv_pos"])
+
+
+class Attention:
+    """What the `index`-th attention of a seed is: its text, and its formula."""
+
+    def __init__(self, seed, index):
+        rng = random.Random(f"{seed}/{index}")
+        self.kv_heads = rng.choice([1, 1, 2, 3])
+        self.heads = self.kv_heads * rng.choice([1, 2, 3, 4, 8])
+        self.dim = rng.choice([16, 32, 64, 64, 128, 128, 48])
+        self.dtype = rng.choice(["bf16", "f16"])
+        self.scale = rng.choice([1 / math.sqrt(self.dim), 0.25, 0.05])
+        kinds = ["i32", "i32", "f32", "f32[query_heads]", "f32[kv_heads]", "i32[kv_heads]"]
+        self.params = {f"p{i}": rng.choice(kinds) for i in range(rng.choice([0, 0, 1, 2, 3]))}
+        maker = Maker(rng, self.params)
+        self.mask_text, self.mask = maker.bool(rng.choice([0, 1, 2, 3])) if rng.random() < 0.75 else (None, None)
+        self.score_text, self.score = maker.score(rng.choice([1, 2, 3])) if rng.random() < 0.6 else (None, None)
+        self.sigmoid = rng.choice([0.0, -1.5]) if rng.random() < 0.15 else None
+        self.page = rng.choice([None, 1, 4, 16, 16, 16, 64])
+        order = rng.choice(["nhd", "hnd"])
+        lines = [f"query_heads = {self.heads};", f"kv_heads = {self.kv_heads};", f"head_dim = {self.dim};"]
+        lines += [f"dtype = {self.dtype};", f"scale = {self.scale!r};"]
+        lines += ["kv_cache = " + ("contiguous;" if self.page is None else f"paged(page_size = {self.page}, order = {order});")]
+        lines += [f"param {name} : {kind};" for name, kind in self.params.items()]
+        if self.mask_text:
+            lines.append(f"mask = {rng.choice(['', 'tree && '])}{self.mask_text};")
+        if self.score_text:
+            lines.append(f"score = {self.score_text};")
+        if self.sigmoid is None:
+            lines.append(f"output = {self.dtype} with lse;")
+        else:
+            lines.append(f"normalize = sigmoid({self.sigmoid});")
+        self.text = f"attention a {{\n  " + "\n  ".join(lines) + "\n}\n"
+
+
+def random_tree(rng):
+    nodes, shape = [], rng.random()
+    for index in range(rng.choice([1, 2, 5, 12, 30])):
+        parent = -1
+        if index and rng.random() > 0.06:
+            parent = index - 1 if shape < 0.25 else 0 if shape < 0.45 else rng.randrange(index)
+        nodes.append({"parent": parent, "tokens": rng.choice([0, 1, 2, 5, 16, 17, 33, rng.randrange(200)])})
+    queries = []
+    for _ in range(rng.choice([1, 2, 4, 9, 20, 40])):
+        query = {"node": rng.randrange(len(nodes))}
+        if rng.random() < 0.25:
+            query["position"] = rng.randint(0, nodes[query["node"]]["tokens"])
+        queries.append(query)
+    return {"format": "deftc-tree", "version": 1, "nodes": nodes, "queries": queries}
+
+
+def npy(path, values):
+    np.save(path, values)
+    return path
+
+
+class Dump:
+    def __init__(self, folder):
+        self.arrays = {}
+        for name in ("q", "k", "v", "out", "lse"):
+            path = Path(folder) / f"{name}.npy"
+            if path.exists():
+                array = Array(path)
+                self.arrays[name] = np.array(array.values, dtype=np.float64).reshape(array.shape)
+
+
+def path_of(tree, begins, query):
+    """The tokens that a query sees by the tree alone: rows of k and v, and depths."""
+    chain, node = [], query["node"]
+    while node >= 0:
+        chain.append(node)
+        node = tree["nodes"][node]["parent"]
+    rows, depths = [], []
+    for depth, node in enumerate(reversed(chain)):
+        count = tree["nodes"][node]["tokens"]
+        if node == query["node"]:
+            count = query.get("position", count)
+        rows += range(begins[node], begins[node] + count)
+        depths += [depth] * count
+    return np.array(rows, dtype=np.int64), np.array(depths, dtype=np.int32)
+
+
+def wrong_rows(attention, tree, dump, params):
+    """A sentence for each (query, head) whose output or lse is further off than rounding explains."""
+    q, k, v, out = (dump.arrays[name] for name in ("q", "k", "v", "out"))
+    begins = np.concatenate([[0], np.cumsum([node["tokens"] for node in tree["nodes"]])])
+    heads = np.arange(attention.heads, dtype=np.int32)
+    kv_of = heads // (attention.heads // attention.kv_heads)
+    rounding = 2.0**-8 if attention.dtype == "bf16" else 2.0**-11
+    wrong = []
+    for index, query in enumerate(tree["queries"]):
+        rows, depths = path_of(tree, begins, query)
+        count = len(rows)
+        at = {
+            "q_pos": np.int32(count - 1), "kv_pos": np.arange(count, dtype=np.int32)[None, :], "depth": depths[None, :],
+            "head": heads[:, None], "kv_head": kv_of[:, None], "query": np.int32(index), **params,
+        }  # fmt: skip
+        keys, values = k[rows][:, kv_of], v[rows][:, kv_of]  # [token][head][dim]
+        at["s"] = np.einsum("hd,thd->ht", q[index], keys) * attention.scale
+        with np.errstate(all="ignore"):
+            s = np.broadcast_to(attention.score(at) if attention.score else at["s"], at["s"].shape)
+            seen = np.broadcast_to(attention.mask(at) if attention.mask else True, s.shape)
+            s = np.where(seen, s, -np.inf)
+            if attention.sigmoid is not None:
+                weights, lse = np.where(s == -np.inf, 0.0, 1 / (1 + np.exp(-(s + attention.sigmoid)))), None
+            else:
+                most = s.max(axis=1, keepdims=True, initial=-np.inf)
+                raised = np.where(s == -np.inf, 0.0, np.exp(s - np.where(most == -np.inf, 0, most)))
+                total = raised.sum(axis=1, keepdims=True)
+                weights = raised / np.where(total == 0, 1, total)
+                lse = np.where(total > 0, np.log(total) + most, -np.inf)[:, 0]
+        expected = np.einsum("ht,thd->hd", weights, values)
+        reach = np.sqrt(np.einsum("ht,thd->h", weights**2, values**2))
+        error = np.linalg.norm(out[index] - expected, axis=1)
+        # The output's rounding, the weights' rounding (independent from token to token), float32 sums and exponentials of
+        # scores that cancel. In multiples of these, 3 is beyond what is ever seen.
+        cancelled = np.einsum("ht,th->h", weights, np.linalg.norm(values, axis=2))
+        allowed = 3 * (rounding * (np.linalg.norm(expected, axis=1) / 2 + reach) + 2e-5 * cancelled + 1e-6)
+        for head in np.flatnonzero(~(error <= allowed)):
+            wrong.append(f"query {index}, head {head}: off by {error[head]:.3g}, allowed {allowed[head]:.3g}, {count} tokens")
+        if lse is not None:
+            found = dump.arrays["lse"][index]
+            with np.errstate(invalid="ignore"):
+                same = (found == lse) | (np.abs(found - lse) <= 2e-3 + 1e-4 * np.abs(lse))
+            for head in np.flatnonzero(~same):
+                wrong.append(f"query {index}, head {head}: lse {found[head]:.6g} and not {lse[head]:.6g}")
+    return wrong
+
+
+def run_one(deftc, folder, seed, backend, index, run):
+    """Rows compared, and what was wrong."""
+    attention = Attention(seed, index)
+    rng = random.Random(f"{seed}/{index}/{run}")
+    tree = random_tree(rng)
+    with tempfile.TemporaryDirectory() as scratch:
+        scratch = Path(scratch)
+        (scratch / "tree.json").write_text(json.dumps(tree))
+        command = [deftc, "run", str(Path(folder) / f"{index}.deftpkg"), "--tree", str(scratch / "tree.json"), "--backend", backend,
+                   "--dump", str(scratch / "out"), "--repeat", "1", "--seed", str(rng.randrange(1 << 30)),
+                   "--partition", rng.choice(PARTITIONS), "--chunk", str(rng.choice([0, 16, 32, 64, 128]))]  # fmt: skip
+        if backend == "cpu":
+            command += ["--threads", "1"]
+        if attention.page and rng.random() < 0.6:
+            command += ["--pages", "scattered"]
+        params = {}
+        for name, kind in attention.params.items():
+            is_int = kind.startswith("i32")
+            draw = (lambda: rng.choice([0, 1, 3, 16, 40, 128, -2])) if is_int else (lambda: round(rng.uniform(-1, 1), 3))
+            dtype = np.int32 if is_int else np.float32
+            if "[" in kind:
+                values = np.array([draw() for _ in range(attention.heads if "query" in kind else attention.kv_heads)], dtype=dtype)
+                command += ["--param", f"{name}={npy(scratch / f'{name}.npy', values)}"]
+                params[name] = values if is_int else values.astype(np.float64)
+            else:
+                value = dtype(draw())
+                command += ["--param", f"{name}={value}"]
+                params[name] = value if is_int else float(value)
+        done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=300)
+        again = f"attention {index}, run {run} of seed {seed}: {' '.join(command[1:])}"
+        if done.returncode != 0:
+            return 0, [f"{again}\n  exit code {done.returncode}: {done.stderr.strip()[-500:]}"]
+        dumped = json.loads((scratch / "out" / "tree.json").read_text())
+        wrong = wrong_rows(attention, dumped, Dump(scratch / "out"), params)
+        return len(tree["queries"]) * attention.heads, [f"{again}\n  {len(wrong)} wrong, first {wrong[0]}"] if wrong else []
+
+
+def build(args):
+    folder = Path(args.folder)
+    folder.mkdir(parents=True, exist_ok=True)
+    for index in range(args.specs):
+        (folder / f"{index}.deft").write_text(Attention(args.seed, index).text)
+        done = subprocess.run([args.deftc, "build", str(folder / f"{index}.deft"), "--cpu", "-o", str(folder / f"{index}.deftpkg")],
+                              capture_output=True, text=True, check=False)  # fmt: skip
+        if done.returncode != 0:
+            sys.exit(f"{folder / f'{index}.deft'} does not build:\n{done.stderr}")
+    (folder / "seed.json").write_text(json.dumps({"seed": args.seed, "specs": args.specs}))
+
+
+def run(args):
+    drawn = json.loads((Path(args.folder) / "seed.json").read_text())
+    began, rows, wrong = time.time(), 0, []
+    jobs = [(i % drawn["specs"], i // drawn["specs"]) for i in range(args.runs)]
+    with ProcessPoolExecutor(args.jobs) as pool:
+        futures = [pool.submit(run_one, args.deftc, args.folder, drawn["seed"], args.backend, *job) for job in jobs]
+        for done, future in enumerate(futures, 1):
+            compared, found = future.result()
+            rows += compared
+            wrong += found
+            for line in found:
+                print(line, flush=True)
+            if done % 1000 == 0:
+                print(f"{done} of {args.runs} runs, {rows} rows, {len(wrong)} runs wrong, {time.time() - began:.0f} s", flush=True)
+    summary = {"seed": drawn["seed"], "attentions": drawn["specs"], "runs": args.runs, "backend": args.backend, "rows": rows,
+               "wrong_runs": len(wrong), "seconds": round(time.time() - began)}  # fmt: skip
+    print(json.dumps(summary))
+    if args.json:
+        Path(args.json).write_text(json.dumps(summary) + "\n")
+    return 1 if wrong else 0
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    verbs = parser.add_subparsers(dest="verb", required=True)
+    one = verbs.add_parser("build")
+    one.add_argument("--seed", type=int, default=1)
+    one.add_argument("--specs", type=int, default=100)
+    two = verbs.add_parser("run")
+    two.add_argument("--runs", type=int, default=1000)
+    two.add_argument("--jobs", type=int, default=1)
+    two.add_argument("--backend", choices=("cpu", "cuda"), default="cpu")
+    two.add_argument("--json")
+    for verb in (one, two):
+        verb.add_argument("deftc")
+        verb.add_argument("folder")
+    args = parser.parse_args()
+    return build(args) if args.verb == "build" else run(args)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

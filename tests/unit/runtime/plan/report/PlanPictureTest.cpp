@@ -1,0 +1,51 @@
+#include "runtime/plan/report/PlanReport.h"
+#include "tests/unit/runtime/plan/PlanTesting.h"
+
+namespace deft::plan {
+namespace {
+
+PlanReport reportOf(const tree::KvTree &tree, const VariantFacts &facts = {4, 2}) {
+  auto report = reportPlan(tree, facts, makeConfig(64), config::kernelCoefficients(), 8);
+  EXPECT_TRUE(report) << report.error().message;
+  return std::move(*report);
+}
+
+int count(const std::string &text, const std::string &what) {
+  int found = 0;
+  for (std::size_t at = text.find(what); at != std::string::npos; at = text.find(what, at + 1))
+    ++found;
+  return found;
+}
+
+TEST(PlanPictureTest, EveryItemIsAGroupOfItsOwn) {
+  const PlanReport report = reportOf(test::levelTree({1, 3, 9}, {300, 100, 40}));
+  EXPECT_EQ(count(drawPlan(report), "<g class=\"i\">"), static_cast<int>(report.plan.items.size()));
+}
+
+TEST(PlanPictureTest, PartialsAreInTheLegendWhereThereAreSome) {
+  const PlanReport direct = reportOf(test::levelTree({1}, {20}));
+  ASSERT_EQ(direct.plan.partialSlots, 0);
+  EXPECT_EQ(count(drawPlan(direct), "an item that writes partials"), 0);
+  const PlanReport merged = reportOf(test::levelTree({1}, {500}));
+  ASSERT_GT(merged.plan.partialSlots, 0);
+  EXPECT_EQ(count(drawPlan(merged), "an item that writes partials"), 1);
+}
+
+TEST(PlanPictureTest, NodesThatNobodyReadsAreLeftOut) {
+  tree::KvTree tree = test::levelTree({1, 2}, {30, 10});
+  ASSERT_TRUE(tree.addNode(0, 10)); // a branch without a query
+  EXPECT_EQ(count(drawPlan(reportOf(tree)), "1 node that no query sees is left out."), 1);
+}
+
+TEST(PlanPictureTest, WhatAMaskHidesIsHatched) {
+  VariantFacts facts{4, 2};
+  EXPECT_EQ(count(drawPlan(reportOf(test::levelTree({1, 3}, {40, 20}), facts)), "hidden by the mask"), 0);
+  spec::VisibleBounds::Bound window; // kv_pos >= q_pos - 7
+  window.at.qPos = 1;
+  window.at.rest.constant = -7;
+  facts.reach = Reach::of({{{.from = {window}, .until = {}, .conditions = {}}}}, {});
+  EXPECT_GT(count(drawPlan(reportOf(test::levelTree({1, 3}, {40, 20}), facts)), "hidden by the mask"), 1);
+}
+
+} // namespace
+} // namespace deft::plan

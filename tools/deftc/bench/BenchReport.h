@@ -1,0 +1,26 @@
+#pragma once
+
+#include "tools/deftc/bench/BenchMachine.h"
+#include "tools/deftc/bench/BenchVariants.h"
+
+#include <nlohmann/json_fwd.hpp>
+
+#include <string>
+#include <vector>
+
+namespace deft::cli {
+
+struct SuiteRuns {
+  std::string name;
+  std::vector<RowRun> rows;
+};
+
+/// Everything that one call of `bench` measured.
+struct BenchReport {
+  std::vector<SuiteRuns> suites;
+  std::vector<VariantRun> variants;
+};
+
+nlohmann::json toJson(const BenchReport &report, const KernelBenchFlags &flags, const BenchMachine &machine);
+
+} // namespace deft::cli

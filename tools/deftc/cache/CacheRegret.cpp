@@ -1,0 +1,163 @@
+#include "compiler/kernels/DefaultConfig.h"
+#include "runtime/program/CpuConfig.h"
+#include "tools/deftc/cache/CacheCommand.h"
+#include "tools/deftc/common/Arguments.h"
+#include "tools/deftc/common/Numbers.h"
+#include "tools/deftc/common/ProgramInput.h"
+#include "tuner/regret/TimedRegret.h"
+
+#include <nlohmann/json.hpp>
+
+#include <optional>
+#include <ostream>
+
+namespace deft::cli {
+
+using support::Result;
+
+namespace {
+
+std::string percent(const std::optional<double> &regret) {
+  return regret ? rounded(100 * *regret, 1) + " %" : "not timed";
+}
+
+void printRegret(Context &context, const regret::RegretReport &report) {
+  for (const regret::RegretRow &row : report.rows) {
+    context.out << keyOf(row.hidden.entry) << ", " << familyName(familyOf(row.hidden.entry.treeClass))
+                << (row.isStale ? ", stale" : "");
+    const std::optional<double> untunedUs = row.offers.back().us;
+    if (row.us && untunedUs)
+      context.out << ": " << rounded(*row.us, 1) << " us, " << rounded(*row.us / *untunedUs, 3)
+                  << " of the untuned choice's";
+    context.out << '\n';
+    for (const regret::RegretOffer &offer : row.offers)
+      context.out << "  " << config_cache::ruleName(offer.candidate.rule) << ": " << percent(offer.regret)
+                  << (offer.candidate.from ? ", " + keyOf(offer.candidate.from->entry) : "") << '\n';
+  }
+  for (const regret::RuleRegret &rule : report.rules) {
+    context.out << "rule " << config_cache::ruleName(rule.rule) << ": "
+                << counted(rule.offers, "time", "times") << " timed, " << rule.chosen
+                << " of them chosen; regret " << percent(rule.median) << " in the median, "
+                << percent(rule.worst) << " at worst";
+    if (rule.compared > 0)
+      context.out << "; at least as fast as the next rule " << rule.atLeastAsFast << " of "
+                  << counted(rule.compared, "time", "times");
+    context.out << '\n';
+  }
+  for (const auto *summaries : {&report.distances, &report.steps})
+    for (const regret::NearbyRegret &one : *summaries)
+      context.out << "nearby, " << one.of << ": " << counted(one.offers, "entry", "entries") << ", regret "
+                  << percent(one.median) << " in the median, " << percent(one.worst)
+                  << " at worst; at least as fast as untuned " << one.beatHeuristic << " of "
+                  << counted(one.offers, "time", "times") << '\n';
+  for (const regret::OrderRegret &order : report.orders)
+    context.out << order.of << ": " << rounded(order.mean, 3) << " of the untuned choice's time in the mean, "
+                << rounded(order.worst, 3) << " at worst; used for " << order.chosen << " of "
+                << counted(order.rows, "tree", "trees") << '\n';
+  if (report.rows.empty())
+    context.out << "no entry of this device is fresh and of trees that have a name\n";
+}
+
+struct Options {
+  DeviceOptions device;
+  std::string input, variant, config, pages = "scattered";
+  regret::TimingOptions timing;
+  double limit = config_cache::kNearbyLimit;
+  int offers = 1;
+  bool withStale = false, asJson = false;
+};
+
+int regretCommand(Context &context, const Options &options) {
+  const auto device = chooseDevice(options.device, config_cache::defaultPlaces(options.config));
+  if (!device)
+    return reportError(context, device.error());
+  std::optional<program::Program> program;
+  if (!options.input.empty()) {
+    auto opened = openProgram(context, options.input, options.variant);
+    if (!opened)
+      return reportError(context, opened.error());
+    program.emplace(std::move(*opened));
+  }
+  regret::RegretRequest request;
+  request.target = device->target;
+  request.units = device->key.units;
+  request.nearbyLimit = options.limit;
+  request.offersOfRule = options.offers;
+  request.withStale = options.withStale;
+  request.untuned =
+      [&](const config_cache::VariantSignature &signature) -> Result<std::vector<config::Config>> {
+    const spec::Variant variant = signature.variant();
+    if (device->target)
+      return program ? program->untunedConfigs(device->target->major, device->target->minor)
+                     : kernels::defaultConfigs(variant, *device->target);
+    auto config = program::cpuConfig(variant, device->key.units);
+    if (!config)
+      return config.error();
+    return std::vector{std::move(*config)};
+  };
+  const auto configs = loadConfigs(context, options.config, device->key);
+  regret::TimingOptions timing = options.timing;
+  timing.pages =
+      options.pages == "in-order" ? tree::PlacementOrder::InOrder : tree::PlacementOrder::Scattered;
+  // Without a program nothing is timed.
+  const auto report = program ? regret::reportTimedRegret(*configs, request, *program, timing)
+                              : regret::reportRegret(*configs, request);
+  if (!report)
+    return reportError(context, report.error());
+  if (options.asJson)
+    context.out << toJson(*report).dump(2) << '\n';
+  else
+    printRegret(context, *report);
+  return kExitOk;
+}
+
+} // namespace
+
+void addCacheRegret(CLI::App &cache, Context &context) {
+  CLI::App *command = cache.add_subcommand(
+      "regret", "Hide each entry in turn, and say what the rules would choose and cost without it");
+  auto options = std::make_shared<Options>();
+  command->add_option(
+      "SPEC", options->input,
+      "Time its entries, on trees that `deftc tune` has by name; without it nothing is timed");
+  command->add_option("--variant", options->variant, "The attention, when the file defines several");
+  command->add_option("--param", options->timing.params, "NAME=VALUE, where the spec has no default")
+      ->expected(1)
+      ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
+  addDeviceOptions(*command, options->device);
+  command->add_option("--threads", options->device.threads, "Of the CPU; all by default")->check(threads());
+  command
+      ->add_option("--workload", options->timing.families,
+                   "A family of trees that were tuned on; may be repeated")
+      ->expected(1)
+      ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll)
+      ->default_str("all and rows");
+  command->add_option("--workloads", options->timing.recordsFolder, "A folder of recorded workloads");
+  command->add_option("--limit", options->limit, "Entries up to this distance count as near")
+      ->check(notNegative())
+      ->capture_default_str();
+  command->add_option("--offers", options->offers, "Entries of each rule that are timed at most")
+      ->check(atLeast(1))
+      ->capture_default_str();
+  command->add_option("--trees-per-class", options->timing.treesPerClass, "Trees of a class that are timed")
+      ->check(atLeast(1))
+      ->capture_default_str();
+  command->add_option("--pages", options->pages, "How trees lie in the cache")
+      ->check(CLI::IsMember({"in-order", "scattered"}))
+      ->capture_default_str();
+  command->add_flag(
+      "--held-out", options->timing.isHeldOut,
+      "Time on trees like those that were tuned on, of the same classes, which nobody tuned on");
+  command->add_flag("--stale", options->withStale,
+                    "Hide entries of older kernels, too, and offer those that are near");
+  addConfigOption(*command, options->config);
+  command->add_flag("--json", options->asJson, "Print JSON");
+  command->footer(
+      "Examples:\n  deftc cache regret                (what the entries remember)\n"
+      "  deftc cache regret llama3_8b      (timed now, on this machine)\n"
+      "  deftc cache regret llama3_8b --limit 5 --offers 5      (are the rules' distances right?)\n"
+      "  deftc cache regret llama3_8b --held-out      (are entries worth it on other trees, too?)");
+  context.onRun(command, [&context, options] { return regretCommand(context, *options); });
+}
+
+} // namespace deft::cli

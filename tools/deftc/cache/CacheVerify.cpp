@@ -1,0 +1,76 @@
+#include "runtime/config_cache/VariantLegality.h"
+#include "tools/deftc/cache/CacheCommand.h"
+#include "tools/deftc/common/Numbers.h"
+
+#include <ostream>
+
+namespace deft::cli {
+
+using config_cache::Entry;
+using config_cache::FileState;
+using config_cache::FoundFile;
+
+namespace {
+
+/// What is wrong with an entry beyond its form; empty: nothing.
+std::string faultOf(const Entry &entry, const config_cache::DeviceKey &device) {
+  const target::Target *target = targetOf(device);
+  if (device.kind == config_cache::DeviceKey::Kind::Gpu && !target)
+    return "no kernels for " + device.arch;
+  const spec::Variant variant = entry.signature.variant();
+  const auto judged = config_cache::legalityFor(variant, target)(entry.config);
+  return judged ? "" : judged.error().message;
+}
+
+/// Prints what a file is; whether it is right.
+bool verifyFile(Context &context, const FoundFile &found) {
+  const config_cache::FileReading &reading = found.reading;
+  if (reading.state != FileState::Good) {
+    context.out << reading.message << '\n';
+    return false;
+  }
+  const config_cache::ConfigFile &file = reading.file;
+  bool isRight = file.notes.empty();
+  for (const std::string &note : file.notes)
+    context.out << note << '\n';
+  long long stale = 0;
+  for (const Entry &entry : file.entries) {
+    stale += isStale(entry, file.device);
+    if (const std::string fault = faultOf(entry, file.device); !fault.empty()) {
+      context.out << "`" << found.path << "`: `" << keyOf(entry) << "` cannot be used: " << fault << '\n';
+      isRight = false;
+    }
+  }
+  // A file under another name is read only where it is given by --config.
+  const std::string name = found.path.substr(found.path.rfind('/') + 1);
+  if (found.origin != config_cache::Origin::Override && name != file.device.fileName()) {
+    context.out << "`" << found.path << "`: it should be called " << file.device.fileName() << '\n';
+    isRight = false;
+  }
+  context.out << found.path << ": " << (isRight ? "ok, " : "not ok, ")
+              << counted(static_cast<long long>(file.entries.size()), "entry", "entries") << " of "
+              << file.device.text() << (stale > 0 ? ", " + std::to_string(stale) + " stale" : "") << '\n';
+  return isRight;
+}
+
+int verify(Context &context, const std::vector<std::string> &paths) {
+  const std::vector<FoundFile> files = filesOf(paths);
+  bool isRight = true;
+  for (const FoundFile &found : files)
+    isRight &= verifyFile(context, found);
+  if (files.empty())
+    context.out << "no configs are there\n";
+  return isRight ? kExitOk : kExitDiagnostics;
+}
+
+} // namespace
+
+void addCacheVerify(CLI::App &cache, Context &context) {
+  CLI::App *command = cache.add_subcommand("verify", "Check files; the exit code is 1 when one is not right");
+  auto paths = std::make_shared<std::vector<std::string>>();
+  command->add_option("PATH", *paths, "Files, or folders of them; by default all that there are");
+  command->footer("Example:\n  deftc cache verify both.json");
+  context.onRun(command, [&context, paths] { return verify(context, *paths); });
+}
+
+} // namespace deft::cli

@@ -1,0 +1,96 @@
+#include "tools/deftc/common/ConfigOptions.h"
+
+#include "compiler/config/ConfigJson.h"
+#include "runtime/program/CpuConfig.h"
+
+#include <algorithm>
+#include <ostream>
+
+namespace deft::cli {
+
+void addConfigOption(CLI::App &command, std::string &path) {
+  command
+      .add_option("--config", path,
+                  "A file with a config, or of tuned ones, that is used before all others; also "
+                  "DEFT_CONFIG_PATH")
+      ->check(CLI::Validator(
+          [](const std::string &given) {
+            const auto checked = config_cache::checkOverride(given);
+            return checked ? std::string() : checked.error().message;
+          },
+          ""));
+}
+
+support::Result<void> readsConfigs(Context &context, const std::string &overridePath) {
+  const config_cache::Places places = config_cache::defaultPlaces(overridePath);
+  if (auto read = context.files.reads(places.overridePath); !read)
+    return read;
+  for (const std::string &folder : {places.overridePath, places.userFolder, places.installedFolder})
+    if (auto read = context.files.readsFolder(folder); !read)
+      return read;
+  return {};
+}
+
+std::shared_ptr<const config_cache::ConfigCache>
+loadConfigs(Context &context, const std::string &overridePath, const config_cache::DeviceKey &device) {
+  auto cache = std::make_shared<config_cache::ConfigCache>(
+      config_cache::ConfigCache::load(config_cache::defaultPlaces(overridePath), device));
+  for (const std::string &note : cache->notes())
+    context.err << "warning: " << note << '\n';
+  return cache;
+}
+
+support::Result<config_cache::ConfigChooser> chooserFor(Context &context, const program::Program &program,
+                                                        const ChosenDevice &device,
+                                                        const std::string &overridePath) {
+  auto configs = loadConfigs(context, overridePath, device.key);
+  if (!device.target) {
+    auto untuned = program::cpuConfig(program.variant(), device.key.units);
+    if (!untuned)
+      return untuned.error();
+    return config_cache::ConfigChooser(std::move(configs), program.sharedVariant(), nullptr,
+                                       std::move(*untuned));
+  }
+  auto untuned = program.untunedConfigs(device.target->major, device.target->minor);
+  if (!untuned)
+    return untuned.error();
+  return config_cache::ConfigChooser(std::move(configs), program.sharedVariant(), device.target,
+                                     std::move(*untuned), device.key.units);
+}
+
+support::Result<void> checkGiven(const config_cache::Selection &selection) {
+  for (const config_cache::Rejected &rejected : selection.rejected)
+    if (!rejected.entry)
+      return support::Error{support::ErrorCode::Usage,
+                            "`" + rejected.path + "` cannot be used: " + rejected.reason, ""};
+  return {};
+}
+
+std::string phasesText(const config::Config &config, bool isCpu) {
+  std::string text;
+  for (const config::PhaseConfig &phase : config.phases)
+    text += (text.empty() ? "" : "; ") + phase.name + " " + std::to_string(phase.tileQ) + " rows x " +
+            std::to_string(phase.tileKv) + " tokens, " + std::to_string(phase.stages) + " stages, " +
+            std::to_string(phase.warps) + " warps";
+  return isCpu ? "items of at most " + std::to_string(config::mostRows(config)) + " rows" : text;
+}
+
+std::string configText(const config::Config &config, bool isCpu) {
+  return config::partitionName(config.partition) + ", chunk " +
+         (config.chunkTokens > 0 ? std::to_string(config.chunkTokens) : "open") +
+         config::orderText(config.order) + "; " + phasesText(config, isCpu);
+}
+
+std::string placesText(const config_cache::Places &places) {
+  const auto named = [](const std::string &path) { return path.empty() ? "none" : path; };
+  return "override " + named(places.overridePath) + "; user " + named(places.userFolder) + "; installed " +
+         named(places.installedFolder);
+}
+
+std::string selectionText(const config_cache::Selection &selection) {
+  return config_cache::ruleName(selection.rule()) + ": " + selection.chosen.why() + "; class " +
+         selection.treeClass.text() + ", " +
+         config_cache::familyName(config_cache::familyOf(selection.treeClass));
+}
+
+} // namespace deft::cli

@@ -1,0 +1,47 @@
+#pragma once
+
+#include "runtime/config_cache/ConfigChooser.h"
+#include "runtime/program/Program.h"
+#include "tools/deftc/common/Context.h"
+#include "tools/deftc/common/DeviceInput.h"
+
+#include <memory>
+#include <string>
+
+/// What commands have in common that choose a config.
+namespace deft::cli {
+
+/// Adds --config.
+void addConfigOption(CLI::App &command, std::string &path);
+
+/// Tells the command's files which ones configs are looked for in, as --config and the environment say.
+support::Result<void> readsConfigs(Context &context, const std::string &overridePath);
+
+/// The configs for a device, as --config and the environment say; what is wrong with files is printed as
+/// warnings.
+std::shared_ptr<const config_cache::ConfigCache>
+loadConfigs(Context &context, const std::string &overridePath, const config_cache::DeviceKey &device);
+
+/// Chooses configs of a program for a device.
+support::Result<config_cache::ConfigChooser> chooserFor(Context &context, const program::Program &program,
+                                                        const ChosenDevice &device,
+                                                        const std::string &overridePath);
+
+/// A single config that the user gave is an error where it cannot be used, not a wish.
+support::Result<void> checkGiven(const config_cache::Selection &selection);
+
+/// "wide 64 rows x 64 tokens, 3 stages, 4 warps; narrow ...". Of a CPU it only matters how many rows an item
+/// may have.
+std::string phasesText(const config::Config &config, bool isCpu);
+
+/// "node_chunk, chunk 512; wide 64 rows x ...".
+std::string configText(const config::Config &config, bool isCpu);
+
+/// "override none; user FOLDER; installed FOLDER".
+std::string placesText(const config_cache::Places &places);
+
+/// "exact: tuned for this class on this device, 1.31 times as fast as untuned; class c1-t14-q6-s3-d2-f0,
+/// reasoning".
+std::string selectionText(const config_cache::Selection &selection);
+
+} // namespace deft::cli

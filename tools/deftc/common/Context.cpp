@@ -1,0 +1,63 @@
+#include "tools/deftc/common/Context.h"
+
+#include "compiler/support/AtomicFile.h"
+
+#include <cstdlib>
+#include <ostream>
+#include <string_view>
+#include <unistd.h>
+
+namespace deft::cli {
+
+ExitCode exitCodeFor(support::ErrorCode code) {
+  switch (code) {
+  case support::ErrorCode::Diagnostics:
+    return kExitDiagnostics;
+  case support::ErrorCode::Usage:
+    return kExitUsage;
+  case support::ErrorCode::Environment:
+    return kExitEnvironment;
+  case support::ErrorCode::Internal:
+    break;
+  }
+  return kExitInternal;
+}
+
+int reportError(Context &context, const support::Error &error) {
+  if (!error.message.empty()) {
+    const char *kind = error.code == support::ErrorCode::Internal ? "internal error: " : "error: ";
+    context.err << (context.errColour ? "\033[1;31m" : "") << kind << (context.errColour ? "\033[0m" : "")
+                << error.message << '\n';
+    if (!error.hint.empty())
+      context.err << "  = hint: " << error.hint << '\n';
+  }
+  return exitCodeFor(error.code);
+}
+
+support::Result<void> checkOutput(Context &context, const std::string &path) {
+  if (auto free = context.files.writes(path); !free)
+    return free;
+  return path.empty() || path == "-" ? support::Result<void>() : support::checkWritable(path);
+}
+
+int writeOutput(Context &context, const std::string &path, std::string_view bytes) {
+  if (auto free = context.files.writes(path); !free)
+    return reportError(context, free.error());
+  if (!path.empty() && path != "-") {
+    auto written = support::writeFileAtomically(path, bytes);
+    return written.ok() ? kExitOk : reportError(context, written.error());
+  }
+  context.out.write(bytes.data(), static_cast<std::streamsize>(bytes.size())).flush();
+  if (!context.out)
+    return reportError(context, {support::ErrorCode::Environment, "cannot write the output", {}});
+  return kExitOk;
+}
+
+bool wantsColour(int descriptor) {
+  const char *noColor = std::getenv("NO_COLOR");
+  const char *terminal = std::getenv("TERM");
+  return ::isatty(descriptor) && (!noColor || !*noColor) &&
+         std::string_view(terminal ? terminal : "") != "dumb";
+}
+
+} // namespace deft::cli

@@ -1,0 +1,88 @@
+#include "tools/deftc/Commands.h"
+#include "tools/deftc/emit/Emitters.h"
+
+#include "compiler/support/NearestName.h"
+
+#include <algorithm>
+
+namespace deft::cli {
+namespace {
+
+struct Options {
+  std::string spec;
+  std::string kind;
+  std::string variant;
+  std::string output;
+};
+
+support::Error unknownKind(const EmitterTable &table, const std::string &kind) {
+  static const std::vector<std::string> all = {"ast", "json", "ir", "cuda", "ptx", "cubin", "llvm", "asm"};
+  std::vector<std::string> names;
+  std::string list;
+  for (const EmitKind &known : table.kinds) {
+    names.push_back(known.name);
+    list += (list.empty() ? "" : ", ") + known.name;
+  }
+  if (std::find(all.begin(), all.end(), kind) != all.end())
+    return {support::ErrorCode::Environment, "this build of deftc cannot emit `" + kind + "`",
+            "it was built without the compiler (DEFT_ENABLE_COMPILER=OFF); it emits " + list};
+  std::string nearest = support::didYouMean(kind, names);
+  return {support::ErrorCode::Usage, "unknown kind `" + kind + "`",
+          nearest.empty() ? "it is one of " + list : nearest};
+}
+
+int emit(Context &context, const EmitterTable &table, const Options &options) {
+  auto kind = std::find_if(table.kinds.begin(), table.kinds.end(),
+                           [&](const EmitKind &known) { return known.name == options.kind; });
+  if (kind == table.kinds.end())
+    return reportError(context, unknownKind(table, options.kind));
+  if (kind->binary && context.outIsTerminal && (options.output.empty() || options.output == "-"))
+    return reportError(context,
+                       {support::ErrorCode::Usage, "`" + kind->name + "` is binary and not for a terminal",
+                        "write it to a file with -o FILE"});
+  if (auto read = context.files.reads(table.configFile()); !read)
+    return reportError(context, read.error());
+  std::string path = options.spec, name = options.variant;
+  if (auto split = splitName(path, name); !split)
+    return reportError(context, split.error());
+  auto spec = loadSpec(context, path);
+  if (!spec.ok())
+    return reportError(context, spec.error());
+  const spec::Variant *variant = &(*spec)->variants.front();
+  if (!kind->wholeFile || !name.empty()) {
+    auto chosen = chooseVariant(**spec, name);
+    if (!chosen.ok())
+      return reportError(context, chosen.error());
+    variant = *chosen;
+  }
+  auto text = kind->emit(**spec, *variant);
+  if (!text.ok())
+    return reportError(context, text.error());
+  return writeOutput(context, options.output, *text);
+}
+
+} // namespace
+
+void addEmitCommand(CLI::App &app, Context &context) {
+  CLI::App *command = app.add_subcommand("emit", "Show what the compiler makes of a spec, at any stage");
+  auto options = std::make_shared<Options>();
+  auto table = std::make_shared<EmitterTable>();
+  command->add_option("SPEC", options->spec, "A file, or the name of a shipped spec; SPEC#NAME chooses")
+      ->required();
+  CLI::Option *as = command->add_option("--as", options->kind)->required();
+  command->add_option("--variant", options->variant, "The attention, when the file defines several");
+  command->add_option("-o,--output", options->output, "Write to this file");
+  addFrontEndEmitters(*command, *table);
+#ifdef DEFT_HAS_COMPILER
+  addCompilerEmitters(*command, *table);
+  addCudaEmitters(*command, *table);
+#endif
+  std::string kinds;
+  for (const EmitKind &kind : table->kinds)
+    kinds += "\n" + kind.name + ": " + kind.what;
+  as->description("What to show:" + kinds);
+  command->footer("Example:\n  deftc emit llama3_8b --as json");
+  context.onRun(command, [&context, table, options] { return emit(context, *table, *options); });
+}
+
+} // namespace deft::cli

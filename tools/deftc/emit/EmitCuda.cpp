@@ -1,0 +1,114 @@
+#include "compiler/codegen/cuda/Instantiate.h"
+#include "compiler/kernels/DefaultConfig.h"
+#include "compiler/kernels/Legality.h"
+#include "runtime/config_cache/ConfigCache.h"
+#include "runtime/nvrtc/Nvrtc.h"
+#include "runtime/program/Compiler.h"
+#include "tools/deftc/emit/Emitters.h"
+
+namespace deft::cli {
+namespace {
+
+using support::Error;
+using support::ErrorCode;
+using support::Result;
+
+struct Options {
+  std::string arch = "sm_90a";
+  std::string phase;  ///< empty: the first
+  std::string config; ///< a file; empty: the default config
+};
+
+struct Instantiation {
+  std::string entry;
+  std::string text;
+};
+
+Result<config::Config> configOf(const spec::Variant &variant, const target::Target &target,
+                                const Options &options) {
+  if (options.config.empty())
+    return kernels::defaultConfig(variant, target);
+  Result<config::Config> config = config_cache::readConfig(options.config);
+  if (config)
+    if (auto checked = kernels::checkConfig(kernels::KernelShape::of(variant), *config, target); !checked)
+      return checked.error();
+  return config;
+}
+
+Result<Instantiation> instantiate(const LoadedSpec &spec, const spec::Variant &variant,
+                                  const Options &options) {
+  const target::Target *target = target::findTarget(options.arch);
+  if (!target) {
+    const auto near = target::suggestTarget(options.arch);
+    return Error{ErrorCode::Usage, "unknown architecture `" + options.arch + "`",
+                 near ? "did you mean `" + *near + "`?" : "it is one of " + target::targetNames()};
+  }
+  Result<codegen::cuda::VariantSource> source = program::variantSource(spec, variant);
+  if (!source)
+    return std::move(source).error();
+  if (options.phase == "merge")
+    return Instantiation{codegen::cuda::mergeEntry(*source), codegen::cuda::instantiateMerge(*source)};
+  const Result<config::Config> config = configOf(variant, *target, options);
+  if (!config)
+    return config.error();
+  std::string names;
+  for (const config::PhaseConfig &phase : config->phases) {
+    if (options.phase.empty() || options.phase == phase.name)
+      return Instantiation{codegen::cuda::attendEntry(*source, phase),
+                           codegen::cuda::instantiateAttend(*source, phase, config->order)};
+    names += phase.name + ", ";
+  }
+  return Error{ErrorCode::Usage, "`" + variant.name + "` has no phase `" + options.phase + "`",
+               "it is one of " + names + "merge"};
+}
+
+Result<nvrtc::Compiled> compile(const LoadedSpec &spec, const spec::Variant &variant, const Options &options,
+                                bool ptx) {
+  const Result<Instantiation> kernel = instantiate(spec, variant, options);
+  if (!kernel)
+    return kernel.error();
+  const auto nvrtc = nvrtc::Nvrtc::load();
+  if (!nvrtc)
+    return nvrtc.error();
+  return (*nvrtc)->compile(kernel->entry + ".cu", kernel->text, options.arch,
+                           {.lineInfo = false, .ptx = ptx});
+}
+
+} // namespace
+
+void addCudaEmitters(CLI::App &emit, EmitterTable &table) {
+  auto options = std::make_shared<Options>();
+  emit.add_option("--arch", options->arch, "For cuda, ptx and cubin: the GPU architecture")
+      ->capture_default_str();
+  emit.add_option("--phase", options->phase,
+                  "For cuda, ptx and cubin: the kernel; a phase of the schedule (the first "
+                  "without it), or merge");
+  emit.add_option("--config", options->config,
+                  "For cuda, ptx and cubin: a file with a config, in place of the default one");
+  table.configFile = [options] { return options->config; };
+  table.add({"cuda", "the CUDA source of a kernel",
+             [options](const LoadedSpec &spec, const spec::Variant &variant) -> Result<std::string> {
+               Result<Instantiation> kernel = instantiate(spec, variant, *options);
+               if (!kernel)
+                 return std::move(kernel).error();
+               return kernel->text;
+             }});
+  table.add({"ptx", "its PTX",
+             [options](const LoadedSpec &spec, const spec::Variant &variant) -> Result<std::string> {
+               auto compiled = compile(spec, variant, *options, /*ptx=*/true);
+               if (!compiled)
+                 return std::move(compiled).error();
+               return compiled->ptx;
+             }});
+  EmitKind cubin{"cubin", "its machine code, an ELF file",
+                 [options](const LoadedSpec &spec, const spec::Variant &variant) -> Result<std::string> {
+                   auto compiled = compile(spec, variant, *options, /*ptx=*/false);
+                   if (!compiled)
+                     return std::move(compiled).error();
+                   return compiled->cubin;
+                 }};
+  cubin.binary = true;
+  table.add(std::move(cubin));
+}
+
+} // namespace deft::cli

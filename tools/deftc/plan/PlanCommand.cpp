@@ -1,0 +1,198 @@
+#include "compiler/config/ConfigJson.h"
+#include "compiler/kernels/DefaultConfig.h"
+#include "compiler/kernels/Occupancy.h"
+#include "compiler/spec/Names.h"
+#include "compiler/target/Target.h"
+#include "runtime/exec/ParamRanges.h"
+#include "runtime/exec/Params.h"
+#include "tools/deftc/Commands.h"
+#include "tools/deftc/common/Arguments.h"
+#include "tools/deftc/common/ConfigOptions.h"
+#include "tools/deftc/common/DeviceInput.h"
+#include "tools/deftc/common/Numbers.h"
+#include "tools/deftc/common/ProgramInput.h"
+#include "tools/deftc/common/Progress.h"
+#include "tools/deftc/common/TreeInput.h"
+#include "tools/deftc/plan/PlanText.h"
+
+#include <nlohmann/json.hpp>
+
+#include <optional>
+#include <ostream>
+#include <sstream>
+
+namespace deft::cli {
+
+using support::Result;
+
+namespace {
+
+struct Options {
+  std::string input, variant, partition, form = "text", output, arch, config;
+  std::vector<std::string> params;
+  TreeOptions tree;
+  DeviceOptions device;
+  int chunk = -1, blocks = 0;
+};
+
+/// What a large GPU has, where no device is known. One multiprocessor runs two blocks at a time, or one of
+/// the sm90 family.
+constexpr int kMultiprocessors = 132;
+constexpr int kMostBlocks = 1 << 20; ///< far above any machine; a plan tells the load of each
+
+/// The config that a tree's plan is made with, and how many blocks the machine runs at a time.
+struct Machine {
+  config::Config config;
+  std::optional<config_cache::Selection> selection;
+  int blocks = 0;
+  bool isCpu = false;
+};
+
+int blocksOf(const spec::Variant &variant, const config::Config &config, const target::Target *target,
+             int multiprocessors) {
+  return target ? kernels::estimateBlocks(kernels::KernelShape::of(variant), config, *target, multiprocessors)
+                : 2 * multiprocessors;
+}
+
+/// For no device in particular: what is legal on the architecture, or on all of them.
+Result<Machine> anyMachine(const spec::Variant &variant, const std::string &arch) {
+  const target::Target *target = arch.empty() ? nullptr : target::findTarget(arch);
+  if (!arch.empty() && !target)
+    return support::Error{support::ErrorCode::Usage, "unknown architecture `" + arch + "`",
+                          "deftc knows " + target::targetNames()};
+  auto config = target ? kernels::defaultConfig(variant, *target) : kernels::defaultConfig(variant);
+  if (!config)
+    return config.error();
+  const int blocks = blocksOf(variant, *config, target, kMultiprocessors);
+  return Machine{std::move(*config), std::nullopt, blocks};
+}
+
+/// What the mask shows by the defaults of parameters and the values given.
+Result<plan::Reach> reachOf(const spec::Variant &variant, const std::vector<std::string> &params) {
+  const auto values = exec::bindKnownParams(variant, params);
+  if (!values)
+    return values.error();
+  return exec::reachOf(variant, *values);
+}
+
+Result<Machine> chooseMachine(Context &context, const program::Program &program, const tree::KvTree &tree,
+                              const plan::Reach &reach, Options options) {
+  if (!options.arch.empty())
+    return anyMachine(program.variant(), options.arch);
+  options.device.threads = options.blocks;
+  const auto device = chooseDevice(options.device, config_cache::defaultPlaces(options.config));
+  const bool isNamed = !options.device.device.empty() || options.device.backend == "cpu";
+  const bool isCpu = device && !device->target;
+  if (!device && isNamed)
+    return device.error();
+  if (!device || (isCpu && !isNamed)) // without a GPU, plans are shown for one
+    return anyMachine(program.variant(), "");
+  auto chooser = chooserFor(context, program, *device, options.config);
+  if (!chooser)
+    return chooser.error();
+  chooser->setReach(reach);
+  config_cache::Selection selection = chooser->explain(tree);
+  if (const auto usable = checkGiven(selection); !usable)
+    return usable.error();
+  const int blocks = isCpu
+                         ? device->key.units
+                         : blocksOf(program.variant(), selection.config(), device->target, device->key.units);
+  return Machine{selection.config(), std::move(selection), blocks, isCpu};
+}
+
+/// None as `selection`: the config is for no device in particular.
+std::string textOf(Context &context, const plan::PlanReport &report,
+                   const std::optional<config_cache::Selection> &selection, const std::string &form) {
+  const Underway underway(context, "writing the plan");
+  if (form == "json") {
+    nlohmann::json object = toJson(report);
+    object["selection"] = selection ? config_cache::toJson(*selection) : nlohmann::json(nullptr);
+    return object.dump(1) + '\n';
+  }
+  if (form == "svg")
+    return drawPlan(report);
+  std::ostringstream text;
+  printPlan(report, selection ? selectionText(*selection) : "the analytic choice for no device in particular",
+            text);
+  return text.str();
+}
+
+int planCommand(Context &context, const Options &options) {
+  if (auto read = readsConfigs(context, options.config); !read)
+    return reportError(context, read.error());
+  const auto program = openProgram(context, options.input, options.variant);
+  if (!program)
+    return reportError(context, program.error());
+  auto subject = openTree(context, options.tree);
+  if (!subject)
+    return reportError(context, subject.error());
+  const auto reach = reachOf(program->variant(), options.params);
+  if (!reach)
+    return reportError(context, reach.error());
+  auto machine = chooseMachine(context, *program, subject->tree, *reach, options);
+  if (!machine)
+    return reportError(context, machine.error());
+  config::Config &config = machine->config;
+  if (!options.partition.empty())
+    config.partition = *config::partitionFromName(options.partition);
+  if (options.chunk >= 0)
+    config.chunkTokens = options.chunk;
+  const auto make = [&] {
+    const Underway underway(context,
+                            "planning " + counted(std::ssize(subject->tree.queries()), "query", "queries"));
+    return plan::reportPlan(std::move(subject->tree),
+                            plan::VariantFacts::of(program->variant(), machine->isCpu, *reach), config,
+                            machine->isCpu ? config.cost : config::kernelCoefficients(),
+                            options.blocks > 0 ? options.blocks : machine->blocks);
+  };
+  auto report = make();
+  if (!report)
+    return reportError(context, report.error());
+  report->treeName = std::move(subject->name);
+  report->nodeNames = std::move(subject->nodeNames);
+  report->variantName = program->variant().name;
+  return writeOutput(context, options.output, textOf(context, *report, machine->selection, options.form));
+}
+
+} // namespace
+
+void addPlanCommand(CLI::App &app, Context &context) {
+  CLI::App *command =
+      app.add_subcommand("plan", "Show how a tree is cut into work, as text, JSON or a picture");
+  auto options = std::make_shared<Options>();
+  addProgramOptions(*command, options->input, options->variant);
+  addTreeOptions(*command, options->tree);
+  command
+      ->add_option("--param", options->params,
+                   "NAME=VALUE, as `deftc run` takes it: of those that bound what the mask shows")
+      ->expected(1)
+      ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
+  command->add_option("--partition", options->partition, "By default as the schedule says")
+      ->check(CLI::IsMember(spec::partitionNames()));
+  command->add_option("--chunk", options->chunk, "Most tokens of an item; 0 fills the machine")
+      ->check(atLeast(0));
+  command
+      ->add_option("--blocks", options->blocks,
+                   "Blocks at a time; by default those of a GPU of " + std::to_string(kMultiprocessors) +
+                       " multiprocessors, or this machine's threads")
+      ->check(between(1, kMostBlocks));
+  addDeviceOptions(*command, options->device);
+  command->get_option("--backend")
+      ->description(
+          "Whose config and plan; by default a GPU's, without one here those of no GPU in particular");
+  addConfigOption(*command, options->config);
+  command
+      ->add_option(
+          "--arch", options->arch,
+          "A plan for any GPU of the architecture, like sm_90a; without a GPU, for one that has what all "
+          "have")
+      ->excludes("--backend")
+      ->excludes("--device");
+  command->add_option("--as", options->form, "text, json or svg")
+      ->check(CLI::IsMember({"text", "json", "svg"}));
+  command->add_option("-o,--output", options->output, "Write it to this file");
+  command->footer("Example:\n  deftc plan llama3_8b --workload few_shot --as svg -o plan.svg");
+  context.onRun(command, [&context, options] { return planCommand(context, *options); });
+}
+
+} // namespace deft::cli

@@ -1,0 +1,66 @@
+#pragma once
+
+#include "compiler/config/Config.h"
+#include "runtime/config_cache/ConfigChooser.h"
+#include "runtime/device/Ceilings.h"
+#include "runtime/exec/Inputs.h"
+#include "runtime/plan/Plan.h"
+#include "runtime/program/Program.h"
+#include "tools/deftc/common/Context.h"
+
+#include <memory>
+#include <optional>
+#include <string>
+
+namespace deft::cli {
+
+struct RunTimes {
+  double medianUs = 0, fastestUs = 0, slowestUs = 0;
+  int repeats = 0;
+};
+
+/// Where `run` runs: what the command needs of it, in the order in which it is called.
+class RunBackend {
+public:
+  virtual ~RunBackend() = default;
+
+  virtual std::string name() const = 0;   ///< "cpu", "cuda"
+  virtual std::string device() const = 0; ///< "2 threads", "NVIDIA H200"
+  virtual int blocks() const = 0;         ///< that run at a time
+
+  /// The config for a step's tree, and why it is that one; valid until the next call.
+  const config_cache::Selection &choose(const tree::KvTree &tree) { return chooser_.choose(tree); }
+  /// What the mask shows by the values of its parameters.
+  void setReach(const plan::Reach &reach) { chooser_.setReach(reach); }
+
+  /// Takes the cache and the queries of a step; they stay as they are until the next call.
+  virtual support::Result<void> load(const exec::Inputs &inputs) = 0;
+
+  /// One run.
+  virtual support::Result<void> runOnce(const plan::Plan &plan, exec::Outputs &outputs) = 0;
+  /// One run, timed by `repeats` runs more (0: as many as the backend finds right).
+  virtual support::Result<RunTimes> run(const plan::Plan &plan, exec::Outputs &outputs, int repeats) = 0;
+
+  virtual const device::Ceilings *ceilings() const { return nullptr; }
+
+protected:
+  explicit RunBackend(config_cache::ConfigChooser chooser) : chooser_(std::move(chooser)) {}
+  config_cache::ConfigChooser chooser_;
+};
+
+/// What is run, as far as it decides which config that is.
+struct RunSubject {
+  const program::Program &program;
+  const tree::KvTree &firstTree;
+  const std::string &configPath; ///< --config, or empty
+};
+
+support::Result<std::unique_ptr<RunBackend>> openCpu(Context &context, const RunSubject &subject,
+                                                     int threads);
+
+/// Its kernels are those of the first tree's config, also for the trees that come after it. Null without a
+/// GPU, which is an error where one `isRequired`.
+support::Result<std::unique_ptr<RunBackend>> openCuda(Context &context, const RunSubject &subject,
+                                                      bool isRequired);
+
+} // namespace deft::cli

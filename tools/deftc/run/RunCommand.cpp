@@ -1,0 +1,117 @@
+#include "compiler/config/ConfigJson.h"
+#include "compiler/spec/Names.h"
+#include "tools/deftc/Commands.h"
+#include "tools/deftc/common/Arguments.h"
+#include "tools/deftc/common/ConfigOptions.h"
+#include "tools/deftc/common/ProgramInput.h"
+#include "tools/deftc/run/RunDump.h"
+#include "tools/deftc/run/RunSession.h"
+
+#include <nlohmann/json.hpp>
+
+#include <ostream>
+
+namespace deft::cli {
+
+using support::ErrorCode;
+
+namespace {
+
+constexpr char kFooter[] = R"(Examples:
+  deftc run llama3_8b --tree tree.json --check
+where tree.json holds a prompt with two branches:
+  {"format": "deftc-tree", "version": 1,
+   "nodes": [{"parent": -1, "tokens": 200}, {"parent": 0, "tokens": 7},
+             {"parent": 0, "tokens": 9}],
+   "queries": [{"node": 1}, {"node": 2}]}
+
+  deftc run llama3_8b --workload few_shot --steps 20 --partition node --check
+`deftc workloads` lists the workloads and what they can be told.
+
+  deftc run my.deft --tree tree.json --dump out
+writes q.npy, k.npy, v.npy, out.npy, lse.npy (float32; a token's place in k and v is that of
+its node in tree.json), tree.json and spec.json, so that any program can check the result.)";
+
+int runCommand(Context &context, const RunOptions &options) {
+  if (const auto writable = checkOutput(context, options.json); !writable)
+    return reportError(context, writable.error());
+  if (!options.dump.empty())
+    for (const std::string &file : dumpFiles(options.dump))
+      if (const auto free = context.files.writes(file); !free)
+        return reportError(context, free.error());
+  if (const auto read = readsConfigs(context, options.config); !read)
+    return reportError(context, read.error());
+  const auto report = runSession(context, options);
+  if (!report)
+    return reportError(context, report.error());
+  if (options.json != "-")
+    printReport(*report, context.out);
+  if (!options.json.empty())
+    if (const int code = writeOutput(context, options.json, toJson(*report).dump(2) + "\n"); code != kExitOk)
+      return code;
+  if (report->check && !report->check->passed())
+    return reportError(context, {ErrorCode::Diagnostics,
+                                 "the check failed: " + reference::explainFailure(*report->check), ""});
+  return kExitOk;
+}
+
+void addWhat(CLI::App &command, RunOptions &options) {
+  addProgramOptions(command, options.input, options.variant);
+  auto *what = command.add_option_group("tree", "What it runs on");
+  what->add_option("--tree", options.tree, "A tree file (JSON)");
+  what->add_option("--workload", options.workload, "A workload, as `deftc workloads` lists them");
+  what->require_option(1);
+  command.add_option("--workloads", options.recordsFolder, "A folder of recorded workloads");
+  command.add_option("--steps", options.steps, "How many steps of the workload")->check(atLeast(1));
+  command.add_option("--seed", options.seed, "Of the workload, the inputs and the scattering")->check(seed());
+  command
+      .add_option("--param", options.params,
+                  "NAME=VALUE, for an array the same value for every head, or NAME=FILE.npy")
+      ->expected(1)
+      ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
+}
+
+void addHow(CLI::App &command, RunOptions &options) {
+  command.add_option("--backend", options.backend, "Where it runs; by default a GPU if there is one")
+      ->check(CLI::IsMember({"cpu", "cuda"}));
+  command
+      .add_option_function<std::string>(
+          "--partition",
+          [&](const std::string &name) { options.partition = config::partitionFromName(name); },
+          "How the work is cut; by default as the spec or the config says")
+      ->check(CLI::IsMember(spec::partitionNames()));
+  command.add_option("--chunk", options.chunk, "Most tokens of an item; 0 fills the machine")
+      ->check(atLeast(0));
+  addConfigOption(command, options.config);
+  command.add_option("--pages", options.pages, "How the tree lies in the cache")
+      ->check(CLI::IsMember({"in-order", "scattered"}));
+  command.add_option("--threads", options.threads, "Of the CPU; all by default")->check(threads());
+  command.add_option("--repeat", options.repeat, "Timed runs of each step")->check(atLeast(1));
+}
+
+void addOutputs(CLI::App &command, RunOptions &options) {
+  command.add_flag(
+      "--check", options.check,
+      "Compare each row with a float64 evaluation, then run counting inputs (keys of 0, values that tell "
+      "tokens apart), by which a token that a row loses or sees twice shows; exit 1 when wrong. Of large "
+      "trees some queries are compared, and some stretches counted");
+  command.add_flag("--check-all", options.checkAll,
+                   "The same of all queries and all stretches, however long it takes");
+  command.add_option("--json", options.json, "Write the report to this file, - for the output");
+  command.add_option("--dump", options.dump, "Write inputs and outputs of the last step into this folder");
+}
+
+} // namespace
+
+void addRunCommand(CLI::App &app, Context &context) {
+  CLI::App *command =
+      app.add_subcommand("run", "Run a spec or a package on a tree or a workload, with random inputs");
+  auto options = std::make_shared<RunOptions>();
+  addWhat(*command, *options);
+  addHow(*command, *options);
+  addOutputs(*command, *options);
+  command->footer(kFooter);
+  context.onRun(command, [&context, options] { return runCommand(context, *options); });
+}
+
+} // namespace deft::cli

@@ -1,0 +1,99 @@
+#include "runtime/exec/cpu/CpuExecutor.h"
+#include "runtime/program/CpuConfig.h"
+#include "tools/deftc/common/ConfigOptions.h"
+#include "tools/deftc/run/RunBackend.h"
+
+#include <algorithm>
+#include <chrono>
+
+namespace deft::cli {
+
+using support::Result;
+
+namespace {
+
+// Short runs are repeated oftener, so that their median tells more of them than of what else the machine
+// does.
+constexpr int kFewestRepeats = 5, kMostRepeats = 101;
+constexpr double kEnoughUs = 200'000;
+
+class Cpu : public RunBackend {
+public:
+  Cpu(const program::Program &program, config_cache::ConfigChooser chooser, exec::CpuKernel kernel,
+      exec::CpuExecutor executor)
+      : RunBackend(std::move(chooser)), variant_(program.variant()), kernel_(std::move(kernel)),
+        executor_(std::move(executor)) {}
+
+  std::string name() const override { return "cpu"; }
+  std::string device() const override {
+    return std::to_string(executor_.threads()) + (executor_.threads() == 1 ? " thread" : " threads");
+  }
+  int blocks() const override { return executor_.threads(); }
+
+  Result<void> load(const exec::Inputs &inputs) override {
+    inputs_ = &inputs;
+    return {};
+  }
+
+  Result<void> runOnce(const plan::Plan &plan, exec::Outputs &outputs) override {
+    return executor_.run(kernel_, variant_, plan, *inputs_, outputs);
+  }
+
+  Result<RunTimes> run(const plan::Plan &plan, exec::Outputs &outputs, int repeats) override {
+    if (auto ran = runOnce(plan, outputs); !ran)
+      return ran.error();
+    const std::vector<abi::ParamSlot> params = inputs_->paramSlots(variant_);
+    const auto view = exec::InputView::of(*inputs_, variant_, params);
+    const exec::OutputView out{outputs.out.data(), outputs.lse.empty() ? nullptr : outputs.lse.data()};
+    std::vector<double> times;
+    double sum = 0;
+    const auto isEnough = [&] {
+      const int count = static_cast<int>(times.size());
+      return repeats > 0 ? count >= repeats
+                         : count >= kMostRepeats || (count >= kFewestRepeats && sum >= kEnoughUs);
+    };
+    while (!isEnough()) {
+      const auto start = std::chrono::steady_clock::now();
+      if (auto ran = executor_.run(kernel_, variant_, plan, view, out); !ran)
+        return ran.error();
+      times.push_back(
+          std::chrono::duration<double, std::micro>(std::chrono::steady_clock::now() - start).count());
+      sum += times.back();
+    }
+    RunTimes result;
+    result.repeats = static_cast<int>(times.size());
+    std::sort(times.begin(), times.end());
+    result.medianUs = times[times.size() / 2];
+    result.fastestUs = times.front();
+    result.slowestUs = times.back();
+    return result;
+  }
+
+private:
+  const spec::Variant &variant_;
+  exec::CpuKernel kernel_;
+  exec::CpuExecutor executor_;
+  const exec::Inputs *inputs_ = nullptr;
+};
+
+} // namespace
+
+Result<std::unique_ptr<RunBackend>> openCpu(Context &context, const RunSubject &subject, int threads) {
+  const program::Program &program = subject.program;
+  auto kernel = program.cpuKernel();
+  if (!kernel)
+    return kernel.error();
+  auto executor = exec::CpuExecutor::create(threads);
+  if (!executor)
+    return executor.error();
+  auto config = program::cpuConfig(program.variant(), executor->threads());
+  if (!config)
+    return config.error();
+  const auto key = config_cache::DeviceKey::ofCpu(executor->threads());
+  config_cache::ConfigChooser chooser(loadConfigs(context, subject.configPath, key), program.sharedVariant(),
+                                      nullptr, std::move(*config));
+  return std::unique_ptr<RunBackend>(
+      std::make_unique<Cpu>(program, std::move(chooser), std::move(*kernel), std::move(*executor)));
+}
+
+} // namespace deft::cli

@@ -1,0 +1,170 @@
+#include "tools/deftc/run/RunDump.h"
+
+#include "compiler/spec/VariantJson.h"
+#include "compiler/support/AtomicFile.h"
+#include "runtime/exec/Half.h"
+#include "runtime/exec/NpyWriter.h"
+#include "runtime/exec/RandomInputs.h"
+#include "runtime/tree/TreeFile.h"
+#include "tools/deftc/common/Progress.h"
+
+#include <nlohmann/json.hpp>
+
+#include <filesystem>
+#include <optional>
+
+namespace deft::cli {
+
+using support::Error;
+using support::ErrorCode;
+using support::Result;
+
+namespace {
+
+/// The living nodes in preorder under new numbers, which count without holes as a tree file wants it.
+struct Numbering {
+  tree::KvTree tree;
+  std::vector<int> oldNode; ///< of each node of `tree`
+};
+
+Result<Numbering> renumber(const tree::KvTree &tree) {
+  Numbering result;
+  std::vector<int> newNode(tree.nodes().size(), -1);
+  for (int node = tree.firstRoot(); node >= 0; node = tree.nextInPreorder(node)) {
+    const tree::Node &own = tree.nodes()[static_cast<std::size_t>(node)];
+    const int parent = own.parent < 0 ? -1 : newNode[static_cast<std::size_t>(own.parent)];
+    auto added = result.tree.addNode(parent, own.tokens);
+    if (!added)
+      return added.error();
+    newNode[static_cast<std::size_t>(node)] = *added;
+    result.oldNode.push_back(node);
+  }
+  for (const tree::Query &query : tree.queries()) {
+    const auto position =
+        query.position == tree::Query::kWhole ? std::nullopt : std::optional(query.position);
+    if (auto added = result.tree.addQuery(newNode[static_cast<std::size_t>(query.node)], position); !added)
+      return added.error();
+  }
+  return result;
+}
+
+class Dump {
+public:
+  Dump(Context &context, const std::string &folder, const spec::Variant &variant, const tree::KvTree &tree,
+       const exec::Inputs &inputs, const exec::Outputs &outputs)
+      : context_(context), folder_(folder), variant_(variant), tree_(tree), inputs_(inputs),
+        outputs_(outputs) {}
+
+  Result<void> write() {
+    std::error_code error;
+    std::filesystem::create_directories(folder_, error);
+    if (error)
+      return Error{ErrorCode::Environment, "cannot make the folder `" + folder_ + "`: " + error.message(),
+                   ""};
+    const auto numbered = renumber(tree_);
+    if (!numbered)
+      return numbered.error();
+    if (auto written = tree::writeTreeFile(folder_ + "/tree.json", numbered->tree); !written)
+      return written;
+    if (auto written = writeSpec(); !written)
+      return written;
+    const long long queries = static_cast<long long>(tree_.queries().size());
+    if (auto written = writeRows("q", inputs_.q, variant_.dtype, queries); !written)
+      return written;
+    if (auto written = writeRows("out", outputs_.out, variant_.outputDtype, queries); !written)
+      return written;
+    for (const auto &[name, tensor] : {std::pair("k", &inputs_.k), std::pair("v", &inputs_.v)})
+      if (auto written = writeTokens(name, *tensor, *numbered); !written)
+        return written;
+    return writeLse(queries);
+  }
+
+private:
+  Result<exec::NpyWriter> open(const std::string &name, std::vector<long long> shape) const {
+    return exec::NpyWriter::create(folder_ + "/" + name + ".npy", std::move(shape));
+  }
+
+  Result<void> writeSpec() const {
+    nlohmann::ordered_json params = nlohmann::ordered_json::object();
+    for (std::size_t i = 0; i < variant_.params.size(); ++i) {
+      const exec::ParamValue &value = inputs_.params[i];
+      params[variant_.params[i].name] =
+          value.f32.empty() ? nlohmann::ordered_json(value.i32) : nlohmann::ordered_json(value.f32);
+    }
+    const nlohmann::ordered_json json = {{"spec", spec::toJson(variant_)}, {"params", params}};
+    return support::writeFileAtomically(folder_ + "/spec.json", json.dump(1) + "\n");
+  }
+
+  Result<void> writeRows(const std::string &name, const std::vector<std::uint16_t> &bits, spec::DType dtype,
+                         long long queries) const {
+    auto file = open(name, {queries, variant_.queryHeads, variant_.headDim});
+    if (!file)
+      return file.error();
+    const auto count = static_cast<std::size_t>(queries) * variant_.queryHeads * variant_.headDim;
+    std::vector<float> values(count);
+    for (std::size_t i = 0; i < count; ++i)
+      values[i] = exec::toFloat(bits[i], dtype);
+    file->append(values);
+    return file->close();
+  }
+
+  Result<void> writeTokens(const std::string &name, const exec::AlignedVector<std::uint16_t> &bits,
+                           const Numbering &numbered) const {
+    auto file = open(name, {numbered.tree.tokens(), variant_.kvHeads, variant_.headDim});
+    if (!file)
+      return file.error();
+    Progress progress(context_, "writing " + name + ".npy");
+    long long done = 0;
+    std::vector<float> token(static_cast<std::size_t>(variant_.kvHeads) * variant_.headDim);
+    for (const int node : numbered.oldNode) {
+      const tree::Node &own = tree_.nodes()[static_cast<std::size_t>(node)];
+      for (int t = 0; t < own.tokens; ++t) {
+        for (int head = 0; head < variant_.kvHeads; ++head) {
+          const long long at = inputs_.elementOf(own.location + t, exec::pageSizeOf(variant_), head);
+          for (int d = 0; d < variant_.headDim; ++d)
+            token[static_cast<std::size_t>(head * variant_.headDim + d)] =
+                exec::toFloat(bits[static_cast<std::size_t>(at + d)], variant_.dtype);
+        }
+        file->append(token);
+      }
+      progress.at(done += own.tokens, numbered.tree.tokens());
+    }
+    return file->close();
+  }
+
+  Result<void> writeLse(long long queries) const {
+    if (!variant_.withLse) {
+      std::error_code ignored; // of an earlier dump
+      std::filesystem::remove(folder_ + "/lse.npy", ignored);
+      return {};
+    }
+    auto file = open("lse", {queries, variant_.queryHeads});
+    if (!file)
+      return file.error();
+    file->append(outputs_.lse);
+    return file->close();
+  }
+
+  Context &context_;
+  const std::string &folder_;
+  const spec::Variant &variant_;
+  const tree::KvTree &tree_;
+  const exec::Inputs &inputs_;
+  const exec::Outputs &outputs_;
+};
+
+} // namespace
+
+std::vector<std::string> dumpFiles(const std::string &folder) {
+  std::vector<std::string> files;
+  for (const char *name : {"tree.json", "spec.json", "q.npy", "k.npy", "v.npy", "out.npy", "lse.npy"})
+    files.push_back((std::filesystem::path(folder) / name).string());
+  return files;
+}
+
+Result<void> dumpRun(Context &context, const std::string &folder, const spec::Variant &variant,
+                     const tree::KvTree &tree, const exec::Inputs &inputs, const exec::Outputs &outputs) {
+  return Dump(context, folder, variant, tree, inputs, outputs).write();
+}
+
+} // namespace deft::cli

@@ -1,0 +1,58 @@
+#pragma once
+
+#include "compiler/config/Config.h"
+#include "compiler/spec/Variant.h"
+#include "runtime/plan/Planner.h"
+#include "runtime/reference/Check.h"
+#include "runtime/tree/TreeSummary.h"
+#include "tools/deftc/run/RunBackend.h"
+
+#include <nlohmann/json_fwd.hpp>
+
+#include <iosfwd>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace deft::cli {
+
+/// Everything that one `deftc run` found out.
+struct RunReport {
+  spec::Variant variant;
+  std::string treePath;
+  tree::TreeSummary tree;
+  plan::VisibleCounts visible;
+  config::Config config;
+  config_cache::Selection selection;                 ///< why this config
+  bool isAsked = false;                              ///< --partition or --chunk changed it
+  spec::Partition partition = spec::Partition::Auto; ///< of the plan: what `auto` chose
+  plan::PlanSummary plan;
+  std::string backend; ///< "cuda" or "cpu"
+  std::string device;  ///< its name, or "2 threads"
+  std::string pages;   ///< "in-order" or "scattered"
+  std::uint64_t seed = 0;
+
+  struct Step {
+    double planUs = 0;       ///< host time
+    bool isAdvanced = false; ///< by advance(), not made anew
+    double runUs = 0;        ///< median
+  };
+  std::vector<Step> steps; ///< at least one; what else is told is of the last
+  RunTimes times;
+  double readBandwidth = 0;      ///< bytes per second of a plain read of the same cache; 0: not measured
+  std::optional<double> floorUs; ///< where the device's ceilings are known
+  std::string ceilingModel;
+
+  std::optional<reference::CheckReport> check;  ///< of the step that is furthest off
+  long long queriesChecked = 0, queriesRun = 0; ///< of all steps
+
+  double cacheBytes() const; ///< K and V of the tokens that the mask shows some query
+  double planBytes() const;  ///< of the cache as often as the plan reads it, queries, partials and outputs
+  double readShare() const;  ///< of the time, what a plain read of the cache would take
+  double flops() const;      ///< of both products, over the pairs that tree and mask show
+};
+
+void printReport(const RunReport &report, std::ostream &out);
+nlohmann::json toJson(const RunReport &report);
+
+} // namespace deft::cli

@@ -1,0 +1,33 @@
+#pragma once
+
+#include "tools/deftc/common/Context.h"
+#include "tools/deftc/run/RunReport.h"
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace deft::cli {
+
+/// What a user asks of `deftc run`.
+struct RunOptions {
+  std::string input, variant;
+  std::string tree, workload, recordsFolder; ///< a tree file or a workload
+  std::string backend, pages = "in-order", json, dump;
+  std::string config; ///< a file
+  std::optional<spec::Partition> partition;
+  std::vector<std::string> params;
+  std::uint64_t seed = 0;
+  int steps = 1;
+  int chunk = -1;  ///< -1: the config's
+  int repeat = 0;  ///< 0: the backend's default
+  int threads = 0; ///< 0: all
+  bool check = false;
+  bool checkAll = false;
+};
+
+/// Runs all of it: opens, plans, runs, checks and dumps.
+support::Result<RunReport> runSession(Context &context, const RunOptions &options);
+
+} // namespace deft::cli

@@ -1,0 +1,302 @@
+#include "compiler/support/Utf8.h"
+#include "runtime/exec/cpu/Processors.h"
+#include "runtime/tree/TreeFile.h"
+#include "tools/deftc/Commands.h"
+#include "tools/deftc/common/Arguments.h"
+#include "tools/deftc/common/ConfigOptions.h"
+#include "tools/deftc/common/Numbers.h"
+#include "tools/deftc/common/ProgramInput.h"
+#include "tools/deftc/common/Progress.h"
+#include "tools/deftc/tune/TuneSummary.h"
+#include "tuner/session/NamedSamples.h"
+
+#include <algorithm>
+#include <atomic>
+#include <charconv>
+#include <csignal>
+#include <optional>
+#include <ostream>
+
+namespace deft::cli {
+
+using support::Error;
+using support::ErrorCode;
+using support::Result;
+
+namespace {
+
+constexpr char kFooter[] = R"(Examples:
+  deftc tune llama3_8b --workload few_shot --backend cpu --budget 60s
+  deftc tune my.deftpkg --workload reasoning --workload speculative --backend cuda
+  deftc tune my.deft --tree tree.json --axis partition=union,greedy --axis chunk_tokens=0,512
+Families of trees, each several workloads at several sizes: few_shot, reasoning, speculative,
+multi_level, multi_document, no_sharing, forest; `all` is all of them. `rows` is the trees of
+`deftc bench`'s tables. A name with parameters, as `deftc workloads` takes it, is that workload alone.
+
+What was found is kept for this device, and `deftc run` and `deftc plan` use it. A session that was
+stopped, by its budget, Ctrl-C (the exit code is then 130) or worse, goes on where it was when the same
+command is given again.)";
+
+struct Options {
+  std::string input, variant, recordsFolder, backend, strategy = "guided", pages = "scattered";
+  std::string journal, report, record, configFile, note;
+  std::optional<std::string> budget;
+  std::vector<std::string> trees, workloads, params, axes;
+  std::uint64_t seed = 0;
+  int threads = 0, compilers = 0, candidates = 0, treesOfClass = 3;
+  bool isFresh = false, fromRelated = false, asGiven = false;
+};
+
+/// "90s", "5m", "1h", "90".
+Result<double> parseSeconds(const std::string &text) {
+  double value = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+  const std::string unit(end, text.data() + text.size());
+  const double factor = unit.empty() || unit == "s" ? 1 : unit == "m" ? 60 : unit == "h" ? 3600 : 0;
+  constexpr double kMostSeconds = 1e9; // thirty years
+  if (error != std::errc() || factor == 0 || !(value > 0) || !(value * factor <= kMostSeconds))
+    return Error{ErrorCode::Usage, "`" + text + "` is no time", "write 60s, 5m or 1h"};
+  return value * factor;
+}
+
+Result<std::vector<session::Sample>> makeSamples(Context &context, const spec::Variant &variant,
+                                                 const Options &options) {
+  const Underway underway(context, "making trees"); // gone before a child is forked
+  std::vector<session::Sample> samples;
+  for (const std::string &path : options.trees) {
+    auto tree = tree::readTreeFile(path);
+    if (!tree)
+      return tree.error();
+    samples.push_back({path, 0, std::move(*tree), false});
+  }
+  for (const std::string &workload : options.workloads)
+    if (auto named = session::namedSamples(workload, variant, options.seed, options.recordsFolder); !named)
+      return named.error();
+    else
+      std::move(named->begin(), named->end(), std::back_inserter(samples));
+  return samples;
+}
+
+/// A GPU where one was asked for, or where nothing was and there is one. A child asks, because a process that
+/// has used CUDA cannot give it to its children.
+Result<session::Backend> chooseBackend(const program::Program &program, const Options &options, int threads) {
+  if (options.backend == "cuda")
+    return session::cudaBackend(program);
+  if (options.backend.empty() && measure::hasCuda())
+    return session::cudaBackend(program);
+  return session::cpuBackend(program, threads);
+}
+
+Result<session::TuneOptions> tuneOptions(const Options &options, int threads) {
+  session::TuneOptions tune;
+  tune.strategy = *search::strategyFromName(options.strategy);
+  for (const std::string &text : options.axes) {
+    auto axis = space::parseOverride(text);
+    if (!axis)
+      return axis.error();
+    tune.axes.push_back(std::move(*axis));
+  }
+  if (options.budget) {
+    const auto seconds = parseSeconds(*options.budget);
+    if (!seconds)
+      return seconds.error();
+    tune.budgetSeconds = *seconds;
+  }
+  if (!options.record.empty() && tune.strategy != search::StrategyKind::Exhaustive)
+    return Error{ErrorCode::Usage, "--record needs every point of the space", "add --strategy exhaustive"};
+  tune.mostCandidates = options.candidates;
+  tune.threads = threads;
+  tune.compilers = options.compilers;
+  tune.mostTrees = options.treesOfClass;
+  tune.pages = options.pages == "in-order" ? tree::PlacementOrder::InOrder : tree::PlacementOrder::Scattered;
+  tune.seed = options.seed;
+  tune.journal = options.journal;
+  tune.isFresh = options.isFresh;
+  tune.fromRelated = options.fromRelated;
+  tune.addsSimilar = !options.asGiven;
+  tune.recordFolder = options.record;
+  tune.places = config_cache::defaultPlaces();
+  tune.configPath = options.configFile;
+  tune.note = options.note;
+  return tune;
+}
+
+/// The signal of Ctrl-C or the like, once there was one; a second one ends the process.
+std::atomic<int> interruptedBy = 0;
+static_assert(std::atomic<int>::is_always_lock_free);
+
+/// While it lives, Ctrl-C asks the session to stop.
+class CatchInterrupts {
+public:
+  CatchInterrupts() {
+    interruptedBy = 0;
+    struct sigaction action{};
+    action.sa_handler = [](int signal) { interruptedBy = signal; };
+    action.sa_flags = static_cast<int>(SA_RESETHAND);
+    for (std::size_t i = 0; i < std::size(kSignals); ++i)
+      ::sigaction(kSignals[i], &action, &before_[i]);
+  }
+  ~CatchInterrupts() {
+    for (std::size_t i = 0; i < std::size(kSignals); ++i)
+      ::sigaction(kSignals[i], &before_[i], nullptr);
+  }
+  CatchInterrupts(const CatchInterrupts &) = delete;
+  CatchInterrupts &operator=(const CatchInterrupts &) = delete;
+
+private:
+  static constexpr int kSignals[] = {SIGINT, SIGTERM};
+  struct sigaction before_[std::size(kSignals)] = {};
+};
+
+std::string statusText(const session::Status &status) {
+  if (status.stage == "compile")
+    return "compiling, " + counted(status.left, "candidate's kernels", "candidates' kernels") + " left";
+  std::string text = "class " + std::to_string(status.classIndex + 1) + " of " +
+                     std::to_string(status.classes) + ", " + status.treeClass + ": ";
+  if (status.stage == "search")
+    text += std::to_string(status.measured) + " candidates measured, at most " + std::to_string(status.left) +
+            " left";
+  else
+    text += status.stage == "final" ? "racing the best" : "confirming the winner";
+  if (status.bestUs > 0)
+    text += ", best " + rounded(status.bestUs, 1) + " us of " + rounded(status.untunedUs, 1) + " untuned (" +
+            rounded(status.untunedUs / status.bestUs, 2) + "x)";
+  if (status.secondsLeft >= 0)
+    text += ", " + rounded(status.secondsLeft, 0) + " s left";
+  return text;
+}
+
+/// What else is read, the program and its parameters, is told by what opens it.
+Result<void> checkFiles(Context &context, const Options &options) {
+  FilesInUse &files = context.files;
+  for (const std::string &tree : options.trees)
+    if (auto read = files.reads(tree); !read)
+      return read;
+  for (const std::string &goneOnWith : {options.journal, options.configFile})
+    if (auto read = files.reads(goneOnWith); !read)
+      return read;
+  if (auto read = files.readsFolder(options.recordsFolder); !read)
+    return read;
+  if (auto read = readsConfigs(context, ""); !read)
+    return read;
+  if (auto free = checkOutput(context, options.report); !free)
+    return free;
+  return options.record.empty() ? Result<void>() : files.writesInto(options.record);
+}
+
+int runTune(Context &context, const Options &options) {
+  if (const auto inUse = checkFiles(context, options); !inUse)
+    return reportError(context, inUse.error());
+  const auto program = openProgram(context, options.input, options.variant);
+  if (!program)
+    return reportError(context, program.error());
+  const int threads = options.threads > 0 ? options.threads : exec::usableProcessors();
+  session::TuneInput input;
+  input.variant = program->variant();
+  auto samples = makeSamples(context, program->variant(), options);
+  if (!samples)
+    return reportError(context, samples.error());
+  input.samples = std::move(*samples);
+  auto params = openParams(context, program->variant(), options.params);
+  if (!params)
+    return reportError(context, params.error());
+  input.params = std::move(*params);
+  const auto tuneWith = tuneOptions(options, threads);
+  if (!tuneWith)
+    return reportError(context, tuneWith.error());
+  auto backend = chooseBackend(*program, options, threads);
+  if (!backend)
+    return reportError(context, backend.error());
+  input.backend = std::move(*backend);
+
+  const CatchInterrupts interrupts;
+  Result<session::TuneReport> report = Error{};
+  {
+    Progress progress(context, "tuning");
+    session::Listener listener;
+    listener.progress = [&](const session::Status &status) { progress.say(statusText(status)); };
+    listener.note = [&](const std::string &line) { progress.note(line); };
+    listener.isCancelled = [] { return interruptedBy != 0; };
+    report = session::tune(input, *tuneWith, listener);
+  }
+  if (!report)
+    return reportError(context, report.error());
+  printTuneSummary(*report, context.out);
+  for (const std::string &warning : report->warnings)
+    context.err << "warning: " << warning << '\n';
+  const int notSaved = report->notSaved ? reportError(context, *report->notSaved) : kExitOk;
+  if (!options.report.empty())
+    if (const int code = writeTuneReport(context, {report->journal}, options.report); code != kExitOk)
+      return code;
+  if (notSaved != kExitOk)
+    return notSaved;
+  const auto isDone = [](const session::ClassReport &one) { return one.isDone; };
+  if (report->ended == session::Ended::Complete &&
+      std::none_of(report->classes.begin(), report->classes.end(), isDone))
+    return reportError(context, {ErrorCode::Environment, "no class could be tuned", ""});
+  return report->ended == session::Ended::Interrupted ? kExitSignal + interruptedBy : kExitOk;
+}
+
+} // namespace
+
+void addTuneCommand(CLI::App &app, Context &context) {
+  CLI::App *command =
+      app.add_subcommand("tune", "Find the fastest config for kinds of trees on this machine");
+  auto options = std::make_shared<Options>();
+  addProgramOptions(*command, options->input, options->variant);
+  auto *what = command->add_option_group("trees", "What to tune for");
+  what->add_option("--workload", options->workloads,
+                   "A family of trees, a workload, or `all`; may be repeated")
+      ->expected(1)
+      ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
+  what->add_option("--tree", options->trees, "Tree files (JSON)");
+  what->require_option(1, 0);
+  command->add_option("--workloads", options->recordsFolder, "A folder of recorded workloads");
+  command->add_option("--backend", options->backend, "Where to tune; by default a GPU if there is one")
+      ->check(CLI::IsMember({"cpu", "cuda"}));
+  command->add_option("--budget", options->budget, "How long at most: 60s, 5m, 1h");
+  command->add_option("--report", options->report, "Write a report (HTML) to this file");
+  command->add_option("--axis", options->axes, "NAME=VALUE,VALUE: try these values alone; may be repeated")
+      ->expected(1)
+      ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
+  command->add_option("--strategy", options->strategy, "How candidates are chosen")
+      ->check(CLI::IsMember({"guided", "random", "exhaustive"}))
+      ->capture_default_str();
+  command->add_option("--candidates", options->candidates, "Most candidates of a class that are measured")
+      ->check(atLeast(1));
+  command->add_option("--trees-per-class", options->treesOfClass, "Trees of a class that are measured")
+      ->check(atLeast(1))
+      ->capture_default_str();
+  command->add_option("--pages", options->pages, "How trees lie in the cache")
+      ->check(CLI::IsMember({"in-order", "scattered"}))
+      ->capture_default_str();
+  command->add_option("--param", options->params, "NAME=VALUE, as `deftc run` takes it")
+      ->expected(1)
+      ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
+  command->add_option("--threads", options->threads, "Of the CPU; all by default")->check(threads());
+  command->add_option("--compilers", options->compilers, "Kernels that are compiled at a time")
+      ->check(atLeast(1));
+  command->add_option("--seed", options->seed, "Of workloads, inputs and the scattering")->check(seed());
+  command->add_option("--journal", options->journal, "The file that the session is kept in, to go on with");
+  command->add_flag("--fresh", options->isFresh, "Begin anew where a journal could be gone on with");
+  command->add_flag("--from-related", options->fromRelated,
+                    "Only measure again what is known of a class, on a GPU in each order: for this "
+                    "attention, or one that differs in no "
+                    "more than type and pages; other classes are searched");
+  command->add_flag(
+      "--as-given", options->asGiven,
+      "Only for the trees that are given: without others like them, on which what is found has to be "
+      "good, too, where a class has few");
+  command->add_option("--config-file", options->configFile,
+                      "Where the configs go; by default this device's file in the cache");
+  command->add_option("--note", options->note, "A remark that is kept with the configs")
+      ->check(CLI::Validator(
+          [](const std::string &text) { return support::isUtf8(text) ? std::string() : "it is not UTF-8"; },
+          ""));
+  command->add_option("--record", options->record,
+                      "With --strategy exhaustive: write all times of each class into this folder");
+  command->footer(kFooter);
+  context.onRun(command, [&context, options] { return runTune(context, *options); });
+}
+
+} // namespace deft::cli

@@ -1,0 +1,131 @@
+#include "tuner/bench/PlainRead.h"
+
+#include "runtime/exec/RandomInputs.h"
+
+#include <algorithm>
+#include <atomic>
+#include <barrier>
+#include <chrono>
+#include <cstring>
+#include <span>
+#include <thread>
+#include <vector>
+
+namespace deft::bench {
+
+namespace {
+
+/// Bytes that lie side by side.
+struct Block {
+  const std::byte *begin = nullptr;
+  std::size_t bytes = 0;
+};
+
+/// The parts of a tensor that the tree's tokens fill, neighbours joined.
+void addBlocks(const spec::Variant &variant, const tree::KvTree &tree, const exec::Inputs &inputs,
+               std::span<const std::uint16_t> tensor, std::vector<Block> &blocks) {
+  const int pageSize = exec::pageSizeOf(variant);
+  // In hnd a token's heads lie apart; in the others they are one stretch.
+  const bool isApart = variant.cache.paged && variant.cache.order == spec::PageOrder::Hnd;
+  const int pieces = isApart ? variant.kvHeads : 1;
+  const std::size_t bytes =
+      sizeof(std::uint16_t) * static_cast<std::size_t>(variant.headDim) * (isApart ? 1 : variant.kvHeads);
+  for (const tree::Node &node : tree.nodes())
+    for (int piece = 0; piece < pieces; ++piece)
+      for (int t = 0; t < node.tokens; ++t) {
+        const auto *begin = reinterpret_cast<const std::byte *>(
+            &tensor[static_cast<std::size_t>(inputs.elementOf(node.location + t, pageSize, piece))]);
+        if (!blocks.empty() && blocks.back().begin + blocks.back().bytes == begin)
+          blocks.back().bytes += bytes;
+        else
+          blocks.push_back({begin, bytes});
+      }
+}
+
+/// Sixteen independent sums, so that no addition waits for another and the compiler vectorises.
+std::uint64_t sum(const Block &block) {
+  constexpr std::size_t kLanes = 16;
+  std::uint64_t sums[kLanes] = {};
+  std::size_t at = 0;
+  for (; at + sizeof sums <= block.bytes; at += sizeof sums) {
+    std::uint64_t words[kLanes];
+    std::memcpy(words, block.begin + at, sizeof words);
+    for (std::size_t i = 0; i < kLanes; ++i)
+      sums[i] += words[i];
+  }
+  std::uint64_t total = 0;
+  for (const std::uint64_t part : sums)
+    total += part;
+  for (; at < block.bytes; ++at)
+    total += static_cast<std::uint64_t>(block.begin[at]);
+  return total;
+}
+
+/// Even shares, by bytes.
+std::vector<std::vector<Block>> share(const std::vector<Block> &blocks, int threads) {
+  std::size_t total = 0;
+  for (const Block &block : blocks)
+    total += block.bytes;
+  const std::size_t each = total / static_cast<std::size_t>(threads) + 1;
+  std::vector<std::vector<Block>> shares(static_cast<std::size_t>(threads));
+  std::size_t given = 0;
+  for (Block block : blocks)
+    while (block.bytes > 0) {
+      const std::size_t thread = given / each;
+      const std::size_t bytes = std::min(block.bytes, (thread + 1) * each - given);
+      shares[thread].push_back({block.begin, bytes});
+      block.begin += bytes;
+      block.bytes -= bytes;
+      given += bytes;
+    }
+  return shares;
+}
+
+} // namespace
+
+double plainReadBandwidth(const spec::Variant &variant, const tree::KvTree &tree, const exec::Inputs &inputs,
+                          int threads) {
+  std::vector<Block> blocks;
+  addBlocks(variant, tree, inputs, inputs.k, blocks);
+  addBlocks(variant, tree, inputs, inputs.v, blocks);
+  std::size_t bytes = 0;
+  for (const Block &block : blocks)
+    bytes += block.bytes;
+  if (bytes == 0)
+    return 0;
+  const auto shares = share(blocks, threads);
+
+  // Small caches are read several times between two looks at the clock, so that starting together costs
+  // nothing.
+  constexpr std::size_t kBytesPerLook = std::size_t{64} << 20;
+  const std::size_t passes = std::max<std::size_t>(1, kBytesPerLook / bytes);
+  constexpr int kLooks = 9;
+  using Clock = std::chrono::steady_clock;
+  std::vector<Clock::time_point> times;
+  times.reserve(kLooks + 1);
+  std::barrier gate(threads, [&]() noexcept { times.push_back(Clock::now()); });
+  std::atomic<std::uint64_t> sink = 0; // keeps the sums from being left out
+  const auto work = [&](const std::vector<Block> &own) {
+    for (int look = 0; look <= kLooks; ++look) {
+      gate.arrive_and_wait();
+      for (std::size_t pass = 0; look < kLooks && pass < passes; ++pass)
+        for (const Block &block : own)
+          sink.fetch_add(sum(block), std::memory_order_relaxed);
+    }
+  };
+  std::vector<std::thread> others;
+  for (int t = 1; t < threads; ++t)
+    others.emplace_back(work, std::cref(shares[static_cast<std::size_t>(t)]));
+  work(shares[0]);
+  for (std::thread &other : others)
+    other.join();
+
+  double best = 0;
+  for (std::size_t i = 1; i < times.size(); ++i) {
+    const double seconds = std::chrono::duration<double>(times[i] - times[i - 1]).count();
+    best = std::max(best, static_cast<double>(bytes * passes) / seconds);
+  }
+  return best;
+}
+
+} // namespace deft::bench

@@ -1,0 +1,158 @@
+#include "tuner/replay/ServedCache.h"
+
+#include "runtime/exec/RandomInputs.h"
+
+#include <algorithm>
+
+namespace deft::replay {
+
+using support::Result;
+using tree::TokenCopy;
+
+namespace {
+
+/// In all layouts a token's heads lie headStride apart.
+void copyTokens(const TokenCopy &copy, const tree::CachePlacement &placement, std::span<const int> physical,
+                const spec::Variant &variant, exec::Inputs &inputs) {
+  const auto elementOf = [&](std::int64_t slot, int head) -> long long {
+    const long long inHead = head * inputs.cache.headStride;
+    if (placement.pageSize == 0)
+      return slot * inputs.cache.tokenStride + inHead;
+    const int page = physical[static_cast<std::size_t>(slot / placement.pageSize)];
+    return page * inputs.cache.pageStride + slot % placement.pageSize * inputs.cache.tokenStride + inHead;
+  };
+  for (auto *values : {&inputs.k, &inputs.v})
+    for (int token = 0; token < copy.tokens; ++token)
+      for (int head = 0; head < variant.kvHeads; ++head)
+        std::copy_n(values->begin() + elementOf(copy.from + token, head), variant.headDim,
+                    values->begin() + elementOf(copy.to + token, head));
+}
+
+} // namespace
+
+Result<ServedCache> ServedCache::open(TreeSteps &steps, int count, const tree::PlacementOptions &placement) {
+  const int first = steps.step();
+  auto trial = follow(steps, placement);
+  if (!trial)
+    return trial;
+  for (int i = 1; i < count; ++i) {
+    if (const auto moved = steps.next(); !moved)
+      return moved.error();
+    if (const auto followed = trial->followStep(steps); !followed)
+      return followed.error();
+  }
+  if (auto back = steps.seek(first); !back)
+    return back.error();
+  auto cache = follow(steps, placement);
+  if (!cache)
+    return cache;
+  cache->pages_ = trial->pages_;
+  cache->mostQueries_ = trial->mostQueries_;
+  if (auto placed = cache->placePool(); !placed)
+    return placed.error();
+  return cache;
+}
+
+/// From the workload's first step to where it is: node numbers come from what happened before.
+Result<ServedCache> ServedCache::follow(TreeSteps &steps, const tree::PlacementOptions &placement) {
+  const int first = steps.step();
+  constexpr int kMost = tree::KvTree::kMaxTokens;
+  auto sequences = tree::SequenceTree::make(
+      {.pageSize = placement.pageSize, .pages = kMost / std::max(placement.pageSize, 1)});
+  if (!sequences)
+    return sequences.error();
+  ServedCache cache(std::move(*sequences), placement);
+  if (auto begun = steps.seek(1); !begun)
+    return begun.error();
+  for (;;) {
+    if (const auto followed = cache.followStep(steps); !followed)
+      return followed.error();
+    if (steps.step() == first)
+      return cache;
+    if (const auto moved = steps.next(); !moved)
+      return moved.error();
+  }
+}
+
+Result<std::vector<TokenCopy>> ServedCache::followStep(const TreeSteps &steps) {
+  std::vector<TokenCopy> copies;
+  for (const tree::TreeEdit &edit : steps.edits()) {
+    const auto made = sequences_.apply(edit);
+    if (!made)
+      return made.error();
+    copies.insert(copies.end(), made->begin(), made->end());
+  }
+  if (auto set = sequences_.setQueries(steps.tree().queries()); !set)
+    return set.error();
+  notePages(copies);
+  return copies;
+}
+
+/// Pages of which something was read or written; the pool takes them by rising numbers.
+void ServedCache::notePages(std::span<const TokenCopy> copies) {
+  const int unit = std::max(options_.pageSize, 1);
+  const auto note = [&](std::int64_t slot) { pages_ = std::max(pages_, slot / unit + 1); };
+  for (const TokenCopy &copy : copies)
+    for (std::int64_t slot : {copy.from, copy.to})
+      note(slot + copy.tokens - 1);
+  for (const tree::Node &node : tree().nodes())
+    for (int at = 0; at < node.tokens; at += unit - (node.location + at) % unit)
+      note(options_.pageSize == 0 ? std::int64_t{node.location} + node.tokens - 1
+                                  : sequences_.pool().slotOf(node.location + at));
+  mostQueries_ = std::max(mostQueries_, tree().queries().size());
+}
+
+/// A tree of one node as large as the pool is laid out as any tree is; the pages it gets are the pool's.
+Result<void> ServedCache::placePool() {
+  const int unit = std::max(options_.pageSize, 1);
+  if ((pages_ + 1) * unit > tree::KvTree::kMaxTokens)
+    return support::Error{support::ErrorCode::Diagnostics,
+                          "the steps need a cache of " + std::to_string(pages_ * unit) + " tokens, at most " +
+                              std::to_string(tree::KvTree::kMaxTokens) + " can be laid out",
+                          "run fewer steps"};
+  if (auto added = pool_.addNode(-1, static_cast<int>((pages_ + 1) * unit)); !added)
+    return added.error();
+  for (std::size_t i = 0; i < mostQueries_; ++i)
+    if (auto added = pool_.addQuery(0); !added)
+      return added.error();
+  if (options_.pageSize == 0)
+    options_.order = tree::PlacementOrder::InOrder; // slots are locations
+  auto placement = tree::placeInCache(pool_, options_);
+  if (!placement)
+    return placement.error();
+  placement_ = std::move(*placement);
+  // The node may begin inside a page, which is why it has one more than needed.
+  const auto begin = placement_.pageTable.begin() + (pool_.nodes()[0].location + unit - 1) / unit;
+  if (options_.pageSize > 0)
+    physical_.assign(begin, begin + pages_);
+  return {};
+}
+
+exec::Inputs ServedCache::makeInputs(const spec::Variant &variant, std::vector<exec::ParamValue> params,
+                                     std::uint64_t seed, int threads) {
+  exec::Inputs inputs = exec::makeRandomInputs(variant, pool_, placement_, std::move(params), seed, threads);
+  setPageTable(inputs);
+  return inputs;
+}
+
+void ServedCache::setPageTable(exec::Inputs &inputs) const {
+  const std::vector<int> &table = sequences_.pool().pageTable();
+  inputs.queryCount = static_cast<int>(tree().queries().size());
+  inputs.pageTable.resize(table.size());
+  for (std::size_t i = 0; i < table.size(); ++i) // what is no page now is named by no node
+    inputs.pageTable[i] = table[i] < 0 ? 0 : physical_[static_cast<std::size_t>(table[i])];
+}
+
+Result<void> ServedCache::next(TreeSteps &steps, const spec::Variant &variant, exec::Inputs &inputs) {
+  if (const auto moved = steps.next(); !moved)
+    return moved.error();
+  const auto copies = followStep(steps);
+  if (!copies)
+    return copies.error();
+  for (const TokenCopy &copy : *copies)
+    copyTokens(copy, placement_, physical_, variant, inputs);
+  setPageTable(inputs);
+  return {};
+}
+
+} // namespace deft::replay
