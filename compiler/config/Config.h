@@ -5,16 +5,23 @@
 
 #include <algorithm>
 #include <array>
+#include <cstddef>
 #include <string>
 #include <vector>
 
 /// The chosen numbers: everything that selects one kernel among those that compute the same variant.
 namespace deft::config {
 
-/// The families of attend kernels: the id, and the name of config files, of the header
+/// What runs kernels.
+enum class DeviceKind { Gpu, Cpu };
+
+/// The families of attend kernels: the id, and the name of config files, of a GPU's header
 /// templates/deft/attend_NAME.cuh and of the value deft::kernels::NAME (compiler/kernels/Family.h), which is
-/// all else that is known of one.
-#define DEFT_KERNEL_FAMILIES(X) X(Sm80, sm80) X(Sm90, sm90)
+/// all else that is known of one. Newer ones stand last.
+#define DEFT_KERNEL_FAMILIES(X)                                                                              \
+  X(Cpu, cpu)                                                                                                \
+  X(Sm80, sm80)                                                                                              \
+  X(Sm90, sm90)
 
 /// Which attend kernel.
 enum class Family {
@@ -38,10 +45,10 @@ struct PhaseConfig {
   std::string name;   ///< "wide", "narrow"; part of the kernel's name
   int rowsAbove = -1; ///< serves items with more rows than this; the last phase has -1
   Family family = Family::Sm80;
-  int tileQ = 16;  ///< rows, a multiple of 16, at least the GQA ratio; sm90: 64, or 128 with 12 warps
-  int tileKv = 64; ///< tokens, a multiple of 16; sm90: 64
+  int tileQ = 16;  ///< most rows of an item; each family says which numbers it takes
+  int tileKv = 64; ///< tokens
   int stages = 2;  ///< depth of the ring of KV tiles
-  int warps = 4;   ///< sm80: tileQ / 16 of them split rows, the rest the tokens of a tile; sm90: 12 or 8
+  int warps = 4;   ///< sm80: tileQ / 16 of them split rows, the rest the tokens of a tile
 };
 
 struct Config {
@@ -58,6 +65,21 @@ inline int mostRows(const Config &config) {
   for (const PhaseConfig &phase : config.phases)
     rows = std::max(rows, phase.tileQ);
   return rows;
+}
+
+/// Which phase serves items of so many rows: the first that is for them, or the widest, where that one's tile
+/// does not hold them.
+inline std::size_t phaseFor(const Config &config, int rows) {
+  const std::vector<PhaseConfig> &phases = config.phases;
+  std::size_t chosen = 0;
+  while (chosen + 1 < phases.size() && rows <= phases[chosen].rowsAbove)
+    ++chosen;
+  if (phases[chosen].tileQ >= rows)
+    return chosen;
+  const auto widest =
+      std::max_element(phases.begin(), phases.end(),
+                       [](const PhaseConfig &a, const PhaseConfig &b) { return a.tileQ < b.tileQ; });
+  return static_cast<std::size_t>(widest - phases.begin());
 }
 
 } // namespace deft::config

@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <array>
 #include <limits>
+#include <span>
 #include <utility>
 
 namespace deft::config {
@@ -33,6 +34,12 @@ constexpr std::array kFamilies{
     DEFT_KERNEL_FAMILIES(DEFT_FAMILY_NAME)
 #undef DEFT_FAMILY_NAME
 };
+
+/// Those that files name.
+constexpr std::span kFamiliesOfFiles = std::span(kFamilies).subspan<1>();
+static_assert(kFamilies.front().first == Family::Cpu);
+/// What files say of a CPU's phases, as they did when there was no other name.
+constexpr Family kCpuInFiles = Family::Sm80;
 
 constexpr std::array<std::pair<Order, const char *>, 3> kOrders{{
     {Order::FromRoot, "from_root"},
@@ -130,12 +137,14 @@ private:
   Error error_;
 };
 
-Result<PhaseConfig> phaseFromJson(const json &object, std::size_t index) {
+Result<PhaseConfig> phaseFromJson(const json &object, std::size_t index, DeviceKind device) {
   PhaseConfig phase;
   Reader reader(object, "config phase " + std::to_string(index));
   reader.read("name", phase.name);
   reader.read("rows_above", phase.rowsAbove);
-  reader.readEnum("family", kFamilies, phase.family);
+  reader.readEnum("family", kFamiliesOfFiles, phase.family);
+  if (device == DeviceKind::Cpu)
+    phase.family = Family::Cpu;
   reader.read("tile_q", phase.tileQ);
   reader.read("tile_kv", phase.tileKv);
   reader.read("stages", phase.stages);
@@ -156,7 +165,8 @@ std::string orderText(Order order) { return nameIn(kOrderTexts, order); }
 std::string familyName(Family family) { return nameIn(kFamilies, family); }
 
 json toJson(const PhaseConfig &phase) {
-  return {{"name", phase.name},    {"rows_above", phase.rowsAbove}, {"family", familyName(phase.family)},
+  const Family family = phase.family == Family::Cpu ? kCpuInFiles : phase.family;
+  return {{"name", phase.name},    {"rows_above", phase.rowsAbove}, {"family", familyName(family)},
           {"tile_q", phase.tileQ}, {"tile_kv", phase.tileKv},       {"stages", phase.stages},
           {"warps", phase.warps}};
 }
@@ -175,7 +185,7 @@ json toJson(const Config &config) {
   return object;
 }
 
-Result<Config> configFromJson(const json &object) {
+Result<Config> configFromJson(const json &object, DeviceKind device) {
   Config config;
   Reader reader(object, "config");
   reader.readEnum("partition", kPartitions, config.partition);
@@ -184,7 +194,7 @@ Result<Config> configFromJson(const json &object) {
     if (!phases->is_array())
       reader.fail("`phases` is not an array");
     for (std::size_t i = 0; reader.ok() && i < phases->size(); ++i) {
-      Result<PhaseConfig> phase = phaseFromJson((*phases)[i], i);
+      Result<PhaseConfig> phase = phaseFromJson((*phases)[i], i, device);
       if (!phase)
         return std::move(phase).error();
       config.phases.push_back(*phase);

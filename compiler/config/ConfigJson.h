@@ -21,12 +21,14 @@ std::optional<Order> orderFromName(std::string_view name);
 /// For people, behind what else is said of a config.
 std::string orderText(Order order);
 
+/// Of a CPU's phases, too, `family` is the name of a GPU's: older programs read the same files. Which kernels
+/// run there follows from the device.
 nlohmann::json toJson(const PhaseConfig &phase);
 /// `cost` and `order` are written where they are not the default.
 nlohmann::json toJson(const Config &config);
 
-/// Checks types and names, not legality. Unknown keys are errors: a misspelt one must not fall back
-/// to a default in silence.
-support::Result<Config> configFromJson(const nlohmann::json &json);
+/// A config for a device of this kind. Checks types and names, not legality. Unknown keys are errors: a
+/// misspelt one must not fall back to a default in silence.
+support::Result<Config> configFromJson(const nlohmann::json &json, DeviceKind device);
 
 } // namespace deft::config

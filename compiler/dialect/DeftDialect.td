@@ -69,7 +69,7 @@ def PhaseAttr : DeftAttr<"Phase", "phase"> {
 def PartitionAttr : EnumAttr<DeftDialect, Partition, "partition"> { let assemblyFormat = "`<` $value `>`"; }
 
 def ScheduleAttr : DeftAttr<"Schedule", "schedule"> {
-  let summary = "the space of configs; what is absent is the default of deft-defaults";
+  let summary = "the space of configs as the spec has it; what is absent is left to the families of kernels";
   let parameters = (ins OptionalParameter<"::mlir::ArrayAttr", "of PartitionAttr">:$partitions,
                         OptionalParameter<"TuneAttr">:$chunk,
                         OptionalParameter<"::mlir::ArrayAttr", "of PhaseAttr">:$phases);

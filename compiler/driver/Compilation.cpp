@@ -82,9 +82,6 @@ Result<std::string> onCpuTarget(CpuText make, dialect::AttentionOp attention, in
 }
 } // namespace
 
-Result<std::string> Compilation::cpuVectorText(int isaLevel) const {
-  return onCpuTarget(codegen::cpu::vectorText, impl_->attention(), isaLevel);
-}
 Result<std::string> Compilation::llvmText(int isaLevel) const {
   return onCpuTarget(codegen::cpu::llvmText, impl_->attention(), isaLevel);
 }

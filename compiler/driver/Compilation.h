@@ -31,7 +31,6 @@ public:
   support::Result<codegen::cuda::VariantSource> cudaVariantSource() const;
 
   /// Level 3 or 4: x86-64-v3 or v4; 0: this machine.
-  support::Result<std::string> cpuVectorText(int isaLevel = 0) const;
   support::Result<std::string> llvmText(int isaLevel = 0) const;
   support::Result<std::string> cpuAsm(int isaLevel = 0) const;
   support::Result<std::string> cpuObject(int isaLevel) const;

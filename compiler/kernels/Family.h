@@ -2,6 +2,7 @@
 
 #include "compiler/config/Config.h"
 #include "compiler/kernels/KernelShape.h"
+#include "compiler/support/Result.h"
 #include "compiler/target/Target.h"
 
 #include <optional>
@@ -22,8 +23,8 @@ struct Family;
 struct PhaseSite {
   const KernelShape &shape;
   const PhaseConfig &phase;
-  const target::Target &target;
-  const Family &family; ///< the phase's
+  const target::Target *target; ///< null: the CPU, which has none
+  const Family &family;         ///< the phase's
 };
 
 /// One condition on a phase. A rule may count on those before it.
@@ -59,15 +60,21 @@ struct TunedPhases {
 };
 
 struct Family {
-  /// Of config files, of the header templates/deft/attend_NAME.cuh and of its namespace deft::NAME.
+  /// Of config files, and of a GPU's header templates/deft/attend_NAME.cuh and its namespace deft::NAME.
   std::string_view name;
+  config::DeviceKind device = config::DeviceKind::Gpu; ///< that its kernels run on
+  target::Mma mma = target::Mma::Sync;                 ///< of a GPU: what its products are made of
 
-  // What can be compiled and launched, beyond what holds for all families (Legality.cpp):
+  // What can be compiled and launched, beyond what holds for all families of the device (Legality.cpp):
   std::span<const PhaseRule> rules;
-  /// Dynamic shared memory of one block, in bytes, as smemBytes<Config>() of the header has it.
-  int (*smemBytes)(int headDim, const PhaseConfig &);
-  /// 32-bit registers that a thread is counted with where blocks share a multiprocessor.
-  int (*registers)(const PhaseSite &);
+  /// Of a phase, rows alone say something, the most of an item: no kernel is compiled for the other numbers,
+  /// so they stay as they come.
+  bool countsRowsAlone = false;
+  /// Dynamic shared memory of one block, in bytes, as smemBytes<Config>() of the header has it; a CPU's:
+  /// null.
+  int (*smemBytes)(int headDim, const PhaseConfig &) = nullptr;
+  /// 32-bit registers that a thread is counted with where blocks share a multiprocessor; a CPU's: null.
+  int (*registers)(const PhaseSite &) = nullptr;
 
   // Its kernels' text (codegen::cuda::instantiateAttend):
   /// An expression of Config, the blocks of `__launch_bounds__` that share a multiprocessor; empty: not said.
@@ -92,12 +99,24 @@ struct Family {
   // What is chosen from:
   /// Where a schedule names no phases, the kernels among which a tree chooses, first the one that most trees
   /// are served best by; null or empty: an older family should serve this shape.
-  std::vector<DefaultKernel> (*defaults)(const KernelShape &, const target::Target &) = nullptr;
+  std::vector<DefaultKernel> (*defaults)(const KernelShape &, const target::Target *) = nullptr;
+  /// The phases that a schedule names, or what is preferred where it names none, with numbers for what it
+  /// leaves open: the first legal ones. An error says that none are. Null: schedules are for an older family.
+  support::Result<std::vector<PhaseConfig>> (*scheduled)(const KernelShape &,
+                                                         std::span<const spec::PhaseSpec>,
+                                                         const target::Target *) = nullptr;
   /// What the tuner tries, where it is legal.
   std::vector<TunedPhases> (*tuned)(const KernelShape &);
+  /// What it tries of the numbers that a schedule leaves open; null where `scheduled` is.
+  TunedPhase (*tunedOfSchedule)(const KernelShape &) = nullptr;
+  int mostTunedRows = 0; ///< of a phase that is worth its time; 0: as many as are legal
   /// How far from what is usually fast a kernel is, from 0: where the tuner enters a space.
   double (*oddness)(const PhaseSite &) = nullptr; ///< null: nowhere
 };
+
+#define DEFT_DECLARE_FAMILY(ID, NAME) extern const Family NAME;
+DEFT_KERNEL_FAMILIES(DEFT_DECLARE_FAMILY)
+#undef DEFT_DECLARE_FAMILY
 
 /// By the number of their config::Family, older ones first.
 using Families = std::span<const Family *const>;
@@ -109,14 +128,29 @@ inline const Family &familyOf(const PhaseConfig &phase, Families all = families(
   return *all[static_cast<std::size_t>(phase.family)];
 }
 
+/// Null: the CPU.
+inline config::DeviceKind deviceOf(const target::Target *target) {
+  return target ? config::DeviceKind::Gpu : config::DeviceKind::Cpu;
+}
+/// Whether its kernels run there, whatever their phases.
+bool runsOn(const Family &family, const target::Target *target);
+/// Those that run there, older ones first.
+std::vector<const Family *> familiesOn(const target::Target *target, Families all = families());
+/// The one whose phases a schedule names there.
+const Family &familyOfSchedules(const target::Target *target, Families all = families());
+/// Of these, "family sm80 or sm90"; empty: there is none.
+std::string namesOf(const std::vector<const Family *> &some);
+
 /// Whether the phase's kernel is compiled for plans that deal tokens to its warps, as those of this order do.
 inline bool isDealt(const PhaseConfig &phase, config::Order order, Families all = families()) {
   return familyOf(phase, all).canDeal && order == config::Order::Mixed;
 }
-/// Whether some phase's is.
+/// Whether some phase's kernel is.
 bool isDealt(const config::Config &config, Families all = families());
 /// Whether some phase's kernel copies by tensor maps.
 bool readsByTensorMap(const config::Config &config, Families all = families());
+/// Whether of every phase the rows alone count.
+bool countsRowsAlone(const config::Config &config, Families all = families());
 
 /// Of these numbers of rows, those that hold the rows of one query; the fewest that do, where none does.
 std::vector<int> rowsThatHold(const KernelShape &shape, std::vector<int> values);

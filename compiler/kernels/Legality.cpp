@@ -19,10 +19,22 @@ bool isIdentifier(const std::string &name) {
          std::all_of(name.begin(), name.end(), isWord);
 }
 
+std::string tooFewRows(int rows, const KernelShape &shape) {
+  return "tile_q is " + number(rows) + ", less than the " + number(shape.ratio()) +
+         " query heads that share a KV head";
+}
+
 using Site = PhaseSite;
 
-/// Of every family, before its own.
-constexpr PhaseRule kRules[] = {
+constexpr PhaseRule kDeviceRule = {
+    "device", [](const Site &site) { return site.family.device == deviceOf(site.target); },
+    [](const Site &site) {
+      return "family " + std::string(site.family.name) + " is not for " + (site.target ? "GPUs" : "a CPU");
+    },
+    useOtherFamily};
+
+/// Of every GPU's family, before its own.
+constexpr PhaseRule kGpuRules[] = {
     {"name", [](const Site &site) { return isIdentifier(site.phase.name); },
      [](const Site &) -> std::string { return "its name is not an identifier"; }, nullptr},
     {"name", [](const Site &site) { return site.phase.name != "merge"; },
@@ -33,10 +45,7 @@ constexpr PhaseRule kRules[] = {
      },
      nullptr},
     {"rows of a query", [](const Site &site) { return site.phase.tileQ >= site.shape.ratio(); },
-     [](const Site &site) {
-       return "tile_q is " + number(site.phase.tileQ) + ", less than the " + number(site.shape.ratio()) +
-              " query heads that share a KV head";
-     },
+     [](const Site &site) { return tooFewRows(site.phase.tileQ, site.shape); },
      [](const Site &site) { return "use at least " + number((site.shape.ratio() + 15) / 16 * 16); }},
     {"mma shape", [](const Site &site) { return site.phase.tileKv >= 16 && site.phase.tileKv % 16 == 0; },
      [](const Site &site) {
@@ -48,26 +57,32 @@ constexpr PhaseRule kRules[] = {
      nullptr},
     {"threads",
      [](const Site &site) {
-       return site.phase.warps >= 1 && site.phase.warps * 32 <= site.target.threadsPerBlock;
+       return site.phase.warps >= 1 && site.phase.warps * 32 <= site.target->threadsPerBlock;
      },
      [](const Site &site) {
        return "warps is " + number(site.phase.warps) + ", not between 1 and " +
-              number(site.target.threadsPerBlock / 32);
+              number(site.target->threadsPerBlock / 32);
      },
      nullptr},
+    {"architecture", [](const Site &site) { return site.target->has(site.family.mma); },
+     [](const Site &site) {
+       return "family " + std::string(site.family.name) + " needs " +
+              std::string(target::mmaName(site.family.mma)) + ", which " + std::string(site.target->arch) +
+              " does not have";
+     },
+     useOtherFamily},
 };
 
 int bytesOf(const Site &site) { return site.family.smemBytes(site.shape.headDim, site.phase); }
 
-/// Of every family, after its own.
-constexpr PhaseRule kLastRule = {"shared memory",
-                                 [](const Site &site) { return bytesOf(site) <= site.target.smemPerBlock; },
-                                 [](const Site &site) {
-                                   return "it needs " + number(bytesOf(site)) + " bytes of shared memory; " +
-                                          std::string(site.target.arch) + " allows " +
-                                          number(site.target.smemPerBlock);
-                                 },
-                                 [](const Site &) -> std::string { return "lower tile_kv or stages"; }};
+/// Of every GPU's family, after its own.
+constexpr PhaseRule kLastGpuRule = {
+    "shared memory", [](const Site &site) { return bytesOf(site) <= site.target->smemPerBlock; },
+    [](const Site &site) {
+      return "it needs " + number(bytesOf(site)) + " bytes of shared memory; " +
+             std::string(site.target->arch) + " allows " + number(site.target->smemPerBlock);
+    },
+    [](const Site &) -> std::string { return "lower tile_kv or stages"; }};
 
 } // namespace
 
@@ -77,23 +92,41 @@ const PhaseRule *brokenRule(const PhaseSite &site) {
         std::find_if(rules.begin(), rules.end(), [&](const PhaseRule &rule) { return !rule.holds(site); });
     return broken == rules.end() ? nullptr : &*broken;
   };
+  if (!kDeviceRule.holds(site))
+    return &kDeviceRule;
+  if (!site.target)
+    return firstOf(site.family.rules);
   for (const std::span<const PhaseRule> rules :
-       {std::span<const PhaseRule>(kRules), site.family.rules, std::span(&kLastRule, 1)})
+       {std::span<const PhaseRule>(kGpuRules), site.family.rules, std::span(&kLastGpuRule, 1)})
     if (const PhaseRule *rule = firstOf(rules))
       return rule;
   return nullptr;
 }
 
-Result<void> checkPhase(const KernelShape &shape, const PhaseConfig &phase, const target::Target &target,
+Error errorOf(const PhaseRule &broken, const PhaseSite &site) {
+  return {ErrorCode::Diagnostics, "phase `" + site.phase.name + "`: " + broken.message(site),
+          broken.hint ? broken.hint(site) : ""};
+}
+
+std::string useOtherFamily(const PhaseSite &site) {
+  std::vector<const Family *> others = familiesOn(site.target);
+  std::erase_if(others, [&](const Family *family) {
+    const bool isForAll = family == &familyOfSchedules(site.target);
+    const bool isForShape = family->defaults && !family->defaults(site.shape, site.target).empty();
+    return family == &site.family || !(isForAll || isForShape);
+  });
+  return others.empty() ? "" : "use " + namesOf(others);
+}
+
+Result<void> checkPhase(const KernelShape &shape, const PhaseConfig &phase, const target::Target *target,
                         Families all) {
   const PhaseSite site{shape, phase, target, familyOf(phase, all)};
   if (const PhaseRule *rule = brokenRule(site))
-    return Error{ErrorCode::Diagnostics, "phase `" + phase.name + "`: " + rule->message(site),
-                 rule->hint ? rule->hint(site) : ""};
+    return errorOf(*rule, site);
   return {};
 }
 
-Result<void> checkConfig(const KernelShape &shape, const config::Config &config, const target::Target &target,
+Result<void> checkConfig(const KernelShape &shape, const config::Config &config, const target::Target *target,
                          Families all) {
   if (config.phases.empty())
     return Error{ErrorCode::Diagnostics, "a config without phases serves no item", {}};
@@ -106,7 +139,7 @@ Result<void> checkConfig(const KernelShape &shape, const config::Config &config,
     const PhaseConfig &phase = config.phases[i];
     if (Result<void> result = checkPhase(shape, phase, target, all); !result)
       return result;
-    if (!names.insert(phase.name).second)
+    if (target && !names.insert(phase.name).second) // kernels are named by them
       return Error{ErrorCode::Diagnostics, "two phases are called `" + phase.name + "`", {}};
     const bool last = i + 1 == config.phases.size();
     if (last && phase.rowsAbove >= 0)
@@ -120,7 +153,23 @@ Result<void> checkConfig(const KernelShape &shape, const config::Config &config,
                        "` before it serves its items",
                    {}};
   }
+  if (const int rows = config::mostRows(config); rows < shape.ratio())
+    return Error{ErrorCode::Diagnostics, tooFewRows(rows, shape), {}};
   return {};
+}
+
+Result<void> checkInvariant(const PhaseConfig &phase, Families all) {
+  const Family &family = familyOf(phase, all);
+  if (family.whyNotInvariant.empty())
+    return {};
+  std::vector<const Family *> others(all.begin(), all.end());
+  std::erase_if(others, [&](const Family *other) {
+    return other->device != family.device || !other->whyNotInvariant.empty();
+  });
+  return Error{ErrorCode::Usage,
+               "an invariant plan cannot use family " + std::string(family.name) + ", " +
+                   std::string(family.whyNotInvariant),
+               others.empty() ? "" : "use a phase of " + namesOf(others)};
 }
 
 } // namespace deft::kernels

@@ -6,13 +6,22 @@
 /// Which configs can be compiled and launched. A message names the observed number and the limit.
 namespace deft::kernels {
 
-/// The first rule that the phase breaks, of those of every family and its family's own; null: it is legal.
+/// The first rule that the phase breaks, of those of every family of the device and its family's own; null:
+/// it is legal.
 const PhaseRule *brokenRule(const PhaseSite &site);
+/// What a broken rule has to say.
+support::Error errorOf(const PhaseRule &broken, const PhaseSite &site);
+/// A hint for rules: what other families serve the shape there.
+std::string useOtherFamily(const PhaseSite &site);
 
 support::Result<void> checkPhase(const KernelShape &shape, const PhaseConfig &phase,
-                                 const target::Target &target, Families all = families());
-/// Every phase, and that they are ordered, named apart, and end with one that serves all items.
+                                 const target::Target *target, Families all = families());
+/// Every phase, and that they are ordered, hold a query, end with one that serves all items, and are named
+/// apart where each is a kernel.
 support::Result<void> checkConfig(const KernelShape &shape, const config::Config &config,
-                                  const target::Target &target, Families all = families());
+                                  const target::Target *target, Families all = families());
+
+/// Whether a row's sums in such a phase do not depend on who else is in an item.
+support::Result<void> checkInvariant(const PhaseConfig &phase, Families all = families());
 
 } // namespace deft::kernels

@@ -1,14 +1,19 @@
 #include "compiler/kernels/Sm80.h"
 
+#include "compiler/kernels/Legality.h"
 #include "compiler/kernels/Occupancy.h"
+#include "compiler/kernels/SharedMemory.h"
 
 #include <algorithm>
 #include <cmath>
+#include <optional>
 
 /// mma.sync on every architecture: warps that load what they compute. See templates/deft/attend_sm80.cuh.
 namespace deft::kernels {
 namespace {
 
+using support::Error;
+using support::Result;
 using Site = PhaseSite;
 
 /// Addresses, loop state and the row facts of the hooks, beside the fragments; from resource reports
@@ -21,7 +26,7 @@ int rowWarps(const Site &site) { return site.phase.tileQ / 16; }
 int tokenWarps(const Site &site) { return site.phase.warps / rowWarps(site); }
 
 int registersLeft(const Site &site) {
-  return std::min(site.target.registersPerThread, site.target.registersPerSm / (32 * site.phase.warps));
+  return std::min(site.target->registersPerThread, site.target->registersPerSm / (32 * site.phase.warps));
 }
 
 constexpr PhaseRule kRules[] = {
@@ -67,13 +72,99 @@ int bytesOf(int headDim, const PhaseConfig &phase) {
 }
 
 int registersOf(const Site &site) {
-  return std::min(estimateRegisters(site.shape, site.phase), site.target.registersPerThread);
+  return std::min(estimateRegisters(site.shape, site.phase), site.target->registersPerThread);
 }
 
 int paddedRows(const PhaseConfig &phase, int rows) { return std::max(phase.tileQ, rows); }
 
 TileCost tileCost(const PhaseConfig &, int, const config::CostCoefficients &cost) {
   return {.gflops = cost.blockGflops};
+}
+
+/// Warps for a tile: one for each 16 rows, more by splitting the tokens too, up to four in all so that a
+/// narrow tile still has enough threads to keep the copies going, and until no warp holds the scores of
+/// more than 64 tokens.
+int warpsFor(int tileQ, int tileKv) {
+  const int rowWarps = tileQ / 16;
+  const auto tooFew = [&](int warps) { return warps * 2 <= 4 || tileKv / (warps / rowWarps) > 64; };
+  int warps = rowWarps;
+  while (tooFew(warps) && tileKv % (16 * (warps * 2 / rowWarps)) == 0)
+    warps *= 2;
+  while (warps * 32 < tileKv)
+    warps += rowWarps;
+  return warps;
+}
+
+/// The deepest ring, up to `most`, that lets two blocks share an SM; where not even two stages do, the
+/// deepest that fits alone. Two blocks cover each other's start and end of a unit.
+int stagesFor(const KernelShape &shape, PhaseConfig phase, const target::Target *target, int most) {
+  for (int limit : {halfSmem(*target), target->smemPerBlock})
+    for (phase.stages = most; phase.stages >= 2; --phase.stages)
+      if (bytesOf(shape.headDim, phase) <= limit)
+        return phase.stages;
+  return 2;
+}
+
+std::vector<int> valuesOf(const std::optional<spec::TuneList> &list, const std::vector<int> &preferred) {
+  return list ? list->values : preferred;
+}
+
+/// Fills one phase: the first legal combination of what the schedule lists and, where it lists
+/// nothing, of what is preferred here. Preferences fall in size, so the last error is the telling one.
+Result<PhaseConfig> choosePhase(const KernelShape &shape, const spec::PhaseSpec &spec, bool isWide,
+                                const target::Target *target) {
+  const int fewestRows = shape.fewestRows();
+  std::vector<int> preferredRows{fewestRows};
+  if (isWide)
+    preferredRows = {std::max(64, fewestRows), std::max(32, fewestRows)};
+  const std::vector<int> tileQs = valuesOf(spec.tileQ, preferredRows);
+  const std::vector<int> tileKvs = valuesOf(spec.tileKv, {64, 32, 16});
+  Error lastError;
+  for (int tileKv : tileKvs)
+    for (int tileQ : tileQs) {
+      const std::vector<int> warpCounts = valuesOf(spec.warps, {warpsFor(std::max(16, tileQ), tileKv)});
+      for (int warps : warpCounts) {
+        PhaseConfig phase{spec.name, spec.rowsAbove.value_or(-1), config::Family::Sm80, tileQ, tileKv, 2,
+                          warps};
+        for (int stages : valuesOf(spec.stages, {stagesFor(shape, phase, target, isWide ? 3 : 4)})) {
+          phase.stages = stages;
+          const PhaseSite site{shape, phase, target, sm80};
+          const PhaseRule *broken = brokenRule(site);
+          if (!broken)
+            return phase;
+          lastError = errorOf(*broken, site);
+        }
+      }
+    }
+  return lastError;
+}
+
+/// Two phases, so that a leaf's few rows do not pay for a tile of 64; one, where a single query
+/// already fills more than half of a wide tile.
+std::vector<spec::PhaseSpec> preferredPhases(const KernelShape &shape) {
+  spec::PhaseSpec wide, narrow;
+  wide.name = "wide";
+  narrow.name = "narrow";
+  const int fewestRows = shape.fewestRows();
+  if (fewestRows > 32)
+    return {wide};
+  wide.rowsAbove = fewestRows;
+  return {wide, narrow};
+}
+
+Result<std::vector<PhaseConfig>> scheduled(const KernelShape &shape, std::span<const spec::PhaseSpec> given,
+                                           const target::Target *target) {
+  const std::vector<spec::PhaseSpec> preferred = preferredPhases(shape);
+  const std::span<const spec::PhaseSpec> phases = given.empty() ? preferred : given;
+  std::vector<PhaseConfig> chosen;
+  for (const spec::PhaseSpec &phase : phases) {
+    const bool isWide = phase.rowsAbove.has_value() || phases.size() == 1;
+    Result<PhaseConfig> one = choosePhase(shape, phase, isWide, target);
+    if (!one)
+      return one.error();
+    chosen.push_back(std::move(*one));
+  }
+  return chosen;
 }
 
 TunedPhase tuned(PhaseConfig phase, std::vector<int> tileQ) {
@@ -92,6 +183,10 @@ std::vector<TunedPhases> tunedPhases(const KernelShape &shape) {
   wide.rowsAbove = rowsThatHold(shape, {16, 32, 64});
   return {{"sm80", {tuned(single, rowsThatHold(shape, {16, 32, 64, 128}))}},
           {"sm80+sm80", {std::move(wide), sm80Narrow(shape)}}};
+}
+
+TunedPhase tunedOfSchedule(const KernelShape &shape) {
+  return tuned({.name = {}, .family = config::Family::Sm80}, rowsThatHold(shape, {16, 32, 64, 128}));
 }
 
 /// Tiles far from 64 tokens, more warps than rows need, and blocks that are alone on a multiprocessor.
@@ -118,7 +213,10 @@ TunedPhase sm80Narrow(const KernelShape &shape) {
 
 constinit const Family sm80{
     .name = "sm80",
+    .device = config::DeviceKind::Gpu,
+    .mma = target::Mma::Sync,
     .rules = kRules,
+    .countsRowsAlone = false,
     .smemBytes = bytesOf,
     .registers = registersOf,
     .blocksAtOnce = {},
@@ -130,8 +228,11 @@ constinit const Family sm80{
     .paddedRows = paddedRows,
     .tileCost = tileCost,
     .groupRows = 0,
-    .defaults = nullptr, // what schedules leave open follows from shape and target (DefaultConfig.cpp)
+    .defaults = nullptr, // it serves what no other family does, by its phases for schedules
+    .scheduled = scheduled,
     .tuned = tunedPhases,
+    .tunedOfSchedule = tunedOfSchedule,
+    .mostTunedRows = 0,
     .oddness = oddness,
 };
 

@@ -4,8 +4,6 @@
 
 namespace deft::kernels {
 
-extern const Family sm80;
-
 /// 32-bit registers of a thread of the sm80 attend kernel, estimated from its fragments (accumulators,
 /// scores, queries where they stay in registers) and a rest as large as no shipped spec was seen to need
 /// more, so that what passes does not spill. ptxas takes less where less will do.

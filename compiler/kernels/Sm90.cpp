@@ -37,11 +37,6 @@ int bytesOf(int headDim, const PhaseConfig &phase) {
 int bytesOf(const Site &site) { return bytesOf(site.shape.headDim, site.phase); }
 
 constexpr PhaseRule kRules[] = {
-    {"architecture", [](const Site &site) { return site.target.has(target::Mma::Wgmma); },
-     [](const Site &site) {
-       return "family sm90 needs wgmma, which " + std::string(site.target.arch) + " does not have";
-     },
-     [](const Site &) -> std::string { return "use family sm80"; }},
     {"threads", [](const Site &site) { return site.phase.warps == kSm90Warps || isLight(site.phase); },
      [](const Site &site) {
        return "warps is " + number(site.phase.warps) + "; a block of family sm90 has " + number(kSm90Warps) +
@@ -69,11 +64,11 @@ constexpr PhaseRule kRules[] = {
      },
      nullptr},
     {"shared memory",
-     [](const Site &site) { return !isLight(site.phase) || bytesOf(site) <= halfSmem(site.target); },
+     [](const Site &site) { return !isLight(site.phase) || bytesOf(site) <= halfSmem(*site.target); },
      [](const Site &site) {
        return "it needs " + number(bytesOf(site)) + " bytes of shared memory; two blocks of " +
               number(kSm90LightWarps) + " warps share a multiprocessor, which leaves each " +
-              number(halfSmem(site.target));
+              number(halfSmem(*site.target));
      },
      [](const Site &) -> std::string { return "lower stages"; }},
     {"head dim", [](const Site &site) { return site.shape.headDim >= kLeastHeadDim; },
@@ -81,12 +76,12 @@ constexpr PhaseRule kRules[] = {
        return "head_dim is " + number(site.shape.headDim) + ", less than family sm90's " +
               number(kLeastHeadDim);
      },
-     [](const Site &) -> std::string { return "use family sm80"; }},
+     useOtherFamily},
 };
 
 /// The blocks that are at once on a multiprocessor share its registers out between their warpgroups.
 int registersOf(const Site &site) {
-  return site.target.registersPerSm / (32 * std::max(1, site.phase.warps) * (isLight(site.phase) ? 2 : 1));
+  return site.target->registersPerSm / (32 * std::max(1, site.phase.warps) * (isLight(site.phase) ? 2 : 1));
 }
 
 /// It has a mode for each of these (templates/deft/sm90/consumer.cuh), light blocks for one alone.
@@ -104,7 +99,7 @@ TileCost tileCost(const PhaseConfig &phase, int paddedRows, const config::CostCo
 
 /// One kernel of the sm90 family for items of every size: light blocks, which are fastest with two stages, or
 /// wide ones, with the deepest ring that fits. None where they do not fit.
-std::optional<PhaseConfig> sm90Phase(const KernelShape &shape, const target::Target &target, bool isLight) {
+std::optional<PhaseConfig> sm90Phase(const KernelShape &shape, const target::Target *target, bool isLight) {
   const PhaseConfig light{"tiles", -1, config::Family::Sm90, 64, 64, 2, kSm90LightWarps};
   const PhaseConfig deep{"tiles", -1, config::Family::Sm90, 128, 64, 4, kSm90Warps};
   PhaseConfig shallow = deep;
@@ -124,7 +119,7 @@ bool prefersLight(const KernelShape &shape) { return shape.ratio() == 1 || shape
 /// The kernel of the family that most trees are served best by. None where every head has its own keys and
 /// light blocks do not fit, because two stages of wide ones keep too few bytes of single rows under way (head
 /// dim 192, 64 requests at 16/16: 220 us, 173 by family sm80).
-std::optional<PhaseConfig> preferredSm90(const KernelShape &shape, const target::Target &target) {
+std::optional<PhaseConfig> preferredSm90(const KernelShape &shape, const target::Target *target) {
   if (prefersLight(shape)) {
     if (const auto light = sm90Phase(shape, target, /*isLight=*/true))
       return light;
@@ -143,7 +138,7 @@ bool dealsInLightBlocks(const KernelShape &shape) {
 }
 
 /// First the kernel that most trees are served best by.
-std::vector<DefaultKernel> defaults(const KernelShape &shape, const target::Target &target) {
+std::vector<DefaultKernel> defaults(const KernelShape &shape, const target::Target *target) {
   std::vector<DefaultKernel> all;
   if (const auto first = preferredSm90(shape, target))
     all.push_back({*first});
@@ -189,7 +184,10 @@ std::vector<TunedPhases> tunedPhases(const KernelShape &shape) {
 
 constinit const Family sm90{
     .name = "sm90",
+    .device = config::DeviceKind::Gpu,
+    .mma = target::Mma::Wgmma,
     .rules = kRules,
+    .countsRowsAlone = false,
     .smemBytes = bytesOf,
     .registers = registersOf,
     // Only where it is said does ptxas know the registers that setmaxnreg moves about.
@@ -202,7 +200,10 @@ constinit const Family sm90{
     .tileCost = tileCost,
     .groupRows = kGroupRows,
     .defaults = defaults,
+    .scheduled = nullptr,
     .tuned = tunedPhases,
+    .tunedOfSchedule = nullptr,
+    .mostTunedRows = 0,
     .oddness = nullptr,
 };
 

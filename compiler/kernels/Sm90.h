@@ -4,8 +4,6 @@
 
 namespace deft::kernels {
 
-extern const Family sm90;
-
 /// Warps of a block of the sm90 family: one warpgroup copies and two compute; of light blocks, two of which
 /// share a multiprocessor, one computes. Twin: deft::sm90::Layout.
 inline constexpr int kSm90Warps = 12, kSm90LightWarps = 8;

@@ -127,7 +127,7 @@ private:
   KernelSet kernelSet(const json &object) const {
     KernelSet set;
     set.arch = text(object, "arch");
-    set.config = take(config::configFromJson(support::member(object, "config")));
+    set.config = take(config::configFromJson(support::member(object, "config"), config::DeviceKind::Gpu));
     for (const json &attend : array(object, "attend", spec::kMaxPhases))
       set.attend.push_back(kernel(attend));
     set.merge = kernel(support::member(object, "merge"));

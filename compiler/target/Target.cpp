@@ -42,7 +42,26 @@ bool Target::has(Mma kind) const {
   return std::any_of(mma.begin(), mma.end(), [&](const MmaShape &shape) { return shape.kind == kind; });
 }
 
+std::string_view mmaName(Mma kind) {
+  switch (kind) {
+  case Mma::Sync:
+    return "mma.sync";
+  case Mma::Wgmma:
+    return "wgmma";
+  }
+  return {};
+}
+
 std::span<const Target> targets() { return kTargets; }
+
+std::vector<const Target *> tightestFirst() {
+  std::vector<const Target *> all;
+  for (const Target &target : kTargets)
+    all.push_back(&target);
+  std::stable_sort(all.begin(), all.end(),
+                   [](const Target *a, const Target *b) { return a->smemPerBlock < b->smemPerBlock; });
+  return all;
+}
 
 const Target *findTarget(std::string_view arch) {
   const auto *found = std::find_if(kTargets.begin(), kTargets.end(),

@@ -4,6 +4,7 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <vector>
 
 /// What an architecture offers, as tables: no driver is asked, so kernels can be chosen and compiled
 /// for machines that are elsewhere.
@@ -13,6 +14,9 @@ enum class Mma {
   Sync,  ///< mma.sync m16n8k16, operands in registers
   Wgmma, ///< wgmma m64nNk16, one warp group, operands in shared memory
 };
+
+/// As the PTX manual calls it: "wgmma".
+std::string_view mmaName(Mma kind);
 
 struct MmaShape {
   Mma kind = Mma::Sync;
@@ -40,6 +44,9 @@ struct Target {
 
 /// All known targets, oldest first.
 std::span<const Target> targets();
+
+/// Those with the least shared memory for a block first: what is legal on the first is mostly so on all.
+std::vector<const Target *> tightestFirst();
 
 /// The target called `arch`, exactly; none when unknown.
 const Target *findTarget(std::string_view arch);

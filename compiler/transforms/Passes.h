@@ -7,9 +7,6 @@
 
 namespace deft::transforms {
 
-/// deft-defaults: completes the schedule, so that every back end and the tuner see the same space.
-std::unique_ptr<mlir::Pass> createDefaultsPass();
-
 /// deft-reciprocal: in `score`, a division by what is the same for a whole row becomes a product with its
 /// reciprocal, which is computed once. Costs one rounding; `mask` is left exact.
 std::unique_ptr<mlir::Pass> createReciprocalPass();

@@ -12,7 +12,6 @@ void buildOptimizePipeline(mlir::OpPassManager &manager) {
     manager.addPass(mlir::createCanonicalizerPass());
     manager.addPass(mlir::createCSEPass());
   };
-  manager.addNestedPass<dialect::AttentionOp>(createDefaultsPass());
   simplify();
   manager.addNestedPass<dialect::AttentionOp>(createReciprocalPass());
   manager.addNestedPass<dialect::AttentionOp>(createTileAnalysisPass());
@@ -26,7 +25,6 @@ mlir::LogicalResult optimize(mlir::ModuleOp module) {
 }
 
 void registerPasses() {
-  mlir::registerPass([] { return createDefaultsPass(); });
   mlir::registerPass([] { return createReciprocalPass(); });
   mlir::registerPass([] { return createTileAnalysisPass(); });
   mlir::registerPass([] { return createAnnotateUniformityPass(); });

@@ -66,6 +66,19 @@ CacheStrides Attention::strides() const {
   return {layout.pageStride, layout.tokenStride, layout.headStride};
 }
 
+Result<std::string> Attention::source(SourceKind kind, const SourceOptions &options) const {
+  return jit::guarded([&]() -> Result<std::string> {
+    switch (kind) {
+    case SourceKind::Ir:
+      return jit::toPublic(impl_->program.irText());
+    case SourceKind::Cuda:
+      return jit::toPublic(impl_->program.cudaText(options.architecture, options.phase));
+    }
+    return jit::usage("the kind of source is " + std::to_string(static_cast<int>(kind)) +
+                      ", not between 0 and 1");
+  });
+}
+
 Result<Attention> compileSpec(std::string_view text, const CompileOptions &options) {
   return api::guarded([&]() -> Result<Attention> {
     const spec::ImportResolver find = specs::importResolver(options.importFolder);

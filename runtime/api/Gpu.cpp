@@ -33,7 +33,7 @@ support::Result<config::Config> invariantConfig(const spec::Variant &variant, co
     return !kernels::familyOf(phase).whyNotInvariant.empty();
   };
   if (std::any_of(config.phases.begin(), config.phases.end(), varies)) {
-    auto plain = kernels::defaultConfig(variant);
+    auto plain = kernels::defaultConfigOfAnyGpu(variant);
     if (!plain)
       return plain;
     config.phases = std::move(plain->phases);

@@ -84,7 +84,7 @@ Result<GpuPlan> GpuPlan::make(const GpuAttention &attention, const Tree &tree,
       return api::toPublic(device.error());
     auto impl = std::make_unique<Impl>(attention, std::move(*device));
     Plan::Impl &host = impl->host;
-    host.facts = plan::VariantFacts::of(kernels->variant(), /*isCpu=*/false, attention.impl().reach);
+    host.facts = plan::VariantFacts::of(kernels->variant(), config::DeviceKind::Gpu, attention.impl().reach);
     host.options = options.plan;
     host.options.params = nullptr;
     host.config = withOptions(kernels->config(), options.plan);

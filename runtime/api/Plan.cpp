@@ -76,7 +76,7 @@ Result<Plan> Plan::make(const Attention &attention, const Tree &tree, const Plan
     if (options.params && &options.params->impl().attention.impl() != &attention.impl())
       return api::usage("PlanOptions::params are those of another attention");
     const Params &params = options.params ? *options.params : Params(attention);
-    impl->facts = plan::VariantFacts::of(variant, /*isCpu=*/true, params.impl().reach());
+    impl->facts = plan::VariantFacts::of(variant, config::DeviceKind::Cpu, params.impl().reach());
     impl->options = options;
     impl->options.params = nullptr; // theirs, for this call
     impl->config = withOptions(*config, options);

@@ -54,11 +54,11 @@ support::GuardedFile readNamed(const std::string &path) {
 bool isRead(const support::GuardedFile &file) { return file.state == support::GuardedFile::State::Read; }
 
 /// The config of a file with one and nothing else; none where the file is to be something else.
-std::optional<support::Result<config::Config>> singleConfig(const std::string &text) {
+std::optional<support::Result<config::Config>> singleConfig(const std::string &text, DeviceKey::Kind device) {
   const auto document = tree::parseStrictJson(text);
   if (!document || !document->is_object() || document->contains("format"))
     return std::nullopt;
-  return config::configFromJson(*document);
+  return config::configFromJson(*document, device);
 }
 
 /// In the user's own folder nothing counts that somebody else can have put there.
@@ -121,11 +121,11 @@ Places defaultPlaces(const std::string &overridePath) {
   return places;
 }
 
-support::Result<config::Config> readConfig(const std::string &path) {
+support::Result<config::Config> readConfig(const std::string &path, DeviceKey::Kind device) {
   const support::GuardedFile file = readNamed(path);
   if (!isRead(file))
     return Error{ErrorCode::Environment, file.fault, ""};
-  const auto config = singleConfig(file.bytes);
+  const auto config = singleConfig(file.bytes, device);
   if (!config)
     return Error{ErrorCode::Usage, "`" + path + "` is no file with one config",
                  "it is one object, as `config` in what `deftc run --json` prints"};
@@ -141,8 +141,9 @@ support::Result<void> checkOverride(const std::string &path) {
   const FileReading reading = readConfigFile(path);
   if (reading.state == FileState::Good)
     return {};
-  if (const support::GuardedFile file = readNamed(path); isRead(file) && singleConfig(file.bytes)) {
-    const auto config = readConfig(path);
+  constexpr auto kAny = DeviceKey::Kind::Gpu; // a config's form is the same for all
+  if (const support::GuardedFile file = readNamed(path); isRead(file) && singleConfig(file.bytes, kAny)) {
+    const auto config = readConfig(path, kAny);
     return config ? support::Result<void>() : config.error();
   }
   return Error{ErrorCode::Usage, reading.message, ""};
@@ -155,7 +156,7 @@ ConfigCache ConfigCache::load(const Places &places, const DeviceKey &device) {
   ConfigCache cache;
   cache.device_ = device;
   if (const support::GuardedFile file = readNamed(places.overridePath); isRead(file))
-    if (auto config = singleConfig(file.bytes); config && *config) {
+    if (auto config = singleConfig(file.bytes, device.kind); config && *config) {
       cache.fixed_ = std::move(**config);
       cache.fixedPath_ = places.overridePath;
     }

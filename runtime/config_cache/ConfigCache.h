@@ -37,7 +37,7 @@ Places defaultPlaces(const std::string &overridePath = {});
 support::Result<void> checkOverride(const std::string &path);
 
 /// A file with one config and nothing else, which an override may be.
-support::Result<config::Config> readConfig(const std::string &path);
+support::Result<config::Config> readConfig(const std::string &path, DeviceKey::Kind device);
 
 struct FoundFile {
   Origin origin = Origin::User;

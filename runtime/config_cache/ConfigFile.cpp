@@ -62,7 +62,7 @@ FileReading parseConfigFile(std::string_view text, const std::string &path) {
   EntryMap entries(file.device.kind);
   for (std::size_t i = 0; i < root["entries"].size(); ++i) {
     const json &object = root["entries"][i];
-    if (auto entry = entryFromJson(object)) {
+    if (auto entry = entryFromJson(object, file.device.kind)) {
       entries.add(std::move(*entry));
     } else {
       file.kept.push_back(object);

@@ -118,10 +118,10 @@ Result<DeviceKey> deviceKeyFromJson(const json &object) {
   const auto isNamePart = [](unsigned char c) { return std::isalnum(c) || c == '_' || c == '-'; };
   if (!std::all_of(key.arch.begin(), key.arch.end(), isNamePart)) // files are named by it
     return wrong("arch has more in it than letters, digits, `_` and `-`");
-  const bool isCpu = key.kind == DeviceKey::Kind::Cpu;
-  if (isCpu != object.contains("vector_bits"))
-    return wrong(isCpu ? "a cpu lacks `vector_bits`" : "a gpu has no `vector_bits`");
-  if (isCpu) {
+  const bool hasVectors = key.kind == DeviceKey::Kind::Cpu;
+  if (hasVectors != object.contains("vector_bits"))
+    return wrong(hasVectors ? "a cpu lacks `vector_bits`" : "a gpu has no `vector_bits`");
+  if (hasVectors) {
     const auto bits = tree::readInt(object["vector_bits"], "device vector_bits");
     if (!bits)
       return bits.error();

@@ -1,5 +1,6 @@
 #pragma once
 
+#include "compiler/config/Config.h"
 #include "compiler/support/Result.h"
 #include "compiler/target/Target.h"
 #include "runtime/device/Device.h"
@@ -12,7 +13,7 @@ namespace deft::config_cache {
 
 /// Whose times these are. There is one file of configs for each.
 struct DeviceKey {
-  enum class Kind { Gpu, Cpu };
+  using Kind = config::DeviceKind;
 
   Kind kind = Kind::Cpu;
   std::string arch;   ///< GPU: its compute capability, "sm_90"; CPU: "x86-64-v4"
@@ -21,8 +22,6 @@ struct DeviceKey {
   std::string name;   ///< the model: "NVIDIA H200", "AMD EPYC 9654 96-Core Processor"
 
   bool operator==(const DeviceKey &) const = default;
-
-  bool isCpu() const { return kind == Kind::Cpu; }
 
   static DeviceKey ofGpu(const device::DeviceFacts &facts);
   /// This machine's processor with so many threads.

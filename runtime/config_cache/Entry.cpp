@@ -162,7 +162,7 @@ json toJson(const Entry &entry) {
   return object;
 }
 
-Result<Entry> entryFromJson(const json &object) {
+Result<Entry> entryFromJson(const json &object, DeviceKey::Kind device) {
   if (auto checked =
           tree::checkKeys(object, "entry", {"signature", "class", "config", "measurement", "provenance"},
                           {"keeps_default", "complete", "only_for", "within"});
@@ -171,7 +171,7 @@ Result<Entry> entryFromJson(const json &object) {
   Entry entry;
   if (auto read = readKey(object, entry); !read)
     return read.error();
-  auto config = config::configFromJson(object["config"]);
+  auto config = config::configFromJson(object["config"], device);
   if (!config)
     return config.error();
   const auto measurement = measurementFromJson(object["measurement"]);
@@ -231,7 +231,8 @@ std::string kernelHash(DeviceKey::Kind kind) {
   } else {
     std::string all;
     for (const kernels::Family *family : kernels::families())
-      all += "#include \"deft/attend_" + std::string(family->name) + ".cuh\"\n";
+      if (family->device == kind)
+        all += "#include \"deft/attend_" + std::string(family->name) + ".cuh\"\n";
     for (const nvrtc::TemplateHeader &header : nvrtc::reachedHeaders(all + "#include \"deft/merge.cuh\"\n")) {
       const std::string code = codeOf(header.text);
       hash.update(std::string(header.name) + " " + std::to_string(code.size()) + "\n");

@@ -69,9 +69,10 @@ struct Entry {
 std::string keyOf(const Entry &entry);
 
 nlohmann::json toJson(const Entry &entry);
-/// Checks types and ranges; legality depends on a target and is checked on selection. An unknown key, or a
-/// class of another version, is an error: what is not understood is not used.
-support::Result<Entry> entryFromJson(const nlohmann::json &json);
+/// Of a file for a device of this kind. Checks types and ranges; legality depends on a target and is checked
+/// on selection. An unknown key, or a class of another version, is an error: what is not understood is not
+/// used.
+support::Result<Entry> entryFromJson(const nlohmann::json &json, DeviceKey::Kind device);
 
 /// What a compiler sees of a C++ text that has no literal with `//` in it: no comments and no layout.
 std::string codeOf(std::string_view text);

@@ -16,8 +16,8 @@ constexpr double kDealtMargin = 1.03;
 UntunedChooser::UntunedChooser(const spec::Variant &variant, const target::Target *target, int units,
                                std::vector<config::Config> configs)
     : shape_(kernels::KernelShape::of(variant)),
-      facts_(plan::VariantFacts::of(variant, !target).withoutPages()), target_(target), units_(units),
-      configs_(std::move(configs)) {}
+      facts_(plan::VariantFacts::of(variant, kernels::deviceOf(target)).withoutPages()), target_(target),
+      units_(units), configs_(std::move(configs)) {}
 
 double UntunedChooser::rankOf(double us, const config::Config &config, const plan::Plan &plan) {
   return plan::rankOf(us, config.cost, plan) * (kernels::isDealt(config) ? kDealtMargin : 1);
@@ -54,7 +54,7 @@ const config::Config &UntunedChooser::choose(const tree::KvTree &tree) {
 
 /// 0: there is no plan.
 double UntunedChooser::price(const config::Config &config, const tree::KvTree &tree) {
-  const int blocks = kernels::estimateBlocks(shape_, config, *target_, units_);
+  const int blocks = kernels::estimateBlocks(shape_, config, target_, units_);
   if (!planner_.make(tree, facts_, config, blocks, plan_))
     return 0;
   model_.set(facts_, config, config::kernelCoefficients(), blocks);

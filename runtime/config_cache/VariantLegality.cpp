@@ -60,43 +60,9 @@ Result<void> checkSchedule(const spec::ScheduleSpec &schedule, const config::Con
   return {};
 }
 
-Result<void> checkCpuConfig(const kernels::KernelShape &shape, const config::Config &config) {
-  constexpr int kMost = 4096; // rows, or tokens
-  if (config.phases.empty())
-    return Error{ErrorCode::Diagnostics, "a config without phases serves no item", {}};
-  if (config.chunkTokens < 0)
-    return Error{
-        ErrorCode::Diagnostics, "chunk is " + std::to_string(config.chunkTokens) + ", less than 0", {}};
-  if (auto priced = config::checkCost(config.cost); !priced)
-    return priced;
-  int widest = 0;
-  for (std::size_t i = 0; i < config.phases.size(); ++i) {
-    const config::PhaseConfig &phase = config.phases[i];
-    const bool isLast = i + 1 == config.phases.size();
-    if (isLast ? phase.rowsAbove >= 0 : phase.rowsAbove <= config.phases[i + 1].rowsAbove)
-      return Error{ErrorCode::Diagnostics, "the phases do not serve all items, each once", {}};
-    // A CPU has no tiles of tokens, but an order of tokens may be by them.
-    for (const auto &[name, value] : {std::pair{"tile_q", phase.tileQ}, std::pair{"tile_kv", phase.tileKv}})
-      if (value < 1 || value > kMost)
-        return Error{ErrorCode::Diagnostics,
-                     std::string(name) + " is " + std::to_string(value) + ", not between 1 and " +
-                         std::to_string(kMost),
-                     {}};
-    widest = std::max(widest, phase.tileQ);
-  }
-  if (widest < shape.ratio())
-    return Error{ErrorCode::Diagnostics,
-                 "tile_q is " + std::to_string(widest) + ", less than the " + std::to_string(shape.ratio()) +
-                     " query heads that share a KV head",
-                 {}};
-  return {};
-}
-
 LegalityCheck legalityFor(const spec::Variant &variant, const target::Target *target) {
   return [&variant, target](const config::Config &config) -> Result<void> {
-    const auto shape = kernels::KernelShape::of(variant);
-    if (auto checked = target ? kernels::checkConfig(shape, config, *target) : checkCpuConfig(shape, config);
-        !checked)
+    if (auto checked = kernels::checkConfig(kernels::KernelShape::of(variant), config, target); !checked)
       return checked;
     return variant.schedule ? checkSchedule(*variant.schedule, config) : Result<void>();
   };
@@ -104,9 +70,8 @@ LegalityCheck legalityFor(const spec::Variant &variant, const target::Target *ta
 
 Request requestFor(const spec::Variant &variant, const TreeClass &treeClass, const target::Target *target,
                    config::Config untuned) {
-  const auto kind = target ? DeviceKey::Kind::Gpu : DeviceKey::Kind::Cpu;
-  return {VariantSignature::of(variant), treeClass, legalityFor(variant, target), kernelHash(kind),
-          std::move(untuned)};
+  return {VariantSignature::of(variant), treeClass, legalityFor(variant, target),
+          kernelHash(kernels::deviceOf(target)), std::move(untuned)};
 }
 
 } // namespace deft::config_cache

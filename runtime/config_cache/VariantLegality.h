@@ -12,10 +12,7 @@ namespace deft::config_cache {
 /// and the tiles of its phases. What the schedule does not name is free.
 support::Result<void> checkSchedule(const spec::ScheduleSpec &schedule, const config::Config &config);
 
-/// Plans for a processor use of the phases only how many rows an item may have.
-support::Result<void> checkCpuConfig(const kernels::KernelShape &shape, const config::Config &config);
-
-/// What a GPU of this target can run of a variant; its schedule has its say. Null: the processor. Both
+/// What a GPU of this target can run of a variant, or with none the CPU; its schedule has its say. Both
 /// arguments must outlive the function that is returned.
 LegalityCheck legalityFor(const spec::Variant &variant, const target::Target *target);
 LegalityCheck legalityFor(spec::Variant &&variant, const target::Target *target) = delete;

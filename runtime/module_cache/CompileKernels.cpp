@@ -47,7 +47,7 @@ Result<KernelSet> compileKernels(CubinCache *cache, const nvrtc::Nvrtc &nvrtc,
                                  const codegen::cuda::VariantSource &source, const config::Config &config,
                                  const target::Target &target, const nvrtc::CompileOptions &options) {
   const kernels::KernelShape shape{source.queryHeads, source.kvHeads, source.headDim};
-  if (Result<void> legal = kernels::checkConfig(shape, config, target); !legal)
+  if (Result<void> legal = kernels::checkConfig(shape, config, &target); !legal)
     return legal.error();
 
   // One thread a kernel: NVRTC compiles in parallel, and a config has a handful of kernels.

@@ -10,19 +10,6 @@ int roundUp(int value, int step) { return (value + step - 1) / step * step; }
 /// Partials of a row that the merge has on its way at a time.
 constexpr int kSlotsAtOnce = 8;
 
-/// The phase that serves so many rows, by the rule of the planner.
-const config::PhaseConfig &phaseFor(const config::Config &config, int rows) {
-  const std::vector<config::PhaseConfig> &phases = config.phases;
-  std::size_t chosen = 0;
-  while (chosen + 1 < phases.size() && rows <= phases[chosen].rowsAbove)
-    ++chosen;
-  if (phases[chosen].tileQ >= rows)
-    return phases[chosen];
-  return *std::max_element(
-      phases.begin(), phases.end(),
-      [](const config::PhaseConfig &a, const config::PhaseConfig &b) { return a.tileQ < b.tileQ; });
-}
-
 } // namespace
 
 void CostModel::set(const VariantFacts &facts, const config::Config &config,
@@ -42,7 +29,7 @@ void CostModel::set(const VariantFacts &facts, const config::Config &config,
   steps_.resize(static_cast<std::size_t>(queriesPerTile_) + 1);
   for (int queries = 1; queries <= queriesPerTile_; ++queries) {
     const int rows = queries * facts.ratio;
-    const config::PhaseConfig &phase = phaseFor(config, rows);
+    const config::PhaseConfig &phase = config.phases[config::phaseFor(config, rows)];
     const kernels::Family &family = kernels::familyOf(phase, families);
     const int padded = cost.rowStep > 0 ? roundUp(rows, cost.rowStep) : family.paddedRows(phase, rows);
     const kernels::TileCost tile = family.tileCost(phase, padded, cost);

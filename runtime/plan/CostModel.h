@@ -33,8 +33,9 @@ struct PlanCost {
 class CostModel {
 public:
   /// By the config's own prices, by which its plans are made, or by others.
-  void set(const VariantFacts &facts, const config::Config &config, int blocks) {
-    set(facts, config, config.cost, blocks);
+  void set(const VariantFacts &facts, const config::Config &config, int blocks,
+           kernels::Families families = kernels::families()) {
+    set(facts, config, config.cost, blocks, families);
   }
   void set(const VariantFacts &facts, const config::Config &config, const config::CostCoefficients &cost,
            int blocks, kernels::Families families = kernels::families());

@@ -1,6 +1,5 @@
 #include "runtime/plan/Order.h"
 
-#include "compiler/kernels/Family.h"
 #include "runtime/plan/PagePieces.h"
 #include "runtime/plan/RunWalk.h"
 #include "runtime/plan/WriteAhead.h"
@@ -207,12 +206,14 @@ abi::Run *RunOrder::dealItem(const abi::Item &item, const Split &split, int tile
   return to.end();
 }
 
-void RunOrder::apply(const config::Config &config, const VariantFacts &facts, Plan &plan) {
+void RunOrder::apply(const config::Config &config, const VariantFacts &facts, Plan &plan,
+                     kernels::Families families) {
+  families_ = families;
   if (config.order == config::Order::Alternate)
     turnEveryOtherItem(plan);
-  piece_ = kernels::readsByTensorMap(config) ? pieceOf(facts.pageSize) : 0;
+  piece_ = kernels::readsByTensorMap(config, families) ? pieceOf(facts.pageSize) : 0;
   constexpr std::size_t kRoomIsCheap = 1 << 16;
-  const bool isDealt = kernels::isDealt(config);
+  const bool isDealt = kernels::isDealt(config, families);
   if ((piece_ > 0 || isDealt) && plan.runs.size() <= kRoomIsCheap)
     plan.mostRuns = static_cast<int>(plan.runs.size() * mostParts(piece_) +
                                      (isDealt ? plan.items.size() * kDealtWarps : 0));
@@ -240,7 +241,7 @@ bool RunOrder::findForms(const config::Config &config, int ratio, const Plan &pl
   forEachItem(config, plan, [&](std::size_t i, const config::PhaseConfig &phase) {
     const abi::Item &item = plan.items[i];
     ItemForm &form = forms_[i];
-    if (piece_ > 0 && kernels::familyOf(phase).readsByTensorMap && !form.isDealt()) {
+    if (piece_ > 0 && kernels::familyOf(phase, families_).readsByTensorMap && !form.isDealt()) {
       const char *const doesGrow = growthOf(item);
       // Runs that are to be cut into tiles go on there.
       form.isMisplaced = form.hasManyAndFew() ? !areOnlyPieces(runsOf(item, plan), doesGrow)
@@ -263,7 +264,7 @@ void RunOrder::findShares(const config::Config &config, int ratio, const Plan &p
     ItemForm &form = forms_[i];
     form.few = split.few;
     form.many = item.tokens - split.few;
-    if (form.hasManyAndFew() && kernels::isDealt(phase, config.order) &&
+    if (form.hasManyAndFew() && kernels::isDealt(phase, config.order, families_) &&
         haveAllWarps(item.queryCount * ratio))
       form.dealtTiles = dealtTiles(item, split.tokens);
     isAnyDealt |= form.isDealt();

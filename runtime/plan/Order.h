@@ -1,6 +1,7 @@
 #pragma once
 
 #include "compiler/config/Config.h"
+#include "compiler/kernels/Family.h"
 #include "runtime/plan/Deal.h"
 #include "runtime/plan/Plan.h"
 #include "runtime/plan/RunWriter.h"
@@ -21,7 +22,8 @@ class RunOrder {
 public:
   /// `plan` has its runs in path order. Items that read tokens in turn, but for those whose tokens are dealt,
   /// do so for the tree as it is: where a leaf of theirs has grown, it is time for a new plan.
-  void apply(const config::Config &config, const VariantFacts &facts, Plan &plan);
+  void apply(const config::Config &config, const VariantFacts &facts, Plan &plan,
+             kernels::Families families = kernels::families());
 
 private:
   /// The warp whose rows alone see a run, or -1; for all that nothing is dealt to, one number.
@@ -68,6 +70,7 @@ private:
     return piece_ > 0 ? doesGrow_.data() + item.runBegin : nullptr;
   }
 
+  kernels::Families families_;
   int piece_ = 0;               ///< tokens of a page that are copied at once, at most; 0: each by itself
   std::vector<ItemForm> forms_; ///< of each item
   std::vector<char>

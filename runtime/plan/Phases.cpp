@@ -7,26 +7,10 @@
 
 namespace deft::plan {
 
-namespace {
-
-/// A phase serves what its tile can hold, whatever the bounds of the schedule say.
-std::size_t phaseFor(const config::Config &config, std::size_t widest, int rows) {
-  std::size_t chosen = 0;
-  while (chosen + 1 < config.phases.size() && rows <= config.phases[chosen].rowsAbove)
-    ++chosen;
-  return config.phases[chosen].tileQ >= rows ? chosen : widest;
-}
-
-} // namespace
-
 void PhaseSorter::findPhases(const config::Config &config, int ratio) {
-  std::size_t widest = 0;
-  for (std::size_t i = 0; i < config.phases.size(); ++i)
-    if (config.phases[i].tileQ > config.phases[widest].tileQ)
-      widest = i;
-  phaseOf_.resize(static_cast<std::size_t>(config.phases[widest].tileQ / ratio) + 1);
+  phaseOf_.resize(static_cast<std::size_t>(config::mostRows(config) / ratio) + 1);
   for (std::size_t queries = 0; queries < phaseOf_.size(); ++queries)
-    phaseOf_[queries] = static_cast<int>(phaseFor(config, widest, static_cast<int>(queries) * ratio));
+    phaseOf_[queries] = static_cast<int>(config::phaseFor(config, static_cast<int>(queries) * ratio));
 }
 
 void PhaseSorter::sort(const config::Config &config, int ratio, int longest, Plan &plan) {

@@ -1,7 +1,7 @@
 #include "runtime/plan/Planner.h"
 
 #include "compiler/config/ConfigJson.h"
-#include "compiler/kernels/Family.h"
+#include "compiler/kernels/Legality.h"
 #include "runtime/plan/Coverage.h"
 #include "runtime/plan/WindowStarts.h"
 
@@ -67,11 +67,8 @@ Result<void> Planner::check(const tree::KvTree &tree, const VariantFacts &facts,
   if (config.phases.size() != 1)
     return Error{ErrorCode::Usage,
                  "an invariant plan needs one phase, not " + std::to_string(config.phases.size()), ""};
-  if (const kernels::Family &family = kernels::familyOf(config.phases[0]); !family.whyNotInvariant.empty())
-    return Error{ErrorCode::Usage,
-                 "an invariant plan cannot use family " + std::string(family.name) + ", " +
-                     std::string(family.whyNotInvariant),
-                 "use a phase of family sm80"};
+  if (auto invariant = kernels::checkInvariant(config.phases[0], options_.families); !invariant)
+    return invariant;
   if (config.chunkTokens == 0)
     return Error{ErrorCode::Usage, "an invariant plan needs a chunk that does not depend on the tree",
                  "set the chunk, to 256 for example"};
@@ -111,7 +108,7 @@ Result<void> Planner::makeOfRead(const tree::KvTree &tree, const VariantFacts &f
     return made;
   plan.leaves.swap(view_.leaves);
   if (!options_.isInvariant) // what stands beside an item depends on others, and what it mixes on its queries
-    order_.apply(config, facts, plan);
+    order_.apply(config, facts, plan, options_.families);
   // The view of an invariant plan also has what a mask hides.
   assert((options_.isInvariant || coversAll(plan, view_)) && "a plan leaves out a token of a query");
   if (view_.hasHidden)
@@ -153,7 +150,7 @@ Result<Choice> Planner::chooseAuto(const tree::KvTree &tree, const VariantFacts 
   double least = 0; // rank
   Result<void> lastError;
   std::size_t mostRuns = 0;
-  model_.set(facts, config, blocks);
+  model_.set(facts, config, blocks, options_.families);
   const auto tryOut = [&](const Choice &choice) {
     if (auto made = makeAs(choice, tree, facts, config, blocks, plan); !made) {
       lastError = std::move(made);
@@ -200,7 +197,7 @@ Result<void> Planner::narrowWhereIdle(const Choice &choice, const tree::KvTree &
                                       Plan &plan) {
   if (choice.chunkTokens > 0 || plan.items.empty() || 2 * std::ssize(plan.items) * facts.kvHeads > blocks)
     return {};
-  model_.set(facts, config, blocks);
+  model_.set(facts, config, blocks, options_.families);
   const double widestUs = model_.estimate(plan).microseconds;
   double leastUs = std::numeric_limits<double>::infinity(); // of narrower ones
   const int widest = unionRows_;
@@ -284,7 +281,7 @@ Result<void> Planner::makeTiles(const Choice &choice, const tree::KvTree &tree, 
     makeUnion(facts, config, blocks);
     return {};
   case spec::Partition::Greedy:
-    model_.set(facts, config, blocks);
+    model_.set(facts, config, blocks, options_.families);
     greedy_.assign(view_, model_, chunk);
     greedy_.makeTiles(view_, queriesPerTile, scratch_, tiles_);
     return {};
@@ -305,7 +302,7 @@ int Planner::flattenChunk(int kvHeads, int blocks) const {
 /// Sizes of union tiles: those of the phases and, since a kernel may run fewer rows in a cheaper mode, some
 /// round ones. Sizes that save nothing against the next larger one are left out.
 void Planner::makeUnion(const VariantFacts &facts, const config::Config &config, int blocks) {
-  model_.set(facts, config, blocks);
+  model_.set(facts, config, blocks, options_.families);
   prices_.clear();
   const auto add = [&](int rows) {
     if (const int queries = rows / facts.ratio; queries > 0 && rows <= unionRows_)

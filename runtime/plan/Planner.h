@@ -20,6 +20,7 @@ struct PlanOptions {
   /// counts as a change). Needs partition `node`, a chunk, and one phase, all chosen without the tree. Every
   /// output then goes through the merge.
   bool isInvariant = false;
+  kernels::Families families = kernels::families();
 };
 
 enum class Advance {

@@ -1,5 +1,6 @@
 #pragma once
 
+#include "compiler/config/Config.h"
 #include "compiler/spec/Variant.h"
 #include "runtime/plan/Reach.h"
 
@@ -26,19 +27,20 @@ struct VariantFacts {
   Reach reach = {}; ///< of the mask, with the values that parameters have where they are known
 
   /// The facts with the defaults of parameters; below, with what the mask shows by other values.
-  static VariantFacts of(const spec::Variant &variant, bool isCpu = false) {
-    return of(variant, isCpu, Reach::ofDefaults(variant));
+  static VariantFacts of(const spec::Variant &variant, config::DeviceKind device = config::DeviceKind::Gpu) {
+    return of(variant, device, Reach::ofDefaults(variant));
   }
-  static VariantFacts of(const spec::Variant &variant, bool isCpu, Reach reach) {
+  static VariantFacts of(const spec::Variant &variant, config::DeviceKind device, Reach reach) {
+    const bool isGpu = device == config::DeviceKind::Gpu;
     // Copy engines take tokens in groups; processors lose nothing by the exact beginning.
     constexpr int kGroup = 16;
     const int page = variant.cache.paged ? variant.cache.pageSize : kGroup;
     return {.ratio = variant.ratio(),
             .kvHeads = variant.kvHeads,
             .headDim = variant.headDim,
-            .partialBytes = isCpu ? 4 : 2,
-            .pageSize = !isCpu && variant.cache.paged ? variant.cache.pageSize : 0,
-            .trimStep = isCpu ? 1 : std::min(kGroup, page & -page),
+            .partialBytes = isGpu ? 2 : 4,
+            .pageSize = isGpu && variant.cache.paged ? variant.cache.pageSize : 0,
+            .trimStep = isGpu ? std::min(kGroup, page & -page) : 1,
             .reach = std::move(reach)};
   }
   /// For plans in path order, which have the fewest runs and cost no less by any price.

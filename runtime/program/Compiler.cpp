@@ -13,6 +13,13 @@ Result<codegen::cuda::VariantSource> variantSource(const LoadedSpec &spec, const
   return compilation->cudaVariantSource();
 }
 
+Result<std::string> irText(const LoadedSpec &spec, const spec::Variant &variant) {
+  const auto compilation = driver::Compilation::create(variant, spec.sources);
+  if (!compilation)
+    return compilation.error();
+  return compilation->irText(driver::Compilation::Stage::Optimized);
+}
+
 Result<exec::CpuKernel> jitCpuKernel(const LoadedSpec &spec, const spec::Variant &variant) {
   const auto compilation = driver::Compilation::create(variant, spec.sources);
   if (!compilation)

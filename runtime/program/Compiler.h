@@ -12,6 +12,9 @@ namespace deft::program {
 support::Result<codegen::cuda::VariantSource> variantSource(const LoadedSpec &spec,
                                                             const spec::Variant &variant);
 
+/// The dialect after the passes.
+support::Result<std::string> irText(const LoadedSpec &spec, const spec::Variant &variant);
+
 /// Native code for this machine.
 support::Result<exec::CpuKernel> jitCpuKernel(const LoadedSpec &spec, const spec::Variant &variant);
 

@@ -15,6 +15,8 @@ support::Result<codegen::cuda::VariantSource> variantSource(const LoadedSpec &sp
   return leftOut(spec);
 }
 
+support::Result<std::string> irText(const LoadedSpec &spec, const spec::Variant &) { return leftOut(spec); }
+
 support::Result<exec::CpuKernel> jitCpuKernel(const LoadedSpec &spec, const spec::Variant &) {
   return leftOut(spec);
 }

@@ -5,7 +5,7 @@
 namespace deft::program {
 
 support::Result<config::Config> cpuConfig(const spec::Variant &variant, int threads) {
-  auto config = kernels::defaultConfig(variant);
+  auto config = kernels::defaultConfig(variant, nullptr);
   if (!config)
     return config;
   config->cost = config::cpuCoefficients(threads);

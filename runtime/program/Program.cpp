@@ -85,6 +85,33 @@ Result<codegen::cuda::VariantSource> Program::source() const {
                     : variantSource(*spec_, *variant_);
 }
 
+Result<std::string> Program::irText() const { return jit::irText(*spec_, *variant_); }
+
+Result<std::string> Program::cudaText(const std::string &architecture, const std::string &phase) const {
+  const target::Target *target = target::findTarget(architecture);
+  if (!target) {
+    const auto near = target::suggestTarget(architecture);
+    return Error{ErrorCode::Usage, "unknown architecture `" + architecture + "`",
+                 near ? "did you mean `" + *near + "`?" : "it is one of " + target::targetNames()};
+  }
+  const auto source = this->source();
+  if (!source)
+    return source.error();
+  if (phase == "merge")
+    return package::instantiateMerge(*source);
+  const auto config = untunedConfig(target->major, target->minor);
+  if (!config)
+    return config.error();
+  std::string names;
+  for (const config::PhaseConfig &one : config->phases) {
+    if (phase.empty() || phase == one.name)
+      return package::instantiateAttend(*source, one, config->order);
+    names += one.name + ", ";
+  }
+  return Error{ErrorCode::Usage, "`" + variant_->name + "` has no phase `" + phase + "`",
+               "it is one of " + names + "merge"};
+}
+
 Result<config::Config> Program::untunedConfig(int major, int minor) const {
   auto all = untunedConfigs(major, minor);
   if (!all)
@@ -101,7 +128,7 @@ Result<std::vector<config::Config>> Program::untunedConfigs(int major, int minor
   const auto target = targetFor(major, minor);
   if (!target)
     return target.error();
-  return kernels::defaultConfigs(*variant_, **target);
+  return kernels::defaultConfigs(*variant_, *target);
 }
 
 Result<package::KernelSet> Program::cudaKernels(int major, int minor, std::string &warning) const {

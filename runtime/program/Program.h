@@ -36,6 +36,13 @@ public:
   /// What kernels are made of: the package's, else what the compiler makes now.
   support::Result<codegen::cuda::VariantSource> source() const;
 
+  /// The dialect after the passes. Of a package, too, which holds its spec.
+  support::Result<std::string> irText() const;
+
+  /// The translation unit of one kernel of untunedConfig() for an architecture ("sm_90a"): a phase's, the
+  /// first one's where `phase` is empty, or that of "merge".
+  support::Result<std::string> cudaText(const std::string &architecture, const std::string &phase) const;
+
   /// What a GPU of this compute capability runs where nothing was tuned: the config of the kernels that a
   /// package has for it, else the default one.
   support::Result<config::Config> untunedConfig(int major, int minor) const;

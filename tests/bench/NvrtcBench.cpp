@@ -61,7 +61,7 @@ std::vector<Source> sourcesToCompile() {
       continue;
     auto compilation = driver::Compilation::create(variant, shipped.sources);
     const auto source = compilation->cudaVariantSource();
-    const auto config = kernels::defaultConfig(variant, *target::findTarget(kArch));
+    const auto config = kernels::defaultConfig(variant, target::findTarget(kArch));
     for (const config::PhaseConfig &phase : config->phases)
       sources.push_back(
           {codegen::cuda::attendEntry(*source, phase), codegen::cuda::instantiateAttend(*source, phase)});

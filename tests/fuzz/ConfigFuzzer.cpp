@@ -32,9 +32,9 @@ void plan(const config::Config &config) {
   facts.ratio = 4;
   facts.kvHeads = 2;
   const bool isLegal =
-      config_cache::checkCpuConfig(shape, config) ||
+      kernels::checkConfig(shape, config, nullptr) ||
       std::any_of(target::targets().begin(), target::targets().end(), [&](const target::Target &target) {
-        return kernels::checkConfig(shape, config, target).ok();
+        return kernels::checkConfig(shape, config, &target).ok();
       });
   if (!isLegal)
     return;
@@ -62,16 +62,16 @@ void readFile(std::string_view text) {
     plan(entry.config);
 }
 
-void readOne(std::string_view text) {
+void readOne(std::string_view text, config::DeviceKind device) {
   const nlohmann::json json = nlohmann::json::parse(text, nullptr, false);
   if (json.is_discarded())
     return;
-  const auto config = config::configFromJson(json);
+  const auto config = config::configFromJson(json, device);
   if (!config) {
     require(!config.error().message.empty(), "an error without a message");
     return;
   }
-  const auto again = config::configFromJson(config::toJson(*config));
+  const auto again = config::configFromJson(config::toJson(*config), device);
   require(again.ok() && config::toJson(*again) == config::toJson(*config), "a config that JSON changes");
   plan(*config);
 }
@@ -81,6 +81,7 @@ void readOne(std::string_view text) {
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t *data, std::size_t size) {
   const std::string_view text(reinterpret_cast<const char *>(data), size);
   readFile(text);
-  readOne(text);
+  for (const auto device : {config::DeviceKind::Gpu, config::DeviceKind::Cpu})
+    readOne(text, device);
   return 0;
 }

@@ -36,7 +36,7 @@ std::string generate(const GoldenKernel &golden) {
     return source.error().message;
   if (std::string(golden.phase) == "merge")
     return codegen::cuda::instantiateMerge(*source);
-  const auto config = kernels::defaultConfig(*variant, *target::findTarget(golden.arch));
+  const auto config = kernels::defaultConfig(*variant, target::findTarget(golden.arch));
   if (!config)
     return config.error().message;
   for (const config::PhaseConfig &phase : config->phases)

@@ -35,6 +35,7 @@ LAYERS = [
     "runtime/reference",
     "runtime/program",
     "runtime/api",
+    "runtime/c_api",
     "tuner",
     "tools",
     "tests",
@@ -53,11 +54,13 @@ MAY_INCLUDE_CUDA = ("runtime/device", "runtime/nvrtc", "tests/gpu", "tests/unit/
 # What a public header may include: standard headers have neither a slash nor an extension, the C ABI has C's.
 STANDARD_HEADER = re.compile(r"[a-z_0-9]+$|(stddef|stdint|stdbool)\.h$")
 
-SUFFIXES = {".h", ".hpp", ".cpp", ".cuh", ".cu", ".inc"}
+SUFFIXES = {".h", ".hpp", ".c", ".cpp", ".cuh", ".cu", ".inc"}
 INCLUDE = re.compile(r'^\s*#\s*include\s*([<"])([^>"]+)[>"]')
 
 # Programs of somebody else, as far as includes go: they may know the public headers and their own folder.
-OUTSIDE = ("tests/host_program/project",)
+OUTSIDE = ("tests/host_program/project", "tests/host_program/c_project")
+# The C API is made of the C++ API, and knows no more of the library than a program does.
+ON_PUBLIC_HEADERS = "runtime/c_api"
 
 MAX_LINES = 500
 # Longer files, each with its reason.
@@ -89,6 +92,9 @@ def check_include(path, name, quoted):
     if is_under(path, OUTSIDE):
         if target and layer_of(target) != "runtime/include":
             yield f"a host program includes public headers only, here {name}"
+        return
+    if layer == ON_PUBLIC_HEADERS and target and layer_of(target) not in ("runtime/include", ON_PUBLIC_HEADERS):
+        yield f"{ON_PUBLIC_HEADERS} includes public headers only, here {name}"
         return
     if layer == "templates":
         if target is None or layer_of(target) != "templates":

@@ -72,6 +72,13 @@ class LayeringTest(unittest.TestCase):
             "reached through compiler/driver", self.fault("tools/deftc/E.cpp", '#include "compiler/dialect/Deft.h"\n')
         )
 
+    def test_the_c_api_knows_public_headers_only(self):
+        self.assertIn("public headers only", self.fault("runtime/c_api/T.cpp", '#include "runtime/tree/KvTree.h"\n'))
+        self.assertEqual(
+            self.faults({"runtime/c_api/T.cpp": '#include "runtime/c_api/Made.h"\n#include <deft/tree.hpp>\n#include <deft/c/tree.h>\n'}),
+            [],
+        )
+
     def test_runtime_builds_without_the_compiler(self):
         self.assertIn(
             "must build without the compiler",

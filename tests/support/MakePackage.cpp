@@ -45,7 +45,7 @@ int main(int argc, char **argv) {
   packaged.source.normalize = variant.normalize;
   if (isForGpu)
     for (const char *arch : {"sm_80", "sm_90a"}) {
-      const auto config = kernels::defaultConfig(variant, *target::findTarget(arch));
+      const auto config = kernels::defaultConfig(variant, target::findTarget(arch));
       if (!config)
         return 1;
       package::KernelSet kernels{.arch = arch, .config = *config, .attend = {}, .merge = {}};

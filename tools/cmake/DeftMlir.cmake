@@ -1,5 +1,7 @@
-# LLVM and MLIR as one interface library, mlir_deps. Both are linked as shared libraries: mixing in the
-# static MLIRxxx targets would register every dialect twice.
+# LLVM and MLIR as one interface library, mlir_deps. Both are linked as shared libraries: mixing in static ones would
+# register every dialect twice. What hosts link is another matter: a library whose property DEFT_CARRIES_MLIR is on has
+# MLIR's static libraries inside, and none of it can be seen. With libMLIR.so it could not be hidden: MLIR keeps
+# the identities of traits and interfaces in variables of inline functions, which the two would have to share by name.
 find_package(MLIR REQUIRED CONFIG PATHS /usr/lib/llvm-22 NO_DEFAULT_PATH)
 list(APPEND CMAKE_MODULE_PATH ${MLIR_CMAKE_DIR} ${LLVM_CMAKE_DIR})
 include(TableGen)
@@ -13,7 +15,11 @@ separate_arguments(llvm_definitions NATIVE_COMMAND "${LLVM_DEFINITIONS}")
 # GoogleTest's precompiled header with the others.
 list(FILTER llvm_definitions EXCLUDE REGEX "^-D(_GNU_SOURCE|_GLIBCXX_USE_CXX11_ABI=1|__STDC_[A-Z]+_MACROS)$")
 target_compile_options(mlir_deps INTERFACE ${llvm_definitions})
-target_link_libraries(mlir_deps INTERFACE MLIR LLVM)
+file(GLOB deft_mlir_archives ${MLIR_INSTALL_PREFIX}/lib/libMLIR*.a)
+list(FILTER deft_mlir_archives EXCLUDE REGEX "/libMLIR(CAPI|ExecutionEngine|Mlir|.*Test)[^/]*$")
+string(REPLACE ";" "," deft_mlir_archives "${deft_mlir_archives}")
+target_link_libraries(mlir_deps INTERFACE
+  $<IF:$<BOOL:$<TARGET_PROPERTY:DEFT_CARRIES_MLIR>>,$<LINK_GROUP:RESCAN,${deft_mlir_archives}>,MLIR> LLVM)
 include_directories(SYSTEM ${MLIR_INCLUDE_DIRS}) # mlir_tablegen reads the directory property
 
 # One precompiled header for every file that includes MLIR: about 35 s once, then 2 to 4 s a file instead of 7 to 12.

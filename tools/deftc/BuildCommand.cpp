@@ -79,7 +79,7 @@ public:
     package::PackagedVariant packaged{std::move(*source), {}};
     context_.out << variant.name << ": source\n";
     for (const target::Target *target : targets) {
-      const auto configs = kernels::defaultConfigs(variant, *target);
+      const auto configs = kernels::defaultConfigs(variant, target);
       if (!configs)
         return Error{configs.error().code,
                      variant.name + ", " + std::string(target->arch) + ": " + configs.error().message,

@@ -1,3 +1,4 @@
+#include "compiler/kernels/Family.h"
 #include "compiler/target/Target.h"
 #include "runtime/config_cache/DeviceKey.h"
 #include "runtime/device/Device.h"
@@ -23,13 +24,21 @@ struct Row {
 
   std::string capability() const { return std::to_string(facts.major) + "." + std::to_string(facts.minor); }
   std::vector<std::string> families() const {
-    if (!target)
-      return {};
-    return target->has(target::Mma::Wgmma) ? std::vector<std::string>{"sm90", "sm80"}
-                                           : std::vector<std::string>{"sm80"};
+    std::vector<std::string> names;
+    if (target)
+      for (const kernels::Family *family : kernels::familiesOn(target))
+        names.insert(names.begin(), std::string(family->name)); // newer ones first
+    return names;
   }
-  /// Kernels are measured on Hopper; for others they are compiled and their resources are checked.
-  bool isMeasured() const { return target && target->has(target::Mma::Wgmma); }
+  /// A family has kernels to choose from where they were measured; for other GPUs kernels are compiled and
+  /// their resources are checked.
+  bool isMeasured() const {
+    if (!target)
+      return false;
+    const auto families = kernels::familiesOn(target);
+    return std::any_of(families.begin(), families.end(),
+                       [](const kernels::Family *family) { return family->defaults != nullptr; });
+  }
   std::string note() const {
     if (facts.major < 8)
       return "too old: 8.0 or newer is needed";

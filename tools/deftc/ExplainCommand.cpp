@@ -32,24 +32,23 @@ struct Options {
   bool asJson = false;
 };
 
-void printCandidate(std::ostream &out, const Candidate &candidate, bool isCpu) {
+void printCandidate(std::ostream &out, const Candidate &candidate) {
   const std::string &path = candidate.path;
   out << "  " << std::left << std::setw(10) << config_cache::ruleName(candidate.rule) << candidate.why()
       << '\n'
-      << "            " << configText(candidate.config, isCpu) << '\n';
+      << "            " << configText(candidate.config) << '\n';
   if (!path.empty())
     out << "            " << path << '\n';
 }
 
 void print(Context &context, const Selection &selection, const ChosenDevice &device, const NamedTree &subject,
            const config_cache::Places &places) {
-  const bool isCpu = !device.target;
   std::ostream &out = context.out;
   out << "variant   " << selection.signature.text() << '\n'
       << "tree      " << subject.name << ": " << selection.treeClass.text() << ", "
       << familyName(familyOf(selection.treeClass)) << " (" << describe(selection.treeClass) << ")\n"
       << "device    " << device.key.text() << '\n'
-      << "config    " << configText(selection.config(), isCpu) << '\n'
+      << "config    " << configText(selection.config()) << '\n'
       << "rule      " << config_cache::ruleName(selection.rule()) << ": " << selection.chosen.why() << '\n';
   if (!selection.chosen.path.empty())
     out << "file      " << selection.chosen.path << '\n';
@@ -57,7 +56,7 @@ void print(Context &context, const Selection &selection, const ChosenDevice &dev
   if (!selection.next.empty())
     out << "next\n";
   for (const Candidate &candidate : selection.next)
-    printCandidate(out, candidate, isCpu);
+    printCandidate(out, candidate);
   for (const config_cache::Rejected &rejected : selection.rejected)
     out << "not used  " << (rejected.entry ? keyOf(rejected.entry->entry) + ", " : "") << rejected.path
         << ": " << rejected.reason << '\n';

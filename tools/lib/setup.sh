@@ -8,11 +8,12 @@ deft_compiler_packages=(llvm-22-dev libmlir-22-dev mlir-22-tools)
 deft_packages=(
   g++ cmake ninja-build ccache mold python3
   "${deft_compiler_packages[@]}"
-  nlohmann-json3-dev libgtest-dev libgmock-dev libbenchmark-dev libcli11-dev libasio-dev
+  nlohmann-json3-dev libgtest-dev libgmock-dev libbenchmark-dev libcli11-dev libasio-dev pkgconf
 )
 deft_fuzz_packages=(clang-22 libclang-rt-22-dev)
 deft_browser_package=chromium # opens the tuning report
 deft_numpy_package=python3-numpy # recomputes random attentions
+deft_abi_package=abigail-tools # compares the C ABI with the one that is kept
 deft_lint_packages=(clang-format-22 clang-tidy-22 shellcheck)
 
 deft_say() { printf '\n== %s\n' "$*"; }

@@ -121,7 +121,7 @@ Result<KernelBenchResult> KernelBench::run(tree::KvTree tree, const KernelBenchO
     return loaded.error();
 
   KernelBenchResult result;
-  facts_ = plan::VariantFacts::of(variant_, /*isCpu=*/false, exec::reachOf(variant_, inputs.params));
+  facts_ = plan::VariantFacts::of(variant_, config::DeviceKind::Gpu, exec::reachOf(variant_, inputs.params));
   const plan::VisibleCounts visible = plan::countVisible(tree, facts_.reach);
   const auto elements = static_cast<double>(variant_.headDim);
   result.cacheBytes = 2.0 * 2 * static_cast<double>(visible.tokens) * variant_.kvHeads * elements;

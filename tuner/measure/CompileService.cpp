@@ -18,7 +18,7 @@ public:
         cache_(module_cache::CubinCache::openDefault()) {}
 
   Result<Message> handle(const Message &request) override {
-    const auto config = config::configFromJson(request.head.at("config"));
+    const auto config = config::configFromJson(request.head.at("config"), config::DeviceKind::Gpu);
     if (!config)
       return config.error();
     const auto kernels = module_cache::compileKernels(cache_.get(), *nvrtc_, source_, *config, target_);

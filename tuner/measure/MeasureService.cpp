@@ -84,7 +84,7 @@ private:
   }
 
   Result<Message> prepare(const Message &request) {
-    const auto config = config::configFromJson(request.head.at("config"));
+    const auto config = config::configFromJson(request.head.at("config"), machine_->key().kind);
     if (!config)
       return config.error();
     std::optional<package::KernelSet> kernels;
@@ -95,7 +95,7 @@ private:
       return runner.error();
     Candidate candidate{std::move(*runner), {}};
     const int blocks = candidate.runner->blocks();
-    const auto facts = factsOf(work_, machine_->key().isCpu());
+    const auto facts = factsOf(work_, machine_->key().kind);
     for (const tree::KvTree &tree : inputs_.trees()) {
       auto plan = plan::makePlan(tree, facts, *config, blocks);
       if (!plan)

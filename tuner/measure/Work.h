@@ -33,8 +33,8 @@ struct Work {
 };
 
 /// What plans of the work need to know.
-inline plan::VariantFacts factsOf(const Work &work, bool isCpu) {
-  return plan::VariantFacts::of(work.variant, isCpu, exec::reachOf(work.variant, work.params));
+inline plan::VariantFacts factsOf(const Work &work, config::DeviceKind device) {
+  return plan::VariantFacts::of(work.variant, device, exec::reachOf(work.variant, work.params));
 }
 
 /// A cache with values, in which trees lie from its beginning.

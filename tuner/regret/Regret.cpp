@@ -119,7 +119,7 @@ class Hiding {
 public:
   Hiding(const ConfigCache &cache, const RegretRequest &request)
       : cache_(cache), request_(request),
-        kernelHash_(config_cache::kernelHash(request.target ? DeviceKey::Kind::Gpu : DeviceKey::Kind::Cpu)) {}
+        kernelHash_(config_cache::kernelHash(kernels::deviceOf(request.target))) {}
 
   Result<std::vector<RegretRow>> all() {
     std::vector<RegretRow> rows;

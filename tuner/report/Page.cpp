@@ -84,14 +84,14 @@ std::string facts(const SessionData &session) {
          row("journal", session.path) + "</table>\n";
 }
 
-std::string winnerText(const ClassData &one, bool isCpu) {
+std::string winnerText(const ClassData &one) {
   const CandidateData *winner = one.find(one.winnerId);
   if (one.keepsDefault || !winner)
     return "untuned";
-  return configText(winner->config, isCpu);
+  return configText(winner->config);
 }
 
-std::string overview(const SessionData &session, bool isCpu) {
+std::string overview(const SessionData &session) {
   std::string text = "<div class=\"wide\">" + gainPlot(session) +
                      "</div>\n<div class=\"wide\"><table>\n<tr><th>class</th>"
                      "<th class=\"n\">trees</th><th class=\"n\">tried</th><th class=\"n\">rejected</th>"
@@ -113,7 +113,7 @@ std::string overview(const SessionData &session, bool isCpu) {
     text += "<td class=\"n\">" + rounded(one.untunedUs, 1) + "</td><td class=\"n\">" +
             rounded(one.tunedUs, 1) + "</td><td class=\"n\">" + rounded(one.gain, 2) +
             "x</td><td class=\"n\">" + (one.heldOutGain ? rounded(*one.heldOutGain, 2) + "x" : "-") +
-            "</td><td>" + escaped(winnerText(one, isCpu)) + "</td><td>" + escaped(one.note) +
+            "</td><td>" + escaped(winnerText(one)) + "</td><td>" + escaped(one.note) +
             (one.isCut ? one.note.empty() ? "cut short" : "; cut short" : "") + "</td></tr>\n";
   }
   return text + "</table></div>\n";
@@ -137,7 +137,7 @@ std::string stateOf(const ClassData &one, const CandidateData &candidate) {
   return candidate.isDropped ? "dropped" : "scored";
 }
 
-std::string candidatesTable(const ClassData &one, bool isCpu) {
+std::string candidatesTable(const ClassData &one) {
   std::vector<const CandidateData *> sorted;
   for (const CandidateData &candidate : one.candidates)
     sorted.push_back(&candidate);
@@ -150,23 +150,22 @@ std::string candidatesTable(const ClassData &one, bool isCpu) {
       "<th class=\"n\">predicted us</th><th class=\"n\">times</th><th>config</th><th>from</th><th>state</th>"
       "<th>id</th></tr>\n";
   for (const CandidateData *candidate : sorted)
-    text +=
-        std::string(candidate->id == one.winnerId ? "<tr class=\"winner\">" : "<tr>") + "<td class=\"n\">" +
-        (candidate->ratio > 0 ? rounded(candidate->ratio, 3) : "-") + "</td><td class=\"n\">" +
-        (candidate->predictedUs > 0 ? rounded(candidate->predictedUs, 1) : "-") + "</td><td class=\"n\">" +
-        std::to_string(candidate->rounds) + "</td><td>" + escaped(configText(candidate->config, isCpu)) +
-        "</td><td>" + escaped(candidate->origin) + "</td><td>" + stateOf(one, *candidate) +
-        "</td><td><code>" + escaped(candidate->id) + "</code></td></tr>\n";
+    text += std::string(candidate->id == one.winnerId ? "<tr class=\"winner\">" : "<tr>") +
+            "<td class=\"n\">" + (candidate->ratio > 0 ? rounded(candidate->ratio, 3) : "-") +
+            "</td><td class=\"n\">" +
+            (candidate->predictedUs > 0 ? rounded(candidate->predictedUs, 1) : "-") +
+            "</td><td class=\"n\">" + std::to_string(candidate->rounds) + "</td><td>" +
+            escaped(configText(candidate->config)) + "</td><td>" + escaped(candidate->origin) + "</td><td>" +
+            stateOf(one, *candidate) + "</td><td><code>" + escaped(candidate->id) + "</code></td></tr>\n";
   return text + "</table></div></details>\n";
 }
 
-std::string rejectedTable(const ClassData &one, bool isCpu) {
+std::string rejectedTable(const ClassData &one) {
   std::string rows;
   for (const CandidateData &candidate : one.candidates)
     if (!candidate.reason.empty())
-      rows += "<tr><td>" + escaped(configText(candidate.config, isCpu)) + "</td><td>" +
-              escaped(candidate.stage) + "</td><td class=\"reason\">" + escaped(candidate.reason) +
-              "</td></tr>\n";
+      rows += "<tr><td>" + escaped(configText(candidate.config)) + "</td><td>" + escaped(candidate.stage) +
+              "</td><td class=\"reason\">" + escaped(candidate.reason) + "</td></tr>\n";
   if (rows.empty())
     return "<p class=\"quiet\">No candidate was rejected.</p>\n";
   return "<p>Rejected, and not tried again:</p>\n<div "
@@ -174,7 +173,7 @@ std::string rejectedTable(const ClassData &one, bool isCpu) {
          rows + "</table></div>\n";
 }
 
-std::string classSection(const ClassData &one, bool isCpu) {
+std::string classSection(const ClassData &one) {
   std::string text = "<h3 id=\"" + escaped(one.name) + "\"><code>" + escaped(one.name) + "</code></h3>\n";
   if (const auto parsed = config_cache::TreeClass::parse(one.name))
     text += "<p>" +
@@ -184,20 +183,20 @@ std::string classSection(const ClassData &one, bool isCpu) {
   text += "<p class=\"quiet\">" + escaped(treesText(one)) + "</p>\n";
   if (one.isDone())
     text += "<p>" +
-            escaped(one.keepsDefault ? "The untuned config stays"
-                                     : winnerText(one, isCpu) + ": " + rounded(one.gain, 2) +
-                                           " times faster than untuned, " + rounded(one.tunedUs, 1) +
-                                           " us in place of " + rounded(one.untunedUs, 1)) +
+            escaped(one.keepsDefault
+                        ? "The untuned config stays"
+                        : winnerText(one) + ": " + rounded(one.gain, 2) + " times faster than untuned, " +
+                              rounded(one.tunedUs, 1) + " us in place of " + rounded(one.untunedUs, 1)) +
             (one.note.empty() ? "" : escaped(": " + one.note)) + ". " +
             (one.isCut ? "The search was cut short by its time budget. " : "") + rounded(one.seconds, 0) +
             " s.</p>\n";
   else
     text += "<p>The session ended before this class was finished.</p>\n";
-  text += "<div class=\"wide\">" + pathPlot(one, isCpu) + "</div>\n<div class=\"plots\">" +
-          chunkPlot(one, isCpu) + tilePlot(one, 0, isCpu);
-  if (hasTwoPhases(one) && !isCpu)
-    text += tilePlot(one, -1, isCpu);
-  return text + "</div>\n" + rejectedTable(one, isCpu) + candidatesTable(one, isCpu);
+  text += "<div class=\"wide\">" + pathPlot(one) + "</div>\n<div class=\"plots\">" + chunkPlot(one) +
+          tilePlot(one, 0);
+  if (hasTwoKernels(one))
+    text += tilePlot(one, -1);
+  return text + "</div>\n" + rejectedTable(one) + candidatesTable(one);
 }
 
 } // namespace
@@ -208,11 +207,10 @@ std::string renderPage(const std::vector<SessionData> &sessions) {
           "config's, measured in the "
           "same rounds. Move over a point to read its config.</p>\n";
   for (const SessionData &session : sessions) {
-    const bool isCpu = session.backend == "cpu";
     page += "<h2>" + escaped(session.variant + " on " + session.device) + "</h2>\n" + facts(session) +
-            overview(session, isCpu);
+            overview(session);
     for (const ClassData &one : session.classes)
-      page += classSection(one, isCpu);
+      page += classSection(one);
   }
   return page + "</body>\n</html>\n";
 }

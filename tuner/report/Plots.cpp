@@ -1,6 +1,7 @@
 #include "tuner/report/Plots.h"
 
 #include "compiler/config/ConfigJson.h"
+#include "compiler/kernels/Family.h"
 #include "compiler/support/Numbers.h"
 #include "tuner/report/Axis.h"
 
@@ -37,8 +38,8 @@ std::vector<double> ratiosOf(const std::vector<const CandidateData *> &candidate
   return ratios;
 }
 
-std::string hint(const CandidateData &candidate, bool isCpu) {
-  return configText(candidate.config, isCpu) + ": " + rounded(candidate.ratio, 3) + " of the untuned time" +
+std::string hint(const CandidateData &candidate) {
+  return configText(candidate.config) + ": " + rounded(candidate.ratio, 3) + " of the untuned time" +
          (candidate.isDropped
               ? ", dropped after " + support::counted(candidate.rounds, "measurement", "measurements")
               : "");
@@ -127,7 +128,7 @@ std::string gainPlot(const SessionData &session) {
   return svg.element(kWidth, bottom + 24);
 }
 
-std::string pathPlot(const ClassData &one, bool isCpu) {
+std::string pathPlot(const ClassData &one) {
   const auto candidates = timed(one);
   if (candidates.empty())
     return {};
@@ -170,7 +171,7 @@ std::string pathPlot(const ClassData &one, bool isCpu) {
       svg.raw("<circle cx=\"" + rounded(x, 1) + "\" cy=\"" + rounded(y, 1) +
               "\" r=\"8\" fill=\"none\" stroke=\"#222222\" stroke-width=\"1.5\"/>\n");
     circle(svg, x, y, partitionColour(partitionOf(candidate)), candidate.isDropped,
-           std::to_string(i + 1) + ", " + candidate.origin + ": " + hint(candidate, isCpu));
+           std::to_string(i + 1) + ", " + candidate.origin + ": " + hint(candidate));
   }
   svg.text((kLeft + kWidth - kRight) / 2, kBottom + 20,
            "candidates 1 to " + std::to_string(one.candidates.size()) +
@@ -180,7 +181,7 @@ std::string pathPlot(const ClassData &one, bool isCpu) {
   return svg.element(kWidth, kHeight);
 }
 
-std::string chunkPlot(const ClassData &one, bool isCpu) {
+std::string chunkPlot(const ClassData &one) {
   const auto candidates = timed(one);
   std::set<int> chunks;
   std::map<std::string, std::map<int, const CandidateData *>> best; // partition -> chunk
@@ -213,7 +214,7 @@ std::string chunkPlot(const ClassData &one, bool isCpu) {
              "stroke=\"" + partitionColour(partition) + "\" stroke-width=\"1.5\" stroke-opacity=\"0.7\"");
     for (const auto &[chunk, candidate] : ofChunk)
       circle(svg, x[chunk], axis.at(candidate->ratio), partitionColour(partition), candidate->isDropped,
-             hint(*candidate, isCpu));
+             hint(*candidate));
   }
   svg.text((kLeft + kWidth - kRight) / 2, kBottom + 20 + kAxisName, "most tokens of an item",
            {.size = 11, .fill = "#555555", .anchor = "middle"});
@@ -221,13 +222,14 @@ std::string chunkPlot(const ClassData &one, bool isCpu) {
   return svg.element(kWidth, kHeight);
 }
 
-bool hasTwoPhases(const ClassData &one) {
+bool hasTwoKernels(const ClassData &one) {
   const auto candidates = timed(one);
-  return std::any_of(candidates.begin(), candidates.end(),
-                     [](const CandidateData *candidate) { return candidate->config.phases.size() > 1; });
+  return std::any_of(candidates.begin(), candidates.end(), [](const CandidateData *candidate) {
+    return candidate->config.phases.size() > 1 && !kernels::countsRowsAlone(candidate->config);
+  });
 }
 
-std::string tilePlot(const ClassData &one, int phase, bool isCpu) {
+std::string tilePlot(const ClassData &one, int phase) {
   const auto candidates = timed(one);
   const auto phaseOf = [&](const CandidateData &candidate) -> const config::PhaseConfig & {
     return phase < 0 ? candidate.config.phases.back() : candidate.config.phases.front();
@@ -235,9 +237,10 @@ std::string tilePlot(const ClassData &one, int phase, bool isCpu) {
   std::set<int> tileQs, tileKvs, columns;
   for (const CandidateData *candidate : candidates) {
     tileQs.insert(phaseOf(*candidate).tileQ);
-    tileKvs.insert(phaseOf(*candidate).tileKv);
+    if (!kernels::countsRowsAlone(candidate->config))
+      tileKvs.insert(phaseOf(*candidate).tileKv);
   }
-  const bool isByChunk = isCpu || tileKvs.size() < 2;
+  const bool isByChunk = tileKvs.size() < 2;
   const auto columnOf = [&](const CandidateData &candidate) {
     return isByChunk ? candidate.config.chunkTokens : phaseOf(candidate).tileKv;
   };
@@ -253,9 +256,9 @@ std::string tilePlot(const ClassData &one, int phase, bool isCpu) {
   constexpr double kWidth = 510, kHeight = 310, kBottom = kHeight - 82;
   Svg svg;
   const std::string what = isByChunk ? "tile_q and chunk" : "tile_q and tile_kv";
-  const char *of = isCpu || !hasTwoPhases(one) ? ""
-                   : phase < 0                 ? " of the phase of few rows"
-                                               : " of the phase of many rows";
+  const char *of = !hasTwoKernels(one) ? ""
+                   : phase < 0         ? " of the phase of few rows"
+                                       : " of the phase of many rows";
   heading(svg, "Best time with each " + what + of);
   const double width = std::min(90.0, (kWidth - kLeft - kRight) / static_cast<double>(columns.size()));
   const double height = std::min(44.0, (kBottom - kTop) / static_cast<double>(tileQs.size()));
@@ -275,7 +278,7 @@ std::string tilePlot(const ClassData &one, int phase, bool isCpu) {
                  "fill=\"" + heat(candidate.ratio) + "\"" +
                      (isWinner ? " stroke=\"#222222\" stroke-width=\"2\""
                                : " stroke=\"#cccccc\" stroke-width=\"0.5\""),
-                 hint(candidate, isCpu));
+                 hint(candidate));
         svg.text(x + width / 2, y + height / 2 + 4, rounded(candidate.ratio, 2),
                  {.size = width < 40 ? 9.0 : 11.0, .anchor = "middle", .isBold = isWinner});
       }

@@ -12,16 +12,16 @@ namespace deft::report {
 std::string gainPlot(const SessionData &session);
 
 /// Candidate after candidate, and the best so far.
-std::string pathPlot(const ClassData &one, bool isCpu);
+std::string pathPlot(const ClassData &one);
 
 /// The best time with each chunk, a line for each partition.
-std::string chunkPlot(const ClassData &one, bool isCpu);
+std::string chunkPlot(const ClassData &one);
 
 /// The best time with each tile_q and tile_kv of a phase; where only one tile_kv was tried, with each tile_q
 /// and chunk. `phase`: 0 is the first, that of many rows, -1 the last.
-std::string tilePlot(const ClassData &one, int phase, bool isCpu);
+std::string tilePlot(const ClassData &one, int phase);
 
-/// Whether some candidate that was timed has two phases.
-bool hasTwoPhases(const ClassData &one);
+/// Whether some candidate that was timed has two phases that are kernels of their own.
+bool hasTwoKernels(const ClassData &one);
 
 } // namespace deft::report

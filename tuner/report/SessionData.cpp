@@ -1,6 +1,7 @@
 #include "tuner/report/SessionData.h"
 
 #include "compiler/config/ConfigJson.h"
+#include "compiler/kernels/Family.h"
 #include "compiler/support/JsonFields.h"
 #include "tuner/session/Journal.h"
 
@@ -102,6 +103,10 @@ private:
                            tree.value("held_out", false), tree.value("untuned", one.defaultId)});
   }
 
+  config::DeviceKind device() const {
+    return session_.backend == "cpu" ? config::DeviceKind::Cpu : config::DeviceKind::Gpu;
+  }
+
   Result<void> readOfClass(const std::string &kind, const json &event) {
     if (!event.contains("class"))
       return {}; // a kind that this report does not know
@@ -112,7 +117,7 @@ private:
       return {};
     const std::string id = event.at("id");
     if (kind == "candidate") {
-      auto config = config::configFromJson(event.at("config"));
+      auto config = config::configFromJson(event.at("config"), device());
       if (!config)
         return Error{ErrorCode::Diagnostics, "candidate " + id + ": " + config.error().message, ""};
       CandidateData &candidate = candidateOf(one, id);
@@ -239,16 +244,12 @@ Result<SessionData> readSession(const std::string &path) {
   return sessionOf(*events, path);
 }
 
-std::string configText(const config::Config &config, bool isCpu) {
+std::string configText(const config::Config &config) {
   std::string text = config::partitionName(config.partition) + ", chunk " +
                      (config.chunkTokens > 0 ? std::to_string(config.chunkTokens) : "open") +
                      config::orderText(config.order);
-  if (isCpu) { // a processor has one kernel; a tile is how many rows an item may have
-    int rows = 0;
-    for (const config::PhaseConfig &phase : config.phases)
-      rows = std::max(rows, phase.tileQ);
-    return text + ", " + std::to_string(rows) + " rows";
-  }
+  if (kernels::countsRowsAlone(config))
+    return text + ", " + std::to_string(config::mostRows(config)) + " rows";
   for (const config::PhaseConfig &phase : config.phases)
     text += std::string(config.phases.size() > 1 ? ", " + phase.name + " " : ", ") +
             config::familyName(phase.family) + " " + std::to_string(phase.tileQ) + "x" +

@@ -64,7 +64,7 @@ struct SessionData {
 support::Result<SessionData> sessionOf(const std::vector<nlohmann::json> &events, const std::string &path);
 support::Result<SessionData> readSession(const std::string &path);
 
-/// "union, chunk 512, sm90 128x64, 4 stages, 12 warps"; of a CPU only what counts there.
-std::string configText(const config::Config &config, bool isCpu);
+/// "union, chunk 512, sm90 128x64, 4 stages, 12 warps"; "union, chunk 512, 64 rows" where rows alone count.
+std::string configText(const config::Config &config);
 
 } // namespace deft::report

@@ -28,7 +28,7 @@ std::optional<double> PlanModel::microseconds(const space::Point &point) {
 
 std::optional<double> PlanModel::microsecondsOf(const config::Config &config) {
   const int blocks =
-      space_.target() ? kernels::estimateBlocks(space_.kernel(), config, *space_.target(), units_) : units_;
+      kernels::estimateBlocks(space_.kernel(), config, space_.target(), units_, space_.families());
   const auto [found, isNew] = known_.try_emplace(keyOf(config, blocks));
   if (!isNew)
     return found->second;
@@ -37,7 +37,7 @@ std::optional<double> PlanModel::microsecondsOf(const config::Config &config) {
     if (auto made = planner_.make(*tree, facts_, config, blocks, plan_); !made)
       return std::nullopt;
     // A preset's prices decide which plan is made; what that costs is said by the machine's.
-    model_.set(facts_, config, space_.cost(), blocks);
+    model_.set(facts_, config, space_.cost(), blocks, space_.families());
     logSum += std::log(model_.estimate(plan_).microseconds);
   }
   found->second = std::exp(logSum / static_cast<double>(trees_.size()));

@@ -20,15 +20,15 @@ constexpr std::size_t kMostKernels = 16;
 } // namespace
 
 double oddness(const space::Space &space, const Point &point) {
-  if (!space.target())
-    return 0;
   const config::Config config = space.configOf(point);
+  if (kernels::countsRowsAlone(config, space.families()))
+    return 0;
   double sum = 0;
   for (const config::PhaseConfig &phase : config.phases) {
     sum -= 0.25 * phase.stages;
     const kernels::Family &family = kernels::familyOf(phase, space.families());
     if (family.oddness)
-      sum += family.oddness({space.kernel(), phase, *space.target(), family});
+      sum += family.oddness({space.kernel(), phase, space.target(), family});
   }
   const auto phases = static_cast<double>(config.phases.size());
   return sum / phases + (phases - 1);

@@ -70,7 +70,7 @@ std::vector<std::string> ClassTuner::batchOfJournal() {
     return ids;
   for (const std::string &id : *batch) {
     const json *event = state_.journal.candidate(name_, id);
-    const auto config = event ? config::configFromJson(event->value("config", json()))
+    const auto config = event ? config::configFromJson(event->value("config", json()), state_.device.kind)
                               : support::Result<config::Config>(support::Error{});
     if (!config)
       return {};

@@ -31,7 +31,7 @@ ClassTuner::ClassTuner(SessionState &state, const TreesOfClass &trees, int index
     searched.push_back(&trees.samples[static_cast<std::size_t>(i)]->tree);
   predictor_ = std::make_unique<search::PlanModel>(
       state.space,
-      plan::VariantFacts::of(state.input.variant, state.device.isCpu(),
+      plan::VariantFacts::of(state.input.variant, state.device.kind,
                              exec::reachOf(state.input.variant, state.input.params)),
       std::move(searched), state.device.units);
 }
@@ -75,7 +75,7 @@ void ClassTuner::reject(const std::string &id, const Lab::Fault &fault) {
 }
 
 Estimator ClassTuner::estimator() const {
-  return state_.device.isCpu() ? Estimator::Fastest : Estimator::Median;
+  return state_.device.kind == config::DeviceKind::Cpu ? Estimator::Fastest : Estimator::Median;
 }
 
 double ClassTuner::sampleOf(const std::vector<double> &us) const {

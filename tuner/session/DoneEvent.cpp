@@ -22,8 +22,8 @@ json doneEvent(const ClassReport &report, bool isCut) {
           {"note", report.note}};
 }
 
-std::optional<ClassReport> reportOfDone(const json &done) try {
-  const auto entry = config_cache::entryFromJson(done.at("entry"));
+std::optional<ClassReport> reportOfDone(const json &done, config_cache::DeviceKey::Kind device) try {
+  const auto entry = config_cache::entryFromJson(done.at("entry"), device);
   if (!entry)
     return std::nullopt;
   ClassReport report;

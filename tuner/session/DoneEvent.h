@@ -10,6 +10,6 @@ namespace deft::session {
 nlohmann::json doneEvent(const ClassReport &report, bool isCut);
 
 /// What an earlier run came to, out of its `done` event; none: the entry is not understood.
-std::optional<ClassReport> reportOfDone(const nlohmann::json &done);
+std::optional<ClassReport> reportOfDone(const nlohmann::json &done, config_cache::DeviceKey::Kind device);
 
 } // namespace deft::session

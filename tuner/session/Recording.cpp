@@ -57,7 +57,7 @@ Result<Recording> recordingFromJson(const json &object) try {
   auto space = space::spaceFromJson(object.at("space"));
   if (!space)
     return space.error();
-  const auto untuned = config::configFromJson(object.at("untuned"));
+  const auto untuned = config::configFromJson(object.at("untuned"), device->kind);
   if (!untuned)
     return untuned.error();
   Recording recording{*device, *signature, *treeClass, {}, std::move(*space), *untuned, 0, {}};

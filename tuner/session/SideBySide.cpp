@@ -40,7 +40,7 @@ Result<std::vector<double>> SideBySide::measure(const std::string &treeClass, st
       return loaded.error();
   isLoaded_ = true;
 
-  const auto facts = measure::factsOf(*work_, machine_->key().isCpu());
+  const auto facts = measure::factsOf(*work_, machine_->key().kind);
   std::vector<Contestant> contestants;
   for (const config::Config &config : configs) {
     std::optional<package::KernelSet> kernels;

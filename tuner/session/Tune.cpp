@@ -345,7 +345,7 @@ private:
   bool takeFromJournal(const TreesOfClass &own, const json &done) {
     if (!options_.recordFolder.empty())
       return false;
-    std::optional<ClassReport> before = reportOfDone(done);
+    std::optional<ClassReport> before = reportOfDone(done, report_.device.kind);
     if (!before)
       return false;
     ClassReport &report = *before;

@@ -21,7 +21,6 @@ struct Axis {
 
   /// Neighbours on it are values beside each other; else any two values are.
   bool isOrdered() const { return knob != Knob::Partition && knob != Knob::Cost && knob != Knob::Order; }
-  bool isOfKernel() const { return knob >= Knob::TileQ; }
 };
 
 /// Prices that make the planner's comparisons come out otherwise: factors on the machine's.

@@ -9,8 +9,6 @@ namespace {
 
 using config::PhaseConfig;
 
-/// Most rows of an item on a CPU: their sums fill the second-level cache of a core.
-constexpr int kMostCpuRows = 512;
 /// Below, a multiprocessor cannot cover the time that a copy takes.
 constexpr int kFewestWarpsPerSm = 4;
 
@@ -31,13 +29,15 @@ constexpr Constraint kConstraints[] = {
      }},
     {"rows of a core", "the sums of an item's rows stay in a core's cache", false,
      [](const Candidate &candidate) {
-       return candidate.target ||
-              allPhases(candidate, [](const PhaseConfig &phase) { return phase.tileQ <= kMostCpuRows; });
+       return allPhases(candidate, [&](const PhaseConfig &phase) {
+         const int most = kernels::familyOf(phase, candidate.families).mostTunedRows;
+         return most == 0 || phase.tileQ <= most;
+       });
      }},
     {"boundary", "a boundary leaves both phases items that fit them", false,
      [](const Candidate &candidate) {
        const auto &phases = candidate.config.phases;
-       if (!candidate.target)
+       if (kernels::countsRowsAlone(candidate.config, candidate.families))
          return true;
        for (std::size_t i = 0; i + 1 < phases.size(); ++i)
          if (phases[i].rowsAbove >= phases[i].tileQ || phases[i].rowsAbove > phases[i + 1].tileQ ||
@@ -48,7 +48,7 @@ constexpr Constraint kConstraints[] = {
     {"occupancy", "a multiprocessor runs at least four warps", false,
      [](const Candidate &candidate) {
        return !candidate.target || allPhases(candidate, [&](const PhaseConfig &phase) {
-         return kernels::blocksPerSm(candidate.shape, phase, *candidate.target, candidate.families) *
+         return kernels::blocksPerSm(candidate.shape, phase, candidate.target, candidate.families) *
                     phase.warps >=
                 kFewestWarpsPerSm;
        });
@@ -64,10 +64,10 @@ constexpr Constraint kConstraints[] = {
 std::span<const Constraint> constraints() { return kConstraints; }
 
 const char *brokenConstraint(const Candidate &candidate, bool ofPlan, bool ofPhases) {
-  if (ofPhases && candidate.target)
+  if (ofPhases)
     for (const PhaseConfig &phase : candidate.config.phases)
       if (const auto *rule = kernels::brokenRule(
-              {candidate.shape, phase, *candidate.target, kernels::familyOf(phase, candidate.families)}))
+              {candidate.shape, phase, candidate.target, kernels::familyOf(phase, candidate.families)}))
         return rule->name;
   for (const Constraint &constraint : kConstraints)
     if ((constraint.isOfPlan ? ofPlan : ofPhases) && !constraint.holds(candidate))

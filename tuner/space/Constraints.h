@@ -11,7 +11,7 @@ namespace deft::space {
 /// A config and the machine that it is for.
 struct Candidate {
   const kernels::KernelShape &shape;
-  const target::Target *target; ///< null: a CPU, which has no kernels to choose
+  const target::Target *target; ///< null: a CPU
   const config::Config &config;
   int prices = 0; ///< which of costPresets() the config has
   kernels::Families families = kernels::families();

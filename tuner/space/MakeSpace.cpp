@@ -77,15 +77,13 @@ Shape shapeOf(const TunedPhases &tuned) {
   return shape;
 }
 
-/// Phases as the schedule has them, of the family that serves schedules, each number with its list or what is
-/// tried of it.
-Shape shapeOfSchedule(const spec::Variant &variant, kernels::Families families) {
-  const PhaseConfig plain;
-  const TunedPhase usual =
-      kernels::familyOf(plain, families).tuned(KernelShape::of(variant)).front().phases.front();
+/// Phases as the schedule has them, each number with its list or what is tried of it; of one that means
+/// nothing the first alone.
+Shape shapeOfSchedule(const spec::Variant &variant, const kernels::Family &family) {
+  const TunedPhase usual = family.tunedOfSchedule(KernelShape::of(variant));
   TunedPhases tuned{"spec", {}};
   for (const spec::PhaseSpec &spec : variant.schedule->phases) {
-    PhaseConfig phase = plain;
+    PhaseConfig phase = usual.phase;
     phase.name = spec.name;
     phase.rowsAbove = spec.rowsAbove.value_or(-1);
     tuned.phases.push_back({.phase = std::move(phase),
@@ -95,7 +93,12 @@ Shape shapeOfSchedule(const spec::Variant &variant, kernels::Families families) 
                             .stages = valuesOr(spec.stages, usual.stages),
                             .warps = valuesOr(spec.warps, usual.warps)});
   }
-  return shapeOf(tuned);
+  Shape shape = shapeOf(tuned);
+  if (family.countsRowsAlone)
+    for (Axis &axis : shape.axes)
+      if (axis.knob != Knob::TileQ)
+        axis.values.resize(1);
+  return shape;
 }
 
 /// Whether the phase is legal with the fewest stages that are tried.
@@ -103,37 +106,21 @@ bool fits(const KernelShape &kernel, const TunedPhase &tuned, const Machine &mac
   PhaseConfig least = tuned.phase;
   if (!tuned.stages.empty())
     least.stages = *std::min_element(tuned.stages.begin(), tuned.stages.end());
-  return !kernels::brokenRule({kernel, least, *machine.target, kernels::familyOf(least, machine.families)});
+  return !kernels::brokenRule({kernel, least, machine.target, kernels::familyOf(least, machine.families)});
 }
 
 /// What each family tries, newer ones first, where a first phase that the search begins with is legal; the
-/// oldest is for every machine.
-std::vector<Shape> gpuShapes(const spec::Variant &variant, const Machine &machine) {
+/// one of schedules is for all that no other is.
+std::vector<Shape> shapesOf(const spec::Variant &variant, const Machine &machine) {
   const KernelShape kernel = KernelShape::of(variant);
+  const kernels::Family &ofSchedules = kernels::familyOfSchedules(machine.target, machine.families);
+  const auto families = kernels::familiesOn(machine.target, machine.families);
   std::vector<Shape> shapes;
-  for (auto family = machine.families.rbegin(); family != machine.families.rend(); ++family)
+  for (auto family = families.rbegin(); family != families.rend(); ++family)
     for (const TunedPhases &tuned : (*family)->tuned(kernel))
-      if (*family == machine.families.front() || fits(kernel, tuned.phases.front(), machine))
+      if (*family == &ofSchedules || fits(kernel, tuned.phases.front(), machine))
         shapes.push_back(shapeOf(tuned));
   return shapes;
-}
-
-/// A CPU has one kernel; a phase's tile is the most rows of an item, and its other numbers mean nothing: of
-/// what a schedule lists for them the first is kept.
-Shape cpuShape(const spec::Variant &variant, kernels::Families families) {
-  if (variant.schedule && !variant.schedule->phases.empty()) {
-    Shape shape = shapeOfSchedule(variant, families);
-    for (Axis &axis : shape.axes)
-      if (axis.knob != Knob::TileQ)
-        axis.values.resize(1);
-    return shape;
-  }
-  PhaseConfig tiles;
-  tiles.name = "tiles";
-  tiles.tileQ = 64;
-  return {"cpu",
-          {tiles},
-          {axis(Knob::TileQ, 0, kernels::rowsThatHold(KernelShape::of(variant), {16, 32, 64, 128, 256}))}};
 }
 
 Result<void> apply(const AxisOverride &change, std::vector<Axis> &planAxes, std::vector<Shape> &shapes) {
@@ -205,13 +192,10 @@ Result<Space> makeSpace(const spec::Variant &variant, const Machine &machine,
                         const std::vector<AxisOverride> &overrides) {
   std::vector<Axis> plan = planAxes(variant, machine.target != nullptr);
   std::vector<Shape> shapes;
-  const bool hasPhases = variant.schedule && !variant.schedule->phases.empty();
-  if (!machine.target)
-    shapes.push_back(cpuShape(variant, machine.families));
-  else if (hasPhases)
-    shapes.push_back(shapeOfSchedule(variant, machine.families));
+  if (variant.schedule && !variant.schedule->phases.empty())
+    shapes.push_back(shapeOfSchedule(variant, kernels::familyOfSchedules(machine.target, machine.families)));
   else
-    shapes = gpuShapes(variant, machine);
+    shapes = shapesOf(variant, machine);
   for (const AxisOverride &change : overrides)
     if (auto done = apply(change, plan, shapes); !done)
       return done.error();

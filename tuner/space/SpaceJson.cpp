@@ -208,7 +208,8 @@ Result<Space> spaceFromJson(const json &object) try {
     Shape shape;
     shape.name = entry.at("name").get<std::string>();
     const auto phases =
-        config::configFromJson({{"partition", "union"}, {"chunk_tokens", 0}, {"phases", entry.at("phases")}});
+        config::configFromJson({{"partition", "union"}, {"chunk_tokens", 0}, {"phases", entry.at("phases")}},
+                               kernels::deviceOf(target));
     if (!phases)
       return phases.error();
     shape.phases = phases->phases;

@@ -27,8 +27,6 @@ struct CpuTarget {
   int lanes() const { return isaLevel >= 4 ? 16 : 8; }
 };
 
-/// The kernel as text before optimisation: a module of llvm.func with vector, scf and arith ops.
-support::Result<std::string> vectorText(dialect::AttentionOp attention, const CpuTarget &target);
 /// Optimised LLVM IR, assembly, and a relocatable position-independent ELF object.
 support::Result<std::string> llvmText(dialect::AttentionOp attention, const CpuTarget &target);
 support::Result<std::string> asmText(dialect::AttentionOp attention, const CpuTarget &target);

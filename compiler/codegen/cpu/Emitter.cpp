@@ -11,8 +11,8 @@ using mlir::Value;
 
 Emitter::Emitter(mlir::OpBuilder &builder, mlir::Location location, int lanes)
     : builder_(builder), location_(location), lanes_(lanes), f32_(builder.getF32Type()),
-      i1_(builder.getI1Type()), i16_(builder.getIntegerType(16)), i32_(builder.getI32Type()),
-      i64_(builder.getI64Type()), pointer_(LLVM::LLVMPointerType::get(builder.getContext())) {}
+      i16_(builder.getIntegerType(16)), i32_(builder.getI32Type()), i64_(builder.getI64Type()),
+      pointer_(LLVM::LLVMPointerType::get(builder.getContext())) {}
 
 static int laneCount(Value value) {
   auto type = mlir::dyn_cast<mlir::VectorType>(value.getType());

@@ -29,7 +29,6 @@ public:
   int lanes() const { return lanes_; }
 
   Type f32Type() const { return f32_; }
-  Type i1Type() const { return i1_; }
   Type i16Type() const { return i16_; }
   Type i32Type() const { return i32_; }
   Type i64Type() const { return i64_; }
@@ -118,7 +117,7 @@ private:
   mlir::OpBuilder &builder_;
   mlir::Location location_;
   int lanes_;
-  Type f32_, i1_, i16_, i32_, i64_, pointer_;
+  Type f32_, i16_, i32_, i64_, pointer_;
 };
 
 } // namespace deft::codegen::cpu

@@ -106,17 +106,6 @@ bool optimise(llvm::Module &module, llvm::TargetMachine &machine) {
 
 } // namespace
 
-support::Result<std::string> vectorText(dialect::AttentionOp attention, const CpuTarget &target) {
-  DiagnosticText diagnostics(attention.getContext());
-  auto module = emitKernel(attention, target);
-  if (failed(module))
-    return diagnostics.error("cannot make CPU code of @" + attention.getSymName().str());
-  std::string text;
-  llvm::raw_string_ostream stream(text);
-  (*module)->print(stream);
-  return text;
-}
-
 support::Result<LlvmModule> lowerModule(mlir::ModuleOp module, const CpuTarget &target) {
   auto machine = createMachine(target);
   if (!machine)

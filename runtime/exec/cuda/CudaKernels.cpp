@@ -1,6 +1,6 @@
 #include "runtime/exec/cuda/CudaKernels.h"
 
-#include "compiler/kernels/Family.h"
+#include "compiler/kernels/Occupancy.h"
 #include "compiler/kernels/SharedMemory.h"
 
 #include <algorithm>
@@ -34,8 +34,8 @@ Result<std::shared_ptr<const CudaKernels>> CudaKernels::load(std::shared_ptr<dev
   if (auto one = load(kernels.merge, loaded->merge_); !one)
     return one.error();
   for (std::size_t p = 0; p < loaded->attend_.size(); ++p)
-    loaded->mostBlocks_.push_back(kernels::familyOf(kernels.config.phases[p]).mostWaves *
-                                  loaded->attend_[p].blocksAtOnce());
+    loaded->mostBlocks_.push_back(
+        kernels::mostBlocks(kernels.config.phases[p], loaded->attend_[p].blocksAtOnce()));
   return std::shared_ptr<const CudaKernels>(std::move(loaded));
 }
 

@@ -35,6 +35,18 @@ struct ParamInfo {
   bool hasDefault = false; ///< else a run fails that does not give it
 };
 
+/// What the compiler makes of an attention, as text to read.
+enum class SourceKind {
+  Ir,   ///< the deft dialect of MLIR, after the passes
+  Cuda, ///< a kernel's translation unit as NVRTC gets it
+};
+
+/// Of SourceKind::Cuda.
+struct SourceOptions {
+  std::string architecture = "sm_90a";
+  std::string phase = {}; ///< of the untuned config, or "merge"; empty: the first
+};
+
 /// A compiled attention. Immutable and cheap to copy; all threads may use one. Compiling takes some tenths of
 /// a second, so do it once.
 class DEFT_API Attention {
@@ -51,6 +63,9 @@ public:
   /// The strides that the spec's `kv_cache` means: pages (or tokens) packed without gaps.
   CacheStrides strides() const;
   const std::vector<ParamInfo> &params() const;
+  /// Asks for the compiler (see hasCompiler), but for the CUDA text of a package, which holds what that is
+  /// made of.
+  Result<std::string> source(SourceKind kind, const SourceOptions &options = {}) const;
 
   struct Impl;
   explicit Attention(std::shared_ptr<const Impl> impl); ///< for the library itself, as is impl()

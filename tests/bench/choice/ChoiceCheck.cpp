@@ -119,7 +119,7 @@ int check(const Options &options) {
     if (options.verbose) {
       const auto line = [&](const char *name, std::size_t i) {
         std::printf("    %-8s %8.2f us, priced %8.2f: %s\n", name, one.usOf(i), one.price(i, cost),
-                    report::configText(one.configOf(i), false).c_str());
+                    report::configText(one.configOf(i)).c_str());
       };
       line("fastest", fastest);
       line("bound", ownFastest);
@@ -127,7 +127,7 @@ int check(const Options &options) {
       for (const UntunedConfig &of : one.untuned())
         std::printf("    %-8s %8.2f us, ranked %8.2f: %s -> %s, %d\n", &of == choice ? "untuned" : "",
                     of.found ? one.usOf(*of.found) : 0, one.rank(of, cost),
-                    report::configText(of.config, false).c_str(),
+                    report::configText(of.config).c_str(),
                     config::partitionName(of.plans.front().partition).c_str(), of.plans.front().chunkTokens);
     }
   }

@@ -69,7 +69,7 @@ public:
       json config = event.at("config");
       if (!config.contains("cost")) // left out where it was what the session planned by
         config["cost"] = cost_;
-      auto parsed = config::configFromJson(config);
+      auto parsed = config::configFromJson(config, device_.kind);
       if (!parsed)
         return parsed.error();
       one.configs.insert_or_assign(event.at("id"), std::move(*parsed));

@@ -45,7 +45,7 @@ void strip(plan::Plan &plan) {
 PricedClass::PricedClass(const MeasuredClass &measured)
     : measured_(measured), variant_(measured.signature.variant()), facts_(plan::VariantFacts::of(variant_)) {
   std::vector<config::Config> configs;
-  if (auto untuned = kernels::defaultConfigs(variant_, *config_cache::targetOf(measured.device)))
+  if (auto untuned = kernels::defaultConfigs(variant_, config_cache::targetOf(measured.device)))
     configs = std::move(*untuned);
   for (const MeasuredConfig &one : measured.configs) {
     Point point{&one.config, one.us, blocksOf(one.config), false, 0, {}};
@@ -65,7 +65,7 @@ PricedClass::PricedClass(const MeasuredClass &measured)
 
 int PricedClass::blocksOf(const config::Config &config) const {
   return kernels::estimateBlocks(measured_.signature.shape(), config,
-                                 *config_cache::targetOf(measured_.device), measured_.device.units);
+                                 config_cache::targetOf(measured_.device), measured_.device.units);
 }
 
 bool PricedClass::makePlans(const config::Config &config, const plan::VariantFacts &facts, int blocks,

@@ -30,7 +30,7 @@ class Backend {
 public:
   virtual ~Backend() = default;
   virtual std::string device() const = 0;
-  /// Configs to run a variant under; from `invariantAt()` on, those without family sm90 can be invariant.
+  /// Configs to run a variant under; from `invariantAt()` on, those whose family lets them can be invariant.
   virtual std::vector<config::Config> configs(Random &random, const spec::Variant &variant) const = 0;
   virtual std::size_t invariantAt() const = 0;
   /// Compiles; from any thread.

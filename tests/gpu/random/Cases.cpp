@@ -87,8 +87,8 @@ Result<void> runOnce(const Subject &subject, const plan::PlanOptions &planOption
                      const config::Config &config, const tree::KvTree &tree, const exec::Inputs &inputs,
                      plan::Plan &plan, exec::Outputs &outputs) {
   plan::Planner planner(planOptions);
-  const auto facts =
-      plan::VariantFacts::of(subject.variant, /*isCpu=*/false, exec::reachOf(subject.variant, inputs.params));
+  const auto facts = plan::VariantFacts::of(subject.variant, config::DeviceKind::Gpu,
+                                            exec::reachOf(subject.variant, inputs.params));
   if (auto made = planner.make(tree, facts, config, subject.kernels.blocks(), plan); !made)
     return made;
   if (auto loaded = subject.kernels.load(inputs); !loaded)

@@ -12,6 +12,7 @@
 // when there is no GPU (0 to ctest: skipped), unless DEFT_REQUIRE_GPU=1.
 
 #include "compiler/config/ConfigJson.h"
+#include "compiler/kernels/Legality.h"
 #include "tests/gpu/random/Backend.h"
 #include "tests/gpu/random/Cases.h"
 #include "tests/gpu/random/CheckPool.h"
@@ -89,7 +90,7 @@ public:
         work.variantIndex = static_cast<int>(i);
         work.configIndex = index;
         work.isInvariant = !hasInvariant && static_cast<std::size_t>(index) >= backend_.invariantAt() &&
-                           work.config.phases[0].family != config::Family::Sm90;
+                           kernels::checkInvariant(work.config.phases[0]).ok();
         hasInvariant |= work.isInvariant;
       }
     }
@@ -204,6 +205,13 @@ private:
   Clock::time_point start_ = Clock::now();
 };
 
+std::vector<std::string> familyNames() {
+  std::vector<std::string> names;
+  for (const kernels::Family *family : kernels::families())
+    names.emplace_back(family->name);
+  return names;
+}
+
 json toJson(const Options &options, const Backend &backend, const Session &session, const Tally &tally,
             const std::string &command) {
   return {{"format", "deftc-random-cases"},
@@ -289,7 +297,7 @@ int main(int argc, char **argv) {
   app.add_option("--seconds", options.seconds, "Start nothing new after so long");
   app.add_option("--only", options.only, "Variants whose name contains this");
   app.add_option("--family", options.family, "Configs all of whose kernels are of this family")
-      ->check(CLI::IsMember({"sm80", "sm90"}));
+      ->check(CLI::IsMember(familyNames()));
   app.add_option("--every", options.every, "Every so many variants")->check(CLI::PositiveNumber);
   app.add_option("--from", options.from, "The first of them, below --every")->check(CLI::NonNegativeNumber);
   app.add_option("--tree", options.cases.onlyTree, "Only this tree of each");

@@ -115,7 +115,6 @@ bool isShown(const Entry &entry, const ShowOptions &options) {
 }
 
 void printEntry(std::ostream &out, const Entry &entry, const config_cache::DeviceKey &device) {
-  const bool isCpu = device.kind == config_cache::DeviceKey::Kind::Cpu;
   const config_cache::Measurement &measured = entry.measurement;
   out << "  " << entry.treeClass.text() << ", " << familyName(familyOf(entry.treeClass)) << ": "
       << rounded(measured.tunedUs, 1) << " us"
@@ -125,7 +124,7 @@ void printEntry(std::ostream &out, const Entry &entry, const config_cache::Devic
       << (entry.onlyFor.empty() ? "" : ", for trees like those that were measured") << "; +-"
       << rounded(100 * measured.spread, 1) << " %, " << counted(measured.trees, "tree", "trees")
       << (entry.isComplete ? "" : "; cut short") << (isStale(entry, device) ? "; stale" : "") << "\n      "
-      << configText(entry.config, isCpu) << '\n';
+      << configText(entry.config) << '\n';
 }
 
 int show(Context &context, const ShowOptions &options) {

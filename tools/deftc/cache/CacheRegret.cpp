@@ -89,7 +89,7 @@ int regretCommand(Context &context, const Options &options) {
     const spec::Variant variant = signature.variant();
     if (device->target)
       return program ? program->untunedConfigs(device->target->major, device->target->minor)
-                     : kernels::defaultConfigs(variant, *device->target);
+                     : kernels::defaultConfigs(variant, device->target);
     auto config = program::cpuConfig(variant, device->key.units);
     if (!config)
       return config.error();

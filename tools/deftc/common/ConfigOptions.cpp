@@ -1,6 +1,7 @@
 #include "tools/deftc/common/ConfigOptions.h"
 
 #include "compiler/config/ConfigJson.h"
+#include "compiler/kernels/Family.h"
 #include "runtime/program/CpuConfig.h"
 
 #include <algorithm>
@@ -66,19 +67,21 @@ support::Result<void> checkGiven(const config_cache::Selection &selection) {
   return {};
 }
 
-std::string phasesText(const config::Config &config, bool isCpu) {
+std::string phasesText(const config::Config &config) {
+  if (kernels::countsRowsAlone(config))
+    return "items of at most " + std::to_string(config::mostRows(config)) + " rows";
   std::string text;
   for (const config::PhaseConfig &phase : config.phases)
     text += (text.empty() ? "" : "; ") + phase.name + " " + std::to_string(phase.tileQ) + " rows x " +
             std::to_string(phase.tileKv) + " tokens, " + std::to_string(phase.stages) + " stages, " +
             std::to_string(phase.warps) + " warps";
-  return isCpu ? "items of at most " + std::to_string(config::mostRows(config)) + " rows" : text;
+  return text;
 }
 
-std::string configText(const config::Config &config, bool isCpu) {
+std::string configText(const config::Config &config) {
   return config::partitionName(config.partition) + ", chunk " +
          (config.chunkTokens > 0 ? std::to_string(config.chunkTokens) : "open") +
-         config::orderText(config.order) + "; " + phasesText(config, isCpu);
+         config::orderText(config.order) + "; " + phasesText(config);
 }
 
 std::string placesText(const config_cache::Places &places) {

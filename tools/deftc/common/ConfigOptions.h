@@ -30,12 +30,12 @@ support::Result<config_cache::ConfigChooser> chooserFor(Context &context, const 
 /// A single config that the user gave is an error where it cannot be used, not a wish.
 support::Result<void> checkGiven(const config_cache::Selection &selection);
 
-/// "wide 64 rows x 64 tokens, 3 stages, 4 warps; narrow ...". Of a CPU it only matters how many rows an item
-/// may have.
-std::string phasesText(const config::Config &config, bool isCpu);
+/// "wide 64 rows x 64 tokens, 3 stages, 4 warps; narrow ...", or "items of at most 64 rows" where rows alone
+/// count.
+std::string phasesText(const config::Config &config);
 
 /// "node_chunk, chunk 512; wide 64 rows x ...".
-std::string configText(const config::Config &config, bool isCpu);
+std::string configText(const config::Config &config);
 
 /// "override none; user FOLDER; installed FOLDER".
 std::string placesText(const config_cache::Places &places);

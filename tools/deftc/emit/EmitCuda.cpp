@@ -27,10 +27,10 @@ struct Instantiation {
 Result<config::Config> configOf(const spec::Variant &variant, const target::Target &target,
                                 const Options &options) {
   if (options.config.empty())
-    return kernels::defaultConfig(variant, target);
-  Result<config::Config> config = config_cache::readConfig(options.config);
+    return kernels::defaultConfig(variant, &target);
+  Result<config::Config> config = config_cache::readConfig(options.config, config::DeviceKind::Gpu);
   if (config)
-    if (auto checked = kernels::checkConfig(kernels::KernelShape::of(variant), *config, target); !checked)
+    if (auto checked = kernels::checkConfig(kernels::KernelShape::of(variant), *config, &target); !checked)
       return checked.error();
   return config;
 }

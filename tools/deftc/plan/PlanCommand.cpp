@@ -35,8 +35,8 @@ struct Options {
   int chunk = -1, blocks = 0;
 };
 
-/// What a large GPU has, where no device is known. One multiprocessor runs two blocks at a time, or one of
-/// the sm90 family.
+/// What a large GPU has, where no device is known. Where not even the architecture is, a multiprocessor runs
+/// two blocks at a time.
 constexpr int kMultiprocessors = 132;
 constexpr int kMostBlocks = 1 << 20; ///< far above any machine; a plan tells the load of each
 
@@ -45,25 +45,26 @@ struct Machine {
   config::Config config;
   std::optional<config_cache::Selection> selection;
   int blocks = 0;
-  bool isCpu = false;
+  config::DeviceKind kind = config::DeviceKind::Gpu;
 };
-
-int blocksOf(const spec::Variant &variant, const config::Config &config, const target::Target *target,
-             int multiprocessors) {
-  return target ? kernels::estimateBlocks(kernels::KernelShape::of(variant), config, *target, multiprocessors)
-                : 2 * multiprocessors;
-}
 
 /// For no device in particular: what is legal on the architecture, or on all of them.
 Result<Machine> anyMachine(const spec::Variant &variant, const std::string &arch) {
-  const target::Target *target = arch.empty() ? nullptr : target::findTarget(arch);
-  if (!arch.empty() && !target)
+  if (arch.empty()) {
+    auto config = kernels::defaultConfigOfAnyGpu(variant);
+    if (!config)
+      return config.error();
+    return Machine{std::move(*config), std::nullopt, 2 * kMultiprocessors};
+  }
+  const target::Target *target = target::findTarget(arch);
+  if (!target)
     return support::Error{support::ErrorCode::Usage, "unknown architecture `" + arch + "`",
                           "deftc knows " + target::targetNames()};
-  auto config = target ? kernels::defaultConfig(variant, *target) : kernels::defaultConfig(variant);
+  auto config = kernels::defaultConfig(variant, target);
   if (!config)
     return config.error();
-  const int blocks = blocksOf(variant, *config, target, kMultiprocessors);
+  const int blocks =
+      kernels::estimateBlocks(kernels::KernelShape::of(variant), *config, target, kMultiprocessors);
   return Machine{std::move(*config), std::nullopt, blocks};
 }
 
@@ -82,10 +83,9 @@ Result<Machine> chooseMachine(Context &context, const program::Program &program,
   options.device.threads = options.blocks;
   const auto device = chooseDevice(options.device, config_cache::defaultPlaces(options.config));
   const bool isNamed = !options.device.device.empty() || options.device.backend == "cpu";
-  const bool isCpu = device && !device->target;
   if (!device && isNamed)
     return device.error();
-  if (!device || (isCpu && !isNamed)) // without a GPU, plans are shown for one
+  if (!device || (!device->target && !isNamed)) // without a GPU, plans are shown for one
     return anyMachine(program.variant(), "");
   auto chooser = chooserFor(context, program, *device, options.config);
   if (!chooser)
@@ -94,10 +94,9 @@ Result<Machine> chooseMachine(Context &context, const program::Program &program,
   config_cache::Selection selection = chooser->explain(tree);
   if (const auto usable = checkGiven(selection); !usable)
     return usable.error();
-  const int blocks = isCpu
-                         ? device->key.units
-                         : blocksOf(program.variant(), selection.config(), device->target, device->key.units);
-  return Machine{selection.config(), std::move(selection), blocks, isCpu};
+  const int blocks = kernels::estimateBlocks(kernels::KernelShape::of(program.variant()), selection.config(),
+                                             device->target, device->key.units);
+  return Machine{selection.config(), std::move(selection), blocks, device->key.kind};
 }
 
 /// None as `selection`: the config is for no device in particular.
@@ -141,8 +140,8 @@ int planCommand(Context &context, const Options &options) {
     const Underway underway(context,
                             "planning " + counted(std::ssize(subject->tree.queries()), "query", "queries"));
     return plan::reportPlan(std::move(subject->tree),
-                            plan::VariantFacts::of(program->variant(), machine->isCpu, *reach), config,
-                            machine->isCpu ? config.cost : config::kernelCoefficients(),
+                            plan::VariantFacts::of(program->variant(), machine->kind, *reach), config,
+                            machine->kind == config::DeviceKind::Cpu ? config.cost : config::kernelCoefficients(),
                             options.blocks > 0 ? options.blocks : machine->blocks);
   };
   auto report = make();

@@ -36,7 +36,7 @@ std::string configText(const RunReport &report) {
                     made = config::partitionName(report.partition);
   const std::string text = asked + (asked == made ? "" : " took " + made) + ", chunk " +
                            (config.chunkTokens > 0 ? std::to_string(config.chunkTokens) : "open");
-  return text + "; " + phasesText(config, report.backend == "cpu");
+  return text + "; " + phasesText(config);
 }
 
 double medianOf(const std::vector<RunReport::Step> &steps, bool isAdvanced) {
@@ -97,10 +97,10 @@ double RunReport::cacheBytes() const {
 }
 
 double RunReport::planBytes() const {
+  const auto kind = backend == "cpu" ? config::DeviceKind::Cpu : config::DeviceKind::Gpu;
   const double rowBytes = 2.0 * variant.queryHeads * variant.headDim;
   const double partialBytes =
-      variant.queryHeads *
-      static_cast<double>(plan::partialRowBytes(plan::VariantFacts::of(variant, backend == "cpu")));
+      variant.queryHeads * static_cast<double>(plan::partialRowBytes(plan::VariantFacts::of(variant, kind)));
   return 2.0 * 2 * variant.kvHeads * variant.headDim * static_cast<double>(plan.itemTokens) +
          2 * rowBytes * tree.queries + 2 * partialBytes * plan.partialSlots; // q and out; written and read
 }

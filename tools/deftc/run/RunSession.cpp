@@ -194,7 +194,8 @@ private:
   }
 
   plan::VariantFacts facts() const {
-    return plan::VariantFacts::of(report_.variant, backend_->name() == "cpu", reach_);
+    const auto kind = backend_->name() == "cpu" ? config::DeviceKind::Cpu : config::DeviceKind::Gpu;
+    return plan::VariantFacts::of(report_.variant, kind, reach_);
   }
 
   /// By advance() where only leaves have grown.

@@ -28,7 +28,6 @@ void printTuneSummary(const session::TuneReport &report, std::ostream &out) {
   out << std::left << std::setw(24) << "class" << std::right << std::setw(7) << "trees" << std::setw(11)
       << "untuned us" << std::setw(10) << "tuned us" << std::setw(8) << "gain" << std::setw(10) << "held out"
       << "  config\n";
-  const bool isCpu = report.device.kind == config_cache::DeviceKey::Kind::Cpu;
   for (const session::ClassReport &one : report.classes) {
     out << std::left << std::setw(24) << one.treeClass.text() << std::right << std::setw(7) << one.trees;
     if (!one.isDone) {
@@ -39,7 +38,7 @@ void printTuneSummary(const session::TuneReport &report, std::ostream &out) {
     out << std::setw(11) << rounded(measured.untunedUs, 1) << std::setw(10) << rounded(measured.tunedUs, 1)
         << std::setw(7) << rounded(one.gain, 2) << "x" << std::setw(10)
         << (one.heldOutGain ? rounded(*one.heldOutGain, 2) + "x" : "-") << "  "
-        << report::configText(one.entry.config, isCpu);
+        << report::configText(one.entry.config);
     if (!one.note.empty())
       out << " (" << one.note << ")";
     if (!one.entry.isComplete)

@@ -15,13 +15,13 @@ Config sample() {
 }
 
 std::string errorOf(const nlohmann::json &json) {
-  const auto config = configFromJson(json);
+  const auto config = configFromJson(json, DeviceKind::Gpu);
   return config ? "read" : config.error().message;
 }
 
 TEST(ConfigJsonTest, RoundTripKeepsEveryMember) {
   const nlohmann::json json = toJson(sample());
-  const auto config = configFromJson(json);
+  const auto config = configFromJson(json, DeviceKind::Gpu);
   ASSERT_TRUE(config) << config.error().message;
   EXPECT_EQ(toJson(*config), json);
   EXPECT_EQ(config->partition, spec::Partition::NodeChunk);
@@ -33,6 +33,30 @@ TEST(ConfigJsonTest, RoundTripKeepsEveryMember) {
   EXPECT_EQ(config->phases[1].family, Family::Sm90);
   EXPECT_EQ(config->phases[1].stages, 4);
   EXPECT_EQ(config->phases[1].warps, 2);
+}
+
+/// Files of CPUs are older than their family.
+TEST(ConfigJsonTest, WhateverFamilyAFileNamesACpuRunsItsOwn) {
+  nlohmann::json json = toJson(sample());
+  const auto config = configFromJson(json, DeviceKind::Cpu);
+  ASSERT_TRUE(config) << config.error().message;
+  for (const PhaseConfig &phase : config->phases)
+    EXPECT_EQ(phase.family, Family::Cpu);
+  const nlohmann::json written = toJson(*config);
+  EXPECT_EQ(written["phases"][0], json["phases"][0]);
+  EXPECT_EQ(written["phases"][1]["family"], "sm80");
+  EXPECT_EQ(toJson(*configFromJson(written, DeviceKind::Cpu)), written);
+  json["phases"][0]["family"] = "cpu";
+  EXPECT_EQ(errorOf(json), "config phase 0: `family` is unknown: `cpu`");
+}
+
+TEST(ConfigJsonTest, APhaseServesItemsAboveItsBoundThatItsTileHolds) {
+  Config config;
+  config.phases = {{"wide", 32, Family::Sm80, 64, 64, 2, 4}, {"narrow", -1, Family::Sm80, 16, 64, 2, 4}};
+  EXPECT_EQ(phaseFor(config, 33), 0u);
+  EXPECT_EQ(phaseFor(config, 16), 1u);
+  EXPECT_EQ(phaseFor(config, 17), 0u); // too many for the one that is for them
+  EXPECT_EQ(phaseFor(config, 70), 0u);
 }
 
 TEST(ConfigJsonTest, EveryKeyIsNeededAndNoOtherIsTaken) {
@@ -49,7 +73,7 @@ TEST(ConfigJsonTest, EveryKeyIsNeededAndNoOtherIsTaken) {
   }
   nlohmann::json extra = json;
   extra["phases"][0]["stage"] = 3;
-  const auto config = configFromJson(extra);
+  const auto config = configFromJson(extra, DeviceKind::Gpu);
   ASSERT_FALSE(config);
   EXPECT_EQ(config.error().message, "config phase 0: unknown key `stage`");
   EXPECT_EQ(config.error().hint, "did you mean `stages`?");
@@ -80,7 +104,7 @@ TEST(ConfigJsonTest, AnOrderIsWrittenWhereItIsNotFromTheRoot) {
     config.order = order;
     json = toJson(config);
     EXPECT_EQ(json["order"], name);
-    const auto read = configFromJson(json);
+    const auto read = configFromJson(json, DeviceKind::Gpu);
     ASSERT_TRUE(read) << read.error().message;
     EXPECT_EQ(read->order, order);
   }
@@ -93,13 +117,13 @@ TEST(ConfigJsonTest, CostsAreWrittenWhereTheyDiffer) {
   config.phases.resize(1);
   EXPECT_FALSE(toJson(config).contains("cost"));
   config.cost = cpuCoefficients(4);
-  const auto read = configFromJson(toJson(config));
+  const auto read = configFromJson(toJson(config), DeviceKind::Gpu);
   ASSERT_TRUE(read) << read.error().message;
   EXPECT_EQ(read->cost, config.cost);
 
   nlohmann::json wrong = toJson(config);
   wrong["cost"]["item_us"] = "many";
-  const auto failed = configFromJson(wrong);
+  const auto failed = configFromJson(wrong, DeviceKind::Gpu);
   ASSERT_FALSE(failed);
   EXPECT_EQ(failed.error().message, "cost: `item_us` is not a number");
 }

@@ -23,14 +23,14 @@ TEST(DefaultConfigTest, LegalOnEveryTargetForEveryRatioAndHeadDim) {
       if (ratio > 64 && headDim > 128)
         continue; // see the next test
       const spec::Variant variant = variantOf(ratio * 2, 2, headDim);
-      const auto portable = defaultConfig(variant);
+      const auto portable = defaultConfigOfAnyGpu(variant);
       ASSERT_TRUE(portable) << portable.error().message;
       for (const target::Target &target : target::targets()) {
-        const auto config = defaultConfig(variant, target);
+        const auto config = defaultConfig(variant, &target);
         ASSERT_TRUE(config) << target.arch << " ratio " << ratio << " head_dim " << headDim << ": "
                             << config.error().message;
-        EXPECT_TRUE(checkConfig(KernelShape::of(variant), *config, target));
-        const auto everywhere = checkConfig(KernelShape::of(variant), *portable, target);
+        EXPECT_TRUE(checkConfig(KernelShape::of(variant), *config, &target));
+        const auto everywhere = checkConfig(KernelShape::of(variant), *portable, &target);
         EXPECT_TRUE(everywhere) << target.arch << ": " << everywhere.error().message;
       }
     }
@@ -44,69 +44,100 @@ TEST(DefaultConfigTest, AScheduleForLargeTargetsHasAConfigForNoneInParticular) {
   phase.tileKv = spec::TuneList{{64}, false, {}};
   phase.stages = spec::TuneList{{4}, false, {}};
   variant.schedule = spec::ScheduleSpec{{}, std::nullopt, {phase}};
-  EXPECT_FALSE(defaultConfig(variant, *target::findTarget("sm_86")));
-  const auto config = defaultConfig(variant);
+  EXPECT_FALSE(defaultConfig(variant, target::findTarget("sm_86")));
+  const auto config = defaultConfigOfAnyGpu(variant);
   ASSERT_TRUE(config) << config.error().message;
-  EXPECT_TRUE(checkConfig(KernelShape::of(variant), *config, *target::findTarget("sm_80")));
+  EXPECT_TRUE(checkConfig(KernelShape::of(variant), *config, target::findTarget("sm_80")));
   EXPECT_EQ(config->phases[0].stages, 4);
   variant.schedule->phases[0].stages->values = {8}; // too much for all: what is said is of the smallest
-  const auto none = defaultConfig(variant);
+  const auto none = defaultConfigOfAnyGpu(variant);
   ASSERT_FALSE(none);
   EXPECT_NE(none.error().message.find("sm_86"), std::string::npos) << none.error().message;
 }
 
 TEST(DefaultConfigTest, AQueryTooLargeForTheMachineSaysByHowMuch) {
-  const auto config = defaultConfig(variantOf(128, 1, 256), *target::findTarget("sm_86"));
+  const auto config = defaultConfig(variantOf(128, 1, 256), target::findTarget("sm_86"));
   ASSERT_FALSE(config);
   EXPECT_EQ(config.error().message,
             "phase `wide`: it needs 200640 bytes of shared memory; sm_86 allows 101376");
 }
 
 TEST(DefaultConfigTest, TwoPhasesUnlessAQueryFillsAWideTile) {
-  const auto gqa = defaultConfig(variantOf(32, 8, 128));
+  const auto gqa = defaultConfigOfAnyGpu(variantOf(32, 8, 128));
   ASSERT_EQ(gqa->phases.size(), 2u);
   EXPECT_EQ(gqa->phases[0].name, "wide");
   EXPECT_EQ(gqa->phases[0].rowsAbove, 16);
   EXPECT_EQ(gqa->phases[1].tileQ, 16);
-  const auto mqa = defaultConfig(variantOf(71, 1, 64));
+  const auto mqa = defaultConfigOfAnyGpu(variantOf(71, 1, 64));
   ASSERT_EQ(mqa->phases.size(), 1u);
   EXPECT_EQ(mqa->phases[0].tileQ, 80);
   EXPECT_EQ(mqa->phases[0].rowsAbove, -1);
 }
 
+TEST(DefaultConfigTest, ACpuCutsItemsAsForAGpuWithoutMuchMemory) {
+  for (const int ratio : {1, 4, 17, 128})
+    for (const int headDim : {64, 128, 256}) {
+      const spec::Variant variant = variantOf(ratio, 1, headDim);
+      const auto own = defaultConfig(variant, nullptr);
+      const auto ofGpu = defaultConfigOfAnyGpu(variant);
+      ASSERT_TRUE(own && ofGpu) << ratio << " " << headDim;
+      ASSERT_EQ(own->phases.size(), ofGpu->phases.size());
+      for (std::size_t i = 0; i < own->phases.size(); ++i) {
+        EXPECT_EQ(own->phases[i].family, config::Family::Cpu);
+        EXPECT_EQ(own->phases[i].tileQ, ofGpu->phases[i].tileQ);
+        EXPECT_EQ(own->phases[i].rowsAbove, ofGpu->phases[i].rowsAbove);
+      }
+      EXPECT_EQ(defaultConfigs(variant, nullptr)->size(), 1u);
+    }
+}
+
+TEST(DefaultConfigTest, ASchedulesPhasesAreOfTheFamilyForTheDevice) {
+  spec::Variant variant = variantOf(32, 8, 128);
+  spec::PhaseSpec phase;
+  phase.name = "mine";
+  phase.tileQ = spec::TuneList{{32}, false, {}};
+  variant.schedule = spec::ScheduleSpec{{}, std::nullopt, {phase}};
+  EXPECT_EQ(defaultConfig(variant, target::findTarget("sm_90a"))->phases[0].family, config::Family::Sm80);
+  const auto onCpu = defaultConfig(variant, nullptr);
+  ASSERT_TRUE(onCpu) << onCpu.error().message;
+  EXPECT_EQ(onCpu->phases[0].family, config::Family::Cpu);
+  EXPECT_EQ(onCpu->phases[0].name, "mine");
+  EXPECT_EQ(onCpu->phases[0].tileQ, 32);
+}
+
 TEST(DefaultConfigTest, ARoomierTargetGetsADeeperRing) {
   const spec::Variant variant = variantOf(32, 8, 64);
-  const auto small = defaultConfig(variant, *target::findTarget("sm_86"));
-  const auto large = defaultConfig(variant, *target::findTarget("sm_80"));
+  const auto small = defaultConfig(variant, target::findTarget("sm_86"));
+  const auto large = defaultConfig(variant, target::findTarget("sm_80"));
   EXPECT_LT(small->phases[0].stages, large->phases[0].stages);
 }
 
 TEST(DefaultConfigTest, HopperGetsOneKernelOfItsFamilyFromHeadDim80To128) {
   const target::Target &hopper = *target::findTarget("sm_90a");
-  const auto config = defaultConfig(variantOf(32, 8, 128), hopper);
+  const auto config = defaultConfig(variantOf(32, 8, 128), &hopper);
   ASSERT_EQ(config->phases.size(), 1u);
   EXPECT_EQ(config->phases[0].family, config::Family::Sm90);
   EXPECT_EQ(config->phases[0].stages, 4);
   EXPECT_EQ(config->phases[0].warps, kSm90Warps);
-  const auto own = defaultConfig(variantOf(32, 32, 128), hopper); // every head has its own keys
+  const auto own = defaultConfig(variantOf(32, 32, 128), &hopper); // every head has its own keys
   EXPECT_EQ(own->phases[0].warps, kSm90LightWarps);
   EXPECT_EQ(own->phases[0].stages, 2);
-  EXPECT_EQ(defaultConfig(variantOf(32, 8, 80), hopper)->phases[0].family, config::Family::Sm90);
-  const auto small = defaultConfig(variantOf(32, 8, 64), hopper);
+  EXPECT_EQ(defaultConfig(variantOf(32, 8, 80), &hopper)->phases[0].family, config::Family::Sm90);
+  const auto small = defaultConfig(variantOf(32, 8, 64), &hopper);
   EXPECT_EQ(small->phases[0].family, config::Family::Sm90);
   EXPECT_EQ(small->phases[0].warps, kSm90LightWarps);
-  EXPECT_EQ(defaultConfig(variantOf(32, 8, 48), hopper)->phases[0].family, config::Family::Sm80);
-  const auto large = defaultConfig(variantOf(16, 8, 256), hopper);
+  EXPECT_EQ(defaultConfig(variantOf(32, 8, 48), &hopper)->phases[0].family, config::Family::Sm80);
+  const auto large = defaultConfig(variantOf(16, 8, 256), &hopper);
   EXPECT_EQ(large->phases[0].warps, kSm90Warps);
   EXPECT_EQ(large->phases[0].stages, 2);
-  const auto singles = defaultConfig(variantOf(16, 16, 192), hopper); // two light blocks do not fit
+  const auto singles = defaultConfig(variantOf(16, 16, 192), &hopper); // two light blocks do not fit
   EXPECT_EQ(singles->phases[0].family, config::Family::Sm80);
 }
 
 TEST(DefaultConfigTest, HopperHasWideAndLightBlocksForATreeToChooseFrom) {
   const target::Target &hopper = *target::findTarget("sm_90a");
   for (const int kvHeads : {8, 32}) {
-    const auto all = defaultConfigs(variantOf(32, kvHeads, 128), hopper);
+    const auto all = defaultConfigs(variantOf(32, kvHeads, 128), &hopper);
     ASSERT_TRUE(all.ok());
     ASSERT_EQ(all->size(), 3u);
     EXPECT_EQ(isLight((*all)[0].phases[0]), kvHeads == 32);
@@ -118,22 +149,22 @@ TEST(DefaultConfigTest, HopperHasWideAndLightBlocksForATreeToChooseFrom) {
   }
   spec::Variant sigmoid = variantOf(32, 8, 128);
   sigmoid.normalize = spec::Normalize::Sigmoid;
-  EXPECT_EQ(defaultConfigs(sigmoid, hopper)->size(), 3u);
+  EXPECT_EQ(defaultConfigs(sigmoid, &hopper)->size(), 3u);
   spec::Variant masked = variantOf(32, 8, 128);
   masked.exprs.push_back({});
   masked.mask = 0;
-  EXPECT_EQ(defaultConfigs(masked, hopper)->size(), 3u);
-  EXPECT_EQ(defaultConfigs(variantOf(28, 4, 128), hopper)->size(), 2u); // queries have rows of two warps
-  const auto narrow = defaultConfigs(variantOf(32, 8, 64), hopper);
+  EXPECT_EQ(defaultConfigs(masked, &hopper)->size(), 3u);
+  EXPECT_EQ(defaultConfigs(variantOf(28, 4, 128), &hopper)->size(), 2u); // queries have rows of two warps
+  const auto narrow = defaultConfigs(variantOf(32, 8, 64), &hopper);
   ASSERT_EQ(narrow->size(), 2u);
   EXPECT_TRUE(isLight((*narrow)[0].phases[0]));
-  const auto broad = defaultConfigs(variantOf(16, 8, 256), hopper); // light blocks do not fit
+  const auto broad = defaultConfigs(variantOf(16, 8, 256), &hopper); // light blocks do not fit
   ASSERT_EQ(broad->size(), 1u);
   EXPECT_EQ((*broad)[0].phases[0].warps, kSm90Warps);
-  const auto alone = defaultConfigs(variantOf(16, 16, 192), hopper);
+  const auto alone = defaultConfigs(variantOf(16, 16, 192), &hopper);
   ASSERT_EQ(alone->size(), 1u);
   EXPECT_EQ((*alone)[0].phases[0].family, config::Family::Sm80);
-  EXPECT_EQ(defaultConfigs(variantOf(32, 8, 128), *target::findTarget("sm_80"))->size(), 1u);
+  EXPECT_EQ(defaultConfigs(variantOf(32, 8, 128), target::findTarget("sm_80"))->size(), 1u);
 }
 
 spec::TuneList listOf(std::vector<int> values) { return {std::move(values), true, {}}; }
@@ -154,12 +185,12 @@ TEST(DefaultConfigTest, TheSchedulesFirstLegalCombinationIsTaken) {
   schedule.phases = {wide, narrow};
   variant.schedule = schedule;
 
-  const auto large = defaultConfig(variant, *target::findTarget("sm_90a"));
+  const auto large = defaultConfig(variant, target::findTarget("sm_90a"));
   ASSERT_TRUE(large) << large.error().message;
   EXPECT_EQ(large->partition, spec::Partition::Auto);
   EXPECT_EQ(large->chunkTokens, 128);
   EXPECT_EQ(large->phases[0].tileKv, 128);
-  const auto small = defaultConfig(variant, *target::findTarget("sm_86"));
+  const auto small = defaultConfig(variant, target::findTarget("sm_86"));
   ASSERT_TRUE(small) << small.error().message;
   EXPECT_EQ(small->phases[0].tileKv, 64);
   EXPECT_EQ(small->phases[0].stages, 2);
@@ -171,7 +202,7 @@ TEST(DefaultConfigTest, AScheduleWithoutLegalCombinationSaysWhy) {
   only.name = "only";
   only.tileQ = listOf({16});
   variant.schedule.emplace().phases = {only};
-  const auto config = defaultConfig(variant);
+  const auto config = defaultConfigOfAnyGpu(variant);
   ASSERT_FALSE(config);
   EXPECT_EQ(config.error().message,
             "phase `only`: tile_q is 16, less than the 32 query heads that share a KV head");

@@ -17,8 +17,10 @@ TEST(FamilyTest, EachStandsUnderItsIdAndTheNameOfConfigFiles) {
   EXPECT_EQ(familyOf({.name = "tiles", .family = config::Family::Sm90}).name, "sm90");
 }
 
-TEST(FamilyTest, EachHasAHeaderWithItsEntry) {
+TEST(FamilyTest, EachOfAGpuHasAHeaderWithItsEntry) {
   for (const Family *family : families()) {
+    if (family->device == config::DeviceKind::Cpu)
+      continue;
     const std::string name(family->name);
     std::ifstream header(std::filesystem::path(DEFT_TEMPLATES_FOLDER) / "deft" / ("attend_" + name + ".cuh"));
     std::stringstream text;
@@ -26,6 +28,27 @@ TEST(FamilyTest, EachHasAHeaderWithItsEntry) {
     EXPECT_NE(text.str().find("namespace deft::" + name), std::string::npos) << name;
     EXPECT_NE(text.str().find("attend("), std::string::npos) << name;
   }
+}
+
+TEST(FamilyTest, EachRunsWhereItsInstructionsAre) {
+  using All = std::vector<const Family *>;
+  EXPECT_EQ(familiesOn(target::findTarget("sm_80")), (All{&sm80}));
+  EXPECT_EQ(familiesOn(target::findTarget("sm_90a")), (All{&sm80, &sm90}));
+  EXPECT_EQ(familiesOn(nullptr), (All{&cpu}));
+  EXPECT_EQ(namesOf(familiesOn(target::findTarget("sm_90a"))), "family sm80 or sm90");
+  EXPECT_EQ(namesOf({}), "");
+  for (const target::Target &target : target::targets())
+    EXPECT_EQ(&familyOfSchedules(&target), &sm80) << target.arch;
+  EXPECT_EQ(&familyOfSchedules(nullptr), &cpu);
+}
+
+TEST(FamilyTest, OfACpuTheRowsAloneCount) {
+  config::Config config;
+  EXPECT_FALSE(countsRowsAlone(config));
+  config.phases = {{.name = "tiles", .family = config::Family::Cpu}};
+  EXPECT_TRUE(countsRowsAlone(config));
+  config.phases.push_back({.name = "tiles", .family = config::Family::Sm80});
+  EXPECT_FALSE(countsRowsAlone(config));
 }
 
 TEST(FamilyTest, PlansOfOrderMixedAreDealtWhereAKernelCan) {

@@ -18,7 +18,7 @@ std::string messageOf(const support::Result<void> &result) {
 }
 
 std::string check(const PhaseConfig &phase, const KernelShape &shape = kLlama, const char *arch = "sm_90a") {
-  return messageOf(checkPhase(shape, phase, *target::findTarget(arch)));
+  return messageOf(checkPhase(shape, phase, target::findTarget(arch)));
 }
 
 TEST(LegalityTest, SharedMemoryCountsRingRecordsAndQueries) {
@@ -131,10 +131,63 @@ TEST(LegalityTest, SmallQueriesHaveRoomForTheNextUnits) {
   EXPECT_EQ(check(tiles, {8, 8, 64}), "legal");
 }
 
+TEST(LegalityTest, ACpuAsksForRowsOnly) {
+  const auto check = [](const Config &config) { return messageOf(checkConfig(kLlama, config, nullptr)); };
+  const PhaseConfig wide{"wide", 16, config::Family::Cpu, 64, 64, 2, 4},
+      narrow{"narrow", -1, config::Family::Cpu, 16, 64, 2, 4};
+  Config config;
+  config.phases = {wide, narrow};
+  EXPECT_EQ(check(config), "legal");
+  config.phases[0].stages = 99; // nothing that it has
+  config.phases[0].name = "narrow";
+  config.phases[0].tileQ = 70;
+  config.phases[1].tileQ = 2; // the other holds a query
+  EXPECT_EQ(check(config), "legal");
+  config.phases[0].tileQ = 3;
+  EXPECT_EQ(check(config), "tile_q is 3, less than the 4 query heads that share a KV head");
+  config.phases[0].tileQ = 4097;
+  EXPECT_EQ(check(config), "phase `narrow`: tile_q is 4097, not between 1 and 4096");
+  for (const int tileKv : {0, -16, 1 << 30}) {
+    config.phases = {wide, narrow};
+    config.phases[0].tileKv = tileKv; // `mixed` orders tokens by it
+    EXPECT_EQ(check(config),
+              "phase `wide`: tile_kv is " + std::to_string(tileKv) + ", not between 1 and 4096");
+  }
+  config.phases = {wide};
+  EXPECT_EQ(check(config), "the last phase, `wide`, serves only items of more than 16 rows");
+  config.phases = {narrow, wide};
+  EXPECT_EQ(check(config), "phase `wide` is never reached: `narrow` before it serves its items");
+  config.phases.clear();
+  EXPECT_EQ(check(config), "a config without phases serves no item");
+}
+
+TEST(LegalityTest, AFamilyRunsOnItsDeviceAlone) {
+  const PhaseConfig ofCpu{"tiles", -1, config::Family::Cpu, 64, 64, 2, 4};
+  const auto onGpu = checkPhase(kLlama, ofCpu, target::findTarget("sm_90a"));
+  EXPECT_EQ(messageOf(onGpu), "phase `tiles`: family cpu is not for GPUs");
+  EXPECT_EQ(onGpu.error().hint, "use family sm80 or sm90");
+  EXPECT_EQ(checkPhase({8, 8, 48}, ofCpu, target::findTarget("sm_90a")).error().hint, "use family sm80");
+  const auto onCpu = checkPhase(kLlama, narrow(), nullptr);
+  EXPECT_EQ(messageOf(onCpu), "phase `narrow`: family sm80 is not for a CPU");
+  EXPECT_EQ(onCpu.error().hint, "use family cpu");
+}
+
+TEST(LegalityTest, HintsNameTheFamiliesThatServeTheShape) {
+  const PhaseConfig tiles{"tiles", -1, config::Family::Sm90, 128, 64, 4, kSm90Warps};
+  EXPECT_EQ(checkPhase(kLlama, tiles, target::findTarget("sm_89")).error().hint, "use family sm80");
+  EXPECT_EQ(checkPhase({8, 8, 48}, tiles, target::findTarget("sm_90a")).error().hint, "use family sm80");
+  const auto invariant = checkInvariant(tiles);
+  EXPECT_EQ(messageOf(invariant),
+            "an invariant plan cannot use family sm90, which sums in another order where "
+            "an item has more rows");
+  EXPECT_EQ(invariant.error().hint, "use a phase of family sm80");
+  EXPECT_TRUE(checkInvariant(narrow()));
+}
+
 TEST(LegalityTest, TheTileHoldsAQueryOfEveryRatio) {
   EXPECT_EQ(check(narrow(), {28, 1, 128}),
             "phase `narrow`: tile_q is 16, less than the 28 query heads that share a KV head");
-  const auto result = checkPhase({28, 1, 128}, narrow(), *target::findTarget("sm_80"));
+  const auto result = checkPhase({28, 1, 128}, narrow(), target::findTarget("sm_80"));
   EXPECT_EQ(result.error().hint, "use at least 32");
 }
 
@@ -158,24 +211,24 @@ TEST(LegalityTest, PhasesAreOrderedAndTheLastServesAll) {
   const target::Target &target = *target::findTarget("sm_90a");
   PhaseConfig wide{"wide", 16, config::Family::Sm80, 64, 64, 2, 4};
   Config config;
-  EXPECT_EQ(messageOf(checkConfig(kLlama, config, target)), "a config without phases serves no item");
+  EXPECT_EQ(messageOf(checkConfig(kLlama, config, &target)), "a config without phases serves no item");
   config.phases = {wide, narrow()};
-  EXPECT_EQ(messageOf(checkConfig(kLlama, config, target)), "legal");
+  EXPECT_EQ(messageOf(checkConfig(kLlama, config, &target)), "legal");
   config.phases = {wide};
-  EXPECT_EQ(messageOf(checkConfig(kLlama, config, target)),
+  EXPECT_EQ(messageOf(checkConfig(kLlama, config, &target)),
             "the last phase, `wide`, serves only items of more than 16 rows");
   config.phases = {narrow(), wide};
-  EXPECT_EQ(messageOf(checkConfig(kLlama, config, target)),
+  EXPECT_EQ(messageOf(checkConfig(kLlama, config, &target)),
             "phase `wide` is never reached: `narrow` before it serves its items");
   config.phases = {wide, narrow()};
   config.phases[1].name = "wide";
-  EXPECT_EQ(messageOf(checkConfig(kLlama, config, target)), "two phases are called `wide`");
+  EXPECT_EQ(messageOf(checkConfig(kLlama, config, &target)), "two phases are called `wide`");
   config.chunkTokens = -1;
-  EXPECT_EQ(messageOf(checkConfig(kLlama, config, target)), "chunk is -1, less than 0");
+  EXPECT_EQ(messageOf(checkConfig(kLlama, config, &target)), "chunk is -1, less than 0");
   config.phases[1].name = "narrow";
   config.chunkTokens = 0;
   config.cost.itemUs = 1.7e308;
-  EXPECT_EQ(messageOf(checkConfig(kLlama, config, target)),
+  EXPECT_EQ(messageOf(checkConfig(kLlama, config, &target)),
             "cost: `item_us` is 1.7e+308, a price is from 0 to 1e+06");
 }
 

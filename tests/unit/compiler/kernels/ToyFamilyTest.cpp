@@ -3,7 +3,8 @@
 #include "compiler/kernels/Legality.h"
 #include "compiler/kernels/Occupancy.h"
 #include "compiler/kernels/SharedMemory.h"
-#include "runtime/plan/CostModel.h"
+#include "runtime/plan/Planner.h"
+#include "tests/support/Forest.h"
 #include "tuner/space/MakeSpace.h"
 
 #include <gtest/gtest.h>
@@ -27,7 +28,10 @@ const PhaseConfig kToyPhase{"tiles", -1, kToyId, 48, 32, 2, 6};
 
 const Family kToy{
     .name = "toy",
+    .device = config::DeviceKind::Gpu,
+    .mma = target::Mma::Sync,
     .rules = kToyRules,
+    .countsRowsAlone = false,
     .smemBytes = [](int headDim, const PhaseConfig &phase) { return 10 * headDim * phase.stages; },
     .registers = [](const PhaseSite &) { return 40; },
     .blocksAtOnce = "deft::toy::kBlocks",
@@ -40,12 +44,15 @@ const Family kToy{
       return {.gflops = paddedRows > 24 ? 1000.0 : 500.0, .stepShare = 3, .itemShare = 5};
     },
     .groupRows = 24,
-    .defaults = [](const KernelShape &, const target::Target &) -> std::vector<DefaultKernel> {
+    .defaults = [](const KernelShape &, const target::Target *) -> std::vector<DefaultKernel> {
       return {{kToyPhase}, {kToyPhase, config::Order::Mixed}};
     },
+    .scheduled = nullptr,
     .tuned = [](const KernelShape &) -> std::vector<TunedPhases> {
       return {{"toy", {{kToyPhase, {}, {48, 64, 96}, {}, {2, 3}, {}}}}};
     },
+    .tunedOfSchedule = nullptr,
+    .mostTunedRows = 0,
     .oddness = nullptr,
 };
 
@@ -70,7 +77,7 @@ spec::Variant variant() {
   return made;
 }
 
-const target::Target &ampere() { return *target::findTarget("sm_80"); }
+const target::Target *ampere() { return target::findTarget("sm_80"); }
 
 TEST(ToyFamilyTest, IsLegalByItsOwnRulesAndThoseOfAll) {
   EXPECT_TRUE(checkPhase(kShape, kToyPhase, ampere(), withToy())); // none of sm90's rules or sm80's: 6 warps
@@ -98,6 +105,44 @@ TEST(ToyFamilyTest, SharesAMultiprocessorByItsBytesAndRegisters) {
   config::Config config;
   config.phases = {kToyPhase};
   EXPECT_EQ(estimateBlocks(kShape, config, ampere(), 100, withToy()), 800);
+}
+
+TEST(ToyFamilyTest, IsLaunchedInItsWaves) {
+  EXPECT_EQ(mostBlocks(kToyPhase, 800, withToy()), 2400);
+  EXPECT_EQ(mostBlocks({.name = "tiles", .family = config::Family::Sm90}, 800, withToy()), 800);
+}
+
+TEST(ToyFamilyTest, SaysWhyNoInvariantPlanUsesItAndWhatWouldDo) {
+  config::Config config;
+  config.partition = spec::Partition::Node;
+  config.chunkTokens = 64;
+  config.phases = {kToyPhase};
+  const tree::KvTree tree = test::levelTree({1, 3}, {100, 40});
+  const plan::VariantFacts facts = plan::VariantFacts::of(variant());
+  plan::Planner planner({.isInvariant = true, .families = withToy()});
+  plan::Plan plan;
+  const auto refused = planner.make(tree, facts, config, 8, plan);
+  ASSERT_FALSE(refused);
+  EXPECT_EQ(refused.error().message, "an invariant plan cannot use family toy, which is a toy");
+  EXPECT_EQ(refused.error().hint, "use a phase of family sm80");
+  config.phases[0].family = config::Family::Sm80;
+  EXPECT_TRUE(planner.make(tree, facts, config, 8, plan));
+}
+
+TEST(ToyFamilyTest, PlansDealTokensAsItsKernelsTakeThem) {
+  config::Config config;
+  config.phases = {kToyPhase};
+  config.phases[0].tileQ = 64;
+  config.order = config::Order::Mixed;
+  const tree::KvTree tree = test::levelTree({1, 4}, {128, 40});
+  const plan::VariantFacts facts{.ratio = 16}; // rows of a warp
+  plan::Planner planner({.families = withToy()});
+  plan::Plan plan;
+  ASSERT_TRUE(planner.make(tree, facts, config, 1, plan));
+  EXPECT_GT(plan::summarize(plan, facts).dealtItems, 0);
+  config.phases[0].family = config::Family::Sm80; // which cannot deal
+  ASSERT_TRUE(planner.make(tree, facts, config, 1, plan));
+  EXPECT_EQ(plan::summarize(plan, facts).dealtItems, 0);
 }
 
 TEST(ToyFamilyTest, IsWhatTreesChooseFromAsTheNewest) {
@@ -130,7 +175,7 @@ TEST(ToyFamilyTest, IsPricedByItsRowsAndTiles) {
 }
 
 TEST(ToyFamilyTest, IsTriedByTheTunerWhereItIsLegal) {
-  const auto space = space::makeSpace(variant(), {&ampere(), {}, withToy()});
+  const auto space = space::makeSpace(variant(), {ampere(), {}, withToy()});
   ASSERT_TRUE(space) << space.error().message;
   ASSERT_EQ(space->shapes().front().name, "toy");
   // Two of three widths are legal, each with two depths.

@@ -46,6 +46,24 @@ TEST(AttentionTest, APackageThatIsNotThereSaysItsName) {
   EXPECT_THAT(other.error().text(), HasSubstr("host_program"));
 }
 
+TEST(AttentionTest, SourcesAreThoseOfItsUntunedKernels) {
+  const auto attention = loadPackage(DEFT_TEST_PACKAGE).value();
+  const auto first = attention.source(SourceKind::Cuda);
+  ASSERT_TRUE(first) << first.error().text();
+  EXPECT_THAT(*first, HasSubstr("extern \"C\""));
+  EXPECT_THAT(attention.source(SourceKind::Cuda, {.architecture = "sm_80", .phase = "merge"}).value(),
+              HasSubstr("deft_host_program_merge"));
+  EXPECT_NE(attention.source(SourceKind::Cuda, {.architecture = "sm_80"}).value(), *first);
+  const auto unknown = attention.source(SourceKind::Cuda, {.architecture = "sm_75"});
+  ASSERT_FALSE(unknown);
+  EXPECT_EQ(unknown.error().message, "unknown architecture `sm_75`");
+  EXPECT_FALSE(attention.source(SourceKind::Cuda, {.phase = "none"}));
+  EXPECT_FALSE(attention.source(static_cast<SourceKind>(7)));
+  const auto ir = attention.source(SourceKind::Ir);
+  EXPECT_EQ(ir.ok(), hasCompiler());
+  EXPECT_THAT(ir.ok() ? *ir : "deft.attention", HasSubstr("deft.attention"));
+}
+
 TEST(AttentionTest, FactsAreThoseOfTheSpec) {
   const auto attention = loadPackage(DEFT_TEST_PACKAGE).value();
   EXPECT_EQ(attention.name(), "host_program");

@@ -84,7 +84,9 @@ TEST_F(ConfigCacheTest, AnOverrideThatNeverEndsIsNotRead) {
     places_.overridePath = endless;
     const int status = module_cache::inChild([&] {
       ::alarm(20);
-      return load().entries().empty() && !checkOverride(endless) && !readConfig(endless) ? 0 : 1;
+      return load().entries().empty() && !checkOverride(endless) && !readConfig(endless, DeviceKey::Kind::Gpu)
+                 ? 0
+                 : 1;
     });
     EXPECT_EQ(status, 0) << endless;
     expectNotUsed(endless, "it is a pipe or a device, not a regular file");
@@ -92,7 +94,7 @@ TEST_F(ConfigCacheTest, AnOverrideThatNeverEndsIsNotRead) {
   places_.overridePath = folder_.path("large.json");
   module_cache::writeText(places_.overridePath, "{");
   fs::resize_file(places_.overridePath, std::uintmax_t{1} << 40);
-  EXPECT_FALSE(readConfig(places_.overridePath));
+  EXPECT_FALSE(readConfig(places_.overridePath, DeviceKey::Kind::Gpu));
   expectNotUsed(places_.overridePath, "it has 1099511627776 bytes, more than the limit of 67108864");
 }
 

@@ -54,7 +54,7 @@ TEST_F(ConfigFileTest, NoFlippedByteIsHarmful) {
       if (reading.state != FileState::Good)
         continue;
       for (const Entry &entry : reading.file.entries) {
-        const auto back = entryFromJson(toJson(entry));
+        const auto back = entryFromJson(toJson(entry), DeviceKey::Kind::Gpu);
         ASSERT_TRUE(back) << at;
         ASSERT_TRUE(areEqual(*back, entry)) << at;
       }

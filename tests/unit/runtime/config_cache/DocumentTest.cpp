@@ -37,7 +37,7 @@ TEST(DocumentTest, ItsFileIsReadAndWrittenAsItStands) {
   ASSERT_EQ(reading.file.entries.size(), 1U);
   EXPECT_EQ(formatConfigFile(reading.file), blocks[0] + "\n");
   EXPECT_EQ(faultsOf(reading.file), "");
-  const auto single = config::configFromJson(nlohmann::json::parse(blocks[1]));
+  const auto single = config::configFromJson(nlohmann::json::parse(blocks[1]), config::DeviceKind::Gpu);
   ASSERT_TRUE(single) << single.error().message;
 }
 

@@ -16,7 +16,7 @@ TEST(EntryTest, ComesBackAsItWasWritten) {
   entry.keepsDefault = true;
   entry.config.cost.stepUs = 0.75;
   entry.provenance.note = "over \"night\"";
-  const auto back = entryFromJson(toJson(entry));
+  const auto back = entryFromJson(toJson(entry), DeviceKey::Kind::Gpu);
   ASSERT_TRUE(back) << back.error().message;
   EXPECT_TRUE(areEqual(*back, entry));
   EXPECT_EQ(back->signature, entry.signature);
@@ -30,13 +30,14 @@ TEST(EntryTest, ComesBackAsItWasWritten) {
 TEST(EntryTest, ASearchThatWasCutShortSaysSoAndNoneIsTakenForOneThatWas) {
   Entry entry = someEntry();
   EXPECT_FALSE(toJson(entry).contains("complete")); // as files had it before there were others
-  EXPECT_TRUE(entryFromJson(toJson(entry))->isComplete);
+  EXPECT_TRUE(entryFromJson(toJson(entry), DeviceKey::Kind::Gpu)->isComplete);
   entry.isComplete = false;
   EXPECT_EQ(toJson(entry)["complete"], false);
-  EXPECT_FALSE(entryFromJson(toJson(entry))->isComplete);
+  EXPECT_FALSE(entryFromJson(toJson(entry), DeviceKey::Kind::Gpu)->isComplete);
   json wrong = toJson(entry);
   wrong["complete"] = "no";
-  EXPECT_EQ(entryFromJson(wrong).error().message, "`complete` is neither true nor false");
+  EXPECT_EQ(entryFromJson(wrong, DeviceKey::Kind::Gpu).error().message,
+            "`complete` is neither true nor false");
 }
 
 TEST(EntryTest, WhatIsForSomeTreesSaysForWhich) {
@@ -45,7 +46,7 @@ TEST(EntryTest, WhatIsForSomeTreesSaysForWhich) {
   EXPECT_TRUE(entry.isFor(there)); // for all
   EXPECT_TRUE(entry.isFor({}));
   entry.onlyFor = {{9, 9, 9, 9, 1}, {14.05, 6.15, 3, 2, 0}};
-  const auto back = entryFromJson(toJson(entry));
+  const auto back = entryFromJson(toJson(entry), DeviceKey::Kind::Gpu);
   ASSERT_TRUE(back) << back.error().message;
   EXPECT_EQ(back->onlyFor, entry.onlyFor);
   EXPECT_TRUE(back->isFor(there));
@@ -54,7 +55,7 @@ TEST(EntryTest, WhatIsForSomeTreesSaysForWhich) {
   EXPECT_TRUE(back->isFor(Coordinates{14, 6.3, 3, 2, 0}, 2));
   EXPECT_FALSE(toJson(entry).contains("within"));
   entry.within = 0.04; // of which `there` is 0.05 away
-  const auto narrow = entryFromJson(toJson(entry));
+  const auto narrow = entryFromJson(toJson(entry), DeviceKey::Kind::Gpu);
   ASSERT_TRUE(narrow) << narrow.error().message;
   EXPECT_FALSE(narrow->isFor(there));
   EXPECT_TRUE(narrow->isFor(there, 2));
@@ -70,21 +71,21 @@ TEST(EntryTest, EveryMissingOrForeignOrWrongFieldIsAnError) {
     SCOPED_TRACE(path);
     json less = good;
     less.erase(path);
-    EXPECT_FALSE(entryFromJson(less.unflatten()));
+    EXPECT_FALSE(entryFromJson(less.unflatten(), DeviceKey::Kind::Gpu));
     json other = good;
     other[path] = value.is_string() ? json(7) : json("seven");
-    EXPECT_FALSE(entryFromJson(other.unflatten()));
+    EXPECT_FALSE(entryFromJson(other.unflatten(), DeviceKey::Kind::Gpu));
   }
   json more = toJson(someEntry());
   more["measurement"]["tuned_ms"] = 1;
-  EXPECT_THAT(entryFromJson(more).error().message, HasSubstr("tuned_ms"));
+  EXPECT_THAT(entryFromJson(more, DeviceKey::Kind::Gpu).error().message, HasSubstr("tuned_ms"));
 }
 
 TEST(EntryTest, WhatCannotBeIsAnErrorThatSaysWhat) {
   const auto errorWith = [](const char *pointer, const json &value) {
     json entry = toJson(someEntry());
     entry[json::json_pointer(pointer)] = value;
-    const auto read = entryFromJson(entry);
+    const auto read = entryFromJson(entry, DeviceKey::Kind::Gpu);
     return read ? std::string("was read") : read.error().message;
   };
   EXPECT_EQ(errorWith("/class", "c2-t14-q6-s3-d2-f0"), "`c2-t14-q6-s3-d2-f0` is no class of version c1");

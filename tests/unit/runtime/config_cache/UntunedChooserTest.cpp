@@ -20,7 +20,7 @@ spec::Variant variantOf(int queryHeads, int kvHeads) {
 
 /// What an H200 gets for a tree.
 config::Config chosen(const spec::Variant &variant, const tree::KvTree &tree) {
-  UntunedChooser chooser(variant, &hopper(), 132, *kernels::defaultConfigs(variant, hopper()));
+  UntunedChooser chooser(variant, &hopper(), 132, *kernels::defaultConfigs(variant, &hopper()));
   return chooser.choose(tree);
 }
 
@@ -62,7 +62,7 @@ TEST(UntunedChooserTest, PartialsThatSaveNearlyNothingAreNotMerged) {
 
 TEST(UntunedChooserTest, ItSaysWhy) {
   const spec::Variant variant = variantOf(32, 8);
-  UntunedChooser chooser(variant, &hopper(), 132, *kernels::defaultConfigs(variant, hopper()));
+  UntunedChooser chooser(variant, &hopper(), 132, *kernels::defaultConfigs(variant, &hopper()));
   chooser.choose(test::levelTree({1, 50}, {4000, 200}));
   EXPECT_NE(chooser.why().find(" us by the model with items of 64 rows; "), std::string::npos)
       << chooser.why();
@@ -72,7 +72,7 @@ TEST(UntunedChooserTest, ItSaysWhy) {
 
 TEST(UntunedChooserTest, WithoutAChoiceTheFirstIsTakenAndNothingIsSaid) {
   const spec::Variant variant = variantOf(32, 8);
-  const std::vector<config::Config> configs = *kernels::defaultConfigs(variant, hopper());
+  const std::vector<config::Config> configs = *kernels::defaultConfigs(variant, &hopper());
   const tree::KvTree tree = test::levelTree({1, 50}, {4000, 200});
   for (auto [target, units, count] : {std::tuple(&hopper(), 132, 1), {&hopper(), 0, 2}}) {
     UntunedChooser chooser(variant, target, units, {configs.begin(), configs.begin() + count});
@@ -84,7 +84,7 @@ TEST(UntunedChooserTest, WithoutAChoiceTheFirstIsTakenAndNothingIsSaid) {
 TEST(UntunedChooserTest, ARunKeepsItsKernelsWhereTheyArePinned) {
   const auto variant = std::make_shared<const spec::Variant>(variantOf(32, 8));
   ConfigChooser chooser(std::make_shared<ConfigCache>(), variant, &hopper(),
-                        *kernels::defaultConfigs(*variant, hopper()), 132);
+                        *kernels::defaultConfigs(*variant, &hopper()), 132);
   EXPECT_TRUE(kernels::isLight(chooser.choose(test::levelTree({1, 50}, {4000, 200})).config().phases[0]));
   EXPECT_NE(chooser.selection().chosen.why().find("the analytic choice: "), std::string::npos);
   chooser.pinKernels();
@@ -102,7 +102,7 @@ TEST(UntunedChooserTest, WhereAnEntryDecidesOnlyAnExplanationSaysWhatTheTreeWoul
     entry.keepsDefault = keepsDefault;
     cache->add({entry, cache->device(), Origin::User, "file.json"});
   }
-  ConfigChooser chooser(cache, variant, &hopper(), *kernels::defaultConfigs(*variant, hopper()), 132);
+  ConfigChooser chooser(cache, variant, &hopper(), *kernels::defaultConfigs(*variant, &hopper()), 132);
   EXPECT_EQ(chooser.choose(light).config().chunkTokens, 256);
   EXPECT_TRUE(chooser.selection().next.empty());
   const Selection &explained = chooser.explain(light);

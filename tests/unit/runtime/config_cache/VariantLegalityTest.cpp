@@ -54,30 +54,6 @@ TEST(VariantLegalityTest, PhasesOfAScheduleAreHeldInNumberNameAndTiles) {
   EXPECT_EQ(scheduleError(twoPhases(), config), "the schedule has 2 phases, the config 1");
 }
 
-TEST(VariantLegalityTest, AProcessorAsksForRowsOnly) {
-  const kernels::KernelShape shape{32, 8, 128};
-  EXPECT_TRUE(checkCpuConfig(shape, someConfig()));
-  config::Config config = someConfig();
-  config.phases[0].stages = 99; // nothing that a processor has
-  EXPECT_TRUE(checkCpuConfig(shape, config));
-  config.phases = {{"narrow", -1, config::Family::Sm80, 2, 64, 2, 4}};
-  EXPECT_FALSE(checkCpuConfig(shape, config)); // a query has four rows
-  for (const int tileKv : {0, -16, 1 << 30}) {
-    config = someConfig();
-    config.phases[0].tileKv = tileKv; // `mixed` orders tokens by it
-    EXPECT_FALSE(checkCpuConfig(shape, config)) << tileKv;
-  }
-  config = someConfig();
-  config.phases[1].rowsAbove = 0;
-  EXPECT_FALSE(checkCpuConfig(shape, config));
-  config = someConfig();
-  config.phases[0].rowsAbove = -1;
-  EXPECT_FALSE(checkCpuConfig(shape, config));
-  config.phases.clear();
-  EXPECT_FALSE(checkCpuConfig(shape, config));
-  EXPECT_FALSE(checkCpuConfig(shape, someConfig(-1)));
-}
-
 TEST(VariantLegalityTest, AGpuAsksItsTargetAndTheSchedule) {
   spec::Variant variant = test::VariantBuilder(32, 8, 128).variant;
   const target::Target *ampere = target::findTarget("sm_80");
@@ -88,7 +64,20 @@ TEST(VariantLegalityTest, AGpuAsksItsTargetAndTheSchedule) {
   EXPECT_TRUE(legalityFor(variant, target::findTarget("sm_90a"))(config));
   variant.schedule = twoPhases();
   EXPECT_FALSE(legalityFor(variant, target::findTarget("sm_90a"))(config));
-  EXPECT_TRUE(legalityFor(variant, nullptr)(someConfig()));
+}
+
+TEST(LegalityTest, ACpuAsksItsFamilyAndTheSchedule) {
+  spec::Variant variant = test::VariantBuilder(32, 8, 128).variant;
+  config::Config config = someConfig();
+  EXPECT_FALSE(legalityFor(variant, nullptr)(config)); // of a GPU
+  for (config::PhaseConfig &phase : config.phases)
+    phase.family = config::Family::Cpu;
+  EXPECT_TRUE(legalityFor(variant, nullptr)(config));
+  EXPECT_FALSE(legalityFor(variant, target::findTarget("sm_80"))(config));
+  variant.schedule = twoPhases();
+  EXPECT_TRUE(legalityFor(variant, nullptr)(config));
+  config.phases[0].tileQ = 32;
+  EXPECT_FALSE(legalityFor(variant, nullptr)(config));
 }
 
 } // namespace

@@ -49,7 +49,7 @@ TEST_P(ShippedKernelsTest, CompileWithoutSpillsWithinTheMachinesLimits) {
       EXPECT_LE(kernel.resources.registers * kernel.threads, target.registersPerSm);
       EXPECT_LE(kernel.smemBytes + kernel.resources.staticSharedBytes, target.smemPerBlock);
     };
-    auto configs = kernels::defaultConfigs(variant, target);
+    auto configs = kernels::defaultConfigs(variant, &target);
     ASSERT_TRUE(configs.ok()) << configs.error().message;
     std::vector<config::Config> tried{configs->front()};
     for (config::Config &config : *configs) {

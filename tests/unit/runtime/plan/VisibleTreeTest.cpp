@@ -49,7 +49,8 @@ Case makeCase(const spec::Variant &mask, spec::Partition partition, std::uint64_
   spec::Variant variant = mask;
   variant.cache.pageSize = pageSizes[turn % 6];
   variant.cache.paged = variant.cache.pageSize > 0;
-  Case one{VariantFacts::of(variant, turn % 4 == 0), makeConfig(turn % 3 ? 64 : 0, {64, 16}, partition)};
+  const auto device = turn % 4 == 0 ? config::DeviceKind::Cpu : config::DeviceKind::Gpu;
+  Case one{VariantFacts::of(variant, device), makeConfig(turn % 3 ? 64 : 0, {64, 16}, partition)};
   const int ratios[] = {1, 4, 3, 16};
   one.facts.ratio = ratios[turn % 4];
   one.config.order = config::kAllOrders[turn % 5 % 3];
@@ -161,7 +162,7 @@ TEST(VisibleTreeTest, AWindowOverALongPromptIsReadAlone) {
   const int prompt = tree.addNode(-1, 64000, 0).value();
   for (int i = 0; i < 2; ++i)
     (void)tree.addQuery(tree.addNode(prompt, 5, 64000 + 100 * i).value());
-  const auto facts = VariantFacts::of(maskOf("window"), /*isCpu=*/true); // of 20 tokens
+  const auto facts = VariantFacts::of(maskOf("window"), config::DeviceKind::Cpu); // of 20 tokens
   for (const spec::Partition partition : kPartitions) {
     const Plan plan = mustVerify(tree, facts, makeConfig(0, {16}, partition));
     EXPECT_EQ(plan.readTokens, 15 + 5 + 5) << config::partitionName(partition);
@@ -174,7 +175,7 @@ TEST(VisibleTreeTest, SinksAndWindowsAreTwoPlacesOfANode) {
   KvTree tree;
   const int prompt = tree.addNode(-1, 1000, 0).value();
   (void)tree.addQuery(tree.addNode(prompt, 10, 1000).value());
-  const auto facts = VariantFacts::of(maskOf("sink and window"), /*isCpu=*/true); // 4, and 24
+  const auto facts = VariantFacts::of(maskOf("sink and window"), config::DeviceKind::Cpu); // 4, and 24
   VisibleTree visible;
   TreeView view;
   visible.read(tree, facts.reach, facts.trimStep, view);
@@ -193,7 +194,7 @@ TEST(VisibleTreeTest, SinksAndWindowsAreTwoPlacesOfANode) {
 TEST(VisibleTreeTest, BeginningsAreAtSteps) {
   KvTree tree;
   (void)tree.addQuery(tree.addNode(-1, 1000, 5).value());
-  const auto facts = VariantFacts::of(maskOf("window"), /*isCpu=*/false); // pages of 16
+  const auto facts = VariantFacts::of(maskOf("window"), config::DeviceKind::Gpu); // pages of 16
   ASSERT_EQ(facts.trimStep, 16);
   VisibleTree visible;
   TreeView view;
@@ -207,7 +208,7 @@ TEST(VisibleTreeTest, LateQueriesOfAChainDoNotReadItsBeginning) {
   const int node = tree.addNode(-1, 4000, 0).value();
   for (int i = 1; i <= 4000; ++i)
     (void)tree.addQuery(node, i);
-  const auto facts = VariantFacts::of(maskOf("window"), /*isCpu=*/true);
+  const auto facts = VariantFacts::of(maskOf("window"), config::DeviceKind::Cpu);
   VisibleTree visible;
   TreeView view;
   visible.read(tree, facts.reach, facts.trimStep, view);
@@ -240,8 +241,8 @@ std::vector<std::vector<int>> chunksOfQueries(const Plan &plan) {
   for (const abi::Item &item : plan.items) {
     EXPECT_EQ(item.runCount, 1) << "a chunk is one run";
     for (int q = 0; q < item.queryCount; ++q)
-      begins[static_cast<std::size_t>(plan.callerIndex[static_cast<std::size_t>(item.queryBegin + q)])]
-          .push_back(plan.runs[static_cast<std::size_t>(item.runBegin)].position);
+      begins[static_cast<std::size_t>(plan.callerIndex[static_cast<std::size_t>(item.queryBegin + q)])].push_back(
+          plan.runs[static_cast<std::size_t>(item.runBegin)].position);
   }
   for (std::vector<int> &own : begins)
     std::sort(own.begin(), own.end());
@@ -249,7 +250,7 @@ std::vector<std::vector<int>> chunksOfQueries(const Plan &plan) {
 }
 
 TEST(VisibleTreeTest, AnInvariantPlanGivesAQueryTheChunksThatShowItSomethingWhoeverElseIsThere) {
-  const auto facts = VariantFacts::of(maskOf("window"), /*isCpu=*/true); // of 20 tokens
+  const auto facts = VariantFacts::of(maskOf("window"), config::DeviceKind::Cpu); // of 20 tokens
   const config::Config config = makeConfig(32, {16}, spec::Partition::Node);
   const std::vector<int> lengths{10, 0, 25, 3, 70, 1, 19};
   const auto plan = [&](std::vector<int> branches) {
@@ -274,7 +275,7 @@ TEST(VisibleTreeTest, AnInvariantPlanGivesAQueryTheChunksThatShowItSomethingWhoe
 }
 
 TEST(VisibleTreeTest, AnInvariantPlanEndsWhereAWindowLeavesAChunk) {
-  const auto facts = VariantFacts::of(maskOf("window"), /*isCpu=*/true);
+  const auto facts = VariantFacts::of(maskOf("window"), config::DeviceKind::Cpu);
   const config::Config config = makeConfig(32, {16}, spec::Partition::Node);
   KvTree tree;
   const int prompt = tree.addNode(-1, 992, 0).value();

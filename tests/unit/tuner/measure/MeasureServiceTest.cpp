@@ -26,7 +26,7 @@ Work makeWork() {
 }
 
 json config(spec::Partition partition, int chunk) {
-  config::Config made = *kernels::defaultConfig(Scalar::variant());
+  config::Config made = *kernels::defaultConfig(Scalar::variant(), nullptr);
   made.partition = partition;
   made.chunkTokens = chunk;
   return config::toJson(made);
@@ -166,7 +166,7 @@ TEST(MeasureServiceTest, WhatIsNotThereIsAnError) {
 TEST(MeasureServiceTest, KernelsSurviveTheWay) {
   package::KernelSet kernels;
   kernels.arch = "sm_90a";
-  kernels.config = *kernels::defaultConfig(Scalar::variant());
+  kernels.config = *kernels::defaultConfig(Scalar::variant(), nullptr);
   for (const char *entry : {"one", "two"}) {
     package::Kernel kernel;
     kernel.entry = entry;
@@ -199,7 +199,7 @@ protected:
     inputs = std::move(*made);
     inputs.inputs.queryCount = static_cast<int>(inputs.trees[0].queries().size());
     const auto plan = plan::makePlan(inputs.trees[0], plan::VariantFacts::of(work.variant),
-                                     *kernels::defaultConfig(work.variant), 1);
+                                     *kernels::defaultConfig(work.variant, nullptr), 1);
     ASSERT_TRUE(plan.ok());
     ASSERT_TRUE(exec::runCpu(Scalar::kernel(), work.variant, *plan, inputs.inputs, outputs, 1).ok());
   }

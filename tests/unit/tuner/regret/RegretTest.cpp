@@ -205,7 +205,7 @@ TEST_F(RegretTest, EachTreeOfTheClassHasTheUntunedChoiceThatItWouldGet) {
   add(entry);
   request_.units = 132;
   request_.untuned = [&](const VariantSignature &signature) {
-    return kernels::defaultConfigs(signature.variant(), *request_.target);
+    return kernels::defaultConfigs(signature.variant(), request_.target);
   };
   request_.treesOf = [&](const Entry &) { return std::vector{&light, &wide}; };
   std::vector<std::pair<int, int>> asked; // tree, rows of the only config

@@ -33,7 +33,7 @@ TEST(RatioAxisTest, IsLogarithmicAndHoldsAllRatiosAndOne) {
 }
 
 TEST(PlotsTest, ThePathShowsEveryCandidateOnce) {
-  const std::string plot = pathPlot(finishedClass(), false);
+  const std::string plot = pathPlot(finishedClass());
   EXPECT_THAT(plot, HasSubstr("1, default: auto, chunk open"));
   EXPECT_THAT(plot, HasSubstr("2, guided: union, chunk 256"));
   EXPECT_THAT(plot, HasSubstr("dropped after 2 measurements"));
@@ -42,31 +42,31 @@ TEST(PlotsTest, ThePathShowsEveryCandidateOnce) {
 }
 
 TEST(PlotsTest, ChunksAreInOrderTheOpenOneFirst) {
-  const std::string plot = chunkPlot(finishedClass(), false);
+  const std::string plot = chunkPlot(finishedClass());
   EXPECT_LT(plot.find(">open<"), plot.find(">256<"));
   EXPECT_LT(plot.find(">256<"), plot.find(">512<"));
   EXPECT_EQ(count(plot, "<polyline"), 3u); // one a partition that was timed
 }
 
 TEST(PlotsTest, TilesAreAMapOfBothSizesOrOfRowsAndChunk) {
-  const std::string both = tilePlot(finishedClass(), 0, false);
+  const std::string both = tilePlot(finishedClass(), 0);
   EXPECT_THAT(both, HasSubstr("tile_q and tile_kv"));
   EXPECT_THAT(both, HasSubstr(">0.81<"));
   EXPECT_THAT(both, HasSubstr("not tried"));
   ClassData one = finishedClass();
   for (CandidateData &candidate : one.candidates)
     candidate.config.phases[0].tileKv = 64;
-  EXPECT_THAT(tilePlot(one, 0, false), HasSubstr("tile_q and chunk"));
-  EXPECT_FALSE(hasTwoPhases(one));
+  EXPECT_THAT(tilePlot(one, 0), HasSubstr("tile_q and chunk"));
+  EXPECT_FALSE(hasTwoKernels(one));
 }
 
 TEST(PlotsTest, NothingTimedGivesNoPlot) {
   ClassData one = finishedClass();
   for (CandidateData &candidate : one.candidates)
     candidate.ratio = 0;
-  EXPECT_EQ(pathPlot(one, false), "");
-  EXPECT_EQ(chunkPlot(one, false), "");
-  EXPECT_EQ(tilePlot(one, 0, false), "");
+  EXPECT_EQ(pathPlot(one), "");
+  EXPECT_EQ(chunkPlot(one), "");
+  EXPECT_EQ(tilePlot(one, 0), "");
   EXPECT_EQ(gainPlot({}), "");
 }
 

@@ -100,9 +100,11 @@ TEST(SessionDataTest, ConfigsReadAsPeopleSayThem) {
   config.chunkTokens = 256;
   config.phases = {{"wide", 16, config::Family::Sm90, 128, 64, 4, 12},
                    {"narrow", -1, config::Family::Sm80, 16, 64, 3, 4}};
-  EXPECT_EQ(configText(config, false),
+  EXPECT_EQ(configText(config),
             "union, chunk 256, wide sm90 128x64, 4 stages, 12 warps, narrow sm80 16x64, 3 stages, 4 warps");
-  EXPECT_EQ(configText(config, true), "union, chunk 256, 128 rows");
+  for (config::PhaseConfig &phase : config.phases)
+    phase.family = config::Family::Cpu;
+  EXPECT_EQ(configText(config), "union, chunk 256, 128 rows");
 }
 
 } // namespace

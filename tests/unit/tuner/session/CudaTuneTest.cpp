@@ -53,7 +53,7 @@ protected:
     input_.backend.source = sourceOf(input_.variant);
     input_.backend.open = [this] { return measure::openCuda(input_.variant); };
     input_.backend.untuned = [this](const config_cache::DeviceKey &key) {
-      return kernels::defaultConfigs(input_.variant, *config_cache::targetOf(key));
+      return kernels::defaultConfigs(input_.variant, config_cache::targetOf(key));
     };
     options_.configPath = folder_.path("configs.json");
     options_.journal = folder_.path("journal.jsonl");

@@ -32,7 +32,7 @@ std::vector<double> search(const Recording &recording, search::StrategyKind kind
   for (const tree::KvTree &tree : trees)
     pointers.push_back(&tree);
   const plan::VariantFacts facts =
-      plan::VariantFacts::of(recording.signature.variant(), recording.device.isCpu());
+      plan::VariantFacts::of(recording.signature.variant(), recording.device.kind);
   search::PlanModel model(recording.space, facts, pointers, recording.device.units);
 
   const std::vector<space::Point> points = recording.space.points();

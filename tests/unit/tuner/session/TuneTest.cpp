@@ -223,7 +223,7 @@ TEST_F(TuneTest, WhereTheTimeIsShortAClassIsConfirmedAtOnce) {
   EXPECT_FALSE(kept.file.entries[0].isComplete);
   json older = events("done").front();
   older["entry"].erase("complete");
-  EXPECT_FALSE(reportOfDone(older)->entry.isComplete);
+  EXPECT_FALSE(reportOfDone(older, config::DeviceKind::Cpu)->entry.isComplete);
   int final = 0, confirmation = 0;
   for (const json &event : events("measured")) {
     final += event["round"] >= 1'000'000 && event["round"] < 2'000'000;

@@ -71,7 +71,7 @@ TEST(SpaceTest, EveryPointCanBeCompiled) {
   const Space space = make(llama(), &hopper(), {"partition=union", "chunk_tokens=0", "stages=2,4"});
   int seen = 0;
   for (const Point &point : space.points()) {
-    const auto legal = kernels::checkConfig(space.kernel(), space.configOf(point), hopper());
+    const auto legal = kernels::checkConfig(space.kernel(), space.configOf(point), &hopper());
     ASSERT_TRUE(legal.ok()) << legal.error().message;
     ++seen;
   }
@@ -82,7 +82,7 @@ TEST(SpaceTest, HoldsTheUntunedConfigOfAGpu) {
   for (const auto &[queryHeads, kvHeads] : {std::pair(32, 32), {32, 8}, {16, 1}, {64, 8}}) {
     const spec::Variant variant = llama(queryHeads, kvHeads);
     const Space space = make(variant, &hopper());
-    auto config = kernels::defaultConfig(variant, hopper());
+    auto config = kernels::defaultConfig(variant, &hopper());
     ASSERT_TRUE(config.ok());
     const auto point = space.find(*config);
     ASSERT_TRUE(point.has_value()) << queryHeads << "/" << kvHeads << " " << config::toJson(*config).dump();

@@ -44,7 +44,7 @@ inline Problem makeProblem(const spec::Variant &variant, tree::KvTree tree, int 
   auto params = bindParams(variant, assignmentsFor(variant));
   EXPECT_TRUE(params.ok()) << (params.ok() ? "" : params.error().message);
   problem.inputs = makeRandomInputs(variant, tree, *placement, *params, seed);
-  auto config = kernels::defaultConfig(variant);
+  auto config = kernels::defaultConfig(variant, nullptr);
   EXPECT_TRUE(config.ok());
   config->chunkTokens = chunkTokens;
   if (partition)

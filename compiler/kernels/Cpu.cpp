@@ -1,0 +1,94 @@
+#include "compiler/kernels/DefaultConfig.h"
+
+#include <algorithm>
+
+/// A CPU's vector code: threads that take items of any size, with no kernel of their own for a phase. See
+/// compiler/codegen/cpu.
+namespace deft::kernels {
+namespace {
+
+using support::Result;
+using Site = PhaseSite;
+
+constexpr int kMost = 4096; ///< rows, or tokens
+
+std::string rangeText(const char *name, int value) {
+  return std::string(name) + " is " + std::to_string(value) + ", not between 1 and " + std::to_string(kMost);
+}
+bool isInRange(int value) { return value >= 1 && value <= kMost; }
+
+constexpr PhaseRule kRules[] = {
+    {"rows", [](const Site &site) { return isInRange(site.phase.tileQ); },
+     [](const Site &site) { return rangeText("tile_q", site.phase.tileQ); }, nullptr},
+    // It has no tiles of tokens, but an order of tokens may be by them.
+    {"tokens", [](const Site &site) { return isInRange(site.phase.tileKv); },
+     [](const Site &site) { return rangeText("tile_kv", site.phase.tileKv); }, nullptr},
+};
+
+/// By prices that say no row_step of their own, which are a GPU's.
+int paddedRows(const PhaseConfig &phase, int rows) { return std::max(phase.tileQ, rows); }
+
+TileCost tileCost(const PhaseConfig &, int, const config::CostCoefficients &cost) {
+  return {.gflops = cost.blockGflops};
+}
+
+/// Items are cut as for a GPU without much memory: its phases, with numbers that mean nothing here.
+Result<std::vector<PhaseConfig>> scheduled(const KernelShape &shape, std::span<const spec::PhaseSpec> given,
+                                           const target::Target *) {
+  auto chosen = phasesOfAnyGpu(shape, given);
+  if (chosen)
+    for (PhaseConfig &phase : *chosen)
+      phase.family = config::Family::Cpu;
+  return chosen;
+}
+
+TunedPhase tuned(std::vector<int> tileQ) {
+  return {.phase = {.name = "tiles", .family = config::Family::Cpu, .tileQ = 64},
+          .rowsAbove = {},
+          .tileQ = std::move(tileQ),
+          .tileKv = {},
+          .stages = {},
+          .warps = {}};
+}
+
+std::vector<TunedPhases> tunedPhases(const KernelShape &shape) {
+  return {{"cpu", {tuned(rowsThatHold(shape, {16, 32, 64, 128, 256}))}}};
+}
+
+/// Journals have one value of each number that means nothing.
+TunedPhase tunedOfSchedule(const KernelShape &shape) {
+  return {.phase = {.name = {}, .family = config::Family::Cpu},
+          .rowsAbove = {},
+          .tileQ = rowsThatHold(shape, {16, 32, 64, 128}),
+          .tileKv = {32},
+          .stages = {2},
+          .warps = {2}};
+}
+
+} // namespace
+
+constinit const Family cpu{
+    .name = "cpu",
+    .device = config::DeviceKind::Cpu,
+    .mma = {},
+    .rules = kRules,
+    .countsRowsAlone = true,
+    .smemBytes = nullptr,
+    .registers = nullptr,
+    .blocksAtOnce = {},
+    .canDeal = false,
+    .mostWaves = 1,
+    .readsByTensorMap = false,
+    .whyNotInvariant = {},
+    .paddedRows = paddedRows,
+    .tileCost = tileCost,
+    .groupRows = 0,
+    .defaults = nullptr,
+    .scheduled = scheduled,
+    .tuned = tunedPhases,
+    .tunedOfSchedule = tunedOfSchedule,
+    .mostTunedRows = 512, // the sums of as many fill the second-level cache of a core
+    .oddness = nullptr,
+};
+
+} // namespace deft::kernels

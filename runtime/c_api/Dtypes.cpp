@@ -1,0 +1,31 @@
+#include "runtime/c_api/Dtypes.h"
+
+namespace deft::c {
+
+deft_dtype dtypeOf(DType dtype) {
+  switch (dtype) {
+  case DType::F16:
+    return DEFT_F16;
+  case DType::BF16:
+    break;
+  }
+  return DEFT_BF16;
+}
+
+std::string dtypeName(deft_dtype dtype) {
+  switch (dtype) {
+  case DEFT_I32:
+    return "int32";
+  case DEFT_F16:
+    return "float16";
+  case DEFT_F32:
+    return "float32";
+  case DEFT_BF16:
+    return "bfloat16";
+  default:
+    return "of dtype " + std::to_string(dtype) + " (DLPack's code " + std::to_string(dtype >> 8) + ", " +
+           std::to_string(dtype & 0xff) + " bits)";
+  }
+}
+
+} // namespace deft::c

@@ -1,0 +1,108 @@
+#include "runtime/c_api/Handles.h"
+#include "runtime/c_api/PlanParts.h"
+#include "runtime/c_api/RunTensors.h"
+#include "runtime/c_api/Sized.h"
+
+using namespace deft::c;
+
+struct deft_gpu_plan {
+  deft::GpuPlan plan;
+};
+
+deft_status deft_gpu_plan_make(const deft_gpu_attention *attention, const deft_tree *tree,
+                               const deft_gpu_plan_options *options, deft_gpu_plan **plan) {
+  return make(__func__, {{"attention", attention}, {"tree", tree}}, plan,
+              [&]() -> deft::Result<deft::GpuPlan> {
+                const auto known = readSized("deft_gpu_plan_options", options);
+                if (!known)
+                  return known.error();
+                const auto onHost = planOptionsOf(known->plan);
+                if (!onHost)
+                  return onHost.error();
+                return deft::GpuPlan::make(attention->loaded, *tree->seen,
+                                           {.plan = *onHost, .runsAhead = known->runs_ahead});
+              });
+}
+
+void deft_gpu_plan_destroy(deft_gpu_plan *plan) { delete plan; }
+
+deft_status deft_gpu_plan_advance(deft_gpu_plan *plan, const deft_tree *tree, deft_advanced *advanced) {
+  return call(__func__, {{"plan", plan}, {"tree", tree}},
+              [&] { return giveAdvanced(plan->plan.advance(*tree->seen), advanced); });
+}
+
+deft_status deft_gpu_plan_upload(deft_gpu_plan *plan, deft_gpu_stream stream) {
+  return call(__func__, {{"plan", plan}}, [&] { return plan->plan.upload(stream); });
+}
+
+deft_status deft_gpu_plan_run(deft_gpu_plan *plan, const deft_gpu_attention *attention,
+                              const deft_inputs *inputs, const deft_outputs *outputs,
+                              deft_gpu_stream stream) {
+  return call(__func__, {{"plan", plan}, {"attention", attention}, {"inputs", inputs}, {"outputs", outputs}},
+              [&]() -> deft::Result<void> {
+                const deft::GpuAttention &loaded = attention->loaded;
+                const auto tensors =
+                    checkTensors(loaded.attention(), plan->plan.queryCount(),
+                                 {.isGpu = true, .gpu = loaded.gpu().facts().index}, inputs, outputs);
+                if (!tensors)
+                  return tensors.error();
+                if (tensors->params)
+                  return usage("deft_inputs::params is given, on a GPU the attention has its parameters",
+                               "load it with them, or call deft_gpu_attention_with_params");
+                return plan->plan.run(loaded,
+                                      {.q = tensors->q,
+                                       .k = tensors->k,
+                                       .v = tensors->v,
+                                       .pageTable = tensors->pageTable.data(),
+                                       .strides = tensors->strides},
+                                      {.out = tensors->out, .lse = tensors->lse}, stream);
+              });
+}
+
+deft_status deft_gpu_plan_check_replays(deft_gpu_plan *plan) {
+  return call(__func__, {{"plan", plan}}, [&] { return plan->plan.checkReplays(); });
+}
+
+deft_status deft_gpu_plan_reserve(deft_gpu_plan *plan, const deft_gpu_room *room) {
+  return call(__func__, {{"plan", plan}, {"room", room}}, [&]() -> deft::Result<void> {
+    const auto known = readSized("deft_gpu_room", room);
+    if (!known)
+      return known.error();
+    return plan->plan.reserve(
+        {.queries = known->queries, .items = known->items, .runs = known->runs, .partials = known->partials});
+  });
+}
+
+deft_status deft_gpu_plan_get_room(const deft_gpu_plan *plan, deft_gpu_room *room) {
+  return call(__func__, {{"plan", plan}, {"room", room}}, [&] {
+    const deft::GpuRoom own = plan->plan.room();
+    deft_gpu_room known{};
+    known.queries = own.queries;
+    known.items = own.items;
+    known.runs = own.runs;
+    known.partials = own.partials;
+    return writeSized("deft_gpu_room", known, room);
+  });
+}
+
+int32_t deft_gpu_plan_is_current(const deft_gpu_plan *plan) {
+  return ask(__func__, {"plan", plan}, 0, [&] { return plan->plan.isCurrent(); });
+}
+
+int32_t deft_gpu_plan_query_count(const deft_gpu_plan *plan) {
+  return ask(__func__, {"plan", plan}, 0, [&] { return plan->plan.queryCount(); });
+}
+
+deft_status deft_gpu_plan_get_summary(const deft_gpu_plan *plan, deft_plan_summary *summary) {
+  return call(__func__, {{"plan", plan}, {"summary", summary}},
+              [&] { return giveSummary(plan->plan.summary(), summary); });
+}
+
+deft_status deft_gpu_plan_get_choice(const deft_gpu_plan *plan, deft_config_choice **choice) {
+  if (choice)
+    *choice = nullptr;
+  return call(__func__, {{"plan", plan}, {"choice", choice}}, [&]() -> deft::Result<void> {
+    *choice = makeChoice(plan->plan.choice());
+    return {};
+  });
+}

@@ -1,0 +1,255 @@
+#include "runtime/c_api/RunTensors.h"
+
+#include "runtime/c_api/Dtypes.h"
+#include "runtime/c_api/Sized.h"
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+namespace deft::c {
+
+namespace {
+
+/// A dimension that a tensor must have; of size -1: any.
+struct Dimension {
+  const char *name;
+  std::int64_t size;
+};
+using Dimensions = std::vector<Dimension>;
+
+/// A tensor that is as it must be.
+struct Checked {
+  void *data = nullptr;
+  std::vector<std::int64_t> shape;
+  std::vector<std::int64_t> strides; ///< of dimensions with one element: as if it were packed
+};
+
+std::string listText(std::span<const std::int64_t> values) {
+  std::string text = "[";
+  for (std::size_t i = 0; i < values.size(); ++i)
+    text += (i > 0 ? ", " : "") + std::to_string(values[i]);
+  return text + "]";
+}
+
+/// "[queries, query_heads, head_dim] = [2, 32, 128]"
+std::string dimensionsText(const Dimensions &dimensions) {
+  std::string names, sizes;
+  for (const Dimension &dimension : dimensions) {
+    const char *const comma = names.empty() ? "" : ", ";
+    names += std::string(comma) + dimension.name;
+    sizes += comma + (dimension.size < 0 ? "any" : std::to_string(dimension.size));
+  }
+  return "[" + names + "] = [" + sizes + "]";
+}
+
+std::string placeName(int type, int index) {
+  switch (type) {
+  case DEFT_DEVICE_CPU:
+    return "memory of the CPU";
+  case DEFT_DEVICE_CUDA:
+    return "memory of CUDA device " + std::to_string(index);
+  case DEFT_DEVICE_CUDA_HOST:
+    return "page-locked memory of the CPU";
+  case DEFT_DEVICE_CUDA_MANAGED:
+    return "managed memory of CUDA";
+  default:
+    return "memory of device type " + std::to_string(type);
+  }
+}
+
+class TensorCheck {
+public:
+  TensorCheck(const RunPlace &place, std::string attention)
+      : place_(place), attention_(std::move(attention)) {}
+
+  Result<Checked> check(const std::string &name, const deft_tensor *given, deft_dtype dtype,
+                        const Dimensions &dimensions) const {
+    const auto tensor = readSized("deft_tensor", given);
+    if (!tensor)
+      return Error{tensor.error().code, name + ": " + tensor.error().message, tensor.error().hint};
+    if (auto lies = checkPlace(name, *tensor); !lies)
+      return lies.error();
+    if (tensor->dtype != dtype)
+      return usage(name + " is " + dtypeName(tensor->dtype) + ", `" + attention_ + "` takes " +
+                   dtypeName(dtype));
+    Checked checked{.data = tensor->data, .shape = {}, .strides = {}};
+    if (auto shaped = checkShape(name, *tensor, dimensions, checked); !shaped)
+      return shaped.error();
+    const auto bytes = static_cast<std::uintptr_t>(dtype & 0xff) / 8;
+    if (reinterpret_cast<std::uintptr_t>(tensor->data) % bytes != 0)
+      return usage(name + " does not begin at a multiple of " + std::to_string(bytes) + " bytes");
+    return checked;
+  }
+
+  /// As check() does, and that the elements lie side by side.
+  Result<Checked> checkPacked(const std::string &name, const deft_tensor *given, deft_dtype dtype,
+                              const Dimensions &dimensions) const {
+    auto checked = check(name, given, dtype, dimensions);
+    if (!checked)
+      return checked;
+    const auto packed = packedStrides(checked->shape);
+    if (checked->strides != packed)
+      return usage(name + " of shape " + listText(checked->shape) + " has strides " +
+                       listText(checked->strides) + ", it must be packed: " + listText(packed),
+                   "hand over a contiguous copy");
+    return checked;
+  }
+
+private:
+  /// The shape has a dimension at least. The first one's size is any number, and no stride has it as a
+  /// factor.
+  static std::vector<std::int64_t> packedStrides(const std::vector<std::int64_t> &shape) {
+    std::vector<std::int64_t> strides(shape.size(), 1);
+    for (std::size_t i = shape.size() - 1; i-- > 0;)
+      strides[i] = strides[i + 1] * shape[i + 1];
+    return strides;
+  }
+
+  Result<void> checkPlace(const std::string &name, const deft_tensor &tensor) const {
+    const int type = tensor.device_type;
+    if (type == DEFT_DEVICE_UNSAID || type == DEFT_DEVICE_CUDA_MANAGED)
+      return {};
+    const bool fits = place_.isGpu ? type == DEFT_DEVICE_CUDA && tensor.device_id == place_.gpu
+                                   : type == DEFT_DEVICE_CPU || type == DEFT_DEVICE_CUDA_HOST;
+    if (fits)
+      return {};
+    return usage(name + " is in " + placeName(type, tensor.device_id) + ", the run takes " +
+                 placeName(place_.isGpu ? DEFT_DEVICE_CUDA : DEFT_DEVICE_CPU, place_.gpu));
+  }
+
+  static Result<void> checkShape(const std::string &name, const deft_tensor &tensor,
+                                 const Dimensions &dimensions, Checked &checked) {
+    const auto mustBe = [&] { return ", it must be " + dimensionsText(dimensions); };
+    if (tensor.ndim < 0 || static_cast<std::size_t>(tensor.ndim) != dimensions.size())
+      return usage(name + " has " + std::to_string(tensor.ndim) + " dimensions" + mustBe());
+    if (!tensor.shape)
+      return usage(name + " has no shape" + mustBe());
+    checked.shape.assign(tensor.shape, tensor.shape + tensor.ndim);
+    for (std::size_t i = 0; i < dimensions.size(); ++i) {
+      const bool fits =
+          dimensions[i].size < 0 ? checked.shape[i] >= 0 : checked.shape[i] == dimensions[i].size;
+      if (!fits)
+        return usage(name + " is " + listText(checked.shape) + mustBe());
+    }
+    checked.strides = packedStrides(checked.shape);
+    if (!tensor.strides)
+      return {};
+    bool isEmpty = false; // then no stride is ever taken
+    for (const std::int64_t size : checked.shape)
+      isEmpty = isEmpty || size == 0;
+    for (std::size_t i = 0; i < dimensions.size(); ++i)
+      if (!isEmpty && checked.shape[i] > 1)
+        checked.strides[i] = tensor.strides[i];
+    return {};
+  }
+
+  RunPlace place_;
+  std::string attention_;
+};
+
+/// The caches as the spec orders their dimensions, and where the strides of tokens, heads and pages stand.
+struct CacheShape {
+  Dimensions dimensions;
+  int page = -1, token = 0, head = 0;
+
+  explicit CacheShape(const Attention &attention) {
+    const Dimension heads{"kv_heads", attention.kvHeads()}, dim{"head_dim", attention.headDim()};
+    const Dimension slots{"page_size", attention.pageSize()};
+    const CacheStrides packed = attention.strides();
+    if (attention.pageSize() == 0) {
+      dimensions = {{"tokens", -1}, heads, dim};
+      token = 0, head = 1;
+    } else if (packed.token == packed.head * attention.kvHeads()) { // the heads of a token side by side: nhd
+      dimensions = {{"pages", -1}, slots, heads, dim};
+      page = 0, token = 1, head = 2;
+    } else {
+      dimensions = {{"pages", -1}, heads, slots, dim};
+      page = 0, head = 1, token = 2;
+    }
+  }
+
+  Result<CacheStrides> stridesOf(const std::string &name, const Checked &cache) const {
+    for (const std::int64_t stride : cache.strides)
+      if (stride < 0)
+        return usage(name + " has strides " + listText(cache.strides) + ", none may be less than 0");
+    if (cache.strides.back() != 1)
+      return usage(name + " has strides " + listText(cache.strides) + ", the last must be 1",
+                   "the elements of a head lie side by side");
+    const auto at = [&](int index) { return index < 0 ? 0 : cache.strides[static_cast<std::size_t>(index)]; };
+    return CacheStrides{.page = at(page), .token = at(token), .head = at(head)};
+  }
+};
+
+/// K and V, as far as they are given, and their common strides.
+Result<void> checkCaches(const TensorCheck &check, const Attention &attention, const deft_inputs &inputs,
+                         RunTensors &tensors) {
+  const CacheShape shape(attention);
+  std::optional<Checked> first;
+  for (const auto &[name, given, data] :
+       {std::tuple("k", inputs.k, &tensors.k), std::tuple("v", inputs.v, &tensors.v)}) {
+    if (!given)
+      continue;
+    auto cache = check.check(name, given, dtypeOf(attention.dtype()), shape.dimensions);
+    if (!cache)
+      return cache.error();
+    const auto strides = shape.stridesOf(name, *cache);
+    if (!strides)
+      return strides.error();
+    if (first && (first->shape != cache->shape || first->strides != cache->strides))
+      return usage("v of shape " + listText(cache->shape) + " has strides " + listText(cache->strides) +
+                       ", k of shape " + listText(first->shape) + " has " + listText(first->strides),
+                   "both lie in the same way");
+    *data = cache->data;
+    tensors.strides = *strides;
+    first = std::move(*cache);
+  }
+  return {};
+}
+
+} // namespace
+
+Result<RunTensors> checkTensors(const Attention &attention, int queries, const RunPlace &place,
+                                const deft_inputs *givenInputs, const deft_outputs *givenOutputs) {
+  const auto inputs = readSized("deft_inputs", givenInputs);
+  if (!inputs)
+    return inputs.error();
+  const auto outputs = readSized("deft_outputs", givenOutputs);
+  if (!outputs)
+    return outputs.error();
+  const TensorCheck check(place, attention.name());
+  RunTensors tensors;
+  tensors.params = inputs->params;
+  const Dimensions rows = {{"queries", queries}, {"query_heads", attention.queryHeads()}};
+  Dimensions rowsOfDim = rows;
+  rowsOfDim.push_back({"head_dim", attention.headDim()});
+  if (inputs->q) {
+    const auto q = check.checkPacked("q", inputs->q, dtypeOf(attention.dtype()), rowsOfDim);
+    if (!q)
+      return q.error();
+    tensors.q = q->data;
+  }
+  if (auto checked = checkCaches(check, attention, *inputs, tensors); !checked)
+    return checked.error();
+  if (inputs->page_table) {
+    const auto table = check.checkPacked("page_table", inputs->page_table, DEFT_I32, {{"entries", -1}});
+    if (!table)
+      return table.error();
+    tensors.pageTable = {static_cast<const int *>(table->data), static_cast<std::size_t>(table->shape[0])};
+  }
+  if (outputs->out) {
+    const auto out = check.checkPacked("out", outputs->out, dtypeOf(attention.outputDtype()), rowsOfDim);
+    if (!out)
+      return out.error();
+    tensors.out = out->data;
+  }
+  if (outputs->lse) {
+    const auto lse = check.checkPacked("lse", outputs->lse, DEFT_F32, rows);
+    if (!lse)
+      return lse.error();
+    tensors.lse = static_cast<float *>(lse->data);
+  }
+  return tensors;
+}
+
+} // namespace deft::c

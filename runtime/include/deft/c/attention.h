@@ -1,0 +1,111 @@
+#pragma once
+
+#include <deft/c/status.h>
+#include <deft/c/tensor.h>
+
+/// What is computed: an attention, out of a spec or a package.
+
+DEFT_C_BEGIN
+
+/// A compiled attention. Immutable; all threads may use one. Compiling takes some tenths of a second, so do
+/// it once. What was made with it goes on without it.
+typedef struct deft_attention deft_attention;
+
+/// All zero is all default.
+typedef struct deft_compile_options {
+  size_t size;           ///< sizeof(deft_compile_options)
+  const char *attention; ///< which one, where the spec defines several; null: the only one
+  /// Of a spec given as text: how its errors call it (null: "spec"), and where its imports are looked for;
+  /// files outside of that folder are not read. Null: only the shipped library can be imported.
+  const char *name;
+  const char *import_folder;
+} deft_compile_options;
+
+/// Compiles a spec for this machine's processor. DEFT_DIAGNOSTICS where it is wrong; DEFT_ENVIRONMENT where
+/// the library has no compiler (deft_has_compiler). `options` may be null. On an error `*attention` is null,
+/// as it is in all calls that make a handle.
+DEFT_C_API deft_status deft_attention_compile(const char *text, const deft_compile_options *options,
+                                              deft_attention **attention);
+
+/// Compiles the spec in a file, or a shipped spec by its name ("llama3_8b"). Imports are looked for beside
+/// the file, then in the shipped library; `name` and `import_folder` are not used.
+DEFT_C_API deft_status deft_attention_compile_file(const char *path, const deft_compile_options *options,
+                                                   deft_attention **attention);
+
+/// Loads what `deftc build` made: for this machine's processor with `--cpu`, and for GPUs. A package holds
+/// native code: trust it like a program. `name`: which of its attentions; null: the only one.
+DEFT_C_API deft_status deft_attention_load_package(const char *path, const char *name,
+                                                   deft_attention **attention);
+
+DEFT_C_API void deft_attention_destroy(deft_attention *attention);
+
+typedef struct deft_attention_facts {
+  size_t size;      ///< sizeof(deft_attention_facts), set by the caller
+  const char *name; ///< belongs to the attention
+  int32_t query_heads;
+  int32_t kv_heads;
+  int32_t head_dim;
+  int32_t page_size;       ///< tokens of a page; 0: the cache is contiguous
+  deft_dtype dtype;        ///< of q, k and v
+  deft_dtype output_dtype; ///< of out
+  /// 1 where the spec says `with lse`: only then a run can give the log-sum-exp. Never for sigmoid attention.
+  int32_t has_lse;
+  int32_t param_count;
+  /// The strides that the spec's `kv_cache` means, packed without gaps, in elements; page_stride is 0 where
+  /// the cache is contiguous.
+  int64_t page_stride;
+  int64_t token_stride;
+  int64_t head_stride;
+} deft_attention_facts;
+
+DEFT_C_API deft_status deft_attention_get_facts(const deft_attention *attention, deft_attention_facts *facts);
+
+/// A parameter that the spec declares.
+typedef struct deft_param_info {
+  size_t size;         ///< sizeof(deft_param_info), set by the caller
+  const char *name;    ///< belongs to the attention
+  deft_dtype dtype;    ///< DEFT_F32 or DEFT_I32
+  int32_t length;      ///< 1, or one value a query head or KV head
+  int32_t is_array;    ///< 0 or 1
+  int32_t has_default; ///< 0: a run fails that does not give it
+} deft_param_info;
+
+/// `index` is from 0 to param_count - 1, in the order of the spec.
+DEFT_C_API deft_status deft_attention_get_param(const deft_attention *attention, int32_t index,
+                                                deft_param_info *info);
+
+/// What the compiler makes of an attention, as text to read.
+enum {
+  DEFT_SOURCE_IR = 0,  ///< the deft dialect of MLIR, after the passes
+  DEFT_SOURCE_CUDA = 1 ///< a kernel's translation unit as NVRTC gets it
+};
+
+/// For CUDA. All zero is all default.
+typedef struct deft_source_options {
+  size_t size;              ///< sizeof(deft_source_options)
+  const char *architecture; ///< null: "sm_90a"
+  const char *phase;        ///< of the untuned config, or "merge"; null: the first
+} deft_source_options;
+
+/// `*text` is the caller's: deft_free. `options` may be null. The IR, and CUDA of what is not a package, need
+/// a library with the compiler: DEFT_ENVIRONMENT without.
+DEFT_C_API deft_status deft_attention_get_source(const deft_attention *attention, int32_t kind,
+                                                 const deft_source_options *options, char **text);
+
+/// Values of an attention's parameters. For one thread that changes them, or many that read.
+typedef struct deft_params deft_params;
+
+/// Begins with the defaults.
+DEFT_C_API deft_status deft_params_make(const deft_attention *attention, deft_params **params);
+DEFT_C_API deft_status deft_params_copy(const deft_params *params, deft_params **copy);
+DEFT_C_API void deft_params_destroy(deft_params *params);
+
+/// Sets a scalar, or every head of an array. An i32 takes whole numbers only, an f32 finite ones.
+DEFT_C_API deft_status deft_params_set(deft_params *params, const char *name, double value);
+/// Sets an array, one value a head (deft_param_info::length); they are copied.
+DEFT_C_API deft_status deft_params_set_f32(deft_params *params, const char *name, const float *values,
+                                           size_t count);
+DEFT_C_API deft_status deft_params_set_i32(deft_params *params, const char *name, const int32_t *values,
+                                           size_t count);
+
+DEFT_C_END

@@ -1,0 +1,171 @@
+#pragma once
+
+#include <deft/c/plan.h>
+#include <deft/c/sequence_tree.h>
+#include <deft/c/tensor.h>
+
+/// On NVIDIA GPUs of compute capability 8.0 and newer. The driver is looked for at run time: programs that
+/// are linked with the library start on machines without one.
+///
+/// Tensors of a run are memory of the GPU. Everything that a call puts on a stream happens behind what is
+/// there and before what comes; deft_gpu_plan_run waits for nothing, allocates nothing and touches no other
+/// stream, so it can be captured in a CUDA graph. A replay of the graph computes the plan that was uploaded
+/// last. A capture fixes pointers, parameters and the room for plans (deft_gpu_plan_reserve). A step that
+/// needs more room is an error when the plan advances, and the graph must be captured again with a new plan.
+
+DEFT_C_BEGIN
+
+/// A stream of the device: a CUstream, or cudaStream_t, which is the same. Null: the default stream.
+typedef void *deft_gpu_stream;
+
+typedef struct deft_gpu_facts {
+  size_t size;              ///< sizeof(deft_gpu_facts), set by the caller
+  const char *name;         ///< belongs to whom the facts were asked of
+  const char *architecture; ///< of the kernels that it gets, "sm_90a"; empty: it is too old for any
+  uint64_t memory_bytes;
+  int32_t index; ///< as CUDA counts them
+  int32_t capability_major;
+  int32_t capability_minor;
+  int32_t multiprocessors;
+} deft_gpu_facts;
+
+/// GPUs of this machine. Made by the library: deft_free gives all of it back. Fields that do not lie within
+/// its size are not there.
+typedef struct deft_gpus {
+  size_t size;
+  size_t count;
+  const deft_gpu_facts *const *gpus;
+} deft_gpus;
+
+/// All that the driver shows; DEFT_ENVIRONMENT without a driver or a GPU. `*gpus` is the caller's: deft_free.
+DEFT_C_API deft_status deft_gpu_list(deft_gpus **gpus);
+
+/// A GPU and its primary context, the one that the CUDA runtime uses, too. All threads may use one. No call
+/// of the library changes which device a thread has current.
+typedef struct deft_gpu deft_gpu;
+
+DEFT_C_API deft_status deft_gpu_open(int32_t index, deft_gpu **gpu);
+/// What was made with it goes on without it.
+DEFT_C_API void deft_gpu_destroy(deft_gpu *gpu);
+DEFT_C_API deft_status deft_gpu_get_facts(const deft_gpu *gpu, deft_gpu_facts *facts);
+
+/// All zero is all default. Read during the call.
+typedef struct deft_gpu_load_options {
+  size_t size; ///< sizeof(deft_gpu_load_options)
+  /// A tree like those to come: the kernels are those that are tuned for its class; where nothing was tuned,
+  /// of those that a package has (or of the default ones) the cheaper for it by the cost model. Null: the
+  /// first.
+  const deft_tree *typical_tree;
+  const deft_params *params; ///< null: the defaults
+  /// 1: for plans with deft_plan_options::is_invariant: one kernel, whose sums have the same order whoever
+  /// shares them.
+  int32_t is_invariant;
+  int32_t reserved; ///< 0
+} deft_gpu_load_options;
+
+/// An attention's kernels on a GPU, with values of its parameters. Immutable; all threads and streams may use
+/// one.
+typedef struct deft_gpu_attention deft_gpu_attention;
+
+/// Takes the kernels that the package has for the GPU; else they are compiled by NVRTC, or taken out of the
+/// cache of kernels that were (DEFT_CACHE_DIR). Waits for the device. `options` may be null.
+DEFT_C_API deft_status deft_gpu_attention_load(const deft_gpu *gpu, const deft_attention *attention,
+                                               const deft_gpu_load_options *options,
+                                               deft_gpu_attention **loaded);
+/// These kernels with other values. Waits for the device where the attention has arrays.
+DEFT_C_API deft_status deft_gpu_attention_with_params(const deft_gpu_attention *attention,
+                                                      const deft_params *params, deft_gpu_attention **other);
+/// What was made with it goes on without it.
+DEFT_C_API void deft_gpu_attention_destroy(deft_gpu_attention *attention);
+/// Both belong to the deft_gpu_attention.
+DEFT_C_API const deft_attention *deft_gpu_attention_get_attention(const deft_gpu_attention *attention);
+DEFT_C_API const deft_gpu *deft_gpu_attention_get_gpu(const deft_gpu_attention *attention);
+
+/// The most that a plan may have. Memory for partial results: partials * query_heads * (2 * head_dim + 4)
+/// bytes.
+typedef struct deft_gpu_room {
+  size_t size; ///< sizeof(deft_gpu_room), set by the caller
+  int32_t queries;
+  int32_t items; ///< deft_plan_summary::items; where the config has two kernels, for each of them
+  /// Stretches of tokens that items read: about (items + nodes + queries), three times as many where pages
+  /// are of 16 tokens, and five of 32 or more. Where the config's order is `mixed`, one more for each 16
+  /// tokens of each item that few queries see. Without room for these, the plan is in the order of the tree.
+  int32_t runs;
+  int32_t partials; ///< deft_plan_summary::partials
+} deft_gpu_room;
+
+/// All zero is all default.
+typedef struct deft_gpu_plan_options {
+  size_t size;                   ///< sizeof(deft_gpu_plan_options)
+  const deft_plan_options *plan; ///< null: all default
+  /// How many runs a replayed graph makes of a plan, one for each layer as a rule, where the host goes on to
+  /// the next step's tree while they are under way. 0: it waits for them before it changes the tree, and any
+  /// run that finds the tree changed is noticed as stale.
+  int32_t runs_ahead;
+  int32_t reserved; ///< 0
+} deft_gpu_plan_options;
+
+/// The work list of one tree, made on the host and kept on the GPU. It is on one stream at a time: uploads,
+/// runs and replays follow each other there. For one thread at a time; others, of the same tree and GPU too,
+/// go on independently.
+typedef struct deft_gpu_plan deft_gpu_plan;
+
+/// Plans on the host; deft_gpu_plan_upload comes next. `options` may be null.
+DEFT_C_API deft_status deft_gpu_plan_make(const deft_gpu_attention *attention, const deft_tree *tree,
+                                          const deft_gpu_plan_options *options, deft_gpu_plan **plan);
+DEFT_C_API void deft_gpu_plan_destroy(deft_gpu_plan *plan); ///< waits for the device
+
+/// Makes the plan fit the tree as it is now, on the host alone: the GPU may still be running the one before.
+/// An error where it exceeds the room that a graph has captured. `advanced` may be null.
+DEFT_C_API deft_status deft_gpu_plan_advance(deft_gpu_plan *plan, const deft_tree *tree,
+                                             deft_advanced *advanced);
+
+/// Puts the plan on the stream, for runs and replays behind it: one copy, which is not waited for. Does
+/// nothing where it is there already. Not on a stream that is being captured.
+DEFT_C_API deft_status deft_gpu_plan_upload(deft_gpu_plan *plan, deft_gpu_stream stream);
+
+/// Computes the attention of all queries. `attention` is the one of deft_gpu_plan_make, or another with the
+/// same heads, tiles and head_dim, as of other layers, whose mask hides no less: where the plan's bounds ask
+/// for parameters, with the same values. q, k, v and out begin at multiples of 16 bytes, and strides are
+/// multiples of 8 elements. Errors are found before anything is enqueued: a plan of an older tree, one that
+/// was not uploaded, tensors that are missing or wrong.
+DEFT_C_API deft_status deft_gpu_plan_run(deft_gpu_plan *plan, const deft_gpu_attention *attention,
+                                         const deft_inputs *inputs, const deft_outputs *outputs,
+                                         deft_gpu_stream stream);
+
+/// An error where a replayed graph has run while the tree had changed since the upload: its result is that of
+/// the older tree. Told once. What is still under way is noticed later.
+DEFT_C_API deft_status deft_gpu_plan_check_replays(deft_gpu_plan *plan);
+
+/// Room for at least this, so that a graph captured now serves larger trees. Waits for the device; an upload
+/// follows. An error once a graph has captured the room.
+DEFT_C_API deft_status deft_gpu_plan_reserve(deft_gpu_plan *plan, const deft_gpu_room *room);
+DEFT_C_API deft_status deft_gpu_plan_get_room(const deft_gpu_plan *plan, deft_gpu_room *room);
+
+/// 1 where the tree has not changed since it was planned for.
+DEFT_C_API int32_t deft_gpu_plan_is_current(const deft_gpu_plan *plan);
+DEFT_C_API int32_t deft_gpu_plan_query_count(const deft_gpu_plan *plan);
+DEFT_C_API deft_status deft_gpu_plan_get_summary(const deft_gpu_plan *plan, deft_plan_summary *summary);
+/// Which config the plan has, and why. A tuned config is taken where it runs by the kernels that are loaded;
+/// once a graph has captured the plan's room, the config stays, and `why` says so where a tree fits only cut
+/// as the captured one was and read from the root. `*choice` is the caller's: deft_free.
+DEFT_C_API deft_status deft_gpu_plan_get_choice(const deft_gpu_plan *plan, deft_config_choice **choice);
+
+/// The page table of a deft_sequence_tree on a GPU, at one address for good, so that graphs may capture it.
+/// On one stream at a time, beside the plans there; for one thread at a time.
+typedef struct deft_gpu_page_table deft_gpu_page_table;
+
+/// Room for a table of so many pages. Branches that share a page have an entry each, so it may need more than
+/// the pool has pages. Costs 20 bytes a page.
+DEFT_C_API deft_status deft_gpu_page_table_make(const deft_gpu *gpu, int32_t pages,
+                                                deft_gpu_page_table **table);
+DEFT_C_API void deft_gpu_page_table_destroy(deft_gpu_page_table *table); ///< waits for the device
+/// Brings it to what the sequences have now, for runs and replays behind it; only what changed travels.
+/// Always of the same sequences. Not on a stream that is being captured.
+DEFT_C_API deft_status deft_gpu_page_table_upload(deft_gpu_page_table *table,
+                                                  const deft_sequence_tree *sequences,
+                                                  deft_gpu_stream stream);
+/// Memory of the GPU that holds its entries, for a deft_inputs::page_table; it belongs to the table.
+DEFT_C_API const int32_t *deft_gpu_page_table_data(const deft_gpu_page_table *table);
+
+DEFT_C_END

@@ -1,0 +1,109 @@
+#pragma once
+
+#include <deft/c/attention.h>
+#include <deft/c/tree.h>
+
+/// How the work of a step is cut and laid on the threads.
+
+DEFT_C_BEGIN
+
+/// The strategy that groups the cache with the queries that read it. All of them give the same result up to
+/// rounding.
+enum {
+  DEFT_PARTITION_DEFAULT = 0,    ///< that of the tuned config, else of the spec's schedule, else the cheapest
+  DEFT_PARTITION_QUERY = 1,      ///< each query reads its whole path: nothing is shared
+  DEFT_PARTITION_NODE = 2,       ///< each node is read once, by all who see it
+  DEFT_PARTITION_NODE_CHUNK = 3, ///< each node is read once by all who see it, a long one in chunks
+  DEFT_PARTITION_FLATTEN = 4,    ///< the depth-first sequence of all tokens in even chunks
+  DEFT_PARTITION_CASCADE = 5,    ///< level by level
+  DEFT_PARTITION_GREEDY = 6,     ///< short nodes join their children's work where that is cheaper
+  DEFT_PARTITION_UNION = 7,      ///< neighbouring queries over the union of their paths
+  DEFT_PARTITION_AUTO = 8        ///< the cheapest by the cost model
+};
+
+enum {
+  DEFT_CHUNK_DEFAULT = 0, ///< the tuned config's, else the spec's
+  DEFT_CHUNK_FILL = -1    ///< as large as keeps all workers busy
+};
+
+/// All zero is all default.
+typedef struct deft_plan_options {
+  size_t size; ///< sizeof(deft_plan_options)
+  /// What a mask hides from all queries is not planned and not read; where its bounds ask for parameters, as
+  /// the width of a window, these are their values, and a run with others is an error. Null: the defaults; a
+  /// parameter without one bounds nothing. Read during the call. Not used on a GPU, where those of the
+  /// deft_gpu_attention count.
+  const deft_params *params;
+  int32_t partition;    ///< DEFT_PARTITION_...
+  int32_t chunk_tokens; ///< most tokens of a piece of work, or DEFT_CHUNK_...
+  /// How many threads will run the plan, at most 1,024; 0: as many as a runtime has by default. Not used on
+  /// GPUs.
+  int32_t workers;
+  /// 1: the bits of a query's result do not change when other requests join or leave the tree (that a branch
+  /// splits one of its nodes counts as a change). Takes DEFT_PARTITION_NODE; any other with it is an error.
+  int32_t is_invariant;
+  /// 1: making and advancing a plan fail where two nodes share slots of the cache, as they do when a host
+  /// forgets to place one. The error names both nodes. Costs a sort of the nodes a step.
+  int32_t checks_places;
+  int32_t reserved; ///< 0
+} deft_plan_options;
+
+/// What a plan costs.
+typedef struct deft_plan_summary {
+  size_t size;            ///< sizeof(deft_plan_summary), set by the caller
+  int64_t tokens_read;    ///< by all items, for each KV head: a shared token as often as it is read
+  int32_t items;          ///< pieces of work, for each KV head
+  int32_t direct_items;   ///< of them: write the output, no partial result
+  int32_t dealt_items;    ///< of them: tokens that few rows see are dealt to these rows' warps
+  int32_t partials;       ///< partial results written, for each query head
+  int32_t merged_queries; ///< queries whose result is merged of several partials
+  int32_t reserved;       ///< 0
+} deft_plan_summary;
+
+/// Which config a plan was made with, and why. Made by the library: deft_free gives all of it back. Fields
+/// that do not lie within its size are not there.
+typedef struct deft_config_choice {
+  size_t size;
+  const char *rule;       ///< "override", "exact", "sibling", "nearby" or "heuristic": see specs/CONFIGS.md
+  const char *tree_class; ///< the tree's, as `deftc classify` explains it
+  const char *file;       ///< that it is from; empty: the heuristic's
+  const char *why;        ///< in words
+} deft_config_choice;
+
+/// What advancing had to do.
+typedef int32_t deft_advanced;
+enum {
+  DEFT_ADVANCED_NOTHING = 0,  ///< the tree has not changed
+  DEFT_ADVANCED_IN_PLACE = 1, ///< leaves grew, in a plan that can follow them; microseconds
+  DEFT_ADVANCED_REMADE = 2    ///< anything else
+};
+
+/// The work list of one tree. Made once a step and used by every layer: it serves all attentions with the
+/// same numbers of heads as the one it was made for, whose masks hide no less. For one thread at a time, but
+/// many runs may read it at once.
+///
+/// Pages of which a mask shows no query anything are never read: a host may free them, and their entries of a
+/// page table may be -1. (An invariant plan reads whole chunks: what it reads beside what is seen is less
+/// than a chunk before it.)
+typedef struct deft_plan deft_plan;
+
+/// `options` may be null.
+DEFT_C_API deft_status deft_plan_make(const deft_attention *attention, const deft_tree *tree,
+                                      const deft_plan_options *options, deft_plan **plan);
+DEFT_C_API void deft_plan_destroy(deft_plan *plan);
+
+/// Makes the plan fit the tree as it is now, with the same options, in the memory that it has. Where only
+/// leaves grew since, and this is the tree it was made for, that is quick. After an error the plan fits no
+/// tree. `advanced` may be null.
+DEFT_C_API deft_status deft_plan_advance(deft_plan *plan, const deft_tree *tree, deft_advanced *advanced);
+
+/// 1 where the tree has not changed since. A run with a stale plan is an error.
+DEFT_C_API int32_t deft_plan_is_current(const deft_plan *plan);
+DEFT_C_API int32_t deft_plan_query_count(const deft_plan *plan);
+DEFT_C_API deft_status deft_plan_get_summary(const deft_plan *plan, deft_plan_summary *summary);
+/// Which config the plan has, and why. A tree that becomes one of another class may get another config when
+/// it advances.
+/// `*choice` is the caller's: deft_free.
+DEFT_C_API deft_status deft_plan_get_choice(const deft_plan *plan, deft_config_choice **choice);
+
+DEFT_C_END

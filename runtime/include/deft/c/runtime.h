@@ -1,0 +1,34 @@
+#pragma once
+
+#include <deft/c/plan.h>
+#include <deft/c/tensor.h>
+
+/// Who computes, on this machine's processors.
+
+DEFT_C_BEGIN
+
+/// All zero is all default.
+typedef struct deft_runtime_options {
+  size_t size;      ///< sizeof(deft_runtime_options)
+  int32_t threads;  ///< at most 1,024; 0: one for each processor that this process may use
+  int32_t reserved; ///< 0
+} deft_runtime_options;
+
+/// Runs plans. Several runtimes in one process do not know of each other, and several threads may run plans
+/// on one at once.
+typedef struct deft_runtime deft_runtime;
+
+/// `options` may be null.
+DEFT_C_API deft_status deft_runtime_make(const deft_runtime_options *options, deft_runtime **runtime);
+/// Not while a run is under way.
+DEFT_C_API void deft_runtime_destroy(deft_runtime *runtime);
+DEFT_C_API int32_t deft_runtime_threads(const deft_runtime *runtime);
+
+/// Computes the attention of all queries of the plan's tree, in the host's own memory, and returns when it is
+/// done. An error (a tensor that is missing or wrong, a stale plan, a parameter without a value) is found
+/// before anything is written. The result does not depend on the number of threads.
+DEFT_C_API deft_status deft_runtime_run(const deft_runtime *runtime, const deft_attention *attention,
+                                        const deft_plan *plan, const deft_inputs *inputs,
+                                        const deft_outputs *outputs);
+
+DEFT_C_END

@@ -1,0 +1,73 @@
+#pragma once
+
+#include <deft/c/tree.h>
+
+/// For hosts without a cache manager of their own: a tree whose tokens lie in a pool of pages.
+
+DEFT_C_BEGIN
+
+typedef struct deft_pool_options {
+  size_t size;       ///< sizeof(deft_pool_options)
+  int64_t pages;     ///< that K and V have room for; of a contiguous cache: tokens
+  int32_t page_size; ///< deft_attention_facts::page_size; 0: one contiguous cache
+  int32_t reserved;  ///< 0
+} deft_pool_options;
+
+/// Tokens to copy in K and in V of every layer, from slot to slot. Slot s is place s % page_size of physical
+/// page s / page_size (contiguous: the token's index). It keeps its fields for good.
+typedef struct deft_token_copy {
+  int64_t from;
+  int64_t to;
+  int64_t tokens;
+} deft_token_copy;
+
+/// A tree that gives each node its places in the cache and takes them back: pages are shared by branches,
+/// copied when one of them writes, and free again when the last branch ends. The bytes are the host's: it
+/// writes K and V of new tokens (deft_sequence_tree_slot says where), and makes the copies that a call gives,
+/// in their order, before it writes anything.
+///
+/// Operations are those of deft_tree. A call that fails, also for lack of pages, changes nothing. For one
+/// thread at a time; several may read at once. Where a call gives a number, the pointer for it may be null.
+typedef struct deft_sequence_tree deft_sequence_tree;
+
+DEFT_C_API deft_status deft_sequence_tree_make(const deft_pool_options *options,
+                                               deft_sequence_tree **sequences);
+DEFT_C_API void deft_sequence_tree_destroy(deft_sequence_tree *sequences);
+
+/// For plans and for looking. It belongs to the sequences, lives as long, and is changed through them alone.
+DEFT_C_API const deft_tree *deft_sequence_tree_get_tree(const deft_sequence_tree *sequences);
+/// For deft_inputs::page_table, until the next change; of no entries when contiguous. -1 where there is no
+/// page. It belongs to the sequences.
+DEFT_C_API deft_status deft_sequence_tree_get_page_table(const deft_sequence_tree *sequences,
+                                                         const int32_t **entries, size_t *count);
+/// Where token `index` (from 0) of a node lies; -1 for a token that is not there.
+DEFT_C_API int64_t deft_sequence_tree_slot(const deft_sequence_tree *sequences, int32_t node, int32_t index);
+DEFT_C_API int64_t deft_sequence_tree_free_pages(const deft_sequence_tree *sequences);
+
+DEFT_C_API deft_status deft_sequence_tree_add_root(deft_sequence_tree *sequences, int32_t tokens,
+                                                   int32_t *node);
+DEFT_C_API deft_status deft_sequence_tree_add_child(deft_sequence_tree *sequences, int32_t parent,
+                                                    int32_t tokens, int32_t *node);
+/// The guessed tokens of a step of speculative decoding, below `sequence`: a node for each, of one token.
+/// parents[i] is an earlier token of the list, or DEFT_NO_NODE for the sequence itself. nodes[i] becomes the
+/// node of token i; both have `count` entries.
+DEFT_C_API deft_status deft_sequence_tree_add_token_tree(deft_sequence_tree *sequences, int32_t sequence,
+                                                         const int32_t *parents, size_t count,
+                                                         int32_t *nodes);
+/// `*copies` is the caller's: deft_free.
+DEFT_C_API deft_status deft_sequence_tree_append(deft_sequence_tree *sequences, int32_t leaf, int32_t tokens,
+                                                 deft_token_copy **copies, size_t *count);
+DEFT_C_API deft_status deft_sequence_tree_fork(deft_sequence_tree *sequences, int32_t node, int32_t position,
+                                               int32_t *branch);
+DEFT_C_API deft_status deft_sequence_tree_prune(deft_sequence_tree *sequences, int32_t node);
+/// The copies bring the accepted tokens behind those of the sequence. `*copies` is the caller's: deft_free.
+DEFT_C_API deft_status deft_sequence_tree_accept(deft_sequence_tree *sequences, int32_t sequence,
+                                                 int32_t last, deft_token_copy **copies, size_t *count);
+
+DEFT_C_API deft_status deft_sequence_tree_add_query(deft_sequence_tree *sequences, int32_t node,
+                                                    int32_t position, int32_t *query);
+DEFT_C_API deft_status deft_sequence_tree_set_queries(deft_sequence_tree *sequences,
+                                                      const deft_query *queries, size_t count);
+DEFT_C_API deft_status deft_sequence_tree_clear_queries(deft_sequence_tree *sequences);
+
+DEFT_C_END

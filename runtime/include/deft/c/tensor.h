@@ -1,0 +1,69 @@
+#pragma once
+
+#include <deft/c/status.h>
+
+/// Tensors as callers have them: memory with a type, a shape and strides. The fields are those of DLPack's
+/// DLTensor, so what numpy, torch and others hand over is written down field by field, and nothing is copied.
+
+DEFT_C_BEGIN
+
+/// DLPack's type code times 256, and the bits of an element: `code << 8 | bits`.
+typedef int32_t deft_dtype;
+enum { DEFT_I32 = 0x0020, DEFT_F16 = 0x0210, DEFT_F32 = 0x0220, DEFT_BF16 = 0x0410 };
+
+/// Where memory lies, in DLPack's numbers. A run takes no other than its own; a tensor that does not say is
+/// taken at its word.
+enum {
+  DEFT_DEVICE_UNSAID = 0,
+  DEFT_DEVICE_CPU = 1,
+  DEFT_DEVICE_CUDA = 2,
+  DEFT_DEVICE_CUDA_HOST = 3,    ///< page-locked: the CPU's here
+  DEFT_DEVICE_CUDA_MANAGED = 13 ///< serves both
+};
+
+/// It is read during the call only, but for a GPU's memory, which must stay until the run is done.
+typedef struct deft_tensor {
+  size_t size; ///< sizeof(deft_tensor)
+  void *data;  ///< the first element: DLPack's `data` plus its `byte_offset`
+  const int64_t *shape;
+  const int64_t *strides; ///< in elements, not bytes; null: packed, the last dimension fastest
+  deft_dtype dtype;
+  int32_t ndim; ///< of shape and strides
+  int32_t device_type;
+  int32_t device_id; ///< of GPUs, as CUDA counts them
+} deft_tensor;
+
+struct deft_params;
+
+/// What a run reads. `queries` are the plan's (deft_plan_query_count), in the tree's order; heads, head_dim,
+/// types and page_size are the attention's (deft_attention_facts). A tensor of another type, shape, stride or
+/// device is an error that names it, before anything is written.
+typedef struct deft_inputs {
+  size_t size;          ///< sizeof(deft_inputs)
+  const deft_tensor *q; ///< [queries, query_heads, head_dim], packed
+  /// The cache of one layer, as the spec's `kv_cache` orders it:
+  ///   contiguous                [tokens, kv_heads, head_dim]
+  ///   paged(..., order = nhd)   [pages, page_size, kv_heads, head_dim]
+  ///   paged(..., order = hnd)   [pages, kv_heads, page_size, head_dim]
+  /// The last dimension is packed, the strides of the others are free: layers side by side, K and V in turn.
+  const deft_tensor *k;
+  const deft_tensor *v; ///< of k's shape and strides
+  /// Of a paged cache: DEFT_I32, [entries], packed; the page of each page of the tree's locations. It covers
+  /// at least every page that holds a token of a path; those that a mask hides from all queries may be -1.
+  /// Null: the cache is contiguous.
+  const deft_tensor *page_table;
+  /// Null: the defaults. Not on a GPU, where the deft_gpu_attention has them.
+  const struct deft_params *params;
+} deft_inputs;
+
+/// Where a run writes. Every element is written.
+typedef struct deft_outputs {
+  size_t size;            ///< sizeof(deft_outputs)
+  const deft_tensor *out; ///< [queries, query_heads, head_dim], of the output dtype, packed
+  /// DEFT_F32, [queries, query_heads], packed: natural logarithm of the sum of the exponentials of the
+  /// scores; -inf (and 0 in out) where a query sees no token. Null: not wanted; must be where the attention
+  /// has none.
+  const deft_tensor *lse;
+} deft_outputs;
+
+DEFT_C_END

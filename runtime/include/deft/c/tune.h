@@ -1,0 +1,133 @@
+#pragma once
+
+#include <deft/c/attention.h>
+#include <deft/c/tree.h>
+
+/// Finding the fastest configs on this machine: what `deftc tune` does, inside a program. What is found is
+/// kept in a file for this device, and plans of attentions that are compiled or loaded afterwards are made
+/// with it: deft_config_choice::rule is then "exact". See specs/CONFIGS.md.
+
+DEFT_C_BEGIN
+
+enum {
+  DEFT_TUNE_ANY = 0, ///< a GPU if there is one, else the processor
+  DEFT_TUNE_CPU = 1,
+  DEFT_TUNE_GPU = 2 ///< the first that the driver shows
+};
+
+/// All zero is all default. Texts are UTF-8.
+typedef struct deft_tune_options {
+  size_t size;           ///< sizeof(deft_tune_options)
+  double budget_seconds; ///< of a run, at most 1e9; 0: as long as it takes
+  uint64_t seed;         ///< of inputs and workloads; 0: 1
+  /// Where the results go; null: this device's file in the user's cache, where plans look.
+  const char *config_file;
+  /// The file that keeps a run, so that the next one goes on with it; null: one in the user's cache.
+  const char *journal;
+  const char *records_folder; ///< of recorded workloads; may be null
+  const char *note;           ///< kept with the results; may be null
+  int32_t device;             ///< DEFT_TUNE_...
+  int32_t candidates;         ///< most configs of a class of trees that are measured; 0: 64
+  int32_t threads;  ///< of the host, at most 1,024; 0: one for each processor that this process may use
+  int32_t is_fresh; ///< 1: begins anew where a journal could be gone on with
+  /// 1: does not search where a class of trees was tuned for before, by this version or another, for this
+  /// attention or one that differs in no more than type and pages: measures what was found for it and its
+  /// neighbours anew.
+  int32_t from_related;
+  int32_t reserved; ///< 0
+} deft_tune_options;
+
+/// How far a run is. Its texts are there during the call only.
+typedef struct deft_tune_progress {
+  size_t size;            ///< fields that do not lie within it are not there
+  const char *tree_class; ///< of trees that are alike
+  const char *stage;      ///< "compile" (before the first class), "search", "final", "confirm"
+  double best_us;         ///< microseconds; 0: not known yet
+  double untuned_us;
+  double seconds_left; ///< of the budget; below 0: there is none
+  int32_t class_index;
+  int32_t classes;
+  int32_t measured; ///< configs of the class
+  int32_t left;     ///< at most
+} deft_tune_progress;
+
+/// What the caller wants to hear, from the thread that runs the tuner. Any may be null. They must return: an
+/// exception that one lets through ends the run as DEFT_INTERNAL, and a longjmp is not allowed.
+typedef struct deft_tune_listener {
+  size_t size;   ///< sizeof(deft_tune_listener)
+  void *context; ///< handed to each
+  void (*progress)(void *context, const deft_tune_progress *progress);
+  void (*note)(void *context, const char *line); ///< what is searched, a class that is done, a fault
+  int32_t (*is_cancelled)(void *context);        ///< asked between measurements; other than 0 ends the run
+} deft_tune_listener;
+
+/// What became of the trees of one class.
+typedef struct deft_tuned_class {
+  size_t size;
+  const char *tree_class; ///< as deft_config_choice::tree_class
+  const char *config;     ///< as files of configs have it (JSON)
+  const char *note;       ///< in words: why the untuned config stays
+  double untuned_us;
+  double tuned_us;
+  double gain;           ///< untuned over tuned, confirmed
+  double held_out_gain;  ///< on trees that were not searched on; 0: there were none
+  int32_t trees;         ///< of it that were measured
+  int32_t is_done;       ///< 0: the run ended before
+  int32_t keeps_untuned; ///< 1: nothing was clearly faster
+  int32_t is_complete;   ///< 0: its search was cut short by the budget, and counts as no more than near
+  int32_t candidates;    ///< that were measured
+  int32_t rejected;      ///< that failed, or were wrong
+} deft_tuned_class;
+
+enum { DEFT_TUNE_COMPLETE = 0, DEFT_TUNE_BUDGET = 1, DEFT_TUNE_CANCELLED = 2 };
+
+/// Made by the library: deft_free gives all of it back. Fields that do not lie within its size, or within
+/// that of a class, are not there.
+typedef struct deft_tune_summary {
+  size_t size;
+  const char *device;
+  const char *config_file; ///< where the results are
+  const char *journal;
+  size_t class_count;
+  const deft_tuned_class *const *classes;
+  size_t warning_count;
+  const char *const *warnings;
+  double seconds;
+  int32_t end;      ///< DEFT_TUNE_COMPLETE, _BUDGET or _CANCELLED
+  int32_t measured; ///< measurements of this run
+  int32_t reused;   ///< of earlier ones, out of the journal
+  int32_t reserved; ///< 0
+} deft_tune_summary;
+
+/// Tunes one attention for trees. For one thread at a time.
+///
+/// A run measures in child processes, so that a config that faults or hangs costs no more than its time. They
+/// are forked: a run is for a process that has not used CUDA, because its children could not
+/// (DEFT_ENVIRONMENT), and that has no other threads at work.
+typedef struct deft_tuner deft_tuner;
+
+/// `options` may be null.
+DEFT_C_API deft_status deft_tuner_make(const deft_attention *attention, const deft_tune_options *options,
+                                       deft_tuner **tuner);
+DEFT_C_API void deft_tuner_destroy(deft_tuner *tuner);
+
+/// A tree like those to come; it is copied. `name` may be null. Held out: not searched on, but what is found
+/// has to be as good on it.
+DEFT_C_API deft_status deft_tuner_add_tree(deft_tuner *tuner, const deft_tree *tree, const char *name,
+                                           int32_t is_held_out);
+/// Trees by name: a family (deft_tuner_family), `all` of them, `rows` for those of benchmarks, or a workload
+/// as `deftc workloads` lists them: "few_shot:prompt=4000,branches=50".
+DEFT_C_API deft_status deft_tuner_add_workload(deft_tuner *tuner, const char *name);
+/// Values of the attention's parameters, which are copied; else the defaults.
+DEFT_C_API deft_status deft_tuner_set_params(deft_tuner *tuner, const deft_params *params);
+
+/// The families by index, from 0: few_shot and so on; null behind the last. Never given back.
+DEFT_C_API const char *deft_tuner_family(int32_t index);
+
+/// Searches class after class, and keeps each that is done. What a config does wrong is part of the summary;
+/// an error is what keeps a run from starting or from saving its results. `listener` may be null; `*summary`
+/// is the caller's: deft_free.
+DEFT_C_API deft_status deft_tuner_run(deft_tuner *tuner, const deft_tune_listener *listener,
+                                      deft_tune_summary **summary);
+
+DEFT_C_END

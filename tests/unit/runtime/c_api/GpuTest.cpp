@@ -1,0 +1,227 @@
+// The C API on GPUs, as a program sees it. `libcuda.so.1` is the tests' driver, whose memory is the host's.
+#include "tests/support/FakeCuda.h"
+#include "tests/unit/runtime/c_api/TestHandles.h"
+
+#include <gmock/gmock.h>
+
+#include <vector>
+
+// What a program does with a driver of its own accord.
+extern "C" {
+int cuStreamCreate(void **stream, unsigned flags);
+int cuStreamBeginCapture_v2(void *stream, int mode);
+int cuStreamEndCapture(void *stream, void **graph);
+int cuGraphInstantiateWithFlags(void **executable, void *graph, unsigned long long flags);
+int cuGraphLaunch(void *executable, void *stream);
+}
+
+namespace deft::c_test {
+namespace {
+
+using testing::Each;
+using testing::HasSubstr;
+
+using GpuHandle = std::unique_ptr<deft_gpu, Destroy<deft_gpu_destroy>>;
+using GpuAttentionHandle = std::unique_ptr<deft_gpu_attention, Destroy<deft_gpu_attention_destroy>>;
+using GpuPlanHandle = std::unique_ptr<deft_gpu_plan, Destroy<deft_gpu_plan_destroy>>;
+using TableHandle = std::unique_ptr<deft_gpu_page_table, Destroy<deft_gpu_page_table_destroy>>;
+
+constexpr int kPages = 64, kBranches = 3;
+constexpr uint16_t kOne = 0x3f80; // in bf16
+
+/// 16-byte aligned, as memory of a GPU is.
+struct alignas(16) Eight {
+  uint16_t values[8];
+};
+using Memory = std::vector<Eight>;
+
+/// A prompt with branches in a pool; every value is 1, so every output must be 1.
+class GpuTest : public testing::Test {
+protected:
+  GpuTest() {
+    fake_cuda::setVariant({4, 2, 64, 16, true, 0.25f});
+    EXPECT_EQ(cuStreamCreate(&stream, 1), 0);
+    const deft_pool_options pool = {.size = sizeof pool, .pages = kPages, .page_size = 16, .reserved = 0};
+    sequences = made<SequencesHandle>(deft_sequence_tree_make, &pool);
+    EXPECT_EQ(deft_sequence_tree_add_root(sequences.get(), 70, nullptr), DEFT_OK);
+    for (int i = 0; i < kBranches; ++i) {
+      EXPECT_EQ(deft_sequence_tree_add_child(sequences.get(), 0, 3 + 7 * i, &branches[i]), DEFT_OK);
+      EXPECT_EQ(deft_sequence_tree_add_query(sequences.get(), branches[i], DEFT_WHOLE, nullptr), DEFT_OK);
+    }
+    gpu = made<GpuHandle>(deft_gpu_open, 0);
+    const auto package = made<AttentionHandle>(deft_attention_load_package, DEFT_TEST_GPU_PACKAGE, nullptr);
+    attention = made<GpuAttentionHandle>(deft_gpu_attention_load, gpu.get(), package.get(), nullptr);
+    table = made<TableHandle>(deft_gpu_page_table_make, gpu.get(), 256);
+    for (Eight &eight : cache)
+      std::fill(std::begin(eight.values), std::end(eight.values), kOne);
+    pages = {.size = sizeof pages,
+             .data = const_cast<int32_t *>(deft_gpu_page_table_data(table.get())),
+             .shape = entries,
+             .strides = nullptr,
+             .dtype = DEFT_I32,
+             .ndim = 1,
+             .device_type = DEFT_DEVICE_CUDA,
+             .device_id = 0};
+    rows = {.size = sizeof rows,
+            .data = q.data(),
+            .shape = rowShape,
+            .strides = nullptr,
+            .dtype = DEFT_BF16,
+            .ndim = 3,
+            .device_type = DEFT_DEVICE_CUDA,
+            .device_id = 0};
+    results = rows;
+    results.data = out.data();
+    tokens = rows;
+    tokens.data = cache.data();
+    tokens.shape = cacheShape;
+    tokens.ndim = 4;
+  }
+
+  const deft_tree *tree() const { return deft_sequence_tree_get_tree(sequences.get()); }
+  deft_status upload(deft_gpu_plan *plan) {
+    const deft_status status = deft_gpu_page_table_upload(table.get(), sequences.get(), stream);
+    return status != DEFT_OK ? status : deft_gpu_plan_upload(plan, stream);
+  }
+  deft_status run(deft_gpu_plan *plan) {
+    return deft_gpu_plan_run(plan, attention.get(), &inputs, &outputs, stream);
+  }
+  void grow() {
+    for (const int32_t branch : branches) {
+      deft_token_copy *copies = nullptr;
+      size_t count = 0;
+      ASSERT_EQ(deft_sequence_tree_append(sequences.get(), branch, 1, &copies, &count), DEFT_OK);
+      deft_free(copies);
+    }
+  }
+  std::vector<uint16_t> takeOutput() {
+    std::vector<uint16_t> values;
+    for (Eight &eight : out)
+      for (uint16_t &value : eight.values) {
+        values.push_back(value);
+        value = 0;
+      }
+    return values;
+  }
+
+  void *stream = nullptr;
+  SequencesHandle sequences;
+  int32_t branches[kBranches] = {};
+  GpuHandle gpu;
+  GpuAttentionHandle attention;
+  TableHandle table;
+  Memory q = Memory(kBranches * 4 * 8), cache = Memory(kPages * 16 * 2 * 8), out = Memory(q.size());
+  const int64_t rowShape[3] = {kBranches, 4, 64}, cacheShape[4] = {kPages, 16, 2, 64}, entries[1] = {256};
+  deft_tensor rows = {}, tokens = {}, pages = {}, results = {};
+  deft_inputs inputs = {
+      .size = sizeof inputs, .q = &rows, .k = &tokens, .v = &tokens, .page_table = &pages, .params = nullptr};
+  deft_outputs outputs = {.size = sizeof outputs, .out = &results, .lse = nullptr};
+};
+
+TEST_F(GpuTest, ListsWhatTheDriverShows) {
+  const auto all = made<Owned<deft_gpus>>(deft_gpu_list);
+  ASSERT_EQ(all->count, 3U);
+  EXPECT_STREQ(all->gpus[0]->name, "Fake Hopper");
+  EXPECT_STREQ(all->gpus[1]->architecture, "sm_80");
+  EXPECT_STREQ(all->gpus[2]->architecture, "");
+  auto facts = sized<deft_gpu_facts>();
+  ASSERT_EQ(deft_gpu_get_facts(gpu.get(), &facts), DEFT_OK);
+  EXPECT_STREQ(facts.name, "Fake Hopper");
+  EXPECT_EQ(facts.capability_major, 9);
+  EXPECT_EQ(facts.multiprocessors, 132);
+  deft_gpu *none = nullptr;
+  EXPECT_EQ(deft_gpu_open(7, &none), DEFT_USAGE);
+  EXPECT_EQ(deft_gpu_open(2, &none), DEFT_ENVIRONMENT);
+}
+
+TEST_F(GpuTest, StepsOfADecodeLoopAreRight) {
+  const auto plan = made<GpuPlanHandle>(deft_gpu_plan_make, attention.get(), tree(), nullptr);
+  for (int step = 0; step < 5; ++step) {
+    grow();
+    ASSERT_EQ(deft_gpu_plan_advance(plan.get(), tree(), nullptr), DEFT_OK);
+    ASSERT_EQ(upload(plan.get()), DEFT_OK) << deft_error_text();
+    ASSERT_EQ(run(plan.get()), DEFT_OK) << deft_error_text();
+    EXPECT_THAT(takeOutput(), Each(kOne));
+  }
+  EXPECT_EQ(deft_gpu_plan_query_count(plan.get()), kBranches);
+  auto summary = sized<deft_plan_summary>();
+  ASSERT_EQ(deft_gpu_plan_get_summary(plan.get(), &summary), DEFT_OK);
+  EXPECT_GT(summary.items, 0);
+  const auto choice = made<Owned<deft_config_choice>>(deft_gpu_plan_get_choice, plan.get());
+  EXPECT_STRNE(choice->rule, "");
+}
+
+TEST_F(GpuTest, AGraphFollowsTheTree) {
+  const auto plan = made<GpuPlanHandle>(deft_gpu_plan_make, attention.get(), tree(), nullptr);
+  const deft_gpu_room wanted = {
+      .size = sizeof wanted, .queries = 16, .items = 100, .runs = 300, .partials = 300};
+  ASSERT_EQ(deft_gpu_plan_reserve(plan.get(), &wanted), DEFT_OK);
+  auto room = sized<deft_gpu_room>();
+  ASSERT_EQ(deft_gpu_plan_get_room(plan.get(), &room), DEFT_OK);
+  EXPECT_GE(room.partials, 300);
+  ASSERT_EQ(upload(plan.get()), DEFT_OK);
+  void *graph = nullptr, *executable = nullptr;
+  ASSERT_EQ(cuStreamBeginCapture_v2(stream, 1), 0);
+  const deft_status captured = run(plan.get());
+  ASSERT_EQ(cuStreamEndCapture(stream, &graph), 0);
+  ASSERT_EQ(captured, DEFT_OK) << deft_error_text();
+  ASSERT_EQ(cuGraphInstantiateWithFlags(&executable, graph, 0), 0);
+  for (int step = 0; step < 4; ++step) {
+    grow();
+    ASSERT_EQ(deft_gpu_plan_advance(plan.get(), tree(), nullptr), DEFT_OK);
+    ASSERT_EQ(upload(plan.get()), DEFT_OK);
+    ASSERT_EQ(cuGraphLaunch(executable, stream), 0);
+    EXPECT_THAT(takeOutput(), Each(kOne));
+    EXPECT_EQ(deft_gpu_plan_check_replays(plan.get()), DEFT_OK);
+  }
+  grow();
+  ASSERT_EQ(cuGraphLaunch(executable, stream), 0);
+  EXPECT_EQ(deft_gpu_plan_check_replays(plan.get()), DEFT_USAGE);
+  EXPECT_THAT(deft_error_text(), HasSubstr("stale plan"));
+  EXPECT_EQ(deft_gpu_plan_is_current(plan.get()), 0);
+  EXPECT_EQ(deft_gpu_plan_reserve(plan.get(), &wanted), DEFT_USAGE);
+}
+
+TEST_F(GpuTest, WrongTensorsAreNamedBeforeAnythingIsEnqueued) {
+  const auto plan = made<GpuPlanHandle>(deft_gpu_plan_make, attention.get(), tree(), nullptr);
+  ASSERT_EQ(upload(plan.get()), DEFT_OK);
+  (void)fake_cuda::takeCalls();
+  rows.device_id = 1;
+  EXPECT_EQ(run(plan.get()), DEFT_USAGE);
+  EXPECT_STREQ(deft_error_text(), "q is in memory of CUDA device 1, the run takes memory of CUDA device 0");
+  rows.device_id = 0;
+  tokens.device_type = DEFT_DEVICE_CPU;
+  EXPECT_EQ(run(plan.get()), DEFT_USAGE);
+  EXPECT_STREQ(deft_error_text(), "k is in memory of the CPU, the run takes memory of CUDA device 0");
+  tokens.device_type = DEFT_DEVICE_CUDA;
+  results.dtype = DEFT_F16;
+  EXPECT_EQ(run(plan.get()), DEFT_USAGE);
+  EXPECT_STREQ(deft_error_text(), "out is float16, `host_program` takes bfloat16");
+  results.dtype = DEFT_BF16;
+  const auto params = made<ParamsHandle>(deft_params_make, deft_gpu_attention_get_attention(attention.get()));
+  inputs.params = params.get();
+  EXPECT_EQ(run(plan.get()), DEFT_USAGE);
+  EXPECT_THAT(deft_error_text(), HasSubstr("deft_gpu_attention_with_params"));
+  EXPECT_TRUE(fake_cuda::takeCalls().empty());
+  inputs.params = nullptr;
+  EXPECT_EQ(run(plan.get()), DEFT_OK) << deft_error_text();
+}
+
+TEST_F(GpuTest, WhatWasMadeGoesOnWithoutItsMakers) {
+  const auto params = made<ParamsHandle>(deft_params_make, deft_gpu_attention_get_attention(attention.get()));
+  auto other = made<GpuAttentionHandle>(deft_gpu_attention_with_params, attention.get(), params.get());
+  const deft_gpu_plan_options options = {
+      .size = sizeof options, .plan = nullptr, .runs_ahead = 2, .reserved = 0};
+  const auto plan = made<GpuPlanHandle>(deft_gpu_plan_make, attention.get(), tree(), &options);
+  gpu.reset();
+  attention = std::move(other);
+  auto facts = sized<deft_gpu_facts>();
+  ASSERT_EQ(deft_gpu_get_facts(deft_gpu_attention_get_gpu(attention.get()), &facts), DEFT_OK);
+  EXPECT_STREQ(facts.name, "Fake Hopper");
+  ASSERT_EQ(upload(plan.get()), DEFT_OK);
+  EXPECT_EQ(run(plan.get()), DEFT_OK) << deft_error_text();
+  EXPECT_THAT(takeOutput(), Each(kOne));
+}
+
+} // namespace
+} // namespace deft::c_test

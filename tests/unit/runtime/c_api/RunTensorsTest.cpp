@@ -1,0 +1,135 @@
+#include "tests/unit/runtime/c_api/TestHandles.h"
+
+#include <gmock/gmock.h>
+
+#include <cmath>
+#include <vector>
+
+namespace deft::c_test {
+namespace {
+
+using testing::Each;
+
+constexpr uint16_t kOne = 0x3f80, kTwo = 0x4000; // in bf16
+
+/// Two branches of a prompt, in 4 pages; every value is 1, so every output is 1, whatever the scores.
+/// tests/host_program/c_project/wrong_calls.c has what may be wrong with such a run.
+class RunTensorsTest : public testing::Test {
+protected:
+  deft_tensor tensor(void *data, deft_dtype dtype, const std::vector<int64_t> &shape,
+                     const std::vector<int64_t> *strides = nullptr) {
+    return {.size = sizeof(deft_tensor),
+            .data = data,
+            .shape = shape.data(),
+            .strides = strides ? strides->data() : nullptr,
+            .dtype = dtype,
+            .ndim = static_cast<int32_t>(shape.size()),
+            .device_type = DEFT_DEVICE_UNSAID,
+            .device_id = 0};
+  }
+
+  deft_status run() {
+    return deft_runtime_run(runtime.get(), attention.get(), plan.get(), &inputs, &outputs);
+  }
+
+  AttentionHandle attention = loadAttention();
+  RuntimeHandle runtime = made<RuntimeHandle>(deft_runtime_make, nullptr);
+  TreeHandle tree = twoBranches(40, 6);
+  PlanHandle plan = made<PlanHandle>(deft_plan_make, attention.get(), tree.get(), nullptr);
+
+  std::vector<uint16_t> q = std::vector<uint16_t>(2 * 4 * 64), k = std::vector<uint16_t>(4 * 16 * 2 * 64),
+                        v = std::vector<uint16_t>(k.size(), kOne), out = std::vector<uint16_t>(q.size());
+  std::vector<float> lse = std::vector<float>(2 * 4);
+  std::vector<int32_t> pages = {3, 1, 0, 2};
+  const std::vector<int64_t> rows = {2, 4, 64}, heads = {2, 4}, cache = {4, 16, 2, 64}, entries = {4};
+
+  deft_tensor qTensor = tensor(q.data(), DEFT_BF16, rows), kTensor = tensor(k.data(), DEFT_BF16, cache),
+              vTensor = tensor(v.data(), DEFT_BF16, cache), table = tensor(pages.data(), DEFT_I32, entries),
+              outTensor = tensor(out.data(), DEFT_BF16, rows),
+              lseTensor = tensor(lse.data(), DEFT_F32, heads);
+  deft_inputs inputs = {.size = sizeof inputs,
+                        .q = &qTensor,
+                        .k = &kTensor,
+                        .v = &vTensor,
+                        .page_table = &table,
+                        .params = nullptr};
+  deft_outputs outputs = {.size = sizeof outputs, .out = &outTensor, .lse = &lseTensor};
+};
+
+TEST_F(RunTensorsTest, PackedTensorsNeedNoStrides) {
+  ASSERT_EQ(run(), DEFT_OK) << deft_error_text();
+  EXPECT_THAT(out, Each(kOne));
+  EXPECT_THAT(lse, Each(testing::FloatNear(std::log(46.0f), 1e-4f))); // all scores are 0
+}
+
+TEST_F(RunTensorsTest, DevicesOfTheHostAreTaken) {
+  for (const int32_t device : {DEFT_DEVICE_CPU, DEFT_DEVICE_CUDA_HOST, DEFT_DEVICE_CUDA_MANAGED}) {
+    qTensor.device_type = device;
+    EXPECT_EQ(run(), DEFT_OK) << deft_error_text();
+  }
+  qTensor.device_type = 7;
+  EXPECT_EQ(run(), DEFT_USAGE);
+  EXPECT_STREQ(deft_error_text(), "q is in memory of device type 7, the run takes memory of the CPU");
+}
+
+TEST_F(RunTensorsTest, LayersSideBySide) {
+  // K and V of two layers in one token, the second layer's V last.
+  std::vector<uint16_t> all(4 * v.size(), kTwo);
+  for (std::size_t token = 0; token < 64; ++token)
+    std::fill_n(all.begin() + static_cast<std::ptrdiff_t>(token * 512 + 384), 128, kOne);
+  const std::vector<int64_t> strides = {16 * 512, 512, 64, 1};
+  kTensor = tensor(all.data() + 256, DEFT_BF16, cache, &strides);
+  vTensor = tensor(all.data() + 384, DEFT_BF16, cache, &strides);
+  ASSERT_EQ(run(), DEFT_OK) << deft_error_text();
+  EXPECT_THAT(out, Each(kOne));
+}
+
+TEST_F(RunTensorsTest, StridesOfOneElementDoNotMatter) {
+  ASSERT_EQ(deft_tree_remove_query(tree.get(), 1), DEFT_OK);
+  ASSERT_EQ(deft_plan_advance(plan.get(), tree.get(), nullptr), DEFT_OK);
+  const std::vector<int64_t> row = {1, 4, 64}, strides = {12345, 64, 1};
+  qTensor = tensor(q.data(), DEFT_BF16, row, &strides);
+  outTensor = tensor(out.data(), DEFT_BF16, row, &strides);
+  outputs.lse = nullptr;
+  EXPECT_EQ(run(), DEFT_OK) << deft_error_text();
+}
+
+TEST_F(RunTensorsTest, AStepWithoutQueriesNeedsNoTensors) {
+  ASSERT_EQ(deft_tree_clear_queries(tree.get()), DEFT_OK);
+  ASSERT_EQ(deft_plan_advance(plan.get(), tree.get(), nullptr), DEFT_OK);
+  inputs = {.size = sizeof inputs,
+            .q = nullptr,
+            .k = nullptr,
+            .v = nullptr,
+            .page_table = nullptr,
+            .params = nullptr};
+  outputs = {.size = sizeof outputs, .out = nullptr, .lse = nullptr};
+  EXPECT_EQ(run(), DEFT_OK) << deft_error_text();
+  const std::vector<int64_t> none = {0, 4, 64}, any = {7, 7, 7};
+  qTensor = tensor(nullptr, DEFT_BF16, none, &any); // as numpy makes an array of nothing
+  inputs.q = &qTensor;
+  EXPECT_EQ(run(), DEFT_OK) << deft_error_text();
+}
+
+TEST_F(RunTensorsTest, HeadsMayStandBeforeSlots) {
+  if (!deft_has_compiler())
+    GTEST_SKIP() << "the library has no compiler";
+  attention =
+      made<AttentionHandle>(deft_attention_compile,
+                            "attention a { query_heads = 4; kv_heads = 2; head_dim = 64; output = f16;"
+                            "  kv_cache = paged(page_size = 16, order = hnd); }",
+                            nullptr);
+  plan = made<PlanHandle>(deft_plan_make, attention.get(), tree.get(), nullptr);
+  outputs.lse = nullptr;
+  outTensor.dtype = DEFT_F16;
+  EXPECT_EQ(run(), DEFT_USAGE);
+  EXPECT_STREQ(deft_error_text(),
+               "k is [4, 16, 2, 64], it must be [pages, kv_heads, page_size, head_dim] = [any, 2, 16, 64]");
+  const std::vector<int64_t> hnd = {4, 2, 16, 64};
+  kTensor.shape = vTensor.shape = hnd.data();
+  ASSERT_EQ(run(), DEFT_OK) << deft_error_text();
+  EXPECT_THAT(out, Each(0x3c00)); // 1 in f16
+}
+
+} // namespace
+} // namespace deft::c_test
