@@ -9,11 +9,13 @@ namespace deft {
 
 class PlanGrowth {
 public:
+  static constexpr int kThreads = 128; ///< of a block
+
   __device__ __forceinline__ explicit PlanGrowth(const abi::GrowArgs &args) : args_(args) {}
 
   /// Of all threads of the launch: a warp an item, a thread a query.
   __device__ __forceinline__ void grow() const {
-    const int thread = static_cast<int>(blockIdx.x * blockDim.x + threadIdx.x);
+    const int thread = static_cast<int>(blockIdx.x * kThreads + threadIdx.x);
     const int warp = thread / 32;
     if (warp < args_.mostItems) // the same for all lanes
       if (const int item = args_.growingItems[warp]; item >= 0)
@@ -64,7 +66,7 @@ private:
     constexpr int kWarps = 4, kGroup = 16;
     const abi::Run *const runs = args_.runs + runBegin;
     const int begin = lane < kWarps ? runs[runs[lane].dealtBegin].begin : tokens;
-    int most = __shfl_down_sync(~0u, begin, 1) - begin;
+    int most = __shfl_sync(~0u, begin, (lane + 1) % 32) - begin;
     most = lane < kWarps ? most : 0;
 #pragma unroll
     for (int distance = 1; distance < kWarps; distance *= 2)

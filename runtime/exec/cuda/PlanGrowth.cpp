@@ -17,12 +17,12 @@ using support::Result;
 
 namespace {
 
-constexpr int kThreads = 128;
+constexpr int kThreads = 128; ///< as deft::PlanGrowth has it
 const char *const kEntry = "deft_grow_plan";
 const char *const kSource = R"(// deft_grow_plan: lets a plan on the device follow lengths that are there.
 #include "deft/plan_growth.cuh"
 
-extern "C" __global__ void __launch_bounds__(128)
+extern "C" __global__ void __launch_bounds__(deft::PlanGrowth::kThreads)
 deft_grow_plan(const __grid_constant__ deft::abi::GrowArgs args) {
   deft::PlanGrowth(args).grow();
 }
