@@ -96,7 +96,6 @@ TEST(PackageTest, RoundTripKeepsEverything) {
   EXPECT_EQ(attend.resources.spillStoreBytes, 4);
   EXPECT_EQ(attend.origin, KernelOrigin::Package);
   EXPECT_EQ(variant.kernels[0].merge.entry, "deft_llama_merge");
-  EXPECT_FALSE(read->find("plain")->space);
   EXPECT_EQ(read->find("none"), nullptr);
   EXPECT_EQ(writePackage(*read), writePackage(written));
 }
