@@ -21,9 +21,9 @@
 ///   EXPECT_EQ(runBlock({.threads = 32}, [&] { ... }), "");
 ///
 /// Each thread is a fiber of the calling thread, and runs until it has to wait for others. Threads of the
-/// operating system behind a barrier would do the same a hundred times slower (a kernel of 384 threads meets
-/// some thousand times a tile), in an order that nobody can repeat, and a lane that never comes would hang
-/// the test. Fibers come in an order that a seed gives, and where none can go on, everybody is known who
+/// operating system behind a barrier would do the same, but the lanes of a warp meet with every shuffle, each
+/// time through the system's scheduler, in an order that nobody can repeat, and a lane that never comes would
+/// hang the test. Fibers come in an order that a seed gives, and where none can go on, everybody is known who
 /// waits, and for what.
 ///
 /// Not told: races that need two lanes in the middle of a step, and what costs time. Products of wgmma are
