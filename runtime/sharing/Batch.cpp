@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <optional>
 #include <string>
+#include <utility>
 
 namespace deft::sharing {
 
@@ -13,21 +14,21 @@ using support::Result;
 
 namespace {
 
-/// Undoes what a call has done where it is left before its end.
-template <typename Undo> class Unless {
+/// What is to happen where a scope is left, in whichever way, unless it is called off.
+template <typename Action> class OnLeave {
 public:
-  explicit Unless(Undo undo) : undo_(std::move(undo)) {}
-  Unless(const Unless &) = delete;
-  Unless &operator=(const Unless &) = delete;
-  ~Unless() {
-    if (!isDone_)
-      undo_();
+  explicit OnLeave(Action action) : action_(std::move(action)) {}
+  OnLeave(const OnLeave &) = delete;
+  OnLeave &operator=(const OnLeave &) = delete;
+  ~OnLeave() {
+    if (!isCalledOff_)
+      action_();
   }
-  void done() { isDone_ = true; }
+  void callOff() { isCalledOff_ = true; }
 
 private:
-  Undo undo_;
-  bool isDone_ = false;
+  Action action_;
+  bool isCalledOff_ = false;
 };
 
 } // namespace
@@ -47,7 +48,7 @@ Result<void> Batch::update(const Requests &asked) {
   if (auto checked = checkNewPages(table); !checked)
     return checked;
 
-  Unless complete([&] { dropAll(); });
+  OnLeave undo([&] { dropAll(); }); // half of an edit is worse than nothing
   hasIds_ = !asked.ids.empty();
   needsQueries_ = hasGrown_ = false;
   dropUnseen();
@@ -56,7 +57,7 @@ Result<void> Batch::update(const Requests &asked) {
   addNew(table, asked.ids);
   takeOrder(asked.queryIndptr);
   makeQueries();
-  complete.done();
+  undo.callOff();
   return {};
 }
 
@@ -90,12 +91,12 @@ Result<void> Batch::grow(const PageTable &pages, std::span<const int> lengths) {
   if (auto checked = checkNewPages(table); !checked)
     return checked;
 
-  Unless complete([&] { dropAll(); });
+  OnLeave undo([&] { dropAll(); }); // half of an edit is worse than nothing
   needsQueries_ = hasGrown_ = false;
   keepKnown();
   growKnown(table);
   makeQueries();
-  complete.done();
+  undo.callOff();
   return {};
 }
 
@@ -108,6 +109,11 @@ Result<void> Batch::findMembers(const Requests &asked) {
   };
   std::optional<std::size_t> twice;
   newcomers_.clear();
+  const OnLeave forgetNewcomers([&] { // one by one: the map may be as large as the largest batch was
+    for (const std::uint64_t id : newcomers_)
+      if (newIds_.find(id) >= 0)
+        newIds_.erase(id);
+  });
   for (std::size_t i = 0; i < requests_.size() && !twice; ++i) {
     const std::uint64_t id = idOf(i);
     const bool isWhereItWas = isComparable && i < members_.size() && known(members_[i]).id == id;
@@ -115,8 +121,8 @@ Result<void> Batch::findMembers(const Requests &asked) {
     if (member < 0) {
       if (newIds_.find(id) >= 0)
         twice = i;
-      newIds_.set(id, static_cast<int>(i));
       newcomers_.push_back(id);
+      newIds_.set(id, static_cast<int>(i));
       continue;
     }
     if (known(member).seen == step_)
@@ -124,10 +130,6 @@ Result<void> Batch::findMembers(const Requests &asked) {
     known(member).seen = step_;
     requests_[i].member = member;
   }
-  // One by one: the map may be as large as the largest batch was.
-  for (const std::uint64_t id : newcomers_)
-    if (newIds_.find(id) >= 0)
-      newIds_.erase(id);
   if (twice)
     return wrongRequest(*twice, (hasIds ? "its id " : "its row ") + std::to_string(idOf(*twice)) +
                                     " is that of an earlier request, too");
