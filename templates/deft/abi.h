@@ -116,8 +116,8 @@ struct MergeArgs {
   unsigned long long *runsOfPlan; ///< on the device, 0 in a new plan: counted where there is a watch
 };
 
-/// By which a plan on the device follows lengths that only the device knows: a leaf of one request whose query
-/// sees all of it, and how far it may grow.
+/// By which a plan on the device follows lengths that only the device knows: a leaf of one request whose
+/// query sees all of it, and how far it may grow.
 struct GrowingLeaf {
   int request;
   int length;   ///< of the request, as planned
@@ -133,8 +133,8 @@ struct Grown {
   int planned;
 };
 
-/// What deft_grow_plan writes and reads. It begins with what was planned each time, so that it may run as often
-/// as one likes.
+/// What deft_grow_plan writes and reads. It begins with what was planned each time, so that it may run as
+/// often as one likes.
 struct GrowArgs {
   const int *lengths; ///< of each request
   const GrowingLeaf *leaves;
@@ -145,7 +145,8 @@ struct GrowArgs {
   int *queryPos;
   int mostItems;   ///< of growingItems
   int mostQueries; ///< grownQueries, of which those behind the plan's have no leaf
-  unsigned long long *unserved; ///< in the host's memory: request + 1 and, above 32 bits, a length too long or too short
+  unsigned long long
+      *unserved; ///< in the host's memory: request + 1 and, above 32 bits, a length too long or too short
 };
 
 /// Parameters reach a kernel as one 8-byte slot each, in the order of their declaration:

@@ -2,9 +2,9 @@
 
 #include "deft/abi.h"
 
-/// One launch a step, before its layers: the plan on the device takes over how long its requests are by now, as
-/// plan::advance does on the host. Runs that end with a leaf which has grown get its tokens, those behind them
-/// in the item begin later, and queries see farther.
+/// One launch a step, before its layers: the plan on the device takes over how long its requests are by now,
+/// as plan::advance does on the host. Runs that end with a leaf which has grown get its tokens, those behind
+/// them in the item begin later, and queries see farther.
 namespace deft {
 
 class PlanGrowth {

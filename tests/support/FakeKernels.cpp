@@ -163,7 +163,8 @@ void growPlan(const abi::GrowArgs &args) {
     int most = 0;
     for (int warp = 0; warp < kWarps; ++warp) {
       const int begin = runs[runs[warp].dealtBegin].begin;
-      most = std::max(most, (warp + 1 < kWarps ? runs[runs[warp + 1].dealtBegin].begin : item.tokens) - begin);
+      most =
+          std::max(most, (warp + 1 < kWarps ? runs[runs[warp + 1].dealtBegin].begin : item.tokens) - begin);
       if (warp == 0)
         item.commonTokens = begin;
     }

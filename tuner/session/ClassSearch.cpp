@@ -36,7 +36,8 @@ public:
         strategy_(
             search::makeStrategy(context.options.strategy, context.space, model_, context.options.seed)),
         chooser_({context.space, task.untuned, candidates, *strategy_, model_, context.lab.compilers(),
-                  context.journal, task.name(), search::strategyName(context.options.strategy), context.device.key.kind},
+                  context.journal, task.name(), search::strategyName(context.options.strategy),
+                  context.device.key.kind},
                  task.related) {
     for (int tree = 0; tree < task.trees.searched; ++tree)
       if (task.trees.samples[static_cast<std::size_t>(tree)]->similar == 0)

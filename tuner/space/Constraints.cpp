@@ -66,8 +66,8 @@ std::span<const Constraint> constraints() { return kConstraints; }
 const char *brokenConstraint(const Combination &combination, bool ofPlan, bool ofPhases) {
   if (ofPhases)
     for (const PhaseConfig &phase : combination.config.phases)
-      if (const auto *rule = kernels::brokenRule({combination.shape, phase, combination.target,
-                                                  kernels::familyOf(phase, combination.families)}))
+      if (const auto *rule = kernels::brokenRule(
+              {combination.shape, phase, combination.target, kernels::familyOf(phase, combination.families)}))
         return rule->name;
   for (const Constraint &constraint : kConstraints)
     if ((constraint.isOfPlan ? ofPlan : ofPhases) && !constraint.holds(combination))

@@ -234,7 +234,8 @@ Result<void> CudaPlan::checkRun(const CudaKernels &kernels, const CudaPointers &
 
 Result<void> CudaPlan::follow(const int *lengths, cu::Stream stream) {
   if (!growth_)
-    return usage("the plan was made to follow lengths on the host alone", "make it to follow them on the device");
+    return usage("the plan was made to follow lengths on the host alone",
+                 "make it to follow them on the device");
   if (!onDevice_.isValid)
     return usage(isWritten_ ? "the plan has not been uploaded since it was made or its memory grew"
                             : "there is no plan on the device",
@@ -318,7 +319,8 @@ Result<void> CudaPlan::poison() {
 Result<void> CudaPlan::checkReplays() {
   if (growth_)
     if (const auto unserved = growth_->takeUnserved())
-      return usage("request " + std::to_string(unserved->request) + " had " + std::to_string(unserved->length) +
+      return usage("request " + std::to_string(unserved->request) + " had " +
+                       std::to_string(unserved->length) +
                        " tokens on the device, which its plan does not serve",
                    "make or advance the plan for the lengths of by then, and give it more slack");
   if (!watch_)

@@ -59,8 +59,8 @@ public:
   /// Not on a stream that is being captured.
   support::Result<void> upload(cu::Stream stream);
 
-  /// Lets the plan on the device follow its requests: for runs behind it on the stream, each has as many tokens
-  /// as `lengths`, which are on the device, say by then, up to what the plan serves. Can be captured.
+  /// Lets the plan on the device follow its requests: for runs behind it on the stream, each has as many
+  /// tokens as `lengths`, which are on the device, say by then, up to what the plan serves. Can be captured.
   support::Result<void> follow(const int *lengths, cu::Stream stream);
 
   /// Puts the attention of all queries on the stream. Waits for nothing, allocates nothing, touches no other

@@ -73,9 +73,7 @@ std::vector<abi::GrowingLeaf> growingLeaves(const plan::Plan &plan, const Growth
     const int own = requestOf(plan, leaf, requests, queriesOf);
     // Where it cannot grow, its first query tells whether the length is what was planned.
     const int query = isFollowed ? plan.callerIndex[static_cast<std::size_t>(leaf.followBegin)] : 0;
-    const int request = own >= 0           ? own
-                        : requests.empty() ? query
-                                           : requests[static_cast<std::size_t>(query)];
+    const int request = own >= 0 ? own : requests.empty() ? query : requests[static_cast<std::size_t>(query)];
     const int length = isFollowed ? plan.queryPos[static_cast<std::size_t>(leaf.followEnd) - 1] + 1 : 0;
     const bool grows = own >= 0 && leaf.canGrow != 0;
     const int left = plan::Planner::kMostGrowth - (leaf.tokens - leaf.plannedTokens);
@@ -142,7 +140,8 @@ Result<PlanGrowth> PlanGrowth::create(std::shared_ptr<device::Device> device, Gr
   if (!kernel)
     return kernel.error();
   auto mark = std::make_shared<device::HostMemory>(device);
-  if (auto reserved = mark->reserve(sizeof(std::uint64_t), "the mark of lengths that are not served"); !reserved)
+  if (auto reserved = mark->reserve(sizeof(std::uint64_t), "the mark of lengths that are not served");
+      !reserved)
     return reserved.error();
   return PlanGrowth(std::move(*kernel), std::move(mark), rules);
 }

@@ -40,8 +40,13 @@ void copyTo(std::byte *to, const auto &values) {
 } // namespace
 
 PlanRoom PlanRoom::of(const plan::Plan &plan) {
-  PlanRoom room{plan.queryCount(),      sizeOf(plan.runs), sizeOf(plan.mergeQuery),
-                sizeOf(plan.mergeSlot), plan.partialSlots, {}, false};
+  PlanRoom room{plan.queryCount(),
+                sizeOf(plan.runs),
+                sizeOf(plan.mergeQuery),
+                sizeOf(plan.mergeSlot),
+                plan.partialSlots,
+                {},
+                false};
   for (const plan::Plan::Phase &phase : plan.phases)
     room.items.push_back(phase.itemCount);
   return room;

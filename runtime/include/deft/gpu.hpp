@@ -169,17 +169,18 @@ public:
   /// nothing where it is there already. Not on a stream that is being captured.
   Result<void> upload(GpuStream stream);
 
-  /// For runs behind it on the stream, the path of each query has as many tokens as `lengths` says by then: an
-  /// int32 for each query in the tree's order, in memory of the GPU. So a step in which all requests have grown
-  /// needs nothing of the host: one call before the step's layers, in the same captured graph,
+  /// For runs behind it on the stream, the path of each query has as many tokens as `lengths` says by then:
+  /// an int32 for each query in the tree's order, in memory of the GPU. So a step in which all requests have
+  /// grown needs nothing of the host: one call before the step's layers, in the same captured graph,
   ///
   ///   plan.follow(lengths, stream); for (each layer) { ... plan.run(...) ... }
   ///
-  /// and each replay reads what the lengths are then. Pages of the tokens that are gained are those behind the
-  /// leaf's in the page table. The lengths of the host's tree, which plans are made or advanced for, may be
-  /// older, by at most GpuPlanOptions::slack tokens, but not greater. Where a length is less than the plan's, or
-  /// greater than its slack allows, or a query cannot grow because another one ends with the same node, the
-  /// plan does not follow, and checkReplays() says so. What a window hides by then is read until the next plan.
+  /// and each replay reads what the lengths are then. Pages of the tokens that are gained are those behind
+  /// the leaf's in the page table. The lengths of the host's tree, which plans are made or advanced for, may
+  /// be older, by at most GpuPlanOptions::slack tokens, but not greater. Where a length is less than the
+  /// plan's, or greater than its slack allows, or a query cannot grow because another one ends with the same
+  /// node, the plan does not follow, and checkReplays() says so. What a window hides by then is read until
+  /// the next plan.
   Result<void> follow(const int *lengths, GpuStream stream);
 
   /// Computes the attention of all queries. `attention` is the one of make(), or another with the same heads,

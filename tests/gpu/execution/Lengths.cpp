@@ -37,8 +37,8 @@ double replayUs(const Graph &graph, const Stream &stream) {
 
 } // namespace
 
-/// One graph, replayed while requests grow on the device alone: the host's plan is of an older tree, whose leaves
-/// are as long as they were when the slack last ended.
+/// One graph, replayed while requests grow on the device alone: the host's plan is of an older tree, whose
+/// leaves are as long as they were when the slack last ended.
 json checkLengths(const Subject &subject, Findings &findings) {
   // The tests' driver computes on the host.
   const int steps = subject.gpu.facts().name.starts_with("Fake") ? 100 : 1000;
@@ -53,7 +53,8 @@ json checkLengths(const Subject &subject, Findings &findings) {
     return {};
   GpuPlan &plan = *made;
   findings.require(
-      plan.reserve({.queries = Decoding::kMostQueries, .items = 3000, .runs = 6000, .partials = 6000}), "reserve");
+      plan.reserve({.queries = Decoding::kMostQueries, .items = 3000, .runs = 6000, .partials = 6000}),
+      "reserve");
   device::Buffer lengths(subject.device);
   findings.require(lengths.upload(lengthsOf(planned), "lengths"), "the lengths");
   findings.require(table.upload(decoding.sequences(), stream.get()), "the page table");
@@ -98,9 +99,14 @@ json checkLengths(const Subject &subject, Findings &findings) {
   }
   const double with = replayUs(graph, stream), without = replayUs(plain, stream);
   known[0] += kSlack + 1;
-  findings.require(lengths.upload(known, "lengths").ok() && graph.launch(stream) && stream.wait(), "a replay");
+  findings.require(lengths.upload(known, "lengths").ok() && graph.launch(stream) && stream.wait(),
+                   "a replay");
   findings.require(!plan.checkReplays(), "a length that the plan does not serve was not noticed");
-  return {{"replays", steps}, {"plans", plans}, {"judged", judged}, {"replay_us", with}, {"without_follow_us", without}};
+  return {{"replays", steps},
+          {"plans", plans},
+          {"judged", judged},
+          {"replay_us", with},
+          {"without_follow_us", without}};
 }
 
 } // namespace deft::gpu_test

@@ -237,8 +237,8 @@ std::vector<std::vector<int>> chunksOfQueries(const Plan &plan) {
   for (const abi::Item &item : plan.items) {
     EXPECT_EQ(item.runCount, 1) << "a chunk is one run";
     for (int q = 0; q < item.queryCount; ++q)
-      begins[static_cast<std::size_t>(plan.callerIndex[static_cast<std::size_t>(item.queryBegin + q)])].push_back(
-          plan.runs[static_cast<std::size_t>(item.runBegin)].position);
+      begins[static_cast<std::size_t>(plan.callerIndex[static_cast<std::size_t>(item.queryBegin + q)])]
+          .push_back(plan.runs[static_cast<std::size_t>(item.runBegin)].position);
   }
   for (std::vector<int> &own : begins)
     std::sort(own.begin(), own.end());

@@ -10,8 +10,8 @@
 namespace deft {
 namespace {
 
-/// A plan with its growth tables, made without a planner: items of up to 80 runs, some of which end with a leaf,
-/// and some of whose tokens are dealt.
+/// A plan with its growth tables, made without a planner: items of up to 80 runs, some of which end with a
+/// leaf, and some of whose tokens are dealt.
 struct TestPlan {
   std::vector<abi::Item> items;
   std::vector<abi::Run> runs;
@@ -67,7 +67,8 @@ struct TestPlan {
                              static_cast<int>(grownQueries.size()),
                              &unserved};
     const unsigned threads = PlanGrowth::kThreads;
-    const unsigned needed = std::max(32 * static_cast<unsigned>(growingItems.size()), static_cast<unsigned>(grownQueries.size()));
+    const unsigned needed =
+        std::max(32 * static_cast<unsigned>(growingItems.size()), static_cast<unsigned>(grownQueries.size()));
     const unsigned blocks = (needed + threads - 1) / threads;
     for (unsigned block = 0; block < blocks; ++block)
       EXPECT_EQ(test::runBlock({.threads = threads, .block = block, .blocks = blocks, .seed = seed},
@@ -111,7 +112,8 @@ TEST(PlanGrowthTest, LeavesGrowAndWhatIsBehindThemBeginsLater) {
       const abi::Run *const runs = plan.runs.data() + item.runBegin;
       int most = 0;
       for (int warp = 0; warp < 4; ++warp)
-        most = std::max(most, (warp < 3 ? runs[runs[warp + 1].dealtBegin].begin : tokens) - runs[runs[warp].dealtBegin].begin);
+        most = std::max(most, (warp < 3 ? runs[runs[warp + 1].dealtBegin].begin : tokens) -
+                                  runs[runs[warp].dealtBegin].begin);
       EXPECT_EQ(item.commonTokens, runs[runs[0].dealtBegin].begin);
       EXPECT_EQ(item.dealtTiles, (most + 15) / 16);
     }

@@ -55,7 +55,8 @@ struct PlainStrategy : search::Strategy {
 class BatchChooserTest : public testing::Test {
 protected:
   BatchChooser chooser(const Related &related = {}) {
-    return {{space_, untuned_, candidates_, strategy_, predictor_, compilers_, journal_, kClass, "plain"},
+    return {{space_, untuned_, candidates_, strategy_, predictor_, compilers_, journal_, kClass, "plain",
+             config::DeviceKind::Cpu},
             related};
   }
   std::vector<std::string> next(BatchChooser &chooser, int round, std::size_t most) {
@@ -167,8 +168,9 @@ TEST_F(BatchChooserTest, WhoWaitsForACompilerAsksWhetherToGoOn) {
         return std::unique_ptr<measure::Service>(std::make_unique<SlowCompiler>());
       },
       1, 60);
-  BatchChooser chooser(
-      {space_, untuned_, candidates_, strategy_, predictor_, slow, journal_, kClass, "plain"}, {});
+  BatchChooser chooser({space_, untuned_, candidates_, strategy_, predictor_, slow, journal_, kClass, "plain",
+                        config::DeviceKind::Cpu},
+                       {});
   chooser.begin();
   int asked = 0;
   EXPECT_THAT(chooser.next(0, 3, [&] { return ++asked == 2; }), IsEmpty());

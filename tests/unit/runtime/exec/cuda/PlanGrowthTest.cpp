@@ -128,7 +128,8 @@ TEST(PlanGrowthTest, FollowsAsTheHostDoes) {
     const auto same = [&](std::size_t section, std::size_t bytes) {
       return std::memcmp(device.memory.data() + section, expected.memory.data() + section, bytes) == 0;
     };
-    const std::size_t items = plan.items.size() * sizeof(abi::Item), runs = plan.runs.size() * sizeof(abi::Run);
+    const std::size_t items = plan.items.size() * sizeof(abi::Item),
+                      runs = plan.runs.size() * sizeof(abi::Run);
     ASSERT_TRUE(same(device.sections.items, items)) << "round " << round;
     ASSERT_TRUE(same(device.sections.runs, runs)) << "round " << round;
     ASSERT_TRUE(same(device.sections.queryPos, plan.queryPos.size() * sizeof(int))) << "round " << round;
@@ -139,7 +140,8 @@ TEST(PlanGrowthTest, FollowsAsTheHostDoes) {
 
 TEST(PlanGrowthTest, ALeafGrowsForOneRequestOfOneQuery) {
   tree::KvTree tree;
-  const int root = *tree.addNode(-1, 32, 0), leaf = *tree.addNode(root, 10, 32), twice = *tree.addNode(root, 4, 64);
+  const int root = *tree.addNode(-1, 32, 0), leaf = *tree.addNode(root, 10, 32),
+            twice = *tree.addNode(root, 4, 64);
   (void)tree.addQuery(leaf);
   (void)tree.addQuery(twice);
   (void)tree.addQuery(twice);
@@ -167,7 +169,8 @@ TEST(PlanGrowthTest, WhatIsNotServedIsNoticed) {
   (void)tree.addQuery(*tree.addNode(root, 10, 32));
   const auto plan = *plan::makePlan(tree, {.ratio = 1, .kvHeads = 1}, FakeGpu().kernels->config(), 8);
   OnDevice device(plan);
-  writeGrowth(plan, growingLeaves(plan, {.slack = 5}, {}), device.room, device.sections, device.memory.data());
+  writeGrowth(plan, growingLeaves(plan, {.slack = 5}, {}), device.room, device.sections,
+              device.memory.data());
   EXPECT_EQ(device.follow({42}), 0u);
   EXPECT_EQ(device.follow({47}), 0u);
   EXPECT_EQ(device.follow({48}), 48ull << 32 | 1);
