@@ -4,6 +4,7 @@
 #include "compiler/support/NearestName.h"
 
 #include <algorithm>
+#include <array>
 #include <set>
 #include <utility>
 
@@ -20,9 +21,9 @@ using support::Result;
 
 namespace {
 
-const std::vector<int> kChunks{0, 64, 128, 192, 256, 384, 512, 768, 1024, 2048, 4096};
+constexpr std::array kChunks{0, 64, 128, 192, 256, 384, 512, 768, 1024, 2048, 4096};
 
-std::vector<int> valuesOr(const std::optional<spec::TuneList> &list, std::vector<int> fallback) {
+std::vector<int> valuesOr(const std::optional<spec::TuneList> &list, const std::vector<int> &fallback) {
   return list ? list->values : fallback;
 }
 
@@ -44,13 +45,16 @@ std::vector<Axis> planAxes(const spec::Variant &variant, bool isGpu) {
           Partition::Cascade, Partition::Query, Partition::Node})
       partitions.push_back(static_cast<int>(partition));
   std::vector<int> presets;
+  presets.reserve(costPresets().size());
   for (std::size_t i = 0; i < costPresets().size(); ++i)
     presets.push_back(static_cast<int>(i));
   const auto chunk = variant.schedule ? variant.schedule->chunk : std::nullopt;
   std::vector<Axis> axes{axis(Knob::Partition, -1, partitions),
-                         axis(Knob::Chunk, -1, valuesOr(chunk, kChunks)), axis(Knob::Cost, -1, presets)};
+                         axis(Knob::Chunk, -1, valuesOr(chunk, {kChunks.begin(), kChunks.end()})),
+                         axis(Knob::Cost, -1, presets)};
   if (isGpu) {
     std::vector<int> orders;
+    orders.reserve(config::kAllOrders.size());
     for (const config::Order order : config::kAllOrders)
       orders.push_back(static_cast<int>(order));
     axes.push_back(axis(Knob::Order, -1, orders));
@@ -79,12 +83,13 @@ SpaceShape shapeOf(const TunedPhases &tuned) {
 
 /// Phases as the schedule has them, of the family that serves schedules, each number with its list or what is
 /// tried of it.
-SpaceShape shapeOfSchedule(const spec::Variant &variant, kernels::Families families) {
+SpaceShape shapeOf(const spec::ScheduleSpec &schedule, const spec::Variant &variant,
+                   kernels::Families families) {
   const PhaseConfig plain;
   const TunedPhase usual =
       kernels::familyOf(plain, families).tuned(KernelShape::of(variant)).front().phases.front();
   TunedPhases tuned{"spec", {}};
-  for (const spec::PhaseSpec &spec : variant.schedule->phases) {
+  for (const spec::PhaseSpec &spec : schedule.phases) {
     PhaseConfig phase = plain;
     phase.name = spec.name;
     phase.rowsAbove = spec.rowsAbove.value_or(-1);
@@ -122,7 +127,7 @@ std::vector<SpaceShape> gpuShapes(const spec::Variant &variant, const MachineFac
 /// what a schedule lists for them the first is kept.
 SpaceShape cpuShape(const spec::Variant &variant, kernels::Families families) {
   if (variant.schedule && !variant.schedule->phases.empty()) {
-    SpaceShape shape = shapeOfSchedule(variant, families);
+    SpaceShape shape = shapeOf(*variant.schedule, variant, families);
     for (Axis &axis : shape.axes)
       if (axis.knob != Knob::TileQ)
         axis.values.resize(1);
@@ -165,6 +170,7 @@ Result<void> apply(const AxisOverride &change, std::vector<Axis> &planAxes, std:
         return done;
   if (change.name == "shape") {
     std::vector<std::string> names;
+    names.reserve(shapes.size());
     for (const SpaceShape &shape : shapes)
       names.push_back(shape.name);
     for (const std::string &name : change.values)
@@ -205,11 +211,10 @@ Result<Space> makeSpace(const spec::Variant &variant, const MachineFacts &machin
                         const std::vector<AxisOverride> &overrides) {
   std::vector<Axis> plan = planAxes(variant, machine.target != nullptr);
   std::vector<SpaceShape> shapes;
-  const bool hasPhases = variant.schedule && !variant.schedule->phases.empty();
   if (!machine.target)
     shapes.push_back(cpuShape(variant, machine.families));
-  else if (hasPhases)
-    shapes.push_back(shapeOfSchedule(variant, machine.families));
+  else if (variant.schedule && !variant.schedule->phases.empty())
+    shapes.push_back(shapeOf(*variant.schedule, variant, machine.families));
   else
     shapes = gpuShapes(variant, machine);
   for (const AxisOverride &change : overrides)
