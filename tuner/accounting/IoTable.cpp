@@ -8,6 +8,7 @@
 #include <cmath>
 #include <cstdio>
 #include <filesystem>
+#include <string>
 
 namespace deft::accounting {
 
@@ -112,7 +113,7 @@ private:
   Result<void> addFewShot(const PaperRow &paper, IoGroup &group) {
     IoRow row;
     row.name = std::string("b = ") + paper.name;
-    row.branches = std::atoi(paper.name);
+    row.branches = std::stoi(paper.name);
     auto io = countNamed("few_shot:prompt=" + std::to_string(kPromptTokens) + ",branches=" + paper.name +
                              ",iterations=400",
                          0, 1);

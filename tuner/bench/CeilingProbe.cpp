@@ -6,6 +6,7 @@
 #include "tuner/bench/ProbeKernels.h"
 
 #include <algorithm>
+#include <utility>
 
 namespace deft::bench {
 
@@ -18,7 +19,8 @@ struct CeilingProbe::Kernels {
   bool hasBulk = false;
 };
 
-CeilingProbe::CeilingProbe(std::shared_ptr<device::Device> device) : device_(device), buffer_(device) {}
+CeilingProbe::CeilingProbe(std::shared_ptr<device::Device> device)
+    : device_(std::move(device)), buffer_(device_) {}
 
 Result<CeilingProbe> CeilingProbe::open(std::shared_ptr<device::Device> device) {
   const device::DeviceFacts &facts = device->facts();
@@ -56,7 +58,7 @@ Result<void> CeilingProbe::reserve(std::size_t bytes) {
     return reserved;
   void *address = buffer_.as<void>();
   std::uint64_t count = bytes;
-  void *params[] = {&address, &count};
+  void *params[] = {static_cast<void *>(&address), &count};
   filledBytes_ = bytes;
   if (auto filled = kernels_->fill.launch(static_cast<unsigned>(kernels_->fill.blocksAtOnce()), params);
       !filled)
@@ -67,7 +69,7 @@ Result<void> CeilingProbe::reserve(std::size_t bytes) {
 Result<double> CeilingProbe::loadsUs(std::size_t bytes, int repeats) {
   void *address = buffer_.as<void>(), *sink = address;
   std::uint64_t count = bytes;
-  void *params[] = {&address, &count, &sink};
+  void *params[] = {static_cast<void *>(&address), &count, static_cast<void *>(&sink)};
   const std::size_t wanted = (bytes / 16 + kProbeThreads - 1) / kProbeThreads;
   const auto most = static_cast<std::size_t>(kernels_->loads.blocksAtOnce());
   double bestUs = 0;
@@ -90,7 +92,7 @@ Result<double> CeilingProbe::bulkUs(std::size_t bytes, int repeats) {
   for (int chunk : {2048, 4096, 8192, 16384}) {
     std::uint64_t count = bytes / chunk * chunk;
     int stages = std::min(kProbeRingBytes / chunk, kProbeMostStages);
-    void *params[] = {&address, &count, &chunk, &stages};
+    void *params[] = {static_cast<void *>(&address), &count, &chunk, &stages};
     const auto grid = static_cast<unsigned>(kernels_->bulk.blocksAtOnce());
     if (count == 0)
       break;
@@ -131,13 +133,14 @@ Result<ReadTime> CeilingProbe::read(std::size_t bytes, int repeats) {
 Result<double> CeilingProbe::unitsTFlops(spec::DType dtype, int repeats) {
   void *sink = buffer_.as<void>();
   int rounds = 20'000, isBf16 = dtype == spec::DType::BF16; // some milliseconds
-  void *params[] = {&sink, &rounds, &isBf16};
+  void *params[] = {static_cast<void *>(&sink), &rounds, &isBf16};
   const int grid = device_->facts().multiprocessors;
   const auto timed = device::timeOnDevice(
       device_, [&] { return kernels_->matrix.launch(static_cast<unsigned>(grid), params); }, {repeats, true});
   if (!timed)
     return timed.error();
-  return grid * (kProbeMatrixThreads / 32) * kProbeMatrixWarpFlops * rounds / timed->medianUs * 1e-6;
+  constexpr int kWarps = kProbeMatrixThreads / 32;
+  return grid * kWarps * kProbeMatrixWarpFlops * rounds / timed->medianUs * 1e-6;
 }
 
 Result<Ceilings> CeilingProbe::measure(int repeats) {

@@ -37,8 +37,8 @@ Result<std::vector<exec::ParamValue>> paramValues(const spec::Variant &variant) 
 
 } // namespace
 
-Result<KernelBench> KernelBench::open(std::shared_ptr<device::Device> device, const spec::Variant &variant,
-                                      const package::KernelSet &kernels) {
+Result<KernelBench> KernelBench::open(const std::shared_ptr<device::Device> &device,
+                                      const spec::Variant &variant, const package::KernelSet &kernels) {
   KernelBench bench(device, variant, kernels.config);
   auto executor = exec::CudaExecutor::create(device, variant, kernels);
   if (!executor)
@@ -143,11 +143,12 @@ Result<KernelBenchResult> KernelBench::run(tree::KvTree tree, const KernelBenchO
         if (!result.best || measured->medianUs < result.best->medianUs)
           result.best = *measured;
       }
-    const auto again =
-        measure(tree, result.best->config, options, options.repeats); // not the luckiest of many
-    if (!again)
-      return again.error();
-    result.best = *again;
+    if (result.best) { // not the luckiest of many
+      const auto again = measure(tree, result.best->config, options, options.repeats);
+      if (!again)
+        return again.error();
+      result.best = *again;
+    }
   }
   const auto chosen = measure(tree, config, options, options.repeats);
   if (!chosen)

@@ -55,7 +55,7 @@ struct KernelBenchResult {
 /// Runs one attention over trees on one GPU, one after the other.
 class KernelBench {
 public:
-  static support::Result<KernelBench> open(std::shared_ptr<device::Device> device,
+  static support::Result<KernelBench> open(const std::shared_ptr<device::Device> &device,
                                            const spec::Variant &variant, const package::KernelSet &kernels);
 
   const spec::Variant &variant() const { return variant_; }

@@ -29,6 +29,7 @@ Estimate estimate(const std::vector<double> &values) {
   constexpr double kDeviation = 1.4826, kOfMedian = 1.2533;
   Estimate result{median(values), 0, static_cast<int>(values.size())};
   std::vector<double> distances;
+  distances.reserve(values.size());
   for (const double value : values)
     distances.push_back(std::abs(value - result.value));
   if (!values.empty())

@@ -3,6 +3,7 @@
 #include "compiler/support/Unexpected.h"
 
 #include <cerrno>
+#include <cmath>
 #include <csignal>
 #include <cstring>
 #include <exception>
@@ -169,8 +170,8 @@ Worker::Answer Worker::receive(double seconds) {
   case Receive::TimedOut:
     answer.state = Answer::State::TimedOut;
     kill();
-    answer.error = {ErrorCode::Internal,
-                    "no answer within " + std::to_string(static_cast<int>(seconds + 0.5)) + " s", ""};
+    answer.error = {ErrorCode::Internal, "no answer within " + std::to_string(std::lround(seconds)) + " s",
+                    ""};
     return answer;
   }
   return answer;

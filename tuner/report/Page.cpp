@@ -139,11 +139,15 @@ std::string stateOf(const ClassData &one, const CandidateData &candidate) {
 
 std::string candidatesTable(const ClassData &one) {
   std::vector<const CandidateData *> sorted;
+  sorted.reserve(one.candidates.size());
   for (const CandidateData &candidate : one.candidates)
     sorted.push_back(&candidate);
-  std::stable_sort(sorted.begin(), sorted.end(), [](const CandidateData *a, const CandidateData *b) {
-    return (a->ratio > 0 ? a->ratio : 1e9) < (b->ratio > 0 ? b->ratio : 1e9);
-  });
+  // Those that were not timed come last; equal ones stay in the order in which they came up.
+  const auto rank = [](const CandidateData *one) {
+    return std::pair(one->ratio > 0 ? one->ratio : 1e9, one);
+  };
+  std::sort(sorted.begin(), sorted.end(),
+            [&](const CandidateData *a, const CandidateData *b) { return rank(a) < rank(b); });
   std::string text =
       "<details><summary>" + counted(static_cast<long long>(sorted.size()), "candidate", "candidates") +
       ", fastest first</summary>\n<div class=\"wide\"><table>\n<tr><th class=\"n\">of untuned</th>"

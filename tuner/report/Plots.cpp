@@ -33,6 +33,7 @@ std::vector<const CandidateData *> timed(const ClassData &one) {
 
 std::vector<double> ratiosOf(const std::vector<const CandidateData *> &candidates) {
   std::vector<double> ratios;
+  ratios.reserve(candidates.size());
   for (const CandidateData *candidate : candidates)
     ratios.push_back(candidate->ratio);
   return ratios;
@@ -100,7 +101,8 @@ std::string gainPlot(const SessionData &session) {
   heading(svg, "Time of the tuned config, as a share of the untuned one's");
   const auto at = [&](double share) { return kNames + kBars * share / longest; };
   const double bottom = kTop + kRow * static_cast<double>(done.size());
-  for (double share = 0; share <= longest + 1e-9; share += 0.25) {
+  for (int quarters = 0; quarters / 4.0 <= longest; ++quarters) {
+    const double share = quarters / 4.0;
     svg.line(at(share), kTop - 4, at(share), bottom,
              std::string("stroke=\"") + (share == 1 ? kInk : kLine) + "\"");
     svg.text(at(share), bottom + 16, rounded(share, 2), {.size = 11, .fill = "#555555", .anchor = "middle"});

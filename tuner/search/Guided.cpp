@@ -190,6 +190,7 @@ private:
 
   void considerNeighbours() {
     std::vector<std::pair<double, Point>> best;
+    best.reserve(told_.size());
     for (const auto &[point, us] : told_)
       best.emplace_back(us, point);
     std::sort(best.begin(), best.end());

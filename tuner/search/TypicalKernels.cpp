@@ -35,7 +35,7 @@ double oddness(const space::Space &space, const Point &point) {
 }
 
 std::vector<Point> typicalKernels(const space::Space &space, int shape) {
-  const std::vector<Point> all = space.kernelsOf(shape);
+  std::vector<Point> all = space.kernelsOf(shape);
   if (all.size() <= kMostKernels)
     return all;
   const std::vector<space::Axis> &axes = space.axes(shape);
@@ -51,6 +51,7 @@ std::vector<Point> typicalKernels(const space::Space &space, int shape) {
       found->second = {odd, point};
   }
   std::vector<Point> typical;
+  typical.reserve(best.size());
   for (const auto &[key, entry] : best)
     typical.push_back(entry.second);
   return typical;

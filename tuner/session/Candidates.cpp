@@ -8,11 +8,10 @@ std::size_t Candidate::burden() const {
   return config.phases.size() + (config.order == config::Order::Mixed ? 1 : 0);
 }
 
-std::string Candidates::enter(Candidate candidate) {
+std::string Candidates::enter(const Candidate &candidate) {
   std::string id = space::configId(candidate.config);
-  const bool isOfNeighbour = candidate.isOfNeighbour();
-  const auto [found, isNew] = candidates_.try_emplace(id, std::move(candidate));
-  if (!isNew && isOfNeighbour)
+  const auto [found, isNew] = candidates_.try_emplace(id, candidate);
+  if (!isNew && candidate.isOfNeighbour())
     found->second.origin = kNeighbourOrigin;
   return id;
 }

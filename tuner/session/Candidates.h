@@ -31,7 +31,7 @@ struct Candidate {
 class Candidates {
 public:
   /// Its id. Where it is there already, it stays what it is, but that a neighbour has it, too.
-  std::string enter(Candidate candidate);
+  std::string enter(const Candidate &candidate);
   const Candidate &at(const std::string &id) const { return candidates_.at(id); }
 
 private:

@@ -17,8 +17,11 @@ constexpr int kSearchRounds = 5, kRecordRounds = 3;
 /// untuned config's share of it should be small.
 constexpr std::size_t kCpuBatch = 4, kGpuBatch = 8;
 
+bool isExhaustive(const TuneOptions &options) { return options.strategy == search::StrategyKind::Exhaustive; }
+
 search::PlanModel modelOf(const SessionContext &context, const TreesOfClass &trees) {
   std::vector<const tree::KvTree *> searched;
+  searched.reserve(trees.samples.size());
   for (int i = 0; i < trees.searched; ++i)
     searched.push_back(&trees.samples[static_cast<std::size_t>(i)]->tree);
   return {context.space,
@@ -131,8 +134,8 @@ private:
 
   void tellProgress() {
     int left = std::max(0, mostCandidatesOf(context_.options) - result_.scores.count());
-    if (context_.options.strategy == search::StrategyKind::Exhaustive && strategy_->left())
-      left = static_cast<int>(*strategy_->left());
+    if (const auto points = strategy_->left(); points && isExhaustive(context_.options))
+      left = static_cast<int>(*points);
     progress_.setLeft(left);
     progress_.tell("search");
   }
@@ -160,8 +163,7 @@ SearchResult searchClass(const SessionContext &context, const ClassTask &task, C
 int mostCandidatesOf(const TuneOptions &options) {
   if (options.mostCandidates > 0)
     return options.mostCandidates;
-  return options.strategy == search::StrategyKind::Exhaustive ? std::numeric_limits<int>::max()
-                                                              : kMostCandidates;
+  return isExhaustive(options) ? std::numeric_limits<int>::max() : kMostCandidates;
 }
 
 } // namespace deft::session

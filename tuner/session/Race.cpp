@@ -38,6 +38,7 @@ double logOf(const std::vector<Racer::Round> &rounds, std::vector<double> Racer:
 
 std::vector<double> Racer::logRatios() const {
   std::vector<double> ratios;
+  ratios.reserve(rounds.size());
   for (const Round &round : rounds)
     ratios.push_back(meanOf(round.own) - meanOf(round.reference));
   return ratios;
@@ -56,6 +57,7 @@ double Racer::referenceUs(Estimator estimator) const {
 
 std::vector<double> Racer::roundUs() const {
   std::vector<double> us;
+  us.reserve(rounds.size());
   for (const Round &round : rounds)
     us.push_back(std::exp(meanOf(round.own)));
   return us;

@@ -21,6 +21,7 @@ void SearchScores::add(const Racer &racer, const Score &score, const std::vector
 
 std::vector<SearchScores::Ranked> SearchScores::ranked() const {
   std::vector<Ranked> ranked;
+  ranked.reserve(all_.size());
   for (const auto &[id, score] : all_)
     ranked.emplace_back(score.ratio, id);
   std::sort(ranked.begin(), ranked.end());

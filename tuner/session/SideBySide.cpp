@@ -69,6 +69,7 @@ Result<std::vector<double>> SideBySide::measure(const std::string &treeClass, st
     }
 
   std::vector<double> result;
+  result.reserve(contestants.size());
   for (const Contestant &contestant : contestants)
     result.push_back(estimate(contestant.us, options_.estimator));
   return result;

@@ -69,6 +69,7 @@ private:
       ids.pop_back();
     if (ids.size() > 1) { // else what a final would show, the confirmation does
       std::vector<Racer> racers;
+      racers.reserve(ids.size());
       for (const std::string &id : ids)
         racers.push_back({id, {}, false});
       const bool hasRun = raceThem(racers, "final", {0, task_.trees.searched, kFinalFrom, kFinalRounds});

@@ -36,6 +36,7 @@ UntunedChoices untunedOf(const SessionContext &context, const TreesOfClass &tree
                                        known.untuned);
   chooser.setReach(exec::reachOf(context.input.variant, context.input.params));
   std::vector<Config> configs;
+  configs.reserve(trees.samples.size());
   for (const Sample *sample : trees.samples)
     configs.push_back(chooser.choose(sample->tree));
   return {std::move(configs), trees.searched};
@@ -127,7 +128,7 @@ private:
     const TreesOfClass &trees = at(left.front());
     std::optional<ClassClock::Time> deadline;
     if (end_)
-      deadline = ClassClock::Clock::now() + ClassClock::duration(share(left));
+      deadline = ClassClock::Clock::now() + ClassClock::duration(share(left, *end_));
     return {trees,
             left.front(),
             static_cast<int>(classes_.size()),
@@ -137,13 +138,14 @@ private:
             end_};
   }
 
-  /// Seconds of the first that is left to search in.
-  double share(std::span<const int> left) const {
+  /// Seconds of the first that is left to search in, where the session ends then.
+  double share(std::span<const int> left, ClassClock::Time end) const {
     const std::vector<Standing> standings = standingsOf(context_.journal, classes_);
     std::vector<WaitingClass> waiting;
+    waiting.reserve(left.size());
     for (const int i : left)
       waiting.push_back({standings[static_cast<std::size_t>(i)], openings_.expected(at(i))});
-    return shareOf(waiting, std::chrono::duration<double>(*end_ - ClassClock::Clock::now()).count());
+    return shareOf(waiting, std::chrono::duration<double>(end - ClassClock::Clock::now()).count());
   }
 
   void keep(const ClassReport &report) {

@@ -71,6 +71,7 @@ config_cache::Measurement ClassJudge::measurementOf(const Racer &racer) const {
 
 std::vector<Coordinates> ClassJudge::placesOf(const std::vector<std::size_t> &trees) const {
   std::vector<Coordinates> places;
+  places.reserve(trees.size());
   for (const std::size_t tree : trees)
     places.push_back(config_cache::TreeClassifier().measure(trees_.samples[tree]->tree).place());
   return places;

@@ -5,6 +5,7 @@
 #include "runtime/plan/Auto.h"
 
 #include <algorithm>
+#include <array>
 #include <set>
 #include <utility>
 
@@ -21,9 +22,9 @@ using support::Result;
 
 namespace {
 
-const std::vector<int> kChunks{0, 64, 128, 192, 256, 384, 512, 768, 1024, 2048, 4096};
+constexpr std::array kChunks{0, 64, 128, 192, 256, 384, 512, 768, 1024, 2048, 4096};
 
-std::vector<int> valuesOr(const std::optional<spec::TuneList> &list, std::vector<int> fallback) {
+std::vector<int> valuesOr(const std::optional<spec::TuneList> &list, const std::vector<int> &fallback) {
   return list ? list->values : fallback;
 }
 
@@ -45,13 +46,16 @@ std::vector<Axis> planAxes(const spec::Variant &variant, bool isGpu) {
       partitions.push_back(static_cast<int>(partition));
   }
   std::vector<int> presets;
+  presets.reserve(costPresets().size());
   for (std::size_t i = 0; i < costPresets().size(); ++i)
     presets.push_back(static_cast<int>(i));
   const auto chunk = variant.schedule ? variant.schedule->chunk : std::nullopt;
   std::vector<Axis> axes{axis(Knob::Partition, -1, partitions),
-                         axis(Knob::Chunk, -1, valuesOr(chunk, kChunks)), axis(Knob::Cost, -1, presets)};
+                         axis(Knob::Chunk, -1, valuesOr(chunk, {kChunks.begin(), kChunks.end()})),
+                         axis(Knob::Cost, -1, presets)};
   if (isGpu) {
     std::vector<int> orders;
+    orders.reserve(config::kAllOrders.size());
     for (const config::Order order : config::kAllOrders)
       orders.push_back(static_cast<int>(order));
     axes.push_back(axis(Knob::Order, -1, orders));
@@ -80,10 +84,11 @@ SpaceShape shapeOf(const TunedPhases &tuned) {
 
 /// Phases as the schedule has them, each number with its list or what is tried of it; of one that means
 /// nothing the first alone.
-SpaceShape shapeOfSchedule(const spec::Variant &variant, const kernels::Family &family) {
+SpaceShape shapeOf(const spec::ScheduleSpec &schedule, const spec::Variant &variant,
+                   const kernels::Family &family) {
   const TunedPhase usual = family.tunedOfSchedule(KernelShape::of(variant));
   TunedPhases tuned{"spec", {}};
-  for (const spec::PhaseSpec &spec : variant.schedule->phases) {
+  for (const spec::PhaseSpec &spec : schedule.phases) {
     PhaseConfig phase = usual.phase;
     phase.name = spec.name;
     phase.rowsAbove = spec.rowsAbove.value_or(-1);
@@ -153,6 +158,7 @@ Result<void> apply(const AxisOverride &change, std::vector<Axis> &planAxes, std:
         return done;
   if (change.name == "shape") {
     std::vector<std::string> names;
+    names.reserve(shapes.size());
     for (const SpaceShape &shape : shapes)
       names.push_back(shape.name);
     for (const std::string &name : change.values)
@@ -194,7 +200,8 @@ Result<Space> makeSpace(const spec::Variant &variant, const MachineFacts &machin
   std::vector<Axis> plan = planAxes(variant, machine.target != nullptr);
   std::vector<SpaceShape> shapes;
   if (variant.schedule && !variant.schedule->phases.empty())
-    shapes.push_back(shapeOfSchedule(variant, kernels::familyOfSchedules(machine.target, machine.families)));
+    shapes.push_back(
+        shapeOf(*variant.schedule, variant, kernels::familyOfSchedules(machine.target, machine.families)));
   else
     shapes = shapesOf(variant, machine);
   for (const AxisOverride &change : overrides)

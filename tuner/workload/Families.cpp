@@ -21,16 +21,6 @@ struct Member {
   bool isHeldOut = false;
 };
 
-const std::vector<Family> kFamilies{
-    {"few_shot", "one prompt, branches that sample from it"},
-    {"reasoning", "trees and chains of thought"},
-    {"speculative", "token trees of speculative decoding"},
-    {"multi_level", "prompts shared on several levels"},
-    {"multi_document", "questions to several documents, some of them shared"},
-    {"no_sharing", "requests that share nothing"},
-    {"forest", "many small groups side by side"},
-};
-
 /// Sizes as serving sees them. The default of a workload is among its family's members, from its first step
 /// on.
 const std::vector<Member> &members() {
@@ -104,7 +94,17 @@ std::string atStep(const std::string &name, int step) {
 
 } // namespace
 
-std::vector<Family> families() { return kFamilies; }
+std::vector<Family> families() {
+  return {
+      {"few_shot", "one prompt, branches that sample from it"},
+      {"reasoning", "trees and chains of thought"},
+      {"speculative", "token trees of speculative decoding"},
+      {"multi_level", "prompts shared on several levels"},
+      {"multi_document", "questions to several documents, some of them shared"},
+      {"no_sharing", "requests that share nothing"},
+      {"forest", "many small groups side by side"},
+  };
+}
 
 Result<std::vector<FamilyTree>> familyTrees(std::string_view family) {
   std::vector<FamilyTree> trees;
@@ -127,7 +127,7 @@ Result<std::vector<FamilyTree>> familyTrees(std::string_view family) {
   if (!trees.empty())
     return trees;
   std::vector<std::string> known;
-  for (const Family &one : kFamilies)
+  for (const Family &one : families())
     known.push_back(one.name);
   return Error{ErrorCode::Usage, "no family of trees `" + std::string(family) + "`",
                support::didYouMean(std::string(family), known)};

@@ -11,8 +11,16 @@ using support::Result;
 
 namespace {
 
-const Parameter kParts{"parts", "few_shot+beam_search+token_tree+grpo+no_sharing",
-                       "workloads with + between them, each in a tree of its own"};
+Error noPart(const std::string &part, const std::string &key, const std::vector<std::string> &parts) {
+  return {ErrorCode::Usage,
+          "parameter `" + part + "." + key + "` is for `" + part + "`, which is no part of this mixture",
+          support::didYouMean(part, parts)};
+}
+
+Parameter partsParameter() {
+  return {"parts", "few_shot+beam_search+token_tree+grpo+no_sharing",
+          "workloads with + between them, each in a tree of its own"};
+}
 
 /// Its parts in their order; a part that is through stays in the tree and asks nothing any more.
 class Mixture : public Generator {
@@ -55,7 +63,7 @@ std::vector<std::string> split(const std::string &text, char separator) {
 Description mixtureDescription() {
   return {"mixture",
           "several workloads side by side in one forest",
-          {kParts, {"PART.KEY", "", "a parameter of one of the parts, like few_shot.branches=8"}}};
+          {partsParameter(), {"PART.KEY", "", "a parameter of one of the parts, like few_shot.branches=8"}}};
 }
 
 Result<std::unique_ptr<Generator>> makeMixture(const GivenParameters &given, std::uint64_t seed) {
@@ -68,17 +76,14 @@ Result<std::unique_ptr<Generator>> makeMixture(const GivenParameters &given, std
     else
       perPart.push_back({key.substr(0, dot), {{key.substr(dot + 1), value}}});
   }
-  const auto parameters = Parameters::make("mixture", own, {kParts});
+  const auto parameters = Parameters::make("mixture", own, {partsParameter()});
   if (!parameters)
     return parameters.error();
 
   const std::vector<std::string> names = split(parameters->text("parts"), '+');
   for (const auto &[part, values] : perPart)
     if (std::find(names.begin(), names.end(), part) == names.end())
-      return Error{ErrorCode::Usage,
-                   "parameter `" + part + "." + values.front().first + "` is for `" + part +
-                       "`, which is no part of this mixture",
-                   support::didYouMean(part, names)};
+      return noPart(part, values.front().first, names);
   Random random(seed);
   std::vector<std::unique_ptr<Generator>> parts;
   for (const std::string &name : names) {

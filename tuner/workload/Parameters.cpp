@@ -17,6 +17,33 @@ Error wrong(std::string message, std::string hint = "") {
   return Error{ErrorCode::Usage, std::move(message), std::move(hint)};
 }
 
+/// "parameter `steps` of workload `few_shot`".
+std::string called(const std::string &parameter, const std::string &workload) {
+  return "parameter `" + parameter + "` of workload `" + workload + "`";
+}
+
+Error unknown(const std::string &parameter, const std::string &workload,
+              const std::vector<Parameter> &known) {
+  std::vector<std::string> names;
+  names.reserve(known.size());
+  for (const Parameter &one : known)
+    names.push_back(one.name);
+  std::string hint = support::didYouMean(parameter, names);
+  if (hint.empty()) {
+    hint = names.empty() ? "it has none" : "it has ";
+    for (std::size_t n = 0; n < names.size(); ++n)
+      hint.append(n > 0 ? ", `" : "`").append(names[n]).append("`");
+  }
+  return wrong("workload `" + workload + "` has no parameter `" + parameter + "`", hint);
+}
+
+/// `what` has to be given: "an integer". `more`: what else is said of it.
+Error notWithin(const std::string &parameter, const std::string &value, const std::string &what, int low,
+                int high, const std::string &more = "") {
+  return wrong("parameter `" + parameter + "` is `" + value + "`, must be " + what + " from " +
+               std::to_string(low) + " to " + std::to_string(high) + more);
+}
+
 std::vector<std::string_view> piecesOf(std::string_view text) {
   std::vector<std::string_view> pieces;
   for (std::size_t begin = 0;;) {
@@ -66,25 +93,15 @@ Result<Parameters> Parameters::make(const std::string &workload, const GivenPara
     result.values_.emplace_back(parameter.name, parameter.defaultValue);
   for (std::size_t i = 0; i < given.size(); ++i) {
     const auto &[name, value] = given[i];
-    const auto isName = [&](const auto &given) { return given.first == name; };
+    const auto isName = [&](const auto &own) { return own.first == name; };
     const auto at = std::find_if(result.values_.begin(), result.values_.end(), isName);
-    if (at == result.values_.end()) {
-      std::vector<std::string> names;
-      for (const Parameter &parameter : known)
-        names.push_back(parameter.name);
-      std::string hint = support::didYouMean(name, names);
-      if (hint.empty()) {
-        hint = names.empty() ? "it has none" : "it has ";
-        for (std::size_t n = 0; n < names.size(); ++n)
-          hint += (n > 0 ? ", `" : "`") + names[n] + "`";
-      }
-      return wrong("workload `" + workload + "` has no parameter `" + name + "`", hint);
-    }
+    if (at == result.values_.end())
+      return unknown(name, workload, known);
     if (std::find_if(given.begin(), given.begin() + static_cast<std::ptrdiff_t>(i), isName) !=
         given.begin() + static_cast<std::ptrdiff_t>(i))
-      return wrong("parameter `" + name + "` of workload `" + workload + "` is given twice");
+      return wrong(called(name, workload) + " is given twice");
     if (value.empty())
-      return wrong("parameter `" + name + "` of workload `" + workload + "` has no value");
+      return wrong(called(name, workload) + " has no value");
     at->second = value;
   }
   return result;
@@ -101,8 +118,7 @@ int Parameters::integer(const std::string &name, int low, int high) {
   const std::string value = text(name);
   if (const auto number = toInt(value, low, high))
     return *number;
-  fail(wrong("parameter `" + name + "` is `" + value + "`, must be an integer from " + std::to_string(low) +
-             " to " + std::to_string(high)));
+  fail(notWithin(name, value, "an integer", low, high));
   return low;
 }
 
@@ -112,8 +128,7 @@ std::vector<int> Parameters::integers(const std::string &name, int low, int high
   for (std::string_view piece : piecesOf(value)) {
     const auto number = toInt(piece, low, high);
     if (!number) {
-      fail(wrong("parameter `" + name + "` is `" + value + "`, must be integers from " + std::to_string(low) +
-                 " to " + std::to_string(high) + " with commas between them"));
+      fail(notWithin(name, value, "integers", low, high, " with commas between them"));
       return {low};
     }
     numbers.push_back(*number);
@@ -122,7 +137,7 @@ std::vector<int> Parameters::integers(const std::string &name, int low, int high
 }
 
 std::string Parameters::choice(const std::string &name, const std::vector<std::string> &choices) {
-  const std::string value = text(name);
+  std::string value = text(name);
   if (std::find(choices.begin(), choices.end(), value) != choices.end())
     return value;
   std::string all;

@@ -21,9 +21,13 @@ struct OutputLength {
   int draw(Random &random) const { return random.between(shortest, longest); }
 };
 
-const Parameter kOutput{"output", "256", "tokens that the longest branch decodes: the number of steps"};
-const Parameter kShortest{"shortest", "0", "tokens of the shortest branch, drawn evenly; 0: all are equal"};
-const Parameter kQuestion{"question", "64", "tokens of each request's own prompt"};
+Parameter outputParameter() {
+  return {"output", "256", "tokens that the longest branch decodes: the number of steps"};
+}
+Parameter shortestParameter() {
+  return {"shortest", "0", "tokens of the shortest branch, drawn evenly; 0: all are equal"};
+}
+Parameter questionParameter() { return {"question", "64", "tokens of each request's own prompt"}; }
 
 /// One prompt and branches that sample from it.
 class FewShot : public BranchGenerator {
@@ -248,9 +252,9 @@ std::vector<Recipe> promptRecipes() {
         {{"tokens", "459,38,584,2112", "tokens of each part"},
          {"variants", "1,4,4,1", "variants of each part below each variant of the part before"},
          {"requests", "128", "requests, each below a prompt drawn at random"},
-         kQuestion,
-         kOutput,
-         kShortest}},
+         questionParameter(),
+         outputParameter(),
+         shortestParameter()}},
        make<SystemPrompts>},
       {{"multi_few_shot",
         "a system prompt, combinations of examples, questions to each",
@@ -259,9 +263,9 @@ std::vector<Recipe> promptRecipes() {
          {"shots", "20", "examples in a combination"},
          {"shot", "120", "tokens of an example in the mean, drawn within a quarter"},
          {"questions", "16", "questions to each combination"},
-         kQuestion,
-         kOutput,
-         kShortest}},
+         questionParameter(),
+         outputParameter(),
+         shortestParameter()}},
        make<MultiFewShot>},
       {{"multi_document",
         "questions to documents; prompts that begin with the same documents share them",
@@ -269,17 +273,17 @@ std::vector<Recipe> promptRecipes() {
          {"tokens", "1500", "tokens of a document in the mean, drawn within a half"},
          {"each", "3", "documents that a question reads, in the collection's order"},
          {"requests", "64", "questions"},
-         kQuestion,
-         kOutput,
-         kShortest}},
+         questionParameter(),
+         outputParameter(),
+         shortestParameter()}},
        make<MultiDocument>},
       {{"grpo",
         "groups of samples, one prompt each, of unequal length; finished samples leave the tree",
         {{"prompts", "16", "groups"},
          {"prompt", "512", "tokens of a prompt in the mean, drawn within a half"},
          {"group", "16", "samples of a prompt"},
-         {"output", "1024", kOutput.description},
-         {"shortest", "128", kShortest.description}}},
+         {"output", "1024", outputParameter().description},
+         {"shortest", "128", shortestParameter().description}}},
        make<Grpo>},
       {{"no_sharing",
         "requests that share nothing",

@@ -8,8 +8,6 @@
 
 namespace deft::workload {
 
-using support::Error;
-using support::ErrorCode;
 using support::Result;
 
 namespace {

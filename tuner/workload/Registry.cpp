@@ -62,7 +62,7 @@ Result<Recipe> findRecipe(const std::string &name, const std::string &recordsFol
   return Error{ErrorCode::Usage, "no workload `" + name + "`", hint};
 }
 
-const Parameter kStep{"step", "1", "where to begin"};
+Parameter stepParameter() { return {"step", "1", "where to begin"}; }
 
 } // namespace
 
@@ -86,6 +86,7 @@ Result<std::unique_ptr<Generator>> makeFrom(const Recipe &recipe, const GivenPar
 
 Result<std::vector<Description>> list(const std::string &recordsFolder) {
   std::vector<Description> all;
+  all.reserve(generatedRecipes().size());
   for (const Recipe &recipe : generatedRecipes())
     all.push_back(recipe.description);
   all.push_back(mixtureDescription());
@@ -101,7 +102,7 @@ Result<std::vector<Description>> list(const std::string &recordsFolder) {
     }
   }
   for (Description &description : all)
-    description.parameters.push_back(kStep);
+    description.parameters.push_back(stepParameter());
   return all;
 }
 
@@ -111,11 +112,11 @@ Result<Workload> make(std::string_view text, std::uint64_t seed, const std::stri
     return parsed.error();
   GivenParameters own, general;
   for (const auto &parameter : parsed->parameters)
-    (parameter.first == kStep.name ? general : own).push_back(parameter);
-  auto step = Parameters::make(parsed->name, general, {kStep});
+    (parameter.first == stepParameter().name ? general : own).push_back(parameter);
+  auto step = Parameters::make(parsed->name, general, {stepParameter()});
   if (!step)
     return step.error();
-  const int firstStep = step->integer(kStep.name, 1, kMostSteps);
+  const int firstStep = step->integer(stepParameter().name, 1, kMostSteps);
   if (step->error())
     return *step->error();
 
