@@ -276,7 +276,7 @@ private:
       ++grownInPlace_;
     else
       ASSERT_TRUE(
-          planner_.make(batch_.tree(), plan::VariantFacts::of(variant_, /*isCpu=*/true), config_, 4, plan_));
+          planner_.make(batch_.tree(), plan::VariantFacts::of(variant_, config::DeviceKind::Cpu), config_, 4, plan_));
     exec::Inputs inputs;
     inputs.queryCount = static_cast<int>(apart.queries().size());
     inputs.cache = exec::cacheLayoutOf(variant_);
