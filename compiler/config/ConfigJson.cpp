@@ -18,16 +18,11 @@ using support::Error;
 using support::ErrorCode;
 using support::Result;
 
-constexpr std::array<std::pair<spec::Partition, const char *>, 8> kPartitions{{
-    {spec::Partition::Query, "query"},
-    {spec::Partition::Node, "node"},
-    {spec::Partition::NodeChunk, "node_chunk"},
-    {spec::Partition::Flatten, "flatten"},
-    {spec::Partition::Cascade, "cascade"},
-    {spec::Partition::Greedy, "greedy"},
-    {spec::Partition::Union, "union"},
-    {spec::Partition::Auto, "auto"},
-}};
+constexpr std::array kPartitions{
+#define DEFT_PARTITION_NAME(ID, NAME) std::pair{spec::Partition::ID, #NAME},
+    DEFT_PARTITIONS(DEFT_PARTITION_NAME)
+#undef DEFT_PARTITION_NAME
+};
 
 constexpr std::array kFamilies{
 #define DEFT_FAMILY_NAME(ID, NAME) std::pair{Family::ID, #NAME},

@@ -83,12 +83,12 @@ std::optional<int> AttentionSema::headConstant(const std::string &key) {
   if (head.state == HeadState::Known)
     return head.value;
   Inherited<AstProperty> property = merged_.property(key);
+  if (!property.item)
+    return std::nullopt;
   if (head.state == HeadState::Active) {
     reporter_.error(property.item->valueRange, "`" + key + "` is defined by itself");
     return std::nullopt;
   }
-  if (!property.item)
-    return std::nullopt;
   head.state = HeadState::Active;
   ExprSema::Scope scope;
   scope.owner = property.owner;
@@ -295,7 +295,7 @@ void AttentionSema::checkMask() {
     return;
   if (root.op == ExprOp::Constant)
     reporter_.warning(program_.arena[mask->expr].range, "this mask hides every token");
-  variant_.mask = **value;
+  variant_.mask = *value;
 }
 
 void AttentionSema::checkScore() {
@@ -308,7 +308,7 @@ void AttentionSema::checkScore() {
     return;
   const Expr &root = exprs_.exprs()[*value];
   if (root.op != ExprOp::Builtin || root.builtin != Builtin::S)
-    variant_.score = *value;
+    variant_.score = value;
 }
 
 void AttentionSema::checkNormalize() {
@@ -333,12 +333,13 @@ void AttentionSema::checkNormalize() {
         exprs_.evaluateAs(*normalize.bias, scope, ScalarType::F32, "the bias", ExprSema::Place::Score);
     if (bias && exprs_.checkReadsNoScore(*bias, *normalize.bias, scope, "the bias",
                                          "what depends on `s` belongs into `score`"))
-      variant_.sigmoidBias = *bias;
+      variant_.sigmoidBias = bias;
   }
   if (*kind != Normalize::Sigmoid || !variant_.withLse)
     return;
   Inherited<AstProperty> output = merged_.property("output");
-  support::SourceRange lse = *std::get<AstOutputValue>(output.item->value).withLse;
+  support::SourceRange lse =
+      std::get<AstOutputValue>(output.item->value).withLse.value_or(normalize.kind.range);
   // The heir's own text is the one to mend; when both are, the wish for an lse.
   bool atOutput = merged_.isOwn(output.owner) || !merged_.isOwn(origin.owner);
   enter(atOutput ? "output" : "normalize");

@@ -4,6 +4,7 @@
 #include <charconv>
 #include <cmath>
 #include <cstdint>
+#include <limits>
 
 namespace deft::spec {
 namespace {
@@ -53,8 +54,8 @@ double foldNumeric(ExprOp op, const std::vector<double> &v) {
     return std::sqrt(v[0]);
   case ExprOp::Rsqrt:
     return 1 / std::sqrt(v[0]);
-  default:
-    return 0;
+  default: // no operation on numbers; the constant is refused
+    return std::numeric_limits<double>::quiet_NaN();
   }
 }
 

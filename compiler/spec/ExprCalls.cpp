@@ -122,9 +122,9 @@ std::optional<ExprId> ExprSema::callFunction(const AstFunction &function, const 
     if (!argument)
       continue;
     arguments[function.formals[i].name.text] = *argument;
-    // Arrays count down from -1, so that they never meet a value's index.
+    // An argument is a value or else an array. Arrays count down from -1, and never meet a value's index.
     key.second.push_back(argument->value ? static_cast<std::int64_t>(*argument->value)
-                                         : -1 - static_cast<std::int64_t>(*argument->arrayParam));
+                                         : -1 - static_cast<std::int64_t>(argument->arrayParam.value_or(0)));
   }
   if (!ok || badFunctions_.count(&function))
     return std::nullopt;

@@ -17,9 +17,10 @@ constexpr Word<ScalarType> kScalarTypes[] = {
 constexpr Word<PageOrder> kPageOrders[] = {{PageOrder::Nhd, "nhd"}, {PageOrder::Hnd, "hnd"}};
 constexpr Word<Normalize> kNormalizes[] = {{Normalize::Softmax, "softmax"}, {Normalize::Sigmoid, "sigmoid"}};
 constexpr Word<Partition> kPartitions[] = {
-    {Partition::Query, "query"},     {Partition::Node, "node"},       {Partition::NodeChunk, "node_chunk"},
-    {Partition::Flatten, "flatten"}, {Partition::Cascade, "cascade"}, {Partition::Greedy, "greedy"},
-    {Partition::Union, "union"},     {Partition::Auto, "auto"}};
+#define DEFT_PARTITION_WORD(ID, NAME) {Partition::ID, #NAME},
+    DEFT_PARTITIONS(DEFT_PARTITION_WORD)
+#undef DEFT_PARTITION_WORD
+};
 constexpr Word<Builtin> kBuiltins[] = {
     {Builtin::S, "s"},        {Builtin::QPos, "q_pos"},     {Builtin::KvPos, "kv_pos"},
     {Builtin::Head, "head"},  {Builtin::KvHead, "kv_head"}, {Builtin::Depth, "depth"},

@@ -92,13 +92,13 @@ void AttentionSema::checkPhaseOrder(const AstSchedule &schedule, const std::vect
       reporter_.error(ast.condition, "the last phase must be `otherwise`, so that it takes what is left");
     if (!isLast && !ast.rowsAbove)
       reporter_.error(ast.condition, "no phase after `otherwise` is ever reached");
-    if (i == 0 || !phases[i].rowsAbove || !phases[i - 1].rowsAbove)
-      continue;
-    if (*phases[i].rowsAbove >= *phases[i - 1].rowsAbove)
+    const std::optional<int> rows = phases[i].rowsAbove,
+                             before = i > 0 ? phases[i - 1].rowsAbove : std::nullopt;
+    if (rows && before && *rows >= *before && ast.rowsAbove)
       reporter_
-          .error(program_.arena[*ast.rowsAbove].range, "rows > " + std::to_string(*phases[i].rowsAbove) +
+          .error(program_.arena[*ast.rowsAbove].range, "rows > " + std::to_string(*rows) +
                                                            " is never reached after rows > " +
-                                                           std::to_string(*phases[i - 1].rowsAbove))
+                                                           std::to_string(*before))
           .withNote(schedule.phases[i - 1].condition, "the phase before takes these")
           .withHint("order the phases by falling rows");
   }

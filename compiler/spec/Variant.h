@@ -98,7 +98,23 @@ struct PhaseSpec {
   support::SourceRange range;
 };
 
-enum class Partition { Query, Node, NodeChunk, Flatten, Cascade, Greedy, Union, Auto };
+/// The ways to group tokens with queries (runtime/plan/Partitions.h): the id, and the name in specs and
+/// config files. `auto`, the last one, takes the cheapest of the others. docs/add-a-partition.md adds one.
+#define DEFT_PARTITIONS(X)                                                                                   \
+  X(Query, query)                                                                                            \
+  X(Node, node)                                                                                              \
+  X(NodeChunk, node_chunk)                                                                                   \
+  X(Flatten, flatten)                                                                                        \
+  X(Cascade, cascade)                                                                                        \
+  X(Greedy, greedy)                                                                                          \
+  X(Union, union)                                                                                            \
+  X(Auto, auto)
+
+enum class Partition {
+#define DEFT_PARTITION_ID(ID, NAME) ID,
+  DEFT_PARTITIONS(DEFT_PARTITION_ID)
+#undef DEFT_PARTITION_ID
+};
 
 struct ScheduleSpec {
   std::vector<Partition> partitions; ///< several when written as tune(...)

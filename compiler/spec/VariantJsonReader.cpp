@@ -160,7 +160,8 @@ ScheduleSpec readSchedule(const Json &json) {
   for (const Json &partition : array(json, "partitions", kMaxTuneValues)) {
     const std::optional<Partition> value =
         parsePartition(partition.is_string() ? partition.get<std::string>() : "");
-    require(value.has_value(), "unknown partition " + partition.dump());
+    if (!value)
+      throw support::WrongField("unknown partition " + partition.dump());
     schedule.partitions.push_back(*value);
   }
   schedule.chunk = readTune(json, "chunk", kTileStep);

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <map>
+#include <utility>
 
 namespace deft::spec {
 
@@ -65,9 +66,12 @@ PositionSum sum(PositionSum a, const PositionSum &b) {
   for (const PositionSum::Rounded &part : b.rounded) {
     const auto same = std::find_if(a.rounded.begin(), a.rounded.end(),
                                    [&](const PositionSum::Rounded &own) { return own.hasSameBase(part); });
-    if (same == a.rounded.end())
+    if (same == a.rounded.end()) {
       a.rounded.push_back(part);
-    else if ((same->times += part.times) == 0)
+      continue;
+    }
+    same->times += part.times;
+    if (same->times == 0)
       a.rounded.erase(same);
   }
   return a;
@@ -192,7 +196,7 @@ private:
     const auto isOfKvPos = [](const PositionSum::Rounded &part) { return part.isOfKvPos; };
     const auto part = std::find_if(others.rounded.begin(), others.rounded.end(), isOfKvPos);
     if (part != others.rounded.end()) {
-      const PositionSum::Rounded rounded = *part;
+      const PositionSum::Rounded rounded = std::move(*part);
       others.rounded.erase(part);
       // Of x = kv_pos + c from 0 on: its multiple is at most x, and more than x - step.
       if (value.kvPos != 0 || !rounded.rest.isConstant() || rounded.rest.constant < 0 ||

@@ -31,8 +31,8 @@ const nlohmann::json &array(const nlohmann::json &json, const char *key, std::si
 template <typename Parse> auto word(const nlohmann::json &json, const char *key, Parse parse) {
   const std::string value = text(json, key);
   auto parsed = parse(value);
-  require(parsed.has_value(),
-          "`" + std::string(key) + "` has the unknown value `" + value.substr(0, 64) + "`");
+  if (!parsed)
+    throw WrongField("`" + std::string(key) + "` has the unknown value `" + value.substr(0, 64) + "`");
   return *parsed;
 }
 

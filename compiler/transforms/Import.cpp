@@ -72,8 +72,10 @@ private:
   mlir::MLIRContext *context_;
 };
 
-static_assert(static_cast<int>(spec::Partition::Auto) == static_cast<int>(Partition::Auto) &&
-              static_cast<int>(spec::Partition::Flatten) == static_cast<int>(Partition::Flatten));
+#define DEFT_IS_SAME_PARTITION(ID, NAME)                                                                     \
+  static_assert(static_cast<int>(spec::Partition::ID) == static_cast<int>(Partition::ID));
+DEFT_PARTITIONS(DEFT_IS_SAME_PARTITION)
+#undef DEFT_IS_SAME_PARTITION
 
 AttentionOp importVariant(mlir::ModuleOp module, const spec::Variant &variant, Locate locate) {
   mlir::MLIRContext *context = module.getContext();

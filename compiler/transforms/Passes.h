@@ -7,17 +7,13 @@
 
 namespace deft::transforms {
 
-/// deft-reciprocal: in `score`, a division by what is the same for a whole row becomes a product with its
-/// reciprocal, which is computed once. Costs one rounding; `mask` is left exact.
-std::unique_ptr<mlir::Pass> createReciprocalPass();
+/// What Passes.td says: a function createXPass for each pass, and registerDeftPasses.
+#define GEN_PASS_DECL
+#define GEN_PASS_REGISTRATION
+#include "compiler/transforms/Passes.h.inc"
 
-/// deft-tile-analysis: makes the region `tile` from `mask` by interval arithmetic.
-std::unique_ptr<mlir::Pass> createTileAnalysisPass();
-
-/// deft-annotate-uniformity: writes the uniformity of every operation as an attribute, for a reader.
-std::unique_ptr<mlir::Pass> createAnnotateUniformityPass();
-
-/// All of the above, with canonicalisation and CSE between: imported IR becomes what back ends take.
+/// What makes imported IR into what back ends take: the passes that they need, with canonicalisation and CSE
+/// between.
 void buildOptimizePipeline(mlir::OpPassManager &manager);
 
 /// Runs the pipeline; a failure has been reported to the context's diagnostics.

@@ -25,9 +25,7 @@ mlir::LogicalResult optimize(mlir::ModuleOp module) {
 }
 
 void registerPasses() {
-  mlir::registerPass([] { return createReciprocalPass(); });
-  mlir::registerPass([] { return createTileAnalysisPass(); });
-  mlir::registerPass([] { return createAnnotateUniformityPass(); });
+  registerDeftPasses();
   mlir::PassPipelineRegistration<>("deft-optimize", "what the driver runs on imported IR",
                                    buildOptimizePipeline);
 }

@@ -7,16 +7,11 @@ namespace deft::transforms {
 
 using namespace mlir::arith;
 
-namespace {
-/// A soft cap divides every score by one number. An exact f32 division costs about ten instructions on a GPU
-/// and a multiplication one; the reciprocal's rounding is far below that of the 16-bit inputs.
-struct ReciprocalPass : mlir::PassWrapper<ReciprocalPass, mlir::OperationPass<dialect::AttentionOp>> {
-  MLIR_DEFINE_EXPLICIT_INTERNAL_INLINE_TYPE_ID(ReciprocalPass)
-  llvm::StringRef getArgument() const override { return "deft-reciprocal"; }
-  llvm::StringRef getDescription() const override {
-    return "divide by row-uniform values of the score through their reciprocal";
-  }
+#define GEN_PASS_DEF_RECIPROCALPASS
+#include "compiler/transforms/Passes.h.inc"
 
+namespace {
+struct ReciprocalPass : impl::ReciprocalPassBase<ReciprocalPass> {
   void runOnOperation() override {
     mlir::Region &score = getOperation().getScore();
     UniformityAnalysis uniformity(score);
@@ -37,7 +32,5 @@ struct ReciprocalPass : mlir::PassWrapper<ReciprocalPass, mlir::OperationPass<di
   }
 };
 } // namespace
-
-std::unique_ptr<mlir::Pass> createReciprocalPass() { return std::make_unique<ReciprocalPass>(); }
 
 } // namespace deft::transforms

@@ -14,6 +14,9 @@ namespace deft::transforms {
 using namespace mlir;
 using namespace dialect;
 
+#define GEN_PASS_DEF_TILEANALYSISPASS
+#include "compiler/transforms/Passes.h.inc"
+
 namespace {
 
 using Interval = std::variant<BoolInterval, IntInterval, FloatInterval>;
@@ -46,7 +49,8 @@ private:
       values_[mask.getArgument(hook)] = IntInterval{tile.getArgument(lo), tile.getArgument(hi), min, max};
     };
     constexpr int64_t kMax = kPositionLimit - 1;
-    values_[mask.getArgument(kArgS)] = intervals_.unknownFloat();
+    if (mlir::Value s = mask.getArgument(kArgS); !s.use_empty()) // a mask of the language has none
+      values_[s] = intervals_.unknownFloat();
     bind(kArgQPos, kTileQLo, kTileQHi, -1, kMax);
     bind(kArgKvPos, kTileKvLo, kTileKvHi, 0, kMax);
     bind(kArgHead, kTileHeadLo, kTileHeadHi, 0, int64_t(op_.getQueryHeads()) - 1);
@@ -268,13 +272,7 @@ Interval TileBuilder::evaluate(Operation &op) {
       .Default([&](Operation *other) { return unknown(other->getResult(0).getType()); });
 }
 
-struct TileAnalysisPass : PassWrapper<TileAnalysisPass, OperationPass<AttentionOp>> {
-  MLIR_DEFINE_EXPLICIT_INTERNAL_INLINE_TYPE_ID(TileAnalysisPass)
-  StringRef getArgument() const override { return "deft-tile-analysis"; }
-  StringRef getDescription() const override {
-    return "make the region `tile` from `mask` by interval arithmetic";
-  }
-
+struct TileAnalysisPass : impl::TileAnalysisPassBase<TileAnalysisPass> {
   void runOnOperation() override {
     AttentionOp op = getOperation();
     op.getTile().getBlocks().clear();
@@ -286,7 +284,5 @@ struct TileAnalysisPass : PassWrapper<TileAnalysisPass, OperationPass<AttentionO
 };
 
 } // namespace
-
-std::unique_ptr<Pass> createTileAnalysisPass() { return std::make_unique<TileAnalysisPass>(); }
 
 } // namespace deft::transforms

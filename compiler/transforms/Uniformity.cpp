@@ -1,7 +1,5 @@
 #include "compiler/transforms/Uniformity.h"
 
-#include "compiler/transforms/Passes.h"
-
 namespace deft::transforms {
 
 static Uniformity ofArgument(unsigned argument) {
@@ -46,29 +44,6 @@ llvm::StringRef uniformityName(Uniformity uniformity) {
     return "pair";
   }
   llvm_unreachable("unknown uniformity");
-}
-
-namespace {
-struct AnnotateUniformityPass
-    : mlir::PassWrapper<AnnotateUniformityPass, mlir::OperationPass<dialect::AttentionOp>> {
-  MLIR_DEFINE_EXPLICIT_INTERNAL_INLINE_TYPE_ID(AnnotateUniformityPass)
-  llvm::StringRef getArgument() const override { return "deft-annotate-uniformity"; }
-  llvm::StringRef getDescription() const override { return "write what each operation of a hook depends on"; }
-
-  void runOnOperation() override {
-    for (mlir::Region *hook : {&getOperation().getMask(), &getOperation().getScore()}) {
-      UniformityAnalysis analysis(*hook);
-      for (mlir::Operation &op : hook->getOps())
-        if (op.getNumResults() != 0)
-          op.setAttr("deft.uniformity",
-                     mlir::StringAttr::get(&getContext(), uniformityName(analysis.of(op.getResult(0)))));
-    }
-  }
-};
-} // namespace
-
-std::unique_ptr<mlir::Pass> createAnnotateUniformityPass() {
-  return std::make_unique<AnnotateUniformityPass>();
 }
 
 } // namespace deft::transforms

@@ -67,14 +67,14 @@ CacheStrides Attention::strides() const {
 }
 
 Result<std::string> Attention::source(SourceKind kind, const SourceOptions &options) const {
-  return jit::guarded([&]() -> Result<std::string> {
+  return api::guarded([&]() -> Result<std::string> {
     switch (kind) {
     case SourceKind::Ir:
-      return jit::toPublic(impl_->program.irText());
+      return api::toPublic(impl_->program.irText());
     case SourceKind::Cuda:
-      return jit::toPublic(impl_->program.cudaText(options.architecture, options.phase));
+      return api::toPublic(impl_->program.cudaText(options.architecture, options.phase));
     }
-    return jit::usage("the kind of source is " + std::to_string(static_cast<int>(kind)) +
+    return api::usage("the kind of source is " + std::to_string(static_cast<int>(kind)) +
                       ", not between 0 and 1");
   });
 }

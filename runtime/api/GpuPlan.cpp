@@ -74,12 +74,22 @@ Result<GpuPlan> GpuPlan::make(const GpuAttention &attention, const Tree &tree,
                               const GpuPlanOptions &options) {
   if (options.runsAhead < 0)
     return usage("a plan cannot have " + std::to_string(options.runsAhead) + " runs ahead");
+  if (auto checked = api::checkRange("GpuPlanOptions::slack", options.slack, 0, plan::Planner::kMostGrowth);
+      !checked)
+    return checked.error();
+  if (options.slack > 0 && !options.followsLengths)
+    return usage("GpuPlanOptions::slack is given, and the plan does not follow lengths",
+                 "set GpuPlanOptions::followsLengths, too");
   if (auto checked = api::checkPartition(options.plan); !checked)
     return checked.error();
   return api::guarded([&]() -> Result<GpuPlan> {
     const auto &kernels = attention.impl().kernels;
-    auto device = exec::CudaPlan::create(
-        kernels, {.room = std::nullopt, .isWatched = true, .freeRuns = options.runsAhead});
+    exec::CudaPlanOptions onDevice;
+    onDevice.isWatched = true;
+    onDevice.freeRuns = options.runsAhead;
+    if (options.followsLengths)
+      onDevice.growth = {.slack = options.slack, .pageSize = attention.attention().pageSize()};
+    auto device = exec::CudaPlan::create(kernels, onDevice);
     if (!device)
       return api::toPublic(device.error());
     auto impl = std::make_unique<Impl>(attention, std::move(*device));
@@ -97,6 +107,7 @@ Result<GpuPlan> GpuPlan::make(const GpuAttention &attention, const Tree &tree,
     else
       followTrees(attention, host);
     host.workers = kernels->blocksAtOnce();
+    host.growsOnDevice = options.followsLengths;
     if (auto made = host.make(tree); !made)
       return made.error();
     if (auto taken = impl->take(); !taken)
@@ -134,6 +145,14 @@ Result<Advanced> GpuPlan::advance(const Tree &tree) {
 
 Result<void> GpuPlan::upload(GpuStream stream) {
   return api::guarded([&] { return api::toPublic(impl_->device->upload(toInternal(stream))); });
+}
+
+Result<void> GpuPlan::follow(const int *lengths, GpuStream stream) {
+  return api::guarded([&]() -> Result<void> {
+    if (!lengths && impl_->host.plan.queryCount() > 0)
+      return usage("the lengths are null");
+    return api::toPublic(impl_->device->follow(lengths, toInternal(stream)));
+  });
 }
 
 Result<void> GpuPlan::run(const GpuAttention &attention, const GpuInputs &inputs, const GpuOutputs &outputs,

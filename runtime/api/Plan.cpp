@@ -19,22 +19,11 @@ constexpr int kInvariantChunk = 512;
 
 spec::Partition partitionOf(Partition partition) {
   switch (partition) {
-  case Partition::Query:
-    return spec::Partition::Query;
-  case Partition::Node:
-    return spec::Partition::Node;
-  case Partition::NodeChunk:
-    return spec::Partition::NodeChunk;
-  case Partition::Flatten:
-    return spec::Partition::Flatten;
-  case Partition::Cascade:
-    return spec::Partition::Cascade;
-  case Partition::Greedy:
-    return spec::Partition::Greedy;
-  case Partition::Union:
-    return spec::Partition::Union;
-  case Partition::Auto:
-    break;
+#define DEFT_PARTITION_CASE(ID, NAME)                                                                        \
+  case Partition::ID:                                                                                        \
+    return spec::Partition::ID;
+    DEFT_PARTITIONS(DEFT_PARTITION_CASE)
+#undef DEFT_PARTITION_CASE
   }
   return spec::Partition::Auto;
 }
@@ -138,9 +127,23 @@ Result<void> Plan::Impl::make(const Tree &tree) {
   chooseConfig(tree, planner.read(tree.impl().tree(), facts));
   if (auto made = planner.makeOfRead(tree.impl().tree(), facts, config, workers, plan); !made)
     return api::toPublic(made.error());
+  if (growsOnDevice)
+    if (auto grows = letLeavesGrow(tree); !grows)
+      return grows;
   isRefitted = false;
   noteTree(tree);
   return {};
+}
+
+Result<void> Plan::Impl::letLeavesGrow(const Tree &tree) {
+  const auto isStuck = [](const plan::Plan::Leaf &leaf) {
+    return leaf.canGrow == 0 && leaf.followBegin < leaf.followEnd;
+  };
+  if (config.order != config::Order::Mixed || std::none_of(plan.leaves.begin(), plan.leaves.end(), isStuck))
+    return {};
+  config::Config fromRoot = config;
+  fromRoot.order = config::Order::FromRoot;
+  return api::toPublic(planner.make(tree.impl().tree(), facts, fromRoot, workers, plan));
 }
 
 Result<void> Plan::Impl::makeAs(const plan::Choice &choice, const Tree &tree) {

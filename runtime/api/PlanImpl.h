@@ -16,9 +16,10 @@ struct Plan::Impl {
   PlanOptions options;
   /// Chooses the config for a tree; none: it is the same for all trees.
   std::optional<config_cache::ConfigChooser> chooser;
-  int changesSeen = 0;     ///< of the chooser
-  bool isCaptured = false; ///< a graph has the plan's room: the config stays
-  bool isRefitted = false; ///< by makeAs()
+  int changesSeen = 0;        ///< of the chooser
+  bool isCaptured = false;    ///< a graph has the plan's room: the config stays
+  bool isRefitted = false;    ///< by makeAs()
+  bool growsOnDevice = false; ///< leaves are to grow without the host
   int workers = 1;
   plan::Planner planner;
   plan::Plan plan;
@@ -49,6 +50,9 @@ private:
   /// Where the options ask for it. After an error the plan fits no tree.
   Result<void> checkPlaces(const Tree &tree);
   void chooseConfig(const Tree &tree, const plan::TreeView &view);
+  /// Leaves do not grow in items whose tokens stand in turn and are not dealt: such plans are made from the
+  /// root.
+  Result<void> letLeavesGrow(const Tree &tree);
 };
 
 /// The config that the options make of one, for the partition, the chunk and, where the plan is to be

@@ -5,23 +5,11 @@
 
 using namespace deft::c;
 
-struct deft_gpu_plan {
-  deft::GpuPlan plan;
-};
-
 deft_status deft_gpu_plan_make(const deft_gpu_attention *attention, const deft_tree *tree,
                                const deft_gpu_plan_options *options, deft_gpu_plan **plan) {
-  return make(__func__, {{"attention", attention}, {"tree", tree}}, plan,
-              [&]() -> deft::Result<deft::GpuPlan> {
-                const auto known = readSized("deft_gpu_plan_options", options);
-                if (!known)
-                  return known.error();
-                const auto onHost = planOptionsOf(known->plan);
-                if (!onHost)
-                  return onHost.error();
-                return deft::GpuPlan::make(attention->loaded, *tree->seen,
-                                           {.plan = *onHost, .runsAhead = known->runs_ahead});
-              });
+  return makeGpuPlan(__func__, {"tree", tree}, attention, options, plan, [&](const auto &known) {
+    return deft::GpuPlan::make(attention->loaded, *tree->seen, known);
+  });
 }
 
 void deft_gpu_plan_destroy(deft_gpu_plan *plan) { delete plan; }
@@ -33,6 +21,13 @@ deft_status deft_gpu_plan_advance(deft_gpu_plan *plan, const deft_tree *tree, de
 
 deft_status deft_gpu_plan_upload(deft_gpu_plan *plan, deft_gpu_stream stream) {
   return call(__func__, {{"plan", plan}}, [&] { return plan->plan.upload(stream); });
+}
+
+deft_status deft_gpu_plan_follow(deft_gpu_plan *plan, const deft_tensor *lengths, deft_gpu_stream stream) {
+  return call(__func__, {{"plan", plan}, {"lengths", lengths}}, [&]() -> deft::Result<void> {
+    const auto known = checkLengths(lengths, plan->plan.queryCount(), {.isGpu = true, .gpu = plan->gpu});
+    return known ? plan->plan.follow(*known, stream) : known.error();
+  });
 }
 
 deft_status deft_gpu_plan_run(deft_gpu_plan *plan, const deft_gpu_attention *attention,

@@ -55,6 +55,11 @@ struct deft_gpu_attention {
   deft_gpu gpu;
 };
 
+struct deft_gpu_plan {
+  deft::GpuPlan plan;
+  int gpu; ///< that it was made for
+};
+
 namespace deft::c {
 
 /// A text that a caller may leave out.

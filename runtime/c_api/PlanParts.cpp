@@ -1,6 +1,5 @@
 #include "runtime/c_api/PlanParts.h"
 
-#include "runtime/c_api/Handles.h"
 #include "runtime/c_api/Made.h"
 #include "runtime/c_api/Sized.h"
 
@@ -42,6 +41,21 @@ Result<PlanOptions> planOptionsOf(const deft_plan_options *given) {
   options.invariant = known->is_invariant != 0;
   options.params = paramsOf(known->params);
   options.checkPlaces = known->checks_places != 0;
+  return options;
+}
+
+Result<GpuPlanOptions> gpuPlanOptionsOf(const deft_gpu_plan_options *given) {
+  const auto known = readSized("deft_gpu_plan_options", given);
+  if (!known)
+    return known.error();
+  auto plan = planOptionsOf(known->plan);
+  if (!plan)
+    return plan.error();
+  GpuPlanOptions options;
+  options.plan = std::move(*plan);
+  options.runsAhead = known->runs_ahead;
+  options.followsLengths = known->follows_lengths != 0;
+  options.slack = known->slack;
   return options;
 }
 

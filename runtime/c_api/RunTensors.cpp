@@ -60,8 +60,7 @@ std::string placeName(int type, int index) {
 
 class TensorCheck {
 public:
-  TensorCheck(const RunPlace &place, std::string attention)
-      : place_(place), attention_(std::move(attention)) {}
+  TensorCheck(const RunPlace &place, std::string taker) : place_(place), taker_(std::move(taker)) {}
 
   Result<Checked> check(const std::string &name, const deft_tensor *given, deft_dtype dtype,
                         const Dimensions &dimensions) const {
@@ -71,8 +70,7 @@ public:
     if (auto lies = checkPlace(name, *tensor); !lies)
       return lies.error();
     if (tensor->dtype != dtype)
-      return usage(name + " is " + dtypeName(tensor->dtype) + ", `" + attention_ + "` takes " +
-                   dtypeName(dtype));
+      return usage(name + " is " + dtypeName(tensor->dtype) + ", " + taker_ + " takes " + dtypeName(dtype));
     Checked checked{.data = tensor->data, .shape = {}, .strides = {}};
     if (auto shaped = checkShape(name, *tensor, dimensions, checked); !shaped)
       return shaped.error();
@@ -145,7 +143,7 @@ private:
   }
 
   RunPlace place_;
-  std::string attention_;
+  std::string taker_; ///< of the tensors, for errors
 };
 
 /// The caches as the spec orders their dimensions, and where the strides of tokens, heads and pages stand.
@@ -209,6 +207,14 @@ Result<void> checkCaches(const TensorCheck &check, const Attention &attention, c
 
 } // namespace
 
+Result<const int *> checkLengths(const deft_tensor *lengths, int queries, const RunPlace &place) {
+  const auto checked =
+      TensorCheck(place, "the plan").checkPacked("lengths", lengths, DEFT_I32, {{"queries", queries}});
+  if (!checked)
+    return checked.error();
+  return static_cast<const int *>(checked->data);
+}
+
 Result<RunTensors> checkTensors(const Attention &attention, int queries, const RunPlace &place,
                                 const deft_inputs *givenInputs, const deft_outputs *givenOutputs) {
   const auto inputs = readSized("deft_inputs", givenInputs);
@@ -217,7 +223,7 @@ Result<RunTensors> checkTensors(const Attention &attention, int queries, const R
   const auto outputs = readSized("deft_outputs", givenOutputs);
   if (!outputs)
     return outputs.error();
-  const TensorCheck check(place, attention.name());
+  const TensorCheck check(place, "`" + attention.name() + "`");
   RunTensors tensors;
   tensors.params = inputs->params;
   const Dimensions rows = {{"queries", queries}, {"query_heads", attention.queryHeads()}};

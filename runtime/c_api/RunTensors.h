@@ -31,4 +31,7 @@ struct RunTensors {
 Result<RunTensors> checkTensors(const Attention &attention, int queries, const RunPlace &place,
                                 const deft_inputs *inputs, const deft_outputs *outputs);
 
+/// How long requests are, for a plan that follows them: an int32 for each query.
+Result<const int *> checkLengths(const deft_tensor *lengths, int queries, const RunPlace &place);
+
 } // namespace deft::c

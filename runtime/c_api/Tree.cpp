@@ -7,13 +7,13 @@ using namespace deft::c;
 
 namespace {
 
-constexpr char kNotOwn[] = "the tree belongs to sequences, which alone change it";
+constexpr char kNotOwn[] = "the tree belongs to sequences or to a batch, which alone change it";
 
 /// A change of a tree of the caller's own; `change` gives a Result of it.
 template <typename Change> deft_status changeTree(const char *function, deft_tree *tree, Change &&change) {
   return call(function, {{"tree", tree}}, [&]() -> deft::Result<void> {
     if (!tree->own)
-      return usage(kNotOwn, "take the deft_sequence_tree function of the same name");
+      return usage(kNotOwn, "call the functions of the handle that gave it");
     return change(*tree->own);
   });
 }
@@ -43,7 +43,7 @@ deft_status deft_tree_get_json(const deft_tree *tree, char **json) {
 
 void deft_tree_destroy(deft_tree *tree) {
   if (tree && !tree->own)
-    fail(usage(kNotOwn, "deft_sequence_tree_destroy ends both"));
+    fail(usage(kNotOwn, "it ends with the handle that gave it"));
   else
     delete tree;
 }

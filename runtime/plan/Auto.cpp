@@ -82,9 +82,13 @@ LowerBound lowerBoundOf(spec::Partition partition, const ViewCounts &counts, con
                 static_cast<double>(partials) * model.partialUs(),
             counts.nodeTiles};
   }
-  default:
-    return {0, counts.pathNodes / model.queriesPerTile()};
+  case spec::Partition::Flatten:
+  case spec::Partition::Greedy:
+  case spec::Partition::Union:
+  case spec::Partition::Auto:
+    break;
   }
+  return {0, counts.pathNodes / model.queriesPerTile()};
 }
 
 ChoiceOfClass *AutoMemory::find(std::uint64_t key) {

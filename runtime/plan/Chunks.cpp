@@ -39,12 +39,12 @@ int chooseChunkTokens(std::span<const Tile> tiles, const VariantFacts &facts, in
   const double share = total * facts.kvHeads / machine;
   const double partialTokens =
       2.0 * (facts.headDim + 1) * facts.ratio * facts.kvHeads * kTokensPerPartialValue; // of one query
-  const auto costOf = [&](double units, double partials, int chunk) {
-    const double waves = std::ceil(units * facts.kvHeads / machine);
-    // Units of one length run in waves. Of many lengths, heaviest first, the light ones fill the gaps; what
+  const auto costOf = [&](double items, double partials, int chunk) {
+    const double waves = std::ceil(items * facts.kvHeads / machine);
+    // Units of one length run in waves. Of many lengths, heaviest first, the short ones fill the gaps; what
     // is left uneven in the end is about one of the mean length. Nothing ends before the longest one.
-    const double longestUnit = std::min(chunk, longest);
-    const double time = std::max(longestUnit, std::min(waves * longestUnit, share + total / units));
+    const double longestItem = std::min(chunk, longest);
+    const double time = std::max(longestItem, std::min(waves * longestItem, share + total / items));
     return time + waves * kItemStartTokens + (chunk < longest ? kMergeTokens + partials * partialTokens : 0);
   };
   const double fewest = static_cast<double>(tiles.size());
@@ -57,13 +57,13 @@ int chooseChunkTokens(std::span<const Tile> tiles, const VariantFacts &facts, in
     if (chunk == whole)
       return;
     const double perToken = 1.0 / chunk;
-    std::int64_t units = 0, partials = 0;
+    std::int64_t items = 0, partials = 0;
     for (const Tile &tile : tiles) { // rounded up; half a token keeps multiples of the chunk what they are
       const int more = static_cast<int>((tile.tokens - 0.5) * perToken);
-      units += 1 + more;
+      items += 1 + more;
       partials += (more > 0 ? 1 + more : 0) * tile.queryCount;
     }
-    if (const double cost = costOf(static_cast<double>(units), static_cast<double>(partials), chunk);
+    if (const double cost = costOf(static_cast<double>(items), static_cast<double>(partials), chunk);
         cost < kWorthwhile * bestCost) {
       best = chunk;
       bestCost = cost;
@@ -72,7 +72,7 @@ int chooseChunkTokens(std::span<const Tile> tiles, const VariantFacts &facts, in
   constexpr int kMostParts = 8;
   for (int parts = 1; parts <= kMostParts && least < kWorthwhile * bestCost; ++parts)
     tryOut(std::min<double>(share / parts, whole));
-  // Few tiles are cut into so many equal pieces each: a little more than a share would leave a short rest.
+  // Few tiles are cut into so many equal parts each: a little more than a share would leave a short rest.
   for (int parts = 2; parts <= kMostParts && fewest * facts.kvHeads * parts <= 2 * machine; ++parts)
     tryOut(static_cast<double>(longest) / parts);
   return best;

@@ -14,12 +14,12 @@ void makeFlattenTiles(const TreeView &view, int queriesPerTile, int chunkTokens,
   int room = chunkTokens;
   for (Segment segment : view.segments)
     while (segment.tokens > 0) {
-      Segment piece = segment;
-      piece.tokens = std::min(segment.tokens, room);
-      chunk.push_back(piece);
-      segment.begin += piece.tokens;
-      segment.tokens -= piece.tokens;
-      room -= piece.tokens;
+      Segment part = segment;
+      part.tokens = std::min(segment.tokens, room);
+      chunk.push_back(part);
+      segment.begin += part.tokens;
+      segment.tokens -= part.tokens;
+      room -= part.tokens;
       if (room == 0) {
         scratch.tiler.tile(chunk, queriesPerTile, list, like);
         chunk.clear();

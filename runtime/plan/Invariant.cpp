@@ -19,7 +19,8 @@ void makeInvariantTiles(const TreeView &view, const Reach &reach, int queriesPer
       return tile(chunk);
     const int position = view.places[static_cast<std::size_t>(chunk.place)].position + chunk.begin;
     const auto sees = [&](int query) {
-      return reach.firstFrom(view.queryPos[static_cast<std::size_t>(query)], position) < position + chunk.tokens;
+      return reach.firstFrom(view.queryPos[static_cast<std::size_t>(query)], position) <
+             position + chunk.tokens;
     };
     for (int query = chunk.queryBegin, end = chunk.queryEnd; query < end; query = chunk.queryEnd + 1) {
       while (query < end && !sees(query))

@@ -199,26 +199,26 @@ void ItemCutter::cutTile(const Tile &tile, const Segment *runs, int chunk, Curso
   bool isOneInterval = true;
   int left = tile.tokens;
   for (const Segment *run = runs; run != runs + tile.runCount; ++run) {
-    Segment piece = *run;
-    for (const int end = run->begin + run->tokens; piece.begin < end;) {
+    Segment part = *run;
+    for (const int end = run->begin + run->tokens; part.begin < end;) {
       if (itemTokens == 0) {
-        queryBegin = readersBegin = piece.queryBegin;
-        readersEnd = piece.queryEnd;
+        queryBegin = readersBegin = part.queryBegin;
+        readersEnd = part.queryEnd;
         runBegin = at.run;
         isOneInterval = true;
-      } else if (piece.queryBegin > readersEnd) {
+      } else if (part.queryBegin > readersEnd) {
         isOneInterval = false;
         addReaders({at.item, readersBegin, readersEnd}, isOneInterval, at);
-        readersBegin = piece.queryBegin;
-        readersEnd = piece.queryEnd;
+        readersBegin = part.queryBegin;
+        readersEnd = part.queryEnd;
       } else {
-        readersEnd = std::max(readersEnd, piece.queryEnd);
+        readersEnd = std::max(readersEnd, part.queryEnd);
       }
-      piece.tokens = std::min(end - piece.begin, chunk - itemTokens);
-      at.addRun(piece, itemTokens, piece.queryBegin - queryBegin, piece.queryEnd - queryBegin);
-      piece.begin += piece.tokens;
-      itemTokens += piece.tokens;
-      left -= piece.tokens;
+      part.tokens = std::min(end - part.begin, chunk - itemTokens);
+      at.addRun(part, itemTokens, part.queryBegin - queryBegin, part.queryEnd - queryBegin);
+      part.begin += part.tokens;
+      itemTokens += part.tokens;
+      left -= part.tokens;
       if (itemTokens < chunk && left > 0)
         continue;
       addReaders({at.item, readersBegin, readersEnd}, isOneInterval, at);

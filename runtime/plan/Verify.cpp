@@ -21,7 +21,7 @@ Error broken(const std::string &what) { return Error{ErrorCode::Internal, "broke
 std::string name(const char *what, std::size_t index) { return what + (" " + std::to_string(index)); }
 
 /// A stretch of a query's path, as an item covers it.
-struct Piece {
+struct Stretch {
   int position, tokens, location, depth;
   int slot; ///< of the query's partial, -1: written directly
 };
@@ -30,7 +30,7 @@ class Verifier {
 public:
   Verifier(const Plan &plan, const tree::KvTree &tree, const VariantFacts &facts,
            const config::Config &config)
-      : plan_(plan), tree_(tree), facts_(facts), config_(config), pieces_(plan.callerIndex.size()),
+      : plan_(plan), tree_(tree), facts_(facts), config_(config), stretches_(plan.callerIndex.size()),
         directWrites_(plan.callerIndex.size(), 0), slotTaken_(std::max(plan.partialSlots, 0), false) {}
 
   Result<void> run() {
@@ -107,8 +107,8 @@ private:
         tokens += run.tokens;
         tableTokens = std::max(tableTokens, run.location + run.tokens);
         for (int q = run.queryBegin; q < run.queryEnd; ++q)
-          pieces_[item.queryBegin + q].push_back({run.position, run.tokens, run.location, run.depth,
-                                                  item.partialBegin < 0 ? -1 : item.partialBegin + q});
+          stretches_[item.queryBegin + q].push_back({run.position, run.tokens, run.location, run.depth,
+                                                     item.partialBegin < 0 ? -1 : item.partialBegin + q});
       }
       if (tokens != item.tokens)
         return broken(name("wrong sum of tokens in item", i));
@@ -145,33 +145,34 @@ private:
   /// Whether a query of q_pos may see any of the positions [begin, end).
   bool maySee(int qPos, int begin, int end) const { return facts_.reach.firstFrom(qPos, begin) < end; }
 
-  /// The pieces of a query, sorted, must be apart, leave out nothing that it may see, and lie where the nodes
-  /// say.
+  /// The stretches of a query, sorted, must be apart, leave out nothing that it may see, and lie where the
+  /// nodes say.
   Result<void> checkPaths() {
-    for (std::size_t i = 0; i < pieces_.size(); ++i) {
-      std::vector<Piece> &pieces = pieces_[i];
-      std::sort(pieces.begin(), pieces.end(),
-                [](const Piece &a, const Piece &b) { return a.position < b.position; });
+    for (std::size_t i = 0; i < stretches_.size(); ++i) {
+      std::vector<Stretch> &stretches = stretches_[i];
+      std::sort(stretches.begin(), stretches.end(),
+                [](const Stretch &a, const Stretch &b) { return a.position < b.position; });
       std::vector<const tree::Node *> path;
       for (int node = query(i).node; node >= 0; node = tree_.nodes()[node].parent)
         path.insert(path.begin(), &tree_.nodes()[node]);
       int seen = 0;
       std::size_t at = 0;
-      for (const Piece &piece : pieces) {
-        if (piece.position < seen)
+      for (const Stretch &stretch : stretches) {
+        if (stretch.position < seen)
           return broken(name("tokens twice in the path of query", i));
-        if (maySee(plan_.queryPos[i], seen, piece.position))
+        if (maySee(plan_.queryPos[i], seen, stretch.position))
           return broken(name("a gap in the path of query", i));
-        seen = piece.position;
+        seen = stretch.position;
         while (at < path.size() && path[at]->position + path[at]->tokens <= seen)
           ++at;
         if (at == path.size())
           return broken(name("tokens beyond the path of query", i));
         const tree::Node &node = *path[at];
-        seen += piece.tokens;
+        seen += stretch.tokens;
         if (seen > node.position + node.tokens)
           return broken(name("a run over two nodes in the path of query", i));
-        if (piece.location != node.location + piece.position - node.position || piece.depth != node.depth)
+        if (stretch.location != node.location + stretch.position - node.position ||
+            stretch.depth != node.depth)
           return broken(name("wrong location or depth in the path of query", i));
       }
       if (seen > tree_.pathTokens(query(i)) || maySee(plan_.queryPos[i], seen, tree_.pathTokens(query(i))))
@@ -191,9 +192,9 @@ private:
         return broken(name("out of range: merge entry", m));
       ++writes[q];
       std::vector<int> expected;
-      for (const Piece &piece : pieces_[q])
-        if (expected.empty() || expected.back() != piece.slot)
-          expected.push_back(piece.slot);
+      for (const Stretch &stretch : stretches_[q])
+        if (expected.empty() || expected.back() != stretch.slot)
+          expected.push_back(stretch.slot);
       const auto begin = plan_.mergeSlot.begin();
       if (!std::equal(begin + plan_.mergeBegin[m], begin + plan_.mergeBegin[m + 1], expected.begin(),
                       expected.end()))
@@ -209,7 +210,7 @@ private:
   const tree::KvTree &tree_;
   const VariantFacts &facts_;
   const config::Config &config_;
-  std::vector<std::vector<Piece>> pieces_; ///< of each query, plan order
+  std::vector<std::vector<Stretch>> stretches_; ///< of each query, plan order
   std::vector<int> directWrites_;
   std::vector<bool> slotTaken_;
 };

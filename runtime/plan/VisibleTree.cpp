@@ -291,10 +291,10 @@ void VisibleTree::clip(TreeView &view) {
   countClipped(view);
 }
 
-/// In pieces, where its beginning has fewer readers than its end.
+/// In parts, where its beginning has fewer readers than its end.
 void VisibleTree::clipSegment(const Segment &segment, const Place &place) {
-  constexpr int kPiece = 64; // a kernel's step
-  constexpr int kMostPieces = 64;
+  constexpr int kStep = 64; // a kernel's step
+  constexpr int kMostParts = 64;
   const int position = place.position + place.hidden + segment.begin;
   const auto add = [&](int begin, int tokens, int queryEnd) {
     spared_ += static_cast<std::int64_t>(segment.queryEnd - queryEnd) * tokens;
@@ -305,11 +305,11 @@ void VisibleTree::clipSegment(const Segment &segment, const Place &place) {
   if (reach_->firstFrom(lastQPos_, position) == position)
     return add(0, segment.tokens, segment.queryEnd);
   const int allEnd = endOfReaders(segment, position, position + segment.tokens);
-  const int piece = std::max(kPiece, (segment.tokens / kMostPieces + kPiece - 1) / kPiece * kPiece);
+  const int most = std::max(kStep, (segment.tokens / kMostParts + kStep - 1) / kStep * kStep);
   int done = 0;
   while (done < segment.tokens) {
-    const int offset = (place.location + segment.begin + done) & (kPiece - 1);
-    const int tokens = std::min(segment.tokens - done, piece - offset);
+    const int offset = (place.location + segment.begin + done) & (kStep - 1);
+    const int tokens = std::min(segment.tokens - done, most - offset);
     const int queryEnd =
         tokens == segment.tokens ? allEnd : endOfReaders(segment, position + done, position + done + tokens);
     if (queryEnd == allEnd)

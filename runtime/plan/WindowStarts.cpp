@@ -117,10 +117,9 @@ void findWindowStarts(int mostGrowth, Plan &plan) {
         return plan.reach.firstFrom(qPos + mostGrowth, run.position) > run.position;
       };
       const Plan::WindowHead head{static_cast<int>(i), r};
-      if (loses(last) &&
-          (plan.strictChunk > 0
-               ? losesAReader(plan, head, mostGrowth)
-               : loses(leastQPos(plan, item.queryBegin + run.queryBegin, item.queryBegin + run.queryEnd))))
+      if (loses(last) && (plan.strictChunk > 0 ? losesAReader(plan, head, mostGrowth)
+                                               : loses(leastQPos(plan, item.queryBegin + run.queryBegin,
+                                                                 item.queryBegin + run.queryEnd))))
         plan.windowHeads.push_back(head);
     }
   }

@@ -1,5 +1,6 @@
 #include "runtime/program/Program.h"
 
+#include "compiler/codegen/cuda/Instantiate.h"
 #include "compiler/kernels/DefaultConfig.h"
 #include "compiler/package/Container.h"
 #include "runtime/config_cache/ConfigChooser.h"
@@ -85,7 +86,7 @@ Result<codegen::cuda::VariantSource> Program::source() const {
                     : variantSource(*spec_, *variant_);
 }
 
-Result<std::string> Program::irText() const { return jit::irText(*spec_, *variant_); }
+Result<std::string> Program::irText() const { return program::irText(*spec_, *variant_); }
 
 Result<std::string> Program::cudaText(const std::string &architecture, const std::string &phase) const {
   const target::Target *target = target::findTarget(architecture);
@@ -98,14 +99,14 @@ Result<std::string> Program::cudaText(const std::string &architecture, const std
   if (!source)
     return source.error();
   if (phase == "merge")
-    return package::instantiateMerge(*source);
+    return codegen::cuda::instantiateMerge(*source);
   const auto config = untunedConfig(target->major, target->minor);
   if (!config)
     return config.error();
   std::string names;
   for (const config::PhaseConfig &one : config->phases) {
     if (phase.empty() || phase == one.name)
-      return package::instantiateAttend(*source, one, config->order);
+      return codegen::cuda::instantiateAttend(*source, one, config->order);
     names += one.name + ", ";
   }
   return Error{ErrorCode::Usage, "`" + variant_->name + "` has no phase `" + phase + "`",

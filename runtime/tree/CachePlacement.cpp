@@ -22,7 +22,7 @@ void shuffle(std::vector<int> &values, std::mt19937_64 &random) {
 } // namespace
 
 Result<CachePlacement> placeInCache(KvTree &tree, const PlacementOptions &options) {
-  const int unit = std::max(options.pageSize, 1);
+  const int slotsPerPage = std::max(options.pageSize, 1);
   const bool isScattered = options.order == PlacementOrder::Scattered;
   std::mt19937_64 random(options.seed);
   std::vector<int> nodes(tree.nodes().size());
@@ -35,7 +35,7 @@ Result<CachePlacement> placeInCache(KvTree &tree, const PlacementOptions &option
     if (!tree.isAlive(node))
       continue;
     if (isScattered) // a gap of up to two pages, so that a node starts anywhere in a page
-      end += static_cast<std::int64_t>(random() % (2 * unit + 1));
+      end += static_cast<std::int64_t>(random() % (2 * slotsPerPage + 1));
     const int tokens = tree.nodes()[node].tokens;
     if (end + tokens > KvTree::kMaxTokens)
       return Error{
@@ -48,12 +48,12 @@ Result<CachePlacement> placeInCache(KvTree &tree, const PlacementOptions &option
 
   CachePlacement placement;
   placement.pageSize = options.pageSize;
-  const int tablePages = static_cast<int>((end + unit - 1) / unit);
+  const int tablePages = static_cast<int>((end + slotsPerPage - 1) / slotsPerPage);
   const int sparePages = isScattered && options.pageSize > 0 ? tablePages / 4 + 1 : 0;
   placement.poolPages = std::max(tablePages + sparePages, options.poolPages);
   if (options.pageSize == 0)
     return placement;
-  if (placement.poolPages > KvTree::kMaxTokens / unit)
+  if (placement.poolPages > KvTree::kMaxTokens / slotsPerPage)
     return Error{ErrorCode::Usage,
                  "a pool of " + std::to_string(placement.poolPages) + " pages holds more than " +
                      std::to_string(KvTree::kMaxTokens) + " tokens",

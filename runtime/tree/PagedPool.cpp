@@ -38,11 +38,11 @@ Result<void> PagedPool::checkRange(int range, const char *what) const {
 }
 
 Error PagedPool::outOfSpace(std::int64_t needed) const {
-  std::string unit = pageSize_ == 0 ? " token" : " page";
-  unit += needed == 1 ? "" : "s";
+  std::string what = pageSize_ == 0 ? " token" : " page";
+  what += needed == 1 ? "" : "s";
   if (pageSize_ > 0)
-    unit += " of " + std::to_string(pageSize_) + " tokens";
-  std::string message = "out of space: " + std::to_string(needed) + unit + " needed, " +
+    what += " of " + std::to_string(pageSize_) + " tokens";
+  std::string message = "out of space: " + std::to_string(needed) + what + " needed, " +
                         std::to_string(freePages()) + " of " + std::to_string(pages_) + " free";
   if (needed > freePages())
     return wrong(std::move(message), "prune branches, or make the pool larger");
@@ -108,7 +108,8 @@ void PagedPool::fillNewPages(std::int64_t begin, std::int64_t end, std::int64_t 
     if (pageSize_ == 0)
       continue;
     const int page = takePage();
-    pageStates_[page] = {1, static_cast<int>(std::min<std::int64_t>(endToken - address * unit_, unit_))};
+    pageStates_[page] = {
+        1, static_cast<int>(std::min<std::int64_t>(endToken - address * slotsPerPage_, slotsPerPage_))};
     setTable(address, page);
   }
 }
@@ -159,14 +160,14 @@ Result<std::vector<int>> PagedPool::allocateTogether(std::span<const int> tokens
   }
   if (!begin)
     return outOfSpace(needed);
-  fillNewPages(*begin, *begin + needed, *begin * unit_ + total);
+  fillNewPages(*begin, *begin + needed, *begin * slotsPerPage_ + total);
 
   std::vector<int> ranges;
-  std::int64_t location = *begin * unit_;
+  std::int64_t location = *begin * slotsPerPage_;
   for (int count : tokens) {
     const Entry entry{count == 0 ? 0 : static_cast<int>(location), count, 0, true};
     // The first in a page is the user that fillNewPages counted.
-    if (count > 0 && location % unit_ != 0)
+    if (count > 0 && location % slotsPerPage_ != 0)
       ++users_[firstPage(entry)];
     ranges.push_back(newRange(entry));
     location += count;
@@ -184,7 +185,7 @@ Result<int> PagedPool::split(int range, int position) {
   const Entry upper{lower.location, position, 0, true};
   lower.location += position;
   lower.tokens -= position;
-  if (lower.location % unit_ != 0)
+  if (lower.location % slotsPerPage_ != 0)
     ++users_[firstPage(lower)];
   return newRange(upper);
 }
@@ -217,15 +218,18 @@ Result<void> PagedPool::release(int range) {
 void PagedPool::addCopies(int from, int to, int tokens, std::vector<TokenCopy> &copies) const {
   while (tokens > 0) {
     const std::int64_t source = slotOf(from), target = slotOf(to);
-    const int piece = pageSize_ == 0 ? tokens : std::min({tokens, unit_ - from % unit_, unit_ - to % unit_});
+    const int together =
+        pageSize_ == 0
+            ? tokens
+            : std::min({tokens, slotsPerPage_ - from % slotsPerPage_, slotsPerPage_ - to % slotsPerPage_});
     TokenCopy *last = copies.empty() ? nullptr : &copies.back();
     if (last != nullptr && last->from + last->tokens == source && last->to + last->tokens == target)
-      last->tokens += piece;
+      last->tokens += together;
     else if (source != target)
-      copies.push_back({source, target, piece});
-    from += piece;
-    to += piece;
-    tokens -= piece;
+      copies.push_back({source, target, together});
+    from += together;
+    to += together;
+    tokens -= together;
   }
 }
 

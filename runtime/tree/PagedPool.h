@@ -122,11 +122,11 @@ private:
   };
 
   PagedPool(const PoolOptions &options, std::int64_t addresses)
-      : pageSize_(options.pageSize), unit_(options.pageSize == 0 ? 1 : options.pageSize),
+      : pageSize_(options.pageSize), slotsPerPage_(options.pageSize == 0 ? 1 : options.pageSize),
         pages_(options.pages), addresses_(addresses) {}
 
-  std::int64_t pagesFor(std::int64_t tokens) const { return (tokens + unit_ - 1) / unit_; }
-  std::int64_t firstPage(const Entry &entry) const { return entry.location / unit_; }
+  std::int64_t pagesFor(std::int64_t tokens) const { return (tokens + slotsPerPage_ - 1) / slotsPerPage_; }
+  std::int64_t firstPage(const Entry &entry) const { return entry.location / slotsPerPage_; }
   std::int64_t endPage(const Entry &entry) const {
     return entry.tokens == 0 ? firstPage(entry)
                              : pagesFor(static_cast<std::int64_t>(entry.location) + entry.tokens);
@@ -145,7 +145,7 @@ private:
   support::Result<std::vector<TokenCopy>> tryAppend(Entry &entry, int tokens);
   support::Result<std::vector<TokenCopy>> moveAndAppend(Entry &entry, int tokens, bool copiesTail);
 
-  int pageSize_, unit_;
+  int pageSize_, slotsPerPage_;
   std::int64_t pages_;
   AddressSpace addresses_; ///< pages of the table; contiguous: the slots
   std::int64_t reserved_ = 0;

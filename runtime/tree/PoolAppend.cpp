@@ -30,7 +30,7 @@ std::optional<std::int64_t> PagedPool::takeAddresses(std::int64_t needed, std::i
 bool PagedPool::ownsRestOfLastPage(const Entry &entry) const {
   const std::int64_t address = endPage(entry) - 1;
   const PageState &page = pageStates_[table_[address]];
-  const int end = (entry.location + entry.tokens) % unit_;
+  const int end = (entry.location + entry.tokens) % slotsPerPage_;
   return page.fill == end || (users_[address] == 1 && page.entries == 1);
 }
 
@@ -55,10 +55,10 @@ Result<std::vector<TokenCopy>> PagedPool::tryAppend(Entry &entry, int tokens) {
   if (entry.tokens == 0)
     return moveAndAppend(entry, tokens, false);
 
-  const int used = (entry.location + entry.tokens) % unit_; // slots of the last page, 0: all
+  const int used = (entry.location + entry.tokens) % slotsPerPage_; // slots of the last page, 0: all
   if (used != 0 && !ownsRestOfLastPage(entry))
     return moveAndAppend(entry, tokens, true);
-  const int inLast = used == 0 ? 0 : std::min(tokens, unit_ - used);
+  const int inLast = used == 0 ? 0 : std::min(tokens, slotsPerPage_ - used);
   const std::int64_t more = pagesFor(tokens - inLast);
   const std::int64_t end = endPage(entry);
   if (more > 0) {
@@ -88,8 +88,8 @@ Result<std::vector<TokenCopy>> PagedPool::moveAndAppend(Entry &entry, int tokens
   const std::int64_t kept = pageSize_ == 0 ? 0 : end - first - (copiesTail ? 1 : 0);
   const std::int64_t total = static_cast<std::int64_t>(entry.tokens) + tokens;
   // Tokens at the end that come to lie in new pages, from the beginning of the first of them.
-  const int offset = entry.location % unit_; // of the first token in its page
-  const std::int64_t inKept = kept == 0 ? 0 : kept * unit_ - offset;
+  const int offset = entry.location % slotsPerPage_; // of the first token in its page
+  const std::int64_t inKept = kept == 0 ? 0 : kept * slotsPerPage_ - offset;
   const std::int64_t keptTokens = std::min<std::int64_t>(inKept, entry.tokens);
   const std::int64_t inNew = kept == 0 ? total : total - inKept;
   const std::int64_t fresh = pagesFor(inNew); // at least one: else the range would have grown where it was
@@ -102,7 +102,7 @@ Result<std::vector<TokenCopy>> PagedPool::moveAndAppend(Entry &entry, int tokens
   if (!begin)
     return outOfSpace(fresh);
 
-  const std::int64_t location = *begin * unit_ + (kept > 0 ? offset : 0);
+  const std::int64_t location = *begin * slotsPerPage_ + (kept > 0 ? offset : 0);
   fillNewPages(*begin + kept, *begin + kept + fresh, location + total);
   for (std::int64_t i = 0; i < kept; ++i) {
     const int page = table_[first + i];
@@ -122,7 +122,7 @@ Result<std::vector<TokenCopy>> PagedPool::moveAndAppend(Entry &entry, int tokens
   if (old.tokens > 0)
     uncover(first, end);
   if (kept > 0 && !copiesTail)
-    pageStates_[table_[*begin + kept - 1]].fill = unit_;
+    pageStates_[table_[*begin + kept - 1]].fill = slotsPerPage_;
   return copies;
 }
 

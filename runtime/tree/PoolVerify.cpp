@@ -37,8 +37,9 @@ Result<void> PagedPool::verify() const {
       const int page = table_[address];
       if (page < 0 || page >= static_cast<int>(pageStates_.size()))
         return broken("no physical page at page of the table", address);
-      const std::int64_t end = static_cast<std::int64_t>(entry.location) + entry.tokens - address * unit_;
-      if (std::min<std::int64_t>(end, unit_) > pageStates_[page].fill)
+      const std::int64_t end =
+          static_cast<std::int64_t>(entry.location) + entry.tokens - address * slotsPerPage_;
+      if (std::min<std::int64_t>(end, slotsPerPage_) > pageStates_[page].fill)
         return broken("tokens behind the fill of page", page);
     }
   }

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <set>
+#include <utility>
 #include <vector>
 
 namespace deft::tree {
@@ -113,7 +114,7 @@ Result<int> readInt(const json &value, const std::string &where) {
     return wrong(where + " must be an integer, is " +
                  (value.is_number() ? value.dump() : std::string(value.type_name())));
   const bool fits = value.is_number_unsigned() ? value.get<std::uint64_t>() <= INT32_MAX
-                                               : value.get<std::int64_t>() >= INT32_MIN;
+                                               : std::in_range<std::int32_t>(value.get<std::int64_t>());
   if (!fits)
     return wrong(where + " is " + value.dump() + ", must fit 32 bits");
   return value.get<int>();

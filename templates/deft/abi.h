@@ -116,6 +116,39 @@ struct MergeArgs {
   unsigned long long *runsOfPlan; ///< on the device, 0 in a new plan: counted where there is a watch
 };
 
+/// By which a plan on the device follows lengths that only the device knows: a leaf of one request whose
+/// query sees all of it, and how far it may grow.
+struct GrowingLeaf {
+  int request;
+  int length;   ///< of the request, as planned
+  int mostGain; ///< tokens that the plan may gain here
+  int end;      ///< 16 bytes
+};
+static_assert(sizeof(GrowingLeaf) == 16);
+
+/// Of each run or query of the plan: the growing leaf that it ends with, or -1, and its tokens, or q_pos, as
+/// planned.
+struct Grown {
+  int leaf;
+  int planned;
+};
+
+/// What deft_grow_plan writes and reads. It begins with what was planned each time, so that it may run as
+/// often as one likes.
+struct GrowArgs {
+  const int *lengths; ///< of each request
+  const GrowingLeaf *leaves;
+  const int *growingItems; ///< those with a run that grows, by their place among all; -1 behind them
+  const Grown *grownRuns, *grownQueries;
+  Item *items;
+  Run *runs;
+  int *queryPos;
+  int mostItems;   ///< of growingItems
+  int mostQueries; ///< grownQueries, of which those behind the plan's have no leaf
+  unsigned long long
+      *unserved; ///< in the host's memory: request + 1 and, above 32 bits, a length too long or too short
+};
+
 /// Parameters reach a kernel as one 8-byte slot each, in the order of their declaration:
 /// a scalar in the low 4 bytes, an array as a pointer.
 union ParamSlot {

@@ -284,6 +284,10 @@ int cuLaunchKernel(cu::Function function, unsigned gridX, unsigned, unsigned, un
                               *static_cast<unsigned *>(params[2])};
     takeArgs(args);
     work = [args] { writePages(args); };
+  } else if (call.kernel == "deft_grow_plan") {
+    const auto args = readArgs<deft::abi::GrowArgs>(params);
+    takeArgs(args);
+    work = [args] { growPlan(args); };
   } else if (call.kernel.starts_with("probe_") || call.kernel == "deft_evict_l2") {
     work = [] {}; // these only take time
   } else if (call.kernel.ends_with("_merge")) {

@@ -2,6 +2,7 @@
 
 #include "runtime/exec/Half.h"
 
+#include <algorithm>
 #include <cmath>
 #include <limits>
 
@@ -135,6 +136,51 @@ void merge(const Variant &variant, const abi::MergeArgs &args, unsigned blocks) 
         break;
       mergeRow(variant, args, merged, args.mergeQuery[merged], static_cast<int>(task % variant.queryHeads));
     }
+}
+
+void growPlan(const abi::GrowArgs &args) {
+  const auto gainOf = [&](int leaf) {
+    if (leaf < 0)
+      return 0;
+    const abi::GrowingLeaf &planned = args.leaves[leaf];
+    return std::clamp(args.lengths[planned.request] - planned.length, 0, planned.mostGain);
+  };
+  for (int i = 0; i < args.mostItems; ++i) {
+    if (args.growingItems[i] < 0)
+      continue;
+    abi::Item &item = args.items[args.growingItems[i]];
+    const int end = item.runBegin + item.runCount;
+    item.tokens = 0;
+    for (int r = item.runBegin; r < end; ++r) {
+      args.runs[r].begin = item.tokens;
+      args.runs[r].tokens = args.grownRuns[r].planned + gainOf(args.grownRuns[r].leaf);
+      item.tokens += args.runs[r].tokens;
+    }
+    if (item.dealtTiles == 0)
+      continue;
+    constexpr int kWarps = 4, kGroup = 16;
+    const abi::Run *const runs = args.runs + item.runBegin;
+    int most = 0;
+    for (int warp = 0; warp < kWarps; ++warp) {
+      const int begin = runs[runs[warp].dealtBegin].begin;
+      most =
+          std::max(most, (warp + 1 < kWarps ? runs[runs[warp + 1].dealtBegin].begin : item.tokens) - begin);
+      if (warp == 0)
+        item.commonTokens = begin;
+    }
+    item.dealtTiles = (most + kGroup - 1) / kGroup;
+  }
+  for (int q = 0; q < args.mostQueries; ++q) {
+    const abi::Grown &query = args.grownQueries[q];
+    if (query.leaf < 0)
+      continue;
+    const abi::GrowingLeaf &leaf = args.leaves[query.leaf];
+    const int gained = args.lengths[leaf.request] - leaf.length;
+    args.queryPos[q] = query.planned + gainOf(query.leaf);
+    if (gained < 0 || gained > leaf.mostGain)
+      *args.unserved = static_cast<unsigned long long>(leaf.length + gained) << 32 |
+                       static_cast<unsigned>(leaf.request + 1);
+  }
 }
 
 void writePages(const WritePagesArgs &args) {

@@ -9,6 +9,8 @@ namespace deft::fake_cuda {
 void attend(const Variant &variant, const abi::AttendArgs &args, unsigned blocks);
 void merge(const Variant &variant, const abi::MergeArgs &args, unsigned blocks);
 
+void growPlan(const abi::GrowArgs &args);
+
 struct WritePagesArgs { ///< of exec::DevicePageTable
   int *table;
   const int (*changes)[2];

@@ -1,5 +1,7 @@
 #include "tests/support/RandomExpr.h"
 
+#include "compiler/spec/Names.h"
+
 #include <limits>
 
 namespace deft::test {
@@ -8,6 +10,14 @@ using spec::Builtin;
 using spec::ExprId;
 using spec::ExprOp;
 using spec::ScalarType;
+
+std::vector<ExprOp> functionsOfOne() {
+  std::vector<ExprOp> functions;
+  for (const std::string &name : spec::functionNames())
+    if (const ExprOp function = spec::parseFunction(name).value(); spec::operandCount(function) == 1)
+      functions.push_back(function);
+  return functions;
+}
 
 ExprId RandomExpr::boolean(int depth) {
   if (depth <= 0)
@@ -88,16 +98,21 @@ ExprId RandomExpr::real(int depth) {
   }
   static constexpr ExprOp kBinary[] = {ExprOp::Add, ExprOp::Sub, ExprOp::Mul,
                                        ExprOp::Div, ExprOp::Min, ExprOp::Max};
-  static constexpr ExprOp kUnary[] = {ExprOp::Neg,  ExprOp::Abs,  ExprOp::Sqrt, ExprOp::Exp,
-                                      ExprOp::Exp2, ExprOp::Log,  ExprOp::Log2, ExprOp::Sigmoid,
-                                      ExprOp::Tanh, ExprOp::Rsqrt};
+  static constexpr ExprOp kExact[] = {ExprOp::Neg, ExprOp::Abs, ExprOp::Sqrt};
+  static const std::vector<ExprOp> kFunctions = functionsOfOne();
+  const auto unary = [&] {
+    const int exact = pick(withFunctions ? 10 : 3);
+    if (exact < 3)
+      return kExact[exact];
+    return kFunctions[static_cast<std::size_t>(pick(static_cast<int>(kFunctions.size())))];
+  };
   int kind = pick(12);
   if (kind < 6) {
     ExprId a = real(depth - 1);
     return builder_.op(kBinary[kind], ScalarType::F32, {a, real(depth - 1)});
   }
   if (kind < 9)
-    return builder_.op(kUnary[pick(withFunctions ? 10 : 3)], ScalarType::F32, {real(depth - 1)});
+    return builder_.op(unary(), ScalarType::F32, {real(depth - 1)});
   if (kind == 9) {
     ExprId condition = boolean(depth - 1), a = real(depth - 1);
     return builder_.op(ExprOp::Select, ScalarType::F32, {condition, a, real(depth - 1)});

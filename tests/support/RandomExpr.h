@@ -3,8 +3,12 @@
 #include "tests/support/VariantBuilder.h"
 
 #include <random>
+#include <vector>
 
 namespace deft::test {
+
+/// The functions of one number that a spec may call.
+std::vector<spec::ExprOp> functionsOfOne();
 
 /// Random typed expressions over everything the language has, for tests that hold for any expression.
 /// Constants are mostly small, sometimes at the ends of their type.

@@ -4,20 +4,27 @@
 
 namespace deft::cli {
 
-void addBenchCommand(CLI::App &app, Context &context);
-void addBuildCommand(CLI::App &app, Context &context);
-void addCacheCommand(CLI::App &app, Context &context);
-void addCheckCommand(CLI::App &app, Context &context);
-void addClassifyCommand(CLI::App &app, Context &context);
-void addDevicesCommand(CLI::App &app, Context &context);
-void addDoctorCommand(CLI::App &app, Context &context);
-void addEmitCommand(CLI::App &app, Context &context);
-void addExplainCommand(CLI::App &app, Context &context);
-void addPlanCommand(CLI::App &app, Context &context);
-void addReportCommand(CLI::App &app, Context &context);
-void addRunCommand(CLI::App &app, Context &context);
-void addSpecsCommand(CLI::App &app, Context &context);
-void addTuneCommand(CLI::App &app, Context &context);
-void addWorkloadsCommand(CLI::App &app, Context &context);
+/// The commands in the order of `deftc --help`: the id, and the name on the command line. addXCommand of
+/// command X is in XCommand.cpp. docs/add-a-subcommand.md adds one.
+#define DEFT_COMMANDS(X)                                                                                     \
+  X(Check, check)                                                                                            \
+  X(Emit, emit)                                                                                              \
+  X(Build, build)                                                                                            \
+  X(Run, run)                                                                                                \
+  X(Plan, plan)                                                                                              \
+  X(Tune, tune)                                                                                              \
+  X(Report, report)                                                                                          \
+  X(Bench, bench)                                                                                            \
+  X(Specs, specs)                                                                                            \
+  X(Workloads, workloads)                                                                                    \
+  X(Classify, classify)                                                                                      \
+  X(Explain, explain)                                                                                        \
+  X(Cache, cache)                                                                                            \
+  X(Devices, devices)                                                                                        \
+  X(Doctor, doctor)
+
+#define DEFT_ADD_COMMAND(ID, NAME) void add##ID##Command(CLI::App &app, Context &context);
+DEFT_COMMANDS(DEFT_ADD_COMMAND)
+#undef DEFT_ADD_COMMAND
 
 } // namespace deft::cli

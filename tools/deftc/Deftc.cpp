@@ -12,21 +12,9 @@ namespace deft::cli {
 namespace {
 
 void addCommands(CLI::App &app, Context &context) {
-  addCheckCommand(app, context);
-  addEmitCommand(app, context);
-  addBuildCommand(app, context);
-  addRunCommand(app, context);
-  addPlanCommand(app, context);
-  addTuneCommand(app, context);
-  addReportCommand(app, context);
-  addBenchCommand(app, context);
-  addSpecsCommand(app, context);
-  addWorkloadsCommand(app, context);
-  addClassifyCommand(app, context);
-  addExplainCommand(app, context);
-  addCacheCommand(app, context);
-  addDevicesCommand(app, context);
-  addDoctorCommand(app, context);
+#define DEFT_ADD_COMMAND(ID, NAME) add##ID##Command(app, context);
+  DEFT_COMMANDS(DEFT_ADD_COMMAND)
+#undef DEFT_ADD_COMMAND
 }
 
 /// What was printed must have arrived: on a full disk it has not. Another failure goes first.

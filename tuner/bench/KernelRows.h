@@ -35,7 +35,7 @@ std::span<const KernelRow> variantRows();
 /// What stands behind the plain attention's name in variantRows(): "h32_8_softcap".
 std::span<const std::string_view> variantSuffixes();
 
-/// The same attention over a cache of pages of 16 tokens.
+/// The name of an attention where its cache has pages of 16 tokens.
 inline std::string withPagesOf16(std::string_view attention) { return std::string(attention) + "_p16"; }
 
 } // namespace deft::bench

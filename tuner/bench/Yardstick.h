@@ -31,7 +31,8 @@ public:
   /// Measured over recorded time of cold reads, the geometric mean over sizes and ways to read; 1 when either
   /// is not known.
   double readScale() const;
-  /// The same of products, by the rates of the matrix units alone.
+  /// Measured over recorded time of products, by the rates of the matrix units alone; 1 when either is not
+  /// known.
   double productScale(spec::DType dtype) const;
 
   /// Reading so much, cold: `measuredUs` where it was measured at this very size, else by the recorded rate.

@@ -36,11 +36,11 @@ public:
       return prepare(request);
     const std::string id = request.head.at("id").get<std::string>();
     if (op == "forget") {
-      candidates_.erase(id);
+      prepared_.erase(id);
       return Message{json::object(), {}};
     }
-    const auto found = candidates_.find(id);
-    if (found == candidates_.end())
+    const auto found = prepared_.find(id);
+    if (found == prepared_.end())
       return Error{ErrorCode::Internal, "candidate " + id + " is not prepared", ""};
     if (op == "check")
       return check(found->second);
@@ -51,13 +51,14 @@ public:
   }
 
 private:
-  struct Candidate {
+  /// A candidate that can be run.
+  struct Prepared {
     std::unique_ptr<Runner> runner;
     std::vector<plan::Plan> plans; ///< one a tree
   };
 
   Result<Message> openClass(std::size_t index) {
-    candidates_.clear();
+    prepared_.clear();
     oracle_.reset();
     counting_.reset();
     const auto isNew = inputs_.open(work_.classes.at(index));
@@ -93,7 +94,7 @@ private:
     auto runner = machine_->open(kernels ? &*kernels : nullptr);
     if (!runner)
       return runner.error();
-    Candidate candidate{std::move(*runner), {}};
+    Prepared candidate{std::move(*runner), {}};
     const int blocks = candidate.runner->blocks();
     const auto facts = factsOf(work_, machine_->key().kind);
     for (const tree::KvTree &tree : inputs_.trees()) {
@@ -102,11 +103,11 @@ private:
         return plan.error();
       candidate.plans.push_back(std::move(*plan));
     }
-    candidates_.insert_or_assign(request.head.at("id").get<std::string>(), std::move(candidate));
+    prepared_.insert_or_assign(request.head.at("id").get<std::string>(), std::move(candidate));
     return Message{{{"blocks", blocks}}, {}};
   }
 
-  Result<Message> check(Candidate &candidate) {
+  Result<Message> check(Prepared &candidate) {
     exec::Outputs outputs;
     if (auto ran = candidate.runner->run(candidate.plans[checked_], InputSet::Values, outputs); !ran)
       return ran.error();
@@ -127,7 +128,7 @@ private:
 
   /// By one pass. Where paths are longer than it sees, some candidates later it is another one: a copy of the
   /// cache takes longer than a run.
-  Result<reference::CountReport> count(Candidate &candidate) {
+  Result<reference::CountReport> count(Prepared &candidate) {
     constexpr int kCandidatesOfPass = 4;
     if (!counting_) {
       counting_.emplace(work_.variant, inputs_.trees()[checked_], inputs_.inputs(),
@@ -148,7 +149,7 @@ private:
     return counting_->judge();
   }
 
-  Result<Message> time(Candidate &candidate, std::size_t tree, int repeats) {
+  Result<Message> time(Prepared &candidate, std::size_t tree, int repeats) {
     const auto times = candidate.runner->time(candidate.plans.at(tree), repeats);
     if (!times)
       return times.error();
@@ -163,7 +164,7 @@ private:
   std::optional<OracleTable> oracle_;
   std::optional<reference::Counting> counting_; ///< of the same tree
   int counted_ = 0;                             ///< candidates
-  std::map<std::string, Candidate> candidates_;
+  std::map<std::string, Prepared> prepared_;
 };
 
 json headOf(const package::Kernel &kernel) {

@@ -36,9 +36,9 @@ bool sendString(int descriptor, const std::string &bytes) {
   return sendAll(descriptor, &size, sizeof size) && sendAll(descriptor, bytes.data(), bytes.size());
 }
 
-class Reader {
+class SocketReader {
 public:
-  Reader(int descriptor, double seconds)
+  SocketReader(int descriptor, double seconds)
       : descriptor_(descriptor), isEndless_(seconds < 0),
         end_(Clock::now() + std::chrono::duration_cast<Clock::duration>(
                                 std::chrono::duration<double>(std::max(seconds, 0.0)))) {}
@@ -106,7 +106,7 @@ bool sendMessage(int descriptor, const Message &message) {
 }
 
 Receive receiveMessage(int descriptor, double seconds, Message &message) {
-  Reader reader(descriptor, seconds);
+  SocketReader reader(descriptor, seconds);
   std::string head;
   std::uint64_t blobs = 0;
   if (const Receive got = reader.readString(head); got != Receive::Got)

@@ -17,8 +17,6 @@ using support::Result;
 
 namespace {
 
-constexpr int kFinalFrom = 1'000'000; ///< rounds below are of the search (tuner/session/Journal.h)
-
 double medianOf(std::vector<double> values) {
   std::sort(values.begin(), values.end());
   const std::size_t half = values.size() / 2;
@@ -29,9 +27,9 @@ using Turn = std::pair<int, int>; ///< tree, round
 /// Microseconds of one class's search, by candidate.
 using Times = std::map<std::string, std::map<Turn, double>>;
 
-class Reader {
+class EventReader {
 public:
-  explicit Reader(const std::string &path) { session_.path = path; }
+  explicit EventReader(const std::string &path) { session_.path = path; }
 
   Result<void> read(const json &event) {
     const std::string kind = event.at("event");
@@ -127,7 +125,7 @@ private:
       candidate.predictedUs = event.value("predicted_us", 0.0);
     } else if (kind == "measured") {
       const int round = event.value("round", 0);
-      if (round < kFinalFrom)
+      if (round < session::kFinalFrom)
         times_[one.name][id][{event.value("tree", 0), round}] =
             medianOf(event.at("us").get<std::vector<double>>());
     } else if (kind == "scored") {
@@ -225,7 +223,7 @@ const CandidateData *ClassData::find(const std::string &id) const {
 }
 
 Result<SessionData> sessionOf(const std::vector<json> &events, const std::string &path) {
-  Reader reader(path);
+  EventReader reader(path);
   try {
     for (const json &event : events)
       if (auto read = reader.read(event); !read)

@@ -6,9 +6,9 @@
 namespace deft::search {
 namespace {
 
-class Exhaustive : public Strategy {
+class ExhaustiveStrategy : public Strategy {
 public:
-  explicit Exhaustive(const space::Space &space) : points_(space.points()) {}
+  explicit ExhaustiveStrategy(const space::Space &space) : points_(space.points()) {}
 
   std::vector<space::Point> propose(int count) override {
     const std::size_t end = std::min(points_.size(), next_ + static_cast<std::size_t>(count));
@@ -25,30 +25,31 @@ private:
   std::size_t next_ = 0;
 };
 
-struct Kind {
+struct StrategyWord {
   StrategyKind kind;
-  const char *name;
+  const char *word;
 };
-constexpr std::array<Kind, 3> kKinds{{{StrategyKind::Exhaustive, "exhaustive"},
-                                      {StrategyKind::Random, "random"},
-                                      {StrategyKind::Guided, "guided"}}};
+constexpr std::array<StrategyWord, 3> kStrategies{{{StrategyKind::Exhaustive, "exhaustive"},
+                                                   {StrategyKind::Random, "random"},
+                                                   {StrategyKind::Guided, "guided"}}};
 
 } // namespace
 
 std::optional<StrategyKind> strategyFromName(std::string_view name) {
-  for (const Kind &kind : kKinds)
-    if (name == kind.name)
-      return kind.kind;
+  for (const StrategyWord &strategy : kStrategies)
+    if (name == strategy.word)
+      return strategy.kind;
   return std::nullopt;
 }
 
 std::string strategyName(StrategyKind kind) {
-  return std::find_if(kKinds.begin(), kKinds.end(), [&](const Kind &entry) { return entry.kind == kind; })
-      ->name;
+  return std::find_if(kStrategies.begin(), kStrategies.end(),
+                      [&](const StrategyWord &strategy) { return strategy.kind == kind; })
+      ->word;
 }
 
 std::unique_ptr<Strategy> exhaustive(const space::Space &space) {
-  return std::make_unique<Exhaustive>(space);
+  return std::make_unique<ExhaustiveStrategy>(space);
 }
 
 std::unique_ptr<Strategy> makeStrategy(StrategyKind kind, const space::Space &space, Predictor &predictor,

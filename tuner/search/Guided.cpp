@@ -29,9 +29,9 @@ constexpr double kAgain = 2;
 /// Below this expected gain, a search is done: relative to the best.
 constexpr double kLeastGain = 0.001;
 
-class Guided : public Strategy {
+class GuidedStrategy : public Strategy {
 public:
-  Guided(const space::Space &space, Predictor &predictor)
+  GuidedStrategy(const space::Space &space, Predictor &predictor)
       : space_(space), predictor_(predictor), surrogate_(space) {
     for (std::size_t shape = 0; shape < space.shapes().size(); ++shape)
       for (const Point &kernels : typicalKernels(space, static_cast<int>(shape)))
@@ -45,7 +45,7 @@ public:
     std::vector<Point> chosen;
     while (static_cast<int>(chosen.size()) < count) {
       if (!probes_.empty()) {
-        Candidate &probe = pool_.at(probes_.back());
+        PooledPoint &probe = pool_.at(probes_.back());
         probes_.pop_back();
         if (!probe.isProposed) {
           fit();
@@ -54,7 +54,7 @@ public:
         continue;
       }
       fit();
-      Candidate *best = nullptr;
+      PooledPoint *best = nullptr;
       double mostGain = kLeastGain;
       for (auto &[point, candidate] : pool_) {
         if (candidate.isProposed)
@@ -86,7 +86,7 @@ public:
   }
 
 private:
-  struct Candidate {
+  struct PooledPoint {
     Point point;
     double predictedUs = 0;
     bool isProposed = false;
@@ -94,7 +94,7 @@ private:
   };
 
   /// What is chosen is taken to turn out as believed, until it is told.
-  void choose(Candidate &candidate, std::vector<Point> &chosen) {
+  void choose(PooledPoint &candidate, std::vector<Point> &chosen) {
     candidate.isProposed = true;
     chosen.push_back(candidate.point);
     believed_[candidate.point] =
@@ -110,7 +110,7 @@ private:
     const std::vector<int> kernels(point.at.begin() + space_.planAxisCount(), point.at.end());
     const bool isAgain = !plans_.emplace(point.shape, kernels, *us).second && isDerived(point);
     const double odd = oddness(space_, point) + (isAgain ? kAgain : 0);
-    pool_.emplace(point, Candidate{point, *us * (1 + kOfOddness * odd), false, {}});
+    pool_.emplace(point, PooledPoint{point, *us * (1 + kOfOddness * odd), false, {}});
   }
 
   /// What is left to the neighbours of the best: `auto`, where all that it chooses from is there itself,
@@ -158,11 +158,11 @@ private:
   /// of each is measured first, where it promises anything.
   void chooseProbes() {
     hasProbes_ = true;
-    std::map<int, const Candidate *> ofShape, ofPartition;
+    std::map<int, const PooledPoint *> ofShape, ofPartition;
     double leastUs = std::numeric_limits<double>::infinity();
     for (const auto &[point, candidate] : pool_) {
       leastUs = std::min(leastUs, candidate.predictedUs);
-      for (const Candidate **own : {&ofShape[point.shape], &ofPartition[partitionOf(point)]})
+      for (const PooledPoint **own : {&ofShape[point.shape], &ofPartition[partitionOf(point)]})
         if (!*own || candidate.predictedUs < (*own)->predictedUs)
           *own = &candidate;
     }
@@ -233,7 +233,7 @@ private:
   const space::Space &space_;
   Predictor &predictor_;
   Surrogate surrogate_;
-  std::map<Point, Candidate> pool_;
+  std::map<Point, PooledPoint> pool_;
   std::set<std::tuple<int, std::vector<int>, double>> plans_; ///< shape, kernels, predicted time
   std::map<Point, double> told_, believed_;
   std::map<Point, std::size_t> samples_; ///< of the surrogate, by their number
@@ -246,7 +246,7 @@ private:
 } // namespace
 
 std::unique_ptr<Strategy> guided(const space::Space &space, Predictor &predictor) {
-  return std::make_unique<Guided>(space, predictor);
+  return std::make_unique<GuidedStrategy>(space, predictor);
 }
 
 } // namespace deft::search

@@ -7,9 +7,9 @@ namespace deft::search {
 namespace {
 
 /// Draws instead of shuffling: a space may have millions of points.
-class Random : public Strategy {
+class RandomStrategy : public Strategy {
 public:
-  Random(const space::Space &space, std::uint64_t seed) : space_(space), engine_(seed) {}
+  RandomStrategy(const space::Space &space, std::uint64_t seed) : space_(space), engine_(seed) {}
 
   std::vector<space::Point> propose(int count) override {
     constexpr int kMostMisses = 10'000; // in a row: nearly all has been drawn, or nearly all is illegal
@@ -40,7 +40,7 @@ private:
 } // namespace
 
 std::unique_ptr<Strategy> random(const space::Space &space, std::uint64_t seed) {
-  return std::make_unique<Random>(space, seed);
+  return std::make_unique<RandomStrategy>(space, seed);
 }
 
 } // namespace deft::search

@@ -14,7 +14,6 @@ Result<Backend> cpuBackend(const program::Program &program, int threads) {
     return kernel.error();
   const spec::Variant &variant = program.variant();
   Backend backend;
-  backend.kind = Backend::Kind::Cpu;
   backend.open = [&variant, kernel = *kernel, threads] { return measure::openCpu(variant, kernel, threads); };
   backend.untuned = [&variant, threads](const DeviceKey &) -> Result<std::vector<config::Config>> {
     auto config = program::cpuConfig(variant, threads);
@@ -30,7 +29,6 @@ Result<Backend> cudaBackend(const program::Program &program) {
   if (!source)
     return source.error();
   Backend backend;
-  backend.kind = Backend::Kind::Cuda;
   backend.open = [&program] { return measure::openCuda(program.variant()); };
   backend.untuned = [&program](const DeviceKey &key) -> Result<std::vector<config::Config>> {
     if (const target::Target *target = targetOf(key))

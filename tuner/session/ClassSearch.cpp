@@ -1,236 +1,167 @@
-#include "compiler/config/ConfigJson.h"
-#include "tuner/session/ClassTuner.h"
+#include "tuner/session/ClassSearch.h"
+
+#include "runtime/exec/ParamRanges.h"
+#include "tuner/search/PlanModel.h"
+#include "tuner/session/BatchChooser.h"
 
 #include <algorithm>
 #include <cmath>
-#include <utility>
+#include <limits>
 
-/// The search of a class.
 namespace deft::session {
-
-using nlohmann::json;
-using space::Point;
-
 namespace {
 
+constexpr int kMostCandidates = 64;
 constexpr int kSearchRounds = 5, kRecordRounds = 3;
 /// Candidates that are raced together. Few let the search learn sooner; on a GPU a round is so quick that the
 /// untuned config's share of it should be small.
 constexpr std::size_t kCpuBatch = 4, kGpuBatch = 8;
-/// A race begins with so many whose kernels are there, while at most so many wait for theirs: a compiler
-/// takes longer than a race.
-constexpr std::size_t kFewestReady = 4, kMostWaiting = 16;
-/// Of the class's time, what final and confirmation get.
-constexpr double kFinalShare = 0.3;
+
+search::PlanModel modelOf(const SessionContext &context, const TreesOfClass &trees) {
+  std::vector<const tree::KvTree *> searched;
+  for (int i = 0; i < trees.searched; ++i)
+    searched.push_back(&trees.samples[static_cast<std::size_t>(i)]->tree);
+  return {context.space,
+          plan::VariantFacts::of(context.input.variant, context.device.key.kind,
+                                 exec::reachOf(context.input.variant, context.input.params)),
+          std::move(searched), context.device.key.units};
+}
+
+class Search {
+public:
+  Search(const SessionContext &context, const ClassTask &task, Candidates &candidates, CandidateTimer &timer,
+         const ClassClock &clock, ClassProgress &progress)
+      : context_(context), task_(task), candidates_(candidates), timer_(timer), clock_(clock),
+        progress_(progress), model_(modelOf(context, task.trees)),
+        strategy_(
+            search::makeStrategy(context.options.strategy, context.space, model_, context.options.seed)),
+        chooser_({context.space, task.untuned, candidates, *strategy_, model_, context.lab.compilers(),
+                  context.journal, task.name(), search::strategyName(context.options.strategy),
+                  context.device.key.kind},
+                 task.related) {
+    for (int tree = 0; tree < task.trees.searched; ++tree)
+      if (task.trees.samples[static_cast<std::size_t>(tree)]->similar == 0)
+        given_.push_back(static_cast<std::size_t>(tree));
+  }
+
+  SearchResult run() {
+    chooser_.begin();
+    for (int round = 0; !isOver(); round += rounds()) {
+      std::vector<Racer> racers = nextBatch(round);
+      if (racers.empty() && result_.untuned.hasRun())
+        return std::move(result_);
+      // Where nothing is known to try, the untuned choice is measured alone.
+      if (!raceBatch(racers, round)) {
+        result_.isUsable = false;
+        return std::move(result_);
+      }
+      for (const Racer &racer : racers)
+        take(racer);
+      progress_.setScores(result_.scores, result_.untunedUs(context_.estimator()));
+      timer_.forgetAllBut(task_.untuned.ids());
+      tellProgress();
+    }
+    const auto searched = task_.untuned.searchedIds();
+    result_.isUsable = std::none_of(searched.begin(), searched.end(), [&](const std::string &id) {
+      return context_.journal.rejected(task_.name(), id) != nullptr;
+    });
+    return std::move(result_);
+  }
+
+private:
+  int rounds() const { return context_.isRecording() ? kRecordRounds : kSearchRounds; }
+
+  /// Once it is, it stays so.
+  bool isOver() {
+    result_.isCancelled = result_.isCancelled || context_.listener.wantsToStop();
+    result_.isCut = result_.isCut || clock_.isSearchOver();
+    return result_.isCancelled || result_.isCut;
+  }
+
+  std::vector<Racer> nextBatch(int round) {
+    const std::size_t batch = context_.input.backend.isGpu() ? kGpuBatch : kCpuBatch;
+    const int left = std::max(mostCandidatesOf(context_.options) - result_.scores.count(), 0);
+    const auto isOverMeanwhile = [&] {
+      tellProgress();
+      return isOver();
+    };
+    std::vector<Racer> racers;
+    for (const std::string &id :
+         chooser_.next(round, std::min(batch, static_cast<std::size_t>(left)), isOverMeanwhile))
+      racers.push_back({id, {}, false});
+    return racers;
+  }
+
+  bool raceBatch(std::vector<Racer> &racers, int round) {
+    const RaceOptions options{0,        task_.trees.searched,    round,
+                              rounds(), !context_.isRecording(), context_.estimator()};
+    const auto measure = [&](const std::string &id, int tree, int at) {
+      const auto us = timer_.measure(id, tree, at);
+      tellProgress();
+      return us;
+    };
+    const auto onDrop = [&](const Racer &racer, int at, double ratio) {
+      context_.journal.write(
+          {{"event", "dropped"}, {"class", task_.name()}, {"id", racer.id}, {"round", at}, {"ratio", ratio}});
+    };
+    return race(result_.untuned, racers, options, measure, onDrop, [&] { return isOver(); });
+  }
+
+  /// Where the fastest runs count, the untuned choice's are those of all rounds until now, not of this race
+  /// alone.
+  double ratioOf(const Racer &racer) const {
+    const Estimator estimator = context_.estimator();
+    return estimator == Estimator::Fastest ? racer.ownUs(estimator) / result_.untuned.ownUs(estimator)
+                                           : std::exp(racer.score(estimator));
+  }
+
+  void take(const Racer &racer) {
+    const bool isUsable = racer.hasRun() && !context_.journal.rejected(task_.name(), racer.id);
+    std::optional<double> ratio;
+    if (isUsable) {
+      ratio = ratioOf(racer);
+      const double us = racer.ownUs(context_.estimator());
+      result_.scores.add(racer, {*ratio, us}, given_, context_.estimator());
+      context_.journal.write(
+          {{"event", "scored"}, {"class", task_.name()}, {"id", racer.id}, {"us", us}, {"ratio", *ratio}});
+    }
+    if (const auto &point = candidates_.at(racer.id).point)
+      strategy_->tell(*point, ratio);
+  }
+
+  void tellProgress() {
+    int left = std::max(0, mostCandidatesOf(context_.options) - result_.scores.count());
+    if (context_.options.strategy == search::StrategyKind::Exhaustive && strategy_->left())
+      left = static_cast<int>(*strategy_->left());
+    progress_.setLeft(left);
+    progress_.tell("search");
+  }
+
+  const SessionContext &context_;
+  const ClassTask &task_;
+  Candidates &candidates_;
+  CandidateTimer &timer_;
+  const ClassClock &clock_;
+  ClassProgress &progress_;
+  search::PlanModel model_;
+  std::unique_ptr<search::Strategy> strategy_;
+  BatchChooser chooser_;
+  std::vector<std::size_t> given_; ///< of the searched trees, those that are not made to be like one
+  SearchResult result_;
+};
 
 } // namespace
 
-bool ClassTuner::isSearchOver() {
-  if (isCancelled())
-    isStopped_ = true;
-  if (!isCut_ && deadline_) {
-    const auto since = [&](Clock::time_point time) {
-      return std::chrono::duration<double>(time - start_).count() - setupSeconds_;
-    };
-    isCut_ = since(Clock::now()) > (1 - kFinalShare) * since(*deadline_);
-  }
-  return isStopped_ || isCut_;
+SearchResult searchClass(const SessionContext &context, const ClassTask &task, Candidates &candidates,
+                         CandidateTimer &timer, const ClassClock &clock, ClassProgress &progress) {
+  return Search(context, task, candidates, timer, clock, progress).run();
 }
 
-std::string ClassTuner::enter(const config::Config &config, std::optional<Point> point,
-                              const std::string &origin) {
-  const std::string id = space::configId(config);
-  const auto [found, isNew] = known_.try_emplace(id, Known{config, point, origin});
-  if (!isNew && origin == kNeighbour)
-    found->second.origin = origin;
-  return id;
-}
-
-/// Once, when its turn has come.
-void ClassTuner::tellCandidate(const std::string &id) {
-  Known &known = known_.at(id);
-  if (std::exchange(known.isTold, true))
-    return;
-  json event = {{"event", "candidate"},
-                {"class", name_},
-                {"id", id},
-                {"config", config::toJson(known.config)},
-                {"origin", known.origin}};
-  if (known.point)
-    if (const auto us = predictor_->microseconds(*known.point))
-      event["predicted_us"] = *us;
-  state_.journal.write(event);
-}
-
-/// A session that goes on races what was raced, whichever kernels are ready sooner this time.
-std::vector<std::string> ClassTuner::batchOfJournal() {
-  std::vector<std::string> ids;
-  const auto *batch = state_.journal.batch(name_, rounds_);
-  if (!batch)
-    return ids;
-  for (const std::string &id : *batch) {
-    const json *event = state_.journal.candidate(name_, id);
-    const auto config = event ? config::configFromJson(event->value("config", json()), state_.device.kind)
-                              : support::Result<config::Config>(support::Error{});
-    if (!config)
-      return {};
-    ids.push_back(enter(*config, state_.space.find(*config), event->value("origin", "")));
-    asked_.insert(ids.back());
-    tellCandidate(ids.back());
-  }
-  return ids;
-}
-
-/// Those that need not wait for a compiler: kernels are compiled while others are raced.
-std::vector<std::string> ClassTuner::chooseBatch() {
-  const std::size_t batch = state_.input.backend.kind == Backend::Kind::Cuda ? kGpuBatch : kCpuBatch;
-  const std::size_t count =
-      std::min(batch, static_cast<std::size_t>(std::max(mostCandidates() - measured_, 0)));
-  std::vector<std::string> ready;
-  const auto add = [&](const config::Config &config, const std::optional<Point> &point,
-                       const std::string &origin) {
-    const std::string id = space::configId(config);
-    if (isUntunedOfAll(id) || !asked_.insert(id).second)
-      return;
-    enter(config, point, origin);
-    if (!state_.journal.rejected(name_, id)) {
-      waiting_.push_back(id);
-      state_.lab.compilers().ahead({config});
-    } else if (point) {
-      strategy_->tell(*point, std::nullopt);
-    }
-  };
-  if (!std::exchange(hasRelated_, true)) {
-    for (const config::Config &config : related_.ofClass)
-      add(config, state_.space.find(config), kRelated);
-    for (const config::Config &config : related_.neighbours)
-      add(config, state_.space.find(config), kNeighbour);
-    isExhausted_ = related_.isKnown;
-  }
-  for (;;) {
-    for (auto id = waiting_.begin(); id != waiting_.end() && ready.size() < count;) {
-      const bool isReady = state_.lab.compilers().has(known_.at(*id).config);
-      if (isReady)
-        ready.push_back(*id);
-      id = isReady ? waiting_.erase(id) : id + 1;
-    }
-    if (ready.size() >= count)
-      break;
-    if (!isExhausted_ && waiting_.size() < kMostWaiting) {
-      const auto points = strategy_->propose(static_cast<int>(count - ready.size()));
-      isExhausted_ = points.empty();
-      for (const Point &point : points)
-        add(state_.space.configOf(point), point, search::strategyName(state_.options.strategy));
-      continue;
-    }
-    if (ready.size() >= kFewestReady || waiting_.empty())
-      break;
-    constexpr double kLookAgain = 0.2;
-    state_.lab.compilers().wait(kLookAgain);
-    tellProgress("search");
-    if (isSearchOver())
-      break;
-  }
-  for (const std::string &id : ready)
-    tellCandidate(id);
-  if (!ready.empty())
-    state_.journal.write({{"event", "batch"}, {"class", name_}, {"round", rounds_}, {"ids", ready}});
-  return ready;
-}
-
-std::vector<Racer> ClassTuner::nextBatch() {
-  std::vector<std::string> ids = batchOfJournal();
-  if (ids.empty())
-    ids = chooseBatch();
-  std::vector<Racer> racers;
-  for (const std::string &id : ids)
-    racers.push_back({id, {}, false});
-  return racers;
-}
-
-/// Where the fastest runs count, the untuned config's are those of all rounds until now, not of this race
-/// alone.
-double ClassTuner::ratioOf(const Racer &racer) const {
-  return estimator() == Estimator::Fastest ? racer.ownUs(estimator()) / reference_.ownUs(estimator())
-                                           : std::exp(racer.score(estimator()));
-}
-
-void ClassTuner::rank(const Racer &racer, double ratio) {
-  ranking_.emplace_back(ratio, racer.id);
-  for (std::size_t tree = 0; tree < racer.trees(); ++tree) {
-    if (trees_.samples[tree]->similar > 0)
-      continue;
-    const std::pair own(std::exp(racer.on({tree}).score(estimator())), racer.id);
-    auto &best = bestOfTree_.try_emplace(tree, own).first->second;
-    best = std::min(best, own);
-  }
-}
-
-void ClassTuner::take(const std::vector<Racer> &racers) {
-  for (const Racer &racer : racers) {
-    const Known &known = known_.at(racer.id);
-    const bool isUsable = racer.hasRun() && !state_.journal.rejected(name_, racer.id);
-    const double ratio = isUsable ? ratioOf(racer) : 0;
-    if (isUsable) {
-      ++measured_;
-      ratios_[racer.id] = ratio;
-      us_[racer.id] = racer.ownUs(estimator());
-      if (!racer.isOut)
-        rank(racer, ratio);
-      state_.journal.write({{"event", "scored"},
-                            {"class", name_},
-                            {"id", racer.id},
-                            {"us", racer.ownUs(estimator())},
-                            {"ratio", ratio}});
-    }
-    if (known.point)
-      strategy_->tell(*known.point, isUsable ? std::optional(ratio) : std::nullopt);
-  }
-  std::sort(ranking_.begin(), ranking_.end());
-}
-
-/// False: not even the untuned config can be measured.
-bool ClassTuner::search() {
-  strategy_ = search::makeStrategy(state_.options.strategy, state_.space, *predictor_, state_.options.seed);
-  for (const config::Config &config : state_.untuned) {
-    untunedIds_.push_back(enter(config, state_.space.find(config), "default"));
-    tellCandidate(untunedIds_.back());
-  }
-  state_.lab.compilers().ahead(state_.untuned);
-  if (const auto &point = known_.at(untunedIds_.front()).point; point && isUntunedOfAll(untunedIds_.front()))
-    strategy_->tell(*point, 1.0);
-  const bool isRecording = !state_.options.recordFolder.empty();
-  while (!isSearchOver()) {
-    std::vector<Racer> racers = nextBatch();
-    if (racers.empty() && reference_.hasRun())
-      return true; // else nothing is known to try, and the untuned config is measured alone
-    const RaceOptions options{
-        0, trees_.searched, rounds_, isRecording ? kRecordRounds : kSearchRounds, !isRecording, estimator()};
-    const auto onDrop = [&](const Racer &racer, int round, double ratio) {
-      state_.journal.write(
-          {{"event", "dropped"}, {"class", name_}, {"id", racer.id}, {"round", round}, {"ratio", ratio}});
-    };
-    const auto measure = [&](const std::string &id, int tree, int round) {
-      return measureFor(id, tree, round, "search");
-    };
-    if (!race(reference_, racers, options, measure, onDrop, [&] { return isSearchOver(); }))
-      return false;
-    if (reference_.hasRun())
-      untunedUs_ = reference_.ownUs(estimator());
-    take(racers);
-    rounds_ += options.rounds;
-    forgetAllBut({untunedIds_.begin(), untunedIds_.end()});
-    tellProgress("search");
-  }
-  return std::none_of(untunedIds_.begin(), untunedIds_.begin() + trees_.searched,
-                      [&](const std::string &id) { return state_.journal.rejected(name_, id) != nullptr; });
-}
-
-/// Such a config cannot be faster on what is searched on. One that some of the trees get is a candidate like
-/// any other: it may be what the others should get, too.
-bool ClassTuner::isUntunedOfAll(const std::string &id) const {
-  return std::all_of(untunedIds_.begin(), untunedIds_.begin() + trees_.searched,
-                     [&](const std::string &untuned) { return untuned == id; });
+int mostCandidatesOf(const TuneOptions &options) {
+  if (options.mostCandidates > 0)
+    return options.mostCandidates;
+  return options.strategy == search::StrategyKind::Exhaustive ? std::numeric_limits<int>::max()
+                                                              : kMostCandidates;
 }
 
 } // namespace deft::session

@@ -1,6 +1,7 @@
 #include "tuner/session/ClassTrees.h"
 
 #include "runtime/config_cache/TreeClassifier.h"
+#include "runtime/exec/ParamRanges.h"
 #include "tuner/workload/Similar.h"
 
 #include <algorithm>
@@ -75,6 +76,17 @@ std::vector<TreesOfClass> groupSamples(const std::vector<Sample> &samples, const
     classes.push_back(std::move(one));
   }
   return classes;
+}
+
+SessionTrees treesOf(const TuneInput &input, const TuneOptions &options) {
+  const plan::Reach reach = exec::reachOf(input.variant, input.params);
+  const bool isOfNamesAlone = !options.recordFolder.empty(); // a recording names its trees
+  SessionTrees trees;
+  trees.samples = options.addsSimilar && !isOfNamesAlone
+                      ? withSimilar(input.samples, reach, options.mostTrees)
+                      : input.samples;
+  trees.classes = groupSamples(trees.samples, reach, options.mostTrees);
+  return trees;
 }
 
 void Openings::learn(const TreesOfClass &own, double seconds) {

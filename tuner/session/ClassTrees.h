@@ -23,6 +23,13 @@ std::vector<Sample> withSimilar(const std::vector<Sample> &samples, const plan::
 std::vector<TreesOfClass> groupSamples(const std::vector<Sample> &samples, const plan::Reach &reach,
                                        int mostTrees);
 
+/// The trees of a session.
+struct SessionTrees {
+  std::vector<Sample> samples;       ///< those given, and others like them
+  std::vector<TreesOfClass> classes; ///< of samples
+};
+SessionTrees treesOf(const TuneInput &input, const TuneOptions &options);
+
 /// What making a class's inputs takes, learnt from those that were made: large ones take seconds, which are
 /// not to be missed by the search.
 class Openings {

@@ -4,11 +4,13 @@
 
 #include <nlohmann/json.hpp>
 
+#include <sstream>
+
 namespace deft::session {
 
 using nlohmann::json;
 
-json doneEvent(const ClassReport &report, bool isCut) {
+json doneEvent(const ClassReport &report) {
   return {{"event", "done"},
           {"class", report.treeClass.text()},
           {"entry", config_cache::toJson(report.entry)},
@@ -18,8 +20,23 @@ json doneEvent(const ClassReport &report, bool isCut) {
           {"held_out_gain", report.heldOutGain ? json(*report.heldOutGain) : json()},
           {"candidates", report.candidates},
           {"rejected", report.rejected},
-          {"is_cut", isCut},
+          {"is_cut", !report.entry.isComplete},
           {"note", report.note}};
+}
+
+std::string resultText(const ClassReport &report) {
+  std::ostringstream text;
+  text.setf(std::ios::fixed);
+  text.precision(2);
+  text << report.treeClass.text() << ": ";
+  if (report.entry.keepsDefault)
+    text << "the untuned config stays: " << report.note;
+  else
+    text << report.gain << " times as fast as untuned"
+         << (report.entry.onlyFor.empty() ? "" : ", on trees like those given only");
+  if (!report.entry.isComplete)
+    text << "; the search was cut short by its time budget";
+  return text.str();
 }
 
 std::optional<ClassReport> reportOfDone(const json &done, config_cache::DeviceKey::Kind device) try {
@@ -29,8 +46,8 @@ std::optional<ClassReport> reportOfDone(const json &done, config_cache::DeviceKe
   ClassReport report;
   report.treeClass = entry->treeClass;
   report.entry = *entry;
-  if (done.value("is_cut",
-                 false)) // an entry of a journal that is older than the field does not say so itself
+  // An entry of a journal that is older than its `complete` does not say so itself.
+  if (done.value("is_cut", false))
     report.entry.isComplete = false;
   report.isDone = report.isFromJournal = true;
   report.gain = done.value("gain", 1.0);

@@ -43,6 +43,8 @@
 namespace deft::session {
 
 inline constexpr int kJournalVersion = 1;
+/// The first rounds of the final, of the confirmation, and of it on held-out trees.
+inline constexpr int kFinalFrom = 1'000'000, kConfirmFrom = 2'000'000, kHeldOutFrom = 3'000'000;
 
 class Journal {
 public:

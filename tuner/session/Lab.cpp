@@ -44,13 +44,16 @@ void Lab::distrust(const Answer &answer) {
     worker_.reset();
 }
 
-Result<json> Lab::device() {
+Result<DeviceFacts> Lab::device() {
   if (auto ready = ensureWorker(); !ready)
     return ready.error();
   const Answer answer = ask({{"op", "device"}}, {}, options_.openSeconds);
   if (answer.state != State::Done)
     return answer.error;
-  return answer.message.head;
+  auto key = config_cache::deviceKeyFromJson(answer.message.head.at("key"));
+  if (!key)
+    return key.error();
+  return DeviceFacts{std::move(*key), answer.message.head.value("driver", "")};
 }
 
 Result<void> Lab::openClass(int index) {

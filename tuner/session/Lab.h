@@ -1,5 +1,6 @@
 #pragma once
 
+#include "runtime/config_cache/DeviceKey.h"
 #include "tuner/measure/Work.h"
 #include "tuner/session/CompilePool.h"
 
@@ -11,6 +12,12 @@
 #include <vector>
 
 namespace deft::session {
+
+/// The device that candidates run on.
+struct DeviceFacts {
+  config_cache::DeviceKey key;
+  std::string driver; ///< of a GPU: what it calls itself; else empty
+};
 
 struct LabOptions {
   int compilers = 0;        ///< child processes that compile; 0: the machine needs no kernels
@@ -29,7 +36,7 @@ public:
         compilers_(std::move(compiler), options.compilers, options.compileSeconds) {}
 
   /// What the device's process says of it.
-  support::Result<nlohmann::json> device();
+  support::Result<DeviceFacts> device();
   /// Goes to a class; its candidates must be admitted anew.
   support::Result<void> openClass(int index);
 

@@ -29,12 +29,12 @@ struct Racer {
   bool hasRun() const { return !rounds.empty(); }
   /// Mean over the trees of log(time / reference's time).
   double score(Estimator estimator) const;
-  /// The same of each round.
+  /// Of each round, the mean over the trees of log(time / reference's time).
   std::vector<double> logRatios() const;
-  /// Geometric mean over the trees, own and the reference's.
+  /// Microseconds, the geometric mean over the trees: own, and the reference's.
   double ownUs(Estimator estimator) const;
   double referenceUs(Estimator estimator) const;
-  /// Own, of each round.
+  /// Of each round, the geometric mean over the trees of its own microseconds.
   std::vector<double> roundUs() const;
   /// How many trees it ran on, and what it did on some of them alone.
   std::size_t trees() const { return rounds.empty() ? 0 : rounds.front().own.size(); }

@@ -7,6 +7,7 @@
 #include <nlohmann/json.hpp>
 
 #include <cmath>
+#include <filesystem>
 
 namespace deft::session {
 
@@ -25,6 +26,23 @@ Error bad(const std::string &what) { return {ErrorCode::Diagnostics, "recorded s
 constexpr double kUnit = 1000;
 
 } // namespace
+
+Recording recordingOf(const config_cache::DeviceKey &device, const config_cache::VariantSignature &signature,
+                      const TreesOfClass &trees, const space::Space &space, const config::Config &untuned,
+                      double untunedUs, const std::map<std::string, double> &ratios) {
+  Recording recording{device, signature, trees.treeClass, {}, space, untuned, untunedUs, {}};
+  for (int i = 0; i < trees.searched; ++i) {
+    const Sample &sample = *trees.samples[static_cast<std::size_t>(i)];
+    recording.trees.emplace_back(sample.name, sample.seed);
+  }
+  for (const space::Point &point : space.points()) {
+    const std::string id = space::configId(space.configOf(point));
+    const auto found = ratios.find(id);
+    const double unmeasured = id == space::configId(untuned) ? 1.0 : 0.0;
+    recording.ratios.push_back(found != ratios.end() ? found->second : unmeasured);
+  }
+  return recording;
+}
 
 json toJson(const Recording &recording) {
   json trees = json::array(), ratios = json::array();
@@ -86,6 +104,13 @@ Result<Recording> readRecording(const std::string &path) {
   if (!recording)
     return Error{recording.error().code, "`" + path + "`: " + recording.error().message, ""};
   return recording;
+}
+
+Result<void> writeRecording(const Recording &recording, const std::string &folder) {
+  std::error_code ignored; // a folder that is not there is said by the file that cannot be written
+  std::filesystem::create_directories(folder, ignored);
+  const auto path = std::filesystem::path(folder) / recordingName(recording);
+  return support::writeFileAtomically(path.string(), toJson(recording).dump() + "\n");
 }
 
 std::string recordingName(const Recording &recording) {

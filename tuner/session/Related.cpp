@@ -35,7 +35,7 @@ RelatedConfigs::RelatedConfigs(const config_cache::Places &places, const config_
     if (const auto distance = config_cache::distance(loaded.entry.signature, signature);
         distance && isLegal(loaded.entry.config))
       known_.push_back({&loaded.entry, *distance, loaded.entry.provenance.kernelHash == hash});
-  std::stable_sort(known_.begin(), known_.end(), [](const Known &a, const Known &b) {
+  std::stable_sort(known_.begin(), known_.end(), [](const KnownEntry &a, const KnownEntry &b) {
     return std::tuple(!a.isFresh, a.distance) < std::tuple(!b.isFresh, b.distance);
   });
 }
@@ -46,7 +46,7 @@ Related RelatedConfigs::of(const config_cache::TreeClass &treeClass,
   for (const ClassReport &other : session)
     if (other.isDone && !other.entry.keepsDefault && config_cache::areNeighbours(other.treeClass, treeClass))
       addDistinct(other.entry.config, kMostNeighbours, related.neighbours);
-  for (const Known &known : known_) {
+  for (const KnownEntry &known : known_) {
     const Entry &entry = *known.entry;
     const bool isOfClass = entry.treeClass == treeClass;
     related.isKnown |= isOfClass && known.distance <= kSameHooks;

@@ -26,14 +26,14 @@ public:
   Related of(const config_cache::TreeClass &treeClass, const std::vector<ClassReport> &session) const;
 
 private:
-  struct Known {
+  struct KnownEntry {
     const config_cache::Entry *entry;
     double distance; ///< of the variants
     bool isFresh;
   };
 
   config_cache::ConfigCache cache_;
-  std::vector<Known>
+  std::vector<KnownEntry>
       known_; ///< of entries of related variants that can be used: fresh before stale, then by distance
 };
 

@@ -20,11 +20,10 @@ json sessionEvent(const SessionFacts &facts) {
     for (std::size_t i = 0; i < one.samples.size(); ++i)
       trees.push_back({one.treeClass.text(), static_cast<int>(i) < one.searched,
                        support::sha256Hex(tree::formatTree(one.samples[i]->tree)).substr(0, 12)});
-  const char *backend = facts.input.backend.kind == Backend::Kind::Cuda ? "cuda" : "cpu";
-  const std::string signature = facts.report.signature.text();
-  const std::string kernelHash = config_cache::kernelHash(facts.report.device.kind);
+  const std::string signature = config_cache::VariantSignature::of(facts.input.variant).text();
+  const std::string kernelHash = config_cache::kernelHash(facts.device.key.kind);
   json identity = {{"signature", signature},
-                   {"device", config_cache::toJson(facts.report.device)},
+                   {"device", config_cache::toJson(facts.device.key)},
                    {"deftc", DEFT_VERSION},
                    {"kernel_hash", kernelHash},
                    {"strategy", search::strategyName(facts.options.strategy)},
@@ -40,23 +39,21 @@ json sessionEvent(const SessionFacts &facts) {
   if (facts.options.fromRelated)
     identity["from_related"] = true;
   const std::string hash = support::sha256Hex(identity.dump()).substr(0, 12);
-  return {{"event", "session"},
-          {"version", kJournalVersion},
-          {"identity", hash},
-          {"variant", facts.input.variant.name},
-          {"signature", signature},
-          {"device", config_cache::toJson(facts.report.device)},
-          {"driver", facts.report.driver},
-          {"deftc", DEFT_VERSION},
-          {"kernel_hash", kernelHash},
-          {"backend", backend},
-          {"strategy", search::strategyName(facts.options.strategy)},
-          {"space", space::toJson(facts.space)},
-          {"space_size",
-           {{"all", facts.report.space.all},
-            {"legal", facts.report.space.legal},
-            {"broken", facts.report.space.broken}}},
-          {"started", config_cache::timestamp()}};
+  return {
+      {"event", "session"},
+      {"version", kJournalVersion},
+      {"identity", hash},
+      {"variant", facts.input.variant.name},
+      {"signature", signature},
+      {"device", config_cache::toJson(facts.device.key)},
+      {"driver", facts.device.driver},
+      {"deftc", DEFT_VERSION},
+      {"kernel_hash", kernelHash},
+      {"backend", facts.input.backend.isGpu() ? "cuda" : "cpu"},
+      {"strategy", search::strategyName(facts.options.strategy)},
+      {"space", space::toJson(facts.space)},
+      {"space_size", {{"all", facts.size.all}, {"legal", facts.size.legal}, {"broken", facts.size.broken}}},
+      {"started", config_cache::timestamp()}};
 }
 
 Result<std::string> journalPath(const TuneOptions &options, const json &event) {

@@ -1,6 +1,7 @@
 #pragma once
 
 #include "tuner/session/ClassTrees.h"
+#include "tuner/session/Lab.h"
 
 #include <nlohmann/json_fwd.hpp>
 
@@ -11,9 +12,10 @@ namespace deft::session {
 struct SessionFacts {
   const TuneInput &input;
   const TuneOptions &options;
-  const TuneReport &report; ///< device, driver, signature and the size of the space
+  const DeviceFacts &device;
   const space::Space &space;
-  const config::Config &untuned;
+  const space::SpaceSize &size;  ///< of space
+  const config::Config &untuned; ///< where no tree is known
   const std::vector<TreesOfClass> &classes;
 };
 nlohmann::json sessionEvent(const SessionFacts &facts);

@@ -1,14 +1,23 @@
 #include "tuner/session/TimeShare.h"
 
 #include <algorithm>
+#include <numeric>
 
 namespace deft::session {
 
-double shareOf(std::span<const Waiting> waiting, double restSeconds) {
+std::vector<int> turnsOf(std::span<const Standing> classes) {
+  std::vector<int> turns(classes.size());
+  std::iota(turns.begin(), turns.end(), 0);
+  std::stable_partition(turns.begin(), turns.end(),
+                        [&](int i) { return classes[static_cast<std::size_t>(i)] == Standing::New; });
+  return turns;
+}
+
+double shareOf(std::span<const WaitingClass> waiting, double restSeconds) {
   double openSeconds = 0;
   int sharers = 0;
-  for (const Waiting &one : waiting)
-    if (one.stands == waiting.front().stands) {
+  for (const WaitingClass &one : waiting)
+    if (one.standing == waiting.front().standing) {
       openSeconds += one.openSeconds;
       ++sharers;
     }

@@ -22,17 +22,18 @@ struct Sample {
   std::uint64_t seed = 0;
   tree::KvTree tree;
   bool isHeldOut = false; ///< not searched on: the winner has to prove itself on it
-  std::uint64_t similar =
-      0; ///< not 0: the one of this seed that is like the named one (workload::similarTree)
+  /// Not 0: the one of this seed that is like the named one (workload::similarTree).
+  std::uint64_t similar = 0;
 };
 
 /// Where candidates run. Made before the session starts processes; used in them.
 struct Backend {
-  enum class Kind { Cpu, Cuda } kind = Kind::Cpu;
   measure::MachineMaker open;
   /// The configs among which the tree decides, on the device that was opened, where nothing was tuned.
   std::function<support::Result<std::vector<config::Config>>(const config_cache::DeviceKey &)> untuned;
-  std::optional<codegen::cuda::VariantSource> source; ///< Cuda: what kernels are made of
+  std::optional<codegen::cuda::VariantSource> source; ///< of a GPU: what its kernels are made of
+
+  bool isGpu() const { return source.has_value(); }
 };
 
 /// The program must be there for the session.
@@ -87,6 +88,12 @@ struct Listener {
   std::function<void(const Status &)> progress;
   std::function<void(const std::string &)> note; ///< a line: the space, a class that is done, a fault
   std::function<bool()> isCancelled;             ///< asked between measurements
+
+  void say(const std::string &line) const {
+    if (note)
+      note(line);
+  }
+  bool wantsToStop() const { return isCancelled && isCancelled(); }
 };
 
 /// What became of one class.

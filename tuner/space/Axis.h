@@ -3,6 +3,7 @@
 #include "compiler/config/Config.h"
 #include "compiler/support/Result.h"
 
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -12,6 +13,9 @@ namespace deft::space {
 
 /// What an axis turns. The first four are of the whole config and cost no compilation.
 enum class Knob { Partition, Chunk, Cost, Order, RowsAbove, TileQ, TileKv, Stages, Warps };
+
+const char *knobName(Knob knob); ///< as a config's JSON has it
+std::optional<Knob> knobFromName(std::string_view name);
 
 /// A number of a config and the values that it may take.
 struct Axis {
@@ -33,7 +37,7 @@ struct CostPreset {
 std::span<const CostPreset> costPresets();
 config::CostCoefficients withPreset(config::CostCoefficients cost, const CostPreset &preset);
 
-/// "partition", "chunk_tokens", "wide.tile_q": as a config's JSON has it.
+/// "partition", "chunk_tokens", "wide.tile_q".
 std::string axisName(const Axis &axis, std::span<const config::PhaseConfig> phases);
 /// One value, as people and files write it: "union", "256".
 std::string valueName(const Axis &axis, int value);

@@ -12,8 +12,8 @@ using config::PhaseConfig;
 /// Below, a multiprocessor cannot cover the time that a copy takes.
 constexpr int kFewestWarpsPerSm = 4;
 
-template <typename Holds> bool allPhases(const Candidate &candidate, const Holds &holds) {
-  return std::all_of(candidate.config.phases.begin(), candidate.config.phases.end(), holds);
+template <typename Holds> bool allPhases(const Combination &combination, const Holds &holds) {
+  return std::all_of(combination.config.phases.begin(), combination.config.phases.end(), holds);
 }
 
 /// Partitions that compare ways to cut by their prices.
@@ -23,39 +23,39 @@ bool compares(spec::Partition partition) {
 
 constexpr Constraint kConstraints[] = {
     {"rows of a query", "a tile holds all rows of a query", false,
-     [](const Candidate &candidate) {
-       return allPhases(candidate,
-                        [&](const PhaseConfig &phase) { return phase.tileQ >= candidate.shape.ratio(); });
+     [](const Combination &combination) {
+       return allPhases(combination,
+                        [&](const PhaseConfig &phase) { return phase.tileQ >= combination.shape.ratio(); });
      }},
     {"rows of a core", "the sums of an item's rows stay in a core's cache", false,
-     [](const Candidate &candidate) {
-       return allPhases(candidate, [&](const PhaseConfig &phase) {
-         const int most = kernels::familyOf(phase, candidate.families).mostTunedRows;
+     [](const Combination &combination) {
+       return allPhases(combination, [&](const PhaseConfig &phase) {
+         const int most = kernels::familyOf(phase, combination.families).mostTunedRows;
          return most == 0 || phase.tileQ <= most;
        });
      }},
     {"boundary", "a boundary leaves both phases items that fit them", false,
-     [](const Candidate &candidate) {
-       const auto &phases = candidate.config.phases;
-       if (kernels::countsRowsAlone(candidate.config, candidate.families))
+     [](const Combination &combination) {
+       const auto &phases = combination.config.phases;
+       if (kernels::countsRowsAlone(combination.config, combination.families))
          return true;
        for (std::size_t i = 0; i + 1 < phases.size(); ++i)
          if (phases[i].rowsAbove >= phases[i].tileQ || phases[i].rowsAbove > phases[i + 1].tileQ ||
-             phases[i].rowsAbove < candidate.shape.ratio() || phases[i].tileQ <= phases[i + 1].tileQ)
+             phases[i].rowsAbove < combination.shape.ratio() || phases[i].tileQ <= phases[i + 1].tileQ)
            return false;
        return true;
      }},
     {"occupancy", "a multiprocessor runs at least four warps", false,
-     [](const Candidate &candidate) {
-       return !candidate.target || allPhases(candidate, [&](const PhaseConfig &phase) {
-         return kernels::blocksPerSm(candidate.shape, phase, candidate.target, candidate.families) *
+     [](const Combination &combination) {
+       return !combination.target || allPhases(combination, [&](const PhaseConfig &phase) {
+         return kernels::blocksPerSm(combination.shape, phase, combination.target, combination.families) *
                     phase.warps >=
                 kFewestWarpsPerSm;
        });
      }},
     {"prices", "other prices matter to partitions that compare by them", true,
-     [](const Candidate &candidate) {
-       return candidate.prices == 0 || compares(candidate.config.partition);
+     [](const Combination &combination) {
+       return combination.prices == 0 || compares(combination.config.partition);
      }},
 };
 
@@ -63,14 +63,14 @@ constexpr Constraint kConstraints[] = {
 
 std::span<const Constraint> constraints() { return kConstraints; }
 
-const char *brokenConstraint(const Candidate &candidate, bool ofPlan, bool ofPhases) {
+const char *brokenConstraint(const Combination &combination, bool ofPlan, bool ofPhases) {
   if (ofPhases)
-    for (const PhaseConfig &phase : candidate.config.phases)
+    for (const PhaseConfig &phase : combination.config.phases)
       if (const auto *rule = kernels::brokenRule(
-              {candidate.shape, phase, candidate.target, kernels::familyOf(phase, candidate.families)}))
+              {combination.shape, phase, combination.target, kernels::familyOf(phase, combination.families)}))
         return rule->name;
   for (const Constraint &constraint : kConstraints)
-    if ((constraint.isOfPlan ? ofPlan : ofPhases) && !constraint.holds(candidate))
+    if ((constraint.isOfPlan ? ofPlan : ofPhases) && !constraint.holds(combination))
       return constraint.name;
   return nullptr;
 }

@@ -9,7 +9,7 @@
 namespace deft::space {
 
 /// A config and the machine that it is for.
-struct Candidate {
+struct Combination {
   const kernels::KernelShape &shape;
   const target::Target *target; ///< null: a CPU
   const config::Config &config;
@@ -17,18 +17,18 @@ struct Candidate {
   kernels::Families families = kernels::families();
 };
 
-/// A condition on candidates beyond those on single phases (kernels::brokenRule): these keep what is legal
+/// A condition on combinations beyond those on single phases (kernels::brokenRule): these keep what is legal
 /// but senseless out of a search.
 struct Constraint {
   const char *name;
   const char *why;
   bool isOfPlan; ///< looks at partition, chunk and prices alone; else at phases alone
-  bool (*holds)(const Candidate &);
+  bool (*holds)(const Combination &);
 };
 std::span<const Constraint> constraints();
 
-/// The name of the first rule or constraint that a candidate breaks; null: it can be measured. `ofPlan` and
+/// The name of the first rule or constraint that a combination breaks; null: it can be measured. `ofPlan` and
 /// `ofPhases` choose what is looked at.
-const char *brokenConstraint(const Candidate &candidate, bool ofPlan = true, bool ofPhases = true);
+const char *brokenConstraint(const Combination &combination, bool ofPlan = true, bool ofPhases = true);
 
 } // namespace deft::space

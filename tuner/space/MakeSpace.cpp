@@ -2,6 +2,7 @@
 
 #include "compiler/kernels/Legality.h"
 #include "compiler/support/NearestName.h"
+#include "runtime/plan/Auto.h"
 
 #include <algorithm>
 #include <set>
@@ -38,11 +39,11 @@ std::vector<Axis> planAxes(const spec::Variant &variant, bool isGpu) {
   if (variant.schedule)
     for (const Partition partition : variant.schedule->partitions)
       partitions.push_back(static_cast<int>(partition));
-  if (partitions.empty())
-    for (const Partition partition :
-         {Partition::Auto, Partition::Union, Partition::Greedy, Partition::NodeChunk, Partition::Flatten,
-          Partition::Cascade, Partition::Query, Partition::Node})
+  if (partitions.empty()) {
+    partitions.push_back(static_cast<int>(Partition::Auto));
+    for (const Partition partition : plan::kAutoPartitions)
       partitions.push_back(static_cast<int>(partition));
+  }
   std::vector<int> presets;
   for (std::size_t i = 0; i < costPresets().size(); ++i)
     presets.push_back(static_cast<int>(i));
@@ -68,8 +69,8 @@ void append(std::vector<Axis> &axes, const TunedPhase &tuned, int phase) {
       axes.push_back(axis(knob, phase, *values));
 }
 
-Shape shapeOf(const TunedPhases &tuned) {
-  Shape shape{tuned.name, {}, {}};
+SpaceShape shapeOf(const TunedPhases &tuned) {
+  SpaceShape shape{tuned.name, {}, {}};
   for (const TunedPhase &one : tuned.phases) {
     append(shape.axes, one, static_cast<int>(shape.phases.size()));
     shape.phases.push_back(one.phase);
@@ -79,7 +80,7 @@ Shape shapeOf(const TunedPhases &tuned) {
 
 /// Phases as the schedule has them, each number with its list or what is tried of it; of one that means
 /// nothing the first alone.
-Shape shapeOfSchedule(const spec::Variant &variant, const kernels::Family &family) {
+SpaceShape shapeOfSchedule(const spec::Variant &variant, const kernels::Family &family) {
   const TunedPhase usual = family.tunedOfSchedule(KernelShape::of(variant));
   TunedPhases tuned{"spec", {}};
   for (const spec::PhaseSpec &spec : variant.schedule->phases) {
@@ -93,7 +94,7 @@ Shape shapeOfSchedule(const spec::Variant &variant, const kernels::Family &famil
                             .stages = valuesOr(spec.stages, usual.stages),
                             .warps = valuesOr(spec.warps, usual.warps)});
   }
-  Shape shape = shapeOf(tuned);
+  SpaceShape shape = shapeOf(tuned);
   if (family.countsRowsAlone)
     for (Axis &axis : shape.axes)
       if (axis.knob != Knob::TileQ)
@@ -102,7 +103,7 @@ Shape shapeOfSchedule(const spec::Variant &variant, const kernels::Family &famil
 }
 
 /// Whether the phase is legal with the fewest stages that are tried.
-bool fits(const KernelShape &kernel, const TunedPhase &tuned, const Machine &machine) {
+bool fits(const KernelShape &kernel, const TunedPhase &tuned, const MachineFacts &machine) {
   PhaseConfig least = tuned.phase;
   if (!tuned.stages.empty())
     least.stages = *std::min_element(tuned.stages.begin(), tuned.stages.end());
@@ -111,11 +112,11 @@ bool fits(const KernelShape &kernel, const TunedPhase &tuned, const Machine &mac
 
 /// What each family tries, newer ones first, where a first phase that the search begins with is legal; the
 /// one of schedules is for all that no other is.
-std::vector<Shape> shapesOf(const spec::Variant &variant, const Machine &machine) {
+std::vector<SpaceShape> shapesOf(const spec::Variant &variant, const MachineFacts &machine) {
   const KernelShape kernel = KernelShape::of(variant);
   const kernels::Family &ofSchedules = kernels::familyOfSchedules(machine.target, machine.families);
   const auto families = kernels::familiesOn(machine.target, machine.families);
-  std::vector<Shape> shapes;
+  std::vector<SpaceShape> shapes;
   for (auto family = families.rbegin(); family != families.rend(); ++family)
     for (const TunedPhases &tuned : (*family)->tuned(kernel))
       if (*family == &ofSchedules || fits(kernel, tuned.phases.front(), machine))
@@ -123,7 +124,7 @@ std::vector<Shape> shapesOf(const spec::Variant &variant, const Machine &machine
   return shapes;
 }
 
-Result<void> apply(const AxisOverride &change, std::vector<Axis> &planAxes, std::vector<Shape> &shapes) {
+Result<void> apply(const AxisOverride &change, std::vector<Axis> &planAxes, std::vector<SpaceShape> &shapes) {
   bool isKnown = false;
   std::set<std::string> known;
   const auto applyTo = [&](Axis &axis, const std::vector<PhaseConfig> &phases) -> Result<void> {
@@ -146,18 +147,18 @@ Result<void> apply(const AxisOverride &change, std::vector<Axis> &planAxes, std:
   for (Axis &axis : planAxes)
     if (auto done = applyTo(axis, {}); !done)
       return done;
-  for (Shape &shape : shapes)
+  for (SpaceShape &shape : shapes)
     for (Axis &axis : shape.axes)
       if (auto done = applyTo(axis, shape.phases); !done)
         return done;
   if (change.name == "shape") {
     std::vector<std::string> names;
-    for (const Shape &shape : shapes)
+    for (const SpaceShape &shape : shapes)
       names.push_back(shape.name);
     for (const std::string &name : change.values)
       if (std::find(names.begin(), names.end(), name) == names.end())
         return Error{ErrorCode::Usage, "no shape `" + name + "`", support::didYouMean(name, names)};
-    std::erase_if(shapes, [&](const Shape &shape) {
+    std::erase_if(shapes, [&](const SpaceShape &shape) {
       return std::find(change.values.begin(), change.values.end(), shape.name) == change.values.end();
     });
     return {};
@@ -188,10 +189,10 @@ Result<AxisOverride> parseOverride(std::string_view text) {
   }
 }
 
-Result<Space> makeSpace(const spec::Variant &variant, const Machine &machine,
+Result<Space> makeSpace(const spec::Variant &variant, const MachineFacts &machine,
                         const std::vector<AxisOverride> &overrides) {
   std::vector<Axis> plan = planAxes(variant, machine.target != nullptr);
-  std::vector<Shape> shapes;
+  std::vector<SpaceShape> shapes;
   if (variant.schedule && !variant.schedule->phases.empty())
     shapes.push_back(shapeOfSchedule(variant, kernels::familyOfSchedules(machine.target, machine.families)));
   else

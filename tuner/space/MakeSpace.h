@@ -5,8 +5,8 @@
 
 namespace deft::space {
 
-/// Where candidates will run.
-struct Machine {
+/// What a space needs to know of the machine that its configs are for.
+struct MachineFacts {
   const target::Target *target = nullptr; ///< null: a CPU
   config::CostCoefficients cost;
   kernels::Families families = kernels::families();
@@ -22,7 +22,7 @@ support::Result<AxisOverride> parseOverride(std::string_view text);
 
 /// What the spec's schedule lists, and where it lists nothing all that the kernels of the machine can do.
 /// An override that fits no axis is an error.
-support::Result<Space> makeSpace(const spec::Variant &variant, const Machine &machine,
+support::Result<Space> makeSpace(const spec::Variant &variant, const MachineFacts &machine,
                                  const std::vector<AxisOverride> &overrides = {});
 
 } // namespace deft::space

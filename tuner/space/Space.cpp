@@ -34,10 +34,10 @@ int &phaseNumber(PhaseConfig &phase, Knob knob) {
 } // namespace
 
 Space::Space(kernels::KernelShape kernel, const target::Target *target, config::CostCoefficients cost,
-             std::vector<Axis> planAxes, std::vector<Shape> shapes, kernels::Families families)
+             std::vector<Axis> planAxes, std::vector<SpaceShape> shapes, kernels::Families families)
     : kernel_(kernel), target_(target), cost_(cost), families_(families), shapes_(std::move(shapes)),
       planAxes_(static_cast<int>(planAxes.size())) {
-  for (const Shape &shape : shapes_) {
+  for (const SpaceShape &shape : shapes_) {
     axes_.push_back(planAxes);
     axes_.back().insert(axes_.back().end(), shape.axes.begin(), shape.axes.end());
   }

@@ -15,7 +15,7 @@
 namespace deft::space {
 
 /// Kernels of one make: how many phases, of which family; the axes fill in their numbers.
-struct Shape {
+struct SpaceShape {
   std::string name;                        ///< "sm90", "two": a word for tables
   std::vector<config::PhaseConfig> phases; ///< numbers without an axis stay as they are here
   std::vector<Axis> axes;
@@ -40,14 +40,14 @@ class Space {
 public:
   /// `target` null: a CPU. `planAxes` (partition, chunk, prices, order) go with every shape.
   Space(kernels::KernelShape kernel, const target::Target *target, config::CostCoefficients cost,
-        std::vector<Axis> planAxes, std::vector<Shape> shapes,
+        std::vector<Axis> planAxes, std::vector<SpaceShape> shapes,
         kernels::Families families = kernels::families());
 
   const kernels::KernelShape &kernel() const { return kernel_; }
   const target::Target *target() const { return target_; }
   kernels::Families families() const { return families_; }
   const config::CostCoefficients &cost() const { return cost_; }
-  const std::vector<Shape> &shapes() const { return shapes_; }
+  const std::vector<SpaceShape> &shapes() const { return shapes_; }
   /// Of a point of this shape: the plan's, then the shape's own.
   const std::vector<Axis> &axes(int shape) const { return axes_[static_cast<std::size_t>(shape)]; }
   int planAxisCount() const { return planAxes_; }
@@ -77,7 +77,7 @@ private:
   const target::Target *target_;
   config::CostCoefficients cost_;
   kernels::Families families_;
-  std::vector<Shape> shapes_;
+  std::vector<SpaceShape> shapes_;
   std::vector<std::vector<Axis>> axes_; ///< of each shape
   int planAxes_ = 0;
 };

@@ -7,7 +7,7 @@
 
 namespace deft::workload {
 
-/// The same numbers on every standard library.
+/// Gives equal numbers for equal seeds, whatever the standard library.
 class Random {
 public:
   explicit Random(std::uint64_t seed) : engine_(seed) {}

@@ -1,5 +1,5 @@
 #include "compiler/support/NearestName.h"
-#include "tuner/workload/Entries.h"
+#include "tuner/workload/Recipes.h"
 
 #include <algorithm>
 
@@ -83,20 +83,20 @@ Result<std::unique_ptr<Generator>> makeMixture(const GivenParameters &given, std
   std::vector<std::unique_ptr<Generator>> parts;
   for (const std::string &name : names) {
     std::vector<std::string> known;
-    const Entry *entry = nullptr;
-    for (const Entry &candidate : generatedEntries()) {
+    const Recipe *recipe = nullptr;
+    for (const Recipe &candidate : generatedRecipes()) {
       known.push_back(candidate.description.name);
       if (candidate.description.name == name)
-        entry = &candidate;
+        recipe = &candidate;
     }
-    if (entry == nullptr)
+    if (recipe == nullptr)
       return Error{ErrorCode::Usage, "`" + name + "` cannot be a part of a mixture",
                    support::didYouMean(name, known)};
     GivenParameters values;
     for (const auto &[part, one] : perPart)
       if (part == name)
         values.push_back(one.front());
-    auto part = makeFrom(*entry, values, random.seed());
+    auto part = makeFrom(*recipe, values, random.seed());
     if (!part)
       return part.error();
     parts.push_back(std::move(*part));

@@ -66,7 +66,7 @@ Result<Parameters> Parameters::make(const std::string &workload, const GivenPara
     result.values_.emplace_back(parameter.name, parameter.defaultValue);
   for (std::size_t i = 0; i < given.size(); ++i) {
     const auto &[name, value] = given[i];
-    const auto isName = [&](const auto &entry) { return entry.first == name; };
+    const auto isName = [&](const auto &given) { return given.first == name; };
     const auto at = std::find_if(result.values_.begin(), result.values_.end(), isName);
     if (at == result.values_.end()) {
       std::vector<std::string> names;

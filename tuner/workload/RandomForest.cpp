@@ -1,4 +1,4 @@
-#include "tuner/workload/Entries.h"
+#include "tuner/workload/Recipes.h"
 
 #include <algorithm>
 
@@ -105,7 +105,7 @@ private:
 
 } // namespace
 
-std::vector<Entry> randomForestEntries() {
+std::vector<Recipe> randomForestRecipes() {
   return {{{"random_forest",
             "any shape, queries anywhere; leaves grow, branches come and go: for checks",
             {{"nodes", "100", "nodes at step 1"},

@@ -2,7 +2,7 @@
 
 #include "compiler/support/AtomicFile.h"
 #include "runtime/tree/StrictJson.h"
-#include "tuner/workload/Entries.h"
+#include "tuner/workload/Recipes.h"
 
 namespace deft::workload {
 

@@ -1,6 +1,6 @@
 #include "compiler/support/NearestName.h"
-#include "tuner/workload/Entries.h"
 #include "tuner/workload/GeneratorSource.h"
+#include "tuner/workload/Recipes.h"
 #include "tuner/workload/Workload.h"
 
 #include <algorithm>
@@ -17,10 +17,10 @@ namespace {
 
 namespace fs = std::filesystem;
 
-std::vector<Entry> collectGenerated() {
-  std::vector<Entry> all;
-  for (auto entries : {promptEntries(), searchEntries(), tokenTreeEntries(), randomForestEntries()})
-    all.insert(all.end(), entries.begin(), entries.end());
+std::vector<Recipe> collectGenerated() {
+  std::vector<Recipe> all;
+  for (auto recipes : {promptRecipes(), searchRecipes(), tokenTreeRecipes(), randomForestRecipes()})
+    all.insert(all.end(), recipes.begin(), recipes.end());
   return all;
 }
 
@@ -37,13 +37,13 @@ Result<std::vector<fs::path>> findRecords(const std::string &folder) {
   return paths;
 }
 
-/// The entry of that name, or an error that knows what there is.
-Result<Entry> findEntry(const std::string &name, const std::string &recordsFolder) {
+/// The recipe of that name, or an error that knows what there is.
+Result<Recipe> findRecipe(const std::string &name, const std::string &recordsFolder) {
   std::vector<std::string> known{mixtureDescription().name};
-  for (const Entry &entry : generatedEntries()) {
-    if (entry.description.name == name)
-      return entry;
-    known.push_back(entry.description.name);
+  for (const Recipe &recipe : generatedRecipes()) {
+    if (recipe.description.name == name)
+      return recipe;
+    known.push_back(recipe.description.name);
   }
   if (!recordsFolder.empty()) {
     const auto records = findRecords(recordsFolder);
@@ -66,38 +66,38 @@ const Parameter kStep{"step", "1", "where to begin"};
 
 } // namespace
 
-const std::vector<Entry> &generatedEntries() {
-  static const std::vector<Entry> entries = collectGenerated();
-  return entries;
+const std::vector<Recipe> &generatedRecipes() {
+  static const std::vector<Recipe> recipes = collectGenerated();
+  return recipes;
 }
 
-Result<std::unique_ptr<Generator>> makeFrom(const Entry &entry, const GivenParameters &given,
+Result<std::unique_ptr<Generator>> makeFrom(const Recipe &recipe, const GivenParameters &given,
                                             std::uint64_t seed) {
-  auto parameters = Parameters::make(entry.description.name, given, entry.description.parameters);
+  auto parameters = Parameters::make(recipe.description.name, given, recipe.description.parameters);
   if (!parameters)
     return parameters.error();
-  auto generator = entry.make(*parameters, seed);
+  auto generator = recipe.make(*parameters, seed);
   if (!parameters->error())
     return generator;
   Error error = *parameters->error();
-  error.message = "workload `" + entry.description.name + "`: " + error.message;
+  error.message = "workload `" + recipe.description.name + "`: " + error.message;
   return error;
 }
 
 Result<std::vector<Description>> list(const std::string &recordsFolder) {
   std::vector<Description> all;
-  for (const Entry &entry : generatedEntries())
-    all.push_back(entry.description);
+  for (const Recipe &recipe : generatedRecipes())
+    all.push_back(recipe.description);
   all.push_back(mixtureDescription());
   if (!recordsFolder.empty()) {
     const auto records = findRecords(recordsFolder);
     if (!records)
       return records.error();
     for (const fs::path &path : *records) {
-      const auto entry = readRecord(path.string());
-      if (!entry)
-        return entry.error();
-      all.push_back(entry->description);
+      const auto recipe = readRecord(path.string());
+      if (!recipe)
+        return recipe.error();
+      all.push_back(recipe->description);
     }
   }
   for (Description &description : all)
@@ -128,10 +128,10 @@ Result<Workload> make(std::string_view text, std::uint64_t seed, const std::stri
   if (parsed->name == mixtureDescription().name) {
     workload.source_->make = [own, seed] { return makeMixture(own, seed); };
   } else {
-    auto entry = findEntry(parsed->name, recordsFolder);
-    if (!entry)
-      return entry.error();
-    workload.source_->make = [entry = std::move(*entry), own, seed] { return makeFrom(entry, own, seed); };
+    auto recipe = findRecipe(parsed->name, recordsFolder);
+    if (!recipe)
+      return recipe.error();
+    workload.source_->make = [recipe = std::move(*recipe), own, seed] { return makeFrom(recipe, own, seed); };
   }
   if (auto started = workload.start(); !started)
     return started.error();

@@ -78,6 +78,12 @@ Result<std::unique_ptr<CudaPlan>> CudaPlan::create(std::shared_ptr<const CudaKer
     plan->watch_.emplace(std::move(*watch));
     plan->watch_->setFreeRuns(static_cast<std::uint64_t>(options.freeRuns));
   }
+  if (options.growth) {
+    auto growth = PlanGrowth::create(plan->kernels_->device(), *options.growth);
+    if (!growth)
+      return growth.error();
+    plan->growth_.emplace(std::move(*growth));
+  }
   PlanRoom room = options.room.value_or(PlanRoom{});
   room.items.resize(plan->kernels_->phases());
   if (auto made = plan->setRoom(room); !made)
@@ -93,6 +99,7 @@ Result<void> CudaPlan::setRoom(PlanRoom room) {
   // Where memory cannot be had, no plan fits what there is: the next one asks for room again.
   room_ = {};
   sections_ = {};
+  room.growsOnDevice = growth_.has_value();
   if (auto reserved = reserve(room); !reserved)
     return reserved;
   room_ = std::move(room);
@@ -135,7 +142,7 @@ void CudaPlan::lendRoom(plan::RunList &runs) {
   runs.lend({slot.memory, {firstRun(slot), static_cast<std::size_t>(room_.runs)}});
 }
 
-Result<void> CudaPlan::write(const plan::Plan &plan) {
+Result<void> CudaPlan::write(const plan::Plan &plan, std::span<const int> requests) {
   if (auto fits = room_.check(plan); !fits) {
     if (isFixed_)
       return fits;
@@ -148,6 +155,9 @@ Result<void> CudaPlan::write(const plan::Plan &plan) {
   if (auto free = slot.copied.wait("the copy of a plan"); !free)
     return free;
   slot.facts.bytes = writeSections(plan, room_, sections_, slot.memory->as<std::byte>());
+  if (growth_)
+    writeGrowth(plan, growingLeaves(plan, growth_->rules(), requests), room_, sections_,
+                slot.memory->as<std::byte>());
   slot.facts.generation = plan.generation;
   slot.facts.mergedQueries = static_cast<int>(plan.mergeQuery.size());
   slot.facts.items.clear();
@@ -222,6 +232,22 @@ Result<void> CudaPlan::checkRun(const CudaKernels &kernels, const CudaPointers &
   return {};
 }
 
+Result<void> CudaPlan::follow(const int *lengths, cu::Stream stream) {
+  if (!growth_)
+    return usage("the plan was made to follow lengths on the host alone",
+                 "make it to follow them on the device");
+  if (!onDevice_.isValid)
+    return usage(isWritten_ ? "the plan has not been uploaded since it was made or its memory grew"
+                            : "there is no plan on the device",
+                 "upload one first");
+  const device::Device::Current current(*kernels_->device());
+  const auto capturing = isCapturing(stream);
+  if (!capturing)
+    return capturing.error();
+  isFixed_ = isFixed_ || *capturing;
+  return growth_->launch(lengths, room_, sections_, plan_.as<std::byte>(), stream);
+}
+
 Result<void> CudaPlan::run(const CudaKernels &kernels, const CudaPointers &pointers, cu::Stream stream) {
   if (auto checked = checkRun(kernels, pointers); !checked)
     return checked;
@@ -291,6 +317,12 @@ Result<void> CudaPlan::poison() {
 }
 
 Result<void> CudaPlan::checkReplays() {
+  if (growth_)
+    if (const auto unserved = growth_->takeUnserved())
+      return usage("request " + std::to_string(unserved->request) + " had " +
+                       std::to_string(unserved->length) +
+                       " tokens on the device, which its plan does not serve",
+                   "make or advance the plan for the lengths of by then, and give it more slack");
   if (!watch_)
     return {};
   const std::uint64_t seen = watch_->takeStaleSeen();

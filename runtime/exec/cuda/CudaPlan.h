@@ -2,6 +2,7 @@
 
 #include "runtime/exec/cuda/CudaKernels.h"
 #include "runtime/exec/cuda/CudaPointers.h"
+#include "runtime/exec/cuda/PlanGrowth.h"
 #include "runtime/exec/cuda/PlanRoom.h"
 #include "runtime/exec/cuda/PlanWatch.h"
 
@@ -17,6 +18,8 @@ struct CudaPlanOptions {
   /// Whether runs are refused, and replayed ones noticed, when the tree has changed since the plan was put on
   /// the stream; the tree's generation is to be stored in watch().treeGeneration().
   bool isWatched = false;
+  /// Whether plans follow lengths that are on the device: see follow().
+  std::optional<GrowthRules> growth = {};
   /// So many runs of a plan, layers as a rule, are replayed once for it: they may find the tree changed
   /// already, because the host has gone on to the next step. 0: it never does while a run is under way.
   int freeRuns = 0;
@@ -49,11 +52,16 @@ public:
   /// Takes this plan for the next upload, in place of one that was not uploaded yet. Waits only where the
   /// copy of the last plan but one has not been made yet. Where there is no room, and it may grow, that waits
   /// for the device; else it is an error that says of what there is too much, and nothing has changed.
-  support::Result<void> write(const plan::Plan &plan);
+  /// `requests` is that of each query in the caller's order, for follow(); empty: each query is one.
+  support::Result<void> write(const plan::Plan &plan, std::span<const int> requests = {});
 
   /// Puts the plan that was written on the stream, to be used by the runs behind it; nothing where none was.
   /// Not on a stream that is being captured.
   support::Result<void> upload(cu::Stream stream);
+
+  /// Lets the plan on the device follow its requests: for runs behind it on the stream, each has as many
+  /// tokens as `lengths`, which are on the device, say by then, up to what the plan serves. Can be captured.
+  support::Result<void> follow(const int *lengths, cu::Stream stream);
 
   /// Puts the attention of all queries on the stream. Waits for nothing, allocates nothing, touches no other
   /// stream. A captured one keeps the pointers, parameters and room that it had: the room is fixed then.
@@ -66,7 +74,8 @@ public:
   /// without having been written is seen. No run may be under way.
   support::Result<void> poison();
 
-  /// An error where a replayed run has found that its plan was older than the tree; told once.
+  /// An error where a replayed run has found that its plan was older than the tree, or a length that its plan
+  /// does not serve; told once.
   support::Result<void> checkReplays();
 
   PlanWatch *watch() { return watch_ ? &*watch_ : nullptr; }
@@ -109,6 +118,7 @@ private:
   Facts onDevice_;
   device::Buffer plan_, partialOut_, partialLse_;
   std::optional<PlanWatch> watch_;
+  std::optional<PlanGrowth> growth_;
 };
 
 } // namespace deft::exec

@@ -40,8 +40,13 @@ void copyTo(std::byte *to, const auto &values) {
 } // namespace
 
 PlanRoom PlanRoom::of(const plan::Plan &plan) {
-  PlanRoom room{plan.queryCount(),      sizeOf(plan.runs), sizeOf(plan.mergeQuery),
-                sizeOf(plan.mergeSlot), plan.partialSlots, {}};
+  PlanRoom room{plan.queryCount(),
+                sizeOf(plan.runs),
+                sizeOf(plan.mergeQuery),
+                sizeOf(plan.mergeSlot),
+                plan.partialSlots,
+                {},
+                false};
   for (const plan::Plan::Phase &phase : plan.phases)
     room.items.push_back(phase.itemCount);
   return room;
@@ -99,6 +104,12 @@ PlanSections PlanSections::of(const PlanRoom &room) {
     items += most;
   }
   section(sections.items, items, sizeof(abi::Item));
+  if (room.growsOnDevice) {
+    section(sections.growingLeaves, room.queries, sizeof(abi::GrowingLeaf));
+    section(sections.growingItems, items, sizeof(int));
+    section(sections.grownQueries, room.queries, sizeof(abi::Grown));
+    section(sections.grownRuns, room.runs, sizeof(abi::Grown));
+  }
   section(sections.runs, room.runs, sizeof(abi::Run));
   sections.end = end;
   return sections;

@@ -4,6 +4,7 @@
 #include "runtime/plan/Plan.h"
 
 #include <cstddef>
+#include <numeric>
 #include <vector>
 
 /// How a plan lies on a device: sections at places that depend on the room alone, so that a captured graph
@@ -18,8 +19,11 @@ struct PlanRoom {
   int runs = 0;
   int mergedQueries = 0;
   int mergeSlots = 0;
-  int partialSlots = 0;   ///< not in the plan's memory, but in the scratch memory beside it
-  std::vector<int> items; ///< of each phase
+  int partialSlots = 0;       ///< not in the plan's memory, but in the scratch memory beside it
+  std::vector<int> items;     ///< of each phase
+  bool growsOnDevice = false; ///< there are tables for PlanGrowth, too
+
+  int allItems() const { return std::accumulate(items.begin(), items.end(), 0); }
 
   static PlanRoom of(const plan::Plan &plan);
 
@@ -34,7 +38,9 @@ struct PlanRoom {
 struct PlanSections {
   std::size_t runsOfPlan = 0; ///< an abi::MergeArgs::runsOfPlan, 0 in a new plan
   std::size_t callerIndex = 0, queryPos = 0, mergeQuery = 0, mergeBegin = 0, mergeSlot = 0, items = 0;
-  std::size_t runs = 0; ///< last, and only as much as there is of it is copied
+  std::size_t growingLeaves = 0, growingItems = 0, grownQueries = 0,
+              grownRuns = 0; ///< as abi::GrowArgs has them
+  std::size_t runs = 0;      ///< last, and only as much as there is of it is copied
   std::size_t end = 0;
   std::vector<int> itemBegin; ///< of each phase, within the items
 

@@ -38,6 +38,7 @@
 
 #include <deft/c/attention.h>
 #include <deft/c/gpu.h>
+#include <deft/c/paged_batch.h>
 #include <deft/c/plan.h>
 #include <deft/c/runtime.h>
 #include <deft/c/sequence_tree.h>

@@ -140,6 +140,12 @@ struct GpuPlanOptions {
   /// the next step's tree while they are under way. 0: it waits for them before it changes the tree, and any
   /// run that finds the tree changed is noticed as stale.
   int runsAhead = 0;
+  /// Whether requests grow on the GPU, where only the GPU knows how long they are: see GpuPlan::follow. Makes
+  /// a plan somewhat larger to copy.
+  bool followsLengths = false;
+  /// Tokens that a request may gain there before the next plan, at most 64. 0: to the end of its page, but at
+  /// least 16.
+  int slack = 0;
 };
 
 /// The work list of one tree, made on the host and kept on the GPU. It is on one stream at a time: uploads,
@@ -163,6 +169,20 @@ public:
   /// nothing where it is there already. Not on a stream that is being captured.
   Result<void> upload(GpuStream stream);
 
+  /// For runs behind it on the stream, the path of each query has as many tokens as `lengths` says by then:
+  /// an int32 for each query in the tree's order, in memory of the GPU. So a step in which all requests have
+  /// grown needs nothing of the host: one call before the step's layers, in the same captured graph,
+  ///
+  ///   plan.follow(lengths, stream); for (each layer) { ... plan.run(...) ... }
+  ///
+  /// and each replay reads what the lengths are then. Pages of the tokens that are gained are those behind
+  /// the leaf's in the page table. The lengths of the host's tree, which plans are made or advanced for, may
+  /// be older, by at most GpuPlanOptions::slack tokens, but not greater. Where a length is less than the
+  /// plan's, or greater than its slack allows, or a query cannot grow because another one ends with the same
+  /// node, the plan does not follow, and checkReplays() says so. What a window hides by then is read until
+  /// the next plan.
+  Result<void> follow(const int *lengths, GpuStream stream);
+
   /// Computes the attention of all queries. `attention` is the one of make(), or another with the same heads,
   /// tiles and head_dim, as of other layers, whose mask hides no less: where the plan's bounds ask for
   /// parameters, with the same values. Errors are found before anything is enqueued: a plan of an older
@@ -171,7 +191,8 @@ public:
                    GpuStream stream);
 
   /// An error where a replayed graph has run while the tree had changed since the upload: its result is that
-  /// of the older tree. Told once. What is still under way is noticed later.
+  /// of the older tree. Or where follow() has met a length that the plan does not serve. Told once. What is
+  /// still under way is noticed later.
   Result<void> checkReplays();
 
   /// Room for at least this, so that a graph captured now serves larger trees. Waits for the device; upload()

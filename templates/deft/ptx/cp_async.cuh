@@ -3,10 +3,6 @@
 /// cp.async (sm_80): copies that pass from global to shared memory without registers.
 namespace deft::ptx {
 
-__device__ __forceinline__ unsigned sharedAddress(const void *pointer) {
-  return static_cast<unsigned>(__cvta_generic_to_shared(pointer));
-}
-
 __device__ __forceinline__ void cpAsync16(unsigned shared, const void *global) {
   asm volatile("cp.async.cg.shared.global [%0], [%1], 16;" ::"r"(shared), "l"(global) : "memory");
 }

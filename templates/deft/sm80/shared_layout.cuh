@@ -1,6 +1,6 @@
 #pragma once
 
-#include "deft/warp_rows.cuh"
+#include "deft/any_family/warp_rows.cuh"
 
 /// How a block of the sm80 family lays out its shared memory. The host's twin is
 /// compiler/config (sharedBytes); every generated file asserts that both agree.

@@ -29,6 +29,7 @@ template <class Config, class Variant> class Consumer {
   using Params = typename Variant::Params;
   static constexpr int kSteps = Config::kHeadDim / 16;
   static constexpr int kGroups = Config::kTileKv / 16; ///< of 16 tokens
+  using Scores = Fragment<2 * kGroups>;                ///< of a warp's rows and a tile's tokens
   static constexpr int kScoredAtOnce =
       Config::kHeadDim > 128 ? 1 : 2; ///< groups: more would hold more registers
   /// Whether the next tile is asked for while products run, and stages are given back without a branch.
@@ -133,7 +134,7 @@ private:
       if (isWide)
         results.send(sums.out, halfRoom());
       else
-        join.warps(sums, [&](int n, const float (&values)[4]) { results.write(n, values); });
+        join.warps(sums, [&](int n, const Fragment<1> &values) { results.write(n, values); });
       if (isWide || warp_ == 0)
         results.writeLse(sums);
     }
@@ -158,7 +159,7 @@ private:
 
   /// `groupRow` is the first row of the piece.
   __device__ __forceinline__ Queries queriesOf(const Rows &rows, int piece, int groupRow) const {
-    return Queries(ring_.queries(piece), rows.row(0) - lane_ / 4 - groupRow);
+    return Queries(ring_.queries(piece), rows.row(0) - fragmentRow(lane_, 0) - groupRow);
   }
 
   /// What hooks ask of the rows' queries.
@@ -221,7 +222,8 @@ private:
                                        int first, int stride) const {
     const int queryLo = rows.clamped(groupRow) / Config::kRatio;
     const int queryEnd = rows.clamped(groupRow + 63) / Config::kRatio + 1;
-    float s[2 * kGroups][4], common[2] = {}, factor[2];
+    Scores s;
+    float common[2] = {}, factor[2];
     unsigned weights[kGroups][4];
     Turns turns(L::kGroups > 1 && stride == 1, group_, endStep_ - firstStep_);
     bool nextIsThere = false;
@@ -250,16 +252,16 @@ private:
       turns.end();
       bool cut = isCut(rows, head, step);
       ptx::wgmmaWait<0>();
-      ptx::wgmmaPin(s);
+      ptx::wgmmaPin(s.tile);
       score(rows, head, step, cut, s, common);
       bool grows =
           weigh(rows, head.viewed.anyone, step, cut, step == firstStep_ + first, sums, s, common, factor);
       for (;;) {
         if (grows)
-          sums.rescale(factor);
+          sums.out.scaleRows(factor);
 #pragma unroll
         for (int g = 0; g < kGroups; ++g)
-          Sums::pack(s[2 * g], s[2 * g + 1], weights[g]);
+          packOperand<Element>(s.template part<2>(2 * g), weights[g]);
         // Only the tile that follows: this one's stage is not free yet, and the ring might be waiting for it.
         // Where each warpgroup has its own tiles, they keep the matrix units busy without that.
         if (!kAhead || stride > 1 || step + 1 >= endStep_)
@@ -277,11 +279,11 @@ private:
         cut = isCut(rows, head, step + 1);
         nextIsThere = isThere(step + 2);
         ptx::wgmmaWait<1>();
-        ptx::wgmmaPin(s);
+        ptx::wgmmaPin(s.tile);
         score(rows, head, step + 1, cut, s, common);
         grows = weigh(rows, head.viewed.anyone, step + 1, cut, false, sums, s, common, factor);
         ptx::wgmmaWait<0>();
-        ptx::wgmmaPin(sums.out);
+        ptx::wgmmaPin(sums.out.tile);
         release(step, stride);
         ++step;
       }
@@ -289,7 +291,7 @@ private:
       if (!kAhead || stride > 1)
         nextIsThere = isThere(step + stride);
       ptx::wgmmaWait<0>();
-      ptx::wgmmaPin(sums.out);
+      ptx::wgmmaPin(sums.out.tile);
       release(step, stride);
     }
   }
@@ -309,7 +311,7 @@ private:
   /// From products to final scores, to which `common` of their row is still to be added. Products that are
   /// capped late stay products.
   __device__ __forceinline__ void score(const Rows &rows, const TileFacts::Head &head, int step, bool cut,
-                                        float (&s)[2 * kGroups][4], float (&common)[2]) const {
+                                        Scores &s, float (&common)[2]) const {
     const TokenRecords tokens = ring_.slot(step).records();
     bool isScored = Rows::kCapsLate;
     if constexpr (Rows::kRises) {
@@ -322,30 +324,26 @@ private:
     if (!isScored) {
 #pragma unroll
       for (int g = 0; g < kGroups; g += kScoredAtOnce)
-        rows.template score<kScoredAtOnce>(tokens, g,
-                                           reinterpret_cast<float (&)[2 * kScoredAtOnce][4]>(s[2 * g]));
+        rows.template score<kScoredAtOnce>(tokens, g, s.template part<2 * kScoredAtOnce>(2 * g));
     }
     if (cut && !Rows::kCapsLate)
       hide(rows, tokens, s);
   }
 
-  __device__ __forceinline__ void hide(const Rows &rows, const TokenRecords &tokens,
-                                       float (&s)[2 * kGroups][4]) const {
+  __device__ __forceinline__ void hide(const Rows &rows, const TokenRecords &tokens, Scores &s) const {
 #pragma unroll
     for (int g = 0; g < kGroups; ++g)
-      rows.hide(tokens, g, s[2 * g], s[2 * g + 1]);
+      rows.hide(tokens, g, s.template part<2>(2 * g));
   }
 
   /// WarpSums::weigh of what `score` has left of the tile; `cut` is what it was told, `viewers` are the
   /// queries that see something of it (the hull); `isFirst`: no tile of the unit came before.
   __device__ __forceinline__ bool weigh(const Rows &rows, unsigned viewers, int step, bool cut, bool isFirst,
-                                        Sums &sums, float (&s)[2 * kGroups][4], const float (&common)[2],
+                                        Sums &sums, Scores &s, const float (&common)[2],
                                         float (&factor)[2]) const {
     if constexpr (Rows::kCapsLate) {
       const auto sees = [&](int r) { return rows.isAmong(r, viewers); };
-      const auto hideTokens = [&](float (&scores)[2 * kGroups][4]) {
-        hide(rows, ring_.slot(step).records(), scores);
-      };
+      const auto hideTokens = [&](Scores &scores) { hide(rows, ring_.slot(step).records(), scores); };
       int largest[2];
       rows.forms().findLargest(s, largest);
       if (sums.weighSmall(rows.forms(), largest, s, cut, isFirst, sees, hideTokens))
@@ -361,7 +359,7 @@ private:
   /// (docs/kernels.md#code-size).
   template <int kTiles>
   static __device__ __forceinline__ void capLate(const Rows &rows, const int (&largest)[2],
-                                                 float (&s)[kTiles][4]) {
+                                                 Fragment<kTiles> &s) {
     if constexpr (L::kGroups == 1)
       rows.forms().capAnew(s, largest);
     else
@@ -373,14 +371,14 @@ private:
   }
 
   __device__ __forceinline__ void startKeys(const Queries &queries, unsigned long long keys,
-                                            float (&s)[2 * kGroups][4]) const {
+                                            Scores &s) const {
     ptx::wgmmaFence();
     queries.startKeys(keys, s);
     ptx::wgmmaCommit();
   }
 
   __device__ __forceinline__ void startValues(const unsigned (&weights)[kGroups][4], int step,
-                                              float (&out)[Sums::kColumnTiles][4]) const {
+                                              Fragment<Sums::kColumnTiles> &out) const {
     const unsigned long long values = descriptor(ring_.values(step), L::kBlockBytes);
     ptx::wgmmaFence();
 #pragma unroll
@@ -392,13 +390,12 @@ private:
   /// out += p . v for 16 tokens and the columns from kFirst on, in the widest instructions that fit.
   template <int kFirst>
   static __device__ __forceinline__ void multiplyColumns(const unsigned (&p)[4], unsigned long long values,
-                                                         float (&out)[Sums::kColumnTiles][4]) {
+                                                         Fragment<Sums::kColumnTiles> &out) {
     if constexpr (kFirst < Config::kHeadDim) {
       constexpr int kLeft = Config::kHeadDim - kFirst;
       constexpr int kWidth = kLeft >= 128 ? 128 : kLeft >= 64 ? 64 : kLeft;
-      ptx::Wgmma<Element, kWidth>::template step<true>(
-          reinterpret_cast<float (&)[kWidth / 8][4]>(out[kFirst / 8]), p,
-          values + kFirst / 64 * L::kBlockBytes / 16, true);
+      ptx::Wgmma<Element, kWidth>::template step<true>(out.template part<kWidth / 8>(kFirst / 8).tile, p,
+                                                       values + kFirst / 64 * L::kBlockBytes / 16, true);
       multiplyColumns<kFirst + kWidth>(p, values, out);
     }
   }
@@ -423,22 +420,22 @@ private:
     if (seen == Rows::kHidden)
       return;
     const TokenRecords tokens = ring_.slot(step).records();
-    float s[2][4] = {};
+    Fragment<2> s{};
     const int keyToken = group * 16 + lane_ % 8 + lane_ / 16 * 8;
 #pragma unroll
     for (int k = 0; k < kSteps; ++k) {
       unsigned a[4], b[4];
       queries.operand(k, a);
       ptx::ldmatrix4(b, ring_.keys(step) + L::offset(keyToken, 2 * k + lane_ / 8 % 2));
-      ptx::mma16816<Element>(s[0], a, b[0], b[1]);
-      ptx::mma16816<Element>(s[1], a, b[2], b[3]);
+      ptx::mma16816<Element>(s.tile[0], a, b[0], b[1]);
+      ptx::mma16816<Element>(s.tile[1], a, b[2], b[3]);
     }
     const bool cut = seen == Rows::kCut;
-    const auto hideGroup = [&](float (&scores)[2][4]) {
+    const auto hideGroup = [&](Fragment<2> &scores) {
       if (Rows::kCapsLate && viewed.anyone == viewed.everyone)
         rows.hideAll(viewed.anyone, scores);
       else
-        rows.hide(tokens, group, scores[0], scores[1]);
+        rows.hide(tokens, group, scores);
     };
     bool areSmall = false;
     if constexpr (Rows::kCapsLate) {
@@ -456,17 +453,17 @@ private:
         hideGroup(s);
       float factor[2];
       if (sums.weigh(s, {}, factor))
-        sums.rescale(factor);
+        sums.out.scaleRows(factor);
     }
     unsigned p[4];
-    Sums::pack(s[0], s[1], p);
+    packOperand<Element>(s, p);
     const int valueToken = group * 16 + lane_ % 16;
 #pragma unroll
     for (int k = 0; k < kSteps; ++k) {
       unsigned b[4];
       ptx::ldmatrix4Transposed(b, ring_.values(step) + L::offset(valueToken, 2 * k + lane_ / 16));
-      ptx::mma16816<Element>(sums.out[2 * k], p, b[0], b[1]);
-      ptx::mma16816<Element>(sums.out[2 * k + 1], p, b[2], b[3]);
+      ptx::mma16816<Element>(sums.out.tile[2 * k], p, b[0], b[1]);
+      ptx::mma16816<Element>(sums.out.tile[2 * k + 1], p, b[2], b[3]);
     }
   }
 

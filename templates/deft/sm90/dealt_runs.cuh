@@ -1,5 +1,6 @@
 #pragma once
 
+#include "deft/ptx/forget.cuh"
 #include "deft/sm90/run_window.cuh"
 #include "deft/sm90/tile_slot.cuh"
 
@@ -69,7 +70,7 @@ public:
     const bool isDealt = (tile + 1) * share >> 16 > before;
     const int index = isDealt ? before : tile - before; // among those of its kind
     int lane = lane_;
-    asm volatile("" : "+r"(lane)); // what follows from it is made anew each time, and not held
+    ptx::forgetHere(lane); // what follows from it is made anew each time, and not held
     if (isDealt && !window_.isOpen)
       open(lane);
 #pragma unroll

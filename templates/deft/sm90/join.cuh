@@ -102,10 +102,11 @@ private:
 #pragma unroll
     for (int n = kFirst; n < kEnd; ++n) {
       const float4 part = *place(n - kFirst, threadIdx.x % 128);
-      sums.out[n][0] = sums.out[n][0] * mine[0] + part.x * other[0];
-      sums.out[n][1] = sums.out[n][1] * mine[0] + part.y * other[0];
-      sums.out[n][2] = sums.out[n][2] * mine[1] + part.z * other[1];
-      sums.out[n][3] = sums.out[n][3] * mine[1] + part.w * other[1];
+      float (&out)[4] = sums.out.tile[n];
+      out[0] = out[0] * mine[0] + part.x * other[0];
+      out[1] = out[1] * mine[0] + part.y * other[0];
+      out[2] = out[2] * mine[1] + part.z * other[1];
+      out[3] = out[3] * mine[1] + part.w * other[1];
     }
     if constexpr (kEnd < Sums::kColumnTiles) {
       takeRooms(0, false);
@@ -120,14 +121,14 @@ private:
                                            Write &write) const {
     constexpr int kEnd = L::roomEnd(kFirst);
     for (int n = kFirst + threadIdx.x / 32 % 4; n < kEnd; n += 4) {
-      float total[4] = {};
+      Fragment<1> total{};
 #pragma unroll
       for (int w = 0; w < 4; ++w) {
         const float4 part = *place(n - kFirst, w * 32 + threadIdx.x % 32);
-        total[0] += part.x * weight[w][0];
-        total[1] += part.y * weight[w][0];
-        total[2] += part.z * weight[w][1];
-        total[3] += part.w * weight[w][1];
+        total.tile[0][0] += part.x * weight[w][0];
+        total.tile[0][1] += part.y * weight[w][0];
+        total.tile[0][2] += part.z * weight[w][1];
+        total.tile[0][3] += part.w * weight[w][1];
       }
       write(n, total);
     }
@@ -155,7 +156,7 @@ private:
 #pragma unroll
     for (int n = kFirst; n < L::roomEnd(kFirst); ++n)
       *place(n - kFirst, thread) =
-          make_float4(sums.out[n][0], sums.out[n][1], sums.out[n][2], sums.out[n][3]);
+          make_float4(sums.out.tile[n][0], sums.out.tile[n][1], sums.out.tile[n][2], sums.out.tile[n][3]);
     if constexpr (kFirst == 0)
       *factsPlace(thread) = make_float4(sums.maximum[0], sums.maximum[1], sums.sum[0], sums.sum[1]);
   }

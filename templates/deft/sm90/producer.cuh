@@ -1,5 +1,6 @@
 #pragma once
 
+#include "deft/ptx/forget.cuh"
 #include "deft/ptx/tensor_copy.cuh"
 #include "deft/sm90/dealt_runs.cuh"
 #include "deft/sm90/row_copy.cuh"
@@ -161,7 +162,7 @@ private:
       if (step % Config::kStages % (kWarps / kTeam) != warp_ / kTeam)
         continue;
       if constexpr (kReadsDealt<Config>) // what follows from it is made anew, for registers are few
-        asm volatile("" : "+r"(kvHead));
+        ptx::forgetHere(kvHead);
       Tile tile; // found while the consumers still have the stage
       const bool isDealt = find(item, runs, step - begin, tile);
       lookUpPages(tile);

@@ -37,21 +37,20 @@ public:
   }
 
   /// Column tile n, straight from the registers.
-  __device__ __forceinline__ void write(int n, const float (&values)[4]) const {
+  __device__ __forceinline__ void write(int n, const Fragment<1> &values) const {
 #pragma unroll
     for (int r = 0; r < 2; ++r) {
       if (!isReal_[r])
         continue;
-      const long long element = place_[r] * Config::kHeadDim + n * 8 + lane_ % 4 * 2;
-      *reinterpret_cast<unsigned *>(out_ + element) =
-          ptx::packResult<Config>(isPartial_, values[2 * r] * scale_[r], values[2 * r + 1] * scale_[r]);
+      const long long element = place_[r] * Config::kHeadDim + n * 8 + fragmentColumn(lane_);
+      *reinterpret_cast<unsigned *>(out_ + element) = pairOf(values, 0, r);
     }
   }
 
   /// All columns, through half a room, as many at a time as it takes: registers hold eight bytes of a row,
   /// memory takes whole lines best.
-  __device__ __forceinline__ void send(const float (&out)[Sums::kColumnTiles][4], char *own) const {
-    const int holder = lane_ % 8 * 4; // has row lane % 16
+  __device__ __forceinline__ void send(const Fragment<Sums::kColumnTiles> &out, char *own) const {
+    const int holder = firstLaneOfRow(lane_); // of row lane % 16
     const long long begin0 = __shfl_sync(~0u, isReal_[0] ? place_[0] * Config::kHeadDim : -1, holder),
                     begin1 = __shfl_sync(~0u, isReal_[1] ? place_[1] * Config::kHeadDim : -1, holder);
     const long long begin = lane_ % 16 < 8 ? begin0 : begin1;
@@ -60,7 +59,7 @@ public:
   }
 
   __device__ __forceinline__ void writeLse(const Sums &sums) const {
-    if (lse_ == nullptr || lane_ % 4 != 0)
+    if (lse_ == nullptr || !isFirstOfRow(lane_))
       return;
 #pragma unroll
     for (int r = 0; r < 2; ++r) {
@@ -70,19 +69,25 @@ public:
   }
 
 private:
+  /// The lane's two values of row half r and column tile n, as memory has them.
+  template <int kTiles>
+  __device__ __forceinline__ unsigned pairOf(const Fragment<kTiles> &out, int n, int r) const {
+    return ptx::packResult<Config>(isPartial_, out.tile[n][2 * r] * scale_[r],
+                                   out.tile[n][2 * r + 1] * scale_[r]);
+  }
+
   /// Column tiles kFirst, kFirst + 1, ... `begin` is where those of row lane % 16 begin, negative where
   /// nobody wants it.
   template <int kFirst>
-  __device__ __forceinline__ void sendFrom(const float (&out)[Sums::kColumnTiles][4], char *own,
+  __device__ __forceinline__ void sendFrom(const Fragment<Sums::kColumnTiles> &out, char *own,
                                            long long begin) const {
     constexpr int kEnd = L::roomEnd(kFirst);
 #pragma unroll
     for (int n = kFirst; n < kEnd; ++n) {
 #pragma unroll
       for (int r = 0; r < 2; ++r)
-        *reinterpret_cast<unsigned *>(own + (lane_ / 4 + 8 * r) * L::kRowBytes + (n - kFirst) * 16 +
-                                      lane_ % 4 * 4) =
-            ptx::packResult<Config>(isPartial_, out[n][2 * r] * scale_[r], out[n][2 * r + 1] * scale_[r]);
+        *reinterpret_cast<unsigned *>(own + fragmentRow(lane_, r) * L::kRowBytes + (n - kFirst) * 16 +
+                                      fragmentColumn(lane_) * 2) = pairOf(out, n, r);
     }
     sendRows<kEnd - kFirst>(own, begin);
     if constexpr (kEnd < Sums::kColumnTiles)

@@ -1,6 +1,7 @@
 #pragma once
 
 #include "deft/ptx/cp_async.cuh"
+#include "deft/ptx/forget.cuh"
 #include "deft/sm90/layout.cuh"
 
 namespace deft::sm90 {
@@ -18,8 +19,11 @@ public:
   static constexpr int kRows = 4;
 
   __device__ __forceinline__ explicit RowCopy(int lane) : row_(lane / 8), column_(lane % 8) {
-    if constexpr (Config::kHeadDim > 128) // made anew for each row they would cost more registers, not fewer
-      asm("" : "+r"(row_), "+r"(column_));
+    if constexpr (Config::kHeadDim >
+                  128) { // made anew for each row they would cost more registers, not fewer
+      ptx::forget(row_);
+      ptx::forget(column_);
+    }
   }
 
   /// Which of the four rows is the lane's.
@@ -32,7 +36,7 @@ public:
   /// The lane's column of a tensor's first row, kept in registers: the compiler would add it for every row.
   __device__ __forceinline__ const char *column(const void *tensor) const {
     const char *first = static_cast<const char *>(tensor) + column_ * 16;
-    asm("" : "+l"(first));
+    ptx::forget(first);
     return first;
   }
 

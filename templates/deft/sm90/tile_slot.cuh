@@ -1,7 +1,7 @@
 #pragma once
 
+#include "deft/any_family/warp_rows.cuh"
 #include "deft/ptx/mbarrier.cuh"
-#include "deft/warp_rows.cuh"
 
 /// What the copying warps tell of a tile.
 namespace deft::sm90 {

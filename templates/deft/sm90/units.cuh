@@ -1,5 +1,6 @@
 #pragma once
 
+#include "deft/ptx/block.cuh"
 #include "deft/sm90/tile_slot.cuh"
 
 namespace deft::sm90 {
@@ -11,13 +12,8 @@ template <class Config> class Units {
 public:
   __device__ __forceinline__ explicit Units(const abi::AttendArgs &args) : args_(args) {}
 
-  /// The block's unit behind this one. Reads the number of blocks here: sooner, a block's start would wait
-  /// for it.
-  static __device__ __forceinline__ int next(int unit) {
-    int blocks;
-    asm volatile("mov.u32 %0, %%nctaid.x;" : "=r"(blocks));
-    return unit + blocks;
-  }
+  /// The block's unit behind this one.
+  static __device__ __forceinline__ int next(int unit) { return unit + ptx::blocksReadHere(); }
   __device__ __forceinline__ int count() const { return args_.itemCount * Config::kKvHeads; }
   /// The item's place among the launch's.
   __device__ __forceinline__ int item(int unit) const {

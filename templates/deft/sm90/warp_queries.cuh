@@ -35,10 +35,10 @@ public:
   }
 
   /// Starts s = q . k for the 64 keys of a tile.
-  __device__ __forceinline__ void startKeys(unsigned long long keys, float (&s)[8][4]) const {
+  __device__ __forceinline__ void startKeys(unsigned long long keys, Fragment<8> &s) const {
 #pragma unroll
     for (int k = 0; k < kSteps; ++k)
-      ptx::Wgmma<Element, 64>::template step<false>(s, query_[k], keys + stepOf<Config>(k), k > 0);
+      ptx::Wgmma<Element, 64>::template step<false>(s.tile, query_[k], keys + stepOf<Config>(k), k > 0);
   }
 
   /// The a operand of step k of mma.sync, where the warp has the piece's first rows.
@@ -63,11 +63,11 @@ public:
     ptx::fenceAsyncProxy(); // cp.async has written them
   }
 
-  __device__ __forceinline__ void startKeys(unsigned long long keys, float (&s)[8][4]) const {
+  __device__ __forceinline__ void startKeys(unsigned long long keys, Fragment<8> &s) const {
     const unsigned long long queries = descriptor(piece_, 16);
 #pragma unroll
     for (int k = 0; k < kSteps; ++k)
-      ptx::WgmmaOfShared<Element>::step(s, queries + stepOf<Config>(k), keys + stepOf<Config>(k), k > 0);
+      ptx::WgmmaOfShared<Element>::step(s.tile, queries + stepOf<Config>(k), keys + stepOf<Config>(k), k > 0);
   }
 
   __device__ __forceinline__ void operand(int k, unsigned (&a)[4]) const {

@@ -1,6 +1,7 @@
 #pragma once
 
-#include "deft/sm80/softmax.cuh"
+#include "deft/any_family/sigmoid_weight.cuh"
+#include "deft/ptx/forget.cuh"
 #include "deft/sm90/layout.cuh"
 
 /// The running sums of a warp's 16 rows, and how a group of scores enters them.
@@ -11,7 +12,7 @@ template <class Config, class Variant> struct WarpSums {
   using Element = typename Config::Element;
   static constexpr int kColumnTiles = Config::kHeadDim / 8;
 
-  float out[kColumnTiles][4] = {};
+  Fragment<kColumnTiles> out{};
   float maximum[2] = {-kInfinity, -kInfinity}; ///< what weights are relative to
   float sum[2] = {0.f, 0.f};                   ///< of this thread's columns only, until the end
 
@@ -31,7 +32,7 @@ template <class Config, class Variant> struct WarpSums {
   /// what a row does not see -inf, and a row that `sees` nothing of it is not asked.
   /// `isFirst`: it is the unit's first tile.
   template <class Forms, class Sees, class Hide>
-  __device__ __forceinline__ bool weighSmall(const Forms &forms, const int (&largest)[2], float (&s)[8][4],
+  __device__ __forceinline__ bool weighSmall(const Forms &forms, const int (&largest)[2], Fragment<8> &s,
                                              bool cut, bool isFirst, Sees &&sees, Hide &&hide) {
     const auto room = [&](int r) {
       return maximum[r] > -kInfinity ? maximum[r] + kSlack
@@ -51,11 +52,11 @@ template <class Config, class Variant> struct WarpSums {
       sum[r] += x;
     };
     if (cut) {
-      forEachScore(s, [&](float &x, int r, int) { x = exponent(x, r); });
+      s.forEach([&](float &x, int r, int) { x = exponent(x, r); });
       hide(s);
-      forEachScore(s, [&](float &x, int r, int) { weigh(x, x, r); });
+      s.forEach([&](float &x, int r, int) { weigh(x, x, r); });
     } else {
-      forEachScore(s, [&](float &x, int r, int) { weigh(x, exponent(x, r), r); });
+      s.forEach([&](float &x, int r, int) { weigh(x, exponent(x, r), r); });
       if (isFirst)
         refer(s);
     }
@@ -64,37 +65,27 @@ template <class Config, class Variant> struct WarpSums {
 
   /// The same of 16 tokens: so few weights are made while it is asked whether they may be.
   template <class Forms, class Sees, class Hide>
-  __device__ __forceinline__ bool weighSmall(const Forms &forms, const int (&largest)[2], float (&s)[2][4],
+  __device__ __forceinline__ bool weighSmall(const Forms &forms, const int (&largest)[2], Fragment<2> &s,
                                              bool cut, Sees &&sees, Hide &&hide) {
-    float room[2], shift[2], weights[2][4];
+    float room[2], shift[2];
+    Fragment<2> weights = s;
 #pragma unroll
     for (int r = 0; r < 2; ++r) { // without branches
       room[r] = maximum[r] == -kInfinity ? (cut ? -kInfinity : kFirstRoom<2>) : maximum[r] + kSlack;
       room[r] = cut & !sees(r) ? kInfinity : room[r];
       shift[r] = shiftOf(maximum[r]);
     }
-#pragma unroll
-    for (int n = 0; n < 2; ++n) {
-#pragma unroll
-      for (int c = 0; c < 4; ++c)
-        weights[n][c] = forms.small().exponent(s[n][c], s[n][c] * s[n][c], shift[c / 2]);
-    }
+    weights.forEach([&](float &x, int r, int) { x = forms.small().exponent(x, x * x, shift[r]); });
     if (cut)
       hide(weights);
-    forEachScore(weights, [](float &x, int, int) {
+    weights.forEach([](float &x, int, int) {
       x = ptx::exp2Fast(x);
-      asm volatile("" : "+f"(x)); // not behind the answer
+      ptx::forgetHere(x); // not behind the answer
     });
     if (!forms.areSmall(largest, fminf(room[0], room[1])))
       return false;
-#pragma unroll
-    for (int n = 0; n < 2; ++n) {
-#pragma unroll
-      for (int c = 0; c < 4; ++c) {
-        s[n][c] = weights[n][c];
-        sum[c / 2] += s[n][c];
-      }
-    }
+    s = weights;
+    s.forEach([&](float weight, int r, int) { sum[r] += weight; });
 #pragma unroll
     for (int r = 0; r < 2; ++r)
       maximum[r] = maximum[r] == -kInfinity && !cut ? 0.f : maximum[r];
@@ -105,26 +96,18 @@ template <class Config, class Variant> struct WarpSums {
   /// would pass the slack; `factor` is then what earlier sums must be multiplied by. The same in the
   /// whole warp. `common` is still to be added to a row's scores.
   template <int kTiles>
-  __device__ __forceinline__ bool weigh(float (&s)[kTiles][4], const float (&common)[2], float (&factor)[2]) {
+  __device__ __forceinline__ bool weigh(Fragment<kTiles> &s, const float (&common)[2], float (&factor)[2]) {
     if constexpr (Variant::kSigmoid) {
-#pragma unroll
-      for (int n = 0; n < kTiles; ++n) {
-#pragma unroll
-        for (int c = 0; c < 4; ++c)
-          s[n][c] = sm80::sigmoidWeight(s[n][c]);
-      }
+      s.forEach([](float &x, int, int) { x = sigmoidWeight(x); });
       return false;
     } else {
       float top[2];
 #pragma unroll
       for (int r = 0; r < 2; ++r) {
-        top[r] = fmaxf(s[0][2 * r], s[0][2 * r + 1]);
-#pragma unroll
-        for (int n = 1; n < kTiles; ++n)
-          top[r] = fmaxf(top[r], fmaxf(s[n][2 * r], s[n][2 * r + 1]));
+        top[r] = s.largest(r);
         if constexpr (Rows::kRises) {
           top[r] += common[r];
-          joinTop(top[r]);
+          top[r] = largestOfRow(top[r]);
         }
       }
       // Before the first key the reference is -inf, and so is a hidden row's top: their difference is no
@@ -136,7 +119,7 @@ template <class Config, class Variant> struct WarpSums {
         factor[r] = 1.f;
         if (grows) {
           if constexpr (!Rows::kRises)
-            joinTop(top[r]);
+            top[r] = largestOfRow(top[r]);
           const float reference = fmaxf(maximum[r], top[r]);
           factor[r] = WarpSums::factor(maximum[r], reference);
           sum[r] *= factor[r];
@@ -145,14 +128,10 @@ template <class Config, class Variant> struct WarpSums {
         float shift = shiftOf(maximum[r]);
         if constexpr (Rows::kRises)
           shift = fmaf(common[r], -Rows::kUnit, shift);
-#pragma unroll
-        for (int n = 0; n < kTiles; ++n) {
-#pragma unroll
-          for (int c = 2 * r; c < 2 * r + 2; ++c) {
-            s[n][c] = ptx::exp2Fast(fmaf(s[n][c], Rows::kUnit, -shift));
-            sum[r] += s[n][c];
-          }
-        }
+        s.forEachOfRow(r, [&](float &x) {
+          x = ptx::exp2Fast(fmaf(x, Rows::kUnit, -shift));
+          sum[r] += x;
+        });
       }
       return grows;
     }
@@ -166,13 +145,12 @@ template <class Config, class Variant> struct WarpSums {
 
   /// Of the first weights of all rows, by a reference of 0: where they come to less than 1, or too much for
   /// f16, the reference is made one by which they come to 1.
-  __device__ __forceinline__ void refer(float (&weights)[8][4]) {
+  __device__ __forceinline__ void refer(Fragment<8> &weights) {
     float total[2];
     bool isFar[2];
 #pragma unroll
     for (int r = 0; r < 2; ++r) {
-      total[r] = sum[r];
-      joinSum(total[r]);
+      total[r] = sumOfRow(sum[r]);
       isFar[r] = !(total[r] >= 1.f && total[r] < 4096.f);
     }
     if (!__any_sync(~0u, isFar[0] || isFar[1]))
@@ -184,26 +162,7 @@ template <class Config, class Variant> struct WarpSums {
       maximum[r] = isFar[r] ? ptx::log2Fast(total[r]) * kLn2 : maximum[r];
       sum[r] *= factor[r];
     }
-    forEachScore(weights, [&](float &x, int r, int) { x *= factor[r]; });
-  }
-
-  /// Of the four threads of a row; so is joinTop.
-  static __device__ __forceinline__ void joinSum(float &sum) {
-    sum += __shfl_xor_sync(~0u, sum, 1);
-    sum += __shfl_xor_sync(~0u, sum, 2);
-  }
-  static __device__ __forceinline__ void joinTop(float &top) {
-    top = fmaxf(top, __shfl_xor_sync(~0u, top, 1));
-    top = fmaxf(top, __shfl_xor_sync(~0u, top, 2));
-  }
-
-  __device__ __forceinline__ void rescale(const float (&factor)[2]) {
-#pragma unroll
-    for (int n = 0; n < kColumnTiles; ++n) {
-#pragma unroll
-      for (int c = 0; c < 4; ++c)
-        out[n][c] *= factor[c / 2];
-    }
+    weights.scaleRows(factor);
   }
 
   /// Joins the four threads of a row.
@@ -211,17 +170,8 @@ template <class Config, class Variant> struct WarpSums {
     if constexpr (!Variant::kSigmoid) {
 #pragma unroll
       for (int r = 0; r < 2; ++r)
-        joinSum(sum[r]);
+        sum[r] = sumOfRow(sum[r]);
     }
-  }
-
-  /// The weights of 16 tokens as the a operand of a k-step.
-  static __device__ __forceinline__ void pack(const float (&low)[4], const float (&high)[4],
-                                              unsigned (&p)[4]) {
-    p[0] = ptx::pack2<Element>(low[0], low[1]);
-    p[1] = ptx::pack2<Element>(low[2], low[3]);
-    p[2] = ptx::pack2<Element>(high[0], high[1]);
-    p[3] = ptx::pack2<Element>(high[2], high[3]);
   }
 
   /// The factor that takes sums with maximum `from` to those with maximum `top`.

@@ -11,6 +11,7 @@ nlohmann::json checkGrowingTree(const Subject &subject, Findings &findings);
 nlohmann::json checkStalePlans(const Subject &subject, Findings &findings);
 nlohmann::json checkThreads(const Subject &subject, Findings &findings);
 nlohmann::json checkPlanningAhead(const Subject &subject, Findings &findings);
+nlohmann::json checkLengths(const Subject &subject, Findings &findings);
 nlohmann::json checkRoom(const Subject &subject, Findings &findings);
 nlohmann::json checkDevices(const std::vector<Subject> &subjects, Findings &findings); ///< one on each GPU
 

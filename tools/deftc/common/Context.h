@@ -9,7 +9,7 @@
 #include <iosfwd>
 
 /// The frame of the command line. A subcommand has one file XCommand.cpp with one function
-/// `void addXCommand(CLI::App &, Context &)`, declared in Commands.h and called in Deftc.cpp.
+/// `void addXCommand(CLI::App &, Context &)`, and stands in the list of Commands.h.
 namespace deft::cli {
 
 enum ExitCode {

@@ -139,10 +139,10 @@ int planCommand(Context &context, const Options &options) {
   const auto make = [&] {
     const Underway underway(context,
                             "planning " + counted(std::ssize(subject->tree.queries()), "query", "queries"));
-    return plan::reportPlan(std::move(subject->tree),
-                            plan::VariantFacts::of(program->variant(), machine->kind, *reach), config,
-                            machine->kind == config::DeviceKind::Cpu ? config.cost : config::kernelCoefficients(),
-                            options.blocks > 0 ? options.blocks : machine->blocks);
+    return plan::reportPlan(
+        std::move(subject->tree), plan::VariantFacts::of(program->variant(), machine->kind, *reach), config,
+        machine->kind == config::DeviceKind::Cpu ? config.cost : config::kernelCoefficients(),
+        options.blocks > 0 ? options.blocks : machine->blocks);
   };
   auto report = make();
   if (!report)

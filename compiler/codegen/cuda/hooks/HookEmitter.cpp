@@ -52,17 +52,19 @@ private:
     text_ += "  static constexpr " + type + " " + name + " = " + value + ";\n";
   }
 
-  /// One slot of 8 bytes each, as abi::ParamSlot. A trailing underscore keeps names of the spec apart from
-  /// keywords and macros.
+  /// A slot of 8 bytes, as abi::ParamSlot. A trailing underscore keeps names of the spec apart from keywords
+  /// and macros.
+  static std::string slotText(ParamAttr param, std::size_t slot) {
+    const std::string type = typeName(param.getType()), name = param.getName().str() + "_";
+    if (param.getShape() == ParamShape::Scalar)
+      return "  " + type + " " + name + ";\n  unsigned pad" + std::to_string(slot) + ";\n";
+    return "  const " + type + " *" + name + ";\n";
+  }
+
   void emitParams() {
     text_ += "struct Params {\n";
-    for (auto [slot, param] : llvm::enumerate(op_.getParams().getAsRange<ParamAttr>())) {
-      std::string type = typeName(param.getType()), name = param.getName().str() + "_";
-      if (param.getShape() == ParamShape::Scalar)
-        text_ += "  " + type + " " + name + ";\n  unsigned pad" + std::to_string(slot) + ";\n";
-      else
-        text_ += "  const " + type + " *" + name + ";\n";
-    }
+    for (auto [slot, param] : llvm::enumerate(op_.getParams().getAsRange<ParamAttr>()))
+      text_ += slotText(param, slot);
     text_ += "};\n\n";
   }
 

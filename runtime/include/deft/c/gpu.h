@@ -102,6 +102,12 @@ typedef struct deft_gpu_plan_options {
   /// the next step's tree while they are under way. 0: it waits for them before it changes the tree, and any
   /// run that finds the tree changed is noticed as stale.
   int32_t runs_ahead;
+  /// 1: requests grow on the GPU, where only the GPU knows how long they are: see deft_gpu_plan_follow. Makes
+  /// a plan somewhat larger to copy.
+  int32_t follows_lengths;
+  /// Tokens that a request may gain there before the next plan, at most 64. 0: to the end of its page, but at
+  /// least 16.
+  int32_t slack;
   int32_t reserved; ///< 0
 } deft_gpu_plan_options;
 
@@ -124,6 +130,18 @@ DEFT_C_API deft_status deft_gpu_plan_advance(deft_gpu_plan *plan, const deft_tre
 /// nothing where it is there already. Not on a stream that is being captured.
 DEFT_C_API deft_status deft_gpu_plan_upload(deft_gpu_plan *plan, deft_gpu_stream stream);
 
+/// For runs behind it on the stream, the path of each query has as many tokens as `lengths` says by then:
+/// DEFT_I32, [queries], packed, in memory of the GPU. So a step in which all requests have grown needs
+/// nothing of the host: one call before the step's layers, in the same captured graph, and each replay reads
+/// what the lengths are then. Pages of the tokens that are gained are those behind the leaf's in the page
+/// table. The lengths of the host's tree, which plans are made or advanced for, may be older, by at most
+/// deft_gpu_plan_options::slack tokens, but not greater. Where a length is less than the plan's, or greater
+/// than its slack allows, or a query cannot grow because another one ends with the same node, the plan does
+/// not follow, and deft_gpu_plan_check_replays says so. What a window hides by then is read until the next
+/// plan.
+DEFT_C_API deft_status deft_gpu_plan_follow(deft_gpu_plan *plan, const deft_tensor *lengths,
+                                            deft_gpu_stream stream);
+
 /// Computes the attention of all queries. `attention` is the one of deft_gpu_plan_make, or another with the
 /// same heads, tiles and head_dim, as of other layers, whose mask hides no less: where the plan's bounds ask
 /// for parameters, with the same values. q, k, v and out begin at multiples of 16 bytes, and strides are
@@ -134,7 +152,8 @@ DEFT_C_API deft_status deft_gpu_plan_run(deft_gpu_plan *plan, const deft_gpu_att
                                          deft_gpu_stream stream);
 
 /// An error where a replayed graph has run while the tree had changed since the upload: its result is that of
-/// the older tree. Told once. What is still under way is noticed later.
+/// the older tree. Or where deft_gpu_plan_follow has met a length that the plan does not serve. Told once.
+/// What is still under way is noticed later.
 DEFT_C_API deft_status deft_gpu_plan_check_replays(deft_gpu_plan *plan);
 
 /// Room for at least this, so that a graph captured now serves larger trees. Waits for the device; an upload

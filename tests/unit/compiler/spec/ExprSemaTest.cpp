@@ -57,8 +57,10 @@ TEST(ExprSemaTest, ConstantsAreFolded) {
 TEST(ExprSemaTest, FunctionsKeepIntegersOnlyWhereTheyCan) {
   EXPECT_EQ(maskOf("mask = min(kv_pos, 3) + max(depth, 1) > abs(q_pos);"),
             "(gt:bool (add:i32 (min:i32 kv_pos 3) (max:i32 depth 1)) (abs:i32 q_pos))");
-  for (const char *name : {"exp", "exp2", "log", "log2", "tanh", "sigmoid", "sqrt", "rsqrt", "abs"})
-    EXPECT_EQ(scoreOf(std::string("score = ") + name + "(s);"), std::string("(") + name + ":f32 s)");
+  for (const std::string &name : functionNames())
+    if (operandCount(*parseFunction(name)) == 1) {
+      EXPECT_EQ(scoreOf("score = " + name + "(s);"), "(" + name + ":f32 s)");
+    }
 }
 
 // Rule E10.

@@ -43,10 +43,11 @@ TEST(ArgumentsTest, OptionsOfPlans) {
   };
   EXPECT_EQ(error({.workers = -1}), "PlanOptions::workers is -1, not between 0 and 1024");
   EXPECT_EQ(error({.workers = INT_MAX}), "PlanOptions::workers is 2147483647, not between 0 and 1024");
+  const std::string last = std::to_string(static_cast<int>(Partition::Auto));
   EXPECT_EQ(error({.partition = static_cast<Partition>(99)}),
-            "PlanOptions::partition is 99, not between 0 and 7");
+            "PlanOptions::partition is 99, not between 0 and " + last);
   EXPECT_EQ(error({.partition = static_cast<Partition>(-1)}),
-            "PlanOptions::partition is -1, not between 0 and 7");
+            "PlanOptions::partition is -1, not between 0 and " + last);
   EXPECT_THAT(error({.partition = static_cast<Partition>(99), .invariant = true}),
               HasSubstr("partition is 99"));
   EXPECT_THAT(error({.chunkTokens = -5}), HasSubstr("chunk is -5 tokens"));

@@ -97,18 +97,26 @@ protected:
     ASSERT_EQ(cuGraphInstantiateWithFlags(&executable, graph, 0), 0);
   }
 
-  /// Every row against its sequence, token by token; forgets the outputs.
-  bool isRight() {
+  /// Every row against its sequence, token by token, and so many more behind it in its page; forgets the
+  /// outputs.
+  bool isRight(const std::vector<int> &more = std::vector<int>(kMostQueries)) {
     bool allRight = true;
     for (int query = 0; query < tree().queryCount(); ++query)
       for (int head = 0; head < kQueryHeads; ++head)
-        allRight = isRowRight(query, head) && allRight;
+        allRight = isRowRight(query, head, more[static_cast<std::size_t>(query)]) && allRight;
     std::fill_n(out_.data(), kMostQueries * kQueryHeads * kHeadDim, std::uint16_t{0xffff});
     return allRight;
   }
 
-  bool isRowRight(int query, int head) {
+  std::int64_t lastSlot(int query) {
+    const int node = tree().query(query).node;
+    return sequences_.slot(node, tree().node(node).tokens - 1);
+  }
+
+  bool isRowRight(int query, int head, int more) {
     std::vector<std::int64_t> slots;
+    for (int i = 1; i <= more; ++i)
+      slots.push_back(lastSlot(query) + i);
     for (int node = tree().query(query).node; node >= 0; node = tree().node(node).parent)
       for (int i = 0; i < tree().node(node).tokens; ++i)
         slots.push_back(sequences_.slot(node, i));
@@ -237,6 +245,57 @@ TEST_F(GpuTest, AGraphFollowsTheTree) {
   ASSERT_FALSE(tooLarge);
   EXPECT_EQ(tooLarge.error().message, "the plan has 38 queries, there is room for 32");
   EXPECT_FALSE(plan.isCurrent());
+}
+
+// The host adds tokens to its tree only when their page is full, or the slack ends.
+TEST_F(GpuTest, AGraphFollowsLengthsThatOnlyTheDeviceHas) {
+  auto made = GpuPlan::make(attention_, tree(), {.followsLengths = true});
+  if (!made && made.error().code == ErrorCode::Environment)
+    GTEST_SKIP() << made.error().message;
+  ASSERT_TRUE(made) << made.error().text();
+  GpuPlan &plan = *made;
+  plan.reserve({.queries = kMostQueries, .items = 200, .runs = 400, .partials = 400}).value();
+  std::vector<int> lengths(kMostQueries);
+  void *graph = nullptr, *executable = nullptr;
+  table_.upload(sequences_, stream_).value();
+  plan.upload(stream_).value();
+  ASSERT_EQ(cuStreamBeginCapture_v2(stream_, 1), 0);
+  ASSERT_TRUE(plan.follow(lengths.data(), stream_));
+  ASSERT_TRUE(plan.run(attention_, inputs(), outputs(), stream_));
+  ASSERT_EQ(cuStreamEndCapture(stream_, &graph), 0);
+  ASSERT_EQ(cuGraphInstantiateWithFlags(&executable, graph, 0), 0);
+
+  const auto planned = [&](int query) {
+    int length = 0;
+    for (int node = tree().query(query).node; node >= 0; node = tree().node(node).parent)
+      length += tree().node(node).tokens;
+    return length;
+  };
+  std::mt19937 random(9);
+  std::vector<int> more(kMostQueries);
+  for (int step = 0; step < 60; ++step) {
+    if (step % 6 == 5) { // the host's tree catches up, for a plan of another generation
+      for (const int leaf : leaves_)
+        (void)sequences_.append(leaf, 1 + static_cast<int>(random() % 3)).value();
+      plan.advance(tree()).value();
+      table_.upload(sequences_, stream_).value();
+      plan.upload(stream_).value();
+    }
+    for (int query = 0; query < tree().queryCount(); ++query) {
+      const auto leftInPage = static_cast<unsigned>(kPageSize - 1 - lastSlot(query) % kPageSize);
+      const auto i = static_cast<std::size_t>(query);
+      more[i] = static_cast<int>(random() % (leftInPage + 1));
+      lengths[i] = planned(query) + more[i];
+    }
+    ASSERT_EQ(cuGraphLaunch(executable, stream_), 0);
+    EXPECT_TRUE(plan.checkReplays());
+    ASSERT_TRUE(isRight(more)) << "step " << step;
+  }
+  lengths[2] = planned(2) + 17;
+  ASSERT_EQ(cuGraphLaunch(executable, stream_), 0);
+  const auto noticed = plan.checkReplays();
+  ASSERT_FALSE(noticed);
+  EXPECT_THAT(noticed.error().message, HasSubstr("request 2 had"));
 }
 
 /// `auto` may cut another tree in another way, into more than a graph has room for.

@@ -207,11 +207,68 @@ TEST_F(GpuTest, WrongTensorsAreNamedBeforeAnythingIsEnqueued) {
   EXPECT_EQ(run(plan.get()), DEFT_OK) << deft_error_text();
 }
 
+TEST_F(GpuTest, RequestsGrowOnTheGpuAlone) {
+  auto options = sized<deft_gpu_plan_options>();
+  options.follows_lengths = 1;
+  const auto plan = made<GpuPlanHandle>(deft_gpu_plan_make, attention.get(), tree(), &options);
+  std::vector<int32_t> lengths;
+  for (int query = 0; query < kBranches; ++query)
+    lengths.push_back(deft_tree_path_tokens(tree(), query) + 1);
+  const int64_t queries[] = {kBranches};
+  auto tensor = sized<deft_tensor>();
+  tensor.data = lengths.data(); // memory of the tests' GPU is the host's
+  tensor.shape = queries;
+  tensor.dtype = DEFT_I32;
+  tensor.ndim = 1;
+  tensor.device_type = DEFT_DEVICE_CPU;
+  ASSERT_EQ(upload(plan.get()), DEFT_OK) << deft_error_text();
+  EXPECT_EQ(deft_gpu_plan_follow(plan.get(), &tensor, stream), DEFT_USAGE);
+  EXPECT_STREQ(deft_error_text(), "lengths is in memory of the CPU, the run takes memory of CUDA device 0");
+  tensor.device_type = DEFT_DEVICE_CUDA;
+  tensor.dtype = DEFT_F32;
+  EXPECT_EQ(deft_gpu_plan_follow(plan.get(), &tensor, stream), DEFT_USAGE);
+  EXPECT_STREQ(deft_error_text(), "lengths is float32, the plan takes int32");
+  tensor.dtype = DEFT_I32;
+  EXPECT_EQ(deft_gpu_plan_follow(plan.get(), &tensor, stream), DEFT_OK) << deft_error_text();
+  EXPECT_EQ(run(plan.get()), DEFT_OK) << deft_error_text();
+  EXPECT_THAT(takeOutput(), Each(kOne));
+  EXPECT_EQ(deft_gpu_plan_check_replays(plan.get()), DEFT_OK) << deft_error_text();
+  options.slack = -1;
+  deft_gpu_plan *none = nullptr;
+  EXPECT_EQ(deft_gpu_plan_make(attention.get(), tree(), &options, &none), DEFT_USAGE);
+}
+
+TEST_F(GpuTest, PagedBatchesArePlannedThere) {
+  auto options = sized<deft_paged_batch_options>();
+  options.page_size = 16;
+  using BatchHandle = std::unique_ptr<deft_paged_batch, Destroy<deft_paged_batch_destroy>>;
+  const auto batch = made<BatchHandle>(deft_paged_batch_make, &options);
+  const std::vector<int32_t> blockTable = {5, 1, 5, 2, 5, 3}, lengths = {20, 25, 32};
+  auto blocks = sized<deft_page_table>();
+  blocks.entries = blockTable.data();
+  blocks.entry_count = blockTable.size();
+  blocks.row_stride = 2;
+  auto requests = sized<deft_paged_requests>();
+  requests.table = &blocks;
+  requests.count = lengths.size();
+  requests.lengths = lengths.data();
+  ASSERT_EQ(deft_paged_batch_update(batch.get(), &requests), DEFT_OK) << deft_error_text();
+  const auto plan =
+      made<GpuPlanHandle>(deft_paged_batch_make_gpu_plan, batch.get(), attention.get(), nullptr);
+  ASSERT_TRUE(plan);
+  ASSERT_EQ(deft_gpu_plan_upload(plan.get(), stream), DEFT_OK);
+  const int64_t entryCount[] = {6};
+  pages.data = const_cast<int32_t *>(blockTable.data());
+  pages.shape = entryCount;
+  ASSERT_EQ(run(plan.get()), DEFT_OK) << deft_error_text();
+  EXPECT_THAT(takeOutput(), Each(kOne));
+}
+
 TEST_F(GpuTest, WhatWasMadeGoesOnWithoutItsMakers) {
   const auto params = made<ParamsHandle>(deft_params_make, deft_gpu_attention_get_attention(attention.get()));
   auto other = made<GpuAttentionHandle>(deft_gpu_attention_with_params, attention.get(), params.get());
-  const deft_gpu_plan_options options = {
-      .size = sizeof options, .plan = nullptr, .runs_ahead = 2, .reserved = 0};
+  auto options = sized<deft_gpu_plan_options>();
+  options.runs_ahead = 2;
   const auto plan = made<GpuPlanHandle>(deft_gpu_plan_make, attention.get(), tree(), &options);
   gpu.reset();
   attention = std::move(other);

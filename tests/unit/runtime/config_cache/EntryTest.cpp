@@ -27,6 +27,15 @@ TEST(EntryTest, ComesBackAsItWasWritten) {
   EXPECT_DOUBLE_EQ(back->measurement.gain(), 1.25);
 }
 
+TEST(EntryTest, OneForACpuIsOfItsFamilyWhateverItsFileSays) {
+  const Entry entry = someEntry();
+  const auto back = entryFromJson(toJson(entry), DeviceKey::Kind::Cpu);
+  ASSERT_TRUE(back) << back.error().message;
+  for (const config::PhaseConfig &phase : back->config.phases)
+    EXPECT_EQ(phase.family, config::Family::Cpu);
+  EXPECT_EQ(toJson(*back), toJson(entry)); // of family sm80, which files of CPUs name
+}
+
 TEST(EntryTest, ASearchThatWasCutShortSaysSoAndNoneIsTakenForOneThatWas) {
   Entry entry = someEntry();
   EXPECT_FALSE(toJson(entry).contains("complete")); // as files had it before there were others

@@ -10,10 +10,6 @@ namespace {
 
 using test::allocations;
 
-constexpr spec::Partition kPartitions[] = {
-    spec::Partition::Query,   spec::Partition::Node,   spec::Partition::NodeChunk, spec::Partition::Flatten,
-    spec::Partition::Cascade, spec::Partition::Greedy, spec::Partition::Union,     spec::Partition::Auto};
-
 TEST(AllocationTest, TheHookCounts) {
   const long long before = allocations;
   std::vector<int> some(100);
@@ -22,7 +18,7 @@ TEST(AllocationTest, TheHookCounts) {
 }
 
 TEST(AllocationTest, TheSecondPlanOfASizeAllocatesNothing) {
-  for (const spec::Partition partition : kPartitions)
+  for (const spec::Partition partition : kAllPartitions)
     for (const int chunk : {0, 64})
       for (const auto &[order, pageSize] : {std::pair{config::Order::FromRoot, 0},
                                             {config::Order::FromRoot, 16},

@@ -119,12 +119,7 @@ TEST_P(Forests, WideFansAndTokenTrees) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(EveryPartition, Forests,
-                         testing::Values(spec::Partition::Query, spec::Partition::Node,
-                                         spec::Partition::NodeChunk, spec::Partition::Flatten,
-                                         spec::Partition::Cascade, spec::Partition::Greedy,
-                                         spec::Partition::Union, spec::Partition::Auto),
-                         partitionTestName);
+INSTANTIATE_TEST_SUITE_P(EveryPartition, Forests, testing::ValuesIn(kAllPartitions), partitionTestName);
 
 } // namespace
 } // namespace deft::plan

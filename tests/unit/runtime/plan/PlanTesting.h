@@ -10,11 +10,18 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <array>
 #include <string>
 #include <utility>
 #include <vector>
 
 namespace deft::plan {
+
+inline constexpr std::array kAllPartitions{
+#define DEFT_PARTITION(ID, NAME) spec::Partition::ID,
+    DEFT_PARTITIONS(DEFT_PARTITION)
+#undef DEFT_PARTITION
+};
 
 /// A config of one phase for each tile_q, widest first; a phase serves what the next one cannot hold.
 inline config::Config makeConfig(int chunkTokens, const std::vector<int> &tileQs = {16},

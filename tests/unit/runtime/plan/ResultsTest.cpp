@@ -70,12 +70,7 @@ TEST_P(Results, RandomForestsMatchTheOracle) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(EveryPartition, Results,
-                         testing::Values(spec::Partition::Query, spec::Partition::Node,
-                                         spec::Partition::NodeChunk, spec::Partition::Flatten,
-                                         spec::Partition::Cascade, spec::Partition::Greedy,
-                                         spec::Partition::Union, spec::Partition::Auto),
-                         partitionTestName);
+INSTANTIATE_TEST_SUITE_P(EveryPartition, Results, testing::ValuesIn(kAllPartitions), partitionTestName);
 
 /// Requests that come and go beside the first ones: on nodes of their own, below the nodes that are there,
 /// and with queries on those nodes, ending anywhere.

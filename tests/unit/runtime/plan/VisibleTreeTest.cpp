@@ -14,10 +14,6 @@ namespace {
 
 using tree::KvTree;
 
-constexpr spec::Partition kPartitions[] = {
-    spec::Partition::Query,   spec::Partition::Node,   spec::Partition::NodeChunk, spec::Partition::Flatten,
-    spec::Partition::Cascade, spec::Partition::Greedy, spec::Partition::Union,     spec::Partition::Auto};
-
 /// With room behind each node, so that leaves can grow.
 KvTree spread(KvTree tree, int room) {
   int location = 3;
@@ -67,7 +63,7 @@ TEST(VisibleTreeTest, PlansOfEveryPartitionReadWhatIsSeenAndNothingElse) {
   int clipped = 0;
   for (const auto &[name, variant] : test::modelMasks())
     for (std::uint64_t seed = 0; seed < 40; ++seed)
-      for (const spec::Partition partition : kPartitions) {
+      for (const spec::Partition partition : kAllPartitions) {
         SCOPED_TRACE(name + ", seed " + std::to_string(seed) + ", " + config::partitionName(partition));
         const Case one = makeCase(variant, partition, turn++);
         const KvTree tree = spread(test::randomForest(seed), 5);
@@ -93,7 +89,7 @@ TEST(VisibleTreeTest, RandomMasksAreCovered) {
   for (unsigned seed = 0; seed < 8000; ++seed) {
     SCOPED_TRACE("seed " + std::to_string(seed));
     const spec::Variant variant = test::randomMask(seed);
-    Case one = makeCase(variant, kPartitions[seed % 8], seed);
+    Case one = makeCase(variant, kAllPartitions[seed % kAllPartitions.size()], seed);
     std::mt19937 random(seed);
     ParamRanges params;
     for (std::size_t i = 0; i < variant.params.size(); ++i) {
@@ -116,7 +112,7 @@ TEST(VisibleTreeTest, LeavesGrowAndWindowsMove) {
   std::uint64_t turn = 0;
   for (const auto &[name, variant] : test::modelMasks())
     for (std::uint64_t seed = 0; seed < 60; ++seed) {
-      const spec::Partition partition = kPartitions[turn % 8];
+      const spec::Partition partition = kAllPartitions[turn % kAllPartitions.size()];
       SCOPED_TRACE(name + ", seed " + std::to_string(seed) + ", " + config::partitionName(partition));
       const Case one = makeCase(variant, partition, turn++);
       KvTree tree = spread(test::randomForest(seed), 200);
@@ -163,7 +159,7 @@ TEST(VisibleTreeTest, AWindowOverALongPromptIsReadAlone) {
   for (int i = 0; i < 2; ++i)
     (void)tree.addQuery(tree.addNode(prompt, 5, 64000 + 100 * i).value());
   const auto facts = VariantFacts::of(maskOf("window"), config::DeviceKind::Cpu); // of 20 tokens
-  for (const spec::Partition partition : kPartitions) {
+  for (const spec::Partition partition : kAllPartitions) {
     const Plan plan = mustVerify(tree, facts, makeConfig(0, {16}, partition));
     EXPECT_EQ(plan.readTokens, 15 + 5 + 5) << config::partitionName(partition);
     for (const abi::Run &run : plan.runs)
@@ -241,8 +237,8 @@ std::vector<std::vector<int>> chunksOfQueries(const Plan &plan) {
   for (const abi::Item &item : plan.items) {
     EXPECT_EQ(item.runCount, 1) << "a chunk is one run";
     for (int q = 0; q < item.queryCount; ++q)
-      begins[static_cast<std::size_t>(plan.callerIndex[static_cast<std::size_t>(item.queryBegin + q)])].push_back(
-          plan.runs[static_cast<std::size_t>(item.runBegin)].position);
+      begins[static_cast<std::size_t>(plan.callerIndex[static_cast<std::size_t>(item.queryBegin + q)])]
+          .push_back(plan.runs[static_cast<std::size_t>(item.runBegin)].position);
   }
   for (std::vector<int> &own : begins)
     std::sort(own.begin(), own.end());

@@ -275,8 +275,8 @@ private:
     if (plan::advance(batch_.tree(), plan_) == plan::Advance::Done)
       ++grownInPlace_;
     else
-      ASSERT_TRUE(
-          planner_.make(batch_.tree(), plan::VariantFacts::of(variant_, config::DeviceKind::Cpu), config_, 4, plan_));
+      ASSERT_TRUE(planner_.make(batch_.tree(), plan::VariantFacts::of(variant_, config::DeviceKind::Cpu),
+                                config_, 4, plan_));
     exec::Inputs inputs;
     inputs.queryCount = static_cast<int>(apart.queries().size());
     inputs.cache = exec::cacheLayoutOf(variant_);

@@ -1,6 +1,7 @@
 // The frame of the command line, and check, specs and emit --as ast|json, called as the program calls them.
 #include "specs/Embedded.h"
 #include "tests/support/RunDeftc.h"
+#include "tools/deftc/Commands.h"
 #include "tools/deftc/common/Context.h"
 
 #include <gmock/gmock.h>
@@ -45,8 +46,11 @@ protected:
 
 TEST(FrameTest, EveryCommandHasHelpWithAnExample) {
   std::string all = run({"--help"}).out;
-  for (const char *command : {"check", "emit", "build", "run", "plan", "bench", "tune", "report", "cache",
-                              "classify", "explain", "devices", "specs", "workloads", "doctor"}) {
+  for (const char *command : {
+#define DEFT_COMMAND_NAME(ID, NAME) #NAME,
+           DEFT_COMMANDS(DEFT_COMMAND_NAME)
+#undef DEFT_COMMAND_NAME
+       }) {
     EXPECT_THAT(all, HasSubstr(command));
     Outcome help = run({command, "--help"});
     EXPECT_EQ(help.code, kExitOk);

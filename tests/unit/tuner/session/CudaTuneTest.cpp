@@ -49,7 +49,6 @@ protected:
     input_.variant = plainVariant();
     input_.samples = {{"few", 0, test::levelTree({1, 4}, {40, 9}), false},
                       {"held", 0, test::levelTree({1, 4}, {41, 9}), true}};
-    input_.backend.kind = Backend::Kind::Cuda;
     input_.backend.source = sourceOf(input_.variant);
     input_.backend.open = [this] { return measure::openCuda(input_.variant); };
     input_.backend.untuned = [this](const config_cache::DeviceKey &key) {

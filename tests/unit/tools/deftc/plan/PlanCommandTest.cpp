@@ -211,7 +211,8 @@ private:
 TEST(PlanCommandTest, ALongChainTakesTimeByItsNodes) {
   constexpr int kNodes = 100'000;
 #if defined(__SANITIZE_THREAD__) || defined(__SANITIZE_ADDRESS__)
-  constexpr double kMostSeconds = 40; // of the processor; a plan that walks up for each run takes ten times as long
+  constexpr double kMostSeconds =
+      40; // of the processor; a plan that walks up for each run takes ten times as long
 #else
   constexpr double kMostSeconds = 6;
 #endif

@@ -1,0 +1,64 @@
+#pragma once
+
+#include "runtime/device/HostMemory.h"
+#include "runtime/exec/cuda/PlanRoom.h"
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <span>
+
+namespace deft::exec {
+
+namespace cu = device::cu;
+
+/// How far a plan on the device goes along with requests that grow there.
+struct GrowthRules {
+  /// Tokens that a request may gain before the host plans anew, as far as plans grow in place
+  /// (plan::Planner::kMostGrowth). 0: to the end of its page, but kLeastSlack at least.
+  int slack = 0;
+  int pageSize = 0; ///< of the cache; 0: contiguous
+  static constexpr int kLeastSlack = 16;
+};
+
+/// What there is to know of each leaf of the plan, in the order of plan::Plan::leaves. `requests` is that of
+/// each query, in the caller's order; empty: each query is one.
+///
+/// A leaf grows where a request of one query ends with it and no other one does: the last of several queries
+/// would see more, but those before it, too.
+std::vector<abi::GrowingLeaf> growingLeaves(const plan::Plan &plan, const GrowthRules &rules,
+                                            std::span<const int> requests);
+
+/// Writes the sections that PlanRoom::growsOnDevice adds.
+void writeGrowth(const plan::Plan &plan, const std::vector<abi::GrowingLeaf> &leaves, const PlanRoom &room,
+                 const PlanSections &sections, std::byte *to);
+
+/// The kernel that lets a plan on the device follow lengths that are there, and what it noticed.
+class PlanGrowth {
+public:
+  /// The kernel comes from NVRTC or the cache of kernels.
+  static support::Result<PlanGrowth> create(std::shared_ptr<device::Device> device, GrowthRules rules);
+
+  const GrowthRules &rules() const { return rules_; }
+
+  /// `plan` is the plan's memory on the device.
+  support::Result<void> launch(const int *lengths, const PlanRoom &room, const PlanSections &sections,
+                               std::byte *plan, cu::Stream stream) const;
+
+  struct Unserved {
+    int request;
+    int length;
+  };
+  /// A request that was longer or shorter on the device than its plan serves. Forgets it.
+  std::optional<Unserved> takeUnserved();
+
+private:
+  PlanGrowth(device::Kernel kernel, std::shared_ptr<device::HostMemory> mark, GrowthRules rules)
+      : kernel_(std::move(kernel)), mark_(std::move(mark)), rules_(rules) {}
+
+  device::Kernel kernel_;
+  std::shared_ptr<device::HostMemory> mark_;
+  GrowthRules rules_;
+};
+
+} // namespace deft::exec

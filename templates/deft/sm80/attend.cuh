@@ -1,0 +1,348 @@
+#pragma once
+
+#include "deft/abi.h"
+#include "deft/any_family/plan_ahead.cuh"
+#include "deft/any_family/sigmoid_weight.cuh"
+#include "deft/any_family/warp_rows.cuh"
+#include "deft/ptx/block.cuh"
+#include "deft/ptx/convert.cuh"
+#include "deft/ptx/cp_async.cuh"
+#include "deft/ptx/ldmatrix.cuh"
+#include "deft/ptx/mma_sync.cuh"
+#include "deft/sm80/shared_layout.cuh"
+#include "deft/sm80/softmax.cuh"
+#include "deft/sm80/token_cursor.cuh"
+
+/// Attention of the rows of an item over its runs, by mma.sync and a ring of KV tiles that cp.async
+/// fills. A block works on a unit, an item for one KV head; its warps split the rows by 16 and, where
+/// there are more warps than that, the tokens of a tile.
+///
+/// One step of the ring: wait for tile t, start the copies of tile t + stages - 1 with the token records
+/// made in the step before, start making the records of tile t + stages, compute tile t.
+namespace deft::sm80 {
+
+/// A tile's tokens in shared memory: where each lies, and its records.
+template <class Config> struct TokenSlot {
+  long long *offset; ///< element offset of the token's K and V rows for this KV head
+  TokenRecords records;
+
+  __device__ __forceinline__ TokenSlot(char *shared, int slot)
+      : offset(reinterpret_cast<long long *>(shared + SharedLayout<Config>::kTokenOffset) +
+               slot * Config::kTileKv),
+        records(shared + SharedLayout<Config>::kRecordOffset + slot * Config::kTileKv * TokenRecords::kBytes,
+                Config::kTileKv) {}
+};
+
+template <class Config, class Variant> class Attend {
+  using Layout = SharedLayout<Config>;
+  using Rows = RowLayout<Config::kHeadDim>;
+  using Element = typename Config::Element;
+  using Output = typename Config::Output;
+  using Params = typename Variant::Params;
+
+  static constexpr int kThreads = 32 * Config::kWarps;
+  static constexpr int kRowWarps = Config::kTileQ / 16;
+  static constexpr int kTokenWarps = Config::kWarps / kRowWarps;
+  static constexpr int kGroups = Config::kTileKv / 16 / kTokenWarps; ///< of 16 tokens, for each warp
+  static constexpr int kSteps = Config::kHeadDim / 16;               ///< k-steps of q.k, column pairs of p.v
+  static constexpr int kColumns = Rows::kColumns;
+
+  static_assert(Config::kTileQ % 16 == 0 && Config::kRatio <= Config::kTileQ, "a query's rows fit the tile");
+  static_assert(Config::kWarps % kRowWarps == 0, "warps split the rows evenly");
+  static_assert(Config::kTileKv % (16 * kTokenWarps) == 0, "warps split the tokens evenly");
+  static_assert(Config::kTileKv <= kThreads, "one thread a token record");
+  static_assert(Config::kStages >= 2 && Config::kHeadDim % 16 == 0);
+
+public:
+  static __device__ __forceinline__ void run(const abi::AttendArgs &args, const Params &params) {
+    char *shared = ptx::dynamicShared<128>();
+    const int units = args.itemCount * Config::kKvHeads;
+    askForPlan(args, threadIdx.x, kThreads);
+    for (int unit = blockIdx.x; unit < units; unit += gridDim.x) {
+      const abi::Item item = args.items[args.itemBegin + unit / Config::kKvHeads];
+      if (item.tokens == 0)
+        break;
+      Attend attend(args, params, shared, item, unit % Config::kKvHeads);
+      attend.walk();
+      attend.join();
+      // The ring is written again. After the last unit, too: asking which is the last costs a register that
+      // head dim 192 does not have on sm_100.
+      __syncthreads();
+    }
+  }
+
+private:
+  __device__ __forceinline__ Attend(const abi::AttendArgs &args, const Params &params, char *shared,
+                                    const abi::Item &item, int kvHead)
+      : args_(args), shared_(shared), base_(ptx::sharedAddress(shared)), item_(item), kvHead_(kvHead),
+        lane_(threadIdx.x % 32), rowWarp_(threadIdx.x / 32 % kRowWarps),
+        tokenWarp_(threadIdx.x / 32 / kRowWarps), rows_(args, params, item_, kvHead, rowWarp_ * 16),
+        softmax_(WarpRows<Config, Variant>::kUnit) {}
+
+  // --- queries ---------------------------------------------------------------------------------
+
+  __device__ __forceinline__ void loadQueries() {
+    if constexpr (Layout::kQueryInRegisters) {
+      rows_.loadQueries(query_);
+    } else {
+      for (int i = threadIdx.x; i < Config::kTileQ * kColumns; i += kThreads) {
+        const int row = i / kColumns, column = i % kColumns;
+        ptx::cpAsync16(base_ + Layout::kQueryOffset + Rows::offset(row, column),
+                       rows_.queryRow(rows_.clamped(row)) + column * 8);
+      }
+    }
+  }
+
+  __device__ __forceinline__ void queryFragment(int k, unsigned (&a)[4]) const {
+    if constexpr (Layout::kQueryInRegisters) {
+#pragma unroll
+      for (int i = 0; i < 4; ++i)
+        a[i] = query_[k][i];
+    } else {
+      const int row = rowWarp_ * 16 + lane_ % 16;
+      ptx::ldmatrix4(a, base_ + Layout::kQueryOffset + Rows::offset(row, 2 * k + lane_ / 16));
+    }
+  }
+
+  // --- the ring --------------------------------------------------------------------------------
+
+  __device__ __forceinline__ TokenSlot<Config> tokenSlot(int tile) const {
+    return TokenSlot<Config>(shared_, tile % Layout::kTokenSlots);
+  }
+
+  __device__ __forceinline__ void store(const TokenCursor<Config> &cursor,
+                                        const TokenSlot<Config> &slot) const {
+    slot.offset[threadIdx.x] = cursor.offset(args_);
+    cursor.record(slot.records, threadIdx.x);
+  }
+
+  __device__ __forceinline__ void startCopies(int tile) const {
+    const TokenSlot<Config> slot = tokenSlot(tile);
+    const unsigned keys = base_ + tile % Config::kStages * Layout::kTileBytes;
+    const Element *k = static_cast<const Element *>(args_.k), *v = static_cast<const Element *>(args_.v);
+    constexpr int kPieces = Config::kTileKv * kColumns;
+#pragma unroll
+    for (int i = 0; i < (kPieces + kThreads - 1) / kThreads; ++i) {
+      const int piece = i * kThreads + threadIdx.x;
+      if (kPieces % kThreads == 0 || piece < kPieces) {
+        const int token = piece / kColumns, column = piece % kColumns;
+        const long long offset = slot.offset[token] + column * 8;
+        const unsigned place = keys + Rows::offset(token, column);
+        ptx::cpAsync16(place, k + offset);
+        ptx::cpAsync16(place + Layout::kValueOffset, v + offset);
+      }
+    }
+  }
+
+  __device__ __forceinline__ void walk() {
+    const int tiles = (item_.tokens + Config::kTileKv - 1) / Config::kTileKv;
+    const bool recorder = threadIdx.x < Config::kTileKv;
+    TokenCursor<Config> cursor(args_, item_, kvHead_, threadIdx.x % Config::kTileKv);
+    if (recorder) {
+      for (int tile = 0; tile < Config::kStages && tile < tiles; ++tile) {
+        cursor.fetch(args_);
+        store(cursor, tokenSlot(tile));
+      }
+    }
+    __syncthreads();
+    if constexpr (!Layout::kQueryInRegisters)
+      loadQueries(); // part of the first group
+#pragma unroll
+    for (int tile = 0; tile < Config::kStages - 1; ++tile) {
+      if (tile < tiles)
+        startCopies(tile);
+      ptx::cpAsyncCommit();
+    }
+    if constexpr (Layout::kQueryInRegisters)
+      loadQueries();
+    rows_.loadQueryFacts(); // while the copies are on their way
+
+    for (int tile = 0; tile < tiles; ++tile) {
+      ptx::cpAsyncWait<Config::kStages - 2>();
+      __syncthreads();
+      if (tile + Config::kStages - 1 < tiles)
+        startCopies(tile + Config::kStages - 1);
+      ptx::cpAsyncCommit();
+      const bool records = recorder && tile + Config::kStages < tiles;
+      if (records)
+        cursor.fetch(args_);
+      computeTile(tile);
+      if (records)
+        store(cursor, tokenSlot(tile + Config::kStages));
+    }
+    if constexpr (!Variant::kSigmoid)
+      softmax_.finish();
+  }
+
+  // --- one tile --------------------------------------------------------------------------------
+
+  __device__ __forceinline__ void computeTile(int tile) {
+    const TokenRecords tokens = tokenSlot(tile).records;
+    const unsigned keys = base_ + tile % Config::kStages * Layout::kTileBytes;
+    const unsigned values = keys + Layout::kValueOffset;
+
+    Fragment<2 * kGroups> s;
+    bool seen[kGroups];
+    bool anySeen = false;
+#pragma unroll
+    for (int g = 0; g < kGroups; ++g) {
+      const int group = tokenWarp_ * kGroups + g;
+      const auto state = rows_.visibility(tokens, group);
+      seen[g] = state != rows_.kHidden;
+      anySeen = anySeen || seen[g];
+      Fragment<2> &scores = s.template part<2>(2 * g);
+      scores.forEach([&](float &x, int, int) { x = seen[g] ? 0.f : -kInfinity; });
+      if (!seen[g])
+        continue;
+      multiplyKeys(keys, group, scores);
+      rows_.template score<1>(tokens, group, scores);
+      if (state == rows_.kCut)
+        rows_.hide(tokens, group, scores);
+    }
+    if (!anySeen)
+      return;
+
+    if constexpr (Variant::kSigmoid) {
+      s.forEach([](float &x, int, int) { x = sigmoidWeight(x); });
+    } else {
+      float rescale[2];
+      softmax_.step(s, rescale);
+      out_.scaleRows(rescale);
+    }
+#pragma unroll
+    for (int g = 0; g < kGroups; ++g) {
+      if (seen[g])
+        multiplyValues(values, tokenWarp_ * kGroups + g, s.template part<2>(2 * g));
+    }
+  }
+
+  /// s += q . k for 16 tokens: two n8 tiles from one ldmatrix a k-step.
+  __device__ __forceinline__ void multiplyKeys(unsigned keys, int group, Fragment<2> &s) const {
+    const int token = group * 16 + lane_ % 8 + lane_ / 16 * 8;
+#pragma unroll
+    for (int k = 0; k < kSteps; ++k) {
+      unsigned a[4], b[4];
+      queryFragment(k, a);
+      ptx::ldmatrix4(b, keys + Rows::offset(token, 2 * k + lane_ / 8 % 2));
+      ptx::mma16816<Element>(s.tile[0], a, b[0], b[1]);
+      ptx::mma16816<Element>(s.tile[1], a, b[2], b[3]);
+    }
+  }
+
+  /// out += p . v for 16 tokens.
+  __device__ __forceinline__ void multiplyValues(unsigned values, int group, const Fragment<2> &weights) {
+    unsigned p[4];
+    packOperand<Element>(weights, p);
+    const int token = group * 16 + lane_ % 16;
+#pragma unroll
+    for (int k = 0; k < kSteps; ++k) {
+      unsigned b[4];
+      ptx::ldmatrix4Transposed(b, values + Rows::offset(token, 2 * k + lane_ / 16));
+      ptx::mma16816<Element>(out_.tile[2 * k], p, b[0], b[1]);
+      ptx::mma16816<Element>(out_.tile[2 * k + 1], p, b[2], b[3]);
+    }
+  }
+
+  // --- the end of a unit -----------------------------------------------------------------------
+
+  /// Joins the warps that split the tokens, normalises, and writes the output or a partial. Everything
+  /// passes through shared memory, also where nothing is joined: the stores become 8 or 16 bytes wide.
+  __device__ __forceinline__ void join() {
+    __syncthreads(); // the ring is free
+    float *accumulators = reinterpret_cast<float *>(shared_);
+    float *facts = accumulators + Config::kWarps * 16 * Layout::kJoinStride;
+#pragma unroll
+    for (int r = 0; r < 2; ++r) {
+      const int row = tokenWarp_ * Config::kTileQ + rows_.row(r);
+#pragma unroll
+      for (int n = 0; n < 2 * kSteps; ++n)
+        *reinterpret_cast<float2 *>(accumulators + row * Layout::kJoinStride + n * 8 +
+                                    fragmentColumn(lane_)) =
+            make_float2(out_.tile[n][2 * r], out_.tile[n][2 * r + 1]);
+      if (isFirstOfRow(lane_)) {
+        facts[2 * row] = softmax_.maximum[r];
+        facts[2 * row + 1] = softmax_.sum[r];
+      }
+    }
+    __syncthreads();
+
+    constexpr int kPieces = Config::kHeadDim / 4;
+    const int rows = item_.queryCount * Config::kRatio;
+    for (int i = threadIdx.x; i < rows * kPieces; i += kThreads) {
+      const int row = i / kPieces, column = i % kPieces * 4;
+      float weight[kTokenWarps];
+      float lse = 0.f;
+      if constexpr (Variant::kSigmoid) {
+#pragma unroll
+        for (int w = 0; w < kTokenWarps; ++w)
+          weight[w] = 1.f;
+      } else {
+        lse = joinWeights(facts, row, weight);
+      }
+      float4 total = make_float4(0.f, 0.f, 0.f, 0.f);
+#pragma unroll
+      for (int w = 0; w < kTokenWarps; ++w) {
+        const float4 part = *reinterpret_cast<const float4 *>(
+            accumulators + (w * Config::kTileQ + row) * Layout::kJoinStride + column);
+        total.x += weight[w] * part.x;
+        total.y += weight[w] * part.y;
+        total.z += weight[w] * part.z;
+        total.w += weight[w] * part.w;
+      }
+      write(row, column, total, lse);
+    }
+  }
+
+  /// The factor of each warp's accumulators in the row's normalised result; returns the natural lse.
+  __device__ __forceinline__ float joinWeights(const float *facts, int row,
+                                               float (&weight)[kTokenWarps]) const {
+    float top = -kInfinity;
+#pragma unroll
+    for (int w = 0; w < kTokenWarps; ++w)
+      top = fmaxf(top, facts[2 * (w * Config::kTileQ + row)]);
+    const float shift = top == -kInfinity ? 0.f : top * WarpRows<Config, Variant>::kUnit;
+    float sum = 0.f;
+#pragma unroll
+    for (int w = 0; w < kTokenWarps; ++w) {
+      weight[w] = ptx::exp2Fast(
+          fmaf(facts[2 * (w * Config::kTileQ + row)], WarpRows<Config, Variant>::kUnit, -shift));
+      sum += weight[w] * facts[2 * (w * Config::kTileQ + row) + 1];
+    }
+    const float inverse = sum > 0.f ? 1.f / sum : 0.f;
+#pragma unroll
+    for (int w = 0; w < kTokenWarps; ++w)
+      weight[w] *= inverse;
+    return (shift + ptx::log2Fast(sum)) * kLn2; // no key: 0 + -inf
+  }
+
+  __device__ __forceinline__ void write(int row, int column, const float4 &value, float lse) const {
+    if (item_.partialBegin < 0) {
+      const long long place = rows_.place(row);
+      *reinterpret_cast<uint2 *>(static_cast<Output *>(args_.out) + place * Config::kHeadDim + column) =
+          make_uint2(ptx::pack2<Output>(value.x, value.y), ptx::pack2<Output>(value.z, value.w));
+      if (Config::kWithLse && column == 0 && args_.lse != nullptr)
+        args_.lse[place] = lse;
+    } else {
+      const long long place =
+          static_cast<long long>(item_.partialBegin + row / Config::kRatio) * Config::kQueryHeads +
+          rows_.headOf(row);
+      using P = Partial<Config>;
+      *reinterpret_cast<uint2 *>(static_cast<P *>(args_.partialOut) + place * Config::kHeadDim + column) =
+          make_uint2(ptx::pack2<P>(value.x, value.y), ptx::pack2<P>(value.z, value.w));
+      if (column == 0)
+        args_.partialLse[place] = lse;
+    }
+  }
+
+  const abi::AttendArgs &args_;
+  char *shared_;
+  const unsigned base_;
+  const abi::Item item_;
+  const int kvHead_, lane_, rowWarp_, tokenWarp_;
+  WarpRows<Config, Variant> rows_;
+  unsigned query_[Layout::kQueryInRegisters ? kSteps : 1][4];
+  OnlineSoftmax softmax_;
+  Fragment<2 * kSteps> out_{};
+};
+
+} // namespace deft::sm80

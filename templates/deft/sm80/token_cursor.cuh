@@ -1,0 +1,83 @@
+#pragma once
+
+#include "deft/abi.h"
+#include "deft/any_family/warp_rows.cuh"
+
+/// From the runs of an item to the tokens of a tile: where each lies in the cache and who sees it.
+namespace deft::sm80 {
+
+/// One thread's walk over the tokens of an item, one of each tile. `fetch` starts the loads
+/// and the other calls use them, so that a caller can do a tile's work in between.
+template <class Config> class TokenCursor {
+public:
+  __device__ __forceinline__ TokenCursor(const abi::AttendArgs &args, const abi::Item &item, int kvHead,
+                                         int first)
+      : runs_(args.runs + item.runBegin), lastRun_(item.runCount - 1), tokens_(item.tokens), next_(first),
+        headOffset_(kvHead * args.cache.headStride) {
+    run_ = runs_[0];
+  }
+
+  /// Starts on the thread's next token; past the item's end it stays on the last one, hidden.
+  __device__ __forceinline__ void fetch(const abi::AttendArgs &args) {
+    const int token = next_ < tokens_ ? next_ : tokens_ - 1;
+    hidden_ = next_ >= tokens_;
+    next_ += Config::kTileKv;
+    if (token >= run_.begin + run_.tokens)
+      seek(token);
+    place_ = run_.location + (token - run_.begin);
+    position_ = run_.position + (token - run_.begin);
+    if constexpr (Config::kPageSize > 0)
+      page_ = args.pageTable[static_cast<unsigned>(place_) / Config::kPageSize];
+  }
+
+  /// Element offset of the token's K and V rows.
+  __device__ __forceinline__ long long offset(const abi::AttendArgs &args) const {
+    if constexpr (Config::kPageSize > 0)
+      return headOffset_ + page_ * args.cache.pageStride +
+             static_cast<int>(static_cast<unsigned>(place_) % Config::kPageSize) * args.cache.tokenStride;
+    else
+      return headOffset_ + place_ * args.cache.tokenStride;
+  }
+
+  __device__ __forceinline__ void record(const TokenRecords &records, int index) const {
+    records.visible[index] = hidden_ ? 0u : static_cast<unsigned>(run_.queryBegin | run_.queryEnd << 16);
+    records.position[index] = position_;
+    records.depth[index] = run_.depth;
+  }
+
+private:
+  /// Runs are not empty, so the run of a token that is a stride further on is at most that many runs
+  /// away. The stride doubles from the next run on: one load where runs are longer than a tile, and no
+  /// more than twice the bisection's where every token is a run of its own.
+  __device__ __forceinline__ void seek(int token) {
+    int low = index_ + 1, stride = 1;
+    while (low + stride <= lastRun_ && runs_[low + stride].begin <= token) {
+      low += stride;
+      stride *= 2;
+    }
+    int high = low + stride - 1;
+    high = high < lastRun_ ? high : lastRun_;
+    while (low < high) {
+      const int middle = (low + high + 1) / 2;
+      if (runs_[middle].begin <= token)
+        low = middle;
+      else
+        high = middle - 1;
+    }
+    index_ = low;
+    run_ = runs_[low];
+  }
+
+  const abi::Run *runs_;
+  int lastRun_;
+  int tokens_;
+  int next_;
+  long long headOffset_;
+  int index_ = 0;
+  abi::Run run_;
+  int place_ = 0, position_ = 0;
+  long long page_ = 0;
+  bool hidden_ = false;
+};
+
+} // namespace deft::sm80

@@ -1,0 +1,250 @@
+#pragma once
+
+#include "tests/device/Words.h"
+
+#include "deft/any_family/warp_rows.cuh"
+#include "deft/ptx/tensor_copy.cuh"
+#include "tests/device/RandomItem.h"
+
+#include <gtest/gtest.h>
+
+#include <numeric>
+
+namespace deft::test {
+
+/// A launch of an attend kernel on random items and random numbers, and what has to come of it, in double
+/// precision and one token after the other. The largest error of a result is that of rounding to the type; a
+/// token that is missed or seen twice shows in the logarithm of a row's sum.
+template <class Config, class Variant> class AttendCase {
+  using Element = typename Config::Element;
+  static constexpr int kDim = Config::kHeadDim, kHeads = Config::kQueryHeads, kKvHeads = Config::kKvHeads;
+  static constexpr int kPage = Config::kPageSize;
+  static constexpr int kPlaces = 640; ///< tokens of the cache
+
+public:
+  AttendCase(unsigned seed, const typename Variant::Params &params)
+      : seed_(seed), params_(params), random_(seed), k_(kPlaces * kKvHeads * kDim + 8), v_(k_.size()),
+        pageTable_(kPlaces / std::max(kPage, 1)) {
+    fill(k_);
+    fill(v_);
+    std::iota(pageTable_.begin(), pageTable_.end(), 0);
+    if (draw(random_, 0, 1) == 0) // pages in no order, or as they lie
+      std::shuffle(pageTable_.begin(), pageTable_.end(), random_);
+    args_.pageTable = pageTable_.data();
+    args_.cache = {std::max(kPage, 1) * kKvHeads * kDim, kKvHeads * kDim, kDim};
+    args_.k = aligned(k_);
+    args_.v = aligned(v_);
+  }
+
+  std::mt19937 &random() { return random_; }
+  static constexpr int places() { return kPlaces; }
+
+  void add(TestItem made) {
+    made.item.queryBegin = queries_;
+    made.item.partialBegin = draw(random_, 0, 1) == 0 ? -1 : partials_;
+    if (made.item.partialBegin >= 0)
+      partials_ += made.item.queryCount;
+    queries_ += made.item.queryCount;
+    for (abi::Run &run : made.runs) // positions about those of queries, so that masks cut some
+      run.position %= 700;
+    items_.push_back(std::move(made));
+  }
+
+  /// Items of no tokens that end the list, as in a captured graph's launch.
+  void addEnd() { add(TestItem{}); }
+
+  /// What a driver makes of the cache: boxes of 16 and of 32 tokens, and whole tiles (abi::AttendArgs).
+  void giveMaps() {
+    args_.hasMaps = 1;
+    const long long tokens = kPage > 1 ? kPage : kPlaces;
+    const long long tokenBytes = 2 * (kPage == 1 ? args_.cache.pageStride : args_.cache.tokenStride);
+    for (auto *boxes : {&kBoxes_, &vBoxes_}) {
+      const void *tensor = boxes == &kBoxes_ ? args_.k : args_.v;
+      for (int box = 0; box < 3; ++box) {
+        CopyBox &made = (*boxes)[static_cast<std::size_t>(box)];
+        made.tensor = static_cast<const std::byte *>(tensor);
+        made.rank = 0;
+        const auto dimension = [&](long long size, long long bytes, int taken) {
+          made.size[made.rank] = size;
+          made.strideBytes[made.rank] = bytes;
+          made.box[made.rank++] = taken;
+        };
+        if (box < 2) {
+          dimension(kDim, 2, 64);
+          dimension(kKvHeads, 2 * args_.cache.headStride, 1);
+          dimension(tokens, tokenBytes, 16 << box);
+        } else {
+          dimension(64, 2, 64);
+          dimension(tokens, tokenBytes, 64);
+          dimension(kDim / 64, 128, kDim / 64);
+          dimension(kKvHeads, 2 * args_.cache.headStride, 1);
+        }
+        if (kPage > 1)
+          dimension(kPlaces / kPage, 2 * args_.cache.pageStride, 1);
+        (boxes == &kBoxes_ ? args_.kBoxes : args_.vBoxes)[box] = made.map();
+      }
+    }
+  }
+
+  /// Launches `kernel(args, params)` by so many blocks and compares all that it has written.
+  template <class Kernel> void check(unsigned blocks, unsigned sharedBytes, Kernel &&kernel) {
+    prepare();
+    for (unsigned block = 0; block < blocks; ++block)
+      ASSERT_EQ(runBlock({.threads = 32 * Config::kWarps,
+                          .block = block,
+                          .blocks = blocks,
+                          .sharedBytes = sharedBytes,
+                          .seed = seed_},
+                         [&] { kernel(args_, params_); }),
+                "")
+          << "seed " << seed_ << " block " << block;
+    for (const TestItem &made : items_)
+      if (made.item.tokens > 0)
+        compare(made);
+  }
+
+private:
+  static const std::uint16_t *aligned(const std::vector<std::uint16_t> &values) {
+    return reinterpret_cast<const std::uint16_t *>((reinterpret_cast<std::uintptr_t>(values.data()) + 15) /
+                                                   16 * 16);
+  }
+  void fill(std::vector<std::uint16_t> &values) {
+    std::normal_distribution<float> normal;
+    for (std::uint16_t &value : values)
+      value = static_cast<std::uint16_t>(ptx::pack2<Element>(normal(random_), 0.f));
+  }
+
+  void prepare() {
+    const auto queries = static_cast<std::size_t>(queries_);
+    caller_.resize(queries);
+    std::iota(caller_.begin(), caller_.end(), 0);
+    std::shuffle(caller_.begin(), caller_.end(), random_);
+    queryPos_.resize(queries);
+    for (int &position : queryPos_)
+      position = draw(random_, 0, 700);
+    q_.resize(queries * kHeads * kDim + 8);
+    fill(q_);
+    constexpr std::uint16_t kUnwritten = 0x7fff;
+    out_.assign(queries * kHeads * kDim + 8, kUnwritten);
+    lse_.assign(queries * kHeads, 12345.f);
+    partialOut_.assign(static_cast<std::size_t>(partials_) * kHeads * kDim + 8, kUnwritten);
+    partialLse_.assign(static_cast<std::size_t>(partials_) * kHeads, 12345.f);
+    list_.clear();
+    runs_.clear();
+    for (TestItem &made : items_) {
+      list_.push_back(made.item);
+      list_.back().runBegin += static_cast<int>(runs_.size());
+      runs_.insert(runs_.end(), made.runs.begin(), made.runs.end());
+    }
+    args_.items = list_.data();
+    args_.itemCount = static_cast<int>(list_.size());
+    args_.runs = runs_.data();
+    args_.callerIndex = caller_.data();
+    args_.queryPos = queryPos_.data();
+    args_.q = aligned(q_);
+    args_.out = const_cast<std::uint16_t *>(aligned(out_));
+    args_.lse = lse_.data();
+    args_.partialOut = const_cast<std::uint16_t *>(aligned(partialOut_));
+    args_.partialLse = partialLse_.data();
+  }
+
+  double element(const std::uint16_t *values, long long at) const {
+    return ptx::toFloat<Element>(values[at]);
+  }
+
+  /// Of a token of the cache for a KV head.
+  long long rowOf(int place, int kvHead) const {
+    const int page = std::max(kPage, 1);
+    const long long token =
+        kPage > 0 ? pageTable_[static_cast<std::size_t>(place / page)] * page + place % page : place;
+    return (token * kKvHeads + kvHead) * kDim;
+  }
+
+  void compare(const TestItem &made) {
+    const std::vector<ItemToken> tokens = made.tokens();
+    for (int query = 0; query < made.item.queryCount; ++query) {
+      const int at = made.item.queryBegin + query, caller = caller_[static_cast<std::size_t>(at)];
+      for (int head = 0; head < kHeads; ++head) {
+        const int kvHead = head / Config::kRatio, qPos = queryPos_[static_cast<std::size_t>(at)];
+        const typename Variant::Row row = Variant::row(params_, qPos, head, kvHead, caller);
+        std::vector<double> scores;
+        std::vector<long long> rows;
+        for (const ItemToken &token : tokens) {
+          if (query < token.queryBegin || query >= token.queryEnd)
+            continue;
+          if constexpr (Variant::kHasMask)
+            if (!Variant::mask(params_, row, token.position, token.depth, kvHead))
+              continue;
+          rows.push_back(rowOf(token.place, kvHead));
+          double product = 0;
+          for (int d = 0; d < kDim; ++d)
+            product += element(aligned(q_), (static_cast<long long>(caller) * kHeads + head) * kDim + d) *
+                       element(aligned(k_), rows.back() + d);
+          scores.push_back(product * Variant::kScale);
+          if constexpr (Variant::kHasScore)
+            scores.back() = Variant::score(params_, row, static_cast<float>(scores.back()), token.position,
+                                           token.depth, kvHead);
+        }
+        const bool isPartial = made.item.partialBegin >= 0;
+        const long long place =
+            (isPartial ? static_cast<long long>(made.item.partialBegin + query) : caller) * kHeads + head;
+        compareRow(scores, rows, isPartial, place);
+        if (::testing::Test::HasFailure()) {
+          ADD_FAILURE() << "seed " << seed_ << " query " << query << " of " << made.item.queryCount
+                        << " head " << head << " tokens " << rows.size() << " of " << made.item.tokens;
+          return;
+        }
+      }
+    }
+  }
+
+  void compareRow(const std::vector<double> &scores, const std::vector<long long> &rows, bool isPartial,
+                  long long place) const {
+    double top = -1e300, sum = 0;
+    for (double score : scores)
+      top = std::max(top, score);
+    std::vector<double> weights;
+    for (double score : scores) {
+      weights.push_back(Variant::kSigmoid ? 1 / (1 + std::exp(-score)) : std::exp(score - top));
+      sum += weights.back();
+    }
+    const bool isEmpty = scores.empty();
+    constexpr double kRounding = std::is_same_v<Element, bf16> ? 1.0 / 128 : 1.0 / 1024;
+    const std::uint16_t *results = aligned(isPartial ? partialOut_ : out_) + place * kDim;
+    for (int d = 0; d < kDim; ++d) {
+      double want = 0, size = 0;
+      for (std::size_t t = 0; t < rows.size(); ++t) {
+        const double part = weights[t] * element(aligned(v_), rows[t] + d);
+        want += part;
+        size += std::abs(part);
+      }
+      const double by = Variant::kSigmoid || isEmpty ? 1 : sum;
+      const double got = isPartial ? ptx::toFloat<Partial<Config>>(results[d])
+                                   : ptx::toFloat<typename Config::Output>(results[d]);
+      ASSERT_NEAR(got, want / by, kRounding * (size / by) + 1e-6) << "column " << d;
+    }
+    if (!Variant::kSigmoid) {
+      const float lse = (isPartial ? partialLse_ : lse_)[static_cast<std::size_t>(place)];
+      if (isEmpty) {
+        ASSERT_EQ(lse, -kInfinity);
+      } else {
+        ASSERT_NEAR(lse, top + std::log(sum), 1e-4);
+      }
+    }
+  }
+
+  const unsigned seed_;
+  const typename Variant::Params params_;
+  std::mt19937 random_;
+  std::vector<std::uint16_t> q_, k_, v_, out_, partialOut_;
+  std::vector<float> lse_, partialLse_;
+  std::vector<int> pageTable_, caller_, queryPos_;
+  std::vector<TestItem> items_;
+  std::vector<abi::Item> list_;
+  std::vector<abi::Run> runs_;
+  std::array<CopyBox, 3> kBoxes_, vBoxes_;
+  abi::AttendArgs args_{};
+  int queries_ = 0, partials_ = 0;
+};
+
+} // namespace deft::test

@@ -1,0 +1,221 @@
+#include "tests/device/Block.h"
+
+#include <algorithm>
+#include <numeric>
+#include <sstream>
+#include <stdexcept>
+#include <ucontext.h>
+#include <utility>
+
+#if defined(__SANITIZE_ADDRESS__)
+#include <sanitizer/common_interface_defs.h>
+#endif
+#if defined(__SANITIZE_THREAD__)
+#include <sanitizer/tsan_interface.h>
+#endif
+
+namespace deft::test {
+
+namespace {
+
+Block *running = nullptr;
+constexpr std::size_t kStackBytes =
+    512 * 1024;                              ///< kernels hold hundreds of registers, and sanitizers pad them
+constexpr unsigned kGuardBytes = 4096;       ///< behind shared memory: nobody may write there
+constexpr auto kUnwritten = std::byte{0xff}; ///< no number in any float
+
+/// Ends a thread whose block has failed.
+struct Ended {};
+
+} // namespace
+
+struct Block::Fiber {
+  ucontext_t context{};
+  std::unique_ptr<char[]> stack;
+  bool isDone = false;
+  const unsigned *counter = nullptr; ///< null: can go on
+  unsigned seen = 0;
+  std::string waitsFor;
+#if defined(__SANITIZE_ADDRESS__)
+  void *fakeStack = nullptr;
+  const void *bottom = nullptr;
+  std::size_t bytes = 0;
+#endif
+#if defined(__SANITIZE_THREAD__)
+  void *tsan = nullptr;
+#endif
+
+  bool canRun() const { return !isDone && (!counter || *counter != seen); }
+};
+
+Block &Block::now() { return *running; }
+
+Block::Block(const BlockShape &shape, const std::function<void()> &thread)
+    : shape_(shape), thread_(thread), random_(shape.seed), warps_((shape.threads + kLanes - 1) / kLanes),
+      groups_(shape.threads, std::deque<std::vector<Copy>>(1)) {
+  // Room for the largest alignment that is asked for; addresses begin at a multiple of all of them.
+  constexpr unsigned kAlignment = 1024;
+  std::size_t bytes = kAlignment + shape.sharedBytes + kGuardBytes + kAlignment;
+  memory_ = std::make_unique<std::byte[]>(bytes);
+  std::fill_n(memory_.get(), bytes, kUnwritten);
+  void *base = memory_.get();
+  sharedBase_ = static_cast<std::byte *>(std::align(kAlignment, 1, base, bytes));
+}
+
+Block::~Block() {
+#if defined(__SANITIZE_THREAD__)
+  for (auto &fiber : fibers_)
+    __tsan_destroy_fiber(fiber->tsan);
+#endif
+}
+
+std::string runBlock(const BlockShape &shape, const std::function<void()> &thread) {
+  Block block(shape, thread);
+  running = &block;
+  std::string failure = block.run();
+  running = nullptr;
+  return failure;
+}
+
+// --- fibers ------------------------------------------------------------------------------------------
+
+void Block::enter() {
+  Block &block = now();
+  Fiber &self = *block.fibers_[place.thread.x];
+#if defined(__SANITIZE_ADDRESS__)
+  __sanitizer_finish_switch_fiber(nullptr, &block.scheduler_->bottom, &block.scheduler_->bytes);
+#endif
+  try {
+    if (!block.failure_.empty())
+      throw Ended{};
+    block.thread_();
+    for (std::vector<Copy> &group : block.groups_[place.thread.x])
+      block.land(group);
+  } catch (const Ended &) { // what the thread held is gone by now
+  }
+  self.isDone = true;
+  block.switchTo(self, *block.scheduler_);
+}
+
+void Block::switchTo(Fiber &from, Fiber &to) {
+#if defined(__SANITIZE_ADDRESS__)
+  const bool leavesForGood = from.isDone;
+  __sanitizer_start_switch_fiber(leavesForGood ? nullptr : &from.fakeStack, to.bottom, to.bytes);
+#endif
+#if defined(__SANITIZE_THREAD__)
+  __tsan_switch_to_fiber(to.tsan, 0);
+#endif
+  swapcontext(&from.context, &to.context);
+#if defined(__SANITIZE_ADDRESS__)
+  const void *bottom = nullptr;
+  std::size_t bytes = 0;
+  __sanitizer_finish_switch_fiber(from.fakeStack, &bottom, &bytes);
+#endif
+}
+
+void Block::resume(unsigned thread) {
+  Fiber &fiber = *fibers_[thread];
+  fiber.counter = nullptr;
+  place = {{thread}, {shape_.block}, {shape_.blocks}};
+  switchTo(*scheduler_, fiber);
+}
+
+bool Block::runRound() {
+  std::vector<unsigned> order(shape_.threads);
+  std::iota(order.begin(), order.end(), 0u);
+  if (shape_.seed != 0)
+    std::shuffle(order.begin(), order.end(), random_);
+  bool hasRun = false;
+  for (unsigned thread : order) {
+    if (!fibers_[thread]->canRun())
+      continue;
+    resume(thread);
+    hasRun = true;
+    if (!failure_.empty())
+      break;
+  }
+  return hasRun;
+}
+
+std::string Block::run() {
+  scheduler_ = std::make_unique<Fiber>();
+#if defined(__SANITIZE_THREAD__)
+  scheduler_->tsan = __tsan_get_current_fiber();
+#endif
+  for (unsigned thread = 0; thread < shape_.threads; ++thread) {
+    Fiber &fiber = *fibers_.emplace_back(std::make_unique<Fiber>());
+    fiber.stack.reset(new char[kStackBytes]); // pages that are not touched cost nothing
+    getcontext(&fiber.context);
+    fiber.context.uc_stack.ss_sp = fiber.stack.get();
+    fiber.context.uc_stack.ss_size = kStackBytes;
+    makecontext(&fiber.context, &Block::enter, 0);
+#if defined(__SANITIZE_ADDRESS__)
+    fiber.bottom = fiber.stack.get();
+    fiber.bytes = kStackBytes;
+#endif
+#if defined(__SANITIZE_THREAD__)
+    fiber.tsan = __tsan_create_fiber(0);
+#endif
+  }
+  const auto areAllDone = [&] {
+    return std::all_of(fibers_.begin(), fibers_.end(), [](const auto &fiber) { return fiber->isDone; });
+  };
+  while (failure_.empty() && !areAllDone()) {
+    const bool hasRun = runRound();
+    if (inFlight_.empty()) {
+      if (!hasRun)
+        failure_ = "nobody can go on: " + whoWaits();
+    } else if (!hasRun || (shape_.seed % 2 == 1 && random_() % 4 == 0)) {
+      landOne();
+    }
+  }
+  for (unsigned thread = 0; thread < shape_.threads && !failure_.empty(); ++thread)
+    if (!fibers_[thread]->isDone)
+      resume(thread); // to its end
+  while (failure_.empty() && !inFlight_.empty())
+    landOne();
+  if (!failure_.empty())
+    return failure_;
+  for (const NamedBarrier &barrier : named_)
+    if (barrier.arrived != 0)
+      return "threads have arrived at a barrier that nobody completes";
+  const std::byte *guard = sharedBase_ + sharedBegin_ + shape_.sharedBytes;
+  if (!std::all_of(guard, guard + kGuardBytes, [](std::byte b) { return b == kUnwritten; }))
+    return "something was written behind the block's shared memory";
+  return "";
+}
+
+std::string Block::whoWaits() const {
+  std::map<std::string, std::vector<unsigned>> threads;
+  for (unsigned thread = 0; thread < shape_.threads; ++thread)
+    if (!fibers_[thread]->isDone)
+      threads[fibers_[thread]->waitsFor].push_back(thread);
+  std::ostringstream text;
+  for (const auto &[what, waiting] : threads)
+    text << (text.str().empty() ? "" : "; ") << waiting.size() << " threads, thread " << waiting.front()
+         << " first, wait for " << what;
+  return text.str();
+}
+
+void Block::fail(const std::string &what) {
+  if (isLanding_)
+    throw std::runtime_error("a copy lands: " + what); // no thread is running
+  failure_ = "thread " + std::to_string(place.thread.x) + ": " + what;
+  throw Ended{};
+}
+
+void Block::waitWhile(const unsigned &counter, unsigned seen, std::string what) {
+  const Place mine = place;
+  Fiber &self = *fibers_[mine.thread.x];
+  while (counter == seen) {
+    self.counter = &counter;
+    self.seen = seen;
+    self.waitsFor = what;
+    switchTo(self, *scheduler_);
+    place = mine;
+    if (!failure_.empty())
+      throw Ended{};
+  }
+}
+
+} // namespace deft::test

@@ -1,0 +1,105 @@
+#pragma once
+
+#include "deft/types.cuh"
+
+#include <cmath>
+
+/// Configs and variants as generated files have them, for tests of device code.
+namespace deft::test {
+
+struct DeviceConfig {
+  using Element = f16;
+  using Output = f16;
+  static constexpr int kQueryHeads = 8, kKvHeads = 2, kRatio = 4, kHeadDim = 64;
+  static constexpr bool kWithLse = true;
+  static constexpr int kPageSize = 0;
+  static constexpr bool kIsDealt = false;
+};
+
+/// The sm80 family's blocks: two warps that share 16 rows, each with half of a tile's tokens.
+struct Sm80Config : DeviceConfig {
+  static constexpr int kTileQ = 16, kTileKv = 32, kStages = 2, kWarps = 2;
+};
+
+/// The sm90 family's: one computing warpgroup, or two.
+struct LightConfig : DeviceConfig {
+  static constexpr int kTileQ = 64, kTileKv = 64, kStages = 2, kWarps = 8;
+};
+struct WideConfig : DeviceConfig {
+  static constexpr int kTileQ = 128, kTileKv = 64, kStages = 4, kWarps = 12;
+};
+
+/// Scaled products, and the tree alone says who sees what.
+struct PlainVariant {
+  struct Params {};
+  struct Row {};
+  static constexpr bool kHasMask = false, kHasScore = false, kSigmoid = false;
+  static constexpr bool kReadsDepth = false, kReadsQuery = false;
+  static constexpr float kScale = 0.125f;
+
+  static Row row(const Params &, int, int, int, int) { return {}; }
+  static float score(const Params &, const Row &, float s, int, int, int) { return s; }
+  static bool mask(const Params &, const Row &, int, int, int) { return true; }
+  static TileVisibility tile(const Params &, const TileBounds &) { return {true, true}; }
+};
+
+/// A query sees so many positions up to its own.
+struct WindowVariant : PlainVariant {
+  struct Params {
+    int window;
+  };
+  struct Row {
+    int least, most;
+  };
+  static constexpr bool kHasMask = true;
+
+  static Row row(const Params &p, int qPos, int, int, int) { return {qPos - p.window + 1, qPos}; }
+  static float score(const Params &, const Row &, float s, int, int, int) { return s; }
+  static bool mask(const Params &, const Row &row, int kvPos, int, int) {
+    return kvPos >= row.least && kvPos <= row.most;
+  }
+  static TileVisibility tile(const Params &p, const TileBounds &b) {
+    return {b.qLo - p.window < b.kvHi && b.kvLo <= b.qHi, b.qHi - p.window < b.kvLo && b.kvHi <= b.qLo};
+  }
+};
+
+/// Scores that a cap bounds, and scores with a slope: each in the shorter way that its form has.
+struct CappedVariant : PlainVariant {
+  static constexpr bool kHasScore = true, kIsCapped = true, kHasOneCap = true, kIsSloped = false;
+  static constexpr float kCap = 3.f;
+
+  static float score(const Params &, const Row &, float s, int, int, int) {
+    return kCap * std::tanh(s / kCap);
+  }
+  static ScoreForm form(const Params &, const Row &, int) { return {kCap, 1.f / kCap, 0.f, 0}; }
+};
+struct SlopedVariant : PlainVariant {
+  struct Row {
+    int head, qPos;
+  };
+  static constexpr bool kHasScore = true, kIsCapped = false, kHasOneCap = false, kIsSloped = true;
+
+  static Row row(const Params &, int qPos, int head, int, int) { return {head, qPos}; }
+  static float score(const Params &, const Row &row, float s, int kvPos, int, int) {
+    return s + slopeOf(row) * static_cast<float>(kvPos - row.qPos);
+  }
+  static ScoreForm form(const Params &, const Row &row, int) { return {0.f, 0.f, slopeOf(row), row.qPos}; }
+  static float slopeOf(const Row &row) { return 0.002f * static_cast<float>(row.head + 1); }
+};
+/// A score of no known form, which asks for all that there is.
+struct HookVariant : PlainVariant {
+  struct Row {
+    int qPos;
+  };
+  static constexpr bool kHasScore = true, kIsCapped = false, kHasOneCap = false, kIsSloped = false;
+
+  static Row row(const Params &, int qPos, int, int, int) { return {qPos}; }
+  static float score(const Params &, const Row &row, float s, int kvPos, int depth, int kvHead) {
+    return s * (kvPos < row.qPos ? 0.5f : 1.f) + 0.01f * static_cast<float>(depth + kvHead);
+  }
+};
+struct SigmoidVariant : PlainVariant {
+  static constexpr bool kSigmoid = true;
+};
+
+} // namespace deft::test

@@ -1,0 +1,7 @@
+#pragma once
+
+namespace deft::ptx {
+
+inline void prefetch(const void *) {}
+
+} // namespace deft::ptx

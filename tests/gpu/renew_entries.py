@@ -1,0 +1,189 @@
+#!/usr/bin/env python3
+"""Are tuned configs still of the kernels that run? Where device code has changed and its machine code has not, entries
+are as good as new: compiles the kernels of every entry's config with the device code of a commit and of this tree, and
+compares what the GPU executes, byte by byte, with registers and memory.
+
+    tests/gpu/renew_entries.py --deftc DEFTC --before COMMIT [--before-deftc DEFTC] [--write] CONFIGS.json
+
+Prints what differs, and with --write gives the entries, all of whose kernels are the same, the hash of today's device
+code. Entries whose kernels differ stay stale, and so do entries that were stale before. --before-deftc is for a commit
+whose generated files are others, too. Needs NVRTC (CUDA_HOME, /usr/local/cuda) and no GPU.
+"""
+
+import argparse
+import ctypes
+import hashlib
+import json
+import os
+import pathlib
+import re
+import struct
+import subprocess
+import sys
+import tempfile
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+HASH_DIGITS = 16  # as config_cache::kernelHash has them
+INCLUDE = re.compile(r'#include "([^"]*)"')
+# As runtime/nvrtc passes them, but for the report.
+OPTIONS = ("--std=c++20", "--no-source-include", "--diag-suppress=177", "--frandom-seed=deft")
+
+
+def parse_arguments():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--deftc", required=True)
+    parser.add_argument("--before", required=True, metavar="COMMIT")
+    parser.add_argument("--before-deftc", metavar="DEFTC")
+    parser.add_argument("--write", action="store_true")
+    parser.add_argument("configs", type=pathlib.Path, metavar="CONFIGS.json")
+    return parser.parse_args()
+
+
+def headers_of_tree():
+    folder = ROOT / "templates"
+    return {path.relative_to(folder).as_posix(): path.read_text(encoding="utf-8")
+            for path in sorted(folder.rglob("*")) if path.suffix in (".cuh", ".h")}
+
+
+def headers_of_commit(commit):
+    git = ["git", "-C", str(ROOT)]
+    names = subprocess.run([*git, "ls-tree", "-r", "--name-only", commit, "templates"], check=True, capture_output=True,
+                           text=True).stdout.split()
+    return {name.removeprefix("templates/"):
+            subprocess.run([*git, "show", f"{commit}:{name}"], check=True, capture_output=True, text=True).stdout
+            for name in names if name.endswith((".cuh", ".h"))}
+
+
+def kernel_hash(headers):
+    """config_cache::kernelHash of a GPU: the code of all headers that a family's kernels or a merge reach."""
+    reached, pending = set(), [name for name in headers if re.fullmatch(r"deft/(attend_\w+|merge)\.cuh", name)]
+    while pending:
+        name = pending.pop()
+        if name in headers and name not in reached:
+            reached.add(name)
+            pending += INCLUDE.findall(headers[name])
+    digest = hashlib.sha256()
+    for name in sorted(reached):
+        code = re.sub(r"\s", "", re.sub(r"//[^\n]*", "", headers[name]))
+        digest.update(f"{name} {len(code.encode())}\n{code}".encode())
+    return digest.hexdigest()[:HASH_DIGITS]
+
+
+def spec_of(signature):
+    """The spec of a plain attention's signature; None of others, whose hooks it does not say."""
+    found = re.fullmatch(r"q(\d+)-kv(\d+)-d(\d+)-(f16|bf16)-(?:p(\d+)nhd|contiguous)-plain", signature)
+    if not found:
+        return None
+    heads, kv_heads, dim, dtype, page = found.groups()
+    cache = f"paged(page_size = {page})" if page else "contiguous"
+    return (f"attention a {{ query_heads = {heads}; kv_heads = {kv_heads}; head_dim = {dim}; dtype = {dtype}; "
+            f"kv_cache = {cache}; }}\n")
+
+
+class Compiler:
+    """NVRTC with one set of headers."""
+
+    def __init__(self, headers):
+        home = os.environ.get("CUDA_HOME", "/usr/local/cuda")
+        names = [f"{home}/lib64/libnvrtc.so.13", f"{home}/lib64/libnvrtc.so.12", "libnvrtc.so.13", "libnvrtc.so"]
+        for name in names:
+            try:
+                self.nvrtc = ctypes.CDLL(name)
+                break
+            except OSError:
+                continue
+        else:
+            sys.exit("no NVRTC; set CUDA_HOME to the toolkit's folder")
+        texts = [text.encode() for text in headers.values()]
+        self.headers = (ctypes.c_char_p * len(texts))(*texts)
+        self.names = (ctypes.c_char_p * len(texts))(*[name.encode() for name in headers])
+
+    def sections(self, source, arch):
+        """What of a cubin decides what runs: code, constants, and registers and memory (.nv.info)."""
+        program, size = ctypes.c_void_p(), ctypes.c_size_t()
+        self.nvrtc.nvrtcCreateProgram(ctypes.byref(program), source.encode(), b"kernel.cu", len(self.headers), self.headers,
+                                      self.names)
+        options = [f"--gpu-architecture={arch}".encode(), *(option.encode() for option in OPTIONS)]
+        failed = self.nvrtc.nvrtcCompileProgram(program, len(options), (ctypes.c_char_p * len(options))(*options))
+        if failed:
+            self.nvrtc.nvrtcGetProgramLogSize(program, ctypes.byref(size))
+            log = ctypes.create_string_buffer(size.value)
+            self.nvrtc.nvrtcGetProgramLog(program, log)
+            sys.exit(log.value.decode())
+        self.nvrtc.nvrtcGetCUBINSize(program, ctypes.byref(size))
+        cubin = ctypes.create_string_buffer(size.value)
+        self.nvrtc.nvrtcGetCUBIN(program, cubin)
+        self.nvrtc.nvrtcDestroyProgram(ctypes.byref(program))
+        return what_runs(cubin.raw)
+
+
+def what_runs(elf):
+    """Sections of a 64-bit ELF file by name, those that hold what runs; names of symbols are not among it."""
+    begin, = struct.unpack_from("<Q", elf, 0x28)
+    count, of_names = struct.unpack_from("<HH", elf, 0x3C)
+    headers = [struct.unpack_from("<IIQQQQIIQQ", elf, begin + 64 * i) for i in range(count)]
+    names = elf[headers[of_names][4]:headers[of_names][4] + headers[of_names][5]]
+    found = {}
+    for name_at, kind, flags, _, offset, size, _, info, _, _ in headers:
+        name = names[name_at:names.index(b"\0", name_at)].decode()
+        if name.startswith((".text", ".nv.constant", ".nv.shared")):
+            # The upper bits of a code section's info are its registers.
+            found[name] = (size, info >> 24, flags, b"" if kind == 8 else elf[offset:offset + size])
+    return found
+
+
+def emitted(deftc, spec, config, phase, folder):
+    (folder / "a.deft").write_text(spec, encoding="utf-8")
+    (folder / "config.json").write_text(json.dumps(config), encoding="utf-8")
+    return subprocess.run([deftc, "emit", folder / "a.deft", "--as", "cuda", "--arch", "sm_90a", "--config",
+                           folder / "config.json", "--phase", phase], check=True, capture_output=True, text=True).stdout
+
+
+def renewed(text, old_hash, new_hash, verdicts):
+    """The text with the new hash in those entries of the old one whose verdict is true; all else to the byte."""
+    remaining = iter(verdicts)
+    return re.sub(f'"{old_hash}"', lambda found: f'"{new_hash}"' if next(remaining) else found[0], text)
+
+
+def main():
+    arguments = parse_arguments()
+    before, now = headers_of_commit(arguments.before), headers_of_tree()
+    old_hash, new_hash = kernel_hash(before), kernel_hash(now)
+    text = arguments.configs.read_text(encoding="utf-8")
+    every = json.loads(text)["entries"]
+    entries = [entry for entry in every if entry["provenance"]["kernel_hash"] == old_hash]
+    print(f"{len(entries)} of {len(every)} entries are of {arguments.before}'s device code, {old_hash}; "
+          f"today's is {new_hash}")
+    if not entries or old_hash == new_hash:
+        return 0 if entries else 1
+    old_compiler, new_compiler = Compiler(before), Compiler(now)
+    same = {}  # by the text of a generated file
+    verdicts = []
+    with tempfile.TemporaryDirectory() as name:
+        folder = pathlib.Path(name)
+        texts = {}
+        for entry in entries:
+            spec = spec_of(entry["signature"])
+            phases = [phase["name"] for phase in entry["config"]["phases"]] + ["merge"]
+            is_same = spec is not None
+            for phase in phases if spec else []:
+                key = (spec, phase, json.dumps(entry["config"]["phases"]), entry["config"].get("order"))
+                if key not in texts:
+                    old = emitted(arguments.before_deftc or arguments.deftc, spec, entry["config"], phase, folder)
+                    texts[key] = (old, emitted(arguments.deftc, spec, entry["config"], phase, folder))
+                if texts[key] not in same:
+                    old, new = texts[key]
+                    same[texts[key]] = old_compiler.sections(old, "sm_90a") == new_compiler.sections(new, "sm_90a")
+                    print(f"{entry['signature']} {phase}, {entry['config']['phases'][0]['tile_q']} rows, order "
+                          f"{entry['config'].get('order', 'root')}: {'same' if same[texts[key]] else 'DIFFERS'}", flush=True)
+                is_same = is_same and same[texts[key]]
+            verdicts.append(is_same)
+    print(f"{sum(same.values())} of {len(same)} kernels are the same; {sum(verdicts)} entries are as good as new, "
+          f"{len(verdicts) - sum(verdicts)} are to be tuned again")
+    if arguments.write:
+        arguments.configs.write_text(renewed(text, old_hash, new_hash, verdicts), encoding="utf-8")
+    return 0 if all(verdicts) else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())

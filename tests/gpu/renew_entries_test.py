@@ -1,0 +1,55 @@
+"""Checks renew_entries.py, without a GPU or a compiler."""
+
+import struct
+import unittest
+
+import renew_entries
+
+HEADERS = {"deft/attend_a.cuh": '#include "deft/a/x.cuh" // what it is of\nint a;\n', "deft/a/x.cuh": "int  x ;\n",
+           "deft/merge.cuh": "int m;\n", "deft/unused.cuh": "int u;\n"}
+
+
+def elf(sections):
+    """A 64-bit file of these sections, (name, info, bytes) each."""
+    names = b"\0" + b"".join(name.encode() + b"\0" for name, _, _ in sections) + b".names\0"
+    body, headers, at = b"", [], 0x40
+    for name, info, data in [*sections, (".names", 0, names)]:
+        headers.append(struct.pack("<IIQQQQIIQQ", names.index(name.encode() + b"\0"), 1, 0, 0, at, len(data), 0, info, 0, 0))
+        body += data
+        at += len(data)
+    head = bytearray(0x40)
+    struct.pack_into("<Q", head, 0x28, at)
+    struct.pack_into("<HH", head, 0x3C, len(headers), len(headers) - 1)
+    return bytes(head) + body + b"".join(headers)
+
+
+class RenewEntriesTest(unittest.TestCase):
+    def test_the_hash_is_of_code_that_kernels_reach(self):
+        was = renew_entries.kernel_hash(HEADERS)
+        self.assertEqual(len(was), 16)
+        for name, text, is_same in (("deft/a/x.cuh", "int x; // a comment\n", True), ("deft/unused.cuh", "", True),
+                                    ("deft/a/x.cuh", "int y;\n", False), ("deft/merge.cuh", "", False)):
+            self.assertEqual(renew_entries.kernel_hash({**HEADERS, name: text}) == was, is_same, name)
+
+    def test_a_signature_says_its_spec(self):
+        spec = renew_entries.spec_of("q32-kv8-d128-bf16-p16nhd-plain")
+        for part in ("query_heads = 32;", "kv_heads = 8;", "head_dim = 128;", "dtype = bf16;", "paged(page_size = 16)"):
+            self.assertIn(part, spec)
+        self.assertIsNone(renew_entries.spec_of("q32-kv8-d128-bf16-p16nhd-0a1b2c3d"), "hooks that a hash stands for")
+
+    def test_code_constants_and_registers_are_compared(self):
+        def runs(code=b"12", registers=168, symbols=b"x"):
+            return renew_entries.what_runs(elf([(".text.k", registers << 24, code), (".nv.constant0.k", 0, b"34"),
+                                                (".symtab", 0, symbols)]))
+        self.assertEqual(runs(), runs(symbols=b"other names"))
+        self.assertNotEqual(runs(), runs(code=b"13"))
+        self.assertNotEqual(runs(), runs(registers=160))
+
+    def test_only_what_was_proven_is_renewed(self):
+        text = '[{"kernel_hash": "old"}, {"kernel_hash": "other"},\n {"kernel_hash": "old"}]'
+        self.assertEqual(renew_entries.renewed(text, "old", "new", [False, True]),
+                         '[{"kernel_hash": "old"}, {"kernel_hash": "other"},\n {"kernel_hash": "new"}]')
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -1,0 +1,136 @@
+"""Checks that every source has a test of its name: A/B.cpp has tests/unit/A/BTest.cpp, or stands in ELSEWHERE.
+
+usage: check_mirrored.py [ROOT]      prints one line a fault; exit code 1 when there is any
+"""
+
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+
+ROOMS = ("compiler", "runtime", "specs", "tools", "tuner")
+
+
+@dataclass(frozen=True)
+class Elsewhere:
+    """Sources that are tested through something else: where they lie, at whatever depth, their names, the test (its
+    name in tests/unit, or a path in tests/), and why they have none of their own."""
+
+    folder: str
+    names: str
+    test: str
+    reason: str
+
+
+ELSEWHERE = (
+    # Parts of one thing, which its header declares or its door shows: the test is of the whole.
+    Elsewhere("compiler/codegen/cpu", "Accumulate Attend CpuTarget Emitter Fetches Finish HookInliner Jit Kernel Lowering Scores Weigh", "CpuKernelTest", "parts of one kernel: what it computes is compared"),
+    Elsewhere("compiler/codegen/cuda", "ExprPrinter RowValues ScoreForm StaticRange", "HookEmitterTest", "parts of one text: what it computes is compared"),
+    Elsewhere("compiler/kernels", "Sm80 Sm90", "LegalityTest", "values, read by the rooms that ask them"),
+    Elsewhere("compiler", "VariantSourceJson", "InstantiateTest", "hook text on its way into a kernel"),
+    Elsewhere("compiler/package", "PackagedSpec SpaceJson", "PackageTest", "sections of a package"),
+    Elsewhere("compiler/spec", "AstPrinter ParserExpr ParserValues", "ParserTest", "the parser, by kinds of text; the printer shows what it read"),
+    Elsewhere("compiler/spec", "ExprCalls ExprNames", "ExprSemaTest", "parts of ExprSema"),
+    Elsewhere("compiler/spec", "Program", "CompileSpecTest", "the files of a compilation"),
+    Elsewhere("compiler/spec", "VariantJsonReader", "VariantJsonTest", "the way back of VariantJson"),
+    Elsewhere("compiler/transforms", "Import ImportExpr Pipeline", "CompilationTest", "the way of every spec"),
+    Elsewhere("compiler/transforms", "IntervalFloat IntervalInt", "TileAnalysisTest", "intervals of every operation against evaluating it"),
+    Elsewhere("runtime/config_cache", "EntryMap FileLock", "ConfigFileWriteTest", "parts of writing a file"),
+    Elsewhere("runtime/config_cache", "RegretSummary", "RegretTest", "what is said of the regrets"),
+    Elsewhere("runtime/exec/cpu", "CpuKernel SharedObjectFile UnitRunner", "CpuExecutorTest", "parts of the executor"),
+    Elsewhere("runtime/module_cache", "EntryFiles", "CubinCacheTest", "the files of the cache"),
+    Elsewhere("runtime/plan", "Chunks Items", "BalanceTest", "cutting tiles into items"),
+    Elsewhere("runtime/plan", "EdgeAssignment EdgeBounds GroupPrices", "GreedyTest", "parts of partition greedy, held against trying all"),
+    Elsewhere("runtime/plan", "Deal", "OrderTest", "what order mixed deals"),
+    Elsewhere("runtime/plan", "Phases", "PlannerTest", "the last step of a plan"),
+    Elsewhere("runtime/plan", "Invariant", "ResultsTest", "invariance is a promise of results"),
+    Elsewhere("runtime/plan", "TreeMove", "AdvanceTest", "what a view does where leaves grow"),
+    Elsewhere("runtime/plan", "WindowStarts", "VisibleTreeTest", "runs that begin where a mask hides"),
+    Elsewhere("runtime/tree", "BranchLog", "BranchControllerTest", "what the controller takes back"),
+    Elsewhere("runtime/tree", "KvTreeQueries TreeEdit", "KvTreeEditsTest", "parts of the tree"),
+    Elsewhere("runtime/tree", "PoolAppend PoolVerify", "PagedPoolTest", "parts of the pool"),
+    Elsewhere("tuner/bench", "OtherRows", "KernelRowsTest", "rows, as data"),
+    Elsewhere("tuner/measure", "CpuMachine OracleTable Work", "MeasureServiceTest", "parts of the service"),
+    Elsewhere("tuner/measure", "Message", "WorkerTest", "what a worker is told"),
+    Elsewhere("tuner/report", "Axis", "PlotsTest", "parts of the plots"),
+    Elsewhere("tuner/search", "Exhaustive Guided Random Surrogate TypicalKernels", "StrategyTest", "one contract, and what the guided one asks"),
+    Elsewhere("tuner/session", "ClassConfirm ClassSearch ClassTrees ClassTuner CompilePool DoneEvent Lab Recording SessionHead", "TuneTest", "steps of a session"),
+    Elsewhere("tuner/space", "Constraints MakeSpace SpaceJson", "SpaceTest", "what is in a space"),
+    Elsewhere("tuner/workload", "Branches Mixture PromptEntries RandomForest SearchEntries TokenTreeEntries TokenTreeGenerator", "GeneratorsTest", "generators, by the trees they make"),
+    Elsewhere("tuner/workload", "RecordEntries", "RecordsTest", "workloads from records"),
+    Elsewhere("tuner/workload", "Editor Registry", "WorkloadTest", "what every workload uses"),
+    # Tested where more than one room meets.
+    Elsewhere("compiler/spec", "VisibleBounds", "ReachTest", "bounds are held against evaluating the mask, in numbers"),
+    Elsewhere("runtime/exec", "ParamRanges", "ReachTest", "bounds with the values of parameters"),
+    Elsewhere("compiler/codegen/cpu", "SharedObject", "SharedObjectTest", "what it writes is loaded and run"),
+    Elsewhere("specs", "ImportResolver", "EmbeddedTest", "which file an import means"),
+    # Text in, text out: tests of IR stand beside their input.
+    Elsewhere("compiler/dialect", "Attention Attributes Deft", "lit/dialect", "text, verifiers and canonical forms"),
+    Elsewhere("compiler/transforms", "Reciprocal", "lit/transforms/reciprocal.mlir", "a pass"),
+    Elsewhere("compiler/transforms", "AnnotateUniformity Uniformity", "lit/transforms/uniformity.mlir", "a pass, and what it writes down"),
+    Elsewhere("tools/deft-opt", "main", "passes/check_passes.py", "runs every pass"),
+    # Needs a GPU, or its driver: by a driver of the tests in CI, on a GPU by what is run there.
+    Elsewhere("runtime/device", "Device HostMemory Timer", "GpuTest", "the driver's answers; times and memory by tests/gpu"),
+    Elsewhere("runtime/exec/cuda", "CudaExecutor PlanWatch", "CudaPlanTest", "what a plan launches; results by tests/gpu"),
+    Elsewhere("tuner/bench", "CeilingProbe KernelBench", "BenchVariantsTest", "times of a device"),
+    Elsewhere("tuner/measure", "CompileService CudaMachine", "CudaTuneTest", "a device"),
+    Elsewhere("tuner/session", "Backends", "TuneCommandTest", "makes the machines of a session"),
+    # Behind the public classes.
+    Elsewhere("runtime", "Codegen CodegenLeftOut LoadedSpec Params", "ArgumentsTest", "behind Attention and Params"),
+    Elsewhere("runtime", "CpuConfig", "InvariantConfigTest", "configs of a CPU"),
+    Elsewhere("runtime", "Processors", "RuntimeTest", "the threads of a Runtime"),
+    Elsewhere("runtime", "GpuPlan", "GpuTest", "a plan on a GPU"),
+    # The command line: a command is tested by calling it.
+    Elsewhere("tools/deftc", "Arguments Context Deftc main CheckCommand SpecInput SpecsCommand EmitCommand EmitFrontEnd", "FrontCommandsTest", "what needs no kernels"),
+    Elsewhere("tools/deftc", "BuildCommand DoctorCommand EmitCompiler EmitCuda", "KernelCommandsTest", "what makes kernels"),
+    Elsewhere("tools/deftc", "BenchCommand BenchKernels BenchMachine BenchReport BenchTable PlainRead", "BenchTest", "deftc bench"),
+    Elsewhere("tools/deftc", "CacheEdit CacheRegret CacheVerify ClassifyCommand ConfigOptions ExplainCommand RegretTiming", "CacheCommandTest", "deftc cache, classify and explain"),
+    Elsewhere("tools/deftc", "PlanPicture PlanReport TreeInput", "PlanCommandTest", "deftc plan"),
+    Elsewhere("tools/deftc", "DeviceInput RunCpu RunCuda RunDump RunInput RunReport RunSession RunTrees", "RunCommandTest", "deftc run"),
+    Elsewhere("tools/deftc", "TuneSummary", "TuneCommandTest", "deftc tune"),
+)
+
+
+def is_there(root, test):
+    if "/" in test:
+        return (root / "tests" / test).exists()
+    return any((root / "tests" / "unit").rglob(f"{test}.cpp"))
+
+
+def has_mirror(root, source):
+    return (root / "tests" / "unit" / source.with_name(f"{source.stem}Test.cpp")).exists()
+
+
+def faults(root, elsewhere):
+    """What is wrong, as sentences: first of the sources, then of the list."""
+    sources = sorted(path.relative_to(root) for room in ROOMS for path in (root / room).rglob("*.cpp"))
+    if not sources:
+        yield "there is no source"
+    alone = [source for source in sources if not has_mirror(root, source)]
+    listed = []
+    for entry in elsewhere:
+        for name in entry.names.split():
+            found = [source for source in alone if source.stem == name and source.is_relative_to(entry.folder)]
+            if len(found) != 1:
+                yield f"ELSEWHERE: {len(found)} sources {name}.cpp in {entry.folder} have no test of their name, not one"
+            listed += found
+    for source in alone:
+        if source not in listed:
+            yield f"{source}: has no test tests/unit/{source.with_name(source.stem + 'Test.cpp')} and is not in ELSEWHERE"
+        if listed.count(source) > 1:
+            yield f"{source}: is in ELSEWHERE {listed.count(source)} times"
+    for entry in elsewhere:
+        if not is_there(root, entry.test):
+            yield f"ELSEWHERE: there is no test {entry.test} for {entry.names} of {entry.folder}"
+        if not entry.reason:
+            yield f"ELSEWHERE: {entry.names} of {entry.folder} stand there without a reason"
+
+
+def main():
+    root = Path(sys.argv[1]) if len(sys.argv) > 1 else Path(__file__).resolve().parents[2]
+    found = list(faults(root, ELSEWHERE))
+    print("\n".join(found) if found else "mirrored: every source has its test, or is known to be tested elsewhere")
+    return 1 if found else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

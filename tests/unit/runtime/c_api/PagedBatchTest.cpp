@@ -1,0 +1,134 @@
+#include "tests/unit/runtime/c_api/TestHandles.h"
+
+#include <gmock/gmock.h>
+
+#include <vector>
+
+namespace deft::c_test {
+namespace {
+
+using testing::HasSubstr;
+
+using BatchHandle = std::unique_ptr<deft_paged_batch, Destroy<deft_paged_batch_destroy>>;
+
+/// Three requests in rows of four pages of 16 tokens: the first two pages are shared by all, the rest by
+/// none. tests/host_program/c_project/decode_paged.c runs such batches.
+class PagedBatchTest : public testing::Test {
+protected:
+  PagedBatchTest() {
+    auto options = sized<deft_paged_batch_options>();
+    options.page_size = 16;
+    options.check_entries = DEFT_CHECK_ALWAYS;
+    batch = made<BatchHandle>(deft_paged_batch_make, &options);
+    table.entries = entries.data();
+    table.entry_count = entries.size();
+    table.row_stride = 4;
+    requests.table = &table;
+    requests.count = lengths.size();
+    requests.lengths = lengths.data();
+    requests.ids = ids.data();
+  }
+
+  deft_status update() { return deft_paged_batch_update(batch.get(), &requests); }
+  deft_sharing_summary summary() {
+    auto summary = sized<deft_sharing_summary>();
+    EXPECT_EQ(deft_paged_batch_get_summary(batch.get(), &summary), DEFT_OK);
+    return summary;
+  }
+
+  AttentionHandle attention = loadAttention();
+  std::vector<int32_t> entries = {5, 6, 1, -1, 5, 6, 2, -1, 5, 6, 3, -1};
+  std::vector<int32_t> lengths = {40, 35, 33};
+  std::vector<uint64_t> ids = {1, 2, 3};
+  deft_page_table table = sized<deft_page_table>();
+  deft_paged_requests requests = sized<deft_paged_requests>();
+  BatchHandle batch;
+};
+
+TEST_F(PagedBatchTest, SharingIsFoundAndPlansFollow) {
+  ASSERT_EQ(update(), DEFT_OK) << deft_error_text();
+  EXPECT_EQ(summary().requests, 3);
+  EXPECT_EQ(summary().request_tokens, 108);
+  EXPECT_EQ(summary().tokens, 44);
+  const auto plan = made<PlanHandle>(deft_paged_batch_make_plan, batch.get(), attention.get(), nullptr);
+  EXPECT_EQ(deft_plan_query_count(plan.get()), 3);
+
+  lengths = {41, 36, 34};
+  ASSERT_EQ(deft_paged_batch_grow(batch.get(), &table, lengths.data(), 3), DEFT_OK) << deft_error_text();
+  EXPECT_EQ(deft_plan_is_current(plan.get()), 0);
+  deft_advanced advanced = -1;
+  ASSERT_EQ(deft_plan_advance(plan.get(), deft_paged_batch_get_tree(batch.get()), &advanced), DEFT_OK);
+  EXPECT_EQ(advanced, DEFT_ADVANCED_IN_PLACE);
+
+  requests.count = 1; // the others have gone
+  ASSERT_EQ(update(), DEFT_OK) << deft_error_text();
+  EXPECT_EQ(summary().tokens, 41);
+}
+
+TEST_F(PagedBatchTest, TablesComeInBothFormsAndQueriesInAnyNumber) {
+  const std::vector<int32_t> packed = {5, 6, 1, 5, 6, 2, 5, 6, 3}, indptr = {0, 3, 6, 9},
+                             lastPages = {8, 3, 1};
+  table = sized<deft_page_table>();
+  table.entries = packed.data();
+  table.entry_count = packed.size();
+  table.indptr = indptr.data();
+  table.indptr_count = indptr.size();
+  requests.lengths = nullptr;
+  requests.last_page_lengths = lastPages.data();
+  const std::vector<int32_t> queries = {0, 2, 3, 6};
+  requests.query_indptr = queries.data();
+  ASSERT_EQ(update(), DEFT_OK) << deft_error_text();
+  EXPECT_EQ(summary().tokens, 44);
+  const auto plan = made<PlanHandle>(deft_paged_batch_make_plan, batch.get(), attention.get(), nullptr);
+  EXPECT_EQ(deft_plan_query_count(plan.get()), 6);
+}
+
+TEST_F(PagedBatchTest, WrongRequestsAreNamedAndChangeNothing) {
+  ASSERT_EQ(update(), DEFT_OK);
+  lengths[1] = 65;
+  EXPECT_NE(update(), DEFT_OK);
+  EXPECT_THAT(deft_error_text(), HasSubstr("request 1"));
+  lengths[1] = 35;
+  requests.table = nullptr;
+  EXPECT_EQ(update(), DEFT_USAGE);
+  EXPECT_STREQ(deft_error_text(), "deft_paged_requests::table is null");
+  requests.table = &table;
+  requests.lengths = nullptr;
+  EXPECT_EQ(update(), DEFT_USAGE);
+  EXPECT_STREQ(deft_error_text(), "deft_paged_requests::lengths is null, and so is last_page_lengths");
+  requests.lengths = lengths.data();
+  entries[1] = 9; // and the request says that it is the one it was
+  EXPECT_NE(update(), DEFT_OK);
+  EXPECT_EQ(summary().tokens, 44);
+  table.reserved = 1;
+  EXPECT_EQ(update(), DEFT_USAGE);
+  EXPECT_STREQ(deft_error_text(), "deft_page_table::reserved is 1, not 0");
+}
+
+TEST_F(PagedBatchTest, WrongOptionsAreNamed) {
+  deft_paged_batch *none = nullptr;
+  auto options = sized<deft_paged_batch_options>();
+  EXPECT_EQ(deft_paged_batch_make(&options, &none), DEFT_USAGE);
+  EXPECT_THAT(deft_error_text(), HasSubstr("pageSize is 0"));
+  options.page_size = 16;
+  options.check_entries = 3;
+  EXPECT_EQ(deft_paged_batch_make(&options, &none), DEFT_USAGE);
+  EXPECT_STREQ(deft_error_text(), "deft_paged_batch_options::check_entries is 3, not between 0 and 2");
+  options.page_size = 32;
+  options.check_entries = DEFT_CHECK_NEVER;
+  const auto other = made<BatchHandle>(deft_paged_batch_make, &options);
+  deft_plan *plan = nullptr;
+  EXPECT_EQ(deft_paged_batch_make_plan(other.get(), attention.get(), nullptr, &plan), DEFT_USAGE);
+  EXPECT_THAT(deft_error_text(), HasSubstr("pages of 32 tokens"));
+}
+
+TEST_F(PagedBatchTest, ItsTreeIsChangedThroughItAlone) {
+  ASSERT_EQ(update(), DEFT_OK);
+  auto *const tree = const_cast<deft_tree *>(deft_paged_batch_get_tree(batch.get()));
+  EXPECT_EQ(deft_tree_clear_queries(tree), DEFT_USAGE);
+  EXPECT_THAT(deft_error_message(), HasSubstr("belongs to"));
+  EXPECT_EQ(deft_tree_query_count(tree), 3);
+}
+
+} // namespace
+} // namespace deft::c_test

@@ -1,0 +1,215 @@
+#include "runtime/exec/cuda/PlanGrowth.h"
+
+#include "runtime/plan/Planner.h"
+#include "tests/support/FakeKernels.h"
+#include "tests/unit/runtime/exec/cuda/FakeGpu.h"
+
+#include <gmock/gmock.h>
+
+#include <cstring>
+#include <random>
+
+namespace deft::exec {
+namespace {
+
+using ::testing::HasSubstr;
+
+/// A plan as it lies on a device.
+struct OnDevice {
+  PlanRoom room;
+  PlanSections sections;
+  std::vector<std::byte> memory;
+
+  explicit OnDevice(const plan::Plan &plan) : room(PlanRoom::of(plan)) {
+    room.growsOnDevice = true;
+    sections = PlanSections::of(room);
+    memory.resize(sections.end);
+    writeSections(plan, room, sections, memory.data());
+  }
+
+  template <typename T> T *at(std::size_t section) { return reinterpret_cast<T *>(memory.data() + section); }
+
+  unsigned long long follow(const std::vector<int> &lengths) {
+    unsigned long long unserved = 0;
+    abi::GrowArgs args{};
+    args.lengths = lengths.data();
+    args.leaves = at<const abi::GrowingLeaf>(sections.growingLeaves);
+    args.growingItems = at<const int>(sections.growingItems);
+    args.grownRuns = at<const abi::Grown>(sections.grownRuns);
+    args.grownQueries = at<const abi::Grown>(sections.grownQueries);
+    args.items = at<abi::Item>(sections.items);
+    args.runs = at<abi::Run>(sections.runs);
+    args.queryPos = at<int>(sections.queryPos);
+    args.mostItems = room.allItems();
+    args.mostQueries = room.queries;
+    args.unserved = &unserved;
+    fake_cuda::growPlan(args);
+    return unserved;
+  }
+};
+
+std::vector<int> lengthsOf(const plan::Plan &plan) {
+  std::vector<int> lengths(plan.callerIndex.size());
+  for (std::size_t q = 0; q < lengths.size(); ++q)
+    lengths[static_cast<std::size_t>(plan.callerIndex[q])] = plan.queryPos[q] + 1;
+  return lengths;
+}
+
+config::Config randomConfig(std::mt19937 &random) {
+  config::Config config;
+  config.chunkTokens = std::array{16, 48, 128, 0}[random() % 4];
+  config.partition = std::array{spec::Partition::Union, spec::Partition::Node, spec::Partition::Flatten,
+                                spec::Partition::Query, spec::Partition::Greedy}[random() % 5];
+  config.order = random() % 2 == 0 ? config::Order::Mixed : config::Order::FromRoot;
+  if (random() % 2 == 0)
+    config.phases.push_back({.name = "wide", .rowsAbove = 16, .tileQ = 64});
+  config.phases.push_back({.name = "narrow", .tileQ = random() % 2 == 0 && config.phases.empty() ? 64 : 16});
+  if (config.phases.size() == 1)
+    config.phases[0].family = config::Family::Sm90; // whose plans may deal tokens
+  return config;
+}
+
+/// A forest whose leaves have a query each, as a rule.
+tree::KvTree randomTree(std::mt19937 &random) {
+  tree::KvTree tree;
+  int location = 0;
+  const auto add = [&](int parent) {
+    const int tokens = 1 + static_cast<int>(random() % 70);
+    const int node = *tree.addNode(parent, tokens, location);
+    location += tokens + 80; // room to grow
+    return node;
+  };
+  for (int root = 0; root < 1 + static_cast<int>(random() % 3); ++root) {
+    const int top = add(-1);
+    for (int branch = 0; branch < static_cast<int>(random() % 5); ++branch) {
+      const int middle = add(top);
+      for (int leaf = 0; leaf < static_cast<int>(random() % 6); ++leaf)
+        (void)tree.addQuery(add(middle));
+      if (random() % 4 == 0)
+        (void)tree.addQuery(middle);
+    }
+  }
+  return tree;
+}
+
+// What the kernel makes of a plan and what advance() makes of it are the same bytes.
+TEST(PlanGrowthTest, FollowsAsTheHostDoes) {
+  std::mt19937 random(5);
+  int grown = 0, dealt = 0;
+  for (int round = 0; round < 400; ++round) {
+    tree::KvTree tree = randomTree(random);
+    const config::Config config = randomConfig(random);
+    plan::VariantFacts facts{.ratio = std::array{1, 3, 4}[random() % 3], .kvHeads = 2};
+    const auto made = plan::makePlan(tree, facts, config, 16);
+    ASSERT_TRUE(made.ok()) << made.error().message;
+    plan::Plan plan = *made;
+    OnDevice device(plan);
+    const auto leaves = growingLeaves(plan, {.slack = 40, .pageSize = 16}, {});
+    writeGrowth(plan, leaves, device.room, device.sections, device.memory.data());
+
+    std::vector<int> lengths = lengthsOf(plan);
+    for (std::size_t l = 0; l < leaves.size(); ++l) {
+      if (leaves[l].mostGain == 0)
+        continue;
+      const int gain = static_cast<int>(random() % static_cast<unsigned>(leaves[l].mostGain + 1));
+      lengths[static_cast<std::size_t>(leaves[l].request)] += gain;
+      ASSERT_TRUE(gain == 0 || tree.append(plan.leaves[l].node, gain).ok());
+      grown += gain;
+    }
+    std::vector<int> farther = lengths; // what was followed before leaves no trace
+    for (int &length : farther)
+      length += 3;
+    (void)device.follow(farther);
+    EXPECT_EQ(device.follow(lengths), 0u);
+    ASSERT_EQ(plan::advance(tree, plan), plan::Advance::Done);
+    dealt += static_cast<int>(std::count_if(plan.items.begin(), plan.items.end(),
+                                            [](const abi::Item &item) { return item.dealtTiles > 0; }));
+    OnDevice expected(plan);
+    const auto same = [&](std::size_t section, std::size_t bytes) {
+      return std::memcmp(device.memory.data() + section, expected.memory.data() + section, bytes) == 0;
+    };
+    const std::size_t items = plan.items.size() * sizeof(abi::Item),
+                      runs = plan.runs.size() * sizeof(abi::Run);
+    ASSERT_TRUE(same(device.sections.items, items)) << "round " << round;
+    ASSERT_TRUE(same(device.sections.runs, runs)) << "round " << round;
+    ASSERT_TRUE(same(device.sections.queryPos, plan.queryPos.size() * sizeof(int))) << "round " << round;
+  }
+  EXPECT_GT(grown, 10'000);
+  EXPECT_GT(dealt, 20);
+}
+
+TEST(PlanGrowthTest, ALeafGrowsForOneRequestOfOneQuery) {
+  tree::KvTree tree;
+  const int root = *tree.addNode(-1, 32, 0), leaf = *tree.addNode(root, 10, 32),
+            twice = *tree.addNode(root, 4, 64);
+  (void)tree.addQuery(leaf);
+  (void)tree.addQuery(twice);
+  (void)tree.addQuery(twice);
+  const auto plan = *plan::makePlan(tree, {.ratio = 1, .kvHeads = 1}, FakeGpu().kernels->config(), 8);
+  const auto mostGain = [&](const GrowthRules &rules, std::vector<int> requests, int node) {
+    const auto leaves = growingLeaves(plan, rules, requests);
+    for (std::size_t l = 0; l < leaves.size(); ++l)
+      if (plan.leaves[l].node == node)
+        return leaves[l].mostGain;
+    return -1;
+  };
+  EXPECT_EQ(mostGain({.slack = 5, .pageSize = 16}, {}, leaf), 5);
+  EXPECT_EQ(mostGain({.pageSize = 16}, {}, leaf), 16) << "six to the end of the page are fewer";
+  EXPECT_EQ(mostGain({.pageSize = 64}, {}, leaf), 22);
+  EXPECT_EQ(mostGain({.pageSize = 1}, {}, leaf), 16);
+  EXPECT_EQ(mostGain({.pageSize = 0}, {}, leaf), 16);
+  EXPECT_EQ(mostGain({.slack = 5}, {}, twice), 0) << "whose page would it be?";
+  EXPECT_EQ(mostGain({.slack = 5}, {0, 1, 2}, leaf), 5);
+  EXPECT_EQ(mostGain({.slack = 5}, {0, 0, 1}, leaf), 0) << "its request has another query";
+}
+
+TEST(PlanGrowthTest, WhatIsNotServedIsNoticed) {
+  tree::KvTree tree;
+  const int root = *tree.addNode(-1, 32, 0);
+  (void)tree.addQuery(*tree.addNode(root, 10, 32));
+  const auto plan = *plan::makePlan(tree, {.ratio = 1, .kvHeads = 1}, FakeGpu().kernels->config(), 8);
+  OnDevice device(plan);
+  writeGrowth(plan, growingLeaves(plan, {.slack = 5}, {}), device.room, device.sections,
+              device.memory.data());
+  EXPECT_EQ(device.follow({42}), 0u);
+  EXPECT_EQ(device.follow({47}), 0u);
+  EXPECT_EQ(device.follow({48}), 48ull << 32 | 1);
+  EXPECT_EQ(device.follow({41}), 41ull << 32 | 1);
+  EXPECT_EQ(*device.at<int>(device.sections.queryPos), 41) << "no shorter than what was planned";
+}
+
+// The kernel itself is compiled for each architecture; the tests' driver does what it does.
+TEST(PlanGrowthTest, APlanOnTheDeviceFollowsThroughTheDriver) {
+  const FakeGpu gpu;
+  CudaPlanOptions options;
+  options.growth = GrowthRules{.slack = 8, .pageSize = gpu.variant.cache.pageSize};
+  auto made = CudaPlan::create(gpu.kernels, options);
+  if (!made && made.error().code == support::ErrorCode::Environment)
+    GTEST_SKIP() << made.error().message;
+  ASSERT_TRUE(made.ok()) << made.error().message;
+  CudaPlan &device = **made;
+  const std::vector<int> lengths{42};
+  const auto early = device.follow(lengths.data(), nullptr);
+  ASSERT_FALSE(early);
+  EXPECT_THAT(early.error().message, HasSubstr("no plan on the device"));
+  tree::KvTree tree;
+  (void)tree.addQuery(*tree.addNode(-1, 42, 0));
+  ASSERT_TRUE(device.write(gpu.makePlan(tree)).ok());
+  ASSERT_TRUE(device.upload(nullptr).ok());
+  ASSERT_TRUE(device.follow(lengths.data(), nullptr).ok());
+  EXPECT_TRUE(device.checkReplays().ok());
+  const std::vector<int> tooLong{51};
+  ASSERT_TRUE(device.follow(tooLong.data(), nullptr).ok());
+  const auto noticed = device.checkReplays();
+  ASSERT_FALSE(noticed);
+  EXPECT_THAT(noticed.error().message, HasSubstr("request 0 had 51 tokens"));
+  EXPECT_TRUE(device.checkReplays().ok()) << "told once";
+
+  const auto plain = gpu.makeDevicePlan({});
+  const auto refused = plain->follow(lengths.data(), nullptr);
+  ASSERT_FALSE(refused);
+  EXPECT_THAT(refused.error().hint, HasSubstr("make it to follow"));
+}
+
+} // namespace
+} // namespace deft::exec

@@ -1,0 +1,67 @@
+#include "tests/device/AttendCase.h"
+
+#include "deft/attend_sm80.cuh"
+#include "tests/device/DeviceConfig.h"
+
+#include <gtest/gtest.h>
+
+namespace deft::sm80 {
+namespace {
+
+using test::draw;
+
+template <class E, int kDim, int kPage> struct Narrow : test::Sm80Config {
+  using Element = E;
+  using Output = E;
+  static constexpr int kHeadDim = kDim, kPageSize = kPage;
+};
+/// 32 rows, three stages, four warps that split rows and tokens.
+template <class E, int kDim, int kPage> struct Wide : Narrow<E, kDim, kPage> {
+  static constexpr int kTileQ = 32, kStages = 3, kWarps = 4;
+};
+
+/// Some items of as many queries as a block takes, by fewer blocks than there are units.
+template <class Config, class Variant = test::PlainVariant>
+void attendAll(unsigned seed, const typename Variant::Params &params = {}) {
+  test::AttendCase<Config, Variant> launch(seed, params);
+  std::mt19937 &random = launch.random();
+  for (int items = draw(random, 1, 3); items > 0; --items)
+    launch.add(test::randomItem(random, {.queries = draw(random, 1, Config::kTileQ / Config::kRatio),
+                                         .runs = draw(random, 1, 12),
+                                         .mostTokens = draw(random, 1, 80),
+                                         .places = launch.places()}));
+  if (draw(random, 0, 2) == 0)
+    launch.addEnd();
+  launch.check(3, smemBytes<Config>(), [](const abi::AttendArgs &args, const auto &given) {
+    sm80::attend<Config, Variant>(args, given);
+  });
+}
+
+TEST(Sm80AttendTest, ItemsAreAttended) {
+  for (unsigned seed = 0; seed < 6; ++seed) {
+    attendAll<Narrow<f16, 64, 0>>(seed);
+    attendAll<Narrow<bf16, 128, 16>>(seed);
+    attendAll<Wide<f16, 128, 1>>(seed);
+    attendAll<Wide<bf16, 80, 0>>(seed);
+  }
+}
+
+/// Queries that wait in shared memory.
+TEST(Sm80AttendTest, ManyColumnsAreAttended) {
+  for (unsigned seed = 0; seed < 3; ++seed)
+    attendAll<Narrow<f16, 192, 16>>(seed);
+}
+
+TEST(Sm80AttendTest, MasksAndScoresAreHeard) {
+  for (unsigned seed = 0; seed < 4; ++seed) {
+    attendAll<Wide<f16, 64, 1>, test::WindowVariant>(seed, {300});
+    attendAll<Narrow<f16, 64, 1>, test::WindowVariant>(seed, {20});
+    attendAll<Wide<f16, 64, 0>, test::CappedVariant>(seed);
+    attendAll<Narrow<f16, 64, 0>, test::SlopedVariant>(seed);
+    attendAll<Narrow<f16, 64, 0>, test::HookVariant>(seed);
+    attendAll<Wide<f16, 64, 0>, test::SigmoidVariant>(seed);
+  }
+}
+
+} // namespace
+} // namespace deft::sm80

@@ -1,0 +1,103 @@
+#include "tests/device/AttendCase.h"
+
+#include "deft/attend_sm90.cuh"
+#include "tests/device/DeviceConfig.h"
+
+#include <gtest/gtest.h>
+
+namespace deft::sm90 {
+namespace {
+
+using test::draw;
+
+template <class E, int kDim, int kPage> struct Light : test::LightConfig {
+  using Element = E;
+  using Output = E;
+  static constexpr int kHeadDim = kDim, kPageSize = kPage;
+};
+template <class E, int kDim, int kPage, int kStagesOf = 4> struct Wide : test::WideConfig {
+  using Element = E;
+  using Output = E;
+  static constexpr int kHeadDim = kDim, kPageSize = kPage, kStages = kStagesOf;
+};
+template <class Base> struct Dealt : Base {
+  static constexpr bool kIsDealt = true;
+};
+
+/// Items of few rows, of a warpgroup's and of a block's, by fewer blocks than there are units: the ring goes
+/// round, and units follow each other in all modes.
+template <class Config, class Variant = test::PlainVariant>
+void attendAll(unsigned seed, const typename Variant::Params &params = {}) {
+  test::AttendCase<Config, Variant> launch(seed, params);
+  std::mt19937 &random = launch.random();
+  constexpr int kMost = Config::kTileQ / Config::kRatio;
+  for (int i = 0, items = draw(random, 1, 3); i < items; ++i) {
+    if (kReadsDealt<Config> && draw(random, 0, 2) > 0) {
+      launch.add(test::randomDealtItem(random, launch.places(), 4));
+      continue;
+    }
+    const int queries =
+        std::array{draw(random, 1, 4), draw(random, 5, 16), draw(random, 1, kMost)}[random() % 3];
+    launch.add(test::randomItem(random, {.queries = std::min(queries, kMost),
+                                         .runs = draw(random, 1, 12),
+                                         .mostTokens = draw(random, 1, 160),
+                                         .places = launch.places()}));
+  }
+  if (draw(random, 0, 2) == 0)
+    launch.addEnd();
+  if (draw(random, 0, 2) > 0)
+    launch.giveMaps();
+  launch.check(3, smemBytes<Config>(), [](const abi::AttendArgs &args, const auto &given) {
+    sm90::attend<Config, Variant>(args, given);
+  });
+}
+
+TEST(Sm90AttendTest, LightBlocksAttend) {
+  for (unsigned seed = 0; seed < 5; ++seed) {
+    attendAll<Light<f16, 64, 0>>(seed);
+    attendAll<Light<f16, 128, 16>>(seed);
+    attendAll<Light<bf16, 128, 1>>(seed);
+    attendAll<Light<f16, 80, 64>>(seed);
+  }
+}
+
+TEST(Sm90AttendTest, WideBlocksAttend) {
+  for (unsigned seed = 0; seed < 4; ++seed) {
+    attendAll<Wide<f16, 64, 64>>(seed);
+    attendAll<Wide<bf16, 128, 0>>(seed);
+    attendAll<Wide<f16, 128, 1>>(seed);
+    attendAll<Wide<f16, 112, 32>>(seed);
+  }
+}
+
+TEST(Sm90AttendTest, ManyColumnsAreAttended) {
+  for (unsigned seed = 0; seed < 2; ++seed) {
+    attendAll<Wide<f16, 192, 16, 2>>(seed);
+    attendAll<Wide<bf16, 256, 64, 2>>(seed);
+  }
+}
+
+TEST(Sm90AttendTest, DealtTokensAreAttended) {
+  for (unsigned seed = 0; seed < 5; ++seed) {
+    attendAll<Dealt<Light<f16, 128, 16>>>(seed);
+    attendAll<Dealt<Wide<f16, 128, 1>>>(seed);
+    attendAll<Dealt<Light<f16, 64, 0>>>(seed); // found as they are dealt, multiplied by all together
+  }
+}
+
+TEST(Sm90AttendTest, MasksAndScoresAreHeard) {
+  for (unsigned seed = 0; seed < 3; ++seed) {
+    attendAll<Wide<f16, 128, 1>, test::WindowVariant>(seed, {300});
+    attendAll<Light<f16, 64, 16>, test::WindowVariant>(seed, {20});
+    attendAll<Dealt<Light<f16, 128, 16>>, test::WindowVariant>(seed, {300});
+    attendAll<Light<f16, 64, 0>, test::CappedVariant>(seed);
+    attendAll<Wide<f16, 128, 0>, test::CappedVariant>(seed);
+    attendAll<Dealt<Wide<f16, 128, 0>>, test::CappedVariant>(seed);
+    attendAll<Wide<f16, 64, 0>, test::SlopedVariant>(seed);
+    attendAll<Light<f16, 64, 0>, test::HookVariant>(seed);
+    attendAll<Wide<f16, 64, 0>, test::SigmoidVariant>(seed);
+  }
+}
+
+} // namespace
+} // namespace deft::sm90

@@ -1,0 +1,181 @@
+#include "tests/device/Words.h"
+
+#include "deft/ptx/block.cuh"
+#include "deft/ptx/ldmatrix.cuh"
+#include "deft/sm90/layout.cuh"
+#include "deft/sm90/warp_queries.cuh"
+#include "tests/device/Conflicts.h"
+#include "tests/device/DeviceConfig.h"
+
+#include <gtest/gtest.h>
+
+#include <set>
+#include <vector>
+
+namespace deft::sm90 {
+namespace {
+
+template <int kDim, class Base, int kStagesOf = Base::kStages> struct Config : Base {
+  static constexpr int kHeadDim = kDim, kStages = kStagesOf;
+};
+
+template <class C> void checkTile() {
+  using L = Layout<C>;
+  std::set<unsigned> places;
+  for (int row = 0; row < 64; ++row)
+    for (int column = 0; column < L::kColumns; ++column) {
+      const unsigned offset = L::offset(row, column);
+      EXPECT_EQ(offset % 16, 0u);
+      EXPECT_LE(offset + 16, static_cast<unsigned>(L::kTileBytes));
+      EXPECT_TRUE(places.insert(offset).second) << C::kHeadDim << ": " << row << " " << column;
+    }
+  test::conflicts = 0;
+  EXPECT_EQ(
+      test::runBlock({.sharedBytes = L::kTileBytes},
+                     [&] {
+                       const unsigned base = ptx::sharedAddress(ptx::dynamicShared<1024>());
+                       const int lane = static_cast<int>(threadIdx.x);
+                       unsigned r[4];
+                       for (int row = 0; row < 64; row += 16)
+                         for (int column = 0; column < L::kColumns; column += 2) {
+                           ptx::ldmatrix4(
+                               r, base + L::offset(row + lane % 8 + lane / 16 * 8, column + lane / 8 % 2));
+                           ptx::ldmatrix4Transposed(r, base + L::offset(row + lane % 16, column + lane / 16));
+                         }
+                     }),
+      "");
+  EXPECT_EQ(test::conflicts, 0) << C::kHeadDim;
+}
+
+TEST(LayoutTest, TilesAreReadWithoutConflicts) {
+  checkTile<Config<64, test::WideConfig>>();
+  checkTile<Config<80, test::WideConfig>>();
+  checkTile<Config<96, test::WideConfig>>();
+  checkTile<Config<112, test::WideConfig>>();
+  checkTile<Config<128, test::WideConfig>>();
+  checkTile<Config<192, test::WideConfig, 2>>();
+  checkTile<Config<256, test::WideConfig, 2>>();
+}
+
+/// What a tile of elements is known by.
+float known(int token, int column) { return static_cast<float>((token * 31 + column * 7) % 257 - 128); }
+
+/// Tiles as copies leave them are what wgmma reads by the descriptors that kernels make: K as columns of the
+/// product, V as rows of it, 16 at a time.
+template <class C> void checkDescriptors() {
+  using L = Layout<C>;
+  EXPECT_EQ(test::runBlock({.sharedBytes = L::kTileBytes},
+                           [&] {
+                             char *shared = ptx::dynamicShared<1024>();
+                             const unsigned base = ptx::sharedAddress(shared);
+                             const int lane = static_cast<int>(threadIdx.x);
+                             for (int token = lane; token < 64; token += 32)
+                               for (int column = 0; column < C::kHeadDim; ++column)
+                                 *reinterpret_cast<std::uint16_t *>(shared + L::offset(token, column / 8) +
+                                                                    column % 8 * 2) =
+                                     exec::f16FromFloat(known(token, column));
+                             __syncwarp();
+                             const unsigned long long keys = descriptor(base, 16);
+                             for (int k = 0; k < C::kHeadDim / 16; ++k)
+                               for (int token = lane; token < 64; token += 32)
+                                 for (int depth = 0; depth < 16; ++depth)
+                                   ASSERT_EQ(ptx::elementOf<f16>(keys + stepOf<C>(k), token, depth),
+                                             known(token, k * 16 + depth))
+                                       << C::kHeadDim << " " << k << " " << token << " " << depth;
+                             const unsigned long long values = descriptor(base, L::kBlockBytes);
+                             for (int g = 0; g < 4; ++g)
+                               for (int depth = 0; depth < 16; ++depth)
+                                 for (int column = lane; column < C::kHeadDim; column += 32)
+                                   ASSERT_EQ(ptx::elementOf<f16>(values + g * 16 * 128 / 16, depth, column),
+                                             known(g * 16 + depth, column))
+                                       << C::kHeadDim << " " << g << " " << depth << " " << column;
+                           }),
+            "");
+}
+
+TEST(LayoutTest, DescriptorsNameWhatTheMatrixUnitsWant) {
+  checkDescriptors<Config<64, test::WideConfig>>();
+  checkDescriptors<Config<80, test::LightConfig>>();
+  checkDescriptors<Config<128, test::WideConfig>>();
+  checkDescriptors<Config<192, test::WideConfig, 2>>();
+}
+
+struct Section {
+  unsigned begin, end;
+};
+
+/// All that the ring names lies in the block's memory, apart from each other, and tiles at multiples of the
+/// swizzle.
+template <class C> void checkRing() {
+  using L = Layout<C>;
+  std::vector<char> memory(L::kBytes);
+  const Ring<C> ring{1024, memory.data()};
+  const auto inMemory = [&](const void *at) {
+    return 1024 + static_cast<unsigned>(static_cast<const char *>(at) - memory.data());
+  };
+  std::vector<Section> sections;
+  for (int stage = 0; stage < C::kStages; ++stage) {
+    for (unsigned tile : {ring.keys(stage), ring.values(stage)}) {
+      EXPECT_EQ(tile % L::kAlignment, 0u);
+      sections.push_back({tile, tile + L::kTileBytes});
+    }
+    sections.push_back({inMemory(&ring.slot(stage)), inMemory(&ring.slot(stage) + 1)});
+    EXPECT_EQ(inMemory(&ring.slot(stage)) % 16, 0u);
+    for (unsigned barrier : {ring.full(stage), ring.empty(stage)})
+      sections.push_back({barrier, barrier + 8});
+    // A ring: after so many steps it is the same stage, in the other phase.
+    EXPECT_EQ(ring.keys(stage + C::kStages), ring.keys(stage));
+    EXPECT_NE(ring.fullParity(stage + C::kStages), ring.fullParity(stage));
+    EXPECT_EQ(ring.fullParity(stage), 0u);
+  }
+  for (int piece = 0; piece < L::kQueryPieces; ++piece) {
+    EXPECT_EQ(ring.queries(piece) % L::kAlignment, 0u);
+    sections.push_back({ring.queries(piece), ring.queries(piece) + L::kTileBytes});
+    sections.push_back({inMemory(&ring.head(piece)), inMemory(&ring.head(piece) + 1)});
+    for (unsigned barrier : {ring.pieceFull(piece), ring.pieceEmpty(piece)})
+      sections.push_back({barrier, barrier + 8});
+  }
+  for (int warp = 0; warp < 4; ++warp) {
+    const unsigned room = 1024 + L::kRoomOffset + warp * L::kRoomBytes;
+    EXPECT_EQ(room % 16, 0u);
+    sections.push_back({room, room + L::kRoomBytes});
+  }
+  std::sort(sections.begin(), sections.end(),
+            [](const Section &a, const Section &b) { return a.begin < b.begin; });
+  unsigned end = 1024;
+  for (const Section &section : sections) {
+    EXPECT_GE(section.begin, end) << C::kHeadDim;
+    end = section.end;
+  }
+  // What is lost where memory does not begin at a multiple of the swizzle is in the sum.
+  EXPECT_LE(end - 1024 + L::kAlignment, static_cast<unsigned>(L::kBytes)) << C::kHeadDim;
+}
+
+TEST(LayoutTest, SectionsLieApartAndInside) {
+  checkRing<Config<64, test::LightConfig>>();
+  checkRing<Config<64, test::WideConfig>>();
+  checkRing<Config<80, test::LightConfig>>();
+  checkRing<Config<112, test::WideConfig>>();
+  checkRing<Config<128, test::LightConfig>>();
+  checkRing<Config<128, test::WideConfig>>();
+  checkRing<Config<192, test::WideConfig, 2>>();
+  checkRing<Config<256, test::WideConfig, 2>>();
+}
+
+/// Rooms of results: eight lanes write 4 bytes of each of eight rows at once.
+template <class C> void checkRooms() {
+  std::set<int> banks;
+  for (int lane = 0; lane < 32; ++lane)
+    banks.insert((fragmentRow(lane, 0) * Layout<C>::kRowBytes + fragmentColumn(lane) * 2) / 4 % 32);
+  EXPECT_EQ(banks.size(), 32u) << C::kHeadDim;
+}
+
+TEST(LayoutTest, ResultsAreWrittenWithoutConflicts) {
+  checkRooms<Config<64, test::WideConfig>>();
+  checkRooms<Config<80, test::WideConfig>>();
+  checkRooms<Config<128, test::WideConfig>>();
+  checkRooms<Config<256, test::WideConfig, 2>>();
+}
+
+} // namespace
+} // namespace deft::sm90

@@ -1,0 +1,47 @@
+#pragma once
+
+#include "tuner/session/ClassTask.h"
+
+#include <set>
+#include <span>
+#include <tuple>
+
+namespace deft::session {
+
+/// Measures the candidates of a class, each tree and round once: what the journal has is not measured again.
+class CandidateTimer {
+public:
+  CandidateTimer(const SessionContext &context, const ClassTask &task, const Candidates &candidates,
+                 ClassClock &clock)
+      : context_(context), task_(task), candidates_(candidates), clock_(clock), class_(task.name()) {}
+
+  /// Microseconds; of kUntuned, those of what the tree gets without an entry. None: the candidate is
+  /// rejected, and the journal has why.
+  std::optional<double> measure(const std::string &id, int tree, int round);
+  /// The device keeps no others.
+  void forgetAllBut(std::span<const std::string> ids);
+
+  int made() const { return static_cast<int>(made_.size()); } ///< measurements
+  int reused() const { return reused_; }
+  int rejected() const { return rejected_; } ///< candidates
+  /// What making the inputs took; 0: they were not needed.
+  double openSeconds() const { return openSeconds_; }
+
+private:
+  bool open(const std::string &id);
+  bool admit(const std::string &id);
+  void reject(const std::string &id, const Lab::Fault &fault);
+
+  const SessionContext &context_;
+  const ClassTask &task_;
+  const Candidates &candidates_;
+  ClassClock &clock_;
+  std::string class_;
+  std::set<std::tuple<std::string, int, int>> made_; ///< id, tree and round
+  std::set<std::string> admitted_;                   ///< that the device's process has
+  int reused_ = 0, rejected_ = 0;
+  bool isOpen_ = false;
+  double openSeconds_ = 0;
+};
+
+} // namespace deft::session

@@ -1,0 +1,39 @@
+#pragma once
+
+#include "tuner/session/ClassTask.h"
+#include "tuner/session/SearchScores.h"
+
+namespace deft::session {
+
+/// Tells a listener how far a class is.
+class ClassProgress {
+public:
+  ClassProgress(const Listener &listener, const ClassTask &task, const ClassClock &clock)
+      : listener_(listener), clock_(clock) {
+    status_.classIndex = task.index;
+    status_.classes = task.classes;
+    status_.treeClass = task.name();
+  }
+
+  /// `left`: candidates, at most.
+  void setLeft(int left) { status_.left = left; }
+  void setScores(const SearchScores &scores, double untunedUs) {
+    status_.measured = scores.count();
+    status_.untunedUs = untunedUs;
+    status_.bestUs = scores.leastRatio() * untunedUs;
+  }
+  void tell(const char *stage) {
+    if (!listener_.progress)
+      return;
+    status_.stage = stage;
+    status_.secondsLeft = clock_.secondsLeft().value_or(-1);
+    listener_.progress(status_);
+  }
+
+private:
+  const Listener &listener_;
+  const ClassClock &clock_;
+  Status status_;
+};
+
+} // namespace deft::session

@@ -1,0 +1,65 @@
+#include "tuner/session/EntryFile.h"
+
+#include <algorithm>
+#include <filesystem>
+
+namespace deft::session {
+
+using config_cache::Entry;
+using support::Result;
+
+Result<EntryFile> EntryFile::open(const TuneOptions &options, const config_cache::DeviceKey &device,
+                                  config_cache::LegalityCheck isOfSchedule) {
+  EntryFile file;
+  file.path_ = options.configPath;
+  // A file that is named is somebody's; without a name it is the cache's.
+  file.place_ = options.configPath.empty() ? config_cache::Place::Cache : config_cache::Place::Named;
+  if (file.path_.empty() && !options.places.userFolder.empty())
+    file.path_ = (std::filesystem::path(options.places.userFolder) / device.fileName()).string();
+  file.device_ = device;
+  file.isOfSchedule_ = std::move(isOfSchedule);
+  if (!file.path_.empty())
+    if (auto mergeable = config_cache::checkMergeable(file.path_, file.place_, device); !mergeable)
+      return mergeable.error();
+  return file;
+}
+
+/// An entry that this spec's schedule does not admit, and that beats the untuned choice in no more time, is
+/// for others to keep.
+bool EntryFile::isOfAnotherSchedule(const Entry &entry) const {
+  if (!isOfSchedule_)
+    return false;
+  const config_cache::FileReading reading = config_cache::readConfigFile(path_);
+  return std::any_of(reading.file.entries.begin(), reading.file.entries.end(), [&](const Entry &old) {
+    return keyOf(old) == keyOf(entry) && !old.keepsDefault &&
+           old.provenance.kernelHash == entry.provenance.kernelHash && !isOfSchedule_(old.config) &&
+           (entry.keepsDefault || old.measurement.tunedUs <= entry.measurement.tunedUs);
+  });
+}
+
+std::optional<std::string> EntryFile::add(const Entry &entry) {
+  if (path_.empty())
+    return std::nullopt;
+  if (isOfAnotherSchedule(entry))
+    return entry.treeClass.text() +
+           ": the entry that is there is of another schedule, and no slower: it stays";
+  unsaved_.push_back(entry);
+  const auto written = config_cache::mergeWrite(path_, place_, device_, unsaved_);
+  if (!written) {
+    error_ = written.error();
+    return std::nullopt;
+  }
+  error_.reset();
+  unsaved_.clear();
+  written_.added += written->added;
+  written_.replaced += written->replaced;
+  written_.unchanged += written->unchanged;
+  if (!written->setAside.empty())
+    written_.setAside = written->setAside;
+  if (written->kept > 0)
+    return entry.treeClass.text() +
+           ": the entry that is there is of a whole search, this one was cut short: it stays";
+  return std::nullopt;
+}
+
+} // namespace deft::session
