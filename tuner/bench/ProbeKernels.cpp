@@ -4,6 +4,7 @@ namespace deft::bench {
 
 // Where an architecture has no bulk copies the entry does nothing and is never launched.
 const std::string_view kProbeSource = R"cuda(
+#include "deft/ptx/block.cuh"
 #include "deft/ptx/cp_async.cuh"
 #include "deft/ptx/mbarrier.cuh"
 #include "deft/ptx/mma_sync.cuh"

@@ -175,12 +175,13 @@ public:
   ///
   ///   plan.follow(lengths, stream); for (each layer) { ... plan.run(...) ... }
   ///
-  /// and each replay reads what the lengths are then. Pages of the tokens that are gained are those behind
-  /// the leaf's in the page table. The lengths of the host's tree, which plans are made or advanced for, may
-  /// be older, by at most GpuPlanOptions::slack tokens, but not greater. Where a length is less than the
-  /// plan's, or greater than its slack allows, or a query cannot grow because another one ends with the same
-  /// node, the plan does not follow, and checkReplays() says so. What a window hides by then is read until
-  /// the next plan.
+  /// and each replay reads what the lengths are then. Tokens that are gained have their pages behind the
+  /// leaf's in the page table, as in an engine's (PagedBatch); a SequenceTree moves a leaf that outgrows its
+  /// place there, which takes a new plan. The lengths of the host's tree, which plans are made or advanced
+  /// for, may be older, by at most GpuPlanOptions::slack tokens, but not greater. Where a length is less than
+  /// the plan's, or greater than its slack allows, or a query cannot grow because another one ends with the
+  /// same node, the plan does not follow, and checkReplays() says so. What a window hides by then is read
+  /// until the next plan.
   Result<void> follow(const int *lengths, GpuStream stream);
 
   /// Computes the attention of all queries. `attention` is the one of make(), or another with the same heads,

@@ -63,9 +63,10 @@ config::Config randomConfig(std::mt19937 &random) {
   config.order = random() % 2 == 0 ? config::Order::Mixed : config::Order::FromRoot;
   if (random() % 2 == 0)
     config.phases.push_back({.name = "wide", .rowsAbove = 16, .tileQ = 64});
-  config.phases.push_back({.name = "narrow", .tileQ = random() % 2 == 0 && config.phases.empty() ? 64 : 16});
-  if (config.phases.size() == 1)
-    config.phases[0].family = config::Family::Sm90; // whose plans may deal tokens
+  if (!config.phases.empty() || random() % 2 == 0)
+    config.phases.push_back({.name = "narrow", .tileQ = 16});
+  else // a light block, whose plans may deal tokens
+    config.phases.push_back({"tiles", -1, config::Family::Sm90, 64, 64, 2, 8});
   return config;
 }
 
@@ -81,9 +82,9 @@ tree::KvTree randomTree(std::mt19937 &random) {
   };
   for (int root = 0; root < 1 + static_cast<int>(random() % 3); ++root) {
     const int top = add(-1);
-    for (int branch = 0; branch < static_cast<int>(random() % 5); ++branch) {
+    for (int branch = 0; branch < static_cast<int>(random() % 4); ++branch) {
       const int middle = add(top);
-      for (int leaf = 0; leaf < static_cast<int>(random() % 6); ++leaf)
+      for (int leaf = 0; leaf < static_cast<int>(random() % 9); ++leaf)
         (void)tree.addQuery(add(middle));
       if (random() % 4 == 0)
         (void)tree.addQuery(middle);
@@ -92,15 +93,38 @@ tree::KvTree randomTree(std::mt19937 &random) {
   return tree;
 }
 
+/// A tree and a config by which items have 49 to 64 rows of 4 heads, whose tokens are dealt.
+tree::KvTree dealtTree(std::mt19937 &random) {
+  const auto some = [&](unsigned most) { return 1 + static_cast<int>(random() % most); };
+  tree::KvTree tree = test::levelTree({1, 4, 32}, {some(200), some(80), some(60)});
+  int location = 0;
+  for (int node = 0; node < static_cast<int>(tree.nodes().size()); ++node) {
+    (void)tree.place(node, location);
+    location += tree.nodes()[static_cast<std::size_t>(node)].tokens + 80;
+  }
+  return tree;
+}
+
+config::Config dealingConfig() {
+  config::Config config;
+  config.chunkTokens = 0;
+  config.partition = spec::Partition::Union;
+  config.order = config::Order::Mixed;
+  config.phases.push_back({"tiles", -1, config::Family::Sm90, 64, 64, 2, 8});
+  return config;
+}
+
 // What the kernel makes of a plan and what advance() makes of it are the same bytes.
 TEST(PlanGrowthTest, FollowsAsTheHostDoes) {
   std::mt19937 random(5);
   int grown = 0, dealt = 0;
   for (int round = 0; round < 400; ++round) {
-    tree::KvTree tree = randomTree(random);
-    const config::Config config = randomConfig(random);
-    plan::VariantFacts facts{.ratio = std::array{1, 3, 4}[random() % 3], .kvHeads = 2};
-    const auto made = plan::makePlan(tree, facts, config, 16);
+    const bool deals = round % 4 == 0;
+    tree::KvTree tree = deals ? dealtTree(random) : randomTree(random);
+    const config::Config config = deals ? dealingConfig() : randomConfig(random);
+    const plan::VariantFacts facts{.ratio = deals ? 4 : std::array{1, 3, 4}[random() % 3],
+                                   .kvHeads = deals ? 1 : 2};
+    const auto made = plan::makePlan(tree, facts, config, deals ? 1 : 16);
     ASSERT_TRUE(made.ok()) << made.error().message;
     plan::Plan plan = *made;
     OnDevice device(plan);
@@ -135,7 +159,7 @@ TEST(PlanGrowthTest, FollowsAsTheHostDoes) {
     ASSERT_TRUE(same(device.sections.queryPos, plan.queryPos.size() * sizeof(int))) << "round " << round;
   }
   EXPECT_GT(grown, 10'000);
-  EXPECT_GT(dealt, 20);
+  EXPECT_GT(dealt, 20) << "items";
 }
 
 TEST(PlanGrowthTest, ALeafGrowsForOneRequestOfOneQuery) {
