@@ -78,7 +78,8 @@ json checkLengths(const Subject &subject, Findings &findings) {
       isServed = isServed && now[i] - known[i] <= kSlack;
     for (const int node : planned.nodesInPreorder()) // who outgrows its place in the page table is moved
       isServed = isServed && decoding.tree().node(node).location == planned.node(node).location;
-    if (!isServed) { // the host hears of the lengths
+    if (!isServed) { // the host hears of the lengths, and of no replay that is under way
+      findings.require(stream.wait(), "replays");
       planned = decoding.tree();
       known = now;
       findings.require(plan.advance(planned), "a new plan");
