@@ -39,6 +39,9 @@ public:
   /// The kernel comes from NVRTC or the cache of kernels.
   static support::Result<PlanGrowth> create(std::shared_ptr<device::Device> device, GrowthRules rules);
 
+  /// What the kernel is compiled of.
+  static const char *source();
+
   const GrowthRules &rules() const { return rules_; }
 
   /// `plan` is the plan's memory on the device.

@@ -133,12 +133,13 @@ DEFT_C_API deft_status deft_gpu_plan_upload(deft_gpu_plan *plan, deft_gpu_stream
 /// For runs behind it on the stream, the path of each query has as many tokens as `lengths` says by then:
 /// DEFT_I32, [queries], packed, in memory of the GPU. So a step in which all requests have grown needs
 /// nothing of the host: one call before the step's layers, in the same captured graph, and each replay reads
-/// what the lengths are then. Pages of the tokens that are gained are those behind the leaf's in the page
-/// table. The lengths of the host's tree, which plans are made or advanced for, may be older, by at most
-/// deft_gpu_plan_options::slack tokens, but not greater. Where a length is less than the plan's, or greater
-/// than its slack allows, or a query cannot grow because another one ends with the same node, the plan does
-/// not follow, and deft_gpu_plan_check_replays says so. What a window hides by then is read until the next
-/// plan.
+/// what the lengths are then. Tokens that are gained have their pages behind the leaf's in the page table, as
+/// in an engine's (deft_paged_batch); a deft_sequence_tree moves a leaf that outgrows its place there, which
+/// takes a new plan. The lengths of the host's tree, which plans are made or advanced for, may be older, by
+/// at most deft_gpu_plan_options::slack tokens, but not greater. Where a length is less than the plan's, or
+/// greater than its slack allows, or a query cannot grow because another one ends with the same node, the
+/// plan does not follow, and deft_gpu_plan_check_replays says so. What a window hides by then is read until
+/// the next plan.
 DEFT_C_API deft_status deft_gpu_plan_follow(deft_gpu_plan *plan, const deft_tensor *lengths,
                                             deft_gpu_stream stream);
 

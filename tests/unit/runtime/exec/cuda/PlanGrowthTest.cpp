@@ -1,5 +1,7 @@
 #include "runtime/exec/cuda/PlanGrowth.h"
 
+#include "compiler/target/Target.h"
+#include "runtime/nvrtc/Nvrtc.h"
 #include "runtime/plan/Planner.h"
 #include "tests/support/FakeKernels.h"
 #include "tests/unit/runtime/exec/cuda/FakeGpu.h"
@@ -202,7 +204,19 @@ TEST(PlanGrowthTest, WhatIsNotServedIsNoticed) {
   EXPECT_EQ(*device.at<int>(device.sections.queryPos), 41) << "no shorter than what was planned";
 }
 
-// The kernel itself is compiled for each architecture; the tests' driver does what it does.
+TEST(PlanGrowthTest, TheKernelCompilesForEveryTargetWithoutSpills) {
+  const auto nvrtc = nvrtc::Nvrtc::load();
+  if (!nvrtc)
+    GTEST_SKIP() << nvrtc.error().message;
+  for (const target::Target &target : target::targets()) {
+    const auto compiled = (*nvrtc)->compile("deft_grow_plan.cu", PlanGrowth::source(), target.arch);
+    ASSERT_TRUE(compiled.ok()) << target.arch << ": " << compiled.error().message;
+    ASSERT_EQ(compiled->resources.size(), 1u) << target.arch;
+    EXPECT_FALSE(compiled->resources[0].spills()) << target.arch;
+  }
+}
+
+// The tests' driver does what the kernel does, which runs as it is in tests/unit/templates.
 TEST(PlanGrowthTest, APlanOnTheDeviceFollowsThroughTheDriver) {
   const FakeGpu gpu;
   CudaPlanOptions options;
