@@ -1,7 +1,8 @@
 """Runs clang-tidy on what changed, or on everything; `tools/dev lint` calls it from the repository root.
 
-usage: tidy.py [--all] [--minutes N]
+usage: tidy.py [--all | --since COMMIT] [--minutes N]
   --all        every source, whatever changed
+  --since      what differs from this commit; nothing where it is not there, as in a copy of the last commit alone
   --minutes N  begins no file after N minutes; those left are named, and are no error
 
 What changed is what the work tree has beside a commit, the base: where this branch left its upstream, else the last
@@ -113,11 +114,20 @@ def tidy(folder, source):
 
 def main():
     arguments = argparse.ArgumentParser()
-    arguments.add_argument("--all", action="store_true")
+    which = arguments.add_mutually_exclusive_group()
+    which.add_argument("--all", action="store_true")
+    which.add_argument("--since", metavar="COMMIT")
     arguments.add_argument("--minutes", type=float)
     options = arguments.parse_args()
 
-    commit, how = (None, "as asked for") if options.all else base()
+    if options.since:
+        found = git("rev-parse", "--verify", "--quiet", f"{options.since}^{{commit}}", may_fail=True)
+        if not found:
+            print(f"clang-tidy: there is no commit {options.since} here, so nothing is compared and nothing checked")
+            return 0
+        commit, how = found[0], options.since
+    else:
+        commit, how = (None, "as asked for") if options.all else base()
     sources = changed_sources(commit) if commit else every_source()
     folder = Path("build/tidy")
     built = write_commands(folder)

@@ -126,7 +126,7 @@ void writeGrowth(const plan::Plan &plan, const std::vector<abi::GrowingLeaf> &le
 
 const char *PlanGrowth::source() { return kSource; }
 
-Result<PlanGrowth> PlanGrowth::create(std::shared_ptr<device::Device> device, GrowthRules rules) {
+Result<PlanGrowth> PlanGrowth::create(const std::shared_ptr<device::Device> &device, GrowthRules rules) {
   const device::DeviceFacts &facts = device->facts();
   const target::Target *target = target::targetForDevice(facts.major, facts.minor);
   if (!target)

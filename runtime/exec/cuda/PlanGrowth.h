@@ -37,7 +37,7 @@ void writeGrowth(const plan::Plan &plan, const std::vector<abi::GrowingLeaf> &le
 class PlanGrowth {
 public:
   /// The kernel comes from NVRTC or the cache of kernels.
-  static support::Result<PlanGrowth> create(std::shared_ptr<device::Device> device, GrowthRules rules);
+  static support::Result<PlanGrowth> create(const std::shared_ptr<device::Device> &device, GrowthRules rules);
 
   /// What the kernel is compiled of.
   static const char *source();
