@@ -98,19 +98,10 @@ Result<std::string> Program::cudaText(const std::string &architecture, const std
   const auto source = this->source();
   if (!source)
     return source.error();
-  if (phase == "merge")
-    return codegen::cuda::instantiateMerge(*source);
-  const auto config = untunedConfig(target->major, target->minor);
-  if (!config)
-    return config.error();
-  std::string names;
-  for (const config::PhaseConfig &one : config->phases) {
-    if (phase.empty() || phase == one.name)
-      return codegen::cuda::instantiateAttend(*source, one, config->order);
-    names += one.name + ", ";
-  }
-  return Error{ErrorCode::Usage, "`" + variant_->name + "` has no phase `" + phase + "`",
-               "it is one of " + names + "merge"};
+  auto kernel = codegen::cuda::instantiateNamed(*source, untunedConfig(target->major, target->minor), phase);
+  if (!kernel)
+    return std::move(kernel).error();
+  return std::move(kernel->text);
 }
 
 Result<config::Config> Program::untunedConfig(int major, int minor) const {

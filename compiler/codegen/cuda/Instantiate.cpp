@@ -119,4 +119,21 @@ std::string instantiateMerge(const VariantSource &source) {
   return text.take();
 }
 
+support::Result<KernelText> instantiateNamed(const VariantSource &source,
+                                             const support::Result<config::Config> &config,
+                                             const std::string &phase) {
+  if (phase == "merge")
+    return KernelText{mergeEntry(source), instantiateMerge(source)};
+  if (!config)
+    return config.error();
+  std::string names;
+  for (const config::PhaseConfig &one : config->phases) {
+    if (phase.empty() || phase == one.name)
+      return KernelText{attendEntry(source, one), instantiateAttend(source, one, config->order)};
+    names += one.name + ", ";
+  }
+  return support::Error{support::ErrorCode::Usage, "`" + source.name + "` has no phase `" + phase + "`",
+                        "it is one of " + names + "merge"};
+}
+
 } // namespace deft::codegen::cuda

@@ -2,6 +2,7 @@
 
 #include "compiler/codegen/cuda/VariantSource.h"
 #include "compiler/kernels/Family.h"
+#include "compiler/support/Result.h"
 
 #include <string>
 
@@ -18,5 +19,14 @@ std::string instantiateAttend(const VariantSource &source, const config::PhaseCo
                               config::Order order = config::Order::FromRoot,
                               kernels::Families families = kernels::families());
 std::string instantiateMerge(const VariantSource &source);
+
+struct KernelText {
+  std::string entry;
+  std::string text;
+};
+/// The kernel of a phase by its name, empty: the first, or `merge`, which needs no config.
+support::Result<KernelText> instantiateNamed(const VariantSource &source,
+                                             const support::Result<config::Config> &config,
+                                             const std::string &phase);
 
 } // namespace deft::codegen::cuda

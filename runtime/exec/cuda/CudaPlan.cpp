@@ -142,7 +142,7 @@ void CudaPlan::lendRoom(plan::RunList &runs) {
   runs.lend({slot.memory, {firstRun(slot), static_cast<std::size_t>(room_.runs)}});
 }
 
-Result<void> CudaPlan::write(const plan::Plan &plan, std::span<const int> requests) {
+Result<void> CudaPlan::write(const plan::Plan &plan) {
   if (auto fits = room_.check(plan); !fits) {
     if (isFixed_)
       return fits;
@@ -156,8 +156,7 @@ Result<void> CudaPlan::write(const plan::Plan &plan, std::span<const int> reques
     return free;
   slot.facts.bytes = writeSections(plan, room_, sections_, slot.memory->as<std::byte>());
   if (growth_)
-    writeGrowth(plan, growingLeaves(plan, growth_->rules(), requests), room_, sections_,
-                slot.memory->as<std::byte>());
+    writeGrowth(plan, growthTables(plan, growth_->rules()), room_, sections_, slot.memory->as<std::byte>());
   slot.facts.generation = plan.generation;
   slot.facts.mergedQueries = static_cast<int>(plan.mergeQuery.size());
   slot.facts.items.clear();
@@ -205,6 +204,14 @@ Result<void> CudaPlan::upload(cu::Stream stream) {
   return {};
 }
 
+Result<void> CudaPlan::checkOnDevice() const {
+  if (!onDevice_.isValid)
+    return usage(isWritten_ ? "the plan has not been uploaded since it was made or its memory grew"
+                            : "there is no plan on the device",
+                 "upload one first");
+  return {};
+}
+
 Result<void> CudaPlan::checkRun(const CudaKernels &kernels, const CudaPointers &pointers) const {
   const spec::Variant &own = kernels_->variant(), &other = kernels.variant();
   if (&kernels != kernels_.get()) {
@@ -218,10 +225,8 @@ Result<void> CudaPlan::checkRun(const CudaKernels &kernels, const CudaPointers &
                        "` has other heads, tiles or another device",
                    "make one for this attention");
   }
-  if (!onDevice_.isValid)
-    return usage(isWritten_ ? "the plan has not been uploaded since it was made or its memory grew"
-                            : "there is no plan on the device",
-                 "upload one first");
+  if (auto there = checkOnDevice(); !there)
+    return there;
   if (watch_ && watch_->tree() != onDevice_.generation)
     return usage("the plan on the device is stale: it was made for generation " +
                      std::to_string(onDevice_.generation) + " of the tree, which is now at " +
@@ -236,10 +241,8 @@ Result<void> CudaPlan::follow(const int *lengths, cu::Stream stream) {
   if (!growth_)
     return usage("the plan was made to follow lengths on the host alone",
                  "make it to follow them on the device");
-  if (!onDevice_.isValid)
-    return usage(isWritten_ ? "the plan has not been uploaded since it was made or its memory grew"
-                            : "there is no plan on the device",
-                 "upload one first");
+  if (auto there = checkOnDevice(); !there)
+    return there;
   const device::Device::Current current(*kernels_->device());
   const auto capturing = isCapturing(stream);
   if (!capturing)
@@ -319,8 +322,7 @@ Result<void> CudaPlan::poison() {
 Result<void> CudaPlan::checkReplays() {
   if (growth_)
     if (const auto unserved = growth_->takeUnserved())
-      return usage("request " + std::to_string(unserved->request) + " had " +
-                       std::to_string(unserved->length) +
+      return usage("query " + std::to_string(unserved->request) + " saw " + std::to_string(unserved->length) +
                        " tokens on the device, which its plan does not serve",
                    "make or advance the plan for the lengths of by then, and give it more slack");
   if (!watch_)

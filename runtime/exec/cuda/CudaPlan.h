@@ -52,14 +52,13 @@ public:
   /// Takes this plan for the next upload, in place of one that was not uploaded yet. Waits only where the
   /// copy of the last plan but one has not been made yet. Where there is no room, and it may grow, that waits
   /// for the device; else it is an error that says of what there is too much, and nothing has changed.
-  /// `requests` is that of each query in the caller's order, for follow(); empty: each query is one.
-  support::Result<void> write(const plan::Plan &plan, std::span<const int> requests = {});
+  support::Result<void> write(const plan::Plan &plan);
 
   /// Puts the plan that was written on the stream, to be used by the runs behind it; nothing where none was.
   /// Not on a stream that is being captured.
   support::Result<void> upload(cu::Stream stream);
 
-  /// Lets the plan on the device follow its requests: for runs behind it on the stream, each has as many
+  /// Lets the plan on the device follow its queries: for runs behind it on the stream, each sees as many
   /// tokens as `lengths`, which are on the device, say by then, up to what the plan serves. Can be captured.
   support::Result<void> follow(const int *lengths, cu::Stream stream);
 
@@ -103,6 +102,7 @@ private:
   };
 
   explicit CudaPlan(std::shared_ptr<const CudaKernels> kernels);
+  support::Result<void> checkOnDevice() const;
   support::Result<void> checkRun(const CudaKernels &kernels, const CudaPointers &pointers) const;
   support::Result<bool> isCapturing(cu::Stream stream) const;
   support::Result<void> waitForCopies() const;

@@ -17,37 +17,18 @@ using support::Result;
 
 namespace {
 
-constexpr int kThreads = 128; ///< as deft::PlanGrowth has it
+constexpr int kThreads = 128; ///< as the source asserts
 const char *const kEntry = "deft_grow_plan";
 const char *const kSource = R"(// deft_grow_plan: lets a plan on the device follow lengths that are there.
 #include "deft/plan_growth.cuh"
+
+static_assert(deft::PlanGrowth::kThreads == 128, "host and device disagree on the block");
 
 extern "C" __global__ void __launch_bounds__(deft::PlanGrowth::kThreads)
 deft_grow_plan(const __grid_constant__ deft::abi::GrowArgs args) {
   deft::PlanGrowth(args).grow();
 }
 )";
-
-/// The one request whose one query follows the leaf; -1: there is none, or there are several.
-int requestOf(const plan::Plan &plan, const plan::Plan::Leaf &leaf, std::span<const int> requests,
-              const std::vector<int> &queriesOf) {
-  if (leaf.followEnd - leaf.followBegin != 1)
-    return -1;
-  const int query = plan.callerIndex[static_cast<std::size_t>(leaf.followBegin)];
-  if (requests.empty())
-    return query;
-  const int request = requests[static_cast<std::size_t>(query)];
-  return queriesOf[static_cast<std::size_t>(request)] == 1 ? request : -1;
-}
-
-std::vector<int> countQueries(std::span<const int> requests) {
-  std::vector<int> counts;
-  for (const int request : requests) {
-    counts.resize(std::max(counts.size(), static_cast<std::size_t>(request) + 1));
-    ++counts[static_cast<std::size_t>(request)];
-  }
-  return counts;
-}
 
 /// What the rules leave to a leaf that ends before this place of the cache.
 int slackAt(int end, const GrowthRules &rules) {
@@ -63,64 +44,58 @@ std::atomic<std::uint64_t> &word(const device::HostMemory &mark) {
 
 } // namespace
 
-std::vector<abi::GrowingLeaf> growingLeaves(const plan::Plan &plan, const GrowthRules &rules,
-                                            std::span<const int> requests) {
-  const std::vector<int> queriesOf = countQueries(requests);
-  std::vector<abi::GrowingLeaf> leaves;
-  leaves.reserve(plan.leaves.size());
-  for (const plan::Plan::Leaf &leaf : plan.leaves) {
-    const bool isFollowed = leaf.followBegin < leaf.followEnd;
-    const int own = requestOf(plan, leaf, requests, queriesOf);
-    // Where it cannot grow, its first query tells whether the length is what was planned.
-    const int query = isFollowed ? plan.callerIndex[static_cast<std::size_t>(leaf.followBegin)] : 0;
-    const int request = own >= 0 ? own : requests.empty() ? query : requests[static_cast<std::size_t>(query)];
-    const int length = isFollowed ? plan.queryPos[static_cast<std::size_t>(leaf.followEnd) - 1] + 1 : 0;
-    const bool grows = own >= 0 && leaf.canGrow != 0;
-    const int left = plan::Planner::kMostGrowth - (leaf.tokens - leaf.plannedTokens);
-    leaves.push_back({request, length, grows ? std::max(left, 0) : 0, 0});
+GrowthTables growthTables(const plan::Plan &plan, const GrowthRules &rules) {
+  GrowthTables tables;
+  for (std::size_t q = 0; q < plan.callerIndex.size(); ++q) {
+    tables.leaves.push_back({plan.callerIndex[q], plan.queryPos[q] + 1, 0, 0});
+    tables.queries.push_back({static_cast<int>(q), plan.queryPos[q]});
   }
-  std::vector<bool> hasTail(leaves.size());
+  tables.runs.reserve(plan.runs.size());
+  for (const abi::Run &run : plan.runs)
+    tables.runs.push_back({-1, run.tokens});
+  std::vector<int> left(plan.leaves.size()); // that a leaf may gain; -1: nobody has looked
+  std::fill(left.begin(), left.end(), -1);
   for (const plan::Plan::Tail &tail : plan.tails) {
-    const abi::Item &item = plan.items[static_cast<std::size_t>(tail.item)];
+    const plan::Plan::Leaf &leaf = plan.leaves[static_cast<std::size_t>(tail.leaf)];
+    if (leaf.canGrow == 0 || leaf.followEnd - leaf.followBegin != 1)
+      continue;
     const abi::Run &run = plan.runs[static_cast<std::size_t>(tail.run)];
-    abi::GrowingLeaf &leaf = leaves[static_cast<std::size_t>(tail.leaf)];
-    leaf.mostGain = std::min(leaf.mostGain, slackAt(run.location + run.tokens, rules));
+    int most = std::min(slackAt(run.location + run.tokens, rules),
+                        plan::Planner::kMostGrowth - (leaf.tokens - leaf.plannedTokens));
     if (plan.strictChunk > 0) // and then a leaf is alone at the end of its chunk
-      leaf.mostGain = std::min(leaf.mostGain, std::max(plan.strictChunk - item.tokens, 0));
-    hasTail[static_cast<std::size_t>(tail.leaf)] = true;
+      most = std::min(most, plan.strictChunk - plan.items[static_cast<std::size_t>(tail.item)].tokens);
+    int &least = left[static_cast<std::size_t>(tail.leaf)];
+    least = std::max(least < 0 ? most : std::min(least, most), 0);
+    tables.runs[static_cast<std::size_t>(tail.run)].leaf = leaf.followBegin;
   }
-  for (std::size_t l = 0; l < leaves.size(); ++l)
-    if (!hasTail[l])
-      leaves[l].mostGain = 0;
-  return leaves;
+  for (std::size_t l = 0; l < left.size(); ++l)
+    if (left[l] > 0)
+      tables.leaves[static_cast<std::size_t>(plan.leaves[l].followBegin)].mostGain = left[l];
+  for (const plan::Plan::Tail &tail : plan.tails)
+    if (left[static_cast<std::size_t>(tail.leaf)] > 0 &&
+        (tables.items.empty() || tables.items.back() != tail.item))
+      tables.items.push_back(tail.item);
+  return tables;
 }
 
-void writeGrowth(const plan::Plan &plan, const std::vector<abi::GrowingLeaf> &leaves, const PlanRoom &room,
+void writeGrowth(const plan::Plan &plan, const GrowthTables &tables, const PlanRoom &room,
                  const PlanSections &sections, std::byte *to) {
-  if (!leaves.empty())
-    std::memcpy(to + sections.growingLeaves, leaves.data(), leaves.size() * sizeof(abi::GrowingLeaf));
-  auto *const runs = reinterpret_cast<abi::Grown *>(to + sections.grownRuns);
-  for (std::size_t r = 0; r < plan.runs.size(); ++r)
-    runs[r] = {-1, plan.runs[r].tokens};
+  const auto copy = [&](std::size_t section, const auto &values) {
+    if (!values.empty())
+      std::memcpy(to + section, values.data(), values.size() * sizeof(values[0]));
+  };
+  copy(sections.growingLeaves, tables.leaves);
+  copy(sections.grownRuns, tables.runs);
   auto *const queries = reinterpret_cast<abi::Grown *>(to + sections.grownQueries);
   std::fill(queries, queries + room.queries, abi::Grown{-1, 0});
-  for (std::size_t l = 0; l < plan.leaves.size(); ++l)
-    for (int q = plan.leaves[l].followBegin; q < plan.leaves[l].followEnd; ++q)
-      queries[q] = {static_cast<int>(l), plan.queryPos[static_cast<std::size_t>(q)]};
+  copy(sections.grownQueries, tables.queries);
   auto *item = reinterpret_cast<int *>(to + sections.growingItems);
   std::fill(item, item + room.allItems(), -1);
-  std::size_t phase = 0;
-  int last = -1;
-  for (const plan::Plan::Tail &tail : plan.tails) {
-    runs[tail.run].leaf = tail.leaf;
-    if (tail.item == last || leaves[static_cast<std::size_t>(tail.leaf)].mostGain == 0)
-      continue;
-    last = tail.item;
-    while (tail.item >= plan.phases[phase].itemBegin + plan.phases[phase].itemCount)
+  for (const int own : tables.items) {
+    std::size_t phase = 0;
+    while (own >= plan.phases[phase].itemBegin + plan.phases[phase].itemCount)
       ++phase;
-    while (tail.item < plan.phases[phase].itemBegin)
-      --phase;
-    *item++ = sections.itemBegin[phase] + tail.item - plan.phases[phase].itemBegin;
+    *item++ = sections.itemBegin[phase] + own - plan.phases[phase].itemBegin;
   }
 }
 

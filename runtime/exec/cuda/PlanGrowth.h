@@ -6,7 +6,7 @@
 #include <cstdint>
 #include <memory>
 #include <optional>
-#include <span>
+#include <vector>
 
 namespace deft::exec {
 
@@ -21,16 +21,18 @@ struct GrowthRules {
   static constexpr int kLeastSlack = 16;
 };
 
-/// What there is to know of each leaf of the plan, in the order of plan::Plan::leaves. `requests` is that of
-/// each query, in the caller's order; empty: each query is one.
-///
-/// A leaf grows where a request of one query ends with it and no other one does: the last of several queries
-/// would see more, but those before it, too.
-std::vector<abi::GrowingLeaf> growingLeaves(const plan::Plan &plan, const GrowthRules &rules,
-                                            std::span<const int> requests);
+/// What the kernel reads beside a plan. Each query of the plan's order is a leaf of its own there: one that
+/// ends inside a node, or with a node that others end with, too, gains nothing, and another length of it is
+/// noticed.
+struct GrowthTables {
+  std::vector<abi::GrowingLeaf> leaves;
+  std::vector<abi::Grown> runs, queries;
+  std::vector<int> items; ///< of the plan, those with a run that grows
+};
+GrowthTables growthTables(const plan::Plan &plan, const GrowthRules &rules);
 
 /// Writes the sections that PlanRoom::growsOnDevice adds.
-void writeGrowth(const plan::Plan &plan, const std::vector<abi::GrowingLeaf> &leaves, const PlanRoom &room,
+void writeGrowth(const plan::Plan &plan, const GrowthTables &tables, const PlanRoom &room,
                  const PlanSections &sections, std::byte *to);
 
 /// The kernel that lets a plan on the device follow lengths that are there, and what it noticed.

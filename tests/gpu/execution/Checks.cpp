@@ -12,17 +12,11 @@ using nlohmann::json;
 
 namespace {
 
-constexpr int kTablePages = 1 << 17; ///< more than any check's pool can name
-
-GpuRoom largeRoom() {
-  return {.queries = Decoding::kMostQueries, .items = 3000, .runs = 6000, .partials = 6000};
-}
-
 /// A decode loop with its plan and page table on one stream.
 struct Server {
   Server(const Subject &subject, Findings &found, const Decoding::Options &options, int runsAhead = 0)
       : findings(found), stream(subject.device), decoding(subject, found, stream, options),
-        table(GpuPageTable::make(subject.gpu, kTablePages).value()),
+        table(GpuPageTable::make(subject.gpu, Decoding::kTablePages).value()),
         plan(GpuPlan::make(subject.attention, decoding.tree(), {.runsAhead = runsAhead}).value()) {}
 
   /// Plan and page table on the way to the device.
@@ -84,7 +78,7 @@ std::vector<int> decodeInThreads(const std::vector<Decoder> &decoders, Findings 
   const auto decode = [&](std::size_t i) {
     const Decoder &own = decoders[i];
     Server server(*own.subject, findings, {.branches = own.branches, .seed = own.seed});
-    findings.require(server.plan.reserve(largeRoom()), "reserve");
+    findings.require(server.plan.reserve(Decoding::largeRoom()), "reserve");
     server.upload();
     const auto graph = own.replays ? server.capture(*own.subject) : nullptr;
     for (int step = 0; step < kSteps; ++step) {
@@ -120,7 +114,7 @@ json checkGrowingTree(const Subject &subject, Findings &findings) {
   constexpr int kDealtRows = 60; ///< of an item whose tokens may be dealt: 49 to 64
   const int branches = std::clamp(kDealtRows / subject.variant().ratio(), 6, 40);
   Server server(subject, findings, {.layers = 3, .branches = branches, .seed = 11});
-  if (!findings.require(server.plan.reserve(largeRoom()), "reserve") || !server.upload())
+  if (!findings.require(server.plan.reserve(Decoding::largeRoom()), "reserve") || !server.upload())
     return {};
   const auto graph = server.capture(subject);
   if (!graph->isReady())
@@ -152,7 +146,7 @@ json checkGrowingTree(const Subject &subject, Findings &findings) {
 /// A run with a stale plan is refused; a replay with one is noticed, and the next right one is not.
 json checkStalePlans(const Subject &subject, Findings &findings) {
   Server server(subject, findings, {.seed = 12});
-  findings.require(server.plan.reserve(largeRoom()), "reserve");
+  findings.require(server.plan.reserve(Decoding::largeRoom()), "reserve");
   const auto early = server.plan.run(subject.attention, {}, {}, server.stream.get());
   findings.require(!early, "a run before the upload was not refused");
   server.upload();
@@ -198,7 +192,7 @@ json checkDevices(const std::vector<Subject> &subjects, Findings &findings) {
   for (const Subject &subject : subjects) {
     const auto seed = 30 + static_cast<unsigned>(servers.size());
     servers.push_back(std::make_unique<Server>(subject, findings, Decoding::Options{.seed = seed}));
-    findings.require(servers.back()->plan.reserve(largeRoom()), "reserve");
+    findings.require(servers.back()->plan.reserve(Decoding::largeRoom()), "reserve");
   }
   for (auto &server : servers)
     server->upload();
@@ -228,7 +222,7 @@ json checkDevices(const std::vector<Subject> &subjects, Findings &findings) {
 json checkPlanningAhead(const Subject &subject, Findings &findings) {
   constexpr int kSteps = 24, kLayers = 2;
   Server server(subject, findings, {.layers = kLayers, .seed = 13}, kLayers);
-  findings.require(server.plan.reserve(largeRoom()), "reserve");
+  findings.require(server.plan.reserve(Decoding::largeRoom()), "reserve");
   server.upload();
   const auto graph = server.capture(subject);
   if (!graph->isReady())
@@ -271,7 +265,7 @@ json checkRoom(const Subject &subject, Findings &findings) {
   }
   findings.require(message.find("there is room for") != std::string::npos,
                    "a plan beyond the room gave `" + message + "`");
-  findings.require(!server.plan.reserve(largeRoom()), "the room grew after it was captured");
+  findings.require(!server.plan.reserve(Decoding::largeRoom()), "the room grew after it was captured");
 
   GpuPlan larger = GpuPlan::make(subject.attention, server.decoding.tree()).value();
   std::swap(server.plan, larger);

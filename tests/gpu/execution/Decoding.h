@@ -23,6 +23,11 @@ public:
   };
 
   static constexpr int kMostQueries = 48;
+  static constexpr int kTablePages = 1 << 17; ///< more than its pool can name
+  /// For plans of any of its trees.
+  static GpuRoom largeRoom() {
+    return {.queries = kMostQueries, .items = 3000, .runs = 6000, .partials = 6000};
+  }
 
   Decoding(const Subject &subject, Findings &findings, const Stream &stream, const Options &options);
 

@@ -1,15 +1,12 @@
 #include "tests/gpu/execution/Checks.h"
 #include "tests/gpu/execution/Decoding.h"
 
-#include <numeric>
-
 namespace deft::gpu_test {
 
 using nlohmann::json;
 
 namespace {
 
-constexpr int kTablePages = 1 << 17;
 constexpr int kSlack = 40;
 
 /// How many tokens each query sees.
@@ -44,7 +41,7 @@ json checkLengths(const Subject &subject, Findings &findings) {
   const int steps = subject.gpu.facts().name.starts_with("Fake") ? 100 : 1000;
   const Stream stream(subject.device);
   Decoding decoding(subject, findings, stream, {.layers = 1, .seed = 15});
-  auto table = GpuPageTable::make(subject.gpu, kTablePages).value();
+  auto table = GpuPageTable::make(subject.gpu, Decoding::kTablePages).value();
   Tree planned = decoding.tree(); // as the host knows it; the other one goes on
   auto made = GpuPlan::make(subject.attention, planned, {.followsLengths = true, .slack = kSlack});
   if (!made && made.error().code == ErrorCode::Environment)
@@ -52,9 +49,7 @@ json checkLengths(const Subject &subject, Findings &findings) {
   if (!findings.require(made, "a plan that follows lengths"))
     return {};
   GpuPlan &plan = *made;
-  findings.require(
-      plan.reserve({.queries = Decoding::kMostQueries, .items = 3000, .runs = 6000, .partials = 6000}),
-      "reserve");
+  findings.require(plan.reserve(Decoding::largeRoom()), "reserve");
   device::Buffer lengths(subject.device);
   findings.require(lengths.upload(lengthsOf(planned), "lengths"), "the lengths");
   findings.require(table.upload(decoding.sequences(), stream.get()), "the page table");

@@ -30,3 +30,16 @@ PlainRow plainAttention(const Shape &shape, int head, const std::uint16_t *q,
   row.lse = largest + std::log(weights);
   return row;
 }
+
+double errorOf(const PlainRow &plain, const std::uint16_t *out, float lse) {
+  double difference = 0, norm = 0;
+  for (std::size_t d = 0; d < plain.out.size(); ++d) {
+    const double off = fromBf16(out[d]) - plain.out[d];
+    difference += off * off;
+    norm += plain.out[d] * plain.out[d];
+  }
+  // Written so that a NaN is not smaller.
+  if (const double off = std::abs(lse - plain.lse); !(off <= 1e-3))
+    return std::numeric_limits<double>::infinity();
+  return std::sqrt(difference / norm);
+}

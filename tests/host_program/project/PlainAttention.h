@@ -36,3 +36,6 @@ struct PlainRow {
 PlainRow plainAttention(const Shape &shape, int head, const std::uint16_t *q,
                         const std::vector<const TokenVectors *> &keys,
                         const std::vector<const TokenVectors *> &values);
+
+/// How far a row is off, relative to it; infinite where its lse is wrong. NaN where it has one.
+double errorOf(const PlainRow &plain, const std::uint16_t *out, float lse);

@@ -19,11 +19,6 @@ struct Options {
   std::string config; ///< a file; empty: the default config
 };
 
-struct Instantiation {
-  std::string entry;
-  std::string text;
-};
-
 Result<config::Config> configOf(const spec::Variant &variant, const target::Target &target,
                                 const Options &options) {
   if (options.config.empty())
@@ -35,8 +30,8 @@ Result<config::Config> configOf(const spec::Variant &variant, const target::Targ
   return config;
 }
 
-Result<Instantiation> instantiate(const LoadedSpec &spec, const spec::Variant &variant,
-                                  const Options &options) {
+Result<codegen::cuda::KernelText> instantiate(const LoadedSpec &spec, const spec::Variant &variant,
+                                              const Options &options) {
   const target::Target *target = target::findTarget(options.arch);
   if (!target) {
     const auto near = target::suggestTarget(options.arch);
@@ -46,25 +41,12 @@ Result<Instantiation> instantiate(const LoadedSpec &spec, const spec::Variant &v
   Result<codegen::cuda::VariantSource> source = program::variantSource(spec, variant);
   if (!source)
     return std::move(source).error();
-  if (options.phase == "merge")
-    return Instantiation{codegen::cuda::mergeEntry(*source), codegen::cuda::instantiateMerge(*source)};
-  const Result<config::Config> config = configOf(variant, *target, options);
-  if (!config)
-    return config.error();
-  std::string names;
-  for (const config::PhaseConfig &phase : config->phases) {
-    if (options.phase.empty() || options.phase == phase.name)
-      return Instantiation{codegen::cuda::attendEntry(*source, phase),
-                           codegen::cuda::instantiateAttend(*source, phase, config->order)};
-    names += phase.name + ", ";
-  }
-  return Error{ErrorCode::Usage, "`" + variant.name + "` has no phase `" + options.phase + "`",
-               "it is one of " + names + "merge"};
+  return codegen::cuda::instantiateNamed(*source, configOf(variant, *target, options), options.phase);
 }
 
 Result<nvrtc::Compiled> compile(const LoadedSpec &spec, const spec::Variant &variant, const Options &options,
                                 bool ptx) {
-  const Result<Instantiation> kernel = instantiate(spec, variant, options);
+  const Result<codegen::cuda::KernelText> kernel = instantiate(spec, variant, options);
   if (!kernel)
     return kernel.error();
   const auto nvrtc = nvrtc::Nvrtc::load();
@@ -88,7 +70,7 @@ void addCudaEmitters(CLI::App &emit, EmitterTable &table) {
   table.configFile = [options] { return options->config; };
   table.add({"cuda", "the CUDA source of a kernel",
              [options](const LoadedSpec &spec, const spec::Variant &variant) -> Result<std::string> {
-               Result<Instantiation> kernel = instantiate(spec, variant, *options);
+               Result<codegen::cuda::KernelText> kernel = instantiate(spec, variant, *options);
                if (!kernel)
                  return std::move(kernel).error();
                return kernel->text;

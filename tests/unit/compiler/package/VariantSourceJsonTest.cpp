@@ -1,6 +1,7 @@
 #include "compiler/package/VariantSourceJson.h"
 
 #include "compiler/codegen/cuda/Instantiate.h"
+#include "tests/support/SampleSource.h"
 
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
@@ -12,22 +13,8 @@ using codegen::cuda::instantiateAttend;
 using codegen::cuda::instantiateMerge;
 using codegen::cuda::VariantSource;
 
-VariantSource sample() {
-  VariantSource source;
-  source.name = "llama";
-  source.queryHeads = 32;
-  source.kvHeads = 8;
-  source.headDim = 128;
-  source.outputDtype = spec::DType::F16;
-  source.withLse = true;
-  source.pageSize = 16;
-  source.params = {"cap"};
-  source.hooks = "struct Params {};\nstruct Variant {};\n";
-  return source;
-}
-
 TEST(VariantSourceJsonTest, RoundTripKeepsEveryMember) {
-  VariantSource source = sample();
+  VariantSource source = test::sampleSource();
   source.dtype = spec::DType::F16;
   source.normalize = spec::Normalize::Sigmoid;
   const nlohmann::json json = toJson(source);
@@ -39,7 +26,7 @@ TEST(VariantSourceJsonTest, RoundTripKeepsEveryMember) {
 }
 
 TEST(VariantSourceJsonTest, EveryKeyIsNeeded) {
-  const nlohmann::json json = toJson(sample());
+  const nlohmann::json json = toJson(test::sampleSource());
   for (const auto &[key, value] : json.items()) {
     nlohmann::json broken = json;
     broken.erase(key);

@@ -1,5 +1,6 @@
 #pragma once
 
+#include "tests/support/DriverCalls.h"
 #include "tests/support/FakeCuda.h"
 
 #include <deft/deft.hpp>
@@ -10,16 +11,6 @@
 #include <cmath>
 #include <random>
 #include <vector>
-
-// What a program does with a driver of its own accord.
-extern "C" {
-int cuStreamCreate(void **stream, unsigned flags);
-int cuStreamBeginCapture_v2(void *stream, int mode);
-int cuStreamEndCapture(void *stream, void **graph);
-int cuGraphInstantiateWithFlags(void **executable, void *graph, unsigned long long flags);
-int cuGraphLaunch(void *executable, void *stream);
-int cuCtxGetCurrent(void **context);
-}
 
 /// A program with a cache, sequences and an attention on the GPU of the tests' driver, whose memory is the
 /// host's.

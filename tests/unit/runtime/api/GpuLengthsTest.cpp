@@ -57,7 +57,7 @@ TEST_F(GpuLengthsTest, AGraphFollowsLengthsThatOnlyTheDeviceHas) {
   ASSERT_EQ(cuGraphLaunch(executable, stream_), 0);
   const auto noticed = plan.checkReplays();
   ASSERT_FALSE(noticed);
-  EXPECT_THAT(noticed.error().message, HasSubstr("request 2 had"));
+  EXPECT_THAT(noticed.error().message, HasSubstr("query 2 saw"));
 }
 
 } // namespace

@@ -1,5 +1,6 @@
 // Batches of an engine's page table on GPUs. `libcuda.so.1` is the tests' driver, whose memory is the host's:
 // so the engine's table on the GPU is a second one, which only the runs read.
+#include "tests/support/DriverCalls.h"
 #include "tests/support/FakeCuda.h"
 
 #include <deft/deft.hpp>
@@ -10,14 +11,6 @@
 #include <cmath>
 #include <random>
 #include <vector>
-
-extern "C" {
-int cuStreamCreate(void **stream, unsigned flags);
-int cuStreamBeginCapture_v2(void *stream, int mode);
-int cuStreamEndCapture(void *stream, void **graph);
-int cuGraphInstantiateWithFlags(void **executable, void *graph, unsigned long long flags);
-int cuGraphLaunch(void *executable, void *stream);
-}
 
 namespace deft {
 namespace {

@@ -1,19 +1,11 @@
 // The C API on GPUs, as a program sees it. `libcuda.so.1` is the tests' driver, whose memory is the host's.
+#include "tests/support/DriverCalls.h"
 #include "tests/support/FakeCuda.h"
 #include "tests/unit/runtime/c_api/TestHandles.h"
 
 #include <gmock/gmock.h>
 
 #include <vector>
-
-// What a program does with a driver of its own accord.
-extern "C" {
-int cuStreamCreate(void **stream, unsigned flags);
-int cuStreamBeginCapture_v2(void *stream, int mode);
-int cuStreamEndCapture(void *stream, void **graph);
-int cuGraphInstantiateWithFlags(void **executable, void *graph, unsigned long long flags);
-int cuGraphLaunch(void *executable, void *stream);
-}
 
 namespace deft::c_test {
 namespace {

@@ -130,16 +130,19 @@ TEST(PlanGrowthTest, FollowsAsTheHostDoes) {
     ASSERT_TRUE(made.ok()) << made.error().message;
     plan::Plan plan = *made;
     OnDevice device(plan);
-    const auto leaves = growingLeaves(plan, {.slack = 40, .pageSize = 16}, {});
-    writeGrowth(plan, leaves, device.room, device.sections, device.memory.data());
+    const GrowthTables tables = growthTables(plan, {.slack = 40, .pageSize = 16});
+    writeGrowth(plan, tables, device.room, device.sections, device.memory.data());
 
     std::vector<int> lengths = lengthsOf(plan);
-    for (std::size_t l = 0; l < leaves.size(); ++l) {
-      if (leaves[l].mostGain == 0)
+    for (const plan::Plan::Leaf &leaf : plan.leaves) {
+      const int most = leaf.followBegin < leaf.followEnd
+                           ? tables.leaves[static_cast<std::size_t>(leaf.followBegin)].mostGain
+                           : 0;
+      if (most == 0)
         continue;
-      const int gain = static_cast<int>(random() % static_cast<unsigned>(leaves[l].mostGain + 1));
-      lengths[static_cast<std::size_t>(leaves[l].request)] += gain;
-      ASSERT_TRUE(gain == 0 || tree.append(plan.leaves[l].node, gain).ok());
+      const int gain = static_cast<int>(random() % static_cast<unsigned>(most + 1));
+      lengths[static_cast<std::size_t>(plan.callerIndex[static_cast<std::size_t>(leaf.followBegin)])] += gain;
+      ASSERT_TRUE(gain == 0 || tree.append(leaf.node, gain).ok());
       grown += gain;
     }
     std::vector<int> farther = lengths; // what was followed before leaves no trace
@@ -164,7 +167,7 @@ TEST(PlanGrowthTest, FollowsAsTheHostDoes) {
   EXPECT_GT(dealt, 20) << "items";
 }
 
-TEST(PlanGrowthTest, ALeafGrowsForOneRequestOfOneQuery) {
+TEST(PlanGrowthTest, ALeafGrowsForOneQuery) {
   tree::KvTree tree;
   const int root = *tree.addNode(-1, 32, 0), leaf = *tree.addNode(root, 10, 32),
             twice = *tree.addNode(root, 4, 64);
@@ -172,21 +175,19 @@ TEST(PlanGrowthTest, ALeafGrowsForOneRequestOfOneQuery) {
   (void)tree.addQuery(twice);
   (void)tree.addQuery(twice);
   const auto plan = *plan::makePlan(tree, {.ratio = 1, .kvHeads = 1}, FakeGpu().kernels->config(), 8);
-  const auto mostGain = [&](const GrowthRules &rules, std::vector<int> requests, int node) {
-    const auto leaves = growingLeaves(plan, rules, requests);
-    for (std::size_t l = 0; l < leaves.size(); ++l)
-      if (plan.leaves[l].node == node)
-        return leaves[l].mostGain;
+  const auto mostGain = [&](const GrowthRules &rules, int query) {
+    for (const abi::GrowingLeaf &own : growthTables(plan, rules).leaves)
+      if (own.request == query)
+        return own.mostGain;
     return -1;
   };
-  EXPECT_EQ(mostGain({.slack = 5, .pageSize = 16}, {}, leaf), 5);
-  EXPECT_EQ(mostGain({.pageSize = 16}, {}, leaf), 16) << "six to the end of the page are fewer";
-  EXPECT_EQ(mostGain({.pageSize = 64}, {}, leaf), 22);
-  EXPECT_EQ(mostGain({.pageSize = 1}, {}, leaf), 16);
-  EXPECT_EQ(mostGain({.pageSize = 0}, {}, leaf), 16);
-  EXPECT_EQ(mostGain({.slack = 5}, {}, twice), 0) << "whose page would it be?";
-  EXPECT_EQ(mostGain({.slack = 5}, {0, 1, 2}, leaf), 5);
-  EXPECT_EQ(mostGain({.slack = 5}, {0, 0, 1}, leaf), 0) << "its request has another query";
+  EXPECT_EQ(mostGain({.slack = 5, .pageSize = 16}, 0), 5);
+  EXPECT_EQ(mostGain({.pageSize = 16}, 0), 16) << "six to the end of the page are fewer";
+  EXPECT_EQ(mostGain({.pageSize = 64}, 0), 22);
+  EXPECT_EQ(mostGain({.pageSize = 1}, 0), 16);
+  EXPECT_EQ(mostGain({.pageSize = 0}, 0), 16);
+  EXPECT_EQ(mostGain({.slack = 5}, 1), 0) << "whose page would it be?";
+  EXPECT_EQ(mostGain({.slack = 5}, 2), 0);
 }
 
 TEST(PlanGrowthTest, WhatIsNotServedIsNoticed) {
@@ -195,13 +196,28 @@ TEST(PlanGrowthTest, WhatIsNotServedIsNoticed) {
   (void)tree.addQuery(*tree.addNode(root, 10, 32));
   const auto plan = *plan::makePlan(tree, {.ratio = 1, .kvHeads = 1}, FakeGpu().kernels->config(), 8);
   OnDevice device(plan);
-  writeGrowth(plan, growingLeaves(plan, {.slack = 5}, {}), device.room, device.sections,
-              device.memory.data());
+  writeGrowth(plan, growthTables(plan, {.slack = 5}), device.room, device.sections, device.memory.data());
   EXPECT_EQ(device.follow({42}), 0u);
   EXPECT_EQ(device.follow({47}), 0u);
   EXPECT_EQ(device.follow({48}), 48ull << 32 | 1);
   EXPECT_EQ(device.follow({41}), 41ull << 32 | 1);
   EXPECT_EQ(*device.at<int>(device.sections.queryPos), 41) << "no shorter than what was planned";
+}
+
+// A query that ends inside a node, and those that end with the same one, cannot see more.
+TEST(PlanGrowthTest, AnotherLengthOfAQueryThatCannotGrowIsNoticed) {
+  tree::KvTree tree;
+  const int root = *tree.addNode(-1, 32, 0), twice = *tree.addNode(root, 4, 32);
+  (void)tree.addQuery(root, 20);
+  (void)tree.addQuery(twice);
+  (void)tree.addQuery(twice);
+  const auto plan = *plan::makePlan(tree, {.ratio = 1, .kvHeads = 1}, FakeGpu().kernels->config(), 8);
+  OnDevice device(plan);
+  writeGrowth(plan, growthTables(plan, {.slack = 5}), device.room, device.sections, device.memory.data());
+  EXPECT_EQ(device.follow({20, 36, 36}), 0u);
+  EXPECT_EQ(device.follow({21, 36, 36}), 21ull << 32 | 1);
+  EXPECT_EQ(device.follow({20, 37, 36}), 37ull << 32 | 2);
+  EXPECT_EQ(device.follow({20, 36, 37}), 37ull << 32 | 3);
 }
 
 TEST(PlanGrowthTest, TheKernelCompilesForEveryTargetWithoutSpills) {
@@ -240,7 +256,7 @@ TEST(PlanGrowthTest, APlanOnTheDeviceFollowsThroughTheDriver) {
   ASSERT_TRUE(device.follow(tooLong.data(), nullptr).ok());
   const auto noticed = device.checkReplays();
   ASSERT_FALSE(noticed);
-  EXPECT_THAT(noticed.error().message, HasSubstr("request 0 had 51 tokens"));
+  EXPECT_THAT(noticed.error().message, HasSubstr("query 0 saw 51 tokens"));
   EXPECT_TRUE(device.checkReplays().ok()) << "told once";
 
   const auto plain = gpu.makeDevicePlan({});

@@ -1,0 +1,11 @@
+#pragma once
+
+/// What a program does with a driver of its own accord, for tests that stand for one.
+extern "C" {
+int cuStreamCreate(void **stream, unsigned flags);
+int cuStreamBeginCapture_v2(void *stream, int mode);
+int cuStreamEndCapture(void *stream, void **graph);
+int cuGraphInstantiateWithFlags(void **executable, void *graph, unsigned long long flags);
+int cuGraphLaunch(void *executable, void *stream);
+int cuCtxGetCurrent(void **context);
+}

@@ -1,0 +1,22 @@
+#pragma once
+
+#include "compiler/codegen/cuda/VariantSource.h"
+
+namespace deft::test {
+
+/// The source of a variant with a parameter and with hooks that say nothing.
+inline codegen::cuda::VariantSource sampleSource() {
+  codegen::cuda::VariantSource source;
+  source.name = "llama";
+  source.queryHeads = 32;
+  source.kvHeads = 8;
+  source.headDim = 128;
+  source.outputDtype = spec::DType::F16;
+  source.withLse = true;
+  source.pageSize = 16;
+  source.params = {"cap"};
+  source.hooks = "struct Params {};\nstruct Variant {};\n";
+  return source;
+}
+
+} // namespace deft::test
