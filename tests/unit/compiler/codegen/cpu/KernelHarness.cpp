@@ -194,6 +194,9 @@ State attendAll(const abi::CpuKernel &kernel, const spec::Variant &variant, cons
       for (std::vector<int> *values : {&kvPos, &depth, &low, &high})
         values->push_back(0);
     }
+    std::vector<long long> next(data.offsets.begin() + begin + tokens, data.offsets.end());
+    const auto nextTokens = std::min(static_cast<std::size_t>(kernel.blockTokens), next.size()) / 8 * 8;
+    next.resize(next.size() + abi::kCpuFetchPad, data.offsets.back());
     abi::CpuAttendCall call{};
     call.packed = packed.data();
     call.acc = state.acc.data();
@@ -209,8 +212,8 @@ State attendAll(const abi::CpuKernel &kernel, const spec::Variant &variant, cons
     call.depth = depth.data();
     call.rowLow = low.data();
     call.rowHigh = high.data();
-    call.nextOffsets = data.offsets.data() + begin + tokens;
-    call.nextTokens = std::min(kernel.blockTokens, c.tokens - begin - tokens) / 8 * 8;
+    call.nextOffsets = next.data();
+    call.nextTokens = static_cast<int>(nextTokens);
     call.params = c.params.data();
     call.rows = c.rows;
     call.tokens = tokens;
