@@ -36,8 +36,11 @@ def shown_symbols(nm_output):
     symbols = {}
     for line in nm_output.splitlines():
         name, _, version = line.split()[-1].partition("@")
-        if line.split()[-2] == "A" and name.startswith("DEFT"):
+        kind = line.split()[-2]
+        if kind == "A" and name.startswith("DEFT"):
             continue  # the node itself
+        if kind in "bdrt":
+            continue  # local: GNU ld lists what another library has too, and nobody can link it
         symbols[name] = version.lstrip("@") or None
     return symbols
 

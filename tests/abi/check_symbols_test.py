@@ -62,6 +62,9 @@ class CheckSymbolsTest(unittest.TestCase):
         for name in ("_ZN4mlir6OpTrait", "_ZN4llvm5Value", "_ZN4deft3jit7ProgramE", "_ZSt4cout", "helper"):
             self.assertIn("can be seen from outside", self.faults(f"1 u {name}@@DEFT_CXX_0.1")[0])
 
+    def test_local_symbols_are_nobodys(self):
+        self.assertEqual(self.faults("1 t _ZNSt6vectorIiE@@DEFT_0.1\n1 r _ZTSSt19_Sp@@DEFT_0.1"), [])
+
     def test_declarations_span_lines(self):
         self.assertEqual(
             check_symbols.DECLARED.findall("DEFT_C_API const char *\ndeft_a(void);\nDEFT_C_API int deft_b(\n  int deft_c);"),
