@@ -10,7 +10,9 @@ namespace deft {
 
 namespace {
 
-DType dtypeOf(spec::DType dtype) { return dtype == spec::DType::F16 ? DType::F16 : DType::BF16; }
+TensorType toPublic(const spec::TensorType &tensor) {
+  return {tensor.dtype == spec::DType::F16 ? DType::F16 : DType::BF16, tensor.dim};
+}
 
 std::vector<ParamInfo> describeParams(const spec::Variant &variant) {
   std::vector<ParamInfo> params;
@@ -54,15 +56,20 @@ Attention::Attention(std::shared_ptr<const Impl> impl) : impl_(std::move(impl)) 
 const std::string &Attention::name() const { return impl_->variant().name; }
 int Attention::queryHeads() const { return impl_->variant().queryHeads; }
 int Attention::kvHeads() const { return impl_->variant().kvHeads; }
-int Attention::headDim() const { return impl_->variant().headDim; }
-DType Attention::dtype() const { return dtypeOf(impl_->variant().dtype); }
-DType Attention::outputDtype() const { return dtypeOf(impl_->variant().outputDtype); }
+TensorType Attention::q() const { return toPublic(impl_->variant().tensors.q); }
+TensorType Attention::k() const { return toPublic(impl_->variant().tensors.k); }
+TensorType Attention::v() const { return toPublic(impl_->variant().tensors.v); }
+TensorType Attention::out() const { return toPublic(impl_->variant().tensors.out); }
+bool Attention::valueInKey() const { return impl_->variant().tensors.valueInKey; }
+int Attention::headDim() const { return k().dim; }
+DType Attention::dtype() const { return k().dtype; }
+DType Attention::outputDtype() const { return out().dtype; }
 bool Attention::hasLse() const { return impl_->variant().withLse; }
 int Attention::pageSize() const { return exec::pageSizeOf(impl_->variant()); }
 const std::vector<ParamInfo> &Attention::params() const { return impl_->params; }
 
 CacheStrides Attention::strides() const {
-  const abi::CacheLayout layout = exec::cacheLayoutOf(impl_->variant());
+  const abi::CacheLayout layout = exec::cacheLayoutsOf(impl_->variant()).k;
   return {layout.pageStride, layout.tokenStride, layout.headStride};
 }
 

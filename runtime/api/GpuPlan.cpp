@@ -179,7 +179,7 @@ Result<void> GpuPlan::run(const GpuAttention &attention, const GpuInputs &inputs
     pointers.v = inputs.v;
     pointers.pageTable = inputs.pageTable;
     pointers.pages = host.tablePages(attention.attention().pageSize());
-    pointers.cache = exec::cacheLayoutOf(variant);
+    pointers.cache = exec::cacheLayoutsOf(variant).k;
     if (inputs.strides)
       pointers.cache = {inputs.strides->page, inputs.strides->token, inputs.strides->head};
     pointers.out = outputs.out;

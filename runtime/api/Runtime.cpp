@@ -2,6 +2,7 @@
 #include "runtime/api/CheckOptions.h"
 #include "runtime/api/ParamsImpl.h"
 #include "runtime/api/PlanImpl.h"
+#include "runtime/exec/RandomInputs.h"
 #include "runtime/exec/cpu/CpuExecutor.h"
 #include "runtime/exec/cpu/Processors.h"
 
@@ -39,7 +40,7 @@ Result<void> checkRun(const Attention &attention, const Plan::Impl &plan, const 
     return checked;
   if (plan.plan.tableTokens == 0)
     return {};
-  if (!inputs.k || !inputs.v)
+  if (!inputs.k || (!inputs.v && !variant.tensors.valueInKey))
     return usage(std::string(inputs.k ? "Inputs::v" : "Inputs::k") + " is null");
   if (const int pageSize = attention.pageSize(); pageSize > 0) {
     const int pages = plan.tablePages(pageSize);
@@ -99,18 +100,19 @@ Result<void> Runtime::run(const Attention &attention, const Plan &plan, const In
     if (!slots)
       return slots.error();
 
-    const CacheStrides strides = inputs.strides ? *inputs.strides : attention.strides();
+    const spec::Variant &variant = attention.impl().variant();
     exec::InputView view;
     view.queryCount = plan.queryCount();
     view.q = halves(inputs.q);
     view.k = halves(inputs.k);
-    view.v = halves(inputs.v);
-    view.cache = {strides.page, strides.token, strides.head};
+    view.v = halves(variant.tensors.valueInKey ? inputs.k : inputs.v);
+    view.cache = exec::cacheLayoutsOf(variant);
+    if (inputs.strides) // of both
+      view.cache.k = view.cache.v = {inputs.strides->page, inputs.strides->token, inputs.strides->head};
     view.pageSize = attention.pageSize();
     view.pageTable = inputs.pageTable.data();
     view.params = slots->data();
-    return api::toPublic(impl_->executor.run(*attention.impl().cpuKernel, attention.impl().variant(),
-                                             plan.impl().plan, view,
+    return api::toPublic(impl_->executor.run(*attention.impl().cpuKernel, variant, plan.impl().plan, view,
                                              {static_cast<std::uint16_t *>(outputs.out), outputs.lse}));
   });
 }

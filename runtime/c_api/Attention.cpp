@@ -58,6 +58,12 @@ deft_status deft_attention_get_facts(const deft_attention *handle, deft_attentio
     known.page_stride = strides.page;
     known.token_stride = strides.token;
     known.head_stride = strides.head;
+    known.key_dim = attention.k().dim;
+    known.value_dim = attention.v().dim;
+    known.query_dtype = dtypeOf(attention.q().dtype);
+    known.key_dtype = dtypeOf(attention.k().dtype);
+    known.value_dtype = dtypeOf(attention.v().dtype);
+    known.value_in_key = attention.valueInKey();
     return writeSized("deft_attention_facts", known, facts);
   });
 }

@@ -151,8 +151,8 @@ struct CacheShape {
   Dimensions dimensions;
   int page = -1, token = 0, head = 0;
 
-  explicit CacheShape(const Attention &attention) {
-    const Dimension heads{"kv_heads", attention.kvHeads()}, dim{"head_dim", attention.headDim()};
+  CacheShape(const Attention &attention, const TensorType &tensor) {
+    const Dimension heads{"kv_heads", attention.kvHeads()}, dim{"head_dim", tensor.dim};
     const Dimension slots{"page_size", attention.pageSize()};
     const CacheStrides packed = attention.strides();
     if (attention.pageSize() == 0) {
@@ -182,13 +182,13 @@ struct CacheShape {
 /// K and V, as far as they are given, and their common strides.
 Result<void> checkCaches(const TensorCheck &check, const Attention &attention, const deft_inputs &inputs,
                          RunTensors &tensors) {
-  const CacheShape shape(attention);
   std::optional<Checked> first;
-  for (const auto &[name, given, data] :
-       {std::tuple("k", inputs.k, &tensors.k), std::tuple("v", inputs.v, &tensors.v)}) {
+  for (const auto &[name, given, type, data] : {std::tuple("k", inputs.k, attention.k(), &tensors.k),
+                                                std::tuple("v", inputs.v, attention.v(), &tensors.v)}) {
     if (!given)
       continue;
-    auto cache = check.check(name, given, dtypeOf(attention.dtype()), shape.dimensions);
+    const CacheShape shape(attention, type);
+    auto cache = check.check(name, given, dtypeOf(type.dtype), shape.dimensions);
     if (!cache)
       return cache.error();
     const auto strides = shape.stridesOf(name, *cache);
@@ -227,10 +227,13 @@ Result<RunTensors> checkTensors(const Attention &attention, int queries, const R
   RunTensors tensors;
   tensors.params = inputs->params;
   const Dimensions rows = {{"queries", queries}, {"query_heads", attention.queryHeads()}};
-  Dimensions rowsOfDim = rows;
-  rowsOfDim.push_back({"head_dim", attention.headDim()});
+  const auto rowsOf = [&](const TensorType &tensor) {
+    Dimensions dimensions = rows;
+    dimensions.push_back({"head_dim", tensor.dim});
+    return dimensions;
+  };
   if (inputs->q) {
-    const auto q = check.checkPacked("q", inputs->q, dtypeOf(attention.dtype()), rowsOfDim);
+    const auto q = check.checkPacked("q", inputs->q, dtypeOf(attention.q().dtype), rowsOf(attention.q()));
     if (!q)
       return q.error();
     tensors.q = q->data;
@@ -244,7 +247,8 @@ Result<RunTensors> checkTensors(const Attention &attention, int queries, const R
     tensors.pageTable = {static_cast<const int *>(table->data), static_cast<std::size_t>(table->shape[0])};
   }
   if (outputs->out) {
-    const auto out = check.checkPacked("out", outputs->out, dtypeOf(attention.outputDtype()), rowsOfDim);
+    const auto out =
+        check.checkPacked("out", outputs->out, dtypeOf(attention.out().dtype), rowsOf(attention.out()));
     if (!out)
       return out.error();
     tensors.out = out->data;

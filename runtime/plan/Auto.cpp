@@ -33,7 +33,9 @@ std::uint64_t classOf(const TreeView &view, const VariantFacts &facts, const con
   hash.addSize(static_cast<double>(view.readTokens));
   hash.addSize(static_cast<double>(view.pathTokens));
   hash.add(view.isClipped ? 1 : 0);
-  for (int fact : {facts.ratio, facts.kvHeads, facts.headDim, facts.elementBytes, blocks, config.chunkTokens})
+  const spec::Tensors &tensors = facts.tensors;
+  for (int fact : {facts.ratio, facts.kvHeads, tensors.cacheBytes(), tensors.pairFlops(),
+                   tensors.q.rowBytes(), tensors.out.rowBytes(), blocks, config.chunkTokens})
     hash.add(fact);
   for (const config::PhaseConfig &phase : config.phases)
     for (int number : {phase.rowsAbove, static_cast<int>(phase.family), phase.tileQ, phase.tileKv})

@@ -20,11 +20,11 @@ void CostModel::set(const VariantFacts &facts, const config::Config &config,
   kvHeads_ = facts.kvHeads;
   blocks_ = std::max(blocks, 1);
   share_ = kvHeads_ / blocks_;
-  tokenBytes_ = 2.0 * facts.kvHeads * facts.headDim * facts.elementBytes;
+  tokenBytes_ = static_cast<double>(facts.kvHeads) * facts.tensors.cacheBytes();
   const double heads = static_cast<double>(facts.ratio) * facts.kvHeads;
   slotBytes_ = 2.0 * heads * static_cast<double>(partialRowBytes(facts));
-  outputBytes_ = 2.0 * heads * facts.headDim * facts.elementBytes;
-  pairGflop_ = 4e-9 * facts.headDim;
+  outputBytes_ = heads * (facts.tensors.q.rowBytes() + facts.tensors.out.rowBytes());
+  pairGflop_ = 1e-9 * facts.tensors.pairFlops();
 
   steps_.resize(static_cast<std::size_t>(queriesPerTile_) + 1);
   for (int queries = 1; queries <= queriesPerTile_; ++queries) {

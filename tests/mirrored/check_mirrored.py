@@ -30,7 +30,7 @@ ELSEWHERE = (
     Elsewhere("compiler/spec", "AstPrinter ParserExpr ParserValues", "ParserTest", "the parser, by kinds of text; the printer shows what it read"),
     Elsewhere("compiler/spec", "ExprCalls ExprNames", "ExprSemaTest", "parts of ExprSema"),
     Elsewhere("compiler/spec", "Program", "CompileSpecTest", "the files of a compilation"),
-    Elsewhere("compiler/spec", "VariantJsonReader", "VariantJsonTest", "the way back of VariantJson"),
+    Elsewhere("compiler/spec", "TensorsJson VariantJsonReader", "VariantJsonTest", "parts of VariantJson, and its way back"),
     Elsewhere("compiler/transforms", "Import ImportExpr Pipeline", "CompilationTest", "the way of every spec"),
     Elsewhere("compiler/transforms", "IntervalFloat IntervalInt", "TileAnalysisTest", "intervals of every operation against evaluating it"),
     Elsewhere("runtime/config_cache", "EntryMap FileLock", "ConfigFileWriteTest", "parts of writing a file"),

@@ -17,7 +17,7 @@ std::size_t CudaInputs::rows(int queryCount) const {
   return static_cast<std::size_t>(queryCount) * static_cast<std::size_t>(variant_.queryHeads);
 }
 std::size_t CudaInputs::outBytes(int queryCount) const {
-  return rows(queryCount) * static_cast<std::size_t>(variant_.headDim) * sizeof(std::uint16_t);
+  return rows(queryCount) * static_cast<std::size_t>(variant_.tensors.out.rowBytes());
 }
 std::size_t CudaInputs::lseBytes(int queryCount) const {
   return variant_.withLse ? rows(queryCount) * sizeof(float) : 0;
@@ -42,7 +42,7 @@ Result<void> CudaInputs::load(const Inputs &inputs) {
                v_.as<void>(),
                pageTable_.as<int>(),
                static_cast<int>(inputs.pageTable.size()),
-               inputs.cache,
+               inputs.cache.k, // and V's: kernels::kAlikeTensors
                out_.as<void>(),
                variant_.withLse ? lse_.as<float>() : nullptr,
                params_.get()};

@@ -118,7 +118,8 @@ Result<void> CudaPlan::reserve(const PlanRoom &room) {
   }
   if (auto reserved = plan_.reserve(sections.end, "the plan"); !reserved)
     return reserved;
-  if (auto reserved = partialOut_.reserve(rows * variant.headDim * kPartialBytes, "the partial outputs");
+  if (auto reserved =
+          partialOut_.reserve(rows * variant.tensors.out.dim * kPartialBytes, "the partial outputs");
       !reserved)
     return reserved;
   if (auto reserved = partialLse_.reserve(rows * sizeof(float), "the partial lse"); !reserved)
@@ -216,7 +217,7 @@ Result<void> CudaPlan::checkRun(const CudaKernels &kernels, const CudaPointers &
   const spec::Variant &own = kernels_->variant(), &other = kernels.variant();
   if (&kernels != kernels_.get()) {
     bool isSame = own.queryHeads == other.queryHeads && own.kvHeads == other.kvHeads &&
-                  other.headDim <= own.headDim && kernels.phases() == kernels_->phases() &&
+                  other.tensors.out.dim <= own.tensors.out.dim && kernels.phases() == kernels_->phases() &&
                   kernels.device() == kernels_->device();
     for (std::size_t p = 0; isSame && p < kernels.phases(); ++p)
       isSame = kernels.config().phases[p].tileQ >= kernels_->config().phases[p].tileQ;

@@ -107,7 +107,7 @@ private:
 /// What a run reads, in memory of the GPU; it must stay until the run is done. q, k and v begin at multiples
 /// of 16 bytes, and the strides are multiples of 8 elements.
 struct GpuInputs {
-  const void *q = nullptr; ///< [query][query_heads][head_dim], queries in the tree's order, packed
+  const void *q = nullptr; ///< [query][query_heads][dim of q], queries in the tree's order, packed
   const void *k = nullptr; ///< the cache of one layer; see CacheStrides
   const void *v = nullptr;
   /// See Inputs::pageTable; GpuPageTable keeps one. Entries of pages that a mask hides from all queries are
@@ -118,7 +118,7 @@ struct GpuInputs {
 
 /// Where a run writes, in memory of the GPU; out begins at a multiple of 16 bytes.
 struct GpuOutputs {
-  void *out = nullptr;  ///< [query][query_heads][head_dim], of the output dtype
+  void *out = nullptr;  ///< [query][query_heads][dim of out]
   float *lse = nullptr; ///< [query][query_heads]; null: not wanted
 };
 

@@ -39,8 +39,8 @@ json toJson(const std::vector<IoGroup> &table) {
   json object = {{"unit",
                   {{"query_heads", accounting::kUnit.ratio * accounting::kUnit.kvHeads},
                    {"kv_heads", accounting::kUnit.kvHeads},
-                   {"head_dim", accounting::kUnit.headDim},
-                   {"element_bytes", accounting::kUnit.elementBytes},
+                   {"head_dim", accounting::kUnit.tensors.k.dim},
+                   {"element_bytes", accounting::kUnit.tensors.k.elementBytes()},
                    {"layers", accounting::kLayers}}}};
   json rules = json::object(), leftOut = json::array();
   for (const IoGroup &group : table) {

@@ -72,6 +72,12 @@ TEST(AttentionTest, FactsAreThoseOfTheSpec) {
   EXPECT_EQ(attention.headDim(), 64);
   EXPECT_EQ(attention.pageSize(), 16);
   EXPECT_EQ(attention.dtype(), DType::BF16);
+  const TensorType bf16{DType::BF16, 64};
+  EXPECT_EQ(attention.q(), bf16);
+  EXPECT_EQ(attention.k(), bf16);
+  EXPECT_EQ(attention.v(), bf16);
+  EXPECT_EQ(attention.out(), bf16);
+  EXPECT_FALSE(attention.valueInKey());
   EXPECT_TRUE(attention.hasLse());
   EXPECT_EQ(attention.strides().page, 16 * 2 * 64);
   EXPECT_EQ(attention.strides().token, 2 * 64);

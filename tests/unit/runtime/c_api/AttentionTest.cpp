@@ -29,6 +29,12 @@ TEST(AttentionTest, FactsAreThoseOfTheSpec) {
   EXPECT_EQ(facts.page_stride, 2048);
   EXPECT_EQ(facts.token_stride, 128);
   EXPECT_EQ(facts.head_stride, 64);
+  EXPECT_EQ(facts.key_dim, 64);
+  EXPECT_EQ(facts.value_dim, 64);
+  EXPECT_EQ(facts.query_dtype, DEFT_BF16);
+  EXPECT_EQ(facts.key_dtype, DEFT_BF16);
+  EXPECT_EQ(facts.value_dtype, DEFT_BF16);
+  EXPECT_EQ(facts.value_in_key, 0);
   auto info = sized<deft_param_info>();
   EXPECT_EQ(deft_attention_get_param(attention.get(), 0, &info), DEFT_USAGE);
   EXPECT_STREQ(deft_error_text(), "there is no parameter 0, `host_program` has 0");

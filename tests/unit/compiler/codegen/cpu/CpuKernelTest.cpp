@@ -27,8 +27,25 @@ TEST(CpuKernelTest, EveryHeadDimInBothTypes) {
       const spec::Variant variant = plainVariant(headDim, dtype);
       Kernel kernel = jitKernel(variant);
       ASSERT_TRUE(kernel);
-      EXPECT_EQ(kernel->headDim, headDim);
+      EXPECT_EQ(kernel->keyDim, headDim);
       expectMatches(*kernel, variant, {.rows = 7, .tokens = 150, .range = 4}, {});
+    }
+}
+
+TEST(CpuKernelTest, KeysAndValuesHaveDimsAndTypesOfTheirOwn) {
+  const DType bf16 = DType::BF16, f16 = DType::F16;
+  for (const auto &[keyDim, valueDim] : {std::pair(192, 128), std::pair(16, 80), std::pair(576, 512)})
+    for (const auto &[q, k, v, out] : {std::tuple(bf16, bf16, bf16, bf16), std::tuple(bf16, f16, bf16, f16),
+                                       std::tuple(bf16, bf16, f16, bf16), std::tuple(f16, f16, bf16, bf16)}) {
+      spec::Variant variant = plainVariant(keyDim);
+      variant.tensors = {{q, keyDim}, {k, keyDim}, {v, valueDim}, {out, valueDim}};
+      SCOPED_TRACE(spec::dimText(variant.tensors) + ", " + spec::dtypeText(variant.tensors));
+      Kernel kernel = jitKernel(variant);
+      ASSERT_TRUE(kernel);
+      EXPECT_EQ(kernel->keyDim, keyDim);
+      EXPECT_EQ(kernel->valueDim, valueDim);
+      for (int rows : {1, 7})
+        expectMatches(*kernel, variant, {.rows = rows, .tokens = 150, .range = 2}, {});
     }
 }
 

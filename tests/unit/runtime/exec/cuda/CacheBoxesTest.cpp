@@ -6,9 +6,9 @@ namespace deft::exec {
 namespace {
 
 /// Which copies a cache of so many tokens a page gets (0: contiguous), and how many maps were made for them.
-std::pair<bool, int> boxesOf(int pageSize, int ordinal = 0, int headDim = 16) {
+std::pair<bool, int> boxesOf(int pageSize, int ordinal = 0, int dim = 16) {
   FakeGpu gpu(ordinal);
-  gpu.variant.headDim = headDim;
+  gpu.variant.tensors = spec::Tensors::alike(dim);
   gpu.variant.cache.paged = pageSize > 0;
   gpu.variant.cache.pageSize = pageSize;
   (void)countCalls();
