@@ -122,6 +122,8 @@ Result<void> Plan::Impl::checkPlaces(const Tree &tree) {
 
 Result<void> Plan::Impl::make(const Tree &tree) {
   stamp = nullptr;
+  if (auto placed = tree::checkPlaced(tree.impl().tree()); !placed)
+    return api::toPublic(std::move(placed));
   if (auto checked = checkPlaces(tree); !checked)
     return checked;
   chooseConfig(tree, planner.read(tree.impl().tree(), facts));

@@ -73,8 +73,8 @@ private:
 
 struct GpuLoadOptions {
   /// A tree like those to come: the kernels are those that are tuned for its class; where nothing was tuned,
-  /// of those that a package has (or of the default ones) the cheaper for it by the cost model. Null: the
-  /// first.
+  /// of those that a package has (or of the default ones) the cheaper for it by the cost model. Its nodes
+  /// need not be placed. Null: the first.
   const Tree *typicalTree = nullptr;
   const Params *params = nullptr; ///< null: the defaults
   /// For plans with PlanOptions::invariant: one kernel, whose sums have the same order whoever shares them.

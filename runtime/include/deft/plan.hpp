@@ -40,8 +40,8 @@ struct PlanOptions {
   /// parameter without one bounds nothing. On a GPU those of the GpuAttention count, and this is not used.
   const Params *params = nullptr;
   /// Whether making and advancing a plan fail where two nodes share slots of the cache, as they do when a
-  /// host forgets to place one: by default a tree's locations are taken as they are. The error names both
-  /// nodes. Costs a sort of the nodes a step.
+  /// host places one wrongly: by default the locations that it gives are taken as they are. The error names
+  /// both nodes. Costs a sort of the nodes a step.
   bool checkPlaces = false;
 };
 
@@ -81,6 +81,7 @@ enum class Advanced {
 /// than a chunk before it.)
 class DEFT_API Plan {
 public:
+  /// An error where a node that has tokens is not placed.
   static Result<Plan> make(const Attention &attention, const Tree &tree, const PlanOptions &options = {});
 
   Plan(Plan &&) noexcept;

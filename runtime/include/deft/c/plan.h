@@ -43,7 +43,7 @@ typedef struct deft_plan_options {
   /// splits one of its nodes counts as a change). Takes DEFT_PARTITION_NODE; any other with it is an error.
   int32_t is_invariant;
   /// 1: making and advancing a plan fail where two nodes share slots of the cache, as they do when a host
-  /// forgets to place one. The error names both nodes. Costs a sort of the nodes a step.
+  /// places one wrongly. The error names both nodes. Costs a sort of the nodes a step.
   int32_t checks_places;
   int32_t reserved; ///< 0
 } deft_plan_options;

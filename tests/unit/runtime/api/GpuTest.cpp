@@ -300,7 +300,7 @@ TEST_F(GpuTest, APlanOfAnotherTreeIsNotTakenForThisOnes) {
   auto plan = GpuPlan::make(attention_, tree()).value();
   ASSERT_TRUE(uploadAndRun(plan));
   Tree other;
-  other.addQuery(other.addRoot(20).value()).value();
+  other.addQuery(other.addRoot(20, 0).value()).value();
   ASSERT_EQ(plan.advance(other).value(), Advanced::Remade);
   const auto early = plan.run(attention_, inputs(), outputs(), stream_);
   ASSERT_FALSE(early);
@@ -338,7 +338,7 @@ TEST_F(GpuTest, APackageWithoutNativeCodeRunsOnGpusAlone) {
   const Attention attention = loadPackage(DEFT_TEST_GPU_PACKAGE).value();
   EXPECT_EQ(attention.headDim(), kHeadDim);
   Tree small;
-  small.addQuery(small.addRoot(1).value()).value();
+  small.addQuery(small.addRoot(1, 0).value()).value();
   const int table[] = {0};
   const auto ran = Runtime::create().value().run(
       attention, Plan::make(attention, small).value(),
