@@ -8,6 +8,7 @@
 #include "runtime/exec/cuda/DevicePageTable.h"
 
 #include <algorithm>
+#include <limits>
 
 namespace deft {
 
@@ -36,6 +37,7 @@ struct GpuPlan::Impl {
   std::unique_ptr<exec::CudaPlan> device;
   std::shared_ptr<TreeStamp> followed; ///< by device->watch()
   plan::Choice taken;                  ///< how the plan was cut that was taken last
+  bool checksPages = false;            ///< runs are to say how many the cache has
 
   Impl(const GpuAttention &of, std::unique_ptr<exec::CudaPlan> on) : attention(of), device(std::move(on)) {}
   Impl(const Impl &) = delete;
@@ -87,6 +89,7 @@ Result<GpuPlan> GpuPlan::make(const GpuAttention &attention, const Tree &tree,
     exec::CudaPlanOptions onDevice;
     onDevice.isWatched = true;
     onDevice.freeRuns = options.runsAhead;
+    onDevice.checksPages = options.checksPages;
     if (options.followsLengths)
       onDevice.growth = {.slack = options.slack, .pageSize = attention.attention().pageSize()};
     auto device = exec::CudaPlan::create(kernels, onDevice);
@@ -108,6 +111,7 @@ Result<GpuPlan> GpuPlan::make(const GpuAttention &attention, const Tree &tree,
       followTrees(attention, host);
     host.workers = kernels->blocksAtOnce();
     host.growsOnDevice = options.followsLengths;
+    impl->checksPages = options.checksPages;
     if (auto made = host.make(tree); !made)
       return made.error();
     if (auto taken = impl->take(); !taken)
@@ -173,7 +177,17 @@ Result<void> GpuPlan::run(const GpuAttention &attention, const GpuInputs &inputs
       return usage("GpuInputs::pageTable is null, and the cache of `" + variant.name + "` is paged");
     if (auto checked = api::checkStrides(inputs.strides); !checked)
       return checked;
+    if (auto checked = api::checkCachePages("GpuInputs::cachePages", inputs.cachePages,
+                                            attention.attention().pageSize(), host.plan.tableTokens);
+        !checked)
+      return checked;
+    if (impl_->checksPages && !inputs.cachePages)
+      return usage("GpuInputs::cachePages is not given, and the plan checks pages",
+                   "leave out GpuPlanOptions::checksPages, or say how many the cache has");
+    constexpr std::int64_t kMostPages =
+        std::numeric_limits<int>::max(); // of which entries can name all but one
     exec::CudaPointers pointers;
+    pointers.cachePages = static_cast<int>(std::min(inputs.cachePages.value_or(0), kMostPages));
     pointers.q = inputs.q;
     pointers.k = inputs.k;
     pointers.v = inputs.v;

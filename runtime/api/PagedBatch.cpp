@@ -15,7 +15,8 @@ struct PagedBatch::Impl {
   sharing::Batch batch;
   Tree view; ///< looks at the tree of `batch`
 
-  Impl(int pageSize, bool checksEntries) : batch(sharing::PageSize(pageSize), checksEntries) {
+  Impl(int pageSize, bool checksEntries, int lastPage)
+      : batch(sharing::PageSize(pageSize), checksEntries, lastPage) {
     view.mutableImpl().look(batch.tree());
   }
 };
@@ -74,9 +75,13 @@ Result<PagedBatch> PagedBatch::make(const PagedBatchOptions &options) {
                                      "a cache without pages has no rows: make a Tree");
       !checked)
     return checked.error();
+  constexpr std::int64_t kMostPages = std::int64_t{sharing::Batch::kLargestPage} + 1;
+  const std::int64_t pages = options.cachePages.value_or(kMostPages);
+  if (auto checked = api::checkRange("PagedBatchOptions::cachePages", pages, 0, kMostPages); !checked)
+    return checked.error();
   return api::guarded([&]() -> Result<PagedBatch> {
-    return PagedBatch(
-        std::make_unique<Impl>(options.pageSize, options.checkEntries.value_or(kHasAssertions)));
+    return PagedBatch(std::make_unique<Impl>(options.pageSize, options.checkEntries.value_or(kHasAssertions),
+                                             static_cast<int>(pages - 1)));
   });
 }
 

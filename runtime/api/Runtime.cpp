@@ -7,6 +7,8 @@
 
 #include <deft/runtime.hpp>
 
+#include <limits>
+
 namespace deft {
 
 using api::usage;
@@ -37,6 +39,10 @@ Result<void> checkRun(const Attention &attention, const Plan::Impl &plan, const 
     return usage(std::string(inputs.q ? "Outputs::out" : "Inputs::q") + " is null");
   if (auto checked = api::checkStrides(inputs.strides); !checked)
     return checked;
+  if (auto checked = api::checkCachePages("Inputs::cachePages", inputs.cachePages, attention.pageSize(),
+                                          plan.plan.tableTokens);
+      !checked)
+    return checked;
   if (plan.plan.tableTokens == 0)
     return {};
   if (!inputs.k || !inputs.v)
@@ -46,12 +52,17 @@ Result<void> checkRun(const Attention &attention, const Plan::Impl &plan, const 
     if (inputs.pageTable.size() < static_cast<std::size_t>(pages))
       return usage("the page table has " + std::to_string(inputs.pageTable.size()) +
                    " pages, the tree's tokens lie in the first " + std::to_string(pages));
+    const std::int64_t cachePages = inputs.cachePages.value_or(std::numeric_limits<std::int64_t>::max());
     for (const abi::Run &run : plan.plan.runs)
-      for (int page = run.location / pageSize; page * pageSize < run.location + run.tokens; ++page)
-        if (inputs.pageTable[static_cast<std::size_t>(page)] < 0)
+      for (int page = run.location / pageSize; page * pageSize < run.location + run.tokens; ++page) {
+        const int own = inputs.pageTable[static_cast<std::size_t>(page)];
+        if (own >= cachePages)
+          return usage("entry " + std::to_string(page) + " of the page table is " + std::to_string(own) +
+                       ", and the cache has " + std::to_string(cachePages) + " pages");
+        if (own < 0)
           return usage("the page table has no page for the tokens from " + std::to_string(page * pageSize) +
-                       " on: its entry " + std::to_string(page) + " is " +
-                       std::to_string(inputs.pageTable[static_cast<std::size_t>(page)]));
+                       " on: its entry " + std::to_string(page) + " is " + std::to_string(own));
+      }
   }
   return {};
 }

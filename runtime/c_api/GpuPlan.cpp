@@ -49,7 +49,8 @@ deft_status deft_gpu_plan_run(deft_gpu_plan *plan, const deft_gpu_attention *att
                                        .k = tensors->k,
                                        .v = tensors->v,
                                        .pageTable = tensors->pageTable.data(),
-                                       .strides = tensors->strides},
+                                       .strides = tensors->strides,
+                                       .cachePages = tensors->cachePages},
                                       {.out = tensors->out, .lse = tensors->lse}, stream);
               });
 }

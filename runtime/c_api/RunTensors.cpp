@@ -200,6 +200,7 @@ Result<void> checkCaches(const TensorCheck &check, const Attention &attention, c
                    "both lie in the same way");
     *data = cache->data;
     tensors.strides = *strides;
+    tensors.cachePages = cache->shape[0];
     first = std::move(*cache);
   }
   return {};

@@ -3,6 +3,7 @@
 #include <deft/attention.hpp>
 #include <deft/c/tensor.h>
 
+#include <cstdint>
 #include <optional>
 #include <span>
 
@@ -21,6 +22,7 @@ struct RunTensors {
   const void *v = nullptr;
   std::span<const int> pageTable = {};
   std::optional<CacheStrides> strides = {};
+  std::optional<std::int64_t> cachePages = {}; ///< of k; of a contiguous cache tokens
   void *out = nullptr;
   float *lse = nullptr;
   const deft_params *params = nullptr;

@@ -181,11 +181,15 @@ Result<void> Batch::checkNewPages(const int *table) const {
       continue;
     const int *const row = table + request.firstEntry;
     const int end = pageSize.pagesFor(request.tokens);
-    if (const int negative = firstNegative(row, pageSize.pageOf(checked), end); negative < end)
-      return wrongRequest(i, "page " + std::to_string(negative) + " of row " + std::to_string(request.row) +
-                                 " is " + std::to_string(row[negative]) + ", and " +
-                                 std::to_string(request.tokens) + " tokens are in " + std::to_string(end) +
-                                 " pages");
+    const int outside = firstOutside(row, pageSize.pageOf(checked), end, lastPage_);
+    if (outside == end)
+      continue;
+    const std::string page = "page " + std::to_string(outside) + " of row " + std::to_string(request.row) +
+                             " is " + std::to_string(row[outside]) + ", and ";
+    return wrongRequest(
+        i, page + (row[outside] < 0
+                       ? std::to_string(request.tokens) + " tokens are in " + std::to_string(end) + " pages"
+                       : "the cache has " + std::to_string(lastPage_ + 1) + " pages"));
   }
   return {};
 }

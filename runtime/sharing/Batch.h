@@ -6,6 +6,7 @@
 #include "runtime/sharing/RowCopies.h"
 
 #include <cstdint>
+#include <limits>
 #include <span>
 #include <vector>
 
@@ -18,8 +19,12 @@ namespace deft::sharing {
 /// A call that fails changes nothing. (Where memory ends in the middle of one, no request is left.)
 class Batch {
 public:
-  /// With `checksEntries` pages that must not have changed are compared with what they were.
-  Batch(PageSize pageSize, bool checksEntries) : forest_(pageSize), checksEntries_(checksEntries) {}
+  static constexpr int kLargestPage = std::numeric_limits<int>::max();
+
+  /// With `checksEntries` pages that must not have changed are compared with what they were. `lastPage` is
+  /// the largest that an entry may name.
+  Batch(PageSize pageSize, bool checksEntries, int lastPage = kLargestPage)
+      : forest_(pageSize), checksEntries_(checksEntries), lastPage_(lastPage) {}
 
   /// Brings it to these requests, in their order. A request with the id of a known one is the same one, with
   /// the same pages and perhaps more, wherever its row is. Without ids a row's pages tell, compared with what
@@ -40,7 +45,7 @@ private:
   struct Known { ///< of each member
     std::uint64_t id = 0;
     std::uint64_t seen = 0; ///< the last step that has it
-    int checkedTokens = 0;  ///< pages for so many tokens were looked at: none is negative
+    int checkedTokens = 0;  ///< pages for so many tokens were looked at: the cache has all of them
   };
 
   Known &known(int member) { return known_[static_cast<std::size_t>(member)]; }
@@ -59,6 +64,7 @@ private:
 
   PrefixForest forest_;
   bool checksEntries_;
+  int lastPage_;
   bool hasIds_ = true; ///< in the last step; else a request's id is its row
   std::uint64_t step_ = 0;
   std::vector<Known> known_;

@@ -149,6 +149,18 @@ struct GrowArgs {
       *unserved; ///< in the host's memory: request + 1 and, above 32 bits, a length too long or too short
 };
 
+/// What deft_check_pages reads and writes.
+struct PageCheckArgs {
+  const Item *items;
+  const Run *runs;
+  const int *pageTable;
+  int itemCount; ///< those of no tokens are passed over, wherever they stand
+  int pageSize;
+  int pages; ///< of the cache
+  unsigned long long
+      *wrong; ///< in the host's memory: an entry + 1 and, above 32 bits, the page that it names
+};
+
 /// Parameters reach a kernel as one 8-byte slot each, in the order of their declaration:
 /// a scalar in the low 4 bytes, an array as a pointer.
 union ParamSlot {

@@ -288,6 +288,10 @@ int cuLaunchKernel(cu::Function function, unsigned gridX, unsigned, unsigned, un
     const auto args = readArgs<deft::abi::GrowArgs>(params);
     takeArgs(args);
     work = [args] { growPlan(args); };
+  } else if (call.kernel == "deft_check_pages") {
+    const auto args = readArgs<deft::abi::PageCheckArgs>(params);
+    takeArgs(args);
+    work = [args] { checkPages(args); };
   } else if (call.kernel.starts_with("probe_") || call.kernel == "deft_evict_l2") {
     work = [] {}; // these only take time
   } else if (call.kernel.ends_with("_merge")) {

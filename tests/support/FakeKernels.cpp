@@ -183,6 +183,17 @@ void growPlan(const abi::GrowArgs &args) {
   }
 }
 
+void checkPages(const abi::PageCheckArgs &args) {
+  for (int i = 0; i < args.itemCount; ++i)
+    for (int r = args.items[i].runBegin; r < args.items[i].runBegin + args.items[i].runCount; ++r)
+      for (int t = 0; t < args.runs[r].tokens; ++t) {
+        const int entry = (args.runs[r].location + t) / args.pageSize, page = args.pageTable[entry];
+        if (page < 0 || page >= args.pages)
+          *args.wrong = static_cast<unsigned long long>(static_cast<unsigned>(page)) << 32 |
+                        static_cast<unsigned>(entry + 1);
+      }
+}
+
 void writePages(const WritePagesArgs &args) {
   for (unsigned i = 0; i < args.count; ++i)
     args.table[args.changes[i][0]] = args.changes[i][1];

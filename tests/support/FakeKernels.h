@@ -10,6 +10,7 @@ void attend(const Variant &variant, const abi::AttendArgs &args, unsigned blocks
 void merge(const Variant &variant, const abi::MergeArgs &args, unsigned blocks);
 
 void growPlan(const abi::GrowArgs &args);
+void checkPages(const abi::PageCheckArgs &args);
 
 struct WritePagesArgs { ///< of exec::DevicePageTable
   int *table;

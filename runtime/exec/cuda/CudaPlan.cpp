@@ -84,6 +84,12 @@ Result<std::unique_ptr<CudaPlan>> CudaPlan::create(std::shared_ptr<const CudaKer
       return growth.error();
     plan->growth_.emplace(std::move(*growth));
   }
+  if (const spec::CacheSpec &cache = plan->kernels_->variant().cache; options.checksPages && cache.paged) {
+    auto check = PageCheck::create(plan->kernels_->device(), cache.pageSize);
+    if (!check)
+      return check.error();
+    plan->pageCheck_.emplace(std::move(*check));
+  }
   PlanRoom room = options.room.value_or(PlanRoom{});
   room.items.resize(plan->kernels_->phases());
   if (auto made = plan->setRoom(room); !made)
@@ -283,6 +289,11 @@ Result<void> CudaPlan::run(const CudaKernels &kernels, const CudaPointers &point
   attend.cache = pointers.cache;
   if (kernels.readByTensorMap())
     fillCacheBoxes(*kernels.device(), kernels.variant(), attend);
+  if (pageCheck_)
+    if (auto launched = pageCheck_->launch(attend.items, room_.allItems(), attend.runs, pointers.pageTable,
+                                           pointers.cachePages, stream);
+        !launched)
+      return launched;
   void *attendParams[] = {&attend, const_cast<abi::ParamSlot *>(pointers.params->slots())};
   for (std::size_t p = 0; p < kernels.phases(); ++p) {
     attend.itemBegin = sections_.itemBegin[p];
@@ -325,6 +336,12 @@ Result<void> CudaPlan::checkReplays() {
       return usage("query " + std::to_string(unserved->request) + " saw " + std::to_string(unserved->length) +
                        " tokens on the device, which its plan does not serve",
                    "make or advance the plan for the lengths of by then, and give it more slack");
+  if (pageCheck_)
+    if (const auto wrong = pageCheck_->takeWrong())
+      return usage("a run read entry " + std::to_string(wrong->entry) + " of the page table, which is " +
+                       std::to_string(wrong->page) + ", and the cache has " + std::to_string(wrong->pages) +
+                       " pages",
+                   "what it computed is not to be used");
   if (!watch_)
     return {};
   const std::uint64_t seen = watch_->takeStaleSeen();

@@ -2,6 +2,7 @@
 
 #include "runtime/exec/cuda/CudaKernels.h"
 #include "runtime/exec/cuda/CudaPointers.h"
+#include "runtime/exec/cuda/PageCheck.h"
 #include "runtime/exec/cuda/PlanGrowth.h"
 #include "runtime/exec/cuda/PlanRoom.h"
 #include "runtime/exec/cuda/PlanWatch.h"
@@ -20,6 +21,8 @@ struct CudaPlanOptions {
   bool isWatched = false;
   /// Whether plans follow lengths that are on the device: see follow().
   std::optional<GrowthRules> growth = {};
+  /// Whether each run is preceded by a look at the pages that it will read, as far as the cache is paged.
+  bool checksPages = false;
   /// So many runs of a plan, layers as a rule, are replayed once for it: they may find the tree changed
   /// already, because the host has gone on to the next step. 0: it never does while a run is under way.
   int freeRuns = 0;
@@ -74,7 +77,7 @@ public:
   support::Result<void> poison();
 
   /// An error where a replayed run has found that its plan was older than the tree, or a length that its plan
-  /// does not serve; told once.
+  /// does not serve, or where any run has met a page that the cache does not have; told once.
   support::Result<void> checkReplays();
 
   PlanWatch *watch() { return watch_ ? &*watch_ : nullptr; }
@@ -119,6 +122,7 @@ private:
   device::Buffer plan_, partialOut_, partialLse_;
   std::optional<PlanWatch> watch_;
   std::optional<PlanGrowth> growth_;
+  std::optional<PageCheck> pageCheck_;
 };
 
 } // namespace deft::exec

@@ -1,7 +1,6 @@
 #include "runtime/exec/cuda/PlanGrowth.h"
 
-#include "compiler/target/Target.h"
-#include "runtime/module_cache/CompileKernels.h"
+#include "runtime/exec/cuda/SmallKernel.h"
 #include "runtime/plan/Planner.h"
 
 #include <algorithm>
@@ -11,8 +10,6 @@
 
 namespace deft::exec {
 
-using support::Error;
-using support::ErrorCode;
 using support::Result;
 
 namespace {
@@ -102,18 +99,7 @@ void writeGrowth(const plan::Plan &plan, const GrowthTables &tables, const PlanR
 const char *PlanGrowth::source() { return kSource; }
 
 Result<PlanGrowth> PlanGrowth::create(const std::shared_ptr<device::Device> &device, GrowthRules rules) {
-  const device::DeviceFacts &facts = device->facts();
-  const target::Target *target = target::targetForDevice(facts.major, facts.minor);
-  if (!target)
-    return Error{ErrorCode::Environment, facts.name + " is too old", "compute capability 8.0 is the least"};
-  const auto nvrtc = nvrtc::Nvrtc::load();
-  if (!nvrtc)
-    return nvrtc.error();
-  const auto cache = module_cache::CubinCache::openDefault();
-  auto compiled = module_cache::compileKernel(cache.get(), **nvrtc, kEntry, kSource, target->arch);
-  if (!compiled)
-    return compiled.error();
-  auto kernel = device::Kernel::load(device, compiled->cubin, kEntry, kThreads, 0);
+  auto kernel = loadSmallKernel(device, kEntry, kSource, kThreads);
   if (!kernel)
     return kernel.error();
   auto mark = std::make_shared<device::HostMemory>(device);

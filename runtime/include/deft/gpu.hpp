@@ -114,6 +114,9 @@ struct GpuInputs {
   /// not used (see Plan).
   const int *pageTable = nullptr;
   std::optional<CacheStrides> strides = {}; ///< none: Attention::strides
+  /// See Inputs::cachePages. Of a contiguous cache what the run would read beyond them is an error; what a
+  /// page table on the device says is looked at by plans with GpuPlanOptions::checksPages alone.
+  std::optional<std::int64_t> cachePages = {};
 };
 
 /// Where a run writes, in memory of the GPU; out begins at a multiple of 16 bytes.
@@ -146,6 +149,10 @@ struct GpuPlanOptions {
   /// Tokens that a request may gain there before the next plan, at most 64. 0: to the end of its page, but at
   /// least 16.
   int slack = 0;
+  /// For who suspects a page table that only the device has: before each run one kernel more looks at the
+  /// pages that it will read, and GpuPlan::checkReplays says which entry names none that the cache has. Runs
+  /// give GpuInputs::cachePages. It cannot keep the run from reading there.
+  bool checksPages = false;
 };
 
 /// The work list of one tree, made on the host and kept on the GPU. It is on one stream at a time: uploads,
@@ -192,8 +199,9 @@ public:
                    GpuStream stream);
 
   /// An error where a replayed graph has run while the tree had changed since the upload: its result is that
-  /// of the older tree. Or where follow() has met a length that the plan does not serve. Told once. What is
-  /// still under way is noticed later.
+  /// of the older tree. Or where follow() has met a length that the plan does not serve, or any run a page
+  /// that the cache does not have (GpuPlanOptions::checksPages). Told once. What is still under way is
+  /// noticed later.
   Result<void> checkReplays();
 
   /// Room for at least this, so that a graph captured now serves larger trees. Waits for the device; upload()

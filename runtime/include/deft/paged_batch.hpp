@@ -80,6 +80,10 @@ struct PagedBatchOptions {
   /// they have. Costs a copy of the table, and reads all of it. None: in builds of the library with
   /// assertions.
   std::optional<bool> checkEntries = {};
+  /// Pages that the cache has: an entry that a request reads and that names none of them is an error, once it
+  /// has come. None: only negative ones are. Entries behind a request's last token are not read, whatever
+  /// they are.
+  std::optional<std::int64_t> cachePages = {};
 };
 
 /// What sharing saves: a step reads `tokens` in place of `requestTokens`.

@@ -3,7 +3,9 @@
 #include <deft/attention.hpp>
 #include <deft/plan.hpp>
 
+#include <cstdint>
 #include <memory>
+#include <optional>
 #include <span>
 
 /// Who computes.
@@ -22,6 +24,9 @@ struct Inputs {
   /// interleaved.
   std::optional<CacheStrides> strides = {};
   const Params *params = nullptr; ///< null: the defaults
+  /// Pages that K and V have, of a contiguous cache tokens: what the run would read beyond them is an error.
+  /// None: the run believes the page table.
+  std::optional<std::int64_t> cachePages = {};
 };
 
 /// Where a run writes, in the host's own memory. Every element is written.

@@ -108,7 +108,10 @@ typedef struct deft_gpu_plan_options {
   /// Tokens that a request may gain there before the next plan, at most 64. 0: to the end of its page, but at
   /// least 16.
   int32_t slack;
-  int32_t reserved; ///< 0
+  /// 1: for who suspects a page table that only the device has: before each run one kernel more looks at the
+  /// pages that it will read, and deft_gpu_plan_check_replays says which entry names none that the cache has
+  /// (the first dimension of k). It cannot keep the run from reading there.
+  int32_t checks_pages;
 } deft_gpu_plan_options;
 
 /// The work list of one tree, made on the host and kept on the GPU. It is on one stream at a time: uploads,
@@ -153,8 +156,9 @@ DEFT_C_API deft_status deft_gpu_plan_run(deft_gpu_plan *plan, const deft_gpu_att
                                          deft_gpu_stream stream);
 
 /// An error where a replayed graph has run while the tree had changed since the upload: its result is that of
-/// the older tree. Or where deft_gpu_plan_follow has met a length that the plan does not serve. Told once.
-/// What is still under way is noticed later.
+/// the older tree. Or where deft_gpu_plan_follow has met a length that the plan does not serve, or any run a
+/// page that the cache does not have (deft_gpu_plan_options::checks_pages). Told once. What is still under
+/// way is noticed later.
 DEFT_C_API deft_status deft_gpu_plan_check_replays(deft_gpu_plan *plan);
 
 /// Room for at least this, so that a graph captured now serves larger trees. Waits for the device; an upload

@@ -64,6 +64,10 @@ typedef struct deft_paged_batch_options {
   /// error says where they have. Costs a copy of the table, and reads all of it. By default in builds of the
   /// library with assertions.
   int32_t check_entries;
+  /// Pages that the cache has: an entry that a request reads and that names none of them is an error, once it
+  /// has come. 0: only negative ones are. Entries behind a request's last token are not read, whatever they
+  /// are.
+  int64_t cache_pages;
 } deft_paged_batch_options;
 
 /// What sharing saves: a step reads `tokens` in place of `request_tokens`.

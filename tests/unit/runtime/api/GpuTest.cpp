@@ -68,6 +68,29 @@ TEST_F(GpuTest, PlacesAreCheckedWhereAskedFor) {
   EXPECT_FALSE(plan->isCurrent());
 }
 
+TEST_F(GpuTest, PagesThatTheCacheLacksAreToldWhereAskedFor) {
+  auto made = GpuPlan::make(attention_, tree(), {.checksPages = true});
+  if (!made && made.error().code == ErrorCode::Environment)
+    GTEST_SKIP() << made.error().message;
+  ASSERT_TRUE(made) << made.error().text();
+  GpuPlan &plan = *made;
+  const auto unsaid = uploadAndRun(plan);
+  ASSERT_FALSE(unsaid);
+  EXPECT_EQ(unsaid.error().message, "GpuInputs::cachePages is not given, and the plan checks pages");
+  GpuInputs given = inputs();
+  given.cachePages = -1;
+  EXPECT_EQ(plan.run(attention_, given, outputs(), stream_).error().message,
+            "GpuInputs::cachePages is -1, less than 0");
+  given.cachePages = kPages;
+  ASSERT_TRUE(plan.run(attention_, given, outputs(), stream_));
+  EXPECT_TRUE(plan.checkReplays());
+  EXPECT_TRUE(isRight());
+  given.cachePages = 2;
+  ASSERT_TRUE(plan.run(attention_, given, outputs(), stream_));
+  EXPECT_THAT(plan.checkReplays().error().message, HasSubstr("and the cache has 2 pages"));
+  EXPECT_TRUE(plan.checkReplays());
+}
+
 TEST_F(GpuTest, AGraphFollowsTheTree) {
   auto plan = GpuPlan::make(attention_, tree()).value();
   plan.reserve({.queries = kMostQueries, .items = 200, .runs = 400, .partials = 400}).value();

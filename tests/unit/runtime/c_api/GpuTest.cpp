@@ -230,6 +230,20 @@ TEST_F(GpuTest, RequestsGrowOnTheGpuAlone) {
   EXPECT_EQ(deft_gpu_plan_make(attention.get(), tree(), &options, &none), DEFT_USAGE);
 }
 
+TEST_F(GpuTest, PagesThatKLacksAreToldWhereAskedFor) {
+  auto options = sized<deft_gpu_plan_options>();
+  options.checks_pages = 1;
+  const auto plan = made<GpuPlanHandle>(deft_gpu_plan_make, attention.get(), tree(), &options);
+  ASSERT_EQ(upload(plan.get()), DEFT_OK) << deft_error_text();
+  ASSERT_EQ(run(plan.get()), DEFT_OK) << deft_error_text();
+  EXPECT_EQ(deft_gpu_plan_check_replays(plan.get()), DEFT_OK) << deft_error_text();
+  const int64_t few[4] = {3, 16, 2, 64};
+  tokens.shape = few;
+  ASSERT_EQ(run(plan.get()), DEFT_OK) << deft_error_text();
+  EXPECT_EQ(deft_gpu_plan_check_replays(plan.get()), DEFT_USAGE);
+  EXPECT_THAT(deft_error_text(), HasSubstr("and the cache has 3 pages"));
+}
+
 TEST_F(GpuTest, PagedBatchesArePlannedThere) {
   auto options = sized<deft_paged_batch_options>();
   options.page_size = 16;
