@@ -242,10 +242,16 @@ int cuMemcpyDtoHAsync_v2(void *to, cu::DevicePtr from, std::size_t bytes, cu::St
   std::memcpy(to, pointerOf<void>(from), bytes);
   return note({.name = "cuMemcpyDtoHAsync", .stream = stream, .bytes = bytes});
 }
-int cuTensorMapEncodeTiled(void *, int, unsigned, void *, const unsigned long long *,
-                           const unsigned long long *, const unsigned *, const unsigned *, int, int, int,
+/// A map that tells what it was made for.
+int cuTensorMapEncodeTiled(void *map, int, unsigned rank, void *address, const unsigned long long *sizes,
+                           const unsigned long long *, const unsigned *box, const unsigned *, int, int, int,
                            int) {
-  return note({.name = "cuTensorMapEncodeTiled"});
+  if (const Result failed = note({.name = "cuTensorMapEncodeTiled"}))
+    return failed;
+  const unsigned long long words[] = {reinterpret_cast<unsigned long long>(address), rank, sizes[0],
+                                      box[rank - 1]};
+  std::memcpy(map, words, sizeof words);
+  return cu::kSuccess;
 }
 int cuMemsetD8Async(cu::DevicePtr to, unsigned char value, std::size_t bytes, cu::Stream stream) {
   std::memset(pointerOf<void>(to), value, bytes);

@@ -1,11 +1,15 @@
 #include "runtime/exec/cuda/CacheBoxes.h"
 
+#include <algorithm>
+#include <iterator>
+
 namespace deft::exec {
 
 namespace {
 
 namespace cu = device::cu;
 
+constexpr std::size_t kMostCaches = 1024;           ///< that are remembered: 800 kB
 constexpr unsigned kColumns = 64;                   ///< of a box: the 128 bytes of the widest swizzle
 constexpr unsigned kBoxTokens[] = {16, 32};         ///< as abi::AttendArgs has them
 constexpr unsigned kTileTokens = 64;                ///< likewise
@@ -91,6 +95,44 @@ void fillCacheBoxes(const device::Device &device, const spec::Variant &variant, 
       !encodeBoth(args.kBoxes[2], args.vBoxes[2], tileView(variant, tokens)))
     return;
   args.hasMaps = 1;
+}
+
+std::size_t CacheBoxes::find(const Cache &cache) {
+  if (next_ < caches_.size() && caches_[next_] == cache)
+    return next_;
+  return static_cast<std::size_t>(std::find(caches_.begin(), caches_.end(), cache) - caches_.begin());
+}
+
+void CacheBoxes::fill(const device::Device &device, const spec::Variant &variant, abi::AttendArgs &args) {
+  const Cache cache{args.k,
+                    args.v,
+                    args.cache.pageStride,
+                    args.cache.tokenStride,
+                    args.cache.headStride,
+                    variant.cache.paged ? variant.cache.pageSize : 0,
+                    variant.kvHeads,
+                    variant.headDim,
+                    variant.dtype};
+  const std::size_t at = find(cache);
+  next_ = at + 1 < caches_.size() ? at + 1 : 0;
+  if (at < caches_.size()) {
+    const Maps &maps = maps_[at];
+    args.hasMaps = maps.hasMaps;
+    std::copy(std::begin(maps.kBoxes), std::end(maps.kBoxes), args.kBoxes);
+    std::copy(std::begin(maps.vBoxes), std::end(maps.vBoxes), args.vBoxes);
+    return;
+  }
+  fillCacheBoxes(device, variant, args);
+  if (caches_.size() >= kMostCaches) { // of a host that makes new ones all the time
+    caches_.clear();
+    maps_.clear();
+  }
+  Maps maps{.hasMaps = args.hasMaps, .kBoxes = {}, .vBoxes = {}};
+  std::copy(std::begin(args.kBoxes), std::end(args.kBoxes), maps.kBoxes);
+  std::copy(std::begin(args.vBoxes), std::end(args.vBoxes), maps.vBoxes);
+  caches_.push_back(cache);
+  maps_.push_back(maps);
+  next_ = 0;
 }
 
 } // namespace deft::exec

@@ -1,7 +1,6 @@
 #include "runtime/exec/cuda/CudaPlan.h"
 
 #include "compiler/kernels/Family.h"
-#include "runtime/exec/cuda/CacheBoxes.h"
 
 #include <algorithm>
 #include <cstddef>
@@ -288,7 +287,7 @@ Result<void> CudaPlan::run(const CudaKernels &kernels, const CudaPointers &point
   attend.partialLse = partialLse_.as<float>();
   attend.cache = pointers.cache;
   if (kernels.readByTensorMap())
-    fillCacheBoxes(*kernels.device(), kernels.variant(), attend);
+    cacheBoxes_.fill(*kernels.device(), kernels.variant(), attend);
   if (pageCheck_)
     if (auto launched = pageCheck_->launch(attend.items, room_.allItems(), attend.runs, pointers.pageTable,
                                            pointers.cachePages, stream);

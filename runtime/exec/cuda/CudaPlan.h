@@ -1,5 +1,6 @@
 #pragma once
 
+#include "runtime/exec/cuda/CacheBoxes.h"
 #include "runtime/exec/cuda/CudaKernels.h"
 #include "runtime/exec/cuda/CudaPointers.h"
 #include "runtime/exec/cuda/PageCheck.h"
@@ -120,6 +121,7 @@ private:
   bool isWritten_ = false;
   Facts onDevice_;
   device::Buffer plan_, partialOut_, partialLse_;
+  CacheBoxes cacheBoxes_;
   std::optional<PlanWatch> watch_;
   std::optional<PlanGrowth> growth_;
   std::optional<PageCheck> pageCheck_;

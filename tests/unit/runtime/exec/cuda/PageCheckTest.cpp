@@ -25,9 +25,8 @@ TEST(PageCheckTest, TheKernelCompilesForEveryTargetWithoutSpills) {
 
 // The tests' driver does what the kernel does, which runs as it is in tests/unit/templates.
 TEST(PageCheckTest, APageThatTheCacheLacksIsToldOnceAlsoOfAReplay) {
-  FakeGpu gpu;
-  if (!gpu.variant.cache.paged)
-    GTEST_SKIP() << "the variant has no pages";
+  const FakeGpu gpu;
+  ASSERT_TRUE(gpu.variant.cache.paged);
   auto made = CudaPlan::create(gpu.kernels, {.room = {}, .checksPages = true});
   if (!made && made.error().code == support::ErrorCode::Environment)
     GTEST_SKIP() << made.error().message;
