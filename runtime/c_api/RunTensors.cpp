@@ -3,7 +3,9 @@
 #include "runtime/c_api/Dtypes.h"
 #include "runtime/c_api/Sized.h"
 
+#include <algorithm>
 #include <cstdint>
+#include <limits>
 #include <string>
 #include <vector>
 
@@ -256,6 +258,55 @@ Result<RunTensors> checkTensors(const Attention &attention, int queries, const R
       return lse.error();
     tensors.lse = static_cast<float *>(lse->data);
   }
+  return tensors;
+}
+
+Result<deft_dtype> stateDtype(const deft_state *states, std::size_t count) {
+  if (count == 0)
+    return usage("there are no states to merge");
+  const auto out = readSized("deft_tensor", states[0].out);
+  return out ? Result<deft_dtype>(out->dtype) : out.error();
+}
+
+Result<StateTensors> checkStates(const deft_state *states, std::size_t count, const deft_state *to,
+                                 deft_dtype dtype, const RunPlace &place) {
+  const TensorCheck check(place, "the merge");
+  StateTensors tensors;
+  // The first one's shape is everybody's.
+  Dimensions rows = {{"queries", -1}, {"query_heads", -1}}, rowsOfDim = rows;
+  rowsOfDim.push_back({"head_dim", -1});
+  const auto read = [&](const std::string &of, const deft_state &given,
+                        bool needsLse) -> Result<MergedState> {
+    MergedState state;
+    if (!given.out || (needsLse && !given.lse))
+      return usage((given.out ? "lse" : "out") + of + " is null");
+    const auto out = check.checkPacked("out" + of, given.out, dtype, rowsOfDim);
+    if (!out)
+      return out.error();
+    for (std::size_t i = 0; i < rowsOfDim.size(); ++i)
+      rowsOfDim[i].size = out->shape[i];
+    rows.assign(rowsOfDim.begin(), rowsOfDim.end() - 1);
+    state.out = out->data;
+    if (!given.lse)
+      return state;
+    const auto lse = check.checkPacked("lse" + of, given.lse, DEFT_F32, rows);
+    if (!lse)
+      return lse.error();
+    state.lse = static_cast<float *>(lse->data);
+    return state;
+  };
+  for (std::size_t i = 0; i < count; ++i) {
+    const auto state = read(" of state " + std::to_string(i), states[i], true);
+    if (!state)
+      return state.error();
+    tensors.states.push_back({state->out, state->lse});
+  }
+  const auto merged = read(" of the merged state", *to, false);
+  if (!merged)
+    return merged.error();
+  tensors.to = *merged;
+  tensors.rows = rows[0].size * rows[1].size;
+  tensors.dim = static_cast<int>(std::min<std::int64_t>(rowsOfDim[2].size, std::numeric_limits<int>::max()));
   return tensors;
 }
 

@@ -161,6 +161,19 @@ struct PageCheckArgs {
       *wrong; ///< in the host's memory: an entry + 1 and, above 32 bits, the page that it names
 };
 
+/// What deft_merge_states reads and writes: partial attentions of the same rows, each (a query, a head).
+struct StatesArgs {
+  static constexpr int kMost = 16; ///< parts
+  const void *outs[kMost];         ///< [row][dim], packed, all of one element type
+  const float *lses[kMost];        ///< [row], natural log; -inf: it saw no token
+  int count;
+  int dim;
+  long long rows;
+  void *out;      ///< as outs; may be one of them, and lse one of lses
+  float *lse;     ///< may be null
+  int lanesOfRow; ///< of a warp, a power of two
+};
+
 /// Parameters reach a kernel as one 8-byte slot each, in the order of their declaration:
 /// a scalar in the low 4 bytes, an array as a pointer.
 union ParamSlot {

@@ -55,6 +55,7 @@ inline float __fdividef(float a, float b) { return a / b; }
 inline int __float_as_int(float a) { return std::bit_cast<int>(a); }
 inline float __int_as_float(int a) { return std::bit_cast<float>(a); }
 inline float __uint_as_float(unsigned a) { return std::bit_cast<float>(a); }
+inline unsigned __float_as_uint(float a) { return std::bit_cast<unsigned>(a); }
 inline int __popc(unsigned a) { return std::popcount(a); }
 
 // --- a warp's lanes meet ---------------------------------------------------------------------------------

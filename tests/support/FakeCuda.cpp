@@ -294,6 +294,10 @@ int cuLaunchKernel(cu::Function function, unsigned gridX, unsigned, unsigned, un
     const auto args = readArgs<deft::abi::GrowArgs>(params);
     takeArgs(args);
     work = [args] { growPlan(args); };
+  } else if (const std::string name = "deft_merge_states_"; call.kernel.starts_with(name)) {
+    const auto args = readArgs<deft::abi::StatesArgs>(params);
+    takeArgs(args);
+    work = [args, type = call.kernel.substr(name.size())] { mergeStates(args, type); };
   } else if (call.kernel == "deft_check_pages") {
     const auto args = readArgs<deft::abi::PageCheckArgs>(params);
     takeArgs(args);

@@ -38,6 +38,7 @@
 
 #include <deft/c/attention.h>
 #include <deft/c/gpu.h>
+#include <deft/c/merge_states.h>
 #include <deft/c/paged_batch.h>
 #include <deft/c/plan.h>
 #include <deft/c/runtime.h>

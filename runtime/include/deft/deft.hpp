@@ -33,6 +33,7 @@
 
 #include <deft/attention.hpp>
 #include <deft/gpu.hpp>
+#include <deft/merge_states.hpp>
 #include <deft/paged_batch.hpp>
 #include <deft/plan.hpp>
 #include <deft/result.hpp>

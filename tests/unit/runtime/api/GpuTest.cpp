@@ -333,6 +333,39 @@ TEST_F(GpuTest, APlanOfAnotherTreeIsNotTakenForThisOnes) {
   EXPECT_TRUE(plan.run(attention_, inputs(), outputs(), stream_));
 }
 
+// Half of the sequence's tokens in one run, half in another: the tests' driver merges what both wrote.
+TEST_F(GpuTest, StatesAreMergedOnTheStreamAndInACapture) {
+  const auto merge = GpuStateMerge::load(gpu_, StateType::BF16);
+  if (!merge && merge.error().code == ErrorCode::Environment)
+    GTEST_SKIP() << merge.error().message;
+  ASSERT_TRUE(merge) << merge.error().text();
+  auto plan = GpuPlan::make(attention_, tree()).value();
+  ASSERT_TRUE(uploadAndRun(plan));
+  const StateShape shape{.rows = tree().queryCount() * kQueryHeads, .dim = kHeadDim};
+  const std::vector<float> nothing(lse_.size(), -INFINITY);
+  Memory unread(kMostQueries * kQueryHeads * kHeadDim);
+  const State states[] = {{unread.data(), nothing.data()}, {out_.data(), lse_.data()}};
+  void *graph = nullptr, *executable = nullptr;
+  ASSERT_EQ(cuStreamBeginCapture_v2(stream_, 1), 0);
+  const auto captured = merge->run(shape, states, {out_.data(), lse_.data()}, stream_);
+  ASSERT_EQ(cuStreamEndCapture(stream_, &graph), 0);
+  ASSERT_TRUE(captured) << captured.error().text();
+  ASSERT_EQ(cuGraphInstantiateWithFlags(&executable, graph, 0), 0);
+  ASSERT_EQ(cuGraphLaunch(executable, stream_), 0);
+  EXPECT_TRUE(isRight()); // what an empty state adds to
+
+  const auto error = [&](const StateShape &of, const void *out) {
+    const State one[] = {{out, lse_.data()}};
+    const auto ran = merge->run(of, one, {out_.data(), lse_.data()}, stream_);
+    return ran ? "none" : ran.error().message;
+  };
+  EXPECT_EQ(error({.rows = 1, .dim = 60}, out_.data()), "dim = 60 is not a multiple of 8");
+  EXPECT_EQ(error({.rows = 1, .dim = 64}, out_.data() + 1),
+            "out of state 0 does not begin at a multiple of 16 bytes");
+  EXPECT_EQ(error({.rows = 1, .dim = 64, .type = StateType::F32}, out_.data()),
+            "StateShape::type is another than the merge was loaded for");
+}
+
 TEST_F(GpuTest, ThreadsWithTheirOwnPlansAndDevices) {
   const GpuAttention second =
       GpuAttention::load(Gpu::open(1).value(), loadPackage(DEFT_TEST_GPU_PACKAGE).value()).value();

@@ -270,6 +270,32 @@ TEST_F(GpuTest, PagedBatchesArePlannedThere) {
   EXPECT_THAT(takeOutput(), Each(kOne));
 }
 
+TEST_F(GpuTest, StatesAreMergedThere) {
+  using MergeHandle = std::unique_ptr<deft_gpu_state_merge, Destroy<deft_gpu_state_merge_destroy>>;
+  deft_gpu_state_merge *loaded = nullptr;
+  const deft_status status = deft_gpu_state_merge_load(gpu.get(), DEFT_BF16, &loaded);
+  if (status == DEFT_ENVIRONMENT)
+    GTEST_SKIP() << deft_error_text();
+  ASSERT_EQ(status, DEFT_OK) << deft_error_text();
+  const MergeHandle merge(loaded);
+  for (Eight &eight : q)
+    std::fill(std::begin(eight.values), std::end(eight.values), kOne);
+  std::vector<float> logs(kBranches * 4, 2);
+  deft_tensor lse = rows;
+  lse.data = logs.data();
+  lse.dtype = DEFT_F32;
+  lse.ndim = 2;
+  const deft_state states[] = {{&rows, &lse}, {&rows, &lse}}, to = {&results, nullptr};
+  ASSERT_EQ(deft_gpu_state_merge_run(merge.get(), states, 2, &to, stream), DEFT_OK) << deft_error_text();
+  EXPECT_THAT(takeOutput(), Each(kOne));
+  lse.device_type = DEFT_DEVICE_CPU;
+  EXPECT_EQ(deft_gpu_state_merge_run(merge.get(), states, 2, &to, stream), DEFT_USAGE);
+  EXPECT_STREQ(deft_error_text(),
+               "lse of state 0 is in memory of the CPU, the run takes memory of CUDA device 0");
+  EXPECT_EQ(deft_gpu_state_merge_load(gpu.get(), DEFT_I32, &loaded), DEFT_USAGE);
+  EXPECT_EQ(loaded, nullptr);
+}
+
 TEST_F(GpuTest, WhatWasMadeGoesOnWithoutItsMakers) {
   const auto params = made<ParamsHandle>(deft_params_make, deft_gpu_attention_get_attention(attention.get()));
   auto other = made<GpuAttentionHandle>(deft_gpu_attention_with_params, attention.get(), params.get());
