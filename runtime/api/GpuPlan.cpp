@@ -140,6 +140,8 @@ Result<Advanced> GpuPlan::advance(const Tree &tree) {
         taken = impl_->take();
       if (!taken && chosen != impl_->taken && impl_->host.makeAs(impl_->taken, tree))
         taken = impl_->take();
+      if (!taken && !impl_->host.options.invariant && impl_->host.makeAs(kPlanOfLeastRoom, tree))
+        taken = impl_->take();
     }
     if (!taken)
       return taken.error();
@@ -217,13 +219,7 @@ Result<void> GpuPlan::reserve(const GpuRoom &room) {
     if (impl_->device->isFixed())
       return usage("a captured graph has fixed the plan's room", "make another plan, and capture again");
     exec::PlanRoom larger = impl_->device->room();
-    larger.queries = std::max(larger.queries, room.queries);
-    larger.runs = std::max(larger.runs, room.runs);
-    larger.mergedQueries = std::max(larger.mergedQueries, room.queries);
-    larger.mergeSlots = std::max(larger.mergeSlots, room.partials);
-    larger.partialSlots = std::max(larger.partialSlots, room.partials);
-    for (int &items : larger.items)
-      items = std::max(items, room.items);
+    larger.growTo(toInternal(room, larger.items.size()));
     if (auto set = impl_->device->setRoom(larger); !set)
       return api::toPublic(set.error());
     return impl_->host.isCurrent() ? impl_->take() : Result<void>();
@@ -265,6 +261,11 @@ Result<void> GpuPageTable::upload(const SequenceTree &sequences, GpuStream strea
   return api::guarded([&] {
     return api::toPublic(impl_->table->upload(sequences.impl().sequences.pool(), toInternal(stream)));
   });
+}
+
+Result<void> GpuPageTable::upload(std::span<const int> entries, GpuStream stream, int first) {
+  return api::guarded(
+      [&] { return api::toPublic(impl_->table->upload(entries, first, toInternal(stream))); });
 }
 
 const int *GpuPageTable::data() const { return impl_->table->data(); }

@@ -5,6 +5,40 @@
 
 using namespace deft::c;
 
+namespace {
+
+deft::Result<void> giveRoom(const deft::GpuRoom &own, deft_gpu_room *to) {
+  deft_gpu_room known{};
+  known.queries = own.queries;
+  known.items = own.items;
+  known.runs = own.runs;
+  known.partials = own.partials;
+  return writeSized("deft_gpu_room", known, to);
+}
+
+} // namespace
+
+deft_status deft_gpu_room_for(const deft_gpu_attention *attention, int32_t requests, int32_t queries,
+                              int64_t tokens, const deft_gpu_plan_options *options, deft_gpu_room *room,
+                              deft_gpu_room_size *room_size) {
+  return call(__func__, {{"attention", attention}, {"room", room}}, [&]() -> deft::Result<void> {
+    const auto known = gpuPlanOptionsOf(options);
+    if (!known)
+      return known.error();
+    const auto needed = deft::roomFor(attention->loaded, requests, queries, tokens, *known);
+    if (!needed)
+      return needed.error();
+    if (room_size) {
+      deft_gpu_room_size size{};
+      size.device_bytes = needed->deviceBytes;
+      size.host_bytes = needed->hostBytes;
+      if (auto written = writeSized("deft_gpu_room_size", size, room_size); !written)
+        return written;
+    }
+    return giveRoom(needed->room, room);
+  });
+}
+
 deft_status deft_gpu_plan_make(const deft_gpu_attention *attention, const deft_tree *tree,
                                const deft_gpu_plan_options *options, deft_gpu_plan **plan) {
   return makeGpuPlan(__func__, {"tree", tree}, attention, options, plan, [&](const auto &known) {
@@ -70,15 +104,7 @@ deft_status deft_gpu_plan_reserve(deft_gpu_plan *plan, const deft_gpu_room *room
 }
 
 deft_status deft_gpu_plan_get_room(const deft_gpu_plan *plan, deft_gpu_room *room) {
-  return call(__func__, {{"plan", plan}, {"room", room}}, [&] {
-    const deft::GpuRoom own = plan->plan.room();
-    deft_gpu_room known{};
-    known.queries = own.queries;
-    known.items = own.items;
-    known.runs = own.runs;
-    known.partials = own.partials;
-    return writeSized("deft_gpu_room", known, room);
-  });
+  return call(__func__, {{"plan", plan}, {"room", room}}, [&] { return giveRoom(plan->plan.room(), room); });
 }
 
 int32_t deft_gpu_plan_is_current(const deft_gpu_plan *plan) {

@@ -21,7 +21,6 @@ Error usage(std::string message, std::string hint = "") {
 
 static_assert(offsetof(abi::AttendArgs, queryPos) == 64, "what a block asks for first is one line");
 
-constexpr std::size_t kPartialBytes = 2; ///< of a value: deft::Partial
 /// What blocks ask for ahead of its use, at most: larger plans belong to runs that are long anyway.
 constexpr std::size_t kAheadBytes = std::size_t{512} << 10;
 
@@ -113,20 +112,18 @@ Result<void> CudaPlan::setRoom(PlanRoom room) {
 
 Result<void> CudaPlan::reserve(const PlanRoom &room) {
   PlanSections sections = PlanSections::of(room);
-  const spec::Variant &variant = kernels_->variant();
-  const std::size_t rows = static_cast<std::size_t>(room.partialSlots) * variant.queryHeads;
+  const RoomBytes bytes = RoomBytes::of(room, kernels_->variant());
   for (Slot &slot : slots_) {
     if (slot.memory.use_count() > 1) // a plan may have its runs there
       slot.memory = std::make_shared<device::HostMemory>(kernels_->device());
-    if (auto reserved = slot.memory->reserve(sections.end, "a plan"); !reserved)
+    if (auto reserved = slot.memory->reserve(bytes.plan, "a plan"); !reserved)
       return reserved;
   }
-  if (auto reserved = plan_.reserve(sections.end, "the plan"); !reserved)
+  if (auto reserved = plan_.reserve(bytes.plan, "the plan"); !reserved)
     return reserved;
-  if (auto reserved = partialOut_.reserve(rows * variant.headDim * kPartialBytes, "the partial outputs");
-      !reserved)
+  if (auto reserved = partialOut_.reserve(bytes.partialOut, "the partial outputs"); !reserved)
     return reserved;
-  if (auto reserved = partialLse_.reserve(rows * sizeof(float), "the partial lse"); !reserved)
+  if (auto reserved = partialLse_.reserve(bytes.partialLse, "the partial lse"); !reserved)
     return reserved;
   sections_ = std::move(sections);
   return {};

@@ -75,6 +75,17 @@ Result<void> PlanRoom::check(const plan::Plan &plan) const {
   return {};
 }
 
+void PlanRoom::growTo(const PlanRoom &other) {
+  queries = std::max(queries, other.queries);
+  runs = std::max(runs, other.runs);
+  mergedQueries = std::max(mergedQueries, other.mergedQueries);
+  mergeSlots = std::max(mergeSlots, other.mergeSlots);
+  partialSlots = std::max(partialSlots, other.partialSlots);
+  items.resize(std::max(items.size(), other.items.size()));
+  for (std::size_t p = 0; p < other.items.size(); ++p)
+    items[p] = std::max(items[p], other.items[p]);
+}
+
 void PlanRoom::growFor(const plan::Plan &plan) {
   grow(queries, plan.queryCount());
   grow(runs, std::max(sizeOf(plan.runs), plan.mostRuns));
@@ -113,6 +124,14 @@ PlanSections PlanSections::of(const PlanRoom &room) {
   section(sections.runs, room.runs, sizeof(abi::Run));
   sections.end = end;
   return sections;
+}
+
+RoomBytes RoomBytes::of(const PlanRoom &room, const spec::Variant &variant) {
+  constexpr std::size_t kPartialBytes = 2; // of a value: deft::Partial
+  const std::size_t rows =
+      static_cast<std::size_t>(room.partialSlots) * static_cast<std::size_t>(variant.queryHeads);
+  return {PlanSections::of(room).end, rows * static_cast<std::size_t>(variant.headDim) * kPartialBytes,
+          rows * sizeof(float)};
 }
 
 std::size_t writeSections(const plan::Plan &plan, const PlanRoom &room, const PlanSections &sections,

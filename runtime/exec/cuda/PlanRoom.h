@@ -1,5 +1,6 @@
 #pragma once
 
+#include "compiler/spec/Variant.h"
 #include "compiler/support/Result.h"
 #include "runtime/plan/Plan.h"
 
@@ -30,6 +31,9 @@ struct PlanRoom {
   /// The first thing of which the plan has more than there is room for.
   support::Result<void> check(const plan::Plan &plan) const;
 
+  /// At least what the other one has of everything.
+  void growTo(const PlanRoom &other);
+
   /// Enough for the plan and for what this had, with room to grow where the plan has more.
   void growFor(const plan::Plan &plan);
 };
@@ -45,6 +49,14 @@ struct PlanSections {
   std::vector<int> itemBegin; ///< of each phase, within the items
 
   static PlanSections of(const PlanRoom &room);
+};
+
+/// Memory that a room takes.
+struct RoomBytes {
+  std::size_t plan = 0; ///< on the device, and twice in the host's page-locked memory
+  std::size_t partialOut = 0, partialLse = 0;
+
+  static RoomBytes of(const PlanRoom &room, const spec::Variant &variant);
 };
 
 /// Writes a plan that fits the room, all but its runs where they stand there already; returns how many bytes

@@ -8,6 +8,7 @@
 #include <cstdint>
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -125,8 +126,8 @@ struct GpuOutputs {
   float *lse = nullptr; ///< [query][query_heads]; null: not wanted
 };
 
-/// The most that a plan may have. Memory for partial results: partials * query_heads * (2 * head_dim + 4)
-/// bytes.
+/// The most that a plan may have: roomFor() says what batches need. Memory for partial results: partials *
+/// query_heads * (2 * head_dim + 4) bytes.
 struct GpuRoom {
   int queries = 0;
   int items = 0; ///< PlanSummary::items; where the config has two kernels, for each of them
@@ -154,6 +155,21 @@ struct GpuPlanOptions {
   /// give GpuInputs::cachePages. It cannot keep the run from reading there.
   bool checksPages = false;
 };
+
+/// Room, and the memory that a plan of it takes.
+struct GpuRoomSize {
+  GpuRoom room;
+  std::uint64_t deviceBytes = 0;
+  std::uint64_t hostBytes = 0; ///< page-locked
+};
+
+/// Room for the plans of all batches of at most so many requests with so many queries in all, whose prefixes
+/// are shared in whatever way, and of so many tokens, a shared one counted once: for GpuPlan::reserve, before
+/// a graph is captured that is to serve them. A tree whose best plan needs more is planned in a way for which
+/// this is enough; one whose paths have more than 32 nodes in the mean may not be. (A Tree has as many
+/// requests as it has leaves and nodes that queries end with.)
+DEFT_API Result<GpuRoomSize> roomFor(const GpuAttention &attention, int requests, int queries,
+                                     std::int64_t tokens, const GpuPlanOptions &options = {});
 
 /// The work list of one tree, made on the host and kept on the GPU. It is on one stream at a time: uploads,
 /// runs and replays follow each other there. For one thread at a time; others, of the same tree and GPU too,
@@ -204,8 +220,8 @@ public:
   /// noticed later.
   Result<void> checkReplays();
 
-  /// Room for at least this, so that a graph captured now serves larger trees. Waits for the device; upload()
-  /// follows. An error once a graph has captured the room.
+  /// Room for at least this (see roomFor), so that a graph captured now serves larger trees. Waits for the
+  /// device; upload() follows. An error once a graph has captured the room.
   Result<void> reserve(const GpuRoom &room);
   GpuRoom room() const;
 
@@ -226,8 +242,8 @@ private:
   std::unique_ptr<Impl> impl_;
 };
 
-/// The page table of a SequenceTree on a GPU, at one address for good, so that graphs may capture it. On one
-/// stream at a time, beside the plans there; for one thread at a time.
+/// A page table on a GPU, that of a SequenceTree or of a host with pages of its own, at one address for good,
+/// so that graphs may capture it. On one stream at a time, beside the plans there; for one thread at a time.
 class DEFT_API GpuPageTable {
 public:
   /// Room for a table of so many pages (SequenceTree::pageTable). Branches that share a page have an entry
@@ -241,6 +257,11 @@ public:
   /// Brings it to what the sequences have now, for runs and replays behind it; only what changed travels.
   /// Always of the same sequences. Not on a stream that is being captured.
   Result<void> upload(const SequenceTree &sequences, GpuStream stream);
+
+  /// For pages that the host gives out itself: brings the entries from `first` on to these, for runs and
+  /// replays behind it; only those travel that are others than in the last upload. An entry that nobody has
+  /// uploaded says nothing. A table is of sequences or of these. Not on a stream that is being captured.
+  Result<void> upload(std::span<const int> entries, GpuStream stream, int first = 0);
 
   const int *data() const; ///< for GpuInputs::pageTable
 

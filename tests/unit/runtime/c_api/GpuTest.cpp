@@ -174,6 +174,38 @@ TEST_F(GpuTest, AGraphFollowsTheTree) {
   EXPECT_EQ(deft_gpu_plan_reserve(plan.get(), &wanted), DEFT_USAGE);
 }
 
+TEST_F(GpuTest, RoomIsAskedForAndNotGuessed) {
+  auto room = sized<deft_gpu_room>();
+  auto bytes = sized<deft_gpu_room_size>();
+  ASSERT_EQ(deft_gpu_room_for(attention.get(), 64, 64, 10'000, nullptr, &room, &bytes), DEFT_OK)
+      << deft_error_text();
+  EXPECT_EQ(room.queries, 64);
+  EXPECT_GT(bytes.device_bytes, bytes.host_bytes / 2);
+  const auto plan = made<GpuPlanHandle>(deft_gpu_plan_make, attention.get(), tree(), nullptr);
+  ASSERT_EQ(deft_gpu_plan_reserve(plan.get(), &room), DEFT_OK) << deft_error_text();
+  EXPECT_EQ(deft_gpu_room_for(attention.get(), 64, -1, 10'000, nullptr, &room, nullptr), DEFT_USAGE);
+  EXPECT_THAT(deft_error_text(), HasSubstr("queries is -1"));
+}
+
+TEST_F(GpuTest, APageTableOfTheHostsOwn) {
+  const auto own = made<TableHandle>(deft_gpu_page_table_make, gpu.get(), 256);
+  std::vector<int32_t> entries256(256, -1);
+  for (int32_t page = 0; page < kPages; ++page)
+    entries256[static_cast<size_t>(page)] = page;
+  const auto write = [&](int32_t first, size_t count) {
+    return deft_gpu_page_table_upload_entries(own.get(), first, entries256.data(), count, stream);
+  };
+  ASSERT_EQ(write(0, 256), DEFT_OK) << deft_error_text();
+  pages.data = const_cast<int32_t *>(deft_gpu_page_table_data(own.get()));
+  const auto plan = made<GpuPlanHandle>(deft_gpu_plan_make, attention.get(), tree(), nullptr);
+  ASSERT_EQ(deft_gpu_plan_upload(plan.get(), stream), DEFT_OK);
+  ASSERT_EQ(run(plan.get()), DEFT_OK) << deft_error_text();
+  EXPECT_THAT(takeOutput(), Each(kOne));
+  EXPECT_EQ(write(1, 256), DEFT_USAGE);
+  EXPECT_THAT(deft_error_text(), HasSubstr("the entries from 1 to 257"));
+  EXPECT_EQ(deft_gpu_page_table_upload(own.get(), sequences.get(), stream), DEFT_USAGE);
+}
+
 TEST_F(GpuTest, WrongTensorsAreNamedBeforeAnythingIsEnqueued) {
   const auto plan = made<GpuPlanHandle>(deft_gpu_plan_make, attention.get(), tree(), nullptr);
   ASSERT_EQ(upload(plan.get()), DEFT_OK);
