@@ -14,10 +14,10 @@ struct CudaPointers {
   const int *pageTable = nullptr;
   int pages = 0; ///< the page table's entries, or those that the plan's runs may name
   abi::CacheLayout cache{};
-  int cachePages = 0; ///< of the cache; for a plan that checks pages
   void *out = nullptr;
   float *lse = nullptr; ///< null: not wanted
   const CudaParams *params = nullptr;
+  int cachePages = 0; ///< of the cache; for a plan that checks pages
 };
 
 } // namespace deft::exec
