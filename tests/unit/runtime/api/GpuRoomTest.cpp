@@ -88,30 +88,6 @@ TEST_F(GpuRoomTest, RoomForSoManyRequestsServesThem) {
   EXPECT_GT(remade, 100);
 }
 
-// A partition that a host asks for may make any number of partials: then the tree is planned otherwise.
-TEST_F(GpuRoomTest, ATreeThatNeedsMoreIsPlannedForTheRoom) {
-  const GpuPlanOptions options{.plan = {.partition = Partition::Node, .chunkTokens = 16}};
-  const auto size = roomFor(attention_, 8, 8, 600, options).value();
-  auto plan = GpuPlan::make(attention_, tree(), options).value();
-  plan.reserve({.queries = size.room.queries, .items = 20, .runs = size.room.runs, .partials = 16}).value();
-  ASSERT_TRUE(uploadAndRun(plan));
-  const GpuRoom room = plan.room();
-  void *executable = nullptr;
-  ASSERT_NO_FATAL_FAILURE(capture(plan, executable));
-  for (const int leaf : leaves_)
-    (void)sequences_.append(leaf, 60).value();
-  for (int i = 0; i < 3; ++i)
-    leaves_.push_back(sequences_.addChild(tree().node(leaves_[0]).parent, 40).value());
-  askLeaves();
-  ASSERT_GT(GpuPlan::make(attention_, tree(), options).value().summary().partials, room.partials);
-  const auto advanced = plan.advance(tree());
-  ASSERT_TRUE(advanced) << advanced.error().text();
-  table_.upload(sequences_, stream_).value();
-  plan.upload(stream_).value();
-  ASSERT_EQ(cuGraphLaunch(executable, stream_), 0);
-  EXPECT_TRUE(isRight());
-}
-
 TEST_F(GpuRoomTest, BytesAreThoseThatAreAllocated) {
   for (const bool follows : {false, true}) {
     const GpuPlanOptions options{.followsLengths = follows};
