@@ -1,5 +1,7 @@
 #include "runtime/plan/Auto.h"
 
+#include "runtime/plan/Slope.h"
+
 #include <algorithm>
 #include <bit>
 #include <cmath>
@@ -51,9 +53,8 @@ std::uint64_t classOf(const TreeView &view, const VariantFacts &facts, const con
 ViewCounts countsOf(const TreeView &view, int queriesPerTile) {
   ViewCounts counts;
   for (const Segment &segment : view.segments) {
-    const std::int64_t queries = segment.queryEnd - segment.queryBegin;
     counts.readTokens += segment.tokens;
-    counts.pathTokens += queries * segment.tokens;
+    counts.pathTokens += pairsOf(segment);
   }
   counts.queries = view.queryCount();
   for (const Place &place : view.places) {

@@ -1,5 +1,7 @@
 #include "runtime/plan/CostModel.h"
 
+#include "runtime/plan/Slope.h"
+
 #include <algorithm>
 
 namespace deft::plan {
@@ -59,7 +61,7 @@ int CostModel::stepsOf(const Plan &plan, const abi::Item &item, const Step &step
     int first = 0, second = 0;
     for (int r = item.runBegin; r < item.runBegin + item.runCount; ++r) {
       const abi::Run &run = plan.runs[static_cast<std::size_t>(r)];
-      first += run.queryBegin < step.firstGroup ? run.tokens : 0;
+      first += run.queryBegin < step.firstGroup ? tokensSeen(run, step.firstGroup - 1) : 0;
       second += run.queryEnd > step.secondGroup ? run.tokens : 0;
     }
     tokens = std::max(first, second);
@@ -78,7 +80,7 @@ double CostModel::maskedTokens(const Plan &plan, const abi::Item &item) const {
     return 0;
   for (int r = item.runBegin; r < item.runBegin + item.runCount; ++r) {
     const abi::Run &run = plan.runs[static_cast<std::size_t>(r)];
-    if (run.queryEnd - run.queryBegin == item.queryCount)
+    if (run.queryEnd - run.queryBegin == item.queryCount && run.slope == 0)
       return 0;
   }
   return item.tokens;
@@ -103,7 +105,7 @@ PlanCost CostModel::estimate(const Plan &plan) const {
     for (std::int64_t unit = 0; unit < phase.itemCount * heads; unit += blocks_)
       total.fullestUs += unitUs(plan, plan.items[static_cast<std::size_t>(phase.itemBegin + unit / heads)]);
   for (const abi::Run &run : plan.runs)
-    pairs += static_cast<double>(run.tokens) * (run.queryEnd - run.queryBegin);
+    pairs += static_cast<double>(pairsOf(run));
   total.units = static_cast<std::int64_t>(units * kvHeads_);
   total.usefulGflop = pairs * ratio_ * pairGflop_ * kvHeads_;
   total.cacheBytes = static_cast<double>(plan.readTokens) * tokenBytes_;

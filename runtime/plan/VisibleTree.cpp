@@ -1,5 +1,8 @@
 #include "runtime/plan/VisibleTree.h"
 
+#include "runtime/plan/Segments.h"
+#include "runtime/plan/Slope.h"
+
 #include <algorithm>
 #include <numeric>
 #include <utility>
@@ -211,13 +214,15 @@ void VisibleTree::addPlace(const tree::Node &node, int index, int above, const P
 /// segments, which end where one of these queries does.
 void VisibleTree::addQueries(Place &place, std::size_t begin, std::size_t end, int stretchBegin) {
   const int index = view_->placeCount() - 1, ownEnd = at_.query + static_cast<int>(end - begin);
-  int done = 0;
+  const auto seenBy = [&](std::size_t i) {
+    return std::clamp(own_[i].first - stretchBegin, 0, place.tokens);
+  };
+  const int done = cutWhereQueriesEnd(
+      index, at_.query, static_cast<int>(end - begin), ownEnd,
+      [&](int i) { return seenBy(begin + static_cast<std::size_t>(i)); },
+      [&](const Segment &segment) { view_->segments.push_back(segment); });
   for (std::size_t i = begin; i < end; ++i) {
-    const int seen = std::clamp(own_[i].first - stretchBegin, 0, place.tokens);
-    if (seen > done) {
-      view_->segments.push_back({index, done, seen - done, at_.query, ownEnd});
-      done = seen;
-    }
+    const int seen = seenBy(i);
     const auto query = static_cast<std::size_t>(at_.query++);
     view_->callerIndex[query] = own_[i].second;
     view_->queryPos[query] = place.position + seen - 1;
@@ -238,6 +243,8 @@ void VisibleTree::addLeaf(Place &place, const tree::Node &node, bool canGrow) {
   for (; follow > place.ownBegin && view_->queryPos[static_cast<std::size_t>(follow) - 1] == last; --follow)
     canGrow &=
         links_[view_->callerIndex[static_cast<std::size_t>(follow) - 1]].position == tree::Query::kWhole;
+  if (follow < place.ownEnd && place.segmentBegin < place.segmentEnd && view_->segments.back().slope != 0)
+    canGrow = false; // as TreeView has it
   place.leaf = view_->leafCount();
   view_->leaves.push_back({place.node, node.tokens, node.tokens, follow, place.ownEnd, canGrow ? 1 : 0});
 }
@@ -297,9 +304,17 @@ void VisibleTree::clipSegment(const Segment &segment, const Place &place) {
   constexpr int kMostParts = 64;
   const int position = place.position + place.hidden + segment.begin;
   const auto add = [&](int begin, int tokens, int queryEnd) {
-    spared_ += static_cast<std::int64_t>(segment.queryEnd - queryEnd) * tokens;
-    if (queryEnd > segment.queryBegin)
-      clipped_.push_back({segment.place, segment.begin + begin, tokens, segment.queryBegin, queryEnd});
+    Segment part = segment;
+    dropFirst(part, begin);
+    part.tokens = tokens;
+    spared_ += pairsOf(part);
+    if (queryEnd <= part.queryBegin)
+      return;
+    part.queryEnd = queryEnd;
+    if (part.slope != 0) // who is left has come before the own queries of the last tokens
+      part.tokens = std::min(tokens, queryEnd - part.queryBegin);
+    spared_ -= pairsOf(part);
+    clipped_.push_back(part);
   };
   // Who comes last sees the first token: all do.
   if (reach_->firstFrom(lastQPos_, position) == position)
@@ -355,13 +370,21 @@ void VisibleTree::countClipped(TreeView &view) {
   const auto queries = static_cast<std::size_t>(view.queryCount());
   changes_.assign(queries + 1, 0);
   bothChange_.assign(queries + 1, 0);
-  for (const Segment &segment : view.segments) {
-    changes_[static_cast<std::size_t>(segment.queryBegin)] += segment.tokens;
-    changes_[static_cast<std::size_t>(segment.queryEnd)] -= segment.tokens;
-    if (segment.queryEnd - segment.queryBegin > 1) {
-      bothChange_[static_cast<std::size_t>(segment.queryBegin) + 1] += segment.tokens;
-      bothChange_[static_cast<std::size_t>(segment.queryEnd)] -= segment.tokens;
+  const auto count = [&](int queryBegin, int queryEnd, int tokens) {
+    changes_[static_cast<std::size_t>(queryBegin)] += tokens;
+    changes_[static_cast<std::size_t>(queryEnd)] -= tokens;
+    if (queryEnd - queryBegin > 1) {
+      bothChange_[static_cast<std::size_t>(queryBegin) + 1] += tokens;
+      bothChange_[static_cast<std::size_t>(queryEnd)] -= tokens;
     }
+  };
+  for (const Segment &segment : view.segments) {
+    if (segment.slope == 0) {
+      count(segment.queryBegin, segment.queryEnd, segment.tokens);
+      continue;
+    }
+    for (int t = 0; t < segment.tokens; ++t)
+      count(segment.queryBegin + t, segment.queryEnd, 1);
   }
   view.clippedPos.resize(queries);
   std::int64_t reads = 0, shares = 0;

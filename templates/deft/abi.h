@@ -8,7 +8,7 @@
 namespace deft::abi {
 
 /// Raised whenever something here changes its shape or meaning: kernels of another version cannot be called.
-constexpr int kVersion = 7;
+constexpr int kVersion = 8;
 
 /// One entry of the work list. The grid expands it over the KV heads. One of no tokens ends the list: a
 /// captured graph is launched for as many items as a plan may have, and a step's plan has fewer. (Where heads
@@ -30,8 +30,9 @@ struct Item {
 };
 static_assert(sizeof(Item) == 32);
 
-/// A stretch of cache tokens that the same queries see. Runs of an item are not empty; their order is the
-/// planner's (plan::RunOrder).
+/// A stretch of cache tokens that the same queries see; or, with a slope, a causal stretch: each token is
+/// seen by one query less than the token before it, and by one at least. Runs of an item are not empty; their
+/// order is the planner's (plan::RunOrder).
 struct Run {
   int begin; ///< tokens of the item before this run
   int tokens;
@@ -40,7 +41,8 @@ struct Run {
   int depth;      ///< depth of the tokens' node
   int queryBegin; ///< queries that see it: [queryBegin, queryEnd), relative to the item's first
   int queryEnd;
-  int dealtBegin; ///< of the first four runs of an item with dealt tokens: its runs before those of that warp
+  int slope : 2;       ///< token t of the run is seen by [queryBegin + slope * t, queryEnd): 0 or 1
+  int dealtBegin : 30; ///< of the first four runs of an item with dealt tokens: its runs before that warp's
 };
 static_assert(sizeof(Run) == 32);
 

@@ -1,6 +1,7 @@
 #include "tests/support/FakeKernels.h"
 
 #include "runtime/exec/Half.h"
+#include "runtime/plan/Slope.h"
 
 #include <algorithm>
 #include <cmath>
@@ -64,7 +65,7 @@ void attendRow(const Variant &variant, const abi::AttendArgs &args, const abi::I
     const abi::Run &run = args.runs[r];
     if (query < run.queryBegin || query >= run.queryEnd)
       continue;
-    for (int t = 0; t < run.tokens; ++t) {
+    for (int t = 0; t < plan::tokensSeen(run, query); ++t) {
       const long long at =
           tokenOffset(variant, args, run.location + t) + head / ratio * args.cache.headStride;
       float score = 0;

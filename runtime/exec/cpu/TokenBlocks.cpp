@@ -45,7 +45,8 @@ bool TokenBlocks::next(TokenBlock &block) {
 
 void TokenBlocks::append(TokenBlock &block, const abi::Run &run, int begin, int tokens) const {
   const auto first = block.tokens, end = first + tokens;
-  const int low = run.queryBegin * ratio_, high = run.queryEnd * ratio_, kvPos = run.position + begin;
+  const int low = (run.queryBegin + run.slope * begin) * ratio_, high = run.queryEnd * ratio_;
+  const int kvPos = run.position + begin, rise = run.slope * ratio_; // of rowLow, from token to token
   block.rowBegin = std::min(block.rowBegin, low);
   block.rowEnd = std::max(block.rowEnd, high);
   block.kvPosLow = std::min(block.kvPosLow, kvPos);
@@ -54,7 +55,8 @@ void TokenBlocks::append(TokenBlock &block, const abi::Run &run, int begin, int 
   block.depthHigh = std::max(block.depthHigh, run.depth);
   std::iota(block.kvPos.begin() + first, block.kvPos.begin() + end, kvPos);
   std::fill(block.depth.begin() + first, block.depth.begin() + end, run.depth);
-  std::fill(block.rowLow.begin() + first, block.rowLow.begin() + end, low);
+  for (int t = 0; t < tokens; ++t)
+    block.rowLow[static_cast<std::size_t>(first + t)] = low + t * rise;
   std::fill(block.rowHigh.begin() + first, block.rowHigh.begin() + end, high);
 
   // One division a page, not a token.

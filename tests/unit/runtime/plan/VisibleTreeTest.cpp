@@ -66,7 +66,7 @@ TEST(VisibleTreeTest, PlansOfEveryPartitionReadWhatIsSeenAndNothingElse) {
       for (const spec::Partition partition : kAllPartitions) {
         SCOPED_TRACE(name + ", seed " + std::to_string(seed) + ", " + config::partitionName(partition));
         const Case one = makeCase(variant, partition, turn++);
-        const KvTree tree = spread(test::randomForest(seed), 5);
+        const KvTree tree = spread(turn % 2 == 0 ? test::randomForest(seed) : test::causalForest(seed), 5);
         const auto made = planner.make(tree, one.facts, one.config, 8, plan);
         ASSERT_TRUE(made) << made.error().message;
         const auto verified = verify(plan, tree, one.facts, one.config);

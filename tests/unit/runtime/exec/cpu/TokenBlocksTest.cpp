@@ -33,7 +33,7 @@ struct Walk {
 };
 
 abi::Run run(int tokens, int location, int position, int depth, int queryBegin, int queryEnd) {
-  return {0, tokens, location, position, depth, queryBegin, queryEnd, 0};
+  return {0, tokens, location, position, depth, queryBegin, queryEnd, 0, 0};
 }
 
 std::vector<long long> firstOf(const std::vector<long long> &values, int count) {
@@ -54,6 +54,19 @@ TEST(TokenBlocksTest, OffsetsFollowThePagesOverTheirEnds) {
   EXPECT_FALSE(blocks[0].cut);
   EXPECT_FALSE(blocks[1].cut);
   EXPECT_EQ(blocks[0].rowEnd, 4);
+}
+
+TEST(TokenBlocksTest, RowsOfACausalStretchBecomeFewerFromTokenToToken) {
+  abi::Run sloped = run(3, 4, 20, 1, 0, 3);
+  sloped.slope = 1;
+  const auto blocks = Walk({run(7, 8, 0, 0, 0, 3), sloped}).all();
+  ASSERT_EQ(blocks.size(), 2u);
+  EXPECT_EQ(firstOf(blocks[0].rowLow, 8), (std::vector<int>{0, 0, 0, 0, 0, 0, 0, 0}));
+  EXPECT_FALSE(blocks[0].cut);
+  EXPECT_EQ(blocks[1].rowBegin, 0); // row 2, and the group that has it
+  EXPECT_EQ(firstOf(blocks[1].rowLow, 2), (std::vector<int>{2, 4}));
+  EXPECT_EQ(firstOf(blocks[1].rowHigh, 2), (std::vector<int>{6, 6}));
+  EXPECT_TRUE(blocks[1].cut);
 }
 
 TEST(TokenBlocksTest, AContiguousCacheHasNoPages) {
