@@ -4,6 +4,7 @@
 #include "runtime/plan/Slope.h"
 
 #include <algorithm>
+#include <array>
 #include <cstddef>
 #include <cstring>
 #include <numeric>
@@ -57,12 +58,10 @@ int beginOfCausal(const tree::KvTree &tree, int last) {
   int begin = last - 1;
   constexpr int kAtOnce = 16; // without a branch for each
   for (; begin >= kAtOnce && queries[begin].position >= kAtOnce; begin -= kAtOnce) {
-    const tree::Query *const first = queries + (begin - kAtOnce);
-    const int position = queries[begin].position - kAtOnce;
-    int differ = 0;
+    std::array<tree::Query, kAtOnce> causal;
     for (int i = 0; i < kAtOnce; ++i)
-      differ |= (first[i].node ^ node) | (first[i].position ^ (position + i));
-    if (differ != 0)
+      causal[static_cast<std::size_t>(i)] = {node, queries[begin].position - kAtOnce + i};
+    if (std::memcmp(causal.data(), queries + (begin - kAtOnce), sizeof causal) != 0)
       break;
   }
   while (begin > 0 && queries[begin].position > 0 && queries[begin - 1].node == node &&

@@ -38,8 +38,12 @@ struct Segment {
   int tokens;
   int queryBegin;
   int queryEnd;
-  int slope = 0;
+  int slope;
 
+  Segment() = default; // leaves it as it is: there may be room for many
+  Segment(int place, int begin, int tokens, int queryBegin, int queryEnd, int slope = 0)
+      : place(place), begin(begin), tokens(tokens), queryBegin(queryBegin), queryEnd(queryEnd), slope(slope) {
+  }
   bool operator==(const Segment &) const = default;
 };
 
