@@ -49,6 +49,14 @@ bool isJustBefore(const tree::KvTree &tree, const tree::Query &query, const tree
   return query.position >= 0 && query.position + 1 == tree.seenTokens(other);
 }
 
+/// A query as one number.
+std::uint64_t wordOf(const tree::Query &query) {
+  std::uint64_t word;
+  static_assert(sizeof word == sizeof query);
+  std::memcpy(&word, &query, sizeof word);
+  return word;
+}
+
 /// The first of the queries before `last`, and with it, each of which ends one token before the next.
 int beginOfCausal(const tree::KvTree &tree, int last) {
   const tree::Query *const queries = tree.queries().data();
@@ -57,11 +65,15 @@ int beginOfCausal(const tree::KvTree &tree, int last) {
     return last;
   int begin = last - 1;
   constexpr int kAtOnce = 16; // without a branch for each
+  const std::uint64_t next = wordOf({0, 1});
   for (; begin >= kAtOnce && queries[begin].position >= kAtOnce; begin -= kAtOnce) {
-    std::array<tree::Query, kAtOnce> causal;
+    std::uint64_t differ = 0;
+    const std::uint64_t expected = wordOf({node, queries[begin].position - kAtOnce});
+    std::array<std::uint64_t, kAtOnce> words;
+    std::memcpy(words.data(), queries + (begin - kAtOnce), sizeof words);
     for (int i = 0; i < kAtOnce; ++i)
-      causal[static_cast<std::size_t>(i)] = {node, queries[begin].position - kAtOnce + i};
-    if (std::memcmp(causal.data(), queries + (begin - kAtOnce), sizeof causal) != 0)
+      differ |= words[static_cast<std::size_t>(i)] ^ (expected + static_cast<std::uint64_t>(i) * next);
+    if (differ != 0)
       break;
   }
   while (begin > 0 && queries[begin].position > 0 && queries[begin - 1].node == node &&

@@ -68,7 +68,7 @@ private:
     shared_ = view_.shared.data() + begin;
     findCheapest();
     const std::size_t first = scratch_.bounds.size();
-    for (int at = queries_; at > 0; at = cheapest_[at].lastBegin)
+    for (int at = queries_; at > 0 && cheapest_[at].lastBegin >= 0; at = cheapest_[at].lastBegin)
       scratch_.bounds.push_back(begin + at);
     std::reverse(scratch_.bounds.begin() + static_cast<std::ptrdiff_t>(first), scratch_.bounds.end());
   }
