@@ -55,7 +55,7 @@ ELSEWHERE = (
     Elsewhere("tuner/search", "Exhaustive Guided Random Surrogate TypicalKernels", "StrategyTest", "one contract, and what the guided one asks"),
     Elsewhere("tuner/session", "ClassSearch CompilePool Lab Recording SessionHead TuneClass", "TuneTest", "steps of a session"),
     Elsewhere("tuner/space", "Axis Constraints MakeSpace SpaceJson", "SpaceTest", "what is in a space"),
-    Elsewhere("tuner/workload", "Branches Mixture PromptRecipes RandomForest SearchRecipes TokenTreeGenerator TokenTreeRecipes", "GeneratorsTest", "generators, by the trees they make"),
+    Elsewhere("tuner/workload", "Branches Mixture PromptRecipes RaggedRecipes RandomForest SearchRecipes TokenTreeGenerator TokenTreeRecipes", "GeneratorsTest", "generators, by the trees they make"),
     Elsewhere("tuner/workload", "RecordRecipes", "RecordsTest", "workloads from records"),
     Elsewhere("tuner/workload", "Editor Registry", "WorkloadTest", "what every workload uses"),
     # Tested where more than one room meets.

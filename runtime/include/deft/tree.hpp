@@ -23,6 +23,8 @@ struct Node {
 };
 
 /// A query sees the path to its node: all tokens of the ancestors and the first `position` of the node's own.
+/// Queries of a node that end at consecutive tokens, in this order, cost a plan next to nothing: a prompt
+/// that comes in, or an append.
 struct Query {
   static constexpr int kWhole = -1; ///< all of the node's tokens, also those that it gains later
 
