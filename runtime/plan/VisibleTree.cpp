@@ -323,10 +323,12 @@ void VisibleTree::clipSegment(const Segment &segment, const Place &place) {
   const int most = std::max(kStep, (segment.tokens / kMostParts + kStep - 1) / kStep * kStep);
   int done = 0;
   while (done < segment.tokens) {
-    const int offset = (place.location + segment.begin + done) & (kStep - 1);
+    Segment rest = segment; // whose first token its own first reader sees
+    dropFirst(rest, done);
+    const int offset = (place.location + rest.begin) & (kStep - 1);
     const int tokens = std::min(segment.tokens - done, most - offset);
     const int queryEnd =
-        tokens == segment.tokens ? allEnd : endOfReaders(segment, position + done, position + done + tokens);
+        tokens == segment.tokens ? allEnd : endOfReaders(rest, position + done, position + done + tokens);
     if (queryEnd == allEnd)
       break; // what follows has no fewer
     add(done, tokens, queryEnd);

@@ -56,6 +56,34 @@ Case makeCase(const spec::Variant &mask, spec::Partition partition, std::uint64_
   return one;
 }
 
+/// A prompt all of whose tokens are new, under a window: readers are clipped at both ends.
+TEST(VisibleTreeTest, APromptUnderAWindowIsReadWhereItsTilesSeeIt) {
+  constexpr int kTokens = 2048, kWindow = 128, kQueriesOfTile = 16, kStep = 64;
+  spec::VisibleBounds::Bound window; // kv_pos >= q_pos - 127
+  window.at.qPos = 1;
+  window.at.rest.constant = 1 - kWindow;
+  VariantFacts facts{4, 2};
+  facts.trimStep = 16;
+  facts.reach = Reach::of({{{.from = {window}, .until = {}, .conditions = {}}}}, {});
+  KvTree tree;
+  const int prompt = tree.addNode(-1, kTokens).value();
+  for (int seen = 1; seen <= kTokens; ++seen)
+    ASSERT_TRUE(tree.addQuery(prompt, seen));
+  VisibleTree visible;
+  TreeView view;
+  visible.read(tree, facts.reach, facts.trimStep, view);
+  EXPECT_TRUE(view.isClipped);
+  EXPECT_LE(view.segments.size(), 2U * kTokens / kStep);
+  for (const spec::Partition partition : kAllPartitions) {
+    SCOPED_TRACE(config::partitionName(partition));
+    const Plan plan = mustVerify(tree, facts, makeConfig(0, {4 * kQueriesOfTile}, partition), 8);
+    if (partition != spec::Partition::Union)
+      continue;
+    for (const abi::Item &item : plan.items)
+      EXPECT_LE(item.tokens, kWindow + kQueriesOfTile + kStep);
+  }
+}
+
 TEST(VisibleTreeTest, PlansOfEveryPartitionReadWhatIsSeenAndNothingElse) {
   Planner planner;
   Plan plan;
