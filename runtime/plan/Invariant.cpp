@@ -41,7 +41,7 @@ void makeInvariantTiles(const TreeView &view, const Reach &reach, int queriesPer
       // Full chunks that end in this segment: everyone from its first reader on sees them to their end.
       for (; end - whole >= chunkTokens; whole += chunkTokens)
         add({p, whole, chunkTokens, segment.queryBegin, segment.queryEnd});
-      if (end == whole)
+      if (end == whole || nextBegin == segment.queryBegin) // nobody ends before a causal stretch
         return;
       // Those who end here share the rest of their last chunk with nobody else.
       add({p, whole, end - whole, segment.queryBegin, nextBegin});
