@@ -6,6 +6,7 @@
 #include <bit>
 #include <cmath>
 #include <cstdint>
+#include <utility>
 
 /// CUDA's words for the host's compiler, as far as templates/deft says them. To be included before any of its
 /// headers, and by tests only: the words stand in the global namespace.
@@ -77,6 +78,9 @@ template <class T, class F> T reduceLanes(const char *word, unsigned mask, T min
 }
 
 } // namespace deft::test
+
+/// Threads take turns where they wait, so nobody comes between.
+inline int atomicMax(int *at, int mine) { return std::exchange(*at, std::max(*at, mine)); }
 
 inline void __syncthreads() { deft::test::Block::now().syncThreads(); }
 inline void __syncwarp() { deft::test::Block::now().meet("__syncwarp"); }

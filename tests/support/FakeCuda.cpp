@@ -1,6 +1,7 @@
 #include "tests/support/FakeCuda.h"
 
 #include "runtime/device/DriverApi.h"
+#include "runtime/plan/PlaceDrafts.h"
 #include "tests/support/FakeKernels.h"
 
 #include <atomic>
@@ -288,6 +289,10 @@ int cuLaunchKernel(cu::Function function, unsigned gridX, unsigned, unsigned, un
     const auto args = readArgs<deft::abi::GrowArgs>(params);
     takeArgs(args);
     work = [args] { growPlan(args); };
+  } else if (call.kernel == "deft_draft_plan") {
+    const auto args = readArgs<deft::abi::DraftArgs>(params);
+    takeArgs(args);
+    work = [args] { deft::plan::placeDrafts(args); };
   } else if (call.kernel.starts_with("probe_") || call.kernel == "deft_evict_l2") {
     work = [] {}; // these only take time
   } else if (call.kernel.ends_with("_merge")) {
