@@ -36,6 +36,7 @@ struct GpuPlan::Impl {
   std::unique_ptr<exec::CudaPlan> device;
   std::shared_ptr<TreeStamp> followed; ///< by device->watch()
   plan::Choice taken;                  ///< how the plan was cut that was taken last
+  std::optional<exec::GrowthRules> growth;
 
   Impl(const GpuAttention &of, std::unique_ptr<exec::CudaPlan> on) : attention(of), device(std::move(on)) {}
   Impl(const Impl &) = delete;
@@ -56,7 +57,10 @@ struct GpuPlan::Impl {
       followed = host.stamp;
       followed->follow(device->watch()->treeGeneration());
     }
-    auto written = device->write(host.plan);
+    if (growth)
+      for (abi::DraftRequest &request : host.drafts.requests)
+        request.mostGain = growth->slackAt(request.location);
+    auto written = device->write(host.plan, host.drafts);
     if (!written)
       host.stamp = nullptr; // it is on no device, so it is of no tree
     else
@@ -93,6 +97,7 @@ Result<GpuPlan> GpuPlan::make(const GpuAttention &attention, const Tree &tree,
     if (!device)
       return api::toPublic(device.error());
     auto impl = std::make_unique<Impl>(attention, std::move(*device));
+    impl->growth = onDevice.growth;
     Plan::Impl &host = impl->host;
     host.facts = plan::VariantFacts::of(kernels->variant(), config::DeviceKind::Gpu, attention.impl().reach);
     host.options = options.plan;
@@ -155,6 +160,18 @@ Result<void> GpuPlan::follow(const int *lengths, GpuStream stream) {
   });
 }
 
+Result<void> GpuPlan::draft(const DraftMask &mask, GpuStream stream) {
+  return api::guarded([&]() -> Result<void> {
+    if (auto checked = impl_->host.checkMask(mask); !checked)
+      return checked;
+    if (mask.lengths && !impl_->growth)
+      return usage("DraftMask::lengths is given, and the plan does not follow lengths",
+                   "set GpuPlanOptions::followsLengths");
+    return api::toPublic(
+        impl_->device->draft({mask.bits, mask.depths, mask.lengths, mask.drafts}, toInternal(stream)));
+  });
+}
+
 Result<void> GpuPlan::run(const GpuAttention &attention, const GpuInputs &inputs, const GpuOutputs &outputs,
                           GpuStream stream) {
   return api::guarded([&]() -> Result<void> {
@@ -210,6 +227,11 @@ Result<void> GpuPlan::reserve(const GpuRoom &room) {
     larger.partialSlots = std::max(larger.partialSlots, room.partials);
     for (int &items : larger.items)
       items = std::max(items, room.items);
+    if (larger.draftRequests > 0) { // each has a query at least, and an item reads drafts of some of them
+      larger.draftRequests = std::max(larger.draftRequests, room.queries);
+      larger.draftItems = std::max(larger.draftItems, larger.allItems());
+      larger.draftParts = std::max(larger.draftParts, larger.allItems() + room.queries);
+    }
     if (auto set = impl_->device->setRoom(larger); !set)
       return api::toPublic(set.error());
     return impl_->host.isCurrent() ? impl_->take() : Result<void>();

@@ -16,7 +16,7 @@ struct PagedBatch::Impl {
   Tree view; ///< looks at the tree of `batch`
 
   Impl(int pageSize, bool checksEntries) : batch(sharing::PageSize(pageSize), checksEntries) {
-    view.mutableImpl().look(batch.tree());
+    view.mutableImpl().look(batch.tree(), &batch.drafted());
   }
 };
 
@@ -83,7 +83,7 @@ Result<PagedBatch> PagedBatch::make(const PagedBatchOptions &options) {
 Result<void> PagedBatch::update(const PagedRequests &requests) {
   return change(*impl_, [&](sharing::Batch &batch) {
     return batch.update({toInternal(requests.table), requests.lengths, requests.lastPageLengths,
-                         requests.queryIndptr, requests.rows, requests.ids});
+                         requests.queryIndptr, requests.drafts, requests.rows, requests.ids});
   });
 }
 
@@ -110,7 +110,7 @@ SharingSummary PagedBatch::summary() const {
   summary.requests = static_cast<int>(impl_->batch.size());
   for (const int member : impl_->batch.members())
     summary.requestTokens += impl_->batch.forest().tokens(member);
-  summary.tokens = impl_->batch.tree().tokens();
+  summary.tokens = impl_->batch.tree().tokens() - impl_->batch.forest().standInTokens();
   return summary;
 }
 

@@ -112,7 +112,7 @@ ConfigChoice Plan::Impl::choice() const {
 }
 
 Result<void> Plan::Impl::checkPlaces(const Tree &tree) {
-  if (!options.checkPlaces)
+  if (!options.checkPlaces || !tree.impl().drafted().empty()) // stand-ins have no slots of their own
     return {};
   auto checked = tree::checkPlaces(tree.impl().tree());
   if (!checked)
@@ -124,15 +124,26 @@ Result<void> Plan::Impl::make(const Tree &tree) {
   stamp = nullptr;
   if (auto checked = checkPlaces(tree); !checked)
     return checked;
-  chooseConfig(tree, planner.read(tree.impl().tree(), facts));
-  if (auto made = planner.makeOfRead(tree.impl().tree(), facts, config, workers, plan); !made)
-    return api::toPublic(made.error());
-  if (growsOnDevice)
+  if (auto made = makePlan(tree, facts, nullptr); !made)
+    return made;
+  if (growsOnDevice && drafts.isEmpty())
     if (auto grows = letLeavesGrow(tree); !grows)
       return grows;
   isRefitted = false;
   noteTree(tree);
   return {};
+}
+
+Result<void> Plan::Impl::makePlan(const Tree &tree, const plan::VariantFacts &known,
+                                  const config::Config *fixed) {
+  drafts = {};
+  needsMask = false;
+  if (!tree.impl().drafted().empty())
+    return makeDrafted(tree, known, fixed);
+  const plan::TreeView &view = planner.read(tree.impl().tree(), known);
+  if (!fixed)
+    chooseConfig(tree, view);
+  return api::toPublic(planner.makeOfRead(tree.impl().tree(), known, fixed ? *fixed : config, workers, plan));
 }
 
 Result<void> Plan::Impl::letLeavesGrow(const Tree &tree) {
@@ -153,8 +164,8 @@ Result<void> Plan::Impl::makeAs(const plan::Choice &choice, const Tree &tree) {
   fixed.chunkTokens = choice.chunkTokens;
   if (fixed.order == config::Order::Mixed)
     fixed.order = config::Order::FromRoot;
-  if (auto made = planner.make(tree.impl().tree(), facts.withoutPages(), fixed, workers, plan); !made)
-    return api::toPublic(made.error());
+  if (auto made = makePlan(tree, facts.withoutPages(), &fixed); !made)
+    return made;
   isRefitted = true;
   noteTree(tree);
   return {};

@@ -24,6 +24,8 @@ Result<void> checkRun(const Attention &attention, const Plan::Impl &plan, const 
   if (!plan.isCurrent())
     return usage("the plan is stale: its tree has changed since it was made",
                  "call Plan::advance(tree) first");
+  if (plan.needsMask)
+    return usage("the plan does not know yet which drafts see which", "call Plan::draft(mask) first");
   if (plan.facts.ratio != variant.ratio() || plan.facts.kvHeads != variant.kvHeads)
     return usage("the plan is for " + std::to_string(plan.facts.ratio * plan.facts.kvHeads) +
                      " query heads and " + std::to_string(plan.facts.kvHeads) + " kv heads, `" +

@@ -30,6 +30,13 @@ deft_status deft_gpu_plan_follow(deft_gpu_plan *plan, const deft_tensor *lengths
   });
 }
 
+deft_status deft_gpu_plan_draft(deft_gpu_plan *plan, const deft_draft_mask *mask, deft_gpu_stream stream) {
+  return call(__func__, {{"plan", plan}, {"mask", mask}}, [&]() -> deft::Result<void> {
+    const auto known = checkMask(mask, {.isGpu = true, .gpu = plan->gpu});
+    return known ? plan->plan.draft(*known, stream) : known.error();
+  });
+}
+
 deft_status deft_gpu_plan_run(deft_gpu_plan *plan, const deft_gpu_attention *attention,
                               const deft_inputs *inputs, const deft_outputs *outputs,
                               deft_gpu_stream stream) {

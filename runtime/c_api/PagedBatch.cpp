@@ -78,6 +78,7 @@ deft_status deft_paged_batch_update(deft_paged_batch *batch, const deft_paged_re
                                 .lengths = spanOf(known->lengths, known->count),
                                 .lastPageLengths = spanOf(known->last_page_lengths, known->count),
                                 .queryIndptr = spanOf(known->query_indptr, known->count + 1),
+                                .drafts = spanOf(known->drafts, known->count),
                                 .rows = spanOf(known->rows, known->count),
                                 .ids = spanOf(known->ids, known->count)});
   });

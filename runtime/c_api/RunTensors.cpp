@@ -3,7 +3,9 @@
 #include "runtime/c_api/Dtypes.h"
 #include "runtime/c_api/Sized.h"
 
+#include <algorithm>
 #include <cstdint>
+#include <limits>
 #include <string>
 #include <vector>
 
@@ -213,6 +215,43 @@ Result<const int *> checkLengths(const deft_tensor *lengths, int queries, const 
   if (!checked)
     return checked.error();
   return static_cast<const int *>(checked->data);
+}
+
+Result<DraftMask> checkMask(const deft_draft_mask *given, const RunPlace &place) {
+  const auto known = readSized("deft_draft_mask", given);
+  if (!known)
+    return known.error();
+  if (!known->bits)
+    return usage("deft_draft_mask::bits is null");
+  const TensorCheck check(place, "the plan");
+  const auto first = readSized("deft_tensor", known->bits);
+  const deft_dtype dtype = first && first->dtype == DEFT_I32 ? DEFT_I32 : DEFT_U32;
+  const bool hasDrafts = first && first->ndim == 3 && first->shape;
+  const std::int64_t drafts = hasDrafts ? first->shape[1] : -1;
+  const auto bits =
+      check.checkPacked("bits", known->bits, dtype,
+                        {{"requests", -1}, {"drafts", -1}, {"words", drafts < 0 ? -1 : (drafts + 31) / 32}});
+  if (!bits)
+    return bits.error();
+  const Dimension requests{"requests", bits->shape[0]};
+  if (bits->shape[0] < 1 || std::max(bits->shape[0], drafts) > std::numeric_limits<int>::max())
+    return usage("bits is " + listText(bits->shape) + ", which is for no batch");
+  DraftMask mask{.bits = static_cast<const std::uint32_t *>(bits->data),
+                 .drafts = static_cast<int>(drafts),
+                 .requests = static_cast<int>(bits->shape[0])};
+  if (known->depths) {
+    const auto depths = check.checkPacked("depths", known->depths, DEFT_I32, {requests, {"drafts", drafts}});
+    if (!depths)
+      return depths.error();
+    mask.depths = static_cast<const int *>(depths->data);
+  }
+  if (known->lengths) {
+    const auto lengths = check.checkPacked("lengths", known->lengths, DEFT_I32, {requests});
+    if (!lengths)
+      return lengths.error();
+    mask.lengths = static_cast<const int *>(lengths->data);
+  }
+  return mask;
 }
 
 Result<RunTensors> checkTensors(const Attention &attention, int queries, const RunPlace &place,

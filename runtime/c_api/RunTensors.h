@@ -1,7 +1,9 @@
 #pragma once
 
 #include <deft/attention.hpp>
+#include <deft/c/plan.h>
 #include <deft/c/tensor.h>
+#include <deft/plan.hpp>
 
 #include <optional>
 #include <span>
@@ -33,5 +35,8 @@ Result<RunTensors> checkTensors(const Attention &attention, int queries, const R
 
 /// How long requests are, for a plan that follows them: an int32 for each query.
 Result<const int *> checkLengths(const deft_tensor *lengths, int queries, const RunPlace &place);
+
+/// Which drafts see which. What it says of the batch the plan itself checks.
+Result<DraftMask> checkMask(const deft_draft_mask *mask, const RunPlace &place);
 
 } // namespace deft::c

@@ -4,6 +4,7 @@
 #include "runtime/sharing/PrefixForest.h"
 #include "runtime/sharing/Requests.h"
 #include "runtime/sharing/RowCopies.h"
+#include "runtime/tree/DraftStandIn.h"
 
 #include <cstdint>
 #include <span>
@@ -32,6 +33,8 @@ public:
 
   const tree::KvTree &tree() const { return forest_.tree(); }
   const PrefixForest &forest() const { return forest_; }
+  /// Those with drafts, for which the tree has stand-ins (tree::DraftStandIn): then all queries are drafts.
+  const std::vector<tree::DraftedRequest> &drafted() const { return drafted_; }
   std::size_t size() const { return members_.size(); }
   /// The member of each request.
   std::span<const int> members() const { return members_; }
@@ -54,7 +57,8 @@ private:
   void dropUnseen();
   void growKnown(const int *table);
   void addNew(const int *table, std::span<const std::uint64_t> ids);
-  void takeOrder(std::span<const int> queryIndptr);
+  void takeOrder(const Requests &asked);
+  void addStandIns();
   void makeQueries();
 
   PrefixForest forest_;
@@ -67,9 +71,11 @@ private:
   std::vector<std::uint64_t> newcomers_;
   RowCopies copies_;
   std::vector<int> members_, rows_, queryCounts_; ///< of each request
-  bool hasSeveralQueries_ = false;                ///< any request
-  bool needsQueries_ = false, hasGrown_ = false;  ///< in the step under way
-  std::vector<Request> requests_;                 ///< of the step under way
+  std::vector<int> draftCounts_;                  ///< likewise; empty: there are none
+  std::vector<tree::DraftedRequest> drafted_;
+  bool hasSeveralQueries_ = false;               ///< any request
+  bool needsQueries_ = false, hasGrown_ = false; ///< in the step under way
+  std::vector<Request> requests_;                ///< of the step under way
   std::vector<tree::Query> queries_;
 };
 

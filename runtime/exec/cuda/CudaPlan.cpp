@@ -142,12 +142,18 @@ void CudaPlan::lendRoom(plan::RunList &runs) {
   runs.lend({slot.memory, {firstRun(slot), static_cast<std::size_t>(room_.runs)}});
 }
 
-Result<void> CudaPlan::write(const plan::Plan &plan) {
-  if (auto fits = room_.check(plan); !fits) {
+Result<void> CudaPlan::write(const plan::Plan &plan, const plan::DraftTables &drafts) {
+  if (!drafts.isEmpty() && !drafts_) {
+    auto created = PlanDrafts::create(kernels_->device());
+    if (!created)
+      return created.error();
+    drafts_.emplace(std::move(*created));
+  }
+  if (auto fits = room_.check(plan, drafts); !fits) {
     if (isFixed_)
       return fits;
     PlanRoom room = room_;
-    room.growFor(plan);
+    room.growFor(plan, drafts);
     if (auto grown = setRoom(room); !grown)
       return grown;
   }
@@ -157,6 +163,9 @@ Result<void> CudaPlan::write(const plan::Plan &plan) {
   slot.facts.bytes = writeSections(plan, room_, sections_, slot.memory->as<std::byte>());
   if (growth_)
     writeGrowth(plan, growthTables(plan, growth_->rules()), room_, sections_, slot.memory->as<std::byte>());
+  if (room_.draftRequests > 0)
+    writeDrafts(plan, drafts, room_, sections_, slot.memory->as<std::byte>());
+  slot.facts.hasDrafts = slot.facts.needsMask = !drafts.isEmpty();
   slot.facts.generation = plan.generation;
   slot.facts.mergedQueries = static_cast<int>(plan.mergeQuery.size());
   slot.facts.items.clear();
@@ -232,6 +241,9 @@ Result<void> CudaPlan::checkRun(const CudaKernels &kernels, const CudaPointers &
                      std::to_string(onDevice_.generation) + " of the tree, which is now at " +
                      std::to_string(watch_->tree()),
                  isWritten_ ? "upload the plan that was made since" : "update and upload it first");
+  if (onDevice_.needsMask)
+    return usage("the plan on the device does not know yet which drafts see which",
+                 "put GpuPlan::draft on the stream before the runs");
   if (const char *crooked = findCrooked(pointers))
     return usage(std::string(crooked) + " does not begin at a multiple of 16 bytes");
   return {};
@@ -243,12 +255,28 @@ Result<void> CudaPlan::follow(const int *lengths, cu::Stream stream) {
                  "make it to follow them on the device");
   if (auto there = checkOnDevice(); !there)
     return there;
+  if (onDevice_.hasDrafts)
+    return usage("requests with drafts follow no lengths of queries", "give DraftMask::lengths");
   const device::Device::Current current(*kernels_->device());
   const auto capturing = isCapturing(stream);
   if (!capturing)
     return capturing.error();
   isFixed_ = isFixed_ || *capturing;
   return growth_->launch(lengths, room_, sections_, plan_.as<std::byte>(), stream);
+}
+
+Result<void> CudaPlan::draft(const DraftInput &input, cu::Stream stream) {
+  if (auto there = checkOnDevice(); !there)
+    return there;
+  if (!onDevice_.hasDrafts)
+    return usage("the plan on the device is not one of requests with drafts", "give PagedRequests::drafts");
+  const device::Device::Current current(*kernels_->device());
+  const auto capturing = isCapturing(stream);
+  if (!capturing)
+    return capturing.error();
+  isFixed_ = isFixed_ || *capturing;
+  onDevice_.needsMask = false;
+  return drafts_->launch(input, room_, sections_, plan_.as<std::byte>(), stream);
 }
 
 Result<void> CudaPlan::run(const CudaKernels &kernels, const CudaPointers &pointers, cu::Stream stream) {
@@ -325,6 +353,9 @@ Result<void> CudaPlan::checkReplays() {
       return usage("query " + std::to_string(unserved->request) + " saw " + std::to_string(unserved->length) +
                        " tokens on the device, which its plan does not serve",
                    "make or advance the plan for the lengths of by then, and give it more slack");
+  if (drafts_)
+    if (auto fault = drafts_->takeFault())
+      return *fault;
   if (!watch_)
     return {};
   const std::uint64_t seen = watch_->takeStaleSeen();

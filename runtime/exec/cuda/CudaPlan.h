@@ -2,6 +2,7 @@
 
 #include "runtime/exec/cuda/CudaKernels.h"
 #include "runtime/exec/cuda/CudaPointers.h"
+#include "runtime/exec/cuda/PlanDrafts.h"
 #include "runtime/exec/cuda/PlanGrowth.h"
 #include "runtime/exec/cuda/PlanRoom.h"
 #include "runtime/exec/cuda/PlanWatch.h"
@@ -52,7 +53,8 @@ public:
   /// Takes this plan for the next upload, in place of one that was not uploaded yet. Waits only where the
   /// copy of the last plan but one has not been made yet. Where there is no room, and it may grow, that waits
   /// for the device; else it is an error that says of what there is too much, and nothing has changed.
-  support::Result<void> write(const plan::Plan &plan);
+  /// `drafts` are those that the plan has room for.
+  support::Result<void> write(const plan::Plan &plan, const plan::DraftTables &drafts = {});
 
   /// Puts the plan that was written on the stream, to be used by the runs behind it; nothing where none was.
   /// Not on a stream that is being captured.
@@ -61,6 +63,10 @@ public:
   /// Lets the plan on the device follow its queries: for runs behind it on the stream, each sees as many
   /// tokens as `lengths`, which are on the device, say by then, up to what the plan serves. Can be captured.
   support::Result<void> follow(const int *lengths, cu::Stream stream);
+
+  /// Makes the plan on the device that of the trees that the drafts have there: for runs behind it on the
+  /// stream, and before them where the plan has drafts. Can be captured.
+  support::Result<void> draft(const DraftInput &input, cu::Stream stream);
 
   /// Puts the attention of all queries on the stream. Waits for nothing, allocates nothing, touches no other
   /// stream. A captured one keeps the pointers, parameters and room that it had: the room is fixed then.
@@ -91,6 +97,8 @@ private:
     std::vector<int> items; ///< of each phase
     int mergedQueries = 0;
     bool areByHead = false; ///< as abi::AttendArgs has it
+    bool hasDrafts = false;
+    bool needsMask = false; ///< of its drafts
     bool isValid = false;
   };
   struct Slot {
@@ -119,6 +127,7 @@ private:
   device::Buffer plan_, partialOut_, partialLse_;
   std::optional<PlanWatch> watch_;
   std::optional<PlanGrowth> growth_;
+  std::optional<PlanDrafts> drafts_; ///< as soon as there is a plan with any
 };
 
 } // namespace deft::exec

@@ -184,6 +184,14 @@ public:
   /// until the next plan.
   Result<void> follow(const int *lengths, GpuStream stream);
 
+  /// For runs behind it on the stream, which drafts of a PagedBatch see which: the mask, in memory of the
+  /// GPU, as it is by then. Before the runs of each step, and as follow(), it can be captured with them: the
+  /// host does not see the trees, and a replay reads what the mask and the lengths are then. Where rows are
+  /// not those of a tree, each of the request's drafts sees itself alone, and checkReplays() says so, as it
+  /// does of lengths. Lengths are those of requests, and what follow() says of older ones on the host is true
+  /// of them.
+  Result<void> draft(const DraftMask &mask, GpuStream stream);
+
   /// Computes the attention of all queries. `attention` is the one of make(), or another with the same heads,
   /// tiles and head_dim, as of other layers, whose mask hides no less: where the plan's bounds ask for
   /// parameters, with the same values. Errors are found before anything is enqueued: a plan of an older
@@ -192,8 +200,8 @@ public:
                    GpuStream stream);
 
   /// An error where a replayed graph has run while the tree had changed since the upload: its result is that
-  /// of the older tree. Or where follow() has met a length that the plan does not serve. Told once. What is
-  /// still under way is noticed later.
+  /// of the older tree. Or where follow() or draft() has met a length that the plan does not serve, or rows
+  /// of drafts that are no tree's. Told once. What is still under way is noticed later.
   Result<void> checkReplays();
 
   /// Room for at least this, so that a graph captured now serves larger trees. Waits for the device; upload()

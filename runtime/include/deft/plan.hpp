@@ -45,6 +45,22 @@ struct PlanOptions {
   bool checkPlaces = false;
 };
 
+/// Which drafts of a PagedBatch see which, in the memory of who runs the plan.
+struct DraftMask {
+  /// [request][draft][(drafts + 31) / 32], requests in the batch's order: bit j % 32 of word j / 32 of row i
+  /// says whether draft i sees draft j. Each sees itself and what is above it in a tree, and all of its
+  /// request's tokens. Drafts have any order. Bits of drafts that a request has not say nothing.
+  const std::uint32_t *bits = nullptr;
+  int drafts = 0;   ///< that a request has rows for here, at least as many as it has drafts
+  int requests = 0; ///< that there are rows for, by which a batch of more is noticed; 0: it is not said
+  /// [request][draft]: how far behind the request's tokens a draft's position is, from 0 to one less than
+  /// there are drafts, by which masks of the spec hide. Null: by as many drafts as are above it.
+  const int *depths = nullptr;
+  /// [request]: tokens before the drafts. They may be more than the plan was made for where it follows
+  /// lengths (GpuPlanOptions::followsLengths); the drafts then lie behind these. Null: as planned.
+  const int *lengths = nullptr;
+};
+
 /// What a plan costs.
 struct PlanSummary {
   int items = 0;               ///< pieces of work, for each KV head
@@ -91,6 +107,10 @@ public:
   /// leaves grew since, and this is the tree it was made for, that is quick, but for configs of order
   /// `mixed`. After an error the plan fits no tree.
   Result<Advanced> advance(const Tree &tree);
+
+  /// For a batch with drafts, before runs of each step: which of them see which. An error, and the plan waits
+  /// for another mask, where rows are not those of a tree. Reads the mask during the call only.
+  Result<void> draft(const DraftMask &mask);
 
   /// Whether the tree has not changed since. A run with a stale plan is an error.
   bool isCurrent() const;

@@ -143,6 +143,15 @@ DEFT_C_API deft_status deft_gpu_plan_upload(deft_gpu_plan *plan, deft_gpu_stream
 DEFT_C_API deft_status deft_gpu_plan_follow(deft_gpu_plan *plan, const deft_tensor *lengths,
                                             deft_gpu_stream stream);
 
+/// For runs behind it on the stream, which drafts of a deft_paged_batch see which: the mask, in memory of the
+/// GPU, as it is by then. Before the runs of each step, and as deft_gpu_plan_follow, it can be captured with
+/// them: the host does not see the trees, and a replay reads what the mask and the lengths are then. Where
+/// rows are not those of a tree, each of the request's drafts sees itself alone, and
+/// deft_gpu_plan_check_replays says so, as it does of lengths. Lengths are those of requests, and what
+/// deft_gpu_plan_follow says of older ones on the host is true of them.
+DEFT_C_API deft_status deft_gpu_plan_draft(deft_gpu_plan *plan, const deft_draft_mask *mask,
+                                           deft_gpu_stream stream);
+
 /// Computes the attention of all queries. `attention` is the one of deft_gpu_plan_make, or another with the
 /// same heads, tiles and head_dim, as of other layers, whose mask hides no less: where the plan's bounds ask
 /// for parameters, with the same values. q, k, v and out begin at multiples of 16 bytes, and strides are
@@ -153,8 +162,8 @@ DEFT_C_API deft_status deft_gpu_plan_run(deft_gpu_plan *plan, const deft_gpu_att
                                          deft_gpu_stream stream);
 
 /// An error where a replayed graph has run while the tree had changed since the upload: its result is that of
-/// the older tree. Or where deft_gpu_plan_follow has met a length that the plan does not serve. Told once.
-/// What is still under way is noticed later.
+/// the older tree. Or where deft_gpu_plan_follow or deft_gpu_plan_draft has met a length that the plan does not
+/// serve, or rows of drafts that are no tree's. Told once. What is still under way is noticed later.
 DEFT_C_API deft_status deft_gpu_plan_check_replays(deft_gpu_plan *plan);
 
 /// Room for at least this, so that a graph captured now serves larger trees. Waits for the device; an upload
