@@ -195,7 +195,7 @@ json measureDrafts(const Subject &subject, Findings &findings) {
     (void)hostRun.launch(stream);
     server.judge(std::string(row.name) + ", known to the host");
     server.beginStep();
-    (void)maskAlone.launch(stream) && draftedRun.launch(stream);
+    findings.require(maskAlone.launch(stream) && draftedRun.launch(stream), "a run");
     server.judge(std::string(row.name) + ", known to the device");
     const double hostUs = leastUs(hostRun, stream), draftedUs = leastUs(draftedRun, stream),
                  maskUs = leastUs(maskAlone, stream);
