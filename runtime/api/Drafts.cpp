@@ -2,33 +2,43 @@
 #include "runtime/api/PlanImpl.h"
 #include "runtime/plan/PlaceDrafts.h"
 
+#include <algorithm>
 #include <string>
 #include <utility>
 
 namespace deft {
 
-/// Where a draft's query stands only its tree says: what a mask hides is left to the kernels.
+/// How far queries are behind their request's tokens only their tree says: what a mask may show any of them
+/// is planned, and where that leaves out some of a stand-in, everything.
 Result<void> Plan::Impl::makeDrafted(const Tree &tree, const plan::VariantFacts &known,
                                      const config::Config *fixed) {
   if (options.invariant)
     return api::usage("an invariant plan is not for requests with drafts",
                       "give each draft's query by a Tree");
+  const std::vector<tree::DraftedRequest> &drafted = tree.impl().drafted();
+  int most = 0;
+  for (const tree::DraftedRequest &request : drafted)
+    most = std::max(most, request.count);
   plan::VariantFacts own = known;
-  own.reach = {};
-  const plan::TreeView &view = planner.read(tree.impl().tree(), own);
-  if (!fixed)
-    chooseConfig(tree, view);
-  config::Config fromRoot = fixed ? *fixed : config;
-  if (fromRoot.order == config::Order::Mixed) // nobody knows whose drafts a warp will see
-    fromRoot.order = config::Order::FromRoot;
-  if (auto made = planner.makeOfRead(tree.impl().tree(), own, fromRoot, workers, plan); !made)
-    return api::toPublic(made.error());
-  auto room = plan::makeRoomForDrafts(tree.impl().drafted(), plan);
-  if (!room)
-    return Error{ErrorCode::Internal, "the plan leaves out drafts", ""};
-  drafts = std::move(*room);
-  needsMask = true;
-  return {};
+  own.reach = known.reach.widened(most - 1, most - 1 + plan::Planner::kMostGrowth);
+  for (;;) {
+    const plan::TreeView &view = planner.read(tree.impl().tree(), own);
+    if (!fixed)
+      chooseConfig(tree, view);
+    config::Config fromRoot = fixed ? *fixed : config;
+    if (fromRoot.order == config::Order::Mixed) // nobody knows whose drafts a warp will see
+      fromRoot.order = config::Order::FromRoot;
+    if (auto made = planner.makeOfRead(tree.impl().tree(), own, fromRoot, workers, plan); !made)
+      return api::toPublic(made.error());
+    if (auto room = plan::makeRoomForDrafts(drafted, plan)) {
+      drafts = std::move(*room);
+      needsMask = true;
+      return {};
+    }
+    if (own.reach.isAll())
+      return Error{ErrorCode::Internal, "the plan leaves out drafts", ""};
+    own.reach = {};
+  }
 }
 
 Result<void> Plan::Impl::checkMask(const DraftMask &mask) const {

@@ -86,8 +86,14 @@ Result<Plan> Plan::make(const Attention &attention, const Tree &tree, const Plan
 void Plan::Impl::chooseConfig(const Tree &tree, const plan::TreeView &view) {
   if (!chooser || isCaptured)
     return;
-  const config_cache::Selection &selection =
-      chooser->choose(tree.impl().tree(), config_cache::featuresOf(view));
+  // Stand-ins are one level, and what they stand for is some: of the class that its tree would be of.
+  constexpr int kDraftLevels = 8;
+  config_cache::TreeFeatures features = config_cache::featuresOf(view);
+  int most = 1;
+  for (const tree::DraftedRequest &request : tree.impl().drafted())
+    most = std::max(most, request.count);
+  features.levels += std::min(most, kDraftLevels) - 1;
+  const config_cache::Selection &selection = chooser->choose(tree.impl().tree(), features);
   if (chooser->changes() == changesSeen)
     return;
   changesSeen = chooser->changes();

@@ -122,7 +122,7 @@ struct GrowingLeaf {
   int request;
   int length;   ///< of the request, as planned
   int mostGain; ///< tokens that the plan may gain here
-  int end;      ///< 16 bytes
+  int reserved; ///< 0
 };
 static_assert(sizeof(GrowingLeaf) == 16);
 

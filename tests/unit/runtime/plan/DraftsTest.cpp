@@ -214,6 +214,52 @@ TEST(DraftTablesTest, AnItemHasAPartOfEachRequest) {
   }
 }
 
+/// kv_pos >= q_pos - window
+Reach windowOf(int window) {
+  spec::VisibleBounds bounds;
+  bounds.intervals.push_back({});
+  spec::VisibleBounds::Bound from;
+  from.at.qPos = 1;
+  from.at.rest.constant = -window;
+  bounds.intervals[0].from.push_back(from);
+  return Reach::of(bounds, {});
+}
+
+// Wherever in its tree a draft stands, what it sees in its window is read, and what none of them sees is not.
+TEST(DraftTablesTest, WindowsOfAllTreesArePlanned) {
+  constexpr int kWindow = 50;
+  std::mt19937 random(9);
+  std::size_t tokens = 0, seen = 0;
+  for (int round = 0; round < 30; ++round) {
+    SCOPED_TRACE(round);
+    const Step step(random, 4, 60);
+    sharing::Batch batch{sharing::PageSize(step.pageSize), false};
+    ASSERT_NO_FATAL_FAILURE(step.update(batch));
+    VariantFacts facts{.ratio = 4, .kvHeads = 1};
+    facts.reach = windowOf(kWindow).widened(59, 59 + 16);
+    Plan plan = mustPlan(batch.tree(), facts, randomConfig(random, kAllPartitions[index(round % 8)]), 16);
+    auto tables = makeRoomForDrafts(batch.drafted(), plan);
+    ASSERT_TRUE(tables);
+    if (tables->isEmpty())
+      continue;
+    Drafted drafted{std::move(*tables), {}};
+    drafted.place(step, plan, std::vector<int>(step.lengths.size()));
+    Read read = readBy(plan, step), all = expected(step, std::vector<int>(step.lengths.size()));
+    for (std::size_t query = 0; query < all.size(); ++query) {
+      const int qPos = std::prev(all[query].end())->first;
+      tokens += all[query].size();
+      seen += read[query].size();
+      for (const auto &token : all[query])
+        EXPECT_EQ(read[query].count(token), token.first >= qPos - kWindow ? 1u : read[query].count(token));
+      for (const auto &token : read[query]) {
+        EXPECT_EQ(read[query].count(token), 1u);
+        EXPECT_EQ(all[query].count(token), 1u);
+      }
+    }
+  }
+  EXPECT_LT(seen, tokens);
+}
+
 // A mask that hides some of what stands for drafts says nothing of the drafts themselves.
 TEST(DraftTablesTest, APlanThatLeavesOutSomeOfAStandInHasNoTables) {
   std::mt19937 random(1);
