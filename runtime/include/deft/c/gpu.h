@@ -162,8 +162,8 @@ DEFT_C_API deft_status deft_gpu_plan_run(deft_gpu_plan *plan, const deft_gpu_att
                                          deft_gpu_stream stream);
 
 /// An error where a replayed graph has run while the tree had changed since the upload: its result is that of
-/// the older tree. Or where deft_gpu_plan_follow or deft_gpu_plan_draft has met a length that the plan does not
-/// serve, or rows of drafts that are no tree's. Told once. What is still under way is noticed later.
+/// the older tree. Or where deft_gpu_plan_follow or deft_gpu_plan_draft has met a length that the plan does
+/// not serve, or rows of drafts that are no tree's. Told once. What is still under way is noticed later.
 DEFT_C_API deft_status deft_gpu_plan_check_replays(deft_gpu_plan *plan);
 
 /// Room for at least this, so that a graph captured now serves larger trees. Waits for the device; an upload
