@@ -73,9 +73,11 @@ Result<std::string> Attention::source(SourceKind kind, const SourceOptions &opti
       return api::toPublic(impl_->program.irText());
     case SourceKind::Cuda:
       return api::toPublic(impl_->program.cudaText(options.architecture, options.phase));
+    case SourceKind::Spec:
+      return impl_->program.specText();
     }
     return api::usage("the kind of source is " + std::to_string(static_cast<int>(kind)) +
-                      ", not between 0 and 1");
+                      ", not between 0 and 2");
   });
 }
 

@@ -94,6 +94,7 @@ Result<GpuPlan> GpuPlan::make(const GpuAttention &attention, const Tree &tree,
       return api::toPublic(device.error());
     auto impl = std::make_unique<Impl>(attention, std::move(*device));
     Plan::Impl &host = impl->host;
+    host.attention = kernels->variant().name;
     host.facts = plan::VariantFacts::of(kernels->variant(), config::DeviceKind::Gpu, attention.impl().reach);
     host.options = options.plan;
     host.options.params = nullptr;
@@ -226,6 +227,10 @@ bool GpuPlan::isCurrent() const { return impl_->host.isCurrent(); }
 int GpuPlan::queryCount() const { return impl_->host.plan.queryCount(); }
 PlanSummary GpuPlan::summary() const { return impl_->host.summary(); }
 ConfigChoice GpuPlan::choice() const { return impl_->host.choice(); }
+
+Result<std::string> GpuPlan::picture(const Tree &tree) const {
+  return api::guarded([&] { return impl_->host.picture(tree, config::kernelCoefficients()); });
+}
 
 struct GpuPageTable::Impl {
   std::unique_ptr<exec::DevicePageTable> table;

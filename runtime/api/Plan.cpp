@@ -5,6 +5,7 @@
 #include "runtime/api/InvariantConfig.h"
 #include "runtime/api/ParamsImpl.h"
 #include "runtime/exec/cpu/Processors.h"
+#include "runtime/plan/report/PlanReport.h"
 #include "runtime/program/CpuConfig.h"
 #include "runtime/tree/Places.h"
 
@@ -65,6 +66,7 @@ Result<Plan> Plan::make(const Attention &attention, const Tree &tree, const Plan
     if (options.params && &options.params->impl().attention.impl() != &attention.impl())
       return api::usage("PlanOptions::params are those of another attention");
     const Params &params = options.params ? *options.params : Params(attention);
+    impl->attention = variant.name;
     impl->facts = plan::VariantFacts::of(variant, config::DeviceKind::Cpu, params.impl().reach());
     impl->options = options;
     impl->options.params = nullptr; // theirs, for this call
@@ -184,6 +186,17 @@ PlanSummary Plan::Impl::summary() const {
   return {own.items, own.directItems, own.dealtItems, own.itemTokens, own.partialSlots, own.mergedQueries};
 }
 
+Result<std::string> Plan::Impl::picture(const Tree &tree, const config::CostCoefficients &prices) const {
+  if (!isCurrentFor(tree))
+    return api::usage("the plan is of another tree, or the tree has changed since", "advance the plan first");
+  auto report = plan::reportPlan(tree.impl().tree(), facts, config, prices, workers);
+  if (!report)
+    return api::toPublic(report.error());
+  report->treeName = "a tree";
+  report->variantName = attention;
+  return plan::drawPlan(*report);
+}
+
 Result<Advanced> Plan::advance(const Tree &tree) {
   return api::guarded([&] { return impl_->advance(tree); });
 }
@@ -193,5 +206,9 @@ int Plan::queryCount() const { return impl_->plan.queryCount(); }
 
 PlanSummary Plan::summary() const { return impl_->summary(); }
 ConfigChoice Plan::choice() const { return impl_->choice(); }
+
+Result<std::string> Plan::picture(const Tree &tree) const {
+  return api::guarded([&] { return impl_->picture(tree, impl_->config.cost); });
+}
 
 } // namespace deft

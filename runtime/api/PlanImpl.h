@@ -7,10 +7,12 @@
 #include <deft/plan.hpp>
 
 #include <optional>
+#include <string>
 
 namespace deft {
 
 struct Plan::Impl {
+  std::string attention; ///< that it was made for
   plan::VariantFacts facts;
   config::Config config;
   PlanOptions options;
@@ -45,6 +47,9 @@ struct Plan::Impl {
   void noteTree(const Tree &tree);
 
   ConfigChoice choice() const;
+
+  /// Of the tree that the plan is current for; its time is told by `prices`.
+  Result<std::string> picture(const Tree &tree, const config::CostCoefficients &prices) const;
 
 private:
   /// Where the options ask for it. After an error the plan fits no tree.

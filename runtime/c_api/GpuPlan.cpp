@@ -2,6 +2,7 @@
 #include "runtime/c_api/PlanParts.h"
 #include "runtime/c_api/RunTensors.h"
 #include "runtime/c_api/Sized.h"
+#include "runtime/c_api/Texts.h"
 
 using namespace deft::c;
 
@@ -100,4 +101,9 @@ deft_status deft_gpu_plan_get_choice(const deft_gpu_plan *plan, deft_config_choi
     *choice = makeChoice(plan->plan.choice());
     return {};
   });
+}
+
+deft_status deft_gpu_plan_get_picture(const deft_gpu_plan *plan, const deft_tree *tree, char **svg) {
+  return giveText(__func__, {{"plan", plan}, {"tree", tree}, {"svg", svg}}, svg,
+                  [&] { return plan->plan.picture(*tree->seen); });
 }

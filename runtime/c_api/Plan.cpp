@@ -1,6 +1,7 @@
 #include "runtime/c_api/Boundary.h"
 #include "runtime/c_api/Handles.h"
 #include "runtime/c_api/PlanParts.h"
+#include "runtime/c_api/Texts.h"
 
 using namespace deft::c;
 
@@ -39,4 +40,9 @@ deft_status deft_plan_get_choice(const deft_plan *plan, deft_config_choice **cho
     *choice = makeChoice(plan->plan.choice());
     return {};
   });
+}
+
+deft_status deft_plan_get_picture(const deft_plan *plan, const deft_tree *tree, char **svg) {
+  return giveText(__func__, {{"plan", plan}, {"tree", tree}, {"svg", svg}}, svg,
+                  [&] { return plan->plan.picture(*tree->seen); });
 }

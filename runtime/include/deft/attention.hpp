@@ -35,10 +35,11 @@ struct ParamInfo {
   bool hasDefault = false; ///< else a run fails that does not give it
 };
 
-/// What the compiler makes of an attention, as text to read.
+/// An attention as text to read: what was written, and what the compiler makes of it.
 enum class SourceKind {
   Ir,   ///< the deft dialect of MLIR, after the passes
   Cuda, ///< a kernel's translation unit as NVRTC gets it
+  Spec, ///< what was compiled, as it was written; of a package, too
 };
 
 /// Of SourceKind::Cuda.
@@ -63,8 +64,8 @@ public:
   /// The strides that the spec's `kv_cache` means: pages (or tokens) packed without gaps.
   CacheStrides strides() const;
   const std::vector<ParamInfo> &params() const;
-  /// Asks for the compiler (see hasCompiler), but for the CUDA text of a package, which holds what that is
-  /// made of.
+  /// Asks for the compiler (see hasCompiler), but for the spec, and for the CUDA text of a package, which
+  /// holds what that is made of.
   Result<std::string> source(SourceKind kind, const SourceOptions &options = {}) const;
 
   struct Impl;

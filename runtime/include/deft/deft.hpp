@@ -32,6 +32,7 @@
 /// that changes them, or by many that read. There is no global state.
 
 #include <deft/attention.hpp>
+#include <deft/doctor.hpp>
 #include <deft/gpu.hpp>
 #include <deft/paged_batch.hpp>
 #include <deft/plan.hpp>

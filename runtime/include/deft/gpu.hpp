@@ -211,6 +211,9 @@ public:
   /// only cut as the captured one was and read from the root.
   ConfigChoice choice() const;
 
+  /// As Plan::picture.
+  Result<std::string> picture(const Tree &tree) const;
+
   struct Impl;
 
 private:

@@ -102,6 +102,10 @@ public:
   /// advance().
   ConfigChoice choice() const;
 
+  /// The plan as a picture (SVG, UTF-8) for people: the tree with a colour for each piece of work, and what
+  /// each worker gets. `tree` is the one that it was made or advanced for, and has not changed since.
+  Result<std::string> picture(const Tree &tree) const;
+
   struct Impl;
   const Impl &impl() const { return *impl_; } ///< for the library itself
 

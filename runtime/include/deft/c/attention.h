@@ -74,10 +74,11 @@ typedef struct deft_param_info {
 DEFT_C_API deft_status deft_attention_get_param(const deft_attention *attention, int32_t index,
                                                 deft_param_info *info);
 
-/// What the compiler makes of an attention, as text to read.
+/// An attention as text to read: what was written, and what the compiler makes of it.
 enum {
-  DEFT_SOURCE_IR = 0,  ///< the deft dialect of MLIR, after the passes
-  DEFT_SOURCE_CUDA = 1 ///< a kernel's translation unit as NVRTC gets it
+  DEFT_SOURCE_IR = 0,   ///< the deft dialect of MLIR, after the passes
+  DEFT_SOURCE_CUDA = 1, ///< a kernel's translation unit as NVRTC gets it
+  DEFT_SOURCE_SPEC = 2  ///< what was compiled, as it was written; of a package, too
 };
 
 /// For CUDA. All zero is all default.

@@ -171,6 +171,10 @@ DEFT_C_API deft_status deft_gpu_plan_get_summary(const deft_gpu_plan *plan, deft
 /// as the captured one was and read from the root. `*choice` is the caller's: deft_free.
 DEFT_C_API deft_status deft_gpu_plan_get_choice(const deft_gpu_plan *plan, deft_config_choice **choice);
 
+/// As deft_plan_get_picture.
+DEFT_C_API deft_status deft_gpu_plan_get_picture(const deft_gpu_plan *plan, const deft_tree *tree,
+                                                 char **svg);
+
 /// The page table of a deft_sequence_tree on a GPU, at one address for good, so that graphs may capture it.
 /// On one stream at a time, beside the plans there; for one thread at a time.
 typedef struct deft_gpu_page_table deft_gpu_page_table;

@@ -106,4 +106,9 @@ DEFT_C_API deft_status deft_plan_get_summary(const deft_plan *plan, deft_plan_su
 /// `*choice` is the caller's: deft_free.
 DEFT_C_API deft_status deft_plan_get_choice(const deft_plan *plan, deft_config_choice **choice);
 
+/// The plan as a picture (SVG) for people: the tree with a colour for each piece of work, and what each
+/// worker gets. `tree` is the one that it was made or advanced for, and has not changed since. `*svg` is the
+/// caller's: deft_free.
+DEFT_C_API deft_status deft_plan_get_picture(const deft_plan *plan, const deft_tree *tree, char **svg);
+
 DEFT_C_END

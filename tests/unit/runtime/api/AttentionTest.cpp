@@ -59,6 +59,7 @@ TEST(AttentionTest, SourcesAreThoseOfItsUntunedKernels) {
   EXPECT_EQ(unknown.error().message, "unknown architecture `sm_75`");
   EXPECT_FALSE(attention.source(SourceKind::Cuda, {.phase = "none"}));
   EXPECT_FALSE(attention.source(static_cast<SourceKind>(7)));
+  EXPECT_THAT(attention.source(SourceKind::Spec).value(), HasSubstr("attention host_program"));
   const auto ir = attention.source(SourceKind::Ir);
   EXPECT_EQ(ir.ok(), hasCompiler());
   EXPECT_THAT(ir.ok() ? *ir : "deft.attention", HasSubstr("deft.attention"));

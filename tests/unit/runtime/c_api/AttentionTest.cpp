@@ -81,6 +81,8 @@ TEST(AttentionTest, SourcesAreText) {
   EXPECT_THAT(deft_error_text(), HasSubstr("has no phase `none`"));
   EXPECT_EQ(deft_attention_get_source(attention.get(), 7, nullptr, &none), DEFT_USAGE);
   EXPECT_EQ(none, nullptr);
+  const auto spec = made<Owned<char>>(deft_attention_get_source, attention.get(), DEFT_SOURCE_SPEC, nullptr);
+  EXPECT_THAT(spec.get(), HasSubstr("attention host_program"));
 
   if (deft_has_compiler()) {
     const auto ir = made<Owned<char>>(deft_attention_get_source, attention.get(), DEFT_SOURCE_IR, nullptr);
