@@ -1,5 +1,6 @@
 """The package as a user has it."""
 
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -69,5 +70,7 @@ def test_the_wheel_needs_no_llvm_and_shows_none():
         needed = subprocess.run(["ldd", file], check=True, capture_output=True, text=True).stdout
         names = {line.split()[0].rpartition("/")[2].partition(".so")[0] for line in needed.splitlines()}
         assert names <= {"linux-vdso", "libc", "libm", "libdl", "libpthread", "librt", "ld-linux-x86-64"}, needed
+        versions = {tuple(map(int, found.split(b"."))) for found in re.findall(rb"GLIBC_(2\.\d+)", file.read_bytes())}
+        assert max(versions) <= (2, 35), "Ubuntu 22.04"
     assert b"_ZN4mlir" not in (INSTALLED / "lib" / "libdeft.so").read_bytes()
     assert (INSTALLED / "include" / "deft" / "deft.h").exists()
