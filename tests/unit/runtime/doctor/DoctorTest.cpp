@@ -18,7 +18,7 @@ TEST(DoctorTest, EveryFindingSaysSomethingAndWhatIsMissingHowToMendIt) {
 }
 
 TEST(DoctorTest, TheReportIsUsableWhereOneOfTheTwoRuns) {
-  Report report{{{"cpu", false, "too old", "another machine"}, {"gpu", true, "one"}}, false, true};
+  Report report{{{"cpu", false, "too old", "another machine"}, {"gpu", true, "one", ""}}, false, true};
   EXPECT_TRUE(report.isUsable());
   EXPECT_EQ(toJson(report)["usable"], true);
   EXPECT_EQ(toJson(report)["cpu"]["mend"], "another machine");
