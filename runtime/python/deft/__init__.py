@@ -19,6 +19,7 @@ from ._library import FOLDER as _FOLDER
 from ._library import lib as _lib
 from ._paged_batch import PagedBatch, Sharing
 from ._plan import ConfigChoice, Plan, PlanSummary
+from ._sequence_tree import SequenceTree, TokenCopy
 from ._spec_of_functions import attention
 from ._threads import get_threads, set_threads
 from ._tree import Node, Query, Stretch, Tree
@@ -56,8 +57,10 @@ __all__ = [
     "Plan",
     "PlanSummary",
     "Query",
+    "SequenceTree",
     "Sharing",
     "Stretch",
+    "TokenCopy",
     "Tree",
     "TuneProgress",
     "TuneResult",
