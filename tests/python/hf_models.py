@@ -1,0 +1,114 @@
+"""Small models of each architecture, with random weights, and what transformers itself makes of them."""
+
+import pytest
+
+torch = pytest.importorskip("torch", reason="torch is not installed")
+transformers = pytest.importorskip("transformers", reason="transformers is not installed")
+
+VOCABULARY = 97
+SIZES = {
+    "vocab_size": VOCABULARY,
+    "hidden_size": 64,
+    "intermediate_size": 96,
+    "num_hidden_layers": 4,
+    "num_attention_heads": 4,
+    "num_key_value_heads": 2,
+    "head_dim": 32,
+    "max_position_embeddings": 1024,
+    # Sharp enough for attention to matter, and for the best token to stand out.
+    "initializer_range": 0.25,
+    "pad_token_id": 0,
+    "bos_token_id": 1,
+    "eos_token_id": 2,
+    "tie_word_embeddings": False,
+}
+WINDOW = 24
+ARCHITECTURES = {
+    "llama": ("LlamaConfig", {}),
+    "mistral": ("MistralConfig", {"sliding_window": WINDOW}),
+    "mistral_without_window": ("MistralConfig", {"sliding_window": None}),
+    "qwen2": ("Qwen2Config", {}),
+    "qwen2_with_windows": ("Qwen2Config", {"use_sliding_window": True, "sliding_window": WINDOW, "max_window_layers": 2}),
+    "qwen3": ("Qwen3Config", {}),
+    "gemma2": ("Gemma2Config", {"sliding_window": WINDOW, "query_pre_attn_scalar": 48, "attn_logit_softcapping": 5.0}),
+    "gemma3": ("Gemma3TextConfig", {"sliding_window": WINDOW, "query_pre_attn_scalar": 40, "sliding_window_pattern": 2}),
+}
+
+
+def make_config(architecture, **sizes):
+    name, fields = ARCHITECTURES[architecture]
+    return getattr(transformers, name)(**{**SIZES, **fields, **sizes})
+
+
+def make_model(architecture, dtype=torch.float32, seed=0, **sizes):
+    torch.manual_seed(seed)
+    model = transformers.AutoModelForCausalLM.from_config(make_config(architecture, **sizes), attn_implementation="eager")
+    return model.to(dtype).eval()
+
+
+def random_tokens(count, seed=0):
+    return torch.randint(3, VOCABULARY, (count,), generator=torch.Generator().manual_seed(seed)).tolist()
+
+
+@torch.no_grad()
+def eager_logits(model, tokens):
+    """Of each token of a path, by transformers' eager attention, without a cache: [tokens, vocabulary]."""
+    assert model.config._attn_implementation == "eager"
+    return model(input_ids=torch.tensor([tokens]), use_cache=False).logits[0].float()
+
+
+class Judge:
+    """Holds logits to those of eager attention. What a 16-bit cache may cost is measured, not guessed: at most twice the error
+    that eager attention has where its K, V, q and result are rounded to the cache's type, and never less than a floor for
+    rounding in another order."""
+
+    FLOOR = 2e-3
+
+    def __init__(self, model, cache_dtype):
+        self.model = model
+        self.cache_dtype = cache_dtype
+
+    def expected(self, tokens):
+        """(logits, the largest error that is allowed)"""
+        exact = eager_logits(self.model, tokens)
+        with _rounded(self.cache_dtype):
+            self.model.config._attn_implementation = "eager_rounded"
+            try:
+                with torch.no_grad():
+                    plain = self.model(input_ids=torch.tensor([tokens]), use_cache=False).logits[0].float()
+            finally:
+                self.model.config._attn_implementation = "eager"
+        return exact, max(2 * float((plain - exact).abs().max()), self.FLOOR * float(exact.abs().max()))
+
+    def check(self, branch):
+        exact, allowed = self.expected(branch.tokens)
+        error = float((branch.logits.float() - exact[-1]).abs().max())
+        assert error <= allowed, f"logits of {branch} are wrong by {error}, {allowed} is allowed"
+
+
+class _rounded:
+    """Registers plain attention over 16-bit K, V, q and results, masks as eager attention has them."""
+
+    def __init__(self, dtype):
+        self.dtype = dtype
+
+    def __enter__(self):
+        def attend(module, query, key, value, attention_mask, scaling, softcap=None, **unused):
+            def rounded(tensor):
+                return tensor.to(self.dtype).to(torch.float32)
+
+            groups = query.shape[1] // key.shape[1]
+            k, v = (rounded(one).repeat_interleave(groups, dim=1) for one in (key, value))
+            scores = rounded(query) @ k.transpose(2, 3) * scaling
+            if softcap is not None:
+                scores = torch.tanh(scores / softcap) * softcap
+            if attention_mask is not None:
+                scores = scores + attention_mask
+            out = rounded(scores.float().softmax(dim=-1)) @ v
+            return rounded(out).transpose(1, 2).contiguous().to(query.dtype), None
+
+        transformers.AttentionInterface.register("eager_rounded", attend)
+        transformers.AttentionMaskInterface.register("eager_rounded", transformers.masking_utils.eager_mask)
+
+    def __exit__(self, *unused):
+        return False
