@@ -1,9 +1,13 @@
 """Small models of each architecture, with random weights, and what transformers itself makes of them."""
 
+import deft
 import pytest
 
 torch = pytest.importorskip("torch", reason="torch is not installed")
 transformers = pytest.importorskip("transformers", reason="transformers is not installed")
+
+# Trees as small as these gain nothing by threads, which wait for each other where the machine is busy.
+deft.set_threads(1)
 
 VOCABULARY = 97
 SIZES = {
@@ -15,7 +19,7 @@ SIZES = {
     "num_key_value_heads": 2,
     "head_dim": 32,
     "max_position_embeddings": 1024,
-    # Sharp enough for attention to matter, and for the best token to stand out.
+    # So that attention is sharp, and the best token stands out.
     "initializer_range": 0.25,
     "pad_token_id": 0,
     "bos_token_id": 1,

@@ -12,7 +12,7 @@ every_architecture = pytest.mark.parametrize("architecture", ARCHITECTURES)
 
 @every_architecture
 def test_greedy_tokens_are_those_of_eager_attention_over_200_steps(architecture):
-    model = make_model(architecture)
+    model = make_model(architecture, initializer_range=0.12)  # or rounding grows from layer to layer until nothing is clear
     decoder = TreeDecoder(model, pages=32)
     branch = decoder.fork(decoder.prefill(random_tokens(37)), 1)[0]
     given = []
@@ -27,7 +27,7 @@ def test_greedy_tokens_are_those_of_eager_attention_over_200_steps(architecture)
     is_clear = best_two.values[:, 0] - best_two.values[:, 1] > 2 * allowed
     chosen = torch.tensor(path[37:])
     assert len(chosen) == 200
-    assert is_clear.float().mean() > 0.9
+    assert is_clear.float().mean() > 0.95
     assert (chosen == best_two.indices[:, 0])[is_clear].all()
     assert float((torch.stack(given) - exact).abs().max()) <= allowed
 

@@ -15,8 +15,8 @@ def test_each_layer_has_the_window_and_scale_that_its_config_says():
         "llama": [plain] * 4,
         "mistral": [windowed] * 4,
         "mistral_without_window": [plain] * 4,
-        "qwen2": [plain._replace(head_dim=16, scale=0.25)] * 4,  # it has no head_dim of its own
-        "qwen2_with_windows": [plain._replace(head_dim=16, scale=0.25, window=one) for one in (None, None, WINDOW, WINDOW)],
+        "qwen2": [plain] * 4,
+        "qwen2_with_windows": [plain._replace(window=one) for one in (None, None, WINDOW, WINDOW)],
         "qwen3": [plain] * 4,
         "gemma2": [plain._replace(scale=48**-0.5, softcap=5.0, window=one) for one in (WINDOW, None) * 2],
         "gemma3": [plain._replace(scale=40**-0.5, window=one) for one in (WINDOW, None) * 2],
@@ -26,12 +26,20 @@ def test_each_layer_has_the_window_and_scale_that_its_config_says():
         assert layer_kinds(make_config(architecture)) == kinds, architecture
 
 
+def test_a_head_has_its_part_of_the_hidden_size_where_nothing_else_is_said():
+    import transformers
+
+    config = transformers.Qwen2Config(hidden_size=64, num_attention_heads=4, num_key_value_heads=2, num_hidden_layers=1)
+    [kind] = layer_kinds(config)
+    assert (kind.head_dim, kind.scale) == (16, 0.25)
+
+
 def test_a_kind_is_a_spec_that_compiles():
     kind = LayerKind(query_heads=6, kv_heads=2, head_dim=48, scale=1e-5, window=7, softcap=30.0)
     attention = deft.compile(kind.spec("f16", page_size=32))
     assert (attention.query_heads, attention.kv_heads, attention.head_dim) == (6, 2, 48)
     assert (attention.dtype, attention.output_dtype, attention.page_size) == ("float16", "float16", 32)
-    assert "sliding_window(7)" in attention.spec if hasattr(attention, "spec") else True
+    assert "sliding_window(7)" in attention.spec
 
 
 def test_a_config_of_another_type_is_refused():

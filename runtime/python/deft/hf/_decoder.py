@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Any, Sequence
+from collections import Counter
+from typing import Any, Mapping, Sequence
 
 import torch
 
@@ -11,7 +12,7 @@ from .._plan import PlanSummary
 from .._sequence_tree import SequenceTree
 from ._branch import Branch
 from ._cache import PagedCache
-from ._forward import Forward, Result, Rows
+from ._forward import Forward, Parts, PlannedStep, Result, Rows
 from ._kinds import LayerKind, layer_kinds
 from ._plans import PageTable, Plans, compile_kinds
 
@@ -35,6 +36,9 @@ class TreeDecoder:
     that draft from the last hidden state. The model itself is left as it is.
     """
 
+    #: What the layers of a pass do; for measuring without it.
+    STEP = PlannedStep
+
     def __init__(
         self,
         model: Any,
@@ -55,26 +59,18 @@ class TreeDecoder:
         self.cache = PagedCache(self.kinds, pages, page_size, cache_dtype, model.device)
         self.attentions = compile_kinds(self.kinds, cache_dtype, page_size)
         self._prefill_chunk = prefill_chunk
-        self._keeps_hidden = keeps_hidden
-        self._table = PageTable(self.cache)
-        is_gpu = model.device.type == "cuda"
-        options = {"partition": partition, "runs_ahead": len(self.kinds) if is_gpu and graphs else 0}
+        parts = Parts(self.model, self.cache, self.kinds, PageTable(self.cache), keeps_hidden, self.STEP)
 
-        def plans(options: dict[str, Any]) -> Plans:
-            return Plans(self.cache, self.attentions, options)
+        def make_plans(runs_ahead: Mapping[LayerKind, int] = {}) -> Plans:
+            return Plans(self.cache, self.attentions, partition, runs_ahead)
 
-        def forward(plans: Plans) -> Forward:
-            return Forward(self.model, self.cache, self.kinds, plans, self._table, keeps_hidden)
-
-        # A stretch of a prompt has other plans than a step, and no graph.
-        self._stretches = forward(plans({}))
-        self._steps: Any = forward(plans({"partition": partition}))
-        if is_gpu and graphs:
+        # Stretches of prompts have plans of their own, and no graph: they would only remake those of steps.
+        self._stretches = Forward(parts, make_plans())
+        self._steps: Any = Forward(parts, make_plans())
+        if graphs and model.device.type == "cuda":
             from ._captured_forward import CapturedForward
 
-            self._steps = CapturedForward(
-                self.model, self.cache, self.kinds, lambda: plans(options), self._table, keeps_hidden
-            )
+            self._steps = CapturedForward(parts, lambda: make_plans(Counter(self.kinds)))
 
     @property
     def sequences(self) -> SequenceTree:

@@ -41,38 +41,44 @@ class PlannedStep:
         return self._plans.run(self.kinds[layer], layer, q, self._table)
 
 
-def run_model(
-    model: Any, step: PlannedStep, tokens: torch.Tensor, positions: torch.Tensor, last: int, wants_hidden: bool
-) -> Result:
+class Parts(NamedTuple):
+    """What all passes have in common."""
+
+    model: Any
+    cache: PagedCache
+    kinds: list[LayerKind]
+    table: PageTable
+    wants_hidden: bool
+    step_type: type[PlannedStep]
+
+    def make_step(self, plans: Plans, slots: torch.Tensor, table: View) -> PlannedStep:
+        return self.step_type(self.cache, plans, self.kinds, slots, table)
+
+
+def run_model(parts: Parts, step: PlannedStep, tokens: torch.Tensor, positions: torch.Tensor, last: int) -> Result:
     """Logits of the last `last` tokens; 0: of all."""
-    with attending_by_deft(model.config):
-        output = model(
+    with attending_by_deft(parts.model.config):
+        output = parts.model(
             input_ids=tokens[None],
             position_ids=positions[None],
             use_cache=False,
             logits_to_keep=last,
-            output_hidden_states=wants_hidden,
+            output_hidden_states=parts.wants_hidden,
             deft_step=step,
         )
-    hidden = output.hidden_states[-1][0, -last:] if wants_hidden else None
+    hidden = output.hidden_states[-1][0, -last:] if parts.wants_hidden else None
     return Result(output.logits[0], hidden)
 
 
 class Forward:
     """Runs the model kernel by kernel, on any device."""
 
-    def __init__(
-        self, model: Any, cache: PagedCache, kinds: list[LayerKind], plans: Plans, table: PageTable, wants_hidden: bool
-    ) -> None:
-        self._model = model
-        self._cache = cache
-        self._kinds = kinds
-        self._table = table
-        self._wants_hidden = wants_hidden
+    def __init__(self, parts: Parts, plans: Plans) -> None:
+        self._parts = parts
         self.plans = plans
 
     def run(self, rows: Rows, last: int = 0) -> Result:
         self.plans.advance()
-        device = self._cache.device
-        step = PlannedStep(self._cache, self.plans, self._kinds, rows.slots.to(device), self._table.upload())
-        return run_model(self._model, step, rows.tokens.to(device), rows.positions.to(device), last, self._wants_hidden)
+        parts, device = self._parts, self._parts.cache.device
+        step = parts.make_step(self.plans, rows.slots.to(device), parts.table.upload())
+        return run_model(parts, step, rows.tokens.to(device), rows.positions.to(device), last)

@@ -19,11 +19,17 @@ class Plans:
     tokens would only be remade in turn."""
 
     def __init__(
-        self, cache: PagedCache, attentions: Mapping[LayerKind, compiled.Attention], options: Mapping[str, Any]
+        self,
+        cache: PagedCache,
+        attentions: Mapping[LayerKind, compiled.Attention],
+        partition: str | None,
+        runs_ahead: Mapping[LayerKind, int],
     ) -> None:
+        """`runs_ahead`: how many runs a captured step makes of each plan; none where steps are not captured."""
         self._cache = cache
         self._attentions = attentions
-        self._options = dict(options)
+        self._partition = partition
+        self._runs_ahead = runs_ahead
         self._plans: dict[LayerKind, Plan] = {}
 
     def advance(self) -> None:
@@ -32,7 +38,12 @@ class Plans:
             plan = self._plans.get(kind)
             if plan is None:
                 device = "cpu" if self._cache.device.type == "cpu" else self._cache.device
-                self._plans[kind] = attention.plan(self._cache.sequences, device=device, **self._options)
+                self._plans[kind] = attention.plan(
+                    self._cache.sequences,
+                    device=device,
+                    partition=self._partition,
+                    runs_ahead=self._runs_ahead.get(kind, 0),
+                )
             else:
                 plan.advance()
 
