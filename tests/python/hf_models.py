@@ -63,10 +63,8 @@ def eager_logits(model, tokens):
 
 class Judge:
     """Holds logits to those of eager attention. What a 16-bit cache may cost is measured, not guessed: at most twice the error
-    that eager attention has where its K, V, q and result are rounded to the cache's type, and never less than a floor for
-    rounding in another order."""
-
-    FLOOR = 2e-3
+    that eager attention has where its K, V, q and result are rounded to the cache's type, and never less than a step of that type
+    at the largest logit."""
 
     def __init__(self, model, cache_dtype):
         self.model = model
@@ -82,7 +80,7 @@ class Judge:
                     plain = self.model(input_ids=torch.tensor([tokens]), use_cache=False).logits[0].float()
             finally:
                 self.model.config._attn_implementation = "eager"
-        return exact, max(2 * float((plain - exact).abs().max()), self.FLOOR * float(exact.abs().max()))
+        return exact, max(2 * float((plain - exact).abs().max()), torch.finfo(self.cache_dtype).eps * float(exact.abs().max()))
 
     def check(self, branch):
         exact, allowed = self.expected(branch.tokens)

@@ -27,7 +27,7 @@ def test_greedy_tokens_are_those_of_eager_attention_over_200_steps(architecture)
     is_clear = best_two.values[:, 0] - best_two.values[:, 1] > 2 * allowed
     chosen = torch.tensor(path[37:])
     assert len(chosen) == 200
-    assert is_clear.float().mean() > 0.95
+    assert is_clear.float().mean() > 0.9
     assert (chosen == best_two.indices[:, 0])[is_clear].all()
     assert float((torch.stack(given) - exact).abs().max()) <= allowed
 
