@@ -184,6 +184,9 @@ def test_what_makes_no_step_is_refused():
     branch = decoder.fork(root, 1)[0]
     with pytest.raises(deft.UsageError, match="2 tokens for 1 branches"):
         decoder.step([branch], [3, 4])
+    for branches in ([], [branch, branch]):
+        with pytest.raises(deft.UsageError, match="at least one branch, and each once"):
+            decoder.step(branches, [3] * len(branches))
     with pytest.raises(deft.UsageError, match="2 parents for 1 tokens"):
         decoder.verify(branch, [3], [-1, 0])
     with pytest.raises(deft.UsageError, match="not below"):

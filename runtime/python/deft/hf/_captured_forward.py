@@ -69,6 +69,7 @@ class CapturedForward:
         count = len(rows.tokens)
         captured = self._graphs.get(count)
         if captured is not None:
+            captured.plans.check_replays()
             try:
                 captured.plans.advance()
             except Error:  # the tree has outgrown the room that the graph was captured with

@@ -61,12 +61,12 @@ class TreeDecoder:
         self._prefill_chunk = prefill_chunk
         parts = Parts(self.model, self.cache, self.kinds, PageTable(self.cache), keeps_hidden, self.STEP)
 
-        def make_plans(runs_ahead: Mapping[LayerKind, int] = {}) -> Plans:
+        def make_plans(runs_ahead: Mapping[LayerKind, int]) -> Plans:
             return Plans(self.cache, self.attentions, partition, runs_ahead)
 
         # Stretches of prompts have plans of their own, and no graph: they would only remake those of steps.
-        self._stretches = Forward(parts, make_plans())
-        self._steps: Any = Forward(parts, make_plans())
+        self._stretches = Forward(parts, make_plans({}))
+        self._steps: Any = Forward(parts, make_plans({}))
         if graphs and model.device.type == "cuda":
             from ._captured_forward import CapturedForward
 
@@ -129,6 +129,8 @@ class TreeDecoder:
         tokens = _as_list(tokens)
         if len(branches) != len(tokens):
             raise UsageError(f"there are {len(tokens)} tokens for {len(branches)} branches")
+        if not tokens or len(set(map(id, branches))) < len(branches):
+            raise UsageError("a step takes at least one branch, and each once")
         for branch in branches:
             branch.check_alive()
             self._grow(branch, 1)
