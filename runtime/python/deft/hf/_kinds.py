@@ -42,7 +42,8 @@ class LayerKind(NamedTuple):
 def layer_kinds(config: Any) -> list[LayerKind]:
     """The kind of each layer of a text model."""
     if config.model_type not in MODEL_TYPES:
-        raise UsageError(f"there are no specs for models of type `{config.model_type}`", f"it is one of {', '.join(MODEL_TYPES)}")
+        known = ", ".join(MODEL_TYPES)
+        raise UsageError(f"there are no specs for models of type `{config.model_type}`", f"it is one of {known}")
     if getattr(config, "use_bidirectional_attention", None):
         raise UsageError("the config has use_bidirectional_attention, a tree's tokens see those before them only")
     return [_kind_of(config, layer) for layer in range(config.num_hidden_layers)]
