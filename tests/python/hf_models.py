@@ -1,4 +1,5 @@
-"""Small models of each architecture, with random weights, and what transformers itself makes of them."""
+"""Small models of each architecture, with random weights, and what transformers itself makes of them. On a GPU where there is
+one: then steps are captured graphs."""
 
 import deft
 import pytest
@@ -9,6 +10,7 @@ transformers = pytest.importorskip("transformers", reason="transformers is not i
 # Trees as small as these gain nothing by threads, which wait for each other where the machine is busy.
 deft.set_threads(1)
 
+DEVICE = "cuda" if torch.cuda.is_available() else "cpu"
 VOCABULARY = 97
 SIZES = {
     "vocab_size": VOCABULARY,
@@ -47,7 +49,7 @@ def make_config(architecture, **sizes):
 def make_model(architecture, dtype=torch.float32, seed=0, **sizes):
     torch.manual_seed(seed)
     model = transformers.AutoModelForCausalLM.from_config(make_config(architecture, **sizes), attn_implementation="eager")
-    return model.to(dtype).eval()
+    return model.to(DEVICE, dtype).eval()
 
 
 def random_tokens(count, seed=0):
@@ -56,9 +58,9 @@ def random_tokens(count, seed=0):
 
 @torch.no_grad()
 def eager_logits(model, tokens):
-    """Of each token of a path, by transformers' eager attention, without a cache: [tokens, vocabulary]."""
-    assert model.config._attn_implementation == "eager"
-    return model(input_ids=torch.tensor([tokens]), use_cache=False).logits[0].float()
+    """Of each token of a path, by transformers' eager attention, without a cache: [tokens, vocabulary], on the host."""
+    assert model.config._attn_implementation.startswith("eager")
+    return model(input_ids=torch.tensor([tokens], device=model.device), use_cache=False).logits[0].float().cpu()
 
 
 class Judge:
@@ -73,44 +75,36 @@ class Judge:
     def expected(self, tokens):
         """(logits, the largest error that is allowed)"""
         exact = eager_logits(self.model, tokens)
-        with _rounded(self.cache_dtype):
-            self.model.config._attn_implementation = "eager_rounded"
-            try:
-                with torch.no_grad():
-                    plain = self.model(input_ids=torch.tensor([tokens]), use_cache=False).logits[0].float()
-            finally:
-                self.model.config._attn_implementation = "eager"
+        _register_rounded(self.cache_dtype)
+        self.model.config._attn_implementation = "eager_rounded"
+        try:
+            plain = eager_logits(self.model, tokens)
+        finally:
+            self.model.config._attn_implementation = "eager"
         return exact, max(2 * float((plain - exact).abs().max()), torch.finfo(self.cache_dtype).eps * float(exact.abs().max()))
 
     def check(self, branch):
         exact, allowed = self.expected(branch.tokens)
-        error = float((branch.logits.float() - exact[-1]).abs().max())
+        error = float((branch.logits.float().cpu() - exact[-1]).abs().max())
         assert error <= allowed, f"logits of {branch} are wrong by {error}, {allowed} is allowed"
 
 
-class _rounded:
-    """Registers plain attention over 16-bit K, V, q and results, masks as eager attention has them."""
+def _register_rounded(dtype):
+    """Plain attention over 16-bit K, V, q and results, with the masks of eager attention."""
 
-    def __init__(self, dtype):
-        self.dtype = dtype
+    def attend(module, query, key, value, attention_mask, scaling, softcap=None, **unused):
+        def rounded(tensor):
+            return tensor.to(dtype).to(torch.float32)
 
-    def __enter__(self):
-        def attend(module, query, key, value, attention_mask, scaling, softcap=None, **unused):
-            def rounded(tensor):
-                return tensor.to(self.dtype).to(torch.float32)
+        groups = query.shape[1] // key.shape[1]
+        k, v = (rounded(one).repeat_interleave(groups, dim=1) for one in (key, value))
+        scores = rounded(query) @ k.transpose(2, 3) * scaling
+        if softcap is not None:
+            scores = torch.tanh(scores / softcap) * softcap
+        if attention_mask is not None:
+            scores = scores + attention_mask
+        out = rounded(scores.softmax(dim=-1)) @ v
+        return rounded(out).transpose(1, 2).contiguous().to(query.dtype), None
 
-            groups = query.shape[1] // key.shape[1]
-            k, v = (rounded(one).repeat_interleave(groups, dim=1) for one in (key, value))
-            scores = rounded(query) @ k.transpose(2, 3) * scaling
-            if softcap is not None:
-                scores = torch.tanh(scores / softcap) * softcap
-            if attention_mask is not None:
-                scores = scores + attention_mask
-            out = rounded(scores.float().softmax(dim=-1)) @ v
-            return rounded(out).transpose(1, 2).contiguous().to(query.dtype), None
-
-        transformers.AttentionInterface.register("eager_rounded", attend)
-        transformers.AttentionMaskInterface.register("eager_rounded", transformers.masking_utils.eager_mask)
-
-    def __exit__(self, *unused):
-        return False
+    transformers.AttentionInterface.register("eager_rounded", attend)
+    transformers.AttentionMaskInterface.register("eager_rounded", transformers.masking_utils.eager_mask)

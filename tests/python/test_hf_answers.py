@@ -28,7 +28,7 @@ def ender():
 
 def generate(model, **options):
     """What transformers gives, behind the prompt, each answer up to its end's token."""
-    ids = torch.tensor([PROMPT])
+    ids = torch.tensor([PROMPT], device=model.device)
     found = model.generate(ids, attention_mask=torch.ones_like(ids), pad_token_id=0, eos_token_id=EOS, **options)
     answers = []
     for row in found[:, len(PROMPT) :].tolist():

@@ -87,8 +87,9 @@ def test_heads_guess_from_the_hidden_state():
     heads = DraftHeads([model.lm_head, model.lm_head], [(0,), (1,), (0, 0), (0, 1)])
     found = speculate(decoder, PROMPT, heads, 30)
     assert found.tokens == expected
-    guesses = heads.guess(5, torch.ones(64))
-    best = model.lm_head(torch.ones(64)).topk(2).indices.tolist()
+    hidden = torch.ones(64, device=model.device)
+    guesses = heads.guess(5, hidden)
+    best = model.lm_head(hidden).topk(2).indices.tolist()
     assert guesses == Guesses([5, *best, *best], [-1, 0, 0, 1, 1])
 
 
