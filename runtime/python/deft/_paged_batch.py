@@ -27,7 +27,7 @@ class Sharing(NamedTuple):
 
 
 class _Table(NamedTuple):
-    """A block table as planning reads it, on the host, and as runs read it."""
+    """A page table as planning reads it, on the host, and as runs read it."""
 
     host: Any  # deft_page_table
     seen: View  # all entries in one row, where runs read them
@@ -100,13 +100,15 @@ class PagedBatch:
         seq_lens: Any,
         query_indptr: Any = None,
         *,
+        indptr: Any = None,
         rows: Any = None,
         ids: Any = None,
     ) -> None:
         """Brings it to these requests: those that come, go, grow, become shorter or move to other rows are found.
 
         `block_tables` is int32 [rows, pages]: the engine's own table, which runs read where it is, and which must stay so
-        until the next update. `seq_lens` (int32): tokens of each request, those whose queries are asked included. Request
+        until the next update. Or it is int32 [pages] with `indptr`: row i has those from `indptr[i]` to `indptr[i + 1]`.
+        `seq_lens` (int32): tokens of each request, those whose queries are asked included. Request
         i has the queries from `query_indptr[i]` to `query_indptr[i + 1]`, of its last tokens; without it one each. `rows`:
         the row of each request, else request i has row i. `ids` (uint64, all different) say who each request is: one with
         the same id has the same pages as before, perhaps with more behind them; without them every row is compared with
@@ -114,11 +116,12 @@ class PagedBatch:
 
         Tables and lengths may lie on a GPU as torch's tensors; planning then takes a copy, and waits for it.
         """
-        host_tables = _on_host(block_tables)
+        host_tables = _table_on_host(block_tables)
         lengths = ints("seq_lens", _on_host(seq_lens))
         if lengths.count > self.max_requests:
             raise UsageError(f"there are {lengths.count} requests, the batch was made for {self.max_requests}")
-        table, kept = _table_of(host_tables)
+        row_starts = None if indptr is None else ints("indptr", _on_host(indptr))
+        table, kept = _table_of(host_tables) if row_starts is None else _packed_table_of(host_tables, row_starts)
         given = [table, kept, lengths]
         fields: dict[str, Any] = {}
         for name, values in (("query_indptr", query_indptr), ("rows", rows)):
@@ -236,6 +239,19 @@ def _on_host(array: Any) -> Any:
     return array
 
 
+def _table_on_host(tables: Any) -> Any:
+    """With the strides that it has on a GPU: places are those of the table that runs read."""
+    torch = sys.modules.get("torch")
+    if torch is None or not isinstance(tables, torch.Tensor) or not tables.is_cuda or tables.ndim != 2:
+        return _on_host(tables)
+    rows, pages = tables.shape
+    if pages > 1 and tables.stride(1) != 1:
+        raise UsageError(f"block_tables has strides {list(tables.stride())}, entries of a row must lie side by side")
+    stride = tables.stride(0) if rows > 1 else pages
+    copy = torch.empty((max(rows - 1, 0) * stride + pages,), dtype=tables.dtype).as_strided((rows, pages), (stride, 1))
+    return copy.copy_(tables)
+
+
 def _table_of(tables: Any) -> tuple[Any, Any]:
     seen = view("block_tables", tables)
     if seen.dtype != _abi.DEFT_I32:
@@ -251,6 +267,19 @@ def _table_of(tables: Any) -> tuple[Any, Any]:
         _abi.deft_page_table, entries=seen.data, entry_count=entries, row_stride=max(stride, 1), row_pages=pages
     )
     return table, (tables, seen.owner)
+
+
+def _packed_table_of(pages: Any, indptr: Ints) -> tuple[Any, Any]:
+    """Rows back to back."""
+    entries = ints("block_tables", pages)
+    table = sized(
+        _abi.deft_page_table,
+        entries=entries.address,
+        entry_count=entries.count,
+        indptr=indptr.address,
+        indptr_count=indptr.count,
+    )
+    return table, (entries, indptr)
 
 
 def _ids(ids: Any) -> Ints:

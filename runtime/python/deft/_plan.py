@@ -177,6 +177,13 @@ class GpuPlan:
         check(lib.deft_gpu_plan_upload(self.handle, stream))
         self.needs_upload = False
 
+    def reserve(self, requests: int, queries: int, tokens: int) -> None:
+        """Room for the plans of all batches of at most so many, before a graph is captured. An upload follows."""
+        room = sized(_abi.deft_gpu_room)
+        check(lib.deft_gpu_room_for(self.kernels.loaded, requests, queries, tokens, None, byref(room), None))
+        check(lib.deft_gpu_plan_reserve(self.handle, byref(room)))
+        self.needs_upload = True
+
     def run(self, call: Call, frozen: tuple[Any, ...], stream: int) -> None:
         if self.needs_upload:
             self.upload(stream)
