@@ -111,15 +111,20 @@ class Steps:
         self._work: PagedWork | TreeWork | None = None
         self._planned: dict[Variant, Planned] = {}
 
-    def plan(self, variant: Variant, work: PagedWork | TreeWork, invariant: bool = False) -> None:
+    def plan(self, work: PagedWork | TreeWork, *variants: Variant, invariant: bool = False) -> None:
+        """Of the variants that will run; one that is not named is planned for when it first runs, which cannot be captured.
+        Those that ran before are planned for as well, if they have the shapes of these."""
         if invariant != self._invariant or type(work) is not type(self._work):
             self._planned.clear()
-        self._planned = {known: planned for known, planned in self._planned.items() if known.shape == variant.shape}
+        if variants:
+            shapes = {variant.shape for variant in variants}
+            self._planned = {known: planned for known, planned in self._planned.items() if known.shape in shapes}
         self._work, self._invariant = work, invariant
         for planned in self._planned.values():
             planned.follow(work)
             self._upload(planned)
-        self._of(variant)
+        for variant in variants:
+            self._of(variant)
 
     def _of(self, variant: Variant) -> Planned:
         planned = self._planned.get(variant)

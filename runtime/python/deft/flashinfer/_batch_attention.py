@@ -62,7 +62,7 @@ class BatchAttention:
         # Where a plan reads it until the next one; FlashInfer's keeps the caller's, too.
         pages = kv_indices.to(self._device, torch.int32).contiguous()
         requests = host_ints(kv_indptr), host_ints(kv_len_arr), host_ints(qo_indptr)
-        self._steps.plan(variant, work_of(attention_of(variant), pages, *requests, causal))
+        self._steps.plan(work_of(attention_of(variant), pages, *requests, causal), variant)
         self._variant = variant
 
     def run(

@@ -125,7 +125,7 @@ class MultiLevelCascadeAttentionWrapper:
         if self._use_cuda_graph and self._variant is None:
             requests = sum(groups for groups, _ in self._buffers)
             self._steps = Steps(self._device, Room(requests, tree.query_count, sum(most for _, most in self._buffers) * page_size))
-        self._steps.plan(variant, TreeWork(pages, tree))
+        self._steps.plan(TreeWork(pages, tree), variant)
         self._variant = variant
 
     begin_forward = plan

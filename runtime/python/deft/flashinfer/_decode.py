@@ -148,7 +148,7 @@ class BatchDecodeWithPagedKVCacheWrapper:
                 raise ValueError(f"q_len_per_req is {q_len_per_req}, a request has {int(lengths.min())} tokens")
             queries = torch.arange(batch_size + 1, dtype=torch.int32) * q_len_per_req
         work = PagedWork(pages, host_indptr, lengths, queries)
-        self._steps.plan(variant, work, invariant=bool(disable_split_kv) or fixed_split_size not in (None, -1))
+        self._steps.plan(work, variant, invariant=bool(disable_split_kv) or fixed_split_size not in (None, -1))
         self._variant, self._batch_size = variant, batch_size
 
     begin_forward = plan
