@@ -36,9 +36,6 @@ public:
   /// What kernels are made of: the package's, else what the compiler makes now.
   support::Result<codegen::cuda::VariantSource> source() const;
 
-  /// As it was written.
-  std::string specText() const { return std::string(spec_->text()); }
-
   /// The dialect after the passes. Of a package, too, which holds its spec.
   support::Result<std::string> irText() const;
 

@@ -80,6 +80,7 @@ ELSEWHERE = (
     Elsewhere("runtime", "Processors", "RuntimeTest", "the threads of a Runtime"),
     Elsewhere("runtime/api", "GpuPlan", "GpuTest", "a plan on a GPU"),
     Elsewhere("runtime/api", "Params", "ArgumentsTest", "what a run is told"),
+    Elsewhere("runtime/api", "Doctor", "DoctorTest", "what runtime/doctor says"),
     Elsewhere("runtime/program", "KernelChoice", "GpuTest", "which kernels a GPU is given"),
     Elsewhere("runtime/sharing", "PrefixForestVerify", "HistoriesTest", "the slow judge of every step"),
     Elsewhere("runtime/c_api", "Dtypes PlanParts Runtime", "AttentionTest", "words and parts of other functions"),

@@ -75,7 +75,7 @@ class Captures:
         """What stands for a captured value while the function is traced."""
         if isinstance(value, types.FunctionType):
             return self.open(value, seen)
-        if isinstance(value, Expr) or not (hasattr(value, "shape") and hasattr(value, "dtype")):
+        if isinstance(value, Expr) or not isinstance(getattr(value, "shape", None), tuple):
             return value
         if len(value.shape) == 0 and hasattr(value, "item"):
             kind = _kind_of(wanted, value)

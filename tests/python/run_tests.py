@@ -1,0 +1,31 @@
+"""Runs the tests of the Python package, and the examples of its documentation, on a package in a folder or, without one, on
+the one that is installed.
+
+usage: run_tests.py [FOLDER]      exit code 77 where this Python has no pytest, NumPy or ml_dtypes
+"""
+
+import importlib.util
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+HERE = Path(__file__).resolve().parent
+NEEDED = ("pytest", "numpy", "ml_dtypes")
+
+
+def main():
+    missing = [name for name in NEEDED if importlib.util.find_spec(name) is None]
+    if missing:
+        print(f"skipped: {sys.executable} has no {', '.join(missing)}")
+        return 77
+    environment = {**os.environ, "PYTHONDONTWRITEBYTECODE": "1"}
+    if len(sys.argv) > 1:
+        environment["PYTHONPATH"] = sys.argv[1]
+    # From its own folder, so that what is imported is the package and not its sources.
+    tests = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "--doctest-modules", f"--ignore={HERE / 'gpu_check.py'}"]
+    return subprocess.run([*tests, "--pyargs", "deft", str(HERE)], cwd=HERE, env=environment).returncode
+
+
+if __name__ == "__main__":
+    sys.exit(main())
