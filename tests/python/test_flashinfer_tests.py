@@ -115,8 +115,6 @@ def test_the_record_says_what_became_of_each_test_and_why(checkout):
 
 
 def test_some_cases_of_each_function_are_drawn_and_what_is_late_is_counted(checkout):
-    code, record = run(checkout, "--most", "1", "-k", "test_decode or rope")
-    assert code == 0 or record["counts"]["failed"]
-    assert record["functions"]["tests/attention/test_decode.py::test_decode"] == {"passed": 1, "not drawn": 3}
-    code, record = run(checkout, "--seconds", "0", "-k", "test_rope")
-    assert code == 0 and record["counts"] == {"not run": 2}
+    code, record = run(checkout, "--most", "1", "--seconds", "0", "-k", "test_decode or rope")
+    assert code == 0 and set(record["counts"]) == {"not run", "not drawn"}
+    assert record["functions"]["tests/attention/test_decode.py::test_decode"] == {"not drawn": 3, "not run": 1}

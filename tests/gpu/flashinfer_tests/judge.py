@@ -28,7 +28,7 @@ class Judge:
 
     def __init__(self, used, most, seconds, seed):
         self._used, self._most, self._seed = used, most, seed
-        self._end = None if seconds is None else time.monotonic() + seconds
+        self._seconds, self._end = seconds, None
         self._functions = defaultdict(Counter)
         self._kinds = defaultdict(list)  # (outcome, reason) -> tests
 
@@ -51,6 +51,10 @@ class Judge:
             kept.update(drawn.sample(cases, min(self._most, len(cases))))
             self._functions[function]["not drawn"] += max(len(cases) - self._most, 0)
         items[:] = [item for item in items if item in kept]
+
+    def pytest_collection_finish(self, session):
+        """Importing and collecting are not counted."""
+        self._end = None if self._seconds is None else time.monotonic() + self._seconds
 
     def pytest_collectreport(self, report):
         if report.failed:

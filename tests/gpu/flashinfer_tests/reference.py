@@ -153,14 +153,24 @@ def append_paged_kv_cache(k, v, batch_indices, positions, cache, kv_indices, kv_
         (part if kv_layout == "NHD" else part.transpose(1, 2))[pages, slots] = new
 
 
+class _Missing:
+    """What is imported by name, and is an error once it is used."""
+
+    def __init__(self, name):
+        self._name = name
+
+    def __getattr__(self, name):
+        if name.startswith("__"):
+            raise AttributeError(name)
+        return _Missing(f"{self._name}.{name}")
+
+    def __call__(self, *arguments, **more):
+        raise ReferenceMissing(self._name)
+
+
 def _named(name):
-    """What is imported, and is an error once it is used."""
-
-    def missing(*arguments, **more):
-        raise ReferenceMissing(name)
-
-    last = name.rpartition(".")[2]
-    return type(last, (), {"__init__": missing}) if last[0].isupper() else missing
+    missing, last = _Missing(name), name.rpartition(".")[2]
+    return type(last, (), {"__init__": missing.__call__}) if last[0].isupper() else missing
 
 
 class _Module(types.ModuleType):
