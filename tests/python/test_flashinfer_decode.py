@@ -28,7 +28,8 @@ class Batch:
             own = int(torch.randint(1, 5, (1,), generator=generator))
             self.rows.append(kept + list(range(pages, pages + own)))
             pages += own
-            self.lengths.append((len(self.rows[-1]) - 1) * page_size + int(torch.randint(1, page_size + 1, (1,), generator=generator)))
+            in_last = int(torch.randint(1, page_size + 1, (1,), generator=generator))
+            self.lengths.append((len(self.rows[-1]) - 1) * page_size + in_last)
         shape = (pages, 2, page_size, kv_heads, head_dim) if layout == "NHD" else (pages, 2, kv_heads, page_size, head_dim)
         self.cache = torch.randn(shape, generator=generator).to(dtype)
 

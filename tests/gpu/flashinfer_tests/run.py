@@ -74,7 +74,8 @@ def main():
 
         plugins.append(OnCpu())
     sys.path.insert(0, str(options.checkout.resolve()))
-    arguments = ["-q", "--noconftest", "-p", "no:cacheprovider", "-c", "/dev/null", "--tb=no", "--no-header", "--continue-on-collection-errors", "-W", "ignore"]
+    arguments = ["-q", "--noconftest", "-p", "no:cacheprovider", "-c", "/dev/null", "--tb=no", "--no-header", "-W", "ignore"]
+    arguments += ["--continue-on-collection-errors"]
     arguments += ["--rootdir", str(options.checkout), *(["-k", options.words] if options.words else [])]
     arguments += [str(options.checkout / "tests" / file) for file in options.files or FILES]
     pytest.main(arguments, plugins=plugins)

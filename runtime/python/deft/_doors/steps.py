@@ -39,7 +39,6 @@ class PagedWork(NamedTuple):
     indptr: torch.Tensor | None  # the rest is the host's
     lengths: Any
     query_indptr: Any = None
-    rows: Any = None
 
     def make_batch(self, attention: Attention, invariant: bool = False) -> PagedBatch:
         batch = PagedBatch(attention, _MOST_REQUESTS, invariant=invariant)
@@ -47,7 +46,7 @@ class PagedWork(NamedTuple):
         return batch
 
     def bring(self, batch: PagedBatch) -> None:
-        batch.update(self.pages, self.lengths, self.query_indptr, indptr=self.indptr, rows=self.rows)
+        batch.update(self.pages, self.lengths, self.query_indptr, indptr=self.indptr)
 
     def plan(self, attention: Attention, invariant: bool) -> Planned:
         return _PlannedPages(attention, invariant, self)

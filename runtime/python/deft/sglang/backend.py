@@ -103,8 +103,12 @@ class DeftAttnBackend(AttentionBackend):
         self._steps.run(variant_of(layer, self.page_size, caches[0].dtype), rows, *caches, out)
         return out.view(rows.shape[0], -1)
 
-    def forward_decode(self, q: Any, k: Any, v: Any, layer: Any, forward_batch: Any, save_kv_cache: bool = True, **more: Any) -> torch.Tensor:
+    def forward_decode(
+        self, q: Any, k: Any, v: Any, layer: Any, forward_batch: Any, save_kv_cache: bool = True, **more: Any
+    ) -> torch.Tensor:
         return self._forward(q, k, v, layer, forward_batch, save_kv_cache, **more)
 
-    def forward_extend(self, q: Any, k: Any, v: Any, layer: Any, forward_batch: Any, save_kv_cache: bool = True, **more: Any) -> torch.Tensor:
+    def forward_extend(
+        self, q: Any, k: Any, v: Any, layer: Any, forward_batch: Any, save_kv_cache: bool = True, **more: Any
+    ) -> torch.Tensor:
         return self._forward(q, k, v, layer, forward_batch, save_kv_cache, **more)

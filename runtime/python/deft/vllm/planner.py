@@ -36,7 +36,9 @@ def work_of(common: Any, page_size: int, lengths_are_exact: bool) -> tuple[Paged
 class Planner:
     """The steps of one group of layers: those that run eagerly, and those that replay a graph, of each size one."""
 
-    def __init__(self, device: torch.device, page_size: int, graph_sizes: Iterable[int], tokens: int, lengths_are_exact: bool) -> None:
+    def __init__(
+        self, device: torch.device, page_size: int, graph_sizes: Iterable[int], tokens: int, lengths_are_exact: bool
+    ) -> None:
         self._device, self._page_size = device, page_size
         self._graph_sizes, self._tokens = frozenset(graph_sizes), tokens
         self._lengths_are_exact = lengths_are_exact
