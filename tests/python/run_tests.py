@@ -23,9 +23,7 @@ def main():
     if len(sys.argv) > 1:
         environment["PYTHONPATH"] = sys.argv[1]
     # From its own folder, so that what is imported is the package and not its sources.
-    tests = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", f"--ignore={HERE / 'gpu_check.py'}"]
-    # Parts of the package are for libraries that need not be there.
-    tests += ["--doctest-modules", "--doctest-ignore-import-errors"]
+    tests = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "--doctest-modules", "--doctest-ignore-import-errors", f"--ignore={HERE / 'gpu_check.py'}"]
     return subprocess.run([*tests, "--pyargs", "deft", str(HERE)], cwd=HERE, env=environment).returncode
 
 
