@@ -52,13 +52,21 @@ void printHooks(mlir::OpAsmPrinter &printer, AttentionOp, mlir::Region &mask, ml
   }
 }
 
+spec::Tensors AttentionOp::tensors() {
+  const auto read = [](mlir::VectorType row) {
+    return spec::TensorType{row.getElementType().isBF16() ? spec::DType::BF16 : spec::DType::F16,
+                            static_cast<int>(row.getDimSize(0))};
+  };
+  return {read(getQ()), read(getK()), read(getV()), read(getOut()), getValueInKey()};
+}
+
 llvm::LogicalResult AttentionOp::verify() {
-  int32_t queryHeads = getQueryHeads(), kvHeads = getKvHeads(), headDim = getHeadDim();
+  int32_t queryHeads = getQueryHeads(), kvHeads = getKvHeads();
   if (queryHeads <= 0 || kvHeads <= 0 || queryHeads % kvHeads != 0)
     return emitOpError() << "query_heads is " << queryHeads << " and kv_heads is " << kvHeads
                          << ", the first must be a positive multiple of the second";
-  if (headDim <= 0 || headDim % 16 != 0)
-    return emitOpError() << "head_dim is " << headDim << ", it must be a positive multiple of 16";
+  if (const std::optional<std::string> fault = spec::faultOf(tensors()))
+    return emitOpError() << *fault;
   if (!getScale().isFinite())
     return emitOpError() << "scale must be finite";
   if (getNormalize() == Normalize::Sigmoid && getLse())

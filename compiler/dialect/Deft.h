@@ -1,5 +1,7 @@
 #pragma once
 
+#include "compiler/spec/Tensors.h"
+
 #include "mlir/Bytecode/BytecodeOpInterface.h"
 #include "mlir/IR/Builders.h"
 #include "mlir/IR/BuiltinAttributes.h"

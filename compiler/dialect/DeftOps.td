@@ -10,12 +10,16 @@ include "mlir/Interfaces/SideEffectInterfaces.td"
 
 class DeftOp<string opMnemonic, list<Trait> traits = []> : Op<DeftDialect, opMnemonic, traits>;
 
-def HalfTypeAttr : TypeAttrOf<AnyTypeOf<[F16, BF16]>>;
+/// The vector that a tensor has for a head and a token, or a query.
+def RowTypeAttr : TypeAttrOf<VectorOfRankAndType<[1], [F16, BF16]>>;
 
 def AttentionOp : DeftOp<"attention", [IsolatedFromAbove, Symbol,
     DeclareOpInterfaceMethods<OpAsmOpInterface, ["getAsmBlockArgumentNames"]>]> {
   let summary = "one attention: what is computed for a (query head, query) row over the tokens of its path";
   let description = [{
+    `q`, `k`, `v` and `out` are what the four tensors have for a head and a token, or a query. With `value_in_key` a token's
+    `v` is the beginning of its `k`.
+
     The regions hold at most one block each.
 
     `mask` yields i1: whether a token of the path is visible. `score` yields the final score, f32, in natural units.
@@ -27,14 +31,15 @@ def AttentionOp : DeftOp<"attention", [IsolatedFromAbove, Symbol,
       (q_lo, q_hi, kv_lo, kv_hi, depth_lo, depth_hi, query_lo, query_hi, head_lo, head_hi, kv_head: i32),
     and it yields (any: i1, all: i1): some pair may be visible; every pair surely is.
   }];
-  let arguments = (ins SymbolNameAttr:$sym_name, I32Attr:$query_heads, I32Attr:$kv_heads, I32Attr:$head_dim,
-                       HalfTypeAttr:$dtype, HalfTypeAttr:$output, UnitAttr:$lse, CacheAttr:$cache, F64Attr:$scale,
+  let arguments = (ins SymbolNameAttr:$sym_name, I32Attr:$query_heads, I32Attr:$kv_heads, RowTypeAttr:$q,
+                       RowTypeAttr:$k, RowTypeAttr:$v, UnitAttr:$value_in_key, RowTypeAttr:$out, UnitAttr:$lse,
+                       CacheAttr:$cache, F64Attr:$scale,
                        NormalizeAttr:$normalize, TypedArrayAttrBase<ParamAttr, "parameters">:$params,
                        OptionalAttr<ScheduleAttr>:$schedule);
   let regions = (region AnyRegion:$mask, AnyRegion:$score, AnyRegion:$tile);
   let assemblyFormat = [{
-    $sym_name `query_heads` $query_heads `kv_heads` $kv_heads `head_dim` $head_dim `dtype` $dtype `output` $output
-    (`lse` $lse^)? `cache` $cache `scale` $scale `normalize` `` $normalize ` ` `\n` ` ` ` ` `params` $params
+    $sym_name `query_heads` $query_heads `kv_heads` $kv_heads `q` $q `k` $k `v` $v
+    (`value_in_key` $value_in_key^)? `out` $out (`lse` $lse^)? `cache` $cache `scale` $scale `normalize` `` $normalize ` ` `\n` ` ` ` ` `params` $params
     (`\n` ` ` ` ` `schedule` $schedule^)? attr-dict-with-keyword custom<Hooks>($mask, $score, $tile)
   }];
   let hasVerifier = 1;
@@ -44,6 +49,7 @@ def AttentionOp : DeftOp<"attention", [IsolatedFromAbove, Symbol,
     bool hasMask() { return !getMask().empty(); }
     bool hasScore() { return !getScore().empty(); }
     bool hasTile() { return !getTile().empty(); }
+    ::deft::spec::Tensors tensors();
     int64_t ratio() { return getQueryHeads() / getKvHeads(); }
     /// The declaration of a parameter and its slot; a null attribute when there is none of this name.
     std::pair<ParamAttr, unsigned> findParam(::llvm::StringRef name);

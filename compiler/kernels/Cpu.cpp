@@ -1,4 +1,5 @@
 #include "compiler/kernels/DefaultConfig.h"
+#include "compiler/spec/Limits.h"
 
 #include <algorithm>
 
@@ -32,10 +33,18 @@ TileCost tileCost(const PhaseConfig &, int, const config::CostCoefficients &cost
   return {.gflops = cost.blockGflops};
 }
 
+/// Of a shape that GPUs know, one that costs about the same.
+KernelShape shapeOfGpu(KernelShape shape) {
+  const auto &tensors = shape.tensors;
+  if (!tensors.areAlike())
+    shape.tensors = spec::Tensors::alike(std::min(std::max(tensors.k.dim, tensors.v.dim), spec::kMaxHeadDim));
+  return shape;
+}
+
 /// Items are cut as for a GPU without much memory: its phases, with numbers that mean nothing here.
 Result<std::vector<PhaseConfig>> scheduled(const KernelShape &shape, std::span<const spec::PhaseSpec> given,
                                            const target::Target *) {
-  auto chosen = phasesOfAnyGpu(shape, given);
+  auto chosen = phasesOfAnyGpu(shapeOfGpu(shape), given);
   if (chosen)
     for (PhaseConfig &phase : *chosen)
       phase.family = config::Family::Cpu;

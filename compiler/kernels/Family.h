@@ -72,7 +72,7 @@ struct Family {
   bool countsRowsAlone = false;
   /// Dynamic shared memory of one block, in bytes, as smemBytes<Config>() of the header has it; a CPU's:
   /// null.
-  int (*smemBytes)(int headDim, const PhaseConfig &) = nullptr;
+  int (*smemBytes)(const KernelShape &, const PhaseConfig &) = nullptr;
   /// 32-bit registers that a thread is counted with where blocks share a multiprocessor; a CPU's: null.
   int (*registers)(const PhaseSite &) = nullptr;
 

@@ -8,13 +8,13 @@ namespace deft::kernels {
 struct KernelShape {
   int queryHeads = 0;
   int kvHeads = 0;
-  int headDim = 0;
+  spec::Tensors tensors;
 
   int ratio() const { return queryHeads / kvHeads; }
   /// The least multiple of 16 that holds the rows of one query.
   int fewestRows() const { return (ratio() + 15) / 16 * 16; }
   static KernelShape of(const spec::Variant &variant) {
-    return {variant.queryHeads, variant.kvHeads, variant.headDim};
+    return {variant.queryHeads, variant.kvHeads, variant.tensors};
   }
 };
 

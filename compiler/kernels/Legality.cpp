@@ -1,5 +1,7 @@
 #include "compiler/kernels/Legality.h"
 
+#include "compiler/spec/Names.h"
+
 #include <algorithm>
 #include <cctype>
 #include <set>
@@ -73,7 +75,7 @@ constexpr PhaseRule kGpuRules[] = {
      useOtherFamily},
 };
 
-int bytesOf(const Site &site) { return site.family.smemBytes(site.shape.headDim, site.phase); }
+int bytesOf(const Site &site) { return site.family.smemBytes(site.shape, site.phase); }
 
 /// Of every GPU's family, after its own.
 constexpr PhaseRule kLastGpuRule = {
@@ -85,6 +87,25 @@ constexpr PhaseRule kLastGpuRule = {
     [](const Site &) -> std::string { return "lower tile_kv or stages"; }};
 
 } // namespace
+
+bool hasAlikeTensors(const Site &site) {
+  const spec::Tensors &tensors = site.shape.tensors;
+  return tensors.areAlike() && tensors.k.elementBytes() == 2;
+}
+
+std::string unlikeTensors(const Site &site) {
+  const spec::Tensors &tensors = site.shape.tensors;
+  const std::string family = "family " + std::string(site.family.name);
+  if (tensors.valueInKey)
+    return "v is in k's memory; " + family + " reads it from memory of its own";
+  if (tensors.k.dim != tensors.v.dim)
+    return "k has dim " + number(tensors.k.dim) + " and v " + number(tensors.v.dim) + "; " + family +
+           " takes one dim for both";
+  if (tensors.q.dtype != tensors.k.dtype || tensors.k.dtype != tensors.v.dtype)
+    return std::string("q is ") + toString(tensors.q.dtype) + ", k " + toString(tensors.k.dtype) + " and v " +
+           toString(tensors.v.dtype) + "; " + family + " takes one dtype for all three";
+  return "k has elements of " + number(tensors.k.elementBytes()) + " bytes; " + family + " takes 2";
+}
 
 const PhaseRule *brokenRule(const PhaseSite &site) {
   const auto firstOf = [&](std::span<const PhaseRule> rules) -> const PhaseRule * {

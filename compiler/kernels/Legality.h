@@ -11,6 +11,12 @@ namespace deft::kernels {
 const PhaseRule *brokenRule(const PhaseSite &site);
 /// What a broken rule has to say.
 support::Error errorOf(const PhaseRule &broken, const PhaseSite &site);
+bool hasAlikeTensors(const PhaseSite &site);
+std::string unlikeTensors(const PhaseSite &site);
+/// A rule of families that know of one kind of tensors only: q, k, v and the output of one dim, q, k and v of
+/// one dtype of 16 bits, and V in memory of its own.
+inline constexpr PhaseRule kAlikeTensors = {"tensors", hasAlikeTensors, unlikeTensors, nullptr};
+
 /// A hint for rules: what other families serve the shape there.
 std::string useOtherFamily(const PhaseSite &site);
 

@@ -10,7 +10,7 @@ int blocksPerSm(const PhaseSite &site) {
     return 1;
   const target::Target &target = *site.target;
   const int threads = 32 * std::max(1, site.phase.warps);
-  const int smem = site.family.smemBytes(site.shape.headDim, site.phase) + target.smemReserved;
+  const int smem = site.family.smemBytes(site.shape, site.phase) + target.smemReserved;
   return std::min({target.smemPerSm / smem, target.registersPerSm / (site.family.registers(site) * threads),
                    target.threadsPerSm / threads, target.blocksPerSm});
 }

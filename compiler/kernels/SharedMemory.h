@@ -6,8 +6,8 @@ namespace deft::kernels {
 
 /// Dynamic shared memory of one block of a GPU's attend kernel, in bytes. Every generated kernel asserts that
 /// its header counts the same.
-inline int smemBytes(int headDim, const PhaseConfig &phase, Families all = families()) {
-  return familyOf(phase, all).smemBytes(headDim, phase);
+inline int smemBytes(const KernelShape &shape, const PhaseConfig &phase, Families all = families()) {
+  return familyOf(phase, all).smemBytes(shape, phase);
 }
 
 /// Shared memory for each of two blocks on a multiprocessor.

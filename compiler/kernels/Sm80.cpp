@@ -30,6 +30,7 @@ int registersLeft(const Site &site) {
 }
 
 constexpr PhaseRule kRules[] = {
+    kAlikeTensors,
     {"warps share a tile", [](const Site &site) { return site.phase.warps % rowWarps(site) == 0; },
      [](const Site &site) {
        return "warps is " + number(site.phase.warps) + ", not a multiple of the " + number(rowWarps(site)) +
@@ -60,13 +61,16 @@ constexpr PhaseRule kRules[] = {
 };
 
 /// Twin: templates/deft/sm80/shared_layout.cuh.
-int bytesOf(int headDim, const PhaseConfig &phase) {
+int bytesOf(const KernelShape &shape, const PhaseConfig &phase) {
   // A row is swizzled where it fills whole 128-byte lines, else padded to an odd number of 16-byte columns.
-  const int columns = headDim / 8;
-  const int rowBytes = 16 * (columns % 8 == 0 ? columns : columns | 1);
-  const int ringBytes = 2 * phase.stages * phase.tileKv * rowBytes;
-  const int joinBytes = phase.warps * 16 * (headDim + 4 + 2) * 4;
-  const int queryBytes = headDim <= 128 ? 0 : phase.tileQ * rowBytes;
+  const auto rowBytes = [](const spec::TensorType &tensor) {
+    const int columns = tensor.rowBytes() / 16;
+    return 16 * (columns % 8 == 0 ? columns : columns | 1);
+  };
+  const auto &[q, k, v, out, valueInKey] = shape.tensors;
+  const int ringBytes = phase.stages * phase.tileKv * (rowBytes(k) + rowBytes(v));
+  const int joinBytes = phase.warps * 16 * (out.dim + 4 + 2) * 4;
+  const int queryBytes = q.dim <= 128 ? 0 : phase.tileQ * rowBytes(q);
   const int recordBytes = (phase.stages + 1) * phase.tileKv * 20;
   return std::max(ringBytes, joinBytes) + queryBytes + recordBytes;
 }
@@ -100,7 +104,7 @@ int warpsFor(int tileQ, int tileKv) {
 int stagesFor(const KernelShape &shape, PhaseConfig phase, const target::Target *target, int most) {
   for (int limit : {halfSmem(*target), target->smemPerBlock})
     for (phase.stages = most; phase.stages >= 2; --phase.stages)
-      if (bytesOf(shape.headDim, phase) <= limit)
+      if (bytesOf(shape, phase) <= limit)
         return phase.stages;
   return 2;
 }
@@ -201,9 +205,9 @@ double oddness(const Site &site) {
 
 int estimateRegisters(const KernelShape &shape, const PhaseConfig &phase) {
   const int tokenWarps = std::max(1, phase.warps / std::max(1, phase.tileQ / 16));
-  const int accumulators = shape.headDim / 2;
+  const int accumulators = shape.tensors.out.dim / 2;
   const int scores = phase.tileKv / tokenWarps / 2;
-  const int queries = shape.headDim <= 128 ? shape.headDim / 4 : 0;
+  const int dim = shape.tensors.q.dim, queries = dim <= 128 ? dim / 4 : 0;
   return accumulators + scores + queries + kOtherRegisters;
 }
 

@@ -21,22 +21,29 @@ constexpr int kGroupRows = 64; ///< of a warpgroup
 std::string number(int value) { return std::to_string(value); }
 
 /// Twin: templates/deft/sm90/layout.cuh.
-int bytesOf(int headDim, const PhaseConfig &phase) {
-  const int tileBytes = (headDim + 63) / 64 * phase.tileKv * 128; // blocks of 64 columns
-  const int rowBytes = 2 * (headDim <= 128 ? headDim : 96) + 16;
-  const int groups = phase.warps / 4 - 1;                 // that compute
-  const int roomBytes = 4 * groups * 16 * rowBytes;       // sums that are joined, results on their way out
-  const bool queriesStay = headDim < 80 || headDim > 128; // the next unit's then have places of their own
-  const int pieces = queriesStay && headDim <= 192 ? 2 * groups : groups;
-  const int pieceBytes = tileBytes + 32 + 64 * 8 + 2 * 8;   // queries, item, facts of rows, barriers
-  const int slotBytes = 64 + phase.tileKv * 12;             // facts of groups, records of tokens
-  const int stageBytes = 2 * tileBytes + slotBytes + 2 * 8; // K, V, slot, barriers
+int bytesOf(const KernelShape &shape, const PhaseConfig &phase) {
+  // Blocks of 128 bytes of each row.
+  const auto tileBytes = [](const spec::TensorType &tensor, int rows) {
+    return (tensor.rowBytes() + 127) / 128 * rows * 128;
+  };
+  const auto &[q, k, v, out, valueInKey] = shape.tensors;
+  const int rowBytes = out.elementBytes() * (out.dim <= 128 ? out.dim : 96) + 16;
+  const int groups = phase.warps / 4 - 1;             // that compute
+  const int roomBytes = 4 * groups * 16 * rowBytes;   // sums that are joined, results on their way out
+  const bool queriesStay = q.dim < 80 || q.dim > 128; // the next unit's then have places of their own
+  const int pieces = queriesStay && q.dim <= 192 ? 2 * groups : groups;
+  const int pieceBytes =
+      tileBytes(q, kGroupRows) + 32 + 64 * 8 + 2 * 8; // queries, item, facts of rows, barriers
+  const int slotBytes = 64 + phase.tileKv * 12;       // facts of groups, records of tokens
+  const int stageBytes =
+      tileBytes(k, phase.tileKv) + tileBytes(v, phase.tileKv) + slotBytes + 2 * 8; // and barriers
   constexpr int kAlignment = 1024;
   return phase.stages * stageBytes + roomBytes + pieces * pieceBytes + kAlignment;
 }
-int bytesOf(const Site &site) { return bytesOf(site.shape.headDim, site.phase); }
+int bytesOf(const Site &site) { return bytesOf(site.shape, site.phase); }
 
 constexpr PhaseRule kRules[] = {
+    kAlikeTensors,
     {"threads", [](const Site &site) { return site.phase.warps == kSm90Warps || isLight(site.phase); },
      [](const Site &site) {
        return "warps is " + number(site.phase.warps) + "; a block of family sm90 has " + number(kSm90Warps) +
@@ -71,9 +78,9 @@ constexpr PhaseRule kRules[] = {
               number(halfSmem(*site.target));
      },
      [](const Site &) -> std::string { return "lower stages"; }},
-    {"head dim", [](const Site &site) { return site.shape.headDim >= kLeastHeadDim; },
+    {"head dim", [](const Site &site) { return site.shape.tensors.k.dim >= kLeastHeadDim; },
      [](const Site &site) {
-       return "head_dim is " + number(site.shape.headDim) + ", less than family sm90's " +
+       return "head_dim is " + number(site.shape.tensors.k.dim) + ", less than family sm90's " +
               number(kLeastHeadDim);
      },
      useOtherFamily},
@@ -114,7 +121,7 @@ std::optional<PhaseConfig> sm90Phase(const KernelShape &shape, const target::Tar
 /// Light blocks where every head has its own keys: rows are many queries then, which have less in common
 /// (measured at 32/32, docs/kernels.md#light: 3 % faster in the mean of 15 trees, 15 % slower to 10 %
 /// faster); and with 64 columns, of which reading twice costs least (3 to 27 % faster on five trees).
-bool prefersLight(const KernelShape &shape) { return shape.ratio() == 1 || shape.headDim <= 64; }
+bool prefersLight(const KernelShape &shape) { return shape.ratio() == 1 || shape.tensors.k.dim <= 64; }
 
 /// The kernel of the family that most trees are served best by. None where every head has its own keys and
 /// light blocks do not fit, because two stages of wide ones keep too few bytes of single rows under way (head
@@ -134,7 +141,8 @@ std::optional<PhaseConfig> preferredSm90(const KernelShape &shape, const target:
 /// plain, capped and sloped scores, sigmoid and a sliding window; what other scores and masks cost there is
 /// not known.
 bool dealsInLightBlocks(const KernelShape &shape) {
-  return 16 % shape.ratio() == 0 && shape.headDim >= 80 && shape.headDim <= 128;
+  const int dim = shape.tensors.k.dim;
+  return 16 % shape.ratio() == 0 && dim >= 80 && dim <= 128;
 }
 
 /// First the kernel that most trees are served best by.

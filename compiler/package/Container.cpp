@@ -102,11 +102,15 @@ Result<std::vector<Section>> readContainer(std::string_view bytes, const std::st
                  rebuild);
   const std::uint32_t version = getU32(bytes, 8);
   if (version > kContainerVersion)
-    return error("has format " + std::to_string(version) + "; this deftc reads formats up to " +
+    return error("has format " + std::to_string(version) + "; this deftc reads format " +
                      std::to_string(kContainerVersion),
                  "use a newer deftc, or build the package again with this one");
   if (version == 0)
     return error("is altered: format 0 does not exist", rebuild);
+  if (version < kContainerVersion)
+    return error("has format " + std::to_string(version) + "; this deftc reads format " +
+                     std::to_string(kContainerVersion),
+                 "build the package again with this deftc");
   const std::uint64_t tableBytes = getU32(bytes, 12);
   if (bytes.size() < kHeaderBytes + tableBytes)
     return truncated(kHeaderBytes + tableBytes);

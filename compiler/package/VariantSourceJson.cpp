@@ -2,26 +2,20 @@
 
 #include "compiler/spec/Limits.h"
 #include "compiler/spec/Names.h"
+#include "compiler/spec/TensorsJson.h"
 #include "compiler/support/JsonFields.h"
 
 #include <nlohmann/json.hpp>
 
 namespace deft::package {
-namespace {
 
 using nlohmann::json;
-
-const char *dtypeName(spec::DType dtype) { return dtype == spec::DType::BF16 ? "bf16" : "f16"; }
-
-} // namespace
 
 json toJson(const codegen::cuda::VariantSource &source) {
   return {{"name", source.name},
           {"query_heads", source.queryHeads},
           {"kv_heads", source.kvHeads},
-          {"head_dim", source.headDim},
-          {"dtype", dtypeName(source.dtype)},
-          {"output_dtype", dtypeName(source.outputDtype)},
+          {"tensors", spec::toJson(source.tensors)},
           {"with_lse", source.withLse},
           {"page_size", source.pageSize},
           {"normalize", source.normalize == spec::Normalize::Softmax ? "softmax" : "sigmoid"},
@@ -37,9 +31,7 @@ support::Result<codegen::cuda::VariantSource> variantSourceFromJson(const json &
     source.queryHeads = integer(object, "query_heads", 1, spec::kMaxHeads);
     source.kvHeads = integer(object, "kv_heads", 1, spec::kMaxHeads);
     require(source.queryHeads % source.kvHeads == 0, "`query_heads` is not a multiple of `kv_heads`");
-    source.headDim = integer(object, "head_dim", spec::kHeadDimStep, spec::kMaxHeadDim);
-    source.dtype = word(object, "dtype", spec::parseDType);
-    source.outputDtype = word(object, "output_dtype", spec::parseDType);
+    source.tensors = spec::readTensors(member(object, "tensors"));
     source.withLse = boolean(object, "with_lse");
     source.pageSize = integer(object, "page_size", 0, spec::kMaxPageSize);
     source.normalize = word(object, "normalize", spec::parseNormalize);

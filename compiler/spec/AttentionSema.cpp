@@ -124,7 +124,11 @@ void AttentionSema::checkHeads() {
   std::optional<int> query = heads_["query_heads"].value, kv = heads_["kv_heads"].value;
   variant_.queryHeads = query.value_or(1);
   variant_.kvHeads = kv.value_or(1);
-  variant_.headDim = heads_["head_dim"].value.value_or(kHeadDimStep);
+  // The language has one dim for all four.
+  const int dim = heads_["head_dim"].value.value_or(kHeadDimStep);
+  for (TensorType *tensor :
+       {&variant_.tensors.q, &variant_.tensors.k, &variant_.tensors.v, &variant_.tensors.out})
+    tensor->dim = dim;
   if (!query || !kv)
     return;
   // Pointed at what the reader is writing: an own value rather than an inherited one, the later of two.
@@ -162,12 +166,13 @@ std::optional<DType> AttentionSema::dtypeOf(const Ident &word) {
 }
 
 void AttentionSema::checkTypes() {
+  Tensors &tensors = variant_.tensors;
   if (const AstProperty *property = enter("dtype"))
-    variant_.dtype = dtypeOf(std::get<AstWordValue>(property->value).word).value_or(variant_.dtype);
-  variant_.outputDtype = variant_.dtype;
+    tensors.q.dtype = dtypeOf(std::get<AstWordValue>(property->value).word).value_or(tensors.q.dtype);
+  tensors.k.dtype = tensors.v.dtype = tensors.out.dtype = tensors.q.dtype;
   if (const AstProperty *property = enter("output")) {
     const auto &output = std::get<AstOutputValue>(property->value);
-    variant_.outputDtype = dtypeOf(output.dtype).value_or(variant_.outputDtype);
+    tensors.out.dtype = dtypeOf(output.dtype).value_or(tensors.out.dtype);
     variant_.withLse = output.withLse.has_value();
   }
 }
@@ -269,7 +274,7 @@ void AttentionSema::checkOwnDeclarations() {
 }
 
 void AttentionSema::checkScale() {
-  variant_.scale = 1 / std::sqrt(static_cast<double>(variant_.headDim));
+  variant_.scale = 1 / std::sqrt(static_cast<double>(variant_.tensors.k.dim));
   std::optional<Keyed> scale = keyed("scale");
   if (!scale)
     return;

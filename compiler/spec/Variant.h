@@ -1,5 +1,6 @@
 #pragma once
 
+#include "compiler/spec/Tensors.h"
 #include "compiler/support/Source.h"
 
 #include <cstdint>
@@ -11,7 +12,6 @@
 /// dialect, the oracle, the planner, packages) starts from here; nothing here knows MLIR.
 namespace deft::spec {
 
-enum class DType { F16, BF16 };
 enum class ScalarType { Bool, I32, F32 };
 
 enum class PageOrder { Nhd, Hnd };
@@ -126,9 +126,7 @@ struct Variant {
   std::string name;
   int queryHeads = 0;
   int kvHeads = 0;
-  int headDim = 0;
-  DType dtype = DType::BF16;
-  DType outputDtype = DType::BF16;
+  Tensors tensors;
   bool withLse = false;
   CacheSpec cache;
   double scale = 0; ///< constant

@@ -1,6 +1,7 @@
 #include "compiler/spec/VariantJson.h"
 
 #include "compiler/spec/Names.h"
+#include "compiler/spec/TensorsJson.h"
 
 #include <cmath>
 
@@ -84,13 +85,11 @@ Json scheduleToJson(const ScheduleSpec &schedule) {
 Json toJson(const Variant &v) {
   Json json;
   json["format"] = "deftc-variant";
-  json["version"] = 1;
+  json["version"] = kVariantVersion;
   json["name"] = v.name;
   json["query_heads"] = v.queryHeads;
   json["kv_heads"] = v.kvHeads;
-  json["head_dim"] = v.headDim;
-  json["dtype"] = toString(v.dtype);
-  json["output_dtype"] = toString(v.outputDtype);
+  json["tensors"] = toJson(v.tensors);
   json["with_lse"] = v.withLse;
   json["cache"] = {
       {"paged", v.cache.paged}, {"page_size", v.cache.pageSize}, {"order", toString(v.cache.order)}};

@@ -1,5 +1,6 @@
 #include "compiler/spec/Limits.h"
 #include "compiler/spec/Names.h"
+#include "compiler/spec/TensorsJson.h"
 #include "compiler/spec/VariantJson.h"
 #include "compiler/support/JsonFields.h"
 
@@ -182,19 +183,16 @@ ScheduleSpec readSchedule(const Json &json) {
 Variant readVariant(const Json &json) {
   require(text(json, "format") == "deftc-variant", "`format` is not deftc-variant");
   int version = integer(json, "version", 1, std::numeric_limits<int>::max());
-  require(version == 1,
-          "the variant has version " + std::to_string(version) + ", this deftc reads version 1");
+  require(version == kVariantVersion, "the variant has version " + std::to_string(version) +
+                                          ", this deftc reads version " + std::to_string(kVariantVersion));
   Variant v;
   v.name = name(json, "name");
   v.queryHeads = integer(json, "query_heads", 1, kMaxHeads);
   v.kvHeads = integer(json, "kv_heads", 1, kMaxHeads);
-  v.headDim = integer(json, "head_dim", kHeadDimStep, kMaxHeadDim);
   require(v.queryHeads % v.kvHeads == 0, "`query_heads` is not a multiple of `kv_heads`");
   require(v.ratio() <= kMaxRatio,
           "`query_heads` / `kv_heads` is above the limit of " + std::to_string(kMaxRatio));
-  require(v.headDim % kHeadDimStep == 0, "`head_dim` is not a multiple of " + std::to_string(kHeadDimStep));
-  v.dtype = word(json, "dtype", parseDType);
-  v.outputDtype = word(json, "output_dtype", parseDType);
+  v.tensors = readTensors(member(json, "tensors"));
   v.withLse = boolean(json, "with_lse");
   const Json &cache = member(json, "cache");
   v.cache.paged = boolean(cache, "paged");

@@ -24,6 +24,11 @@ std::string attribute(const char *name, double value) {
   return std::string(name) + "=\"" + number(value) + "\" ";
 }
 
+/// What is shown beside the pointer, and the end of the element.
+std::string endOf(const char *element, const std::string &title) {
+  return title.empty() ? "/>\n" : "><title>" + Svg::escaped(title) + "</title></" + element + ">\n";
+}
+
 } // namespace
 
 std::string Svg::escaped(std::string_view text) {
@@ -58,7 +63,17 @@ void Svg::rect(double x, double y, double width, double height, const std::strin
                const std::string &title) {
   body_ += "<rect " + attribute("x", x) + attribute("y", y) + attribute("width", width) +
            attribute("height", height) + attributes;
-  body_ += title.empty() ? "/>\n" : "><title>" + escaped(title) + "</title></rect>\n";
+  body_ += endOf("rect", title);
+}
+
+void Svg::polygon(std::initializer_list<Point> corners, const std::string &attributes,
+                  const std::string &title) {
+  body_ += "<polygon points=\"";
+  for (const char *before = ""; const Point &corner : corners) {
+    body_ += before + number(corner.x) + "," + number(corner.y);
+    before = " ";
+  }
+  body_ += "\" " + attributes + endOf("polygon", title);
 }
 
 void Svg::line(double x1, double y1, double x2, double y2, const std::string &attributes) {

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <initializer_list>
 #include <string>
 #include <string_view>
 
@@ -21,6 +22,11 @@ public:
 
   void rect(double x, double y, double width, double height, const std::string &attributes,
             const std::string &title = {});
+  struct Point {
+    double x, y;
+  };
+  void polygon(std::initializer_list<Point> corners, const std::string &attributes,
+               const std::string &title = {});
   void line(double x1, double y1, double x2, double y2, const std::string &attributes);
   void text(double x, double y, const std::string &text, const TextStyle &style);
   void raw(std::string_view text) { body_ += text; }

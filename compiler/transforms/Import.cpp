@@ -14,10 +14,11 @@ class AttributeImporter {
 public:
   explicit AttributeImporter(mlir::MLIRContext *context) : context_(context) {}
 
-  mlir::Type dtype(spec::DType type) const {
-    if (type == spec::DType::BF16)
-      return mlir::BFloat16Type::get(context_);
-    return mlir::Float16Type::get(context_);
+  mlir::VectorType row(const spec::TensorType &tensor) const {
+    const bool isBf16 = tensor.dtype == spec::DType::BF16;
+    const mlir::Type element =
+        isBf16 ? mlir::Type(mlir::BFloat16Type::get(context_)) : mlir::Type(mlir::Float16Type::get(context_));
+    return mlir::VectorType::get({tensor.dim}, element);
   }
 
   CacheAttr cache(const spec::CacheSpec &cache) const {
@@ -83,10 +84,11 @@ AttentionOp importVariant(mlir::ModuleOp module, const spec::Variant &variant, L
   mlir::OpBuilder builder = mlir::OpBuilder::atBlockEnd(module.getBody());
   bool isSigmoid = variant.normalize == spec::Normalize::Sigmoid;
   mlir::Location location = locate(variant.range);
+  const spec::Tensors &tensors = variant.tensors;
   auto op = AttentionOp::create(
-      builder, location, variant.name, variant.queryHeads, variant.kvHeads, variant.headDim,
-      attributes.dtype(variant.dtype), attributes.dtype(variant.outputDtype), variant.withLse,
-      attributes.cache(variant.cache), llvm::APFloat(variant.scale),
+      builder, location, variant.name, variant.queryHeads, variant.kvHeads, attributes.row(tensors.q),
+      attributes.row(tensors.k), attributes.row(tensors.v), tensors.valueInKey, attributes.row(tensors.out),
+      variant.withLse, attributes.cache(variant.cache), llvm::APFloat(variant.scale),
       isSigmoid ? Normalize::Sigmoid : Normalize::Softmax, attributes.params(variant.params),
       variant.schedule ? attributes.schedule(*variant.schedule) : ScheduleAttr());
 

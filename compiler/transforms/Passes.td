@@ -18,7 +18,7 @@ def ReciprocalPass : AttentionPass<"deft-reciprocal"> {
     Example:
 
     ```mlir
-    deft.attention @capped query_heads 8 kv_heads 2 head_dim 64 dtype bf16 output bf16
+    deft.attention @capped query_heads 8 kv_heads 2 q vector<64xbf16> k vector<64xbf16> v vector<64xbf16> out vector<64xbf16>
       cache <page_size = 16, order = nhd> scale 1.0 normalize softmax
       params [#deft.param<name = "cap", type = f32, shape = scalar>]
     score(%s: f32, %q_pos: i32, %kv_pos: i32, %head: i32, %kv_head: i32, %depth: i32, %query: i32) {
@@ -33,7 +33,7 @@ def ReciprocalPass : AttentionPass<"deft-reciprocal"> {
     becomes
 
     ```mlir
-    deft.attention @capped query_heads 8 kv_heads 2 head_dim 64 dtype bf16 output bf16
+    deft.attention @capped query_heads 8 kv_heads 2 q vector<64xbf16> k vector<64xbf16> v vector<64xbf16> out vector<64xbf16>
       cache <page_size = 16, order = nhd> scale 1.0 normalize softmax
       params [#deft.param<name = "cap", type = f32, shape = scalar>]
     score(%s: f32, %q_pos: i32, %kv_pos: i32, %head: i32, %kv_head: i32, %depth: i32, %query: i32) {
@@ -61,7 +61,7 @@ def TileAnalysisPass : AttentionPass<"deft-tile-analysis"> {
     Example:
 
     ```mlir
-    deft.attention @first_tokens query_heads 8 kv_heads 2 head_dim 64 dtype bf16 output bf16
+    deft.attention @first_tokens query_heads 8 kv_heads 2 q vector<64xbf16> k vector<64xbf16> v vector<64xbf16> out vector<64xbf16>
       cache <page_size = 16, order = nhd> scale 1.0 normalize softmax params []
     mask(%s: f32, %q_pos: i32, %kv_pos: i32, %head: i32, %kv_head: i32, %depth: i32, %query: i32) {
       %many = arith.constant 4 : i32
@@ -73,7 +73,7 @@ def TileAnalysisPass : AttentionPass<"deft-tile-analysis"> {
     becomes
 
     ```mlir
-    deft.attention @first_tokens query_heads 8 kv_heads 2 head_dim 64 dtype bf16 output bf16
+    deft.attention @first_tokens query_heads 8 kv_heads 2 q vector<64xbf16> k vector<64xbf16> v vector<64xbf16> out vector<64xbf16>
       cache <page_size = 16, order = nhd> scale 1.0 normalize softmax params []
     mask(%s: f32, %q_pos: i32, %kv_pos: i32, %head: i32, %kv_head: i32, %depth: i32, %query: i32) {
       %many = arith.constant 4 : i32
@@ -102,7 +102,7 @@ def AnnotateUniformityPass : AttentionPass<"deft-annotate-uniformity"> {
     Example:
 
     ```mlir
-    deft.attention @alibi query_heads 8 kv_heads 2 head_dim 64 dtype bf16 output bf16
+    deft.attention @alibi query_heads 8 kv_heads 2 q vector<64xbf16> k vector<64xbf16> v vector<64xbf16> out vector<64xbf16>
       cache <page_size = 16, order = nhd> scale 1.0 normalize softmax
       params [#deft.param<name = "slope", type = f32, shape = per_query_head>]
     score(%s: f32, %q_pos: i32, %kv_pos: i32, %head: i32, %kv_head: i32, %depth: i32, %query: i32) {
@@ -117,7 +117,7 @@ def AnnotateUniformityPass : AttentionPass<"deft-annotate-uniformity"> {
     becomes
 
     ```mlir
-    deft.attention @alibi query_heads 8 kv_heads 2 head_dim 64 dtype bf16 output bf16
+    deft.attention @alibi query_heads 8 kv_heads 2 q vector<64xbf16> k vector<64xbf16> v vector<64xbf16> out vector<64xbf16>
       cache <page_size = 16, order = nhd> scale 1.0 normalize softmax
       params [#deft.param<name = "slope", type = f32, shape = per_query_head>]
     score(%s: f32, %q_pos: i32, %kv_pos: i32, %head: i32, %kv_head: i32, %depth: i32, %query: i32) {

@@ -1,5 +1,6 @@
 #include "runtime/api/AttentionImpl.h"
 
+#include "compiler/package/Package.h"
 #include "compiler/support/Render.h"
 #include "runtime/api/Convert.h"
 #include "runtime/exec/Params.h"
@@ -10,7 +11,9 @@ namespace deft {
 
 namespace {
 
-DType dtypeOf(spec::DType dtype) { return dtype == spec::DType::F16 ? DType::F16 : DType::BF16; }
+TensorType toPublic(const spec::TensorType &tensor) {
+  return {tensor.dtype == spec::DType::F16 ? DType::F16 : DType::BF16, tensor.dim};
+}
 
 std::vector<ParamInfo> describeParams(const spec::Variant &variant) {
   std::vector<ParamInfo> params;
@@ -20,13 +23,15 @@ std::vector<ParamInfo> describeParams(const spec::Variant &variant) {
   return params;
 }
 
-Result<Attention> finish(support::Result<program::Program> program) {
+/// `spec`: as it was written.
+Result<Attention> finish(support::Result<program::Program> program, std::string spec) {
   if (!program)
     return api::toPublic(program.error());
   auto kernel = program->cpuKernel();
   if (!kernel && !program->isPackaged())
     return api::toPublic(kernel.error());
-  auto impl = std::make_shared<Attention::Impl>(Attention::Impl{std::move(*program), std::move(kernel), {}});
+  auto impl = std::make_shared<Attention::Impl>(
+      Attention::Impl{std::move(*program), std::move(spec), std::move(kernel), {}});
   impl->params = describeParams(impl->variant());
   impl->bounds = spec::visibleBounds(impl->variant());
   return Attention(std::move(impl));
@@ -44,7 +49,8 @@ Result<Attention> compile(spec::ImportedFile file, const spec::ImportResolver &r
       text.pop_back();
     return Error{ErrorCode::Diagnostics, std::move(text), ""};
   }
-  return finish(program::Program::fromSpec(std::move(loaded), attention, kHowToChoose));
+  std::string text(loaded->text());
+  return finish(program::Program::fromSpec(std::move(loaded), attention, kHowToChoose), std::move(text));
 }
 
 } // namespace
@@ -54,15 +60,20 @@ Attention::Attention(std::shared_ptr<const Impl> impl) : impl_(std::move(impl)) 
 const std::string &Attention::name() const { return impl_->variant().name; }
 int Attention::queryHeads() const { return impl_->variant().queryHeads; }
 int Attention::kvHeads() const { return impl_->variant().kvHeads; }
-int Attention::headDim() const { return impl_->variant().headDim; }
-DType Attention::dtype() const { return dtypeOf(impl_->variant().dtype); }
-DType Attention::outputDtype() const { return dtypeOf(impl_->variant().outputDtype); }
+TensorType Attention::q() const { return toPublic(impl_->variant().tensors.q); }
+TensorType Attention::k() const { return toPublic(impl_->variant().tensors.k); }
+TensorType Attention::v() const { return toPublic(impl_->variant().tensors.v); }
+TensorType Attention::out() const { return toPublic(impl_->variant().tensors.out); }
+bool Attention::valueInKey() const { return impl_->variant().tensors.valueInKey; }
+int Attention::headDim() const { return k().dim; }
+DType Attention::dtype() const { return k().dtype; }
+DType Attention::outputDtype() const { return out().dtype; }
 bool Attention::hasLse() const { return impl_->variant().withLse; }
 int Attention::pageSize() const { return exec::pageSizeOf(impl_->variant()); }
 const std::vector<ParamInfo> &Attention::params() const { return impl_->params; }
 
 CacheStrides Attention::strides() const {
-  const abi::CacheLayout layout = exec::cacheLayoutOf(impl_->variant());
+  const abi::CacheLayout layout = exec::cacheLayoutsOf(impl_->variant()).k;
   return {layout.pageStride, layout.tokenStride, layout.headStride};
 }
 
@@ -73,9 +84,11 @@ Result<std::string> Attention::source(SourceKind kind, const SourceOptions &opti
       return api::toPublic(impl_->program.irText());
     case SourceKind::Cuda:
       return api::toPublic(impl_->program.cudaText(options.architecture, options.phase));
+    case SourceKind::Spec:
+      return impl_->spec;
     }
     return api::usage("the kind of source is " + std::to_string(static_cast<int>(kind)) +
-                      ", not between 0 and 1");
+                      ", not between 0 and 2");
   });
 }
 
@@ -101,9 +114,13 @@ Result<Attention> compileSpecFile(const std::string &path, const CompileOptions 
 }
 
 Result<Attention> loadPackage(const std::string &path, const std::string &attention) {
-  return api::guarded([&] {
+  return api::guarded([&]() -> Result<Attention> {
+    const auto package = package::openPackage(path);
+    if (!package)
+      return api::toPublic(package.error());
     return finish(
-        program::Program::fromPackage(path, attention, "choose one by the second argument of loadPackage"));
+        program::Program::fromPackage(path, attention, "choose one by the second argument of loadPackage"),
+        package->specFiles.empty() ? std::string() : package->specFiles.front().text);
   });
 }
 

@@ -3,8 +3,11 @@
 #include "runtime/api/Convert.h"
 #include "runtime/exec/cpu/Processors.h"
 
+#include <deft/attention.hpp>
 #include <deft/plan.hpp>
 
+#include <cstdint>
+#include <optional>
 #include <string>
 
 /// Values that a caller's type can hold and that mean nothing. Enums may have been cast from integers.
@@ -39,6 +42,18 @@ inline Result<void> checkStrides(const std::optional<CacheStrides> &strides) {
                                       std::pair("head", strides->head)})
       if (value < 0)
         return usage(std::string("CacheStrides::") + name + " is " + std::to_string(value) + ", less than 0");
+  return {};
+}
+
+/// What a caller says of how many pages the cache has, of a contiguous one tokens, of which a plan reads the
+/// first `tableTokens`. `what` names the member.
+inline Result<void> checkCachePages(const std::string &what, const std::optional<std::int64_t> &pages,
+                                    int pageSize, int tableTokens) {
+  if (pages && *pages < 0)
+    return usage(what + " is " + std::to_string(*pages) + ", less than 0");
+  if (pages && pageSize == 0 && *pages < tableTokens)
+    return usage("the cache has " + std::to_string(*pages) + " tokens, the tree's lie in the first " +
+                 std::to_string(tableTokens));
   return {};
 }
 

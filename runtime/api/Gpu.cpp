@@ -7,6 +7,7 @@
 #include "runtime/api/TreeImpl.h"
 #include "runtime/device/Driver.h"
 #include "runtime/program/KernelChoice.h"
+#include "runtime/tree/CachePlacement.h"
 
 #include <algorithm>
 
@@ -45,8 +46,11 @@ support::Result<config::Config> invariantConfig(const spec::Variant &variant, co
 support::Result<package::KernelSet> kernelsFor(const Gpu &gpu, const Attention &attention, const Tree &tree) {
   const device::DeviceFacts &facts = gpu.impl().device->facts();
   const Attention::Impl &impl = attention.impl();
-  auto choice = program::chooseKernels(
-      impl.program, facts, impl.configs->of(config_cache::DeviceKey::ofGpu(facts)), tree.impl().tree());
+  auto placed = tree::placedTree(tree.impl().tree(), attention.pageSize());
+  if (!placed)
+    return placed.error();
+  auto choice = program::chooseKernels(impl.program, facts,
+                                       impl.configs->of(config_cache::DeviceKey::ofGpu(facts)), *placed);
   if (!choice)
     return choice.error();
   return std::move(choice->kernels);

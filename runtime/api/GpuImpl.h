@@ -1,6 +1,8 @@
 #pragma once
 
 #include "runtime/exec/cuda/CudaKernels.h"
+#include "runtime/exec/cuda/PlanRoom.h"
+#include "runtime/plan/Planner.h"
 #include "runtime/plan/Reach.h"
 
 #include <deft/gpu.hpp>
@@ -19,5 +21,12 @@ struct GpuAttention::Impl {
   std::shared_ptr<const exec::CudaParams> params;
   plan::Reach reach; ///< of the mask, with these parameters
 };
+
+/// For plans of so many phases: a query may be merged, of all partials that there are.
+exec::PlanRoom toInternal(const GpuRoom &room, std::size_t phases);
+
+/// What a tree is planned as that does not fit the room of a captured graph otherwise: roomFor() has room for
+/// it, whatever the tree is.
+constexpr plan::Choice kPlanOfLeastRoom{spec::Partition::Union, /*chunkTokens=*/0};
 
 } // namespace deft

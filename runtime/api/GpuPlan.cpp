@@ -8,6 +8,7 @@
 #include "runtime/exec/cuda/DevicePageTable.h"
 
 #include <algorithm>
+#include <limits>
 
 namespace deft {
 
@@ -36,6 +37,8 @@ struct GpuPlan::Impl {
   std::unique_ptr<exec::CudaPlan> device;
   std::shared_ptr<TreeStamp> followed; ///< by device->watch()
   plan::Choice taken;                  ///< how the plan was cut that was taken last
+  bool checksPages = false;            ///< runs are to say how many the cache has
+  std::optional<exec::GrowthRules> growth;
 
   Impl(const GpuAttention &of, std::unique_ptr<exec::CudaPlan> on) : attention(of), device(std::move(on)) {}
   Impl(const Impl &) = delete;
@@ -56,7 +59,10 @@ struct GpuPlan::Impl {
       followed = host.stamp;
       followed->follow(device->watch()->treeGeneration());
     }
-    auto written = device->write(host.plan);
+    if (growth)
+      for (abi::DraftRequest &request : host.drafts.requests)
+        request.mostGain = growth->slackAt(request.location);
+    auto written = device->write(host.plan, host.drafts);
     if (!written)
       host.stamp = nullptr; // it is on no device, so it is of no tree
     else
@@ -87,13 +93,16 @@ Result<GpuPlan> GpuPlan::make(const GpuAttention &attention, const Tree &tree,
     exec::CudaPlanOptions onDevice;
     onDevice.isWatched = true;
     onDevice.freeRuns = options.runsAhead;
+    onDevice.checksPages = options.checksPages;
     if (options.followsLengths)
       onDevice.growth = {.slack = options.slack, .pageSize = attention.attention().pageSize()};
     auto device = exec::CudaPlan::create(kernels, onDevice);
     if (!device)
       return api::toPublic(device.error());
     auto impl = std::make_unique<Impl>(attention, std::move(*device));
+    impl->growth = onDevice.growth;
     Plan::Impl &host = impl->host;
+    host.attention = kernels->variant().name;
     host.facts = plan::VariantFacts::of(kernels->variant(), config::DeviceKind::Gpu, attention.impl().reach);
     host.options = options.plan;
     host.options.params = nullptr;
@@ -108,6 +117,7 @@ Result<GpuPlan> GpuPlan::make(const GpuAttention &attention, const Tree &tree,
       followTrees(attention, host);
     host.workers = kernels->blocksAtOnce();
     host.growsOnDevice = options.followsLengths;
+    impl->checksPages = options.checksPages;
     if (auto made = host.make(tree); !made)
       return made.error();
     if (auto taken = impl->take(); !taken)
@@ -136,6 +146,8 @@ Result<Advanced> GpuPlan::advance(const Tree &tree) {
         taken = impl_->take();
       if (!taken && chosen != impl_->taken && impl_->host.makeAs(impl_->taken, tree))
         taken = impl_->take();
+      if (!taken && !impl_->host.options.invariant && impl_->host.makeAs(kPlanOfLeastRoom, tree))
+        taken = impl_->take();
     }
     if (!taken)
       return taken.error();
@@ -152,6 +164,18 @@ Result<void> GpuPlan::follow(const int *lengths, GpuStream stream) {
     if (!lengths && impl_->host.plan.queryCount() > 0)
       return usage("the lengths are null");
     return api::toPublic(impl_->device->follow(lengths, toInternal(stream)));
+  });
+}
+
+Result<void> GpuPlan::draft(const DraftMask &mask, GpuStream stream) {
+  return api::guarded([&]() -> Result<void> {
+    if (auto checked = impl_->host.checkMask(mask); !checked)
+      return checked;
+    if (mask.lengths && !impl_->growth)
+      return usage("DraftMask::lengths is given, and the plan does not follow lengths",
+                   "set GpuPlanOptions::followsLengths");
+    return api::toPublic(
+        impl_->device->draft({mask.bits, mask.depths, mask.lengths, mask.drafts}, toInternal(stream)));
   });
 }
 
@@ -173,13 +197,23 @@ Result<void> GpuPlan::run(const GpuAttention &attention, const GpuInputs &inputs
       return usage("GpuInputs::pageTable is null, and the cache of `" + variant.name + "` is paged");
     if (auto checked = api::checkStrides(inputs.strides); !checked)
       return checked;
+    if (auto checked = api::checkCachePages("GpuInputs::cachePages", inputs.cachePages,
+                                            attention.attention().pageSize(), host.plan.tableTokens);
+        !checked)
+      return checked;
+    if (impl_->checksPages && !inputs.cachePages)
+      return usage("GpuInputs::cachePages is not given, and the plan checks pages",
+                   "leave out GpuPlanOptions::checksPages, or say how many the cache has");
+    constexpr std::int64_t kMostPages =
+        std::numeric_limits<int>::max(); // of which entries can name all but one
     exec::CudaPointers pointers;
+    pointers.cachePages = static_cast<int>(std::min(inputs.cachePages.value_or(0), kMostPages));
     pointers.q = inputs.q;
     pointers.k = inputs.k;
     pointers.v = inputs.v;
     pointers.pageTable = inputs.pageTable;
     pointers.pages = host.tablePages(attention.attention().pageSize());
-    pointers.cache = exec::cacheLayoutOf(variant);
+    pointers.cache = exec::cacheLayoutsOf(variant).k;
     if (inputs.strides)
       pointers.cache = {inputs.strides->page, inputs.strides->token, inputs.strides->head};
     pointers.out = outputs.out;
@@ -203,13 +237,12 @@ Result<void> GpuPlan::reserve(const GpuRoom &room) {
     if (impl_->device->isFixed())
       return usage("a captured graph has fixed the plan's room", "make another plan, and capture again");
     exec::PlanRoom larger = impl_->device->room();
-    larger.queries = std::max(larger.queries, room.queries);
-    larger.runs = std::max(larger.runs, room.runs);
-    larger.mergedQueries = std::max(larger.mergedQueries, room.queries);
-    larger.mergeSlots = std::max(larger.mergeSlots, room.partials);
-    larger.partialSlots = std::max(larger.partialSlots, room.partials);
-    for (int &items : larger.items)
-      items = std::max(items, room.items);
+    larger.growTo(toInternal(room, larger.items.size()));
+    if (larger.draftRequests > 0) { // each has a query at least, and an item reads drafts of some of them
+      larger.draftRequests = std::max(larger.draftRequests, room.queries);
+      larger.draftItems = std::max(larger.draftItems, larger.allItems());
+      larger.draftParts = std::max(larger.draftParts, larger.allItems() + room.queries);
+    }
     if (auto set = impl_->device->setRoom(larger); !set)
       return api::toPublic(set.error());
     return impl_->host.isCurrent() ? impl_->take() : Result<void>();
@@ -226,6 +259,10 @@ bool GpuPlan::isCurrent() const { return impl_->host.isCurrent(); }
 int GpuPlan::queryCount() const { return impl_->host.plan.queryCount(); }
 PlanSummary GpuPlan::summary() const { return impl_->host.summary(); }
 ConfigChoice GpuPlan::choice() const { return impl_->host.choice(); }
+
+Result<std::string> GpuPlan::picture(const Tree &tree) const {
+  return api::guarded([&] { return impl_->host.picture(tree, config::kernelCoefficients()); });
+}
 
 struct GpuPageTable::Impl {
   std::unique_ptr<exec::DevicePageTable> table;
@@ -251,6 +288,11 @@ Result<void> GpuPageTable::upload(const SequenceTree &sequences, GpuStream strea
   return api::guarded([&] {
     return api::toPublic(impl_->table->upload(sequences.impl().sequences.pool(), toInternal(stream)));
   });
+}
+
+Result<void> GpuPageTable::upload(std::span<const int> entries, GpuStream stream, int first) {
+  return api::guarded(
+      [&] { return api::toPublic(impl_->table->upload(entries, first, toInternal(stream))); });
 }
 
 const int *GpuPageTable::data() const { return impl_->table->data(); }

@@ -15,8 +15,9 @@ struct PagedBatch::Impl {
   sharing::Batch batch;
   Tree view; ///< looks at the tree of `batch`
 
-  Impl(int pageSize, bool checksEntries) : batch(sharing::PageSize(pageSize), checksEntries) {
-    view.mutableImpl().look(batch.tree());
+  Impl(int pageSize, bool checksEntries, int lastPage)
+      : batch(sharing::PageSize(pageSize), checksEntries, lastPage) {
+    view.mutableImpl().look(batch.tree(), &batch.drafted());
   }
 };
 
@@ -74,16 +75,20 @@ Result<PagedBatch> PagedBatch::make(const PagedBatchOptions &options) {
                                      "a cache without pages has no rows: make a Tree");
       !checked)
     return checked.error();
+  constexpr std::int64_t kMostPages = std::int64_t{sharing::Batch::kLargestPage} + 1;
+  const std::int64_t pages = options.cachePages.value_or(kMostPages);
+  if (auto checked = api::checkRange("PagedBatchOptions::cachePages", pages, 0, kMostPages); !checked)
+    return checked.error();
   return api::guarded([&]() -> Result<PagedBatch> {
-    return PagedBatch(
-        std::make_unique<Impl>(options.pageSize, options.checkEntries.value_or(kHasAssertions)));
+    return PagedBatch(std::make_unique<Impl>(options.pageSize, options.checkEntries.value_or(kHasAssertions),
+                                             static_cast<int>(pages - 1)));
   });
 }
 
 Result<void> PagedBatch::update(const PagedRequests &requests) {
   return change(*impl_, [&](sharing::Batch &batch) {
     return batch.update({toInternal(requests.table), requests.lengths, requests.lastPageLengths,
-                         requests.queryIndptr, requests.rows, requests.ids});
+                         requests.queryIndptr, requests.drafts, requests.rows, requests.ids});
   });
 }
 
@@ -110,7 +115,7 @@ SharingSummary PagedBatch::summary() const {
   summary.requests = static_cast<int>(impl_->batch.size());
   for (const int member : impl_->batch.members())
     summary.requestTokens += impl_->batch.forest().tokens(member);
-  summary.tokens = impl_->batch.tree().tokens();
+  summary.tokens = impl_->batch.tree().tokens() - impl_->batch.forest().standInTokens();
   return summary;
 }
 

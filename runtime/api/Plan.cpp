@@ -5,6 +5,7 @@
 #include "runtime/api/InvariantConfig.h"
 #include "runtime/api/ParamsImpl.h"
 #include "runtime/exec/cpu/Processors.h"
+#include "runtime/plan/report/PlanReport.h"
 #include "runtime/program/CpuConfig.h"
 #include "runtime/tree/Places.h"
 
@@ -65,6 +66,7 @@ Result<Plan> Plan::make(const Attention &attention, const Tree &tree, const Plan
     if (options.params && &options.params->impl().attention.impl() != &attention.impl())
       return api::usage("PlanOptions::params are those of another attention");
     const Params &params = options.params ? *options.params : Params(attention);
+    impl->attention = variant.name;
     impl->facts = plan::VariantFacts::of(variant, config::DeviceKind::Cpu, params.impl().reach());
     impl->options = options;
     impl->options.params = nullptr; // theirs, for this call
@@ -86,8 +88,14 @@ Result<Plan> Plan::make(const Attention &attention, const Tree &tree, const Plan
 void Plan::Impl::chooseConfig(const Tree &tree, const plan::TreeView &view) {
   if (!chooser || isCaptured)
     return;
-  const config_cache::Selection &selection =
-      chooser->choose(tree.impl().tree(), config_cache::featuresOf(view));
+  // Stand-ins are one level, and what they stand for is some: of the class that its tree would be of.
+  constexpr int kDraftLevels = 8;
+  config_cache::TreeFeatures features = config_cache::featuresOf(view);
+  int most = 1;
+  for (const tree::DraftedRequest &request : tree.impl().drafted())
+    most = std::max(most, request.count);
+  features.levels += std::min(most, kDraftLevels) - 1;
+  const config_cache::Selection &selection = chooser->choose(tree.impl().tree(), features);
   if (chooser->changes() == changesSeen)
     return;
   changesSeen = chooser->changes();
@@ -112,7 +120,7 @@ ConfigChoice Plan::Impl::choice() const {
 }
 
 Result<void> Plan::Impl::checkPlaces(const Tree &tree) {
-  if (!options.checkPlaces)
+  if (!options.checkPlaces || !tree.impl().drafted().empty()) // stand-ins have no slots of their own
     return {};
   auto checked = tree::checkPlaces(tree.impl().tree());
   if (!checked)
@@ -122,17 +130,30 @@ Result<void> Plan::Impl::checkPlaces(const Tree &tree) {
 
 Result<void> Plan::Impl::make(const Tree &tree) {
   stamp = nullptr;
+  if (auto placed = tree::checkPlaced(tree.impl().tree()); !placed)
+    return api::toPublic(std::move(placed));
   if (auto checked = checkPlaces(tree); !checked)
     return checked;
-  chooseConfig(tree, planner.read(tree.impl().tree(), facts));
-  if (auto made = planner.makeOfRead(tree.impl().tree(), facts, config, workers, plan); !made)
-    return api::toPublic(made.error());
-  if (growsOnDevice)
+  if (auto made = makePlan(tree, facts, nullptr); !made)
+    return made;
+  if (growsOnDevice && drafts.isEmpty())
     if (auto grows = letLeavesGrow(tree); !grows)
       return grows;
   isRefitted = false;
   noteTree(tree);
   return {};
+}
+
+Result<void> Plan::Impl::makePlan(const Tree &tree, const plan::VariantFacts &known,
+                                  const config::Config *fixed) {
+  drafts = {};
+  needsMask = false;
+  if (!tree.impl().drafted().empty())
+    return makeDrafted(tree, known, fixed);
+  const plan::TreeView &view = planner.read(tree.impl().tree(), known);
+  if (!fixed)
+    chooseConfig(tree, view);
+  return api::toPublic(planner.makeOfRead(tree.impl().tree(), known, fixed ? *fixed : config, workers, plan));
 }
 
 Result<void> Plan::Impl::letLeavesGrow(const Tree &tree) {
@@ -153,8 +174,8 @@ Result<void> Plan::Impl::makeAs(const plan::Choice &choice, const Tree &tree) {
   fixed.chunkTokens = choice.chunkTokens;
   if (fixed.order == config::Order::Mixed)
     fixed.order = config::Order::FromRoot;
-  if (auto made = planner.make(tree.impl().tree(), facts.withoutPages(), fixed, workers, plan); !made)
-    return api::toPublic(made.error());
+  if (auto made = makePlan(tree, facts.withoutPages(), &fixed); !made)
+    return made;
   isRefitted = true;
   noteTree(tree);
   return {};
@@ -184,6 +205,17 @@ PlanSummary Plan::Impl::summary() const {
   return {own.items, own.directItems, own.dealtItems, own.itemTokens, own.partialSlots, own.mergedQueries};
 }
 
+Result<std::string> Plan::Impl::picture(const Tree &tree, const config::CostCoefficients &prices) const {
+  if (!isCurrentFor(tree))
+    return api::usage("the plan is of another tree, or the tree has changed since", "advance the plan first");
+  auto report = plan::reportPlan(tree.impl().tree(), facts, config, prices, workers);
+  if (!report)
+    return api::toPublic(report.error());
+  report->treeName = "a tree";
+  report->variantName = attention;
+  return plan::drawPlan(*report);
+}
+
 Result<Advanced> Plan::advance(const Tree &tree) {
   return api::guarded([&] { return impl_->advance(tree); });
 }
@@ -193,5 +225,9 @@ int Plan::queryCount() const { return impl_->plan.queryCount(); }
 
 PlanSummary Plan::summary() const { return impl_->summary(); }
 ConfigChoice Plan::choice() const { return impl_->choice(); }
+
+Result<std::string> Plan::picture(const Tree &tree) const {
+  return api::guarded([&] { return impl_->picture(tree, impl_->config.cost); });
+}
 
 } // namespace deft

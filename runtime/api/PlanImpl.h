@@ -2,15 +2,18 @@
 
 #include "runtime/api/TreeImpl.h"
 #include "runtime/config_cache/ConfigChooser.h"
+#include "runtime/plan/Drafts.h"
 #include "runtime/plan/Planner.h"
 
 #include <deft/plan.hpp>
 
 #include <optional>
+#include <string>
 
 namespace deft {
 
 struct Plan::Impl {
+  std::string attention; ///< that it was made for
   plan::VariantFacts facts;
   config::Config config;
   PlanOptions options;
@@ -23,6 +26,8 @@ struct Plan::Impl {
   int workers = 1;
   plan::Planner planner;
   plan::Plan plan;
+  plan::DraftTables drafts; ///< of the plan
+  bool needsMask = false;   ///< nobody has said yet which drafts see which
 
   std::shared_ptr<TreeStamp> stamp; ///< of the tree; null: the plan fits none
   std::uint64_t generation = 0;     ///< that the stamp had
@@ -41,15 +46,23 @@ struct Plan::Impl {
   Result<Advanced> advance(const Tree &tree);
   /// As make(), of `auto` with this choice, and with no more runs than that needs.
   Result<void> makeAs(const plan::Choice &choice, const Tree &tree);
+  /// What is wrong with the numbers of a mask.
+  Result<void> checkMask(const DraftMask &mask) const;
   PlanSummary summary() const;
   void noteTree(const Tree &tree);
 
   ConfigChoice choice() const;
 
+  /// Of the tree that the plan is current for; its time is told by `prices`.
+  Result<std::string> picture(const Tree &tree, const config::CostCoefficients &prices) const;
+
 private:
   /// Where the options ask for it. After an error the plan fits no tree.
   Result<void> checkPlaces(const Tree &tree);
   void chooseConfig(const Tree &tree, const plan::TreeView &view);
+  /// The plan of a tree that may have stand-ins for drafts; with `fixed`, else with the chosen config.
+  Result<void> makePlan(const Tree &tree, const plan::VariantFacts &known, const config::Config *fixed);
+  Result<void> makeDrafted(const Tree &tree, const plan::VariantFacts &known, const config::Config *fixed);
   /// Leaves do not grow in items whose tokens stand in turn and are not dealt: such plans are made from the
   /// root.
   Result<void> letLeavesGrow(const Tree &tree);

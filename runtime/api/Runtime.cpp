@@ -2,10 +2,13 @@
 #include "runtime/api/CheckOptions.h"
 #include "runtime/api/ParamsImpl.h"
 #include "runtime/api/PlanImpl.h"
+#include "runtime/exec/RandomInputs.h"
 #include "runtime/exec/cpu/CpuExecutor.h"
 #include "runtime/exec/cpu/Processors.h"
 
 #include <deft/runtime.hpp>
+
+#include <limits>
 
 namespace deft {
 
@@ -24,6 +27,8 @@ Result<void> checkRun(const Attention &attention, const Plan::Impl &plan, const 
   if (!plan.isCurrent())
     return usage("the plan is stale: its tree has changed since it was made",
                  "call Plan::advance(tree) first");
+  if (plan.needsMask)
+    return usage("the plan does not know yet which drafts see which", "call Plan::draft(mask) first");
   if (plan.facts.ratio != variant.ratio() || plan.facts.kvHeads != variant.kvHeads)
     return usage("the plan is for " + std::to_string(plan.facts.ratio * plan.facts.kvHeads) +
                      " query heads and " + std::to_string(plan.facts.kvHeads) + " kv heads, `" +
@@ -37,21 +42,30 @@ Result<void> checkRun(const Attention &attention, const Plan::Impl &plan, const 
     return usage(std::string(inputs.q ? "Outputs::out" : "Inputs::q") + " is null");
   if (auto checked = api::checkStrides(inputs.strides); !checked)
     return checked;
+  if (auto checked = api::checkCachePages("Inputs::cachePages", inputs.cachePages, attention.pageSize(),
+                                          plan.plan.tableTokens);
+      !checked)
+    return checked;
   if (plan.plan.tableTokens == 0)
     return {};
-  if (!inputs.k || !inputs.v)
+  if (!inputs.k || (!inputs.v && !variant.tensors.valueInKey))
     return usage(std::string(inputs.k ? "Inputs::v" : "Inputs::k") + " is null");
   if (const int pageSize = attention.pageSize(); pageSize > 0) {
     const int pages = plan.tablePages(pageSize);
     if (inputs.pageTable.size() < static_cast<std::size_t>(pages))
       return usage("the page table has " + std::to_string(inputs.pageTable.size()) +
                    " pages, the tree's tokens lie in the first " + std::to_string(pages));
+    const std::int64_t cachePages = inputs.cachePages.value_or(std::numeric_limits<std::int64_t>::max());
     for (const abi::Run &run : plan.plan.runs)
-      for (int page = run.location / pageSize; page * pageSize < run.location + run.tokens; ++page)
-        if (inputs.pageTable[static_cast<std::size_t>(page)] < 0)
+      for (int page = run.location / pageSize; page * pageSize < run.location + run.tokens; ++page) {
+        const int own = inputs.pageTable[static_cast<std::size_t>(page)];
+        if (own >= cachePages)
+          return usage("entry " + std::to_string(page) + " of the page table is " + std::to_string(own) +
+                       ", and the cache has " + std::to_string(cachePages) + " pages");
+        if (own < 0)
           return usage("the page table has no page for the tokens from " + std::to_string(page * pageSize) +
-                       " on: its entry " + std::to_string(page) + " is " +
-                       std::to_string(inputs.pageTable[static_cast<std::size_t>(page)]));
+                       " on: its entry " + std::to_string(page) + " is " + std::to_string(own));
+      }
   }
   return {};
 }
@@ -99,18 +113,19 @@ Result<void> Runtime::run(const Attention &attention, const Plan &plan, const In
     if (!slots)
       return slots.error();
 
-    const CacheStrides strides = inputs.strides ? *inputs.strides : attention.strides();
+    const spec::Variant &variant = attention.impl().variant();
     exec::InputView view;
     view.queryCount = plan.queryCount();
     view.q = halves(inputs.q);
     view.k = halves(inputs.k);
-    view.v = halves(inputs.v);
-    view.cache = {strides.page, strides.token, strides.head};
+    view.v = halves(variant.tensors.valueInKey ? inputs.k : inputs.v);
+    view.cache = exec::cacheLayoutsOf(variant);
+    if (inputs.strides) // of both
+      view.cache.k = view.cache.v = {inputs.strides->page, inputs.strides->token, inputs.strides->head};
     view.pageSize = attention.pageSize();
     view.pageTable = inputs.pageTable.data();
     view.params = slots->data();
-    return api::toPublic(impl_->executor.run(*attention.impl().cpuKernel, attention.impl().variant(),
-                                             plan.impl().plan, view,
+    return api::toPublic(impl_->executor.run(*attention.impl().cpuKernel, variant, plan.impl().plan, view,
                                              {static_cast<std::uint16_t *>(outputs.out), outputs.lse}));
   });
 }

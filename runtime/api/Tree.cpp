@@ -28,11 +28,13 @@ Tree::~Tree() = default;
 
 Result<Tree> Tree::parse(std::string_view json) {
   return api::guarded([&]() -> Result<Tree> {
-    auto parsed = tree::parseTree(json);
+    auto parsed = tree::parseTreeDocument(json);
     if (!parsed)
       return api::toPublic(parsed.error());
+    if (!parsed->hasLocations)
+      parsed->tree.forgetPlaces();
     Tree result;
-    result.impl_ = std::make_unique<Impl>(std::move(*parsed));
+    result.impl_ = std::make_unique<Impl>(std::move(parsed->tree));
     return result;
   });
 }

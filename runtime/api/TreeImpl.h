@@ -1,5 +1,6 @@
 #pragma once
 
+#include "runtime/tree/DraftStandIn.h"
 #include "runtime/tree/KvTree.h"
 
 #include <deft/tree.hpp>
@@ -56,15 +57,25 @@ struct Tree::Impl {
   Impl() = default;
   explicit Impl(tree::KvTree of) : own_(std::move(of)) { noteChange(); }
   /// A copy is another tree from now on, so it has another stamp; a copy of a view is a tree of its own.
-  Impl(const Impl &other) : Impl(other.tree()) {}
+  Impl(const Impl &other) : Impl(other.tree()) { ownDrafted_ = other.drafted(); }
   Impl &operator=(const Impl &) = delete;
 
   const tree::KvTree &tree() const { return viewed_ ? *viewed_ : own_; }
-  tree::KvTree &change() { return own_; } ///< not of a view: programs get views as const only
+  /// Not of a view: programs get views as const only. A copy of one that is changed is a tree like any other:
+  /// its stand-ins are tokens.
+  tree::KvTree &change() {
+    ownDrafted_.clear();
+    return own_;
+  }
+  /// Requests with drafts, for which it has stand-ins.
+  const std::vector<tree::DraftedRequest> &drafted() const {
+    return viewedDrafted_ ? *viewedDrafted_ : ownDrafted_;
+  }
 
   /// Becomes a view of a tree that lives at least as long.
-  void look(const tree::KvTree &at) {
+  void look(const tree::KvTree &at, const std::vector<tree::DraftedRequest> *drafted = nullptr) {
     viewed_ = &at;
+    viewedDrafted_ = drafted;
     noteChange();
   }
 
@@ -73,6 +84,8 @@ struct Tree::Impl {
 private:
   tree::KvTree own_;
   const tree::KvTree *viewed_ = nullptr;
+  std::vector<tree::DraftedRequest> ownDrafted_;
+  const std::vector<tree::DraftedRequest> *viewedDrafted_ = nullptr;
 };
 
 inline std::vector<tree::Query> toInternal(std::span<const Query> queries) {

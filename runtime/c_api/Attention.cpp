@@ -1,7 +1,7 @@
 #include "runtime/c_api/Dtypes.h"
 #include "runtime/c_api/Handles.h"
-#include "runtime/c_api/Made.h"
 #include "runtime/c_api/Sized.h"
+#include "runtime/c_api/Texts.h"
 
 using namespace deft::c;
 
@@ -14,6 +14,20 @@ deft::Result<deft::CompileOptions> optionsOf(const deft_compile_options *given) 
   return deft::CompileOptions{.attention = textOr(options->attention, ""),
                               .name = textOr(options->name, "spec"),
                               .importFolder = textOr(options->import_folder, "")};
+}
+
+deft::Result<deft::SourceKind> sourceKindOf(std::int32_t kind) {
+  switch (kind) {
+  case DEFT_SOURCE_IR:
+    return deft::SourceKind::Ir;
+  case DEFT_SOURCE_CUDA:
+    return deft::SourceKind::Cuda;
+  case DEFT_SOURCE_SPEC:
+    return deft::SourceKind::Spec;
+  default:
+    return usage("the kind of source is " + std::to_string(kind) +
+                 ", not DEFT_SOURCE_IR, DEFT_SOURCE_CUDA or DEFT_SOURCE_SPEC");
+  }
 }
 
 } // namespace
@@ -58,6 +72,12 @@ deft_status deft_attention_get_facts(const deft_attention *handle, deft_attentio
     known.page_stride = strides.page;
     known.token_stride = strides.token;
     known.head_stride = strides.head;
+    known.key_dim = attention.k().dim;
+    known.value_dim = attention.v().dim;
+    known.query_dtype = dtypeOf(attention.q().dtype);
+    known.key_dtype = dtypeOf(attention.k().dtype);
+    known.value_dtype = dtypeOf(attention.v().dtype);
+    known.value_in_key = attention.valueInKey();
     return writeSized("deft_attention_facts", known, facts);
   });
 }
@@ -81,21 +101,15 @@ deft_status deft_attention_get_param(const deft_attention *attention, int32_t in
 
 deft_status deft_attention_get_source(const deft_attention *attention, int32_t kind,
                                       const deft_source_options *options, char **text) {
-  if (text)
-    *text = nullptr;
-  return call(__func__, {{"attention", attention}, {"text", text}}, [&]() -> deft::Result<void> {
-    const auto known = readSized("deft_source_options", options);
-    if (!known)
-      return known.error();
-    if (kind != DEFT_SOURCE_IR && kind != DEFT_SOURCE_CUDA)
-      return usage("the kind of source is " + std::to_string(kind) +
-                   ", not DEFT_SOURCE_IR or DEFT_SOURCE_CUDA");
-    const auto source = attention->attention.source(
-        kind == DEFT_SOURCE_IR ? deft::SourceKind::Ir : deft::SourceKind::Cuda,
-        {.architecture = textOr(known->architecture, "sm_90a"), .phase = textOr(known->phase, "")});
-    if (!source)
-      return source.error();
-    *text = makeText(*source);
-    return {};
-  });
+  return giveText(
+      __func__, {{"attention", attention}, {"text", text}}, text, [&]() -> deft::Result<std::string> {
+        const auto known = readSized("deft_source_options", options);
+        if (!known)
+          return known.error();
+        const auto named = sourceKindOf(kind);
+        if (!named)
+          return named.error();
+        return attention->attention.source(*named, {.architecture = textOr(known->architecture, "sm_90a"),
+                                                    .phase = textOr(known->phase, "")});
+      });
 }

@@ -16,6 +16,8 @@ std::string dtypeName(deft_dtype dtype) {
   switch (dtype) {
   case DEFT_I32:
     return "int32";
+  case DEFT_U32:
+    return "uint32";
   case DEFT_F16:
     return "float16";
   case DEFT_F32:

@@ -1,6 +1,8 @@
 #include "runtime/c_api/Boundary.h"
 #include "runtime/c_api/Handles.h"
 
+#include <span>
+
 using namespace deft::c;
 
 struct deft_gpu_page_table {
@@ -17,6 +19,12 @@ deft_status deft_gpu_page_table_upload(deft_gpu_page_table *table, const deft_se
                                        deft_gpu_stream stream) {
   return call(__func__, {{"table", table}, {"sequences", sequences}},
               [&] { return table->table.upload(sequences->sequences, stream); });
+}
+
+deft_status deft_gpu_page_table_upload_entries(deft_gpu_page_table *table, int32_t first,
+                                               const int32_t *entries, size_t count, deft_gpu_stream stream) {
+  return call(__func__, {{"table", table}, {"entries", entries}},
+              [&] { return table->table.upload(std::span(entries, count), stream, first); });
 }
 
 const int32_t *deft_gpu_page_table_data(const deft_gpu_page_table *table) {

@@ -2,8 +2,43 @@
 #include "runtime/c_api/PlanParts.h"
 #include "runtime/c_api/RunTensors.h"
 #include "runtime/c_api/Sized.h"
+#include "runtime/c_api/Texts.h"
 
 using namespace deft::c;
+
+namespace {
+
+deft::Result<void> giveRoom(const deft::GpuRoom &own, deft_gpu_room *to) {
+  deft_gpu_room known{};
+  known.queries = own.queries;
+  known.items = own.items;
+  known.runs = own.runs;
+  known.partials = own.partials;
+  return writeSized("deft_gpu_room", known, to);
+}
+
+} // namespace
+
+deft_status deft_gpu_room_for(const deft_gpu_attention *attention, int32_t requests, int32_t queries,
+                              int64_t tokens, const deft_gpu_plan_options *options, deft_gpu_room *room,
+                              deft_gpu_room_size *room_size) {
+  return call(__func__, {{"attention", attention}, {"room", room}}, [&]() -> deft::Result<void> {
+    const auto known = gpuPlanOptionsOf(options);
+    if (!known)
+      return known.error();
+    const auto needed = deft::roomFor(attention->loaded, requests, queries, tokens, *known);
+    if (!needed)
+      return needed.error();
+    if (room_size) {
+      deft_gpu_room_size size{};
+      size.device_bytes = needed->deviceBytes;
+      size.host_bytes = needed->hostBytes;
+      if (auto written = writeSized("deft_gpu_room_size", size, room_size); !written)
+        return written;
+    }
+    return giveRoom(needed->room, room);
+  });
+}
 
 deft_status deft_gpu_plan_make(const deft_gpu_attention *attention, const deft_tree *tree,
                                const deft_gpu_plan_options *options, deft_gpu_plan **plan) {
@@ -30,6 +65,13 @@ deft_status deft_gpu_plan_follow(deft_gpu_plan *plan, const deft_tensor *lengths
   });
 }
 
+deft_status deft_gpu_plan_draft(deft_gpu_plan *plan, const deft_draft_mask *mask, deft_gpu_stream stream) {
+  return call(__func__, {{"plan", plan}, {"mask", mask}}, [&]() -> deft::Result<void> {
+    const auto known = checkMask(mask, {.isGpu = true, .gpu = plan->gpu});
+    return known ? plan->plan.draft(*known, stream) : known.error();
+  });
+}
+
 deft_status deft_gpu_plan_run(deft_gpu_plan *plan, const deft_gpu_attention *attention,
                               const deft_inputs *inputs, const deft_outputs *outputs,
                               deft_gpu_stream stream) {
@@ -49,7 +91,8 @@ deft_status deft_gpu_plan_run(deft_gpu_plan *plan, const deft_gpu_attention *att
                                        .k = tensors->k,
                                        .v = tensors->v,
                                        .pageTable = tensors->pageTable.data(),
-                                       .strides = tensors->strides},
+                                       .strides = tensors->strides,
+                                       .cachePages = tensors->cachePages},
                                       {.out = tensors->out, .lse = tensors->lse}, stream);
               });
 }
@@ -69,15 +112,7 @@ deft_status deft_gpu_plan_reserve(deft_gpu_plan *plan, const deft_gpu_room *room
 }
 
 deft_status deft_gpu_plan_get_room(const deft_gpu_plan *plan, deft_gpu_room *room) {
-  return call(__func__, {{"plan", plan}, {"room", room}}, [&] {
-    const deft::GpuRoom own = plan->plan.room();
-    deft_gpu_room known{};
-    known.queries = own.queries;
-    known.items = own.items;
-    known.runs = own.runs;
-    known.partials = own.partials;
-    return writeSized("deft_gpu_room", known, room);
-  });
+  return call(__func__, {{"plan", plan}, {"room", room}}, [&] { return giveRoom(plan->plan.room(), room); });
 }
 
 int32_t deft_gpu_plan_is_current(const deft_gpu_plan *plan) {
@@ -100,4 +135,9 @@ deft_status deft_gpu_plan_get_choice(const deft_gpu_plan *plan, deft_config_choi
     *choice = makeChoice(plan->plan.choice());
     return {};
   });
+}
+
+deft_status deft_gpu_plan_get_picture(const deft_gpu_plan *plan, const deft_tree *tree, char **svg) {
+  return giveText(__func__, {{"plan", plan}, {"tree", tree}, {"svg", svg}}, svg,
+                  [&] { return plan->plan.picture(*tree->seen); });
 }

@@ -56,7 +56,13 @@ deft_status deft_paged_batch_make(const deft_paged_batch_options *options, deft_
     const auto checks = checksOf(known->check_entries);
     if (!checks)
       return checks.error();
-    return deft::PagedBatch::make({.pageSize = known->page_size, .checkEntries = *checks});
+    if (known->cache_pages < 0)
+      return usage("deft_paged_batch_options::cache_pages is " + std::to_string(known->cache_pages) +
+                   ", less than 0");
+    deft::PagedBatchOptions made{.pageSize = known->page_size, .checkEntries = *checks};
+    if (known->cache_pages > 0)
+      made.cachePages = known->cache_pages;
+    return deft::PagedBatch::make(made);
   });
 }
 
@@ -78,6 +84,7 @@ deft_status deft_paged_batch_update(deft_paged_batch *batch, const deft_paged_re
                                 .lengths = spanOf(known->lengths, known->count),
                                 .lastPageLengths = spanOf(known->last_page_lengths, known->count),
                                 .queryIndptr = spanOf(known->query_indptr, known->count + 1),
+                                .drafts = spanOf(known->drafts, known->count),
                                 .rows = spanOf(known->rows, known->count),
                                 .ids = spanOf(known->ids, known->count)});
   });

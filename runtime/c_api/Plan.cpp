@@ -1,6 +1,8 @@
 #include "runtime/c_api/Boundary.h"
 #include "runtime/c_api/Handles.h"
 #include "runtime/c_api/PlanParts.h"
+#include "runtime/c_api/RunTensors.h"
+#include "runtime/c_api/Texts.h"
 
 using namespace deft::c;
 
@@ -17,6 +19,13 @@ void deft_plan_destroy(deft_plan *plan) { delete plan; }
 deft_status deft_plan_advance(deft_plan *plan, const deft_tree *tree, deft_advanced *advanced) {
   return call(__func__, {{"plan", plan}, {"tree", tree}},
               [&] { return giveAdvanced(plan->plan.advance(*tree->seen), advanced); });
+}
+
+deft_status deft_plan_draft(deft_plan *plan, const deft_draft_mask *mask) {
+  return call(__func__, {{"plan", plan}, {"mask", mask}}, [&]() -> deft::Result<void> {
+    const auto known = checkMask(mask, {});
+    return known ? plan->plan.draft(*known) : known.error();
+  });
 }
 
 int32_t deft_plan_is_current(const deft_plan *plan) {
@@ -39,4 +48,9 @@ deft_status deft_plan_get_choice(const deft_plan *plan, deft_config_choice **cho
     *choice = makeChoice(plan->plan.choice());
     return {};
   });
+}
+
+deft_status deft_plan_get_picture(const deft_plan *plan, const deft_tree *tree, char **svg) {
+  return giveText(__func__, {{"plan", plan}, {"tree", tree}, {"svg", svg}}, svg,
+                  [&] { return plan->plan.picture(*tree->seen); });
 }

@@ -56,6 +56,7 @@ Result<GpuPlanOptions> gpuPlanOptionsOf(const deft_gpu_plan_options *given) {
   options.runsAhead = known->runs_ahead;
   options.followsLengths = known->follows_lengths != 0;
   options.slack = known->slack;
+  options.checksPages = known->checks_pages != 0;
   return options;
 }
 

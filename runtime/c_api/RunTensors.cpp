@@ -3,7 +3,9 @@
 #include "runtime/c_api/Dtypes.h"
 #include "runtime/c_api/Sized.h"
 
+#include <algorithm>
 #include <cstdint>
+#include <limits>
 #include <string>
 #include <vector>
 
@@ -151,8 +153,8 @@ struct CacheShape {
   Dimensions dimensions;
   int page = -1, token = 0, head = 0;
 
-  explicit CacheShape(const Attention &attention) {
-    const Dimension heads{"kv_heads", attention.kvHeads()}, dim{"head_dim", attention.headDim()};
+  CacheShape(const Attention &attention, const TensorType &tensor) {
+    const Dimension heads{"kv_heads", attention.kvHeads()}, dim{"head_dim", tensor.dim};
     const Dimension slots{"page_size", attention.pageSize()};
     const CacheStrides packed = attention.strides();
     if (attention.pageSize() == 0) {
@@ -182,13 +184,13 @@ struct CacheShape {
 /// K and V, as far as they are given, and their common strides.
 Result<void> checkCaches(const TensorCheck &check, const Attention &attention, const deft_inputs &inputs,
                          RunTensors &tensors) {
-  const CacheShape shape(attention);
   std::optional<Checked> first;
-  for (const auto &[name, given, data] :
-       {std::tuple("k", inputs.k, &tensors.k), std::tuple("v", inputs.v, &tensors.v)}) {
+  for (const auto &[name, given, type, data] : {std::tuple("k", inputs.k, attention.k(), &tensors.k),
+                                                std::tuple("v", inputs.v, attention.v(), &tensors.v)}) {
     if (!given)
       continue;
-    auto cache = check.check(name, given, dtypeOf(attention.dtype()), shape.dimensions);
+    const CacheShape shape(attention, type);
+    auto cache = check.check(name, given, dtypeOf(type.dtype), shape.dimensions);
     if (!cache)
       return cache.error();
     const auto strides = shape.stridesOf(name, *cache);
@@ -200,6 +202,7 @@ Result<void> checkCaches(const TensorCheck &check, const Attention &attention, c
                    "both lie in the same way");
     *data = cache->data;
     tensors.strides = *strides;
+    tensors.cachePages = cache->shape[0];
     first = std::move(*cache);
   }
   return {};
@@ -215,6 +218,43 @@ Result<const int *> checkLengths(const deft_tensor *lengths, int queries, const 
   return static_cast<const int *>(checked->data);
 }
 
+Result<DraftMask> checkMask(const deft_draft_mask *given, const RunPlace &place) {
+  const auto known = readSized("deft_draft_mask", given);
+  if (!known)
+    return known.error();
+  if (!known->bits)
+    return usage("deft_draft_mask::bits is null");
+  const TensorCheck check(place, "the plan");
+  const auto first = readSized("deft_tensor", known->bits);
+  const deft_dtype dtype = first && first->dtype == DEFT_I32 ? DEFT_I32 : DEFT_U32;
+  const bool hasDrafts = first && first->ndim == 3 && first->shape;
+  const std::int64_t drafts = hasDrafts ? first->shape[1] : -1;
+  const auto bits =
+      check.checkPacked("bits", known->bits, dtype,
+                        {{"requests", -1}, {"drafts", -1}, {"words", drafts < 0 ? -1 : (drafts + 31) / 32}});
+  if (!bits)
+    return bits.error();
+  const Dimension requests{"requests", bits->shape[0]};
+  if (bits->shape[0] < 1 || std::max(bits->shape[0], drafts) > std::numeric_limits<int>::max())
+    return usage("bits is " + listText(bits->shape) + ", which is for no batch");
+  DraftMask mask{.bits = static_cast<const std::uint32_t *>(bits->data),
+                 .drafts = static_cast<int>(drafts),
+                 .requests = static_cast<int>(bits->shape[0])};
+  if (known->depths) {
+    const auto depths = check.checkPacked("depths", known->depths, DEFT_I32, {requests, {"drafts", drafts}});
+    if (!depths)
+      return depths.error();
+    mask.depths = static_cast<const int *>(depths->data);
+  }
+  if (known->lengths) {
+    const auto lengths = check.checkPacked("lengths", known->lengths, DEFT_I32, {requests});
+    if (!lengths)
+      return lengths.error();
+    mask.lengths = static_cast<const int *>(lengths->data);
+  }
+  return mask;
+}
+
 Result<RunTensors> checkTensors(const Attention &attention, int queries, const RunPlace &place,
                                 const deft_inputs *givenInputs, const deft_outputs *givenOutputs) {
   const auto inputs = readSized("deft_inputs", givenInputs);
@@ -227,10 +267,13 @@ Result<RunTensors> checkTensors(const Attention &attention, int queries, const R
   RunTensors tensors;
   tensors.params = inputs->params;
   const Dimensions rows = {{"queries", queries}, {"query_heads", attention.queryHeads()}};
-  Dimensions rowsOfDim = rows;
-  rowsOfDim.push_back({"head_dim", attention.headDim()});
+  const auto rowsOf = [&](const TensorType &tensor) {
+    Dimensions dimensions = rows;
+    dimensions.push_back({"head_dim", tensor.dim});
+    return dimensions;
+  };
   if (inputs->q) {
-    const auto q = check.checkPacked("q", inputs->q, dtypeOf(attention.dtype()), rowsOfDim);
+    const auto q = check.checkPacked("q", inputs->q, dtypeOf(attention.q().dtype), rowsOf(attention.q()));
     if (!q)
       return q.error();
     tensors.q = q->data;
@@ -244,7 +287,8 @@ Result<RunTensors> checkTensors(const Attention &attention, int queries, const R
     tensors.pageTable = {static_cast<const int *>(table->data), static_cast<std::size_t>(table->shape[0])};
   }
   if (outputs->out) {
-    const auto out = check.checkPacked("out", outputs->out, dtypeOf(attention.outputDtype()), rowsOfDim);
+    const auto out =
+        check.checkPacked("out", outputs->out, dtypeOf(attention.out().dtype), rowsOf(attention.out()));
     if (!out)
       return out.error();
     tensors.out = out->data;
@@ -255,6 +299,55 @@ Result<RunTensors> checkTensors(const Attention &attention, int queries, const R
       return lse.error();
     tensors.lse = static_cast<float *>(lse->data);
   }
+  return tensors;
+}
+
+Result<deft_dtype> stateDtype(const deft_state *states, std::size_t count) {
+  if (count == 0)
+    return usage("there are no states to merge");
+  const auto out = readSized("deft_tensor", states[0].out);
+  return out ? Result<deft_dtype>(out->dtype) : out.error();
+}
+
+Result<StateTensors> checkStates(const deft_state *states, std::size_t count, const deft_state *to,
+                                 deft_dtype dtype, const RunPlace &place) {
+  const TensorCheck check(place, "the merge");
+  StateTensors tensors;
+  // The first one's shape is everybody's.
+  Dimensions rows = {{"queries", -1}, {"query_heads", -1}}, rowsOfDim = rows;
+  rowsOfDim.push_back({"head_dim", -1});
+  const auto read = [&](const std::string &of, const deft_state &given,
+                        bool needsLse) -> Result<MergedState> {
+    MergedState state;
+    if (!given.out || (needsLse && !given.lse))
+      return usage((given.out ? "lse" : "out") + of + " is null");
+    const auto out = check.checkPacked("out" + of, given.out, dtype, rowsOfDim);
+    if (!out)
+      return out.error();
+    for (std::size_t i = 0; i < rowsOfDim.size(); ++i)
+      rowsOfDim[i].size = out->shape[i];
+    rows.assign(rowsOfDim.begin(), rowsOfDim.end() - 1);
+    state.out = out->data;
+    if (!given.lse)
+      return state;
+    const auto lse = check.checkPacked("lse" + of, given.lse, DEFT_F32, rows);
+    if (!lse)
+      return lse.error();
+    state.lse = static_cast<float *>(lse->data);
+    return state;
+  };
+  for (std::size_t i = 0; i < count; ++i) {
+    const auto state = read(" of state " + std::to_string(i), states[i], true);
+    if (!state)
+      return state.error();
+    tensors.states.push_back({state->out, state->lse});
+  }
+  const auto merged = read(" of the merged state", *to, false);
+  if (!merged)
+    return merged.error();
+  tensors.to = *merged;
+  tensors.rows = rows[0].size * rows[1].size;
+  tensors.dim = static_cast<int>(std::min<std::int64_t>(rowsOfDim[2].size, std::numeric_limits<int>::max()));
   return tensors;
 }
 

@@ -1,10 +1,16 @@
 #pragma once
 
 #include <deft/attention.hpp>
+#include <deft/c/merge_states.h>
+#include <deft/c/plan.h>
 #include <deft/c/tensor.h>
+#include <deft/merge_states.hpp>
+#include <deft/plan.hpp>
 
+#include <cstdint>
 #include <optional>
 #include <span>
+#include <vector>
 
 /// The tensors of a run: what a caller hands over, checked, as the C++ API takes it.
 namespace deft::c {
@@ -21,6 +27,7 @@ struct RunTensors {
   const void *v = nullptr;
   std::span<const int> pageTable = {};
   std::optional<CacheStrides> strides = {};
+  std::optional<std::int64_t> cachePages = {}; ///< of k; of a contiguous cache tokens
   void *out = nullptr;
   float *lse = nullptr;
   const deft_params *params = nullptr;
@@ -33,5 +40,22 @@ Result<RunTensors> checkTensors(const Attention &attention, int queries, const R
 
 /// How long requests are, for a plan that follows them: an int32 for each query.
 Result<const int *> checkLengths(const deft_tensor *lengths, int queries, const RunPlace &place);
+
+/// Which drafts see which. What it says of the batch the plan itself checks.
+Result<DraftMask> checkMask(const deft_draft_mask *mask, const RunPlace &place);
+/// States that are to become one (<deft/c/merge_states.h>).
+struct StateTensors {
+  std::vector<State> states;
+  MergedState to;
+  std::int64_t rows = 0;
+  int dim = 0;
+};
+
+/// The type of the states' `out`, as the first one says it.
+Result<deft_dtype> stateDtype(const deft_state *states, std::size_t count);
+
+/// All of one shape and of this type.
+Result<StateTensors> checkStates(const deft_state *states, std::size_t count, const deft_state *to,
+                                 deft_dtype dtype, const RunPlace &place);
 
 } // namespace deft::c

@@ -44,7 +44,8 @@ deft_status deft_runtime_run(const deft_runtime *runtime, const deft_attention *
                                              .v = tensors->v,
                                              .pageTable = tensors->pageTable,
                                              .strides = tensors->strides,
-                                             .params = paramsOf(tensors->params)},
+                                             .params = paramsOf(tensors->params),
+                                             .cachePages = tensors->cachePages},
                                             {.out = tensors->out, .lse = tensors->lse});
               });
 }

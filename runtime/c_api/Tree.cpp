@@ -2,6 +2,7 @@
 #include "runtime/c_api/Made.h"
 #include "runtime/c_api/Queries.h"
 #include "runtime/c_api/Sized.h"
+#include "runtime/c_api/Texts.h"
 
 using namespace deft::c;
 
@@ -33,12 +34,8 @@ deft_status deft_tree_parse(const char *json, deft_tree **tree) {
 }
 
 deft_status deft_tree_get_json(const deft_tree *tree, char **json) {
-  if (json)
-    *json = nullptr;
-  return call(__func__, {{"tree", tree}, {"json", json}}, [&]() -> deft::Result<void> {
-    *json = makeText(tree->seen->json());
-    return {};
-  });
+  return giveText(__func__, {{"tree", tree}, {"json", json}}, json,
+                  [&]() -> deft::Result<std::string> { return tree->seen->json(); });
 }
 
 void deft_tree_destroy(deft_tree *tree) {

@@ -1,10 +1,13 @@
 #include "runtime/config_cache/VariantSignature.h"
 
+#include "compiler/spec/Names.h"
 #include "compiler/support/Hash.h"
 
+#include <algorithm>
 #include <bit>
 #include <charconv>
 #include <cmath>
+#include <iterator>
 #include <vector>
 
 namespace deft::config_cache {
@@ -50,11 +53,11 @@ bool isHooks(std::string_view text) {
   return text.size() == kHashDigits && text.find_first_not_of("0123456789abcdef") == std::string_view::npos;
 }
 
-std::vector<std::string_view> split(std::string_view text) {
+std::vector<std::string_view> split(std::string_view text, char separator) {
   std::vector<std::string_view> parts;
-  for (std::size_t dash = text.find('-'); dash != std::string_view::npos; dash = text.find('-')) {
-    parts.push_back(text.substr(0, dash));
-    text.remove_prefix(dash + 1);
+  for (std::size_t end = text.find(separator); end != std::string_view::npos; end = text.find(separator)) {
+    parts.push_back(text.substr(0, end));
+    text.remove_prefix(end + 1);
   }
   parts.push_back(text);
   return parts;
@@ -68,13 +71,52 @@ int readNumber(std::string_view part, std::string_view prefix) {
   return value;
 }
 
+spec::Tensors withoutOutput(spec::Tensors tensors) {
+  tensors.out = tensors.v;
+  return tensors;
+}
+
+std::string dimsText(const spec::Tensors &tensors) {
+  const std::string text = "d" + std::to_string(tensors.k.dim);
+  if (tensors.valueInKey)
+    return text + "k" + std::to_string(tensors.v.dim);
+  return tensors.k.dim == tensors.v.dim ? text : text + "v" + std::to_string(tensors.v.dim);
+}
+
+std::string dtypesText(const spec::Tensors &tensors) {
+  const std::string q = toString(tensors.q.dtype), k = toString(tensors.k.dtype),
+                    v = toString(tensors.v.dtype);
+  return q == k && k == v ? q : q + "_" + k + "_" + v;
+}
+
+/// What was misread comes out as another text.
+spec::Tensors readTensors(std::string_view dims, std::string_view dtypes) {
+  spec::Tensors tensors;
+  tensors.q.dim = tensors.k.dim = tensors.v.dim = readNumber(dims, "d");
+  if (const std::size_t second = dims.find_first_of("kv"); second != std::string_view::npos) {
+    tensors.valueInKey = dims[second] == 'k';
+    tensors.v.dim = readNumber(dims.substr(second + 1), "");
+  }
+  const std::vector<std::string_view> words = split(dtypes, '_');
+  spec::TensorType *const three[] = {&tensors.q, &tensors.k, &tensors.v};
+  for (std::size_t i = 0; i < std::size(three); ++i)
+    three[i]->dtype = spec::parseDType(words[std::min(i, words.size() - 1)]).value_or(three[i]->dtype);
+  return withoutOutput(tensors);
+}
+
+bool areOfOneShape(const spec::Tensors &a, const spec::Tensors &b) {
+  const auto isOfOne = [](const spec::TensorType &one, const spec::TensorType &other) {
+    return one.dim == other.dim && one.elementBytes() == other.elementBytes();
+  };
+  return isOfOne(a.q, b.q) && isOfOne(a.k, b.k) && isOfOne(a.v, b.v) && a.valueInKey == b.valueInKey;
+}
+
 } // namespace
 
 VariantSignature VariantSignature::of(const spec::Variant &variant) {
   return {variant.queryHeads,
           variant.kvHeads,
-          variant.headDim,
-          variant.dtype,
+          withoutOutput(variant.tensors),
           variant.cache.paged ? variant.cache.pageSize : 0,
           variant.cache.paged ? variant.cache.order : spec::PageOrder::Nhd,
           hooksOf(variant)};
@@ -84,24 +126,23 @@ std::string VariantSignature::text() const {
   const std::string pages =
       pageSize == 0 ? "contiguous"
                     : "p" + std::to_string(pageSize) + (order == spec::PageOrder::Nhd ? "nhd" : "hnd");
-  return "q" + std::to_string(queryHeads) + "-kv" + std::to_string(kvHeads) + "-d" + std::to_string(headDim) +
-         "-" + (dtype == spec::DType::BF16 ? "bf16" : "f16") + "-" + pages + "-" + hooks;
+  return "q" + std::to_string(queryHeads) + "-kv" + std::to_string(kvHeads) + "-" + dimsText(tensors) + "-" +
+         dtypesText(tensors) + "-" + pages + "-" + hooks;
 }
 
 std::optional<VariantSignature> VariantSignature::parse(std::string_view text) {
-  const std::vector<std::string_view> parts = split(text);
+  const std::vector<std::string_view> parts = split(text, '-');
   if (parts.size() != 6 || !isHooks(parts[5]))
     return std::nullopt;
   VariantSignature signature;
   signature.queryHeads = readNumber(parts[0], "q");
   signature.kvHeads = readNumber(parts[1], "kv");
-  signature.headDim = readNumber(parts[2], "d");
-  signature.dtype = parts[3] == "f16" ? spec::DType::F16 : spec::DType::BF16;
+  signature.tensors = readTensors(parts[2], parts[3]);
   signature.pageSize = readNumber(parts[4], "p");
   signature.order = parts[4].ends_with("hnd") ? spec::PageOrder::Hnd : spec::PageOrder::Nhd;
   signature.hooks = parts[5];
   // What was misread does not come back as it was.
-  if (signature.kvHeads < 1 || signature.queryHeads < 1 || signature.headDim < 1 ||
+  if (signature.kvHeads < 1 || signature.queryHeads < 1 || spec::faultOf(signature.tensors) ||
       signature.queryHeads % signature.kvHeads != 0 || signature.pageSize < 0 || signature.text() != text)
     return std::nullopt;
   return signature;
@@ -112,20 +153,19 @@ spec::Variant VariantSignature::variant() const {
   variant.name = "tuned";
   variant.queryHeads = queryHeads;
   variant.kvHeads = kvHeads;
-  variant.headDim = headDim;
-  variant.dtype = variant.outputDtype = dtype;
+  variant.tensors = tensors;
   variant.cache = {pageSize > 0, pageSize, order};
-  variant.scale = 1 / std::sqrt(static_cast<double>(headDim));
+  variant.scale = 1 / std::sqrt(static_cast<double>(tensors.k.dim));
   if (hooks == "sigmoid")
     variant.normalize = spec::Normalize::Sigmoid;
   return variant;
 }
 
 std::optional<double> distance(const VariantSignature &a, const VariantSignature &b) {
-  if (a.queryHeads != b.queryHeads || a.kvHeads != b.kvHeads || a.headDim != b.headDim)
+  if (a.queryHeads != b.queryHeads || a.kvHeads != b.kvHeads || !areOfOneShape(a.tensors, b.tensors))
     return std::nullopt;
   double sum = 0;
-  if (a.dtype != b.dtype) // both are 16 bits wide, and run at the same rate
+  if (a.tensors != b.tensors) // of the same width, they run at the same rate
     sum += 0.25;
   if (a.pageSize != b.pageSize)
     sum += 0.5;

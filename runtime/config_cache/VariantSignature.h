@@ -14,9 +14,8 @@ namespace deft::config_cache {
 struct VariantSignature {
   int queryHeads = 0;
   int kvHeads = 0;
-  int headDim = 0;
-  spec::DType dtype = spec::DType::BF16;
-  int pageSize = 0; ///< 0: contiguous
+  spec::Tensors tensors; ///< the output's is v's
+  int pageSize = 0;      ///< 0: contiguous
   spec::PageOrder order = spec::PageOrder::Nhd;
   /// "plain": softmax over the tree's mask; "sigmoid": the same with sigmoid; else a hash of the mask, the
   /// score and the bias.
@@ -26,17 +25,18 @@ struct VariantSignature {
 
   static VariantSignature of(const spec::Variant &variant);
 
-  /// "q32-kv8-d128-bf16-p16nhd-plain": the key in files.
+  /// "q32-kv8-d128-bf16-p16nhd-plain": the key in files. Where k and v have dims of their own, "d192v128", or
+  /// "d576k512" with V in K's memory; where q, k and v have dtypes of their own, "bf16_f16_f16".
   std::string text() const;
   static std::optional<VariantSignature> parse(std::string_view text);
 
-  kernels::KernelShape shape() const { return {queryHeads, kvHeads, headDim}; }
+  kernels::KernelShape shape() const { return {queryHeads, kvHeads, tensors}; }
   /// A variant with these facts, for default configs and plans; its hooks are plain.
   spec::Variant variant() const;
 };
 
-/// How far a config of one variant is from being one of the other; none where the shapes (heads, head dim)
-/// differ, because tiles do not carry over. On the scale of distance(TreeClass).
+/// How far a config of one variant is from being one of the other; none where the shapes (heads, dims,
+/// bytes of elements) differ, because tiles do not carry over. On the scale of distance(TreeClass).
 std::optional<double> distance(const VariantSignature &a, const VariantSignature &b);
 
 } // namespace deft::config_cache

@@ -19,14 +19,28 @@ struct ParamValue {
 /// As kernels on the host take it; an array slot points into `value`.
 abi::ParamSlot slotOf(const spec::Param &param, const ParamValue &value);
 
+/// Where the tokens of K and of V lie, each in its own elements. Where V is in K's memory both are K's.
+struct CacheLayouts {
+  abi::CacheLayout k{}, v{};
+};
+
+/// First element of a token's vector for one KV head, `location` counted in the page table.
+inline long long elementOf(const abi::CacheLayout &cache, const int *pageTable, int pageSize, int location,
+                           int kvHead) {
+  const long long inHead = kvHead * cache.headStride;
+  if (pageSize == 0)
+    return location * cache.tokenStride + inHead;
+  return pageTable[location / pageSize] * cache.pageStride + location % pageSize * cache.tokenStride + inHead;
+}
+
 /// What every backend reads, in host memory and in the layouts of templates/deft/abi.h. 16-bit values
-/// are the bit patterns of the variant's dtype.
+/// are the bit patterns of their tensor's dtype.
 struct Inputs {
   int queryCount = 0;
-  std::vector<std::uint16_t> q;   ///< [query, caller's index][query_heads][head_dim]
+  std::vector<std::uint16_t> q;   ///< [query, caller's index][query_heads][dim of q]
   AlignedVector<std::uint16_t> k; ///< the whole pool, `cache` says where a token lies
-  AlignedVector<std::uint16_t> v;
-  abi::CacheLayout cache{};
+  AlignedVector<std::uint16_t> v; ///< likewise; empty where V is in K's memory
+  CacheLayouts cache;
   std::vector<int> pageTable;     ///< physical page of each page of the table; empty when contiguous
   std::vector<ParamValue> params; ///< one for each of Variant::params, in their order
 
@@ -38,23 +52,26 @@ struct Inputs {
     return pageSize == 0 || pageTable[static_cast<std::size_t>(location / pageSize)] >= 0;
   }
 
-  /// First element of a token's K or V vector for one KV head, `location` counted in the page table.
-  long long elementOf(int location, int pageSize, int kvHead) const {
-    const long long inHead = kvHead * cache.headStride;
-    if (pageSize == 0)
-      return location * cache.tokenStride + inHead;
-    return pageTable[location / pageSize] * cache.pageStride + location % pageSize * cache.tokenStride +
-           inHead;
+  /// First element of a token's vector in k, and in values(), for one KV head.
+  long long keyAt(int location, int pageSize, int kvHead) const {
+    return elementOf(cache.k, pageTable.data(), pageSize, location, kvHead);
+  }
+  long long valueAt(int location, int pageSize, int kvHead) const {
+    return elementOf(cache.v, pageTable.data(), pageSize, location, kvHead);
+  }
+  /// Where V is.
+  const AlignedVector<std::uint16_t> &values(const spec::Variant &variant) const {
+    return variant.tensors.valueInKey ? k : v;
   }
 };
 
 /// Inputs that somebody else owns and keeps until the run has ended: what an executor reads.
 struct InputView {
   int queryCount = 0;
-  const std::uint16_t *q = nullptr; ///< [query, caller's index][query_heads][head_dim]
+  const std::uint16_t *q = nullptr; ///< [query, caller's index][query_heads][dim of q]
   const std::uint16_t *k = nullptr;
-  const std::uint16_t *v = nullptr;
-  abi::CacheLayout cache{};
+  const std::uint16_t *v = nullptr; ///< k, where V is in K's memory
+  CacheLayouts cache;
   int pageSize = 0;               ///< 0: contiguous
   const int *pageTable = nullptr; ///< of every page that a run names; unused when contiguous
   const abi::ParamSlot *params = nullptr;
@@ -62,29 +79,33 @@ struct InputView {
   /// `params` as Inputs::paramSlots gave them.
   static InputView of(const Inputs &inputs, const spec::Variant &variant,
                       const std::vector<abi::ParamSlot> &params) {
-    return {inputs.queryCount,       inputs.q.data(), inputs.k.data(),
-            inputs.v.data(),         inputs.cache,    variant.cache.paged ? variant.cache.pageSize : 0,
-            inputs.pageTable.data(), params.data()};
+    return {inputs.queryCount,
+            inputs.q.data(),
+            inputs.k.data(),
+            inputs.values(variant).data(),
+            inputs.cache,
+            variant.cache.paged ? variant.cache.pageSize : 0,
+            inputs.pageTable.data(),
+            params.data()};
   }
 
-  /// First element of a token's K or V vector for one KV head, `location` counted in the page table.
-  long long elementOf(int location, int kvHead) const {
-    const long long inHead = kvHead * cache.headStride;
-    if (pageSize == 0)
-      return location * cache.tokenStride + inHead;
-    return pageTable[location / pageSize] * cache.pageStride + location % pageSize * cache.tokenStride +
-           inHead;
+  /// First element of a token's vector in k, and in v, for one KV head.
+  long long keyAt(int location, int kvHead) const {
+    return elementOf(cache.k, pageTable, pageSize, location, kvHead);
+  }
+  long long valueAt(int location, int kvHead) const {
+    return elementOf(cache.v, pageTable, pageSize, location, kvHead);
   }
 };
 
 /// Where an executor writes; somebody else owns it.
 struct OutputView {
-  std::uint16_t *out = nullptr; ///< [query, caller's index][query_heads][head_dim], output dtype
+  std::uint16_t *out = nullptr; ///< [query, caller's index][query_heads][dim of out]
   float *lse = nullptr;         ///< [query, caller's index][query_heads]; null: not wanted
 };
 
 struct Outputs {
-  std::vector<std::uint16_t> out; ///< [query, caller's index][query_heads][head_dim], output dtype
+  std::vector<std::uint16_t> out; ///< [query, caller's index][query_heads][dim of out]
   std::vector<float> lse;         ///< [query, caller's index][query_heads]; filled for softmax `with lse`
 };
 

@@ -42,10 +42,8 @@ private:
   spec::DType dtype_;
 };
 
-} // namespace
-
-abi::CacheLayout cacheLayoutOf(const spec::Variant &variant) {
-  const long long dim = variant.headDim, heads = variant.kvHeads;
+abi::CacheLayout layoutOf(const spec::Variant &variant, const spec::TensorType &tensor) {
+  const long long dim = tensor.dim, heads = variant.kvHeads;
   if (!variant.cache.paged)
     return {0, heads * dim, dim};
   const long long page = variant.cache.pageSize;
@@ -54,35 +52,45 @@ abi::CacheLayout cacheLayoutOf(const spec::Variant &variant) {
   return {page * heads * dim, dim, page * dim};
 }
 
+} // namespace
+
+CacheLayouts cacheLayoutsOf(const spec::Variant &variant) {
+  const abi::CacheLayout k = layoutOf(variant, variant.tensors.k);
+  return {k, variant.tensors.valueInKey ? k : layoutOf(variant, variant.tensors.v)};
+}
+
 Inputs makeRandomInputs(const spec::Variant &variant, const tree::KvTree &tree,
                         const tree::CachePlacement &placement, std::vector<ParamValue> params,
                         std::uint64_t seed, int threads) {
   Inputs inputs;
   inputs.queryCount = static_cast<int>(tree.queries().size());
-  inputs.cache = cacheLayoutOf(variant);
+  inputs.cache = cacheLayoutsOf(variant);
   inputs.pageTable = placement.pageTable;
   inputs.params = std::move(params);
 
-  const Stream q(seed, 0, variant.dtype), k(seed, 1, variant.dtype), v(seed, 2, variant.dtype);
-  const std::size_t rowElements = static_cast<std::size_t>(variant.queryHeads) * variant.headDim;
+  const spec::Tensors &tensors = variant.tensors;
+  const Stream q(seed, 0, tensors.q.dtype), k(seed, 1, tensors.k.dtype), v(seed, 2, tensors.v.dtype);
+  const std::size_t rowElements = static_cast<std::size_t>(variant.queryHeads) * tensors.q.dim;
   inputs.q.resize(tree.queries().size() * rowElements);
   for (std::size_t i = 0; i < tree.queries().size(); ++i)
     q.fill(&inputs.q[i * rowElements], static_cast<int>(rowElements), i * rowElements);
 
-  const std::size_t poolElements =
-      static_cast<std::size_t>(placement.poolTokens()) * variant.kvHeads * variant.headDim;
-  inputs.k.assign(poolElements, kNaN);
-  inputs.v.assign(poolElements, kNaN);
+  const std::size_t poolRows = static_cast<std::size_t>(placement.poolTokens()) * variant.kvHeads;
+  inputs.k.assign(poolRows * tensors.k.dim, kNaN);
+  if (!tensors.valueInKey)
+    inputs.v.assign(poolRows * tensors.v.dim, kNaN);
 
   // A token's values are counted by its index over the nodes in their order.
-  const std::uint64_t tokenElements = static_cast<std::uint64_t>(variant.kvHeads) * variant.headDim;
   const auto fillTokens = [&](const tree::Node &node, std::uint64_t firstToken, int begin, int end) {
     for (int t = begin; t < end; ++t)
       for (int head = 0; head < variant.kvHeads; ++head) {
-        const long long at = inputs.elementOf(node.location + t, placement.pageSize, head);
-        const std::uint64_t index = (firstToken + t) * tokenElements + head * variant.headDim;
-        k.fill(&inputs.k[at], variant.headDim, index);
-        v.fill(&inputs.v[at], variant.headDim, index);
+        const int location = node.location + t;
+        const std::uint64_t row = (firstToken + t) * variant.kvHeads + head;
+        k.fill(&inputs.k[inputs.keyAt(location, placement.pageSize, head)], tensors.k.dim,
+               row * tensors.k.dim);
+        if (!tensors.valueInKey)
+          v.fill(&inputs.v[inputs.valueAt(location, placement.pageSize, head)], tensors.v.dim,
+                 row * tensors.v.dim);
       }
   };
   const auto fillShare = [&](int share, int shares) { // the same part of every node

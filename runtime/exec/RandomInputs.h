@@ -7,7 +7,7 @@
 
 namespace deft::exec {
 
-/// Seeded q, k and v of about unit normal distribution, in the variant's dtype, for a tree that lies in
+/// Seeded q, k and v of about unit normal distribution, each in its dtype, for a tree that lies in
 /// `placement`. A token's values follow from the seed, its node and its place in the node alone: another
 /// placement or page size moves them and changes nothing else. Slots that belong to no token hold NaN,
 /// so that a kernel which reads them shows it. Any number of threads gives the same values.
@@ -15,8 +15,8 @@ Inputs makeRandomInputs(const spec::Variant &variant, const tree::KvTree &tree,
                         const tree::CachePlacement &placement, std::vector<ParamValue> params,
                         std::uint64_t seed, int threads = 1);
 
-/// Strides of the variant's cache layout, in elements.
-abi::CacheLayout cacheLayoutOf(const spec::Variant &variant);
+/// Strides of the variant's cache, in elements: tokens, or pages, packed without gaps.
+CacheLayouts cacheLayoutsOf(const spec::Variant &variant);
 
 /// Page size as the kernels count it: 0 when contiguous.
 inline int pageSizeOf(const spec::Variant &variant) {

@@ -46,7 +46,7 @@ Result<Kernel> compileKernel(CubinCache *cache, const nvrtc::Nvrtc &nvrtc, const
 Result<KernelSet> compileKernels(CubinCache *cache, const nvrtc::Nvrtc &nvrtc,
                                  const codegen::cuda::VariantSource &source, const config::Config &config,
                                  const target::Target &target, const nvrtc::CompileOptions &options) {
-  const kernels::KernelShape shape{source.queryHeads, source.kvHeads, source.headDim};
+  const kernels::KernelShape shape = source.shape();
   if (Result<void> legal = kernels::checkConfig(shape, config, &target); !legal)
     return legal.error();
 
@@ -71,7 +71,7 @@ Result<KernelSet> compileKernels(CubinCache *cache, const nvrtc::Nvrtc &nvrtc,
     if (!kernel)
       return std::move(kernel).error(); // the other futures wait in their destructors
     kernel->threads = 32 * config.phases[i].warps;
-    kernel->smemBytes = kernels::smemBytes(source.headDim, config.phases[i]);
+    kernel->smemBytes = kernels::smemBytes(shape, config.phases[i]);
     set.attend.push_back(std::move(*kernel));
   }
   Result<Kernel> merged = merge.get();

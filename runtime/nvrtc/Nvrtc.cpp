@@ -38,6 +38,18 @@ void addFilesIn(const std::string &folder, std::vector<std::string> &paths) {
     }
 }
 
+/// The folder, if there is one, in which this code's own package lies beside others of Python: three above
+/// the library or program, as site-packages/deft/lib/libdeft.so has it.
+std::string packagesFolder() {
+  Dl_info self{};
+  if (!::dladdr(reinterpret_cast<const void *>(&packagesFolder), &self) || !self.dli_fname)
+    return {};
+  std::error_code ignored;
+  const fs::path file = fs::canonical(self.dli_fname, ignored);
+  const fs::path package = file.parent_path().parent_path();
+  return package.filename() == "deft" ? package.parent_path().string() : std::string();
+}
+
 } // namespace
 
 /// NVRTC's C interface, declared by hand so that building needs no toolkit. 0 is success.
@@ -107,6 +119,8 @@ std::vector<std::string> searchPaths(const SearchOptions &options) {
   }
   if (*DEFT_NVRTC_DIR)
     addFilesIn(DEFT_NVRTC_DIR, paths);
+  if (const std::string folder = packagesFolder(); !folder.empty())
+    addFilesIn(folder, paths);
   for (const char *name : kFileNames)
     paths.push_back(name); // bare: the loader looks it up
   for (const char *variable : {"CUDA_HOME", "CUDA_PATH"})

@@ -1,5 +1,7 @@
 #include "runtime/plan/Auto.h"
 
+#include "runtime/plan/Slope.h"
+
 #include <algorithm>
 #include <bit>
 #include <cmath>
@@ -33,7 +35,9 @@ std::uint64_t classOf(const TreeView &view, const VariantFacts &facts, const con
   hash.addSize(static_cast<double>(view.readTokens));
   hash.addSize(static_cast<double>(view.pathTokens));
   hash.add(view.isClipped ? 1 : 0);
-  for (int fact : {facts.ratio, facts.kvHeads, facts.headDim, facts.elementBytes, blocks, config.chunkTokens})
+  const spec::Tensors &tensors = facts.tensors;
+  for (int fact : {facts.ratio, facts.kvHeads, tensors.cacheBytes(), tensors.pairFlops(),
+                   tensors.q.rowBytes(), tensors.out.rowBytes(), blocks, config.chunkTokens})
     hash.add(fact);
   for (const config::PhaseConfig &phase : config.phases)
     for (int number : {phase.rowsAbove, static_cast<int>(phase.family), phase.tileQ, phase.tileKv})
@@ -51,9 +55,8 @@ std::uint64_t classOf(const TreeView &view, const VariantFacts &facts, const con
 ViewCounts countsOf(const TreeView &view, int queriesPerTile) {
   ViewCounts counts;
   for (const Segment &segment : view.segments) {
-    const std::int64_t queries = segment.queryEnd - segment.queryBegin;
     counts.readTokens += segment.tokens;
-    counts.pathTokens += queries * segment.tokens;
+    counts.pathTokens += pairsOf(segment);
   }
   counts.queries = view.queryCount();
   for (const Place &place : view.places) {

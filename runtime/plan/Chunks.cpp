@@ -37,8 +37,8 @@ int chooseChunkTokens(std::span<const Tile> tiles, const VariantFacts &facts, in
   // A block's fair share of all tokens, and fractions of it: smaller chunks even out the last wave but
   // start more items.
   const double share = total * facts.kvHeads / machine;
-  const double partialTokens =
-      2.0 * (facts.headDim + 1) * facts.ratio * facts.kvHeads * kTokensPerPartialValue; // of one query
+  const double partialTokens = 2.0 * (facts.tensors.out.dim + 1) * facts.ratio * facts.kvHeads *
+                               kTokensPerPartialValue; // of one query
   const auto costOf = [&](double items, double partials, int chunk) {
     const double waves = std::ceil(items * facts.kvHeads / machine);
     // Units of one length run in waves. Of many lengths, heaviest first, the short ones fill the gaps; what

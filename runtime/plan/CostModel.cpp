@@ -1,5 +1,7 @@
 #include "runtime/plan/CostModel.h"
 
+#include "runtime/plan/Slope.h"
+
 #include <algorithm>
 
 namespace deft::plan {
@@ -20,11 +22,11 @@ void CostModel::set(const VariantFacts &facts, const config::Config &config,
   kvHeads_ = facts.kvHeads;
   blocks_ = std::max(blocks, 1);
   share_ = kvHeads_ / blocks_;
-  tokenBytes_ = 2.0 * facts.kvHeads * facts.headDim * facts.elementBytes;
+  tokenBytes_ = static_cast<double>(facts.kvHeads) * facts.tensors.cacheBytes();
   const double heads = static_cast<double>(facts.ratio) * facts.kvHeads;
   slotBytes_ = 2.0 * heads * static_cast<double>(partialRowBytes(facts));
-  outputBytes_ = 2.0 * heads * facts.headDim * facts.elementBytes;
-  pairGflop_ = 4e-9 * facts.headDim;
+  outputBytes_ = heads * (facts.tensors.q.rowBytes() + facts.tensors.out.rowBytes());
+  pairGflop_ = 1e-9 * facts.tensors.pairFlops();
 
   steps_.resize(static_cast<std::size_t>(queriesPerTile_) + 1);
   for (int queries = 1; queries <= queriesPerTile_; ++queries) {
@@ -59,7 +61,7 @@ int CostModel::stepsOf(const Plan &plan, const abi::Item &item, const Step &step
     int first = 0, second = 0;
     for (int r = item.runBegin; r < item.runBegin + item.runCount; ++r) {
       const abi::Run &run = plan.runs[static_cast<std::size_t>(r)];
-      first += run.queryBegin < step.firstGroup ? run.tokens : 0;
+      first += run.queryBegin < step.firstGroup ? tokensSeen(run, step.firstGroup - 1) : 0;
       second += run.queryEnd > step.secondGroup ? run.tokens : 0;
     }
     tokens = std::max(first, second);
@@ -78,7 +80,7 @@ double CostModel::maskedTokens(const Plan &plan, const abi::Item &item) const {
     return 0;
   for (int r = item.runBegin; r < item.runBegin + item.runCount; ++r) {
     const abi::Run &run = plan.runs[static_cast<std::size_t>(r)];
-    if (run.queryEnd - run.queryBegin == item.queryCount)
+    if (run.queryEnd - run.queryBegin == item.queryCount && run.slope == 0)
       return 0;
   }
   return item.tokens;
@@ -103,7 +105,7 @@ PlanCost CostModel::estimate(const Plan &plan) const {
     for (std::int64_t unit = 0; unit < phase.itemCount * heads; unit += blocks_)
       total.fullestUs += unitUs(plan, plan.items[static_cast<std::size_t>(phase.itemBegin + unit / heads)]);
   for (const abi::Run &run : plan.runs)
-    pairs += static_cast<double>(run.tokens) * (run.queryEnd - run.queryBegin);
+    pairs += static_cast<double>(pairsOf(run));
   total.units = static_cast<std::int64_t>(units * kvHeads_);
   total.usefulGflop = pairs * ratio_ * pairGflop_ * kvHeads_;
   total.cacheBytes = static_cast<double>(plan.readTokens) * tokenBytes_;

@@ -1,21 +1,23 @@
 #include "runtime/plan/Coverage.h"
 
+#include "runtime/plan/Slope.h"
+
 namespace deft::plan {
 
 namespace {
 
-/// Tokens times readers, over runs or segments.
-template <class Stretches> std::int64_t pairsOf(const Stretches &stretches) {
+/// Of all runs or segments.
+template <class Stretches> std::int64_t allPairsOf(const Stretches &stretches) {
   std::int64_t pairs = 0;
   for (const auto &stretch : stretches)
-    pairs += std::int64_t{stretch.tokens} * (stretch.queryEnd - stretch.queryBegin);
+    pairs += pairsOf(stretch);
   return pairs;
 }
 
 } // namespace
 
 bool coversAll(const Plan &plan, const TreeView &view) {
-  return pairsOf(plan.runs) >= pairsOf(view.segments);
+  return allPairsOf(plan.runs) >= allPairsOf(view.segments);
 }
 
 } // namespace deft::plan

@@ -15,11 +15,12 @@ constexpr int kWarpRows = 16, kTileTokens = 64, kDealtWarps = 4, kGroupTokens = 
 /// Of an item some of which is dealt: kernels multiply such numbers.
 constexpr int kMostDealtTiles = 1 << 14;
 
-/// The warp whose rows alone see the run; -1: there are several.
+/// The warp whose rows alone see the run; -1: there are several, or it has a slope, and parts of it might be
+/// one warp's.
 inline int ownerOf(const abi::Run &run, int ratio) {
   const auto warpOf = [](int row) { return static_cast<int>(static_cast<unsigned>(row) / kWarpRows); };
   const int first = warpOf(run.queryBegin * ratio);
-  return first == warpOf(run.queryEnd * ratio - 1) ? first : -1;
+  return int{first == warpOf(run.queryEnd * ratio - 1)} & int{run.slope == 0} ? first : -1;
 }
 
 /// Whether some of the warps have none of an item's rows.

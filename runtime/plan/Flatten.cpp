@@ -1,4 +1,5 @@
 #include "runtime/plan/Partitions.h"
+#include "runtime/plan/Slope.h"
 
 #include <algorithm>
 
@@ -17,8 +18,7 @@ void makeFlattenTiles(const TreeView &view, int queriesPerTile, int chunkTokens,
       Segment part = segment;
       part.tokens = std::min(segment.tokens, room);
       chunk.push_back(part);
-      segment.begin += part.tokens;
-      segment.tokens -= part.tokens;
+      dropFirst(segment, part.tokens);
       room -= part.tokens;
       if (room == 0) {
         scratch.tiler.tile(chunk, queriesPerTile, list, like);

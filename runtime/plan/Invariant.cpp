@@ -1,5 +1,6 @@
 #include "runtime/plan/Partitions.h"
 #include "runtime/plan/Reach.h"
+#include "runtime/plan/Slope.h"
 
 namespace deft::plan {
 
@@ -35,18 +36,28 @@ void makeInvariantTiles(const TreeView &view, const Reach &reach, int queriesPer
   for (int p = 0; p < view.placeCount(); ++p) {
     const Place &place = view.places[static_cast<std::size_t>(p)];
     int whole = 0; // tokens of the node before the chunk at hand
-    for (int s = place.segmentBegin; s < place.segmentEnd; ++s) {
-      const Segment &segment = view.segments[static_cast<std::size_t>(s)];
+    const auto cut = [&](const Segment &segment, int nextBegin) {
       const int end = segment.begin + segment.tokens;
       // Full chunks that end in this segment: everyone from its first reader on sees them to their end.
       for (; end - whole >= chunkTokens; whole += chunkTokens)
         add({p, whole, chunkTokens, segment.queryBegin, segment.queryEnd});
-      if (end == whole)
-        continue;
+      if (end == whole || nextBegin == segment.queryBegin) // nobody ends before a causal stretch
+        return;
       // Those who end here share the rest of their last chunk with nobody else.
+      add({p, whole, end - whole, segment.queryBegin, nextBegin});
+    };
+    for (int s = place.segmentBegin; s < place.segmentEnd; ++s) {
+      const Segment &segment = view.segments[static_cast<std::size_t>(s)];
       const bool isLast = s + 1 == place.segmentEnd;
-      add({p, whole, end - whole, segment.queryBegin,
-           isLast ? segment.queryEnd : view.segments[static_cast<std::size_t>(s) + 1].queryBegin});
+      const int nextBegin =
+          isLast ? segment.queryEnd : view.segments[static_cast<std::size_t>(s) + 1].queryBegin;
+      // Who is in a tile with the other queries of a causal stretch depends on how many there are: each of
+      // their tokens ends a tile of its own.
+      Segment rest = segment;
+      for (; rest.slope != 0 && rest.tokens > 1; dropFirst(rest, 1))
+        cut({p, rest.begin, 1, rest.queryBegin, rest.queryEnd}, rest.queryBegin + 1);
+      rest.slope = 0;
+      cut(rest, nextBegin);
     }
   }
 }

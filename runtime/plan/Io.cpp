@@ -16,8 +16,7 @@ IoBytes &IoBytes::operator+=(const IoBytes &other) {
 }
 
 IoBytes io(const Plan &plan, const VariantFacts &facts) {
-  const std::int64_t rowBytes = std::int64_t{facts.headDim} * facts.elementBytes;
-  const std::int64_t tokenBytes = 2 * facts.kvHeads * rowBytes;
+  const std::int64_t tokenBytes = std::int64_t{facts.kvHeads} * facts.tensors.cacheBytes();
   const std::int64_t heads = std::int64_t{facts.ratio} * facts.kvHeads;
   constexpr std::int64_t kMaskBytes = 2 * sizeof(int); // queryBegin and queryEnd
   std::int64_t tokens = 0, queries = 0;
@@ -31,8 +30,8 @@ IoBytes io(const Plan &plan, const VariantFacts &facts) {
   IoBytes bytes;
   bytes.cache = tokens * tokenBytes;
   bytes.cacheOnce = plan.readTokens * tokenBytes;
-  bytes.queries = queries * heads * rowBytes;
-  bytes.outputs = plan.queryCount() * heads * rowBytes;
+  bytes.queries = queries * heads * facts.tensors.q.rowBytes();
+  bytes.outputs = plan.queryCount() * heads * facts.tensors.out.rowBytes();
   // A slot is written by its item, and read by the merge where the map names it.
   bytes.partials =
       (plan.partialSlots + static_cast<std::int64_t>(plan.mergeSlot.size())) * heads * partialRowBytes(facts);

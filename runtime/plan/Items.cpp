@@ -1,6 +1,7 @@
 #include "runtime/plan/Items.h"
 
 #include <algorithm>
+#include <cstring>
 #include <string>
 
 namespace deft::plan {
@@ -9,6 +10,14 @@ namespace {
 
 int divideUp(int a, int b) { return (a - 1) / b + 1; }
 int roundUp(int a, int step) { return divideUp(a, step) * step; }
+
+/// Without a branch for each.
+template <int kCount> bool areZero(const int *values) {
+  int any = 0;
+  for (int i = 0; i < kCount; ++i)
+    any |= values[i];
+  return any == 0;
+}
 
 /// Makes room for so many values: the size goes ahead of what is used, so that appending is a store.
 template <typename Values> void growTo(Values &values, std::size_t needed) {
@@ -54,7 +63,8 @@ struct ItemCutter::Cursor {
     const int location = place.location + segment.begin;
     tableTokens = std::max(tableTokens, location + segment.tokens);
     const int position = place.position + place.hidden + segment.begin;
-    runs[run] = {begin, segment.tokens, location, position, place.depth, queryBegin, queryEnd, 0};
+    runs[run] = {begin,      segment.tokens, location,      position, place.depth,
+                 queryBegin, queryEnd,       segment.slope, 0};
     noteTail(segment, run++);
   }
   void noteTail(const Segment &segment, int index) {
@@ -146,6 +156,7 @@ const Tile *ItemCutter::takePaths(const Tile *tile, const Tile *end, int limit, 
                         place->depth,
                         0,
                         count,
+                        0,
                         0};
         at.tableTokens = std::max(at.tableTokens, place->location + tokens);
       }
@@ -217,6 +228,7 @@ void ItemCutter::cutTile(const Tile &tile, const Segment *runs, int chunk, Curso
       part.tokens = std::min(end - part.begin, chunk - itemTokens);
       at.addRun(part, itemTokens, part.queryBegin - queryBegin, part.queryEnd - queryBegin);
       part.begin += part.tokens;
+      part.queryBegin += part.slope * part.tokens;
       itemTokens += part.tokens;
       left -= part.tokens;
       if (itemTokens < chunk && left > 0)
@@ -277,7 +289,14 @@ support::Result<void> ItemCutter::giveSlots(bool mayWriteOutput, Plan &plan) {
   char *const isWritten = isWritten_.data();
   // From the ends of intervals to a count for each query.
   int reads = 0, before = 0;
+  constexpr int kAtOnce = 16; // of wide items, most queries read the one that the query before them reads
   for (int i = 0; i < queries; ++i) {
+    if (reads == 1 && i % kAtOnce == 0 && i + kAtOnce <= queries && areZero<kAtOnce>(partials + i)) {
+      std::fill_n(unfinished + i, kAtOnce, before);
+      std::fill_n(partials + i, kAtOnce, 1);
+      i += kAtOnce - 1;
+      continue;
+    }
     unfinished[i] = before;
     partials[i] = reads += partials[i];
     before += reads != 1;
@@ -311,7 +330,7 @@ support::Result<void> ItemCutter::giveSlots(bool mayWriteOutput, Plan &plan) {
 }
 
 void ItemCutter::makeMergeMap(Plan &plan) {
-  if (std::find(isWritten_.begin(), isWritten_.end(), 0) == isWritten_.end()) { // most plans
+  if (isWritten_.empty() || std::memchr(isWritten_.data(), 0, isWritten_.size()) == nullptr) { // most plans
     plan.mergeQuery.clear();
     plan.mergeBegin.assign(1, 0);
     plan.mergeSlot.clear();

@@ -3,6 +3,7 @@
 #include "compiler/config/ConfigJson.h"
 #include "compiler/kernels/Legality.h"
 #include "runtime/plan/Coverage.h"
+#include "runtime/plan/Slope.h"
 #include "runtime/plan/WindowStarts.h"
 
 #include <algorithm>
@@ -345,7 +346,7 @@ PlanSummary summarize(const Plan &plan, const VariantFacts &facts) {
     summary.itemTokens += item.tokens;
   }
   for (const abi::Run &run : plan.runs)
-    summary.rowTokens += static_cast<long long>(run.tokens) * (run.queryEnd - run.queryBegin) * facts.ratio;
+    summary.rowTokens += pairsOf(run) * facts.ratio;
   return summary;
 }
 

@@ -164,6 +164,17 @@ int Reach::lowest(int qPos) const {
   return static_cast<int>(least);
 }
 
+Reach Reach::widened(int below, int above) const {
+  Reach wide = *this;
+  for (Interval &interval : wide.intervals_) {
+    for (Edge &edge : interval.from)
+      edge = edge.moved(-std::int64_t{below});
+    for (Edge &edge : interval.until)
+      edge = edge.moved(above);
+  }
+  return wide;
+}
+
 int Reach::firstFrom(int qPos, int position) const {
   if (isAll_)
     return position <= qPos ? position : kNowhere;

@@ -40,6 +40,10 @@ public:
     return of(spec::visibleBounds(variant), defaultRanges(variant));
   }
 
+  /// What a query can see whose q_pos is known to be less by at most `below` or more by at most `above` than
+  /// the one that is asked.
+  Reach widened(int below, int above) const;
+
   bool isAll() const { return isAll_; }
   /// The first position from `position` on that a query at q_pos can see, or kNowhere.
   int firstFrom(int qPos, int position) const;
@@ -65,6 +69,12 @@ private:
 
     std::int64_t at(std::int64_t qPos) const {
       return perQPos * qPos + offset + (roundedPerQPos * qPos + roundedOffset) / step * step;
+    }
+    Edge moved(std::int64_t byQPos) const {
+      Edge edge = *this;
+      edge.offset += perQPos * byQPos;
+      edge.roundedOffset += roundedPerQPos * byQPos;
+      return edge;
     }
     bool isRising() const { return perQPos > 0 || roundedPerQPos > 0; }
     /// As an end: no token of a path comes behind the query's own position.

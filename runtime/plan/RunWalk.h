@@ -32,6 +32,7 @@ private:
       left_ -= tokens;
       location_ += tokens;
       position_ += tokens;
+      queryBegin_ += run_->slope * tokens;
     }
     return end;
   }
@@ -41,7 +42,8 @@ private:
       part_->tokens += tokens;
     } else {
       part_ = to++;
-      *part_ = {begin, tokens, location_, position_, run_->depth, run_->queryBegin, run_->queryEnd, 0};
+      *part_ = {begin,       tokens,         location_,   position_, run_->depth,
+                queryBegin_, run_->queryEnd, run_->slope, 0};
     }
   }
 
@@ -54,12 +56,14 @@ private:
     left_ = run_->tokens;
     location_ = run_->location;
     position_ = run_->position;
+    queryBegin_ = run_->queryBegin;
   }
 
   const abi::Run *runs_, *run_ = nullptr;
-  const int *next_, *end_;                     ///< which of the runs are left
-  int left_ = 0, location_ = 0, position_ = 0; ///< of `run_`, what has not been given
-  abi::Run *part_ = nullptr;                   ///< that has the last of its tokens
+  const int *next_, *end_; ///< which of the runs are left
+  // Of `run_`, what has not been given:
+  int left_ = 0, location_ = 0, position_ = 0, queryBegin_ = 0;
+  abi::Run *part_ = nullptr; ///< that has the last of its tokens
 };
 
 } // namespace deft::plan

@@ -60,6 +60,7 @@ private:
     to_->location = run.location + part.begin;
     to_->position = run.position + part.begin;
     std::memcpy(&to_->depth, &run.depth, sizeof(abi::Run) - offsetof(abi::Run, depth)); // in one piece
+    to_->queryBegin += run.slope * part.begin;
     tokens_ += tokens;
     to_ += tokens > 0;
   }

@@ -1,5 +1,7 @@
 #include "runtime/plan/Tiles.h"
 
+#include "runtime/plan/Slope.h"
+
 #include <algorithm>
 
 namespace deft::plan {
@@ -12,17 +14,20 @@ class TileRuns {
 public:
   explicit TileRuns(Segment *to) : first_(to), to_(to) {}
 
+  /// Of a segment with a slope none of whose tokens any of these queries sees before `queryBegin` does.
   void add(const Segment &segment, int queryBegin, int queryEnd) {
-    tokens_ += segment.tokens;
+    const int tokens = segment.slope == 0 ? segment.tokens : std::min(segment.tokens, queryEnd - queryBegin);
+    const int slope = tokens > 1 ? segment.slope : 0;
+    tokens_ += tokens;
     if (to_ != first_ && to_[-1].place == segment.place) {
       Segment &last = to_[-1];
       if (last.begin + last.tokens == segment.begin && last.queryBegin == queryBegin &&
-          last.queryEnd == queryEnd) {
-        last.tokens += segment.tokens;
+          last.queryEnd == queryEnd && last.slope == 0 && slope == 0) {
+        last.tokens += tokens;
         return;
       }
     }
-    *to_++ = {segment.place, segment.begin, segment.tokens, queryBegin, queryEnd};
+    *to_++ = {segment.place, segment.begin, tokens, queryBegin, queryEnd, slope};
   }
   int count() const { return static_cast<int>(to_ - first_); }
   int tokens() const { return tokens_; }
@@ -42,7 +47,7 @@ void TileList::clear() {
 
 void RowTiler::tile(std::span<const Segment> segments, std::span<const int> bounds, TileList &list,
                     const Tile &like) {
-  open_.resize(std::max(open_.size(), segments.size()));
+  open_.resize(std::max(open_.size(), segments.size() + 1));
   Segment *const open = open_.data();
   std::size_t openCount = 0;
   const Segment *next = segments.data(), *const segmentEnd = next + segments.size();
@@ -52,7 +57,7 @@ void RowTiler::tile(std::span<const Segment> segments, std::span<const int> boun
     std::size_t kept = 0;
     // To the tiles that follow, segments of one node that are open now differ no longer, unless some of them
     // end for other queries: they become one.
-    const auto keep = [&](const Segment &segment) {
+    const auto keepFlat = [&](const Segment &segment) {
       if (kept > 0 && open[kept - 1].place == segment.place &&
           open[kept - 1].begin + open[kept - 1].tokens == segment.begin &&
           open[kept - 1].queryEnd == segment.queryEnd)
@@ -60,10 +65,24 @@ void RowTiler::tile(std::span<const Segment> segments, std::span<const int> boun
       else
         open[kept++] = segment;
     };
+    // What all that follow see of a slope is none to them. The rest, which there is of one segment at most,
+    // for the next query's own token is in it, is the last that is open.
+    const auto keep = [&](const Segment &segment) {
+      if (segment.slope == 0)
+        return keepFlat(segment);
+      Segment seen = segment, rest = segment;
+      seen.tokens = std::min(segment.tokens, end - segment.queryBegin);
+      seen.slope = 0;
+      keepFlat(seen);
+      if (seen.tokens == segment.tokens)
+        return;
+      dropFirst(rest, seen.tokens);
+      open[kept++] = rest;
+    };
     // What is open has readers before these queries and among them, what begins among them has none before.
     for (std::size_t i = 0; i < openCount; ++i) {
       const Segment segment = open[i];
-      runs.add(segment, begin, std::min(segment.queryEnd, end));
+      runs.add(segment, begin, std::min(segment.queryEnd, end)); // a slope begins here
       if (segment.queryEnd > end)
         keep(segment);
     }

@@ -1,6 +1,10 @@
 #include "runtime/plan/TreeView.h"
 
+#include "runtime/plan/Segments.h"
+#include "runtime/plan/Slope.h"
+
 #include <algorithm>
+#include <array>
 #include <cstddef>
 #include <cstring>
 #include <numeric>
@@ -29,8 +33,56 @@ void TreeView::build(const tree::KvTree &tree) {
   segments.resize(places.size() + callerIndex.size());
   leaves.resize(places.size());
   walkTree(tree);
-  pathTokens = std::accumulate(queryPos.begin(), queryPos.end(), std::int64_t{queryCount()});
+  if (segments.size() < queryPos.size()) { // of causal stretches, there are many queries
+    pathTokens = 0;
+    for (const Segment &segment : segments)
+      pathTokens += pairsOf(segment);
+  } else {
+    pathTokens = std::accumulate(queryPos.begin(), queryPos.end(), std::int64_t{queryCount()});
+  }
 }
+
+namespace {
+
+/// Whether a query ends one token before another one of its node does.
+bool isJustBefore(const tree::KvTree &tree, const tree::Query &query, const tree::Query &other) {
+  return query.position >= 0 && query.position + 1 == tree.seenTokens(other);
+}
+
+/// A query as one number.
+std::uint64_t wordOf(const tree::Query &query) {
+  std::uint64_t word;
+  static_assert(sizeof word == sizeof query);
+  std::memcpy(&word, &query, sizeof word);
+  return word;
+}
+
+/// The first of the queries before `last`, and with it, each of which ends one token before the next.
+int beginOfCausal(const tree::KvTree &tree, int last) {
+  const tree::Query *const queries = tree.queries().data();
+  const int node = queries[last].node;
+  if (last == 0 || queries[last - 1].node != node || !isJustBefore(tree, queries[last - 1], queries[last]))
+    return last;
+  int begin = last - 1;
+  constexpr int kAtOnce = 16; // without a branch for each
+  const std::uint64_t next = wordOf({0, 1});
+  for (; begin >= kAtOnce && queries[begin].position >= kAtOnce; begin -= kAtOnce) {
+    std::uint64_t differ = 0;
+    const std::uint64_t expected = wordOf({node, queries[begin].position - kAtOnce});
+    std::array<std::uint64_t, kAtOnce> words;
+    std::memcpy(words.data(), queries + (begin - kAtOnce), sizeof words);
+    for (int i = 0; i < kAtOnce; ++i)
+      differ |= words[static_cast<std::size_t>(i)] ^ (expected + static_cast<std::uint64_t>(i) * next);
+    if (differ != 0)
+      break;
+  }
+  while (begin > 0 && queries[begin].position > 0 && queries[begin - 1].node == node &&
+         queries[begin - 1].position == queries[begin].position - 1)
+    --begin;
+  return begin;
+}
+
+} // namespace
 
 void TreeView::chainQueries(const tree::KvTree &tree) {
   firstQuery_.assign(tree.nodes().size(), -1);
@@ -38,8 +90,14 @@ void TreeView::chainQueries(const tree::KvTree &tree) {
   const tree::Query *const queries = tree.queries().data();
   int *const first = firstQuery_.data();
   Link *const links = links_.data();
-  for (int q = static_cast<int>(tree.queries().size()) - 1; q >= 0; --q)
-    links[q] = {queries[q].position, std::exchange(first[queries[q].node], q)};
+  for (int last = static_cast<int>(tree.queries().size()) - 1; last >= 0;) {
+    int begin = last;
+    const int node = queries[last].node;
+    if (last > 0 && queries[last - 1].node == node) [[unlikely]]
+      begin = beginOfCausal(tree, last);
+    links[begin] = {queries[begin].position, std::exchange(first[node], begin), last - begin + 1};
+    last = begin - 1;
+  }
 }
 
 /// One way through the tree does it all: a node's own queries and segments follow those of the nodes before
@@ -83,7 +141,7 @@ void TreeView::walkTree(const tree::KvTree &tree) {
       if (tokens > 0 && (firstOwn >= 0 || child >= 0))
         allSegments[at.segment++] = {index, 0, tokens, ownBegin, at.query};
     } else {
-      at = addPartial(place, index, firstOwn, {ownBegin, at.segment, before});
+      at = addPartial(tree, place, index, firstOwn, {ownBegin, at.segment, before});
       // What no own query ends before is seen by the queries below, if there are any.
       if (const int seen = at.common - facts.position; child >= 0 && seen < tokens)
         allSegments[at.segment++] = {index, seen, tokens - seen, at.query, at.query};
@@ -102,8 +160,8 @@ void TreeView::walkTree(const tree::KvTree &tree) {
     place.subtreeEnd = count;
     place.readersEnd = at.query;
     if (firstOwn >= 0) {
-      allLeaves[leaf] =
-          seeAll ? Plan::Leaf{node, tokens, tokens, ownBegin, at.query, tokens > 0 ? 1 : 0} : leafOf(place);
+      allLeaves[leaf] = seeAll ? Plan::Leaf{node, tokens, tokens, ownBegin, at.query, tokens > 0 ? 1 : 0}
+                               : leafOf(tree, place, at.segment);
       place.leaf = leaf++;
     }
     // Up from the leaf, closing what ends with it, to the next node that has a sibling left.
@@ -121,23 +179,22 @@ void TreeView::walkTree(const tree::KvTree &tree) {
 
 /// A node's own queries, some of which may not see all of it, and the segments that end where one of them
 /// does; those of a node with children get their last reader when that is closed.
-[[gnu::noinline]] TreeView::Cursor TreeView::addPartial(const Place &place, int index, int firstQuery,
-                                                        Cursor at) {
+[[gnu::noinline]] TreeView::Cursor TreeView::addPartial(const tree::KvTree &tree, const Place &place,
+                                                        int index, int firstQuery, Cursor at) {
+  if (const Link &only = links_[firstQuery]; only.next < 0 && only.count >= kLeastCausal && only.position > 0)
+    return addCausal(place, index, firstQuery, at);
   sorted_.clear();
-  for (int q = firstQuery; q >= 0; q = links_[q].next) {
-    const int position = links_[q].position;
-    sorted_.emplace_back(place.position + (position == tree::Query::kWhole ? place.tokens : position), q);
-  }
+  for (int first = firstQuery; first >= 0; first = links_[first].next)
+    for (int q = first; q < first + links_[first].count; ++q)
+      sorted_.emplace_back(tree.pathTokens(tree.queries()[q]), q);
   // By (tokens seen, caller's index). The pairs differ, so the order needs no stable sort, which allocates.
   if (!std::is_sorted(sorted_.begin(), sorted_.end()))
     std::sort(sorted_.begin(), sorted_.end());
-  const int ownEnd = at.query + static_cast<int>(sorted_.size());
-  int done = place.position;
+  const int count = static_cast<int>(sorted_.size());
+  cutWhereQueriesEnd(
+      index, at.query, count, at.query + count, [&](int i) { return sorted_[i].first - place.position; },
+      [&](const Segment &segment) { segments[at.segment++] = segment; });
   for (const auto &[path, q] : sorted_) {
-    if (path > done) {
-      segments[at.segment++] = {index, done - place.position, path - done, at.query, ownEnd};
-      done = path;
-    }
     callerIndex[at.query] = q;
     queryPos[at.query] = path - 1;
     shared[at.query++] = std::exchange(at.common, path);
@@ -145,13 +202,34 @@ void TreeView::walkTree(const tree::KvTree &tree) {
   return at;
 }
 
-/// Whether and for whom a leaf may grow in place: all that see its last token must see the next one, too.
-Plan::Leaf TreeView::leafOf(const Place &place) const {
+/// The same where a node has no other queries than some that end at consecutive tokens: of a prompt, there
+/// may be many.
+TreeView::Cursor TreeView::addCausal(const Place &place, int index, int firstQuery, Cursor at) {
+  const Link &link = links_[firstQuery];
+  const int begin = at.query, end = begin + link.count, before = link.position - 1;
+  if (before > 0)
+    segments[at.segment++] = {index, 0, before, begin, end};
+  segments[at.segment++] = {index, before, link.count, begin, end, 1};
+  const int path = place.position + link.position; // of the first one
+  std::iota(callerIndex.data() + begin, callerIndex.data() + end, firstQuery);
+  std::iota(queryPos.data() + begin, queryPos.data() + end, path - 1);
+  shared[begin] = at.common;
+  std::iota(shared.data() + begin + 1, shared.data() + end, path);
+  at.query = end;
+  at.common = path + link.count - 1;
+  return at;
+}
+
+/// Whether and for whom a leaf may grow in place: all that see its last token must see the next one, too,
+/// which is not so where that is one of a causal stretch.
+Plan::Leaf TreeView::leafOf(const tree::KvTree &tree, const Place &place, int segmentEnd) const {
   bool canGrow = place.tokens > 0;
   const int last = place.position + place.tokens - 1;
   int follow = place.ownEnd; // nobody reads to the end: the leaf may grow, and nothing changes
   for (; follow > place.ownBegin && queryPos[follow - 1] == last; --follow)
-    canGrow &= links_[callerIndex[follow - 1]].position == tree::Query::kWhole;
+    canGrow &= tree.queries()[callerIndex[follow - 1]].position == tree::Query::kWhole;
+  if (follow < place.ownEnd && segmentEnd > place.segmentBegin && segments[segmentEnd - 1].slope != 0)
+    canGrow = false;
   return {place.node, place.tokens, place.tokens, follow, place.ownEnd, canGrow ? 1 : 0};
 }
 

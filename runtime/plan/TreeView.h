@@ -30,14 +30,20 @@ struct alignas(64) Place {
   int hidden; ///< tokens of the path before it that nobody who reads it sees
 };
 
-/// Tokens of one node that the same queries see: [queryBegin, queryEnd) in plan order.
+/// Tokens of one node that the same queries see: [queryBegin, queryEnd) in plan order. With a slope of 1, a
+/// causal stretch: token t is seen by [queryBegin + t, queryEnd), so each by some.
 struct Segment {
   int place;
   int begin; ///< first token, counted from the node's start
   int tokens;
   int queryBegin;
   int queryEnd;
+  int slope;
 
+  Segment() = default; // leaves it as it is: there may be room for many
+  Segment(int place, int begin, int tokens, int queryBegin, int queryEnd, int slope = 0)
+      : place(place), begin(begin), tokens(tokens), queryBegin(queryBegin), queryEnd(queryEnd), slope(slope) {
+  }
   bool operator==(const Segment &) const = default;
 };
 
@@ -93,9 +99,12 @@ public:
 
 private:
   struct Cursor;
-  struct Link {   ///< of a query, by caller's index
+  /// Of a query, by caller's index, or of several that follow each other there and end at consecutive tokens
+  /// of a node: then of the first one.
+  struct Link {
     int position; ///< as tree::Query
-    int next;     ///< of the same node; -1: the last one
+    int next;     ///< of the same node; -1: there is none
+    int count;
   };
   struct QueryColumns {
     std::vector<int> callerIndex, queryPos;
@@ -105,8 +114,9 @@ private:
   void move(int begin, int end, int shift);
   void chainQueries(const tree::KvTree &tree);
   void walkTree(const tree::KvTree &tree);
-  Cursor addPartial(const Place &place, int index, int firstQuery, Cursor at);
-  Plan::Leaf leafOf(const Place &place) const;
+  Cursor addPartial(const tree::KvTree &tree, const Place &place, int index, int firstQuery, Cursor at);
+  Cursor addCausal(const Place &place, int index, int firstQuery, Cursor at);
+  Plan::Leaf leafOf(const tree::KvTree &tree, const Place &place, int segmentEnd) const;
   void close(Place &place, int placeEnd, Cursor &at);
 
   std::vector<int> firstQuery_; ///< of each node; -1: none

@@ -16,16 +16,64 @@ constexpr int kStepTokens = 64;
 constexpr int kJoinFactor = 8;
 
 /// The cheapest row of tiles by dynamic programming over where they end: after as many queries as a size
-/// holds, or where neighbours share least within that. Linear in queries times sizes.
+/// holds, or where neighbours share least within that. Linear in queries times sizes. Long causal stretches
+/// are cut into tiles of one size, which is the cheapest for all of them, and take no time for each query.
 class UnionCuts {
 public:
   UnionCuts(const TreeView &view, std::span<const TilePrice> sizes, double tileUs, PartitionScratch &scratch)
-      : sizes_(sizes), tileUs_(tileUs), scratch_(scratch), queries_(view.queryCount()),
-        queryPos_(view.isClipped ? view.clippedPos.data() : view.queryPos.data()),
-        shared_(view.shared.data()) {}
+      : view_(view), sizes_(sizes), tileUs_(tileUs), scratch_(scratch),
+        allQueryPos_(view.isClipped ? view.clippedPos.data() : view.queryPos.data()) {}
 
   /// Fills scratch.bounds.
   void find() {
+    scratch_.bounds.assign(1, 0);
+    const std::size_t count = view_.segments.size();
+    for (std::size_t s = 0; s < count;) {
+      const Segment &segment = view_.segments[s++];
+      if (segment.slope == 0)
+        continue;
+      int end = segment.queryBegin + segment.tokens;
+      for (; s < count && view_.segments[s].slope != 0 && view_.segments[s].queryBegin == end; ++s)
+        end += view_.segments[s].tokens;
+      cutCausal(segment.queryBegin, end);
+    }
+    cutUpTo(view_.queryCount());
+  }
+
+private:
+  /// Tiles of the causal stretch [begin, end), but for the last one, which others may join.
+  void cutCausal(int begin, int end) {
+    if (end - begin < 2 * sizes_.back().queries)
+      return;
+    const double path = allQueryPos_[begin + (end - begin) / 2] + 1;
+    const auto priceOf = [&](const TilePrice &size) { // of a query
+      return (tileUs_ + (path + size.queries) * size.tokenUs) / size.queries;
+    };
+    const int queries =
+        std::min_element(sizes_.begin(), sizes_.end(), [&](const TilePrice &a, const TilePrice &b) {
+          return priceOf(a) < priceOf(b);
+        })->queries;
+    cutUpTo(begin);
+    for (int at = begin + queries; at <= end; at += queries)
+      scratch_.bounds.push_back(at);
+  }
+
+  /// Tiles of the queries from the last bound on.
+  void cutUpTo(int end) {
+    const int begin = scratch_.bounds.back();
+    queries_ = end - begin;
+    if (queries_ == 0)
+      return;
+    queryPos_ = allQueryPos_ + begin;
+    shared_ = view_.shared.data() + begin;
+    findCheapest();
+    const std::size_t first = scratch_.bounds.size();
+    for (int at = queries_; at > 0 && cheapest_[at].lastBegin >= 0; at = cheapest_[at].lastBegin)
+      scratch_.bounds.push_back(begin + at);
+    std::reverse(scratch_.bounds.begin() + static_cast<std::ptrdiff_t>(first), scratch_.bounds.end());
+  }
+
+  void findCheapest() {
     addUp();
     if (!isUniform_)
       findNoMore();
@@ -55,13 +103,8 @@ public:
           relax(start, at, sizeOf(at - i, s));
       }
     }
-    scratch_.bounds.clear();
-    for (int at = queries_; at >= 0; at = cheapest_[at].lastBegin)
-      scratch_.bounds.push_back(at);
-    std::reverse(scratch_.bounds.begin(), scratch_.bounds.end());
   }
 
-private:
   std::size_t count() const { return static_cast<std::size_t>(queries_) + 1; }
   int path(int query) const { return queryPos_[query] + 1; }
 
@@ -94,7 +137,7 @@ private:
     noMore[queries_] = queries_ + 1;
     for (int i = queries_ - 1; i >= 0; --i) {
       int next = i + 1;
-      while (shared_[next] > shared_[i])
+      while (next < queries_ && shared_[next] > shared_[i])
         next = noMore[next];
       noMore[i] = next;
     }
@@ -136,12 +179,15 @@ private:
     best.us = std::min(us, best.us);
   }
 
+  const TreeView &view_;
   std::span<const TilePrice> sizes_;
   double tileUs_;
   PartitionScratch &scratch_;
-  int queries_;
+  const int *const allQueryPos_;
+  // Of the queries at hand:
+  int queries_ = 0;
   bool isUniform_ = false; ///< all neighbours share the same: the branches of one prompt
-  const int *queryPos_, *shared_, *added_ = nullptr, *noMore_ = nullptr;
+  const int *queryPos_ = nullptr, *shared_ = nullptr, *added_ = nullptr, *noMore_ = nullptr;
   PartitionScratch::CheapestTiles *cheapest_ = nullptr;
 };
 

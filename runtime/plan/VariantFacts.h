@@ -15,8 +15,7 @@ struct VariantFacts {
   int ratio = 1; ///< query heads to a KV head: rows of a query in an item
   int kvHeads = 1;
   // What bytes and products are counted by; the work list itself does not depend on them:
-  int headDim = 128;
-  int elementBytes = 2; ///< of q, k, v and the output
+  spec::Tensors tensors = spec::Tensors::alike(128);
   int partialBytes = 2; ///< of a partial's value: f16 or bf16 (deft::Partial), float32 on a CPU
   /// Tokens of a page in a GPU's cache; 0: it is contiguous, or not to be asked for. Where a copy engine
   /// takes pieces of pages, they come first in items (RunOrder); prices do not depend on it.
@@ -37,7 +36,7 @@ struct VariantFacts {
     const int page = variant.cache.paged ? variant.cache.pageSize : kGroup;
     return {.ratio = variant.ratio(),
             .kvHeads = variant.kvHeads,
-            .headDim = variant.headDim,
+            .tensors = variant.tensors,
             .partialBytes = isGpu ? 2 : 4,
             .pageSize = isGpu && variant.cache.paged ? variant.cache.pageSize : 0,
             .trimStep = isGpu ? std::min(kGroup, page & -page) : 1,
@@ -53,7 +52,7 @@ struct VariantFacts {
 
 /// Bytes of one partial row: values and the log-sum-exp, a float32.
 inline std::int64_t partialRowBytes(const VariantFacts &facts) {
-  return std::int64_t{facts.headDim} * facts.partialBytes + 4;
+  return std::int64_t{facts.tensors.out.dim} * facts.partialBytes + 4;
 }
 
 } // namespace deft::plan

@@ -1,6 +1,7 @@
 #include "runtime/plan/Verify.h"
 
 #include "runtime/plan/Deal.h"
+#include "runtime/plan/Slope.h"
 #include "runtime/tree/Places.h"
 
 #include <algorithm>
@@ -104,10 +105,13 @@ private:
           return broken(name("empty or misplaced run", r));
         if (run.queryBegin < 0 || run.queryBegin >= run.queryEnd || run.queryEnd > item.queryCount)
           return broken(name("readers out of range in run", r));
+        if (run.slope < 0 || run.slope * (run.tokens - 1) >= run.queryEnd - run.queryBegin)
+          return broken(name("a token that nobody sees in run", r));
         tokens += run.tokens;
         tableTokens = std::max(tableTokens, run.location + run.tokens);
         for (int q = run.queryBegin; q < run.queryEnd; ++q)
-          stretches_[item.queryBegin + q].push_back({run.position, run.tokens, run.location, run.depth,
+          stretches_[item.queryBegin + q].push_back({run.position, tokensSeen(run, q), run.location,
+                                                     run.depth,
                                                      item.partialBegin < 0 ? -1 : item.partialBegin + q});
       }
       if (tokens != item.tokens)

@@ -1,5 +1,8 @@
 #include "runtime/plan/VisibleTree.h"
 
+#include "runtime/plan/Segments.h"
+#include "runtime/plan/Slope.h"
+
 #include <algorithm>
 #include <numeric>
 #include <utility>
@@ -211,13 +214,15 @@ void VisibleTree::addPlace(const tree::Node &node, int index, int above, const P
 /// segments, which end where one of these queries does.
 void VisibleTree::addQueries(Place &place, std::size_t begin, std::size_t end, int stretchBegin) {
   const int index = view_->placeCount() - 1, ownEnd = at_.query + static_cast<int>(end - begin);
-  int done = 0;
+  const auto seenBy = [&](std::size_t i) {
+    return std::clamp(own_[i].first - stretchBegin, 0, place.tokens);
+  };
+  const int done = cutWhereQueriesEnd(
+      index, at_.query, static_cast<int>(end - begin), ownEnd,
+      [&](int i) { return seenBy(begin + static_cast<std::size_t>(i)); },
+      [&](const Segment &segment) { view_->segments.push_back(segment); });
   for (std::size_t i = begin; i < end; ++i) {
-    const int seen = std::clamp(own_[i].first - stretchBegin, 0, place.tokens);
-    if (seen > done) {
-      view_->segments.push_back({index, done, seen - done, at_.query, ownEnd});
-      done = seen;
-    }
+    const int seen = seenBy(i);
     const auto query = static_cast<std::size_t>(at_.query++);
     view_->callerIndex[query] = own_[i].second;
     view_->queryPos[query] = place.position + seen - 1;
@@ -238,6 +243,8 @@ void VisibleTree::addLeaf(Place &place, const tree::Node &node, bool canGrow) {
   for (; follow > place.ownBegin && view_->queryPos[static_cast<std::size_t>(follow) - 1] == last; --follow)
     canGrow &=
         links_[view_->callerIndex[static_cast<std::size_t>(follow) - 1]].position == tree::Query::kWhole;
+  if (follow < place.ownEnd && place.segmentBegin < place.segmentEnd && view_->segments.back().slope != 0)
+    canGrow = false; // as TreeView has it
   place.leaf = view_->leafCount();
   view_->leaves.push_back({place.node, node.tokens, node.tokens, follow, place.ownEnd, canGrow ? 1 : 0});
 }
@@ -294,24 +301,34 @@ void VisibleTree::clip(TreeView &view) {
 /// In parts, where its beginning has fewer readers than its end.
 void VisibleTree::clipSegment(const Segment &segment, const Place &place) {
   constexpr int kStep = 64; // a kernel's step
-  constexpr int kMostParts = 64;
+  const int mostParts = segment.slope != 0 ? 256 : 64; // its tokens' readers change from each to the next
   const int position = place.position + place.hidden + segment.begin;
   const auto add = [&](int begin, int tokens, int queryEnd) {
-    spared_ += static_cast<std::int64_t>(segment.queryEnd - queryEnd) * tokens;
-    if (queryEnd > segment.queryBegin)
-      clipped_.push_back({segment.place, segment.begin + begin, tokens, segment.queryBegin, queryEnd});
+    Segment part = segment;
+    dropFirst(part, begin);
+    part.tokens = tokens;
+    spared_ += pairsOf(part);
+    if (queryEnd <= part.queryBegin)
+      return;
+    part.queryEnd = queryEnd;
+    if (part.slope != 0) // who is left has come before the own queries of the last tokens
+      part.tokens = std::min(tokens, queryEnd - part.queryBegin);
+    spared_ -= pairsOf(part);
+    clipped_.push_back(part);
   };
   // Who comes last sees the first token: all do.
   if (reach_->firstFrom(lastQPos_, position) == position)
     return add(0, segment.tokens, segment.queryEnd);
   const int allEnd = endOfReaders(segment, position, position + segment.tokens);
-  const int most = std::max(kStep, (segment.tokens / kMostParts + kStep - 1) / kStep * kStep);
+  const int most = std::max(kStep, (segment.tokens / mostParts + kStep - 1) / kStep * kStep);
   int done = 0;
   while (done < segment.tokens) {
-    const int offset = (place.location + segment.begin + done) & (kStep - 1);
+    Segment rest = segment; // whose first token its own first reader sees
+    dropFirst(rest, done);
+    const int offset = (place.location + rest.begin) & (kStep - 1);
     const int tokens = std::min(segment.tokens - done, most - offset);
     const int queryEnd =
-        tokens == segment.tokens ? allEnd : endOfReaders(segment, position + done, position + done + tokens);
+        tokens == segment.tokens ? allEnd : endOfReaders(rest, position + done, position + done + tokens);
     if (queryEnd == allEnd)
       break; // what follows has no fewer
     add(done, tokens, queryEnd);
@@ -355,13 +372,21 @@ void VisibleTree::countClipped(TreeView &view) {
   const auto queries = static_cast<std::size_t>(view.queryCount());
   changes_.assign(queries + 1, 0);
   bothChange_.assign(queries + 1, 0);
-  for (const Segment &segment : view.segments) {
-    changes_[static_cast<std::size_t>(segment.queryBegin)] += segment.tokens;
-    changes_[static_cast<std::size_t>(segment.queryEnd)] -= segment.tokens;
-    if (segment.queryEnd - segment.queryBegin > 1) {
-      bothChange_[static_cast<std::size_t>(segment.queryBegin) + 1] += segment.tokens;
-      bothChange_[static_cast<std::size_t>(segment.queryEnd)] -= segment.tokens;
+  const auto count = [&](int queryBegin, int queryEnd, int tokens) {
+    changes_[static_cast<std::size_t>(queryBegin)] += tokens;
+    changes_[static_cast<std::size_t>(queryEnd)] -= tokens;
+    if (queryEnd - queryBegin > 1) {
+      bothChange_[static_cast<std::size_t>(queryBegin) + 1] += tokens;
+      bothChange_[static_cast<std::size_t>(queryEnd)] -= tokens;
     }
+  };
+  for (const Segment &segment : view.segments) {
+    if (segment.slope == 0) {
+      count(segment.queryBegin, segment.queryEnd, segment.tokens);
+      continue;
+    }
+    for (int t = 0; t < segment.tokens; ++t)
+      count(segment.queryBegin + t, segment.queryEnd, 1);
   }
   view.clippedPos.resize(queries);
   std::int64_t reads = 0, shares = 0;

@@ -24,9 +24,7 @@ const char *differenceOf(const codegen::cuda::VariantSource &source, const spec:
   const std::pair<const char *, bool> facts[] = {
       {"query_heads", source.queryHeads == variant.queryHeads},
       {"kv_heads", source.kvHeads == variant.kvHeads},
-      {"head_dim", source.headDim == variant.headDim},
-      {"dtype", source.dtype == variant.dtype},
-      {"output dtype", source.outputDtype == variant.outputDtype},
+      {"tensors", source.tensors == variant.tensors},
       {"lse", source.withLse == variant.withLse},
       {"page_size", source.pageSize == (variant.cache.paged ? variant.cache.pageSize : 0)},
       {"normalize", source.normalize == variant.normalize},

@@ -58,9 +58,10 @@ private:
 
   void compare(int query, int head, const BoundedRow &bounded) {
     const std::size_t row = static_cast<std::size_t>(query) * variant_.queryHeads + head;
-    std::vector<double> actual(variant_.headDim);
-    for (int d = 0; d < variant_.headDim; ++d)
-      actual[d] = exec::toFloat(outputs_.out[row * variant_.headDim + d], variant_.outputDtype);
+    const auto &[dtype, dim] = variant_.tensors.out;
+    std::vector<double> actual(dim);
+    for (int d = 0; d < dim; ++d)
+      actual[d] = exec::toFloat(outputs_.out[row * dim + d], dtype);
     const double error = relativeError(bounded.exact.out, actual);
     const double share = error == 0 ? 0 : error / bounded.allowed;
     if (report_.worstQuery < 0 || share > report_.share()) {

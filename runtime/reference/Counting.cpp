@@ -104,7 +104,8 @@ private:
       if (!counting.outputs_[pass])
         continue;
       const exec::Outputs &outputs = *counting.outputs_[pass];
-      std::string found = columnFault(pass, weights, tolerance, &outputs.out[row * variant.headDim], head);
+      std::string found =
+          columnFault(pass, weights, tolerance, &outputs.out[row * variant.tensors.out.dim], head);
       if (found.empty() && !outputs.lse.empty())
         if (const double error = lseDistance(weights.lse, outputs.lse[row]); !(error <= kLseTolerance))
           found = "lse off by " + support::significant(error, 2);
@@ -117,11 +118,11 @@ private:
   /// What is wrong in the columns of a pass; empty: nothing.
   std::string columnFault(int pass, const Weights &weights, const Tolerance &tolerance,
                           const std::uint16_t *out, int head) {
-    const spec::Variant &variant = counting.variant_;
+    const spec::TensorType &tensor = counting.variant_.tensors.out;
     const Stretch stretch = counting.stretchOf(pass);
-    const int kvHead = head / variant.ratio(), end = static_cast<int>(weights.ofToken.size());
+    const int kvHead = head / counting.variant_.ratio(), end = static_cast<int>(weights.ofToken.size());
     std::string fault;
-    for (int c = 0; c < variant.headDim; ++c) {
+    for (int c = 0; c < tensor.dim; ++c) {
       const int first = std::min(stretch.begin + c * counting.columnTokens_, std::min(stretch.end, end)),
                 last = std::min({first + counting.columnTokens_, stretch.end, end});
       double sum = 0;
@@ -133,7 +134,7 @@ private:
           ++report.pairs;
           report.told += weight > 2 * allowed;
         }
-      const double is = exec::toFloat(out[(c + kvHead) % variant.headDim], variant.outputDtype);
+      const double is = exec::toFloat(out[(c + kvHead) % tensor.dim], tensor.dtype);
       const double off = std::fabs(is - sum);
       if (off == 0)
         continue;
@@ -162,10 +163,15 @@ Counting::Counting(const spec::Variant &variant, tree::KvTree tree, const exec::
   for (const tree::Node &node : tree_.nodes())
     for (int t = 0; t < node.tokens; ++t)
       for (int head = 0; head < variant.kvHeads && inputs_.hasPage(node.location + t, pageSize); ++head) {
-        const auto at = inputs_.elementOf(node.location + t, pageSize, head);
-        std::fill_n(inputs_.k.begin() + at, variant.headDim, std::uint16_t{0});
-        std::fill_n(inputs_.v.begin() + at, variant.headDim, std::uint16_t{0});
+        const auto clear = [](auto &elements, long long at, int dim) {
+          std::fill_n(elements.begin() + at, dim, std::uint16_t{0});
+        };
+        clear(inputs_.k, inputs_.keyAt(node.location + t, pageSize, head), variant.tensors.k.dim);
+        if (!variant.tensors.valueInKey)
+          clear(inputs_.v, inputs_.valueAt(node.location + t, pageSize, head), variant.tensors.v.dim);
       }
+  if (variant.tensors.valueInKey) // marks of V are keys
+    std::fill(inputs_.q.begin(), inputs_.q.end(), std::uint16_t{0});
 }
 
 Counting::Stretch Counting::stretchOf(int pass) const {
@@ -175,13 +181,14 @@ Counting::Stretch Counting::stretchOf(int pass) const {
 void Counting::mark(int pass, std::uint16_t value) {
   const int pageSize = variant_.cache.paged ? variant_.cache.pageSize : 0;
   const Stretch stretch = stretchOf(pass);
+  auto &values = variant_.tensors.valueInKey ? inputs_.k : inputs_.v;
   for (const tree::Node &node : tree_.nodes()) {
     const int begin = std::max(stretch.begin, node.position),
               end = std::min(stretch.end, node.position + node.tokens);
     for (int position = begin; position < end; ++position) {
       const int location = node.location + position - node.position;
       for (int head = 0; head < variant_.kvHeads && inputs_.hasPage(location, pageSize); ++head)
-        inputs_.v[inputs_.elementOf(location, pageSize, head) + columnOf(position, head)] = value;
+        values[inputs_.valueAt(location, pageSize, head) + columnOf(position, head)] = value;
     }
   }
 }
@@ -190,7 +197,7 @@ exec::Inputs &Counting::inputs(int pass) {
   if (marked_ != pass) {
     if (marked_ >= 0)
       mark(marked_, 0);
-    mark(pass, exec::fromFloat(1, variant_.dtype));
+    mark(pass, exec::fromFloat(1, variant_.tensors.v.dtype));
     marked_ = pass;
   }
   return inputs_;
@@ -203,7 +210,7 @@ void Counting::take(const exec::Outputs &outputs) {
       to.insert(to.end(), from.begin() + query * rowElements, from.begin() + (query + 1) * rowElements);
   };
   const auto heads = static_cast<std::size_t>(variant_.queryHeads);
-  keep(outputs.out, kept.out, heads * variant_.headDim);
+  keep(outputs.out, kept.out, heads * variant_.tensors.out.dim);
   if (!outputs.lse.empty())
     keep(outputs.lse, kept.lse, heads);
 }

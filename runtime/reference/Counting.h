@@ -12,9 +12,10 @@
 
 /// Does every row see every token of its path, each once? Random values cannot tell: of 30,000 tokens that
 /// weigh about the same, one is 1 / sqrt(30,000) = 0.6 % of a row's norm, no more than bf16 rounds away.
-/// Counting inputs can. All keys are 0, so what a token weighs follows from masks and scores alone. V is 1 in
-/// one column of each token and 0 in the others: neighbours of a path share a column, so few that the loss of
-/// one is more than all roundings of their sum, and what finds no column in one pass has one in another.
+/// Counting inputs can. All keys are 0, so what a token weighs follows from masks and scores alone (where V
+/// is in K's memory all queries are, too). V is 1 in one column of each token and 0 in the others: neighbours
+/// of a path share a column, so few that the loss of one is more than all roundings of their sum, and what
+/// finds no column in one pass has one in another.
 ///
 /// How many tokens share a column: the sum X of a column's weights moves by at most u X in each of three
 /// roundings (Roundings), each weight's, the partials' and the output's. Of c tokens that weigh the same, one
@@ -68,12 +69,12 @@ private:
   };
   struct Judge;
 
-  int passTokens() const { return columnTokens_ * variant_.headDim; }
+  int passTokens() const { return columnTokens_ * variant_.tensors.v.dim; }
   Stretch stretchOf(int pass) const;
   /// The column that a position has in its pass. Each KV head has them in another place, so that one read for
   /// another is seen.
   int columnOf(int position, int kvHead) const {
-    return (position % passTokens() / columnTokens_ + kvHead) % variant_.headDim;
+    return (position % passTokens() / columnTokens_ + kvHead) % variant_.tensors.v.dim;
   }
   void mark(int pass, std::uint16_t value);
   /// Calls `work` with every index of queries_, from several threads; `thread` counts these.

@@ -125,7 +125,7 @@ Evaluator::Evaluator(const spec::Variant &variant, const exec::Inputs &inputs, P
 double Evaluator::round(double value) const {
   switch (precision_) {
   case Precision::Plain:
-    return exec::roundTo(value, variant_.dtype);
+    return exec::roundTo(value, variant_.tensors.q.dtype);
   case Precision::Single:
     return static_cast<float>(value);
   case Precision::Exact:

@@ -24,9 +24,9 @@ Rounding roundingOf(spec::DType dtype) {
 }
 
 Roundings Roundings::of(const spec::Variant &variant) {
-  const bool areF16 = variant.dtype == spec::DType::F16 && variant.outputDtype == spec::DType::F16;
-  return {roundingOf(variant.dtype), roundingOf(areF16 ? spec::DType::F16 : spec::DType::BF16),
-          roundingOf(variant.outputDtype)};
+  const spec::DType v = variant.tensors.v.dtype, out = variant.tensors.out.dtype; // weights are of v's
+  const bool areF16 = v == spec::DType::F16 && out == spec::DType::F16;
+  return {roundingOf(v), roundingOf(areF16 ? spec::DType::F16 : spec::DType::BF16), roundingOf(out)};
 }
 
 RowNoise::RowNoise(const spec::Variant &variant) : roundings_(Roundings::of(variant)) {}

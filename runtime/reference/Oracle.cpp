@@ -33,17 +33,26 @@ std::vector<Token> tokensOnPath(const tree::KvTree &tree, int query) {
   return tokens;
 }
 
-/// The vectors of all tokens for one KV head, as floats: [token][head_dim]; 0 where there are none.
-std::vector<float> gather(std::span<const std::uint16_t> cache, const std::vector<Token> &tokens,
-                          const spec::Variant &variant, const exec::Inputs &inputs, int kvHead) {
-  std::vector<float> vectors(tokens.size() * variant.headDim);
+/// K or V: what is in it, and where.
+struct Cache {
+  std::span<const std::uint16_t> elements;
+  const abi::CacheLayout &layout;
+  const spec::TensorType &tensor;
+};
+
+/// The vectors of all tokens for one KV head, as floats: [token][dim]; 0 where there are none.
+std::vector<float> gather(const Cache &cache, const std::vector<Token> &tokens, const spec::Variant &variant,
+                          const exec::Inputs &inputs, int kvHead) {
+  const std::size_t dim = cache.tensor.dim;
+  std::vector<float> vectors(tokens.size() * dim);
   const int pageSize = variant.cache.paged ? variant.cache.pageSize : 0;
   for (std::size_t t = 0; t < tokens.size(); ++t) {
     if (!inputs.hasPage(tokens[t].location, pageSize))
       continue;
-    const std::uint16_t *from = cache.data() + inputs.elementOf(tokens[t].location, pageSize, kvHead);
-    for (int d = 0; d < variant.headDim; ++d)
-      vectors[t * variant.headDim + d] = exec::toFloat(from[d], variant.dtype);
+    const std::uint16_t *from = cache.elements.data() + exec::elementOf(cache.layout, inputs.pageTable.data(),
+                                                                        pageSize, tokens[t].location, kvHead);
+    for (std::size_t d = 0; d < dim; ++d)
+      vectors[t * dim + d] = exec::toFloat(from[d], cache.tensor.dtype);
   }
   return vectors;
 }
@@ -113,12 +122,12 @@ double normalize(const spec::Variant &variant, std::vector<double> &scores, cons
 }
 
 /// |v| of each token.
-std::vector<double> normsOf(const std::vector<float> &values, int headDim) {
-  std::vector<double> norms(values.size() / headDim);
+std::vector<double> normsOf(const std::vector<float> &values, int dim) {
+  std::vector<double> norms(values.size() / dim);
   for (std::size_t t = 0; t < norms.size(); ++t) {
     double sum = 0;
-    for (int d = 0; d < headDim; ++d)
-      sum += static_cast<double>(values[t * headDim + d]) * values[t * headDim + d];
+    for (int d = 0; d < dim; ++d)
+      sum += static_cast<double>(values[t * dim + d]) * values[t * dim + d];
     norms[t] = std::sqrt(sum);
   }
   return norms;
@@ -129,31 +138,34 @@ std::vector<double> normsOf(const std::vector<float> &values, int headDim) {
 std::vector<Row> evaluateGroup(const spec::Variant &variant, const tree::KvTree &tree,
                                const exec::Inputs &inputs, int query, int kvHead, Precision precision) {
   const std::vector<Token> tokens = tokensOnPath(tree, query);
-  const std::vector<float> keys = gather(inputs.k, tokens, variant, inputs, kvHead);
-  const std::vector<float> values = gather(inputs.v, tokens, variant, inputs, kvHead);
+  const spec::Tensors &tensors = variant.tensors;
+  const int keyDim = tensors.k.dim, valueDim = tensors.v.dim;
+  const std::vector<float> keys =
+      gather({inputs.k, inputs.cache.k, tensors.k}, tokens, variant, inputs, kvHead);
+  const std::vector<float> values =
+      gather({inputs.values(variant), inputs.cache.v, tensors.v}, tokens, variant, inputs, kvHead);
   const bool isExact = precision == Precision::Exact;
-  const std::vector<double> norms = isExact ? normsOf(values, variant.headDim) : std::vector<double>();
+  const std::vector<double> norms = isExact ? normsOf(values, valueDim) : std::vector<double>();
   Evaluator evaluate(variant, inputs, precision);
 
   std::vector<Row> rows(variant.ratio());
   for (int inGroup = 0; inGroup < variant.ratio(); ++inGroup) {
     const Site site = siteOf(variant, tokens, query, kvHead * variant.ratio() + inGroup);
-    std::vector<double> q(variant.headDim);
-    const std::size_t first =
-        (static_cast<std::size_t>(query) * variant.queryHeads + site.head) * variant.headDim;
-    for (int d = 0; d < variant.headDim; ++d)
-      q[d] = exec::toFloat(inputs.q[first + d], variant.dtype);
+    std::vector<double> q(keyDim);
+    const std::size_t first = (static_cast<std::size_t>(query) * variant.queryHeads + site.head) * keyDim;
+    for (int d = 0; d < keyDim; ++d)
+      q[d] = exec::toFloat(inputs.q[first + d], tensors.q.dtype);
 
-    const auto product = [&](std::size_t t) { return dot(q, &keys[t * variant.headDim]); };
+    const auto product = [&](std::size_t t) { return dot(q, &keys[t * keyDim]); };
     std::vector<double> weights = scoresOf(variant, tokens, product, evaluate, site);
     Row &row = rows[inGroup];
     row.lse = normalize(variant, weights, evaluate);
 
-    row.out.assign(variant.headDim, 0.0);
+    row.out.assign(valueDim, 0.0);
     RowNoise noise(variant);
     for (std::size_t t = 0; t < tokens.size(); ++t) {
-      for (int d = 0; d < variant.headDim; ++d)
-        row.out[d] += weights[t] * values[t * variant.headDim + d];
+      for (int d = 0; d < valueDim; ++d)
+        row.out[d] += weights[t] * values[t * valueDim + d];
       if (isExact)
         noise.add(weights[t], norms[t], row.out);
     }
@@ -161,7 +173,7 @@ std::vector<Row> evaluateGroup(const spec::Variant &variant, const tree::KvTree 
       row.noise = noise.of(row.out);
     else
       for (double &value : row.out)
-        value = exec::roundTo(value, variant.outputDtype);
+        value = exec::roundTo(value, tensors.out.dtype);
   }
   return rows;
 }

@@ -14,7 +14,7 @@ namespace deft::reference {
 /// A row: one query head of one query.
 struct Row {
   std::vector<double>
-      out;          ///< head_dim values; 0 when no token is visible. In the output dtype but for `Exact`
+      out;          ///< a value a column; 0 when no token is visible. In the output dtype but for `Exact`
   double lse = 0;   ///< softmax: natural logarithm; -inf when no token is visible
   double noise = 0; ///< `Exact`: how far roundings may move it (RowNoise), relative to its norm
 };

@@ -51,11 +51,12 @@ Result<void> Batch::update(const Requests &asked) {
   OnLeave undo([&] { dropAll(); }); // half of an edit is worse than nothing
   hasIds_ = !asked.ids.empty();
   needsQueries_ = hasGrown_ = false;
+  forest_.removeStandIns();
   dropUnseen();
   keepKnown();
   growKnown(table);
   addNew(table, asked.ids);
-  takeOrder(asked.queryIndptr);
+  takeOrder(asked);
   makeQueries();
   undo.callOff();
   return {};
@@ -75,6 +76,7 @@ Result<void> Batch::grow(const PageTable &pages, std::span<const int> lengths) {
     Request &request = requests_[i];
     request.row = rows_[i];
     request.tokens = lengths[i];
+    request.drafts = draftCounts_.empty() ? 0 : draftCounts_[i];
     request.member = members_[i];
     if (!rows->place(request)) [[unlikely]]
       return rows->whyNotPlaced(i, request);
@@ -93,6 +95,7 @@ Result<void> Batch::grow(const PageTable &pages, std::span<const int> lengths) {
 
   OnLeave undo([&] { dropAll(); }); // half of an edit is worse than nothing
   needsQueries_ = hasGrown_ = false;
+  forest_.removeStandIns();
   keepKnown();
   growKnown(table);
   makeQueries();
@@ -177,15 +180,20 @@ Result<void> Batch::checkNewPages(const int *table) const {
     const Request &request = requests_[i];
     const int checked =
         request.member < 0 ? 0 : known_[static_cast<std::size_t>(request.member)].checkedTokens;
-    if (request.tokens <= checked)
+    const int tokens = request.tokens + request.drafts;
+    if (tokens <= checked)
       continue;
     const int *const row = table + request.firstEntry;
-    const int end = pageSize.pagesFor(request.tokens);
-    if (const int negative = firstNegative(row, pageSize.pageOf(checked), end); negative < end)
-      return wrongRequest(i, "page " + std::to_string(negative) + " of row " + std::to_string(request.row) +
-                                 " is " + std::to_string(row[negative]) + ", and " +
-                                 std::to_string(request.tokens) + " tokens are in " + std::to_string(end) +
-                                 " pages");
+    const int end = pageSize.pagesFor(tokens);
+    const int outside = firstOutside(row, pageSize.pageOf(std::min(checked, request.tokens)), end, lastPage_);
+    if (outside == end)
+      continue;
+    const std::string page = "page " + std::to_string(outside) + " of row " + std::to_string(request.row) +
+                             " is " + std::to_string(row[outside]) + ", and ";
+    return wrongRequest(
+        i,
+        page + (row[outside] < 0 ? std::to_string(tokens) + " tokens are in " + std::to_string(end) + " pages"
+                                 : "the cache has " + std::to_string(lastPage_ + 1) + " pages"));
   }
   return {};
 }
@@ -246,7 +254,9 @@ void Batch::addNew(const int *table, std::span<const std::uint64_t> ids) {
 }
 
 /// The batch's order, and how many queries each request has.
-void Batch::takeOrder(std::span<const int> queryIndptr) {
+void Batch::takeOrder(const Requests &asked) {
+  const std::span<const int> queryIndptr = asked.queryIndptr;
+  draftCounts_.assign(asked.drafts.begin(), asked.drafts.end());
   const std::size_t count = requests_.size();
   needsQueries_ |= count != members_.size();
   members_.resize(count);
@@ -263,12 +273,34 @@ void Batch::takeOrder(std::span<const int> queryIndptr) {
   }
 }
 
+/// A leaf for each block of a request's drafts, and their queries.
+void Batch::addStandIns() {
+  for (std::size_t i = 0; i < draftCounts_.size(); ++i) {
+    const int count = draftCounts_[i], member = members_[i];
+    if (count == 0)
+      continue;
+    const int length = forest_.tokens(member);
+    drafted_.push_back({.request = static_cast<int>(i),
+                        .firstQuery = static_cast<int>(queries_.size()),
+                        .count = count,
+                        .length = length,
+                        .location = static_cast<int>(forest_.locationIn(member, length))});
+    for (int block = 0; block < tree::DraftStandIn::blocks(count); ++block) {
+      const auto standIn = tree::DraftStandIn::of(count, block);
+      const int node = forest_.addStandIn(member, standIn.tokens());
+      queries_.insert(queries_.end(), static_cast<std::size_t>(standIn.count), {node, tree::Query::kWhole});
+    }
+  }
+}
+
 /// The same queries as before are left alone: then a tree of which only leaves grew is one to plans, too.
 void Batch::makeQueries() {
+  queries_.clear();
+  drafted_.clear();
+  addStandIns();
   if (!forest_.settle() && !needsQueries_ && !(hasSeveralQueries_ && hasGrown_))
     return;
-  queries_.clear();
-  for (std::size_t i = 0; i < members_.size(); ++i)
+  for (std::size_t i = 0; i < members_.size() && draftCounts_.empty(); ++i)
     addCausalQueries(forest_.tree(), forest_.endNode(members_[i]), forest_.tokens(members_[i]),
                      queryCounts_[i], queries_);
   forest_.setQueries(queries_);
@@ -283,6 +315,8 @@ void Batch::dropAll() {
   members_.clear();
   rows_.clear();
   queryCounts_.clear();
+  draftCounts_.clear();
+  drafted_.clear();
 }
 
 } // namespace deft::sharing

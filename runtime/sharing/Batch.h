@@ -4,8 +4,10 @@
 #include "runtime/sharing/PrefixForest.h"
 #include "runtime/sharing/Requests.h"
 #include "runtime/sharing/RowCopies.h"
+#include "runtime/tree/DraftStandIn.h"
 
 #include <cstdint>
+#include <limits>
 #include <span>
 #include <vector>
 
@@ -18,8 +20,12 @@ namespace deft::sharing {
 /// A call that fails changes nothing. (Where memory ends in the middle of one, no request is left.)
 class Batch {
 public:
-  /// With `checksEntries` pages that must not have changed are compared with what they were.
-  Batch(PageSize pageSize, bool checksEntries) : forest_(pageSize), checksEntries_(checksEntries) {}
+  static constexpr int kLargestPage = std::numeric_limits<int>::max();
+
+  /// With `checksEntries` pages that must not have changed are compared with what they were. `lastPage` is
+  /// the largest that an entry may name.
+  Batch(PageSize pageSize, bool checksEntries, int lastPage = kLargestPage)
+      : forest_(pageSize), checksEntries_(checksEntries), lastPage_(lastPage) {}
 
   /// Brings it to these requests, in their order. A request with the id of a known one is the same one, with
   /// the same pages and perhaps more, wherever its row is. Without ids a row's pages tell, compared with what
@@ -32,6 +38,8 @@ public:
 
   const tree::KvTree &tree() const { return forest_.tree(); }
   const PrefixForest &forest() const { return forest_; }
+  /// Those with drafts, for which the tree has stand-ins (tree::DraftStandIn): then all queries are drafts.
+  const std::vector<tree::DraftedRequest> &drafted() const { return drafted_; }
   std::size_t size() const { return members_.size(); }
   /// The member of each request.
   std::span<const int> members() const { return members_; }
@@ -40,7 +48,7 @@ private:
   struct Known { ///< of each member
     std::uint64_t id = 0;
     std::uint64_t seen = 0; ///< the last step that has it
-    int checkedTokens = 0;  ///< pages for so many tokens were looked at: none is negative
+    int checkedTokens = 0;  ///< pages for so many tokens were looked at: the cache has all of them
   };
 
   Known &known(int member) { return known_[static_cast<std::size_t>(member)]; }
@@ -54,11 +62,13 @@ private:
   void dropUnseen();
   void growKnown(const int *table);
   void addNew(const int *table, std::span<const std::uint64_t> ids);
-  void takeOrder(std::span<const int> queryIndptr);
+  void takeOrder(const Requests &asked);
+  void addStandIns();
   void makeQueries();
 
   PrefixForest forest_;
   bool checksEntries_;
+  int lastPage_;
   bool hasIds_ = true; ///< in the last step; else a request's id is its row
   std::uint64_t step_ = 0;
   std::vector<Known> known_;
@@ -67,9 +77,11 @@ private:
   std::vector<std::uint64_t> newcomers_;
   RowCopies copies_;
   std::vector<int> members_, rows_, queryCounts_; ///< of each request
-  bool hasSeveralQueries_ = false;                ///< any request
-  bool needsQueries_ = false, hasGrown_ = false;  ///< in the step under way
-  std::vector<Request> requests_;                 ///< of the step under way
+  std::vector<int> draftCounts_;                  ///< likewise; empty: there are none
+  std::vector<tree::DraftedRequest> drafted_;
+  bool hasSeveralQueries_ = false;               ///< any request
+  bool needsQueries_ = false, hasGrown_ = false; ///< in the step under way
+  std::vector<Request> requests_;                ///< of the step under way
   std::vector<tree::Query> queries_;
 };
 

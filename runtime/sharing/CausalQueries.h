@@ -10,6 +10,9 @@ namespace deft::sharing {
 /// token: it ends inside the node of the path that has this token. The last one sees its node whole, and goes
 /// on to when that grows; so a request with one query has the same query from step to step.
 ///
+/// Plans take such queries of one node for a single stretch (plan::cutWhereQueriesEnd), however many there
+/// are.
+///
 /// The only place that knows how new tokens see each other. `endNode` is the one that the request's path of
 /// `tokens` tokens ends with. A request without tokens has queries that see nothing.
 void addCausalQueries(const tree::KvTree &tree, int endNode, int tokens, int count,

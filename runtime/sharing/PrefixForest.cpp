@@ -204,6 +204,31 @@ void PrefixForest::beginEdit() {
   isEdited_ = true;
 }
 
+int PrefixForest::addStandIn(int member, int tokens) {
+  beginEdit();
+  const Member &own = members_[index(member)];
+  standIns_.push_back(
+      must(tree_.addNode(own.node, tokens, static_cast<int>(locationIn(member, own.tokens)))));
+  facts_.resize(std::max(facts_.size(), index(standIns_.back()) + 1));
+  return standIns_.back();
+}
+
+void PrefixForest::removeStandIns() {
+  if (standIns_.empty())
+    return;
+  beginEdit();
+  for (const int node : standIns_)
+    must(tree_.prune(node));
+  standIns_.clear();
+}
+
+std::int64_t PrefixForest::standInTokens() const {
+  std::int64_t tokens = 0;
+  for (const int number : standIns_)
+    tokens += node(number).tokens;
+  return tokens;
+}
+
 void PrefixForest::setQueries(std::span<const tree::Query> queries) { must(tree_.setQueries(queries)); }
 
 bool PrefixForest::settle() {
@@ -220,6 +245,7 @@ void PrefixForest::clear() {
   members_.clear();
   freeMembers_.clear();
   children_.clear();
+  standIns_.clear();
   emptyNode_ = -1;
   isEdited_ = true;
 }

@@ -46,6 +46,12 @@ public:
   void move(int member, std::int64_t firstEntry) { members_[index(member)].firstEntry = firstEntry; }
   void placeMoved();
 
+  /// Adds a leaf of so many tokens below the end of a member, for what is nobody's yet, in the slots behind
+  /// its own; gives the node. All of them are to be taken away before anything else is changed.
+  int addStandIn(int member, int tokens);
+  void removeStandIns();
+  std::int64_t standInTokens() const;
+
   /// Other calls than these take the queries away where they change the structure.
   void setQueries(std::span<const tree::Query> queries);
 
@@ -54,6 +60,10 @@ public:
 
   void clear();
 
+  /// Where a token of the member's row lies in the table.
+  std::int64_t locationIn(int member, int position) const {
+    return members_[index(member)].firstEntry * pageSize_.tokens() + position;
+  }
   std::int64_t firstEntry(int member) const { return members_[index(member)].firstEntry; }
   int tokens(int member) const { return members_[index(member)].tokens; }
   /// The node that the member's path ends with, whole.
@@ -83,9 +93,6 @@ private:
   const tree::Node &node(int number) const { return tree_.nodes()[index(number)]; }
   NodeFacts &facts(int number) { return facts_[index(number)]; }
   const NodeFacts &facts(int number) const { return facts_[index(number)]; }
-  std::int64_t locationIn(int member, int position) const {
-    return members_[index(member)].firstEntry * pageSize_.tokens() + position;
-  }
 
   void beginEdit();
   void goDown(const int *table, int member, int from, int done);
@@ -106,7 +113,8 @@ private:
   std::vector<NodeFacts> facts_; ///< of each node
   std::vector<Member> members_;
   std::vector<int> freeMembers_;
-  IndexMap children_;     ///< childKey of a node and the first page of a child of it
+  IndexMap children_; ///< childKey of a node and the first page of a child of it
+  std::vector<int> standIns_;
   int emptyNode_ = -1;    ///< a root without tokens, for members without any; -1: there are none
   bool isEdited_ = false; ///< since settle()
 };

@@ -1,5 +1,7 @@
 #include "runtime/sharing/Requests.h"
 
+#include "templates/deft/draft_abi.h"
+
 #include <algorithm>
 #include <limits>
 
@@ -45,6 +47,26 @@ Result<void> checkQueries(std::span<const int> indptr, const std::vector<Request
   if (indptr.back() > KvTree::kMaxQueries)
     return wrong(std::to_string(indptr.back()) + " queries, at most " + std::to_string(KvTree::kMaxQueries) +
                  " can be asked in a step");
+  return {};
+}
+
+Result<void> checkDrafts(const Requests &requests, std::size_t count) {
+  if (auto checked = checkCount("numbers of drafts", requests.drafts.size(), count); !checked)
+    return checked;
+  if (requests.drafts.empty())
+    return {};
+  if (!requests.queryIndptr.empty())
+    return wrong("there are drafts and a query_indptr", "a request has a query for each draft, and no other");
+  std::int64_t queries = 0;
+  for (std::size_t i = 0; i < count; ++i) {
+    if (const int drafts = requests.drafts[i]; drafts < 0 || drafts > abi::kMostDrafts)
+      return wrongRequest(i, std::to_string(drafts) + " drafts, must be 0 to " +
+                                 std::to_string(abi::kMostDrafts));
+    queries += requests.drafts[i];
+  }
+  if (queries > KvTree::kMaxQueries)
+    return wrong(std::to_string(queries) + " drafts, at most " + std::to_string(KvTree::kMaxQueries) +
+                 " queries can be asked in a step");
   return {};
 }
 
@@ -94,14 +116,17 @@ Error RowReader::whyNotPlaced(std::size_t number, const Request &request) const 
     return wrongRequest(number, row + " goes from entry " + std::to_string(request.firstEntry) + " to " +
                                     std::to_string(table_.indptr[static_cast<std::size_t>(request.row) + 1]) +
                                     " of the page table");
-  if (request.entries < 0 || request.tokens > request.entries * pageSize_.tokens())
-    return wrongRequest(number, std::to_string(request.tokens) + " tokens are in " +
-                                    std::to_string(pageSize_.pagesFor(request.tokens)) + " pages, " + row +
-                                    " has room for " +
-                                    std::to_string(std::max<std::int64_t>(request.entries, 0)));
+  const std::int64_t tokens = std::int64_t{request.tokens} + request.drafts;
+  if (request.entries < 0 || tokens > request.entries * pageSize_.tokens())
+    return wrongRequest(
+        number,
+        std::to_string(request.tokens) + " tokens" +
+            (request.drafts > 0 ? " and " + std::to_string(request.drafts) + " drafts" : std::string()) +
+            " are in " + std::to_string((tokens + pageSize_.tokens() - 1) / pageSize_.tokens()) + " pages, " +
+            row + " has room for " + std::to_string(std::max<std::int64_t>(request.entries, 0)));
   return wrongRequest(
       number,
-      "its tokens end at place " + std::to_string(request.firstEntry * pageSize_.tokens() + request.tokens) +
+      "its tokens end at place " + std::to_string(request.firstEntry * pageSize_.tokens() + tokens) +
           " of the page table, at most " + std::to_string(KvTree::kMaxTokens) + " can be named",
       "a place is (entry of the table) * page size + token in the page: fewer rows, or a "
       "smaller row stride");
@@ -120,6 +145,8 @@ Result<void> readRequests(const Requests &requests, const RowReader &rows, std::
                               checkCount("entries of query_indptr", requests.queryIndptr.size(), count + 1)})
     if (!checked)
       return checked;
+  if (auto checked = checkDrafts(requests, count); !checked)
+    return checked;
   read.assign(count, Request());
   for (std::size_t i = 0; i < count; ++i) {
     Request &request = read[i];
@@ -133,6 +160,8 @@ Result<void> readRequests(const Requests &requests, const RowReader &rows, std::
     } else if (!byLastPages) {
       request.tokens = requests.lengths[i];
     }
+    if (!requests.drafts.empty())
+      request.drafts = requests.drafts[i];
     if (!rows.place(request))
       return rows.whyNotPlaced(i, request);
   }

@@ -26,6 +26,7 @@ struct Requests {
   std::span<const int> lengths = {};         ///< in tokens
   std::span<const int> lastPageLengths = {}; ///< with indptr, in place of lengths
   std::span<const int> queryIndptr = {};     ///< one more than requests; empty: one query each
+  std::span<const int> drafts = {};          ///< of each request, behind its tokens; empty: there are none
   std::span<const int> rows = {};            ///< of each request; empty: request i has row i
   std::span<const std::uint64_t> ids = {}; ///< of each request; empty: rows are compared with what they were
 };
@@ -36,6 +37,7 @@ struct Request {
   std::int64_t entries = 0;    ///< of its row
   int row = 0;
   int tokens = 0;
+  int drafts = 0;
   int member = -1; ///< -1: it is new
 };
 
@@ -60,9 +62,10 @@ public:
       request.firstEntry = request.row * table_.rowStride;
       request.entries = std::min(rowEntries_, size - request.firstEntry);
     }
+    const std::int64_t tokens = std::int64_t{request.tokens} + request.drafts;
     return request.tokens >= 0 && request.firstEntry >= 0 && request.entries >= 0 &&
-           request.tokens <= request.entries * pageSize_.tokens() &&
-           request.firstEntry * pageSize_.tokens() <= tree::KvTree::kMaxTokens - request.tokens;
+           tokens <= request.entries * pageSize_.tokens() &&
+           request.firstEntry * pageSize_.tokens() <= tree::KvTree::kMaxTokens - tokens;
   }
   support::Error whyNotPlaced(std::size_t number, const Request &request) const;
 

@@ -19,16 +19,21 @@ inline int samePages(const int *row, const int *other, int count) {
   return static_cast<int>(std::mismatch(row + same, row + count, other + same).first - row);
 }
 
-/// The first page with a negative id among [begin, end) of a row; `end` where there is none.
-inline int firstNegative(const int *row, int begin, int end) {
+/// The first page among [begin, end) of a row whose id is not one from 0 to `last`; `end` where there is
+/// none.
+inline int firstOutside(const int *row, int begin, int end, int last) {
   for (; end - begin >= kPagesAtOnce; begin += kPagesAtOnce) {
-    int bits = 0; // no branch and as many each time, so that a processor takes several at once
-    for (int page = 0; page < kPagesAtOnce; ++page)
-      bits |= row[begin + page];
-    if (bits < 0)
+    unsigned bits = 0; // no branch and as many each time, so that a processor takes several at once
+    for (int page = 0; page < kPagesAtOnce; ++page) {
+      const auto id = static_cast<unsigned>(row[begin + page]);
+      bits |=
+          id | (static_cast<unsigned>(last) - id); // the uppermost is set where one of the two is negative
+    }
+    if (bits >> 31 != 0)
       break;
   }
-  return static_cast<int>(std::find_if(row + begin, row + end, [](int page) { return page < 0; }) - row);
+  const auto isOutside = [&](int page) { return page < 0 || page > last; };
+  return static_cast<int>(std::find_if(row + begin, row + end, isOutside) - row);
 }
 
 } // namespace deft::sharing

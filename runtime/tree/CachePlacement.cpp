@@ -1,5 +1,7 @@
 #include "runtime/tree/CachePlacement.h"
 
+#include "runtime/tree/Places.h"
+
 #include <algorithm>
 #include <numeric>
 #include <random>
@@ -64,6 +66,14 @@ Result<CachePlacement> placeInCache(KvTree &tree, const PlacementOptions &option
     shuffle(pool, random);
   placement.pageTable.assign(pool.begin(), pool.begin() + tablePages);
   return placement;
+}
+
+Result<KvTree> placedTree(const KvTree &tree, int pageSize) {
+  KvTree placed = tree;
+  if (!checkPlaced(placed))
+    if (auto placement = placeInCache(placed, {.pageSize = pageSize}); !placement)
+      return placement.error();
+  return placed;
 }
 
 } // namespace deft::tree

@@ -31,4 +31,8 @@ struct CachePlacement {
 /// seed give the same placement.
 support::Result<CachePlacement> placeInCache(KvTree &tree, const PlacementOptions &options);
 
+/// The tree as it is, or one laid out in order where it has nodes that are not placed: for who plans it
+/// without a cache.
+support::Result<KvTree> placedTree(const KvTree &tree, int pageSize);
+
 } // namespace deft::tree

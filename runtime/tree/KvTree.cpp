@@ -31,7 +31,7 @@ Result<int> KvTree::addNode(int parent, int tokens, int location) {
   if (node.position > kMaxTokens - tokens)
     return wrong("the path to node " + std::to_string(index) + " is longer than " +
                  std::to_string(kMaxTokens) + " tokens");
-  if (location < 0 || location > kMaxTokens - tokens)
+  if ((location < 0 && location != kNotPlaced) || location > kMaxTokens - tokens)
     return wrong("location " + std::to_string(location) + " of node " + std::to_string(index) +
                  " is outside the table, which has at most " + std::to_string(kMaxTokens) + " tokens");
   takeIndex();
@@ -83,15 +83,15 @@ Result<int> KvTree::fork(int node, std::optional<int> position) {
     return wrong("position " + std::to_string(*position) + " is outside node " + std::to_string(node) +
                  ", which has " + std::to_string(tokens) + " tokens");
   if (!position || *position == tokens)
-    return addNode(node, 0);
+    return addNode(node, 0, kNotPlaced);
   if (*position == 0)
-    return addNode(nodes_[node].parent, 0);
+    return addNode(nodes_[node].parent, 0, kNotPlaced);
   if (aliveNodes() + 2 > kMaxNodes)
     return wrong("more than " + std::to_string(kMaxNodes) + " nodes");
   const auto upper = split(node, *position);
   if (!upper)
     return upper.error();
-  return addNode(*upper, 0);
+  return addNode(*upper, 0, kNotPlaced);
 }
 
 Result<void> KvTree::place(int node, int location) {
@@ -103,6 +103,13 @@ Result<void> KvTree::place(int node, int location) {
   nodes_[node].location = location;
   structureChanged();
   return {};
+}
+
+void KvTree::forgetPlaces() {
+  for (Node &node : nodes_)
+    if (node.isAlive)
+      node.location = kNotPlaced;
+  structureChanged();
 }
 
 Result<void> KvTree::checkAlive(int node, const char *what) const {

@@ -11,9 +11,10 @@ namespace deft::tree {
 
 /// A node owns a stretch of consecutive tokens; the path to a node is its ancestors' tokens, then its own.
 struct Node {
-  int parent = -1;  ///< -1: a root
-  int tokens = 0;   ///< may be 0; 0 in a dead node
-  int location = 0; ///< place of the first token in the page table, in tokens (contiguous: in the cache)
+  int parent = -1; ///< -1: a root
+  int tokens = 0;  ///< may be 0; 0 in a dead node
+  /// Place of the first token in the page table, in tokens (contiguous: in the cache), or KvTree::kNotPlaced.
+  int location = 0;
   // Derived:
   int depth = 0;    ///< root 0
   int position = 0; ///< kv_pos of the first token: the tokens of all ancestors
@@ -70,6 +71,8 @@ public:
   static constexpr int kMaxTokens = 1 << 30;
   static constexpr int kMaxNodes = 1 << 24;
   static constexpr int kMaxQueries = 1 << 24;
+  /// Location of a node of which nobody has said where its tokens lie (see checkPlaced).
+  static constexpr int kNotPlaced = -1;
 
   /// Adds a node below `parent` (-1: a root) and returns its index. Fails on a parent that is not in the
   /// tree yet: a parent is born before its children, so cycles cannot be said.
@@ -91,7 +94,8 @@ public:
   void countDepths();
 
   /// Adds an empty branch that shares the path to `node` up to its first `position` tokens (all of them
-  /// when absent), splitting the node where needed, and returns it. At 0 it hangs beside the node.
+  /// when absent), splitting the node where needed, and returns it. At 0 it hangs beside the node. It is not
+  /// placed.
   support::Result<int> fork(int node, std::optional<int> position = std::nullopt);
 
   /// Removes the node, all below it and their queries; later queries move up.
@@ -112,6 +116,9 @@ public:
 
   /// Says where the node's tokens lie.
   support::Result<void> place(int node, int location);
+
+  /// No node is placed any more.
+  void forgetPlaces();
 
   /// Adds a query and returns its index. No `position` means all of the node's tokens, now and later.
   support::Result<int> addQuery(int node, std::optional<int> position = std::nullopt);

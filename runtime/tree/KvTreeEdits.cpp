@@ -31,7 +31,8 @@ Result<int> KvTree::split(int node, int position, Depths depths) {
   lower.parent = upper;
   lower.nextSibling = links_[node].previousSibling = -1;
   lower.tokens -= position;
-  lower.location += position;
+  if (lower.location != kNotPlaced)
+    lower.location += position;
   lower.position += position;
   if (depths == Depths::Now)
     addToDepths(node, 1);
@@ -64,7 +65,8 @@ Result<void> KvTree::join(int node, Depths depths) {
                  " queries, which end before its child");
   const Node &above = nodes_[node];
   Node &below = nodes_[child];
-  if (below.location != above.location + above.tokens)
+  const bool arePlaced = above.location != kNotPlaced && below.location != kNotPlaced;
+  if (arePlaced ? below.location != above.location + above.tokens : below.location != above.location)
     return wrong("node " + std::to_string(child) + " lies at " + std::to_string(below.location) +
                      ", the node above it ends at " + std::to_string(above.location + above.tokens),
                  "place one of them");

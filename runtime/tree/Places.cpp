@@ -18,6 +18,19 @@ std::string slotsOf(const KvTree &tree, int index) {
 
 } // namespace
 
+support::Result<void> checkPlaced(const KvTree &tree) {
+  const std::vector<Node> &nodes = tree.nodes();
+  const auto lacksPlace = [](const Node &node) {
+    return node.location == KvTree::kNotPlaced && node.isAlive && node.tokens > 0;
+  };
+  const auto found = std::find_if(nodes.begin(), nodes.end(), lacksPlace);
+  if (found == nodes.end())
+    return {};
+  return wrong("node " + std::to_string(found - nodes.begin()) + " of " + std::to_string(found->tokens) +
+                   " tokens is not placed: nobody has said where they lie in the cache",
+               "give its location where it is added, or place it");
+}
+
 support::Result<void> checkPlaces(const KvTree &tree) {
   const std::vector<Node> &nodes = tree.nodes();
   std::vector<int> placed;

@@ -5,6 +5,10 @@
 
 namespace deft::tree {
 
+/// Whether somebody has said where the tokens of each living node lie. The error names one of which nobody
+/// has.
+support::Result<void> checkPlaced(const KvTree &tree);
+
 /// Whether all living nodes have slots of their own. A tree does not look at the locations that it is given:
 /// where those of two nodes overlap, one of the two reads the other's tokens. The error names two such nodes.
 /// In time n log n.

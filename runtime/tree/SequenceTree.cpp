@@ -100,6 +100,7 @@ Result<int> SequenceTree::fork(int node, std::optional<int> position) {
   if (wasSplit)
     setRange(upper, pool_.split(ranges_[node], *position).value());
   setRange(*branch, pool_.allocate(0).value());
+  (void)tree_.place(*branch, pool_.range(ranges_[*branch]).location); // of no tokens: cannot fail
   return branch;
 }
 

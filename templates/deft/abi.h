@@ -8,7 +8,7 @@
 namespace deft::abi {
 
 /// Raised whenever something here changes its shape or meaning: kernels of another version cannot be called.
-constexpr int kVersion = 7;
+constexpr int kVersion = 8;
 
 /// One entry of the work list. The grid expands it over the KV heads. One of no tokens ends the list: a
 /// captured graph is launched for as many items as a plan may have, and a step's plan has fewer. (Where heads
@@ -30,8 +30,9 @@ struct Item {
 };
 static_assert(sizeof(Item) == 32);
 
-/// A stretch of cache tokens that the same queries see. Runs of an item are not empty; their order is the
-/// planner's (plan::RunOrder).
+/// A stretch of cache tokens that the same queries see; or, with a slope, a causal stretch: each token is
+/// seen by one query less than the token before it, and by one at least. Runs of an item are not empty; their
+/// order is the planner's (plan::RunOrder).
 struct Run {
   int begin; ///< tokens of the item before this run
   int tokens;
@@ -40,7 +41,8 @@ struct Run {
   int depth;      ///< depth of the tokens' node
   int queryBegin; ///< queries that see it: [queryBegin, queryEnd), relative to the item's first
   int queryEnd;
-  int dealtBegin; ///< of the first four runs of an item with dealt tokens: its runs before those of that warp
+  int slope : 2;       ///< token t of the run is seen by [queryBegin + slope * t, queryEnd): 0 or 1
+  int dealtBegin : 30; ///< of the first four runs of an item with dealt tokens: its runs before that warp's
 };
 static_assert(sizeof(Run) == 32);
 
@@ -122,7 +124,7 @@ struct GrowingLeaf {
   int request;
   int length;   ///< of the request, as planned
   int mostGain; ///< tokens that the plan may gain here
-  int end;      ///< 16 bytes
+  int reserved; ///< 0
 };
 static_assert(sizeof(GrowingLeaf) == 16);
 
@@ -147,6 +149,31 @@ struct GrowArgs {
   int mostQueries; ///< grownQueries, of which those behind the plan's have no leaf
   unsigned long long
       *unserved; ///< in the host's memory: request + 1 and, above 32 bits, a length too long or too short
+};
+
+/// What deft_check_pages reads and writes.
+struct PageCheckArgs {
+  const Item *items;
+  const Run *runs;
+  const int *pageTable;
+  int itemCount; ///< those of no tokens are passed over, wherever they stand
+  int pageSize;
+  int pages; ///< of the cache
+  unsigned long long
+      *wrong; ///< in the host's memory: an entry + 1 and, above 32 bits, the page that it names
+};
+
+/// What deft_merge_states reads and writes: partial attentions of the same rows, each (a query, a head).
+struct StatesArgs {
+  static constexpr int kMost = 16; ///< parts
+  const void *outs[kMost];         ///< [row][dim], packed, all of one element type
+  const float *lses[kMost];        ///< [row], natural log; -inf: it saw no token
+  int count;
+  int dim;
+  long long rows;
+  void *out;      ///< as outs; may be one of them, and lse one of lses
+  float *lse;     ///< may be null
+  int lanesOfRow; ///< of a warp, a power of two
 };
 
 /// Parameters reach a kernel as one 8-byte slot each, in the order of their declaration:

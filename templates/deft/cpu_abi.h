@@ -7,11 +7,13 @@
 /// Plain structs without includes: a package outlives the compiler that wrote it, and the layout below is
 /// what `version` stands for.
 ///
+/// Vectors of q and k have CpuKernel::keyDim elements, those of v, of sums and of results valueDim.
+///
 /// The functions are pure but for the memory that a call names, keep no state and may run on any number of
 /// threads at once. Every pointer must be aligned to its element only.
 namespace deft::abi {
 
-constexpr int kCpuKernelVersion = 4;
+constexpr int kCpuKernelVersion = 5;
 
 /// Tokens come in fours: arrays of a block are readable up to the next multiple of this.
 constexpr int kCpuTokenPad = 4;
@@ -22,7 +24,7 @@ constexpr int kCpuFetchPad = 8;
 /// group in packedGroupBytes bytes; the rows that fill up the last group must hold finite numbers, such as
 /// zeros.
 struct CpuPackCall {
-  const void *q; ///< [rows][head_dim], dtype, contiguous
+  const void *q; ///< [rows][keyDim], queryDtype, contiguous
   void *packed;  ///< of row 0
   int rowBegin;  ///< the rows become rows [rowBegin, rowBegin + rows) of `packed`
   int rows;
@@ -40,7 +42,7 @@ struct CpuPackCall {
 /// say.
 struct CpuAttendCall {
   const void *packed; ///< the group of the first row, which begins a group
-  float *acc;         ///< [rows][head_dim]
+  float *acc;         ///< [rows][valueDim]
   float *m;           ///< [rows], natural units
   float *l;           ///< [rows]
   const int *qPos;    ///< [rows]
@@ -48,14 +50,16 @@ struct CpuAttendCall {
   const int *head;    ///< [rows], query head
   const void *k;      ///< the cache, at this KV head's offset
   const void *v;
-  const long long *offsets; ///< [tokens], in elements from k and from v; the padding repeats a token
-  const int *kvPos;         ///< [tokens]
-  const int *depth;         ///< [tokens]
-  const int *rowLow;        ///< [tokens]; the padding is seen by no row
-  const int *rowHigh;       ///< [tokens]
-  const void *nextK;        ///< what a following call will read, fetched ahead: a hint
+  const long long *keyOffsets;   ///< [tokens], in elements from k; the padding repeats a token
+  const long long *valueOffsets; ///< [tokens], in elements from v, likewise
+  const int *kvPos;              ///< [tokens]
+  const int *depth;              ///< [tokens]
+  const int *rowLow;             ///< [tokens]; the padding is seen by no row
+  const int *rowHigh;            ///< [tokens]
+  const void *nextK;             ///< what a following call will read, fetched ahead: a hint
   const void *nextV;
-  const long long *nextOffsets; ///< [nextTokens], and padding
+  const long long *nextKeyOffsets; ///< [nextTokens], and padding
+  const long long *nextValueOffsets;
   const ParamSlot *params;
   int rows;
   int tokens;
@@ -81,10 +85,10 @@ constexpr int kCpuTileAll = 2; ///< every pair surely is
 
 /// Normalises finished rows. A row without weight gives 0 and lse -inf.
 struct CpuFinishCall {
-  const float *acc; ///< [rows][head_dim], as `attend` left it
+  const float *acc; ///< [rows][valueDim], as `attend` left it
   const float *m;
   const float *l;
-  void *out;  ///< [rows][head_dim], output dtype (finish) or float (finishPartial)
+  void *out;  ///< [rows][valueDim], output dtype (finish) or float (finishPartial)
   float *lse; ///< [rows], natural log; may be null
   int rows;
   int reserved0;
@@ -92,10 +96,10 @@ struct CpuFinishCall {
 
 /// Reduces the partials of `rows` heads of one query in the order of `slots`.
 struct CpuMergeCall {
-  const float *partialOut; ///< [slot][query_heads][head_dim], at the first of the rows
+  const float *partialOut; ///< [slot][query_heads][valueDim], at the first of the rows
   const float *partialLse; ///< [slot][query_heads], likewise
   const int *slots;
-  void *out;     ///< [rows][head_dim], output dtype
+  void *out;     ///< [rows][valueDim], output dtype
   float *lse;    ///< [rows]; may be null
   int slotCount; ///< 0: the output is 0 and lse -inf
   int rows;
@@ -106,8 +110,11 @@ struct CpuKernel {
   int tableBytes; ///< sizeof(CpuKernel)
   int queryHeads;
   int kvHeads;
-  int headDim;
-  int dtype; ///< spec::DType's number: 0 f16, 1 bf16
+  int keyDim;
+  int valueDim;
+  int queryDtype; ///< spec::DType's number: 0 f16, 1 bf16
+  int keyDtype;
+  int valueDtype;
   int outputDtype;
   int sigmoid;     ///< 1: partials are plain sums, there is no lse
   int hasMask;     ///< 1: `tile` says which blocks the mask cuts
@@ -116,6 +123,7 @@ struct CpuKernel {
   int groupRows;   ///< rows that are packed together
   int packedGroupBytes;
   int isaLevel; ///< 3: needs x86-64-v3; 4: x86-64-v4; what a loader checks
+  int reserved0;
   void (*pack)(const CpuPackCall *);
   void (*attend)(const CpuAttendCall *);
   int (*tile)(const CpuTileCall *);
@@ -123,7 +131,7 @@ struct CpuKernel {
   void (*finishPartial)(const CpuFinishCall *);
   void (*merge)(const CpuMergeCall *);
 };
-static_assert(sizeof(CpuKernel) == 14 * 4 + 6 * 8);
+static_assert(sizeof(CpuKernel) == 18 * 4 + 6 * 8);
 
 /// The name of a variant's table in an object: this prefix and the variant's name.
 constexpr char kCpuKernelPrefix[] = "deft_cpu_";

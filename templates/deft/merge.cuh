@@ -15,7 +15,7 @@ namespace deft {
 constexpr int kMergeWarps = 4; ///< of a block
 
 template <class Config, bool kSigmoid> class RowMerge {
-  static constexpr int kPieces = Config::kHeadDim / 4; ///< of 8 bytes
+  static constexpr int kPieces = Config::kValueDim / 4; ///< of 8 bytes
   static constexpr int kPerLane = (kPieces + 31) / 32;
   static constexpr int kParts = kMergeWarps;
   static constexpr int kAtOnce = 8 / kPerLane; ///< partials of a warp that are on their way at a time
@@ -188,7 +188,7 @@ private:
       const int piece = p * 32 + lane_;
       const float4 value = total.values[p];
       if (kPieces % 32 == 0 || piece < kPieces)
-        *reinterpret_cast<uint2 *>(static_cast<Output *>(args_.out) + row_ * Config::kHeadDim + piece * 4) =
+        *reinterpret_cast<uint2 *>(static_cast<Output *>(args_.out) + row_ * Config::kValueDim + piece * 4) =
             make_uint2(ptx::pack2<Output>(value.x * scale, value.y * scale),
                        ptx::pack2<Output>(value.z * scale, value.w * scale));
     }

@@ -11,20 +11,23 @@ struct bf16 {
   unsigned short bits;
 };
 
-/// What partials are stored as. Averages of elements have the elements' range, but a sum has at most the
+template <class A, class B> constexpr bool kIsSame = false; // NVRTC has no standard library
+template <class A> constexpr bool kIsSame<A, A> = true;
+
+/// What partials are stored as. Averages of values have the values' range, but a sum has at most the
 /// output's: f16 where both are f16, else bf16.
-template <class Element, class Output> struct PartialOf {
+template <class Value, class Output> struct PartialOf {
   using Type = bf16;
 };
 template <> struct PartialOf<f16, f16> {
   using Type = f16;
 };
 template <class Config>
-using Partial = typename PartialOf<typename Config::Element, typename Config::Output>::Type;
+using Partial = typename PartialOf<typename Config::Value, typename Config::Output>::Type;
 
-/// The largest exponent of two that a weight may have: f16 ends below 2^16, and bf16 has the range of f32, of
-/// which sums need a part.
-template <class Element> constexpr float kWeightBits = 15.f;
+/// The largest exponent of two that a weight may have, which is of V's type in products: f16 ends below 2^16,
+/// and bf16 has the range of f32, of which sums need a part.
+template <class Value> constexpr float kWeightBits = 15.f;
 template <> constexpr float kWeightBits<bf16> = 60.f;
 
 constexpr float kLog2e = 1.4426950408889634f;

@@ -13,7 +13,9 @@ import sys
 import tempfile
 from pathlib import Path
 
-import c_headers
+ROOT = Path(__file__).resolve().parents[2]
+sys.path.insert(0, str(ROOT / "runtime/c_api"))
+import c_headers  # noqa: E402
 
 
 def program_of(declared):

@@ -86,7 +86,7 @@ spec::Variant llama(int queryHeads, int kvHeads) {
   variant.name = "bench";
   variant.queryHeads = queryHeads;
   variant.kvHeads = kvHeads;
-  variant.headDim = 128;
+  variant.tensors = spec::Tensors::alike(128);
   variant.withLse = true;
   variant.scale = 1 / std::sqrt(128.0);
   return variant;
@@ -181,8 +181,8 @@ nlohmann::json measure(const Case &test, exec::CpuExecutor &executor, const Opti
     rowTokens += static_cast<double>(tree.pathTokens(query));
   for (const tree::Node &node : tree.nodes())
     tokens += node.tokens;
-  const double bytes = tokens * variant.kvHeads * variant.headDim * 2 * 2;
-  const double flops = rowTokens * variant.queryHeads * variant.headDim * 2 * 2;
+  const double bytes = tokens * variant.kvHeads * variant.tensors.cacheBytes();
+  const double flops = rowTokens * variant.queryHeads * variant.tensors.pairFlops();
 
   exec::Outputs outputs;
   need(executor.run(kernel, variant, plan, inputs, outputs)); // sizes the outputs, warms up

@@ -40,7 +40,7 @@ spec::Variant variant() {
   variant.name = "bench";
   variant.queryHeads = 32;
   variant.kvHeads = 8;
-  variant.headDim = 128;
+  variant.tensors = spec::Tensors::alike(128);
   variant.cache.paged = true;
   variant.cache.pageSize = 16;
   return variant;

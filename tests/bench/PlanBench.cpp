@@ -10,6 +10,8 @@
 /// tree comes again and again. Every plan is verified before it is timed (to 10,000 nodes). Trees on which a
 /// partition makes far more partials than there are nodes and queries (a deep chain under `node`) are left
 /// out: there the output alone is what costs.
+/// Of prompts and other causal stretches (prefill, append, mixed) the goal is 50 us for 4,096 and for 16,384
+/// queries, each of which takes some numbers and nothing else; "list_bytes" are those of items and runs.
 /// --benchmark_out=FILE writes JSON.
 
 #include "compiler/config/ConfigJson.h"
@@ -23,6 +25,8 @@
 #include <functional>
 #include <random>
 #include <string>
+#include <tuple>
+#include <vector>
 
 namespace deft {
 namespace {
@@ -100,6 +104,40 @@ KvTree noSharing(int size) {
   return tree;
 }
 
+/// Queries of a node's last tokens.
+void causal(KvTree &tree, int node, int count) {
+  const int tokens = tree.nodes()[static_cast<std::size_t>(node)].tokens;
+  for (int seen = tokens - count + 1; seen <= tokens; ++seen)
+    (void)tree.addQuery(node, seen).value();
+}
+
+/// A prompt, all of whose tokens are new.
+KvTree prefill(int size) {
+  KvTree tree;
+  causal(tree, node(tree, -1, size), size);
+  return tree;
+}
+
+/// So many new tokens behind 4,000 that another one shares.
+KvTree append(int size) {
+  KvTree tree;
+  const int root = node(tree, -1, 4000);
+  query(tree, node(tree, root, 200));
+  causal(tree, node(tree, root, size), size);
+  return tree;
+}
+
+/// 60 requests that decode, and 4 that have so many new tokens, taken together.
+KvTree mixed(int size) {
+  KvTree tree;
+  const int root = node(tree, -1, 1000);
+  for (int i = 0; i < 60; ++i)
+    query(tree, node(tree, root, 200 + 37 * i % 900));
+  for (int i = 0; i < 4; ++i)
+    causal(tree, node(tree, i % 2 == 0 ? root : -1, size / 4 + 512 * i), size / 4);
+  return tree;
+}
+
 config::Config makeConfig(spec::Partition partition) {
   config::Config config;
   config.partition = partition;
@@ -139,6 +177,8 @@ void benchMake(benchmark::State &state, spec::Partition partition, KvTree (*shap
     benchmark::DoNotOptimize(planner.make(tree, kFacts, config, kBlocks, plan));
   state.counters["items"] = static_cast<double>(plan.items.size());
   state.counters["partials"] = plan.partialSlots;
+  state.counters["list_bytes"] =
+      static_cast<double>(plan.items.size() * sizeof(abi::Item) + plan.runs.size() * sizeof(abi::Run));
 }
 
 /// Every leaf grows by one token each step; the plan is made anew when it asks for it, outside of the time.
@@ -182,6 +222,15 @@ void registerAll() {
                                    benchMake, partition, shape)
           ->RangeMultiplier(10)
           ->Range(1000, 100'000)
+          ->Unit(benchmark::kMicrosecond);
+  const std::tuple<const char *, KvTree (*)(int), std::vector<std::int64_t>> ragged[] = {
+      {"prefill", prefill, {4096, 16384}}, {"append", append, {512}}, {"mixed", mixed, {4096}}};
+  for (const spec::Partition partition :
+       {spec::Partition::NodeChunk, spec::Partition::Greedy, spec::Partition::Union, spec::Partition::Auto})
+    for (const auto &[name, shape, sizes] : ragged)
+      benchmark::RegisterBenchmark(("make/" + config::partitionName(partition) + "/" + name).c_str(),
+                                   benchMake, partition, shape)
+          ->ArgsProduct({sizes})
           ->Unit(benchmark::kMicrosecond);
   for (const spec::Partition partition : partitions)
     for (const auto &[name, shape] : shapes)

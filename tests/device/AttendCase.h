@@ -16,22 +16,26 @@ namespace deft::test {
 /// precision and one token after the other. The largest error of a result is that of rounding to the type; a
 /// token that is missed or seen twice shows in the logarithm of a row's sum.
 template <class Config, class Variant> class AttendCase {
-  using Element = typename Config::Element;
-  static constexpr int kDim = Config::kHeadDim, kHeads = Config::kQueryHeads, kKvHeads = Config::kKvHeads;
+  using Query = typename Config::Query;
+  using Key = typename Config::Key;
+  using Value = typename Config::Value;
+  static constexpr int kKeyDim = Config::kKeyDim, kValueDim = Config::kValueDim;
+  static constexpr int kStride = std::max(kKeyDim, kValueDim); ///< of both caches: abi::CacheLayout is one
+  static constexpr int kHeads = Config::kQueryHeads, kKvHeads = Config::kKvHeads;
   static constexpr int kPage = Config::kPageSize;
   static constexpr int kPlaces = 640; ///< tokens of the cache
 
 public:
   AttendCase(unsigned seed, const typename Variant::Params &params)
-      : seed_(seed), params_(params), random_(seed), k_(kPlaces * kKvHeads * kDim + 8), v_(k_.size()),
+      : seed_(seed), params_(params), random_(seed), k_(kPlaces * kKvHeads * kStride + 8), v_(k_.size()),
         pageTable_(kPlaces / std::max(kPage, 1)) {
-    fill(k_);
-    fill(v_);
+    fill<Key>(k_);
+    fill<Value>(v_);
     std::iota(pageTable_.begin(), pageTable_.end(), 0);
     if (draw(random_, 0, 1) == 0) // pages in no order, or as they lie
       std::shuffle(pageTable_.begin(), pageTable_.end(), random_);
     args_.pageTable = pageTable_.data();
-    args_.cache = {std::max(kPage, 1) * kKvHeads * kDim, kKvHeads * kDim, kDim};
+    args_.cache = {std::max(kPage, 1) * kKvHeads * kStride, kKvHeads * kStride, kStride};
     args_.k = aligned(k_);
     args_.v = aligned(v_);
   }
@@ -70,13 +74,13 @@ public:
           made.box[made.rank++] = taken;
         };
         if (box < 2) {
-          dimension(kDim, 2, 64);
+          dimension(kKeyDim, 2, 64); // and kValueDim
           dimension(kKvHeads, 2 * args_.cache.headStride, 1);
           dimension(tokens, tokenBytes, 16 << box);
         } else {
           dimension(64, 2, 64);
           dimension(tokens, tokenBytes, 64);
-          dimension(kDim / 64, 128, kDim / 64);
+          dimension(kKeyDim / 64, 128, kKeyDim / 64);
           dimension(kKvHeads, 2 * args_.cache.headStride, 1);
         }
         if (kPage > 1)
@@ -110,7 +114,7 @@ private:
     return reinterpret_cast<const std::uint16_t *>((reinterpret_cast<std::uintptr_t>(values.data()) + 15) /
                                                    16 * 16);
   }
-  void fill(std::vector<std::uint16_t> &values) {
+  template <class Element> void fill(std::vector<std::uint16_t> &values) {
     std::normal_distribution<float> normal;
     for (std::uint16_t &value : values)
       value = static_cast<std::uint16_t>(ptx::pack2<Element>(normal(random_), 0.f));
@@ -124,12 +128,12 @@ private:
     queryPos_.resize(queries);
     for (int &position : queryPos_)
       position = draw(random_, 0, 700);
-    q_.resize(queries * kHeads * kDim + 8);
-    fill(q_);
+    q_.resize(queries * kHeads * kKeyDim + 8);
+    fill<Query>(q_);
     constexpr std::uint16_t kUnwritten = 0x7fff;
-    out_.assign(queries * kHeads * kDim + 8, kUnwritten);
+    out_.assign(queries * kHeads * kValueDim + 8, kUnwritten);
     lse_.assign(queries * kHeads, 12345.f);
-    partialOut_.assign(static_cast<std::size_t>(partials_) * kHeads * kDim + 8, kUnwritten);
+    partialOut_.assign(static_cast<std::size_t>(partials_) * kHeads * kValueDim + 8, kUnwritten);
     partialLse_.assign(static_cast<std::size_t>(partials_) * kHeads, 12345.f);
     list_.clear();
     runs_.clear();
@@ -150,7 +154,7 @@ private:
     args_.partialLse = partialLse_.data();
   }
 
-  double element(const std::uint16_t *values, long long at) const {
+  template <class Element> double element(const std::uint16_t *values, long long at) const {
     return ptx::toFloat<Element>(values[at]);
   }
 
@@ -159,7 +163,7 @@ private:
     const int page = std::max(kPage, 1);
     const long long token =
         kPage > 0 ? pageTable_[static_cast<std::size_t>(place / page)] * page + place % page : place;
-    return (token * kKvHeads + kvHead) * kDim;
+    return (token * kKvHeads + kvHead) * kStride;
   }
 
   void compare(const TestItem &made) {
@@ -179,9 +183,10 @@ private:
               continue;
           rows.push_back(rowOf(token.place, kvHead));
           double product = 0;
-          for (int d = 0; d < kDim; ++d)
-            product += element(aligned(q_), (static_cast<long long>(caller) * kHeads + head) * kDim + d) *
-                       element(aligned(k_), rows.back() + d);
+          for (int d = 0; d < kKeyDim; ++d)
+            product +=
+                element<Query>(aligned(q_), (static_cast<long long>(caller) * kHeads + head) * kKeyDim + d) *
+                element<Key>(aligned(k_), rows.back() + d);
           scores.push_back(product * Variant::kScale);
           if constexpr (Variant::kHasScore)
             scores.back() = Variant::score(params_, row, static_cast<float>(scores.back()), token.position,
@@ -211,12 +216,12 @@ private:
       sum += weights.back();
     }
     const bool isEmpty = scores.empty();
-    constexpr double kRounding = std::is_same_v<Element, bf16> ? 1.0 / 128 : 1.0 / 1024;
-    const std::uint16_t *results = aligned(isPartial ? partialOut_ : out_) + place * kDim;
-    for (int d = 0; d < kDim; ++d) {
+    constexpr double kRounding = std::is_same_v<Value, bf16> ? 1.0 / 128 : 1.0 / 1024;
+    const std::uint16_t *results = aligned(isPartial ? partialOut_ : out_) + place * kValueDim;
+    for (int d = 0; d < kValueDim; ++d) {
       double want = 0, size = 0;
       for (std::size_t t = 0; t < rows.size(); ++t) {
-        const double part = weights[t] * element(aligned(v_), rows[t] + d);
+        const double part = weights[t] * element<Value>(aligned(v_), rows[t] + d);
         want += part;
         size += std::abs(part);
       }

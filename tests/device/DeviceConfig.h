@@ -8,9 +8,11 @@
 namespace deft::test {
 
 struct DeviceConfig {
-  using Element = f16;
+  using Query = f16;
+  using Key = f16;
+  using Value = f16;
   using Output = f16;
-  static constexpr int kQueryHeads = 8, kKvHeads = 2, kRatio = 4, kHeadDim = 64;
+  static constexpr int kQueryHeads = 8, kKvHeads = 2, kRatio = 4, kKeyDim = 64, kValueDim = 64;
   static constexpr bool kWithLse = true;
   static constexpr int kPageSize = 0;
   static constexpr bool kIsDealt = false;

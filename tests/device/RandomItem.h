@@ -17,6 +17,10 @@ struct ItemToken {
   bool operator==(const ItemToken &) const = default;
 };
 
+inline ItemToken tokenOf(const abi::Run &run, int t) {
+  return {run.location + t, run.position + t, run.depth, run.queryBegin + run.slope * t, run.queryEnd};
+}
+
 /// An item and its runs, somewhere in a list of runs.
 struct TestItem {
   abi::Item item{};
@@ -27,8 +31,7 @@ struct TestItem {
     std::vector<ItemToken> tokens;
     for (int r = item.runBegin; r < item.runBegin + item.runCount; ++r)
       for (int t = 0; t < runs[r].tokens; ++t)
-        tokens.push_back({runs[r].location + t, runs[r].position + t, runs[r].depth, runs[r].queryBegin,
-                          runs[r].queryEnd});
+        tokens.push_back(tokenOf(runs[static_cast<std::size_t>(r)], t));
     return tokens;
   }
 };
@@ -44,8 +47,16 @@ inline int draw(std::mt19937 &random, int least, int most) {
   return std::uniform_int_distribution<int>(least, most)(random);
 }
 
+/// One run in four becomes a causal stretch, of no more tokens than it has readers.
+inline void giveSlope(std::mt19937 &random, abi::Run &run) {
+  if (draw(random, 0, 3) != 0)
+    return;
+  run.slope = 1;
+  run.tokens = std::min(run.tokens, run.queryEnd - run.queryBegin);
+}
+
 /// Runs anywhere in the cache, of lengths from 1 on, most of them short; each seen by some queries, and the
-/// first one by all.
+/// first token by all. Some have a slope.
 inline TestItem randomItem(std::mt19937 &random, const ItemShape &shape) {
   TestItem made;
   made.places = shape.places;
@@ -59,11 +70,12 @@ inline TestItem randomItem(std::mt19937 &random, const ItemShape &shape) {
     run.begin = made.item.tokens;
     run.tokens = draw(random, 0, 2) == 0 ? draw(random, 1, shape.mostTokens)
                                          : draw(random, 1, std::min(shape.mostTokens, 5));
+    run.queryBegin = r == 0 ? 0 : draw(random, 0, shape.queries - 1);
+    run.queryEnd = r == 0 ? shape.queries : draw(random, run.queryBegin + 1, shape.queries);
+    giveSlope(random, run);
     run.location = draw(random, 0, shape.places - run.tokens);
     run.position = position;
     run.depth = r;
-    run.queryBegin = r == 0 ? 0 : draw(random, 0, shape.queries - 1);
-    run.queryEnd = r == 0 ? shape.queries : draw(random, run.queryBegin + 1, shape.queries);
     position += run.tokens;
     made.item.tokens += run.tokens;
     made.runs.push_back(run);
@@ -95,16 +107,17 @@ inline DealtItem randomDealtItem(std::mt19937 &random, int places, int mostRuns)
       abi::Run run{};
       run.begin = made.item.tokens;
       run.tokens = draw(random, 1, mostTokens);
+      run.queryBegin = isCommon ? 0 : 4 * (kind - 1);
+      run.queryEnd = isCommon ? draw(random, 1, 16) : 4 * kind;
+      giveSlope(random, run);
       run.location = draw(random, 0, places - run.tokens);
       run.position = draw(random, 0, 1 << 20);
       run.depth = draw(random, 0, 9);
-      run.queryBegin = isCommon ? 0 : 4 * (kind - 1);
-      run.queryEnd = isCommon ? draw(random, 1, 16) : 4 * kind;
       made.item.tokens += run.tokens;
       ++made.item.runCount;
       made.runs.push_back(run);
       for (int t = 0; t < run.tokens; ++t)
-        tokens.push_back({run.location + t, run.position + t, run.depth, run.queryBegin, run.queryEnd});
+        tokens.push_back(tokenOf(run, t));
     }
     if (isCommon)
       made.item.commonTokens = made.item.tokens;

@@ -6,6 +6,7 @@
 #include <bit>
 #include <cmath>
 #include <cstdint>
+#include <utility>
 
 /// CUDA's words for the host's compiler, as far as templates/deft says them. To be included before any of its
 /// headers, and by tests only: the words stand in the global namespace.
@@ -55,6 +56,7 @@ inline float __fdividef(float a, float b) { return a / b; }
 inline int __float_as_int(float a) { return std::bit_cast<int>(a); }
 inline float __int_as_float(int a) { return std::bit_cast<float>(a); }
 inline float __uint_as_float(unsigned a) { return std::bit_cast<float>(a); }
+inline unsigned __float_as_uint(float a) { return std::bit_cast<unsigned>(a); }
 inline int __popc(unsigned a) { return std::popcount(a); }
 
 // --- a warp's lanes meet ---------------------------------------------------------------------------------
@@ -77,6 +79,9 @@ template <class T, class F> T reduceLanes(const char *word, unsigned mask, T min
 }
 
 } // namespace deft::test
+
+/// Threads take turns where they wait, so nobody comes between.
+inline int atomicMax(int *at, int mine) { return std::exchange(*at, std::max(*at, mine)); }
 
 inline void __syncthreads() { deft::test::Block::now().syncThreads(); }
 inline void __syncwarp() { deft::test::Block::now().meet("__syncwarp"); }

@@ -38,10 +38,12 @@ class RenewEntriesTest(unittest.TestCase):
         self.assertIsNone(renew_entries.spec_of("q32-kv8-d128-bf16-p16nhd-0a1b2c3d"), "hooks that a hash stands for")
 
     def test_code_constants_and_registers_are_compared(self):
-        def runs(code=b"12", registers=168, symbols=b"x"):
-            return renew_entries.what_runs(elf([(".text.k", registers << 24, code), (".nv.constant0.k", 0, b"34"),
-                                                (".symtab", 0, symbols)]))
+        def runs(code=b"12", registers=168, symbols=b"x", constants=b"34", addresses=b"0"):
+            return renew_entries.what_runs(elf([(".text.k", registers << 24, code), (".nv.constant0.k", 0, constants),
+                                                (".symtab", 0, symbols), (".nv.constant4", 0, addresses)]))
         self.assertEqual(runs(), runs(symbols=b"other names"))
+        self.assertEqual(runs(), runs(addresses=b"00"), "one more constexpr member")
+        self.assertNotEqual(runs(), runs(constants=b"35"))
         self.assertNotEqual(runs(), runs(code=b"13"))
         self.assertNotEqual(runs(), runs(registers=160))
 

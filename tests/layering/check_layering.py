@@ -34,6 +34,7 @@ LAYERS = [
     "runtime/config_cache",
     "runtime/reference",
     "runtime/program",
+    "runtime/doctor",
     "runtime/api",
     "runtime/c_api",
     "tuner",

@@ -1,6 +1,7 @@
 #include "tests/support/FakeCuda.h"
 
 #include "runtime/device/DriverApi.h"
+#include "runtime/plan/PlaceDrafts.h"
 #include "tests/support/FakeKernels.h"
 
 #include <atomic>
@@ -242,10 +243,16 @@ int cuMemcpyDtoHAsync_v2(void *to, cu::DevicePtr from, std::size_t bytes, cu::St
   std::memcpy(to, pointerOf<void>(from), bytes);
   return note({.name = "cuMemcpyDtoHAsync", .stream = stream, .bytes = bytes});
 }
-int cuTensorMapEncodeTiled(void *, int, unsigned, void *, const unsigned long long *,
-                           const unsigned long long *, const unsigned *, const unsigned *, int, int, int,
+/// A map that tells what it was made for.
+int cuTensorMapEncodeTiled(void *map, int, unsigned rank, void *address, const unsigned long long *sizes,
+                           const unsigned long long *, const unsigned *box, const unsigned *, int, int, int,
                            int) {
-  return note({.name = "cuTensorMapEncodeTiled"});
+  if (const Result failed = note({.name = "cuTensorMapEncodeTiled"}))
+    return failed;
+  const unsigned long long words[] = {reinterpret_cast<unsigned long long>(address), rank, sizes[0],
+                                      box[rank - 1]};
+  std::memcpy(map, words, sizeof words);
+  return cu::kSuccess;
 }
 int cuMemsetD8Async(cu::DevicePtr to, unsigned char value, std::size_t bytes, cu::Stream stream) {
   std::memset(pointerOf<void>(to), value, bytes);
@@ -288,6 +295,18 @@ int cuLaunchKernel(cu::Function function, unsigned gridX, unsigned, unsigned, un
     const auto args = readArgs<deft::abi::GrowArgs>(params);
     takeArgs(args);
     work = [args] { growPlan(args); };
+  } else if (const std::string name = "deft_merge_states_"; call.kernel.starts_with(name)) {
+    const auto args = readArgs<deft::abi::StatesArgs>(params);
+    takeArgs(args);
+    work = [args, type = call.kernel.substr(name.size())] { mergeStates(args, type); };
+  } else if (call.kernel == "deft_check_pages") {
+    const auto args = readArgs<deft::abi::PageCheckArgs>(params);
+    takeArgs(args);
+    work = [args] { checkPages(args); };
+  } else if (call.kernel == "deft_draft_plan") {
+    const auto args = readArgs<deft::abi::DraftArgs>(params);
+    takeArgs(args);
+    work = [args] { deft::plan::placeDrafts(args); };
   } else if (call.kernel.starts_with("probe_") || call.kernel == "deft_evict_l2") {
     work = [] {}; // these only take time
   } else if (call.kernel.ends_with("_merge")) {

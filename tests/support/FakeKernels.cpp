@@ -1,6 +1,7 @@
 #include "tests/support/FakeKernels.h"
 
 #include "runtime/exec/Half.h"
+#include "runtime/plan/Slope.h"
 
 #include <algorithm>
 #include <cmath>
@@ -64,7 +65,7 @@ void attendRow(const Variant &variant, const abi::AttendArgs &args, const abi::I
     const abi::Run &run = args.runs[r];
     if (query < run.queryBegin || query >= run.queryEnd)
       continue;
-    for (int t = 0; t < run.tokens; ++t) {
+    for (int t = 0; t < plan::tokensSeen(run, query); ++t) {
       const long long at =
           tokenOffset(variant, args, run.location + t) + head / ratio * args.cache.headStride;
       float score = 0;
@@ -180,6 +181,44 @@ void growPlan(const abi::GrowArgs &args) {
     if (gained < 0 || gained > leaf.mostGain)
       *args.unserved = static_cast<unsigned long long>(leaf.length + gained) << 32 |
                        static_cast<unsigned>(leaf.request + 1);
+  }
+}
+
+void checkPages(const abi::PageCheckArgs &args) {
+  for (int i = 0; i < args.itemCount; ++i)
+    for (int r = args.items[i].runBegin; r < args.items[i].runBegin + args.items[i].runCount; ++r)
+      for (int t = 0; t < args.runs[r].tokens; ++t) {
+        const int entry = (args.runs[r].location + t) / args.pageSize, page = args.pageTable[entry];
+        if (page < 0 || page >= args.pages)
+          *args.wrong = static_cast<unsigned long long>(static_cast<unsigned>(page)) << 32 |
+                        static_cast<unsigned>(entry + 1);
+      }
+}
+
+void mergeStates(const abi::StatesArgs &args, const std::string &type) {
+  const spec::DType dtype = type == "f16" ? spec::DType::F16 : spec::DType::BF16;
+  const bool isWide = type == "f32";
+  const auto load = [&](const void *memory, long long at) {
+    return isWide ? static_cast<const float *>(memory)[at]
+                  : exec::toFloat(static_cast<const std::uint16_t *>(memory)[at], dtype);
+  };
+  for (long long row = 0; row < args.rows; ++row) {
+    Row result{std::vector<float>(static_cast<std::size_t>(args.dim))};
+    for (int i = 0; i < args.count; ++i)
+      if (args.lses[i][row] != -kInfinity)
+        result.add(args.lses[i][row], [&](std::size_t d) {
+          return load(args.outs[i], row * args.dim + static_cast<long long>(d));
+        });
+    const float factor = result.weights > 0 ? 1 / result.weights : 0;
+    for (int d = 0; d < args.dim; ++d) {
+      const float value = result.sum[static_cast<std::size_t>(d)] * factor;
+      if (isWide)
+        static_cast<float *>(args.out)[row * args.dim + d] = value;
+      else
+        static_cast<std::uint16_t *>(args.out)[row * args.dim + d] = exec::fromFloat(value, dtype);
+    }
+    if (args.lse)
+      args.lse[row] = result.weights > 0 ? result.top + std::log(result.weights) : -kInfinity;
   }
 }
 

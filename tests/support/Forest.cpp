@@ -1,5 +1,6 @@
 #include "tests/support/Forest.h"
 
+#include <algorithm>
 #include <random>
 
 namespace deft::test {
@@ -42,6 +43,30 @@ KvTree randomForest(std::uint64_t seed, const ForestLimits &limits) {
     else
       query(tree, at);
   }
+  return tree;
+}
+
+KvTree causalForest(std::uint64_t seed, const ForestLimits &limits) {
+  KvTree tree = randomForest(seed, limits);
+  std::mt19937_64 random(seed + 77);
+  const auto below = [&](int n) { return static_cast<int>(random() % static_cast<std::uint64_t>(n)); };
+  std::vector<tree::Query> queries = tree.queries();
+  if (below(3) == 0) // stretches alone
+    queries.clear();
+  for (int stretch = 0, stretches = 1 + below(4); stretch < stretches; ++stretch) {
+    const int at = below(static_cast<int>(tree.nodes().size())), tokens = tree.nodes()[at].tokens;
+    if (tokens == 0)
+      continue;
+    const int end = below(2) == 0 ? tokens : 1 + below(tokens), count = below(3) == 0 ? end : 1 + below(end);
+    const std::size_t first = queries.size();
+    for (int seen = end - count + 1; seen <= end; ++seen)
+      queries.push_back({at, seen == tokens && below(2) == 0 ? tree::Query::kWhole : seen});
+    if (below(3) == 0)
+      std::shuffle(queries.begin() + static_cast<std::ptrdiff_t>(first), queries.end(), random);
+  }
+  if (below(4) == 0)
+    std::shuffle(queries.begin(), queries.end(), random);
+  (void)tree.setQueries(queries);
   return tree;
 }
 
@@ -149,6 +174,27 @@ std::vector<std::pair<std::string, KvTree>> edgeTrees() {
     node(t, root, 500);
     query(t, node(t, root, 20));
     node(t, -1, 500);
+  }
+  {
+    KvTree &t = add("prefill");
+    const int prompt = node(t, -1, 70);
+    for (int seen = 1; seen <= 70; ++seen)
+      query(t, prompt, seen);
+  }
+  {
+    KvTree &t = add("appends_and_decodes"); // to a shared prompt, one of them over two nodes
+    const int root = node(t, -1, 100), turn = node(t, root, 40), last = node(t, turn, 33);
+    for (int seen = 11; seen <= 40; ++seen)
+      query(t, turn, seen);
+    for (int seen = 1; seen < 33; ++seen)
+      query(t, last, seen);
+    query(t, last);
+    for (int i = 0; i < 5; ++i)
+      query(t, node(t, root, 10 + i));
+    const int other = node(t, root, 50);
+    for (int seen = 31; seen < 50; ++seen)
+      query(t, other, seen);
+    query(t, other);
   }
   trees.emplace_back("levels", levelTree({1, 4, 16}, {96, 33, 8}));
   trees.emplace_back("requests_without_sharing", levelTree({12}, {140}));

@@ -20,6 +20,11 @@ struct ForestLimits {
 /// queries that see nothing. The same seed gives the same forest everywhere.
 tree::KvTree randomForest(std::uint64_t seed, const ForestLimits &limits = {});
 
+/// A random forest with causal stretches in some of its nodes, beside the queries that there are: each of
+/// some consecutive tokens has a query of its own. Their queries come in order or mixed; stretches may
+/// overlap.
+tree::KvTree causalForest(std::uint64_t seed, const ForestLimits &limits = {});
+
 /// Levels from the root down: nodes per level and tokens per node; one query on each leaf.
 tree::KvTree levelTree(const std::vector<int> &nodesPerLevel, const std::vector<int> &tokensPerNode);
 

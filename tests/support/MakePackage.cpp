@@ -37,9 +37,7 @@ int main(int argc, char **argv) {
   packaged.source.name = variant.name;
   packaged.source.queryHeads = variant.queryHeads;
   packaged.source.kvHeads = variant.kvHeads;
-  packaged.source.headDim = variant.headDim;
-  packaged.source.dtype = variant.dtype;
-  packaged.source.outputDtype = variant.outputDtype;
+  packaged.source.tensors = variant.tensors;
   packaged.source.withLse = variant.withLse;
   packaged.source.pageSize = variant.cache.pageSize;
   packaged.source.normalize = variant.normalize;

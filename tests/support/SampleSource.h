@@ -10,8 +10,8 @@ inline codegen::cuda::VariantSource sampleSource() {
   source.name = "llama";
   source.queryHeads = 32;
   source.kvHeads = 8;
-  source.headDim = 128;
-  source.outputDtype = spec::DType::F16;
+  source.tensors = spec::Tensors::alike(128);
+  source.tensors.out.dtype = spec::DType::F16;
   source.withLse = true;
   source.pageSize = 16;
   source.params = {"cap"};

@@ -19,7 +19,7 @@ public:
     variant.name = "scalar";
     variant.queryHeads = QueryHeads;
     variant.kvHeads = KvHeads;
-    variant.headDim = HeadDim;
+    variant.tensors = spec::Tensors::alike(HeadDim);
     variant.withLse = true;
     variant.scale = kScale;
     return variant;
@@ -55,7 +55,7 @@ private:
           continue;
         scores[t] = 0;
         for (int d = 0; d < HeadDim; ++d)
-          scores[t] += q[d] * value(call->k, call->offsets[t] + d);
+          scores[t] += q[d] * value(call->k, call->keyOffsets[t] + d);
         most = std::max(most, scores[t]);
       }
       if (std::isinf(most))
@@ -71,7 +71,7 @@ private:
           continue; // slots of nobody hold NaN
         call->l[row] += weight;
         for (int d = 0; d < HeadDim; ++d)
-          acc[d] += weight * value(call->v, call->offsets[t] + d);
+          acc[d] += weight * value(call->v, call->valueOffsets[t] + d);
       }
       call->m[row] = most;
     }
@@ -130,8 +130,9 @@ private:
     table.tableBytes = sizeof(abi::CpuKernel);
     table.queryHeads = QueryHeads;
     table.kvHeads = KvHeads;
-    table.headDim = HeadDim;
-    table.dtype = table.outputDtype = static_cast<int>(spec::DType::BF16);
+    table.keyDim = table.valueDim = HeadDim;
+    table.queryDtype = table.keyDtype = table.valueDtype = table.outputDtype =
+        static_cast<int>(spec::DType::BF16);
     table.blockTokens = kBlock;
     table.groupRows = 1;
     table.packedGroupBytes = HeadDim * static_cast<int>(sizeof(float));

@@ -38,9 +38,9 @@ void freeUnseenPages(const spec::Variant &variant, const tree::KvTree &tree, exe
       continue;
     for (int slot = 0; slot < pageSize; ++slot)
       for (int head = 0; head < variant.kvHeads; ++head) {
-        const long long at = inputs.elementOf(static_cast<int>(page) * pageSize + slot, pageSize, head);
-        std::fill_n(inputs.k.begin() + at, variant.headDim, kNaN);
-        std::fill_n(inputs.v.begin() + at, variant.headDim, kNaN);
+        const int location = static_cast<int>(page) * pageSize + slot;
+        std::fill_n(inputs.k.begin() + inputs.keyAt(location, pageSize, head), variant.tensors.k.dim, kNaN);
+        std::fill_n(inputs.v.begin() + inputs.valueAt(location, pageSize, head), variant.tensors.v.dim, kNaN);
       }
     inputs.pageTable[page] = -1;
   }

@@ -14,7 +14,7 @@ public:
     variant.name = "test";
     variant.queryHeads = queryHeads;
     variant.kvHeads = kvHeads;
-    variant.headDim = headDim;
+    variant.tensors = spec::Tensors::alike(headDim);
     variant.scale = 1;
   }
 

@@ -2,6 +2,7 @@
 # register every dialect twice. What hosts link is another matter: a library whose property DEFT_CARRIES_MLIR is on has
 # MLIR's static libraries inside, and none of it can be seen. With libMLIR.so it could not be hidden: MLIR keeps
 # the identities of traits and interfaces in variables of inline functions, which the two would have to share by name.
+# What is carried to machines without LLVM has LLVM's static libraries inside, too: DEFT_STATIC_LLVM.
 find_package(MLIR REQUIRED CONFIG PATHS /usr/lib/llvm-22 NO_DEFAULT_PATH)
 list(APPEND CMAKE_MODULE_PATH ${MLIR_CMAKE_DIR} ${LLVM_CMAKE_DIR})
 include(TableGen)
@@ -17,9 +18,18 @@ list(FILTER llvm_definitions EXCLUDE REGEX "^-D(_GNU_SOURCE|_GLIBCXX_USE_CXX11_A
 target_compile_options(mlir_deps INTERFACE ${llvm_definitions})
 file(GLOB deft_mlir_archives ${MLIR_INSTALL_PREFIX}/lib/libMLIR*.a)
 list(FILTER deft_mlir_archives EXCLUDE REGEX "/libMLIR(CAPI|ExecutionEngine|Mlir|.*Test)[^/]*$")
-string(REPLACE ";" "," deft_mlir_archives "${deft_mlir_archives}")
-target_link_libraries(mlir_deps INTERFACE
-  $<IF:$<BOOL:$<TARGET_PROPERTY:DEFT_CARRIES_MLIR>>,$<LINK_GROUP:RESCAN,${deft_mlir_archives}>,MLIR> LLVM)
+if(DEFT_STATIC_LLVM)
+  # Of an archive only what is asked for is taken: MLIR's dialects that are used, one target of LLVM.
+  file(GLOB deft_llvm_archives ${LLVM_LIBRARY_DIR}/libLLVM*.a)
+  set(deft_llvm ${deft_mlir_archives} ${deft_llvm_archives})
+  string(REPLACE ";" "," deft_llvm "${deft_llvm}")
+  target_link_libraries(mlir_deps INTERFACE $<LINK_GROUP:RESCAN,${deft_llvm}>
+    ${DEFT_ZLIB_ARCHIVE} ${DEFT_ZSTD_ARCHIVE} ${CMAKE_DL_LIBS} Threads::Threads)
+else()
+  string(REPLACE ";" "," deft_mlir_archives "${deft_mlir_archives}")
+  target_link_libraries(mlir_deps INTERFACE
+    $<IF:$<BOOL:$<TARGET_PROPERTY:DEFT_CARRIES_MLIR>>,$<LINK_GROUP:RESCAN,${deft_mlir_archives}>,MLIR> LLVM)
+endif()
 include_directories(SYSTEM ${MLIR_INCLUDE_DIRS}) # mlir_tablegen reads the directory property
 
 # One precompiled header for every file that includes MLIR: about 35 s once, then 2 to 4 s a file instead of 7 to 12.

@@ -9,8 +9,8 @@ namespace {
 
 std::string summary(const spec::Variant &v) {
   std::string text = v.name + ": " + std::to_string(v.queryHeads) + " query heads, " +
-                     std::to_string(v.kvHeads) + " kv heads, head dim " + std::to_string(v.headDim) + ", " +
-                     toString(v.dtype) + ", ";
+                     std::to_string(v.kvHeads) + " kv heads, head dim " + dimText(v.tensors) + ", " +
+                     dtypeText(v.tensors) + ", ";
   text += v.cache.paged ? "pages of " + std::to_string(v.cache.pageSize) + " " + toString(v.cache.order)
                         : std::string("contiguous");
   if (v.mask)
@@ -21,8 +21,8 @@ std::string summary(const spec::Variant &v) {
     text += ", sigmoid";
   for (const spec::Param &param : v.params)
     text += ", param " + param.name;
-  if (v.outputDtype != v.dtype)
-    text += std::string(", output ") + toString(v.outputDtype);
+  if (v.tensors.out.dtype != v.tensors.k.dtype)
+    text += std::string(", output ") + toString(v.tensors.out.dtype);
   return text + (v.withLse ? ", lse" : "");
 }
 

@@ -10,6 +10,7 @@ deft_packages=(
   "${deft_compiler_packages[@]}"
   nlohmann-json3-dev libgtest-dev libgmock-dev libbenchmark-dev libcli11-dev libasio-dev pkgconf
 )
+deft_wheel_packages=(python3-venv zlib1g-dev libzstd-dev) # an empty environment; what a static LLVM asks for
 deft_fuzz_packages=(clang-22 libclang-rt-22-dev)
 deft_browser_package=chromium # opens the tuning report
 deft_numpy_package=python3-numpy # recomputes random attentions

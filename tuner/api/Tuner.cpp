@@ -6,6 +6,7 @@
 #include "runtime/api/TreeImpl.h"
 #include "runtime/exec/Params.h"
 #include "runtime/exec/cpu/Processors.h"
+#include "runtime/tree/CachePlacement.h"
 #include "tuner/session/NamedSamples.h"
 #include "tuner/session/Tune.h"
 #include "tuner/workload/Families.h"
@@ -157,7 +158,10 @@ Result<void> Tuner::addTree(const Tree &tree, const std::string &name, bool isHe
     if (tree.impl().tree().queries().empty())
       return usage("a tree without queries has nothing to tune");
     const std::string called = name.empty() ? "tree " + std::to_string(++impl_->trees) : name;
-    impl_->input.samples.push_back({called, 0, tree.impl().tree(), isHeldOut});
+    auto placed = tree::placedTree(tree.impl().tree(), impl_->attention.pageSize());
+    if (!placed)
+      return api::toPublic(placed.error());
+    impl_->input.samples.push_back({called, 0, std::move(*placed), isHeldOut});
     return {};
   });
 }

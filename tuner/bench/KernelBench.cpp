@@ -123,9 +123,9 @@ Result<KernelBenchResult> KernelBench::run(tree::KvTree tree, const KernelBenchO
   KernelBenchResult result;
   facts_ = plan::VariantFacts::of(variant_, config::DeviceKind::Gpu, exec::reachOf(variant_, inputs.params));
   const plan::VisibleCounts visible = plan::countVisible(tree, facts_.reach);
-  const auto elements = static_cast<double>(variant_.headDim);
-  result.cacheBytes = 2.0 * 2 * static_cast<double>(visible.tokens) * variant_.kvHeads * elements;
-  result.flops = 4.0 * static_cast<double>(visible.pairs) * variant_.queryHeads * elements;
+  const spec::Tensors &tensors = variant_.tensors;
+  result.cacheBytes = static_cast<double>(visible.tokens) * variant_.kvHeads * tensors.cacheBytes();
+  result.flops = static_cast<double>(visible.pairs) * variant_.queryHeads * tensors.pairFlops();
 
   config::Config config = options.config.value_or(config_);
   config.chunkTokens = options.chunkTokens.value_or(config.chunkTokens);

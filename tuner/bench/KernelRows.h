@@ -29,6 +29,8 @@ std::span<const KernelRow> flatRows();
 std::span<const KernelRow> otherRows();
 /// Windows over long contexts, against the floor alone.
 std::span<const KernelRow> windowRows();
+/// Causal stretches of new tokens: prompts, appends and batches with both, against the floor alone.
+std::span<const KernelRow> raggedRows();
 /// Trees on which what masks and scores cost is measured, with the plain attention.
 std::span<const KernelRow> variantRows();
 

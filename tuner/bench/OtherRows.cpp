@@ -49,6 +49,15 @@ constexpr KernelRow kWindows[] = {
     {"sink4_w4096_128k", "levels:nodes=1,16,tokens=131072,20", "h32_8_sink4_w4096"},
 };
 
+// A prompt all of whose tokens are new, new tokens behind a prompt that others share, and a server's batch: 60 requests
+// that decode beside 4 whose prompts come in; bf16, pages of 16. Rows of tests/gpu/ragged_peers.py.
+constexpr KernelRow kRagged[] = {
+    {"prefill_4k", "ragged:shared=0,decodes=0,prefills=1,chunk=4096", "h32_8_new"},
+    {"prefill_16k", "ragged:shared=0,decodes=0,prefills=1,chunk=16384", "h32_8_new"},
+    {"append_512", "ragged:shared=4000,decodes=0,prefills=1,chunk=512", "h32_8_new"},
+    {"mixed_60_4", "ragged:shared=1000,decodes=60,context=1000,prefills=4,chunk=1024", "h32_8_new"},
+};
+
 // Trees bound by bytes, then trees bound by flops.
 constexpr KernelRow kVariants[] = {
     {"FS_b20", "levels:nodes=1,20,tokens=4000,200", "h32_8"},
@@ -68,6 +77,7 @@ constexpr std::string_view kSuffixes[] = {"softcap", "window", "alibi", "sigmoid
 
 std::span<const KernelRow> otherRows() { return kOther; }
 std::span<const KernelRow> windowRows() { return kWindows; }
+std::span<const KernelRow> raggedRows() { return kRagged; }
 std::span<const KernelRow> variantRows() { return kVariants; }
 std::span<const std::string_view> variantSuffixes() { return kSuffixes; }
 

@@ -21,20 +21,26 @@ struct Block {
   std::size_t bytes = 0;
 };
 
-/// The parts of a tensor that the tree's tokens fill, neighbours joined.
+/// K or V.
+struct Cache {
+  std::span<const std::uint16_t> elements;
+  const abi::CacheLayout &layout;
+  const spec::TensorType &type;
+};
+
+/// The parts of it that the tree's tokens fill, neighbours joined.
 void addBlocks(const spec::Variant &variant, const tree::KvTree &tree, const exec::Inputs &inputs,
-               std::span<const std::uint16_t> tensor, std::vector<Block> &blocks) {
+               const Cache &cache, std::vector<Block> &blocks) {
   const int pageSize = exec::pageSizeOf(variant);
   // In hnd a token's heads lie apart; in the others they are one stretch.
   const bool isApart = variant.cache.paged && variant.cache.order == spec::PageOrder::Hnd;
   const int pieces = isApart ? variant.kvHeads : 1;
-  const std::size_t bytes =
-      sizeof(std::uint16_t) * static_cast<std::size_t>(variant.headDim) * (isApart ? 1 : variant.kvHeads);
+  const std::size_t bytes = static_cast<std::size_t>(cache.type.rowBytes()) * (isApart ? 1 : variant.kvHeads);
   for (const tree::Node &node : tree.nodes())
     for (int piece = 0; piece < pieces; ++piece)
       for (int t = 0; t < node.tokens; ++t) {
-        const auto *begin = reinterpret_cast<const std::byte *>(
-            &tensor[static_cast<std::size_t>(inputs.elementOf(node.location + t, pageSize, piece))]);
+        const auto *begin = reinterpret_cast<const std::byte *>(&cache.elements[static_cast<std::size_t>(
+            exec::elementOf(cache.layout, inputs.pageTable.data(), pageSize, node.location + t, piece))]);
         if (!blocks.empty() && blocks.back().begin + blocks.back().bytes == begin)
           blocks.back().bytes += bytes;
         else
@@ -86,8 +92,9 @@ std::vector<std::vector<Block>> share(const std::vector<Block> &blocks, int thre
 double plainReadBandwidth(const spec::Variant &variant, const tree::KvTree &tree, const exec::Inputs &inputs,
                           int threads) {
   std::vector<Block> blocks;
-  addBlocks(variant, tree, inputs, inputs.k, blocks);
-  addBlocks(variant, tree, inputs, inputs.v, blocks);
+  addBlocks(variant, tree, inputs, {inputs.k, inputs.cache.k, variant.tensors.k}, blocks);
+  if (!variant.tensors.valueInKey)
+    addBlocks(variant, tree, inputs, {inputs.v, inputs.cache.v, variant.tensors.v}, blocks);
   std::size_t bytes = 0;
   for (const Block &block : blocks)
     bytes += block.bytes;

@@ -85,7 +85,7 @@ public:
     view.queryCount = plan.queryCount();
     const auto rows =
         static_cast<std::size_t>(view.queryCount) * static_cast<std::size_t>(state_.variant.queryHeads);
-    out_.resize(rows * static_cast<std::size_t>(state_.variant.headDim));
+    out_.resize(rows * static_cast<std::size_t>(state_.variant.tensors.out.dim));
     lse_.resize(state_.variant.withLse ? rows : 0);
     const exec::OutputView outputs{out_.data(), lse_.empty() ? nullptr : lse_.data()};
     std::vector<double> times;

@@ -55,8 +55,8 @@ Result<void> OracleTable::scan(const exec::Outputs &outputs) const {
                  ""};
   };
   for (std::size_t i = 0; i < outputs.out.size(); ++i)
-    if (std::isnan(exec::toFloat(outputs.out[i], variant_.outputDtype)))
-      return wrong(i / static_cast<std::size_t>(variant_.headDim), "the output is no number");
+    if (std::isnan(exec::toFloat(outputs.out[i], variant_.tensors.out.dtype)))
+      return wrong(i / static_cast<std::size_t>(variant_.tensors.out.dim), "the output is no number");
   for (std::size_t i = 0; i < outputs.lse.size(); ++i)
     if (std::isnan(outputs.lse[i]))
       return wrong(i, "the lse is no number");
@@ -66,15 +66,15 @@ Result<void> OracleTable::scan(const exec::Outputs &outputs) const {
 Result<void> OracleTable::compare(const exec::Outputs &outputs) const {
   if (auto scanned = scan(outputs); !scanned)
     return scanned;
-  const auto headDim = static_cast<std::size_t>(variant_.headDim);
+  const auto dim = static_cast<std::size_t>(variant_.tensors.out.dim);
   for (const Group &group : groups_)
     for (std::size_t i = 0; i < group.rows.size(); ++i) {
       const std::size_t head = static_cast<std::size_t>(group.kvHead * variant_.ratio()) + i;
       const std::size_t row =
           static_cast<std::size_t>(group.query) * static_cast<std::size_t>(variant_.queryHeads) + head;
-      std::vector<double> actual(headDim);
-      for (std::size_t d = 0; d < headDim; ++d)
-        actual[d] = exec::toFloat(outputs.out[row * headDim + d], variant_.outputDtype);
+      std::vector<double> actual(dim);
+      for (std::size_t d = 0; d < dim; ++d)
+        actual[d] = exec::toFloat(outputs.out[row * dim + d], variant_.tensors.out.dtype);
       const std::string where =
           "query " + std::to_string(group.query) + ", head " + std::to_string(head) + ": ";
       if (const double error = reference::relativeError(group.rows[i].exact.out, actual);

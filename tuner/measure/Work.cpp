@@ -64,7 +64,7 @@ Result<ClassInputs> makeInputs(const Work &work, const ClassTrees &classTrees, c
 }
 
 InputPool::InputPool(const Work &work) : work_(work) {
-  const double tokenBytes = 4.0 * work.variant.kvHeads * work.variant.headDim;
+  const double tokenBytes = static_cast<double>(work.variant.kvHeads) * work.variant.tensors.cacheBytes();
   if (work.sharesCache)
     for (const ClassTrees &trees : work.classes)
       if (const CacheSize size = CacheSize::of(trees.trees); size.tokens * tokenBytes <= kMostSharedBytes)

@@ -14,18 +14,22 @@ namespace {
 /// In all layouts a token's heads lie headStride apart.
 void copyTokens(const TokenCopy &copy, const tree::CachePlacement &placement, std::span<const int> physical,
                 const spec::Variant &variant, exec::Inputs &inputs) {
-  const auto elementOf = [&](std::int64_t slot, int head) -> long long {
-    const long long inHead = head * inputs.cache.headStride;
-    if (placement.pageSize == 0)
-      return slot * inputs.cache.tokenStride + inHead;
-    const int page = physical[static_cast<std::size_t>(slot / placement.pageSize)];
-    return page * inputs.cache.pageStride + slot % placement.pageSize * inputs.cache.tokenStride + inHead;
-  };
-  for (auto *values : {&inputs.k, &inputs.v})
+  const auto copyIn = [&](auto &elements, const abi::CacheLayout &layout, int dim) {
+    const auto at = [&](std::int64_t slot, int head) {
+      const long long inHead = head * layout.headStride;
+      if (placement.pageSize == 0)
+        return elements.begin() + slot * layout.tokenStride + inHead;
+      const int page = physical[static_cast<std::size_t>(slot / placement.pageSize)];
+      return elements.begin() + page * layout.pageStride + slot % placement.pageSize * layout.tokenStride +
+             inHead;
+    };
     for (int token = 0; token < copy.tokens; ++token)
       for (int head = 0; head < variant.kvHeads; ++head)
-        std::copy_n(values->begin() + elementOf(copy.from + token, head), variant.headDim,
-                    values->begin() + elementOf(copy.to + token, head));
+        std::copy_n(at(copy.from + token, head), dim, at(copy.to + token, head));
+  };
+  copyIn(inputs.k, inputs.cache.k, variant.tensors.k.dim);
+  if (!variant.tensors.valueInKey)
+    copyIn(inputs.v, inputs.cache.v, variant.tensors.v.dim);
 }
 
 } // namespace

@@ -36,7 +36,8 @@ class Openings {
 public:
   /// `isShared`: the first class makes the cache of most others, too, and they are expected to take no time.
   Openings(const spec::Variant &variant, bool isShared)
-      : tokenBytes_(4.0 * variant.kvHeads * variant.headDim), isShared_(isShared) {} // K and V of 16 bits
+      : tokenBytes_(static_cast<double>(variant.kvHeads) * variant.tensors.cacheBytes()),
+        isShared_(isShared) {}
 
   void learn(const TreesOfClass &own, double seconds);
   double expected(const TreesOfClass &own) const { return isShared_ ? 0 : bytesOf(own) * seconds_ / bytes_; }

@@ -1,6 +1,7 @@
 #include "tuner/space/Space.h"
 
 #include "compiler/config/ConfigJson.h"
+#include "compiler/spec/TensorsJson.h"
 #include "compiler/support/JsonFields.h"
 
 #include <nlohmann/json.hpp>
@@ -65,9 +66,11 @@ json toJson(const Space &space) {
                       {"axes", axesFrom(shape.axes, 0, static_cast<int>(shape.axes.size()))}});
   }
   const kernels::KernelShape &kernel = space.kernel();
+  const bool areAlike = kernel.tensors.areAlike(); // of which dtype makes no difference to what is legal
   return {{"query_heads", kernel.queryHeads},
           {"kv_heads", kernel.kvHeads},
-          {"head_dim", kernel.headDim},
+          areAlike ? json::array({"head_dim", kernel.tensors.k.dim})
+                   : json::array({"tensors", spec::toJson(kernel.tensors)}),
           {"target", space.target() ? std::string(space.target()->arch) : "cpu"},
           {"cost", config::toJson(space.cost())},
           {"axes", axesFrom(space.axes(0), 0, space.planAxisCount())},
@@ -76,7 +79,9 @@ json toJson(const Space &space) {
 
 Result<Space> spaceFromJson(const json &object) try {
   const kernels::KernelShape kernel{object.at("query_heads").get<int>(), object.at("kv_heads").get<int>(),
-                                    object.at("head_dim").get<int>()};
+                                    object.contains("tensors")
+                                        ? spec::readTensors(object.at("tensors"))
+                                        : spec::Tensors::alike(object.at("head_dim").get<int>())};
   if (kernel.kvHeads <= 0 || kernel.queryHeads % kernel.kvHeads != 0)
     return bad(std::to_string(kernel.queryHeads) + " query heads over " + std::to_string(kernel.kvHeads));
   const std::string arch = object.at("target").get<std::string>();
@@ -116,6 +121,8 @@ Result<Space> spaceFromJson(const json &object) try {
   return Space(kernel, target, *cost, std::move(planAxes), std::move(shapes));
 } catch (const json::exception &error) {
   return bad(support::faultText(error));
+} catch (const support::WrongField &wrong) {
+  return bad(wrong.what());
 }
 
 } // namespace deft::space

@@ -23,6 +23,8 @@ std::vector<Recipe> promptRecipes();
 std::vector<Recipe> searchRecipes();
 /// Speculative decoding.
 std::vector<Recipe> tokenTreeRecipes();
+/// Batches in which requests have any number of new tokens.
+std::vector<Recipe> raggedRecipes();
 std::vector<Recipe> randomForestRecipes();
 
 /// All of the above.

@@ -19,7 +19,8 @@ namespace fs = std::filesystem;
 
 std::vector<Recipe> collectGenerated() {
   std::vector<Recipe> all;
-  for (auto recipes : {promptRecipes(), searchRecipes(), tokenTreeRecipes(), randomForestRecipes()})
+  for (auto recipes :
+       {promptRecipes(), searchRecipes(), tokenTreeRecipes(), raggedRecipes(), randomForestRecipes()})
     all.insert(all.end(), recipes.begin(), recipes.end());
   return all;
 }

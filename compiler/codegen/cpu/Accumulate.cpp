@@ -24,15 +24,14 @@ public:
   void emit() {
     Value call = pass_.call;
     v_ = DEFT_FIELD(e.pointerType(), v);
-    offsets_ = DEFT_FIELD(e.pointerType(), offsets);
-    nextV_ = DEFT_FIELD(e.pointerType(), nextV);
-    acc_ = e.at(DEFT_FIELD(e.pointerType(), acc), e.f32Type(), e.mul(pass_.row, e.i64(context_.headDim())));
+    offsets_ = DEFT_FIELD(e.pointerType(), valueOffsets);
+    acc_ = e.at(DEFT_FIELD(e.pointerType(), acc), e.f32Type(), e.mul(pass_.row, e.i64(context_.valueDim())));
     fetches_.emplace(context_, pass_, acc_);
     turn_ = e.stackArray(e.i64Type(), 1);
     e.store(e.i64(0), turn_);
     const int paired = context_.pairedColumns();
     emitColumns(0, paired / (2 * e.lanes()), 2);
-    emitColumns(paired, (context_.headDim() - paired) / e.lanes(), 1);
+    emitColumns(paired, (context_.valueDim() - paired) / e.lanes(), 1);
     e.ret();
   }
 
@@ -72,10 +71,10 @@ private:
       Value fetchBegin = e.mul(pass_.quadCount, e.add(e.mul(turn, e.i64(perQuad)), e.i64(kQuad / 2)));
       Values sums = e.loop(e.i64(0), pass_.quadCount, 1, init, [&](Value i, mlir::ValueRange carried) {
         fetches_->clear();
-        fetches_->add(nextV_, e.add(fetchBegin, e.mul(i, e.i64(perQuad))), perQuad, fetch);
+        fetches_->add(fetches_->values(), e.add(fetchBegin, e.mul(i, e.i64(perQuad))), perQuad, fetch);
         Values next(carried.begin(), carried.end());
-        return context_.dotsPairs() ? addQuadOfPairs(i, d, width, vectors, next)
-                                    : addQuad(i, d, width, vectors, next);
+        return context_.dotsValuePairs() ? addQuadOfPairs(i, d, width, vectors, next)
+                                         : addQuad(i, d, width, vectors, next);
       });
       for (int r = 0; r < rows_; ++r)
         for (int j = 0; j < width * vectors; ++j)
@@ -122,7 +121,7 @@ private:
   Values addQuadOfPairs(Value i, Value d, int width, int vectors, Values sums) {
     auto asPairs = [&](Value value) {
       return mlir::LLVM::BitcastOp::create(e.builder(), e.location(),
-                                           e.vectorOf(context_.dtype(), 2 * e.lanes()), value);
+                                           e.vectorOf(context_.valueType(), 2 * e.lanes()), value);
     };
     for (int t = 0; t < kQuad; t += 2) {
       Value first = valueAt(i, t, d), second = valueAt(i, t + 1, d);
@@ -162,7 +161,7 @@ private:
   /// stands.
   void loadColumn(Value address, int vectors, Values &columns) {
     if (vectors == 1) {
-      columns.push_back(e.widen(context_.dtype(), e.load(e.vectorOf(e.i16Type()), address)));
+      columns.push_back(e.widen(context_.valueType(), e.load(e.vectorOf(e.i16Type()), address)));
       return;
     }
     Value pairs = mlir::LLVM::LoadOp::create(e.builder(), e.location(), e.vectorOf(e.i32Type()), address, 2);
@@ -172,7 +171,7 @@ private:
   }
 
   Value accAddress(int r, Value d, int j) {
-    Value element = e.add(e.i64(r * context_.headDim() + j * e.lanes()), d);
+    Value element = e.add(e.i64(r * context_.valueDim() + j * e.lanes()), d);
     return e.at(acc_, e.f32Type(), element);
   }
 
@@ -180,7 +179,7 @@ private:
   Emitter &e;
   int rows_;
   Pass pass_;
-  Value v_, offsets_, nextV_, acc_, turn_;
+  Value v_, offsets_, acc_, turn_;
   std::optional<Fetches> fetches_;
 };
 

@@ -47,7 +47,7 @@ public:
     rescale_ = e.stackArray(e.f32Type(), kBlockGroups * groupRows);
     quads_ = e.stackArray(e.i32Type(), kBlockQuads + 2);
     keys_ = mlir::LLVM::ZeroOp::create(e.builder(), e.location(), e.pointerType());
-    if (!context_.dotsPairs())
+    if (!context_.dotsKeyPairs())
       emitKeys();
     e.loop(e.i64(0), e.i64(kBlockQuads), 1,
            [&](Value i) { e.store(e.toI32(i), e.at(quads_, e.i32Type(), i)); });
@@ -71,14 +71,14 @@ private:
   /// keys = K as f32, once for all rows.
   void emitKeys() {
     Value call = call_;
-    keys_ = e.stackArray(e.f32Type(), kBlockTokens * context_.headDim());
-    Value k = DEFT_FIELD(e.pointerType(), k), offsets = DEFT_FIELD(e.pointerType(), offsets);
+    keys_ = e.stackArray(e.f32Type(), kBlockTokens * context_.keyDim());
+    Value k = DEFT_FIELD(e.pointerType(), k), offsets = DEFT_FIELD(e.pointerType(), keyOffsets);
     e.loop(e.i64(0), e.mul(quadCount_, e.i64(kQuad)), 1, [&](Value t) {
       Value from = e.at(k, e.i16Type(), e.loadAt(e.i64Type(), offsets, t));
-      Value to = e.at(keys_, e.f32Type(), e.mul(t, e.i64(context_.headDim())));
-      e.loop(e.i64(0), e.i64(context_.headDim()), e.lanes(), [&](Value d) {
+      Value to = e.at(keys_, e.f32Type(), e.mul(t, e.i64(context_.keyDim())));
+      e.loop(e.i64(0), e.i64(context_.keyDim()), e.lanes(), [&](Value d) {
         Value bits = e.loadAt(e.vectorOf(e.i16Type()), from, d);
-        e.store(e.widen(context_.dtype(), bits), e.at(to, e.f32Type(), d));
+        e.store(e.widen(context_.keyType(), bits), e.at(to, e.f32Type(), d));
       });
     });
   }
@@ -217,15 +217,15 @@ mlir::LLVM::LLVMFuncOp emitPack(const KernelContext &context) {
   Value rows = e.toI64(e.field(e.i32Type(), call, offsetof(abi::CpuPackCall, rows)));
   const int dims = context.stepDims(), shift = context.groupRows() == 4 ? 2 : 1;
   e.loop(e.i64(0), rows, 1, [&](Value r) {
-    Value from = e.at(q, e.i16Type(), e.mul(r, e.i64(context.headDim())));
+    Value from = e.at(q, e.i16Type(), e.mul(r, e.i64(context.keyDim())));
     Value row = e.add(first, r);
     Value group = e.mul(e.shr(row, shift), e.i64(context.packedGroupBytes()));
     Value place = e.mul(e.bitAnd(row, e.i64(context.groupRows() - 1)), e.i64(16));
     Value to = e.at(packed, e.builder().getI8Type(), e.add(group, place));
-    e.loop(e.i64(0), e.i64(context.headDim() / dims), 1, [&](Value step) {
+    e.loop(e.i64(0), e.i64(context.keyDim() / dims), 1, [&](Value step) {
       Value bits = e.loadAt(e.vectorOf(e.i16Type(), dims), from, e.mul(step, e.i64(dims)));
       Value at = e.at(to, e.builder().getI8Type(), e.mul(step, e.i64(e.lanes() * 4)));
-      e.store(context.dotsPairs() ? bits : e.widen(context.dtype(), bits), at);
+      e.store(context.dotsKeyPairs() ? bits : e.widen(context.queryType(), bits), at);
     });
   });
   e.ret();

@@ -36,7 +36,7 @@ void storeLse(Emitter &e, Value lse, Value row, Value value) {
 void storeRow(const KernelContext &context, mlir::Type type, Value in, Value out, Value row, Value factor,
               int paired) {
   Emitter &e = context.e;
-  Value begin = e.mul(row, e.i64(context.headDim()));
+  Value begin = e.mul(row, e.i64(context.valueDim()));
   auto store = [&](Value value, Value d) {
     if (factor)
       value = e.mul(value, factor);
@@ -60,8 +60,8 @@ void storeRow(const KernelContext &context, mlir::Type type, Value in, Value out
       store(e.shuffle(first, second, low), d);
       store(e.shuffle(first, second, high), next);
     });
-  if (paired < context.headDim())
-    e.loop(e.i64(paired), e.i64(context.headDim()), lanes,
+  if (paired < context.valueDim())
+    e.loop(e.i64(paired), e.i64(context.valueDim()), lanes,
            [&](Value d) { store(e.loadAt(e.vectorOf(e.f32Type()), in, d), d); });
 }
 
@@ -78,7 +78,7 @@ mlir::LLVM::LLVMFuncOp emitFinish(const KernelContext &context, bool partial) {
   Value rows = e.toI64(e.field(e.i32Type(), call, offsetof(abi::CpuFinishCall, rows)));
   const mlir::Type type = partial ? e.f32Type() : context.outputType();
   e.loop(e.i64(0), rows, 1, [&](Value row) {
-    Value in = e.at(acc, e.f32Type(), e.mul(row, e.i64(context.headDim())));
+    Value in = e.at(acc, e.f32Type(), e.mul(row, e.i64(context.valueDim())));
     if (context.isSigmoid()) {
       storeRow(context, type, in, out, row, {}, context.pairedColumns());
       return;
@@ -93,7 +93,7 @@ mlir::LLVM::LLVMFuncOp emitFinish(const KernelContext &context, bool partial) {
 
 mlir::LLVM::LLVMFuncOp emitMerge(const KernelContext &context) {
   Emitter &e = context.e;
-  const int headDim = context.headDim();
+  const int dim = context.valueDim();
   const auto queryHeads = static_cast<std::int64_t>(context.attention.getQueryHeads());
   auto function = e.function(context.module, "merge", {}, {e.pointerType()});
   Value call = function.getArgument(0);
@@ -104,7 +104,7 @@ mlir::LLVM::LLVMFuncOp emitMerge(const KernelContext &context) {
   Value out = pointer(offsetof(abi::CpuMergeCall, out)), lse = pointer(offsetof(abi::CpuMergeCall, lse));
   Value slotCount = e.toI64(e.field(e.i32Type(), call, offsetof(abi::CpuMergeCall, slotCount)));
   Value rows = e.toI64(e.field(e.i32Type(), call, offsetof(abi::CpuMergeCall, rows)));
-  Value sum = e.stackArray(e.f32Type(), headDim);
+  Value sum = e.stackArray(e.f32Type(), dim);
 
   e.loop(e.i64(0), rows, 1, [&](Value row) {
     // The place of a slot's partial of this row, counted in rows.
@@ -112,7 +112,7 @@ mlir::LLVM::LLVMFuncOp emitMerge(const KernelContext &context) {
       Value slot = e.toI64(e.loadAt(e.i32Type(), slots, i));
       return e.add(e.mul(slot, e.i64(queryHeads)), row);
     };
-    e.loop(e.i64(0), e.i64(headDim), e.lanes(),
+    e.loop(e.i64(0), e.i64(dim), e.lanes(),
            [&](Value d) { e.store(e.splat(e.f32(0)), e.at(sum, e.f32Type(), d)); });
     Value m;
     if (!context.isSigmoid()) {
@@ -125,11 +125,11 @@ mlir::LLVM::LLVMFuncOp emitMerge(const KernelContext &context) {
     }
     Value total = e.loop(e.i64(0), slotCount, 1, e.f32(0), [&](Value i, mlir::ValueRange carried) {
       Value at = place(i);
-      Value in = e.at(partialOut, e.f32Type(), e.mul(at, e.i64(headDim)));
+      Value in = e.at(partialOut, e.f32Type(), e.mul(at, e.i64(dim)));
       Value weight = e.f32(1);
       if (!context.isSigmoid())
         weight = emitExpWeight(e, e.sub(e.loadAt(e.f32Type(), partialLse, at), m));
-      e.loop(e.i64(0), e.i64(headDim), e.lanes(), [&](Value d) {
+      e.loop(e.i64(0), e.i64(dim), e.lanes(), [&](Value d) {
         Value address = e.at(sum, e.f32Type(), d);
         Value value = e.loadAt(e.vectorOf(e.f32Type()), in, d);
         e.store(e.fma(value, weight, e.load(e.vectorOf(e.f32Type()), address)), address);

@@ -51,16 +51,20 @@ void emitTable(const KernelContext &context, llvm::ArrayRef<mlir::LLVM::LLVMFunc
                          static_cast<int>(sizeof(abi::CpuKernel)),
                          static_cast<int>(attention.getQueryHeads()),
                          static_cast<int>(attention.getKvHeads()),
-                         context.headDim(),
-                         context.dtype().isBF16() ? 1 : 0,
-                         context.outputType().isBF16() ? 1 : 0,
+                         context.keyDim(),
+                         context.valueDim(),
+                         static_cast<int>(context.tensors.q.dtype),
+                         static_cast<int>(context.tensors.k.dtype),
+                         static_cast<int>(context.tensors.v.dtype),
+                         static_cast<int>(context.tensors.out.dtype),
                          context.isSigmoid() ? 1 : 0,
                          attention.hasMask() ? 1 : 0,
                          static_cast<int>(attention.getParams().size()),
                          kBlockTokens,
                          context.groupRows(),
                          context.packedGroupBytes(),
-                         context.target.isaLevel};
+                         context.target.isaLevel,
+                         /*reserved0=*/0};
   static_assert(offsetof(abi::CpuKernel, pack) == sizeof(numbers));
   llvm::SmallVector<mlir::Type> members(std::size(numbers), e.i32Type());
   members.append(functions.size(), e.pointerType());

@@ -10,8 +10,7 @@ constexpr int kBlockTokens = 64;
 /// Tokens whose scores share a vector with those of a group of rows.
 constexpr int kQuad = abi::kCpuTokenPad;
 constexpr int kBlockQuads = kBlockTokens / kQuad;
-/// 16-bit elements of a cache line.
-constexpr int kLineElements = 32;
+constexpr int kLineBytes = 64; ///< of the processor's caches
 /// Groups of rows that share what is loaded of K and V.
 constexpr int kBlockGroups = 2;
 
@@ -23,27 +22,35 @@ struct KernelContext {
   mutable mlir::ModuleOp module;
   Emitter &e;
 
-  int headDim() const { return static_cast<int>(attention.getHeadDim()); }
-  mlir::Type dtype() const { return attention.getDtype(); }
-  mlir::Type outputType() const { return attention.getOutput(); }
+  spec::Tensors tensors = attention.tensors();
+
+  int keyDim() const { return tensors.k.dim; }   ///< and q's
+  int valueDim() const { return tensors.v.dim; } ///< and the output's
+  mlir::Type queryType() const { return attention.getQ().getElementType(); }
+  mlir::Type keyType() const { return attention.getK().getElementType(); }
+  mlir::Type valueType() const { return attention.getV().getElementType(); }
+  mlir::Type outputType() const { return attention.getOut().getElementType(); }
   bool isSigmoid() const { return attention.getNormalize() == dialect::Normalize::Sigmoid; }
   /// Whether q.k is taken from pairs of bf16, with q packed as it is; else q is packed as f32.
-  bool dotsPairs() const { return target.bf16Dot && dtype().isBF16(); }
+  bool dotsKeyPairs() const { return target.bf16Dot && queryType().isBF16() && keyType().isBF16(); }
+  /// Whether V is multiplied in pairs of tokens, with weights of bf16; else weights are f32.
+  bool dotsValuePairs() const { return target.bf16Dot && valueType().isBF16(); }
 
   /// A vector of scores is [row of the group][token of the quad]: each row has 128 bits of it, so that the
-  /// sums over head_dim, the maxima and the sums of weights never cross them.
+  /// sums over keyDim, the maxima and the sums of weights never cross them.
   int groupRows() const { return e.lanes() / kQuad; }
   /// Dimensions that one vector of packed q holds of each row.
-  int stepDims() const { return dotsPairs() ? 8 : 4; }
-  int linesPerToken() const { return (headDim() + kLineElements - 1) / kLineElements; }
-  int packedGroupBytes() const { return headDim() / stepDims() * e.lanes() * 4; }
+  int stepDims() const { return dotsKeyPairs() ? 8 : 4; }
+  int packedGroupBytes() const { return keyDim() / stepDims() * e.lanes() * 4; }
 
   /// Columns of V that are summed two vectors at a time; the rest is in order.
-  int pairedColumns() const { return dtype().isBF16() ? headDim() / (2 * e.lanes()) * (2 * e.lanes()) : 0; }
+  int pairedColumns() const {
+    return valueType().isBF16() ? valueDim() / (2 * e.lanes()) * (2 * e.lanes()) : 0;
+  }
   /// Where column `c` of a pair of vectors of sums stands: bf16 multiplied in pairs of tokens is interleaved
   /// in 128-bit pieces; else bf16 is widened by masking two numbers at once, into even and odd columns.
   int placeInPair(int c) const {
-    if (dotsPairs())
+    if (dotsValuePairs())
       return c / 8 * 4 + c % 4 + (c % 8 < 4 ? 0 : e.lanes());
     return c / 2 + c % 2 * e.lanes();
   }
@@ -51,14 +58,14 @@ struct KernelContext {
   /// Weights are [group][quad][row][token], the quads as the list of a pass names them: f32, or bf16 where V
   /// is multiplied in pairs of tokens.
   int groupWeightBytes() const { return (kBlockQuads + 2) * e.lanes() * 4; }
-  int weightBytes() const { return dotsPairs() ? 2 : 4; }
+  int weightBytes() const { return dotsValuePairs() ? 2 : 4; }
 };
 
 /// What the passes over a block are called with, all internal functions:
 /// (const CpuAttendCall *call, const float *keys, const int *quads, i64 quadCount, i64 row, i64 groups,
 ///  void *weights, float *rescale, i64 fetch). `quads` lists the quads of tokens that rows from `row` on may
 ///  see,
-/// with one more entry that repeats the last; `keys` is K as f32, [token][head_dim], where q.k is not taken
+/// with one more entry that repeats the last; `keys` is K as f32, [token][keyDim], where q.k is not taken
 /// from pairs; `fetch` tokens of the next block are to be asked for on the way.
 struct Pass {
   explicit Pass(mlir::LLVM::LLVMFuncOp function)
@@ -84,19 +91,31 @@ public:
   /// `there`: an address that the pass uses.
   Fetches(const KernelContext &context, const Pass &pass, mlir::Value there);
 
+  /// What the next block has of K or of V.
+  struct Cache {
+    mlir::Value base, offsets;
+    int rowBytes, elementBytes;
+
+    int linesPerToken() const { return (rowBytes + kLineBytes - 1) / kLineBytes; }
+    int elementsPerLine() const { return kLineBytes / elementBytes; }
+  };
+  const Cache &keys() const { return keys_; }
+  const Cache &values() const { return values_; }
+
   void clear() { lines_.clear(); }
-  /// So many tokens of `base` from `token` (i64) on, of those below `limit` (i64).
-  void add(mlir::Value base, mlir::Value token, int tokens, mlir::Value limit);
+  /// So many tokens of `cache` from `token` (i64) on, of those below `limit` (i64).
+  void add(const Cache &cache, mlir::Value token, int tokens, mlir::Value limit);
   /// What step `step` (i64) of `steps` has to ask for, of so many tokens from `token` on.
-  void addShare(mlir::Value base, mlir::Value token, int tokens, mlir::Value step, int steps);
+  void addShare(const Cache &cache, mlir::Value token, int tokens, mlir::Value step, int steps);
   /// Asks for what part `part` of `parts` has of all that was added.
   void ask(int part, int parts) const;
 
 private:
-  void addLines(mlir::Value base, mlir::Value token, mlir::Value element, int count, mlir::Value limit);
+  void addLines(const Cache &cache, mlir::Value token, mlir::Value element, int count, mlir::Value limit);
 
   const KernelContext &context_;
-  mlir::Value nextOffsets_, fetch_, there_;
+  Cache keys_, values_;
+  mlir::Value fetch_, there_;
   llvm::SmallVector<mlir::Value> lines_; ///< addresses
 };
 

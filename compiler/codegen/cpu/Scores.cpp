@@ -25,13 +25,11 @@ public:
   void emit() {
     Value call = pass_.call;
     k_ = DEFT_FIELD(e.pointerType(), k);
-    offsets_ = DEFT_FIELD(e.pointerType(), offsets);
+    offsets_ = DEFT_FIELD(e.pointerType(), keyOffsets);
     Value row = pass_.row;
     Value group = e.shr(row, context_.groupRows() == 4 ? 2 : 1);
     packed_ = e.at(DEFT_FIELD(e.pointerType(), packed), e.builder().getI8Type(),
                    e.mul(group, e.i64(context_.packedGroupBytes())));
-    nextK_ = DEFT_FIELD(e.pointerType(), nextK);
-    nextV_ = DEFT_FIELD(e.pointerType(), nextV);
     fetches_.emplace(context_, pass_, packed_);
     // Where all values are made before they are added there must be registers for them: 8 tokens and 2 groups
     // take 16 sums, of 32 vectors with AVX-512; without, 4 tokens and 8 sums of 16.
@@ -45,11 +43,11 @@ private:
   /// next K, and of half as many of the next V, which the sums over V alone would have to ask for in too
   /// short a time.
   void listFetches(Value d, Value token, int tokens) {
-    const int dims = context_.stepDims(), steps = context_.headDim() / dims;
+    const int dims = context_.stepDims(), steps = context_.keyDim() / dims;
     Value step = e.shr(d, std::countr_zero(static_cast<unsigned>(dims)));
     fetches_->clear();
-    fetches_->addShare(nextK_, token, tokens, step, steps);
-    fetches_->addShare(nextV_, e.shr(token, 1), tokens / 2, step, steps);
+    fetches_->addShare(fetches_->keys(), token, tokens, step, steps);
+    fetches_->addShare(fetches_->values(), e.shr(token, 1), tokens / 2, step, steps);
   }
 
   /// Where the tokens of so many quads have their keys.
@@ -59,9 +57,9 @@ private:
       Value first = e.mul(e.toI64(e.loadAt(e.i32Type(), pass_.quads, e.add(i, e.i64(quad)))), e.i64(kQuad));
       for (int t = 0; t < kQuad; ++t) {
         Value token = e.add(first, e.i64(t));
-        keys.push_back(context_.dotsPairs()
+        keys.push_back(context_.dotsKeyPairs()
                            ? e.at(k_, e.i16Type(), e.loadAt(e.i64Type(), offsets_, token))
-                           : e.at(pass_.keys, e.f32Type(), e.mul(token, e.i64(context_.headDim()))));
+                           : e.at(pass_.keys, e.f32Type(), e.mul(token, e.i64(context_.keyDim()))));
       }
     }
     return keys;
@@ -71,7 +69,7 @@ private:
     const Values keys = keysOf(i, quads);
     const auto count = keys.size();
     Values sums(static_cast<std::size_t>(groups_) * count, e.splat(e.f32(0)));
-    sums = e.loop(e.i64(0), e.i64(context_.headDim()), context_.stepDims(), sums,
+    sums = e.loop(e.i64(0), e.i64(context_.keyDim()), context_.stepDims(), sums,
                   [&](Value d, mlir::ValueRange carried) {
                     listFetches(d, e.mul(i, e.i64(kQuad)), quads * kQuad);
                     Values next(carried.begin(), carried.end()), q;
@@ -82,8 +80,8 @@ private:
                       Value key = spread(keys[t], d);
                       for (int group = 0; group < groups_; ++group) {
                         Value &sum = next[static_cast<std::size_t>(group) * count + t];
-                        sum =
-                            context_.dotsPairs() ? e.dotPairs(q[group], key, sum) : e.fma(key, q[group], sum);
+                        sum = context_.dotsKeyPairs() ? e.dotPairs(q[group], key, sum)
+                                                      : e.fma(key, q[group], sum);
                       }
                     }
                     return next;
@@ -104,13 +102,13 @@ private:
 
   /// The vector of a group's rows at dimension d.
   Value packed(int group, Value d) {
-    const int elementBytes = context_.dotsPairs() ? 2 : 4;
+    const int elementBytes = context_.dotsKeyPairs() ? 2 : 4;
     Value byte = e.add(e.mul(d, e.i64(elementBytes * context_.groupRows())),
                        e.i64(group * context_.packedGroupBytes()));
     Value address = e.at(packed_, e.builder().getI8Type(), byte);
-    if (!context_.dotsPairs())
+    if (!context_.dotsKeyPairs())
       return e.load(e.vectorOf(e.f32Type()), address);
-    return e.bitcast(context_.dtype(), e.load(e.vectorOf(e.i16Type(), 2 * e.lanes()), address));
+    return e.bitcast(context_.keyType(), e.load(e.vectorOf(e.i16Type(), 2 * e.lanes()), address));
   }
 
   /// 128 bits of a token, for each row.
@@ -120,10 +118,10 @@ private:
     for (int row = 0; row < context_.groupRows(); ++row)
       for (int i = 0; i < dims; ++i)
         lanes.push_back(i);
-    const mlir::Type element = context_.dotsPairs() ? e.i16Type() : e.f32Type();
+    const mlir::Type element = context_.dotsKeyPairs() ? e.i16Type() : e.f32Type();
     Value loaded = e.loadAt(e.vectorOf(element, dims), key, d);
     Value spread = e.shuffle(loaded, loaded, lanes);
-    return context_.dotsPairs() ? e.bitcast(context_.dtype(), spread) : spread;
+    return context_.dotsKeyPairs() ? e.bitcast(context_.keyType(), spread) : spread;
   }
 
   /// Of four vectors, one a token, the sums over each row's four lanes as [row][token]: transposing while
@@ -148,7 +146,7 @@ private:
   Emitter &e;
   int groups_;
   Pass pass_;
-  Value k_, offsets_, packed_, nextK_, nextV_;
+  Value k_, offsets_, packed_;
   std::optional<Fetches> fetches_;
 };
 

@@ -140,7 +140,7 @@ private:
 
   /// As bf16 the weights of a quad take half the room of its scores, so they never reach scores still unread.
   void storeWeights(const Group &group, Value i, Value weights) {
-    if (!context_.dotsPairs()) {
+    if (!context_.dotsValuePairs()) {
       e.store(weights, weightsAt(group, i));
       return;
     }

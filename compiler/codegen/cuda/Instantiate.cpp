@@ -3,6 +3,7 @@
 #include "compiler/kernels/SharedMemory.h"
 
 #include <algorithm>
+#include <utility>
 
 namespace deft::codegen::cuda {
 namespace {
@@ -34,12 +35,15 @@ private:
 
 void headConfig(TextBuilder &text, const VariantSource &source) {
   text.line("struct Config {");
-  text.line(std::string("  using Element = ") + elementTag(source.dtype) + ";");
-  text.line(std::string("  using Output = ") + elementTag(source.outputDtype) + ";");
+  const spec::Tensors &tensors = source.tensors;
+  for (const auto &[name, tensor] : {std::pair("Query", &tensors.q), std::pair("Key", &tensors.k),
+                                     std::pair("Value", &tensors.v), std::pair("Output", &tensors.out)})
+    text.line(std::string("  using ") + name + " = " + elementTag(tensor->dtype) + ";");
   text.constant("kQueryHeads", source.queryHeads);
   text.constant("kKvHeads", source.kvHeads);
   text.constant("kRatio", source.ratio());
-  text.constant("kHeadDim", source.headDim);
+  text.constant("kKeyDim", tensors.k.dim);   // and q's
+  text.constant("kValueDim", tensors.v.dim); // and out's
   text.constant("kWithLse", source.withLse);
 }
 
@@ -82,7 +86,7 @@ std::string instantiateAttend(const VariantSource &source, const config::PhaseCo
     text.line("static_assert(sizeof(Params) == " + std::to_string(8 * source.params.size()) +
               ", \"host and device disagree on the parameters\");");
   text.line("static_assert(deft::" + name +
-            "::smemBytes<Config>() == " + std::to_string(family.smemBytes(source.headDim, phase)) +
+            "::smemBytes<Config>() == " + std::to_string(family.smemBytes(source.shape(), phase)) +
             ", \"host and device disagree on the shared memory\");");
   text.line("");
   text.line(std::string("extern \"C\" __global__ void __launch_bounds__(32 * Config::kWarps") +

@@ -1,6 +1,6 @@
 #pragma once
 
-#include "compiler/spec/Variant.h"
+#include "compiler/kernels/KernelShape.h"
 
 #include <string>
 #include <vector>
@@ -13,9 +13,7 @@ struct VariantSource {
   std::string name; ///< of the attention; an identifier
   int queryHeads = 0;
   int kvHeads = 0;
-  int headDim = 0;
-  spec::DType dtype = spec::DType::BF16;
-  spec::DType outputDtype = spec::DType::BF16;
+  spec::Tensors tensors;
   bool withLse = false;
   int pageSize = 0; ///< 0: contiguous
   spec::Normalize normalize = spec::Normalize::Softmax;
@@ -27,6 +25,7 @@ struct VariantSource {
   std::string hooks;
 
   int ratio() const { return queryHeads / kvHeads; }
+  kernels::KernelShape shape() const { return {queryHeads, kvHeads, tensors}; }
 };
 
 } // namespace deft::codegen::cuda

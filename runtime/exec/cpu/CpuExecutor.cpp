@@ -53,8 +53,8 @@ public:
       pairs += static_cast<double>(item.tokens) * item.queryCount;
       tokens += item.tokens;
     }
-    const double flops = pairs * step_.variant.queryHeads * step_.variant.headDim * 4;
-    const double bytes = tokens * step_.variant.kvHeads * step_.variant.headDim * 4;
+    const double flops = pairs * step_.variant.queryHeads * step_.variant.tensors.pairFlops();
+    const double bytes = tokens * step_.variant.kvHeads * step_.variant.tensors.cacheBytes();
     const double worth = std::max(flops / kFlopsPerNs, bytes / kBytesPerNs) / kLeastNs;
     return static_cast<int>(std::min(worth, static_cast<double>(units_ - 1)));
   }
@@ -103,7 +103,7 @@ private:
     int tokens = 1;
     for (const abi::Item &item : step.plan.items)
       tokens = std::max(tokens, TokenBlocks::mostTokens(step.plan, item, step.variant.ratio(), step.kernel));
-    const int headBytes = tokens * step.variant.headDim * 2 * 2;
+    const int headBytes = tokens * step.variant.tensors.cacheBytes();
     return std::max(kBlockBytes / headBytes, 1);
   }
 
@@ -176,7 +176,7 @@ support::Result<void> CpuExecutor::run(const CpuKernel &kernel, const spec::Vari
   Scratch &scratch = state_->take();
   const auto partialRows =
       static_cast<std::size_t>(plan.partialSlots) * static_cast<std::size_t>(variant.queryHeads);
-  growTo(scratch.partialOut, partialRows * static_cast<std::size_t>(variant.headDim));
+  growTo(scratch.partialOut, partialRows * static_cast<std::size_t>(variant.tensors.out.dim));
   growTo(scratch.partialLse, partialRows);
   const Step step{
       *kernel, variant, plan, inputs, outputs, scratch.partialOut.data(), scratch.partialLse.data()};
@@ -191,7 +191,7 @@ support::Result<void> CpuExecutor::run(const CpuKernel &kernel, const spec::Vari
                                        const plan::Plan &plan, const Inputs &inputs, Outputs &outputs) {
   const auto rows =
       static_cast<std::size_t>(inputs.queryCount) * static_cast<std::size_t>(variant.queryHeads);
-  outputs.out.assign(rows * static_cast<std::size_t>(variant.headDim), 0xffff); // NaN in both dtypes
+  outputs.out.assign(rows * static_cast<std::size_t>(variant.tensors.out.dim), 0xffff); // NaN in both dtypes
   outputs.lse.clear();
   if (variant.withLse)
     outputs.lse.assign(rows, std::numeric_limits<float>::quiet_NaN());

@@ -3,6 +3,7 @@
 namespace deft::exec {
 
 std::string differenceOf(const abi::CpuKernel &kernel, const spec::Variant &variant) {
+  const spec::Tensors &tensors = variant.tensors;
   const struct {
     const char *what;
     int kernel, variant;
@@ -11,9 +12,12 @@ std::string differenceOf(const abi::CpuKernel &kernel, const spec::Variant &vari
       {"table size", kernel.tableBytes, static_cast<int>(sizeof(abi::CpuKernel))},
       {"query_heads", kernel.queryHeads, variant.queryHeads},
       {"kv_heads", kernel.kvHeads, variant.kvHeads},
-      {"head_dim", kernel.headDim, variant.headDim},
-      {"dtype", kernel.dtype, static_cast<int>(variant.dtype)},
-      {"output dtype", kernel.outputDtype, static_cast<int>(variant.outputDtype)},
+      {"dim of q and k", kernel.keyDim, tensors.k.dim},
+      {"dim of v", kernel.valueDim, tensors.v.dim},
+      {"dtype of q", kernel.queryDtype, static_cast<int>(tensors.q.dtype)},
+      {"dtype of k", kernel.keyDtype, static_cast<int>(tensors.k.dtype)},
+      {"dtype of v", kernel.valueDtype, static_cast<int>(tensors.v.dtype)},
+      {"output dtype", kernel.outputDtype, static_cast<int>(tensors.out.dtype)},
       {"normalize", kernel.sigmoid, variant.normalize == spec::Normalize::Sigmoid ? 1 : 0},
       {"number of parameters", kernel.paramCount, static_cast<int>(variant.params.size())},
   };

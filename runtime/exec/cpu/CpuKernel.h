@@ -12,7 +12,7 @@ namespace deft::exec {
 /// shared object). Copies share it; the last one unloads the code. Null is no kernel.
 using CpuKernel = std::shared_ptr<const abi::CpuKernel>;
 
-/// The first fact in which a kernel and a variant differ, "its head_dim is 64, not 128"; empty: they are of
+/// The first fact in which a kernel and a variant differ, "its dim of v is 64, not 128"; empty: they are of
 /// one make. A kernel of another one would read and write out of bounds.
 std::string differenceOf(const abi::CpuKernel &kernel, const spec::Variant &variant);
 

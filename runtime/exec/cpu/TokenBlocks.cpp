@@ -17,7 +17,8 @@ int TokenBlocks::mostTokens(const plan::Plan &plan, const abi::Item &item, int r
 
 void TokenBlocks::reserve(TokenBlock &block, const abi::CpuKernel &kernel) {
   const auto capacity = static_cast<std::size_t>(kernel.blockTokens + abi::kCpuFetchPad);
-  growTo(block.offsets, capacity);
+  for (std::vector<long long> *offsets : {&block.keyOffsets, &block.valueOffsets})
+    growTo(*offsets, capacity);
   for (std::vector<int> *values : {&block.kvPos, &block.depth, &block.rowLow, &block.rowHigh})
     growTo(*values, capacity);
 }
@@ -45,7 +46,8 @@ bool TokenBlocks::next(TokenBlock &block) {
 
 void TokenBlocks::append(TokenBlock &block, const abi::Run &run, int begin, int tokens) const {
   const auto first = block.tokens, end = first + tokens;
-  const int low = run.queryBegin * ratio_, high = run.queryEnd * ratio_, kvPos = run.position + begin;
+  const int low = (run.queryBegin + run.slope * begin) * ratio_, high = run.queryEnd * ratio_;
+  const int kvPos = run.position + begin, rise = run.slope * ratio_; // of rowLow, from token to token
   block.rowBegin = std::min(block.rowBegin, low);
   block.rowEnd = std::max(block.rowEnd, high);
   block.kvPosLow = std::min(block.kvPosLow, kvPos);
@@ -54,18 +56,21 @@ void TokenBlocks::append(TokenBlock &block, const abi::Run &run, int begin, int 
   block.depthHigh = std::max(block.depthHigh, run.depth);
   std::iota(block.kvPos.begin() + first, block.kvPos.begin() + end, kvPos);
   std::fill(block.depth.begin() + first, block.depth.begin() + end, run.depth);
-  std::fill(block.rowLow.begin() + first, block.rowLow.begin() + end, low);
+  for (int t = 0; t < tokens; ++t)
+    block.rowLow[static_cast<std::size_t>(first + t)] = low + t * rise;
   std::fill(block.rowHigh.begin() + first, block.rowHigh.begin() + end, high);
 
   // One division a page, not a token.
-  long long *offsets = block.offsets.data() + first;
-  const long long stride = inputs_.cache.tokenStride;
+  long long *keys = block.keyOffsets.data() + first, *values = block.valueOffsets.data() + first;
+  const long long keyStride = inputs_.cache.k.tokenStride, valueStride = inputs_.cache.v.tokenStride;
   for (int t = 0, location = run.location + begin; t < tokens;) {
     const int slot = inputs_.pageSize ? location % inputs_.pageSize : 0;
     const int count = inputs_.pageSize ? std::min(tokens - t, inputs_.pageSize - slot) : tokens;
-    const long long base = inputs_.elementOf(location, 0);
-    for (int i = 0; i < count; ++i)
-      offsets[t + i] = base + i * stride;
+    const long long key = inputs_.keyAt(location, 0), value = inputs_.valueAt(location, 0);
+    for (int i = 0; i < count; ++i) {
+      keys[t + i] = key + i * keyStride;
+      values[t + i] = value + i * valueStride;
+    }
     t += count;
     location += count;
   }
@@ -84,7 +89,8 @@ void TokenBlocks::pad(TokenBlock &block) const {
   }
   const auto last = static_cast<std::size_t>(block.tokens - 1);
   for (std::size_t t = last + 1; t < last + 1 + abi::kCpuFetchPad; ++t) {
-    block.offsets[t] = block.offsets[last];
+    block.keyOffsets[t] = block.keyOffsets[last];
+    block.valueOffsets[t] = block.valueOffsets[last];
     block.kvPos[t] = block.kvPos[last];
     block.depth[t] = block.depth[last];
     block.rowLow[t] = block.rowHigh[t] = 0;

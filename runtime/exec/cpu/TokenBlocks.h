@@ -17,7 +17,7 @@ struct TokenBlock {
   bool cut = false;             ///< some row of a started group does not see some token
   int kvPosLow = 0, kvPosHigh = 0, depthLow = 0, depthHigh = 0; ///< inclusive
   // One entry a token, and padding as templates/deft/cpu_abi.h asks for.
-  std::vector<long long> offsets;
+  std::vector<long long> keyOffsets, valueOffsets;
   std::vector<int> kvPos, depth, rowLow, rowHigh; ///< rows relative to rowBegin
 };
 

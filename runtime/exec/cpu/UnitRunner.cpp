@@ -20,11 +20,12 @@ void UnitRunner::prepare(const Step &step, int heads) {
   const std::size_t rowsOfHeads = rows * static_cast<std::size_t>(heads);
   growTo(packed_,
          static_cast<std::size_t>(groups * heads) * static_cast<std::size_t>(step.kernel.packedGroupBytes));
-  growTo(acc_, rowsOfHeads * headDim());
+  growTo(acc_, rowsOfHeads * outDim());
   for (std::vector<float> *values : {&m_, &l_})
     growTo(*values, rowsOfHeads);
   growTo(head_, rowsOfHeads);
-  growTo(fetches_, static_cast<std::size_t>(step.kernel.blockTokens + abi::kCpuFetchPad));
+  for (std::vector<long long> *fetches : {&keyFetches_, &valueFetches_})
+    growTo(*fetches, static_cast<std::size_t>(step.kernel.blockTokens + abi::kCpuFetchPad));
   for (std::vector<int> *values : {&qPos_, &query_})
     growTo(*values, rows);
   for (TokenBlock &block : blocks_)
@@ -49,11 +50,12 @@ void UnitRunner::attend(const abi::Item &item, int headBegin, int headEnd) {
 }
 
 void UnitRunner::announce(const TokenBlock &block, int headBegin) const {
-  const long long inToken = headBegin * step_->inputs.cache.headStride;
-  for (int token = 0; token < block.tokens; ++token) {
-    const long long at = block.offsets[static_cast<std::size_t>(token)] + inToken;
-    __builtin_prefetch(step_->inputs.k + at, /*rw=*/0, /*locality=*/2);
-    __builtin_prefetch(step_->inputs.v + at, /*rw=*/0, /*locality=*/2);
+  const CacheLayouts &cache = step_->inputs.cache;
+  const std::uint16_t *k = step_->inputs.k + headBegin * cache.k.headStride,
+                      *v = step_->inputs.v + headBegin * cache.v.headStride;
+  for (std::size_t token = 0; token < static_cast<std::size_t>(block.tokens); ++token) {
+    __builtin_prefetch(k + block.keyOffsets[token], /*rw=*/0, /*locality=*/2);
+    __builtin_prefetch(v + block.valueOffsets[token], /*rw=*/0, /*locality=*/2);
   }
 }
 
@@ -62,7 +64,7 @@ void UnitRunner::loadRows(const abi::Item &item, int headBegin, int headEnd) {
   rows_ = item.queryCount * ratio_;
   paddedRows_ = (rows_ + group - 1) / group * group;
   const auto all = static_cast<std::ptrdiff_t>(place(headEnd - headBegin, 0));
-  std::fill(acc_.begin(), acc_.begin() + all * static_cast<std::ptrdiff_t>(headDim()), 0.0f);
+  std::fill(acc_.begin(), acc_.begin() + all * static_cast<std::ptrdiff_t>(outDim()), 0.0f);
   std::fill(m_.begin(), m_.begin() + all, -std::numeric_limits<float>::infinity());
   std::fill(l_.begin(), l_.begin() + all, 0.0f);
   for (int row = 0; row < paddedRows_; ++row) { // rows that fill up the last group repeat its last one
@@ -83,7 +85,7 @@ void UnitRunner::loadRows(const abi::Item &item, int headBegin, int headEnd) {
       const std::size_t first =
           static_cast<std::size_t>(query_[static_cast<std::size_t>(i * ratio_)]) * queryHeads() +
           static_cast<std::size_t>(head * ratio_);
-      const abi::CpuPackCall call{step_->inputs.q + first * headDim(), packed, i * ratio_, ratio_};
+      const abi::CpuPackCall call{step_->inputs.q + first * keyDim(), packed, i * ratio_, ratio_};
       step_->kernel.pack(&call);
     }
   }
@@ -112,11 +114,13 @@ int UnitRunner::visibility(const TokenBlock &block, int kvHead) const {
 void UnitRunner::attendBlock(const TokenBlock &block, const TokenBlock *next, int headBegin, int headEnd) {
   const auto row = static_cast<std::size_t>(block.rowBegin);
   const auto groupBytes = static_cast<std::size_t>(step_->kernel.packedGroupBytes);
-  const long long headStride = step_->inputs.cache.headStride;
+  const InputView &inputs = step_->inputs;
+  const long long keyStride = inputs.cache.k.headStride, valueStride = inputs.cache.v.headStride;
   abi::CpuAttendCall call{};
   call.qPos = qPos_.data() + row;
   call.query = query_.data() + row;
-  call.offsets = block.offsets.data();
+  call.keyOffsets = block.keyOffsets.data();
+  call.valueOffsets = block.valueOffsets.data();
   call.kvPos = block.kvPos.data();
   call.depth = block.depth.data();
   call.rowLow = block.rowLow.data();
@@ -132,34 +136,42 @@ void UnitRunner::attendBlock(const TokenBlock &block, const TokenBlock *next, in
     call.masked = (seen & abi::kCpuTileAll) == 0;
     const std::size_t at = place(head - headBegin, block.rowBegin);
     call.packed = packed_.data() + at / static_cast<std::size_t>(step_->kernel.groupRows) * groupBytes;
-    call.acc = acc_.data() + at * headDim();
+    call.acc = acc_.data() + at * outDim();
     call.m = m_.data() + at;
     call.l = l_.data() + at;
     call.head = head_.data() + at;
     call.kvHead = head;
-    call.k = step_->inputs.k + head * headStride;
-    call.v = step_->inputs.v + head * headStride;
+    call.k = inputs.k + head * keyStride;
+    call.v = inputs.v + head * valueStride;
     if (next)
       listFetches(*next, head - headBegin, headEnd - headBegin);
-    call.nextK = step_->inputs.k + headBegin * headStride;
-    call.nextV = step_->inputs.v + headBegin * headStride;
-    call.nextOffsets = fetches_.data();
+    call.nextK = inputs.k + headBegin * keyStride;
+    call.nextV = inputs.v + headBegin * valueStride;
+    call.nextKeyOffsets = keyFetches_.data();
+    call.nextValueOffsets = valueFetches_.data();
     call.nextTokens = next ? next->tokens : 0;
     step_->kernel.attend(&call);
   }
 }
 
 void UnitRunner::listFetches(const TokenBlock &next, int part, int heads) {
-  const long long headStride = step_->inputs.cache.headStride;
-  const int begin = part * next.tokens, end = begin + next.tokens;
-  long long *fetches = fetches_.data();
-  if (headStride < step_->inputs.cache.tokenStride) { // a token's heads lie together
+  const CacheLayouts &cache = step_->inputs.cache;
+  listFetches(next.keyOffsets, cache.k, next.tokens, part, heads, keyFetches_);
+  listFetches(next.valueOffsets, cache.v, next.tokens, part, heads, valueFetches_);
+}
+
+void UnitRunner::listFetches(const std::vector<long long> &offsets, const abi::CacheLayout &cache, int tokens,
+                             int part, int heads, std::vector<long long> &list) {
+  const long long headStride = cache.headStride;
+  const int begin = part * tokens, end = begin + tokens;
+  long long *fetches = list.data();
+  if (headStride < cache.tokenStride) { // a token's heads lie together
     for (int at = begin, token = begin / heads, head = begin % heads; at < end; ++token, head = 0)
       for (; head < heads && at < end; ++head, ++at)
-        *fetches++ = next.offsets[static_cast<std::size_t>(token)] + head * headStride;
+        *fetches++ = offsets[static_cast<std::size_t>(token)] + head * headStride;
   } else {
-    for (int token = 0; token < next.tokens; ++token)
-      *fetches++ = next.offsets[static_cast<std::size_t>(token)] + part * headStride;
+    for (int token = 0; token < tokens; ++token)
+      *fetches++ = offsets[static_cast<std::size_t>(token)] + part * headStride;
   }
   std::fill_n(fetches, abi::kCpuFetchPad, fetches[-1]);
 }
@@ -170,19 +182,19 @@ void UnitRunner::finish(const abi::Item &item, int headBegin, int headEnd) {
       const std::size_t at = place(kvHead - headBegin, i * ratio_);
       const auto head = static_cast<std::size_t>(kvHead * ratio_);
       abi::CpuFinishCall call{};
-      call.acc = acc_.data() + at * headDim();
+      call.acc = acc_.data() + at * outDim();
       call.m = m_.data() + at;
       call.l = l_.data() + at;
       call.rows = ratio_;
       if (item.partialBegin >= 0) {
         const std::size_t first = static_cast<std::size_t>(item.partialBegin + i) * queryHeads() + head;
-        call.out = step_->partialOut + first * headDim();
+        call.out = step_->partialOut + first * outDim();
         call.lse = step_->kernel.sigmoid ? nullptr : step_->partialLse + first;
         step_->kernel.finishPartial(&call);
       } else {
         const int caller = step_->plan.callerIndex[static_cast<std::size_t>(item.queryBegin + i)];
         const std::size_t first = static_cast<std::size_t>(caller) * queryHeads() + head;
-        call.out = step_->outputs.out + first * headDim();
+        call.out = step_->outputs.out + first * outDim();
         call.lse = step_->outputs.lse ? step_->outputs.lse + first : nullptr;
         step_->kernel.finish(&call);
       }
@@ -200,7 +212,7 @@ void UnitRunner::merge(int index) {
   call.partialLse = step_->partialLse;
   call.slots = plan.mergeSlot.data() + begin;
   call.slotCount = plan.mergeBegin[at + 1] - begin;
-  call.out = step_->outputs.out + first * headDim();
+  call.out = step_->outputs.out + first * outDim();
   call.lse = step_->outputs.lse ? step_->outputs.lse + first : nullptr;
   call.rows = step_->variant.queryHeads;
   step_->kernel.merge(&call);

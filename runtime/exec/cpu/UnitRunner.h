@@ -19,7 +19,7 @@ struct Step {
   const plan::Plan &plan;
   const InputView &inputs;
   const OutputView &outputs;
-  float *partialOut; ///< [slot][query_heads][head_dim]
+  float *partialOut; ///< [slot][query_heads][dim of out]
   float *partialLse; ///< [slot][query_heads]
 };
 
@@ -48,11 +48,14 @@ private:
   /// The vectors of the next block that the `part`-th of `heads` calls is to ask for, in the order in which
   /// they lie in memory, so that the hardware's prefetchers join in: offsets from the first head's vectors.
   void listFetches(const TokenBlock &next, int part, int heads);
+  static void listFetches(const std::vector<long long> &offsets, const abi::CacheLayout &cache, int tokens,
+                          int part, int heads, std::vector<long long> &list);
   int visibility(const TokenBlock &block, int kvHead) const;
   void finish(const abi::Item &item, int headBegin, int headEnd);
 
   std::size_t queryHeads() const { return static_cast<std::size_t>(step_->variant.queryHeads); }
-  std::size_t headDim() const { return static_cast<std::size_t>(step_->variant.headDim); }
+  std::size_t keyDim() const { return static_cast<std::size_t>(step_->variant.tensors.k.dim); }
+  std::size_t outDim() const { return static_cast<std::size_t>(step_->variant.tensors.out.dim); }
   /// Where a row of the unit's `head`-th head stands in the arrays that have an entry a row and head.
   std::size_t place(int head, int row) const {
     return static_cast<std::size_t>(head) * static_cast<std::size_t>(paddedRows_) +
@@ -66,7 +69,7 @@ private:
   std::array<TokenBlock, 3> blocks_; ///< the one at hand and the two behind it
   std::vector<int> qPos_, query_;    ///< [rows]
   std::vector<int> head_;            ///< [head][rows]
-  std::vector<long long> fetches_;
+  std::vector<long long> keyFetches_, valueFetches_;
   std::vector<std::byte> packed_;
   std::vector<float> acc_, m_, l_;
 };

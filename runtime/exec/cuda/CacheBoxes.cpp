@@ -1,14 +1,18 @@
 #include "runtime/exec/cuda/CacheBoxes.h"
 
+#include <algorithm>
+#include <iterator>
+
 namespace deft::exec {
 
 namespace {
 
 namespace cu = device::cu;
 
-constexpr unsigned kColumns = 64;                   ///< of a box: the 128 bytes of the widest swizzle
-constexpr unsigned kBoxTokens[] = {16, 32};         ///< as abi::AttendArgs has them
-constexpr unsigned kTileTokens = 64;                ///< likewise
+constexpr std::size_t kMostCaches = 1024;   ///< that are remembered: 800 kB
+constexpr unsigned kColumns = 64;           ///< of a box, of 16 bits: the 128 bytes of the widest swizzle
+constexpr unsigned kBoxTokens[] = {16, 32}; ///< as abi::AttendArgs has them
+constexpr unsigned kTileTokens = 64;        ///< likewise
 constexpr unsigned long long kMostPages = 1u << 30; ///< no bound: a plan's pages are there
 
 /// A view of the cache, dimension by dimension, with the part of each that a copy takes.
@@ -16,10 +20,12 @@ struct View {
   unsigned rank = 0;
   unsigned long long sizes[5], strideBytes[5];
   unsigned box[5];
+  int elementBytes;
 
+  explicit View(const spec::TensorType &tensor) : elementBytes(tensor.elementBytes()) {}
   void add(unsigned long long size, long long strideElements, unsigned taken) {
     sizes[rank] = size;
-    strideBytes[rank] = static_cast<unsigned long long>(2 * strideElements);
+    strideBytes[rank] = static_cast<unsigned long long>(elementBytes * strideElements);
     box[rank++] = taken;
   }
 };
@@ -40,24 +46,30 @@ struct Tokens {
   }
 };
 
+/// The KV heads of K or of V.
+struct Heads {
+  int count;
+  const spec::TensorType &tensor;
+};
+
 /// So many tokens of a KV head and 64 of its columns.
-View boxView(const spec::Variant &variant, const Tokens &tokens, unsigned taken) {
-  View view;
-  view.add(static_cast<unsigned>(variant.headDim), 1, kColumns);
-  view.add(static_cast<unsigned>(variant.kvHeads), tokens.cache.headStride, 1);
+View boxView(const Heads &heads, const Tokens &tokens, unsigned taken) {
+  View view(heads.tensor);
+  view.add(static_cast<unsigned>(heads.tensor.dim), 1, kColumns);
+  view.add(static_cast<unsigned>(heads.count), tokens.cache.headStride, 1);
   tokens.addTo(view, taken);
   tokens.addPagesTo(view);
   return view;
 }
 
 /// All columns of a tile's tokens, in blocks of 64.
-View tileView(const spec::Variant &variant, const Tokens &tokens) {
-  const auto blocks = static_cast<unsigned>(variant.headDim) / kColumns;
-  View view;
+View tileView(const Heads &heads, const Tokens &tokens) {
+  const auto blocks = static_cast<unsigned>(heads.tensor.dim) / kColumns;
+  View view(heads.tensor);
   view.add(kColumns, 1, kColumns);
   tokens.addTo(view, kTileTokens);
   view.add(blocks, kColumns, blocks);
-  view.add(static_cast<unsigned>(variant.kvHeads), tokens.cache.headStride, 1);
+  view.add(static_cast<unsigned>(heads.count), tokens.cache.headStride, 1);
   tokens.addPagesTo(view);
   return view;
 }
@@ -72,25 +84,66 @@ void fillCacheBoxes(const device::Device &device, const spec::Variant &variant, 
   };
   if (device.facts().major < 9 || !hasRoomFor(kBoxTokens[0]))
     return;
-  const auto encode = [&](abi::TensorMap &map, const void *pool, const View &view) {
+  const auto encode = [&](abi::TensorMap &map, const void *pool, const spec::TensorType &tensor,
+                          const View &view) {
     const unsigned steps[5] = {1, 1, 1, 1, 1};
     return device.api().tensorMapEncodeTiled(
-               &map, variant.dtype == spec::DType::F16 ? cu::kTensorFloat16 : cu::kTensorBfloat16, view.rank,
+               &map, tensor.dtype == spec::DType::F16 ? cu::kTensorFloat16 : cu::kTensorBfloat16, view.rank,
                const_cast<void *>(pool), view.sizes, view.strideBytes + 1, view.box, steps,
                cu::kTensorNoInterleave, cu::kTensorSwizzle128, cu::kTensorPromote128,
                cu::kTensorFillZeros) == cu::kSuccess;
   };
   const Tokens tokens{pageSize, args.cache};
-  const auto encodeBoth = [&](abi::TensorMap &k, abi::TensorMap &v, const View &view) {
-    return encode(k, args.k, view) && encode(v, args.v, view);
+  const auto encodeAll = [&](abi::TensorMap(&maps)[3], const void *pool, const spec::TensorType &tensor) {
+    const Heads heads{variant.kvHeads, tensor};
+    for (int i = 0; i < 2; ++i)
+      if (!encode(maps[i], pool, tensor, boxView(heads, tokens, kBoxTokens[i])))
+        return false; // strides that are no multiples of 16 bytes, for example
+    const bool hasTile = tensor.dim % static_cast<int>(kColumns) == 0 && hasRoomFor(kTileTokens);
+    return !hasTile || encode(maps[2], pool, tensor, tileView(heads, tokens));
   };
-  for (int i = 0; i < 2; ++i)
-    if (!encodeBoth(args.kBoxes[i], args.vBoxes[i], boxView(variant, tokens, kBoxTokens[i])))
-      return; // strides that are no multiples of 16 bytes, for example
-  if (variant.headDim % static_cast<int>(kColumns) == 0 && hasRoomFor(kTileTokens) &&
-      !encodeBoth(args.kBoxes[2], args.vBoxes[2], tileView(variant, tokens)))
+  if (!encodeAll(args.kBoxes, args.k, variant.tensors.k) ||
+      !encodeAll(args.vBoxes, args.v, variant.tensors.v))
     return;
   args.hasMaps = 1;
+}
+
+std::size_t CacheBoxes::find(const Cache &cache) {
+  if (next_ < caches_.size() && caches_[next_] == cache)
+    return next_;
+  return static_cast<std::size_t>(std::find(caches_.begin(), caches_.end(), cache) - caches_.begin());
+}
+
+void CacheBoxes::fill(const device::Device &device, const spec::Variant &variant, abi::AttendArgs &args) {
+  const Cache cache{args.k,
+                    args.v,
+                    args.cache.pageStride,
+                    args.cache.tokenStride,
+                    args.cache.headStride,
+                    variant.cache.paged ? variant.cache.pageSize : 0,
+                    variant.kvHeads,
+                    variant.tensors.k,
+                    variant.tensors.v};
+  const std::size_t at = find(cache);
+  next_ = at + 1 < caches_.size() ? at + 1 : 0;
+  if (at < caches_.size()) {
+    const Maps &maps = maps_[at];
+    args.hasMaps = maps.hasMaps;
+    std::copy(std::begin(maps.kBoxes), std::end(maps.kBoxes), args.kBoxes);
+    std::copy(std::begin(maps.vBoxes), std::end(maps.vBoxes), args.vBoxes);
+    return;
+  }
+  fillCacheBoxes(device, variant, args);
+  if (caches_.size() >= kMostCaches) { // of a host that makes new ones all the time
+    caches_.clear();
+    maps_.clear();
+  }
+  Maps maps{.hasMaps = args.hasMaps, .kBoxes = {}, .vBoxes = {}};
+  std::copy(std::begin(args.kBoxes), std::end(args.kBoxes), maps.kBoxes);
+  std::copy(std::begin(args.vBoxes), std::end(args.vBoxes), maps.vBoxes);
+  caches_.push_back(cache);
+  maps_.push_back(maps);
+  next_ = 0;
 }
 
 } // namespace deft::exec

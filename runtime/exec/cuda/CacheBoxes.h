@@ -4,11 +4,41 @@
 #include "runtime/device/Device.h"
 #include "templates/deft/abi.h"
 
+#include <cstddef>
+#include <vector>
+
 namespace deft::exec {
 
 /// Fills the maps by which kernels of the sm90 family copy tokens in bulk, for the cache that `args` names.
 /// Leaves args.hasMaps 0 where the device or the cache's layout has no such copies; tokens are then copied
 /// one by one. On the host only.
 void fillCacheBoxes(const device::Device &device, const spec::Variant &variant, abi::AttendArgs &args);
+
+/// The same for who runs again and again over the same caches, one for each layer as a rule: the driver makes
+/// the maps of each once.
+class CacheBoxes {
+public:
+  void fill(const device::Device &device, const spec::Variant &variant, abi::AttendArgs &args);
+
+private:
+  /// All that the maps depend on.
+  struct Cache {
+    const void *k, *v;
+    long long pageStride, tokenStride, headStride;
+    int pageSize, kvHeads;
+    spec::TensorType key, value;
+    bool operator==(const Cache &) const = default;
+  };
+  struct Maps {
+    int hasMaps;
+    abi::TensorMap kBoxes[3], vBoxes[3];
+  };
+
+  std::size_t find(const Cache &cache);
+
+  std::vector<Cache> caches_;
+  std::vector<Maps> maps_; ///< of each
+  std::size_t next_ = 0;   ///< the one behind the last that was asked for: layers come in their order
+};
 
 } // namespace deft::exec

@@ -17,7 +17,7 @@ std::size_t CudaInputs::rows(int queryCount) const {
   return static_cast<std::size_t>(queryCount) * static_cast<std::size_t>(variant_.queryHeads);
 }
 std::size_t CudaInputs::outBytes(int queryCount) const {
-  return rows(queryCount) * static_cast<std::size_t>(variant_.headDim) * sizeof(std::uint16_t);
+  return rows(queryCount) * static_cast<std::size_t>(variant_.tensors.out.rowBytes());
 }
 std::size_t CudaInputs::lseBytes(int queryCount) const {
   return variant_.withLse ? rows(queryCount) * sizeof(float) : 0;
@@ -37,15 +37,15 @@ Result<void> CudaInputs::load(const Inputs &inputs) {
                         [&] { return out_.reserve(outBytes(inputs.queryCount), "the output"); },
                         [&] { return lse_.reserve(lseBytes(inputs.queryCount), "the lse"); });
   queryCount_ = loaded ? inputs.queryCount : 0;
-  pointers_ = {q_.as<void>(),
-               k_.as<void>(),
-               v_.as<void>(),
-               pageTable_.as<int>(),
-               static_cast<int>(inputs.pageTable.size()),
-               inputs.cache,
-               out_.as<void>(),
-               variant_.withLse ? lse_.as<float>() : nullptr,
-               params_.get()};
+  pointers_ = {.q = q_.as<void>(),
+               .k = k_.as<void>(),
+               .v = v_.as<void>(),
+               .pageTable = pageTable_.as<int>(),
+               .pages = static_cast<int>(inputs.pageTable.size()),
+               .cache = inputs.cache.k, // and V's: kernels::kAlikeTensors
+               .out = out_.as<void>(),
+               .lse = variant_.withLse ? lse_.as<float>() : nullptr,
+               .params = params_.get()};
   return loaded;
 }
 

@@ -1,7 +1,6 @@
 #include "runtime/exec/cuda/CudaPlan.h"
 
 #include "compiler/kernels/Family.h"
-#include "runtime/exec/cuda/CacheBoxes.h"
 
 #include <algorithm>
 #include <cstddef>
@@ -22,7 +21,6 @@ Error usage(std::string message, std::string hint = "") {
 
 static_assert(offsetof(abi::AttendArgs, queryPos) == 64, "what a block asks for first is one line");
 
-constexpr std::size_t kPartialBytes = 2; ///< of a value: deft::Partial
 /// What blocks ask for ahead of its use, at most: larger plans belong to runs that are long anyway.
 constexpr std::size_t kAheadBytes = std::size_t{512} << 10;
 
@@ -84,6 +82,12 @@ Result<std::unique_ptr<CudaPlan>> CudaPlan::create(std::shared_ptr<const CudaKer
       return growth.error();
     plan->growth_.emplace(std::move(*growth));
   }
+  if (const spec::CacheSpec &cache = plan->kernels_->variant().cache; options.checksPages && cache.paged) {
+    auto check = PageCheck::create(plan->kernels_->device(), cache.pageSize);
+    if (!check)
+      return check.error();
+    plan->pageCheck_.emplace(std::move(*check));
+  }
   PlanRoom room = options.room.value_or(PlanRoom{});
   room.items.resize(plan->kernels_->phases());
   if (auto made = plan->setRoom(room); !made)
@@ -108,20 +112,18 @@ Result<void> CudaPlan::setRoom(PlanRoom room) {
 
 Result<void> CudaPlan::reserve(const PlanRoom &room) {
   PlanSections sections = PlanSections::of(room);
-  const spec::Variant &variant = kernels_->variant();
-  const std::size_t rows = static_cast<std::size_t>(room.partialSlots) * variant.queryHeads;
+  const RoomBytes bytes = RoomBytes::of(room, kernels_->variant());
   for (Slot &slot : slots_) {
     if (slot.memory.use_count() > 1) // a plan may have its runs there
       slot.memory = std::make_shared<device::HostMemory>(kernels_->device());
-    if (auto reserved = slot.memory->reserve(sections.end, "a plan"); !reserved)
+    if (auto reserved = slot.memory->reserve(bytes.plan, "a plan"); !reserved)
       return reserved;
   }
-  if (auto reserved = plan_.reserve(sections.end, "the plan"); !reserved)
+  if (auto reserved = plan_.reserve(bytes.plan, "the plan"); !reserved)
     return reserved;
-  if (auto reserved = partialOut_.reserve(rows * variant.headDim * kPartialBytes, "the partial outputs");
-      !reserved)
+  if (auto reserved = partialOut_.reserve(bytes.partialOut, "the partial outputs"); !reserved)
     return reserved;
-  if (auto reserved = partialLse_.reserve(rows * sizeof(float), "the partial lse"); !reserved)
+  if (auto reserved = partialLse_.reserve(bytes.partialLse, "the partial lse"); !reserved)
     return reserved;
   sections_ = std::move(sections);
   return {};
@@ -142,12 +144,18 @@ void CudaPlan::lendRoom(plan::RunList &runs) {
   runs.lend({slot.memory, {firstRun(slot), static_cast<std::size_t>(room_.runs)}});
 }
 
-Result<void> CudaPlan::write(const plan::Plan &plan) {
-  if (auto fits = room_.check(plan); !fits) {
+Result<void> CudaPlan::write(const plan::Plan &plan, const plan::DraftTables &drafts) {
+  if (!drafts.isEmpty() && !drafts_) {
+    auto created = PlanDrafts::create(kernels_->device());
+    if (!created)
+      return created.error();
+    drafts_.emplace(std::move(*created));
+  }
+  if (auto fits = room_.check(plan, drafts); !fits) {
     if (isFixed_)
       return fits;
     PlanRoom room = room_;
-    room.growFor(plan);
+    room.growFor(plan, drafts);
     if (auto grown = setRoom(room); !grown)
       return grown;
   }
@@ -157,6 +165,9 @@ Result<void> CudaPlan::write(const plan::Plan &plan) {
   slot.facts.bytes = writeSections(plan, room_, sections_, slot.memory->as<std::byte>());
   if (growth_)
     writeGrowth(plan, growthTables(plan, growth_->rules()), room_, sections_, slot.memory->as<std::byte>());
+  if (room_.draftRequests > 0)
+    writeDrafts(plan, drafts, room_, sections_, slot.memory->as<std::byte>());
+  slot.facts.hasDrafts = slot.facts.needsMask = !drafts.isEmpty();
   slot.facts.generation = plan.generation;
   slot.facts.mergedQueries = static_cast<int>(plan.mergeQuery.size());
   slot.facts.items.clear();
@@ -216,7 +227,7 @@ Result<void> CudaPlan::checkRun(const CudaKernels &kernels, const CudaPointers &
   const spec::Variant &own = kernels_->variant(), &other = kernels.variant();
   if (&kernels != kernels_.get()) {
     bool isSame = own.queryHeads == other.queryHeads && own.kvHeads == other.kvHeads &&
-                  other.headDim <= own.headDim && kernels.phases() == kernels_->phases() &&
+                  other.tensors.out.dim <= own.tensors.out.dim && kernels.phases() == kernels_->phases() &&
                   kernels.device() == kernels_->device();
     for (std::size_t p = 0; isSame && p < kernels.phases(); ++p)
       isSame = kernels.config().phases[p].tileQ >= kernels_->config().phases[p].tileQ;
@@ -232,6 +243,9 @@ Result<void> CudaPlan::checkRun(const CudaKernels &kernels, const CudaPointers &
                      std::to_string(onDevice_.generation) + " of the tree, which is now at " +
                      std::to_string(watch_->tree()),
                  isWritten_ ? "upload the plan that was made since" : "update and upload it first");
+  if (onDevice_.needsMask)
+    return usage("the plan on the device does not know yet which drafts see which",
+                 "put GpuPlan::draft on the stream before the runs");
   if (const char *crooked = findCrooked(pointers))
     return usage(std::string(crooked) + " does not begin at a multiple of 16 bytes");
   return {};
@@ -243,12 +257,28 @@ Result<void> CudaPlan::follow(const int *lengths, cu::Stream stream) {
                  "make it to follow them on the device");
   if (auto there = checkOnDevice(); !there)
     return there;
+  if (onDevice_.hasDrafts)
+    return usage("requests with drafts follow no lengths of queries", "give DraftMask::lengths");
   const device::Device::Current current(*kernels_->device());
   const auto capturing = isCapturing(stream);
   if (!capturing)
     return capturing.error();
   isFixed_ = isFixed_ || *capturing;
   return growth_->launch(lengths, room_, sections_, plan_.as<std::byte>(), stream);
+}
+
+Result<void> CudaPlan::draft(const DraftInput &input, cu::Stream stream) {
+  if (auto there = checkOnDevice(); !there)
+    return there;
+  if (!onDevice_.hasDrafts)
+    return usage("the plan on the device is not one of requests with drafts", "give PagedRequests::drafts");
+  const device::Device::Current current(*kernels_->device());
+  const auto capturing = isCapturing(stream);
+  if (!capturing)
+    return capturing.error();
+  isFixed_ = isFixed_ || *capturing;
+  onDevice_.needsMask = false;
+  return drafts_->launch(input, room_, sections_, plan_.as<std::byte>(), stream);
 }
 
 Result<void> CudaPlan::run(const CudaKernels &kernels, const CudaPointers &pointers, cu::Stream stream) {
@@ -282,7 +312,12 @@ Result<void> CudaPlan::run(const CudaKernels &kernels, const CudaPointers &point
   attend.partialLse = partialLse_.as<float>();
   attend.cache = pointers.cache;
   if (kernels.readByTensorMap())
-    fillCacheBoxes(*kernels.device(), kernels.variant(), attend);
+    cacheBoxes_.fill(*kernels.device(), kernels.variant(), attend);
+  if (pageCheck_)
+    if (auto launched = pageCheck_->launch(attend.items, room_.allItems(), attend.runs, pointers.pageTable,
+                                           pointers.cachePages, stream);
+        !launched)
+      return launched;
   void *attendParams[] = {&attend, const_cast<abi::ParamSlot *>(pointers.params->slots())};
   for (std::size_t p = 0; p < kernels.phases(); ++p) {
     attend.itemBegin = sections_.itemBegin[p];
@@ -325,6 +360,15 @@ Result<void> CudaPlan::checkReplays() {
       return usage("query " + std::to_string(unserved->request) + " saw " + std::to_string(unserved->length) +
                        " tokens on the device, which its plan does not serve",
                    "make or advance the plan for the lengths of by then, and give it more slack");
+  if (pageCheck_)
+    if (const auto wrong = pageCheck_->takeWrong())
+      return usage("a run read entry " + std::to_string(wrong->entry) + " of the page table, which is " +
+                       std::to_string(wrong->page) + ", and the cache has " + std::to_string(wrong->pages) +
+                       " pages",
+                   "what it computed is not to be used");
+  if (drafts_)
+    if (auto fault = drafts_->takeFault())
+      return *fault;
   if (!watch_)
     return {};
   const std::uint64_t seen = watch_->takeStaleSeen();

@@ -1,7 +1,10 @@
 #pragma once
 
+#include "runtime/exec/cuda/CacheBoxes.h"
 #include "runtime/exec/cuda/CudaKernels.h"
 #include "runtime/exec/cuda/CudaPointers.h"
+#include "runtime/exec/cuda/PageCheck.h"
+#include "runtime/exec/cuda/PlanDrafts.h"
 #include "runtime/exec/cuda/PlanGrowth.h"
 #include "runtime/exec/cuda/PlanRoom.h"
 #include "runtime/exec/cuda/PlanWatch.h"
@@ -20,6 +23,8 @@ struct CudaPlanOptions {
   bool isWatched = false;
   /// Whether plans follow lengths that are on the device: see follow().
   std::optional<GrowthRules> growth = {};
+  /// Whether each run is preceded by a look at the pages that it will read, as far as the cache is paged.
+  bool checksPages = false;
   /// So many runs of a plan, layers as a rule, are replayed once for it: they may find the tree changed
   /// already, because the host has gone on to the next step. 0: it never does while a run is under way.
   int freeRuns = 0;
@@ -52,7 +57,8 @@ public:
   /// Takes this plan for the next upload, in place of one that was not uploaded yet. Waits only where the
   /// copy of the last plan but one has not been made yet. Where there is no room, and it may grow, that waits
   /// for the device; else it is an error that says of what there is too much, and nothing has changed.
-  support::Result<void> write(const plan::Plan &plan);
+  /// `drafts` are those that the plan has room for.
+  support::Result<void> write(const plan::Plan &plan, const plan::DraftTables &drafts = {});
 
   /// Puts the plan that was written on the stream, to be used by the runs behind it; nothing where none was.
   /// Not on a stream that is being captured.
@@ -61,6 +67,10 @@ public:
   /// Lets the plan on the device follow its queries: for runs behind it on the stream, each sees as many
   /// tokens as `lengths`, which are on the device, say by then, up to what the plan serves. Can be captured.
   support::Result<void> follow(const int *lengths, cu::Stream stream);
+
+  /// Makes the plan on the device that of the trees that the drafts have there: for runs behind it on the
+  /// stream, and before them where the plan has drafts. Can be captured.
+  support::Result<void> draft(const DraftInput &input, cu::Stream stream);
 
   /// Puts the attention of all queries on the stream. Waits for nothing, allocates nothing, touches no other
   /// stream. A captured one keeps the pointers, parameters and room that it had: the room is fixed then.
@@ -74,7 +84,7 @@ public:
   support::Result<void> poison();
 
   /// An error where a replayed run has found that its plan was older than the tree, or a length that its plan
-  /// does not serve; told once.
+  /// does not serve, or where any run has met a page that the cache does not have; told once.
   support::Result<void> checkReplays();
 
   PlanWatch *watch() { return watch_ ? &*watch_ : nullptr; }
@@ -91,6 +101,8 @@ private:
     std::vector<int> items; ///< of each phase
     int mergedQueries = 0;
     bool areByHead = false; ///< as abi::AttendArgs has it
+    bool hasDrafts = false;
+    bool needsMask = false; ///< of its drafts
     bool isValid = false;
   };
   struct Slot {
@@ -117,8 +129,11 @@ private:
   bool isWritten_ = false;
   Facts onDevice_;
   device::Buffer plan_, partialOut_, partialLse_;
+  CacheBoxes cacheBoxes_;
   std::optional<PlanWatch> watch_;
   std::optional<PlanGrowth> growth_;
+  std::optional<PageCheck> pageCheck_;
+  std::optional<PlanDrafts> drafts_; ///< as soon as there is a plan with any
 };
 
 } // namespace deft::exec

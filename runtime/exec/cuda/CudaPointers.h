@@ -17,6 +17,7 @@ struct CudaPointers {
   void *out = nullptr;
   float *lse = nullptr; ///< null: not wanted
   const CudaParams *params = nullptr;
+  int cachePages = 0; ///< of the cache; for a plan that checks pages
 };
 
 } // namespace deft::exec

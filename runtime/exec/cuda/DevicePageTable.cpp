@@ -1,6 +1,8 @@
 #include "runtime/exec/cuda/DevicePageTable.h"
 
 #include <algorithm>
+#include <cstdint>
+#include <limits>
 #include <string>
 
 namespace deft::exec {
@@ -45,6 +47,10 @@ DONE:
 }
 )";
 
+Error usage(std::string message, std::string hint) {
+  return Error{ErrorCode::Usage, std::move(message), std::move(hint)};
+}
+
 } // namespace
 
 DevicePageTable::DevicePageTable(std::shared_ptr<device::Device> device, int pages, device::Kernel writer)
@@ -75,32 +81,27 @@ DevicePageTable::~DevicePageTable() {
     (void)slot.applied.wait("the last upload of a page table");
 }
 
-Result<void> DevicePageTable::upload(const tree::PagedPool &pool, cu::Stream stream) {
-  const std::vector<int> &table = pool.pageTable();
-  if (table.size() > static_cast<std::size_t>(pages_))
-    return Error{ErrorCode::Usage,
-                 "the page table has " + std::to_string(table.size()) + " pages, there is room for " +
-                     std::to_string(pages_) + " on the device",
-                 "make it with more room"};
-  const auto changes = pool.changesSince(seenChanges_);
-  const std::size_t count = changes ? changes->size() : table.size();
-  if (count == 0)
-    return {};
-  const device::Device::Current current(*device_);
+Result<void> DevicePageTable::checkStream(cu::Stream stream) const {
   int status = cu::kCaptureStatusNone;
   if (const cu::Result result = device_->api().streamIsCapturing(stream, &status); result != cu::kSuccess)
     return device_->driver().error("cannot use the stream", result);
   if (status != cu::kCaptureStatusNone)
-    return Error{ErrorCode::Usage, "a page table cannot be uploaded on a stream that is being captured",
-                 "upload before the capture, and before each replay"};
+    return usage("a page table cannot be uploaded on a stream that is being captured",
+                 "upload before the capture, and before each replay");
+  return {};
+}
+
+template <typename ChangeAt>
+Result<void> DevicePageTable::write(std::size_t count, ChangeAt changeAt, cu::Stream stream) {
+  const device::Device::Current current(*device_);
+  if (auto checked = checkStream(stream); !checked)
+    return checked;
   Slot &slot = slots_[next_];
   if (auto free = slot.applied.wait("the upload of a page table"); !free)
     return free;
   auto *to = slot.memory.as<Change>();
-  for (std::size_t i = 0; i < count; ++i) {
-    const int place = changes ? (*changes)[i] : static_cast<int>(i);
-    to[i] = {place, table[static_cast<std::size_t>(place)]};
-  }
+  for (std::size_t i = 0; i < count; ++i)
+    to[i] = changeAt(i);
   int *tableOnDevice = table_.as<int>();
   const Change *from = slot.memory.onDevice<Change>();
   auto number = static_cast<unsigned>(count);
@@ -109,8 +110,53 @@ Result<void> DevicePageTable::upload(const tree::PagedPool &pool, cu::Stream str
     return launched;
   if (auto marked = slot.applied.record(stream, "the upload of a page table"); !marked)
     return marked;
-  seenChanges_ = pool.tableChanges();
   next_ = 1 - next_;
+  return {};
+}
+
+Result<void> DevicePageTable::upload(const tree::PagedPool &pool, cu::Stream stream) {
+  const std::vector<int> &table = pool.pageTable();
+  if (!entries_.empty())
+    return usage("the page table has the host's own entries, not those of a pool", "make one for each");
+  if (table.size() > static_cast<std::size_t>(pages_))
+    return usage("the page table has " + std::to_string(table.size()) + " pages, there is room for " +
+                     std::to_string(pages_) + " on the device",
+                 "make it with more room");
+  const auto changes = pool.changesSince(seenChanges_);
+  const std::size_t count = changes ? changes->size() : table.size();
+  if (count == 0)
+    return {};
+  const auto changeAt = [&](std::size_t i) {
+    const int place = changes ? (*changes)[i] : static_cast<int>(i);
+    return Change{place, table[static_cast<std::size_t>(place)]};
+  };
+  if (auto written = write(count, changeAt, stream); !written)
+    return written;
+  seenChanges_ = pool.tableChanges();
+  return {};
+}
+
+Result<void> DevicePageTable::upload(std::span<const int> entries, int first, cu::Stream stream) {
+  if (seenChanges_ > 0)
+    return usage("the page table is that of a pool, not of entries of the host's own", "make one for each");
+  if (first < 0 || entries.size() + static_cast<std::size_t>(first) > static_cast<std::size_t>(pages_))
+    return usage("the entries from " + std::to_string(first) + " to " +
+                     std::to_string(first + static_cast<std::int64_t>(entries.size())) +
+                     " are not within the " + std::to_string(pages_) +
+                     " that there is room for on the device",
+                 "make it with more room");
+  constexpr int kNeverWritten = std::numeric_limits<int>::min();
+  entries_.resize(static_cast<std::size_t>(pages_), kNeverWritten);
+  found_.clear();
+  for (std::size_t i = 0; i < entries.size(); ++i)
+    if (const std::size_t place = static_cast<std::size_t>(first) + i; entries[i] != entries_[place])
+      found_.push_back({static_cast<int>(place), entries[i]});
+  if (found_.empty())
+    return {};
+  if (auto written = write(found_.size(), [&](std::size_t i) { return found_[i]; }, stream); !written)
+    return written;
+  for (const Change &change : found_)
+    entries_[static_cast<std::size_t>(change.place)] = change.page;
   return {};
 }
 

@@ -5,12 +5,14 @@
 
 #include <array>
 #include <memory>
+#include <span>
+#include <vector>
 
 namespace deft::exec {
 
-/// A pool's page table on a device, at one place for good. Only what changed since the last upload travels: a
-/// small kernel reads it out of page-locked memory. One stream at a time and one thread at a time; several
-/// tables of one pool know nothing of each other.
+/// A page table on a device, a pool's or a host's own, at one place for good. Only what changed since the
+/// last upload travels: a small kernel reads it out of page-locked memory. One stream at a time and one
+/// thread at a time; several tables of one pool know nothing of each other.
 class DevicePageTable {
 public:
   /// Has room for so many entries of the table.
@@ -24,6 +26,9 @@ public:
   /// Brings the table to what the pool has now, for the runs behind it on the stream. Not on a stream that is
   /// being captured. Always of the same pool. Waits only where the last upload but one has not been made yet.
   support::Result<void> upload(const tree::PagedPool &pool, device::cu::Stream stream);
+
+  /// Brings the entries from `first` on to these, likewise. Not of a table that is a pool's.
+  support::Result<void> upload(std::span<const int> entries, int first, device::cu::Stream stream);
 
   const int *data() const { return table_.as<int>(); }
   int pages() const { return pages_; }
@@ -40,6 +45,10 @@ private:
   };
 
   DevicePageTable(std::shared_ptr<device::Device> device, int pages, device::Kernel writer);
+  support::Result<void> checkStream(device::cu::Stream stream) const;
+  /// Has `count` changes written, of which `changeAt` gives each.
+  template <typename ChangeAt>
+  support::Result<void> write(std::size_t count, ChangeAt changeAt, device::cu::Stream stream);
 
   std::shared_ptr<device::Device> device_;
   int pages_ = 0;
@@ -47,7 +56,9 @@ private:
   device::Buffer table_;
   std::array<Slot, 2> slots_;
   std::size_t next_ = 0;
-  std::uint64_t seenChanges_ = 0;
+  std::uint64_t seenChanges_ = 0; ///< of the pool
+  std::vector<int> entries_;      ///< of a host's own: what was uploaded last
+  std::vector<Change> found_;     ///< of the upload at hand
 };
 
 } // namespace deft::exec

@@ -1,7 +1,6 @@
 #include "runtime/exec/cuda/PlanGrowth.h"
 
-#include "compiler/target/Target.h"
-#include "runtime/module_cache/CompileKernels.h"
+#include "runtime/exec/cuda/SmallKernel.h"
 #include "runtime/plan/Planner.h"
 
 #include <algorithm>
@@ -11,8 +10,6 @@
 
 namespace deft::exec {
 
-using support::Error;
-using support::ErrorCode;
 using support::Result;
 
 namespace {
@@ -30,19 +27,18 @@ deft_grow_plan(const __grid_constant__ deft::abi::GrowArgs args) {
 }
 )";
 
-/// What the rules leave to a leaf that ends before this place of the cache.
-int slackAt(int end, const GrowthRules &rules) {
-  if (rules.slack > 0)
-    return rules.slack;
-  const int inPage = rules.pageSize > 0 ? (rules.pageSize - end % rules.pageSize) % rules.pageSize : 0;
-  return std::max(inPage, GrowthRules::kLeastSlack);
-}
-
 std::atomic<std::uint64_t> &word(const device::HostMemory &mark) {
   return *mark.as<std::atomic<std::uint64_t>>();
 }
 
 } // namespace
+
+int GrowthRules::slackAt(int end) const {
+  if (slack > 0)
+    return slack;
+  const int inPage = pageSize > 0 ? (pageSize - end % pageSize) % pageSize : 0;
+  return std::max(inPage, kLeastSlack);
+}
 
 GrowthTables growthTables(const plan::Plan &plan, const GrowthRules &rules) {
   GrowthTables tables;
@@ -60,7 +56,7 @@ GrowthTables growthTables(const plan::Plan &plan, const GrowthRules &rules) {
     if (leaf.canGrow == 0 || leaf.followEnd - leaf.followBegin != 1)
       continue;
     const abi::Run &run = plan.runs[static_cast<std::size_t>(tail.run)];
-    int most = std::min(slackAt(run.location + run.tokens, rules),
+    int most = std::min(rules.slackAt(run.location + run.tokens),
                         plan::Planner::kMostGrowth - (leaf.tokens - leaf.plannedTokens));
     if (plan.strictChunk > 0) // and then a leaf is alone at the end of its chunk
       most = std::min(most, plan.strictChunk - plan.items[static_cast<std::size_t>(tail.item)].tokens);
@@ -91,29 +87,14 @@ void writeGrowth(const plan::Plan &plan, const GrowthTables &tables, const PlanR
   copy(sections.grownQueries, tables.queries);
   auto *item = reinterpret_cast<int *>(to + sections.growingItems);
   std::fill(item, item + room.allItems(), -1);
-  for (const int own : tables.items) {
-    std::size_t phase = 0;
-    while (own >= plan.phases[phase].itemBegin + plan.phases[phase].itemCount)
-      ++phase;
-    *item++ = sections.itemBegin[phase] + own - plan.phases[phase].itemBegin;
-  }
+  for (const int own : tables.items)
+    *item++ = itemOnDevice(plan, sections, own);
 }
 
 const char *PlanGrowth::source() { return kSource; }
 
 Result<PlanGrowth> PlanGrowth::create(const std::shared_ptr<device::Device> &device, GrowthRules rules) {
-  const device::DeviceFacts &facts = device->facts();
-  const target::Target *target = target::targetForDevice(facts.major, facts.minor);
-  if (!target)
-    return Error{ErrorCode::Environment, facts.name + " is too old", "compute capability 8.0 is the least"};
-  const auto nvrtc = nvrtc::Nvrtc::load();
-  if (!nvrtc)
-    return nvrtc.error();
-  const auto cache = module_cache::CubinCache::openDefault();
-  auto compiled = module_cache::compileKernel(cache.get(), **nvrtc, kEntry, kSource, target->arch);
-  if (!compiled)
-    return compiled.error();
-  auto kernel = device::Kernel::load(device, compiled->cubin, kEntry, kThreads, 0);
+  auto kernel = loadSmallKernel(device, kEntry, kSource, kThreads);
   if (!kernel)
     return kernel.error();
   auto mark = std::make_shared<device::HostMemory>(device);

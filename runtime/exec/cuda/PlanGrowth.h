@@ -19,6 +19,9 @@ struct GrowthRules {
   int slack = 0;
   int pageSize = 0; ///< of the cache; 0: contiguous
   static constexpr int kLeastSlack = 16;
+
+  /// What these leave to a leaf that ends before this place of the cache.
+  int slackAt(int end) const;
 };
 
 /// What the kernel reads beside a plan. Each query of the plan's order is a leaf of its own there: one that

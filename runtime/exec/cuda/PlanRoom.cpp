@@ -39,20 +39,23 @@ void copyTo(std::byte *to, const auto &values) {
 
 } // namespace
 
-PlanRoom PlanRoom::of(const plan::Plan &plan) {
+PlanRoom PlanRoom::of(const plan::Plan &plan, const plan::DraftTables &drafts) {
   PlanRoom room{plan.queryCount(),
                 sizeOf(plan.runs),
                 sizeOf(plan.mergeQuery),
                 sizeOf(plan.mergeSlot),
                 plan.partialSlots,
                 {},
-                false};
+                false,
+                sizeOf(drafts.requests),
+                sizeOf(drafts.items),
+                sizeOf(drafts.parts)};
   for (const plan::Plan::Phase &phase : plan.phases)
     room.items.push_back(phase.itemCount);
   return room;
 }
 
-Result<void> PlanRoom::check(const plan::Plan &plan) const {
+Result<void> PlanRoom::check(const plan::Plan &plan, const plan::DraftTables &drafts) const {
   if (plan.phases.size() != items.size())
     return Error{ErrorCode::Internal,
                  "the plan has " + std::to_string(plan.phases.size()) + " phases, there is room for " +
@@ -72,10 +75,30 @@ Result<void> PlanRoom::check(const plan::Plan &plan) const {
     return tooMany(sizeOf(plan.mergeSlot), "merged partials", mergeSlots);
   if (plan.partialSlots > partialSlots)
     return tooMany(plan.partialSlots, "partials", partialSlots);
+  if (sizeOf(drafts.requests) > draftRequests)
+    return tooMany(sizeOf(drafts.requests), "requests with drafts", draftRequests);
+  if (sizeOf(drafts.items) > draftItems)
+    return tooMany(sizeOf(drafts.items), "items with drafts", draftItems);
+  if (sizeOf(drafts.parts) > draftParts)
+    return tooMany(sizeOf(drafts.parts), "parts of drafts", draftParts);
   return {};
 }
 
-void PlanRoom::growFor(const plan::Plan &plan) {
+void PlanRoom::growTo(const PlanRoom &other) {
+  queries = std::max(queries, other.queries);
+  runs = std::max(runs, other.runs);
+  mergedQueries = std::max(mergedQueries, other.mergedQueries);
+  mergeSlots = std::max(mergeSlots, other.mergeSlots);
+  partialSlots = std::max(partialSlots, other.partialSlots);
+  items.resize(std::max(items.size(), other.items.size()));
+  for (std::size_t p = 0; p < other.items.size(); ++p)
+    items[p] = std::max(items[p], other.items[p]);
+  draftRequests = std::max(draftRequests, other.draftRequests);
+  draftItems = std::max(draftItems, other.draftItems);
+  draftParts = std::max(draftParts, other.draftParts);
+}
+
+void PlanRoom::growFor(const plan::Plan &plan, const plan::DraftTables &drafts) {
   grow(queries, plan.queryCount());
   grow(runs, std::max(sizeOf(plan.runs), plan.mostRuns));
   grow(mergedQueries, sizeOf(plan.mergeQuery));
@@ -84,6 +107,11 @@ void PlanRoom::growFor(const plan::Plan &plan) {
   items.resize(plan.phases.size());
   for (std::size_t p = 0; p < items.size(); ++p)
     grow(items[p], plan.phases[p].itemCount);
+  if (drafts.isEmpty())
+    return;
+  grow(draftRequests, sizeOf(drafts.requests));
+  grow(draftItems, sizeOf(drafts.items));
+  grow(draftParts, sizeOf(drafts.parts));
 }
 
 PlanSections PlanSections::of(const PlanRoom &room) {
@@ -110,9 +138,30 @@ PlanSections PlanSections::of(const PlanRoom &room) {
     section(sections.grownQueries, room.queries, sizeof(abi::Grown));
     section(sections.grownRuns, room.runs, sizeof(abi::Grown));
   }
+  if (room.draftRequests > 0) {
+    section(sections.draftRequests, room.draftRequests, sizeof(abi::DraftRequest));
+    section(sections.draftItems, room.draftItems, sizeof(abi::DraftItem));
+    section(sections.draftParts, room.draftParts, sizeof(abi::DraftPart));
+    section(sections.queryAt, room.queries, sizeof(int));
+  }
   section(sections.runs, room.runs, sizeof(abi::Run));
   sections.end = end;
   return sections;
+}
+
+int itemOnDevice(const plan::Plan &plan, const PlanSections &sections, int item) {
+  std::size_t phase = 0;
+  while (item >= plan.phases[phase].itemBegin + plan.phases[phase].itemCount)
+    ++phase;
+  return sections.itemBegin[phase] + item - plan.phases[phase].itemBegin;
+}
+
+RoomBytes RoomBytes::of(const PlanRoom &room, const spec::Variant &variant) {
+  constexpr std::size_t kPartialBytes = 2; // of a value: deft::Partial
+  const std::size_t rows =
+      static_cast<std::size_t>(room.partialSlots) * static_cast<std::size_t>(variant.queryHeads);
+  return {PlanSections::of(room).end,
+          rows * static_cast<std::size_t>(variant.tensors.out.dim) * kPartialBytes, rows * sizeof(float)};
 }
 
 std::size_t writeSections(const plan::Plan &plan, const PlanRoom &room, const PlanSections &sections,

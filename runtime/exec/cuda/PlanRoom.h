@@ -1,6 +1,8 @@
 #pragma once
 
+#include "compiler/spec/Variant.h"
 #include "compiler/support/Result.h"
+#include "runtime/plan/Drafts.h"
 #include "runtime/plan/Plan.h"
 
 #include <cstddef>
@@ -23,15 +25,23 @@ struct PlanRoom {
   std::vector<int> items;     ///< of each phase
   bool growsOnDevice = false; ///< there are tables for PlanGrowth, too
 
+  // Of plans with drafts, plan::DraftTables; no requests: there are no tables for them.
+  int draftRequests = 0;
+  int draftItems = 0;
+  int draftParts = 0;
+
   int allItems() const { return std::accumulate(items.begin(), items.end(), 0); }
 
-  static PlanRoom of(const plan::Plan &plan);
+  static PlanRoom of(const plan::Plan &plan, const plan::DraftTables &drafts = {});
 
   /// The first thing of which the plan has more than there is room for.
-  support::Result<void> check(const plan::Plan &plan) const;
+  support::Result<void> check(const plan::Plan &plan, const plan::DraftTables &drafts = {}) const;
+
+  /// At least what the other one has of everything.
+  void growTo(const PlanRoom &other);
 
   /// Enough for the plan and for what this had, with room to grow where the plan has more.
-  void growFor(const plan::Plan &plan);
+  void growFor(const plan::Plan &plan, const plan::DraftTables &drafts = {});
 };
 
 /// Where the sections begin, in bytes.
@@ -39,12 +49,23 @@ struct PlanSections {
   std::size_t runsOfPlan = 0; ///< an abi::MergeArgs::runsOfPlan, 0 in a new plan
   std::size_t callerIndex = 0, queryPos = 0, mergeQuery = 0, mergeBegin = 0, mergeSlot = 0, items = 0;
   std::size_t growingLeaves = 0, growingItems = 0, grownQueries = 0,
-              grownRuns = 0; ///< as abi::GrowArgs has them
-  std::size_t runs = 0;      ///< last, and only as much as there is of it is copied
+              grownRuns = 0;                                                  ///< as abi::GrowArgs has them
+  std::size_t draftRequests = 0, draftItems = 0, draftParts = 0, queryAt = 0; ///< as abi::DraftArgs has them
+  std::size_t runs = 0; ///< last, and only as much as there is of it is copied
   std::size_t end = 0;
   std::vector<int> itemBegin; ///< of each phase, within the items
 
   static PlanSections of(const PlanRoom &room);
+};
+
+/// The place among all items there of one of the plan's.
+int itemOnDevice(const plan::Plan &plan, const PlanSections &sections, int item);
+/// Memory that a room takes.
+struct RoomBytes {
+  std::size_t plan = 0; ///< on the device, and twice in the host's page-locked memory
+  std::size_t partialOut = 0, partialLse = 0;
+
+  static RoomBytes of(const PlanRoom &room, const spec::Variant &variant);
 };
 
 /// Writes a plan that fits the room, all but its runs where they stand there already; returns how many bytes

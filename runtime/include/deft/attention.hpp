@@ -15,10 +15,18 @@ namespace deft {
 
 enum class DType { F16, BF16 };
 
+/// What a tensor is made of: the vectors that it has for a head and a token, or a query.
+struct TensorType {
+  DType dtype = DType::BF16;
+  int dim = 0; ///< elements of a vector
+
+  bool operator==(const TensorType &) const = default;
+};
+
 /// Where the tokens of a cache lie, in elements (not bytes), the same for K and for V. The token at location
 /// t is at
 ///   pageTable[t / pageSize] * page + (t % pageSize) * token + kvHead * head
-/// and in a contiguous cache at t * token + kvHead * head. Its head_dim elements stand side by side. None is
+/// and in a contiguous cache at t * token + kvHead * head. Its vector's elements stand side by side. None is
 /// negative.
 struct CacheStrides {
   std::int64_t page = 0; ///< unused in a contiguous cache
@@ -35,10 +43,11 @@ struct ParamInfo {
   bool hasDefault = false; ///< else a run fails that does not give it
 };
 
-/// What the compiler makes of an attention, as text to read.
+/// An attention as text to read: what was written, and what the compiler makes of it.
 enum class SourceKind {
   Ir,   ///< the deft dialect of MLIR, after the passes
   Cuda, ///< a kernel's translation unit as NVRTC gets it
+  Spec, ///< what was compiled, as it was written; of a package, too
 };
 
 /// Of SourceKind::Cuda.
@@ -54,17 +63,24 @@ public:
   const std::string &name() const;
   int queryHeads() const;
   int kvHeads() const;
-  int headDim() const;
-  DType dtype() const;       ///< of q, k and v
-  DType outputDtype() const; ///< of out
+  TensorType q() const; ///< of k's dim
+  TensorType k() const;
+  TensorType v() const;
+  TensorType out() const; ///< of v's dim
+  /// V is K's memory: a token's value is the beginning of its key, and a run's `v` is not read. No spec says
+  /// so yet, nor that k and v have dims or dtypes of their own.
+  bool valueInKey() const;
+  int headDim() const;       ///< k's
+  DType dtype() const;       ///< k's
+  DType outputDtype() const; ///< out's
   /// Whether the spec says `with lse`: only then a run can give the log-sum-exp. Never for sigmoid attention.
   bool hasLse() const;
   int pageSize() const; ///< tokens of a page; 0: the cache is contiguous
   /// The strides that the spec's `kv_cache` means: pages (or tokens) packed without gaps.
   CacheStrides strides() const;
   const std::vector<ParamInfo> &params() const;
-  /// Asks for the compiler (see hasCompiler), but for the CUDA text of a package, which holds what that is
-  /// made of.
+  /// Asks for the compiler (see hasCompiler), but for the spec, and for the CUDA text of a package, which
+  /// holds what that is made of.
   Result<std::string> source(SourceKind kind, const SourceOptions &options = {}) const;
 
   struct Impl;

@@ -37,7 +37,9 @@
 /// else by one that changes it, or by many that read. There is no global state but each thread's last error.
 
 #include <deft/c/attention.h>
+#include <deft/c/doctor.h>
 #include <deft/c/gpu.h>
+#include <deft/c/merge_states.h>
 #include <deft/c/paged_batch.h>
 #include <deft/c/plan.h>
 #include <deft/c/runtime.h>

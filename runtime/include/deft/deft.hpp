@@ -32,7 +32,9 @@
 /// that changes them, or by many that read. There is no global state.
 
 #include <deft/attention.hpp>
+#include <deft/doctor.hpp>
 #include <deft/gpu.hpp>
+#include <deft/merge_states.hpp>
 #include <deft/paged_batch.hpp>
 #include <deft/plan.hpp>
 #include <deft/result.hpp>

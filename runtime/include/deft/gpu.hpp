@@ -8,6 +8,7 @@
 #include <cstdint>
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -73,8 +74,8 @@ private:
 
 struct GpuLoadOptions {
   /// A tree like those to come: the kernels are those that are tuned for its class; where nothing was tuned,
-  /// of those that a package has (or of the default ones) the cheaper for it by the cost model. Null: the
-  /// first.
+  /// of those that a package has (or of the default ones) the cheaper for it by the cost model. Its nodes
+  /// need not be placed. Null: the first.
   const Tree *typicalTree = nullptr;
   const Params *params = nullptr; ///< null: the defaults
   /// For plans with PlanOptions::invariant: one kernel, whose sums have the same order whoever shares them.
@@ -107,23 +108,26 @@ private:
 /// What a run reads, in memory of the GPU; it must stay until the run is done. q, k and v begin at multiples
 /// of 16 bytes, and the strides are multiples of 8 elements.
 struct GpuInputs {
-  const void *q = nullptr; ///< [query][query_heads][head_dim], queries in the tree's order, packed
+  const void *q = nullptr; ///< [query][query_heads][dim of q], queries in the tree's order, packed
   const void *k = nullptr; ///< the cache of one layer; see CacheStrides
   const void *v = nullptr;
   /// See Inputs::pageTable; GpuPageTable keeps one. Entries of pages that a mask hides from all queries are
   /// not used (see Plan).
   const int *pageTable = nullptr;
   std::optional<CacheStrides> strides = {}; ///< none: Attention::strides
+  /// See Inputs::cachePages. Of a contiguous cache what the run would read beyond them is an error; what a
+  /// page table on the device says is looked at by plans with GpuPlanOptions::checksPages alone.
+  std::optional<std::int64_t> cachePages = {};
 };
 
 /// Where a run writes, in memory of the GPU; out begins at a multiple of 16 bytes.
 struct GpuOutputs {
-  void *out = nullptr;  ///< [query][query_heads][head_dim], of the output dtype
+  void *out = nullptr;  ///< [query][query_heads][dim of out]
   float *lse = nullptr; ///< [query][query_heads]; null: not wanted
 };
 
-/// The most that a plan may have. Memory for partial results: partials * query_heads * (2 * head_dim + 4)
-/// bytes.
+/// The most that a plan may have: roomFor() says what batches need. Memory for partial results: partials *
+/// query_heads * (2 * head_dim + 4) bytes.
 struct GpuRoom {
   int queries = 0;
   int items = 0; ///< PlanSummary::items; where the config has two kernels, for each of them
@@ -146,7 +150,26 @@ struct GpuPlanOptions {
   /// Tokens that a request may gain there before the next plan, at most 64. 0: to the end of its page, but at
   /// least 16.
   int slack = 0;
+  /// For who suspects a page table that only the device has: before each run one kernel more looks at the
+  /// pages that it will read, and GpuPlan::checkReplays says which entry names none that the cache has. Runs
+  /// give GpuInputs::cachePages. It cannot keep the run from reading there.
+  bool checksPages = false;
 };
+
+/// Room, and the memory that a plan of it takes.
+struct GpuRoomSize {
+  GpuRoom room;
+  std::uint64_t deviceBytes = 0;
+  std::uint64_t hostBytes = 0; ///< page-locked
+};
+
+/// Room for the plans of all batches of at most so many requests with so many queries in all, whose prefixes
+/// are shared in whatever way, and of so many tokens, a shared one counted once: for GpuPlan::reserve, before
+/// a graph is captured that is to serve them. A tree whose best plan needs more is planned in a way for which
+/// this is enough; one whose paths have more than 32 nodes in the mean may not be. (A Tree has as many
+/// requests as it has leaves and nodes that queries end with.)
+DEFT_API Result<GpuRoomSize> roomFor(const GpuAttention &attention, int requests, int queries,
+                                     std::int64_t tokens, const GpuPlanOptions &options = {});
 
 /// The work list of one tree, made on the host and kept on the GPU. It is on one stream at a time: uploads,
 /// runs and replays follow each other there. For one thread at a time; others, of the same tree and GPU too,
@@ -184,6 +207,14 @@ public:
   /// until the next plan.
   Result<void> follow(const int *lengths, GpuStream stream);
 
+  /// For runs behind it on the stream, which drafts of a PagedBatch see which: the mask, in memory of the
+  /// GPU, as it is by then. Before the runs of each step, and as follow(), it can be captured with them: the
+  /// host does not see the trees, and a replay reads what the mask and the lengths are then. Where rows are
+  /// not those of a tree, each of the request's drafts sees itself alone, and checkReplays() says so, as it
+  /// does of lengths. Lengths are those of requests, and what follow() says of older ones on the host is true
+  /// of them.
+  Result<void> draft(const DraftMask &mask, GpuStream stream);
+
   /// Computes the attention of all queries. `attention` is the one of make(), or another with the same heads,
   /// tiles and head_dim, as of other layers, whose mask hides no less: where the plan's bounds ask for
   /// parameters, with the same values. Errors are found before anything is enqueued: a plan of an older
@@ -192,12 +223,13 @@ public:
                    GpuStream stream);
 
   /// An error where a replayed graph has run while the tree had changed since the upload: its result is that
-  /// of the older tree. Or where follow() has met a length that the plan does not serve. Told once. What is
-  /// still under way is noticed later.
+  /// of the older tree. Or where follow() or draft() has met a length that the plan does not serve, or rows
+  /// of drafts that are no tree's, or any run a page that the cache does not have
+  /// (GpuPlanOptions::checksPages). Told once. What is still under way is noticed later.
   Result<void> checkReplays();
 
-  /// Room for at least this, so that a graph captured now serves larger trees. Waits for the device; upload()
-  /// follows. An error once a graph has captured the room.
+  /// Room for at least this (see roomFor), so that a graph captured now serves larger trees. Waits for the
+  /// device; upload() follows. An error once a graph has captured the room.
   Result<void> reserve(const GpuRoom &room);
   GpuRoom room() const;
 
@@ -211,6 +243,9 @@ public:
   /// only cut as the captured one was and read from the root.
   ConfigChoice choice() const;
 
+  /// As Plan::picture.
+  Result<std::string> picture(const Tree &tree) const;
+
   struct Impl;
 
 private:
@@ -218,8 +253,8 @@ private:
   std::unique_ptr<Impl> impl_;
 };
 
-/// The page table of a SequenceTree on a GPU, at one address for good, so that graphs may capture it. On one
-/// stream at a time, beside the plans there; for one thread at a time.
+/// A page table on a GPU, that of a SequenceTree or of a host with pages of its own, at one address for good,
+/// so that graphs may capture it. On one stream at a time, beside the plans there; for one thread at a time.
 class DEFT_API GpuPageTable {
 public:
   /// Room for a table of so many pages (SequenceTree::pageTable). Branches that share a page have an entry
@@ -233,6 +268,11 @@ public:
   /// Brings it to what the sequences have now, for runs and replays behind it; only what changed travels.
   /// Always of the same sequences. Not on a stream that is being captured.
   Result<void> upload(const SequenceTree &sequences, GpuStream stream);
+
+  /// For pages that the host gives out itself: brings the entries from `first` on to these, for runs and
+  /// replays behind it; only those travel that are others than in the last upload. An entry that nobody has
+  /// uploaded says nothing. A table is of sequences or of these. Not on a stream that is being captured.
+  Result<void> upload(std::span<const int> entries, GpuStream stream, int first = 0);
 
   const int *data() const; ///< for GpuInputs::pageTable
 

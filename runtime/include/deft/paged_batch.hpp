@@ -28,6 +28,14 @@
 ///   batch.update(step).value();                       // some came, some went
 ///   plan.advance(batch.tree()).value();
 ///
+/// Drafts of speculative decoding: the host says how many, and the mask is where it was made.
+///
+///   batch.update({.table = table, .lengths = lengths, .drafts = drafts, .ids = requestIds}).value();
+///   auto plan = batch.plan(gpuAttention, {.followsLengths = true}).value();
+///   plan.upload(stream).value();
+///   plan.draft({.bits = mask, .drafts = mostDrafts, .lengths = gpuLengths}, stream).value(); // each step
+///   for (each layer) ... plan.run(...)
+///
 /// The engine's own table is the one that runs read, on the host or on a GPU; nothing of it is copied. So the
 /// table that a run is given has the rows where they were in the last call. Tokens that several requests have
 /// are read through the row of one of them. When it leaves, its row may be overwritten at once (on a GPU:
@@ -62,6 +70,14 @@ struct PagedRequests {
   /// sees nothing (0 in out, -inf in lse): for rows of padding.
   std::span<const int> queryIndptr = {};
 
+  /// Of each request: how many *drafts* follow its tokens, at most 256, whose tree the host need not know.
+  /// They are the request's queries, all of them; which of them see which is a mask of bits, of a GPU's
+  /// memory where the plan is (DraftMask, GpuPlan::draft, Plan::draft). `lengths` are then those of the
+  /// requests without drafts, the drafts' K and V lie in the slots behind, in the order of their numbers, and
+  /// the row has pages for them. A request that decodes one token has one draft, and one with none has no
+  /// query. Not with queryIndptr. Empty: the batch has no drafts.
+  std::span<const int> drafts = {};
+
   /// The row of each request; empty: request i has row i.
   std::span<const int> rows = {};
 
@@ -80,6 +96,10 @@ struct PagedBatchOptions {
   /// they have. Costs a copy of the table, and reads all of it. None: in builds of the library with
   /// assertions.
   std::optional<bool> checkEntries = {};
+  /// Pages that the cache has: an entry that a request reads and that names none of them is an error, once it
+  /// has come. None: only negative ones are. Entries behind a request's last token are not read, whatever
+  /// they are.
+  std::optional<std::int64_t> cachePages = {};
 };
 
 /// What sharing saves: a step reads `tokens` in place of `requestTokens`.
@@ -119,7 +139,7 @@ public:
   Result<GpuPlan> plan(const GpuAttention &attention, const GpuPlanOptions &options = {}) const;
 
   /// For plans to follow, and for looking; it lives as long as this object is not moved from. Its nodes are
-  /// numbered as it comes.
+  /// numbered as it comes. Where requests have drafts, leaves stand for these, by which plans are made.
   const Tree &tree() const;
 
   SharingSummary summary() const;

@@ -40,9 +40,25 @@ struct PlanOptions {
   /// parameter without one bounds nothing. On a GPU those of the GpuAttention count, and this is not used.
   const Params *params = nullptr;
   /// Whether making and advancing a plan fail where two nodes share slots of the cache, as they do when a
-  /// host forgets to place one: by default a tree's locations are taken as they are. The error names both
-  /// nodes. Costs a sort of the nodes a step.
+  /// host places one wrongly: by default the locations that it gives are taken as they are. The error names
+  /// both nodes. Costs a sort of the nodes a step.
   bool checkPlaces = false;
+};
+
+/// Which drafts of a PagedBatch see which, in the memory of who runs the plan.
+struct DraftMask {
+  /// [request][draft][(drafts + 31) / 32], requests in the batch's order: bit j % 32 of word j / 32 of row i
+  /// says whether draft i sees draft j. Each sees itself and what is above it in a tree, and all of its
+  /// request's tokens. Drafts have any order. Bits of drafts that a request has not say nothing.
+  const std::uint32_t *bits = nullptr;
+  int drafts = 0;   ///< that a request has rows for here, at least as many as it has drafts
+  int requests = 0; ///< that there are rows for, by which a batch of more is noticed; 0: it is not said
+  /// [request][draft]: how far behind the request's tokens a draft's position is, from 0 to one less than
+  /// there are drafts, by which masks of the spec hide. Null: by as many drafts as are above it.
+  const int *depths = nullptr;
+  /// [request]: tokens before the drafts. They may be more than the plan was made for where it follows
+  /// lengths (GpuPlanOptions::followsLengths); the drafts then lie behind these. Null: as planned.
+  const int *lengths = nullptr;
 };
 
 /// What a plan costs.
@@ -81,6 +97,7 @@ enum class Advanced {
 /// than a chunk before it.)
 class DEFT_API Plan {
 public:
+  /// An error where a node that has tokens is not placed.
   static Result<Plan> make(const Attention &attention, const Tree &tree, const PlanOptions &options = {});
 
   Plan(Plan &&) noexcept;
@@ -92,6 +109,10 @@ public:
   /// `mixed`. After an error the plan fits no tree.
   Result<Advanced> advance(const Tree &tree);
 
+  /// For a batch with drafts, before runs of each step: which of them see which. An error, and the plan waits
+  /// for another mask, where rows are not those of a tree. Reads the mask during the call only.
+  Result<void> draft(const DraftMask &mask);
+
   /// Whether the tree has not changed since. A run with a stale plan is an error.
   bool isCurrent() const;
 
@@ -101,6 +122,10 @@ public:
   /// Which config the plan has, and why. A tree that becomes one of another class may get another config from
   /// advance().
   ConfigChoice choice() const;
+
+  /// The plan as a picture (SVG, UTF-8) for people: the tree with a colour for each piece of work, and what
+  /// each worker gets. `tree` is the one that it was made or advanced for, and has not changed since.
+  Result<std::string> picture(const Tree &tree) const;
 
   struct Impl;
   const Impl &impl() const { return *impl_; } ///< for the library itself

@@ -3,7 +3,9 @@
 #include <deft/attention.hpp>
 #include <deft/plan.hpp>
 
+#include <cstdint>
 #include <memory>
+#include <optional>
 #include <span>
 
 /// Who computes.
@@ -12,7 +14,7 @@ namespace deft {
 /// What a run reads, in the host's own memory; nothing is copied, and everything must stay until run()
 /// returns. 16-bit values are of the attention's dtype and need the alignment of their type only.
 struct Inputs {
-  const void *q = nullptr; ///< [query][query_heads][head_dim], queries in the tree's order, packed
+  const void *q = nullptr; ///< [query][query_heads][dim of q], queries in the tree's order, packed
   const void *k = nullptr; ///< the cache of one layer; see CacheStrides
   const void *v = nullptr;
   /// Physical page of each page of the table. Covers at least every page that holds a token of a path; those
@@ -22,11 +24,14 @@ struct Inputs {
   /// interleaved.
   std::optional<CacheStrides> strides = {};
   const Params *params = nullptr; ///< null: the defaults
+  /// Pages that K and V have, of a contiguous cache tokens: what the run would read beyond them is an error.
+  /// None: the run believes the page table.
+  std::optional<std::int64_t> cachePages = {};
 };
 
 /// Where a run writes, in the host's own memory. Every element is written.
 struct Outputs {
-  void *out = nullptr; ///< [query][query_heads][head_dim], of the output dtype
+  void *out = nullptr; ///< [query][query_heads][dim of out]
   /// [query][query_heads]: natural logarithm of the sum of the exponentials of the scores; -inf (and 0 in
   /// out) where a query sees no token. May be null; must be where the attention has none (Attention::hasLse).
   float *lse = nullptr;

@@ -15,14 +15,18 @@ namespace deft {
 
 /// A node owns a stretch of consecutive tokens. Its path is its ancestors' tokens, then its own.
 struct Node {
+  static constexpr int kNotPlaced = -1;
+
   int parent = -1; ///< -1: a root
   int tokens = 0;
-  int location = 0; ///< where its first token lies (see Tree::place)
+  int location = 0; ///< where its first token lies (see Tree::place), or kNotPlaced
   int depth = 0;    ///< a root has 0
   int position = 0; ///< of its first token on the path, counted from 0
 };
 
 /// A query sees the path to its node: all tokens of the ancestors and the first `position` of the node's own.
+/// Queries of a node that end at consecutive tokens, in this order, cost a plan next to nothing: a prompt
+/// that comes in, or an append.
 struct Query {
   static constexpr int kWhole = -1; ///< all of the node's tokens, also those that it gains later
 
@@ -54,17 +58,19 @@ public:
   ~Tree();
 
   /// Reads what `deftc` reads: {"format": "deftc-tree", "version": 1, "nodes": [...], "queries": [...]}.
+  /// Where the text has no locations, no node is placed.
   static Result<Tree> parse(std::string_view json);
-  std::string json() const;
+  std::string json() const; ///< without locations
 
-  // Building and growing. A node may be empty.
-  Result<int> addRoot(int tokens, int location = 0);
-  Result<int> addChild(int parent, int tokens, int location = 0);
+  // Building and growing. A node may be empty. One that has tokens must be placed before a plan is made: that
+  // would be an error, which names the node.
+  Result<int> addRoot(int tokens, int location = Node::kNotPlaced);
+  Result<int> addChild(int parent, int tokens, int location = Node::kNotPlaced);
   /// Lets a leaf grow by tokens that follow its last one in the cache. Only leaves grow.
   Result<void> append(int leaf, int tokens = 1);
   /// An empty branch that shares the path to `node` up to its first `position` tokens, all of them by
   /// default. A node that is shared in part is cut in two; its number then stands for the second part, so
-  /// that it still means the same path, and the first part gets a new number.
+  /// that it still means the same path, and the first part gets a new number. The branch is not placed.
   Result<int> fork(int node, std::optional<int> position = std::nullopt);
   /// Removes the node, all below it and their queries; the numbers of later queries move up.
   Result<void> prune(int node);

@@ -1,6 +1,7 @@
 #include "compiler/config/ConfigJson.h"
 #include "compiler/support/Numbers.h"
 #include "compiler/support/Svg.h"
+#include "runtime/plan/Slope.h"
 #include "runtime/plan/report/PlanReport.h"
 #include "runtime/tree/TreeSummary.h"
 
@@ -102,7 +103,7 @@ private:
              "<pattern id=\"hidden\" width=\"5\" height=\"5\" patternUnits=\"userSpaceOnUse\">"
              "<rect width=\"5\" height=\"5\" fill=\"#eef0f3\"/><path d=\"M0 5L5 0\" stroke=\"#c3c9d2\" "
              "stroke-width=\"0.8\"/></pattern></defs>\n"
-             "<style>.i:hover rect{stroke:#000;stroke-width:1.5}</style>\n");
+             "<style>.i:hover :is(rect,polygon){stroke:#000;stroke-width:1.5}</style>\n");
     y_ = kMargin + 6;
     const std::string title = "Partition " + config::partitionName(plan_.partition) + ": " +
                               report_.treeName + " for " + report_.variantName;
@@ -259,11 +260,23 @@ private:
     if (height <= 0)
       return;
     const std::string edge = height >= 4 && width >= 4 ? " stroke=\"white\" stroke-width=\"0.8\"" : "";
-    svg_.rect(x, y, width, height, "fill=\"" + colourOf(index) + "\"" + edge,
-              what + "; tokens " + withSeparators(begin) + " to " + withSeparators(begin + run.tokens - 1) +
-                  " of " + report_.nodeName(node));
+    const auto fill = [&](const std::string &attributes, const std::string &title) {
+      if (run.slope == 0)
+        return svg_.rect(x, y, width, height, attributes, title);
+      // Down to the first reader of the last token that is drawn.
+      const int first = item.queryBegin + run.queryBegin,
+                tokens = std::min(run.tokens, shownQueries_ - first);
+      const double right = x + perToken * tokens;
+      svg_.polygon({{x, y}, {right, rowY(first + tokens)}, {right, y + height}, {x, y + height}}, attributes,
+                   title);
+    };
+    fill("fill=\"" + colourOf(index) + "\"" + edge,
+         what + "; tokens " + withSeparators(begin) + " to " + withSeparators(begin + run.tokens - 1) +
+             " of " + report_.nodeName(node) + (run.slope == 0 ? "" : ", each from its own query on"));
     if (item.partialBegin >= 0 && height >= 3 && width >= 3)
-      svg_.rect(x, y, width, height, "fill=\"url(#partial)\" pointer-events=\"none\"");
+      fill("fill=\"url(#partial)\" pointer-events=\"none\"", "");
+    if (run.slope != 0)
+      return;
     for (const std::string &name : {"item " + std::to_string(index), std::to_string(index)})
       if (width > Svg::widthOf(name, 11) + 8 && height >= 30)
         return svg_.text(x + width - 5, y + height - 6, name, {11, "#333", "end"});
@@ -292,14 +305,22 @@ private:
         int first = begin;
         for (int query = begin; query <= end; ++query) {
           if (query < end)
-            clipTo(run, plan_.queryPos[query], seen);
-          if (query > begin && (query == end || seen != before)) {
-            drawGaps(run, report_.nodeOfRun[r], before, first, query, left);
+            clipTo(partSeen(run, query - item.queryBegin), plan_.queryPos[query], seen);
+          if (query > begin && (query == end || seen != before || run.slope != 0)) {
+            drawGaps(partSeen(run, first - item.queryBegin), report_.nodeOfRun[r], before, first, query,
+                     left);
             first = query;
           }
           before.swap(seen);
         }
       }
+  }
+
+  /// What one of its readers sees of a run, but for masks.
+  static abi::Run partSeen(const abi::Run &run, int query) {
+    abi::Run part = run;
+    part.tokens = tokensSeen(run, query);
+    return part;
   }
 
   void clipTo(const abi::Run &run, int qPos, std::vector<Positions> &seen) const {

@@ -49,6 +49,7 @@ json runsJson(const PlanReport &report, const abi::Item &item) {
     runs.push_back({{"node", report.nodeOfRun[r]},
                     {"begin", run.position - node.position},
                     {"tokens", run.tokens},
+                    {"slope", int{run.slope}},
                     {"queries", {item.queryBegin + run.queryBegin, item.queryBegin + run.queryEnd}}});
   }
   return runs;
@@ -142,7 +143,7 @@ json toJson(const PlanReport &report) {
                      {"alive", node.isAlive}});
   }
   return {{"format", "deftc-plan"},
-          {"version", 1},
+          {"version", 2},
           {"tree", {{"name", report.treeName}, {"nodes", std::move(nodes)}}},
           {"variant", report.variantName},
           {"config", config::toJson(report.config)},

@@ -45,7 +45,7 @@ public:
   /// Whether scores may be capped when their weights are made (areSmall). Above 128 columns, with a cap for
   /// each head or with a mask there are too few registers for it.
   static constexpr bool kCapsLate = Form::kHasOneCap && Form::kIsCapped && !Form::kIsSloped &&
-                                    !Variant::kSigmoid && !Variant::kHasMask && Config::kHeadDim <= 128;
+                                    !Variant::kSigmoid && !Variant::kHasMask && Config::kValueDim <= 128;
 
   __device__ __forceinline__ void set(const typename Variant::Params &params,
                                       const typename Variant::Row (&rows)[2], const int (&qPos)[2],
@@ -90,7 +90,7 @@ public:
       isNear &= capped_[1].isNear(__int_as_float(largest[1]));
     const bool isAnyFar = !__all_sync(~0u, isNear);
     const auto far = [&](float x, int r) { return cappedFar(cap_[capOf(r)], doubleRate_[capOf(r)] * x); };
-    if constexpr (Config::kHeadDim > 128) { // the same in fewer registers, and with a branch for each
+    if constexpr (Config::kValueDim > 128) { // the same in fewer registers, and with a branch for each
       s.forEach([&](float &x, int r, int) {
         float value = capped(r).near(x, x * x);
         if (isAnyFar && !capped(r).isNear(x * x))

@@ -14,10 +14,11 @@ struct TokenBounds {
 };
 
 template <class Config, class Variant> class WarpRows {
-  using Element = typename Config::Element;
+  using Query = typename Config::Query;
   using Params = typename Variant::Params;
   using Form = FormOf<Variant>;
   using Forms = FormedScores<Config, Variant>;
+  static_assert(kIsSame<Query, typename Config::Key>, "products are of two of a kind");
 
 public:
   /// Whether hooks want to know of the queries: setQueries or loadQueryFacts is to be called then.
@@ -100,15 +101,15 @@ public:
   __device__ __forceinline__ long long place(int row) const {
     return static_cast<long long>(callerIndex(row)) * Config::kQueryHeads + headOf(row);
   }
-  __device__ __forceinline__ const Element *queryRow(int row) const {
-    return static_cast<const Element *>(args_.q) + place(row) * Config::kHeadDim;
+  __device__ __forceinline__ const Query *queryRow(int row) const {
+    return static_cast<const Query *>(args_.q) + place(row) * Config::kKeyDim;
   }
 
   /// The warp's queries as the a operand of m16k16 steps, straight from global memory.
   template <int kSteps> __device__ __forceinline__ void loadQueries(unsigned (&query)[kSteps][4]) const {
 #pragma unroll
     for (int r = 0; r < 2; ++r) {
-      const Element *from = queryRow(clamped(row(r))) + fragmentColumn(lane_);
+      const Query *from = queryRow(clamped(row(r))) + fragmentColumn(lane_);
 #pragma unroll
       for (int k = 0; k < kSteps; ++k) {
         query[k][r] = *reinterpret_cast<const unsigned *>(from + k * 16);
@@ -191,7 +192,7 @@ public:
 
   /// -inf for what the rows do not see of a group of 16 tokens.
   __device__ __forceinline__ void hide(const TokenRecords &tokens, int group, Fragment<2> &s) const {
-    if constexpr (Config::kHeadDim != 80) {
+    if constexpr (Config::kValueDim != 80) {
 #pragma unroll
       for (int n = 0; n < 2; ++n) {
         const Pair pair(tokens, group * 16 + n * 8 + fragmentColumn(lane_));

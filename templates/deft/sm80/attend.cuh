@@ -35,8 +35,10 @@ template <class Config> struct TokenSlot {
 
 template <class Config, class Variant> class Attend {
   using Layout = SharedLayout<Config>;
-  using Rows = RowLayout<Config::kHeadDim>;
-  using Element = typename Config::Element;
+  using KeyRows = typename Layout::KeyRows;
+  using ValueRows = typename Layout::ValueRows;
+  using Key = typename Config::Key;
+  using Value = typename Config::Value;
   using Output = typename Config::Output;
   using Params = typename Variant::Params;
 
@@ -44,14 +46,17 @@ template <class Config, class Variant> class Attend {
   static constexpr int kRowWarps = Config::kTileQ / 16;
   static constexpr int kTokenWarps = Config::kWarps / kRowWarps;
   static constexpr int kGroups = Config::kTileKv / 16 / kTokenWarps; ///< of 16 tokens, for each warp
-  static constexpr int kSteps = Config::kHeadDim / 16;               ///< k-steps of q.k, column pairs of p.v
-  static constexpr int kColumns = Rows::kColumns;
+  static constexpr int kSteps = Config::kKeyDim / 16;                ///< k-steps of q.k
+  static constexpr int kColumnPairs = Config::kValueDim / 16;        ///< of p.v, each of 8 columns
+
+  static constexpr int kColumnElements = 16 / static_cast<int>(sizeof(Key)); ///< of the 16 bytes of a copy
 
   static_assert(Config::kTileQ % 16 == 0 && Config::kRatio <= Config::kTileQ, "a query's rows fit the tile");
   static_assert(Config::kWarps % kRowWarps == 0, "warps split the rows evenly");
   static_assert(Config::kTileKv % (16 * kTokenWarps) == 0, "warps split the tokens evenly");
   static_assert(Config::kTileKv <= kThreads, "one thread a token record");
-  static_assert(Config::kStages >= 2 && Config::kHeadDim % 16 == 0);
+  static_assert(Config::kStages >= 2 && Config::kKeyDim % 16 == 0 && Config::kValueDim % 16 == 0);
+  static_assert(sizeof(Key) == sizeof(Value), "one layout of the cache counts the elements of both");
 
 public:
   static __device__ __forceinline__ void run(const abi::AttendArgs &args, const Params &params) {
@@ -85,10 +90,11 @@ private:
     if constexpr (Layout::kQueryInRegisters) {
       rows_.loadQueries(query_);
     } else {
+      constexpr int kColumns = KeyRows::kColumns;
       for (int i = threadIdx.x; i < Config::kTileQ * kColumns; i += kThreads) {
         const int row = i / kColumns, column = i % kColumns;
-        ptx::cpAsync16(base_ + Layout::kQueryOffset + Rows::offset(row, column),
-                       rows_.queryRow(rows_.clamped(row)) + column * 8);
+        ptx::cpAsync16(base_ + Layout::kQueryOffset + KeyRows::offset(row, column),
+                       rows_.queryRow(rows_.clamped(row)) + column * kColumnElements);
       }
     }
   }
@@ -100,7 +106,7 @@ private:
         a[i] = query_[k][i];
     } else {
       const int row = rowWarp_ * 16 + lane_ % 16;
-      ptx::ldmatrix4(a, base_ + Layout::kQueryOffset + Rows::offset(row, 2 * k + lane_ / 16));
+      ptx::ldmatrix4(a, base_ + Layout::kQueryOffset + KeyRows::offset(row, 2 * k + lane_ / 16));
     }
   }
 
@@ -108,6 +114,14 @@ private:
 
   __device__ __forceinline__ TokenSlot<Config> tokenSlot(int tile) const {
     return TokenSlot<Config>(shared_, tile % Layout::kTokenSlots);
+  }
+
+  __device__ __forceinline__ unsigned keysOf(int tile) const {
+    return base_ + tile % Config::kStages * Layout::kKeyTileBytes;
+  }
+  /// From a tile's keys to its values: a constant, where their rows are alike.
+  static __device__ __forceinline__ unsigned valueShift(int tile) {
+    return Layout::kValueOffset + tile % Config::kStages * (Layout::kValueTileBytes - Layout::kKeyTileBytes);
   }
 
   __device__ __forceinline__ void store(const TokenCursor<Config> &cursor,
@@ -118,18 +132,22 @@ private:
 
   __device__ __forceinline__ void startCopies(int tile) const {
     const TokenSlot<Config> slot = tokenSlot(tile);
-    const unsigned keys = base_ + tile % Config::kStages * Layout::kTileBytes;
-    const Element *k = static_cast<const Element *>(args_.k), *v = static_cast<const Element *>(args_.v);
+    const unsigned keys = keysOf(tile);
+    const Key *k = static_cast<const Key *>(args_.k);
+    const Value *v = static_cast<const Value *>(args_.v);
+    constexpr int kKeyColumns = KeyRows::kColumns, kValueColumns = ValueRows::kColumns;
+    constexpr int kColumns = kKeyColumns > kValueColumns ? kKeyColumns : kValueColumns;
     constexpr int kPieces = Config::kTileKv * kColumns;
 #pragma unroll
     for (int i = 0; i < (kPieces + kThreads - 1) / kThreads; ++i) {
       const int piece = i * kThreads + threadIdx.x;
       if (kPieces % kThreads == 0 || piece < kPieces) {
         const int token = piece / kColumns, column = piece % kColumns;
-        const long long offset = slot.offset[token] + column * 8;
-        const unsigned place = keys + Rows::offset(token, column);
-        ptx::cpAsync16(place, k + offset);
-        ptx::cpAsync16(place + Layout::kValueOffset, v + offset);
+        const long long offset = slot.offset[token] + column * kColumnElements;
+        if (kKeyColumns == kColumns || column < kKeyColumns)
+          ptx::cpAsync16(keys + KeyRows::offset(token, column), k + offset);
+        if (kValueColumns == kColumns || column < kValueColumns)
+          ptx::cpAsync16(keys + ValueRows::offset(token, column) + valueShift(tile), v + offset);
       }
     }
   }
@@ -178,8 +196,7 @@ private:
 
   __device__ __forceinline__ void computeTile(int tile) {
     const TokenRecords tokens = tokenSlot(tile).records;
-    const unsigned keys = base_ + tile % Config::kStages * Layout::kTileBytes;
-    const unsigned values = keys + Layout::kValueOffset;
+    const unsigned keys = keysOf(tile), values = keys + valueShift(tile);
 
     Fragment<2 * kGroups> s;
     bool seen[kGroups];
@@ -223,23 +240,23 @@ private:
     for (int k = 0; k < kSteps; ++k) {
       unsigned a[4], b[4];
       queryFragment(k, a);
-      ptx::ldmatrix4(b, keys + Rows::offset(token, 2 * k + lane_ / 8 % 2));
-      ptx::mma16816<Element>(s.tile[0], a, b[0], b[1]);
-      ptx::mma16816<Element>(s.tile[1], a, b[2], b[3]);
+      ptx::ldmatrix4(b, keys + KeyRows::offset(token, 2 * k + lane_ / 8 % 2));
+      ptx::mma16816<Key>(s.tile[0], a, b[0], b[1]);
+      ptx::mma16816<Key>(s.tile[1], a, b[2], b[3]);
     }
   }
 
   /// out += p . v for 16 tokens.
   __device__ __forceinline__ void multiplyValues(unsigned values, int group, const Fragment<2> &weights) {
     unsigned p[4];
-    packOperand<Element>(weights, p);
+    packOperand<Value>(weights, p);
     const int token = group * 16 + lane_ % 16;
 #pragma unroll
-    for (int k = 0; k < kSteps; ++k) {
+    for (int pair = 0; pair < kColumnPairs; ++pair) {
       unsigned b[4];
-      ptx::ldmatrix4Transposed(b, values + Rows::offset(token, 2 * k + lane_ / 16));
-      ptx::mma16816<Element>(out_.tile[2 * k], p, b[0], b[1]);
-      ptx::mma16816<Element>(out_.tile[2 * k + 1], p, b[2], b[3]);
+      ptx::ldmatrix4Transposed(b, values + ValueRows::offset(token, 2 * pair + lane_ / 16));
+      ptx::mma16816<Value>(out_.tile[2 * pair], p, b[0], b[1]);
+      ptx::mma16816<Value>(out_.tile[2 * pair + 1], p, b[2], b[3]);
     }
   }
 
@@ -255,7 +272,7 @@ private:
     for (int r = 0; r < 2; ++r) {
       const int row = tokenWarp_ * Config::kTileQ + rows_.row(r);
 #pragma unroll
-      for (int n = 0; n < 2 * kSteps; ++n)
+      for (int n = 0; n < 2 * kColumnPairs; ++n)
         *reinterpret_cast<float2 *>(accumulators + row * Layout::kJoinStride + n * 8 +
                                     fragmentColumn(lane_)) =
             make_float2(out_.tile[n][2 * r], out_.tile[n][2 * r + 1]);
@@ -266,7 +283,7 @@ private:
     }
     __syncthreads();
 
-    constexpr int kPieces = Config::kHeadDim / 4;
+    constexpr int kPieces = Config::kValueDim / 4;
     const int rows = item_.queryCount * Config::kRatio;
     for (int i = threadIdx.x; i < rows * kPieces; i += kThreads) {
       const int row = i / kPieces, column = i % kPieces * 4;
@@ -318,7 +335,7 @@ private:
   __device__ __forceinline__ void write(int row, int column, const float4 &value, float lse) const {
     if (item_.partialBegin < 0) {
       const long long place = rows_.place(row);
-      *reinterpret_cast<uint2 *>(static_cast<Output *>(args_.out) + place * Config::kHeadDim + column) =
+      *reinterpret_cast<uint2 *>(static_cast<Output *>(args_.out) + place * Config::kValueDim + column) =
           make_uint2(ptx::pack2<Output>(value.x, value.y), ptx::pack2<Output>(value.z, value.w));
       if (Config::kWithLse && column == 0 && args_.lse != nullptr)
         args_.lse[place] = lse;
@@ -327,7 +344,7 @@ private:
           static_cast<long long>(item_.partialBegin + row / Config::kRatio) * Config::kQueryHeads +
           rows_.headOf(row);
       using P = Partial<Config>;
-      *reinterpret_cast<uint2 *>(static_cast<P *>(args_.partialOut) + place * Config::kHeadDim + column) =
+      *reinterpret_cast<uint2 *>(static_cast<P *>(args_.partialOut) + place * Config::kValueDim + column) =
           make_uint2(ptx::pack2<P>(value.x, value.y), ptx::pack2<P>(value.z, value.w));
       if (column == 0)
         args_.partialLse[place] = lse;
@@ -342,7 +359,7 @@ private:
   WarpRows<Config, Variant> rows_;
   unsigned query_[Layout::kQueryInRegisters ? kSteps : 1][4];
   OnlineSoftmax softmax_;
-  Fragment<2 * kSteps> out_{};
+  Fragment<2 * kColumnPairs> out_{};
 };
 
 } // namespace deft::sm80

@@ -3,15 +3,15 @@
 #include "deft/any_family/warp_rows.cuh"
 
 /// How a block of the sm80 family lays out its shared memory. The host's twin is
-/// compiler/config (sharedBytes); every generated file asserts that both agree.
+/// compiler/kernels/Sm80.cpp; every generated file asserts that both agree.
 namespace deft::sm80 {
 
-/// Rows of `kHeadDim` 16-bit elements that ldmatrix reads without bank conflicts: eight consecutive
+/// Rows of `kDim` elements that ldmatrix reads without bank conflicts: eight consecutive
 /// rows must touch eight different 16-byte columns of the 128-byte bank line. Where the row is a
 /// multiple of 128 bytes the columns are swizzled by the row; elsewhere the row is padded to an odd
 /// number of columns, which costs one column and no arithmetic.
-template <int kHeadDim> struct RowLayout {
-  static constexpr int kColumns = kHeadDim / 8;
+template <class Element, int kDim> struct RowLayout {
+  static constexpr int kColumns = kDim * static_cast<int>(sizeof(Element)) / 16;
   static constexpr bool kSwizzled = kColumns % 8 == 0;
   static constexpr int kStride = kSwizzled ? kColumns : kColumns | 1;
   static constexpr int kRowBytes = kStride * 16;
@@ -22,25 +22,27 @@ template <int kHeadDim> struct RowLayout {
 };
 
 template <class Config> struct SharedLayout {
-  using Rows = RowLayout<Config::kHeadDim>;
+  using KeyRows = RowLayout<typename Config::Key, Config::kKeyDim>;
+  using ValueRows = RowLayout<typename Config::Value, Config::kValueDim>;
 
   /// Queries stay in registers while they leave room for the accumulators.
-  static constexpr bool kQueryInRegisters = Config::kHeadDim <= 128;
+  static constexpr bool kQueryInRegisters = Config::kKeyDim <= 128;
 
   /// A tile's token records are written one step before its copies start, so they need one more slot.
   static constexpr int kTokenSlots = Config::kStages + 1;
   static constexpr int kTokens = kTokenSlots * Config::kTileKv;
 
-  static constexpr int kTileBytes = Config::kTileKv * Rows::kRowBytes;
-  static constexpr int kValueOffset = Config::kStages * kTileBytes;
-  static constexpr int kRingBytes = 2 * Config::kStages * kTileBytes;
+  static constexpr int kKeyTileBytes = Config::kTileKv * KeyRows::kRowBytes;
+  static constexpr int kValueTileBytes = Config::kTileKv * ValueRows::kRowBytes;
+  static constexpr int kValueOffset = Config::kStages * kKeyTileBytes;
+  static constexpr int kRingBytes = kValueOffset + Config::kStages * kValueTileBytes;
 
   /// The ring is used again, at the end of a unit, to join the warps' accumulators.
-  static constexpr int kJoinStride = Config::kHeadDim + 4;
+  static constexpr int kJoinStride = Config::kValueDim + 4;
   static constexpr int kJoinBytes = Config::kWarps * 16 * (kJoinStride + 2) * 4;
 
   static constexpr int kQueryOffset = kRingBytes > kJoinBytes ? kRingBytes : kJoinBytes;
-  static constexpr int kQueryBytes = kQueryInRegisters ? 0 : Config::kTileQ * Rows::kRowBytes;
+  static constexpr int kQueryBytes = kQueryInRegisters ? 0 : Config::kTileQ * KeyRows::kRowBytes;
   static constexpr int kTokenOffset = kQueryOffset + kQueryBytes;
   static constexpr int kRecordOffset = kTokenOffset + kTokens * 8;
   static constexpr int kBytes = kRecordOffset + kTokens * TokenRecords::kBytes;

@@ -40,7 +40,8 @@ public:
   }
 
   __device__ __forceinline__ void record(const TokenRecords &records, int index) const {
-    records.visible[index] = hidden_ ? 0u : static_cast<unsigned>(run_.queryBegin | run_.queryEnd << 16);
+    const int firstQuery = run_.queryBegin + (run_.slope != 0 ? place_ - run_.location : 0);
+    records.visible[index] = hidden_ ? 0u : static_cast<unsigned>(firstQuery | run_.queryEnd << 16);
     records.position[index] = position_;
     records.depth[index] = run_.depth;
   }

@@ -46,12 +46,12 @@ public:
     // At most the launch bound's registers, 384 * 168 or 256 * 128; masks need more of them where scores are,
     // few columns leave more for copying, runs in shared memory more for the rest.
     constexpr bool kIsLight = L::kGroups == 1;
-    constexpr bool kIsLarge = Config::kHeadDim > 128;
-    constexpr int kCopying = Config::kHeadDim <= 64                                                   ? 104
-                             : kIsLight && !kHasPositions<Config, Variant> && Config::kHeadDim == 128 ? 64
-                             : kIsLight || kIsLarge || WarpRows<Config, Variant>::kCapsLate           ? 72
-                             : Variant::kHasMask                                                      ? 88
-                                                                                                      : 80;
+    constexpr bool kIsLarge = Config::kValueDim > 128;
+    constexpr int kCopying = Config::kValueDim <= 64                                                   ? 104
+                             : kIsLight && !kHasPositions<Config, Variant> && Config::kValueDim == 128 ? 64
+                             : kIsLight || kIsLarge || WarpRows<Config, Variant>::kCapsLate            ? 72
+                             : Variant::kHasMask                                                       ? 88
+                                                                                                       : 80;
     constexpr int kComputing = kIsLight ? 256 - kCopying : (504 - kCopying) / 16 * 8;
     if (threadIdx.x < 128) {
       ptx::keepRegisters<kCopying>();

@@ -22,19 +22,21 @@ template <class Config, class Variant> class Consumer {
   using L = Layout<Config>;
   using Rows = WarpRows<Config, Variant>;
   using Sums = WarpSums<Config, Variant>;
-  using Element = typename Config::Element;
+  using Key = typename Config::Key;
+  using Value = typename Config::Value;
   using Results = ResultRows<Config, Variant>;
   using Queries = WarpQueries<Config>;
   using Places = typename Results::Places;
   using Params = typename Variant::Params;
-  static constexpr int kSteps = Config::kHeadDim / 16;
-  static constexpr int kGroups = Config::kTileKv / 16; ///< of 16 tokens
-  using Scores = Fragment<2 * kGroups>;                ///< of a warp's rows and a tile's tokens
+  static constexpr int kSteps = Config::kKeyDim / 16;         ///< of q . k
+  static constexpr int kColumnPairs = Config::kValueDim / 16; ///< of p . v, each of 8 columns
+  static constexpr int kGroups = Config::kTileKv / 16;        ///< of 16 tokens
+  using Scores = Fragment<2 * kGroups>;                       ///< of a warp's rows and a tile's tokens
   static constexpr int kScoredAtOnce =
-      Config::kHeadDim > 128 ? 1 : 2; ///< groups: more would hold more registers
+      Config::kValueDim > 128 ? 1 : 2; ///< groups: more would hold more registers
   /// Whether the next tile is asked for while products run, and stages are given back without a branch.
   /// Light blocks are slower with it; caps leave too few registers where columns are many.
-  static constexpr bool kAsks = L::kGroups > 1 && !(FormOf<Variant>::kIsCapped && Config::kHeadDim > 128);
+  static constexpr bool kAsks = L::kGroups > 1 && !(FormOf<Variant>::kIsCapped && Config::kValueDim > 128);
   /// Whether tiles are placed once a warp (groupOfWarp). Light blocks have it without; caps leave too few
   /// registers for it.
   static constexpr bool kPlacesOnce = kAsks && !FormOf<Variant>::kIsCapped;
@@ -261,7 +263,7 @@ private:
           sums.out.scaleRows(factor);
 #pragma unroll
         for (int g = 0; g < kGroups; ++g)
-          packOperand<Element>(s.template part<2>(2 * g), weights[g]);
+          packOperand<Value>(s.template part<2>(2 * g), weights[g]);
         // Only the tile that follows: this one's stage is not free yet, and the ring might be waiting for it.
         // Where each warpgroup has its own tiles, they keep the matrix units busy without that.
         if (!kAhead || stride > 1 || step + 1 >= endStep_)
@@ -391,11 +393,11 @@ private:
   template <int kFirst>
   static __device__ __forceinline__ void multiplyColumns(const unsigned (&p)[4], unsigned long long values,
                                                          Fragment<Sums::kColumnTiles> &out) {
-    if constexpr (kFirst < Config::kHeadDim) {
-      constexpr int kLeft = Config::kHeadDim - kFirst;
+    if constexpr (kFirst < Config::kValueDim) {
+      constexpr int kLeft = Config::kValueDim - kFirst;
       constexpr int kWidth = kLeft >= 128 ? 128 : kLeft >= 64 ? 64 : kLeft;
-      ptx::Wgmma<Element, kWidth>::template step<true>(out.template part<kWidth / 8>(kFirst / 8).tile, p,
-                                                       values + kFirst / 64 * L::kBlockBytes / 16, true);
+      ptx::Wgmma<Value, kWidth>::template step<true>(out.template part<kWidth / 8>(kFirst / 8).tile, p,
+                                                     values + kFirst / 64 * L::kBlockBytes / 16, true);
       multiplyColumns<kFirst + kWidth>(p, values, out);
     }
   }
@@ -427,8 +429,8 @@ private:
       unsigned a[4], b[4];
       queries.operand(k, a);
       ptx::ldmatrix4(b, ring_.keys(step) + L::offset(keyToken, 2 * k + lane_ / 8 % 2));
-      ptx::mma16816<Element>(s.tile[0], a, b[0], b[1]);
-      ptx::mma16816<Element>(s.tile[1], a, b[2], b[3]);
+      ptx::mma16816<Key>(s.tile[0], a, b[0], b[1]);
+      ptx::mma16816<Key>(s.tile[1], a, b[2], b[3]);
     }
     const bool cut = seen == Rows::kCut;
     const auto hideGroup = [&](Fragment<2> &scores) {
@@ -456,14 +458,14 @@ private:
         sums.out.scaleRows(factor);
     }
     unsigned p[4];
-    packOperand<Element>(s, p);
+    packOperand<Value>(s, p);
     const int valueToken = group * 16 + lane_ % 16;
 #pragma unroll
-    for (int k = 0; k < kSteps; ++k) {
+    for (int pair = 0; pair < kColumnPairs; ++pair) {
       unsigned b[4];
-      ptx::ldmatrix4Transposed(b, ring_.values(step) + L::offset(valueToken, 2 * k + lane_ / 16));
-      ptx::mma16816<Element>(sums.out.tile[2 * k], p, b[0], b[1]);
-      ptx::mma16816<Element>(sums.out.tile[2 * k + 1], p, b[2], b[3]);
+      ptx::ldmatrix4Transposed(b, ring_.values(step) + L::offset(valueToken, 2 * pair + lane_ / 16));
+      ptx::mma16816<Value>(sums.out.tile[2 * pair], p, b[0], b[1]);
+      ptx::mma16816<Value>(sums.out.tile[2 * pair + 1], p, b[2], b[3]);
     }
   }
 

@@ -35,22 +35,22 @@ public:
     // Of the common tokens and of each warp's: which of their runs the window has first, and where they end.
     int next[1 + kWarps], end[1 + kWarps];
     // Of each run; behind the last one there is that one's last token.
-    int tokensEnd[kRuns]; ///< kNowhere behind the last one
-    int place[kRuns];     ///< of the item's token 0, were it the run's
-    unsigned visible[kRuns];
+    int tokensEnd[kRuns];    ///< kNowhere behind the last one
+    int place[kRuns];        ///< of the item's token 0, were it the run's
+    unsigned viewers[kRuns]; ///< likewise, see viewersOf
     int position[kNeedsPositions ? kRuns : 1], depth[kNeedsPositions ? kRuns : 1];
   };
 
   __device__ __forceinline__ DealtRuns(const abi::Run *runs, const abi::Item &item, Window &window, int lane)
       : window_(window), lane_(lane) {
     Run run(runs + min(lane, item.runCount - 1));
-    const int commonEnd = item.dealtTiles > 0 ? __shfl_sync(~0u, run.high.w, 0) : item.runCount;
+    const int commonEnd = item.dealtTiles > 0 ? __shfl_sync(~0u, run.dealtBegin(), 0) : item.runCount;
     run.takeFrom(min(lane, commonEnd - 1));
     __syncwarp(); // the item before is done with
     store(lane, lane < commonEnd, run);
     if (lane < kWarps) {
-      window.next[1 + lane] = run.high.w;
-      window.end[lane] = lane == 0 ? commonEnd : run.high.w;
+      window.next[1 + lane] = run.dealtBegin();
+      window.end[lane] = lane == 0 ? commonEnd : run.dealtBegin();
     }
     window.next[0] = 0;
     window.end[kWarps] = item.runCount;
@@ -115,7 +115,7 @@ private:
         isMissing = false;
         const int into = end == kNowhere ? 0 : at;
         token.place = window_.place[run] + into;
-        token.visible = window_.visible[run];
+        token.visible = visibleAt(window_.viewers[run], into);
         if constexpr (kNeedsPositions) {
           token.position = window_.position[run] + into;
           token.depth = window_.depth[run];
@@ -154,6 +154,9 @@ private:
     int4 low, high;
     __device__ __forceinline__ explicit Run(const abi::Run *run)
         : low(reinterpret_cast<const int4 *>(run)[0]), high(reinterpret_cast<const int4 *>(run)[1]) {}
+    // As abi::Run packs them.
+    __device__ __forceinline__ bool hasSlope() const { return (high.w & 3) != 0; }
+    __device__ __forceinline__ int dealtBegin() const { return high.w >> 2; }
     /// What `store` asks of a last run.
     __device__ __forceinline__ void takeFrom(int lane) {
       low.y = __shfl_sync(~0u, low.y, lane);
@@ -170,7 +173,8 @@ private:
     const int token = isThere ? -run.low.x : run.low.y - 1;
     window_.tokensEnd[to] = isThere ? run.low.x + run.low.y : kNowhere;
     window_.place[to] = run.low.z + token;
-    window_.visible[to] = isThere ? static_cast<unsigned>(run.high.y | run.high.z << 16) : kNobody;
+    window_.viewers[to] =
+        isThere ? viewersOf(run.high.y + (run.hasSlope() ? token : 0), run.high.z, run.hasSlope()) : kNobody;
     if constexpr (kNeedsPositions) {
       window_.position[to] = run.low.w + token;
       window_.depth[to] = run.high.x;

@@ -27,14 +27,18 @@ template <class Config> struct Layout {
   /// Whether queries are multiplied where they lie, until the unit's last product. With more columns there
   /// are too few registers for them; with fewer, ptxas 13.0 gives theirs to the weights
   /// (docs/kernels.md#ptxas).
-  static constexpr bool kQueriesStay = Config::kHeadDim < 80 || Config::kHeadDim > 128;
+  static constexpr bool kQueriesStay = Config::kKeyDim < 80 || Config::kKeyDim > 128;
   /// That there is room for: where they stay, the next unit's have places of their own if all fit.
-  static constexpr int kQueryPieces = kQueriesStay && Config::kHeadDim <= 192 ? 2 * kGroups : kGroups;
+  static constexpr int kQueryPieces = kQueriesStay && Config::kKeyDim <= 192 ? 2 * kGroups : kGroups;
 
-  static constexpr int kColumns = Config::kHeadDim / 8; ///< of 16 bytes
+  /// Tiles of K and of V and pieces of queries are alike, so that one copier and one offset serve all.
+  static_assert(Config::kKeyDim == Config::kValueDim && sizeof(typename Config::Key) == 2 &&
+                sizeof(typename Config::Value) == 2 && sizeof(typename Config::Query) == 2);
+  static constexpr int kVectorBytes = Config::kKeyDim * static_cast<int>(sizeof(typename Config::Key));
+  static constexpr int kColumns = kVectorBytes / 16; ///< of 16 bytes
   static constexpr int kBlockBytes = Config::kTileKv * 128;
   static_assert(Config::kTileKv == kPieceRows);
-  static constexpr int kTileBytes = (Config::kHeadDim + 63) / 64 * kBlockBytes;
+  static constexpr int kTileBytes = (kVectorBytes + 127) / 128 * kBlockBytes;
   static constexpr int kValueOffset = Config::kStages * kTileBytes;
 
   /// For each warp of a warpgroup a room in which the other warpgroup's sums wait for its own, or 16 rows of
@@ -42,11 +46,12 @@ template <class Config> struct Layout {
   /// for shared memory and registers. Rows of results are padded to an odd number of 16-byte columns: eight
   /// of them are written without conflicts.
   static constexpr int kRoomOffset = 2 * Config::kStages * kTileBytes;
-  static constexpr int kRoomColumns = Config::kHeadDim <= 128 ? Config::kHeadDim : 96;
+  static constexpr int kRoomColumns = Config::kValueDim <= 128 ? Config::kValueDim : 96;
   static constexpr int kRowBytes = 2 * kRoomColumns + 16;
   /// Where those end that share a room with column tile `first`.
   static constexpr __device__ __forceinline__ int roomEnd(int first) {
-    return first + kRoomColumns / 8 < Config::kHeadDim / 8 ? first + kRoomColumns / 8 : Config::kHeadDim / 8;
+    return first + kRoomColumns / 8 < Config::kValueDim / 8 ? first + kRoomColumns / 8
+                                                            : Config::kValueDim / 8;
   }
   static constexpr int kHalfRoomBytes = 16 * kRowBytes;
   static constexpr int kRoomBytes = kGroups * kHalfRoomBytes;

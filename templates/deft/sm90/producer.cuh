@@ -15,7 +15,6 @@
 namespace deft::sm90 {
 
 template <class Config, class Variant> class Producer {
-  using Element = typename Config::Element;
   using Params = typename Variant::Params;
   using L = Layout<Config>;
   using Rows = RowCopy<Config>;
@@ -28,7 +27,7 @@ template <class Config, class Variant> class Producer {
   static constexpr bool kHasWide = Config::kPageSize <= 1 || Config::kPageSize % (2 * kGroup) == 0;
   /// Whether a page has room for a tile, and a tile for whole columns of 64.
   static constexpr bool kHasTile =
-      Config::kHeadDim % 64 == 0 && (Config::kPageSize <= 1 || Config::kPageSize % Config::kTileKv == 0);
+      Config::kKeyDim % 64 == 0 && (Config::kPageSize <= 1 || Config::kPageSize % Config::kTileKv == 0);
   static_assert(Config::kTileKv == 64, "a lane has two tokens");
 
 public:
@@ -128,7 +127,7 @@ private:
         positions[i] = i * 32 + lane_ < copied ? args_.queryPos[item.queryBegin + at / Config::kRatio] : 0;
       places[i] = Rows::place((static_cast<long long>(callers[i]) * Config::kQueryHeads +
                                kvHead * Config::kRatio + at % Config::kRatio) *
-                              Config::kHeadDim);
+                              Config::kKeyDim);
     }
     if (piece >= L::kQueryPieces)
       ptx::mbarrierWait(ring_.pieceEmpty(piece), (piece / L::kQueryPieces - 1) & 1);
@@ -397,7 +396,7 @@ private:
         Rows::place(kvHead * args_.cache.headStride + source.inPage * args_.cache.tokenStride +
                     source.page * (kIsPaged ? args_.cache.pageStride : args_.cache.tokenStride));
     // Groups, and fours of their rows: otherwise some kernels spill.
-    constexpr int kGroupsAtOnce = Config::kHeadDim > 128 ? 2 : 1, kFoursAtOnce = 3 - kGroupsAtOnce;
+    constexpr int kGroupsAtOnce = Config::kKeyDim > 128 ? 2 : 1, kFoursAtOnce = 3 - kGroupsAtOnce;
     const char *k = copier.column(args_.k), *v = copier.column(args_.v);
 #pragma unroll kGroupsAtOnce
     for (int group = 0; group < 2; ++group) {

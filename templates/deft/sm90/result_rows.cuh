@@ -42,7 +42,7 @@ public:
     for (int r = 0; r < 2; ++r) {
       if (!isReal_[r])
         continue;
-      const long long element = place_[r] * Config::kHeadDim + n * 8 + fragmentColumn(lane_);
+      const long long element = place_[r] * Config::kValueDim + n * 8 + fragmentColumn(lane_);
       *reinterpret_cast<unsigned *>(out_ + element) = pairOf(values, 0, r);
     }
   }
@@ -51,8 +51,8 @@ public:
   /// memory takes whole lines best.
   __device__ __forceinline__ void send(const Fragment<Sums::kColumnTiles> &out, char *own) const {
     const int holder = firstLaneOfRow(lane_); // of row lane % 16
-    const long long begin0 = __shfl_sync(~0u, isReal_[0] ? place_[0] * Config::kHeadDim : -1, holder),
-                    begin1 = __shfl_sync(~0u, isReal_[1] ? place_[1] * Config::kHeadDim : -1, holder);
+    const long long begin0 = __shfl_sync(~0u, isReal_[0] ? place_[0] * Config::kValueDim : -1, holder),
+                    begin1 = __shfl_sync(~0u, isReal_[1] ? place_[1] * Config::kValueDim : -1, holder);
     const long long begin = lane_ % 16 < 8 ? begin0 : begin1;
     __syncwarp(); // sums that were joined here have been read
     sendFrom<0>(out, own, begin);

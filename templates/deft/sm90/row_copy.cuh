@@ -11,7 +11,7 @@ namespace deft::sm90 {
 /// that almost nothing is left to compute for a copy.
 template <class Config> class RowCopy {
   using L = Layout<Config>;
-  using Element = typename Config::Element;
+  static constexpr int kElementBytes = sizeof(typename Config::Key); // and of the others: Layout
   /// Elements: divides every head dim, and 32 bits of such units reach 128 GiB, more than a Hopper has for K.
   static constexpr int kUnit = 16;
 
@@ -19,8 +19,7 @@ public:
   static constexpr int kRows = 4;
 
   __device__ __forceinline__ explicit RowCopy(int lane) : row_(lane / 8), column_(lane % 8) {
-    if constexpr (Config::kHeadDim >
-                  128) { // made anew for each row they would cost more registers, not fewer
+    if constexpr (Config::kKeyDim > 128) { // made anew for each row they would cost more registers, not fewer
       ptx::forget(row_);
       ptx::forget(column_);
     }
@@ -43,7 +42,7 @@ public:
   /// The lane's part of rows [first, first + kRows) of `tile`, from the row at `place`; `first` is a multiple
   /// of kRows.
   __device__ __forceinline__ void copy(unsigned tile, int first, const char *column, unsigned place) const {
-    const char *source = column + static_cast<unsigned long long>(place) * (kUnit * sizeof(Element));
+    const char *source = column + static_cast<unsigned long long>(place) * (kUnit * kElementBytes);
     // L::offset(first + row_, column_), of which the compiler knows what changes with `first`.
     const unsigned to = tile + first * 128 + row_ * 128 + ((column_ ^ row_) ^ (first & 4)) * 16;
 #pragma unroll

@@ -11,6 +11,18 @@ struct Token {
   unsigned visible; ///< as TokenRecords has it
 };
 
+/// Who sees a run, in one word: as of its tokens, and in the highest bit whether it has a slope. Numbers of
+/// queries are far below 2^15. `queryBegin` may be said of a token before the run's, and be negative: the sum
+/// comes right where it is.
+__device__ __forceinline__ unsigned viewersOf(int queryBegin, int queryEnd, bool hasSlope) {
+  return static_cast<unsigned>((queryEnd << 16) + queryBegin) | (hasSlope ? 1u << 31 : 0u);
+}
+/// Who sees the token so far behind the one that `queryBegin` is said of.
+__device__ __forceinline__ unsigned visibleAt(unsigned viewers, int token) {
+  const int slope = static_cast<int>(viewers) >> 31; // all bits, or none
+  return (viewers & 0x7fffffff) + static_cast<unsigned>(token & slope);
+}
+
 /// An item's runs, 32 at a time, one a lane, so that a run is looked up without a load.
 class RunWindow {
 public:
@@ -42,7 +54,7 @@ public:
       found.place = __shfl_sync(~0u, location_, run) + into;
       found.position = __shfl_sync(~0u, position_, run) + into;
       found.depth = __shfl_sync(~0u, depth_, run);
-      found.visible = __shfl_sync(~0u, visible_, run);
+      found.visible = visibleAt(__shfl_sync(~0u, viewers_, run), into);
       if (into >= 0 && at < end)
         token = found;
       if (last < end)
@@ -57,7 +69,7 @@ private:
     const int at = base_ + lane_;
     begin_ = 0x7fffffff; // beyond the last run
     tokens_ = location_ = position_ = depth_ = 0;
-    visible_ = 0;
+    viewers_ = 0;
     if (at < count_) {
       const int4 *from = reinterpret_cast<const int4 *>(runs_ + at);
       const int4 low = from[0], high = from[1];
@@ -66,7 +78,7 @@ private:
       location_ = low.z;
       position_ = low.w;
       depth_ = high.x;
-      visible_ = static_cast<unsigned>(high.y | high.z << 16);
+      viewers_ = viewersOf(high.y, high.z, (high.w & 3) != 0);
     }
   }
 
@@ -74,7 +86,7 @@ private:
   int count_, lane_;
   int base_ = 0;
   int begin_, tokens_, location_, position_, depth_;
-  unsigned visible_;
+  unsigned viewers_;
 };
 
 } // namespace deft::sm90

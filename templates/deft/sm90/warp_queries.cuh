@@ -22,8 +22,8 @@ template <class Config> __device__ __forceinline__ constexpr int stepOf(int k) {
 /// In registers, as the a operand of m16k16 steps.
 template <class Config, bool kStay = Layout<Config>::kQueriesStay> class WarpQueries {
   using L = Layout<Config>;
-  using Element = typename Config::Element;
-  static constexpr int kSteps = Config::kHeadDim / 16;
+  using Key = typename Config::Key;
+  static constexpr int kSteps = Config::kKeyDim / 16;
 
 public:
   /// Of a piece, whose rows from `firstRow` on are the warp's.
@@ -38,7 +38,7 @@ public:
   __device__ __forceinline__ void startKeys(unsigned long long keys, Fragment<8> &s) const {
 #pragma unroll
     for (int k = 0; k < kSteps; ++k)
-      ptx::Wgmma<Element, 64>::template step<false>(s.tile, query_[k], keys + stepOf<Config>(k), k > 0);
+      ptx::Wgmma<Key, 64>::template step<false>(s.tile, query_[k], keys + stepOf<Config>(k), k > 0);
   }
 
   /// The a operand of step k of mma.sync, where the warp has the piece's first rows.
@@ -55,8 +55,8 @@ private:
 /// In shared memory, where they stay.
 template <class Config> class WarpQueries<Config, true> {
   using L = Layout<Config>;
-  using Element = typename Config::Element;
-  static constexpr int kSteps = Config::kHeadDim / 16;
+  using Key = typename Config::Key;
+  static constexpr int kSteps = Config::kKeyDim / 16;
 
 public:
   __device__ __forceinline__ WarpQueries(unsigned piece, int) : piece_(piece) {
@@ -67,7 +67,7 @@ public:
     const unsigned long long queries = descriptor(piece_, 16);
 #pragma unroll
     for (int k = 0; k < kSteps; ++k)
-      ptx::WgmmaOfShared<Element>::step(s.tile, queries + stepOf<Config>(k), keys + stepOf<Config>(k), k > 0);
+      ptx::WgmmaOfShared<Key>::step(s.tile, queries + stepOf<Config>(k), keys + stepOf<Config>(k), k > 0);
   }
 
   __device__ __forceinline__ void operand(int k, unsigned (&a)[4]) const {

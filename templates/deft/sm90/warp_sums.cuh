@@ -9,15 +9,15 @@ namespace deft::sm90 {
 
 template <class Config, class Variant> struct WarpSums {
   using Rows = WarpRows<Config, Variant>;
-  using Element = typename Config::Element;
-  static constexpr int kColumnTiles = Config::kHeadDim / 8;
+  using Value = typename Config::Value;
+  static constexpr int kColumnTiles = Config::kValueDim / 8;
 
   Fragment<kColumnTiles> out{};
   float maximum[2] = {-kInfinity, -kInfinity}; ///< what weights are relative to
   float sum[2] = {0.f, 0.f};                   ///< of this thread's columns only, until the end
 
   /// How far a score may lie above the reference.
-  static constexpr float kSlack = kWeightBits<Element> / Rows::kUnit;
+  static constexpr float kSlack = kWeightBits<Value> / Rows::kUnit;
 
   /// How far from 0 the scores of a row's first tokens, so many eights, may lie for 0 to be its reference.
   /// The weights of 64 or 16 tokens then come to more than 1, as where the reference is the row's largest

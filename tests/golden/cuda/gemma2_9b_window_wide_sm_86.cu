@@ -57,12 +57,15 @@ struct Variant {
 #line 58 "deft_gemma2_9b_window_wide.cu"
 
 struct Config {
-  using Element = deft::bf16;
+  using Query = deft::bf16;
+  using Key = deft::bf16;
+  using Value = deft::bf16;
   using Output = deft::bf16;
   static constexpr int kQueryHeads = 16;
   static constexpr int kKvHeads = 8;
   static constexpr int kRatio = 2;
-  static constexpr int kHeadDim = 256;
+  static constexpr int kKeyDim = 256;
+  static constexpr int kValueDim = 256;
   static constexpr bool kWithLse = false;
   static constexpr int kPageSize = 16;
   static constexpr int kTileQ = 32;

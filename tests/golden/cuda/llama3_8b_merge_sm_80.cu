@@ -4,12 +4,15 @@
 namespace {
 
 struct Config {
-  using Element = deft::bf16;
+  using Query = deft::bf16;
+  using Key = deft::bf16;
+  using Value = deft::bf16;
   using Output = deft::bf16;
   static constexpr int kQueryHeads = 32;
   static constexpr int kKvHeads = 8;
   static constexpr int kRatio = 4;
-  static constexpr int kHeadDim = 128;
+  static constexpr int kKeyDim = 128;
+  static constexpr int kValueDim = 128;
   static constexpr bool kWithLse = false;
 };
 

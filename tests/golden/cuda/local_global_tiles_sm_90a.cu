@@ -89,12 +89,15 @@ struct Variant {
 #line 90 "deft_local_global_tiles.cu"
 
 struct Config {
-  using Element = deft::bf16;
+  using Query = deft::bf16;
+  using Key = deft::bf16;
+  using Value = deft::bf16;
   using Output = deft::bf16;
   static constexpr int kQueryHeads = 20;
   static constexpr int kKvHeads = 4;
   static constexpr int kRatio = 5;
-  static constexpr int kHeadDim = 128;
+  static constexpr int kKeyDim = 128;
+  static constexpr int kValueDim = 128;
   static constexpr bool kWithLse = false;
   static constexpr int kPageSize = 0;
   static constexpr int kTileQ = 128;

@@ -44,12 +44,15 @@ struct Variant {
 #line 45 "deft_mpt_7b_alibi_narrow.cu"
 
 struct Config {
-  using Element = deft::f16;
+  using Query = deft::f16;
+  using Key = deft::f16;
+  using Value = deft::f16;
   using Output = deft::f16;
   static constexpr int kQueryHeads = 32;
   static constexpr int kKvHeads = 32;
   static constexpr int kRatio = 1;
-  static constexpr int kHeadDim = 128;
+  static constexpr int kKeyDim = 128;
+  static constexpr int kValueDim = 128;
   static constexpr bool kWithLse = false;
   static constexpr int kPageSize = 16;
   static constexpr int kTileQ = 16;

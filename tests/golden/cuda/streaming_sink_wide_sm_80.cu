@@ -63,12 +63,15 @@ struct Variant {
 #line 64 "deft_streaming_sink_wide.cu"
 
 struct Config {
-  using Element = deft::bf16;
+  using Query = deft::bf16;
+  using Key = deft::bf16;
+  using Value = deft::bf16;
   using Output = deft::bf16;
   static constexpr int kQueryHeads = 32;
   static constexpr int kKvHeads = 8;
   static constexpr int kRatio = 4;
-  static constexpr int kHeadDim = 64;
+  static constexpr int kKeyDim = 64;
+  static constexpr int kValueDim = 64;
   static constexpr bool kWithLse = false;
   static constexpr int kPageSize = 16;
   static constexpr int kTileQ = 64;

@@ -44,15 +44,16 @@ Decoding::Decoding(const Subject &subject, Findings &findings, const Stream &str
 
 void Decoding::fillCache() {
   const spec::Variant &variant = subject_.variant();
-  const std::size_t elements = static_cast<std::size_t>(kPoolTokens) * variant.kvHeads * variant.headDim;
+  const std::size_t elements =
+      static_cast<std::size_t>(kPoolTokens) * variant.kvHeads * variant.tensors.k.dim;
   for (int i = 0; i < options_.layers; ++i) {
     Layer &layer = layers_.emplace_back(subject_.device);
-    layer.inputs.cache = exec::cacheLayoutOf(variant);
+    layer.inputs.cache = exec::cacheLayoutsOf(variant);
     layer.inputs.params = subject_.params;
     for (auto *values : {&layer.inputs.k, &layer.inputs.v}) {
       values->resize(elements);
       for (std::uint16_t &value : *values)
-        value = randomValue(random_, variant.dtype);
+        value = randomValue(random_, variant.tensors.k.dtype);
     }
     findings_.require(layer.k.upload(layer.inputs.k, "K"), "the cache");
     findings_.require(layer.v.upload(layer.inputs.v, "V"), "the cache");
@@ -64,7 +65,7 @@ void Decoding::fillCache() {
 
 std::size_t Decoding::qBytes() const {
   const spec::Variant &variant = subject_.variant();
-  return static_cast<std::size_t>(kMostQueries) * variant.queryHeads * variant.headDim *
+  return static_cast<std::size_t>(kMostQueries) * variant.queryHeads * variant.tensors.q.dim *
          sizeof(std::uint16_t);
 }
 
@@ -85,13 +86,13 @@ void Decoding::apply(const std::vector<TokenCopy> &copies) {
         for (int token = 0; token < copy.tokens; ++token)
           for (int head = 0; head < variant.kvHeads; ++head) {
             const auto at = [&](std::int64_t slot) {
-              const abi::CacheLayout &cache = layer.inputs.cache;
+              const abi::CacheLayout &cache = layer.inputs.cache.k; // and V's
               const std::int64_t begin =
                   pageSize == 0 ? slot * cache.tokenStride
                                 : slot / pageSize * cache.pageStride + slot % pageSize * cache.tokenStride;
               return values->data() + begin + head * cache.headStride;
             };
-            std::copy_n(at(copy.from + token), variant.headDim, at(copy.to + token));
+            std::copy_n(at(copy.from + token), variant.tensors.k.dim, at(copy.to + token));
           }
     findings_.require(layer.k.upload(layer.inputs.k, "K"), "a copy");
     findings_.require(layer.v.upload(layer.inputs.v, "V"), "a copy");
@@ -164,9 +165,10 @@ void Decoding::beginStep() {
   step.queries = tree().queryCount();
   step.isWhole = false;
   auto *q = step.memory.as<std::uint16_t>();
-  const std::size_t count = static_cast<std::size_t>(step.queries) * variant.queryHeads * variant.headDim;
+  const std::size_t count =
+      static_cast<std::size_t>(step.queries) * variant.queryHeads * variant.tensors.q.dim;
   for (std::size_t i = 0; i < count; ++i)
-    q[i] = randomValue(random_, variant.dtype);
+    q[i] = randomValue(random_, variant.tensors.k.dtype);
   const device::Device::Current current(*subject_.device);
   const auto copy = [&](const device::Buffer &to, const std::byte *from, std::size_t bytes) {
     findings_.require(subject_.device->api().memcpyHtoDAsync(reinterpret_cast<std::uintptr_t>(to.as<void>()),
@@ -218,10 +220,10 @@ void Decoding::judgeStep(const Step &step, const std::string &what) {
   const auto *from = step.memory.as<std::byte>() + qBytes() + std::max(qBytes(), lseBytes());
   for (Layer &layer : layers_) {
     layer.inputs.queryCount = step.queries;
-    layer.inputs.q.assign(q, q + rows * variant.headDim);
+    layer.inputs.q.assign(q, q + rows * variant.tensors.k.dim);
     layer.inputs.pageTable = step.pageTable;
     exec::Outputs outputs;
-    outputs.out.resize(rows * variant.headDim);
+    outputs.out.resize(rows * variant.tensors.k.dim);
     std::memcpy(outputs.out.data(), from, outputs.out.size() * sizeof(std::uint16_t));
     outputs.lse.resize(variant.withLse ? rows : 0);
     std::memcpy(outputs.lse.data(), from + qBytes(), outputs.lse.size() * sizeof(float));

@@ -1,6 +1,6 @@
 /// How plans and runs behave on a GPU, as a server uses them: a graph that is replayed while the tree
-/// changes, stale plans, threads and streams, plans made ahead, full rooms, lengths that only the device has,
-/// several GPUs at once; and what they cost on the host.
+/// changes, stale plans, threads and streams, plans made ahead, full rooms, lengths and drafts' trees that
+/// only the device has, several GPUs at once; and what they cost on the host.
 ///
 ///   execution_check PACKAGE[:ATTENTION]... [--gpu N] [--config FILE [--deals]] [--json FILE] [--commit ID]
 ///   [--no-times]
@@ -39,8 +39,10 @@ constexpr Check kChecks[] = {
     {"planning_ahead", checkPlanningAhead, false},
     {"room", checkRoom, false},
     {"lengths", checkLengths, false},
+    {"drafts", checkDrafts, false},
     {"host_times", measureHost, true},
     {"watch_times", measureWatch, true},
+    {"draft_times", measureDrafts, true},
 };
 
 /// Runs one check and tells of it; returns how much was wrong.

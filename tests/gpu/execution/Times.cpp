@@ -37,8 +37,9 @@ struct Memory { ///< of a run whose result nobody reads
       : q(subject.device), k(subject.device), v(subject.device), out(subject.device), table(subject.device) {
     const spec::Variant &variant = subject.variant();
     const std::size_t cache =
-        2ull * static_cast<std::size_t>(tokens + 256) * variant.kvHeads * variant.headDim;
-    const std::size_t rows = 2ull * static_cast<std::size_t>(queries) * variant.queryHeads * variant.headDim;
+        2ull * static_cast<std::size_t>(tokens + 256) * variant.kvHeads * variant.tensors.k.dim;
+    const std::size_t rows =
+        2ull * static_cast<std::size_t>(queries) * variant.queryHeads * variant.tensors.k.dim;
     const int pageSize = exec::pageSizeOf(variant);
     std::vector<int> pages(pageSize == 0 ? 0 : static_cast<std::size_t>(tokens / pageSize + 1));
     std::iota(pages.begin(), pages.end(), 0);
@@ -152,7 +153,7 @@ json measureWatch(const Subject &subject, Findings &findings) {
       pointers.v = memory.v.as<void>();
       pointers.out = memory.out.as<void>();
       pointers.pageTable = memory.table.as<int>();
-      pointers.cache = exec::cacheLayoutOf(subject.variant());
+      pointers.cache = exec::cacheLayoutsOf(subject.variant()).k;
       pointers.params = subject.attention.impl().params.get();
       for (const bool coldL2 : {true, false}) {
         const auto timing = device::timeOnDevice(

@@ -52,9 +52,9 @@ CaseName nameOf(const Subject &subject, int tree, const std::string &kind, const
               partition + ", chunk " + std::to_string(config.chunkTokens) + ", " +
               config::orderName(config.order) + ", " + pages;
   name.facts = {
-      {"head_dim", std::to_string(variant.headDim)},
+      {"head_dim", std::to_string(variant.tensors.k.dim)},
       {"ratio", std::to_string(variant.ratio())},
-      {"dtype", variant.dtype == spec::DType::BF16 ? "bf16" : "f16"},
+      {"dtype", variant.tensors.k.dtype == spec::DType::BF16 ? "bf16" : "f16"},
       {"layout", layout},
       {"page_size", std::to_string(variant.cache.paged ? variant.cache.pageSize : 0)},
       {"hook", variant.name.substr(variant.name.find('_', variant.name.find('_') + 1) + 1)},
@@ -200,7 +200,7 @@ void runRandomCases(const Subject &subject, const CaseOptions &options, CheckPoo
 
 void runInvariantCases(const Subject &subject, const CaseOptions &options, CheckPool &pool) {
   const spec::Variant &variant = subject.variant;
-  const std::size_t rowElements = static_cast<std::size_t>(variant.queryHeads) * variant.headDim;
+  const std::size_t rowElements = static_cast<std::size_t>(variant.queryHeads) * variant.tensors.q.dim;
   const auto heads = static_cast<std::size_t>(variant.queryHeads);
   for (int index = 0; index < options.invariantTrees; ++index) {
     Random random(options.seed, static_cast<std::uint64_t>(subject.variantIndex) + 7'000'000,
@@ -279,7 +279,7 @@ void runLargePoolCase(const Subject &subject, const CaseOptions &options, CheckP
   config::Config config = subject.config;
   config.chunkTokens = 0;
   CaseName name = nameOf(subject, 0, "large pool", config, "at the end of the pool");
-  const std::int64_t tokenElements = std::int64_t{variant.kvHeads} * variant.headDim;
+  const std::int64_t tokenElements = std::int64_t{variant.kvHeads} * variant.tensors.k.dim;
   const auto poolTokens = static_cast<int>((std::int64_t{1} << 31) / tokenElements + 70'000);
   const int pageSize = exec::pageSizeOf(variant);
   auto placement = tree::placeInCache(made.tree, {pageSize, tree::PlacementOrder::InOrder, 0,

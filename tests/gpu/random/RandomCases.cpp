@@ -191,7 +191,7 @@ private:
 
   /// One of each layout, as these caches are 9 GB.
   bool takesLargePool(const spec::Variant &variant) {
-    if (variant.headDim < 112)
+    if (variant.tensors.k.dim < 112)
       return false;
     const int layout = !variant.cache.paged ? 0 : variant.cache.order == spec::PageOrder::Nhd ? 1 : 2;
     return !std::exchange(hasLargePool_[layout], true);

@@ -117,7 +117,7 @@ KvTree boundaries(Random &random, int pageSize) {
 } // namespace
 
 CaseTree randomTree(Random &random, int index, int pageSize, int mostQueries) {
-  switch (index % 11) {
+  switch (index % 12) {
   case 0:
   case 1:
     return {"forest", test::randomForest(random.seed())};
@@ -137,6 +137,9 @@ CaseTree randomTree(Random &random, int index, int pageSize, int mostQueries) {
     return {"no sharing", flat(random)};
   case 9:
     return {"many fans", manyFans(random)};
+  case 10:
+    return {"causal",
+            test::causalForest(random.seed(), {30, std::min(mostQueries, random.of({40, 150, 600})), 30})};
   default: {
     auto edges = test::edgeTrees();
     auto &[name, tree] = edges[static_cast<std::size_t>(random.below(static_cast<int>(edges.size())))];

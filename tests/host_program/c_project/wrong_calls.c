@@ -108,8 +108,10 @@ static void wrong_tensors(const deft_attention *attention) {
   int i;
   HOLDS(deft_runtime_make(NULL, &runtime) == DEFT_OK);
   HOLDS(deft_tree_make(&tree) == DEFT_OK);
-  HOLDS(deft_tree_add_root(tree, 4, 0, NULL) == DEFT_OK);
+  HOLDS(deft_tree_add_root(tree, 4, DEFT_NOT_PLACED, NULL) == DEFT_OK);
   HOLDS(deft_tree_add_query(tree, 0, DEFT_WHOLE, NULL) == DEFT_OK);
+  FAILS(deft_plan_make(attention, tree, NULL, &plan), DEFT_DIAGNOSTICS, "node 0 of 4 tokens is not placed");
+  HOLDS(deft_tree_place(tree, 0, 0) == DEFT_OK);
   FAILS(deft_plan_make(attention, tree, &options, &plan), DEFT_USAGE,
         "deft_plan_options::partition is 99, not between 0 and 8");
   HOLDS(plan == NULL);

@@ -11,7 +11,7 @@ int main() {
   auto runtime = deft::Runtime::create().value();
 
   deft::Tree tree; // a prompt of 100 tokens with two branches
-  const int prompt = tree.addRoot(100).value();
+  const int prompt = tree.addRoot(100, /*location=*/0).value();
   tree.addQuery(tree.addChild(prompt, 5, /*location=*/100).value()).value();
   tree.addQuery(tree.addChild(prompt, 9, /*location=*/105).value()).value();
   const auto plan = deft::Plan::make(attention, tree).value();

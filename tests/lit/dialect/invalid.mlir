@@ -2,36 +2,60 @@
 // What the verifiers refuse: each message states what was seen and what may be.
 
 // expected-error@+1 {{query_heads is 8 and kv_heads is 3, the first must be a positive multiple of the second}}
-deft.attention @a query_heads 8 kv_heads 3 head_dim 64 dtype bf16 output bf16
+deft.attention @a query_heads 8 kv_heads 3 q vector<64xbf16> k vector<64xbf16> v vector<64xbf16> out vector<64xbf16>
   cache <page_size = 16, order = nhd> scale 1.0 normalize softmax params []
 
 // -----
 
-// expected-error@+1 {{head_dim is 40, it must be a positive multiple of 16}}
-deft.attention @a query_heads 8 kv_heads 2 head_dim 40 dtype bf16 output bf16
+// expected-error@+1 {{the dim of q is 40, it must be a positive multiple of 16}}
+deft.attention @a query_heads 8 kv_heads 2 q vector<40xbf16> k vector<40xbf16> v vector<40xbf16> out vector<40xbf16>
+  cache <page_size = 16, order = nhd> scale 1.0 normalize softmax params []
+
+// -----
+
+// expected-error@+1 {{q has dim 64 and k 80, their product is over one}}
+deft.attention @a query_heads 8 kv_heads 2 q vector<64xbf16> k vector<80xbf16> v vector<64xbf16> out vector<64xbf16>
+  cache <page_size = 16, order = nhd> scale 1.0 normalize softmax params []
+
+// -----
+
+// expected-error@+1 {{v has dim 64 and out 80, which is a sum of it}}
+deft.attention @a query_heads 8 kv_heads 2 q vector<64xbf16> k vector<64xbf16> v vector<64xbf16> out vector<80xbf16>
+  cache <page_size = 16, order = nhd> scale 1.0 normalize softmax params []
+
+// -----
+
+// expected-error@+1 {{v is in k's memory and of another dtype}}
+deft.attention @a query_heads 8 kv_heads 2 q vector<64xbf16> k vector<64xbf16> v vector<64xf16> value_in_key out vector<64xbf16>
+  cache <page_size = 16, order = nhd> scale 1.0 normalize softmax params []
+
+// -----
+
+// expected-error@+1 {{v is in k's memory and has dim 80, more than k's 64}}
+deft.attention @a query_heads 8 kv_heads 2 q vector<64xbf16> k vector<64xbf16> v vector<80xbf16> value_in_key out vector<80xbf16>
   cache <page_size = 16, order = nhd> scale 1.0 normalize softmax params []
 
 // -----
 
 // expected-error@+1 {{scale must be finite}}
-deft.attention @a query_heads 8 kv_heads 2 head_dim 64 dtype bf16 output bf16
+deft.attention @a query_heads 8 kv_heads 2 q vector<64xbf16> k vector<64xbf16> v vector<64xbf16> out vector<64xbf16>
   cache <page_size = 16, order = nhd> scale 0x7FF0000000000000 normalize softmax params []
 
 // -----
 
 // expected-error@+1 {{normalize(sigmoid) has no lse}}
-deft.attention @a query_heads 8 kv_heads 2 head_dim 64 dtype bf16 output bf16 lse
+deft.attention @a query_heads 8 kv_heads 2 q vector<64xbf16> k vector<64xbf16> v vector<64xbf16> out vector<64xbf16> lse
   cache <page_size = 16, order = nhd> scale 1.0 normalize sigmoid params []
 
 // -----
 
 // expected-error@+1 {{parameter `cap` is declared twice}}
-deft.attention @a query_heads 8 kv_heads 2 head_dim 64 dtype bf16 output bf16
+deft.attention @a query_heads 8 kv_heads 2 q vector<64xbf16> k vector<64xbf16> v vector<64xbf16> out vector<64xbf16>
   cache <page_size = 16, order = nhd> scale 1.0 normalize softmax params [#deft.param<name = "cap", type = f32, shape = scalar>, #deft.param<name = "cap", type = f32, shape = scalar>]
 
 // -----
 
-deft.attention @a query_heads 8 kv_heads 2 head_dim 64 dtype bf16 output bf16
+deft.attention @a query_heads 8 kv_heads 2 q vector<64xbf16> k vector<64xbf16> v vector<64xbf16> out vector<64xbf16>
   cache <page_size = 16, order = nhd> scale 1.0 normalize softmax params []
 mask(%s: f32, %q_pos: i32, %kv_pos: i32, %head: i32, %kv_head: i32, %depth: i32, %query: i32) {
   // expected-error@+1 {{reads `cap`, which is not a parameter of @a}}
@@ -42,7 +66,7 @@ mask(%s: f32, %q_pos: i32, %kv_pos: i32, %head: i32, %kv_head: i32, %depth: i32,
 
 // -----
 
-deft.attention @a query_heads 8 kv_heads 2 head_dim 64 dtype bf16 output bf16
+deft.attention @a query_heads 8 kv_heads 2 q vector<64xbf16> k vector<64xbf16> v vector<64xbf16> out vector<64xbf16>
   cache <page_size = 16, order = nhd> scale 1.0 normalize softmax params [#deft.param<name = "cap", type = f32, shape = scalar>]
 mask(%s: f32, %q_pos: i32, %kv_pos: i32, %head: i32, %kv_head: i32, %depth: i32, %query: i32) {
   // expected-error@+1 {{reads parameter `cap` as 'i32', it is 'f32'}}
@@ -53,7 +77,7 @@ mask(%s: f32, %q_pos: i32, %kv_pos: i32, %head: i32, %kv_head: i32, %depth: i32,
 
 // -----
 
-deft.attention @a query_heads 8 kv_heads 2 head_dim 64 dtype bf16 output bf16
+deft.attention @a query_heads 8 kv_heads 2 q vector<64xbf16> k vector<64xbf16> v vector<64xbf16> out vector<64xbf16>
   cache <page_size = 16, order = nhd> scale 1.0 normalize softmax params [#deft.param<name = "w", type = i32, shape = per_query_head>]
 mask(%s: f32, %q_pos: i32, %kv_pos: i32, %head: i32, %kv_head: i32, %depth: i32, %query: i32) {
   // expected-error@+1 {{reads parameter `w` as a scalar, it is an array}}
@@ -64,7 +88,7 @@ mask(%s: f32, %q_pos: i32, %kv_pos: i32, %head: i32, %kv_head: i32, %depth: i32,
 
 // -----
 
-deft.attention @a query_heads 8 kv_heads 2 head_dim 64 dtype bf16 output bf16
+deft.attention @a query_heads 8 kv_heads 2 q vector<64xbf16> k vector<64xbf16> v vector<64xbf16> out vector<64xbf16>
   cache <page_size = 16, order = nhd> scale 1.0 normalize softmax params [#deft.param<name = "cap", type = f32, shape = scalar>]
 score(%s: f32, %q_pos: i32, %kv_pos: i32, %head: i32, %kv_head: i32, %depth: i32, %query: i32) {
   // expected-error@+1 {{reads parameter `cap` as an array, it is a scalar}}
@@ -74,7 +98,7 @@ score(%s: f32, %q_pos: i32, %kv_pos: i32, %head: i32, %kv_head: i32, %depth: i32
 
 // -----
 
-deft.attention @a query_heads 8 kv_heads 2 head_dim 64 dtype bf16 output bf16
+deft.attention @a query_heads 8 kv_heads 2 q vector<64xbf16> k vector<64xbf16> v vector<64xbf16> out vector<64xbf16>
   cache <page_size = 16, order = nhd> scale 1.0 normalize softmax params [#deft.param<name = "w", type = i32, shape = per_query_head>]
 mask(%s: f32, %q_pos: i32, %kv_pos: i32, %head: i32, %kv_head: i32, %depth: i32, %query: i32) {
   // expected-error@+1 {{must index parameter `w` by `head`}}
@@ -85,7 +109,7 @@ mask(%s: f32, %q_pos: i32, %kv_pos: i32, %head: i32, %kv_head: i32, %depth: i32,
 
 // -----
 
-deft.attention @a query_heads 8 kv_heads 2 head_dim 64 dtype bf16 output bf16
+deft.attention @a query_heads 8 kv_heads 2 q vector<64xbf16> k vector<64xbf16> v vector<64xbf16> out vector<64xbf16>
   cache <page_size = 16, order = nhd> scale 1.0 normalize softmax params []
 mask(%s: f32, %q_pos: i32, %kv_pos: i32, %head: i32, %kv_head: i32, %depth: i32, %query: i32) {
   %c = arith.constant 0.0 : f32
@@ -96,7 +120,7 @@ mask(%s: f32, %q_pos: i32, %kv_pos: i32, %head: i32, %kv_head: i32, %depth: i32,
 
 // -----
 
-deft.attention @a query_heads 8 kv_heads 2 head_dim 64 dtype bf16 output bf16
+deft.attention @a query_heads 8 kv_heads 2 q vector<64xbf16> k vector<64xbf16> v vector<64xbf16> out vector<64xbf16>
   cache <page_size = 16, order = nhd> scale 1.0 normalize softmax params []
 mask(%s: f32, %q_pos: i32, %kv_pos: i32, %head: i32, %kv_head: i32, %depth: i32, %query: i32) {
   // expected-error@+1 {{must end region `mask` by yielding ('i1')}}
@@ -106,7 +130,7 @@ mask(%s: f32, %q_pos: i32, %kv_pos: i32, %head: i32, %kv_head: i32, %depth: i32,
 // -----
 
 // expected-error@+1 {{region `mask` has 1 arguments, it must have 7}}
-deft.attention @a query_heads 8 kv_heads 2 head_dim 64 dtype bf16 output bf16
+deft.attention @a query_heads 8 kv_heads 2 q vector<64xbf16> k vector<64xbf16> v vector<64xbf16> out vector<64xbf16>
   cache <page_size = 16, order = nhd> scale 1.0 normalize softmax params []
 mask(%s: f32) {
   %0 = arith.constant true
@@ -116,7 +140,7 @@ mask(%s: f32) {
 // -----
 
 // expected-error@+1 {{argument 0 of region `mask` is 'i32', it must be f32}}
-deft.attention @a query_heads 8 kv_heads 2 head_dim 64 dtype bf16 output bf16
+deft.attention @a query_heads 8 kv_heads 2 q vector<64xbf16> k vector<64xbf16> v vector<64xbf16> out vector<64xbf16>
   cache <page_size = 16, order = nhd> scale 1.0 normalize softmax params []
 mask(%s: i32, %q_pos: i32, %kv_pos: i32, %head: i32, %kv_head: i32, %depth: i32, %query: i32) {
   %0 = arith.constant true

@@ -1,11 +1,11 @@
 // RUN: deft-opt %s | deft-opt | FileCheck %s
 // The text form keeps everything that an attention can hold.
 
-// CHECK-LABEL: deft.attention @everything query_heads 32 kv_heads 8 head_dim 128 dtype bf16 output f16 lse
+// CHECK-LABEL: deft.attention @everything query_heads 32 kv_heads 8 q vector<128xbf16> k vector<128xbf16> v vector<128xbf16> out vector<128xf16> lse
 // CHECK-SAME: cache <page_size = 16, order = hnd> scale 1.250000e-01 normalize softmax
 // CHECK-NEXT: params [#deft.param<name = "cap", type = f32, shape = scalar, default_value = 3.000000e+01 : f64>, #deft.param<name = "slope", type = f32, shape = per_query_head>, #deft.param<name = "sinks", type = i32, shape = per_kv_head>]
 // CHECK-NEXT: schedule <partitions = [#deft.partition<union>, #deft.partition<node_chunk>], chunk = <128, 256>, phases = [#deft.phase<name = "wide", rows_above = 16, tile_q = <64>>, #deft.phase<name = "narrow", rows_above = -1>]>
-deft.attention @everything query_heads 32 kv_heads 8 head_dim 128 dtype bf16 output f16 lse
+deft.attention @everything query_heads 32 kv_heads 8 q vector<128xbf16> k vector<128xbf16> v vector<128xbf16> out vector<128xf16> lse
   cache <page_size = 16, order = hnd> scale 0.125 normalize softmax
   params [#deft.param<name = "cap", type = f32, shape = scalar, default_value = 30.0 : f64>,
           #deft.param<name = "slope", type = f32, shape = per_query_head>,
@@ -42,5 +42,9 @@ tile(%0: i32, %1: i32, %2: i32, %3: i32, %4: i32, %5: i32, %6: i32, %7: i32, %8:
 // CHECK-SAME: normalize sigmoid
 // CHECK-NEXT: params []
 // CHECK-NOT: mask
-deft.attention @least query_heads 8 kv_heads 8 head_dim 64 dtype f16 output f16
+deft.attention @least query_heads 8 kv_heads 8 q vector<64xf16> k vector<64xf16> v vector<64xf16> out vector<64xf16>
   cache <page_size = 0, order = nhd> scale 1.0 normalize sigmoid params []
+
+// CHECK-LABEL: deft.attention @values_in_keys query_heads 16 kv_heads 1 q vector<576xbf16> k vector<576xbf16> v vector<512xbf16> value_in_key out vector<512xbf16>
+deft.attention @values_in_keys query_heads 16 kv_heads 1 q vector<576xbf16> k vector<576xbf16> v vector<512xbf16> value_in_key out vector<512xbf16>
+  cache <page_size = 16, order = nhd> scale 1.0 normalize softmax params []

@@ -4,7 +4,7 @@
 // CHECK-LABEL: @hides_nothing
 // CHECK-NOT: mask
 // CHECK-NOT: tile
-deft.attention @hides_nothing query_heads 8 kv_heads 2 head_dim 64 dtype bf16 output bf16
+deft.attention @hides_nothing query_heads 8 kv_heads 2 q vector<64xbf16> k vector<64xbf16> v vector<64xbf16> out vector<64xbf16>
   cache <page_size = 16, order = nhd> scale 1.0 normalize softmax params []
 mask(%s: f32, %q_pos: i32, %kv_pos: i32, %head: i32, %kv_head: i32, %depth: i32, %query: i32) {
   %0 = arith.cmpi eq, %kv_pos, %kv_pos : i32
@@ -18,7 +18,7 @@ tile(%0: i32, %1: i32, %2: i32, %3: i32, %4: i32, %5: i32, %6: i32, %7: i32, %8:
 // A score that is `s` is none.
 // CHECK-LABEL: @plain
 // CHECK-NOT: score
-deft.attention @plain query_heads 8 kv_heads 2 head_dim 64 dtype bf16 output bf16
+deft.attention @plain query_heads 8 kv_heads 2 q vector<64xbf16> k vector<64xbf16> v vector<64xbf16> out vector<64xbf16>
   cache <page_size = 16, order = nhd> scale 1.0 normalize softmax params []
 score(%s: f32, %q_pos: i32, %kv_pos: i32, %head: i32, %kv_head: i32, %depth: i32, %query: i32) {
   %one = arith.constant 1.0 : f32
@@ -34,7 +34,7 @@ score(%s: f32, %q_pos: i32, %kv_pos: i32, %head: i32, %kv_head: i32, %depth: i32
 // CHECK: score
 // CHECK-COUNT-1: deft.param "cap"
 // CHECK-NOT: deft.param "cap"
-deft.attention @twice query_heads 8 kv_heads 2 head_dim 64 dtype bf16 output bf16
+deft.attention @twice query_heads 8 kv_heads 2 q vector<64xbf16> k vector<64xbf16> v vector<64xbf16> out vector<64xbf16>
   cache <page_size = 16, order = nhd> scale 1.0 normalize softmax params [#deft.param<name = "cap", type = f32, shape = scalar>]
 mask(%s: f32, %q_pos: i32, %kv_pos: i32, %head: i32, %kv_head: i32, %depth: i32, %query: i32) {
   %c0 = arith.constant 0 : i32

@@ -10,7 +10,7 @@
 // CHECK: %[[INVERSE:.*]] = arith.divf %[[ONE]], %[[CAP]]
 // CHECK: %[[PRODUCT:.*]] = arith.mulf %s, %[[INVERSE]]
 // CHECK: arith.divf %[[PRODUCT]], %{{.*}}
-deft.attention @a query_heads 8 kv_heads 2 head_dim 64 dtype bf16 output bf16
+deft.attention @a query_heads 8 kv_heads 2 q vector<64xbf16> k vector<64xbf16> v vector<64xbf16> out vector<64xbf16>
   cache <page_size = 16, order = nhd> scale 1.0 normalize softmax params [#deft.param<name = "cap", type = f32, shape = scalar>]
 mask(%s: f32, %q_pos: i32, %kv_pos: i32, %head: i32, %kv_head: i32, %depth: i32, %query: i32) {
   %cap = deft.param "cap" : f32

@@ -9,7 +9,7 @@
 // CHECK-DAG: %[[ANY:.*]] = arith.cmpi slt, %[[FIRST]], %kv_hi : i32
 // CHECK-DAG: %[[ALL:.*]] = arith.cmpi slt, %[[LAST]], %kv_lo : i32
 // CHECK: deft.yield %[[ANY]], %[[ALL]] : i1, i1
-deft.attention @window query_heads 8 kv_heads 2 head_dim 64 dtype bf16 output bf16
+deft.attention @window query_heads 8 kv_heads 2 q vector<64xbf16> k vector<64xbf16> v vector<64xbf16> out vector<64xbf16>
   cache <page_size = 16, order = nhd> scale 1.0 normalize softmax params []
 mask(%s: f32, %q_pos: i32, %kv_pos: i32, %head: i32, %kv_head: i32, %depth: i32, %query: i32) {
   %c = arith.constant 4096 : i32
@@ -24,7 +24,7 @@ mask(%s: f32, %q_pos: i32, %kv_pos: i32, %head: i32, %kv_head: i32, %depth: i32,
 // CHECK: arith.subi {{.*}} : i64
 // CHECK: arith.cmpi sge, {{.*}}, %c-2147483648_i64
 // CHECK: arith.select
-deft.attention @window_at_run_time query_heads 8 kv_heads 2 head_dim 64 dtype bf16 output bf16
+deft.attention @window_at_run_time query_heads 8 kv_heads 2 q vector<64xbf16> k vector<64xbf16> v vector<64xbf16> out vector<64xbf16>
   cache <page_size = 16, order = nhd> scale 1.0 normalize softmax params [#deft.param<name = "w", type = i32, shape = scalar>]
 mask(%s: f32, %q_pos: i32, %kv_pos: i32, %head: i32, %kv_head: i32, %depth: i32, %query: i32) {
   %w = deft.param "w" : i32
@@ -39,7 +39,7 @@ mask(%s: f32, %q_pos: i32, %kv_pos: i32, %head: i32, %kv_head: i32, %depth: i32,
 // CHECK: %[[HEAD:.*]] = arith.muli %kv_head, %c4_i32
 // CHECK-COUNT-4: deft.param_element "w"
 // CHECK-NOT: deft.param_element
-deft.attention @window_of_each_head query_heads 8 kv_heads 2 head_dim 64 dtype bf16 output bf16
+deft.attention @window_of_each_head query_heads 8 kv_heads 2 q vector<64xbf16> k vector<64xbf16> v vector<64xbf16> out vector<64xbf16>
   cache <page_size = 16, order = nhd> scale 1.0 normalize softmax params [#deft.param<name = "w", type = i32, shape = per_query_head>]
 mask(%s: f32, %q_pos: i32, %kv_pos: i32, %head: i32, %kv_head: i32, %depth: i32, %query: i32) {
   %w = deft.param_element "w"[%head] : i32
@@ -50,5 +50,5 @@ mask(%s: f32, %q_pos: i32, %kv_pos: i32, %head: i32, %kv_head: i32, %depth: i32,
 // Without a mask there is nothing to tell.
 // CHECK-LABEL: @none
 // CHECK-NOT: tile(
-deft.attention @none query_heads 8 kv_heads 2 head_dim 64 dtype bf16 output bf16
+deft.attention @none query_heads 8 kv_heads 2 q vector<64xbf16> k vector<64xbf16> v vector<64xbf16> out vector<64xbf16>
   cache <page_size = 16, order = nhd> scale 1.0 normalize softmax params []

@@ -40,7 +40,7 @@ Seen run(const std::string &items, int query, int head = 0) {
   inputs.q.assign(4 * 4 * 16, 0);
   inputs.k.assign(8 * 2 * 16, 0);
   inputs.v.assign(8 * 2 * 16, 0x3F80); // 1 in bf16
-  inputs.cache = exec::cacheLayoutOf(variant);
+  inputs.cache = exec::cacheLayoutsOf(variant);
   auto rows = reference::evaluateGroup(variant, forest, inputs, query, head / 2, reference::Precision::Exact);
   const reference::Row &row = rows.at(head % 2);
   return {row.lse, row.out.at(0)};

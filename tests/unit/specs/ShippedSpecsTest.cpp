@@ -42,11 +42,11 @@ TEST(ShippedSpecsSetTest, TogetherUseTheWholeLanguage) {
   std::set<std::string> words;
   for (const EmbeddedSpec &spec : embeddedSpecs())
     for (const spec::Variant &v : compileShipped(spec)) {
-      dims.insert(v.headDim);
+      dims.insert(v.tensors.k.dim);
       ratios.insert(v.ratio());
       pages.insert(v.cache.pageSize);
-      words.insert(spec::toString(v.dtype));
-      words.insert(std::string("output ") + spec::toString(v.outputDtype) + (v.withLse ? " lse" : ""));
+      words.insert(spec::toString(v.tensors.k.dtype));
+      words.insert(std::string("output ") + spec::toString(v.tensors.out.dtype) + (v.withLse ? " lse" : ""));
       words.insert(v.cache.paged ? spec::toString(v.cache.order) : "contiguous");
       words.insert(spec::toString(v.normalize));
       for (const spec::Param &param : v.params)

@@ -39,8 +39,8 @@ json toJson(const std::vector<IoGroup> &table) {
   json object = {{"unit",
                   {{"query_heads", accounting::kUnit.ratio * accounting::kUnit.kvHeads},
                    {"kv_heads", accounting::kUnit.kvHeads},
-                   {"head_dim", accounting::kUnit.headDim},
-                   {"element_bytes", accounting::kUnit.elementBytes},
+                   {"head_dim", accounting::kUnit.tensors.k.dim},
+                   {"element_bytes", accounting::kUnit.tensors.k.elementBytes()},
                    {"layers", accounting::kLayers}}}};
   json rules = json::object(), leftOut = json::array();
   for (const IoGroup &group : table) {
@@ -140,7 +140,7 @@ void addBenchCommand(CLI::App &app, Context &context) {
   };
   const BenchSuite fasttree{"fasttree", bench::fasttreeRows()}, deftRows{"deft", bench::deftRows()},
       flat{"flat", bench::flatRows()}, other{"other", bench::otherRows()},
-      windows{"windows", bench::windowRows()};
+      windows{"windows", bench::windowRows()}, ragged{"ragged", bench::raggedRows()};
   addSuite("fasttree", "FastTree's trees on the GPU, beside the best published kernels",
            "tests/bench/kernel_rows.deft", {fasttree}, false);
   addSuite("flat", "Trees without sharing on the GPU, beside the best flat kernels",
@@ -149,10 +149,12 @@ void addBenchCommand(CLI::App &app, Context &context) {
            "tests/bench/other_rows.deft", {other}, false);
   addSuite("windows", "Sliding windows over contexts of four lengths on the GPU, beside the floor",
            "tests/bench/window_rows.deft", {windows}, false);
+  addSuite("ragged", "Prompts, appends and batches of both with decodes on the GPU, beside the floor",
+           "tests/bench/ragged_rows.deft", {ragged}, false);
   addSuite("variants", "What masks, scores, sigmoid and bf16 cost on the GPU",
            "tests/bench/variant_rows.deft", {}, true);
   addSuite("all", "All of these in one report", "tests/bench/*.deft --workloads DIR",
-           {fasttree, deftRows, flat, other, windows}, true);
+           {fasttree, deftRows, flat, other, windows, ragged}, true);
   const auto [deft, flags] = addSuite("deft", "DeFT's workloads on the GPU, or its table of bytes",
                                       "tests/bench/kernel_rows.deft", {deftRows}, false);
   auto io = std::make_shared<bool>(false);

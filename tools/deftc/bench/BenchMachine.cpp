@@ -171,7 +171,7 @@ Result<double> BenchMachine::floorUs(const spec::Variant &variant, const KernelB
     measuredUs = read->bestUs();
   }
   return std::max(yardstick_->readUs(result.cacheBytes, measuredUs),
-                  yardstick_->productUs(result.flops, variant.dtype));
+                  yardstick_->productUs(result.flops, variant.tensors.k.dtype));
 }
 
 Result<RowRun> BenchMachine::measure(const KernelRow &row) {
@@ -216,9 +216,9 @@ Result<RowRun> BenchMachine::measure(const KernelRow &row) {
   if (!floor)
     return floor.error();
   const double readUs = yardstick_->readUs(run.contiguous.cacheBytes, 0);
-  const double productUs = yardstick_->productUs(run.contiguous.flops, run.variant.dtype);
+  const double productUs = yardstick_->productUs(run.contiguous.flops, run.variant.tensors.k.dtype);
   const double scale =
-      readUs >= productUs ? yardstick_->readScale() : yardstick_->productScale(run.variant.dtype);
+      readUs >= productUs ? yardstick_->readScale() : yardstick_->productScale(run.variant.tensors.k.dtype);
   const double extraBytes = static_cast<double>(chosen.io.queries + chosen.io.outputs + chosen.io.partials);
   run.rooflineUs = std::max(*floor, yardstick_->readUs(run.contiguous.cacheBytes + extraBytes, 0));
   run.score.name = row.name;

@@ -1,6 +1,7 @@
 #include "tools/deftc/bench/BenchReport.h"
 
 #include "compiler/config/ConfigJson.h"
+#include "compiler/spec/Names.h"
 #include "tools/deftc/bench/BenchTable.h"
 
 #include <nlohmann/json.hpp>
@@ -81,8 +82,8 @@ json toJson(const RowRun &run) {
       {"workload", run.row.workload},
       {"attention", run.row.attention},
       {"heads", std::to_string(run.variant.queryHeads) + "/" + std::to_string(run.variant.kvHeads)},
-      {"head_dim", run.variant.headDim},
-      {"dtype", run.variant.dtype == spec::DType::BF16 ? "bf16" : "f16"},
+      {"head_dim", run.variant.tensors.k.dim},
+      {"dtype", toString(run.variant.tensors.k.dtype)},
       {"page_size", run.variant.cache.paged ? run.variant.cache.pageSize : 0},
       {"cache_bytes", run.contiguous.cacheBytes},
       {"flops", run.contiguous.flops},

@@ -15,7 +15,7 @@ std::string range(int begin, int count) {
   return count == 1 ? std::to_string(begin) : std::to_string(begin) + "-" + std::to_string(begin + count - 1);
 }
 
-/// "n0[0:512] n3" : parts of nodes by their tokens, whole ones without.
+/// "n0[0:512] n3/" : parts of nodes by their tokens, whole ones without; causal stretches with a stroke.
 std::string runsText(const plan::PlanReport &report, const abi::Item &item) {
   constexpr int kMostRuns = 6;
   std::string text;
@@ -26,6 +26,8 @@ std::string runsText(const plan::PlanReport &report, const abi::Item &item) {
     text += (r > 0 ? " " : "") + report.nodeName(report.nodeOfRun[item.runBegin + r]);
     if (begin > 0 || run.tokens < node.tokens)
       text += "[" + std::to_string(begin) + ":" + std::to_string(begin + run.tokens) + "]";
+    if (run.slope != 0)
+      text += "/";
   }
   if (item.runCount > kMostRuns)
     text += " and " + std::to_string(item.runCount - kMostRuns) + " more";

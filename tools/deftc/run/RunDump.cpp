@@ -69,13 +69,16 @@ public:
     if (auto written = writeSpec(); !written)
       return written;
     const long long queries = static_cast<long long>(tree_.queries().size());
-    if (auto written = writeRows("q", inputs_.q, variant_.dtype, queries); !written)
+    if (auto written = writeRows("q", inputs_.q, variant_.tensors.q, queries); !written)
       return written;
-    if (auto written = writeRows("out", outputs_.out, variant_.outputDtype, queries); !written)
+    if (auto written = writeRows("out", outputs_.out, variant_.tensors.out, queries); !written)
       return written;
-    for (const auto &[name, tensor] : {std::pair("k", &inputs_.k), std::pair("v", &inputs_.v)})
-      if (auto written = writeTokens(name, *tensor, *numbered); !written)
-        return written;
+    const spec::Tensors &tensors = variant_.tensors;
+    if (auto written = writeTokens("k", {inputs_.k, inputs_.cache.k, tensors.k}, *numbered); !written)
+      return written;
+    if (auto written = writeTokens("v", {inputs_.values(variant_), inputs_.cache.v, tensors.v}, *numbered);
+        !written)
+      return written;
     return writeLse(queries);
   }
 
@@ -95,35 +98,43 @@ private:
     return support::writeFileAtomically(folder_ + "/spec.json", json.dump(1) + "\n");
   }
 
-  Result<void> writeRows(const std::string &name, const std::vector<std::uint16_t> &bits, spec::DType dtype,
-                         long long queries) const {
-    auto file = open(name, {queries, variant_.queryHeads, variant_.headDim});
+  /// K or V.
+  struct Cache {
+    const exec::AlignedVector<std::uint16_t> &elements;
+    const abi::CacheLayout &layout;
+    const spec::TensorType &type;
+  };
+
+  Result<void> writeRows(const std::string &name, const std::vector<std::uint16_t> &bits,
+                         const spec::TensorType &type, long long queries) const {
+    auto file = open(name, {queries, variant_.queryHeads, type.dim});
     if (!file)
       return file.error();
-    const auto count = static_cast<std::size_t>(queries) * variant_.queryHeads * variant_.headDim;
+    const auto count = static_cast<std::size_t>(queries) * variant_.queryHeads * type.dim;
     std::vector<float> values(count);
     for (std::size_t i = 0; i < count; ++i)
-      values[i] = exec::toFloat(bits[i], dtype);
+      values[i] = exec::toFloat(bits[i], type.dtype);
     file->append(values);
     return file->close();
   }
 
-  Result<void> writeTokens(const std::string &name, const exec::AlignedVector<std::uint16_t> &bits,
-                           const Numbering &numbered) const {
-    auto file = open(name, {numbered.tree.tokens(), variant_.kvHeads, variant_.headDim});
+  Result<void> writeTokens(const std::string &name, const Cache &cache, const Numbering &numbered) const {
+    const auto &[dtype, dim] = cache.type;
+    auto file = open(name, {numbered.tree.tokens(), variant_.kvHeads, dim});
     if (!file)
       return file.error();
     Progress progress(context_, "writing " + name + ".npy");
     long long done = 0;
-    std::vector<float> token(static_cast<std::size_t>(variant_.kvHeads) * variant_.headDim);
+    std::vector<float> token(static_cast<std::size_t>(variant_.kvHeads) * dim);
     for (const int node : numbered.oldNode) {
       const tree::Node &own = tree_.nodes()[static_cast<std::size_t>(node)];
       for (int t = 0; t < own.tokens; ++t) {
         for (int head = 0; head < variant_.kvHeads; ++head) {
-          const long long at = inputs_.elementOf(own.location + t, exec::pageSizeOf(variant_), head);
-          for (int d = 0; d < variant_.headDim; ++d)
-            token[static_cast<std::size_t>(head * variant_.headDim + d)] =
-                exec::toFloat(bits[static_cast<std::size_t>(at + d)], variant_.dtype);
+          const long long at = exec::elementOf(cache.layout, inputs_.pageTable.data(),
+                                               exec::pageSizeOf(variant_), own.location + t, head);
+          for (int d = 0; d < dim; ++d)
+            token[static_cast<std::size_t>(head * dim + d)] =
+                exec::toFloat(cache.elements[static_cast<std::size_t>(at + d)], dtype);
         }
         file->append(token);
       }

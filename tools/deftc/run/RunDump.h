@@ -15,8 +15,8 @@ std::vector<std::string> dumpFiles(const std::string &folder);
 
 /// Writes what another program needs to compute the result anew, into a folder that is made:
 ///   tree.json             the tree, without nodes that are no more: its node 3 is row block 3 of k and v
-///   q.npy out.npy         float32, [query][query_heads][head_dim]
-///   k.npy v.npy           float32, [token][kv_heads][head_dim]: the tokens of node 0, then those of node 1,
+///   q.npy out.npy         float32, [query][query_heads][dim]
+///   k.npy v.npy           float32, [token][kv_heads][dim]: the tokens of node 0, then those of node 1,
 ///   ... lse.npy               float32, [query][query_heads], natural logarithm; only where the spec has
 ///   `with lse` spec.json             the checked spec as `deftc emit --as json` prints it, and the
 ///   parameters' values

@@ -1,6 +1,7 @@
 #include "tools/deftc/run/RunReport.h"
 
 #include "compiler/config/ConfigJson.h"
+#include "compiler/spec/Names.h"
 #include "tools/deftc/common/ConfigOptions.h"
 #include "tools/deftc/common/Numbers.h"
 
@@ -21,7 +22,6 @@ std::string micros(double us) {
   return us < 100 ? rounded(us, 1) + " us" : withSeparators(std::llround(us)) + " us";
 }
 std::string error(double value) { return significant(value, 2); }
-const char *dtypeName(spec::DType dtype) { return dtype == spec::DType::BF16 ? "bf16" : "f16"; }
 
 std::string cacheName(const spec::CacheSpec &cache) {
   if (!cache.paged)
@@ -93,16 +93,18 @@ json finite(double value) { return std::isfinite(value) ? json(value) : json(nul
 } // namespace
 
 double RunReport::cacheBytes() const {
-  return 2.0 * 2 * variant.kvHeads * variant.headDim * static_cast<double>(visible.tokens);
+  return static_cast<double>(visible.tokens) * variant.kvHeads * variant.tensors.cacheBytes();
 }
 
 double RunReport::planBytes() const {
   const auto kind = backend == "cpu" ? config::DeviceKind::Cpu : config::DeviceKind::Gpu;
-  const double rowBytes = 2.0 * variant.queryHeads * variant.headDim;
+  const spec::Tensors &tensors = variant.tensors;
+  const double queryBytes =
+      static_cast<double>(variant.queryHeads) * (tensors.q.rowBytes() + tensors.out.rowBytes());
   const double partialBytes =
       variant.queryHeads * static_cast<double>(plan::partialRowBytes(plan::VariantFacts::of(variant, kind)));
-  return 2.0 * 2 * variant.kvHeads * variant.headDim * static_cast<double>(plan.itemTokens) +
-         2 * rowBytes * tree.queries + 2 * partialBytes * plan.partialSlots; // q and out; written and read
+  return static_cast<double>(plan.itemTokens) * variant.kvHeads * tensors.cacheBytes() +
+         queryBytes * tree.queries + 2 * partialBytes * plan.partialSlots; // written and read
 }
 
 double RunReport::readShare() const {
@@ -110,7 +112,7 @@ double RunReport::readShare() const {
 }
 
 double RunReport::flops() const {
-  return 4.0 * variant.queryHeads * variant.headDim * static_cast<double>(visible.pairs);
+  return static_cast<double>(visible.pairs) * variant.queryHeads * variant.tensors.pairFlops();
 }
 
 void printReport(const RunReport &report, std::ostream &out) {
@@ -120,8 +122,8 @@ void printReport(const RunReport &report, std::ostream &out) {
     std::snprintf(label, sizeof label, "%-9s", name);
     out << label << text << '\n';
   };
-  line("spec", v.name + ": " + dtypeName(v.dtype) + ", heads " + std::to_string(v.queryHeads) + "/" +
-                   std::to_string(v.kvHeads) + ", head dim " + std::to_string(v.headDim) + ", " +
+  line("spec", v.name + ": " + spec::dtypeText(v.tensors) + ", heads " + std::to_string(v.queryHeads) + "/" +
+                   std::to_string(v.kvHeads) + ", head dim " + spec::dimText(v.tensors) + ", " +
                    cacheName(v.cache));
   line("tree", report.treePath + ": " + counted(report.tree.nodes, "node", "nodes") + " in " +
                    counted(report.tree.levels, "level", "levels") + ", " +
@@ -168,10 +170,10 @@ json toJson(const RunReport &report) {
       {"version", 1},
       {"spec",
        {{"name", v.name},
-        {"dtype", dtypeName(v.dtype)},
+        {"dtype", spec::toString(v.tensors.k.dtype)},
         {"query_heads", v.queryHeads},
         {"kv_heads", v.kvHeads},
-        {"head_dim", v.headDim},
+        {"head_dim", v.tensors.k.dim},
         {"page_size", v.cache.paged ? v.cache.pageSize : 0}}},
       {"tree",
        {{"path", report.treePath},

@@ -105,13 +105,13 @@ private:
 
   /// Of so many tokens and queries at least.
   Result<void> checkInputs(std::int64_t tokens, std::size_t queries) const {
-    const double dims = static_cast<double>(report_.variant.headDim) * sizeof(std::uint16_t);
+    const spec::Variant &variant = report_.variant;
     return checkMemory(counted(static_cast<long long>(tokens), "token", "tokens") +
                            " and the inputs and outputs of " +
                            counted(static_cast<long long>(queries), "query", "queries"),
-                       2 * dims *
-                           (static_cast<double>(tokens) * report_.variant.kvHeads +
-                            static_cast<double>(queries) * report_.variant.queryHeads));
+                       static_cast<double>(tokens) * variant.kvHeads * variant.tensors.cacheBytes() +
+                           static_cast<double>(queries) * variant.queryHeads *
+                               (variant.tensors.q.rowBytes() + variant.tensors.out.rowBytes()));
   }
 
   tree::PlacementOptions placementOptions() const {
@@ -220,7 +220,8 @@ private:
 
   Result<void> checkPartials() const {
     const double rows = static_cast<double>(plan_.partialSlots) * report_.variant.queryHeads;
-    return checkMemory("the plan's partial results", rows * (report_.variant.headDim + 1) * sizeof(float));
+    return checkMemory("the plan's partial results",
+                       rows * (report_.variant.tensors.out.dim + 1) * sizeof(float));
   }
 
   /// By the oracle, of the step's inputs and of counting ones.
@@ -283,7 +284,7 @@ private:
     if (const device::Ceilings *ceilings = backend_->ceilings()) {
       report_.ceilingModel = ceilings->model;
       report_.floorUs =
-          device::floorUs(*ceilings, report_.variant.dtype, report_.cacheBytes(), report_.flops());
+          device::floorUs(*ceilings, report_.variant.tensors.k.dtype, report_.cacheBytes(), report_.flops());
     }
     if (report_.backend == "cpu") {
       const Underway underway(context_, "measuring a plain read");

@@ -204,8 +204,6 @@ private:
   Operation *unsupported_ = nullptr;
 };
 
-spec::DType dtypeOf(Type type) { return type.isBF16() ? spec::DType::BF16 : spec::DType::F16; }
-
 } // namespace
 
 support::Result<VariantSource> emitVariantSource(AttentionOp attention) {
@@ -214,9 +212,7 @@ support::Result<VariantSource> emitVariantSource(AttentionOp attention) {
   source.name = attention.getSymName().str();
   source.queryHeads = attention.getQueryHeads();
   source.kvHeads = attention.getKvHeads();
-  source.headDim = attention.getHeadDim();
-  source.dtype = dtypeOf(attention.getDtype());
-  source.outputDtype = dtypeOf(attention.getOutput());
+  source.tensors = attention.tensors();
   source.withLse = attention.getLse();
   source.pageSize = attention.getCache().getPageSize();
   source.normalize =

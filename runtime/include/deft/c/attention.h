@@ -44,9 +44,9 @@ typedef struct deft_attention_facts {
   const char *name; ///< belongs to the attention
   int32_t query_heads;
   int32_t kv_heads;
-  int32_t head_dim;
+  int32_t head_dim;        ///< k's
   int32_t page_size;       ///< tokens of a page; 0: the cache is contiguous
-  deft_dtype dtype;        ///< of q, k and v
+  deft_dtype dtype;        ///< of k
   deft_dtype output_dtype; ///< of out
   /// 1 where the spec says `with lse`: only then a run can give the log-sum-exp. Never for sigmoid attention.
   int32_t has_lse;
@@ -56,6 +56,13 @@ typedef struct deft_attention_facts {
   int64_t page_stride;
   int64_t token_stride;
   int64_t head_stride;
+  /// Of each tensor; no spec makes them unlike yet, but for out's dtype. q has k's dim, and out has v's.
+  int32_t key_dim;
+  int32_t value_dim;
+  deft_dtype query_dtype;
+  deft_dtype key_dtype;
+  deft_dtype value_dtype;
+  int32_t value_in_key; ///< 1: a token's value is the beginning of its key, and a run's `v` is not read
 } deft_attention_facts;
 
 DEFT_C_API deft_status deft_attention_get_facts(const deft_attention *attention, deft_attention_facts *facts);
@@ -74,10 +81,11 @@ typedef struct deft_param_info {
 DEFT_C_API deft_status deft_attention_get_param(const deft_attention *attention, int32_t index,
                                                 deft_param_info *info);
 
-/// What the compiler makes of an attention, as text to read.
+/// An attention as text to read: what was written, and what the compiler makes of it.
 enum {
-  DEFT_SOURCE_IR = 0,  ///< the deft dialect of MLIR, after the passes
-  DEFT_SOURCE_CUDA = 1 ///< a kernel's translation unit as NVRTC gets it
+  DEFT_SOURCE_IR = 0,   ///< the deft dialect of MLIR, after the passes
+  DEFT_SOURCE_CUDA = 1, ///< a kernel's translation unit as NVRTC gets it
+  DEFT_SOURCE_SPEC = 2  ///< what was compiled, as it was written; of a package, too
 };
 
 /// For CUDA. All zero is all default.

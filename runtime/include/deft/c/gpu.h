@@ -81,8 +81,8 @@ DEFT_C_API void deft_gpu_attention_destroy(deft_gpu_attention *attention);
 DEFT_C_API const deft_attention *deft_gpu_attention_get_attention(const deft_gpu_attention *attention);
 DEFT_C_API const deft_gpu *deft_gpu_attention_get_gpu(const deft_gpu_attention *attention);
 
-/// The most that a plan may have. Memory for partial results: partials * query_heads * (2 * head_dim + 4)
-/// bytes.
+/// The most that a plan may have: deft_gpu_room_for says what batches need. Memory for partial results:
+/// partials * query_heads * (2 * head_dim + 4) bytes.
 typedef struct deft_gpu_room {
   size_t size; ///< sizeof(deft_gpu_room), set by the caller
   int32_t queries;
@@ -108,8 +108,28 @@ typedef struct deft_gpu_plan_options {
   /// Tokens that a request may gain there before the next plan, at most 64. 0: to the end of its page, but at
   /// least 16.
   int32_t slack;
-  int32_t reserved; ///< 0
+  /// 1: for who suspects a page table that only the device has: before each run one kernel more looks at the
+  /// pages that it will read, and deft_gpu_plan_check_replays says which entry names none that the cache has
+  /// (the first dimension of k). It cannot keep the run from reading there.
+  int32_t checks_pages;
 } deft_gpu_plan_options;
+
+/// Room, and the memory that a plan of it takes.
+typedef struct deft_gpu_room_size {
+  size_t size; ///< sizeof(deft_gpu_room_size), set by the caller
+  uint64_t device_bytes;
+  uint64_t host_bytes; ///< page-locked
+} deft_gpu_room_size;
+
+/// Room for the plans of all batches of at most so many requests with so many queries in all, whose prefixes
+/// are shared in whatever way, and of so many tokens, a shared one counted once: for deft_gpu_plan_reserve,
+/// before a graph is captured that is to serve them. A tree whose best plan needs more is planned in a way
+/// for which this is enough; one whose paths have more than 32 nodes in the mean may not be. (A deft_tree has
+/// as many requests as it has leaves and nodes that queries end with.) `options` and `room_size` may be null.
+DEFT_C_API deft_status deft_gpu_room_for(const deft_gpu_attention *attention, int32_t requests,
+                                         int32_t queries, int64_t tokens,
+                                         const deft_gpu_plan_options *options, deft_gpu_room *room,
+                                         deft_gpu_room_size *room_size);
 
 /// The work list of one tree, made on the host and kept on the GPU. It is on one stream at a time: uploads,
 /// runs and replays follow each other there. For one thread at a time; others, of the same tree and GPU too,
@@ -143,6 +163,15 @@ DEFT_C_API deft_status deft_gpu_plan_upload(deft_gpu_plan *plan, deft_gpu_stream
 DEFT_C_API deft_status deft_gpu_plan_follow(deft_gpu_plan *plan, const deft_tensor *lengths,
                                             deft_gpu_stream stream);
 
+/// For runs behind it on the stream, which drafts of a deft_paged_batch see which: the mask, in memory of the
+/// GPU, as it is by then. Before the runs of each step, and as deft_gpu_plan_follow, it can be captured with
+/// them: the host does not see the trees, and a replay reads what the mask and the lengths are then. Where
+/// rows are not those of a tree, each of the request's drafts sees itself alone, and
+/// deft_gpu_plan_check_replays says so, as it does of lengths. Lengths are those of requests, and what
+/// deft_gpu_plan_follow says of older ones on the host is true of them.
+DEFT_C_API deft_status deft_gpu_plan_draft(deft_gpu_plan *plan, const deft_draft_mask *mask,
+                                           deft_gpu_stream stream);
+
 /// Computes the attention of all queries. `attention` is the one of deft_gpu_plan_make, or another with the
 /// same heads, tiles and head_dim, as of other layers, whose mask hides no less: where the plan's bounds ask
 /// for parameters, with the same values. q, k, v and out begin at multiples of 16 bytes, and strides are
@@ -153,8 +182,9 @@ DEFT_C_API deft_status deft_gpu_plan_run(deft_gpu_plan *plan, const deft_gpu_att
                                          deft_gpu_stream stream);
 
 /// An error where a replayed graph has run while the tree had changed since the upload: its result is that of
-/// the older tree. Or where deft_gpu_plan_follow has met a length that the plan does not serve. Told once.
-/// What is still under way is noticed later.
+/// the older tree. Or where deft_gpu_plan_follow or deft_gpu_plan_draft has met a length that the plan does
+/// not serve, or rows of drafts that are no tree's, or any run a page that the cache does not have
+/// (deft_gpu_plan_options::checks_pages). Told once. What is still under way is noticed later.
 DEFT_C_API deft_status deft_gpu_plan_check_replays(deft_gpu_plan *plan);
 
 /// Room for at least this, so that a graph captured now serves larger trees. Waits for the device; an upload
@@ -171,8 +201,13 @@ DEFT_C_API deft_status deft_gpu_plan_get_summary(const deft_gpu_plan *plan, deft
 /// as the captured one was and read from the root. `*choice` is the caller's: deft_free.
 DEFT_C_API deft_status deft_gpu_plan_get_choice(const deft_gpu_plan *plan, deft_config_choice **choice);
 
-/// The page table of a deft_sequence_tree on a GPU, at one address for good, so that graphs may capture it.
-/// On one stream at a time, beside the plans there; for one thread at a time.
+/// As deft_plan_get_picture.
+DEFT_C_API deft_status deft_gpu_plan_get_picture(const deft_gpu_plan *plan, const deft_tree *tree,
+                                                 char **svg);
+
+/// A page table on a GPU, that of a deft_sequence_tree or of a host with pages of its own, at one address for
+/// good, so that graphs may capture it. On one stream at a time, beside the plans there; for one thread at a
+/// time.
 typedef struct deft_gpu_page_table deft_gpu_page_table;
 
 /// Room for a table of so many pages. Branches that share a page have an entry each, so it may need more than
@@ -185,6 +220,12 @@ DEFT_C_API void deft_gpu_page_table_destroy(deft_gpu_page_table *table); ///< wa
 DEFT_C_API deft_status deft_gpu_page_table_upload(deft_gpu_page_table *table,
                                                   const deft_sequence_tree *sequences,
                                                   deft_gpu_stream stream);
+/// For pages that the host gives out itself: brings the `count` entries from `first` on to these, for runs
+/// and replays behind it; only those travel that are others than in the last upload. An entry that nobody has
+/// uploaded says nothing. A table is of sequences or of these. Not on a stream that is being captured.
+DEFT_C_API deft_status deft_gpu_page_table_upload_entries(deft_gpu_page_table *table, int32_t first,
+                                                          const int32_t *entries, size_t count,
+                                                          deft_gpu_stream stream);
 /// Memory of the GPU that holds its entries, for a deft_inputs::page_table; it belongs to the table.
 DEFT_C_API const int32_t *deft_gpu_page_table_data(const deft_gpu_page_table *table);
 

@@ -53,6 +53,13 @@ typedef struct deft_paged_requests {
   /// Null: nothing is believed; each row is compared with a copy of what it held, which takes the memory of
   /// the whole table and the time to read it at each update.
   const uint64_t *ids;
+  /// How many *drafts* follow each request's tokens, at most 256, whose tree the host need not know. They are
+  /// the request's queries, all of them; which of them see which is a mask of bits, of a GPU's memory where
+  /// the plan is (deft_draft_mask, deft_gpu_plan_draft, deft_plan_draft). `lengths` are then those of the
+  /// requests without drafts, the drafts' K and V lie in the slots behind, in the order of their numbers, and
+  /// the row has pages for them. A request that decodes one token has one draft, and one with none has no
+  /// query. Not with query_indptr. Null: the batch has no drafts.
+  const int32_t *drafts;
 } deft_paged_requests;
 
 enum { DEFT_CHECK_DEFAULT = 0, DEFT_CHECK_ALWAYS = 1, DEFT_CHECK_NEVER = 2 };
@@ -64,6 +71,10 @@ typedef struct deft_paged_batch_options {
   /// error says where they have. Costs a copy of the table, and reads all of it. By default in builds of the
   /// library with assertions.
   int32_t check_entries;
+  /// Pages that the cache has: an entry that a request reads and that names none of them is an error, once it
+  /// has come. 0: only negative ones are. Entries behind a request's last token are not read, whatever they
+  /// are.
+  int64_t cache_pages;
 } deft_paged_batch_options;
 
 /// What sharing saves: a step reads `tokens` in place of `request_tokens`.

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <deft/c/attention.h>
+#include <deft/c/tensor.h>
 #include <deft/c/tree.h>
 
 /// How the work of a step is cut and laid on the threads.
@@ -43,10 +44,27 @@ typedef struct deft_plan_options {
   /// splits one of its nodes counts as a change). Takes DEFT_PARTITION_NODE; any other with it is an error.
   int32_t is_invariant;
   /// 1: making and advancing a plan fail where two nodes share slots of the cache, as they do when a host
-  /// forgets to place one. The error names both nodes. Costs a sort of the nodes a step.
+  /// places one wrongly. The error names both nodes. Costs a sort of the nodes a step.
   int32_t checks_places;
   int32_t reserved; ///< 0
 } deft_plan_options;
+
+/// Which drafts of a deft_paged_batch see which, in the memory of who runs the plan. Packed tensors.
+typedef struct deft_draft_mask {
+  size_t size; ///< sizeof(deft_draft_mask)
+  /// DEFT_U32 or DEFT_I32, [requests, drafts, (drafts + 31) / 32], requests in the batch's order and at least
+  /// as many drafts as any of them has: bit j % 32 of word j / 32 of row i says whether draft i sees draft j.
+  /// Each sees itself and what is above it in a tree, and all of its request's tokens. Drafts have any order.
+  /// Bits of drafts that a request has not say nothing.
+  const deft_tensor *bits;
+  /// DEFT_I32, [requests, drafts]: how far behind the request's tokens a draft's position is, from 0 to one
+  /// less than there are drafts, by which masks of the spec hide. Null: by as many drafts as are above it.
+  const deft_tensor *depths;
+  /// DEFT_I32, [requests]: tokens before the drafts. They may be more than the plan was made for where it
+  /// follows lengths (deft_gpu_plan_options::follows_lengths); the drafts then lie behind these. Null: as
+  /// planned.
+  const deft_tensor *lengths;
+} deft_draft_mask;
 
 /// What a plan costs.
 typedef struct deft_plan_summary {
@@ -97,6 +115,10 @@ DEFT_C_API void deft_plan_destroy(deft_plan *plan);
 /// tree. `advanced` may be null.
 DEFT_C_API deft_status deft_plan_advance(deft_plan *plan, const deft_tree *tree, deft_advanced *advanced);
 
+/// For a batch with drafts, before runs of each step: which of them see which. An error, and the plan waits
+/// for another mask, where rows are not those of a tree. Reads the mask during the call only.
+DEFT_C_API deft_status deft_plan_draft(deft_plan *plan, const deft_draft_mask *mask);
+
 /// 1 where the tree has not changed since. A run with a stale plan is an error.
 DEFT_C_API int32_t deft_plan_is_current(const deft_plan *plan);
 DEFT_C_API int32_t deft_plan_query_count(const deft_plan *plan);
@@ -105,5 +127,10 @@ DEFT_C_API deft_status deft_plan_get_summary(const deft_plan *plan, deft_plan_su
 /// it advances.
 /// `*choice` is the caller's: deft_free.
 DEFT_C_API deft_status deft_plan_get_choice(const deft_plan *plan, deft_config_choice **choice);
+
+/// The plan as a picture (SVG) for people: the tree with a colour for each piece of work, and what each
+/// worker gets. `tree` is the one that it was made or advanced for, and has not changed since. `*svg` is the
+/// caller's: deft_free.
+DEFT_C_API deft_status deft_plan_get_picture(const deft_plan *plan, const deft_tree *tree, char **svg);
 
 DEFT_C_END

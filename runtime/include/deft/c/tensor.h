@@ -9,7 +9,7 @@ DEFT_C_BEGIN
 
 /// DLPack's type code times 256, and the bits of an element: `code << 8 | bits`.
 typedef int32_t deft_dtype;
-enum { DEFT_I32 = 0x0020, DEFT_F16 = 0x0210, DEFT_F32 = 0x0220, DEFT_BF16 = 0x0410 };
+enum { DEFT_I32 = 0x0020, DEFT_U32 = 0x0120, DEFT_F16 = 0x0210, DEFT_F32 = 0x0220, DEFT_BF16 = 0x0410 };
 
 /// Where memory lies, in DLPack's numbers. A run takes no other than its own; a tensor that does not say is
 /// taken at its word.
@@ -49,8 +49,8 @@ typedef struct deft_inputs {
   const deft_tensor *k;
   const deft_tensor *v; ///< of k's shape and strides
   /// Of a paged cache: DEFT_I32, [entries], packed; the page of each page of the tree's locations. It covers
-  /// at least every page that holds a token of a path; those that a mask hides from all queries may be -1.
-  /// Null: the cache is contiguous.
+  /// at least every page that holds a token of a path; those that a mask hides from all queries may be -1. On
+  /// the CPU a page that k does not have is an error. Null: the cache is contiguous.
   const deft_tensor *page_table;
   /// Null: the defaults. Not on a GPU, where the deft_gpu_attention has them.
   const struct deft_params *params;

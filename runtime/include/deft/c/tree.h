@@ -9,7 +9,9 @@ DEFT_C_BEGIN
 enum {
   /// Of a query: all of its node's tokens, also those that it gains later. Of a fork: at the node's end.
   DEFT_WHOLE = -1,
-  DEFT_NO_NODE = -1 ///< the parent of a root
+  DEFT_NO_NODE = -1, ///< the parent of a root
+  /// Location of a node of which nobody has said where its tokens lie.
+  DEFT_NOT_PLACED = -1
 };
 
 /// A query sees the path to its node: all tokens of the ancestors and the first `position` of the node's own.
@@ -30,7 +32,7 @@ typedef struct deft_node {
   size_t size;      ///< sizeof(deft_node), set by the caller
   int32_t parent;   ///< or DEFT_NO_NODE
   int32_t tokens;   ///< its own
-  int32_t location; ///< where its first token lies (see deft_tree_place)
+  int32_t location; ///< where its first token lies (see deft_tree_place), or DEFT_NOT_PLACED
   int32_t depth;    ///< a root has 0
   int32_t position; ///< of its first token on the path, counted from 0
   int32_t reserved; ///< 0
@@ -50,14 +52,16 @@ typedef struct deft_tree deft_tree;
 DEFT_C_API deft_status deft_tree_make(deft_tree **tree);
 /// A tree of its own: plans of one are not those of the other.
 DEFT_C_API deft_status deft_tree_copy(const deft_tree *tree, deft_tree **copy);
-/// Reads what `deftc` reads: {"format": "deftc-tree", "version": 1, "nodes": [...], "queries": [...]}.
+/// Reads what `deftc` reads: {"format": "deftc-tree", "version": 1, "nodes": [...], "queries": [...]}. Where
+/// the text has no locations, no node is placed.
 DEFT_C_API deft_status deft_tree_parse(const char *json, deft_tree **tree);
-/// `*json` is the caller's: deft_free.
+/// Without locations. `*json` is the caller's: deft_free.
 DEFT_C_API deft_status deft_tree_get_json(const deft_tree *tree, char **json);
 /// Plans that were made of it may live on; they are of no tree then.
 DEFT_C_API void deft_tree_destroy(deft_tree *tree);
 
-/* Building and growing. A node may be empty. */
+/* Building and growing. A node may be empty. One that has tokens must be placed before a plan is made, which
+   would be an error that names it: `location` may be DEFT_NOT_PLACED until then. */
 
 DEFT_C_API deft_status deft_tree_add_root(deft_tree *tree, int32_t tokens, int32_t location, int32_t *node);
 DEFT_C_API deft_status deft_tree_add_child(deft_tree *tree, int32_t parent, int32_t tokens, int32_t location,
@@ -66,7 +70,7 @@ DEFT_C_API deft_status deft_tree_add_child(deft_tree *tree, int32_t parent, int3
 DEFT_C_API deft_status deft_tree_append(deft_tree *tree, int32_t leaf, int32_t tokens);
 /// An empty branch that shares the path to `node` up to its first `position` tokens, all of them with
 /// DEFT_WHOLE. A node that is shared in part is cut in two; its number then stands for the second part, so
-/// that it still means the same path, and the first part gets a new number.
+/// that it still means the same path, and the first part gets a new number. The branch is not placed.
 DEFT_C_API deft_status deft_tree_fork(deft_tree *tree, int32_t node, int32_t position, int32_t *branch);
 /// Removes the node, all below it and their queries; the numbers of later queries move up.
 DEFT_C_API deft_status deft_tree_prune(deft_tree *tree, int32_t node);

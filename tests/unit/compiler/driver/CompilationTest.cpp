@@ -93,7 +93,7 @@ TEST(CompilationTest, WrongVariantIsAnInternalError) {
   variant.name = "broken";
   variant.queryHeads = 7;
   variant.kvHeads = 2;
-  variant.headDim = 64;
+  variant.tensors = spec::Tensors::alike(64);
   auto compilation = Compilation::create(variant, support::SourceManager());
   ASSERT_FALSE(compilation.ok());
   EXPECT_EQ(compilation.error().code, support::ErrorCode::Internal);

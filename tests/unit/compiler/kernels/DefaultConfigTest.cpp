@@ -8,12 +8,12 @@
 namespace deft::kernels {
 namespace {
 
-spec::Variant variantOf(int queryHeads, int kvHeads, int headDim) {
+spec::Variant variantOf(int queryHeads, int kvHeads, int dim) {
   spec::Variant variant;
   variant.name = "v";
   variant.queryHeads = queryHeads;
   variant.kvHeads = kvHeads;
-  variant.headDim = headDim;
+  variant.tensors = spec::Tensors::alike(dim);
   return variant;
 }
 

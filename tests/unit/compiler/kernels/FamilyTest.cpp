@@ -66,8 +66,8 @@ TEST(FamilyTest, PlansOfOrderMixedAreDealtWhereAKernelCan) {
 }
 
 TEST(FamilyTest, RowsOfTilesHoldAQuery) {
-  EXPECT_EQ(rowsThatHold({32, 1, 128}, {16, 32, 64}), (std::vector{32, 64}));
-  EXPECT_EQ(rowsThatHold({71, 1, 128}, {16, 32, 64}), (std::vector{80}));
+  EXPECT_EQ(rowsThatHold({32, 1, spec::Tensors::alike(128)}, {16, 32, 64}), (std::vector{32, 64}));
+  EXPECT_EQ(rowsThatHold({71, 1, spec::Tensors::alike(128)}, {16, 32, 64}), (std::vector{80}));
 }
 
 } // namespace

@@ -9,7 +9,7 @@ namespace {
 
 using config::Config;
 
-const KernelShape kLlama{32, 8, 128};
+const KernelShape kLlama{32, 8, spec::Tensors::alike(128)};
 
 PhaseConfig narrow() { return {"narrow", -1, config::Family::Sm80, 16, 64, 3, 4}; }
 
@@ -21,16 +21,53 @@ std::string check(const PhaseConfig &phase, const KernelShape &shape = kLlama, c
   return messageOf(checkPhase(shape, phase, target::findTarget(arch)));
 }
 
+int bytesOf(int dim, const PhaseConfig &phase) {
+  return smemBytes({32, 8, spec::Tensors::alike(dim)}, phase);
+}
+
 TEST(LegalityTest, SharedMemoryCountsRingRecordsAndQueries) {
   // Ring: 2 (k, v) * 3 stages * 64 tokens * 256 bytes; records: 4 slots * 64 tokens * 20 bytes.
-  EXPECT_EQ(smemBytes(128, narrow()), 2 * 3 * 64 * 256 + 4 * 64 * 20);
+  EXPECT_EQ(bytesOf(128, narrow()), 2 * 3 * 64 * 256 + 4 * 64 * 20);
   // Head dim 80 is padded from 10 to 11 columns of 16 bytes.
-  EXPECT_EQ(smemBytes(80, narrow()), 2 * 3 * 64 * 176 + 4 * 64 * 20);
+  EXPECT_EQ(bytesOf(80, narrow()), 2 * 3 * 64 * 176 + 4 * 64 * 20);
   // Above 128 the queries are in shared memory too.
-  EXPECT_EQ(smemBytes(256, narrow()), 2 * 3 * 64 * 512 + 16 * 512 + 4 * 64 * 20);
+  EXPECT_EQ(bytesOf(256, narrow()), 2 * 3 * 64 * 512 + 16 * 512 + 4 * 64 * 20);
   // A short ring is smaller than the buffer that joins the warps' accumulators.
   PhaseConfig small{"small", -1, config::Family::Sm80, 64, 16, 2, 4};
-  EXPECT_EQ(smemBytes(128, small), 4 * 16 * 134 * 4 + 3 * 16 * 20);
+  EXPECT_EQ(bytesOf(128, small), 4 * 16 * 134 * 4 + 3 * 16 * 20);
+}
+
+/// What no kernel is made for yet is refused, and a CPU takes it.
+TEST(LegalityTest, GpusTakeTensorsThatAreAlike) {
+  const PhaseConfig tiles{"tiles", -1, config::Family::Sm90, 128, 64, 2, kSm90Warps};
+  spec::Tensors tensors = spec::Tensors::alike(128);
+  tensors.out.dtype = spec::DType::F16;
+  EXPECT_EQ(check(narrow(), {32, 8, tensors}), "legal") << "the output has a type of its own";
+  tensors = spec::Tensors::alike(128);
+  tensors.q.dim = tensors.k.dim = 192;
+  EXPECT_EQ(check(narrow(), {32, 8, tensors}),
+            "phase `narrow`: k has dim 192 and v 128; family sm80 takes one dim for both");
+  EXPECT_EQ(check(tiles, {32, 8, tensors}),
+            "phase `tiles`: k has dim 192 and v 128; family sm90 takes one dim for both");
+  tensors.valueInKey = true;
+  EXPECT_EQ(check(narrow(), {32, 8, tensors}),
+            "phase `narrow`: v is in k's memory; family sm80 reads it from memory of its own");
+  tensors = spec::Tensors::alike(128);
+  tensors.k.dtype = spec::DType::F16;
+  EXPECT_EQ(check(narrow(), {32, 8, tensors}),
+            "phase `narrow`: q is bf16, k f16 and v bf16; family sm80 takes one dtype for all three");
+  EXPECT_TRUE(checkPhase({32, 8, tensors}, {"tiles", -1, config::Family::Cpu, 64, 32, 2, 2}, nullptr));
+}
+
+/// The ring counts K and V apart, accumulators are as wide as V, and queries as K.
+TEST(LegalityTest, SharedMemoryCountsEachTensor) {
+  spec::Tensors tensors = spec::Tensors::alike(192);
+  tensors.v.dim = tensors.out.dim = 128;
+  EXPECT_EQ(smemBytes({32, 8, tensors}, narrow()), 3 * 64 * (384 + 256) + 16 * 384 + 4 * 64 * 20);
+  const PhaseConfig light{"tiles", -1, config::Family::Sm90, 64, 64, 2, kSm90LightWarps};
+  EXPECT_EQ(smemBytes({32, 8, tensors}, light), 2 * (3 * 64 * 128 + 2 * 64 * 128 + 64 * 12 + 64 + 16) +
+                                                    4 * 16 * 272 + 2 * (3 * 64 * 128 + 32 + 64 * 8 + 16) +
+                                                    1024);
 }
 
 TEST(LegalityTest, EachLimitIsNamedWithTheObservedNumber) {
@@ -64,19 +101,20 @@ TEST(LegalityTest, FamilySm90HasOneShapeOfBlockAndALightOne) {
   // Ring: 4 stages of K and V, 64 tokens * 256 bytes each, 64 records of 12 bytes, the facts of four
   // groups and two barriers; 8 * 16 padded rows of results; two pieces of 64 rows of queries, each with its
   // item, callers' indices, positions and two barriers; the alignment.
-  const auto bytes = [](int headDim) {
-    return 4 * (2 * 64 * 256 + 64 * 12 + 64 + 16) + 8 * 16 * (2 * headDim + 16) +
+  const auto bytes = [](int dim) {
+    return 4 * (2 * 64 * 256 + 64 * 12 + 64 + 16) + 8 * 16 * (2 * dim + 16) +
            2 * (64 * 256 + 32 + 64 * 8 + 16) + 1024;
   };
-  EXPECT_EQ(smemBytes(128, tiles), bytes(128));
-  EXPECT_EQ(smemBytes(80, tiles), bytes(80)); // columns come in blocks of 64: head dim 80 takes two
+  EXPECT_EQ(bytesOf(128, tiles), bytes(128));
+  EXPECT_EQ(bytesOf(80, tiles), bytes(80)); // columns come in blocks of 64: head dim 80 takes two
   EXPECT_EQ(check(tiles), "legal");
   PhaseConfig odd = tiles;
   odd.stages = 3;
   EXPECT_EQ(check(odd), "phase `tiles`: stages is 3; family sm90 takes an even number");
   EXPECT_EQ(check(tiles, kLlama, "sm_89"),
             "phase `tiles`: family sm90 needs wgmma, which sm_89 does not have");
-  EXPECT_EQ(check(tiles, {8, 8, 48}), "phase `tiles`: head_dim is 48, less than family sm90's 64");
+  EXPECT_EQ(check(tiles, {8, 8, spec::Tensors::alike(48)}),
+            "phase `tiles`: head_dim is 48, less than family sm90's 64");
   const auto with = [&](auto change) {
     PhaseConfig phase = tiles;
     change(phase);
@@ -97,7 +135,7 @@ TEST(LegalityTest, FamilySm90HasOneShapeOfBlockAndALightOne) {
 TEST(LegalityTest, TwoLightBlocksShareAMultiprocessor) {
   PhaseConfig light{"tiles", -1, config::Family::Sm90, 64, 64, 2, kSm90LightWarps};
   // As above, with one piece of queries and 4 * 16 rows of results.
-  EXPECT_EQ(smemBytes(128, light),
+  EXPECT_EQ(bytesOf(128, light),
             2 * (2 * 64 * 256 + 64 * 12 + 64 + 16) + 4 * 16 * 272 + 64 * 256 + 32 + 64 * 8 + 16 + 1024);
   EXPECT_EQ(check(light), "legal");
   light.stages = 3; // need not be even
@@ -111,12 +149,12 @@ TEST(LegalityTest, FamilySm90TakesTheWidestHeadsInTwoStages) {
   const auto bytes = [](int tile, int pieces) { // results leave 96 columns at a time
     return 2 * (2 * tile + 64 * 12 + 64 + 16) + 8 * 16 * 208 + pieces * (tile + 32 + 64 * 8 + 16) + 1024;
   };
-  EXPECT_EQ(smemBytes(192, tiles), bytes(3 * 64 * 128, 4)); // the next unit's queries have room
-  EXPECT_EQ(smemBytes(256, tiles), bytes(4 * 64 * 128, 2));
-  for (int headDim = 144; headDim <= 256; headDim += 16)
-    EXPECT_EQ(check(tiles, {8, 8, headDim}), "legal") << headDim;
+  EXPECT_EQ(bytesOf(192, tiles), bytes(3 * 64 * 128, 4)); // the next unit's queries have room
+  EXPECT_EQ(bytesOf(256, tiles), bytes(4 * 64 * 128, 2));
+  for (int dim = 144; dim <= 256; dim += 16)
+    EXPECT_EQ(check(tiles, {8, 8, spec::Tensors::alike(dim)}), "legal") << dim;
   PhaseConfig light{"tiles", -1, config::Family::Sm90, 64, 64, 2, kSm90LightWarps};
-  EXPECT_EQ(check(light, {8, 8, 144}),
+  EXPECT_EQ(check(light, {8, 8, spec::Tensors::alike(144)}),
             "phase `tiles`: it needs 164608 bytes of shared memory; two blocks of 8 warps share "
             "a multiprocessor, which leaves each 115712");
 }
@@ -124,11 +162,11 @@ TEST(LegalityTest, FamilySm90TakesTheWidestHeadsInTwoStages) {
 TEST(LegalityTest, SmallQueriesHaveRoomForTheNextUnits) {
   PhaseConfig tiles{"tiles", -1, config::Family::Sm90, 128, 64, 4, kSm90Warps};
   const int stages = 4 * (2 * 64 * 128 + 64 * 12 + 64 + 16), piece = 64 * 128 + 32 + 64 * 8 + 16;
-  EXPECT_EQ(smemBytes(64, tiles), stages + 8 * 16 * 144 + 4 * piece + 1024);
+  EXPECT_EQ(bytesOf(64, tiles), stages + 8 * 16 * 144 + 4 * piece + 1024);
   tiles.tileQ = 64;
   tiles.warps = kSm90LightWarps;
-  EXPECT_EQ(smemBytes(64, tiles), stages + 4 * 16 * 144 + 2 * piece + 1024);
-  EXPECT_EQ(check(tiles, {8, 8, 64}), "legal");
+  EXPECT_EQ(bytesOf(64, tiles), stages + 4 * 16 * 144 + 2 * piece + 1024);
+  EXPECT_EQ(check(tiles, {8, 8, spec::Tensors::alike(64)}), "legal");
 }
 
 TEST(LegalityTest, ACpuAsksForRowsOnly) {
@@ -166,7 +204,8 @@ TEST(LegalityTest, AFamilyRunsOnItsDeviceAlone) {
   const auto onGpu = checkPhase(kLlama, ofCpu, target::findTarget("sm_90a"));
   EXPECT_EQ(messageOf(onGpu), "phase `tiles`: family cpu is not for GPUs");
   EXPECT_EQ(onGpu.error().hint, "use family sm80 or sm90");
-  EXPECT_EQ(checkPhase({8, 8, 48}, ofCpu, target::findTarget("sm_90a")).error().hint, "use family sm80");
+  EXPECT_EQ(checkPhase({8, 8, spec::Tensors::alike(48)}, ofCpu, target::findTarget("sm_90a")).error().hint,
+            "use family sm80");
   const auto onCpu = checkPhase(kLlama, narrow(), nullptr);
   EXPECT_EQ(messageOf(onCpu), "phase `narrow`: family sm80 is not for a CPU");
   EXPECT_EQ(onCpu.error().hint, "use family cpu");
@@ -175,7 +214,8 @@ TEST(LegalityTest, AFamilyRunsOnItsDeviceAlone) {
 TEST(LegalityTest, HintsNameTheFamiliesThatServeTheShape) {
   const PhaseConfig tiles{"tiles", -1, config::Family::Sm90, 128, 64, 4, kSm90Warps};
   EXPECT_EQ(checkPhase(kLlama, tiles, target::findTarget("sm_89")).error().hint, "use family sm80");
-  EXPECT_EQ(checkPhase({8, 8, 48}, tiles, target::findTarget("sm_90a")).error().hint, "use family sm80");
+  EXPECT_EQ(checkPhase({8, 8, spec::Tensors::alike(48)}, tiles, target::findTarget("sm_90a")).error().hint,
+            "use family sm80");
   const auto invariant = checkInvariant(tiles);
   EXPECT_EQ(messageOf(invariant),
             "an invariant plan cannot use family sm90, which sums in another order where "
@@ -185,9 +225,9 @@ TEST(LegalityTest, HintsNameTheFamiliesThatServeTheShape) {
 }
 
 TEST(LegalityTest, TheTileHoldsAQueryOfEveryRatio) {
-  EXPECT_EQ(check(narrow(), {28, 1, 128}),
+  EXPECT_EQ(check(narrow(), {28, 1, spec::Tensors::alike(128)}),
             "phase `narrow`: tile_q is 16, less than the 28 query heads that share a KV head");
-  const auto result = checkPhase({28, 1, 128}, narrow(), target::findTarget("sm_80"));
+  const auto result = checkPhase({28, 1, spec::Tensors::alike(128)}, narrow(), target::findTarget("sm_80"));
   EXPECT_EQ(result.error().hint, "use at least 32");
 }
 

@@ -8,7 +8,7 @@ namespace {
 using config::Config;
 
 TEST(OccupancyTest, BlocksAreEstimatedAsTheHardwareSharesThem) {
-  const KernelShape kernel{32, 8, 128};
+  const KernelShape kernel{32, 8, spec::Tensors::alike(128)};
   const target::Target &hopper = *target::findTarget("sm_90a");
   // One block of the sm90 family fills a multiprocessor's registers.
   EXPECT_EQ(blocksPerSm(kernel, {"tiles", -1, config::Family::Sm90, 128, 64, 4, 12}, &hopper), 1);
@@ -26,8 +26,8 @@ TEST(OccupancyTest, BlocksAreEstimatedAsTheHardwareSharesThem) {
 TEST(OccupancyTest, AThreadOfACpuWorksOnOneItemAtATime) {
   Config config;
   config.phases = {{.name = "tiles", .family = config::Family::Cpu, .tileQ = 64}};
-  EXPECT_EQ(blocksPerSm({32, 8, 128}, config.phases[0], nullptr), 1);
-  EXPECT_EQ(estimateBlocks({32, 8, 128}, config, nullptr, 16), 16);
+  EXPECT_EQ(blocksPerSm({32, 8, spec::Tensors::alike(128)}, config.phases[0], nullptr), 1);
+  EXPECT_EQ(estimateBlocks({32, 8, spec::Tensors::alike(128)}, config, nullptr, 16), 16);
 }
 
 TEST(OccupancyTest, BlocksOfALaunchAreWavesOfThoseThatRunAtATime) {

@@ -32,7 +32,8 @@ const Family kToy{
     .mma = target::Mma::Sync,
     .rules = kToyRules,
     .countsRowsAlone = false,
-    .smemBytes = [](int headDim, const PhaseConfig &phase) { return 10 * headDim * phase.stages; },
+    .smemBytes = [](const KernelShape &shape,
+                    const PhaseConfig &phase) { return 10 * shape.tensors.k.dim * phase.stages; },
     .registers = [](const PhaseSite &) { return 40; },
     .blocksAtOnce = "deft::toy::kBlocks",
     .canDeal = true,
@@ -66,14 +67,14 @@ const std::vector<const Family *> &withToy() {
   return all;
 }
 
-const KernelShape kShape{32, 8, 128};
+const KernelShape kShape{32, 8, spec::Tensors::alike(128)};
 
 spec::Variant variant() {
   spec::Variant made;
   made.name = "v";
   made.queryHeads = 32;
   made.kvHeads = 8;
-  made.headDim = 128;
+  made.tensors = spec::Tensors::alike(128);
   return made;
 }
 
@@ -92,14 +93,14 @@ TEST(ToyFamilyTest, IsLegalByItsOwnRulesAndThoseOfAll) {
   EXPECT_EQ(checkPhase(kShape, phase, ampere(), withToy()).error().message,
             "phase `tiles`: stages is 9, not between 2 and 8");
   phase.stages = 8;
-  const auto ofBytes = checkPhase({2, 2, 4096}, phase, ampere(), withToy());
+  const auto ofBytes = checkPhase({2, 2, spec::Tensors::alike(4096)}, phase, ampere(), withToy());
   ASSERT_FALSE(ofBytes);
   EXPECT_EQ(ofBytes.error().message,
             "phase `tiles`: it needs 327680 bytes of shared memory; sm_80 allows 166912");
 }
 
 TEST(ToyFamilyTest, SharesAMultiprocessorByItsBytesAndRegisters) {
-  EXPECT_EQ(smemBytes(128, kToyPhase, withToy()), 2560);
+  EXPECT_EQ(smemBytes(kShape, kToyPhase, withToy()), 2560);
   // 65536 registers for blocks of 192 threads with 40 each.
   EXPECT_EQ(blocksPerSm(kShape, kToyPhase, ampere(), withToy()), 8);
   config::Config config;
@@ -189,7 +190,7 @@ TEST(ToyFamilyTest, ItsKernelIncludesItsHeaderAndSaysItsBounds) {
   source.name = "v";
   source.queryHeads = 32;
   source.kvHeads = 8;
-  source.headDim = 128;
+  source.tensors = spec::Tensors::alike(128);
   const std::string text =
       codegen::cuda::instantiateAttend(source, kToyPhase, config::Order::Mixed, withToy());
   for (const char *line : {"#include \"deft/attend_toy.cuh\"\n", "  static constexpr bool kIsDealt = true;\n",

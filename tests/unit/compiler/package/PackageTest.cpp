@@ -21,7 +21,7 @@ Package sample() {
   variant.source = {.name = "llama",
                     .queryHeads = 32,
                     .kvHeads = 8,
-                    .headDim = 128,
+                    .tensors = spec::Tensors::alike(128),
                     .pageSize = 16,
                     .params = {"cap"},
                     .hooks = "struct Params {};\n"};
@@ -35,8 +35,12 @@ Package sample() {
     variant.kernels.push_back(set);
   }
   PackagedVariant plain;
-  plain.source = {
-      .name = "plain", .queryHeads = 1, .kvHeads = 1, .headDim = 64, .params = {}, .hooks = "h\n"};
+  plain.source = {.name = "plain",
+                  .queryHeads = 1,
+                  .kvHeads = 1,
+                  .tensors = spec::Tensors::alike(64),
+                  .params = {},
+                  .hooks = "h\n"};
   return {"0.1.0",
           "13.0",
           {{"a.deft", "attention a {}\n"}, {"b.deft", "// imported\n"}},

@@ -15,7 +15,10 @@ using codegen::cuda::VariantSource;
 
 TEST(VariantSourceJsonTest, RoundTripKeepsEveryMember) {
   VariantSource source = test::sampleSource();
-  source.dtype = spec::DType::F16;
+  source.tensors = {.q = {spec::DType::F16, 192},
+                    .k = {spec::DType::F16, 192},
+                    .v = {spec::DType::BF16, 128},
+                    .out = {spec::DType::F16, 128}};
   source.normalize = spec::Normalize::Sigmoid;
   const nlohmann::json json = toJson(source);
   const auto read = variantSourceFromJson(json);
@@ -38,7 +41,7 @@ TEST(VariantSourceJsonTest, EveryKeyIsNeeded) {
   broken["kv_heads"] = 5;
   EXPECT_FALSE(variantSourceFromJson(broken));
   broken = json;
-  broken["dtype"] = "f64";
+  broken["tensors"]["k"]["dtype"] = "f64";
   EXPECT_FALSE(variantSourceFromJson(broken));
 }
 

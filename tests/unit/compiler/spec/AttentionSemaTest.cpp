@@ -13,8 +13,7 @@ TEST(AttentionSemaTest, SixLinesAreCompleteAndTheRestHasDefaults) {
   EXPECT_EQ(compiled.findings, "");
   EXPECT_EQ(v.name, "a");
   EXPECT_EQ(v.ratio(), 4);
-  EXPECT_EQ(v.dtype, DType::BF16);
-  EXPECT_EQ(v.outputDtype, DType::BF16);
+  EXPECT_EQ(v.tensors, Tensors::alike(v.tensors.k.dim));
   EXPECT_FALSE(v.withLse);
   EXPECT_TRUE(v.cache.paged);
   EXPECT_EQ(v.cache.pageSize, 16);
@@ -41,16 +40,16 @@ TEST(AttentionSemaTest, HeadDimsAreMultiplesOfSixteen) {
         compile("attention a { query_heads = 2; kv_heads = 2; head_dim = " + std::to_string(dim) + "; }");
     bool isLegal = dim >= 16 && dim <= 256 && dim % 16 == 0;
     EXPECT_EQ(compiled.errors == 0, isLegal) << dim;
-    EXPECT_EQ(compiled.variants.empty() ? dim : compiled.only().headDim, dim);
+    EXPECT_EQ(compiled.variants.empty() ? dim : compiled.only().tensors.k.dim, dim);
   }
 }
 
 // Rules A4, A7.
 TEST(AttentionSemaTest, TheOutputFollowsTheDtypeUnlessItIsGiven) {
-  EXPECT_EQ(compile(attention("dtype = f16;")).only().outputDtype, DType::F16);
+  EXPECT_EQ(compile(attention("dtype = f16;")).only().tensors.out.dtype, DType::F16);
   Compiled compiled = compile(attention("dtype = f16; output = bf16 with lse;"));
-  EXPECT_EQ(compiled.only().dtype, DType::F16);
-  EXPECT_EQ(compiled.only().outputDtype, DType::BF16);
+  EXPECT_EQ(compiled.only().tensors.v.dtype, DType::F16);
+  EXPECT_EQ(compiled.only().tensors.out.dtype, DType::BF16);
   EXPECT_TRUE(compiled.only().withLse);
 }
 

@@ -108,7 +108,7 @@ TEST(ExprSemaTest, ConstantsMayBeAnyFoldedExpression) {
   const Variant &variant = compiled.only();
   EXPECT_EQ(variant.queryHeads, 32);
   EXPECT_EQ(variant.kvHeads, 8);
-  EXPECT_EQ(variant.headDim, 64);
+  EXPECT_EQ(variant.tensors.k.dim, 64);
   EXPECT_EQ(variant.scale, 0.125);
   EXPECT_EQ(variant.cache.pageSize, 64);
   EXPECT_EQ(variant.params.at(0).defaultValue, -0.25);

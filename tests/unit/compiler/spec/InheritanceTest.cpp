@@ -18,7 +18,7 @@ TEST(InheritanceTest, AnHeirHasAllThatItDoesNotGive) {
   Variant v = heir("");
   EXPECT_EQ(v.name, "heir");
   EXPECT_EQ(v.queryHeads, 8);
-  EXPECT_EQ(v.dtype, DType::F16);
+  EXPECT_EQ(v.tensors.k.dtype, DType::F16);
   EXPECT_EQ(v.scale, 1.0 / 64);
   EXPECT_EQ(describe(v, *v.mask), "(gt:bool kv_pos 4)");
 }
@@ -50,7 +50,7 @@ TEST(InheritanceTest, TheNearestAncestorWinsOverSeveralSteps) {
   Compiled compiled = compile(kBase + "attention mid : base { dtype = bf16; let w = 1; }\n"
                                       "attention leaf : mid { let w = 2; }\n");
   ASSERT_EQ(compiled.variants.size(), 3u);
-  EXPECT_EQ(compiled.variants[2].dtype, DType::BF16);
+  EXPECT_EQ(compiled.variants[2].tensors.k.dtype, DType::BF16);
   EXPECT_EQ(describe(compiled.variants[2], *compiled.variants[2].mask), "(gt:bool kv_pos 2)");
   EXPECT_EQ(describe(compiled.variants[0], *compiled.variants[0].mask), "(gt:bool kv_pos 4)")
       << "the base is as it was";

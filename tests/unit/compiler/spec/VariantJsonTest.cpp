@@ -90,6 +90,18 @@ TEST(VariantJsonTest, AnyValueReplacedIsAnErrorOrAVariantThatHolds) {
   EXPECT_GT(accepted, 10);
 }
 
+TEST(VariantJsonTest, TensorsAreReadEachForItself) {
+  Variant variant = compile(kRich).only();
+  variant.tensors = {{DType::BF16, 576}, {DType::F16, 576}, {DType::F16, 512}, {DType::BF16, 512}, true};
+  const auto read = variantFromJson(nlohmann::json::parse(toJson(variant).dump()));
+  ASSERT_TRUE(read.ok()) << read.error().message;
+  EXPECT_EQ(read->tensors, variant.tensors);
+  variant.tensors.v.dim = 96;
+  const auto wrong = variantFromJson(nlohmann::json::parse(toJson(variant).dump()));
+  ASSERT_FALSE(wrong.ok());
+  EXPECT_EQ(wrong.error().message, "v has dim 96 and out 512, which is a sum of it");
+}
+
 TEST(VariantJsonTest, AnyMemberLeftOutIsAnErrorUnlessItIsOptional) {
   std::set<std::string> optional = {"mask", "score", "sigmoid_bias", "schedule"};
   nlohmann::json whole = richJson();
@@ -100,12 +112,12 @@ TEST(VariantJsonTest, AnyMemberLeftOutIsAnErrorUnlessItIsOptional) {
   }
 }
 
-TEST(VariantJsonTest, ANewerVersionSaysSo) {
+TEST(VariantJsonTest, AnotherVersionSaysSo) {
   nlohmann::json json = richJson();
-  json["version"] = 2;
+  json["version"] = 3;
   auto read = variantFromJson(json);
   ASSERT_FALSE(read.ok());
-  EXPECT_EQ(read.error().message, "the variant has version 2, this deftc reads version 1");
+  EXPECT_EQ(read.error().message, "the variant has version 3, this deftc reads version 2");
 }
 
 } // namespace

@@ -44,6 +44,14 @@ TEST(SvgTest, AFileIsTheElementOnWhite) {
   EXPECT_EQ(svg.element(10, 20).find("fill=\"white\""), std::string::npos);
 }
 
+TEST(SvgTest, APolygonHasItsCorners) {
+  Svg svg;
+  svg.polygon({{0, 1.5}, {2, 3}, {0, 3}}, "fill=\"red\"", "a & b");
+  EXPECT_NE(svg.element(10, 10).find(
+                "<polygon points=\"0,1.5 2,3 0,3\" fill=\"red\"><title>a &amp; b</title></polygon>"),
+            std::string::npos);
+}
+
 TEST(SvgTest, ColoursAreHexadecimal) {
   EXPECT_EQ(Svg::colour(0, 1, 0.5), "#ff0000");
   EXPECT_EQ(Svg::colour(120, 1, 0.25), "#008000");

@@ -18,7 +18,7 @@ Attention attention() { return loadPackage(DEFT_TEST_PACKAGE).value(); }
 
 Tree oneQuery() {
   Tree tree;
-  (void)tree.addQuery(tree.addRoot(20).value()).value();
+  (void)tree.addQuery(tree.addRoot(20, 0).value()).value();
   return tree;
 }
 

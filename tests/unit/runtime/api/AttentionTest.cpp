@@ -59,6 +59,7 @@ TEST(AttentionTest, SourcesAreThoseOfItsUntunedKernels) {
   EXPECT_EQ(unknown.error().message, "unknown architecture `sm_75`");
   EXPECT_FALSE(attention.source(SourceKind::Cuda, {.phase = "none"}));
   EXPECT_FALSE(attention.source(static_cast<SourceKind>(7)));
+  EXPECT_THAT(attention.source(SourceKind::Spec).value(), HasSubstr("attention host_program"));
   const auto ir = attention.source(SourceKind::Ir);
   EXPECT_EQ(ir.ok(), hasCompiler());
   EXPECT_THAT(ir.ok() ? *ir : "deft.attention", HasSubstr("deft.attention"));
@@ -72,6 +73,12 @@ TEST(AttentionTest, FactsAreThoseOfTheSpec) {
   EXPECT_EQ(attention.headDim(), 64);
   EXPECT_EQ(attention.pageSize(), 16);
   EXPECT_EQ(attention.dtype(), DType::BF16);
+  const TensorType bf16{DType::BF16, 64};
+  EXPECT_EQ(attention.q(), bf16);
+  EXPECT_EQ(attention.k(), bf16);
+  EXPECT_EQ(attention.v(), bf16);
+  EXPECT_EQ(attention.out(), bf16);
+  EXPECT_FALSE(attention.valueInKey());
   EXPECT_TRUE(attention.hasLse());
   EXPECT_EQ(attention.strides().page, 16 * 2 * 64);
   EXPECT_EQ(attention.strides().token, 2 * 64);

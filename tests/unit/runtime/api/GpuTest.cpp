@@ -68,6 +68,29 @@ TEST_F(GpuTest, PlacesAreCheckedWhereAskedFor) {
   EXPECT_FALSE(plan->isCurrent());
 }
 
+TEST_F(GpuTest, PagesThatTheCacheLacksAreToldWhereAskedFor) {
+  auto made = GpuPlan::make(attention_, tree(), {.checksPages = true});
+  if (!made && made.error().code == ErrorCode::Environment)
+    GTEST_SKIP() << made.error().message;
+  ASSERT_TRUE(made) << made.error().text();
+  GpuPlan &plan = *made;
+  const auto unsaid = uploadAndRun(plan);
+  ASSERT_FALSE(unsaid);
+  EXPECT_EQ(unsaid.error().message, "GpuInputs::cachePages is not given, and the plan checks pages");
+  GpuInputs given = inputs();
+  given.cachePages = -1;
+  EXPECT_EQ(plan.run(attention_, given, outputs(), stream_).error().message,
+            "GpuInputs::cachePages is -1, less than 0");
+  given.cachePages = kPages;
+  ASSERT_TRUE(plan.run(attention_, given, outputs(), stream_));
+  EXPECT_TRUE(plan.checkReplays());
+  EXPECT_TRUE(isRight());
+  given.cachePages = 2;
+  ASSERT_TRUE(plan.run(attention_, given, outputs(), stream_));
+  EXPECT_THAT(plan.checkReplays().error().message, HasSubstr("and the cache has 2 pages"));
+  EXPECT_TRUE(plan.checkReplays());
+}
+
 TEST_F(GpuTest, AGraphFollowsTheTree) {
   auto plan = GpuPlan::make(attention_, tree()).value();
   plan.reserve({.queries = kMostQueries, .items = 200, .runs = 400, .partials = 400}).value();
@@ -300,7 +323,7 @@ TEST_F(GpuTest, APlanOfAnotherTreeIsNotTakenForThisOnes) {
   auto plan = GpuPlan::make(attention_, tree()).value();
   ASSERT_TRUE(uploadAndRun(plan));
   Tree other;
-  other.addQuery(other.addRoot(20).value()).value();
+  other.addQuery(other.addRoot(20, 0).value()).value();
   ASSERT_EQ(plan.advance(other).value(), Advanced::Remade);
   const auto early = plan.run(attention_, inputs(), outputs(), stream_);
   ASSERT_FALSE(early);
@@ -308,6 +331,39 @@ TEST_F(GpuTest, APlanOfAnotherTreeIsNotTakenForThisOnes) {
   (void)sequences_.append(leaves_[0]).value(); // the former tree is nobody's business now
   plan.upload(stream_).value();
   EXPECT_TRUE(plan.run(attention_, inputs(), outputs(), stream_));
+}
+
+// Half of the sequence's tokens in one run, half in another: the tests' driver merges what both wrote.
+TEST_F(GpuTest, StatesAreMergedOnTheStreamAndInACapture) {
+  const auto merge = GpuStateMerge::load(gpu_, StateType::BF16);
+  if (!merge && merge.error().code == ErrorCode::Environment)
+    GTEST_SKIP() << merge.error().message;
+  ASSERT_TRUE(merge) << merge.error().text();
+  auto plan = GpuPlan::make(attention_, tree()).value();
+  ASSERT_TRUE(uploadAndRun(plan));
+  const StateShape shape{.rows = tree().queryCount() * kQueryHeads, .dim = kHeadDim};
+  const std::vector<float> nothing(lse_.size(), -INFINITY);
+  Memory unread(kMostQueries * kQueryHeads * kHeadDim);
+  const State states[] = {{unread.data(), nothing.data()}, {out_.data(), lse_.data()}};
+  void *graph = nullptr, *executable = nullptr;
+  ASSERT_EQ(cuStreamBeginCapture_v2(stream_, 1), 0);
+  const auto captured = merge->run(shape, states, {out_.data(), lse_.data()}, stream_);
+  ASSERT_EQ(cuStreamEndCapture(stream_, &graph), 0);
+  ASSERT_TRUE(captured) << captured.error().text();
+  ASSERT_EQ(cuGraphInstantiateWithFlags(&executable, graph, 0), 0);
+  ASSERT_EQ(cuGraphLaunch(executable, stream_), 0);
+  EXPECT_TRUE(isRight()); // what an empty state adds to
+
+  const auto error = [&](const StateShape &of, const void *out) {
+    const State one[] = {{out, lse_.data()}};
+    const auto ran = merge->run(of, one, {out_.data(), lse_.data()}, stream_);
+    return ran ? "none" : ran.error().message;
+  };
+  EXPECT_EQ(error({.rows = 1, .dim = 60}, out_.data()), "dim = 60 is not a multiple of 8");
+  EXPECT_EQ(error({.rows = 1, .dim = 64}, out_.data() + 1),
+            "out of state 0 does not begin at a multiple of 16 bytes");
+  EXPECT_EQ(error({.rows = 1, .dim = 64, .type = StateType::F32}, out_.data()),
+            "StateShape::type is another than the merge was loaded for");
 }
 
 TEST_F(GpuTest, ThreadsWithTheirOwnPlansAndDevices) {
@@ -338,7 +394,7 @@ TEST_F(GpuTest, APackageWithoutNativeCodeRunsOnGpusAlone) {
   const Attention attention = loadPackage(DEFT_TEST_GPU_PACKAGE).value();
   EXPECT_EQ(attention.headDim(), kHeadDim);
   Tree small;
-  small.addQuery(small.addRoot(1).value()).value();
+  small.addQuery(small.addRoot(1, 0).value()).value();
   const int table[] = {0};
   const auto ran = Runtime::create().value().run(
       attention, Plan::make(attention, small).value(),

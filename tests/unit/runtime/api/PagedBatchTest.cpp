@@ -216,6 +216,18 @@ TEST_F(PagedBatchTest, EntriesThatChangedUnsaidAreNoticedWhereAskedFor) {
   EXPECT_EQ(updated.error().message, "request 2: page 1 of its row was 7 and is 8");
 }
 
+TEST_F(PagedBatchTest, PagesThatTheCacheLacksAreNamedOnceTheyAreRead) {
+  PagedBatch small = PagedBatch::make({.pageSize = kPageSize, .cachePages = 12}).value();
+  lengths_[2] = 48; // its fourth page is 12
+  small.update(requests()).value();
+  lengths_[2] = 49;
+  const auto grown = small.grow(table(), lengths_);
+  ASSERT_FALSE(grown);
+  EXPECT_EQ(grown.error().message, "request 2: page 3 of row 2 is 12, and the cache has 12 pages");
+  EXPECT_EQ(PagedBatch::make({.cachePages = -1}).error().message,
+            "PagedBatchOptions::cachePages is -1, not between 0 and 2147483648");
+}
+
 TEST_F(PagedBatchTest, AttentionsOfOtherPagesAreRefused) {
   PagedBatch other = PagedBatch::make({.pageSize = 32}).value();
   const auto plan = other.plan(attention_);

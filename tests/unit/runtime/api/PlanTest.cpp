@@ -74,6 +74,30 @@ TEST(PlanTest, InvariantTakesPartitionNode) {
   EXPECT_THAT(wrong.error().message, HasSubstr("partition `node`"));
 }
 
+TEST(PlanTest, ANodeThatNobodyPlacedIsNamed) {
+  Tree tree;
+  const int root = tree.addRoot(50).value(), leaf = tree.addChild(root, 5, 64).value();
+  (void)tree.addQuery(leaf).value();
+  const auto refused = Plan::make(attention(), tree);
+  ASSERT_FALSE(refused);
+  EXPECT_EQ(refused.error().message,
+            "node 0 of 50 tokens is not placed: nobody has said where they lie in the cache");
+  EXPECT_THAT(refused.error().hint, HasSubstr("place it"));
+  EXPECT_TRUE(tree.place(root, 0));
+  Plan plan = Plan::make(attention(), tree).value();
+
+  const int branch = tree.fork(root).value(); // has no tokens to place yet
+  (void)tree.addQuery(branch).value();
+  EXPECT_EQ(plan.advance(tree).value(), Advanced::Remade);
+  EXPECT_TRUE(tree.append(branch, 1));
+  const auto grown = plan.advance(tree);
+  ASSERT_FALSE(grown);
+  EXPECT_THAT(grown.error().message, HasSubstr("node 2 of 1 tokens"));
+  EXPECT_FALSE(plan.isCurrent());
+  EXPECT_TRUE(tree.place(branch, 80));
+  EXPECT_EQ(plan.advance(tree).value(), Advanced::Remade);
+}
+
 TEST(PlanTest, PlacesAreCheckedWhereAskedFor) {
   Family family = makeFamily();
   EXPECT_TRUE(family.tree.place(family.right, 68)); // the left one's last slot

@@ -43,8 +43,9 @@ struct Problem {
 
 TEST(RuntimeTest, WritesEveryOutput) {
   Problem problem;
-  const auto ran =
-      problem.runtime.run(problem.attention, problem.plan(), problem.inputs(), problem.outputs());
+  Inputs inputs = problem.inputs();
+  inputs.cachePages = 4;
+  const auto ran = problem.runtime.run(problem.attention, problem.plan(), inputs, problem.outputs());
   ASSERT_TRUE(ran) << ran.error().text();
   EXPECT_THAT(problem.out, Each(kOne));
   EXPECT_THAT(problem.lse, Each(testing::FloatNear(std::log(46.0f), 1e-4f))); // all scores are 0
@@ -103,6 +104,12 @@ TEST(RuntimeTest, ErrorsAreFoundBeforeAnythingIsWritten) {
   const std::vector<int> hole = {3, -1, 0, 2};
   inputs.pageTable = hole;
   EXPECT_THAT(error(plan, inputs, problem.outputs()), HasSubstr("its entry 1 is -1"));
+  inputs = problem.inputs();
+  inputs.cachePages = 3;
+  EXPECT_EQ(error(plan, inputs, problem.outputs()),
+            "entry 0 of the page table is 3, and the cache has 3 pages");
+  inputs.cachePages = -1;
+  EXPECT_EQ(error(plan, inputs, problem.outputs()), "Inputs::cachePages is -1, less than 0");
   (void)problem.tree.append(1, 1);
   EXPECT_THAT(error(plan, problem.inputs(), problem.outputs()), HasSubstr("stale"));
   EXPECT_THAT(problem.out, Each(0));

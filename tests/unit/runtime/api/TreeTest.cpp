@@ -54,6 +54,31 @@ TEST(TreeTest, TextGoesThereAndBack) {
   EXPECT_FALSE(Tree::parse("{}"));
 }
 
+TEST(TreeTest, ANodeWithoutAPlaceSaysSo) {
+  Tree tree;
+  const int root = tree.addRoot(10).value(), child = tree.addChild(root, 3).value();
+  EXPECT_EQ(tree.node(root).location, Node::kNotPlaced);
+  ASSERT_TRUE(tree.place(child, 40));
+  const int branch = tree.fork(root, 6).value();
+  EXPECT_EQ(tree.node(root).location, Node::kNotPlaced); // its second part, as its first
+  EXPECT_EQ(tree.node(tree.node(root).parent).location, Node::kNotPlaced);
+  EXPECT_EQ(tree.node(branch).location, Node::kNotPlaced);
+  EXPECT_EQ(tree.node(child).location, 40);
+  EXPECT_FALSE(tree.place(child, Node::kNotPlaced));
+}
+
+TEST(TreeTest, ATextWithoutLocationsPlacesNothing) {
+  Tree tree;
+  (void)tree.addRoot(10, 7).value();
+  EXPECT_EQ(Tree::parse(tree.json()).value().node(0).location, Node::kNotPlaced);
+  EXPECT_EQ(Tree::parse(R"({"format": "deftc-tree", "version": 2,
+      "nodes": [{"parent": -1, "tokens": 10, "location": 7}], "queries": []})")
+                .value()
+                .node(0)
+                .location,
+            7);
+}
+
 TEST(TreeTest, ACopyIsATreeOfItsOwn) {
   Tree tree;
   const int root = tree.addRoot(10).value();

@@ -29,6 +29,12 @@ TEST(AttentionTest, FactsAreThoseOfTheSpec) {
   EXPECT_EQ(facts.page_stride, 2048);
   EXPECT_EQ(facts.token_stride, 128);
   EXPECT_EQ(facts.head_stride, 64);
+  EXPECT_EQ(facts.key_dim, 64);
+  EXPECT_EQ(facts.value_dim, 64);
+  EXPECT_EQ(facts.query_dtype, DEFT_BF16);
+  EXPECT_EQ(facts.key_dtype, DEFT_BF16);
+  EXPECT_EQ(facts.value_dtype, DEFT_BF16);
+  EXPECT_EQ(facts.value_in_key, 0);
   auto info = sized<deft_param_info>();
   EXPECT_EQ(deft_attention_get_param(attention.get(), 0, &info), DEFT_USAGE);
   EXPECT_STREQ(deft_error_text(), "there is no parameter 0, `host_program` has 0");
@@ -81,6 +87,8 @@ TEST(AttentionTest, SourcesAreText) {
   EXPECT_THAT(deft_error_text(), HasSubstr("has no phase `none`"));
   EXPECT_EQ(deft_attention_get_source(attention.get(), 7, nullptr, &none), DEFT_USAGE);
   EXPECT_EQ(none, nullptr);
+  const auto spec = made<Owned<char>>(deft_attention_get_source, attention.get(), DEFT_SOURCE_SPEC, nullptr);
+  EXPECT_THAT(spec.get(), HasSubstr("attention host_program"));
 
   if (deft_has_compiler()) {
     const auto ir = made<Owned<char>>(deft_attention_get_source, attention.get(), DEFT_SOURCE_IR, nullptr);

@@ -174,6 +174,38 @@ TEST_F(GpuTest, AGraphFollowsTheTree) {
   EXPECT_EQ(deft_gpu_plan_reserve(plan.get(), &wanted), DEFT_USAGE);
 }
 
+TEST_F(GpuTest, RoomIsAskedForAndNotGuessed) {
+  auto room = sized<deft_gpu_room>();
+  auto bytes = sized<deft_gpu_room_size>();
+  ASSERT_EQ(deft_gpu_room_for(attention.get(), 64, 64, 10'000, nullptr, &room, &bytes), DEFT_OK)
+      << deft_error_text();
+  EXPECT_EQ(room.queries, 64);
+  EXPECT_GT(bytes.device_bytes, bytes.host_bytes / 2);
+  const auto plan = made<GpuPlanHandle>(deft_gpu_plan_make, attention.get(), tree(), nullptr);
+  ASSERT_EQ(deft_gpu_plan_reserve(plan.get(), &room), DEFT_OK) << deft_error_text();
+  EXPECT_EQ(deft_gpu_room_for(attention.get(), 64, -1, 10'000, nullptr, &room, nullptr), DEFT_USAGE);
+  EXPECT_THAT(deft_error_text(), HasSubstr("queries is -1"));
+}
+
+TEST_F(GpuTest, APageTableOfTheHostsOwn) {
+  const auto own = made<TableHandle>(deft_gpu_page_table_make, gpu.get(), 256);
+  std::vector<int32_t> entries256(256, -1);
+  for (int32_t page = 0; page < kPages; ++page)
+    entries256[static_cast<size_t>(page)] = page;
+  const auto write = [&](int32_t first, size_t count) {
+    return deft_gpu_page_table_upload_entries(own.get(), first, entries256.data(), count, stream);
+  };
+  ASSERT_EQ(write(0, 256), DEFT_OK) << deft_error_text();
+  pages.data = const_cast<int32_t *>(deft_gpu_page_table_data(own.get()));
+  const auto plan = made<GpuPlanHandle>(deft_gpu_plan_make, attention.get(), tree(), nullptr);
+  ASSERT_EQ(deft_gpu_plan_upload(plan.get(), stream), DEFT_OK);
+  ASSERT_EQ(run(plan.get()), DEFT_OK) << deft_error_text();
+  EXPECT_THAT(takeOutput(), Each(kOne));
+  EXPECT_EQ(write(1, 256), DEFT_USAGE);
+  EXPECT_THAT(deft_error_text(), HasSubstr("the entries from 1 to 257"));
+  EXPECT_EQ(deft_gpu_page_table_upload(own.get(), sequences.get(), stream), DEFT_USAGE);
+}
+
 TEST_F(GpuTest, WrongTensorsAreNamedBeforeAnythingIsEnqueued) {
   const auto plan = made<GpuPlanHandle>(deft_gpu_plan_make, attention.get(), tree(), nullptr);
   ASSERT_EQ(upload(plan.get()), DEFT_OK);
@@ -230,6 +262,20 @@ TEST_F(GpuTest, RequestsGrowOnTheGpuAlone) {
   EXPECT_EQ(deft_gpu_plan_make(attention.get(), tree(), &options, &none), DEFT_USAGE);
 }
 
+TEST_F(GpuTest, PagesThatKLacksAreToldWhereAskedFor) {
+  auto options = sized<deft_gpu_plan_options>();
+  options.checks_pages = 1;
+  const auto plan = made<GpuPlanHandle>(deft_gpu_plan_make, attention.get(), tree(), &options);
+  ASSERT_EQ(upload(plan.get()), DEFT_OK) << deft_error_text();
+  ASSERT_EQ(run(plan.get()), DEFT_OK) << deft_error_text();
+  EXPECT_EQ(deft_gpu_plan_check_replays(plan.get()), DEFT_OK) << deft_error_text();
+  const int64_t few[4] = {3, 16, 2, 64};
+  tokens.shape = few;
+  ASSERT_EQ(run(plan.get()), DEFT_OK) << deft_error_text();
+  EXPECT_EQ(deft_gpu_plan_check_replays(plan.get()), DEFT_USAGE);
+  EXPECT_THAT(deft_error_text(), HasSubstr("and the cache has 3 pages"));
+}
+
 TEST_F(GpuTest, PagedBatchesArePlannedThere) {
   auto options = sized<deft_paged_batch_options>();
   options.page_size = 16;
@@ -254,6 +300,32 @@ TEST_F(GpuTest, PagedBatchesArePlannedThere) {
   pages.shape = entryCount;
   ASSERT_EQ(run(plan.get()), DEFT_OK) << deft_error_text();
   EXPECT_THAT(takeOutput(), Each(kOne));
+}
+
+TEST_F(GpuTest, StatesAreMergedThere) {
+  using MergeHandle = std::unique_ptr<deft_gpu_state_merge, Destroy<deft_gpu_state_merge_destroy>>;
+  deft_gpu_state_merge *loaded = nullptr;
+  const deft_status status = deft_gpu_state_merge_load(gpu.get(), DEFT_BF16, &loaded);
+  if (status == DEFT_ENVIRONMENT)
+    GTEST_SKIP() << deft_error_text();
+  ASSERT_EQ(status, DEFT_OK) << deft_error_text();
+  const MergeHandle merge(loaded);
+  for (Eight &eight : q)
+    std::fill(std::begin(eight.values), std::end(eight.values), kOne);
+  std::vector<float> logs(kBranches * 4, 2);
+  deft_tensor lse = rows;
+  lse.data = logs.data();
+  lse.dtype = DEFT_F32;
+  lse.ndim = 2;
+  const deft_state states[] = {{&rows, &lse}, {&rows, &lse}}, to = {&results, nullptr};
+  ASSERT_EQ(deft_gpu_state_merge_run(merge.get(), states, 2, &to, stream), DEFT_OK) << deft_error_text();
+  EXPECT_THAT(takeOutput(), Each(kOne));
+  lse.device_type = DEFT_DEVICE_CPU;
+  EXPECT_EQ(deft_gpu_state_merge_run(merge.get(), states, 2, &to, stream), DEFT_USAGE);
+  EXPECT_STREQ(deft_error_text(),
+               "lse of state 0 is in memory of the CPU, the run takes memory of CUDA device 0");
+  EXPECT_EQ(deft_gpu_state_merge_load(gpu.get(), DEFT_I32, &loaded), DEFT_USAGE);
+  EXPECT_EQ(loaded, nullptr);
 }
 
 TEST_F(GpuTest, WhatWasMadeGoesOnWithoutItsMakers) {

@@ -114,8 +114,16 @@ TEST_F(PagedBatchTest, WrongOptionsAreNamed) {
   options.check_entries = 3;
   EXPECT_EQ(deft_paged_batch_make(&options, &none), DEFT_USAGE);
   EXPECT_STREQ(deft_error_text(), "deft_paged_batch_options::check_entries is 3, not between 0 and 2");
-  options.page_size = 32;
   options.check_entries = DEFT_CHECK_NEVER;
+  options.cache_pages = -4;
+  EXPECT_EQ(deft_paged_batch_make(&options, &none), DEFT_USAGE);
+  EXPECT_STREQ(deft_error_text(), "deft_paged_batch_options::cache_pages is -4, less than 0");
+  options.cache_pages = 6;
+  const auto small = made<BatchHandle>(deft_paged_batch_make, &options);
+  EXPECT_EQ(deft_paged_batch_update(small.get(), &requests), DEFT_USAGE);
+  EXPECT_STREQ(deft_error_text(), "request 0: page 1 of row 0 is 6, and the cache has 6 pages");
+  options.cache_pages = 0;
+  options.page_size = 32;
   const auto other = made<BatchHandle>(deft_paged_batch_make, &options);
   deft_plan *plan = nullptr;
   EXPECT_EQ(deft_paged_batch_make_plan(other.get(), attention.get(), nullptr, &plan), DEFT_USAGE);

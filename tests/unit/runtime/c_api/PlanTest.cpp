@@ -95,5 +95,16 @@ TEST_F(PlanTest, TheChoiceSaysWhy) {
   EXPECT_THAT(fixed->why, HasSubstr("invariant"));
 }
 
+TEST_F(PlanTest, APictureIsOfTheTreeThatWasPlanned) {
+  const PlanHandle planned = plan(noOptions());
+  const auto svg = made<Owned<char>>(deft_plan_get_picture, planned.get(), tree.get());
+  EXPECT_THAT(svg.get(), testing::StartsWith("<svg"));
+  EXPECT_THAT(svg.get(), HasSubstr("for host_program"));
+  ASSERT_EQ(deft_tree_append(tree.get(), 2, 1), DEFT_OK);
+  char *none = nullptr;
+  EXPECT_EQ(deft_plan_get_picture(planned.get(), tree.get(), &none), DEFT_USAGE);
+  EXPECT_THAT(deft_error_text(), HasSubstr("the tree has changed since"));
+}
+
 } // namespace
 } // namespace deft::c_test

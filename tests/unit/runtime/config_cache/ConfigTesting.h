@@ -23,7 +23,7 @@ inline config::Config someConfig(int chunkTokens = 256) {
 /// An entry tuned with today's kernels; its chunk tells it from others.
 inline Entry someEntry(const TreeClass &treeClass = {14, 6, 3, 2, 0}, int chunkTokens = 256) {
   Entry entry;
-  entry.signature = {32, 8, 128, spec::DType::BF16, 16, spec::PageOrder::Nhd, "plain"};
+  entry.signature = {32, 8, spec::Tensors::alike(128), 16, spec::PageOrder::Nhd, "plain"};
   entry.treeClass = treeClass;
   entry.config = someConfig(chunkTokens);
   entry.measurement = {20.5, 25.625, 0.01, 3};

@@ -161,7 +161,7 @@ TEST_F(SelectTest, TheNearestClassWithinTheLimitIsNearby) {
 
 TEST_F(SelectTest, AnEntryOfAnotherVariantOfTheShapeIsNearby) {
   Entry half = someEntry(kClass, 128), windowed = someEntry(kClass, 64), larger = someEntry(kClass, 32);
-  half.signature.dtype = spec::DType::F16;
+  half.signature.tensors = spec::Tensors::alike(128, spec::DType::F16);
   windowed.signature.hooks = "0123abcd";
   larger.signature.queryHeads = 64;
   write("user", {half, windowed, larger});
@@ -185,7 +185,7 @@ TEST_F(SelectTest, StaleEntriesAreUsedButComeAfterFreshOnesOfTheClass) {
   write("user", {someEntry({15, 6, 3, 2, 0}, 64)}); // at 0.5
   expect(Rule::Exact, 256);
   Entry half = someEntry(kClass, 32); // at 0.25
-  half.signature.dtype = spec::DType::F16;
+  half.signature.tensors = spec::Tensors::alike(128, spec::DType::F16);
   write("user", {half});
   expect(Rule::Nearby, 32);
   write("installed", {someEntry(kClass, 128)});
@@ -209,7 +209,7 @@ TEST_F(SelectTest, WhatWasCutShortIsNearAtBest) {
   write("user", {someEntry({15, 6, 3, 2, 0}, 64)}); // at 0.5
   expect(Rule::Nearby, 256);
   Entry half = someEntry(kClass, 32); // at 0.25
-  half.signature.dtype = spec::DType::F16;
+  half.signature.tensors = spec::Tensors::alike(128, spec::DType::F16);
   write("user", {half});
   expect(Rule::Nearby, 32);
   write("installed", {someEntry(kClass, 128)});

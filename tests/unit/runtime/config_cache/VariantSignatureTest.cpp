@@ -14,7 +14,7 @@ std::string textOf(const spec::Variant &variant) { return VariantSignature::of(v
 TEST(VariantSignatureTest, EveryFactIsInTheText) {
   EXPECT_EQ(textOf(plain()), "q32-kv8-d128-bf16-p16nhd-plain");
   spec::Variant variant = plain();
-  variant.dtype = spec::DType::F16;
+  variant.tensors = spec::Tensors::alike(128, spec::DType::F16);
   EXPECT_EQ(textOf(variant), "q32-kv8-d128-f16-p16nhd-plain");
   variant = plain();
   variant.cache = {true, 1, spec::PageOrder::Hnd};
@@ -24,6 +24,20 @@ TEST(VariantSignatureTest, EveryFactIsInTheText) {
   variant = plain();
   variant.normalize = spec::Normalize::Sigmoid;
   EXPECT_EQ(textOf(variant), "q32-kv8-d128-bf16-p16nhd-sigmoid");
+}
+
+/// Shipped entries and journals are found by these texts.
+TEST(VariantSignatureTest, OnlyTensorsOfTheirOwnSayMore) {
+  spec::Variant variant = plain();
+  variant.tensors.out.dtype = spec::DType::F16;
+  EXPECT_EQ(textOf(variant), "q32-kv8-d128-bf16-p16nhd-plain") << "the output's type does not matter";
+  variant.tensors.k.dtype = spec::DType::F16;
+  EXPECT_EQ(textOf(variant), "q32-kv8-d128-bf16_f16_bf16-p16nhd-plain");
+  variant = plain();
+  variant.tensors.v.dim = variant.tensors.out.dim = 64;
+  EXPECT_EQ(textOf(variant), "q32-kv8-d128v64-bf16-p16nhd-plain");
+  variant.tensors.valueInKey = true;
+  EXPECT_EQ(textOf(variant), "q32-kv8-d128k64-bf16-p16nhd-plain");
 }
 
 TEST(VariantSignatureTest, WhatDoesNotChangeTimesIsLeftOut) {
@@ -61,17 +75,33 @@ TEST(VariantSignatureTest, HooksAreToldApartByWhatTheyCompute) {
 
 TEST(VariantSignatureTest, TheTextIsCanonicalAndReadBack) {
   for (const char *text : {"q32-kv8-d128-bf16-p16nhd-plain", "q64-kv8-d80-f16-p1hnd-sigmoid",
-                           "q16-kv1-d64-bf16-contiguous-0123abcd"}) {
+                           "q16-kv1-d64-bf16-contiguous-0123abcd", "q32-kv8-d192v128-bf16-p16nhd-plain",
+                           "q16-kv1-d576k512-f16-p16nhd-plain", "q32-kv8-d64k64-bf16_f16_f16-p16nhd-plain"}) {
     const auto signature = VariantSignature::parse(text);
     ASSERT_TRUE(signature) << text;
     EXPECT_EQ(signature->text(), text);
   }
-  for (const char *text :
-       {"", "q32", "q32-kv8-d128-bf16-p16nhd", "q32-kv8-d128-bf16-p16nhd-", "q32-kv8-d128-bf16-p16-plain",
-        "q32-kv8-d128-bf16-p0nhd-plain", "q032-kv8-d128-bf16-p16nhd-plain", "q32-kv0-d128-bf16-p16nhd-plain",
-        "q32-kv5-d128-bf16-p16nhd-plain", "q32-kv8-d128-f32-p16nhd-plain", "q32-kv8-d128-bf16-p16nhd-PLAIN",
-        "q32-kv8-d128-bf16-p16nhd-plain-", "q32-kv8-d128-bf16-p-16nhd-plain",
-        "q32-kv8-d128-bf16-contiguoushnd-plain"})
+  for (const char *text : {"",
+                           "q32",
+                           "q32-kv8-d128-bf16-p16nhd",
+                           "q32-kv8-d128-bf16-p16nhd-",
+                           "q32-kv8-d128-bf16-p16-plain",
+                           "q32-kv8-d128-bf16-p0nhd-plain",
+                           "q032-kv8-d128-bf16-p16nhd-plain",
+                           "q32-kv0-d128-bf16-p16nhd-plain",
+                           "q32-kv5-d128-bf16-p16nhd-plain",
+                           "q32-kv8-d128-f32-p16nhd-plain",
+                           "q32-kv8-d128-bf16-p16nhd-PLAIN",
+                           "q32-kv8-d128-bf16-p16nhd-plain-",
+                           "q32-kv8-d128-bf16-p-16nhd-plain",
+                           "q32-kv8-d128-bf16-contiguoushnd-plain",
+                           "q32-kv8-d128v128-bf16-p16nhd-plain",
+                           "q32-kv8-d128k144-bf16-p16nhd-plain",
+                           "q32-kv8-d128k128-bf16_bf16_f16-p16nhd-plain",
+                           "q32-kv8-d128-bf16_bf16_bf16-p16nhd-plain",
+                           "q32-kv8-d128-bf16_f16-p16nhd-plain",
+                           "q32-kv8-d128w64-bf16-p16nhd-plain",
+                           "q32-kv8-d100-bf16-p16nhd-plain"})
     EXPECT_FALSE(VariantSignature::parse(text)) << text;
 }
 
@@ -83,14 +113,22 @@ TEST(VariantSignatureTest, ItsVariantHasTheSameSignature) {
 TEST(VariantSignatureTest, OnlyVariantsOfOneShapeAreComparable) {
   const VariantSignature base = VariantSignature::of(plain());
   EXPECT_EQ(distance(base, base), 0);
-  for (int VariantSignature::*member :
-       {&VariantSignature::queryHeads, &VariantSignature::kvHeads, &VariantSignature::headDim}) {
+  for (int VariantSignature::*member : {&VariantSignature::queryHeads, &VariantSignature::kvHeads}) {
     VariantSignature other = base;
     other.*member *= 2;
     EXPECT_EQ(distance(base, other), std::nullopt);
   }
   VariantSignature other = base;
-  other.dtype = spec::DType::F16;
+  for (spec::TensorType spec::Tensors::*tensor : {&spec::Tensors::q, &spec::Tensors::k, &spec::Tensors::v}) {
+    other = base;
+    (other.tensors.*tensor).dim *= 2;
+    EXPECT_EQ(distance(base, other), std::nullopt);
+  }
+  other = base;
+  other.tensors.valueInKey = true;
+  EXPECT_EQ(distance(base, other), std::nullopt);
+  other = base;
+  other.tensors = spec::Tensors::alike(128, spec::DType::F16);
   EXPECT_GT(*distance(base, other), 0);
   other = base;
   other.pageSize = 1;

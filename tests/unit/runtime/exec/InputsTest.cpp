@@ -18,14 +18,14 @@ long long elementOf(const Inputs &inputs, int pageSize, int location, int head) 
   view.cache = inputs.cache;
   view.pageSize = pageSize;
   view.pageTable = inputs.pageTable.data();
-  const long long element = inputs.elementOf(location, pageSize, head);
-  EXPECT_EQ(view.elementOf(location, head), element);
+  const long long element = inputs.keyAt(location, pageSize, head);
+  EXPECT_EQ(view.keyAt(location, head), element);
   return element;
 }
 
 TEST(InputsTest, ContiguousCachesBeyond2To31Elements) {
   Inputs inputs;
-  inputs.cache = {0, kToken, kDim};
+  inputs.cache.k = {0, kToken, kDim};
   const int location = tree::KvTree::kMaxTokens - 1;
   EXPECT_EQ(elementOf(inputs, 0, location, 7), location * kToken + 7 * kDim);
   EXPECT_GT(elementOf(inputs, 0, location, 7), 1LL << 39);
@@ -33,7 +33,7 @@ TEST(InputsTest, ContiguousCachesBeyond2To31Elements) {
 
 TEST(InputsTest, PagesBeyond2To31Elements) {
   Inputs inputs; // nhd: [page][slot][kv_head][dim]
-  inputs.cache = {16 * kToken, kToken, kDim};
+  inputs.cache.k = {16 * kToken, kToken, kDim};
   inputs.pageTable = {5, (1 << 26) - 1, 0};
   EXPECT_EQ(elementOf(inputs, 16, 16 + 15, 7), ((1LL << 26) - 1) * 16 * kToken + 15 * kToken + 7 * kDim);
   EXPECT_GT(elementOf(inputs, 16, 16, 0), 1LL << 31);
@@ -44,7 +44,7 @@ TEST(InputsTest, HeadsFarApart) {
   Inputs inputs; // hnd with very long pages: [page][kv_head][slot][dim]
   const int pageSize = 1 << 22;
   const long long head = static_cast<long long>(pageSize) * kDim;
-  inputs.cache = {kHeads * head, kDim, head};
+  inputs.cache.k = {kHeads * head, kDim, head};
   inputs.pageTable = {3, 2};
   EXPECT_EQ(elementOf(inputs, pageSize, pageSize - 1, 7),
             3 * kHeads * head + 7 * head + (pageSize - 1LL) * kDim);
@@ -53,7 +53,7 @@ TEST(InputsTest, HeadsFarApart) {
 
 TEST(InputsTest, TheSlotInALongPageTimesItsStride) {
   Inputs inputs;
-  inputs.cache = {0, kToken, kDim};
+  inputs.cache.k = {0, kToken, kDim};
   inputs.pageTable = {0};
   const int pageSize = 1 << 30;
   EXPECT_EQ(elementOf(inputs, pageSize, pageSize - 1, 0), (pageSize - 1LL) * kToken);

@@ -24,7 +24,7 @@ Inputs make(const spec::Variant &variant, tree::KvTree &tree, tree::PlacementOrd
 TEST(RandomInputsTest, AboutUnitNormal) {
   test::VariantBuilder build(8, 4, 64);
   for (spec::DType dtype : {spec::DType::F16, spec::DType::BF16}) {
-    build.variant.dtype = dtype;
+    build.variant.tensors = spec::Tensors::alike(4, dtype);
     tree::KvTree tree = test::levelTree({1}, {400});
     const Inputs inputs = make(build.variant, tree, tree::PlacementOrder::InOrder, 1);
     double sum = 0, squares = 0;
@@ -65,17 +65,17 @@ TEST(RandomInputsTest, SlotsWithoutATokenHoldNaN) {
 TEST(RandomInputsTest, LayoutsHaveTheirStrides) {
   test::VariantBuilder build(8, 4, 64);
   build.variant.cache = {true, 16, spec::PageOrder::Nhd};
-  abi::CacheLayout layout = cacheLayoutOf(build.variant);
+  abi::CacheLayout layout = cacheLayoutsOf(build.variant).k;
   EXPECT_EQ(layout.pageStride, 16 * 4 * 64);
   EXPECT_EQ(layout.tokenStride, 4 * 64);
   EXPECT_EQ(layout.headStride, 64);
   build.variant.cache.order = spec::PageOrder::Hnd;
-  layout = cacheLayoutOf(build.variant);
+  layout = cacheLayoutsOf(build.variant).k;
   EXPECT_EQ(layout.pageStride, 16 * 4 * 64);
   EXPECT_EQ(layout.tokenStride, 64);
   EXPECT_EQ(layout.headStride, 16 * 64);
   build.variant.cache = {false, 0, spec::PageOrder::Nhd};
-  layout = cacheLayoutOf(build.variant);
+  layout = cacheLayoutsOf(build.variant).k;
   EXPECT_EQ(layout.tokenStride, 4 * 64);
   EXPECT_EQ(layout.headStride, 64);
 }

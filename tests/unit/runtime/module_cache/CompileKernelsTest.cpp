@@ -14,7 +14,7 @@ codegen::cuda::VariantSource plain() {
   source.name = "plain";
   source.queryHeads = 4;
   source.kvHeads = 4;
-  source.headDim = 64;
+  source.tensors = spec::Tensors::alike(64);
   source.pageSize = 16;
   source.hooks = test::plainHooks(0.125);
   return source;

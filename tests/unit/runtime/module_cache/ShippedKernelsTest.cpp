@@ -16,7 +16,7 @@ namespace {
 
 /// What kernels that deal tokens may keep in memory, of a thread, with three times as many bytes of loads:
 /// one with a mask does (docs/kernels.md#spills).
-constexpr int kMostDealtSpills = 16;
+constexpr int kMostDealtSpills = 24;
 
 /// Every kernel of every shipped spec under its default config, for one architecture; where there are kernels
 /// that deal tokens, those of all default configs, too.

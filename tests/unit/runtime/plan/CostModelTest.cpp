@@ -40,7 +40,7 @@ PlanCost costOf(const tree::KvTree &tree, const VariantFacts &facts, const confi
 /// 100 shared tokens and two leaves of 10, one query each, ratio 1, 2 KV heads, head dim 64.
 TEST(CostModelTest, PricesAddUp) {
   const tree::KvTree tree = test::levelTree({1, 2}, {100, 10});
-  const VariantFacts facts{1, 2, 64, 2};
+  const VariantFacts facts{1, 2, spec::Tensors::alike(64)};
   const PlanCost cost = costOf(tree, facts, priced(spec::Partition::Node), 1);
   EXPECT_EQ(cost.cacheBytes, 120 * 512);
   EXPECT_EQ(cost.againBytes, 0);
@@ -61,7 +61,7 @@ TEST(CostModelTest, PricesAddUp) {
 
 TEST(CostModelTest, ReadingAgainIsPricedApart) {
   const tree::KvTree tree = test::levelTree({1, 2}, {100, 10});
-  const VariantFacts facts{1, 2, 64, 2};
+  const VariantFacts facts{1, 2, spec::Tensors::alike(64)};
   const PlanCost cost = costOf(tree, facts, priced(spec::Partition::Query, 4096), 1);
   EXPECT_EQ(cost.cacheBytes, 120 * 512);
   EXPECT_EQ(cost.againBytes, 100 * 512);
@@ -71,14 +71,14 @@ TEST(CostModelTest, ReadingAgainIsPricedApart) {
 
 TEST(CostModelTest, NoBlockEndsBeforeTheLongestItem) {
   const tree::KvTree tree = test::levelTree({1}, {6400});
-  const VariantFacts facts{1, 1, 64, 2};
+  const VariantFacts facts{1, 1, spec::Tensors::alike(64)};
   const PlanCost cost = costOf(tree, facts, priced(spec::Partition::Query, 1 << 20), 100);
   EXPECT_NEAR(cost.blockUs * 100, cost.longestUs, 1e-9);
   EXPECT_NEAR(cost.microseconds - cost.workUs, 7 + 0.99 * cost.longestUs, 1e-9);
 }
 
 TEST(CostModelTest, UnitsThatAreLeftOverTakeAsLongAsAFullRound) {
-  const VariantFacts facts{1, 1, 64, 2};
+  const VariantFacts facts{1, 1, spec::Tensors::alike(64)};
   const auto price = [&](int requests) {
     const PlanCost cost =
         costOf(test::levelTree({requests}, {640}), facts, priced(spec::Partition::Query, 1 << 20), 4);
@@ -92,7 +92,7 @@ TEST(CostModelTest, UnitsThatAreLeftOverTakeAsLongAsAFullRound) {
 
 TEST(CostModelTest, RowStepsReplaceTheTile) {
   const tree::KvTree tree = test::levelTree({1, 3}, {64, 0});
-  const VariantFacts facts{1, 1, 64, 2};
+  const VariantFacts facts{1, 1, spec::Tensors::alike(64)};
   config::Config config = priced(spec::Partition::Node);
   EXPECT_NEAR(costOf(tree, facts, config, 1).paddedGflop, 4e-9 * 64 * 16 * 64, 1e-15);
   config.cost.rowStep = 4;
@@ -106,7 +106,7 @@ TEST(CostModelTest, StepsOfRowsThatShareNothingAreMasked) {
   config::Config config = priced(spec::Partition::Union, 4096);
   config.cost.tokenStep = 16;
   const auto maskedSteps = [&](const tree::KvTree &tree, int ratio, int rowStep) {
-    const VariantFacts facts{ratio, 2, 64, 2};
+    const VariantFacts facts{ratio, 2, spec::Tensors::alike(64)};
     config.cost.rowStep = rowStep;
     config.cost.maskUs = 0;
     const double without = costOf(tree, facts, config, 1).blockUs;
@@ -130,16 +130,16 @@ TEST(CostModelTest, TheFamilyDecidesTheRateOfProducts) {
   config.phases[0].rowsAbove = -1;
   config.cost.wgmmaBlockGflops = 10;
   CostModel slow, fast;
-  slow.set({1, 1, 64, 2}, config, 1);
+  slow.set({1, 1, spec::Tensors::alike(64)}, config, 1);
   config.phases[0].family = config::Family::Sm90;
-  fast.set({1, 1, 64, 2}, config, 1);
+  fast.set({1, 1, spec::Tensors::alike(64)}, config, 1);
   EXPECT_NEAR(slow.stepUs(128) - 3, 10 * (fast.stepUs(128) - 3), 1e-9);
   EXPECT_NEAR(slow.stepUs(64) - 3, 2 * 20 * (fast.stepUs(64) - 3), 1e-9);
   EXPECT_NEAR(slow.stepUs(3) - 3, 8 * 20 * (fast.stepUs(3) - 3), 1e-9);
   config.phases[0].tileQ = 64; // a light block has a tile at a time, and one mode
   config.phases[0].warps = kernels::kSm90LightWarps;
   CostModel light;
-  light.set({1, 1, 64, 2}, config, 1);
+  light.set({1, 1, spec::Tensors::alike(64)}, config, 1);
   EXPECT_NEAR(light.stepUs(64) - 1.7 * 3, 2 * (fast.stepUs(64) - 3), 1e-9);
   EXPECT_EQ(light.stepUs(3), light.stepUs(64));
 }
@@ -150,7 +150,7 @@ TEST(CostModelTest, WhatAWarpgroupDoesNotSeeIsPassedOver) {
   config.phases.resize(1);
   config.phases[0] = {"tiles", -1, config::Family::Sm90, 128, 64, 4, kernels::kSm90Warps};
   config.cost.runUs = 0;
-  const VariantFacts facts{64, 1, 64, 2}; // a query fills a warpgroup
+  const VariantFacts facts{64, 1, spec::Tensors::alike(64)}; // a query fills a warpgroup
   const auto steps = [&](const tree::KvTree &tree) {
     const PlanCost cost = costOf(tree, facts, config, 1);
     EXPECT_EQ(cost.units, 1);
@@ -165,7 +165,7 @@ TEST(CostModelTest, WhatAWarpgroupDoesNotSeeIsPassedOver) {
 /// A prompt cut into parts, of which all queries have a partial each.
 TEST(CostModelTest, MergesOfManyPartialsTakeLonger) {
   const tree::KvTree tree = test::levelTree({1, 2}, {640, 0});
-  const VariantFacts facts{1, 1, 64, 2};
+  const VariantFacts facts{1, 1, spec::Tensors::alike(64)};
   const auto mergeUs = [&](int chunk) {
     config::Config config = priced(spec::Partition::NodeChunk, chunk);
     const double with = costOf(tree, facts, config, 100).microseconds;
@@ -185,7 +185,7 @@ TEST(CostModelTest, TilesThatAreReadInTurnSaveAPartOfAStep) {
   config.chunkTokens = 1 << 16;
   config.phases = {
       {.name = "light", .family = config::Family::Sm90, .tileQ = 64, .tileKv = 64, .stages = 2, .warps = 8}};
-  const VariantFacts facts{1, 8, 128, 2};
+  const VariantFacts facts{1, 8, spec::Tensors::alike(128)};
   const double fromRoot = costOf(tree, facts, config, 132).longestUs;
   config.order = config::Order::Mixed;
   const Plan plan = *makePlan(tree, facts, config, 132);

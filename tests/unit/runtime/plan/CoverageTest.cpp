@@ -24,6 +24,22 @@ TEST(CoverageTest, PlansOfForestsCoverTheirTrees) {
   for (std::uint64_t seed = 1; seed <= 100; ++seed) {
     const Planned made(test::randomForest(seed));
     EXPECT_TRUE(coversAll(made.plan, made.view)) << "seed " << seed;
+    const Planned causal(test::causalForest(seed));
+    EXPECT_TRUE(coversAll(causal.plan, causal.view)) << "seed " << seed;
+  }
+}
+
+TEST(CoverageTest, ACausalStretchCountsItsPairs) {
+  tree::KvTree tree;
+  const int node = tree.addNode(-1, 20).value();
+  for (int seen = 1; seen <= 20; ++seen)
+    (void)tree.addQuery(node, seen).value();
+  const Planned made(tree);
+  ASSERT_TRUE(coversAll(made.plan, made.view));
+  for (std::size_t r = 0; r < made.plan.runs.size(); ++r) {
+    Plan shorter = made.plan;
+    --shorter.runs.toChange()[r].tokens;
+    EXPECT_FALSE(coversAll(shorter, made.view)) << "run " << r;
   }
 }
 

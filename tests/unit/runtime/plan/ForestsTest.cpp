@@ -54,10 +54,25 @@ TEST_P(Forests, RandomForestsAreCoveredExactlyOnce) {
   }
 }
 
+TEST_P(Forests, CausalStretchesAreCoveredExactlyOnce) {
+  int sloped = 0;
+  for (std::uint64_t seed = 0; seed < 3000; ++seed) {
+    SCOPED_TRACE("seed " + std::to_string(seed));
+    ASSERT_NO_FATAL_FAILURE(verifyPlans(test::causalForest(seed), seed));
+    sloped +=
+        std::any_of(plan_.runs.begin(), plan_.runs.end(), [](const abi::Run &run) { return run.slope != 0; });
+  }
+  if (GetParam() == spec::Partition::Query) // a query has no slope
+    EXPECT_EQ(sloped, 0);
+  else
+    EXPECT_GT(sloped, 300);
+}
+
 TEST_P(Forests, LargeForestsAreCoveredExactlyOnce) {
   for (std::uint64_t seed = 5000; seed < 5006; ++seed) {
     SCOPED_TRACE("seed " + std::to_string(seed));
     ASSERT_NO_FATAL_FAILURE(verifyPlans(test::randomForest(seed, {2000, 300, 1500}), 54 * seed + 3));
+    ASSERT_NO_FATAL_FAILURE(verifyPlans(test::causalForest(seed, {50, 3000, 100}), 54 * seed + 3));
   }
 }
 

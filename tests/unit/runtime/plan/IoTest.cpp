@@ -27,7 +27,7 @@ Plan mustPlan(const KvTree &tree, const VariantFacts &facts, const config::Confi
 /// 100 shared tokens, two branches of 10: all numbers by hand.
 TEST(IoTest, NodeReadsEveryTokenOnceAndMergesTwoPartialsAQuery) {
   const KvTree tree = test::levelTree({1, 2}, {100, 10});
-  const VariantFacts facts{4, 2, 64, 2};
+  const VariantFacts facts{4, 2, spec::Tensors::alike(64)};
   const IoBytes bytes = io(mustPlan(tree, facts, configOf(spec::Partition::Node)), facts);
   EXPECT_EQ(bytes.cache, 120 * 2 * 2 * 64 * 2); // K and V, KV heads, head dim, bytes
   EXPECT_EQ(bytes.cacheOnce, bytes.cache);
@@ -39,7 +39,7 @@ TEST(IoTest, NodeReadsEveryTokenOnceAndMergesTwoPartialsAQuery) {
 
 TEST(IoTest, QueryReadsThePathsAndNeedsNoPartial) {
   const KvTree tree = test::levelTree({1, 2}, {100, 10});
-  const VariantFacts facts{4, 2, 64, 2};
+  const VariantFacts facts{4, 2, spec::Tensors::alike(64)};
   const IoBytes bytes = io(mustPlan(tree, facts, configOf(spec::Partition::Query, 4096)), facts);
   EXPECT_EQ(bytes.cache, 220 * 2 * 2 * 64 * 2);
   EXPECT_EQ(bytes.cacheOnce, 120 * 2 * 2 * 64 * 2);
@@ -59,7 +59,7 @@ TEST(IoTest, LargeCachesDoNotOverflow) {
   KvTree tree;
   ASSERT_TRUE(tree.addNode(-1, 1 << 29));
   ASSERT_TRUE(tree.addQuery(0));
-  const VariantFacts facts{1, 128, 256, 2};
+  const VariantFacts facts{1, 128, spec::Tensors::alike(256)};
   const IoBytes bytes = io(mustPlan(tree, facts, configOf(spec::Partition::Node, 1 << 20)), facts);
   EXPECT_EQ(bytes.cache, (std::int64_t{1} << 29) * 2 * 128 * 256 * 2);
 }

@@ -92,6 +92,33 @@ TEST(ReachTest, NothingThatAMaskShowsIsOutside) {
   EXPECT_GT(bounded, 600); // else the test would say nothing
 }
 
+// Of queries whose q_pos is known but for so much, all that any of them may see.
+TEST(ReachTest, WidenedShowsWhatQueriesNearByAreShown) {
+  constexpr int kMost = 30;
+  int checked = 0;
+  std::vector<Positions> own, all;
+  for (unsigned seed = 0; seed < 3000; ++seed) {
+    SCOPED_TRACE("seed " + std::to_string(seed));
+    const spec::Variant variant = test::randomMask(seed);
+    std::mt19937 random(seed);
+    const Reach reach = exec::reachOf(variant, someParams(variant, random).params);
+    if (reach.isAll())
+      continue;
+    const int below = static_cast<int>(random() % 8), above = static_cast<int>(random() % 8);
+    const Reach wide = reach.widened(below, above);
+    for (int qPos = 0; qPos < kMost; ++qPos) {
+      wide.find(qPos, qPos, all);
+      for (int other = std::max(qPos - below, 0); other <= qPos + above; ++other) {
+        reach.find(other, other, own);
+        for (int position = 0; position <= std::min(qPos, other); ++position, ++checked)
+          ASSERT_TRUE(!isIn(own, position) || isIn(all, position))
+              << qPos << " for " << other << " at " << position;
+      }
+    }
+  }
+  EXPECT_GT(checked, 100'000);
+}
+
 /// Planners search for the last query that sees a token.
 TEST(ReachTest, WindowsNeverGoBack) {
   int rising = 0;

@@ -67,6 +67,7 @@ TEST_P(Results, RandomForestsMatchTheOracle) {
   for (std::uint64_t seed = 0; seed < 400; ++seed) {
     SCOPED_TRACE("seed " + std::to_string(seed));
     ASSERT_NO_FATAL_FAILURE(expectRight(test::randomForest(seed), seed));
+    ASSERT_NO_FATAL_FAILURE(expectRight(test::causalForest(seed), seed));
   }
 }
 
@@ -97,7 +98,8 @@ TEST(InvariantPlanTest, OtherRequestsDoNotChangeABit) {
     config::Config config = makeConfig(32, {16}, spec::Partition::Node);
     config.order = config::Order::Alternate; // is not taken: which items are turned depends on all
     Planner planner({.isInvariant = true});
-    const KvTree alone = test::randomForest(seed, {24, 120, 12});
+    const test::ForestLimits limits{24, 120, 12};
+    const KvTree alone = seed % 2 == 0 ? test::randomForest(seed, limits) : test::causalForest(seed, limits);
     const std::size_t queries = alone.queries().size();
     exec::Outputs first;
     for (std::uint64_t others = 0; others < 4; ++others) {

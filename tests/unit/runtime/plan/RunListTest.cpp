@@ -7,7 +7,7 @@
 namespace deft::plan {
 namespace {
 
-abi::Run run(int tokens) { return {0, tokens, 0, 0, 0, 0, 1, 0}; }
+abi::Run run(int tokens) { return {0, tokens, 0, 0, 0, 0, 1, 0, 0}; }
 
 /// Runs of so many tokens each.
 std::vector<int> tokensOf(const RunList &runs) {

@@ -55,6 +55,34 @@ TEST(TilesTest, SegmentsOfOneNodeAreOneRunForWhoSeesBoth) {
   EXPECT_THAT(runsOf(list, list.tiles[0]), ElementsAreArray(segments));
 }
 
+/// Of a causal stretch a tile has what all of it see, as one run with what comes before, and its own
+/// triangle.
+TEST(TilesTest, ASlopeIsATriangleInEachTile) {
+  const std::vector<Segment> segments{{0, 0, 30, 0, 10}, {0, 30, 10, 0, 10, 1}};
+  TileList list;
+  RowTiler().tile(segments, 4, list);
+  ASSERT_THAT(list.tiles, ElementsAre(isTile(0, 4, 34, 2), isTile(4, 8, 38, 2), isTile(8, 10, 40, 2)));
+  EXPECT_THAT(runsOf(list, list.tiles[0]), ElementsAre(Segment{0, 0, 30, 0, 4}, Segment{0, 30, 4, 0, 4, 1}));
+  EXPECT_THAT(runsOf(list, list.tiles[1]), ElementsAre(Segment{0, 0, 34, 4, 8}, Segment{0, 34, 4, 4, 8, 1}));
+  EXPECT_THAT(runsOf(list, list.tiles[2]),
+              ElementsAre(Segment{0, 0, 38, 8, 10}, Segment{0, 38, 2, 8, 10, 1}));
+  list.clear();
+  RowTiler().tile(segments, 1, list); // one query has no slope
+  ASSERT_EQ(list.tiles.size(), 10U);
+  EXPECT_THAT(runsOf(list, list.tiles[9]), ElementsAre(Segment{0, 0, 40, 9, 10}));
+}
+
+/// Queries before a stretch, and those of the node's children behind it.
+TEST(TilesTest, ASlopeBeginsAndEndsInsideTiles) {
+  const std::vector<Segment> segments{{0, 0, 8, 1, 12}, {1, 0, 9, 2, 12, 1}, {2, 0, 5, 11, 12}};
+  TileList list;
+  RowTiler().tile(segments, std::vector<int>{1, 5, 12}, list);
+  ASSERT_EQ(list.tiles.size(), 2U);
+  EXPECT_THAT(runsOf(list, list.tiles[0]), ElementsAre(Segment{0, 0, 8, 1, 5}, Segment{1, 0, 3, 2, 5, 1}));
+  EXPECT_THAT(runsOf(list, list.tiles[1]), ElementsAre(Segment{0, 0, 8, 5, 12}, Segment{1, 0, 3, 5, 12},
+                                                       Segment{1, 3, 6, 5, 12, 1}, Segment{2, 0, 5, 11, 12}));
+}
+
 TEST(TilesTest, ATileOfNothingIsNone) {
   TileList list;
   RowTiler().tile(std::vector<Segment>{}, 4, list);

@@ -41,7 +41,8 @@ TEST(TreeViewTest, NeighboursShareTheTokensOfBothPaths) {
   TreeView view;
   for (std::uint64_t seed = 0; seed < 300; ++seed) {
     SCOPED_TRACE("seed " + std::to_string(seed));
-    const KvTree tree = test::randomForest(seed, {60, 50, 40});
+    const test::ForestLimits limits{60, 50, 40};
+    const KvTree tree = seed % 3 == 0 ? test::causalForest(seed, limits) : test::randomForest(seed, limits);
     view.build(tree);
     ASSERT_EQ(view.shared.size(), tree.queries().size() + 1);
     EXPECT_EQ(view.shared.back(), 0);
@@ -94,7 +95,8 @@ TEST(TreeViewTest, MovedQueriesSeeWhatTheySaw) {
   TreeView view, moved;
   for (std::uint64_t seed = 0; seed < 300; ++seed) {
     SCOPED_TRACE("seed " + std::to_string(seed));
-    const KvTree tree = test::randomForest(seed, {60, 50, 40});
+    const test::ForestLimits limits{60, 50, 40};
+    const KvTree tree = seed % 3 == 0 ? test::causalForest(seed, limits) : test::randomForest(seed, limits);
     view.build(tree);
     moved.build(tree);
     std::vector<int> last;
@@ -189,6 +191,90 @@ TEST(TreeViewTest, SegmentsAreCutWhereQueriesEndAndEndWhereNobodyReadsOn) {
   EXPECT_EQ(view.places[2].leaf, 1);
 }
 
+TEST(TreeViewTest, QueriesAtConsecutiveTokensAreOneSegmentWithASlope) {
+  KvTree tree;
+  (void)tree.addNode(-1, 100);
+  (void)tree.addNode(0, 8);
+  for (int seen = 41; seen <= 60; ++seen)
+    (void)tree.addQuery(0, seen);
+  for (int seen = 1; seen < 8; ++seen)
+    (void)tree.addQuery(1, seen);
+  (void)tree.addQuery(1);
+  TreeView view;
+  view.build(tree);
+  EXPECT_THAT(view.segments, ElementsAre(Segment{0, 0, 40, 0, 28}, Segment{0, 40, 20, 0, 28, 1},
+                                         Segment{0, 60, 40, 20, 28}, Segment{1, 0, 8, 20, 28, 1}));
+  EXPECT_EQ(view.leaves[0].canGrow, 0); // its last token is the last one of a stretch
+
+  // In another order of the caller's, and beside others, it is the same stretch.
+  std::vector<tree::Query> queries = tree.queries();
+  std::reverse(queries.begin(), queries.end());
+  queries.push_back({0, 100});
+  ASSERT_TRUE(tree.setQueries(queries));
+  view.build(tree);
+  EXPECT_THAT(view.segments, ElementsAre(Segment{0, 0, 40, 0, 29}, Segment{0, 40, 20, 0, 29, 1},
+                                         Segment{0, 60, 40, 20, 29}, Segment{1, 0, 8, 21, 29, 1}));
+}
+
+/// Of a handful of queries each has a segment, as has one that sees what another does.
+TEST(TreeViewTest, FewQueriesAreNoSlope) {
+  KvTree tree;
+  (void)tree.addNode(-1, 10);
+  for (int seen = 4; seen < 10; ++seen)
+    (void)tree.addQuery(0, seen);
+  (void)tree.addQuery(0);
+  TreeView view;
+  view.build(tree);
+  EXPECT_EQ(view.segments.size(), 7U);
+  for (const Segment &segment : view.segments)
+    EXPECT_EQ(segment.slope, 0);
+  EXPECT_EQ(view.leaves[0].canGrow, 1);
+  (void)tree.addQuery(0, 3); // eight of them; their caller names the first one last
+  view.build(tree);
+  EXPECT_THAT(view.segments, ElementsAre(Segment{0, 0, 2, 0, 8}, Segment{0, 2, 8, 0, 8, 1}));
+}
+
+/// Token by token, of trees with queries in any order; after one that sees all comes one that sees nothing.
+TEST(TreeViewTest, EachTokenIsSeenByWhoReachesIt) {
+  TreeView view;
+  int sloped = 0;
+  for (std::uint64_t seed = 0; seed < 600; ++seed) {
+    SCOPED_TRACE("seed " + std::to_string(seed));
+    KvTree tree = test::causalForest(seed, {12, 60, 12});
+    if (seed % 5 == 0) {
+      std::vector<tree::Query> queries;
+      for (int node = 0; node < static_cast<int>(tree.nodes().size()); ++node)
+        for (int seen = -1; seen < tree.nodes()[node].tokens; ++seen)
+          queries.push_back({node, seen});
+      ASSERT_TRUE(tree.setQueries(queries));
+    }
+    view.build(tree);
+    for (const Place &place : view.places)
+      for (int token = 0; token < place.tokens; ++token) {
+        int begin = -1, end = -1; // who reaches it: an interval, by what build() promises
+        for (int q = place.ownBegin; q < place.readersEnd; ++q) {
+          const tree::Query &query = tree.queries()[view.callerIndex[q]];
+          if (query.node != place.node || tree.seenTokens(query) > token) {
+            begin = begin < 0 ? q : begin;
+            end = q + 1;
+          }
+        }
+        int found = 0;
+        for (int s = place.segmentBegin; s < place.segmentEnd; ++s) {
+          const Segment &segment = view.segments[s];
+          if (token < segment.begin || token >= segment.begin + segment.tokens)
+            continue;
+          ++found;
+          ASSERT_EQ(segment.queryBegin + segment.slope * (token - segment.begin), begin);
+          ASSERT_EQ(segment.queryEnd, end);
+          sloped += segment.slope;
+        }
+        ASSERT_EQ(found, begin < 0 ? 0 : 1);
+      }
+  }
+  EXPECT_GT(sloped, 5000);
+}
+
 TEST(TreeViewTest, NothingIsLeftOfTheLastTree) {
   TreeView view;
   view.build(test::randomForest(3));
@@ -202,7 +288,7 @@ TEST(TreeViewTest, FirstReadersNeverFall) {
   TreeView view;
   for (std::uint64_t seed = 0; seed < 500; ++seed) {
     SCOPED_TRACE("seed " + std::to_string(seed));
-    view.build(test::randomForest(seed));
+    view.build(seed % 3 == 0 ? test::causalForest(seed) : test::randomForest(seed));
     for (std::size_t i = 1; i < view.segments.size(); ++i)
       ASSERT_LE(view.segments[i - 1].queryBegin, view.segments[i].queryBegin);
   }

@@ -67,6 +67,34 @@ TEST(VerifyTest, NoticesEveryKindOfDamage) {
   }
 }
 
+TEST(VerifyTest, EachDamageToACausalStretchIsNoticed) {
+  tree::KvTree tree;
+  const int node = tree.addNode(-1, 40).value();
+  for (int seen = 25; seen <= 40; ++seen)
+    (void)tree.addQuery(node, seen).value();
+  const VariantFacts facts{1, 1};
+  const config::Config config = makeConfig(0, {16});
+  const Plan made = mustVerify(tree, facts, config, 1);
+  ASSERT_EQ(made.runs.size(), 2U);
+  ASSERT_EQ(made.runs[1].slope, 1);
+  const std::pair<const char *, std::function<void(Plan &)>> damages[] = {
+      {"all see all", [](Plan &p) { p.runs.toChange()[1].slope = 0; }},
+      {"another's slope", [](Plan &p) { p.runs.toChange()[0].slope = 1; }},
+      {"a slope downwards", [](Plan &p) { p.runs.toChange()[1].slope = -1; }},
+      {"a later slope", [](Plan &p) { ++p.runs.toChange()[1].queryBegin; }},
+      {"a token that nobody sees",
+       [](Plan &p) {
+         --p.runs.toChange()[1].queryEnd;
+         --p.items[0].queryCount;
+       }},
+  };
+  for (const auto &[what, damage] : damages) {
+    Plan broken = made;
+    damage(broken);
+    EXPECT_FALSE(verify(broken, tree, facts, config)) << what;
+  }
+}
+
 TEST(VerifyTest, PlacesAreCheckedWhereAskedFor) {
   const tree::KvTree tree = test::levelTree({1, 2}, {64, 40}); // nobody placed it
   const VariantFacts facts{4, 1};

@@ -56,6 +56,34 @@ Case makeCase(const spec::Variant &mask, spec::Partition partition, std::uint64_
   return one;
 }
 
+/// A prompt all of whose tokens are new, under a window: readers are clipped at both ends.
+TEST(VisibleTreeTest, APromptUnderAWindowIsReadWhereItsTilesSeeIt) {
+  constexpr int kTokens = 2048, kWindow = 128, kQueriesOfTile = 16, kStep = 64;
+  spec::VisibleBounds::Bound window; // kv_pos >= q_pos - 127
+  window.at.qPos = 1;
+  window.at.rest.constant = 1 - kWindow;
+  VariantFacts facts{4, 2};
+  facts.trimStep = 16;
+  facts.reach = Reach::of({{{.from = {window}, .until = {}, .conditions = {}}}}, {});
+  KvTree tree;
+  const int prompt = tree.addNode(-1, kTokens).value();
+  for (int seen = 1; seen <= kTokens; ++seen)
+    ASSERT_TRUE(tree.addQuery(prompt, seen));
+  VisibleTree visible;
+  TreeView view;
+  visible.read(tree, facts.reach, facts.trimStep, view);
+  EXPECT_TRUE(view.isClipped);
+  EXPECT_LE(view.segments.size(), 2U * kTokens / kStep);
+  for (const spec::Partition partition : kAllPartitions) {
+    SCOPED_TRACE(config::partitionName(partition));
+    const Plan plan = mustVerify(tree, facts, makeConfig(0, {4 * kQueriesOfTile}, partition), 8);
+    if (partition != spec::Partition::Union)
+      continue;
+    for (const abi::Item &item : plan.items)
+      EXPECT_LE(item.tokens, kWindow + kQueriesOfTile + kStep);
+  }
+}
+
 TEST(VisibleTreeTest, PlansOfEveryPartitionReadWhatIsSeenAndNothingElse) {
   Planner planner;
   Plan plan;
@@ -66,7 +94,7 @@ TEST(VisibleTreeTest, PlansOfEveryPartitionReadWhatIsSeenAndNothingElse) {
       for (const spec::Partition partition : kAllPartitions) {
         SCOPED_TRACE(name + ", seed " + std::to_string(seed) + ", " + config::partitionName(partition));
         const Case one = makeCase(variant, partition, turn++);
-        const KvTree tree = spread(test::randomForest(seed), 5);
+        const KvTree tree = spread(turn % 2 == 0 ? test::randomForest(seed) : test::causalForest(seed), 5);
         const auto made = planner.make(tree, one.facts, one.config, 8, plan);
         ASSERT_TRUE(made) << made.error().message;
         const auto verified = verify(plan, tree, one.facts, one.config);
@@ -198,7 +226,8 @@ TEST(VisibleTreeTest, BeginningsAreAtSteps) {
   EXPECT_EQ(view.places[0].location, 976); // of the first token that is seen: 985
 }
 
-/// In a causal chain each token is read by those within a window of it.
+/// In a causal chain each token is read by those within a window of it, and of the part that it is in: 64
+/// tokens, a kernel's step.
 TEST(VisibleTreeTest, LateQueriesOfAChainDoNotReadItsBeginning) {
   KvTree tree;
   const int node = tree.addNode(-1, 4000, 0).value();
@@ -209,11 +238,14 @@ TEST(VisibleTreeTest, LateQueriesOfAChainDoNotReadItsBeginning) {
   TreeView view;
   visible.read(tree, facts.reach, facts.trimStep, view);
   ASSERT_TRUE(view.isClipped);
-  EXPECT_EQ(view.pathTokens, 4000 * 20 - 20 * 19 / 2);
-  EXPECT_EQ(view.clippedPos[3000], 19);
-  EXPECT_EQ(view.shared[3000], 19);
+  constexpr int kWindow = 20, kPart = 64;
+  EXPECT_GE(view.pathTokens, 4000 * kWindow - kWindow * (kWindow - 1) / 2);
+  EXPECT_LT(view.pathTokens, 4000 * (kWindow + kPart));
+  EXPECT_GE(view.clippedPos[3000], kWindow - 1);
+  EXPECT_LT(view.clippedPos[3000], kWindow + kPart);
+  EXPECT_EQ(view.shared[3000], view.clippedPos[3000]);
   const Plan plan = mustVerify(tree, facts, makeConfig(0, {16}));
-  EXPECT_LT(summarize(plan, facts).itemTokens, 4000 / 16 * (16 + 20 + 20));
+  EXPECT_LT(summarize(plan, facts).itemTokens, 4000 / 16 * (16 + kWindow + kPart + kWindow));
 }
 
 /// It costs what the window costs: nodes above are not looked at.

@@ -58,9 +58,9 @@ TEST_F(ProgramTest, CpuCodeThatIsCutIsMalformed) {
 TEST_F(ProgramTest, CpuCodeOfAnotherSpecIsMalformed) {
   EXPECT_EQ(outcome([](package::Package &package) {
               replace(package.specFiles[0].text, "head_dim    = 64", "head_dim    = 128");
-              package.variants[0].source.headDim = 128;
+              package.variants[0].source.tensors = spec::Tensors::alike(128);
             }),
-            malformed("its CPU code is not of its spec's `host_program`: its head_dim is 64, not 128"));
+            malformed("its CPU code is not of its spec's `host_program`: its dim of q and k is 64, not 128"));
 }
 
 TEST_F(ProgramTest, SourceOfAnotherSpecIsMalformed) {

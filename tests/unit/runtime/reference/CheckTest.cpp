@@ -54,7 +54,8 @@ protected:
         for (const Row &row :
              evaluateGroup(build_.variant, tree_, inputs_, query, kvHead, Precision::Exact)) {
           for (double value : row.out)
-            outputs_.out.push_back(exec::fromFloat(static_cast<float>(value), build_.variant.outputDtype));
+            outputs_.out.push_back(
+                exec::fromFloat(static_cast<float>(value), build_.variant.tensors.out.dtype));
           outputs_.lse.push_back(static_cast<float>(row.lse));
         }
   }
@@ -115,7 +116,7 @@ TEST_F(CheckRunTest, EachRowIsHeldToItsOwnBound) {
 }
 
 TEST_F(CheckRunTest, WhatRoundingBreaksIsHeldToF32) {
-  build_.variant.dtype = build_.variant.outputDtype = spec::DType::F16;
+  build_.variant.tensors = spec::Tensors::alike(build_.variant.tensors.k.dim, spec::DType::F16);
   build_.variant.withLse = false; // as large as scores here, an lse of f32 is off by more than is allowed
   inputs_ = exec::makeRandomInputs(build_.variant, tree_, placement_, {}, 3);
   for (std::uint16_t &q : inputs_.q) // products beyond f16, whose largest number is 65,504

@@ -68,14 +68,15 @@ private:
   void addRow(const exec::Inputs &inputs, int head, const Fault &fault, exec::Outputs &outputs) {
     const std::vector<double> &weights = weights_[static_cast<std::size_t>(head)].ofToken;
     const double top = *std::max_element(weights.begin(), weights.end());
-    std::vector<double> partial(static_cast<std::size_t>(variant_.headDim)), out(partial.size());
+    std::vector<double> partial(static_cast<std::size_t>(variant_.tensors.v.dim)), out(partial.size());
     double inPartial = 0, total = 0;
     std::size_t position = 0;
     const auto close = [&] {
       if (inPartial == 0)
         return;
       for (std::size_t d = 0; d < out.size(); ++d)
-        out[d] += inPartial * exec::roundTo(std::exchange(partial[d], 0) / inPartial, variant_.dtype);
+        out[d] +=
+            inPartial * exec::roundTo(std::exchange(partial[d], 0) / inPartial, variant_.tensors.v.dtype);
       total += std::exchange(inPartial, 0);
     };
     for (const tree::Node &node : tree_.nodes())
@@ -84,17 +85,17 @@ private:
         const double weight = weights[position] / top;
         inPartial += times * weight;
         const std::uint16_t *value = &inputs.v[static_cast<std::size_t>(
-            inputs.elementOf(node.location + t, exec::pageSizeOf(variant_), head / variant_.ratio()))];
+            inputs.valueAt(node.location + t, exec::pageSizeOf(variant_), head / variant_.ratio()))];
         for (std::size_t d = 0; d < out.size(); ++d)
           if (value[d] != 0)
-            partial[d] +=
-                times * exec::roundTo(weight, variant_.dtype) * exec::toFloat(value[d], variant_.dtype);
+            partial[d] += times * exec::roundTo(weight, variant_.tensors.v.dtype) *
+                          exec::toFloat(value[d], variant_.tensors.v.dtype);
         if (position % 1000 == 999)
           close();
       }
     close();
     for (const double value : out)
-      outputs.out.push_back(exec::fromFloat(static_cast<float>(value / total), variant_.outputDtype));
+      outputs.out.push_back(exec::fromFloat(static_cast<float>(value / total), variant_.tensors.out.dtype));
     if (variant_.withLse)
       outputs.lse.push_back(
           static_cast<float>(weights_[static_cast<std::size_t>(head)].lse + std::log(total * top)));
@@ -107,9 +108,9 @@ private:
   std::optional<Counting> counting_;
 };
 
-spec::Variant llama(DType dtype, int headDim = 128) {
-  test::VariantBuilder builder(32, 8, headDim);
-  builder.variant.dtype = builder.variant.outputDtype = dtype;
+spec::Variant llama(DType dtype, int dim = 128) {
+  test::VariantBuilder builder(32, 8, dim);
+  builder.variant.tensors = spec::Tensors::alike(builder.variant.tensors.k.dim, dtype);
   return builder.variant;
 }
 

@@ -150,7 +150,7 @@ TEST(EvaluateTest, PlainRoundsEveryStepToTheDtype) {
   const auto back = build.op(ExprOp::Sub, ScalarType::F32, {sum, build.constant(256)});
   EXPECT_EQ(Evaluator(build.variant, {}, Precision::Exact).f32(back, {}), 1);
   EXPECT_EQ(Evaluator(build.variant, {}, Precision::Plain).f32(back, {}), 0); // bf16 has 8 bits: 257 is 256
-  build.variant.dtype = spec::DType::F16;
+  build.variant.tensors = spec::Tensors::alike(4, spec::DType::F16);
   EXPECT_EQ(Evaluator(build.variant, {}, Precision::Plain).f32(back, {}), 1); // f16 has 11
 }
 

@@ -32,7 +32,7 @@ TEST(NoiseTest, NoRoundingMovesMoreThanItsBound) {
 /// The output of random values and weights by a kernel that rounds what it must; its error over the noise.
 double shareOfNoise(std::mt19937 &random, const spec::Variant &variant, int tokens, int partials) {
   std::normal_distribution<> normal;
-  const auto dim = static_cast<std::size_t>(variant.headDim);
+  const auto dim = static_cast<std::size_t>(variant.tensors.v.dim);
   std::vector<double> exact(dim), rounded(dim), partial(dim);
   RowNoise noise(variant);
   double total = 0;
@@ -43,19 +43,19 @@ double shareOfNoise(std::mt19937 &random, const spec::Variant &variant, int toke
     const double weight = weights[static_cast<std::size_t>(t)] / total;
     double norm = 0;
     for (std::size_t d = 0; d < dim; ++d) {
-      const double value = exec::roundTo(normal(random), variant.dtype);
+      const double value = exec::roundTo(normal(random), variant.tensors.v.dtype);
       norm += value * value;
       exact[d] += weight * value;
-      partial[d] += exec::roundTo(weight, variant.dtype) * value;
+      partial[d] += exec::roundTo(weight, variant.tensors.v.dtype) * value;
     }
     noise.add(weight, std::sqrt(norm), exact);
     if (t + 1 == tokens || (t + 1) % ((tokens + partials - 1) / partials) == 0)
       for (std::size_t d = 0; d < dim; ++d)
-        rounded[d] += exec::roundTo(std::exchange(partial[d], 0), variant.dtype);
+        rounded[d] += exec::roundTo(std::exchange(partial[d], 0), variant.tensors.v.dtype);
   }
   double distance = 0, norm = 0;
   for (std::size_t d = 0; d < dim; ++d) {
-    const double off = exec::roundTo(rounded[d], variant.outputDtype) - exact[d];
+    const double off = exec::roundTo(rounded[d], variant.tensors.out.dtype) - exact[d];
     distance += off * off;
     norm += exact[d] * exact[d];
   }
@@ -68,7 +68,7 @@ TEST(NoiseTest, IsAboutWhatRoundingsComeTo) {
     for (const int tokens : {1, 3, 40, 1000})
       for (const int partials : {1, 4}) {
         test::VariantBuilder builder(1, 1, 64);
-        builder.variant.dtype = builder.variant.outputDtype = dtype;
+        builder.variant.tensors = spec::Tensors::alike(builder.variant.tensors.k.dim, dtype);
         double most = 0, sum = 0;
         constexpr int kRows = 60;
         for (int i = 0; i < kRows; ++i) {

@@ -8,6 +8,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <limits>
 
@@ -26,7 +27,7 @@ struct Small {
     (void)tree.addNode(-1, static_cast<int>(tokens.size()));
     (void)tree.addQuery(0);
     inputs.queryCount = 1;
-    inputs.cache = exec::cacheLayoutOf(build.variant);
+    inputs.cache = exec::cacheLayoutsOf(build.variant);
     const int pages = (static_cast<int>(tokens.size()) + 1) / 2;
     for (int page = 0; page < pages; ++page)
       inputs.pageTable.push_back(pages - 1 - page); // backwards
@@ -34,7 +35,7 @@ struct Small {
     inputs.v.resize(pages * 4);
     for (std::size_t t = 0; t < tokens.size(); ++t)
       for (int d = 0; d < 2; ++d) {
-        const long long at = inputs.elementOf(static_cast<int>(t), 2, 0) + d;
+        const long long at = inputs.keyAt(static_cast<int>(t), 2, 0) + d;
         inputs.k[at] = exec::bf16FromFloat(tokens[t][d]);
         inputs.v[at] = exec::bf16FromFloat(tokens[t][2 + d]);
       }
@@ -114,7 +115,7 @@ TEST(OracleTest, AQuerySeesItsPathAndNothingElse) {
   const Row row = evaluateGroup(build.variant, tree, inputs, 0, 0, Precision::Exact)[0];
   double mean = 0;
   for (int location : {0, 1, 2, 3}) // placed in order: the root's three, then the node's first
-    mean += exec::toFloat(inputs.v[inputs.elementOf(location, 16, 0)], spec::DType::BF16) / 4;
+    mean += exec::toFloat(inputs.v[inputs.valueAt(location, 16, 0)], spec::DType::BF16) / 4;
   EXPECT_NEAR(row.out[0], mean, 1e-12);
   EXPECT_NEAR(row.lse, std::log(4), 1e-12);
 }
@@ -142,6 +143,36 @@ TEST(OracleTest, NamesHaveTheirMeaning) {
   EXPECT_EQ(lseOf(Builtin::KvHead, 0, 3), 1);
   EXPECT_EQ(lseOf(Builtin::Depth, 0, 0), 1);
   EXPECT_EQ(lseOf(Builtin::Query, 1, 0), 1);
+}
+
+/// V in K's memory is as if the beginning of each key had been copied.
+TEST(OracleTest, ValuesInKeysAreTheirBeginnings) {
+  VariantBuilder build(4, 2, 12);
+  build.variant.tensors.v.dim = build.variant.tensors.out.dim = 8;
+  build.variant.tensors.valueInKey = true;
+  spec::Variant apart = build.variant;
+  apart.tensors.valueInKey = false;
+  tree::KvTree tree = test::randomForest(3);
+  const auto placement = tree::placeInCache(tree, {});
+  const exec::Inputs inKeys = exec::makeRandomInputs(build.variant, tree, *placement, {}, 3);
+  EXPECT_TRUE(inKeys.v.empty());
+  exec::Inputs copied = exec::makeRandomInputs(apart, tree, *placement, {}, 3);
+  EXPECT_EQ(copied.v.size() * 12, copied.k.size() * 8);
+  for (const tree::Node &node : tree.nodes())
+    for (int t = 0; t < node.tokens; ++t)
+      for (int head = 0; head < 2; ++head)
+        std::copy_n(copied.k.begin() + copied.keyAt(node.location + t, 16, head), 8,
+                    copied.v.begin() + copied.valueAt(node.location + t, 16, head));
+  for (int query = 0; query < inKeys.queryCount; ++query)
+    for (int kvHead = 0; kvHead < 2; ++kvHead) {
+      const auto rows = evaluateGroup(build.variant, tree, inKeys, query, kvHead, Precision::Exact),
+                 same = evaluateGroup(apart, tree, copied, query, kvHead, Precision::Exact);
+      for (std::size_t i = 0; i < rows.size(); ++i) {
+        EXPECT_EQ(rows[i].out.size(), 8u);
+        EXPECT_EQ(rows[i].out, same[i].out);
+        EXPECT_EQ(rows[i].lse, same[i].lse);
+      }
+    }
 }
 
 TEST(OracleTest, ThePlacementDoesNotMatter) {

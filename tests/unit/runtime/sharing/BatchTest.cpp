@@ -204,6 +204,10 @@ TEST_F(BatchTest, WrongStepsChangeNothing) {
   lengths_[2] = 13; // its fourth page is -9
   EXPECT_EQ(whyNotUpdated(), "request 2: page 3 of row 2 is -9, and 13 tokens are in 4 pages");
   EXPECT_FALSE(batch_.grow(table(), lengths_));
+  lengths_[2] = 11;
+  Batch small(PageSize(kPageSize), /*checksEntries=*/true, /*lastPage=*/4);
+  EXPECT_EQ(small.update(requests()).error().message,
+            "request 2: page 2 of row 2 is 5, and the cache has 5 pages");
   lengths_ = {9, 9, 11};
   EXPECT_EQ(batch_.grow(table(), lengths_).error().message, "request 1: 9 tokens, and there were 10");
   EXPECT_EQ(batch_.grow(table(), {}).error().message, "0 lengths, but there are 3 requests");

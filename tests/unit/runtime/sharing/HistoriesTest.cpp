@@ -279,7 +279,7 @@ private:
                                 config_, 4, plan_));
     exec::Inputs inputs;
     inputs.queryCount = static_cast<int>(apart.queries().size());
-    inputs.cache = exec::cacheLayoutOf(variant_);
+    inputs.cache = exec::cacheLayoutsOf(variant_);
     inputs.pageTable = engine_.entries;
     std::normal_distribution<float> normal;
     const auto fill = [&](auto &values, int count) {

@@ -55,6 +55,16 @@ TEST(CachePlacementTest, ScatteredPagesAreShuffledOverALargerPool) {
   EXPECT_FALSE(std::is_sorted(placement->pageTable.begin(), placement->pageTable.end()));
 }
 
+TEST(CachePlacementTest, OnlyATreeThatLacksAPlaceIsLaidOut) {
+  KvTree tree;
+  ASSERT_TRUE(tree.addNode(-1, 20, 100));
+  ASSERT_TRUE(tree.addNode(0, 5, 300));
+  EXPECT_EQ(placedTree(tree, 16)->nodes(), tree.nodes());
+  ASSERT_TRUE(tree.addNode(0, 5, KvTree::kNotPlaced));
+  EXPECT_EQ(placedTree(tree, 16)->nodes()[2].location, 25);
+  EXPECT_EQ(tree.nodes()[2].location, KvTree::kNotPlaced);
+}
+
 TEST(CachePlacementTest, TheSeedDecides) {
   const auto table = [](std::uint64_t seed) {
     KvTree tree = test::levelTree({1, 8}, {400, 50});

@@ -152,6 +152,20 @@ TEST(KvTreeEditsTest, ForksAtTheEndInTheMiddleAndBefore) {
   EXPECT_EQ(tree.nodes()[9].parent, -1); // beside a root is another root
 }
 
+TEST(KvTreeEditsTest, PartsOfWhatIsNotPlacedAreNotPlaced) {
+  KvTree tree;
+  ASSERT_TRUE(tree.addNode(-1, 8, KvTree::kNotPlaced));
+  const int upper = tree.split(0, 1).value();
+  EXPECT_EQ(tree.nodes()[0].location, KvTree::kNotPlaced);
+  EXPECT_EQ(tree.nodes()[static_cast<std::size_t>(upper)].location, KvTree::kNotPlaced);
+  ASSERT_TRUE(tree.place(0, 0)); // not behind the other's token, though -1 and 1 are 0
+  EXPECT_FALSE(tree.join(upper));
+  tree.forgetPlaces();
+  ASSERT_TRUE(tree.join(upper));
+  EXPECT_EQ(tree.nodes()[0].tokens, 8);
+  EXPECT_EQ(tree.nodes()[static_cast<std::size_t>(tree.fork(0).value())].location, KvTree::kNotPlaced);
+}
+
 TEST(KvTreeEditsTest, PruningTakesTheSubtreeAndItsQueries) {
   KvTree tree = smallTree();
   for (int node : {3, 2, 1, 0})

@@ -83,7 +83,7 @@ TEST(KvTreeTest, ChangesBumpTheGenerationAndFailuresDoNot) {
   tree.clearQueries();
   EXPECT_TRUE(changed());
   EXPECT_FALSE(tree.addNode(1, 4));
-  EXPECT_FALSE(tree.addNode(-1, 4, -1));
+  EXPECT_FALSE(tree.addNode(-1, 4, -2));
   EXPECT_FALSE(tree.addQuery(0, 5));
   EXPECT_FALSE(tree.place(1, 0));
   EXPECT_FALSE(changed());

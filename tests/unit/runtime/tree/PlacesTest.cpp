@@ -41,6 +41,21 @@ TEST(PlacesTest, NodesThatNobodyPlacedShareTheFirstSlots) {
   EXPECT_EQ(messageOf(tree), "node 0 has slots 0 to 4, node 1 has slots 0 to 2: they share some");
 }
 
+TEST(PlacesTest, ANodeOfTokensThatNobodyPlacedIsNamed) {
+  KvTree tree;
+  ASSERT_TRUE(tree.addNode(-1, 5, 0));
+  ASSERT_TRUE(tree.fork(0)); // empty
+  ASSERT_TRUE(tree.addNode(0, 4, KvTree::kNotPlaced));
+  ASSERT_TRUE(tree.addNode(0, 4, KvTree::kNotPlaced));
+  EXPECT_EQ(checkPlaced(tree).error().message,
+            "node 2 of 4 tokens is not placed: nobody has said where they lie in the cache");
+  ASSERT_TRUE(tree.prune(2));
+  ASSERT_TRUE(tree.place(3, 100));
+  EXPECT_TRUE(checkPlaced(tree));
+  tree.forgetPlaces();
+  EXPECT_FALSE(checkPlaced(tree));
+}
+
 TEST(PlacesTest, EmptyAndDeadNodesHaveNoSlots) {
   KvTree tree;
   ASSERT_TRUE(tree.addNode(-1, 5, 0));

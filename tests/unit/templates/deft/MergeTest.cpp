@@ -12,15 +12,17 @@ namespace {
 using test::draw;
 
 template <class E, int kDim> struct Config : test::DeviceConfig {
-  using Element = E;
+  using Query = E;
+  using Key = E;
+  using Value = E;
   using Output = E;
-  static constexpr int kHeadDim = kDim, kQueryHeads = 3;
+  static constexpr int kKeyDim = kDim, kValueDim = kDim, kQueryHeads = 3;
 };
 
 /// Merged queries with any number of partials, some of them empty; by many blocks, where each takes a row at
 /// a time, and by few, where each warp does. Gives what was written, for comparison.
 template <class C, bool kSigmoid> std::vector<std::uint16_t> mergeAll(unsigned seed, unsigned blocks) {
-  constexpr int kDim = C::kHeadDim, kHeads = C::kQueryHeads, kSlots = 40;
+  constexpr int kDim = C::kValueDim, kHeads = C::kQueryHeads, kSlots = 40;
   using P = Partial<C>;
   std::mt19937 random(seed);
   std::normal_distribution<float> normal(0, 2);

@@ -29,7 +29,7 @@ struct TestPlan {
       const bool isDealt = item.runCount > 8 && random() % 2 == 0;
       for (int r = 0; r < item.runCount; ++r) {
         const int tokens = 1 + below(40);
-        abi::Run run{item.tokens, tokens, below(1000), below(1000), 0, 0, 1, 0};
+        abi::Run run{item.tokens, tokens, below(1000), below(1000), 0, 0, 1, 0, 0};
         if (isDealt && r < 4)
           run.dealtBegin = item.runCount / 5 * (r + 1);
         runs.push_back(run);

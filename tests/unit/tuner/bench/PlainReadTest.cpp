@@ -23,7 +23,7 @@ TEST(PlainReadTest, EveryLayoutOfACacheIsReadByAnyNumberOfThreads) {
   spec::Variant variant;
   variant.queryHeads = 4;
   variant.kvHeads = 2;
-  variant.headDim = 16;
+  variant.tensors = spec::Tensors::alike(16);
   for (const bool isPaged : {false, true})
     for (const auto order : {spec::PageOrder::Nhd, spec::PageOrder::Hnd})
       for (const int threads : {1, 3}) {
@@ -39,7 +39,7 @@ TEST(PlainReadTest, EveryLayoutOfACacheIsReadByAnyNumberOfThreads) {
 TEST(PlainReadTest, ATreeWithoutTokensHasNoBandwidth) {
   spec::Variant variant;
   variant.queryHeads = variant.kvHeads = 1;
-  variant.headDim = 16;
+  variant.tensors = spec::Tensors::alike(16);
   EXPECT_EQ(bandwidthOf(variant, test::levelTree({1}, {0}), 2), 0);
 }
 

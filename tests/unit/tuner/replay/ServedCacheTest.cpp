@@ -12,7 +12,7 @@ spec::Variant tinyVariant(int pageSize) {
   spec::Variant variant;
   variant.name = "tiny";
   variant.queryHeads = variant.kvHeads = 1;
-  variant.headDim = 64;
+  variant.tensors = spec::Tensors::alike(64);
   variant.cache.paged = pageSize > 0;
   variant.cache.pageSize = std::max(pageSize, 1);
   return variant;
@@ -23,7 +23,7 @@ std::vector<long long> elementsOf(const tree::KvTree &tree, const exec::Inputs &
   std::vector<long long> elements;
   for (const tree::Node &node : tree.nodes())
     for (int t = 0; t < node.tokens; ++t)
-      elements.push_back(inputs.elementOf(node.location + t, pageSize, 0));
+      elements.push_back(inputs.keyAt(node.location + t, pageSize, 0));
   const std::set<long long> different(elements.begin(), elements.end());
   EXPECT_EQ(different.size(), elements.size());
   EXPECT_TRUE(elements.empty() || (*different.begin() >= 0 &&
@@ -76,7 +76,7 @@ public:
     for (std::size_t node = 0; node < tree.nodes().size(); ++node)
       for (int t = 0; t < tree.nodes()[node].tokens; ++t) {
         int &known = tokens_[node][static_cast<std::size_t>(t)];
-        const auto at = inputs.elementOf(tree.nodes()[node].location + t, pageSize, 0);
+        const auto at = inputs.keyAt(tree.nodes()[node].location + t, pageSize, 0);
         const int found =
             inputs.k[static_cast<std::size_t>(at)] << 8 ^ inputs.v[static_cast<std::size_t>(at)];
         if (known >= 0) {

@@ -15,7 +15,7 @@ spec::Variant variant() {
   variant.name = "test";
   variant.queryHeads = 32;
   variant.kvHeads = 8;
-  variant.headDim = 128;
+  variant.tensors = spec::Tensors::alike(128);
   return variant;
 }
 
@@ -64,7 +64,7 @@ TEST(PlanModelTest, WhatCannotBePlannedHasNoTime) {
   const auto space = space::makeSpace(variant(), {nullptr, config::cpuCoefficients(2)}, {});
   ASSERT_TRUE(space.ok());
   const tree::KvTree tree = test::levelTree({1, 4}, {64, 8});
-  PlanModel model(*space, {64, 1, 128, 2}, {&tree}, 2); // a query of 64 rows
+  PlanModel model(*space, {64, 1, spec::Tensors::alike(128)}, {&tree}, 2); // a query of 64 rows
   int planned = 0, unplanned = 0;
   for (const space::Point &point : space->points())
     (model.microseconds(point) ? planned : unplanned)++;

@@ -19,7 +19,7 @@ Space makeSpace(const std::vector<std::string> &overrides = {}) {
   variant.name = "test";
   variant.queryHeads = 8;
   variant.kvHeads = 2;
-  variant.headDim = 64;
+  variant.tensors = spec::Tensors::alike(64);
   std::vector<space::AxisOverride> changes;
   for (const std::string &text : overrides)
     changes.push_back(*space::parseOverride(text));

@@ -50,7 +50,7 @@ TEST(ClassTreesTest, ASessionAddsTreesLikeThoseGivenUnlessItRecords) {
 TEST(OpeningsTest, WhatInputsTakeIsLearntFromThoseThatWereMade) {
   spec::Variant variant;
   variant.kvHeads = 8;
-  variant.headDim = 128; // 4 KB a token
+  variant.tensors = spec::Tensors::alike(128); // 4 KB a token
   const Sample large{"large", 0, levelTree({1}, {100'000}), false},
       small{"small", 0, levelTree({1}, {100}), false};
   const TreesOfClass ofLarge{{}, {&large}, 1}, ofSmall{{}, {&small}, 1};

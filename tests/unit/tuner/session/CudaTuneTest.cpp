@@ -33,9 +33,7 @@ codegen::cuda::VariantSource sourceOf(const spec::Variant &variant) {
   source.name = variant.name;
   source.queryHeads = variant.queryHeads;
   source.kvHeads = variant.kvHeads;
-  source.headDim = variant.headDim;
-  source.dtype = variant.dtype;
-  source.outputDtype = variant.outputDtype;
+  source.tensors = variant.tensors;
   source.pageSize = variant.cache.pageSize;
   source.hooks = test::plainHooks(variant.scale);
   return source;

@@ -16,7 +16,7 @@ spec::Variant llama(int queryHeads = 32, int kvHeads = 8) {
   variant.name = "llama";
   variant.queryHeads = queryHeads;
   variant.kvHeads = kvHeads;
-  variant.headDim = 128;
+  variant.tensors = spec::Tensors::alike(128);
   return variant;
 }
 

@@ -167,6 +167,20 @@ TEST(GeneratorsTest, TokenTreesHangBelowAGrowingSequence) {
   }
 }
 
+TEST(GeneratorsTest, RaggedBatchesHaveAQueryForEachNewToken) {
+  Workload workload = mustMake("ragged:shared=50,decodes=3,context=9,prefills=2,before=4,chunk=11,steps=5");
+  for (int step = 1; step <= 5; ++step) {
+    const tree::KvTree &tree = workload.tree();
+    EXPECT_EQ(tree.tokens(), 50 + 3 * (9 + step) + 2 * (4 + 11 * step));
+    ASSERT_EQ(tree.queries().size(), 3U + 2 * 11);
+    for (std::size_t q = 0; q < 3; ++q)
+      EXPECT_EQ(tree.pathTokens(tree.queries()[q]), 50 + 9 + step);
+    for (int q = 0; q < 22; ++q)
+      EXPECT_EQ(tree.pathTokens(tree.queries()[3 + q]), 50 + 4 + 11 * (step - 1) + q % 11 + 1);
+    EXPECT_EQ(*workload.next(), step < 5);
+  }
+}
+
 TEST(GeneratorsTest, NoSharingSharesNothing) {
   Workload workload = mustMake("no_sharing:requests=30,tokens=500,shortest=100,step=17");
   const tree::TreeSummary summary = tree::summarize(workload.tree());

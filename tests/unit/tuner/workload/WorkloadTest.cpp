@@ -24,6 +24,7 @@ const char *const kSmall[] = {
     "reasoning:prompt=30,depth=3,width=4,thought=6,prune=1",
     "multi_chain:system=20,questions=4,question=5,chains=3,chain=8,answer=5",
     "token_tree:prompt=30,tokens=17,steps=20",
+    "ragged:shared=20,decodes=3,context=9,prefills=2,before=4,chunk=11,steps=5",
     "random_forest:nodes=20,tokens=9,queries=15,edits=2,steps=60",
     "token_tree:prompt=30,tokens=17,shape=random,steps=20",
     "mixture:parts=few_shot+beam_search+token_tree,few_shot.prompt=30,few_shot.iterations=9,"
@@ -39,7 +40,7 @@ Workload mustMake(const std::string &name, std::uint64_t seed = 7) {
 TEST(WorkloadTest, EveryGeneratorIsListedAndMakesATreeByDefault) {
   const auto all = list();
   ASSERT_TRUE(all);
-  EXPECT_EQ(all->size(), 13u);
+  EXPECT_EQ(all->size(), 14u);
   for (const Description &description : *all) {
     SCOPED_TRACE(description.name);
     EXPECT_FALSE(description.line.empty());

@@ -4,6 +4,7 @@
 
 #include <cmath>
 #include <limits>
+#include <numeric>
 
 namespace deft::test {
 
@@ -27,8 +28,25 @@ TEST(CpuKernelTest, EveryHeadDimInBothTypes) {
       const spec::Variant variant = plainVariant(headDim, dtype);
       Kernel kernel = jitKernel(variant);
       ASSERT_TRUE(kernel);
-      EXPECT_EQ(kernel->headDim, headDim);
+      EXPECT_EQ(kernel->keyDim, headDim);
       expectMatches(*kernel, variant, {.rows = 7, .tokens = 150, .range = 4}, {});
+    }
+}
+
+TEST(CpuKernelTest, KeysAndValuesHaveDimsAndTypesOfTheirOwn) {
+  const DType bf16 = DType::BF16, f16 = DType::F16;
+  for (const auto &[keyDim, valueDim] : {std::pair(192, 128), std::pair(16, 80), std::pair(576, 512)})
+    for (const auto &[q, k, v, out] : {std::tuple(bf16, bf16, bf16, bf16), std::tuple(bf16, f16, bf16, f16),
+                                       std::tuple(bf16, bf16, f16, bf16), std::tuple(f16, f16, bf16, bf16)}) {
+      spec::Variant variant = plainVariant(keyDim);
+      variant.tensors = {{q, keyDim}, {k, keyDim}, {v, valueDim}, {out, valueDim}};
+      SCOPED_TRACE(spec::dimText(variant.tensors) + ", " + spec::dtypeText(variant.tensors));
+      Kernel kernel = jitKernel(variant);
+      ASSERT_TRUE(kernel);
+      EXPECT_EQ(kernel->keyDim, keyDim);
+      EXPECT_EQ(kernel->valueDim, valueDim);
+      for (int rows : {1, 7})
+        expectMatches(*kernel, variant, {.rows = rows, .tokens = 150, .range = 2}, {});
     }
 }
 
@@ -311,12 +329,21 @@ TEST(CpuKernelTest, NarrowingRoundsToNearestEven) {
     std::vector<float> acc{
         1.0f,  1.00390625f, 1.01171875f, 1.00048828125f, 1.00146484375f, -2.5f,      0.0f,   -0.0f,
         1e-7f, -3e-6f,      6e-8f,       65504.0f,       100.3f,         -0.333333f, 1e-40f, 0.1f};
-    const float m = 0, l = 1;
-    std::vector<std::uint16_t> out(16);
-    const abi::CpuFinishCall call{acc.data(), &m, &l, out.data(), nullptr, 1, 0};
-    kernel->finish(&call);
-    for (int i = 0; i < 16; ++i)
-      EXPECT_EQ(out[i], bitsOf(dtype, acc[i])) << acc[i];
+    const auto finished = [&](const std::vector<float> &sums) {
+      const float m = 0, l = 1;
+      std::vector<std::uint16_t> out(16);
+      const abi::CpuFinishCall call{sums.data(), &m, &l, out.data(), nullptr, 1, 0};
+      kernel->finish(&call);
+      return out;
+    };
+    // Between attend and finish a kernel keeps sums in an order of its own, that of its instruction set.
+    std::vector<float> numbers(16);
+    std::iota(numbers.begin(), numbers.end(), 0.0f);
+    const std::vector<std::uint16_t> order = finished(numbers), out = finished(acc);
+    for (std::size_t i = 0; i < 16; ++i) {
+      const float sum = acc.at(static_cast<std::size_t>(valueOf(dtype, order[i])));
+      EXPECT_EQ(out[i], bitsOf(dtype, sum)) << sum;
+    }
   }
 }
 

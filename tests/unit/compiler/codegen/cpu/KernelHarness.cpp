@@ -15,15 +15,14 @@ namespace deft::test {
 
 using spec::DType;
 
-spec::Variant plainVariant(int headDim, DType dtype) {
+spec::Variant plainVariant(int dim, DType dtype) {
   spec::Variant variant;
   variant.name = "v";
   variant.queryHeads = 2;
   variant.kvHeads = 1;
-  variant.headDim = headDim;
-  variant.dtype = variant.outputDtype = dtype;
+  variant.tensors = spec::Tensors::alike(dim, dtype);
   variant.withLse = true;
-  variant.scale = 1 / std::sqrt(headDim);
+  variant.scale = 1 / std::sqrt(dim);
   return variant;
 }
 
@@ -120,30 +119,33 @@ namespace {
 /// The numbers of a case: tokens lie scattered in a pool, as in a paged cache.
 struct Data {
   std::vector<std::uint16_t> q, k, v;
-  std::vector<long long> offsets;
+  std::vector<long long> keyOffsets, valueOffsets;
 };
 
 Data makeData(const spec::Variant &variant, const Case &c) {
   std::mt19937 random(c.seed);
   std::uniform_real_distribution<float> uniform(-1, 1);
-  const int d = variant.headDim;
-  const int stride = d + 5; // no alignment beyond the element's
+  const spec::Tensors &tensors = variant.tensors;
+  const int keyStride = tensors.k.dim + 5,
+            valueStride = tensors.v.dim + 7; // no alignment beyond the element's
   Data data;
   std::vector<int> places(static_cast<std::size_t>(c.tokens));
   std::iota(places.begin(), places.end(), 0);
   std::shuffle(places.begin(), places.end(), random);
-  for (int place : places)
-    data.offsets.push_back(static_cast<long long>(place) * stride + 3);
-  data.k.resize(static_cast<std::size_t>(c.tokens * stride + 3));
-  data.v.resize(data.k.size());
-  for (std::size_t i = 0; i < data.k.size(); ++i) {
-    data.k[i] = bitsOf(variant.dtype, uniform(random));
-    data.v[i] = bitsOf(variant.dtype, uniform(random));
+  for (int place : places) {
+    data.keyOffsets.push_back(static_cast<long long>(place) * keyStride + 3);
+    data.valueOffsets.push_back(static_cast<long long>(place) * valueStride + 3);
   }
-  data.q.resize(
-      static_cast<std::size_t>(c.rows * d)); // last: the rest does not depend on how many rows there are
+  data.k.resize(static_cast<std::size_t>(c.tokens * keyStride + 3));
+  data.v.resize(static_cast<std::size_t>(c.tokens * valueStride + 3));
+  for (auto &bits : data.k)
+    bits = bitsOf(tensors.k.dtype, uniform(random));
+  for (auto &bits : data.v)
+    bits = bitsOf(tensors.v.dtype, uniform(random));
+  // Last: the rest does not depend on how many rows there are.
+  data.q.resize(static_cast<std::size_t>(c.rows * tensors.q.dim));
   for (auto &bits : data.q)
-    bits = bitsOf(variant.dtype, c.range * uniform(random));
+    bits = bitsOf(tensors.q.dtype, c.range * uniform(random));
   return data;
 }
 
@@ -164,21 +166,31 @@ State attendAll(const abi::CpuKernel &kernel, const spec::Variant &variant, cons
   const std::vector<int> qPos = padded(kernel, c.rows, Case::qPos),
                          query = padded(kernel, c.rows, Case::query),
                          head = padded(kernel, c.rows, Case::head);
-  const auto rows = qPos.size(), d = static_cast<std::size_t>(variant.headDim);
-  State state{std::vector<float>(static_cast<std::size_t>(c.rows) * d, 0.0f),
+  const auto rows = qPos.size(), keyDim = static_cast<std::size_t>(variant.tensors.k.dim),
+             valueDim = static_cast<std::size_t>(variant.tensors.v.dim);
+  State state{std::vector<float>(static_cast<std::size_t>(c.rows) * valueDim, 0.0f),
               std::vector<float>(rows, -std::numeric_limits<float>::infinity()),
               std::vector<float>(rows, 0.0f)};
   std::vector<char> packed(rows / static_cast<std::size_t>(kernel.groupRows) *
                            static_cast<std::size_t>(kernel.packedGroupBytes));
   // In two calls, as rows of different queries come.
   const int first = c.rows / 2;
-  for (const abi::CpuPackCall &pack : {abi::CpuPackCall{data.q.data(), packed.data(), 0, first},
-                                       abi::CpuPackCall{data.q.data() + static_cast<std::size_t>(first) * d,
-                                                        packed.data(), first, c.rows - first}})
+  for (const abi::CpuPackCall &pack :
+       {abi::CpuPackCall{data.q.data(), packed.data(), 0, first},
+        abi::CpuPackCall{data.q.data() + static_cast<std::size_t>(first) * keyDim, packed.data(), first,
+                         c.rows - first}})
     kernel.pack(&pack);
   for (int begin = 0; begin < c.tokens; begin += kernel.blockTokens) {
     const int tokens = std::min(kernel.blockTokens, c.tokens - begin);
-    std::vector<long long> offsets(data.offsets.begin() + begin, data.offsets.begin() + begin + tokens);
+    const auto padded =
+        static_cast<std::size_t>((tokens + abi::kCpuTokenPad - 1) / abi::kCpuTokenPad * abi::kCpuTokenPad);
+    const auto offsetsOf = [&](const std::vector<long long> &all) {
+      std::vector<long long> offsets(all.begin() + begin, all.begin() + begin + tokens);
+      offsets.resize(padded, offsets.back());
+      return offsets;
+    };
+    const std::vector<long long> keyOffsets = offsetsOf(data.keyOffsets),
+                                 valueOffsets = offsetsOf(data.valueOffsets);
     std::vector<int> kvPos, depth, low, high;
     bool cut = false;
     for (int t = 0; t < tokens; ++t) {
@@ -189,14 +201,15 @@ State attendAll(const abi::CpuKernel &kernel, const spec::Variant &variant, cons
       high.push_back(rowHigh);
       cut |= rowLow > 0 || rowHigh < c.rows;
     }
-    while (offsets.size() % abi::kCpuTokenPad) {
-      offsets.push_back(offsets.back());
-      for (std::vector<int> *values : {&kvPos, &depth, &low, &high})
-        values->push_back(0);
-    }
-    std::vector<long long> next(data.offsets.begin() + begin + tokens, data.offsets.end());
-    const auto nextTokens = std::min(static_cast<std::size_t>(kernel.blockTokens), next.size()) / 8 * 8;
-    next.resize(next.size() + abi::kCpuFetchPad, data.offsets.back());
+    for (std::vector<int> *values : {&kvPos, &depth, &low, &high})
+      values->resize(padded);
+    const auto nextOf = [&](const std::vector<long long> &all) {
+      std::vector<long long> next(all.begin() + begin + tokens, all.end());
+      next.resize(next.size() + abi::kCpuFetchPad, all.back());
+      return next;
+    };
+    const std::vector<long long> nextKeyOffsets = nextOf(data.keyOffsets),
+                                 nextValueOffsets = nextOf(data.valueOffsets);
     abi::CpuAttendCall call{};
     call.packed = packed.data();
     call.acc = state.acc.data();
@@ -207,13 +220,15 @@ State attendAll(const abi::CpuKernel &kernel, const spec::Variant &variant, cons
     call.head = head.data();
     call.k = call.nextK = data.k.data();
     call.v = call.nextV = data.v.data();
-    call.offsets = offsets.data();
+    call.keyOffsets = keyOffsets.data();
+    call.valueOffsets = valueOffsets.data();
     call.kvPos = kvPos.data();
     call.depth = depth.data();
     call.rowLow = low.data();
     call.rowHigh = high.data();
-    call.nextOffsets = next.data();
-    call.nextTokens = static_cast<int>(nextTokens);
+    call.nextKeyOffsets = nextKeyOffsets.data();
+    call.nextValueOffsets = nextValueOffsets.data();
+    call.nextTokens = std::min(kernel.blockTokens, c.tokens - begin - tokens) / 8 * 8;
     call.params = c.params.data();
     call.rows = c.rows;
     call.tokens = tokens;
@@ -250,7 +265,7 @@ Results runKernel(const abi::CpuKernel &kernel, const spec::Variant &variant, co
   Results run;
   run.partial.out.assign(partial.begin(), partial.end());
   for (std::uint16_t bits : out)
-    run.output.out.push_back(valueOf(variant.outputDtype, bits));
+    run.output.out.push_back(valueOf(variant.tensors.out.dtype, bits));
   if (!sigmoid) {
     run.partial.lse.assign(partialLse.begin(), partialLse.end());
     run.output.lse.assign(lse.begin(), lse.end());
@@ -261,15 +276,15 @@ Results runKernel(const abi::CpuKernel &kernel, const spec::Variant &variant, co
 Answer inDoubles(const spec::Variant &variant, const Case &c, const Formula &formula) {
   const Data data = makeData(variant, c);
   const bool sigmoid = variant.normalize == spec::Normalize::Sigmoid;
-  const int d = variant.headDim;
+  const auto &[q, k, v, out, valueInKey] = variant.tensors;
   Answer answer;
   for (int row = 0; row < c.rows; ++row) {
     std::vector<double> scores;
     for (int t = 0; t < c.tokens; ++t) {
       double s = 0;
-      for (int i = 0; i < d; ++i)
-        s += static_cast<double>(valueOf(variant.dtype, data.q[row * d + i])) *
-             valueOf(variant.dtype, data.k[data.offsets[t] + i]);
+      for (int i = 0; i < k.dim; ++i)
+        s += static_cast<double>(valueOf(q.dtype, data.q[row * k.dim + i])) *
+             valueOf(k.dtype, data.k[data.keyOffsets[t] + i]);
       s *= variant.scale;
       if (formula.score)
         s = formula.score(row, c.kvPos + t, s);
@@ -281,14 +296,14 @@ Answer inDoubles(const spec::Variant &variant, const Case &c, const Formula &for
     const double largest = scores.empty() ? 0 : *std::max_element(scores.begin(), scores.end());
     const double reference = std::isinf(largest) ? 0 : largest;
     double sum = 0;
-    std::vector<double> out(static_cast<std::size_t>(d), 0.0);
+    std::vector<double> sums(static_cast<std::size_t>(v.dim), 0.0);
     for (int t = 0; t < c.tokens; ++t) {
       const double weight = sigmoid ? 1 / (1 + std::exp(-scores[t])) : std::exp(scores[t] - reference);
       sum += weight;
-      for (int i = 0; i < d; ++i)
-        out[i] += weight * valueOf(variant.dtype, data.v[data.offsets[t] + i]);
+      for (int i = 0; i < v.dim; ++i)
+        sums[i] += weight * valueOf(v.dtype, data.v[data.valueOffsets[t] + i]);
     }
-    for (double value : out)
+    for (double value : sums)
       answer.out.push_back(sigmoid ? value : sum > 0 ? value / sum : 0);
     if (!sigmoid)
       answer.lse.push_back(sum > 0 ? reference + std::log(sum) : -std::numeric_limits<double>::infinity());
@@ -310,11 +325,14 @@ void expectMatches(const abi::CpuKernel &kernel, const spec::Variant &variant, c
   const Results run = runKernel(kernel, variant, c);
   const Answer expected = inDoubles(variant, c, formula);
   // Sums of up to a few hundred f32 products; where bf16 is multiplied in pairs, of weights rounded to it.
-  const bool dotsPairs = kernel.packedGroupBytes == kernel.groupRows * kernel.headDim * 2;
+  // The table does not say whether V is; where K is, it shows in how q is packed.
+  const spec::Tensors &tensors = variant.tensors;
+  const bool dotsPairs = kernel.packedGroupBytes == kernel.groupRows * kernel.keyDim * 2 ||
+                         (tensors.v.dtype == DType::BF16 && tensors.k.dtype != DType::BF16);
   const double weights = dotsPairs ? 0x1p-8 : 2e-6;
   EXPECT_LE(relativeError(run.partial.out, expected.out), weights);
   // Half a unit in the last place, relative to the smallest significand.
-  const double rounding = variant.outputDtype == DType::BF16 ? 0x1p-8 : 0x1p-11;
+  const double rounding = tensors.out.dtype == DType::BF16 ? 0x1p-8 : 0x1p-11;
   EXPECT_LE(relativeError(run.output.out, expected.out), rounding + weights);
   ASSERT_EQ(run.partial.lse.size(), expected.lse.size());
   for (std::size_t row = 0; row < expected.lse.size(); ++row) {

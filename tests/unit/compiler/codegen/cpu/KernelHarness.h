@@ -18,7 +18,7 @@ namespace deft::test {
 using Kernel = std::shared_ptr<const abi::CpuKernel>;
 
 /// A variant without mask and score, ratio 2.
-spec::Variant plainVariant(int headDim, spec::DType dtype = spec::DType::BF16);
+spec::Variant plainVariant(int dim, spec::DType dtype = spec::DType::BF16);
 
 /// Appends expressions to a variant, which Sema would do from text.
 class Exprs {
@@ -83,7 +83,7 @@ struct Formula {
 };
 
 struct Answer {
-  std::vector<double> out; ///< [rows][head_dim]
+  std::vector<double> out; ///< [rows][dim of v]
   std::vector<double> lse; ///< [rows]; empty for sigmoid
 };
 

@@ -21,12 +21,15 @@ struct Variant {};
 #line 9 "deft_llama_wide.cu"
 
 struct Config {
-  using Element = deft::bf16;
+  using Query = deft::bf16;
+  using Key = deft::bf16;
+  using Value = deft::bf16;
   using Output = deft::f16;
   static constexpr int kQueryHeads = 32;
   static constexpr int kKvHeads = 8;
   static constexpr int kRatio = 4;
-  static constexpr int kHeadDim = 128;
+  static constexpr int kKeyDim = 128;
+  static constexpr int kValueDim = 128;
   static constexpr bool kWithLse = true;
   static constexpr int kPageSize = 16;
   static constexpr int kTileQ = 64;
@@ -59,12 +62,15 @@ TEST(InstantiateTest, MergeNeedsNoHooks) {
 namespace {
 
 struct Config {
-  using Element = deft::bf16;
+  using Query = deft::bf16;
+  using Key = deft::bf16;
+  using Value = deft::bf16;
   using Output = deft::f16;
   static constexpr int kQueryHeads = 32;
   static constexpr int kKvHeads = 8;
   static constexpr int kRatio = 4;
-  static constexpr int kHeadDim = 128;
+  static constexpr int kKeyDim = 128;
+  static constexpr int kValueDim = 128;
   static constexpr bool kWithLse = true;
 };
 

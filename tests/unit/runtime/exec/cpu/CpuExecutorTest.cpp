@@ -72,9 +72,8 @@ TEST(RandomForestsTest, AreRightByTheThousand) {
     variant.name = "small";
     variant.kvHeads = kvHeads;
     variant.queryHeads = kvHeads * ratio;
-    variant.headDim = 16;
     variant.cache.pageSize = 1 + 3 * ratio;
-    variant.dtype = variant.outputDtype = ratio % 2 ? spec::DType::BF16 : spec::DType::F16;
+    variant.tensors = spec::Tensors::alike(16, ratio % 2 ? spec::DType::BF16 : spec::DType::F16);
     variant.withLse = true;
     variant.scale = 0.25;
     auto compilation = driver::Compilation::create(variant, sources);
@@ -155,11 +154,12 @@ TEST_F(ShippedSpecs, KernelOfAnotherVariantIsRefused) {
   ASSERT_TRUE(kernel);
   const Problem problem = makeProblem(first(), test::levelTree({1}, {10}), 0, 5);
   spec::Variant other = first();
-  other.headDim *= 2;
+  other.tensors = spec::Tensors::alike(2 * other.tensors.k.dim);
   Outputs outputs;
   auto ran = runCpu(kernel, other, problem.plan, problem.inputs, outputs, 1);
   ASSERT_FALSE(ran.ok());
-  EXPECT_NE(ran.error().message.find("its head_dim is " + std::to_string(first().headDim)), std::string::npos)
+  EXPECT_NE(ran.error().message.find("its dim of q and k is " + std::to_string(first().tensors.k.dim)),
+            std::string::npos)
       << ran.error().message;
   EXPECT_FALSE(runCpu(nullptr, first(), problem.plan, problem.inputs, outputs, 1).ok());
 }

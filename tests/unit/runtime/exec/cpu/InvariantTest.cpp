@@ -59,7 +59,7 @@ void expectInvariant(const spec::Variant &variant, const CpuKernel &kernel, cons
     Outputs outputs;
     const auto ran = runCpu(kernel, variant, plan, inputs, outputs, 1);
     ASSERT_TRUE(ran.ok()) << ran.error().message;
-    outputs.out.resize(rows * static_cast<std::size_t>(variant.headDim));
+    outputs.out.resize(rows * static_cast<std::size_t>(variant.tensors.out.dim));
     outputs.lse.resize(variant.withLse ? rows : 0);
     if (others == 0)
       first = outputs;
@@ -92,7 +92,7 @@ TEST(InvariantTest, OtherRequestsDoNotChangeABitAtAnyRatio) {
     variant.name = "small";
     variant.kvHeads = kvHeads;
     variant.queryHeads = kvHeads * ratio;
-    variant.headDim = 16;
+    variant.tensors = spec::Tensors::alike(16);
     variant.withLse = true;
     variant.scale = 0.25;
     auto compilation = driver::Compilation::create(variant, sources);

@@ -17,8 +17,7 @@ spec::Variant scalarVariant() {
   variant.name = "host_program";
   variant.queryHeads = 4;
   variant.kvHeads = 2;
-  variant.headDim = 64;
-  variant.dtype = variant.outputDtype = spec::DType::BF16;
+  variant.tensors = spec::Tensors::alike(64);
   return variant;
 }
 
@@ -65,9 +64,9 @@ TEST(SharedObjectTest, SegmentsBeyondTheEndAreAnErrorNotASignal) {
 
 TEST(SharedObjectTest, CodeOfAnotherMakeIsMalformed) {
   spec::Variant other = scalarVariant();
-  other.headDim = 128;
+  other.tensors = spec::Tensors::alike(128);
   EXPECT_EQ(errorOf(scalarObject(), other), "package `p` is malformed: its CPU code is not of its spec's "
-                                            "`host_program`: its head_dim is 64, not 128");
+                                            "`host_program`: its dim of q and k is 64, not 128");
   other = scalarVariant();
   other.params.push_back({});
   EXPECT_THAT(errorOf(scalarObject(), other), HasSubstr("its number of parameters is 0, not 1"));

@@ -13,7 +13,8 @@ struct Walk {
     item.queryCount = 3;
     kernel.blockTokens = 8;
     kernel.groupRows = 4;
-    inputs.cache = {.pageStride = 1000, .tokenStride = 10, .headStride = 1};
+    inputs.cache.k = {.pageStride = 1000, .tokenStride = 10, .headStride = 1};
+    inputs.cache.v = {.pageStride = 300, .tokenStride = 3, .headStride = 1};
     inputs.pageSize = 4;
     inputs.pageTable = pageTable;
   }
@@ -33,7 +34,7 @@ struct Walk {
 };
 
 abi::Run run(int tokens, int location, int position, int depth, int queryBegin, int queryEnd) {
-  return {0, tokens, location, position, depth, queryBegin, queryEnd, 0};
+  return {0, tokens, location, position, depth, queryBegin, queryEnd, 0, 0};
 }
 
 std::vector<long long> firstOf(const std::vector<long long> &values, int count) {
@@ -46,20 +47,37 @@ std::vector<int> firstOf(const std::vector<int> &values, int count) {
 TEST(TokenBlocksTest, OffsetsFollowThePagesOverTheirEnds) {
   const auto blocks = Walk({run(10, 3, 20, 1, 0, 2)}).all();
   ASSERT_EQ(blocks.size(), 2u);
-  EXPECT_EQ(firstOf(blocks[0].offsets, 8),
+  EXPECT_EQ(firstOf(blocks[0].keyOffsets, 8),
             (std::vector<long long>{5030, 3000, 3010, 3020, 3030, 9000, 9010, 9020}));
+  EXPECT_EQ(firstOf(blocks[0].valueOffsets, 8),
+            (std::vector<long long>{1509, 900, 903, 906, 909, 2700, 2703, 2706}));
   EXPECT_EQ(blocks[1].tokens, 2);
-  EXPECT_EQ(firstOf(blocks[1].offsets, 4), (std::vector<long long>{9030, 0, 0, 0})); // padded
+  EXPECT_EQ(firstOf(blocks[1].keyOffsets, 4), (std::vector<long long>{9030, 0, 0, 0})); // padded
   EXPECT_EQ(firstOf(blocks[1].kvPos, 2), (std::vector<int>{28, 29}));
   EXPECT_FALSE(blocks[0].cut);
   EXPECT_FALSE(blocks[1].cut);
   EXPECT_EQ(blocks[0].rowEnd, 4);
 }
 
+TEST(TokenBlocksTest, RowsOfACausalStretchBecomeFewerFromTokenToToken) {
+  abi::Run sloped = run(3, 4, 20, 1, 0, 3);
+  sloped.slope = 1;
+  const auto blocks = Walk({run(7, 8, 0, 0, 0, 3), sloped}).all();
+  ASSERT_EQ(blocks.size(), 2u);
+  EXPECT_EQ(firstOf(blocks[0].rowLow, 8), (std::vector<int>{0, 0, 0, 0, 0, 0, 0, 0}));
+  EXPECT_FALSE(blocks[0].cut);
+  EXPECT_EQ(blocks[1].rowBegin, 0); // row 2, and the group that has it
+  EXPECT_EQ(firstOf(blocks[1].rowLow, 2), (std::vector<int>{2, 4}));
+  EXPECT_EQ(firstOf(blocks[1].rowHigh, 2), (std::vector<int>{6, 6}));
+  EXPECT_TRUE(blocks[1].cut);
+}
+
 TEST(TokenBlocksTest, AContiguousCacheHasNoPages) {
   Walk walk({run(3, 7, 0, 0, 0, 1)});
   walk.inputs.pageSize = 0;
-  EXPECT_EQ(firstOf(walk.all().front().offsets, 3), (std::vector<long long>{70, 80, 90}));
+  const TokenBlock block = walk.all().front();
+  EXPECT_EQ(firstOf(block.keyOffsets, 3), (std::vector<long long>{70, 80, 90}));
+  EXPECT_EQ(firstOf(block.valueOffsets, 3), (std::vector<long long>{21, 24, 27}));
 }
 
 TEST(TokenBlocksTest, ShortRunsShareABlock) {
@@ -87,7 +105,8 @@ TEST(TokenBlocksTest, PaddingIsSeenByNobody) {
   const auto blocks = Walk({run(5, 0, 0, 0, 0, 2)}).all();
   ASSERT_EQ(blocks.size(), 1u);
   for (std::size_t t = 5; t < 8; ++t) {
-    EXPECT_EQ(blocks[0].offsets[t], blocks[0].offsets[4]);
+    EXPECT_EQ(blocks[0].keyOffsets[t], blocks[0].keyOffsets[4]);
+    EXPECT_EQ(blocks[0].valueOffsets[t], blocks[0].valueOffsets[4]);
     EXPECT_GE(blocks[0].rowLow[t], blocks[0].rowHigh[t]);
   }
 }

@@ -2,13 +2,16 @@
 
 #include "tests/unit/runtime/exec/cuda/FakeGpu.h"
 
+#include <cstring>
+#include <vector>
+
 namespace deft::exec {
 namespace {
 
 /// Which copies a cache of so many tokens a page gets (0: contiguous), and how many maps were made for them.
-std::pair<bool, int> boxesOf(int pageSize, int ordinal = 0, int headDim = 16) {
+std::pair<bool, int> boxesOf(int pageSize, int ordinal = 0, int dim = 16) {
   FakeGpu gpu(ordinal);
-  gpu.variant.headDim = headDim;
+  gpu.variant.tensors = spec::Tensors::alike(dim);
   gpu.variant.cache.paged = pageSize > 0;
   gpu.variant.cache.pageSize = pageSize;
   (void)countCalls();
@@ -37,6 +40,68 @@ TEST(CacheBoxesTest, PagesThatABoxWouldLeaveAreCopiedTokenByToken) {
 }
 
 TEST(CacheBoxesTest, OlderGpusHaveNone) { EXPECT_EQ(boxesOf(0, 1), std::pair(false, 0)); }
+
+TEST(CacheBoxesTest, TheMapsOfACacheAreMadeOnce) {
+  FakeGpu gpu;
+  CacheBoxes boxes;
+  std::byte pools[8];
+  abi::AttendArgs args{};
+  args.cache = {1024, 64, 16};
+  const auto made = [&](const void *k, const void *v) {
+    args.k = k;
+    args.v = v;
+    args.hasMaps = 2;
+    (void)countCalls();
+    boxes.fill(*gpu.device, gpu.variant, args);
+    EXPECT_EQ(args.hasMaps, 1);
+    return countCalls()["cuTensorMapEncodeTiled"];
+  };
+  for (int step = 0; step < 3; ++step)
+    for (int layer = 0; layer < 4; ++layer)
+      EXPECT_EQ(made(pools + 2 * layer, pools + 2 * layer + 1), step == 0 ? 4 : 0);
+  EXPECT_EQ(made(pools + 4, pools + 5), 0); // out of turn
+  EXPECT_EQ(made(pools + 2, pools + 3), 0);
+  EXPECT_EQ(made(pools + 2, pools + 5), 4);
+  args.cache.tokenStride = 128;
+  EXPECT_EQ(made(pools + 2, pools + 3), 4);
+  gpu.variant.tensors = spec::Tensors::alike(8);
+  EXPECT_EQ(made(pools + 2, pools + 3), 4);
+}
+
+TEST(CacheBoxesTest, WhatIsRememberedIsWhatWasMade) {
+  FakeGpu gpu;
+  CacheBoxes boxes;
+  std::byte pools[4];
+  abi::AttendArgs first{}, again{};
+  first.k = again.k = pools;
+  first.v = again.v = pools + 1;
+  first.cache = again.cache = {1024, 64, 16};
+  boxes.fill(*gpu.device, gpu.variant, first);
+  boxes.fill(*gpu.device, gpu.variant, again);
+  EXPECT_EQ(std::memcmp(&first, &again, sizeof first), 0);
+  fake_cuda::failAt("cuTensorMapEncodeTiled", 1);
+  first.k = again.k = pools + 2;
+  boxes.fill(*gpu.device, gpu.variant, first);
+  boxes.fill(*gpu.device, gpu.variant, again);
+  fake_cuda::failAt("cuTensorMapEncodeTiled", 0);
+  EXPECT_EQ(again.hasMaps, 0); // what the driver has refused once it is not asked again
+}
+
+TEST(CacheBoxesTest, AHostOfEverNewCachesIsServedToo) {
+  const FakeGpu gpu;
+  CacheBoxes boxes;
+  abi::AttendArgs args{};
+  args.cache = {1024, 64, 16};
+  std::vector<std::byte> pools(5000);
+  for (const std::byte &pool : pools) {
+    args.k = args.v = &pool;
+    boxes.fill(*gpu.device, gpu.variant, args);
+    EXPECT_EQ(args.hasMaps, 1);
+  }
+  (void)countCalls();
+  boxes.fill(*gpu.device, gpu.variant, args);
+  EXPECT_EQ(countCalls()["cuTensorMapEncodeTiled"], 0);
+}
 
 TEST(CacheBoxesTest, WhatTheDriverRefusesIsCopiedTokenByToken) {
   fake_cuda::failAt("cuTensorMapEncodeTiled", 1);

@@ -138,8 +138,8 @@ TEST(CudaPlanTest, PoisonedScratchMemoryIsNaNAlsoBehindTheNextPlansAndMakesNoRun
     const auto isNaN = [](float value) { return std::isnan(value); };
     EXPECT_TRUE(std::all_of(args.partialLse, args.partialLse + rows, isNaN));
     const auto *values = static_cast<const std::uint16_t *>(args.partialOut);
-    EXPECT_TRUE(std::all_of(values, values + rows * gpu.variant.headDim, [&](std::uint16_t value) {
-      return std::isnan(exec::toFloat(value, gpu.variant.dtype));
+    EXPECT_TRUE(std::all_of(values, values + rows * gpu.variant.tensors.out.dim, [&](std::uint16_t value) {
+      return std::isnan(exec::toFloat(value, gpu.variant.tensors.out.dtype));
     }));
   }
 }

@@ -26,7 +26,7 @@ public:
     variant.name = "small";
     variant.queryHeads = 6;
     variant.kvHeads = 2;
-    variant.headDim = 16;
+    variant.tensors = spec::Tensors::alike(16);
     variant.withLse = true;
     variant.scale = 0.25;
     fake_cuda::setVariant({6, 2, 16, variant.cache.pageSize, true, 0.25f});
@@ -79,7 +79,7 @@ public:
     EXPECT_TRUE(placement.ok());
     inputs_ = makeRandomInputs(gpu.variant, tree, *placement, {}, seed);
     const std::size_t rows = static_cast<std::size_t>(inputs_.queryCount) * gpu.variant.queryHeads;
-    outputs_.out.assign(rows * gpu.variant.headDim + 8, 0xffff); // aligned below
+    outputs_.out.assign(rows * gpu.variant.tensors.out.dim + 8, 0xffff); // aligned below
     outputs_.lse.assign(rows, -1);
     q_ = align(inputs_.q);
     k_ = align(inputs_.k);
@@ -93,7 +93,7 @@ public:
     pointers.v = v_.data() + offset(v_);
     pointers.pageTable = inputs_.pageTable.data();
     pointers.pages = static_cast<int>(inputs_.pageTable.size());
-    pointers.cache = inputs_.cache;
+    pointers.cache = inputs_.cache.k;
     pointers.out = outputs_.out.data() + offset(outputs_.out);
     pointers.lse = outputs_.lse.data();
     pointers.params = gpu_.params.get();

@@ -37,6 +37,19 @@ TEST(PlanPictureTest, NodesThatNobodyReadsAreLeftOut) {
   EXPECT_EQ(count(drawPlan(reportOf(tree)), "1 node that no query sees is left out."), 1);
 }
 
+TEST(PlanPictureTest, CausalStretchesAreTriangles) {
+  EXPECT_EQ(count(drawPlan(reportOf(test::levelTree({1, 3}, {40, 20}))), "<polygon"), 0);
+  tree::KvTree tree;
+  const int prompt = tree.addNode(-1, 40).value();
+  for (int seen = 1; seen <= 40; ++seen)
+    ASSERT_TRUE(tree.addQuery(prompt, seen));
+  const PlanReport report = reportOf(tree);
+  const auto sloped = std::count_if(report.plan.runs.begin(), report.plan.runs.end(),
+                                    [](const abi::Run &run) { return run.slope != 0; });
+  ASSERT_GT(sloped, 1);
+  EXPECT_EQ(count(drawPlan(report), "each from its own query on"), sloped);
+}
+
 TEST(PlanPictureTest, WhatAMaskHidesIsHatched) {
   VariantFacts facts{4, 2};
   EXPECT_EQ(count(drawPlan(reportOf(test::levelTree({1, 3}, {40, 20}), facts)), "hidden by the mask"), 0);

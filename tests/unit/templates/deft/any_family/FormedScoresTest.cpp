@@ -40,7 +40,7 @@ template <bool kCapped, bool kOneCap, bool kSloped> struct FormedVariant : test:
 };
 
 template <int kDim> struct Config : test::DeviceConfig {
-  static constexpr int kHeadDim = kDim;
+  static constexpr int kKeyDim = kDim, kValueDim = kDim;
 };
 
 constexpr int kTokens = 32;

@@ -144,11 +144,11 @@ TEST(WarpRowsTest, AGroupIsHiddenWhereTheHullsOfRowsAndTokensDoNotMeet) {
 /// The a operand of a step: rows of the warp, 16 columns of each.
 TEST(WarpRowsTest, QueriesAreLoadedAsOperands) {
   Scene scene(4);
-  std::vector<std::uint16_t> q(101 * Config::kQueryHeads * Config::kHeadDim);
+  std::vector<std::uint16_t> q(101 * Config::kQueryHeads * Config::kKeyDim);
   for (std::size_t i = 0; i < q.size(); ++i)
     q[i] = static_cast<std::uint16_t>(i * 7919u);
   scene.args.q = q.data();
-  constexpr int kSteps = Config::kHeadDim / 16;
+  constexpr int kSteps = Config::kKeyDim / 16;
   EXPECT_EQ(runBlock({},
                      [&] {
                        const int lane = static_cast<int>(threadIdx.x);
@@ -161,7 +161,7 @@ TEST(WarpRowsTest, QueriesAreLoadedAsOperands) {
                            const int column = k * 16 + i / 2 * 8 + lane % 4 * 2;
                            const int place =
                                scene.caller[static_cast<std::size_t>(2 + row / 4)] * 8 + 4 + row % 4;
-                           const std::uint16_t *from = q.data() + place * Config::kHeadDim + column;
+                           const std::uint16_t *from = q.data() + place * Config::kKeyDim + column;
                            EXPECT_EQ(query[k][i], from[0] | unsigned{from[1]} << 16);
                          }
                      }),

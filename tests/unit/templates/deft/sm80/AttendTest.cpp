@@ -11,9 +11,11 @@ namespace {
 using test::draw;
 
 template <class E, int kDim, int kPage> struct Narrow : test::Sm80Config {
-  using Element = E;
+  using Query = E;
+  using Key = E;
+  using Value = E;
   using Output = E;
-  static constexpr int kHeadDim = kDim, kPageSize = kPage;
+  static constexpr int kKeyDim = kDim, kValueDim = kDim, kPageSize = kPage;
 };
 /// 32 rows, three stages, four warps that split rows and tokens.
 template <class E, int kDim, int kPage> struct Wide : Narrow<E, kDim, kPage> {
@@ -50,6 +52,29 @@ TEST(Sm80AttendTest, ItemsAreAttended) {
 TEST(Sm80AttendTest, ManyColumnsAreAttended) {
   for (unsigned seed = 0; seed < 3; ++seed)
     attendAll<Narrow<f16, 192, 16>>(seed);
+}
+
+template <int kOfKeys, int kOfValues> struct Unlike : Wide<bf16, kOfKeys, 16> {
+  static constexpr int kKeyDim = kOfKeys, kValueDim = kOfValues;
+};
+
+/// More columns of K than of V, and fewer, with queries in registers and in shared memory.
+TEST(Sm80AttendTest, KeysAndValuesHaveDimsOfTheirOwn) {
+  for (unsigned seed = 0; seed < 4; ++seed) {
+    attendAll<Unlike<96, 64>>(seed);
+    attendAll<Unlike<48, 80>>(seed);
+    attendAll<Unlike<192, 128>>(seed);
+  }
+}
+
+/// Values, and so weights, of another type than keys.
+struct Mixed : Wide<f16, 64, 1> {
+  using Value = bf16;
+  using Output = bf16;
+};
+TEST(Sm80AttendTest, ValuesHaveATypeOfTheirOwn) {
+  for (unsigned seed = 0; seed < 3; ++seed)
+    attendAll<Mixed>(seed);
 }
 
 TEST(Sm80AttendTest, MasksAndScoresAreHeard) {

@@ -14,7 +14,7 @@ namespace deft::sm80 {
 namespace {
 
 template <int kDim> void checkRows() {
-  using Rows = RowLayout<kDim>;
+  using Rows = RowLayout<f16, kDim>;
   constexpr int kRows = 64;
   std::set<unsigned> places;
   for (int row = 0; row < kRows; ++row)
@@ -70,19 +70,25 @@ TEST(SharedLayoutTest, RowsWithoutSwizzleWouldConflict) {
 }
 
 template <int kDim, int kStagesOf, int kTile, int kWarpsOf> struct Config : test::Sm80Config {
-  static constexpr int kHeadDim = kDim, kStages = kStagesOf, kTileQ = kTile, kWarps = kWarpsOf;
+  static constexpr int kKeyDim = kDim, kValueDim = kDim, kStages = kStagesOf, kTileQ = kTile,
+                       kWarps = kWarpsOf;
+};
+
+struct Unlike : Config<192, 3, 32, 4> {
+  static constexpr int kValueDim = 80;
 };
 
 template <class C> void checkSections() {
   using L = SharedLayout<C>;
-  EXPECT_GE(L::kQueryOffset, 2 * C::kStages * L::kTileBytes) << "the ring";
+  EXPECT_EQ(L::kValueOffset, C::kStages * L::kKeyTileBytes);
+  EXPECT_GE(L::kQueryOffset, L::kValueOffset + C::kStages * L::kValueTileBytes) << "the ring";
   EXPECT_GE(L::kQueryOffset, C::kWarps * 16 * (L::kJoinStride + 2) * 4)
       << "sums that are joined, and their facts";
   EXPECT_EQ(L::kTokenOffset, L::kQueryOffset + L::kQueryBytes);
   EXPECT_EQ(L::kTokenOffset % 8, 0);
   EXPECT_EQ(L::kRecordOffset, L::kTokenOffset + (C::kStages + 1) * C::kTileKv * 8);
   EXPECT_EQ(L::kBytes, L::kRecordOffset + (C::kStages + 1) * C::kTileKv * 12);
-  EXPECT_EQ(L::kQueryBytes > 0, C::kHeadDim > 128);
+  EXPECT_EQ(L::kQueryBytes > 0, C::kKeyDim > 128);
   EXPECT_EQ(L::kJoinStride % 4, 0) << "sums are read by 16 bytes";
 }
 
@@ -91,6 +97,7 @@ TEST(SharedLayoutTest, SectionsFollowEachOther) {
   checkSections<Config<80, 3, 32, 4>>();
   checkSections<Config<128, 2, 64, 4>>();
   checkSections<Config<256, 2, 16, 8>>();
+  checkSections<Unlike>();
 }
 
 } // namespace

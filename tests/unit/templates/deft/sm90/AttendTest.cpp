@@ -11,14 +11,18 @@ namespace {
 using test::draw;
 
 template <class E, int kDim, int kPage> struct Light : test::LightConfig {
-  using Element = E;
+  using Query = E;
+  using Key = E;
+  using Value = E;
   using Output = E;
-  static constexpr int kHeadDim = kDim, kPageSize = kPage;
+  static constexpr int kKeyDim = kDim, kValueDim = kDim, kPageSize = kPage;
 };
 template <class E, int kDim, int kPage, int kStagesOf = 4> struct Wide : test::WideConfig {
-  using Element = E;
+  using Query = E;
+  using Key = E;
+  using Value = E;
   using Output = E;
-  static constexpr int kHeadDim = kDim, kPageSize = kPage, kStages = kStagesOf;
+  static constexpr int kKeyDim = kDim, kValueDim = kDim, kPageSize = kPage, kStages = kStagesOf;
 };
 template <class Base> struct Dealt : Base {
   static constexpr bool kIsDealt = true;

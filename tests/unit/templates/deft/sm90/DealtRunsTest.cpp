@@ -13,7 +13,7 @@ using test::draw;
 using test::ItemToken;
 
 struct Config : test::LightConfig {
-  static constexpr int kHeadDim = 128;
+  static constexpr int kKeyDim = 128, kValueDim = 128;
   static constexpr bool kIsDealt = true;
 };
 static_assert(kReadsDealt<Config>);

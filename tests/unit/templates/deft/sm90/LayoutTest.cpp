@@ -16,7 +16,7 @@ namespace deft::sm90 {
 namespace {
 
 template <int kDim, class Base, int kStagesOf = Base::kStages> struct Config : Base {
-  static constexpr int kHeadDim = kDim, kStages = kStagesOf;
+  static constexpr int kKeyDim = kDim, kValueDim = kDim, kStages = kStagesOf;
 };
 
 template <class C> void checkTile() {
@@ -27,7 +27,7 @@ template <class C> void checkTile() {
       const unsigned offset = L::offset(row, column);
       EXPECT_EQ(offset % 16, 0u);
       EXPECT_LE(offset + 16, static_cast<unsigned>(L::kTileBytes));
-      EXPECT_TRUE(places.insert(offset).second) << C::kHeadDim << ": " << row << " " << column;
+      EXPECT_TRUE(places.insert(offset).second) << C::kKeyDim << ": " << row << " " << column;
     }
   test::conflicts = 0;
   EXPECT_EQ(
@@ -44,7 +44,7 @@ template <class C> void checkTile() {
                          }
                      }),
       "");
-  EXPECT_EQ(test::conflicts, 0) << C::kHeadDim;
+  EXPECT_EQ(test::conflicts, 0) << C::kKeyDim;
 }
 
 TEST(LayoutTest, TilesAreReadWithoutConflicts) {
@@ -70,25 +70,25 @@ template <class C> void checkDescriptors() {
                              const unsigned base = ptx::sharedAddress(shared);
                              const int lane = static_cast<int>(threadIdx.x);
                              for (int token = lane; token < 64; token += 32)
-                               for (int column = 0; column < C::kHeadDim; ++column)
+                               for (int column = 0; column < C::kKeyDim; ++column)
                                  *reinterpret_cast<std::uint16_t *>(shared + L::offset(token, column / 8) +
                                                                     column % 8 * 2) =
                                      exec::f16FromFloat(known(token, column));
                              __syncwarp();
                              const unsigned long long keys = descriptor(base, 16);
-                             for (int k = 0; k < C::kHeadDim / 16; ++k)
+                             for (int k = 0; k < C::kKeyDim / 16; ++k)
                                for (int token = lane; token < 64; token += 32)
                                  for (int depth = 0; depth < 16; ++depth)
                                    ASSERT_EQ(ptx::elementOf<f16>(keys + stepOf<C>(k), token, depth),
                                              known(token, k * 16 + depth))
-                                       << C::kHeadDim << " " << k << " " << token << " " << depth;
+                                       << C::kKeyDim << " " << k << " " << token << " " << depth;
                              const unsigned long long values = descriptor(base, L::kBlockBytes);
                              for (int g = 0; g < 4; ++g)
                                for (int depth = 0; depth < 16; ++depth)
-                                 for (int column = lane; column < C::kHeadDim; column += 32)
+                                 for (int column = lane; column < C::kKeyDim; column += 32)
                                    ASSERT_EQ(ptx::elementOf<f16>(values + g * 16 * 128 / 16, depth, column),
                                              known(g * 16 + depth, column))
-                                       << C::kHeadDim << " " << g << " " << depth << " " << column;
+                                       << C::kKeyDim << " " << g << " " << depth << " " << column;
                            }),
             "");
 }
@@ -144,11 +144,11 @@ template <class C> void checkRing() {
             [](const Section &a, const Section &b) { return a.begin < b.begin; });
   unsigned end = 1024;
   for (const Section &section : sections) {
-    EXPECT_GE(section.begin, end) << C::kHeadDim;
+    EXPECT_GE(section.begin, end) << C::kKeyDim;
     end = section.end;
   }
   // What is lost where memory does not begin at a multiple of the swizzle is in the sum.
-  EXPECT_LE(end - 1024 + L::kAlignment, static_cast<unsigned>(L::kBytes)) << C::kHeadDim;
+  EXPECT_LE(end - 1024 + L::kAlignment, static_cast<unsigned>(L::kBytes)) << C::kKeyDim;
 }
 
 TEST(LayoutTest, SectionsLieApartAndInside) {
@@ -167,7 +167,7 @@ template <class C> void checkRooms() {
   std::set<int> banks;
   for (int lane = 0; lane < 32; ++lane)
     banks.insert((fragmentRow(lane, 0) * Layout<C>::kRowBytes + fragmentColumn(lane) * 2) / 4 % 32);
-  EXPECT_EQ(banks.size(), 32u) << C::kHeadDim;
+  EXPECT_EQ(banks.size(), 32u) << C::kKeyDim;
 }
 
 TEST(LayoutTest, ResultsAreWrittenWithoutConflicts) {

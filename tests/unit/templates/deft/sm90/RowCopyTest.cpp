@@ -13,7 +13,7 @@ namespace deft::sm90 {
 namespace {
 
 template <int kDim> struct Config : test::WideConfig {
-  static constexpr int kHeadDim = kDim, kStages = 2;
+  static constexpr int kKeyDim = kDim, kValueDim = kDim, kStages = 2;
 };
 
 /// Rows from anywhere, four at a time, are where the layout says; what is beyond their columns is left alone.

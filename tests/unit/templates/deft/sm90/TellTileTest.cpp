@@ -14,7 +14,7 @@ namespace {
 using test::draw;
 
 struct Config : test::LightConfig {
-  static constexpr int kHeadDim = 128;
+  static constexpr int kKeyDim = 128, kValueDim = 128;
 };
 struct DealtConfig : Config {
   static constexpr bool kIsDealt = true;

@@ -11,7 +11,7 @@ namespace deft::sm90 {
 namespace {
 
 struct DealtConfig : test::LightConfig {
-  static constexpr int kHeadDim = 128, kKvHeads = 3;
+  static constexpr int kKeyDim = 128, kValueDim = 128, kKvHeads = 3;
   static constexpr bool kIsDealt = true;
 };
 struct PlainConfig : DealtConfig {

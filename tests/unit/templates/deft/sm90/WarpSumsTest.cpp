@@ -12,7 +12,9 @@ namespace deft::sm90 {
 namespace {
 
 template <class E> struct Config : test::LightConfig {
-  using Element = E;
+  using Query = E;
+  using Key = E;
+  using Value = E;
 };
 
 /// Tiles of random scores that rise and fall, for the rows of a warp. Weights, sums and the factors by which

@@ -80,7 +80,7 @@ TEST(BenchTest, CeilingsAreShownBesideTheirScale) {
 }
 
 TEST(BenchTest, TheSuitesNeedASpecAndAGpu) {
-  for (const char *suite : {"fasttree", "deft", "flat", "other", "windows", "variants", "all"})
+  for (const char *suite : {"fasttree", "deft", "flat", "other", "windows", "ragged", "variants", "all"})
     EXPECT_EQ(test::runDeftc({"bench", suite}).code, kExitUsage) << suite;
   if (device::Driver::load())
     GTEST_SKIP() << "there is a GPU";

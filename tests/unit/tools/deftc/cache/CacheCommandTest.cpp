@@ -111,7 +111,7 @@ TEST_F(CacheCommandTest, ListAndShowTellWhatIsThere) {
 
 TEST_F(CacheCommandTest, ExplainTellsTheRuleTheFileAndWhatComesNext) {
   Entry illegal = entryFor("few_shot");
-  illegal.signature.dtype = spec::DType::F16;
+  illegal.signature.tensors = spec::Tensors::alike(128, spec::DType::F16);
   illegal.config.phases[0].tileQ = 24;
   write(userPath(), {entryFor("few_shot", 512), illegal});
   for (const std::vector<std::string> &command :

@@ -285,7 +285,7 @@ TEST(HookEmitterTest, OperationWithoutCudaFormIsAnError) {
   mlir::MLIRContext context(mlir::MLIRContext::Threading::DISABLED);
   transforms::loadDialects(context);
   auto module = mlir::parseSourceString<mlir::ModuleOp>(R"(
-    deft.attention @a query_heads 8 kv_heads 2 head_dim 64 dtype bf16 output bf16
+    deft.attention @a query_heads 8 kv_heads 2 q vector<64xbf16> k vector<64xbf16> v vector<64xbf16> out vector<64xbf16>
       cache <page_size = 16, order = nhd> scale 1.0 normalize softmax params []
     score(%s: f32, %q_pos: i32, %kv_pos: i32, %head: i32, %kv_head: i32, %depth: i32, %query: i32) {
       %0 = math.erf %s : f32
@@ -363,7 +363,8 @@ TEST(HookEmitterTest, DeepExpressionsBecomeStatements) {
 TEST(HookEmitterTest, ScaleAndTypesAreThoseOfTheVariant) {
   test::VariantBuilder builder(6, 2, 64);
   builder.variant.scale = 0.1;
-  builder.variant.outputDtype = spec::DType::F16;
+  const spec::TensorType key{spec::DType::BF16, 64}, value{spec::DType::BF16, 48};
+  builder.variant.tensors = {key, key, value, {spec::DType::F16, 48}, /*valueInKey=*/true};
   builder.variant.cache = {.paged = false, .pageSize = 0};
   mlir::MLIRContext context(mlir::MLIRContext::Threading::DISABLED);
   transforms::loadDialects(context);
@@ -373,8 +374,7 @@ TEST(HookEmitterTest, ScaleAndTypesAreThoseOfTheVariant) {
   auto source = emitVariantSource(op);
   ASSERT_TRUE(source.ok());
   EXPECT_EQ(source->ratio(), 3);
-  EXPECT_EQ(source->dtype, spec::DType::BF16);
-  EXPECT_EQ(source->outputDtype, spec::DType::F16);
+  EXPECT_EQ(source->tensors, builder.variant.tensors);
   EXPECT_EQ(source->pageSize, 0);
   EXPECT_THAT(source->hooks, testing::HasSubstr("kScale = 0.1f;"));
 }

@@ -9,7 +9,7 @@ FUNCTION = re.compile(r"^DEFT_C_API ([^;]+);", re.MULTILINE)
 TYPE = re.compile(r"^typedef ([^;{]+);", re.MULTILINE)
 STRUCT = re.compile(r"^typedef struct (\w+) \{(.*?)^\} \1;", re.MULTILINE | re.DOTALL)
 ENUM = re.compile(r"^enum \{(.*?)\};", re.MULTILINE | re.DOTALL)
-CONSTANT = re.compile(r"\b(DEFT_\w+) =")
+CONSTANT = re.compile(r"\b(DEFT_\w+) = (-?\w+)")
 FIELD_NAME = re.compile(r"\(\*(\w+)\)|(\w+)$")
 
 
@@ -32,6 +32,7 @@ class Declared:
     types: list[str] = field(default_factory=list)  # "int32_t deft_status", "struct deft_tree deft_tree"
     structs: dict[str, list[str]] = field(default_factory=dict)  # name -> declarations of the fields
     constants: list[str] = field(default_factory=list)
+    values: dict[str, int] = field(default_factory=dict)  # of the constants
 
 
 def read(folder):
@@ -43,7 +44,10 @@ def read(folder):
         declared.types += [squeezed(match) for match in TYPE.findall(text)]
         for name, body in STRUCT.findall(text):
             declared.structs[name] = [squeezed(line) for line in body.split(";") if squeezed(line)]
-        declared.constants += [name for body in ENUM.findall(text) for name in CONSTANT.findall(body)]
+        for body in ENUM.findall(text):
+            for name, value in CONSTANT.findall(body):
+                declared.constants.append(name)
+                declared.values[name] = int(value, 0)
     declared.functions.sort(key=function_name)
     declared.types.sort()
     return declared

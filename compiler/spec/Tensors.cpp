@@ -1,0 +1,46 @@
+#include "compiler/spec/Tensors.h"
+
+#include "compiler/spec/Limits.h"
+#include "compiler/spec/Names.h"
+
+#include <utility>
+
+namespace deft::spec {
+
+bool Tensors::areAlike() const { return *this == Tensors{k, k, k, {out.dtype, k.dim}, false}; }
+
+std::optional<std::string> faultOf(const Tensors &tensors) {
+  const auto number = [](int value) { return std::to_string(value); };
+  for (const auto &[name, tensor] : {std::pair("q", &tensors.q), std::pair("k", &tensors.k),
+                                     std::pair("v", &tensors.v), std::pair("out", &tensors.out)})
+    if (tensor->dim < kHeadDimStep || tensor->dim % kHeadDimStep != 0)
+      return std::string("the dim of ") + name + " is " + number(tensor->dim) +
+             ", it must be a positive multiple of " + number(kHeadDimStep);
+  if (tensors.q.dim != tensors.k.dim)
+    return "q has dim " + number(tensors.q.dim) + " and k " + number(tensors.k.dim) +
+           ", their product is over one";
+  if (tensors.v.dim != tensors.out.dim)
+    return "v has dim " + number(tensors.v.dim) + " and out " + number(tensors.out.dim) +
+           ", which is a sum of it";
+  if (tensors.valueInKey && tensors.v.dtype != tensors.k.dtype)
+    return "v is in k's memory and of another dtype";
+  if (tensors.valueInKey && tensors.v.dim > tensors.k.dim)
+    return "v is in k's memory and has dim " + number(tensors.v.dim) + ", more than k's " +
+           number(tensors.k.dim);
+  return std::nullopt;
+}
+
+std::string dimText(const Tensors &tensors) {
+  const std::string k = std::to_string(tensors.k.dim), v = std::to_string(tensors.v.dim);
+  if (tensors.valueInKey)
+    return k + " (v " + v + ", in k)";
+  return k == v ? k : k + " (v " + v + ")";
+}
+
+std::string dtypeText(const Tensors &tensors) {
+  const std::string q = toString(tensors.q.dtype), k = toString(tensors.k.dtype),
+                    v = toString(tensors.v.dtype);
+  return q == k && k == v ? q : q + " (k " + k + ", v " + v + ")";
+}
+
+} // namespace deft::spec

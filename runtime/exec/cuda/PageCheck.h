@@ -1,0 +1,45 @@
+#pragma once
+
+#include "runtime/device/HostMemory.h"
+#include "templates/deft/abi.h"
+
+#include <memory>
+#include <optional>
+
+namespace deft::exec {
+
+namespace cu = device::cu;
+
+/// The kernel that looks at the pages which a plan names, in a table that only the device has, and what it
+/// noticed.
+class PageCheck {
+public:
+  /// The kernel comes from NVRTC or the cache of kernels.
+  static support::Result<PageCheck> create(const std::shared_ptr<device::Device> &device, int pageSize);
+
+  /// What the kernel is compiled of.
+  static const char *source();
+
+  /// Items and their runs as on the device, those behind the end of lists included; a cache of so many pages.
+  support::Result<void> launch(const abi::Item *items, int itemCount, const abi::Run *runs,
+                               const int *pageTable, int pages, cu::Stream stream);
+
+  struct Wrong {
+    int entry; ///< of the page table
+    int page;
+    int pages; ///< of the cache in the last launch
+  };
+  /// An entry that is no page of the cache. Forgets it.
+  std::optional<Wrong> takeWrong();
+
+private:
+  PageCheck(device::Kernel kernel, std::shared_ptr<device::HostMemory> mark, int pageSize)
+      : kernel_(std::move(kernel)), mark_(std::move(mark)), pageSize_(pageSize) {}
+
+  device::Kernel kernel_;
+  std::shared_ptr<device::HostMemory> mark_;
+  int pageSize_;
+  int pages_ = 0;
+};
+
+} // namespace deft::exec

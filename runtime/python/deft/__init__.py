@@ -1,0 +1,80 @@
+"""Attention over trees of shared prefixes: what many queries share is read once.
+
+    import deft
+    att = deft.compile(path="llama3_8b")
+    tree = deft.Tree()
+    prompt = tree.add_root(1000, location=0)
+    for branch in range(4):
+        tree.add_query(tree.add_child(prompt, 20, location=1008 + 32 * branch))
+    out = att.run(tree, q, k_cache, v_cache, page_table)
+
+Arrays are NumPy's on the CPU, torch's and CuPy's on their GPU and current stream; none of these is needed to import this.
+"""
+
+from . import lang
+from ._attention import Attention, Param, compile, load
+from ._doctor import Doctor, doctor
+from ._errors import DiagnosticError, Error, InternalError, MachineError, UsageError
+from ._library import FOLDER as _FOLDER
+from ._library import lib as _lib
+from ._paged_batch import PagedBatch, Sharing
+from ._plan import ConfigChoice, Plan, PlanSummary
+from ._sequence_tree import SequenceTree, TokenCopy
+from ._spec_of_functions import attention
+from ._threads import get_threads, set_threads
+from ._tree import Node, Query, Stretch, Tree
+from ._tune import TunedClass, TuneProgress, TuneResult, tune
+
+__version__: str = _lib.deft_version().decode()
+
+
+def has_compiler() -> bool:
+    """Whether this build of the library can compile specs; else it runs packages only."""
+    return bool(_lib.deft_has_compiler())
+
+
+def get_include() -> str:
+    """The folder of <deft/deft.h>, for programs in C that link the library of this package (get_library)."""
+    return str(_FOLDER / "include")
+
+
+def get_library() -> str:
+    """The shared library of this package."""
+    return str(_FOLDER / "lib" / "libdeft.so")
+
+
+__all__ = [
+    "Attention",
+    "ConfigChoice",
+    "DiagnosticError",
+    "Doctor",
+    "Error",
+    "InternalError",
+    "MachineError",
+    "Node",
+    "PagedBatch",
+    "Param",
+    "Plan",
+    "PlanSummary",
+    "Query",
+    "SequenceTree",
+    "Sharing",
+    "Stretch",
+    "TokenCopy",
+    "Tree",
+    "TuneProgress",
+    "TuneResult",
+    "TunedClass",
+    "UsageError",
+    "attention",
+    "compile",
+    "doctor",
+    "get_include",
+    "get_library",
+    "get_threads",
+    "has_compiler",
+    "lang",
+    "load",
+    "set_threads",
+    "tune",
+]

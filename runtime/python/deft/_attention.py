@@ -1,0 +1,211 @@
+"""What is computed: an attention, out of a spec or a package."""
+
+from __future__ import annotations
+
+import os
+from ctypes import byref
+from typing import TYPE_CHECKING, Any, Mapping, NamedTuple
+
+from . import _abi
+from ._errors import UsageError
+from ._library import Handle, check, lib, make, sized, take_text, to_bytes
+from ._params import freeze
+from ._plan import Plan, PlanOptions
+from ._tensors import DTYPE_NAMES
+
+if TYPE_CHECKING:
+    from ._tree import TreeView
+
+_SOURCES = {"ir": _abi.DEFT_SOURCE_IR, "cuda": _abi.DEFT_SOURCE_CUDA, "spec": _abi.DEFT_SOURCE_SPEC}
+
+
+class Param(NamedTuple):
+    """A parameter that the spec declares."""
+
+    name: str
+    dtype: str  # "float32" or "int32"
+    length: int  # 1, or one value a query head or KV head
+    is_array: bool
+    has_default: bool  # else a run fails that does not give it
+
+
+class Attention:
+    """A compiled attention. Made by deft.compile, deft.load and deft.attention; compiling takes some tenths of a second,
+    so do it once. All threads may use one.
+
+    >>> import deft, numpy
+    >>> att = deft.compile(
+    ...     "attention a { query_heads = 4; kv_heads = 2; head_dim = 64; dtype = f16; kv_cache = contiguous; }")
+    >>> att
+    <deft.Attention a: 4 query heads, 2 KV heads, head_dim 64, float16, a contiguous cache>
+    >>> tree = deft.Tree()
+    >>> prompt = tree.add_root(100, location=0)
+    >>> for branch in range(2):
+    ...     _ = tree.add_query(tree.add_child(prompt, 5, location=100 + 5 * branch))
+    >>> q = numpy.ones((2, 4, 64), "float16")
+    >>> k = v = numpy.ones((110, 2, 64), "float16")
+    >>> float(att.run(tree, q, k, v).mean())
+    1.0
+    """
+
+    def __init__(self, handle: Handle, origin: Mapping[str, Any], captured: Mapping[str, Any] | None = None) -> None:
+        self._as_parameter_ = handle._as_parameter_
+        self._handle = handle
+        self._origin = dict(origin)  # how another process makes the same one
+        facts = sized(_abi.deft_attention_facts)
+        check(lib.deft_attention_get_facts(handle, byref(facts)))
+        self.name: str = facts.name.decode()
+        self.query_heads: int = facts.query_heads
+        self.kv_heads: int = facts.kv_heads
+        self.head_dim: int = facts.head_dim
+        self.page_size: int | None = facts.page_size or None  # None: the cache is contiguous
+        self.has_lse = bool(facts.has_lse)
+        self._code: int = facts.dtype
+        self._output_code: int = facts.output_dtype
+        self.dtype = DTYPE_NAMES[facts.dtype]  # of q, k and v
+        self.output_dtype = DTYPE_NAMES[facts.output_dtype]
+        self.params = [self._param(index) for index in range(facts.param_count)]
+        # Arrays that a Python function had captured; values given to a run go before them.
+        self.captured: dict[str, Any] = dict(captured or {})
+
+    def _param(self, index: int) -> Param:
+        info = sized(_abi.deft_param_info)
+        check(lib.deft_attention_get_param(self._handle, index, byref(info)))
+        name, dtype = info.name.decode(), DTYPE_NAMES[info.dtype]
+        return Param(name, dtype, info.length, bool(info.is_array), bool(info.has_default))
+
+    def run(
+        self,
+        tree: TreeView,
+        q: Any,
+        k: Any,
+        v: Any,
+        page_table: Any = None,
+        params: Mapping[str, Any] | None = None,
+        return_lse: bool = False,
+        *,
+        out: Any = None,
+        lse: Any = None,
+        stream: int | None = None,
+    ) -> Any:
+        """The attention of the tree's queries; row i of q, out and lse belongs to query i. Gives `out`, or `(out, lse)`.
+
+        q is [queries, query_heads, head_dim]. k and v are the cache of one layer as the spec's `kv_cache` orders it:
+        [tokens, kv_heads, head_dim] where it is contiguous, else [pages, page_size, kv_heads, head_dim] (or heads before
+        slots), with the page of each page of the tree's locations in `page_table` (int32). Arrays are read and written as
+        they are; `out` and `lse` are made where they are not given. Plans for the tree are kept with it, and follow it.
+        """
+        frozen = freeze(params) if params else ()
+        kept = tree._plans.get(self)
+        if kept is None or kept[0] != frozen:
+            plan = Plan(self, tree, params, PlanOptions(), device=_device_of(q), keeps_tree=False)
+            tree._plans[self] = (frozen, plan)
+        else:
+            plan = kept[1]
+            plan._advance(tree._handle)
+        return plan._run(q, k, v, page_table, out, lse, return_lse, None, stream)
+
+    def plan(
+        self,
+        tree: TreeView,
+        *,
+        params: Mapping[str, Any] | None = None,
+        device: Any = "cpu",
+        partition: str | None = None,
+        chunk_tokens: int | None = None,
+        workers: int = 0,
+        invariant: bool = False,
+        check_places: bool = False,
+        runs_ahead: int = 0,
+        follows_lengths: bool = False,
+        slack: int = 0,
+    ) -> Plan:
+        """The work list of the tree as it is now. Without `partition` and `chunk_tokens` it is made with what tuning has
+        found, else with what the cost model takes for the cheapest. `chunk_tokens=0` keeps all workers busy. `invariant`:
+        the bits of a query's result do not depend on other requests. `runs_ahead`, `follows_lengths` and `slack` are for
+        captured graphs (deft_gpu_plan_options)."""
+        options = PlanOptions(
+            partition, chunk_tokens, workers, invariant, check_places, runs_ahead, follows_lengths, slack
+        )
+        return Plan(self, tree, params, options, device)
+
+    def source(self, kind: str, *, architecture: str = "sm_90a", phase: str | None = None) -> str:
+        """What the compiler makes of the attention, as text to read: "ir", the dialect of MLIR after the passes; "cuda", a
+        kernel's translation unit, of a `phase` of the untuned config or of "merge"; "spec"."""
+        if kind not in _SOURCES:
+            raise UsageError(f"there is no source of kind `{kind}`", 'it is "cuda", "ir" or "spec"')
+        options = sized(_abi.deft_source_options, architecture=to_bytes(architecture), phase=to_bytes(phase))
+        return take_text(lib.deft_attention_get_source, self._handle, _SOURCES[kind], byref(options))
+
+    @property
+    def spec(self) -> str:
+        """The spec that was compiled, as it was written, or as it was made of Python functions."""
+        return self.source("spec")
+
+    def __repr__(self) -> str:
+        cache = "a contiguous cache" if self.page_size is None else f"pages of {self.page_size} tokens"
+        return (
+            f"<deft.Attention {self.name}: {self.query_heads} query heads, {self.kv_heads} KV heads, "
+            f"head_dim {self.head_dim}, {self.dtype}, {cache}>"
+        )
+
+
+def _device_of(array: Any) -> int | None:
+    from ._tensors import view
+
+    seen = view("q", array)
+    return seen.device if seen.device_type == _abi.DEFT_DEVICE_CUDA else None
+
+
+def compile(
+    text: str | None = None,
+    *,
+    path: str | os.PathLike[str] | None = None,
+    attention: str | None = None,
+    name: str = "spec",
+    import_folder: str | os.PathLike[str] | None = None,
+) -> Attention:
+    """Compiles a spec, given as text or as the `path` of a file (or the name of a shipped one, "llama3_8b").
+
+    `attention` chooses one where the spec defines several. A text is called `name` in its errors, and its imports are
+    looked for in `import_folder`, then among the shipped specs.
+
+    >>> import deft
+    >>> deft.compile(path="llama3_8b").head_dim
+    128
+    """
+    if (text is None) == (path is None):
+        raise UsageError("compile takes a spec's text, or path=")
+    origin: dict[str, Any] = {"attention": attention}
+    if path is not None:
+        options = sized(_abi.deft_compile_options, attention=to_bytes(attention))
+        made = make(lib.deft_attention_compile_file, os.fsencode(path), byref(options))
+        origin["path"] = os.path.abspath(path) if os.path.exists(path) else os.fspath(path)
+    else:
+        assert text is not None
+        folder = None if import_folder is None else os.path.abspath(import_folder)
+        options = sized(
+            _abi.deft_compile_options, attention=to_bytes(attention), name=to_bytes(name), import_folder=to_bytes(folder)
+        )
+        made = make(lib.deft_attention_compile, text.encode(), byref(options))
+        origin.update(text=text, name=name, import_folder=folder)
+    return Attention(Handle(made, lib.deft_attention_destroy), origin)
+
+
+def load(path: str | os.PathLike[str], *, attention: str | None = None) -> Attention:
+    """Loads what `deftc build` made. A package holds native code: trust it like a program."""
+    made = make(lib.deft_attention_load_package, os.fsencode(path), to_bytes(attention))
+    return Attention(
+        Handle(made, lib.deft_attention_destroy), {"package": os.path.abspath(path), "attention": attention}
+    )
+
+
+def remake(origin: Mapping[str, Any]) -> Attention:
+    """The attention again, in another process."""
+    if "package" in origin:
+        return load(origin["package"], attention=origin["attention"])
+    if "path" in origin:
+        return compile(path=origin["path"], attention=origin["attention"])
+    return compile(
+        origin["text"], attention=origin["attention"], name=origin["name"], import_folder=origin["import_folder"]
+    )

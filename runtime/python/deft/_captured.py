@@ -1,0 +1,139 @@
+"""Arrays that a function has from outside of it: they become parameters of the spec."""
+
+from __future__ import annotations
+
+import types
+from typing import Any
+
+from ._expr import F32, I32, Expr, name, refuse
+
+# Names that a spec may not declare (rule F6 of specs/LANGUAGE.md).
+_TAKEN = set(
+    "attention import param let mask score schedule tree true false inf tune f32 i32 bool query_heads kv_heads head_dim scale "
+    "dtype kv_cache normalize output s q_pos kv_pos head kv_head depth query min max abs exp exp2 log log2 tanh sigmoid sqrt "
+    "rsqrt".split()
+)
+
+
+class CapturedArray:
+    """An array within a traced function: it can be indexed by the head, and no more."""
+
+    def __init__(self, name: str, array: Any, owner: Captures) -> None:
+        self._name, self._array, self._owner = name, array, owner
+
+    def __getitem__(self, index: Any) -> Expr:
+        return self._owner.element(self._name, self._array, index)
+
+    def __getattr__(self, attribute: str) -> Any:
+        if attribute.startswith("__"):
+            raise AttributeError(attribute)
+        raise refuse(f"`.{attribute}` of the captured array `{self._name}`", "only its element of the head")
+
+
+class Captures:
+    """The parameters of one spec."""
+
+    def __init__(self, query_heads: int, kv_heads: int, head: Expr, kv_head: Expr) -> None:
+        self._indices = {
+            id(head): ("query_heads", query_heads, "head"),
+            id(kv_head): ("kv_heads", kv_heads, "kv_head"),
+        }
+        self._names: dict[str, Any] = {}  # of parameters -> the array that it is
+        self.declarations: list[str] = []
+        self.values: dict[str, Any] = {}
+
+    def _name_for(self, wanted: str, array: Any) -> tuple[str, bool]:
+        """With whether it is new."""
+        candidate, suffix = wanted + "_" * (wanted in _TAKEN), 1
+        while candidate in self._names:
+            if self._names[candidate] is array:
+                return candidate, False
+            suffix += 1
+            candidate = f"{wanted}_{suffix}"
+        self._names[candidate] = array
+        return candidate, True
+
+    def element(self, wanted: str, array: Any, index: Any) -> Expr:
+        shape = tuple(array.shape)
+        known = self._indices.get(id(index))
+        if known is None:
+            raise refuse(
+                f"`{wanted}[{index}]`: a captured array has an element for each head, and is indexed by the head",
+                "`head` (`h`), or deft.lang.kv_head",
+            )
+        heads, count, written = known
+        if shape != (count,):
+            raise refuse(f"`{wanted}[{written}]` of shape {list(shape)}", f"there are {count} {heads}")
+        kind = _kind_of(wanted, array)
+        parameter, is_new = self._name_for(wanted, array)
+        if is_new:
+            self.declarations.append(f"param {parameter} : {kind}[{heads}];")
+            self.values[parameter] = _values_of(array, kind)
+        return Expr("index", (parameter, index), kind)
+
+    def replace(self, wanted: str, value: Any, seen: dict[int, Any]) -> Any:
+        """What stands for a captured value while the function is traced."""
+        if isinstance(value, types.FunctionType):
+            return self.open(value, seen)
+        if isinstance(value, Expr) or not isinstance(getattr(value, "shape", None), tuple):
+            return value
+        if len(value.shape) == 0 and hasattr(value, "item"):
+            kind = _kind_of(wanted, value)
+            parameter, is_new = self._name_for(wanted, value)
+            if is_new:
+                self.declarations.append(f"param {parameter} : {kind} = {value.item()!r};")
+            return name(parameter, kind)
+        return CapturedArray(wanted, value, self)
+
+    def open(self, function: Any, seen: dict[int, Any] | None = None) -> Any:
+        """The function with its arrays replaced, those of the functions that it calls, too."""
+        if not isinstance(function, types.FunctionType):
+            return function
+        seen = {} if seen is None else seen
+        if id(function) in seen:
+            return seen[id(function)]
+        seen[id(function)] = function  # where it calls itself
+        code = function.__code__
+        names = _names_of(code)
+        globals_ = {
+            key: self.replace(key, value, seen) for key, value in function.__globals__.items() if key in names
+        }
+        cells = []
+        for key, cell in zip(code.co_freevars, function.__closure__ or ()):
+            try:
+                cells.append(types.CellType(self.replace(key, cell.cell_contents, seen)))
+            except ValueError:  # an empty one
+                cells.append(cell)
+        defaults = function.__defaults__
+        if defaults:
+            keys = code.co_varnames[code.co_argcount - len(defaults) : code.co_argcount]
+            defaults = tuple(self.replace(key, value, seen) for key, value in zip(keys, defaults))
+        opened = types.FunctionType(
+            code, {**function.__globals__, **globals_}, function.__name__, defaults, tuple(cells) or None
+        )
+        opened.__kwdefaults__ = function.__kwdefaults__
+        seen[id(function)] = opened
+        return opened
+
+
+def _names_of(code: types.CodeType) -> set[str]:
+    found = set(code.co_names)
+    for constant in code.co_consts:
+        if isinstance(constant, types.CodeType):
+            found |= _names_of(constant)
+    return found
+
+
+def _kind_of(wanted: str, array: Any) -> str:
+    kind = str(array.dtype).rpartition(".")[2]
+    if kind in ("float16", "bfloat16", "float32", "float64"):
+        return F32
+    if kind in ("int8", "int16", "int32", "int64", "uint8"):
+        return I32
+    raise refuse(f"the captured array `{wanted}` of {kind}", "its numbers are floating point, or integers of 32 bits")
+
+
+def _values_of(array: Any, kind: str) -> list[Any]:
+    """As they are now; a run may be given others."""
+    cast = float if kind == F32 else int
+    return [cast(value) for value in array.tolist()]

@@ -1,0 +1,17 @@
+"""What others' arguments ask for and is not there."""
+
+from __future__ import annotations
+
+from typing import Any
+
+
+def outside(argument: str, value: Any, why: str) -> NotImplementedError:
+    return NotImplementedError(f"{argument}={value!r} is outside of what deft takes here: {why}")
+
+
+def refuse_given(why: str, **arguments: Any) -> None:
+    """Those that are outside whatever their value."""
+    for name, value in arguments.items():
+        if value is not None and value is not False:
+            shown = type(value).__name__ if hasattr(value, "__len__") and not isinstance(value, str) else value
+            raise outside(name, shown, why)

@@ -1,0 +1,152 @@
+"""A step's work, planned for the attentions that run it."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple, Protocol
+
+import torch
+
+from .. import _abi
+from .._attention import Attention
+from .._paged_batch import PagedBatch
+from .._plan import GpuPlan, Plan
+from .._tree import Tree
+from .variant import Variant, attention_of
+
+_MOST_REQUESTS = 1 << 23  # of a batch
+
+
+class Room(NamedTuple):
+    """The most that steps will need which replay a captured graph."""
+
+    requests: int
+    queries: int
+    tokens: int
+
+
+class Planned(Protocol):
+    """A step as one attention runs it."""
+
+    def follow(self, work: Any) -> None: ...
+    def gpu_plan(self, device: int) -> GpuPlan: ...
+    def run(self, q: Any, k: Any, v: Any, out: Any, lse: Any) -> Any: ...
+
+
+class PagedWork(NamedTuple):
+    """Requests by their page tables; who shares what is found. As PagedBatch.update takes it."""
+
+    pages: torch.Tensor  # where runs read them
+    indptr: torch.Tensor | None  # the rest is the host's
+    lengths: Any
+    query_indptr: Any = None
+
+    def make_batch(self, attention: Attention, invariant: bool = False) -> PagedBatch:
+        batch = PagedBatch(attention, _MOST_REQUESTS, invariant=invariant)
+        self.bring(batch)
+        return batch
+
+    def bring(self, batch: PagedBatch) -> None:
+        batch.update(self.pages, self.lengths, self.query_indptr, indptr=self.indptr)
+
+    def plan(self, attention: Attention, invariant: bool) -> Planned:
+        return _PlannedPages(attention, invariant, self)
+
+
+class TreeWork(NamedTuple):
+    """A tree whose locations are places in `pages`."""
+
+    pages: torch.Tensor
+    tree: Tree
+
+    def plan(self, attention: Attention, invariant: bool) -> Planned:
+        return _PlannedTree(attention, invariant, self)
+
+
+class _PlannedPages:
+    def __init__(self, attention: Attention, invariant: bool, work: PagedWork) -> None:
+        self._batch = work.make_batch(attention, invariant)
+
+    def follow(self, work: PagedWork) -> None:
+        work.bring(self._batch)
+
+    def gpu_plan(self, device: int) -> GpuPlan:
+        return self._batch._runs._gpu_plan(device)
+
+    def run(self, q: Any, k: Any, v: Any, out: Any, lse: Any) -> Any:
+        return self._batch.run(q, k, v, out=out, lse=lse, return_lse=lse is not None)
+
+
+class _PlannedTree:
+    def __init__(self, attention: Attention, invariant: bool, work: TreeWork) -> None:
+        self._attention, self._invariant = attention, invariant
+        self._work = work
+        self._plan: Plan | None = None
+
+    def _planned(self, device: Any) -> Plan:
+        if self._plan is None:
+            self._plan = self._attention.plan(self._work.tree, device=device, invariant=self._invariant)
+        return self._plan
+
+    def follow(self, work: TreeWork) -> None:
+        self._work = work
+        if self._plan is not None:
+            self._plan.advance(work.tree)
+
+    def gpu_plan(self, device: int) -> GpuPlan:
+        return self._planned(device)._gpu_plan(device)
+
+    def run(self, q: Any, k: Any, v: Any, out: Any, lse: Any) -> Any:
+        plan = self._planned(q.device)
+        return plan.run(q, k, v, self._work.pages, out=out, lse=lse, return_lse=lse is not None)
+
+
+class Steps:
+    """The step that was planned last, for all variants that run it: those of a model's layers, or of a run's own scale."""
+
+    def __init__(self, device: torch.device, room: Room | None = None) -> None:
+        self._device = device
+        self._room = room
+        self._invariant = False
+        self._work: PagedWork | TreeWork | None = None
+        self._planned: dict[Variant, Planned] = {}
+
+    def plan(self, work: PagedWork | TreeWork, *variants: Variant, invariant: bool = False) -> None:
+        """Of the variants that will run; one that is not named is planned for when it first runs, which cannot be captured.
+        Those that ran before are planned for as well, if they have the shapes of these."""
+        if invariant != self._invariant or type(work) is not type(self._work):
+            self._planned.clear()
+        if variants:
+            shapes = {variant.shape for variant in variants}
+            self._planned = {known: planned for known, planned in self._planned.items() if known.shape in shapes}
+        self._work, self._invariant = work, invariant
+        for planned in self._planned.values():
+            planned.follow(work)
+            self._upload(planned)
+        for variant in variants:
+            self._of(variant)
+
+    def _of(self, variant: Variant) -> Planned:
+        planned = self._planned.get(variant)
+        if planned is None:
+            if self._work is None:
+                raise RuntimeError("nothing is planned yet: call plan before run")
+            planned = self._work.plan(attention_of(variant), self._invariant)
+            if self._device.type == "cuda" and self._room and "deft_gpu_room_for" in _abi.FUNCTIONS:
+                planned.gpu_plan(self._index()).reserve(*self._room)
+            self._upload(planned)
+            self._planned[variant] = planned
+        return planned
+
+    def _index(self) -> int:
+        return torch.cuda.current_device() if self._device.index is None else self._device.index
+
+    def _upload(self, planned: Planned) -> None:
+        """Now and not with the first run, which may be captured in a graph."""
+        if self._device.type == "cuda":
+            plan = planned.gpu_plan(self._index())
+            if plan.needs_upload:
+                plan.upload(torch.cuda.current_stream(self._device).cuda_stream)
+
+    def run(self, variant: Variant, q: Any, k: Any, v: Any, out: Any = None, lse: Any = None) -> Any:
+        """out, or (out, lse) where there is an `lse` to write to."""
+        return self._of(variant).run(q, k, v, out, lse)

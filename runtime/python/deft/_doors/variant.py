@@ -1,0 +1,92 @@
+"""Which attention a caller's arguments ask for, as a spec."""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+import math
+
+from .._attention import Attention, compile
+from .outside import outside
+
+
+@dataclasses.dataclass(frozen=True)
+class Variant:
+    query_heads: int
+    kv_heads: int
+    head_dim: int
+    page_size: int
+    kv_layout: str
+    dtype: str  # of q, K and V
+    output_dtype: str
+    scale: float
+    soft_cap: float  # 0: none
+    window_left: int  # tokens before the query's own that it sees; -1: all
+
+    @property
+    def shape(self) -> tuple[object, ...]:
+        """What a plan and a captured graph stay with; the rest may change from run to run."""
+        return dataclasses.astuple(self)[:7]
+
+    def spec(self) -> str:
+        lines = [
+            f"query_heads = {self.query_heads};",
+            f"kv_heads = {self.kv_heads};",
+            f"head_dim = {self.head_dim};",
+            f"scale = {self.scale!r};",
+            f"dtype = {self.dtype};",
+            f"kv_cache = paged(page_size = {self.page_size}, order = {self.kv_layout.lower()});",
+            f"output = {self.output_dtype} with lse;",
+        ]
+        if self.soft_cap > 0:
+            lines.append(f"score = {self.soft_cap!r} * tanh(s / {self.soft_cap!r});")
+        if self.window_left >= 0:
+            lines.append(f"mask = tree && kv_pos > q_pos - {self.window_left + 1};")
+        return "attention door {\n" + "".join(f"  {line}\n" for line in lines) + "}\n"
+
+
+def make_variant(
+    *,
+    query_heads: int,
+    kv_heads: int,
+    head_dim: int,
+    page_size: int,
+    kv_layout: str,
+    dtype: str,
+    output_dtype: str,
+    sm_scale: float | None,
+    logits_soft_cap: float | None,
+    window_left: int,
+) -> Variant:
+    """Of the arguments as FlashInfer and the engines name them."""
+    if head_dim % 16 or not 16 <= head_dim <= 256:
+        raise outside("head_dim", head_dim, "it is a multiple of 16 from 16 to 256")
+    if query_heads > 128 * kv_heads:
+        raise outside("num_qo_heads", query_heads, f"there are {kv_heads} KV heads, and at most 128 query heads for each")
+    return Variant(
+        query_heads,
+        kv_heads,
+        head_dim,
+        page_size,
+        kv_layout,
+        dtype,
+        output_dtype,
+        scale_of(sm_scale, head_dim),
+        float(logits_soft_cap or 0.0),
+        max(int(window_left), -1),
+    )
+
+
+def scale_of(sm_scale: float | None, head_dim: int, *factors: float | None) -> float:
+    scale = 1 / math.sqrt(head_dim) if sm_scale is None else float(sm_scale)
+    for factor in factors:
+        if factor is not None:
+            scale *= float(factor)
+    if not 0 < scale < math.inf:
+        raise outside("sm_scale", scale, "it is greater than 0")
+    return scale
+
+
+@functools.lru_cache(maxsize=256)
+def attention_of(variant: Variant) -> Attention:
+    return compile(variant.spec(), name="door")

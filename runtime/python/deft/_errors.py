@@ -1,0 +1,48 @@
+"""What goes wrong, as exceptions whose text is the diagnostic."""
+
+from __future__ import annotations
+
+from . import _abi
+
+
+class Error(Exception):
+    """Anything that deft refuses or cannot do. Its text is what a person should read: the message, of a wrong spec
+    with each place and a caret under it, and a hint where there is one.
+
+    >>> import deft
+    >>> try:
+    ...     deft.compile("attention a { query_heads = 4; kv_heads = 3; head_dim = 64; }")
+    ... except deft.Error as error:
+    ...     print(type(error).__name__, "^" in str(error))
+    DiagnosticError True
+    """
+
+    def __init__(self, message: str, hint: str = "") -> None:
+        super().__init__(f"{message}\n  = hint: {hint}" if hint else message)
+        self.message = message
+        self.hint = hint
+
+
+class DiagnosticError(Error, ValueError):
+    """The input is wrong: a spec, a tree, a package, a Python function that no spec can say."""
+
+
+class UsageError(Error, ValueError):
+    """The call is wrong: a tensor of another type, shape, stride or device, an unknown parameter, a plan of an older
+    tree."""
+
+
+class MachineError(Error, RuntimeError):
+    """The machine or the build lacks something: a GPU, NVRTC, memory, the compiler."""
+
+
+class InternalError(Error, RuntimeError):
+    """A bug of deft."""
+
+
+KINDS: dict[int, type[Error]] = {
+    _abi.DEFT_DIAGNOSTICS: DiagnosticError,
+    _abi.DEFT_USAGE: UsageError,
+    _abi.DEFT_ENVIRONMENT: MachineError,
+    _abi.DEFT_INTERNAL: InternalError,
+}

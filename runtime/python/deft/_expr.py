@@ -1,0 +1,355 @@
+"""Values of a Python function that is traced: what is done to them becomes an expression of the language of specs."""
+
+from __future__ import annotations
+
+import math
+import weakref
+from typing import Any, Callable, Iterator
+
+from ._errors import DiagnosticError
+
+I32, F32, BOOL = "i32", "f32", "bool"
+_LARGEST = 2**31 - 1
+_INTERNED: weakref.WeakValueDictionary[Any, Expr] = weakref.WeakValueDictionary()
+
+
+def refuse(what: str, hint: str = "") -> DiagnosticError:
+    return DiagnosticError(f"a spec cannot say {what}", hint)
+
+
+class Expr:
+    """One operation. Equal operations on equal operands are one object, so identity is equality."""
+
+    __slots__ = ("op", "args", "kind", "is_natural", "__weakref__")
+    op: str  # "name", "number", "index", "call", "?:", "!", "neg", "//", or an operator as it is written
+    args: tuple[Any, ...]
+    kind: str
+    is_natural: bool  # known to be 0 or more
+    __array_priority__ = 1000
+
+    def __new__(cls, op: str, args: tuple[Any, ...], kind: str, is_natural: bool = False) -> Expr:
+        key = (op, kind, tuple((id(one), "") if isinstance(one, Expr) else (one, type(one).__name__) for one in args))
+        known = _INTERNED.get(key)
+        if known is None:
+            known = super().__new__(cls)
+            known.op, known.args, known.kind, known.is_natural = op, args, kind, is_natural
+            _INTERNED[key] = known
+        return known
+
+    __hash__ = object.__hash__
+
+    def operands(self) -> Iterator[Expr]:
+        return (one for one in self.args if isinstance(one, Expr))
+
+    # Arithmetic.
+    def __add__(self, other: Any) -> Expr:
+        return _arithmetic("+", self, other)
+
+    def __radd__(self, other: Any) -> Expr:
+        return _arithmetic("+", other, self)
+
+    def __sub__(self, other: Any) -> Expr:
+        return _arithmetic("-", self, other)
+
+    def __rsub__(self, other: Any) -> Expr:
+        return _arithmetic("-", other, self)
+
+    def __mul__(self, other: Any) -> Expr:
+        return _times(self, other)
+
+    def __rmul__(self, other: Any) -> Expr:
+        return _times(other, self)
+
+    def __truediv__(self, other: Any) -> Expr:
+        return Expr("/", (number(self), number(other)), F32)
+
+    def __rtruediv__(self, other: Any) -> Expr:
+        return Expr("/", (number(other), number(self)), F32)
+
+    def __mod__(self, other: Any) -> Expr:
+        return _modulo(self, other)
+
+    def __rmod__(self, other: Any) -> Expr:
+        return _modulo(other, self)
+
+    def __floordiv__(self, other: Any) -> Expr:
+        return _floor_divide(self, other)
+
+    def __rfloordiv__(self, other: Any) -> Expr:
+        return _floor_divide(other, self)
+
+    def __pow__(self, other: Any) -> Expr:
+        return _power(self, other)
+
+    def __rpow__(self, other: Any) -> Expr:
+        base = lift(other)
+        if base.op == "number" and base.args[0] > 0:
+            return call("exp2", self * math.log2(base.args[0]))
+        raise refuse("a power whose exponent is no constant", "use exp2")
+
+    def __neg__(self) -> Expr:
+        value = number(self)
+        return Expr("neg", (value,), value.kind)
+
+    def __pos__(self) -> Expr:
+        return number(self)
+
+    def __abs__(self) -> Expr:
+        return call("abs", self)
+
+    # Comparisons.
+    def __lt__(self, other: Any) -> Expr:
+        return compare("<", self, other)
+
+    def __le__(self, other: Any) -> Expr:
+        return compare("<=", self, other)
+
+    def __gt__(self, other: Any) -> Expr:
+        return compare(">", self, other)
+
+    def __ge__(self, other: Any) -> Expr:
+        return compare(">=", self, other)
+
+    def __eq__(self, other: Any) -> Expr:  # type: ignore[override]
+        return compare("==", self, other)
+
+    def __ne__(self, other: Any) -> Expr:  # type: ignore[override]
+        return compare("!=", self, other)
+
+    # Logic.
+    def __and__(self, other: Any) -> Expr:
+        return logic("&&", "&", self, other)
+
+    def __rand__(self, other: Any) -> Expr:
+        return logic("&&", "&", other, self)
+
+    def __or__(self, other: Any) -> Expr:
+        return logic("||", "|", self, other)
+
+    def __ror__(self, other: Any) -> Expr:
+        return logic("||", "|", other, self)
+
+    def __xor__(self, other: Any) -> Expr:
+        other = lift(other)
+        return (self & ~other) | (~self & other)
+
+    __rxor__ = __xor__
+
+    def __invert__(self) -> Expr:
+        if self.kind != BOOL:
+            raise refuse("the bitwise `~` of a number")
+        return Expr("!", (self,), BOOL)
+
+    # What has no place in an expression.
+    def __bool__(self) -> bool:
+        raise refuse(
+            f"`if`, `and`, `or`, `not`, `min`, `max` or a chain of comparisons of Python (here on `{self}`)",
+            "write &, | and ~, and where, minimum and maximum of deft.lang, torch or numpy",
+        )
+
+    def __float__(self) -> float:
+        raise refuse(f"a function of Python's math, or float(), of `{self}`", "use those of deft.lang, torch or numpy")
+
+    def __int__(self) -> int:
+        raise refuse(f"int() of `{self}`")
+
+    def __index__(self) -> int:
+        raise refuse(f"indexing by `{self}`", "only arrays that the function has captured, by the head")
+
+    def __iter__(self) -> Iterator[Any]:
+        raise refuse(f"a loop over `{self}`")
+
+    def __getitem__(self, index: Any) -> Expr:
+        raise refuse(f"an element of `{self}`")
+
+    def __round__(self, digits: int | None = None) -> Expr:
+        raise refuse(f"round() of `{self}`")
+
+    def __floor__(self) -> int:
+        raise refuse(f"floor() of `{self}`")
+
+    def __ceil__(self) -> int:
+        raise refuse(f"ceil() of `{self}`")
+
+    def __lshift__(self, other: Any) -> Expr:
+        raise refuse("the shift `<<`", "multiply")
+
+    def __rshift__(self, other: Any) -> Expr:
+        raise refuse("the shift `>>`", "divide by `//` where both sides of a comparison are")
+
+    # Methods and functions of torch and numpy.
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("__"):
+            raise AttributeError(name)
+        from .lang import method
+
+        return method(self, name)
+
+    @classmethod
+    def __torch_function__(cls, function: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        from .lang import apply
+
+        return apply(getattr(function, "__name__", str(function)), args, kwargs or {})
+
+    def __array_ufunc__(self, function: Any, kind: str, *args: Any, **kwargs: Any) -> Any:
+        from .lang import apply
+
+        return apply(function.__name__ if kind == "__call__" else f"{function.__name__}.{kind}", args, kwargs)
+
+    def __array_function__(self, function: Any, types: Any, args: Any, kwargs: Any) -> Any:
+        from .lang import apply
+
+        return apply(function.__name__, args, kwargs)
+
+    def __str__(self) -> str:
+        from ._print import text_of
+
+        return text_of(self)
+
+    __repr__ = __str__
+
+
+def name(text: str, kind: str, is_natural: bool = False) -> Expr:
+    return Expr("name", (text,), kind, is_natural)
+
+
+def lift(value: Any) -> Expr:
+    """A constant as an expression."""
+    if isinstance(value, Expr):
+        return value
+    if hasattr(value, "item") and getattr(value, "ndim", 0) == 0:
+        value = value.item()
+    if isinstance(value, bool):
+        return Expr("name", ("true" if value else "false",), BOOL)
+    if isinstance(value, int):
+        if abs(value) > _LARGEST:
+            raise refuse(f"the number {value}", f"the largest is {_LARGEST}")
+        return Expr("number", (value,), I32, value >= 0)
+    if isinstance(value, float):
+        if math.isnan(value):
+            raise refuse("the number nan")
+        return Expr("number", (value,), F32, value >= 0)
+    if hasattr(value, "shape"):
+        raise refuse(
+            f"an array of shape {tuple(value.shape)}",
+            "it is captured from outside of the function, and indexed by the head",
+        )
+    raise refuse(f"a {type(value).__name__}")
+
+
+def number(value: Any) -> Expr:
+    """As lift; a truth value is 1 or 0."""
+    value = lift(value)
+    return select(value, 1, 0) if value.kind == BOOL else value
+
+
+def _common(*values: Expr) -> str:
+    return F32 if any(value.kind == F32 for value in values) else I32
+
+
+def select(condition: Any, yes: Any, no: Any) -> Expr:
+    condition, yes, no = lift(condition), lift(yes), lift(no)
+    if condition.kind != BOOL:
+        raise refuse(f"the condition `{condition}`, which is a number", "compare it")
+    if yes.kind == BOOL and no.kind == BOOL:
+        return (condition & yes) | (~condition & no)
+    yes, no = number(yes), number(no)
+    return Expr("?:", (condition, yes, no), _common(yes, no), yes.is_natural and no.is_natural)
+
+
+def _arithmetic(op: str, left: Any, right: Any) -> Expr:
+    left, right = number(left), number(right)
+    return Expr(op, (left, right), _common(left, right), op == "+" and left.is_natural and right.is_natural)
+
+
+def _times(left: Any, right: Any) -> Expr:
+    left, right = number(left), number(right)
+    for one, other in ((left, right), (right, left)):
+        if one.op == "//" and one.args[1] is other:
+            return rounded_down(one)
+    return Expr("*", (left, right), _common(left, right), left.is_natural and right.is_natural)
+
+
+def _modulo(left: Any, right: Any) -> Expr:
+    left, right = number(left), number(right)
+    if left.kind != I32 or right.kind != I32:
+        raise refuse("the remainder `%` of a number that is not whole")
+    if not right.is_natural:
+        raise refuse(f"the remainder `%` by `{right}`, which may be negative")
+    remainder = Expr("%", (left, right), I32, left.is_natural)
+    if left.is_natural:
+        return remainder
+    # The language's has the sign of its left operand, Python's that of its right one.
+    return Expr("%", (Expr("+", (remainder, right), I32, True), right), I32, True)
+
+
+def _floor_divide(left: Any, right: Any) -> Expr:
+    left, right = number(left), number(right)
+    if left.kind != I32 or right.kind != I32:
+        raise refuse("the floor division `//` of a number that is not whole")
+    if right.op != "number" or right.args[0] <= 0:
+        raise refuse(f"the floor division `//` by `{right}`", "by positive constants only")
+    return Expr("//", (left, right), I32, left.is_natural)
+
+
+def rounded_down(quotient: Expr) -> Expr:
+    """(x // n) * n."""
+    value, divisor = quotient.args
+    return _arithmetic("-", value, _modulo(value, divisor))
+
+
+def _power(base: Expr, exponent: Any) -> Expr:
+    base, power = number(base), lift(exponent)
+    known = power.args[0] if power.op == "number" else None
+    if known in (2, 3, 4):
+        result = base
+        for _ in range(int(known) - 1):
+            result = result * base
+        return result
+    if known == 1:
+        return base
+    if known == 0.5:
+        return call("sqrt", base)
+    if known == -0.5:
+        return call("rsqrt", base)
+    if known == -1:
+        return 1.0 / base
+    raise refuse(f"the power `** {power}`", "2, 3, 4, 0.5, -0.5 and -1 can be said")
+
+
+def compare(op: str, left: Any, right: Any) -> Expr:
+    left, right = lift(left), lift(right)
+    if left.kind == BOOL and right.kind == BOOL and op in ("==", "!="):
+        return ~(left ^ right) if op == "==" else left ^ right
+    left, right = number(left), number(right)
+    if left.op == "//" and right.op == "//" and left.args[1] is right.args[1]:
+        left, right = rounded_down(left), rounded_down(right)
+    elif left.op == "//" and right.op == "number" and right.kind == I32:
+        left, right = rounded_down(left), lift(right.args[0] * left.args[1].args[0])
+    elif right.op == "//" and left.op == "number" and left.kind == I32:
+        left, right = lift(left.args[0] * right.args[1].args[0]), rounded_down(right)
+    return Expr(op, (left, right), BOOL)
+
+
+def logic(op: str, written: str, left: Any, right: Any) -> Expr:
+    left, right = lift(left), lift(right)
+    if left.kind != BOOL or right.kind != BOOL:
+        raise refuse(f"the bitwise `{written}` of numbers")
+    neutral = "true" if op == "&&" else "false"
+    for one, other in ((left, right), (right, left)):
+        if one.op == "name" and one.args[0] == neutral:
+            return other
+    return Expr(op, (left, right), BOOL)
+
+
+def call(function: str, *values: Any) -> Expr:
+    args = tuple(number(value) for value in values)
+    if function in ("min", "max", "abs"):
+        natural = function == "abs" or all(one.is_natural for one in args) or (
+            function == "max" and any(one.is_natural for one in args)
+        )
+        return Expr("call", (function, *args), _common(*args), natural)
+    return Expr("call", (function, *args), F32, function in ("exp", "exp2", "sigmoid", "sqrt", "rsqrt"))
+
+
+Function = Callable[..., Any]

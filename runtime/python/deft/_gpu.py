@@ -1,0 +1,72 @@
+"""GPUs, and an attention's kernels on them."""
+
+from __future__ import annotations
+
+import ctypes
+import sys
+from ctypes import byref
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from . import _abi
+from ._library import Handle, lib, make, sized
+from ._params import make_params
+
+if TYPE_CHECKING:
+    from ._attention import Attention
+
+_gpus: dict[int, Handle] = {}
+_MOST_KEPT = 64  # values of parameters, of one attention
+# Where the registry's wheels of NVRTC keep it, two generations of them.
+_NVRTC = ("nvidia/cu13/lib/libnvrtc.so.13", "nvidia/cuda_nvrtc/lib/libnvrtc.so.12")
+
+
+def gpu(index: int) -> Handle:
+    opened = _gpus.get(index)
+    if opened is None:
+        _load_nvrtc()
+        opened = _gpus[index] = Handle(make(lib.deft_gpu_open, index), lib.deft_gpu_destroy)
+    return opened
+
+
+def _load_nvrtc() -> None:
+    """The library looks for NVRTC's wheel beside this package. Elsewhere on Python's path it is found here: what is loaded
+    already is found by its name."""
+    beside = Path(__file__).resolve().parents[1]
+    for folder in sys.path:
+        for name in _NVRTC:
+            file = Path(folder or ".", name)
+            if file.exists():
+                if file.resolve() != (beside / name).resolve():
+                    try:
+                        ctypes.CDLL(str(file))
+                    except OSError:
+                        continue  # the library's own search may find another
+                return
+
+
+class GpuKernels:
+    """An attention's kernels on one GPU, with values of its parameters."""
+
+    def __init__(self, attention: Attention, device: int, tree: Any, frozen: tuple[Any, ...], invariant: bool) -> None:
+        self._attention = attention
+        params = make_params(attention, frozen)
+        options = sized(
+            _abi.deft_gpu_load_options,
+            typical_tree=getattr(tree, "_as_parameter_", tree),
+            params=params._as_parameter_ if params else None,
+            is_invariant=invariant,
+        )
+        made = make(lib.deft_gpu_attention_load, gpu(device), attention, byref(options))
+        self.loaded = Handle(made, lib.deft_gpu_attention_destroy)
+        self._by_params = {frozen: self.loaded}
+
+    def with_params(self, frozen: tuple[Any, ...]) -> Handle:
+        loaded = self._by_params.get(frozen)
+        if loaded is None:
+            params = make_params(self._attention, frozen)
+            made = make(lib.deft_gpu_attention_with_params, self.loaded, params)
+            if len(self._by_params) > _MOST_KEPT:  # one whose values differ at every step
+                self._by_params.clear()
+            loaded = self._by_params[frozen] = Handle(made, lib.deft_gpu_attention_destroy)
+        return loaded

@@ -1,0 +1,157 @@
+"""An attention whose score and mask are Python functions."""
+
+from __future__ import annotations
+
+import inspect
+from typing import Any, Callable
+
+from ._attention import Attention, compile
+from ._captured import Captures
+from ._errors import DiagnosticError, UsageError
+from ._expr import BOOL, F32, I32, Expr, lift, name, number, refuse
+from ._print import shared, text_of
+from .lang import kv_head
+
+_S = name("s", F32)
+_HEAD = name("head", I32, True)
+# Of an empty path it is -1, which sees no token that anything could be asked for.
+_Q_POS = name("q_pos", I32, True)
+_KV_POS = name("kv_pos", I32, True)
+_BATCH = Expr("batch", (), I32, True)
+_DTYPES = {"f16": "f16", "float16": "f16", "bf16": "bf16", "bfloat16": "bf16"}
+
+
+def attention(
+    *,
+    query_heads: int,
+    kv_heads: int | None = None,
+    head_dim: int,
+    score: Callable[..., Any] | None = None,
+    mask: Callable[..., Any] | None = None,
+    score_mod: Callable[..., Any] | None = None,
+    mask_mod: Callable[..., Any] | None = None,
+    name: str = "traced",
+    dtype: Any = "bf16",
+    output: Any = None,
+    lse: bool = False,
+    scale: float | None = None,
+    page_size: int | None = 16,
+    order: str = "nhd",
+    sigmoid: bool | float = False,
+) -> Attention:
+    """Compiles an attention whose score and mask are Python functions. They are called once, on values that note what is
+    done to them; `spec` of what comes back shows what became of them.
+
+    `score(s, head, q_pos, kv_pos)` takes the place of s = q.k * scale, `mask(q_pos, kv_pos)` says which tokens of its path
+    a query sees. FlexAttention's `score_mod(score, b, h, q_idx, kv_idx)` and `mask_mod(b, h, q_idx, kv_idx)` are taken as
+    they are, under either name: they are told by their number of arguments. Functions of torch, NumPy and deft.lang can be
+    used; what the language cannot say is an error that names it. An array that a function has captured, with a number for
+    each head, becomes a parameter of its name, with these values where a run gives no others.
+
+    `page_size=None` is a contiguous cache. `sigmoid` is True, or a bias, for sigmoid attention.
+
+    >>> import deft, numpy
+    >>> slopes = numpy.array([0.5, 0.25, 0.125, 0.0625], "float32")
+    >>> att = deft.attention(query_heads=4, head_dim=64, page_size=None, dtype="f16",
+    ...                      score=lambda s, head, q_pos, kv_pos: s - slopes[head] * (q_pos - kv_pos),
+    ...                      mask=lambda q_pos, kv_pos: (q_pos - kv_pos < 128) | (kv_pos < 4))
+    >>> print(att.spec)
+    attention traced {
+      query_heads = 4;
+      kv_heads = 4;
+      head_dim = 64;
+      dtype = f16;
+      kv_cache = contiguous;
+      param slopes : f32[query_heads];
+      let t1 = q_pos - kv_pos;
+      mask = tree && (t1 < 128 || kv_pos < 4);
+      score = s - slopes[head] * t1;
+    }
+    <BLANKLINE>
+    """
+    kv_heads = query_heads if kv_heads is None else kv_heads
+    captures = Captures(query_heads, kv_heads, _HEAD, kv_head)
+    traced_score = _trace("score", _only("score", score, score_mod), captures, _SCORE_ARGUMENTS)
+    traced_mask = _trace("mask", _only("mask", mask, mask_mod), captures, _MASK_ARGUMENTS)
+    lines = [f"query_heads = {query_heads};", f"kv_heads = {kv_heads};", f"head_dim = {head_dim};"]
+    kind = _dtype(dtype)
+    if kind != "bf16":
+        lines.append(f"dtype = {kind};")
+    if page_size is None:
+        lines.append("kv_cache = contiguous;")
+    elif (page_size, order) != (16, "nhd"):
+        lines.append(f"kv_cache = paged(page_size = {page_size}, order = {order});")
+    if scale is not None:
+        lines.append(f"scale = {float(scale)!r};")
+    if sigmoid is not False:
+        lines.append("normalize = sigmoid;" if sigmoid is True else f"normalize = sigmoid({float(sigmoid)!r});")
+    if output is not None or lse:
+        lines.append(f"output = {_dtype(output or dtype)}{' with lse' if lse else ''};")
+    lines += captures.declarations
+    lines += _hooks(traced_score, traced_mask)
+    text = f"attention {name} {{\n" + "".join(f"  {line}\n" for line in lines) + "}\n"
+    compiled = compile(text, name=name)
+    compiled.captured.update(captures.values)
+    return compiled
+
+
+def _dtype(dtype: Any) -> str:
+    known = _DTYPES.get(str(getattr(dtype, "__name__", dtype)).rpartition(".")[2])
+    if known is None:
+        raise UsageError(f"there is no attention of dtype {dtype}", "f16 and bf16")
+    return known
+
+
+def _only(what: str, one: Any, other: Any) -> Any:
+    if one is not None and other is not None:
+        raise UsageError(f"both {what} and {what}_mod are given")
+    return other if one is None else one
+
+
+# By their number.
+_SCORE_ARGUMENTS = {4: (_S, _HEAD, _Q_POS, _KV_POS), 5: (_S, _BATCH, _HEAD, _Q_POS, _KV_POS)}
+_MASK_ARGUMENTS = {2: (_Q_POS, _KV_POS), 4: (_BATCH, _HEAD, _Q_POS, _KV_POS)}
+
+
+def _trace(what: str, function: Any, captures: Captures, arguments: dict[int, tuple[Expr, ...]]) -> Expr | None:
+    if function is None:
+        return None
+    taken = arguments.get(_count(function))
+    if taken is None:
+        numbers = " or ".join(str(count) for count in arguments)
+        raise UsageError(f"the {what} takes {_count(function)} arguments, not {numbers}", "see deft.attention")
+    try:
+        result = captures.open(function)(*taken)
+    except DiagnosticError as error:
+        raise DiagnosticError(f"the {what}: {error.message}", error.hint) from error
+    if result is None:
+        raise DiagnosticError(f"the {what} gives nothing back")
+    return number(result) if what == "score" else lift(result)
+
+
+def _count(function: Any) -> int:
+    """How many arguments it must be given."""
+    parameters = inspect.signature(function).parameters.values()
+    return sum(
+        parameter.default is parameter.empty and parameter.kind in (parameter.POSITIONAL_ONLY, parameter.POSITIONAL_OR_KEYWORD)
+        for parameter in parameters
+    )
+
+
+def _hooks(score: Expr | None, mask: Expr | None) -> list[str]:
+    """`let`s, the mask and the score."""
+    if mask is not None and mask.kind != BOOL:
+        raise refuse(f"the mask `{mask}`, which is a number", "compare it")
+    roots = [expr for expr in (mask, score) if expr is not None]
+    names: dict[int, str] = {}
+    lines = []
+    for expr in shared(roots):
+        text = text_of(expr, names)
+        names[id(expr)] = f"t{len(names) + 1}"
+        lines.append(f"let {names[id(expr)]} = {text};")
+    if mask is not None and not (mask.op == "name" and mask.args[0] == "true"):
+        text = text_of(mask, names)
+        lines.append(f"mask = tree && ({text});")
+    if score is not None and score is not _S:
+        lines.append(f"score = {text_of(score, names)};")
+    return lines

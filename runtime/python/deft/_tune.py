@@ -1,0 +1,219 @@
+"""Finding the fastest configs on this machine, in a process of its own."""
+
+from __future__ import annotations
+
+import html
+import json
+import os
+import signal
+import subprocess
+import sys
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Callable, Iterable, Mapping
+
+from ._errors import KINDS, InternalError, UsageError
+from ._library import FOLDER
+from ._plan import device_index
+
+if TYPE_CHECKING:
+    from ._attention import Attention
+    from ._tree import TreeView
+
+
+@dataclass(frozen=True)
+class TuneProgress:
+    """How far a run is."""
+
+    tree_class: str  # of trees that are alike
+    stage: str  # "compile" (before the first class), "search", "final", "confirm"
+    best_us: float  # 0: not known yet
+    untuned_us: float
+    seconds_left: float  # of the budget; below 0: there is none
+    class_index: int
+    classes: int
+    measured: int  # configs of the class
+    left: int  # at most
+
+
+@dataclass(frozen=True)
+class TunedClass:
+    """What became of the trees of one class."""
+
+    tree_class: str
+    config: str  # as files of configs have it (JSON)
+    note: str  # in words: why the untuned config stays
+    untuned_us: float
+    tuned_us: float
+    gain: float  # untuned over tuned, confirmed
+    held_out_gain: float  # on trees that were not searched on; 0: there were none
+    trees: int  # of it that were measured
+    is_done: bool  # else the run ended before
+    keeps_untuned: bool  # nothing was clearly faster
+    is_complete: bool  # else its search was cut short by the budget
+    candidates: int  # that were measured
+    rejected: int  # that failed, or were wrong
+
+
+@dataclass(frozen=True)
+class TuneResult:
+    """What a run found. In a notebook it shows itself as a table."""
+
+    device: str
+    end: str  # "complete", "budget" or "cancelled"
+    seconds: float
+    measured: int  # measurements of this run
+    reused: int  # of earlier ones, out of the journal
+    config_file: str  # where the results are
+    journal: str
+    classes: list[TunedClass] = field(default_factory=list)
+    warnings: list[str] = field(default_factory=list)
+
+    def __str__(self) -> str:
+        lines = [f"{self.device}: {self.end} after {self.seconds:.0f} s, {self.measured} measurements"]
+        for one in self.classes:
+            kept = ", the untuned config stays" if one.keeps_untuned else ""
+            lines.append(
+                f"  {one.tree_class}: {one.untuned_us:.1f} us untuned, {one.tuned_us:.1f} us tuned ({one.gain:.2f}x){kept}"
+            )
+        return "\n".join([*lines, *(f"  warning: {warning}" for warning in self.warnings)])
+
+    def _repr_html_(self) -> str:
+        heads = ("class of trees", "untuned, us", "tuned, us", "gain", "candidates", "")
+        rows = [
+            (
+                one.tree_class,
+                f"{one.untuned_us:.1f}",
+                f"{one.tuned_us:.1f}",
+                f"{one.gain:.2f}",
+                str(one.candidates),
+                "" if one.is_done else "the run ended before",
+            )
+            for one in self.classes
+        ]
+        head = "".join(f"<th>{name}</th>" for name in heads)
+        body = "".join("<tr>" + "".join(f"<td>{html.escape(cell)}</td>" for cell in row) + "</tr>" for row in rows)
+        about = html.escape(f"{self.device}, {self.end} after {self.seconds:.0f} s; kept in {self.config_file}")
+        return f"<table><caption>{about}</caption><tr>{head}</tr>{body}</table>"
+
+
+def tune(
+    attention: Attention,
+    workload: str | Iterable[str] | None = None,
+    budget: float | None = None,
+    *,
+    trees: Iterable[TreeView] = (),
+    held_out: Iterable[TreeView] = (),
+    params: Mapping[str, Any] | None = None,
+    device: Any = None,
+    candidates: int = 0,
+    threads: int = 0,
+    seed: int = 0,
+    fresh: bool = False,
+    from_related: bool = False,
+    config_file: str | os.PathLike[str] | None = None,
+    journal: str | os.PathLike[str] | None = None,
+    records_folder: str | os.PathLike[str] | None = None,
+    note: str | None = None,
+    progress: Callable[[TuneProgress], Any] | None = None,
+    log: Callable[[str], Any] | None = None,
+) -> TuneResult:
+    """Finds the fastest configs for trees like those to come, and keeps them for this device: attentions that are
+    compiled or loaded afterwards make their plans with them.
+
+    `workload` names trees as `deftc workloads` lists them ("few_shot", "few_shot:prompt=4000,branches=50"); `trees` are
+    trees of one's own, and on `held_out` ones what is found has to be as good. `budget` is in seconds. `device` is "cpu"
+    or "cuda", by default a GPU if there is one. `progress` and `log` are called as the run goes on.
+
+    Ctrl-C ends the run and keeps the classes that are done. The run is a process of its own, so this one may be using the
+    GPU, though no measurement is worth much while it does.
+    """
+    workloads = [workload] if isinstance(workload, str) else list(workload or ())
+    own = [("", tree.to_json(), False) for tree in trees] + [("", tree.to_json(), True) for tree in held_out]
+    if not workloads and not own:
+        raise UsageError("there is nothing to tune for", "give a workload or trees")
+    index = device_index(device) if device is not None else None
+    if index:
+        raise UsageError(f"tuning takes the first GPU, not {index}", "set CUDA_VISIBLE_DEVICES")
+    values = {**attention.captured, **(params or {})}
+    request = {
+        "origin": attention._origin,
+        "params": {name: value.tolist() if hasattr(value, "tolist") else value for name, value in values.items()},
+        "workloads": workloads,
+        "trees": own,
+        "options": {
+            "budget_seconds": float(budget or 0),
+            "seed": seed,
+            "config_file": _path(config_file),
+            "journal": _path(journal),
+            "records_folder": _path(records_folder),
+            "note": note,
+            "device": "any" if device is None else "cpu" if index is None else "gpu",
+            "candidates": candidates,
+            "threads": threads,
+            "is_fresh": fresh,
+            "from_related": from_related,
+        },
+    }
+    return _follow(_start(request), progress, log)
+
+
+def _path(path: str | os.PathLike[str] | None) -> str | None:
+    return None if path is None else os.path.abspath(path)
+
+
+def _start(request: Any) -> subprocess.Popen[str]:
+    paths = [str(FOLDER.parent), *filter(None, [os.environ.get("PYTHONPATH")])]
+    worker = subprocess.Popen(
+        [sys.executable, "-m", "deft._tune_worker"],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+        env={**os.environ, "PYTHONPATH": os.pathsep.join(paths)},
+        start_new_session=True,  # the terminal's Ctrl-C comes to this process alone, which hands it on
+    )
+    assert worker.stdin is not None
+    try:
+        json.dump(request, worker.stdin)
+        worker.stdin.close()
+    except BrokenPipeError:  # what it says on its way out is read
+        pass
+    return worker
+
+
+def _follow(
+    worker: subprocess.Popen[str],
+    progress: Callable[[TuneProgress], Any] | None,
+    log: Callable[[str], Any] | None,
+) -> TuneResult:
+    """Hands on what the worker says until it is done."""
+    assert worker.stdout is not None
+    ended: dict[str, Any] = {}
+    try:
+        while True:
+            try:
+                line = worker.stdout.readline()
+                if not line:
+                    break
+                said = json.loads(line)
+                if "progress" in said and progress is not None:
+                    progress(TuneProgress(**said["progress"]))
+                elif "note" in said and log is not None:
+                    log(said["note"])
+                elif "summary" in said or "error" in said:
+                    ended = said
+            except KeyboardInterrupt:
+                worker.send_signal(signal.SIGINT)
+        code = worker.wait()
+    except BaseException:  # what a callback raised
+        worker.send_signal(signal.SIGINT)
+        worker.wait()
+        raise
+    finally:
+        worker.stdout.close()
+    if "error" in ended:
+        raise KINDS.get(ended["status"], InternalError)(ended["error"], ended["hint"])
+    if "summary" not in ended:
+        raise InternalError(f"the process that tunes ended with {code}")
+    summary = ended["summary"]
+    summary["classes"] = [TunedClass(**one) for one in summary["classes"]]
+    return TuneResult(**summary)

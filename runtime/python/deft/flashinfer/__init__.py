@@ -1,0 +1,22 @@
+"""FlashInfer's doors: its wrappers, with its arguments, which find by themselves what requests share.
+
+    from deft.flashinfer import BatchDecodeWithPagedKVCacheWrapper  # in place of: from flashinfer import ...
+
+Tensors are torch's, on a GPU or on the CPU. An argument that is outside raises NotImplementedError and is named there.
+"""
+
+from ._batch_attention import BatchAttention
+from ._cascade import MultiLevelCascadeAttentionWrapper
+from ._decode import (
+    BatchDecodeWithPagedKVCacheWrapper,
+    CUDAGraphBatchDecodeWithPagedKVCacheWrapper,
+    fast_decode_plan,
+)
+
+__all__ = [
+    "BatchAttention",
+    "BatchDecodeWithPagedKVCacheWrapper",
+    "CUDAGraphBatchDecodeWithPagedKVCacheWrapper",
+    "MultiLevelCascadeAttentionWrapper",
+    "fast_decode_plan",
+]

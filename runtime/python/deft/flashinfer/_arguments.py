@@ -1,0 +1,68 @@
+"""What FlashInfer's arguments mean, and which of them are outside."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+
+from .._doors.outside import outside
+
+_DTYPES = {torch.float16: "f16", torch.bfloat16: "bf16"}
+
+
+def check_layout(kv_layout: str) -> str:
+    if kv_layout not in ("NHD", "HND"):
+        raise KeyError(f"kv_layout is {kv_layout!r}, it must be 'NHD' or 'HND'")
+    return kv_layout
+
+
+def check_position_encoding(pos_encoding_mode: str) -> None:
+    if pos_encoding_mode != "NONE":
+        raise outside("pos_encoding_mode", pos_encoding_mode, "rotate q and K before they come here")
+
+
+def check_backend(backend: str) -> None:
+    """Which of FlashInfer's kernels is taken says nothing here, but some names ask for more than kernels."""
+    if backend not in ("auto", "fa2", "fa3"):
+        raise outside("backend", backend, "its page tables and its caches are others")
+
+
+def dtype_word(argument: str, dtype: Any) -> str:
+    """As a spec writes it."""
+    found = getattr(torch, dtype) if isinstance(dtype, str) else dtype
+    word = _DTYPES.get(found)
+    if word is None:
+        raise outside(argument, found, "q, K and V are float16 or bfloat16")
+    return word
+
+
+def one_dtype_word(q_data_type: Any, kv_data_type: Any) -> str:
+    word = dtype_word("q_data_type", q_data_type)
+    if kv_data_type is not None and dtype_word("kv_data_type", kv_data_type) != word:
+        raise outside("kv_data_type", kv_data_type, f"K and V are of q's type, {q_data_type}")
+    return word
+
+
+def split_cache(cache: Any, kv_layout: str) -> tuple[torch.Tensor, torch.Tensor]:
+    """K and V as they lie, out of a pair of them or of one tensor that has both beside each other in each page."""
+    if isinstance(cache, (tuple, list)):
+        k, v = cache
+        return _with_slots(k, 4, kv_layout), _with_slots(v, 4, kv_layout)
+    if not isinstance(cache, torch.Tensor):
+        raise KeyError(f"the cache is a {type(cache).__name__}, it must be a tensor or a pair of them")
+    return _with_slots(cache, 5, kv_layout).unbind(1)
+
+
+def _with_slots(cache: torch.Tensor, dimensions: int, kv_layout: str) -> torch.Tensor:
+    """Pages of one token may come without a dimension for it."""
+    if cache.ndim == dimensions - 1:
+        return cache.unsqueeze(-3 if kv_layout == "NHD" else -2)
+    if cache.ndim != dimensions:
+        raise ValueError(f"the cache has {cache.ndim} dimensions, it must have {dimensions}")
+    return cache
+
+
+def host_ints(values: torch.Tensor) -> torch.Tensor:
+    """A copy to plan with; of a GPU's it is waited for."""
+    return values.to("cpu", torch.int32).contiguous()

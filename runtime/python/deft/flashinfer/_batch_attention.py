@@ -1,0 +1,92 @@
+"""FlashInfer's wrapper for prompts and decoding in one batch."""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import Any
+
+import torch
+
+from .._doors.outside import outside, refuse_given
+from .._doors.queries import work_of
+from .._doors.steps import Steps
+from .._doors.variant import Variant, attention_of, make_variant, scale_of
+from ._arguments import check_layout, host_ints, one_dtype_word
+from ._run import run as run_step
+
+
+class BatchAttention:
+    """As flashinfer.BatchAttention, and pages that requests share are read once."""
+
+    def __init__(self, kv_layout: str = "NHD", device: Any = "cuda") -> None:
+        self._kv_layout = check_layout(kv_layout)
+        self._steps = Steps(torch.device(device))
+        self._device = torch.device(device)
+        self._variant: Variant | None = None
+
+    def plan(
+        self,
+        qo_indptr: torch.Tensor,
+        kv_indptr: torch.Tensor,
+        kv_indices: torch.Tensor,
+        kv_len_arr: torch.Tensor,
+        num_qo_heads: int,
+        num_kv_heads: int,
+        head_dim_qk: int,
+        head_dim_vo: int,
+        page_size: int,
+        causal: bool = False,
+        sm_scale: float | None = None,
+        logits_soft_cap: float | None = None,
+        q_data_type: Any = torch.bfloat16,
+        kv_data_type: Any = torch.bfloat16,
+        use_profiler: bool = False,
+    ) -> None:
+        """The requests of the step; each has its queries from `qo_indptr`."""
+        refuse_given("look at the kernels with a profiler of the GPU", use_profiler=use_profiler)
+        if head_dim_vo != head_dim_qk:
+            raise outside("head_dim_vo", head_dim_vo, f"V is as wide as K, {head_dim_qk}")
+        dtype = one_dtype_word(q_data_type, kv_data_type)
+        variant = make_variant(
+            query_heads=num_qo_heads,
+            kv_heads=num_kv_heads,
+            head_dim=head_dim_qk,
+            page_size=page_size,
+            kv_layout=self._kv_layout,
+            dtype=dtype,
+            output_dtype=dtype,
+            sm_scale=sm_scale,
+            logits_soft_cap=logits_soft_cap,
+            window_left=-1,
+        )
+        # Where a plan reads it until the next one; FlashInfer's keeps the caller's, too.
+        pages = kv_indices.to(self._device, torch.int32).contiguous()
+        requests = host_ints(kv_indptr), host_ints(kv_len_arr), host_ints(qo_indptr)
+        self._steps.plan(work_of(attention_of(variant), pages, *requests, causal), variant)
+        self._variant = variant
+
+    def run(
+        self,
+        q: torch.Tensor,
+        kv_cache: Any,
+        out: torch.Tensor | None = None,
+        lse: torch.Tensor | None = None,
+        k_scale: Any = None,
+        v_scale: Any = None,
+        logits_soft_cap: float = 0.0,
+        profiler_buffer: torch.Tensor | None = None,
+        kv_cache_sf: Any = None,
+    ) -> tuple[torch.Tensor, torch.Tensor]:
+        """(out, lse); lse is to the base 2. A `k_scale` that lies on a GPU is waited for."""
+        refuse_given("look at the kernels with a profiler of the GPU", profiler_buffer=profiler_buffer)
+        refuse_given("caches are of 16 bits", kv_cache_sf=kv_cache_sf)
+        variant = self._variant
+        if variant is None:
+            raise RuntimeError("nothing is planned yet: call plan before run")
+        if logits_soft_cap > 0:
+            if variant.soft_cap <= 0:
+                raise ValueError(f"logits_soft_cap is {logits_soft_cap}, it was planned without one")
+            variant = dataclasses.replace(variant, soft_cap=float(logits_soft_cap))
+        if k_scale is not None:
+            variant = dataclasses.replace(variant, scale=scale_of(variant.scale, variant.head_dim, k_scale))
+        return run_step(self._steps, variant, q, kv_cache, out, lse, True, v_scale)

@@ -1,0 +1,192 @@
+"""FlashInfer's wrapper for prefixes that the caller says are shared."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple, Sequence
+
+import torch
+
+from .._doors.outside import outside
+from .._doors.steps import Room, Steps, TreeWork
+from .._doors.variant import Variant, make_variant
+from .._tree import Tree
+from ._arguments import check_layout, check_position_encoding, host_ints, one_dtype_word
+from ._run import run as run_step
+
+
+class _Level(NamedTuple):
+    """Groups of queries, and the tokens that each group has in common; on the host."""
+
+    queries: list[int]  # group g has those from queries[g] on
+    pages: list[int]  # and the pages from pages[g] on
+    last_page_lengths: list[int]
+    first_page: int  # of the level, among all levels' pages
+
+    def tokens(self, group: int, page_size: int) -> int:
+        pages = self.pages[group + 1] - self.pages[group]
+        return 0 if pages <= 0 else (pages - 1) * page_size + self.last_page_lengths[group]
+
+    def location(self, group: int, page_size: int) -> int:
+        return (self.first_page + self.pages[group]) * page_size
+
+
+class MultiLevelCascadeAttentionWrapper:
+    """As flashinfer.MultiLevelCascadeAttentionWrapper. The levels are those of a tree, which is planned as a whole."""
+
+    def __init__(
+        self,
+        num_levels: int,
+        float_workspace_buffer: torch.Tensor,
+        kv_layout: str = "NHD",
+        use_cuda_graph: bool = False,
+        qo_indptr_buf_arr: Sequence[torch.Tensor] | None = None,
+        paged_kv_indptr_buf_arr: Sequence[torch.Tensor] | None = None,
+        paged_kv_indices_buf_arr: Sequence[torch.Tensor] | None = None,
+        paged_kv_last_page_len_buf_arr: Sequence[torch.Tensor] | None = None,
+    ) -> None:
+        self._num_levels = num_levels
+        self._kv_layout = check_layout(kv_layout)
+        self._use_cuda_graph = use_cuda_graph
+        self._device = float_workspace_buffer.device
+        self._variant: Variant | None = None
+        self._steps = Steps(self._device)
+        self._buffers: list[tuple[int, int]] = []  # of each level for graphs: most groups, most pages
+        self._pages: torch.Tensor | None = None  # of all levels, where captured runs read them
+        if use_cuda_graph:
+            sizes = []
+            for name, buffers in (
+                ("paged_kv_last_page_len_buf_arr", paged_kv_last_page_len_buf_arr),
+                ("paged_kv_indices_buf_arr", paged_kv_indices_buf_arr),
+            ):
+                if buffers is None or len(buffers) != num_levels:
+                    raise ValueError(f"{name} must have a buffer for each of {num_levels} levels where use_cuda_graph is set")
+                sizes.append([len(buffer) for buffer in buffers])
+            self._buffers = list(zip(*sizes))
+            self._pages = torch.zeros(sum(sizes[1]), dtype=torch.int32, device=self._device)
+
+    @property
+    def is_cuda_graph_enabled(self) -> bool:
+        return self._use_cuda_graph
+
+    def reset_workspace_buffer(
+        self, float_workspace_buffer: torch.Tensor, int_workspace_buffers: Sequence[torch.Tensor]
+    ) -> None:
+        """Nothing lies there."""
+
+    def plan(
+        self,
+        qo_indptr_arr: Sequence[torch.Tensor],
+        paged_kv_indptr_arr: Sequence[torch.Tensor],
+        paged_kv_indices_arr: Sequence[torch.Tensor],
+        paged_kv_last_page_len: Sequence[torch.Tensor],
+        num_qo_heads: int,
+        num_kv_heads: int,
+        head_dim: int,
+        page_size: int,
+        causal: bool = False,
+        pos_encoding_mode: str = "NONE",
+        use_fp16_qk_reduction: bool = False,
+        sm_scale: float | None = None,
+        window_left: int = -1,
+        logits_soft_cap: float | None = None,
+        rope_scale: float | None = None,
+        rope_theta: float | None = None,
+        q_data_type: Any = "float16",
+        kv_data_type: Any = None,
+    ) -> None:
+        """The levels of the step, from what most queries share to what each has alone. `use_fp16_qk_reduction` says how
+        FlashInfer computes, and nothing here. `causal` is about the last level, as FlashInfer's."""
+        check_position_encoding(pos_encoding_mode)
+        if window_left >= 0:
+            raise outside("window_left", window_left, "FlashInfer's has a window in each level of its own")
+        given = (qo_indptr_arr, paged_kv_indptr_arr, paged_kv_indices_arr, paged_kv_last_page_len)
+        for name, arrays in zip(("qo_indptr_arr", "paged_kv_indptr_arr", "paged_kv_indices_arr", "paged_kv_last_page_len"), given):
+            if len(arrays) != self._num_levels:
+                raise ValueError(f"{name} has {len(arrays)} levels, the wrapper was made for {self._num_levels}")
+        dtype = one_dtype_word(q_data_type, kv_data_type)
+        variant = make_variant(
+            query_heads=num_qo_heads,
+            kv_heads=num_kv_heads,
+            head_dim=head_dim,
+            page_size=page_size,
+            kv_layout=self._kv_layout,
+            dtype=dtype,
+            output_dtype=dtype,
+            sm_scale=sm_scale,
+            logits_soft_cap=logits_soft_cap,
+            window_left=-1,
+        )
+        pages, first_pages = self._place(paged_kv_indices_arr)
+        levels = [
+            _Level(host_ints(queries).tolist(), host_ints(indptr).tolist(), host_ints(last).tolist(), first)
+            for queries, indptr, last, first in zip(qo_indptr_arr, paged_kv_indptr_arr, paged_kv_last_page_len, first_pages)
+        ]
+        tree = tree_of(levels, page_size, causal)
+        if self._use_cuda_graph and self._variant is None:
+            requests = sum(groups for groups, _ in self._buffers)
+            self._steps = Steps(self._device, Room(requests, tree.query_count, sum(most for _, most in self._buffers) * page_size))
+        self._steps.plan(TreeWork(pages, tree), variant)
+        self._variant = variant
+
+    begin_forward = plan
+
+    def _place(self, indices: Sequence[torch.Tensor]) -> tuple[torch.Tensor, list[int]]:
+        """The pages of all levels in one tensor, and where each level's begin."""
+        if self._pages is None:
+            firsts = [0]
+            for level in indices[:-1]:
+                firsts.append(firsts[-1] + len(level))
+            return torch.cat([level.to(self._device, torch.int32) for level in indices]), firsts
+        firsts, first = [], 0
+        for number, (level, (_, most)) in enumerate(zip(indices, self._buffers)):
+            if len(level) > most:
+                raise ValueError(f"level {number} has {len(level)} pages, its buffer has {most}")
+            self._pages[first : first + len(level)].copy_(level)
+            firsts.append(first)
+            first += most
+        return self._pages, firsts
+
+    def run(self, q: torch.Tensor, paged_kv_cache: Any) -> torch.Tensor:
+        if self._variant is None:
+            raise RuntimeError("nothing is planned yet: call plan before run")
+        return run_step(self._steps, self._variant, q, paged_kv_cache)
+
+    forward = run
+
+    def end_forward(self) -> None:
+        """Does nothing, as FlashInfer's."""
+
+
+def tree_of(levels: Sequence[_Level], page_size: int, causal: bool) -> Tree:
+    """A node for each group of queries in each level; where a group does not lie within one of the level before, for each
+    part of it that does."""
+    tree = Tree()
+    count = levels[-1].queries[-1]
+    cuts = sorted({cut for level in levels for cut in level.queries if cut < count})
+    at = [0] * len(levels)
+    path: list[tuple[int, int | None]] = []  # of the stretch before: the group of each level, its node
+    for begin, end in zip(cuts, [*cuts[1:], count]):
+        for number, level in enumerate(levels):
+            while at[number] + 1 < len(level.queries) and level.queries[at[number] + 1] <= begin:
+                at[number] += 1
+        kept = 0
+        while kept < len(path) and path[kept][0] == at[kept]:
+            kept += 1
+        del path[kept:]
+        node = path[-1][1] if path else None
+        for number in range(kept, len(levels)):
+            # A level that ends before this query has nothing for it.
+            is_there = at[number] + 1 < len(levels[number].queries)
+            tokens = levels[number].tokens(at[number], page_size) if is_there else 0
+            if tokens > 0 or (number == len(levels) - 1 and (node is None or causal)):
+                location = levels[number].location(at[number], page_size) if tokens else 0
+                node = tree.add_root(tokens, location) if node is None else tree.add_child(node, tokens, location)
+            path.append((at[number], node))
+        assert node is not None
+        last = levels[-1]
+        own = last.tokens(at[-1], page_size)
+        first_seen = own - (last.queries[at[-1] + 1] - last.queries[at[-1]]) + 1
+        for query in range(begin, end):
+            seen = first_seen + query - last.queries[at[-1]]
+            tree.add_query(node, max(seen, 0) if causal and seen < own else None)
+    return tree

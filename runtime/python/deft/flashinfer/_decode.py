@@ -1,0 +1,287 @@
+"""FlashInfer's wrapper for decoding over a paged cache."""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+from typing import Any
+
+import torch
+
+from .._doors.outside import outside, refuse_given
+from .._doors.steps import PagedWork, Room, Steps
+from .._doors.variant import Variant, make_variant, scale_of
+from ._arguments import (
+    check_backend,
+    check_layout,
+    check_position_encoding,
+    dtype_word,
+    host_ints,
+    one_dtype_word,
+)
+from ._run import run as run_step
+
+
+class BatchDecodeWithPagedKVCacheWrapper:
+    """As flashinfer.BatchDecodeWithPagedKVCacheWrapper, and pages that requests share are read once.
+
+    Of the workspace only the device matters. `use_tensor_cores`, `enable_pdl` and `non_blocking` say how FlashInfer
+    computes, and nothing here. `fixed_split_size` and `disable_split_kv` make results that do not depend on the other
+    requests, bit for bit.
+    """
+
+    def __init__(
+        self,
+        float_workspace_buffer: torch.Tensor,
+        kv_layout: str = "NHD",
+        use_cuda_graph: bool = False,
+        use_tensor_cores: bool = False,
+        paged_kv_indptr_buffer: torch.Tensor | None = None,
+        paged_kv_indices_buffer: torch.Tensor | None = None,
+        paged_kv_last_page_len_buffer: torch.Tensor | None = None,
+        backend: str = "auto",
+        jit_args: list[Any] | None = None,
+    ) -> None:
+        check_backend(backend)
+        refuse_given("specs take the place of FlashInfer's kernels", jit_args=jit_args)
+        self._kv_layout = check_layout(kv_layout)
+        self._use_cuda_graph = use_cuda_graph
+        self._use_tensor_cores = use_tensor_cores
+        self.device = float_workspace_buffer.device
+        self._variant: Variant | None = None
+        self._pages: torch.Tensor | None = None
+        self._batch_size = 0
+        if use_cuda_graph:
+            for name, buffer in (
+                ("paged_kv_indptr_buffer", paged_kv_indptr_buffer),
+                ("paged_kv_indices_buffer", paged_kv_indices_buffer),
+                ("paged_kv_last_page_len_buffer", paged_kv_last_page_len_buffer),
+            ):
+                if not isinstance(buffer, torch.Tensor):
+                    raise ValueError(f"{name} must be a tensor where use_cuda_graph is set")
+            assert paged_kv_last_page_len_buffer is not None and paged_kv_indptr_buffer is not None
+            self._batch_size = len(paged_kv_last_page_len_buffer)
+            if len(paged_kv_indptr_buffer) != self._batch_size + 1:
+                raise ValueError(
+                    f"paged_kv_indptr_buffer has {len(paged_kv_indptr_buffer)} entries, it must have {self._batch_size + 1}"
+                )
+            self._pages = paged_kv_indices_buffer
+        self._steps = Steps(self.device)
+
+    @property
+    def use_tensor_cores(self) -> bool:
+        return self._use_tensor_cores
+
+    @property
+    def is_cuda_graph_enabled(self) -> bool:
+        return self._use_cuda_graph
+
+    def reset_workspace_buffer(self, float_workspace_buffer: torch.Tensor, int_workspace_buffer: torch.Tensor) -> None:
+        """Nothing lies there."""
+
+    def plan(
+        self,
+        indptr: torch.Tensor,
+        indices: torch.Tensor,
+        last_page_len: torch.Tensor,
+        num_qo_heads: int,
+        num_kv_heads: int,
+        head_dim: int,
+        page_size: int,
+        pos_encoding_mode: str = "NONE",
+        window_left: int = -1,
+        logits_soft_cap: float | None = None,
+        q_data_type: Any = "float16",
+        kv_data_type: Any = None,
+        o_data_type: Any = None,
+        data_type: Any = None,
+        sm_scale: float | None = None,
+        rope_scale: float | None = None,
+        rope_theta: float | None = None,
+        non_blocking: bool = True,
+        block_tables: torch.Tensor | None = None,
+        seq_lens: torch.Tensor | None = None,
+        fixed_split_size: int | None = None,
+        disable_split_kv: bool = False,
+        q_len_per_req: int = 1,
+        *,
+        window_right: int = 0,
+        is_causal: bool | None = None,
+    ) -> None:
+        """The requests of the step. As FlashInfer's, it waits for what it reads of a GPU, and cannot be captured."""
+        check_position_encoding(pos_encoding_mode)
+        refuse_given("the pages are those of indptr and indices", block_tables=block_tables)
+        if window_right != 0:
+            raise outside("window_right", window_right, "a query sees no token behind its own")
+        if is_causal is not None and is_causal != (q_len_per_req > 1):
+            raise outside("is_causal", is_causal, f"q_len_per_req is {q_len_per_req}")
+        if q_len_per_req < 1:
+            raise ValueError(f"q_len_per_req is {q_len_per_req}, it must be at least 1")
+        if data_type is not None:
+            q_data_type = data_type if q_data_type is None else q_data_type
+            kv_data_type = data_type if kv_data_type is None else kv_data_type
+        q_data_type = q_data_type if q_data_type is not None else torch.float16
+        dtype = one_dtype_word(q_data_type, kv_data_type)
+        variant = make_variant(
+            query_heads=num_qo_heads,
+            kv_heads=num_kv_heads,
+            head_dim=head_dim,
+            page_size=page_size,
+            kv_layout=self._kv_layout,
+            dtype=dtype,
+            output_dtype=dtype if o_data_type is None else dtype_word("o_data_type", o_data_type),
+            sm_scale=sm_scale,
+            logits_soft_cap=logits_soft_cap,
+            window_left=window_left,
+        )
+        batch_size = len(last_page_len)
+        if self._use_cuda_graph:
+            pages = self._fill_buffer(indices, batch_size, page_size, q_len_per_req)
+        else:
+            pages = indices.to(self.device, torch.int32).contiguous()
+        host_indptr = host_ints(indptr)
+        page_counts = host_indptr.diff()
+        lengths = torch.where(page_counts > 0, (page_counts - 1) * page_size + host_ints(last_page_len), 0).to(torch.int32)
+        queries = None
+        if q_len_per_req > 1:
+            if batch_size and int(lengths.min()) < q_len_per_req:
+                raise ValueError(f"q_len_per_req is {q_len_per_req}, a request has {int(lengths.min())} tokens")
+            queries = torch.arange(batch_size + 1, dtype=torch.int32) * q_len_per_req
+        work = PagedWork(pages, host_indptr, lengths, queries)
+        self._steps.plan(work, variant, invariant=bool(disable_split_kv) or fixed_split_size not in (None, -1))
+        self._variant, self._batch_size = variant, batch_size
+
+    begin_forward = plan
+
+    def _fill_buffer(
+        self, indices: torch.Tensor, batch_size: int, page_size: int, q_len_per_req: int
+    ) -> torch.Tensor:
+        """The pages where captured runs read them."""
+        buffer = self._pages
+        assert buffer is not None
+        if batch_size != self._batch_size:
+            raise ValueError(f"there are {batch_size} requests, the wrapper for CUDA graphs was made for {self._batch_size}")
+        if len(indices) > len(buffer):
+            raise ValueError(f"indices has {len(indices)} entries, paged_kv_indices_buffer has {len(buffer)}")
+        if self._variant is None:
+            self._steps = Steps(self.device, Room(batch_size, batch_size * q_len_per_req, len(buffer) * page_size))
+        pages = buffer[: len(indices)]
+        if indices.data_ptr() != pages.data_ptr():
+            pages.copy_(indices)
+        return pages
+
+    def run(
+        self,
+        q: torch.Tensor,
+        paged_kv_cache: Any,
+        *args: Any,
+        q_scale: float | None = None,
+        k_scale: float | None = None,
+        v_scale: float | None = None,
+        out: torch.Tensor | None = None,
+        lse: torch.Tensor | None = None,
+        return_lse: bool = False,
+        enable_pdl: bool | None = None,
+        window_left: int | None = None,
+        sinks: torch.Tensor | None = None,
+        q_len_per_req: int | None = None,
+        skip_softmax_threshold_scale_factor: float | None = None,
+        kv_cache_sf: Any = None,
+    ) -> Any:
+        """out, or (out, lse) where `return_lse` is set; lse is to the base 2."""
+        variant = self._planned()
+        if args:
+            raise outside("args", args, "they are those of kernels that jit_args make")
+        refuse_given("specs have no sinks of heads", sinks=sinks)
+        refuse_given("no token is left out", skip_softmax_threshold_scale_factor=skip_softmax_threshold_scale_factor)
+        refuse_given("caches are of 16 bits", kv_cache_sf=kv_cache_sf)
+        if window_left is not None and window_left != variant.window_left:
+            raise ValueError(f"window_left is {window_left}, it was planned as {variant.window_left}")
+        if q_len_per_req is not None and len(q) != self._batch_size * q_len_per_req:
+            raise ValueError(f"q has {len(q)} rows, there are {self._batch_size} requests of {q_len_per_req} queries")
+        return self._run(variant, q, paged_kv_cache, q_scale, k_scale, v_scale, out, lse, return_lse)
+
+    run_return_lse = functools.partialmethod(run, return_lse=True)
+
+    def _planned(self) -> Variant:
+        if self._variant is None:
+            raise RuntimeError("nothing is planned yet: call plan before run")
+        return self._variant
+
+    def _run(
+        self,
+        variant: Variant,
+        q: torch.Tensor,
+        cache: Any,
+        q_scale: float | None,
+        k_scale: float | None,
+        v_scale: float | None,
+        out: torch.Tensor | None = None,
+        lse: torch.Tensor | None = None,
+        return_lse: bool = False,
+    ) -> Any:
+        if q_scale is not None or k_scale is not None:
+            scale = scale_of(variant.scale, variant.head_dim, q_scale, k_scale)
+            variant = dataclasses.replace(variant, scale=scale)
+        return run_step(self._steps, variant, q, cache, out, lse, return_lse, v_scale)
+
+    def forward(
+        self,
+        q: torch.Tensor,
+        paged_kv_cache: Any,
+        pos_encoding_mode: str = "NONE",
+        q_scale: float | None = None,
+        k_scale: float | None = None,
+        v_scale: float | None = None,
+        window_left: int = -1,
+        logits_soft_cap: float | None = None,
+        sm_scale: float | None = None,
+        rope_scale: float | None = None,
+        rope_theta: float | None = None,
+        return_lse: bool = False,
+    ) -> Any:
+        """The older door: what plan was told of window, cap and scale is told again, and this is what counts."""
+        check_position_encoding(pos_encoding_mode)
+        planned = self._planned()
+        variant = dataclasses.replace(
+            planned,
+            window_left=max(window_left, -1),
+            soft_cap=float(logits_soft_cap or 0.0),
+            scale=scale_of(sm_scale, planned.head_dim),
+        )
+        return self._run(variant, q, paged_kv_cache, q_scale, k_scale, v_scale, return_lse=return_lse)
+
+    forward_return_lse = functools.partialmethod(forward, return_lse=True)
+
+    def end_forward(self) -> None:
+        """Does nothing, as FlashInfer's."""
+
+
+class CUDAGraphBatchDecodeWithPagedKVCacheWrapper(BatchDecodeWithPagedKVCacheWrapper):
+    """As flashinfer.CUDAGraphBatchDecodeWithPagedKVCacheWrapper."""
+
+    def __init__(
+        self,
+        workspace_buffer: torch.Tensor,
+        indptr_buffer: torch.Tensor,
+        indices_buffer: torch.Tensor,
+        last_page_len_buffer: torch.Tensor,
+        kv_layout: str = "NHD",
+        use_tensor_cores: bool = False,
+    ) -> None:
+        super().__init__(
+            workspace_buffer,
+            kv_layout,
+            use_cuda_graph=True,
+            use_tensor_cores=use_tensor_cores,
+            paged_kv_indptr_buffer=indptr_buffer,
+            paged_kv_indices_buffer=indices_buffer,
+            paged_kv_last_page_len_buffer=last_page_len_buffer,
+        )
+
+
+def fast_decode_plan(wrapper: BatchDecodeWithPagedKVCacheWrapper, indptr: torch.Tensor, *args: Any, **kwargs: Any) -> None:
+    """As flashinfer.fast_decode_plan: plan with the indptr that the host has already."""
+    on_host = kwargs.pop("global_override_indptr_cpu", None)
+    kwargs.pop("global_override_indptr_host", None)
+    type(wrapper).plan(wrapper, indptr if on_host is None else on_host, *args, **kwargs)

@@ -1,0 +1,47 @@
+"""transformers models that decode over trees: what requests share is in the cache once, and read once a step.
+
+    from deft.hf import TreeDecoder, best_of_n
+    decoder = TreeDecoder(model)  # Llama, Mistral, Qwen 2 and 3, Gemma 2 and 3, from transformers
+    answers = best_of_n(decoder, tokenizer("Once upon a time")["input_ids"], n=8, max_new_tokens=40)
+
+Needs torch and transformers, which nothing else of deft does.
+"""
+
+from ._answers import Answer, best_of_n, greedy
+from ._beam_search import beam_search
+from ._branch import Branch
+from ._decoder import TreeDecoder
+from ._drafters import DraftHeads, DraftModel
+from ._kinds import MODEL_TYPES, LayerKind, layer_kinds
+from ._sampling import Greedy, Sampler
+from ._search import Action, Finish, Fork, Policy, Prune, Search, Thought, keep_best, tree_search
+from ._speculative import Drafter, Guesses, Speculation, speculate
+
+__all__ = [
+    "Action",
+    "Answer",
+    "Branch",
+    "DraftHeads",
+    "DraftModel",
+    "Drafter",
+    "Finish",
+    "Fork",
+    "Greedy",
+    "Guesses",
+    "LayerKind",
+    "MODEL_TYPES",
+    "Policy",
+    "Prune",
+    "Sampler",
+    "Search",
+    "Speculation",
+    "Thought",
+    "TreeDecoder",
+    "beam_search",
+    "best_of_n",
+    "greedy",
+    "keep_best",
+    "layer_kinds",
+    "speculate",
+    "tree_search",
+]

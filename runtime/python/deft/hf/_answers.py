@@ -1,0 +1,80 @@
+"""Answers to a prompt, one or several at once."""
+
+from __future__ import annotations
+
+from contextlib import contextmanager
+from typing import Collection, Iterator, NamedTuple
+
+import torch
+
+from .._errors import UsageError
+from ._branch import Branch
+from ._decoder import Tokens, TreeDecoder
+from ._sampling import Greedy, Sampler, stack_logits
+
+
+class Answer(NamedTuple):
+    tokens: list[int]  # behind the prompt, the end's token among them
+    score: float  # the sum of the log-probabilities that the model gave them
+    is_finished: bool  # an end's token came
+
+
+@contextmanager
+def prompt_of(decoder: TreeDecoder, prompt: Tokens | Branch) -> Iterator[Branch]:
+    """A prompt's branch, which goes with what was decoded behind it; one that was prefilled before stays, and only what was
+    decoded goes."""
+    if isinstance(prompt, Branch):
+        if prompt.children:
+            raise UsageError(f"{len(prompt.children)} branches go on from the prompt already", "prune them, or fork it")
+        try:
+            yield prompt
+        finally:
+            for child in list(prompt.children):
+                decoder.prune(child)
+        return
+    root = decoder.prefill(prompt)
+    try:
+        yield root
+    finally:
+        decoder.prune(root)
+
+
+def greedy(decoder: TreeDecoder, prompt: Tokens | Branch, max_new_tokens: int, *, eos: Collection[int] = ()) -> Answer:
+    """The most probable token, each time."""
+    return best_of_n(decoder, prompt, 1, max_new_tokens, eos=eos, sampler=Greedy())[0]
+
+
+def best_of_n(
+    decoder: TreeDecoder,
+    prompt: Tokens | Branch,
+    n: int,
+    max_new_tokens: int,
+    *,
+    eos: Collection[int] = (),
+    sampler: Sampler | None = None,
+) -> list[Answer]:
+    """`n` answers, drawn independently, in the order in which they were drawn: `max(answers, key=...)` is the best one. They
+    share the prompt. Those that have come to one of `eos` wait for the others, as in transformers' generate."""
+    sampler = sampler or Sampler()
+    answers: list[list[int]] = [[] for _ in range(n)]
+    with prompt_of(decoder, prompt) as root:
+        branches = decoder.fork(root, n)
+        active = list(range(n))
+        logits = stack_logits(branches)
+        scores = torch.zeros(n, device=logits.device)
+        paths = torch.tensor(root.tokens, device=logits.device).repeat(n, 1)
+        for step in range(max_new_tokens):
+            # Rows of finished ones are drawn for, too, so that others draw the same whoever has finished.
+            chosen = sampler.choose(logits, paths)
+            log_probabilities = logits.float().log_softmax(dim=-1).gather(1, chosen[:, None])[:, 0]
+            paths = torch.cat([paths, chosen[:, None]], dim=1)
+            scores[active] += log_probabilities[active]
+            tokens = chosen.tolist()
+            for row in active:
+                answers[row].append(tokens[row])
+            active = [row for row in active if tokens[row] not in eos]
+            if not active or step + 1 == max_new_tokens:
+                break
+            logits = logits.clone()
+            logits[active] = decoder.step([branches[row] for row in active], [tokens[row] for row in active])
+    return [Answer(one, float(score), bool(one) and one[-1] in eos) for one, score in zip(answers, scores)]

@@ -1,0 +1,71 @@
+"""The attention that transformers calls."""
+
+from __future__ import annotations
+
+from contextlib import contextmanager
+from typing import Any, Iterator, Protocol
+
+import torch
+from transformers import AttentionInterface
+
+from .._errors import UsageError
+from ._kinds import LayerKind
+
+NAME = "deft"
+
+
+class Step(Protocol):
+    """What one pass through the model gives its layers: a model's forward hands its keyword `deft_step` on to them."""
+
+    kinds: list[LayerKind]
+
+    def attend(self, layer: int, q: torch.Tensor, k: torch.Tensor, v: torch.Tensor) -> torch.Tensor:
+        """K and V of the step's tokens go to the cache; then each query sees its path. q is [1, heads, tokens, head_dim],
+        the result [tokens, heads, head_dim]."""
+        ...
+
+
+def attend(
+    module: torch.nn.Module,
+    query: torch.Tensor,
+    key: torch.Tensor,
+    value: torch.Tensor,
+    attention_mask: torch.Tensor | None,
+    scaling: float | None = None,
+    dropout: float = 0.0,
+    sliding_window: int | None = None,
+    softcap: float | None = None,
+    deft_step: Step | None = None,
+    **unused: Any,
+) -> tuple[torch.Tensor, None]:
+    if deft_step is None:
+        raise UsageError(f'attention "{NAME}" needs the tree of the step', "deft.hf.TreeDecoder(model) runs the model")
+    layer = int(module.layer_idx)
+    kind = deft_step.kinds[layer]
+    # What the config was read as, and what the layer says now, are two sources of one thing.
+    for name, said, read in (
+        ("scaling", scaling, kind.scale),
+        ("sliding_window", sliding_window, kind.window),
+        ("softcap", softcap, kind.softcap),
+    ):
+        if said != read:
+            raise UsageError(f"layer {layer} has {name} = {said}, its config was read as {read}")
+    if unused.get("s_aux") is not None:
+        raise UsageError(f"layer {layer} has sinks, which deft.hf does not know")
+    out = deft_step.attend(layer, query, key, value)
+    return out[None].to(query.dtype), None
+
+
+# No mask is registered beside it: then transformers makes none, and hands on None.
+AttentionInterface.register(NAME, attend)
+
+
+@contextmanager
+def attending_by_deft(config: Any) -> Iterator[None]:
+    """The model is the caller's: outside of a step it attends as it did before."""
+    before = config._attn_implementation
+    config._attn_implementation = NAME
+    try:
+        yield
+    finally:
+        config._attn_implementation = before

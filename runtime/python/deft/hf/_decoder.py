@@ -1,0 +1,218 @@
+"""A transformers model that decodes over a tree."""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import Any, Mapping, Sequence
+
+import torch
+
+from .._errors import UsageError
+from .._plan import PlanSummary
+from .._sequence_tree import SequenceTree
+from ._branch import Branch
+from ._cache import PagedCache
+from ._forward import Forward, Parts, PlannedStep, Result, Rows
+from ._kinds import LayerKind, layer_kinds
+from ._plans import PageTable, Plans, compile_kinds
+
+Tokens = Sequence[int] | torch.Tensor
+
+
+class TreeDecoder:
+    """Decodes with a model whose requests share what they have in common: a prompt is in the cache once, and read once a
+    step, for all branches of it.
+
+        decoder = TreeDecoder(model)
+        prompt = decoder.prefill(tokenizer("Once upon")["input_ids"])
+        branches = decoder.fork(prompt, 8)
+        for _ in range(20):
+            next_tokens = [int(branch.logits.argmax()) for branch in branches]
+            decoder.step(branches, next_tokens)
+
+    `pages` of `page_size` tokens are there for K and V; a branch begins a page of its own. The cache is of the model's
+    dtype, of a float32 model in float16 unless `cache_dtype` says bfloat16. `partition` (of Attention.plan) is for
+    comparing. Where the model is on a GPU, a step is one CUDA graph, unless `graphs=False`. `keeps_hidden` is for heads
+    that draft from the last hidden state. The model itself is left as it is.
+    """
+
+    #: What the layers of a pass do; for measuring without it.
+    STEP = PlannedStep
+
+    def __init__(
+        self,
+        model: Any,
+        *,
+        pages: int = 1024,
+        page_size: int = 16,
+        cache_dtype: torch.dtype | None = None,
+        prefill_chunk: int = 512,
+        partition: str | None = None,
+        graphs: bool = True,
+        keeps_hidden: bool = False,
+    ) -> None:
+        config = model.config.get_text_config()
+        self.model = model.eval()
+        self.kinds = layer_kinds(config)
+        if cache_dtype is None:
+            cache_dtype = torch.float16 if model.dtype == torch.float32 else model.dtype
+        self.cache = PagedCache(self.kinds, pages, page_size, cache_dtype, model.device)
+        self.attentions = compile_kinds(self.kinds, cache_dtype, page_size)
+        self._prefill_chunk = prefill_chunk
+        parts = Parts(self.model, self.cache, self.kinds, PageTable(self.cache), keeps_hidden, self.STEP)
+
+        def make_plans(runs_ahead: Mapping[LayerKind, int]) -> Plans:
+            return Plans(self.cache, self.attentions, partition, runs_ahead)
+
+        # Stretches of prompts have plans of their own, and no graph: they would only remake those of steps.
+        self._stretches = Forward(parts, make_plans({}))
+        self._steps: Any = Forward(parts, make_plans({}))
+        if graphs and model.device.type == "cuda":
+            from ._captured_forward import CapturedForward
+
+            self._steps = CapturedForward(parts, lambda: make_plans(Counter(self.kinds)))
+
+    @property
+    def sequences(self) -> SequenceTree:
+        """The tree, for looking."""
+        return self.cache.sequences
+
+    def summary(self) -> dict[LayerKind, PlanSummary]:
+        """What the last step's plans cost, for each kind of layer."""
+        return self._steps.plans.summary()
+
+    def prefill(self, tokens: Tokens, branch: Branch | None = None) -> Branch:
+        """A prompt, or tokens that are known, behind a branch that is a leaf. Gives the branch, whose `logits` say what comes
+        behind."""
+        tokens = _as_list(tokens)
+        if not tokens:
+            raise UsageError("there are no tokens to prefill")
+        if branch is None:
+            branch = Branch(self.sequences.add_root(len(tokens)))
+        else:
+            branch.check_alive()
+            self._grow(branch, len(tokens))
+        node = branch.node
+        for begin in range(0, len(tokens), self._prefill_chunk):
+            chunk = tokens[begin : begin + self._prefill_chunk]
+            first = len(branch.own)
+            self.sequences.set_queries([(node, first + index + 1) for index in range(len(chunk))])
+            branch.own.extend(chunk)
+            rows = self._rows(chunk, [(node, first + index) for index in range(len(chunk))])
+            result = self._run(self._stretches, rows, last=1)
+        _keep([branch], result)
+        return branch
+
+    def fork(self, branch: Branch, count: int) -> list[Branch]:
+        """Branches that go on from the end of one, which itself goes on no more."""
+        branch.check_alive()
+        return [Branch(self.sequences.fork(branch.node), branch) for _ in range(count)]
+
+    def prune(self, branch: Branch, *, upwards: bool = False) -> None:
+        """The branch goes, with all below it; `upwards`: then those above it, too, that have no other child, up to the
+        prompt, which stays until it is pruned itself."""
+        branch.check_alive()
+        while True:
+            parent = branch.parent
+            self.sequences.prune(branch.node)
+            branch.end()
+            if parent is None:
+                return
+            parent.children.remove(branch)
+            if not upwards or parent.children or parent.parent is None:
+                return
+            branch = parent
+
+    def step(self, branches: Sequence[Branch], tokens: Tokens) -> torch.Tensor:
+        """A token for each of the branches, which are leaves. Gives logits, [branches, vocabulary], of what comes behind
+        them; each branch has its row."""
+        tokens = _as_list(tokens)
+        if len(branches) != len(tokens):
+            raise UsageError(f"there are {len(tokens)} tokens for {len(branches)} branches")
+        if not tokens or len(set(map(id, branches))) < len(branches):
+            raise UsageError("a step takes at least one branch, and each once")
+        for branch in branches:
+            branch.check_alive()
+            self._grow(branch, 1)
+        self.sequences.set_queries([branch.node for branch in branches])
+        rows = self._rows(tokens, [(branch.node, len(branch.own)) for branch in branches])
+        for branch, token in zip(branches, tokens):
+            branch.own.append(token)
+        result = self._run(self._steps, rows)
+        _keep(branches, result)
+        return result.logits
+
+    def verify(self, sequence: Branch, tokens: Tokens, parents: Sequence[int]) -> list[Branch]:
+        """Guessed tokens below a sequence, all in one step: `parents[i]` is an earlier token of the list, or -1 for the
+        sequence. Gives a branch for each, whose logits say what comes behind it. `accept` or `prune` ends them."""
+        return self.verify_all([(sequence, tokens, parents)])[0]
+
+    def verify_all(self, guesses: Sequence[tuple[Branch, Tokens, Sequence[int]]]) -> list[list[Branch]]:
+        """The same below several sequences at once."""
+        found: list[list[Branch]] = []
+        try:
+            for sequence, tokens, parents in guesses:
+                found.append(self._guess(sequence, _as_list(tokens), parents))
+        except Exception:
+            for branches, (sequence, _, _) in zip(found, guesses):
+                for branch in [one for one in branches if one.parent is sequence]:
+                    self.prune(branch)
+            raise
+        everyone = [branch for branches in found for branch in branches]
+        self.sequences.set_queries([branch.node for branch in everyone])
+        rows = self._rows([branch.own[0] for branch in everyone], [(branch.node, 0) for branch in everyone])
+        _keep(everyone, self._run(self._steps, rows))
+        return found
+
+    def accept(self, sequence: Branch, last: Branch) -> None:
+        """The tokens from below `sequence` to `last` become the end of the sequence, which can go on then; everything else
+        below it goes."""
+        last.check_alive()
+        path = last.path()
+        if sequence not in path:
+            raise UsageError("the last accepted branch is not below the sequence")
+        accepted = path[path.index(sequence) + 1 :]
+        self.cache.copy(self.sequences.accept(sequence.node, last.node))
+        for branch in accepted:
+            sequence.own.extend(branch.own)
+        sequence.logits, sequence.hidden = last.logits, last.hidden
+        for child in sequence.children:
+            child.end()
+        sequence.children = []
+
+    def _guess(self, sequence: Branch, tokens: list[int], parents: Sequence[int]) -> list[Branch]:
+        sequence.check_alive()
+        if len(tokens) != len(parents):
+            raise UsageError(f"there are {len(parents)} parents for {len(tokens)} tokens")
+        branches: list[Branch] = []
+        for node, token, parent in zip(self.sequences.add_token_tree(sequence.node, parents), tokens, parents):
+            branches.append(Branch(node, sequence if parent < 0 else branches[parent]))
+            branches[-1].own.append(token)
+        return branches
+
+    def _grow(self, branch: Branch, count: int) -> None:
+        # A step that had failed between its branches, for lack of pages, has made room for some.
+        missing = len(branch.own) + count - self.sequences.node(branch.node).tokens
+        if missing > 0:
+            self.cache.copy(self.sequences.append(branch.node, missing))
+
+    def _rows(self, tokens: list[int], places: list[tuple[int, int]]) -> Rows:
+        """Tokens of a step; places are (node, index in it)."""
+        nodes = {node: self.sequences.node(node) for node in {node for node, _ in places}}
+        positions = torch.tensor([nodes[node].position + index for node, index in places])
+        locations = torch.tensor([nodes[node].location + index for node, index in places])
+        return Rows(torch.tensor(tokens), positions, self.cache.slots_of(locations))
+
+    @torch.no_grad()
+    def _run(self, forward: Any, rows: Rows, last: int = 0) -> Result:
+        return forward.run(rows, last)
+
+
+def _keep(branches: Sequence[Branch], result: Result) -> None:
+    for row, branch in enumerate(branches):
+        branch.logits = result.logits[row]
+        branch.hidden = None if result.hidden is None else result.hidden[row]
+
+
+def _as_list(tokens: Tokens) -> list[int]:
+    return tokens.flatten().tolist() if isinstance(tokens, torch.Tensor) else [int(token) for token in tokens]

@@ -1,0 +1,93 @@
+"""Plans of a step's tree: one for each kind of layer."""
+
+from __future__ import annotations
+
+from typing import Any, Mapping
+
+import torch
+
+from .. import _attention as compiled
+from .._gpu_page_table import GpuPageTable
+from .._plan import Plan
+from .._tensors import View
+from ._cache import SPEC_DTYPES, PagedCache
+from ._kinds import LayerKind
+
+
+class Plans:
+    """Made when they are first needed, then advanced. Of one place in the program: plans for prompts and plans for single
+    tokens would only be remade in turn."""
+
+    def __init__(
+        self,
+        cache: PagedCache,
+        attentions: Mapping[LayerKind, compiled.Attention],
+        partition: str | None,
+        runs_ahead: Mapping[LayerKind, int],
+    ) -> None:
+        """`runs_ahead`: how many runs a captured step makes of each plan; none where steps are not captured."""
+        self._cache = cache
+        self._attentions = attentions
+        self._partition = partition
+        self._runs_ahead = runs_ahead
+        self._plans: dict[LayerKind, Plan] = {}
+
+    def advance(self) -> None:
+        """To the tree as it is now."""
+        for kind, attention in self._attentions.items():
+            plan = self._plans.get(kind)
+            if plan is None:
+                device = "cpu" if self._cache.device.type == "cpu" else self._cache.device
+                self._plans[kind] = attention.plan(
+                    self._cache.sequences,
+                    device=device,
+                    partition=self._partition,
+                    runs_ahead=self._runs_ahead.get(kind, 0),
+                )
+            else:
+                plan.advance()
+
+    def upload(self) -> None:
+        """On a GPU's current stream, which must not be capturing."""
+        for plan in self._plans.values():
+            plan.upload()
+
+    def check_replays(self) -> None:
+        for plan in self._plans.values():
+            plan.check_replays()
+
+    def run(self, kind: LayerKind, layer: int, q: torch.Tensor, page_table: Any) -> torch.Tensor:
+        """q is [1, heads, tokens, head_dim], the result [tokens, heads, head_dim]."""
+        rows = q[0].transpose(0, 1).to(self._cache.dtype).contiguous()
+        k, v = self._cache.layer(layer)
+        return self._plans[kind].run(rows, k, v, page_table)
+
+    def summary(self) -> dict[LayerKind, Any]:
+        return {kind: plan.summary() for kind, plan in self._plans.items()}
+
+
+def compile_kinds(kinds: list[LayerKind], dtype: torch.dtype, page_size: int) -> dict[LayerKind, compiled.Attention]:
+    return {
+        kind: compiled.compile(kind.spec(SPEC_DTYPES[dtype], page_size), name=f"layer {kinds.index(kind)}")
+        for kind in dict.fromkeys(kinds)
+    }
+
+
+class PageTable:
+    """The sequences' page table where the model's device reads it."""
+
+    #: Branches that share a page have an entry each in the table.
+    ENTRIES_A_PAGE = 4
+
+    def __init__(self, cache: PagedCache) -> None:
+        self._cache = cache
+        self._on_gpu: GpuPageTable | None = None
+        if cache.device.type == "cuda":
+            self._on_gpu = GpuPageTable(cache.device.index or 0, self.ENTRIES_A_PAGE * cache.pages.shape[2])
+
+    def upload(self) -> View:
+        """For runs behind it."""
+        if self._on_gpu is None:
+            return self._cache.sequences.page_table
+        self._on_gpu.upload(self._cache.sequences, torch.cuda.current_stream(self._cache.device).cuda_stream)
+        return self._on_gpu.entries

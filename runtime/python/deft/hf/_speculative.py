@@ -1,0 +1,92 @@
+"""Speculative decoding with a tree of guesses: several tokens a step, the same as without."""
+
+from __future__ import annotations
+
+from typing import Collection, NamedTuple, Protocol
+
+import torch
+
+from ._answers import prompt_of
+from ._branch import Branch
+from ._decoder import Tokens, TreeDecoder
+from ._sampling import Greedy, Sampler
+
+
+class Guesses(NamedTuple):
+    """tokens[0] is the one that is certain, with parent -1; a parent is an earlier token of the list."""
+
+    tokens: list[int]
+    parents: list[int]
+
+
+class Drafter(Protocol):
+    """Who guesses. See DraftModel and DraftHeads."""
+
+    def begin(self, prompt: list[int]) -> None: ...
+
+    def guess(self, token: int, hidden: torch.Tensor | None) -> Guesses:
+        """What might come behind `token`, which is the next for certain. `hidden` is what it was drawn from, of a decoder that
+        keeps it."""
+        ...
+
+    def accepted(self, path: list[int]) -> None:
+        """Which of the guesses came true: indices from token 0 on, each the child of the one before it."""
+        ...
+
+    def end(self) -> None: ...
+
+
+class Speculation(NamedTuple):
+    tokens: list[int]  # behind the prompt
+    steps: int  # of the decoder, the prompt's left out
+    accepted: list[int]  # tokens that each step gave
+
+
+def speculate(
+    decoder: TreeDecoder,
+    prompt: Tokens | Branch,
+    drafter: Drafter,
+    max_new_tokens: int,
+    *,
+    eos: Collection[int] = (),
+    sampler: Sampler | None = None,
+) -> Speculation:
+    """The answer that greedy decoding gives, or one that `sampler` draws, in fewer steps. A step reads the sequence once for
+    all guesses. Behind each accepted token the model's own choice is drawn; where a guess is that choice it is accepted, so
+    that what is decoded has the model's distribution whatever is guessed."""
+    sampler = sampler or Greedy()
+    answer: list[int] = []
+    accepted: list[int] = []
+    with prompt_of(decoder, prompt) as root:
+        sequence = decoder.fork(root, 1)[0]
+        drafter.begin(root.tokens)
+        try:
+            token = _draw(sampler, sequence)
+            while len(answer) < max_new_tokens:
+                guesses = drafter.guess(token, sequence.hidden)
+                branches = decoder.verify(sequence, guesses.tokens, guesses.parents)
+                path = [0]
+                while True:
+                    answer.append(guesses.tokens[path[-1]])
+                    if answer[-1] in eos or len(answer) == max_new_tokens:
+                        break
+                    token = _draw(sampler, branches[path[-1]])
+                    children = [i for i, parent in enumerate(guesses.parents) if parent == path[-1]]
+                    right = [i for i in children if guesses.tokens[i] == token]
+                    if not right:
+                        break
+                    path.append(right[0])
+                accepted.append(len(path))
+                if answer[-1] in eos or len(answer) == max_new_tokens:
+                    break
+                decoder.accept(sequence, branches[path[-1]])
+                drafter.accepted(path)
+        finally:
+            drafter.end()
+    return Speculation(answer, len(accepted), accepted)
+
+
+def _draw(sampler: Sampler, branch: Branch) -> int:
+    assert branch.logits is not None
+    logits = branch.logits[None]
+    return int(sampler.choose(logits, torch.tensor([branch.tokens], device=logits.device)))

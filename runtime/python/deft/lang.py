@@ -1,0 +1,174 @@
+"""What Python functions that become specs can say, beside operators: the functions of the language by the names that
+NumPy and torch have for them, and the names that a token and a query have.
+
+>>> import deft
+>>> from deft import lang
+>>> att = deft.attention(query_heads=8, kv_heads=2, head_dim=64,
+...                      score=lambda s, head, q_pos, kv_pos: 30.0 * lang.tanh(s / 30.0))
+>>> print(att.spec)
+attention traced {
+  query_heads = 8;
+  kv_heads = 2;
+  head_dim = 64;
+  score = 30.0 * tanh(s / 30.0);
+}
+<BLANKLINE>
+"""
+
+from __future__ import annotations
+
+from typing import Any, Callable
+
+from ._expr import F32, I32, Expr, call, compare, lift, logic, name, number, refuse, select
+
+inf = float("inf")
+depth = name("depth", I32, True)  # of the token's node, a root's being 0
+query = name("query", I32, True)  # the query's index in the caller's order
+kv_head = name("kv_head", I32, True)
+
+
+def where(condition: Any, yes: Any, no: Any) -> Expr:
+    return select(condition, yes, no)
+
+
+def minimum(left: Any, right: Any) -> Expr:
+    return call("min", left, right)
+
+
+def maximum(left: Any, right: Any) -> Expr:
+    return call("max", left, right)
+
+
+def exp(value: Any) -> Expr:
+    return call("exp", value)
+
+
+def exp2(value: Any) -> Expr:
+    return call("exp2", value)
+
+
+def log(value: Any) -> Expr:
+    return call("log", value)
+
+
+def log2(value: Any) -> Expr:
+    return call("log2", value)
+
+
+def tanh(value: Any) -> Expr:
+    return call("tanh", value)
+
+
+def sigmoid(value: Any) -> Expr:
+    return call("sigmoid", value)
+
+
+def sqrt(value: Any) -> Expr:
+    return call("sqrt", value)
+
+
+def rsqrt(value: Any) -> Expr:
+    return call("rsqrt", value)
+
+
+def absolute(value: Any) -> Expr:
+    return call("abs", value)
+
+
+def _clamp(value: Any, least: Any = None, most: Any = None, *, min: Any = None, max: Any = None) -> Expr:
+    least, most = least if min is None else min, most if max is None else max
+    value = number(value)
+    if least is not None:
+        value = maximum(value, least)
+    return value if most is None else minimum(value, most)
+
+
+def _float(value: Any) -> Expr:
+    value = number(value)
+    return value if value.kind == F32 else value * 1.0
+
+
+def _to(value: Any, dtype: Any = None, *_: Any, **__: Any) -> Expr:
+    wanted, value = str(dtype), lift(value)
+    if "float" in wanted:
+        return _float(value)
+    if "int" in wanted and value.kind != F32:
+        return number(value)
+    raise refuse(f"`{value}` as {dtype}")
+
+
+def _operator(method: str) -> Callable[..., Any]:
+    return lambda left, right: getattr(lift(left), method)(right)
+
+
+# By the names that torch's and NumPy's functions and methods have.
+_FUNCTIONS: dict[str, Callable[..., Any]] = {
+    "where": where,
+    "minimum": minimum,
+    "maximum": maximum,
+    "fmin": minimum,
+    "fmax": maximum,
+    "exp": exp,
+    "exp2": exp2,
+    "log": log,
+    "log2": log2,
+    "tanh": tanh,
+    "sigmoid": sigmoid,
+    "sqrt": sqrt,
+    "rsqrt": rsqrt,
+    "abs": absolute,
+    "absolute": absolute,
+    "fabs": absolute,
+    "neg": lambda value: -lift(value),
+    "negative": lambda value: -lift(value),
+    "square": lambda value: lift(value) ** 2,
+    "clamp": _clamp,
+    "clip": _clamp,
+    "float": _float,
+    "to": _to,
+    "type": _to,
+    "astype": _to,
+    "logical_and": lambda left, right: logic("&&", "&", left, right),
+    "logical_or": lambda left, right: logic("||", "|", left, right),
+    "logical_xor": _operator("__xor__"),
+    "logical_not": lambda value: ~lift(value),
+    **{name: _operator("__and__") for name in ("bitwise_and", "and_", "__and__")},
+    **{name: _operator("__or__") for name in ("bitwise_or", "or_", "__or__")},
+    **{name: _operator("__add__") for name in ("add", "__add__", "__radd__")},
+    **{name: _operator("__mul__") for name in ("mul", "multiply", "__mul__", "__rmul__")},
+    **{name: _operator("__sub__") for name in ("sub", "subtract", "__sub__")},
+    **{name: _operator("__rsub__") for name in ("rsub", "__rsub__")},
+    **{name: _operator("__truediv__") for name in ("div", "divide", "true_divide", "__truediv__", "__div__")},
+    **{name: _operator("__rtruediv__") for name in ("__rtruediv__", "__rdiv__")},
+    **{name: _operator("__floordiv__") for name in ("floor_divide", "__floordiv__")},
+    **{name: _operator("__mod__") for name in ("remainder", "mod", "__mod__")},
+    **{name: _operator("__pow__") for name in ("pow", "power", "__pow__")},
+}
+for _names, _op in (
+    ("lt less __lt__", "<"),
+    ("le less_equal __le__", "<="),
+    ("gt greater __gt__", ">"),
+    ("ge greater_equal __ge__", ">="),
+    ("eq equal __eq__", "=="),
+    ("ne not_equal __ne__", "!="),
+):
+    for _name in _names.split():
+        _FUNCTIONS[_name] = lambda left, right, _op=_op: compare(_op, left, right)
+
+
+def apply(function: str, args: Any, kwargs: Any) -> Any:
+    """A function of torch or NumPy on traced values."""
+    known = _FUNCTIONS.get(function)
+    if known is None:
+        raise refuse(f"the function `{function}`", "the functions that it can say are in deft.lang")
+    try:
+        return known(*args, **kwargs)
+    except TypeError:
+        raise refuse(f"the function `{function}` with these arguments") from None
+
+
+def method(value: Expr, function: str) -> Callable[..., Any]:
+    """A method of torch's or NumPy's on a traced value."""
+    if function not in _FUNCTIONS:
+        raise refuse(f"`.{function}` of `{value}`", "the functions that it can say are in deft.lang")
+    return lambda *args, **kwargs: apply(function, (value, *args), kwargs)

@@ -1,0 +1,34 @@
+"""deft as an attention backend of SGLang: `--attention-backend deft`, or `--decode-attention-backend deft` with another for
+prompts, once this package is installed beside it.
+
+Experimental: written for SGLang's doors as they are from 0.5.12 to 0.5.17, and not yet seen with SGLang on a GPU.
+"""
+
+from __future__ import annotations
+
+import logging
+from typing import Any
+
+from .._doors.releases import EXPERIMENTAL, is_written_for
+
+NAME = "deft"
+_log = logging.getLogger("sglang.deft")
+
+
+def register() -> None:
+    """SGLang calls it in each of its processes (entry point `sglang.srt.plugins`)."""
+    if not is_written_for("sglang", (0, 5, 12), (0, 5, 17), _log):
+        return
+    from sglang.srt import server_args
+    from sglang.srt.layers.attention.attention_registry import register_attention_backend
+
+    register_attention_backend(NAME)(_make)
+    if NAME not in server_args.ATTENTION_BACKEND_CHOICES:
+        server_args.add_attention_backend_choices([NAME])
+    _log.info("the attention backend %s is there; it %s", NAME, EXPERIMENTAL)
+
+
+def _make(runner: Any) -> Any:
+    from .backend import DeftAttnBackend
+
+    return DeftAttnBackend(runner)

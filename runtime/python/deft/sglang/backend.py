@@ -1,0 +1,114 @@
+"""The class that SGLang asks a backend for. Imported by SGLang once the backend is chosen."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+from sglang.srt.layers.attention.base_attn_backend import AttentionBackend
+
+from .._doors.outside import outside, refuse_given
+from .._doors.steps import Steps
+from .planner import Planner, variant_of
+
+
+class DeftAttnBackend(AttentionBackend):
+    needs_cpu_seq_lens: bool = True
+
+    def __init__(self, runner: Any) -> None:
+        super().__init__()
+        arguments = runner.server_args
+        if runner.use_mla_backend:
+            raise outside("attention_arch", "MLA", "K and V have heads")
+        refuse_given("drafts are not asked for", speculative_algorithm=arguments.speculative_algorithm)
+        if hasattr(runner.token_to_kv_pool, "translate_loc_from_full_to_swa"):
+            raise outside("disable_hybrid_swa_memory", False, "all layers have the same pages")
+        self.page_size = runner.page_size
+        self.token_to_kv_pool = runner.token_to_kv_pool
+        self._planner = Planner(
+            torch.device(runner.device),
+            runner.req_to_token_pool.req_to_token,
+            runner.page_size,
+            runner.max_total_num_tokens,
+        )
+        self._steps: Steps | None = None
+
+    def init_forward_metadata(self, forward_batch: Any) -> None:
+        """A step that runs eagerly."""
+        mode = forward_batch.forward_mode
+        if mode.is_idle():
+            return
+        counts = None
+        if not mode.is_decode_or_idle():
+            if mode.is_target_verify():
+                raise outside("forward_mode", mode, "drafts are not asked for")
+            counts = forward_batch.extend_seq_lens_cpu
+            counts = forward_batch.extend_seq_lens if counts is None else counts
+        lengths = forward_batch.seq_lens_cpu
+        lengths = forward_batch.seq_lens if lengths is None else lengths
+        self._steps = self._planner.plan(forward_batch.req_pool_indices, lengths, counts)
+
+    def init_cuda_graph_state(self, max_bs: int, max_num_tokens: int) -> None:
+        self._planner.make_room(max_bs)
+
+    def get_cuda_graph_seq_len_fill_value(self) -> int:
+        return 1
+
+    def _plan_graph(self, size: int, mode: Any, rows: torch.Tensor, lengths: torch.Tensor) -> None:
+        if not mode.is_decode_or_idle():
+            raise outside("forward_mode", mode, "graphs are of decoding")
+        self._steps = self._planner.plan_graph(rows[:size], lengths[:size])
+
+    def init_forward_metadata_out_graph(self, forward_batch: Any, in_capture: bool = False) -> None:
+        """Before a graph is captured or replayed."""
+        lengths = forward_batch.seq_lens_cpu
+        lengths = forward_batch.seq_lens if lengths is None or in_capture else lengths
+        self._plan_graph(forward_batch.batch_size, forward_batch.forward_mode, forward_batch.req_pool_indices, lengths)
+
+    def init_forward_metadata_capture_cuda_graph(
+        self, bs: int, num_tokens: int, req_pool_indices: Any, seq_lens: Any, encoder_lens: Any, forward_mode: Any, spec_info: Any
+    ) -> None:
+        """As the one above, of older releases."""
+        self._plan_graph(bs, forward_mode, req_pool_indices, seq_lens)
+
+    def init_forward_metadata_replay_cuda_graph(
+        self,
+        bs: int,
+        req_pool_indices: Any,
+        seq_lens: Any,
+        seq_lens_sum: int,
+        encoder_lens: Any,
+        forward_mode: Any,
+        spec_info: Any,
+        seq_lens_cpu: Any = None,
+    ) -> None:
+        """As the one above, of older releases."""
+        self._plan_graph(bs, forward_mode, req_pool_indices, seq_lens if seq_lens_cpu is None else seq_lens_cpu)
+
+    def _forward(
+        self, q: Any, k: Any, v: Any, layer: Any, forward_batch: Any, save_kv_cache: bool = True, **more: Any
+    ) -> torch.Tensor:
+        refuse_given("a layer has no more than its cache", **more)
+        if save_kv_cache and k is not None:
+            self.token_to_kv_pool.set_kv_buffer(
+                layer, forward_batch.out_cache_loc, k, v, layer.k_scale, layer.v_scale
+            )
+        caches = [
+            buffer.view(-1, self.page_size, layer.tp_k_head_num, layer.qk_head_dim)
+            for buffer in self.token_to_kv_pool.get_kv_buffer(layer.layer_id)
+        ]
+        assert self._steps is not None
+        rows = q.reshape(-1, layer.tp_q_head_num, layer.qk_head_dim).contiguous()
+        out = torch.empty_like(rows)
+        self._steps.run(variant_of(layer, self.page_size, caches[0].dtype), rows, *caches, out)
+        return out.view(rows.shape[0], -1)
+
+    def forward_decode(
+        self, q: Any, k: Any, v: Any, layer: Any, forward_batch: Any, save_kv_cache: bool = True, **more: Any
+    ) -> torch.Tensor:
+        return self._forward(q, k, v, layer, forward_batch, save_kv_cache, **more)
+
+    def forward_extend(
+        self, q: Any, k: Any, v: Any, layer: Any, forward_batch: Any, save_kv_cache: bool = True, **more: Any
+    ) -> torch.Tensor:
+        return self._forward(q, k, v, layer, forward_batch, save_kv_cache, **more)

@@ -1,0 +1,88 @@
+"""SGLang's batches as what deft plans with. Knows SGLang's types by their attributes alone."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+
+from .._doors.outside import outside
+from .._doors.steps import PagedWork, Room, Steps
+from .._doors.variant import Variant, make_variant
+
+_DTYPES = {torch.float16: "f16", torch.bfloat16: "bf16"}
+
+
+def variant_of(layer: Any, page_size: int, dtype: torch.dtype) -> Variant:
+    """Of a RadixAttention."""
+    if layer.v_head_dim != layer.qk_head_dim:
+        raise outside("v_head_dim", layer.v_head_dim, f"V is as wide as K, {layer.qk_head_dim}")
+    if layer.is_cross_attention:
+        raise outside("is_cross_attention", True, "a layer sees its own request")
+    if getattr(layer.attn_type, "value", layer.attn_type) != "decoder":
+        raise outside("attn_type", layer.attn_type, "a query sees no token behind its own")
+    if layer.logit_cap and layer.logit_capping_method != "tanh":
+        raise outside("logit_capping_method", layer.logit_capping_method, "a cap is that of tanh")
+    if getattr(layer, "xai_temperature_len", -1) > 0:
+        raise outside("xai_temperature_len", layer.xai_temperature_len, "a score does not depend on how long a request is")
+    if dtype not in _DTYPES:
+        raise outside("kv_cache_dtype", dtype, "caches are of 16 bits")
+    word = _DTYPES[dtype]
+    return make_variant(
+        query_heads=layer.tp_q_head_num,
+        kv_heads=layer.tp_k_head_num,
+        head_dim=layer.qk_head_dim,
+        page_size=page_size,
+        kv_layout="NHD",
+        dtype=word,
+        output_dtype=word,
+        sm_scale=layer.scaling,
+        logits_soft_cap=layer.logit_cap,
+        # SGLang counts the tokens before the query's own.
+        window_left=-1 if layer.sliding_window_size is None else layer.sliding_window_size,
+    )
+
+
+class Planner:
+    """The steps that run eagerly, and those that replay a graph, of each size one."""
+
+    def __init__(self, device: torch.device, req_to_token: torch.Tensor, page_size: int, tokens: int) -> None:
+        self._device, self._page_size, self._tokens = device, page_size, tokens
+        self._req_to_token = req_to_token  # the slot of each token, a row for each place of a request
+        self._eager = Steps(device)
+        self._of_graphs: dict[int, Steps] = {}
+        self._pages: torch.Tensor | None = None  # where captured runs read them
+
+    def make_room(self, most_requests: int) -> None:
+        """Before graphs are captured."""
+        most = -(-self._req_to_token.shape[1] // self._page_size)
+        self._pages = torch.zeros((most_requests, most), dtype=torch.int32, device=self._device)
+
+    def _table(self, rows: torch.Tensor, most_tokens: int) -> torch.Tensor:
+        first_slots = self._req_to_token[rows.long(), : max(most_tokens, 1) : self._page_size]
+        return torch.div(first_slots, self._page_size, rounding_mode="floor").to(torch.int32)
+
+    def plan(self, rows: torch.Tensor, lengths: torch.Tensor, query_counts: Any = None) -> Steps:
+        """A step that runs eagerly: of each request one query, or as many as `query_counts` says, of its last tokens."""
+        lengths = lengths.to("cpu", torch.int32).contiguous()
+        starts = None
+        if query_counts is not None:
+            counts = torch.as_tensor(query_counts, dtype=torch.int32).cpu()
+            starts = torch.zeros(len(counts) + 1, dtype=torch.int32)
+            torch.cumsum(counts, 0, out=starts[1:])
+        table = self._table(rows, int(lengths.max()) if len(lengths) else 0)
+        self._eager.plan(PagedWork(table, None, lengths, starts))
+        return self._eager
+
+    def plan_graph(self, rows: torch.Tensor, lengths: torch.Tensor) -> Steps:
+        """A step of the graph of its size, which is captured or replayed behind it. One query of each request."""
+        assert self._pages is not None
+        lengths = lengths.to("cpu", torch.int32).contiguous()
+        size = len(lengths)
+        table = self._table(rows, int(lengths.max()) if size else 0)
+        pages = self._pages[:size, : table.shape[1]]
+        pages.copy_(table)
+        if size not in self._of_graphs:
+            self._of_graphs[size] = Steps(self._device, Room(size, size, self._tokens))
+        self._of_graphs[size].plan(PagedWork(pages, None, lengths))
+        return self._of_graphs[size]

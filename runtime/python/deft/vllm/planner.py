@@ -1,0 +1,57 @@
+"""vLLM's metadata of a step as what deft plans with. Knows vLLM's types by their attributes alone."""
+
+from __future__ import annotations
+
+from typing import Any, Iterable, NamedTuple
+
+import torch
+
+from .._doors.outside import outside
+from .._doors.steps import PagedWork, Room, Steps
+from .._doors.variant import Variant
+
+
+class DeftMetadata(NamedTuple):
+    """What each layer of the step is given."""
+
+    steps: Steps
+    queries: int  # rows of q before those of padding
+    slot_mapping: Any
+
+
+def work_of(common: Any, page_size: int, lengths_are_exact: bool) -> tuple[PagedWork, int]:
+    """With how many queries there are. Rows of padding have none, and are left out."""
+    if common.causal is not True:
+        raise outside("causal", common.causal, "a query sees no token behind its own")
+    starts = common.query_start_loc_cpu.to(torch.int32)
+    requests = int((starts.diff() > 0).sum())  # those of padding stand behind the others
+    starts = starts[: requests + 1].contiguous()
+    known = getattr(common, "seq_lens_cpu_upper_bound", None) if lengths_are_exact else None
+    lengths = (common.seq_lens if known is None else known)[:requests].to("cpu", torch.int32).contiguous()
+    pages = -(-int(lengths.max()) // page_size) if requests else 0
+    table = common.block_table_tensor[:requests, : max(pages, 1)]
+    return PagedWork(table, None, lengths, starts), int(starts[-1])
+
+
+class Planner:
+    """The steps of one group of layers: those that run eagerly, and those that replay a graph, of each size one."""
+
+    def __init__(
+        self, device: torch.device, page_size: int, graph_sizes: Iterable[int], tokens: int, lengths_are_exact: bool
+    ) -> None:
+        self._device, self._page_size = device, page_size
+        self._graph_sizes, self._tokens = frozenset(graph_sizes), tokens
+        self._lengths_are_exact = lengths_are_exact
+        self._eager = Steps(device)
+        self._of_graphs: dict[int, Steps] = {}
+
+    def plan(self, common: Any, variants: Iterable[Variant]) -> DeftMetadata:
+        work, queries = work_of(common, self._page_size, self._lengths_are_exact)
+        steps = self._eager
+        size = common.num_reqs
+        if common.max_query_len == 1 and common.num_actual_tokens == size and size in self._graph_sizes:
+            if size not in self._of_graphs:
+                self._of_graphs[size] = Steps(self._device, Room(size, size, self._tokens))
+            steps = self._of_graphs[size]
+        steps.plan(work, *variants)
+        return DeftMetadata(steps, queries, common.slot_mapping)

@@ -1,0 +1,90 @@
+"""Writes deft/_abi.py: what <deft/deft.h> declares, for ctypes.
+
+usage: generate_abi.py HEADERS OUTPUT      HEADERS: the folder of <deft/c/...>
+
+Made of the headers when the library is built, so that the two cannot differ.
+"""
+
+import re
+import sys
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "c_api"))
+import c_headers  # noqa: E402
+
+SCALARS = {
+    "int32_t": "c_int32",
+    "int64_t": "c_int64",
+    "uint64_t": "c_uint64",
+    "size_t": "c_size_t",
+    "double": "c_double",
+}
+FUNCTION = re.compile(r"(.*?)(deft_\w+)\((.*)\)$")
+CALLBACK = re.compile(r"(\w+) \(\*\w+\)\((.*)\)$")
+
+
+class Types:
+    """Types of C as expressions of ctypes."""
+
+    def __init__(self, declared):
+        self.structs = declared.structs
+        self.names = dict(SCALARS)
+        for declaration in declared.types:  # "int32_t deft_status", "void *deft_gpu_stream", "struct deft_tree deft_tree"
+            kind, name = re.match(r"(.*?)(\w+)$", declaration).groups()
+            if "*" in kind:
+                self.names[name] = "c_void_p"
+            elif kind.strip() in SCALARS:
+                self.names[name] = SCALARS[kind.strip()]
+
+    def of(self, kind, text="c_void_p"):
+        """`text` is what a `const char *` becomes: ctypes copies c_char_p into bytes."""
+        kind = kind.strip()
+        if kind == "void":
+            return "None"
+        if kind == "const char *":
+            return text
+        if "*" in kind:
+            return "c_void_p"
+        if kind in self.structs:
+            return kind
+        return self.names[kind]  # a KeyError is a type that this script does not know yet
+
+    def of_field(self, declaration):
+        callback = CALLBACK.match(declaration)
+        if callback:
+            result, arguments = callback.groups()
+            return f"CFUNCTYPE({self.of(result)}, {', '.join(self.of_parameters(arguments, 'c_char_p'))})"
+        return self.of(declaration[: -len(c_headers.field_name(declaration))], "c_char_p")
+
+    def of_parameters(self, parameters, text="c_void_p"):
+        if parameters == "void":
+            return []
+        return [self.of(re.match(r"(.*?)\w+$", one)[1], text) for one in parameters.split(", ")]
+
+
+def text_of(declared):
+    types = Types(declared)
+    lines = ['"""What <deft/deft.h> declares; made by generate_abi.py, not written."""', "", "from ctypes import (", "    CFUNCTYPE,"]
+    lines += [f"    {name}," for name in ["Structure", *sorted({"c_char_p", "c_void_p", *SCALARS.values()})]]
+    lines += [")", ""]
+    lines += [f"{name} = {value}" for name, value in sorted(declared.values.items())]
+    for name, fields in sorted(declared.structs.items()):
+        lines += ["", "", f"class {name}(Structure):", "    _fields_ = ["]
+        lines += [f'        ("{c_headers.field_name(one)}", {types.of_field(one)}),' for one in fields]
+        lines.append("    ]")
+    lines += ["", "", "# The result's type, and those of the arguments.", "FUNCTIONS = {"]
+    for declaration in declared.functions:
+        result, name, parameters = FUNCTION.match(declaration).groups()
+        arguments = ", ".join(types.of_parameters(parameters))
+        lines.append(f'    "{name}": ({types.of(result, "c_char_p")}, [{arguments}]),')
+    return "\n".join([*lines, "}", ""])
+
+
+def main():
+    headers, output = sys.argv[1:3]
+    Path(output).parent.mkdir(parents=True, exist_ok=True)
+    Path(output).write_text(text_of(c_headers.read(headers)), encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,340 @@
+"""What a whole decode step costs over a tree, beside the same model with attention that knows of no sharing.
+
+usage: end_to_end.py [ROW...] [--tiny] [--steps N] [--output FILE]      --list: the rows
+
+Measures the time between two steps of a decoder, median over `--steps`: planning, copies and the model, as a caller waits for
+them. The model has the dimensions of Llama-3-8B and random weights in bf16; K and V of what was before are random, too, as
+nothing depends on them but the check. Rows are the workloads that DeFT and FastTree report on, rollouts, wide beams, and
+conversations that share next to nothing. Three ways to attend:
+
+  tree      deft.hf.TreeDecoder as it is
+  flat      the same, each query reading its whole path by itself (partition `query`)
+  sdpa      torch's scaled_dot_product_attention over a copy of each request's own K and V; where they fit, and not for token
+            trees, whose guesses are no requests
+
+and `no attention`, a step whose layers only write K and V: the difference is attention's share. Logits of the first step of
+all ways are compared. To expect: at t = 256 at least 2.5 times flat, at b = 50 at least 1.3, and never below 0.98 of the
+faster other way on `chats`. --tiny runs the same rows on the CPU with a model of two small layers, to test this script.
+"""
+
+import argparse
+import itertools
+import json
+import random
+import statistics
+import sys
+import time
+
+import torch
+import transformers
+from deft.hf import TreeDecoder
+from deft.hf._attention import attending_by_deft
+from deft.hf._branch import Branch
+from deft.hf._forward import PlannedStep
+
+NAMES = ("tree", "flat", "sdpa", "no attention")
+
+
+class Row:
+    """A tree, and what a step does to it. `scale` divides lengths and counts, for the CPU."""
+
+    def __init__(self, name, plant, guesses=0):
+        self.name = name
+        self.plant = plant  # (forest, scale) -> leaves
+        self.guesses = guesses  # tokens of a token tree, 0: each leaf decodes one
+
+
+def few_shot(branches, prompt=4000, decoded=200):
+    def plant(forest, scale):
+        root = forest.add(None, prompt // scale)
+        return [forest.add(root, max(decoded // scale, 1)) for _ in range(max(branches // min(scale, 8), 2))]
+
+    return plant
+
+
+def levels(nodes, tokens):
+    def plant(forest, scale):
+        above = [None]
+        for count, length in zip(nodes, tokens):
+            count = max(count // scale, 1)
+            above = [forest.add(above[i * len(above) // count], max(length // scale, 1)) for i in range(count)]
+        return above
+
+    return plant
+
+
+def system_prompts(forest, scale):
+    above = [None]
+    for tokens, variants in ((459, 1), (38, 4), (584, 4), (2112, 1)):
+        above = [forest.add(one, max(tokens // scale, 1)) for one in above for _ in range(variants)]
+    return [forest.add(forest.random.choice(above), max(192 // scale, 1)) for _ in range(max(128 // scale, 4))]
+
+
+def multi_few_shot(forest, scale):
+    system = forest.add(None, max(3193 // scale, 1))
+    leaves = []
+    for _ in range(8):
+        shots = forest.add(system, max(sum(forest.random.randint(90, 150) for _ in range(20)) // scale, 1))
+        leaves += [forest.add(shots, max(192 // scale, 1)) for _ in range(max(16 // scale, 1))]
+    return leaves
+
+
+def multi_document(forest, scale):
+    documents = [forest.random.randint(750, 2250) for _ in range(8)]
+    nodes, leaves = {}, []
+    for _ in range(max(128 // scale, 4)):
+        path = ()
+        for document in sorted(forest.random.sample(range(8), 3)):
+            parent, path = nodes.get(path), (*path, document)
+            if path not in nodes:
+                nodes[path] = forest.add(parent, max(documents[document] // scale, 1))
+        leaves.append(forest.add(nodes[path], max(192 // scale, 1)))
+    return leaves
+
+
+def chats(forest, scale):
+    """64 conversations of which 4 % of the tokens are one system prompt."""
+    root = forest.add(None, max(82 // scale, 1))
+    return [forest.add(root, max(forest.random.randint(984, 2952) // scale, 1)) for _ in range(max(64 // scale, 4))]
+
+
+def speculative(forest, scale):
+    root = forest.add(None, 4000 // scale)
+    return [forest.add(root, max(200 // scale, 1))]
+
+
+ROWS = [
+    *(Row(f"few_shot_b{b}", few_shot(b)) for b in (20, 30, 50)),
+    *(Row(f"speculative_t{t}", speculative, t) for t in (32, 64, 128, 256)),
+    Row("reasoning", levels((1, 10, 10), (1000, 300, 100))),
+    Row("system_prompts", system_prompts),
+    Row("multi_few_shot", multi_few_shot),
+    Row("multi_chain_reasoning", levels((1, 32, 128), (1000, 120, 200))),
+    Row("multi_document", multi_document),
+    *(Row(f"grpo_{k}k_{group}", few_shot(group, 1024 * k, 512)) for k in (8, 16) for group in (8, 16)),
+    *(Row(f"beams_{beams}_{suffix}", few_shot(beams, 1024, suffix)) for beams in (128, 400) for suffix in (3, 64)),
+    Row("chats", chats),
+]
+
+
+class Forest:
+    """Branches whose K and V are random, in place of a prefill that takes longer than what is measured."""
+
+    def __init__(self, decoder):
+        self.decoder = decoder
+        self.random = random.Random(1)
+
+    def add(self, parent, tokens):
+        sequences = self.decoder.sequences
+        node = sequences.add_root(tokens) if parent is None else sequences.add_child(parent.node, tokens)
+        branch = Branch(node, parent)
+        branch.own = [1] * tokens
+        return branch
+
+
+class NoAttention(PlannedStep):
+    def attend(self, layer, q, k, v):
+        self._cache.write(layer, self._slots, k, v)
+        return torch.zeros_like(q[0].transpose(0, 1))
+
+
+class Bare(TreeDecoder):
+    STEP = NoAttention
+
+
+class DenseDecoder:
+    """Requests that each have all of their K and V: what a model does that knows of no sharing."""
+
+    def __init__(self, decoder, leaves, room):
+        self.model = decoder.model
+        self.kinds = decoder.kinds
+        self.lengths = torch.tensor([leaf.length for leaf in leaves])
+        cache, longest = decoder.cache, int(self.lengths.max()) + room
+        layers, kv_heads, head_dim = len(self.kinds), cache.pages.shape[-2], cache.pages.shape[-1]
+        self.kv = torch.zeros((layers, 2, len(leaves), kv_heads, longest, head_dim), dtype=cache.dtype, device=cache.device)
+        flat = cache.pages.flatten(2, 3)
+        for request, leaf in enumerate(leaves):
+            places = [
+                decoder.sequences.node(branch.node).location + index
+                for branch in leaf.path()
+                for index in range(len(branch.own))
+            ]
+            slots = cache.slots_of(torch.tensor(places)).to(cache.device)
+            self.kv[:, :, request, :, : len(places)] = flat[:, :, slots].transpose(2, 3)
+        self.longest = longest
+
+    @torch.no_grad()
+    def step(self, tokens):
+        device = self.model.device
+        self.places = self.lengths.to(device)
+        self.lengths += 1
+        seen = int(self.lengths.max())
+        # A mask only where lengths differ: without one torch takes its faster kernels.
+        self.mask = None
+        if int(self.lengths.min()) != seen:
+            self.mask = (torch.arange(seen, device=device)[None] < self.lengths.to(device)[:, None])[:, None, None]
+        self.seen = seen
+        with attending_by_deft(self.model.config):
+            output = self.model(
+                input_ids=torch.tensor(tokens, device=device)[None],
+                position_ids=self.places[None],
+                use_cache=False,
+                deft_step=self,
+            )
+        return output.logits[0]
+
+    def attend(self, layer, q, k, v):
+        rows = torch.arange(len(self.places), device=q.device)
+        for which, new in enumerate((k, v)):
+            self.kv[layer, which, rows, :, self.places] = new[0].transpose(0, 1).to(self.kv.dtype)
+        keys, values = self.kv[layer, :, :, :, : self.seen]
+        out = torch.nn.functional.scaled_dot_product_attention(
+            q[0].transpose(0, 1)[:, :, None].to(keys.dtype),
+            keys,
+            values,
+            attn_mask=self.mask,
+            scale=self.kinds[layer].scale,
+            enable_gqa=True,
+        )
+        return out[:, :, 0]
+
+
+def guess_parents(count):
+    """As wide as Medusa's trees: an early token has more guesses behind it."""
+    draw = random.Random(2)
+    return [-1, *(min(draw.randrange(i), draw.randrange(i)) for i in range(1, count))]
+
+
+def steps_of(decoder, row, leaves):
+    """Endlessly, the logits of each step."""
+    if row.guesses:
+        [sequence] = leaves
+        parents = guess_parents(row.guesses)
+        while True:
+            branches = decoder.verify(sequence, [1] * row.guesses, parents)
+            logits = torch.stack([branch.logits for branch in branches])
+            decoder.accept(sequence, branches[min(3, row.guesses - 1)])
+            yield logits
+    while True:
+        yield decoder.step(leaves, [1] * len(leaves))
+
+
+def measure(model, row, way, options):
+    """(median milliseconds, spread, logits of the first step), or why not."""
+    is_gpu = model.device.type == "cuda"
+    torch.manual_seed(3)
+    kind = Bare if way == "no attention" else TreeDecoder
+    decoder = kind(model, pages=options.pages, partition="query" if way == "flat" else None)
+    decoder.cache.pages.normal_()
+    leaves = row.plant(Forest(decoder), 32 if options.tiny else 1)
+    if way == "sdpa":
+        dense = DenseDecoder(decoder, leaves, room=options.steps + options.warmup + 1)
+        steps = (dense.step([1] * len(leaves)) for _ in itertools.count())
+    else:
+        steps = steps_of(decoder, row, leaves)
+    first, times = None, []
+    for number in range(options.warmup + options.steps):
+        begin = time.perf_counter()
+        logits = next(steps)
+        if is_gpu:
+            torch.cuda.synchronize()
+        if number == 0:
+            first = logits.float().clone()
+        if number >= options.warmup:
+            times.append(1e3 * (time.perf_counter() - begin))
+    summary = None if way in ("sdpa", "no attention") else next(iter(decoder.summary().values()))._asdict()
+    quarters = statistics.quantiles(times, n=4)
+    return {"ms": statistics.median(times), "spread_ms": quarters[2] - quarters[0], "plan": summary}, first
+
+
+def make_model(tiny):
+    sizes = dict(
+        vocab_size=128256,
+        hidden_size=4096,
+        intermediate_size=14336,
+        num_hidden_layers=32,
+        num_attention_heads=32,
+        num_key_value_heads=8,
+        max_position_embeddings=131072,
+    )
+    if tiny:
+        sizes.update(
+            vocab_size=211,
+            hidden_size=128,
+            intermediate_size=192,
+            num_hidden_layers=2,
+            num_attention_heads=8,
+            num_key_value_heads=2,
+        )
+    device = "cpu" if tiny else "cuda"
+    torch.manual_seed(0)
+    with torch.device(device):
+        before = torch.get_default_dtype()
+        torch.set_default_dtype(torch.bfloat16)
+        try:
+            return transformers.LlamaForCausalLM(transformers.LlamaConfig(**sizes)).eval()
+        finally:
+            torch.set_default_dtype(before)
+
+
+def run_row(model, row, options):
+    found, logits = {"row": row.name}, {}
+    for way in NAMES:
+        if way == "sdpa" and row.guesses:
+            continue
+        try:
+            found[way], logits[way] = measure(model, row, way, options)
+        except torch.OutOfMemoryError:
+            found[way] = {"left_out": "out of memory"}
+        if not options.tiny:
+            torch.cuda.empty_cache()
+    for way in ("flat", "sdpa"):
+        if way in logits:
+            error = float((logits[way] - logits["tree"]).abs().max() / logits["tree"].abs().max())
+            found[way]["difference"] = error
+            if error > 0.1:  # bf16 through all layers; a wrong path gives 1 and more
+                raise SystemExit(f"{row.name}: logits of `{way}` differ by {error:.3f} of their largest")
+    return found
+
+
+def table_line(found):
+    tree, nothing = found["tree"]["ms"], found["no attention"]["ms"]
+    others = {way: found[way]["ms"] for way in ("flat", "sdpa") if "ms" in found.get(way, {})}
+    share = max(tree - nothing, 0) / tree
+    cells = [f"{others[way]:.2f}" if way in others else "" for way in ("flat", "sdpa")]
+    ratio = min(others.values()) / tree
+    return f"| {found['row']} | {tree:.2f} | {100 * share:.0f} % | {cells[0]} | {cells[1]} | **{ratio:.2f}** |"
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("rows", nargs="*", help="names, or how they begin; all without")
+    parser.add_argument("--tiny", action="store_true", help="on the CPU, to test the script")
+    parser.add_argument("--steps", type=int, default=40)
+    parser.add_argument("--warmup", type=int, default=5)
+    parser.add_argument("--output", help="a JSON line a row")
+    parser.add_argument("--list", action="store_true")
+    options = parser.parse_args()
+    chosen = [row for row in ROWS if not options.rows or any(row.name.startswith(name) for name in options.rows)]
+    if options.list or not chosen:
+        print("\n".join(row.name for row in ROWS))
+        return 0 if chosen else 2
+    if not options.tiny and not torch.cuda.is_available():
+        print("there is no GPU", file=sys.stderr)
+        return 3
+    options.pages = 2048 if options.tiny else 16384  # 16,384 pages of 16 tokens: 32 GiB
+    model = make_model(options.tiny)
+    device = "cpu" if options.tiny else torch.cuda.get_device_name()
+    print(f"{device}, torch {torch.__version__}, transformers {transformers.__version__}, median of {options.steps} steps\n")
+    print("| row | tree, ms | attention | flat, ms | sdpa, ms | faster of both / tree |\n|---|---|---|---|---|---|")
+    for row in chosen:
+        found = run_row(model, row, options)
+        print(table_line(found), flush=True)
+        if options.output:
+            with open(options.output, "a", encoding="utf-8") as file:
+                file.write(json.dumps({"device": str(device), "steps": options.steps, **found}) + "\n")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

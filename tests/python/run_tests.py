@@ -1,0 +1,34 @@
+"""Runs the tests of the Python package, and the examples of its documentation, on a package in a folder or, without one, on
+the one that is installed.
+
+usage: run_tests.py [FOLDER]      exit code 77 where this Python has no pytest, NumPy or ml_dtypes
+"""
+
+import importlib.util
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+HERE = Path(__file__).resolve().parent
+NEEDED = ("pytest", "numpy", "ml_dtypes")
+
+
+def main():
+    missing = [name for name in NEEDED if importlib.util.find_spec(name) is None]
+    if missing:
+        print(f"skipped: {sys.executable} has no {', '.join(missing)}")
+        return 77
+    environment = {**os.environ, "PYTHONDONTWRITEBYTECODE": "1"}
+    if len(sys.argv) > 1:
+        environment["PYTHONPATH"] = str(Path(sys.argv[1]).resolve())
+    # Scripts, which import what may not be there (torch) when they are run.
+    left_out = [f"--ignore={HERE / name}" for name in ("gpu_check.py", "hf_models.py", "hf_real_model.py")]
+    # From its own folder, so that what is imported is the package and not its sources. deft.hf imports torch.
+    tests = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "--doctest-modules", "--doctest-ignore-import-errors"]
+    tests += left_out
+    return subprocess.run([*tests, "--pyargs", "deft", str(HERE)], cwd=HERE, env=environment).returncode
+
+
+if __name__ == "__main__":
+    sys.exit(main())

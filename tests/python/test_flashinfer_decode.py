@@ -1,0 +1,225 @@
+import pytest
+
+torch = pytest.importorskip("torch")
+
+from deft.flashinfer import BatchDecodeWithPagedKVCacheWrapper, CUDAGraphBatchDecodeWithPagedKVCacheWrapper, fast_decode_plan
+from plain_attention import assert_close, pages_of, plain
+
+WORKSPACE = torch.empty(0)
+
+
+@pytest.fixture
+def generator():
+    return torch.Generator().manual_seed(3)
+
+
+class Batch:
+    """Requests of random lengths that share the pages of random prefixes."""
+
+    def __init__(self, generator, *, page_size=16, layout="NHD", dtype=torch.float16, kv_heads=2, head_dim=64, requests=6):
+        self.page_size, self.layout, self.dtype, self.kv_heads, self.head_dim = page_size, layout, dtype, kv_heads, head_dim
+        self.rows, self.lengths, pages = [], [], 0
+        for request in range(requests):
+            kept = []
+            if request:
+                other = self.rows[int(torch.randint(request, (1,), generator=generator))]
+                # Only full pages: the last one of a request is its own.
+                kept = other[: int(torch.randint(len(other), (1,), generator=generator))]
+            own = int(torch.randint(1, 5, (1,), generator=generator))
+            self.rows.append(kept + list(range(pages, pages + own)))
+            pages += own
+            in_last = int(torch.randint(1, page_size + 1, (1,), generator=generator))
+            self.lengths.append((len(self.rows[-1]) - 1) * page_size + in_last)
+        shape = (pages, 2, page_size, kv_heads, head_dim) if layout == "NHD" else (pages, 2, kv_heads, page_size, head_dim)
+        self.cache = torch.randn(shape, generator=generator).to(dtype)
+
+    @property
+    def indptr(self):
+        return torch.tensor([0, *map(len, self.rows)], dtype=torch.int32).cumsum(0, dtype=torch.int32)
+
+    @property
+    def indices(self):
+        return torch.tensor([page for row in self.rows for page in row], dtype=torch.int32)
+
+    @property
+    def last_page_len(self):
+        return torch.tensor([(length - 1) % self.page_size + 1 for length in self.lengths], dtype=torch.int32)
+
+    def q(self, generator, heads=4, each=1):
+        return torch.randn(len(self.rows) * each, heads, self.head_dim, generator=generator).to(self.dtype)
+
+    def plan(self, wrapper, heads=4, **more):
+        more.setdefault("q_data_type", self.dtype)
+        wrapper.plan(self.indptr, self.indices, self.last_page_len, heads, self.kv_heads, self.head_dim, self.page_size, **more)
+
+    def right(self, q, each=1, **more):
+        outs = []
+        for request, (row, length) in enumerate(zip(self.rows, self.lengths)):
+            k, v = (pages_of(self.cache[:, which], torch.tensor(row), length, self.layout) for which in (0, 1))
+            outs.append(plain(q[request * each : (request + 1) * each], k, v, range(length - each + 1, length + 1), **more))
+        return tuple(torch.cat(parts) for parts in zip(*outs))
+
+
+@pytest.mark.parametrize("page_size", [1, 7, 16])
+@pytest.mark.parametrize("layout", ["NHD", "HND"])
+@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16])
+def test_it_is_the_attention_of_each_request(generator, page_size, layout, dtype):
+    batch = Batch(generator, page_size=page_size, layout=layout, dtype=dtype)
+    wrapper = BatchDecodeWithPagedKVCacheWrapper(WORKSPACE, layout)
+    batch.plan(wrapper)
+    q = batch.q(generator)
+    out, lse = wrapper.run(q, batch.cache, return_lse=True)
+    assert out.dtype == dtype and lse.dtype == torch.float32
+    assert_close(out, batch.right(q)[0], lse, batch.right(q)[1])
+
+
+def test_pages_that_requests_share_are_read_once(generator):
+    batch = Batch(generator)
+    batch.rows, batch.lengths = [[0, 1, 2], [0, 1, 3]], [40, 37]
+    wrapper = BatchDecodeWithPagedKVCacheWrapper(WORKSPACE)
+    batch.plan(wrapper)
+    (planned,) = wrapper._steps._planned.values()
+    assert planned._batch.sharing().tokens == 45
+
+
+def test_a_cache_may_be_a_pair_and_a_step_follows_a_step(generator):
+    batch = Batch(generator)
+    wrapper = BatchDecodeWithPagedKVCacheWrapper(WORKSPACE)
+    pair = (batch.cache[:, 0].contiguous(), batch.cache[:, 1].contiguous())
+    for grow in (0, 1, 1, 20):
+        batch.lengths = [min(length + grow, 16 * len(row)) for length, row in zip(batch.lengths, batch.rows)]
+        batch.plan(wrapper)
+        q = batch.q(generator)
+        assert_close(wrapper.run(q, pair), batch.right(q)[0])
+    batch.rows, batch.lengths = batch.rows[2:], batch.lengths[2:]
+    batch.plan(wrapper)
+    q = batch.q(generator)
+    assert_close(wrapper.run(q, pair), batch.right(q)[0])
+
+
+@pytest.mark.parametrize("more", [{"window_left": 0}, {"window_left": 17}, {"logits_soft_cap": 5.0}, {"sm_scale": 0.5}])
+def test_windows_caps_and_scales(generator, more):
+    batch = Batch(generator)
+    wrapper = BatchDecodeWithPagedKVCacheWrapper(WORKSPACE)
+    batch.plan(wrapper, **more)
+    q = batch.q(generator)
+    names = {"logits_soft_cap": "soft_cap", "sm_scale": "scale"}
+    right = batch.right(q, **{names.get(name, name): value for name, value in more.items()})
+    out, lse = wrapper.run(q, batch.cache, return_lse=True)
+    assert_close(out, right[0], lse, right[1])
+
+
+def test_several_queries_of_a_request_see_up_to_their_own_token(generator):
+    batch = Batch(generator)
+    batch.lengths = [max(length, 3) for length in batch.lengths]
+    wrapper = BatchDecodeWithPagedKVCacheWrapper(WORKSPACE)
+    batch.plan(wrapper, q_len_per_req=3, window_left=9)
+    q = batch.q(generator, each=3)
+    assert_close(wrapper.run(q, batch.cache), batch.right(q, each=3, window_left=9)[0])
+
+
+def test_scales_of_a_run_out_and_lse(generator):
+    batch = Batch(generator)
+    wrapper = BatchDecodeWithPagedKVCacheWrapper(WORKSPACE)
+    batch.plan(wrapper)
+    q = batch.q(generator)
+    out, lse = torch.empty_like(q), torch.empty(q.shape[:2])
+    given = wrapper.run(q, batch.cache, q_scale=2.0, k_scale=0.25, v_scale=3.0, out=out, lse=lse, return_lse=True)
+    assert given[0] is out and given[1] is lse
+    right, right_lse = batch.right(q, scale=0.5 * 64**-0.5)
+    assert_close(out / 3, right, lse, right_lse)
+    # The next step's plan is that of both scales.
+    batch.lengths[0] -= batch.lengths[0] > 1
+    batch.plan(wrapper)
+    right, right_lse = batch.right(q, scale=0.5 * 64**-0.5)
+    assert_close(*[x for pair in zip(wrapper.run(q, batch.cache, k_scale=0.5, return_lse=True), (right, right_lse)) for x in pair])
+
+
+def test_a_request_without_pages_sees_nothing(generator):
+    batch = Batch(generator)
+    batch.rows[1], batch.lengths[1] = [], 0
+    wrapper = BatchDecodeWithPagedKVCacheWrapper(WORKSPACE)
+    batch.plan(wrapper)
+    out, lse = wrapper.run(batch.q(generator), batch.cache, return_lse=True)
+    assert (out[1] == 0).all() and (lse[1] == -torch.inf).all() and (lse[0] > -torch.inf).all()
+
+
+def test_the_older_door_says_window_cap_and_scale_with_the_run(generator):
+    batch = Batch(generator)
+    wrapper = BatchDecodeWithPagedKVCacheWrapper(WORKSPACE)
+    wrapper.begin_forward(
+        batch.indptr, batch.indices, batch.last_page_len, 4, 2, 64, 16, window_left=3, q_data_type=batch.dtype
+    )
+    q = batch.q(generator)
+    assert_close(wrapper.forward(q, batch.cache, logits_soft_cap=5.0), batch.right(q, soft_cap=5.0)[0])
+    out, lse = wrapper.forward_return_lse(q, batch.cache, window_left=3)
+    assert_close(out, batch.right(q, window_left=3)[0], lse, batch.right(q, window_left=3)[1])
+    wrapper.end_forward()
+
+
+def test_with_buffers_for_graphs_the_pages_lie_in_the_caller_s_buffer(generator):
+    batch = Batch(generator)
+    buffers = [torch.zeros(count, dtype=torch.int32) for count in (7, 64, 6)]
+    wrapper = CUDAGraphBatchDecodeWithPagedKVCacheWrapper(WORKSPACE, *buffers)
+    assert wrapper.is_cuda_graph_enabled
+    q = batch.q(generator)
+    fast_decode_plan(
+        wrapper, batch.indptr, batch.indices, batch.last_page_len, 4, 2, 64, 16, global_override_indptr_cpu=batch.indptr
+    )
+    assert (buffers[1][: len(batch.indices)] == batch.indices).all()
+    assert_close(wrapper.run(q, batch.cache), batch.right(q)[0])
+    batch.rows, batch.lengths = batch.rows[1:], batch.lengths[1:]
+    with pytest.raises(ValueError, match="5 requests.*made for 6"):
+        batch.plan(wrapper)
+
+
+@pytest.mark.parametrize(
+    "name, value",
+    [
+        ("pos_encoding_mode", "ROPE_LLAMA"),
+        ("kv_data_type", torch.float8_e4m3fn),
+        ("q_data_type", torch.float32),
+        ("o_data_type", torch.float32),
+        ("block_tables", torch.zeros(1, 1)),
+        ("window_right", 1),
+        ("is_causal", True),
+        ("sm_scale", -1.0),
+    ],
+)
+def test_what_plan_does_not_take_is_named(generator, name, value):
+    with pytest.raises(NotImplementedError, match=name):
+        Batch(generator).plan(BatchDecodeWithPagedKVCacheWrapper(WORKSPACE), **{name: value})
+
+
+@pytest.mark.parametrize("name, value", [("backend", "trtllm-gen"), ("jit_args", ["name"])])
+def test_what_a_wrapper_does_not_take_is_named(name, value):
+    with pytest.raises(NotImplementedError, match=name):
+        BatchDecodeWithPagedKVCacheWrapper(WORKSPACE, **{name: value})
+
+
+@pytest.mark.parametrize(
+    "name, value",
+    [("sinks", torch.zeros(4)), ("skip_softmax_threshold_scale_factor", 1.0), ("kv_cache_sf", torch.zeros(1))],
+)
+def test_what_a_run_does_not_take_is_named(generator, name, value):
+    batch = Batch(generator)
+    wrapper = BatchDecodeWithPagedKVCacheWrapper(WORKSPACE)
+    batch.plan(wrapper)
+    with pytest.raises(NotImplementedError, match=name):
+        wrapper.run(batch.q(generator), batch.cache, **{name: value})
+
+
+@pytest.mark.parametrize("head_dim", [8, 320])
+def test_a_head_dim_that_no_spec_can_have_is_named(generator, head_dim):
+    with pytest.raises(NotImplementedError, match=f"head_dim={head_dim}"):
+        Batch(generator, head_dim=head_dim).plan(BatchDecodeWithPagedKVCacheWrapper(WORKSPACE))
+
+
+def test_a_run_before_a_plan_and_another_window_are_errors(generator):
+    batch = Batch(generator)
+    wrapper = BatchDecodeWithPagedKVCacheWrapper(WORKSPACE)
+    with pytest.raises(RuntimeError, match="call plan before run"):
+        wrapper.run(batch.q(generator), batch.cache)
+    batch.plan(wrapper, window_left=4)
+    with pytest.raises(ValueError, match="window_left is 5, it was planned as 4"):
+        wrapper.run(batch.q(generator), batch.cache, window_left=5)

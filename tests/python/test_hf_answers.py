@@ -1,0 +1,104 @@
+import pytest
+
+torch = pytest.importorskip("torch", reason="torch is not installed")
+transformers = pytest.importorskip("transformers", reason="transformers is not installed")
+
+import deft
+from deft.hf import Greedy, Sampler, TreeDecoder, beam_search, best_of_n, greedy
+from hf_models import eager_logits, make_model, random_tokens
+
+EOS = 2
+PROMPT = random_tokens(40)
+
+
+@pytest.fixture(scope="module")
+def model():
+    return make_model("llama")
+
+
+@pytest.fixture(scope="module")
+def ender():
+    """A model that comes to an end's token often."""
+    model = make_model("qwen3", seed=3)
+    with torch.no_grad():
+        # Its row is like that of the next token, so that they are the best ones together.
+        model.lm_head.weight[EOS] = 1.05 * model.lm_head.weight[EOS + 1]
+    return model
+
+
+def generate(model, **options):
+    """What transformers gives, behind the prompt, each answer up to its end's token."""
+    ids = torch.tensor([PROMPT], device=model.device)
+    found = model.generate(ids, attention_mask=torch.ones_like(ids), pad_token_id=0, eos_token_id=EOS, **options)
+    answers = []
+    for row in found[:, len(PROMPT) :].tolist():
+        answers.append(row[: row.index(EOS) + 1] if EOS in row else row)
+    return answers
+
+
+def test_greedy_is_that_of_generate(model):
+    decoder = TreeDecoder(model, pages=16)
+    [expected] = generate(model, do_sample=False, max_new_tokens=60)
+    answer = greedy(decoder, PROMPT, 60, eos=[EOS])
+    assert answer.tokens == expected
+    log_probabilities = eager_logits(model, PROMPT + expected).log_softmax(dim=-1)
+    score = sum(log_probabilities[len(PROMPT) - 1 + i, token] for i, token in enumerate(expected))
+    assert answer.score == pytest.approx(float(score), rel=1e-2)
+    assert decoder.sequences.free_pages == 16
+
+
+@pytest.mark.parametrize("options", [{}, {"temperature": 0.7, "top_k": 20}, {"top_p": 0.9}])
+def test_samples_are_those_of_generate_with_the_same_seed(ender, options):
+    decoder = TreeDecoder(ender, pages=64)
+    torch.manual_seed(5)
+    expected = generate(ender, do_sample=True, num_return_sequences=8, max_new_tokens=24, **{"top_k": 0, **options})
+    torch.manual_seed(5)
+    answers = best_of_n(decoder, PROMPT, 8, 24, eos=[EOS], sampler=Sampler(**options))
+    assert [answer.tokens for answer in answers] == expected
+    assert [answer.is_finished for answer in answers] == [answer[-1] == EOS for answer in expected]
+    assert len({len(one) for one in expected}) > 1  # some ended before the others
+
+
+def test_processors_of_transformers_are_obeyed(model):
+    decoder = TreeDecoder(model, pages=16)
+    processors = [transformers.NoRepeatNGramLogitsProcessor(2)]
+    [expected] = generate(model, do_sample=False, no_repeat_ngram_size=2, max_new_tokens=40)
+    [answer] = best_of_n(decoder, PROMPT, 1, 40, eos=[EOS], sampler=Greedy(processors=processors))
+    assert answer.tokens == expected
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {},
+        {"length_penalty": 0.0},
+        {"length_penalty": 2.0, "early_stopping": "never"},
+        {"early_stopping": True},
+    ],
+)
+def test_beams_are_those_of_generate(ender, options):
+    decoder = TreeDecoder(ender, pages=64)
+    expected = generate(
+        ender, do_sample=False, num_beams=5, num_return_sequences=3, max_new_tokens=20, **options
+    )
+    answers = beam_search(decoder, PROMPT, 5, 20, eos=[EOS], answers=3, **options)
+    assert [answer.tokens for answer in answers] == expected
+    assert [answer.score for answer in answers] == sorted((answer.score for answer in answers), reverse=True)
+    assert decoder.sequences.free_pages == 64
+
+
+def test_a_beam_shares_what_its_answers_have_in_common(model):
+    decoder = TreeDecoder(model, pages=64)
+    root = decoder.prefill(PROMPT)
+    beam_search(decoder, root, 8, 30)
+    assert root.is_alive and root.children == []
+    assert decoder.sequences.nodes == [root.node]
+    assert decoder.summary().popitem()[1].tokens_read < 8 * (40 + 29)
+
+
+def test_a_prompt_that_others_go_on_from_is_not_taken(model):
+    decoder = TreeDecoder(model, pages=16)
+    root = decoder.prefill(PROMPT)
+    decoder.fork(root, 1)
+    with pytest.raises(deft.UsageError, match="1 branches go on from the prompt"):
+        greedy(decoder, root, 4)

@@ -1,0 +1,199 @@
+import pytest
+
+torch = pytest.importorskip("torch", reason="torch is not installed")
+pytest.importorskip("transformers", reason="transformers is not installed")
+
+import deft
+from deft.hf import TreeDecoder
+from hf_models import ARCHITECTURES, VOCABULARY, Judge, eager_logits, make_model, random_tokens
+
+every_architecture = pytest.mark.parametrize("architecture", ARCHITECTURES)
+
+
+@every_architecture
+def test_greedy_tokens_are_those_of_eager_attention_over_200_steps(architecture):
+    model = make_model(architecture, initializer_range=0.12)  # or rounding grows from layer to layer until nothing is clear
+    decoder = TreeDecoder(model, pages=32)
+    branch = decoder.fork(decoder.prefill(random_tokens(37)), 1)[0]
+    given = []
+    for _ in range(200):
+        given.append(branch.logits)
+        decoder.step([branch], [int(branch.logits.argmax())])
+    path = branch.tokens
+    exact, allowed = Judge(model, torch.float16).expected(path)
+    exact = exact[36:-1]
+    # Where the two best are nearer to each other than rounding may move them, either is right.
+    best_two = exact.topk(2, dim=-1)
+    is_clear = best_two.values[:, 0] - best_two.values[:, 1] > 2 * allowed
+    chosen = torch.tensor(path[37:])
+    assert len(chosen) == 200
+    assert is_clear.float().mean() > 0.9
+    assert (chosen == best_two.indices[:, 0])[is_clear].all()
+    assert float((torch.stack(given).cpu() - exact).abs().max()) <= allowed
+
+
+@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16])
+@every_architecture
+def test_every_branch_of_a_tree_has_the_logits_of_its_own_path(architecture, dtype):
+    model = make_model(architecture)
+    decoder = TreeDecoder(model, pages=64, cache_dtype=dtype, prefill_chunk=32)
+    judge = Judge(model, dtype)
+    root = decoder.prefill(random_tokens(70))  # in chunks, and longer than a window
+    judge.check(root)
+    branches = decoder.fork(root, 3)
+    for step in range(4):
+        decoder.step(branches, random_tokens(3, seed=step))
+    deep = decoder.fork(branches[1], 2)
+    decoder.prefill(random_tokens(20, seed=9), deep[0])
+    decoder.step([deep[1], branches[0], branches[2]], [5, 6, 7])
+    decoder.prune(branches[0])
+    decoder.step([branches[2], *deep], [8, 9, 10])
+    for branch in (branches[2], *deep):
+        judge.check(branch)
+    assert branches[0].logits is None and not branches[0].is_alive
+
+
+@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16])
+def test_a_model_of_16_bits_decodes_in_its_own_type(dtype):
+    model = make_model("llama", dtype)
+    decoder = TreeDecoder(model, pages=16)
+    assert decoder.cache.dtype == dtype
+    branch = decoder.fork(decoder.prefill(random_tokens(40)), 1)[0]
+    for token in random_tokens(12, seed=1):
+        decoder.step([branch], [token])
+    # All else of the model rounds to the same type, too; against its float32 twin neither may be much worse than the other.
+    exact = eager_logits(make_model("llama"), branch.tokens)[-1]
+    theirs = float((eager_logits(model, branch.tokens)[-1] - exact).abs().max())
+    ours = float((branch.logits.float().cpu() - exact).abs().max())
+    assert ours <= 2 * theirs
+
+
+def test_accepted_guesses_are_as_if_decoded_one_by_one():
+    model = make_model("gemma2")
+    decoder = TreeDecoder(model, pages=64)
+    judge = Judge(model, torch.float16)
+    sequence = decoder.fork(decoder.prefill(random_tokens(30)), 1)[0]
+    decoder.step([sequence], [3])
+    for step in range(5):
+        #   0 - 1 - 3 - 4
+        #    \- 2 - 5
+        guesses = decoder.verify(sequence, random_tokens(6, seed=step), [-1, 0, 0, 1, 3, 2])
+        for guess in guesses:
+            judge.check(guess)
+        last = guesses[(4, 5, 0, 3, 2)[step]]
+        expected = last.tokens
+        decoder.accept(sequence, last)
+        assert sequence.tokens == expected
+        assert not last.is_alive
+    decoder.step([sequence], [4])
+    judge.check(sequence)
+    assert decoder.sequences.nodes == [sequence.parent.node, sequence.node]
+
+
+def test_several_sequences_are_verified_in_one_step():
+    model = make_model("qwen3")
+    decoder = TreeDecoder(model, pages=64)
+    judge = Judge(model, torch.float16)
+    first, second = decoder.fork(decoder.prefill(random_tokens(30)), 2)
+    decoder.step([first, second], [4, 5])
+    found = decoder.verify_all([(first, [7, 8, 9], [-1, 0, 0]), (second, [10, 11], [-1, 0])])
+    assert [len(one) for one in found] == [3, 2]
+    for branch in (*found[0], *found[1]):
+        judge.check(branch)
+
+
+def test_a_prompt_is_in_the_cache_once():
+    decoder = TreeDecoder(make_model("llama"), pages=64)
+    before = decoder.sequences.free_pages
+    root = decoder.prefill(random_tokens(160))
+    branches = decoder.fork(root, 8)
+    decoder.step(branches, random_tokens(8))
+    assert before - decoder.sequences.free_pages == 10 + 8
+    [summary] = decoder.summary().values()
+    assert summary.tokens_read < 8 * 161
+    decoder.prune(root)
+    assert decoder.sequences.free_pages == before
+
+
+def test_pruning_upwards_frees_what_nobody_goes_on_from():
+    decoder = TreeDecoder(make_model("llama"), pages=64)
+    root = decoder.prefill(random_tokens(16))
+    left, right = decoder.fork(root, 2)
+    decoder.step([left, right], [3, 4])
+    deep = decoder.fork(left, 1)[0]
+    decoder.step([deep], [5])
+    decoder.prune(deep, upwards=True)
+    assert not left.is_alive and right.is_alive and root.is_alive
+    decoder.prune(right, upwards=True)
+    assert root.is_alive and root.children == []
+
+
+def test_where_pages_run_out_the_error_says_so_and_the_step_can_be_done_again():
+    model = make_model("llama")
+    decoder = TreeDecoder(model, pages=4)
+    root = decoder.prefill(random_tokens(32))
+    branches = decoder.fork(root, 3)
+    with pytest.raises(deft.Error, match="page"):
+        decoder.step(branches, [3, 4, 5])
+    decoder.prune(branches.pop())
+    decoder.step(branches, [6, 7])
+    for branch in branches:
+        assert branch.tokens[-1] in (6, 7)
+        Judge(model, torch.float16).check(branch)
+
+
+def test_guesses_that_find_no_pages_leave_nothing_behind():
+    decoder = TreeDecoder(make_model("llama"), pages=4)
+    first, second = decoder.fork(decoder.prefill(random_tokens(40)), 2)
+    nodes = decoder.sequences.nodes
+    with pytest.raises(deft.Error, match="page"):
+        decoder.verify_all([(first, [3, 4], [-1, 0]), (second, [3, 4], [-1, 0])])
+    assert decoder.sequences.nodes == nodes
+    assert first.children == []
+
+
+def test_the_model_attends_as_before_outside_of_a_step():
+    model = make_model("llama")
+    tokens = random_tokens(12)
+    before = eager_logits(model, tokens)
+    TreeDecoder(model, pages=8).prefill(tokens)
+    assert model.config._attn_implementation == "eager"
+    assert torch.equal(eager_logits(model, tokens), before)
+
+
+def test_attention_without_a_tree_says_who_has_one():
+    model = make_model("llama")
+    model.set_attn_implementation("deft")
+    with pytest.raises(deft.UsageError, match="TreeDecoder"):
+        model(input_ids=torch.tensor([[3, 4]], device=model.device))
+
+
+def test_a_layer_that_says_otherwise_than_its_config_is_noticed():
+    model = make_model("llama")
+    decoder = TreeDecoder(model, pages=8)
+    model.model.layers[2].self_attn.scaling = 1.0
+    with pytest.raises(deft.UsageError, match="layer 2 has scaling = 1.0"):
+        decoder.prefill([3, 4])
+
+
+def test_what_makes_no_step_is_refused():
+    decoder = TreeDecoder(make_model("llama"), pages=8)
+    with pytest.raises(deft.UsageError, match="no tokens"):
+        decoder.prefill([])
+    root = decoder.prefill([3, 4])
+    branch = decoder.fork(root, 1)[0]
+    with pytest.raises(deft.UsageError, match="2 tokens for 1 branches"):
+        decoder.step([branch], [3, 4])
+    for branches in ([], [branch, branch]):
+        with pytest.raises(deft.UsageError, match="at least one branch, and each once"):
+            decoder.step(branches, [3] * len(branches))
+    with pytest.raises(deft.UsageError, match="2 parents for 1 tokens"):
+        decoder.verify(branch, [3], [-1, 0])
+    with pytest.raises(deft.UsageError, match="not below"):
+        decoder.accept(branch, root)
+    with pytest.raises(deft.Error):
+        decoder.step([root], [3])  # others go on from it
+    decoder.prune(branch)
+    with pytest.raises(deft.UsageError, match="was pruned"):
+        decoder.step([branch], [3])
+    assert root.logits.shape == (VOCABULARY,)

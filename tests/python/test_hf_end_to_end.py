@@ -1,0 +1,58 @@
+"""The bench of whole steps, on the CPU with a model of two small layers: its ways to attend agree."""
+
+import argparse
+import importlib.util
+from pathlib import Path
+
+import pytest
+
+pytest.importorskip("torch", reason="torch is not installed")
+pytest.importorskip("transformers", reason="transformers is not installed")
+
+SCRIPT = Path(__file__).resolve().parents[1] / "gpu" / "end_to_end.py"
+pytestmark = pytest.mark.skipif(not SCRIPT.exists(), reason="the tests lie without the repository")
+
+
+@pytest.fixture(scope="module")
+def bench():
+    spec = importlib.util.spec_from_file_location("end_to_end", SCRIPT)
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+@pytest.fixture(scope="module")
+def model(bench):
+    return bench.make_model(tiny=True)
+
+
+OPTIONS = argparse.Namespace(tiny=True, steps=2, warmup=1, pages=2048)
+
+
+@pytest.mark.parametrize("name", ["few_shot_b20", "speculative_t32", "system_prompts", "multi_document", "chats"])
+def test_every_way_to_attend_gives_the_same_logits(bench, model, name):
+    [row] = [one for one in bench.ROWS if one.name == name]
+    found = bench.run_row(model, row, OPTIONS)
+    assert found["flat"]["difference"] < 0.1
+    assert ("sdpa" in found) == (name != "speculative_t32")
+    tree, flat = (found[way]["plan"]["tokens_read"] for way in ("tree", "flat"))
+    assert tree < flat if name == "few_shot_b20" else tree <= flat  # small trees may be read flat
+    assert bench.table_line(found).startswith(f"| {name} |")
+
+
+def test_a_way_that_attends_to_other_tokens_is_noticed(bench, model, monkeypatch):
+    step = bench.DenseDecoder.step
+
+    def forgets_a_token(self, tokens):
+        self.kv[:, :, :, :, 0] = 9.0
+        return step(self, tokens)
+
+    monkeypatch.setattr(bench.DenseDecoder, "step", forgets_a_token)
+    [row] = [one for one in bench.ROWS if one.name == "few_shot_b20"]
+    with pytest.raises(SystemExit, match="logits of `sdpa` differ"):
+        bench.run_row(model, row, OPTIONS)
+
+
+def test_rows_have_different_names(bench):
+    names = [row.name for row in bench.ROWS]
+    assert len(set(names)) == len(names)

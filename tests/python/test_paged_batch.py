@@ -1,0 +1,87 @@
+import deft
+import ml_dtypes
+import numpy as np
+import pytest
+from evaluate import assert_close, dense, evaluate
+
+PAGE = 16
+
+
+@pytest.fixture
+def att():
+    return deft.compile("attention a { query_heads = 4; kv_heads = 2; head_dim = 64; output = bf16 with lse; }")
+
+
+def bf16(rng, *shape):
+    return rng.standard_normal(shape).astype(ml_dtypes.bfloat16)
+
+
+def expected(q, k, v, tables, lengths, indptr=None):
+    """Each request by itself."""
+    tree = deft.Tree()
+    per_row = tables.shape[1] * PAGE
+    for row, length in enumerate(lengths):
+        node = tree.add_root(length, location=row * per_row)
+        count = 1 if indptr is None else indptr[row + 1] - indptr[row]
+        for i in range(count):
+            tree.add_query(node, length - count + 1 + i)
+    flat = tables.reshape(-1).clip(0)
+    return evaluate(tree, q, dense(k, flat), dense(v, flat), 64**-0.5)
+
+
+def test_it_is_the_attention_of_each_request_and_shared_pages_are_read_once(att, rng):
+    tables = np.array([[0, 1, 2], [0, 1, 3], [4, 5, -1]], "int32")
+    q, k, v = bf16(rng, 3, 4, 64), bf16(rng, 6, PAGE, 2, 64), bf16(rng, 6, PAGE, 2, 64)
+    batch = deft.PagedBatch(att, max_requests=4)
+    batch.update(tables, np.array([40, 37, 20], "int32"))
+    out, lse = batch.run(q, k, v, return_lse=True)
+    right, right_lse = expected(q, k, v, tables, [40, 37, 20])
+    assert_close(out, right, "bfloat16")
+    assert np.abs(lse - right_lse).max() < 1e-3
+    assert batch.sharing() == deft.Sharing(3, 97, 65)
+    # The next step: they grow, and a new one takes the place of one that went.
+    tables[1] = [4, 5, 1]
+    batch.update(tables, [41, 40, 21])
+    assert_close(batch.run(q, k, v), expected(q, k, v, tables, [41, 40, 21])[0], "bfloat16")
+    assert batch.tree.query_count == 3 and "3 requests" in repr(batch)
+
+
+def test_requests_may_have_several_queries_rows_and_identities(att, rng):
+    tables = np.array([[9, 9], [0, 1], [0, 2]], "int32")
+    q, k, v = bf16(rng, 5, 4, 64), bf16(rng, 10, PAGE, 2, 64), bf16(rng, 10, PAGE, 2, 64)
+    batch = deft.PagedBatch(att, max_requests=4)
+    out = np.empty_like(q)
+    batch.update(tables, [30, 20], [0, 3, 5], rows=[1, 2], ids=[7, 8])
+    assert batch.run(q, k, v, out=out) is out
+    assert_close(out, expected(q, k, v, tables[1:], [30, 20], [0, 3, 5])[0], "bfloat16")
+
+
+def test_a_table_may_be_a_part_of_a_wider_one(att, rng):
+    wide = np.zeros((2, 8), "int32")
+    wide[:, :2] = [[0, 1], [0, 2]]
+    q, k = bf16(rng, 2, 4, 64), bf16(rng, 3, PAGE, 2, 64)
+    batch = deft.PagedBatch(att, max_requests=2)
+    batch.update(wide[:, :2], [30, 31])
+    assert_close(batch.run(q, k, k), expected(q, k, k, wide, [30, 31])[0], "bfloat16")
+
+
+def test_wrong_tables_are_named(att):
+    batch = deft.PagedBatch(att, max_requests=2)
+    table = np.zeros((2, 2), "int32")
+    with pytest.raises(deft.UsageError, match="call update first"):
+        batch.run(table, table, table)
+    with pytest.raises(deft.UsageError, match="block_tables is int64, it must be int32"):
+        batch.update(table.astype("int64"), [1, 1])
+    with pytest.raises(deft.UsageError, match="block_tables has 1 dimensions"):
+        batch.update(table[0], [1, 1])
+    with pytest.raises(deft.UsageError, match="there are 3 requests, the batch was made for 2"):
+        batch.update(table, [1, 1, 1])
+    with pytest.raises(deft.UsageError, match="seq_lens is float32"):
+        batch.update(table, np.ones(2, "float32"))
+    with pytest.raises(deft.UsageError, match="query_indptr has 2 entries, there must be 3"):
+        batch.update(table, [1, 1], [0, 1])
+    with pytest.raises(deft.Error, match="request 1"):
+        batch.update(table, [1, 100])
+    contiguous = deft.compile("attention c { query_heads = 4; kv_heads = 2; head_dim = 64; kv_cache = contiguous; }")
+    with pytest.raises(deft.UsageError, match="contiguous"):
+        deft.PagedBatch(contiguous, max_requests=2)

@@ -1,0 +1,33 @@
+import deft
+import numpy as np
+import pytest
+
+PAGE = 16
+
+
+def test_rows_may_lie_back_to_back():
+    att = deft.compile("attention a { query_heads = 4; kv_heads = 2; head_dim = 64; dtype = f16; output = f16 with lse; }")
+    rng = np.random.default_rng(1)
+    rows, lengths = [[0, 1, 2], [3], [0, 1, 4, 5]], [40, 7, 64]
+    even = np.zeros((3, 4), "int32")
+    for row, pages in enumerate(rows):
+        even[row, : len(pages)] = pages
+    packed = np.array(sum(rows, []), "int32")
+    q = rng.standard_normal((3, 4, 64)).astype("float16")
+    k, v = (rng.standard_normal((6, PAGE, 2, 64)).astype("float16") for _ in range(2))
+    outs = []
+    for table, indptr in (even, None), (packed, [0, 3, 4, 8]):
+        batch = deft.PagedBatch(att, max_requests=3)
+        batch.update(table, lengths, indptr=indptr)
+        assert batch.sharing() == deft.Sharing(3, 111, 79)
+        outs.append(batch.run(q, k, v))
+    assert np.array_equal(*outs)
+
+
+def test_a_row_that_is_too_short_is_named():
+    att = deft.compile("attention a { query_heads = 4; kv_heads = 2; head_dim = 64; }")
+    batch = deft.PagedBatch(att, max_requests=2)
+    with pytest.raises(deft.UsageError, match="request 1: 33 tokens are in 3 pages, row 1 has room for 1"):
+        batch.update(np.arange(3, dtype="int32"), [20, 33], indptr=[0, 2, 3])
+    with pytest.raises(deft.UsageError, match="block_tables is float32"):
+        batch.update(np.zeros(3, "float32"), [20], indptr=[0, 3])

@@ -1,0 +1,137 @@
+import threading
+
+import deft
+import ml_dtypes
+import numpy as np
+import pytest
+from evaluate import as_float, assert_close, dense, evaluate
+
+HEADS, KV_HEADS, DIM = 8, 2, 64
+SHAPE = f"query_heads = {HEADS}; kv_heads = {KV_HEADS}; head_dim = {DIM};"
+
+
+def contiguous(dtype="f16"):
+    return deft.compile(f"attention a {{ {SHAPE} dtype = {dtype}; kv_cache = contiguous; output = {dtype} with lse; }}")
+
+
+def values(rng, *shape):
+    return rng.standard_normal(shape).astype("float16")
+
+
+def test_it_is_the_attention_of_each_query_over_its_path(family, rng):
+    q, k, v = values(rng, 2, HEADS, DIM), values(rng, 114, KV_HEADS, DIM), values(rng, 114, KV_HEADS, DIM)
+    out, lse = contiguous().run(family, q, k, v, return_lse=True)
+    expected, expected_lse = evaluate(family, q, k, v, DIM**-0.5)
+    assert_close(out, expected, "float16")
+    assert lse.dtype == np.float32
+    assert np.abs(lse - expected_lse).max() < 1e-3
+
+
+def test_pages_are_found_through_the_page_table(family, rng):
+    att = deft.compile(f"attention a {{ {SHAPE} dtype = f16; }}")
+    table = np.array([5, 0, 7, 2, 6, 1, 3, 4], "int32")
+    q, k, v = values(rng, 2, HEADS, DIM), values(rng, 8, 16, KV_HEADS, DIM), values(rng, 8, 16, KV_HEADS, DIM)
+    out = att.run(family, q, k, v, page_table=table)
+    assert_close(out, evaluate(family, q, dense(k, table), dense(v, table), DIM**-0.5)[0], "float16")
+    assert (att.run(family, q, k, v, table.tolist()) == out).all()
+
+
+def test_caches_may_lie_side_by_side_with_strides(family, rng):
+    q, both = values(rng, 2, HEADS, DIM), values(rng, 114, 2, KV_HEADS, DIM)
+    out = contiguous().run(family, q, both[:, 0], both[:, 1])
+    assert_close(out, evaluate(family, q, both[:, 0], both[:, 1], DIM**-0.5)[0], "float16")
+
+
+@pytest.mark.parametrize("kind", [ml_dtypes.bfloat16, np.uint16])
+def test_bfloat16_comes_in_ml_dtypes_or_uint16_and_goes_as_it_came(family, rng, kind):
+    q, k, v = (
+        values(rng, *shape).astype(ml_dtypes.bfloat16)
+        for shape in ((2, HEADS, DIM), (114, KV_HEADS, DIM), (114, KV_HEADS, DIM))
+    )
+    out = contiguous("bf16").run(family, q.view(kind), k.view(kind), v.view(kind))
+    assert out.dtype == kind
+    assert_close(out, evaluate(family, q, k, v, DIM**-0.5)[0], "bfloat16")
+
+
+def test_out_is_written_where_it_is(family, rng):
+    att = contiguous()
+    q, k, v = values(rng, 2, HEADS, DIM), values(rng, 114, KV_HEADS, DIM), values(rng, 114, KV_HEADS, DIM)
+    out, lse = np.zeros_like(q), np.zeros((2, HEADS), "float32")
+    given = att.run(family, q, k, v, out=out, lse=lse, return_lse=True)
+    assert given[0] is out and given[1] is lse
+    expected, expected_lse = att.run(family, q, k, v, return_lse=True)
+    assert (out == expected).all() and (lse == expected_lse).all()
+
+
+def test_parameters_are_numbers_and_arrays(family, rng):
+    att = deft.compile(
+        f"attention a {{ {SHAPE} dtype = f16; kv_cache = contiguous; param cap : f32 = 30.0; param w : i32 = 1000;"
+        "  param slope : f32[query_heads]; score = cap * tanh(s / cap) + slope[head]; mask = tree && kv_pos > q_pos - w; }"
+    )
+    assert [param.name for param in att.params] == ["cap", "w", "slope"]
+    q, k, v = values(rng, 2, HEADS, DIM), values(rng, 114, KV_HEADS, DIM), values(rng, 114, KV_HEADS, DIM)
+    slope = rng.standard_normal(HEADS).astype("float32")
+
+    def expected(cap, w):
+        return evaluate(
+            family,
+            q,
+            k,
+            v,
+            DIM**-0.5,
+            lambda s, head, q_pos, kv_pos: cap * np.tanh(s / cap) + slope[head],
+            lambda q_pos, kv_pos: kv_pos > q_pos - w,
+        )[0]
+
+    assert_close(att.run(family, q, k, v, params={"slope": slope}), expected(30, 1000), "float16")
+    given = {"slope": slope, "cap": 2, "w": 7}
+    assert_close(att.run(family, q, k, v, params=given), expected(2, 7), "float16")
+    assert_close(att.plan(family, params=given).run(q, k, v), expected(2, 7), "float16")
+    with pytest.raises(deft.UsageError, match="slope"):
+        att.run(family, q, k, v)
+    with pytest.raises(deft.UsageError, match="no parameter `sloppy`"):
+        att.run(family, q, k, v, params={"sloppy": 1})
+    with pytest.raises(deft.UsageError, match="slope is float64, it must be float32 or int32"):
+        att.run(family, q, k, v, params={"slope": slope.astype("float64")})
+
+
+def test_a_query_that_sees_nothing_has_zeros(rng):
+    tree = deft.Tree()
+    tree.add_query(tree.add_root(0, location=0))
+    q, k = values(rng, 1, HEADS, DIM), values(rng, 1, KV_HEADS, DIM)
+    out, lse = contiguous().run(tree, q, k, k, return_lse=True)
+    assert (out == 0).all() and (lse == -np.inf).all()
+
+
+def test_the_lock_of_the_interpreter_is_let_go(rng):
+    tree = deft.Tree()
+    tree.add_query(tree.add_root(200_000, location=0))
+    att = contiguous()
+    q, k = values(rng, 1, HEADS, DIM), values(rng, 200_000, KV_HEADS, DIM)
+    plan = att.plan(tree)
+    ticks, is_done = [], threading.Event()
+
+    def count():
+        while not is_done.wait(0.001):
+            ticks.append(1)
+
+    counting = threading.Thread(target=count)
+    counting.start()
+    for _ in range(20):
+        plan.run(q, k, k)
+    is_done.set()
+    counting.join()
+    assert len(ticks) > 5
+
+
+def test_threads_are_as_many_as_are_set():
+    before = deft.get_threads()
+    try:
+        deft.set_threads(1)
+        assert deft.get_threads() == 1
+    finally:
+        deft.set_threads(before)
+
+
+def test_as_float_of_uint16_is_the_upper_half():
+    assert as_float(np.array([0x3F80, 0xC000], np.uint16)).tolist() == [1.0, -2.0]

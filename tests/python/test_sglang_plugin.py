@@ -1,0 +1,223 @@
+import importlib
+import logging
+from types import SimpleNamespace
+
+import pytest
+
+torch = pytest.importorskip("torch")
+
+import deft.sglang
+from engine_fakes import forget, install
+from plain_attention import assert_close, plain
+
+
+@pytest.fixture
+def registry(monkeypatch):
+    """What was registered."""
+    registered = {}
+    choices = ["triton"]
+    modules = {
+        "sglang.srt.server_args": {"ATTENTION_BACKEND_CHOICES": choices, "add_attention_backend_choices": choices.extend},
+        "sglang.srt.layers.attention.attention_registry": {
+            "register_attention_backend": lambda name: lambda make: registered.__setitem__(name, make)
+        },
+        "sglang.srt.layers.attention.base_attn_backend": {"AttentionBackend": object},
+    }
+    install(monkeypatch, "sglang", "0.5.17", modules)
+    forget(monkeypatch, "deft.sglang.backend")
+    yield SimpleNamespace(made=registered, choices=choices)
+    forget(monkeypatch, "deft.sglang.backend")
+
+
+def test_it_registers_itself_once_and_says_that_it_is_experimental(registry, caplog):
+    with caplog.at_level(logging.INFO):
+        deft.sglang.register()
+        deft.sglang.register()
+    assert list(registry.made) == ["deft"] and registry.choices == ["triton", "deft"]
+    assert "deft is there; it is experimental" in caplog.text
+
+
+@pytest.mark.parametrize("version", ["0.5.11", "0.5.18", "0.6.0"])
+def test_releases_that_it_was_not_written_for_are_left_alone(registry, monkeypatch, caplog, version):
+    monkeypatch.setattr("deft._doors.releases.version", lambda package: version)
+    deft.sglang.register()
+    assert not registry.made and f"it is for 0.5.12 to 0.5.17, installed is {version}" in caplog.text
+
+
+def mode(name):
+    return SimpleNamespace(
+        is_decode_or_idle=lambda: name in ("decode", "idle"),
+        is_idle=lambda: name == "idle",
+        is_target_verify=lambda: name == "verify",
+    )
+
+
+class Pool:
+    """A slot for each token, of two layers."""
+
+    def __init__(self, slots):
+        self.buffers = [[torch.zeros(slots, 2, 64, dtype=torch.float16) for _ in range(2)] for _ in range(2)]
+
+    def get_kv_buffer(self, layer):
+        return self.buffers[layer]
+
+    def set_kv_buffer(self, layer, slots, k, v, k_scale=None, v_scale=None):
+        for buffer, new in zip(self.buffers[layer.layer_id], (k, v)):
+            buffer[slots] = new
+
+
+def layer(number, **more):
+    given = dict(
+        layer_id=number, tp_q_head_num=4, tp_k_head_num=2, qk_head_dim=64, v_head_dim=64, scaling=0.125, logit_cap=0.0,
+        logit_capping_method="tanh", sliding_window_size=-1, is_cross_attention=False, attn_type="decoder", k_scale=None,
+        v_scale=None,
+    )  # fmt: skip
+    return SimpleNamespace(**{**given, **more})
+
+
+def runner(page_size, **more):
+    given = dict(
+        server_args=SimpleNamespace(speculative_algorithm=None),
+        use_mla_backend=False,
+        page_size=page_size,
+        device="cpu",
+        token_to_kv_pool=Pool(512),
+        req_to_token_pool=SimpleNamespace(req_to_token=torch.zeros(5, 96, dtype=torch.int32)),
+        max_total_num_tokens=512,
+    )
+    return SimpleNamespace(**{**given, **more})
+
+
+def make(page_size, **more):
+    """The backend, and what it was made for."""
+    deft.sglang.register()
+    made = runner(page_size, **more)
+    return importlib.import_module("deft.sglang")._make(made), made
+
+
+LAYERS = [layer(0), layer(1, sliding_window_size=6, logit_cap=4.0)]
+
+
+class Requests:
+    """Two that share a prompt and one that does not, in rows 3, 1 and 4 of the table."""
+
+    rows = [3, 1, 4]
+
+    def __init__(self, made, page_size):
+        self.made, self.page_size = made, page_size
+        self.lengths = [0, 0, 0]
+        page = 1
+        for number, row in enumerate(self.rows):
+            shared = 2 * 8 if number == 1 else 0
+            table = made.req_to_token_pool.req_to_token
+            table[row, :shared] = table[self.rows[0], :shared]
+            for first in range(shared, 48, page_size):
+                table[row, first : first + page_size] = torch.arange(page_size) + page * page_size
+                page += 1
+
+    def step(self, counts, generator, kind, form=None):
+        before, self.lengths = self.lengths, [length + count for length, count in zip(self.lengths, counts)]
+        active = [i for i in range(3) if counts[i]]
+        table = self.made.req_to_token_pool.req_to_token
+        slots = torch.cat([table[self.rows[i], before[i] : self.lengths[i]] for i in active]).long()
+        lengths = torch.tensor([self.lengths[i] for i in active])
+        self.active, self.counts = active, counts
+        return SimpleNamespace(
+            forward_mode=mode(kind),
+            batch_size=len(active),
+            req_pool_indices=torch.tensor([self.rows[i] for i in active]),
+            seq_lens=lengths,
+            seq_lens_cpu=lengths if form != "on the device alone" else None,
+            extend_seq_lens=torch.tensor([counts[i] for i in active]),
+            extend_seq_lens_cpu=[counts[i] for i in active] if form != "on the device alone" else None,
+            out_cache_loc=slots,
+        )
+
+    def check(self, backend, batch, generator, forward):
+        for one in LAYERS:
+            q, k, v = (torch.randn(len(batch.out_cache_loc), heads, 64, generator=generator).half() for heads in (4, 2, 2))
+            out = forward(q.flatten(1), k, v, one, batch).view(-1, 4, 64)
+            table, first = self.made.req_to_token_pool.req_to_token, 0
+            for i in self.active:
+                slots = table[self.rows[i], : self.lengths[i]].long()
+                own = [buffer[slots] for buffer in self.made.token_to_kv_pool.get_kv_buffer(one.layer_id)]
+                seen = range(self.lengths[i] - self.counts[i] + 1, self.lengths[i] + 1)
+                end = first + self.counts[i]
+                right, _ = plain(q[first:end], *own, seen, soft_cap=one.logit_cap, window_left=one.sliding_window_size)
+                assert_close(out[first:end], right)
+                first = end
+
+
+@pytest.mark.parametrize("page_size", [1, 8])
+@pytest.mark.parametrize("form", [None, "on the device alone"])
+def test_prompts_and_decoding(registry, page_size, form):
+    backend, made = make(page_size)
+    generator = torch.Generator().manual_seed(13)
+    requests = Requests(made, page_size)
+    for counts in ([20, 0, 0], [0, 0, 7]):
+        batch = requests.step(counts, generator, "extend", form)
+        backend.init_forward_metadata(batch)
+        requests.check(backend, batch, generator, backend.forward_extend)
+    # The prompt that is shared is not computed again.
+    requests.lengths[1] = 16
+    batch = requests.step([0, 5, 0], generator, "extend", form)
+    backend.init_forward_metadata(batch)
+    requests.check(backend, batch, generator, backend.forward_extend)
+    for _ in range(3):
+        batch = requests.step([1, 1, 1], generator, "decode", form)
+        backend.init_forward_metadata(batch)
+        requests.check(backend, batch, generator, backend.forward_decode)
+    (planned, _) = backend._steps._planned.values()
+    assert planned._batch.sharing().tokens == sum(requests.lengths) - 16
+
+
+@pytest.mark.parametrize("doors", ["newer", "older"])
+def test_steps_of_a_graph_have_their_pages_at_one_address(registry, doors):
+    backend, made = make(8)
+    generator = torch.Generator().manual_seed(17)
+    requests = Requests(made, 8)
+    batch = requests.step([17, 17, 9], generator, "extend")
+    backend.init_forward_metadata(batch)
+    requests.check(backend, batch, generator, backend.forward_extend)
+    backend.init_cuda_graph_state(4, 4)
+    assert backend.get_cuda_graph_seq_len_fill_value() == 1
+    addresses = set()
+    for number in range(3):
+        batch = requests.step([1, 1, 1], generator, "decode")
+        given = batch.batch_size, batch.req_pool_indices, batch.seq_lens
+        if doors == "newer":
+            backend.init_forward_metadata_out_graph(batch, in_capture=number == 0)
+        elif number == 0:
+            backend.init_forward_metadata_capture_cuda_graph(given[0], given[0], *given[1:], None, batch.forward_mode, None)
+        else:
+            backend.init_forward_metadata_replay_cuda_graph(
+                *given, 0, None, batch.forward_mode, None, seq_lens_cpu=batch.seq_lens
+            )
+        addresses.add((backend._steps, backend._steps._work.pages.data_ptr(), backend._steps._work.pages.stride(0)))
+        requests.check(backend, batch, generator, backend.forward_decode)
+    assert len(addresses) == 1
+    with pytest.raises(NotImplementedError, match="forward_mode"):
+        backend.init_forward_metadata_out_graph(requests.step([2, 2, 2], generator, "extend"))
+
+
+def test_what_it_cannot_do_is_named(registry):
+    for name, more in {
+        "attention_arch": {"use_mla_backend": True},
+        "speculative_algorithm": {"server_args": SimpleNamespace(speculative_algorithm="EAGLE")},
+        "disable_hybrid_swa_memory": {"token_to_kv_pool": SimpleNamespace(translate_loc_from_full_to_swa=None)},
+    }.items():
+        with pytest.raises(NotImplementedError, match=name):
+            make(1, **more)
+    from deft.sglang.planner import variant_of
+
+    for name, value in {"v_head_dim": 32, "is_cross_attention": True, "attn_type": "encoder_only"}.items():
+        with pytest.raises(NotImplementedError, match=name):
+            variant_of(layer(0, **{name: value}), 1, torch.float16)
+    with pytest.raises(NotImplementedError, match="logit_capping_method"):
+        variant_of(layer(0, logit_cap=1.0, logit_capping_method="other"), 1, torch.float16)
+    with pytest.raises(NotImplementedError, match="kv_cache_dtype"):
+        variant_of(layer(0), 1, torch.float8_e4m3fn)
+    backend, _ = make(1)
+    with pytest.raises(NotImplementedError, match="sinks"):
+        backend.forward_decode(None, None, None, None, None, sinks=[1.0])
+    backend.init_forward_metadata(SimpleNamespace(forward_mode=mode("idle")))

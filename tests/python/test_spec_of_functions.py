@@ -1,0 +1,185 @@
+"""Functions become specs, and the specs compute what the functions do."""
+
+import math
+
+import deft
+import numpy as np
+import pytest
+from deft import lang
+from evaluate import assert_close, evaluate
+
+HEADS, DIM = 4, 16
+SLOPES = np.array([0.5, 0.25, 0.125, 0.0625], "float32")
+
+
+def attention(**hooks):
+    return deft.attention(query_heads=HEADS, kv_heads=2, head_dim=DIM, page_size=None, dtype="f16", **hooks)
+
+
+def capped(s, head, q_pos, kv_pos):
+    return 20.0 * np.tanh(s / 20.0)
+
+
+def alibi(s, head, q_pos, kv_pos):
+    return s - SLOPES[head] * (q_pos - kv_pos)
+
+
+def alibi_by_formula(s, head, q_pos, kv_pos):
+    return s + (kv_pos - q_pos) * np.exp2(-((head + 1) * 8.0 / HEADS))
+
+
+def biased(s, head, q_pos, kv_pos):
+    return np.where((q_pos - kv_pos) % 3 == 1, s * 0.5, s + (kv_pos < 7) * 2 - abs(q_pos - 2 * kv_pos) / 64)
+
+
+def powers(s, head, q_pos, kv_pos):
+    near = np.minimum(q_pos - kv_pos, 8) ** 2 / 16
+    return s + near - np.maximum(near, 1.0) + np.sqrt(near + 1)
+
+
+def window(q_pos, kv_pos):
+    return (q_pos - kv_pos < 32) | (kv_pos < 4)
+
+
+def blocks(q_pos, kv_pos):
+    return (q_pos // 16 == kv_pos // 16) | (kv_pos // 32 <= 0)
+
+
+def negative_remainder(q_pos, kv_pos):
+    return (kv_pos - q_pos) % 4 != 1
+
+
+def rounded(q_pos, kv_pos):
+    return kv_pos >= q_pos // 8 * 8 - 16
+
+
+def inverted(q_pos, kv_pos):
+    return ~(kv_pos == 3) & ((kv_pos < 50) ^ (q_pos - kv_pos < 20))
+
+
+def same(s, head, q_pos, kv_pos):
+    return s
+
+
+def test_every_function_here_computes_the_same_in_both_worlds(rng, family):
+    q = rng.standard_normal((2, HEADS, DIM)).astype("float16")
+    k, v = (rng.standard_normal((114, 2, DIM)).astype("float16") for _ in range(2))
+    for score, mask in [
+        (capped, None),
+        (alibi, None),
+        (alibi_by_formula, None),
+        (biased, None),
+        (powers, None),
+        (None, window),
+        (None, blocks),
+        (None, negative_remainder),
+        (None, rounded),
+        (None, inverted),
+        (alibi, window),
+        (same, blocks),
+    ]:
+        att = attention(score=score, mask=mask)
+        out = att.run(family, q, k, v)
+        assert_close(out, evaluate(family, q, k, v, DIM**-0.5, score, mask)[0], "float16")
+
+
+def test_flexattention_takes_its_own_signatures():
+    def score_mod(score, b, h, q_idx, kv_idx):
+        return score + SLOPES[h] * (kv_idx - q_idx)
+
+    def mask_mod(b, h, q_idx, kv_idx):
+        return q_idx >= kv_idx
+
+    att = attention(score_mod=score_mod, mask_mod=mask_mod)
+    assert "score = s + SLOPES[head] * (kv_pos - q_pos);" in att.spec
+    assert "mask = tree && (q_pos >= kv_pos);" in att.spec
+    assert att.captured == {"SLOPES": SLOPES.tolist()}
+    assert attention(score=score_mod, mask=mask_mod).spec == att.spec
+
+
+def test_captured_arrays_are_parameters_that_a_run_may_replace(rng, family):
+    tables = {"bias": rng.standard_normal(HEADS).astype("float32"), "cap": np.array(5.0, "float32")}
+
+    def make():
+        bias, cap = tables["bias"], tables["cap"]
+
+        def inner(s, h):
+            return s + bias[h]
+
+        return lambda s, head, q_pos, kv_pos: cap * np.tanh(inner(s, head) / cap)
+
+    att = attention(score=make())
+    assert [(param.name, param.length) for param in att.params] == [("cap", 1), ("bias", HEADS)] or [
+        (param.name, param.length) for param in att.params
+    ] == [("bias", HEADS), ("cap", 1)]
+    q = rng.standard_normal((2, HEADS, DIM)).astype("float16")
+    k, v = (rng.standard_normal((114, 2, DIM)).astype("float16") for _ in range(2))
+    assert_close(att.run(family, q, k, v), evaluate(family, q, k, v, DIM**-0.5, make())[0], "float16")
+    tables = {"bias": np.zeros(HEADS, "float32"), "cap": np.array(2.0, "float32")}
+    out = att.run(family, q, k, v, params=tables)
+    assert_close(out, evaluate(family, q, k, v, DIM**-0.5, make())[0], "float16")
+
+
+def test_what_is_used_twice_is_written_once():
+    att = attention(score=lambda s, head, q_pos, kv_pos: s * lang.exp(q_pos - kv_pos) + lang.exp(q_pos - kv_pos))
+    assert att.spec.count("exp(") == 1 and "let t1 = exp(q_pos - kv_pos);" in att.spec
+
+
+def test_names_that_a_spec_may_not_declare_are_changed():
+    tree = SLOPES
+    att = attention(score=lambda s, head, q_pos, kv_pos: s + tree[head])
+    assert "param tree_ : f32[query_heads];" in att.spec
+
+
+@pytest.mark.parametrize(
+    "score, message",
+    [
+        (lambda s, head, q_pos, kv_pos: s if q_pos > kv_pos else 0.0, "`if`, `and`"),
+        (lambda s, head, q_pos, kv_pos: max(s, 0.0), "`if`, `and`"),
+        (lambda s, head, q_pos, kv_pos: s + (1 < kv_pos < 5), "chain of comparisons"),
+        (lambda s, head, q_pos, kv_pos: math.tanh(s), "a function of Python's math"),
+        (lambda s, head, q_pos, kv_pos: np.sin(s), "the function `sin`"),
+        (lambda s, head, q_pos, kv_pos: s.cumsum(0), "`.cumsum` of `s`"),
+        (lambda s, head, q_pos, kv_pos: s + q_pos // 16, "the floor division `q_pos // 16`"),
+        (lambda s, head, q_pos, kv_pos: s % 2.0, "the remainder `%` of a number that is not whole"),
+        (lambda s, head, q_pos, kv_pos: s**2.5, "the power `** 2.5`"),
+        (lambda s, head, q_pos, kv_pos: s + (q_pos & kv_pos), "the bitwise `&` of numbers"),
+        (lambda s, head, q_pos, kv_pos: s + (q_pos << 1), "the shift `<<`"),
+        (lambda s, head, q_pos, kv_pos: s + SLOPES[kv_pos], "`SLOPES[kv_pos]`"),
+        (lambda s, head, q_pos, kv_pos: s + SLOPES.sum(), "`.sum` of the captured array `SLOPES`"),
+        (lambda s, head, q_pos, kv_pos: s + np.zeros(3), "an array of shape (3,)"),
+        (lambda s, b, h, q_pos, kv_pos: s + b, "the batch index `b`"),
+        (lambda s, head, q_pos, kv_pos: s + math.nan, "the number nan"),
+        (lambda s, head, q_pos, kv_pos: "s", "a str"),
+        (lambda s, head, q_pos, kv_pos: None, "gives nothing back"),
+    ],
+)
+def test_what_a_spec_cannot_say_is_named(score, message):
+    with pytest.raises(deft.DiagnosticError) as caught:
+        attention(score=score)
+    assert message in str(caught.value)
+
+
+def test_a_function_of_other_arguments_is_an_error():
+    with pytest.raises(deft.UsageError, match="takes 3 arguments, not 2 or 4"):
+        attention(mask=lambda a, b, c: a < b)
+    with pytest.raises(deft.DiagnosticError, match="which is a number"):
+        attention(mask=lambda q_pos, kv_pos: q_pos - kv_pos)
+    with pytest.raises(deft.UsageError, match="both score and score_mod"):
+        attention(score=same, score_mod=same)
+
+
+def test_everything_else_of_a_spec_can_be_said():
+    att = deft.attention(
+        query_heads=8, kv_heads=2, head_dim=64, page_size=32, order="hnd", lse=True, scale=0.25, dtype="float16"
+    )
+    assert (att.page_size, att.has_lse, att.dtype, att.output_dtype) == (32, True, "float16", "float16")
+    assert "scale = 0.25;" in att.spec
+    assert deft.attention(query_heads=8, head_dim=64, sigmoid=-2.0).kv_heads == 8
+    with pytest.raises(deft.UsageError, match="dtype float8"):
+        deft.attention(query_heads=8, head_dim=64, dtype="float8")
+
+
+def test_depth_query_and_kv_head_are_names_of_lang():
+    att = attention(score=lambda s, head, q_pos, kv_pos: s - lang.depth + lang.kv_head * lang.query)
+    assert "score = s - depth + kv_head * query;" in att.spec

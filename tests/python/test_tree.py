@@ -1,0 +1,71 @@
+import gc
+
+import deft
+import pytest
+
+
+def test_nodes_and_queries_are_what_was_added(family):
+    child = family.fork(0, 40)
+    first = family.node(child).parent
+    assert family.node(first) == deft.Node(None, 40, 0, 0, 0)
+    assert family.node(0) == deft.Node(first, 60, 40, 1, 40)
+    assert family.nodes == [first, 0, 1, 2, child]
+    assert family.queries == [deft.Query(1, None), deft.Query(2, None)]
+    assert family.path_tokens(1) == 109 and family.tokens == 114
+
+
+def test_queries_are_set_as_nodes_or_with_a_position(family):
+    family.set_queries([2, (0, 7), (1, None)])
+    assert [family.path_tokens(i) for i in range(3)] == [109, 7, 105]
+    family.remove_query(0)
+    assert family.query_count == 2
+    family.clear_queries()
+    assert family.queries == []
+
+
+def test_accepting_a_draft_says_where_its_tokens_lie(family):
+    draft = family.add_child(1, 1, location=200)
+    last = family.add_child(draft, 2, location=210)
+    assert family.accept(1, last) == [deft.Stretch(200, 1), deft.Stretch(210, 2)]
+    assert family.node(1).tokens == 8 and last not in family
+
+
+def test_pruning_takes_what_is_below(family):
+    family.prune(1)
+    assert 1 not in family and family.queries == [deft.Query(2, None)]
+    with pytest.raises(deft.Error, match="node 1"):
+        family.node(1)
+
+
+def test_a_copy_and_its_json_are_trees_of_their_own(family):
+    copy = family.copy()
+    copy.append(1)
+    assert (copy.tokens, family.tokens) == (115, 114)
+    assert deft.Tree.from_json(family.to_json()).to_json() == family.to_json()
+    with pytest.raises(deft.DiagnosticError):
+        deft.Tree.from_json("{")
+
+
+def test_a_picture_has_a_box_for_each_node(family):
+    picture = family._repr_svg_()
+    assert picture.startswith("<svg") and picture.count("<title>") == 3
+    assert "node 2: 9 tokens at location 105, 1 queries" in picture
+    assert deft.Tree()._repr_svg_().startswith("<svg")
+
+
+def test_a_tree_goes_when_nobody_has_it(family):
+    att = deft.compile("attention a { query_heads = 2; kv_heads = 1; head_dim = 16; kv_cache = contiguous; }")
+    import weakref
+
+    import numpy as np
+
+    tree = family.copy()
+    q, k = np.zeros((2, 2, 16), "uint16"), np.zeros((114, 1, 16), "uint16")
+    att.run(tree, q, k, k)
+    gone = weakref.ref(tree)
+    gc.disable()
+    try:
+        del tree
+        assert gone() is None
+    finally:
+        gc.enable()

@@ -1,0 +1,62 @@
+import json
+import os
+import signal
+import threading
+
+import deft
+import pytest
+
+ATT = "attention a { query_heads = 2; kv_heads = 1; head_dim = 16; kv_cache = contiguous; }"
+
+
+@pytest.fixture
+def files(tmp_path):
+    return {"config_file": tmp_path / "configs.json", "journal": tmp_path / "journal.jsonl"}
+
+
+def small_tree():
+    tree = deft.Tree()
+    prompt = tree.add_root(64, location=0)
+    for branch in range(2):
+        tree.add_query(tree.add_child(prompt, 4, location=64 + 4 * branch))
+    return tree
+
+
+def test_what_is_found_is_kept_and_told(files):
+    progress, lines = [], []
+    result = deft.tune(
+        deft.compile(ATT),
+        trees=[small_tree()],
+        budget=20,
+        device="cpu",
+        candidates=2,
+        threads=1,
+        progress=progress.append,
+        log=lines.append,
+        **files,
+    )
+    assert result.end in ("complete", "budget") and result.measured > 0
+    assert len(result.classes) == 1 and result.classes[0].trees >= 1
+    assert progress and progress[-1].classes == 1 and lines
+    assert json.loads(files["config_file"].read_text())["format"]
+    assert "<table>" in result._repr_html_() and result.classes[0].tree_class in str(result)
+
+
+def test_ctrl_c_ends_the_run_and_its_result_comes_back(files):
+    def interrupt(progress):
+        threading.Timer(0, os.kill, (os.getpid(), signal.SIGINT)).start()
+
+    result = deft.tune(
+        deft.compile(ATT), "few_shot", budget=300, device="cpu", threads=1, progress=interrupt, **files
+    )
+    assert result.end == "cancelled" and result.seconds < 200
+
+
+def test_what_is_wrong_is_an_error(files):
+    att = deft.compile(ATT)
+    with pytest.raises(deft.UsageError, match="nothing to tune for"):
+        deft.tune(att)
+    with pytest.raises(deft.Error, match="no_such"):
+        deft.tune(att, "no_such", device="cpu", **files)
+    with pytest.raises(deft.UsageError, match="first GPU"):
+        deft.tune(att, "few_shot", device=1)

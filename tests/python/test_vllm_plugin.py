@@ -1,0 +1,241 @@
+import enum
+import importlib
+import logging
+from types import SimpleNamespace
+
+import pytest
+
+torch = pytest.importorskip("torch")
+
+import deft.vllm
+from deft.vllm.planner import Planner, work_of
+from engine_fakes import Support, forget, install
+from plain_attention import assert_close, pages_of, plain
+
+PAGE = 16
+
+
+def ints(values):
+    return torch.tensor(values, dtype=torch.int32)
+
+
+@pytest.fixture
+def registry(monkeypatch):
+    """What was registered."""
+    registered = {}
+
+    class Backends(enum.Enum):
+        CUSTOM = None
+
+        def is_overridden(self):
+            return self in registered
+
+        def get_path(self):
+            return registered[self]
+
+    class Base:
+        def __class_getitem__(cls, item):
+            return cls
+
+        def __init__(self, kv_cache_spec, layer_names, vllm_config, device):
+            self.kv_cache_spec, self.layer_names, self.vllm_config, self.device = kv_cache_spec, layer_names, vllm_config, device
+
+    def write(key, value, k_cache, v_cache, slots, dtype, k_scale, v_scale):
+        for row, slot in enumerate(slots.tolist()):
+            if slot >= 0:
+                k_cache[slot // PAGE, slot % PAGE], v_cache[slot // PAGE, slot % PAGE] = key[row], value[row]
+
+    modules = {
+        "vllm.v1.attention.backends.registry": {
+            "AttentionBackendEnum": Backends,
+            "register_backend": lambda member, path: registered.__setitem__(member, path),
+        },
+        "vllm.v1.attention.backend": {
+            "AttentionBackend": object,
+            "AttentionCGSupport": Support,
+            "AttentionImpl": object,
+            "AttentionMetadataBuilder": Base,
+            "AttentionType": SimpleNamespace(DECODER="decoder"),
+            "MultipleOf": lambda base: base,
+        },
+        "vllm.v1.attention.backends.utils": {"get_kv_cache_layout": lambda: "NHD"},
+        "vllm._custom_ops": {"reshape_and_cache_flash": write},
+    }
+    install(monkeypatch, "vllm", "0.26.0", modules)
+    forget(monkeypatch, "deft.vllm.backend")
+    yield registered
+    forget(monkeypatch, "deft.vllm.backend")
+
+
+def test_it_registers_itself_once_and_says_that_it_is_experimental(registry, caplog):
+    with caplog.at_level(logging.INFO):
+        deft.vllm.register()
+        deft.vllm.register()
+    assert list(registry.values()) == ["deft.vllm.backend.DeftBackend"]
+    assert "CUSTOM is deft, which is experimental" in caplog.text
+
+
+def test_it_leaves_another_backend_in_its_place(registry, caplog):
+    from vllm.v1.attention.backends.registry import AttentionBackendEnum
+
+    registry[AttentionBackendEnum.CUSTOM] = "other.Backend"
+    deft.vllm.register()
+    assert list(registry.values()) == ["other.Backend"] and "other.Backend already" in caplog.text
+
+
+@pytest.mark.parametrize("version", ["0.21.3", "0.27.0", "0.33.0"])
+def test_releases_that_it_was_not_written_for_are_left_alone(registry, monkeypatch, caplog, version):
+    monkeypatch.setattr("deft._doors.releases.version", lambda package: version)
+    deft.vllm.register()
+    assert not registry and f"it is for 0.22 to 0.26, installed is {version}" in caplog.text
+
+
+def common(table, lengths, counts, *, padded=0, slots=None):
+    """As vLLM pads: rows of padding have no queries, the tokens count them."""
+    starts = [0]
+    for count in counts + [0] * padded:
+        starts.append(starts[-1] + count)
+    return SimpleNamespace(
+        query_start_loc_cpu=ints(starts),
+        seq_lens=ints(lengths + [0] * padded),
+        seq_lens_cpu_upper_bound=ints(lengths + [0] * padded),
+        num_reqs=len(lengths) + padded,
+        num_actual_tokens=starts[-1] + padded,
+        max_query_len=max(counts),
+        max_seq_len=max(lengths),
+        block_table_tensor=table,
+        slot_mapping=slots,
+        causal=True,
+    )
+
+
+def test_rows_of_padding_are_left_out():
+    work, queries = work_of(common(torch.zeros(4, 8, dtype=torch.int32), [20, 5], [1, 1], padded=2), PAGE, True)
+    assert queries == 2 and work.lengths.tolist() == [20, 5] and work.query_indptr.tolist() == [0, 1, 2]
+    assert work.pages.shape == (2, 2) and work.pages.stride() == (8, 1)
+
+
+def test_lengths_that_drafts_make_uncertain_are_read_where_they_are_exact():
+    given = common(torch.zeros(1, 8, dtype=torch.int32), [20], [1])
+    given.seq_lens_cpu_upper_bound = ints([23])
+    assert work_of(given, PAGE, True)[0].lengths.tolist() == [23]
+    assert work_of(given, PAGE, False)[0].lengths.tolist() == [20]
+
+
+def test_a_step_that_is_not_causal_is_named():
+    given = common(torch.zeros(1, 8, dtype=torch.int32), [20], [1])
+    given.causal = False
+    with pytest.raises(NotImplementedError, match="causal=False"):
+        work_of(given, PAGE, True)
+
+
+def test_steps_of_decoding_that_replay_a_graph_are_kept_by_their_size():
+    planner = Planner(torch.device("cpu"), PAGE, [2, 4], 1024, True)
+    table = torch.arange(32, dtype=torch.int32).reshape(4, 8)
+    steps = [
+        planner.plan(common(table, lengths, counts, padded=padded), []).steps
+        for lengths, counts, padded in (
+            ([20, 5, 7], [1, 1, 1], 1),  # of the graph of 4
+            ([20, 5, 7, 9], [1, 1, 1, 1], 0),
+            ([20, 5], [1, 1], 0),  # of 2
+            ([20, 5, 7], [1, 1, 1], 0),  # of no graph
+            ([20, 5], [2, 2], 0),  # more than a query each
+        )
+    ]
+    assert steps[0] is steps[1] and steps[2] is not steps[0] and steps[3] is steps[4]
+    assert steps[3] not in (steps[0], steps[2])
+
+
+class Engine:
+    """Two layers of a model as vLLM holds them."""
+
+    def __init__(self, **more):
+        backend = importlib.import_module("deft.vllm.backend")
+        self.backend = backend.DeftBackend
+        impl = self.backend.get_impl_cls()
+        self.impls = [impl(4, 64, 0.125, 2), impl(4, 64, 0.125, 2, sliding_window=9, logits_soft_cap=5.0)]
+        layers = {f"layer{i}": SimpleNamespace(impl=impl, _k_scale=None, _v_scale=None) for i, impl in enumerate(self.impls)}
+        self.layers = list(layers.values())
+        config = SimpleNamespace(
+            compilation_config=SimpleNamespace(
+                static_forward_context=layers,
+                cudagraph_mode=SimpleNamespace(has_full_cudagraphs=lambda: True),
+                cudagraph_capture_sizes=[1, 2, 4],
+            ),
+            scheduler_config=SimpleNamespace(max_num_seqs=4),
+            model_config=SimpleNamespace(max_model_len=128),
+            cache_config=SimpleNamespace(num_gpu_blocks=10, block_size=PAGE),
+            speculative_config=None,
+        )
+        spec = SimpleNamespace(block_size=PAGE, dtype=torch.bfloat16)
+        self.builder = self.backend.get_builder_cls()(spec, list(layers), config, torch.device("cpu"))
+        shape = self.backend.get_kv_cache_shape(10, PAGE, 2, 64)
+        order = self.backend.get_kv_cache_stride_order()
+        back = [order.index(i) for i in range(len(order))]
+        self.caches = [
+            torch.zeros([shape[i] for i in order], dtype=torch.bfloat16).permute(*back) for _ in self.layers
+        ]
+
+
+def test_a_step_writes_the_cache_and_computes_each_layer(registry):
+    engine = Engine()
+    generator = torch.Generator().manual_seed(11)
+    table = torch.full((4, 8), -1, dtype=torch.int32)
+    for row, pages in enumerate(([3, 1, 2], [3, 1, 7], [5])):
+        table[row, : len(pages)] = ints(pages)
+    lengths = [0, 0, 0]
+    # A prompt that two share, the rest of their own, then two steps of decoding; the last of them is padded.
+    for counts, padded in ([40, 0, 0], 0), ([0, 37, 9], 0), ([1, 1, 1], 0), ([1, 1, 1], 1):
+        rows = [row for row in range(3) if counts[row]]
+        before = lengths
+        lengths = [length + count for length, count in zip(lengths, counts)]
+        total = sum(counts)
+        slots = [int(table[row, t // PAGE]) * PAGE + t % PAGE for row in rows for t in range(before[row], lengths[row])]
+        keep = [lengths[row] for row in rows]
+        metadata = engine.builder.build(
+            0, common(table[rows], keep, [counts[row] for row in rows], padded=padded, slots=ints(slots))
+        )
+        for impl, layer, cache in zip(engine.impls, engine.layers, engine.caches):
+            q, k, v = (torch.randn(total + padded, heads, 64, generator=generator).bfloat16() for heads in (4, 2, 2))
+            if counts == [0, 37, 9]:  # the shared pages have the same tokens
+                old = impl._caches(cache)
+                for new, part in zip((k, v), old):
+                    new[: 2 * PAGE] = part[ints([3, 1]).long()].flatten(0, 1)
+            impl.do_kv_cache_update(layer, k, v, cache, ints(slots))
+            output = torch.full((total + padded, 4 * 64), 7.0, dtype=torch.bfloat16)
+            assert impl.forward(layer, q, k, v, cache, metadata, output) is output
+            assert (output[total:] == 7).all()
+            window = -1 if impl.sliding_window is None else impl.sliding_window - 1
+            first = 0
+            for row in rows:
+                own = [pages_of(part, table[row], lengths[row], "NHD") for part in impl._caches(cache)]
+                end = first + counts[row]
+                seen = range(lengths[row] - counts[row] + 1, lengths[row] + 1)
+                right, _ = plain(q[first:end], *own, seen, soft_cap=impl.logits_soft_cap or 0.0, window_left=window)
+                assert_close(output[first:end].view(-1, 4, 64), right)
+                first = end
+    assert engine.builder._planner._of_graphs.keys() == {4}
+
+
+def test_a_profiling_run_gives_zeros_and_fused_outputs_are_named(registry):
+    engine = Engine()
+    output = torch.ones(3, 256)
+    assert (engine.impls[0].forward(None, None, None, None, None, None, output) == 0).all()
+    with pytest.raises(NotImplementedError, match="output_scale"):
+        engine.impls[0].forward(None, None, None, None, None, None, output, output_scale=1.0)
+
+
+def test_what_it_can_do_is_told_truly(registry):
+    engine = Engine()
+    backend = engine.backend
+    assert backend.supports_sliding_window() and backend.get_name() == "CUSTOM"
+    assert not any(
+        getattr(backend, f"supports_{what}")()
+        for what in "sink alibi_sqrt mm_prefix non_causal per_head_quant_scales batch_invariance kv_connector".split()
+    )
+    assert [size for size in (8, 16, 64, 72, 256, 512) if backend.supports_head_size(size)] == [16, 64, 256]
+    assert engine.builder._cudagraph_support is Support.UNIFORM_SINGLE_TOKEN_DECODE
+    impl = backend.get_impl_cls()
+    for name, value in {"alibi_slopes": [1.0], "sinks": [1.0], "attn_type": "encoder", "kv_cache_dtype": "fp8"}.items():
+        with pytest.raises(NotImplementedError, match=name):
+            impl(4, 64, 1.0, 2, **{name: value})

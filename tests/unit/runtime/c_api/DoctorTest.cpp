@@ -1,0 +1,18 @@
+#include "tests/unit/runtime/c_api/TestHandles.h"
+
+#include <gmock/gmock.h>
+
+namespace deft::c_test {
+namespace {
+
+using testing::HasSubstr;
+
+TEST(DoctorTest, TheReportIsJson) {
+  const auto report = made<Owned<char>>(deft_doctor);
+  for (const char *key : {"\"usable\"", "\"compiler\"", "\"cpu\"", "\"gpu\"", "\"nvrtc\"", "\"cache\""})
+    EXPECT_THAT(report.get(), HasSubstr(key));
+  EXPECT_EQ(deft_doctor(nullptr), DEFT_USAGE);
+}
+
+} // namespace
+} // namespace deft::c_test

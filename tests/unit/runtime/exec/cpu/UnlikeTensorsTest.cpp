@@ -1,0 +1,66 @@
+// K and V of dims and types of their own, and V in K's memory: no spec says so yet, and the compiler, the
+// plan, the executor and the oracle take it.
+#include "compiler/driver/Compilation.h"
+#include "compiler/kernels/DefaultConfig.h"
+#include "tests/support/Forest.h"
+#include "tests/unit/runtime/exec/cpu/CompiledProblem.h"
+
+namespace deft::exec {
+namespace {
+
+using spec::DType;
+
+spec::Variant variantOf(const spec::Tensors &tensors, const spec::CacheSpec &cache) {
+  spec::Variant variant;
+  variant.name = "unlike";
+  variant.queryHeads = 4;
+  variant.kvHeads = 2;
+  variant.tensors = tensors;
+  variant.cache = cache;
+  variant.scale = 0.125;
+  variant.withLse = true;
+  return variant;
+}
+
+void expectAllRight(const spec::Tensors &tensors) {
+  const support::SourceManager sources;
+  for (const spec::CacheSpec &cache :
+       {spec::CacheSpec{true, 4, spec::PageOrder::Nhd}, spec::CacheSpec{true, 16, spec::PageOrder::Hnd},
+        spec::CacheSpec{false, 0, spec::PageOrder::Nhd}}) {
+    const spec::Variant variant = variantOf(tensors, cache);
+    SCOPED_TRACE(spec::dimText(tensors) + ", " + spec::dtypeText(tensors) + ", page " +
+                 std::to_string(cache.pageSize));
+    auto compilation = driver::Compilation::create(variant, sources);
+    ASSERT_TRUE(compilation.ok()) << compilation.error().message;
+    const auto kernel = compilation->jitCpuKernel();
+    ASSERT_TRUE(kernel.ok()) << kernel.error().message;
+    EXPECT_TRUE(kernels::defaultConfig(variant, nullptr)) << "a CPU has a config for it";
+    for (std::uint64_t seed = 1; seed <= 6; ++seed) {
+      SCOPED_TRACE("seed " + std::to_string(seed));
+      expectRight(*kernel, variant,
+                  makeProblem(variant, test::randomForest(seed, {16, 80, 8}), seed % 2 ? 0 : 32, seed));
+    }
+  }
+}
+
+TEST(UnlikeTensorsTest, ValuesHaveADimOfTheirOwn) {
+  const auto bf16 = [](int dim) { return spec::TensorType{DType::BF16, dim}; };
+  expectAllRight({bf16(96), bf16(96), bf16(64), bf16(64)});
+  expectAllRight({bf16(32), bf16(32), bf16(80), bf16(80)});
+}
+
+TEST(UnlikeTensorsTest, ValuesLieInKeys) {
+  for (const DType dtype : {DType::BF16, DType::F16}) {
+    const spec::TensorType key{dtype, 144}, value{dtype, 128};
+    expectAllRight({key, key, value, value, /*valueInKey=*/true});
+    expectAllRight({value, value, value, value, /*valueInKey=*/true});
+  }
+}
+
+TEST(UnlikeTensorsTest, EachHasATypeOfItsOwn) {
+  expectAllRight({{DType::BF16, 64}, {DType::F16, 64}, {DType::BF16, 32}, {DType::F16, 32}});
+  expectAllRight({{DType::F16, 64}, {DType::F16, 64}, {DType::BF16, 64}, {DType::BF16, 64}});
+}
+
+} // namespace
+} // namespace deft::exec
