@@ -300,7 +300,7 @@ void VisibleTree::clip(TreeView &view) {
 
 /// In parts, where its beginning has fewer readers than its end.
 void VisibleTree::clipSegment(const Segment &segment, const Place &place) {
-  constexpr int kStep = 64; // a kernel's step
+  constexpr int kStep = 64;                            // a kernel's step
   const int mostParts = segment.slope != 0 ? 256 : 64; // its tokens' readers change from each to the next
   const int position = place.position + place.hidden + segment.begin;
   const auto add = [&](int begin, int tokens, int queryEnd) {
