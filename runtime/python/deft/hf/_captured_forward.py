@@ -1,4 +1,4 @@
-"""A step as one CUDA graph. Not seen on a GPU yet: written against the contract of <deft/c/gpu.h>, run by no test."""
+"""A step as one CUDA graph, captured for each number of rows."""
 
 from __future__ import annotations
 
