@@ -1,10 +1,9 @@
 #include "runtime/api/AttentionImpl.h"
 
-#include "compiler/package/Package.h"
 #include "compiler/support/Render.h"
 #include "runtime/api/Convert.h"
+#include "runtime/exec/Inputs.h"
 #include "runtime/exec/Params.h"
-#include "runtime/exec/RandomInputs.h"
 #include "specs/Embedded.h"
 
 namespace deft {
@@ -23,15 +22,13 @@ std::vector<ParamInfo> describeParams(const spec::Variant &variant) {
   return params;
 }
 
-/// `spec`: as it was written.
-Result<Attention> finish(support::Result<program::Program> program, std::string spec) {
+Result<Attention> finish(support::Result<program::Program> program) {
   if (!program)
     return api::toPublic(program.error());
   auto kernel = program->cpuKernel();
   if (!kernel && !program->isPackaged())
     return api::toPublic(kernel.error());
-  auto impl = std::make_shared<Attention::Impl>(
-      Attention::Impl{std::move(*program), std::move(spec), std::move(kernel), {}});
+  auto impl = std::make_shared<Attention::Impl>(Attention::Impl{std::move(*program), std::move(kernel), {}});
   impl->params = describeParams(impl->variant());
   impl->bounds = spec::visibleBounds(impl->variant());
   return Attention(std::move(impl));
@@ -49,8 +46,7 @@ Result<Attention> compile(spec::ImportedFile file, const spec::ImportResolver &r
       text.pop_back();
     return Error{ErrorCode::Diagnostics, std::move(text), ""};
   }
-  std::string text(loaded->text());
-  return finish(program::Program::fromSpec(std::move(loaded), attention, kHowToChoose), std::move(text));
+  return finish(program::Program::fromSpec(std::move(loaded), attention, kHowToChoose));
 }
 
 } // namespace
@@ -85,7 +81,7 @@ Result<std::string> Attention::source(SourceKind kind, const SourceOptions &opti
     case SourceKind::Cuda:
       return api::toPublic(impl_->program.cudaText(options.architecture, options.phase));
     case SourceKind::Spec:
-      return impl_->spec;
+      return std::string(impl_->program.specText());
     }
     return api::usage("the kind of source is " + std::to_string(static_cast<int>(kind)) +
                       ", not between 0 and 2");
@@ -114,13 +110,9 @@ Result<Attention> compileSpecFile(const std::string &path, const CompileOptions 
 }
 
 Result<Attention> loadPackage(const std::string &path, const std::string &attention) {
-  return api::guarded([&]() -> Result<Attention> {
-    const auto package = package::openPackage(path);
-    if (!package)
-      return api::toPublic(package.error());
+  return api::guarded([&] {
     return finish(
-        program::Program::fromPackage(path, attention, "choose one by the second argument of loadPackage"),
-        package->specFiles.empty() ? std::string() : package->specFiles.front().text);
+        program::Program::fromPackage(path, attention, "choose one by the second argument of loadPackage"));
   });
 }
 

@@ -11,7 +11,6 @@ namespace deft {
 
 struct Attention::Impl {
   program::Program program;
-  std::string spec;                           ///< as it was written
   support::Result<exec::CpuKernel> cpuKernel; ///< an error only of a package, which may be meant for GPUs
   std::vector<ParamInfo> params;
   std::shared_ptr<api::ConfigCaches> configs = std::make_shared<api::ConfigCaches>();

@@ -3,7 +3,7 @@
 #include "runtime/api/GpuImpl.h"
 #include "runtime/api/PlanImpl.h"
 #include "runtime/api/SequenceTreeImpl.h"
-#include "runtime/exec/RandomInputs.h"
+#include "runtime/exec/Inputs.h"
 #include "runtime/exec/cuda/CudaPlan.h"
 #include "runtime/exec/cuda/DevicePageTable.h"
 

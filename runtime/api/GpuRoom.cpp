@@ -2,6 +2,7 @@
 #include "runtime/api/CheckOptions.h"
 #include "runtime/api/GpuImpl.h"
 #include "runtime/api/PlanImpl.h"
+#include "runtime/plan/Items.h"
 #include "runtime/plan/PagePieces.h"
 
 #include <algorithm>
@@ -45,9 +46,9 @@ Needs needsOf(const GpuAttention &attention, const GpuPlanOptions &options) {
 /// (kPlanOfLeastRoom): no more tiles than queries, and what chooseChunkTokens cuts them into beside; others
 /// have the nodes' tiles, too.
 GpuRoom roomOf(const Needs &needs, std::int64_t requests, std::int64_t queries, std::int64_t tokens) {
-  constexpr std::int64_t kMostParts = 8; // of a block's share that chooseChunkTokens tries
   const std::int64_t nodes = 2 * requests + 1,
-                     cuts = divideUp(kMostParts * needs.blocks, needs.kvHeads) + kMostParts,
+                     cuts = divideUp(std::int64_t{plan::kMostChunkParts} * needs.blocks, needs.kvHeads) +
+                            plan::kMostChunkParts,
                      chunks = needs.chunkTokens > 0 ? divideUp(2 * tokens, needs.chunkTokens) : 0;
   const std::int64_t items = queries + nodes + cuts + chunks;
   const std::int64_t partials = kNodePartials * queries + std::min(needs.queriesOfTile, queries) * cuts;

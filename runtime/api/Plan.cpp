@@ -208,7 +208,8 @@ PlanSummary Plan::Impl::summary() const {
 Result<std::string> Plan::Impl::picture(const Tree &tree, const config::CostCoefficients &prices) const {
   if (!isCurrentFor(tree))
     return api::usage("the plan is of another tree, or the tree has changed since", "advance the plan first");
-  auto report = plan::reportPlan(tree.impl().tree(), facts, config, prices, workers);
+  auto report = plan::reportPlan(tree.impl().tree(), facts, config, prices, workers,
+                                 {.isInvariant = options.invariant});
   if (!report)
     return api::toPublic(report.error());
   report->treeName = "a tree";

@@ -2,7 +2,7 @@
 #include "runtime/api/CheckOptions.h"
 #include "runtime/api/ParamsImpl.h"
 #include "runtime/api/PlanImpl.h"
-#include "runtime/exec/RandomInputs.h"
+#include "runtime/exec/Inputs.h"
 #include "runtime/exec/cpu/CpuExecutor.h"
 #include "runtime/exec/cpu/Processors.h"
 

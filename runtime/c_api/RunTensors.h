@@ -43,6 +43,7 @@ Result<const int *> checkLengths(const deft_tensor *lengths, int queries, const 
 
 /// Which drafts see which. What it says of the batch the plan itself checks.
 Result<DraftMask> checkMask(const deft_draft_mask *mask, const RunPlace &place);
+
 /// States that are to become one (<deft/c/merge_states.h>).
 struct StateTensors {
   std::vector<State> states;

@@ -143,9 +143,10 @@ Finding checkCache() {
 
 Report examine() {
   Report report;
-  report.findings = {checkCompiler(), checkCpu(), checkGpu(), checkNvrtc(), checkCache()};
-  report.runsOnCpu = report.findings[1].ok;
-  report.runsOnGpu = report.findings[2].ok;
+  const Finding cpu = checkCpu(), gpu = checkGpu();
+  report.findings = {checkCompiler(), cpu, gpu, checkNvrtc(), checkCache()};
+  report.runsOnCpu = cpu.ok;
+  report.runsOnGpu = gpu.ok;
   return report;
 }
 

@@ -2,6 +2,25 @@
 
 namespace deft::exec {
 
+namespace {
+
+abi::CacheLayout layoutOf(const spec::Variant &variant, const spec::TensorType &tensor) {
+  const long long dim = tensor.dim, heads = variant.kvHeads;
+  if (!variant.cache.paged)
+    return {0, heads * dim, dim};
+  const long long page = variant.cache.pageSize;
+  if (variant.cache.order == spec::PageOrder::Nhd)
+    return {page * heads * dim, heads * dim, dim};
+  return {page * heads * dim, dim, page * dim};
+}
+
+} // namespace
+
+CacheLayouts cacheLayoutsOf(const spec::Variant &variant) {
+  const abi::CacheLayout k = layoutOf(variant, variant.tensors.k);
+  return {k, variant.tensors.valueInKey ? k : layoutOf(variant, variant.tensors.v)};
+}
+
 abi::ParamSlot slotOf(const spec::Param &param, const ParamValue &value) {
   const bool isScalar = param.shape == spec::Param::Shape::Scalar;
   abi::ParamSlot slot;

@@ -24,6 +24,14 @@ struct CacheLayouts {
   abi::CacheLayout k{}, v{};
 };
 
+/// Strides of the variant's cache, in elements: tokens, or pages, packed without gaps.
+CacheLayouts cacheLayoutsOf(const spec::Variant &variant);
+
+/// Page size as the kernels count it: 0 when contiguous.
+inline int pageSizeOf(const spec::Variant &variant) {
+  return variant.cache.paged ? variant.cache.pageSize : 0;
+}
+
 /// First element of a token's vector for one KV head, `location` counted in the page table.
 inline long long elementOf(const abi::CacheLayout &cache, const int *pageTable, int pageSize, int location,
                            int kvHead) {
@@ -79,14 +87,8 @@ struct InputView {
   /// `params` as Inputs::paramSlots gave them.
   static InputView of(const Inputs &inputs, const spec::Variant &variant,
                       const std::vector<abi::ParamSlot> &params) {
-    return {inputs.queryCount,
-            inputs.q.data(),
-            inputs.k.data(),
-            inputs.values(variant).data(),
-            inputs.cache,
-            variant.cache.paged ? variant.cache.pageSize : 0,
-            inputs.pageTable.data(),
-            params.data()};
+    return {inputs.queryCount, inputs.q.data(),     inputs.k.data(),         inputs.values(variant).data(),
+            inputs.cache,      pageSizeOf(variant), inputs.pageTable.data(), params.data()};
   }
 
   /// First element of a token's vector in k, and in v, for one KV head.

@@ -42,22 +42,7 @@ private:
   spec::DType dtype_;
 };
 
-abi::CacheLayout layoutOf(const spec::Variant &variant, const spec::TensorType &tensor) {
-  const long long dim = tensor.dim, heads = variant.kvHeads;
-  if (!variant.cache.paged)
-    return {0, heads * dim, dim};
-  const long long page = variant.cache.pageSize;
-  if (variant.cache.order == spec::PageOrder::Nhd)
-    return {page * heads * dim, heads * dim, dim};
-  return {page * heads * dim, dim, page * dim};
-}
-
 } // namespace
-
-CacheLayouts cacheLayoutsOf(const spec::Variant &variant) {
-  const abi::CacheLayout k = layoutOf(variant, variant.tensors.k);
-  return {k, variant.tensors.valueInKey ? k : layoutOf(variant, variant.tensors.v)};
-}
 
 Inputs makeRandomInputs(const spec::Variant &variant, const tree::KvTree &tree,
                         const tree::CachePlacement &placement, std::vector<ParamValue> params,

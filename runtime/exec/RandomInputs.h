@@ -15,12 +15,4 @@ Inputs makeRandomInputs(const spec::Variant &variant, const tree::KvTree &tree,
                         const tree::CachePlacement &placement, std::vector<ParamValue> params,
                         std::uint64_t seed, int threads = 1);
 
-/// Strides of the variant's cache, in elements: tokens, or pages, packed without gaps.
-CacheLayouts cacheLayoutsOf(const spec::Variant &variant);
-
-/// Page size as the kernels count it: 0 when contiguous.
-inline int pageSizeOf(const spec::Variant &variant) {
-  return variant.cache.paged ? variant.cache.pageSize : 0;
-}
-
 } // namespace deft::exec

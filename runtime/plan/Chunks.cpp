@@ -69,11 +69,10 @@ int chooseChunkTokens(std::span<const Tile> tiles, const VariantFacts &facts, in
       bestCost = cost;
     }
   };
-  constexpr int kMostParts = 8;
-  for (int parts = 1; parts <= kMostParts && least < kWorthwhile * bestCost; ++parts)
+  for (int parts = 1; parts <= kMostChunkParts && least < kWorthwhile * bestCost; ++parts)
     tryOut(std::min<double>(share / parts, whole));
   // Few tiles are cut into so many equal parts each: a little more than a share would leave a short rest.
-  for (int parts = 2; parts <= kMostParts && fewest * facts.kvHeads * parts <= 2 * machine; ++parts)
+  for (int parts = 2; parts <= kMostChunkParts && fewest * facts.kvHeads * parts <= 2 * machine; ++parts)
     tryOut(static_cast<double>(longest) / parts);
   return best;
 }

@@ -16,6 +16,8 @@ namespace deft::plan {
 
 /// Chunks are multiples of the smallest token step of any kernel.
 constexpr int kChunkStep = 16;
+/// Into so many parts of equal size, at most, chooseChunkTokens cuts a block's share, or a tile.
+constexpr int kMostChunkParts = 8;
 
 /// Most tokens that an item of these tiles may hold so that the machine is filled with as few partials as
 /// will do. A multiple of kChunkStep.

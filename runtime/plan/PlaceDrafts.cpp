@@ -67,18 +67,19 @@ DraftPlaces placesIn(const abi::DraftArgs &args, const abi::DraftRequest &reques
 }
 
 void writeQueries(const abi::DraftArgs &args, const abi::DraftRequest &request, const DraftPlaces &places) {
+  const int length = request.length + gainOf(args, request);
   for (int place = 0; place < request.count; ++place) {
     const int query = args.queryAt[request.firstQuery + place];
     args.callerIndex[query] = request.firstQuery + places.draft[index(place)];
-    args.queryPos[query] = request.length + gainOf(args, request) + places.depth[index(place)];
+    args.queryPos[query] = length + places.depth[index(place)];
   }
   if (places.wrong >= 0)
     *args.noTree = markOf(request, places.wrong);
   if (!args.lengths)
     return;
-  if (const int length = args.lengths[request.request];
-      length < request.length || length - request.length > request.mostGain)
-    *args.unserved = markOf(request, length);
+  if (const int now = args.lengths[request.request];
+      now < request.length || now - request.length > request.mostGain)
+    *args.unserved = markOf(request, now);
 }
 
 void writeItem(const abi::DraftArgs &args, const abi::DraftItem &item,

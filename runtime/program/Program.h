@@ -8,6 +8,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 namespace deft::program {
@@ -27,6 +28,9 @@ public:
   const spec::Variant &variant() const { return *variant_; }
   /// variant(), kept alive by who has it.
   std::shared_ptr<const spec::Variant> sharedVariant() const { return {spec_, variant_}; }
+
+  /// The spec as it was written; of a package, the one that it was built of.
+  std::string_view specText() const { return spec_->text(); }
 
   bool isPackaged() const { return package_ != nullptr; }
 

@@ -300,9 +300,10 @@ void Batch::makeQueries() {
   addStandIns();
   if (!forest_.settle() && !needsQueries_ && !(hasSeveralQueries_ && hasGrown_))
     return;
-  for (std::size_t i = 0; i < members_.size() && draftCounts_.empty(); ++i)
-    addCausalQueries(forest_.tree(), forest_.endNode(members_[i]), forest_.tokens(members_[i]),
-                     queryCounts_[i], queries_);
+  if (draftCounts_.empty())
+    for (std::size_t i = 0; i < members_.size(); ++i)
+      addCausalQueries(forest_.tree(), forest_.endNode(members_[i]), forest_.tokens(members_[i]),
+                       queryCounts_[i], queries_);
   forest_.setQueries(queries_);
 }
 

@@ -13,8 +13,9 @@ left out. Exit code 3: no torch or no GPU.
 
 import argparse
 import json
-import statistics
 import sys
+
+from graph_time import graph_time_us
 
 HEADS, KV_HEADS, DIM = 32, 8, 128
 # Of each row, as tuner/bench/OtherRows.cpp has it: (requests, new tokens of each, all tokens that its last query sees).
@@ -48,28 +49,7 @@ def measure(torch, backend, calls, repeat):
     from torch.nn.attention import sdpa_kernel
     inputs = [inputs_of(torch, *call) for call in calls]
     with sdpa_kernel(backend):
-        def run():
-            for q, k, v in inputs:
-                attend(torch, q, k, v)
-        side = torch.cuda.Stream()
-        side.wait_stream(torch.cuda.current_stream())
-        with torch.cuda.stream(side):
-            run()
-        torch.cuda.synchronize()
-        graph = torch.cuda.CUDAGraph()
-        with torch.cuda.graph(graph):
-            run()
-    evict = torch.empty(256 << 20, dtype=torch.uint8, device="cuda")
-    times = []
-    for _ in range(repeat):
-        evict.fill_(1)
-        begin, end = (torch.cuda.Event(enable_timing=True) for _ in range(2))
-        begin.record()
-        graph.replay()
-        end.record()
-        torch.cuda.synchronize()
-        times.append(1e3 * begin.elapsed_time(end))
-    return statistics.median(times)
+        return graph_time_us(torch, lambda: [attend(torch, *one) for one in inputs], repeat)
 
 
 def main():

@@ -11,8 +11,9 @@ Prints one line a row, and with --json the same as {"device": ..., "rows": {row:
 
 import argparse
 import json
-import statistics
 import sys
+
+from graph_time import graph_time_us
 
 WINDOWS = {"w128": 128, "w4096": 4096}
 PROMPTS = {"and_1k": None, "16k": 16384, "64k": 65536, "128k": 131072}
@@ -50,22 +51,7 @@ def measure(torch, flashinfer, window, prompt, repeat):
         ints = [torch.tensor(values, dtype=torch.int32, device=device) for values in (indptr, indices, last)]
         wrapper.plan(*ints, HEADS, KV_HEADS, DIM, PAGE, window_left=window - 1, q_data_type=torch.bfloat16,
                      kv_data_type=torch.bfloat16)
-        wrapper.run(q, cache)
-        torch.cuda.synchronize()
-        graph = torch.cuda.CUDAGraph()
-        with torch.cuda.graph(graph):
-            wrapper.run(q, cache)
-        evict = torch.empty(256 << 20, dtype=torch.uint8, device=device)
-        times = []
-        for _ in range(repeat):
-            evict.fill_(1)
-            begin, end = (torch.cuda.Event(enable_timing=True) for _ in range(2))
-            begin.record()
-            graph.replay()
-            end.record()
-            torch.cuda.synchronize()
-            times.append(1e3 * begin.elapsed_time(end))
-        us = statistics.median(times)
+        us = graph_time_us(torch, lambda: wrapper.run(q, cache), repeat)
         best = us if best is None else min(best, us)
     return best
 

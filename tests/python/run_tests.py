@@ -22,10 +22,10 @@ def main():
     environment = {**os.environ, "PYTHONDONTWRITEBYTECODE": "1"}
     if len(sys.argv) > 1:
         environment["PYTHONPATH"] = str(Path(sys.argv[1]).resolve())
-    # Scripts, which import what may not be there (torch) when they are run.
+    # What imports torch when it is read: scripts, and what tests of deft.hf share.
     left_out = [f"--ignore={HERE / name}" for name in ("gpu_check.py", "hf_models.py", "hf_real_model.py")]
     # From its own folder, so that what is imported is the package and not its sources. deft.hf imports torch.
-    tests = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "--doctest-modules", "--doctest-ignore-import-errors"]
+    tests = [sys.executable, "-m", "pytest", "-q", "-rs", "-p", "no:cacheprovider", "--doctest-modules", "--doctest-ignore-import-errors"]
     tests += left_out
     return subprocess.run([*tests, "--pyargs", "deft", str(HERE)], cwd=HERE, env=environment).returncode
 

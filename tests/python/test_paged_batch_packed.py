@@ -31,3 +31,15 @@ def test_a_row_that_is_too_short_is_named():
         batch.update(np.arange(3, dtype="int32"), [20, 33], indptr=[0, 2, 3])
     with pytest.raises(deft.UsageError, match="block_tables is float32"):
         batch.update(np.zeros(3, "float32"), [20], indptr=[0, 3])
+
+
+def test_a_table_that_is_no_array_changes_nothing():
+    att = deft.compile("attention a { query_heads = 4; kv_heads = 2; head_dim = 64; }")
+    batch = deft.PagedBatch(att, max_requests=2)
+    batch.update(np.arange(3, dtype="int32"), [20, 7], indptr=[0, 2, 3])
+    before = batch.sharing()
+    with pytest.raises(deft.Error, match="block_tables is a list"):
+        batch.update([0, 1, 2], [21, 8], indptr=[0, 2, 3])
+    with pytest.raises(deft.UsageError, match="it must be one packed row"):
+        batch.update(np.arange(6, dtype="int32")[::2], [21, 8], indptr=[0, 2, 3])
+    assert batch.sharing() == before

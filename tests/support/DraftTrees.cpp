@@ -52,6 +52,17 @@ DraftParents renumbered(const DraftParents &parents, std::mt19937 &random) {
   return other;
 }
 
+DraftParents draftTreeOf(int count, std::mt19937 &random) {
+  switch (random() % 4) {
+  case 0:
+    return renumbered(draftChain(count), random);
+  case 1:
+    return draftStar(count);
+  default:
+    return renumbered(draftTree(count, 20, 7, random), random);
+  }
+}
+
 DraftParents anyDraftTree(int most, std::mt19937 &random) {
   const int count = 1 + static_cast<int>(random() % static_cast<unsigned>(most));
   switch (random() % 7) {

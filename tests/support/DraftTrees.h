@@ -23,6 +23,8 @@ inline DraftParents draftStar(int count) { return DraftParents(static_cast<std::
 /// The same tree with other numbers.
 DraftParents renumbered(const DraftParents &parents, std::mt19937 &random);
 
+/// A chain, a star or a tree of so many drafts, in any order.
+DraftParents draftTreeOf(int count, std::mt19937 &random);
 /// Any of these, or something between, with at most so many drafts, at least one.
 DraftParents anyDraftTree(int most, std::mt19937 &random);
 

@@ -1,6 +1,7 @@
 #include "tests/support/FakeCuda.h"
 
 #include "runtime/device/DriverApi.h"
+#include "runtime/exec/MergeStates.h"
 #include "runtime/plan/PlaceDrafts.h"
 #include "tests/support/FakeKernels.h"
 
@@ -298,7 +299,11 @@ int cuLaunchKernel(cu::Function function, unsigned gridX, unsigned, unsigned, un
   } else if (const std::string name = "deft_merge_states_"; call.kernel.starts_with(name)) {
     const auto args = readArgs<deft::abi::StatesArgs>(params);
     takeArgs(args);
-    work = [args, type = call.kernel.substr(name.size())] { mergeStates(args, type); };
+    const std::string ending = call.kernel.substr(name.size());
+    const auto type = ending == "f32"   ? deft::exec::StateType::F32
+                      : ending == "f16" ? deft::exec::StateType::F16
+                                        : deft::exec::StateType::BF16;
+    work = [args, type] { deft::exec::mergeStates(args, type); };
   } else if (call.kernel == "deft_check_pages") {
     const auto args = readArgs<deft::abi::PageCheckArgs>(params);
     takeArgs(args);

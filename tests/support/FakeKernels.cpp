@@ -195,33 +195,6 @@ void checkPages(const abi::PageCheckArgs &args) {
       }
 }
 
-void mergeStates(const abi::StatesArgs &args, const std::string &type) {
-  const spec::DType dtype = type == "f16" ? spec::DType::F16 : spec::DType::BF16;
-  const bool isWide = type == "f32";
-  const auto load = [&](const void *memory, long long at) {
-    return isWide ? static_cast<const float *>(memory)[at]
-                  : exec::toFloat(static_cast<const std::uint16_t *>(memory)[at], dtype);
-  };
-  for (long long row = 0; row < args.rows; ++row) {
-    Row result{std::vector<float>(static_cast<std::size_t>(args.dim))};
-    for (int i = 0; i < args.count; ++i)
-      if (args.lses[i][row] != -kInfinity)
-        result.add(args.lses[i][row], [&](std::size_t d) {
-          return load(args.outs[i], row * args.dim + static_cast<long long>(d));
-        });
-    const float factor = result.weights > 0 ? 1 / result.weights : 0;
-    for (int d = 0; d < args.dim; ++d) {
-      const float value = result.sum[static_cast<std::size_t>(d)] * factor;
-      if (isWide)
-        static_cast<float *>(args.out)[row * args.dim + d] = value;
-      else
-        static_cast<std::uint16_t *>(args.out)[row * args.dim + d] = exec::fromFloat(value, dtype);
-    }
-    if (args.lse)
-      args.lse[row] = result.weights > 0 ? result.top + std::log(result.weights) : -kInfinity;
-  }
-}
-
 void writePages(const WritePagesArgs &args) {
   for (unsigned i = 0; i < args.count; ++i)
     args.table[args.changes[i][0]] = args.changes[i][1];

@@ -3,8 +3,6 @@
 #include "templates/deft/abi.h"
 #include "tests/support/FakeCuda.h"
 
-#include <string>
-
 /// What the kernels of templates/deft do, a block after the other, for the fake driver.
 namespace deft::fake_cuda {
 
@@ -14,7 +12,6 @@ void merge(const Variant &variant, const abi::MergeArgs &args, unsigned blocks);
 void growPlan(const abi::GrowArgs &args);
 void checkPages(const abi::PageCheckArgs &args);
 /// `type` as the kernel's name ends: f32, f16 or bf16.
-void mergeStates(const abi::StatesArgs &args, const std::string &type);
 
 struct WritePagesArgs { ///< of exec::DevicePageTable
   int *table;

@@ -277,8 +277,10 @@ Result<void> CudaPlan::draft(const DraftInput &input, cu::Stream stream) {
   if (!capturing)
     return capturing.error();
   isFixed_ = isFixed_ || *capturing;
-  onDevice_.needsMask = false;
-  return drafts_->launch(input, room_, sections_, plan_.as<std::byte>(), stream);
+  auto launched = drafts_->launch(input, room_, sections_, plan_.as<std::byte>(), stream);
+  if (launched)
+    onDevice_.needsMask = false;
+  return launched;
 }
 
 Result<void> CudaPlan::run(const CudaKernels &kernels, const CudaPointers &pointers, cu::Stream stream) {
@@ -355,20 +357,15 @@ Result<void> CudaPlan::poison() {
 }
 
 Result<void> CudaPlan::checkReplays() {
+  std::optional<Error> fault;
   if (growth_)
-    if (const auto unserved = growth_->takeUnserved())
-      return usage("query " + std::to_string(unserved->request) + " saw " + std::to_string(unserved->length) +
-                       " tokens on the device, which its plan does not serve",
-                   "make or advance the plan for the lengths of by then, and give it more slack");
-  if (pageCheck_)
-    if (const auto wrong = pageCheck_->takeWrong())
-      return usage("a run read entry " + std::to_string(wrong->entry) + " of the page table, which is " +
-                       std::to_string(wrong->page) + ", and the cache has " + std::to_string(wrong->pages) +
-                       " pages",
-                   "what it computed is not to be used");
-  if (drafts_)
-    if (auto fault = drafts_->takeFault())
-      return *fault;
+    fault = growth_->takeFault();
+  if (!fault && pageCheck_)
+    fault = pageCheck_->takeFault();
+  if (!fault && drafts_)
+    fault = drafts_->takeFault();
+  if (fault)
+    return *fault;
   if (!watch_)
     return {};
   const std::uint64_t seen = watch_->takeStaleSeen();

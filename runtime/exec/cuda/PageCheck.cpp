@@ -2,8 +2,7 @@
 
 #include "runtime/exec/cuda/SmallKernel.h"
 
-#include <atomic>
-#include <cstdint>
+#include <string>
 
 namespace deft::exec {
 
@@ -32,28 +31,31 @@ Result<PageCheck> PageCheck::create(const std::shared_ptr<device::Device> &devic
   auto kernel = loadSmallKernel(device, kEntry, kSource, kThreads);
   if (!kernel)
     return kernel.error();
-  auto mark = std::make_shared<device::HostMemory>(device);
-  if (auto reserved = mark->reserve(sizeof(std::uint64_t), "the mark of pages that are not there"); !reserved)
-    return reserved.error();
-  return PageCheck(std::move(*kernel), std::move(mark), pageSize);
+  auto mark = DeviceMark::create(device, "the mark of pages that are not there");
+  if (!mark)
+    return mark.error();
+  return PageCheck(std::move(*kernel), std::move(*mark), pageSize);
 }
 
 Result<void> PageCheck::launch(const abi::Item *items, int itemCount, const abi::Run *runs,
                                const int *pageTable, int pages, cu::Stream stream) {
   pages_ = pages;
-  abi::PageCheckArgs args{
-      items, runs, pageTable, itemCount, pageSize_, pages, mark_->onDevice<unsigned long long>()};
+  abi::PageCheckArgs args{items, runs, pageTable, itemCount, pageSize_, pages, mark_.onDevice()};
   constexpr int kItemsOfBlock = kThreads / 32;
   void *params[] = {&args};
   return kernel_.launch(static_cast<unsigned>((itemCount + kItemsOfBlock - 1) / kItemsOfBlock), params,
                         stream);
 }
 
-std::optional<PageCheck::Wrong> PageCheck::takeWrong() {
-  const std::uint64_t seen = mark_->as<std::atomic<std::uint64_t>>()->exchange(0, std::memory_order_acq_rel);
-  if (seen == 0)
+std::optional<support::Error> PageCheck::takeFault() const {
+  const auto wrong = mark_.takeNoted();
+  if (!wrong)
     return {};
-  return Wrong{static_cast<int>(seen & 0xffffffff) - 1, static_cast<int>(seen >> 32), pages_};
+  return support::Error{support::ErrorCode::Usage,
+                        "a run read entry " + std::to_string(wrong->which) + " of the page table, which is " +
+                            std::to_string(wrong->value) + ", and the cache has " + std::to_string(pages_) +
+                            " pages",
+                        "what it computed is not to be used"};
 }
 
 } // namespace deft::exec

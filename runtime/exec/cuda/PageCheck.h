@@ -1,6 +1,6 @@
 #pragma once
 
-#include "runtime/device/HostMemory.h"
+#include "runtime/exec/cuda/DeviceMark.h"
 #include "templates/deft/abi.h"
 
 #include <memory>
@@ -24,22 +24,17 @@ public:
   support::Result<void> launch(const abi::Item *items, int itemCount, const abi::Run *runs,
                                const int *pageTable, int pages, cu::Stream stream);
 
-  struct Wrong {
-    int entry; ///< of the page table
-    int page;
-    int pages; ///< of the cache in the last launch
-  };
   /// An entry that is no page of the cache. Forgets it.
-  std::optional<Wrong> takeWrong();
+  std::optional<support::Error> takeFault() const;
 
 private:
-  PageCheck(device::Kernel kernel, std::shared_ptr<device::HostMemory> mark, int pageSize)
+  PageCheck(device::Kernel kernel, DeviceMark mark, int pageSize)
       : kernel_(std::move(kernel)), mark_(std::move(mark)), pageSize_(pageSize) {}
 
   device::Kernel kernel_;
-  std::shared_ptr<device::HostMemory> mark_;
+  DeviceMark mark_;
   int pageSize_;
-  int pages_ = 0;
+  int pages_ = 0; ///< of the cache in the last launch
 };
 
 } // namespace deft::exec

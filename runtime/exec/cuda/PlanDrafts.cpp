@@ -3,8 +3,6 @@
 #include "runtime/exec/cuda/SmallKernel.h"
 
 #include <algorithm>
-#include <atomic>
-#include <cstdint>
 #include <cstring>
 #include <vector>
 
@@ -27,8 +25,6 @@ deft_draft_plan(const __grid_constant__ deft::abi::DraftArgs args) {
   deft::PlanDrafts(args).run();
 }
 )";
-
-enum Mark { kNoTree, kUnserved, kMarks };
 
 } // namespace
 
@@ -56,10 +52,13 @@ Result<PlanDrafts> PlanDrafts::create(const std::shared_ptr<device::Device> &dev
   auto kernel = loadSmallKernel(device, kEntry, kSource, kThreads);
   if (!kernel)
     return kernel.error();
-  auto marks = std::make_shared<device::HostMemory>(device);
-  if (auto reserved = marks->reserve(kMarks * sizeof(std::uint64_t), "the marks of drafts"); !reserved)
-    return reserved.error();
-  return PlanDrafts(std::move(*kernel), std::move(marks));
+  auto noTree = DeviceMark::create(device, "the mark of drafts that are no tree");
+  if (!noTree)
+    return noTree.error();
+  auto unserved = DeviceMark::create(device, "the mark of drafts' lengths");
+  if (!unserved)
+    return unserved.error();
+  return PlanDrafts(std::move(*kernel), std::move(*noTree), std::move(*unserved));
 }
 
 Result<void> PlanDrafts::launch(const DraftInput &input, const PlanRoom &room, const PlanSections &sections,
@@ -76,8 +75,8 @@ Result<void> PlanDrafts::launch(const DraftInput &input, const PlanRoom &room, c
   args.runs = reinterpret_cast<abi::Run *>(plan + sections.runs);
   args.callerIndex = reinterpret_cast<int *>(plan + sections.callerIndex);
   args.queryPos = reinterpret_cast<int *>(plan + sections.queryPos);
-  args.noTree = marks_->onDevice<unsigned long long>() + kNoTree;
-  args.unserved = marks_->onDevice<unsigned long long>() + kUnserved;
+  args.noTree = noTree_.onDevice();
+  args.unserved = unserved_.onDevice();
   args.rows = input.rows;
   args.mostRequests = room.draftRequests;
   args.mostItems = room.draftItems;
@@ -85,12 +84,10 @@ Result<void> PlanDrafts::launch(const DraftInput &input, const PlanRoom &room, c
   return kernel_.launch(static_cast<unsigned>(room.draftItems + room.draftRequests), params, stream);
 }
 
-std::optional<support::Error> PlanDrafts::takeFault() {
-  auto *const marks = marks_->as<std::atomic<std::uint64_t>>();
-  const auto take = [&](Mark mark) { return marks[mark].exchange(0, std::memory_order_acq_rel); };
-  if (const std::uint64_t mark = take(kNoTree))
+std::optional<support::Error> PlanDrafts::takeFault() const {
+  if (const unsigned long long mark = noTree_.take())
     return plan::noTreeError(mark);
-  if (const std::uint64_t mark = take(kUnserved))
+  if (const unsigned long long mark = unserved_.take())
     return plan::unservedError(mark);
   return {};
 }

@@ -1,6 +1,6 @@
 #pragma once
 
-#include "runtime/device/HostMemory.h"
+#include "runtime/exec/cuda/DeviceMark.h"
 #include "runtime/exec/cuda/PlanRoom.h"
 
 #include <memory>
@@ -35,14 +35,14 @@ public:
                                std::byte *plan, cu::Stream stream) const;
 
   /// Rows that are no tree's, or a length that the plan does not serve. Forgets it.
-  std::optional<support::Error> takeFault();
+  std::optional<support::Error> takeFault() const;
 
 private:
-  PlanDrafts(device::Kernel kernel, std::shared_ptr<device::HostMemory> marks)
-      : kernel_(std::move(kernel)), marks_(std::move(marks)) {}
+  PlanDrafts(device::Kernel kernel, DeviceMark noTree, DeviceMark unserved)
+      : kernel_(std::move(kernel)), noTree_(std::move(noTree)), unserved_(std::move(unserved)) {}
 
   device::Kernel kernel_;
-  std::shared_ptr<device::HostMemory> marks_; ///< of rows, and of lengths
+  DeviceMark noTree_, unserved_;
 };
 
 } // namespace deft::exec

@@ -4,7 +4,6 @@
 #include "runtime/plan/Planner.h"
 
 #include <algorithm>
-#include <atomic>
 #include <cstring>
 #include <string>
 
@@ -26,10 +25,6 @@ deft_grow_plan(const __grid_constant__ deft::abi::GrowArgs args) {
   deft::PlanGrowth(args).grow();
 }
 )";
-
-std::atomic<std::uint64_t> &word(const device::HostMemory &mark) {
-  return *mark.as<std::atomic<std::uint64_t>>();
-}
 
 } // namespace
 
@@ -97,11 +92,10 @@ Result<PlanGrowth> PlanGrowth::create(const std::shared_ptr<device::Device> &dev
   auto kernel = loadSmallKernel(device, kEntry, kSource, kThreads);
   if (!kernel)
     return kernel.error();
-  auto mark = std::make_shared<device::HostMemory>(device);
-  if (auto reserved = mark->reserve(sizeof(std::uint64_t), "the mark of lengths that are not served");
-      !reserved)
-    return reserved.error();
-  return PlanGrowth(std::move(*kernel), std::move(mark), rules);
+  auto mark = DeviceMark::create(device, "the mark of lengths that are not served");
+  if (!mark)
+    return mark.error();
+  return PlanGrowth(std::move(*kernel), std::move(*mark), rules);
 }
 
 Result<void> PlanGrowth::launch(const int *lengths, const PlanRoom &room, const PlanSections &sections,
@@ -117,17 +111,21 @@ Result<void> PlanGrowth::launch(const int *lengths, const PlanRoom &room, const 
   args.queryPos = reinterpret_cast<int *>(plan + sections.queryPos);
   args.mostItems = room.allItems();
   args.mostQueries = room.queries;
-  args.unserved = mark_->onDevice<unsigned long long>();
+  args.unserved = mark_.onDevice();
   const int threads = std::max(32 * args.mostItems, args.mostQueries);
   void *params[] = {&args};
   return kernel_.launch(static_cast<unsigned>((threads + kThreads - 1) / kThreads), params, stream);
 }
 
-std::optional<PlanGrowth::Unserved> PlanGrowth::takeUnserved() {
-  const std::uint64_t seen = word(*mark_).exchange(0, std::memory_order_acq_rel);
-  if (seen == 0)
+std::optional<support::Error> PlanGrowth::takeFault() const {
+  const auto unserved = mark_.takeNoted();
+  if (!unserved)
     return {};
-  return Unserved{static_cast<int>(seen & 0xffffffff) - 1, static_cast<int>(seen >> 32)};
+  return support::Error{support::ErrorCode::Usage,
+                        "query " + std::to_string(unserved->which) + " saw " +
+                            std::to_string(unserved->value) +
+                            " tokens on the device, which its plan does not serve",
+                        "make or advance the plan for the lengths of by then, and give it more slack"};
 }
 
 } // namespace deft::exec

@@ -1,6 +1,6 @@
 #pragma once
 
-#include "runtime/device/HostMemory.h"
+#include "runtime/exec/cuda/DeviceMark.h"
 #include "runtime/exec/cuda/PlanRoom.h"
 
 #include <cstdint>
@@ -53,19 +53,15 @@ public:
   support::Result<void> launch(const int *lengths, const PlanRoom &room, const PlanSections &sections,
                                std::byte *plan, cu::Stream stream) const;
 
-  struct Unserved {
-    int request;
-    int length;
-  };
   /// A request that was longer or shorter on the device than its plan serves. Forgets it.
-  std::optional<Unserved> takeUnserved();
+  std::optional<support::Error> takeFault() const;
 
 private:
-  PlanGrowth(device::Kernel kernel, std::shared_ptr<device::HostMemory> mark, GrowthRules rules)
+  PlanGrowth(device::Kernel kernel, DeviceMark mark, GrowthRules rules)
       : kernel_(std::move(kernel)), mark_(std::move(mark)), rules_(rules) {}
 
   device::Kernel kernel_;
-  std::shared_ptr<device::HostMemory> mark_;
+  DeviceMark mark_;
   GrowthRules rules_;
 };
 

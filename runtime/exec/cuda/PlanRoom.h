@@ -60,6 +60,7 @@ struct PlanSections {
 
 /// The place among all items there of one of the plan's.
 int itemOnDevice(const plan::Plan &plan, const PlanSections &sections, int item);
+
 /// Memory that a room takes.
 struct RoomBytes {
   std::size_t plan = 0; ///< on the device, and twice in the host's page-locked memory

@@ -2,7 +2,6 @@
 
 #include "compiler/config/ConfigJson.h"
 #include "compiler/support/Numbers.h"
-#include "runtime/plan/Planner.h"
 #include "runtime/tree/CachePlacement.h"
 #include "runtime/tree/TreeSummary.h"
 
@@ -108,7 +107,8 @@ std::string readText(const PlanReport &report) {
 }
 
 Result<PlanReport> reportPlan(tree::KvTree tree, const VariantFacts &facts, const config::Config &config,
-                              const config::CostCoefficients &prices, int blocks) {
+                              const config::CostCoefficients &prices, int blocks,
+                              const PlanOptions &options) {
   PlanReport report;
   report.facts = facts;
   report.config = config;
@@ -116,10 +116,8 @@ Result<PlanReport> reportPlan(tree::KvTree tree, const VariantFacts &facts, cons
   if (auto placed = tree::placeInCache(tree, {}); !placed)
     return placed.error();
   report.tree = std::move(tree);
-  auto plan = plan::makePlan(report.tree, facts, config, blocks);
-  if (!plan)
-    return plan.error();
-  report.plan = std::move(*plan);
+  if (auto made = Planner(options).make(report.tree, facts, config, blocks, report.plan); !made)
+    return made.error();
   report.model.set(facts, config, prices, blocks);
   report.cost = report.model.estimate(report.plan);
   report.io = plan::io(report.plan, facts);

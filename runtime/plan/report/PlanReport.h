@@ -5,6 +5,7 @@
 #include "runtime/plan/Balance.h"
 #include "runtime/plan/CostModel.h"
 #include "runtime/plan/Io.h"
+#include "runtime/plan/Planner.h"
 #include "runtime/tree/KvTree.h"
 
 #include <nlohmann/json_fwd.hpp>
@@ -42,7 +43,7 @@ struct PlanReport {
 /// own, and kernels of a GPU compared by others (kernelCoefficients).
 support::Result<PlanReport> reportPlan(tree::KvTree tree, const VariantFacts &facts,
                                        const config::Config &config, const config::CostCoefficients &prices,
-                                       int blocks);
+                                       int blocks, const PlanOptions &options = {});
 
 /// "4,400 tokens read, each by 10.1 queries in the mean"; under a mask, how many it hides from all.
 std::string readText(const PlanReport &report);

@@ -11,7 +11,7 @@ from ._errors import UsageError
 from ._library import Handle, check, lib, make, sized, take_text, to_bytes
 from ._params import freeze
 from ._plan import Plan, PlanOptions
-from ._tensors import DTYPE_NAMES
+from ._tensors import DTYPE_NAMES, view
 
 if TYPE_CHECKING:
     from ._tree import TreeView
@@ -151,8 +151,6 @@ class Attention:
 
 
 def _device_of(array: Any) -> int | None:
-    from ._tensors import view
-
     seen = view("q", array)
     return seen.device if seen.device_type == _abi.DEFT_DEVICE_CUDA else None
 

@@ -10,7 +10,7 @@ from ._library import lib, take_text
 
 class Doctor(dict[str, Any]):
     """A report: `usable`, and a finding each for compiler, cpu, gpu, nvrtc and cache, with `ok`, `text` and, where
-    something is missing, `mend`. As text it is what `deftc doctor` prints."""
+    something is missing, `mend`. As text it is the findings as `deftc doctor` lists them."""
 
     def __repr__(self) -> str:
         lines = [f"deftc {self['deftc']}"]

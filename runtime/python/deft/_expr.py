@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import weakref
-from typing import Any, Callable, Iterator
+from typing import Any, Iterator
 
 from ._errors import DiagnosticError
 
@@ -350,6 +350,3 @@ def call(function: str, *values: Any) -> Expr:
         )
         return Expr("call", (function, *args), _common(*args), natural)
     return Expr("call", (function, *args), F32, function in ("exp", "exp2", "sigmoid", "sqrt", "rsqrt"))
-
-
-Function = Callable[..., Any]

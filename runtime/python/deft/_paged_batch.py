@@ -11,7 +11,7 @@ from ._errors import UsageError
 from ._gpu import GpuKernels
 from ._library import Handle, check, lib, make, sized
 from ._plan import ConfigChoice, PlanOptions, PlanSummary, Runs, _stream
-from ._tensors import Ints, View, dtype_text, ints, view
+from ._tensors import Ints, View, dtype_text, ints, is_packed, strides_text, view
 from ._tree import TreeView
 
 if TYPE_CHECKING:
@@ -116,6 +116,9 @@ class PagedBatch:
 
         Tables and lengths may lie on a GPU as torch's tensors; planning then takes a copy, and waits for it.
         """
+        seen = view("block_tables", block_tables)
+        if indptr is not None and not is_packed(seen):
+            raise UsageError(f"block_tables has strides {strides_text(seen)}, it must be one packed row")
         host_tables = _table_on_host(block_tables)
         lengths = ints("seq_lens", _on_host(seq_lens))
         if lengths.count > self.max_requests:
@@ -142,7 +145,6 @@ class PagedBatch:
             _abi.deft_paged_requests, table=addressof(table), count=lengths.count, lengths=lengths.address, **fields
         )
         check(lib.deft_paged_batch_update(self._handle, byref(requests)))
-        seen = view("block_tables", block_tables)
         in_one_row = seen._replace(shape=(table.entry_count,), strides=None, owner=(block_tables, seen.owner))
         self._table = _Table(table, in_one_row, block_tables)
         self._on_device.clear()
@@ -168,8 +170,11 @@ class PagedBatch:
     def _table_for(self, q: Any) -> View:
         """The block table where a run with `q` reads it. A host's is copied to the GPU once a step."""
         assert self._table is not None
-        place, table = view("q", q), self._table.seen
-        if place.device_type != _abi.DEFT_DEVICE_CUDA or table.device_type != _abi.DEFT_DEVICE_CPU:
+        table = self._table.seen
+        if table.device_type != _abi.DEFT_DEVICE_CPU:
+            return table
+        place = view("q", q)
+        if place.device_type != _abi.DEFT_DEVICE_CUDA:
             return table
         copy = self._on_device.get(place.device)
         if copy is None:

@@ -23,7 +23,7 @@ def _frozen(name: str, value: Any) -> tuple[Any, ...]:
         return (name, float(value))
     if isinstance(value, (list, tuple)):
         kind = _abi.DEFT_I32 if all(isinstance(one, int) for one in value) else _abi.DEFT_F32
-        return (name, kind, bytes((_C_TYPES[kind] * len(value))(*value)), isinstance(value, (list, tuple)))
+        return (name, kind, bytes((_C_TYPES[kind] * len(value))(*value)), True)
     if hasattr(value, "ndim") and value.ndim == 0:
         return (name, float(value))
     seen = view(name, value)

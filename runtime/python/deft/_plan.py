@@ -125,10 +125,9 @@ def read_choice(function: Callable[..., int], plan: Handle) -> ConfigChoice:
 class HostPlan:
     """A plan for this machine's processors."""
 
-    def __init__(self, made: int, attention: Attention, params: Handle | None) -> None:
+    def __init__(self, made: int, attention: Attention) -> None:
         self.handle = Handle(made, lib.deft_plan_destroy)
         self.attention = attention
-        self.params = params
 
     def advance(self, tree: Any) -> int:
         advanced = c_int32()
@@ -232,7 +231,7 @@ class Runs:
     def _host_plan(self) -> HostPlan:
         if self._host is None:
             made = self._make_host(byref(self._options.struct(self._params)))
-            self._host = HostPlan(made, self._attention, self._params)
+            self._host = HostPlan(made, self._attention)
         return self._host
 
     def _gpu_plan(self, device: int) -> GpuPlan:

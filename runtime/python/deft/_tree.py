@@ -58,6 +58,10 @@ class TreeView:
         parent = None if facts.parent == _abi.DEFT_NO_NODE else facts.parent
         return Node(parent, facts.tokens, facts.location, facts.depth, facts.position)
 
+    def copy(self) -> Tree:
+        """A tree of its own: plans of one are not those of the other."""
+        return Tree._of(make(lib.deft_tree_copy, self._handle))
+
     @property
     def nodes(self) -> list[int]:
         """The living nodes, parents before children, siblings in order of birth."""
@@ -133,10 +137,6 @@ class Tree(TreeView):
     def from_json(cls, json: str) -> Tree:
         """Reads what `deftc` reads, and to_json() writes."""
         return cls._of(make(lib.deft_tree_parse, json.encode()))
-
-    def copy(self) -> Tree:
-        """A tree of its own: plans of one are not those of the other."""
-        return self._of(make(lib.deft_tree_copy, self._handle))
 
     def _number(self, function: Any, *arguments: Any) -> int:
         number = c_int32()

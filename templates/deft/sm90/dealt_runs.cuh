@@ -44,13 +44,13 @@ public:
   __device__ __forceinline__ DealtRuns(const abi::Run *runs, const abi::Item &item, Window &window, int lane)
       : window_(window), lane_(lane) {
     Run run(runs + min(lane, item.runCount - 1));
-    const int commonEnd = item.dealtTiles > 0 ? __shfl_sync(~0u, run.dealtBegin(), 0) : item.runCount;
+    const int commonEnd = item.dealtTiles > 0 ? __shfl_sync(~0u, dealtBeginOf(run.high.w), 0) : item.runCount;
     run.takeFrom(min(lane, commonEnd - 1));
     __syncwarp(); // the item before is done with
     store(lane, lane < commonEnd, run);
     if (lane < kWarps) {
-      window.next[1 + lane] = run.dealtBegin();
-      window.end[lane] = lane == 0 ? commonEnd : run.dealtBegin();
+      window.next[1 + lane] = dealtBeginOf(run.high.w);
+      window.end[lane] = lane == 0 ? commonEnd : dealtBeginOf(run.high.w);
     }
     window.next[0] = 0;
     window.end[kWarps] = item.runCount;
@@ -154,9 +154,6 @@ private:
     int4 low, high;
     __device__ __forceinline__ explicit Run(const abi::Run *run)
         : low(reinterpret_cast<const int4 *>(run)[0]), high(reinterpret_cast<const int4 *>(run)[1]) {}
-    // As abi::Run packs them.
-    __device__ __forceinline__ bool hasSlope() const { return (high.w & 3) != 0; }
-    __device__ __forceinline__ int dealtBegin() const { return high.w >> 2; }
     /// What `store` asks of a last run.
     __device__ __forceinline__ void takeFrom(int lane) {
       low.y = __shfl_sync(~0u, low.y, lane);
@@ -173,8 +170,9 @@ private:
     const int token = isThere ? -run.low.x : run.low.y - 1;
     window_.tokensEnd[to] = isThere ? run.low.x + run.low.y : kNowhere;
     window_.place[to] = run.low.z + token;
+    const bool isSloped = hasSlope(run.high.w);
     window_.viewers[to] =
-        isThere ? viewersOf(run.high.y + (run.hasSlope() ? token : 0), run.high.z, run.hasSlope()) : kNobody;
+        isThere ? viewersOf(run.high.y + (isSloped ? token : 0), run.high.z, isSloped) : kNobody;
     if constexpr (kNeedsPositions) {
       window_.position[to] = run.low.w + token;
       window_.depth[to] = run.high.x;

@@ -11,6 +11,10 @@ struct Token {
   unsigned visible; ///< as TokenRecords has it
 };
 
+/// Of the last word of abi::Run: slope, and above it dealtBegin.
+__device__ __forceinline__ bool hasSlope(int word) { return (word & 3) != 0; }
+__device__ __forceinline__ int dealtBeginOf(int word) { return word >> 2; }
+
 /// Who sees a run, in one word: as of its tokens, and in the highest bit whether it has a slope. Numbers of
 /// queries are far below 2^15. `queryBegin` may be said of a token before the run's, and be negative: the sum
 /// comes right where it is.
@@ -20,7 +24,7 @@ __device__ __forceinline__ unsigned viewersOf(int queryBegin, int queryEnd, bool
 /// Who sees the token so far behind the one that `queryBegin` is said of.
 __device__ __forceinline__ unsigned visibleAt(unsigned viewers, int token) {
   const int slope = static_cast<int>(viewers) >> 31; // all bits, or none
-  return (viewers & 0x7fffffff) + static_cast<unsigned>(token & slope);
+  return (viewers + static_cast<unsigned>(token & slope)) & 0x7fffffff;
 }
 
 /// An item's runs, 32 at a time, one a lane, so that a run is looked up without a load.
@@ -78,7 +82,7 @@ private:
       location_ = low.z;
       position_ = low.w;
       depth_ = high.x;
-      viewers_ = viewersOf(high.y, high.z, (high.w & 3) != 0);
+      viewers_ = viewersOf(high.y, high.z, hasSlope(high.w));
     }
   }
 

@@ -168,7 +168,7 @@ void Decoding::beginStep() {
   const std::size_t count =
       static_cast<std::size_t>(step.queries) * variant.queryHeads * variant.tensors.q.dim;
   for (std::size_t i = 0; i < count; ++i)
-    q[i] = randomValue(random_, variant.tensors.k.dtype);
+    q[i] = randomValue(random_, variant.tensors.q.dtype);
   const device::Device::Current current(*subject_.device);
   const auto copy = [&](const device::Buffer &to, const std::byte *from, std::size_t bytes) {
     findings_.require(subject_.device->api().memcpyHtoDAsync(reinterpret_cast<std::uintptr_t>(to.as<void>()),
@@ -220,10 +220,10 @@ void Decoding::judgeStep(const Step &step, const std::string &what) {
   const auto *from = step.memory.as<std::byte>() + qBytes() + std::max(qBytes(), lseBytes());
   for (Layer &layer : layers_) {
     layer.inputs.queryCount = step.queries;
-    layer.inputs.q.assign(q, q + rows * variant.tensors.k.dim);
+    layer.inputs.q.assign(q, q + rows * variant.tensors.q.dim);
     layer.inputs.pageTable = step.pageTable;
     exec::Outputs outputs;
-    outputs.out.resize(rows * variant.tensors.k.dim);
+    outputs.out.resize(rows * variant.tensors.out.dim);
     std::memcpy(outputs.out.data(), from, outputs.out.size() * sizeof(std::uint16_t));
     outputs.lse.resize(variant.withLse ? rows : 0);
     std::memcpy(outputs.lse.data(), from + qBytes(), outputs.lse.size() * sizeof(float));

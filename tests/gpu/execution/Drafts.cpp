@@ -38,25 +38,6 @@ std::string whyLeftOut(const Subject &subject) {
   return plan ? "" : plan.error().message;
 }
 
-test::DraftParents someTree(std::mt19937 &random, int most) {
-  test::DraftParents tree = test::anyDraftTree(most, random);
-  while (static_cast<int>(tree.size()) > most)
-    tree = test::anyDraftTree(most, random);
-  return tree;
-}
-/// Another one of as many drafts.
-test::DraftParents treeLike(std::mt19937 &random, const test::DraftParents &tree) {
-  const int count = static_cast<int>(tree.size());
-  switch (random() % 4) {
-  case 0:
-    return test::renumbered(test::draftChain(count), random);
-  case 1:
-    return test::draftStar(count);
-  default:
-    return test::renumbered(test::draftTree(count, 20, 7, random), random);
-  }
-}
-
 } // namespace
 
 /// One graph, replayed while only the GPU knows lengths and which drafts see which: the host plans anew where
@@ -70,7 +51,7 @@ json checkDrafts(const Subject &subject, Findings &findings) {
   DraftedServer server(subject, findings, stream, {.mostDrafts = most, .seed = 21});
   const auto drawTrees = [&] {
     for (int r = 0; r < server.requests(); ++r)
-      server.setTree(r, someTree(server.random(), most));
+      server.setTree(r, test::anyDraftTree(most, server.random()));
     if (!isFake) { // these come in any case
       server.setTree(0, test::jetSpecTree(255, server.random()));
       server.setTree(1, test::jetSpecTree(128, server.random()));
@@ -108,7 +89,7 @@ json checkDrafts(const Subject &subject, Findings &findings) {
       if (!server.isFull(r, more))
         server.lengthen(r, more);
       isServed = isServed && server.length(r) - known[static_cast<std::size_t>(r)] <= kSlack;
-      server.setTree(r, treeLike(server.random(), server.tree(r)));
+      server.setTree(r, test::draftTreeOf(static_cast<int>(server.tree(r).size()), server.random()));
     }
     if (!isServed) {
       findings.require(stream.wait(), "replays");
@@ -130,7 +111,6 @@ json checkDrafts(const Subject &subject, Findings &findings) {
         !findings.require(plan.checkReplays(), "drafts on the device"))
       break;
   }
-  // A row that sees nobody, and a length that is not served.
   server.lengthen(0, kSlack + 1);
   server.beginStep();
   findings.require(graph.launch(stream) && stream.wait(), "a replay");

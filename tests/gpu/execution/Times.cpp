@@ -39,7 +39,7 @@ struct Memory { ///< of a run whose result nobody reads
     const std::size_t cache =
         2ull * static_cast<std::size_t>(tokens + 256) * variant.kvHeads * variant.tensors.k.dim;
     const std::size_t rows =
-        2ull * static_cast<std::size_t>(queries) * variant.queryHeads * variant.tensors.k.dim;
+        2ull * static_cast<std::size_t>(queries) * variant.queryHeads * variant.tensors.q.dim;
     const int pageSize = exec::pageSizeOf(variant);
     std::vector<int> pages(pageSize == 0 ? 0 : static_cast<std::size_t>(tokens / pageSize + 1));
     std::iota(pages.begin(), pages.end(), 0);

@@ -78,7 +78,7 @@ def main():
     arguments += ["--continue-on-collection-errors"]
     arguments += ["--rootdir", str(options.checkout), *(["-k", options.words] if options.words else [])]
     arguments += [str(options.checkout / "tests" / file) for file in options.files or FILES]
-    pytest.main(arguments, plugins=plugins)
+    code = pytest.main(arguments, plugins=plugins)
 
     record = {
         "flashinfer": options.revision or revision(options.checkout),
@@ -93,7 +93,8 @@ def main():
     print(json.dumps({key: value for key, value in record.items() if key != "functions"}, indent=2))
     if options.record:
         options.record.write_text(json.dumps(record, indent=2) + "\n")
-    return 1 if record["counts"].get("failed") else 0
+    is_broken = code in (pytest.ExitCode.INTERNAL_ERROR, pytest.ExitCode.USAGE_ERROR, pytest.ExitCode.INTERRUPTED)
+    return 1 if is_broken or record["counts"].get("failed") or record["counts"].get("not collected") else 0
 
 
 if __name__ == "__main__":

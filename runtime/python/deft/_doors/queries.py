@@ -5,8 +5,6 @@ from __future__ import annotations
 import torch
 
 from .._attention import Attention
-from .._library import lib, make
-from .._tree import Tree
 from .steps import PagedWork, TreeWork
 
 
@@ -28,7 +26,7 @@ def work_of(
     starts = torch.zeros_like(query_indptr)
     torch.cumsum(asked, 0, out=starts[1:])
     found = PagedWork(pages, indptr, lengths, starts).make_batch(attention).tree
-    tree = Tree._of(make(lib.deft_tree_copy, found._handle))
+    tree = found.copy()
     own = found.queries
     nothing = tree.add_root(0, 0)
     queries: list[tuple[int, int | None]] = []

@@ -6,7 +6,6 @@ from typing import Any, NamedTuple, Protocol
 
 import torch
 
-from .. import _abi
 from .._attention import Attention
 from .._paged_batch import PagedBatch
 from .._plan import GpuPlan, Plan
@@ -131,7 +130,7 @@ class Steps:
             if self._work is None:
                 raise RuntimeError("nothing is planned yet: call plan before run")
             planned = self._work.plan(attention_of(variant), self._invariant)
-            if self._device.type == "cuda" and self._room and "deft_gpu_room_for" in _abi.FUNCTIONS:
+            if self._device.type == "cuda" and self._room:
                 planned.gpu_plan(self._index()).reserve(*self._room)
             self._upload(planned)
             self._planned[variant] = planned

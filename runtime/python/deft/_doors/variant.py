@@ -45,6 +45,7 @@ class Variant:
         return "attention door {\n" + "".join(f"  {line}\n" for line in lines) + "}\n"
 
 
+@functools.lru_cache(maxsize=256)
 def make_variant(
     *,
     query_heads: int,

@@ -6,9 +6,8 @@ from typing import Any
 
 import torch
 
+from .._doors.dtypes import SPEC_DTYPES
 from .._doors.outside import outside
-
-_DTYPES = {torch.float16: "f16", torch.bfloat16: "bf16"}
 
 
 def check_layout(kv_layout: str) -> str:
@@ -31,7 +30,7 @@ def check_backend(backend: str) -> None:
 def dtype_word(argument: str, dtype: Any) -> str:
     """As a spec writes it."""
     found = getattr(torch, dtype) if isinstance(dtype, str) else dtype
-    word = _DTYPES.get(found)
+    word = SPEC_DTYPES.get(found)
     if word is None:
         raise outside(argument, found, "q, K and V are float16 or bfloat16")
     return word

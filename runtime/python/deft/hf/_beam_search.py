@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Collection, NamedTuple
+from typing import Collection
 
 import torch
 
@@ -10,13 +10,6 @@ from ._answers import Answer, prompt_of
 from ._branch import Branch
 from ._decoder import Tokens, TreeDecoder
 from ._sampling import stack_logits
-
-
-
-class _Finished(NamedTuple):
-    score: float
-    tokens: list[int]
-    is_finished: bool  # by an end's token, not by the length
 
 
 def beam_search(
@@ -37,7 +30,7 @@ def beam_search(
     A beam that several go on from forks, one that nobody goes on from is pruned, and all others grow in place.
     """
     keep = max(2, 1 + len(eos)) * beams
-    finished: list[_Finished] = []
+    finished: list[Answer] = []
     with prompt_of(decoder, prompt) as root:
         running = [(root, [])]  # branch, what it has decoded; the last token of which is in no cache yet
         logits = stack_logits([root])
@@ -52,7 +45,7 @@ def beam_search(
                 # Only what is among the best beams may end; the others are there to go on from.
                 if rank < beams and (is_last or token in eos):
                     tokens = [*running[beam][1], token]
-                    finished.append(_Finished(score / length**length_penalty, tokens, token in eos))
+                    finished.append(Answer(tokens, score / length**length_penalty, token in eos))
             finished = sorted(finished, key=lambda one: -one.score)[:beams]  # of equal ones the earlier
             going_on = [rank for rank, (_, token) in enumerate(found) if token not in eos][:beams]
             scores = best[going_on]
@@ -64,11 +57,11 @@ def beam_search(
                 (branch, [*running[beam][1], token]) for branch, (beam, token) in zip(branches, chosen)
             ]
             logits = decoder.step(branches, [token for _, token in chosen])
-    return [Answer(one.tokens, one.score, one.is_finished) for one in finished[:answers]]
+    return finished[:answers]
 
 
 def _may_improve(
-    finished: list[_Finished],
+    finished: list[Answer],
     beams: int,
     scores: torch.Tensor,
     length: int,

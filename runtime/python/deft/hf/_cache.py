@@ -7,12 +7,11 @@ from typing import Any, Sequence
 
 import torch
 
+from .._doors.dtypes import SPEC_DTYPES
 from .._errors import UsageError
 from .._sequence_tree import SequenceTree, TokenCopy
 from .._tensors import View
 from ._kinds import LayerKind
-
-SPEC_DTYPES = {torch.float16: "f16", torch.bfloat16: "bf16"}
 
 
 class PagedCache:

@@ -10,7 +10,8 @@ from .. import _attention as compiled
 from .._gpu_page_table import GpuPageTable
 from .._plan import Plan
 from .._tensors import View
-from ._cache import SPEC_DTYPES, PagedCache
+from .._doors.dtypes import SPEC_DTYPES
+from ._cache import PagedCache
 from ._kinds import LayerKind
 
 

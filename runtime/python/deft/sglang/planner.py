@@ -6,11 +6,10 @@ from typing import Any
 
 import torch
 
+from .._doors.dtypes import SPEC_DTYPES
 from .._doors.outside import outside
 from .._doors.steps import PagedWork, Room, Steps
 from .._doors.variant import Variant, make_variant
-
-_DTYPES = {torch.float16: "f16", torch.bfloat16: "bf16"}
 
 
 def variant_of(layer: Any, page_size: int, dtype: torch.dtype) -> Variant:
@@ -25,9 +24,9 @@ def variant_of(layer: Any, page_size: int, dtype: torch.dtype) -> Variant:
         raise outside("logit_capping_method", layer.logit_capping_method, "a cap is that of tanh")
     if getattr(layer, "xai_temperature_len", -1) > 0:
         raise outside("xai_temperature_len", layer.xai_temperature_len, "a score does not depend on how long a request is")
-    if dtype not in _DTYPES:
+    if dtype not in SPEC_DTYPES:
         raise outside("kv_cache_dtype", dtype, "caches are of 16 bits")
-    word = _DTYPES[dtype]
+    word = SPEC_DTYPES[dtype]
     return make_variant(
         query_heads=layer.tp_q_head_num,
         kv_heads=layer.tp_k_head_num,

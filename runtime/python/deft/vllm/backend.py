@@ -15,11 +15,11 @@ from vllm.v1.attention.backend import (
 )
 from vllm.v1.attention.backends.utils import get_kv_cache_layout
 
+from .._doors.dtypes import SPEC_DTYPES
 from .._doors.outside import outside, refuse_given
 from .._doors.variant import Variant, make_variant
 from .planner import DeftMetadata, Planner
 
-_DTYPES = {torch.float16: "f16", torch.bfloat16: "bf16"}
 _KEPT_AS_IT_IS = ("auto", "float16", "bfloat16")
 
 
@@ -167,7 +167,7 @@ class DeftImpl(AttentionImpl):
         self.kv_sharing_target_layer_name = kv_sharing_target_layer_name
 
     def variant(self, page_size: int, dtype: torch.dtype) -> Variant:
-        word = _DTYPES[dtype]
+        word = SPEC_DTYPES[dtype]
         return make_variant(
             query_heads=self.num_heads,
             kv_heads=self.num_kv_heads,

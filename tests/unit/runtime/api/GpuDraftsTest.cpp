@@ -53,9 +53,7 @@ protected:
     for (int r = 0; r < kRows; ++r) {
       test::DraftParents &tree = trees_[index(r)];
       if (drafts_[index(r)] > 0)
-        do
-          tree = test::anyDraftTree(drafts_[index(r)], random_);
-        while (static_cast<int>(tree.size()) != drafts_[index(r)]);
+        tree = test::draftTreeOf(drafts_[index(r)], random_);
       const auto mask = test::maskOf(tree, kDrafts, random_);
       std::copy(mask.begin(), mask.end(), bits_.begin() + r * kDrafts * 2);
     }

@@ -92,8 +92,8 @@ TEST_F(GpuRoomTest, BytesAreThoseThatAreAllocated) {
   for (const bool follows : {false, true}) {
     const GpuPlanOptions options{.followsLengths = follows};
     auto made = GpuPlan::make(attention_, tree(), options);
-    if (!made && made.error().code == ErrorCode::Environment)
-      continue; // a kernel to compile, and nothing to do it with
+    if (follows && !made && made.error().code == ErrorCode::Environment)
+      GTEST_SKIP() << made.error().message; // a kernel to compile, and nothing to do it with
     ASSERT_TRUE(made) << made.error().text();
     const auto size = roomFor(attention_, 500, 700, 100'000, options).value();
     const GpuRoom small = made->room();

@@ -1,8 +1,9 @@
-/// Where tokens lie in pools of more than 2^31 elements. The pools are not there, only their strides: the
-/// arithmetic is the test.
+/// Where tokens lie, also in pools of more than 2^31 elements. The pools are not there, only their strides:
+/// the arithmetic is the test.
 
 #include "runtime/exec/Inputs.h"
 #include "runtime/tree/KvTree.h"
+#include "tests/support/VariantBuilder.h"
 
 #include <gtest/gtest.h>
 
@@ -57,6 +58,24 @@ TEST(InputsTest, TheSlotInALongPageTimesItsStride) {
   inputs.pageTable = {0};
   const int pageSize = 1 << 30;
   EXPECT_EQ(elementOf(inputs, pageSize, pageSize - 1, 0), (pageSize - 1LL) * kToken);
+}
+
+TEST(InputsTest, LayoutsHaveTheirStrides) {
+  test::VariantBuilder build(8, 4, 64);
+  build.variant.cache = {true, 16, spec::PageOrder::Nhd};
+  abi::CacheLayout layout = cacheLayoutsOf(build.variant).k;
+  EXPECT_EQ(layout.pageStride, 16 * 4 * 64);
+  EXPECT_EQ(layout.tokenStride, 4 * 64);
+  EXPECT_EQ(layout.headStride, 64);
+  build.variant.cache.order = spec::PageOrder::Hnd;
+  layout = cacheLayoutsOf(build.variant).k;
+  EXPECT_EQ(layout.pageStride, 16 * 4 * 64);
+  EXPECT_EQ(layout.tokenStride, 64);
+  EXPECT_EQ(layout.headStride, 16 * 64);
+  build.variant.cache = {false, 0, spec::PageOrder::Nhd};
+  layout = cacheLayoutsOf(build.variant).k;
+  EXPECT_EQ(layout.tokenStride, 4 * 64);
+  EXPECT_EQ(layout.headStride, 64);
 }
 
 } // namespace

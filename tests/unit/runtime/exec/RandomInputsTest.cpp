@@ -62,24 +62,6 @@ TEST(RandomInputsTest, SlotsWithoutATokenHoldNaN) {
   EXPECT_GT(inputs.k.size(), numbers);
 }
 
-TEST(RandomInputsTest, LayoutsHaveTheirStrides) {
-  test::VariantBuilder build(8, 4, 64);
-  build.variant.cache = {true, 16, spec::PageOrder::Nhd};
-  abi::CacheLayout layout = cacheLayoutsOf(build.variant).k;
-  EXPECT_EQ(layout.pageStride, 16 * 4 * 64);
-  EXPECT_EQ(layout.tokenStride, 4 * 64);
-  EXPECT_EQ(layout.headStride, 64);
-  build.variant.cache.order = spec::PageOrder::Hnd;
-  layout = cacheLayoutsOf(build.variant).k;
-  EXPECT_EQ(layout.pageStride, 16 * 4 * 64);
-  EXPECT_EQ(layout.tokenStride, 64);
-  EXPECT_EQ(layout.headStride, 16 * 64);
-  build.variant.cache = {false, 0, spec::PageOrder::Nhd};
-  layout = cacheLayoutsOf(build.variant).k;
-  EXPECT_EQ(layout.tokenStride, 4 * 64);
-  EXPECT_EQ(layout.headStride, 64);
-}
-
 TEST(RandomInputsTest, ParameterSlotsPointIntoTheInputs) {
   test::VariantBuilder build(4, 2);
   build.param("cap", spec::ScalarType::F32, spec::Param::Shape::Scalar);

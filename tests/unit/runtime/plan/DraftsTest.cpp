@@ -36,22 +36,12 @@ struct Step {
       // The slots of drafts, and those of tokens to come, are nobody else's.
       for (int p = lengths.back() / pageSize; p < rowPages; ++p)
         entries[index(r * rowPages + p)] = page++;
-      trees.push_back(drafts.back() == 0 ? test::DraftParents() : ofSize(drafts.back(), random));
+      trees.push_back(drafts.back() == 0 ? test::DraftParents() : test::draftTreeOf(drafts.back(), random));
     }
     rows = std::max(*std::max_element(drafts.begin(), drafts.end()), 1) + below(5);
     for (const test::DraftParents &tree : trees) {
       const auto own = test::maskOf(tree, rows, random);
       mask.insert(mask.end(), own.begin(), own.end());
-    }
-  }
-  static test::DraftParents ofSize(int drafts, std::mt19937 &random) {
-    switch (random() % 4) {
-    case 0:
-      return test::draftChain(drafts);
-    case 1:
-      return test::draftStar(drafts);
-    default:
-      return test::renumbered(test::draftTree(drafts, 20, 7, random), random);
     }
   }
 

@@ -1,7 +1,6 @@
 #include "runtime/exec/cuda/PageCheck.h"
 
-#include "compiler/target/Target.h"
-#include "runtime/nvrtc/Nvrtc.h"
+#include "tests/unit/runtime/exec/cuda/CompilesEverywhere.h"
 #include "tests/unit/runtime/exec/cuda/FakeGpu.h"
 
 #include <gmock/gmock.h>
@@ -12,15 +11,7 @@ namespace {
 using ::testing::HasSubstr;
 
 TEST(PageCheckTest, TheKernelCompilesForEveryTargetWithoutSpills) {
-  const auto nvrtc = nvrtc::Nvrtc::load();
-  if (!nvrtc)
-    GTEST_SKIP() << nvrtc.error().message;
-  for (const target::Target &target : target::targets()) {
-    const auto compiled = (*nvrtc)->compile("deft_check_pages.cu", PageCheck::source(), target.arch);
-    ASSERT_TRUE(compiled.ok()) << target.arch << ": " << compiled.error().message;
-    ASSERT_EQ(compiled->resources.size(), 1u) << target.arch;
-    EXPECT_FALSE(compiled->resources[0].spills()) << target.arch;
-  }
+  expectCompilesEverywhere("deft_check_pages.cu", PageCheck::source());
 }
 
 // The tests' driver does what the kernel does, which runs as it is in tests/unit/templates.
@@ -67,6 +58,9 @@ TEST(PageCheckTest, APageThatTheCacheLacksIsToldOnceAlsoOfAReplay) {
   pointers.cachePages = 1; // the graph keeps what it captured
   ASSERT_TRUE(replay());
   EXPECT_TRUE(plan.checkReplays().ok());
+  const auto ofFewer = capture(gpu, stream, [&] { return plan.run(*gpu.kernels, pointers, stream); });
+  ASSERT_EQ(gpu.device->api().graphLaunch(ofFewer, stream), cu::kSuccess);
+  EXPECT_THAT(plan.checkReplays().error().message, HasSubstr("and the cache has 1 pages"));
 }
 
 TEST(PageCheckTest, NobodyLooksWhereNobodyAsks) {

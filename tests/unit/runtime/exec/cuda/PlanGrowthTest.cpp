@@ -1,9 +1,8 @@
 #include "runtime/exec/cuda/PlanGrowth.h"
 
-#include "compiler/target/Target.h"
-#include "runtime/nvrtc/Nvrtc.h"
 #include "runtime/plan/Planner.h"
 #include "tests/support/FakeKernels.h"
+#include "tests/unit/runtime/exec/cuda/CompilesEverywhere.h"
 #include "tests/unit/runtime/exec/cuda/FakeGpu.h"
 
 #include <gmock/gmock.h>
@@ -221,15 +220,7 @@ TEST(PlanGrowthTest, AnotherLengthOfAQueryThatCannotGrowIsNoticed) {
 }
 
 TEST(PlanGrowthTest, TheKernelCompilesForEveryTargetWithoutSpills) {
-  const auto nvrtc = nvrtc::Nvrtc::load();
-  if (!nvrtc)
-    GTEST_SKIP() << nvrtc.error().message;
-  for (const target::Target &target : target::targets()) {
-    const auto compiled = (*nvrtc)->compile("deft_grow_plan.cu", PlanGrowth::source(), target.arch);
-    ASSERT_TRUE(compiled.ok()) << target.arch << ": " << compiled.error().message;
-    ASSERT_EQ(compiled->resources.size(), 1u) << target.arch;
-    EXPECT_FALSE(compiled->resources[0].spills()) << target.arch;
-  }
+  expectCompilesEverywhere("deft_grow_plan.cu", PlanGrowth::source());
 }
 
 // The tests' driver does what the kernel does, which runs as it is in tests/unit/templates.

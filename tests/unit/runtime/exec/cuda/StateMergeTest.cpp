@@ -1,7 +1,6 @@
 #include "runtime/exec/cuda/StateMerge.h"
 
-#include "compiler/target/Target.h"
-#include "runtime/nvrtc/Nvrtc.h"
+#include "tests/unit/runtime/exec/cuda/CompilesEverywhere.h"
 #include "tests/unit/runtime/exec/cuda/FakeGpu.h"
 
 #include <array>
@@ -13,16 +12,9 @@ namespace {
 constexpr std::array kTypes = {StateType::F32, StateType::F16, StateType::BF16};
 
 TEST(StateMergeTest, TheKernelsCompileForEveryTargetWithoutSpills) {
-  const auto nvrtc = nvrtc::Nvrtc::load();
-  if (!nvrtc)
-    GTEST_SKIP() << nvrtc.error().message;
-  for (const target::Target &target : target::targets())
-    for (const StateType type : kTypes) {
-      const auto compiled = (*nvrtc)->compile("deft_merge_states.cu", StateMerge::source(type), target.arch);
-      ASSERT_TRUE(compiled.ok()) << target.arch << ": " << compiled.error().message;
-      ASSERT_EQ(compiled->resources.size(), 1u) << target.arch;
-      EXPECT_FALSE(compiled->resources[0].spills()) << target.arch;
-    }
+  for (const StateType type : kTypes)
+    if (!IsSkipped())
+      expectCompilesEverywhere("deft_merge_states.cu", StateMerge::source(type));
 }
 
 // A lane has 16 bytes of a row, and a warp the rows that its lanes have room for.

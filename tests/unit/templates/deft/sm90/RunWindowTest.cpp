@@ -57,5 +57,16 @@ TEST(RunWindowTest, BehindTheEndIsTheLastToken) {
             "");
 }
 
+/// However far the token is that the first reader is said of: the word may be negative on the way.
+TEST(RunWindowTest, WhoSeesATokenOfASlopeIsRightFarIntoAnItem) {
+  for (const int before : {0, 1, 100, 65535, 65536, 100'000, 1 << 29})
+    for (const int end : {1, 2, 8, 300})
+      for (int token = 0; token < end; ++token) {
+        const unsigned seen = visibleAt(viewersOf(-before, end, true), before + token);
+        ASSERT_EQ(seen, static_cast<unsigned>(end << 16 | token)) << before;
+      }
+  EXPECT_EQ(visibleAt(viewersOf(3, 8, false), 100'000), 8u << 16 | 3u);
+}
+
 } // namespace
 } // namespace deft::sm90
