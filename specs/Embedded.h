@@ -20,6 +20,9 @@ const std::vector<EmbeddedSpec> &embeddedSpecs();
 /// None: nullptr. `name` with or without `.deft`.
 const EmbeddedSpec *findEmbeddedSpec(std::string_view name);
 
+/// LANGUAGE.md, as it was when this was built.
+std::string_view languageText();
+
 /// What a diagnostic calls the file of a shipped spec.
 std::string embeddedFileName(const EmbeddedSpec &spec);
 

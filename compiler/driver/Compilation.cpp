@@ -2,10 +2,15 @@
 
 #include "compiler/codegen/cpu/CpuCodegen.h"
 #include "compiler/codegen/cuda/hooks/HookEmitter.h"
+#include "compiler/support/NearestName.h"
 #include "compiler/transforms/Import.h"
 #include "compiler/transforms/Passes.h"
 
 #include "mlir/IR/Verifier.h"
+#include "mlir/Pass/PassInstrumentation.h"
+#include "mlir/Pass/PassManager.h"
+
+#include <algorithm>
 
 namespace deft::driver {
 
@@ -65,6 +70,54 @@ std::string Compilation::irText(Stage stage) const {
   llvm::raw_string_ostream stream(text);
   module.print(stream);
   return text + "\n";
+}
+
+namespace {
+
+/// Keeps the IR as it is when the wanted pass has run, and the names of all that run.
+class AfterPass : public mlir::PassInstrumentation {
+public:
+  AfterPass(std::string wanted, std::string &text, std::vector<std::string> &names)
+      : wanted_(std::move(wanted)), text_(text), names_(names) {}
+
+  void runAfterPass(mlir::Pass *pass, mlir::Operation *operation) override {
+    const std::string name = pass->getArgument().str();
+    if (!name.empty() && std::find(names_.begin(), names_.end(), name) == names_.end())
+      names_.push_back(name);
+    if (name != wanted_ || !text_.empty())
+      return;
+    mlir::Operation *top = operation;
+    while (top->getParentOp())
+      top = top->getParentOp();
+    llvm::raw_string_ostream stream(text_);
+    top->print(stream);
+    stream << '\n';
+  }
+
+private:
+  std::string wanted_;
+  std::string &text_;
+  std::vector<std::string> &names_;
+};
+
+} // namespace
+
+Result<std::string> Compilation::irAfter(const std::string &pass) const {
+  mlir::OwningOpRef<mlir::ModuleOp> module = impl_->imported->clone();
+  mlir::PassManager manager(module->getContext());
+  std::string text, list;
+  std::vector<std::string> names;
+  manager.addInstrumentation(std::make_unique<AfterPass>(pass, text, names));
+  transforms::buildOptimizePipeline(manager);
+  if (mlir::failed(manager.run(*module)))
+    return Error{ErrorCode::Internal, "the passes failed", "this is a bug of deftc"};
+  if (!text.empty())
+    return text;
+  for (const std::string &name : names)
+    list += (list.empty() ? "" : ", ") + name;
+  const std::string nearest = support::didYouMean(pass, names);
+  return Error{ErrorCode::Usage, "no pass is called `" + pass + "`",
+               nearest.empty() ? "it is one of " + list : nearest};
 }
 
 Result<codegen::cuda::VariantSource> Compilation::cudaVariantSource() const {

@@ -27,6 +27,9 @@ public:
 
   enum class Stage { Imported, Optimized };
   std::string irText(Stage stage) const;
+  /// The IR after the first run of a pass, by its name as Passes.td has it; an error names those that there
+  /// are.
+  support::Result<std::string> irAfter(const std::string &pass) const;
 
   support::Result<codegen::cuda::VariantSource> cudaVariantSource() const;
 

@@ -298,8 +298,6 @@ void AttentionSema::checkMask() {
   const Expr &root = exprs_.exprs()[**value];
   if (root.op == ExprOp::Constant && root.value != 0)
     return;
-  if (root.op == ExprOp::Constant)
-    reporter_.warning(program_.arena[mask->expr].range, "this mask hides every token");
   variant_.mask = *value;
 }
 

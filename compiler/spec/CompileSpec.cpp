@@ -1,6 +1,7 @@
 #include "compiler/spec/CompileSpec.h"
 
 #include "compiler/spec/AttentionSema.h"
+#include "compiler/spec/Warnings.h"
 
 namespace deft::spec {
 namespace {
@@ -35,6 +36,8 @@ std::vector<Variant> compileSpec(support::SourceManager &sources, std::uint32_t 
       if (auto merged = mergeAttention(program, attention, reporter))
         variants.push_back(AttentionSema(program, *merged, bad, reporter).run());
   }
+  if (!sink.hasErrors())
+    warnOf(variants, sources, file, sink);
   sink.sortByPosition();
   if (sink.hasErrors())
     variants.clear();

@@ -36,6 +36,12 @@ const char *differenceOf(const codegen::cuda::VariantSource &source, const spec:
   return nullptr;
 }
 
+/// No spec begins so.
+bool isJson(const std::string &text) {
+  const std::size_t first = text.find_first_not_of(" \t\r\n");
+  return first != std::string::npos && (text[first] == '{' || text[first] == '[');
+}
+
 } // namespace
 
 Result<spec::ImportedFile> readSpec(const std::string &path) {
@@ -47,6 +53,9 @@ Result<spec::ImportedFile> readSpec(const std::string &path) {
   if (text.ok() && package::looksLikePackage(*text))
     return Error{ErrorCode::Usage, "`" + path + "` is a package, not the text of a spec",
                  "it can be run; what it was built of is needed here"};
+  if (text.ok() && isJson(*text))
+    return Error{ErrorCode::Usage, "`" + path + "` is JSON, not the text of a spec",
+                 text->find("deftc-tree") != std::string::npos ? "a tree is given with --tree" : ""};
   if (text.ok())
     return spec::ImportedFile{path, std::move(*text)};
   std::vector<std::string> names;

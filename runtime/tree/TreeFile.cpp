@@ -123,10 +123,26 @@ Result<TreeDocument> parseTreeDocument(std::string_view text) {
   return document;
 }
 
+namespace {
+
+/// What a text is that was meant for another argument; null: it may be a tree.
+const char *otherKindOf(const std::string &text) {
+  if (text.starts_with("DEFTPKG"))
+    return "a package";
+  const std::size_t first = text.find_first_not_of(" \t\r\n");
+  const bool isJson = first != std::string::npos && (text[first] == '{' || text[first] == '[');
+  return !isJson && text.find("attention ") != std::string::npos ? "a spec" : nullptr;
+}
+
+} // namespace
+
 Result<TreeDocument> readTreeDocument(const std::string &path) {
   const auto text = support::readFile(path, kMaxFileBytes);
   if (!text)
     return text.error();
+  if (const char *other = otherKindOf(*text))
+    return Error{support::ErrorCode::Usage, "`" + path + "` is " + other + ", not a tree",
+                 "a tree is a file of JSON"};
   auto document = parseTreeDocument(*text);
   if (!document)
     return at(path, document.error());

@@ -89,12 +89,13 @@ ELSEWHERE = (
     Elsewhere("runtime/c_api", "Dtypes PlanParts Runtime", "AttentionTest", "words and parts of other functions"),
     Elsewhere("runtime/c_api", "GpuAttention GpuPageTable GpuPlan", "GpuTest", "functions for GPUs"),
     # The command line: a command is tested by calling it.
-    Elsewhere("tools/deftc", "Arguments Context Deftc main CheckCommand SpecInput SpecsCommand EmitCommand EmitFrontEnd", "FrontCommandsTest", "what needs no kernels"),
-    Elsewhere("tools/deftc", "BuildCommand DoctorCommand EmitCompiler EmitCuda", "KernelCommandsTest", "what makes kernels"),
+    Elsewhere("tools/deftc", "Arguments Context Deftc main CheckCommand FmtCommand ParseErrors SpecInput SpecsCommand EmitCommand EmitFrontEnd", "FrontCommandsTest", "what needs no kernels"),
+    Elsewhere("tools/deftc", "BuildCommand Disassemble DoctorCommand ShowCommand EmitCompiler EmitCuda", "KernelCommandsTest", "what makes kernels"),
     Elsewhere("tools/deftc", "BenchCommand BenchKernels BenchMachine BenchReport BenchTable", "BenchTest", "deftc bench"),
     Elsewhere("tools/deftc", "CacheEdit CacheRegret CacheVerify ClassifyCommand ConfigOptions ExplainCommand", "CacheCommandTest", "deftc cache, classify and explain"),
     Elsewhere("tools/deftc", "PlanText TreeInput", "PlanCommandTest", "deftc plan"),
     Elsewhere("tools/deftc", "DeviceInput ProgramInput RunCpu RunCuda RunDump RunReport RunSession", "RunCommandTest", "deftc run"),
+    Elsewhere("tools/deftc", "CommandWalk CompletionsCommand ManPage", "CompletionsTest", "what shells and man are told"),
     Elsewhere("tools/deftc", "TuneSummary", "TuneCommandTest", "deftc tune"),
 )
 

@@ -16,7 +16,8 @@ struct Outcome {
 
 struct Terminal {
   bool hasColour = false;
-  bool isOutput = false; ///< a terminal reads the output
+  bool isOutput = false;         ///< a terminal reads the output
+  std::istream *input = nullptr; ///< what `-` reads
 };
 
 inline Outcome runDeftc(std::vector<std::string> arguments, const Terminal &terminal = {}) {
@@ -26,6 +27,7 @@ inline Outcome runDeftc(std::vector<std::string> arguments, const Terminal &term
     argv.push_back(argument.c_str());
   std::ostringstream out, err;
   cli::Context context{out, err, terminal.hasColour, terminal.hasColour, {}, terminal.isOutput};
+  context.in = terminal.input;
   const int code = cli::runDeftc(static_cast<int>(argv.size()), argv.data(), context);
   return {code, out.str(), err.str()};
 }

@@ -1,6 +1,8 @@
 #include "compiler/kernels/DefaultConfig.h"
 #include "compiler/package/PackagedSpec.h"
 #include "compiler/support/AtomicFile.h"
+#include "compiler/target/Target.h"
+#include "runtime/device/Device.h"
 #include "runtime/module_cache/CompileKernels.h"
 #include "runtime/program/Compiler.h"
 #include "tools/deftc/Commands.h"
@@ -26,6 +28,7 @@ struct Options {
   bool cpu = false;
   std::string variant;
   std::string output;
+  bool sourceOnly = false;
 };
 
 Result<std::vector<const target::Target *>> parseArchs(const std::vector<std::string> &names) {
@@ -142,7 +145,29 @@ private:
   std::unique_ptr<module_cache::CubinCache> cache_;
 };
 
-Result<void> build(Context &context, const Options &options) {
+/// What the package is for: what was asked for, or this machine, and then that is said.
+Result<void> choosePurpose(Context &context, Options &options) {
+  if (!options.archs.empty() || options.cpu || options.sourceOnly)
+    return {};
+  std::string text;
+  if (const auto driver = device::Driver::load())
+    for (int ordinal = 0; ordinal < (*driver)->deviceCount(); ++ordinal) {
+      const auto facts = device::lookAt(**driver, ordinal);
+      const target::Target *target = facts ? target::targetForDevice(facts->major, facts->minor) : nullptr;
+      if (!target ||
+          std::find(options.archs.begin(), options.archs.end(), target->arch) != options.archs.end())
+        continue;
+      options.archs.emplace_back(target->arch);
+      text += std::string(target->arch) + " (" + facts->name + "), ";
+    }
+  options.cpu = true;
+  context.out << "for this machine: " << text << "cpu; --arch, --cpu or --source chooses\n";
+  return {};
+}
+
+Result<void> build(Context &context, Options options) {
+  if (Result<void> chosen = choosePurpose(context, options); !chosen)
+    return chosen;
   const auto targets = parseArchs(options.archs);
   if (!targets)
     return targets.error();
@@ -199,10 +224,16 @@ void addBuildCommand(CLI::App &app, Context &context) {
   command->add_option("--arch", options->archs, "GPU architectures to compile for: " + target::targetNames())
       ->delimiter(',');
   command->add_flag("--cpu", options->cpu, "Add native code for x86-64-v3 and x86-64-v4");
+  command
+      ->add_flag("--source", options->sourceOnly,
+                 "Only the source of kernels: they are compiled where the package is run")
+      ->excludes("--arch")
+      ->excludes("--cpu");
   command->add_option("--variant", options->variant,
                       "Only this attention, as SPEC#NAME does (all of the file without it)");
   command->add_option("-o,--output", options->output, "The package (SPEC.deftpkg without it)");
   command->footer("Example:\n  deftc build llama3_8b --arch sm_80,sm_90a --cpu -o llama3.deftpkg\n"
+                  "Without --arch, --cpu and --source it is for the GPUs and the processor of this machine.\n"
                   "A package holds native code: trust it like a program.");
   context.onRun(command, [&context, options] {
     const Result<void> done = build(context, *options);

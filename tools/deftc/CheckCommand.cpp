@@ -1,6 +1,9 @@
 #include "compiler/spec/Names.h"
+#include "compiler/spec/VariantJson.h"
 #include "tools/deftc/Commands.h"
 #include "tools/deftc/common/SpecInput.h"
+
+#include <nlohmann/json.hpp>
 
 #include <ostream>
 
@@ -42,16 +45,73 @@ int check(Context &context, const std::vector<std::string> &paths) {
   return code;
 }
 
+nlohmann::ordered_json toJson(const support::SourceManager &sources, const support::Diagnostic &finding) {
+  const auto place = [&](const support::SourceRange &range) {
+    const support::LineColumn begin = sources.lineColumn(range.file, range.begin),
+                              end = sources.lineColumn(range.file, range.end);
+    return nlohmann::ordered_json{{"file", sources.name(range.file)},
+                                  {"line", begin.line},
+                                  {"column", begin.column},
+                                  {"end_line", end.line},
+                                  {"end_column", end.column}};
+  };
+  nlohmann::ordered_json json = place(finding.range);
+  json["severity"] = finding.severity == support::Severity::Error ? "error" : "warning";
+  json["message"] = finding.message;
+  if (!finding.hint.empty())
+    json["hint"] = finding.hint;
+  for (const support::DiagnosticNote &note : finding.notes) {
+    json["notes"].push_back(place(note.range));
+    json["notes"].back()["message"] = note.message;
+  }
+  return json;
+}
+
+/// For editors and scripts: of each spec, what was found and the attentions of one that is right.
+int checkAsJson(Context &context, const std::vector<std::string> &paths) {
+  int code = kExitOk;
+  nlohmann::ordered_json specs = nlohmann::ordered_json::array();
+  for (const std::string &path : paths) {
+    support::DiagnosticSink sink;
+    const auto spec = checkSpecFile(context, path, sink);
+    if (!spec.ok()) {
+      code = std::max(code, static_cast<int>(exitCodeFor(spec.error().code)));
+      nlohmann::ordered_json error{{"severity", "error"}, {"message", spec.error().message}};
+      if (!spec.error().hint.empty())
+        error["hint"] = spec.error().hint;
+      specs.push_back({{"spec", path}, {"ok", false}, {"findings", {std::move(error)}}});
+      continue;
+    }
+    nlohmann::ordered_json one{{"spec", (*spec)->path}, {"ok", !sink.hasErrors()}};
+    one["findings"] = nlohmann::ordered_json::array();
+    for (const support::Diagnostic &finding : sink.diagnostics())
+      one["findings"].push_back(toJson((*spec)->sources, finding));
+    one["attentions"] = nlohmann::ordered_json::array();
+    if (sink.hasErrors())
+      code = std::max<int>(code, kExitDiagnostics);
+    else
+      for (const spec::Variant &variant : (*spec)->variants)
+        one["attentions"].push_back(spec::toJson(variant));
+    specs.push_back(std::move(one));
+  }
+  context.out << specs.dump(2) << '\n';
+  return code;
+}
+
 } // namespace
 
 void addCheckCommand(CLI::App &app, Context &context) {
   CLI::App *command = app.add_subcommand("check", "Check specs and report what is wrong with them");
   auto paths = std::make_shared<std::vector<std::string>>();
-  command->add_option("SPEC", *paths, "Files, or names of shipped specs")->required();
+  command->add_option("SPEC", *paths, "Files, names of shipped specs, or - for what is piped in")->required();
+  auto asJson = std::make_shared<bool>(false);
+  command->add_flag("--json", *asJson, "Print findings and attentions as JSON");
   command->footer(
       "Example:\n  deftc check my.deft llama3_8b\n"
       "Prints a line for each attention; errors go to the error stream, and the exit code is then 1.");
-  context.onRun(command, [&context, paths] { return check(context, *paths); });
+  context.onRun(command, [&context, paths, asJson] {
+    return *asJson ? checkAsJson(context, *paths) : check(context, *paths);
+  });
 }
 
 } // namespace deft::cli

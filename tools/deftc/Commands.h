@@ -8,8 +8,10 @@ namespace deft::cli {
 /// command X is in XCommand.cpp. docs/add-a-subcommand.md adds one.
 #define DEFT_COMMANDS(X)                                                                                     \
   X(Check, check)                                                                                            \
+  X(Fmt, fmt)                                                                                                \
   X(Emit, emit)                                                                                              \
   X(Build, build)                                                                                            \
+  X(Show, show)                                                                                              \
   X(Run, run)                                                                                                \
   X(Plan, plan)                                                                                              \
   X(Tune, tune)                                                                                              \
@@ -21,7 +23,8 @@ namespace deft::cli {
   X(Explain, explain)                                                                                        \
   X(Cache, cache)                                                                                            \
   X(Devices, devices)                                                                                        \
-  X(Doctor, doctor)
+  X(Doctor, doctor)                                                                                          \
+  X(Completions, completions)
 
 #define DEFT_ADD_COMMAND(ID, NAME) void add##ID##Command(CLI::App &app, Context &context);
 DEFT_COMMANDS(DEFT_ADD_COMMAND)

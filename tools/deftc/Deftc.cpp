@@ -1,6 +1,7 @@
 #include "tools/deftc/Commands.h"
 #include "tools/deftc/common/Arguments.h"
 #include "tools/deftc/common/Context.h"
+#include "tools/deftc/common/ParseErrors.h"
 
 #include <nlohmann/json.hpp>
 
@@ -34,7 +35,7 @@ int internalError(Context &context, const std::string &what) {
 int runDeftc(int argc, const char *const *argv, Context &context) try {
   CLI::App app("deftc compiles specs of tree-structured attention to CUDA and CPU kernels and runs them",
                "deftc");
-  app.set_version_flag("--version", "deftc " DEFT_VERSION);
+  app.set_version_flag("-V,--version", "deftc " DEFT_VERSION);
   app.require_subcommand(1);
   app.footer("Example:\n  deftc check my.deft\n`deftc COMMAND --help` shows an example of each command.");
   addCommands(app, context);
@@ -44,8 +45,10 @@ int runDeftc(int argc, const char *const *argv, Context &context) try {
   try {
     app.parse(std::vector<std::string>(arguments.rbegin(), arguments.rend()));
   } catch (const CLI::ParseError &error) {
-    // Help and the version arrive as exceptions with code 0; everything else is wrong usage.
-    return withOutputWritten(context, app.exit(error, context.out, context.err) == 0 ? kExitOk : kExitUsage);
+    // Help and the version arrive as exceptions, too.
+    if (error.get_exit_code() != 0)
+      return reportError(context, usageError(app, error));
+    return withOutputWritten(context, app.exit(error, context.out, context.err));
   }
   return withOutputWritten(context, context.action());
 } catch (const std::bad_alloc &) {

@@ -1,3 +1,4 @@
+#include "specs/LanguageRules.h"
 #include "tools/deftc/Commands.h"
 #include "tools/deftc/common/Arguments.h"
 #include "tools/deftc/common/ConfigOptions.h"
@@ -8,6 +9,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include <filesystem>
 #include <iomanip>
 #include <ostream>
 
@@ -21,6 +23,7 @@ namespace {
 constexpr char kFooter[] = R"(Examples:
   deftc explain llama3_8b --workload few_shot
   deftc explain my.deft --tree tree.json --device h200     (as it would be there)
+  deftc explain V4                                         (a rule of the language)
 The rules, in their order: a config that the user gives (override), one tuned for this variant and class on
 this device (exact), on another model of the same architecture and size (sibling), for a near class or variant
 (nearby), and the analytic choice (heuristic). Exact ones of older kernels come among nearby ones.)";
@@ -62,7 +65,28 @@ void print(Context &context, const Selection &selection, const ChosenDevice &dev
         << ": " << rejected.reason << '\n';
 }
 
+bool isRule(const std::string &input) {
+  std::error_code none;
+  return specs::isRuleName(input) && !std::filesystem::exists(input, none);
+}
+
+int explainRule(Context &context, const std::string &name) {
+  std::string known;
+  for (const specs::LanguageRule &rule : specs::languageRules()) {
+    if (rule.name == name) {
+      context.out << rule.name << " (" << rule.section << "): " << rule.text << '\n';
+      return kExitOk;
+    }
+    if (rule.name.front() == name.front())
+      known = rule.name;
+  }
+  return reportError(context, {support::ErrorCode::Usage, "the language has no rule " + name,
+                               known.empty() ? "" : "the last one of its letter is " + known});
+}
+
 int explain(Context &context, const Options &options) {
+  if (isRule(options.input))
+    return explainRule(context, options.input);
   const auto program = openProgram(context, options.input, options.variant);
   if (!program)
     return reportError(context, program.error());
@@ -97,8 +121,9 @@ int explain(Context &context, const Options &options) {
 } // namespace
 
 void addExplainCommand(CLI::App &app, Context &context) {
-  CLI::App *command =
-      app.add_subcommand("explain", "Say which config a tree gets, by which rule and out of which file");
+  CLI::App *command = app.add_subcommand(
+      "explain",
+      "Say which config a tree gets, by which rule and out of which file; or tell a rule of the language");
   auto options = std::make_shared<Options>();
   addProgramOptions(*command, options->input, options->variant);
   addTreeOptions(*command, options->tree);

@@ -3,7 +3,7 @@
 // token of each row, every run repeated for its bits, invariant plans with requests that leave, and caches of
 // more than 2^31 elements.
 //
-//   random_cases --write-spec FILE.deft [--seed N]       then: deftc build FILE.deft -o FILE.deftpkg
+//   random_cases --write-spec FILE.deft [--seed N]       then: deftc build --source FILE.deft -o FILE.deftpkg
 //   random_cases FILE.deftpkg [--trees N] [--json FILE]  on the machine with the GPU
 //   random_cases FILE.deftpkg --compile sm_80            anywhere: do the same kernels compile, without
 //   spills?

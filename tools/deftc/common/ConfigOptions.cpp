@@ -84,6 +84,10 @@ std::string configText(const config::Config &config) {
          config::orderText(config.order) + "; " + phasesText(config);
 }
 
+std::string defaultName(const config::Config &config) {
+  return "rows_" + std::to_string(config.phases.front().tileQ) + (kernels::isDealt(config) ? "_dealt" : "");
+}
+
 std::string placesText(const config_cache::Places &places) {
   const auto named = [](const std::string &path) { return path.empty() ? "none" : path; };
   return "override " + named(places.overridePath) + "; user " + named(places.userFolder) + "; installed " +

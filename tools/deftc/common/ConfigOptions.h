@@ -37,6 +37,9 @@ std::string phasesText(const config::Config &config);
 /// "node_chunk, chunk 512; wide 64 rows x ...".
 std::string configText(const config::Config &config);
 
+/// A default config by what tells it from a variant's others: "rows_128", "rows_64_dealt".
+std::string defaultName(const config::Config &config);
+
 /// "override none; user FOLDER; installed FOLDER".
 std::string placesText(const config_cache::Places &places);
 

@@ -33,7 +33,8 @@ struct Context {
   std::function<int()> action;
   bool outIsTerminal = false;
   bool errIsTerminal = false;
-  FilesInUse files = {}; ///< of the command, told by what opens them
+  FilesInUse files = {};      ///< of the command, told by what opens them
+  std::istream *in = nullptr; ///< what `-` reads; null: the process's input
 
   /// Makes `run` the action when `subcommand` is given.
   void onRun(CLI::App *subcommand, std::function<int()> run) {

@@ -1,30 +1,64 @@
 #include "tools/deftc/common/SpecInput.h"
 
+#include "compiler/spec/Limits.h"
 #include "compiler/support/Render.h"
 #include "specs/Embedded.h"
 
 #include <filesystem>
-#include <ostream>
+#include <iostream>
 
 namespace deft::cli {
 
 using support::Error;
 using support::ErrorCode;
 
-support::Result<std::shared_ptr<LoadedSpec>> loadSpecFile(Context &context, const std::string &path) {
-  auto text = program::readSpec(path);
+namespace {
+
+constexpr const char *kStandardInput = "<stdin>";
+
+/// A text that is piped in; what it imports is looked for in the current folder.
+support::Result<spec::ImportedFile> readStandardInput(Context &context) {
+  std::istream &in = context.in ? *context.in : std::cin;
+  std::string text(spec::kMaxFileBytes + 1, '\0');
+  in.read(text.data(), static_cast<std::streamsize>(text.size()));
+  text.resize(static_cast<std::size_t>(in.gcount()));
+  if (text.size() > spec::kMaxFileBytes)
+    return Error{
+        ErrorCode::Diagnostics,
+        "the input has more than " + std::to_string(spec::kMaxFileBytes) + " bytes, the limit of a spec", ""};
+  return spec::ImportedFile{kStandardInput, std::move(text)};
+}
+
+} // namespace
+
+support::Result<spec::ImportedFile> readSpecText(Context &context, const std::string &path) {
+  return path == "-" ? readStandardInput(context) : program::readSpec(path);
+}
+
+support::Result<std::shared_ptr<LoadedSpec>> checkSpecFile(Context &context, const std::string &path,
+                                                           support::DiagnosticSink &sink) {
+  auto text = readSpecText(context, path);
   if (!text.ok())
     return std::move(text).error();
-  support::DiagnosticSink sink;
-  const spec::ImportResolver resolver = specs::importResolverOf(text->name);
+  const spec::ImportResolver resolver =
+      text->name == kStandardInput ? specs::importResolver(".") : specs::importResolverOf(text->name);
   auto loaded = program::checkSpec(std::move(*text), resolver, sink);
-  context.err << support::renderDiagnostics(loaded->sources, sink, {context.errColour});
-  if (sink.hasErrors())
-    return Error{ErrorCode::Diagnostics, {}, {}};
   for (std::uint32_t file = 0; file < loaded->sources.fileCount(); ++file)
-    if (const std::string &name = loaded->sources.name(file); !name.starts_with('<')) // else in the binary
+    if (const std::string &name = loaded->sources.name(file);
+        !name.starts_with('<')) // in the binary, or piped
       if (auto read = context.files.reads(name); !read)
         return read.error();
+  return loaded;
+}
+
+support::Result<std::shared_ptr<LoadedSpec>> loadSpecFile(Context &context, const std::string &path) {
+  support::DiagnosticSink sink;
+  auto loaded = checkSpecFile(context, path, sink);
+  if (!loaded.ok())
+    return loaded;
+  context.err << support::renderDiagnostics((*loaded)->sources, sink, {context.errColour});
+  if (sink.hasErrors())
+    return Error{ErrorCode::Diagnostics, {}, {}};
   return loaded;
 }
 

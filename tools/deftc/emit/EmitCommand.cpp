@@ -16,7 +16,8 @@ struct Options {
 };
 
 support::Error unknownKind(const EmitterTable &table, const std::string &kind) {
-  static const std::vector<std::string> all = {"ast", "json", "ir", "cuda", "ptx", "cubin", "llvm", "asm"};
+  static const std::vector<std::string> all = {"ast",   "json", "ir",   "cuda", "ptx",
+                                               "cubin", "sass", "llvm", "asm"};
   std::vector<std::string> names;
   std::string list;
   for (const EmitKind &known : table.kinds) {

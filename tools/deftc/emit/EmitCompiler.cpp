@@ -9,6 +9,7 @@ using support::Result;
 
 struct Options {
   std::string stage = "optimized";
+  std::string pass; ///< after which; empty: the stage decides
   std::string cpu = "host";
 
   int isaLevel() const { return cpu == "host" ? 0 : cpu.back() - '0'; }
@@ -28,14 +29,18 @@ template <typename F> auto of(F make) {
 
 void addCompilerEmitters(CLI::App &emit, EmitterTable &table) {
   auto options = std::make_shared<Options>();
-  emit.add_option("--stage", options->stage, "For ir: before or after the passes")
-      ->check(CLI::IsMember({"imported", "optimized"}))
-      ->capture_default_str();
+  CLI::Option *stage = emit.add_option("--stage", options->stage, "For ir: before or after the passes")
+                           ->check(CLI::IsMember({"imported", "optimized"}))
+                           ->capture_default_str();
+  emit.add_option("--print-after", options->pass, "For ir: after this pass; a wrong name lists them")
+      ->excludes(stage);
   emit.add_option("--cpu", options->cpu,
                   "For llvm and asm: the instruction set, x86-64-v3, x86-64-v4 or this machine's")
       ->check(CLI::IsMember({"host", "v3", "v4"}))
       ->capture_default_str();
   table.add({"ir", "the deft dialect", of([options](const Compilation &compilation) -> Result<std::string> {
+               if (!options->pass.empty())
+                 return compilation.irAfter(options->pass);
                return compilation.irText(options->stage == "imported" ? Compilation::Stage::Imported
                                                                       : Compilation::Stage::Optimized);
              })});

@@ -1,9 +1,12 @@
 #include "compiler/codegen/cuda/Instantiate.h"
 #include "compiler/kernels/DefaultConfig.h"
 #include "compiler/kernels/Legality.h"
+#include "compiler/support/NearestName.h"
 #include "runtime/config_cache/ConfigCache.h"
 #include "runtime/nvrtc/Nvrtc.h"
 #include "runtime/program/Compiler.h"
+#include "tools/deftc/common/ConfigOptions.h"
+#include "tools/deftc/emit/Disassemble.h"
 #include "tools/deftc/emit/Emitters.h"
 
 namespace deft::cli {
@@ -15,14 +18,37 @@ using support::Result;
 
 struct Options {
   std::string arch = "sm_90a";
-  std::string phase;  ///< empty: the first
-  std::string config; ///< a file; empty: the default config
+  std::string kernels; ///< which of the default configs; empty: the first
+  std::string phase;   ///< empty: the first
+  std::string config;  ///< a file; empty: the default config
 };
+
+/// Names the default config by what tells it from the others.
+Result<config::Config> namedDefault(const spec::Variant &variant, const target::Target &target,
+                                    const std::string &name) {
+  const auto configs = kernels::defaultConfigs(variant, &target);
+  if (!configs)
+    return configs.error();
+  std::vector<std::string> names;
+  std::string list;
+  for (const config::Config &config : *configs) {
+    names.push_back(defaultName(config));
+    list += (list.empty() ? "" : ", ") + names.back();
+    if (names.back() == name)
+      return config;
+  }
+  const std::string nearest = support::didYouMean(name, names);
+  return Error{ErrorCode::Usage,
+               "`" + variant.name + "` has no default kernels `" + name + "` on " + std::string(target.arch),
+               nearest.empty() ? "it has " + list : nearest};
+}
 
 Result<config::Config> configOf(const spec::Variant &variant, const target::Target &target,
                                 const Options &options) {
-  if (options.config.empty())
+  if (options.config.empty() && options.kernels.empty())
     return kernels::defaultConfig(variant, &target);
+  if (options.config.empty())
+    return namedDefault(variant, target, options.kernels);
   Result<config::Config> config = config_cache::readConfig(options.config, config::DeviceKind::Gpu);
   if (config)
     if (auto checked = kernels::checkConfig(kernels::KernelShape::of(variant), *config, &target); !checked)
@@ -60,13 +86,18 @@ Result<nvrtc::Compiled> compile(const LoadedSpec &spec, const spec::Variant &var
 
 void addCudaEmitters(CLI::App &emit, EmitterTable &table) {
   auto options = std::make_shared<Options>();
-  emit.add_option("--arch", options->arch, "For cuda, ptx and cubin: the GPU architecture")
+  emit.add_option("--arch", options->arch, "For cuda, ptx, cubin and sass: the GPU architecture")
       ->capture_default_str();
   emit.add_option("--phase", options->phase,
-                  "For cuda, ptx and cubin: the kernel; a phase of the schedule (the first "
+                  "For cuda, ptx, cubin and sass: the kernel; a phase of the schedule (the first "
                   "without it), or merge");
-  emit.add_option("--config", options->config,
-                  "For cuda, ptx and cubin: a file with a config, in place of the default one");
+  CLI::Option *config =
+      emit.add_option("--config", options->config,
+                      "For cuda, ptx, cubin and sass: a file with a config, in place of the default one");
+  emit.add_option("--kernel", options->kernels,
+                  "For cuda and what comes after it: which of the default configs, by its rows (rows_128, "
+                  "rows_64, rows_64_dealt); a wrong name lists them")
+      ->excludes(config);
   table.configFile = [options] { return options->config; };
   table.add({"cuda", "the CUDA source of a kernel",
              [options](const LoadedSpec &spec, const spec::Variant &variant) -> Result<std::string> {
@@ -91,6 +122,13 @@ void addCudaEmitters(CLI::App &emit, EmitterTable &table) {
                  }};
   cubin.binary = true;
   table.add(std::move(cubin));
+  table.add({"sass", "its machine code as text, by nvdisasm of the CUDA toolkit",
+             [options](const LoadedSpec &spec, const spec::Variant &variant) -> Result<std::string> {
+               auto compiled = compile(spec, variant, *options, /*ptx=*/false);
+               if (!compiled)
+                 return std::move(compiled).error();
+               return disassemble(compiled->cubin);
+             }});
 }
 
 } // namespace deft::cli

@@ -66,9 +66,10 @@ TEST(CompileSpecTest, WarningsDoNotHinder) {
   Compiled compiled = compile("attention a { " + kHeads + " mask = tree && false; }");
   EXPECT_EQ(compiled.variants.size(), 1u);
   EXPECT_EQ(compiled.findings,
-            "my.deft:1:68: warning: this mask hides every token\n"
+            "my.deft:1:76: warning: this mask hides every token\n"
             " 1 | attention a { query_heads = 8; kv_heads = 8; head_dim = 64; mask = tree && false; }\n"
-            "   |                                                                    ^~~~~~~~~~~~~\n");
+            "   |                                                                            ^~~~~\n"
+            "   = hint: rule W1; `// allow W1` on its line silences it\n");
 }
 
 TEST(CompileSpecTest, OneErrorAndThereAreNoVariants) {

@@ -8,6 +8,7 @@
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
 
+#include <algorithm>
 #include <filesystem>
 #include <fstream>
 #include <sstream>
@@ -89,6 +90,94 @@ TEST(FrameTest, WhatThereIsNotIsNamed) {
   for (const char *number : {"0", "-1", "abc", "2.5", "99999999999999999999"})
     EXPECT_THAT(run({"run", "llama3_8b", "--steps", number}).err,
                 HasSubstr(std::string("--steps: `") + number + "` is not a whole number of at least 1"));
+}
+
+TEST(FrameTest, WhatTheParserFindsWrongIsAnErrorLikeAnyOther) {
+  const std::string seeRun = "\n  = hint: see `deftc run --help`\n";
+  EXPECT_EQ(run({"check"}).err, "error: `deftc check` needs SPEC\n  = hint: see `deftc check --help`\n");
+  EXPECT_EQ(run({"cache"}).err, "error: `deftc cache` needs a command\n  = hint: see `deftc cache --help`\n");
+  EXPECT_EQ(run({"run", "llama3_8b"}).err, "error: `deftc run` needs one of --tree, --workload" + seeRun);
+  EXPECT_EQ(run({"specs", "a", "b"}).err,
+            "error: `deftc specs` takes no `b`\n  = hint: see `deftc specs --help`\n");
+  EXPECT_EQ(run({"run", "llama3_8b", "--backend", "cdua", "--workload", "few_shot"}).err,
+            "error: --backend cannot be `cdua`\n  = hint: did you mean `cuda`?\n");
+}
+
+TEST(FrameTest, TheVersionHasAShortName) { EXPECT_EQ(run({"-V"}).out, run({"--version"}).out); }
+
+TEST_F(FrontCommandsTest, ATreeInTheSpecsPlaceIsRecognisedAndTheOtherWayRound) {
+  const std::string tree =
+      write("t.json", R"({"format": "deftc-tree", "version": 1, "nodes": [], "queries": []})");
+  const std::string spec = write("s.deft", "attention a { query_heads = 8; kv_heads = 8; head_dim = 64; }");
+  EXPECT_EQ(run({"check", tree}).err, "error: `" + tree +
+                                          "` is JSON, not the text of a spec\n"
+                                          "  = hint: a tree is given with --tree\n");
+  EXPECT_EQ(run({"plan", "llama3_8b", "--tree", spec}).err,
+            "error: `" + spec + "` is a spec, not a tree\n  = hint: a tree is a file of JSON\n");
+}
+
+Outcome runWithInput(std::vector<std::string> arguments, const std::string &input) {
+  std::istringstream in(input);
+  return test::runDeftc(std::move(arguments), {.input = &in});
+}
+
+constexpr char kPiped[] = "attention piped { query_heads = 8; kv_heads = 8; head_dim = 64; }";
+
+TEST(CheckTest, ADashIsWhatIsPipedIn) {
+  const Outcome right = runWithInput({"check", "-"}, kPiped);
+  EXPECT_EQ(right.code, kExitOk) << right.err;
+  EXPECT_THAT(right.out, StartsWith("<stdin>: ok, piped: 8 query heads"));
+  const Outcome wrong = runWithInput({"check", "-"}, "attention a { query_heads = x; }");
+  EXPECT_EQ(wrong.code, kExitDiagnostics);
+  EXPECT_THAT(wrong.err, HasSubstr("<stdin>:1:29: error:"));
+  EXPECT_EQ(runWithInput({"check", "-"}, "import \"library.deft\";").code, kExitOk);
+}
+
+TEST_F(FrontCommandsTest, CheckAsJsonGivesFindingsAndAttentions) {
+  const std::string wrong = write("w.deft", "attention a {\n  query_heads = x;\n}\n");
+  const Outcome outcome = run({"check", "--json", "gemma2_9b", wrong, "none.deft"});
+  EXPECT_EQ(outcome.code, kExitDiagnostics);
+  EXPECT_EQ(outcome.err, "");
+  const nlohmann::json all = nlohmann::json::parse(outcome.out);
+  ASSERT_EQ(all.size(), 3u);
+  EXPECT_TRUE(all[0]["ok"]);
+  EXPECT_EQ(all[0]["attentions"].size(), 2u);
+  EXPECT_EQ(all[0]["attentions"][0]["name"], "gemma2_9b");
+  EXPECT_FALSE(all[1]["ok"]);
+  const auto &findings = all[1]["findings"];
+  const auto unknown = std::find_if(findings.begin(), findings.end(),
+                                    [](const nlohmann::json &finding) { return finding["line"] == 2; });
+  ASSERT_NE(unknown, findings.end());
+  EXPECT_EQ((*unknown)["column"], 17);
+  EXPECT_EQ((*unknown)["severity"], "error");
+  EXPECT_EQ(all[2]["findings"][0]["message"], "cannot read `none.deft`: No such file or directory");
+}
+
+TEST(ExplainTest, ARuleOfTheLanguageIsTold) {
+  const Outcome rule = run({"explain", "V4"});
+  EXPECT_EQ(rule.code, kExitOk) << rule.err;
+  EXPECT_THAT(rule.out, StartsWith("V4 (Visibility): `head` counts query heads"));
+  const Outcome none = run({"explain", "V"
+                                       "99"});
+  EXPECT_EQ(none.code, kExitUsage);
+  EXPECT_THAT(none.err, HasSubstr("the language has no rule V"
+                                  "99\n  = hint: the last one of its letter is V"));
+}
+
+TEST_F(FrontCommandsTest, FmtWritesTheUsualFormAndCheckOnlyNamesFiles) {
+  const std::string right = write("r.deft", "attention a {\n  head_dim = 64;\n}\n");
+  const std::string loose = write("l.deft", "attention a {\n head_dim=64;\n}");
+  const Outcome check = run({"fmt", "--check", right, loose});
+  EXPECT_EQ(check.code, kExitDiagnostics);
+  EXPECT_EQ(check.out, loose + "\n");
+  EXPECT_EQ(run({"fmt", right, loose}).code, kExitOk);
+  EXPECT_EQ(run({"fmt", "--check", right, loose}).code, kExitOk);
+  std::ifstream file(loose);
+  EXPECT_EQ(std::string(std::istreambuf_iterator<char>(file), {}), "attention a {\n  head_dim = 64;\n}\n");
+  EXPECT_EQ(runWithInput({"fmt", "-"}, "attention  a{ }").out, "attention a { }\n");
+  const std::string broken = write("b.deft", "attention a { $ }");
+  EXPECT_EQ(run({"fmt", broken}).code, kExitDiagnostics);
+  EXPECT_THAT(run({"fmt", "llama3_8b"}).err, testing::AnyOf("", HasSubstr("is no file")));
 }
 
 TEST(FrameTest, ASeedHas64Bits) {

@@ -167,8 +167,72 @@ TEST_F(KernelCommandsTest, BuildMakesTheSamePackageEachTimeAndItHoldsEverything)
             package::writePackage(*package::openPackage(path("two.deftpkg"))));
 }
 
+TEST_F(KernelCommandsTest, ShowSaysWhatAPackageHolds) {
+  if (!hasNvrtc())
+    GTEST_SKIP() << "no NVRTC";
+  ASSERT_EQ(run({"build", "llama3_8b", "--arch", "sm_90a", "-o", path("one.deftpkg")}).code, kExitOk);
+  const Outcome shown = run({"show", path("one.deftpkg")});
+  EXPECT_EQ(shown.code, kExitOk) << shown.err;
+  EXPECT_THAT(shown.out,
+              HasSubstr("llama3_8b: 32 query heads, 8 kv heads, head dim 128, bf16, pages of 16\n"));
+  for (const char *name : {"rows_128", "rows_64", "rows_64_dealt"})
+    EXPECT_THAT(shown.out, HasSubstr(std::string("  sm_90a ") + name + ": "));
+  EXPECT_THAT(shown.out, testing::ContainsRegex("deft_llama3_8b_merge: [0-9]+ registers, 128 threads"));
+  const nlohmann::json json = nlohmann::json::parse(run({"show", "--json", path("one.deftpkg")}).out);
+  EXPECT_EQ(json["attentions"][0]["kernels"].size(), 3u);
+  EXPECT_GT(json["attentions"][0]["kernels"][0]["attend"][0]["registers"], 0);
+  EXPECT_THAT(run({"show", "--spec", path("one.deftpkg")}).out, HasSubstr("attention llama3_8b {"));
+  EXPECT_EQ(run({"show", path("none.deftpkg")}).code, kExitEnvironment);
+}
+
+TEST_F(KernelCommandsTest, WithoutAPurposeAPackageIsForThisMachine) {
+  const Outcome built = run({"build", "llama3_8b", "-o", path("here.deftpkg")});
+  ASSERT_EQ(built.code, kExitOk) << built.err;
+  EXPECT_THAT(built.out,
+              testing::ContainsRegex("^for this machine: .*cpu; --arch, --cpu or --source chooses\n"));
+  EXPECT_EQ(package::openPackage(path("here.deftpkg"))->cpu.size(), 2u);
+  EXPECT_EQ(run({"build", "llama3_8b", "--source", "--cpu", "-o", path("p")}).code, kExitUsage);
+}
+
+TEST_F(KernelCommandsTest, EachOfTheDefaultKernelsCanBeShown) {
+  const std::string wide = run({"emit", "llama3_8b", "--as", "cuda", "--kernel", "rows_128"}).out;
+  EXPECT_EQ(wide, run({"emit", "llama3_8b", "--as", "cuda"}).out);
+  EXPECT_NE(wide, run({"emit", "llama3_8b", "--as", "cuda", "--kernel", "rows_64_dealt"}).out);
+  const Outcome none = run({"emit", "llama3_8b", "--as", "cuda", "--kernel", "wide"});
+  EXPECT_EQ(none.code, kExitUsage);
+  EXPECT_THAT(none.err, HasSubstr("it has rows_128, rows_64, rows_64_dealt"));
+}
+
+TEST_F(KernelCommandsTest, IrIsShownAfterAPass) {
+  const Outcome after = run({"emit", "mistral_7b", "--as", "ir", "--print-after", "deft-tile-analysis"});
+  EXPECT_EQ(after.code, kExitOk) << after.err;
+  EXPECT_THAT(after.out, HasSubstr("deft.attention @mistral_7b"));
+  EXPECT_NE(after.out, run({"emit", "mistral_7b", "--as", "ir", "--stage", "imported"}).out);
+  EXPECT_THAT(run({"emit", "mistral_7b", "--as", "ir", "--print-after", "ces"}).err,
+              HasSubstr("no pass is called `ces`\n  = hint: did you mean `cse`?"));
+}
+
+/// Stands where nvdisasm is looked for, and says what it was given.
+TEST_F(KernelCommandsTest, MachineCodeIsShownByNvdisasm) {
+  if (!hasNvrtc())
+    GTEST_SKIP() << "no NVRTC";
+  fs::create_directories(path("bin"));
+  std::ofstream(path("bin/nvdisasm")) << "#!/bin/sh\nhead -c 4 \"$1\" | tail -c 3\n";
+  fs::permissions(path("bin/nvdisasm"), fs::perms::owner_all);
+  const char *before = std::getenv("CUDA_HOME");
+  const std::string kept = before ? before : "";
+  ::setenv("CUDA_HOME", path("").c_str(), 1);
+  const Outcome sass = run({"emit", "llama3_8b", "--as", "sass", "--phase", "merge"});
+  std::ofstream(path("bin/nvdisasm")) << "#!/bin/sh\nexit 3\n";
+  const Outcome broken = run({"emit", "llama3_8b", "--as", "sass", "--phase", "merge"});
+  before ? ::setenv("CUDA_HOME", kept.c_str(), 1) : ::unsetenv("CUDA_HOME");
+  EXPECT_EQ(sass.out, "ELF") << sass.err;
+  EXPECT_EQ(broken.code, kExitEnvironment);
+  EXPECT_THAT(broken.err, HasSubstr("could not read the cubin"));
+}
+
 TEST_F(KernelCommandsTest, APackageInTheSpecsPlaceIsCalledOne) {
-  ASSERT_EQ(run({"build", "llama3_8b", "-o", path("a.deftpkg")}).code, kExitOk);
+  ASSERT_EQ(run({"build", "llama3_8b", "--source", "-o", path("a.deftpkg")}).code, kExitOk);
   for (const std::vector<std::string> &command : {std::vector<std::string>{"check", path("a.deftpkg")},
                                                   {"emit", path("a.deftpkg"), "--as", "json"},
                                                   {"build", path("a.deftpkg")}}) {

@@ -1,0 +1,86 @@
+// What shells and man are told: made of the parser, and read by the shells themselves where they are
+// installed.
+#include "tests/support/RunDeftc.h"
+#include "tools/deftc/Commands.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <array>
+#include <cstdio>
+#include <filesystem>
+#include <fstream>
+
+namespace deft::cli {
+namespace {
+
+using testing::HasSubstr;
+
+std::string made(const std::string &kind) {
+  const test::Outcome outcome = test::runDeftc({"completions", kind});
+  EXPECT_EQ(outcome.code, kExitOk) << outcome.err;
+  return outcome.out;
+}
+
+std::string outputOf(const std::string &command) {
+  std::string text;
+  FILE *pipe = ::popen(command.c_str(), "r");
+  std::array<char, 4096> buffer;
+  for (std::size_t count; pipe && (count = std::fread(buffer.data(), 1, buffer.size(), pipe)) > 0;)
+    text.append(buffer.data(), count);
+  if (pipe)
+    ::pclose(pipe);
+  return text;
+}
+
+/// What bash offers for the last of the words.
+std::string completed(const std::string &words, int at) {
+  const std::string file = (std::filesystem::temp_directory_path() / "deft-completions.bash").string();
+  std::ofstream(file) << made("bash");
+  const std::string offered =
+      outputOf("bash -c 'source " + file + "; COMP_WORDS=(" + words + "); COMP_CWORD=" + std::to_string(at) +
+               "; _deftc; echo \"${COMPREPLY[@]}\"'");
+  std::filesystem::remove(file);
+  return offered;
+}
+
+TEST(CompletionsTest, BashOffersCommandsOptionsAndValues) {
+  EXPECT_EQ(completed("deftc ex", 1), "explain\n");
+  EXPECT_EQ(completed("deftc cache sh", 2), "show\n");
+  EXPECT_EQ(completed("deftc emit --st", 2), "--stage\n");
+  EXPECT_EQ(completed("deftc emit llama3_8b --stage i", 4), "imported\n");
+}
+
+TEST(CompletionsTest, EveryCommandIsInEachOfThem) {
+  for (const char *kind : {"bash", "zsh", "fish", "man"})
+    for (const char *command : {
+#define DEFT_COMMAND_NAME(ID, NAME) #NAME,
+             DEFT_COMMANDS(DEFT_COMMAND_NAME)
+#undef DEFT_COMMAND_NAME
+         })
+      EXPECT_THAT(made(kind), HasSubstr(command)) << kind;
+}
+
+TEST(ManPageTest, NoLineIsTakenForARequestThatThereIsNot) {
+  std::istringstream page(made("man"));
+  for (std::string line; std::getline(page, line);) {
+    if (!line.starts_with("."))
+      continue;
+    EXPECT_THAT(line, testing::MatchesRegex("\\.(TH|SH|SS|TP|PP|B|I|nf|fi).*"));
+  }
+}
+
+TEST(ManPageTest, ExitCodesAndTheEnvironmentAreInIt) {
+  const std::string page = made("man");
+  for (const char *part : {".SH EXIT STATUS", ".SH ENVIRONMENT", "DEFT_CONFIG_PATH", "128 + N"})
+    EXPECT_THAT(page, HasSubstr(part));
+}
+
+TEST(CompletionsTest, AnUnknownShellIsNamed) {
+  const test::Outcome outcome = test::runDeftc({"completions", "fsh"});
+  EXPECT_EQ(outcome.code, kExitUsage);
+  EXPECT_THAT(outcome.err, HasSubstr("KIND cannot be `fsh`\n  = hint: did you mean `zsh`?"));
+}
+
+} // namespace
+} // namespace deft::cli

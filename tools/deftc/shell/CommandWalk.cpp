@@ -1,0 +1,57 @@
+#include "tools/deftc/shell/CommandWalk.h"
+
+#include <algorithm>
+
+namespace deft::cli {
+namespace {
+
+void walk(const CLI::App &app, const std::string &path, std::vector<WalkedCommand> &commands) {
+  commands.push_back({path, &app});
+  for (const CLI::App *below : app.get_subcommands([](const CLI::App *) { return true; }))
+    walk(*below, path + " " + below->get_name(), commands);
+}
+
+} // namespace
+
+std::vector<std::string> WalkedCommand::subcommands() const {
+  std::vector<std::string> names;
+  for (const CLI::App *below : app->get_subcommands([](const CLI::App *) { return true; }))
+    names.push_back(below->get_name());
+  return names;
+}
+
+std::vector<std::string> WalkedCommand::options() const {
+  std::vector<std::string> names;
+  for (const CLI::Option *option : app->get_options()) {
+    for (const std::string &name : option->get_lnames())
+      names.push_back("--" + name);
+    for (const std::string &name : option->get_snames())
+      names.push_back("-" + name);
+  }
+  return names;
+}
+
+std::vector<WalkedCommand> walkCommands(const CLI::App &app) {
+  std::vector<WalkedCommand> commands;
+  walk(app, app.get_name(), commands);
+  return commands;
+}
+
+std::vector<std::string> listedValues(const CLI::Option &option) {
+  const std::string type = option.get_type_name();
+  const std::size_t begin = type.find('{'), end = type.find('}');
+  if (begin == std::string::npos || end == std::string::npos || end < begin)
+    return {};
+  std::vector<std::string> values(1);
+  for (const char c : type.substr(begin + 1, end - begin - 1)) {
+    if (c == ',')
+      values.emplace_back();
+    else
+      values.back() += c;
+  }
+  return values;
+}
+
+std::string firstLine(const std::string &text) { return text.substr(0, text.find('\n')); }
+
+} // namespace deft::cli

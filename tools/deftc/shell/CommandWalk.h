@@ -1,0 +1,28 @@
+#pragma once
+
+#include <CLI/CLI.hpp>
+
+#include <string>
+#include <vector>
+
+namespace deft::cli {
+
+/// One command of the tree of commands.
+struct WalkedCommand {
+  std::string path; ///< "deftc cache show"
+  const CLI::App *app = nullptr;
+
+  std::vector<std::string> subcommands() const;
+  std::vector<std::string> options() const; ///< long and short names, with their dashes
+};
+
+/// All commands, each before those below it.
+std::vector<WalkedCommand> walkCommands(const CLI::App &app);
+
+/// The values that an option lists, as `{a,b}` in its help; empty: any.
+std::vector<std::string> listedValues(const CLI::Option &option);
+
+/// The first line of a description.
+std::string firstLine(const std::string &text);
+
+} // namespace deft::cli

@@ -1,0 +1,151 @@
+#include "tools/deftc/shell/Completions.h"
+
+#include "tools/deftc/shell/CommandWalk.h"
+
+namespace deft::cli {
+namespace {
+
+std::string join(const std::vector<std::string> &words) {
+  std::string text;
+  for (const std::string &word : words)
+    text += (text.empty() ? "" : " ") + word;
+  return text;
+}
+
+/// A word between single quotes, for all three shells.
+std::string shellQuoted(const std::string &text) {
+  std::string result = "'";
+  for (const char c : text)
+    result += c == '\'' ? std::string("'\\''") : std::string(1, c);
+  return result + "'";
+}
+
+/// In zsh's descriptions a colon and brackets have a meaning.
+std::string escapedForZsh(const std::string &text) {
+  std::string result;
+  for (const char c : text) {
+    if (c == ':' || c == '[' || c == ']')
+      result += '\\';
+    result += c;
+  }
+  return result;
+}
+
+} // namespace
+
+std::string bashCompletions(const CLI::App &app) {
+  std::string text =
+      "# Completions of deftc for bash. Made by: deftc completions bash\n"
+      "_deftc() {\n"
+      "  local word=${COMP_WORDS[COMP_CWORD]} before=${COMP_WORDS[COMP_CWORD-1]} path=deftc i\n"
+      "  for ((i = 1; i < COMP_CWORD; i++)); do\n"
+      "    case \"$path ${COMP_WORDS[i]}\" in\n";
+  std::string paths, words, values;
+  for (const WalkedCommand &command : walkCommands(app)) {
+    if (command.app != &app)
+      paths += (paths.empty() ? "" : " | ") + shellQuoted(command.path);
+    words += "    " + shellQuoted(command.path) + ") known='" +
+             join(command.subcommands().empty() ? command.options() : command.subcommands()) + "' ;;\n";
+    for (const CLI::Option *option : command.app->get_options())
+      if (const auto listed = listedValues(*option); !listed.empty())
+        for (const std::string &name : option->get_lnames())
+          values += "    " + shellQuoted(command.path + " --" + name) + ") known='" + join(listed) + "' ;;\n";
+  }
+  text += "      " + paths +
+          ") path=\"$path ${COMP_WORDS[i]}\" ;;\n"
+          "    esac\n"
+          "  done\n"
+          "  local known=''\n"
+          "  case \"$path $before\" in\n" +
+          values +
+          "  esac\n"
+          "  if [[ -n $known ]]; then\n"
+          "    mapfile -t COMPREPLY < <(compgen -W \"$known\" -- \"$word\")\n"
+          "    return\n"
+          "  fi\n"
+          "  case \"$path\" in\n" +
+          words +
+          "  esac\n"
+          "  mapfile -t COMPREPLY < <(compgen -W \"$known\" -- \"$word\")\n"
+          "  [[ ${#COMPREPLY[@]} -gt 0 ]] || mapfile -t COMPREPLY < <(compgen -f -- \"$word\")\n"
+          "}\n"
+          "complete -o filenames -F _deftc deftc\n";
+  return text;
+}
+
+std::string zshCompletions(const CLI::App &app) {
+  std::string text = "#compdef deftc\n# Completions of deftc for zsh. Made by: deftc completions zsh\n"
+                     "_deftc() {\n"
+                     "  local path=deftc word i\n"
+                     "  for ((i = 2; i < CURRENT; i++)); do\n"
+                     "    case \"$path ${words[i]}\" in\n";
+  std::string paths, cases;
+  for (const WalkedCommand &command : walkCommands(app)) {
+    if (command.app != &app)
+      paths += (paths.empty() ? "" : " | ") + shellQuoted(command.path);
+    cases += "    " + shellQuoted(command.path) + ")\n";
+    if (const auto below = command.app->get_subcommands([](const CLI::App *) { return true; });
+        !below.empty()) {
+      cases += "      local -a commands=(";
+      for (const CLI::App *one : below)
+        cases += " " + shellQuoted(one->get_name() + ":" + escapedForZsh(firstLine(one->get_description())));
+      cases += " )\n      _describe command commands ;;\n";
+      continue;
+    }
+    cases += "      _arguments -S";
+    for (const CLI::Option *option : command.app->get_options())
+      for (const std::string &name : option->get_lnames()) {
+        const auto listed = listedValues(*option);
+        std::string one = "--" + name + "[" + escapedForZsh(firstLine(option->get_description())) + "]";
+        if (option->get_expected_max() > 0)
+          one += listed.empty() ? ":value:_files" : ":value:(" + join(listed) + ")";
+        cases += " " + shellQuoted(one);
+      }
+    cases += " '*:file:_files' ;;\n";
+  }
+  return text + "      " + paths +
+         ") path=\"$path ${words[i]}\" ;;\n"
+         "    esac\n"
+         "  done\n"
+         "  case \"$path\" in\n" +
+         cases +
+         "  esac\n"
+         "}\n"
+         "_deftc \"$@\"\n";
+}
+
+std::string fishCompletions(const CLI::App &app) {
+  std::string text = "# Completions of deftc for fish. Made by: deftc completions fish\n";
+  for (const WalkedCommand &command : walkCommands(app)) {
+    std::vector<std::string> way; // the commands that must have been given
+    for (std::size_t begin = command.path.find(' '); begin != std::string::npos;) {
+      const std::size_t end = command.path.find(' ', begin + 1);
+      way.push_back(command.path.substr(begin + 1, end == std::string::npos ? end : end - begin - 1));
+      begin = end;
+    }
+    std::string condition;
+    for (const std::string &word : way)
+      condition += (condition.empty() ? "" : "; and ") + ("__fish_seen_subcommand_from " + word);
+    for (const CLI::App *below : command.app->get_subcommands([](const CLI::App *) { return true; })) {
+      const std::string notYet = "not __fish_seen_subcommand_from " + join(command.subcommands());
+      text += "complete -c deftc -f -n " +
+              shellQuoted(condition.empty() ? notYet : condition + "; and " + notYet) + " -a " +
+              below->get_name() + " -d " + shellQuoted(firstLine(below->get_description())) + "\n";
+    }
+    for (const CLI::Option *option : command.app->get_options())
+      for (const std::string &name : option->get_lnames()) {
+        text += "complete -c deftc";
+        if (!condition.empty())
+          text += " -n " + shellQuoted(condition);
+        text += " -l " + name + " -d " + shellQuoted(firstLine(option->get_description()));
+        if (const auto listed = listedValues(*option); !listed.empty())
+          text += " -x -a " + shellQuoted(join(listed));
+        else if (option->get_expected_max() > 0)
+          text += " -r";
+        text += "\n";
+      }
+  }
+  return text;
+}
+
+} // namespace deft::cli

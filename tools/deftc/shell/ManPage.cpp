@@ -1,0 +1,95 @@
+#include "tools/deftc/shell/ManPage.h"
+
+#include "tools/deftc/shell/CommandWalk.h"
+
+#include <utility>
+#include <vector>
+
+namespace deft::cli {
+namespace {
+
+/// Text whose marks man would read: dashes, backslashes, a dot or a quote at the beginning of a line.
+std::string escaped(const std::string &text) {
+  std::string result;
+  bool isLineStart = true;
+  for (const char c : text) {
+    if (isLineStart && (c == '.' || c == '\''))
+      result += "\\&";
+    if (c == '\\' || c == '-')
+      result += '\\';
+    result += c == '\\' ? 'e' : c;
+    isLineStart = c == '\n';
+  }
+  return result;
+}
+
+std::string joined(const std::vector<std::string> &words) {
+  std::string text;
+  for (const std::string &word : words)
+    text += (text.empty() ? "" : ", ") + word;
+  return text;
+}
+
+std::string namesOf(const CLI::Option &option) {
+  std::vector<std::string> names;
+  for (const std::string &name : option.get_snames())
+    names.push_back("-" + name);
+  for (const std::string &name : option.get_lnames())
+    names.push_back("--" + name);
+  if (names.empty())
+    names.push_back(option.get_single_name());
+  return joined(names);
+}
+
+std::string commandText(const WalkedCommand &command) {
+  std::string text = ".SS " + escaped(command.path) + "\n" + escaped(command.app->get_description()) + ".\n";
+  for (const CLI::Option *option : command.app->get_options()) {
+    if (option->get_single_name() == "help")
+      continue;
+    text += ".TP\n.B " + escaped(namesOf(*option)) + "\n" + escaped(option->get_description());
+    if (const auto values = listedValues(*option); !values.empty())
+      text += escaped(": " + joined(values));
+    text += "\n";
+  }
+  if (const std::string footer = command.app->get_footer(); !footer.empty())
+    text += ".PP\n.nf\n" + escaped(footer) + "\n.fi\n";
+  return text;
+}
+
+using Rows = std::vector<std::pair<const char *, const char *>>;
+
+const Rows kExitCodes = {{"0", "done"},
+                         {"1", "a spec is wrong, or a check did not hold; what is wrong has been printed"},
+                         {"2", "the command line is wrong"},
+                         {"3", "the machine lacks something: a file, memory, a GPU, NVRTC"},
+                         {"70", "a bug of deftc"},
+                         {"128 + N", "ended by signal N"}};
+
+const Rows kEnvironment = {
+    {"DEFT_CONFIG_PATH", "a file with a config, or of tuned ones, used before all others, as --config"},
+    {"DEFT_CACHE_DIR", "the folder of compiled kernels and of tuned configs; without it, "
+                       "XDG_CACHE_HOME/deftc or ~/.cache/deftc"},
+    {"CUDA_HOME", "a CUDA toolkit, for NVRTC and nvdisasm"},
+    {"NO_COLOR", "when it is set and not empty, nothing is coloured"}};
+
+std::string rowsText(const Rows &rows) {
+  std::string text;
+  for (const auto &[name, what] : rows)
+    text += ".TP\n.B " + escaped(name) + "\n" + escaped(what) + "\n";
+  return text;
+}
+
+} // namespace
+
+std::string manPage(const CLI::App &app, const std::string &version) {
+  std::string text = ".TH DEFTC 1 \"\" \"deftc " + escaped(version) + "\"\n.SH NAME\n" +
+                     "deftc \\- compiler, runtime and autotuner for tree\\-structured attention\n" +
+                     ".SH SYNOPSIS\n.B deftc\n.I command\n[options]\n.SH DESCRIPTION\n" +
+                     escaped(app.get_description()) + ".\n.SH COMMANDS\n";
+  for (const WalkedCommand &command : walkCommands(app))
+    if (command.app != &app)
+      text += commandText(command);
+  return text + ".SH EXIT STATUS\n" + rowsText(kExitCodes) + ".SH ENVIRONMENT\n" + rowsText(kEnvironment);
+}
+
+} // namespace deft::cli

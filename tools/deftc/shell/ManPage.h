@@ -1,0 +1,12 @@
+#pragma once
+
+#include <CLI/CLI.hpp>
+
+#include <string>
+
+namespace deft::cli {
+
+/// deftc(1), in the language of man.
+std::string manPage(const CLI::App &app, const std::string &version);
+
+} // namespace deft::cli
