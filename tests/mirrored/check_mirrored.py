@@ -43,7 +43,6 @@ ELSEWHERE = (
     Elsewhere("runtime/plan", "Invariant", "ResultsTest", "invariance is a promise of results"),
     Elsewhere("runtime/plan", "TreeMove", "AdvanceTest", "what a view does where leaves grow"),
     Elsewhere("runtime/plan", "WindowStarts", "VisibleTreeTest", "runs that begin where a mask hides"),
-    Elsewhere("runtime/tree", "BranchLog", "BranchControllerTest", "what the controller takes back"),
     Elsewhere("runtime/tree", "KvTreeQueries TreeEdit", "KvTreeEditsTest", "parts of the tree"),
     Elsewhere("runtime/tree", "PoolAppend PoolVerify", "PagedPoolTest", "parts of the pool"),
     Elsewhere("tuner/bench", "OtherRows", "KernelRowsTest", "rows, as data"),

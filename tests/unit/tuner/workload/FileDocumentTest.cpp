@@ -1,5 +1,4 @@
 #include "compiler/support/AtomicFile.h"
-#include "runtime/tree/BranchController.h"
 #include "runtime/tree/TreeFile.h"
 #include "tests/support/JsonBlocks.h"
 #include "tuner/workload/RecordFile.h"
@@ -12,18 +11,13 @@ namespace {
 TEST(FileDocumentTest, EveryExampleIsAFileThatIsRead) {
   const auto text = support::readFile(DEFT_TREES_DOCUMENT);
   ASSERT_TRUE(text) << text.error().message;
-  int trees = 0, records = 0, scripts = 0;
+  int trees = 0, records = 0;
   for (const std::string &block : test::jsonBlocks(*text)) {
     if (block.find("\"deftc-tree\"") != std::string::npos) {
       const auto document = tree::parseTreeDocument(block);
       ASSERT_TRUE(document) << document.error().message << "\n" << block;
       EXPECT_EQ(tree::parseTreeDocument(tree::formatTree(*document))->names, document->names);
       ++trees;
-    } else if (block.find("\"deftc-branches\"") != std::string::npos) {
-      const auto script = tree::parseScript(block);
-      ASSERT_TRUE(script) << script.error().message << "\n" << block;
-      EXPECT_EQ(tree::formatScript(*script), block + "\n"); // as it is written, too
-      ++scripts;
     } else {
       const auto record = parseRecordFile(block);
       ASSERT_TRUE(record) << record.error().message << "\n" << block;
@@ -32,7 +26,6 @@ TEST(FileDocumentTest, EveryExampleIsAFileThatIsRead) {
   }
   EXPECT_EQ(trees, 2);
   EXPECT_EQ(records, 2);
-  EXPECT_EQ(scripts, 1);
 }
 
 } // namespace
