@@ -221,7 +221,9 @@ std::string codeOf(std::string_view text) {
   return code;
 }
 
-std::string kernelHash(DeviceKey::Kind kind) {
+namespace {
+
+std::string hashOfKernels(DeviceKey::Kind kind) {
   constexpr std::size_t kDigits = 16;
   support::Sha256 hash;
   if (kind == DeviceKey::Kind::Cpu) {
@@ -240,6 +242,15 @@ std::string kernelHash(DeviceKey::Kind kind) {
     }
   }
   return hash.finishHex().substr(0, kDigits);
+}
+
+} // namespace
+
+const std::string &kernelHash(DeviceKey::Kind kind) {
+  // What it hashes is a part of this program, and every entry of a file is compared with it.
+  static const std::string gpu = hashOfKernels(DeviceKey::Kind::Gpu),
+                           cpu = hashOfKernels(DeviceKey::Kind::Cpu);
+  return kind == DeviceKey::Kind::Cpu ? cpu : gpu;
 }
 
 std::string timestamp() {

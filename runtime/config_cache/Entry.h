@@ -79,7 +79,7 @@ std::string codeOf(std::string_view text);
 
 /// Names the kernels of this build: device code of a GPU (its comments and layout apart), the code generator
 /// of a CPU. Entries with another hash are stale: their times were those of other kernels.
-std::string kernelHash(DeviceKey::Kind kind);
+const std::string &kernelHash(DeviceKey::Kind kind);
 
 /// Now, as Provenance::date has it.
 std::string timestamp();

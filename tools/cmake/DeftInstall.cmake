@@ -6,6 +6,9 @@ install(TARGETS deft EXPORT deftTargets
   LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR} INCLUDES DESTINATION ${CMAKE_INSTALL_INCLUDEDIR})
 install(DIRECTORY ${PROJECT_SOURCE_DIR}/runtime/include/deft DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}
   FILES_MATCHING PATTERN "*.h" PATTERN "*.hpp")
+# For who compiles the text of a kernel by himself; the library carries its own copy.
+install(DIRECTORY ${PROJECT_SOURCE_DIR}/templates/deft DESTINATION share/deftc/templates
+  FILES_MATCHING PATTERN "*.h" PATTERN "*.cuh")
 install(FILES ${PROJECT_SOURCE_DIR}/LICENSE DESTINATION share/doc/deftc)
 
 set(deft_cmake_folder ${CMAKE_INSTALL_LIBDIR}/cmake/deft)

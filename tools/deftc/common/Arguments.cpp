@@ -28,8 +28,9 @@ Error unknown(const std::string &what, const std::string &name, const std::vecto
   return {ErrorCode::Usage, what, nearest.empty() ? "`" + path + " --help` lists them" : nearest};
 }
 
-Result<void> checkOption(const CLI::App &app, const std::string &name, const std::string &path) {
-  if (app.get_option_no_throw(name))
+Result<void> checkOption(const CLI::App &root, const CLI::App &app, const std::string &name,
+                         const std::string &path) {
+  if (app.get_option_no_throw(name) || (app.get_fallthrough() && root.get_option_no_throw(name)))
     return {};
   std::vector<std::string> known;
   for (const CLI::Option *option : app.get_options())
@@ -104,7 +105,7 @@ Result<void> checkNames(const CLI::App &app, const std::vector<std::string> &arg
     if (word == "--")
       break;
     if (word.starts_with("--")) {
-      if (auto known = checkOption(*at, word.substr(0, word.find('=')), path); !known)
+      if (auto known = checkOption(app, *at, word.substr(0, word.find('=')), path); !known)
         return known;
     } else if (!word.starts_with("-") && at->get_require_subcommand_min() > 0) {
       std::vector<std::string> known;

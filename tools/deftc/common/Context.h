@@ -35,6 +35,7 @@ struct Context {
   bool errIsTerminal = false;
   FilesInUse files = {};      ///< of the command, told by what opens them
   std::istream *in = nullptr; ///< what `-` reads; null: the process's input
+  bool isQuiet = false;       ///< no lines that say how far work is
 
   /// Makes `run` the action when `subcommand` is given.
   void onRun(CLI::App *subcommand, std::function<int()> run) {

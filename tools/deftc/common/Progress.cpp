@@ -1,12 +1,38 @@
 #include "tools/deftc/common/Progress.h"
 
+#include "compiler/support/Utf8.h"
+
 #include <cmath>
 #include <ostream>
+#include <sys/ioctl.h>
 #include <system_error>
+#include <unistd.h>
 
 namespace deft::cli {
 
 using namespace std::chrono_literals;
+
+namespace {
+
+/// Of the error stream; a usual width where it does not say.
+std::size_t terminalColumns() {
+  constexpr std::size_t kUsual = 80;
+  winsize size{};
+  return ::ioctl(STDERR_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col > 0 ? size.ws_col : kUsual;
+}
+
+} // namespace
+
+std::string fitted(const std::string &text, std::size_t columns) {
+  constexpr std::string_view kMore = "...";
+  if (support::countCodePoints(text) < columns)
+    return text;
+  std::size_t end = 0, kept = 0;
+  for (; end < text.size() && kept + kMore.size() + 1 < columns; ++kept)
+    for (++end; end < text.size() && (static_cast<unsigned char>(text[end]) & 0xC0) == 0x80;)
+      ++end; // the rest of a character
+  return text.substr(0, end) + std::string(kMore);
+}
 
 Progress::Progress(Context &context, std::string what)
     : context_(context), what_(std::move(what)), next_(start_ + 1s) {}
@@ -47,8 +73,10 @@ void Progress::note(const std::string &line) {
 }
 
 void Progress::show(const std::string &text, Clock::time_point now) {
-  if (context_.errIsTerminal)
-    context_.err << '\r' << text << "\033[K" << std::flush;
+  if (context_.isQuiet)
+    return;
+  if (context_.errIsTerminal) // a line that wraps could not be written over
+    context_.err << '\r' << fitted(text, terminalColumns()) << "\033[K" << std::flush;
   else
     context_.err << text << '\n' << std::flush;
   hasLine_ = true;

@@ -10,6 +10,9 @@
 
 namespace deft::cli {
 
+/// As much of the beginning as leaves the last column of a line free.
+std::string fitted(const std::string &text, std::size_t columns);
+
 /// Says on the error stream how far long work is: nothing in the first second, then a line that is written
 /// over on a terminal and at most one every ten seconds elsewhere. May be told from any thread.
 class Progress {

@@ -103,6 +103,12 @@ TEST(FrameTest, WhatTheParserFindsWrongIsAnErrorLikeAnyOther) {
             "error: --backend cannot be `cdua`\n  = hint: did you mean `cuda`?\n");
 }
 
+TEST(FrameTest, QuietMayStandBeforeAndBehindTheCommand) {
+  EXPECT_EQ(run({"-q", "specs"}).code, kExitOk);
+  EXPECT_EQ(run({"specs", "--quiet"}).code, kExitOk);
+  EXPECT_EQ(run({"specs", "-q"}).code, kExitOk);
+}
+
 TEST(FrameTest, TheVersionHasAShortName) { EXPECT_EQ(run({"-V"}).out, run({"--version"}).out); }
 
 TEST_F(FrontCommandsTest, ATreeInTheSpecsPlaceIsRecognisedAndTheOtherWayRound) {
