@@ -67,12 +67,19 @@ def registry(monkeypatch):
     forget(monkeypatch, "deft.vllm.backend")
 
 
-def test_it_registers_itself_once_and_says_that_it_is_experimental(registry, caplog):
+def test_it_registers_itself_once_and_says_which_release_it_was_seen_with(registry, caplog):
     with caplog.at_level(logging.INFO):
         deft.vllm.register()
         deft.vllm.register()
     assert list(registry.values()) == ["deft.vllm.backend.DeftBackend"]
-    assert "CUSTOM is deft, which is experimental" in caplog.text
+    assert "CUSTOM is deft, which was seen with vllm 0.26 on a GPU" in caplog.text
+
+
+def test_with_a_release_that_it_was_not_seen_with_it_says_that_it_is_experimental(registry, monkeypatch, caplog):
+    monkeypatch.setattr("deft._doors.releases.version", lambda package: "0.24.1")
+    with caplog.at_level(logging.INFO):
+        deft.vllm.register()
+    assert "which is experimental: it was seen with vllm 0.26 on a GPU, not with 0.24.1" in caplog.text
 
 
 def test_it_leaves_another_backend_in_its_place(registry, caplog):

@@ -1,4 +1,4 @@
-"""Which releases of an engine a plug-in was written for."""
+"""Which releases of an engine a plug-in was written for, and which it was seen with."""
 
 from __future__ import annotations
 
@@ -6,7 +6,9 @@ import logging
 import re
 from importlib.metadata import PackageNotFoundError, version
 
-EXPERIMENTAL = "is experimental: it has not been seen with the engine on a GPU"
+
+def _numbers(release: str, count: int) -> tuple[int, ...]:
+    return tuple(int(part) for part in re.findall(r"\d+", release)[:count])
 
 
 def is_written_for(package: str, first: tuple[int, ...], last: tuple[int, ...], log: logging.Logger) -> bool:
@@ -16,9 +18,18 @@ def is_written_for(package: str, first: tuple[int, ...], last: tuple[int, ...], 
     except PackageNotFoundError:
         log.warning("deft's plug-in of %s is left out: %s is not installed", package, package)
         return False
-    numbers = tuple(int(part) for part in re.findall(r"\d+", installed)[: len(last)])
-    if first <= numbers <= last:
+    if first <= _numbers(installed, len(last)) <= last:
         return True
     ends = [".".join(map(str, end)) for end in (first, last)]
     log.warning("deft's plug-in of %s is left out: it is for %s to %s, installed is %s", package, *ends, installed)
     return False
+
+
+def standing(package: str, seen: tuple[int, ...] | None = None) -> str:
+    """What a plug-in says of itself once it is loaded. `seen`: the release whose engine ran with it on a GPU."""
+    if seen is None:
+        return "is experimental: it has not been seen with the engine on a GPU"
+    installed = version(package)
+    if _numbers(installed, len(seen)) == seen:
+        return f"was seen with {package} {'.'.join(map(str, seen))} on a GPU"
+    return f"is experimental: it was seen with {package} {'.'.join(map(str, seen))} on a GPU, not with {installed}"

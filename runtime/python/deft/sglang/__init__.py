@@ -9,7 +9,7 @@ from __future__ import annotations
 import logging
 from typing import Any
 
-from .._doors.releases import EXPERIMENTAL, is_written_for
+from .._doors.releases import is_written_for, standing
 
 NAME = "deft"
 _log = logging.getLogger("sglang.deft")
@@ -25,7 +25,7 @@ def register() -> None:
     register_attention_backend(NAME)(_make)
     if NAME not in server_args.ATTENTION_BACKEND_CHOICES:
         server_args.add_attention_backend_choices([NAME])
-    _log.info("the attention backend %s is there; it %s", NAME, EXPERIMENTAL)
+    _log.info("the attention backend %s is there; it %s", NAME, standing("sglang"))
 
 
 def _make(runner: Any) -> Any:

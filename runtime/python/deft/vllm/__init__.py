@@ -1,15 +1,16 @@
 """deft as an attention backend of vLLM: `--attention-backend CUSTOM`, once this package is installed beside it.
 
-Experimental: written for vLLM's doors as they are from 0.22 to 0.26, and not yet seen with vLLM on a GPU.
+Written for vLLM's doors as they are from 0.22 to 0.26, and seen with 0.26 on a GPU; with the others it is experimental.
 """
 
 from __future__ import annotations
 
 import logging
 
-from .._doors.releases import EXPERIMENTAL, is_written_for
+from .._doors.releases import is_written_for, standing
 
 BACKEND = "deft.vllm.backend.DeftBackend"
+SEEN = (0, 26)
 _log = logging.getLogger("vllm.deft")  # vLLM shows what is below its own name
 
 
@@ -24,4 +25,4 @@ def register() -> None:
         _log.warning("deft is left out: the attention backend CUSTOM is %s already", custom.get_path())
         return
     register_backend(custom, BACKEND)
-    _log.info("the attention backend CUSTOM is deft, which %s", EXPERIMENTAL)
+    _log.info("the attention backend CUSTOM is deft, which %s", standing("vllm", SEEN))

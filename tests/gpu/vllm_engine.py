@@ -1,0 +1,220 @@
+#!/usr/bin/env python3
+"""An offline vLLM engine with deft's attention beside the same engine with its own (FLASH_ATTN).
+
+A Llama of `--layers` layers of Llama-3-8B's dimensions with random weights, once for each backend, eagerly and with CUDA
+graphs of decoding. Needs vLLM (0.22 to 0.26), the deftc wheel beside it and a GPU; nothing is downloaded.
+
+- Tokens: 32 greedy requests that share 500 tokens and have 1 to 63 of their own, 64 tokens each. Where the two backends
+  choose different tokens, the gap in the own backend's log probabilities says whether that was a tie in --dtype.
+- Throughput, prompts in the prefix cache: 16 samples of one prompt of 4,096 tokens (n16); 32 requests on 4,096 shared
+  tokens with 32 of their own (few_shot); 32 requests of 1,024 tokens that share nothing (alone).
+
+  tests/gpu/vllm_engine.py [--dtype bfloat16] [--layers 8] [--modes eager,graphs] [--json FILE]
+
+Exit code 1: a token differs that was no tie. 3: no vLLM or no GPU.
+"""
+
+import argparse
+import json
+import os
+import random
+import subprocess
+import sys
+import tempfile
+import time
+import zlib
+from pathlib import Path
+
+OWN, DEFT = "FLASH_ATTN", "CUSTOM"
+VOCABULARY, HIDDEN, HEADS, KV_HEADS, DIM, INNER = 32000, 4096, 32, 8, 128, 14336
+GRAPH_SIZES = [1, 2, 4, 8, 16, 24, 32]
+TIES = {"bfloat16": 1 / 8, "float16": 1 / 64}  # two steps of a logit between 8 and 16
+
+
+def config(layers, dtype):
+    return {
+        "architectures": ["LlamaForCausalLM"], "model_type": "llama", "dtype": dtype, "vocab_size": VOCABULARY,
+        "hidden_size": HIDDEN, "intermediate_size": INNER, "num_hidden_layers": layers, "num_attention_heads": HEADS,
+        "num_key_value_heads": KV_HEADS, "head_dim": DIM, "hidden_act": "silu", "max_position_embeddings": 8192,
+        "rms_norm_eps": 1e-5, "rope_theta": 500000.0, "tie_word_embeddings": False, "bos_token_id": 1, "eos_token_id": 2,
+    }
+
+
+def give_weights(model):
+    """vLLM's dummy weights are so small that attention is a mean and logits are ties; these make it matter."""
+    import torch
+
+    spread = {"embed_tokens": 1.0, "qkv_proj": 1.4 * HIDDEN**-0.5, "o_proj": 2 * (HEADS * DIM) ** -0.5,
+              "gate_up_proj": HIDDEN**-0.5, "down_proj": INNER**-0.5, "lm_head": 3 * HIDDEN**-0.5}
+    for name, weight in model.named_parameters():
+        found = [value for part, value in spread.items() if part in name]
+        if not found:
+            weight.data.fill_(1)  # a norm's
+            continue
+        generator = torch.Generator(device=weight.device).manual_seed(zlib.crc32(name.encode()))
+        weight.data.normal_(0, found[0], generator=generator)
+
+
+def tokens(count, seed):
+    """The same in every process."""
+    chosen = random.Random(seed)
+    return [chosen.randrange(3, VOCABULARY) for _ in range(count)]
+
+
+def workloads():
+    """Name: prompts, and how many samples and tokens of each."""
+    shared, few_shot = tokens(500, 1), tokens(4096, 2)
+    return {
+        "tokens": ([shared + tokens(1 + 2 * i, 100 + i) for i in range(32)], 1, 64),
+        "n16": ([tokens(4096, 3)], 16, 256),
+        "few_shot": ([few_shot + tokens(32, 200 + i) for i in range(32)], 1, 256),
+        "alone": ([tokens(1024, 300 + i) for i in range(32)], 1, 256),
+    }
+
+
+def work(backend, mode, dtype, layers, repeat):
+    os.environ.update(VLLM_ENABLE_V1_MULTIPROCESSING="0", VLLM_NO_USAGE_STATS="1", HF_HUB_OFFLINE="1",
+                      VLLM_USE_FLASHINFER_SAMPLER="0")
+    import torch
+    import vllm
+
+    folder = Path(tempfile.mkdtemp())
+    (folder / "config.json").write_text(json.dumps(config(layers, dtype)))
+    more = {"enforce_eager": True}
+    if mode != "eager":
+        more = {"compilation_config": {"cudagraph_capture_sizes": GRAPH_SIZES}}
+    if mode == "graphs":  # of whole steps, and no torch.compile
+        more["compilation_config"].update(mode=0, cudagraph_mode="FULL_DECODE_ONLY")
+    began = time.perf_counter()
+    llm = vllm.LLM(str(folder), load_format="dummy", skip_tokenizer_init=True, dtype=dtype, attention_backend=backend,
+                   max_model_len=8192, max_num_seqs=32, kv_cache_memory_bytes=8 << 30, generation_config="vllm", **more)
+    llm.apply_model(give_weights)
+    result = {"backend": backend, "mode": mode, "dtype": dtype, "layers": layers, "start_s": round(time.perf_counter() - began, 1),
+              "device": torch.cuda.get_device_name(), "vllm": vllm.__version__, "torch": torch.__version__, "rates": {}}
+
+    prepared = workloads()
+
+    def generate(name, **asked):
+        prompts, samples, length = prepared[name]
+        params = vllm.SamplingParams(n=samples, temperature=float(samples > 1), max_tokens=length, ignore_eos=True,
+                                     detokenize=False, **asked)
+        began = time.perf_counter()
+        done = llm.generate([{"prompt_token_ids": prompt} for prompt in prompts], params, use_tqdm=False)
+        taken = time.perf_counter() - began
+        outputs = [output for request in done for output in request.outputs]
+        return outputs, taken, sum(len(output.token_ids) for output in outputs)
+
+    outputs, _, _ = generate("tokens", logprobs=5)
+    result["tokens"] = [list(output.token_ids) for output in outputs]
+    result["logprobs"] = [[{token: known.logprob for token, known in step.items()} for step in output.logprobs]
+                          for output in outputs]
+    for name in ("n16", "few_shot", "alone"):
+        generate(name)  # fills the prefix cache, makes kernels
+        times = []
+        for _ in range(repeat):
+            outputs, taken, count = generate(name)
+            times.append(taken)
+        taken = min(times)
+        result["rates"][name] = {"tokens_s": round(count / taken, 1), "step_ms": round(1e3 * taken / prepared[name][2], 3),
+                                 "times_s": [round(one, 3) for one in times]}
+        if name == "few_shot":
+            result["few_shot_tokens"] = [list(output.token_ids) for output in outputs]
+    return result
+
+
+def compare(own, other):
+    """What the other's tokens are beside those of the own backend."""
+    differ, worst_gap, worst_difference, agreed = 0, 0.0, 0.0, 0
+    for mine, theirs, my_logs, their_logs in zip(own["tokens"], other["tokens"], own["logprobs"], other["logprobs"]):
+        for step, (a, b) in enumerate(zip(mine, theirs)):
+            if a != b:
+                at = my_logs[step]
+                worst_gap = max(worst_gap, at[str(a)] - at.get(str(b), float("-inf")))
+                differ += 1
+                break
+            agreed += 1
+            worst_difference = max(worst_difference, abs(my_logs[step][str(a)] - their_logs[step][str(a)]))
+    return {"requests": len(own["tokens"]), "requests_that_differ": differ, "tokens_that_agree": agreed,
+            "gap_where_they_differ": round(worst_gap, 5), "logprob_difference": round(worst_difference, 5)}
+
+
+def run_worker(options, backend, mode):
+    with tempfile.NamedTemporaryFile(suffix=".json") as file:
+        command = [sys.executable, __file__, "--worker", backend, mode, "--out", file.name, "--dtype", options.dtype,
+                   "--layers", str(options.layers), "--repeat", str(options.repeat)]
+        done = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+        if done.returncode:
+            print(f"{backend} {mode} failed with {done.returncode}:\n" + done.stdout[-options.tail:], flush=True)
+            return None
+        if options.log:
+            lines = [line for line in done.stdout.splitlines() if "deft" in line.lower() or "attention" in line.lower()]
+            print("\n".join(lines[-12:]), flush=True)
+        return json.loads(Path(file.name).read_text())
+
+
+def show(mode, name, compared):
+    print(f"{mode}: {name}: {compared['requests'] - compared['requests_that_differ']} of {compared['requests']} requests have "
+          f"the same tokens, {compared['tokens_that_agree']} tokens agree, gap where they differ "
+          f"{compared['gap_where_they_differ']}, log probabilities differ by up to {compared['logprob_difference']}", flush=True)
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
+    parser.add_argument("--dtype", choices=sorted(TIES), default="bfloat16")
+    parser.add_argument("--layers", type=int, default=8)
+    parser.add_argument("--repeat", type=int, default=2)
+    parser.add_argument("--modes", default="eager,graphs", help="eager, graphs (of whole steps), default (vLLM's own choice)")
+    parser.add_argument("--backends", default=f"{OWN},{DEFT}", help="others, such as TRITON_ATTN, show what two backends differ by")
+    parser.add_argument("--json", type=Path)
+    parser.add_argument("--log", action="store_true", help="what the engines say of attention")
+    parser.add_argument("--tail", type=int, default=6000, help="characters of the output of an engine that fails")
+    parser.add_argument("--worker", nargs=2, help=argparse.SUPPRESS)
+    parser.add_argument("--out", type=Path, help=argparse.SUPPRESS)
+    options = parser.parse_args()
+    if options.worker:
+        options.out.write_text(json.dumps(work(*options.worker, options.dtype, options.layers, options.repeat)))
+        return 0
+    try:
+        import torch
+        import vllm.version
+    except ImportError as error:
+        print(f"skipped: {error}")
+        return 3
+    if not torch.cuda.is_available():
+        print("skipped: no GPU")
+        return 3
+    failed, record, first = False, [], None
+    for mode in options.modes.split(","):
+        seen = {}
+        for backend in options.backends.split(","):
+            result = seen[backend] = run_worker(options, backend, mode)
+            if result is None:
+                failed = True
+                continue
+            rates = ", ".join(f"{name} {rate['tokens_s']:.0f} tokens/s ({rate['step_ms']} ms a step)"
+                              for name, rate in result["rates"].items())
+            print(f"{mode}: {backend}: {rates}; started in {result['start_s']} s", flush=True)
+            record.append({key: value for key, value in result.items() if key not in ("tokens", "logprobs", "few_shot_tokens")})
+        own = seen.pop(OWN, None)
+        if own and first:
+            show(mode, f"{OWN} beside itself in the first mode", compare(first, own))
+        first = first or own
+        for backend, other in seen.items():
+            if not own or not other:
+                continue
+            compared = compare(own, other)
+            show(mode, f"{backend} beside {OWN}", compared)
+            failed |= backend == DEFT and compared["gap_where_they_differ"] > TIES[options.dtype]
+            same = sum(a == b for a, b in zip(own["few_shot_tokens"], other["few_shot_tokens"]))
+            ratios = {name: round(other["rates"][name]["tokens_s"] / own["rates"][name]["tokens_s"], 3) for name in own["rates"]}
+            print(f"{mode}: {backend}: few_shot: {same} of 32 requests have the same 256 tokens; throughput as a multiple: "
+                  f"{ratios}", flush=True)
+            record.append({"mode": mode, "dtype": options.dtype, "backend": backend, "compared": compared,
+                           "few_shot_same": same, "ratios": ratios})
+    if options.json:
+        options.json.write_text(json.dumps(record, indent=1) + "\n")
+    return int(failed)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
