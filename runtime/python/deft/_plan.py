@@ -270,14 +270,14 @@ class Runs:
         q_view = view("q", q)
         is_gpu = q_view.device_type == _abi.DEFT_DEVICE_CUDA
         plan = self._gpu_plan(q_view.device) if is_gpu else self._host_plan()
+        for name, array in (("out", out), ("lse", lse)):
+            if array is not None and is_read_only(array):
+                raise UsageError(f"{name} may not be written to")
         rows = (plan.query_count(), attention.query_heads)
         if out is None:
             out = make_like(q, (*rows, attention.head_dim), attention._output_code)
         if lse is None and return_lse:
             lse = make_like(q, rows, _abi.DEFT_F32)
-        for name, array in (("out", out), ("lse", lse)):
-            if array is not None and is_read_only(array):
-                raise UsageError(f"{name} may not be written to")
         code, output = attention._code, attention._output_code
         table_view = None
         if table is not None:
