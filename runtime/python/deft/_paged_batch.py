@@ -11,6 +11,7 @@ from ._errors import UsageError
 from ._gpu import GpuKernels
 from ._library import Handle, check, lib, make, sized
 from ._plan import ConfigChoice, PlanOptions, PlanSummary, Runs, _stream
+from ._runners import is_traced, number_of
 from ._tensors import Ints, View, dtype_text, ints, is_packed, strides_text, view
 from ._tree import TreeView
 
@@ -51,6 +52,8 @@ class PagedBatch:
     1.0
     """
 
+    takes_page_table = False  # it has its own
+
     def __init__(
         self,
         attention: Attention,
@@ -84,6 +87,7 @@ class PagedBatch:
         self._runs = _BatchRuns(attention, params, plan_options, self._handle)
         self._table: _Table | None = None
         self._on_device: dict[int, Any] = {}  # copies of a host's table, of this step
+        self.number = number_of(self)  # of this process, by which torch's graphs name it
 
     @property
     def attention(self) -> Attention:
@@ -162,7 +166,12 @@ class PagedBatch:
         params: Mapping[str, Any] | None = None,
         stream: int | None = None,
     ) -> Any:
-        """The attention of the step's queries, which stand in q in the order of the requests. As Attention.run."""
+        """The attention of the step's queries, which stand in q in the order of the requests. As Attention.run; for
+        torch.compile and torch.export as Plan.run."""
+        if is_traced() and params is None and stream is None:
+            from .torch_ops import traced
+
+            return traced(self, q, k_cache, v_cache, None, out, lse, return_lse)
         if self._table is None:
             raise UsageError("the batch has no requests yet", "call update first")
         return self._runs._run(q, k_cache, v_cache, self._table_for(q), out, lse, return_lse, params, stream)

@@ -12,6 +12,7 @@ from ._errors import UsageError
 from ._gpu import GpuKernels
 from ._library import Handle, check, lib, make, sized, take_text
 from ._params import freeze, make_params
+from ._runners import is_traced, number_of
 from ._tensors import UINT16, Ints, Slot, View, ints, is_read_only, make_like, stream_of, view
 from ._threads import runtime
 
@@ -269,14 +270,14 @@ class Runs:
         q_view = view("q", q)
         is_gpu = q_view.device_type == _abi.DEFT_DEVICE_CUDA
         plan = self._gpu_plan(q_view.device) if is_gpu else self._host_plan()
+        for name, array in (("out", out), ("lse", lse)):
+            if array is not None and is_read_only(array):
+                raise UsageError(f"{name} may not be written to")
         rows = (plan.query_count(), attention.query_heads)
         if out is None:
             out = make_like(q, (*rows, attention.head_dim), attention._output_code)
         if lse is None and return_lse:
             lse = make_like(q, rows, _abi.DEFT_F32)
-        for name, array in (("out", out), ("lse", lse)):
-            if array is not None and is_read_only(array):
-                raise UsageError(f"{name} may not be written to")
         code, output = attention._code, attention._output_code
         table_view = None
         if table is not None:
@@ -326,6 +327,8 @@ class Plan(Runs):
     ``attention.plan(tree, device=0)``.
     """
 
+    takes_page_table = True
+
     def __init__(
         self,
         attention: Attention,
@@ -338,6 +341,7 @@ class Plan(Runs):
         super().__init__(attention, params, options)
         self._tree = weakref.ref(tree)
         self._kept = tree if keeps_tree else None
+        self.number = number_of(self)  # of this process, by which torch's graphs name it
         index = device_index(device)
         if index is None:
             self._host_plan()
@@ -378,7 +382,13 @@ class Plan(Runs):
         Reads and writes the caller's memory as it is. `out` and `lse` are made where they are not given. On a GPU the run
         is put on the current stream of whoever made `q` (or on `stream`), and is not waited for; there it may be captured
         in a CUDA graph. Gives `out`, or `(out, lse)` where `return_lse` is set.
+
+        For torch.compile and torch.export it is an operation (deft.torch_ops), where `params` and `stream` are not given.
         """
+        if is_traced() and params is None and stream is None:
+            from .torch_ops import traced
+
+            return traced(self, q, k, v, page_table, out, lse, return_lse)
         return self._run(q, k, v, page_table, out, lse, return_lse, params, stream)
 
     def advance(self, tree: TreeView | None = None) -> str:

@@ -8,7 +8,7 @@ import sys
 from ctypes import POINTER, Structure, addressof, c_char_p, c_int32, c_int64, c_uint8, c_uint16, c_uint64, c_void_p, py_object
 from typing import Any, Callable, NamedTuple, Sequence
 
-from . import _abi
+from . import _abi, _jax
 from ._errors import UsageError
 from ._library import sized
 
@@ -137,12 +137,19 @@ def _of_dlpack(array: Any) -> View:
     return View(data, tensor.code << 8 | tensor.bits, shape, strides, tensor.device_type, tensor.device_id, capsule)
 
 
+def _of_jax(array: Any) -> View:
+    _jax.check_is_computed(array)
+    return _of_dlpack(array)
+
+
 _readers: dict[type, Callable[[Any], View]] = {}
 
 
 def _reader(array: Any) -> Callable[[Any], View] | None:
     if hasattr(array, "data_ptr") and type(array).__module__.partition(".")[0] == "torch" or _is_torch(array):
         return _of_torch
+    if _jax.is_jax(array):
+        return _of_jax
     if hasattr(array, "__array_interface__") and hasattr(array, "dtype"):
         return _of_numpy
     if hasattr(array, "__cuda_array_interface__") and hasattr(array, "dtype"):
@@ -165,7 +172,7 @@ def view(name: str, array: Any) -> View:
         if reader is None:
             raise UsageError(
                 f"{name} is a {type(array).__name__}, not an array",
-                "NumPy, torch, CuPy and whatever has __dlpack__ will do",
+                "NumPy, torch, CuPy, jax and whatever has __dlpack__ will do",
             )
         _readers[type(array)] = reader
     try:
@@ -207,7 +214,7 @@ class Slot:
 
 def is_read_only(array: Any) -> bool:
     flags = getattr(array, "flags", None)
-    return getattr(flags, "writeable", True) is False
+    return getattr(flags, "writeable", True) is False or _jax.is_jax(array)
 
 
 def make_like(array: Any, shape: tuple[int, ...], dtype: int) -> Any:
@@ -218,6 +225,8 @@ def make_like(array: Any, shape: tuple[int, ...], dtype: int) -> Any:
         return torch.empty(shape, dtype=getattr(torch, DTYPE_NAMES[dtype]), device=array.device)
     if reader is _of_numpy:
         return sys.modules["numpy"].empty(shape, _numpy_dtype(dtype, array))
+    if reader is _of_jax:
+        return _jax.make(array, shape, DTYPE_NAMES[dtype])
     module = sys.modules.get(type(array).__module__.partition(".")[0])
     if reader is _of_cupy and hasattr(module, "empty"):
         return module.empty(shape, _numpy_dtype(dtype, array))

@@ -1,0 +1,128 @@
+"""A user's program with every name of the package, for type checkers (test_types.py); it runs, too. What it asserts of types is
+what they are without a look at the sources."""
+
+from typing import Any, Mapping
+
+import deft
+import numpy as np
+from deft import lang
+from numpy.typing import NDArray
+from typing_extensions import assert_type
+
+Floats = NDArray[np.float16]
+
+
+def attentions() -> deft.Attention:
+    traced = deft.attention(
+        query_heads=4,
+        head_dim=64,
+        score=lambda s, head, q_pos, kv_pos: 30.0 * lang.tanh(s / 30.0),
+        mask_mod=lambda b, h, q_idx, kv_idx: q_idx - kv_idx < 128,
+        dtype="f16",
+    )
+    assert_type(traced, deft.Attention)
+    assert_type(traced.spec, str)
+    assert_type(traced.source("cuda", architecture="sm_80"), str)
+    assert_type(traced.page_size, int | None)
+    assert_type(traced.params, list[deft.Param])
+    assert_type([(param.name, param.length, param.is_array) for param in traced.params], list[tuple[str, int, bool]])
+    assert_type(traced.captured, dict[str, Any])
+    return deft.compile(
+        "attention a { query_heads = 4; kv_heads = 2; head_dim = 64; dtype = f16; output = f16 with lse; kv_cache = contiguous; }"
+    )
+
+
+def trees() -> deft.Tree:
+    tree = deft.Tree()
+    prompt = tree.add_root(20, location=0)
+    assert_type(prompt, int)
+    left, right = tree.add_child(prompt, 3, location=20), tree.add_child(prompt, 3)
+    tree.place(right, 23)
+    assert_type(tree.add_query(left), int)
+    tree.set_queries([left, (right, 2), (right, None)])
+    tree.append(left)
+    assert_type(tree.node(left), deft.Node)
+    assert_type(tree.node(left).parent, int | None)
+    assert_type(tree.queries, list[deft.Query])
+    assert_type(tree.queries[0].position, int | None)
+    assert_type(tree.accept(prompt, left), list[deft.Stretch])
+    assert_type(deft.Tree.from_json(tree.to_json()), deft.Tree)
+    tree.clear_queries()
+    tree.add_query(prompt)
+    return tree
+
+
+def runs(att: deft.Attention, tree: deft.Tree) -> Floats:
+    q: Floats = np.ones((1, 4, 64), np.float16)
+    k: Floats = np.ones((32, 2, 64), np.float16)
+    params: Mapping[str, float] = {}
+    out, lse = att.run(tree, q, k, k, params=params, return_lse=True)
+    plan = att.plan(tree, partition="node", chunk_tokens=256, invariant=True)
+    assert_type(plan, deft.Plan)
+    plan.run(q, k, k, out=out, lse=lse)
+    assert_type(plan.advance(), str)
+    assert_type(plan.summary(), deft.PlanSummary)
+    assert_type(plan.summary().tokens_read, int)
+    assert_type(plan.choice(), deft.ConfigChoice)
+    assert_type(plan.choice().rule, str)
+    assert_type((plan.is_current, plan.query_count, plan.number), tuple[bool, int, int])
+    result: Floats = plan.run(q, k, k)
+    return result
+
+
+def batches() -> deft.Sharing:
+    paged = deft.compile("attention a { query_heads = 4; kv_heads = 2; head_dim = 64; dtype = f16; }")
+    batch = deft.PagedBatch(paged, max_requests=2)
+    batch.update(np.array([[0, 1], [0, 2]], np.int32), [20, 21], ids=[7, 8])
+    q, cache = np.ones((2, 4, 64), np.float16), np.ones((3, 16, 2, 64), np.float16)
+    batch.run(q, cache, cache, out=np.empty_like(q))
+    assert_type(batch.tree.path_tokens(1), int)
+    assert_type(batch.sharing().request_tokens, int)
+    return batch.sharing()
+
+
+def sequences() -> list[deft.TokenCopy]:
+    own = deft.SequenceTree(pages=8, page_size=16)
+    prompt = own.add_root(20)
+    branch = own.fork(prompt, 10)
+    assert_type(own.slot(prompt, 0), int)
+    assert_type(own.free_pages, int)
+    return own.append(branch, 2)
+
+
+def tuning(att: deft.Attention) -> deft.TuneResult:
+    def watch(progress: deft.TuneProgress) -> None:
+        assert_type(progress.best_us, float)
+
+    result = deft.tune(att, workload=["few_shot"], budget=60, progress=watch)
+    assert_type(result.classes, list[deft.TunedClass])
+    assert_type(result.classes[0].gain, float)
+    return result
+
+
+def errors() -> str:
+    try:
+        deft.compile("attention a {")
+    except (deft.DiagnosticError, deft.UsageError, deft.MachineError, deft.InternalError) as error:
+        caught: deft.Error = error
+        assert_type(caught.message, str)
+        assert_type(caught.hint, str)
+        return caught.message
+    return ""
+
+
+def machine() -> bool:
+    deft.set_threads(deft.get_threads())
+    report = deft.doctor()
+    assert_type(report, deft.Doctor)
+    assert_type((deft.get_include(), deft.get_library(), deft.__version__), tuple[str, str, str])
+    return deft.has_compiler()
+
+
+def package(path: str) -> deft.Attention:
+    return deft.load(path, attention="a")
+
+
+if __name__ == "__main__":
+    att = attentions()
+    print(runs(att, trees()).mean(), batches(), sequences(), errors(), machine())
