@@ -60,6 +60,8 @@ TEST(VariantSignatureTest, HooksAreToldApartByWhatTheyCompute) {
     builder.variant.name = name;
     return textOf(builder.variant);
   };
+  // Kept in users' files: by the numbers of operations, names and types, which must not change.
+  EXPECT_EQ(windowed(4096, "a"), "q32-kv8-d128-bf16-p16nhd-ce320b50");
   EXPECT_EQ(windowed(4096, "a"), windowed(4096, "b"));
   EXPECT_NE(windowed(4096, "a"), windowed(1024, "a"));
   EXPECT_NE(windowed(4096, "a"), textOf(plain()));
