@@ -67,7 +67,9 @@ enum class ExprOp {
   Tanh = 28,
   Sigmoid = 29,
   Sqrt = 30,
-  Rsqrt = 31, ///< f32
+  Rsqrt = 31,
+  Floor = 32,    ///< f32
+  FloorDiv = 33, ///< i32: the quotient rounded down; x by 0 = 0
 };
 
 using ExprId = std::uint32_t;
@@ -138,6 +140,7 @@ struct Variant {
   std::optional<ExprId> score; ///< f32; none: the score is `s`
   Normalize normalize = Normalize::Softmax;
   std::optional<ExprId> sigmoidBias; ///< f32, may not read s; none: 0. Sigmoid only
+  std::optional<ExprId> sink; ///< f32 of head, kv_head and parameters; none: there is none. Softmax only
   std::optional<ScheduleSpec> schedule;
   support::SourceRange range; ///< the name in `attention NAME`
 

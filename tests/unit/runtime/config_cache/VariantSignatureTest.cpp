@@ -67,6 +67,10 @@ TEST(VariantSignatureTest, HooksAreToldApartByWhatTheyCompute) {
   EXPECT_NE(windowed(4096, "a"), textOf(plain()));
   EXPECT_TRUE(VariantSignature::parse(windowed(4096, "a")));
 
+  test::VariantBuilder sunk(32, 8, 128);
+  sunk.variant.sink = sunk.constant(1);
+  EXPECT_NE(textOf(sunk.variant), textOf(plain()));
+
   test::VariantBuilder scored(32, 8, 128);
   scored.variant.score = scored.read(spec::Builtin::S);
   test::VariantBuilder biased(32, 8, 128);
