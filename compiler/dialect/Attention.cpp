@@ -26,8 +26,9 @@ std::pair<ParamAttr, unsigned> AttentionOp::findParam(StringRef name) {
 
 /// `mask (%s: f32, ...) { ... }`, for each region that is not empty.
 mlir::ParseResult parseHooks(mlir::OpAsmParser &parser, mlir::Region &mask, mlir::Region &score,
-                             mlir::Region &tile) {
-  for (auto [keyword, region] : {std::pair{"mask", &mask}, {"score", &score}, {"tile", &tile}}) {
+                             mlir::Region &sink, mlir::Region &tile) {
+  for (auto [keyword, region] :
+       {std::pair{"mask", &mask}, {"score", &score}, {"sink", &sink}, {"tile", &tile}}) {
     if (parser.parseOptionalKeyword(keyword))
       continue;
     llvm::SmallVector<mlir::OpAsmParser::Argument> arguments;
@@ -39,8 +40,9 @@ mlir::ParseResult parseHooks(mlir::OpAsmParser &parser, mlir::Region &mask, mlir
 }
 
 void printHooks(mlir::OpAsmPrinter &printer, AttentionOp, mlir::Region &mask, mlir::Region &score,
-                mlir::Region &tile) {
-  for (auto [keyword, region] : {std::pair{"mask", &mask}, {"score", &score}, {"tile", &tile}}) {
+                mlir::Region &sink, mlir::Region &tile) {
+  for (auto [keyword, region] :
+       {std::pair{"mask", &mask}, {"score", &score}, {"sink", &sink}, {"tile", &tile}}) {
     if (region->empty())
       continue;
     printer.printNewline();
@@ -71,6 +73,8 @@ llvm::LogicalResult AttentionOp::verify() {
     return emitOpError() << "scale must be finite";
   if (getNormalize() == Normalize::Sigmoid && getLse())
     return emitOpError() << "normalize(sigmoid) has no lse";
+  if (getNormalize() == Normalize::Sigmoid && hasSink())
+    return emitOpError() << "normalize(sigmoid) has no sink";
   llvm::StringSet<> names;
   for (auto param : getParams().getAsRange<ParamAttr>())
     if (!names.insert(param.getName()).second)
@@ -78,7 +82,7 @@ llvm::LogicalResult AttentionOp::verify() {
   return mlir::success();
 }
 
-/// A parameter is read with its own type and shape. In `mask` and `score` the index is the head that the
+/// A parameter is read with its own type and shape. In hooks the index is the head that the
 /// shape says; in `tile` any index is fine, as an analysis reads the elements of a whole group.
 static llvm::LogicalResult verifyParamUse(AttentionOp attention, mlir::Operation &op) {
   auto element = llvm::dyn_cast<ParamElementOp>(op);
@@ -130,6 +134,13 @@ static llvm::LogicalResult verifyHook(AttentionOp attention, mlir::Region &regio
   if (name == "mask" && !region.getArgument(kArgS).use_empty())
     return (*region.getArgument(kArgS).user_begin())->emitOpError()
            << "reads `s` in region `mask`, which decides before scores are known";
+  if (name == "sink")
+    for (mlir::BlockArgument argument : region.getArguments())
+      if (unsigned number = argument.getArgNumber();
+          number != kArgHead && number != kArgKvHead && !argument.use_empty())
+        return (*argument.user_begin())->emitOpError()
+               << "reads `" << hookArgNames()[number]
+               << "` in region `sink`, which is the same for all rows of a head";
   for (mlir::Operation &op : region.front()) {
     if (op.getNumRegions() != 0 || !mlir::isMemoryEffectFree(&op))
       return op.emitOpError() << "may not stand in region `" << name
@@ -144,6 +155,7 @@ llvm::LogicalResult AttentionOp::verifyRegions() {
   mlir::Type i1 = mlir::IntegerType::get(getContext(), 1), f32 = mlir::Float32Type::get(getContext());
   if (mlir::failed(verifyHook(*this, getMask(), "mask", {i1})) ||
       mlir::failed(verifyHook(*this, getScore(), "score", {f32})) ||
+      mlir::failed(verifyHook(*this, getSink(), "sink", {f32})) ||
       mlir::failed(verifyHook(*this, getTile(), "tile", {i1, i1})))
     return mlir::failure();
   return mlir::success();

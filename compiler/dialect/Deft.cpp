@@ -11,9 +11,9 @@
 namespace deft::dialect {
 // The text form of the regions, in Attention.cpp; the generated operations call it.
 mlir::ParseResult parseHooks(mlir::OpAsmParser &parser, mlir::Region &mask, mlir::Region &score,
-                             mlir::Region &tile);
+                             mlir::Region &sink, mlir::Region &tile);
 void printHooks(mlir::OpAsmPrinter &printer, AttentionOp, mlir::Region &mask, mlir::Region &score,
-                mlir::Region &tile);
+                mlir::Region &sink, mlir::Region &tile);
 } // namespace deft::dialect
 
 #define GET_ATTRDEF_CLASSES

@@ -20,7 +20,7 @@
 
 namespace deft::dialect {
 
-/// Arguments of the regions `mask` and `score`, in their order.
+/// Arguments of the regions `mask`, `score` and `sink`, in their order.
 enum HookArg : unsigned {
   kArgS,
   kArgQPos,
@@ -56,7 +56,7 @@ constexpr int64_t kPositionLimit = int64_t{1} << 30;
 llvm::ArrayRef<llvm::StringLiteral> hookArgNames();
 llvm::ArrayRef<llvm::StringLiteral> tileArgNames();
 
-/// Adds the block of `mask` or `score` (or `tile`) with its arguments to an empty region.
+/// Adds the block of `mask`, `score` or `sink` (or `tile`) with its arguments to an empty region.
 mlir::Block &addHookBlock(mlir::Region &region, mlir::Location location);
 mlir::Block &addTileBlock(mlir::Region &region, mlir::Location location);
 

@@ -27,6 +27,9 @@ def AttentionOp : DeftOp<"attention", [IsolatedFromAbove, Symbol,
       (s: f32, q_pos: i32, kv_pos: i32, head: i32, kv_head: i32, depth: i32, query: i32).
     An empty mask hides nothing; an empty score is `s`, which is q.k * scale.
 
+    `sink` yields a logit, f32, that joins the denominator of each row once. Of the same arguments it uses `head` and `kv_head`
+    alone. Where it is empty there is none.
+
     `tile` is made from `mask` by deft-tile-analysis. Its arguments are the inclusive bounds of a set of (row, token) pairs,
       (q_lo, q_hi, kv_lo, kv_hi, depth_lo, depth_hi, query_lo, query_hi, head_lo, head_hi, kv_head: i32),
     and it yields (any: i1, all: i1): some pair may be visible; every pair surely is.
@@ -36,11 +39,11 @@ def AttentionOp : DeftOp<"attention", [IsolatedFromAbove, Symbol,
                        CacheAttr:$cache, F64Attr:$scale,
                        NormalizeAttr:$normalize, TypedArrayAttrBase<ParamAttr, "parameters">:$params,
                        OptionalAttr<ScheduleAttr>:$schedule);
-  let regions = (region AnyRegion:$mask, AnyRegion:$score, AnyRegion:$tile);
+  let regions = (region AnyRegion:$mask, AnyRegion:$score, AnyRegion:$sink, AnyRegion:$tile);
   let assemblyFormat = [{
     $sym_name `query_heads` $query_heads `kv_heads` $kv_heads `q` $q `k` $k `v` $v
     (`value_in_key` $value_in_key^)? `out` $out (`lse` $lse^)? `cache` $cache `scale` $scale `normalize` `` $normalize ` ` `\n` ` ` ` ` `params` $params
-    (`\n` ` ` ` ` `schedule` $schedule^)? attr-dict-with-keyword custom<Hooks>($mask, $score, $tile)
+    (`\n` ` ` ` ` `schedule` $schedule^)? attr-dict-with-keyword custom<Hooks>($mask, $score, $sink, $tile)
   }];
   let hasVerifier = 1;
   let hasRegionVerifier = 1;
@@ -48,6 +51,7 @@ def AttentionOp : DeftOp<"attention", [IsolatedFromAbove, Symbol,
   let extraClassDeclaration = [{
     bool hasMask() { return !getMask().empty(); }
     bool hasScore() { return !getScore().empty(); }
+    bool hasSink() { return !getSink().empty(); }
     bool hasTile() { return !getTile().empty(); }
     ::deft::spec::Tensors tensors();
     int64_t ratio() { return getQueryHeads() / getKvHeads(); }

@@ -17,7 +17,7 @@
 ///   sections  in the table's order, of at most 2^32 bytes each, nothing between them and nothing after them
 namespace deft::package {
 
-inline constexpr std::uint32_t kContainerVersion = 2; ///< raised with every change of what sections hold
+inline constexpr std::uint32_t kContainerVersion = 3; ///< raised with every change of what sections hold
 
 struct Section {
   std::string name;

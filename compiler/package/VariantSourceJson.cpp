@@ -19,6 +19,7 @@ json toJson(const codegen::cuda::VariantSource &source) {
           {"with_lse", source.withLse},
           {"page_size", source.pageSize},
           {"normalize", source.normalize == spec::Normalize::Softmax ? "softmax" : "sigmoid"},
+          {"has_sink", source.hasSink},
           {"params", source.params},
           {"hooks", source.hooks}};
 }
@@ -35,6 +36,8 @@ support::Result<codegen::cuda::VariantSource> variantSourceFromJson(const json &
     source.withLse = boolean(object, "with_lse");
     source.pageSize = integer(object, "page_size", 0, spec::kMaxPageSize);
     source.normalize = word(object, "normalize", spec::parseNormalize);
+    source.hasSink = boolean(object, "has_sink");
+    require(!source.hasSink || source.normalize == spec::Normalize::Softmax, "sigmoid has no sink");
     for (const json &param : array(object, "params", spec::kMaxParams)) {
       require(param.is_string(), "an element of `params` is not a string");
       source.params.push_back(param.get<std::string>());

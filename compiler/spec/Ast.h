@@ -76,7 +76,8 @@ struct AstCacheValue {
 };
 struct AstNormalizeValue {
   Ident kind;
-  std::optional<AstExprId> bias;
+  std::optional<AstExprId> bias; ///< of sigmoid
+  std::optional<AstExprId> sink; ///< of softmax
 };
 struct AstOutputValue {
   Ident dtype;

@@ -94,7 +94,9 @@ private:
     return v.kind.text + (v.pageSize ? " page_size = " + expr(*v.pageSize) : "") +
            (v.order ? " order = " + v.order->text : "");
   }
-  std::string text(const AstNormalizeValue &v) { return v.kind.text + (v.bias ? " " + expr(*v.bias) : ""); }
+  std::string text(const AstNormalizeValue &v) {
+    return v.kind.text + (v.bias ? " " + expr(*v.bias) : "") + (v.sink ? " with sink " + expr(*v.sink) : "");
+  }
   std::string text(const AstOutputValue &v) { return v.dtype.text + (v.withLse ? " with lse" : ""); }
   std::string text(const AstSchedule &) { return {}; }
 

@@ -338,6 +338,14 @@ void AttentionSema::checkNormalize() {
                                          "what depends on `s` belongs into `score`"))
       variant_.sigmoidBias = bias;
   }
+  if (normalize.sink) {
+    ExprSema::Scope scope;
+    scope.owner = origin.owner;
+    std::optional<ExprId> sink =
+        exprs_.evaluateAs(*normalize.sink, scope, ScalarType::F32, "the sink", ExprSema::Place::Score);
+    if (sink && exprs_.checkReadsHeadOnly(*sink, *normalize.sink, scope, "the sink"))
+      variant_.sink = sink;
+  }
   if (*kind != Normalize::Sigmoid || !variant_.withLse)
     return;
   Inherited<AstProperty> output = merged_.property("output");
@@ -355,7 +363,7 @@ void AttentionSema::checkNormalize() {
 
 void AttentionSema::finishExprs() {
   std::vector<ExprId *> roots;
-  for (std::optional<ExprId> *root : {&variant_.mask, &variant_.score, &variant_.sigmoidBias})
+  for (std::optional<ExprId> *root : {&variant_.mask, &variant_.score, &variant_.sigmoidBias, &variant_.sink})
     if (*root)
       roots.push_back(&**root);
   variant_.exprs = compactExprs(exprs_.exprs(), roots);

@@ -54,6 +54,10 @@ double foldNumeric(ExprOp op, const std::vector<double> &v) {
     return std::sqrt(v[0]);
   case ExprOp::Rsqrt:
     return 1 / std::sqrt(v[0]);
+  case ExprOp::Floor:
+    return std::floor(v[0]);
+  case ExprOp::FloorDiv: // the nearest double of a quotient of two i32 is on the same side of each integer
+    return v[1] == 0 ? 0 : std::floor(v[0] / v[1]);
   default: // no operation on numbers; the constant is refused
     return std::numeric_limits<double>::quiet_NaN();
   }

@@ -52,6 +52,11 @@ private:
 /// Keeps the nodes that `roots` reach, in their order, and renames the roots.
 std::vector<Expr> compactExprs(const std::vector<Expr> &exprs, const std::vector<ExprId *> &roots);
 
+/// Whether a node reads what differs between the rows of a head, or between tokens.
+inline bool readsMoreThanHead(const Expr &expr) {
+  return expr.op == ExprOp::Builtin && expr.builtin != Builtin::Head && expr.builtin != Builtin::KvHead;
+}
+
 /// Whether `root` reaches a node for which `predicate` holds. Linear in the arena.
 template <typename Predicate>
 bool reaches(const std::vector<Expr> &exprs, ExprId root, const Predicate &predicate) {

@@ -78,6 +78,15 @@ std::optional<ExprId> ExprSema::evaluateBuiltinCall(ExprOp op, const AstExpr &ca
   }
   if (!ok)
     return std::nullopt;
+  if (op == ExprOp::FloorDiv) {
+    for (std::size_t i = 0; i < values.size(); ++i)
+      if (builder_[values[i]].type != ScalarType::I32) {
+        reporter_.error(ast(call.operands[i]).range, "`floor_div` takes i32, this is f32")
+            .withHint("`floor(a / b)` rounds down what is f32");
+        return std::nullopt;
+      }
+    return apply(op, ScalarType::I32, values, call.range);
+  }
   bool keepsIntegers = op == ExprOp::Min || op == ExprOp::Max || op == ExprOp::Abs;
   if (!keepsIntegers)
     values[0] = toF32(values[0]);

@@ -282,6 +282,16 @@ bool ExprSema::checkReadsNoScore(ExprId value, AstExprId expr, const Scope &scop
   return false;
 }
 
+bool ExprSema::checkReadsHeadOnly(ExprId value, AstExprId expr, const Scope &scope, const std::string &what) {
+  auto readsMore = [&](ExprId v) { return reaches(exprs_, v, readsMoreThanHead); };
+  if (!readsMore(value))
+    return true;
+  auto part = findPart(expr, scope, readsMore);
+  reporter_.error(part.value_or(ast(expr).range), what + " may read `head`, `kv_head` and parameters only")
+      .withHint("it is the same for all queries and tokens of a head");
+  return false;
+}
+
 std::optional<std::optional<ExprId>> ExprSema::evaluateMask(AstExprId id, const Scope &scope) {
   const AstExpr &expr = ast(id);
   if (expr.kind == AstExprKind::Name && expr.name.text == "tree")

@@ -45,6 +45,8 @@ public:
   /// Reports reading `s`, with the place that does.
   bool checkReadsNoScore(ExprId value, AstExprId expr, const Scope &scope, const std::string &what,
                          const std::string &hint);
+  /// Reports reading anything but heads and parameters, likewise.
+  bool checkReadsHeadOnly(ExprId value, AstExprId expr, const Scope &scope, const std::string &what);
   /// Checks a function by itself, with arguments that are not constant. Calls of a function that is wrong by
   /// itself say nothing more.
   void checkFunction(const AstFunction &function, const AstAttention *owner);

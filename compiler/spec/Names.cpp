@@ -66,7 +66,9 @@ constexpr OpWord kOps[] = {{ExprOp::Constant, "constant", 0, false},
                            {ExprOp::Tanh, "tanh", 1, true},
                            {ExprOp::Sigmoid, "sigmoid", 1, true},
                            {ExprOp::Sqrt, "sqrt", 1, true},
-                           {ExprOp::Rsqrt, "rsqrt", 1, true}};
+                           {ExprOp::Rsqrt, "rsqrt", 1, true},
+                           {ExprOp::Floor, "floor", 1, true},
+                           {ExprOp::FloorDiv, "floor_div", 2, true}};
 
 template <typename Table, typename E> const char *textOf(const Table &table, E value) {
   for (const auto &word : table)

@@ -61,15 +61,23 @@ std::optional<AstValue> Parser::parseCache() {
   return cache;
 }
 
-/// "softmax" | "sigmoid" [ "(" expr ")" ]
+/// "softmax" [ "with" "sink" "(" expr ")" ] | "sigmoid" [ "(" expr ")" ]
 std::optional<AstValue> Parser::parseNormalize() {
   std::optional<Ident> kind = takeName("`softmax` or `sigmoid`");
   if (!kind)
     return std::nullopt;
-  AstNormalizeValue normalize{*kind, std::nullopt};
+  AstNormalizeValue normalize{*kind, std::nullopt, std::nullopt};
+  std::optional<AstExprId> *value = nullptr;
   if (kind->text != "softmax" && accept("(")) {
-    normalize.bias = parseExpr();
-    if (!normalize.bias || !expect(")"))
+    value = &normalize.bias;
+  } else if (kind->text != "sigmoid" && accept("with")) {
+    if (!expect("sink") || !expect("("))
+      return std::nullopt;
+    value = &normalize.sink;
+  }
+  if (value) {
+    *value = parseExpr();
+    if (!*value || !expect(")"))
       return std::nullopt;
   }
   return normalize;

@@ -12,7 +12,7 @@
 /// dialect, the oracle, the planner, packages) starts from here; nothing here knows MLIR.
 namespace deft::spec {
 
-enum class ScalarType { Bool, I32, F32 };
+enum class ScalarType { Bool = 0, I32 = 1, F32 = 2 };
 
 enum class PageOrder { Nhd, Hnd };
 
@@ -25,47 +25,51 @@ struct CacheSpec {
 struct Param {
   std::string name;
   ScalarType type = ScalarType::F32; ///< F32 or I32
-  enum class Shape { Scalar, PerQueryHead, PerKvHead } shape = Shape::Scalar;
+  enum class Shape { Scalar = 0, PerQueryHead = 1, PerKvHead = 2 } shape = Shape::Scalar;
   std::optional<double> defaultValue; ///< scalars only; none: must be given at run time
   support::SourceRange range;
 };
 
 /// The names an expression may read.
-enum class Builtin { S, QPos, KvPos, Head, KvHead, Depth, Query };
+enum class Builtin { S = 0, QPos = 1, KvPos = 2, Head = 3, KvHead = 4, Depth = 5, Query = 6 };
 
+/// Their numbers and those of the enumerations above are in hashes that are kept
+/// (config_cache::VariantSignature): a new one takes the next number that is free, wherever it stands.
 enum class ExprOp {
-  Constant,     ///< value
-  Builtin,      ///< builtin
-  Param,        ///< params[param], a scalar
-  ParamElement, ///< params[param][head or kv_head], by the parameter's shape
-  Neg,
-  Not,
-  ToF32, ///< one operand; ToF32 converts i32
-  Add,
-  Sub,
-  Mul,
-  Div,
-  Rem, ///< both i32 or both f32; Div is f32 only, Rem is i32 only (C's: sign of the dividend; x % 0 = 0)
-  Lt,
-  Le,
-  Gt,
-  Ge,
-  Eq,
-  Ne, ///< bool of two i32 or two f32
-  And,
-  Or,
-  Select, ///< condition, then, else
-  Min,
-  Max,
-  Abs, ///< i32 or f32
-  Exp,
-  Exp2,
-  Log,
-  Log2,
-  Tanh,
-  Sigmoid,
-  Sqrt,
-  Rsqrt, ///< f32
+  Constant = 0,     ///< value
+  Builtin = 1,      ///< builtin
+  Param = 2,        ///< params[param], a scalar
+  ParamElement = 3, ///< params[param][head or kv_head], by the parameter's shape
+  Neg = 4,
+  Not = 5,
+  ToF32 = 6, ///< one operand; ToF32 converts i32
+  Add = 7,
+  Sub = 8,
+  Mul = 9,
+  Div = 10,
+  Rem = 11, ///< both i32 or both f32; Div is f32 only, Rem is i32 only (C's: sign of the dividend; x % 0 = 0)
+  Lt = 12,
+  Le = 13,
+  Gt = 14,
+  Ge = 15,
+  Eq = 16,
+  Ne = 17, ///< bool of two i32 or two f32
+  And = 18,
+  Or = 19,
+  Select = 20, ///< condition, then, else
+  Min = 21,
+  Max = 22,
+  Abs = 23, ///< i32 or f32
+  Exp = 24,
+  Exp2 = 25,
+  Log = 26,
+  Log2 = 27,
+  Tanh = 28,
+  Sigmoid = 29,
+  Sqrt = 30,
+  Rsqrt = 31,
+  Floor = 32,    ///< f32
+  FloorDiv = 33, ///< i32: the quotient rounded down; x by 0 = 0
 };
 
 using ExprId = std::uint32_t;
@@ -82,7 +86,7 @@ struct Expr {
   support::SourceRange range;
 };
 
-enum class Normalize { Softmax, Sigmoid };
+enum class Normalize { Softmax = 0, Sigmoid = 1 };
 
 /// A value of the schedule: a fixed number, or the alternatives of tune(...), in written order.
 struct TuneList {
@@ -136,6 +140,7 @@ struct Variant {
   std::optional<ExprId> score; ///< f32; none: the score is `s`
   Normalize normalize = Normalize::Softmax;
   std::optional<ExprId> sigmoidBias; ///< f32, may not read s; none: 0. Sigmoid only
+  std::optional<ExprId> sink; ///< f32 of head, kv_head and parameters; none: there is none. Softmax only
   std::optional<ScheduleSpec> schedule;
   support::SourceRange range; ///< the name in `attention NAME`
 

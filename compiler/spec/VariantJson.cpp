@@ -102,7 +102,7 @@ Json toJson(const Variant &v) {
   for (const Expr &expr : v.exprs)
     json["exprs"].push_back(exprToJson(expr));
   const std::pair<const char *, const std::optional<ExprId> *> roots[] = {
-      {"mask", &v.mask}, {"score", &v.score}, {"sigmoid_bias", &v.sigmoidBias}};
+      {"mask", &v.mask}, {"score", &v.score}, {"sigmoid_bias", &v.sigmoidBias}, {"sink", &v.sink}};
   for (auto [key, root] : roots)
     if (*root)
       json[key] = **root;

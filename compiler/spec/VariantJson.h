@@ -7,8 +7,8 @@
 
 namespace deft::spec {
 
-/// Version 1 had one head_dim and one dtype for q, k and v.
-constexpr int kVariantVersion = 2;
+/// Version 1 had one head_dim and one dtype for q, k and v, and version 2 no sink.
+constexpr int kVariantVersion = 3;
 
 /// The checked variant as `deftc emit --as json` prints it and packages store it: keys are the members in
 /// snake case, source ranges are left out. An expression is a list of nodes, operands before their users;

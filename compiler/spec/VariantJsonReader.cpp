@@ -1,3 +1,4 @@
+#include "compiler/spec/ExprBuilder.h"
 #include "compiler/spec/Limits.h"
 #include "compiler/spec/Names.h"
 #include "compiler/spec/TensorsJson.h"
@@ -78,6 +79,7 @@ bool hasLegalTypes(const Expr &expr, const std::vector<ScalarType> &operands) {
   case ExprOp::ToF32:
     return expr.type == ScalarType::F32 && all(ScalarType::I32);
   case ExprOp::Rem:
+  case ExprOp::FloorDiv:
     return expr.type == ScalarType::I32 && all(ScalarType::I32);
   case ExprOp::Neg:
   case ExprOp::Add:
@@ -209,6 +211,9 @@ Variant readVariant(const Json &json) {
   v.mask = readRoot(json, "mask", v, ScalarType::Bool);
   v.score = readRoot(json, "score", v, ScalarType::F32);
   v.sigmoidBias = readRoot(json, "sigmoid_bias", v, ScalarType::F32);
+  v.sink = readRoot(json, "sink", v, ScalarType::F32);
+  require(!v.sink || v.normalize == Normalize::Softmax, "sigmoid has no sink");
+  require(!v.sink || !reaches(v.exprs, *v.sink, readsMoreThanHead), "`sink` reads more than the head");
   if (json.contains("schedule"))
     v.schedule = readSchedule(json["schedule"]);
   return v;

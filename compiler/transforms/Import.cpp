@@ -110,6 +110,13 @@ AttentionOp importVariant(mlir::ModuleOp module, const spec::Variant &variant, L
     }
     YieldOp::create(builder, score.getLoc(), score);
   }
+  if (variant.sink) {
+    mlir::Block &block = addHookBlock(op.getSink(), location);
+    builder.setInsertionPointToStart(&block);
+    ExprImporter exprs(variant, builder, block, locate);
+    mlir::Value sink = exprs.import(*variant.sink);
+    YieldOp::create(builder, sink.getLoc(), sink);
+  }
   return op;
 }
 

@@ -119,13 +119,25 @@ Value ExprImporter::buildCompare(const spec::Expr &expr, Value lhs, Value rhs) {
 /// Division by 0 and of the least integer by -1 are undefined in IR and in C. Both divisors become 1, whose
 /// remainder is the 0 that the language promises.
 Value ExprImporter::buildRemainder(Value lhs, Value rhs) {
-  auto isBad = [&](int32_t divisor) -> Value {
+  return make<arith::RemSIOp>(lhs, safeDivisor(rhs).value);
+}
+
+/// By 0 it is 0, and by -1 the negative, which wraps around.
+Value ExprImporter::buildFloorDivision(Value lhs, Value rhs) {
+  const Divisor divisor = safeDivisor(rhs);
+  Value quotient = make<arith::FloorDivSIOp>(lhs, divisor.value);
+  Value negative = make<arith::SubIOp>(integer(0), lhs);
+  quotient = arith::SelectOp::create(builder_, location_, divisor.isMinusOne, negative, quotient);
+  return arith::SelectOp::create(builder_, location_, divisor.isZero, integer(0), quotient);
+}
+
+ExprImporter::Divisor ExprImporter::safeDivisor(Value rhs) {
+  auto is = [&](int32_t divisor) -> Value {
     return arith::CmpIOp::create(builder_, location_, arith::CmpIPredicate::eq, rhs, integer(divisor));
   };
-  Value isZero = isBad(0), isMinusOne = isBad(-1);
-  Value bad = make<arith::OrIOp>(isZero, isMinusOne);
-  Value safe = arith::SelectOp::create(builder_, location_, bad, integer(1), rhs);
-  return make<arith::RemSIOp>(lhs, safe);
+  Value isZero = is(0), isMinusOne = is(-1);
+  Value isBad = make<arith::OrIOp>(isZero, isMinusOne);
+  return {isZero, isMinusOne, arith::SelectOp::create(builder_, location_, isBad, integer(1), rhs)};
 }
 
 /// 1 / (1 + exp(-x)): right at both infinities, and never a NaN of a number.
@@ -203,6 +215,10 @@ Value ExprImporter::build(const spec::Expr &expr) {
     return make<math::SqrtOp>(in[0]);
   case ExprOp::Rsqrt:
     return make<math::RsqrtOp>(in[0]);
+  case ExprOp::Floor:
+    return make<math::FloorOp>(in[0]);
+  case ExprOp::FloorDiv:
+    return buildFloorDivision(in[0], in[1]);
   }
   llvm_unreachable("unknown expression");
 }

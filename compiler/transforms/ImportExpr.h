@@ -22,7 +22,13 @@ private:
   mlir::Value buildConstant(const spec::Expr &expr);
   mlir::Value buildCompare(const spec::Expr &expr, mlir::Value lhs, mlir::Value rhs);
   mlir::Value buildRemainder(mlir::Value lhs, mlir::Value rhs);
+  mlir::Value buildFloorDivision(mlir::Value lhs, mlir::Value rhs);
   mlir::Value buildSigmoid(mlir::Value x);
+  /// A divisor by which IR defines every quotient: 1 in place of 0 and -1.
+  struct Divisor {
+    mlir::Value isZero, isMinusOne, value;
+  };
+  Divisor safeDivisor(mlir::Value rhs);
   mlir::Value integer(int32_t value);
   mlir::Value real(float value);
   /// The integer operation for i32 operands, the other for f32.

@@ -57,6 +57,7 @@ public:
   IntInterval remainder(const IntInterval &a, const IntInterval &b);
   /// x - x % d of one divisor: rounds toward zero to a multiple, which is monotone in x.
   IntInterval roundToMultiple(const IntInterval &x, int32_t divisor);
+  IntInterval floorDivide(const IntInterval &a, const IntInterval &b);
   IntInterval absolute(const IntInterval &a);
   IntInterval minimum(const IntInterval &a, const IntInterval &b);
   IntInterval maximum(const IntInterval &a, const IntInterval &b);
@@ -77,6 +78,7 @@ public:
   FloatInterval absolute(const FloatInterval &a);
   FloatInterval minimum(const FloatInterval &a, const FloatInterval &b); ///< the operand that is not NaN
   FloatInterval maximum(const FloatInterval &a, const FloatInterval &b);
+  FloatInterval floor(const FloatInterval &a);
   FloatInterval squareRoot(const FloatInterval &a);
   FloatInterval reciprocalSquareRoot(const FloatInterval &a);
   /// `Op` is non-decreasing up to its rounding error, with values within [low, high].

@@ -155,6 +155,10 @@ FloatInterval IntervalBuilder::maximum(const FloatInterval &a, const FloatInterv
   return negate(minimum(negate(a), negate(b)));
 }
 
+FloatInterval IntervalBuilder::floor(const FloatInterval &a) {
+  return {emit<FloorOp>(a.lo), emit<FloorOp>(a.hi), a.nan, std::floor(a.min), std::floor(a.max)};
+}
+
 FloatInterval IntervalBuilder::squareRoot(const FloatInterval &a) {
   Value zero = constantFloat(0);
   FloatInterval result = {emit<SqrtOp>(emit<MaxNumFOp>(a.lo, zero)),

@@ -151,6 +151,16 @@ IntInterval IntervalBuilder::roundToMultiple(const IntInterval &x, int32_t divis
           x.max - x.max % divisor};
 }
 
+/// Monotone in the dividend. Of a divisor that is not known to be one positive number nothing is said.
+IntInterval IntervalBuilder::floorDivide(const IntInterval &a, const IntInterval &b) {
+  if (b.min != b.max || b.min <= 0)
+    return unknownInt();
+  auto quotient = [&](int64_t x) { return x / b.min - (x % b.min < 0); };
+  Value divisor = constantInt(b.min);
+  return {emit<FloorDivSIOp>(a.lo, divisor), emit<FloorDivSIOp>(a.hi, divisor), quotient(a.min),
+          quotient(a.max)};
+}
+
 IntInterval IntervalBuilder::absolute(const IntInterval &a) {
   int64_t min = a.min > 0 ? a.min : a.max < 0 ? -a.max : 0;
   return wrapping(min, std::max(-a.min, a.max), [&](Widen w) {

@@ -95,7 +95,7 @@ def TileAnalysisPass : AttentionPass<"deft-tile-analysis"> {
 def AnnotateUniformityPass : AttentionPass<"deft-annotate-uniformity"> {
   let summary = "write what each operation of a hook depends on";
   let description = [{
-    Writes the uniformity of every operation of `mask` and `score` as an attribute, for a reader: `launch` depends on neither
+    Writes the uniformity of every operation of `mask`, `score` and `sink` as an attribute, for a reader: `launch` depends on neither
     the row nor the token, `row` on the row alone, `column` on the token alone, `pair` on both. Code generation and
     deft-reciprocal compute the same by themselves; no pass reads the attribute.
 

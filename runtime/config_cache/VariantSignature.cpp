@@ -37,12 +37,14 @@ std::string hooksText(const spec::Variant &variant) {
   addRoot("mask ", variant.mask);
   addRoot("score ", variant.score);
   addRoot("bias ", variant.sigmoidBias);
+  if (variant.sink) // came later: those without keep their hashes
+    addRoot("sink ", variant.sink);
   add(number(variant.normalize));
   return text;
 }
 
 std::string hooksOf(const spec::Variant &variant) {
-  if (!variant.mask && !variant.score && !variant.sigmoidBias)
+  if (!variant.mask && !variant.score && !variant.sigmoidBias && !variant.sink)
     return variant.normalize == spec::Normalize::Softmax ? kPlain : "sigmoid";
   return support::sha256Hex(hooksText(variant)).substr(0, kHashDigits);
 }

@@ -68,6 +68,8 @@ std::int32_t applyI32(ExprOp op, std::int64_t a, std::int64_t b) {
     return wrap(a * b);
   case ExprOp::Rem:
     return b == 0 ? 0 : wrap(a % b);
+  case ExprOp::FloorDiv:
+    return b == 0 ? 0 : wrap(a / b - (a % b != 0 && (a < 0) != (b < 0)));
   case ExprOp::Min:
     return wrap(std::min(a, b));
   case ExprOp::Max:
@@ -111,6 +113,8 @@ double applyF32(ExprOp op, double a, double b) {
     return std::sqrt(a);
   case ExprOp::Rsqrt:
     return 1 / std::sqrt(a);
+  case ExprOp::Floor:
+    return std::floor(a);
   default: // no operation of f32, and no test takes this for a result
     return std::numeric_limits<double>::quiet_NaN();
   }

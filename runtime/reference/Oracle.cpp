@@ -91,16 +91,16 @@ std::vector<double> scoresOf(const spec::Variant &variant, const std::vector<Tok
   return scores;
 }
 
-/// Scores become weights; returns the lse.
-double softmax(std::vector<double> &scores, const Evaluator &evaluate) {
-  double top = -kInfinity;
+/// Scores become weights; returns the lse. Only the sum sees the sink.
+double softmax(std::vector<double> &scores, double sink, const Evaluator &evaluate) {
+  double top = sink;
   for (double score : scores)
     top = std::max(top, score);
   if (top == -kInfinity) {
     std::fill(scores.begin(), scores.end(), 0.0);
     return -kInfinity;
   }
-  double sum = 0;
+  double sum = std::exp(sink - top);
   for (double &score : scores)
     sum += score = std::exp(score - top);
   for (double &weight : scores)
@@ -114,9 +114,10 @@ void sigmoid(std::vector<double> &scores, const Evaluator &evaluate) {
 }
 
 /// Scores become weights; returns the lse, which is 0 for sigmoid.
-double normalize(const spec::Variant &variant, std::vector<double> &scores, const Evaluator &evaluate) {
+double normalize(const spec::Variant &variant, std::vector<double> &scores, Evaluator &evaluate,
+                 const Site &site) {
   if (variant.normalize == spec::Normalize::Softmax)
-    return softmax(scores, evaluate);
+    return softmax(scores, variant.sink ? evaluate.f32(*variant.sink, site) : -kInfinity, evaluate);
   sigmoid(scores, evaluate);
   return 0;
 }
@@ -159,7 +160,7 @@ std::vector<Row> evaluateGroup(const spec::Variant &variant, const tree::KvTree 
     const auto product = [&](std::size_t t) { return dot(q, &keys[t * keyDim]); };
     std::vector<double> weights = scoresOf(variant, tokens, product, evaluate, site);
     Row &row = rows[inGroup];
-    row.lse = normalize(variant, weights, evaluate);
+    row.lse = normalize(variant, weights, evaluate, site);
 
     row.out.assign(valueDim, 0.0);
     RowNoise noise(variant);
@@ -183,11 +184,11 @@ Weights weightsOfZeroKeys(const spec::Variant &variant, const tree::KvTree &tree
   const std::vector<Token> tokens = tokensOnPath(tree, query);
   Evaluator evaluate(variant, inputs, Precision::Exact);
   Weights weights;
-  weights.ofToken = scoresOf(
-      variant, tokens, [](std::size_t) { return 0.0; }, evaluate, siteOf(variant, tokens, query, head));
+  const Site site = siteOf(variant, tokens, query, head);
+  weights.ofToken = scoresOf(variant, tokens, [](std::size_t) { return 0.0; }, evaluate, site);
   for (const double score : weights.ofToken)
     weights.topScore = std::max(weights.topScore, score);
-  weights.lse = normalize(variant, weights.ofToken, evaluate);
+  weights.lse = normalize(variant, weights.ofToken, evaluate, site);
   return weights;
 }
 

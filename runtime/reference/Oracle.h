@@ -15,7 +15,7 @@ namespace deft::reference {
 struct Row {
   std::vector<double>
       out;          ///< a value a column; 0 when no token is visible. In the output dtype but for `Exact`
-  double lse = 0;   ///< softmax: natural logarithm; -inf when no token is visible
+  double lse = 0;   ///< softmax: natural logarithm; -inf when no token is visible, or the sink
   double noise = 0; ///< `Exact`: how far roundings may move it (RowNoise), relative to its norm
 };
 
@@ -27,8 +27,9 @@ std::vector<Row> evaluateGroup(const spec::Variant &variant, const tree::KvTree 
 /// What a row gives to each token where all keys are 0: what masks, scores and the normalization make of s =
 /// 0.
 struct Weights {
-  std::vector<double> ofToken; ///< by position on the query's path; softmax: they sum to 1, or are all 0
-  double lse = 0;              ///< as Row's
+  std::vector<double>
+      ofToken;    ///< by position on the query's path; softmax: they sum to 1, with the sink's, or are all 0
+  double lse = 0; ///< as Row's
   double topScore = -std::numeric_limits<double>::infinity();
 };
 Weights weightsOfZeroKeys(const spec::Variant &variant, const tree::KvTree &tree, const exec::Inputs &inputs,

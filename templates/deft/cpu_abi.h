@@ -13,7 +13,7 @@
 /// threads at once. Every pointer must be aligned to its element only.
 namespace deft::abi {
 
-constexpr int kCpuKernelVersion = 5;
+constexpr int kCpuKernelVersion = 6;
 
 /// Tokens come in fours: arrays of a block are readable up to the next multiple of this.
 constexpr int kCpuTokenPad = 4;
@@ -83,7 +83,8 @@ struct CpuTileCall {
 constexpr int kCpuTileAny = 1; ///< some pair may be visible
 constexpr int kCpuTileAll = 2; ///< every pair surely is
 
-/// Normalises finished rows. A row without weight gives 0 and lse -inf.
+/// Normalises finished rows, those of successive query heads where there are sinks, which `finish` joins and
+/// `finishPartial` does not. A row without weight gives 0 and lse -inf, or the sink.
 struct CpuFinishCall {
   const float *acc; ///< [rows][valueDim], as `attend` left it
   const float *m;
@@ -91,18 +92,22 @@ struct CpuFinishCall {
   void *out;  ///< [rows][valueDim], output dtype (finish) or float (finishPartial)
   float *lse; ///< [rows], natural log; may be null
   int rows;
-  int reserved0;
+  int head; ///< query head of the first row
+  const ParamSlot *params;
 };
 
-/// Reduces the partials of `rows` heads of one query in the order of `slots`.
+/// Reduces the partials of `rows` heads of one query in the order of `slots`, and joins the sinks.
 struct CpuMergeCall {
   const float *partialOut; ///< [slot][query_heads][valueDim], at the first of the rows
   const float *partialLse; ///< [slot][query_heads], likewise
   const int *slots;
   void *out;     ///< [rows][valueDim], output dtype
   float *lse;    ///< [rows]; may be null
-  int slotCount; ///< 0: the output is 0 and lse -inf
+  int slotCount; ///< 0: the output is 0 and lse -inf, or the sink
   int rows;
+  const ParamSlot *params;
+  int head; ///< query head of the first row
+  int reserved0;
 };
 
 struct CpuKernel {

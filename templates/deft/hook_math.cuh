@@ -17,4 +17,10 @@ __device__ __forceinline__ float cappedFar(float cap, float x) {
   return fmaf(-2.f * cap, ptx::reciprocalFast(1.f + ptx::exp2Fast(x)), cap);
 }
 
+/// The quotient rounded down, of a divisor that is neither 0 nor -1.
+__device__ __forceinline__ int floorDiv(int a, int b) {
+  const int rest = a % b;
+  return a / b - (rest != 0 && (rest < 0) != (b < 0) ? 1 : 0);
+}
+
 } // namespace deft

@@ -1,6 +1,7 @@
 #pragma once
 
 #include "deft/abi.h"
+#include "deft/any_family/sinks.cuh"
 #include "deft/plan_watch.cuh"
 #include "deft/ptx/convert.cuh"
 #include "deft/ptx/dependent_launch.cuh"
@@ -14,7 +15,7 @@ namespace deft {
 
 constexpr int kMergeWarps = 4; ///< of a block
 
-template <class Config, bool kSigmoid> class RowMerge {
+template <class Config, bool kSigmoid, class Sinks> class RowMerge {
   static constexpr int kPieces = Config::kValueDim / 4; ///< of 8 bytes
   static constexpr int kPerLane = (kPieces + 31) / 32;
   static constexpr int kParts = kMergeWarps;
@@ -44,8 +45,9 @@ public:
     float4 values[kParts][kPerLane * 32];
   };
 
-  __device__ __forceinline__ RowMerge(const abi::MergeArgs &args, int merged, int query, int head)
-      : args_(args), head_(head), lane_(threadIdx.x % 32),
+  __device__ __forceinline__ RowMerge(const abi::MergeArgs &args, const Sinks &sinks, int merged, int query,
+                                      int head)
+      : args_(args), sinks_(sinks), head_(head), lane_(threadIdx.x % 32),
         row_(static_cast<long long>(args.callerIndex[query]) * Config::kQueryHeads + head),
         slots_(args.mergeSlot + args.mergeBegin[merged]),
         count_(args.mergeBegin[merged + 1] - args.mergeBegin[merged]) {}
@@ -181,7 +183,13 @@ private:
   }
 
   __device__ __forceinline__ void write(const Part &total) const {
-    const float scale = kSigmoid ? 1.f : total.weight > 0.f ? ptx::reciprocalFast(total.weight) : 0.f;
+    float scale = kSigmoid ? 1.f : total.weight > 0.f ? ptx::reciprocalFast(total.weight) : 0.f;
+    const auto lseOfTokens = [&] { return shift_ + ptx::log2Fast(total.weight) * kLn2; }; // no key: 0 + -inf
+    SunkRow whole{};
+    if constexpr (Sinks::kAreThere) {
+      whole = sunk(lseOfTokens(), sinks_(head_));
+      scale *= whole.share;
+    }
     using Output = typename Config::Output;
 #pragma unroll
     for (int p = 0; p < kPerLane; ++p) {
@@ -193,10 +201,11 @@ private:
                        ptx::pack2<Output>(value.z * scale, value.w * scale));
     }
     if (Config::kWithLse && lane_ == 0 && args_.lse != nullptr)
-      args_.lse[row_] = shift_ + ptx::log2Fast(total.weight) * kLn2; // no key: 0 + -inf
+      args_.lse[row_] = Sinks::kAreThere ? whole.lse : lseOfTokens();
   }
 
   const abi::MergeArgs &args_;
+  const Sinks &sinks_;
   const int head_, lane_;
   const long long row_; ///< in the caller's arrays
   const int *slots_;
@@ -206,8 +215,9 @@ private:
 
 /// The whole launch. Where the plan is watched, the first block does that and nothing else: it waits for the
 /// host's memory while the others merge.
-template <class Config, bool kSigmoid> __device__ __forceinline__ void merge(const abi::MergeArgs &args) {
-  using Row = RowMerge<Config, kSigmoid>;
+template <class Config, bool kSigmoid, class Sinks = NoSinks>
+__device__ __forceinline__ void merge(const abi::MergeArgs &args, const Sinks &sinks = {}) {
+  using Row = RowMerge<Config, kSigmoid, Sinks>;
   __shared__ typename Row::Shared shared;
   const int watchers = args.watch != nullptr ? 1 : 0;
   if (static_cast<int>(blockIdx.x) < watchers) {
@@ -225,7 +235,7 @@ template <class Config, bool kSigmoid> __device__ __forceinline__ void merge(con
     const int query = args.mergeQuery[merged];
     if (query < 0)
       break; // the plan merges fewer than the graph was captured for
-    Row row(args, merged, query, at % Config::kQueryHeads);
+    Row row(args, sinks, merged, query, at % Config::kQueryHeads);
     if (byBlock)
       row.byBlock(shared);
     else

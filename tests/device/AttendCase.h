@@ -195,7 +195,11 @@ private:
         const bool isPartial = made.item.partialBegin >= 0;
         const long long place =
             (isPartial ? static_cast<long long>(made.item.partialBegin + query) : caller) * kHeads + head;
-        compareRow(scores, rows, isPartial, place);
+        double sink = -kInfinity;
+        if constexpr (HasSink<Variant>)
+          if (!isPartial) // merges join those of partials
+            sink = Variant::sink(params_, head, kvHead);
+        compareRow(scores, rows, isPartial, place, sink);
         if (::testing::Test::HasFailure()) {
           ADD_FAILURE() << "seed " << seed_ << " query " << query << " of " << made.item.queryCount
                         << " head " << head << " tokens " << rows.size() << " of " << made.item.tokens;
@@ -206,16 +210,17 @@ private:
   }
 
   void compareRow(const std::vector<double> &scores, const std::vector<long long> &rows, bool isPartial,
-                  long long place) const {
-    double top = -1e300, sum = 0;
+                  long long place, double sink) const {
+    const bool isEmpty = scores.empty() && sink == -kInfinity;
+    double top = isEmpty ? 0 : sink;
     for (double score : scores)
       top = std::max(top, score);
+    double sum = std::exp(sink - top);
     std::vector<double> weights;
     for (double score : scores) {
       weights.push_back(Variant::kSigmoid ? 1 / (1 + std::exp(-score)) : std::exp(score - top));
       sum += weights.back();
     }
-    const bool isEmpty = scores.empty();
     constexpr double kRounding = std::is_same_v<Value, bf16> ? 1.0 / 128 : 1.0 / 1024;
     const std::uint16_t *results = aligned(isPartial ? partialOut_ : out_) + place * kValueDim;
     for (int d = 0; d < kValueDim; ++d) {

@@ -100,6 +100,12 @@ struct HookVariant : PlainVariant {
     return s * (kvPos < row.qPos ? 0.5f : 1.f) + 0.01f * static_cast<float>(depth + kvHead);
   }
 };
+/// A logit for each head that only the denominator sees.
+struct SunkVariant : PlainVariant {
+  static float sink(const Params &, int head, int kvHead) {
+    return 0.75f * static_cast<float>(head) - 1.f + 0.125f * static_cast<float>(kvHead);
+  }
+};
 struct SigmoidVariant : PlainVariant {
   static constexpr bool kSigmoid = true;
 };

@@ -1,7 +1,7 @@
 """Attention over a tree, from a dump alone, in float64: knows nothing of deftc but what the files mean.
 
-A case says with two Python functions what its spec says in its own language: `sees(at)` and `score(s, at)`, where `at`
-has q_pos, kv_pos, depth, head, kv_head and query.
+A case says with Python functions what its spec says in its own language: `sees(at)` and `score(s, at)`, where `at`
+has q_pos, kv_pos, depth, head, kv_head and query, and `sink(head)`.
 """
 
 import json
@@ -42,7 +42,7 @@ class Dump:
         return tokens
 
 
-def rows(dump, scale, sees=lambda at: True, score=lambda s, at: s, sigmoid_bias=None):
+def rows(dump, scale, sees=lambda at: True, score=lambda s, at: s, sigmoid_bias=None, sink=None):
     """For each query and head: the output, and the log-sum-exp (None for sigmoid attention)."""
     heads, kv_heads = dump.q.shape[1], dump.k.shape[1]
     for index, query in enumerate(dump.queries):
@@ -60,9 +60,10 @@ def rows(dump, scale, sees=lambda at: True, score=lambda s, at: s, sigmoid_bias=
                     values.append(dump.v.row(token, kv_head))
             if sigmoid_bias is not None:
                 weights, lse = [1 / (1 + math.exp(-(s + sigmoid_bias))) for s in scores], None
-            elif scores:
-                most = max(scores)
-                total = sum(math.exp(s - most) for s in scores)
+            elif scores or sink:
+                logits = scores + ([sink(head)] if sink else [])
+                most = max(logits)
+                total = sum(math.exp(s - most) for s in logits)
                 lse = most + math.log(total)
                 weights = [math.exp(s - lse) for s in scores]
             else:

@@ -103,6 +103,28 @@ class DumpTest(unittest.TestCase):
         spec = HEAD % (3, 1) + "normalize = sigmoid(-2); score = s + 0.5 * query; }"
         self.check(spec, has_lse=False, sigmoid_bias=-2, score=lambda s, at: s + 0.5 * at.query)
 
+    def test_only_denominators_see_sinks(self):
+        spec = HEAD % (6, 2) + (
+            "param logit : f32[query_heads]; mask = tree && depth > 0;"
+            "normalize = softmax with sink(logit[head] - head); output = bf16 with lse; }"
+        )
+        for partition in ("query", "node", "union"):  # finished by items and by merges
+            with self.subTest(partition=partition):
+                self.check(
+                    spec, "--param", "logit=4.5", "--partition", partition, "--chunk", "16",
+                    sees=lambda at: at.depth > 0, sink=lambda head: 4.5 - head,
+                )  # fmt: skip
+
+    def test_division_rounds_down(self):
+        spec = HEAD % (2, 1) + (
+            "mask = tree && floor_div(kv_pos - 9, 4) != -2 && floor_div(kv_pos, 3) != floor_div(q_pos, 3);"
+            "score = s + 0.25 * floor(kv_pos / 5 - 2); output = bf16 with lse; }"
+        )
+        self.check(
+            spec, sees=lambda at: (at.kv_pos - 9) // 4 != -2 and at.kv_pos // 3 != at.q_pos // 3,
+            score=lambda s, at: s + 0.25 * math.floor(at.kv_pos / 5 - 2),
+        )  # fmt: skip
+
     def test_last_step_of_a_workload(self):
         for partition in ("flatten", "greedy", "union"):
             with self.subTest(partition=partition):

@@ -65,8 +65,8 @@ ExprId RandomExpr::integer(int depth) {
       return builder_.integer(pick(2) ? std::numeric_limits<int>::max() : std::numeric_limits<int>::min());
     return builder_.integer(pick(17) - 6);
   }
-  static constexpr ExprOp kBinary[] = {ExprOp::Add, ExprOp::Sub, ExprOp::Mul, ExprOp::Rem,
-                                       ExprOp::Min, ExprOp::Max, ExprOp::Sub, ExprOp::Rem};
+  static constexpr ExprOp kBinary[] = {ExprOp::Add, ExprOp::Sub, ExprOp::Mul,      ExprOp::Rem,
+                                       ExprOp::Min, ExprOp::Max, ExprOp::FloorDiv, ExprOp::Rem};
   int kind = pick(12);
   if (kind < 8) {
     ExprId a = integer(depth - 1);

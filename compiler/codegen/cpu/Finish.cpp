@@ -1,3 +1,4 @@
+#include "compiler/codegen/cpu/HookInliner.h"
 #include "compiler/codegen/cpu/KernelEmitter.h"
 #include "compiler/codegen/cpu/VectorMath.h"
 
@@ -22,6 +23,26 @@ Normalised normalise(Emitter &e, Value m, Value weight) {
   Value some = e.compare(CmpFPredicate::OGT, weight, e.f32(0));
   Value inverse = e.select(some, e.div(e.f32(1), weight), e.f32(0));
   return {inverse, e.select(some, e.add(m, emitLog(e, weight)), e.f32(-kInf))};
+}
+
+/// Joins the sink of a row's head: as two parts of a row are merged, the second of which is 0 everywhere.
+mlir::LogicalResult joinSink(const KernelContext &context, Normalised &row, Value head, Value params) {
+  Emitter &e = context.e;
+  Value arguments[dialect::kHookArgCount] = {};
+  arguments[dialect::kArgHead] = head;
+  arguments[dialect::kArgKvHead] = mlir::arith::DivSIOp::create(
+      e.builder(), e.location(), head, e.i32(static_cast<int>(context.attention.ratio())));
+  auto yielded = inlineHook(e, context.attention, context.attention.getSink(), arguments, params);
+  if (failed(yielded))
+    return mlir::failure();
+  Value sink = yielded->front();
+  Value top = e.max(row.lse, sink);
+  // No token, and a sink of -inf.
+  Value shift = e.select(e.compare(CmpFPredicate::OEQ, top, e.f32(-kInf)), e.f32(0), top);
+  Value own = emitExpWeight(e, e.sub(row.lse, shift));
+  Normalised whole = normalise(e, shift, e.add(own, emitExpWeight(e, e.sub(sink, shift))));
+  row = {e.mul(row.inverse, e.mul(own, whole.inverse)), whole.lse};
+  return mlir::success();
 }
 
 void storeLse(Emitter &e, Value lse, Value row, Value value) {
@@ -77,6 +98,7 @@ mlir::LLVM::LLVMFuncOp emitFinish(const KernelContext &context, bool partial) {
   Value lse = pointer(offsetof(abi::CpuFinishCall, lse));
   Value rows = e.toI64(e.field(e.i32Type(), call, offsetof(abi::CpuFinishCall, rows)));
   const mlir::Type type = partial ? e.f32Type() : context.outputType();
+  bool isBroken = false;
   e.loop(e.i64(0), rows, 1, [&](Value row) {
     Value in = e.at(acc, e.f32Type(), e.mul(row, e.i64(context.valueDim())));
     if (context.isSigmoid()) {
@@ -84,11 +106,15 @@ mlir::LLVM::LLVMFuncOp emitFinish(const KernelContext &context, bool partial) {
       return;
     }
     Normalised done = normalise(e, e.loadAt(e.f32Type(), m, row), e.loadAt(e.f32Type(), l, row));
+    if (!partial && context.attention.hasSink()) {
+      Value head = e.add(e.field(e.i32Type(), call, offsetof(abi::CpuFinishCall, head)), e.toI32(row));
+      isBroken |= failed(joinSink(context, done, head, pointer(offsetof(abi::CpuFinishCall, params))));
+    }
     storeRow(context, type, in, out, row, done.inverse, context.pairedColumns());
     storeLse(e, lse, row, done.lse);
   });
   e.ret();
-  return function;
+  return isBroken ? mlir::LLVM::LLVMFuncOp() : function;
 }
 
 mlir::LLVM::LLVMFuncOp emitMerge(const KernelContext &context) {
@@ -105,6 +131,7 @@ mlir::LLVM::LLVMFuncOp emitMerge(const KernelContext &context) {
   Value slotCount = e.toI64(e.field(e.i32Type(), call, offsetof(abi::CpuMergeCall, slotCount)));
   Value rows = e.toI64(e.field(e.i32Type(), call, offsetof(abi::CpuMergeCall, rows)));
   Value sum = e.stackArray(e.f32Type(), dim);
+  bool isBroken = false;
 
   e.loop(e.i64(0), rows, 1, [&](Value row) {
     // The place of a slot's partial of this row, counted in rows.
@@ -141,11 +168,15 @@ mlir::LLVM::LLVMFuncOp emitMerge(const KernelContext &context) {
       return;
     }
     Normalised done = normalise(e, m, total);
+    if (context.attention.hasSink()) {
+      Value head = e.add(e.field(e.i32Type(), call, offsetof(abi::CpuMergeCall, head)), e.toI32(row));
+      isBroken |= failed(joinSink(context, done, head, pointer(offsetof(abi::CpuMergeCall, params))));
+    }
     storeRow(context, context.outputType(), sum, out, row, done.inverse, 0);
     storeLse(e, lse, row, done.lse);
   });
   e.ret();
-  return function;
+  return isBroken ? mlir::LLVM::LLVMFuncOp() : function;
 }
 
 } // namespace deft::codegen::cpu

@@ -3,6 +3,7 @@
 #include "compiler/codegen/cpu/VectorMath.h"
 
 #include "mlir/Dialect/Math/IR/Math.h"
+#include "mlir/IR/Matchers.h"
 #include "llvm/ADT/TypeSwitch.h"
 
 namespace deft::codegen::cpu {
@@ -63,11 +64,29 @@ Value emitMath(Emitter &e, mlir::Operation &op, Value x) {
       .Default([](mlir::Operation *) { return Value(); });
 }
 
+/// The quotient rounded down. A shift where the divisor is a power of two, as it is where specs say it.
+Value emitFloorDivision(Emitter &e, Value a, Value b) {
+  namespace arith = mlir::arith;
+  llvm::APInt divisor;
+  if (mlir::matchPattern(b, mlir::m_ConstantInt(&divisor)) && divisor.isStrictlyPositive() &&
+      divisor.isPowerOf2()) {
+    Value shift = e.i32Like(a, static_cast<int>(divisor.logBase2()));
+    return arith::ShRSIOp::create(e.builder(), e.location(), a, shift);
+  }
+  Value quotient = arith::DivSIOp::create(e.builder(), e.location(), a, b);
+  Value rest = arith::RemSIOp::create(e.builder(), e.location(), a, b);
+  using P = arith::CmpIPredicate;
+  Value isApart =
+      e.compare(P::slt, arith::XOrIOp::create(e.builder(), e.location(), rest, b), e.i32Like(a, 0));
+  Value isUneven = e.compare(P::ne, rest, e.i32Like(a, 0));
+  return e.select(e.bitAnd(isApart, isUneven), e.sub(quotient, e.i32Like(a, 1)), quotient);
+}
+
 bool isKnown(mlir::Operation &op) {
   if (op.getNumRegions() != 0 || op.getNumResults() != 1)
     return false;
   return mlir::isa<mlir::arith::ArithDialect>(op.getDialect()) ||
-         mlir::isa<math::SqrtOp, math::AbsFOp, math::AbsIOp>(op);
+         mlir::isa<math::SqrtOp, math::AbsFOp, math::AbsIOp, math::FloorOp>(op);
 }
 
 /// One op of a region with its operands mapped.
@@ -89,6 +108,8 @@ mlir::FailureOr<Value> inlineOp(Emitter &e, mlir::Operation &op, const mlir::IRM
       if (!mlir::isa<mlir::VectorType>(operand.getType()))
         operand = e.splat(operand);
   }
+  if (mlir::isa<mlir::arith::FloorDivSIOp>(op))
+    return emitFloorDivision(e, operands[0], operands[1]);
   mlir::OperationState state(e.location(), op.getName().getStringRef(), operands, type, op.getAttrs());
   return e.builder().create(state)->getResult(0);
 }

@@ -17,6 +17,7 @@ struct VariantSource {
   bool withLse = false;
   int pageSize = 0; ///< 0: contiguous
   spec::Normalize normalize = spec::Normalize::Softmax;
+  bool hasSink = false;            ///< which the merge asks hooks for
   std::vector<std::string> params; ///< names, in the order of their slots
 
   /// CUDA text of `struct Params` and `struct Variant`, complete and with a final newline; it is

@@ -186,6 +186,8 @@ void UnitRunner::finish(const abi::Item &item, int headBegin, int headEnd) {
       call.m = m_.data() + at;
       call.l = l_.data() + at;
       call.rows = ratio_;
+      call.head = kvHead * ratio_;
+      call.params = step_->inputs.params;
       if (item.partialBegin >= 0) {
         const std::size_t first = static_cast<std::size_t>(item.partialBegin + i) * queryHeads() + head;
         call.out = step_->partialOut + first * outDim();
@@ -215,6 +217,7 @@ void UnitRunner::merge(int index) {
   call.out = step_->outputs.out + first * outDim();
   call.lse = step_->outputs.lse ? step_->outputs.lse + first : nullptr;
   call.rows = step_->variant.queryHeads;
+  call.params = step_->inputs.params;
   step_->kernel.merge(&call);
 }
 

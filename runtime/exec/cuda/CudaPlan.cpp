@@ -346,7 +346,7 @@ Result<void> CudaPlan::run(const CudaKernels &kernels, const CudaPointers &point
     merge.runsOfPlan = reinterpret_cast<unsigned long long *>(at(sections_.runsOfPlan));
     ++blocks;
   }
-  void *mergeParams[] = {&merge};
+  void *mergeParams[] = {&merge, attendParams[1]}; // of which a kernel without sinks takes the first
   return kernels.merge().launchDependent(blocks, mergeParams, stream);
 }
 

@@ -29,7 +29,7 @@ struct StateShape {
 struct State {
   const void *out = nullptr; ///< [row][dim], packed
   /// [row]: natural logarithm of the sum of the exponentials of the scores. Where it is -inf no token was
-  /// seen, and `out` is not read.
+  /// seen, and `out` is not read. Of states of an attention with sinks exactly one may have them.
   const float *lse = nullptr;
 };
 

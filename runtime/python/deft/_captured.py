@@ -11,7 +11,7 @@ from ._expr import F32, I32, Expr, name, refuse
 _TAKEN = set(
     "attention import param let mask score schedule tree true false inf tune f32 i32 bool query_heads kv_heads head_dim scale "
     "dtype kv_cache normalize output s q_pos kv_pos head kv_head depth query min max abs exp exp2 log log2 tanh sigmoid sqrt "
-    "rsqrt".split()
+    "rsqrt floor floor_div".split()
 )
 
 

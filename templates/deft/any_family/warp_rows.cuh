@@ -2,6 +2,7 @@
 
 #include "deft/abi.h"
 #include "deft/any_family/formed_scores.cuh"
+#include "deft/any_family/sinks.cuh"
 
 /// What a warp knows of its 16 rows and of the tokens before it, and what follows from both: which
 /// tokens the rows see, and the final scores.
@@ -93,6 +94,12 @@ public:
   __device__ __forceinline__ int clamped(int row) const { return row < rows_ ? row : rows_ - 1; }
   __device__ __forceinline__ int headOf(int row) const {
     return kvHead_ * Config::kRatio + row % Config::kRatio;
+  }
+  /// Of a row whose tokens have the logarithm `lse`.
+  __device__ __forceinline__ SunkRow withSink(int row, float lse) const
+    requires HasSink<Variant>
+  {
+    return sunk(lse, Variant::sink(params_, headOf(row), kvHead_));
   }
   __device__ __forceinline__ int callerIndex(int row) const {
     return args_.callerIndex[queryBegin_ + row / Config::kRatio];

@@ -325,11 +325,19 @@ private:
           fmaf(facts[2 * (w * Config::kTileQ + row)], WarpRows<Config, Variant>::kUnit, -shift));
       sum += weight[w] * facts[2 * (w * Config::kTileQ + row) + 1];
     }
-    const float inverse = sum > 0.f ? 1.f / sum : 0.f;
+    float inverse = sum > 0.f ? 1.f / sum : 0.f;
+    float lse = (shift + ptx::log2Fast(sum)) * kLn2; // no key: 0 + -inf
+    if constexpr (HasSink<Variant>) {
+      if (item_.partialBegin < 0) {
+        const SunkRow whole = rows_.withSink(row, lse);
+        inverse *= whole.share;
+        lse = whole.lse;
+      }
+    }
 #pragma unroll
     for (int w = 0; w < kTokenWarps; ++w)
       weight[w] *= inverse;
-    return (shift + ptx::log2Fast(sum)) * kLn2; // no key: 0 + -inf
+    return lse;
   }
 
   __device__ __forceinline__ void write(int row, int column, const float4 &value, float lse) const {

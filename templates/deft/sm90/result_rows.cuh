@@ -33,6 +33,14 @@ public:
       isReal_[r] = rows.isReal(rows.row(r));
       place_[r] = static_cast<long long>(query) * Config::kQueryHeads + rows.headOf(row);
       scale_[r] = sums.normalizer(r);
+      if constexpr (HasSink<Variant>) {
+        wholeLse_[r] = sums.lse(r);
+        if (!isPartial_) {
+          const SunkRow whole = rows.withSink(row, wholeLse_[r]);
+          scale_[r] *= whole.share;
+          wholeLse_[r] = whole.lse;
+        }
+      }
     }
   }
 
@@ -64,7 +72,7 @@ public:
 #pragma unroll
     for (int r = 0; r < 2; ++r) {
       if (isReal_[r])
-        lse_[place_[r]] = sums.lse(r);
+        lse_[place_[r]] = HasSink<Variant> ? wholeLse_[r] : sums.lse(r);
     }
   }
 
@@ -116,6 +124,7 @@ private:
   bool isReal_[2];
   long long place_[2]; ///< of a row in the arrays of partials or of outputs
   float scale_[2];
+  float wholeLse_[2]; ///< where there are sinks: with them, unless it goes to a partial
 };
 
 } // namespace deft::sm90

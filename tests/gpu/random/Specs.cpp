@@ -37,6 +37,16 @@ std::vector<Hook> hooks(Random &random) {
       {"of_row", "  param level : f32[query_heads];\n  score       = level[head] * (q_pos % 7);\n"},
       {"of_token",
        "  mask        = tree && kv_pos % 3 != 1;\n  score       = 0.125 * (kv_pos % 5 + depth);\n"},
+      {"learned_sink",
+       "  param logit : f32[query_heads];\n  normalize   = softmax with sink(2 * logit[head] + 1);\n"},
+      {"sink_and_window", "  param logit : f32[kv_heads];\n  normalize   = softmax with sink(logit[kv_head] "
+                          "- 0.1 * head);\n  mask        "
+                          "= tree && sliding_window(" +
+                              n + ");\n"},
+      {"blocks", "  mask        = tree && (floor_div(kv_pos, " + few + ") == floor_div(q_pos, " + few +
+                     ") || floor(kv_pos / " + n + ".0) == 0);\n"},
+      {"by_chunk", "  mask        = tree && chunked(" + n +
+                       ");\n  score       = s * (1 + 0.1 * log(1 + floor((q_pos + 1) / 16)));\n"},
       {"constant_sigmoid", "  score       = 0." + few + ";\n  normalize   = sigmoid(-2.5);\n", false},
       {"sigmoid", "  normalize   = sigmoid(-2.5);\n", false},
       {"sigmoid_alibi",

@@ -146,3 +146,23 @@ mask(%s: i32, %q_pos: i32, %kv_pos: i32, %head: i32, %kv_head: i32, %depth: i32,
   %0 = arith.constant true
   deft.yield %0 : i1
 }
+
+// -----
+
+deft.attention @a query_heads 8 kv_heads 2 q vector<64xbf16> k vector<64xbf16> v vector<64xbf16> out vector<64xbf16>
+  cache <page_size = 16, order = nhd> scale 1.0 normalize softmax params []
+sink(%s: f32, %q_pos: i32, %kv_pos: i32, %head: i32, %kv_head: i32, %depth: i32, %query: i32) {
+  // expected-error@+1 {{reads `q_pos` in region `sink`, which is the same for all rows of a head}}
+  %0 = arith.sitofp %q_pos : i32 to f32
+  deft.yield %0 : f32
+}
+
+// -----
+
+// expected-error@+1 {{normalize(sigmoid) has no sink}}
+deft.attention @a query_heads 8 kv_heads 2 q vector<64xbf16> k vector<64xbf16> v vector<64xbf16> out vector<64xbf16>
+  cache <page_size = 16, order = nhd> scale 1.0 normalize sigmoid params []
+sink(%s: f32, %q_pos: i32, %kv_pos: i32, %head: i32, %kv_head: i32, %depth: i32, %query: i32) {
+  %0 = arith.constant 1.0 : f32
+  deft.yield %0 : f32
+}

@@ -30,6 +30,12 @@ score(%s: f32, %q_pos: i32, %kv_pos: i32, %head: i32, %kv_head: i32, %depth: i32
   %2 = arith.addf %0, %1 : f32
   deft.yield %2 : f32
 }
+// CHECK: sink(%s: f32,
+sink(%s: f32, %q_pos: i32, %kv_pos: i32, %head: i32, %kv_head: i32, %depth: i32, %query: i32) {
+  // CHECK-NEXT: deft.param_element "slope"[%head] : f32
+  %0 = deft.param_element "slope"[%head] : f32
+  deft.yield %0 : f32
+}
 // CHECK: tile(%q_lo: i32, %q_hi: i32, %kv_lo: i32, %kv_hi: i32, %depth_lo: i32, %depth_hi: i32, %query_lo: i32, %query_hi: i32, %head_lo: i32, %head_hi: i32, %kv_head: i32) {
 tile(%0: i32, %1: i32, %2: i32, %3: i32, %4: i32, %5: i32, %6: i32, %7: i32, %8: i32, %9: i32, %10: i32) {
   %any = arith.constant true

@@ -116,5 +116,24 @@ TEST(SemanticsTest, WhoSeesNothingHasOutputZeroAndLseMinusInfinity) {
   EXPECT_EQ(run("normalize = sigmoid;", 3).weights, 0);
 }
 
+// Rules N3, N4.
+TEST(SemanticsTest, ASinkTakesItsShareOfTheWeightsOncePerRow) {
+  const std::string sink = "score = 0; normalize = softmax with sink(0.5 * head);";
+  for (int head : {0, 3}) {
+    const double weight = std::exp(0.5 * head);
+    EXPECT_NEAR(run(sink, 0, head).lse, std::log(7 + weight), 1e-12);
+    EXPECT_NEAR(run(sink, 0, head).weights, 7 / (7 + weight), 1e-12);
+    EXPECT_NEAR(run(sink, 3, head).lse, 0.5 * head, 1e-12) << "a query that sees nothing";
+    EXPECT_EQ(run(sink, 3, head).weights, 0);
+  }
+}
+
+// Rule E9.
+TEST(SemanticsTest, DivisionRoundsDown) {
+  EXPECT_NEAR(run("score = floor_div(kv_pos - 3, 2);", 0).lse, logSumExp({-2, -1, -1, 0, 0, 1, 1}), 1e-12);
+  EXPECT_NEAR(run("score = floor((kv_pos - 3) / 2);", 0).lse, logSumExp({-2, -1, -1, 0, 0, 1, 1}), 1e-12);
+  EXPECT_NEAR(run("score = floor_div(kv_pos, depth);", 2).lse, std::log(2), 1e-12) << "by 0 it is 0";
+}
+
 } // namespace
 } // namespace deft::spec::testing

@@ -53,6 +53,8 @@ TEST(ShippedSpecsSetTest, TogetherUseTheWholeLanguage) {
         words.insert(std::string("param ") + spec::toString(param.type) + " " + spec::toString(param.shape));
       if (v.sigmoidBias)
         words.insert("bias");
+      if (v.sink)
+        words.insert("sink");
       if (v.schedule)
         words.insert("schedule");
     }
@@ -63,8 +65,8 @@ TEST(ShippedSpecsSetTest, TogetherUseTheWholeLanguage) {
   for (int page : {0, 1, 16, 32, 64})
     EXPECT_TRUE(pages.count(page)) << page;
   for (const char *word : {"f16", "bf16", "output f16 lse", "output bf16 lse", "nhd", "hnd", "contiguous",
-                           "softmax", "sigmoid", "bias", "schedule", "param f32 scalar", "param i32 scalar",
-                           "param f32 query_heads", "param f32 kv_heads"})
+                           "softmax", "sigmoid", "bias", "sink", "schedule", "param f32 scalar",
+                           "param i32 scalar", "param f32 query_heads", "param f32 kv_heads"})
     EXPECT_TRUE(words.count(word)) << word;
 }
 

@@ -204,6 +204,14 @@ ExprPrinter::Text ExprPrinter::operation(Operation &op, Rounding rounding, const
           .Case([&](arith::SubIOp) { return wrapping(op, "-", kSum, ranges); })
           .Case([&](arith::MulIOp) { return wrapping(op, "*", kProduct, ranges); })
           .Case([&](arith::RemSIOp) { return binary(op, "%", kProduct); })
+          .Case([&](arith::FloorDivSIOp) {
+            APInt divisor;
+            if (matchPattern(in(1), m_ConstantInt(&divisor)) && divisor.isStrictlyPositive() &&
+                divisor.isPowerOf2())
+              return Text{"(" + operand(in(0), kUnary) + " >> " + std::to_string(divisor.logBase2()) + ")",
+                          kAtom, 0};
+            return call(op, "deft::floorDiv");
+          })
           .Case<arith::CmpIOp, arith::CmpFOp>([&](auto) { return comparison(op); })
           .Case([&](arith::AndIOp) { return logical("&&", kAnd); })
           .Case([&](arith::OrIOp) { return logical("||", kOr); })
@@ -251,6 +259,7 @@ ExprPrinter::Text ExprPrinter::operation(Operation &op, Rounding rounding, const
           .Case([&](math::TanhOp) {
             return call(op, rounding == Rounding::Exact ? "tanhf" : "deft::tanhFast");
           })
+          .Case([&](math::FloorOp) { return call(op, "floorf"); })
           .Case([&](math::SqrtOp) { return call(op, rounding == Rounding::Exact ? "__fsqrt_rn" : "sqrtf"); })
           .Case([&](math::RsqrtOp) { return call(op, "rsqrtf"); })
           .Default(fail);

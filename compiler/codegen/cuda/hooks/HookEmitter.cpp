@@ -20,7 +20,8 @@ public:
 
   std::string emit() {
     emitParams();
-    std::string row = rowHook(), score = scoreHook() + formHook(), mask = maskHook(), tile = tileHook();
+    std::string row = rowHook(), score = scoreHook() + formHook(), mask = maskHook(), tile = tileHook(),
+                sink = sinkHook();
     text_ += "struct Variant {\n";
     text_ += "  using Params = ::Params;\n";
     constant("bool", "kHasMask", op_.hasMask() ? "true" : "false");
@@ -41,7 +42,7 @@ public:
       constant("bool", "kHasOneCap", form_.hasOneCap ? "true" : "false");
       constant("bool", "kIsSloped", form_.isSloped ? "true" : "false");
     }
-    text_ += row + score + mask + tile + "};\n";
+    text_ += row + score + mask + tile + sink + "};\n";
     return std::move(text_);
   }
 
@@ -74,7 +75,7 @@ private:
   }
 
   Rounding roundingOf(Region &region) {
-    return &region == &op_.getScore() ? Rounding::Fused : Rounding::Exact;
+    return &region == &op_.getScore() || &region == &op_.getSink() ? Rounding::Fused : Rounding::Exact;
   }
 
   /// `struct Row` and the hook that fills it. What both regions compute alike is kept once.
@@ -152,6 +153,17 @@ private:
                 "bool mask(const Params &p, const Row &row, int kv_pos, int depth, int kv_head)");
   }
 
+  /// Asked for once a row, by kernels that keep no `Row` for it.
+  std::string sinkHook() {
+    Region &region = op_.getSink();
+    if (region.empty())
+      return "";
+    ExprPrinter printer;
+    bindArguments(printer, region);
+    return "\n" + std::string(kInlined) + "float sink(const Params &p, int head, int kv_head) {\n" +
+           returned(printer, region) + "  }\n";
+  }
+
   std::string hook(Region &region, const std::string &signature) {
     if (region.empty())
       return "";
@@ -159,11 +171,16 @@ private:
     bindArguments(printer, region);
     for (Value value : rowValues(region))
       printer.bind(value, "row." + memberOfValue_.lookup(value));
+    return "\n" + (kInlined + signature) + " {\n" + returned(printer, region) + "  }\n";
+  }
+
+  /// Statements that end by returning what the region yields.
+  std::string returned(ExprPrinter &printer, Region &region) {
     auto yield = cast<YieldOp>(region.front().getTerminator());
     std::string result = printer.print(region, {yield.getValues().front()}, roundingOf(region)).front();
     printer.statement(yield.getLoc(), "return " + result + ";");
     finish(printer);
-    return "\n" + (kInlined + signature) + " {\n" + printer.statements() + "  }\n";
+    return printer.statements();
   }
 
   std::string tileHook() {
@@ -217,6 +234,7 @@ support::Result<VariantSource> emitVariantSource(AttentionOp attention) {
   source.pageSize = attention.getCache().getPageSize();
   source.normalize =
       attention.getNormalize() == Normalize::Sigmoid ? spec::Normalize::Sigmoid : spec::Normalize::Softmax;
+  source.hasSink = attention.hasSink();
   for (auto param : attention.getParams().getAsRange<ParamAttr>())
     source.params.push_back(param.getName().str());
   source.hooks = emitter.emit();

@@ -69,6 +69,11 @@ StaticRanges::Range StaticRanges::exact(Operation &op) const {
         int64_t most = std::max({std::abs(in(1).min), std::abs(in(1).max), int64_t{1}}) - 1;
         return Range{in(0).min >= 0 ? 0 : -most, in(0).max <= 0 ? 0 : most};
       })
+      .Case([&](arith::FloorDivSIOp) {
+        if (in(1).min < 1)
+          return Range{kLeast, kMost};
+        return Range{std::min<int64_t>(in(0).min, 0), std::max<int64_t>(in(0).max, 0)};
+      })
       .Case([&](arith::SelectOp) { return hull(in(1), in(2)); })
       .Case<arith::MinSIOp, arith::MaxSIOp>([&](auto) { return hull(in(0), in(1)); })
       .Case([&](math::AbsIOp) { return Range{0, std::max(-in(0).min, in(0).max)}; })

@@ -98,12 +98,12 @@ TEST(ContainerTest, NewerAndOlderFormatsAreToldFromAlteredOnes) {
   bytes[8] = 3;
   const auto newer = readContainer(bytes, "p.deftpkg");
   ASSERT_FALSE(newer);
-  EXPECT_EQ(newer.error().message, "package `p.deftpkg` has format 3; this deftc reads format 2");
+  EXPECT_EQ(newer.error().message, "package `p.deftpkg` has format 4; this deftc reads format 3");
   EXPECT_EQ(newer.error().hint, "use a newer deftc, or build the package again with this one");
   bytes[8] = 1;
   const auto older = readContainer(bytes, "p.deftpkg");
   ASSERT_FALSE(older);
-  EXPECT_EQ(older.error().message, "package `p.deftpkg` has format 1; this deftc reads format 2");
+  EXPECT_EQ(older.error().message, "package `p.deftpkg` has format 2; this deftc reads format 3");
   EXPECT_EQ(older.error().hint, "build the package again with this deftc");
   bytes[8] = 0;
   EXPECT_EQ(errorOf(bytes), "package `p.deftpkg` is altered: format 0 does not exist");

@@ -125,5 +125,16 @@ TEST(AttentionSemaTest, SigmoidMayHaveABias) {
   EXPECT_EQ(compile(attention("normalize = softmax; output = f16 with lse;")).errors, 0u);
 }
 
+// Rule N4.
+TEST(AttentionSemaTest, SoftmaxMayHaveASinkOfHeadsAndParameters) {
+  Compiled compiled = compile(attention(
+      "param a : f32[query_heads]; param b : i32; normalize = softmax with sink(a[head] - b * kv_head);"));
+  EXPECT_EQ(compiled.errors, 0u);
+  const Variant &v = compiled.only();
+  EXPECT_EQ(v.normalize, Normalize::Softmax);
+  EXPECT_EQ(describe(v, *v.sink), "(sub:f32 a[] (to_f32:f32 (mul:i32 b kv_head)))");
+  EXPECT_FALSE(compile(attention("normalize = softmax;")).only().sink);
+}
+
 } // namespace
 } // namespace deft::spec::testing

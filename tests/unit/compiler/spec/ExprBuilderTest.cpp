@@ -22,6 +22,12 @@ TEST(FoldTest, RemainderHasTheSignOfItsLeftOperandAndOfZeroIsZero) {
   EXPECT_EQ(folded(ExprOp::Rem, ScalarType::I32, {-6, 3}), 0);
   EXPECT_EQ(folded(ExprOp::Rem, ScalarType::I32, {7, 0}), 0);
   EXPECT_EQ(folded(ExprOp::Rem, ScalarType::I32, {-2147483648.0, -1}), 0);
+  EXPECT_EQ(folded(ExprOp::FloorDiv, ScalarType::I32, {7, 3}), 2);
+  EXPECT_EQ(folded(ExprOp::FloorDiv, ScalarType::I32, {-7, 3}), -3);
+  EXPECT_EQ(folded(ExprOp::FloorDiv, ScalarType::I32, {7, -3}), -3);
+  EXPECT_EQ(folded(ExprOp::FloorDiv, ScalarType::I32, {-6, 3}), -2);
+  EXPECT_EQ(folded(ExprOp::FloorDiv, ScalarType::I32, {7, 0}), 0);
+  EXPECT_NE(fold(ExprOp::FloorDiv, ScalarType::I32, {-2147483648.0, -1}).problem, "");
 }
 
 // Rules E4, E8.
@@ -48,6 +54,7 @@ TEST(FoldTest, FunctionsMeanWhatTheirNamesSay) {
   EXPECT_DOUBLE_EQ(f(ExprOp::Sigmoid, 2), 0.8807970779778823);
   EXPECT_DOUBLE_EQ(f(ExprOp::Sqrt, 9), 3);
   EXPECT_DOUBLE_EQ(f(ExprOp::Rsqrt, 4), 0.5);
+  EXPECT_DOUBLE_EQ(f(ExprOp::Floor, -1.5), -2);
   EXPECT_EQ(f(ExprOp::Abs, -2), 2);
   EXPECT_EQ(folded(ExprOp::Min, ScalarType::I32, {3, -4}), -4);
   EXPECT_EQ(folded(ExprOp::Max, ScalarType::F32, {3, -kInf}), 3);

@@ -63,6 +63,13 @@ TEST(ExprSemaTest, FunctionsKeepIntegersOnlyWhereTheyCan) {
     }
 }
 
+// Rule E9.
+TEST(ExprSemaTest, FloorDivisionIsOfIntegers) {
+  EXPECT_EQ(maskOf("mask = floor_div(kv_pos, 4) == 1;"), "(eq:bool (floor_div:i32 kv_pos 4) 1)");
+  EXPECT_EQ(scoreOf("score = floor_div(-7, 2);"), "-4f");
+  EXPECT_EQ(compile(attention("score = floor_div(s, 2);")).errors, 1u);
+}
+
 // Rule E10.
 TEST(ExprSemaTest, LetsAreShared) {
   Compiled compiled =

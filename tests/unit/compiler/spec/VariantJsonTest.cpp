@@ -102,6 +102,22 @@ TEST(VariantJsonTest, TensorsAreReadEachForItself) {
   EXPECT_EQ(wrong.error().message, "v has dim 96 and out 512, which is a sum of it");
 }
 
+TEST(VariantJsonTest, ASinkIsReadBackAndCheckedAgain) {
+  const Variant variant =
+      compile(
+          attention("param a : f32[query_heads]; normalize = softmax with sink(a[head]); score = s * q_pos;"))
+          .only();
+  nlohmann::json json = nlohmann::json::parse(toJson(variant).dump());
+  const auto read = variantFromJson(json);
+  ASSERT_TRUE(read.ok()) << read.error().message;
+  EXPECT_EQ(read->sink, variant.sink);
+  json["sink"] = *variant.score;
+  EXPECT_EQ(variantFromJson(json).error().message, "`sink` reads more than the head");
+  json["sink"] = *variant.sink;
+  json["normalize"] = "sigmoid";
+  EXPECT_EQ(variantFromJson(json).error().message, "sigmoid has no sink");
+}
+
 TEST(VariantJsonTest, AnyMemberLeftOutIsAnErrorUnlessItIsOptional) {
   std::set<std::string> optional = {"mask", "score", "sigmoid_bias", "schedule"};
   nlohmann::json whole = richJson();
@@ -114,10 +130,10 @@ TEST(VariantJsonTest, AnyMemberLeftOutIsAnErrorUnlessItIsOptional) {
 
 TEST(VariantJsonTest, AnotherVersionSaysSo) {
   nlohmann::json json = richJson();
-  json["version"] = 3;
+  json["version"] = 2;
   auto read = variantFromJson(json);
   ASSERT_FALSE(read.ok());
-  EXPECT_EQ(read.error().message, "the variant has version 3, this deftc reads version 2");
+  EXPECT_EQ(read.error().message, "the variant has version 2, this deftc reads version 3");
 }
 
 } // namespace

@@ -69,6 +69,9 @@ Value integer(ExprOp op, int64_t a, int64_t b) {
   case ExprOp::Rem:
     result = b == 0 ? 0 : a % b;
     break;
+  case ExprOp::FloorDiv:
+    result = b == 0 ? 0 : static_cast<int64_t>(std::floor(static_cast<double>(a) / static_cast<double>(b)));
+    break;
   case ExprOp::Min:
     result = std::min(a, b);
     break;
@@ -109,6 +112,8 @@ float real(ExprOp op, float a, float b) {
     return std::tanh(a);
   case ExprOp::Sigmoid:
     return 1 / (1 + std::exp(-a));
+  case ExprOp::Floor:
+    return std::floor(a);
   case ExprOp::Sqrt:
     return std::sqrt(a);
   default:

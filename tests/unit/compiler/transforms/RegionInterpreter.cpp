@@ -162,6 +162,15 @@ RegionInterpreter::Step RegionInterpreter::compile(Operation &op) {
             v[out].integer = v[a].integer % v[b].integer;
         };
       })
+      .Case([&](arith::FloorDivSIOp) -> Step {
+        return [=, this](V &v) {
+          const int64_t x = v[a].integer, y = v[b].integer;
+          if (y == 0 || y == -1)
+            undefined_ = "division by " + std::to_string(y);
+          else
+            v[out].integer = x / y - (x % y != 0 && (x < 0) != (y < 0));
+        };
+      })
       .Case<arith::ExtSIOp>([&](auto extend) -> Step {
         bool isBool = extend.getIn().getType().isInteger(1);
         return [=](V &v) { v[out].integer = isBool ? -v[a].integer : v[a].integer; };
@@ -197,6 +206,7 @@ RegionInterpreter::Step RegionInterpreter::compile(Operation &op) {
       .Case([&](math::LogOp) { return unary([](float x) { return std::log(x); }); })
       .Case([&](math::Log2Op) { return unary([](float x) { return std::log2(x); }); })
       .Case([&](math::TanhOp) { return unary([](float x) { return std::tanh(x); }); })
+      .Case([&](math::FloorOp) { return unary([](float x) { return std::floor(x); }); })
       .Case([&](math::SqrtOp) { return unary([](float x) { return std::sqrt(x); }); })
       .Case([&](math::RsqrtOp) { return unary([](float x) { return 1 / std::sqrt(x); }); })
       .Default([](Operation *other) -> Step {

@@ -60,10 +60,16 @@ TEST(VariantSignatureTest, HooksAreToldApartByWhatTheyCompute) {
     builder.variant.name = name;
     return textOf(builder.variant);
   };
+  // Kept in users' files: by the numbers of operations, names and types, which must not change.
+  EXPECT_EQ(windowed(4096, "a"), "q32-kv8-d128-bf16-p16nhd-ce320b50");
   EXPECT_EQ(windowed(4096, "a"), windowed(4096, "b"));
   EXPECT_NE(windowed(4096, "a"), windowed(1024, "a"));
   EXPECT_NE(windowed(4096, "a"), textOf(plain()));
   EXPECT_TRUE(VariantSignature::parse(windowed(4096, "a")));
+
+  test::VariantBuilder sunk(32, 8, 128);
+  sunk.variant.sink = sunk.constant(1);
+  EXPECT_NE(textOf(sunk.variant), textOf(plain()));
 
   test::VariantBuilder scored(32, 8, 128);
   scored.variant.score = scored.read(spec::Builtin::S);

@@ -56,6 +56,7 @@ TEST(EvaluateTest, Functions) {
   EXPECT_DOUBLE_EQ(evalF32(ExprOp::Tanh, 0.5), std::tanh(0.5));
   EXPECT_DOUBLE_EQ(evalF32(ExprOp::Sigmoid, 0), 0.5);
   EXPECT_DOUBLE_EQ(evalF32(ExprOp::Sqrt, 9), 3);
+  EXPECT_DOUBLE_EQ(evalF32(ExprOp::Floor, -1.5), -2);
   EXPECT_DOUBLE_EQ(evalF32(ExprOp::Rsqrt, 4), 0.5);
 }
 
@@ -75,6 +76,15 @@ TEST(EvaluateTest, RemainderHasTheSignOfTheDividend) {
   EXPECT_EQ(evalI32(ExprOp::Rem, 7, -3), 1);
   EXPECT_EQ(evalI32(ExprOp::Rem, 7, 0), 0);
   EXPECT_EQ(evalI32(ExprOp::Rem, INT_MIN, -1), 0);
+}
+
+TEST(EvaluateTest, FloorDivisionRoundsDown) {
+  EXPECT_EQ(evalI32(ExprOp::FloorDiv, 7, 3), 2);
+  EXPECT_EQ(evalI32(ExprOp::FloorDiv, -7, 3), -3);
+  EXPECT_EQ(evalI32(ExprOp::FloorDiv, 7, -3), -3);
+  EXPECT_EQ(evalI32(ExprOp::FloorDiv, -6, 3), -2);
+  EXPECT_EQ(evalI32(ExprOp::FloorDiv, 7, 0), 0);
+  EXPECT_EQ(evalI32(ExprOp::FloorDiv, INT_MIN, -1), INT_MIN);
 }
 
 TEST(EvaluateTest, ComparisonsOfFloats) {

@@ -58,6 +58,18 @@ TEST(OracleTest, SoftmaxByHand) {
   EXPECT_NEAR(row.lse, std::log(a + b), 1e-12);
 }
 
+TEST(OracleTest, OnlyTheDenominatorSeesASink) {
+  Small small({{1, 0, 4, 8}, {0, 1, 2, -2}}); // scores 1 and 2
+  small.build.variant.sink = small.build.constant(3);
+  const Row row = small.evaluate();
+  const double a = std::exp(1), b = std::exp(2), sink = std::exp(3);
+  EXPECT_NEAR(row.out[0], (4 * a + 2 * b) / (a + b + sink), 1e-12);
+  EXPECT_NEAR(row.lse, std::log(a + b + sink), 1e-12);
+  small.build.variant.mask = small.build.constant(0, ScalarType::Bool);
+  EXPECT_EQ(small.evaluate().out[0], 0);
+  EXPECT_NEAR(small.evaluate().lse, 3, 1e-12);
+}
+
 TEST(OracleTest, ScaleMultipliesTheProduct) {
   Small small({{1, 0, 4, 8}, {0, 1, 2, -2}});
   small.build.variant.scale = 0.5;

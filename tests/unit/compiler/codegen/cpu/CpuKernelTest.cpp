@@ -332,7 +332,7 @@ TEST(CpuKernelTest, NarrowingRoundsToNearestEven) {
     const auto finished = [&](const std::vector<float> &sums) {
       const float m = 0, l = 1;
       std::vector<std::uint16_t> out(16);
-      const abi::CpuFinishCall call{sums.data(), &m, &l, out.data(), nullptr, 1, 0};
+      const abi::CpuFinishCall call{sums.data(), &m, &l, out.data(), nullptr, 1, 0, nullptr};
       kernel->finish(&call);
       return out;
     };

@@ -257,7 +257,8 @@ Results runKernel(const abi::CpuKernel &kernel, const spec::Variant &variant, co
                           partial.data(),
                           sigmoid ? nullptr : partialLse.data(),
                           c.rows,
-                          0};
+                          0,
+                          nullptr};
   kernel.finishPartial(&call);
   call.out = out.data();
   call.lse = sigmoid ? nullptr : lse.data();

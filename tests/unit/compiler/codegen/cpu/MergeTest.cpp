@@ -1,3 +1,4 @@
+#include "tests/support/VariantBuilder.h"
 #include "tests/unit/compiler/codegen/cpu/KernelHarness.h"
 
 #include <gtest/gtest.h>
@@ -27,7 +28,8 @@ struct Merged {
   std::vector<float> lse = std::vector<float>(2, 99.0f);
 };
 
-static Merged merge(const abi::CpuKernel &kernel, const Partials &partials, const std::vector<int> &slots) {
+static Merged merge(const abi::CpuKernel &kernel, const Partials &partials, const std::vector<int> &slots,
+                    const abi::ParamSlot *params = nullptr) {
   Merged merged;
   std::vector<std::uint16_t> bits(32);
   const abi::CpuMergeCall call{partials.out.data(),
@@ -36,7 +38,10 @@ static Merged merge(const abi::CpuKernel &kernel, const Partials &partials, cons
                                bits.data(),
                                merged.lse.data(),
                                static_cast<int>(slots.size()),
-                               2};
+                               2,
+                               params,
+                               0,
+                               0};
   kernel.merge(&call);
   for (std::size_t i = 0; i < bits.size(); ++i)
     merged.out[i] = valueOf(spec::DType::F16, bits[i]);
@@ -86,6 +91,30 @@ TEST_F(MergeTest, ExtremeLseNeitherOverflowsNorVanishes) {
   EXPECT_FLOAT_EQ(low.lse[0], -4000.0f);
 }
 
+TEST(SinkMergeTest, SinksJoinOnceAfterAllPartials) {
+  VariantBuilder builder(2, 1, 16);
+  builder.variant.tensors = spec::Tensors::alike(16, spec::DType::F16);
+  builder.variant.withLse = true;
+  const int logits = builder.param("logits", spec::ScalarType::F32, spec::Param::Shape::PerQueryHead);
+  builder.variant.sink = builder.readParam(logits);
+  Kernel kernel = jitKernel(builder.variant);
+  ASSERT_TRUE(kernel);
+  const float sinks[] = {2.5f, -kInf};
+  abi::ParamSlot slot{};
+  slot.f32Array = sinks;
+  const Merged merged = merge(*kernel, Partials({1.0f, 3.0f}), {1, 0}, &slot);
+  const double a = std::exp(3.0), b = std::exp(1.0), sink = std::exp(2.5);
+  EXPECT_NEAR(merged.out[3], (a * 2 + b) / (a + b + sink), 2e-3);
+  EXPECT_NEAR(merged.lse[0], std::log(a + b + sink), 1e-6);
+  EXPECT_NEAR(merged.out[16 + 3], (a * 3 + b * 2) / (a + b), 2e-3) << "a sink of -inf is none";
+  EXPECT_NEAR(merged.lse[1], std::log(a + b) + 0.25, 1e-6);
+
+  const Merged empty = merge(*kernel, Partials({-kInf}), {0}, &slot);
+  EXPECT_EQ(empty.out, std::vector<double>(32, 0.0));
+  EXPECT_FLOAT_EQ(empty.lse[0], 2.5f);
+  EXPECT_EQ(empty.lse[1], -kInf);
+}
+
 TEST(SigmoidMergeTest, AddsPlainSums) {
   spec::Variant variant = plainVariant(16, spec::DType::F16);
   variant.normalize = spec::Normalize::Sigmoid;
@@ -95,7 +124,8 @@ TEST(SigmoidMergeTest, AddsPlainSums) {
   Partials partials({0.0f, 0.0f, 0.0f});
   const int slots[] = {0, 2};
   std::vector<std::uint16_t> bits(32);
-  const abi::CpuMergeCall call{partials.out.data(), nullptr, slots, bits.data(), nullptr, 2, 2};
+  const abi::CpuMergeCall call{
+      partials.out.data(), nullptr, slots, bits.data(), nullptr, 2, 2, nullptr, 0, 0};
   kernel->merge(&call);
   EXPECT_EQ(valueOf(spec::DType::F16, bits[0]), 4);
   EXPECT_EQ(valueOf(spec::DType::F16, bits[16]), 6);

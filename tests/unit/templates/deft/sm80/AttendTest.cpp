@@ -88,5 +88,13 @@ TEST(Sm80AttendTest, MasksAndScoresAreHeard) {
   }
 }
 
+/// Of rows that are finished, and not of those that go to a partial.
+TEST(Sm80AttendTest, SinksJoinFinishedRows) {
+  for (unsigned seed = 0; seed < 4; ++seed) {
+    attendAll<Wide<f16, 64, 1>, test::SunkVariant>(seed);
+    attendAll<Narrow<bf16, 64, 16>, test::SunkVariant>(seed);
+  }
+}
+
 } // namespace
 } // namespace deft::sm80

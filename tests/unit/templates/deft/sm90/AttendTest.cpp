@@ -103,5 +103,13 @@ TEST(Sm90AttendTest, MasksAndScoresAreHeard) {
   }
 }
 
+/// Of rows that are finished, and not of those that go to a partial.
+TEST(Sm90AttendTest, SinksJoinFinishedRows) {
+  for (unsigned seed = 0; seed < 4; ++seed) {
+    attendAll<Wide<f16, 64, 1>, test::SunkVariant>(seed);
+    attendAll<Light<bf16, 64, 16>, test::SunkVariant>(seed);
+  }
+}
+
 } // namespace
 } // namespace deft::sm90
