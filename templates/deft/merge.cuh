@@ -45,8 +45,7 @@ public:
   };
 
   __device__ __forceinline__ RowMerge(const abi::MergeArgs &args, int merged, int query, int head)
-      : args_(args), head_(head), lane_(threadIdx.x % 32),
-        row_(static_cast<long long>(args.callerIndex[query]) * Config::kQueryHeads + head),
+      : args_(args), head_(head), lane_(threadIdx.x % 32), caller_(args.callerIndex[query]),
         slots_(args.mergeSlot + args.mergeBegin[merged]),
         count_(args.mergeBegin[merged + 1] - args.mergeBegin[merged]) {}
 
@@ -183,22 +182,24 @@ private:
   __device__ __forceinline__ void write(const Part &total) const {
     const float scale = kSigmoid ? 1.f : total.weight > 0.f ? ptx::reciprocalFast(total.weight) : 0.f;
     using Output = typename Config::Output;
+    Output *out = static_cast<Output *>(args_.out) + caller_ * args_.outStride + head_ * Config::kValueDim;
 #pragma unroll
     for (int p = 0; p < kPerLane; ++p) {
       const int piece = p * 32 + lane_;
       const float4 value = total.values[p];
       if (kPieces % 32 == 0 || piece < kPieces)
-        *reinterpret_cast<uint2 *>(static_cast<Output *>(args_.out) + row_ * Config::kValueDim + piece * 4) =
+        *reinterpret_cast<uint2 *>(out + piece * 4) =
             make_uint2(ptx::pack2<Output>(value.x * scale, value.y * scale),
                        ptx::pack2<Output>(value.z * scale, value.w * scale));
     }
     if (Config::kWithLse && lane_ == 0 && args_.lse != nullptr)
-      args_.lse[row_] = shift_ + ptx::log2Fast(total.weight) * kLn2; // no key: 0 + -inf
+      args_.lse[caller_ * Config::kQueryHeads + head_] =
+          shift_ + ptx::log2Fast(total.weight) * kLn2; // no key: 0 + -inf
   }
 
   const abi::MergeArgs &args_;
   const int head_, lane_;
-  const long long row_; ///< in the caller's arrays
+  const long long caller_; ///< the caller's index of the query
   const int *slots_;
   const int count_;
   float shift_ = 0.f; ///< the largest, which keeps the weights in range
