@@ -45,6 +45,16 @@ inline Result<void> checkStrides(const std::optional<CacheStrides> &strides) {
   return {};
 }
 
+/// From one query to the next in q or out. `what` names the member.
+inline Result<void> checkRowStride(const std::string &what, std::int64_t stride, const TensorType &tensor,
+                                   int queryHeads) {
+  const std::int64_t row = std::int64_t{queryHeads} * tensor.dim;
+  if (stride == 0 || stride >= row)
+    return {};
+  return usage(what + " is " + std::to_string(stride) + ", less than the " + std::to_string(row) +
+               " elements of a query");
+}
+
 /// What a caller says of how many pages the cache has, of a contiguous one tokens, of which a plan reads the
 /// first `tableTokens`. `what` names the member.
 inline Result<void> checkCachePages(const std::string &what, const std::optional<std::int64_t> &pages,

@@ -1,4 +1,5 @@
 #include "runtime/api/AttentionImpl.h"
+#include "runtime/api/CacheLayouts.h"
 #include "runtime/api/CheckOptions.h"
 #include "runtime/api/GpuImpl.h"
 #include "runtime/api/PlanImpl.h"
@@ -195,7 +196,16 @@ Result<void> GpuPlan::run(const GpuAttention &attention, const GpuInputs &inputs
       return usage(std::string(inputs.k ? "GpuInputs::v" : "GpuInputs::k") + " is null");
     if (host.plan.tableTokens > 0 && variant.cache.paged && !inputs.pageTable)
       return usage("GpuInputs::pageTable is null, and the cache of `" + variant.name + "` is paged");
-    if (auto checked = api::checkStrides(inputs.strides); !checked)
+    for (const auto &strides : {inputs.strides, inputs.vStrides})
+      if (auto checked = api::checkStrides(strides); !checked)
+        return checked;
+    const Attention &of = attention.attention();
+    if (auto checked = api::checkRowStride("GpuInputs::qStride", inputs.qStride, of.q(), of.queryHeads());
+        !checked)
+      return checked;
+    if (auto checked =
+            api::checkRowStride("GpuOutputs::outStride", outputs.outStride, of.out(), of.queryHeads());
+        !checked)
       return checked;
     if (auto checked = api::checkCachePages("GpuInputs::cachePages", inputs.cachePages,
                                             attention.attention().pageSize(), host.plan.tableTokens);
@@ -213,9 +223,9 @@ Result<void> GpuPlan::run(const GpuAttention &attention, const GpuInputs &inputs
     pointers.v = inputs.v;
     pointers.pageTable = inputs.pageTable;
     pointers.pages = host.tablePages(attention.attention().pageSize());
-    pointers.cache = exec::cacheLayoutsOf(variant).k;
-    if (inputs.strides)
-      pointers.cache = {inputs.strides->page, inputs.strides->token, inputs.strides->head};
+    pointers.cache = api::cacheLayoutsOf(variant, inputs.strides, inputs.vStrides);
+    pointers.qStride = inputs.qStride;
+    pointers.outStride = outputs.outStride;
     pointers.out = outputs.out;
     pointers.lse = outputs.lse;
     pointers.params = attention.impl().params.get();

@@ -1,4 +1,5 @@
 #include "runtime/api/AttentionImpl.h"
+#include "runtime/api/CacheLayouts.h"
 #include "runtime/api/CheckOptions.h"
 #include "runtime/api/ParamsImpl.h"
 #include "runtime/api/PlanImpl.h"
@@ -40,7 +41,16 @@ Result<void> checkRun(const Attention &attention, const Plan::Impl &plan, const 
                  "write `output = ... with lse` in the spec, or leave Outputs::lse null");
   if (plan.plan.queryCount() > 0 && (!inputs.q || !outputs.out))
     return usage(std::string(inputs.q ? "Outputs::out" : "Inputs::q") + " is null");
-  if (auto checked = api::checkStrides(inputs.strides); !checked)
+  for (const auto &strides : {inputs.strides, inputs.vStrides})
+    if (auto checked = api::checkStrides(strides); !checked)
+      return checked;
+  if (auto checked =
+          api::checkRowStride("Inputs::qStride", inputs.qStride, attention.q(), attention.queryHeads());
+      !checked)
+    return checked;
+  if (auto checked = api::checkRowStride("Outputs::outStride", outputs.outStride, attention.out(),
+                                         attention.queryHeads());
+      !checked)
     return checked;
   if (auto checked = api::checkCachePages("Inputs::cachePages", inputs.cachePages, attention.pageSize(),
                                           plan.plan.tableTokens);
@@ -119,14 +129,14 @@ Result<void> Runtime::run(const Attention &attention, const Plan &plan, const In
     view.q = halves(inputs.q);
     view.k = halves(inputs.k);
     view.v = halves(variant.tensors.valueInKey ? inputs.k : inputs.v);
-    view.cache = exec::cacheLayoutsOf(variant);
-    if (inputs.strides) // of both
-      view.cache.k = view.cache.v = {inputs.strides->page, inputs.strides->token, inputs.strides->head};
+    view.cache = api::cacheLayoutsOf(variant, inputs.strides, inputs.vStrides);
+    view.qStride = inputs.qStride;
     view.pageSize = attention.pageSize();
     view.pageTable = inputs.pageTable.data();
     view.params = slots->data();
-    return api::toPublic(impl_->executor.run(*attention.impl().cpuKernel, variant, plan.impl().plan, view,
-                                             {static_cast<std::uint16_t *>(outputs.out), outputs.lse}));
+    return api::toPublic(
+        impl_->executor.run(*attention.impl().cpuKernel, variant, plan.impl().plan, view,
+                            {static_cast<std::uint16_t *>(outputs.out), outputs.lse, outputs.outStride}));
   });
 }
 

@@ -86,14 +86,17 @@ deft_status deft_gpu_plan_run(deft_gpu_plan *plan, const deft_gpu_attention *att
                 if (tensors->params)
                   return usage("deft_inputs::params is given, on a GPU the attention has its parameters",
                                "load it with them, or call deft_gpu_attention_with_params");
-                return plan->plan.run(loaded,
-                                      {.q = tensors->q,
-                                       .k = tensors->k,
-                                       .v = tensors->v,
-                                       .pageTable = tensors->pageTable.data(),
-                                       .strides = tensors->strides,
-                                       .cachePages = tensors->cachePages},
-                                      {.out = tensors->out, .lse = tensors->lse}, stream);
+                return plan->plan.run(
+                    loaded,
+                    {.q = tensors->q,
+                     .k = tensors->k,
+                     .v = tensors->v,
+                     .pageTable = tensors->pageTable.data(),
+                     .strides = tensors->strides,
+                     .cachePages = tensors->cachePages,
+                     .vStrides = tensors->vStrides,
+                     .qStride = tensors->qStride},
+                    {.out = tensors->out, .lse = tensors->lse, .outStride = tensors->outStride}, stream);
               });
 }
 

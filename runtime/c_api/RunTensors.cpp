@@ -96,6 +96,22 @@ public:
     return checked;
   }
 
+  /// As check() does, and that the elements of each entry of the first dimension lie side by side; such rows
+  /// may be any distance apart that keeps them from overlapping.
+  Result<Checked> checkRows(const std::string &name, const deft_tensor *given, deft_dtype dtype,
+                            const Dimensions &dimensions) const {
+    auto checked = check(name, given, dtype, dimensions);
+    if (!checked)
+      return checked;
+    const auto packed = packedStrides(checked->shape);
+    const auto &strides = checked->strides;
+    if (!std::equal(strides.begin() + 1, strides.end(), packed.begin() + 1) || strides[0] < packed[0])
+      return usage(name + " of shape " + listText(checked->shape) + " has strides " + listText(strides) +
+                       ", but for the first, which may be greater, they must be " + listText(packed),
+                   "hand over a contiguous copy");
+    return checked;
+  }
+
 private:
   /// The shape has a dimension at least. The first one's size is any number, and no stride has it as a
   /// factor.
@@ -181,12 +197,12 @@ struct CacheShape {
   }
 };
 
-/// K and V, as far as they are given, and their common strides.
+/// K and V, as far as they are given, and their strides.
 Result<void> checkCaches(const TensorCheck &check, const Attention &attention, const deft_inputs &inputs,
                          RunTensors &tensors) {
-  std::optional<Checked> first;
-  for (const auto &[name, given, type, data] : {std::tuple("k", inputs.k, attention.k(), &tensors.k),
-                                                std::tuple("v", inputs.v, attention.v(), &tensors.v)}) {
+  for (const auto &[name, given, type, data, to] :
+       {std::tuple("k", inputs.k, attention.k(), &tensors.k, &tensors.strides),
+        std::tuple("v", inputs.v, attention.v(), &tensors.v, &tensors.vStrides)}) {
     if (!given)
       continue;
     const CacheShape shape(attention, type);
@@ -196,14 +212,14 @@ Result<void> checkCaches(const TensorCheck &check, const Attention &attention, c
     const auto strides = shape.stridesOf(name, *cache);
     if (!strides)
       return strides.error();
-    if (first && (first->shape != cache->shape || first->strides != cache->strides))
-      return usage("v of shape " + listText(cache->shape) + " has strides " + listText(cache->strides) +
-                       ", k of shape " + listText(first->shape) + " has " + listText(first->strides),
-                   "both lie in the same way");
+    const std::int64_t pages = cache->shape[0];
+    if (tensors.cachePages.value_or(pages) != pages)
+      return usage("v is " + listText(cache->shape) + ", and k has " + std::to_string(*tensors.cachePages) +
+                       " " + shape.dimensions[0].name,
+                   "a token has its key and its value at one place of the page table");
     *data = cache->data;
-    tensors.strides = *strides;
-    tensors.cachePages = cache->shape[0];
-    first = std::move(*cache);
+    *to = *strides;
+    tensors.cachePages = pages;
   }
   return {};
 }
@@ -273,10 +289,11 @@ Result<RunTensors> checkTensors(const Attention &attention, int queries, const R
     return dimensions;
   };
   if (inputs->q) {
-    const auto q = check.checkPacked("q", inputs->q, dtypeOf(attention.q().dtype), rowsOf(attention.q()));
+    const auto q = check.checkRows("q", inputs->q, dtypeOf(attention.q().dtype), rowsOf(attention.q()));
     if (!q)
       return q.error();
     tensors.q = q->data;
+    tensors.qStride = q->strides[0];
   }
   if (auto checked = checkCaches(check, attention, *inputs, tensors); !checked)
     return checked.error();
@@ -288,10 +305,11 @@ Result<RunTensors> checkTensors(const Attention &attention, int queries, const R
   }
   if (outputs->out) {
     const auto out =
-        check.checkPacked("out", outputs->out, dtypeOf(attention.out().dtype), rowsOf(attention.out()));
+        check.checkRows("out", outputs->out, dtypeOf(attention.out().dtype), rowsOf(attention.out()));
     if (!out)
       return out.error();
     tensors.out = out->data;
+    tensors.outStride = out->strides[0];
   }
   if (outputs->lse) {
     const auto lse = check.checkPacked("lse", outputs->lse, DEFT_F32, rows);

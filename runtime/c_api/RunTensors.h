@@ -26,9 +26,11 @@ struct RunTensors {
   const void *k = nullptr;
   const void *v = nullptr;
   std::span<const int> pageTable = {};
-  std::optional<CacheStrides> strides = {};
+  std::optional<CacheStrides> strides = {}, vStrides = {};
+  std::int64_t qStride = 0;                    ///< as Inputs::qStride
   std::optional<std::int64_t> cachePages = {}; ///< of k; of a contiguous cache tokens
   void *out = nullptr;
+  std::int64_t outStride = 0;
   float *lse = nullptr;
   const deft_params *params = nullptr;
 };

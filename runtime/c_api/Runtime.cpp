@@ -38,14 +38,17 @@ deft_status deft_runtime_run(const deft_runtime *runtime, const deft_attention *
                     checkTensors(attention->attention, plan->plan.queryCount(), {}, inputs, outputs);
                 if (!tensors)
                   return tensors.error();
-                return runtime->runtime.run(attention->attention, plan->plan,
-                                            {.q = tensors->q,
-                                             .k = tensors->k,
-                                             .v = tensors->v,
-                                             .pageTable = tensors->pageTable,
-                                             .strides = tensors->strides,
-                                             .params = paramsOf(tensors->params),
-                                             .cachePages = tensors->cachePages},
-                                            {.out = tensors->out, .lse = tensors->lse});
+                return runtime->runtime.run(
+                    attention->attention, plan->plan,
+                    {.q = tensors->q,
+                     .k = tensors->k,
+                     .v = tensors->v,
+                     .pageTable = tensors->pageTable,
+                     .strides = tensors->strides,
+                     .params = paramsOf(tensors->params),
+                     .cachePages = tensors->cachePages,
+                     .vStrides = tensors->vStrides,
+                     .qStride = tensors->qStride},
+                    {.out = tensors->out, .lse = tensors->lse, .outStride = tensors->outStride});
               });
 }

@@ -32,6 +32,12 @@ inline int pageSizeOf(const spec::Variant &variant) {
   return variant.cache.paged ? variant.cache.pageSize : 0;
 }
 
+/// Elements from one query's row of q or of an output to the next one's, of which 0 says that they are
+/// packed.
+inline long long rowStrideOf(long long given, const spec::Variant &variant, const spec::TensorType &tensor) {
+  return given > 0 ? given : static_cast<long long>(variant.queryHeads) * tensor.dim;
+}
+
 /// First element of a token's vector for one KV head, `location` counted in the page table.
 inline long long elementOf(const abi::CacheLayout &cache, const int *pageTable, int pageSize, int location,
                            int kvHead) {
@@ -45,12 +51,13 @@ inline long long elementOf(const abi::CacheLayout &cache, const int *pageTable, 
 /// are the bit patterns of their tensor's dtype.
 struct Inputs {
   int queryCount = 0;
-  std::vector<std::uint16_t> q;   ///< [query, caller's index][query_heads][dim of q]
+  std::vector<std::uint16_t> q;   ///< [query, caller's index: qStride][query_heads][dim of q]
   AlignedVector<std::uint16_t> k; ///< the whole pool, `cache` says where a token lies
   AlignedVector<std::uint16_t> v; ///< likewise; empty where V is in K's memory
   CacheLayouts cache;
   std::vector<int> pageTable;     ///< physical page of each page of the table; empty when contiguous
   std::vector<ParamValue> params; ///< one for each of Variant::params, in their order
+  long long qStride = 0;          ///< elements from a query to the next in q; 0: packed
 
   /// The parameters as kernels on the host take them; array slots point into this value.
   std::vector<abi::ParamSlot> paramSlots(const spec::Variant &variant) const;
@@ -58,6 +65,11 @@ struct Inputs {
   /// Not where a host has freed the page, because a mask hides it from all queries.
   bool hasPage(int location, int pageSize) const {
     return pageSize == 0 || pageTable[static_cast<std::size_t>(location / pageSize)] >= 0;
+  }
+
+  /// First element of a query's vector in q for one query head.
+  long long queryAt(const spec::Variant &variant, int query, int head) const {
+    return query * rowStrideOf(qStride, variant, variant.tensors.q) + head * variant.tensors.q.dim;
   }
 
   /// First element of a token's vector in k, and in values(), for one KV head.
@@ -76,19 +88,21 @@ struct Inputs {
 /// Inputs that somebody else owns and keeps until the run has ended: what an executor reads.
 struct InputView {
   int queryCount = 0;
-  const std::uint16_t *q = nullptr; ///< [query, caller's index][query_heads][dim of q]
+  const std::uint16_t *q = nullptr; ///< [query, caller's index: qStride][query_heads][dim of q]
   const std::uint16_t *k = nullptr;
   const std::uint16_t *v = nullptr; ///< k, where V is in K's memory
   CacheLayouts cache;
   int pageSize = 0;               ///< 0: contiguous
   const int *pageTable = nullptr; ///< of every page that a run names; unused when contiguous
   const abi::ParamSlot *params = nullptr;
+  long long qStride = 0; ///< as in Inputs
 
   /// `params` as Inputs::paramSlots gave them.
   static InputView of(const Inputs &inputs, const spec::Variant &variant,
                       const std::vector<abi::ParamSlot> &params) {
     return {inputs.queryCount, inputs.q.data(),     inputs.k.data(),         inputs.values(variant).data(),
-            inputs.cache,      pageSizeOf(variant), inputs.pageTable.data(), params.data()};
+            inputs.cache,      pageSizeOf(variant), inputs.pageTable.data(), params.data(),
+            inputs.qStride};
   }
 
   /// First element of a token's vector in k, and in v, for one KV head.
@@ -102,8 +116,9 @@ struct InputView {
 
 /// Where an executor writes; somebody else owns it.
 struct OutputView {
-  std::uint16_t *out = nullptr; ///< [query, caller's index][query_heads][dim of out]
+  std::uint16_t *out = nullptr; ///< [query, caller's index: outStride][query_heads][dim of out]
   float *lse = nullptr;         ///< [query, caller's index][query_heads]; null: not wanted
+  long long outStride = 0;      ///< elements from a query to the next in out; 0: packed
 };
 
 struct Outputs {

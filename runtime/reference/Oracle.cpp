@@ -153,9 +153,9 @@ std::vector<Row> evaluateGroup(const spec::Variant &variant, const tree::KvTree 
   for (int inGroup = 0; inGroup < variant.ratio(); ++inGroup) {
     const Site site = siteOf(variant, tokens, query, kvHead * variant.ratio() + inGroup);
     std::vector<double> q(keyDim);
-    const std::size_t first = (static_cast<std::size_t>(query) * variant.queryHeads + site.head) * keyDim;
+    const std::uint16_t *from = inputs.q.data() + inputs.queryAt(variant, query, site.head);
     for (int d = 0; d < keyDim; ++d)
-      q[d] = exec::toFloat(inputs.q[first + d], tensors.q.dtype);
+      q[d] = exec::toFloat(from[d], tensors.q.dtype);
 
     const auto product = [&](std::size_t t) { return dot(q, &keys[t * keyDim]); };
     std::vector<double> weights = scoresOf(variant, tokens, product, evaluate, site);

@@ -8,7 +8,7 @@
 namespace deft::abi {
 
 /// Raised whenever something here changes its shape or meaning: kernels of another version cannot be called.
-constexpr int kVersion = 8;
+constexpr int kVersion = 9;
 
 /// One entry of the work list. The grid expands it over the KV heads. One of no tokens ends the list: a
 /// captured graph is launched for as many items as a plan may have, and a step's plan has fewer. (Where heads
@@ -46,13 +46,25 @@ struct Run {
 };
 static_assert(sizeof(Run) == 32);
 
-/// Where the tokens of the cache lie, in elements. Token at `location` t is at
+/// Rows of q and out, and tokens, pages and heads of K and V, are multiples of so many elements apart.
+constexpr int kStrideElements = 16;
+
+/// Where the tokens of K or of V lie, in elements. Token at `location` t is at
 ///   pageTable[t / pageSize] * pageStride + (t % pageSize) * tokenStride + kvHead * headStride,
 /// or, contiguous (pageSize 0), at t * tokenStride + kvHead * headStride.
 struct CacheLayout {
   long long pageStride;
   long long tokenStride;
   long long headStride;
+};
+
+/// The same for kernels, in units of kStrideElements, of which 32 bits reach 128 GiB: 64 would take twice the
+/// shared memory, or twice the shuffles, for where each token lies. A sum that is there wraps around to
+/// itself.
+struct CachePlaces {
+  unsigned pageStride;
+  unsigned tokenStride;
+  unsigned headStride;
 };
 
 /// A driver's tensor map (CUtensorMap): how a bulk copy finds rows of the cache.
@@ -66,7 +78,7 @@ struct AttendArgs {
   const Run *runs;
   const int *callerIndex; ///< of each query of the plan's order; the first one of the plan's lists
   const int *pageTable;
-  const void *q; ///< [query, caller's index][query_heads][head_dim], dtype
+  const void *q; ///< [query, caller's index: qStride][query_heads][head_dim], dtype
   int itemBegin; ///< the items of this launch: [itemBegin, itemBegin + itemCount)
   int itemCount;
   int hasMaps;
@@ -77,11 +89,13 @@ struct AttendArgs {
   const int *queryPos; ///< q_pos of each query of the plan's order
   const void *k;
   const void *v;
-  void *out;         ///< [query, caller's index][query_heads][head_dim], output dtype
+  void *out;         ///< [query, caller's index: outStride][query_heads][head_dim], output dtype
   float *lse;        ///< [query, caller's index][query_heads], natural log; may be null
   void *partialOut;  ///< [slot][query_heads][head_dim], deft::Partial
   float *partialLse; ///< [slot][query_heads], natural log
-  CacheLayout cache;
+  int qStride;       ///< elements from a query to the next one
+  int outStride;
+  CachePlaces kCache, vCache;
   /// Boxes of one KV head: of 16 and of 32 tokens and 64 columns, and of 64 tokens and all columns, 64 by 64,
   /// where these and the pages are multiples of 64. Valid where hasMaps is set.
   TensorMap kBoxes[3], vBoxes[3];
@@ -105,7 +119,7 @@ struct PlanWatch {
 /// A query that no item covers has an empty list: its output is 0 and its lse -inf.
 /// A merged query of -1 ends the list, as an item of no tokens does.
 struct MergeArgs {
-  void *out;
+  void *out; ///< as in AttendArgs, with outStride
   float *lse;
   const void *partialOut;
   const float *partialLse;
@@ -114,6 +128,7 @@ struct MergeArgs {
   const int *mergeBegin;
   const int *mergeSlot;
   int mergeCount;
+  int outStride;
   PlanWatch *watch;               ///< null: nobody watches; else the launch has one block more
   unsigned long long *runsOfPlan; ///< on the device, 0 in a new plan: counted where there is a watch
 };

@@ -47,8 +47,7 @@ public:
 
   __device__ __forceinline__ RowMerge(const abi::MergeArgs &args, const Sinks &sinks, int merged, int query,
                                       int head)
-      : args_(args), sinks_(sinks), head_(head), lane_(threadIdx.x % 32),
-        row_(static_cast<long long>(args.callerIndex[query]) * Config::kQueryHeads + head),
+      : args_(args), sinks_(sinks), head_(head), lane_(threadIdx.x % 32), caller_(args.callerIndex[query]),
         slots_(args.mergeSlot + args.mergeBegin[merged]),
         count_(args.mergeBegin[merged + 1] - args.mergeBegin[merged]) {}
 
@@ -191,23 +190,24 @@ private:
       scale *= whole.share;
     }
     using Output = typename Config::Output;
+    Output *out = static_cast<Output *>(args_.out) + caller_ * args_.outStride + head_ * Config::kValueDim;
 #pragma unroll
     for (int p = 0; p < kPerLane; ++p) {
       const int piece = p * 32 + lane_;
       const float4 value = total.values[p];
       if (kPieces % 32 == 0 || piece < kPieces)
-        *reinterpret_cast<uint2 *>(static_cast<Output *>(args_.out) + row_ * Config::kValueDim + piece * 4) =
+        *reinterpret_cast<uint2 *>(out + piece * 4) =
             make_uint2(ptx::pack2<Output>(value.x * scale, value.y * scale),
                        ptx::pack2<Output>(value.z * scale, value.w * scale));
     }
     if (Config::kWithLse && lane_ == 0 && args_.lse != nullptr)
-      args_.lse[row_] = Sinks::kAreThere ? whole.lse : lseOfTokens();
+      args_.lse[caller_ * Config::kQueryHeads + head_] = Sinks::kAreThere ? whole.lse : lseOfTokens();
   }
 
   const abi::MergeArgs &args_;
   const Sinks &sinks_;
   const int head_, lane_;
-  const long long row_; ///< in the caller's arrays
+  const long long caller_; ///< the caller's index of the query
   const int *slots_;
   const int count_;
   float shift_ = 0.f; ///< the largest, which keeps the weights in range

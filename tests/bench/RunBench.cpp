@@ -86,7 +86,7 @@ public:
     pointers.v = pools + static_cast<std::size_t>(2 * layer + 1) * kPoolBytes;
     pointers.pageTable = table_.data();
     pointers.pages = static_cast<int>(table_.size());
-    pointers.cache = {64 * 8 * 128, 8 * 128, 128};
+    pointers.cache.k = pointers.cache.v = {64 * 8 * 128, 8 * 128, 128};
     pointers.params = params_.get();
     need(plan_->run(*kernels_, pointers, device_->stream()));
   }

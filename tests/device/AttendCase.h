@@ -20,14 +20,13 @@ template <class Config, class Variant> class AttendCase {
   using Key = typename Config::Key;
   using Value = typename Config::Value;
   static constexpr int kKeyDim = Config::kKeyDim, kValueDim = Config::kValueDim;
-  static constexpr int kStride = std::max(kKeyDim, kValueDim); ///< of both caches: abi::CacheLayout is one
   static constexpr int kHeads = Config::kQueryHeads, kKvHeads = Config::kKvHeads;
   static constexpr int kPage = Config::kPageSize;
   static constexpr int kPlaces = 640; ///< tokens of the cache
 
 public:
   AttendCase(unsigned seed, const typename Variant::Params &params)
-      : seed_(seed), params_(params), random_(seed), k_(kPlaces * kKvHeads * kStride + 8), v_(k_.size()),
+      : seed_(seed), params_(params), random_(seed), k_(kPlaces * kKvHeads * kMostRow + 8), v_(k_.size()),
         pageTable_(kPlaces / std::max(kPage, 1)) {
     fill<Key>(k_);
     fill<Value>(v_);
@@ -35,9 +34,19 @@ public:
     if (draw(random_, 0, 1) == 0) // pages in no order, or as they lie
       std::shuffle(pageTable_.begin(), pageTable_.end(), random_);
     args_.pageTable = pageTable_.data();
-    args_.cache = {std::max(kPage, 1) * kKvHeads * kStride, kKvHeads * kStride, kStride};
     args_.k = aligned(k_);
-    args_.v = aligned(v_);
+    if (draw(random_, 0, 2) == 0) { // V beside K in each token
+      kLayout_ = vLayout_ = drawLayout(kKeyDim + kValueDim);
+      args_.v = static_cast<const std::uint16_t *>(args_.k) + kKeyDim;
+    } else {
+      kLayout_ = drawLayout(kKeyDim + draw(random_, 0, 2) * 16);
+      vLayout_ = drawLayout(kValueDim + draw(random_, 0, 2) * 16);
+      args_.v = aligned(v_);
+    }
+    args_.kCache = placesOf(kLayout_);
+    args_.vCache = placesOf(vLayout_);
+    args_.qStride = kHeads * kKeyDim + draw(random_, 0, 3) * 16;
+    args_.outStride = kHeads * kValueDim + draw(random_, 0, 3) * 16;
   }
 
   std::mt19937 &random() { return random_; }
@@ -61,8 +70,9 @@ public:
   void giveMaps() {
     args_.hasMaps = 1;
     const long long tokens = kPage > 1 ? kPage : kPlaces;
-    const long long tokenBytes = 2 * (kPage == 1 ? args_.cache.pageStride : args_.cache.tokenStride);
     for (auto *boxes : {&kBoxes_, &vBoxes_}) {
+      const abi::CacheLayout &cache = boxes == &kBoxes_ ? kLayout_ : vLayout_;
+      const long long tokenBytes = 2 * (kPage == 1 ? cache.pageStride : cache.tokenStride);
       const void *tensor = boxes == &kBoxes_ ? args_.k : args_.v;
       for (int box = 0; box < 3; ++box) {
         CopyBox &made = (*boxes)[static_cast<std::size_t>(box)];
@@ -75,16 +85,16 @@ public:
         };
         if (box < 2) {
           dimension(kKeyDim, 2, 64); // and kValueDim
-          dimension(kKvHeads, 2 * args_.cache.headStride, 1);
+          dimension(kKvHeads, 2 * cache.headStride, 1);
           dimension(tokens, tokenBytes, 16 << box);
         } else {
           dimension(64, 2, 64);
           dimension(tokens, tokenBytes, 64);
           dimension(kKeyDim / 64, 128, kKeyDim / 64);
-          dimension(kKvHeads, 2 * args_.cache.headStride, 1);
+          dimension(kKvHeads, 2 * cache.headStride, 1);
         }
         if (kPage > 1)
-          dimension(kPlaces / kPage, 2 * args_.cache.pageStride, 1);
+          dimension(kPlaces / kPage, 2 * cache.pageStride, 1);
         (boxes == &kBoxes_ ? args_.kBoxes : args_.vBoxes)[box] = made.map();
       }
     }
@@ -107,9 +117,32 @@ public:
     for (const TestItem &made : items_)
       if (made.item.tokens > 0)
         compare(made);
+    for (int query = 0; query < queries_; ++query)
+      for (int i = kHeads * kValueDim; i < args_.outStride; ++i)
+        ASSERT_EQ(aligned(out_)[static_cast<long long>(query) * args_.outStride + i], kUnwritten)
+            << "between the rows, seed " << seed_;
   }
 
 private:
+  static constexpr std::uint16_t kUnwritten = 0x7fff;
+  static constexpr int kMostRow =
+      kKeyDim + kValueDim; ///< elements of a token for a KV head, as it may be stored
+
+  static abi::CachePlaces placesOf(const abi::CacheLayout &layout) {
+    const auto unitsOf = [](long long stride) {
+      return static_cast<unsigned>(stride / abi::kStrideElements);
+    };
+    return {unitsOf(layout.pageStride), unitsOf(layout.tokenStride), unitsOf(layout.headStride)};
+  }
+
+  /// Of tokens with so many elements a head: the heads of a token side by side, or the tokens of a head in a
+  /// page.
+  abi::CacheLayout drawLayout(int row) {
+    const long long page = std::max(kPage, 1) * kKvHeads * row;
+    if (kPage > 1 && draw(random_, 0, 1) == 0)
+      return {page, row, kPage * row};
+    return {page, kKvHeads * row, row};
+  }
   static const std::uint16_t *aligned(const std::vector<std::uint16_t> &values) {
     return reinterpret_cast<const std::uint16_t *>((reinterpret_cast<std::uintptr_t>(values.data()) + 15) /
                                                    16 * 16);
@@ -128,10 +161,9 @@ private:
     queryPos_.resize(queries);
     for (int &position : queryPos_)
       position = draw(random_, 0, 700);
-    q_.resize(queries * kHeads * kKeyDim + 8);
+    q_.resize(queries * static_cast<std::size_t>(args_.qStride) + 8);
     fill<Query>(q_);
-    constexpr std::uint16_t kUnwritten = 0x7fff;
-    out_.assign(queries * kHeads * kValueDim + 8, kUnwritten);
+    out_.assign(queries * static_cast<std::size_t>(args_.outStride) + 8, kUnwritten);
     lse_.assign(queries * kHeads, 12345.f);
     partialOut_.assign(static_cast<std::size_t>(partials_) * kHeads * kValueDim + 8, kUnwritten);
     partialLse_.assign(static_cast<std::size_t>(partials_) * kHeads, 12345.f);
@@ -159,11 +191,12 @@ private:
   }
 
   /// Of a token of the cache for a KV head.
-  long long rowOf(int place, int kvHead) const {
+  long long rowOf(const abi::CacheLayout &cache, int place, int kvHead) const {
+    if constexpr (kPage == 0)
+      return place * cache.tokenStride + kvHead * cache.headStride;
     const int page = std::max(kPage, 1);
-    const long long token =
-        kPage > 0 ? pageTable_[static_cast<std::size_t>(place / page)] * page + place % page : place;
-    return (token * kKvHeads + kvHead) * kStride;
+    return pageTable_[static_cast<std::size_t>(place / page)] * cache.pageStride +
+           place % page * cache.tokenStride + kvHead * cache.headStride;
   }
 
   void compare(const TestItem &made) {
@@ -181,12 +214,13 @@ private:
           if constexpr (Variant::kHasMask)
             if (!Variant::mask(params_, row, token.position, token.depth, kvHead))
               continue;
-          rows.push_back(rowOf(token.place, kvHead));
+          rows.push_back(rowOf(vLayout_, token.place, kvHead));
+          const long long key = rowOf(kLayout_, token.place, kvHead);
           double product = 0;
           for (int d = 0; d < kKeyDim; ++d)
-            product +=
-                element<Query>(aligned(q_), (static_cast<long long>(caller) * kHeads + head) * kKeyDim + d) *
-                element<Key>(aligned(k_), rows.back() + d);
+            product += element<Query>(aligned(q_),
+                                      static_cast<long long>(caller) * args_.qStride + head * kKeyDim + d) *
+                       element<Key>(static_cast<const std::uint16_t *>(args_.k), key + d);
           scores.push_back(product * Variant::kScale);
           if constexpr (Variant::kHasScore)
             scores.back() = Variant::score(params_, row, static_cast<float>(scores.back()), token.position,
@@ -222,11 +256,14 @@ private:
       sum += weights.back();
     }
     constexpr double kRounding = std::is_same_v<Value, bf16> ? 1.0 / 128 : 1.0 / 1024;
-    const std::uint16_t *results = aligned(isPartial ? partialOut_ : out_) + place * kValueDim;
+    const std::uint16_t *results =
+        isPartial ? aligned(partialOut_) + place * kValueDim
+                  : aligned(out_) + place / kHeads * args_.outStride + place % kHeads * kValueDim;
     for (int d = 0; d < kValueDim; ++d) {
       double want = 0, size = 0;
       for (std::size_t t = 0; t < rows.size(); ++t) {
-        const double part = weights[t] * element<Value>(aligned(v_), rows[t] + d);
+        const double part =
+            weights[t] * element<Value>(static_cast<const std::uint16_t *>(args_.v), rows[t] + d);
         want += part;
         size += std::abs(part);
       }
@@ -255,6 +292,7 @@ private:
   std::vector<abi::Item> list_;
   std::vector<abi::Run> runs_;
   std::array<CopyBox, 3> kBoxes_, vBoxes_;
+  abi::CacheLayout kLayout_{}, vLayout_{};
   abi::AttendArgs args_{};
   int queries_ = 0, partials_ = 0;
 };

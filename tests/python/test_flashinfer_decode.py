@@ -97,6 +97,22 @@ def test_a_cache_may_be_a_pair_and_a_step_follows_a_step(generator):
     assert_close(wrapper.run(q, pair), batch.right(q)[0])
 
 
+def test_q_may_be_the_beginning_of_wider_rows_and_v_lie_in_a_way_of_its_own(generator):
+    batch = Batch(generator)
+    wrapper = BatchDecodeWithPagedKVCacheWrapper(WORKSPACE)
+    batch.plan(wrapper)
+    rows = torch.randn(len(batch.rows), 4 + 2 * 2, 64, generator=generator).to(batch.dtype)  # q, K and V of a token
+    q = rows[:, :4]
+    wide = torch.zeros_like(batch.cache[:, 1].transpose(1, 2).repeat_interleave(2, -1))  # [pages, heads, slots, 2 * dim]
+    v = wide[..., :64].transpose(1, 2).copy_(batch.cache[:, 1])
+    right = batch.right(q)[0]
+    assert_close(wrapper.run(q, (batch.cache[:, 0], v)), right)
+    out = torch.zeros_like(rows)
+    wrapper.run(q, (batch.cache[:, 0], v), out=out[:, :4])
+    assert_close(out[:, :4], right)
+    assert not out[:, 4:].any()
+
+
 @pytest.mark.parametrize("more", [{"window_left": 0}, {"window_left": 17}, {"logits_soft_cap": 5.0}, {"sm_scale": 0.5}])
 def test_windows_caps_and_scales(generator, more):
     batch = Batch(generator)

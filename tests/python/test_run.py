@@ -42,6 +42,30 @@ def test_caches_may_lie_side_by_side_with_strides(family, rng):
     assert_close(out, evaluate(family, q, both[:, 0], both[:, 1], DIM**-0.5)[0], "float16")
 
 
+def test_q_k_and_v_of_a_token_may_be_one_row(family, rng):
+    rows = values(rng, 2, HEADS + 2 * KV_HEADS, DIM)  # of which a query is the beginning
+    cache = values(rng, 114, KV_HEADS, 2 * DIM)  # V behind K in each head
+    q, k, v = rows[:, :HEADS], cache[:, :, :DIM], cache[:, :, DIM:]
+    expected = evaluate(family, q, k, v, DIM**-0.5)[0]
+    assert_close(contiguous().run(family, q, k, v), expected, "float16")
+    wide = np.full((2, HEADS + 3, DIM), 7, "float16")
+    contiguous().run(family, q, k, v, out=wide[:, :HEADS])
+    assert_close(wide[:, :HEADS], expected, "float16")
+    assert (wide[:, HEADS:] == 7).all()
+
+
+@pytest.mark.parametrize("order", ["nhd", "hnd"])
+def test_keys_and_values_may_lie_in_ways_of_their_own(family, rng, order):
+    att = deft.compile(f"attention a {{ {SHAPE} dtype = f16; kv_cache = paged(page_size = 16, order = {order}); }}")
+    table = np.array([5, 0, 7, 2, 6, 1, 3, 4], "int32")
+    q, k = values(rng, 2, HEADS, DIM), values(rng, 8, 16, KV_HEADS, DIM)
+    v = values(rng, 8, KV_HEADS, 16, DIM + 16)[..., :DIM]  # the tokens of a head side by side, with room between
+    expected = evaluate(family, q, dense(k, table), dense(v.transpose(0, 2, 1, 3), table), DIM**-0.5)[0]
+    nhd = order == "nhd"
+    out = att.run(family, q, k if nhd else k.transpose(0, 2, 1, 3), v.transpose(0, 2, 1, 3) if nhd else v, page_table=table)
+    assert_close(out, expected, "float16")
+
+
 @pytest.mark.parametrize("kind", [ml_dtypes.bfloat16, np.uint16])
 def test_bfloat16_comes_in_ml_dtypes_or_uint16_and_goes_as_it_came(family, rng, kind):
     q, k, v = (

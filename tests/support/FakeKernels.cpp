@@ -1,6 +1,7 @@
 #include "tests/support/FakeKernels.h"
 
 #include "runtime/exec/Half.h"
+#include "runtime/exec/Inputs.h"
 #include "runtime/plan/Slope.h"
 
 #include <algorithm>
@@ -41,24 +42,18 @@ private:
   const std::uint16_t *memory_;
 };
 
-void write(const Variant &variant, void *out, long long row, const std::vector<float> &values, float factor) {
-  auto *to = static_cast<std::uint16_t *>(out) + row * variant.headDim;
+/// At the elements from `first` on.
+void write(const Variant &variant, void *out, long long first, const std::vector<float> &values,
+           float factor) {
+  auto *to = static_cast<std::uint16_t *>(out) + first;
   for (const float value : values)
     *to++ = exec::fromFloat(value * factor, variant.isBf16 ? spec::DType::BF16 : spec::DType::F16);
-}
-
-long long tokenOffset(const Variant &variant, const abi::AttendArgs &args, int location) {
-  if (variant.pageSize == 0)
-    return location * args.cache.tokenStride;
-  return args.pageTable[location / variant.pageSize] * args.cache.pageStride +
-         location % variant.pageSize * args.cache.tokenStride;
 }
 
 void attendRow(const Variant &variant, const abi::AttendArgs &args, const abi::Item &item, int query,
                int head) {
   const int ratio = variant.queryHeads / variant.kvHeads;
-  const long long row =
-      static_cast<long long>(args.callerIndex[item.queryBegin + query]) * variant.queryHeads + head;
+  const long long caller = args.callerIndex[item.queryBegin + query];
   const Values q(variant, args.q), k(variant, args.k), v(variant, args.v);
   Row result{std::vector<float>(static_cast<std::size_t>(variant.headDim))};
   for (int r = item.runBegin; r < item.runBegin + item.runCount; ++r) {
@@ -66,24 +61,30 @@ void attendRow(const Variant &variant, const abi::AttendArgs &args, const abi::I
     if (query < run.queryBegin || query >= run.queryEnd)
       continue;
     for (int t = 0; t < plan::tokensSeen(run, query); ++t) {
-      const long long at =
-          tokenOffset(variant, args, run.location + t) + head / ratio * args.cache.headStride;
+      const auto placeIn = [&](const abi::CachePlaces &cache) {
+        const auto elements = [](unsigned units) { return units * (1LL * abi::kStrideElements); };
+        return exec::elementOf(
+            {elements(cache.pageStride), elements(cache.tokenStride), elements(cache.headStride)},
+            args.pageTable, variant.pageSize, run.location + t, head / ratio);
+      };
+      const long long key = placeIn(args.kCache), value = placeIn(args.vCache);
       float score = 0;
       for (int d = 0; d < variant.headDim; ++d)
-        score += q.at(row * variant.headDim + d) * k.at(at + d);
-      result.add(score * variant.scale, [&](std::size_t d) { return v.at(at + static_cast<long long>(d)); });
+        score += q.at(caller * args.qStride + head * variant.headDim + d) * k.at(key + d);
+      result.add(score * variant.scale,
+                 [&](std::size_t d) { return v.at(value + static_cast<long long>(d)); });
     }
   }
   const float factor = result.weights > 0 ? 1 / result.weights : 0;
   const float lse = result.top == -kInfinity ? -kInfinity : result.top + std::log(result.weights);
   if (item.partialBegin < 0) {
-    write(variant, args.out, row, result.sum, factor);
+    write(variant, args.out, caller * args.outStride + head * variant.headDim, result.sum, factor);
     if (args.lse)
-      args.lse[row] = lse;
+      args.lse[caller * variant.queryHeads + head] = lse;
     return;
   }
   const long long place = static_cast<long long>(item.partialBegin + query) * variant.queryHeads + head;
-  write(variant, args.partialOut, place, result.sum, factor);
+  write(variant, args.partialOut, place * variant.headDim, result.sum, factor);
   args.partialLse[place] = lse;
 }
 
@@ -98,10 +99,12 @@ void mergeRow(const Variant &variant, const abi::MergeArgs &args, int merged, in
       return partials.at(place * variant.headDim + static_cast<long long>(d));
     });
   }
-  const long long row = static_cast<long long>(args.callerIndex[query]) * variant.queryHeads + head;
-  write(variant, args.out, row, result.sum, result.weights > 0 ? 1 / result.weights : 0);
+  const long long caller = args.callerIndex[query];
+  write(variant, args.out, caller * args.outStride + head * variant.headDim, result.sum,
+        result.weights > 0 ? 1 / result.weights : 0);
   if (args.lse)
-    args.lse[row] = result.top == -kInfinity ? -kInfinity : result.top + std::log(result.weights);
+    args.lse[caller * variant.queryHeads + head] =
+        result.top == -kInfinity ? -kInfinity : result.top + std::log(result.weights);
 }
 
 } // namespace

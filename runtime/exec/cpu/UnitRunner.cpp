@@ -12,6 +12,8 @@ namespace deft::exec {
 void UnitRunner::prepare(const Step &step, int heads) {
   step_ = &step;
   ratio_ = step.variant.ratio();
+  qStride_ = rowStrideOf(step.inputs.qStride, step.variant, step.variant.tensors.q);
+  outStride_ = rowStrideOf(step.outputs.outStride, step.variant, step.variant.tensors.out);
   int queries = 0;
   for (const abi::Item &item : step.plan.items)
     queries = std::max(queries, item.queryCount);
@@ -82,10 +84,9 @@ void UnitRunner::loadRows(const abi::Item &item, int headBegin, int headEnd) {
     if (paddedRows_ > rows_)
       std::fill_n(packed + headBytes - groupBytes, groupBytes, std::byte{0});
     for (int i = 0; i < item.queryCount; ++i) {
-      const std::size_t first =
-          static_cast<std::size_t>(query_[static_cast<std::size_t>(i * ratio_)]) * queryHeads() +
-          static_cast<std::size_t>(head * ratio_);
-      const abi::CpuPackCall call{step_->inputs.q + first * keyDim(), packed, i * ratio_, ratio_};
+      const long long first = query_[static_cast<std::size_t>(i * ratio_)] * qStride_ +
+                              static_cast<long long>(head) * ratio_ * step_->variant.tensors.q.dim;
+      const abi::CpuPackCall call{step_->inputs.q + first, packed, i * ratio_, ratio_};
       step_->kernel.pack(&call);
     }
   }
@@ -195,9 +196,8 @@ void UnitRunner::finish(const abi::Item &item, int headBegin, int headEnd) {
         step_->kernel.finishPartial(&call);
       } else {
         const int caller = step_->plan.callerIndex[static_cast<std::size_t>(item.queryBegin + i)];
-        const std::size_t first = static_cast<std::size_t>(caller) * queryHeads() + head;
-        call.out = step_->outputs.out + first * outDim();
-        call.lse = step_->outputs.lse ? step_->outputs.lse + first : nullptr;
+        call.out = outputOf(caller, head);
+        call.lse = lseOf(caller, head);
         step_->kernel.finish(&call);
       }
     }
@@ -208,14 +208,13 @@ void UnitRunner::merge(int index) {
   const auto at = static_cast<std::size_t>(index);
   const int begin = plan.mergeBegin[at];
   const int caller = plan.callerIndex[static_cast<std::size_t>(plan.mergeQuery[at])];
-  const std::size_t first = static_cast<std::size_t>(caller) * queryHeads();
   abi::CpuMergeCall call{};
   call.partialOut = step_->partialOut;
   call.partialLse = step_->partialLse;
   call.slots = plan.mergeSlot.data() + begin;
   call.slotCount = plan.mergeBegin[at + 1] - begin;
-  call.out = step_->outputs.out + first * outDim();
-  call.lse = step_->outputs.lse ? step_->outputs.lse + first : nullptr;
+  call.out = outputOf(caller, 0);
+  call.lse = lseOf(caller, 0);
   call.rows = step_->variant.queryHeads;
   call.params = step_->inputs.params;
   step_->kernel.merge(&call);

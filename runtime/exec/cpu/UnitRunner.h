@@ -54,8 +54,15 @@ private:
   void finish(const abi::Item &item, int headBegin, int headEnd);
 
   std::size_t queryHeads() const { return static_cast<std::size_t>(step_->variant.queryHeads); }
-  std::size_t keyDim() const { return static_cast<std::size_t>(step_->variant.tensors.k.dim); }
   std::size_t outDim() const { return static_cast<std::size_t>(step_->variant.tensors.out.dim); }
+  /// Where a query's results go, from one of its heads on.
+  std::uint16_t *outputOf(int caller, std::size_t head) const {
+    return step_->outputs.out + caller * outStride_ + static_cast<std::ptrdiff_t>(head * outDim());
+  }
+  float *lseOf(int caller, std::size_t head) const {
+    return step_->outputs.lse ? step_->outputs.lse + static_cast<std::size_t>(caller) * queryHeads() + head
+                              : nullptr;
+  }
   /// Where a row of the unit's `head`-th head stands in the arrays that have an entry a row and head.
   std::size_t place(int head, int row) const {
     return static_cast<std::size_t>(head) * static_cast<std::size_t>(paddedRows_) +
@@ -64,6 +71,7 @@ private:
 
   const Step *step_ = nullptr;
   int ratio_ = 0;
+  long long qStride_ = 0, outStride_ = 0;
   int rows_ = 0;                     ///< of the item at hand
   int paddedRows_ = 0;               ///< in whole groups
   std::array<TokenBlock, 3> blocks_; ///< the one at hand and the two behind it

@@ -76,7 +76,8 @@ View tileView(const Heads &heads, const Tokens &tokens) {
 
 } // namespace
 
-void fillCacheBoxes(const device::Device &device, const spec::Variant &variant, abi::AttendArgs &args) {
+void fillCacheBoxes(const device::Device &device, const spec::Variant &variant, const CacheLayouts &cache,
+                    abi::AttendArgs &args) {
   args.hasMaps = 0;
   const int pageSize = variant.cache.paged ? variant.cache.pageSize : 0;
   const auto hasRoomFor = [&](unsigned count) {
@@ -93,8 +94,9 @@ void fillCacheBoxes(const device::Device &device, const spec::Variant &variant, 
                cu::kTensorNoInterleave, cu::kTensorSwizzle128, cu::kTensorPromote128,
                cu::kTensorFillZeros) == cu::kSuccess;
   };
-  const Tokens tokens{pageSize, args.cache};
-  const auto encodeAll = [&](abi::TensorMap(&maps)[3], const void *pool, const spec::TensorType &tensor) {
+  const auto encodeAll = [&](abi::TensorMap(&maps)[3], const void *pool, const abi::CacheLayout &layout,
+                             const spec::TensorType &tensor) {
+    const Tokens tokens{pageSize, layout};
     const Heads heads{variant.kvHeads, tensor};
     for (int i = 0; i < 2; ++i)
       if (!encode(maps[i], pool, tensor, boxView(heads, tokens, kBoxTokens[i])))
@@ -102,8 +104,8 @@ void fillCacheBoxes(const device::Device &device, const spec::Variant &variant, 
     const bool hasTile = tensor.dim % static_cast<int>(kColumns) == 0 && hasRoomFor(kTileTokens);
     return !hasTile || encode(maps[2], pool, tensor, tileView(heads, tokens));
   };
-  if (!encodeAll(args.kBoxes, args.k, variant.tensors.k) ||
-      !encodeAll(args.vBoxes, args.v, variant.tensors.v))
+  if (!encodeAll(args.kBoxes, args.k, cache.k, variant.tensors.k) ||
+      !encodeAll(args.vBoxes, args.v, cache.v, variant.tensors.v))
     return;
   args.hasMaps = 1;
 }
@@ -114,17 +116,17 @@ std::size_t CacheBoxes::find(const Cache &cache) {
   return static_cast<std::size_t>(std::find(caches_.begin(), caches_.end(), cache) - caches_.begin());
 }
 
-void CacheBoxes::fill(const device::Device &device, const spec::Variant &variant, abi::AttendArgs &args) {
-  const Cache cache{args.k,
+void CacheBoxes::fill(const device::Device &device, const spec::Variant &variant, const CacheLayouts &cache,
+                      abi::AttendArgs &args) {
+  const Cache asked{args.k,
                     args.v,
-                    args.cache.pageStride,
-                    args.cache.tokenStride,
-                    args.cache.headStride,
+                    {cache.k.pageStride, cache.k.tokenStride, cache.k.headStride, cache.v.pageStride,
+                     cache.v.tokenStride, cache.v.headStride},
                     variant.cache.paged ? variant.cache.pageSize : 0,
                     variant.kvHeads,
                     variant.tensors.k,
                     variant.tensors.v};
-  const std::size_t at = find(cache);
+  const std::size_t at = find(asked);
   next_ = at + 1 < caches_.size() ? at + 1 : 0;
   if (at < caches_.size()) {
     const Maps &maps = maps_[at];
@@ -133,7 +135,7 @@ void CacheBoxes::fill(const device::Device &device, const spec::Variant &variant
     std::copy(std::begin(maps.vBoxes), std::end(maps.vBoxes), args.vBoxes);
     return;
   }
-  fillCacheBoxes(device, variant, args);
+  fillCacheBoxes(device, variant, cache, args);
   if (caches_.size() >= kMostCaches) { // of a host that makes new ones all the time
     caches_.clear();
     maps_.clear();
@@ -141,7 +143,7 @@ void CacheBoxes::fill(const device::Device &device, const spec::Variant &variant
   Maps maps{.hasMaps = args.hasMaps, .kBoxes = {}, .vBoxes = {}};
   std::copy(std::begin(args.kBoxes), std::end(args.kBoxes), maps.kBoxes);
   std::copy(std::begin(args.vBoxes), std::end(args.vBoxes), maps.vBoxes);
-  caches_.push_back(cache);
+  caches_.push_back(asked);
   maps_.push_back(maps);
   next_ = 0;
 }

@@ -42,7 +42,8 @@ Result<void> CudaInputs::load(const Inputs &inputs) {
                .v = v_.as<void>(),
                .pageTable = pageTable_.as<int>(),
                .pages = static_cast<int>(inputs.pageTable.size()),
-               .cache = inputs.cache.k, // and V's: kernels::kAlikeTensors
+               .cache = inputs.cache,
+               .qStride = inputs.qStride,
                .out = out_.as<void>(),
                .lse = variant_.withLse ? lse_.as<float>() : nullptr,
                .params = params_.get()};

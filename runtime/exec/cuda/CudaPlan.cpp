@@ -1,6 +1,7 @@
 #include "runtime/exec/cuda/CudaPlan.h"
 
 #include "compiler/kernels/Family.h"
+#include "runtime/exec/cuda/PointerRules.h"
 
 #include <algorithm>
 #include <cstddef>
@@ -36,16 +37,6 @@ bool isMuchReadAgain(const plan::Plan &plan) {
 /// Lines that begin within so many bytes.
 int aheadLines(std::size_t bytes) {
   return static_cast<int>((std::min(bytes, kAheadBytes) + abi::kLineBytes - 1) / abi::kLineBytes);
-}
-
-/// The first of the pointers that kernels cannot read by 16 bytes.
-const char *findCrooked(const CudaPointers &pointers) {
-  const auto isCrooked = [](const void *pointer) { return reinterpret_cast<std::uintptr_t>(pointer) % 16; };
-  return isCrooked(pointers.q)     ? "q"
-         : isCrooked(pointers.k)   ? "k"
-         : isCrooked(pointers.v)   ? "v"
-         : isCrooked(pointers.out) ? "out"
-                                   : nullptr;
 }
 
 } // namespace
@@ -246,9 +237,7 @@ Result<void> CudaPlan::checkRun(const CudaKernels &kernels, const CudaPointers &
   if (onDevice_.needsMask)
     return usage("the plan on the device does not know yet which drafts see which",
                  "put GpuPlan::draft on the stream before the runs");
-  if (const char *crooked = findCrooked(pointers))
-    return usage(std::string(crooked) + " does not begin at a multiple of 16 bytes");
-  return {};
+  return checkPointers(other, pointers);
 }
 
 Result<void> CudaPlan::follow(const int *lengths, cu::Stream stream) {
@@ -312,9 +301,12 @@ Result<void> CudaPlan::run(const CudaKernels &kernels, const CudaPointers &point
   attend.lse = pointers.lse;
   attend.partialOut = partialOut_.as<void>();
   attend.partialLse = partialLse_.as<float>();
-  attend.cache = pointers.cache;
+  attend.qStride = qStrideOf(kernels.variant(), pointers);
+  attend.outStride = outStrideOf(kernels.variant(), pointers);
+  attend.kCache = placesOf(pointers.cache.k);
+  attend.vCache = placesOf(pointers.cache.v);
   if (kernels.readByTensorMap())
-    cacheBoxes_.fill(*kernels.device(), kernels.variant(), attend);
+    cacheBoxes_.fill(*kernels.device(), kernels.variant(), pointers.cache, attend);
   if (pageCheck_)
     if (auto launched = pageCheck_->launch(attend.items, room_.allItems(), attend.runs, pointers.pageTable,
                                            pointers.cachePages, stream);
@@ -332,6 +324,7 @@ Result<void> CudaPlan::run(const CudaKernels &kernels, const CudaPointers &point
 
   abi::MergeArgs merge{};
   merge.out = pointers.out;
+  merge.outStride = attend.outStride;
   merge.lse = pointers.lse;
   merge.partialOut = partialOut_.as<void>();
   merge.partialLse = partialLse_.as<float>();

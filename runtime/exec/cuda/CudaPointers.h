@@ -1,6 +1,6 @@
 #pragma once
 
-#include "templates/deft/abi.h"
+#include "runtime/exec/Inputs.h"
 
 namespace deft::exec {
 
@@ -8,12 +8,14 @@ class CudaParams;
 
 /// What a run reads and writes: somebody else's memory of the device.
 struct CudaPointers {
-  const void *q = nullptr; ///< as abi::AttendArgs; 16-byte alignment, as k and v
+  const void *q = nullptr; ///< as abi::AttendArgs; what is asked of it and of the others: PointerRules.h
   const void *k = nullptr;
   const void *v = nullptr;
   const int *pageTable = nullptr;
   int pages = 0; ///< the page table's entries, or those that the plan's runs may name
-  abi::CacheLayout cache{};
+  CacheLayouts cache{};
+  long long qStride = 0;   ///< from a query to the next, in elements; 0: packed
+  long long outStride = 0; ///< likewise
   void *out = nullptr;
   float *lse = nullptr; ///< null: not wanted
   const CudaParams *params = nullptr;

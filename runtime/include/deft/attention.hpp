@@ -23,8 +23,7 @@ struct TensorType {
   bool operator==(const TensorType &) const = default;
 };
 
-/// Where the tokens of a cache lie, in elements (not bytes), the same for K and for V. The token at location
-/// t is at
+/// Where the tokens of K or of V lie, in elements (not bytes). The token at location t is at
 ///   pageTable[t / pageSize] * page + (t % pageSize) * token + kvHead * head
 /// and in a contiguous cache at t * token + kvHead * head. Its vector's elements stand side by side. None is
 /// negative.

@@ -106,9 +106,11 @@ private:
 };
 
 /// What a run reads, in memory of the GPU; it must stay until the run is done. q, k and v begin at multiples
-/// of 16 bytes, and the strides are multiples of 8 elements.
+/// of 16 bytes, and the strides are multiples of 16 elements; the cache of a layer reaches over 128 GiB at
+/// most.
 struct GpuInputs {
-  const void *q = nullptr; ///< [query][query_heads][dim of q], queries in the tree's order, packed
+  const void *q =
+      nullptr; ///< [query][query_heads][dim of q], queries in the tree's order; see Inputs::qStride
   const void *k = nullptr; ///< the cache of one layer; see CacheStrides
   const void *v = nullptr;
   /// See Inputs::pageTable; GpuPageTable keeps one. Entries of pages that a mask hides from all queries are
@@ -118,12 +120,15 @@ struct GpuInputs {
   /// See Inputs::cachePages. Of a contiguous cache what the run would read beyond them is an error; what a
   /// page table on the device says is looked at by plans with GpuPlanOptions::checksPages alone.
   std::optional<std::int64_t> cachePages = {};
+  std::optional<CacheStrides> vStrides = {}; ///< V's own; none: `strides` are those of both
+  std::int64_t qStride = 0;                  ///< see Inputs::qStride
 };
 
 /// Where a run writes, in memory of the GPU; out begins at a multiple of 16 bytes.
 struct GpuOutputs {
-  void *out = nullptr;  ///< [query][query_heads][dim of out]
-  float *lse = nullptr; ///< [query][query_heads]; null: not wanted
+  void *out = nullptr;        ///< [query][query_heads][dim of out]; see outStride
+  float *lse = nullptr;       ///< [query][query_heads]; null: not wanted
+  std::int64_t outStride = 0; ///< elements from a query to the next one in out, as qStride; 0: packed
 };
 
 /// The most that a plan may have: roomFor() says what batches need. Memory for partial results: partials *

@@ -14,27 +14,32 @@ namespace deft {
 /// What a run reads, in the host's own memory; nothing is copied, and everything must stay until run()
 /// returns. 16-bit values are of the attention's dtype and need the alignment of their type only.
 struct Inputs {
-  const void *q = nullptr; ///< [query][query_heads][dim of q], queries in the tree's order, packed
+  const void *q = nullptr; ///< [query][query_heads][dim of q], queries in the tree's order; see qStride
   const void *k = nullptr; ///< the cache of one layer; see CacheStrides
   const void *v = nullptr;
   /// Physical page of each page of the table. Covers at least every page that holds a token of a path; those
   /// that a mask hides from all queries may be -1 (see Plan). Unused when the cache is contiguous.
   std::span<const int> pageTable = {};
-  /// Where the cache is not packed as Attention::strides says: several layers side by side, K and V
-  /// interleaved.
+  /// Where the cache is not packed as Attention::strides says: several layers side by side, K and V of a
+  /// token or a page side by side.
   std::optional<CacheStrides> strides = {};
   const Params *params = nullptr; ///< null: the defaults
   /// Pages that K and V have, of a contiguous cache tokens: what the run would read beyond them is an error.
   /// None: the run believes the page table.
   std::optional<std::int64_t> cachePages = {};
+  std::optional<CacheStrides> vStrides = {}; ///< V's own; none: `strides` are those of both
+  /// Elements from a query to the next one in q, where the rows are wider than the heads (q, K and V of a
+  /// token side by side); 0: packed.
+  std::int64_t qStride = 0;
 };
 
 /// Where a run writes, in the host's own memory. Every element is written.
 struct Outputs {
-  void *out = nullptr; ///< [query][query_heads][dim of out]
+  void *out = nullptr; ///< [query][query_heads][dim of out]; see outStride
   /// [query][query_heads]: natural logarithm of the sum of the exponentials of the scores; -inf (and 0 in
   /// out) where a query sees no token. May be null; must be where the attention has none (Attention::hasLse).
   float *lse = nullptr;
+  std::int64_t outStride = 0; ///< elements from a query to the next one in out; 0: packed
 };
 
 struct RuntimeOptions {

@@ -104,12 +104,9 @@ public:
   __device__ __forceinline__ int callerIndex(int row) const {
     return args_.callerIndex[queryBegin_ + row / Config::kRatio];
   }
-  /// Index of a row in the caller's arrays of [query][query head].
-  __device__ __forceinline__ long long place(int row) const {
-    return static_cast<long long>(callerIndex(row)) * Config::kQueryHeads + headOf(row);
-  }
   __device__ __forceinline__ const Query *queryRow(int row) const {
-    return static_cast<const Query *>(args_.q) + place(row) * Config::kKeyDim;
+    return static_cast<const Query *>(args_.q) + static_cast<long long>(callerIndex(row)) * args_.qStride +
+           headOf(row) * Config::kKeyDim;
   }
 
   /// The warp's queries as the a operand of m16k16 steps, straight from global memory.

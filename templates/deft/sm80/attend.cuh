@@ -23,12 +23,12 @@ namespace deft::sm80 {
 
 /// A tile's tokens in shared memory: where each lies, and its records.
 template <class Config> struct TokenSlot {
-  long long *offset; ///< element offset of the token's K and V rows for this KV head
+  uint2 *place; ///< where the token's rows of K and of V begin, for this KV head
   TokenRecords records;
 
   __device__ __forceinline__ TokenSlot(char *shared, int slot)
-      : offset(reinterpret_cast<long long *>(shared + SharedLayout<Config>::kTokenOffset) +
-               slot * Config::kTileKv),
+      : place(reinterpret_cast<uint2 *>(shared + SharedLayout<Config>::kTokenOffset) +
+              slot * Config::kTileKv),
         records(shared + SharedLayout<Config>::kRecordOffset + slot * Config::kTileKv * TokenRecords::kBytes,
                 Config::kTileKv) {}
 };
@@ -56,7 +56,7 @@ template <class Config, class Variant> class Attend {
   static_assert(Config::kTileKv % (16 * kTokenWarps) == 0, "warps split the tokens evenly");
   static_assert(Config::kTileKv <= kThreads, "one thread a token record");
   static_assert(Config::kStages >= 2 && Config::kKeyDim % 16 == 0 && Config::kValueDim % 16 == 0);
-  static_assert(sizeof(Key) == sizeof(Value), "one layout of the cache counts the elements of both");
+  static_assert(sizeof(Key) == sizeof(Value), "a copy has as many elements of both");
 
 public:
   static __device__ __forceinline__ void run(const abi::AttendArgs &args, const Params &params) {
@@ -126,28 +126,33 @@ private:
 
   __device__ __forceinline__ void store(const TokenCursor<Config> &cursor,
                                         const TokenSlot<Config> &slot) const {
-    slot.offset[threadIdx.x] = cursor.offset(args_);
+    slot.place[threadIdx.x] =
+        make_uint2(cursor.place(args_.kCache, kvHead_), cursor.place(args_.vCache, kvHead_));
     cursor.record(slot.records, threadIdx.x);
   }
 
   __device__ __forceinline__ void startCopies(int tile) const {
     const TokenSlot<Config> slot = tokenSlot(tile);
     const unsigned keys = keysOf(tile);
-    const Key *k = static_cast<const Key *>(args_.k);
-    const Value *v = static_cast<const Value *>(args_.v);
+    const char *k = static_cast<const char *>(args_.k), *v = static_cast<const char *>(args_.v);
     constexpr int kKeyColumns = KeyRows::kColumns, kValueColumns = ValueRows::kColumns;
     constexpr int kColumns = kKeyColumns > kValueColumns ? kKeyColumns : kValueColumns;
     constexpr int kPieces = Config::kTileKv * kColumns;
-#pragma unroll
-    for (int i = 0; i < (kPieces + kThreads - 1) / kThreads; ++i) {
+    constexpr int kEach = (kPieces + kThreads - 1) / kThreads;
+    // The addresses of all at once are more than sm_100 has registers for, where many columns are
+    // accumulated.
+    constexpr int kAtOnce = Config::kKeyDim > 128 ? (kEach + 1) / 2 : kEach;
+#pragma unroll kAtOnce
+    for (int i = 0; i < kEach; ++i) {
       const int piece = i * kThreads + threadIdx.x;
       if (kPieces % kThreads == 0 || piece < kPieces) {
         const int token = piece / kColumns, column = piece % kColumns;
-        const long long offset = slot.offset[token] + column * kColumnElements;
+        const uint2 place = slot.place[token];
         if (kKeyColumns == kColumns || column < kKeyColumns)
-          ptx::cpAsync16(keys + KeyRows::offset(token, column), k + offset);
+          ptx::cpAsync16(keys + KeyRows::offset(token, column), atPlace<Key>(k + column * 16, place.x));
         if (kValueColumns == kColumns || column < kValueColumns)
-          ptx::cpAsync16(keys + ValueRows::offset(token, column) + valueShift(tile), v + offset);
+          ptx::cpAsync16(keys + ValueRows::offset(token, column) + valueShift(tile),
+                         atPlace<Value>(v + column * 16, place.y));
       }
     }
   }
@@ -155,7 +160,7 @@ private:
   __device__ __forceinline__ void walk() {
     const int tiles = (item_.tokens + Config::kTileKv - 1) / Config::kTileKv;
     const bool recorder = threadIdx.x < Config::kTileKv;
-    TokenCursor<Config> cursor(args_, item_, kvHead_, threadIdx.x % Config::kTileKv);
+    TokenCursor<Config> cursor(args_, item_, threadIdx.x % Config::kTileKv);
     if (recorder) {
       for (int tile = 0; tile < Config::kStages && tile < tiles; ++tile) {
         cursor.fetch(args_);
@@ -342,11 +347,13 @@ private:
 
   __device__ __forceinline__ void write(int row, int column, const float4 &value, float lse) const {
     if (item_.partialBegin < 0) {
-      const long long place = rows_.place(row);
-      *reinterpret_cast<uint2 *>(static_cast<Output *>(args_.out) + place * Config::kValueDim + column) =
+      const long long query = rows_.callerIndex(row);
+      const int head = rows_.headOf(row);
+      *reinterpret_cast<uint2 *>(static_cast<Output *>(args_.out) + query * args_.outStride +
+                                 head * Config::kValueDim + column) =
           make_uint2(ptx::pack2<Output>(value.x, value.y), ptx::pack2<Output>(value.z, value.w));
       if (Config::kWithLse && column == 0 && args_.lse != nullptr)
-        args_.lse[place] = lse;
+        args_.lse[query * Config::kQueryHeads + head] = lse;
     } else {
       const long long place =
           static_cast<long long>(item_.partialBegin + row / Config::kRatio) * Config::kQueryHeads +

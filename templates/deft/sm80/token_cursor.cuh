@@ -1,6 +1,7 @@
 #pragma once
 
 #include "deft/abi.h"
+#include "deft/any_family/row_place.cuh"
 #include "deft/any_family/warp_rows.cuh"
 
 /// From the runs of an item to the tokens of a tile: where each lies in the cache and who sees it.
@@ -10,10 +11,8 @@ namespace deft::sm80 {
 /// and the other calls use them, so that a caller can do a tile's work in between.
 template <class Config> class TokenCursor {
 public:
-  __device__ __forceinline__ TokenCursor(const abi::AttendArgs &args, const abi::Item &item, int kvHead,
-                                         int first)
-      : runs_(args.runs + item.runBegin), lastRun_(item.runCount - 1), tokens_(item.tokens), next_(first),
-        headOffset_(kvHead * args.cache.headStride) {
+  __device__ __forceinline__ TokenCursor(const abi::AttendArgs &args, const abi::Item &item, int first)
+      : runs_(args.runs + item.runBegin), lastRun_(item.runCount - 1), tokens_(item.tokens), next_(first) {
     run_ = runs_[0];
   }
 
@@ -30,13 +29,13 @@ public:
       page_ = args.pageTable[static_cast<unsigned>(place_) / Config::kPageSize];
   }
 
-  /// Element offset of the token's K and V rows.
-  __device__ __forceinline__ long long offset(const abi::AttendArgs &args) const {
+  /// Where the token's row of K, or of V, begins.
+  __device__ __forceinline__ unsigned place(const abi::CachePlaces &cache, int kvHead) const {
     if constexpr (Config::kPageSize > 0)
-      return headOffset_ + page_ * args.cache.pageStride +
-             static_cast<int>(static_cast<unsigned>(place_) % Config::kPageSize) * args.cache.tokenStride;
+      return tokenPlace<Config>(cache, kvHead, page_,
+                                static_cast<int>(static_cast<unsigned>(place_) % Config::kPageSize));
     else
-      return headOffset_ + place_ * args.cache.tokenStride;
+      return tokenPlace<Config>(cache, kvHead, place_, 0);
   }
 
   __device__ __forceinline__ void record(const TokenRecords &records, int index) const {
@@ -73,11 +72,9 @@ private:
   int lastRun_;
   int tokens_;
   int next_;
-  long long headOffset_;
   int index_ = 0;
   abi::Run run_;
-  int place_ = 0, position_ = 0;
-  long long page_ = 0;
+  int place_ = 0, position_ = 0, page_ = 0;
   bool hidden_ = false;
 };
 

@@ -125,9 +125,7 @@ private:
       callers[i] = i * 32 + lane_ < copied ? args_.callerIndex[item.queryBegin + at / Config::kRatio] : 0;
       if constexpr (WarpRows<Config, Variant>::kNeedsQuery)
         positions[i] = i * 32 + lane_ < copied ? args_.queryPos[item.queryBegin + at / Config::kRatio] : 0;
-      places[i] = Rows::place((static_cast<long long>(callers[i]) * Config::kQueryHeads +
-                               kvHead * Config::kRatio + at % Config::kRatio) *
-                              Config::kKeyDim);
+      places[i] = queryPlace<Config>(args_, callers[i], kvHead * Config::kRatio + at % Config::kRatio);
     }
     if (piece >= L::kQueryPieces)
       ptx::mbarrierWait(ring_.pieceEmpty(piece), (piece / L::kQueryPieces - 1) & 1);
@@ -387,28 +385,31 @@ private:
     }
   }
 
-  /// K and V of the half's groups that the copy engine does not bring; each lane passes the place of its
-  /// token on to the lanes that copy it.
+  /// K and V of the half's groups that the copy engine does not bring, one after the other: where both lie
+  /// would take registers that masks need.
   __device__ __forceinline__ void copyTokens(const Source &source, int half, unsigned keys,
                                              int kvHead) const {
+    copyTokens(source, half, keys, args_.k,
+               tokenPlace<Config>(args_.kCache, kvHead, source.page, source.inPage));
+    copyTokens(source, half, keys + L::kValueOffset, args_.v,
+               tokenPlace<Config>(args_.vCache, kvHead, source.page, source.inPage));
+  }
+
+  /// Of K or of V; each lane passes the place of its token on to the lanes that copy it.
+  __device__ __forceinline__ void copyTokens(const Source &source, int half, unsigned to, const void *tensor,
+                                             unsigned own) const {
     const Rows copier(lane_);
-    const unsigned own =
-        Rows::place(kvHead * args_.cache.headStride + source.inPage * args_.cache.tokenStride +
-                    source.page * (kIsPaged ? args_.cache.pageStride : args_.cache.tokenStride));
     // Groups, and fours of their rows: otherwise some kernels spill.
     constexpr int kGroupsAtOnce = Config::kKeyDim > 128 ? 2 : 1, kFoursAtOnce = 3 - kGroupsAtOnce;
-    const char *k = copier.column(args_.k), *v = copier.column(args_.v);
+    const char *column = copier.column(tensor);
 #pragma unroll kGroupsAtOnce
     for (int group = 0; group < 2; ++group) {
       if (source.bulk >> group & 1)
         continue;
 #pragma unroll kFoursAtOnce
-      for (int token = 0; token < kGroup; token += Rows::kRows) {
-        const unsigned place = __shfl_sync(~0u, own, group * kGroup + token + copier.row());
-        const int row = half * 32 + group * kGroup + token;
-        copier.copy(keys, row, k, place);
-        copier.copy(keys + L::kValueOffset, row, v, place);
-      }
+      for (int token = 0; token < kGroup; token += Rows::kRows)
+        copier.copy(to, half * 32 + group * kGroup + token, column,
+                    __shfl_sync(~0u, own, group * kGroup + token + copier.row()));
     }
   }
 

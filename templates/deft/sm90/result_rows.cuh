@@ -21,17 +21,17 @@ public:
 
   __device__ __forceinline__ ResultRows(const abi::AttendArgs &args, const Places &places, const Rows &rows,
                                         const Sums &sums)
-      : lane_(threadIdx.x % 32), isPartial_(places.item.partialBegin >= 0),
-        out_(static_cast<unsigned short *>(isPartial_ ? args.partialOut : args.out)),
-        lse_(isPartial_         ? args.partialLse
-             : Config::kWithLse ? args.lse
-                                : nullptr) {
+      : lane_(threadIdx.x % 32), isPartial_(places.item.partialBegin >= 0) {
+    auto *const out = static_cast<unsigned short *>(isPartial_ ? args.partialOut : args.out);
+    float *const lse = isPartial_ ? args.partialLse : Config::kWithLse ? args.lse : nullptr;
+    const int stride = isPartial_ ? Config::kQueryHeads * Config::kValueDim : args.outStride;
 #pragma unroll
     for (int r = 0; r < 2; ++r) {
-      const int row = rows.clamped(rows.row(r));
-      const int query = isPartial_ ? places.item.partialBegin + row / Config::kRatio : places.caller[r];
-      isReal_[r] = rows.isReal(rows.row(r));
-      place_[r] = static_cast<long long>(query) * Config::kQueryHeads + rows.headOf(row);
+      const bool isReal = rows.isReal(rows.row(r));
+      const int row = rows.clamped(rows.row(r)), head = rows.headOf(row);
+      const long long query = isPartial_ ? places.item.partialBegin + row / Config::kRatio : places.caller[r];
+      out_[r] = isReal ? out + query * stride + head * Config::kValueDim : nullptr;
+      lse_[r] = isReal && lse != nullptr ? lse + query * Config::kQueryHeads + head : nullptr;
       scale_[r] = sums.normalizer(r);
       if constexpr (HasSink<Variant>) {
         wholeLse_[r] = sums.lse(r);
@@ -48,10 +48,8 @@ public:
   __device__ __forceinline__ void write(int n, const Fragment<1> &values) const {
 #pragma unroll
     for (int r = 0; r < 2; ++r) {
-      if (!isReal_[r])
-        continue;
-      const long long element = place_[r] * Config::kValueDim + n * 8 + fragmentColumn(lane_);
-      *reinterpret_cast<unsigned *>(out_ + element) = pairOf(values, 0, r);
+      if (out_[r] != nullptr)
+        *reinterpret_cast<unsigned *>(out_[r] + n * 8 + fragmentColumn(lane_)) = pairOf(values, 0, r);
     }
   }
 
@@ -59,20 +57,19 @@ public:
   /// memory takes whole lines best.
   __device__ __forceinline__ void send(const Fragment<Sums::kColumnTiles> &out, char *own) const {
     const int holder = firstLaneOfRow(lane_); // of row lane % 16
-    const long long begin0 = __shfl_sync(~0u, isReal_[0] ? place_[0] * Config::kValueDim : -1, holder),
-                    begin1 = __shfl_sync(~0u, isReal_[1] ? place_[1] * Config::kValueDim : -1, holder);
-    const long long begin = lane_ % 16 < 8 ? begin0 : begin1;
+    const unsigned long long first = __shfl_sync(~0u, reinterpret_cast<unsigned long long>(out_[0]), holder),
+                             second = __shfl_sync(~0u, reinterpret_cast<unsigned long long>(out_[1]), holder);
     __syncwarp(); // sums that were joined here have been read
-    sendFrom<0>(out, own, begin);
+    sendFrom<0>(out, own, lane_ % 16 < 8 ? first : second);
   }
 
   __device__ __forceinline__ void writeLse(const Sums &sums) const {
-    if (lse_ == nullptr || !isFirstOfRow(lane_))
+    if (!isFirstOfRow(lane_))
       return;
 #pragma unroll
     for (int r = 0; r < 2; ++r) {
-      if (isReal_[r])
-        lse_[place_[r]] = HasSink<Variant> ? wholeLse_[r] : sums.lse(r);
+      if (lse_[r] != nullptr)
+        *lse_[r] = HasSink<Variant> ? wholeLse_[r] : sums.lse(r);
     }
   }
 
@@ -84,11 +81,10 @@ private:
                                    out.tile[n][2 * r + 1] * scale_[r]);
   }
 
-  /// Column tiles kFirst, kFirst + 1, ... `begin` is where those of row lane % 16 begin, negative where
-  /// nobody wants it.
+  /// Column tiles kFirst, kFirst + 1, ... `begin` is where row lane % 16 begins, 0 where nobody wants it.
   template <int kFirst>
   __device__ __forceinline__ void sendFrom(const Fragment<Sums::kColumnTiles> &out, char *own,
-                                           long long begin) const {
+                                           unsigned long long begin) const {
     constexpr int kEnd = L::roomEnd(kFirst);
 #pragma unroll
     for (int n = kFirst; n < kEnd; ++n) {
@@ -97,32 +93,33 @@ private:
         *reinterpret_cast<unsigned *>(own + fragmentRow(lane_, r) * L::kRowBytes + (n - kFirst) * 16 +
                                       fragmentColumn(lane_) * 2) = pairOf(out, n, r);
     }
-    sendRows<kEnd - kFirst>(own, begin);
+    sendRows<kFirst, kEnd>(own, begin);
     if constexpr (kEnd < Sums::kColumnTiles)
-      sendFrom<kEnd>(out, own, begin < 0 ? begin : begin + (kEnd - kFirst) * 8);
+      sendFrom<kEnd>(out, own, begin);
   }
 
-  /// 16 rows of kColumns times 16 bytes from shared memory to their places, 16 bytes a lane; the room is free
-  /// afterwards.
-  template <int kColumns> __device__ __forceinline__ void sendRows(const char *rows, long long begin) const {
+  /// These column tiles of 16 rows, each 16 bytes of a row, from shared memory to their places, one a lane;
+  /// the room is free afterwards.
+  template <int kFirst, int kEnd>
+  __device__ __forceinline__ void sendRows(const char *rows, unsigned long long begin) const {
+    constexpr int kColumns = kEnd - kFirst;
     __syncwarp();
 #pragma unroll 4
     for (int i = 0; i < kColumns / 2; ++i) {
       const int row = (i * 32 + lane_) / kColumns, column = (i * 32 + lane_) % kColumns;
       const uint4 piece = *reinterpret_cast<const uint4 *>(rows + row * L::kRowBytes + column * 16);
-      const long long at = __shfl_sync(~0u, begin, row);
-      if (at >= 0)
-        *reinterpret_cast<uint4 *>(out_ + at + column * 8) = piece;
+      const unsigned long long at = __shfl_sync(~0u, begin, row);
+      if (at != 0)
+        *reinterpret_cast<uint4 *>(at + kFirst * 16 + column * 16) = piece;
     }
     __syncwarp();
   }
 
   const int lane_;
   const bool isPartial_;
-  unsigned short *const out_; ///< of 16 bits, both
-  float *const lse_;          ///< null: not wanted
-  bool isReal_[2];
-  long long place_[2]; ///< of a row in the arrays of partials or of outputs
+  unsigned short
+      *out_[2];   ///< where the rows begin, of outputs or partials, both of 16 bits; null: of no query
+  float *lse_[2]; ///< null: not wanted
   float scale_[2];
   float wholeLse_[2]; ///< where there are sinks: with them, unless it goes to a partial
 };

@@ -1,5 +1,6 @@
 #pragma once
 
+#include "deft/any_family/row_place.cuh"
 #include "deft/ptx/cp_async.cuh"
 #include "deft/ptx/forget.cuh"
 #include "deft/sm90/layout.cuh"
@@ -11,9 +12,6 @@ namespace deft::sm90 {
 /// that almost nothing is left to compute for a copy.
 template <class Config> class RowCopy {
   using L = Layout<Config>;
-  static constexpr int kElementBytes = sizeof(typename Config::Key); // and of the others: Layout
-  /// Elements: divides every head dim, and 32 bits of such units reach 128 GiB, more than a Hopper has for K.
-  static constexpr int kUnit = 16;
 
 public:
   static constexpr int kRows = 4;
@@ -28,10 +26,6 @@ public:
   /// Which of the four rows is the lane's.
   __device__ __forceinline__ int row() const { return row_; }
 
-  /// Where a row begins that is so many elements from the first one of its tensor, in 32 bits.
-  static __device__ __forceinline__ unsigned place(long long elements) {
-    return static_cast<unsigned>(static_cast<unsigned long long>(elements) / kUnit);
-  }
   /// The lane's column of a tensor's first row, kept in registers: the compiler would add it for every row.
   __device__ __forceinline__ const char *column(const void *tensor) const {
     const char *first = static_cast<const char *>(tensor) + column_ * 16;
@@ -42,7 +36,7 @@ public:
   /// The lane's part of rows [first, first + kRows) of `tile`, from the row at `place`; `first` is a multiple
   /// of kRows.
   __device__ __forceinline__ void copy(unsigned tile, int first, const char *column, unsigned place) const {
-    const char *source = column + static_cast<unsigned long long>(place) * (kUnit * kElementBytes);
+    const char *source = atPlace<typename Config::Key>(column, place); // and of the others: Layout
     // L::offset(first + row_, column_), of which the compiler knows what changes with `first`.
     const unsigned to = tile + first * 128 + row_ * 128 + ((column_ ^ row_) ^ (first & 4)) * 16;
 #pragma unroll

@@ -153,7 +153,7 @@ json measureWatch(const Subject &subject, Findings &findings) {
       pointers.v = memory.v.as<void>();
       pointers.out = memory.out.as<void>();
       pointers.pageTable = memory.table.as<int>();
-      pointers.cache = exec::cacheLayoutsOf(subject.variant()).k;
+      pointers.cache = exec::cacheLayoutsOf(subject.variant());
       pointers.params = subject.attention.impl().params.get();
       for (const bool coldL2 : {true, false}) {
         const auto timing = device::timeOnDevice(

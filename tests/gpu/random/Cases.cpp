@@ -9,6 +9,7 @@
 #include "runtime/plan/Planner.h"
 #include "runtime/tree/CachePlacement.h"
 #include "tests/gpu/random/Trees.h"
+#include "tests/support/SpreadInputs.h"
 #include "tests/support/UnseenPages.h"
 
 #include <algorithm>
@@ -172,6 +173,10 @@ void runRandomCases(const Subject &subject, const CaseOptions &options, CheckPoo
     finished.inputs =
         exec::makeRandomInputs(subject.variant, made.tree, *placement, std::move(*params), random.seed());
     test::freeUnseenPages(subject.variant, made.tree, finished.inputs);
+    const bool areSpread = random.oneIn(3);
+    finished.name.facts["strides"] = areSpread ? "apart" : "packed";
+    if (areSpread)
+      finished.inputs = test::spreadInputs(subject.variant, std::move(finished.inputs), random.seed());
     plan::Plan plan;
     if (auto ran = runOnce(subject, {}, config, made.tree, finished.inputs, plan, finished.outputs); !ran) {
       pool.count(name, ran.error().message);

@@ -39,15 +39,18 @@ struct deft_params;
 /// types and page_size are the attention's (deft_attention_facts). A tensor of another type, shape, stride or
 /// device is an error that names it, before anything is written.
 typedef struct deft_inputs {
-  size_t size;          ///< sizeof(deft_inputs)
-  const deft_tensor *q; ///< [queries, query_heads, head_dim], packed
+  size_t size; ///< sizeof(deft_inputs)
+  /// [queries, query_heads, head_dim]; a query's heads are packed, its row may be wider (q, K and V of a
+  /// token side by side).
+  const deft_tensor *q;
   /// The cache of one layer, as the spec's `kv_cache` orders it:
   ///   contiguous                [tokens, kv_heads, head_dim]
   ///   paged(..., order = nhd)   [pages, page_size, kv_heads, head_dim]
   ///   paged(..., order = hnd)   [pages, kv_heads, page_size, head_dim]
-  /// The last dimension is packed, the strides of the others are free: layers side by side, K and V in turn.
+  /// The last dimension is packed, the strides of the others are free: layers side by side, K and V in turn,
+  /// or the heads of a token where the spec has its slots, by strides in the order of these dimensions.
   const deft_tensor *k;
-  const deft_tensor *v; ///< of k's shape and strides
+  const deft_tensor *v; ///< of as many pages, or tokens, as k, with strides of its own
   /// Of a paged cache: DEFT_I32, [entries], packed; the page of each page of the tree's locations. It covers
   /// at least every page that holds a token of a path; those that a mask hides from all queries may be -1. On
   /// the CPU a page that k does not have is an error. Null: the cache is contiguous.
@@ -59,7 +62,7 @@ typedef struct deft_inputs {
 /// Where a run writes. Every element is written.
 typedef struct deft_outputs {
   size_t size;            ///< sizeof(deft_outputs)
-  const deft_tensor *out; ///< [queries, query_heads, head_dim], of the output dtype, packed
+  const deft_tensor *out; ///< [queries, query_heads, head_dim], of the output dtype, laid out as q may be
   /// DEFT_F32, [queries, query_heads], packed: natural logarithm of the sum of the exponentials of the
   /// scores; -inf (and 0 in out) where a query sees no token. Null: not wanted; must be where the attention
   /// has none.

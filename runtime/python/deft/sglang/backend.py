@@ -98,8 +98,8 @@ class DeftAttnBackend(AttentionBackend):
             for buffer in self.token_to_kv_pool.get_kv_buffer(layer.layer_id)
         ]
         assert self._steps is not None
-        rows = q.reshape(-1, layer.tp_q_head_num, layer.qk_head_dim).contiguous()
-        out = torch.empty_like(rows)
+        rows = q.reshape(-1, layer.tp_q_head_num, layer.qk_head_dim)  # a view, with the strides of the projections
+        out = torch.empty(rows.shape, dtype=rows.dtype, device=rows.device)
         self._steps.run(variant_of(layer, self.page_size, caches[0].dtype), rows, *caches, out)
         return out.view(rows.shape[0], -1)
 

@@ -209,8 +209,7 @@ class DeftImpl(AttentionImpl):
             return output.fill_(0)
         shape = (-1, self.num_heads, self.head_size)
         k, v = self._caches(kv_cache)
-        # A row of the projections' result may have q, K and V.
-        q = query.view(shape)[: attn_metadata.queries].contiguous()
+        q = query.view(shape)[: attn_metadata.queries]  # of rows that may have K and V, too
         out = output.view(shape)[: attn_metadata.queries]
         attn_metadata.steps.run(self.variant(k.shape[1], k.dtype), q, k, v, out)
         return output

@@ -71,6 +71,20 @@ TEST(ArgumentsTest, StridesOfRuns) {
   EXPECT_EQ(error({.page = INT64_MIN, .token = 128, .head = 64}),
             "CacheStrides::page is -9223372036854775808, less than 0");
   EXPECT_EQ(error({.page = 2048, .token = 128, .head = -1}), "CacheStrides::head is -1, less than 0");
+  const auto rowError = [&](std::int64_t q, std::int64_t v, std::int64_t to) {
+    return messageOf(runtime.run(attention(), plan,
+                                 {.q = values.data(),
+                                  .k = values.data(),
+                                  .v = values.data(),
+                                  .pageTable = pages,
+                                  .vStrides = CacheStrides{.page = 2048, .token = v, .head = 64},
+                                  .qStride = q},
+                                 {.out = out.data(), .outStride = to}));
+  };
+  EXPECT_EQ(rowError(0, 128, 256), "none");
+  EXPECT_EQ(rowError(255, 128, 256), "Inputs::qStride is 255, less than the 256 elements of a query");
+  EXPECT_EQ(rowError(0, -2, 256), "CacheStrides::token is -2, less than 0");
+  EXPECT_EQ(rowError(0, 128, -1), "Outputs::outStride is -1, less than the 256 elements of a query");
 }
 
 TEST(ArgumentsTest, NumbersOfTrees) {

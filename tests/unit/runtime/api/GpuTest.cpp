@@ -297,6 +297,60 @@ TEST_F(GpuTest, NumbersThatMeanNothingAreErrors) {
   GpuInputs in = inputs();
   in.strides = CacheStrides{.page = 2048, .token = -128, .head = 64};
   EXPECT_EQ(error(plan.run(attention_, in, outputs(), stream_)), "CacheStrides::token is -128, less than 0");
+  in = inputs();
+  in.qStride = 100;
+  EXPECT_EQ(error(plan.run(attention_, in, outputs(), stream_)),
+            "GpuInputs::qStride is 100, less than the 256 elements of a query");
+  in.qStride = 264;
+  EXPECT_EQ(error(plan.run(attention_, in, outputs(), stream_)),
+            "the row stride of q is 264 elements, not a multiple of 16");
+  GpuOutputs to = outputs();
+  to.outStride = -1;
+  EXPECT_EQ(error(plan.run(attention_, inputs(), to, stream_)),
+            "GpuOutputs::outStride is -1, less than the 256 elements of a query");
+}
+
+/// As an engine has them: q, K and V of a query in one row, K and V of a token side by side, and V's pages
+/// with the tokens of a head together.
+TEST_F(GpuTest, RowsAndCachesMayBeApart) {
+  auto plan = GpuPlan::make(attention_, tree()).value();
+  ASSERT_TRUE(uploadAndRun(plan));
+  constexpr int kRow = kQueryHeads * kHeadDim, kWide = 2 * kRow, kTokens = kPages * kPageSize;
+  const int queries = tree().queryCount();
+  const std::vector<std::uint16_t> packed(out_.data(), out_.data() + queries * kRow);
+  Memory q(static_cast<std::size_t>(queries * kWide)), out(static_cast<std::size_t>(queries * kWide)),
+      pool(kTokens * kKvHeads * 2 * kHeadDim), v(kTokens * kKvHeads * kHeadDim);
+  for (int query = 0; query < queries; ++query)
+    std::copy_n(q_.data() + query * kRow, kRow, q.data() + query * kWide);
+  for (int token = 0; token < kTokens; ++token)
+    for (int head = 0; head < kKvHeads; ++head) {
+      const int row = token * kKvHeads + head, page = token / kPageSize, slot = token % kPageSize;
+      std::copy_n(k_.data() + row * kHeadDim, kHeadDim, pool.data() + row * 2 * kHeadDim);
+      std::copy_n(v_.data() + row * kHeadDim, kHeadDim, pool.data() + (row * 2 + 1) * kHeadDim);
+      std::copy_n(v_.data() + row * kHeadDim, kHeadDim,
+                  v.data() + ((page * kKvHeads + head) * kPageSize + slot) * kHeadDim);
+    }
+  constexpr int kTokenRow = kKvHeads * 2 * kHeadDim;
+  GpuInputs in = inputs();
+  in.q = q.data();
+  in.qStride = kWide;
+  in.k = pool.data();
+  in.strides = CacheStrides{.page = kPageSize * kTokenRow, .token = kTokenRow, .head = 2 * kHeadDim};
+  const auto isSame = [&] {
+    std::fill_n(out.data(), queries * kWide, std::uint16_t{0x1234});
+    EXPECT_TRUE(plan.run(attention_, in, {.out = out.data(), .outStride = kWide}, stream_));
+    for (int i = 0; i < queries * kWide; ++i)
+      if (out.data()[i] !=
+          (i % kWide < kRow ? packed[static_cast<std::size_t>(i / kWide * kRow + i % kWide)] : 0x1234))
+        return false;
+    return true;
+  };
+  in.v = pool.data() + kHeadDim; // beside K
+  EXPECT_TRUE(isSame());
+  in.v = v.data();
+  in.vStrides =
+      CacheStrides{.page = kPageSize * kKvHeads * kHeadDim, .token = kHeadDim, .head = kPageSize * kHeadDim};
+  EXPECT_TRUE(isSame());
 }
 
 TEST_F(GpuTest, APlanWithoutMemoryTakesNoStepAndRecovers) {

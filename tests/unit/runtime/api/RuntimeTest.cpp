@@ -72,6 +72,35 @@ TEST(RuntimeTest, StridesOfTheHostAreFollowed) {
   EXPECT_THAT(problem.out, Each(kOne));
 }
 
+TEST(RuntimeTest, KeysAndValuesMayLieApart) {
+  // K as the spec says; of V the tokens of a head together in a page, with room behind each.
+  Problem problem;
+  constexpr std::size_t kRow = 80;
+  std::vector<std::uint16_t> apart(problem.v.size() / 64 * kRow, 0x4000);
+  for (std::size_t row = 0; row < problem.v.size() / 64; ++row)
+    std::fill_n(apart.begin() + static_cast<std::ptrdiff_t>(row * kRow), 64, kOne);
+  Inputs inputs = problem.inputs();
+  inputs.v = apart.data();
+  inputs.vStrides = CacheStrides{.page = 2 * 16 * kRow, .token = kRow, .head = 16 * kRow};
+  EXPECT_TRUE(problem.runtime.run(problem.attention, problem.plan(), inputs, problem.outputs()));
+  EXPECT_THAT(problem.out, Each(kOne));
+}
+
+TEST(RuntimeTest, RowsOfQueriesAndOutputsMayBeApart) {
+  Problem problem;
+  const Plan plan = problem.plan();
+  constexpr std::uint16_t kUnwritten = 0x4000;
+  std::vector<std::uint16_t> q(2 * 512, 0x7fc0), out(2 * 300, kUnwritten); // 256 of a query
+  for (std::size_t query = 0; query < 2; ++query)
+    std::fill_n(q.begin() + static_cast<std::ptrdiff_t>(query * 512), 256, kOne);
+  Inputs inputs = problem.inputs();
+  inputs.q = q.data();
+  inputs.qStride = 512;
+  ASSERT_TRUE(problem.runtime.run(problem.attention, plan, inputs, {.out = out.data(), .outStride = 300}));
+  for (std::size_t i = 0; i < out.size(); ++i)
+    EXPECT_EQ(out[i], i % 300 < 256 ? kOne : kUnwritten) << i;
+}
+
 TEST(RuntimeTest, AQueryThatSeesNothingGivesZero) {
   Problem problem;
   problem.tree.clearQueries();

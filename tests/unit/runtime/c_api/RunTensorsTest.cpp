@@ -84,6 +84,38 @@ TEST_F(RunTensorsTest, LayersSideBySide) {
   EXPECT_THAT(out, Each(kOne));
 }
 
+TEST_F(RunTensorsTest, ValuesMayLieInAnotherWayThanKeys) {
+  std::vector<uint16_t> apart(4 * 2 * 16 * 80, kTwo); // [pages, kv_heads, slots, 80], of which 64 are V's
+  for (std::size_t row = 0; row < 4 * 2 * 16; ++row)
+    std::fill_n(apart.begin() + static_cast<std::ptrdiff_t>(row * 80), 64, kOne);
+  const std::vector<int64_t> strides = {2 * 16 * 80, 80, 16 * 80, 1};
+  vTensor = tensor(apart.data(), DEFT_BF16, cache, &strides);
+  ASSERT_EQ(run(), DEFT_OK) << deft_error_text();
+  EXPECT_THAT(out, Each(kOne));
+  const std::vector<int64_t> fewer = {3, 16, 2, 64};
+  vTensor = tensor(v.data(), DEFT_BF16, fewer);
+  EXPECT_EQ(run(), DEFT_USAGE);
+  EXPECT_STREQ(deft_error_text(), "v is [3, 16, 2, 64], and k has 4 pages");
+}
+
+TEST_F(RunTensorsTest, RowsMayBeWiderThanTheirHeads) {
+  std::vector<uint16_t> fused(2 * 512, 0x7fc0), wide(2 * 300, kTwo); // q is 256 of each row
+  for (std::size_t query = 0; query < 2; ++query)
+    std::fill_n(fused.begin() + static_cast<std::ptrdiff_t>(query * 512), 256, kOne);
+  const std::vector<int64_t> ofQ = {512, 64, 1}, ofOut = {300, 64, 1};
+  qTensor = tensor(fused.data(), DEFT_BF16, rows, &ofQ);
+  outTensor = tensor(wide.data(), DEFT_BF16, rows, &ofOut);
+  ASSERT_EQ(run(), DEFT_OK) << deft_error_text();
+  for (std::size_t i = 0; i < wide.size(); ++i)
+    EXPECT_EQ(wide[i], i % 300 < 256 ? kOne : kTwo) << i;
+  const std::vector<int64_t> overlapping = {64, 64, 1};
+  outTensor.strides = overlapping.data();
+  EXPECT_EQ(run(), DEFT_USAGE);
+  EXPECT_STREQ(deft_error_text(),
+               "out of shape [2, 4, 64] has strides [64, 64, 1], but for the first, which may "
+               "be greater, they must be [256, 64, 1]");
+}
+
 TEST_F(RunTensorsTest, StridesOfOneElementDoNotMatter) {
   ASSERT_EQ(deft_tree_remove_query(tree.get(), 1), DEFT_OK);
   ASSERT_EQ(deft_plan_advance(plan.get(), tree.get(), nullptr), DEFT_OK);

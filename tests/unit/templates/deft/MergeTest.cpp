@@ -54,11 +54,12 @@ std::vector<std::uint16_t> mergeAll(unsigned seed, unsigned blocks) {
   }
   query.insert(query.end(), {-1, -1}); // where a graph was captured for more
   begin.insert(begin.end(), {1 << 20, 1 << 20});
-  std::vector<uint2> out(static_cast<std::size_t>(queries) * kHeads * kDim / 4, {0x7fff7fff, 0x7fff7fff});
+  const int stride = kHeads * kDim + draw(random, 0, 2) * 16; // of the output's rows
+  std::vector<uint2> out(static_cast<std::size_t>(queries * stride / 4), {0x7fff7fff, 0x7fff7fff});
   std::vector<float> outLse(static_cast<std::size_t>(queries) * kHeads, 12345.f);
   const abi::MergeArgs args{out.data(),    outLse.data(), values.data(), lse.data(),
                             caller.data(), query.data(),  begin.data(),  slots.data(),
-                            queries + 2,   nullptr,       nullptr};
+                            queries + 2,   stride,        nullptr,       nullptr};
   for (unsigned block = 0; block < blocks; ++block)
     EXPECT_EQ(test::runBlock({.threads = 32 * kMergeWarps, .block = block, .blocks = blocks, .seed = seed},
                              [&] { merge<C, kSigmoid>(args, Sinks{}); }),
@@ -67,8 +68,9 @@ std::vector<std::uint16_t> mergeAll(unsigned seed, unsigned blocks) {
   const auto *partial = reinterpret_cast<const std::uint16_t *>(values.data());
   for (int i = 0; i < queries; ++i)
     for (int head = 0; head < kHeads; ++head) {
-      const std::size_t row =
-          static_cast<std::size_t>(caller[static_cast<std::size_t>(query[i])] * kHeads + head);
+      const int to = caller[static_cast<std::size_t>(query[i])];
+      const std::size_t row = static_cast<std::size_t>(to * kHeads + head);
+      const auto *const gotRow = got + to * stride + head * kDim;
       double sink = -kInfinity;
       if constexpr (Sinks::kAreThere)
         sink = Sinks{}(head);
@@ -92,8 +94,7 @@ std::vector<std::uint16_t> mergeAll(unsigned seed, unsigned blocks) {
           size += std::abs(part);
         }
         const double by = kSigmoid || isEmpty ? 1 : sum;
-        EXPECT_NEAR(ptx::toFloat<typename C::Output>(got[row * kDim + static_cast<std::size_t>(d)]),
-                    want / by,
+        EXPECT_NEAR(ptx::toFloat<typename C::Output>(gotRow[d]), want / by,
                     (std::is_same_v<typename C::Output, bf16> ? 1.0 / 250 : 1.0 / 2000) * size / by + 1e-6)
             << "seed " << seed << " query " << i << " column " << d;
       }
@@ -103,6 +104,9 @@ std::vector<std::uint16_t> mergeAll(unsigned seed, unsigned blocks) {
         EXPECT_NEAR(outLse[row], top + std::log(sum), 1e-5) << "seed " << seed;
       }
     }
+  for (int i = 0; i < queries; ++i)
+    for (int d = kHeads * kDim; d < stride; ++d)
+      EXPECT_EQ(got[i * stride + d], 0x7fff) << "between the rows";
   return {got, got + out.size() * 4};
 }
 

@@ -4,6 +4,7 @@
 #include "runtime/exec/cpu/SharedObject.h"
 #include "tests/support/Forest.h"
 #include "tests/support/ShippedVariants.h"
+#include "tests/support/SpreadInputs.h"
 #include "tests/support/TestTrees.h"
 #include "tests/unit/runtime/exec/cpu/CompiledProblem.h"
 
@@ -92,8 +93,9 @@ TEST(RandomForestsTest, AreRightByTheThousand) {
     const auto &[variant, kernel] = all[seed % all.size()];
     const spec::Partition partition = kPartitions[seed % std::size(kPartitions)];
     const int chunk = kChunks[seed % std::size(kChunks)];
-    const Problem problem =
-        makeProblem(variant, test::randomForest(seed, {16, 60, 24}), chunk, seed, partition);
+    Problem problem = makeProblem(variant, test::randomForest(seed, {16, 60, 24}), chunk, seed, partition);
+    if (seed % 3 == 0)
+      problem.inputs = test::spreadInputs(variant, std::move(problem.inputs), seed);
     Outputs outputs;
     ASSERT_TRUE(executor->run(kernel, variant, problem.plan, problem.inputs, outputs).ok());
     const auto report = reference::check(variant, problem.tree, problem.inputs, outputs, {});
@@ -135,6 +137,26 @@ TEST_F(ShippedSpecs, RunFromSharedObjects) {
       expectRight(*kernel, variant, makeProblem(variant, test::randomForest(7), 48, 7));
     }
   }
+}
+
+/// Rows of the output with something between them, and what is between stays.
+TEST_F(ShippedSpecs, RowsOfTheOutputMayBeApart) {
+  const CpuKernel kernel = jit(first());
+  ASSERT_TRUE(kernel);
+  const Problem problem =
+      makeProblem(first(), test::randomForest(7), 32, 7); // some are merged, others are not
+  Outputs packed;
+  ASSERT_TRUE(runCpu(kernel, first(), problem.plan, problem.inputs, packed, 2).ok());
+  const auto row = static_cast<std::size_t>(rowStrideOf(0, first(), first().tensors.out));
+  const std::size_t stride = row + 24, queries = packed.out.size() / row;
+  std::vector<std::uint16_t> out(queries * stride, 0x1234);
+  const auto params = problem.inputs.paramSlots(first());
+  ASSERT_TRUE(runCpu(kernel, first(), problem.plan, InputView::of(problem.inputs, first(), params),
+                     OutputView{out.data(), nullptr, static_cast<long long>(stride)}, 2)
+                  .ok());
+  ASSERT_GT(queries, 1u);
+  for (std::size_t i = 0; i < out.size(); ++i)
+    ASSERT_EQ(out[i], i % stride < row ? packed.out[i / stride * row + i % stride] : 0x1234) << i;
 }
 
 TEST_F(ShippedSpecs, ThreadsDoNotChangeABit) {

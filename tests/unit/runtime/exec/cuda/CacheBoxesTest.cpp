@@ -17,7 +17,7 @@ std::pair<bool, int> boxesOf(int pageSize, int ordinal = 0, int dim = 16) {
   (void)countCalls();
   abi::AttendArgs args{};
   args.hasMaps = 1;
-  fillCacheBoxes(*gpu.device, gpu.variant, args);
+  fillCacheBoxes(*gpu.device, gpu.variant, cacheLayoutsOf(gpu.variant), args);
   return {args.hasMaps != 0, countCalls()["cuTensorMapEncodeTiled"]};
 }
 
@@ -46,13 +46,13 @@ TEST(CacheBoxesTest, TheMapsOfACacheAreMadeOnce) {
   CacheBoxes boxes;
   std::byte pools[8];
   abi::AttendArgs args{};
-  args.cache = {1024, 64, 16};
+  CacheLayouts cache{{1024, 64, 16}, {1024, 64, 16}};
   const auto made = [&](const void *k, const void *v) {
     args.k = k;
     args.v = v;
     args.hasMaps = 2;
     (void)countCalls();
-    boxes.fill(*gpu.device, gpu.variant, args);
+    boxes.fill(*gpu.device, gpu.variant, cache, args);
     EXPECT_EQ(args.hasMaps, 1);
     return countCalls()["cuTensorMapEncodeTiled"];
   };
@@ -62,8 +62,10 @@ TEST(CacheBoxesTest, TheMapsOfACacheAreMadeOnce) {
   EXPECT_EQ(made(pools + 4, pools + 5), 0); // out of turn
   EXPECT_EQ(made(pools + 2, pools + 3), 0);
   EXPECT_EQ(made(pools + 2, pools + 5), 4);
-  args.cache.tokenStride = 128;
-  EXPECT_EQ(made(pools + 2, pools + 3), 4);
+  for (abi::CacheLayout *const layout : {&cache.k, &cache.v}) { // each by itself
+    layout->tokenStride = 128;
+    EXPECT_EQ(made(pools + 2, pools + 3), 4);
+  }
   gpu.variant.tensors = spec::Tensors::alike(8);
   EXPECT_EQ(made(pools + 2, pools + 3), 4);
 }
@@ -75,14 +77,14 @@ TEST(CacheBoxesTest, WhatIsRememberedIsWhatWasMade) {
   abi::AttendArgs first{}, again{};
   first.k = again.k = pools;
   first.v = again.v = pools + 1;
-  first.cache = again.cache = {1024, 64, 16};
-  boxes.fill(*gpu.device, gpu.variant, first);
-  boxes.fill(*gpu.device, gpu.variant, again);
+  const CacheLayouts cache{{1024, 64, 16}, {1024, 64, 16}};
+  boxes.fill(*gpu.device, gpu.variant, cache, first);
+  boxes.fill(*gpu.device, gpu.variant, cache, again);
   EXPECT_EQ(std::memcmp(&first, &again, sizeof first), 0);
   fake_cuda::failAt("cuTensorMapEncodeTiled", 1);
   first.k = again.k = pools + 2;
-  boxes.fill(*gpu.device, gpu.variant, first);
-  boxes.fill(*gpu.device, gpu.variant, again);
+  boxes.fill(*gpu.device, gpu.variant, cache, first);
+  boxes.fill(*gpu.device, gpu.variant, cache, again);
   fake_cuda::failAt("cuTensorMapEncodeTiled", 0);
   EXPECT_EQ(again.hasMaps, 0); // what the driver has refused once it is not asked again
 }
@@ -91,15 +93,15 @@ TEST(CacheBoxesTest, AHostOfEverNewCachesIsServedToo) {
   const FakeGpu gpu;
   CacheBoxes boxes;
   abi::AttendArgs args{};
-  args.cache = {1024, 64, 16};
+  CacheLayouts cache{{1024, 64, 16}, {1024, 64, 16}};
   std::vector<std::byte> pools(5000);
   for (const std::byte &pool : pools) {
     args.k = args.v = &pool;
-    boxes.fill(*gpu.device, gpu.variant, args);
+    boxes.fill(*gpu.device, gpu.variant, cache, args);
     EXPECT_EQ(args.hasMaps, 1);
   }
   (void)countCalls();
-  boxes.fill(*gpu.device, gpu.variant, args);
+  boxes.fill(*gpu.device, gpu.variant, cache, args);
   EXPECT_EQ(countCalls()["cuTensorMapEncodeTiled"], 0);
 }
 

@@ -30,7 +30,8 @@ TEST(CudaInputsTest, WhatIsLoadedIsWhereThePointersSay) {
   EXPECT_TRUE(std::equal(inputs.v.begin(), inputs.v.end(), static_cast<const std::uint16_t *>(pointers.v)));
   EXPECT_TRUE(std::equal(inputs.pageTable.begin(), inputs.pageTable.end(), pointers.pageTable));
   EXPECT_EQ(pointers.pages, static_cast<int>(inputs.pageTable.size()));
-  EXPECT_EQ(pointers.cache.tokenStride, inputs.cache.k.tokenStride);
+  EXPECT_EQ(pointers.cache.k.tokenStride, inputs.cache.k.tokenStride);
+  EXPECT_EQ(pointers.cache.v.headStride, inputs.cache.v.headStride);
   EXPECT_NE(pointers.out, nullptr);
   EXPECT_NE(pointers.lse, nullptr);
 }

@@ -93,7 +93,7 @@ public:
     pointers.v = v_.data() + offset(v_);
     pointers.pageTable = inputs_.pageTable.data();
     pointers.pages = static_cast<int>(inputs_.pageTable.size());
-    pointers.cache = inputs_.cache.k;
+    pointers.cache = inputs_.cache;
     pointers.out = outputs_.out.data() + offset(outputs_.out);
     pointers.lse = outputs_.lse.data();
     pointers.params = gpu_.params.get();

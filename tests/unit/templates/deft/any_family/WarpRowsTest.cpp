@@ -144,10 +144,12 @@ TEST(WarpRowsTest, AGroupIsHiddenWhereTheHullsOfRowsAndTokensDoNotMeet) {
 /// The a operand of a step: rows of the warp, 16 columns of each.
 TEST(WarpRowsTest, QueriesAreLoadedAsOperands) {
   Scene scene(4);
-  std::vector<std::uint16_t> q(101 * Config::kQueryHeads * Config::kKeyDim);
+  constexpr int kStride = Config::kQueryHeads * Config::kKeyDim + 48; // K and V of the query are there, too
+  std::vector<std::uint16_t> q(101 * kStride);
   for (std::size_t i = 0; i < q.size(); ++i)
     q[i] = static_cast<std::uint16_t>(i * 7919u);
   scene.args.q = q.data();
+  scene.args.qStride = kStride;
   constexpr int kSteps = Config::kKeyDim / 16;
   EXPECT_EQ(runBlock({},
                      [&] {
@@ -159,9 +161,9 @@ TEST(WarpRowsTest, QueriesAreLoadedAsOperands) {
                          for (int i = 0; i < 4; ++i) {
                            const int row = std::min(lane / 4 + i % 2 * 8, scene.queries * 4 - 1);
                            const int column = k * 16 + i / 2 * 8 + lane % 4 * 2;
-                           const int place =
-                               scene.caller[static_cast<std::size_t>(2 + row / 4)] * 8 + 4 + row % 4;
-                           const std::uint16_t *from = q.data() + place * Config::kKeyDim + column;
+                           const int caller = scene.caller[static_cast<std::size_t>(2 + row / 4)];
+                           const std::uint16_t *from =
+                               q.data() + caller * kStride + (4 + row % 4) * Config::kKeyDim + column;
                            EXPECT_EQ(query[k][i], from[0] | unsigned{from[1]} << 16);
                          }
                      }),

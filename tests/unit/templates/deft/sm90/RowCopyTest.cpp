@@ -38,10 +38,9 @@ template <int kDim> void copyRows(unsigned seed) {
                              const char *column = copier.column(tensor);
                              for (int first = 0; first < 64; first += RowCopy<C>::kRows)
                                copier.copy(tile, first, column,
-                                           RowCopy<C>::place(
-                                               static_cast<long long>(
-                                                   source[static_cast<std::size_t>(first + copier.row())]) *
-                                               kDim));
+                                           static_cast<unsigned>(
+                                               source[static_cast<std::size_t>(first + copier.row())]) *
+                                               (kDim / kRowUnit));
                              ptx::cpAsyncCommit();
                              ptx::cpAsyncWait<0>();
                              __syncwarp();
@@ -69,12 +68,6 @@ TEST(RowCopyTest, RowsAreWhereTheLayoutSays) {
     copyRows<192>(seed);
     copyRows<256>(seed);
   }
-}
-
-/// Places are counted in units that 32 bits suffice for, up to 128 GiB.
-TEST(RowCopyTest, FarRowsHaveAPlace) {
-  const long long elements = 67'000'000'000LL / 16 * 16;
-  EXPECT_EQ(RowCopy<Config<128>>::place(elements) * 16LL, elements);
 }
 
 } // namespace

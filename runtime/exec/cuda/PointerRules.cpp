@@ -1,0 +1,106 @@
+#include "runtime/exec/cuda/PointerRules.h"
+
+#include <algorithm>
+#include <cstdint>
+#include <limits>
+#include <string>
+
+namespace deft::exec {
+
+using support::Error;
+using support::ErrorCode;
+using support::Result;
+
+namespace {
+
+constexpr long long kMostElements = (1LL << 32) * abi::kStrideElements;
+
+Error usage(std::string message, std::string hint = "") {
+  return {ErrorCode::Usage, std::move(message), std::move(hint)};
+}
+
+/// The first of the pointers that kernels cannot read by 16 bytes.
+const char *findCrooked(const CudaPointers &pointers) {
+  const auto isCrooked = [](const void *pointer) { return reinterpret_cast<std::uintptr_t>(pointer) % 16; };
+  return isCrooked(pointers.q)     ? "q"
+         : isCrooked(pointers.k)   ? "k"
+         : isCrooked(pointers.v)   ? "v"
+         : isCrooked(pointers.out) ? "out"
+                                   : nullptr;
+}
+
+int packedRow(const spec::Variant &variant, const spec::TensorType &tensor) {
+  return variant.queryHeads * tensor.dim;
+}
+
+Result<void> checkMultiple(const std::string &what, long long stride) {
+  if (stride % abi::kStrideElements == 0)
+    return {};
+  return usage(what + " is " + std::to_string(stride) + " elements, not a multiple of " +
+               std::to_string(abi::kStrideElements));
+}
+
+Result<void> checkRows(const std::string &name, long long stride, int packed) {
+  if (stride == 0)
+    return {};
+  if (stride < packed || stride > std::numeric_limits<int>::max())
+    return usage("the row stride of " + name + " is " + std::to_string(stride) +
+                 " elements, not between the " + std::to_string(packed) + " of a row and " +
+                 std::to_string(std::numeric_limits<int>::max()));
+  return checkMultiple("the row stride of " + name, stride);
+}
+
+Result<void> checkCache(const std::string &name, const abi::CacheLayout &layout, int pageSize, int kvHeads,
+                        long long cachePages) {
+  if (pageSize > 0)
+    if (auto page = checkMultiple("the page stride of " + name, layout.pageStride); !page)
+      return page;
+  if (pageSize != 1)
+    if (auto token = checkMultiple("the token stride of " + name, layout.tokenStride); !token)
+      return token;
+  if (kvHeads > 1)
+    if (auto head = checkMultiple("the head stride of " + name, layout.headStride); !head)
+      return head;
+  if (pageSize == 0 || cachePages == 0)
+    return {};
+  const auto last = static_cast<double>(cachePages - 1) * static_cast<double>(layout.pageStride) +
+                    static_cast<double>(pageSize - 1) * static_cast<double>(layout.tokenStride) +
+                    static_cast<double>(kvHeads - 1) * static_cast<double>(layout.headStride);
+  if (last < static_cast<double>(kMostElements))
+    return {};
+  return usage("the " + std::to_string(cachePages) + " pages of " + name + ", " +
+                   std::to_string(layout.pageStride) + " elements apart, reach beyond the " +
+                   std::to_string(kMostElements) + " elements that kernels count",
+               "let the pointer begin nearer to them, or split the cache");
+}
+
+} // namespace
+
+abi::CachePlaces placesOf(const abi::CacheLayout &layout) {
+  const auto unitsOf = [](long long stride) { return static_cast<unsigned>(stride / abi::kStrideElements); };
+  return {unitsOf(layout.pageStride), unitsOf(layout.tokenStride), unitsOf(layout.headStride)};
+}
+
+int qStrideOf(const spec::Variant &variant, const CudaPointers &pointers) {
+  return pointers.qStride > 0 ? static_cast<int>(pointers.qStride) : packedRow(variant, variant.tensors.q);
+}
+
+int outStrideOf(const spec::Variant &variant, const CudaPointers &pointers) {
+  return pointers.outStride > 0 ? static_cast<int>(pointers.outStride)
+                                : packedRow(variant, variant.tensors.out);
+}
+
+Result<void> checkPointers(const spec::Variant &variant, const CudaPointers &pointers) {
+  if (const char *crooked = findCrooked(pointers))
+    return usage(std::string(crooked) + " does not begin at a multiple of 16 bytes");
+  if (auto q = checkRows("q", pointers.qStride, packedRow(variant, variant.tensors.q)); !q)
+    return q;
+  if (auto out = checkRows("out", pointers.outStride, packedRow(variant, variant.tensors.out)); !out)
+    return out;
+  const int pageSize = pageSizeOf(variant);
+  if (auto k = checkCache("k", pointers.cache.k, pageSize, variant.kvHeads, pointers.cachePages); !k)
+    return k;
+  return checkCache("v", pointers.cache.v, pageSize, variant.kvHeads, pointers.cachePages);
+}
+
+} // namespace deft::exec

@@ -1,0 +1,31 @@
+#pragma once
+
+#include "deft/abi.h"
+
+/// Where rows of q, K and V begin, in units of abi::kStrideElements (see abi::CachePlaces).
+namespace deft {
+
+constexpr int kRowUnit = abi::kStrideElements;
+
+/// Of a query and a query head.
+template <class Config>
+__device__ __forceinline__ unsigned queryPlace(const abi::AttendArgs &args, int callerIndex, int head) {
+  return static_cast<unsigned>(callerIndex) * (static_cast<unsigned>(args.qStride) / kRowUnit) +
+         static_cast<unsigned>(head) * (Config::kKeyDim / kRowUnit);
+}
+
+/// Of a token and a KV head. In a contiguous cache, `page` is the token.
+template <class Config>
+__device__ __forceinline__ unsigned tokenPlace(const abi::CachePlaces &cache, int kvHead, int page,
+                                               int inPage) {
+  return static_cast<unsigned>(kvHead) * cache.headStride +
+         static_cast<unsigned>(inPage) * cache.tokenStride +
+         static_cast<unsigned>(page) * (Config::kPageSize > 0 ? cache.pageStride : cache.tokenStride);
+}
+
+/// The byte of a tensor's elements of type Element that is so far behind `from`.
+template <class Element> __device__ __forceinline__ const char *atPlace(const char *from, unsigned place) {
+  return from + static_cast<unsigned long long>(place) * (kRowUnit * sizeof(Element));
+}
+
+} // namespace deft
