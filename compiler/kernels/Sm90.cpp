@@ -14,9 +14,8 @@ namespace {
 
 using Site = PhaseSite;
 
-/// Smaller ones were not tried.
-constexpr int kLeastHeadDim = 64;
-constexpr int kGroupRows = 64; ///< of a warpgroup
+constexpr int kLeastHeadDim = 32; ///< a tile of values has at least four columns of eight, a warp's share
+constexpr int kGroupRows = 64;    ///< of a warpgroup
 
 std::string number(int value) { return std::to_string(value); }
 
@@ -28,9 +27,9 @@ int bytesOf(const KernelShape &shape, const PhaseConfig &phase) {
   };
   const auto &[q, k, v, out, valueInKey] = shape.tensors;
   const int rowBytes = out.elementBytes() * (out.dim <= 128 ? out.dim : 96) + 16;
-  const int groups = phase.warps / 4 - 1;             // that compute
-  const int roomBytes = 4 * groups * 16 * rowBytes;   // sums that are joined, results on their way out
-  const bool queriesStay = q.dim < 80 || q.dim > 128; // the next unit's then have places of their own
+  const int groups = phase.warps / 4 - 1;           // that compute
+  const int roomBytes = 4 * groups * 16 * rowBytes; // sums that are joined, results on their way out
+  const bool queriesStay = q.dim > 128;             // the next unit's then have places of their own
   const int pieces = queriesStay && q.dim <= 192 ? 2 * groups : groups;
   const int pieceBytes =
       tileBytes(q, kGroupRows) + 32 + 64 * 8 + 2 * 8; // queries, item, facts of rows, barriers
@@ -142,7 +141,7 @@ std::optional<PhaseConfig> preferredSm90(const KernelShape &shape, const target:
 /// not known.
 bool dealsInLightBlocks(const KernelShape &shape) {
   const int dim = shape.tensors.k.dim;
-  return 16 % shape.ratio() == 0 && dim >= 80 && dim <= 128;
+  return 16 % shape.ratio() == 0 && dim <= 128;
 }
 
 /// First the kernel that most trees are served best by.

@@ -11,6 +11,15 @@ namespace {
 /// Plans that deal tokens take the host longer, and savings as small as that the model does not know.
 constexpr double kDealtMargin = 1.03;
 
+/// Prices are fitted at head dim 128. With fewer columns a tile takes as long: its scores and what all tiles
+/// wait for are the same (docs/kernels.md#few-columns).
+config::CostCoefficients kernelCoefficients(const spec::Tensors &tensors) {
+  constexpr double kFittedPairFlops = 4 * 128;
+  config::CostCoefficients cost = config::kernelCoefficients();
+  cost.wgmmaBlockGflops *= std::min(1.0, tensors.pairFlops() / kFittedPairFlops);
+  return cost;
+}
+
 } // namespace
 
 UntunedChooser::UntunedChooser(const spec::Variant &variant, const target::Target *target, int units,
@@ -57,7 +66,7 @@ double UntunedChooser::price(const config::Config &config, const tree::KvTree &t
   const int blocks = kernels::estimateBlocks(shape_, config, target_, units_);
   if (!planner_.make(tree, facts_, config, blocks, plan_))
     return 0;
-  model_.set(facts_, config, config::kernelCoefficients(), blocks);
+  model_.set(facts_, config, kernelCoefficients(shape_.tensors), blocks);
   return model_.estimate(plan_).microseconds;
 }
 

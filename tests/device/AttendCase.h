@@ -88,9 +88,9 @@ public:
           dimension(kKvHeads, 2 * cache.headStride, 1);
           dimension(tokens, tokenBytes, 16 << box);
         } else {
-          dimension(64, 2, 64);
+          dimension(std::min(kKeyDim, 64), 2, 64);
           dimension(tokens, tokenBytes, 64);
-          dimension(kKeyDim / 64, 128, kKeyDim / 64);
+          dimension((kKeyDim + 63) / 64, 128, (kKeyDim + 63) / 64);
           dimension(kKvHeads, 2 * cache.headStride, 1);
         }
         if (kPage > 1)

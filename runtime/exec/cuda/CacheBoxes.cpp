@@ -62,11 +62,12 @@ View boxView(const Heads &heads, const Tokens &tokens, unsigned taken) {
   return view;
 }
 
-/// All columns of a tile's tokens, in blocks of 64.
+/// All columns of a tile's tokens, in blocks of 64; where there are fewer, the copy fills up with zeros.
 View tileView(const Heads &heads, const Tokens &tokens) {
-  const auto blocks = static_cast<unsigned>(heads.tensor.dim) / kColumns;
+  const auto dim = static_cast<unsigned>(heads.tensor.dim);
+  const unsigned blocks = (dim + kColumns - 1) / kColumns;
   View view(heads.tensor);
-  view.add(kColumns, 1, kColumns);
+  view.add(std::min(dim, kColumns), 1, kColumns);
   tokens.addTo(view, kTileTokens);
   view.add(blocks, kColumns, blocks);
   view.add(static_cast<unsigned>(heads.count), tokens.cache.headStride, 1);
@@ -101,7 +102,9 @@ void fillCacheBoxes(const device::Device &device, const spec::Variant &variant, 
     for (int i = 0; i < 2; ++i)
       if (!encode(maps[i], pool, tensor, boxView(heads, tokens, kBoxTokens[i])))
         return false; // strides that are no multiples of 16 bytes, for example
-    const bool hasTile = tensor.dim % static_cast<int>(kColumns) == 0 && hasRoomFor(kTileTokens);
+    const int columns = static_cast<int>(kColumns);
+    const bool hasColumns = tensor.dim < columns || tensor.dim % columns == 0;
+    const bool hasTile = hasColumns && hasRoomFor(kTileTokens);
     return !hasTile || encode(maps[2], pool, tensor, tileView(heads, tokens));
   };
   if (!encodeAll(args.kBoxes, args.k, cache.k, variant.tensors.k) ||

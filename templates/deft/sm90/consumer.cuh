@@ -294,6 +294,7 @@ private:
         nextIsThere = isThere(step + stride);
       ptx::wgmmaWait<0>();
       ptx::wgmmaPin(sums.out.tile);
+      queries.hold(ring_.base);
       release(step, stride);
     }
   }

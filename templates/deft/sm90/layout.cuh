@@ -24,10 +24,9 @@ template <class Config> struct Layout {
   static constexpr int kConsumerWarps = 4 * kGroups;
   /// Copying warps that share each tile: two where else half of the four were idle, as in light blocks.
   static constexpr int kTeam = kGroups == 1 || Config::kStages == 2 ? 2 : 1;
-  /// Whether queries are multiplied where they lie, until the unit's last product. With more columns there
-  /// are too few registers for them; with fewer, ptxas 13.0 gives theirs to the weights
-  /// (docs/kernels.md#ptxas).
-  static constexpr bool kQueriesStay = Config::kKeyDim < 80 || Config::kKeyDim > 128;
+  /// Whether queries are multiplied where they lie, until the unit's last product: with more columns there
+  /// are too few registers for them.
+  static constexpr bool kQueriesStay = Config::kKeyDim > 128;
   /// That there is room for: where they stay, the next unit's have places of their own if all fit.
   static constexpr int kQueryPieces = kQueriesStay && Config::kKeyDim <= 192 ? 2 * kGroups : kGroups;
 

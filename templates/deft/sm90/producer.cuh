@@ -25,9 +25,9 @@ template <class Config, class Variant> class Producer {
   /// Whether a page (or the contiguous cache) has room for a group.
   static constexpr bool kHasBulk = Config::kPageSize <= 1 || Config::kPageSize % kGroup == 0;
   static constexpr bool kHasWide = Config::kPageSize <= 1 || Config::kPageSize % (2 * kGroup) == 0;
-  /// Whether a page has room for a tile, and a tile for whole columns of 64.
-  static constexpr bool kHasTile =
-      Config::kKeyDim % 64 == 0 && (Config::kPageSize <= 1 || Config::kPageSize % Config::kTileKv == 0);
+  /// Whether a page has room for a tile, and a box for a row or for whole blocks of 64 columns of it.
+  static constexpr bool kHasTile = (Config::kKeyDim < 64 || Config::kKeyDim % 64 == 0) &&
+                                   (Config::kPageSize <= 1 || Config::kPageSize % Config::kTileKv == 0);
   static_assert(Config::kTileKv == 64, "a lane has two tokens");
 
 public:

@@ -13,9 +13,7 @@ constexpr unsigned kNobody = 0xffff;
 template <class Config> constexpr bool kReadsDealt = Config::kIsDealt && Config::kValueDim <= 128;
 
 /// Whether each warp takes its group of a dealt tile by itself, by mma.sync; else all do together, by wgmma.
-/// Not where queries stay in shared memory.
-template <class Config>
-constexpr bool kDeals = kReadsDealt<Config> && Config::kRatio <= 16 && Config::kKeyDim >= 80;
+template <class Config> constexpr bool kDeals = kReadsDealt<Config> && Config::kRatio <= 16;
 
 /// Whether tokens have positions and depths. Where nobody asks, kernels for dealt tokens need the registers.
 template <class Config, class Variant>

@@ -2,6 +2,7 @@
 
 #include "deft/ptx/ldmatrix.cuh"
 #include "deft/ptx/mbarrier.cuh"
+#include "deft/ptx/use_never.cuh"
 #include "deft/ptx/wgmma.cuh"
 #include "deft/sm90/layout.cuh"
 
@@ -48,7 +49,17 @@ public:
       a[i] = query_[k][i];
   }
 
+  /// Uses the queries for nothing, to be called behind each use of other registers by wgmma. Where they have
+  /// as many registers as a tile's weights, ptxas 13.0 takes the one set for the other unless something else
+  /// than wgmma reads them, too (docs/kernels.md#ptxas).
+  __device__ __forceinline__ void hold(unsigned shared) const {
+    if constexpr (kSteps == kTileSteps) {
+      ptx::useNever(query_, shared);
+    }
+  }
+
 private:
+  static constexpr int kTileSteps = Config::kTileKv / 16; ///< of weights
   unsigned query_[kSteps][4];
 };
 
@@ -74,6 +85,8 @@ public:
     const int lane = threadIdx.x % 32;
     ptx::ldmatrix4(a, piece_ + L::offset(lane % 16, 2 * k + lane / 16));
   }
+
+  __device__ __forceinline__ void hold(unsigned) const {}
 
 private:
   const unsigned piece_;

@@ -80,7 +80,7 @@ std::vector<std::string> hookNames() {
 std::string randomSpec(std::uint64_t seed, int every, const std::string &only) {
   std::string text = "// Random attentions of seed " + std::to_string(seed) + ".\nimport \"library.deft\";\n";
   int index = 0;
-  for (const int dim : {64, 80, 96, 112, 128, 160, 192, 224, 256})
+  for (const int dim : {32, 48, 64, 80, 96, 112, 128, 144, 160, 192, 224, 256})
     for (int ratio = 1; ratio <= 16; ++ratio, ++index) {
       if (index % every != 0)
         continue;

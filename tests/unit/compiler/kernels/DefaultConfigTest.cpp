@@ -112,7 +112,7 @@ TEST(DefaultConfigTest, ARoomierTargetGetsADeeperRing) {
   EXPECT_LT(small->phases[0].stages, large->phases[0].stages);
 }
 
-TEST(DefaultConfigTest, HopperGetsOneKernelOfItsFamilyFromHeadDim80To128) {
+TEST(DefaultConfigTest, HopperGetsOneKernelOfItsFamilyFromHeadDim32) {
   const target::Target &hopper = *target::findTarget("sm_90a");
   const auto config = defaultConfig(variantOf(32, 8, 128), &hopper);
   ASSERT_EQ(config->phases.size(), 1u);
@@ -126,7 +126,8 @@ TEST(DefaultConfigTest, HopperGetsOneKernelOfItsFamilyFromHeadDim80To128) {
   const auto small = defaultConfig(variantOf(32, 8, 64), &hopper);
   EXPECT_EQ(small->phases[0].family, config::Family::Sm90);
   EXPECT_EQ(small->phases[0].warps, kSm90LightWarps);
-  EXPECT_EQ(defaultConfig(variantOf(32, 8, 48), &hopper)->phases[0].family, config::Family::Sm80);
+  EXPECT_EQ(defaultConfig(variantOf(32, 8, 32), &hopper)->phases[0].family, config::Family::Sm90);
+  EXPECT_EQ(defaultConfig(variantOf(32, 8, 16), &hopper)->phases[0].family, config::Family::Sm80);
   const auto large = defaultConfig(variantOf(16, 8, 256), &hopper);
   EXPECT_EQ(large->phases[0].warps, kSm90Warps);
   EXPECT_EQ(large->phases[0].stages, 2);
@@ -155,9 +156,12 @@ TEST(DefaultConfigTest, HopperHasWideAndLightBlocksForATreeToChooseFrom) {
   masked.mask = 0;
   EXPECT_EQ(defaultConfigs(masked, &hopper)->size(), 3u);
   EXPECT_EQ(defaultConfigs(variantOf(28, 4, 128), &hopper)->size(), 2u); // queries have rows of two warps
-  const auto narrow = defaultConfigs(variantOf(32, 8, 64), &hopper);
-  ASSERT_EQ(narrow->size(), 2u);
-  EXPECT_TRUE(isLight((*narrow)[0].phases[0]));
+  for (const int dim : {32, 48, 64}) {
+    const auto narrow = defaultConfigs(variantOf(32, 8, dim), &hopper);
+    ASSERT_EQ(narrow->size(), 3u) << dim;
+    EXPECT_TRUE(isLight((*narrow)[0].phases[0])) << dim;
+    EXPECT_TRUE(isDealt((*narrow)[2])) << dim;
+  }
   const auto broad = defaultConfigs(variantOf(16, 8, 256), &hopper); // light blocks do not fit
   ASSERT_EQ(broad->size(), 1u);
   EXPECT_EQ((*broad)[0].phases[0].warps, kSm90Warps);

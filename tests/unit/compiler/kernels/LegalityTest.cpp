@@ -113,8 +113,8 @@ TEST(LegalityTest, FamilySm90HasOneShapeOfBlockAndALightOne) {
   EXPECT_EQ(check(odd), "phase `tiles`: stages is 3; family sm90 takes an even number");
   EXPECT_EQ(check(tiles, kLlama, "sm_89"),
             "phase `tiles`: family sm90 needs wgmma, which sm_89 does not have");
-  EXPECT_EQ(check(tiles, {8, 8, spec::Tensors::alike(48)}),
-            "phase `tiles`: head_dim is 48, less than family sm90's 64");
+  EXPECT_EQ(check(tiles, {8, 8, spec::Tensors::alike(16)}),
+            "phase `tiles`: head_dim is 16, less than family sm90's 32");
   const auto with = [&](auto change) {
     PhaseConfig phase = tiles;
     change(phase);
@@ -130,6 +130,17 @@ TEST(LegalityTest, FamilySm90HasOneShapeOfBlockAndALightOne) {
             "phase `tiles`: tile_kv is 128; family sm90 takes 64");
   EXPECT_EQ(check(with([](auto &p) { p.stages = 6; })),
             "phase `tiles`: it needs 271424 bytes of shared memory; sm_90a allows 232448");
+}
+
+TEST(LegalityTest, FamilySm90TakesTheNarrowestHeadsInTilesOf64Columns) {
+  const PhaseConfig tiles{"tiles", -1, config::Family::Sm90, 128, 64, 4, kSm90Warps};
+  const PhaseConfig light{"tiles", -1, config::Family::Sm90, 64, 64, 2, kSm90LightWarps};
+  for (int dim = 32; dim <= 64; dim += 16) {
+    EXPECT_EQ(bytesOf(dim, tiles), 4 * (2 * 64 * 128 + 64 * 12 + 64 + 16) + 8 * 16 * (2 * dim + 16) +
+                                       2 * (64 * 128 + 32 + 64 * 8 + 16) + 1024);
+    EXPECT_EQ(check(tiles, {8, 8, spec::Tensors::alike(dim)}), "legal") << dim;
+    EXPECT_EQ(check(light, {8, 8, spec::Tensors::alike(dim)}), "legal") << dim;
+  }
 }
 
 TEST(LegalityTest, TwoLightBlocksShareAMultiprocessor) {
@@ -159,14 +170,12 @@ TEST(LegalityTest, FamilySm90TakesTheWidestHeadsInTwoStages) {
             "a multiprocessor, which leaves each 115712");
 }
 
-TEST(LegalityTest, SmallQueriesHaveRoomForTheNextUnits) {
+TEST(LegalityTest, QueriesThatStayHaveRoomForTheNextUnits) {
   PhaseConfig tiles{"tiles", -1, config::Family::Sm90, 128, 64, 4, kSm90Warps};
-  const int stages = 4 * (2 * 64 * 128 + 64 * 12 + 64 + 16), piece = 64 * 128 + 32 + 64 * 8 + 16;
-  EXPECT_EQ(bytesOf(64, tiles), stages + 8 * 16 * 144 + 4 * piece + 1024);
-  tiles.tileQ = 64;
-  tiles.warps = kSm90LightWarps;
-  EXPECT_EQ(bytesOf(64, tiles), stages + 4 * 16 * 144 + 2 * piece + 1024);
-  EXPECT_EQ(check(tiles, {8, 8, spec::Tensors::alike(64)}), "legal");
+  const int stages = 2 * (2 * 3 * 64 * 128 + 64 * 12 + 64 + 16), piece = 3 * 64 * 128 + 32 + 64 * 8 + 16;
+  tiles.stages = 2;
+  EXPECT_EQ(bytesOf(160, tiles), stages + 8 * 16 * 208 + 4 * piece + 1024);
+  EXPECT_EQ(check(tiles, {8, 8, spec::Tensors::alike(160)}), "legal");
 }
 
 TEST(LegalityTest, ACpuAsksForRowsOnly) {
@@ -204,7 +213,7 @@ TEST(LegalityTest, AFamilyRunsOnItsDeviceAlone) {
   const auto onGpu = checkPhase(kLlama, ofCpu, target::findTarget("sm_90a"));
   EXPECT_EQ(messageOf(onGpu), "phase `tiles`: family cpu is not for GPUs");
   EXPECT_EQ(onGpu.error().hint, "use family sm80 or sm90");
-  EXPECT_EQ(checkPhase({8, 8, spec::Tensors::alike(48)}, ofCpu, target::findTarget("sm_90a")).error().hint,
+  EXPECT_EQ(checkPhase({8, 8, spec::Tensors::alike(16)}, ofCpu, target::findTarget("sm_90a")).error().hint,
             "use family sm80");
   const auto onCpu = checkPhase(kLlama, narrow(), nullptr);
   EXPECT_EQ(messageOf(onCpu), "phase `narrow`: family sm80 is not for a CPU");
@@ -214,7 +223,7 @@ TEST(LegalityTest, AFamilyRunsOnItsDeviceAlone) {
 TEST(LegalityTest, HintsNameTheFamiliesThatServeTheShape) {
   const PhaseConfig tiles{"tiles", -1, config::Family::Sm90, 128, 64, 4, kSm90Warps};
   EXPECT_EQ(checkPhase(kLlama, tiles, target::findTarget("sm_89")).error().hint, "use family sm80");
-  EXPECT_EQ(checkPhase({8, 8, spec::Tensors::alike(48)}, tiles, target::findTarget("sm_90a")).error().hint,
+  EXPECT_EQ(checkPhase({8, 8, spec::Tensors::alike(16)}, tiles, target::findTarget("sm_90a")).error().hint,
             "use family sm80");
   const auto invariant = checkInvariant(tiles);
   EXPECT_EQ(messageOf(invariant),

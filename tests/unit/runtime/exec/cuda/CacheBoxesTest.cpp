@@ -9,7 +9,7 @@ namespace deft::exec {
 namespace {
 
 /// Which copies a cache of so many tokens a page gets (0: contiguous), and how many maps were made for them.
-std::pair<bool, int> boxesOf(int pageSize, int ordinal = 0, int dim = 16) {
+std::pair<bool, int> boxesOf(int pageSize, int ordinal = 0, int dim = 80) {
   FakeGpu gpu(ordinal);
   gpu.variant.tensors = spec::Tensors::alike(dim);
   gpu.variant.cache.paged = pageSize > 0;
@@ -32,6 +32,7 @@ TEST(CacheBoxesTest, WholeTilesWherePagesAndColumnsHaveRoomForThem) {
   for (const int pageSize : {16, 32, 96})
     EXPECT_EQ(boxesOf(pageSize, 0, 128), std::pair(true, 4)) << pageSize;
   EXPECT_EQ(boxesOf(1, 0, 80), std::pair(true, 4));
+  EXPECT_EQ(boxesOf(1, 0, 32), std::pair(true, 6)); // the box has room for all columns
 }
 
 TEST(CacheBoxesTest, PagesThatABoxWouldLeaveAreCopiedTokenByToken) {

@@ -62,6 +62,8 @@ TEST(Sm90AttendTest, LightBlocksAttend) {
     attendAll<Light<f16, 128, 16>>(seed);
     attendAll<Light<bf16, 128, 1>>(seed);
     attendAll<Light<f16, 80, 64>>(seed);
+    attendAll<Light<bf16, 32, 64>>(seed);
+    attendAll<Light<f16, 48, 16>>(seed);
   }
 }
 
@@ -71,6 +73,8 @@ TEST(Sm90AttendTest, WideBlocksAttend) {
     attendAll<Wide<bf16, 128, 0>>(seed);
     attendAll<Wide<f16, 128, 1>>(seed);
     attendAll<Wide<f16, 112, 32>>(seed);
+    attendAll<Wide<f16, 32, 1>>(seed);
+    attendAll<Wide<bf16, 48, 0>>(seed);
   }
 }
 
@@ -85,7 +89,8 @@ TEST(Sm90AttendTest, DealtTokensAreAttended) {
   for (unsigned seed = 0; seed < 5; ++seed) {
     attendAll<Dealt<Light<f16, 128, 16>>>(seed);
     attendAll<Dealt<Wide<f16, 128, 1>>>(seed);
-    attendAll<Dealt<Light<f16, 64, 0>>>(seed); // found as they are dealt, multiplied by all together
+    attendAll<Dealt<Light<f16, 64, 0>>>(seed);
+    attendAll<Dealt<Light<bf16, 32, 16>>>(seed);
   }
 }
 

@@ -48,6 +48,8 @@ template <class C> void checkTile() {
 }
 
 TEST(LayoutTest, TilesAreReadWithoutConflicts) {
+  checkTile<Config<32, test::WideConfig>>();
+  checkTile<Config<48, test::WideConfig>>();
   checkTile<Config<64, test::WideConfig>>();
   checkTile<Config<80, test::WideConfig>>();
   checkTile<Config<96, test::WideConfig>>();
@@ -94,6 +96,8 @@ template <class C> void checkDescriptors() {
 }
 
 TEST(LayoutTest, DescriptorsNameWhatTheMatrixUnitsWant) {
+  checkDescriptors<Config<32, test::WideConfig>>();
+  checkDescriptors<Config<48, test::WideConfig>>();
   checkDescriptors<Config<64, test::WideConfig>>();
   checkDescriptors<Config<80, test::LightConfig>>();
   checkDescriptors<Config<128, test::WideConfig>>();
@@ -152,6 +156,8 @@ template <class C> void checkRing() {
 }
 
 TEST(LayoutTest, SectionsLieApartAndInside) {
+  checkRing<Config<32, test::LightConfig>>();
+  checkRing<Config<48, test::WideConfig>>();
   checkRing<Config<64, test::LightConfig>>();
   checkRing<Config<64, test::WideConfig>>();
   checkRing<Config<80, test::LightConfig>>();
@@ -171,6 +177,8 @@ template <class C> void checkRooms() {
 }
 
 TEST(LayoutTest, ResultsAreWrittenWithoutConflicts) {
+  checkRooms<Config<32, test::WideConfig>>();
+  checkRooms<Config<48, test::WideConfig>>();
   checkRooms<Config<64, test::WideConfig>>();
   checkRooms<Config<80, test::WideConfig>>();
   checkRooms<Config<128, test::WideConfig>>();

@@ -61,6 +61,8 @@ template <int kDim> void copyRows(unsigned seed) {
 
 TEST(RowCopyTest, RowsAreWhereTheLayoutSays) {
   for (unsigned seed = 1; seed <= 3; ++seed) {
+    copyRows<32>(seed);
+    copyRows<48>(seed);
     copyRows<64>(seed);
     copyRows<80>(seed);
     copyRows<112>(seed);
