@@ -11,8 +11,8 @@ namespace {
 /// Plans that deal tokens take the host longer, and savings as small as that the model does not know.
 constexpr double kDealtMargin = 1.03;
 
-/// Prices are fitted at head dim 128. With fewer columns a tile takes as long: its scores and what all tiles
-/// wait for are the same (docs/kernels.md#few-columns).
+/// Prices are fitted at head dim 128. With fewer columns a tile takes nearly as long: its scores and what all
+/// tiles wait for are the same (docs/kernels.md#few-columns).
 config::CostCoefficients kernelCoefficients(const spec::Tensors &tensors) {
   constexpr double kFittedPairFlops = 4 * 128;
   config::CostCoefficients cost = config::kernelCoefficients();

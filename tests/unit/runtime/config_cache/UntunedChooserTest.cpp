@@ -40,8 +40,8 @@ TEST(UntunedChooserTest, TokensAreDealtWhereMuchIsCommonAndMuchIsNot) {
   EXPECT_FALSE(kernels::isDealt(chosen(variant, test::levelTree({1, 16, 64}, {1024, 256, 32}))));
 }
 
-/// Measured on an H100: 48 us dealt, 51 by light blocks, 58 by wide ones. By prices of 128 columns, half of
-/// whose products are done, wide ones would seem the fastest.
+/// Measured on an H100: 48 us dealt, 51 by light blocks in the other order, 58 by wide ones. By prices of 128
+/// columns, half of whose products are done, wide ones would seem the fastest.
 TEST(UntunedChooserTest, TilesOfFewColumnsTakeAsLongAsThoseOf128) {
   EXPECT_TRUE(kernels::isDealt(chosen(
       variantOf(64, 8, 64), test::levelTree({1, 8, 16, 32, 64, 256, 1024}, {256, 128, 64, 16, 16, 16, 16}))));
