@@ -74,13 +74,14 @@ std::vector<std::uint16_t> mergeAll(unsigned seed, unsigned blocks) {
       double sink = -kInfinity;
       if constexpr (Sinks::kAreThere)
         sink = Sinks{}(head);
-      double top = std::max(-1e300, sink), sum = std::exp(sink - top);
+      double top = std::max(-1e300, sink);
       for (int s = begin[i]; s < begin[i + 1]; ++s)
         top = std::max(top, double{lse[static_cast<std::size_t>(slots[s] * kHeads + head)]});
       const auto weightOf = [&](int s) {
         const double mine = lse[static_cast<std::size_t>(slots[s] * kHeads + head)];
         return kSigmoid ? 1.0 : mine == -kInfinity ? 0.0 : std::exp(mine - top);
       };
+      double sum = std::exp(sink - top);
       for (int s = begin[i]; s < begin[i + 1]; ++s)
         sum += weightOf(s);
       const bool isEmpty = sum == 0;
