@@ -9,7 +9,10 @@ graphs of decoding. Needs vLLM (0.22 to 0.26), the deftc wheel beside it and a G
 - Throughput, prompts in the prefix cache: 16 samples of one prompt of 4,096 tokens (n16); 32 requests on 4,096 shared
   tokens with 32 of their own (few_shot); 32 requests of 1,024 tokens that share nothing (alone).
 
-  tests/gpu/vllm_engine.py [--dtype bfloat16] [--layers 8] [--modes eager,graphs] [--json FILE]
+  tests/gpu/vllm_engine.py [--dtype bfloat16] [--layers 8] [--modes eager,graphs] [--tensor-parallel 2] [--json FILE]
+
+With --tensor-parallel N, on a machine of as many GPUs, the weights lie in a file that each rank takes its part of, and a run
+of deft on one GPU comes first, whose tokens those on N are held against.
 
 Exit code 1: a token differs that was no tie. 3: no vLLM or no GPU.
 """
@@ -55,6 +58,33 @@ def give_weights(model):
         weight.data.normal_(0, found[0], generator=generator)
 
 
+def write_weights(folder, layers, dtype):
+    """The same kind of weights as a file, so that any number of ranks reads the same model."""
+    import torch
+    from safetensors.torch import save_file
+
+    shapes = {"model.embed_tokens": (VOCABULARY, HIDDEN), "lm_head": (VOCABULARY, HIDDEN), "model.norm": (HIDDEN,)}
+    for layer in range(layers):
+        at = f"model.layers.{layer}."
+        shapes |= {at + "self_attn.q_proj": (HEADS * DIM, HIDDEN), at + "self_attn.k_proj": (KV_HEADS * DIM, HIDDEN),
+                   at + "self_attn.v_proj": (KV_HEADS * DIM, HIDDEN), at + "self_attn.o_proj": (HIDDEN, HEADS * DIM),
+                   at + "mlp.gate_proj": (INNER, HIDDEN), at + "mlp.up_proj": (INNER, HIDDEN),
+                   at + "mlp.down_proj": (HIDDEN, INNER), at + "input_layernorm": (HIDDEN,),
+                   at + "post_attention_layernorm": (HIDDEN,)}
+    gain = {"embed_tokens": 1.0, "q_proj": 1.4 * HIDDEN**-0.5, "k_proj": 1.4 * HIDDEN**-0.5, "v_proj": 1.4 * HIDDEN**-0.5,
+            "o_proj": 2 * (HEADS * DIM) ** -0.5, "lm_head": 3 * HIDDEN**-0.5}
+    weights = {}
+    for name, shape in shapes.items():
+        if len(shape) == 1:
+            weights[name + ".weight"] = torch.ones(shape, dtype=getattr(torch, dtype))
+            continue
+        spread = gain.get(name.split(".")[-1], shape[1] ** -0.5)
+        generator = torch.Generator(device="cuda").manual_seed(zlib.crc32(name.encode()))
+        made = torch.randn(shape, generator=generator, device="cuda") * spread
+        weights[name + ".weight"] = made.to(getattr(torch, dtype)).cpu()
+    save_file(weights, folder / "model.safetensors", metadata={"format": "pt"})
+
+
 def tokens(count, seed):
     """The same in every process."""
     chosen = random.Random(seed)
@@ -72,13 +102,13 @@ def workloads():
     }
 
 
-def work(backend, mode, dtype, layers, repeat):
+def work(backend, mode, dtype, layers, repeat, ranks, model):
     os.environ.update(VLLM_ENABLE_V1_MULTIPROCESSING="0", VLLM_NO_USAGE_STATS="1", HF_HUB_OFFLINE="1",
                       VLLM_USE_FLASHINFER_SAMPLER="0")
     import torch
     import vllm
 
-    folder = Path(tempfile.mkdtemp())
+    folder = Path(model or tempfile.mkdtemp())
     (folder / "config.json").write_text(json.dumps(config(layers, dtype)))
     more = {"enforce_eager": True}
     if mode != "eager":
@@ -86,10 +116,11 @@ def work(backend, mode, dtype, layers, repeat):
     if mode == "graphs":  # of whole steps, and no torch.compile
         more["compilation_config"].update(mode=0, cudagraph_mode="FULL_DECODE_ONLY")
     began = time.perf_counter()
-    llm = vllm.LLM(str(folder), load_format="dummy", skip_tokenizer_init=True, dtype=dtype, attention_backend=backend,
+    llm = vllm.LLM(str(folder), load_format="auto" if model else "dummy", tensor_parallel_size=ranks, skip_tokenizer_init=True, dtype=dtype, attention_backend=backend,
                    max_model_len=8192, max_num_seqs=32, kv_cache_memory_bytes=8 << 30, generation_config="vllm", **more)
-    llm.apply_model(give_weights)
-    result = {"backend": backend, "mode": mode, "dtype": dtype, "layers": layers, "start_s": round(time.perf_counter() - began, 1),
+    if not model:
+        llm.apply_model(give_weights)
+    result = {"backend": backend, "ranks": ranks, "mode": mode, "dtype": dtype, "layers": layers, "start_s": round(time.perf_counter() - began, 1),
               "device": torch.cuda.get_device_name(), "vllm": vllm.__version__, "torch": torch.__version__, "rates": {}}
 
     prepared = workloads()
@@ -138,10 +169,11 @@ def compare(own, other):
             "gap_where_they_differ": round(worst_gap, 5), "logprob_difference": round(worst_difference, 5)}
 
 
-def run_worker(options, backend, mode):
+def run_worker(options, backend, mode, ranks=1):
     with tempfile.NamedTemporaryFile(suffix=".json") as file:
         command = [sys.executable, __file__, "--worker", backend, mode, "--out", file.name, "--dtype", options.dtype,
-                   "--layers", str(options.layers), "--repeat", str(options.repeat)]
+                   "--layers", str(options.layers), "--repeat", str(options.repeat), "--ranks", str(ranks),
+                   "--model", options.model]
         done = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
         if done.returncode:
             print(f"{backend} {mode} failed with {done.returncode}:\n" + done.stdout[-options.tail:], flush=True)
@@ -158,6 +190,38 @@ def show(mode, name, compared):
           f"{compared['gap_where_they_differ']}, log probabilities differ by up to {compared['logprob_difference']}", flush=True)
 
 
+def rates_text(result):
+    return ", ".join(f"{name} {rate['tokens_s']:.0f} tokens/s ({rate['step_ms']} ms a step)"
+                     for name, rate in result["rates"].items())
+
+
+def without_tokens(result):
+    return {key: value for key, value in result.items() if key not in ("tokens", "logprobs", "few_shot_tokens")}
+
+
+def run_ranks(options):
+    """deft on one GPU and on several, and the own backend on several. Whether all is right, and the record."""
+    record, right = [], True
+    with tempfile.TemporaryDirectory() as folder:
+        options.model = folder
+        write_weights(Path(folder), options.layers, options.dtype)
+        for mode in options.modes.split(","):
+            seen = {}
+            for backend, ranks in ((DEFT, 1), (DEFT, options.tensor_parallel), (OWN, options.tensor_parallel)):
+                result = seen[backend, ranks] = run_worker(options, backend, mode, ranks)
+                if result is None:
+                    return False, record
+                print(f"{mode}: {backend} on {ranks}: {rates_text(result)}; started in {result['start_s']} s", flush=True)
+                record.append(without_tokens(result))
+            one, several = seen[DEFT, 1], seen[DEFT, options.tensor_parallel]
+            compared = compare(one, several)
+            show(mode, f"{DEFT} on {options.tensor_parallel} beside one", compared)
+            right &= compared["gap_where_they_differ"] <= TIES[options.dtype]
+            record.append({"mode": mode, "dtype": options.dtype, "backend": DEFT, "ranks": options.tensor_parallel,
+                           "beside": "one rank", "compared": compared})
+    return right, record
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("--dtype", choices=sorted(TIES), default="bfloat16")
@@ -165,14 +229,18 @@ def main():
     parser.add_argument("--repeat", type=int, default=2)
     parser.add_argument("--modes", default="eager,graphs", help="eager, graphs (of whole steps), default (vLLM's own choice)")
     parser.add_argument("--backends", default=f"{OWN},{DEFT}", help="others, such as TRITON_ATTN, show what two backends differ by")
+    parser.add_argument("--tensor-parallel", type=int, default=1, help="how many GPUs")
     parser.add_argument("--json", type=Path)
     parser.add_argument("--log", action="store_true", help="what the engines say of attention")
     parser.add_argument("--tail", type=int, default=6000, help="characters of the output of an engine that fails")
     parser.add_argument("--worker", nargs=2, help=argparse.SUPPRESS)
     parser.add_argument("--out", type=Path, help=argparse.SUPPRESS)
+    parser.add_argument("--ranks", type=int, default=1, help=argparse.SUPPRESS)
+    parser.add_argument("--model", default="", help=argparse.SUPPRESS)
     options = parser.parse_args()
     if options.worker:
-        options.out.write_text(json.dumps(work(*options.worker, options.dtype, options.layers, options.repeat)))
+        result = work(*options.worker, options.dtype, options.layers, options.repeat, options.ranks, options.model)
+        options.out.write_text(json.dumps(result))
         return 0
     try:
         import torch
@@ -183,6 +251,11 @@ def main():
     if not torch.cuda.is_available():
         print("skipped: no GPU")
         return 3
+    if options.tensor_parallel > 1:
+        right, record = run_ranks(options)
+        if options.json:
+            options.json.write_text(json.dumps(record, indent=1) + "\n")
+        return int(not right)
     failed, record, first = False, [], None
     for mode in options.modes.split(","):
         seen = {}
@@ -191,10 +264,8 @@ def main():
             if result is None:
                 failed = True
                 continue
-            rates = ", ".join(f"{name} {rate['tokens_s']:.0f} tokens/s ({rate['step_ms']} ms a step)"
-                              for name, rate in result["rates"].items())
-            print(f"{mode}: {backend}: {rates}; started in {result['start_s']} s", flush=True)
-            record.append({key: value for key, value in result.items() if key not in ("tokens", "logprobs", "few_shot_tokens")})
+            print(f"{mode}: {backend}: {rates_text(result)}; started in {result['start_s']} s", flush=True)
+            record.append(without_tokens(result))
         own = seen.pop(OWN, None)
         if own and first:
             show(mode, f"{OWN} beside itself in the first mode", compare(first, own))
