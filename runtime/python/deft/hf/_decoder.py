@@ -15,6 +15,7 @@ from ._cache import PagedCache
 from ._forward import Forward, Parts, PlannedStep, Result, Rows
 from ._kinds import LayerKind, layer_kinds
 from ._plans import PageTable, Plans, compile_kinds
+from ._ranks import heads_of_rank
 
 Tokens = Sequence[int] | torch.Tensor
 
@@ -53,7 +54,7 @@ class TreeDecoder:
     ) -> None:
         config = model.config.get_text_config()
         self.model = model.eval()
-        self.kinds = layer_kinds(config)
+        self.kinds = heads_of_rank(layer_kinds(config), model)
         if cache_dtype is None:
             cache_dtype = torch.float16 if model.dtype == torch.float32 else model.dtype
         self.cache = PagedCache(self.kinds, pages, page_size, cache_dtype, model.device)
