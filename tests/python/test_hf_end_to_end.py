@@ -26,7 +26,7 @@ def model(bench):
     return bench.make_model(tiny=True)
 
 
-OPTIONS = argparse.Namespace(tiny=True, steps=2, warmup=1, pages=2048)
+OPTIONS = argparse.Namespace(tiny=True, steps=2, warmup=1, pages=2048, partition=None)
 
 
 @pytest.mark.parametrize("name", ["few_shot_b20", "speculative_t32", "system_prompts", "multi_document", "chats"])

@@ -8,13 +8,14 @@ from typing import Any, Mapping, Sequence
 import torch
 
 from .._errors import UsageError
-from .._plan import PlanSummary
+from .._plan import ConfigChoice, PlanSummary
 from .._sequence_tree import SequenceTree
 from ._branch import Branch
 from ._cache import PagedCache
 from ._forward import Forward, Parts, PlannedStep, Result, Rows
 from ._kinds import LayerKind, layer_kinds
 from ._plans import PageTable, Plans, compile_kinds
+from ._ranks import heads_of_rank
 
 Tokens = Sequence[int] | torch.Tensor
 
@@ -53,7 +54,7 @@ class TreeDecoder:
     ) -> None:
         config = model.config.get_text_config()
         self.model = model.eval()
-        self.kinds = layer_kinds(config)
+        self.kinds = heads_of_rank(layer_kinds(config), model)
         if cache_dtype is None:
             cache_dtype = torch.float16 if model.dtype == torch.float32 else model.dtype
         self.cache = PagedCache(self.kinds, pages, page_size, cache_dtype, model.device)
@@ -80,6 +81,10 @@ class TreeDecoder:
     def summary(self) -> dict[LayerKind, PlanSummary]:
         """What the last step's plans cost, for each kind of layer."""
         return self._steps.plans.summary()
+
+    def choices(self) -> dict[LayerKind, ConfigChoice]:
+        """Which configs they were made with, and why."""
+        return self._steps.plans.choices()
 
     def prefill(self, tokens: Tokens, branch: Branch | None = None) -> Branch:
         """A prompt, or tokens that are known, behind a branch that is a leaf. Gives the branch, whose `logits` say what comes
@@ -209,9 +214,12 @@ class TreeDecoder:
 
 
 def _keep(branches: Sequence[Branch], result: Result) -> None:
-    for row, branch in enumerate(branches):
-        branch.logits = result.logits[row]
-        branch.hidden = None if result.hidden is None else result.hidden[row]
+    # Taken apart at once: a token tree has hundreds of rows, and each indexing of its own costs microseconds.
+    for branch, logits in zip(branches, result.logits.unbind()):
+        branch.logits, branch.hidden = logits, None
+    if result.hidden is not None:
+        for branch, hidden in zip(branches, result.hidden.unbind()):
+            branch.hidden = hidden
 
 
 def _as_list(tokens: Tokens) -> list[int]:

@@ -8,7 +8,7 @@ import torch
 
 from .. import _attention as compiled
 from .._gpu_page_table import GpuPageTable
-from .._plan import Plan
+from .._plan import ConfigChoice, Plan
 from .._tensors import View
 from .._doors.dtypes import SPEC_DTYPES
 from ._cache import PagedCache
@@ -65,6 +65,9 @@ class Plans:
 
     def summary(self) -> dict[LayerKind, Any]:
         return {kind: plan.summary() for kind, plan in self._plans.items()}
+
+    def choices(self) -> dict[LayerKind, ConfigChoice]:
+        return {kind: plan.choice() for kind, plan in self._plans.items()}
 
 
 def compile_kinds(kinds: list[LayerKind], dtype: torch.dtype, page_size: int) -> dict[LayerKind, compiled.Attention]:
