@@ -14,6 +14,13 @@ def test_nodes_and_queries_are_what_was_added(family):
     assert family.path_tokens(1) == 109 and family.tokens == 114
 
 
+def test_places_of_many_nodes_are_those_of_each(family):
+    nodes = family.nodes
+    assert family._places(nodes) == {one: (family.node(one).location, family.node(one).position) for one in nodes}
+    with pytest.raises(deft.Error, match="77"):
+        family._places([nodes[0], 77])
+
+
 def test_queries_are_set_as_nodes_or_with_a_position(family):
     family.set_queries([2, (0, 7), (1, None)])
     assert [family.path_tokens(i) for i in range(3)] == [109, 7, 105]

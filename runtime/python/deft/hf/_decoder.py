@@ -203,9 +203,9 @@ class TreeDecoder:
 
     def _rows(self, tokens: list[int], places: list[tuple[int, int]]) -> Rows:
         """Tokens of a step; places are (node, index in it)."""
-        nodes = {node: self.sequences.node(node) for node in {node for node, _ in places}}
-        positions = torch.tensor([nodes[node].position + index for node, index in places])
-        locations = torch.tensor([nodes[node].location + index for node, index in places])
+        firsts = self.sequences._places({node for node, _ in places})
+        positions = torch.tensor([firsts[node][1] + index for node, index in places])
+        locations = torch.tensor([firsts[node][0] + index for node, index in places])
         return Rows(torch.tensor(tokens), positions, self.cache.slots_of(locations))
 
     @torch.no_grad()
