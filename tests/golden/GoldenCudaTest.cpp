@@ -67,7 +67,8 @@ INSTANTIATE_TEST_SUITE_P(
         GoldenKernel{"llama3_8b", "merge", "sm_80"}, GoldenKernel{"mistral_7b", "narrow", "sm_80"},
         GoldenKernel{"gemma2_9b_window", "wide", "sm_86"}, GoldenKernel{"mpt_7b_alibi", "narrow", "sm_80"},
         GoldenKernel{"streaming_sink", "wide", "sm_80"}, GoldenKernel{"sigmoid", "narrow", "sm_80"},
-        GoldenKernel{"sigmoid", "merge", "sm_80"}, GoldenKernel{"local_global", "tiles", "sm_90a"}),
+        GoldenKernel{"sigmoid", "merge", "sm_80"}, GoldenKernel{"gpt_oss", "merge", "sm_80"},
+        GoldenKernel{"local_global", "tiles", "sm_90a"}),
     [](const auto &info) {
       return std::string(info.param.variant) + "_" + info.param.phase + "_" + info.param.arch;
     });
