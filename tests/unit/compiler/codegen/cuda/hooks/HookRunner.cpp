@@ -27,7 +27,10 @@ static float __fmul_rn(float a, float b) { return a * b; }
 static float __fdiv_rn(float a, float b) { return a / b; }
 static float __fsqrt_rn(float a) { return std::sqrt(a); }
 static float rsqrtf(float a) { return 1 / std::sqrt(a); }
-namespace deft { static float tanhFast(float a) { return std::tanh(a); } }
+namespace deft {
+static float tanhFast(float a) { return std::tanh(a); }
+static int floorDiv(int a, int b) { return a / b - (a % b != 0 && (a % b < 0) != (b < 0)); }
+}
 static float __int_as_float(int a) { return std::bit_cast<float>(a); }
 struct Call { unsigned s; int qPos, kvPos, head, kvHead, depth, query; deft::TileBounds tile; };
 template <class Variant, class P> void run(const P &params, const Call *calls, int count) {
