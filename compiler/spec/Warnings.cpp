@@ -3,6 +3,7 @@
 #include "compiler/spec/VisibleBounds.h"
 
 #include <algorithm>
+#include <cmath>
 #include <set>
 #include <string>
 #include <utility>
@@ -41,9 +42,17 @@ bool hidesEverything(const Variant &variant) {
   return variant.mask && visibleBounds(variant).intervals.empty();
 }
 
+/// Whether rounding has no say in it: of a whole number, as f32.
+bool isWhole(const Expr &expr) {
+  return expr.op == ExprOp::Floor || expr.op == ExprOp::ToF32 ||
+         (expr.op == ExprOp::Constant && expr.value == std::floor(expr.value));
+}
+
 bool comparesFloats(const Variant &variant, const Expr &expr) {
-  return (expr.op == ExprOp::Eq || expr.op == ExprOp::Ne) &&
-         variant.exprs[expr.operands[0]].type == ScalarType::F32;
+  if (expr.op != ExprOp::Eq && expr.op != ExprOp::Ne)
+    return false;
+  const Expr &left = variant.exprs[expr.operands[0]], &right = variant.exprs[expr.operands[1]];
+  return left.type == ScalarType::F32 && !(isWhole(left) && isWhole(right));
 }
 
 bool reads(const Variant &variant, int param) {

@@ -23,6 +23,11 @@ __device__ __forceinline__ unsigned tokenPlace(const abi::CachePlaces &cache, in
          static_cast<unsigned>(page) * (Config::kPageSize > 0 ? cache.pageStride : cache.tokenStride);
 }
 
+/// Whether a token is as far from the first one of both.
+__device__ __forceinline__ bool areAlike(const abi::CachePlaces &a, const abi::CachePlaces &b) {
+  return a.pageStride == b.pageStride && a.tokenStride == b.tokenStride && a.headStride == b.headStride;
+}
+
 /// The byte of a tensor's elements of type Element that is so far behind `from`.
 template <class Element> __device__ __forceinline__ const char *atPlace(const char *from, unsigned place) {
   return from + static_cast<unsigned long long>(place) * (kRowUnit * sizeof(Element));

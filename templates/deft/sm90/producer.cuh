@@ -28,6 +28,8 @@ template <class Config, class Variant> class Producer {
   /// Whether a page has room for a tile, and a box for a row or for whole blocks of 64 columns of it.
   static constexpr bool kHasTile = (Config::kKeyDim < 64 || Config::kKeyDim % 64 == 0) &&
                                    (Config::kPageSize <= 1 || Config::kPageSize % Config::kTileKv == 0);
+  /// Whether there are registers to copy a token's K and V together.
+  static constexpr bool kCopiesBoth = !kDeals<Config> && !Variant::kHasMask;
   static_assert(Config::kTileKv == 64, "a lane has two tokens");
 
 public:
@@ -385,31 +387,40 @@ private:
     }
   }
 
-  /// K and V of the half's groups that the copy engine does not bring, one after the other: where both lie
-  /// would take registers that masks need.
+  /// K and V of the half's groups that the copy engine does not bring: together where they lie alike, else
+  /// one after the other, since two places would take registers that masks need.
   __device__ __forceinline__ void copyTokens(const Source &source, int half, unsigned keys,
                                              int kvHead) const {
-    copyTokens(source, half, keys, args_.k,
-               tokenPlace<Config>(args_.kCache, kvHead, source.page, source.inPage));
-    copyTokens(source, half, keys + L::kValueOffset, args_.v,
-               tokenPlace<Config>(args_.vCache, kvHead, source.page, source.inPage));
+    const unsigned key = tokenPlace<Config>(args_.kCache, kvHead, source.page, source.inPage);
+    if (kCopiesBoth && areAlike(args_.kCache, args_.vCache)) {
+      copyTokensOf<2>(source, half, keys, args_.k, key);
+    } else {
+      copyTokensOf<1>(source, half, keys, args_.k, key);
+      copyTokensOf<1>(source, half, keys + L::kValueOffset, args_.v,
+                      tokenPlace<Config>(args_.vCache, kvHead, source.page, source.inPage));
+    }
   }
 
-  /// Of K or of V; each lane passes the place of its token on to the lanes that copy it.
-  __device__ __forceinline__ void copyTokens(const Source &source, int half, unsigned to, const void *tensor,
-                                             unsigned own) const {
+  /// Of a tensor, or of K and V; each lane passes the place of its token on to the lanes that copy it.
+  template <int kTensors>
+  __device__ __forceinline__ void copyTokensOf(const Source &source, int half, unsigned to,
+                                               const void *tensor, unsigned own) const {
     const Rows copier(lane_);
     // Groups, and fours of their rows: otherwise some kernels spill.
     constexpr int kGroupsAtOnce = Config::kKeyDim > 128 ? 2 : 1, kFoursAtOnce = 3 - kGroupsAtOnce;
-    const char *column = copier.column(tensor);
+    const char *column = copier.column(tensor), *values = kTensors > 1 ? copier.column(args_.v) : nullptr;
 #pragma unroll kGroupsAtOnce
     for (int group = 0; group < 2; ++group) {
       if (source.bulk >> group & 1)
         continue;
 #pragma unroll kFoursAtOnce
-      for (int token = 0; token < kGroup; token += Rows::kRows)
-        copier.copy(to, half * 32 + group * kGroup + token, column,
-                    __shfl_sync(~0u, own, group * kGroup + token + copier.row()));
+      for (int token = 0; token < kGroup; token += Rows::kRows) {
+        const unsigned place = __shfl_sync(~0u, own, group * kGroup + token + copier.row());
+        const int row = half * 32 + group * kGroup + token;
+        copier.copy(to, row, column, place);
+        if constexpr (kTensors > 1)
+          copier.copy(to + L::kValueOffset, row, values, place);
+      }
     }
   }
 

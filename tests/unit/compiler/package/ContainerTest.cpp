@@ -95,12 +95,12 @@ TEST(ContainerTest, AnAlteredSectionIsNamed) {
 
 TEST(ContainerTest, NewerAndOlderFormatsAreToldFromAlteredOnes) {
   std::string bytes = sample();
-  bytes[8] = 3;
+  bytes[8] = 4;
   const auto newer = readContainer(bytes, "p.deftpkg");
   ASSERT_FALSE(newer);
   EXPECT_EQ(newer.error().message, "package `p.deftpkg` has format 4; this deftc reads format 3");
   EXPECT_EQ(newer.error().hint, "use a newer deftc, or build the package again with this one");
-  bytes[8] = 1;
+  bytes[8] = 2;
   const auto older = readContainer(bytes, "p.deftpkg");
   ASSERT_FALSE(older);
   EXPECT_EQ(older.error().message, "package `p.deftpkg` has format 2; this deftc reads format 3");

@@ -180,7 +180,7 @@ TEST(LimitsTest, ParametersAndArguments) {
     std::string text;
     for (int i = 0; i < count; ++i)
       text += "param p" + std::to_string(i) + " : f32;";
-    return attention(text);
+    return attention(text + " // allow W3\n");
   };
   expectLimit(params(32), params(33), "more than the limit of 32 parameters");
   auto arguments = [](int count) {

@@ -40,6 +40,8 @@ TEST(WarningsTest, EqualityOfFloatsIsW2) {
   EXPECT_EQ(warningsOf("score = s == 0.5 ? 1.0 : s;"),
             Lines{"2: floats are compared for equality, which rounding decides"});
   EXPECT_EQ(warningsOf("score = s != 0.5 ? 1.0 : s;").size(), 1u);
+  EXPECT_EQ(warningsOf("mask = tree && floor(kv_pos / 7.0) == 2.0;"), Lines{});
+  EXPECT_EQ(warningsOf("mask = tree && kv_pos / 7.0 == 2.0;").size(), 1u);
   EXPECT_EQ(warningsOf("score = kv_pos == 0 ? 1.0 : s;"), Lines{});
 }
 
