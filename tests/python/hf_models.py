@@ -9,6 +9,7 @@ transformers = pytest.importorskip("transformers", reason="transformers is not i
 
 # Trees as small as these gain nothing by threads, which wait for each other where the machine is busy.
 deft.set_threads(1)
+torch.set_num_threads(1)
 
 DEVICE = "cuda" if torch.cuda.is_available() else "cpu"
 VOCABULARY = 97

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-pytest.importorskip("torch", reason="torch is not installed")
+torch = pytest.importorskip("torch", reason="torch is not installed")
 pytest.importorskip("transformers", reason="transformers is not installed")
 
 SCRIPT = Path(__file__).resolve().parents[1] / "gpu" / "end_to_end.py"
@@ -23,6 +23,7 @@ def bench():
 
 @pytest.fixture(scope="module")
 def model(bench):
+    torch.set_num_threads(1)  # as in hf_models
     return bench.make_model(tiny=True)
 
 
