@@ -55,9 +55,14 @@ void printHooks(mlir::OpAsmPrinter &printer, AttentionOp, mlir::Region &mask, ml
 }
 
 spec::Tensors AttentionOp::tensors() {
-  const auto read = [](mlir::VectorType row) {
-    return spec::TensorType{row.getElementType().isBF16() ? spec::DType::BF16 : spec::DType::F16,
-                            static_cast<int>(row.getDimSize(0))};
+  const auto dtypeOf = [](mlir::Type element) {
+    return element.isBF16()                             ? spec::DType::BF16
+           : llvm::isa<mlir::Float8E4M3FNType>(element) ? spec::DType::F8E4M3
+           : llvm::isa<mlir::Float8E5M2Type>(element)   ? spec::DType::F8E5M2
+                                                        : spec::DType::F16;
+  };
+  const auto read = [&](mlir::VectorType row) {
+    return spec::TensorType{dtypeOf(row.getElementType()), static_cast<int>(row.getDimSize(0))};
   };
   return {read(getQ()), read(getK()), read(getV()), read(getOut()), getValueInKey()};
 }

@@ -11,7 +11,7 @@ include "mlir/Interfaces/SideEffectInterfaces.td"
 class DeftOp<string opMnemonic, list<Trait> traits = []> : Op<DeftDialect, opMnemonic, traits>;
 
 /// The vector that a tensor has for a head and a token, or a query.
-def RowTypeAttr : TypeAttrOf<VectorOfRankAndType<[1], [F16, BF16]>>;
+def RowTypeAttr : TypeAttrOf<VectorOfRankAndType<[1], [F16, BF16, F8E4M3FN, F8E5M2]>>;
 
 def AttentionOp : DeftOp<"attention", [IsolatedFromAbove, Symbol,
     DeclareOpInterfaceMethods<OpAsmOpInterface, ["getAsmBlockArgumentNames"]>]> {

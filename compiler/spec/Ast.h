@@ -73,6 +73,7 @@ struct AstCacheValue {
   Ident kind; ///< paged, contiguous
   std::optional<AstExprId> pageSize;
   std::optional<Ident> order;
+  std::optional<Ident> dtype;
 };
 struct AstNormalizeValue {
   Ident kind;

@@ -92,7 +92,7 @@ private:
   std::string text(const AstWordValue &v) { return v.word.text; }
   std::string text(const AstCacheValue &v) {
     return v.kind.text + (v.pageSize ? " page_size = " + expr(*v.pageSize) : "") +
-           (v.order ? " order = " + v.order->text : "");
+           (v.order ? " order = " + v.order->text : "") + (v.dtype ? " dtype = " + v.dtype->text : "");
   }
   std::string text(const AstNormalizeValue &v) {
     return v.kind.text + (v.bias ? " " + expr(*v.bias) : "") + (v.sink ? " with sink " + expr(*v.sink) : "");

@@ -155,10 +155,12 @@ void AttentionSema::checkHeads() {
 }
 
 std::optional<DType> AttentionSema::dtypeOf(const Ident &word) {
-  if (std::optional<DType> dtype = parseDType(word.text))
+  const std::optional<DType> dtype = parseDType(word.text);
+  if (dtype && elementBytes(*dtype) == 2)
     return dtype;
-  if (word.text == "fp8_e4m3" || word.text == "fp8_e5m2")
-    reporter_.error(word.range, "`" + word.text + "` is not supported yet").withHint("use f16 or bf16");
+  if (dtype)
+    reporter_.error(word.range, "`" + word.text + "` is a dtype of caches only")
+        .withHint("write `kv_cache = paged(dtype = " + word.text + ")`");
   else
     reporter_.error(word.range, "unknown dtype `" + word.text + "`, it is f16 or bf16")
         .withHint(support::didYouMean(word.text, dtypeNames()));
@@ -169,6 +171,7 @@ void AttentionSema::checkTypes() {
   Tensors &tensors = variant_.tensors;
   if (const AstProperty *property = enter("dtype"))
     tensors.q.dtype = dtypeOf(std::get<AstWordValue>(property->value).word).value_or(tensors.q.dtype);
+  // The cache's own is read with the cache.
   tensors.k.dtype = tensors.v.dtype = tensors.out.dtype = tensors.q.dtype;
   if (const AstProperty *property = enter("output")) {
     const auto &output = std::get<AstOutputValue>(property->value);
@@ -210,6 +213,15 @@ void AttentionSema::checkCache() {
       variant_.cache.order = *order;
     else
       reporter_.error(cache.order->range, "unknown order `" + cache.order->text + "`, it is `nhd` or `hnd`");
+  }
+  if (cache.dtype) {
+    if (const std::optional<DType> dtype = parseDType(cache.dtype->text))
+      variant_.tensors.k.dtype = variant_.tensors.v.dtype = *dtype;
+    else
+      reporter_
+          .error(cache.dtype->range, "unknown dtype `" + cache.dtype->text +
+                                         "` of a cache, it is f16, bf16, fp8_e4m3 or fp8_e5m2")
+          .withHint(support::didYouMean(cache.dtype->text, dtypeNames()));
   }
 }
 

@@ -11,7 +11,8 @@ template <typename E> struct Word {
   const char *text;
 };
 
-constexpr Word<DType> kDTypes[] = {{DType::F16, "f16"}, {DType::BF16, "bf16"}};
+constexpr Word<DType> kDTypes[] = {
+    {DType::F16, "f16"}, {DType::BF16, "bf16"}, {DType::F8E4M3, "fp8_e4m3"}, {DType::F8E5M2, "fp8_e5m2"}};
 constexpr Word<ScalarType> kScalarTypes[] = {
     {ScalarType::Bool, "bool"}, {ScalarType::I32, "i32"}, {ScalarType::F32, "f32"}};
 constexpr Word<PageOrder> kPageOrders[] = {{PageOrder::Nhd, "nhd"}, {PageOrder::Hnd, "hnd"}};

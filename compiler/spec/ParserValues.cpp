@@ -27,36 +27,41 @@ std::optional<AstValue> Parser::parseCache() {
   std::optional<Ident> kind = takeName("`paged` or `contiguous`");
   if (!kind)
     return std::nullopt;
-  AstCacheValue cache{*kind, std::nullopt, std::nullopt};
+  AstCacheValue cache{*kind, std::nullopt, std::nullopt, std::nullopt};
   if (!peek().is("("))
     return cache;
   if (kind->text == "contiguous") {
     errorExpected("`;`").withHint("`contiguous` has no arguments");
     return std::nullopt;
   }
+  const auto takeWord = [&](std::optional<Ident> &word, const char *what) {
+    word = takeName(what);
+    return word.has_value();
+  };
   auto element = [&] {
-    std::optional<Ident> key = takeName("`page_size` or `order`");
+    std::optional<Ident> key = takeName("`page_size`, `order` or `dtype`");
     if (!key)
       return false;
-    if (key->text != "page_size" && key->text != "order") {
+    const bool isSize = key->text == "page_size", isOrder = key->text == "order";
+    if (!isSize && !isOrder && key->text != "dtype") {
       sink_.error(key->range, "unknown argument `" + key->text + "` of `paged`")
-          .withHint(support::didYouMean(key->text, {"page_size", "order"}));
+          .withHint(support::didYouMean(key->text, {"page_size", "order", "dtype"}));
       return false;
     }
-    if ((key->text == "page_size" && cache.pageSize) || (key->text == "order" && cache.order)) {
+    if (isSize ? cache.pageSize.has_value() : (isOrder ? cache.order : cache.dtype).has_value()) {
       sink_.error(key->range, "`" + key->text + "` is given twice");
       return false;
     }
     if (!expect("="))
       return false;
-    if (key->text == "page_size") {
+    if (isSize) {
       cache.pageSize = parseExpr();
       return cache.pageSize.has_value();
     }
-    cache.order = takeName("`nhd` or `hnd`");
-    return cache.order.has_value();
+    return isOrder ? takeWord(cache.order, "`nhd` or `hnd`")
+                   : takeWord(cache.dtype, "`f16`, `bf16`, `fp8_e4m3` or `fp8_e5m2`");
   };
-  if (!parseList(element, 2, "arguments"))
+  if (!parseList(element, 3, "arguments"))
     return std::nullopt;
   return cache;
 }

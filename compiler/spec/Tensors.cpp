@@ -16,6 +16,9 @@ std::optional<std::string> faultOf(const Tensors &tensors) {
     if (tensor->dim < kHeadDimStep || tensor->dim % kHeadDimStep != 0)
       return std::string("the dim of ") + name + " is " + number(tensor->dim) +
              ", it must be a positive multiple of " + number(kHeadDimStep);
+  for (const auto &[name, tensor] : {std::pair("q", &tensors.q), std::pair("out", &tensors.out)})
+    if (tensor->elementBytes() != 2)
+      return std::string(name) + " is " + toString(tensor->dtype) + ", which is for caches";
   if (tensors.q.dim != tensors.k.dim)
     return "q has dim " + number(tensors.q.dim) + " and k " + number(tensors.k.dim) +
            ", their product is over one";

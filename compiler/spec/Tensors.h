@@ -9,13 +9,17 @@
 /// yet is a rule of its own (kernels::Family).
 namespace deft::spec {
 
-enum class DType { F16, BF16 };
+/// 8-bit floats are of caches only: the finite kind of E4M3 (no infinity, largest 448), and E5M2.
+enum class DType { F16, BF16, F8E4M3, F8E5M2 };
 
 constexpr int elementBytes(DType dtype) {
   switch (dtype) {
   case DType::F16:
   case DType::BF16:
     return 2;
+  case DType::F8E4M3:
+  case DType::F8E5M2:
+    return 1;
   }
   return 0;
 }

@@ -15,10 +15,7 @@ public:
   explicit AttributeImporter(mlir::MLIRContext *context) : context_(context) {}
 
   mlir::VectorType row(const spec::TensorType &tensor) const {
-    const bool isBf16 = tensor.dtype == spec::DType::BF16;
-    const mlir::Type element =
-        isBf16 ? mlir::Type(mlir::BFloat16Type::get(context_)) : mlir::Type(mlir::Float16Type::get(context_));
-    return mlir::VectorType::get({tensor.dim}, element);
+    return mlir::VectorType::get({tensor.dim}, element(tensor.dtype));
   }
 
   CacheAttr cache(const spec::CacheSpec &cache) const {
@@ -52,6 +49,20 @@ public:
   }
 
 private:
+  mlir::Type element(spec::DType dtype) const {
+    switch (dtype) {
+    case spec::DType::F16:
+      return mlir::Float16Type::get(context_);
+    case spec::DType::BF16:
+      return mlir::BFloat16Type::get(context_);
+    case spec::DType::F8E4M3:
+      return mlir::Float8E4M3FNType::get(context_);
+    case spec::DType::F8E5M2:
+      return mlir::Float8E5M2Type::get(context_);
+    }
+    llvm_unreachable("unknown dtype");
+  }
+
   static ParamShape shape(const spec::Param &param) {
     switch (param.shape) {
     case spec::Param::Shape::Scalar:

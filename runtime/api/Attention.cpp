@@ -11,7 +11,11 @@ namespace deft {
 namespace {
 
 TensorType toPublic(const spec::TensorType &tensor) {
-  return {tensor.dtype == spec::DType::F16 ? DType::F16 : DType::BF16, tensor.dim};
+  static_assert(static_cast<int>(spec::DType::F16) == static_cast<int>(DType::F16) &&
+                static_cast<int>(spec::DType::BF16) == static_cast<int>(DType::BF16) &&
+                static_cast<int>(spec::DType::F8E4M3) == static_cast<int>(DType::F8E4M3) &&
+                static_cast<int>(spec::DType::F8E5M2) == static_cast<int>(DType::F8E5M2));
+  return {static_cast<DType>(tensor.dtype), tensor.dim};
 }
 
 std::vector<ParamInfo> describeParams(const spec::Variant &variant) {

@@ -80,8 +80,6 @@ Result<void> checkRun(const Attention &attention, const Plan::Impl &plan, const 
   return {};
 }
 
-const std::uint16_t *halves(const void *memory) { return static_cast<const std::uint16_t *>(memory); }
-
 } // namespace
 
 Runtime::Runtime(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
@@ -126,9 +124,9 @@ Result<void> Runtime::run(const Attention &attention, const Plan &plan, const In
     const spec::Variant &variant = attention.impl().variant();
     exec::InputView view;
     view.queryCount = plan.queryCount();
-    view.q = halves(inputs.q);
-    view.k = halves(inputs.k);
-    view.v = halves(variant.tensors.valueInKey ? inputs.k : inputs.v);
+    view.q = static_cast<const std::uint16_t *>(inputs.q);
+    view.k = inputs.k;
+    view.v = variant.tensors.valueInKey ? inputs.k : inputs.v;
     view.cache = api::cacheLayoutsOf(variant, inputs.strides, inputs.vStrides);
     view.qStride = inputs.qStride;
     view.pageSize = attention.pageSize();

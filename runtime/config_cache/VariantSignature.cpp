@@ -75,6 +75,8 @@ int readNumber(std::string_view part, std::string_view prefix) {
 
 spec::Tensors withoutOutput(spec::Tensors tensors) {
   tensors.out = tensors.v;
+  if (tensors.out.elementBytes() == 1) // which no output has
+    tensors.out.dtype = tensors.q.dtype;
   return tensors;
 }
 
@@ -99,7 +101,12 @@ spec::Tensors readTensors(std::string_view dims, std::string_view dtypes) {
     tensors.valueInKey = dims[second] == 'k';
     tensors.v.dim = readNumber(dims.substr(second + 1), "");
   }
-  const std::vector<std::string_view> words = split(dtypes, '_');
+  std::vector<std::string_view> words;
+  for (const std::string_view word : split(dtypes, '_'))
+    if (!words.empty() && words.back() == "fp8") // the name of such a dtype has the separator in it
+      words.back() = {words.back().data(), words.back().size() + 1 + word.size()};
+    else
+      words.push_back(word);
   spec::TensorType *const three[] = {&tensors.q, &tensors.k, &tensors.v};
   for (std::size_t i = 0; i < std::size(three); ++i)
     three[i]->dtype = spec::parseDType(words[std::min(i, words.size() - 1)]).value_or(three[i]->dtype);

@@ -1,12 +1,15 @@
 #pragma once
 
 #include "compiler/spec/Variant.h"
+#include "runtime/exec/Fp8.h"
 
 #include <bit>
 #include <cmath>
 #include <cstdint>
+#include <cstring>
 
-/// The 16-bit floating-point types in host code: bit patterns to f32 and back, to nearest even.
+/// The floating-point types of tensors in host code: bit patterns to f32 and back, to nearest even. A bit
+/// pattern of 8 bits stands in the lower byte.
 namespace deft::exec {
 
 inline float floatFromBf16(std::uint16_t bits) { return std::bit_cast<float>(std::uint32_t{bits} << 16); }
@@ -42,16 +45,48 @@ inline std::uint16_t f16FromFloat(float value) {
 }
 
 inline float toFloat(std::uint16_t bits, spec::DType dtype) {
-  return dtype == spec::DType::BF16 ? floatFromBf16(bits) : floatFromF16(bits);
+  switch (dtype) {
+  case spec::DType::F16:
+    break;
+  case spec::DType::BF16:
+    return floatFromBf16(bits);
+  case spec::DType::F8E4M3:
+    return floatFromE4m3(static_cast<std::uint8_t>(bits));
+  case spec::DType::F8E5M2:
+    return floatFromE5m2(static_cast<std::uint8_t>(bits));
+  }
+  return floatFromF16(bits);
 }
 
 inline std::uint16_t fromFloat(float value, spec::DType dtype) {
-  return dtype == spec::DType::BF16 ? bf16FromFloat(value) : f16FromFloat(value);
+  switch (dtype) {
+  case spec::DType::F16:
+    break;
+  case spec::DType::BF16:
+    return bf16FromFloat(value);
+  case spec::DType::F8E4M3:
+    return fp8FromFloat(value, kE4m3);
+  case spec::DType::F8E5M2:
+    return fp8FromFloat(value, kE5m2);
+  }
+  return f16FromFloat(value);
 }
 
 /// `value` as the dtype holds it.
 inline double roundTo(double value, spec::DType dtype) {
   return toFloat(fromFloat(static_cast<float>(value), dtype), dtype);
+}
+
+/// The bit pattern of element `at` of a tensor's memory.
+inline std::uint16_t bitsAt(const void *memory, long long at, spec::DType dtype) {
+  const int bytes = spec::elementBytes(dtype);
+  std::uint16_t bits = 0; // the lower byte comes first
+  std::memcpy(&bits, static_cast<const std::byte *>(memory) + at * bytes, static_cast<std::size_t>(bytes));
+  return bits;
+}
+inline void setBitsAt(void *memory, long long at, spec::DType dtype, std::uint16_t bits) {
+  const int bytes = spec::elementBytes(dtype);
+  std::memcpy(static_cast<std::byte *>(memory) + at * bytes, &bits, static_cast<std::size_t>(bytes));
 }
 
 } // namespace deft::exec

@@ -47,12 +47,14 @@ inline long long elementOf(const abi::CacheLayout &cache, const int *pageTable, 
   return pageTable[location / pageSize] * cache.pageStride + location % pageSize * cache.tokenStride + inHead;
 }
 
-/// What every backend reads, in host memory and in the layouts of templates/deft/abi.h. 16-bit values
+/// What every backend reads, in host memory and in the layouts of templates/deft/abi.h. Values
 /// are the bit patterns of their tensor's dtype.
 struct Inputs {
   int queryCount = 0;
-  std::vector<std::uint16_t> q;   ///< [query, caller's index: qStride][query_heads][dim of q]
-  AlignedVector<std::uint16_t> k; ///< the whole pool, `cache` says where a token lies
+  std::vector<std::uint16_t> q; ///< [query, caller's index: qStride][query_heads][dim of q]
+  /// The whole pool, `cache` says where a token lies. Of an 8-bit dtype each number here is two elements,
+  /// which bitsAt and setBitsAt (Half.h) tell apart.
+  AlignedVector<std::uint16_t> k;
   AlignedVector<std::uint16_t> v; ///< likewise; empty where V is in K's memory
   CacheLayouts cache;
   std::vector<int> pageTable;     ///< physical page of each page of the table; empty when contiguous
@@ -89,8 +91,8 @@ struct Inputs {
 struct InputView {
   int queryCount = 0;
   const std::uint16_t *q = nullptr; ///< [query, caller's index: qStride][query_heads][dim of q]
-  const std::uint16_t *k = nullptr;
-  const std::uint16_t *v = nullptr; ///< k, where V is in K's memory
+  const void *k = nullptr;
+  const void *v = nullptr; ///< k, where V is in K's memory
   CacheLayouts cache;
   int pageSize = 0;               ///< 0: contiguous
   const int *pageTable = nullptr; ///< of every page that a run names; unused when contiguous

@@ -9,7 +9,7 @@ namespace deft::exec {
 
 namespace {
 
-constexpr std::uint16_t kNaN = 0x7fff; // in f16 and in bf16
+constexpr std::uint16_t kNaN = 0x7fff; // in f16 and in bf16; its bytes, in both 8-bit types
 
 /// A counter-based generator (splitmix64's finaliser): any value can be had without those before it.
 std::uint64_t scramble(std::uint64_t x) {
@@ -32,9 +32,10 @@ public:
   Stream(std::uint64_t seed, std::uint64_t tensor, spec::DType dtype)
       : base_(scramble(scramble(seed) + tensor)), dtype_(dtype) {}
 
-  void fill(std::uint16_t *to, int count, std::uint64_t firstIndex) const {
+  /// `count` elements of `memory` from `first` on, whose values are those from `firstIndex` on.
+  void fill(void *memory, long long first, int count, std::uint64_t firstIndex) const {
     for (int i = 0; i < count; ++i)
-      to[i] = fromFloat(normal(scramble(base_ ^ (firstIndex + i))), dtype_);
+      setBitsAt(memory, first + i, dtype_, fromFloat(normal(scramble(base_ ^ (firstIndex + i))), dtype_));
   }
 
 private:
@@ -58,12 +59,14 @@ Inputs makeRandomInputs(const spec::Variant &variant, const tree::KvTree &tree,
   const std::size_t rowElements = static_cast<std::size_t>(variant.queryHeads) * tensors.q.dim;
   inputs.q.resize(tree.queries().size() * rowElements);
   for (std::size_t i = 0; i < tree.queries().size(); ++i)
-    q.fill(&inputs.q[i * rowElements], static_cast<int>(rowElements), i * rowElements);
+    q.fill(inputs.q.data(), static_cast<long long>(i * rowElements), static_cast<int>(rowElements),
+           i * rowElements);
 
   const std::size_t poolRows = static_cast<std::size_t>(placement.poolTokens()) * variant.kvHeads;
-  inputs.k.assign(poolRows * tensors.k.dim, kNaN);
+  const auto words = [&](const spec::TensorType &tensor) { return poolRows * tensor.rowBytes() / 2; };
+  inputs.k.assign(words(tensors.k), kNaN);
   if (!tensors.valueInKey)
-    inputs.v.assign(poolRows * tensors.v.dim, kNaN);
+    inputs.v.assign(words(tensors.v), kNaN);
 
   // A token's values are counted by its index over the nodes in their order.
   const auto fillTokens = [&](const tree::Node &node, std::uint64_t firstToken, int begin, int end) {
@@ -71,10 +74,10 @@ Inputs makeRandomInputs(const spec::Variant &variant, const tree::KvTree &tree,
       for (int head = 0; head < variant.kvHeads; ++head) {
         const int location = node.location + t;
         const std::uint64_t row = (firstToken + t) * variant.kvHeads + head;
-        k.fill(&inputs.k[inputs.keyAt(location, placement.pageSize, head)], tensors.k.dim,
+        k.fill(inputs.k.data(), inputs.keyAt(location, placement.pageSize, head), tensors.k.dim,
                row * tensors.k.dim);
         if (!tensors.valueInKey)
-          v.fill(&inputs.v[inputs.valueAt(location, placement.pageSize, head)], tensors.v.dim,
+          v.fill(inputs.v.data(), inputs.valueAt(location, placement.pageSize, head), tensors.v.dim,
                  row * tensors.v.dim);
       }
   };

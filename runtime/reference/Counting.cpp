@@ -163,12 +163,13 @@ Counting::Counting(const spec::Variant &variant, tree::KvTree tree, const exec::
   for (const tree::Node &node : tree_.nodes())
     for (int t = 0; t < node.tokens; ++t)
       for (int head = 0; head < variant.kvHeads && inputs_.hasPage(node.location + t, pageSize); ++head) {
-        const auto clear = [](auto &elements, long long at, int dim) {
-          std::fill_n(elements.begin() + at, dim, std::uint16_t{0});
+        const auto clear = [](auto &memory, long long at, const spec::TensorType &tensor) {
+          for (int d = 0; d < tensor.dim; ++d)
+            exec::setBitsAt(memory.data(), at + d, tensor.dtype, 0);
         };
-        clear(inputs_.k, inputs_.keyAt(node.location + t, pageSize, head), variant.tensors.k.dim);
+        clear(inputs_.k, inputs_.keyAt(node.location + t, pageSize, head), variant.tensors.k);
         if (!variant.tensors.valueInKey)
-          clear(inputs_.v, inputs_.valueAt(node.location + t, pageSize, head), variant.tensors.v.dim);
+          clear(inputs_.v, inputs_.valueAt(node.location + t, pageSize, head), variant.tensors.v);
       }
   if (variant.tensors.valueInKey) // marks of V are keys
     std::fill(inputs_.q.begin(), inputs_.q.end(), std::uint16_t{0});
@@ -188,7 +189,8 @@ void Counting::mark(int pass, std::uint16_t value) {
     for (int position = begin; position < end; ++position) {
       const int location = node.location + position - node.position;
       for (int head = 0; head < variant_.kvHeads && inputs_.hasPage(location, pageSize); ++head)
-        values[inputs_.valueAt(location, pageSize, head) + columnOf(position, head)] = value;
+        exec::setBitsAt(values.data(), inputs_.valueAt(location, pageSize, head) + columnOf(position, head),
+                        variant_.tensors.v.dtype, value);
     }
   }
 }

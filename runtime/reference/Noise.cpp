@@ -24,9 +24,12 @@ Rounding roundingOf(spec::DType dtype) {
 }
 
 Roundings Roundings::of(const spec::Variant &variant) {
-  const spec::DType v = variant.tensors.v.dtype, out = variant.tensors.out.dtype; // weights are of v's
-  const bool areF16 = v == spec::DType::F16 && out == spec::DType::F16;
-  return {roundingOf(v), roundingOf(areF16 ? spec::DType::F16 : spec::DType::BF16), roundingOf(out)};
+  const spec::Tensors &tensors = variant.tensors;
+  // Weights are of v's dtype, and where that has 8 bits, of q's: their products are of 16 bits.
+  const spec::DType weight = tensors.v.elementBytes() == 2 ? tensors.v.dtype : tensors.q.dtype;
+  const spec::DType out = tensors.out.dtype;
+  const bool areF16 = weight == spec::DType::F16 && out == spec::DType::F16;
+  return {roundingOf(weight), roundingOf(areF16 ? spec::DType::F16 : spec::DType::BF16), roundingOf(out)};
 }
 
 RowNoise::RowNoise(const spec::Variant &variant) : roundings_(Roundings::of(variant)) {}

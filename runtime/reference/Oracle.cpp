@@ -6,7 +6,6 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
-#include <span>
 
 namespace deft::reference {
 
@@ -35,7 +34,7 @@ std::vector<Token> tokensOnPath(const tree::KvTree &tree, int query) {
 
 /// K or V: what is in it, and where.
 struct Cache {
-  std::span<const std::uint16_t> elements;
+  const void *memory;
   const abi::CacheLayout &layout;
   const spec::TensorType &tensor;
 };
@@ -49,10 +48,12 @@ std::vector<float> gather(const Cache &cache, const std::vector<Token> &tokens, 
   for (std::size_t t = 0; t < tokens.size(); ++t) {
     if (!inputs.hasPage(tokens[t].location, pageSize))
       continue;
-    const std::uint16_t *from = cache.elements.data() + exec::elementOf(cache.layout, inputs.pageTable.data(),
-                                                                        pageSize, tokens[t].location, kvHead);
+    const long long first =
+        exec::elementOf(cache.layout, inputs.pageTable.data(), pageSize, tokens[t].location, kvHead);
     for (std::size_t d = 0; d < dim; ++d)
-      vectors[t * dim + d] = exec::toFloat(from[d], cache.tensor.dtype);
+      vectors[t * dim + d] =
+          exec::toFloat(exec::bitsAt(cache.memory, first + static_cast<long long>(d), cache.tensor.dtype),
+                        cache.tensor.dtype);
   }
   return vectors;
 }
@@ -142,9 +143,9 @@ std::vector<Row> evaluateGroup(const spec::Variant &variant, const tree::KvTree 
   const spec::Tensors &tensors = variant.tensors;
   const int keyDim = tensors.k.dim, valueDim = tensors.v.dim;
   const std::vector<float> keys =
-      gather({inputs.k, inputs.cache.k, tensors.k}, tokens, variant, inputs, kvHead);
+      gather({inputs.k.data(), inputs.cache.k, tensors.k}, tokens, variant, inputs, kvHead);
   const std::vector<float> values =
-      gather({inputs.values(variant), inputs.cache.v, tensors.v}, tokens, variant, inputs, kvHead);
+      gather({inputs.values(variant).data(), inputs.cache.v, tensors.v}, tokens, variant, inputs, kvHead);
   const bool isExact = precision == Precision::Exact;
   const std::vector<double> norms = isExact ? normsOf(values, valueDim) : std::vector<double>();
   Evaluator evaluate(variant, inputs, precision);

@@ -1,5 +1,6 @@
 #include "tests/support/UnseenPages.h"
 
+#include "runtime/exec/Half.h"
 #include "runtime/exec/ParamRanges.h"
 
 #include <algorithm>
@@ -27,7 +28,10 @@ std::set<int> visibleGroups(const tree::KvTree &tree, const plan::Reach &reach, 
 }
 
 void freeUnseenPages(const spec::Variant &variant, const tree::KvTree &tree, exec::Inputs &inputs) {
-  constexpr std::uint16_t kNaN = 0x7fff; // in f16 and in bf16
+  const auto poison = [](auto &memory, long long at, const spec::TensorType &tensor) {
+    for (int d = 0; d < tensor.dim; ++d)
+      exec::setBitsAt(memory.data(), at + d, tensor.dtype, 0x7fff); // NaN in every dtype
+  };
   const plan::Reach reach = exec::reachOf(variant, inputs.params);
   if (!variant.cache.paged || reach.isAll() || reach.hasRisingEnd()) // of such, planners take a hull
     return;
@@ -39,8 +43,8 @@ void freeUnseenPages(const spec::Variant &variant, const tree::KvTree &tree, exe
     for (int slot = 0; slot < pageSize; ++slot)
       for (int head = 0; head < variant.kvHeads; ++head) {
         const int location = static_cast<int>(page) * pageSize + slot;
-        std::fill_n(inputs.k.begin() + inputs.keyAt(location, pageSize, head), variant.tensors.k.dim, kNaN);
-        std::fill_n(inputs.v.begin() + inputs.valueAt(location, pageSize, head), variant.tensors.v.dim, kNaN);
+        poison(inputs.k, inputs.keyAt(location, pageSize, head), variant.tensors.k);
+        poison(inputs.v, inputs.valueAt(location, pageSize, head), variant.tensors.v);
       }
     inputs.pageTable[page] = -1;
   }

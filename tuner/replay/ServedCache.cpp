@@ -3,6 +3,7 @@
 #include "runtime/exec/RandomInputs.h"
 
 #include <algorithm>
+#include <cstddef>
 
 namespace deft::replay {
 
@@ -14,22 +15,23 @@ namespace {
 /// In all layouts a token's heads lie headStride apart.
 void copyTokens(const TokenCopy &copy, const tree::CachePlacement &placement, std::span<const int> physical,
                 const spec::Variant &variant, exec::Inputs &inputs) {
-  const auto copyIn = [&](auto &elements, const abi::CacheLayout &layout, int dim) {
+  const auto copyIn = [&](auto &memory, const abi::CacheLayout &layout, const spec::TensorType &tensor) {
+    auto *const elements = reinterpret_cast<std::byte *>(memory.data());
     const auto at = [&](std::int64_t slot, int head) {
       const long long inHead = head * layout.headStride;
       if (placement.pageSize == 0)
-        return elements.begin() + slot * layout.tokenStride + inHead;
+        return elements + (slot * layout.tokenStride + inHead) * tensor.elementBytes();
       const int page = physical[static_cast<std::size_t>(slot / placement.pageSize)];
-      return elements.begin() + page * layout.pageStride + slot % placement.pageSize * layout.tokenStride +
-             inHead;
+      return elements + (page * layout.pageStride + slot % placement.pageSize * layout.tokenStride + inHead) *
+                            tensor.elementBytes();
     };
     for (int token = 0; token < copy.tokens; ++token)
       for (int head = 0; head < variant.kvHeads; ++head)
-        std::copy_n(at(copy.from + token, head), dim, at(copy.to + token, head));
+        std::copy_n(at(copy.from + token, head), tensor.rowBytes(), at(copy.to + token, head));
   };
-  copyIn(inputs.k, inputs.cache.k, variant.tensors.k.dim);
+  copyIn(inputs.k, inputs.cache.k, variant.tensors.k);
   if (!variant.tensors.valueInKey)
-    copyIn(inputs.v, inputs.cache.v, variant.tensors.v.dim);
+    copyIn(inputs.v, inputs.cache.v, variant.tensors.v);
 }
 
 } // namespace

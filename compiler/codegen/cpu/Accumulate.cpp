@@ -86,7 +86,7 @@ private:
   Value valueAt(Value i, int t, Value d) {
     Value first = e.mul(e.toI64(e.loadAt(e.i32Type(), pass_.quads, i)), e.i64(kQuad));
     Value token = e.loadAt(e.i64Type(), offsets_, e.add(first, e.i64(t)));
-    return e.at(v_, e.i16Type(), e.add(token, d));
+    return e.at(v_, context_.valueBits(), e.add(token, d));
   }
   /// The address of the weights of row r and token t on.
   Value weightAt(Value i, int r, int t) {
@@ -103,7 +103,8 @@ private:
       Values columns;
       for (int column = 0; column < width; ++column) {
         fetches_->ask(t * width + column, kQuad * width);
-        loadColumn(e.at(address, e.i16Type(), e.i64(column * vectors * e.lanes())), vectors, columns);
+        loadColumn(e.at(address, context_.valueBits(), e.i64(column * vectors * e.lanes())), vectors,
+                   columns);
       }
       for (int r = 0; r < rows_; ++r) {
         Value weight = e.splat(e.load(e.f32Type(), weightAt(i, r, t)));
@@ -157,11 +158,11 @@ private:
         return c;
   }
 
-  /// One vector of 16-bit numbers as f32, or two: of pairs of bf16 the odd number is the upper half as it
+  /// One vector of numbers as f32, or two: of pairs of bf16 the odd number is the upper half as it
   /// stands.
   void loadColumn(Value address, int vectors, Values &columns) {
     if (vectors == 1) {
-      columns.push_back(e.widen(context_.valueType(), e.load(e.vectorOf(e.i16Type()), address)));
+      columns.push_back(e.widen(context_.valueType(), e.load(e.vectorOf(context_.valueBits()), address)));
       return;
     }
     Value pairs = mlir::LLVM::LoadOp::create(e.builder(), e.location(), e.vectorOf(e.i32Type()), address, 2);

@@ -74,10 +74,10 @@ private:
     keys_ = e.stackArray(e.f32Type(), kBlockTokens * context_.keyDim());
     Value k = DEFT_FIELD(e.pointerType(), k), offsets = DEFT_FIELD(e.pointerType(), keyOffsets);
     e.loop(e.i64(0), e.mul(quadCount_, e.i64(kQuad)), 1, [&](Value t) {
-      Value from = e.at(k, e.i16Type(), e.loadAt(e.i64Type(), offsets, t));
+      Value from = e.at(k, context_.keyBits(), e.loadAt(e.i64Type(), offsets, t));
       Value to = e.at(keys_, e.f32Type(), e.mul(t, e.i64(context_.keyDim())));
       e.loop(e.i64(0), e.i64(context_.keyDim()), e.lanes(), [&](Value d) {
-        Value bits = e.loadAt(e.vectorOf(e.i16Type()), from, d);
+        Value bits = e.loadAt(e.vectorOf(context_.keyBits()), from, d);
         e.store(e.widen(context_.keyType(), bits), e.at(to, e.f32Type(), d));
       });
     });

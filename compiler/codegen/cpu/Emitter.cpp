@@ -2,6 +2,8 @@
 
 #include "mlir/Dialect/Math/IR/Math.h"
 
+#include <limits>
+
 namespace deft::codegen::cpu {
 
 namespace arith = mlir::arith;
@@ -213,11 +215,28 @@ void Emitter::prefetch(Value pointer) {
   LLVM::Prefetch::create(builder_, location_, pointer, /*rw=*/0, /*hint=*/2, /*cache=*/1);
 }
 
-Value Emitter::widen(Type half, Value bits) {
+Value Emitter::widen(Type type, Value bits) {
   const int lanes = laneCount(bits);
   auto shaped = [&](Type element) { return lanes ? Type(vectorOf(element, lanes)) : element; };
-  if (half.isF16())
-    return arith::ExtFOp::create(builder_, location_, shaped(f32_), bitcast(half, bits));
+  const Type f16 = builder_.getF16Type();
+  if (mlir::isa<mlir::Float8E5M2Type>(type)) { // f16's upper byte
+    Value wide = shl(arith::ExtUIOp::create(builder_, location_, shaped(i32_), bits), 8);
+    return widen(f16, arith::TruncIOp::create(builder_, location_, shaped(i16_), wide));
+  }
+  if (mlir::isa<mlir::Float8E4M3FNType>(type)) {
+    // Shifted into the place of f16's exponent and mantissa it is 2^8 too small, subnormals included, and
+    // nothing on the way is a subnormal of f32, which processors take long for.
+    Value wide = arith::ExtSIOp::create(builder_, location_, shaped(i32_), bits);
+    Value absolute = bitAnd(wide, i32Like(wide, 0x7f));
+    Value shifted = bitOr(bitAnd(wide, i32Like(wide, 0x8000)), shl(absolute, 7)); // the sign is extended
+    Value half = arith::TruncIOp::create(builder_, location_, shaped(i16_), shifted);
+    Value value = widen(f16, half);
+    value = mul(value, f32Like(value, 0x1p8f));
+    Value isNan = compare(arith::CmpIPredicate::eq, absolute, i32Like(absolute, 0x7f));
+    return select(isNan, f32Like(value, std::numeric_limits<float>::quiet_NaN()), value);
+  }
+  if (type.isF16())
+    return arith::ExtFOp::create(builder_, location_, shaped(f32_), bitcast(type, bits));
   Value wide = arith::ExtUIOp::create(builder_, location_, shaped(i32_), bits);
   return bitcast(f32_, shl(wide, 16));
 }

@@ -93,8 +93,9 @@ public:
   /// Into the second-level cache.
   void prefetch(Value pointer);
 
-  /// 16-bit bit patterns to and from f32. Narrowing rounds to nearest, ties to even.
-  Value widen(Type half, Value bits);
+  /// Bit patterns of 16 or 8 bits to f32, as integers of that width.
+  Value widen(Type type, Value bits);
+  /// f32 to bit patterns of 16 bits, to nearest, ties to even.
   Value narrow(Type half, Value value);
 
   using Body = std::function<llvm::SmallVector<Value>(Value index, mlir::ValueRange carried)>;

@@ -30,6 +30,9 @@ struct KernelContext {
   mlir::Type keyType() const { return attention.getK().getElementType(); }
   mlir::Type valueType() const { return attention.getV().getElementType(); }
   mlir::Type outputType() const { return attention.getOut().getElementType(); }
+  /// As what elements of K and of V are loaded.
+  mlir::Type keyBits() const { return bitsOf(keyType()); }
+  mlir::Type valueBits() const { return bitsOf(valueType()); }
   bool isSigmoid() const { return attention.getNormalize() == dialect::Normalize::Sigmoid; }
   /// Whether q.k is taken from pairs of bf16, with q packed as it is; else q is packed as f32.
   bool dotsKeyPairs() const { return target.bf16Dot && queryType().isBF16() && keyType().isBF16(); }
@@ -59,6 +62,11 @@ struct KernelContext {
   /// is multiplied in pairs of tokens.
   int groupWeightBytes() const { return (kBlockQuads + 2) * e.lanes() * 4; }
   int weightBytes() const { return dotsValuePairs() ? 2 : 4; }
+
+private:
+  mlir::Type bitsOf(mlir::Type type) const {
+    return e.builder().getIntegerType(type.getIntOrFloatBitWidth());
+  }
 };
 
 /// What the passes over a block are called with, all internal functions:

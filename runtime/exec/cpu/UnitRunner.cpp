@@ -52,12 +52,12 @@ void UnitRunner::attend(const abi::Item &item, int headBegin, int headEnd) {
 }
 
 void UnitRunner::announce(const TokenBlock &block, int headBegin) const {
-  const CacheLayouts &cache = step_->inputs.cache;
-  const std::uint16_t *k = step_->inputs.k + headBegin * cache.k.headStride,
-                      *v = step_->inputs.v + headBegin * cache.v.headStride;
+  const std::byte *k = keysOf(headBegin), *v = valuesOf(headBegin);
+  const int keyBytes = step_->variant.tensors.k.elementBytes(),
+            valueBytes = step_->variant.tensors.v.elementBytes();
   for (std::size_t token = 0; token < static_cast<std::size_t>(block.tokens); ++token) {
-    __builtin_prefetch(k + block.keyOffsets[token], /*rw=*/0, /*locality=*/2);
-    __builtin_prefetch(v + block.valueOffsets[token], /*rw=*/0, /*locality=*/2);
+    __builtin_prefetch(k + block.keyOffsets[token] * keyBytes, /*rw=*/0, /*locality=*/2);
+    __builtin_prefetch(v + block.valueOffsets[token] * valueBytes, /*rw=*/0, /*locality=*/2);
   }
 }
 
@@ -115,8 +115,6 @@ int UnitRunner::visibility(const TokenBlock &block, int kvHead) const {
 void UnitRunner::attendBlock(const TokenBlock &block, const TokenBlock *next, int headBegin, int headEnd) {
   const auto row = static_cast<std::size_t>(block.rowBegin);
   const auto groupBytes = static_cast<std::size_t>(step_->kernel.packedGroupBytes);
-  const InputView &inputs = step_->inputs;
-  const long long keyStride = inputs.cache.k.headStride, valueStride = inputs.cache.v.headStride;
   abi::CpuAttendCall call{};
   call.qPos = qPos_.data() + row;
   call.query = query_.data() + row;
@@ -142,12 +140,12 @@ void UnitRunner::attendBlock(const TokenBlock &block, const TokenBlock *next, in
     call.l = l_.data() + at;
     call.head = head_.data() + at;
     call.kvHead = head;
-    call.k = inputs.k + head * keyStride;
-    call.v = inputs.v + head * valueStride;
+    call.k = keysOf(head);
+    call.v = valuesOf(head);
     if (next)
       listFetches(*next, head - headBegin, headEnd - headBegin);
-    call.nextK = inputs.k + headBegin * keyStride;
-    call.nextV = inputs.v + headBegin * valueStride;
+    call.nextK = keysOf(headBegin);
+    call.nextV = valuesOf(headBegin);
     call.nextKeyOffsets = keyFetches_.data();
     call.nextValueOffsets = valueFetches_.data();
     call.nextTokens = next ? next->tokens : 0;

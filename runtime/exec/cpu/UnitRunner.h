@@ -54,6 +54,15 @@ private:
   void finish(const abi::Item &item, int headBegin, int headEnd);
 
   std::size_t queryHeads() const { return static_cast<std::size_t>(step_->variant.queryHeads); }
+  /// The cache at a KV head's offset.
+  const std::byte *keysOf(int kvHead) const {
+    return static_cast<const std::byte *>(step_->inputs.k) +
+           kvHead * step_->inputs.cache.k.headStride * step_->variant.tensors.k.elementBytes();
+  }
+  const std::byte *valuesOf(int kvHead) const {
+    return static_cast<const std::byte *>(step_->inputs.v) +
+           kvHead * step_->inputs.cache.v.headStride * step_->variant.tensors.v.elementBytes();
+  }
   std::size_t outDim() const { return static_cast<std::size_t>(step_->variant.tensors.out.dim); }
   /// Where a query's results go, from one of its heads on.
   std::uint16_t *outputOf(int caller, std::size_t head) const {

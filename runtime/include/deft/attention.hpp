@@ -13,7 +13,8 @@
 /// What is computed: an attention, out of a spec or a package.
 namespace deft {
 
-enum class DType { F16, BF16 };
+/// 8-bit floats are of caches only: `fp8_e4m3`, the finite one (torch.float8_e4m3fn), and `fp8_e5m2`.
+enum class DType { F16, BF16, F8E4M3, F8E5M2 };
 
 /// What a tensor is made of: the vectors that it has for a head and a token, or a query.
 struct TensorType {
@@ -67,7 +68,7 @@ public:
   TensorType v() const;
   TensorType out() const; ///< of v's dim
   /// V is K's memory: a token's value is the beginning of its key, and a run's `v` is not read. No spec says
-  /// so yet, nor that k and v have dims or dtypes of their own.
+  /// so yet, nor that k and v have dims of their own; they have one dtype, which need not be q's.
   bool valueInKey() const;
   int headDim() const;       ///< k's
   DType dtype() const;       ///< k's

@@ -37,6 +37,7 @@
 #include <deft/merge_states.hpp>
 #include <deft/paged_batch.hpp>
 #include <deft/plan.hpp>
+#include <deft/quantize.hpp>
 #include <deft/result.hpp>
 #include <deft/runtime.hpp>
 #include <deft/sequence_tree.hpp>

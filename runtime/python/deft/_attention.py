@@ -60,9 +60,11 @@ class Attention:
         self.head_dim: int = facts.head_dim
         self.page_size: int | None = facts.page_size or None  # None: the cache is contiguous
         self.has_lse = bool(facts.has_lse)
-        self._code: int = facts.dtype
+        self._code: int = facts.query_dtype
+        self._cache_code: int = facts.key_dtype
         self._output_code: int = facts.output_dtype
-        self.dtype = DTYPE_NAMES[facts.dtype]  # of q, k and v
+        self.dtype = DTYPE_NAMES[facts.query_dtype]  # of q
+        self.cache_dtype = DTYPE_NAMES[facts.key_dtype]  # of k and v
         self.output_dtype = DTYPE_NAMES[facts.output_dtype]
         self.params = [self._param(index) for index in range(facts.param_count)]
         # Arrays that a Python function had captured; values given to a run go before them.
@@ -144,6 +146,8 @@ class Attention:
 
     def __repr__(self) -> str:
         cache = "a contiguous cache" if self.page_size is None else f"pages of {self.page_size} tokens"
+        if self.cache_dtype != self.dtype:
+            cache += f" of {self.cache_dtype}"
         return (
             f"<deft.Attention {self.name}: {self.query_heads} query heads, {self.kv_heads} KV heads, "
             f"head_dim {self.head_dim}, {self.dtype}, {cache}>"

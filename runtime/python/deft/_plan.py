@@ -13,7 +13,7 @@ from ._gpu import GpuKernels
 from ._library import Handle, check, lib, make, sized, take_text
 from ._params import freeze, make_params
 from ._runners import is_traced, number_of
-from ._tensors import UINT16, Ints, Slot, View, ints, is_read_only, make_like, stream_of, view
+from ._tensors import UINT8, UINT16, Ints, Slot, View, ints, is_read_only, make_like, stream_of, view
 from ._threads import runtime
 
 if TYPE_CHECKING:
@@ -278,15 +278,15 @@ class Runs:
             out = make_like(q, (*rows, attention.head_dim), attention._output_code)
         if lse is None and return_lse:
             lse = make_like(q, rows, _abi.DEFT_F32)
-        code, output = attention._code, attention._output_code
+        cache, output = attention._cache_code, attention._output_code
         table_view = None
         if table is not None:
             table_view = table if isinstance(table, View) else table_of(table)
         call = self._calls.pop() if self._calls else Call()
         views = (
-            _bits_of(q_view, code),
-            _bits_of(view("k", k), code),
-            _bits_of(view("v", v), code),
+            _bits_of(q_view, attention._code),
+            _bits_of(view("k", k), cache),
+            _bits_of(view("v", v), cache),
             table_view,
             _bits_of(view("out", out), output),
             None if lse is None else view("lse", lse),
@@ -312,9 +312,12 @@ def table_of(table: Any) -> View:
     return view("page_table", table)
 
 
+_AS_INTEGERS = {(UINT16, _abi.DEFT_BF16), (UINT8, _abi.DEFT_F8_E4M3), (UINT8, _abi.DEFT_F8_E5M2)}
+
+
 def _bits_of(seen: View, code: int) -> View:
-    """bfloat16 may come in uint16, because NumPy has no such type."""
-    if seen.dtype == UINT16 and code == _abi.DEFT_BF16:
+    """bfloat16 may come in uint16 and 8-bit floats in uint8, because NumPy has no such types."""
+    if (seen.dtype, code) in _AS_INTEGERS:
         return seen._replace(dtype=code)
     return seen
 

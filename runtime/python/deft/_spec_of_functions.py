@@ -18,6 +18,7 @@ _HEAD = name("head", I32, True)
 _Q_POS = name("q_pos", I32, True)
 _KV_POS = name("kv_pos", I32, True)
 _BATCH = Expr("batch", (), I32, True)
+_CACHE_DTYPES = {"float8_e4m3fn": "fp8_e4m3", "fp8_e4m3": "fp8_e4m3", "float8_e5m2": "fp8_e5m2", "fp8_e5m2": "fp8_e5m2"}
 _DTYPES = {"f16": "f16", "float16": "f16", "bf16": "bf16", "bfloat16": "bf16"}
 
 
@@ -37,6 +38,7 @@ def attention(
     scale: float | None = None,
     page_size: int | None = 16,
     order: str = "nhd",
+    cache_dtype: Any = None,
     sigmoid: bool | float = False,
 ) -> Attention:
     """Compiles an attention whose score and mask are Python functions. They are called once, on values that note what is
@@ -48,7 +50,8 @@ def attention(
     used; what the language cannot say is an error that names it. An array that a function has captured, with a number for
     each head, becomes a parameter of its name, with these values where a run gives no others.
 
-    `page_size=None` is a contiguous cache. `sigmoid` is True, or a bias, for sigmoid attention.
+    `page_size=None` is a contiguous cache. `cache_dtype` is that of K and V where it is another than q's: with pages, and
+    8-bit floats, too (torch.float8_e4m3fn, "fp8_e5m2"). `sigmoid` is True, or a bias, for sigmoid attention.
 
     >>> import deft, numpy
     >>> slopes = numpy.array([0.5, 0.25, 0.125, 0.0625], "float32")
@@ -77,10 +80,13 @@ def attention(
     kind = _dtype(dtype)
     if kind != "bf16":
         lines.append(f"dtype = {kind};")
+    cache = "" if cache_dtype is None else f", dtype = {_dtype(cache_dtype, _CACHE_DTYPES)}"
+    if page_size is None and cache:
+        raise UsageError(f"a contiguous cache has q's dtype, not {cache_dtype}", "give a page_size")
     if page_size is None:
         lines.append("kv_cache = contiguous;")
-    elif (page_size, order) != (16, "nhd"):
-        lines.append(f"kv_cache = paged(page_size = {page_size}, order = {order});")
+    elif cache or (page_size, order) != (16, "nhd"):
+        lines.append(f"kv_cache = paged(page_size = {page_size}, order = {order}{cache});")
     if scale is not None:
         lines.append(f"scale = {float(scale)!r};")
     if sigmoid is not False:
@@ -95,11 +101,12 @@ def attention(
     return compiled
 
 
-def _dtype(dtype: Any) -> str:
-    known = _DTYPES.get(str(getattr(dtype, "__name__", dtype)).rpartition(".")[2])
-    if known is None:
-        raise UsageError(f"there is no attention of dtype {dtype}", "f16 and bf16")
-    return known
+def _dtype(dtype: Any, more: dict[str, str] | None = None) -> str:
+    known = {**_DTYPES, **(more or {})}
+    word = known.get(str(getattr(dtype, "__name__", dtype)).rpartition(".")[2])
+    if word is None:
+        raise UsageError(f"there is no attention of dtype {dtype}", " and ".join(dict.fromkeys(known.values())))
+    return word
 
 
 def _only(what: str, one: Any, other: Any) -> Any:

@@ -13,8 +13,17 @@ from ._errors import UsageError
 from ._library import sized
 
 MOST_DIMENSIONS = 8
-UINT16 = 0x0110
-DTYPE_NAMES = {_abi.DEFT_F16: "float16", _abi.DEFT_BF16: "bfloat16", _abi.DEFT_F32: "float32", _abi.DEFT_I32: "int32"}
+UINT8, UINT16 = 0x0108, 0x0110
+DTYPE_NAMES = {
+    _abi.DEFT_F16: "float16",
+    _abi.DEFT_BF16: "bfloat16",
+    _abi.DEFT_F32: "float32",
+    _abi.DEFT_I32: "int32",
+    _abi.DEFT_F8_E4M3: "float8_e4m3fn",
+    _abi.DEFT_F8_E5M2: "float8_e5m2",
+}
+# As ml_dtypes has them.
+_NOT_NUMPYS = {DTYPE_NAMES[code]: code for code in (_abi.DEFT_BF16, _abi.DEFT_F8_E4M3, _abi.DEFT_F8_E5M2)}
 
 
 class View(NamedTuple):
@@ -34,8 +43,8 @@ def _code_of_kind(kind: str, bits: int) -> int:
 
 
 def _code_of_numpy(dtype: Any) -> int:
-    if dtype.name == "bfloat16":
-        return _abi.DEFT_BF16
+    if dtype.name in _NOT_NUMPYS:
+        return _NOT_NUMPYS[dtype.name]
     if not dtype.isnative:
         raise UsageError(f"an array is of dtype {dtype.str}, whose bytes stand in another order than this machine's")
     return _code_of_kind(dtype.kind, 8 * dtype.itemsize)
@@ -89,7 +98,9 @@ def _of_torch(tensor: Any) -> View:
             ("int16", 0x0010),
             ("int32", _abi.DEFT_I32),
             ("int64", 0x0040),
-            ("uint8", 0x0108),
+            ("float8_e4m3fn", _abi.DEFT_F8_E4M3),
+            ("float8_e5m2", _abi.DEFT_F8_E5M2),
+            ("uint8", UINT8),
             ("uint16", UINT16),
             ("bool", 0x0608),
         ):

@@ -74,9 +74,10 @@ public:
     if (auto written = writeRows("out", outputs_.out, variant_.tensors.out, queries); !written)
       return written;
     const spec::Tensors &tensors = variant_.tensors;
-    if (auto written = writeTokens("k", {inputs_.k, inputs_.cache.k, tensors.k}, *numbered); !written)
+    if (auto written = writeTokens("k", {inputs_.k.data(), inputs_.cache.k, tensors.k}, *numbered); !written)
       return written;
-    if (auto written = writeTokens("v", {inputs_.values(variant_), inputs_.cache.v, tensors.v}, *numbered);
+    if (auto written =
+            writeTokens("v", {inputs_.values(variant_).data(), inputs_.cache.v, tensors.v}, *numbered);
         !written)
       return written;
     return writeLse(queries);
@@ -100,7 +101,7 @@ private:
 
   /// K or V.
   struct Cache {
-    const exec::AlignedVector<std::uint16_t> &elements;
+    const void *memory;
     const abi::CacheLayout &layout;
     const spec::TensorType &type;
   };
@@ -134,7 +135,7 @@ private:
                                                exec::pageSizeOf(variant_), own.location + t, head);
           for (int d = 0; d < dim; ++d)
             token[static_cast<std::size_t>(head * dim + d)] =
-                exec::toFloat(cache.elements[static_cast<std::size_t>(at + d)], dtype);
+                exec::toFloat(exec::bitsAt(cache.memory, at + d, dtype), dtype);
         }
         file->append(token);
       }

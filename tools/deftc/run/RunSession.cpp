@@ -284,7 +284,7 @@ private:
     if (const device::Ceilings *ceilings = backend_->ceilings()) {
       report_.ceilingModel = ceilings->model;
       report_.floorUs =
-          device::floorUs(*ceilings, report_.variant.tensors.k.dtype, report_.cacheBytes(), report_.flops());
+          device::floorUs(*ceilings, report_.variant.tensors.q.dtype, report_.cacheBytes(), report_.flops());
     }
     if (report_.backend == "cpu") {
       const Underway underway(context_, "measuring a plain read");

@@ -56,7 +56,7 @@ typedef struct deft_attention_facts {
   int64_t page_stride;
   int64_t token_stride;
   int64_t head_stride;
-  /// Of each tensor; no spec makes them unlike yet, but for out's dtype. q has k's dim, and out has v's.
+  /// Of each tensor; specs make k and v of a dtype of their own, and out. q has k's dim, and out has v's.
   int32_t key_dim;
   int32_t value_dim;
   deft_dtype query_dtype;

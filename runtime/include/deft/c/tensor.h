@@ -9,7 +9,15 @@ DEFT_C_BEGIN
 
 /// DLPack's type code times 256, and the bits of an element: `code << 8 | bits`.
 typedef int32_t deft_dtype;
-enum { DEFT_I32 = 0x0020, DEFT_U32 = 0x0120, DEFT_F16 = 0x0210, DEFT_F32 = 0x0220, DEFT_BF16 = 0x0410 };
+enum {
+  DEFT_I32 = 0x0020,
+  DEFT_U32 = 0x0120,
+  DEFT_F16 = 0x0210,
+  DEFT_F32 = 0x0220,
+  DEFT_BF16 = 0x0410,
+  DEFT_F8_E4M3 = 0x0a08, ///< the finite kind: DLPack's float8_e4m3fn
+  DEFT_F8_E5M2 = 0x0c08
+};
 
 /// Where memory lies, in DLPack's numbers. A run takes no other than its own; a tensor that does not say is
 /// taken at its word.

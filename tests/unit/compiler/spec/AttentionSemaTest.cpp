@@ -45,6 +45,22 @@ TEST(AttentionSemaTest, HeadDimsAreMultiplesOfSixteen) {
 }
 
 // Rules A4, A7.
+/// Rules A4 and A5.
+TEST(AttentionSemaTest, ACacheHasADtypeOfItsOwn) {
+  const auto tensorsOf = [](const char *text) { return compile(attention(text)).only().tensors; };
+  for (const auto &[word, dtype] : {std::pair("fp8_e4m3", DType::F8E4M3),
+                                    std::pair("fp8_e5m2", DType::F8E5M2), std::pair("bf16", DType::BF16)}) {
+    const std::string text =
+        std::string("dtype = f16; kv_cache = paged(page_size = 4, dtype = ") + word + ");";
+    const Tensors tensors = tensorsOf(text.c_str());
+    EXPECT_EQ(tensors.q.dtype, DType::F16);
+    EXPECT_EQ(tensors.k.dtype, dtype);
+    EXPECT_EQ(tensors.v.dtype, dtype);
+    EXPECT_EQ(tensors.out.dtype, DType::F16);
+  }
+  EXPECT_EQ(tensorsOf("dtype = f16; kv_cache = paged(page_size = 4);").k.dtype, DType::F16);
+}
+
 TEST(AttentionSemaTest, TheOutputFollowsTheDtypeUnlessItIsGiven) {
   EXPECT_EQ(compile(attention("dtype = f16;")).only().tensors.out.dtype, DType::F16);
   Compiled compiled = compile(attention("dtype = f16; output = bf16 with lse;"));

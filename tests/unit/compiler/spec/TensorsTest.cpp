@@ -24,6 +24,20 @@ TEST(TensorsTest, EachCountsItsOwnBytes) {
   EXPECT_EQ(apart.cacheBytes(), 1152 + 1024);
 }
 
+TEST(TensorsTest, CachesOf8BitsHaveHalfTheBytes) {
+  for (const DType cache : {DType::F8E4M3, DType::F8E5M2}) {
+    Tensors tensors = Tensors::alike(128);
+    tensors.k.dtype = tensors.v.dtype = cache;
+    EXPECT_EQ(faultOf(tensors), std::nullopt);
+    EXPECT_EQ(tensors.cacheBytes(), 256);
+    EXPECT_FALSE(tensors.areAlike());
+    Tensors all = Tensors::alike(128, cache);
+    EXPECT_NE(faultOf(all).value_or("none").find("q is fp8_e"), std::string::npos);
+    all.q.dtype = DType::F16;
+    EXPECT_NE(faultOf(all).value_or("none").find("out is fp8_e"), std::string::npos);
+  }
+}
+
 TEST(TensorsTest, AlikeIsAllButTheOutputsType) {
   Tensors tensors = Tensors::alike(64);
   EXPECT_TRUE(tensors.areAlike());

@@ -112,7 +112,9 @@ TEST(VariantSignatureTest, TheTextIsCanonicalAndReadBack) {
 }
 
 TEST(VariantSignatureTest, ItsVariantHasTheSameSignature) {
-  for (const char *text : {"q32-kv8-d128-bf16-p16nhd-plain", "q16-kv1-d64-f16-contiguous-sigmoid"})
+  for (const char *text :
+       {"q32-kv8-d128-bf16-p16nhd-plain", "q16-kv1-d64-f16-contiguous-sigmoid",
+        "q32-kv8-d128-bf16_fp8_e4m3_fp8_e4m3-p16nhd-plain", "q32-kv8-d128-f16_fp8_e5m2_f16-p16nhd-plain"})
     EXPECT_EQ(textOf(VariantSignature::parse(text)->variant()), text);
 }
 

@@ -62,5 +62,17 @@ TEST(UnlikeTensorsTest, EachHasATypeOfItsOwn) {
   expectAllRight({{DType::F16, 64}, {DType::F16, 64}, {DType::BF16, 64}, {DType::BF16, 64}});
 }
 
+TEST(UnlikeTensorsTest, CachesAreOf8BitFloats) {
+  for (const DType cache : {DType::F8E4M3, DType::F8E5M2})
+    for (const DType dtype : {DType::BF16, DType::F16})
+      for (const int dim : {16, 80, 128}) {
+        const spec::TensorType wide{dtype, dim}, narrow{cache, dim};
+        expectAllRight({wide, narrow, narrow, wide});
+      }
+  expectAllRight({{DType::BF16, 96}, {DType::F8E4M3, 96}, {DType::BF16, 64}, {DType::BF16, 64}});
+  const spec::TensorType key{DType::F8E4M3, 144}, value{DType::F8E4M3, 128};
+  expectAllRight({{DType::BF16, 144}, key, value, {DType::BF16, 128}, /*valueInKey=*/true});
+}
+
 } // namespace
 } // namespace deft::exec

@@ -1,0 +1,23 @@
+#pragma once
+
+#include "compiler/spec/Tensors.h"
+
+#include <cstdint>
+#include <span>
+
+namespace deft::exec {
+
+/// Rows of a 16-bit tensor and those of an 8-bit cache: [token][KV head][dim], packed.
+struct QuantizeShape {
+  std::int64_t tokens = 0;
+  int kvHeads = 1;
+  int dim = 0;
+  spec::DType from = spec::DType::BF16;
+  spec::DType to = spec::DType::F8E4M3;
+};
+
+/// to = from / scale, divided in f32, to nearest even; what is too large becomes the largest number, and NaN
+/// stays NaN. `scales` has one for all KV heads, or one each.
+void quantize(const QuantizeShape &shape, const void *from, std::span<const float> scales, void *to);
+
+} // namespace deft::exec

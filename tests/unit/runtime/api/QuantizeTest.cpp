@@ -1,0 +1,41 @@
+#include <deft/quantize.hpp>
+
+#include <gtest/gtest.h>
+
+#include <array>
+#include <limits>
+
+namespace deft {
+namespace {
+
+constexpr QuantizeShape kShape{.tokens = 2, .kvHeads = 2, .dim = 1};
+
+TEST(QuantizeTest, WritesRowsOfACache) {
+  const std::array<std::uint16_t, 4> rows = {0x3f80, 0x4000, 0x3f80, 0xc000}; // 1, 2, 1, -2 in bf16
+  const std::array<float, 2> scales = {1, 2};
+  std::array<std::uint8_t, 4> cache{};
+  ASSERT_TRUE(quantize(kShape, rows.data(), scales, cache.data()).ok());
+  EXPECT_EQ(cache, (std::array<std::uint8_t, 4>{0x38, 0x38, 0x38, 0xb8}));
+}
+
+TEST(QuantizeTest, ErrorsSayWhatIsWrong) {
+  std::array<std::uint16_t, 4> rows{};
+  const float one = 1;
+  const auto errorOf = [&](QuantizeShape shape, std::span<const float> scales, const void *from) {
+    const auto done = quantize(shape, from, scales, rows.data());
+    return done.ok() ? "none" : done.error().message;
+  };
+  QuantizeShape wide = kShape;
+  wide.to = DType::F16;
+  EXPECT_EQ(errorOf(wide, {&one, 1}, rows.data()), "QuantizeShape::to has 16 bits");
+  QuantizeShape narrow = kShape;
+  narrow.from = DType::F8E5M2;
+  EXPECT_EQ(errorOf(narrow, {&one, 1}, rows.data()), "QuantizeShape::from has 8 bits");
+  EXPECT_EQ(errorOf(kShape, {}, rows.data()), "0 scales, not 1 or 2");
+  EXPECT_EQ(errorOf(kShape, {&one, 1}, nullptr), "from is null");
+  for (const float bad : {0.f, -1.f, std::numeric_limits<float>::infinity()})
+    EXPECT_NE(errorOf(kShape, {&bad, 1}, rows.data()).find("not finite and above 0"), std::string::npos);
+}
+
+} // namespace
+} // namespace deft
