@@ -46,7 +46,7 @@ std::string bashCompletions(const CLI::App &app) {
       paths += (paths.empty() ? "" : " | ") + shellQuoted(command.path);
     words += "    " + shellQuoted(command.path) + ") known='" +
              join(command.subcommands().empty() ? command.options() : command.subcommands()) + "' ;;\n";
-    for (const CLI::Option *option : command.app->get_options())
+    for (const CLI::Option *option : command.allOptions())
       if (const auto listed = listedValues(*option); !listed.empty())
         for (const std::string &name : option->get_lnames())
           values += "    " + shellQuoted(command.path + " --" + name) + ") known='" + join(listed) + "' ;;\n";
@@ -84,8 +84,7 @@ std::string zshCompletions(const CLI::App &app) {
     if (command.app != &app)
       paths += (paths.empty() ? "" : " | ") + shellQuoted(command.path);
     cases += "    " + shellQuoted(command.path) + ")\n";
-    if (const auto below = command.app->get_subcommands([](const CLI::App *) { return true; });
-        !below.empty()) {
+    if (const auto below = command.below(); !below.empty()) {
       cases += "      local -a commands=(";
       for (const CLI::App *one : below)
         cases += " " + shellQuoted(one->get_name() + ":" + escapedForZsh(firstLine(one->get_description())));
@@ -93,7 +92,7 @@ std::string zshCompletions(const CLI::App &app) {
       continue;
     }
     cases += "      _arguments -S";
-    for (const CLI::Option *option : command.app->get_options())
+    for (const CLI::Option *option : command.allOptions())
       for (const std::string &name : option->get_lnames()) {
         const auto listed = listedValues(*option);
         std::string one = "--" + name + "[" + escapedForZsh(firstLine(option->get_description())) + "]";
@@ -126,13 +125,13 @@ std::string fishCompletions(const CLI::App &app) {
     std::string condition;
     for (const std::string &word : way)
       condition += (condition.empty() ? "" : "; and ") + ("__fish_seen_subcommand_from " + word);
-    for (const CLI::App *below : command.app->get_subcommands([](const CLI::App *) { return true; })) {
+    for (const CLI::App *below : command.below()) {
       const std::string notYet = "not __fish_seen_subcommand_from " + join(command.subcommands());
       text += "complete -c deftc -f -n " +
               shellQuoted(condition.empty() ? notYet : condition + "; and " + notYet) + " -a " +
               below->get_name() + " -d " + shellQuoted(firstLine(below->get_description())) + "\n";
     }
-    for (const CLI::Option *option : command.app->get_options())
+    for (const CLI::Option *option : command.allOptions())
       for (const std::string &name : option->get_lnames()) {
         text += "complete -c deftc";
         if (!condition.empty())

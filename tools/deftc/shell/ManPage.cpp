@@ -43,7 +43,7 @@ std::string namesOf(const CLI::Option &option) {
 
 std::string commandText(const WalkedCommand &command) {
   std::string text = ".SS " + escaped(command.path) + "\n" + escaped(command.app->get_description()) + ".\n";
-  for (const CLI::Option *option : command.app->get_options()) {
+  for (const CLI::Option *option : command.allOptions()) {
     if (option->get_single_name() == "help")
       continue;
     text += ".TP\n.B " + escaped(namesOf(*option)) + "\n" + escaped(option->get_description());

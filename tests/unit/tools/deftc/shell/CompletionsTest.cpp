@@ -48,6 +48,7 @@ TEST(CompletionsTest, BashOffersCommandsOptionsAndValues) {
   EXPECT_EQ(completed("deftc ex", 1), "explain\n");
   EXPECT_EQ(completed("deftc cache sh", 2), "show\n");
   EXPECT_EQ(completed("deftc run --rep", 2), "--repeat\n");
+  EXPECT_EQ(completed("deftc run --tr", 2), "--tree\n"); // one of a group
   EXPECT_EQ(completed("deftc run llama3_8b --backend cp", 4), "cpu\n");
 }
 
