@@ -61,11 +61,15 @@ bool reads(const Variant &variant, int param) {
   });
 }
 
+bool isSamePlace(const support::SourceRange &a, const support::SourceRange &b) {
+  return a.file == b.file && a.begin == b.begin;
+}
+
 /// A parameter may be there for heirs: it is unused where no attention of the file reads it.
 bool isReadSomewhere(const std::vector<Variant> &variants, const Param &param) {
   for (const Variant &variant : variants)
     for (std::size_t i = 0; i < variant.params.size(); ++i)
-      if (variant.params[i].range.begin == param.range.begin && reads(variant, static_cast<int>(i)))
+      if (isSamePlace(variant.params[i].range, param.range) && reads(variant, static_cast<int>(i)))
         return true;
   return false;
 }

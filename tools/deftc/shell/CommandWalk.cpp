@@ -1,6 +1,6 @@
 #include "tools/deftc/shell/CommandWalk.h"
 
-#include <algorithm>
+#include "tools/deftc/common/Words.h"
 
 namespace deft::cli {
 namespace {
@@ -58,14 +58,7 @@ std::vector<std::string> listedValues(const CLI::Option &option) {
   const std::size_t begin = type.find('{'), end = type.find('}');
   if (begin == std::string::npos || end == std::string::npos || end < begin)
     return {};
-  std::vector<std::string> values(1);
-  for (const char c : type.substr(begin + 1, end - begin - 1)) {
-    if (c == ',')
-      values.emplace_back();
-    else
-      values.back() += c;
-  }
-  return values;
+  return splitAtCommas(type.substr(begin + 1, end - begin - 1));
 }
 
 std::string firstLine(const std::string &text) { return text.substr(0, text.find('\n')); }

@@ -1,16 +1,10 @@
 #include "tools/deftc/shell/Completions.h"
 
+#include "tools/deftc/common/Words.h"
 #include "tools/deftc/shell/CommandWalk.h"
 
 namespace deft::cli {
 namespace {
-
-std::string join(const std::vector<std::string> &words) {
-  std::string text;
-  for (const std::string &word : words)
-    text += (text.empty() ? "" : " ") + word;
-  return text;
-}
 
 /// A word between single quotes, for all three shells.
 std::string shellQuoted(const std::string &text) {
@@ -45,11 +39,13 @@ std::string bashCompletions(const CLI::App &app) {
     if (command.app != &app)
       paths += (paths.empty() ? "" : " | ") + shellQuoted(command.path);
     words += "    " + shellQuoted(command.path) + ") known='" +
-             join(command.subcommands().empty() ? command.options() : command.subcommands()) + "' ;;\n";
+             joined(command.subcommands().empty() ? command.options() : command.subcommands(), " ") +
+             "' ;;\n";
     for (const CLI::Option *option : command.allOptions())
       if (const auto listed = listedValues(*option); !listed.empty())
         for (const std::string &name : option->get_lnames())
-          values += "    " + shellQuoted(command.path + " --" + name) + ") known='" + join(listed) + "' ;;\n";
+          values += "    " + shellQuoted(command.path + " --" + name) + ") known='" + joined(listed, " ") +
+                    "' ;;\n";
   }
   text += "      " + paths +
           ") path=\"$path ${COMP_WORDS[i]}\" ;;\n"
@@ -97,7 +93,7 @@ std::string zshCompletions(const CLI::App &app) {
         const auto listed = listedValues(*option);
         std::string one = "--" + name + "[" + escapedForZsh(firstLine(option->get_description())) + "]";
         if (option->get_expected_max() > 0)
-          one += listed.empty() ? ":value:_files" : ":value:(" + join(listed) + ")";
+          one += listed.empty() ? ":value:_files" : ":value:(" + joined(listed, " ") + ")";
         cases += " " + shellQuoted(one);
       }
     cases += " '*:file:_files' ;;\n";
@@ -126,7 +122,7 @@ std::string fishCompletions(const CLI::App &app) {
     for (const std::string &word : way)
       condition += (condition.empty() ? "" : "; and ") + ("__fish_seen_subcommand_from " + word);
     for (const CLI::App *below : command.below()) {
-      const std::string notYet = "not __fish_seen_subcommand_from " + join(command.subcommands());
+      const std::string notYet = "not __fish_seen_subcommand_from " + joined(command.subcommands(), " ");
       text += "complete -c deftc -f -n " +
               shellQuoted(condition.empty() ? notYet : condition + "; and " + notYet) + " -a " +
               below->get_name() + " -d " + shellQuoted(firstLine(below->get_description())) + "\n";
@@ -138,7 +134,7 @@ std::string fishCompletions(const CLI::App &app) {
           text += " -n " + shellQuoted(condition);
         text += " -l " + name + " -d " + shellQuoted(firstLine(option->get_description()));
         if (const auto listed = listedValues(*option); !listed.empty())
-          text += " -x -a " + shellQuoted(join(listed));
+          text += " -x -a " + shellQuoted(joined(listed, " "));
         else if (option->get_expected_max() > 0)
           text += " -r";
         text += "\n";

@@ -1,5 +1,6 @@
 #include "tools/deftc/shell/ManPage.h"
 
+#include "tools/deftc/common/Words.h"
 #include "tools/deftc/shell/CommandWalk.h"
 
 #include <utility>
@@ -21,13 +22,6 @@ std::string escaped(const std::string &text) {
     isLineStart = c == '\n';
   }
   return result;
-}
-
-std::string joined(const std::vector<std::string> &words) {
-  std::string text;
-  for (const std::string &word : words)
-    text += (text.empty() ? "" : ", ") + word;
-  return text;
 }
 
 std::string namesOf(const CLI::Option &option) {
