@@ -38,9 +38,7 @@ private:
   std::set<std::pair<std::uint32_t, std::string>> said_;
 };
 
-bool hidesEverything(const Variant &variant) {
-  return variant.mask && visibleBounds(variant).intervals.empty();
-}
+bool hidesEverything(const Variant &variant) { return visibleBounds(variant).intervals.empty(); }
 
 /// Whether rounding has no say in it: of a whole number, as f32.
 bool isWhole(const Expr &expr) {
@@ -80,7 +78,7 @@ void warnOf(const std::vector<Variant> &variants, const support::SourceManager &
             support::DiagnosticSink &sink) {
   Warner warner(sources, file, sink);
   for (const Variant &variant : variants) {
-    if (hidesEverything(variant))
+    if (variant.mask && hidesEverything(variant))
       warner.warn("W1", variant.exprs[*variant.mask].range, "this mask hides every token");
     for (const Expr &expr : variant.exprs)
       if (comparesFloats(variant, expr))

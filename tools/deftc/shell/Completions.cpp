@@ -112,20 +112,20 @@ std::string zshCompletions(const CLI::App &app) {
 std::string fishCompletions(const CLI::App &app) {
   std::string text = "# Completions of deftc for fish. Made by: deftc completions fish\n";
   for (const WalkedCommand &command : walkCommands(app)) {
-    std::vector<std::string> way; // the commands that must have been given
+    // The commands that must have been given, and behind them more conditions.
+    std::string condition, more;
     for (std::size_t begin = command.path.find(' '); begin != std::string::npos;) {
       const std::size_t end = command.path.find(' ', begin + 1);
-      way.push_back(command.path.substr(begin + 1, end == std::string::npos ? end : end - begin - 1));
+      condition += more + "__fish_seen_subcommand_from " +
+                   command.path.substr(begin + 1, end == std::string::npos ? end : end - begin - 1);
+      more = "; and ";
       begin = end;
     }
-    std::string condition;
-    for (const std::string &word : way)
-      condition += (condition.empty() ? "" : "; and ") + ("__fish_seen_subcommand_from " + word);
     for (const CLI::App *below : command.below()) {
-      const std::string notYet = "not __fish_seen_subcommand_from " + joined(command.subcommands(), " ");
-      text += "complete -c deftc -f -n " +
-              shellQuoted(condition.empty() ? notYet : condition + "; and " + notYet) + " -a " +
-              below->get_name() + " -d " + shellQuoted(firstLine(below->get_description())) + "\n";
+      std::string first = condition + more;
+      first += "not __fish_seen_subcommand_from " + joined(command.subcommands(), " ");
+      text += "complete -c deftc -f -n " + shellQuoted(first) + " -a " + below->get_name() + " -d " +
+              shellQuoted(firstLine(below->get_description())) + "\n";
     }
     for (const CLI::Option *option : command.allOptions())
       for (const std::string &name : option->get_lnames()) {
