@@ -38,9 +38,7 @@ private:
   std::set<std::pair<std::uint32_t, std::string>> said_;
 };
 
-bool hidesEverything(const Variant &variant) {
-  return variant.mask && visibleBounds(variant).intervals.empty();
-}
+bool hidesEverything(const Variant &variant) { return visibleBounds(variant).intervals.empty(); }
 
 /// Whether rounding has no say in it: of a whole number, as f32.
 bool isWhole(const Expr &expr) {
@@ -61,11 +59,15 @@ bool reads(const Variant &variant, int param) {
   });
 }
 
+bool isSamePlace(const support::SourceRange &a, const support::SourceRange &b) {
+  return a.file == b.file && a.begin == b.begin;
+}
+
 /// A parameter may be there for heirs: it is unused where no attention of the file reads it.
 bool isReadSomewhere(const std::vector<Variant> &variants, const Param &param) {
   for (const Variant &variant : variants)
     for (std::size_t i = 0; i < variant.params.size(); ++i)
-      if (variant.params[i].range.begin == param.range.begin && reads(variant, static_cast<int>(i)))
+      if (isSamePlace(variant.params[i].range, param.range) && reads(variant, static_cast<int>(i)))
         return true;
   return false;
 }
@@ -76,7 +78,7 @@ void warnOf(const std::vector<Variant> &variants, const support::SourceManager &
             support::DiagnosticSink &sink) {
   Warner warner(sources, file, sink);
   for (const Variant &variant : variants) {
-    if (hidesEverything(variant))
+    if (variant.mask && hidesEverything(variant))
       warner.warn("W1", variant.exprs[*variant.mask].range, "this mask hides every token");
     for (const Expr &expr : variant.exprs)
       if (comparesFloats(variant, expr))

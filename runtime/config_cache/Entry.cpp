@@ -248,9 +248,12 @@ std::string hashOfKernels(DeviceKey::Kind kind) {
 
 const std::string &kernelHash(DeviceKey::Kind kind) {
   // What it hashes is a part of this program, and every entry of a file is compared with it.
-  static const std::string gpu = hashOfKernels(DeviceKey::Kind::Gpu),
-                           cpu = hashOfKernels(DeviceKey::Kind::Cpu);
-  return kind == DeviceKey::Kind::Cpu ? cpu : gpu;
+  if (kind == DeviceKey::Kind::Cpu) {
+    static const std::string cpu = hashOfKernels(kind);
+    return cpu;
+  }
+  static const std::string gpu = hashOfKernels(kind);
+  return gpu;
 }
 
 std::string timestamp() {

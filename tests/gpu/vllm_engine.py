@@ -43,19 +43,28 @@ def config(layers, dtype):
     }
 
 
+# By the names of vLLM's parameters, some of which are fused, and of the file's.
+SPREADS = {"embed_tokens": 1.0, "q_proj": 1.4 * HIDDEN**-0.5, "k_proj": 1.4 * HIDDEN**-0.5, "v_proj": 1.4 * HIDDEN**-0.5,
+           "qkv_proj": 1.4 * HIDDEN**-0.5, "o_proj": 2 * (HEADS * DIM) ** -0.5, "gate_proj": HIDDEN**-0.5,
+           "up_proj": HIDDEN**-0.5, "gate_up_proj": HIDDEN**-0.5, "down_proj": INNER**-0.5, "lm_head": 3 * HIDDEN**-0.5}
+
+
+def spread_of(name):
+    """None: of a norm, whose weights are 1."""
+    return next((spread for part, spread in SPREADS.items() if part in name.split(".")), None)
+
+
 def give_weights(model):
     """vLLM's dummy weights are so small that attention is a mean and logits are ties; these make it matter."""
     import torch
 
-    spread = {"embed_tokens": 1.0, "qkv_proj": 1.4 * HIDDEN**-0.5, "o_proj": 2 * (HEADS * DIM) ** -0.5,
-              "gate_up_proj": HIDDEN**-0.5, "down_proj": INNER**-0.5, "lm_head": 3 * HIDDEN**-0.5}
     for name, weight in model.named_parameters():
-        found = [value for part, value in spread.items() if part in name]
-        if not found:
-            weight.data.fill_(1)  # a norm's
+        spread = spread_of(name)
+        if spread is None:
+            weight.data.fill_(1)
             continue
         generator = torch.Generator(device=weight.device).manual_seed(zlib.crc32(name.encode()))
-        weight.data.normal_(0, found[0], generator=generator)
+        weight.data.normal_(0, spread, generator=generator)
 
 
 def write_weights(folder, layers, dtype):
@@ -71,14 +80,12 @@ def write_weights(folder, layers, dtype):
                    at + "mlp.gate_proj": (INNER, HIDDEN), at + "mlp.up_proj": (INNER, HIDDEN),
                    at + "mlp.down_proj": (HIDDEN, INNER), at + "input_layernorm": (HIDDEN,),
                    at + "post_attention_layernorm": (HIDDEN,)}
-    gain = {"embed_tokens": 1.0, "q_proj": 1.4 * HIDDEN**-0.5, "k_proj": 1.4 * HIDDEN**-0.5, "v_proj": 1.4 * HIDDEN**-0.5,
-            "o_proj": 2 * (HEADS * DIM) ** -0.5, "lm_head": 3 * HIDDEN**-0.5}
     weights = {}
     for name, shape in shapes.items():
-        if len(shape) == 1:
+        spread = spread_of(name)
+        if spread is None:
             weights[name + ".weight"] = torch.ones(shape, dtype=getattr(torch, dtype))
             continue
-        spread = gain.get(name.split(".")[-1], shape[1] ** -0.5)
         generator = torch.Generator(device="cuda").manual_seed(zlib.crc32(name.encode()))
         made = torch.randn(shape, generator=generator, device="cuda") * spread
         weights[name + ".weight"] = made.to(getattr(torch, dtype)).cpu()

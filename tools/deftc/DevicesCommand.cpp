@@ -4,6 +4,7 @@
 #include "runtime/device/Device.h"
 #include "runtime/exec/cpu/SharedObject.h"
 #include "tools/deftc/Commands.h"
+#include "tools/deftc/common/Words.h"
 
 #include <nlohmann/json.hpp>
 
@@ -52,13 +53,6 @@ std::string cudaVersion(int version) {
   return std::to_string(version / 1000) + "." + std::to_string(version % 1000 / 10);
 }
 
-std::string joined(const std::vector<std::string> &words) {
-  std::string text;
-  for (const std::string &word : words)
-    text += (text.empty() ? "" : ", ") + word;
-  return text.empty() ? "none" : text;
-}
-
 /// What runs where there is no GPU.
 std::string cpuLine() {
   const unsigned threads = std::max(1u, std::thread::hardware_concurrency());
@@ -92,7 +86,8 @@ void printTable(std::ostream &out, const std::vector<Row> &rows) {
   for (const Row &row : rows)
     line(std::to_string(row.facts.ordinal), row.facts.name, row.capability(),
          row.target ? std::string(row.target->arch) : "none", std::to_string(row.facts.multiprocessors),
-         std::to_string(row.facts.memoryBytes >> 30) + " GiB", joined(row.families()), row.note());
+         std::to_string(row.facts.memoryBytes >> 30) + " GiB", row.target ? joined(row.families()) : "none",
+         row.note());
 }
 
 json toJson(const Row &row) {

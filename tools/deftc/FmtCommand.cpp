@@ -24,6 +24,9 @@ int formatOne(Context &context, const std::string &path, bool checkOnly) {
   const auto file = readSpecText(context, path);
   if (!file)
     return reportError(context, file.error());
+  if (!checkOnly && path != "-" && file->name != path)
+    return reportError(context, {support::ErrorCode::Usage, "`" + path + "` is a shipped spec and no file",
+                                 "deftc specs " + path + " -o FILE writes one"});
   const auto text = formatted(context, *file);
   if (!text)
     return reportError(context, text.error());
@@ -35,8 +38,6 @@ int formatOne(Context &context, const std::string &path, bool checkOnly) {
     context.out << path << '\n';
     return kExitDiagnostics;
   }
-  if (file->name != path) // it lies in the binary
-    return reportError(context, {support::ErrorCode::Usage, "`" + path + "` is no file", ""});
   const auto written = support::writeFileAtomically(path, *text);
   return written ? kExitOk : reportError(context, written.error());
 }

@@ -29,7 +29,7 @@ template <class Config, class Variant> class Producer {
   static constexpr bool kHasTile = (Config::kKeyDim < 64 || Config::kKeyDim % 64 == 0) &&
                                    (Config::kPageSize <= 1 || Config::kPageSize % Config::kTileKv == 0);
   /// Whether there are registers to copy a token's K and V together.
-  static constexpr bool kCopiesBoth = !kDeals<Config> && !Variant::kHasMask;
+  static constexpr bool kCopiesBoth = !kReadsDealt<Config> && !Variant::kHasMask;
   static_assert(Config::kTileKv == 64, "a lane has two tokens");
 
 public:
@@ -388,7 +388,7 @@ private:
   }
 
   /// K and V of the half's groups that the copy engine does not bring: together where they lie alike, else
-  /// one after the other, since two places would take registers that masks need.
+  /// one after the other, since two places would take registers that dealt plans and masks need.
   __device__ __forceinline__ void copyTokens(const Source &source, int half, unsigned keys,
                                              int kvHead) const {
     const unsigned key = tokenPlace<Config>(args_.kCache, kvHead, source.page, source.inPage);

@@ -1,6 +1,7 @@
 #include "tools/deftc/common/ParseErrors.h"
 
 #include "compiler/support/NearestName.h"
+#include "tools/deftc/common/Words.h"
 
 #include <algorithm>
 #include <cctype>
@@ -36,24 +37,6 @@ bool removePrefix(std::string &text, const std::string &prefix) {
   return true;
 }
 
-std::vector<std::string> split(const std::string &list) {
-  std::vector<std::string> words(1);
-  for (const char c : list) {
-    if (c == ',')
-      words.emplace_back();
-    else
-      words.back() += c;
-  }
-  return words;
-}
-
-std::string join(const std::vector<std::string> &words) {
-  std::string text;
-  for (const std::string &word : words)
-    text += (text.empty() ? "" : ", ") + word;
-  return text;
-}
-
 Error missing(std::string text, const std::string &path, const std::string &help) {
   std::string given; // of several options that exclude each other
   if (const std::size_t also = text.find(" is required and "); also != std::string::npos) {
@@ -67,7 +50,7 @@ Error missing(std::string text, const std::string &path, const std::string &help
     return {ErrorCode::Usage, "`" + path + "` needs a command", help};
   if (removePrefix(text, "Exactly 1 option from [") && removeSuffix(text, "]"))
     return {ErrorCode::Usage,
-            "`" + path + "` needs one of " + join(split(text)) +
+            "`" + path + "` needs one of " + joined(splitAtCommas(text)) +
                 (given.empty() ? "" : ", and " + given + " were given"),
             help};
   return {ErrorCode::Usage, "`" + path + "` needs " + text, help};
@@ -80,10 +63,10 @@ Error notOneOf(const std::string &text, const std::string &help) {
     return {ErrorCode::Usage, text, help};
   const std::string option = text.substr(0, colon), value = text.substr(colon + 2, list - colon - 2);
   const std::size_t begin = list + std::string(" not in {").size();
-  const std::vector<std::string> known = split(text.substr(begin, text.size() - 1 - begin));
+  const std::vector<std::string> known = splitAtCommas(text.substr(begin, text.size() - 1 - begin));
   const std::string nearest = support::didYouMean(value, known);
   return {ErrorCode::Usage, option + " cannot be `" + value + "`",
-          nearest.empty() ? "it is one of " + join(known) : nearest};
+          nearest.empty() ? "it is one of " + joined(known) : nearest};
 }
 
 } // namespace

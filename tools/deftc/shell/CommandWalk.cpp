@@ -1,28 +1,44 @@
 #include "tools/deftc/shell/CommandWalk.h"
 
-#include <algorithm>
+#include "tools/deftc/common/Words.h"
 
 namespace deft::cli {
 namespace {
 
+/// A group of options is a command without a name to the parser.
+std::vector<const CLI::App *> parts(const CLI::App &app, bool areGroups) {
+  return app.get_subcommands(
+      [areGroups](const CLI::App *part) { return part->get_name().empty() == areGroups; });
+}
+
 void walk(const CLI::App &app, const std::string &path, std::vector<WalkedCommand> &commands) {
   commands.push_back({path, &app});
-  for (const CLI::App *below : app.get_subcommands([](const CLI::App *) { return true; }))
+  for (const CLI::App *below : parts(app, /*areGroups=*/false))
     walk(*below, path + " " + below->get_name(), commands);
 }
 
 } // namespace
 
+std::vector<const CLI::App *> WalkedCommand::below() const { return parts(*app, /*areGroups=*/false); }
+
+std::vector<const CLI::Option *> WalkedCommand::allOptions() const {
+  std::vector<const CLI::Option *> options = app->get_options();
+  for (const CLI::App *group : parts(*app, /*areGroups=*/true))
+    for (const CLI::Option *option : group->get_options())
+      options.push_back(option);
+  return options;
+}
+
 std::vector<std::string> WalkedCommand::subcommands() const {
   std::vector<std::string> names;
-  for (const CLI::App *below : app->get_subcommands([](const CLI::App *) { return true; }))
-    names.push_back(below->get_name());
+  for (const CLI::App *one : below())
+    names.push_back(one->get_name());
   return names;
 }
 
 std::vector<std::string> WalkedCommand::options() const {
   std::vector<std::string> names;
-  for (const CLI::Option *option : app->get_options()) {
+  for (const CLI::Option *option : allOptions()) {
     for (const std::string &name : option->get_lnames())
       names.push_back("--" + name);
     for (const std::string &name : option->get_snames())
@@ -42,14 +58,7 @@ std::vector<std::string> listedValues(const CLI::Option &option) {
   const std::size_t begin = type.find('{'), end = type.find('}');
   if (begin == std::string::npos || end == std::string::npos || end < begin)
     return {};
-  std::vector<std::string> values(1);
-  for (const char c : type.substr(begin + 1, end - begin - 1)) {
-    if (c == ',')
-      values.emplace_back();
-    else
-      values.back() += c;
-  }
-  return values;
+  return splitAtCommas(type.substr(begin + 1, end - begin - 1));
 }
 
 std::string firstLine(const std::string &text) { return text.substr(0, text.find('\n')); }

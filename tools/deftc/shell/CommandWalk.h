@@ -12,6 +12,8 @@ struct WalkedCommand {
   std::string path; ///< "deftc cache show"
   const CLI::App *app = nullptr;
 
+  std::vector<const CLI::App *> below() const;         ///< its commands
+  std::vector<const CLI::Option *> allOptions() const; ///< also those that stand in groups
   std::vector<std::string> subcommands() const;
   std::vector<std::string> options() const; ///< long and short names, with their dashes
 };

@@ -1,16 +1,10 @@
 #include "tools/deftc/shell/Completions.h"
 
+#include "tools/deftc/common/Words.h"
 #include "tools/deftc/shell/CommandWalk.h"
 
 namespace deft::cli {
 namespace {
-
-std::string join(const std::vector<std::string> &words) {
-  std::string text;
-  for (const std::string &word : words)
-    text += (text.empty() ? "" : " ") + word;
-  return text;
-}
 
 /// A word between single quotes, for all three shells.
 std::string shellQuoted(const std::string &text) {
@@ -45,11 +39,13 @@ std::string bashCompletions(const CLI::App &app) {
     if (command.app != &app)
       paths += (paths.empty() ? "" : " | ") + shellQuoted(command.path);
     words += "    " + shellQuoted(command.path) + ") known='" +
-             join(command.subcommands().empty() ? command.options() : command.subcommands()) + "' ;;\n";
-    for (const CLI::Option *option : command.app->get_options())
+             joined(command.subcommands().empty() ? command.options() : command.subcommands(), " ") +
+             "' ;;\n";
+    for (const CLI::Option *option : command.allOptions())
       if (const auto listed = listedValues(*option); !listed.empty())
         for (const std::string &name : option->get_lnames())
-          values += "    " + shellQuoted(command.path + " --" + name) + ") known='" + join(listed) + "' ;;\n";
+          values += "    " + shellQuoted(command.path + " --" + name) + ") known='" + joined(listed, " ") +
+                    "' ;;\n";
   }
   text += "      " + paths +
           ") path=\"$path ${COMP_WORDS[i]}\" ;;\n"
@@ -84,8 +80,7 @@ std::string zshCompletions(const CLI::App &app) {
     if (command.app != &app)
       paths += (paths.empty() ? "" : " | ") + shellQuoted(command.path);
     cases += "    " + shellQuoted(command.path) + ")\n";
-    if (const auto below = command.app->get_subcommands([](const CLI::App *) { return true; });
-        !below.empty()) {
+    if (const auto below = command.below(); !below.empty()) {
       cases += "      local -a commands=(";
       for (const CLI::App *one : below)
         cases += " " + shellQuoted(one->get_name() + ":" + escapedForZsh(firstLine(one->get_description())));
@@ -93,12 +88,12 @@ std::string zshCompletions(const CLI::App &app) {
       continue;
     }
     cases += "      _arguments -S";
-    for (const CLI::Option *option : command.app->get_options())
+    for (const CLI::Option *option : command.allOptions())
       for (const std::string &name : option->get_lnames()) {
         const auto listed = listedValues(*option);
         std::string one = "--" + name + "[" + escapedForZsh(firstLine(option->get_description())) + "]";
         if (option->get_expected_max() > 0)
-          one += listed.empty() ? ":value:_files" : ":value:(" + join(listed) + ")";
+          one += listed.empty() ? ":value:_files" : ":value:(" + joined(listed, " ") + ")";
         cases += " " + shellQuoted(one);
       }
     cases += " '*:file:_files' ;;\n";
@@ -117,29 +112,29 @@ std::string zshCompletions(const CLI::App &app) {
 std::string fishCompletions(const CLI::App &app) {
   std::string text = "# Completions of deftc for fish. Made by: deftc completions fish\n";
   for (const WalkedCommand &command : walkCommands(app)) {
-    std::vector<std::string> way; // the commands that must have been given
+    // The commands that must have been given, and behind them more conditions.
+    std::string condition, more;
     for (std::size_t begin = command.path.find(' '); begin != std::string::npos;) {
       const std::size_t end = command.path.find(' ', begin + 1);
-      way.push_back(command.path.substr(begin + 1, end == std::string::npos ? end : end - begin - 1));
+      condition += more + "__fish_seen_subcommand_from " +
+                   command.path.substr(begin + 1, end == std::string::npos ? end : end - begin - 1);
+      more = "; and ";
       begin = end;
     }
-    std::string condition;
-    for (const std::string &word : way)
-      condition += (condition.empty() ? "" : "; and ") + ("__fish_seen_subcommand_from " + word);
-    for (const CLI::App *below : command.app->get_subcommands([](const CLI::App *) { return true; })) {
-      const std::string notYet = "not __fish_seen_subcommand_from " + join(command.subcommands());
-      text += "complete -c deftc -f -n " +
-              shellQuoted(condition.empty() ? notYet : condition + "; and " + notYet) + " -a " +
-              below->get_name() + " -d " + shellQuoted(firstLine(below->get_description())) + "\n";
+    for (const CLI::App *below : command.below()) {
+      std::string first = condition + more;
+      first += "not __fish_seen_subcommand_from " + joined(command.subcommands(), " ");
+      text += "complete -c deftc -f -n " + shellQuoted(first) + " -a " + below->get_name() + " -d " +
+              shellQuoted(firstLine(below->get_description())) + "\n";
     }
-    for (const CLI::Option *option : command.app->get_options())
+    for (const CLI::Option *option : command.allOptions())
       for (const std::string &name : option->get_lnames()) {
         text += "complete -c deftc";
         if (!condition.empty())
           text += " -n " + shellQuoted(condition);
         text += " -l " + name + " -d " + shellQuoted(firstLine(option->get_description()));
         if (const auto listed = listedValues(*option); !listed.empty())
-          text += " -x -a " + shellQuoted(join(listed));
+          text += " -x -a " + shellQuoted(joined(listed, " "));
         else if (option->get_expected_max() > 0)
           text += " -r";
         text += "\n";

@@ -1,7 +1,9 @@
 #include "tools/deftc/shell/ManPage.h"
 
+#include "tools/deftc/common/Words.h"
 #include "tools/deftc/shell/CommandWalk.h"
 
+#include <span>
 #include <utility>
 #include <vector>
 
@@ -23,13 +25,6 @@ std::string escaped(const std::string &text) {
   return result;
 }
 
-std::string joined(const std::vector<std::string> &words) {
-  std::string text;
-  for (const std::string &word : words)
-    text += (text.empty() ? "" : ", ") + word;
-  return text;
-}
-
 std::string namesOf(const CLI::Option &option) {
   std::vector<std::string> names;
   for (const std::string &name : option.get_snames())
@@ -43,7 +38,7 @@ std::string namesOf(const CLI::Option &option) {
 
 std::string commandText(const WalkedCommand &command) {
   std::string text = ".SS " + escaped(command.path) + "\n" + escaped(command.app->get_description()) + ".\n";
-  for (const CLI::Option *option : command.app->get_options()) {
+  for (const CLI::Option *option : command.allOptions()) {
     if (option->get_single_name() == "help")
       continue;
     text += ".TP\n.B " + escaped(namesOf(*option)) + "\n" + escaped(option->get_description());
@@ -56,23 +51,24 @@ std::string commandText(const WalkedCommand &command) {
   return text;
 }
 
-using Rows = std::vector<std::pair<const char *, const char *>>;
+using Row = std::pair<const char *, const char *>;
 
-const Rows kExitCodes = {{"0", "done"},
-                         {"1", "a spec is wrong, or a check did not hold; what is wrong has been printed"},
-                         {"2", "the command line is wrong"},
-                         {"3", "the machine lacks something: a file, memory, a GPU, NVRTC"},
-                         {"70", "a bug of deftc"},
-                         {"128 + N", "ended by signal N"}};
+constexpr Row kExitCodes[] = {
+    {"0", "done"},
+    {"1", "a spec is wrong, or a check did not hold; what is wrong has been printed"},
+    {"2", "the command line is wrong"},
+    {"3", "the machine lacks something: a file, memory, a GPU, NVRTC"},
+    {"70", "a bug of deftc"},
+    {"128 + N", "ended by signal N"}};
 
-const Rows kEnvironment = {
+constexpr Row kEnvironment[] = {
     {"DEFT_CONFIG_PATH", "a file with a config, or of tuned ones, used before all others, as --config"},
     {"DEFT_CACHE_DIR", "the folder of compiled kernels and of tuned configs; without it, "
                        "XDG_CACHE_HOME/deftc or ~/.cache/deftc"},
     {"CUDA_HOME", "a CUDA toolkit, for NVRTC and nvdisasm"},
     {"NO_COLOR", "when it is set and not empty, nothing is coloured"}};
 
-std::string rowsText(const Rows &rows) {
+std::string rowsText(std::span<const Row> rows) {
   std::string text;
   for (const auto &[name, what] : rows)
     text += ".TP\n.B " + escaped(name) + "\n" + escaped(what) + "\n";

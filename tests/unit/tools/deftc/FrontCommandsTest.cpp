@@ -183,7 +183,9 @@ TEST_F(FrontCommandsTest, FmtWritesTheUsualFormAndCheckOnlyNamesFiles) {
   EXPECT_EQ(runWithInput({"fmt", "-"}, "attention  a{ }").out, "attention a { }\n");
   const std::string broken = write("b.deft", "attention a { $ }");
   EXPECT_EQ(run({"fmt", broken}).code, kExitDiagnostics);
-  EXPECT_THAT(run({"fmt", "llama3_8b"}).err, testing::AnyOf("", HasSubstr("is no file")));
+  const Outcome shipped = run({"fmt", "llama3_8b"});
+  EXPECT_EQ(shipped.code, kExitUsage);
+  EXPECT_THAT(shipped.err, HasSubstr("`llama3_8b` is a shipped spec and no file"));
 }
 
 TEST(FrameTest, ASeedHas64Bits) {

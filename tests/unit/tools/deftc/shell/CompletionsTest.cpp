@@ -47,8 +47,9 @@ std::string completed(const std::string &words, int at) {
 TEST(CompletionsTest, BashOffersCommandsOptionsAndValues) {
   EXPECT_EQ(completed("deftc ex", 1), "explain\n");
   EXPECT_EQ(completed("deftc cache sh", 2), "show\n");
-  EXPECT_EQ(completed("deftc emit --st", 2), "--stage\n");
-  EXPECT_EQ(completed("deftc emit llama3_8b --stage i", 4), "imported\n");
+  EXPECT_EQ(completed("deftc run --rep", 2), "--repeat\n");
+  EXPECT_EQ(completed("deftc run --tr", 2), "--tree\n"); // one of a group
+  EXPECT_EQ(completed("deftc run llama3_8b --backend cp", 4), "cpu\n");
 }
 
 TEST(CompletionsTest, EveryCommandIsInEachOfThem) {

@@ -1,0 +1,27 @@
+#pragma once
+
+#include <string>
+#include <vector>
+
+namespace deft::cli {
+
+inline std::string joined(const std::vector<std::string> &words, const char *between = ", ") {
+  std::string text;
+  for (const std::string &word : words)
+    text += (text.empty() ? "" : between) + word;
+  return text;
+}
+
+/// What commas separate; of an empty text one empty word.
+inline std::vector<std::string> splitAtCommas(const std::string &list) {
+  std::vector<std::string> words(1);
+  for (const char c : list) {
+    if (c == ',')
+      words.emplace_back();
+    else
+      words.back() += c;
+  }
+  return words;
+}
+
+} // namespace deft::cli
