@@ -144,8 +144,8 @@ static void wrong_tensors(const deft_attention *attention) {
   RUN_FAILS("v has strides [2048, -128, 64, 1], none may be less than 0");
   v_tensor.shape = one_page;
   RUN_FAILS("v is [1, 16, 2, 64], and k has 2 pages");
-  out_tensor.dtype = 0x0a08;
-  RUN_FAILS("out is of dtype 2568 (DLPack's code 10, 8 bits), `host_program` takes bfloat16");
+  out_tensor.dtype = 0x7f08;
+  RUN_FAILS("out is of dtype 32520 (DLPack's code 127, 8 bits), `host_program` takes bfloat16");
   out_tensor.data = (char *)out + 1;
   RUN_FAILS("out does not begin at a multiple of 2 bytes");
   inputs.k = NULL;
