@@ -51,7 +51,7 @@ TEST_F(ParamsTest, OnlyArraysLieInAGpusMemoryAndTheHostDoesNotReadThem) {
   ASSERT_EQ(deft_params_set_device(params.get(), "slope", somewhere, 4), DEFT_OK);
   ASSERT_EQ(deft_params_set(params.get(), "far", 1), DEFT_OK);
 
-  const deft_tune_options options = {.size = sizeof options};
+  const auto options = sized<deft_tune_options>();
   const auto tuner = made<TunerHandle>(deft_tuner_make, attention.get(), &options);
   EXPECT_EQ(deft_tuner_set_params(tuner.get(), params.get()), DEFT_USAGE);
   EXPECT_THAT(deft_error_text(), HasSubstr("parameter `slope` is in a GPU's memory"));
