@@ -48,7 +48,7 @@ private:
   std::optional<AstParam> parseParam();
   std::optional<AstType> parseType(bool mayBeBool);
   /// `]`; `word` is what the elements are.
-  std::optional<AstType> closeArray(AstType type, SourceRange word, SourceRange first);
+  std::optional<AstType> closeArray(AstType type, support::SourceRange word, support::SourceRange first);
 
   // ParserValues.cpp
   std::optional<AstValue> parseValue(const Ident &key);

@@ -204,7 +204,7 @@ json measureLayouts(const Subject &subject, Findings &findings) {
           subject.device,
           [&]() -> support::Result<void> {
             if (auto ran = plan->run(subject.attention, inputs, {.out = apart.out.as<void>()}, stream); !ran)
-              return support::Error{ran.error().message};
+              return support::Error{support::ErrorCode::Internal, ran.error().message, {}};
             return {};
           },
           {101, true});
