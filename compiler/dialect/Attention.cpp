@@ -105,7 +105,7 @@ static llvm::LogicalResult verifyParamUse(AttentionOp attention, mlir::Operation
   if (scalar ? param.getShape() != ParamShape::Scalar : param.getShape() == ParamShape::Scalar)
     return op.emitOpError() << "reads parameter `" << name << "` as " << (scalar ? "a scalar" : "an array")
                             << ", it is " << (scalar ? "an array" : "a scalar");
-  if (scalar || op.getParentRegion() == &attention.getTile())
+  if (scalar || param.getShape() == ParamShape::Table || op.getParentRegion() == &attention.getTile())
     return mlir::success();
   unsigned wanted = param.getShape() == ParamShape::PerQueryHead ? kArgHead : kArgKvHead;
   if (element.getIndex() != op.getBlock()->getArgument(wanted))

@@ -68,7 +68,7 @@ def ParamOp : DeftOp<"param", [Pure]> {
 }
 
 def ParamElementOp : DeftOp<"param_element", [Pure]> {
-  let summary = "the element of a per-head parameter that belongs to a head";
+  let summary = "the element of a per-head parameter that belongs to a head, or that of a table at an index within it";
   let arguments = (ins StrAttr:$name, I32:$index);
   let results = (outs AnyTypeOf<[F32, I32]>:$result);
   let assemblyFormat = "$name `[` $index `]` attr-dict `:` type($result)";

@@ -37,6 +37,7 @@ struct AstType {
   ScalarType scalar = ScalarType::F32;
   Param::Shape shape = Param::Shape::Scalar;
   support::SourceRange range;
+  int size = 0; ///< elements of a table
 };
 
 struct AstFormal {

@@ -14,7 +14,9 @@ std::string numberText(double value) {
 
 std::string typeText(const AstType &type) {
   std::string text = toString(type.scalar);
-  if (type.shape != Param::Shape::Scalar)
+  if (type.shape == Param::Shape::Table)
+    text += "[" + std::to_string(type.size) + "]";
+  else if (type.shape != Param::Shape::Scalar)
     text += std::string("[") + toString(type.shape) + "]";
   return text;
 }

@@ -236,8 +236,8 @@ void AttentionSema::declareParams() {
                       "more than the limit of " + std::to_string(kMaxParams) + " parameters");
       return;
     }
-    variant_.params.push_back(
-        {param->name.text, param->type.scalar, param->type.shape, std::nullopt, param->name.range});
+    variant_.params.push_back({param->name.text, param->type.scalar, param->type.shape, std::nullopt,
+                               param->name.range, param->type.size});
   }
 }
 

@@ -147,6 +147,16 @@ ExprId ExprBuilder::param(int index, const Param &param, support::SourceRange ra
   return add(std::move(expr));
 }
 
+ExprId ExprBuilder::tableElement(int index, const Param &param, ExprId place, support::SourceRange range) {
+  Expr expr;
+  expr.op = ExprOp::TableElement;
+  expr.type = param.type;
+  expr.operands = {place};
+  expr.param = index;
+  expr.range = range;
+  return add(std::move(expr));
+}
+
 /// What needs one operand only: `true && x`, `c ? x : x`.
 std::optional<ExprId> ExprBuilder::simplify(ExprOp op, const std::vector<ExprId> &operands) const {
   auto constant = [&](int i) { return isConstant(operands[i]); };

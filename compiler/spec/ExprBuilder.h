@@ -31,6 +31,8 @@ public:
   ExprId builtin(Builtin builtin, support::SourceRange range);
   ExprId param(int index, const Param &param, support::SourceRange range); ///< an element when it is an array
 
+  ExprId tableElement(int index, const Param &param, ExprId place, support::SourceRange range);
+
   /// `problem` is set when constant operands have no representable result; the node is then the unfolded
   /// operation.
   ExprId apply(ExprOp op, ScalarType type, std::vector<ExprId> operands, support::SourceRange range,

@@ -14,6 +14,8 @@ std::string plural(std::size_t count, const char *noun) {
 
 std::string typeText(const AstType &type) {
   std::string text = toString(type.scalar);
+  if (type.shape == Param::Shape::Table)
+    return text + "[" + std::to_string(type.size) + "]";
   return type.shape == Param::Shape::Scalar ? text : text + "[" + toString(type.shape) + "]";
 }
 
@@ -105,7 +107,8 @@ std::optional<ExprSema::Scope::Binding> ExprSema::evaluateArgument(const AstForm
   if (expr.kind == AstExprKind::Name)
     binding.arrayParam = arrayParamNamed(expr, scope);
   bool fits = binding.arrayParam && params_[*binding.arrayParam].type == formal.type.scalar &&
-              params_[*binding.arrayParam].shape == formal.type.shape;
+              params_[*binding.arrayParam].shape == formal.type.shape &&
+              params_[*binding.arrayParam].size == formal.type.size;
   if (fits)
     return binding;
   reporter_.error(expr.range, "argument `" + formal.name.text + "` must be the name of a parameter of type " +
@@ -174,8 +177,12 @@ void ExprSema::checkFunction(const AstFunction &function, const AstAttention *ow
       reporter_.error(formal.name.range, "argument `" + formal.name.text + "` is named twice");
     // An argument is stood for by a parameter of its type: a value that nothing is known about. The space in
     // its name keeps it out of reach of the text.
-    Param stand{"argument " + formal.name.text, formal.type.scalar, formal.type.shape, std::nullopt,
-                formal.name.range};
+    Param stand{"argument " + formal.name.text,
+                formal.type.scalar,
+                formal.type.shape,
+                std::nullopt,
+                formal.name.range,
+                formal.type.size};
     int index = static_cast<int>(params_.size());
     params_.push_back(stand);
     Scope::Binding &binding = arguments[formal.name.text];

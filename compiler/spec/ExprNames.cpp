@@ -73,7 +73,9 @@ std::optional<ExprId> ExprSema::evaluateName(const AstExpr &expr, const Scope &s
   const std::string &name = expr.name.text;
   std::optional<int> array = arrayParamNamed(expr, scope);
   if (array) {
-    const char *index = params_[*array].shape == Param::Shape::PerQueryHead ? "head" : "kv_head";
+    const char *index = params_[*array].shape == Param::Shape::Table          ? "i"
+                        : params_[*array].shape == Param::Shape::PerQueryHead ? "head"
+                                                                              : "kv_head";
     reporter_.error(expr.range, "`" + name + "` is an array")
         .withHint("its element is `" + name + "[" + index + "]`")
         .withNote(params_[*array].range, "it is declared here");

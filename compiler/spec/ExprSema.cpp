@@ -215,6 +215,13 @@ std::optional<ExprId> ExprSema::evaluateIndex(const AstExpr &expr, const Scope &
     return std::nullopt;
   }
   const Param &param = params_[*array];
+  if (param.shape == Param::Shape::Table) {
+    const int slot = *array;
+    std::optional<ExprId> place = evaluate(expr.operands[0], scope);
+    if (!place || !requireNumber(expr.operands[0], *place, expr.name.text + "[]"))
+      return std::nullopt;
+    return builder_.tableElement(slot, params_[slot], *place, expr.range);
+  }
   const char *wanted = param.shape == Param::Shape::PerQueryHead ? "head" : "kv_head";
   bool hidden = scope.arguments && scope.arguments->count(wanted);
   if (index.kind != AstExprKind::Name || index.name.text != wanted || hidden) {

@@ -12,6 +12,7 @@ constexpr int kHeadDimStep = 16;            // A3
 constexpr int kMaxHeadDim = 256;            // A3
 constexpr int kMaxTensorDim = 1024;         // of a variant that a file holds: no spec reaches it
 constexpr int kMaxPageSize = 1 << 20;       // A5
+constexpr int kMaxTable = 1 << 16;          // P3
 constexpr int kTileStep = 16;               // S2
 constexpr int kMaxTile = 1024;              // S2
 constexpr int kMinStages = 2;               // S2

@@ -28,7 +28,8 @@ constexpr Word<Builtin> kBuiltins[] = {
     {Builtin::Query, "query"}};
 constexpr Word<Param::Shape> kShapes[] = {{Param::Shape::Scalar, "scalar"},
                                           {Param::Shape::PerQueryHead, "query_heads"},
-                                          {Param::Shape::PerKvHead, "kv_heads"}};
+                                          {Param::Shape::PerKvHead, "kv_heads"},
+                                          {Param::Shape::Table, "table"}};
 
 struct OpWord {
   ExprOp value;
@@ -69,7 +70,8 @@ constexpr OpWord kOps[] = {{ExprOp::Constant, "constant", 0, false},
                            {ExprOp::Sqrt, "sqrt", 1, true},
                            {ExprOp::Rsqrt, "rsqrt", 1, true},
                            {ExprOp::Floor, "floor", 1, true},
-                           {ExprOp::FloorDiv, "floor_div", 2, true}};
+                           {ExprOp::FloorDiv, "floor_div", 2, true},
+                           {ExprOp::TableElement, "table_element", 1, false}};
 
 template <typename Table, typename E> const char *textOf(const Table &table, E value) {
   for (const auto &word : table)

@@ -16,7 +16,7 @@ const char *toString(PageOrder order);
 const char *toString(Normalize normalize);
 const char *toString(Partition partition);
 const char *toString(Builtin builtin);
-const char *toString(Param::Shape shape); ///< scalar, query_heads, kv_heads
+const char *toString(Param::Shape shape); ///< scalar, query_heads, kv_heads, table
 /// A JSON word (`to_f32`, `select`); for a named function, its name in the language.
 const char *toString(ExprOp op);
 

@@ -368,24 +368,41 @@ std::optional<AstType> Parser::parseType(bool mayBeBool) {
   }
   AstType type{*scalar, Param::Shape::Scalar, first};
   if (accept("[")) {
+    if (peek().kind == TokenKind::Integer) {
+      const Token size = take();
+      if (size.number < 1 || size.number > kMaxTable) {
+        sink_.error(size.range, "a table has 1 to " + std::to_string(kMaxTable) + " elements, not " +
+                                    std::string(size.text));
+        return std::nullopt;
+      }
+      type.shape = Param::Shape::Table;
+      type.size = static_cast<int>(size.number);
+      return closeArray(type, word->range, first);
+    }
     std::optional<Ident> heads = takeName("`query_heads` or `kv_heads`");
     if (!heads)
       return std::nullopt;
     std::optional<Param::Shape> shape = parseShape(heads->text);
-    if (!shape || *shape == Param::Shape::Scalar) {
+    if (!shape || *shape == Param::Shape::Scalar || *shape == Param::Shape::Table) {
       sink_
           .error(heads->range, "an array has one element for each of `query_heads` or `kv_heads`, not `" +
                                    heads->text + "`")
           .withHint(support::didYouMean(heads->text, {"query_heads", "kv_heads"}));
       return std::nullopt;
     }
-    if (!expect("]"))
-      return std::nullopt;
-    if (type.scalar == ScalarType::Bool) {
-      sink_.error(word->range, "an array holds f32 or i32, not bool");
-      return std::nullopt;
-    }
     type.shape = *shape;
+    return closeArray(type, word->range, first);
+  }
+  type.range = rangeFrom(first);
+  return type;
+}
+
+std::optional<AstType> Parser::closeArray(AstType type, SourceRange word, SourceRange first) {
+  if (!expect("]"))
+    return std::nullopt;
+  if (type.scalar == ScalarType::Bool) {
+    sink_.error(word, "an array holds f32 or i32, not bool");
+    return std::nullopt;
   }
   type.range = rangeFrom(first);
   return type;

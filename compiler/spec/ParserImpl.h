@@ -47,6 +47,8 @@ private:
   std::optional<AstLet> parseLet();
   std::optional<AstParam> parseParam();
   std::optional<AstType> parseType(bool mayBeBool);
+  /// `]`; `word` is what the elements are.
+  std::optional<AstType> closeArray(AstType type, support::SourceRange word, support::SourceRange first);
 
   // ParserValues.cpp
   std::optional<AstValue> parseValue(const Ident &key);

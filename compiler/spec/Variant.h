@@ -25,9 +25,10 @@ struct CacheSpec {
 struct Param {
   std::string name;
   ScalarType type = ScalarType::F32; ///< F32 or I32
-  enum class Shape { Scalar = 0, PerQueryHead = 1, PerKvHead = 2 } shape = Shape::Scalar;
+  enum class Shape { Scalar = 0, PerQueryHead = 1, PerKvHead = 2, Table = 3 } shape = Shape::Scalar;
   std::optional<double> defaultValue; ///< scalars only; none: must be given at run time
   support::SourceRange range;
+  int size = 0; ///< elements of a table
 };
 
 /// The names an expression may read.
@@ -68,8 +69,9 @@ enum class ExprOp {
   Sigmoid = 29,
   Sqrt = 30,
   Rsqrt = 31,
-  Floor = 32,    ///< f32
-  FloorDiv = 33, ///< i32: the quotient rounded down; x by 0 = 0
+  Floor = 32,        ///< f32
+  FloorDiv = 33,     ///< i32: the quotient rounded down; x by 0 = 0
+  TableElement = 34, ///< params[param][the operand, rounded down and clamped to the table]
 };
 
 using ExprId = std::uint32_t;

@@ -28,7 +28,7 @@ Json exprToJson(const Expr &expr) {
     json["value"] = numberToJson(expr.value, expr.type);
   if (expr.op == ExprOp::Builtin)
     json["builtin"] = toString(expr.builtin);
-  if (expr.op == ExprOp::Param || expr.op == ExprOp::ParamElement)
+  if (expr.op == ExprOp::Param || expr.op == ExprOp::ParamElement || expr.op == ExprOp::TableElement)
     json["param"] = expr.param;
   if (!expr.operands.empty())
     json["operands"] = expr.operands;
@@ -40,6 +40,8 @@ Json paramToJson(const Param &param) {
   json["name"] = param.name;
   json["type"] = toString(param.type);
   json["shape"] = toString(param.shape);
+  if (param.shape == Param::Shape::Table)
+    json["size"] = param.size;
   if (param.defaultValue)
     json["default_value"] = numberToJson(*param.defaultValue, param.type);
   return json;

@@ -50,6 +50,8 @@ Param readParam(const Json &json) {
   param.type = word(json, "type", parseScalarType);
   param.shape = word(json, "shape", parseShape);
   require(param.type != ScalarType::Bool, "a parameter is bool");
+  if (param.shape == Param::Shape::Table)
+    param.size = integer(json, "size", 1, kMaxTable);
   if (json.contains("default_value")) {
     require(param.shape == Param::Shape::Scalar, "an array has a default value");
     param.defaultValue = scalar(json["default_value"], param.type);
@@ -76,6 +78,8 @@ bool hasLegalTypes(const Expr &expr, const std::vector<ScalarType> &operands) {
   case ExprOp::And:
   case ExprOp::Or:
     return isBool && all(ScalarType::Bool);
+  case ExprOp::TableElement: // its own type is checked with what it names
+    return operands[0] != ScalarType::Bool;
   case ExprOp::ToF32:
     return expr.type == ScalarType::F32 && all(ScalarType::I32);
   case ExprOp::Rem:
@@ -125,10 +129,11 @@ Expr readExpr(const Json &json, const Variant &variant) {
     require(expr.type == (expr.builtin == Builtin::S ? ScalarType::F32 : ScalarType::I32),
             "a name has a wrong type");
   }
-  if (expr.op == ExprOp::Param || expr.op == ExprOp::ParamElement) {
+  if (expr.op == ExprOp::Param || expr.op == ExprOp::ParamElement || expr.op == ExprOp::TableElement) {
     expr.param = integer(json, "param", 0, static_cast<int>(variant.params.size()) - 1);
     const Param &param = variant.params[static_cast<std::size_t>(expr.param)];
-    require(expr.type == param.type && (expr.op == ExprOp::Param) == (param.shape == Param::Shape::Scalar),
+    require(expr.type == param.type && (expr.op == ExprOp::Param) == (param.shape == Param::Shape::Scalar) &&
+                (expr.op == ExprOp::TableElement) == (param.shape == Param::Shape::Table),
             "a parameter is read as what it is not");
   }
   return expr;

@@ -55,7 +55,7 @@ bool comparesFloats(const Variant &variant, const Expr &expr) {
 
 bool reads(const Variant &variant, int param) {
   return std::any_of(variant.exprs.begin(), variant.exprs.end(), [&](const Expr &expr) {
-    return (expr.op == ExprOp::Param || expr.op == ExprOp::ParamElement) && expr.param == param;
+    return expr.param == param; // -1 where it reads none
   });
 }
 

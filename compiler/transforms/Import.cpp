@@ -71,6 +71,8 @@ private:
       return ParamShape::PerQueryHead;
     case spec::Param::Shape::PerKvHead:
       return ParamShape::PerKvHead;
+    case spec::Param::Shape::Table:
+      return ParamShape::Table;
     }
     llvm_unreachable("unknown parameter shape");
   }

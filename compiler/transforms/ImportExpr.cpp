@@ -153,6 +153,21 @@ template <typename IntOp, typename FloatOp> Value ExprImporter::arithmetic(llvm:
   return make<IntOp>(operands[0], operands[1]);
 }
 
+/// Kernels read what the index says, so it is brought into the table here.
+Value ExprImporter::buildTableElement(const spec::Expr &expr, Value place) {
+  const spec::Param &param = variant_.params[expr.param];
+  Value index;
+  if (place.getType().isF32()) { // of a number and a NaN, the larger is the number
+    Value within = make<arith::MinNumFOp>(make<arith::MaxNumFOp>(make<math::FloorOp>(place), real(0)),
+                                          real(static_cast<float>(param.size - 1)));
+    index = arith::FPToSIOp::create(builder_, location_, builder_.getI32Type(), within);
+  } else {
+    index = make<arith::MinSIOp>(make<arith::MaxSIOp>(place, integer(0)), integer(param.size - 1));
+  }
+  Type type = scalarType(builder_.getContext(), expr.type);
+  return dialect::ParamElementOp::create(builder_, location_, type, param.name, index);
+}
+
 Value ExprImporter::build(const spec::Expr &expr) {
   llvm::SmallVector<Value, 3> in;
   for (spec::ExprId operand : expr.operands)
@@ -219,6 +234,8 @@ Value ExprImporter::build(const spec::Expr &expr) {
     return make<math::FloorOp>(in[0]);
   case ExprOp::FloorDiv:
     return buildFloorDivision(in[0], in[1]);
+  case ExprOp::TableElement:
+    return buildTableElement(expr, in[0]);
   }
   llvm_unreachable("unknown expression");
 }

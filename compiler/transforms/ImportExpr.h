@@ -23,6 +23,7 @@ private:
   mlir::Value buildCompare(const spec::Expr &expr, mlir::Value lhs, mlir::Value rhs);
   mlir::Value buildRemainder(mlir::Value lhs, mlir::Value rhs);
   mlir::Value buildFloorDivision(mlir::Value lhs, mlir::Value rhs);
+  mlir::Value buildTableElement(const spec::Expr &expr, mlir::Value place);
   mlir::Value buildSigmoid(mlir::Value x);
   /// A divisor by which IR defines every quotient: 1 in place of 0 and -1.
   struct Divisor {

@@ -103,6 +103,8 @@ private:
 Interval TileBuilder::evaluateElement(ParamElementOp element) {
   constexpr int64_t kMostElements = 8;
   Type type = element.getType();
+  if (op_.findParam(element.getName()).first.getShape() == ParamShape::Table)
+    return unknown(type);
   Value kvHead = op_.getTile().getArgument(kTileKvHead);
   auto read = [&](Value index) {
     return runTimeValue(ParamElementOp::create(builder_, element.getLoc(), type, element.getName(), index));

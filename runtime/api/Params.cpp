@@ -27,6 +27,13 @@ Result<std::size_t> indexOf(const Params::Impl &impl, std::string_view name) {
                names.empty() ? "it has none at all" : support::didYouMean(std::string(name), names));
 }
 
+Result<void> checkCount(const ParamInfo &info, std::size_t count) {
+  if (count != static_cast<std::size_t>(info.length))
+    return usage("parameter `" + info.name + "` has " + std::to_string(info.length) + " values, not " +
+                 std::to_string(count));
+  return {};
+}
+
 template <typename T>
 Result<void> setArray(Params::Impl &impl, std::string_view name, std::span<const T> values, bool isF32,
                       std::vector<T> exec::ParamValue::*member) {
@@ -38,9 +45,8 @@ Result<void> setArray(Params::Impl &impl, std::string_view name, std::span<const
     if (info.isF32 != isF32)
       return usage("parameter `" + info.name + "` is " + (info.isF32 ? "f32" : "i32") + ", not " +
                    (isF32 ? "f32" : "i32"));
-    if (values.size() != static_cast<std::size_t>(info.length))
-      return usage("parameter `" + info.name + "` has " + std::to_string(info.length) + " values, not " +
-                   std::to_string(values.size()));
+    if (auto checked = checkCount(info, values.size()); !checked)
+      return checked;
     if constexpr (std::is_same_v<T, float>)
       if (const auto at = exec::firstNotFinite(values))
         return usage("parameter `" + info.name + "` must be finite f32s, value " + std::to_string(*at) +
@@ -112,6 +118,27 @@ Result<void> Params::Impl::checkAllGiven() const {
   return {};
 }
 
+Result<void> Params::setDevice(std::string_view name, const void *elements, std::size_t count) {
+  return api::guarded([&]() -> Result<void> {
+    const auto index = indexOf(*impl_, name);
+    if (!index)
+      return index.error();
+    const ParamInfo &info = impl_->attention.params()[*index];
+    if (!info.isArray)
+      return usage("parameter `" + info.name + "` is one number, which goes with each launch",
+                   "a number that changes in a GPU's memory is a table of one: `param " + info.name + " : " +
+                       (info.isF32 ? "f32" : "i32") + "[1]`, read as `" + info.name + "[0]`");
+    if (!elements)
+      return usage("parameter `" + info.name + "` is at no address");
+    if (auto checked = checkCount(info, count); !checked)
+      return checked;
+    exec::ParamValue value;
+    value.device = elements;
+    impl_->values[*index] = std::move(value);
+    return {};
+  });
+}
+
 plan::Reach Params::Impl::reach() const {
   std::vector<exec::ParamValue> known(values.size());
   for (std::size_t i = 0; i < values.size(); ++i)
@@ -120,9 +147,20 @@ plan::Reach Params::Impl::reach() const {
   return plan::Reach::of(attention.impl().bounds, exec::rangesOf(attention.impl().variant(), known));
 }
 
-Result<std::vector<abi::ParamSlot>> Params::Impl::slots() const {
+Result<void> Params::Impl::checkAllOnHost() const {
   if (auto given = checkAllGiven(); !given)
-    return given.error();
+    return given;
+  for (std::size_t i = 0; i < values.size(); ++i)
+    if (values[i]->device)
+      return usage("parameter `" + attention.params()[i].name +
+                       "` is in a GPU's memory, which the host does not read",
+                   "give its values with Params::set");
+  return {};
+}
+
+Result<std::vector<abi::ParamSlot>> Params::Impl::slots() const {
+  if (auto readable = checkAllOnHost(); !readable)
+    return readable.error();
   std::vector<abi::ParamSlot> result(values.size());
   for (std::size_t i = 0; i < values.size(); ++i)
     result[i] = exec::slotOf(attention.impl().variant().params[i], *values[i]);

@@ -15,13 +15,17 @@ struct Params::Impl {
   Attention attention;
   std::vector<std::optional<exec::ParamValue>> values; ///< none: not given, and no default
 
-  /// As kernels take them; array slots point into this value. An error where one is missing.
+  /// As kernels on the host take them; array slots point into this value. An error where one is missing, or
+  /// in a GPU's memory.
   Result<std::vector<abi::ParamSlot>> slots() const;
 
   /// An error where one is missing.
   Result<void> checkAllGiven() const;
 
-  /// What the attention's mask shows with these values; one that is missing bounds nothing.
+  /// An error where the host cannot read one: it is missing, or in a GPU's memory.
+  Result<void> checkAllOnHost() const;
+
+  /// What the attention's mask shows with these values; one that the host cannot read bounds nothing.
   plan::Reach reach() const;
 };
 

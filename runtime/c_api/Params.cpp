@@ -26,6 +26,12 @@ deft_status deft_params_set_f32(deft_params *params, const char *name, const flo
               [&] { return params->params.set(name, std::span(values, count)); });
 }
 
+deft_status deft_params_set_device(deft_params *params, const char *name, const void *elements,
+                                   size_t count) {
+  return call(__func__, {{"params", params}, {"name", name}, {"elements", elements}},
+              [&] { return params->params.setDevice(name, elements, count); });
+}
+
 deft_status deft_params_set_i32(deft_params *params, const char *name, const int32_t *values, size_t count) {
   return call(__func__, {{"params", params}, {"name", name}, {"values", values}},
               [&] { return params->params.set(name, std::span(values, count)); });

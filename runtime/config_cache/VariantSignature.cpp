@@ -24,7 +24,8 @@ std::string hooksText(const spec::Variant &variant) {
   std::string text = "v1";
   const auto add = [&](const std::string &part) { text += " " + part; };
   for (const spec::Param &param : variant.params)
-    add("param " + number(param.type) + number(param.shape));
+    add("param " + number(param.type) + number(param.shape) +
+        (param.shape == spec::Param::Shape::Table ? " of " + number(param.size) : ""));
   for (const spec::Expr &expr : variant.exprs) {
     add("expr " + number(expr.op) + " " + number(expr.type) + " " + number(expr.builtin) + " " +
         number(expr.param) + " " + std::to_string(std::bit_cast<std::uint64_t>(expr.value)));

@@ -10,10 +10,11 @@
 namespace deft::exec {
 
 /// The value of one parameter of the spec. Exactly one of the vectors is filled, by the parameter's
-/// type; a scalar is one element long, an array one element a (query or KV) head.
+/// type; a scalar is one element long.
 struct ParamValue {
   std::vector<float> f32;
   std::vector<std::int32_t> i32;
+  const void *device = nullptr; ///< of an array in a GPU's memory: both vectors are empty
 };
 
 /// As kernels on the host take it; an array slot points into `value`.

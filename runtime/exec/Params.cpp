@@ -87,6 +87,8 @@ int paramLength(const spec::Variant &variant, const spec::Param &param) {
     return variant.queryHeads;
   case spec::Param::Shape::PerKvHead:
     return variant.kvHeads;
+  case spec::Param::Shape::Table:
+    return param.size;
   case spec::Param::Shape::Scalar:
     break;
   }
@@ -106,6 +108,8 @@ std::string paramTypeName(const spec::Param &param) {
     name += "[query_heads]";
   if (param.shape == spec::Param::Shape::PerKvHead)
     name += "[kv_heads]";
+  if (param.shape == spec::Param::Shape::Table)
+    name += "[" + std::to_string(param.size) + "]";
   return name;
 }
 

@@ -161,10 +161,17 @@ Evaluator::Value Evaluator::compute(ExprId id, const Site &site) {
   return values_[id];
 }
 
+int Evaluator::placeInTable(ExprId index, int size) const {
+  if (variant_.exprs[index].type == ScalarType::I32)
+    return std::clamp(values_[index].i32, 0, size - 1);
+  return static_cast<int>(std::fmin(std::fmax(std::floor(values_[index].f32), 0), size - 1));
+}
+
 Evaluator::Value Evaluator::readParam(const Expr &expr, const Site &site) const {
   const spec::Param &param = variant_.params[expr.param];
   const exec::ParamValue &value = inputs_.params[expr.param];
-  const int index = expr.op == ExprOp::Param                          ? 0
+  const int index = expr.op == ExprOp::Param          ? 0
+                    : expr.op == ExprOp::TableElement ? placeInTable(expr.operands[0], param.size)
                     : param.shape == spec::Param::Shape::PerQueryHead ? site.head
                                                                       : site.kvHead;
   return param.type == ScalarType::F32 ? Value{round(value.f32[index]), 0} : Value{0, value.i32[index]};
@@ -184,6 +191,7 @@ Evaluator::Value Evaluator::apply(const Expr &expr, const Site &site) const {
     return expr.builtin == Builtin::S ? Value{site.s, 0} : Value{0, builtinI32(expr.builtin, site)};
   case ExprOp::Param:
   case ExprOp::ParamElement:
+  case ExprOp::TableElement:
     return readParam(expr, site);
   case ExprOp::ToF32:
     return {round(a.i32), 0};

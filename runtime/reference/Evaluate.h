@@ -46,6 +46,8 @@ private:
   Value compute(spec::ExprId id, const Site &site);
   Value apply(const spec::Expr &expr, const Site &site) const;
   Value readParam(const spec::Expr &expr, const Site &site) const;
+  /// The element of a table that an index stands for.
+  int placeInTable(spec::ExprId index, int size) const;
   Ids operandsOf(spec::ExprId id) const;
 
   const spec::Variant &variant_;

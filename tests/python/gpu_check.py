@@ -12,14 +12,35 @@ HEADS, KV_HEADS, DIM, PAGE = 32, 8, 128, 16
 SPEC = f"attention a {{ query_heads = {HEADS}; kv_heads = {KV_HEADS}; head_dim = {DIM}; output = bf16 with lse; }}"
 
 
-def expected(paths, q, k, v, table):
-    """The attention of each query over its path, a list of locations."""
+def check_parameters_on_the_device(tree, paths, q, k, v, table):
+    """A table of biases by distance, read through the pointer that was captured."""
+    att = deft.compile(SPEC.replace("a {", "a { param bias : f32[32]; score = s + bias[q_pos - kv_pos];"))
+    bias = torch.randn(32, device=q.device)
+    plan, out = att.plan(tree, device=q.device, params={"bias": bias}), torch.empty_like(q)
+    results = [
+        check("a table on the device", plan.run(q, k, v, table), expected(paths, q, k, v, table, bias)),
+    ]
+    graph = torch.cuda.CUDAGraph()
+    plan.upload()
+    with torch.cuda.graph(graph):
+        plan.run(q, k, v, table, out=out)
+    bias.copy_(torch.randn(32, device=q.device))
+    graph.replay()
+    results.append(check("its values of another step", out, expected(paths, q, k, v, table, bias)))
+    return results
+
+
+def expected(paths, q, k, v, table, bias=None):
+    """The attention of each query over its path, a list of locations; `bias` by distance, the last one for all beyond."""
     flat_k, flat_v = (cache[table.long()].reshape(-1, KV_HEADS, DIM).float() for cache in (k, v))
     rows = []
     for i, locations in enumerate(paths):
         seen = torch.tensor(locations, device=q.device)
         keys, values = (cache[seen].repeat_interleave(HEADS // KV_HEADS, 1) for cache in (flat_k, flat_v))
         scores = torch.einsum("hd,thd->ht", q[i].float(), keys) / DIM**0.5
+        if bias is not None:
+            distance = torch.arange(len(locations) - 1, -1, -1, device=q.device)
+            scores = scores + bias[distance.clamp(max=len(bias) - 1)]
         rows.append(torch.einsum("ht,thd->hd", scores.softmax(-1), values))
     return torch.stack(rows)
 
@@ -85,6 +106,8 @@ def main():
         batch.update(rows, torch.tensor(lengths, dtype=torch.int32))
         results.append(check(f"a batch with its table {name}", batch.run(q[:4], k, v), expected(ends, q, k, v, in_order)))
     assert batch.sharing().tokens < batch.sharing().request_tokens
+
+    results += check_parameters_on_the_device(tree, paths(1), q, k, v, table)
 
     for name, bad in (
         ("k on the host", {"k": k.cpu()}),

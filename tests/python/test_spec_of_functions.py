@@ -120,6 +120,19 @@ def test_captured_arrays_are_parameters_that_a_run_may_replace(rng, family):
     assert_close(out, evaluate(family, q, k, v, DIM**-0.5, make())[0], "float16")
 
 
+def test_captured_tables_are_read_at_any_number(rng, family):
+    biases = rng.standard_normal((HEADS, 8)).astype("float32")
+
+    def score(s, head, q_pos, kv_pos):
+        return s + biases[head, np.minimum(q_pos - kv_pos, 7)]
+
+    att = attention(score=score)
+    assert f"param biases : f32[{8 * HEADS}];" in att.spec
+    q = rng.standard_normal((2, HEADS, DIM)).astype("float16")
+    k, v = (rng.standard_normal((114, 2, DIM)).astype("float16") for _ in range(2))
+    assert_close(att.run(family, q, k, v), evaluate(family, q, k, v, DIM**-0.5, score)[0], "float16")
+
+
 def test_what_is_used_twice_is_written_once():
     att = attention(score=lambda s, head, q_pos, kv_pos: s * lang.exp(q_pos - kv_pos) + lang.exp(q_pos - kv_pos))
     assert att.spec.count("exp(") == 1 and "let t1 = exp(q_pos - kv_pos);" in att.spec
@@ -145,7 +158,8 @@ def test_names_that_a_spec_may_not_declare_are_changed():
         (lambda s, head, q_pos, kv_pos: s**2.5, "the power `** 2.5`"),
         (lambda s, head, q_pos, kv_pos: s + (q_pos & kv_pos), "the bitwise `&` of numbers"),
         (lambda s, head, q_pos, kv_pos: s + (q_pos << 1), "the shift `<<`"),
-        (lambda s, head, q_pos, kv_pos: s + SLOPES[kv_pos], "`SLOPES[kv_pos]`"),
+        (lambda s, head, q_pos, kv_pos: s + SLOPES[head, kv_pos], "an index for each dimension"),
+        (lambda s, head, q_pos, kv_pos: s + SLOPES[1:], "an index for each dimension"),
         (lambda s, head, q_pos, kv_pos: s + SLOPES.sum(), "`.sum` of the captured array `SLOPES`"),
         (lambda s, head, q_pos, kv_pos: s + np.zeros(3), "an array of shape (3,)"),
         (lambda s, b, h, q_pos, kv_pos: s + b, "the batch index `b`"),

@@ -49,6 +49,13 @@ ExprId RandomExpr::param(ScalarType type) {
   return builder_.readParam(builder_.param(name, type, kShapes[pick(canBeOfRow ? 3 : 2)]));
 }
 
+/// Where functions differ in their last bit, an index of theirs may be another one.
+ExprId RandomExpr::table(ScalarType type, int depth) {
+  const ExprId place = withFunctions || pick(2) ? integer(depth) : real(depth);
+  const std::string name = "t" + std::to_string(builder_.variant.params.size());
+  return builder_.readTable(builder_.table(name, type, 1 + pick(20)), place);
+}
+
 ExprId RandomExpr::integer(int depth) {
   if (depth <= 0) {
     using enum Builtin;
@@ -78,6 +85,8 @@ ExprId RandomExpr::integer(int depth) {
     ExprId condition = boolean(depth - 1), a = integer(depth - 1);
     return builder_.op(ExprOp::Select, ScalarType::I32, {condition, a, integer(depth - 1)});
   }
+  if (kind == 10 && withParams)
+    return table(ScalarType::I32, depth - 1);
   return integer(0);
 }
 
@@ -119,6 +128,8 @@ ExprId RandomExpr::real(int depth) {
   }
   if (kind == 10)
     return builder_.op(ExprOp::ToF32, ScalarType::F32, {integer(depth - 1)});
+  if (withParams)
+    return table(ScalarType::F32, depth - 1);
   return real(0);
 }
 

@@ -40,6 +40,7 @@ public:
 private:
   int pick(int count) { return std::uniform_int_distribution<int>(0, count - 1)(random_); }
   spec::ExprId param(spec::ScalarType type);
+  spec::ExprId table(spec::ScalarType type, int depth);
 
   VariantBuilder &builder_;
   std::mt19937 &random_;

@@ -53,6 +53,22 @@ public:
     return static_cast<int>(variant.params.size()) - 1;
   }
 
+  /// Declares a table; read it with readTable.
+  int table(const std::string &name, spec::ScalarType type, int size) {
+    const int index = param(name, type, spec::Param::Shape::Table);
+    variant.params.back().size = size;
+    return index;
+  }
+
+  spec::ExprId readTable(int index, spec::ExprId place) {
+    spec::Expr expr;
+    expr.op = spec::ExprOp::TableElement;
+    expr.type = variant.params[index].type;
+    expr.param = index;
+    expr.operands = {place};
+    return add(expr);
+  }
+
   spec::ExprId readParam(int index) {
     spec::Expr expr;
     expr.op = variant.params[index].shape == spec::Param::Shape::Scalar ? spec::ExprOp::Param

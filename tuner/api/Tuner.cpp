@@ -183,7 +183,7 @@ Result<void> Tuner::setParams(const Params &params) {
     if (&given.attention.impl() != &impl_->attention.impl())
       return usage("the parameters are those of `" + given.attention.name() + "`",
                    "make them of this very attention");
-    if (auto checked = given.checkAllGiven(); !checked)
+    if (auto checked = given.checkAllOnHost(); !checked)
       return checked;
     impl_->input.params.clear();
     for (const auto &value : given.values)

@@ -39,7 +39,7 @@ mlir::FailureOr<Value> emitParam(Emitter &e, dialect::AttentionOp attention, mli
   auto wide = mlir::dyn_cast<mlir::VectorType>(index.getType());
   if (!wide)
     return e.loadAt(element.getType(), array, e.toI64(index));
-  // One of a kind before the loop over tokens: no gather needed.
+  // One by one: indices by head are few, before the loop over tokens, and those of a table may be any.
   Value values = e.splat(
       mlir::arith::ConstantOp::create(e.builder(), e.location(), e.builder().getZeroAttr(element.getType())));
   for (std::int64_t lane = 0; lane < wide.getNumElements(); ++lane) {
@@ -125,16 +125,15 @@ mlir::FailureOr<InlinedHook> InlinedHook::prepare(Emitter &e, dialect::Attention
                                                   Value params) {
   InlinedHook hook;
   hook.region_ = &region;
+  hook.attention_ = attention;
+  hook.params_ = params;
   for (auto [argument, value] : llvm::zip_equal(region.front().getArguments(), arguments))
     if (value)
       hook.mapping_.map(argument, value);
   for (mlir::Operation &op : region.front().without_terminator()) {
     const bool isParam = mlir::isa<dialect::ParamOp, dialect::ParamElementOp>(op);
-    if (!isMapped(op, hook.mapping_)) {
-      if (isParam)
-        return op.emitOpError() << "has an index that differs between tokens";
+    if (!isMapped(op, hook.mapping_))
       continue;
-    }
     auto value =
         isParam ? emitParam(e, attention, op, hook.mapping_, params) : inlineOp(e, op, hook.mapping_);
     if (failed(value))
@@ -153,7 +152,8 @@ mlir::FailureOr<llvm::SmallVector<Value>> InlinedHook::apply(Emitter &e,
   for (mlir::Operation &op : region_->front().without_terminator()) {
     if (mapping.contains(op.getResult(0)))
       continue;
-    auto value = inlineOp(e, op, mapping);
+    auto value = mlir::isa<dialect::ParamElementOp>(op) ? emitParam(e, attention_, op, mapping, params_)
+                                                        : inlineOp(e, op, mapping);
     if (failed(value))
       return mlir::failure();
     mapping.map(op.getResult(0), *value);

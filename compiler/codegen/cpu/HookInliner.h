@@ -25,6 +25,8 @@ public:
                                                         llvm::ArrayRef<mlir::Value> arguments) const;
 
 private:
+  dialect::AttentionOp attention_;
+  mlir::Value params_;
   mlir::Region *region_ = nullptr;
   mlir::IRMapping mapping_;
 };

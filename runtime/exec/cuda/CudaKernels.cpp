@@ -4,6 +4,7 @@
 #include "compiler/kernels/SharedMemory.h"
 
 #include <algorithm>
+#include <cstdint>
 
 namespace deft::exec {
 
@@ -71,7 +72,12 @@ Result<std::unique_ptr<const CudaParams>> CudaParams::upload(std::shared_ptr<dev
   std::vector<abi::ParamSlot> arrays; // all arrays in one buffer, each from an 8-byte boundary
   std::vector<std::size_t> firstSlot(values.size());
   const auto isArray = [&](std::size_t i) { return variant.params[i].shape != spec::Param::Shape::Scalar; };
+  const auto isElsewhere = [&](std::size_t i) { return values[i].device != nullptr; };
   for (std::size_t i = 0; i < values.size(); ++i) {
+    if (isElsewhere(i)) {
+      slots[i].bits = reinterpret_cast<std::uintptr_t>(values[i].device);
+      continue;
+    }
     slots[i] = slotOf(variant.params[i], values[i]);
     if (!isArray(i))
       continue;
@@ -89,7 +95,7 @@ Result<std::unique_ptr<const CudaParams>> CudaParams::upload(std::shared_ptr<dev
   if (auto uploaded = params->arrays_.upload(arrays, "the parameters"); !uploaded)
     return uploaded.error();
   for (std::size_t i = 0; i < values.size(); ++i)
-    if (isArray(i)) // the slot's bits are the pointer, whatever it points to
+    if (isArray(i) && !isElsewhere(i)) // the slot's bits are the pointer, whatever it points to
       slots[i].f32Array =
           reinterpret_cast<const float *>(params->arrays_.as<abi::ParamSlot>() + firstSlot[i]);
   return std::unique_ptr<const CudaParams>(std::move(params));

@@ -131,9 +131,15 @@ public:
   /// Sets a scalar, or every head of an array. An i32 takes whole numbers only, an f32 finite ones.
   Result<void> set(std::string_view name, double value);
 
-  /// Sets an array, one value a head; they are copied.
+  /// Sets an array (ParamInfo::length values: one a head, or a table's); they are copied.
   Result<void> set(std::string_view name, std::span<const float> values);
   Result<void> set(std::string_view name, std::span<const std::int32_t> values);
+
+  /// Sets an array of f32 or i32, as it is declared, that lies in the memory of the GPU that runs: kernels
+  /// read it when they run, so that it may change between the replays of a captured graph. It stays the
+  /// caller's. Plans see no bound in it: a window that is a parameter here cuts no tokens off a plan. Runs on
+  /// the host and the tuner refuse it.
+  Result<void> setDevice(std::string_view name, const void *elements, std::size_t count);
 
   struct Impl;
   const Impl &impl() const { return *impl_; } ///< for the library itself

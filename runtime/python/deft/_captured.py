@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import math
 import types
 from typing import Any
 
-from ._expr import F32, I32, Expr, name, refuse
+from ._expr import F32, I32, Expr, call, lift, name, number, refuse
+
+_MOST_IN_TABLE = 1 << 16  # rule P3 of specs/LANGUAGE.md
 
 # Names that a spec may not declare (rule F6 of specs/LANGUAGE.md).
 _TAKEN = set(
@@ -16,7 +19,7 @@ _TAKEN = set(
 
 
 class CapturedArray:
-    """An array within a traced function: it can be indexed by the head, and no more."""
+    """An array within a traced function: it can be indexed, and no more."""
 
     def __init__(self, name: str, array: Any, owner: Captures) -> None:
         self._name, self._array, self._owner = name, array, owner
@@ -27,7 +30,7 @@ class CapturedArray:
     def __getattr__(self, attribute: str) -> Any:
         if attribute.startswith("__"):
             raise AttributeError(attribute)
-        raise refuse(f"`.{attribute}` of the captured array `{self._name}`", "only its element of the head")
+        raise refuse(f"`.{attribute}` of the captured array `{self._name}`", "only its elements")
 
 
 class Captures:
@@ -57,17 +60,31 @@ class Captures:
         shape = tuple(array.shape)
         known = self._indices.get(id(index))
         if known is None:
-            raise refuse(
-                f"`{wanted}[{index}]`: a captured array has an element for each head, and is indexed by the head",
-                "`head` (`h`), or deft.lang.kv_head",
-            )
+            return self._table_element(wanted, array, index if isinstance(index, tuple) else (index,))
         heads, count, written = known
         if shape != (count,):
             raise refuse(f"`{wanted}[{written}]` of shape {list(shape)}", f"there are {count} {heads}")
+        return self._read(wanted, array, heads, index)
+
+    def _table_element(self, wanted: str, array: Any, indices: tuple[Any, ...]) -> Expr:
+        """Row by row, as the array lies; an index outside of it is the nearest one within."""
+        shape = tuple(array.shape)
+        if len(indices) != len(shape) or not all(isinstance(one, (Expr, int, float)) for one in indices):
+            raise refuse(f"`{wanted}{list(indices)}` of shape {list(shape)}", "an index for each dimension, each a number")
+        size = math.prod(shape)
+        if not 1 <= size <= _MOST_IN_TABLE:
+            raise refuse(f"the table `{wanted}` of {size} numbers", f"it has 1 to {_MOST_IN_TABLE}")
+        place = number(indices[0])
+        for count, one in zip(shape[1:], indices[1:]):
+            place = _within(place) * count + call("min", call("max", _within(number(one)), lift(0)), lift(count - 1))
+        return self._read(wanted, array, str(size), place)
+
+    def _read(self, wanted: str, array: Any, size: str, index: Expr) -> Expr:
+        """`size` as the declaration has it."""
         kind = _kind_of(wanted, array)
         parameter, is_new = self._name_for(wanted, array)
         if is_new:
-            self.declarations.append(f"param {parameter} : {kind}[{heads}];")
+            self.declarations.append(f"param {parameter} : {kind}[{size}];")
             self.values[parameter] = _values_of(array, kind)
         return Expr("index", (parameter, index), kind)
 
@@ -116,6 +133,11 @@ class Captures:
         return opened
 
 
+def _within(place: Expr) -> Expr:
+    """An index that others are added to is whole."""
+    return call("floor", place) if place.kind == F32 else place
+
+
 def _names_of(code: types.CodeType) -> set[str]:
     found = set(code.co_names)
     for constant in code.co_consts:
@@ -136,4 +158,4 @@ def _kind_of(wanted: str, array: Any) -> str:
 def _values_of(array: Any, kind: str) -> list[Any]:
     """As they are now; a run may be given others."""
     cast = float if kind == F32 else int
-    return [cast(value) for value in array.tolist()]
+    return [cast(value) for value in array.reshape(-1).tolist()]

@@ -50,7 +50,8 @@ class GpuKernels:
 
     def __init__(self, attention: Attention, device: int, tree: Any, frozen: tuple[Any, ...], invariant: bool) -> None:
         self._attention = attention
-        params = make_params(attention, frozen)
+        self._device = device
+        params = make_params(attention, frozen, device)
         options = sized(
             _abi.deft_gpu_load_options,
             typical_tree=getattr(tree, "_as_parameter_", tree),
@@ -64,7 +65,7 @@ class GpuKernels:
     def with_params(self, frozen: tuple[Any, ...]) -> Handle:
         loaded = self._by_params.get(frozen)
         if loaded is None:
-            params = make_params(self._attention, frozen)
+            params = make_params(self._attention, frozen, self._device)
             made = make(lib.deft_gpu_attention_with_params, self.loaded, params)
             if len(self._by_params) > _MOST_KEPT:  # one whose values differ at every step
                 self._by_params.clear()

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import ctypes
+import math
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Mapping
 
 from . import _abi
@@ -14,11 +16,23 @@ if TYPE_CHECKING:
     from ._attention import Attention
 
 _SETTERS = {_abi.DEFT_F32: "deft_params_set_f32", _abi.DEFT_I32: "deft_params_set_i32"}
+_DTYPES = {_abi.DEFT_F32: "float32", _abi.DEFT_I32: "int32"}
 _C_TYPES = {_abi.DEFT_F32: ctypes.c_float, _abi.DEFT_I32: ctypes.c_int32}
 
 
+@dataclass(frozen=True)
+class _OnDevice:
+    """An array in a GPU's memory: kernels read it when they run, so it is known by its place and not by its values."""
+
+    data: int
+    dtype: int
+    count: int
+    device: int
+    owner: Any = field(compare=False)  # whose memory is alive as long as something is found by this
+
+
 def _frozen(name: str, value: Any) -> tuple[Any, ...]:
-    """A value that can be compared: a number, or (type, elements as bytes)."""
+    """A value that can be compared: a number, (type, elements as bytes), or a place on a GPU."""
     if isinstance(value, (bool, int, float)):
         return (name, float(value))
     if isinstance(value, (list, tuple)):
@@ -27,13 +41,14 @@ def _frozen(name: str, value: Any) -> tuple[Any, ...]:
     if hasattr(value, "ndim") and value.ndim == 0:
         return (name, float(value))
     seen = view(name, value)
-    if seen.device_type != _abi.DEFT_DEVICE_CPU:
-        raise UsageError(f"the parameter {name} is on a GPU, its values are read on the host", "hand over a copy: .cpu()")
     if seen.dtype not in _SETTERS:
         raise UsageError(f"the parameter {name} is {dtype_text(seen.dtype)}, it must be float32 or int32")
-    if len(seen.shape) != 1 or not is_packed(seen):
-        raise UsageError(f"the parameter {name} has shape {list(seen.shape)}, it must be one packed row")
-    return (name, seen.dtype, ctypes.string_at(seen.data, 4 * seen.shape[0]), False)
+    if not is_packed(seen):
+        raise UsageError(f"the parameter {name} of shape {list(seen.shape)} is not packed, it has strides {seen.strides}")
+    count = math.prod(seen.shape)
+    if seen.device_type != _abi.DEFT_DEVICE_CPU:
+        return (name, _OnDevice(seen.data, seen.dtype, count, seen.device, value))
+    return (name, seen.dtype, ctypes.string_at(seen.data, 4 * count), False)
 
 
 def freeze(values: Mapping[str, Any] | None) -> tuple[Any, ...]:
@@ -41,13 +56,16 @@ def freeze(values: Mapping[str, Any] | None) -> tuple[Any, ...]:
     return tuple(_frozen(name, value) for name, value in sorted(values.items())) if values else ()
 
 
-def make_params(attention: Attention, frozen: tuple[Any, ...]) -> Handle | None:
-    """None: all have their defaults."""
+def make_params(attention: Attention, frozen: tuple[Any, ...], device: int | None = None) -> Handle | None:
+    """None: all have their defaults. `device` is the GPU that runs; none: it is not known yet, or the host runs."""
     if not frozen:
         return None
     params = Handle(make(lib.deft_params_make, attention), lib.deft_params_destroy)
     declared = {param.name: param for param in attention.params}
     for name, *value in frozen:
+        if isinstance(value[0], _OnDevice):
+            _set_on_device(params, declared.get(name), name, value[0], device)
+            continue
         if len(value) == 1:
             check(lib.deft_params_set(params, name.encode(), value[0]))
             continue
@@ -56,3 +74,11 @@ def make_params(attention: Attention, frozen: tuple[Any, ...]) -> Handle | None:
             kind, data = _abi.DEFT_F32, bytes((ctypes.c_float * (len(data) // 4))(*memoryview(data).cast("i")))
         check(getattr(lib, _SETTERS[kind])(params, name.encode(), data, len(data) // 4))
     return params
+
+
+def _set_on_device(params: Handle, declared: Any, name: str, place: _OnDevice, device: int | None) -> None:
+    if declared is not None and declared.dtype != _DTYPES[place.dtype]:
+        raise UsageError(f"the parameter {name} is {declared.dtype}, not {_DTYPES[place.dtype]}")
+    if device is not None and device != place.device:
+        raise UsageError(f"the parameter {name} is on GPU {place.device}, the run is on GPU {device}")
+    check(lib.deft_params_set_device(params, name.encode(), place.data, place.count))

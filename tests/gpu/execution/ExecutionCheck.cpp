@@ -40,9 +40,12 @@ constexpr Check kChecks[] = {
     {"room", checkRoom, false},
     {"lengths", checkLengths, false},
     {"drafts", checkDrafts, false},
+    {"merged_states", checkMergedStates, false},
+    {"told_pages", checkToldPages, false},
     {"host_times", measureHost, true},
     {"watch_times", measureWatch, true},
     {"draft_times", measureDrafts, true},
+    {"layout_times", measureLayouts, true},
 };
 
 /// Runs one check and tells of it; returns how much was wrong.

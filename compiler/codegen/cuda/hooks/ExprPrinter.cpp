@@ -244,6 +244,7 @@ ExprPrinter::Text ExprPrinter::operation(Operation &op, Rounding rounding, const
             Text text = call(op, "float");
             return isSignedBool ? Text{"-" + text.text, kUnary, 0} : text;
           })
+          .Case([&](arith::FPToSIOp) { return call(op, "int"); })
           .Case([&](arith::AddFOp) { return rounded(op, rounding, "+", kSum, "__fadd_rn"); })
           .Case([&](arith::SubFOp) { return rounded(op, rounding, "-", kSum, "__fsub_rn"); })
           .Case([&](arith::MulFOp) { return rounded(op, rounding, "*", kProduct, "__fmul_rn"); })

@@ -110,10 +110,15 @@ DEFT_C_API void deft_params_destroy(deft_params *params);
 
 /// Sets a scalar, or every head of an array. An i32 takes whole numbers only, an f32 finite ones.
 DEFT_C_API deft_status deft_params_set(deft_params *params, const char *name, double value);
-/// Sets an array, one value a head (deft_param_info::length); they are copied.
+/// Sets an array (of deft_param_info::length values); they are copied.
 DEFT_C_API deft_status deft_params_set_f32(deft_params *params, const char *name, const float *values,
                                            size_t count);
 DEFT_C_API deft_status deft_params_set_i32(deft_params *params, const char *name, const int32_t *values,
                                            size_t count);
+/// Sets an array, of f32 or i32 as it is declared, that lies in the memory of the GPU that runs. It is read
+/// when kernels run, so it may change between the replays of a captured graph, and stays the caller's. Plans
+/// see no bound in it; runs on the host and the tuner refuse it.
+DEFT_C_API deft_status deft_params_set_device(deft_params *params, const char *name, const void *elements,
+                                              size_t count);
 
 DEFT_C_END

@@ -152,5 +152,18 @@ TEST(AttentionSemaTest, SoftmaxMayHaveASinkOfHeadsAndParameters) {
   EXPECT_FALSE(compile(attention("normalize = softmax;")).only().sink);
 }
 
+TEST(AttentionSemaTest, TablesAreReadAtAnyNumber) {
+  const Compiled compiled =
+      compile(attention("param bias : f32[32]; param shift : i32[3];"
+                        "score = s + bias[q_pos - kv_pos] * bias[s * 2] + shift[depth];"));
+  const Variant &v = compiled.only();
+  EXPECT_EQ(v.params[0].shape, Param::Shape::Table);
+  EXPECT_EQ(v.params[0].size, 32);
+  EXPECT_EQ(v.params[1].size, 3);
+  EXPECT_EQ(describe(v, *v.score),
+            "(add:f32 (add:f32 s (mul:f32 (table_element:f32 bias (sub:i32 q_pos kv_pos)) "
+            "(table_element:f32 bias (mul:f32 s 2f)))) (to_f32:f32 (table_element:i32 shift depth)))");
+}
+
 } // namespace
 } // namespace deft::spec::testing

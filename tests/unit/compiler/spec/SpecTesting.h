@@ -69,6 +69,8 @@ inline std::string describe(const Variant &variant, ExprId id) {
     break;
   }
   std::string text = std::string("(") + toString(expr.op) + ":" + toString(expr.type);
+  if (expr.op == ExprOp::TableElement)
+    text += " " + variant.params.at(expr.param).name;
   for (ExprId operand : expr.operands)
     text += " " + describe(variant, operand);
   return text + ")";

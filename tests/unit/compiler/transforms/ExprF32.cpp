@@ -150,6 +150,16 @@ bool evaluateBool(const spec::Variant &variant, const exec::Inputs &inputs, spec
       out = isReal ? Value{param.f32[index], 0} : Value{0, param.i32[index]};
       break;
     }
+    case ExprOp::TableElement: {
+      const exec::ParamValue &table = inputs.params[expr.param];
+      const int last = variant.params[expr.param].size - 1;
+      const bool isRealPlace = variant.exprs[expr.operands[0]].type == spec::ScalarType::F32;
+      const float place = std::fmin(std::fmax(std::floor(in(0).f), 0.f), static_cast<float>(last));
+      const auto index =
+          static_cast<size_t>(isRealPlace ? static_cast<int>(place) : std::clamp(in(0).i, 0, last));
+      out = isReal ? Value{table.f32[index], 0} : Value{0, table.i32[index]};
+      break;
+    }
     case ExprOp::Not:
       out.i = !in(0).i;
       break;

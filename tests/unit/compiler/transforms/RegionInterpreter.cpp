@@ -193,6 +193,14 @@ RegionInterpreter::Step RegionInterpreter::compile(Operation &op) {
       .Case([&](arith::UIToFPOp) -> Step {
         return [=](V &v) { v[out].real = static_cast<float>(v[a].integer); };
       })
+      .Case([&](arith::FPToSIOp) -> Step {
+        return [=, this](V &v) {
+          if (!(v[a].real >= -2147483648.f && v[a].real < 2147483648.f))
+            undefined_ = "the integer of " + std::to_string(v[a].real);
+          else
+            v[out].integer = static_cast<int64_t>(v[a].real);
+        };
+      })
       .Case([&](arith::AddFOp) { return reals([](float x, float y) { return x + y; }); })
       .Case([&](arith::SubFOp) { return reals([](float x, float y) { return x - y; }); })
       .Case([&](arith::MulFOp) { return reals([](float x, float y) { return x * y; }); })

@@ -41,6 +41,22 @@ TEST_F(ParamsTest, WrongValuesAreNamed) {
   EXPECT_STREQ(deft_error_text(), "parameter `slope` is f32, not i32");
 }
 
+TEST_F(ParamsTest, OnlyArraysLieInAGpusMemoryAndTheHostDoesNotReadThem) {
+  const float somewhere[4] = {};
+  EXPECT_EQ(deft_params_set_device(params.get(), "far", somewhere, 1), DEFT_USAGE);
+  EXPECT_THAT(deft_error_text(), HasSubstr("`param far : i32[1]`"));
+  EXPECT_EQ(deft_params_set_device(params.get(), "slope", somewhere, 3), DEFT_USAGE);
+  EXPECT_STREQ(deft_error_text(), "parameter `slope` has 4 values, not 3");
+  EXPECT_EQ(deft_params_set_device(params.get(), "slope", nullptr, 4), DEFT_USAGE);
+  ASSERT_EQ(deft_params_set_device(params.get(), "slope", somewhere, 4), DEFT_OK);
+  ASSERT_EQ(deft_params_set(params.get(), "far", 1), DEFT_OK);
+
+  const auto options = sized<deft_tune_options>();
+  const auto tuner = made<TunerHandle>(deft_tuner_make, attention.get(), &options);
+  EXPECT_EQ(deft_tuner_set_params(tuner.get(), params.get()), DEFT_USAGE);
+  EXPECT_THAT(deft_error_text(), HasSubstr("parameter `slope` is in a GPU's memory"));
+}
+
 /// Two values in the cache, of which a query sees the last `far`: their mean is its output, as all keys are
 /// 0.
 TEST_F(ParamsTest, ARunTakesTheCallersValuesAndCopiesAreApart) {

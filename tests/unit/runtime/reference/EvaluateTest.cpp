@@ -154,6 +154,32 @@ TEST(EvaluateTest, ParametersByHead) {
   EXPECT_EQ(evaluate.f32(window, site), 200);
 }
 
+TEST(EvaluateTest, AnIndexOutsideOfATableIsTheNearestElement) {
+  const auto at = [](auto place) {
+    VariantBuilder build;
+    const int table = build.table("bias", ScalarType::F32, 4);
+    spec::ExprId index{};
+    if constexpr (std::is_same_v<decltype(place), int>)
+      index = build.integer(place);
+    else
+      index = build.constant(place);
+    const auto id = build.readTable(table, index);
+    exec::Inputs inputs;
+    inputs.params = {{{10, 11, 12, 13}, {}}};
+    return Evaluator(build.variant, inputs, Precision::Exact).f32(id, {});
+  };
+  EXPECT_EQ(at(2), 12);
+  EXPECT_EQ(at(-1), 10);
+  EXPECT_EQ(at(INT_MIN), 10);
+  EXPECT_EQ(at(4), 13);
+  EXPECT_EQ(at(INT_MAX), 13);
+  EXPECT_EQ(at(1.999), 11);
+  EXPECT_EQ(at(-0.5), 10);
+  EXPECT_EQ(at(1e30), 13);
+  EXPECT_EQ(at(-kInfinity), 10);
+  EXPECT_EQ(at(std::numeric_limits<double>::quiet_NaN()), 10);
+}
+
 TEST(EvaluateTest, PlainRoundsEveryStepToTheDtype) {
   VariantBuilder build;
   const auto sum = build.op(ExprOp::Add, ScalarType::F32, {build.constant(256), build.constant(1)});

@@ -1,3 +1,4 @@
+#include "tests/support/VariantBuilder.h"
 #include "tests/unit/runtime/exec/cuda/FakeGpu.h"
 
 namespace deft::exec {
@@ -22,6 +23,20 @@ TEST(CudaKernelsTest, ALaunchHasAFewWavesOfBlocks) {
   const FakeGpu gpu;
   EXPECT_EQ(gpu.kernels->attendBlocks(0, 10), 20u); // for each of two KV heads
   EXPECT_EQ(gpu.kernels->attendBlocks(0, 2'000'000'000), 8u * kAtOnce);
+}
+
+TEST(CudaParamsTest, ArraysOfTheHostAreCopiedAndThoseOfTheDeviceAreLeftWhereTheyAre) {
+  const FakeGpu gpu;
+  test::VariantBuilder build;
+  build.param("cap", spec::ScalarType::F32, spec::Param::Shape::Scalar);
+  build.param("slopes", spec::ScalarType::F32, spec::Param::Shape::PerQueryHead);
+  build.table("buckets", spec::ScalarType::I32, 3);
+  const std::vector<int> buckets(3);
+  const std::vector<ParamValue> values = {{{2.5}, {}}, {{1, 2, 3, 4}, {}}, {{}, {}, buckets.data()}};
+  const auto params = *CudaParams::upload(gpu.device, build.variant, values);
+  EXPECT_EQ(params->slots()[0].f32, 2.5f);
+  EXPECT_NE(params->slots()[1].f32Array, values[1].f32.data());
+  EXPECT_EQ(params->slots()[2].i32Array, buckets.data());
 }
 
 } // namespace

@@ -67,6 +67,7 @@ private:
     for (const spec::Param &param : variant.params) {
       int count = param.shape == Shape::Scalar      ? 1
                   : param.shape == Shape::PerKvHead ? variant.kvHeads
+                  : param.shape == Shape::Table     ? param.size
                                                     : variant.queryHeads;
       std::vector<std::uint32_t> bits;
       for (int i = 0; i < count; ++i) {
