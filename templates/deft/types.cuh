@@ -35,6 +35,16 @@ template <class Element> using Factor = typename FactorOf<Element>::Type;
 /// Whether it must be converted to one.
 template <class Element> constexpr bool kIsConverted = !kIsSame<Element, Factor<Element>>;
 
+/// What weights are taken to be as exact as: V's elements, or q's where these are converted.
+template <class Query, class Value, bool = kIsConverted<Value>> struct WeightOf {
+  using Type = Value;
+};
+template <class Query, class Value> struct WeightOf<Query, Value, true> {
+  using Type = Query;
+};
+template <class Config>
+using Weight = typename WeightOf<typename Config::Query, typename Config::Value>::Type;
+
 /// What partials are stored as. Averages of values have the values' range, but a sum has at most the
 /// output's: f16 where both are f16, else bf16.
 template <class Value, class Output> struct PartialOf {
@@ -43,8 +53,7 @@ template <class Value, class Output> struct PartialOf {
 template <> struct PartialOf<f16, f16> {
   using Type = f16;
 };
-template <class Config>
-using Partial = typename PartialOf<Factor<typename Config::Value>, typename Config::Output>::Type;
+template <class Config> using Partial = typename PartialOf<Weight<Config>, typename Config::Output>::Type;
 
 /// The largest exponent of two that a weight may have, which is of V's type in products: f16 ends below 2^16,
 /// and bf16 has the range of f32, of which sums need a part.
