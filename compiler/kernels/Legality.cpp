@@ -93,6 +93,12 @@ bool hasAlikeTensors(const Site &site) {
   return tensors.areAlike() && tensors.k.elementBytes() == 2;
 }
 
+bool hasAlikeTensorsOrBytes(const Site &site) {
+  const spec::Tensors &tensors = site.shape.tensors;
+  const bool areBytes = tensors.k.elementBytes() == 1 && tensors.v.elementBytes() == 1;
+  return hasAlikeTensors(site) || (areBytes && tensors.k.dim == tensors.v.dim && !tensors.valueInKey);
+}
+
 std::string unlikeTensors(const Site &site) {
   const spec::Tensors &tensors = site.shape.tensors;
   const std::string family = "family " + std::string(site.family.name);

@@ -29,8 +29,11 @@ int registersLeft(const Site &site) {
   return std::min(site.target->registersPerThread, site.target->registersPerSm / (32 * site.phase.warps));
 }
 
+/// Whether K and V are converted as they are loaded.
+bool converts(const spec::Tensors &tensors) { return tensors.k.elementBytes() == 1; }
+
 constexpr PhaseRule kRules[] = {
-    kAlikeTensors,
+    kAlikeTensorsOrBytes,
     {"warps share a tile", [](const Site &site) { return site.phase.warps % rowWarps(site) == 0; },
      [](const Site &site) {
        return "warps is " + number(site.phase.warps) + ", not a multiple of the " + number(rowWarps(site)) +
@@ -70,7 +73,8 @@ int bytesOf(const KernelShape &shape, const PhaseConfig &phase) {
   const auto &[q, k, v, out, valueInKey] = shape.tensors;
   const int ringBytes = phase.stages * phase.tileKv * (rowBytes(k) + rowBytes(v));
   const int joinBytes = phase.warps * 16 * (out.dim + 4 + 2) * 4;
-  const int queryBytes = q.dim <= 128 ? 0 : phase.tileQ * rowBytes(q);
+  const int unitBytes = converts(shape.tensors) ? 4 : 0; // of a row that waits in shared memory
+  const int queryBytes = q.dim <= 128 ? 0 : phase.tileQ * (rowBytes(q) + unitBytes);
   const int recordBytes = (phase.stages + 1) * phase.tileKv * 20;
   return std::max(ringBytes, joinBytes) + queryBytes + recordBytes;
 }

@@ -19,6 +19,18 @@ constexpr int kGroupRows = 64;    ///< of a warpgroup
 
 std::string number(int value) { return std::to_string(value); }
 
+/// Whether K and V are of 8 bits, and become q's type on their way.
+bool converts(const KernelShape &shape) { return shape.tensors.k.elementBytes() == 1; }
+
+/// Where bytes wait for that: two tiles of each copying warp, or of each pair. Twin:
+/// templates/deft/sm90/byte_cache.cuh.
+int stagingBytes(const KernelShape &shape, const PhaseConfig &phase) {
+  const int columns = shape.tensors.k.dim / 16, low = columns > 2 ? 4 : columns;
+  const int halfBytes = low * ((columns + low - 1) / low) * 32 * 16;
+  const int halves = isLight(phase) || phase.stages == 2 ? 1 : 2;
+  return 4 * 2 * halves * 2 * halfBytes;
+}
+
 /// Twin: templates/deft/sm90/layout.cuh.
 int bytesOf(const KernelShape &shape, const PhaseConfig &phase) {
   // Blocks of 128 bytes of each row.
@@ -26,6 +38,7 @@ int bytesOf(const KernelShape &shape, const PhaseConfig &phase) {
     return (tensor.rowBytes() + 127) / 128 * rows * 128;
   };
   const auto &[q, k, v, out, valueInKey] = shape.tensors;
+  const spec::TensorType &tile = converts(shape) ? q : k;
   const int rowBytes = out.elementBytes() * (out.dim <= 128 ? out.dim : 96) + 16;
   const int groups = phase.warps / 4 - 1;           // that compute
   const int roomBytes = 4 * groups * 16 * rowBytes; // sums that are joined, results on their way out
@@ -34,15 +47,15 @@ int bytesOf(const KernelShape &shape, const PhaseConfig &phase) {
   const int pieceBytes =
       tileBytes(q, kGroupRows) + 32 + 64 * 8 + 2 * 8; // queries, item, facts of rows, barriers
   const int slotBytes = 64 + phase.tileKv * 12;       // facts of groups, records of tokens
-  const int stageBytes =
-      tileBytes(k, phase.tileKv) + tileBytes(v, phase.tileKv) + slotBytes + 2 * 8; // and barriers
+  const int stageBytes = 2 * tileBytes(tile, phase.tileKv) + slotBytes + 2 * 8; // and barriers
   constexpr int kAlignment = 1024;
-  return phase.stages * stageBytes + roomBytes + pieces * pieceBytes + kAlignment;
+  return phase.stages * stageBytes + roomBytes + pieces * pieceBytes + kAlignment +
+         (converts(shape) ? stagingBytes(shape, phase) : 0);
 }
 int bytesOf(const Site &site) { return bytesOf(site.shape, site.phase); }
 
 constexpr PhaseRule kRules[] = {
-    kAlikeTensors,
+    kAlikeTensorsOrBytes,
     {"threads", [](const Site &site) { return site.phase.warps == kSm90Warps || isLight(site.phase); },
      [](const Site &site) {
        return "warps is " + number(site.phase.warps) + "; a block of family sm90 has " + number(kSm90Warps) +
@@ -129,7 +142,7 @@ std::optional<PhaseConfig> preferredSm90(const KernelShape &shape, const target:
   if (prefersLight(shape)) {
     if (const auto light = sm90Phase(shape, target, /*isLight=*/true))
       return light;
-    if (shape.ratio() == 1)
+    if (shape.ratio() == 1 && !converts(shape))
       return std::nullopt;
   }
   return sm90Phase(shape, target, /*isLight=*/false);

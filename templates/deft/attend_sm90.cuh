@@ -7,7 +7,7 @@ namespace deft::sm90 {
 
 template <class Config, class Variant>
 __device__ __forceinline__ void attend(const abi::AttendArgs &args, const typename Variant::Params &params) {
-  Attend<Config, Variant>::run(args, params);
+  Attend<Factored<Config>, Variant>::run(args, params);
 }
 
 } // namespace deft::sm90

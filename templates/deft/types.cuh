@@ -1,6 +1,6 @@
 #pragma once
 
-/// Element types as tags: 16 bits in memory, arithmetic by the instructions named in deft/ptx. The
+/// Element types as tags: 16 bits in memory, or 8, arithmetic by the instructions named in deft/ptx. The
 /// toolkit's own half headers are not used, because they double the time of a compilation.
 namespace deft {
 
@@ -10,9 +10,40 @@ struct f16 {
 struct bf16 {
   unsigned short bits;
 };
+/// 8 bits, of caches only.
+struct e4m3 {
+  unsigned char bits;
+};
+struct e5m2 {
+  unsigned char bits;
+};
 
 template <class A, class B> constexpr bool kIsSame = false; // NVRTC has no standard library
 template <class A> constexpr bool kIsSame<A, A> = true;
+
+/// What an element is in products, whose factors have 16 bits: f16 has all numbers of both 8-bit types.
+template <class Element> struct FactorOf {
+  using Type = Element;
+};
+template <> struct FactorOf<e4m3> {
+  using Type = f16;
+};
+template <> struct FactorOf<e5m2> {
+  using Type = f16;
+};
+template <class Element> using Factor = typename FactorOf<Element>::Type;
+/// Whether it must be converted to one.
+template <class Element> constexpr bool kIsConverted = !kIsSame<Element, Factor<Element>>;
+
+/// What weights are taken to be as exact as: V's elements, or q's where these are converted.
+template <class Query, class Value, bool = kIsConverted<Value>> struct WeightOf {
+  using Type = Value;
+};
+template <class Query, class Value> struct WeightOf<Query, Value, true> {
+  using Type = Query;
+};
+template <class Config>
+using Weight = typename WeightOf<typename Config::Query, typename Config::Value>::Type;
 
 /// What partials are stored as. Averages of values have the values' range, but a sum has at most the
 /// output's: f16 where both are f16, else bf16.
@@ -22,8 +53,7 @@ template <class Value, class Output> struct PartialOf {
 template <> struct PartialOf<f16, f16> {
   using Type = f16;
 };
-template <class Config>
-using Partial = typename PartialOf<typename Config::Value, typename Config::Output>::Type;
+template <class Config> using Partial = typename PartialOf<Weight<Config>, typename Config::Output>::Type;
 
 /// The largest exponent of two that a weight may have, which is of V's type in products: f16 ends below 2^16,
 /// and bf16 has the range of f32, of which sums need a part.

@@ -3,6 +3,7 @@
 #include "tests/device/Words.h"
 
 #include "deft/any_family/warp_rows.cuh"
+#include "deft/ptx/fp8.cuh"
 #include "deft/ptx/tensor_copy.cuh"
 #include "tests/device/RandomItem.h"
 
@@ -37,7 +38,7 @@ public:
     args_.k = aligned(k_);
     if (draw(random_, 0, 2) == 0) { // V beside K in each token
       kLayout_ = vLayout_ = drawLayout(kKeyDim + kValueDim);
-      args_.v = static_cast<const std::uint16_t *>(args_.k) + kKeyDim;
+      args_.v = static_cast<const std::byte *>(args_.k) + kKeyDim * sizeof(Key);
     } else {
       kLayout_ = drawLayout(kKeyDim + draw(random_, 0, 2) * 16);
       vLayout_ = drawLayout(kValueDim + draw(random_, 0, 2) * 16);
@@ -147,10 +148,25 @@ private:
     return reinterpret_cast<const std::uint16_t *>((reinterpret_cast<std::uintptr_t>(values.data()) + 15) /
                                                    16 * 16);
   }
-  template <class Element> void fill(std::vector<std::uint16_t> &values) {
+  template <class Element> void fill(std::vector<std::uint16_t> &values, float unit = 1.f) {
     std::normal_distribution<float> normal;
-    for (std::uint16_t &value : values)
-      value = static_cast<std::uint16_t>(ptx::pack2<Element>(normal(random_), 0.f));
+    if constexpr (sizeof(Element) == 2) {
+      for (std::uint16_t &value : values)
+        value = static_cast<std::uint16_t>(ptx::pack2<Element>(unit * normal(random_), 0.f));
+    } else {
+      constexpr exec::Fp8Format kFormat = std::is_same_v<Element, e4m3> ? exec::kE4m3 : exec::kE5m2;
+      for (std::uint16_t &value : values)
+        value = static_cast<std::uint16_t>(exec::fp8FromFloat(normal(random_), kFormat) |
+                                           exec::fp8FromFloat(normal(random_), kFormat) << 8);
+    }
+  }
+
+  /// Of q's elements; a variant whose scale makes up for it may say another.
+  static constexpr float queryUnit() {
+    if constexpr (requires { Variant::kQueryUnit; })
+      return Variant::kQueryUnit;
+    else
+      return 1.f;
   }
 
   void prepare() {
@@ -162,7 +178,7 @@ private:
     for (int &position : queryPos_)
       position = draw(random_, 0, 700);
     q_.resize(queries * static_cast<std::size_t>(args_.qStride) + 8);
-    fill<Query>(q_);
+    fill<Query>(q_, queryUnit());
     out_.assign(queries * static_cast<std::size_t>(args_.outStride) + 8, kUnwritten);
     lse_.assign(queries * kHeads, 12345.f);
     partialOut_.assign(static_cast<std::size_t>(partials_) * kHeads * kValueDim + 8, kUnwritten);
@@ -186,8 +202,11 @@ private:
     args_.partialLse = partialLse_.data();
   }
 
-  template <class Element> double element(const std::uint16_t *values, long long at) const {
-    return ptx::toFloat<Element>(values[at]);
+  template <class Element> double element(const void *values, long long at) const {
+    if constexpr (sizeof(Element) == 1)
+      return ptx::toFloat<Element>(static_cast<const std::uint8_t *>(values)[at]);
+    else
+      return ptx::toFloat<Element>(static_cast<const std::uint16_t *>(values)[at]);
   }
 
   /// Of a token of the cache for a KV head.
@@ -220,7 +239,7 @@ private:
           for (int d = 0; d < kKeyDim; ++d)
             product += element<Query>(aligned(q_),
                                       static_cast<long long>(caller) * args_.qStride + head * kKeyDim + d) *
-                       element<Key>(static_cast<const std::uint16_t *>(args_.k), key + d);
+                       element<Key>(args_.k, key + d);
           scores.push_back(product * Variant::kScale);
           if constexpr (Variant::kHasScore)
             scores.back() = Variant::score(params_, row, static_cast<float>(scores.back()), token.position,
@@ -255,15 +274,15 @@ private:
       weights.push_back(Variant::kSigmoid ? 1 / (1 + std::exp(-score)) : std::exp(score - top));
       sum += weights.back();
     }
-    constexpr double kRounding = std::is_same_v<Value, bf16> ? 1.0 / 128 : 1.0 / 1024;
+    constexpr bool kIsF16 = !std::is_same_v<Value, bf16> && std::is_same_v<Partial<Config>, f16>;
+    constexpr double kRounding = kIsF16 ? 1.0 / 1024 : 1.0 / 128;
     const std::uint16_t *results =
         isPartial ? aligned(partialOut_) + place * kValueDim
                   : aligned(out_) + place / kHeads * args_.outStride + place % kHeads * kValueDim;
     for (int d = 0; d < kValueDim; ++d) {
       double want = 0, size = 0;
       for (std::size_t t = 0; t < rows.size(); ++t) {
-        const double part =
-            weights[t] * element<Value>(static_cast<const std::uint16_t *>(args_.v), rows[t] + d);
+        const double part = weights[t] * element<Value>(args_.v, rows[t] + d);
         want += part;
         size += std::abs(part);
       }

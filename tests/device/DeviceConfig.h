@@ -106,6 +106,13 @@ struct SunkVariant : PlainVariant {
     return 0.75f * static_cast<float>(head) - 1.f + 0.125f * static_cast<float>(kvHead);
   }
 };
+/// Queries beyond the range of f16, and below it.
+struct LargeQueriesVariant : PlainVariant {
+  static constexpr float kQueryUnit = 0x1p30f, kScale = 0x1p-33f;
+};
+struct SmallQueriesVariant : PlainVariant {
+  static constexpr float kQueryUnit = 0x1p-30f, kScale = 0x1p27f;
+};
 struct SigmoidVariant : PlainVariant {
   static constexpr bool kSigmoid = true;
 };

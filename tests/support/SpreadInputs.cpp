@@ -8,7 +8,7 @@ namespace deft::test {
 
 namespace {
 
-constexpr std::uint16_t kNaN = 0x7fff; // in f16 and in bf16
+constexpr std::uint16_t kNaN = 0x7fff; // in f16 and in bf16; its bytes, in both 8-bit types
 
 long long placeOf(const abi::CacheLayout &layout, int pageSize, long long slot, int head) {
   const long long page = std::max(pageSize, 1);
@@ -17,20 +17,24 @@ long long placeOf(const abi::CacheLayout &layout, int pageSize, long long slot, 
          head * layout.headStride;
 }
 
-void spread(std::mt19937_64 &random, const spec::Variant &variant, int dim, abi::CacheLayout &layout,
-            exec::AlignedVector<std::uint16_t> &values) {
-  const int pageSize = exec::pageSizeOf(variant), heads = variant.kvHeads;
+void spread(std::mt19937_64 &random, const spec::Variant &variant, const spec::TensorType &tensor,
+            abi::CacheLayout &layout, exec::AlignedVector<std::uint16_t> &values) {
+  const int pageSize = exec::pageSizeOf(variant), heads = variant.kvHeads, dim = tensor.dim;
+  const int bytes = tensor.elementBytes();
   const long long row = std::array{dim, dim + 16, 2 * dim}[random() % 3], page = std::max(pageSize, 1);
   const bool areTokensTogether = pageSize > 1 && random() % 2 == 0;
   const abi::CacheLayout apart{page * heads * row, areTokensTogether ? row : heads * row,
                                areTokensTogether ? page * row : row};
-  const long long slots = static_cast<long long>(values.size()) / (static_cast<long long>(heads) * dim);
+  const long long slots =
+      static_cast<long long>(values.size()) * 2 / (static_cast<long long>(heads) * tensor.rowBytes());
   exec::AlignedVector<std::uint16_t> moved;
-  moved.assign(static_cast<std::size_t>(slots * heads * row), kNaN);
+  moved.assign(static_cast<std::size_t>(slots * heads * row * bytes / 2), kNaN);
+  const auto *from = reinterpret_cast<const std::byte *>(values.data());
+  auto *to = reinterpret_cast<std::byte *>(moved.data());
   for (long long slot = 0; slot < slots; ++slot)
     for (int head = 0; head < heads; ++head)
-      std::copy_n(values.begin() + placeOf(layout, pageSize, slot, head), dim,
-                  moved.begin() + placeOf(apart, pageSize, slot, head));
+      std::copy_n(from + placeOf(layout, pageSize, slot, head) * bytes, tensor.rowBytes(),
+                  to + placeOf(apart, pageSize, slot, head) * bytes);
   layout = apart;
   values = std::move(moved);
 }
@@ -46,11 +50,11 @@ exec::Inputs spreadInputs(const spec::Variant &variant, exec::Inputs inputs, std
   for (int query = 0; query < inputs.queryCount; ++query)
     std::copy_n(inputs.q.begin() + query * packed, packed, q.begin() + query * inputs.qStride);
   inputs.q = std::move(q);
-  spread(random, variant, tensors.k.dim, inputs.cache.k, inputs.k);
+  spread(random, variant, tensors.k, inputs.cache.k, inputs.k);
   if (tensors.valueInKey)
     inputs.cache.v = inputs.cache.k;
   else
-    spread(random, variant, tensors.v.dim, inputs.cache.v, inputs.v);
+    spread(random, variant, tensors.v, inputs.cache.v, inputs.v);
   return inputs;
 }
 

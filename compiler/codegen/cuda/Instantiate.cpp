@@ -8,7 +8,20 @@
 namespace deft::codegen::cuda {
 namespace {
 
-const char *elementTag(spec::DType dtype) { return dtype == spec::DType::BF16 ? "deft::bf16" : "deft::f16"; }
+/// Of templates/deft/types.cuh.
+const char *elementTag(spec::DType dtype) {
+  switch (dtype) {
+  case spec::DType::F16:
+    return "deft::f16";
+  case spec::DType::BF16:
+    return "deft::bf16";
+  case spec::DType::F8E4M3:
+    return "deft::e4m3";
+  case spec::DType::F8E5M2:
+    return "deft::e5m2";
+  }
+  return "";
+}
 const char *boolText(bool value) { return value ? "true" : "false"; }
 
 /// Collects lines and knows how many there are, so that `#line` can lead back to the generated file

@@ -84,7 +84,8 @@ void fillCacheBoxes(const device::Device &device, const spec::Variant &variant, 
   const auto hasRoomFor = [&](unsigned count) {
     return pageSize <= 1 || pageSize % static_cast<int>(count) == 0;
   };
-  if (device.facts().major < 9 || !hasRoomFor(kBoxTokens[0]))
+  const bool isOfBytes = variant.tensors.k.elementBytes() == 1; // which are converted on their way
+  if (device.facts().major < 9 || isOfBytes || !hasRoomFor(kBoxTokens[0]))
     return;
   const auto encode = [&](abi::TensorMap &map, const void *pool, const spec::TensorType &tensor,
                           const View &view) {

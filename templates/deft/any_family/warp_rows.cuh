@@ -19,7 +19,8 @@ template <class Config, class Variant> class WarpRows {
   using Params = typename Variant::Params;
   using Form = FormOf<Variant>;
   using Forms = FormedScores<Config, Variant>;
-  static_assert(kIsSame<Query, typename Config::Key>, "products are of two of a kind");
+  using Key = typename Config::Key;
+  static_assert(kIsSame<Query, Key> || kIsConverted<Key>, "products are of two of a kind");
 
 public:
   /// Whether hooks want to know of the queries: setQueries or loadQueryFacts is to be called then.

@@ -9,6 +9,8 @@
 #include "deft/ptx/cp_async.cuh"
 #include "deft/ptx/ldmatrix.cuh"
 #include "deft/ptx/mma_sync.cuh"
+#include "deft/sm80/byte_tiles.cuh"
+#include "deft/sm80/fitted_queries.cuh"
 #include "deft/sm80/shared_layout.cuh"
 #include "deft/sm80/softmax.cuh"
 #include "deft/sm80/token_cursor.cuh"
@@ -37,6 +39,8 @@ template <class Config, class Variant> class Attend {
   using Layout = SharedLayout<Config>;
   using KeyRows = typename Layout::KeyRows;
   using ValueRows = typename Layout::ValueRows;
+  using QueryRows = typename Layout::QueryRows;
+  using Query = typename Config::Query;
   using Key = typename Config::Key;
   using Value = typename Config::Value;
   using Output = typename Config::Output;
@@ -49,7 +53,10 @@ template <class Config, class Variant> class Attend {
   static constexpr int kSteps = Config::kKeyDim / 16;                ///< k-steps of q.k
   static constexpr int kColumnPairs = Config::kValueDim / 16;        ///< of p.v, each of 8 columns
 
-  static constexpr int kColumnElements = 16 / static_cast<int>(sizeof(Key)); ///< of the 16 bytes of a copy
+  static constexpr int kColumnElements = 16 / static_cast<int>(sizeof(Query)); ///< of the 16 bytes of a copy
+  static constexpr bool kConverts = kIsConverted<Key>; ///< keys and values, from 8 bits to f16
+  /// A sigmoid's weights may be small beside 1, and as f16 have bits down to 2^-24 only.
+  static constexpr float kWeightUnit = Variant::kSigmoid && kConverts ? 32768.f : 1.f;
 
   static_assert(Config::kTileQ % 16 == 0 && Config::kRatio <= Config::kTileQ, "a query's rows fit the tile");
   static_assert(Config::kWarps % kRowWarps == 0, "warps split the rows evenly");
@@ -57,6 +64,7 @@ template <class Config, class Variant> class Attend {
   static_assert(Config::kTileKv <= kThreads, "one thread a token record");
   static_assert(Config::kStages >= 2 && Config::kKeyDim % 16 == 0 && Config::kValueDim % 16 == 0);
   static_assert(sizeof(Key) == sizeof(Value), "a copy has as many elements of both");
+  static_assert(kConverts == kIsConverted<Value>);
 
 public:
   static __device__ __forceinline__ void run(const abi::AttendArgs &args, const Params &params) {
@@ -88,12 +96,15 @@ private:
 
   __device__ __forceinline__ void loadQueries() {
     if constexpr (Layout::kQueryInRegisters) {
-      rows_.loadQueries(query_);
+      if constexpr (kConverts)
+        fitted_.load(rows_, lane_, query_);
+      else
+        rows_.loadQueries(query_);
     } else {
-      constexpr int kColumns = KeyRows::kColumns;
+      constexpr int kColumns = QueryRows::kColumns;
       for (int i = threadIdx.x; i < Config::kTileQ * kColumns; i += kThreads) {
         const int row = i / kColumns, column = i % kColumns;
-        ptx::cpAsync16(base_ + Layout::kQueryOffset + KeyRows::offset(row, column),
+        ptx::cpAsync16(base_ + Layout::kQueryOffset + QueryRows::offset(row, column),
                        rows_.queryRow(rows_.clamped(row)) + column * kColumnElements);
       }
     }
@@ -106,7 +117,7 @@ private:
         a[i] = query_[k][i];
     } else {
       const int row = rowWarp_ * 16 + lane_ % 16;
-      ptx::ldmatrix4(a, base_ + Layout::kQueryOffset + KeyRows::offset(row, 2 * k + lane_ / 16));
+      ptx::ldmatrix4(a, base_ + Layout::kQueryOffset + QueryRows::offset(row, 2 * k + lane_ / 16));
     }
   }
 
@@ -167,8 +178,12 @@ private:
         store(cursor, tokenSlot(tile));
       }
     }
+    if constexpr (!Layout::kQueryInRegisters && kConverts)
+      FittedQueries<Query>::template store<Config>(rows_, shared_);
     __syncthreads();
-    if constexpr (!Layout::kQueryInRegisters)
+    if constexpr (!Layout::kQueryInRegisters && kConverts)
+      fitted_.template takeUnits<Config>(rows_, shared_);
+    else if constexpr (!Layout::kQueryInRegisters)
       loadQueries(); // part of the first group
 #pragma unroll
     for (int tile = 0; tile < Config::kStages - 1; ++tile) {
@@ -225,7 +240,7 @@ private:
       return;
 
     if constexpr (Variant::kSigmoid) {
-      s.forEach([](float &x, int, int) { x = sigmoidWeight(x); });
+      s.forEach([](float &x, int, int) { x = sigmoidWeight(x) * kWeightUnit; });
     } else {
       float rescale[2];
       softmax_.step(s, rescale);
@@ -240,28 +255,67 @@ private:
 
   /// s += q . k for 16 tokens: two n8 tiles from one ldmatrix a k-step.
   __device__ __forceinline__ void multiplyKeys(unsigned keys, int group, Fragment<2> &s) const {
-    const int token = group * 16 + lane_ % 8 + lane_ / 16 * 8;
+    if constexpr (kConverts) {
+      multiplyBytes(keys, group, s);
+    } else {
+      const int token = group * 16 + lane_ % 8 + lane_ / 16 * 8;
 #pragma unroll
-    for (int k = 0; k < kSteps; ++k) {
-      unsigned a[4], b[4];
-      queryFragment(k, a);
-      ptx::ldmatrix4(b, keys + KeyRows::offset(token, 2 * k + lane_ / 8 % 2));
-      ptx::mma16816<Key>(s.tile[0], a, b[0], b[1]);
-      ptx::mma16816<Key>(s.tile[1], a, b[2], b[3]);
+      for (int k = 0; k < kSteps; ++k) {
+        unsigned a[4], b[4];
+        queryFragment(k, a);
+        ptx::ldmatrix4(b, keys + KeyRows::offset(token, 2 * k + lane_ / 8 % 2));
+        ptx::mma16816<Key>(s.tile[0], a, b[0], b[1]);
+        ptx::mma16816<Key>(s.tile[1], a, b[2], b[3]);
+      }
     }
+  }
+
+  /// The same of 8-bit keys: two k-steps from one ldmatrix.
+  __device__ __forceinline__ void multiplyBytes(unsigned keys, int group, Fragment<2> &s) const {
+#pragma unroll
+    for (int k = 0; k < kSteps; k += 2) {
+      unsigned b[2][2][2];
+      loadKeys<Key, KeyRows, kSteps>(keys, group * 16, k, lane_, b);
+#pragma unroll
+      for (int step = 0; step < 2 && k + step < kSteps; ++step) {
+        unsigned a[4];
+        queryFragment(k + step, a);
+        ptx::mma16816<f16>(s.tile[0], a, b[step][0][0], b[step][0][1]);
+        ptx::mma16816<f16>(s.tile[1], a, b[step][1][0], b[step][1][1]);
+      }
+    }
+    fitted_.restore(s);
   }
 
   /// out += p . v for 16 tokens.
   __device__ __forceinline__ void multiplyValues(unsigned values, int group, const Fragment<2> &weights) {
     unsigned p[4];
-    packOperand<Value>(weights, p);
-    const int token = group * 16 + lane_ % 16;
+    packOperand<Factor<Value>>(weights, p);
+    if constexpr (kConverts) {
+      multiplyBytes(values, group, p);
+    } else {
+      const int token = group * 16 + lane_ % 16;
 #pragma unroll
-    for (int pair = 0; pair < kColumnPairs; ++pair) {
-      unsigned b[4];
-      ptx::ldmatrix4Transposed(b, values + ValueRows::offset(token, 2 * pair + lane_ / 16));
-      ptx::mma16816<Value>(out_.tile[2 * pair], p, b[0], b[1]);
-      ptx::mma16816<Value>(out_.tile[2 * pair + 1], p, b[2], b[3]);
+      for (int pair = 0; pair < kColumnPairs; ++pair) {
+        unsigned b[4];
+        ptx::ldmatrix4Transposed(b, values + ValueRows::offset(token, 2 * pair + lane_ / 16));
+        ptx::mma16816<Value>(out_.tile[2 * pair], p, b[0], b[1]);
+        ptx::mma16816<Value>(out_.tile[2 * pair + 1], p, b[2], b[3]);
+      }
+    }
+  }
+
+  /// The same of 8-bit values: sums of even columns, and of odd ones.
+  __device__ __forceinline__ void multiplyBytes(unsigned values, int group, const unsigned (&p)[4]) {
+#pragma unroll
+    for (int pair = 0; pair < kColumnPairs; pair += 2) {
+      unsigned b[2][2][2];
+      loadValues<Value, ValueRows, kColumnPairs>(values, group * 16, pair, lane_, b);
+#pragma unroll
+      for (int i = 0; i < 2 && pair + i < kColumnPairs; ++i) {
+        ptx::mma16816<f16>(out_.tile[2 * (pair + i)], p, b[i][0][0], b[i][0][1]);
+        ptx::mma16816<f16>(out_.tile[2 * (pair + i) + 1], p, b[i][1][0], b[i][1][1]);
+      }
     }
   }
 
@@ -276,11 +330,21 @@ private:
 #pragma unroll
     for (int r = 0; r < 2; ++r) {
       const int row = tokenWarp_ * Config::kTileQ + rows_.row(r);
+      if constexpr (kConverts) { // of columns that are even, and odd
 #pragma unroll
-      for (int n = 0; n < 2 * kColumnPairs; ++n)
-        *reinterpret_cast<float2 *>(accumulators + row * Layout::kJoinStride + n * 8 +
-                                    fragmentColumn(lane_)) =
-            make_float2(out_.tile[n][2 * r], out_.tile[n][2 * r + 1]);
+        for (int pair = 0; pair < kColumnPairs; ++pair) {
+          const float (&even)[4] = out_.tile[2 * pair], (&odd)[4] = out_.tile[2 * pair + 1];
+          *reinterpret_cast<float4 *>(accumulators + row * Layout::kJoinStride + pair * 16 +
+                                      2 * fragmentColumn(lane_)) =
+              make_float4(even[2 * r], odd[2 * r], even[2 * r + 1], odd[2 * r + 1]);
+        }
+      } else {
+#pragma unroll
+        for (int n = 0; n < 2 * kColumnPairs; ++n)
+          *reinterpret_cast<float2 *>(accumulators + row * Layout::kJoinStride + n * 8 +
+                                      fragmentColumn(lane_)) =
+              make_float2(out_.tile[n][2 * r], out_.tile[n][2 * r + 1]);
+      }
       if (isFirstOfRow(lane_)) {
         facts[2 * row] = softmax_.maximum[r];
         facts[2 * row + 1] = softmax_.sum[r];
@@ -297,7 +361,7 @@ private:
       if constexpr (Variant::kSigmoid) {
 #pragma unroll
         for (int w = 0; w < kTokenWarps; ++w)
-          weight[w] = 1.f;
+          weight[w] = 1.f / kWeightUnit;
       } else {
         lse = joinWeights(facts, row, weight);
       }
@@ -373,6 +437,7 @@ private:
   const int kvHead_, lane_, rowWarp_, tokenWarp_;
   WarpRows<Config, Variant> rows_;
   unsigned query_[Layout::kQueryInRegisters ? kSteps : 1][4];
+  FittedQueries<Query> fitted_;
   OnlineSoftmax softmax_;
   Fragment<2 * kColumnPairs> out_{};
 };

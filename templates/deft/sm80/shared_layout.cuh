@@ -24,6 +24,7 @@ template <class Element, int kDim> struct RowLayout {
 template <class Config> struct SharedLayout {
   using KeyRows = RowLayout<typename Config::Key, Config::kKeyDim>;
   using ValueRows = RowLayout<typename Config::Value, Config::kValueDim>;
+  using QueryRows = RowLayout<typename Config::Query, Config::kKeyDim>;
 
   /// Queries stay in registers while they leave room for the accumulators.
   static constexpr bool kQueryInRegisters = Config::kKeyDim <= 128;
@@ -42,8 +43,12 @@ template <class Config> struct SharedLayout {
   static constexpr int kJoinBytes = Config::kWarps * 16 * (kJoinStride + 2) * 4;
 
   static constexpr int kQueryOffset = kRingBytes > kJoinBytes ? kRingBytes : kJoinBytes;
-  static constexpr int kQueryBytes = kQueryInRegisters ? 0 : Config::kTileQ * KeyRows::kRowBytes;
-  static constexpr int kTokenOffset = kQueryOffset + kQueryBytes;
+  static constexpr int kQueryBytes = kQueryInRegisters ? 0 : Config::kTileQ * QueryRows::kRowBytes;
+  /// Of queries that are made fit for products with converted keys: what of each row's was taken out.
+  static constexpr int kUnitOffset = kQueryOffset + kQueryBytes;
+  static constexpr int kUnitBytes =
+      kQueryInRegisters || !kIsConverted<typename Config::Key> ? 0 : Config::kTileQ * 4;
+  static constexpr int kTokenOffset = kUnitOffset + kUnitBytes;
   static constexpr int kRecordOffset = kTokenOffset + kTokens * 8;
   static constexpr int kBytes = kRecordOffset + kTokens * TokenRecords::kBytes;
 };

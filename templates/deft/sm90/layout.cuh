@@ -1,5 +1,6 @@
 #pragma once
 
+#include "deft/sm90/byte_cache.cuh"
 #include "deft/sm90/tile_slot.cuh"
 
 /// How a block of the sm90 family lays out its shared memory, and which threads do what. The host's
@@ -16,7 +17,7 @@ struct alignas(16) PieceHead {
 
 /// K and V tiles and pieces of queries are stored in blocks of 64 rows and 64 columns, so that a row of a
 /// block is the 128 bytes of wgmma's widest swizzle: 16-byte column c of row r lies at column c ^ (r % 8).
-template <class Config> struct Layout {
+template <class Config> struct LayoutOf {
   /// Warpgroups that compute, beside the one that copies. Of blocks with one there are two a multiprocessor.
   static constexpr int kGroups = Config::kWarps / 4 - 1;
   static constexpr int kBlocksAtOnce = 3 - kGroups;
@@ -62,14 +63,23 @@ template <class Config> struct Layout {
       kQueryOffset + kQueryPieces * (kTileBytes + static_cast<int>(sizeof(PieceHead)));
   static constexpr int kBarrierOffset = kSlotOffset + Config::kStages * static_cast<int>(sizeof(TileSlot));
 
+  /// Where bytes of K and V wait for their conversion.
+  static constexpr int kStagingOffset = kBarrierOffset + 2 * (Config::kStages + kQueryPieces) * 8;
+  static constexpr int kStagingBytes =
+      kHasBytes<Config> ? 4 * kStagingSlots * 2 / kTeam * 2 * BytePieces<Config::kKeyDim>::kBytes : 0;
+
   static constexpr int kAlignment = 1024; ///< of the swizzle; the launch gives 16
   static_assert(kQueryOffset % kAlignment == 0);
-  static constexpr int kBytes = kBarrierOffset + 2 * (Config::kStages + kQueryPieces) * 8 + kAlignment;
+  static_assert(kStagingOffset % 16 == 0);
+  static constexpr int kBytes = kStagingOffset + kStagingBytes + kAlignment;
 
   static __device__ __forceinline__ unsigned offset(int row, int column) {
     return static_cast<unsigned>(column / 8 * kBlockBytes + row * 128 + ((column % 8) ^ (row & 7)) * 16);
   }
 };
+
+/// Of a config as generated files have it, too.
+template <class Config> using Layout = LayoutOf<Factored<Config>>;
 
 /// Dynamic shared memory of one block.
 template <class Config> __host__ __device__ constexpr int smemBytes() { return Layout<Config>::kBytes; }

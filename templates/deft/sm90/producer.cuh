@@ -2,6 +2,7 @@
 
 #include "deft/ptx/forget.cuh"
 #include "deft/ptx/tensor_copy.cuh"
+#include "deft/sm90/byte_staging.cuh"
 #include "deft/sm90/dealt_runs.cuh"
 #include "deft/sm90/row_copy.cuh"
 #include "deft/sm90/run_window.cuh"
@@ -63,6 +64,7 @@ public:
   __device__ __forceinline__ void run(const abi::Item &first) const {
     const Units<Config> units(args_);
     int step = 0, piece = 0; // of the unit's first tile and first rows
+    Staged staged;
     abi::Item item = first;
     for (int unit = blockIdx.x; unit < units.count(); unit = units.next(unit)) {
       if (unit != blockIdx.x)
@@ -70,8 +72,11 @@ public:
       const int tiles = tilesOf<Config>(item);
       int row = 0;
       do { // each place for rows has one warp, as each stage has one team; the first ones' differ
-        if (piece % L::kQueryPieces == kWarps - 1 - warp_)
+        if (piece % L::kQueryPieces == kWarps - 1 - warp_) {
+          if constexpr (kHasBytes<Config>)
+            finish(staged); // which the consumers may want before they have done with other queries
           copyQueries(item, units.kvHead(unit), row, piece);
+        }
         ++piece;
         row += kPieceRows;
       } while (row < item.queryCount * Config::kRatio);
@@ -80,9 +85,14 @@ public:
           break;
         continue;
       }
-      copyUnit(item, units.kvHead(unit), step, step + tiles);
+      if constexpr (kHasBytes<Config>)
+        convertUnit(item, units.kvHead(unit), step, step + tiles, staged);
+      else
+        copyUnit(item, units.kvHead(unit), step, step + tiles);
       step += tiles;
     }
+    if constexpr (kHasBytes<Config>)
+      finish(staged);
   }
 
 private:
@@ -180,9 +190,81 @@ private:
       if (!isHidden)
         copy(low, high, kvHead, step);
       if (member() == 0)
-        tell(tile, tokens, (low.bulk & high.bulk & 3) != 3, isDealt, step); // while they are on their way
+        tell(tile.token, tokens, (low.bulk & high.bulk & 3) != 3, isDealt,
+             step); // while they are on their way
       ptx::mbarrierArriveAfterCopies(ring_.full(step));
     }
+  }
+
+  /// A tile whose bytes are on their way to the warp's staging, and what is to be told of it.
+  struct Staged {
+    Token token[2];
+    TokenBounds bounds;
+    bool isHidden, isDealt;
+    int slot = 0;  ///< of the warp's staging
+    int step = -1; ///< none is
+  };
+
+  /// copyUnit() of an 8-bit cache: the bytes of a team's next tile are asked for before those of the one
+  /// before are converted into its stage, over the ends of units, too.
+  __device__ __forceinline__ void convertUnit(const abi::Item &item, int kvHead, int begin, int end,
+                                              Staged &staged) const {
+    const ByteStaging<Config> staging(ring_, warp_, lane_);
+    auto runs = runsOf(item);
+    TileBounds rows = boundsOf(item, kvHead);
+    if constexpr (Variant::kHasMask)
+      joinLanes(rows);
+    for (int step = begin; step < end; ++step) {
+      if (step % Config::kStages % (kWarps / kTeam) != warp_ / kTeam)
+        continue;
+      Tile tile;
+      const bool isDealt = find(item, runs, step - begin, tile);
+      lookUpPages(tile);
+      const TokenBounds bounds = boundsOf(tile);
+      const bool isHidden = !mayBeSeen(bounds, rows);
+      const int slot = staged.slot ^ 1;
+      if (!isHidden) {
+#pragma unroll
+        for (int half = 0; half < 2; ++half)
+          if (isMine(half)) {
+            const Source source = placeOf(tile, half);
+            staging.start(args_, slot, half,
+                          tokenPlace<Config>(args_.kCache, kvHead, source.page, source.inPage),
+                          tokenPlace<Config>(args_.vCache, kvHead, source.page, source.inPage));
+          }
+      }
+      ptx::cpAsyncCommit();
+      convert<1>(staging, staged);
+      staged = {{tile.token[0], tile.token[1]}, bounds, isHidden, isDealt, slot, step};
+      if (isHidden)
+        staged.token[0].visible = staged.token[1].visible = kNobody;
+    }
+  }
+
+  /// What is left of all units so far.
+  __device__ __forceinline__ void finish(Staged &staged) const {
+    convert<0>(ByteStaging<Config>(ring_, warp_, lane_), staged);
+    staged.step = -1;
+  }
+
+  /// Fills the stage of a tile, when all but the last `kPending` tiles' bytes have come.
+  template <int kPending>
+  __device__ __forceinline__ void convert(const ByteStaging<Config> &staging, const Staged &staged) const {
+    const int step = staged.step;
+    if (step < 0)
+      return;
+    ptx::cpAsyncWait<kPending>();
+    if (step >= Config::kStages)
+      ptx::mbarrierWait(ring_.empty(step), (step / Config::kStages - 1) & 1);
+    if (!staged.isHidden) {
+#pragma unroll
+      for (int half = 0; half < 2; ++half)
+        if (isMine(half))
+          staging.convert(staged.slot, half, step);
+    }
+    if (member() == 0)
+      tell(staged.token, staged.bounds, /*isGathered=*/true, staged.isDealt, step);
+    ptx::mbarrierArrive(ring_.full(step));
   }
 
   /// Of the unit's rows, where a mask asks for them; each lane has its own queries only.
@@ -285,13 +367,19 @@ private:
     }
   }
 
-  __device__ __forceinline__ Source sourceOf(const Tile &tile, int half) const {
+  static __device__ __forceinline__ Source placeOf(const Tile &tile, int half) {
     const Token &token = tile.token[half];
     Source source{token.place, 0, 0};
     if constexpr (Config::kPageSize > 1) {
       source.page = tile.page[half];
       source.inPage = static_cast<int>(static_cast<unsigned>(token.place) % Config::kPageSize);
     }
+    return source;
+  }
+
+  __device__ __forceinline__ Source sourceOf(const Tile &tile, int half) const {
+    const Token &token = tile.token[half];
+    Source source = placeOf(tile, half);
     if constexpr (kHasBulk) {
       // Lanes whose token follows that of the lane before.
       const unsigned follows =
@@ -425,9 +513,9 @@ private:
   }
 
   /// What the consumers want to know of the tile.
-  __device__ __forceinline__ void tell(const Tile &tile, const TokenBounds &tokens, bool isGathered,
+  __device__ __forceinline__ void tell(const Token (&token)[2], const TokenBounds &tokens, bool isGathered,
                                        bool isDealt, int step) const {
-    tellTile<Config, Variant>(ring_.slot(step), tile.token, tokens, isGathered, isDealt, lane_);
+    tellTile<Config, Variant>(ring_.slot(step), token, tokens, isGathered, isDealt, lane_);
     __syncwarp();
     if (lane_ == 0)
       ptx::mbarrierArrive(ring_.full(step));

@@ -46,6 +46,7 @@ struct Options {
   int from = 0;
   double seconds = 240;
   bool noLargePool = false;
+  bool isOfBytes = false;
   CaseOptions cases;
 };
 
@@ -288,6 +289,7 @@ int main(int argc, char **argv) {
   app.add_option("--hook", options.hook, "The mask or score of all attentions of that spec, like softcap")
       ->check(CLI::IsMember(hookNames()))
       ->needs(writeSpec);
+  app.add_flag("--bytes", options.isOfBytes, "All caches of that spec are of 8-bit floats")->needs(writeSpec);
   app.add_option("--seed", options.cases.seed, "Of everything");
   app.add_option("--trees", options.cases.trees, "Trees of each variant and config");
   app.add_option("--invariant-trees", options.cases.invariantTrees,
@@ -315,7 +317,7 @@ int main(int argc, char **argv) {
   }
   if (!options.writeSpec.empty()) {
     std::ofstream file(options.writeSpec);
-    file << randomSpec(options.cases.seed, options.every, options.hook);
+    file << randomSpec(options.cases.seed, options.every, options.hook, options.isOfBytes);
     return file ? 0 : 1;
   }
   return run(options, deft::test::commandLine(argc, argv));

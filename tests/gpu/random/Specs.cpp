@@ -60,11 +60,13 @@ std::vector<Hook> hooks(Random &random) {
   };
 }
 
-std::string layout(Random &random) {
-  if (random.oneIn(6))
-    return "contiguous";
+/// `dtype`: of K and V; empty: q's.
+std::string layout(Random &random, const std::string &dtype) {
+  if (random.oneIn(6)) // which takes no dtype
+    return dtype.empty() ? "contiguous" : "paged(page_size = 32, dtype = " + dtype + ")";
+  const std::string ofDtype = dtype.empty() ? "" : ", dtype = " + dtype;
   return "paged(page_size = " + std::to_string(random.of({1, 7, 16, 64})) +
-         ", order = " + random.of({"nhd", "hnd"}) + ")";
+         ", order = " + random.of({"nhd", "hnd"}) + ofDtype + ")";
 }
 
 } // namespace
@@ -77,7 +79,7 @@ std::vector<std::string> hookNames() {
   return names;
 }
 
-std::string randomSpec(std::uint64_t seed, int every, const std::string &only) {
+std::string randomSpec(std::uint64_t seed, int every, const std::string &only, bool isOfBytes) {
   std::string text = "// Random attentions of seed " + std::to_string(seed) + ".\nimport \"library.deft\";\n";
   int index = 0;
   for (const int dim : {32, 48, 64, 80, 96, 112, 128, 144, 160, 192, 224, 256})
@@ -100,7 +102,11 @@ std::string randomSpec(std::uint64_t seed, int every, const std::string &only) {
       text += "  kv_heads    = " + std::to_string(kvHeads) + ";\n";
       text += "  head_dim    = " + std::to_string(dim) + ";\n";
       text += "  dtype       = " + dtype + ";\n";
-      text += "  kv_cache    = " + layout(random) + ";\n" + hook.text;
+      // Of a generator of its own: other draws stay what they are.
+      Random bytes(seed, static_cast<std::uint64_t>(2000 + index));
+      const std::string cacheDtype =
+          isOfBytes || bytes.oneIn(4) ? bytes.of({"fp8_e4m3", "fp8_e5m2"}) : std::string();
+      text += "  kv_cache    = " + layout(random, cacheDtype) + ";\n" + hook.text;
       if (hook.hasLse && !random.oneIn(8))
         text += "  output      = " + (random.oneIn(6) ? random.of({"f16", "bf16"}) : dtype) + " with lse;\n";
       if (hook.name == "softcap") // of scores that are about 1 otherwise, and take one way of several

@@ -77,6 +77,50 @@ TEST(Sm80AttendTest, ValuesHaveATypeOfTheirOwn) {
     attendAll<Mixed>(seed);
 }
 
+/// A cache of 8-bit floats.
+template <class Q, class E, int kDim, int kPage> struct Bytes : Wide<Q, kDim, kPage> {
+  using Key = E;
+  using Value = E;
+};
+template <class Q, class E, int kDim, int kPage> struct FewBytes : Narrow<Q, kDim, kPage> {
+  using Key = E;
+  using Value = E;
+};
+TEST(Sm80AttendTest, BytesAreConverted) {
+  for (unsigned seed = 0; seed < 4; ++seed) {
+    attendAll<Bytes<bf16, e4m3, 128, 16>>(seed);
+    attendAll<FewBytes<f16, e4m3, 64, 0>>(seed);
+    attendAll<FewBytes<bf16, e5m2, 80, 1>>(seed); // an odd number of steps
+    attendAll<Bytes<f16, e5m2, 32, 16>>(seed);
+    attendAll<Bytes<f16, e4m3, 64, 1>, test::WindowVariant>(seed, {300});
+    attendAll<Bytes<bf16, e4m3, 64, 0>, test::SigmoidVariant>(seed);
+  }
+}
+TEST(Sm80AttendTest, ManyColumnsOfBytesAreConverted) {
+  for (unsigned seed = 0; seed < 3; ++seed) {
+    attendAll<FewBytes<bf16, e4m3, 192, 16>>(seed);
+    attendAll<FewBytes<f16, e5m2, 144, 0>>(seed);
+  }
+}
+/// K and V each of its own 8 bits, and with dims of their own.
+struct UnlikeBytes : Bytes<bf16, e4m3, 96, 16> {
+  using Value = e5m2;
+  static constexpr int kValueDim = 64;
+};
+TEST(Sm80AttendTest, BytesOfKeysAndValuesMayDiffer) {
+  for (unsigned seed = 0; seed < 3; ++seed)
+    attendAll<UnlikeBytes>(seed);
+}
+/// bf16 has exponents that the f16 of such products has not.
+TEST(Sm80AttendTest, QueriesOfAnySizeMeetBytes) {
+  for (unsigned seed = 0; seed < 3; ++seed) {
+    attendAll<Bytes<bf16, e4m3, 128, 16>, test::LargeQueriesVariant>(seed);
+    attendAll<Bytes<bf16, e4m3, 128, 16>, test::SmallQueriesVariant>(seed);
+    attendAll<FewBytes<bf16, e4m3, 192, 0>, test::LargeQueriesVariant>(seed);
+    attendAll<FewBytes<bf16, e4m3, 192, 0>, test::SmallQueriesVariant>(seed);
+  }
+}
+
 TEST(Sm80AttendTest, MasksAndScoresAreHeard) {
   for (unsigned seed = 0; seed < 4; ++seed) {
     attendAll<Wide<f16, 64, 1>, test::WindowVariant>(seed, {300});

@@ -24,6 +24,11 @@ template <class E, int kDim, int kPage, int kStagesOf = 4> struct Wide : test::W
   using Output = E;
   static constexpr int kKeyDim = kDim, kValueDim = kDim, kPageSize = kPage, kStages = kStagesOf;
 };
+/// The same with a cache of 8-bit floats.
+template <class Base, class E> struct Bytes : Base {
+  using Key = E;
+  using Value = E;
+};
 template <class Base> struct Dealt : Base {
   static constexpr bool kIsDealt = true;
 };
@@ -64,6 +69,19 @@ TEST(Sm90AttendTest, LightBlocksAttend) {
     attendAll<Light<f16, 80, 64>>(seed);
     attendAll<Light<bf16, 32, 64>>(seed);
     attendAll<Light<f16, 48, 16>>(seed);
+  }
+}
+
+/// Bytes become tiles of q's type, in blocks of all kinds; three stages are no team's alone.
+TEST(Sm90AttendTest, BytesAreConverted) {
+  for (unsigned seed = 0; seed < 4; ++seed) {
+    attendAll<Bytes<Wide<bf16, 128, 16, 2>, e4m3>>(seed);
+    attendAll<Bytes<Wide<f16, 64, 1>, e5m2>>(seed);
+    attendAll<Bytes<Wide<f16, 80, 0, 2>, e4m3>>(seed); // columns that four lanes do not share out evenly
+    attendAll<Bytes<Wide<f16, 32, 64, 2>, e4m3>>(seed);
+    attendAll<Bytes<Light<f16, 64, 16>, e4m3>>(seed);
+    attendAll<Bytes<Dealt<Light<bf16, 64, 0>>, e5m2>>(seed);
+    attendAll<Bytes<Wide<bf16, 64, 1>, e4m3>, test::WindowVariant>(seed, {300});
   }
 }
 

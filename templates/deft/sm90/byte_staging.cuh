@@ -1,0 +1,102 @@
+#pragma once
+
+#include "deft/any_family/row_place.cuh"
+#include "deft/ptx/convert.cuh"
+#include "deft/ptx/cp_async.cuh"
+#include "deft/ptx/fp8.cuh"
+#include "deft/sm90/layout.cuh"
+
+namespace deft::sm90 {
+
+/// Where a copying warp's bytes wait, and how they become tiles. A lane converts just what it has copied, so
+/// that nobody waits for others; bytes lie in the order in which lanes ask for them, and columns of 16 bits
+/// are written without conflicts: of a block's 64, eight lanes write every other one for two tokens.
+template <class Config> class ByteStaging {
+  using L = Layout<Config>;
+  static constexpr int kDim = Config::kKeyDim; // and kValueDim
+  using Pieces = BytePieces<kDim>;
+  using Factor = typename Config::Query;
+  static constexpr int kHalves = 2 / L::kTeam; ///< of a tile, that a warp has
+  static constexpr int kSlotBytes = kHalves * 2 * Pieces::kBytes;
+
+public:
+  __device__ __forceinline__ ByteStaging(const Ring<Config> &ring, int warp, int lane)
+      : ring_(ring), staging_(L::kStagingOffset + warp * kStagingSlots * kSlotBytes + lane * 16),
+        column_(lane % Pieces::kLow), token_(lane / Pieces::kLow) {}
+
+  /// Asks for half a tile, whose tokens' places each lane has one of. A warp takes its two slots in turn.
+  __device__ __forceinline__ void start(const abi::AttendArgs &args, int slot, int half, unsigned keyPlace,
+                                        unsigned valuePlace) const {
+    const unsigned to = ring_.base + placeOf(slot, half);
+    start<typename Config::StoredKey>(to, args.k, keyPlace);
+    start<typename Config::StoredValue>(to + Pieces::kBytes, args.v, valuePlace);
+  }
+
+  /// Of what has come, into the stage.
+  __device__ __forceinline__ void convert(int slot, int half, int step) const {
+    const char *from = ring_.shared + placeOf(slot, half);
+    convert<typename Config::StoredKey>(from, ring_.keys(step) - ring_.base, half);
+    convert<typename Config::StoredValue>(from + Pieces::kBytes, ring_.values(step) - ring_.base, half);
+  }
+
+private:
+  __device__ __forceinline__ unsigned placeOf(int slot, int half) const {
+    return staging_ + slot * kSlotBytes + (kHalves == 2 ? half * 2 * Pieces::kBytes : 0);
+  }
+  __device__ __forceinline__ bool isThere(int across) const {
+    return Pieces::kColumns % Pieces::kLow == 0 || across * Pieces::kLow + column_ < Pieces::kColumns;
+  }
+
+  template <class Element>
+  __device__ __forceinline__ void start(unsigned to, const void *tensor, unsigned own) const {
+    const char *column = static_cast<const char *>(tensor) + column_ * 16;
+#pragma unroll 2
+    for (int first = 0; first < 32; first += Pieces::kTokens) {
+      const char *from = atPlace<Element>(column, __shfl_sync(~0u, own, first + token_));
+#pragma unroll
+      for (int across = 0; across < Pieces::kAcross; ++across)
+        if (isThere(across))
+          ptx::cpAsync16(to + (first / Pieces::kTokens * Pieces::kAcross + across) * 512,
+                         from + across * Pieces::kLow * 16);
+    }
+  }
+
+  template <class Element>
+  __device__ __forceinline__ void convert(const char *from, unsigned tile, int half) const {
+#pragma unroll 2
+    for (int i = 0; i < Pieces::kTimes; ++i) {
+      const int across = i % Pieces::kAcross;
+      const int row = half * 32 + i / Pieces::kAcross * Pieces::kTokens + token_;
+      if (isThere(across)) {
+        const uint4 bytes = *reinterpret_cast<const uint4 *>(from + i * 512);
+        const int column = 2 * (across * Pieces::kLow + column_);
+        put<Element>(tile + L::offset(row, column), bytes.x, bytes.y);
+        put<Element>(tile + L::offset(row, column + 1), bytes.z, bytes.w);
+      }
+    }
+  }
+
+  /// Eight elements.
+  template <class Element>
+  __device__ __forceinline__ void put(unsigned to, unsigned low, unsigned high) const {
+    unsigned first[2], second[2];
+    ptx::toHalves<Element>(low, first);
+    ptx::toHalves<Element>(high, second);
+    *reinterpret_cast<uint4 *>(ring_.shared + to) =
+        make_uint4(factors(first[0]), factors(first[1]), factors(second[0]), factors(second[1]));
+  }
+  static __device__ __forceinline__ unsigned factors(unsigned halves) {
+    if constexpr (kIsSame<Factor, f16>) {
+      return halves;
+    } else { // which has fewer bits, but more than the bytes had
+      const float2 both = ptx::unpack2<f16>(halves);
+      return ptx::pack2<Factor>(both.x, both.y);
+    }
+  }
+
+  const Ring<Config> &ring_;
+  const unsigned staging_; ///< from the block's shared memory on, of the lane
+  const int column_, token_;
+};
+
+} // namespace deft::sm90
