@@ -32,6 +32,18 @@ llvm::LogicalResult TuneAttr::verify(EmitError emitError, llvm::ArrayRef<int64_t
   return mlir::success();
 }
 
+llvm::LogicalResult SelectAttr::verify(EmitError emitError, TuneAttr budget, SelectBy, int64_t keepFirst,
+                                       int64_t keepLast) {
+  if (keepFirst < 0 || keepLast < 0)
+    return emitError() << "keep_first is " << keepFirst << " and keep_last " << keepLast
+                       << ", neither may be negative";
+  for (int64_t value : budget.getValues())
+    if (value < keepFirst + keepLast)
+      return emitError() << "budget is " << value
+                         << ", it must be at least keep_first + keep_last = " << keepFirst + keepLast;
+  return mlir::success();
+}
+
 llvm::LogicalResult PhaseAttr::verify(EmitError emitError, llvm::StringRef name, int64_t rowsAbove, TuneAttr,
                                       TuneAttr, TuneAttr, TuneAttr) {
   if (name.empty())

@@ -32,6 +32,10 @@ def Partition : DeftEnum<"Partition", "how a plan groups KV with queries", [
   I32EnumAttrCase<"Cascade", 4, "cascade">, I32EnumAttrCase<"Greedy", 5, "greedy">,
   I32EnumAttrCase<"Union", 6, "union">, I32EnumAttrCase<"Auto", 7, "auto">]>;
 
+def SelectBy : DeftEnum<"SelectBy", "which rows of a query share a list of selected tokens", [
+  I32EnumAttrCase<"KvHead", 0, "kv_head">, I32EnumAttrCase<"QueryHead", 1, "query_head">,
+  I32EnumAttrCase<"Query", 2, "query">]>;
+
 class DeftAttr<string name, string attrMnemonic> : AttrDef<DeftDialect, name> {
   let mnemonic = attrMnemonic;
   let genVerifyDecl = 1;
@@ -73,6 +77,12 @@ def ScheduleAttr : DeftAttr<"Schedule", "schedule"> {
   let parameters = (ins OptionalParameter<"::mlir::ArrayAttr", "of PartitionAttr">:$partitions,
                         OptionalParameter<"TuneAttr">:$chunk,
                         OptionalParameter<"::mlir::ArrayAttr", "of PhaseAttr">:$phases);
+  let assemblyFormat = "`<` struct(params) `>`";
+}
+
+def SelectAttr : DeftAttr<"Select", "select"> {
+  let summary = "which tokens of a path later layers read alone; kernels then give the scores they attend by";
+  let parameters = (ins "TuneAttr":$budget, EnumParameter<SelectBy>:$by, "int64_t":$keep_first, "int64_t":$keep_last);
   let assemblyFormat = "`<` struct(params) `>`";
 }
 

@@ -38,12 +38,12 @@ def AttentionOp : DeftOp<"attention", [IsolatedFromAbove, Symbol,
                        RowTypeAttr:$k, RowTypeAttr:$v, UnitAttr:$value_in_key, RowTypeAttr:$out, UnitAttr:$lse,
                        CacheAttr:$cache, F64Attr:$scale,
                        NormalizeAttr:$normalize, TypedArrayAttrBase<ParamAttr, "parameters">:$params,
-                       OptionalAttr<ScheduleAttr>:$schedule);
+                       OptionalAttr<ScheduleAttr>:$schedule, OptionalAttr<SelectAttr>:$select);
   let regions = (region AnyRegion:$mask, AnyRegion:$score, AnyRegion:$sink, AnyRegion:$tile);
   let assemblyFormat = [{
     $sym_name `query_heads` $query_heads `kv_heads` $kv_heads `q` $q `k` $k `v` $v
     (`value_in_key` $value_in_key^)? `out` $out (`lse` $lse^)? `cache` $cache `scale` $scale `normalize` `` $normalize ` ` `\n` ` ` ` ` `params` $params
-    (`\n` ` ` ` ` `schedule` $schedule^)? attr-dict-with-keyword custom<Hooks>($mask, $score, $sink, $tile)
+    (`\n` ` ` ` ` `schedule` $schedule^)? (`\n` ` ` ` ` `select` $select^)? attr-dict-with-keyword custom<Hooks>($mask, $score, $sink, $tile)
   }];
   let hasVerifier = 1;
   let hasRegionVerifier = 1;

@@ -107,8 +107,14 @@ struct AstSchedule {
   std::vector<AstPhase> phases;
 };
 
-using AstValue =
-    std::variant<AstExprValue, AstWordValue, AstCacheValue, AstNormalizeValue, AstOutputValue, AstSchedule>;
+struct AstSelect {
+  std::optional<AstTune> budget;
+  std::optional<Ident> by;
+  std::optional<AstExprId> keepFirst, keepLast;
+};
+
+using AstValue = std::variant<AstExprValue, AstWordValue, AstCacheValue, AstNormalizeValue, AstOutputValue,
+                              AstSchedule, AstSelect>;
 
 struct AstProperty {
   Ident key;

@@ -62,6 +62,9 @@ public:
       if (const auto *schedule = std::get_if<AstSchedule>(&property.value)) {
         out_ += "  schedule\n";
         print(*schedule);
+      } else if (const auto *select = std::get_if<AstSelect>(&property.value)) {
+        out_ += "  select\n";
+        print(*select);
       } else {
         out_ += "  " + property.key.text + " = " +
                 std::visit([&](const auto &value) { return text(value); }, property.value) + '\n';
@@ -101,6 +104,7 @@ private:
   }
   std::string text(const AstOutputValue &v) { return v.dtype.text + (v.withLse ? " with lse" : ""); }
   std::string text(const AstSchedule &) { return {}; }
+  std::string text(const AstSelect &) { return {}; }
 
   std::string text(const AstTune &tune) {
     return tune.tunable ? list("tune", tune.values) : expr(tune.values.front());
@@ -121,6 +125,20 @@ private:
       for (const auto &[key, tune] : phase.keys)
         out_ += "      " + key.text + " = " + text(tune) + '\n';
     }
+  }
+
+  void print(const AstSelect &select) {
+    const auto line = [&](const char *key, const std::string &value) {
+      out_ += std::string("    ") + key + " = " + value + '\n';
+    };
+    if (select.budget)
+      line("budget", text(*select.budget));
+    if (select.by)
+      line("by", select.by->text);
+    if (select.keepFirst)
+      line("keep_first", expr(*select.keepFirst));
+    if (select.keepLast)
+      line("keep_last", expr(*select.keepLast));
   }
 
   const AstArena &arena_;

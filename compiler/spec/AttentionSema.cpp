@@ -32,6 +32,7 @@ Variant AttentionSema::run() {
   checkScore();
   checkNormalize();
   checkSchedule();
+  checkSelect();
   finishExprs();
   return std::move(variant_);
 }

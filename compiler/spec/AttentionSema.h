@@ -26,6 +26,7 @@ private:
   void checkScore();
   void checkNormalize();
   void checkSchedule();
+  void checkSelect(); // SelectSema.cpp
   void finishExprs();
 
   std::optional<int> headConstant(const std::string &key);
@@ -58,7 +59,7 @@ private:
   Reporter &reporter_;
   Variant variant_;
   ExprSema exprs_;
-  ExprSema::Scope scheduleScope_;
+  ExprSema::Scope blockScope_; ///< of the block (schedule, select) at hand
 
   enum class HeadState { Unknown, Active, Known };
   struct Head {

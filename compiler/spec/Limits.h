@@ -18,6 +18,7 @@ constexpr int kMaxTile = 1024;              // S2
 constexpr int kMinStages = 2;               // S2
 constexpr int kMaxStages = 8;               // S2
 constexpr int kMaxWarps = 32;               // S2
+constexpr int kMaxBudget = 1 << 20;         // K1
 constexpr int kMaxScheduleNumber = 1 << 24; // chunk and rows: far above any tree
 
 constexpr std::size_t kMaxFileBytes = std::size_t{1} << 20; // L1

@@ -22,6 +22,8 @@ constexpr Word<Partition> kPartitions[] = {
     DEFT_PARTITIONS(DEFT_PARTITION_WORD)
 #undef DEFT_PARTITION_WORD
 };
+constexpr Word<SelectBy> kSelectBys[] = {
+    {SelectBy::KvHead, "kv_head"}, {SelectBy::QueryHead, "query_head"}, {SelectBy::Query, "query"}};
 constexpr Word<Builtin> kBuiltins[] = {
     {Builtin::S, "s"},        {Builtin::QPos, "q_pos"},     {Builtin::KvPos, "kv_pos"},
     {Builtin::Head, "head"},  {Builtin::KvHead, "kv_head"}, {Builtin::Depth, "depth"},
@@ -101,6 +103,7 @@ const char *toString(ScalarType type) { return textOf(kScalarTypes, type); }
 const char *toString(PageOrder order) { return textOf(kPageOrders, order); }
 const char *toString(Normalize normalize) { return textOf(kNormalizes, normalize); }
 const char *toString(Partition partition) { return textOf(kPartitions, partition); }
+const char *toString(SelectBy by) { return textOf(kSelectBys, by); }
 const char *toString(Builtin builtin) { return textOf(kBuiltins, builtin); }
 const char *toString(Param::Shape shape) { return textOf(kShapes, shape); }
 const char *toString(ExprOp op) { return textOf(kOps, op); }
@@ -118,6 +121,7 @@ std::optional<Normalize> parseNormalize(std::string_view text) {
 std::optional<Partition> parsePartition(std::string_view text) {
   return valueOf<Partition>(kPartitions, text);
 }
+std::optional<SelectBy> parseSelectBy(std::string_view text) { return valueOf<SelectBy>(kSelectBys, text); }
 std::optional<Builtin> parseBuiltin(std::string_view text) { return valueOf<Builtin>(kBuiltins, text); }
 std::optional<Param::Shape> parseShape(std::string_view text) { return valueOf<Param::Shape>(kShapes, text); }
 std::optional<ExprOp> parseExprOp(std::string_view text) { return valueOf<ExprOp>(kOps, text); }
@@ -138,6 +142,7 @@ int operandCount(ExprOp op) {
 
 std::vector<std::string> dtypeNames() { return textsOf(kDTypes); }
 std::vector<std::string> partitionNames() { return textsOf(kPartitions); }
+std::vector<std::string> selectByNames() { return textsOf(kSelectBys); }
 std::vector<std::string> builtinNames() { return textsOf(kBuiltins); }
 
 std::vector<std::string> functionNames() {
@@ -151,7 +156,7 @@ std::vector<std::string> functionNames() {
 const std::vector<std::string> &attentionKeys() {
   static const std::vector<std::string> keys = {"query_heads", "kv_heads", "head_dim", "dtype",
                                                 "kv_cache",    "scale",    "mask",     "score",
-                                                "normalize",   "output",   "schedule"};
+                                                "normalize",   "output",   "schedule", "select"};
   return keys;
 }
 

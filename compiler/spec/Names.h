@@ -15,6 +15,7 @@ const char *toString(ScalarType type);
 const char *toString(PageOrder order);
 const char *toString(Normalize normalize);
 const char *toString(Partition partition);
+const char *toString(SelectBy by);
 const char *toString(Builtin builtin);
 const char *toString(Param::Shape shape); ///< scalar, query_heads, kv_heads, table
 /// A JSON word (`to_f32`, `select`); for a named function, its name in the language.
@@ -25,6 +26,7 @@ std::optional<ScalarType> parseScalarType(std::string_view text);
 std::optional<PageOrder> parsePageOrder(std::string_view text);
 std::optional<Normalize> parseNormalize(std::string_view text);
 std::optional<Partition> parsePartition(std::string_view text);
+std::optional<SelectBy> parseSelectBy(std::string_view text);
 std::optional<Builtin> parseBuiltin(std::string_view text);
 std::optional<Param::Shape> parseShape(std::string_view text);
 std::optional<ExprOp> parseExprOp(std::string_view text);
@@ -36,6 +38,7 @@ int operandCount(ExprOp op);
 
 std::vector<std::string> dtypeNames();
 std::vector<std::string> partitionNames();
+std::vector<std::string> selectByNames();
 std::vector<std::string> builtinNames();
 std::vector<std::string> functionNames();
 

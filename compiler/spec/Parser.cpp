@@ -93,7 +93,7 @@ bool Parser::startsItem(const Token &token, const Token &after) const {
   std::string_view text = token.text;
   if (text == "attention" || text == "import" || text == "param" || text == "let" || text == "phase")
     return after.kind == TokenKind::Name || after.kind == TokenKind::String;
-  if (text == "schedule")
+  if (text == "schedule" || text == "select")
     return after.is("{");
   return after.is("=") || ((text == "mask" || text == "score") && after.kind == TokenKind::Name);
 }
@@ -267,12 +267,13 @@ bool Parser::parseProperty(AstAttention &attention) {
     return false;
   }
   AstProperty property{*key, {}, {}};
-  if (key->text == "schedule") {
+  const bool isSchedule = key->text == "schedule";
+  if (isSchedule || key->text == "select") {
     if (!peek().is("{")) {
       errorExpected("`{`");
       return false;
     }
-    property.value = parseSchedule();
+    property.value = isSchedule ? AstValue(parseSchedule()) : AstValue(parseSelect());
     property.valueRange = key->range;
     attention.properties.push_back(std::move(property));
     return true;

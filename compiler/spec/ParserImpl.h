@@ -59,6 +59,8 @@ private:
   void parseScheduleItem(AstSchedule &schedule);
   void parsePhase(AstSchedule &schedule);
   void parsePhaseItem(AstPhase &phase);
+  AstSelect parseSelect();                     // ParserSelect.cpp
+  void parseSelectItem(AstSelect &select);
   std::optional<AstTune> parseTune();
   std::optional<AstPartition> parsePartitionValue();
   /// `( element, element )` after a word; at least one element.

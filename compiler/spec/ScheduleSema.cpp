@@ -9,7 +9,7 @@
 namespace deft::spec {
 std::optional<int> AttentionSema::scheduleNumber(AstExprId expr, const std::string &key, const Range &legal) {
   std::optional<double> value =
-      exprs_.evaluateConstant(expr, scheduleScope_, ScalarType::I32, "`" + key + "`");
+      exprs_.evaluateConstant(expr, blockScope_, ScalarType::I32, "`" + key + "`");
   if (!value)
     return std::nullopt;
   int number = static_cast<int>(*value);
@@ -108,7 +108,7 @@ void AttentionSema::checkSchedule() {
   const AstProperty *property = enter("schedule");
   if (!property)
     return;
-  scheduleScope_.owner = merged_.property("schedule").owner;
+  blockScope_.owner = merged_.property("schedule").owner;
   const auto &ast = std::get<AstSchedule>(property->value);
   ScheduleSpec schedule;
   if (ast.partition)

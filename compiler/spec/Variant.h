@@ -128,6 +128,24 @@ struct ScheduleSpec {
   std::vector<PhaseSpec> phases;
 };
 
+/// Which rows of a query share a list of selected tokens. The numbers are those of the dialect's enumeration.
+enum class SelectBy {
+  KvHead = 0,    ///< the query heads of a KV head
+  QueryHead = 1, ///< nobody: each query head has its own
+  Query = 2,     ///< all heads of the query
+};
+
+/// Which tokens of a query's path a later layer may read alone (LANGUAGE.md, rules K).
+struct SelectSpec {
+  TuneList budget; ///< tokens of a list; of several a host takes one
+  SelectBy by = SelectBy::KvHead;
+  int keepFirst = 0, keepLast = 0; ///< tokens of the path that are in every list, if they are seen
+  support::SourceRange range;      ///< the word `select`
+
+  /// What a host has that does not choose one.
+  int defaultBudget() const { return budget.values.front(); }
+};
+
 struct Variant {
   std::string name;
   int queryHeads = 0;
@@ -144,9 +162,21 @@ struct Variant {
   std::optional<ExprId> sigmoidBias; ///< f32, may not read s; none: 0. Sigmoid only
   std::optional<ExprId> sink; ///< f32 of head, kv_head and parameters; none: there is none. Softmax only
   std::optional<ScheduleSpec> schedule;
-  support::SourceRange range; ///< the name in `attention NAME`
+  std::optional<SelectSpec> select; ///< none: every layer attends to all that it sees
+  support::SourceRange range;       ///< the name in `attention NAME`
 
   int ratio() const { return queryHeads / kvHeads; }
+  /// Lists of selected tokens that a query has, and the one that a query head reads.
+  int lists() const {
+    return !select || select->by == SelectBy::Query       ? 1
+           : select->by == SelectBy::KvHead ? kvHeads
+                                            : queryHeads;
+  }
+  int listOf(int head) const {
+    return !select || select->by == SelectBy::Query ? 0
+           : select->by == SelectBy::KvHead         ? head / ratio()
+                                                    : head;
+  }
 };
 
 } // namespace deft::spec

@@ -82,6 +82,15 @@ Json scheduleToJson(const ScheduleSpec &schedule) {
   return json;
 }
 
+Json selectToJson(const SelectSpec &select) {
+  Json json;
+  json["budget"] = tuneToJson(select.budget);
+  json["by"] = toString(select.by);
+  json["keep_first"] = select.keepFirst;
+  json["keep_last"] = select.keepLast;
+  return json;
+}
+
 } // namespace
 
 Json toJson(const Variant &v) {
@@ -110,6 +119,8 @@ Json toJson(const Variant &v) {
       json[key] = **root;
   if (v.schedule)
     json["schedule"] = scheduleToJson(*v.schedule);
+  if (v.select)
+    json["select"] = selectToJson(*v.select);
   return json;
 }
 

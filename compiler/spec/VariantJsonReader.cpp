@@ -147,7 +147,8 @@ std::optional<ExprId> readRoot(const Json &json, const char *key, const Variant 
   return id;
 }
 
-std::optional<TuneList> readTune(const Json &json, const char *key, int multiple) {
+std::optional<TuneList> readTune(const Json &json, const char *key, int multiple,
+                                 int most = kMaxScheduleNumber) {
   if (!json.contains(key))
     return std::nullopt;
   const Json &value = json[key];
@@ -155,7 +156,8 @@ std::optional<TuneList> readTune(const Json &json, const char *key, int multiple
   list.tunable = boolean(value, "tunable");
   for (const Json &number : array(value, "values", kMaxTuneValues)) {
     require(number.is_number_unsigned() && number.get<std::uint64_t>() >= 1 &&
-                number.get<std::uint64_t>() <= kMaxScheduleNumber && number.get<int>() % multiple == 0,
+                number.get<std::uint64_t>() <= static_cast<std::uint64_t>(most) &&
+                number.get<int>() % multiple == 0,
             "`" + std::string(key) + "` has the wrong value " + number.dump());
     list.values.push_back(number.get<int>());
   }
@@ -185,6 +187,18 @@ ScheduleSpec readSchedule(const Json &json) {
     schedule.phases.push_back(std::move(phase));
   }
   return schedule;
+}
+
+SelectSpec readSelect(const Json &json) {
+  SelectSpec select;
+  member(json, "budget");
+  select.budget = *readTune(json, "budget", 1, kMaxBudget);
+  select.by = word(json, "by", parseSelectBy);
+  select.keepFirst = integer(json, "keep_first", 0, kMaxBudget);
+  select.keepLast = integer(json, "keep_last", 0, kMaxBudget);
+  for (const int budget : select.budget.values)
+    require(select.keepFirst + select.keepLast <= budget, "`budget` is below `keep_first` + `keep_last`");
+  return select;
 }
 
 Variant readVariant(const Json &json) {
@@ -221,6 +235,8 @@ Variant readVariant(const Json &json) {
   require(!v.sink || !reaches(v.exprs, *v.sink, readsMoreThanHead), "`sink` reads more than the head");
   if (json.contains("schedule"))
     v.schedule = readSchedule(json["schedule"]);
+  if (json.contains("select"))
+    v.select = readSelect(json["select"]);
   return v;
 }
 

@@ -59,6 +59,12 @@ bool reads(const Variant &variant, int param) {
   });
 }
 
+/// Of one budget at least.
+bool keepsAll(const SelectSpec &select) {
+  const std::vector<int> &budgets = select.budget.values;
+  return std::find(budgets.begin(), budgets.end(), select.keepFirst + select.keepLast) != budgets.end();
+}
+
 bool isSamePlace(const support::SourceRange &a, const support::SourceRange &b) {
   return a.file == b.file && a.begin == b.begin;
 }
@@ -83,6 +89,9 @@ void warnOf(const std::vector<Variant> &variants, const support::SourceManager &
     for (const Expr &expr : variant.exprs)
       if (comparesFloats(variant, expr))
         warner.warn("W2", expr.range, "floats are compared for equality, which rounding decides");
+    if (variant.select && keepsAll(*variant.select))
+      warner.warn("W4", variant.select->budget.range,
+                  "the tokens that are kept take all of this budget, so none is selected");
     for (const Param &param : variant.params)
       if (!isReadSomewhere(variants, param))
         warner.warn("W3", param.range, "parameter `" + param.name + "` is never read");

@@ -48,6 +48,11 @@ public:
     return ScheduleAttr::get(context_, array(partitions), tune(schedule.chunk), array(phases));
   }
 
+  SelectAttr select(const spec::SelectSpec &select) const {
+    return SelectAttr::get(context_, tune(select.budget), static_cast<SelectBy>(select.by), select.keepFirst,
+                           select.keepLast);
+  }
+
 private:
   mlir::Type element(spec::DType dtype) const {
     switch (dtype) {
@@ -103,7 +108,8 @@ AttentionOp importVariant(mlir::ModuleOp module, const spec::Variant &variant, L
       attributes.row(tensors.k), attributes.row(tensors.v), tensors.valueInKey, attributes.row(tensors.out),
       variant.withLse, attributes.cache(variant.cache), llvm::APFloat(variant.scale),
       isSigmoid ? Normalize::Sigmoid : Normalize::Softmax, attributes.params(variant.params),
-      variant.schedule ? attributes.schedule(*variant.schedule) : ScheduleAttr());
+      variant.schedule ? attributes.schedule(*variant.schedule) : ScheduleAttr(),
+      variant.select ? attributes.select(*variant.select) : SelectAttr());
 
   if (variant.mask) {
     mlir::Block &block = addHookBlock(op.getMask(), location);

@@ -51,6 +51,7 @@ public:
 
   int pageSize() const { return pageSize_; }
   std::int64_t pages() const { return pages_; }
+  std::int64_t slots() const { return pages_ * slotsPerPage_; }
   std::int64_t usedPages() const;
   std::int64_t freePages() const { return pages_ - usedPages(); }
   /// The most pages (contiguous: tokens) that lie free together in the table, what ranges keep for later left

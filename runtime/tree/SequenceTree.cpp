@@ -31,6 +31,7 @@ Result<int> SequenceTree::addNode(int parent, int tokens) {
     return node.error();
   }
   setRange(*node, *range);
+  setPolluted({*node, 0, tokens}, false);
   return node;
 }
 
@@ -59,6 +60,7 @@ Result<std::vector<int>> SequenceTree::addTokenTree(int sequence, std::span<cons
       return node.error();
     }
     setRange(*node, (*ranges)[i]);
+    setPolluted({*node, 0, 1}, false);
     nodes.push_back(*node);
   }
   return nodes;
@@ -72,6 +74,8 @@ Result<std::vector<TokenCopy>> SequenceTree::growRange(int node, int tokens) {
   const int location = pool_.range(ranges_[node]).location;
   if (location != tree_.nodes()[node].location)
     (void)tree_.place(node, location); // cannot fail: the pool's table is no larger than the tree's
+  copyPolluted(*copies);
+  setPolluted({node, tree_.nodes()[node].tokens, tokens}, false);
   return copies;
 }
 
@@ -144,6 +148,7 @@ Result<std::vector<TokenCopy>> SequenceTree::accept(int sequence, int last) {
   const auto accepted = tree_.accept(sequence, last).value(); // checked above
   for (const Stretch &stretch : accepted) {
     pool_.addCopies(stretch.location, to, stretch.tokens, *copies);
+    movePolluted(stretch, to);
     to += stretch.tokens;
   }
   releaseDead();

@@ -27,7 +27,7 @@ ELSEWHERE = (
     Elsewhere("compiler/codegen/cuda", "ExprPrinter RowValues ScoreForm StaticRange", "HookEmitterTest", "parts of one text: what it computes is compared"),
     Elsewhere("compiler/kernels", "Cpu Sm80 Sm90", "LegalityTest", "values, read by the rooms that ask them"),
     Elsewhere("compiler/package", "PackagedSpec", "PackageTest", "sections of a package"),
-    Elsewhere("compiler/spec", "AstPrinter ParserExpr ParserValues", "ParserTest", "the parser, by kinds of text; the printer shows what it read"),
+    Elsewhere("compiler/spec", "AstPrinter ParserExpr ParserSelect ParserValues", "ParserTest", "the parser, by kinds of text; the printer shows what it read"),
     Elsewhere("compiler/spec", "ExprCalls ExprNames", "ExprSemaTest", "parts of ExprSema"),
     Elsewhere("compiler/spec", "Program", "CompileSpecTest", "the files of a compilation"),
     Elsewhere("compiler/spec", "TensorsJson VariantJsonReader", "VariantJsonTest", "parts of VariantJson, and its way back"),

@@ -53,3 +53,13 @@ module attributes {deft.test = #deft.schedule<partitions = [1]>} {}
 
 // expected-error@+1 {{phases must be an array of #deft.phase}}
 module attributes {deft.test = #deft.schedule<phases = [1]>} {}
+
+// -----
+
+// expected-error@+1 {{budget is 16, it must be at least keep_first + keep_last = 17}}
+module attributes {deft.test = #deft.select<budget = <64, 16>, by = kv_head, keep_first = 9, keep_last = 8>} {}
+
+// -----
+
+// expected-error@+1 {{keep_first is 0 and keep_last -1, neither may be negative}}
+module attributes {deft.test = #deft.select<budget = <64>, by = kv_head, keep_first = 0, keep_last = -1>} {}

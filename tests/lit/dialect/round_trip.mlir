@@ -5,6 +5,7 @@
 // CHECK-SAME: cache <page_size = 16, order = hnd> scale 1.250000e-01 normalize softmax
 // CHECK-NEXT: params [#deft.param<name = "cap", type = f32, shape = scalar, default_value = 3.000000e+01 : f64>, #deft.param<name = "slope", type = f32, shape = per_query_head>, #deft.param<name = "sinks", type = i32, shape = per_kv_head>]
 // CHECK-NEXT: schedule <partitions = [#deft.partition<union>, #deft.partition<node_chunk>], chunk = <128, 256>, phases = [#deft.phase<name = "wide", rows_above = 16, tile_q = <64>>, #deft.phase<name = "narrow", rows_above = -1>]>
+// CHECK-NEXT: select <budget = <64, 256>, by = query, keep_first = 4, keep_last = 8>
 deft.attention @everything query_heads 32 kv_heads 8 q vector<128xbf16> k vector<128xbf16> v vector<128xbf16> out vector<128xf16> lse
   cache <page_size = 16, order = hnd> scale 0.125 normalize softmax
   params [#deft.param<name = "cap", type = f32, shape = scalar, default_value = 30.0 : f64>,
@@ -13,6 +14,7 @@ deft.attention @everything query_heads 32 kv_heads 8 q vector<128xbf16> k vector
   schedule <partitions = [#deft.partition<union>, #deft.partition<node_chunk>], chunk = <128, 256>,
             phases = [#deft.phase<name = "wide", rows_above = 16, tile_q = <64>>,
                       #deft.phase<name = "narrow", rows_above = -1>]>
+  select <budget = <64, 256>, by = query, keep_first = 4, keep_last = 8>
 // CHECK-NEXT: mask(%s: f32, %q_pos: i32, %kv_pos: i32, %head: i32, %kv_head: i32, %depth: i32, %query: i32) {
 mask(%a: f32, %b: i32, %c: i32, %d: i32, %e: i32, %f: i32, %g: i32) {
   // CHECK-NEXT: %[[SINKS:.*]] = deft.param_element "sinks"[%kv_head] : i32

@@ -58,6 +58,7 @@ TEST(ParserTest, PrintsEveryPartOfAFile) {
                 "  normalize = sigmoid(-1.0); output = bf16 with lse;\n"
                 "  schedule { partition = tune(node, union); chunk = 64;\n"
                 "    phase w when rows > 8 { tile_q = tune(16, 32); } phase n otherwise { } }\n"
+                "  select { budget = tune(2 * 8, 64); by = query; keep_first = 4; keep_last = n; }\n"
                 "}\n");
   EXPECT_FALSE(parsed.sink.hasErrors());
   EXPECT_EQ(printAst(parsed.file, parsed.arena), "import \"library.deft\"\n"
@@ -78,7 +79,12 @@ TEST(ParserTest, PrintsEveryPartOfAFile) {
                                                  "    chunk = 64\n"
                                                  "    phase w when rows > 8\n"
                                                  "      tile_q = (tune 16 32)\n"
-                                                 "    phase n otherwise\n");
+                                                 "    phase n otherwise\n"
+                                                 "  select\n"
+                                                 "    budget = (tune (* 2 8) 64)\n"
+                                                 "    by = query\n"
+                                                 "    keep_first = 4\n"
+                                                 "    keep_last = n\n");
 }
 
 // Rule D2.

@@ -118,6 +118,24 @@ TEST(VariantJsonTest, ASinkIsReadBackAndCheckedAgain) {
   EXPECT_EQ(variantFromJson(json).error().message, "sigmoid has no sink");
 }
 
+TEST(VariantJsonTest, ASelectionIsReadBackAndCheckedAgain) {
+  const Variant variant =
+      compile(attention("select { budget = tune(64, 16); by = query_head; keep_first = 1; keep_last = 2; }"))
+          .only();
+  nlohmann::json json = nlohmann::json::parse(toJson(variant).dump());
+  const auto read = variantFromJson(json);
+  ASSERT_TRUE(read.ok()) << read.error().message;
+  ASSERT_TRUE(read->select);
+  EXPECT_EQ(read->select->budget.values, (std::vector<int>{64, 16}));
+  EXPECT_EQ(read->select->by, SelectBy::QueryHead);
+  EXPECT_EQ(read->select->keepFirst, 1);
+  EXPECT_EQ(read->select->keepLast, 2);
+  json["select"]["keep_last"] = 16;
+  EXPECT_EQ(variantFromJson(json).error().message, "`budget` is below `keep_first` + `keep_last`");
+  json["select"].erase("budget");
+  EXPECT_FALSE(variantFromJson(json).ok());
+}
+
 TEST(VariantJsonTest, AnyMemberLeftOutIsAnErrorUnlessItIsOptional) {
   std::set<std::string> optional = {"mask", "score", "sigmoid_bias", "schedule"};
   nlohmann::json whole = richJson();

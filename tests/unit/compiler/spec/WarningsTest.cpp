@@ -1,4 +1,4 @@
-// Rules W1, W2, W3: what is allowed and hardly meant.
+// Rules W1 to W4: what is allowed and hardly meant.
 #include "compiler/spec/Warnings.h"
 
 #include "compiler/spec/CompileSpec.h"
@@ -49,6 +49,12 @@ TEST(WarningsTest, AParameterThatNothingReadsIsW3) {
   EXPECT_EQ(warningsOf("param cap : f32 = 1.0;"), Lines{"2: parameter `cap` is never read"});
   EXPECT_EQ(warningsOf("param cap : f32 = 1.0; score = s * cap;"), Lines{});
   EXPECT_EQ(warningsOf("param slope : f32[query_heads]; score = s * slope[head];"), Lines{});
+}
+
+TEST(WarningsTest, ABudgetThatIsKeptWhollyIsW4) {
+  EXPECT_EQ(warningsOf("select { budget = tune(64, 12); keep_first = 4; keep_last = 8; }"),
+            Lines{"2: the tokens that are kept take all of this budget, so none is selected"});
+  EXPECT_EQ(warningsOf("select { budget = 13; keep_first = 4; keep_last = 8; }"), Lines{});
 }
 
 TEST(WarningsTest, AnHeirMayReadItOrInheritTheFindingOnce) {

@@ -1,0 +1,52 @@
+#include "compiler/spec/AttentionSema.h"
+#include "compiler/spec/Limits.h"
+#include "compiler/spec/Names.h"
+#include "compiler/support/NearestName.h"
+
+#include <algorithm>
+
+/// The block that says which tokens a later layer may read alone: rules K.
+namespace deft::spec {
+
+void AttentionSema::checkSelect() {
+  const AstProperty *property = enter("select");
+  if (!property)
+    return;
+  blockScope_.owner = merged_.property("select").owner;
+  const auto &ast = std::get<AstSelect>(property->value);
+  SelectSpec select;
+  select.range = property->key.range;
+  const auto kept = [&](const std::optional<AstExprId> &expr, const char *key) {
+    return expr ? scheduleNumber(*expr, key, {0, kMaxBudget, 1}).value_or(0) : 0;
+  };
+  select.keepFirst = kept(ast.keepFirst, "keep_first");
+  select.keepLast = kept(ast.keepLast, "keep_last");
+  if (ast.by) {
+    if (const std::optional<SelectBy> by = parseSelectBy(ast.by->text))
+      select.by = *by;
+    else
+      reporter_
+          .error(ast.by->range,
+                 "unknown lists `" + ast.by->text + "`, they are by `kv_head`, `query_head` or `query`")
+          .withHint(support::didYouMean(ast.by->text, selectByNames()));
+  }
+  if (!ast.budget) {
+    reporter_.error(property->key.range, "the selection has no `budget`")
+        .withHint("for example `budget = 4096;`");
+    return;
+  }
+  std::optional<TuneList> budget = tuneList(*ast.budget, "budget", {1, kMaxBudget, 1});
+  if (!budget)
+    return;
+  select.budget = std::move(*budget);
+  const int least = *std::min_element(select.budget.values.begin(), select.budget.values.end());
+  if (select.keepFirst + select.keepLast > least) {
+    reporter_.error(select.budget.range, "budget = " + std::to_string(least) +
+                                             " is below keep_first + keep_last = " +
+                                             std::to_string(select.keepFirst + select.keepLast));
+    return;
+  }
+  variant_.select = std::move(select);
+}
+
+} // namespace deft::spec
