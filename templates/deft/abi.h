@@ -67,6 +67,8 @@ struct CachePlaces {
   unsigned headStride;
 };
 
+struct Selected; // of select_abi.h
+
 /// A driver's tensor map (CUtensorMap): how a bulk copy finds rows of the cache.
 struct alignas(64) TensorMap {
   unsigned long long words[16];
@@ -96,6 +98,7 @@ struct AttendArgs {
   int qStride;       ///< elements from a query to the next one
   int outStride;
   CachePlaces kCache, vCache;
+  const Selected *selected; ///< of kernels that select or are sparse; else not read. Lies where padding was
   /// Boxes of one KV head: of 16 and of 32 tokens and 64 columns, and of 64 tokens and all columns, 64 by 64,
   /// where these and the pages are multiples of 64. Valid where hasMaps is set.
   TensorMap kBoxes[3], vBoxes[3];

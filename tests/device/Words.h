@@ -83,6 +83,8 @@ template <class T, class F> T reduceLanes(const char *word, unsigned mask, T min
 
 /// Threads take turns where they wait, so nobody comes between.
 inline int atomicMax(int *at, int mine) { return std::exchange(*at, std::max(*at, mine)); }
+inline unsigned atomicMax(unsigned *at, unsigned mine) { return std::exchange(*at, std::max(*at, mine)); }
+inline int atomicAdd(int *at, int mine) { return std::exchange(*at, *at + mine); }
 
 inline void __syncthreads() { deft::test::Block::now().syncThreads(); }
 inline void __syncwarp() { deft::test::Block::now().meet("__syncwarp"); }

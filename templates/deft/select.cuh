@@ -1,0 +1,199 @@
+#pragma once
+
+#include "deft/ptx/block.cuh"
+#include "deft/ptx/dependent_launch.cuh"
+#include "deft/select/path_places.cuh"
+#include "deft/select/threshold.cuh"
+
+/// Chooses the tokens of a list: of the keys of a path, one a position, the largest, as many as the budget;
+/// of equal ones those before. The same for every launch: nothing depends on who comes first.
+///
+/// The blocks of a list have a part of its positions each, in order. They agree on the least key that is in
+/// (Threshold), each warp counts what it will write, and what those before it have counted says where.
+namespace deft::select {
+
+/// Config has kGroups (of a query's worth), kLists, kPageSize, kThreads, kCachedKeys (that a block's shared
+/// memory has room for) and Peers.
+template <class Config> class Select {
+  using Peers = typename Config::Peers;
+  static constexpr int kWarps = Config::kThreads / 32;
+  /// Groups whose worth a list has the maximum of.
+  static constexpr int kMerged = Config::kGroups / Config::kLists;
+  static constexpr int kPartUnit = 32 * kWarps; ///< parts are multiples of it, and so of what a load has
+  static_assert(kWarps <= 32 && Config::kGroups % Config::kLists == 0);
+
+  struct Counts {
+    int above, equal; ///< keys above the threshold, and those at it
+  };
+  struct Shared {
+    Threshold<Config> threshold;
+    Counts ofWarp[kWarps];
+    Counts ofBlock;
+    alignas(16) unsigned keys[Config::kCachedKeys];
+  };
+
+public:
+  static constexpr int kSmemBytes = sizeof(Shared);
+
+  static __device__ __forceinline__ void run(const abi::SelectArgs &args) {
+    ptx::awaitKernelBefore();
+    Select select(args, static_cast<int>(blockIdx.x) / Peers::kBlocks);
+    select.takeKeys();
+    select.choose();
+    select.write(select.count());
+    Peers::sync(); // nobody leaves while others read of it
+  }
+
+private:
+  __device__ __forceinline__ Select(const abi::SelectArgs &args, int listOfAll)
+      : args_(args), shared_(*reinterpret_cast<Shared *>(ptx::dynamicShared<16>())), listOfAll_(listOfAll),
+        query_(listOfAll / Config::kLists), rank_(Peers::rank()), lane_(threadIdx.x % 32),
+        warp_(threadIdx.x / 32), places_(args.selected, query_) {
+    length_ = places_.length();
+    const int each = (length_ + Peers::kBlocks - 1) / Peers::kBlocks;
+    const int part = (each + kPartUnit - 1) / kPartUnit * kPartUnit;
+    begin_ = min(rank_ * part, length_);
+    count_ = min(part, length_ - begin_);
+    isCached_ = part <= Config::kCachedKeys;
+  }
+
+  __device__ __forceinline__ unsigned *worth(int merged) const {
+    const long long group =
+        static_cast<long long>(query_) * Config::kGroups + listOfAll_ % Config::kLists * kMerged + merged;
+    return args_.selected.worth + group * args_.selected.worthStride + begin_;
+  }
+
+  /// Both ends of the path are in the list by keys that no score has.
+  __device__ __forceinline__ unsigned withKept(unsigned key, int at) const {
+    const int position = begin_ + at;
+    const bool isKept = position < args_.keepFirst || position >= length_ - args_.keepLast;
+    return isKept && key != abi::kHiddenKey ? ~0u : key;
+  }
+
+  /// The keys of the part into shared memory, if they fit, and out of the worth.
+  __device__ __forceinline__ void takeKeys() {
+    shared_.threshold.clear();
+    if (isCached_) {
+      for (int at = 4 * threadIdx.x; at < count_; at += 4 * Config::kThreads) {
+        uint4 keys = {};
+#pragma unroll
+        for (int m = 0; m < kMerged; ++m) {
+          uint4 *from = reinterpret_cast<uint4 *>(worth(m) + at);
+          const uint4 one = *from;
+          *from = uint4{};
+          keys = {max(keys.x, one.x), max(keys.y, one.y), max(keys.z, one.z), max(keys.w, one.w)};
+        }
+        *reinterpret_cast<uint4 *>(shared_.keys + at) = {withKept(keys.x, at), withKept(keys.y, at + 1),
+                                                         withKept(keys.z, at + 2), withKept(keys.w, at + 3)};
+      }
+    }
+    __syncthreads();
+  }
+
+  __device__ __forceinline__ unsigned key(int at) const {
+    if (isCached_)
+      return shared_.keys[at];
+    unsigned key = abi::kHiddenKey;
+#pragma unroll
+    for (int m = 0; m < kMerged; ++m)
+      key = max(key, worth(m)[at]);
+    return withKept(key, at);
+  }
+
+  __device__ __forceinline__ void choose() {
+    chosen_ = shared_.threshold.find(args_.selected.budget, [&](auto &&take) {
+      for (int at = threadIdx.x; at < count_; at += Config::kThreads)
+        take(key(at));
+    });
+  }
+
+  /// Calls f(position in the part, above, equal) for the warp's own part of the part, all lanes at once.
+  template <class F> __device__ __forceinline__ void forOwn(F &&f) const {
+    const int each = (count_ + kPartUnit - 1) / kPartUnit * 32;
+    const int end = min((warp_ + 1) * each, count_);
+    for (int first = warp_ * each; first < end; first += 32) {
+      const int at = first + lane_;
+      const unsigned mine = at < end ? key(at) : abi::kHiddenKey;
+      f(at, mine > chosen_.key, chosen_.equal > 0 && mine == chosen_.key);
+    }
+  }
+
+  /// What stands before the warp's own part, in the whole list.
+  __device__ __forceinline__ Counts count() {
+    Counts own{};
+    forOwn([&](int, bool above, bool equal) {
+      own.above += __popc(__ballot_sync(~0u, above));
+      own.equal += __popc(__ballot_sync(~0u, equal));
+    });
+    if (lane_ == 0)
+      shared_.ofWarp[warp_] = own;
+    __syncthreads();
+    Counts before{};
+    if (lane_ < kWarps)
+      before = shared_.ofWarp[lane_];
+    if (warp_ == 0) {
+      const Counts all = {sum(before.above), sum(before.equal)};
+      if (lane_ == 0)
+        shared_.ofBlock = all;
+    }
+    before.above = sum(lane_ < warp_ ? before.above : 0);
+    before.equal = sum(lane_ < warp_ ? before.equal : 0);
+    Peers::sync();
+    for (int rank = 0; rank < rank_; ++rank) {
+      before.above += Peers::read(&shared_.ofBlock.above, rank);
+      before.equal += Peers::read(&shared_.ofBlock.equal, rank);
+    }
+    return before;
+  }
+
+  __device__ __forceinline__ void write(Counts before) const {
+    const long long list = static_cast<long long>(listOfAll_) * args_.selected.budget;
+    int *positions = args_.selected.positions + list, *places = args_.selected.places + list;
+    int next = before.above + min(before.equal, chosen_.equal), equals = before.equal;
+    PathPlaces<Config> path = places_;
+    const unsigned lower = (1u << lane_) - 1u;
+    forOwn([&](int at, bool above, bool equal) {
+      const unsigned atIt = __ballot_sync(~0u, equal);
+      const bool isIn = above || (equal && equals + __popc(atIt & lower) < chosen_.equal);
+      equals += __popc(atIt);
+      const unsigned in = __ballot_sync(~0u, isIn);
+      if (isIn) {
+        const int slot = next + __popc(in & lower);
+        positions[slot] = begin_ + at;
+        places[slot] = path.placeOf(begin_ + at);
+      }
+      next += __popc(in);
+    });
+    for (int slot = chosen_.count + rank_ * Config::kThreads + threadIdx.x; slot < args_.selected.budget;
+         slot += Peers::kBlocks * Config::kThreads) {
+      positions[slot] = -1;
+      places[slot] = 0;
+    }
+    if (rank_ == 0 && threadIdx.x == 0)
+      args_.selected.counts[listOfAll_] = chosen_.count;
+    if (!isCached_) {
+      __syncthreads();
+      for (int at = threadIdx.x; at < count_; at += Config::kThreads)
+#pragma unroll
+        for (int m = 0; m < kMerged; ++m)
+          worth(m)[at] = abi::kHiddenKey;
+    }
+  }
+
+  static __device__ __forceinline__ int sum(int x) {
+#pragma unroll
+    for (int bits = 16; bits > 0; bits /= 2)
+      x += __shfl_xor_sync(~0u, x, bits);
+    return x;
+  }
+
+  const abi::SelectArgs &args_;
+  Shared &shared_;
+  const int listOfAll_, query_, rank_, lane_, warp_;
+  PathPlaces<Config> places_;
+  int length_, begin_, count_; ///< of the path; the block's part of its positions
+  bool isCached_;
+  Chosen chosen_;
+};
+
+} // namespace deft::select

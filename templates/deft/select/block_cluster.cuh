@@ -1,0 +1,18 @@
+#pragma once
+
+#include "deft/ptx/cluster.cuh"
+
+/// The blocks that choose a list together, where they are a cluster: few lists then keep many multiprocessors
+/// busy, and their keys stay in shared memory. The kernel is to be launched with clusters of so many.
+namespace deft::select {
+
+template <int kCount> struct BlockCluster {
+  static constexpr int kBlocks = kCount;
+  static __device__ __forceinline__ int rank() { return ptx::clusterRank(); }
+  static __device__ __forceinline__ void sync() { ptx::syncCluster(); }
+  static __device__ __forceinline__ int read(const int *mine, int rank) {
+    return ptx::readOfBlock(mine, rank);
+  }
+};
+
+} // namespace deft::select

@@ -1,0 +1,18 @@
+#pragma once
+
+#include "deft/select_abi.h"
+
+namespace deft::select {
+
+/// What a score is worth, as an unsigned number that has its order: NaN as the lowest finite number, and
+/// -inf, which a weight of 0 follows from, as hidden.
+__device__ __forceinline__ unsigned keyOf(float score) {
+  constexpr unsigned kOfLowest = 0x00800000u, kOfMinusInfinity = 0x007fffffu;
+  const unsigned bits = __float_as_uint(score);
+  const unsigned key = (bits >> 31) != 0 ? ~bits : bits | 0x80000000u;
+  if (score != score)
+    return kOfLowest;
+  return key == kOfMinusInfinity ? abi::kHiddenKey : key;
+}
+
+} // namespace deft::select

@@ -1,0 +1,46 @@
+#pragma once
+
+/// What host and device agree on of selection: what tokens are worth, the lists that are chosen by it, and the
+/// paths by which positions become places in the cache. Plain structs without includes, as abi.h. What the
+/// words mean is in specs/LANGUAGE.md, rules K.
+///
+/// A query is named by the caller's index everywhere here.
+namespace deft::abi {
+
+/// Consecutive tokens of a query's path that lie side by side in the page table (runtime/plan/Paths.h).
+struct PathStretch {
+  int position; ///< kv_pos of the first token
+  int tokens;
+  int location; ///< of the first token, as abi::Run's
+  int depth;
+};
+static_assert(sizeof(PathStretch) == 16);
+
+/// Of a token that is hidden from all heads of a group. Other keys are their score's bits in an order that
+/// unsigned numbers have, NaN as the lowest finite number.
+constexpr unsigned kHiddenKey = 0;
+
+/// Memory of one selection, and the paths of its queries. It lies on the device: kernels that attend are told
+/// where by AttendArgs::selected, those that select have it as their argument, too.
+struct Selected {
+  /// [query][group][worthStride], a key a position. All of it is kHiddenKey before a layer that selects, and
+  /// deft_select leaves it so: what nobody sees is never written.
+  unsigned *worth;
+  const PathStretch *stretches; ///< by rising positions
+  const int *stretchBegin;      ///< of each query, and the end of the last one
+  const int *pageTable;         ///< null: contiguous
+  int *positions;               ///< [query][list][budget], rising; -1 behind the last one
+  int *places;                  ///< likewise: page * page size + place in the page; contiguous: the token
+  int *counts;                  ///< [query][list]
+  int worthStride;              ///< positions that a path may have; a multiple of 4
+  int budget;                   ///< tokens of a list, at most
+};
+
+/// What deft_select is launched with: a block of `blocksOfList` for each list, one list after the other.
+struct SelectArgs {
+  Selected selected;
+  int queries;
+  int keepFirst, keepLast; ///< tokens at both ends of a path that are in every list, if they are seen
+};
+
+} // namespace deft::abi
