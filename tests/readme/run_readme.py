@@ -8,21 +8,30 @@ The word after the language of a fenced block says what to do with it:
     ```sh gpu        the same, where there is an NVIDIA GPU
     ```sh nvrtc      the same, where `deftc doctor` finds NVRTC
     ```sh set-up     not run (it installs or builds); every tools/... that it names must be there and answer --help
+    ```sh reproduce  not run (it makes a record anew, for an hour or on other machines); its scripts must be there
+    ```python        run, by one interpreter for all of the file, where there is NumPy; its output as that of ```sh
+                     (blocks of `>>>` are not: tests/python runs those of the document that has them)
+    ```python torch  the same, where there is torch; `transformers` likewise
+    ```python gpu    the same, where there is an NVIDIA GPU and torch
     ```X file=NAME   written to NAME, for the blocks after it
+    ```X quote=PATH  not run; it must stand in that file of the repository, which has a test of its own
 
 Blocks run in order in one folder that has nothing but the repository's specs and tests and, as build/dev, the build that
-BIN_FOLDER is in; BIN_FOLDER comes first in PATH.
+BIN_FOLDER is in; BIN_FOLDER comes first in PATH, and Python finds the package of that build.
 Numbers differ from run to run and from machine to machine, so they are compared as "a number is here", without the
 plural that hangs on them; everything else exactly, runs of blanks counted as one.
 """
 
 import os
 import re
+import textwrap
 import subprocess
 import sys
 import tempfile
 from dataclasses import dataclass
 from pathlib import Path
+
+from notebook import Notebook
 
 FENCE = re.compile(r"^```(\S*) *(.*)$")
 NUMBER = re.compile(r"(?<![A-Za-z_\d.])[-+]?\d+(,\d{3})*(\.\d+)?(e[-+]?\d+)?(?![A-Za-z_\d])")
@@ -47,7 +56,7 @@ def blocks_of(text):
         elif current is None:
             gap_is_blank = gap_is_blank and not line.strip()
         elif line.rstrip() == "```":
-            if current.language == "text" and blocks and blocks[-1].language == "sh" and gap_is_blank:
+            if current.language == "text" and blocks and blocks[-1].language in ("sh", "python") and gap_is_blank:
                 blocks[-1].expected = current
             else:
                 blocks.append(current)
@@ -57,8 +66,12 @@ def blocks_of(text):
     return blocks
 
 
+PROGRESS = re.compile(r"^[\w ]+: \d+ %.*$", re.MULTILINE)  # said where work takes longer than a second
+
+
 def normal_form(text):
-    """Lines with numbers, plurals and amounts of blank space made equal, and blanks at the ends dropped."""
+    """Lines with numbers, plurals and amounts of blank space made equal, blanks at the ends and progress dropped."""
+    text = PROGRESS.sub("", text)
     lines = (re.sub(r"s\b", "", NUMBER.sub("<n>", re.sub(r"\s+", " ", line))).strip() for line in text.splitlines())
     return [line for line in lines if line]
 
@@ -71,6 +84,43 @@ def check_set_up(block, root):
             yield f"line {block.line}: {script} --help fails"
 
 
+def check_reproduce(block, root):
+    for script in re.findall(r"(?:^|\s)((?:tools|tests)/[\w/]+\.py|tests/gpu/\w+)", block.text):
+        if not (root / script).exists():
+            yield f"line {block.line}: {script} is not there"
+
+
+def check_quote(block, root, name):
+    """A quotation leaves out what stands left of all its lines, and may begin and end anywhere."""
+    path = root / name
+    if not path.exists():
+        yield f"line {block.line}: {name} is not there"
+        return
+    lines, quoted = path.read_text(encoding="utf-8").splitlines(), block.text.rstrip("\n").splitlines()
+    for first in range(len(lines) - len(quoted) + 1):
+        if textwrap.dedent("\n".join(lines[first:first + len(quoted)])).splitlines() == quoted:
+            return
+    yield f"line {block.line}: this does not stand in {name}"
+
+
+def output_differs(block, printed):
+    return block.expected and normal_form(printed) != normal_form(block.expected.text)
+
+
+def run_cell(block, notebook):
+    needs = {"": ["numpy"], "gpu": ["torch"]}.get(block.mode, block.mode.split())
+    missing = [name for name in needs if not notebook.has(name)]
+    if missing:
+        print(f"--- line {block.line}: skipped, there is no {missing[0]} here")
+        return
+    is_right, printed = notebook.run(block.text, f"line {block.line}")
+    print(f"--- line {block.line}, {'ran' if is_right else 'failed'}\n{block.text}\n{printed}", flush=True)
+    if not is_right:
+        yield f"line {block.line}: this Python fails"
+    elif output_differs(block, printed):
+        yield f"line {block.expected.line}: the output has changed; the file shows\n{block.expected.text}"
+
+
 def run_block(block, folder, environment):
     result = subprocess.run(
         ["bash", "-euo", "pipefail", "-c", block.text],
@@ -80,7 +130,7 @@ def run_block(block, folder, environment):
     print(f"--- line {block.line}, exit code {result.returncode}\n{block.text}\n{result.stdout}", flush=True)
     if result.returncode != 0:
         yield f"line {block.line}: exit code {result.returncode}"
-    elif block.expected and normal_form(result.stdout) != normal_form(block.expected.text):
+    elif output_differs(block, result.stdout):
         yield f"line {block.expected.line}: the output has changed; the file shows\n{block.expected.text}"
 
 
@@ -90,8 +140,9 @@ def has_nvrtc(environment):
 
 
 def faults_of(file, bin_folder, root, gpu=False):
-    environment = dict(os.environ, PATH=f"{bin_folder}{os.pathsep}{os.environ['PATH']}")
-    with tempfile.TemporaryDirectory() as folder:
+    environment = dict(os.environ, PATH=f"{bin_folder}{os.pathsep}{os.environ['PATH']}",
+                       PYTHONPATH=str(bin_folder.parent.parent / "runtime" / "python"))
+    with tempfile.TemporaryDirectory() as folder, Notebook(folder, environment) as notebook:
         for name in ("specs", "tests"):
             (Path(folder) / name).symlink_to(root / name)
         # The build that BIN_FOLDER belongs to, by the name that a reader's build has.
@@ -103,8 +154,15 @@ def faults_of(file, bin_folder, root, gpu=False):
                 path = Path(folder) / block.mode.removeprefix("file=")
                 path.parent.mkdir(parents=True, exist_ok=True)
                 path.write_text(block.text, encoding="utf-8")
+            elif block.mode.startswith("quote="):
+                yield from check_quote(block, root, block.mode.removeprefix("quote="))
+            elif block.language == "python":
+                if not block.text.startswith(">>>") and (block.mode != "gpu" or gpu):
+                    yield from run_cell(block, notebook)
             elif block.language != "sh":
                 continue
+            elif block.mode == "reproduce":
+                yield from check_reproduce(block, root)
             elif block.mode == "set-up":
                 yield from check_set_up(block, root)
             elif block.mode == "" or (block.mode == "gpu" and gpu):
@@ -120,7 +178,8 @@ def faults_of(file, bin_folder, root, gpu=False):
 
 def main():
     file, bin_folder = Path(sys.argv[1]).resolve(), Path(sys.argv[2]).resolve()
-    found = list(faults_of(file, bin_folder, file.parent, gpu=Path("/dev/nvidiactl").exists()))
+    root = Path(__file__).resolve().parents[2]
+    found = list(faults_of(file, bin_folder, root, gpu=Path("/dev/nvidiactl").exists()))
     print("\n".join(found) if found else f"{file.name}: every block does what the file says")
     return 1 if found else 0
 

@@ -41,6 +41,29 @@ class RunReadmeTest(unittest.TestCase):
         self.assertEqual(self.faults("```sh gpu\nfalse\n```\n"), [])
         self.assertEqual(len(self.faults("```sh gpu\nfalse\n```\n", gpu=True)), 1)
 
+    def test_python_blocks_share_their_names(self):
+        self.assertEqual(self.faults("```python json\na = 3\n```\n```python json\nprint('a', a)\n```\n```text\na 4\n```\n"), [])
+
+    def test_python_that_fails_or_prints_another_word_is_found(self):
+        self.assertEqual(self.faults("```python json\nraise ValueError\n```\n"), ["line 1: this Python fails"])
+        self.assertEqual(len(self.faults("```python json\nprint('no')\n```\n```text\nyes\n```\n")), 1)
+
+    def test_python_that_needs_what_is_not_here_is_skipped(self):
+        self.assertEqual(self.faults("```python no_such_module\nraise ValueError\n```\n"), [])
+
+    def test_quotation_must_stand_in_its_file(self):
+        here = Path(run_readme.__file__).parent
+        quoted = "```python quote=notebook.py\ndef has(self, module):\n    return self.ask(module=module)[0]\n```\n"
+        for text, count in ((quoted, 0), (quoted.replace("[0]", "[1]"), 1), (quoted.replace("notebook", "nothing"), 1)):
+            with tempfile.TemporaryDirectory() as folder:
+                file = Path(folder) / "README.md"
+                file.write_text(text)
+                self.assertEqual(len(list(run_readme.faults_of(file, Path(folder), here))), count, text)
+
+    def test_script_that_makes_a_record_must_be_there(self):
+        found = self.faults("```sh reproduce\ntests/gpu/nothing.py --json FILE\n```\n")
+        self.assertEqual(found, ["line 1: tests/gpu/nothing.py is not there"])
+
     def test_unknown_mode_is_found(self):
         self.assertEqual(self.faults("```sh later\ntrue\n```\n"), ["line 1: unknown mode `later`"])
 

@@ -1,0 +1,205 @@
+"""Sections on kernels: rows beside floor and peers, and what their time depends on."""
+
+import charts
+from records import (PUBLISHED_SUITES, card_of, levels_of, link, mean, ratio_of_heads, readers_of, times, tokens_of, us)
+
+BENCH, UNTUNED = "h200-bench.json", "h200-bench-untuned.json"
+README_ROWS = (("few-shot, 20 branches", "FS_b20"), ("reasoning, three levels", "RS_3lvl"),
+               ("speculative, 64 drafts", "SP_t64"), ("nine levels, 1,024 leaves", "F9_10_g4"), ("no sharing", "flat_256x1k"))
+
+
+def peer_us(row):
+    return row["peer"]["scaled_us"] if row.get("peer") else None
+
+
+def over_peers(rows):
+    return mean(peer_us(row) / row["cold_us"] for row in rows if peer_us(row))
+
+
+def over_floor(rows):
+    return mean(row["cold_us"] / row["floor_us"] for row in rows)
+
+
+def summary(records):
+    """The figures that the README begins with."""
+    bench, rows = records.read(BENCH), records.rows(BENCH)
+    compared = list(records.rows(BENCH, PUBLISHED_SUITES).values())
+    flat = list(records.rows(BENCH, ("flat",)).values())
+    slower = sum(row["cold_us"] > peer_us(row) for row in compared)
+    lines = [f"One {bench['device']['name']} at {bench['commit']}, f16, 32 query heads over 8 KV heads, head dim 128, cold L2, microseconds:", "",
+             "| tree | queries | tokens | deftc | floor | best published |", "|---|---|---|---|---|---|"]
+    for words, name in README_ROWS:
+        row = rows[name]
+        queries = row["contiguous"]["chosen"]["bytes"]["outputs"] // (32 * 128 * 2)
+        lines.append(f"| {words} (`{name}`) | {queries:,} | {tokens_of(row):,} | **{us(row['cold_us'])}** | {us(row['floor_us'])} | {us(peer_us(row))} |")
+    return lines + ["", f"Over all {len(compared)} trees with published figures: {over_peers(compared):.2f} times faster than the best of these, slower on "
+                    f"{slower or 'none'}, {over_floor(compared):.2f} times the floor. No sharing: {over_floor(flat):.2f} times the floor."]
+
+
+def published_rows(page, records):
+    bench, rows = records.read(BENCH), records.rows(BENCH, PUBLISHED_SUITES)
+    peers = records.published["kernels"]
+    page.heading("57 published trees: ours, the floor, the best peers")
+    page.add(f"{bench['device']['name']}, driver {bench['device']['driver']}, commit {bench['commit']} ({link(BENCH)}): f16, head dim 128, medians of "
+             f"graph replays with a cold L2, pages in order, configs that ship. Peers: {link('published.json')}, measured on the same kind of "
+             f"card on {peers['date']}, not in the same run: {', '.join(peers['programs'])}. *Best* is the fastest of all of them on that tree, scaled by "
+             f"what a plain read takes on the two cards ({bench['ceilings']['read_scale']:.3f}). *Query-guided* is {peers['query_guided']}. "
+             "*Floor*: the larger of a plain cold read of the cache and the products at the matrix rate, launch included.")
+    every = list(rows.values())
+    page.table(["rows", "number", "over the best peer", "over query-guided", "times the floor", "worst over the floor"], [
+        [words, len(chosen), f"{over_peers(chosen):.2f} x faster", f"{mean(row['flat']['raw_us'] * row['peer']['scaled_us'] / row['peer']['raw_us'] / row['cold_us'] for row in chosen):.2f} x faster",
+         times(over_floor(chosen)), f"{max(row['cold_us'] / row['floor_us'] for row in chosen):.2f}"]
+        for words, chosen in (("all", every), ("FastTree's trees, heads 32/8", [row for row in every if row["name"].endswith("_g4")]),
+                              ("FastTree's trees, heads 32/32", [row for row in every if row["name"].endswith("_g1")]),
+                              ("FastTree's trees, heads 16/1", [row for row in every if row["name"].endswith("_g16")]),
+                              ("DeFT's trees", list(records.rows(BENCH, ("deft",)).values())))])
+    page.picture("rows", "The 57 rows: times over the floor, ours and the best peer's",
+                 charts.bars("Time over the floor, 57 trees (1 is the floor)", "", list(rows),
+                             [("deftc", [row["cold_us"] / row["floor_us"] for row in every]),
+                              ("best published", [peer_us(row) / row["floor_us"] for row in every])], limit=8, line_at=1))
+    page.table(["row", "tree", "heads", "tokens", "deftc us", "floor us", "best peer us", "", "faster by", "query-guided us"], [
+        [name, row["workload"], row["heads"], f"{tokens_of(row):,}", us(row["cold_us"]), us(row["floor_us"]), us(peer_us(row)),
+         row["peer"]["name"], times(peer_us(row) / row["cold_us"]), us(row["flat"]["raw_us"])] for name, row in rows.items()])
+    page.add("The query-guided column is unscaled. Rows whose floor counts flops take the matrix rate of that day's card.")
+    page.command("deftc build tests/bench/kernel_rows.deft --arch sm_90a -o rows.deftpkg",
+                 "deftc bench all rows.deftpkg --workloads DIR --commit COMMIT --json bench.json")
+    for name, row in rows.items():
+        if row["cold_us"] > peer_us(row):
+            page.loss(f"{name}: {us(row['cold_us'])} us beside {us(peer_us(row))} of {row['peer']['name']}")
+
+
+def no_sharing(page, records):
+    page.heading("Nothing shared")
+    rows, recorded = records.rows(BENCH, ("flat",)), records.published["kernels"]["no_sharing"]
+    page.add("Nobody may lose by a tree that has no prefixes. The best peers here are PAT and FlashInfer's persistent kernel, unscaled:")
+    page.table(["requests", "deftc us", "floor us", "over the floor", "best peer us", "its floor us", "over its floor"], [
+        [row["workload"].removeprefix("levels:"), us(row["cold_us"]), us(row["floor_us"]), times(row["cold_us"] / row["floor_us"]),
+         us(recorded[name]["best_us"]), us(recorded[name]["floor_us"]), times(recorded[name]["best_us"] / recorded[name]["floor_us"])]
+        for name, row in rows.items()])
+
+
+def second_suite(page, records):
+    page.heading("The second suite: other heads and head dims")
+    rows = records.rows(BENCH, ("other",))
+    page.add(f"22 trees in bf16 with pages of 16 tokens, the same record; {over_floor(rows.values()):.2f} times the floor in the mean. Peers have no record on these.")
+    page.table(["row", "heads", "head dim", "tree", "tokens", "deftc us", "floor us", "over the floor"], [
+        [name, row["heads"], row["head_dim"], row["workload"], f"{tokens_of(row):,}", us(row["cold_us"]), us(row["floor_us"]),
+         times(row["cold_us"] / row["floor_us"])] for name, row in rows.items()])
+    dims = sorted({row["head_dim"] for row in rows.values()})
+    page.add("By head dim (trees differ, so these are not one tree at several dims):")
+    page.table(["head dim", "rows", "times the floor, mean", "worst"], [
+        [dim, len(chosen), times(over_floor(chosen)), times(max(row["cold_us"] / row["floor_us"] for row in chosen))]
+        for dim in dims for chosen in [[row for row in rows.values() if row["head_dim"] == dim]]])
+    page.no_record("peers on the second suite", "a program of the peer's on the trees of `deftc bench other`")
+
+
+def scaling(page, records):
+    page.heading("What the time depends on")
+    rows = records.rows(BENCH, ("fasttree", "deft", "flat"))
+    g4 = [row for row in rows.values() if row["heads"] == "32/8"]
+    page.heading("Unique tokens", 3)
+    page.add("All rows at heads 32/8 by the tokens that the tree has. Large trees lie along the cold read, whose time grows with tokens; "
+             "above it stand trees with many queries on few tokens, which products bound (`F9_05`, drafts).")
+    page.picture("tokens", "Time against unique tokens, log axes",
+                 charts.points("Heads 32/8: time by unique tokens", "tokens in the tree", "us", [
+                     ("deftc", [(tokens_of(row), row["cold_us"]) for row in g4]),
+                     ("best published", [(tokens_of(row), peer_us(row)) for row in g4 if peer_us(row)]),
+                     ("floor", [(tokens_of(row), row["floor_us"]) for row in g4])]))
+    page.heading("Readers", 3)
+    page.add("Each row by how many queries read a token in the mean. The time for each unique token of a query-guided kernel grows with the "
+             "readers; ours stays near that of a read until products bound it.")
+    known = [row for row in g4 if readers_of(row) and tokens_of(row) > 4000]
+    page.picture("readers", "Time for a thousand unique tokens against readers",
+                 charts.points("Heads 32/8, more than 4,000 tokens", "queries that read a token, in the mean", "us for 1,000 tokens", [
+                     ("deftc", [(readers_of(row), row["cold_us"] * 1000 / tokens_of(row)) for row in known]),
+                     ("query-guided", [(readers_of(row), row["flat"]["raw_us"] * 1000 / tokens_of(row)) for row in known if row.get("flat")]),
+                     ("floor", [(readers_of(row), row["floor_us"] * 1000 / tokens_of(row)) for row in known])]))
+    page.add("Drafts below a prompt of 4,000 tokens, where only the readers change:")
+    page.table(["row", "readers", "deftc us", "floor us", "best peer us", "query-guided us"], [
+        [name, round(readers_of(rows[name])), us(rows[name]["cold_us"]), us(rows[name]["floor_us"]), us(peer_us(rows[name])),
+         us(rows[name]["flat"]["raw_us"])] for name in ("SP_t32", "SP_t64", "SP_t128", "SP_t256")])
+    page.heading("Width", 3)
+    page.table(["row", "branches", "tokens", "deftc us", "us for 1,000 tokens", "best peer us"], [
+        [name, rows[name]["workload"].split("nodes=1,")[1].split(",")[0], f"{tokens_of(rows[name]):,}", us(rows[name]["cold_us"]),
+         times(rows[name]["cold_us"] * 1000 / tokens_of(rows[name])), us(peer_us(rows[name]))] for name in ("FS_b20", "FS_b30", "FS_b50")])
+    page.heading("Depth", 3)
+    page.add("FastTree's trees of 1,024 leaves and about as many tokens, by how many levels stand above these:")
+    page.table(["row", "levels", "tokens", "deftc us", "over the floor", "best peer us"], [
+        [name, len(levels_of(rows[name])), f"{tokens_of(rows[name]):,}", us(rows[name]["cold_us"]),
+         times(rows[name]["cold_us"] / rows[name]["floor_us"]), us(peer_us(rows[name]))]
+        for name in ("F9_11_g4", "F9_12_g4", "F9_13_g4", "F9_14_g4", "F9_15_g4")])
+    ratio_and_pages(page, records)
+
+
+def ratio_and_pages(page, records):
+    rows = records.rows(BENCH, ("fasttree",))
+    page.heading("Ratio of query heads to KV heads", 3)
+    page.add("FastTree's fifteen trees. At 16/1 a tree has a thirty-second of the bytes of 32/32, so the floor is "
+             "near an empty launch.")
+    page.table(["heads", "ratio", "over the floor, mean", "worst", "over the best peer"], [
+        [chosen[0]["heads"], ratio_of_heads(chosen[0]), times(over_floor(chosen)), times(max(row["cold_us"] / row["floor_us"] for row in chosen)),
+         f"{over_peers(chosen):.2f} x faster"] for chosen in
+        [[row for row in rows.values() if row["name"].endswith(ending)] for ending in ("_g1", "_g4", "_g16")]])
+    page.heading("Pages", 3)
+    every = list(records.rows(BENCH, PUBLISHED_SUITES).values())
+    page.add("The 57 rows with their pages scattered over the cache, over the time with pages in order:")
+    page.table(["pages", "mean", "worst", "row"], [
+        [words, times(mean(row[key] for row in every), 3), times(max(row[key] for row in every), 3), max(every, key=lambda row: row[key])["name"]]
+        for words, key in (("of 1 token", "scattered_over_contiguous"), ("of 16 tokens", "scattered_pages_of_16_over_contiguous"))])
+    page.add(f"With a warm L2 the rows take {mean(row['warm_us'] / row['cold_us'] for row in every):.2f} of the cold time in the mean.")
+    for what in ("one tree at many prompt lengths, widths and depths, else alike", "one tree at all head dims", "one tree with pages of 1 to 256 tokens"):
+        page.no_record(what, "`deftc run PACKAGE --workload few_shot:prompt=N,branches=B --backend cuda --check --json FILE` for each point")
+
+
+def windows(page, records):
+    name = "h200-windows.json"
+    bench, rows = records.read(name), records.rows(name)
+    peers = bench["window_peers"]
+    page.heading("Windows, and tokens that are always seen")
+    page.add(f"{card_of(bench['device']['name'])}, commit {bench['commit']} ({link(name)}): 16 requests, bf16, heads 32/8, {peers['peer']} with `window_left` in the same call. What "
+             "lies outside of the window is neither read nor planned, so the time does not grow with the context.")
+    page.table(["row", "deftc us", "floor us", peers["peer"] + " us"], [
+        [row, us(facts["cold_us"]), us(facts["floor_us"]), us(peers["rows"].get(row))] for row, facts in rows.items()])
+    context = {"_and_1k": None, "_16k": 16, "_64k": 64, "_128k": 128}
+    series = [(words, [(size, rows[prefix + ending]["cold_us"]) for ending, size in context.items() if size])
+              for words, prefix in (("128", "w128"), ("4,096", "w4096"), ("4 sinks + 4,096", "sink4_w4096"))]
+    series.append(("FlashInfer, 4,096", [(size, peers["rows"]["w4096" + ending]) for ending, size in context.items() if size]))
+    page.picture("windows", "Time against context with a window", charts.points(
+        "Windows: time by context", "tokens of context, thousands", "us", series, log_x=False, log_y=False, lines=True))
+    page.command("deftc bench windows windows.deftpkg --json windows.json", "tests/gpu/window_peers.py --json peers.json")
+    page.no_record("times of learned sinks (`normalize = softmax with sink`) beside plain attention",
+                   "`deftc bench variants` of a spec with a sink; that they are right is in the random cases")
+
+
+def variants(page, records):
+    bench = records.read(BENCH)
+    page.heading("Scores, masks and types beside plain attention")
+    page.add(f"The same trees with a hook, over plain f16 attention of the same minutes ({link(BENCH)}); the median of three.")
+    trees = list(dict.fromkeys(row["tree"] for row in bench["variants"]))
+    kinds = list(dict.fromkeys(row["variant"] for row in bench["variants"]))
+    by_place = {(row["tree"], row["variant"]): row for row in bench["variants"]}
+    page.table(["tree", *kinds], [[tree, *(times(by_place[tree, kind]["ratio"]) if (tree, kind) in by_place else None for kind in kinds)] for tree in trees])
+    worst = max(bench["variants"], key=lambda row: row["ratio"])
+    page.add(f"The dearest is {worst['variant']} on {worst['tree']}, {worst['ratio']:.2f} times.")
+    if worst["ratio"] > 1.1:
+        page.loss(f"{worst['variant']} on {worst['tree']} takes {worst['ratio']:.2f} times plain attention's time; 1.10 was the aim")
+
+
+def tuned(page, records):
+    page.heading("Tuned against untuned")
+    shipped, plain = records.rows(BENCH), records.rows(UNTUNED)
+    untuned, bench = records.read(UNTUNED), records.read(BENCH)
+    gains = {name: plain[name]["cold_us"] / row["cold_us"] for name, row in shipped.items() if name in plain}
+    page.add(f"Of the {len(gains)} rows on the H200 ({link(BENCH)} at {bench['commit']}, {link(UNTUNED)} at {untuned['commit']}), the untuned choice takes {mean(gains.values()):.3f} times what "
+             f"ships takes in the mean. So most of the figures above come of the cost model's choice, on the card that it was fitted on.")
+    ordered = sorted(gains.items(), key=lambda gain: -gain[1])
+    page.table(["where tuning gains most", "untuned over tuned"], [[name, times(gain, 3)] for name, gain in ordered[:5]])
+    page.table(["where it loses most", "untuned over tuned"], [[name, times(gain, 3)] for name, gain in ordered[-3:]])
+    for name, gain in ordered:
+        if gain < 0.97:
+            page.loss(f"what ships takes {1 / gain:.3f} times the untuned choice's time on {name}")
+    held = records.read("h200-held-out-pages-of-16.json")
+    page.add(f"Trees that no tuning has seen ({link('h200-held-out-pages-of-16.json')}), tuned over untuned:")
+    page.table(["attention", "trees", "mean", "best", "worst"], [
+        [entry["of"].split("#")[-1], entry["trees"], times(entry["mean"], 3), times(entry["best"], 3), times(entry["worst"], 3)] for entry in held["summaries"]])
+    page.no_record("tuned against untuned on an H100, and on a processor", "`deftc bench all PACKAGE...` with and without `--untuned`, after `tests/gpu/tune_families`")

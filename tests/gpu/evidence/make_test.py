@@ -1,0 +1,90 @@
+"""What the evidence says is what records hold: made pages are noticed when they are stale, losses are listed, gaps are named."""
+
+import json
+import shutil
+import subprocess
+import sys
+import tempfile
+import unittest
+import xml.etree.ElementTree
+from pathlib import Path
+
+import charts
+import make
+from records import FOLDER, Records, levels_of, readers_of, tokens_of
+
+
+class MakeTest(unittest.TestCase):
+    def test_pages_in_the_repository_are_made_of_the_records(self):
+        told = subprocess.run([sys.executable, make.__file__, "check"], capture_output=True, text=True, check=False)
+        self.assertEqual((told.returncode, told.stderr), (0, ""))
+
+    def changed(self, change):
+        """The page of records of which the bench was changed."""
+        with tempfile.TemporaryDirectory() as folder:
+            shutil.copytree(FOLDER, folder, dirs_exist_ok=True)
+            path = Path(folder) / "h200-bench.json"
+            bench = json.loads(path.read_text())
+            change(bench)
+            path.write_text(json.dumps(bench))
+            return make.evidence(Records(Path(folder))).text()
+
+    def test_another_time_makes_another_page(self):
+        def halve(bench):
+            bench["suites"][0]["rows"][0]["cold_us"] /= 2
+        self.assertNotEqual(self.changed(halve), self.changed(lambda bench: None))
+
+    def test_row_that_is_slower_than_a_peer_is_a_loss(self):
+        def slow(bench):
+            bench["suites"][0]["rows"][0]["cold_us"] = 99.0
+        page = self.changed(slow)
+        self.assertIn("- F9_01_g4: 99.0 us beside 18.1 of PAT", page.split("## Where it loses")[1])
+        self.assertIn("slower on 1,", page)
+
+    def test_figures_stand_between_their_marks_only(self):
+        text = "before\n" + make.BEGIN + "stale figures\n" + make.END + "after\n"
+        found = make.with_figures(text, Records())
+        self.assertTrue(found.startswith("before\n") and found.endswith("after\n"))
+        self.assertNotIn("stale figures", found)
+        self.assertEqual(make.with_figures(found, Records()), found)
+
+    def test_readme_without_a_place_for_figures_is_refused(self):
+        with self.assertRaises(SystemExit):
+            make.with_figures("nothing", Records())
+
+    def test_pictures_are_well_formed(self):
+        for name, picture in make.evidence(Records()).pictures.items():
+            with self.subTest(name):
+                xml.etree.ElementTree.fromstring(picture)
+                self.assertNotIn("nan", picture)
+
+
+class RowsTest(unittest.TestCase):
+    ROW = {"workload": "levels:nodes=1,4,tokens=100,20", "cache_bytes": 180 * 4 * 8 * 128, "heads": "32/8", "head_dim": 128}
+
+    def test_tokens_come_from_the_bytes_of_the_cache(self):
+        self.assertEqual(tokens_of(self.ROW), 180)
+
+    def test_readers_are_what_paths_have_over_what_the_tree_has(self):
+        self.assertEqual(levels_of(self.ROW), [(1, 100), (4, 20)])
+        self.assertAlmostEqual(readers_of(self.ROW), 4 * 120 / 180)
+
+    def test_readers_of_an_unknown_tree_are_unknown(self):
+        self.assertIsNone(readers_of({"workload": "reasoning_set:tree=3,step=89"}))
+
+
+class ChartsTest(unittest.TestCase):
+    def test_larger_values_stand_higher_and_further_right(self):
+        axis = charts.Axis([1, 1000], 0, 300, is_log=True)
+        self.assertAlmostEqual(axis.place(10) - axis.place(1), axis.place(1000) - axis.place(100))
+        self.assertLess(axis.place(1), axis.place(2))
+
+    def test_linear_axes_begin_at_zero(self):
+        self.assertEqual(charts.Axis([40, 80], 10, 100, is_log=False).place(0), 10)
+
+    def test_bars_beyond_the_limit_say_their_value(self):
+        self.assertIn(">9.00<", charts.bars("t", "", ["a", "b"], [("x", [1.0, 9.0])], limit=2))
+
+
+if __name__ == "__main__":
+    unittest.main()

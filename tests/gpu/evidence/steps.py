@@ -1,0 +1,124 @@
+"""Sections on what is around a kernel: prompts, drafts, plans, whole steps of models, and engines."""
+
+import charts
+from records import card_of, link, times, us
+
+
+def new_tokens(page, records):
+    name, beside = "h100-ragged.json", "h100-ragged-peers.json"
+    bench, rows, peers = records.read(name), records.rows(name), records.read(beside)
+    page.heading("Prompts and appends")
+    page.add(f"{card_of(bench['device']['name'])} ({link(name)}), bf16, heads 32/8; {peers['peer']} in the same call ({link(beside)}), the faster of cuDNN's and flash attention.")
+    lines = []
+    for row, facts in rows.items():
+        torch = min(peers["rows"][row].values())
+        lines.append([row, facts["workload"], us(facts["cold_us"]), us(facts["floor_us"]), us(torch), times(facts["cold_us"] / torch)])
+        if facts["cold_us"] > torch:
+            page.loss(f"{row}: {facts['cold_us'] / torch:.2f} times torch's cuDNN attention (dense prefill)")
+    page.table(["row", "what", "deftc us", "floor us", "torch us", "deftc over torch"], lines)
+    page.add("Torch's row of two kinds of requests is one call for each kind; its requests lie without pages and share nothing, of which only `append_512` and `mixed_60_4` have any here.")
+    page.command("deftc bench ragged tests/bench/ragged_rows.deft --json ragged.json", "tests/gpu/ragged_peers.py --json peers.json")
+
+
+def drafts(page, records):
+    name = "h100-execution.json"
+    facts = records.read(name)["results"][0]["draft_times"]["facts"]
+    page.heading("Drafts whose tree only the GPU knows")
+    page.add(f"H100 80GB, commit {records.read(name)['commit']} ({link(name)}): attention over drafts from a mask of bits on the device, beside the same tree planned by a host "
+             "that knows it; and the small kernel that reads the mask, once a step for all layers.")
+    page.table(["row", "device knows, us a layer", "host knows, us a layer", "ratio", "mask kernel, us a step"], [
+        [row["row"], us(row["device_us"]), us(row["host_us"]), times(row["times"]), us(row["mask_us"])] for row in facts])
+    page.command("execution_check rows.deftpkg:h32_8 --json execution.json")
+
+
+def plans(page, records):
+    name = "h200-plan-bench.json"
+    bench = records.read(name)
+    page.heading("Planning")
+    page.add(f"On the host of an H200 ({bench['device']['host']}; {link(name)}): a plan is made once a step, for all layers. Microseconds with the copy to the GPU, means of a round, of 1,000 queries.")
+    keys = list(dict.fromkeys(key for entry in bench["rounds"] for key in entry))
+    page.table(["what", "best round", "worst round"], [
+        [key, us(min(means)), us(max(means))] for key in keys
+        for means in [[entry[key]["mean"] for entry in bench["rounds"] if key in entry]]])
+    page.add("Peers' host time in the runs of the 57 rows (other trees than the three above, so only the magnitude compares):")
+    page.table(["planner", "in", "median ms", "largest ms"], [
+        [peer["program"], peer["language"], peer["median_ms"], peer["largest_ms"]] for peer in records.published["kernels"]["plan_host_time"]])
+    plan_us = [row["contiguous"]["chosen"]["first_plan_us"] for row in records.rows("h200-bench.json", ("fasttree", "deft")).values()]
+    ordered = sorted(plan_us)
+    page.add(f"deftc's plans of the 57 rows themselves, the first of a tree, for which `auto` weighs partitions: median {ordered[len(ordered) // 2]:.0f} us, largest "
+             f"{ordered[-1]:,.0f} us ({link('h200-bench.json')}, `first_plan_us`).")
+    for peer in records.published["kernels"]["plan_host_time"]:
+        if peer["median_ms"] * 1000 < ordered[len(ordered) // 2]:
+            page.loss(f"a first plan: {ordered[len(ordered) // 2]:.0f} us in the median of the 57 rows beside {peer['median_ms'] * 1000:.0f} of {peer['program']} ({peer['language']})")
+    page.command("gpu_plan_bench --benchmark_filter='(write|plan|advance).*AndUpload' --benchmark_min_time=0.15")
+    page.no_record("the time to compile kernels (NVRTC) beside FlashInfer's JIT", "`nvrtc_bench` where the peer is installed")
+
+
+def whole_steps(page, records):
+    name = "h100-end-to-end.jsonl"
+    page.heading("Whole steps of a model")
+    rows = records.read(name)
+    page.add(f"{card_of(rows[0]['device'])} ({link(name)}): Llama-3-8B's dimensions with random weights, 32 layers, one CUDA graph a step, in transformers by `deft.hf`. *Flat* reads each "
+             "request's path by itself, by our kernels; *torch* is its SDPA over copies of the caches; *no attention* is the rest of the step, which no attention can beat.")
+    lines, names, gains, bounds = [], [], [], []
+    for row in rows:
+        tree, flat, rest = row["tree"]["ms"], row["flat"]["ms"], row["no attention"]["ms"]
+        torch = row.get("sdpa", {}).get("ms")
+        best = min(flat, torch) if torch else flat
+        words = row["row"] + (f", {row['partition']}" if row.get("partition") else "")
+        names.append(words), gains.append(best / tree), bounds.append(best / rest)
+        read = [row[kind]["plan"]["tokens_read"] for kind in ("tree", "flat")]
+        lines.append([words, times(tree), times(flat), times(torch), times(rest), times(best / tree), times(best / rest), f"{read[0]:,}", f"{read[1]:,}"])
+        if best < tree:
+            page.loss(f"whole steps of {words}: {best / tree:.3f} of the faster of flat and torch")
+    page.table(["row", "tree ms", "flat ms", "torch ms", "no attention ms", "gain", "gain if attention took no time", "tokens read", "flat reads"], lines)
+    page.add("Torch is empty where it was not run, or had no room for its copies.")
+    page.picture("steps", "Gains of whole steps", charts.bars("Whole steps: gain over the faster of flat and torch", "", names,
+                                                             [("gain", gains), ("if attention took no time", bounds)], line_at=1))
+    page.command("tests/gpu/end_to_end.py few_shot_b20 --steps 20 --output steps.jsonl")
+
+
+def engine(page, records):
+    name, ranks_name = "h100-vllm.json", "h100-vllm-ranks.json"
+    record, ranks = records.read(name), records.read(ranks_name)
+    page.heading("In vLLM")
+    page.add(f"{card_of(record['device'])}, vLLM {record['vllm']}, torch {record['torch']}, {record['date']} ({link(name)}): generated tokens a second beside vLLM's own FLASH_ATTN, in the same engine, Llama-3-8B's "
+             "dimensions with random weights. `n16`: 16 samples of one prompt of 4,096 tokens; `few_shot`: 32 requests that share 4,096; `alone`: 32 of 1,024 that share nothing.")
+    lines, own = [], {}
+    for run in record["runs"]:
+        place = (run["layers"], run["mode"], run["dtype"])
+        if run.get("backend") == "FLASH_ATTN":
+            own[place] = run
+        elif run.get("backend") == "CUSTOM" and run.get("rates") and place in own:
+            ratios = {row: run["rates"][row]["tokens_s"] / own[place]["rates"][row]["tokens_s"] for row in run["rates"]}
+            lines.append([*place, *(f"{own[place]['rates'][row]['tokens_s']:,.0f} / {run['rates'][row]['tokens_s']:,.0f} ({ratio:.2f})" for row, ratio in ratios.items())])
+            for row, ratio in ratios.items():
+                if ratio < 1:
+                    page.loss(f"vLLM, {place[0]} layers, {place[1]}, {place[2]}, `{row}`: {ratio:.2f} times FLASH_ATTN's tokens a second")
+    page.table(["layers", "mode", "type", "n16: own / deft", "few_shot", "alone"], lines)
+    page.add(f"On two GPUs ({ranks['device']}, {link(ranks_name)}, 8 layers, graphs):")
+    runs = {(run["backend"], run["ranks"]): run["rates"] for run in ranks["runs"] if run.get("rates")}
+    page.table(["backend", "GPUs", "n16", "few_shot", "alone"], [
+        [backend, count, *(f"{rate['tokens_s']:,.0f}" for rate in rates.values())] for (backend, count), rates in runs.items()])
+    for row, rate in runs["CUSTOM", 2].items():
+        ratio = rate["tokens_s"] / runs["FLASH_ATTN", 2][row]["tokens_s"]
+        if ratio < 1:
+            page.loss(f"vLLM on two GPUs, `{row}`: {ratio:.2f} times FLASH_ATTN's tokens a second on two")
+    page.command("python3 tests/gpu/vllm_engine.py --layers 32 --modes graphs", "python3 tests/gpu/vllm_engine.py --tensor-parallel 2 --modes graphs")
+    page.no_record("SGLang with the plug-in on a GPU", "`--attention-backend deft` in SGLang 0.5.12 to 0.5.17")
+    page.no_record("a trained model in an engine", "`tests/gpu/vllm_engine.py` with a checkpoint")
+
+
+def right(page, records):
+    page.heading("That results are right")
+    page.add("Every row above is checked in its bench after it is timed. Beside that, random trees, heads, hooks and configs, each row of each result held to twice the error of a "
+             "plain evaluation in the same type, and tokens told apart by counting inputs:")
+    lines = []
+    for path in sorted(records.folder.glob("*random-cases*.json")):
+        record = records.read(path.name)
+        for run in record.get("runs", [record]):
+            lines.append([link(path.name), card_of(run.get("device") or record.get("device") or ""), run.get("commit") or record.get("commit"),
+                          f"{run['cases']:,}", run["wrong"], times(run["largest_error_over_allowed"])])
+    page.table(["record", "card", "commit", "cases", "wrong", "largest error over what is allowed"], lines)
+    specs = records.read("h200-every-spec.json")
+    page.add(f"Every shipped spec of {specs['commit']} on twenty trees: {specs['cases']} cases, {specs['wrong']} wrong ({link('h200-every-spec.json')}).")
