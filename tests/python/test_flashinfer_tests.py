@@ -118,3 +118,9 @@ def test_some_cases_of_each_function_are_drawn_and_what_is_late_is_counted(check
     code, record = run(checkout, "--most", "1", "--seconds", "0", "-k", "test_decode or rope")
     assert code == 0 and set(record["counts"]) == {"not run", "not drawn"}
     assert record["functions"]["tests/attention/test_decode.py::test_decode"] == {"not drawn": 3, "not run": 1}
+
+
+def test_processes_that_share_the_cases_find_what_one_finds(checkout):
+    _, alone = run(checkout, "--most", "3")
+    code, shared = run(checkout, "--most", "3", "--jobs", "2")
+    assert code == 1 and alone.pop("kinds") and alone == {key: value for key, value in shared.items() if key != "kinds"}

@@ -1,3 +1,6 @@
+import gc
+import weakref
+
 import pytest
 
 torch = pytest.importorskip("torch", reason="torch is not installed")
@@ -197,3 +200,18 @@ def test_what_makes_no_step_is_refused():
     with pytest.raises(deft.UsageError, match="was pruned"):
         decoder.step([branch], [3])
     assert root.logits.shape == (VOCABULARY,)
+
+
+def test_a_decoder_goes_with_the_last_who_uses_it():
+    """And its graphs with it: NCCL waits for graphs of its calls before a process may end."""
+    decoder = TreeDecoder(make_model("llama"), pages=16)
+    branch = decoder.fork(decoder.prefill(random_tokens(20)), 1)[0]
+    decoder.step([branch], [3])
+    watched = [weakref.ref(one) for one in (decoder, decoder._steps, decoder._steps.plans)]
+    gc.collect()
+    gc.disable()  # what a cycle holds goes at some time or never
+    try:
+        del decoder
+        assert [one() for one in watched] == [None, None, None]
+    finally:
+        gc.enable()

@@ -85,3 +85,19 @@ def test_wrong_tables_are_named(att):
     contiguous = deft.compile("attention c { query_heads = 4; kv_heads = 2; head_dim = 64; kv_cache = contiguous; }")
     with pytest.raises(deft.UsageError, match="contiguous"):
         deft.PagedBatch(contiguous, max_requests=2)
+
+
+def test_a_table_that_the_caller_knows_on_the_host_is_read_by_runs_alone(att, rng):
+    """As of a GPU, where it is written to behind the step before."""
+    known = np.array([[0, 1, 2], [0, 1, 3]], "int32")
+    table = np.full((2, 3), -1, "int32")
+    q, k, v = bf16(rng, 2, 4, 64), bf16(rng, 4, PAGE, 2, 64), bf16(rng, 4, PAGE, 2, 64)
+    batch = deft.PagedBatch(att, max_requests=2)
+    batch.update(table, [40, 37], host_tables=known)
+    assert batch.sharing() == deft.Sharing(2, 77, 45)
+    table[:] = known
+    assert_close(batch.run(q, k, v), expected(q, k, v, known, [40, 37])[0], "bfloat16")
+    with pytest.raises(deft.UsageError, match=r"host_tables has shape \[2, 2\], block_tables has \[2, 3\]"):
+        batch.update(table, [30, 30], host_tables=np.ascontiguousarray(known[:, :2]))
+    with pytest.raises(deft.UsageError, match="host_tables has strides"):
+        batch.update(table, [30, 30], host_tables=np.zeros((2, 6), "int32")[:, :3])

@@ -60,6 +60,7 @@ def registry(monkeypatch):
         },
         "vllm.v1.attention.backends.utils": {"get_kv_cache_layout": lambda: "NHD"},
         "vllm._custom_ops": {"reshape_and_cache_flash": write},
+        "vllm.distributed": {"get_tp_group": lambda: SimpleNamespace(world_size=1)},
     }
     install(monkeypatch, "vllm", "0.26.0", modules)
     forget(monkeypatch, "deft.vllm.backend")
@@ -120,6 +121,13 @@ def test_rows_of_padding_are_left_out():
     work, queries = work_of(common(torch.zeros(4, 8, dtype=torch.int32), [20, 5], [1, 1], padded=2), PAGE, True)
     assert queries == 2 and work.lengths.tolist() == [20, 5] and work.query_indptr.tolist() == [0, 1, 2]
     assert work.pages.shape == (2, 2) and work.pages.stride() == (8, 1)
+
+
+def test_a_table_that_the_host_knows_is_not_asked_for(monkeypatch):
+    known = ints([[3, 1], [3, 2]])
+    monkeypatch.setattr("deft.vllm.planner.on_host", lambda table: known if table.shape == known.shape else None)
+    given = common(torch.zeros(4, 8, dtype=torch.int32), [20, 25], [1, 1], padded=2)
+    assert work_of(given, PAGE, True)[0].host_pages is known
 
 
 def test_lengths_that_drafts_make_uncertain_are_read_where_they_are_exact():

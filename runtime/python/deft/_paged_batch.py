@@ -107,6 +107,7 @@ class PagedBatch:
         indptr: Any = None,
         rows: Any = None,
         ids: Any = None,
+        host_tables: Any = None,
     ) -> None:
         """Brings it to these requests: those that come, go, grow, become shorter or move to other rows are found.
 
@@ -118,12 +119,14 @@ class PagedBatch:
         the same id has the same pages as before, perhaps with more behind them; without them every row is compared with
         what it held.
 
-        Tables and lengths may lie on a GPU as torch's tensors; planning then takes a copy, and waits for it.
+        Tables and lengths may lie on a GPU as torch's tensors; planning then takes a copy, and waits for it. It does not for
+        a table of which the caller knows on the host what it will hold by the time runs read it: `host_tables`, of the
+        same shape and strides.
         """
         seen = view("block_tables", block_tables)
         if indptr is not None and not is_packed(seen):
             raise UsageError(f"block_tables has strides {strides_text(seen)}, it must be one packed row")
-        host_tables = _table_on_host(block_tables)
+        host_tables = _table_on_host(block_tables) if host_tables is None else _as_laid_out(host_tables, seen)
         lengths = ints("seq_lens", _on_host(seq_lens))
         if lengths.count > self.max_requests:
             raise UsageError(f"there are {lengths.count} requests, the batch was made for {self.max_requests}")
@@ -264,6 +267,18 @@ def _table_on_host(tables: Any) -> Any:
     stride = tables.stride(0) if rows > 1 else pages
     copy = torch.empty((max(rows - 1, 0) * stride + pages,), dtype=tables.dtype).as_strided((rows, pages), (stride, 1))
     return copy.copy_(tables)
+
+
+def _as_laid_out(host_tables: Any, seen: View) -> Any:
+    """Places are those of the table that runs read."""
+    given = view("host_tables", host_tables)
+    if given.device_type != _abi.DEFT_DEVICE_CPU:
+        raise UsageError("host_tables are on a GPU, planning reads them on the host")
+    for what, mine, theirs in (("shape", given.shape, seen.shape), ("strides", strides_text(given), strides_text(seen))):
+        if mine != theirs:
+            shown = list(mine) if what == "shape" else mine, list(theirs) if what == "shape" else theirs
+            raise UsageError(f"host_tables has {what} {shown[0]}, block_tables has {shown[1]}")
+    return host_tables
 
 
 def _table_of(tables: Any) -> tuple[Any, Any]:

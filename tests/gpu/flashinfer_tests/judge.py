@@ -26,8 +26,9 @@ def judge(error):
 class Judge:
     """A plug-in of pytest."""
 
-    def __init__(self, used, most, seconds, seed):
-        self._used, self._most, self._seed = used, most, seed
+    def __init__(self, used, most, seconds, seed, part=(0, 1)):
+        """`part`: which of how many; each draws the same cases, and runs every so manieth of them."""
+        self._used, self._most, self._seed, self._part = used, most, seed, part
         self._seconds, self._end = seconds, None
         self._functions = defaultdict(Counter)
         self._kinds = defaultdict(list)  # (outcome, reason) -> tests
@@ -39,8 +40,12 @@ class Judge:
 
     @pytest.hookimpl(trylast=True)
     def pytest_collection_modifyitems(self, items):
-        if self._most is None:
-            return
+        if self._most is not None:
+            self._draw(items)
+        which, parts = self._part
+        items[:] = items[which::parts]
+
+    def _draw(self, items):
         by_function = defaultdict(list)
         for item in items:
             by_function[item.nodeid.partition("[")[0]].append(item)
@@ -49,7 +54,8 @@ class Judge:
         for function in sorted(by_function):
             cases = by_function[function]
             kept.update(drawn.sample(cases, min(self._most, len(cases))))
-            self._functions[function]["not drawn"] += max(len(cases) - self._most, 0)
+            if self._part[0] == 0:
+                self._functions[function]["not drawn"] += max(len(cases) - self._most, 0)
         items[:] = [item for item in items if item in kept]
 
     def pytest_collection_finish(self, session):
@@ -57,7 +63,7 @@ class Judge:
         self._end = None if self._seconds is None else time.monotonic() + self._seconds
 
     def pytest_collectreport(self, report):
-        if report.failed:
+        if report.failed and self._part[0] == 0:
             self._count(report.nodeid, "not collected", str(report.longrepr).strip().splitlines()[-1][:200])
 
     @pytest.hookimpl(wrapper=True)
@@ -89,3 +95,18 @@ class Judge:
             for (outcome, reason), tests in sorted(self._kinds.items(), key=lambda kind: (kind[0][0], -len(kind[1])))
         ]
         return {"counts": dict(counts), "kinds": kinds, "functions": {name: dict(c) for name, c in self._functions.items()}}
+
+
+def joined(records):
+    """The record of all parts."""
+    functions, kinds = defaultdict(Counter), {}
+    for record in records:
+        for name, counts in record["functions"].items():
+            functions[name].update(counts)
+        for kind in record["kinds"]:
+            kept = kinds.setdefault((kind["outcome"], kind["reason"]), {**kind, "count": 0})
+            kept["count"] += kind["count"]
+    ordered = sorted(kinds.values(), key=lambda kind: (kind["outcome"], -kind["count"], kind["reason"]))
+    counts = dict(sum(functions.values(), Counter()))
+    functions = {name: dict(functions[name]) for name in sorted(functions)}
+    return {**records[0], "counts": counts, "kinds": ordered, "functions": functions}

@@ -2,7 +2,7 @@
 """FlashInfer's own tests of the wrappers that deft.flashinfer has, run against ours.
 
   git clone https://github.com/flashinfer-ai/flashinfer && git -C flashinfer checkout v0.6.14
-  python3 tests/gpu/flashinfer_tests/run.py flashinfer --record FILE [--most N] [--seconds S] [-k WORDS] [file ...]
+  python3 tests/gpu/flashinfer_tests/run.py flashinfer --record FILE [--most N] [--seconds S] [--jobs N] [-k WORDS] [file ...]
 
 The wrappers' names in the module `flashinfer` are replaced by ours; all else that the tests use stays what it is. With
 `--reference flashinfer` that is FlashInfer, which must be installed in the checkout's version and compiles its kernels as
@@ -10,8 +10,9 @@ they are needed, minutes each. With `--reference torch` (the default) what the t
 torch (reference.py), and FlashInfer need not be there.
 
 The record (JSON) says how many passed, failed and were outside, each kind with its reason. `--most N`: of each test function
-N cases, drawn by `--seed`. `--seconds S`: what has not begun by then is counted as not run. `--device cpu` runs the tests on
-the CPU, where they are small enough and capture no graph.
+N cases, drawn by `--seed`. `--seconds S`: what has not begun by then is counted as not run. `--jobs N` deals the cases to N
+processes, which share the GPU: most of a test's time is the host's. `--device cpu` runs the tests on the CPU, where they are
+small enough and capture no graph.
 
 Exit code: 0 where nothing failed, 1 where something did, 3 where torch, deft, pytest or the GPU is missing.
 """
@@ -20,6 +21,7 @@ import argparse
 import json
 import subprocess
 import sys
+import tempfile
 from pathlib import Path
 
 # Those in which the wrappers stand beside a result that is right; others need GPUs or caches of another kind.
@@ -34,6 +36,33 @@ def revision(checkout):
     return done.stdout.strip() or "not a checkout"
 
 
+def run_parts(jobs):
+    """The records of as many processes, and how they ended. Each writes to a log of its own, which is shown where it broke."""
+    with tempfile.TemporaryDirectory() as folder:
+        started = []
+        for part in range(jobs):
+            log = open(Path(folder, f"{part}.log"), "w")
+            command = [sys.executable, *sys.argv, "--part", str(part), "--record", f"{folder}/{part}.json"]
+            started.append((subprocess.Popen(command, stdout=log, stderr=subprocess.STDOUT), log))
+        codes, records = [], []
+        for part, (process, log) in enumerate(started):
+            codes.append(process.wait())
+            log.close()
+            written = Path(folder, f"{part}.json")
+            if written.exists():
+                records.append(json.loads(written.read_text()))
+            else:
+                print(Path(folder, f"{part}.log").read_text()[-4000:], file=sys.stderr)
+        return records, codes
+
+
+def conclude(record, file, is_broken):
+    print(json.dumps({key: value for key, value in record.items() if key != "functions"}, indent=2))
+    if file:
+        file.write_text(json.dumps(record, indent=2) + "\n")
+    return 1 if is_broken or record["counts"].get("failed") or record["counts"].get("not collected") else 0
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("checkout", type=Path)
@@ -45,6 +74,8 @@ def main():
     parser.add_argument("--most", type=int)
     parser.add_argument("--seconds", type=float)
     parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--jobs", type=int, default=1)
+    parser.add_argument("--part", type=int, help=argparse.SUPPRESS)
     parser.add_argument("-k", dest="words")
     options = parser.parse_intermixed_args()
     try:
@@ -60,7 +91,15 @@ def main():
         print("flashinfer_tests: there is no GPU", file=sys.stderr)
         return 3
 
-    from judge import Judge
+    from judge import Judge, joined
+
+    if options.jobs > 1 and options.part is None:
+        records, codes = run_parts(options.jobs)
+        if not records:
+            return max(codes)
+        is_broken = len(records) < options.jobs or any(code not in (0, 1) for code in codes)
+        return conclude(joined(records), options.record, is_broken)
+
     from ours import replace
 
     if options.reference == "torch":
@@ -68,7 +107,7 @@ def main():
 
         reference.install(options.device)
     used = replace(options.device)
-    plugins = [Judge(used, options.most, options.seconds, options.seed)]
+    plugins = [Judge(used, options.most, options.seconds, options.seed, (options.part or 0, options.jobs))]
     if options.device == "cpu":
         from on_cpu import OnCpu
 
@@ -90,11 +129,8 @@ def main():
         "seed": options.seed,
         **plugins[0].record(),
     }
-    print(json.dumps({key: value for key, value in record.items() if key != "functions"}, indent=2))
-    if options.record:
-        options.record.write_text(json.dumps(record, indent=2) + "\n")
     is_broken = code in (pytest.ExitCode.INTERNAL_ERROR, pytest.ExitCode.USAGE_ERROR, pytest.ExitCode.INTERRUPTED)
-    return 1 if is_broken or record["counts"].get("failed") or record["counts"].get("not collected") else 0
+    return conclude(record, options.record, is_broken)
 
 
 if __name__ == "__main__":

@@ -38,17 +38,18 @@ class PagedWork(NamedTuple):
     indptr: torch.Tensor | None  # the rest is the host's
     lengths: Any
     query_indptr: Any = None
+    host_pages: Any = None  # what `pages` hold, where the host knows it
 
-    def make_batch(self, attention: Attention, invariant: bool = False) -> PagedBatch:
-        batch = PagedBatch(attention, _MOST_REQUESTS, invariant=invariant)
+    def make_batch(self, attention: Attention, invariant: bool = False, runs_ahead: int = 0) -> PagedBatch:
+        batch = PagedBatch(attention, _MOST_REQUESTS, invariant=invariant, runs_ahead=runs_ahead)
         self.bring(batch)
         return batch
 
     def bring(self, batch: PagedBatch) -> None:
-        batch.update(self.pages, self.lengths, self.query_indptr, indptr=self.indptr)
+        batch.update(self.pages, self.lengths, self.query_indptr, indptr=self.indptr, host_tables=self.host_pages)
 
-    def plan(self, attention: Attention, invariant: bool) -> Planned:
-        return _PlannedPages(attention, invariant, self)
+    def plan(self, attention: Attention, invariant: bool, runs_ahead: int) -> Planned:
+        return _PlannedPages(attention, invariant, runs_ahead, self)
 
 
 class TreeWork(NamedTuple):
@@ -57,13 +58,13 @@ class TreeWork(NamedTuple):
     pages: torch.Tensor
     tree: Tree
 
-    def plan(self, attention: Attention, invariant: bool) -> Planned:
-        return _PlannedTree(attention, invariant, self)
+    def plan(self, attention: Attention, invariant: bool, runs_ahead: int) -> Planned:
+        return _PlannedTree(attention, invariant, runs_ahead, self)
 
 
 class _PlannedPages:
-    def __init__(self, attention: Attention, invariant: bool, work: PagedWork) -> None:
-        self._batch = work.make_batch(attention, invariant)
+    def __init__(self, attention: Attention, invariant: bool, runs_ahead: int, work: PagedWork) -> None:
+        self._batch = work.make_batch(attention, invariant, runs_ahead)
 
     def follow(self, work: PagedWork) -> None:
         work.bring(self._batch)
@@ -76,14 +77,16 @@ class _PlannedPages:
 
 
 class _PlannedTree:
-    def __init__(self, attention: Attention, invariant: bool, work: TreeWork) -> None:
-        self._attention, self._invariant = attention, invariant
+    def __init__(self, attention: Attention, invariant: bool, runs_ahead: int, work: TreeWork) -> None:
+        self._attention, self._invariant, self._runs_ahead = attention, invariant, runs_ahead
         self._work = work
         self._plan: Plan | None = None
 
     def _planned(self, device: Any) -> Plan:
         if self._plan is None:
-            self._plan = self._attention.plan(self._work.tree, device=device, invariant=self._invariant)
+            self._plan = self._attention.plan(
+                self._work.tree, device=device, invariant=self._invariant, runs_ahead=self._runs_ahead
+            )
         return self._plan
 
     def follow(self, work: TreeWork) -> None:
@@ -102,9 +105,11 @@ class _PlannedTree:
 class Steps:
     """The step that was planned last, for all variants that run it: those of a model's layers, or of a run's own scale."""
 
-    def __init__(self, device: torch.device, room: Room | None = None) -> None:
+    def __init__(self, device: torch.device, room: Room | None = None, runs_ahead: int = 0) -> None:
+        """`runs_ahead`: the most runs that a replayed graph makes of a step, where the host goes on to the next one meanwhile."""
         self._device = device
         self._room = room
+        self._runs_ahead = runs_ahead
         self._invariant = False
         self._work: PagedWork | TreeWork | None = None
         self._planned: dict[Variant, Planned] = {}
@@ -129,7 +134,7 @@ class Steps:
         if planned is None:
             if self._work is None:
                 raise RuntimeError("nothing is planned yet: call plan before run")
-            planned = self._work.plan(attention_of(variant), self._invariant)
+            planned = self._work.plan(attention_of(variant), self._invariant, self._runs_ahead)
             if self._device.type == "cuda" and self._room:
                 planned.gpu_plan(self._index()).reserve(*self._room)
             self._upload(planned)

@@ -15,7 +15,7 @@ from ._cache import PagedCache
 from ._forward import Forward, Parts, PlannedStep, Result, Rows
 from ._kinds import LayerKind, layer_kinds
 from ._plans import PageTable, Plans, compile_kinds
-from ._ranks import heads_of_rank
+from ._ranks import agree, heads_of_rank
 
 Tokens = Sequence[int] | torch.Tensor
 
@@ -57,13 +57,16 @@ class TreeDecoder:
         self.kinds = heads_of_rank(layer_kinds(config), model)
         if cache_dtype is None:
             cache_dtype = torch.float16 if model.dtype == torch.float32 else model.dtype
-        self.cache = PagedCache(self.kinds, pages, page_size, cache_dtype, model.device)
-        self.attentions = compile_kinds(self.kinds, cache_dtype, page_size)
+        agree(model)
+        self.cache = cache = PagedCache(self.kinds, pages, page_size, cache_dtype, model.device)
+        self.attentions = attentions = compile_kinds(self.kinds, cache_dtype, page_size)
         self._prefill_chunk = prefill_chunk
         parts = Parts(self.model, self.cache, self.kinds, PageTable(self.cache), keeps_hidden, self.STEP)
 
+        # Nothing here may hold the decoder itself: it goes, and its graphs with it, when its last user lets go of it. NCCL
+        # waits for graphs that have captured its calls before it lets a process end.
         def make_plans(runs_ahead: Mapping[LayerKind, int]) -> Plans:
-            return Plans(self.cache, self.attentions, partition, runs_ahead)
+            return Plans(cache, attentions, partition, runs_ahead)
 
         # Stretches of prompts have plans of their own, and no graph: they would only remake those of steps.
         self._stretches = Forward(parts, make_plans({}))
@@ -71,7 +74,8 @@ class TreeDecoder:
         if graphs and model.device.type == "cuda":
             from ._captured_forward import CapturedForward
 
-            self._steps = CapturedForward(parts, lambda: make_plans(Counter(self.kinds)))
+            runs_ahead = Counter(self.kinds)
+            self._steps = CapturedForward(parts, lambda: make_plans(runs_ahead))
 
     @property
     def sequences(self) -> SequenceTree:

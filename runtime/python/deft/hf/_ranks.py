@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from .._doors.ranks import agree_on_configs
 from .._errors import UsageError
 from ._kinds import LayerKind
 
@@ -11,7 +12,7 @@ from ._kinds import LayerKind
 def heads_of_rank(kinds: list[LayerKind], model: Any) -> list[LayerKind]:
     """The layers as this rank attends in them. K and V of the other heads are other ranks', and nothing is exchanged in an
     attention: the sum that follows its output projection is the plan's."""
-    ranks = getattr(model, "tp_size", None) or 1
+    ranks = ranks_of(model)
     for kind in kinds:
         if kind.kv_heads % ranks or kind.query_heads % ranks:
             raise UsageError(
@@ -22,3 +23,15 @@ def heads_of_rank(kinds: list[LayerKind], model: Any) -> list[LayerKind]:
         kind._replace(query_heads=kind.query_heads // ranks, kv_heads=kind.kv_heads // ranks) if ranks > 1 else kind
         for kind in kinds
     ]
+
+
+def ranks_of(model: Any) -> int:
+    return getattr(model, "tp_size", None) or 1
+
+
+def agree(model: Any) -> None:
+    """On the configs that plans are made with. Each rank that has a part of the model calls it, before it compiles."""
+    if ranks_of(model) > 1:
+        mesh = getattr(model, "_device_mesh", None)
+        names = getattr(mesh, "mesh_dim_names", None) or ()
+        agree_on_configs(mesh.get_group("tp") if mesh is not None and "tp" in names else None)

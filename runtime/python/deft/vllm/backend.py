@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import functools
 from typing import Any, ClassVar
 
 import torch
+from vllm.distributed import get_tp_group
 from vllm.v1.attention.backend import (
     AttentionBackend,
     AttentionCGSupport,
@@ -17,8 +19,12 @@ from vllm.v1.attention.backends.utils import get_kv_cache_layout
 
 from .._doors.dtypes import SPEC_DTYPES
 from .._doors.outside import outside, refuse_given
+from .._doors.ranks import agree_on_configs
 from .._doors.variant import Variant, make_variant
+from .host_tables import listen
 from .planner import DeftMetadata, Planner
+
+listen()  # vLLM imports this before its model runner makes block tables
 
 _KEPT_AS_IT_IS = ("auto", "float16", "bfloat16")
 
@@ -107,12 +113,21 @@ class DeftBackend(AttentionBackend):
         return False
 
 
+@functools.cache
+def _agree_with_other_ranks() -> None:
+    """Once, before anything is compiled; all ranks make builders alike."""
+    group = get_tp_group()
+    if group.world_size > 1:
+        agree_on_configs(group.cpu_group)
+
+
 class DeftMetadataBuilder(AttentionMetadataBuilder[DeftMetadata]):
     _cudagraph_support: ClassVar[AttentionCGSupport] = AttentionCGSupport.UNIFORM_SINGLE_TOKEN_DECODE
     reorder_batch_threshold: int | None = None
 
     def __init__(self, kv_cache_spec: Any, layer_names: list[str], vllm_config: Any, device: torch.device) -> None:
         super().__init__(kv_cache_spec, layer_names, vllm_config, device)
+        _agree_with_other_ranks()
         compilation = vllm_config.compilation_config
         mode = compilation.cudagraph_mode
         has_graphs = mode is not None and mode.has_full_cudagraphs()
@@ -127,14 +142,18 @@ class DeftMetadataBuilder(AttentionMetadataBuilder[DeftMetadata]):
             tokens,
             # With drafts, lengths on the host are those of all drafts being accepted.
             lengths_are_exact=vllm_config.speculative_config is None,
+            layers=len(layer_names),
         )
 
-    def _variants(self) -> set[Variant]:
+    @functools.cached_property
+    def _variants(self) -> frozenset[Variant]:
+        """Of the layers, which are there once the first step is planned."""
         layers = self.vllm_config.compilation_config.static_forward_context
-        return {layers[name].impl.variant(self.kv_cache_spec.block_size, self.kv_cache_spec.dtype) for name in self.layer_names}
+        size, dtype = self.kv_cache_spec.block_size, self.kv_cache_spec.dtype
+        return frozenset(layers[name].impl.variant(size, dtype) for name in self.layer_names)
 
     def build(self, common_prefix_len: int, common_attn_metadata: Any, fast_build: bool = False) -> DeftMetadata:
-        return self._planner.plan(common_attn_metadata, self._variants())
+        return self._planner.plan(common_attn_metadata, self._variants)
 
 
 class DeftImpl(AttentionImpl):

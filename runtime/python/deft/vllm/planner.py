@@ -9,6 +9,7 @@ import torch
 from .._doors.outside import outside
 from .._doors.steps import PagedWork, Room, Steps
 from .._doors.variant import Variant
+from .host_tables import on_host
 
 
 class DeftMetadata(NamedTuple):
@@ -30,16 +31,22 @@ def work_of(common: Any, page_size: int, lengths_are_exact: bool) -> tuple[Paged
     lengths = (common.seq_lens if known is None else known)[:requests].to("cpu", torch.int32).contiguous()
     pages = -(-int(lengths.max()) // page_size) if requests else 0
     table = common.block_table_tensor[:requests, : max(pages, 1)]
-    return PagedWork(table, None, lengths, starts), int(starts[-1])
+    return PagedWork(table, None, lengths, starts, on_host(table)), int(starts[-1])
 
 
 class Planner:
     """The steps of one group of layers: those that run eagerly, and those that replay a graph, of each size one."""
 
     def __init__(
-        self, device: torch.device, page_size: int, graph_sizes: Iterable[int], tokens: int, lengths_are_exact: bool
+        self,
+        device: torch.device,
+        page_size: int,
+        graph_sizes: Iterable[int],
+        tokens: int,
+        lengths_are_exact: bool,
+        layers: int = 0,
     ) -> None:
-        self._device, self._page_size = device, page_size
+        self._device, self._page_size, self._layers = device, page_size, layers
         self._graph_sizes, self._tokens = frozenset(graph_sizes), tokens
         self._lengths_are_exact = lengths_are_exact
         self._eager = Steps(device)
@@ -51,7 +58,7 @@ class Planner:
         size = common.num_reqs
         if common.max_query_len == 1 and common.num_actual_tokens == size and size in self._graph_sizes:
             if size not in self._of_graphs:
-                self._of_graphs[size] = Steps(self._device, Room(size, size, self._tokens))
+                self._of_graphs[size] = Steps(self._device, Room(size, size, self._tokens), self._layers)
             steps = self._of_graphs[size]
         steps.plan(work, *variants)
         return DeftMetadata(steps, queries, common.slot_mapping)

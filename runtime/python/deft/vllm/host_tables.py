@@ -1,0 +1,166 @@
+"""Block tables of vLLM's model runners as the host knows them.
+
+A backend is handed its table on the GPU alone. To read it there is to wait for the step before, which ends the overlap of
+asynchronous scheduling. The runners themselves fill the table from the host, so this listens where they do it. Where it
+cannot (another release's methods, context parallelism, a table of padding), `on_host` gives None, and the GPU is asked."""
+
+from __future__ import annotations
+
+import functools
+import inspect
+import logging
+import sys
+import weakref
+from typing import Any, Callable
+
+import numpy as np
+import torch
+
+_log = logging.getLogger("vllm.deft")
+_COMPARED = 4  # times that a table is compared with the GPU's, before it is believed
+
+
+def on_host(table: torch.Tensor) -> torch.Tensor | None:
+    """What `table`, the first rows and columns of one that a builder was given, holds by the time the step reads it. Good
+    until the next step."""
+    known = _by_pointer.get(table.data_ptr())
+    return None if known is None else known.read(table)
+
+
+class _Table:
+    """One table on the GPU."""
+
+    def __init__(self, on_gpu: torch.Tensor, rows: Callable[[int, int], torch.Tensor | None]) -> None:
+        self._on_gpu = weakref.ref(on_gpu)
+        self._rows = rows
+        self._to_compare = _COMPARED
+        self._is_right = True
+
+    def read(self, table: torch.Tensor) -> torch.Tensor | None:
+        whole = self._on_gpu()
+        if not self._is_right or whole is None or whole.stride() != table.stride():
+            return None
+        found = self._rows(*table.shape)
+        if found is not None and self._to_compare:
+            self._to_compare -= 1
+            if not torch.equal(found, table.cpu()):
+                self._is_right = False
+                _log.warning("vLLM's block tables are not what the host knows of them, so steps wait until they are read")
+                return None
+        return found
+
+
+_by_pointer: dict[int, _Table] = {}
+
+
+def _know(on_gpu: torch.Tensor, rows: Callable[[int, int], torch.Tensor | None]) -> None:
+    _by_pointer[on_gpu.data_ptr()] = _Table(on_gpu, rows)
+
+
+class _Mirror:
+    """What BlockTables of the second model runner holds for one group of layers: rows of requests on the GPU, of which each
+    step gathers its own."""
+
+    def __init__(self, gathered: torch.Tensor) -> None:
+        self._requests = np.zeros(tuple(gathered.shape), np.int32)
+        self._step = np.zeros(tuple(gathered.shape), np.int32)
+        self._rows = torch.from_numpy(self._step)
+        self.order: np.ndarray[Any, Any] | None = None  # the request of each row of the step; None: not known
+
+    def write(self, request: int, end: int, pages: list[int]) -> None:
+        """They are its last ones, up to `end`."""
+        self._requests[request, end - len(pages) : end] = pages
+
+    def rows(self, count: int, pages: int) -> torch.Tensor | None:
+        if self.order is None or count > len(self.order):
+            return None
+        self._step[:count, :pages] = self._requests[self.order[:count], :pages]
+        return self._rows[:count, :pages]
+
+
+def _mirrors(tables: Any) -> list[_Mirror]:
+    return getattr(tables, "deft_mirrors", [])  # none of tables that were made before anybody listened
+
+
+def _made(tables: Any, *arguments: Any, **more: Any) -> None:
+    tables.deft_mirrors = [_Mirror(gathered) for gathered in tables.input_block_tables]
+    tables.deft_announced = None
+    for mirror, gathered in zip(tables.deft_mirrors, tables.input_block_tables):
+        _know(gathered, mirror.rows)
+
+
+def _appended(tables: Any, req_index: int, new_block_ids: Any, overwrite: bool) -> None:
+    for group, (mirror, blocks) in enumerate(zip(_mirrors(tables), new_block_ids)):
+        split = tables.blocks_per_kv_block[group]
+        pages = [block * split + part for block in blocks for part in range(split)] if split > 1 else list(blocks)
+        mirror.write(req_index, int(tables.num_blocks.np[group, req_index]), pages)
+
+
+def _announce(runner: Any, input_batch: Any) -> None:
+    runner.block_tables.deft_announced = (input_batch.idx_mapping, input_batch.idx_mapping_np)
+
+
+def _gathered(tables: Any, idx_mapping: Any, num_reqs_padded: int, out: Any = None, out_ptrs: Any = None) -> None:
+    if out is not None:
+        return  # not the tables that are known
+    announced = getattr(tables, "deft_announced", None)
+    tables.deft_announced = None
+    is_known = announced is not None and announced[0] is idx_mapping and tables.cp_size == 1
+    for mirror in _mirrors(tables):
+        mirror.order = announced[1] if is_known else None
+
+
+def _forget_order(tables: Any, *arguments: Any, **more: Any) -> None:
+    for mirror in _mirrors(tables):
+        mirror.order = None
+
+
+def _asked_for(table: Any, num_reqs: int) -> None:
+    """The first model runner has each table on the host, too."""
+    on_gpu, on_host = table.block_table.gpu, table.block_table.cpu
+    if on_gpu.data_ptr() not in _by_pointer:
+        _know(on_gpu, lambda count, pages: on_host[:count, :pages])
+
+
+def listen() -> None:
+    """To the model runners of this process. Called before they make their tables."""
+    second = "vllm.v1.worker.gpu."
+    _hook(
+        (second + "block_table", "BlockTables", "__init__", None, _made, None),
+        (second + "block_table", "BlockTables", "append_block_ids", None, _appended, _appended),
+        (second + "block_table", "BlockTables", "gather_block_tables", None, _gathered, _gathered),
+        (second + "block_table", "BlockTables", "get_dummy_block_tables", _forget_order, None, None),
+        (second + "model_runner", "GPUModelRunner", "prepare_attn", _announce, None, _announce),
+    )
+    _hook(("vllm.v1.worker.block_table", "BlockTable", "get_device_tensor", None, _asked_for, _asked_for))
+
+
+def _hook(*places: tuple[str, str, str, Any, Any, Any]) -> None:
+    """All of them or none. A place: module, class, method, what is called before it and behind it, and a function of the
+    arguments that it must have."""
+    found = []
+    for module, kind, method, ahead, behind, like in places:
+        owner = getattr(sys.modules.get(module), kind, None)
+        original = getattr(owner, method, None)
+        if original is None or hasattr(original, "deft_hook"):
+            return
+        if like and [*inspect.signature(original).parameters][1:] != [*inspect.signature(like).parameters][1:]:
+            _log.info("%s.%s has other arguments than are known, so steps wait until block tables are read", kind, method)
+            return
+        found.append((owner, method, original, ahead, behind))
+    for owner, method, original, ahead, behind in found:
+        setattr(owner, method, _hooked(original, ahead, behind))
+
+
+def _hooked(original: Callable[..., Any], ahead: Any, behind: Any) -> Callable[..., Any]:
+    @functools.wraps(original)
+    def method(self: Any, *arguments: Any, **more: Any) -> Any:
+        if ahead is not None:
+            ahead(self, *arguments, **more)
+        result = original(self, *arguments, **more)
+        if behind is not None:
+            behind(self, *arguments, **more)
+        return result
+
+    method.deft_hook = True  # type: ignore[attr-defined]
+    return method

@@ -1,0 +1,171 @@
+"""What vLLM's model runners tell of their block tables, by stand-ins that move pages as they do."""
+
+import logging
+import sys
+from types import ModuleType, SimpleNamespace
+
+import numpy as np
+import pytest
+
+torch = pytest.importorskip("torch")
+
+from deft.vllm import host_tables
+from deft.vllm.host_tables import listen, on_host
+
+SECOND, FIRST = "vllm.v1.worker.gpu.", "vllm.v1.worker.block_table"
+
+
+def make_classes():
+    """Of the second model runner: pages of requests, of which a step gathers its own."""
+
+    class BlockTables:
+        def __init__(self, requests, pages, split=1):
+            self.blocks_per_kv_block, self.cp_size = [split], 1
+            self.whole = torch.zeros(requests, pages, dtype=torch.int32)
+            self.input_block_tables = [torch.zeros(requests, pages, dtype=torch.int32)]
+            self.num_blocks = SimpleNamespace(np=np.zeros((1, requests), np.int32))
+
+        def append_block_ids(self, req_index, new_block_ids, overwrite):
+            split = self.blocks_per_kv_block[0]
+            pages = [block * split + part for block in new_block_ids[0] for part in range(split)]
+            start = 0 if overwrite else int(self.num_blocks.np[0, req_index])
+            self.whole[req_index, start : start + len(pages)] = torch.tensor(pages, dtype=torch.int32)
+            self.num_blocks.np[0, req_index] = start + len(pages)
+
+        def gather_block_tables(self, idx_mapping, num_reqs_padded, out=None, out_ptrs=None):
+            (target,) = self.input_block_tables if out is None else out
+            for row in range(num_reqs_padded):
+                target[row] = self.whole[idx_mapping[row]] if row < len(idx_mapping) else 0
+            return (target[:num_reqs_padded],)
+
+        def get_dummy_block_tables(self, num_reqs):
+            return (self.input_block_tables[0][:num_reqs],)
+
+    class GPUModelRunner:
+        def __init__(self, tables):
+            self.block_tables = tables
+
+        def prepare_attn(self, input_batch):
+            return self.block_tables.gather_block_tables(input_batch.idx_mapping, num_reqs_padded=input_batch.padded)
+
+    return BlockTables, GPUModelRunner
+
+
+@pytest.fixture
+def install(monkeypatch):
+    monkeypatch.setattr(host_tables, "_by_pointer", {})
+
+    def install(**modules):
+        for name, contents in modules.items():
+            module = ModuleType(name)
+            vars(module).update(contents)
+            monkeypatch.setitem(sys.modules, {"tables": SECOND + "block_table", "runner": SECOND + "model_runner", "first": FIRST}[name], module)
+
+    return install
+
+
+@pytest.fixture
+def runner(install):
+    tables, runner = make_classes()
+    install(tables={"BlockTables": tables}, runner={"GPUModelRunner": runner})
+    listen()
+    listen()  # once is enough
+    return lambda *shape, **more: runner(tables(*shape, **more))
+
+
+def batch(*requests, padded=0):
+    order = np.array(requests, np.int32)
+    return SimpleNamespace(idx_mapping=torch.from_numpy(order.copy()), idx_mapping_np=order, padded=len(requests) + padded)
+
+
+def test_a_step_of_any_requests_is_known_without_a_look_at_the_table(runner, monkeypatch):
+    made = runner(8, 6)
+    tables = made.block_tables
+    generator = np.random.default_rng(3)
+    lengths = {}
+    for step in range(40):
+        request = int(generator.integers(8))
+        pages = generator.integers(100, size=generator.integers(3)).tolist()
+        is_new = request not in lengths or lengths[request] + len(pages) > 6
+        tables.append_block_ids(request, (pages,), overwrite=is_new)
+        lengths[request] = len(pages) + (0 if is_new else lengths[request])
+        order = generator.permutation(list(lengths))
+        (table,) = made.prepare_attn(batch(*order, padded=8 - len(order)))
+        if step == 10:  # by then it is believed
+            monkeypatch.setattr(torch.Tensor, "cpu", lambda tensor: pytest.fail("it waits for the GPU"))
+        known = on_host(table[: len(order)])
+        assert known is not None and known.stride() == table.stride()
+        for row, request in enumerate(order):
+            assert torch.equal(known[row, : lengths[request]], table[row, : lengths[request]])
+
+
+def test_pages_of_the_kernels_may_be_parts_of_the_caches(runner):
+    made = runner(2, 6, split=2)
+    made.block_tables.append_block_ids(1, ([4, 2],), overwrite=True)
+    (table,) = made.prepare_attn(batch(1))
+    assert on_host(table[:1, :4]).tolist() == [[8, 9, 4, 5]]
+
+
+def test_tables_of_padding_and_of_drafts_are_not_known(runner):
+    made = runner(4, 6)
+    made.block_tables.append_block_ids(2, ([7],), overwrite=True)
+    (table,) = made.prepare_attn(batch(2))
+    assert on_host(table[:1]) is not None
+    made.block_tables.get_dummy_block_tables(2)
+    assert on_host(table[:1]) is None
+    made.block_tables.gather_block_tables(torch.tensor([2]), num_reqs_padded=1)  # nobody has said whose these are
+    assert on_host(table[:1]) is None
+    other = torch.zeros(4, 6, dtype=torch.int32)
+    made.prepare_attn(batch(2))
+    made.block_tables.gather_block_tables(torch.tensor([2]), 1, out=(other,), out_ptrs=None)
+    assert on_host(other[:1]) is None and on_host(table[:1]) is not None
+
+
+def test_a_table_that_is_written_to_behind_its_back_is_not_believed(runner, caplog):
+    made = runner(4, 6)
+    made.block_tables.append_block_ids(0, ([5, 6],), overwrite=True)
+    (table,) = made.prepare_attn(batch(0))
+    table[0, 1] = 9
+    with caplog.at_level(logging.WARNING):
+        assert on_host(table[:1, :2]) is None
+    assert "not what the host knows" in caplog.text
+    made.prepare_attn(batch(0))
+    assert on_host(table[:1, :2]) is None
+
+
+def test_tables_that_are_older_than_the_listener_are_not_known(install):
+    tables, runner = make_classes()
+    made = runner(tables(4, 6))
+    install(tables={"BlockTables": tables}, runner={"GPUModelRunner": runner})
+    listen()
+    made.block_tables.append_block_ids(0, ([5],), overwrite=True)
+    (table,) = made.prepare_attn(batch(0))
+    assert on_host(table[:1]) is None
+
+
+def test_methods_of_another_release_are_left_alone(install, caplog):
+    tables, runner = make_classes()
+    tables.append_block_ids = lambda self, request, blocks: None
+    before = tables.append_block_ids
+    install(tables={"BlockTables": tables}, runner={"GPUModelRunner": runner})
+    with caplog.at_level(logging.INFO):
+        listen()
+    assert tables.append_block_ids is before and "append_block_ids has other arguments" in caplog.text
+
+
+def test_the_first_model_runner_has_its_tables_on_the_host(install):
+    class BlockTable:
+        def __init__(self):
+            self.block_table = SimpleNamespace(gpu=torch.zeros(4, 6, dtype=torch.int32), cpu=torch.zeros(4, 6, dtype=torch.int32))
+
+        def get_device_tensor(self, num_reqs):
+            return self.block_table.gpu[:num_reqs]
+
+    install(first={"BlockTable": BlockTable})
+    listen()
+    made = BlockTable()
+    for pages in ([1, 2, 3], [4, 5, 6]):
+        made.block_table.cpu[2, :3] = torch.tensor(pages, dtype=torch.int32)
+        made.block_table.gpu.copy_(made.block_table.cpu)
+        table = made.get_device_tensor(3)
+        assert on_host(table[:3, :3])[2].tolist() == pages
