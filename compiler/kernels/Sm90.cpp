@@ -38,7 +38,9 @@ int bytesOf(const KernelShape &shape, const PhaseConfig &phase) {
     return (tensor.rowBytes() + 127) / 128 * rows * 128;
   };
   const auto &[q, k, v, out, valueInKey] = shape.tensors;
-  const spec::TensorType &tile = converts(shape) ? q : k;
+  const auto tileOf = [&](const spec::TensorType &tensor) {
+    return spec::TensorType{converts(shape) ? q.dtype : tensor.dtype, tensor.dim};
+  };
   const int rowBytes = out.elementBytes() * (out.dim <= 128 ? out.dim : 96) + 16;
   const int groups = phase.warps / 4 - 1;           // that compute
   const int roomBytes = 4 * groups * 16 * rowBytes; // sums that are joined, results on their way out
@@ -47,7 +49,8 @@ int bytesOf(const KernelShape &shape, const PhaseConfig &phase) {
   const int pieceBytes =
       tileBytes(q, kGroupRows) + 32 + 64 * 8 + 2 * 8; // queries, item, facts of rows, barriers
   const int slotBytes = 64 + phase.tileKv * 12;       // facts of groups, records of tokens
-  const int stageBytes = 2 * tileBytes(tile, phase.tileKv) + slotBytes + 2 * 8; // and barriers
+  const int stageBytes = tileBytes(tileOf(k), phase.tileKv) + tileBytes(tileOf(v), phase.tileKv) + slotBytes +
+                         2 * 8; // and barriers
   constexpr int kAlignment = 1024;
   return phase.stages * stageBytes + roomBytes + pieces * pieceBytes + kAlignment +
          (converts(shape) ? stagingBytes(shape, phase) : 0);

@@ -50,7 +50,8 @@ public:
     constexpr int kCopying = Config::kValueDim <= 64                                                   ? 104
                              : kIsLight && !kHasPositions<Config, Variant> && Config::kValueDim == 128 ? 64
                              : kIsLight || kIsLarge || WarpRows<Config, Variant>::kCapsLate            ? 72
-                             : Variant::kHasMask || kHasBytes<Config> ? 88
+                             : kHasBytes<Config>                                                       ? 104
+                             : Variant::kHasMask                                                       ? 88
                                                                                                        : 80;
     constexpr int kComputing = kIsLight ? 256 - kCopying : (504 - kCopying) / 16 * 8;
     if (threadIdx.x < 128) {

@@ -50,28 +50,44 @@ private:
   template <class Element>
   __device__ __forceinline__ void start(unsigned to, const void *tensor, unsigned own) const {
     const char *column = static_cast<const char *>(tensor) + column_ * 16;
-#pragma unroll 2
-    for (int first = 0; first < 32; first += Pieces::kTokens) {
-      const char *from = atPlace<Element>(column, __shfl_sync(~0u, own, first + token_));
+    constexpr int kRounds = 32 / Pieces::kTokens, kAtOnce = kRounds < 4 ? kRounds : 4;
+#pragma unroll 1
+    for (int first = 0; first < kRounds; first += kAtOnce) {
+      unsigned places[kAtOnce]; // all of them first: a copy would wait for each
 #pragma unroll
-      for (int across = 0; across < Pieces::kAcross; ++across)
-        if (isThere(across))
-          ptx::cpAsync16(to + (first / Pieces::kTokens * Pieces::kAcross + across) * 512,
-                         from + across * Pieces::kLow * 16);
+      for (int i = 0; i < kAtOnce; ++i)
+        places[i] = __shfl_sync(~0u, own, (first + i) * Pieces::kTokens + token_);
+#pragma unroll
+      for (int i = 0; i < kAtOnce; ++i) {
+        const char *from = atPlace<Element>(column, places[i]);
+#pragma unroll
+        for (int across = 0; across < Pieces::kAcross; ++across)
+          if (isThere(across))
+            ptx::cpAsync16(to + ((first + i) * Pieces::kAcross + across) * 512,
+                           from + across * Pieces::kLow * 16);
+      }
     }
   }
 
   template <class Element>
   __device__ __forceinline__ void convert(const char *from, unsigned tile, int half) const {
-#pragma unroll 2
-    for (int i = 0; i < Pieces::kTimes; ++i) {
-      const int across = i % Pieces::kAcross;
-      const int row = half * 32 + i / Pieces::kAcross * Pieces::kTokens + token_;
-      if (isThere(across)) {
-        const uint4 bytes = *reinterpret_cast<const uint4 *>(from + i * 512);
-        const int column = 2 * (across * Pieces::kLow + column_);
-        put<Element>(tile + L::offset(row, column), bytes.x, bytes.y);
-        put<Element>(tile + L::offset(row, column + 1), bytes.z, bytes.w);
+    constexpr int kAtOnce = Pieces::kTimes % 4 == 0 ? 4 : 2;
+#pragma unroll 1
+    for (int first = 0; first < Pieces::kTimes; first += kAtOnce) {
+      uint4 bytes[kAtOnce]; // all of them first: what is written may be what is read, for all the compiler
+                            // knows
+#pragma unroll
+      for (int i = 0; i < kAtOnce; ++i)
+        bytes[i] = *reinterpret_cast<const uint4 *>(from + (first + i) * 512);
+#pragma unroll
+      for (int i = 0; i < kAtOnce; ++i) {
+        const int across = (first + i) % Pieces::kAcross;
+        const int row = half * 32 + (first + i) / Pieces::kAcross * Pieces::kTokens + token_;
+        if (isThere(across)) {
+          const int column = 2 * (across * Pieces::kLow + column_);
+          put<Element>(tile + L::offset(row, column), bytes[i].x, bytes[i].y);
+          put<Element>(tile + L::offset(row, column + 1), bytes[i].z, bytes[i].w);
+        }
       }
     }
   }

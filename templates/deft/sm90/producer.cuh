@@ -214,12 +214,22 @@ private:
     TileBounds rows = boundsOf(item, kvHead);
     if constexpr (Variant::kHasMask)
       joinLanes(rows);
-    for (int step = begin; step < end; ++step) {
-      if (step % Config::kStages % (kWarps / kTeam) != warp_ / kTeam)
-        continue;
-      Tile tile;
-      const bool isDealt = find(item, runs, step - begin, tile);
+    const auto ownFrom = [&](int step) {
+      while (step < end && step % Config::kStages % (kWarps / kTeam) != warp_ / kTeam)
+        ++step;
+      return step;
+    };
+    int step = ownFrom(begin);
+    Tile tile;
+    bool isDealt = false;
+    const auto look = [&] {
+      if (step >= end)
+        return;
+      isDealt = find(item, runs, step - begin, tile);
       lookUpPages(tile);
+    };
+    look();
+    while (step < end) {
       const TokenBounds bounds = boundsOf(tile);
       const bool isHidden = !mayBeSeen(bounds, rows);
       const int slot = staged.slot ^ 1;
@@ -234,10 +244,13 @@ private:
           }
       }
       ptx::cpAsyncCommit();
-      convert<1>(staging, staged);
-      staged = {{tile.token[0], tile.token[1]}, bounds, isHidden, isDealt, slot, step};
+      Staged next{{tile.token[0], tile.token[1]}, bounds, isHidden, isDealt, slot, step};
       if (isHidden)
-        staged.token[0].visible = staged.token[1].visible = kNobody;
+        next.token[0].visible = next.token[1].visible = kNobody;
+      step = ownFrom(step + 1);
+      look(); // pages come while the bytes before are converted
+      convert<1>(staging, staged);
+      staged = next;
     }
   }
 
