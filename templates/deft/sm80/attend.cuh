@@ -4,14 +4,15 @@
 #include "deft/any_family/plan_ahead.cuh"
 #include "deft/any_family/sigmoid_weight.cuh"
 #include "deft/any_family/warp_rows.cuh"
+#include "deft/any_family/worth.cuh"
 #include "deft/ptx/block.cuh"
 #include "deft/ptx/convert.cuh"
 #include "deft/ptx/cp_async.cuh"
 #include "deft/ptx/ldmatrix.cuh"
 #include "deft/ptx/mma_sync.cuh"
+#include "deft/sm80/selected_cursor.cuh"
 #include "deft/sm80/shared_layout.cuh"
 #include "deft/sm80/softmax.cuh"
-#include "deft/sm80/token_cursor.cuh"
 
 /// Attention of the rows of an item over its runs, by mma.sync and a ring of KV tiles that cp.async
 /// fills. A block works on a unit, an item for one KV head; its warps split the rows by 16 and, where
@@ -41,6 +42,7 @@ template <class Config, class Variant> class Attend {
   using Value = typename Config::Value;
   using Output = typename Config::Output;
   using Params = typename Variant::Params;
+  using Cursor = CursorOf<Config, Variant>;
 
   static constexpr int kThreads = 32 * Config::kWarps;
   static constexpr int kRowWarps = Config::kTileQ / 16;
@@ -77,12 +79,22 @@ public:
   }
 
 private:
+  /// The item, of whose tokens a list may have fewer.
+  static __device__ __forceinline__ decltype(auto) itemFor(const abi::Item &item, const abi::AttendArgs &args,
+                                                           int kvHead) {
+    if constexpr (kIsSparse<Config>)
+      return ListPart<Config>::cut(item, args, kvHead);
+    else
+      return (item);
+  }
+
   __device__ __forceinline__ Attend(const abi::AttendArgs &args, const Params &params, char *shared,
                                     const abi::Item &item, int kvHead)
-      : args_(args), shared_(shared), base_(ptx::sharedAddress(shared)), item_(item), kvHead_(kvHead),
+      : args_(args), shared_(shared), base_(ptx::sharedAddress(shared)),
+        item_(itemFor(item, args, kvHead)), kvHead_(kvHead),
         lane_(threadIdx.x % 32), rowWarp_(threadIdx.x / 32 % kRowWarps),
         tokenWarp_(threadIdx.x / 32 / kRowWarps), rows_(args, params, item_, kvHead, rowWarp_ * 16),
-        softmax_(WarpRows<Config, Variant>::kUnit) {}
+        worth_(args, rows_), softmax_(WarpRows<Config, Variant>::kUnit) {}
 
   // --- queries ---------------------------------------------------------------------------------
 
@@ -124,7 +136,7 @@ private:
     return Layout::kValueOffset + tile % Config::kStages * (Layout::kValueTileBytes - Layout::kKeyTileBytes);
   }
 
-  __device__ __forceinline__ void store(const TokenCursor<Config> &cursor,
+  __device__ __forceinline__ void store(Cursor &cursor,
                                         const TokenSlot<Config> &slot) const {
     slot.place[threadIdx.x] =
         make_uint2(cursor.place(args_.kCache, kvHead_), cursor.place(args_.vCache, kvHead_));
@@ -160,7 +172,7 @@ private:
   __device__ __forceinline__ void walk() {
     const int tiles = (item_.tokens + Config::kTileKv - 1) / Config::kTileKv;
     const bool recorder = threadIdx.x < Config::kTileKv;
-    TokenCursor<Config> cursor(args_, item_, threadIdx.x % Config::kTileKv);
+    Cursor cursor(args_, item_, threadIdx.x % Config::kTileKv, kvHead_);
     if (recorder) {
       for (int tile = 0; tile < Config::kStages && tile < tiles; ++tile) {
         cursor.fetch(args_);
@@ -220,6 +232,8 @@ private:
       rows_.template score<1>(tokens, group, scores);
       if (state == rows_.kCut)
         rows_.hide(tokens, group, scores);
+      if constexpr (kGivesWorth<Config>)
+        worth_.store(tokens, group * 16, scores, {0.f, 0.f});
     }
     if (!anySeen)
       return;
@@ -372,6 +386,7 @@ private:
   const abi::Item item_;
   const int kvHead_, lane_, rowWarp_, tokenWarp_;
   WarpRows<Config, Variant> rows_;
+  [[no_unique_address]] Worth<Config, Variant> worth_;
   unsigned query_[Layout::kQueryInRegisters ? kSteps : 1][4];
   OnlineSoftmax softmax_;
   Fragment<2 * kColumnPairs> out_{};
