@@ -8,6 +8,7 @@
 #include "deft/ptx/block.cuh"
 #include "deft/ptx/convert.cuh"
 #include "deft/ptx/cp_async.cuh"
+#include "deft/ptx/dependent_launch.cuh"
 #include "deft/ptx/ldmatrix.cuh"
 #include "deft/ptx/mma_sync.cuh"
 #include "deft/sm80/selected_cursor.cuh"
@@ -65,6 +66,8 @@ public:
     char *shared = ptx::dynamicShared<128>();
     const int units = args.itemCount * Config::kKvHeads;
     askForPlan(args, threadIdx.x, kThreads);
+    if constexpr (kIsSparse<Config>)
+      ptx::allowDependents();
     for (int unit = blockIdx.x; unit < units; unit += gridDim.x) {
       const abi::Item item = args.items[args.itemBegin + unit / Config::kKvHeads];
       if (item.tokens == 0)
