@@ -43,7 +43,7 @@ template <class Config, class Variant> class Attend {
   using Value = typename Config::Value;
   using Output = typename Config::Output;
   using Params = typename Variant::Params;
-  using Cursor = CursorOf<Config, Variant>;
+  using Cursor = typename CursorOf<Config, Variant>::Type;
 
   static constexpr int kThreads = 32 * Config::kWarps;
   static constexpr int kRowWarps = Config::kTileQ / 16;
@@ -96,8 +96,7 @@ private:
       : args_(args), shared_(shared), base_(ptx::sharedAddress(shared)),
         item_(itemFor(item, args, kvHead)), kvHead_(kvHead),
         lane_(threadIdx.x % 32), rowWarp_(threadIdx.x / 32 % kRowWarps),
-        tokenWarp_(threadIdx.x / 32 / kRowWarps), rows_(args, params, item_, kvHead, rowWarp_ * 16),
-        worth_(args, rows_), softmax_(WarpRows<Config, Variant>::kUnit) {}
+        tokenWarp_(threadIdx.x / 32 / kRowWarps), rows_(args, params, item_, kvHead, rowWarp_ * 16), softmax_(WarpRows<Config, Variant>::kUnit) {}
 
   // --- queries ---------------------------------------------------------------------------------
 
@@ -139,7 +138,7 @@ private:
     return Layout::kValueOffset + tile % Config::kStages * (Layout::kValueTileBytes - Layout::kKeyTileBytes);
   }
 
-  __device__ __forceinline__ void store(Cursor &cursor,
+  __device__ __forceinline__ void store(const Cursor &cursor,
                                         const TokenSlot<Config> &slot) const {
     slot.place[threadIdx.x] =
         make_uint2(cursor.place(args_.kCache, kvHead_), cursor.place(args_.vCache, kvHead_));
@@ -172,10 +171,17 @@ private:
     }
   }
 
+  __device__ __forceinline__ Cursor cursorAt(int token) const {
+    if constexpr (kIsSparse<Config>)
+      return Cursor(args_, item_, token, kvHead_);
+    else
+      return Cursor(args_, item_, token);
+  }
+
   __device__ __forceinline__ void walk() {
     const int tiles = (item_.tokens + Config::kTileKv - 1) / Config::kTileKv;
     const bool recorder = threadIdx.x < Config::kTileKv;
-    Cursor cursor(args_, item_, threadIdx.x % Config::kTileKv, kvHead_);
+    Cursor cursor = cursorAt(threadIdx.x % Config::kTileKv);
     if (recorder) {
       for (int tile = 0; tile < Config::kStages && tile < tiles; ++tile) {
         cursor.fetch(args_);
@@ -194,6 +200,7 @@ private:
     if constexpr (Layout::kQueryInRegisters)
       loadQueries();
     rows_.loadQueryFacts(); // while the copies are on their way
+    const Worth<Config, Variant> worth(args_, rows_);
 
     for (int tile = 0; tile < tiles; ++tile) {
       ptx::cpAsyncWait<Config::kStages - 2>();
@@ -204,7 +211,7 @@ private:
       const bool records = recorder && tile + Config::kStages < tiles;
       if (records)
         cursor.fetch(args_);
-      computeTile(tile);
+      computeTile(tile, worth);
       if (records)
         store(cursor, tokenSlot(tile + Config::kStages));
     }
@@ -214,7 +221,7 @@ private:
 
   // --- one tile --------------------------------------------------------------------------------
 
-  __device__ __forceinline__ void computeTile(int tile) {
+  __device__ __forceinline__ void computeTile(int tile, const Worth<Config, Variant> &worth) {
     const TokenRecords tokens = tokenSlot(tile).records;
     const unsigned keys = keysOf(tile), values = keys + valueShift(tile);
 
@@ -236,7 +243,7 @@ private:
       if (state == rows_.kCut)
         rows_.hide(tokens, group, scores);
       if constexpr (kGivesWorth<Config>)
-        worth_.store(tokens, group * 16, scores, {0.f, 0.f});
+        worth.store(tokens, group * 16, scores, {0.f, 0.f});
     }
     if (!anySeen)
       return;
@@ -389,7 +396,6 @@ private:
   const abi::Item item_;
   const int kvHead_, lane_, rowWarp_, tokenWarp_;
   WarpRows<Config, Variant> rows_;
-  [[no_unique_address]] Worth<Config, Variant> worth_;
   unsigned query_[Layout::kQueryInRegisters ? kSteps : 1][4];
   OnlineSoftmax softmax_;
   Fragment<2 * kColumnPairs> out_{};

@@ -59,11 +59,12 @@ public:
     }
   }
 
-  __device__ __forceinline__ void record(const TokenRecords &records, int index) {
+  __device__ __forceinline__ void record(const TokenRecords &records, int index) const {
     records.visible[index] = hidden_ ? 0u : 1u << 16; // the item's one query
     if constexpr (WarpRows<Config, Variant>::kNeedsToken) {
       records.position[index] = position_;
-      records.depth[index] = path_.depthOf(position_);
+      select::PathPlaces<Config> path = path_;
+      records.depth[index] = path.depthOf(position_);
     }
   }
 
@@ -76,16 +77,11 @@ private:
 };
 
 /// The walk over an item's tokens that the config wants.
-template <class Config, class Variant, bool kSparse = kIsSparse<Config>>
-class CursorOf : public TokenCursor<Config> {
-public:
-  __device__ __forceinline__ CursorOf(const abi::AttendArgs &args, const abi::Item &item, int first, int)
-      : TokenCursor<Config>(args, item, first) {}
+template <class Config, class Variant, bool kSparse = kIsSparse<Config>> struct CursorOf {
+  using Type = TokenCursor<Config>;
 };
-template <class Config, class Variant>
-class CursorOf<Config, Variant, true> : public SelectedCursor<Config, Variant> {
-public:
-  using SelectedCursor<Config, Variant>::SelectedCursor;
+template <class Config, class Variant> struct CursorOf<Config, Variant, true> {
+  using Type = SelectedCursor<Config, Variant>;
 };
 
 } // namespace deft::sm80
