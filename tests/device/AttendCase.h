@@ -4,6 +4,7 @@
 
 #include "deft/any_family/warp_rows.cuh"
 #include "deft/ptx/fp8.cuh"
+#include "deft/any_family/worth.cuh"
 #include "deft/ptx/tensor_copy.cuh"
 #include "tests/device/RandomItem.h"
 
@@ -59,8 +60,12 @@ public:
     if (made.item.partialBegin >= 0)
       partials_ += made.item.queryCount;
     queries_ += made.item.queryCount;
-    for (abi::Run &run : made.runs) // positions about those of queries, so that masks cut some
-      run.position %= 700;
+    int position = 0;
+    for (abi::Run &run : made.runs) { // positions about those of queries, so that masks cut some
+      run.position = kGivesWorth<Config> ? position : run.position % 700; // a key has a position of its own
+      position += run.tokens;
+    }
+    longest_ = std::max(longest_, position);
     items_.push_back(std::move(made));
   }
 
@@ -118,6 +123,7 @@ public:
     for (const TestItem &made : items_)
       if (made.item.tokens > 0)
         compare(made);
+    compareWorth();
     for (int query = 0; query < queries_; ++query)
       for (int i = kHeads * kValueDim; i < args_.outStride; ++i)
         ASSERT_EQ(aligned(out_)[static_cast<long long>(query) * args_.outStride + i], kUnwritten)
@@ -183,6 +189,13 @@ private:
     lse_.assign(queries * kHeads, 12345.f);
     partialOut_.assign(static_cast<std::size_t>(partials_) * kHeads * kValueDim + 8, kUnwritten);
     partialLse_.assign(static_cast<std::size_t>(partials_) * kHeads, 12345.f);
+    if constexpr (kGivesWorth<Config>) {
+      selected_.worthStride = longest_;
+      worth_.assign(queries * static_cast<std::size_t>(Config::kWorthGroups * longest_), abi::kHiddenKey);
+      mostWorth_.assign(worth_.size(), -kInfinity);
+      selected_.worth = worth_.data();
+      args_.selected = &selected_;
+    }
     list_.clear();
     runs_.clear();
     for (TestItem &made : items_) {
@@ -244,6 +257,13 @@ private:
           if constexpr (Variant::kHasScore)
             scores.back() = Variant::score(params_, row, static_cast<float>(scores.back()), token.position,
                                            token.depth, kvHead);
+          if constexpr (kGivesWorth<Config>) {
+            const auto group =
+                static_cast<std::size_t>(caller * Config::kWorthGroups + head * Config::kWorthGroups / kHeads);
+            double &most = mostWorth_[group * static_cast<std::size_t>(longest_) +
+                                      static_cast<std::size_t>(token.position)];
+            most = std::max(most, scores.back());
+          }
         }
         const bool isPartial = made.item.partialBegin >= 0;
         const long long place =
@@ -258,6 +278,19 @@ private:
                         << " head " << head << " tokens " << rows.size() << " of " << made.item.tokens;
           return;
         }
+      }
+    }
+  }
+
+  /// A score, read back from its key, is what it should be; what nobody sees has no key.
+  void compareWorth() const {
+    for (std::size_t at = 0; at < worth_.size(); ++at) {
+      const unsigned key = worth_[at];
+      if (mostWorth_[at] == -kInfinity) {
+        ASSERT_EQ(key, abi::kHiddenKey) << "seed " << seed_ << " at " << at;
+      } else {
+        const unsigned bits = (key >> 31) != 0 ? key & 0x7fffffffu : ~key;
+        ASSERT_NEAR(__uint_as_float(bits), mostWorth_[at], 2e-4) << "seed " << seed_ << " at " << at;
       }
     }
   }
@@ -313,6 +346,10 @@ private:
   std::array<CopyBox, 3> kBoxes_, vBoxes_;
   abi::CacheLayout kLayout_{}, vLayout_{};
   abi::AttendArgs args_{};
+  abi::Selected selected_{};
+  std::vector<unsigned> worth_;
+  std::vector<double> mostWorth_;
+  int longest_ = 0;
   int queries_ = 0, partials_ = 0;
 };
 

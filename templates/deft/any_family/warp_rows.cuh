@@ -162,6 +162,7 @@ public:
   /// The warp's queries, relative to the item: [queryLo, queryEnd).
   __device__ __forceinline__ int queryLo() const { return queryLo_; }
   __device__ __forceinline__ int queryEnd() const { return queryEnd_; }
+  __device__ __forceinline__ int kvHead() const { return kvHead_; }
 
   /// From products to final scores, but for masks, for kGroups groups of 16 tokens from the one given.
   template <int kGroups>

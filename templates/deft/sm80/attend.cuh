@@ -4,16 +4,18 @@
 #include "deft/any_family/plan_ahead.cuh"
 #include "deft/any_family/sigmoid_weight.cuh"
 #include "deft/any_family/warp_rows.cuh"
+#include "deft/any_family/worth.cuh"
 #include "deft/ptx/block.cuh"
 #include "deft/ptx/convert.cuh"
 #include "deft/ptx/cp_async.cuh"
+#include "deft/ptx/dependent_launch.cuh"
 #include "deft/ptx/ldmatrix.cuh"
 #include "deft/ptx/mma_sync.cuh"
 #include "deft/sm80/byte_tiles.cuh"
 #include "deft/sm80/fitted_queries.cuh"
+#include "deft/sm80/selected_cursor.cuh"
 #include "deft/sm80/shared_layout.cuh"
 #include "deft/sm80/softmax.cuh"
-#include "deft/sm80/token_cursor.cuh"
 
 /// Attention of the rows of an item over its runs, by mma.sync and a ring of KV tiles that cp.async
 /// fills. A block works on a unit, an item for one KV head; its warps split the rows by 16 and, where
@@ -45,6 +47,7 @@ template <class Config, class Variant> class Attend {
   using Value = typename Config::Value;
   using Output = typename Config::Output;
   using Params = typename Variant::Params;
+  using Cursor = typename CursorOf<Config, Variant>::Type;
 
   static constexpr int kThreads = 32 * Config::kWarps;
   static constexpr int kRowWarps = Config::kTileQ / 16;
@@ -71,6 +74,8 @@ public:
     char *shared = ptx::dynamicShared<128>();
     const int units = args.itemCount * Config::kKvHeads;
     askForPlan(args, threadIdx.x, kThreads);
+    if constexpr (kIsSparse<Config>)
+      ptx::allowDependents();
     for (int unit = blockIdx.x; unit < units; unit += gridDim.x) {
       const abi::Item item = args.items[args.itemBegin + unit / Config::kKvHeads];
       if (item.tokens == 0)
@@ -85,12 +90,21 @@ public:
   }
 
 private:
+  /// The item, of whose tokens a list may have fewer.
+  static __device__ __forceinline__ decltype(auto) itemFor(const abi::Item &item, const abi::AttendArgs &args,
+                                                           int kvHead) {
+    if constexpr (kIsSparse<Config>)
+      return ListPart<Config>::cut(item, args, kvHead);
+    else
+      return (item);
+  }
+
   __device__ __forceinline__ Attend(const abi::AttendArgs &args, const Params &params, char *shared,
                                     const abi::Item &item, int kvHead)
-      : args_(args), shared_(shared), base_(ptx::sharedAddress(shared)), item_(item), kvHead_(kvHead),
+      : args_(args), shared_(shared), base_(ptx::sharedAddress(shared)),
+        item_(itemFor(item, args, kvHead)), kvHead_(kvHead),
         lane_(threadIdx.x % 32), rowWarp_(threadIdx.x / 32 % kRowWarps),
-        tokenWarp_(threadIdx.x / 32 / kRowWarps), rows_(args, params, item_, kvHead, rowWarp_ * 16),
-        softmax_(WarpRows<Config, Variant>::kUnit) {}
+        tokenWarp_(threadIdx.x / 32 / kRowWarps), rows_(args, params, item_, kvHead, rowWarp_ * 16), softmax_(WarpRows<Config, Variant>::kUnit) {}
 
   // --- queries ---------------------------------------------------------------------------------
 
@@ -135,7 +149,7 @@ private:
     return Layout::kValueOffset + tile % Config::kStages * (Layout::kValueTileBytes - Layout::kKeyTileBytes);
   }
 
-  __device__ __forceinline__ void store(const TokenCursor<Config> &cursor,
+  __device__ __forceinline__ void store(const Cursor &cursor,
                                         const TokenSlot<Config> &slot) const {
     slot.place[threadIdx.x] =
         make_uint2(cursor.place(args_.kCache, kvHead_), cursor.place(args_.vCache, kvHead_));
@@ -168,10 +182,17 @@ private:
     }
   }
 
+  __device__ __forceinline__ Cursor cursorAt(int token) const {
+    if constexpr (kIsSparse<Config>)
+      return Cursor(args_, item_, token, kvHead_);
+    else
+      return Cursor(args_, item_, token);
+  }
+
   __device__ __forceinline__ void walk() {
     const int tiles = (item_.tokens + Config::kTileKv - 1) / Config::kTileKv;
     const bool recorder = threadIdx.x < Config::kTileKv;
-    TokenCursor<Config> cursor(args_, item_, threadIdx.x % Config::kTileKv);
+    Cursor cursor = cursorAt(threadIdx.x % Config::kTileKv);
     if (recorder) {
       for (int tile = 0; tile < Config::kStages && tile < tiles; ++tile) {
         cursor.fetch(args_);
@@ -194,6 +215,7 @@ private:
     if constexpr (Layout::kQueryInRegisters)
       loadQueries();
     rows_.loadQueryFacts(); // while the copies are on their way
+    const Worth<Config, Variant> worth(args_, rows_);
 
     for (int tile = 0; tile < tiles; ++tile) {
       ptx::cpAsyncWait<Config::kStages - 2>();
@@ -204,7 +226,7 @@ private:
       const bool records = recorder && tile + Config::kStages < tiles;
       if (records)
         cursor.fetch(args_);
-      computeTile(tile);
+      computeTile(tile, worth);
       if (records)
         store(cursor, tokenSlot(tile + Config::kStages));
     }
@@ -214,7 +236,7 @@ private:
 
   // --- one tile --------------------------------------------------------------------------------
 
-  __device__ __forceinline__ void computeTile(int tile) {
+  __device__ __forceinline__ void computeTile(int tile, const Worth<Config, Variant> &worth) {
     const TokenRecords tokens = tokenSlot(tile).records;
     const unsigned keys = keysOf(tile), values = keys + valueShift(tile);
 
@@ -235,6 +257,8 @@ private:
       rows_.template score<1>(tokens, group, scores);
       if (state == rows_.kCut)
         rows_.hide(tokens, group, scores);
+      if constexpr (kGivesWorth<Config>)
+        worth.store(tokens, group * 16, scores, {0.f, 0.f});
     }
     if (!anySeen)
       return;

@@ -22,6 +22,7 @@ template <class Config, class Variant> class Consumer {
   using L = Layout<Config>;
   using Rows = WarpRows<Config, Variant>;
   using Sums = WarpSums<Config, Variant>;
+  using WorthOf = Worth<Config, Variant>;
   using Key = typename Config::Key;
   using Value = typename Config::Value;
   using Results = ResultRows<Config, Variant>;
@@ -224,6 +225,7 @@ private:
                                        int first, int stride) const {
     const int queryLo = rows.clamped(groupRow) / Config::kRatio;
     const int queryEnd = rows.clamped(groupRow + 63) / Config::kRatio + 1;
+    const WorthOf worth(args_, rows);
     Scores s;
     float common[2] = {}, factor[2];
     unsigned weights[kGroups][4];
@@ -244,7 +246,7 @@ private:
         if (head.kind == TileFacts::Head::kDealt) {
           turns.begin();
           turns.end();
-          multiplyGroup(rows, queries, step, warp_, own, sums);
+          multiplyGroup(rows, worth, queries, step, warp_, own, sums);
           release(step, stride);
           continue;
         }
@@ -256,6 +258,7 @@ private:
       ptx::wgmmaWait<0>();
       ptx::wgmmaPin(s.tile);
       score(rows, head, step, cut, s, common);
+      giveWorth(rows, worth, step, cut, s, common);
       bool grows =
           weigh(rows, head.viewed.anyone, step, cut, step == firstStep_ + first, sums, s, common, factor);
       for (;;) {
@@ -283,6 +286,7 @@ private:
         ptx::wgmmaWait<1>();
         ptx::wgmmaPin(s.tile);
         score(rows, head, step + 1, cut, s, common);
+        giveWorth(rows, worth, step + 1, cut, s, common);
         grows = weigh(rows, head.viewed.anyone, step + 1, cut, false, sums, s, common, factor);
         ptx::wgmmaWait<0>();
         ptx::wgmmaPin(sums.out.tile);
@@ -331,6 +335,22 @@ private:
     }
     if (cut && !Rows::kCapsLate)
       hide(rows, tokens, s);
+  }
+
+  /// What the tile's tokens are worth, to kernels that a selection follows. Scores that are capped late are
+  /// capped for it.
+  __device__ __forceinline__ void giveWorth(const Rows &rows, const WorthOf &worth, int step, bool cut,
+                                            const Scores &s, const float (&common)[2]) const {
+    if constexpr (kGivesWorth<Config>) {
+      Scores scores = s;
+      const TokenRecords tokens = ring_.slot(step).records();
+      if constexpr (Rows::kCapsLate) {
+        rows.forms().cap(scores);
+        if (cut)
+          hide(rows, tokens, scores);
+      }
+      worth.store(tokens, 0, scores, common);
+    }
   }
 
   __device__ __forceinline__ void hide(const Rows &rows, const TokenRecords &tokens, Scores &s) const {
@@ -406,16 +426,17 @@ private:
   // --- mma.sync: 16 rows, every warp its own tokens ------------------------------------------------
 
   __device__ __forceinline__ void narrow(const Rows &rows, const Queries &queries, Sums &sums) const {
+    const WorthOf worth(args_, rows);
     for (int step = firstStep_ + group_; step < endStep_; step += L::kGroups) {
       acquire(step);
-      multiplyGroup(rows, queries, step, warp_, ring_.slot(step).facts.group[warp_], sums);
+      multiplyGroup(rows, worth, queries, step, warp_, ring_.slot(step).facts.group[warp_], sums);
       release(step, L::kGroups);
     }
   }
 
   /// A warp's 16 rows and 16 tokens of a tile; `viewed` is the group's.
-  __device__ __forceinline__ void multiplyGroup(const Rows &rows, const Queries &queries, int step, int group,
-                                                const Viewed &viewed, Sums &sums) const {
+  __device__ __forceinline__ void multiplyGroup(const Rows &rows, const WorthOf &worth, const Queries &queries,
+                                                int step, int group, const Viewed &viewed, Sums &sums) const {
     if (!viewed.isSeen(rows.queryLo(), rows.queryEnd()))
       return;
     const auto seen =
@@ -441,6 +462,13 @@ private:
         rows.hide(tokens, group, scores);
     };
     bool areSmall = false;
+    if constexpr (kGivesWorth<Config> && Rows::kCapsLate) {
+      Fragment<2> scores = s;
+      rows.forms().cap(scores);
+      if (cut)
+        hideGroup(scores);
+      worth.store(tokens, group * 16, scores, {0.f, 0.f});
+    }
     if constexpr (Rows::kCapsLate) {
       const auto sees = [&](int r) { return rows.isAmong(r, viewed.anyone); };
       int largest[2];
@@ -450,6 +478,12 @@ private:
         capLate(rows, largest, s);
     } else {
       rows.template score<1>(tokens, group, s);
+    }
+    if constexpr (kGivesWorth<Config> && !Rows::kCapsLate) {
+      Fragment<2> scores = s;
+      if (cut)
+        hideGroup(scores);
+      worth.store(tokens, group * 16, scores, {0.f, 0.f});
     }
     if (!areSmall) {
       if (cut)

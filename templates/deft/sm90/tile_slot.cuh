@@ -1,6 +1,6 @@
 #pragma once
 
-#include "deft/any_family/warp_rows.cuh"
+#include "deft/any_family/worth.cuh"
 #include "deft/ptx/mbarrier.cuh"
 
 /// What the copying warps tell of a tile.
@@ -17,7 +17,8 @@ template <class Config> constexpr bool kDeals = kReadsDealt<Config> && Config::k
 
 /// Whether tokens have positions and depths. Where nobody asks, kernels for dealt tokens need the registers.
 template <class Config, class Variant>
-constexpr bool kHasPositions = !kReadsDealt<Config> || WarpRows<Config, Variant>::kNeedsToken;
+constexpr bool kHasPositions =
+    !kReadsDealt<Config> || WarpRows<Config, Variant>::kNeedsToken || kGivesWorth<Config>;
 
 /// Who sees some tokens: intervals of queries as first | end << 16.
 struct alignas(8) Viewed {

@@ -134,5 +134,27 @@ TEST(Sm90AttendTest, SinksJoinFinishedRows) {
   }
 }
 
+/// Beside the attention, for a group of heads or for each.
+template <class Base, int kGroups> struct GivingWorth : Base {
+  static constexpr int kWorthGroups = kGroups;
+};
+template <class Base, int kHeads> struct OfHeads : Base {
+  static constexpr int kQueryHeads = 2 * kHeads, kRatio = kHeads;
+};
+TEST(Sm90AttendTest, TokensAreGivenTheirWorth) {
+  for (unsigned seed = 0; seed < 3; ++seed) {
+    attendAll<GivingWorth<Light<f16, 64, 0>, 2>>(seed);
+    attendAll<GivingWorth<Light<bf16, 128, 16>, 8>>(seed);
+    attendAll<GivingWorth<Wide<f16, 128, 1>, 2>, test::WindowVariant>(seed, {300});
+    attendAll<GivingWorth<Wide<f16, 64, 0>, 2>, test::CappedVariant>(seed);
+    attendAll<GivingWorth<Light<f16, 64, 0>, 2>, test::SlopedVariant>(seed);
+    attendAll<GivingWorth<Light<f16, 64, 0>, 2>, test::HookVariant>(seed);
+    attendAll<GivingWorth<Dealt<Light<f16, 64, 0>>, 2>>(seed);
+    attendAll<GivingWorth<OfHeads<Wide<f16, 64, 0>, 1>, 2>>(seed);
+    attendAll<GivingWorth<OfHeads<Wide<f16, 64, 0>, 6>, 2>>(seed);
+    attendAll<GivingWorth<OfHeads<Wide<f16, 64, 0>, 16>, 2>>(seed);
+  }
+}
+
 } // namespace
 } // namespace deft::sm90

@@ -1,0 +1,87 @@
+#pragma once
+
+#include "deft/any_family/warp_rows.cuh"
+#include "deft/select/path_places.cuh"
+#include "deft/sm80/token_cursor.cuh"
+
+/// Sparse attention: an item's tokens are a part of a list (abi::Selected), another one for each KV head.
+namespace deft::sm80 {
+
+/// Whether a kernel reads lists. Configs that say nothing of it do not.
+template <class Config> constexpr bool kIsSparse = requires { requires Config::kLists > 0; };
+
+/// Of an item of a sparse plan: its query's list for a KV head, and where in it the item begins. Such an item
+/// has one query, whose caller's index stands in place of its first run, and counts in commonTokens the tokens
+/// of the list before it: so nothing has to be known before the list is asked for.
+template <class Config> struct ListPart {
+  int list, first;
+
+  __device__ __forceinline__ ListPart(const abi::Item &item, int kvHead)
+      : list(item.runBegin * Config::kLists + kvHead / (Config::kKvHeads / Config::kLists)),
+        first(item.commonTokens) {}
+
+  /// Of the item's tokens as planned, those that the list has.
+  static __device__ __forceinline__ abi::Item cut(abi::Item item, const abi::AttendArgs &args, int kvHead) {
+    const ListPart part(item, kvHead);
+    item.tokens = max(0, min(item.tokens, args.selected->counts[part.list] - part.first));
+    return item;
+  }
+};
+
+/// As TokenCursor.
+template <class Config, class Variant> class SelectedCursor {
+public:
+  __device__ __forceinline__ SelectedCursor(const abi::AttendArgs &args, const abi::Item &item, int first,
+                                            int kvHead)
+      : path_(*args.selected, item.runBegin), tokens_(item.tokens), next_(first) {
+    const ListPart<Config> part(item, kvHead);
+    const long long at = static_cast<long long>(part.list) * args.selected->budget + part.first;
+    positions_ = args.selected->positions + at;
+    places_ = args.selected->places + at;
+  }
+
+  __device__ __forceinline__ void fetch(const abi::AttendArgs &) {
+    const int token = next_ < tokens_ ? next_ : tokens_ - 1;
+    hidden_ = next_ >= tokens_;
+    next_ += Config::kTileKv;
+    place_ = places_[token];
+    if constexpr (WarpRows<Config, Variant>::kNeedsToken)
+      position_ = positions_[token];
+  }
+
+  __device__ __forceinline__ unsigned place(const abi::CachePlaces &cache, int kvHead) const {
+    if constexpr (Config::kPageSize > 0) {
+      const unsigned token = static_cast<unsigned>(place_);
+      return tokenPlace<Config>(cache, kvHead, static_cast<int>(token / Config::kPageSize),
+                                static_cast<int>(token % Config::kPageSize));
+    } else {
+      return tokenPlace<Config>(cache, kvHead, place_, 0);
+    }
+  }
+
+  __device__ __forceinline__ void record(const TokenRecords &records, int index) const {
+    records.visible[index] = hidden_ ? 0u : 1u << 16; // the item's one query
+    if constexpr (WarpRows<Config, Variant>::kNeedsToken) {
+      records.position[index] = position_;
+      select::PathPlaces<Config> path = path_;
+      records.depth[index] = path.depthOf(position_);
+    }
+  }
+
+private:
+  select::PathPlaces<Config> path_;
+  const int *positions_, *places_;
+  int tokens_, next_;
+  int place_ = 0, position_ = 0;
+  bool hidden_ = false;
+};
+
+/// The walk over an item's tokens that the config wants.
+template <class Config, class Variant, bool kSparse = kIsSparse<Config>> struct CursorOf {
+  using Type = TokenCursor<Config>;
+};
+template <class Config, class Variant> struct CursorOf<Config, Variant, true> {
+  using Type = SelectedCursor<Config, Variant>;
+};
+
+} // namespace deft::sm80
