@@ -19,14 +19,14 @@ constexpr double kInfinity = std::numeric_limits<double>::infinity();
 class Checker {
 public:
   Checker(const spec::Variant &variant, const tree::KvTree &tree, const exec::Inputs &inputs,
-          const exec::Outputs &outputs)
-      : variant_(variant), tree_(tree), inputs_(inputs), outputs_(outputs) {
+          const exec::Outputs &outputs, const exec::Selection *selection)
+      : variant_(variant), tree_(tree), inputs_(inputs), outputs_(outputs), selection_(selection) {
     report_.hasLse = variant.withLse && variant.normalize == spec::Normalize::Softmax;
   }
 
   void check(int query) {
     for (int kvHead = 0; kvHead < variant_.kvHeads; ++kvHead) {
-      const auto rows = boundGroup(variant_, tree_, inputs_, query, kvHead);
+      const auto rows = boundGroup(variant_, tree_, inputs_, query, kvHead, selection_);
       for (int i = 0; i < variant_.ratio(); ++i)
         compare(query, kvHead * variant_.ratio() + i, rows[i]);
     }
@@ -85,6 +85,7 @@ private:
   const tree::KvTree &tree_;
   const exec::Inputs &inputs_;
   const exec::Outputs &outputs_;
+  const exec::Selection *selection_;
 };
 
 } // namespace
@@ -127,16 +128,20 @@ std::vector<int> queriesToCheck(const spec::Variant &variant, const tree::KvTree
 }
 
 std::vector<BoundedRow> boundGroup(const spec::Variant &variant, const tree::KvTree &tree,
-                                   const exec::Inputs &inputs, int query, int kvHead) {
-  std::vector<Row> exact = evaluateGroup(variant, tree, inputs, query, kvHead, Precision::Exact);
-  const std::vector<Row> plain = evaluateGroup(variant, tree, inputs, query, kvHead, Precision::Plain);
+                                   const exec::Inputs &inputs, int query, int kvHead,
+                                   const exec::Selection *selection) {
+  const auto evaluate = [&](Precision precision) {
+    return evaluateGroup(variant, tree, inputs, query, kvHead, precision, selection);
+  };
+  std::vector<Row> exact = evaluate(Precision::Exact);
+  const std::vector<Row> plain = evaluate(Precision::Plain);
   std::vector<Row> single;
   std::vector<BoundedRow> rows(exact.size());
   for (std::size_t i = 0; i < rows.size(); ++i) {
     double error = relativeError(exact[i].out, plain[i].out);
     if (error == kInfinity) {
       if (single.empty())
-        single = evaluateGroup(variant, tree, inputs, query, kvHead, Precision::Single);
+        single = evaluate(Precision::Single);
       error = relativeError(exact[i].out, single[i].out);
     }
     rows[i].plainError = error < kInfinity ? error : 0;
@@ -150,7 +155,7 @@ CheckReport check(const spec::Variant &variant, const tree::KvTree &tree, const 
                   const exec::Outputs &outputs, const CheckOptions &options) {
   const std::vector<int> queries = queriesToCheck(variant, tree, options.mostRowTokens);
   const int threads = std::clamp(options.threads, 1, std::max(static_cast<int>(queries.size()), 1));
-  std::vector<Checker> checkers(threads, Checker(variant, tree, inputs, outputs));
+  std::vector<Checker> checkers(threads, Checker(variant, tree, inputs, outputs, options.selection));
   std::atomic<std::size_t> next = 0, done = 0;
   const auto work = [&](Checker &checker) {
     for (std::size_t i; (i = next.fetch_add(1)) < queries.size();) {

@@ -2,6 +2,7 @@
 
 #include "compiler/spec/Variant.h"
 #include "runtime/exec/Inputs.h"
+#include "runtime/exec/Selection.h"
 #include "runtime/reference/Counting.h"
 #include "runtime/reference/Oracle.h"
 #include "runtime/tree/KvTree.h"
@@ -36,7 +37,8 @@ struct BoundedRow {
 /// As evaluateGroup. Where rounding each step to the dtype breaks the plain evaluation (f16 overflows), one
 /// that rounds to f32 takes its place.
 std::vector<BoundedRow> boundGroup(const spec::Variant &variant, const tree::KvTree &tree,
-                                   const exec::Inputs &inputs, int query, int kvHead);
+                                   const exec::Inputs &inputs, int query, int kvHead,
+                                   const exec::Selection *selection = nullptr);
 
 /// Caller's indices, evenly spread, first and last included: as many as have `mostRowTokens` (row, token)
 /// pairs, at least two; 0: all.
@@ -49,6 +51,8 @@ struct CheckOptions {
   long long mostRowTokens = 0;
   /// Told after each query how many of how many are done, by any of the threads.
   std::function<void(long long, long long)> progress = {};
+  /// Of sparse attention: heads see what is in their lists alone. Null: all.
+  const exec::Selection *selection = nullptr;
 };
 
 struct CheckReport {

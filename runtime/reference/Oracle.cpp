@@ -13,6 +13,9 @@ namespace {
 
 constexpr double kInfinity = std::numeric_limits<double>::infinity();
 
+/// Of f32 arithmetic, relative: a sum over a head's dims, in any order, and what follows up to a score.
+constexpr double kSumRounding = 0x1p-18, kScoreRounding = 0x1p-18;
+
 /// A token on a query's path.
 struct Token {
   int location, position, depth;
@@ -123,6 +126,24 @@ double normalize(const spec::Variant &variant, std::vector<double> &scores, Eval
   return 0;
 }
 
+void hideUnlisted(std::vector<double> &scores, std::span<const std::int32_t> list) {
+  std::vector<bool> isListed(scores.size(), false);
+  for (const std::int32_t position : list)
+    if (position >= 0 && static_cast<std::size_t>(position) < scores.size()) // what else there is, is a fault
+      isListed[static_cast<std::size_t>(position)] = true;
+  for (std::size_t t = 0; t < scores.size(); ++t)
+    if (!isListed[t])
+      scores[t] = -kInfinity;
+}
+
+std::vector<double> queryOf(const spec::Variant &variant, const exec::Inputs &inputs, int query, int head) {
+  std::vector<double> q(variant.tensors.q.dim);
+  const std::uint16_t *from = inputs.q.data() + inputs.queryAt(variant, query, head);
+  for (std::size_t d = 0; d < q.size(); ++d)
+    q[d] = exec::toFloat(from[d], variant.tensors.q.dtype);
+  return q;
+}
+
 /// |v| of each token.
 std::vector<double> normsOf(const std::vector<float> &values, int dim) {
   std::vector<double> norms(values.size() / dim);
@@ -138,7 +159,8 @@ std::vector<double> normsOf(const std::vector<float> &values, int dim) {
 } // namespace
 
 std::vector<Row> evaluateGroup(const spec::Variant &variant, const tree::KvTree &tree,
-                               const exec::Inputs &inputs, int query, int kvHead, Precision precision) {
+                               const exec::Inputs &inputs, int query, int kvHead, Precision precision,
+                               const exec::Selection *selection) {
   const std::vector<Token> tokens = tokensOnPath(tree, query);
   const spec::Tensors &tensors = variant.tensors;
   const int keyDim = tensors.k.dim, valueDim = tensors.v.dim;
@@ -153,13 +175,11 @@ std::vector<Row> evaluateGroup(const spec::Variant &variant, const tree::KvTree 
   std::vector<Row> rows(variant.ratio());
   for (int inGroup = 0; inGroup < variant.ratio(); ++inGroup) {
     const Site site = siteOf(variant, tokens, query, kvHead * variant.ratio() + inGroup);
-    std::vector<double> q(keyDim);
-    const std::uint16_t *from = inputs.q.data() + inputs.queryAt(variant, query, site.head);
-    for (int d = 0; d < keyDim; ++d)
-      q[d] = exec::toFloat(from[d], tensors.q.dtype);
-
+    const std::vector<double> q = queryOf(variant, inputs, query, site.head);
     const auto product = [&](std::size_t t) { return dot(q, &keys[t * keyDim]); };
     std::vector<double> weights = scoresOf(variant, tokens, product, evaluate, site);
+    if (selection)
+      hideUnlisted(weights, selection->of(query, variant.listOf(site.head)));
     Row &row = rows[inGroup];
     row.lse = normalize(variant, weights, evaluate, site);
 
@@ -178,6 +198,40 @@ std::vector<Row> evaluateGroup(const spec::Variant &variant, const tree::KvTree 
         value = exec::roundTo(value, tensors.out.dtype);
   }
   return rows;
+}
+
+std::vector<double> evaluateScores(const spec::Variant &variant, const tree::KvTree &tree,
+                                   const exec::Inputs &inputs, int query, int head,
+                                   std::vector<double> *bounds) {
+  const std::vector<Token> tokens = tokensOnPath(tree, query);
+  const spec::TensorType &type = variant.tensors.k;
+  const std::vector<float> keys =
+      gather({inputs.k.data(), inputs.cache.k, type}, tokens, variant, inputs, head / variant.ratio());
+  const std::vector<double> q = queryOf(variant, inputs, query, head);
+  Evaluator evaluate(variant, inputs, Precision::Exact);
+  const Site site = siteOf(variant, tokens, query, head);
+  std::vector<double> products(tokens.size()), moved(tokens.size());
+  for (std::size_t t = 0; t < tokens.size(); ++t) {
+    double size = 0; // what the sum's roundings are relative to
+    for (int d = 0; d < type.dim; ++d)
+      size += std::fabs(q[static_cast<std::size_t>(d)] * keys[t * type.dim + d]);
+    products[t] = dot(q, &keys[t * type.dim]);
+    moved[t] = size * kSumRounding;
+  }
+  const auto scores = [&](double sign) {
+    return scoresOf(
+        variant, tokens, [&](std::size_t t) { return products[t] + sign * moved[t]; }, evaluate, site);
+  };
+  const std::vector<double> exact = scores(0);
+  if (!bounds)
+    return exact;
+  const std::vector<double> above = scores(1), below = scores(-1);
+  bounds->assign(tokens.size(), 0);
+  for (std::size_t t = 0; t < tokens.size(); ++t)
+    if (std::isfinite(exact[t]))
+      (*bounds)[t] = std::fabs(above[t] - exact[t]) + std::fabs(below[t] - exact[t]) +
+                     kScoreRounding * std::fabs(exact[t]);
+  return exact;
 }
 
 Weights weightsOfZeroKeys(const spec::Variant &variant, const tree::KvTree &tree, const exec::Inputs &inputs,

@@ -1,5 +1,6 @@
 #pragma once
 
+#include "runtime/exec/Selection.h"
 #include "runtime/reference/Evaluate.h"
 #include "runtime/tree/KvTree.h"
 
@@ -21,8 +22,16 @@ struct Row {
 
 /// The rows of one query (caller's index) for the query heads of one KV head, in their order. The tree
 /// must carry the locations by which `inputs` lies in the cache.
+/// With `selection`, heads see what is in their lists alone.
 std::vector<Row> evaluateGroup(const spec::Variant &variant, const tree::KvTree &tree,
-                               const exec::Inputs &inputs, int query, int kvHead, Precision precision);
+                               const exec::Inputs &inputs, int query, int kvHead, Precision precision,
+                               const exec::Selection *selection = nullptr);
+
+/// The final scores of a row, by position on the query's path; -inf where a token is hidden. `bounds` gets,
+/// where it is wanted, how far roundings of f32 arithmetic may move each.
+std::vector<double> evaluateScores(const spec::Variant &variant, const tree::KvTree &tree,
+                                   const exec::Inputs &inputs, int query, int head,
+                                   std::vector<double> *bounds = nullptr);
 
 /// What a row gives to each token where all keys are 0: what masks, scores and the normalization make of s =
 /// 0.

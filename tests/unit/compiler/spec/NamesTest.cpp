@@ -41,7 +41,7 @@ TEST(NamesTest, OperatorsHaveWordsButAreNoFunctions) {
   EXPECT_EQ(parseExprOp("add"), ExprOp::Add);
   EXPECT_EQ(parseFunction("add"), std::nullopt);
   EXPECT_EQ(parseFunction("tanh"), ExprOp::Tanh);
-  EXPECT_THAT(functionNames(), Not(Contains("select")));
+  EXPECT_THAT(functionNames(), Not(Contains("constant")));
 }
 
 TEST(NamesTest, OperationsKnowTheirOperands) {
@@ -54,7 +54,7 @@ TEST(NamesTest, OperationsKnowTheirOperands) {
 TEST(NamesTest, WhatTheLanguageSpeaksCannotBeDeclared) {
   for (const char *word : {"attention", "tune", "f32", "query_heads", "kv_pos", "rsqrt"})
     EXPECT_TRUE(isReservedWord(word)) << word;
-  for (const char *word : {"union", "cap", "select", ""})
+  for (const char *word : {"union", "cap", "constant", ""})
     EXPECT_FALSE(isReservedWord(word)) << word;
 }
 

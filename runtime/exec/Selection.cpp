@@ -1,0 +1,52 @@
+#include "runtime/exec/Selection.h"
+
+#include <algorithm>
+#include <bit>
+#include <functional>
+
+namespace deft::exec {
+
+namespace {
+
+/// Numbers in the order of what they stand for; -0 and 0 are one.
+std::uint32_t orderOf(float worth) {
+  const auto bits = std::bit_cast<std::uint32_t>(worth + 0.0f);
+  return bits & 0x80000000u ? ~bits : bits | 0x80000000u;
+}
+
+} // namespace
+
+void Selection::resize(int someQueries, int someLists, int someBudget) {
+  queries = someQueries;
+  lists = someLists;
+  budget = someBudget;
+  counts.resize(static_cast<std::size_t>(queries) * static_cast<std::size_t>(lists));
+  positions.resize(counts.size() * static_cast<std::size_t>(budget));
+}
+
+int selectTokens(std::span<const float> worth, const spec::SelectSpec &select, int budget,
+                 std::int32_t *positions, std::vector<std::uint64_t> &keys) {
+  // A token is one number: what it is worth above, and below the place from behind, so that of equals the
+  // one farther in front is the larger. No float reaches the key of those that are kept.
+  constexpr std::uint32_t kKept = 0xffffffffu;
+  const auto tokens = static_cast<std::int64_t>(worth.size());
+  keys.clear();
+  for (std::int64_t t = 0; t < tokens; ++t) {
+    if (worth[static_cast<std::size_t>(t)] == kHiddenWorth)
+      continue;
+    const bool isKept = t < select.keepFirst || t >= tokens - select.keepLast;
+    const std::uint64_t order = isKept ? kKept : orderOf(worth[static_cast<std::size_t>(t)]);
+    keys.push_back(order << 32 | (0xffffffffu - static_cast<std::uint32_t>(t)));
+  }
+  const std::size_t count = std::min(keys.size(), static_cast<std::size_t>(budget));
+  if (count < keys.size())
+    std::nth_element(keys.begin(), keys.begin() + static_cast<std::ptrdiff_t>(count), keys.end(),
+                     std::greater<>());
+  for (std::size_t i = 0; i < count; ++i)
+    positions[i] = static_cast<std::int32_t>(0xffffffffu - static_cast<std::uint32_t>(keys[i]));
+  std::sort(positions, positions + count);
+  std::fill(positions + count, positions + budget, -1);
+  return static_cast<int>(count);
+}
+
+} // namespace deft::exec

@@ -1,0 +1,46 @@
+#pragma once
+
+#include "compiler/spec/Variant.h"
+
+#include <cstdint>
+#include <limits>
+#include <span>
+#include <vector>
+
+/// Which tokens of a query's path a sparse layer reads (LANGUAGE.md, rules K).
+namespace deft::exec {
+
+/// Lists of selected tokens, in a shape that does not follow from what is in them.
+struct Selection {
+  int queries = 0;
+  int lists = 0; ///< of a query: spec::Variant::lists
+  int budget = 0;
+  /// [query, caller's index][list][budget]: positions on the query's path, rising; -1 behind the last one.
+  std::vector<std::int32_t> positions;
+  std::vector<std::int32_t> counts; ///< [query][list]
+
+  void resize(int someQueries, int someLists, int someBudget);
+
+  std::size_t listAt(int query, int list) const {
+    return static_cast<std::size_t>(query) * static_cast<std::size_t>(lists) + static_cast<std::size_t>(list);
+  }
+  std::span<const std::int32_t> of(int query, int list) const {
+    const std::size_t at = listAt(query, list);
+    return std::span(positions).subspan(at * static_cast<std::size_t>(budget),
+                                        static_cast<std::size_t>(counts[at]));
+  }
+};
+
+/// Of a token that is hidden from all heads of a list.
+constexpr float kHiddenWorth = -std::numeric_limits<float>::infinity();
+
+/// What a score is worth: itself, and NaN as the lowest finite number, so that it has a place in the order.
+inline float worthOfScore(float score) { return score == score ? score : -std::numeric_limits<float>::max(); }
+
+/// Chooses the tokens of one list, of as many as `worth` has, one a position of the path; writes as many
+/// positions to `positions` as `budget` says, -1 behind the last, and returns how many tokens there are.
+/// `keys` is memory that calls may share.
+int selectTokens(std::span<const float> worth, const spec::SelectSpec &select, int budget,
+                 std::int32_t *positions, std::vector<std::uint64_t> &keys);
+
+} // namespace deft::exec
