@@ -2,6 +2,7 @@
 
 import ast
 import re
+import textwrap
 
 NAMES = (re.compile(r"\b(?:class|struct|enum class|enum)\s+(?:DEFT_API\s+)?(\w+)"), re.compile(r"\busing\s+(\w+)"),
          re.compile(r"#define\s+(\w+)"), re.compile(r"\b(\w+)\s*\("), re.compile(r"(\w+)\s*(?:=.*)?;$"))
@@ -88,29 +89,51 @@ def as_docstring(text):
             block.append(line)
             continue
         if block is not None:
-            out += ["", "```pycon" if block[0].startswith(">>>") else "```text", *block, "```", ""]
+            language = "pycon" if block[0].startswith(">>>") else "python"
+            out += ["", "```" + language, textwrap.dedent("\n".join(block)), "```", ""]
             block = None
         out.append(line)
     return "\n".join(out).strip()
 
 
+def arguments(function):
+    """The text of each argument, `*` and the like among them; without self."""
+    whole = f"f({ast.unparse(function.args)})"
+    call, out, depth = whole[2:-1], [""], 0
+    for letter in call:
+        depth += (letter in "([{") - (letter in ")]}")
+        if letter == "," and depth == 0:
+            out.append("")
+        else:
+            out[-1] += letter
+    return [text.strip() for text in out if text.strip() not in ("", "self", "cls")]
+
+
 def signature(function, name):
+    """On one line where it fits, else a line for each argument."""
     returns = f" -> {ast.unparse(function.returns)}" if function.returns else ""
-    return f"{name}({ast.unparse(function.args)}){returns}".replace("(self, ", "(").replace("(self)", "()").replace("(cls, ", "(")
+    parts = arguments(function)
+    line = f"{name}({', '.join(parts)}){returns}"
+    return line if len(line) <= 90 else f"{name}(\n" + "".join(f"    {part},\n" for part in parts) + f"){returns}"
 
 
-def class_parts(node):
+def class_parts(node, known):
+    """(heading, code, text) of a class and its methods, those of a base of the same package that has no page of its own among them."""
     bases = ", ".join(ast.unparse(base) for base in node.bases)
     yield f"## {node.name}", f"class {node.name}" + (f"({bases})" if bases else ""), ast.get_docstring(node)
     fields = [ast.unparse(item) for item in node.body if isinstance(item, ast.AnnAssign) and not ast.unparse(item.target).startswith("_")]
     if fields:
         yield "", "\n".join(fields), None
-    for item in node.body:
-        if isinstance(item, ast.FunctionDef) and (item.name == "__init__" or not item.name.startswith("_")):
+    is_made_elsewhere = "Made by" in (ast.get_docstring(node) or "")
+    inherited = [item for base in node.bases if isinstance(known.get(ast.unparse(base)), ast.ClassDef)
+                 for item in known[ast.unparse(base)].body if getattr(item, "name", "_") != "__init__"]
+    for item in node.body + inherited:
+        is_shown = isinstance(item, ast.FunctionDef) and (not item.name.startswith("_") or (item.name == "__init__" and not is_made_elsewhere))
+        if is_shown:
             name = node.name if item.name == "__init__" else item.name
             is_property = any(ast.unparse(mark) == "property" for mark in item.decorator_list)
             shown = f"{name}: {ast.unparse(item.returns)}" if is_property and item.returns else signature(item, name)
-            yield f"### {node.name}.{item.name}", shown, ast.get_docstring(item)
+            yield f"### {node.name}()" if item.name == "__init__" else f"### {node.name}.{item.name}", shown, ast.get_docstring(item)
 
 
 def definitions(package):
@@ -139,7 +162,7 @@ def python_page(path, module):
     for name in exported(tree):
         node = known.get(name)
         if isinstance(node, ast.ClassDef):
-            parts = class_parts(node)
+            parts = class_parts(node, known)
         elif node is not None:
             parts = [(f"## {name}", signature(node, f"{module}.{name}"), ast.get_docstring(node))]
         else:

@@ -38,7 +38,7 @@ class Site:
         if path == Path("README.md"):
             return Path("index.md")
         if path in self.documents:
-            return Path("docs/index.md") if path == Path("docs/README.md") else path
+            return path.with_name("index.md") if path == Path("docs/README.md") else path
         full = self.root / path
         if full.is_dir():
             page = Path("source") / path / "index.md"

@@ -7,6 +7,7 @@ usage: make.py draw      writes them
 import sys
 from pathlib import Path
 
+import cards
 import kernels
 import papers
 import steps
@@ -14,7 +15,7 @@ from records import Page, Records
 
 ROOT = Path(__file__).resolve().parents[3]
 BEGIN, END = "<!-- figures: made by tests/gpu/evidence/make.py -->\n", "<!-- end of figures -->\n"
-SECTIONS = (kernels.published_rows, kernels.no_sharing, kernels.second_suite, kernels.scaling, kernels.tuned, kernels.windows,
+SECTIONS = (kernels.published_rows, kernels.no_sharing, kernels.second_suite, kernels.scaling, kernels.tuned, cards.other_cards, kernels.windows,
             kernels.variants, steps.new_tokens, steps.drafts, steps.plans, steps.whole_steps, steps.engine, papers.deft,
             papers.fasttree, steps.right)
 INTRODUCTION = """What deftc was seen to do, and where it loses. `tests/gpu/evidence/make.py draw` makes this page of the [records](../tests/gpu/records/README.md); a test fails

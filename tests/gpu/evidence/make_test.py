@@ -41,6 +41,15 @@ class MakeTest(unittest.TestCase):
         self.assertIn("- F9_01_g4: 99.0 us beside 18.1 of PAT", page.split("## Where it loses")[1])
         self.assertIn("slower on 1,", page)
 
+    def test_bench_of_another_card_has_its_line(self):
+        with tempfile.TemporaryDirectory() as folder:
+            shutil.copytree(FOLDER, folder, dirs_exist_ok=True)
+            bench = json.loads((FOLDER / "h200-bench.json").read_text())
+            bench["device"]["name"] = "NVIDIA H100 80GB HBM3"
+            (Path(folder) / "h100-bench.json").write_text(json.dumps(bench))
+            page = make.evidence(Records(Path(folder))).text()
+        self.assertIn("| [h100-bench.json](../tests/gpu/records/h100-bench.json) | H100 | fasttree | 45 |", page)
+
     def test_figures_stand_between_their_marks_only(self):
         text = "before\n" + make.BEGIN + "stale figures\n" + make.END + "after\n"
         found = make.with_figures(text, Records())

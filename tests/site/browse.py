@@ -1,0 +1,135 @@
+#!/usr/bin/env python3
+"""Builds the site and opens it in a headless browser: every link and anchor leads somewhere, pages load without a complaint, pictures show.
+
+    tests/site/browse.py [--keep FOLDER]
+
+Ends with 77 (to ctest: skipped) where there is no browser or no mkdocs; --keep leaves screenshots behind.
+"""
+
+import argparse
+import functools
+import http.server
+import importlib.util
+import os
+import pathlib
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+import threading
+from html.parser import HTMLParser
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+sys.path.insert(0, str(ROOT / "tests/report"))
+
+from render_report import BROWSERS, colours  # noqa: E402
+
+PAGES = ("index.html", "docs/tutorial.html", "docs/EVIDENCE.html", "docs/how-it-works.html", "api/deft.html")
+PICTURED = {"docs/EVIDENCE.html": ("1f5fa8", 2600), "index.html": ("546d78", 1100)}  # a colour that must be seen above so many pixels: our bars, the site's head
+
+
+class Links(HTMLParser):
+    def __init__(self, text):
+        super().__init__()
+        self.targets, self.anchors = [], set()
+        self.feed(text)
+
+    def handle_starttag(self, tag, attributes):
+        named = dict(attributes)
+        self.anchors |= {named[key] for key in ("id", "name") if named.get(key)}
+        target = named.get("href") if tag in ("a", "link") else named.get("src")
+        if target:
+            self.targets.append(target)
+
+
+def broken_links(site):
+    pages = {path: Links(path.read_text(encoding="utf-8")) for path in site.rglob("*.html") if path.name != "404.html"}
+    for path, links in pages.items():
+        for target in links.targets:
+            if re.match(r"[a-z]+:|//", target):
+                continue
+            name, _, anchor = target.partition("#")
+            aim = (path.parent / name.partition("?")[0]).resolve() if name else path
+            if not aim.exists():
+                yield f"{path.relative_to(site)}: {target} is not there"
+            elif anchor and aim in pages and anchor not in pages[aim].anchors:
+                yield f"{path.relative_to(site)}: {target} has no such anchor"
+
+
+class Quiet(http.server.SimpleHTTPRequestHandler):
+    missed = []
+
+    def log_message(self, *_):
+        pass
+
+    def send_error(self, code, *rest, **named):
+        self.missed.append(f"{self.path}: {code}")
+        super().send_error(code, *rest, **named)
+
+
+def build(site):
+    environment = dict(os.environ, NO_MKDOCS_2_WARNING="1")
+    pages = site.parent / "pages"
+    subprocess.run([sys.executable, ROOT / "docs/site/stage.py", pages], check=True)
+    config = (ROOT / "docs/site/mkdocs.yml").read_text(encoding="utf-8")
+    config = re.sub(r"^docs_dir: .*$", f"docs_dir: {pages}", config, flags=re.M)
+    (site.parent / "mkdocs.yml").write_text(re.sub(r"^site_dir: .*$", f"site_dir: {site}", config, flags=re.M), encoding="utf-8")
+    subprocess.run([sys.executable, "-m", "mkdocs", "build", "--quiet", "--strict", "-f", site.parent / "mkdocs.yml"], check=True, env=environment)
+
+
+def open_page(browser, url, folder, *options):
+    line = [browser, "--headless", "--no-sandbox", "--disable-gpu", "--hide-scrollbars", "--disable-dev-shm-usage", f"--user-data-dir={folder / 'profile'}",
+            "--host-resolver-rules=MAP * ~NOTFOUND, EXCLUDE 127.0.0.1", "--enable-logging=stderr", "--log-level=0", "--virtual-time-budget=4000", *options, url]
+    return subprocess.run(line, capture_output=True, timeout=180, check=False)
+
+
+def look(browser, address, folder, keep):
+    for page in PAGES:
+        picture = folder / (page.replace("/", "_") + ".png")
+        colour, height = PICTURED.get(page, ("", 1100))
+        shot = open_page(browser, f"{address}/{page}", folder, f"--screenshot={picture}", f"--window-size=1000,{height}")
+        for complaint in re.findall(r"CONSOLE.*", shot.stderr.decode(errors="replace")):
+            yield f"{page}: the browser says: {complaint}"
+        if not picture.exists():
+            yield f"{page}: no picture was made"
+            continue
+        if keep:
+            shutil.copy(picture, keep)
+        counts = colours(picture, step=8)
+        if len(counts) < 20:
+            yield f"{page}: only {len(counts)} colours are to be seen"
+        if colour and counts.get(bytes.fromhex(colour), 0) < 100:
+            yield f"{page}: its colour {colour} is not to be seen"
+    dom = open_page(browser, f"{address}/index.html", folder, "--dump-dom").stdout.decode(errors="replace")
+    if not re.search(r'<html[^>]*class="[^"]*\bjs\b', dom):
+        yield "index.html: its scripts did not run"
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--keep", type=pathlib.Path)
+    keep = parser.parse_args().keep
+    browser = next((found for found in map(shutil.which, BROWSERS) if found), None)
+    if not browser or any(importlib.util.find_spec(name) is None for name in ("mkdocs", "material")):
+        print(f"skipped: no {'mkdocs with material (pip install the extra docs)' if browser else 'browser'}")
+        return 77
+    if keep:
+        keep.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory() as name:
+        folder = pathlib.Path(name)
+        build(folder / "site")
+        problems = list(broken_links(folder / "site"))
+        server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), functools.partial(Quiet, directory=folder / "site"))
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        problems += look(browser, f"http://127.0.0.1:{server.server_address[1]}", folder, keep)
+        server.shutdown()
+        problems += [f"asked for and not there: {path}" for path in Quiet.missed if "favicon" not in path]
+    for problem in problems:
+        print("wrong:", problem)
+    print(f"{browser}: {'looks right' if not problems else 'is wrong'}")
+    return 1 if problems else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
