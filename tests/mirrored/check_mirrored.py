@@ -34,6 +34,7 @@ ELSEWHERE = (
     Elsewhere("compiler/transforms", "Import ImportExpr Pipeline", "CompilationTest", "the way of every spec"),
     Elsewhere("compiler/transforms", "IntervalFloat IntervalInt", "TileAnalysisTest", "intervals of every operation against evaluating it"),
     Elsewhere("runtime/config_cache", "EntryMap FileLock", "ConfigFileWriteTest", "parts of writing a file"),
+    Elsewhere("runtime/exec", "NpyHeader", "NpyTest", "what stands before the values"),
     Elsewhere("runtime/exec/cpu", "CpuKernel SharedObjectFile UnitRunner", "CpuExecutorTest", "parts of the executor"),
     Elsewhere("runtime/module_cache", "EntryFiles", "CubinCacheTest", "the files of the cache"),
     Elsewhere("runtime/plan", "Chunks Items", "BalanceTest", "cutting tiles into items"),
@@ -93,7 +94,7 @@ ELSEWHERE = (
     Elsewhere("tools/deftc", "BenchCommand BenchKernels BenchMachine BenchReport BenchTable", "BenchTest", "deftc bench"),
     Elsewhere("tools/deftc", "CacheEdit CacheRegret CacheVerify ClassifyCommand ConfigOptions ExplainCommand", "CacheCommandTest", "deftc cache, classify and explain"),
     Elsewhere("tools/deftc", "PlanText TreeInput", "PlanCommandTest", "deftc plan"),
-    Elsewhere("tools/deftc", "DeviceInput ProgramInput RunCpu RunCuda RunDump RunReport RunSession", "RunCommandTest", "deftc run"),
+    Elsewhere("tools/deftc", "DeviceInput ProgramInput RunBackend RunCpu RunCuda RunDump RunInputs RunReport RunSession", "RunCommandTest", "deftc run"),
     Elsewhere("tools/deftc", "CommandWalk CompletionsCommand ManPage", "CompletionsTest", "what shells and man are told"),
     Elsewhere("tools/deftc", "TuneSummary", "TuneCommandTest", "deftc tune"),
 )
