@@ -92,9 +92,10 @@ ELSEWHERE = (
     Elsewhere("tools/deftc", "Arguments Context Deftc main CheckCommand FmtCommand ParseErrors SpecInput SpecsCommand EmitCommand EmitFrontEnd", "FrontCommandsTest", "what needs no kernels"),
     Elsewhere("tools/deftc", "BuildCommand Disassemble DoctorCommand ShowCommand EmitCompiler EmitCuda", "KernelCommandsTest", "what makes kernels"),
     Elsewhere("tools/deftc", "BenchCommand BenchKernels BenchMachine BenchReport BenchTable", "BenchTest", "deftc bench"),
-    Elsewhere("tools/deftc", "CacheEdit CacheRegret CacheVerify ClassifyCommand ConfigOptions ExplainCommand", "CacheCommandTest", "deftc cache, classify and explain"),
+    Elsewhere("tools/deftc", "CacheEdit CacheKernels CacheRegret CacheVerify ClassifyCommand ConfigOptions ExplainCommand", "CacheCommandTest", "deftc cache, classify and explain"),
     Elsewhere("tools/deftc", "PlanText TreeInput", "PlanCommandTest", "deftc plan"),
     Elsewhere("tools/deftc", "DeviceInput ProgramInput RunBackend RunCpu RunCuda RunDump RunInputs RunReport RunSession", "RunCommandTest", "deftc run"),
+    Elsewhere("tools/deftc", "Gpus", "DevicesCommandTest", "deftc devices"),
     Elsewhere("tools/deftc", "CommandWalk CompletionsCommand ManPage", "CompletionsTest", "what shells and man are told"),
     Elsewhere("tools/deftc", "TuneSummary", "TuneCommandTest", "deftc tune"),
 )
