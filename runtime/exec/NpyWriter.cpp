@@ -1,5 +1,7 @@
 #include "runtime/exec/NpyWriter.h"
 
+#include "runtime/exec/NpyHeader.h"
+
 #include <bit>
 #include <cerrno>
 #include <cstring>
@@ -13,10 +15,7 @@ using support::Result;
 static_assert(std::endian::native == std::endian::little, "values are written as they lie in memory");
 
 std::string npyHeader(const std::vector<long long> &shape) {
-  std::string text = "{'descr': '<f4', 'fortran_order': False, 'shape': (";
-  for (std::size_t i = 0; i < shape.size(); ++i)
-    text += std::to_string(shape[i]) + (i + 1 < shape.size() ? ", " : shape.size() == 1 ? "," : "");
-  text += "), }";
+  std::string text = "{'descr': '<f4', 'fortran_order': False, 'shape': " + shapeText(shape) + ", }";
   const std::size_t before = 6 + 2 + 2; // magic, version, length of the text
   const std::size_t whole = (before + text.size() + 1 + 63) / 64 * 64;
   text.append(whole - before - text.size() - 1, ' ');

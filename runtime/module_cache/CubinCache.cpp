@@ -87,6 +87,8 @@ std::string cacheKey(std::string_view source, std::string_view arch, const std::
   return hash.finishHex();
 }
 
+std::string kernelsFolder(const std::string &cacheFolder) { return cacheFolder + "/" + kLayoutVersion; }
+
 support::Result<std::string> defaultCacheFolder() {
   const auto variable = [](const char *name) {
     const char *value = std::getenv(name);
@@ -114,7 +116,7 @@ std::unique_ptr<CubinCache> CubinCache::openDefault() {
 
 std::unique_ptr<CubinCache> CubinCache::open(const std::string &folder) {
   std::unique_ptr<CubinCache> cache(new CubinCache());
-  const std::string place = folder + "/" + kLayoutVersion;
+  const std::string place = kernelsFolder(folder);
   if (const std::string why = support::makePrivateFolder(place); !why.empty()) {
     cache->stopWriting("no kernel cache in `" + place + "`: " + why);
     return cache;

@@ -26,6 +26,9 @@ std::string cacheKey(std::string_view source, std::string_view arch, const std::
 /// DEFT_CACHE_DIR, else XDG_CACHE_HOME/deftc, else HOME/.cache/deftc.
 support::Result<std::string> defaultCacheFolder();
 
+/// Where the kernels lie in it, in the layout of this build; need not be there.
+std::string kernelsFolder(const std::string &cacheFolder);
+
 /// A folder of entries, each a folder named by its key:
 ///   kernel.cu     the source, for people
 ///   kernel.cubin

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <atomic>
+#include <bit>
 #include <cmath>
 #include <limits>
 #include <sstream>
@@ -64,7 +65,7 @@ private:
       actual[d] = exec::toFloat(outputs_.out[row * dim + d], dtype);
     const double error = relativeError(bounded.exact.out, actual);
     const double share = error == 0 ? 0 : error / bounded.allowed;
-    if (report_.worstQuery < 0 || share > report_.share()) {
+    if (isWorse(share, query, report_.share(), report_.worstQuery)) {
       report_.error = error;
       report_.plainError = bounded.plainError;
       report_.allowed = bounded.allowed;
@@ -74,7 +75,7 @@ private:
     if (!report_.hasLse)
       return;
     const double lseError = lseDistance(bounded.exact.lse, outputs_.lse[row]);
-    if (report_.worstLseQuery < 0 || lseError > report_.lseError) {
+    if (isWorse(lseError, query, report_.lseError, report_.worstLseQuery)) {
       report_.lseError = lseError;
       report_.worstLseQuery = query;
       report_.worstLseHead = head;
@@ -151,14 +152,35 @@ std::vector<BoundedRow> boundGroup(const spec::Variant &variant, const tree::KvT
   return rows;
 }
 
+namespace {
+
+/// So that the first of them, however many, are spread over all: every gap's middle comes before the next
+/// smaller gaps'.
+std::vector<int> spread(const std::vector<int> &queries) {
+  std::vector<int> order;
+  order.reserve(queries.size());
+  std::size_t stride = std::bit_ceil(queries.size());
+  for (std::size_t i = 0; i < queries.size(); i += std::max<std::size_t>(stride, 1))
+    order.push_back(queries[i]);
+  for (; stride > 1; stride /= 2)
+    for (std::size_t i = stride / 2; i < queries.size(); i += stride)
+      order.push_back(queries[i]);
+  return order;
+}
+
+} // namespace
+
 CheckReport check(const spec::Variant &variant, const tree::KvTree &tree, const exec::Inputs &inputs,
                   const exec::Outputs &outputs, const CheckOptions &options) {
-  const std::vector<int> queries = queriesToCheck(variant, tree, options.mostRowTokens);
+  const std::vector<int> queries = spread(queriesToCheck(variant, tree, options.mostRowTokens));
+  const auto isLate = [&] {
+    return options.deadline && std::chrono::steady_clock::now() > *options.deadline;
+  };
   const int threads = std::clamp(options.threads, 1, std::max(static_cast<int>(queries.size()), 1));
   std::vector<Checker> checkers(threads, Checker(variant, tree, inputs, outputs, options.selection));
   std::atomic<std::size_t> next = 0, done = 0;
   const auto work = [&](Checker &checker) {
-    for (std::size_t i; (i = next.fetch_add(1)) < queries.size();) {
+    for (std::size_t i; (i = next.fetch_add(1)) < queries.size() && (i == 0 || !isLate());) {
       checker.check(queries[i]);
       if (const std::size_t count = done.fetch_add(1) + 1; options.progress)
         options.progress(static_cast<long long>(count), static_cast<long long>(queries.size()));
@@ -174,7 +196,7 @@ CheckReport check(const spec::Variant &variant, const tree::KvTree &tree, const 
     checkers[0].join(checkers[t]);
 
   CheckReport report = checkers[0].report_;
-  report.queriesChecked = static_cast<int>(queries.size());
+  report.queriesChecked = static_cast<int>(done);
   report.queries = static_cast<int>(tree.queries().size());
   return report;
 }

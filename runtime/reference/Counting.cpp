@@ -262,10 +262,13 @@ CountReport Counting::judge() {
   return report;
 }
 
-support::Result<void> runPasses(Counting &counting, const Run &run, int mostPasses, int turn) {
+support::Result<void> runPasses(Counting &counting, const Run &run, int mostPasses, int turn,
+                                const Deadline &deadline) {
   const int all = counting.passes(), made = mostPasses > 0 ? std::min(mostPasses, all) : all;
   exec::Outputs outputs;
   for (int i = 0; i < made; ++i) {
+    if (i > 0 && deadline && std::chrono::steady_clock::now() > *deadline)
+      return {};
     const long long pass = (turn + static_cast<long long>(i) * all / made) % all;
     if (auto ran = run(counting.inputs(static_cast<int>(pass)), outputs); !ran)
       return ran;

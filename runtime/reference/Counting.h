@@ -5,6 +5,7 @@
 #include "runtime/reference/Oracle.h"
 #include "runtime/tree/KvTree.h"
 
+#include <chrono>
 #include <functional>
 #include <optional>
 #include <string>
@@ -94,8 +95,11 @@ private:
 };
 
 /// All passes, or, of more than `mostPasses`, so many, evenly spread; which these are depends on `turn`, and
-/// so many turns as there are passes have had them all. `run` gives the outputs of what it is given.
+/// so many turns as there are passes have had them all. `run` gives the outputs of what it is given. After
+/// the deadline no more than the first is made.
 using Run = std::function<support::Result<void>(exec::Inputs &, exec::Outputs &)>;
-support::Result<void> runPasses(Counting &counting, const Run &run, int mostPasses = 0, int turn = 0);
+using Deadline = std::optional<std::chrono::steady_clock::time_point>;
+support::Result<void> runPasses(Counting &counting, const Run &run, int mostPasses = 0, int turn = 0,
+                                const Deadline &deadline = std::nullopt);
 
 } // namespace deft::reference

@@ -2,10 +2,11 @@
 #include "compiler/package/PackagedSpec.h"
 #include "compiler/support/AtomicFile.h"
 #include "compiler/target/Target.h"
-#include "runtime/device/Device.h"
 #include "runtime/module_cache/CompileKernels.h"
 #include "runtime/program/Compiler.h"
 #include "tools/deftc/Commands.h"
+#include "tools/deftc/common/Gpus.h"
+#include "tools/deftc/common/Progress.h"
 #include "tools/deftc/common/SpecInput.h"
 
 #include <algorithm>
@@ -89,7 +90,12 @@ public:
                      configs.error().hint};
       for (const config::Config &config : *configs) {
         const auto start = std::chrono::steady_clock::now();
-        auto set = module_cache::compileKernels(cache_.get(), *nvrtc_, packaged.source, config, *target);
+        const auto compile = [&] {
+          const Underway underway(context_,
+                                  "compiling " + variant.name + " for " + std::string(target->arch));
+          return module_cache::compileKernels(cache_.get(), *nvrtc_, packaged.source, config, *target);
+        };
+        auto set = compile();
         if (!set)
           return std::move(set).error();
         context_.out << variant.name << ": " << target->arch << ", ";
@@ -118,7 +124,11 @@ public:
   Result<void> addCpu(const std::vector<const spec::Variant *> &variants) {
     for (const int level : {3, 4}) {
       const auto start = std::chrono::steady_clock::now();
-      Result<std::string> object = program::cpuSharedObject(spec_, variants, level);
+      const auto compile = [&] {
+        const Underway underway(context_, "compiling for x86-64-v" + std::to_string(level));
+        return program::cpuSharedObject(spec_, variants, level);
+      };
+      Result<std::string> object = compile();
       if (!object)
         return std::move(object).error();
       context_.out << "cpu: x86-64-v" << level << ", " << object->size() / 1024 << " KiB, " << seconds(start)
@@ -150,16 +160,18 @@ Result<void> choosePurpose(Context &context, Options &options) {
   if (!options.archs.empty() || options.cpu || options.sourceOnly)
     return {};
   std::string text;
-  if (const auto driver = device::Driver::load())
-    for (int ordinal = 0; ordinal < (*driver)->deviceCount(); ++ordinal) {
-      const auto facts = device::lookAt(**driver, ordinal);
-      const target::Target *target = facts ? target::targetForDevice(facts->major, facts->minor) : nullptr;
+  if (const auto driver = device::Driver::load()) {
+    const auto gpus = findGpus(**driver);
+    if (!gpus)
+      return gpus.error();
+    for (const auto &[facts, target] : *gpus) {
       if (!target ||
           std::find(options.archs.begin(), options.archs.end(), target->arch) != options.archs.end())
         continue;
       options.archs.emplace_back(target->arch);
-      text += std::string(target->arch) + " (" + facts->name + "), ";
+      text += std::string(target->arch) + " (" + facts.name + "), ";
     }
+  }
   options.cpu = true;
   context.out << "for this machine: " << text << "cpu; --arch, --cpu or --source chooses\n";
   return {};

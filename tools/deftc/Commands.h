@@ -14,6 +14,7 @@ namespace deft::cli {
   X(Show, show)                                                                                              \
   X(Run, run)                                                                                                \
   X(Plan, plan)                                                                                              \
+  X(Compare, compare)                                                                                        \
   X(Tune, tune)                                                                                              \
   X(Report, report)                                                                                          \
   X(Bench, bench)                                                                                            \

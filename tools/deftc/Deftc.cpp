@@ -42,6 +42,9 @@ int runDeftc(int argc, const char *const *argv, Context &context) try {
   app.footer("Example:\n  deftc check my.deft\n`deftc COMMAND --help` shows an example of each command.");
   addCommands(app, context);
   const std::vector<std::string> arguments = withHelpLast({argv + 1, argv + argc});
+  context.command = "deftc";
+  for (const std::string &argument : arguments)
+    context.command += " " + shellWord(argument);
   if (auto known = checkNames(app, arguments); !known)
     return reportError(context, known.error());
   try {

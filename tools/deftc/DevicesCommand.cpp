@@ -1,9 +1,9 @@
 #include "compiler/kernels/Family.h"
 #include "compiler/target/Target.h"
 #include "runtime/config_cache/DeviceKey.h"
-#include "runtime/device/Device.h"
 #include "runtime/exec/cpu/SharedObject.h"
 #include "tools/deftc/Commands.h"
+#include "tools/deftc/common/Gpus.h"
 #include "tools/deftc/common/Words.h"
 
 #include <nlohmann/json.hpp>
@@ -19,10 +19,7 @@ namespace {
 using nlohmann::json;
 
 /// A GPU as this command shows it.
-struct Row {
-  device::DeviceFacts facts;
-  const target::Target *target = nullptr; ///< null: no kernels run on it
-
+struct Row : FoundGpu {
   std::string capability() const { return std::to_string(facts.major) + "." + std::to_string(facts.minor); }
   std::vector<std::string> families() const {
     std::vector<std::string> names;
@@ -107,14 +104,13 @@ json toJson(const Row &row) {
 int devices(Context &context, bool asJson) {
   const auto driver = device::Driver::load();
   std::vector<Row> rows;
-  if (driver)
-    for (int ordinal = 0; ordinal < (*driver)->deviceCount(); ++ordinal) {
-      auto facts = device::lookAt(**driver, ordinal);
-      if (!facts)
-        return reportError(context, facts.error());
-      const target::Target *target = target::targetForDevice(facts->major, facts->minor);
-      rows.push_back({std::move(*facts), target});
-    }
+  if (driver) {
+    auto gpus = findGpus(**driver);
+    if (!gpus)
+      return reportError(context, gpus.error());
+    for (FoundGpu &gpu : *gpus)
+      rows.push_back({std::move(gpu)});
+  }
   const bool isUsable =
       std::any_of(rows.begin(), rows.end(), [](const Row &row) { return row.target != nullptr; });
   const int code = isUsable ? kExitOk : kExitEnvironment;

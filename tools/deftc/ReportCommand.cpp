@@ -1,8 +1,11 @@
 #include "tools/deftc/Commands.h"
 #include "tools/deftc/common/Numbers.h"
+#include "tools/deftc/common/Progress.h"
 #include "tools/deftc/tune/TuneSummary.h"
 #include "tuner/report/Page.h"
+#include "tuner/report/WinningPlan.h"
 
+#include <optional>
 #include <ostream>
 
 namespace deft::cli {
@@ -14,13 +17,17 @@ int writeTuneReport(Context &context, const std::vector<std::string> &journals, 
   if (auto free = context.files.writes(path); !free)
     return reportError(context, free.error());
   std::vector<report::SessionData> sessions;
+  std::optional<Underway> underway(std::in_place, context, "making the report");
   for (const std::string &journal : journals) {
     auto session = report::readSession(journal);
-    if (!session)
+    if (!session) {
+      underway.reset();
       return reportError(context, session.error());
+    }
     sessions.push_back(std::move(*session));
   }
-  const std::string page = report::renderPage(sessions);
+  const std::string page = report::renderPage(sessions, report::winningPlan);
+  underway.reset();
   if (const int code = writeOutput(context, path, page); code != kExitOk)
     return code;
   if (path != "-")

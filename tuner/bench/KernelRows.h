@@ -16,7 +16,8 @@ struct KernelRow {
   double floorUs = 0; ///< the larger of a cold read of the unique cache and the flops at the matrix rate
   double peerUs = 0;  ///< the best published kernel; 0: none was measured
   std::string_view peer = {};
-  double flatUs = 0; ///< query by query: what an engine that knows no tree runs
+  double flatUs = 0;              ///< query by query: what an engine that knows no tree runs
+  std::string_view treeFile = {}; ///< in place of a workload
 };
 
 /// FastTree's benchmark: fifteen trees at heads 32/8, 32/32 and 16/1.

@@ -28,19 +28,19 @@ struct Cache {
   const spec::TensorType &type;
 };
 
-/// The parts of it that the tree's tokens fill, neighbours joined.
-void addBlocks(const spec::Variant &variant, const tree::KvTree &tree, const exec::Inputs &inputs,
-               const Cache &cache, std::vector<Block> &blocks) {
+/// The parts of it that the tokens fill, neighbours joined.
+void addBlocks(const spec::Variant &variant, std::span<const tree::Stretch> tokens,
+               const exec::Inputs &inputs, const Cache &cache, std::vector<Block> &blocks) {
   const int pageSize = exec::pageSizeOf(variant);
   // In hnd a token's heads lie apart; in the others they are one stretch.
   const bool isApart = variant.cache.paged && variant.cache.order == spec::PageOrder::Hnd;
   const int pieces = isApart ? variant.kvHeads : 1;
   const std::size_t bytes = static_cast<std::size_t>(cache.type.rowBytes()) * (isApart ? 1 : variant.kvHeads);
-  for (const tree::Node &node : tree.nodes())
+  for (const tree::Stretch &stretch : tokens)
     for (int piece = 0; piece < pieces; ++piece)
-      for (int t = 0; t < node.tokens; ++t) {
+      for (int t = 0; t < stretch.tokens; ++t) {
         const auto *begin = reinterpret_cast<const std::byte *>(&cache.elements[static_cast<std::size_t>(
-            exec::elementOf(cache.layout, inputs.pageTable.data(), pageSize, node.location + t, piece))]);
+            exec::elementOf(cache.layout, inputs.pageTable.data(), pageSize, stretch.location + t, piece))]);
         if (!blocks.empty() && blocks.back().begin + blocks.back().bytes == begin)
           blocks.back().bytes += bytes;
         else
@@ -89,12 +89,31 @@ std::vector<std::vector<Block>> share(const std::vector<Block> &blocks, int thre
 
 } // namespace
 
-double plainReadBandwidth(const spec::Variant &variant, const tree::KvTree &tree, const exec::Inputs &inputs,
-                          int threads) {
+std::vector<tree::Stretch> tokensRead(const plan::Plan &plan) {
+  std::vector<tree::Stretch> read;
+  for (const abi::Run &run : plan.runs)
+    if (run.tokens > 0)
+      read.push_back({run.location, run.tokens});
+  std::sort(read.begin(), read.end(),
+            [](const tree::Stretch &a, const tree::Stretch &b) { return a.location < b.location; });
+  std::size_t kept = 0;
+  for (const tree::Stretch &next : read) {
+    const int end = kept > 0 ? read[kept - 1].location + read[kept - 1].tokens : -1;
+    if (next.location > end)
+      read[kept++] = next;
+    else
+      read[kept - 1].tokens = std::max(end, next.location + next.tokens) - read[kept - 1].location;
+  }
+  read.resize(kept);
+  return read;
+}
+
+double plainReadBandwidth(const spec::Variant &variant, std::span<const tree::Stretch> tokens,
+                          const exec::Inputs &inputs, int threads) {
   std::vector<Block> blocks;
-  addBlocks(variant, tree, inputs, {inputs.k, inputs.cache.k, variant.tensors.k}, blocks);
+  addBlocks(variant, tokens, inputs, {inputs.k, inputs.cache.k, variant.tensors.k}, blocks);
   if (!variant.tensors.valueInKey)
-    addBlocks(variant, tree, inputs, {inputs.v, inputs.cache.v, variant.tensors.v}, blocks);
+    addBlocks(variant, tokens, inputs, {inputs.v, inputs.cache.v, variant.tensors.v}, blocks);
   std::size_t bytes = 0;
   for (const Block &block : blocks)
     bytes += block.bytes;

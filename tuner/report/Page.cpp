@@ -4,6 +4,7 @@
 #include "compiler/support/Svg.h"
 #include "runtime/config_cache/TreeClass.h"
 #include "tuner/report/Plots.h"
+#include "tuner/report/ResultText.h"
 
 #include <algorithm>
 
@@ -27,7 +28,7 @@ constexpr char kHead[] = R"(<!doctype html>
 :root { color-scheme: light; }
 body { font: 15px/1.5 Helvetica, Arial, 'DejaVu Sans', sans-serif; color: #222; background: #fff; max-width: 1060px; margin: 24px auto; padding: 0 16px; }
 h1 { font-size: 24px; margin: 0 0 4px; } h2 { font-size: 19px; margin: 36px 0 6px; border-bottom: 1px solid #ddd; }
-h3 { font-size: 16px; margin: 28px 0 2px; } p { margin: 4px 0 10px; } .quiet { color: #666; }
+h3 { font-size: 16px; margin: 28px 0 2px; } p { margin: 4px 0 10px; } p.result { font-size: 17px; } .quiet { color: #666; }
 table { border-collapse: collapse; margin: 8px 0 14px; font-size: 13px; }
 th, td { text-align: left; vertical-align: top; padding: 3px 12px 3px 0; border-bottom: 1px solid #eee; }
 th { font-weight: 600; color: #555; } td.n, th.n { text-align: right; font-variant-numeric: tabular-nums; }
@@ -92,11 +93,13 @@ std::string winnerText(const ClassData &one) {
 }
 
 std::string overview(const SessionData &session) {
-  std::string text = "<div class=\"wide\">" + gainPlot(session) +
-                     "</div>\n<div class=\"wide\"><table>\n<tr><th>class</th>"
-                     "<th class=\"n\">trees</th><th class=\"n\">tried</th><th class=\"n\">rejected</th>"
-                     "<th class=\"n\">untuned us</th><th class=\"n\">tuned us</th><th class=\"n\">gain</th>"
-                     "<th class=\"n\">held out</th><th>config</th><th>note</th></tr>\n";
+  const std::string gains = gainPlot(session);
+  std::string text =
+      (gains.empty() ? "" : "<div class=\"wide\">" + gains + "</div>\n") +
+      std::string("<div class=\"wide\"><table>\n<tr><th>class</th>"
+                  "<th class=\"n\">trees</th><th class=\"n\">tried</th><th class=\"n\">rejected</th>"
+                  "<th class=\"n\">untuned us</th><th class=\"n\">tuned us</th><th class=\"n\">gain</th>"
+                  "<th class=\"n\">held out</th><th>config</th><th>note</th></tr>\n");
   for (const ClassData &one : session.classes) {
     const auto searched =
         std::count_if(one.trees.begin(), one.trees.end(), [](const TreeData &t) { return !t.isHeldOut; });
@@ -107,14 +110,17 @@ std::string overview(const SessionData &session) {
             std::to_string(one.candidates.size()) + "</td><td class=\"n\">" + std::to_string(rejected) +
             "</td>";
     if (!one.isDone()) {
-      text += "<td colspan=\"6\" class=\"quiet\">not finished</td></tr>\n";
+      text += std::string("<td colspan=\"6\" class=\"quiet\">") +
+              (one.isBegun() ? "not finished" : "not begun") + "</td></tr>\n";
       continue;
     }
     text += "<td class=\"n\">" + rounded(one.untunedUs, 1) + "</td><td class=\"n\">" +
-            rounded(one.tunedUs, 1) + "</td><td class=\"n\">" + rounded(one.gain, 2) +
-            "x</td><td class=\"n\">" + (one.heldOutGain ? rounded(*one.heldOutGain, 2) + "x" : "-") +
+            rounded(one.tunedUs, 1) + "</td><td class=\"n\">" + rounded(one.gain, 2) + "x" +
+            (one.gainError > 0 ? " &plusmn;" + rounded(100 * one.gainError, 1) + " %" : "") +
+            "</td><td class=\"n\">" + (one.heldOutGain ? rounded(*one.heldOutGain, 2) + "x" : "-") +
             "</td><td>" + escaped(winnerText(one)) + "</td><td>" + escaped(one.note) +
-            (one.isCut ? one.note.empty() ? "cut short" : "; cut short" : "") + "</td></tr>\n";
+            (one.isCut ? one.note.empty() ? "cut short by its budget" : "; cut short by its budget" : "") +
+            "</td></tr>\n";
   }
   return text + "</table></div>\n";
 }
@@ -177,7 +183,20 @@ std::string rejectedTable(const ClassData &one) {
          rows + "</table></div>\n";
 }
 
-std::string classSection(const ClassData &one) {
+std::string pictureOf(const SessionData &session, const ClassData &one, const PlanPicture &winningPlan) {
+  const std::string picture = winningPlan ? winningPlan(session, one) : "";
+  return picture.empty() ? ""
+                         : "<details open><summary>How the winner cuts the first tree</summary>\n"
+                           "<div class=\"wide\">" +
+                               picture + "</div></details>\n";
+}
+
+/// As a paragraph of a page, or nothing where there is nothing in it.
+std::string within(const std::string &kind, const std::string &drawings) {
+  return drawings.empty() ? "" : "<div class=\"" + kind + "\">" + drawings + "</div>\n";
+}
+
+std::string classSection(const SessionData &session, const ClassData &one, const PlanPicture &winningPlan) {
   std::string text = "<h3 id=\"" + escaped(one.name) + "\"><code>" + escaped(one.name) + "</code></h3>\n";
   if (const auto parsed = config_cache::TreeClass::parse(one.name))
     text += "<p>" +
@@ -195,26 +214,30 @@ std::string classSection(const ClassData &one) {
             (one.isCut ? "The search was cut short by its time budget. " : "") + rounded(one.seconds, 0) +
             " s.</p>\n";
   else
-    text += "<p>The session ended before this class was finished.</p>\n";
-  text += "<div class=\"wide\">" + pathPlot(one) + "</div>\n<div class=\"plots\">" + chunkPlot(one) +
-          tilePlot(one, 0);
-  if (hasTwoKernels(one))
-    text += tilePlot(one, -1);
-  return text + "</div>\n" + rejectedTable(one) + candidatesTable(one);
+    return text + "<p>The session ended before this class was " +
+           (one.isBegun() ? "finished.</p>\n" + within("wide", pathPlot(one)) + rejectedTable(one) +
+                                candidatesTable(one)
+                          : std::string("begun.</p>\n"));
+  text += pictureOf(session, one, winningPlan) + within("wide", pathPlot(one)) +
+          within("plots", chunkPlot(one) + tilePlot(one, 0) + (hasTwoKernels(one) ? tilePlot(one, -1) : ""));
+  return text + rejectedTable(one) + candidatesTable(one);
 }
 
 } // namespace
 
-std::string renderPage(const std::vector<SessionData> &sessions) {
+std::string renderPage(const std::vector<SessionData> &sessions, const PlanPicture &winningPlan) {
   std::string page = kHead;
   page += "<h1>Tuning report</h1>\n<p class=\"quiet\">Times of candidates are shares of the untuned "
           "config's, measured in the "
           "same rounds. Move over a point to read its config.</p>\n";
   for (const SessionData &session : sessions) {
-    page += "<h2>" + escaped(session.variant + " on " + session.device) + "</h2>\n" + facts(session) +
-            overview(session);
+    page += "<h2>" + escaped(session.variant + " on " + session.device) + "</h2>\n<p class=\"result\">" +
+            escaped(resultText(session)) + "</p>\n";
+    if (!session.command.empty())
+      page += "<p>Made, and gone on with, by <code>" + escaped(session.command) + "</code></p>\n";
+    page += facts(session) + overview(session);
     for (const ClassData &one : session.classes)
-      page += classSection(one);
+      page += classSection(session, one, winningPlan);
   }
   return page + "</body>\n</html>\n";
 }

@@ -76,6 +76,28 @@ void legend(Svg &svg, const std::set<std::string> &partitions, double left, doub
   }
 }
 
+/// From one place to another, with ends across, in a row of bars.
+void errorBar(Svg &svg, double from, double to, double y) {
+  constexpr double kEnd = 4;
+  const std::string pen = "stroke=\"#222222\" stroke-width=\"1.2\"";
+  svg.line(from, y, to, y, pen);
+  svg.line(from, y - kEnd, from, y + kEnd, pen);
+  svg.line(to, y - kEnd, to, y + kEnd, pen);
+}
+
+/// What half of a candidate's rounds lie within; nothing where it had too few.
+void spreadBar(Svg &svg, double x, const RatioAxis &axis, const CandidateData &candidate) {
+  constexpr double kEnd = 3;
+  if (candidate.ratioSpread <= 0 || candidate.ratioSpread >= candidate.ratio)
+    return;
+  const double low = axis.at(candidate.ratio - candidate.ratioSpread),
+               high = axis.at(candidate.ratio + candidate.ratioSpread);
+  const std::string pen = "stroke=\"#555555\" stroke-width=\"1\"";
+  svg.line(x, low, x, high, pen);
+  svg.line(x - kEnd, low, x + kEnd, low, pen);
+  svg.line(x - kEnd, high, x + kEnd, high, pen);
+}
+
 std::string chunkName(int chunk) { return chunk > 0 ? std::to_string(chunk) : "open"; }
 
 /// Green where time is won, orange where it is lost, white in between.
@@ -95,7 +117,7 @@ std::string gainPlot(const SessionData &session) {
       done.push_back(&one);
       longest = std::max(longest, 1 / one.gain);
     }
-  if (done.empty())
+  if (std::all_of(done.begin(), done.end(), [](const ClassData *one) { return one->keepsDefault; }))
     return {};
   Svg svg;
   heading(svg, "Time of the tuned config, as a share of the untuned one's");
@@ -115,6 +137,9 @@ std::string gainPlot(const SessionData &session) {
              std::string("fill=\"") + (one->keepsDefault ? "#c8c8c8" : "#4d9f78") + "\"",
              one->name + ": " + rounded(one->untunedUs, 1) + " us untuned, " + rounded(one->tunedUs, 1) +
                  " us tuned");
+    if (!one->keepsDefault && one->gainError > 0)
+      errorBar(svg, at(share * (1 - one->gainError)), at(std::min(share * (1 + one->gainError), longest)),
+               y + kRow / 2 - 1);
     std::string text = one->keepsDefault ? "the untuned config stays" : rounded(one->gain, 2) + "x faster";
     if (!one->keepsDefault && one->gainError > 0)
       text += " (+- " + rounded(100 * one->gainError, 1) + " %)";
@@ -132,7 +157,7 @@ std::string gainPlot(const SessionData &session) {
 
 std::string pathPlot(const ClassData &one) {
   const auto candidates = timed(one);
-  if (candidates.empty())
+  if (candidates.size() < 2)
     return {};
   constexpr double kWidth = 1040, kHeight = 290, kBottom = kHeight - 64;
   Svg svg;
@@ -172,12 +197,14 @@ std::string pathPlot(const ClassData &one) {
     if (candidate.id == one.winnerId)
       svg.raw("<circle cx=\"" + rounded(x, 1) + "\" cy=\"" + rounded(y, 1) +
               "\" r=\"8\" fill=\"none\" stroke=\"#222222\" stroke-width=\"1.5\"/>\n");
+    spreadBar(svg, x, axis, candidate);
     circle(svg, x, y, partitionColour(partitionOf(candidate)), candidate.isDropped,
            std::to_string(i + 1) + ", " + candidate.origin + ": " + hint(candidate));
   }
   svg.text((kLeft + kWidth - kRight) / 2, kBottom + 20,
            "candidates 1 to " + std::to_string(one.candidates.size()) +
-               "; hollow: dropped early; ring: the winner; cross: rejected; line: the best so far",
+               "; hollow: dropped early; ring: the winner; cross: rejected; line: the best so far; "
+               "bars: half of its rounds",
            {.size = 11, .fill = "#555555", .anchor = "middle"});
   legend(svg, partitions, kLeft, kWidth - kRight, kBottom + 42);
   return svg.element(kWidth, kHeight);
@@ -193,7 +220,7 @@ std::string chunkPlot(const ClassData &one) {
     if (!slot || candidate->ratio < slot->ratio)
       slot = candidate;
   }
-  if (chunks.empty())
+  if (chunks.size() < 2)
     return {};
   constexpr double kWidth = 510, kHeight = 310, kBottom = kHeight - 82;
   Svg svg;
@@ -214,6 +241,8 @@ std::string chunkPlot(const ClassData &one) {
       line += pointText(x[chunk], axis.at(candidate->ratio));
     polyline(svg, line,
              "stroke=\"" + partitionColour(partition) + "\" stroke-width=\"1.5\" stroke-opacity=\"0.7\"");
+    for (const auto &[chunk, candidate] : ofChunk)
+      spreadBar(svg, x[chunk], axis, *candidate);
     for (const auto &[chunk, candidate] : ofChunk)
       circle(svg, x[chunk], axis.at(candidate->ratio), partitionColour(partition), candidate->isDropped,
              hint(*candidate));
@@ -253,7 +282,7 @@ std::string tilePlot(const ClassData &one, int phase) {
     if (!slot || candidate->ratio < slot->ratio)
       slot = candidate;
   }
-  if (best.empty())
+  if (best.size() < 2)
     return {};
   constexpr double kWidth = 510, kHeight = 310, kBottom = kHeight - 82;
   Svg svg;

@@ -62,8 +62,14 @@ private:
     session_.kernelHash = event.value("kernel_hash", "");
     session_.strategy = event.value("strategy", "");
     session_.started = event.value("started", "");
+    session_.command = event.value("command", "");
+    if (event.contains("classes"))
+      for (const json &name : event.at("classes"))
+        classOf(name.get<std::string>());
     const json device = event.value("device", json::object());
     session_.device = device.is_string() ? device.get<std::string>() : device.value("name", "");
+    if (const auto key = config_cache::deviceKeyFromJson(device))
+      session_.key = *key;
     if (device.is_object()) {
       session_.device += ", " + device.value("arch", "") + ", " + std::to_string(device.value("units", 0)) +
                          (session_.backend == "cpu" ? " cores" : " multiprocessors");
@@ -98,7 +104,8 @@ private:
     const json trees = event.value("trees", json::array());
     for (const json &tree : trees)
       one.trees.push_back({tree.value("name", ""), tree.value("tokens", 0), tree.value("queries", 0),
-                           tree.value("held_out", false), tree.value("untuned", one.defaultId)});
+                           tree.value("held_out", false), tree.value("untuned", one.defaultId),
+                           tree.value("seed", std::uint64_t{0}), tree.value("similar", std::uint64_t{0})});
   }
 
   config::DeviceKind device() const {
@@ -186,18 +193,32 @@ private:
       if (own == times.end())
         continue;
       candidate.rounds = static_cast<int>(own->second.size());
-      if (candidate.ratio > 0)
-        continue;
       std::map<int, std::vector<double>> ofTree;
       for (const auto &[turn, us] : own->second)
         if (const double base = untunedUs(one, times, turn); base > 0 && us > 0)
           ofTree[turn.first].push_back(us / base);
+      candidate.ratioSpread = spreadOf(ofTree);
+      if (candidate.ratio > 0)
+        continue;
       double logSum = 0;
       for (const auto &[tree, ratios] : ofTree)
         logSum += std::log(medianOf(ratios));
       if (!ofTree.empty())
         candidate.ratio = std::exp(logSum / static_cast<double>(ofTree.size()));
     }
+  }
+
+  /// The largest of the trees'; of one round it is not known.
+  static double spreadOf(const std::map<int, std::vector<double>> &ofTree) {
+    constexpr std::size_t kFewest = 3;
+    double spread = 0;
+    for (const auto &[tree, ratios] : ofTree) {
+      std::vector<double> sorted = ratios;
+      std::sort(sorted.begin(), sorted.end());
+      if (sorted.size() >= kFewest)
+        spread = std::max(spread, (sorted[(3 * sorted.size() - 1) / 4] - sorted[sorted.size() / 4]) / 2);
+    }
+    return spread;
   }
 
   /// 0: not known.

@@ -2,6 +2,7 @@
 
 #include "compiler/config/Config.h"
 #include "compiler/support/Result.h"
+#include "runtime/config_cache/DeviceKey.h"
 
 #include <nlohmann/json_fwd.hpp>
 
@@ -19,6 +20,7 @@ struct CandidateData {
   config::Config config;
   double predictedUs = 0;    ///< by the plan's prices; 0: not known
   double ratio = 0;          ///< its time over the untuned config's, in the search; 0: never timed
+  double ratioSpread = 0;    ///< half of what the middle half of its rounds differ by, as shares of that time
   int rounds = 0;            ///< of the search in which it was timed
   bool isDropped = false;    ///< as hopeless, before the last round
   std::string stage, reason; ///< of a rejection; empty: none
@@ -28,7 +30,8 @@ struct TreeData {
   std::string name;
   int tokens = 0, queries = 0;
   bool isHeldOut = false;
-  std::string untunedId; ///< what it gets without an entry
+  std::string untunedId;               ///< what it gets without an entry
+  std::uint64_t seed = 0, similar = 0; ///< session::Sample's
 };
 
 struct ClassData {
@@ -45,15 +48,18 @@ struct ClassData {
   std::string note;
 
   bool isDone() const { return !winnerId.empty(); }
+  bool isBegun() const { return !trees.empty() || !candidates.empty() || isDone() || !defaultId.empty(); }
   const CandidateData *find(const std::string &id) const;
 };
 
 struct SessionData {
-  std::string path; ///< of the journal
+  std::string path;                           ///< of the journal
+  std::string command;                        ///< that began the session; empty: an older deftc did
+  std::optional<config_cache::DeviceKey> key; ///< none: the journal names no device that could be one
   std::string variant, signature, device, backend, driver, deftcVersion, kernelHash, strategy, started;
   long long spaceAll = 0, spaceLegal = 0;
   std::vector<std::pair<std::string, long long>> broken; ///< points by the rule that throws them out
-  std::vector<ClassData> classes;
+  std::vector<ClassData> classes; ///< of journals that tell: also those that the session did not come to
   int resumed = 0;
   std::string ended; ///< "complete", "budget", "interrupted"; empty: it was killed, or runs still
   int made = 0, reused = 0;

@@ -22,9 +22,10 @@
 ///
 ///   session    version, identity (what must be equal to go on), variant, signature, device, driver, deftc,
 ///              kernel_hash, backend, strategy, space (space::toJson), space_size: {all, legal, broken:
-///              {rule: count}}, started
+///              {rule: count}}, classes: names of all that it is about, command (how it was begun), started
 ///   resumed    at
-///   class      class, trees: [{name, tokens, queries, held_out, similar?, untuned}], default; these two are
+///   class      class, trees: [{name, tokens, queries, held_out, seed?, similar?, untuned}], default; these
+///   two are
 ///              candidates' ids, of what the tree gets without an entry and of what the first one does.
 ///              A class that a resumed session comes to again is told again, as are its candidates
 ///   candidate  class, id, config, origin ("default", "related", "neighbour", the strategy), and predicted_us

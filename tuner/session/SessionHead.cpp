@@ -39,6 +39,9 @@ json sessionEvent(const SessionFacts &facts) {
   if (facts.options.fromRelated)
     identity["from_related"] = true;
   const std::string hash = support::sha256Hex(identity.dump()).substr(0, 12);
+  json classes = json::array();
+  for (const TreesOfClass &one : facts.classes)
+    classes.push_back(one.treeClass.text());
   return {
       {"event", "session"},
       {"version", kJournalVersion},
@@ -53,6 +56,8 @@ json sessionEvent(const SessionFacts &facts) {
       {"strategy", search::strategyName(facts.options.strategy)},
       {"space", space::toJson(facts.space)},
       {"space_size", {{"all", facts.size.all}, {"legal", facts.size.legal}, {"broken", facts.size.broken}}},
+      {"classes", std::move(classes)},
+      {"command", facts.options.command},
       {"started", config_cache::timestamp()}};
 }
 

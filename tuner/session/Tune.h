@@ -69,6 +69,7 @@ struct TuneOptions {
   config_cache::Places places; ///< whose entries neighbours' configs come from
   std::string configPath;      ///< results go to this file; empty: that of the device in places.userFolder
   std::string note;            ///< for the entries' provenance
+  std::string command;         ///< how to begin the session again, for its journal; may be empty
   double timeSeconds = 0;      ///< a candidate that takes longer hangs; 0: 30, on a GPU 10
 };
 

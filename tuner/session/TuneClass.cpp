@@ -29,6 +29,8 @@ json classEvent(const ClassTask &task) {
                      {"queries", sample.tree.queries().size()},
                      {"held_out", static_cast<int>(i) >= task.trees.searched},
                      {"untuned", task.untuned.ids()[i]}});
+    if (sample.seed > 0)
+      trees.back()["seed"] = sample.seed;
     if (sample.similar > 0)
       trees.back()["similar"] = sample.similar;
   }

@@ -48,6 +48,9 @@ private:
     double x = 0, width = 0;
     int mostTokens = 0;
   };
+  struct Colour {
+    double hue = 0, light = 0;
+  };
   struct Readers { ///< of a node, in the plan's order
     int begin = 1 << 30, end = 0;
   };
@@ -90,6 +93,26 @@ private:
   void addReaders(int node, const Readers &more) {
     readers_[node].begin = std::min(readers_[node].begin, more.begin);
     readers_[node].end = std::max(readers_[node].end, more.end);
+  }
+
+  struct Box {
+    double x = 0, y = 0, width = 0, height = 0;
+  };
+  struct Label {
+    std::string text;
+    Box box;
+  };
+
+  /// For a label, where no other one is.
+  bool takeRoom(const Box &box) {
+    const auto meets = [&](const Box &other) {
+      return box.x < other.x + other.width && other.x < box.x + box.width && box.y < other.y + other.height &&
+             other.y < box.y + box.height;
+    };
+    if (std::any_of(taken_.begin(), taken_.end(), meets))
+      return false;
+    taken_.push_back(box);
+    return true;
   }
 
   void drawHead() {
@@ -142,7 +165,7 @@ private:
     entry(kSample, "an item that writes outputs (" + withSeparators(direct) + ")", false);
     if (partial > 0)
       entry(kSample, "an item that writes partials, to be merged (" + withSeparators(partial) + ")", true);
-    if (!report_.facts.reach.isAll())
+    if (hides())
       entry("url(#hidden)", "hidden by the mask", false);
     y_ += 18;
     svg_.text(
@@ -152,7 +175,10 @@ private:
         {12, kFaint});
   }
 
-  /// Chunks of the same queries get hues far apart, as do the same chunks of neighbouring queries.
+  bool hides() const { return !report_.facts.reach.isAll() || report_.shows; }
+
+  /// Chunks of the same queries get hues far apart, as do the same chunks of neighbouring queries. Below each
+  /// other in the tree, where hues may meet, one is light and one is dark.
   void chooseColours() {
     std::vector<int> order(plan_.items.size());
     std::iota(order.begin(), order.end(), 0);
@@ -171,10 +197,15 @@ private:
         chunk = 0;
       }
       const double hue = std::fmod(205 + 137.508 * chunk + 77 * tile, 360);
-      colours_[order[i]] = Svg::colour(hue, 0.62, (chunk + tile) % 3 == 1 ? 0.67 : 0.75);
+      const int depth = plan_.runs[item.runBegin].depth;
+      colours_[order[i]] = {hue, depth % 2 == 0 ? 0.76 : 0.64};
     }
   }
-  const std::string &colourOf(int item) const { return colours_[item]; }
+  std::string colourOf(int item) const { return Svg::colour(colours_[item].hue, 0.62, colours_[item].light); }
+  /// Of the line around it.
+  std::string edgeOf(int item) const {
+    return Svg::colour(colours_[item].hue, 0.62, colours_[item].light - 0.3);
+  }
 
   double nodeX(int node) const { return columns_[report_.tree.nodes()[node].depth].x; }
   double nodeWidth(int node) const {
@@ -193,11 +224,15 @@ private:
       drawUnread();
     for (std::size_t i = 0; i < plan_.items.size(); ++i)
       drawItem(static_cast<int>(i));
-    if (!report_.facts.reach.isAll())
+    if (hides())
       drawHidden();
     for (std::size_t node = 0; node < readers_.size(); ++node)
       if (readers_[node].end > 0 && readers_[node].begin < shownQueries_)
         drawNode(static_cast<int>(node));
+    for (const Label &label : itemLabels_)
+      if (takeRoom(label.box))
+        svg_.text(label.box.x, label.box.y + label.box.height - 2, label.text,
+                  {11, "#333", "start", false, false, true});
     y_ = treeY_ + rowHeight_ * shownQueries_;
     if (shownQueries_ < plan_.queryCount())
       say(12, kFaint,
@@ -259,7 +294,8 @@ private:
     const double height = rowY(item.queryBegin + run.queryEnd) - y;
     if (height <= 0)
       return;
-    const std::string edge = height >= 4 && width >= 4 ? " stroke=\"white\" stroke-width=\"0.8\"" : "";
+    const std::string edge =
+        height >= 3 && width >= 3 ? " stroke=\"" + edgeOf(index) + "\" stroke-width=\"0.8\"" : "";
     const auto fill = [&](const std::string &attributes, const std::string &title) {
       if (run.slope == 0)
         return svg_.rect(x, y, width, height, attributes, title);
@@ -278,8 +314,10 @@ private:
     if (run.slope != 0)
       return;
     for (const std::string &name : {"item " + std::to_string(index), std::to_string(index)})
-      if (width > Svg::widthOf(name, 11) + 8 && height >= 30)
-        return svg_.text(x + width - 5, y + height - 6, name, {11, "#333", "end"});
+      if (const double length = Svg::widthOf(name, 11); width > length + 8 && height >= 16) {
+        itemLabels_.push_back({name, {x + width - 5 - length, y + height - 17, length, 13}});
+        return;
+      }
   }
 
   /// What no item covers afterwards is hidden from all.
@@ -305,7 +343,7 @@ private:
         int first = begin;
         for (int query = begin; query <= end; ++query) {
           if (query < end)
-            clipTo(partSeen(run, query - item.queryBegin), plan_.queryPos[query], seen);
+            clipTo(partSeen(run, query - item.queryBegin), report_.nodeOfRun[r], query, seen);
           if (query > begin && (query == end || seen != before || run.slope != 0)) {
             drawGaps(partSeen(run, first - item.queryBegin), report_.nodeOfRun[r], before, first, query,
                      left);
@@ -323,12 +361,33 @@ private:
     return part;
   }
 
-  void clipTo(const abi::Run &run, int qPos, std::vector<Positions> &seen) const {
+  void clipTo(const abi::Run &run, int node, int query, std::vector<Positions> &seen) {
+    const int qPos = plan_.queryPos[query];
+    if (report_.shows)
+      return sample(run, node, query, seen);
     report_.facts.reach.find(qPos, qPos, seen);
     for (Positions &stretch : seen)
       stretch = {std::clamp(stretch.begin, run.position, run.position + run.tokens),
                  std::clamp(stretch.end, run.position, run.position + run.tokens)};
     std::erase_if(seen, [](const Positions &stretch) { return stretch.begin == stretch.end; });
+  }
+
+  /// What the mask shows of a run, asked once for each pixel of its width; of more than can be asked, all.
+  void sample(const abi::Run &run, int node, int query, std::vector<Positions> &seen) {
+    seen.clear();
+    const double perToken = nodeWidth(node) / report_.tree.nodes()[node].tokens;
+    const int step = std::max(1, static_cast<int>(1 / std::max(perToken, 1e-6)));
+    const int end = run.position + run.tokens;
+    for (int at = run.position; at < end; at += step) {
+      const MaskSite site{plan_.callerIndex[query], plan_.queryPos[query], at, run.depth};
+      if (--questions_ >= 0 && !report_.shows(site))
+        continue;
+      const int next = std::min(at + step, end);
+      if (!seen.empty() && seen.back().end == at)
+        seen.back().end = next;
+      else
+        seen.push_back({at, next});
+    }
   }
 
   /// The run's tokens beside those that are seen, for the queries [begin, end).
@@ -363,10 +422,11 @@ private:
     for (const std::string &text : {shortName + ": " + counted(facts.tokens, "token", "tokens"),
                                     shortName + ": " + withSeparators(facts.tokens), shortName}) {
       const double length = Svg::widthOf(text, 12) + 6;
-      if (length <= width && height >= 13)
-        return svg_.text(x + 4, y + std::min(14.0, height / 2 + 4.5), text,
-                         {12, kInk, "start", true, false, true});
-      if (length <= height && width >= 13)
+      const double base = y + std::min(14.0, height / 2 + 4.5);
+      if (length <= width && height >= 13 && takeRoom({x + 4, base - 11, length - 6, 13}))
+        return svg_.text(x + 4, base, text, {12, kInk, "start", true, false, true});
+      if (length <= height && width >= 13 &&
+          takeRoom({x + width / 2 - 7, y + height - length + 2, 13, length - 6}))
         return svg_.text(x + width / 2 + 4.5, y + height - 4, text, {12, kInk, "start", true, true, true});
     }
   }
@@ -420,8 +480,11 @@ private:
   const Plan &plan_;
   Svg svg_;
   std::vector<Column> columns_;
-  std::vector<Readers> readers_;     ///< by node
-  std::vector<std::string> colours_; ///< by item
+  std::vector<Readers> readers_;  ///< by node
+  std::vector<Colour> colours_;   ///< by item
+  std::vector<Label> itemLabels_; ///< drawn where nodes' names leave room
+  std::vector<Box> taken_;        ///< by labels
+  int questions_ = 4'000'000;     ///< that a mask may still be asked
   int unread_ = 0, shownQueries_ = 0;
   double rowHeight_ = 1, treeY_ = 0;
   double y_ = 0; ///< of what was drawn last

@@ -113,7 +113,7 @@ Result<PlanReport> reportPlan(tree::KvTree tree, const VariantFacts &facts, cons
   report.facts = facts;
   report.config = config;
   report.blocks = blocks;
-  if (auto placed = tree::placeInCache(tree, {}); !placed)
+  if (auto placed = tree::placeInCache(tree, {.pageSize = facts.pageSize}); !placed)
     return placed.error();
   report.tree = std::move(tree);
   if (auto made = Planner(options).make(report.tree, facts, config, blocks, report.plan); !made)
@@ -144,6 +144,7 @@ json toJson(const PlanReport &report) {
           {"version", 2},
           {"tree", {{"name", report.treeName}, {"nodes", std::move(nodes)}}},
           {"variant", report.variantName},
+          {"machine", report.machineName},
           {"config", config::toJson(report.config)},
           {"partition", config::partitionName(report.plan.partition)},
           {"chunk_tokens", report.plan.chunkTokens},

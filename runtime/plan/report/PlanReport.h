@@ -10,10 +10,18 @@
 
 #include <nlohmann/json_fwd.hpp>
 
+#include <functional>
 #include <string>
 #include <vector>
 
 namespace deft::plan {
+
+/// A query and a token of its path, as masks see them.
+struct MaskSite {
+  int query = 0; ///< caller's index
+  int qPos = 0, kvPos = 0;
+  int depth = 0; ///< of the token's node
+};
 
 /// A plan and all that is told of it: as text by `deftc plan`, as JSON, and as a picture. Plain values.
 struct PlanReport {
@@ -21,6 +29,7 @@ struct PlanReport {
   tree::KvTree tree;
   std::vector<std::string> nodeNames; ///< as the tree's file has them, or empty
   std::string variantName;
+  std::string machineName; ///< for people; may be empty
   VariantFacts facts;
   config::Config config;
   int blocks = 0;
@@ -31,6 +40,8 @@ struct PlanReport {
   IoBytes io;
   Balance balance;            ///< in microseconds of the cost model
   std::vector<int> nodeOfRun; ///< of each run of the plan
+  /// Whether the mask shows a query a token of its path, for pictures; empty: all that facts.reach says.
+  std::function<bool(const MaskSite &)> shows;
 
   std::string nodeName(int node) const;
   /// Of the phase that the item is in.

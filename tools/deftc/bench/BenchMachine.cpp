@@ -3,6 +3,7 @@
 #include "compiler/config/ConfigJson.h"
 #include "runtime/device/Driver.h"
 #include "runtime/exec/cpu/Processors.h"
+#include "runtime/tree/TreeFile.h"
 #include "tools/deftc/common/ConfigOptions.h"
 #include "tools/deftc/common/ProgramInput.h"
 #include "tuner/workload/Workload.h"
@@ -73,8 +74,7 @@ Result<config_cache::Selection> BenchMachine::choose(const program::Program &pro
   if (!untuned)
     return untuned.error();
   if (!configs_)
-    configs_ = flags_.untuned ? std::make_shared<const config_cache::ConfigCache>()
-                              : loadConfigs(context_, flags_.config, config_cache::DeviceKey::ofGpu(facts));
+    configs_ = loadConfigs(context_, {flags_.config, flags_.untuned}, config_cache::DeviceKey::ofGpu(facts));
   const target::Target *target = target::targetForDevice(facts.major, facts.minor);
   config_cache::ConfigChooser chooser(configs_, program.sharedVariant(), target, std::move(*untuned),
                                       facts.multiprocessors);
@@ -155,11 +155,18 @@ bench::KernelBenchOptions BenchMachine::options() const {
   return options;
 }
 
-Result<TreeRun> BenchMachine::measurePlain(const KernelRow &row, const std::string &attention) {
+Result<tree::KvTree> BenchMachine::treeOf(const KernelRow &row) const {
+  if (!row.treeFile.empty())
+    return tree::readTreeFile(std::string(row.treeFile));
   const auto workload = workload::make(row.workload, flags_.seed, flags_.workloads);
-  if (!workload)
-    return workload.error();
-  return runOn(attention, workload->tree(), options());
+  return workload ? Result<tree::KvTree>(workload->tree()) : workload.error();
+}
+
+Result<TreeRun> BenchMachine::measurePlain(const KernelRow &row, const std::string &attention) {
+  const auto tree = treeOf(row);
+  if (!tree)
+    return tree.error();
+  return runOn(attention, *tree, options());
 }
 
 Result<double> BenchMachine::floorUs(const spec::Variant &variant, const KernelBenchResult &result) {
@@ -176,9 +183,9 @@ Result<double> BenchMachine::floorUs(const spec::Variant &variant, const KernelB
 
 Result<RowRun> BenchMachine::measure(const KernelRow &row) {
   const auto start = std::chrono::steady_clock::now();
-  const auto workload = workload::make(row.workload, flags_.seed, flags_.workloads);
-  if (!workload)
-    return workload.error();
+  const auto tree = treeOf(row);
+  if (!tree)
+    return tree.error();
   const std::string attention(row.attention), pages16 = bench::withPagesOf16(attention);
   const auto program = programOf(attention);
   if (!program)
@@ -191,7 +198,7 @@ Result<RowRun> BenchMachine::measure(const KernelRow &row) {
   bench::KernelBenchOptions options = this->options();
   options.warmToo = !flags_.quick;
   options.explore = flags_.explore;
-  auto contiguous = runOn(attention, workload->tree(), options);
+  auto contiguous = runOn(attention, *tree, options);
   if (!contiguous)
     return contiguous.error();
   run.selection = std::move(contiguous->selection);
@@ -199,13 +206,13 @@ Result<RowRun> BenchMachine::measure(const KernelRow &row) {
   options.warmToo = options.explore = false;
   options.pages = tree::PlacementOrder::Scattered;
   if (!flags_.quick && run.variant.cache.paged) {
-    auto scattered = runOn(attention, workload->tree(), options);
+    auto scattered = runOn(attention, *tree, options);
     if (!scattered)
       return scattered.error();
     run.scattered = std::move(scattered->result);
   }
   if (!flags_.quick && has(pages16)) {
-    auto scattered = runOn(pages16, workload->tree(), options);
+    auto scattered = runOn(pages16, *tree, options);
     if (!scattered)
       return scattered.error();
     run.pages16 = std::move(scattered->result);

@@ -81,6 +81,7 @@ private:
   support::Result<TreeRun> runOn(const std::string &attention, const tree::KvTree &tree,
                                  bench::KernelBenchOptions options);
   bench::KernelBenchOptions options() const;
+  support::Result<tree::KvTree> treeOf(const bench::KernelRow &row) const;
 
   Context &context_;
   const KernelBenchFlags &flags_;

@@ -57,8 +57,10 @@ constexpr char kFooter[] = R"(Examples:
   deftc cache verify my_configs.json
   deftc cache merge monday.json tuesday.json -o both.json
   deftc cache prune --stale
-`deftc tune` fills the cache, `deftc explain` tells what comes out of it. specs/CONFIGS.md describes the files and
-the rules. Compiled kernels are another cache: `deftc doctor` shows it, and it can be deleted at any time.)";
+  deftc cache kernels list
+There are two caches. Tuned configs: `deftc tune` fills it, `deftc explain` tells what comes out of it, and
+specs/CONFIGS.md describes the files and the rules; all commands here but `kernels` are about it. Compiled
+kernels: `deftc cache kernels` is about it; it can be deleted at any time.)";
 
 int list(Context &context, bool asJson) {
   const config_cache::Places places = config_cache::defaultPlaces();
@@ -94,7 +96,8 @@ int list(Context &context, bool asJson) {
   else if (files.empty())
     context.out << "no configs are there; `deftc tune` makes some\n";
   if (!asJson)
-    context.out << "places     " << placesText(places) << '\n';
+    context.out << "places     " << placesText(places) << "\nkernels    " << compiledKernelsText()
+                << "; deftc cache kernels list\n";
   return kExitOk;
 }
 
@@ -163,7 +166,7 @@ int show(Context &context, const ShowOptions &options) {
 }
 
 void addList(CLI::App &cache, Context &context) {
-  CLI::App *command = cache.add_subcommand("list", "The files of configs that there are");
+  CLI::App *command = cache.add_subcommand("list", "The files of tuned configs that there are");
   auto asJson = std::make_shared<bool>(false);
   command->add_flag("--json", *asJson, "Print JSON");
   command->footer("Example:\n  deftc cache list");
@@ -171,7 +174,7 @@ void addList(CLI::App &cache, Context &context) {
 }
 
 void addShow(CLI::App &cache, Context &context) {
-  CLI::App *command = cache.add_subcommand("show", "The entries, with what they gained");
+  CLI::App *command = cache.add_subcommand("show", "The entries of tuned configs, with what they gained");
   auto options = std::make_shared<ShowOptions>();
   command->add_option("DEVICE", options->device, "Only of devices with this in their name");
   command->add_option("--variant", options->variant, "Only of variants with this in their signature");
@@ -184,7 +187,8 @@ void addShow(CLI::App &cache, Context &context) {
 } // namespace
 
 void addCacheCommand(CLI::App &app, Context &context) {
-  CLI::App *command = app.add_subcommand("cache", "Look at tuned configs, check, merge and prune them");
+  CLI::App *command = app.add_subcommand(
+      "cache", "Look at tuned configs, check, merge and prune them; and at compiled kernels (cache kernels)");
   command->require_subcommand(1);
   addList(*command, context);
   addShow(*command, context);
@@ -193,6 +197,7 @@ void addCacheCommand(CLI::App &app, Context &context) {
   addCacheMerge(*command, context);
   addCachePrune(*command, context);
   addCacheRegret(*command, context);
+  addCacheKernels(*command, context);
   command->footer(kFooter);
 }
 

@@ -17,9 +17,13 @@ bool isStale(const config_cache::Entry &entry, const config_cache::DeviceKey &de
 /// The files, and those in the folders, of a command line; none: all that there are.
 std::vector<config_cache::FoundFile> filesOf(const std::vector<std::string> &paths);
 
+/// "12 compiled kernels, 3.1 MB, in FOLDER".
+std::string compiledKernelsText();
+
 void addCacheVerify(CLI::App &cache, Context &context);
 void addCacheMerge(CLI::App &cache, Context &context);
 void addCachePrune(CLI::App &cache, Context &context);
 void addCacheRegret(CLI::App &cache, Context &context);
+void addCacheKernels(CLI::App &cache, Context &context);
 
 } // namespace deft::cli

@@ -129,8 +129,8 @@ int prune(Context &context, const PruneOptions &options) {
 } // namespace
 
 void addCacheMerge(CLI::App &cache, Context &context) {
-  CLI::App *command =
-      cache.add_subcommand("merge", "Join files of one device; the result does not depend on their order");
+  CLI::App *command = cache.add_subcommand(
+      "merge", "Join files of tuned configs of one device; the result does not depend on their order");
   auto options = std::make_shared<MergeOptions>();
   command->add_option("FILE", options->inputs, "The files")->required();
   command->add_option("-o,--output", options->output,
@@ -140,7 +140,7 @@ void addCacheMerge(CLI::App &cache, Context &context) {
 }
 
 void addCachePrune(CLI::App &cache, Context &context) {
-  CLI::App *command = cache.add_subcommand("prune", "Remove entries");
+  CLI::App *command = cache.add_subcommand("prune", "Remove entries of tuned configs");
   auto options = std::make_shared<PruneOptions>();
   command->add_option("PATH", options->paths, "Files, or folders of them; by default your own configs");
   command->add_flag("--stale", options->stale, "Those that were timed with other kernels");

@@ -4,6 +4,7 @@
 #include "tools/deftc/common/Arguments.h"
 #include "tools/deftc/common/Numbers.h"
 #include "tools/deftc/common/ProgramInput.h"
+#include "tools/deftc/common/Progress.h"
 #include "tuner/regret/TimedRegret.h"
 
 #include <nlohmann/json.hpp>
@@ -95,13 +96,17 @@ int regretCommand(Context &context, const Options &options) {
       return config.error();
     return std::vector{std::move(*config)};
   };
-  const auto configs = loadConfigs(context, options.config, device->key);
+  const auto configs = loadConfigs(context, {options.config}, device->key);
   regret::TimingOptions timing = options.timing;
   timing.pages =
       options.pages == "in-order" ? tree::PlacementOrder::InOrder : tree::PlacementOrder::Scattered;
   // Without a program nothing is timed.
-  const auto report = program ? regret::reportTimedRegret(*configs, request, *program, timing)
-                              : regret::reportRegret(*configs, request);
+  const auto make = [&] {
+    const Underway underway(context, program ? "timing entries" : "hiding entries");
+    return program ? regret::reportTimedRegret(*configs, request, *program, timing)
+                   : regret::reportRegret(*configs, request);
+  };
+  const auto report = make();
   if (!report)
     return reportError(context, report.error());
   if (options.asJson)

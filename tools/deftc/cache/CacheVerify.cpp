@@ -66,7 +66,8 @@ int verify(Context &context, const std::vector<std::string> &paths) {
 } // namespace
 
 void addCacheVerify(CLI::App &cache, Context &context) {
-  CLI::App *command = cache.add_subcommand("verify", "Check files; the exit code is 1 when one is not right");
+  CLI::App *command = cache.add_subcommand(
+      "verify", "Check files of tuned configs; the exit code is 1 when one is not right");
   auto paths = std::make_shared<std::vector<std::string>>();
   command->add_option("PATH", *paths, "Files, or folders of them; by default all that there are");
   command->footer("Example:\n  deftc cache verify both.json");

@@ -119,6 +119,16 @@ Result<void> checkNames(const CLI::App &app, const std::vector<std::string> &arg
   return {};
 }
 
+std::string shellWord(const std::string &argument) {
+  constexpr const char *kPlain = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_=./,:#@%+";
+  if (!argument.empty() && argument.find_first_not_of(kPlain) == std::string::npos)
+    return argument;
+  std::string word = "'";
+  for (const char c : argument)
+    word += c == '\'' ? std::string("'\\''") : std::string(1, c);
+  return word + "'";
+}
+
 std::vector<std::string> withHelpLast(std::vector<std::string> arguments) {
   if (!arguments.empty() && arguments.front() == "help") {
     arguments.erase(arguments.begin());

@@ -23,6 +23,9 @@ CLI::Validator threads();
 /// missing, or print the help of what is there.
 support::Result<void> checkNames(const CLI::App &app, const std::vector<std::string> &arguments);
 
+/// As a shell reads it back: between quotes where it has to be.
+std::string shellWord(const std::string &argument);
+
 /// `help run` is `run --help`.
 std::vector<std::string> withHelpLast(std::vector<std::string> arguments);
 

@@ -32,19 +32,19 @@ support::Result<void> readsConfigs(Context &context, const std::string &override
   return {};
 }
 
-std::shared_ptr<const config_cache::ConfigCache>
-loadConfigs(Context &context, const std::string &overridePath, const config_cache::DeviceKey &device) {
-  auto cache = std::make_shared<config_cache::ConfigCache>(
-      config_cache::ConfigCache::load(config_cache::defaultPlaces(overridePath), device));
-  for (const std::string &note : cache->notes())
+std::shared_ptr<const config_cache::ConfigCache> loadConfigs(Context &context, const ConfigSource &source,
+                                                             const config_cache::DeviceKey &device) {
+  auto cache = config_cache::ConfigCache::load(config_cache::defaultPlaces(source.overridePath), device);
+  for (const std::string &note : cache.notes())
     context.err << "warning: " << note << '\n';
-  return cache;
+  return std::make_shared<config_cache::ConfigCache>(source.isUntuned ? config_cache::ConfigCache()
+                                                                      : std::move(cache));
 }
 
 support::Result<config_cache::ConfigChooser> chooserFor(Context &context, const program::Program &program,
                                                         const ChosenDevice &device,
                                                         const std::string &overridePath) {
-  auto configs = loadConfigs(context, overridePath, device.key);
+  auto configs = loadConfigs(context, {overridePath}, device.key);
   if (!device.target) {
     auto untuned = program::cpuConfig(program.variant(), device.key.units);
     if (!untuned)

@@ -36,6 +36,7 @@ struct Context {
   FilesInUse files = {};      ///< of the command, told by what opens them
   std::istream *in = nullptr; ///< what `-` reads; null: the process's input
   bool isQuiet = false;       ///< no lines that say how far work is
+  std::string command = {};   ///< as a shell takes it: "deftc run 'my spec.deft'"
 
   /// Makes `run` the action when `subcommand` is given.
   void onRun(CLI::App *subcommand, std::function<int()> run) {

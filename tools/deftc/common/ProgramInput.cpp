@@ -26,15 +26,21 @@ support::Result<program::Program> openProgram(Context &context, std::string path
   return program::Program::fromSpec(*spec, variantName, kHowToChoose);
 }
 
-support::Result<std::vector<exec::ParamValue>> openParams(Context &context, const spec::Variant &variant,
-                                                          const std::vector<std::string> &assignments) {
+support::Result<void> readsParams(Context &context, const std::vector<std::string> &assignments) {
   for (const std::string &assignment : assignments) {
     const std::size_t equals = assignment.find('=');
     if (equals == std::string::npos || !assignment.ends_with(".npy"))
       continue;
     if (auto read = context.files.reads(assignment.substr(equals + 1)); !read)
-      return read.error();
+      return read;
   }
+  return {};
+}
+
+support::Result<std::vector<exec::ParamValue>> openParams(Context &context, const spec::Variant &variant,
+                                                          const std::vector<std::string> &assignments) {
+  if (auto read = readsParams(context, assignments); !read)
+    return read.error();
   return exec::bindParams(variant, assignments);
 }
 

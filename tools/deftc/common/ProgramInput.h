@@ -16,6 +16,9 @@ void addProgramOptions(CLI::App &command, std::string &path, std::string &varian
 /// variant, as `variantName` does. Diagnostics go to `context.err`.
 support::Result<program::Program> openProgram(Context &context, std::string path, std::string variantName);
 
+/// Tells the command's files which ones --param names.
+support::Result<void> readsParams(Context &context, const std::vector<std::string> &assignments);
+
 /// The values of --param.
 support::Result<std::vector<exec::ParamValue>> openParams(Context &context, const spec::Variant &variant,
                                                           const std::vector<std::string> &assignments);

@@ -1,4 +1,5 @@
 #include "tools/deftc/Commands.h"
+#include "tools/deftc/common/Progress.h"
 #include "tools/deftc/emit/Emitters.h"
 
 #include "compiler/support/NearestName.h"
@@ -56,7 +57,11 @@ int emit(Context &context, const EmitterTable &table, const Options &options) {
       return reportError(context, chosen.error());
     variant = *chosen;
   }
-  auto text = kind->emit(**spec, *variant);
+  const auto make = [&] {
+    const Underway underway(context, "compiling " + variant->name);
+    return kind->emit(**spec, *variant);
+  };
+  auto text = make();
   if (!text.ok())
     return reportError(context, text.error());
   return writeOutput(context, options.output, *text);

@@ -5,6 +5,7 @@
 #include "compiler/target/Target.h"
 #include "runtime/exec/ParamRanges.h"
 #include "runtime/exec/Params.h"
+#include "runtime/reference/Evaluate.h"
 #include "tools/deftc/Commands.h"
 #include "tools/deftc/common/Arguments.h"
 #include "tools/deftc/common/ConfigOptions.h"
@@ -17,6 +18,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include <algorithm>
 #include <optional>
 #include <ostream>
 #include <sstream>
@@ -35,27 +37,21 @@ struct Options {
   int chunk = -1, blocks = 0;
 };
 
-/// What a large GPU has, where no device is known. Where not even the architecture is, a multiprocessor runs
-/// two blocks at a time.
+/// What a large GPU has, where only the architecture is known.
 constexpr int kMultiprocessors = 132;
 constexpr int kMostBlocks = 1 << 20; ///< far above any machine; a plan tells the load of each
 
 /// The config that a tree's plan is made with, and how many blocks the machine runs at a time.
 struct Machine {
+  std::string name; ///< for people
   config::Config config;
   std::optional<config_cache::Selection> selection;
   int blocks = 0;
   config::DeviceKind kind = config::DeviceKind::Gpu;
 };
 
-/// For no device in particular: what is legal on the architecture, or on all of them.
+/// For no device in particular: what is legal on the architecture.
 Result<Machine> anyMachine(const spec::Variant &variant, const std::string &arch) {
-  if (arch.empty()) {
-    auto config = kernels::defaultConfigOfAnyGpu(variant);
-    if (!config)
-      return config.error();
-    return Machine{std::move(*config), std::nullopt, 2 * kMultiprocessors};
-  }
   const target::Target *target = target::findTarget(arch);
   if (!target)
     return support::Error{support::ErrorCode::Usage, "unknown architecture `" + arch + "`",
@@ -65,28 +61,44 @@ Result<Machine> anyMachine(const spec::Variant &variant, const std::string &arch
     return config.error();
   const int blocks =
       kernels::estimateBlocks(kernels::KernelShape::of(variant), *config, target, kMultiprocessors);
-  return Machine{std::move(*config), std::nullopt, blocks};
+  return Machine{"any GPU of " + std::string(target->arch) + " with " + std::to_string(kMultiprocessors) +
+                     " multiprocessors",
+                 std::move(*config), std::nullopt, blocks};
 }
 
-/// What the mask shows by the defaults of parameters and the values given.
-Result<plan::Reach> reachOf(const spec::Variant &variant, const std::vector<std::string> &params) {
-  const auto values = exec::bindKnownParams(variant, params);
-  if (!values)
-    return values.error();
-  return exec::reachOf(variant, *values);
+/// What the mask says of head 0, for a picture; nothing where only the tree hides, or where a parameter that
+/// may decide has no value.
+std::function<bool(const plan::MaskSite &)> maskOf(const spec::Variant &variant,
+                                                   const std::vector<exec::ParamValue> &values) {
+  const bool isKnown = std::none_of(values.begin(), values.end(), [](const exec::ParamValue &value) {
+    return value.f32.empty() && value.i32.empty();
+  });
+  if (!variant.mask || !isKnown)
+    return {};
+  struct Mask {
+    Mask(const spec::Variant &of, const std::vector<exec::ParamValue> &values) : variant(of) {
+      inputs.params = values;
+    }
+    spec::Variant variant;
+    exec::Inputs inputs;
+    reference::Evaluator evaluator{variant, inputs, reference::Precision::Single};
+  };
+  return [mask = std::make_shared<Mask>(variant, values)](const plan::MaskSite &site) {
+    return mask->evaluator.boolean(
+        *mask->variant.mask,
+        {.qPos = site.qPos, .kvPos = site.kvPos, .depth = site.depth, .query = site.query});
+  };
 }
 
+/// The one that `run` would run on, unless another one is named.
 Result<Machine> chooseMachine(Context &context, const program::Program &program, const tree::KvTree &tree,
                               const plan::Reach &reach, Options options) {
   if (!options.arch.empty())
     return anyMachine(program.variant(), options.arch);
   options.device.threads = options.blocks;
   const auto device = chooseDevice(options.device, config_cache::defaultPlaces(options.config));
-  const bool isNamed = !options.device.device.empty() || options.device.backend == "cpu";
-  if (!device && isNamed)
+  if (!device)
     return device.error();
-  if (!device || (!device->target && !isNamed)) // without a GPU, plans are shown for one
-    return anyMachine(program.variant(), "");
   auto chooser = chooserFor(context, program, *device, options.config);
   if (!chooser)
     return chooser.error();
@@ -96,7 +108,8 @@ Result<Machine> chooseMachine(Context &context, const program::Program &program,
     return usable.error();
   const int blocks = kernels::estimateBlocks(kernels::KernelShape::of(program.variant()), selection.config(),
                                              device->target, device->key.units);
-  return Machine{selection.config(), std::move(selection), blocks, device->key.kind};
+  return Machine{(options.device.device.empty() ? "this one, " : "") + device->key.text(), selection.config(),
+                 std::move(selection), blocks, device->key.kind};
 }
 
 /// None as `selection`: the config is for no device in particular.
@@ -125,10 +138,12 @@ int planCommand(Context &context, const Options &options) {
   auto subject = openTree(context, options.tree);
   if (!subject)
     return reportError(context, subject.error());
-  const auto reach = reachOf(program->variant(), options.params);
-  if (!reach)
-    return reportError(context, reach.error());
-  auto machine = chooseMachine(context, *program, subject->tree, *reach, options);
+  // What the mask shows by the defaults of parameters and the values given.
+  const auto values = exec::bindKnownParams(program->variant(), options.params);
+  if (!values)
+    return reportError(context, values.error());
+  const plan::Reach reach = exec::reachOf(program->variant(), *values);
+  auto machine = chooseMachine(context, *program, subject->tree, reach, options);
   if (!machine)
     return reportError(context, machine.error());
   config::Config &config = machine->config;
@@ -140,7 +155,7 @@ int planCommand(Context &context, const Options &options) {
     const Underway underway(context,
                             "planning " + counted(std::ssize(subject->tree.queries()), "query", "queries"));
     return plan::reportPlan(
-        std::move(subject->tree), plan::VariantFacts::of(program->variant(), machine->kind, *reach), config,
+        std::move(subject->tree), plan::VariantFacts::of(program->variant(), machine->kind, reach), config,
         machine->kind == config::DeviceKind::Cpu ? config.cost : config::kernelCoefficients(),
         options.blocks > 0 ? options.blocks : machine->blocks);
   };
@@ -150,6 +165,8 @@ int planCommand(Context &context, const Options &options) {
   report->treeName = std::move(subject->name);
   report->nodeNames = std::move(subject->nodeNames);
   report->variantName = program->variant().name;
+  report->shows = maskOf(program->variant(), *values);
+  report->machineName = std::move(machine->name);
   return writeOutput(context, options.output, textOf(context, *report, machine->selection, options.form));
 }
 
@@ -157,7 +174,7 @@ int planCommand(Context &context, const Options &options) {
 
 void addPlanCommand(CLI::App &app, Context &context) {
   CLI::App *command =
-      app.add_subcommand("plan", "Show how a tree is cut into work, as text, JSON or a picture");
+      app.add_subcommand("plan", "Show how `run` would cut a tree into work, as text, JSON or a picture");
   auto options = std::make_shared<Options>();
   addProgramOptions(*command, options->input, options->variant);
   addTreeOptions(*command, options->tree);
@@ -172,25 +189,23 @@ void addPlanCommand(CLI::App &app, Context &context) {
       ->check(atLeast(0));
   command
       ->add_option("--blocks", options->blocks,
-                   "Blocks at a time; by default those of a GPU of " + std::to_string(kMultiprocessors) +
-                       " multiprocessors, or this machine's threads")
+                   "Blocks at a time; by default those of the GPU, or as many as threads")
       ->check(between(1, kMostBlocks));
   addDeviceOptions(*command, options->device);
   command->get_option("--backend")
-      ->description(
-          "Whose config and plan; by default a GPU's, without one here those of no GPU in particular");
+      ->description("Whose plan; by default a GPU's if there is one, as `deftc run` takes it");
   addConfigOption(*command, options->config);
   command
-      ->add_option(
-          "--arch", options->arch,
-          "A plan for any GPU of the architecture, like sm_90a; without a GPU, for one that has what all "
-          "have")
+      ->add_option("--arch", options->arch,
+                   "A plan for any GPU of the architecture, like sm_90a, which need not be here")
       ->excludes("--backend")
       ->excludes("--device");
   command->add_option("--as", options->form, "text, json or svg")
       ->check(CLI::IsMember({"text", "json", "svg"}));
   command->add_option("-o,--output", options->output, "Write it to this file");
-  command->footer("Example:\n  deftc plan llama3_8b --workload few_shot --as svg -o plan.svg");
+  command->footer("Examples:\n  deftc plan llama3_8b --workload few_shot\n"
+                  "      (what `deftc run llama3_8b --workload few_shot` would do on this machine)\n"
+                  "  deftc plan llama3_8b --workload few_shot --arch sm_90a --as svg -o plan.svg");
   context.onRun(command, [&context, options] { return planCommand(context, *options); });
 }
 

@@ -46,6 +46,7 @@ void printPlan(const plan::PlanReport &report, const std::string &why, std::ostr
   out << "plan of " << report.treeName << " for " << report.variantName << "\n"
       << "  tree       " << counted(tree.nodes, "node", "nodes") << ", "
       << counted(tree.queries, "query", "queries") << ", " << readText(report) << "\n"
+      << "  machine    " << report.machineName << "\n"
       << "  config     " << why << "\n"
       << "  partition  " << config::partitionName(plan.partition)
       << (report.config.partition == spec::Partition::Auto ? " (chosen by `auto`)" : "")

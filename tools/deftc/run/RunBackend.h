@@ -6,6 +6,7 @@
 #include "runtime/exec/Inputs.h"
 #include "runtime/plan/Plan.h"
 #include "runtime/program/Program.h"
+#include "tools/deftc/common/ConfigOptions.h"
 #include "tools/deftc/common/Context.h"
 
 #include <memory>
@@ -52,7 +53,7 @@ protected:
 struct RunSubject {
   const program::Program &program;
   const tree::KvTree &firstTree;
-  const std::string &configPath; ///< --config, or empty
+  const ConfigSource &configs;
 };
 
 support::Result<std::unique_ptr<RunBackend>> openCpu(Context &context, const RunSubject &subject,
@@ -62,5 +63,9 @@ support::Result<std::unique_ptr<RunBackend>> openCpu(Context &context, const Run
 /// GPU, which is an error where one `isRequired`.
 support::Result<std::unique_ptr<RunBackend>> openCuda(Context &context, const RunSubject &subject,
                                                       bool isRequired);
+
+/// The one of this name, "cpu" or "cuda"; empty: a GPU where there is one.
+support::Result<std::unique_ptr<RunBackend>> openBackend(Context &context, const RunSubject &subject,
+                                                         const std::string &name, int threads);
 
 } // namespace deft::cli

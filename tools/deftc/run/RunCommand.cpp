@@ -30,7 +30,9 @@ where tree.json holds a prompt with two branches:
 
   deftc run my.deft --tree tree.json --dump out
 writes q.npy, k.npy, v.npy, out.npy, lse.npy (float32; a token's place in k and v is that of
-its node in tree.json), tree.json and spec.json, so that any program can check the result.)";
+its node in tree.json), tree.json and spec.json, so that any program can check the result. A folder
+of such files, of deftc or of another program, is run again by
+  deftc run my.deft --inputs out)";
 
 int runCommand(Context &context, const RunOptions &options) {
   if (const auto writable = checkOutput(context, options.json); !writable)
@@ -60,6 +62,9 @@ void addWhat(CLI::App &command, RunOptions &options) {
   auto *what = command.add_option_group("tree", "What it runs on");
   what->add_option("--tree", options.tree, "A tree file (JSON)");
   what->add_option("--workload", options.workload, "A workload, as `deftc workloads` lists them");
+  what->add_option("--inputs", options.inputs,
+                   "A folder as --dump writes it: its tree, q, k, v and parameters; float32, little-endian")
+      ->check(CLI::ExistingDirectory);
   what->require_option(1);
   command.add_option("--workloads", options.recordsFolder, "A folder of recorded workloads");
   command.add_option("--steps", options.steps, "How many steps of the workload")->check(atLeast(1));
@@ -90,13 +95,18 @@ void addHow(CLI::App &command, RunOptions &options) {
 }
 
 void addOutputs(CLI::App &command, RunOptions &options) {
-  command.add_flag(
-      "--check", options.check,
-      "Compare each row with a float64 evaluation, then run counting inputs (keys of 0, values that tell "
-      "tokens apart), by which a token that a row loses or sees twice shows; exit 1 when wrong. Of large "
-      "trees some queries are compared, and some stretches counted");
-  command.add_flag("--check-all", options.checkAll,
-                   "The same of all queries and all stretches, however long it takes");
+  command
+      .add_flag(
+          "--check", options.check,
+          "Compare each row with a float64 evaluation, then run counting inputs (keys of 0, values that "
+          "tell tokens apart), by which a token that a row loses or sees twice shows; exit 1 when wrong. "
+          "Of large trees a sample of the queries is compared and of the stretches counted, for 30 s at "
+          "most; --check=all compares and counts all, however long it takes")
+      ->check(CLI::Validator(
+          [](const std::string &given) {
+            return given == "all" || given == "true" ? std::string() : "`" + given + "` is not `all`";
+          },
+          ""));
   command.add_option("--json", options.json, "Write the report to this file, - for the output");
   command.add_option("--dump", options.dump, "Write inputs and outputs of the last step into this folder");
 }

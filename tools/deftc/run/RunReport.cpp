@@ -80,10 +80,13 @@ std::string checkText(const RunReport &report) {
     text += "; lse off by " + error(check.lseError) + ", allowed " + error(reference::kLseTolerance);
   text += report.queriesChecked == report.queriesRun
               ? "; all " + counted(report.queriesRun, "query", "queries")
-              : "; " + withSeparators(report.queriesChecked) + " of " +
+              : "; a sample of " + withSeparators(report.queriesChecked) + " of " +
                     counted(report.queriesRun, "query", "queries");
   if (check.count)
     text += check.count->passed() ? "; " + countText(*check.count) : "; tokens lost or seen twice";
+  const bool isAllCounted = !check.count || check.count->passes == check.count->allPasses;
+  if (report.queriesChecked != report.queriesRun || !isAllCounted)
+    text += " (--check=all checks all)";
   return text;
 }
 
@@ -94,6 +97,10 @@ json finite(double value) { return std::isfinite(value) ? json(value) : json(nul
 
 double RunReport::cacheBytes() const {
   return static_cast<double>(visible.tokens) * variant.kvHeads * variant.tensors.cacheBytes();
+}
+
+double RunReport::readBytes() const {
+  return static_cast<double>(readTokens) * variant.kvHeads * variant.tensors.cacheBytes();
 }
 
 double RunReport::planBytes() const {
@@ -108,7 +115,7 @@ double RunReport::planBytes() const {
 }
 
 double RunReport::readShare() const {
-  return readBandwidth > 0 ? cacheBytes() / readBandwidth / (times.medianUs * 1e-6) : 0;
+  return readBandwidth > 0 ? std::min(1.0, readBytes() / readBandwidth / (times.medianUs * 1e-6)) : 0;
 }
 
 double RunReport::flops() const {
@@ -141,24 +148,28 @@ void printReport(const RunReport &report, std::ostream &out) {
                    counted(report.plan.mergedQueries, "query", "queries") + ", " +
                    withSeparators(report.plan.itemTokens) + " tokens read; made in " +
                    micros(report.steps.back().planUs));
-  line("backend", report.backend + ": " + report.device + ", pages " + report.pages + ", seed " +
-                      std::to_string(report.seed));
+  line("backend", report.backend + ": " + report.device + ", pages " + report.pages +
+                      (report.inputs.empty() ? ", seed " + std::to_string(report.seed)
+                                             : ", inputs of " + report.inputs));
   if (report.steps.size() > 1)
     line("steps", stepsText(report));
   const RunTimes &times = report.times;
   line("time", micros(times.medianUs) + ", the median of " + std::to_string(times.repeats) + " (" +
                    micros(times.fastestUs) + " to " + micros(times.slowestUs) + ")" +
                    (report.backend == "cuda" ? ", L2 cold" : ""));
-  line("bytes", bytesOf(report.cacheBytes()) + " of cache are seen, " + bytesOf(report.planBytes()) +
+  line("bytes", bytesOf(report.readBytes()) + " of cache are read, " + bytesOf(report.planBytes()) +
                     " move by the plan; " + significant(report.flops() / times.medianUs * 1e-3, 3) +
                     " GFLOP/s");
+  const std::string bound = report.isBoundByProducts
+                                ? ", bound by products: " + rounded(report.flops() / report.readBytes(), 0) +
+                                      " FLOP for each byte that is read"
+                                : "";
   if (report.readBandwidth > 0)
-    line("read", rounded(report.readBandwidth * 1e-9, 1) + " GB/s" +
-                     " by a plain read of the same cache now; the run reaches " +
-                     rounded(100 * report.readShare(), 0) + " % of that");
+    line("read", rounded(report.readBandwidth * 1e-9, 1) + " GB/s by a plain read of the same tokens now; " +
+                     "the run reaches " + rounded(100 * report.readShare(), 0) + " % of that" + bound);
   if (report.floorUs)
     line("floor", micros(*report.floorUs) + " on an " + report.ceilingModel + "; the time is " +
-                      rounded(times.medianUs / *report.floorUs, 2) + " times that");
+                      rounded(times.medianUs / *report.floorUs, 2) + " times that" + bound);
   if (report.check)
     line("check", checkText(report));
 }
@@ -200,7 +211,10 @@ json toJson(const RunReport &report) {
       {"device", report.device},
       {"pages", report.pages},
       {"seed", report.seed},
+      {"inputs", report.inputs.empty() ? json(nullptr) : json(report.inputs)},
       {"cache_bytes", report.cacheBytes()},
+      {"read_bytes", report.readBytes()},
+      {"bound_by_products", report.isBoundByProducts},
       {"flops", report.flops()},
       {"time",
        {{"repeats", report.times.repeats},

@@ -22,6 +22,7 @@ struct RunReport {
   std::string treePath;
   tree::TreeSummary tree;
   plan::VisibleCounts visible;
+  std::int64_t readTokens = 0; ///< that some item reads: those that are seen, in whole tiles
   config::Config config;
   config_cache::Selection selection;                 ///< why this config
   bool isAsked = false;                              ///< --partition or --chunk changed it
@@ -31,6 +32,7 @@ struct RunReport {
   std::string device;  ///< its name, or "2 threads"
   std::string pages;   ///< "in-order" or "scattered"
   std::uint64_t seed = 0;
+  std::string inputs; ///< the folder that they came from; empty: random ones of the seed
 
   struct Step {
     double planUs = 0;       ///< host time
@@ -39,17 +41,23 @@ struct RunReport {
   };
   std::vector<Step> steps; ///< at least one; what else is told is of the last
   RunTimes times;
-  double readBandwidth = 0;      ///< bytes per second of a plain read of the same cache; 0: not measured
+  double readBandwidth = 0;      ///< bytes per second of a plain read of the same tokens; 0: not measured
   std::optional<double> floorUs; ///< where the device's ceilings are known
   std::string ceilingModel;
+  /// The products take longer than reading the tokens once does: by the device's ceilings, on a CPU by the
+  /// plain read and the prices that plans are made by.
+  bool isBoundByProducts = false;
 
   std::optional<reference::CheckReport> check;  ///< of the step that is furthest off
   long long queriesChecked = 0, queriesRun = 0; ///< of all steps
 
   double cacheBytes() const; ///< K and V of the tokens that the mask shows some query
+  double readBytes() const;  ///< K and V of the tokens that the plan reads, each once
   double planBytes() const;  ///< of the cache as often as the plan reads it, queries, partials and outputs
-  double readShare() const;  ///< of the time, what a plain read of the cache would take
-  double flops() const;      ///< of both products, over the pairs that tree and mask show
+  /// Of the time, what a plain read of these tokens would take. A run that is faster than the read beside it
+  /// shows what the machine can do, so never more than 1.
+  double readShare() const;
+  double flops() const; ///< of both products, over the pairs that tree and mask show
 };
 
 void printReport(const RunReport &report, std::ostream &out);

@@ -10,6 +10,7 @@
 #include "tools/deftc/run/Memory.h"
 #include "tools/deftc/run/RunBackend.h"
 #include "tools/deftc/run/RunDump.h"
+#include "tools/deftc/run/RunInputs.h"
 #include "tuner/bench/PlainRead.h"
 #include "tuner/replay/ServedCache.h"
 #include "tuner/replay/TreeSteps.h"
@@ -25,6 +26,9 @@ using support::ErrorCode;
 using support::Result;
 
 namespace {
+
+/// What a check takes at most, unless all is asked for; a single query or pass may take longer.
+constexpr double kMostCheckSeconds = 30;
 
 double microsSince(std::chrono::steady_clock::time_point start) {
   return std::chrono::duration<double, std::micro>(std::chrono::steady_clock::now() - start).count();
@@ -55,8 +59,12 @@ private:
       return read;
     if (auto read = context_.files.readsFolder(options_.recordsFolder); !read)
       return read;
+    if (!options_.inputs.empty())
+      if (auto read = readsInputs(context_, options_.inputs); !read)
+        return read;
     const Underway underway(context_, "making the tree");
-    auto steps = options_.workload.empty() ? replay::TreeSteps::ofFile(options_.tree)
+    const std::string file = options_.inputs.empty() ? options_.tree : options_.inputs + "/tree.json";
+    auto steps = options_.workload.empty() ? replay::TreeSteps::ofFile(file)
                                            : replay::TreeSteps::ofWorkload(options_.workload, options_.seed,
                                                                            options_.recordsFolder);
     if (!steps)
@@ -70,36 +78,33 @@ private:
     report_.treePath = steps_->name();
     report_.pages = options_.pages;
     report_.seed = options_.seed;
+    report_.inputs = options_.inputs;
     return {};
   }
 
-  /// A GPU where one was asked for, or where nothing was and there is one.
   Result<void> openBackend() {
-    const RunSubject subject{*program_, steps_->tree(), options_.config};
-    if (options_.backend != "cpu") {
-      auto cuda = openCuda(context_, subject, options_.backend == "cuda");
-      if (!cuda)
-        return cuda.error();
-      backend_ = std::move(*cuda);
-    }
-    if (!backend_) {
-      auto cpu = openCpu(context_, subject, threads_);
-      if (!cpu)
-        return cpu.error();
-      backend_ = std::move(*cpu);
-    }
+    const ConfigSource configs{options_.config};
+    const RunSubject subject{*program_, steps_->tree(), configs};
+    auto backend = cli::openBackend(context_, subject, options_.backend, threads_);
+    if (!backend)
+      return backend.error();
+    backend_ = std::move(*backend);
     return {};
   }
 
   Result<void> makeInputs() {
-    auto params = openParams(context_, report_.variant, options_.params);
+    auto params = options_.inputs.empty()
+                      ? openParams(context_, report_.variant, options_.params)
+                      : dumpedParams(context_, options_.inputs, report_.variant, options_.params);
     if (!params)
       return params.error();
     reach_ = exec::reachOf(report_.variant, *params);
     backend_->setReach(reach_);
     if (auto fits = checkInputs(steps_->tree().tokens(), steps_->tree().queries().size()); !fits)
       return fits;
-    const Underway underway(context_, "making inputs");
+    std::optional<Underway> underway;
+    if (options_.inputs.empty()) // reading says how far it is
+      underway.emplace(context_, "making inputs");
     return options_.steps > 1 ? makeInputsOfSteps(std::move(*params)) : makeInputsOfTree(std::move(*params));
   }
 
@@ -123,14 +128,21 @@ private:
     return placement;
   }
 
-  /// One tree: its tokens have their values, everything beside them is NaN.
+  /// One tree: its tokens have their values, random ones or those of files, everything beside them is NaN.
   Result<void> makeInputsOfTree(std::vector<exec::ParamValue> params) {
     tree_.emplace(steps_->tree());
     const auto placement = tree::placeInCache(*tree_, placementOptions());
     if (!placement)
       return placement.error();
-    inputs_ = exec::makeRandomInputs(report_.variant, *tree_, *placement, std::move(params), options_.seed,
-                                     threads_);
+    if (options_.inputs.empty()) {
+      inputs_ = exec::makeRandomInputs(report_.variant, *tree_, *placement, std::move(params), options_.seed,
+                                       threads_);
+      return {};
+    }
+    auto read = readInputs(context_, options_.inputs, report_.variant, *tree_, *placement, std::move(params));
+    if (!read)
+      return read.error();
+    inputs_ = std::move(*read);
     return {};
   }
 
@@ -177,7 +189,7 @@ private:
     underway.reset();
     report_.steps.back().runUs = times->medianUs;
     report_.times = *times;
-    return options_.check || options_.checkAll ? checkStep() : Result<void>();
+    return options_.isChecked() ? checkStep() : Result<void>();
   }
 
   /// The config for the tree as it is now; another one only where the tree has become one of another class.
@@ -224,16 +236,27 @@ private:
                        rows * (report_.variant.tensors.out.dim + 1) * sizeof(float));
   }
 
-  /// By the oracle, of the step's inputs and of counting ones.
+  /// By the oracle, of the step's inputs and of counting ones. Unless all is asked for, of large trees a
+  /// sample, and after some time what is left is left out: half a step's share of that for each of both.
   Result<void> checkStep() {
     // The oracle takes some 200 ns for a (row, token) pair: a bound keeps large trees to a few seconds.
     constexpr long long kPairsPerThread = 20'000'000;
+    const std::chrono::duration<double> share(kMostCheckSeconds / 2 / options_.steps);
+    const auto deadline = [&]() -> reference::Deadline {
+      if (options_.isAllChecked())
+        return std::nullopt;
+      const auto now = std::chrono::steady_clock::now();
+      return now + std::chrono::duration_cast<std::chrono::steady_clock::duration>(share);
+    };
     Progress progress(context_, "checking");
     reference::CheckOptions check;
     check.threads = threads_;
-    check.mostRowTokens = options_.checkAll ? 0 : std::max(kPairsPerThread * threads_ / options_.steps, 1LL);
+    check.mostRowTokens =
+        options_.isAllChecked() ? 0 : std::max(kPairsPerThread * threads_ / options_.steps, 1LL);
+    check.deadline = deadline();
     check.progress = [&](long long done, long long of) { progress.at(done, of); };
     auto found = reference::check(report_.variant, tree(), inputs_, outputs_, check);
+    check.deadline = deadline();
     auto counted = countStep(check);
     if (!counted)
       return counted.error();
@@ -260,8 +283,9 @@ private:
         return loaded;
       return backend_->runOnce(plan_, outputs);
     };
-    const int most = options_.checkAll ? 0 : std::max(kMostPasses / options_.steps, 1);
-    if (auto ran = reference::runPasses(counting, run, most, static_cast<int>(report_.steps.size()) - 1);
+    const int most = options_.isAllChecked() ? 0 : std::max(kMostPasses / options_.steps, 1);
+    if (auto ran = reference::runPasses(counting, run, most, static_cast<int>(report_.steps.size()) - 1,
+                                        check.deadline);
         !ran)
       return ran.error();
     auto report = counting.judge();
@@ -274,6 +298,7 @@ private:
   Result<void> finish() {
     report_.tree = tree::summarize(tree());
     report_.visible = plan::countVisible(tree(), reach_);
+    report_.readTokens = plan_.readTokens;
     report_.config = config_;
     report_.selection = *selection_;
     report_.isAsked = options_.partition || options_.chunk >= 0;
@@ -282,13 +307,20 @@ private:
     report_.backend = backend_->name();
     report_.device = backend_->device();
     if (const device::Ceilings *ceilings = backend_->ceilings()) {
+      const auto floor = [&](double flops) {
+        return device::floorUs(*ceilings, report_.variant.tensors.q.dtype, report_.cacheBytes(), flops);
+      };
       report_.ceilingModel = ceilings->model;
-      report_.floorUs =
-          device::floorUs(*ceilings, report_.variant.tensors.q.dtype, report_.cacheBytes(), report_.flops());
+      report_.floorUs = floor(report_.flops());
+      report_.isBoundByProducts = *report_.floorUs > floor(0);
     }
     if (report_.backend == "cpu") {
       const Underway underway(context_, "measuring a plain read");
-      report_.readBandwidth = bench::plainReadBandwidth(report_.variant, tree(), inputs_, threads_);
+      report_.readBandwidth =
+          bench::plainReadBandwidth(report_.variant, bench::tokensRead(plan_), inputs_, threads_);
+      const double productRate = config_.cost.blockGflops * 1e9 * threads_;
+      report_.isBoundByProducts = report_.readBandwidth > 0 &&
+                                  report_.flops() / productRate > report_.readBytes() / report_.readBandwidth;
     }
     if (!options_.dump.empty())
       return dumpRun(context_, options_.dump, report_.variant, tree(), inputs_, outputs_);

@@ -14,17 +14,20 @@ namespace deft::cli {
 struct RunOptions {
   std::string input, variant;
   std::string tree, workload, recordsFolder; ///< a tree file or a workload
+  std::string inputs;                        ///< a folder with the tree and all inputs; else these are random
   std::string backend, pages = "in-order", json, dump;
   std::string config; ///< a file
   std::optional<spec::Partition> partition;
   std::vector<std::string> params;
   std::uint64_t seed = 0;
   int steps = 1;
-  int chunk = -1;  ///< -1: the config's
-  int repeat = 0;  ///< 0: the backend's default
-  int threads = 0; ///< 0: all
-  bool check = false;
-  bool checkAll = false;
+  int chunk = -1;    ///< -1: the config's
+  int repeat = 0;    ///< 0: the backend's default
+  int threads = 0;   ///< 0: all
+  std::string check; ///< empty: nothing is; "true": a sample, where there is much; "all"
+
+  bool isChecked() const { return !check.empty(); }
+  bool isAllChecked() const { return check == "all"; }
 };
 
 /// Runs all of it: opens, plans, runs, checks and dumps.

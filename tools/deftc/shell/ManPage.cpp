@@ -2,9 +2,9 @@
 
 #include "tools/deftc/common/Words.h"
 #include "tools/deftc/shell/CommandWalk.h"
+#include "tools/deftc/shell/Conventions.h"
 
 #include <span>
-#include <utility>
 #include <vector>
 
 namespace deft::cli {
@@ -51,24 +51,7 @@ std::string commandText(const WalkedCommand &command) {
   return text;
 }
 
-using Row = std::pair<const char *, const char *>;
-
-constexpr Row kExitCodes[] = {
-    {"0", "done"},
-    {"1", "a spec is wrong, or a check did not hold; what is wrong has been printed"},
-    {"2", "the command line is wrong"},
-    {"3", "the machine lacks something: a file, memory, a GPU, NVRTC"},
-    {"70", "a bug of deftc"},
-    {"128 + N", "ended by signal N"}};
-
-constexpr Row kEnvironment[] = {
-    {"DEFT_CONFIG_PATH", "a file with a config, or of tuned ones, used before all others, as --config"},
-    {"DEFT_CACHE_DIR", "the folder of compiled kernels and of tuned configs; without it, "
-                       "XDG_CACHE_HOME/deftc or ~/.cache/deftc"},
-    {"CUDA_HOME", "a CUDA toolkit, for NVRTC and nvdisasm"},
-    {"NO_COLOR", "when it is set and not empty, nothing is coloured"}};
-
-std::string rowsText(std::span<const Row> rows) {
+std::string rowsText(std::span<const Convention> rows) {
   std::string text;
   for (const auto &[name, what] : rows)
     text += ".TP\n.B " + escaped(name) + "\n" + escaped(what) + "\n";

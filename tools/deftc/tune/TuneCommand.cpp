@@ -201,9 +201,11 @@ int runTune(Context &context, const Options &options) {
   if (!params)
     return reportError(context, params.error());
   input.params = std::move(*params);
-  const auto tuneWith = tuneOptions(options, threads);
+  auto tuneWith = tuneOptions(options, threads);
   if (!tuneWith)
     return reportError(context, tuneWith.error());
+  if (support::isUtf8(context.command)) // else the journal could not be written
+    tuneWith->command = context.command;
   auto backend = chooseBackend(*program, options, threads);
   if (!backend)
     return reportError(context, backend.error());

@@ -179,5 +179,15 @@ TEST_F(CheckRunTest, ABoundChecksTheFirstAndTheLastQuery) {
   EXPECT_FALSE(run(options).passed());
 }
 
+TEST_F(CheckRunTest, AfterTheDeadlineOneQueryIsCheckedAndCounted) {
+  CheckOptions options;
+  options.deadline = std::chrono::steady_clock::now() - std::chrono::seconds(1);
+  const CheckReport report = run(options);
+  EXPECT_EQ(report.queriesChecked, 1);
+  EXPECT_EQ(report.worstQuery, 0);
+  options.deadline = std::chrono::steady_clock::now() + std::chrono::hours(1);
+  EXPECT_EQ(run(options).queriesChecked, report.queries);
+}
+
 } // namespace
 } // namespace deft::reference

@@ -35,7 +35,8 @@ public:
   }
 
   /// Faults of each head; none: a right kernel.
-  CountReport count(const std::vector<Fault> &faults = {}, int mostPasses = 0, int turn = 0) {
+  CountReport count(const std::vector<Fault> &faults = {}, int mostPasses = 0, int turn = 0,
+                    const Deadline &deadline = std::nullopt) {
     if (!counting_)
       counting_.emplace(variant_, tree_, inputs_);
     const auto ran = runPasses(
@@ -44,7 +45,7 @@ public:
           outputs = run(inputs, faults);
           return support::Result<void>();
         },
-        mostPasses, turn);
+        mostPasses, turn, deadline);
     EXPECT_TRUE(ran.ok());
     return counting_->judge();
   }
@@ -213,6 +214,14 @@ TEST(CountingTest, PassesThatAreLeftOutComeInTurn) {
   }
   EXPECT_EQ(caught, 1);
   EXPECT_FALSE(chain.count(faults, 5).passed());
+}
+
+TEST(CountingTest, AfterTheDeadlineOnePassIsMade) {
+  Chain chain(llama(DType::BF16, 16), 3'000);
+  const CountReport report =
+      chain.count({}, 0, 0, std::chrono::steady_clock::now() - std::chrono::seconds(1));
+  EXPECT_EQ(report.passes, 1);
+  EXPECT_EQ(report.allPasses, 5);
 }
 
 TEST(CountingTest, OnlyTokensAreChanged) {

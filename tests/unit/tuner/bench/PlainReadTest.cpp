@@ -16,7 +16,10 @@ double bandwidthOf(const spec::Variant &variant, tree::KvTree tree, int threads)
       tree, {.pageSize = exec::pageSizeOf(variant), .order = tree::PlacementOrder::Scattered});
   EXPECT_TRUE(placement);
   const exec::Inputs inputs = exec::makeRandomInputs(variant, tree, *placement, {}, 1);
-  return plainReadBandwidth(variant, tree, inputs, threads);
+  std::vector<tree::Stretch> tokens;
+  for (const tree::Node &node : tree.nodes())
+    tokens.push_back({node.location, node.tokens});
+  return plainReadBandwidth(variant, tokens, inputs, threads);
 }
 
 TEST(PlainReadTest, EveryLayoutOfACacheIsReadByAnyNumberOfThreads) {
@@ -41,6 +44,18 @@ TEST(PlainReadTest, ATreeWithoutTokensHasNoBandwidth) {
   variant.queryHeads = variant.kvHeads = 1;
   variant.tensors = spec::Tensors::alike(16);
   EXPECT_EQ(bandwidthOf(variant, test::levelTree({1}, {0}), 2), 0);
+}
+
+// Two items read tokens 10 to 29, one of them 30 to 39, too; a run of none is nothing.
+TEST(PlainReadTest, TokensThatSeveralItemsReadAreReadOnce) {
+  plan::Plan plan;
+  plan.runs.resize(5);
+  const int stretches[][2] = {{50, 5}, {10, 20}, {10, 30}, {70, 0}, {40, 8}};
+  for (std::size_t i = 0; i < std::size(stretches); ++i) {
+    plan.runs[i].location = stretches[i][0];
+    plan.runs[i].tokens = stretches[i][1];
+  }
+  EXPECT_EQ(tokensRead(plan), (std::vector<tree::Stretch>{{10, 38}, {50, 5}}));
 }
 
 } // namespace

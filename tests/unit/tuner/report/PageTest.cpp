@@ -34,7 +34,7 @@ TEST(PageTest, ASearchThatWasCutShortIsTold) {
     if (event["event"] == "done")
       event["is_cut"] = true;
   const std::string text = renderPage({*sessionOf(events, "a.jsonl")});
-  EXPECT_THAT(text, HasSubstr("<td>cut short</td></tr>"));
+  EXPECT_THAT(text, HasSubstr("<td>cut short by its budget</td></tr>"));
   EXPECT_THAT(text, HasSubstr("The search was cut short by its time budget."));
 }
 
@@ -73,6 +73,50 @@ TEST(PageTest, EveryElementIsClosed) {
     open.pop_back();
   }
   EXPECT_TRUE(open.empty());
+}
+
+TEST(PageTest, BeginsWithTheResultAndTheCommand) {
+  std::vector<nlohmann::json> events = sessionEvents();
+  events[0]["command"] = "deftc tune 'my <spec>.deft' --workload all";
+  const std::string text = renderPage({*sessionOf(events, "a.jsonl")});
+  const std::size_t heading = text.find("</h2>\n<p class=\"result\">1 of 2 classes are done: ");
+  ASSERT_NE(heading, std::string::npos) << text;
+  const std::size_t command =
+      text.find("<code>deftc tune &#39;my &lt;spec&gt;.deft&#39; --workload all</code>");
+  const std::size_t plain = text.find("<code>deftc tune 'my &lt;spec&gt;.deft' --workload all</code>");
+  EXPECT_LT(heading, std::min(command, plain));
+  EXPECT_LT(std::min(command, plain), text.find("<table>"));
+}
+
+TEST(PageTest, AClassThatWasNotBegunIsThere) {
+  std::vector<nlohmann::json> events = sessionEvents();
+  events[0]["classes"] = {kClass, "c1-t15-q6-s3-d2-f0", "c1-t16-q6-s3-d2-f0"};
+  const std::string text = renderPage({*sessionOf(events, "a.jsonl")});
+  EXPECT_THAT(text, HasSubstr("<td colspan=\"6\" class=\"quiet\">not begun</td>"));
+  EXPECT_THAT(text, HasSubstr("1 of 3 classes are done"));
+  EXPECT_THAT(text, HasSubstr("The session ended before this class was begun."));
+}
+
+TEST(PageTest, ThereIsNoPlotOfOnePoint) {
+  std::vector<nlohmann::json> events;
+  for (const nlohmann::json &event : sessionEvents())
+    if (const std::string id = event.value("id", ""); id.empty() || id == "aa")
+      events.push_back(event);
+  for (nlohmann::json &event : events)
+    if (event["event"] == "done") {
+      event["winner"] = "aa";
+      event["entry"]["keeps_default"] = true;
+    }
+  EXPECT_THAT(page(), HasSubstr("<svg"));
+  EXPECT_THAT(renderPage({*sessionOf(events, "a.jsonl")}), Not(HasSubstr("<svg")));
+}
+
+TEST(PageTest, ThePictureOfTheWinnersPlanIsThatOfItsClass) {
+  const auto session = *sessionOf(sessionEvents(), "a.jsonl");
+  const std::string text = renderPage({session}, [](const SessionData &, const ClassData &one) {
+    return one.isDone() ? "<svg>plan of " + one.name + "</svg>" : std::string();
+  });
+  EXPECT_THAT(text, HasSubstr("<svg>plan of " + kClass + "</svg>"));
 }
 
 TEST(PageTest, SeveralSessionsFollowEachOther) {

@@ -1,5 +1,8 @@
+#include "compiler/support/Svg.h"
 #include "runtime/plan/report/PlanReport.h"
 #include "tests/unit/runtime/plan/PlanTesting.h"
+
+#include <regex>
 
 namespace deft::plan {
 namespace {
@@ -58,6 +61,45 @@ TEST(PlanPictureTest, WhatAMaskHidesIsHatched) {
   window.at.rest.constant = -7;
   facts.reach = Reach::of({{{.from = {window}, .until = {}, .conditions = {}}}}, {});
   EXPECT_GT(count(drawPlan(reportOf(test::levelTree({1, 3}, {40, 20}), facts)), "hidden by the mask"), 1);
+}
+
+// A mask that no interval says: every other node is hidden.
+TEST(PlanPictureTest, WhatOnlyTheMaskItselfTellsIsHatchedToo) {
+  PlanReport report = reportOf(test::levelTree({1, 3, 3}, {40, 20, 30}));
+  const std::string all = drawPlan(report);
+  report.shows = [](const MaskSite &site) { return site.depth % 2 == 0; };
+  const std::string some = drawPlan(report);
+  EXPECT_EQ(count(all, "fill-opacity=\"0.85\""), 0);
+  EXPECT_GE(count(some, "fill-opacity=\"0.85\""), 3) << "one for each node of depth 1";
+  EXPECT_EQ(count(some, "hidden by the mask"), 1) << "in the legend";
+}
+
+TEST(PlanPictureTest, LabelsDoNotCoverEachOther) {
+  for (const auto &tree : {test::levelTree({1, 3, 9}, {300, 100, 40}), test::levelTree({1, 24}, {2000, 30}),
+                           test::levelTree({2, 4, 8, 16}, {16, 16, 16, 16})}) {
+    const std::string picture = drawPlan(reportOf(tree));
+    struct Box {
+      double x, y, width, height;
+    };
+    std::vector<Box> boxes;
+    static const std::regex text(
+        "<text x=\"([0-9.]+)\" y=\"([0-9.]+)\" font-size=\"([0-9.]+)\" [^>]*fill=\"none\"[^>]*>([^<]*)<");
+    for (auto at = std::sregex_iterator(picture.begin(), picture.end(), text); at != std::sregex_iterator();
+         ++at) {
+      if (at->str().find("rotate") != std::string::npos)
+        continue;
+      const double size = std::stod((*at)[3]);
+      boxes.push_back(
+          {std::stod((*at)[1]), std::stod((*at)[2]) - size, support::Svg::widthOf((*at)[4], size), size});
+    }
+    ASSERT_GT(boxes.size(), 2u);
+    for (std::size_t i = 0; i < boxes.size(); ++i)
+      for (std::size_t j = 0; j < i; ++j)
+        EXPECT_FALSE(boxes[i].x < boxes[j].x + boxes[j].width && boxes[j].x < boxes[i].x + boxes[i].width &&
+                     boxes[i].y + 2 < boxes[j].y + boxes[j].height &&
+                     boxes[j].y + 2 < boxes[i].y + boxes[i].height)
+            << i << " and " << j;
+  }
 }
 
 } // namespace

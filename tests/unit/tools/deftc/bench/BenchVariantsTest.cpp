@@ -51,7 +51,6 @@ protected:
     return runs.at(0);
   }
 
-private:
   TestFolder folder_;
 };
 
@@ -70,6 +69,24 @@ TEST_F(BenchVariantsTest, EachRoundHasItsRatioAndWrongResultsAreSaid) {
 TEST_F(BenchVariantsTest, InAHurryThereIsOneRound) {
   (void)run({"--quick"});
   EXPECT_EQ(onlyRun()["ratios"], (std::vector<double>{1}));
+}
+
+// The tests' driver computes nothing, so rows are wrong; which rows there are is not its business.
+TEST_F(BenchVariantsTest, OnesOwnAttentionsRunOnOnesOwnTrees) {
+  const std::string tree = folder_.path("mine"), spec = folder_.path("rows.deft");
+  writeText(tree, R"({"format": "deftc-tree", "version": 1, "nodes": [{"parent": -1, "tokens": 90},
+                      {"parent": 0, "tokens": 7}], "queries": [{"node": 1}, {"node": 1}]})");
+  const test::Outcome outcome =
+      test::runDeftc({"bench", "own", spec + "#h32_8", "--tree", tree, "--workload", "few_shot:prompt=100",
+                      "--quick", "--repeat", "1", "--json", folder_.path("report.json")});
+  EXPECT_EQ(outcome.code, kExitDiagnostics) << outcome.err;
+  const auto report = nlohmann::json::parse(readText(folder_.path("report.json")));
+  EXPECT_THAT(report.dump(), HasSubstr("\"few_shot:prompt=100\""));
+  EXPECT_THAT(report.dump(), HasSubstr("\"mine\""));
+  EXPECT_THAT(outcome.out, HasSubstr("own on Fake Hopper"));
+  EXPECT_THAT(test::runDeftc({"bench", "own", spec, "--tree", tree}).err,
+              HasSubstr("choose one with --variant"));
+  EXPECT_EQ(test::runDeftc({"bench", "own", spec + "#h32_8"}).code, kExitUsage);
 }
 
 } // namespace

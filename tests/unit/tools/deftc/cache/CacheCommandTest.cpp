@@ -1,12 +1,14 @@
 // classify, explain and cache, called as the program calls them, in a home of their own.
 #include "compiler/config/ConfigJson.h"
 #include "runtime/config_cache/TreeClassifier.h"
+#include "runtime/module_cache/CubinCache.h"
 #include "tests/support/RunDeftc.h"
 #include "tests/support/SetVariable.h"
 #include "tests/unit/runtime/config_cache/ConfigTesting.h"
 #include "tests/unit/runtime/module_cache/TestFolder.h"
 #include "tuner/workload/Workload.h"
 
+#include <ctime>
 #include <filesystem>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -327,6 +329,55 @@ TEST_F(CacheCommandTest, PruneRemovesWhatIsNamedAndNoMore) {
   EXPECT_THAT(runDeftc({"cache", "prune", "--all"}).out,
               HasSubstr("2 entries removed, 0 left, beside 1 that is not understood\n"));
   EXPECT_EQ(runDeftc({"cache", "prune", "--all", folder_.path("nowhere.json")}).code, kExitDiagnostics);
+}
+
+TEST_F(CacheCommandTest, CompiledKernelsAreAnotherCacheThatIsListedAndPruned) {
+  EXPECT_THAT(runDeftc({"cache", "kernels", "list"}).out,
+              testing::StartsWith("0 compiled kernels, 0 B, in " + folder_.path("cache/")));
+  const auto cache = module_cache::CubinCache::open(folder_.path("cache"));
+  const std::string whole(64, 'a'), torn(64, 'b');
+  cache->store(whole, "// k: attention `a`, phase tiles.\n", {"cubin", {.registers = 168}});
+  cache->store(torn, "// k: attention `b`, phase tiles.\n", {"cubin", {.registers = 96}});
+  writeText(cache->folder() + "/" + torn + "/kernel.cubin", "cub");
+
+  EXPECT_THAT(runDeftc({"cache", "list"}).out, HasSubstr("kernels    2 compiled kernels, "));
+  const Outcome list = runDeftc({"cache", "kernels", "list"});
+  EXPECT_THAT(list.out, HasSubstr("   168 registers"));
+  EXPECT_THAT(list.out, HasSubstr("  aaaaaaaaaaaa  k: attention `a`, phase tiles.\n"));
+  const json array = json::parse(runDeftc({"cache", "kernels", "list", "--json"}).out);
+  EXPECT_EQ(array["folder"], cache->folder());
+  EXPECT_EQ(array["kernels"].size(), 2u);
+
+  const Outcome nothing = runDeftc({"cache", "kernels", "prune"});
+  EXPECT_EQ(nothing.code, kExitUsage);
+  EXPECT_THAT(nothing.err, HasSubstr("give --older-than DAYS, --broken or --all"));
+  EXPECT_THAT(runDeftc({"cache", "kernels", "prune", "--broken", "--dry-run"}).out,
+              HasSubstr("1 kernel of "));
+  EXPECT_THAT(runDeftc({"cache", "kernels", "prune", "--broken"}).out, HasSubstr(" removed, 1 left\n"));
+  EXPECT_TRUE(cache->find(whole));
+  EXPECT_THAT(runDeftc({"cache", "kernels", "prune", "--older-than", "1"}).out,
+              HasSubstr("0 kernels of 0 B removed, 1 left\n"));
+  EXPECT_THAT(runDeftc({"cache", "kernels", "prune", "--all"}).out, HasSubstr("1 kernel of "));
+  EXPECT_FALSE(cache->find(whole));
+}
+
+TEST_F(CacheCommandTest, SixHundredEntriesAreListedInNoTime) {
+  std::vector<Entry> entries;
+  for (int queries = 0; queries < 30; ++queries)
+    for (int tokens = 0; tokens < 20; ++tokens) {
+      Entry entry = entryFor("few_shot");
+      entry.treeClass.queries = queries;
+      entry.treeClass.tokens = tokens;
+      entries.push_back(std::move(entry));
+    }
+  write(userPath(), entries);
+  const std::clock_t start = std::clock();
+  const Outcome list = runDeftc({"cache", "list"});
+  const double seconds = static_cast<double>(std::clock() - start) / CLOCKS_PER_SEC;
+  EXPECT_THAT(list.out, HasSubstr("600 entries"));
+#if !defined(__SANITIZE_THREAD__) && !defined(__SANITIZE_ADDRESS__)
+  EXPECT_LT(seconds, 0.2) << "of the processor, with the entries that are shipped";
+#endif
 }
 
 TEST_F(CacheCommandTest, RegretTellsWhatTheRulesWouldHaveChosen) {

@@ -1,5 +1,7 @@
 // plan and bench deft --io, called as the program calls them.
+#include "runtime/config_cache/DeviceKey.h"
 #include "runtime/device/Driver.h"
+#include "runtime/exec/cpu/Processors.h"
 #include "tests/support/RunDeftc.h"
 #include "tools/deftc/common/Context.h"
 
@@ -57,10 +59,15 @@ TEST(PlanCommandTest, TheMachineDecidesConfigAndBlocks) {
     return json::parse(outcome.out);
   };
   if (!device::Driver::load()) { // with a GPU, it is that one's plan
-    EXPECT_EQ(configOf({}).at("load").at("blocks"), 264);
+    const json own = configOf({});
+    EXPECT_EQ(own.at("load").at("blocks"), exec::usableProcessors());
+    EXPECT_EQ(own, configOf({"--backend", "cpu"}));
+    EXPECT_THAT(own.at("machine").get<std::string>(), testing::StartsWith("this one, "));
+    EXPECT_THAT(own.at("machine").get<std::string>(), HasSubstr(config_cache::cpuModelName()));
   }
   const json hopper = configOf({"--arch", "sm_90a"});
   EXPECT_EQ(hopper.at("load").at("blocks"), 132);
+  EXPECT_EQ(hopper.at("machine"), "any GPU of sm_90a with 132 multiprocessors");
   EXPECT_EQ(hopper.at("config").at("phases").at(0).at("family"), "sm90");
   EXPECT_EQ(configOf({"--arch", "sm_80"}).at("load").at("blocks"), 264);
   EXPECT_EQ(configOf({"--backend", "cpu", "--blocks", "3"}).at("load").at("blocks"), 3);

@@ -2,6 +2,7 @@
 #include "runtime/exec/Params.h"
 #include "specs/Embedded.h"
 #include "tests/support/RunDeftc.h"
+#include "tests/unit/runtime/module_cache/TestFolder.h"
 #include "tools/deftc/common/SpecInput.h"
 
 #include <gmock/gmock.h>
@@ -89,7 +90,7 @@ TEST(RunCommandTest, StepsOfAWorkloadAreAdvancedAndRight) {
   ::close(file);
   const Outcome outcome = test::runDeftc(
       {"run", "speculative_verify", "--workload", "few_shot:prompt=100,branches=3", "--steps", "8",
-       "--partition", "node", "--backend", "cpu", "--repeat", "1", "--check-all", "--json", report});
+       "--partition", "node", "--backend", "cpu", "--repeat", "1", "--check=all", "--json", report});
   EXPECT_EQ(outcome.code, kExitOk) << outcome.out << outcome.err;
   EXPECT_THAT(outcome.out, HasSubstr("planned anew 2 times"));
   EXPECT_THAT(outcome.out, HasSubstr("advanced 6 times"));
@@ -131,6 +132,136 @@ TEST(RunCommandTest, APackageRunsAsItsSpecDoes) {
   EXPECT_EQ(json.at("spec").at("name"), "mistral_7b");
   EXPECT_TRUE(json.at("check").at("passed").get<bool>());
   std::filesystem::remove_all(folder);
+}
+
+std::string bytesOf(const std::string &path) {
+  std::ostringstream bytes;
+  bytes << std::ifstream(path, std::ios::binary).rdbuf();
+  return bytes.str();
+}
+
+/// A folder with the dump of a run with parameters, and its outcome.
+class Dumped : public testing::Test {
+protected:
+  void SetUp() override {
+    const Outcome outcome =
+        run("mpt_7b_alibi", "random",
+            {"--param", "slope=0.0625", "--threads", "1", "--seed", "7", "--dump", first()});
+    ASSERT_EQ(outcome.code, kExitOk) << outcome.err;
+  }
+  std::string first() const { return folder_.path("first"); }
+  std::string second() const { return folder_.path("second"); }
+
+  Outcome again(const std::string &spec, const std::vector<std::string> &more = {}) const {
+    std::vector<std::string> arguments = {"run",       spec, "--inputs", first(), "--backend", "cpu",
+                                          "--threads", "1",  "--repeat", "1",     "--check"};
+    arguments.insert(arguments.end(), more.begin(), more.end());
+    return test::runDeftc(arguments);
+  }
+
+  module_cache::TestFolder folder_;
+};
+
+TEST_F(Dumped, IsRunAgainAndGivesTheSameOutput) {
+  const Outcome outcome = again("mpt_7b_alibi", {"--dump", second()});
+  ASSERT_EQ(outcome.code, kExitOk) << outcome.out << outcome.err;
+  EXPECT_THAT(outcome.out, HasSubstr(", inputs of " + first()));
+  EXPECT_THAT(outcome.out, HasSubstr("right: error "));
+  for (const char *name : {"q.npy", "k.npy", "v.npy", "out.npy", "tree.json", "spec.json"}) {
+    const std::string was = bytesOf(first() + "/" + name);
+    EXPECT_FALSE(was.empty()) << name;
+    EXPECT_TRUE(was == bytesOf(second() + "/" + name)) << name;
+  }
+}
+
+TEST_F(Dumped, ValuesGivenOnTheCommandLineGoFirst) {
+  const Outcome outcome = again("mpt_7b_alibi", {"--param", "slope=0.5", "--dump", second()});
+  ASSERT_EQ(outcome.code, kExitOk) << outcome.out << outcome.err;
+  EXPECT_FALSE(bytesOf(first() + "/out.npy") == bytesOf(second() + "/out.npy"));
+  const auto spec = nlohmann::json::parse(bytesOf(second() + "/spec.json"));
+  EXPECT_EQ(spec.at("params").at("slope").at(0), 0.5);
+}
+
+TEST_F(Dumped, IsNotWrittenOver) {
+  const Outcome outcome = again("mpt_7b_alibi", {"--dump", first()});
+  EXPECT_EQ(outcome.code, kExitUsage);
+  EXPECT_THAT(outcome.err, HasSubstr("which this command reads"));
+}
+
+TEST_F(Dumped, WhatDoesNotFitIsNamed) {
+  const Outcome shapes = again("gemma2_9b");
+  EXPECT_EQ(shapes.code, kExitDiagnostics);
+  EXPECT_THAT(shapes.err, HasSubstr("/q.npy` has shape ("));
+  EXPECT_THAT(shapes.err, HasSubstr("queries of the tree, query heads, columns of the spec"));
+
+  auto spec = nlohmann::json::parse(bytesOf(first() + "/spec.json"));
+  spec["params"]["slope"].push_back(1);
+  std::ofstream(first() + "/spec.json") << spec.dump();
+  EXPECT_THAT(again("mpt_7b_alibi").err, HasSubstr("parameter `slope` is not a list of 32 finite numbers"));
+  std::filesystem::remove(first() + "/spec.json"); // another program need not write it
+  EXPECT_THAT(again("mpt_7b_alibi").err, HasSubstr("parameter `slope` (f32[query_heads]) needs a value"));
+  EXPECT_EQ(again("mpt_7b_alibi", {"--param", "slope=0.0625"}).code, kExitOk);
+
+  std::filesystem::remove(first() + "/k.npy");
+  const Outcome missing = again("mpt_7b_alibi", {"--param", "slope=0.0625"});
+  EXPECT_EQ(missing.code, kExitEnvironment);
+  EXPECT_THAT(missing.err, HasSubstr("cannot read `" + first() + "/k.npy`: No such file or directory"));
+
+  EXPECT_EQ(test::runDeftc({"run", "mpt_7b_alibi", "--inputs", "/nowhere"}).code, kExitUsage);
+  EXPECT_EQ(again("mpt_7b_alibi", {"--tree", treePath("random")}).code, kExitUsage);
+}
+
+// What a mask hides is not read, and no run is faster than a read of what it reads.
+TEST(RunCommandTest, FiguresAreOfWhatWasRead) {
+  std::string folder = testing::TempDir() + "/deft-run-XXXXXX";
+  ASSERT_NE(::mkdtemp(folder.data()), nullptr);
+  const std::string spec = folder + "/window.deft", report = folder + "/report.json";
+  std::ofstream(spec) << "attention near { query_heads = 8; kv_heads = 2; head_dim = 64;"
+                         " mask = tree && kv_pos > q_pos - 64; }";
+  const Outcome outcome = test::runDeftc({"run", spec, "--workload", "few_shot:prompt=6000,branches=2",
+                                          "--backend", "cpu", "--repeat", "1", "--json", report});
+  ASSERT_EQ(outcome.code, kExitOk) << outcome.err;
+  const auto json = nlohmann::json::parse(std::ifstream(report));
+  constexpr double kTokenBytes = 2 * 64 * 2 * 2;
+  EXPECT_GE(json.at("read_bytes").get<double>(), json.at("cache_bytes").get<double>());
+  EXPECT_LT(json.at("read_bytes").get<double>(), 256 * kTokenBytes) << "of 6,000 tokens";
+  EXPECT_GT(json.at("read").at("share").get<double>(), 0);
+  EXPECT_LE(json.at("read").at("share").get<double>(), 1);
+  EXPECT_THAT(outcome.out, HasSubstr("of cache are read"));
+  std::filesystem::remove_all(folder);
+}
+
+// Whatever this machine is: both are told nothing of it.
+TEST(RunCommandTest, PlanShowsThePlanThatIsRun) {
+  for (const char *spec : {"llama3_8b", "mistral_7b"})
+    for (const char *workload : {"few_shot:prompt=300,branches=5", "token_tree:prompt=50"}) {
+      SCOPED_TRACE(std::string(spec) + " on " + workload);
+      const Outcome shown = test::runDeftc({"plan", spec, "--workload", workload, "--as", "json"});
+      const Outcome outcome =
+          test::runDeftc({"run", spec, "--workload", workload, "--repeat", "1", "--json", "-"});
+      ASSERT_EQ(shown.code, kExitOk) << shown.err;
+      ASSERT_EQ(outcome.code, kExitOk) << outcome.err;
+      const auto plan = nlohmann::json::parse(shown.out), ran = nlohmann::json::parse(outcome.out);
+      EXPECT_EQ(plan.at("config"), ran.at("config"));
+      EXPECT_EQ(plan.at("partition"), ran.at("plan").at("partition"));
+      EXPECT_EQ(plan.at("items").size(), ran.at("plan").at("items"));
+      EXPECT_EQ(plan.at("partial_slots"), ran.at("plan").at("partial_slots"));
+    }
+}
+
+TEST(RunCommandTest, ASampleIsCalledOne) {
+  const std::vector<std::string> large = {
+      "run",       "llama3_8b", "--workload", "few_shot:prompt=20000,branches=100",
+      "--backend", "cpu",       "--repeat",   "1"};
+  auto sampled = large;
+  sampled.push_back("--check");
+  const Outcome outcome = test::runDeftc(sampled);
+  EXPECT_EQ(outcome.code, kExitOk) << outcome.err;
+  EXPECT_THAT(outcome.out, testing::ContainsRegex("; a sample of [0-9]+ of 100 queries"));
+  EXPECT_THAT(outcome.out, HasSubstr("(--check=all checks all)"));
+  auto wrong = large;
+  wrong.push_back("--check=most");
+  EXPECT_THAT(test::runDeftc(wrong).err, HasSubstr("`most` is not `all`"));
 }
 
 TEST(RunCommandTest, WrongCallsSayWhatIsMissing) {

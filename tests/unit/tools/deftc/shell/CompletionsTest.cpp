@@ -2,6 +2,7 @@
 // installed.
 #include "tests/support/RunDeftc.h"
 #include "tools/deftc/Commands.h"
+#include "tools/deftc/shell/Conventions.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -75,6 +76,22 @@ TEST(ManPageTest, ExitCodesAndTheEnvironmentAreInIt) {
   const std::string page = made("man");
   for (const char *part : {".SH EXIT STATUS", ".SH ENVIRONMENT", "DEFT_CONFIG_PATH", "128 + N"})
     EXPECT_THAT(page, HasSubstr(part));
+}
+
+TEST(ConventionsTest, ThePageOfTheCommandLineHasTheSameTables) {
+  std::ostringstream read;
+  read << std::ifstream(DEFT_COMMAND_LINE_PAGE).rdbuf();
+  std::string page = read.str();
+  ASSERT_FALSE(page.empty());
+  std::erase(page, '`');
+  const auto holds = [&](const auto &conventions) {
+    std::string rows;
+    for (const Convention &one : conventions)
+      rows += std::string("| ") + one.name + " | " + one.meaning + " |\n";
+    EXPECT_THAT(page, HasSubstr("|---|---|\n" + rows + "\n"));
+  };
+  holds(kExitCodes);
+  holds(kEnvironment);
 }
 
 TEST(CompletionsTest, AnUnknownShellIsNamed) {

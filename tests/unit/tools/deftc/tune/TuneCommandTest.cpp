@@ -80,6 +80,10 @@ TEST_F(TuneCommandTest, ABudgetEndsASessionAndTheSameCommandGoesOn) {
   const Outcome first = tune(longerWithBudget());
   ASSERT_EQ(first.code, 0) << first.err;
   EXPECT_THAT(first.out, HasSubstr("stopped by its budget"));
+  // The journal tells which classes there are, those too that nobody came to, and how to go on.
+  const std::string events = module_cache::readText(journal);
+  EXPECT_THAT(events, HasSubstr("\"classes\":[\"c1-"));
+  EXPECT_THAT(events, HasSubstr("\"command\":\"deftc tune " + std::string(DEFT_TEST_PACKAGE)));
   const Outcome second = tune(longer());
   ASSERT_EQ(second.code, 0) << second.err;
   EXPECT_THAT(second.err, HasSubstr("goes on with " + journal));

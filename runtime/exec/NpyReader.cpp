@@ -1,0 +1,87 @@
+#include "runtime/exec/NpyReader.h"
+
+#include "runtime/exec/NpyHeader.h"
+
+#include <bit>
+#include <cerrno>
+#include <cstring>
+#include <filesystem>
+
+namespace deft::exec {
+
+using support::Error;
+using support::ErrorCode;
+using support::Result;
+
+static_assert(std::endian::native == std::endian::little, "values are read as they lie in memory");
+
+namespace {
+
+Error cannotRead(const std::string &path, const char *why) {
+  return {ErrorCode::Environment, "cannot read `" + path + "`: " + why, ""};
+}
+
+/// Of the shape that is wanted, not of the one that a file claims: those numbers are our own.
+long long valuesOf(const std::vector<long long> &lengths) {
+  long long values = 1;
+  for (const long long length : lengths)
+    values *= length;
+  return values;
+}
+
+Result<void> checkLike(const std::string &path, const NpyHeader &header, const NpyShape &wanted) {
+  const auto wrong = [&](const std::string &is, const std::string &must, const std::string &hint) {
+    return Error{ErrorCode::Diagnostics, "`" + path + "` " + is + ", must " + must, hint};
+  };
+  constexpr const char *kHowToSave = "save it with numpy.ascontiguousarray(a).astype('<f4')";
+  if (header.type != "'<f4'")
+    return wrong("holds values of type " + quotedNpy(header.type), "hold '<f4'", kHowToSave);
+  if (header.isFortran)
+    return wrong("is in Fortran order", "be in C order", kHowToSave);
+  const auto lengths = lengthsOf(header.shape);
+  if (!lengths || *lengths != wanted.lengths)
+    return wrong("has shape " + quotedNpy(header.shape),
+                 "have " + shapeText(wanted.lengths) + ": " + wanted.meaning, "");
+  return {};
+}
+
+} // namespace
+
+Result<NpyReader> NpyReader::open(const std::string &path, const NpyShape &shape) {
+  constexpr std::size_t kMostHeader = std::size_t{1} << 16;
+  NpyReader reader;
+  reader.path_ = path;
+  std::error_code error;
+  if (std::filesystem::is_directory(path, error))
+    return cannotRead(path, std::strerror(EISDIR));
+  errno = 0;
+  reader.file_.open(path, std::ios::binary);
+  if (!reader.file_)
+    return cannotRead(path, std::strerror(errno));
+  std::string head(kMostHeader, '\0');
+  reader.file_.read(head.data(), static_cast<std::streamsize>(head.size()));
+  head.resize(static_cast<std::size_t>(reader.file_.gcount()));
+  const auto header = parseNpyHeader(head);
+  if (!header)
+    return Error{ErrorCode::Diagnostics, "`" + path + "`: " + header.error().message, ""};
+  if (auto like = checkLike(path, *header, shape); !like)
+    return like.error();
+  reader.file_.clear();
+  reader.file_.seekg(0, std::ios::end);
+  const auto bytes = static_cast<long long>(reader.file_.tellg()) - static_cast<long long>(header->dataBegin);
+  const long long wanted = valuesOf(shape.lengths) * static_cast<long long>(sizeof(float));
+  if (bytes != wanted)
+    return Error{ErrorCode::Diagnostics,
+                 "`" + path + "` holds " + std::to_string(bytes) + " bytes of values, its shape " +
+                     shapeText(shape.lengths) + " says " + std::to_string(wanted),
+                 ""};
+  reader.file_.seekg(static_cast<std::streamoff>(header->dataBegin));
+  return reader;
+}
+
+Result<void> NpyReader::read(std::span<float> values) {
+  file_.read(reinterpret_cast<char *>(values.data()), static_cast<std::streamsize>(values.size_bytes()));
+  return file_ ? Result<void>() : cannotRead(path_, "it ends too early");
+}
+
+} // namespace deft::exec

@@ -1,0 +1,141 @@
+#include "runtime/module_cache/CubinCache.h"
+#include "runtime/module_cache/StoredKernels.h"
+#include "tools/deftc/cache/CacheCommand.h"
+#include "tools/deftc/common/Arguments.h"
+#include "tools/deftc/common/Numbers.h"
+#include "tools/deftc/common/Progress.h"
+
+#include <nlohmann/json.hpp>
+
+#include <ctime>
+#include <iomanip>
+#include <ostream>
+
+namespace deft::cli {
+
+using module_cache::StoredKernel;
+using nlohmann::json;
+using support::ErrorCode;
+
+namespace {
+
+std::string dateOf(std::time_t time) {
+  std::tm parts{};
+  char text[32];
+  ::gmtime_r(&time, &parts);
+  std::strftime(text, sizeof text, "%Y-%m-%d %H:%M", &parts);
+  return text;
+}
+
+double bytesOfAll(const std::vector<StoredKernel> &kernels) {
+  double bytes = 0;
+  for (const StoredKernel &kernel : kernels)
+    bytes += static_cast<double>(kernel.bytes);
+  return bytes;
+}
+
+int list(Context &context, bool asJson) {
+  const auto cache = module_cache::defaultCacheFolder();
+  if (!cache)
+    return reportError(context, cache.error());
+  const std::string folder = module_cache::kernelsFolder(*cache);
+  const std::vector<StoredKernel> kernels = module_cache::storedKernels(folder);
+  if (asJson) {
+    json array = json::array();
+    for (const StoredKernel &kernel : kernels)
+      array.push_back({{"key", kernel.key},
+                       {"what", kernel.what},
+                       {"registers", kernel.registers},
+                       {"bytes", kernel.bytes},
+                       {"stored", dateOf(kernel.stored)}});
+    context.out << json{{"folder", folder}, {"kernels", std::move(array)}}.dump(2) << '\n';
+    return kExitOk;
+  }
+  context.out << compiledKernelsText() << '\n';
+  for (const StoredKernel &kernel : kernels)
+    context.out << dateOf(kernel.stored) << std::right << std::setw(6) << kernel.registers << " registers"
+                << std::setw(9) << bytesOf(static_cast<double>(kernel.bytes)) << "  "
+                << kernel.key.substr(0, 12) << "  " << kernel.what << '\n';
+  return kExitOk;
+}
+
+struct PruneOptions {
+  int olderThanDays = -1;
+  bool broken = false, all = false, isTrial = false;
+};
+
+int prune(Context &context, const PruneOptions &options) {
+  if (options.olderThanDays < 0 && !options.broken && !options.all)
+    return reportError(context, {ErrorCode::Usage, "it is not said which kernels are to go",
+                                 "give --older-than DAYS, --broken or --all"});
+  const auto place = module_cache::defaultCacheFolder();
+  if (!place)
+    return reportError(context, place.error());
+  const std::string folder = module_cache::kernelsFolder(*place);
+  const std::vector<StoredKernel> kernels = module_cache::storedKernels(folder);
+  std::unique_ptr<module_cache::CubinCache> cache;
+  if (options.broken && !kernels.empty())
+    cache = module_cache::CubinCache::open(*place);
+  constexpr double kDay = 24 * 60 * 60;
+  const std::time_t now = std::time(nullptr);
+  const auto isUnwanted = [&](const StoredKernel &kernel) {
+    return options.all ||
+           (options.olderThanDays >= 0 && std::difftime(now, kernel.stored) > kDay * options.olderThanDays) ||
+           (cache && !cache->find(kernel.key));
+  };
+  Progress progress(context, "looking at kernels");
+  std::vector<StoredKernel> removed;
+  long long seen = 0;
+  for (const StoredKernel &kernel : kernels) {
+    progress.at(seen++, std::ssize(kernels));
+    if (!isUnwanted(kernel))
+      continue;
+    if (!options.isTrial)
+      if (auto done = module_cache::removeKernel(folder, kernel.key); !done)
+        return reportError(context, done.error());
+    removed.push_back(kernel);
+  }
+  context.out << folder << ": " << counted(std::ssize(removed), "kernel", "kernels") << " of "
+              << bytesOf(bytesOfAll(removed)) << (options.isTrial ? " would be removed, " : " removed, ")
+              << std::ssize(kernels) - std::ssize(removed) << " left\n";
+  return kExitOk;
+}
+
+} // namespace
+
+std::string compiledKernelsText() {
+  const auto cache = module_cache::defaultCacheFolder();
+  if (!cache)
+    return "no place for compiled kernels: " + cache.error().message;
+  const std::string folder = module_cache::kernelsFolder(*cache);
+  const std::vector<StoredKernel> kernels = module_cache::storedKernels(folder);
+  return counted(std::ssize(kernels), "compiled kernel", "compiled kernels") + ", " +
+         bytesOf(bytesOfAll(kernels)) + ", in " + folder;
+}
+
+void addCacheKernels(CLI::App &cache, Context &context) {
+  CLI::App *command =
+      cache.add_subcommand("kernels", "The other cache: compiled kernels, which are made again when needed");
+  command->require_subcommand(1);
+  command->footer("Examples:\n  deftc cache kernels list\n  deftc cache kernels prune --older-than 30");
+
+  CLI::App *listing =
+      command->add_subcommand("list", "The compiled kernels that there are, the newest first");
+  auto asJson = std::make_shared<bool>(false);
+  listing->add_flag("--json", *asJson, "Print JSON");
+  listing->footer("Example:\n  deftc cache kernels list");
+  context.onRun(listing, [&context, asJson] { return list(context, *asJson); });
+
+  CLI::App *pruning = command->add_subcommand("prune", "Remove compiled kernels");
+  auto options = std::make_shared<PruneOptions>();
+  pruning->add_option("--older-than", options->olderThanDays, "Those that were compiled so many days ago")
+      ->type_name("DAYS")
+      ->check(atLeast(0));
+  pruning->add_flag("--broken", options->broken, "Those whose files lack or do not match their checksums");
+  pruning->add_flag("--all", options->all, "All");
+  pruning->add_flag("--dry-run", options->isTrial, "Only count");
+  pruning->footer("Example:\n  deftc cache kernels prune --older-than 30 --dry-run");
+  context.onRun(pruning, [&context, options] { return prune(context, *options); });
+}
+
+} // namespace deft::cli

@@ -1,0 +1,188 @@
+#include "tools/deftc/run/RunInputs.h"
+
+#include "compiler/support/AtomicFile.h"
+#include "runtime/exec/Half.h"
+#include "runtime/exec/NpyReader.h"
+#include "runtime/exec/Params.h"
+#include "runtime/exec/RandomInputs.h"
+#include "tools/deftc/common/ProgramInput.h"
+#include "tools/deftc/common/Progress.h"
+
+#include <nlohmann/json.hpp>
+
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+#include <filesystem>
+#include <limits>
+#include <optional>
+
+namespace deft::cli {
+
+using nlohmann::json;
+using support::Error;
+using support::ErrorCode;
+using support::Result;
+
+namespace {
+
+std::string fileIn(const std::string &folder, const char *name) {
+  return (std::filesystem::path(folder) / name).string();
+}
+
+/// The elements of a tensor in memory, as Inputs has them.
+void store(const std::vector<float> &values, const spec::TensorType &type, std::byte *memory, long long at) {
+  const auto bytes = static_cast<std::size_t>(type.elementBytes());
+  for (const float value : values) {
+    const std::uint16_t bits = exec::fromFloat(value, type.dtype);
+    std::memcpy(memory + static_cast<std::size_t>(at++) * bytes, &bits, bytes);
+  }
+}
+
+/// K or V, token after token in the order of the nodes.
+Result<void> readTokens(Context &context, const std::string &path, const spec::Variant &variant,
+                        const spec::TensorType &type, const abi::CacheLayout &layout,
+                        const tree::KvTree &tree, exec::Inputs &inputs,
+                        exec::AlignedVector<std::uint16_t> &elements) {
+  auto file = exec::NpyReader::open(path, {{tree.tokens(), variant.kvHeads, type.dim},
+                                           "tokens of the tree, KV heads, columns of the spec"});
+  if (!file)
+    return file.error();
+  Progress progress(context, "reading " + std::filesystem::path(path).filename().string());
+  auto *memory = reinterpret_cast<std::byte *>(elements.data());
+  std::vector<float> row(static_cast<std::size_t>(type.dim));
+  long long done = 0;
+  for (const tree::Node &node : tree.nodes()) {
+    for (int t = 0; t < node.tokens; ++t)
+      for (int head = 0; head < variant.kvHeads; ++head) {
+        if (auto read = file->read(row); !read)
+          return read;
+        store(row, type, memory,
+              exec::elementOf(layout, inputs.pageTable.data(), exec::pageSizeOf(variant), node.location + t,
+                              head));
+      }
+    progress.at(done += node.tokens, tree.tokens());
+  }
+  return {};
+}
+
+Result<void> readQueries(const std::string &path, const spec::Variant &variant, exec::Inputs &inputs) {
+  const spec::TensorType &type = variant.tensors.q;
+  auto file = exec::NpyReader::open(path, {{inputs.queryCount, variant.queryHeads, type.dim},
+                                           "queries of the tree, query heads, columns of the spec"});
+  if (!file)
+    return file.error();
+  std::vector<float> row(static_cast<std::size_t>(variant.queryHeads) * type.dim);
+  inputs.q.resize(row.size() * static_cast<std::size_t>(inputs.queryCount));
+  for (int query = 0; query < inputs.queryCount; ++query) {
+    if (auto read = file->read(row); !read)
+      return read;
+    store(row, type, reinterpret_cast<std::byte *>(inputs.q.data()),
+          query * static_cast<long long>(row.size()));
+  }
+  return {};
+}
+
+/// A parameter's values as a dump has them, always a list; none: they are not such a list.
+std::optional<exec::ParamValue> valueOf(const json &list, const spec::Param &param, int length) {
+  if (!list.is_array() || list.size() != static_cast<std::size_t>(length))
+    return std::nullopt;
+  exec::ParamValue value;
+  for (const json &one : list) {
+    using Whole = std::numeric_limits<std::int32_t>;
+    if (param.type == spec::ScalarType::F32 && one.is_number()) {
+      value.f32.push_back(one.get<float>());
+      if (!std::isfinite(value.f32.back()))
+        return std::nullopt;
+    } else if (param.type != spec::ScalarType::F32 && one.is_number_integer() && one >= Whole::min() &&
+               one <= Whole::max()) {
+      value.i32.push_back(one.get<std::int32_t>());
+    } else {
+      return std::nullopt;
+    }
+  }
+  return value;
+}
+
+/// The `params` of spec.json, an empty object where there is no such file.
+Result<json> paramsOf(const std::string &path) {
+  constexpr std::size_t kMostBytes = std::size_t{64} << 20;
+  std::error_code none;
+  if (!std::filesystem::exists(path, none))
+    return json::object();
+  const auto text = support::readFile(path, kMostBytes);
+  if (!text)
+    return text.error();
+  const json document = json::parse(*text, nullptr, /*allow_exceptions=*/false);
+  if (!document.is_object() || !document.contains("params") || !document.at("params").is_object())
+    return Error{ErrorCode::Diagnostics, "`" + path + "` is not what --dump writes: it has no `params`", ""};
+  return document.at("params");
+}
+
+} // namespace
+
+Result<void> readsInputs(Context &context, const std::string &folder) {
+  for (const char *name : {"tree.json", "spec.json", "q.npy", "k.npy", "v.npy"})
+    if (auto read = context.files.reads(fileIn(folder, name)); !read)
+      return read;
+  return {};
+}
+
+Result<std::vector<exec::ParamValue>> dumpedParams(Context &context, const std::string &folder,
+                                                   const spec::Variant &variant,
+                                                   const std::vector<std::string> &assignments) {
+  if (auto read = readsParams(context, assignments); !read)
+    return read.error();
+  const std::string path = fileIn(folder, "spec.json");
+  const auto dumped = paramsOf(path);
+  if (!dumped)
+    return dumped.error();
+  auto values = exec::bindKnownParams(variant, assignments);
+  if (!values)
+    return values.error();
+  for (std::size_t i = 0; i < variant.params.size(); ++i) {
+    const spec::Param &param = variant.params[i];
+    const bool isGiven = std::any_of(assignments.begin(), assignments.end(), [&](const std::string &one) {
+      return one.starts_with(param.name + "=");
+    });
+    exec::ParamValue &value = (*values)[i];
+    if (!isGiven && dumped->contains(param.name)) {
+      const int length = exec::paramLength(variant, param);
+      const auto read = valueOf(dumped->at(param.name), param, length);
+      if (!read)
+        return Error{ErrorCode::Diagnostics,
+                     "`" + path + "`: parameter `" + param.name + "` is not a list of " +
+                         std::to_string(length) + " finite numbers, as " + exec::paramTypeName(param) +
+                         " has them",
+                     ""};
+      value = *read;
+    }
+    if (value.f32.empty() && value.i32.empty())
+      return exec::bindParams(variant, assignments); // says which one, and how it is given
+  }
+  return values;
+}
+
+Result<exec::Inputs> readInputs(Context &context, const std::string &folder, const spec::Variant &variant,
+                                const tree::KvTree &tree, const tree::CachePlacement &placement,
+                                std::vector<exec::ParamValue> params) {
+  // Those of no token at all: a pool of NaN.
+  exec::Inputs inputs = exec::makeRandomInputs(variant, tree::KvTree(), placement, std::move(params), 0);
+  inputs.queryCount = static_cast<int>(tree.queries().size());
+  if (auto read = readQueries(fileIn(folder, "q.npy"), variant, inputs); !read)
+    return read.error();
+  const spec::Tensors &tensors = variant.tensors;
+  if (auto read = readTokens(context, fileIn(folder, "k.npy"), variant, tensors.k, inputs.cache.k, tree,
+                             inputs, inputs.k);
+      !read)
+    return read.error();
+  if (tensors.valueInKey) // v.npy repeats what is in k.npy
+    return inputs;
+  if (auto read = readTokens(context, fileIn(folder, "v.npy"), variant, tensors.v, inputs.cache.v, tree,
+                             inputs, inputs.v);
+      !read)
+    return read.error();
+  return inputs;
+}
+
+} // namespace deft::cli
