@@ -59,11 +59,13 @@ def make_classes():
 def install(monkeypatch):
     monkeypatch.setattr(host_tables, "_by_pointer", {})
 
+    places = {"tables": SECOND + "block_table", "runner": SECOND + "model_runner", "first": FIRST}
+
     def install(**modules):
         for name, contents in modules.items():
             module = ModuleType(name)
             vars(module).update(contents)
-            monkeypatch.setitem(sys.modules, {"tables": SECOND + "block_table", "runner": SECOND + "model_runner", "first": FIRST}[name], module)
+            monkeypatch.setitem(sys.modules, places[name], module)
 
     return install
 
