@@ -9,10 +9,10 @@ graphs of decoding. Needs vLLM (0.22 to 0.26), the deftc wheel beside it and a G
 - Throughput, prompts in the prefix cache: 16 samples of one prompt of 4,096 tokens (n16); 32 requests on 4,096 shared
   tokens with 32 of their own (few_shot); 32 requests of 1,024 tokens that share nothing (alone).
 
-  tests/gpu/vllm_engine.py [--dtype bfloat16] [--layers 8] [--modes eager,graphs] [--tensor-parallel 2] [--json FILE]
+  tests/gpu/vllm_engine.py [--dtype bfloat16] [--layers 8] [--modes eager,graphs] [--tensor-parallel 2 [--ranks-only]] [--json FILE]
 
 With --tensor-parallel N, on a machine of as many GPUs, the weights lie in a file that each rank takes its part of, and a run
-of deft on one GPU comes first, whose tokens those on N are held against.
+of deft on one GPU comes first, whose tokens those on N are held against; with --ranks-only, those of the own backend on N.
 
 Exit code 1: a token differs that was no tie. 3: no vLLM or no GPU.
 """
@@ -214,18 +214,19 @@ def run_ranks(options):
         write_weights(Path(folder), options.layers, options.dtype)
         for mode in options.modes.split(","):
             seen = {}
-            for backend, ranks in ((DEFT, 1), (DEFT, options.tensor_parallel), (OWN, options.tensor_parallel)):
+            runs = [(DEFT, 1)] * (not options.ranks_only) + [(DEFT, options.tensor_parallel), (OWN, options.tensor_parallel)]
+            for backend, ranks in runs:
                 result = seen[backend, ranks] = run_worker(options, backend, mode, ranks)
                 if result is None:
                     return False, record
                 print(f"{mode}: {backend} on {ranks}: {rates_text(result)}; started in {result['start_s']} s", flush=True)
                 record.append(without_tokens(result))
-            one, several = seen[DEFT, 1], seen[DEFT, options.tensor_parallel]
-            compared = compare(one, several)
-            show(mode, f"{DEFT} on {options.tensor_parallel} beside one", compared)
+            beside = (OWN, options.tensor_parallel) if options.ranks_only else (DEFT, 1)
+            compared = compare(seen[beside], seen[DEFT, options.tensor_parallel])
+            show(mode, f"{DEFT} on {options.tensor_parallel} beside {beside[0]} on {beside[1]}", compared)
             right &= compared["gap_where_they_differ"] <= TIES[options.dtype]
             record.append({"mode": mode, "dtype": options.dtype, "backend": DEFT, "ranks": options.tensor_parallel,
-                           "beside": "one rank", "compared": compared})
+                           "beside": "{} on {}".format(*beside), "compared": compared})
     return right, record
 
 
@@ -237,6 +238,7 @@ def main():
     parser.add_argument("--modes", default="eager,graphs", help="eager, graphs (of whole steps), default (vLLM's own choice)")
     parser.add_argument("--backends", default=f"{OWN},{DEFT}", help="others, such as TRITON_ATTN, show what two backends differ by")
     parser.add_argument("--tensor-parallel", type=int, default=1, help="how many GPUs")
+    parser.add_argument("--ranks-only", action="store_true", help="with --tensor-parallel: no run on one GPU")
     parser.add_argument("--json", type=Path)
     parser.add_argument("--log", action="store_true", help="what the engines say of attention")
     parser.add_argument("--tail", type=int, default=6000, help="characters of the output of an engine that fails")

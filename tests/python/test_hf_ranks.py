@@ -40,7 +40,7 @@ def test_heads_that_cannot_be_dealt_are_named():
 
 
 def test_two_processes_find_the_tokens_of_one(tmp_path):
-    model = make_model("llama")
+    model = make_model("llama", vocab_size=98)  # transformers 5.17 deals the rows of lm_head evenly or not at all
     prompt = random_tokens(40)
     model.save_pretrained(tmp_path / "model")
     (tmp_path / "model" / "prompt.json").write_text(json.dumps(prompt))

@@ -35,7 +35,11 @@ def make_classes():
         def gather_block_tables(self, idx_mapping, num_reqs_padded, out=None, out_ptrs=None):
             (target,) = self.input_block_tables if out is None else out
             for row in range(num_reqs_padded):
-                target[row] = self.whole[idx_mapping[row]] if row < len(idx_mapping) else 0
+                if row >= len(idx_mapping):
+                    target[row] = 0
+                    continue
+                pages = self.num_blocks.np[0, idx_mapping[row]]  # those behind stay what they were
+                target[row, :pages] = self.whole[idx_mapping[row], :pages]
             return (target[:num_reqs_padded],)
 
         def get_dummy_block_tables(self, num_reqs):
@@ -55,11 +59,13 @@ def make_classes():
 def install(monkeypatch):
     monkeypatch.setattr(host_tables, "_by_pointer", {})
 
+    places = {"tables": SECOND + "block_table", "runner": SECOND + "model_runner", "first": FIRST}
+
     def install(**modules):
         for name, contents in modules.items():
             module = ModuleType(name)
             vars(module).update(contents)
-            monkeypatch.setitem(sys.modules, {"tables": SECOND + "block_table", "runner": SECOND + "model_runner", "first": FIRST}[name], module)
+            monkeypatch.setitem(sys.modules, places[name], module)
 
     return install
 
@@ -78,6 +84,10 @@ def batch(*requests, padded=0):
     return SimpleNamespace(idx_mapping=torch.from_numpy(order.copy()), idx_mapping_np=order, padded=len(requests) + padded)
 
 
+def pages_of(*pages):
+    return np.array(pages, np.int32)
+
+
 def test_a_step_of_any_requests_is_known_without_a_look_at_the_table(runner, monkeypatch):
     made = runner(8, 6)
     tables = made.block_tables
@@ -93,7 +103,7 @@ def test_a_step_of_any_requests_is_known_without_a_look_at_the_table(runner, mon
         (table,) = made.prepare_attn(batch(*order, padded=8 - len(order)))
         if step == 10:  # by then it is believed
             monkeypatch.setattr(torch.Tensor, "cpu", lambda tensor: pytest.fail("it waits for the GPU"))
-        known = on_host(table[: len(order)])
+        known = on_host(table[: len(order)], pages_of(*(lengths[request] for request in order)))
         assert known is not None and known.stride() == table.stride()
         for row, request in enumerate(order):
             assert torch.equal(known[row, : lengths[request]], table[row, : lengths[request]])
@@ -103,22 +113,22 @@ def test_pages_of_the_kernels_may_be_parts_of_the_caches(runner):
     made = runner(2, 6, split=2)
     made.block_tables.append_block_ids(1, ([4, 2],), overwrite=True)
     (table,) = made.prepare_attn(batch(1))
-    assert on_host(table[:1, :4]).tolist() == [[8, 9, 4, 5]]
+    assert on_host(table[:1, :4], pages_of(4)).tolist() == [[8, 9, 4, 5]]
 
 
 def test_tables_of_padding_and_of_drafts_are_not_known(runner):
     made = runner(4, 6)
     made.block_tables.append_block_ids(2, ([7],), overwrite=True)
     (table,) = made.prepare_attn(batch(2))
-    assert on_host(table[:1]) is not None
+    assert on_host(table[:1], pages_of(1)) is not None
     made.block_tables.get_dummy_block_tables(2)
-    assert on_host(table[:1]) is None
+    assert on_host(table[:1], pages_of(1)) is None
     made.block_tables.gather_block_tables(torch.tensor([2]), num_reqs_padded=1)  # nobody has said whose these are
-    assert on_host(table[:1]) is None
+    assert on_host(table[:1], pages_of(1)) is None
     other = torch.zeros(4, 6, dtype=torch.int32)
     made.prepare_attn(batch(2))
     made.block_tables.gather_block_tables(torch.tensor([2]), 1, out=(other,), out_ptrs=None)
-    assert on_host(other[:1]) is None and on_host(table[:1]) is not None
+    assert on_host(other[:1], pages_of(1)) is None and on_host(table[:1], pages_of(1)) is not None
 
 
 def test_a_table_that_is_written_to_behind_its_back_is_not_believed(runner, caplog):
@@ -127,10 +137,10 @@ def test_a_table_that_is_written_to_behind_its_back_is_not_believed(runner, capl
     (table,) = made.prepare_attn(batch(0))
     table[0, 1] = 9
     with caplog.at_level(logging.WARNING):
-        assert on_host(table[:1, :2]) is None
+        assert on_host(table[:1, :2], pages_of(2)) is None
     assert "not what the host knows" in caplog.text
     made.prepare_attn(batch(0))
-    assert on_host(table[:1, :2]) is None
+    assert on_host(table[:1, :2], pages_of(2)) is None
 
 
 def test_tables_that_are_older_than_the_listener_are_not_known(install):
@@ -140,7 +150,7 @@ def test_tables_that_are_older_than_the_listener_are_not_known(install):
     listen()
     made.block_tables.append_block_ids(0, ([5],), overwrite=True)
     (table,) = made.prepare_attn(batch(0))
-    assert on_host(table[:1]) is None
+    assert on_host(table[:1], pages_of(1)) is None
 
 
 def test_methods_of_another_release_are_left_alone(install, caplog):
@@ -168,4 +178,4 @@ def test_the_first_model_runner_has_its_tables_on_the_host(install):
         made.block_table.cpu[2, :3] = torch.tensor(pages, dtype=torch.int32)
         made.block_table.gpu.copy_(made.block_table.cpu)
         table = made.get_device_tensor(3)
-        assert on_host(table[:3, :3])[2].tolist() == pages
+        assert on_host(table[:3, :3], pages_of(3, 3, 3))[2].tolist() == pages

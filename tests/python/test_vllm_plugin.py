@@ -125,7 +125,11 @@ def test_rows_of_padding_are_left_out():
 
 def test_a_table_that_the_host_knows_is_not_asked_for(monkeypatch):
     known = ints([[3, 1], [3, 2]])
-    monkeypatch.setattr("deft.vllm.planner.on_host", lambda table: known if table.shape == known.shape else None)
+
+    def on_host(table, pages):
+        return known if pages.tolist() == [2, 2] and table.shape == known.shape else None
+
+    monkeypatch.setattr("deft.vllm.planner.on_host", on_host)
     given = common(torch.zeros(4, 8, dtype=torch.int32), [20, 25], [1, 1], padded=2)
     assert work_of(given, PAGE, True)[0].host_pages is known
 

@@ -6,7 +6,7 @@ import ctypes
 import sys
 from ctypes import byref
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Callable
 
 from . import _abi
 from ._library import Handle, lib, make, sized
@@ -16,9 +16,39 @@ if TYPE_CHECKING:
     from ._attention import Attention
 
 _gpus: dict[int, Handle] = {}
+_late: list[tuple[Callable[[int], None], int]] = []  # what was let go of in a capture
 _MOST_KEPT = 64  # values of parameters, of one attention
 # Where the registry's wheels of NVRTC keep it, two generations of them.
 _NVRTC = ("nvidia/cu13/lib/libnvrtc.so.13", "nvidia/cuda_nvrtc/lib/libnvrtc.so.12")
+
+
+class GpuHandle(Handle):
+    """Of memory or kernels on a GPU. To give them back is to wait for the GPU, which would end a graph's capture, and
+    Python lets go of what a cycle holds at any time: in a capture, it is put off."""
+
+    __slots__ = ()
+
+    def __init__(self, value: int, destroy: Callable[[int], None]) -> None:
+        super().__init__(value, destroy)
+        if _late and not _is_capturing():
+            _give_back()
+
+    def __del__(self) -> None:
+        if getattr(self, "_as_parameter_", None) and _is_capturing():
+            _late.append((self._destroy, self._as_parameter_))
+        else:
+            super().__del__()
+
+
+def _is_capturing() -> bool:
+    torch = sys.modules.get("torch")
+    return torch is not None and torch.cuda.is_initialized() and torch.cuda.is_current_stream_capturing()
+
+
+def _give_back() -> None:
+    while _late:
+        destroy, value = _late.pop()
+        destroy(value)
 
 
 def gpu(index: int) -> Handle:
@@ -59,7 +89,7 @@ class GpuKernels:
             is_invariant=invariant,
         )
         made = make(lib.deft_gpu_attention_load, gpu(device), attention, byref(options))
-        self.loaded = Handle(made, lib.deft_gpu_attention_destroy)
+        self.loaded: Handle = GpuHandle(made, lib.deft_gpu_attention_destroy)
         self._by_params = {frozen: self.loaded}
 
     def with_params(self, frozen: tuple[Any, ...]) -> Handle:
@@ -69,5 +99,5 @@ class GpuKernels:
             made = make(lib.deft_gpu_attention_with_params, self.loaded, params)
             if len(self._by_params) > _MOST_KEPT:  # one whose values differ at every step
                 self._by_params.clear()
-            loaded = self._by_params[frozen] = Handle(made, lib.deft_gpu_attention_destroy)
+            loaded = self._by_params[frozen] = GpuHandle(made, lib.deft_gpu_attention_destroy)
         return loaded

@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from . import _abi
-from ._gpu import gpu
-from ._library import Handle, check, lib, make
+from ._gpu import GpuHandle, gpu
+from ._library import check, lib, make
 from ._tensors import View
 
 if TYPE_CHECKING:
@@ -19,7 +19,7 @@ class GpuPageTable:
 
     def __init__(self, device: int, pages: int) -> None:
         made = make(lib.deft_gpu_page_table_make, gpu(device), pages)
-        self._handle = Handle(made, lib.deft_gpu_page_table_destroy)
+        self._handle = GpuHandle(made, lib.deft_gpu_page_table_destroy)
         #: What runs take as `page_table`.
         self.entries = View(
             lib.deft_gpu_page_table_data(self._handle), _abi.DEFT_I32, (pages,), None, _abi.DEFT_DEVICE_CUDA, device, self

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Callable, Mapping, NamedTuple
 
 from . import _abi
 from ._errors import UsageError
-from ._gpu import GpuKernels
+from ._gpu import GpuHandle, GpuKernels
 from ._library import Handle, check, lib, make, sized, take_text
 from ._params import freeze, make_params
 from ._runners import is_traced, number_of
@@ -163,7 +163,7 @@ class GpuPlan:
     """A plan on a GPU, with the kernels that run it."""
 
     def __init__(self, made: int, kernels: GpuKernels) -> None:
-        self.handle = Handle(made, lib.deft_gpu_plan_destroy)
+        self.handle = GpuHandle(made, lib.deft_gpu_plan_destroy)
         self.kernels = kernels
         self.needs_upload = True
 

@@ -53,8 +53,11 @@ def single_decode_with_kv_cache(
     _only_plain(pos_encoding_mode)
     if kv_layout == "HND":
         k, v = k.transpose(0, 1), v.transpose(0, 1)
+    sm_scale = q.shape[-1] ** -0.5 if sm_scale is None else sm_scale
+    for scale in (q_scale, k_scale):
+        sm_scale = sm_scale if scale is None else sm_scale * scale
     out, lse = attention(q[None], k, v, torch.tensor([len(k)], device=q.device), sm_scale, logits_soft_cap, window_left)
-    out = out[0].to(q.dtype)
+    out = (out[0] if v_scale is None else out[0] * v_scale).to(q.dtype)
     return (out, lse[0]) if return_lse else out
 
 

@@ -23,7 +23,7 @@ class Variant:
     soft_cap: float  # 0: none
     window_left: int  # tokens before the query's own that it sees; -1: all
 
-    @property
+    @functools.cached_property  # asked for at each step
     def shape(self) -> tuple[object, ...]:
         """What a plan and a captured graph stay with; the rest may change from run to run."""
         return dataclasses.astuple(self)[:7]

@@ -20,11 +20,11 @@ _log = logging.getLogger("vllm.deft")
 _COMPARED = 4  # times that a table is compared with the GPU's, before it is believed
 
 
-def on_host(table: torch.Tensor) -> torch.Tensor | None:
-    """What `table`, the first rows and columns of one that a builder was given, holds by the time the step reads it. Good
-    until the next step."""
+def on_host(table: torch.Tensor, pages: np.ndarray[Any, Any]) -> torch.Tensor | None:
+    """What `table`, the first rows and columns of one that a builder was given, holds by the time the step reads it: in each
+    row so many pages; what stands behind them may be anything. Good until the next step."""
     known = _by_pointer.get(table.data_ptr())
-    return None if known is None else known.read(table)
+    return None if known is None else known.read(table, pages)
 
 
 class _Table:
@@ -36,14 +36,15 @@ class _Table:
         self._to_compare = _COMPARED
         self._is_right = True
 
-    def read(self, table: torch.Tensor) -> torch.Tensor | None:
+    def read(self, table: torch.Tensor, pages: np.ndarray[Any, Any]) -> torch.Tensor | None:
         whole = self._on_gpu()
         if not self._is_right or whole is None or whole.stride() != table.stride():
             return None
         found = self._rows(*table.shape)
         if found is not None and self._to_compare:
             self._to_compare -= 1
-            if not torch.equal(found, table.cpu()):
+            is_read = torch.from_numpy(np.arange(table.shape[1]) < pages[:, None])
+            if not torch.equal(found[is_read], table.cpu()[is_read]):
                 self._is_right = False
                 _log.warning("vLLM's block tables are not what the host knows of them, so steps wait until they are read")
                 return None

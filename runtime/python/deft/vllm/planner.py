@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any, Iterable, NamedTuple
 
+import numpy as np
 import torch
 
 from .._doors.outside import outside
@@ -24,14 +25,15 @@ def work_of(common: Any, page_size: int, lengths_are_exact: bool) -> tuple[Paged
     """With how many queries there are. Rows of padding have none, and are left out."""
     if common.causal is not True:
         raise outside("causal", common.causal, "a query sees no token behind its own")
-    starts = common.query_start_loc_cpu.to(torch.int32)
-    requests = int((starts.diff() > 0).sum())  # those of padding stand behind the others
-    starts = starts[: requests + 1].contiguous()
+    # In NumPy, whose calls cost a fifth of torch's where arrays are small.
+    starts = common.query_start_loc_cpu.numpy().astype(np.int32)
+    requests = int(np.count_nonzero(starts[1:] > starts[:-1]))  # those of padding stand behind the others
+    starts = starts[: requests + 1]
     known = getattr(common, "seq_lens_cpu_upper_bound", None) if lengths_are_exact else None
-    lengths = (common.seq_lens if known is None else known)[:requests].to("cpu", torch.int32).contiguous()
-    pages = -(-int(lengths.max()) // page_size) if requests else 0
-    table = common.block_table_tensor[:requests, : max(pages, 1)]
-    return PagedWork(table, None, lengths, starts, on_host(table)), int(starts[-1])
+    lengths = (common.seq_lens if known is None else known)[:requests].cpu().numpy().astype(np.int32)
+    pages = (lengths + (page_size - 1)) // page_size
+    table = common.block_table_tensor[:requests, : max(int(pages.max()), 1) if requests else 1]
+    return PagedWork(table, None, lengths, starts, on_host(table, pages)), int(starts[-1])
 
 
 class Planner:
