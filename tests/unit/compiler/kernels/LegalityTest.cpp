@@ -59,6 +59,37 @@ TEST(LegalityTest, GpusTakeTensorsThatAreAlike) {
   EXPECT_TRUE(checkPhase({32, 8, tensors}, {"tiles", -1, config::Family::Cpu, 64, 32, 2, 2}, nullptr));
 }
 
+/// q of 16 bits under K and V of 8, each of either kind; not one of them alone.
+TEST(LegalityTest, GpusTakeCachesOfBytes) {
+  const PhaseConfig tiles{"tiles", -1, config::Family::Sm90, 128, 64, 2, kSm90Warps};
+  spec::Tensors tensors = spec::Tensors::alike(128);
+  tensors.k.dtype = spec::DType::F8E4M3;
+  EXPECT_EQ(check(narrow(), {32, 8, tensors}),
+            "phase `narrow`: q is bf16, k fp8_e4m3 and v bf16; family sm80 takes one dtype for all three");
+  tensors.v.dtype = spec::DType::F8E5M2;
+  EXPECT_EQ(check(narrow(), {32, 8, tensors}), "legal");
+  EXPECT_EQ(check(tiles, {32, 8, tensors}), "legal");
+  tensors.q.dim = tensors.k.dim = 192;
+  EXPECT_EQ(check(narrow(), {32, 8, tensors}),
+            "phase `narrow`: k has dim 192 and v 128; family sm80 takes one dim for both");
+}
+
+/// Bytes in the ring of family sm80, and a number for each row of q that waits in shared memory; tiles of q's
+/// type in that of family sm90, and bytes before they are converted.
+TEST(LegalityTest, SharedMemoryCountsBytes) {
+  const auto ofBytes = [](int dim) {
+    spec::Tensors tensors = spec::Tensors::alike(dim);
+    tensors.k.dtype = tensors.v.dtype = spec::DType::F8E4M3;
+    return tensors;
+  };
+  EXPECT_EQ(smemBytes({32, 8, ofBytes(128)}, narrow()), 3 * 64 * 256 + 4 * 64 * 20);
+  EXPECT_EQ(smemBytes({32, 8, ofBytes(192)}, narrow()), 3 * 64 * 2 * 208 + 16 * (384 + 4) + 4 * 64 * 20);
+  const PhaseConfig wide{"tiles", -1, config::Family::Sm90, 128, 64, 2, kSm90Warps};
+  const int stageBytes = 2 * 2 * 64 * 128 + 64 * 12 + 64 + 16, pieceBytes = 2 * 64 * 128 + 32 + 64 * 8 + 16;
+  EXPECT_EQ(smemBytes({32, 8, ofBytes(128)}, wide),
+            2 * stageBytes + 4 * 2 * 16 * 272 + 2 * pieceBytes + 1024 + 4 * 2 * 32 * 256);
+}
+
 /// The ring counts K and V apart, accumulators are as wide as V, and queries as K.
 TEST(LegalityTest, SharedMemoryCountsEachTensor) {
   spec::Tensors tensors = spec::Tensors::alike(192);
