@@ -19,6 +19,7 @@ from ._library import FOLDER as _FOLDER
 from ._library import lib as _lib
 from ._paged_batch import PagedBatch, Sharing
 from ._plan import ConfigChoice, Plan, PlanSummary
+from ._selection import NodeTokens, Selection
 from ._sequence_tree import SequenceTree, TokenCopy
 from ._spec_of_functions import attention
 from ._threads import get_threads, set_threads
@@ -52,11 +53,13 @@ __all__ = [
     "InternalError",
     "MachineError",
     "Node",
+    "NodeTokens",
     "PagedBatch",
     "Param",
     "Plan",
     "PlanSummary",
     "Query",
+    "Selection",
     "SequenceTree",
     "Sharing",
     "Stretch",
