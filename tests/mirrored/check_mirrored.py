@@ -93,7 +93,7 @@ ELSEWHERE = (
     Elsewhere("tools/deftc", "BenchCommand BenchKernels BenchMachine BenchReport BenchTable", "BenchTest", "deftc bench"),
     Elsewhere("tools/deftc", "CacheEdit CacheRegret CacheVerify ClassifyCommand ConfigOptions ExplainCommand", "CacheCommandTest", "deftc cache, classify and explain"),
     Elsewhere("tools/deftc", "PlanText TreeInput", "PlanCommandTest", "deftc plan"),
-    Elsewhere("tools/deftc", "DeviceInput ProgramInput RunCpu RunCuda RunDump RunReport RunSession", "RunCommandTest", "deftc run"),
+    Elsewhere("tools/deftc", "DeviceInput ProgramInput RunCpu RunCuda RunDump RunReport RunSelection RunSession", "RunCommandTest", "deftc run"),
     Elsewhere("tools/deftc", "CommandWalk CompletionsCommand ManPage", "CompletionsTest", "what shells and man are told"),
     Elsewhere("tools/deftc", "TuneSummary", "TuneCommandTest", "deftc tune"),
 )

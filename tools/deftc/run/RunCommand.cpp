@@ -30,7 +30,8 @@ where tree.json holds a prompt with two branches:
 
   deftc run my.deft --tree tree.json --dump out
 writes q.npy, k.npy, v.npy, out.npy, lse.npy (float32; a token's place in k and v is that of
-its node in tree.json), tree.json and spec.json, so that any program can check the result.)";
+its node in tree.json), tree.json and spec.json, so that any program can check the result. Of
+an attention that selects, selected.npy and sparse_out.npy, too.)";
 
 int runCommand(Context &context, const RunOptions &options) {
   if (const auto writable = checkOutput(context, options.json); !writable)
@@ -52,6 +53,9 @@ int runCommand(Context &context, const RunOptions &options) {
   if (report->check && !report->check->passed())
     return reportError(context, {ErrorCode::Diagnostics,
                                  "the check failed: " + reference::explainFailure(*report->check), ""});
+  if (report->selected && !report->selected->passed())
+    return reportError(
+        context, {ErrorCode::Diagnostics, "the check failed: " + explainFailure(*report->selected), ""});
   return kExitOk;
 }
 

@@ -177,7 +177,24 @@ private:
     underway.reset();
     report_.steps.back().runUs = times->medianUs;
     report_.times = *times;
-    return options_.check || options_.checkAll ? checkStep() : Result<void>();
+    if (options_.check || options_.checkAll)
+      if (auto checked = checkStep(); !checked)
+        return checked;
+    return selectStep();
+  }
+
+  /// Of an attention that selects: the two other attentions that its spec makes. The first wrong step is
+  /// kept.
+  Result<void> selectStep() {
+    if (!report_.variant.select || !backend_->selects() || (report_.selected && !report_.selected->passed()))
+      return {};
+    const reference::CheckOptions check = checkOptions();
+    auto selected = runSelection(*backend_, report_.variant, tree(), plan_, inputs_, outputs_,
+                                 options_.check || options_.checkAll ? &check : nullptr);
+    if (!selected)
+      return selected.error();
+    report_.selected = std::move(*selected);
+    return {};
   }
 
   /// The config for the tree as it is now; another one only where the tree has become one of another class.
@@ -224,14 +241,19 @@ private:
                        rows * (report_.variant.tensors.out.dim + 1) * sizeof(float));
   }
 
-  /// By the oracle, of the step's inputs and of counting ones.
-  Result<void> checkStep() {
+  reference::CheckOptions checkOptions() const {
     // The oracle takes some 200 ns for a (row, token) pair: a bound keeps large trees to a few seconds.
     constexpr long long kPairsPerThread = 20'000'000;
-    Progress progress(context_, "checking");
     reference::CheckOptions check;
     check.threads = threads_;
     check.mostRowTokens = options_.checkAll ? 0 : std::max(kPairsPerThread * threads_ / options_.steps, 1LL);
+    return check;
+  }
+
+  /// By the oracle, of the step's inputs and of counting ones.
+  Result<void> checkStep() {
+    Progress progress(context_, "checking");
+    reference::CheckOptions check = checkOptions();
     check.progress = [&](long long done, long long of) { progress.at(done, of); };
     auto found = reference::check(report_.variant, tree(), inputs_, outputs_, check);
     auto counted = countStep(check);
@@ -290,8 +312,12 @@ private:
       const Underway underway(context_, "measuring a plain read");
       report_.readBandwidth = bench::plainReadBandwidth(report_.variant, tree(), inputs_, threads_);
     }
-    if (!options_.dump.empty())
-      return dumpRun(context_, options_.dump, report_.variant, tree(), inputs_, outputs_);
+    if (options_.dump.empty())
+      return {};
+    if (auto dumped = dumpRun(context_, options_.dump, report_.variant, tree(), inputs_, outputs_); !dumped)
+      return dumped;
+    if (report_.selected)
+      return dumpSelection(options_.dump, report_.variant, *report_.selected);
     return {};
   }
 
