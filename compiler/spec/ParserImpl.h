@@ -59,7 +59,7 @@ private:
   void parseScheduleItem(AstSchedule &schedule);
   void parsePhase(AstSchedule &schedule);
   void parsePhaseItem(AstPhase &phase);
-  AstSelect parseSelect();                     // ParserSelect.cpp
+  AstSelect parseSelect(); // ParserSelect.cpp
   void parseSelectItem(AstSelect &select);
   std::optional<AstTune> parseTune();
   std::optional<AstPartition> parsePartitionValue();

@@ -8,8 +8,7 @@
 /// The schedule block: its form only. Whether a tile fits a GPU is known where the target is known.
 namespace deft::spec {
 std::optional<int> AttentionSema::scheduleNumber(AstExprId expr, const std::string &key, const Range &legal) {
-  std::optional<double> value =
-      exprs_.evaluateConstant(expr, blockScope_, ScalarType::I32, "`" + key + "`");
+  std::optional<double> value = exprs_.evaluateConstant(expr, blockScope_, ScalarType::I32, "`" + key + "`");
   if (!value)
     return std::nullopt;
   int number = static_cast<int>(*value);

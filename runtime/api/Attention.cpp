@@ -72,6 +72,14 @@ bool Attention::hasLse() const { return impl_->variant().withLse; }
 int Attention::pageSize() const { return exec::pageSizeOf(impl_->variant()); }
 const std::vector<ParamInfo> &Attention::params() const { return impl_->params; }
 
+std::optional<SelectionInfo> Attention::selects() const {
+  const std::optional<spec::SelectSpec> &select = impl_->variant().select;
+  if (!select)
+    return std::nullopt;
+  return SelectionInfo{select->budget.values, static_cast<SelectBy>(select->by), select->keepFirst,
+                       select->keepLast};
+}
+
 CacheStrides Attention::strides() const {
   const abi::CacheLayout layout = exec::cacheLayoutsOf(impl_->variant()).k;
   return {layout.pageStride, layout.tokenStride, layout.headStride};

@@ -5,6 +5,7 @@
 #include "runtime/api/CheckOptions.h"
 #include "runtime/api/ParamsImpl.h"
 #include "runtime/api/PlanImpl.h"
+#include "runtime/api/SelectionImpl.h"
 #include "runtime/exec/Inputs.h"
 #include "runtime/exec/cpu/CpuExecutor.h"
 #include "runtime/exec/cpu/Processors.h"
@@ -84,6 +85,57 @@ Result<void> checkRun(const Attention &attention, const Plan::Impl &plan, const 
   return {};
 }
 
+/// Checks a run and calls `launch(kernel, variant, view of the inputs, view of the outputs)`.
+template <class Launch>
+Result<void> checkAndRun(const Attention &attention, const Plan::Impl &plan, const Inputs &inputs,
+                         const Outputs &outputs, const Launch &launch) {
+  const support::NvtxRange range("deft run");
+  if (auto checked = checkRun(attention, plan, inputs, outputs); !checked)
+    return checked;
+  if (const auto &kernel = attention.impl().cpuKernel; !kernel)
+    return api::toPublic(kernel.error());
+  std::optional<Params> defaults;
+  if (!inputs.params)
+    defaults.emplace(attention);
+  const Params::Impl &params = inputs.params ? inputs.params->impl() : defaults->impl();
+  if (&params.attention.impl() != &attention.impl())
+    return usage("the parameters are those of another attention");
+  if (!plan.facts.reach.isAll()) // else it serves every mask, and a run need not ask for this one's
+    if (auto checked = plan.checkReach(params.reach(), attention.name()); !checked)
+      return checked;
+  const auto slots = params.slots();
+  if (!slots)
+    return slots.error();
+
+  const spec::Variant &variant = attention.impl().variant();
+  exec::InputView view;
+  view.queryCount = plan.plan.queryCount();
+  view.q = static_cast<const std::uint16_t *>(inputs.q);
+  view.k = inputs.k;
+  view.v = variant.tensors.valueInKey ? inputs.k : inputs.v;
+  view.cache = api::cacheLayoutsOf(variant, inputs.strides, inputs.vStrides);
+  view.qStride = inputs.qStride;
+  view.pageSize = attention.pageSize();
+  view.pageTable = inputs.pageTable.data();
+  view.params = slots->data();
+  return api::toPublic(
+      launch(*attention.impl().cpuKernel, variant, view,
+             exec::OutputView{static_cast<std::uint16_t *>(outputs.out), outputs.lse, outputs.outStride}));
+}
+
+/// Whether lists of that shape are the attention's.
+Result<void> checkLists(const Attention &attention, const Selection::Impl &selection) {
+  const spec::Variant &variant = attention.impl().variant();
+  if (!variant.select)
+    return usage("`" + variant.name + "` selects nothing", "write `select { budget = 4096; }` in the spec");
+  if (variant.lists() != selection.lists)
+    return usage("the selection has " + std::to_string(selection.lists) +
+                     (selection.lists == 1 ? " list" : " lists") + " a query, `" + variant.name + "` has " +
+                     std::to_string(variant.lists()),
+                 "make one for this attention");
+  return {};
+}
+
 } // namespace
 
 Runtime::Runtime(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
@@ -107,39 +159,47 @@ int Runtime::threads() const { return impl_->executor.threads(); }
 
 Result<void> Runtime::run(const Attention &attention, const Plan &plan, const Inputs &inputs,
                           const Outputs &outputs) const {
-  return api::guarded([&]() -> Result<void> {
-    const support::NvtxRange range("deft run");
-    if (auto checked = checkRun(attention, plan.impl(), inputs, outputs); !checked)
-      return checked;
-    if (const auto &kernel = attention.impl().cpuKernel; !kernel)
-      return api::toPublic(kernel.error());
-    std::optional<Params> defaults;
-    if (!inputs.params)
-      defaults.emplace(attention);
-    const Params::Impl &params = inputs.params ? inputs.params->impl() : defaults->impl();
-    if (&params.attention.impl() != &attention.impl())
-      return usage("the parameters are those of another attention");
-    if (!plan.impl().facts.reach.isAll()) // else it serves every mask, and a run need not ask for this one's
-      if (auto checked = plan.impl().checkReach(params.reach(), attention.name()); !checked)
-        return checked;
-    const auto slots = params.slots();
-    if (!slots)
-      return slots.error();
+  return api::guarded([&] {
+    const auto launch = [&](const auto &kernel, const auto &variant, const auto &in, const auto &out) {
+      return impl_->executor.run(kernel, variant, plan.impl().plan, in, out);
+    };
+    return checkAndRun(attention, plan.impl(), inputs, outputs, launch);
+  });
+}
 
-    const spec::Variant &variant = attention.impl().variant();
-    exec::InputView view;
-    view.queryCount = plan.queryCount();
-    view.q = static_cast<const std::uint16_t *>(inputs.q);
-    view.k = inputs.k;
-    view.v = variant.tensors.valueInKey ? inputs.k : inputs.v;
-    view.cache = api::cacheLayoutsOf(variant, inputs.strides, inputs.vStrides);
-    view.qStride = inputs.qStride;
-    view.pageSize = attention.pageSize();
-    view.pageTable = inputs.pageTable.data();
-    view.params = slots->data();
-    return api::toPublic(
-        impl_->executor.run(*attention.impl().cpuKernel, variant, plan.impl().plan, view,
-                            {static_cast<std::uint16_t *>(outputs.out), outputs.lse, outputs.outStride}));
+Result<void> Runtime::runSelecting(const Attention &attention, const Plan &plan, Selection &selection,
+                                   const Inputs &inputs, const Outputs &outputs) const {
+  return api::guarded([&]() -> Result<void> {
+    Selection::Impl &lists = selection.impl();
+    if (auto checked = checkLists(attention, lists); !checked)
+      return checked;
+    const auto launch = [&](const auto &kernel, const auto &variant, const auto &in, const auto &out) {
+      lists.stamp = nullptr;
+      return impl_->executor.runSelecting(kernel, variant, plan.impl().plan, in, out, lists.budget,
+                                          lists.chosen, lists.paths);
+    };
+    if (auto ran = checkAndRun(attention, plan.impl(), inputs, outputs, launch); !ran)
+      return ran;
+    lists.stamp = plan.impl().stamp;
+    lists.generation = plan.impl().generation;
+    return {};
+  });
+}
+
+Result<void> Runtime::runSparse(const Attention &attention, const Plan &plan, const Selection &selection,
+                                const Inputs &inputs, const Outputs &outputs) const {
+  return api::guarded([&]() -> Result<void> {
+    const Selection::Impl &lists = selection.impl();
+    if (auto checked = checkLists(attention, lists); !checked)
+      return checked;
+    if (!lists.stamp || lists.stamp != plan.impl().stamp || lists.generation != plan.impl().generation)
+      return usage(lists.stamp ? "the selection is stale: the tree has changed since it was made"
+                               : "the selection is empty: no run has selected yet",
+                   "call Runtime::runSelecting first");
+    const auto launch = [&](const auto &kernel, const auto &variant, const auto &in, const auto &out) {
+      return impl_->executor.runSparse(kernel, variant, lists.chosen, lists.paths, in, out);
+    };
+    return checkAndRun(attention, plan.impl(), inputs, outputs, launch);
   });
 }
 

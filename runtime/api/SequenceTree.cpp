@@ -22,6 +22,13 @@ Result<std::vector<TokenCopy>> toPublic(const Result<std::vector<tree::TokenCopy
   return result;
 }
 
+std::vector<tree::NodeTokens> ofTree(std::span<const NodeTokens> tokens) {
+  std::vector<tree::NodeTokens> own;
+  for (const NodeTokens &some : tokens)
+    own.push_back({some.node, some.first, some.tokens});
+  return own;
+}
+
 } // namespace
 
 SequenceTree::SequenceTree(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
@@ -81,6 +88,22 @@ Result<void> SequenceTree::prune(int node) {
 Result<std::vector<TokenCopy>> SequenceTree::accept(int sequence, int last) {
   return toPublic(
       change(*impl_, [&](tree::SequenceTree &sequences) { return sequences.accept(sequence, last); }));
+}
+
+// What is polluted changes no plan, so these leave the stamp alone.
+Result<void> SequenceTree::pollute(std::span<const NodeTokens> tokens) {
+  return api::guarded([&] { return api::toPublic(impl_->sequences.pollute(ofTree(tokens))); });
+}
+
+std::vector<NodeTokens> SequenceTree::polluted() const {
+  std::vector<NodeTokens> found;
+  for (const tree::NodeTokens &some : impl_->sequences.polluted())
+    found.push_back({some.node, some.first, some.tokens});
+  return found;
+}
+
+Result<void> SequenceTree::correct(std::span<const NodeTokens> tokens) {
+  return api::guarded([&] { return api::toPublic(impl_->sequences.correct(ofTree(tokens))); });
 }
 
 Result<int> SequenceTree::addQuery(int node, std::optional<int> position) {

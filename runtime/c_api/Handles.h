@@ -4,6 +4,7 @@
 #include <deft/deft.h>
 #include <deft/gpu.hpp>
 #include <deft/plan.hpp>
+#include <deft/runtime.hpp>
 #include <deft/sequence_tree.hpp>
 #include <deft/tree.hpp>
 
@@ -40,6 +41,10 @@ struct deft_sequence_tree {
 
 struct deft_plan {
   deft::Plan plan;
+};
+
+struct deft_runtime {
+  deft::Runtime runtime;
 };
 
 struct deft_gpu {

@@ -2,13 +2,7 @@
 #include "runtime/c_api/RunTensors.h"
 #include "runtime/c_api/Sized.h"
 
-#include <deft/runtime.hpp>
-
 using namespace deft::c;
-
-struct deft_runtime {
-  deft::Runtime runtime;
-};
 
 deft_status deft_runtime_make(const deft_runtime_options *options, deft_runtime **runtime) {
   return make(__func__, {}, runtime, [&]() -> deft::Result<deft::Runtime> {

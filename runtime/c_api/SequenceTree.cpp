@@ -16,6 +16,13 @@ deft_status changeSequences(const char *function, deft_sequence_tree *sequences,
               [&]() -> deft::Result<void> { return change(sequences->sequences); });
 }
 
+std::vector<deft::NodeTokens> tokensOf(const deft_node_tokens *tokens, size_t count) {
+  std::vector<deft::NodeTokens> own;
+  for (size_t i = 0; i < count; ++i)
+    own.push_back({.node = tokens[i].node, .first = tokens[i].first, .tokens = tokens[i].tokens});
+  return own;
+}
+
 /// A call that changes sequences and says what the host must copy.
 template <typename Change>
 deft_status changeWithCopies(const char *function, deft_sequence_tree *sequences, deft_token_copy **copies,
@@ -118,6 +125,39 @@ deft_status deft_sequence_tree_accept(deft_sequence_tree *sequences, int32_t seq
                                       deft_token_copy **copies, size_t *count) {
   return changeWithCopies(__func__, sequences, copies, count,
                           [&](deft::SequenceTree &own) { return own.accept(sequence, last); });
+}
+
+deft_status deft_sequence_tree_pollute(deft_sequence_tree *sequences, const deft_node_tokens *tokens,
+                                       size_t count) {
+  return changeSequences(__func__, sequences, [&](deft::SequenceTree &own) -> deft::Result<void> {
+    if (!tokens && count > 0)
+      return usage("deft_sequence_tree_pollute: tokens is null");
+    return own.pollute(tokensOf(tokens, count));
+  });
+}
+
+deft_status deft_sequence_tree_get_polluted(const deft_sequence_tree *sequences, deft_node_tokens **tokens,
+                                            size_t *count) {
+  if (tokens)
+    *tokens = nullptr;
+  return call(__func__, {{"sequences", sequences}, {"tokens", tokens}, {"count", count}},
+              [&]() -> deft::Result<void> {
+                const std::vector<deft::NodeTokens> found = sequences->sequences.polluted();
+                *count = found.size();
+                *tokens = makeArray<deft_node_tokens>(std::span(found), [](const deft::NodeTokens &some) {
+                  return deft_node_tokens{.node = some.node, .first = some.first, .tokens = some.tokens};
+                });
+                return {};
+              });
+}
+
+deft_status deft_sequence_tree_correct(deft_sequence_tree *sequences, const deft_node_tokens *tokens,
+                                       size_t count) {
+  return changeSequences(__func__, sequences, [&](deft::SequenceTree &own) -> deft::Result<void> {
+    if (!tokens && count > 0)
+      return usage("deft_sequence_tree_correct: tokens is null");
+    return own.correct(tokensOf(tokens, count));
+  });
 }
 
 deft_status deft_sequence_tree_add_query(deft_sequence_tree *sequences, int32_t node, int32_t position,

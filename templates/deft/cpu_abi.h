@@ -13,7 +13,7 @@
 /// threads at once. Every pointer must be aligned to its element only.
 namespace deft::abi {
 
-constexpr int kCpuKernelVersion = 6;
+constexpr int kCpuKernelVersion = 7;
 
 /// Tokens come in fours: arrays of a block are readable up to the next multiple of this.
 constexpr int kCpuTokenPad = 4;
@@ -61,6 +61,10 @@ struct CpuAttendCall {
   const long long *nextKeyOffsets; ///< [nextTokens], and padding
   const long long *nextValueOffsets;
   const ParamSlot *params;
+  /// Where kernels of CpuKernel::keepsScores leave the final scores, -inf where a row does not see a token;
+  /// null: nowhere. [group of rows][quad of tokens, blockTokens / 4 of them][row of the group][token of the
+  /// quad]; what no row of a block sees is left as it was. Others do not look at it.
+  float *scores;
   int rows;
   int tokens;
   int nextTokens;
@@ -127,8 +131,8 @@ struct CpuKernel {
   int blockTokens; ///< most tokens of one `attend`
   int groupRows;   ///< rows that are packed together
   int packedGroupBytes;
-  int isaLevel; ///< 3: needs x86-64-v3; 4: x86-64-v4; what a loader checks
-  int reserved0;
+  int isaLevel;    ///< 3: needs x86-64-v3; 4: x86-64-v4; what a loader checks
+  int keepsScores; ///< 1: `attend` leaves scores where it is asked for them
   void (*pack)(const CpuPackCall *);
   void (*attend)(const CpuAttendCall *);
   int (*tile)(const CpuTileCall *);

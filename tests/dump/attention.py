@@ -18,6 +18,10 @@ class Dump:
         folder = Path(folder)
         self.q, self.k, self.v, self.out = (Array(folder / f"{name}.npy") for name in ("q", "k", "v", "out"))
         self.lse = Array(folder / "lse.npy") if (folder / "lse.npy").exists() else None
+        both = ("selected", "sparse_out")
+        self.selected, self.sparse_out = (
+            Array(folder / f"{name}.npy") if (folder / f"{name}.npy").exists() else None for name in both
+        )
         tree = json.loads((folder / "tree.json").read_text())
         self.nodes, self.queries = tree["nodes"], tree["queries"]
         self.begins, total = [], 0
@@ -74,16 +78,37 @@ def rows(dump, scale, sees=lambda at: True, score=lambda s, at: s, sigmoid_bias=
             yield index, head, out, lse
 
 
-def worst(dump, **formula):
-    """The largest relative L2 error of a row, and the largest distance of an lse."""
+def lists(dump, scale, heads_of_list, budget, keep_first=0, keep_last=0, sees=lambda at: True, score=lambda s, at: s):
+    """For each query and list of selected tokens: the positions by an exact sort, and what each token is worth."""
+    heads, kv_heads = dump.q.shape[1], dump.k.shape[1]
+    for index, query in enumerate(dump.queries):
+        path = dump.path(query)
+        for number in range(heads // heads_of_list):
+            worth = {}
+            for head in range(number * heads_of_list, (number + 1) * heads_of_list):
+                q, kv_head = dump.q.row(index, head), head // (heads // kv_heads)
+                for kv_pos, (token, depth) in enumerate(path):
+                    at = SimpleNamespace(
+                        q_pos=len(path) - 1, kv_pos=kv_pos, depth=depth, head=head, kv_head=kv_head, query=index
+                    )
+                    if sees(at):
+                        s = score(scale * sum(map(operator.mul, q, dump.k.row(token, kv_head))), at)
+                        worth[kv_pos] = max(worth.get(kv_pos, -math.inf), s)
+            kept = {p for p in worth if p < keep_first or p >= len(path) - keep_last}
+            order = sorted(worth, key=lambda p: (p not in kept, 0 if p in kept else -worth[p], p))
+            yield index, number, sorted(order[:budget]), worth
+
+
+def worst(dump, out_of=None, **formula):
+    """The largest relative L2 error of a row, and the largest distance of an lse; `out_of`: of another array than out."""
     error = distance = 0.0
     for query, head, out, lse in rows(dump, **formula):
-        found = dump.out.row(query, head)
+        found = (out_of or dump.out).row(query, head)
         norm = math.sqrt(sum(x * x for x in out))
         off = math.sqrt(sum((x - y) ** 2 for x, y in zip(out, found)))
         relative = off / norm if norm else (0.0 if off == 0 else math.inf)
         error = relative if not relative <= error else error  # a NaN stays
-        if dump.lse and lse is not None:
+        if dump.lse and lse is not None and out_of is None:
             actual = dump.lse.row(query, head)[0]
             apart = 0.0 if actual == lse else abs(actual - lse)
             distance = apart if not apart <= distance else distance

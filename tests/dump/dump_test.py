@@ -11,7 +11,7 @@ import tempfile
 import unittest
 from pathlib import Path
 
-from attention import Dump, worst
+from attention import Dump, lists, worst
 
 DEFTC = "deftc"
 
@@ -114,6 +114,46 @@ class DumpTest(unittest.TestCase):
                     spec, "--param", "logit=4.5", "--partition", partition, "--chunk", "16",
                     sees=lambda at: at.depth > 0, sink=lambda head: 4.5 - head,
                 )  # fmt: skip
+
+    def select(self, spec, heads_of_list, budget, *options, tree="forest", **formula):
+        """Lists against a sort, and sparse outputs over the lists that were found."""
+        keeps = {key: formula.pop(key) for key in ("keep_first", "keep_last") if key in formula}
+        with tempfile.TemporaryDirectory() as folder:
+            dump = self.dump(folder, spec, tree, *options)
+            found = {}
+            for query, number, expected, worth in lists(dump, 1 / 8, heads_of_list, budget, **keeps, **formula):
+                row = dump.selected.row(query, number)
+                found[query, number] = {int(position) for position in row if position >= 0}
+                self.assertEqual(len(found[query, number]), len(expected))
+                self.assertEqual(sorted(p for p in row if p >= 0), [p for p in row if p >= 0])
+                for other in found[query, number] ^ set(expected):  # roundings of f32 may decide
+                    edge = min(worth[position] for position in expected)
+                    self.assertAlmostEqual(worth[other], edge, delta=1e-5 * max(1, abs(edge)))
+            sees = formula.pop("sees", lambda at: True)
+            error, _ = worst(
+                dump, out_of=dump.sparse_out, scale=1 / 8, **formula,
+                sees=lambda at: sees(at) and at.kv_pos in found[at.query, at.head // heads_of_list],
+            )  # fmt: skip
+        self.assertLessEqual(error, 0.006)
+
+    def test_selected_tokens_are_those_of_a_sort(self):
+        for by, heads_of_list in (("kv_head", 3), ("query_head", 1), ("query", 6)):
+            for tree in TREES:
+                with self.subTest(by=by, tree=tree):
+                    spec = HEAD % (6, 2) + (
+                        f"select {{ budget = 9; by = {by}; keep_first = 1; keep_last = 2; }} output = bf16 with lse; }}"
+                    )
+                    options = ("--pages", "scattered", "--seed", "4", "--chunk", "16")
+                    self.select(spec, heads_of_list, 9, *options, tree=tree, keep_first=1, keep_last=2)
+
+    def test_selection_is_by_what_masks_and_scores_make(self):
+        spec = HEAD % (4, 2) + (
+            "mask = tree && (kv_pos + head) % 3 != 0; score = 2.0 * tanh(s) - 0.01 * kv_pos; select { budget = 6; } }"
+        )
+        self.select(
+            spec, 2, 6, sees=lambda at: (at.kv_pos + at.head) % 3 != 0,
+            score=lambda s, at: 2 * math.tanh(s) - 0.01 * at.kv_pos,
+        )  # fmt: skip
 
     def test_division_rounds_down(self):
         spec = HEAD % (2, 1) + (

@@ -94,7 +94,7 @@ ELSEWHERE = (
     Elsewhere("tools/deftc", "BenchCommand BenchKernels BenchMachine BenchReport BenchTable", "BenchTest", "deftc bench"),
     Elsewhere("tools/deftc", "CacheEdit CacheKernels CacheRegret CacheVerify ClassifyCommand ConfigOptions ExplainCommand", "CacheCommandTest", "deftc cache, classify and explain"),
     Elsewhere("tools/deftc", "PlanText TreeInput", "PlanCommandTest", "deftc plan"),
-    Elsewhere("tools/deftc", "DeviceInput ProgramInput RunBackend RunCpu RunCuda RunDump RunInputs RunReport RunSession", "RunCommandTest", "deftc run"),
+    Elsewhere("tools/deftc", "DeviceInput ProgramInput RunBackend RunCpu RunCuda RunDump RunInputs RunReport RunSelection RunSession", "RunCommandTest", "deftc run"),
     Elsewhere("tools/deftc", "OwnRows", "BenchVariantsTest", "deftc bench own, by the tests' driver"),
     Elsewhere("tools/deftc", "CompareSession CompareText", "CompareCommandTest", "deftc compare"),
     Elsewhere("tools/deftc", "Gpus", "DevicesCommandTest", "deftc devices"),

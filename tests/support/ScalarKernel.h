@@ -9,10 +9,10 @@
 #include <limits>
 
 /// A CPU kernel in plain C++: plans can be executed where there is no compiler. Softmax attention without
-/// mask and score, bf16, in blocks as emitted kernels work.
+/// mask and score, bf16, in blocks as emitted kernels work; it keeps scores where `Selects` is set.
 namespace deft::test {
 
-template <int QueryHeads, int KvHeads, int HeadDim> class ScalarKernel {
+template <int QueryHeads, int KvHeads, int HeadDim, bool Selects = false> class ScalarKernel {
 public:
   static spec::Variant variant() {
     spec::Variant variant;
@@ -22,6 +22,10 @@ public:
     variant.tensors = spec::Tensors::alike(HeadDim);
     variant.withLse = true;
     variant.scale = kScale;
+    if (Selects) {
+      variant.select.emplace();
+      variant.select->budget.values = {32};
+    }
     return variant;
   }
 
@@ -58,6 +62,9 @@ private:
           scores[t] += q[d] * value(call->k, call->keyOffsets[t] + d);
         most = std::max(most, scores[t]);
       }
+      if (Selects && call->scores)
+        for (int t = 0; t < call->tokens; ++t)
+          call->scores[row * kBlock + t] = scores[t];
       if (std::isinf(most))
         continue; // nothing seen so far
       float *acc = call->acc + static_cast<long long>(row) * HeadDim;
@@ -135,6 +142,7 @@ private:
         static_cast<int>(spec::DType::BF16);
     table.blockTokens = kBlock;
     table.groupRows = 1;
+    table.keepsScores = Selects ? 1 : 0;
     table.packedGroupBytes = HeadDim * static_cast<int>(sizeof(float));
     table.pack = pack;
     table.attend = attend;

@@ -5,6 +5,7 @@
 #include "tools/deftc/common/DeviceInput.h"
 #include "tools/deftc/common/ProgramInput.h"
 #include "tools/deftc/common/Progress.h"
+#include "tools/deftc/common/SelectText.h"
 #include "tools/deftc/common/TreeInput.h"
 
 #include <nlohmann/json.hpp>
@@ -45,7 +46,7 @@ void printCandidate(std::ostream &out, const Candidate &candidate) {
 }
 
 void print(Context &context, const Selection &selection, const ChosenDevice &device, const NamedTree &subject,
-           const config_cache::Places &places) {
+           const config_cache::Places &places, const spec::Variant &variant) {
   std::ostream &out = context.out;
   out << "variant   " << selection.signature.text() << '\n'
       << "tree      " << subject.name << ": " << selection.treeClass.text() << ", "
@@ -56,6 +57,8 @@ void print(Context &context, const Selection &selection, const ChosenDevice &dev
   if (!selection.chosen.path.empty())
     out << "file      " << selection.chosen.path << '\n';
   out << "places    " << placesText(places) << '\n';
+  if (variant.select) // which has no say in the config: it is that of the full attention
+    out << "select    " << selectText(*variant.select) << '\n';
   if (!selection.next.empty())
     out << "next\n";
   for (const Candidate &candidate : selection.next)
@@ -105,7 +108,7 @@ int explain(Context &context, const Options &options) {
     return chooser->explain(subject->tree);
   }();
   if (!options.asJson) {
-    print(context, selection, *device, *subject, places);
+    print(context, selection, *device, *subject, places, program->variant());
     return kExitOk;
   }
   nlohmann::json result = toJson(selection);

@@ -39,6 +39,12 @@ public:
     Value special = e.bitOr(DEFT_FIELD(e.i32Type(), masked), DEFT_FIELD(e.i32Type(), cut));
     special = e.bitOr(special, e.bitAnd(tokens, e.i32(kQuad - 1)));
     isSpecial_ = e.compare(CmpIPredicate::ne, special, e.i32(0));
+    if (context_.attention.getSelect()) {
+      Value null = mlir::LLVM::ZeroOp::create(e.builder(), e.location(), e.pointerType());
+      keepsScores_ =
+          mlir::LLVM::ICmpOp::create(e.builder(), e.location(), mlir::LLVM::ICmpPredicate::ne,
+                                     DEFT_FIELD(e.pointerType(), scores), null);
+    }
     e.loop(e.i64(0), pass_.groups, 1, [&](Value group) { emitGroup(group); });
     e.ret();
     return !failed_;
@@ -49,6 +55,7 @@ private:
   struct Group {
     Value weights;   ///< address
     Value rowNumber; ///< within the call, i32 vector
+    Value kept;      ///< address of its scores, where they are kept
     std::optional<InlinedHook> mask, score;
   };
 
@@ -65,6 +72,11 @@ private:
         e.builder(), e.location(),
         mlir::DenseElementsAttr::get(e.vectorOf(e.i32Type()), llvm::ArrayRef<std::int32_t>(rowOfLane)));
     group.rowNumber = e.add(e.toI32(row), inGroup);
+    if (keepsScores_) {
+      Value first = e.shr(row, context_.groupRows() == 4 ? 2 : 1);
+      group.kept = e.at(DEFT_FIELD(e.pointerType(), scores), e.f32Type(),
+                        e.mul(first, e.i64(kBlockQuads * e.lanes())));
+    }
 
     Value arguments[dialect::kHookArgCount] = {};
     arguments[dialect::kArgQPos] = loadRows(e.i32Type(), DEFT_FIELD(e.pointerType(), qPos), row);
@@ -165,6 +177,19 @@ private:
     return visible ? e.select(visible, s, e.f32(-kInf)) : s;
   }
 
+  /// Leaves the scores of entry i of the list to who selects tokens by them.
+  void keepScores(const Group &group, Value i, Value scores) {
+    if (!keepsScores_)
+      return;
+    e.ifElse(
+        keepsScores_,
+        [&] {
+          Value quad = e.toI64(e.loadAt(e.i32Type(), pass_.quads, i));
+          e.store(scores, e.at(group.kept, e.f32Type(), e.mul(quad, e.i64(e.lanes()))));
+        },
+        nullptr);
+  }
+
   /// Runs over the list of quads, `carried` being one vector.
   Value overQuads(Value init, const std::function<Value(Value i, Value carried)> &body) {
     return e.loop(e.i64(0), pass_.quadCount, 1, init, [&](Value i, mlir::ValueRange carried) {
@@ -187,6 +212,7 @@ private:
     Value largest = specialOrNot([&](bool special) {
       return overQuads(e.splat(e.f32(-kInf)), [&](Value i, Value carried) {
         Value scores = finalScores(group, i, special);
+        keepScores(group, i, scores);
         e.store(scores, weightsAt(group, i));
         return e.max(carried, scores);
       });
@@ -214,6 +240,7 @@ private:
     specialOrNot([&](bool special) {
       return overQuads(e.splat(e.f32(0)), [&](Value i, Value carried) {
         Value score = finalScores(group, i, special);
+        keepScores(group, i, score);
         Value one = e.f32Like(score, 1.0f);
         Value weights = e.div(one, e.add(one, emitExp(e, e.sub(e.f32Like(score, 0.0f), score))));
         storeWeights(group, i, weights);
@@ -227,6 +254,7 @@ private:
   Pass pass_;
   bool failed_ = false;
   Value params_, kvHead_, kvPos_, depth_, rowLow_, rowHigh_, isSpecial_;
+  Value keepsScores_; ///< i1, whether a call asks for them; null: kernels of this attention have none to give
 };
 
 } // namespace

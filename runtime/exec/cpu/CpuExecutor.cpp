@@ -1,6 +1,8 @@
 #include "runtime/exec/cpu/CpuExecutor.h"
 
 #include "runtime/exec/cpu/Grow.h"
+#include "runtime/exec/cpu/SelectJob.h"
+#include "runtime/exec/cpu/SparseRunner.h"
 #include "runtime/exec/cpu/Team.h"
 #include "runtime/exec/cpu/UnitRunner.h"
 
@@ -16,15 +18,18 @@ namespace deft::exec {
 using support::Error;
 using support::ErrorCode;
 
-namespace {
-
 /// Memory of one step under way.
-struct Scratch {
+struct CpuExecutor::Scratch {
   std::vector<float> partialOut, partialLse;
   std::vector<UnitRunner> runners; ///< one a thread
-  std::vector<double> loads;       ///< one a thread
-  bool taken = false;              ///< guarded by the executor's mutex
+  std::vector<SparseRunner> sparseRunners;
+  WorthTable worth;
+  std::vector<std::vector<std::uint64_t>> keys; ///< one a thread
+  std::vector<double> loads;                    ///< one a thread
+  bool taken = false;                           ///< guarded by the executor's mutex
 };
+
+namespace {
 
 /// All units of a step, then its merges, taken one by one by whoever is free.
 class StepJob final : public Team::Job {
@@ -129,6 +134,8 @@ struct CpuExecutor::State {
     scratches.push_back(std::make_unique<Scratch>());
     scratches.back()->runners.resize(static_cast<std::size_t>(team.helpers()) + 1);
     scratches.back()->loads.resize(scratches.back()->runners.size());
+    scratches.back()->sparseRunners.resize(scratches.back()->runners.size());
+    scratches.back()->keys.resize(scratches.back()->runners.size());
     scratches.back()->taken = true;
     return *scratches.back();
   }
@@ -164,27 +171,77 @@ void CpuExecutor::poison() {
       std::fill(partials->begin(), partials->end(), std::numeric_limits<float>::quiet_NaN());
 }
 
-support::Result<void> CpuExecutor::run(const CpuKernel &kernel, const spec::Variant &variant,
-                                       const plan::Plan &plan, const InputView &inputs,
-                                       const OutputView &outputs) {
+namespace {
+
+support::Result<void> checkKernel(const CpuKernel &kernel, const spec::Variant &variant) {
   if (!kernel)
     return Error{ErrorCode::Internal, "no CPU kernel of `" + variant.name + "` is loaded", ""};
   if (const std::string difference = differenceOf(*kernel, variant); !difference.empty())
     return Error{ErrorCode::Internal, "the CPU kernel is not one of `" + variant.name + "`: " + difference,
                  ""};
+  return {};
+}
 
+} // namespace
+
+support::Result<void> CpuExecutor::run(const CpuKernel &kernel, const spec::Variant &variant,
+                                       const plan::Plan &plan, const InputView &inputs,
+                                       const OutputView &outputs) {
+  if (auto checked = checkKernel(kernel, variant); !checked)
+    return checked;
   Scratch &scratch = state_->take();
+  attend(scratch, *kernel, variant, plan, inputs, outputs, nullptr);
+  state_->giveBack(scratch);
+  return {};
+}
+
+support::Result<void> CpuExecutor::runSelecting(const CpuKernel &kernel, const spec::Variant &variant,
+                                                const plan::Plan &plan, const InputView &inputs,
+                                                const OutputView &outputs, int budget, Selection &selection,
+                                                plan::Paths &paths) {
+  if (auto checked = checkKernel(kernel, variant); !checked)
+    return checked;
+  if (!variant.select)
+    return Error{ErrorCode::Internal, "`" + variant.name + "` selects nothing", ""};
+  paths.read(plan);
+  selection.resize(plan.queryCount(), variant.lists(), budget);
+  Scratch &scratch = state_->take();
+  const bool isByHead = variant.select->by == spec::SelectBy::QueryHead;
+  scratch.worth.reset(plan.queryCount(), isByHead ? variant.queryHeads : variant.kvHeads, paths.longest());
+  attend(scratch, *kernel, variant, plan, inputs, outputs, &scratch.worth);
+  SelectJob job(*variant.select, paths, scratch.worth, selection, scratch.keys);
+  state_->team.run(job.helpers(), job);
+  state_->giveBack(scratch);
+  return {};
+}
+
+support::Result<void> CpuExecutor::runSparse(const CpuKernel &kernel, const spec::Variant &variant,
+                                             const Selection &selection, const plan::Paths &paths,
+                                             const InputView &inputs, const OutputView &outputs) {
+  if (auto checked = checkKernel(kernel, variant); !checked)
+    return checked;
+  if (!variant.select || selection.lists != variant.lists() || selection.queries != paths.queryCount())
+    return Error{ErrorCode::Internal, "the lists are not those of `" + variant.name + "`", ""};
+  Scratch &scratch = state_->take();
+  const SparseStep step{*kernel, variant, selection, paths, inputs, outputs};
+  SparseJob job(step, scratch.sparseRunners);
+  state_->team.run(job.helpers(), job);
+  state_->giveBack(scratch);
+  return {};
+}
+
+void CpuExecutor::attend(Scratch &scratch, const abi::CpuKernel &kernel, const spec::Variant &variant,
+                         const plan::Plan &plan, const InputView &inputs, const OutputView &outputs,
+                         WorthTable *worth) {
   const auto partialRows =
       static_cast<std::size_t>(plan.partialSlots) * static_cast<std::size_t>(variant.queryHeads);
   growTo(scratch.partialOut, partialRows * static_cast<std::size_t>(variant.tensors.out.dim));
   growTo(scratch.partialLse, partialRows);
   const Step step{
-      *kernel, variant, plan, inputs, outputs, scratch.partialOut.data(), scratch.partialLse.data()};
+      kernel, variant, plan, inputs, outputs, scratch.partialOut.data(), scratch.partialLse.data(), worth};
   // Before the threads start: nothing in a job allocates, so nothing there can throw.
   StepJob job(step, scratch.runners, scratch.loads);
   state_->team.run(job.helpers(), job);
-  state_->giveBack(scratch);
-  return {};
 }
 
 support::Result<void> CpuExecutor::run(const CpuKernel &kernel, const spec::Variant &variant,

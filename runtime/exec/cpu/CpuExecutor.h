@@ -3,12 +3,16 @@
 #include "compiler/spec/Variant.h"
 #include "compiler/support/Result.h"
 #include "runtime/exec/Inputs.h"
+#include "runtime/exec/Selection.h"
 #include "runtime/exec/cpu/CpuKernel.h"
+#include "runtime/plan/Paths.h"
 #include "runtime/plan/Plan.h"
 
 #include <memory>
 
 namespace deft::exec {
+
+struct WorthTable;
 
 /// Runs plans on threads and in memory of its own. Steps of the same sizes allocate nothing. Any number of
 /// host threads may run steps on one executor at the same time; executors share nothing. The result does not
@@ -39,8 +43,23 @@ public:
   support::Result<void> run(const CpuKernel &kernel, const spec::Variant &variant, const plan::Plan &plan,
                             const Inputs &inputs, Outputs &outputs);
 
+  /// As run(), of a variant with `select`; `selection`, of as many tokens a list as `budget` says, gets the
+  /// lists, and `paths` the plan's.
+  support::Result<void> runSelecting(const CpuKernel &kernel, const spec::Variant &variant,
+                                     const plan::Plan &plan, const InputView &inputs,
+                                     const OutputView &outputs, int budget, Selection &selection,
+                                     plan::Paths &paths);
+
+  /// Attention of one layer to the tokens of lists alone; `paths` are those of a plan of the tree.
+  support::Result<void> runSparse(const CpuKernel &kernel, const spec::Variant &variant,
+                                  const Selection &selection, const plan::Paths &paths,
+                                  const InputView &inputs, const OutputView &outputs);
+
 private:
   struct State;
+  struct Scratch;
+  void attend(Scratch &scratch, const abi::CpuKernel &kernel, const spec::Variant &variant,
+              const plan::Plan &plan, const InputView &inputs, const OutputView &outputs, WorthTable *worth);
   explicit CpuExecutor(std::unique_ptr<State> state);
   std::unique_ptr<State> state_;
 };

@@ -30,6 +30,8 @@ void UnitRunner::prepare(const Step &step, int heads) {
     growTo(*fetches, static_cast<std::size_t>(step.kernel.blockTokens + abi::kCpuFetchPad));
   for (std::vector<int> *values : {&qPos_, &query_})
     growTo(*values, rows);
+  if (step.worth)
+    growTo(scores_, rows * static_cast<std::size_t>(step.kernel.blockTokens));
   for (TokenBlock &block : blocks_)
     TokenBlocks::reserve(block, step.kernel);
 }
@@ -149,7 +151,35 @@ void UnitRunner::attendBlock(const TokenBlock &block, const TokenBlock *next, in
     call.nextKeyOffsets = keyFetches_.data();
     call.nextValueOffsets = valueFetches_.data();
     call.nextTokens = next ? next->tokens : 0;
+    if (step_->worth) {
+      const int group = step_->kernel.groupRows, padded = (call.rows + group - 1) / group * group;
+      // Also of what the kernel skips.
+      std::fill_n(scores_.begin(), padded * step_->kernel.blockTokens, kHiddenWorth);
+      call.scores = scores_.data();
+    }
     step_->kernel.attend(&call);
+    if (step_->worth)
+      collectWorth(block, head);
+  }
+}
+
+void UnitRunner::collectWorth(const TokenBlock &block, int kvHead) {
+  const int group = step_->kernel.groupRows, pad = abi::kCpuTokenPad;
+  const auto groupScores = static_cast<std::size_t>(group * step_->kernel.blockTokens);
+  const bool isByHead = step_->worth->groups == step_->variant.queryHeads;
+  for (int row = 0; row < std::min(block.rowEnd, rows_) - block.rowBegin; ++row) {
+    const int inItem = block.rowBegin + row;
+    const float *scores =
+        scores_.data() + static_cast<std::size_t>(row / group) * groupScores + row % group * pad;
+    float *worth = step_->worth->of(query_[static_cast<std::size_t>(inItem)],
+                                    isByHead ? kvHead * ratio_ + inItem % ratio_ : kvHead);
+    for (int t = 0; t < block.tokens; ++t) {
+      const float score = worthOfScore(scores[t / pad * group * pad + t % pad]);
+      // A token that the row does not see stands at a position where its own path has another one.
+      if (score > kHiddenWorth)
+        worth[block.kvPos[static_cast<std::size_t>(t)]] =
+            std::max(worth[block.kvPos[static_cast<std::size_t>(t)]], score);
+    }
   }
 }
 

@@ -3,6 +3,7 @@
 #include "compiler/spec/Variant.h"
 #include "runtime/exec/Inputs.h"
 #include "runtime/exec/cpu/TokenBlocks.h"
+#include "runtime/exec/cpu/Worth.h"
 #include "runtime/plan/Plan.h"
 #include "templates/deft/cpu_abi.h"
 
@@ -19,8 +20,9 @@ struct Step {
   const plan::Plan &plan;
   const InputView &inputs;
   const OutputView &outputs;
-  float *partialOut; ///< [slot][query_heads][dim of out]
-  float *partialLse; ///< [slot][query_heads]
+  float *partialOut;           ///< [slot][query_heads][dim of out]
+  float *partialLse;           ///< [slot][query_heads]
+  WorthTable *worth = nullptr; ///< collected on the way; null: nobody selects
 };
 
 /// Runs units of work, one after the other, in memory of its own. One per thread.
@@ -51,6 +53,8 @@ private:
   static void listFetches(const std::vector<long long> &offsets, const abi::CacheLayout &cache, int tokens,
                           int part, int heads, std::vector<long long> &list);
   int visibility(const TokenBlock &block, int kvHead) const;
+  /// Enters the scores of a block into the table of what tokens are worth.
+  void collectWorth(const TokenBlock &block, int kvHead);
   void finish(const abi::Item &item, int headBegin, int headEnd);
 
   std::size_t queryHeads() const { return static_cast<std::size_t>(step_->variant.queryHeads); }
@@ -89,6 +93,7 @@ private:
   std::vector<long long> keyFetches_, valueFetches_;
   std::vector<std::byte> packed_;
   std::vector<float> acc_, m_, l_;
+  std::vector<float> scores_; ///< of a block, as kernels leave them
 };
 
 } // namespace deft::exec

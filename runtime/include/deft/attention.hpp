@@ -43,6 +43,16 @@ struct ParamInfo {
   bool hasDefault = false; ///< else a run fails that does not give it
 };
 
+/// Which rows of a query share a list of selected tokens.
+enum class SelectBy { KvHead, QueryHead, Query };
+
+/// What a spec's `select` says.
+struct SelectionInfo {
+  std::vector<int> budgets; ///< tokens of a list: those that a host may choose from
+  SelectBy by = SelectBy::KvHead;
+  int keepFirst = 0, keepLast = 0; ///< tokens of the path that are in every list
+};
+
 /// An attention as text to read: what was written, and what the compiler makes of it.
 enum class SourceKind {
   Ir,   ///< the deft dialect of MLIR, after the passes
@@ -79,6 +89,8 @@ public:
   /// The strides that the spec's `kv_cache` means: pages (or tokens) packed without gaps.
   CacheStrides strides() const;
   const std::vector<ParamInfo> &params() const;
+  /// None: the spec selects nothing, and every layer attends to all that it sees.
+  std::optional<SelectionInfo> selects() const;
   /// Asks for the compiler (see hasCompiler), but for the spec, and for the CUDA text of a package, which
   /// holds what that is made of.
   Result<std::string> source(SourceKind kind, const SourceOptions &options = {}) const;

@@ -45,6 +45,7 @@
 #include <deft/c/paged_batch.h>
 #include <deft/c/plan.h>
 #include <deft/c/runtime.h>
+#include <deft/c/selection.h>
 #include <deft/c/sequence_tree.h>
 #include <deft/c/status.h>
 #include <deft/c/tensor.h>

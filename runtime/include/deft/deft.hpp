@@ -41,6 +41,7 @@
 #include <deft/quantize.hpp>
 #include <deft/result.hpp>
 #include <deft/runtime.hpp>
+#include <deft/selection.hpp>
 #include <deft/sequence_tree.hpp>
 #include <deft/tree.hpp>
 #include <deft/tune.hpp>

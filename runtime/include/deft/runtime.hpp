@@ -2,6 +2,7 @@
 
 #include <deft/attention.hpp>
 #include <deft/plan.hpp>
+#include <deft/selection.hpp>
 
 #include <cstdint>
 #include <memory>
@@ -65,6 +66,16 @@ public:
   /// result does not depend on the number of threads.
   Result<void> run(const Attention &attention, const Plan &plan, const Inputs &inputs,
                    const Outputs &outputs) const;
+
+  /// As run(), of an attention whose spec says `select`; `selection` then has the lists, which other layers
+  /// over the same tree read by runSparse().
+  Result<void> runSelecting(const Attention &attention, const Plan &plan, Selection &selection,
+                            const Inputs &inputs, const Outputs &outputs) const;
+
+  /// The attention of all queries to the tokens of their lists alone, which may be another layer's. The tree
+  /// is as it was in the run that selected.
+  Result<void> runSparse(const Attention &attention, const Plan &plan, const Selection &selection,
+                         const Inputs &inputs, const Outputs &outputs) const;
 
   struct Impl;
 

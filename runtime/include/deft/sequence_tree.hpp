@@ -25,6 +25,13 @@ struct TokenCopy {
   int tokens = 0;
 };
 
+/// Consecutive tokens of a node.
+struct NodeTokens {
+  int node = 0;
+  int first = 0; ///< of the node, from 0
+  int tokens = 0;
+};
+
 /// A Tree that gives each node its places in the cache and takes them back: pages are shared by branches,
 /// copied when one of them writes, and free again when the last branch ends. The bytes are the host's: it
 /// writes K and V of new tokens (slot() says where), and makes the copies that a call returns, in their
@@ -57,6 +64,17 @@ public:
   Result<void> prune(int node);
   /// The copies bring the accepted tokens behind those of the sequence.
   Result<std::vector<TokenCopy>> accept(int sequence, int last);
+
+  /// Tokens whose K and V follow from sparse attention (Runtime::runSparse) differ from what full attention
+  /// would have made of them: they are polluted until somebody computes them again. A host says so after each
+  /// step. Branches share what they share of it, and copies take it along; new tokens are not polluted.
+  Result<void> pollute(std::span<const NodeTokens> tokens);
+  /// All that are, parents before children: a prefill of a query for each of them, in this order, at position
+  /// first + 1, first + 2, ... of its node, computes them with full attention. Their K and V go to where they
+  /// lie (slot()).
+  std::vector<NodeTokens> polluted() const;
+  /// They were computed again.
+  Result<void> correct(std::span<const NodeTokens> tokens);
 
   Result<int> addQuery(int node, std::optional<int> position = std::nullopt);
   Result<void> setQueries(std::span<const Query> queries);

@@ -20,6 +20,7 @@ from ._library import lib as _lib
 from ._log import LogMessage, set_log, set_nvtx
 from ._paged_batch import PagedBatch, Sharing
 from ._plan import ConfigChoice, Plan, PlanSummary
+from ._selection import NodeTokens, Selection
 from ._sequence_tree import SequenceTree, TokenCopy
 from ._spec_of_functions import attention
 from ._threads import get_threads, set_threads
@@ -54,11 +55,13 @@ __all__ = [
     "LogMessage",
     "MachineError",
     "Node",
+    "NodeTokens",
     "PagedBatch",
     "Param",
     "Plan",
     "PlanSummary",
     "Query",
+    "Selection",
     "SequenceTree",
     "Sharing",
     "Stretch",

@@ -18,6 +18,7 @@ from ._threads import runtime
 
 if TYPE_CHECKING:
     from ._attention import Attention
+    from ._selection import Selection
     from ._tree import TreeView
 
 PARTITIONS = {
@@ -123,6 +124,16 @@ def read_choice(function: Callable[..., int], plan: Handle) -> ConfigChoice:
         lib.deft_free(made)
 
 
+class How(NamedTuple):
+    """Which attention of a spec a run computes."""
+
+    function: Callable[..., int]
+    selection: tuple[Selection, ...] = ()
+
+
+_FULL = How(lib.deft_runtime_run)
+
+
 class HostPlan:
     """A plan for this machine's processors."""
 
@@ -135,10 +146,10 @@ class HostPlan:
         check(lib.deft_plan_advance(self.handle, tree, byref(advanced)))
         return advanced.value
 
-    def run(self, call: Call, params: Handle | None) -> None:
+    def run(self, call: Call, params: Handle | None, how: How) -> None:
         call.inputs.params = params._as_parameter_ if params else None
-        status = lib.deft_runtime_run(
-            runtime(), self.attention, self.handle, addressof(call.inputs), addressof(call.outputs)
+        status = how.function(
+            runtime(), self.attention, self.handle, *how.selection, addressof(call.inputs), addressof(call.outputs)
         )
         call.inputs.params = None
         check(status)
@@ -265,10 +276,13 @@ class Runs:
         return_lse: bool,
         params: Mapping[str, Any] | None,
         stream: int | None,
+        how: How = _FULL,
     ) -> Any:
         attention = self._attention
         q_view = view("q", q)
         is_gpu = q_view.device_type == _abi.DEFT_DEVICE_CUDA
+        if is_gpu and how.selection:
+            raise UsageError("runs that select, and sparse ones, are for arrays in the host's memory so far")
         plan = self._gpu_plan(q_view.device) if is_gpu else self._host_plan()
         for name, array in (("out", out), ("lse", lse)):
             if array is not None and is_read_only(array):
@@ -300,7 +314,7 @@ class Runs:
         if is_gpu:
             plan.run(call, frozen, stream_of(q, q_view.device) if stream is None else stream)
         else:
-            plan.run(call, make_params(attention, frozen) if params else self._params)
+            plan.run(call, make_params(attention, frozen) if params else self._params, how)
         self._calls.append(call)
         return (out, lse) if return_lse else out
 
@@ -393,6 +407,40 @@ class Plan(Runs):
 
             return traced(self, q, k, v, page_table, out, lse, return_lse)
         return self._run(q, k, v, page_table, out, lse, return_lse, params, stream)
+
+    def run_selecting(
+        self,
+        selection: Selection,
+        q: Any,
+        k: Any,
+        v: Any,
+        page_table: Any = None,
+        *,
+        out: Any = None,
+        lse: Any = None,
+        return_lse: bool = False,
+        params: Mapping[str, Any] | None = None,
+    ) -> Any:
+        """As `run`, of an attention whose spec says `select`; `selection` then has the lists."""
+        how = How(lib.deft_runtime_run_selecting, (selection,))
+        return self._run(q, k, v, page_table, out, lse, return_lse, params, None, how)
+
+    def run_sparse(
+        self,
+        selection: Selection,
+        q: Any,
+        k: Any,
+        v: Any,
+        page_table: Any = None,
+        *,
+        out: Any = None,
+        lse: Any = None,
+        return_lse: bool = False,
+        params: Mapping[str, Any] | None = None,
+    ) -> Any:
+        """As `run`, to the tokens of the queries' lists alone, which may be another layer's."""
+        how = How(lib.deft_runtime_run_sparse, (selection,))
+        return self._run(q, k, v, page_table, out, lse, return_lse, params, None, how)
 
     def advance(self, tree: TreeView | None = None) -> str:
         """Makes the plan fit the tree as it is now: "nothing" had to be done, leaves grew "in_place", or the plan was

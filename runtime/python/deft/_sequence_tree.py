@@ -7,6 +7,7 @@ from typing import Any, Iterable, NamedTuple, Sequence
 
 from . import _abi
 from ._library import Handle, check, lib, make, sized
+from ._selection import NodeTokens
 from ._tensors import View
 from ._tree import TreeView, _position
 
@@ -102,6 +103,27 @@ class SequenceTree(TreeView):
         """The copies bring the accepted tokens behind those of the sequence."""
         return self._copies(lib.deft_sequence_tree_accept, sequence, last)
 
+    def pollute(self, tokens: Iterable[NodeTokens]) -> None:
+        """Says that K and V of these tokens follow from sparse attention (Plan.run_sparse): they differ from what full
+        attention would have made of them until somebody computes them again. Branches share what they share of it, and
+        copies take it along; new tokens are not polluted."""
+        check(lib.deft_sequence_tree_pollute(self._sequences, *_array_of(tokens)))
+
+    def polluted(self) -> list[NodeTokens]:
+        """All that are, parents before children: a prefill of a query for each, in this order, at position first + 1,
+        first + 2, ... of its node, computes them with full attention."""
+        found, count = c_void_p(), c_size_t()
+        check(lib.deft_sequence_tree_get_polluted(self._sequences, byref(found), byref(count)))
+        try:
+            tokens = cast(found, POINTER(_abi.deft_node_tokens))[: count.value]
+            return [NodeTokens(one.node, one.first, one.tokens) for one in tokens]
+        finally:
+            lib.deft_free(found)
+
+    def correct(self, tokens: Iterable[NodeTokens]) -> None:
+        """They were computed again."""
+        check(lib.deft_sequence_tree_correct(self._sequences, *_array_of(tokens)))
+
     def add_query(self, node: int, position: int | None = None) -> int:
         return self._number(lib.deft_sequence_tree_add_query, node, _position(position))
 
@@ -112,6 +134,11 @@ class SequenceTree(TreeView):
 
     def clear_queries(self) -> None:
         check(lib.deft_sequence_tree_clear_queries(self._sequences))
+
+
+def _array_of(tokens: Iterable[NodeTokens]) -> tuple[Any, int]:
+    stretches = list(tokens)
+    return (_abi.deft_node_tokens * len(stretches))(*stretches), len(stretches)
 
 
 class _TreeOf:

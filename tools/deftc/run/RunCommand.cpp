@@ -30,8 +30,9 @@ where tree.json holds a prompt with two branches:
 
   deftc run my.deft --tree tree.json --dump out
 writes q.npy, k.npy, v.npy, out.npy, lse.npy (float32; a token's place in k and v is that of
-its node in tree.json), tree.json and spec.json, so that any program can check the result. A folder
-of such files, of deftc or of another program, is run again by
+its node in tree.json), tree.json and spec.json, so that any program can check the result. Of
+an attention that selects, selected.npy and sparse_out.npy, too. A folder of such files, of deftc
+or of another program, is run again by
   deftc run my.deft --inputs out)";
 
 int runCommand(Context &context, const RunOptions &options) {
@@ -54,6 +55,9 @@ int runCommand(Context &context, const RunOptions &options) {
   if (report->check && !report->check->passed())
     return reportError(context, {ErrorCode::Diagnostics,
                                  "the check failed: " + reference::explainFailure(*report->check), ""});
+  if (report->selected && !report->selected->passed())
+    return reportError(
+        context, {ErrorCode::Diagnostics, "the check failed: " + explainFailure(*report->selected), ""});
   return kExitOk;
 }
 

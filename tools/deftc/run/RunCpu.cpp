@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <limits>
 
 namespace deft::cli {
 
@@ -39,6 +40,19 @@ public:
     return executor_.run(kernel_, variant_, plan, *inputs_, outputs);
   }
 
+  bool selects() const override { return true; }
+  Result<void> runSelecting(const plan::Plan &plan, int budget, exec::Outputs &outputs,
+                            exec::Selection &selection) override {
+    const std::vector<abi::ParamSlot> params = inputs_->paramSlots(variant_);
+    return executor_.runSelecting(kernel_, variant_, plan, exec::InputView::of(*inputs_, variant_, params),
+                                  sized(outputs), budget, selection, paths_);
+  }
+  Result<void> runSparse(const exec::Selection &selection, exec::Outputs &outputs) override {
+    const std::vector<abi::ParamSlot> params = inputs_->paramSlots(variant_);
+    return executor_.runSparse(kernel_, variant_, selection, paths_,
+                               exec::InputView::of(*inputs_, variant_, params), sized(outputs));
+  }
+
   Result<RunTimes> run(const plan::Plan &plan, exec::Outputs &outputs, int repeats) override {
     if (auto ran = runOnce(plan, outputs); !ran)
       return ran.error();
@@ -70,10 +84,19 @@ public:
   }
 
 private:
+  exec::OutputView sized(exec::Outputs &outputs) const {
+    const auto rows =
+        static_cast<std::size_t>(inputs_->queryCount) * static_cast<std::size_t>(variant_.queryHeads);
+    outputs.out.assign(rows * static_cast<std::size_t>(variant_.tensors.out.dim), 0xffff); // NaN
+    outputs.lse.assign(variant_.withLse ? rows : 0, std::numeric_limits<float>::quiet_NaN());
+    return {outputs.out.data(), variant_.withLse ? outputs.lse.data() : nullptr};
+  }
+
   const spec::Variant &variant_;
   exec::CpuKernel kernel_;
   exec::CpuExecutor executor_;
   const exec::Inputs *inputs_ = nullptr;
+  plan::Paths paths_; ///< of the last plan that selected
 };
 
 } // namespace

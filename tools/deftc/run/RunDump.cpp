@@ -169,7 +169,8 @@ private:
 
 std::vector<std::string> dumpFiles(const std::string &folder) {
   std::vector<std::string> files;
-  for (const char *name : {"tree.json", "spec.json", "q.npy", "k.npy", "v.npy", "out.npy", "lse.npy"})
+  for (const char *name : {"tree.json", "spec.json", "q.npy", "k.npy", "v.npy", "out.npy", "lse.npy",
+                           "selected.npy", "sparse_out.npy"})
     files.push_back((std::filesystem::path(folder) / name).string());
   return files;
 }

@@ -172,6 +172,10 @@ void printReport(const RunReport &report, std::ostream &out) {
                       rounded(times.medianUs / *report.floorUs, 2) + " times that" + bound);
   if (report.check)
     line("check", checkText(report));
+  if (report.selected)
+    line("select", selectionText(*report.selected, *v.select));
+  if (report.selected && report.selected->lists)
+    line("", selectionCheckText(*report.selected));
 }
 
 json toJson(const RunReport &report) {
@@ -231,6 +235,8 @@ json toJson(const RunReport &report) {
     result["read"] = {{"gb_per_s", report.readBandwidth * 1e-9}, {"share", report.readShare()}};
   if (report.floorUs)
     result["floor"] = {{"us", *report.floorUs}, {"model", report.ceilingModel}};
+  if (report.selected)
+    result["select"] = toJson(*report.selected);
   if (report.check) {
     const reference::CheckReport &check = *report.check;
     result["check"] = {{"passed", check.passed()},

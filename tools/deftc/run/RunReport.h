@@ -6,6 +6,7 @@
 #include "runtime/reference/Check.h"
 #include "runtime/tree/TreeSummary.h"
 #include "tools/deftc/run/RunBackend.h"
+#include "tools/deftc/run/RunSelection.h"
 
 #include <nlohmann/json_fwd.hpp>
 
@@ -50,6 +51,7 @@ struct RunReport {
 
   std::optional<reference::CheckReport> check;  ///< of the step that is furthest off
   long long queriesChecked = 0, queriesRun = 0; ///< of all steps
+  std::optional<SelectionRun> selected;         ///< of the last step, or the first that was wrong
 
   double cacheBytes() const; ///< K and V of the tokens that the mask shows some query
   double readBytes() const;  ///< K and V of the tokens that the plan reads, each once

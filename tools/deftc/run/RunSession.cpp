@@ -189,7 +189,24 @@ private:
     underway.reset();
     report_.steps.back().runUs = times->medianUs;
     report_.times = *times;
-    return options_.isChecked() ? checkStep() : Result<void>();
+    if (options_.isChecked())
+      if (auto checked = checkStep(); !checked)
+        return checked;
+    return selectStep();
+  }
+
+  /// Of an attention that selects: the two other attentions that its spec makes. The first wrong step is
+  /// kept.
+  Result<void> selectStep() {
+    if (!report_.variant.select || !backend_->selects() || (report_.selected && !report_.selected->passed()))
+      return {};
+    const reference::CheckOptions check = checkOptions();
+    auto selected = runSelection(*backend_, report_.variant, tree(), plan_, inputs_, outputs_,
+                                 options_.isChecked() ? &check : nullptr);
+    if (!selected)
+      return selected.error();
+    report_.selected = std::move(*selected);
+    return {};
   }
 
   /// The config for the tree as it is now; another one only where the tree has become one of another class.
@@ -236,24 +253,31 @@ private:
                        rows * (report_.variant.tensors.out.dim + 1) * sizeof(float));
   }
 
-  /// By the oracle, of the step's inputs and of counting ones. Unless all is asked for, of large trees a
-  /// sample, and after some time what is left is left out: half a step's share of that for each of both.
-  Result<void> checkStep() {
+  /// Unless all is asked for, of large trees a sample, and after some time what is left is left out: half a
+  /// step's share of that for each call.
+  reference::CheckOptions checkOptions() const {
     // The oracle takes some 200 ns for a (row, token) pair: a bound keeps large trees to a few seconds.
     constexpr long long kPairsPerThread = 20'000'000;
-    const std::chrono::duration<double> share(kMostCheckSeconds / 2 / options_.steps);
-    const auto deadline = [&]() -> reference::Deadline {
-      if (options_.isAllChecked())
-        return std::nullopt;
-      const auto now = std::chrono::steady_clock::now();
-      return now + std::chrono::duration_cast<std::chrono::steady_clock::duration>(share);
-    };
-    Progress progress(context_, "checking");
     reference::CheckOptions check;
     check.threads = threads_;
     check.mostRowTokens =
         options_.isAllChecked() ? 0 : std::max(kPairsPerThread * threads_ / options_.steps, 1LL);
     check.deadline = deadline();
+    return check;
+  }
+
+  reference::Deadline deadline() const {
+    if (options_.isAllChecked())
+      return std::nullopt;
+    const std::chrono::duration<double> share(kMostCheckSeconds / 2 / options_.steps);
+    const auto now = std::chrono::steady_clock::now();
+    return now + std::chrono::duration_cast<std::chrono::steady_clock::duration>(share);
+  }
+
+  /// By the oracle, of the step's inputs and of counting ones.
+  Result<void> checkStep() {
+    Progress progress(context_, "checking");
+    reference::CheckOptions check = checkOptions();
     check.progress = [&](long long done, long long of) { progress.at(done, of); };
     auto found = reference::check(report_.variant, tree(), inputs_, outputs_, check);
     check.deadline = deadline();
@@ -322,8 +346,12 @@ private:
       report_.isBoundByProducts = report_.readBandwidth > 0 &&
                                   report_.flops() / productRate > report_.readBytes() / report_.readBandwidth;
     }
-    if (!options_.dump.empty())
-      return dumpRun(context_, options_.dump, report_.variant, tree(), inputs_, outputs_);
+    if (options_.dump.empty())
+      return {};
+    if (auto dumped = dumpRun(context_, options_.dump, report_.variant, tree(), inputs_, outputs_); !dumped)
+      return dumped;
+    if (report_.selected)
+      return dumpSelection(options_.dump, report_.variant, *report_.selected);
     return {};
   }
 

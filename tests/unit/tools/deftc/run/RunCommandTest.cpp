@@ -264,6 +264,26 @@ TEST(RunCommandTest, ASampleIsCalledOne) {
   EXPECT_THAT(test::runDeftc(wrong).err, HasSubstr("`most` is not `all`"));
 }
 
+TEST(RunCommandTest, AnAttentionThatSelectsIsRunInAllThreeWays) {
+  std::string folder = testing::TempDir() + "/deft-run-XXXXXX";
+  ASSERT_NE(::mkdtemp(folder.data()), nullptr);
+  const std::string spec = folder + "/a.deft", dump = folder + "/out";
+  std::ofstream(spec) << "attention a { query_heads = 6; kv_heads = 2; head_dim = 64;\n"
+                         "  select { budget = 40; keep_first = 2; keep_last = 4; } }\n";
+  const Outcome outcome = run(spec, "random", {"--json", "-", "--dump", dump, "--pages", "scattered"});
+  EXPECT_EQ(outcome.code, kExitOk) << outcome.out << outcome.err;
+  const auto json = nlohmann::json::parse(outcome.out);
+  const auto &select = json.at("select");
+  EXPECT_EQ(select.at("budget"), 40);
+  EXPECT_GT(select.at("mean_tokens").get<double>(), 2);
+  EXPECT_TRUE(select.at("check").at("passed").get<bool>());
+  EXPECT_EQ(select.at("check").at("lists"), select.at("lists"));
+  EXPECT_TRUE(std::filesystem::exists(dump + "/selected.npy"));
+  EXPECT_TRUE(std::filesystem::exists(dump + "/sparse_out.npy"));
+  EXPECT_THAT(run(spec, "random").out, HasSubstr("lists, 100.000 % of their tokens those of an exact sort"));
+  std::filesystem::remove_all(folder);
+}
+
 TEST(RunCommandTest, WrongCallsSayWhatIsMissing) {
   const Outcome noParam = run("mpt_7b_alibi", "random");
   EXPECT_EQ(noParam.code, kExitUsage);

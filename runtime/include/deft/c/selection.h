@@ -1,0 +1,65 @@
+#pragma once
+
+#include <deft/c/runtime.h>
+#include <deft/c/sequence_tree.h>
+
+/// Layers that read some tokens alone, for attentions whose spec says `select`.
+
+DEFT_C_BEGIN
+
+/// For each list of each query, the positions of the tokens that a selecting run chose: room that runs fill
+/// again and again. It serves all layers over the tree as it was then. For one thread at a time, but many
+/// sparse runs may read it at once.
+typedef struct deft_selection deft_selection;
+
+/// For lists of `budget` tokens at most, which is one of the spec's; 0: the first of them. An error where the
+/// spec has no `select`.
+DEFT_C_API deft_status deft_selection_make(const deft_attention *attention, int32_t budget,
+                                           deft_selection **selection);
+DEFT_C_API void deft_selection_destroy(deft_selection *selection);
+
+/// What is in a selection. It belongs to the selection, until the next run that selects.
+typedef struct deft_selection_view {
+  size_t size; ///< sizeof(deft_selection_view), set by the caller
+  const int32_t
+      *positions; ///< [query][list][budget], counted from 0 at the root, rising; -1 behind a list's last
+  const int32_t *counts; ///< [query][list]
+  int32_t queries;       ///< of the last run that selected; 0 before the first
+  int32_t lists;         ///< of a query: one, or one a KV head or query head
+  int32_t budget;
+  int32_t reserved; ///< 0
+} deft_selection_view;
+
+DEFT_C_API deft_status deft_selection_get(const deft_selection *selection, deft_selection_view *view);
+
+/// As deft_runtime_run; the selection then has the lists.
+DEFT_C_API deft_status deft_runtime_run_selecting(const deft_runtime *runtime,
+                                                  const deft_attention *attention, const deft_plan *plan,
+                                                  deft_selection *selection, const deft_inputs *inputs,
+                                                  const deft_outputs *outputs);
+/// The attention of all queries to the tokens of their lists alone, which may be another layer's.
+DEFT_C_API deft_status deft_runtime_run_sparse(const deft_runtime *runtime, const deft_attention *attention,
+                                               const deft_plan *plan, const deft_selection *selection,
+                                               const deft_inputs *inputs, const deft_outputs *outputs);
+
+/// Consecutive tokens of a node. It keeps its fields for good.
+typedef struct deft_node_tokens {
+  int32_t node;
+  int32_t first; ///< of the node, from 0
+  int32_t tokens;
+} deft_node_tokens;
+
+/// Tokens whose K and V follow from sparse attention differ from what full attention would have made of them:
+/// they are polluted until somebody computes them again. Branches share what they share of it, and copies
+/// take it along. New tokens are not polluted.
+DEFT_C_API deft_status deft_sequence_tree_pollute(deft_sequence_tree *sequences,
+                                                  const deft_node_tokens *tokens, size_t count);
+/// All that are, parents before children: in this order each can be computed from what is before it.
+/// `*tokens` is the caller's: deft_free.
+DEFT_C_API deft_status deft_sequence_tree_get_polluted(const deft_sequence_tree *sequences,
+                                                       deft_node_tokens **tokens, size_t *count);
+/// They were computed again, with full attention, and written to where they lay.
+DEFT_C_API deft_status deft_sequence_tree_correct(deft_sequence_tree *sequences,
+                                                  const deft_node_tokens *tokens, size_t count);
+
+DEFT_C_END

@@ -1,0 +1,73 @@
+"""Which tokens a sparse layer reads."""
+
+from __future__ import annotations
+
+from ctypes import byref
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from . import _abi
+from ._library import Handle, check, lib, make, sized
+
+if TYPE_CHECKING:
+    from ._attention import Attention
+
+
+class NodeTokens(NamedTuple):
+    """Consecutive tokens of a node."""
+
+    node: int
+    first: int
+    tokens: int
+
+
+class Selection:
+    """The lists that a selecting run (Plan.run_selecting) makes, of an attention whose spec says `select`: for each list
+    of each query, the positions of the tokens that sparse runs (Plan.run_sparse) of other layers read. They are of the
+    tree as it was then.
+
+    >>> import deft, numpy
+    >>> att = deft.compile("attention a { query_heads = 4; kv_heads = 2; head_dim = 64; dtype = f16; "
+    ...                    "kv_cache = contiguous; select { budget = 3; keep_last = 1; } }")
+    >>> tree = deft.Tree()
+    >>> _ = tree.add_query(tree.add_root(100, location=0))
+    >>> q, k, v = (numpy.ones(shape, "float16") for shape in ((1, 4, 64), (100, 2, 64), (100, 2, 64)))
+    >>> k[40:42] = 2
+    >>> plan, selection = att.plan(tree), deft.Selection(att)
+    >>> _ = plan.run_selecting(selection, q, k, v)
+    >>> selection.positions(0, list=1)
+    [40, 41, 99]
+    >>> float(plan.run_sparse(selection, q, k, v).mean())
+    1.0
+    """
+
+    def __init__(self, attention: Attention, budget: int | None = None) -> None:
+        made = make(lib.deft_selection_make, attention, 0 if budget is None else budget)
+        self._handle = Handle(made, lib.deft_selection_destroy)
+        self._as_parameter_ = self._handle._as_parameter_
+
+    def _view(self) -> Any:
+        view = sized(_abi.deft_selection_view)
+        check(lib.deft_selection_get(self._handle, byref(view)))
+        return view
+
+    @property
+    def budget(self) -> int:
+        return self._view().budget
+
+    @property
+    def lists(self) -> int:
+        """Of a query: one, or one a KV head or query head."""
+        return self._view().lists
+
+    @property
+    def query_count(self) -> int:
+        """Of the last selecting run; 0 before the first."""
+        return self._view().queries
+
+    def positions(self, query: int, list: int = 0) -> list[int]:
+        """Positions on the query's path, counted from 0 at the root, rising."""
+        view = self._view()
+        if not (0 <= query < view.queries and 0 <= list < view.lists):
+            raise IndexError(f"there is no list {list} of query {query}: {view.queries} queries have {view.lists} each")
+        at = query * view.lists + list
+        return view.positions[at * view.budget : at * view.budget + view.counts[at]]

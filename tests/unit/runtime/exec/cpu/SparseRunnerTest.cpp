@@ -1,0 +1,119 @@
+// Selecting and sparse attention by compiled kernels: what the hooks make of scores decides, and hooks see
+// selected tokens as they see all.
+#include "runtime/exec/cpu/SparseRunner.h"
+
+#include "compiler/driver/Compilation.h"
+#include "compiler/spec/CompileSpec.h"
+#include "runtime/reference/Selecting.h"
+#include "specs/Embedded.h"
+#include "tests/support/Forest.h"
+#include "tests/unit/runtime/exec/cpu/CompiledProblem.h"
+
+#include <numeric>
+
+namespace deft::exec {
+namespace {
+
+struct Compiled {
+  explicit Compiled(const std::string &items) {
+    const std::string text =
+        "import \"library.deft\";\nattention a { query_heads = 6; kv_heads = 2; head_dim = 64; " + items +
+        " }";
+    support::DiagnosticSink sink;
+    auto variants = spec::compileSpec(sources, sources.add("a.deft", text), specs::importResolver(), sink);
+    EXPECT_FALSE(sink.hasErrors()) << items;
+    variant = std::move(variants.front());
+    auto compilation = driver::Compilation::create(variant, sources);
+    EXPECT_TRUE(compilation.ok());
+    auto made = compilation->jitCpuKernel();
+    EXPECT_TRUE(made.ok());
+    kernel = *made;
+  }
+
+  support::SourceManager sources;
+  spec::Variant variant;
+  CpuKernel kernel;
+};
+
+void expectRightLists(const std::string &items, int trees = 4) {
+  SCOPED_TRACE(items);
+  const Compiled compiled(items);
+  const spec::Variant &variant = compiled.variant;
+  auto executor = CpuExecutor::create(2);
+  ASSERT_TRUE(executor.ok());
+  for (std::uint64_t seed = 1; seed <= static_cast<std::uint64_t>(trees); ++seed) {
+    SCOPED_TRACE("seed " + std::to_string(seed));
+    const Problem problem = makeProblem(
+        variant, seed % 2 ? test::randomForest(seed, {12, 150, 9}) : test::causalForest(seed, {8, 60, 9}),
+        seed % 3 ? 32 : 0, seed);
+    const auto rows = static_cast<std::size_t>(problem.inputs.queryCount) * 6;
+    const auto slots = problem.inputs.paramSlots(variant);
+    const auto view = InputView::of(problem.inputs, variant, slots);
+    std::vector<int> queries(problem.tree.queries().size());
+    std::iota(queries.begin(), queries.end(), 0);
+    for (const int budget : variant.select->budget.values) {
+      Selection selection;
+      plan::Paths paths;
+      Outputs full, sparse;
+      for (Outputs *outputs : {&full, &sparse}) {
+        outputs->out.assign(rows * 64, 0xffff);
+        if (variant.withLse)
+          outputs->lse.assign(rows, std::numeric_limits<float>::quiet_NaN());
+      }
+      const auto viewOf = [&](Outputs &outputs) {
+        return OutputView{outputs.out.data(), variant.withLse ? outputs.lse.data() : nullptr};
+      };
+      ASSERT_TRUE(executor->runSelecting(compiled.kernel, variant, problem.plan, view, viewOf(full), budget,
+                                         selection, paths));
+      EXPECT_EQ(full.out, run(compiled.kernel, variant, problem, 2).out) << "selecting changes no output";
+      const auto lists =
+          reference::checkSelection(variant, problem.tree, problem.inputs, selection, queries, 2);
+      EXPECT_TRUE(lists.passed()) << lists.fault;
+      EXPECT_GT(lists.recall(), 0.99);
+      ASSERT_TRUE(executor->runSparse(compiled.kernel, variant, selection, paths, view, viewOf(sparse)));
+      const auto report = reference::check(variant, problem.tree, problem.inputs, sparse,
+                                           {.threads = 2, .selection = &selection});
+      EXPECT_TRUE(report.passed()) << reference::explainFailure(report);
+    }
+  }
+}
+
+TEST(SparseRunnerTest, ListsByKvHeadQueryHeadAndQuery) {
+  for (const char *by : {"kv_head", "query_head", "query"})
+    expectRightLists(std::string("output = bf16 with lse; select { budget = tune(16, 100, 9000); by = ") +
+                     by + "; keep_first = 2; keep_last = 5; }");
+}
+
+TEST(SparseRunnerTest, MasksAndScoresDecide) {
+  expectRightLists(
+      "mask = attention_sink(4, 60); output = bf16 with lse; select { budget = 24; keep_last = 3; }");
+  expectRightLists("mask = tree && (kv_pos + head) % 3 != 0; select { budget = 24; by = query; }");
+  expectRightLists("score = softcap(s, 2.0) + 0.01 * kv_pos; select { budget = 24; }");
+  expectRightLists(
+      "param slope : f32[query_heads]; score = alibi(s, slope); select { budget = 24; by = query_head; }");
+}
+
+TEST(SparseRunnerTest, SinksBiasesDtypesAndLayouts) {
+  expectRightLists("normalize = softmax with sink(0.5); output = f16 with lse; select { budget = 20; }");
+  expectRightLists("normalize = sigmoid(0.1 * kv_pos - 3.0); select { budget = 20; }");
+  expectRightLists("dtype = f16; kv_cache = contiguous; select { budget = 20; }");
+  expectRightLists("kv_cache = paged(page_size = 1, order = hnd); select { budget = 20; }");
+  expectRightLists("kv_cache = paged(page_size = 4, dtype = fp8_e4m3); select { budget = 20; }");
+}
+
+TEST(SparseRunnerTest, AnAttentionThatSelectsNothingHasNoLists) {
+  const Compiled compiled("");
+  const Problem problem = makeProblem(compiled.variant, test::randomForest(1), 0, 1);
+  auto executor = CpuExecutor::create(1);
+  Selection selection;
+  plan::Paths paths;
+  std::vector<std::uint16_t> out(static_cast<std::size_t>(problem.inputs.queryCount) * 6 * 64);
+  const auto ran = executor->runSelecting(compiled.kernel, compiled.variant, problem.plan,
+                                          InputView::of(problem.inputs, compiled.variant, {}),
+                                          {out.data(), nullptr}, 16, selection, paths);
+  ASSERT_FALSE(ran.ok());
+  EXPECT_EQ(ran.error().message, "`a` selects nothing");
+}
+
+} // namespace
+} // namespace deft::exec

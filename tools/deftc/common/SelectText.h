@@ -1,0 +1,21 @@
+#pragma once
+
+#include "compiler/spec/Names.h"
+
+#include <string>
+
+namespace deft::cli {
+
+/// "4096 or 1024 tokens by kv_head, the first 4 and the last 64 of the path among them"
+inline std::string selectText(const spec::SelectSpec &select) {
+  std::string text;
+  for (const int budget : select.budget.values)
+    text += (text.empty() ? "" : " or ") + std::to_string(budget);
+  text += std::string(" tokens by ") + spec::toString(select.by);
+  if (select.keepFirst == 0 && select.keepLast == 0)
+    return text;
+  return text + ", the first " + std::to_string(select.keepFirst) + " and the last " +
+         std::to_string(select.keepLast) + " of the path among them";
+}
+
+} // namespace deft::cli

@@ -1,0 +1,130 @@
+#include "tools/deftc/run/RunSelection.h"
+
+#include "compiler/spec/Names.h"
+#include "runtime/exec/Half.h"
+#include "runtime/exec/NpyWriter.h"
+#include "tools/deftc/common/Numbers.h"
+
+#include <nlohmann/json.hpp>
+
+#include <algorithm>
+#include <chrono>
+#include <cmath>
+#include <numeric>
+
+namespace deft::cli {
+
+using support::Error;
+using support::ErrorCode;
+using support::Result;
+
+namespace {
+
+/// The median of some runs, in microseconds.
+template <class Run> Result<double> timed(const Run &run) {
+  constexpr int kRuns = 5;
+  std::vector<double> times;
+  for (int i = 0; i < kRuns; ++i) {
+    const auto start = std::chrono::steady_clock::now();
+    if (Result<void> ran = run(); !ran)
+      return ran.error();
+    times.push_back(
+        std::chrono::duration<double, std::micro>(std::chrono::steady_clock::now() - start).count());
+  }
+  std::sort(times.begin(), times.end());
+  return times[kRuns / 2];
+}
+
+} // namespace
+
+double SelectionRun::meanTokens() const {
+  return selection.counts.empty()
+             ? 0
+             : static_cast<double>(std::accumulate(selection.counts.begin(), selection.counts.end(), 0LL)) /
+                   static_cast<double>(selection.counts.size());
+}
+
+Result<SelectionRun> runSelection(RunBackend &backend, const spec::Variant &variant, const tree::KvTree &tree,
+                                  const plan::Plan &plan, const exec::Inputs &inputs,
+                                  const exec::Outputs &full, const reference::CheckOptions *checks) {
+  SelectionRun run;
+  exec::Outputs again;
+  const auto selecting = timed(
+      [&] { return backend.runSelecting(plan, variant.select->defaultBudget(), again, run.selection); });
+  if (!selecting)
+    return selecting.error();
+  run.selectingUs = *selecting;
+  if (again.out != full.out)
+    return Error{ErrorCode::Internal, "the attention gives other outputs where it selects", ""};
+  const auto sparse = timed([&] { return backend.runSparse(run.selection, run.sparse); });
+  if (!sparse)
+    return sparse.error();
+  run.sparseUs = *sparse;
+  if (!checks)
+    return run;
+  const std::vector<int> queries = reference::queriesToCheck(variant, tree, checks->mostRowTokens);
+  run.lists = reference::checkSelection(variant, tree, inputs, run.selection, queries, checks->threads);
+  reference::CheckOptions ofSparse = *checks;
+  ofSparse.progress = {};
+  ofSparse.selection = &run.selection;
+  run.check = reference::check(variant, tree, inputs, run.sparse, ofSparse);
+  return run;
+}
+
+std::string selectionText(const SelectionRun &run, const spec::SelectSpec &select) {
+  return withSeparators(run.selection.budget) + " tokens a list at most, " + rounded(run.meanTokens(), 0) +
+         " in the mean, by " + spec::toString(select.by) + "; " +
+         withSeparators(std::llround(run.selectingUs)) + " us with the full attention, then " +
+         withSeparators(std::llround(run.sparseUs)) + " us for a sparse layer";
+}
+
+std::string selectionCheckText(const SelectionRun &run) {
+  return std::string(run.passed() ? "right: " : "WRONG: ") + withSeparators(run.lists->lists) + " lists, " +
+         rounded(100 * run.lists->recall(), 3) + " % of their tokens those of an exact sort; sparse error " +
+         significant(run.check->error, 2) + ", allowed " + significant(run.check->allowed, 2);
+}
+
+std::string explainFailure(const SelectionRun &run) {
+  return run.lists && !run.lists->passed() ? run.lists->fault
+                                           : "sparse attention: " + reference::explainFailure(*run.check);
+}
+
+nlohmann::json toJson(const SelectionRun &run) {
+  nlohmann::json json = {{"budget", run.selection.budget},
+                         {"lists", run.selection.counts.size()},
+                         {"mean_tokens", run.meanTokens()},
+                         {"selecting_us", run.selectingUs},
+                         {"sparse_us", run.sparseUs}};
+  if (run.lists)
+    json["check"] = {{"passed", run.passed()},
+                     {"lists", run.lists->lists},
+                     {"wrong_lists", run.lists->wrongLists},
+                     {"recall", run.lists->recall()},
+                     {"sparse_error", run.check->error},
+                     {"sparse_allowed", run.check->allowed}};
+  return json;
+}
+
+Result<void> dumpSelection(const std::string &folder, const spec::Variant &variant, const SelectionRun &run) {
+  const exec::Selection &selection = run.selection;
+  auto lists = exec::NpyWriter::create(folder + "/selected.npy",
+                                       {selection.queries, selection.lists, selection.budget});
+  if (!lists)
+    return lists.error();
+  const std::vector<float> positions(selection.positions.begin(), selection.positions.end());
+  lists->append(positions);
+  if (auto closed = lists->close(); !closed)
+    return closed;
+  const spec::TensorType &type = variant.tensors.out;
+  auto out =
+      exec::NpyWriter::create(folder + "/sparse_out.npy", {selection.queries, variant.queryHeads, type.dim});
+  if (!out)
+    return out.error();
+  std::vector<float> values(run.sparse.out.size());
+  std::transform(run.sparse.out.begin(), run.sparse.out.end(), values.begin(),
+                 [&](std::uint16_t bits) { return exec::toFloat(bits, type.dtype); });
+  out->append(values);
+  return out->close();
+}
+
+} // namespace deft::cli
