@@ -333,7 +333,7 @@ TEST_F(CacheCommandTest, PruneRemovesWhatIsNamedAndNoMore) {
 
 TEST_F(CacheCommandTest, CompiledKernelsAreAnotherCacheThatIsListedAndPruned) {
   EXPECT_THAT(runDeftc({"cache", "kernels", "list"}).out,
-              testing::StartsWith("0 compiled kernels, 0 B, in " + folder_.path("cache/")));
+              testing::StartsWith("0 compiled kernels, 0.0 kB, in " + folder_.path("cache/")));
   const auto cache = module_cache::CubinCache::open(folder_.path("cache"));
   const std::string whole(64, 'a'), torn(64, 'b');
   cache->store(whole, "// k: attention `a`, phase tiles.\n", {"cubin", {.registers = 168}});
@@ -356,7 +356,7 @@ TEST_F(CacheCommandTest, CompiledKernelsAreAnotherCacheThatIsListedAndPruned) {
   EXPECT_THAT(runDeftc({"cache", "kernels", "prune", "--broken"}).out, HasSubstr(" removed, 1 left\n"));
   EXPECT_TRUE(cache->find(whole));
   EXPECT_THAT(runDeftc({"cache", "kernels", "prune", "--older-than", "1"}).out,
-              HasSubstr("0 kernels of 0 B removed, 1 left\n"));
+              HasSubstr("0 kernels of 0.0 kB removed, 1 left\n"));
   EXPECT_THAT(runDeftc({"cache", "kernels", "prune", "--all"}).out, HasSubstr("1 kernel of "));
   EXPECT_FALSE(cache->find(whole));
 }
@@ -376,7 +376,7 @@ TEST_F(CacheCommandTest, SixHundredEntriesAreListedInNoTime) {
   const double seconds = static_cast<double>(std::clock() - start) / CLOCKS_PER_SEC;
   EXPECT_THAT(list.out, HasSubstr("600 entries"));
 #if !defined(__SANITIZE_THREAD__) && !defined(__SANITIZE_ADDRESS__)
-  EXPECT_LT(seconds, 0.2) << "of the processor, with the entries that are shipped";
+  EXPECT_LT(seconds, 0.4) << "of the processor, with about as many that are shipped";
 #endif
 }
 

@@ -225,7 +225,8 @@ TEST(PlanCommandTest, ALongChainTakesTimeByItsNodes) {
 #endif
   const ChainFile chain(kNodes, kNodes, "-chain.json");
   const std::clock_t start = std::clock();
-  const Outcome outcome = test::runDeftc({"plan", "llama3_8b", "--tree", chain.path(), "--as", "json"});
+  const Outcome outcome =
+      test::runDeftc({"plan", "llama3_8b", "--tree", chain.path(), "--arch", "sm_80", "--as", "json"});
   EXPECT_LT(static_cast<double>(std::clock() - start) / CLOCKS_PER_SEC, kMostSeconds);
   ASSERT_EQ(outcome.code, kExitOk) << outcome.err;
   int next = 0; // each node's tokens are one run, in the order of the path

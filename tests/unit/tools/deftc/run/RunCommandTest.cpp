@@ -251,8 +251,8 @@ TEST(RunCommandTest, PlanShowsThePlanThatIsRun) {
 
 TEST(RunCommandTest, ASampleIsCalledOne) {
   const std::vector<std::string> large = {
-      "run",       "llama3_8b", "--workload", "few_shot:prompt=20000,branches=100",
-      "--backend", "cpu",       "--repeat",   "1"};
+      "run", "llama3_8b", "--workload", "few_shot:prompt=8000,branches=100", "--backend", "cpu", "--threads",
+      "1",   "--repeat",  "1"};
   auto sampled = large;
   sampled.push_back("--check");
   const Outcome outcome = test::runDeftc(sampled);
