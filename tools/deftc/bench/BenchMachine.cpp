@@ -73,8 +73,7 @@ Result<config_cache::Selection> BenchMachine::choose(const program::Program &pro
   if (!untuned)
     return untuned.error();
   if (!configs_)
-    configs_ = flags_.untuned ? std::make_shared<const config_cache::ConfigCache>()
-                              : loadConfigs(context_, flags_.config, config_cache::DeviceKey::ofGpu(facts));
+    configs_ = loadConfigs(context_, {flags_.config, flags_.untuned}, config_cache::DeviceKey::ofGpu(facts));
   const target::Target *target = target::targetForDevice(facts.major, facts.minor);
   config_cache::ConfigChooser chooser(configs_, program.sharedVariant(), target, std::move(*untuned),
                                       facts.multiprocessors);

@@ -95,7 +95,7 @@ int regretCommand(Context &context, const Options &options) {
       return config.error();
     return std::vector{std::move(*config)};
   };
-  const auto configs = loadConfigs(context, options.config, device->key);
+  const auto configs = loadConfigs(context, {options.config}, device->key);
   regret::TimingOptions timing = options.timing;
   timing.pages =
       options.pages == "in-order" ? tree::PlacementOrder::InOrder : tree::PlacementOrder::Scattered;

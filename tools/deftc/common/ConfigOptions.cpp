@@ -22,29 +22,34 @@ void addConfigOption(CLI::App &command, std::string &path) {
           ""));
 }
 
+void addUntunedFlag(CLI::App &command, bool &isUntuned) {
+  command.add_flag("--untuned", isUntuned, "The analytic choice, whatever was tuned")->excludes("--config");
+}
+
 support::Result<void> readsConfigs(Context &context, const std::string &overridePath) {
   const config_cache::Places places = config_cache::defaultPlaces(overridePath);
   if (auto read = context.files.reads(places.overridePath); !read)
     return read;
-  for (const std::string &folder : {places.overridePath, places.userFolder, places.installedFolder})
+  for (const std::string &folder :
+       {places.overridePath, places.userFolder, places.installedFolder, places.userPrices})
     if (auto read = context.files.readsFolder(folder); !read)
       return read;
   return {};
 }
 
-std::shared_ptr<const config_cache::ConfigCache>
-loadConfigs(Context &context, const std::string &overridePath, const config_cache::DeviceKey &device) {
-  auto cache = std::make_shared<config_cache::ConfigCache>(
-      config_cache::ConfigCache::load(config_cache::defaultPlaces(overridePath), device));
-  for (const std::string &note : cache->notes())
+std::shared_ptr<const config_cache::ConfigCache> loadConfigs(Context &context, const ConfigSource &source,
+                                                             const config_cache::DeviceKey &device) {
+  auto cache = config_cache::ConfigCache::load(config_cache::defaultPlaces(source.overridePath), device);
+  for (const std::string &note : cache.notes())
     context.err << "warning: " << note << '\n';
-  return cache;
+  return std::make_shared<config_cache::ConfigCache>(source.isUntuned ? cache.withoutEntries()
+                                                                      : std::move(cache));
 }
 
 support::Result<config_cache::ConfigChooser> chooserFor(Context &context, const program::Program &program,
                                                         const ChosenDevice &device,
                                                         const std::string &overridePath) {
-  auto configs = loadConfigs(context, overridePath, device.key);
+  auto configs = loadConfigs(context, {overridePath}, device.key);
   if (!device.target) {
     auto untuned = program::cpuConfig(program.variant(), device.key.units);
     if (!untuned)

@@ -14,13 +14,22 @@ namespace deft::cli {
 /// Adds --config.
 void addConfigOption(CLI::App &command, std::string &path);
 
+/// Adds --untuned, which excludes --config.
+void addUntunedFlag(CLI::App &command, bool &isUntuned);
+
 /// Tells the command's files which ones configs are looked for in, as --config and the environment say.
 support::Result<void> readsConfigs(Context &context, const std::string &overridePath);
 
+/// Which configs count.
+struct ConfigSource {
+  std::string overridePath;
+  bool isUntuned = false; ///< none, whatever was tuned: the analytic choice, by the device's prices
+};
+
 /// The configs for a device, as --config and the environment say; what is wrong with files is printed as
 /// warnings.
-std::shared_ptr<const config_cache::ConfigCache>
-loadConfigs(Context &context, const std::string &overridePath, const config_cache::DeviceKey &device);
+std::shared_ptr<const config_cache::ConfigCache> loadConfigs(Context &context, const ConfigSource &source,
+                                                             const config_cache::DeviceKey &device);
 
 /// Chooses configs of a program for a device.
 support::Result<config_cache::ConfigChooser> chooserFor(Context &context, const program::Program &program,

@@ -6,6 +6,7 @@
 #include "runtime/exec/Inputs.h"
 #include "runtime/plan/Plan.h"
 #include "runtime/program/Program.h"
+#include "tools/deftc/common/ConfigOptions.h"
 #include "tools/deftc/common/Context.h"
 
 #include <memory>
@@ -52,7 +53,7 @@ protected:
 struct RunSubject {
   const program::Program &program;
   const tree::KvTree &firstTree;
-  const std::string &configPath; ///< --config, or empty
+  const ConfigSource &configs;
 };
 
 support::Result<std::unique_ptr<RunBackend>> openCpu(Context &context, const RunSubject &subject,

@@ -90,7 +90,7 @@ Result<std::unique_ptr<RunBackend>> openCpu(Context &context, const RunSubject &
   if (!config)
     return config.error();
   const auto key = config_cache::DeviceKey::ofCpu(executor->threads());
-  config_cache::ConfigChooser chooser(loadConfigs(context, subject.configPath, key), program.sharedVariant(),
+  config_cache::ConfigChooser chooser(loadConfigs(context, subject.configs, key), program.sharedVariant(),
                                       nullptr, std::move(*config));
   return std::unique_ptr<RunBackend>(
       std::make_unique<Cpu>(program, std::move(chooser), std::move(*kernel), std::move(*executor)));

@@ -60,7 +60,7 @@ Result<std::unique_ptr<RunBackend>> openCuda(Context &context, const RunSubject 
     return absent(device.error());
   const device::DeviceFacts &facts = (*device)->facts();
   auto choice = program::chooseKernels(
-      subject.program, facts, loadConfigs(context, subject.configPath, config_cache::DeviceKey::ofGpu(facts)),
+      subject.program, facts, loadConfigs(context, subject.configs, config_cache::DeviceKey::ofGpu(facts)),
       subject.firstTree);
   if (!choice)
     return choice.error();

@@ -75,7 +75,8 @@ private:
 
   /// A GPU where one was asked for, or where nothing was and there is one.
   Result<void> openBackend() {
-    const RunSubject subject{*program_, steps_->tree(), options_.config};
+    const ConfigSource configs{options_.config, options_.untuned};
+    const RunSubject subject{*program_, steps_->tree(), configs};
     if (options_.backend != "cpu") {
       auto cuda = openCuda(context_, subject, options_.backend == "cuda");
       if (!cuda)

@@ -16,6 +16,7 @@ struct RunOptions {
   std::string tree, workload, recordsFolder; ///< a tree file or a workload
   std::string backend, pages = "in-order", json, dump;
   std::string config; ///< a file
+  bool untuned = false;
   std::optional<spec::Partition> partition;
   std::vector<std::string> params;
   std::uint64_t seed = 0;
