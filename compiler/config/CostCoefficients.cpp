@@ -1,5 +1,6 @@
 #include "compiler/config/CostCoefficients.h"
 
+#include "compiler/config/PriceNames.h"
 #include "compiler/support/NearestName.h"
 #include "compiler/support/Numbers.h"
 
@@ -79,40 +80,14 @@ std::string hintFor(const std::string &key) {
 
 } // namespace
 
-CostCoefficients gpuCoefficients() { return {}; }
-
-CostCoefficients kernelCoefficients() {
-  CostCoefficients cost = gpuCoefficients();
-  cost.wgmmaBlockGflops = 12600;
-  cost.itemUs = 1.95;
-  cost.runUs = 0;
-  cost.launchUs = 6.5;
-  cost.lightStep = 1.87;
-  cost.lightItem = 0.45;
-  cost.turnStep = 0.81;
-  return cost;
-}
-
-CostCoefficients cpuCoefficients(int threads) {
-  CostCoefficients cost;
-  cost.cacheGBs = std::min(200.0, 10.0 * std::max(threads, 1));
-  cost.againGBs = 3 * cost.cacheGBs;
-  cost.partialGBs = 3 * cost.cacheGBs;
-  cost.blockGflops = 40;
-  cost.wgmmaBlockGflops = 40;
-  cost.stepUs = 0.1;
-  cost.itemUs = 0.5;
-  cost.runUs = 0;
-  // Four requests of a row each, as one item and as four: 0.02 where they come from memory (7.2 and 6.9 ms
-  // for 65,536 tokens of 8 heads on two threads), 0.04 from the last-level cache.
-  cost.maskUs = 0.03;
-  cost.launchUs = 10;
-  cost.mergeUs = 5;
-  cost.slotUs = 0;
-  cost.mergedShare = 0;
-  cost.rowStep = 4;
-  cost.tokenStep = 16;
-  return cost;
+std::span<const PriceName> priceNames() {
+  static const auto names = [] {
+    std::array<PriceName, kPrices.size()> all{};
+    for (std::size_t i = 0; i < kPrices.size(); ++i)
+      all[i] = {kPrices[i].key, kPrices[i].member};
+    return all;
+  }();
+  return names;
 }
 
 json toJson(const CostCoefficients &coefficients) {

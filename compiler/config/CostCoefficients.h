@@ -7,7 +7,10 @@
 namespace deft::config {
 
 /// The prices by which the planner compares two ways to cut the same work. Times add up, because the
-/// kernels' copies, products and latencies overlap only in part; the tuner fits the numbers to a machine.
+/// kernels' copies, products and latencies overlap only in part. What a device's prices are is data
+/// (DevicePrices.h). The numbers here are what a config's file means that says no prices, so they stay as
+/// they are: those of an H200, by which configs were tuned before there were others. Rates lie above the
+/// machine's, because part of that time is in the steps, too.
 struct CostCoefficients {
   double cacheGBs = 8200;         ///< cache read for the first time: memory, whole machine
   double againGBs = 36000;        ///< cache read again by another item: last-level cache, whole machine
@@ -33,16 +36,6 @@ struct CostCoefficients {
 
   bool operator==(const CostCoefficients &) const = default;
 };
-
-/// Fitted to an H200 (132 multiprocessors) by tests/bench/choice: what the members say by default. Rates lie
-/// above the machine's, because part of that time is in the steps, too.
-CostCoefficients gpuCoefficients();
-/// The same for telling which of several kernels is the fastest for a tree, each with the plan that it has by
-/// the above. One set does not do both well: by these, plans are cut that leave blocks idle. Fitted to
-/// tests/data/kernels.
-CostCoefficients kernelCoefficients();
-/// A host with so many threads: little bandwidth, no padding of rows, items that start for next to nothing.
-CostCoefficients cpuCoefficients(int threads);
 
 nlohmann::json toJson(const CostCoefficients &coefficients);
 

@@ -273,7 +273,7 @@ PlanSummary GpuPlan::summary() const { return impl_->host.summary(); }
 ConfigChoice GpuPlan::choice() const { return impl_->host.choice(); }
 
 Result<std::string> GpuPlan::picture(const Tree &tree) const {
-  return api::guarded([&] { return impl_->host.picture(tree, config::kernelCoefficients()); });
+  return api::guarded([&] { return impl_->host.picture(tree, impl_->host.kernelPrices()); });
 }
 
 struct GpuPageTable::Impl {

@@ -219,6 +219,10 @@ PlanSummary Plan::Impl::summary() const {
   return {own.items, own.directItems, own.dealtItems, own.itemTokens, own.partialSlots, own.mergedQueries};
 }
 
+const config::CostCoefficients &Plan::Impl::kernelPrices() const {
+  return chooser ? chooser->kernelPrices() : config::nearestPrices({}).kernels;
+}
+
 Result<std::string> Plan::Impl::picture(const Tree &tree, const config::CostCoefficients &prices) const {
   if (!isCurrentFor(tree))
     return api::usage("the plan is of another tree, or the tree has changed since", "advance the plan first");

@@ -55,6 +55,8 @@ struct Plan::Impl {
 
   ConfigChoice choice() const;
 
+  /// Of a GPU: by which its kernels are compared.
+  const config::CostCoefficients &kernelPrices() const;
   /// Of the tree that the plan is current for; its time is told by `prices`.
   Result<std::string> picture(const Tree &tree, const config::CostCoefficients &prices) const;
 

@@ -2,6 +2,7 @@
 
 #include "compiler/config/ConfigJson.h"
 #include "compiler/support/GuardedFile.h"
+#include "runtime/config_cache/PriceFiles.h"
 #include "runtime/module_cache/CubinCache.h"
 #include "runtime/tree/StrictJson.h"
 
@@ -115,8 +116,10 @@ Places defaultPlaces(const std::string &overridePath) {
   places.overridePath = overridePath;
   if (const char *variable = std::getenv("DEFT_CONFIG_PATH"); variable && overridePath.empty())
     places.overridePath = variable;
-  if (const auto cache = module_cache::defaultCacheFolder())
+  if (const auto cache = module_cache::defaultCacheFolder()) {
     places.userFolder = *cache + "/configs";
+    places.userPrices = *cache + "/prices";
+  }
   places.installedFolder = installedFolder();
   return places;
 }
@@ -163,6 +166,9 @@ ConfigCache ConfigCache::load(const Places &places, const DeviceKey &device) {
   for (FoundFile &found : findFiles(places, device.arch + "-" + std::to_string(device.units) + "-"))
     if (!cache.fixed_ || found.path != cache.fixedPath_)
       cache.addFile(std::move(found));
+  FoundPrices found = findPrices(places, device);
+  cache.prices_ = std::move(found.prices);
+  cache.notes_.insert(cache.notes_.end(), found.notes.begin(), found.notes.end());
   return cache;
 }
 
@@ -180,6 +186,13 @@ void ConfigCache::addFile(FoundFile found) {
   notes_.insert(notes_.end(), reading.file.notes.begin(), reading.file.notes.end());
   for (Entry &entry : reading.file.entries)
     entries_.push_back({std::move(entry), device, found.origin, found.path});
+}
+
+ConfigCache ConfigCache::withoutEntries() const {
+  ConfigCache rest;
+  rest.device_ = device_;
+  rest.prices_ = prices_;
+  return rest;
 }
 
 ConfigCache ConfigCache::without(const LoadedEntry &entry) const {

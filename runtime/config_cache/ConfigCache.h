@@ -1,6 +1,7 @@
 #pragma once
 
 #include "compiler/config/Config.h"
+#include "compiler/config/DevicePrices.h"
 #include "compiler/support/Result.h"
 #include "runtime/config_cache/ConfigFile.h"
 
@@ -26,9 +27,12 @@ struct Places {
   std::string overridePath;    ///< a file of configs, a folder of such, or a file with one config
   std::string userFolder;      ///< one file for each device, DeviceKey::fileName()
   std::string installedFolder; ///< one file for each device, as the user's has
+  /// What `deftc tune --calibrate` found, one file of prices for each device by the same names; those that
+  /// ship are in the program.
+  std::string userPrices = {};
 };
 
-/// DEFT_CONFIG_PATH; the folder `configs` of the cache (DEFT_CACHE_DIR, XDG_CACHE_HOME/deftc,
+/// DEFT_CONFIG_PATH; the folders `configs` and `prices` of the cache (DEFT_CACHE_DIR, XDG_CACHE_HOME/deftc,
 /// HOME/.cache/deftc); share/deftc/configs beside the program or library that this code is in. An
 /// `overridePath` comes before the variable.
 Places defaultPlaces(const std::string &overridePath = {});
@@ -72,7 +76,11 @@ public:
   const std::optional<config::Config> &fixedConfig() const { return fixed_; }
   const std::string &fixedPath() const { return fixedPath_; }
   const std::vector<std::string> &notes() const { return notes_; }
+  /// By which what nobody tuned is chosen, and planned, on the device; none: nothing was loaded.
+  const std::optional<config::DevicePrices> &prices() const { return prices_; }
 
+  /// A copy without any: what is chosen where nothing is tuned, by this device's prices.
+  ConfigCache withoutEntries() const;
   /// A copy without one entry: what would be chosen if it had never been tuned.
   ConfigCache without(const LoadedEntry &entry) const;
   void add(LoadedEntry entry) { entries_.push_back(std::move(entry)); }
@@ -81,6 +89,7 @@ private:
   void addFile(FoundFile found);
 
   DeviceKey device_;
+  std::optional<config::DevicePrices> prices_;
   std::vector<LoadedEntry> entries_;
   std::optional<config::Config> fixed_;
   std::string fixedPath_;

@@ -22,8 +22,9 @@ ConfigChooser::ConfigChooser(std::shared_ptr<const ConfigCache> cache,
                              std::vector<config::Config> untuned, int units)
     : cache_(std::move(cache)), variant_(std::move(variant)),
       request_(requestFor(*variant_, {}, target, untuned.front())),
-      untuned_(*variant_, target, units, std::move(untuned)),
+      untuned_(*variant_, target, units, std::move(untuned), cache_->prices()),
       classifier_(plan::Reach::ofDefaults(*variant_)) {
+  request_.heuristic = untuned_.first(); // with the device's prices
   selection_.signature = request_.signature;
   selection_.chosen.config = request_.heuristic;
 }

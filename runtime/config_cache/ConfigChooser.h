@@ -45,6 +45,9 @@ public:
   /// What was chosen last; of a new chooser, the heuristic's.
   const Selection &selection() const { return selection_; }
 
+  /// By which kernels are compared where nothing is tuned.
+  const config::CostCoefficients &kernelPrices() const { return untuned_.kernelPrices(); }
+
   /// How often choose() has looked for a config, because the class was another one than before.
   int changes() const { return changes_; }
 

@@ -11,22 +11,32 @@ namespace {
 /// Plans that deal tokens take the host longer, and savings as small as that the model does not know.
 constexpr double kDealtMargin = 1.03;
 
-/// Prices are fitted at head dim 128. With fewer columns a tile takes nearly as long: its scores and what all
-/// tiles wait for are the same (docs/kernels.md#few-columns).
-config::CostCoefficients kernelCoefficients(const spec::Tensors &tensors) {
-  constexpr double kFittedPairFlops = 4 * 128;
-  config::CostCoefficients cost = config::kernelCoefficients();
-  cost.wgmmaBlockGflops *= std::min(1.0, tensors.pairFlops() / kFittedPairFlops);
-  return cost;
+/// Of a device of which no more is known.
+config::DevicePrices pricesOfNoModel(const target::Target *target, int units) {
+  const std::string arch =
+      target ? "sm_" + std::to_string(10 * target->major + target->minor) : std::string("x86-64");
+  return config::pricesFor({kernels::deviceOf(target), arch, std::max(units, 1), ""});
 }
 
 } // namespace
 
+config::CostCoefficients ofColumns(config::CostCoefficients cost, const spec::Tensors &tensors) {
+  constexpr double kFittedPairFlops = 4 * 128;
+  cost.wgmmaBlockGflops *= std::min(1.0, tensors.pairFlops() / kFittedPairFlops);
+  return cost;
+}
+
 UntunedChooser::UntunedChooser(const spec::Variant &variant, const target::Target *target, int units,
-                               std::vector<config::Config> configs)
+                               std::vector<config::Config> configs,
+                               const std::optional<config::DevicePrices> &prices)
     : shape_(kernels::KernelShape::of(variant)),
       facts_(plan::VariantFacts::of(variant, kernels::deviceOf(target)).withoutPages()), target_(target),
-      units_(units), configs_(std::move(configs)) {}
+      units_(units), configs_(std::move(configs)),
+      kernelPrices_(prices ? prices->kernels : pricesOfNoModel(target, units).kernels) {
+  if (prices)
+    for (config::Config &config : configs_)
+      config.cost = prices->plans;
+}
 
 double UntunedChooser::rankOf(double us, const config::Config &config, const plan::Plan &plan) {
   return plan::rankOf(us, config.cost, plan) * (kernels::isDealt(config) ? kDealtMargin : 1);
@@ -66,7 +76,7 @@ double UntunedChooser::price(const config::Config &config, const tree::KvTree &t
   const int blocks = kernels::estimateBlocks(shape_, config, target_, units_);
   if (!planner_.make(tree, facts_, config, blocks, plan_))
     return 0;
-  model_.set(facts_, config, kernelCoefficients(shape_.tensors), blocks);
+  model_.set(facts_, config, ofColumns(kernelPrices_, shape_.tensors), blocks);
   return model_.estimate(plan_).microseconds;
 }
 

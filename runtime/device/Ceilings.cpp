@@ -7,7 +7,7 @@ namespace deft::device {
 namespace {
 
 constexpr Ceilings kMeasured[] = {
-    {"H200", 4704, 744, 794, 2.8, 3.6},
+    {"NVIDIA H200", 4704, 744, 794, 2.8, 3.6},
 };
 
 } // namespace

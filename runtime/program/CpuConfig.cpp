@@ -1,5 +1,6 @@
 #include "runtime/program/CpuConfig.h"
 
+#include "compiler/config/DevicePrices.h"
 #include "compiler/kernels/DefaultConfig.h"
 
 namespace deft::program {
@@ -8,7 +9,7 @@ support::Result<config::Config> cpuConfig(const spec::Variant &variant, int thre
   auto config = kernels::defaultConfig(variant, nullptr);
   if (!config)
     return config;
-  config->cost = config::cpuCoefficients(threads);
+  config->cost = config::processorPrices(threads);
   if (!variant.schedule || variant.schedule->partitions.empty())
     config->partition = spec::Partition::Auto;
   return config;

@@ -13,7 +13,7 @@ support::Result<KernelChoice> chooseKernels(const Program &program, const device
                                        target::targetForDevice(facts.major, facts.minor), *untuned,
                                        facts.multiprocessors);
   };
-  KernelChoice choice{{}, chooserWith(std::move(configs)), {}};
+  KernelChoice choice{{}, chooserWith(configs), {}};
   std::string warning;
   const auto kernelsOf = [&](const config_cache::Selection &selection) {
     return program.cudaKernels(facts.major, facts.minor, selection.config(), warning);
@@ -24,7 +24,7 @@ support::Result<KernelChoice> chooseKernels(const Program &program, const device
   auto kernels = kernelsOf(selection);
   if (!kernels && isTuned) {
     choice.warnings.push_back("the tuned config is not used: " + kernels.error().message);
-    choice.chooser = chooserWith(std::make_shared<config_cache::ConfigCache>());
+    choice.chooser = chooserWith(std::make_shared<config_cache::ConfigCache>(configs->withoutEntries()));
     kernels = kernelsOf(choice.chooser.choose(first));
   }
   if (!kernels)

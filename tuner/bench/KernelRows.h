@@ -5,8 +5,8 @@
 #include <string_view>
 
 /// The trees that a benchmark runs, as data. Those with a peer are the decode steps on which published
-/// kernels were measured (one NVIDIA H200, driver 580.159, CUDA 13.0, f16, head dim 128, one layer, graph
-/// replay with a cold L2, median of 41), and what the best of them took.
+/// kernels were measured (recordedCard(): one NVIDIA H200, driver 580.159, CUDA 13.0, f16, head dim 128, one
+/// layer, graph replay with a cold L2, median of 41), and what the best of them took.
 namespace deft::bench {
 
 struct KernelRow {

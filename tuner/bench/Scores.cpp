@@ -36,20 +36,23 @@ private:
 } // namespace
 
 Summary summarize(std::span<const RowScore> rows) {
-  Collector overFloor, overRecordedFloor, overLargeFloor, overPeer, scattered, pages16, warm, overBest;
+  Collector overFloor, overRecordedFloor, overLargeFloor, overPeer, overRawPeer, scattered, pages16, warm,
+      overBest;
   for (const RowScore &row : rows) {
     overFloor.add(row.name, row.coldUs, row.floorUs, kFloorLimit);
     overRecordedFloor.add(row.name, row.coldUs, row.recordedFloorUs, kFloorLimit);
     if (row.floorUs > kLargeFloorUs)
       overLargeFloor.add(row.name, row.coldUs, row.floorUs, kLargeFloorLimit);
     overPeer.add(row.name, row.coldUs, row.peerUs, 1);
+    overRawPeer.add(row.name, row.coldUs, row.rawPeerUs, 1);
     scattered.add(row.name, row.scatteredUs, row.coldUs, row.scatteredLimit);
     pages16.add(row.name, row.pages16Us, row.coldUs, kScatteredPagesLimit);
     warm.add(row.name, row.warmUs, row.coldUs, 0);
     overBest.add(row.name, row.coldUs, row.bestUs, kUntunedLimit);
   }
-  return {overFloor.take(), overRecordedFloor.take(), overLargeFloor.take(), overPeer.take(),
-          scattered.take(), pages16.take(),           warm.take(),           overBest.take()};
+  return {overFloor.take(),   overRecordedFloor.take(), overLargeFloor.take(), overPeer.take(),
+          overRawPeer.take(), scattered.take(),         pages16.take(),        warm.take(),
+          overBest.take()};
 }
 
 } // namespace deft::bench

@@ -12,8 +12,9 @@ struct RowScore {
   double coldUs = 0;
   double warmUs = 0;
   double floorUs = 0;         ///< measured in the same run
-  double recordedFloorUs = 0; ///< scaled to this machine
-  double peerUs = 0;          ///< scaled to this machine
+  double recordedFloorUs = 0; ///< of the same card, scaled to this machine
+  double peerUs = 0;          ///< of the same card, scaled to this machine
+  double rawPeerUs = 0;       ///< as it was recorded on the same card
   double scatteredUs = 0;
   double scatteredLimit = 0; ///< most that scattering may cost, a ratio
   double pages16Us = 0;      ///< scattered pages of 16 tokens, where the row's own pages are smaller
@@ -33,6 +34,7 @@ struct Summary {
   Worst overRecordedFloor; ///< the same to recordedFloorUs
   Worst overLargeFloor;    ///< of rows whose floor exceeds 75 us, limit 1.25
   Worst overPeer;          ///< our time over the peer's, limit 1: `beyond` are the losses
+  Worst overRawPeer;       ///< the same, unscaled
   Worst scattered;         ///< over contiguous, each row's own limit
   Worst pages16;           ///< the same of pages of 16, limit 1.1
   Worst warm;              ///< over cold, no limit

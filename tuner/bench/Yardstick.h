@@ -14,11 +14,14 @@ struct RecordedCeilings {
   Ceilings ceilings;      ///< `units` 0: not recorded
   MatrixRate product;     ///< of 8192^3, by a library
 };
-/// Null for a model that was never measured.
+/// Of the card that the rows' peers were measured on, the only one that has any.
+const RecordedCeilings &recordedCard();
+/// Null for any other model: recorded times say nothing of it.
 const RecordedCeilings *recordedCeilings(std::string_view deviceName);
 
-/// What a row is held against: the ceilings of this machine, and how its times compare with recorded ones.
-/// Times of this machine are recorded times multiplied by a scale, one for reads and one for products.
+/// What a row is held against: the ceilings of this machine, and how its times compare with recorded ones of
+/// the same card. Times of this machine are recorded times multiplied by a scale, one for reads and one for
+/// products.
 class Yardstick {
 public:
   /// Without measured ceilings the recorded ones count, and both scales are 1.
@@ -37,7 +40,11 @@ public:
 
   /// Reading so much, cold: `measuredUs` where it was measured at this very size, else by the recorded rate.
   double readUs(double bytes, double measuredUs) const;
-  /// One launch and so many flops at the rate of a matrix product; 0 when nothing is known.
+  /// TFLOP/s of a large matrix product, the same kind of figure on every card: what its matrix units alone
+  /// were measured to do just now, times the share of that which a library's product reached on the recorded
+  /// card. Without a measurement, what was recorded of this card; else 0.
+  double productTFlops(spec::DType dtype) const;
+  /// One launch and so many flops at that rate; 0 when nothing is known.
   double productUs(double flops, spec::DType dtype) const;
 
 private:

@@ -169,8 +169,8 @@ private:
       auto untuned = request_.untuned(signature);
       if (!untuned)
         return untuned.error();
-      chooser =
-          std::make_unique<UntunedChooser>(variant, request_.target, request_.units, std::move(*untuned));
+      chooser = std::make_unique<UntunedChooser>(variant, request_.target, request_.units,
+                                                 std::move(*untuned), cache_.prices());
     }
     return chooser.get();
   }

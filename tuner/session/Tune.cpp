@@ -1,5 +1,6 @@
 #include "tuner/session/Tune.h"
 
+#include "runtime/config_cache/PriceFiles.h"
 #include "tuner/measure/CompileService.h"
 #include "tuner/session/SessionHead.h"
 #include "tuner/session/TuneClasses.h"
@@ -150,9 +151,12 @@ Result<TuneReport> tune(const TuneInput &input, const TuneOptions &options, cons
     target = targetOf(device->key);
 
   // What may be chosen, and what is known already.
-  const auto untuned = input.backend.untuned(device->key);
+  auto untuned = input.backend.untuned(device->key);
   if (!untuned)
     return untuned.error();
+  const config_cache::FoundPrices prices = config_cache::findPrices(options.places, device->key);
+  for (config::Config &config : *untuned)
+    config.cost = prices.prices.plans;
   const auto space = space::makeSpace(input.variant, {target, untuned->front().cost}, options.axes);
   if (!space)
     return space.error();
@@ -183,7 +187,7 @@ Result<TuneReport> tune(const TuneInput &input, const TuneOptions &options, cons
   report.isResumed = journal->isResumed();
 
   const SessionContext context{input, options, listener, *device, *space, lab, *journal};
-  const KnownConfigs known{*untuned, target, related};
+  const KnownConfigs known{*untuned, prices.prices, target, related};
   warmUpFor(context, trees.classes, known, start);
   std::optional<ClassClock::Time> end;
   if (options.budgetSeconds > 0)

@@ -33,7 +33,7 @@ void addOtherOrders(std::vector<Config> &configs) {
 UntunedChoices untunedOf(const SessionContext &context, const TreesOfClass &trees,
                          const KnownConfigs &known) {
   config_cache::UntunedChooser chooser(context.input.variant, known.target, context.device.key.units,
-                                       known.untuned);
+                                       known.untuned, known.prices);
   chooser.setReach(exec::reachOf(context.input.variant, context.input.params));
   std::vector<Config> configs;
   configs.reserve(trees.samples.size());

@@ -20,6 +20,7 @@ struct ClassResults {
 /// What classes of a session get without an entry, and what is known of them.
 struct KnownConfigs {
   const std::vector<config::Config> &untuned; ///< the tree decides among them
+  const config::DevicePrices &prices;         ///< by which it does
   const target::Target *target;               ///< null: a processor
   const RelatedConfigs &related;
 };

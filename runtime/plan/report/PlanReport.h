@@ -51,7 +51,7 @@ struct PlanReport {
 };
 
 /// Places the tree, plans it, counts the plan and tells its time by `prices`: plans are made by the config's
-/// own, and kernels of a GPU compared by others (kernelCoefficients).
+/// own, and kernels of a GPU compared by others (config::DevicePrices::kernels).
 support::Result<PlanReport> reportPlan(tree::KvTree tree, const VariantFacts &facts,
                                        const config::Config &config, const config::CostCoefficients &prices,
                                        int blocks, const PlanOptions &options = {});

@@ -9,10 +9,11 @@
 //
 //   choice_check FILE... [--workloads DIR] [--cost FILE.json] [--fit] [--judge]
 //
-// tests/data/kernels has what kernelCoefficients() were fitted to.
+// tests/data/kernels has what the prices of tuner/prices were fitted to, by which kernels are compared on an
+// H200.
 
 #include "compiler/config/ConfigJson.h"
-#include "compiler/config/CostCoefficients.h"
+#include "compiler/config/DevicePrices.h"
 #include "compiler/kernels/DefaultConfig.h"
 #include "compiler/support/AtomicFile.h"
 #include "tests/bench/choice/Fit.h"
@@ -64,7 +65,7 @@ private:
 };
 
 int check(const Options &options) {
-  config::CostCoefficients cost = config::kernelCoefficients();
+  config::CostCoefficients cost = config::nearestPrices({}).kernels;
   if (!options.cost.empty()) {
     const auto text = support::readFile(options.cost);
     if (!text)

@@ -25,7 +25,7 @@ Error bad(const std::string &path, const std::string &what) {
 
 /// Whether it is cut as it was on that day. What merged plans counted more then is kept.
 bool isPlannedAgain(const config::Config &config) {
-  config::CostCoefficients today = config::gpuCoefficients();
+  config::CostCoefficients today; // as files without prices mean it, which have not changed since
   today.mergedShare = config.cost.mergedShare;
   return config.partition != spec::Partition::Auto || config.cost == today;
 }

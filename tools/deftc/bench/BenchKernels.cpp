@@ -124,7 +124,7 @@ void addKernelFlags(CLI::App *command, KernelBenchFlags &flags) {
   command->add_option("--repeat", flags.repeats, "Timed runs of each row")->check(atLeast(1));
   command->add_option("--seed", flags.seed, "Of the inputs and of the scattering")->check(seed());
   addConfigOption(*command, flags.config);
-  command->add_flag("--untuned", flags.untuned, "The analytic choice, whatever was tuned");
+  addUntunedFlag(*command, flags.untuned);
   command->add_flag("--quick", flags.quick,
                     "No warm L2, no scattered pages, variants once in place of three times");
   command->add_flag("--explore", flags.explore, "Also try every chunk and tile size, and print the fastest");

@@ -232,8 +232,11 @@ Result<RowRun> BenchMachine::measure(const KernelRow &row) {
   run.score.coldUs = chosen.medianUs;
   run.score.warmUs = chosen.warmUs;
   run.score.floorUs = *floor;
-  run.score.recordedFloorUs = row.floorUs * scale;
-  run.score.peerUs = row.peerUs * scale;
+  if (yardstick_->recorded()) { // times of another card say nothing of this one
+    run.score.recordedFloorUs = row.floorUs * scale;
+    run.score.peerUs = row.peerUs * scale;
+    run.score.rawPeerUs = row.peerUs;
+  }
   run.score.scatteredUs = run.scattered ? run.scattered->chosen.medianUs : 0;
   run.score.scatteredLimit =
       run.variant.cache.pageSize >= 16 ? bench::kScatteredPagesLimit : bench::kScatteredTokensLimit;

@@ -65,12 +65,16 @@ json toJson(const bench::Summary &summary) {
                  {"over_recorded_floor", toJson(summary.overRecordedFloor)},
                  {"over_large_floor", toJson(summary.overLargeFloor)},
                  {"over_peer", toJson(summary.overPeer)},
+                 {"over_peer_unscaled", toJson(summary.overRawPeer)},
                  {"scattered_over_contiguous", toJson(summary.scattered)},
                  {"scattered_pages_of_16_over_contiguous", toJson(summary.pages16)},
                  {"warm_over_cold", toJson(summary.warm)},
                  {"over_best", toJson(summary.overBest)}};
-  object["faster_than_peer"] = summary.overPeer.rows > 0 ? 1 / summary.overPeer.mean : 0;
-  object["largest_loss"] = std::max(0.0, summary.overPeer.worst - 1);
+  if (summary.overPeer.rows > 0) {
+    object["faster_than_peer"] = 1 / summary.overPeer.mean;
+    object["faster_than_peer_unscaled"] = 1 / summary.overRawPeer.mean;
+    object["largest_loss"] = std::max(0.0, summary.overPeer.worst - 1);
+  }
   return object;
 }
 
@@ -101,12 +105,21 @@ json toJson(const RowRun &run) {
       {"contiguous", toJson(run.contiguous)}};
   if (score.warmUs > 0)
     object["warm_us"] = score.warmUs;
-  if (run.row.floorUs > 0)
-    object["recorded_floor"] = {{"raw_us", run.row.floorUs}, {"scaled_us", score.recordedFloorUs}};
+  // Of another card, recorded times stand here without a ratio.
+  const std::string_view card = bench::recordedCard().model;
+  if (run.row.floorUs > 0) {
+    object["recorded_floor"] = {{"raw_us", run.row.floorUs}, {"recorded_on", card}};
+    if (score.recordedFloorUs > 0)
+      object["recorded_floor"]["scaled_us"] = score.recordedFloorUs;
+  }
   if (run.row.peerUs > 0) {
-    object["peer"] = {{"name", run.row.peer}, {"raw_us", run.row.peerUs}, {"scaled_us", score.peerUs}};
-    object["faster_than_peer"] = score.peerUs / score.coldUs;
+    object["peer"] = {{"name", run.row.peer}, {"raw_us", run.row.peerUs}, {"recorded_on", card}};
     object["flat"] = {{"raw_us", run.row.flatUs}};
+  }
+  if (score.peerUs > 0) {
+    object["peer"]["scaled_us"] = score.peerUs;
+    object["faster_than_peer"] = score.peerUs / score.coldUs;
+    object["faster_than_peer_unscaled"] = score.rawPeerUs / score.coldUs;
   }
   if (run.scattered) {
     object["scattered"] = toJson(*run.scattered);
@@ -133,7 +146,9 @@ json toJson(const VariantRun &run) {
 
 json toJson(const bench::Yardstick &yardstick) {
   json object = {{"read_scale", yardstick.readScale()},
-                 {"product_scale", yardstick.productScale(spec::DType::F16)}};
+                 {"product_scale", yardstick.productScale(spec::DType::F16)},
+                 {"product_tflops_f16", yardstick.productTFlops(spec::DType::F16)},
+                 {"product_tflops_bf16", yardstick.productTFlops(spec::DType::BF16)}};
   if (const auto *recorded = yardstick.recorded())
     object["recorded"] = {{"model", recorded->model},
                           {"launch_us", recorded->ceilings.launchUs},

@@ -46,10 +46,17 @@ std::string ceilingsText(const bench::Yardstick &yardstick) {
   text << "\n  bulk ";
   for (const bench::ReadTime &read : ceilings.reads)
     text << std::setw(7) << (read.bulkUs > 0 ? rounded(read.bulkUs, 1) : "-");
+  text << "\nmatrix products of the floor: " << rounded(yardstick.productTFlops(spec::DType::F16), 0)
+       << " TFLOP/s f16, " << rounded(yardstick.productTFlops(spec::DType::BF16), 0)
+       << " bf16: the units' rate times what a library's product reached of it on an "
+       << bench::recordedCard().model;
   if (yardstick.recorded())
-    text << "\nrecorded times are scaled to this machine: reads by " << rounded(yardstick.readScale(), 3)
-         << ", products by " << rounded(yardstick.productScale(spec::DType::F16), 3)
-         << (yardstick.recorded()->ceilings.units.f16 > 0 ? "" : " (their rate was not recorded)");
+    text << "\nrecorded times are of this card, scaled to this machine: reads by "
+         << rounded(yardstick.readScale(), 3) << ", products by "
+         << rounded(yardstick.productScale(spec::DType::F16), 3) << "; raw: unscaled";
+  else
+    text << "\nrecorded times, of peers and floors, are of an " << bench::recordedCard().model
+         << ", so nothing here is compared with them";
   text << "\n";
   return text.str();
 }
@@ -58,7 +65,7 @@ std::string rowHead(const KernelBenchFlags &flags) {
   std::ostringstream head;
   head << std::left << std::setw(16) << "tree" << std::right << std::setw(8) << "cold us" << std::setw(8)
        << "floor" << std::setw(8) << "/floor" << std::setw(8) << "roof" << std::setw(9) << "peer"
-       << std::setw(8) << "faster";
+       << std::setw(8) << "faster" << std::setw(7) << "raw";
   if (!flags.quick)
     head << std::setw(8) << "warm us" << std::setw(8) << "scatter" << std::setw(7) << "pg16";
   if (flags.explore)
@@ -80,7 +87,7 @@ std::string rowLine(const RowRun &run, const KernelBenchFlags &flags) {
        << std::setw(8) << rounded(score.floorUs, 1) << std::setw(8) << over(score.coldUs, score.floorUs)
        << std::setw(8) << rounded(run.rooflineUs, 1) << std::setw(9)
        << (score.peerUs > 0 ? rounded(score.peerUs, 1) : "-") << std::setw(8)
-       << over(score.peerUs, score.coldUs);
+       << over(score.peerUs, score.coldUs) << std::setw(7) << over(score.rawPeerUs, score.coldUs);
   if (!flags.quick)
     line << std::setw(8) << rounded(score.warmUs, 1) << std::setw(8) << over(score.scatteredUs, score.coldUs)
          << std::setw(7) << over(score.pages16Us, score.coldUs);
@@ -102,8 +109,10 @@ std::string summaryText(const bench::Summary &summary) {
   std::string text;
   if (summary.overPeer.rows > 0)
     text += "  " + ratio(1 / summary.overPeer.mean) +
-            " times faster than the best peer in the geometric mean of " +
-            counted(summary.overPeer.rows, "row", "rows") + "; slower on " +
+            " times faster than the best recorded peer in the geometric mean of " +
+            counted(summary.overPeer.rows, "row", "rows") + ", scaled to this machine (unscaled " +
+            ratio(1 / summary.overRawPeer.mean) + ", slower on " +
+            std::to_string(summary.overRawPeer.beyond.size()) + "); slower on " +
             std::to_string(summary.overPeer.beyond.size());
   for (std::size_t i = 0; i < summary.overPeer.beyond.size(); ++i)
     text += (i == 0 ? ": " : ", ") + summary.overPeer.beyond[i];

@@ -22,11 +22,16 @@ void addConfigOption(CLI::App &command, std::string &path) {
           ""));
 }
 
+void addUntunedFlag(CLI::App &command, bool &isUntuned) {
+  command.add_flag("--untuned", isUntuned, "The analytic choice, whatever was tuned")->excludes("--config");
+}
+
 support::Result<void> readsConfigs(Context &context, const std::string &overridePath) {
   const config_cache::Places places = config_cache::defaultPlaces(overridePath);
   if (auto read = context.files.reads(places.overridePath); !read)
     return read;
-  for (const std::string &folder : {places.overridePath, places.userFolder, places.installedFolder})
+  for (const std::string &folder :
+       {places.overridePath, places.userFolder, places.installedFolder, places.userPrices})
     if (auto read = context.files.readsFolder(folder); !read)
       return read;
   return {};
@@ -37,7 +42,7 @@ std::shared_ptr<const config_cache::ConfigCache> loadConfigs(Context &context, c
   auto cache = config_cache::ConfigCache::load(config_cache::defaultPlaces(source.overridePath), device);
   for (const std::string &note : cache.notes())
     context.err << "warning: " << note << '\n';
-  return std::make_shared<config_cache::ConfigCache>(source.isUntuned ? config_cache::ConfigCache()
+  return std::make_shared<config_cache::ConfigCache>(source.isUntuned ? cache.withoutEntries()
                                                                       : std::move(cache));
 }
 

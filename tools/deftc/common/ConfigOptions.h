@@ -14,6 +14,9 @@ namespace deft::cli {
 /// Adds --config.
 void addConfigOption(CLI::App &command, std::string &path);
 
+/// Adds --untuned, which excludes --config.
+void addUntunedFlag(CLI::App &command, bool &isUntuned);
+
 /// Tells the command's files which ones configs are looked for in, as --config and the environment say.
 support::Result<void> readsConfigs(Context &context, const std::string &overridePath);
 

@@ -48,6 +48,7 @@ struct Machine {
   std::optional<config_cache::Selection> selection;
   int blocks = 0;
   config::DeviceKind kind = config::DeviceKind::Gpu;
+  config::CostCoefficients kernelPrices = config::nearestPrices({}).kernels; ///< of a GPU: tell a plan's time
 };
 
 /// For no device in particular: what is legal on the architecture.
@@ -109,7 +110,7 @@ Result<Machine> chooseMachine(Context &context, const program::Program &program,
   const int blocks = kernels::estimateBlocks(kernels::KernelShape::of(program.variant()), selection.config(),
                                              device->target, device->key.units);
   return Machine{(options.device.device.empty() ? "this one, " : "") + device->key.text(), selection.config(),
-                 std::move(selection), blocks, device->key.kind};
+                 std::move(selection), blocks, device->key.kind, chooser->kernelPrices()};
 }
 
 /// None as `selection`: the config is for no device in particular.
@@ -156,7 +157,7 @@ int planCommand(Context &context, const Options &options) {
                             "planning " + counted(std::ssize(subject->tree.queries()), "query", "queries"));
     return plan::reportPlan(
         std::move(subject->tree), plan::VariantFacts::of(program->variant(), machine->kind, reach), config,
-        machine->kind == config::DeviceKind::Cpu ? config.cost : config::kernelCoefficients(),
+        machine->kind == config::DeviceKind::Cpu ? config.cost : machine->kernelPrices,
         options.blocks > 0 ? options.blocks : machine->blocks);
   };
   auto report = make();

@@ -92,6 +92,7 @@ void addHow(CLI::App &command, RunOptions &options) {
   command.add_option("--chunk", options.chunk, "Most tokens of an item; 0 fills the machine")
       ->check(atLeast(0));
   addConfigOption(command, options.config);
+  addUntunedFlag(command, options.untuned);
   command.add_option("--pages", options.pages, "How the tree lies in the cache")
       ->check(CLI::IsMember({"in-order", "scattered"}));
   command.add_option("--threads", options.threads, "Of the CPU; all by default")->check(threads());

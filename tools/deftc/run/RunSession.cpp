@@ -83,7 +83,7 @@ private:
   }
 
   Result<void> openBackend() {
-    const ConfigSource configs{options_.config};
+    const ConfigSource configs{options_.config, options_.untuned};
     const RunSubject subject{*program_, steps_->tree(), configs};
     auto backend = cli::openBackend(context_, subject, options_.backend, threads_);
     if (!backend)

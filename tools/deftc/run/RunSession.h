@@ -17,6 +17,7 @@ struct RunOptions {
   std::string inputs;                        ///< a folder with the tree and all inputs; else these are random
   std::string backend, pages = "in-order", json, dump;
   std::string config; ///< a file
+  bool untuned = false;
   std::optional<spec::Partition> partition;
   std::vector<std::string> params;
   std::uint64_t seed = 0;

@@ -7,13 +7,13 @@
 #include "tools/deftc/common/Numbers.h"
 #include "tools/deftc/common/ProgramInput.h"
 #include "tools/deftc/common/Progress.h"
+#include "tools/deftc/tune/CatchInterrupts.h"
+#include "tools/deftc/tune/TuneCalibrate.h"
 #include "tools/deftc/tune/TuneSummary.h"
 #include "tuner/session/NamedSamples.h"
 
 #include <algorithm>
-#include <atomic>
 #include <charconv>
-#include <csignal>
 #include <optional>
 #include <ostream>
 
@@ -29,6 +29,7 @@ constexpr char kFooter[] = R"(Examples:
   deftc tune llama3_8b --workload few_shot --backend cpu --budget 60s
   deftc tune my.deftpkg --workload reasoning --workload speculative --backend cuda
   deftc tune my.deft --tree tree.json --axis partition=union,greedy --axis chunk_tokens=0,512
+  deftc tune --calibrate --backend cpu     (a minute, for a machine that nobody tunes for)
 Families of trees, each several workloads at several sizes: few_shot, reasoning, speculative,
 multi_level, multi_document, no_sharing, forest; `all` is all of them. `rows` is the trees of
 `deftc bench`'s tables. A name with parameters, as `deftc workloads` takes it, is that workload alone.
@@ -44,7 +45,7 @@ struct Options {
   std::vector<std::string> trees, workloads, params, axes;
   std::uint64_t seed = 0;
   int threads = 0, compilers = 0, candidates = 0, treesOfClass = 3;
-  bool isFresh = false, fromRelated = false, asGiven = false;
+  bool isFresh = false, fromRelated = false, asGiven = false, isCalibrating = false;
 };
 
 /// "90s", "5m", "1h", "90".
@@ -121,33 +122,6 @@ Result<session::TuneOptions> tuneOptions(const Options &options, int threads) {
   return tune;
 }
 
-/// The signal of Ctrl-C or the like, once there was one; a second one ends the process.
-std::atomic<int> interruptedBy = 0;
-static_assert(std::atomic<int>::is_always_lock_free);
-
-/// While it lives, Ctrl-C asks the session to stop.
-class CatchInterrupts {
-public:
-  CatchInterrupts() {
-    interruptedBy = 0;
-    struct sigaction action{};
-    action.sa_handler = [](int signal) { interruptedBy = signal; };
-    action.sa_flags = static_cast<int>(SA_RESETHAND);
-    for (std::size_t i = 0; i < std::size(kSignals); ++i)
-      ::sigaction(kSignals[i], &action, &before_[i]);
-  }
-  ~CatchInterrupts() {
-    for (std::size_t i = 0; i < std::size(kSignals); ++i)
-      ::sigaction(kSignals[i], &before_[i], nullptr);
-  }
-  CatchInterrupts(const CatchInterrupts &) = delete;
-  CatchInterrupts &operator=(const CatchInterrupts &) = delete;
-
-private:
-  static constexpr int kSignals[] = {SIGINT, SIGTERM};
-  struct sigaction before_[std::size(kSignals)] = {};
-};
-
 std::string statusText(const session::Status &status) {
   if (status.stage == "compile")
     return "compiling, " + counted(status.left, "candidate's kernels", "candidates' kernels") + " left";
@@ -184,13 +158,40 @@ Result<void> checkFiles(Context &context, const Options &options) {
   return options.record.empty() ? Result<void>() : files.writesInto(options.record);
 }
 
+int runCalibrate(Context &context, const Options &options, const program::Program &program, int threads) {
+  auto params = openParams(context, program.variant(), options.params);
+  if (!params)
+    return reportError(context, params.error());
+  auto backend = chooseBackend(program, options, threads);
+  if (!backend)
+    return reportError(context, backend.error());
+  calibrate::CalibrateOptions how;
+  if (options.budget) {
+    const auto seconds = parseSeconds(*options.budget);
+    if (!seconds)
+      return reportError(context, seconds.error());
+    how.seconds = *seconds;
+  }
+  how.threads = threads;
+  how.compilers = options.compilers;
+  how.seed = options.seed;
+  how.places = config_cache::defaultPlaces();
+  return calibrateMachine(context, {program.variant(), std::move(*params), std::move(*backend)}, how);
+}
+
 int runTune(Context &context, const Options &options) {
   if (const auto inUse = checkFiles(context, options); !inUse)
     return reportError(context, inUse.error());
-  const auto program = openProgram(context, options.input, options.variant);
+  if (options.input.empty() && !options.isCalibrating)
+    return reportError(context, {ErrorCode::Usage, "SPEC is required", "with --calibrate alone it is not"});
+  // What the prices of a machine are does not hang on the attention much.
+  const auto program =
+      openProgram(context, options.input.empty() ? "llama3_8b" : options.input, options.variant);
   if (!program)
     return reportError(context, program.error());
   const int threads = options.threads > 0 ? options.threads : exec::usableProcessors();
+  if (options.isCalibrating)
+    return runCalibrate(context, options, *program, threads);
   session::TuneInput input;
   input.variant = program->variant();
   auto samples = makeSamples(context, program->variant(), options);
@@ -246,17 +247,24 @@ void addTuneCommand(CLI::App &app, Context &context) {
       app.add_subcommand("tune", "Find the fastest config for kinds of trees on this machine");
   auto options = std::make_shared<Options>();
   addProgramOptions(*command, options->input, options->variant);
+  command->get_option("SPEC")->required(false); // of a calibration
   auto *what = command->add_option_group("trees", "What to tune for");
   what->add_option("--workload", options->workloads,
                    "A family of trees, a workload, or `all`; may be repeated")
       ->expected(1)
       ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
   what->add_option("--tree", options->trees, "Tree files (JSON)");
+  what->add_flag("--calibrate", options->isCalibrating,
+                 "None: time some dozen small plans and fit this machine's prices to them, by which configs "
+                 "are chosen where nothing is tuned")
+      ->excludes("--workload")
+      ->excludes("--tree");
   what->require_option(1, 0);
   command->add_option("--workloads", options->recordsFolder, "A folder of recorded workloads");
   command->add_option("--backend", options->backend, "Where to tune; by default a GPU if there is one")
       ->check(CLI::IsMember({"cpu", "cuda"}));
-  command->add_option("--budget", options->budget, "How long at most: 60s, 5m, 1h");
+  command->add_option("--budget", options->budget,
+                      "How long at most: 60s, 5m, 1h; a calibration 60s by default");
   command->add_option("--report", options->report, "Write a report (HTML) to this file");
   command->add_option("--axis", options->axes, "NAME=VALUE,VALUE: try these values alone; may be repeated")
       ->expected(1)

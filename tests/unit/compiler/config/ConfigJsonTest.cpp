@@ -1,4 +1,5 @@
 #include "compiler/config/ConfigJson.h"
+#include "compiler/config/DevicePrices.h"
 
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
@@ -116,7 +117,7 @@ TEST(ConfigJsonTest, CostsAreWrittenWhereTheyDiffer) {
   Config config;
   config.phases.resize(1);
   EXPECT_FALSE(toJson(config).contains("cost"));
-  config.cost = cpuCoefficients(4);
+  config.cost = processorPrices(4);
   const auto read = configFromJson(toJson(config), DeviceKind::Gpu);
   ASSERT_TRUE(read) << read.error().message;
   EXPECT_EQ(read->cost, config.cost);

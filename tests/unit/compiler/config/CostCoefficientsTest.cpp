@@ -1,5 +1,7 @@
 #include "compiler/config/CostCoefficients.h"
 
+#include "compiler/config/DevicePrices.h"
+
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
 
@@ -16,7 +18,7 @@ std::string messageOf(const json &object) {
 }
 
 TEST(CostCoefficientsTest, RoundTripKeepsEveryMember) {
-  for (const CostCoefficients &cost : {gpuCoefficients(), cpuCoefficients(2), cpuCoefficients(512)}) {
+  for (const CostCoefficients &cost : {CostCoefficients(), processorPrices(2), processorPrices(512)}) {
     const auto read = costFromJson(toJson(cost));
     ASSERT_TRUE(read.ok());
     EXPECT_EQ(*read, cost);
@@ -25,7 +27,7 @@ TEST(CostCoefficientsTest, RoundTripKeepsEveryMember) {
 
 TEST(CostCoefficientsTest, EveryMemberIsReadFromItsOwnKey) {
   // Each key changed alone must change the value, and come back under the same key.
-  CostCoefficients cost = cpuCoefficients(2);
+  CostCoefficients cost = processorPrices(2);
   cost.lightStep = cost.lightItem = 3; // else left out
   const json original = toJson(cost);
   for (const auto &[key, value] : original.items()) {
@@ -38,8 +40,8 @@ TEST(CostCoefficientsTest, EveryMemberIsReadFromItsOwnKey) {
 }
 
 TEST(CostCoefficientsTest, MasksAreWrittenWhereTheyHaveAPrice) {
-  EXPECT_FALSE(toJson(gpuCoefficients()).contains("mask_us"));
-  EXPECT_EQ(toJson(cpuCoefficients(2))["mask_us"], 0.03);
+  EXPECT_FALSE(toJson(CostCoefficients()).contains("mask_us"));
+  EXPECT_EQ(toJson(processorPrices(2))["mask_us"], 0.03);
 }
 
 TEST(CostCoefficientsTest, LightBlocksAreWrittenWhereTheirPricesAreOthersThanByDefault) {

@@ -7,7 +7,8 @@ namespace {
 
 TEST(CeilingsTest, KnownByTheNameInTheDevicesName) {
   ASSERT_NE(ceilingsOf("NVIDIA H200"), nullptr);
-  EXPECT_EQ(ceilingsOf("NVIDIA H200")->model, "H200");
+  EXPECT_EQ(ceilingsOf("NVIDIA H200")->model, "NVIDIA H200");
+  EXPECT_EQ(ceilingsOf("NVIDIA GH200 480GB"), nullptr); // another card
   EXPECT_EQ(ceilingsOf("NVIDIA GeForce RTX 4090"), nullptr);
 }
 

@@ -1,4 +1,5 @@
 #include "compiler/config/ConfigJson.h"
+#include "compiler/config/DevicePrices.h"
 #include "runtime/plan/Planner.h"
 #include "runtime/plan/Verify.h"
 #include "runtime/tree/CachePlacement.h"
@@ -273,7 +274,7 @@ TEST(AutoTest, RequestsThatShareNothingStayApartOnProcessors) {
         SCOPED_TRACE("ratio " + std::to_string(ratio) + ", " + std::to_string(tokens) + " tokens, " +
                      std::to_string(threads) + " threads");
         config::Config config = autoConfig();
-        config.cost = config::cpuCoefficients(threads);
+        config.cost = config::processorPrices(threads);
         const auto plan = makePlan(test::levelTree({16}, {tokens}), {ratio, 8}, config, threads);
         ASSERT_TRUE(plan) << plan.error().message;
         for (const abi::Item &item : plan->items)

@@ -1,6 +1,7 @@
 #include "runtime/plan/Coverage.h"
 
 #include "compiler/config/CostCoefficients.h"
+#include "compiler/config/DevicePrices.h"
 #include "tests/unit/runtime/plan/PlanTesting.h"
 
 #include <nlohmann/json.hpp>
@@ -60,7 +61,7 @@ TEST(CoverageTest, OneTokenOfOneReaderIsMissed) {
 /// By any price that a config may have, plans are whole.
 TEST(CoverageTest, PricesAtTheEndsOfTheirRangesStillGivePlans) {
   int accepted = 0, refused = 0;
-  nlohmann::json prices = config::toJson(config::cpuCoefficients(2));
+  nlohmann::json prices = config::toJson(config::processorPrices(2));
   for (const char *key : {"light_step", "light_item", "turn_step", "slot_us", "run_us", "merged_share"})
     prices[key] = 0; // left out where they say nothing
   for (const auto &[key, before] : prices.items())

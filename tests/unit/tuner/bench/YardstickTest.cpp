@@ -39,12 +39,32 @@ TEST(YardstickTest, ReadsTakeTheMeasuredTimeElseTheScaledRate) {
   EXPECT_EQ(Yardstick(slowedBy(2), nullptr).readUs(1e9, 0), 0);
 }
 
+/// Of a card whose units do 900: 900 * 744 / 934 is what a library's product reaches of these.
+TEST(YardstickTest, TheMatrixRateIsTheSameKindOfFigureOnEveryCard) {
+  const MatrixRate units = h200().ceilings.units, product = h200().product;
+  for (const RecordedCeilings *recorded : {&h200(), static_cast<const RecordedCeilings *>(nullptr)}) {
+    const Yardstick yardstick(slowedBy(1), recorded);
+    EXPECT_NEAR(yardstick.productTFlops(spec::DType::F16), 900 * product.f16 / units.f16, 1e-9);
+    EXPECT_NEAR(yardstick.productTFlops(spec::DType::BF16), 950 * product.bf16 / units.bf16, 1e-9);
+  }
+  Ceilings same = slowedBy(1);
+  same.units = units;
+  EXPECT_NEAR(Yardstick(same, nullptr).productTFlops(spec::DType::F16), product.f16, 1e-9);
+  EXPECT_EQ(Yardstick(std::nullopt, nullptr).productTFlops(spec::DType::F16), 0);
+}
+
+TEST(YardstickTest, AnotherCardHasNoRecordedTimes) {
+  EXPECT_EQ(recordedCeilings("NVIDIA H100 80GB HBM3"), nullptr);
+  EXPECT_EQ(recordedCeilings("NVIDIA GH200 480GB"), nullptr);
+  EXPECT_EQ(recordedCeilings(recordedCard().model), &recordedCard());
+}
+
 TEST(YardstickTest, ProductsTakeTheRecordedRateOneLaunchIncluded) {
   const Yardstick recordedOnly(std::nullopt, &h200());
   EXPECT_NEAR(recordedOnly.productUs(744e6, spec::DType::F16), 2.8 + 1, 1e-9);
   EXPECT_NEAR(recordedOnly.productUs(794e6, spec::DType::BF16), 2.8 + 1, 1e-9);
-  const Yardstick unknownModel(slowedBy(1), nullptr);
-  EXPECT_NEAR(unknownModel.productUs(900e6, spec::DType::F16), 2.8 + 1, 1e-9);
+  const Yardstick otherCard(slowedBy(1), nullptr);
+  EXPECT_NEAR(otherCard.productUs(900e6 * 744 / 934, spec::DType::F16), 2.8 + 1, 1e-9);
 }
 
 TEST(YardstickTest, ProductsAreScaledByTheMatrixUnitsWhereTheirRateWasRecorded) {

@@ -1,5 +1,6 @@
 #include "tuner/search/PlanModel.h"
 
+#include "compiler/config/DevicePrices.h"
 #include "tests/support/Forest.h"
 #include "tuner/space/MakeSpace.h"
 
@@ -20,7 +21,7 @@ spec::Variant variant() {
 }
 
 TEST(PlanModelTest, IsTheCostModelOfThePlan) {
-  const auto space = space::makeSpace(variant(), {nullptr, config::cpuCoefficients(2)}, {});
+  const auto space = space::makeSpace(variant(), {nullptr, config::processorPrices(2)}, {});
   ASSERT_TRUE(space.ok());
   const tree::KvTree one = test::levelTree({1, 20}, {4000, 30}), other = test::levelTree({64}, {500});
   const plan::VariantFacts facts = plan::VariantFacts::of(variant());
@@ -44,7 +45,7 @@ TEST(PlanModelTest, IsTheCostModelOfThePlan) {
 
 TEST(PlanModelTest, FewerBlocksAreSlower) {
   // Two stages leave room for three blocks on a multiprocessor, five for one.
-  const auto space = space::makeSpace(variant(), {target::findTarget("sm_90a"), config::gpuCoefficients()},
+  const auto space = space::makeSpace(variant(), {target::findTarget("sm_90a"), config::CostCoefficients()},
                                       {{"shape", {"sm80"}},
                                        {"tile_q", {"16"}},
                                        {"tile_kv", {"64"}},
@@ -61,7 +62,7 @@ TEST(PlanModelTest, FewerBlocksAreSlower) {
 }
 
 TEST(PlanModelTest, WhatCannotBePlannedHasNoTime) {
-  const auto space = space::makeSpace(variant(), {nullptr, config::cpuCoefficients(2)}, {});
+  const auto space = space::makeSpace(variant(), {nullptr, config::processorPrices(2)}, {});
   ASSERT_TRUE(space.ok());
   const tree::KvTree tree = test::levelTree({1, 4}, {64, 8});
   PlanModel model(*space, {64, 1, spec::Tensors::alike(128)}, {&tree}, 2); // a query of 64 rows

@@ -1,4 +1,5 @@
 #include "tuner/search/Strategy.h"
+#include "compiler/config/DevicePrices.h"
 #include "tuner/search/Surrogate.h"
 #include "tuner/space/MakeSpace.h"
 
@@ -23,7 +24,7 @@ Space makeSpace(const std::vector<std::string> &overrides = {}) {
   std::vector<space::AxisOverride> changes;
   for (const std::string &text : overrides)
     changes.push_back(*space::parseOverride(text));
-  return *space::makeSpace(variant, {nullptr, config::cpuCoefficients(2)}, changes);
+  return *space::makeSpace(variant, {nullptr, config::processorPrices(2)}, changes);
 }
 
 class FunctionModel : public Predictor {

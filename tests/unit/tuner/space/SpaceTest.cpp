@@ -27,7 +27,7 @@ Space make(const spec::Variant &variant, const target::Target *target,
   std::vector<AxisOverride> changes;
   for (const std::string &text : overrides)
     changes.push_back(*parseOverride(text));
-  auto space = makeSpace(variant, {target, config::gpuCoefficients()}, changes);
+  auto space = makeSpace(variant, {target, config::CostCoefficients()}, changes);
   EXPECT_TRUE(space.ok()) << space.error().message;
   return *space;
 }
@@ -36,7 +36,7 @@ std::string errorOf(const std::vector<std::string> &overrides) {
   std::vector<AxisOverride> changes;
   for (const std::string &text : overrides)
     changes.push_back(*parseOverride(text));
-  const auto space = makeSpace(llama(), {&hopper(), config::gpuCoefficients()}, changes);
+  const auto space = makeSpace(llama(), {&hopper(), config::CostCoefficients()}, changes);
   return space ? "made" : space.error().message + " | " + space.error().hint;
 }
 
@@ -59,7 +59,7 @@ TEST(SpaceTest, AQueryOfManyRowsFitsTheWideBlocksAlone) {
   variant.queryHeads = 71;
   variant.kvHeads = 1;
   const auto isMade = [&](const char *shape) {
-    return makeSpace(variant, {&hopper(), config::gpuCoefficients()}, {*parseOverride(shape)}).ok();
+    return makeSpace(variant, {&hopper(), config::CostCoefficients()}, {*parseOverride(shape)}).ok();
   };
   EXPECT_TRUE(isMade("shape=sm90"));
   EXPECT_FALSE(isMade("shape=sm90_light"));

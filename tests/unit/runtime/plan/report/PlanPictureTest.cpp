@@ -1,3 +1,4 @@
+#include "compiler/config/DevicePrices.h"
 #include "compiler/support/Svg.h"
 #include "runtime/plan/report/PlanReport.h"
 #include "tests/unit/runtime/plan/PlanTesting.h"
@@ -8,7 +9,7 @@ namespace deft::plan {
 namespace {
 
 PlanReport reportOf(const tree::KvTree &tree, const VariantFacts &facts = {4, 2}) {
-  auto report = reportPlan(tree, facts, makeConfig(64), config::kernelCoefficients(), 8);
+  auto report = reportPlan(tree, facts, makeConfig(64), config::nearestPrices({}).kernels, 8);
   EXPECT_TRUE(report) << report.error().message;
   return std::move(*report);
 }

@@ -18,17 +18,18 @@ RowRun madeUpRow() {
   run.contiguous.chosen.planUs = 5.6;
   run.contiguous.chosen.partition = spec::Partition::Union;
   run.rooflineUs = 12.5;
-  run.score = {"tree_a", 20, 18, 10, 10.1, 40, 25, 1.3, 21, 0};
+  run.score = {"tree_a", 20, 18, 10, 10.1, 40, 36, 25, 1.3, 21, 0};
   return run;
 }
 
 TEST(BenchTest, ARowShowsItsTimesAndWhatTheyAreHeldAgainst) {
   KernelBenchFlags flags;
-  EXPECT_EQ(rowHead(flags),
-            "tree             cold us   floor  /floor    roof     peer  faster warm us scatter   pg16  "
-            "items partials  plan us  partition\n");
+  EXPECT_EQ(
+      rowHead(flags),
+      "tree             cold us   floor  /floor    roof     peer  faster    raw warm us scatter   pg16  "
+      "items partials  plan us  partition\n");
   EXPECT_EQ(rowLine(madeUpRow(), flags),
-            "tree_a              20.0    10.0    2.00    12.5     40.0    2.00    18.0    1.25   1.05"
+            "tree_a              20.0    10.0    2.00    12.5     40.0    2.00   1.80    18.0    1.25   1.05"
             "     12       34      5.6  union\n");
 }
 
@@ -36,12 +37,11 @@ TEST(BenchTest, AQuickRowHasColdTimesOnly) {
   KernelBenchFlags flags;
   flags.quick = true;
   RowRun run = madeUpRow();
-  run.score.peerUs = 0;
-  EXPECT_EQ(rowHead(flags), "tree             cold us   floor  /floor    roof     peer  faster  items "
+  run.score.peerUs = run.score.rawPeerUs = 0;
+  EXPECT_EQ(rowHead(flags), "tree             cold us   floor  /floor    roof     peer  faster    raw  items "
                             "partials  plan us  partition\n");
-  EXPECT_EQ(
-      rowLine(run, flags),
-      "tree_a              20.0    10.0    2.00    12.5        -       -     12       34      5.6  union\n");
+  EXPECT_EQ(rowLine(run, flags), "tree_a              20.0    10.0    2.00    12.5        -       -      -   "
+                                 "  12       34      5.6  union\n");
 }
 
 TEST(BenchTest, AWrongResultIsSaidInItsLine) {
@@ -60,8 +60,8 @@ TEST(BenchTest, TheSummaryNamesLossesAndTheWorstRow) {
   EXPECT_THAT(
       text,
       HasSubstr(
-          "  1.26 times faster than the best peer in the geometric mean of 2 rows; slower on 1: tree_b; "
-          "largest loss 25 % (tree_b)\n"));
+          "  1.26 times faster than the best recorded peer in the geometric mean of 2 rows, scaled to this "
+          "machine (unscaled 1.14, slower on 1); slower on 1: tree_b; largest loss 25 % (tree_b)\n"));
   EXPECT_THAT(
       text,
       HasSubstr("  time over the floor: 3.16 in the geometric mean of 2 rows, at most 5.00 (tree_b); 2 rows "
@@ -75,8 +75,22 @@ TEST(BenchTest, CeilingsAreShownBesideTheirScale) {
   const std::string text = ceilingsText(bench::Yardstick(measured, recorded));
   EXPECT_THAT(text, HasSubstr("empty launch 3.0 us; matrix units alone 900 TFLOP/s f16, 950 bf16"));
   EXPECT_THAT(text, HasSubstr("\n  MiB        1      8\n  loads    4.1    6.0\n  bulk     3.6      -\n"));
-  EXPECT_THAT(text, HasSubstr("reads by 1.000"));
+  EXPECT_THAT(text, HasSubstr("recorded times are of this card, scaled to this machine: reads by 1.000"));
+  EXPECT_THAT(text, HasSubstr("matrix products of the floor: 717 TFLOP/s f16, 870 bf16: "));
   EXPECT_EQ(ceilingsText(bench::Yardstick(std::nullopt, recorded)), "ceilings: as recorded\n");
+}
+
+TEST(BenchTest, TimesOfAnotherCardAreNotComparedWith) {
+  bench::Ceilings measured{3, {{1, 4.1, 3.6}}, {944, 900}};
+  const std::string text = ceilingsText(bench::Yardstick(measured, nullptr));
+  EXPECT_THAT(text,
+              HasSubstr("recorded times, of peers and floors, are of an NVIDIA H200, so nothing here is "
+                        "compared with them\n"));
+  EXPECT_THAT(text, testing::Not(HasSubstr("scaled")));
+  RowRun run = madeUpRow();
+  run.score.peerUs = run.score.rawPeerUs = run.score.recordedFloorUs = 0;
+  const RowRun runs[] = {run};
+  EXPECT_THAT(summaryText(bench::summarize(scoresOf(runs))), testing::Not(HasSubstr("peer")));
 }
 
 TEST(BenchTest, TheSuitesNeedASpecAndAGpu) {

@@ -1,0 +1,321 @@
+#include "tuner/calibrate/Calibrate.h"
+
+#include "compiler/config/ConfigJson.h"
+#include "compiler/kernels/Occupancy.h"
+#include "runtime/config_cache/Entry.h"
+#include "runtime/config_cache/UntunedChooser.h"
+#include "runtime/plan/Planner.h"
+#include "tuner/calibrate/Probes.h"
+#include "tuner/measure/CompileService.h"
+#include "tuner/measure/Samples.h"
+#include "tuner/session/Lab.h"
+
+#include <nlohmann/json.hpp>
+
+#include <algorithm>
+#include <chrono>
+#include <cmath>
+#include <map>
+#include <memory>
+
+namespace deft::calibrate {
+
+using config::CostCoefficients;
+using nlohmann::json;
+using support::Error;
+using support::ErrorCode;
+using support::Result;
+using Clock = std::chrono::steady_clock;
+
+namespace {
+
+/// Plans of these trees alone are timed by configs that are not chosen from: what many see, and what few.
+constexpr std::size_t kFirstShared = 3, kLastShared = 8;
+/// Of a GPU each is a median already; on a host others run, who only add.
+constexpr int kGpuRounds = 3, kCpuRounds = 7, kGpuRuns = 21, kCpuRuns = 2;
+constexpr int kFewestProbes = 12;
+
+struct PlannedProbe {
+  std::size_t config = 0, tree = 0;
+  plan::Plan plan;
+  int blocks = 0;
+  std::vector<double> times;
+
+  double us(bool isGpu) const {
+    return isGpu ? measure::median(times) : *std::min_element(times.begin(), times.end());
+  }
+};
+
+double secondsSince(Clock::time_point start) {
+  return std::chrono::duration<double>(Clock::now() - start).count();
+}
+
+/// One calibration from begin to end.
+class Calibrator {
+public:
+  Calibrator(const CalibrateInput &input, const CalibrateOptions &options, const session::Listener &listener)
+      : input_(input), options_(options), listener_(listener), start_(Clock::now()),
+        isGpu_(input.backend.isGpu()) {}
+
+  Result<Calibration> run() {
+    const auto kind = isGpu_ ? config::DeviceKind::Gpu : config::DeviceKind::Cpu;
+    auto trees = probeTrees(kind);
+    if (!trees)
+      return trees.error();
+    trees_ = std::move(*trees);
+    makeWork();
+    session::LabOptions lab;
+    lab.compilers = !isGpu_                  ? 0
+                    : options_.compilers > 0 ? options_.compilers
+                                             : std::max(1, options_.threads - 1);
+    lab_ = std::make_unique<session::Lab>(
+        [&] { return measure::makeMeasureService(work_, input_.backend.open); },
+        [&] { return measure::makeCompileService(*input_.backend.source, *target_); }, lab);
+    const auto device = lab_->device();
+    if (!device)
+      return device.error();
+    result_.device = device->key;
+    if (isGpu_)
+      target_ = targetOf(device->key);
+    listener_.say("device: " + device->key.text());
+
+    const config_cache::FoundPrices found = config_cache::findPrices(options_.places, device->key);
+    result_.from = found.of;
+    result_.prices = found.prices;
+    result_.notes = found.notes;
+    auto untuned = input_.backend.untuned(device->key);
+    if (!untuned)
+      return untuned.error();
+    for (config::Config &config : *untuned)
+      config.cost = found.prices.plans;
+    configs_ = probeConfigs(*untuned, kind);
+    if (auto planned = makePlans(); !planned)
+      return planned.error();
+    if (auto timed = timeAll(); !timed)
+      return timed.error();
+    fit();
+    return save();
+  }
+
+private:
+  void makeWork() {
+    work_.variant = input_.variant;
+    work_.params = input_.params;
+    work_.seed = options_.seed;
+    work_.threads = options_.threads;
+    work_.sharesCache = isGpu_;
+    measure::ClassTrees &all = work_.classes.emplace_back();
+    all.name = "probes";
+    for (const ProbeTree &tree : trees_)
+      all.trees.push_back(tree.tree);
+  }
+
+  static std::string idOf(std::size_t config) { return "probe" + std::to_string(config); }
+
+  /// As the process that has the device makes them.
+  Result<void> makePlans() {
+    facts_ = measure::factsOf(work_, result_.device.kind);
+    const auto shape = kernels::KernelShape::of(input_.variant);
+    for (std::size_t c = 0; c < configs_.size(); ++c)
+      for (std::size_t t = 0; t < trees_.size(); ++t) {
+        if (!configs_[c].isChoice && (t < kFirstShared || t >= kLastShared))
+          continue;
+        PlannedProbe probe{c, t, {}, 0, {}};
+        probe.blocks = kernels::estimateBlocks(shape, configs_[c].config, target_, result_.device.units);
+        plan::Planner planner;
+        if (auto made = planner.make(trees_[t].tree, facts_.withoutPages(), configs_[c].config, probe.blocks,
+                                     probe.plan);
+            !made)
+          return made.error();
+        probes_.push_back(std::move(probe));
+      }
+    return {};
+  }
+
+  void tell(const std::string &stage, int measured, int left) const {
+    if (!listener_.progress)
+      return;
+    session::Status status;
+    status.stage = stage;
+    status.measured = measured;
+    status.left = left;
+    status.secondsLeft = std::max(0.0, options_.seconds - secondsSince(start_));
+    listener_.progress(status);
+  }
+
+  /// Round after round over all of them, so that what disturbs a while disturbs none more than others.
+  Result<void> timeAll() {
+    std::vector<config::Config> all;
+    for (const ProbeConfig &one : configs_)
+      all.push_back(one.config);
+    if (lab_->compilers().isNeeded())
+      lab_->compilers().ahead(all);
+    if (auto opened = lab_->openClass(0); !opened)
+      return opened;
+    std::map<std::size_t, bool> isUsable;
+    const int rounds = isGpu_ ? kGpuRounds : kCpuRounds;
+    for (int round = 0; round < rounds; ++round)
+      for (std::size_t i = 0; i < probes_.size(); ++i) {
+        if (listener_.wantsToStop())
+          return Error{ErrorCode::Environment, "the calibration was interrupted", "nothing was written"};
+        if (secondsSince(start_) > options_.seconds)
+          return enough();
+        PlannedProbe &probe = probes_[i];
+        tell("probe", static_cast<int>(round * probes_.size() + i),
+             static_cast<int>(rounds * probes_.size() - round * probes_.size() - i));
+        const auto [known, isNew] = isUsable.try_emplace(probe.config, true);
+        // What kernels compute is checked by tuning and by `deftc run --check`; here their time is asked.
+        if (isNew)
+          known->second = !isRefused(lab_->admit(idOf(probe.config), configs_[probe.config].config,
+                                                 /*isChecked=*/true));
+        std::vector<double> us;
+        if (!known->second || isRefused(lab_->time(idOf(probe.config), static_cast<int>(probe.tree),
+                                                   isGpu_ ? kGpuRuns : kCpuRuns, us)))
+          continue;
+        probe.times.insert(probe.times.end(), us.begin(), us.end());
+      }
+    return enough();
+  }
+
+  bool isRefused(const std::optional<session::Lab::Fault> &fault) {
+    if (fault)
+      result_.notes.push_back("a probe is left out: " + fault->stage + ": " + fault->reason);
+    return fault.has_value();
+  }
+
+  Result<void> enough() {
+    std::erase_if(probes_, [](const PlannedProbe &probe) { return probe.times.empty(); });
+    if (std::ssize(probes_) >= kFewestProbes)
+      return {};
+    return Error{ErrorCode::Environment,
+                 "only " + std::to_string(probes_.size()) + " probes could be timed in " +
+                     std::to_string(std::lround(options_.seconds)) + " s, at least " +
+                     std::to_string(kFewestProbes) + " are needed",
+                 result_.notes.empty() ? "" : result_.notes.back()};
+  }
+
+  /// By prices for telling kernels apart.
+  double price(const PlannedProbe &probe, const CostCoefficients &cost) const {
+    plan::CostModel model;
+    model.set(facts_, configs_[probe.config].config,
+              isGpu_ ? config_cache::ofColumns(cost, input_.variant.tensors) : cost, probe.blocks);
+    return model.estimate(probe.plan).microseconds;
+  }
+
+  PriceQuality qualityOf(const CostCoefficients &cost) {
+    PriceQuality quality;
+    std::vector<double> errors = errorsOf(observations_, cost);
+    for (double &error : errors)
+      error = std::expm1(error);
+    quality.medianError = measure::median(errors);
+    quality.worstError = *std::max_element(errors.begin(), errors.end());
+    struct Choice {
+      double leastRank = 0, chosenUs = 0, fastestUs = 0;
+      int count = 0;
+    };
+    std::map<std::size_t, Choice> choices; // by tree
+    for (const PlannedProbe &probe : probes_) {
+      if (!configs_[probe.config].isChoice)
+        continue;
+      Choice &choice = choices[probe.tree];
+      const double us = probe.us(isGpu_);
+      const double rank =
+          config_cache::UntunedChooser::rankOf(price(probe, cost), configs_[probe.config].config, probe.plan);
+      if (choice.count == 0 || rank < choice.leastRank) {
+        choice.leastRank = rank;
+        choice.chosenUs = us;
+      }
+      choice.fastestUs = choice.count == 0 ? us : std::min(choice.fastestUs, us);
+      ++choice.count;
+    }
+    result_.trees = 0;
+    double logs = 0;
+    for (const auto &[tree, choice] : choices)
+      if (choice.count > 1) {
+        ++result_.trees;
+        logs += std::log(choice.chosenUs / choice.fastestUs);
+        quality.worstRegret = std::max(quality.worstRegret, choice.chosenUs / choice.fastestUs - 1);
+      }
+    quality.meanRegret = result_.trees > 0 ? std::expm1(logs / result_.trees) : 0;
+    return quality;
+  }
+
+  void fit() {
+    for (const PlannedProbe &probe : probes_)
+      observations_.push_back(
+          {probe.us(isGpu_), [this, &probe](const CostCoefficients &cost) { return price(probe, cost); }});
+    config::DevicePrices &prices = result_.prices;
+    const CostCoefficients before = prices.kernels;
+    result_.before = qualityOf(before);
+    result_.fit = fitPrices(observations_, before, config::priceNames());
+    prices.kernels = result_.fit.after;
+    prices.plans = movedAlike(prices.plans, result_.fit);
+    result_.after = qualityOf(prices.kernels);
+    for (const PlannedProbe &probe : probes_)
+      result_.probes.push_back({trees_[probe.tree].name, configs_[probe.config].config,
+                                configs_[probe.config].isChoice, probe.us(isGpu_), price(probe, before),
+                                price(probe, prices.kernels)});
+  }
+
+  Result<Calibration> save() {
+    result_.seconds = secondsSince(start_);
+    result_.prices.device = config_cache::pricedDevice(result_.device);
+    result_.prices.note = "deftc tune --calibrate, " + config_cache::timestamp();
+    auto path = config_cache::savePrices(options_.places, result_.device, result_.prices, toJson(result_));
+    if (!path)
+      return path.error();
+    result_.path = std::move(*path);
+    return std::move(result_);
+  }
+
+  const CalibrateInput &input_;
+  const CalibrateOptions &options_;
+  const session::Listener &listener_;
+  Clock::time_point start_;
+  bool isGpu_;
+  const target::Target *target_ = nullptr;
+  measure::Work work_;
+  std::unique_ptr<session::Lab> lab_;
+  plan::VariantFacts facts_;
+  std::vector<ProbeTree> trees_;
+  std::vector<ProbeConfig> configs_;
+  std::vector<PlannedProbe> probes_;
+  std::vector<Observation> observations_;
+  Calibration result_;
+};
+
+json toJson(const PriceQuality &quality) {
+  return {{"median_error", quality.medianError},
+          {"worst_error", quality.worstError},
+          {"mean_regret", quality.meanRegret},
+          {"worst_regret", quality.worstRegret}};
+}
+
+} // namespace
+
+json toJson(const Calibration &calibration) {
+  json probes = json::array(), told = json::array(), untold = json::array();
+  for (const TimedProbe &probe : calibration.probes)
+    probes.push_back({{"tree", probe.tree},
+                      {"partition", config::partitionName(probe.config.partition)},
+                      {"chunk_tokens", probe.config.chunkTokens},
+                      {"tile_q", probe.config.phases.front().tileQ},
+                      {"order", static_cast<int>(probe.config.order)},
+                      {"is_choice", probe.isChoice},
+                      {"us", probe.us},
+                      {"before_us", probe.beforeUs},
+                      {"after_us", probe.afterUs}});
+  for (const FittedPrice &price : calibration.fit.prices)
+    (price.isTold ? told : untold).push_back(price.name.key);
+  return {{"from", calibration.from.name},        {"told", std::move(told)},
+          {"not_told", std::move(untold)},        {"trees", calibration.trees},
+          {"before", toJson(calibration.before)}, {"after", toJson(calibration.after)},
+          {"seconds", calibration.seconds},       {"probes", std::move(probes)}};
+}
+
+Result<Calibration> calibrate(const CalibrateInput &input, const CalibrateOptions &options,
+                              const session::Listener &listener) {
+  return Calibrator(input, options, listener).run();
+}
+
+} // namespace deft::calibrate

@@ -1,0 +1,62 @@
+#include "tuner/calibrate/Probes.h"
+
+#include "tuner/workload/Workload.h"
+
+namespace deft::calibrate {
+namespace {
+
+constexpr const char *kTrees[] = {
+    "levels:nodes=1,tokens=8192",              // one request: reading
+    "levels:nodes=16,tokens=64",               // next to nothing: the launch
+    "levels:nodes=48,tokens=400",              // many that share nothing
+    "levels:nodes=1,20,tokens=4000,200",       // a prompt and its branches
+    "levels:nodes=1,64,tokens=2048,32",        // most is read by all
+    "levels:nodes=1,2,64,tokens=8,256,32",     // levels
+    "levels:nodes=1,16,64,tokens=1024,256,32", //
+    "levels:nodes=1,2,4,8,16,32,64,128,tokens=16,16,16,16,16,16,16,16",
+    "levels:nodes=1,4,16,128,tokens=1024,256,128,32",
+};
+/// Of a GPU, which is not filled by less.
+constexpr const char *kLargeTrees[] = {
+    "levels:nodes=1,1024,tokens=2048,32",
+    "levels:nodes=1,256,tokens=256,32",
+    "levels:nodes=1,4,16,512,tokens=1024,256,128,32",
+    "levels:nodes=64,tokens=2048",
+};
+
+} // namespace
+
+support::Result<std::vector<ProbeTree>> probeTrees(config::DeviceKind device) {
+  std::vector<const char *> names(std::begin(kTrees), std::end(kTrees));
+  if (device == config::DeviceKind::Gpu)
+    names.insert(names.end(), std::begin(kLargeTrees), std::end(kLargeTrees));
+  std::vector<ProbeTree> trees;
+  for (const char *name : names) {
+    auto workload = workload::make(name, 0);
+    if (!workload)
+      return workload.error();
+    trees.push_back({name, workload->tree()});
+  }
+  return trees;
+}
+
+std::vector<ProbeConfig> probeConfigs(const std::vector<config::Config> &untuned, config::DeviceKind device) {
+  std::vector<ProbeConfig> all;
+  for (const config::Config &config : untuned)
+    all.push_back({config, true});
+  const auto add = [&](spec::Partition partition, int chunkTokens) {
+    config::Config config = untuned.front();
+    config.partition = partition;
+    config.chunkTokens = chunkTokens;
+    all.push_back({std::move(config), device == config::DeviceKind::Cpu});
+  };
+  if (device == config::DeviceKind::Cpu) { // one kernel: partitions are what is chosen among
+    add(spec::Partition::Node, 0);
+    add(spec::Partition::Union, 0);
+  }
+  add(spec::Partition::NodeChunk, 256);
+  add(spec::Partition::Query, 0);
+  return all;
+}
+
+} // namespace deft::calibrate
