@@ -70,6 +70,20 @@ def runs(att: deft.Attention, tree: deft.Tree) -> Floats:
     return result
 
 
+def selections() -> list[int]:
+    att = deft.compile(
+        "attention a { query_heads = 4; kv_heads = 2; head_dim = 64; dtype = f16; kv_cache = contiguous; select { budget = 2; } }"
+    )
+    tree = deft.Tree()
+    tree.add_query(tree.add_root(20, location=0))
+    q, k = np.ones((1, 4, 64), np.float16), np.ones((20, 2, 64), np.float16)
+    plan, selection = att.plan(tree), deft.Selection(att, budget=2)
+    out: Floats = plan.run_selecting(selection, q, k, k)
+    plan.run_sparse(selection, q, k, k, out=out)
+    assert_type((selection.budget, selection.lists, selection.query_count), tuple[int, int, int])
+    return selection.positions(0, list=1)
+
+
 def batches() -> deft.Sharing:
     paged = deft.compile("attention a { query_heads = 4; kv_heads = 2; head_dim = 64; dtype = f16; }")
     batch = deft.PagedBatch(paged, max_requests=2)
@@ -87,7 +101,11 @@ def sequences() -> list[deft.TokenCopy]:
     branch = own.fork(prompt, 10)
     assert_type(own.slot(prompt, 0), int)
     assert_type(own.free_pages, int)
-    return own.append(branch, 2)
+    copies = own.append(branch, 2)
+    own.pollute([deft.NodeTokens(branch, 0, 1)])
+    assert_type(own.polluted(), list[deft.NodeTokens])
+    own.correct(own.polluted())
+    return copies
 
 
 def tuning(att: deft.Attention) -> deft.TuneResult:
@@ -125,4 +143,4 @@ def package(path: str) -> deft.Attention:
 
 if __name__ == "__main__":
     att = attentions()
-    print(runs(att, trees()).mean(), batches(), sequences(), errors(), machine())
+    print(runs(att, trees()).mean(), batches(), sequences(), selections(), errors(), machine())
