@@ -20,6 +20,7 @@ template <class Config> class Select {
   /// Groups whose worth a list has the maximum of.
   static constexpr int kMerged = Config::kGroups / Config::kLists;
   static constexpr int kPartUnit = 32 * kWarps; ///< parts are multiples of it, and so of what a load has
+  static constexpr int kAtOnce = 4;             ///< loads of a thread that are on their way
   static_assert(kWarps <= 32 && Config::kGroups % Config::kLists == 0);
 
   struct Counts {
@@ -40,7 +41,8 @@ public:
     Select select(args, static_cast<int>(blockIdx.x) / Peers::kBlocks);
     select.takeKeys();
     select.choose();
-    select.write(select.count());
+    const Counts blockBefore = select.count();
+    select.write(select.beforeWarp(blockBefore), blockBefore);
     Peers::sync(); // nobody leaves while others read of it
   }
 
@@ -74,20 +76,37 @@ private:
   __device__ __forceinline__ void takeKeys() {
     shared_.threshold.clear();
     if (isCached_) {
-      for (int at = 4 * threadIdx.x; at < count_; at += 4 * Config::kThreads) {
-        uint4 keys = {};
-#pragma unroll
-        for (int m = 0; m < kMerged; ++m) {
-          uint4 *from = reinterpret_cast<uint4 *>(worth(m) + at);
-          const uint4 one = *from;
-          *from = uint4{};
-          keys = {max(keys.x, one.x), max(keys.y, one.y), max(keys.z, one.z), max(keys.w, one.w)};
-        }
-        *reinterpret_cast<uint4 *>(shared_.keys + at) = {withKept(keys.x, at), withKept(keys.y, at + 1),
-                                                         withKept(keys.z, at + 2), withKept(keys.w, at + 3)};
-      }
+      for (int at = 4 * threadIdx.x; at < count_; at += 4 * Config::kThreads * kAtOnce)
+        takeSome(at);
     }
     __syncthreads();
+  }
+
+  /// kAtOnce times four of the thread's keys: all are asked for before any is used.
+  __device__ __forceinline__ void takeSome(int first) {
+    uint4 keys[kAtOnce] = {};
+#pragma unroll
+    for (int m = 0; m < kMerged; ++m) {
+      uint4 *const from = reinterpret_cast<uint4 *>(worth(m));
+      uint4 one[kAtOnce] = {};
+#pragma unroll
+      for (int i = 0; i < kAtOnce; ++i)
+        if (const int at = first + i * 4 * Config::kThreads; at < count_)
+          one[i] = from[at / 4];
+#pragma unroll
+      for (int i = 0; i < kAtOnce; ++i) {
+        if (const int at = first + i * 4 * Config::kThreads; at < count_)
+          from[at / 4] = uint4{};
+        keys[i] = {max(keys[i].x, one[i].x), max(keys[i].y, one[i].y), max(keys[i].z, one[i].z),
+                   max(keys[i].w, one[i].w)};
+      }
+    }
+#pragma unroll
+    for (int i = 0; i < kAtOnce; ++i)
+      if (const int at = first + i * 4 * Config::kThreads; at < count_)
+        *reinterpret_cast<uint4 *>(shared_.keys + at) = {withKept(keys[i].x, at), withKept(keys[i].y, at + 1),
+                                                         withKept(keys[i].z, at + 2),
+                                                         withKept(keys[i].w, at + 3)};
   }
 
   __device__ __forceinline__ unsigned key(int at) const {
@@ -101,10 +120,7 @@ private:
   }
 
   __device__ __forceinline__ void choose() {
-    chosen_ = shared_.threshold.find(args_.selected.budget, [&](auto &&take) {
-      for (int at = threadIdx.x; at < count_; at += Config::kThreads)
-        take(key(at));
-    });
+    chosen_ = shared_.threshold.find(args_.selected.budget, count_, [&](int at) { return key(at); });
   }
 
   /// Calls f(position in the part, above, equal) for the warp's own part of the part, all lanes at once.
@@ -118,7 +134,7 @@ private:
     }
   }
 
-  /// What stands before the warp's own part, in the whole list.
+  /// What stands before the block's part, in the whole list.
   __device__ __forceinline__ Counts count() {
     Counts own{};
     forOwn([&](int, bool above, bool equal) {
@@ -128,29 +144,52 @@ private:
     if (lane_ == 0)
       shared_.ofWarp[warp_] = own;
     __syncthreads();
-    Counts before{};
-    if (lane_ < kWarps)
-      before = shared_.ofWarp[lane_];
     if (warp_ == 0) {
-      const Counts all = {sum(before.above), sum(before.equal)};
+      const Counts all = sumOfWarps(kWarps);
       if (lane_ == 0)
         shared_.ofBlock = all;
     }
-    before.above = sum(lane_ < warp_ ? before.above : 0);
-    before.equal = sum(lane_ < warp_ ? before.equal : 0);
     Peers::sync();
+    Counts before{};
     for (int rank = 0; rank < rank_; ++rank) {
       before.above += Peers::read(&shared_.ofBlock.above, rank);
       before.equal += Peers::read(&shared_.ofBlock.equal, rank);
     }
     return before;
   }
+  __device__ __forceinline__ Counts beforeWarp(Counts ofBlock) const {
+    const Counts inBlock = sumOfWarps(warp_);
+    return {ofBlock.above + inBlock.above, ofBlock.equal + inBlock.equal};
+  }
+  /// Of the block's first warps.
+  __device__ __forceinline__ Counts sumOfWarps(int warps) const {
+    Counts counts{};
+    if (lane_ < warps)
+      counts = shared_.ofWarp[lane_];
+    return {sum(counts.above), sum(counts.equal)};
+  }
 
-  __device__ __forceinline__ void write(Counts before) const {
+  /// Of what the block has written. Apart from that, so that the page table's entries are asked for side by
+  /// side.
+  __device__ __forceinline__ void findPlaces(Counts before, const int *positions, int *places) const {
+    __syncthreads();
+    PathPlaces<Config> path = places_;
+    const int end = firstSlot({before.above + shared_.ofBlock.above, before.equal + shared_.ofBlock.equal});
+#pragma unroll 4
+    for (int slot = firstSlot(before) + threadIdx.x; slot < end; slot += Config::kThreads)
+      places[slot] = path.placeOf(positions[slot]);
+  }
+
+  /// Where in the list the keys go before which such are.
+  __device__ __forceinline__ int firstSlot(Counts before) const {
+    return before.above + min(before.equal, chosen_.equal);
+  }
+
+  /// `before` the warp's part and the block's.
+  __device__ __forceinline__ void write(Counts before, Counts blockBefore) const {
     const long long list = static_cast<long long>(listOfAll_) * args_.selected.budget;
     int *positions = args_.selected.positions + list, *places = args_.selected.places + list;
-    int next = before.above + min(before.equal, chosen_.equal), equals = before.equal;
-    PathPlaces<Config> path = places_;
+    int next = firstSlot(before), equals = before.equal;
     const unsigned lower = (1u << lane_) - 1u;
     forOwn([&](int at, bool above, bool equal) {
       const unsigned atIt = __ballot_sync(~0u, equal);
@@ -160,10 +199,10 @@ private:
       if (isIn) {
         const int slot = next + __popc(in & lower);
         positions[slot] = begin_ + at;
-        places[slot] = path.placeOf(begin_ + at);
       }
       next += __popc(in);
     });
+    findPlaces(blockBefore, positions, places);
     for (int slot = chosen_.count + rank_ * Config::kThreads + threadIdx.x; slot < args_.selected.budget;
          slot += Peers::kBlocks * Config::kThreads) {
       positions[slot] = -1;

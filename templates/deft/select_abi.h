@@ -1,8 +1,8 @@
 #pragma once
 
-/// What host and device agree on of selection: what tokens are worth, the lists that are chosen by it, and the
-/// paths by which positions become places in the cache. Plain structs without includes, as abi.h. What the
-/// words mean is in specs/LANGUAGE.md, rules K.
+/// What host and device agree on of selection: what tokens are worth, the lists that are chosen by it, and
+/// the paths by which positions become places in the cache. Plain structs without includes, as abi.h. What
+/// the words mean is in specs/LANGUAGE.md, rules K.
 ///
 /// A query is named by the caller's index everywhere here.
 namespace deft::abi {

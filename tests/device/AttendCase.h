@@ -24,7 +24,14 @@ template <class Config, class Variant> class AttendCase {
   static constexpr int kKeyDim = Config::kKeyDim, kValueDim = Config::kValueDim;
   static constexpr int kHeads = Config::kQueryHeads, kKvHeads = Config::kKvHeads;
   static constexpr int kPage = Config::kPageSize;
-  static constexpr int kPlaces = 640; ///< tokens of the cache
+  static constexpr int kPlaces = 640;                               ///< tokens of the cache
+  static constexpr bool kReadsLists = requires { Config::kLists; }; ///< items are to have one query then
+  static constexpr int listsOfQuery() {
+    if constexpr (kReadsLists)
+      return Config::kLists;
+    else
+      return 1;
+  }
 
 public:
   AttendCase(unsigned seed, const typename Variant::Params &params)
@@ -62,7 +69,9 @@ public:
     queries_ += made.item.queryCount;
     int position = 0;
     for (abi::Run &run : made.runs) { // positions about those of queries, so that masks cut some
-      run.position = kGivesWorth<Config> ? position : run.position % 700; // a key has a position of its own
+      run.position = kGivesWorth<Config> || kReadsLists
+                         ? position
+                         : run.position % 700; // a key has a position of its own
       position += run.tokens;
     }
     longest_ = std::max(longest_, position);
@@ -203,6 +212,8 @@ private:
       list_.back().runBegin += static_cast<int>(runs_.size());
       runs_.insert(runs_.end(), made.runs.begin(), made.runs.end());
     }
+    if constexpr (kReadsLists)
+      makeLists();
     args_.items = list_.data();
     args_.itemCount = static_cast<int>(list_.size());
     args_.runs = runs_.data();
@@ -213,6 +224,61 @@ private:
     args_.lse = lse_.data();
     args_.partialOut = const_cast<std::uint16_t *>(aligned(partialOut_));
     args_.partialLse = partialLse_.data();
+  }
+
+  /// Some of each item's tokens for each list of its query, other ones for each, behind others that are not
+  /// the item's.
+  void makeLists() {
+    constexpr int kBudget = 2 * kPlaces;
+    const std::size_t lists = items_.size() * static_cast<std::size_t>(listsOfQuery());
+    counts_.assign(lists, 0);
+    positions_.assign(lists * kBudget, 0);
+    places_.assign(lists * kBudget, 0);
+    isIn_.assign(lists, {});
+    stretches_.clear();
+    stretchBegin_.assign(items_.size() + 1, 0);
+    for (std::size_t i = 0; i < items_.size(); ++i) { // in the order of callers' indices, one item each
+      const auto at = static_cast<std::size_t>(
+          std::find(caller_.begin(), caller_.end(), static_cast<int>(i)) - caller_.begin());
+      const auto made = std::find_if(items_.begin(), items_.end(), [&](const TestItem &one) {
+        return one.item.tokens > 0 && one.item.queryBegin == static_cast<int>(at);
+      });
+      stretchBegin_[i + 1] = static_cast<int>(stretches_.size());
+      if (made == items_.end())
+        continue;
+      for (const abi::Run &run : made->runs)
+        stretches_.push_back({run.position, run.tokens, run.location, run.depth});
+      stretchBegin_[i + 1] = static_cast<int>(stretches_.size());
+      abi::Item &item = list_[static_cast<std::size_t>(made - items_.begin())];
+      item.runBegin = static_cast<int>(i);
+      item.commonTokens = draw(random_, 0, 40);
+      for (int list = 0; list < listsOfQuery(); ++list) {
+        const std::size_t own = i * static_cast<std::size_t>(listsOfQuery()) + static_cast<std::size_t>(list);
+        int count = item.commonTokens;
+        for (const ItemToken &token : made->tokens()) {
+          isIn_[own].push_back(draw(random_, 0, 2) > 0);
+          if (!isIn_[own].back())
+            continue;
+          const int page = std::max(kPage, 1);
+          positions_[own * kBudget + static_cast<std::size_t>(count)] = token.position;
+          places_[own * kBudget + static_cast<std::size_t>(count++)] =
+              kPage == 0
+                  ? token.place
+                  : pageTable_[static_cast<std::size_t>(token.place / page)] * page + token.place % page;
+        }
+        counts_[own] = count;
+      }
+    }
+    selected_ = {.worth = nullptr,
+                 .stretches = stretches_.data(),
+                 .stretchBegin = stretchBegin_.data(),
+                 .pageTable = pageTable_.data(),
+                 .positions = positions_.data(),
+                 .places = places_.data(),
+                 .counts = counts_.data(),
+                 .worthStride = 0,
+                 .budget = kBudget};
+    args_.selected = &selected_;
   }
 
   template <class Element> double element(const void *values, long long at) const {
@@ -240,7 +306,12 @@ private:
         const typename Variant::Row row = Variant::row(params_, qPos, head, kvHead, caller);
         std::vector<double> scores;
         std::vector<long long> rows;
-        for (const ItemToken &token : tokens) {
+        for (std::size_t t = 0; t < tokens.size(); ++t) {
+          const ItemToken &token = tokens[t];
+          if constexpr (kReadsLists)
+            if (!isIn_[static_cast<std::size_t>(caller * listsOfQuery() + kvHead * listsOfQuery() / kKvHeads)]
+                      [t])
+              continue;
           if (query < token.queryBegin || query >= token.queryEnd)
             continue;
           if constexpr (Variant::kHasMask)
@@ -258,8 +329,8 @@ private:
             scores.back() = Variant::score(params_, row, static_cast<float>(scores.back()), token.position,
                                            token.depth, kvHead);
           if constexpr (kGivesWorth<Config>) {
-            const auto group =
-                static_cast<std::size_t>(caller * Config::kWorthGroups + head * Config::kWorthGroups / kHeads);
+            const auto group = static_cast<std::size_t>(caller * Config::kWorthGroups +
+                                                        head * Config::kWorthGroups / kHeads);
             double &most = mostWorth_[group * static_cast<std::size_t>(longest_) +
                                       static_cast<std::size_t>(token.position)];
             most = std::max(most, scores.back());
@@ -348,6 +419,9 @@ private:
   abi::AttendArgs args_{};
   abi::Selected selected_{};
   std::vector<unsigned> worth_;
+  std::vector<abi::PathStretch> stretches_;
+  std::vector<int> stretchBegin_, positions_, places_, counts_;
+  std::vector<std::vector<char>> isIn_; ///< of each list, for each of the item's tokens
   std::vector<double> mostWorth_;
   int longest_ = 0;
   int queries_ = 0, partials_ = 0;

@@ -408,7 +408,7 @@ def main():
     for name, (tile, stages, warps) in shapes.items():
         entry = "sparse_" + name
         texts[entry] = (attend_text(entry, "sm80", PAGE, 16, tile, stages, warps, "static constexpr int kLists = 8;"), 32 * warps)
-    for blocks, cached in ((1, 40960), (2, 40960), (4, 32768), (8, 16384)):
+    for blocks, cached in ((1, 51200), (2, 51200), (4, 32768), (8, 16384)):
         texts[f"select{blocks}"] = (select_text(f"select{blocks}", blocks, PAGE, cached), 1024)
     with concurrent.futures.ThreadPoolExecutor(14) as pool:
         cubins = dict(zip(texts, pool.map(lambda item: nvrtc.cubin(item[0]), texts.values())))
@@ -532,9 +532,7 @@ def main():
             full_us, full_plan = best_chunk(kernels["full"], queries, length, layers[0], table, PAGE)
             giving_args = arguments(full_plan, layers[2 % count], table, selection.device)
             giving_us = bench.time(lambda: attend(kernels["giving"], kernels["merge"], full_plan, giving_args, 2, sms))
-            blocks = 8 if queries == 1 else 2
-            if length > 80000 and queries > 1:
-                blocks = 4
+            blocks = 4 if queries == 1 else 2
 
             def step_of(kind, plan, kernel, made):
                 attend(kernel, kernels["merge"], plan, made, 0 if kind == "sparse" else 2, sms)

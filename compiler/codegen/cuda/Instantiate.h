@@ -8,8 +8,17 @@
 
 namespace deft::codegen::cuda {
 
-/// Name of a kernel's one `extern "C"` entry: deft_<variant>_<phase>, deft_<variant>_merge.
-std::string attendEntry(const VariantSource &source, const config::PhaseConfig &phase);
+/// Which attention of a spec that selects (specs/LANGUAGE.md, K1); others have the full one alone.
+enum class Layer {
+  Full,
+  Selecting, ///< the full one, which also gives what tokens are worth
+  Sparse,    ///< over lists of tokens; of the sm80 family, on every GPU
+};
+
+/// Name of a kernel's one `extern "C"` entry: deft_<variant>_<phase>, deft_<variant>_merge; behind a phase
+/// _selecting or _sparse.
+std::string attendEntry(const VariantSource &source, const config::PhaseConfig &phase,
+                        Layer layer = Layer::Full);
 std::string mergeEntry(const VariantSource &source);
 
 /// The whole translation unit of one kernel. Deterministic: the text is a key of the cubin cache and
@@ -17,7 +26,7 @@ std::string mergeEntry(const VariantSource &source);
 /// `order` is the config's.
 std::string instantiateAttend(const VariantSource &source, const config::PhaseConfig &phase,
                               config::Order order = config::Order::FromRoot,
-                              kernels::Families families = kernels::families());
+                              kernels::Families families = kernels::families(), Layer layer = Layer::Full);
 std::string instantiateMerge(const VariantSource &source);
 
 struct KernelText {

@@ -9,8 +9,8 @@ namespace deft {
 /// Whether a kernel gives it. Configs that say nothing of it do not.
 template <class Config> constexpr bool kGivesWorth = requires { requires Config::kWorthGroups > 0; };
 
-/// Of a warp's 16 rows: the largest score of the heads of a group for each token that one of them sees. It works
-/// on a copy of the scores, so that results are the same to the last bit.
+/// Of a warp's 16 rows: the largest score of the heads of a group for each token that one of them sees. It
+/// works on a copy of the scores, so that results are the same to the last bit.
 template <class Config, class Variant, bool kGives = kGivesWorth<Config>> class Worth {
   using Rows = WarpRows<Config, Variant>;
 
@@ -27,16 +27,26 @@ public:
     }
   }
 
-  /// Of tokens from `first` on, hidden scores being -inf. `common` is still to be added to a row's scores.
-  template <int kTiles>
-  __device__ __forceinline__ void store(const TokenRecords &tokens, int first, Fragment<kTiles> s,
-                                        const float (&common)[2]) const {
+  /// Of groups of 16 tokens from `group` on, whose scores are as WarpRows::score leaves them: `common` is
+  /// still to be added to a row's, those that are capped late are products, and of these, where they are
+  /// `cut`, nothing is hidden yet.
+  template <bool kCapsLate, int kTiles>
+  __device__ __forceinline__ void give(const Rows &rows, const TokenRecords &tokens, int group,
+                                       Fragment<kTiles> s, const float (&common)[2], bool cut) const {
+    if constexpr (kCapsLate) {
+      rows.forms().cap(s);
+      if (cut) {
+#pragma unroll
+        for (int g = 0; g < kTiles / 2; ++g)
+          rows.hide(tokens, group + g, s.template part<2>(2 * g));
+      }
+    }
     s.forEach([&](float &x, int r, int) {
       x = Rows::kRises ? x + common[r] : x;
       x = Rows::kFoldScale ? x * Variant::kScale : x;
       x = x == x ? x : kLowest;
     });
-    spread<kTiles, 1>(tokens, first + fragmentColumn(lane_), s);
+    spread<kTiles, 1>(tokens, group * 16 + fragmentColumn(lane_), s);
   }
 
 private:
@@ -46,8 +56,8 @@ private:
   static constexpr int kLanes = kMembers % 8 == 0 ? 8 : kMembers % 4 == 0 ? 4 : kMembers % 2 == 0 ? 2 : 1;
   static_assert(kMembers == 1 || kMembers == Config::kRatio, "a group is a KV head's heads, or one");
 
-  /// The maximum over lanes that are `kDistance` rows apart, and over those further on. While there are several
-  /// tiles each of two lanes takes half of them from the other, so that they share what follows.
+  /// The maximum over lanes that are `kDistance` rows apart, and over those further on. While there are
+  /// several tiles each of two lanes takes half of them from the other, so that they share what follows.
   template <int kTiles, int kDistance>
   __device__ __forceinline__ void spread(const TokenRecords &tokens, int token, Fragment<kTiles> &s) const {
     if constexpr (kDistance == kLanes) {
@@ -93,8 +103,13 @@ private:
 };
 
 template <class Config, class Variant> class Worth<Config, Variant, false> {
+  using Rows = WarpRows<Config, Variant>;
+
 public:
-  __device__ __forceinline__ Worth(const abi::AttendArgs &, const WarpRows<Config, Variant> &) {}
+  __device__ __forceinline__ Worth(const abi::AttendArgs &, const Rows &) {}
+  template <bool kCapsLate, int kTiles>
+  __device__ __forceinline__ void give(const Rows &, const TokenRecords &, int, const Fragment<kTiles> &,
+                                       const float (&)[2], bool) const {}
 };
 
 } // namespace deft

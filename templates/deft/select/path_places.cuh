@@ -4,8 +4,8 @@
 
 namespace deft::select {
 
-/// A query's path: where the token at a position lies. Whoever asks for positions that rise finds most of them
-/// in the stretch of the one before.
+/// A query's path: where the token at a position lies. Whoever asks for positions that rise finds most of
+/// them in the stretch of the one before.
 template <class Config> class PathPlaces {
 public:
   __device__ __forceinline__ PathPlaces(const abi::Selected &selected, int query)

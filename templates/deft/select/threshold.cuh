@@ -26,8 +26,8 @@ public:
       bins_[i / kBins][i % kBins] = 0;
   }
 
-  /// `forKeys(take)` calls take(key) for each of the thread's keys. The same in all threads of all blocks.
-  template <class ForKeys> __device__ __forceinline__ Chosen find(int budget, ForKeys &&forKeys) {
+  /// `key(i)` is the block's key i of `count`. The same in all threads of all blocks.
+  template <class Key> __device__ __forceinline__ Chosen find(int budget, int count, Key &&key) {
     unsigned known = 0;
     int left = budget;
 #pragma unroll 1
@@ -35,10 +35,11 @@ public:
       const int shift = pass == 0 ? 21 : pass == 1 ? 10 : 0;
       const int bits = pass == 2 ? 10 : kBits;
       int *bins = bins_[pass];
-      forKeys([&](unsigned key) {
-        if (key != abi::kHiddenKey && (pass == 0 || key >> (shift + bits) == known))
-          atomicAdd(&bins[key >> shift & ((1u << bits) - 1u)], 1);
-      });
+      for (int at = threadIdx.x; at < count; at += Config::kThreads) {
+        const unsigned one = key(at);
+        if (one != abi::kHiddenKey && (pass == 0 || one >> (shift + bits) == known))
+          atomicAdd(&bins[one >> shift & ((1u << bits) - 1u)], 1);
+      }
       Peers::sync();
       const int total = findBin(bins, left);
       if (pass == 0 && total <= budget)

@@ -101,10 +101,10 @@ private:
 
   __device__ __forceinline__ Attend(const abi::AttendArgs &args, const Params &params, char *shared,
                                     const abi::Item &item, int kvHead)
-      : args_(args), shared_(shared), base_(ptx::sharedAddress(shared)),
-        item_(itemFor(item, args, kvHead)), kvHead_(kvHead),
-        lane_(threadIdx.x % 32), rowWarp_(threadIdx.x / 32 % kRowWarps),
-        tokenWarp_(threadIdx.x / 32 / kRowWarps), rows_(args, params, item_, kvHead, rowWarp_ * 16), softmax_(WarpRows<Config, Variant>::kUnit) {}
+      : args_(args), shared_(shared), base_(ptx::sharedAddress(shared)), item_(itemFor(item, args, kvHead)),
+        kvHead_(kvHead), lane_(threadIdx.x % 32), rowWarp_(threadIdx.x / 32 % kRowWarps),
+        tokenWarp_(threadIdx.x / 32 / kRowWarps), rows_(args, params, item_, kvHead, rowWarp_ * 16),
+        softmax_(WarpRows<Config, Variant>::kUnit) {}
 
   // --- queries ---------------------------------------------------------------------------------
 
@@ -149,8 +149,7 @@ private:
     return Layout::kValueOffset + tile % Config::kStages * (Layout::kValueTileBytes - Layout::kKeyTileBytes);
   }
 
-  __device__ __forceinline__ void store(const Cursor &cursor,
-                                        const TokenSlot<Config> &slot) const {
+  __device__ __forceinline__ void store(const Cursor &cursor, const TokenSlot<Config> &slot) const {
     slot.place[threadIdx.x] =
         make_uint2(cursor.place(args_.kCache, kvHead_), cursor.place(args_.vCache, kvHead_));
     cursor.record(slot.records, threadIdx.x);
@@ -257,8 +256,7 @@ private:
       rows_.template score<1>(tokens, group, scores);
       if (state == rows_.kCut)
         rows_.hide(tokens, group, scores);
-      if constexpr (kGivesWorth<Config>)
-        worth.store(tokens, group * 16, scores, {0.f, 0.f});
+      worth.template give<false>(rows_, tokens, group, scores, {}, false);
     }
     if (!anySeen)
       return;

@@ -11,10 +11,11 @@ namespace deft::sm80 {
 template <class Config> constexpr bool kIsSparse = requires { requires Config::kLists > 0; };
 
 /// Of an item of a sparse plan: its query's list for a KV head, and where in it the item begins. Such an item
-/// has one query, whose caller's index stands in place of its first run, and counts in commonTokens the tokens
-/// of the list before it: so nothing has to be known before the list is asked for.
+/// has one query, whose caller's index stands in place of its first run, and counts in commonTokens the
+/// tokens of the list before it: so nothing has to be known before the list is asked for.
 template <class Config> struct ListPart {
   int list, first;
+  static_assert(Config::kKvHeads % Config::kLists == 0, "a KV head's rows read one list");
 
   __device__ __forceinline__ ListPart(const abi::Item &item, int kvHead)
       : list(item.runBegin * Config::kLists + kvHead / (Config::kKvHeads / Config::kLists)),

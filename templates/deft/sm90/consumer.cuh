@@ -258,7 +258,7 @@ private:
       ptx::wgmmaWait<0>();
       ptx::wgmmaPin(s.tile);
       score(rows, head, step, cut, s, common);
-      giveWorth(rows, worth, step, cut, s, common);
+      worth.template give<Rows::kCapsLate>(rows, ring_.slot(step).records(), 0, s, common, cut);
       bool grows =
           weigh(rows, head.viewed.anyone, step, cut, step == firstStep_ + first, sums, s, common, factor);
       for (;;) {
@@ -286,7 +286,7 @@ private:
         ptx::wgmmaWait<1>();
         ptx::wgmmaPin(s.tile);
         score(rows, head, step + 1, cut, s, common);
-        giveWorth(rows, worth, step + 1, cut, s, common);
+        worth.template give<Rows::kCapsLate>(rows, ring_.slot(step + 1).records(), 0, s, common, cut);
         grows = weigh(rows, head.viewed.anyone, step + 1, cut, false, sums, s, common, factor);
         ptx::wgmmaWait<0>();
         ptx::wgmmaPin(sums.out.tile);
@@ -335,22 +335,6 @@ private:
     }
     if (cut && !Rows::kCapsLate)
       hide(rows, tokens, s);
-  }
-
-  /// What the tile's tokens are worth, to kernels that a selection follows. Scores that are capped late are
-  /// capped for it.
-  __device__ __forceinline__ void giveWorth(const Rows &rows, const WorthOf &worth, int step, bool cut,
-                                            const Scores &s, const float (&common)[2]) const {
-    if constexpr (kGivesWorth<Config>) {
-      Scores scores = s;
-      const TokenRecords tokens = ring_.slot(step).records();
-      if constexpr (Rows::kCapsLate) {
-        rows.forms().cap(scores);
-        if (cut)
-          hide(rows, tokens, scores);
-      }
-      worth.store(tokens, 0, scores, common);
-    }
   }
 
   __device__ __forceinline__ void hide(const Rows &rows, const TokenRecords &tokens, Scores &s) const {
@@ -435,8 +419,9 @@ private:
   }
 
   /// A warp's 16 rows and 16 tokens of a tile; `viewed` is the group's.
-  __device__ __forceinline__ void multiplyGroup(const Rows &rows, const WorthOf &worth, const Queries &queries,
-                                                int step, int group, const Viewed &viewed, Sums &sums) const {
+  __device__ __forceinline__ void multiplyGroup(const Rows &rows, const WorthOf &worth,
+                                                const Queries &queries, int step, int group,
+                                                const Viewed &viewed, Sums &sums) const {
     if (!viewed.isSeen(rows.queryLo(), rows.queryEnd()))
       return;
     const auto seen =
@@ -462,13 +447,8 @@ private:
         rows.hide(tokens, group, scores);
     };
     bool areSmall = false;
-    if constexpr (kGivesWorth<Config> && Rows::kCapsLate) {
-      Fragment<2> scores = s;
-      rows.forms().cap(scores);
-      if (cut)
-        hideGroup(scores);
-      worth.store(tokens, group * 16, scores, {0.f, 0.f});
-    }
+    if constexpr (Rows::kCapsLate)
+      worth.template give<true>(rows, tokens, group, s, {}, cut);
     if constexpr (Rows::kCapsLate) {
       const auto sees = [&](int r) { return rows.isAmong(r, viewed.anyone); };
       int largest[2];
@@ -479,15 +459,11 @@ private:
     } else {
       rows.template score<1>(tokens, group, s);
     }
-    if constexpr (kGivesWorth<Config> && !Rows::kCapsLate) {
-      Fragment<2> scores = s;
-      if (cut)
-        hideGroup(scores);
-      worth.store(tokens, group * 16, scores, {0.f, 0.f});
-    }
     if (!areSmall) {
       if (cut)
         hideGroup(s);
+      if constexpr (!Rows::kCapsLate)
+        worth.template give<false>(rows, tokens, group, s, {}, cut);
       float factor[2];
       if (sums.weigh(s, {}, factor))
         sums.out.scaleRows(factor);

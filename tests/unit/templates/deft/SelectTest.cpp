@@ -72,7 +72,8 @@ struct Path {
   }
 };
 
-template <class C> void expectLists(unsigned seed, Values values, int mostLength, int budget, int first, int last) {
+template <class C>
+void expectLists(unsigned seed, Values values, int mostLength, int budget, int first, int last) {
   SCOPED_TRACE("seed " + std::to_string(seed) + ", values " + std::to_string(values) + ", budget " +
                std::to_string(budget));
   std::mt19937 random(seed);
@@ -101,9 +102,10 @@ template <class C> void expectLists(unsigned seed, Values values, int mostLength
           worth[at] = keyOf(scores[at]);
         }
   const auto lists = static_cast<std::size_t>(queries * C::kLists);
-  std::vector<int> positions(lists * static_cast<std::size_t>(budget), 777), places(positions), counts(lists, 777);
-  const abi::SelectArgs args{{worth, stretches.data(), begin.data(), table.data(), positions.data(), places.data(),
-                              counts.data(), stride, budget},
+  std::vector<int> positions(lists * static_cast<std::size_t>(budget), 777), places(positions),
+      counts(lists, 777);
+  const abi::SelectArgs args{{worth, stretches.data(), begin.data(), table.data(), positions.data(),
+                              places.data(), counts.data(), stride, budget},
                              queries,
                              first,
                              last};
@@ -149,10 +151,11 @@ template <class C> void expectLists(unsigned seed, Values values, int mostLength
       EXPECT_EQ(counts[list], static_cast<int>(expected.size()));
       for (int p : expected) {
         const int location = path.locationOf(p);
-        expectedPlaces.push_back(C::kPageSize == 0 ? location
-                                                   : table[static_cast<std::size_t>(location / std::max(C::kPageSize, 1))] *
-                                                             C::kPageSize +
-                                                         location % std::max(C::kPageSize, 1));
+        expectedPlaces.push_back(C::kPageSize == 0
+                                     ? location
+                                     : table[static_cast<std::size_t>(location / std::max(C::kPageSize, 1))] *
+                                               C::kPageSize +
+                                           location % std::max(C::kPageSize, 1));
       }
       expected.resize(static_cast<std::size_t>(budget), -1);
       expectedPlaces.resize(static_cast<std::size_t>(budget), 0);
@@ -198,7 +201,10 @@ TEST(SelectTest, ScoresThatDifferInTheirLastBitsAreToldApart) {
   const int begin[] = {0, 1};
   std::vector<int> positions(kBudget), places(kBudget), counts(1);
   const abi::SelectArgs args{
-      {worth, &stretch, begin, nullptr, positions.data(), places.data(), counts.data(), kLength, kBudget}, 1, 0, 0};
+      {worth, &stretch, begin, nullptr, positions.data(), places.data(), counts.data(), kLength, kBudget},
+      1,
+      0,
+      0};
   ASSERT_EQ(test::runBlock({.threads = C::kThreads, .sharedBytes = Select<C>::kSmemBytes},
                            [&] { Select<C>::run(args); }),
             "");

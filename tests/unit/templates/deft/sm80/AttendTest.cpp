@@ -164,5 +164,32 @@ TEST(Sm80AttendTest, TokensAreGivenTheirWorth) {
   }
 }
 
+/// Lists of each KV head, or one of all.
+template <class Base, int kOfQuery> struct Sparse : Base {
+  static constexpr int kLists = kOfQuery;
+};
+template <class Config, class Variant = test::PlainVariant>
+void attendLists(unsigned seed, const typename Variant::Params &params = {}) {
+  test::AttendCase<Config, Variant> launch(seed, params);
+  std::mt19937 &random = launch.random();
+  for (int items = draw(random, 1, 4); items > 0; --items)
+    launch.add(test::randomItem(random, {.queries = 1,
+                                         .runs = draw(random, 1, 6),
+                                         .mostTokens = draw(random, 1, 60),
+                                         .places = launch.places()}));
+  launch.check(3, smemBytes<Config>(), [](const abi::AttendArgs &args, const auto &given) {
+    sm80::attend<Config, Variant>(args, given);
+  });
+}
+TEST(Sm80AttendTest, ListsAreAttended) {
+  for (unsigned seed = 0; seed < 5; ++seed) {
+    attendLists<Sparse<Narrow<f16, 64, 0>, 2>>(seed);
+    attendLists<Sparse<Narrow<bf16, 128, 16>, 2>>(seed);
+    attendLists<Sparse<Narrow<f16, 64, 1>, 1>>(seed);
+    attendLists<Sparse<Wide<f16, 64, 16>, 2>, test::WindowVariant>(seed, {300});
+    attendLists<Sparse<Narrow<f16, 64, 16>, 2>, test::HookVariant>(seed);
+  }
+}
+
 } // namespace
 } // namespace deft::sm80
