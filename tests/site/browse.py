@@ -81,7 +81,7 @@ def build(site):
 def open_page(browser, url, folder, *options):
     line = [browser, "--headless", "--no-sandbox", "--disable-gpu", "--hide-scrollbars", "--disable-dev-shm-usage", f"--user-data-dir={folder / 'profile'}",
             "--host-resolver-rules=MAP * ~NOTFOUND, EXCLUDE 127.0.0.1", "--enable-logging=stderr", "--log-level=0", "--virtual-time-budget=4000", *options, url]
-    return subprocess.run(line, capture_output=True, timeout=180, check=False)
+    return subprocess.run(line, capture_output=True, timeout=600, check=False)
 
 
 def look(browser, address, folder, keep):
