@@ -22,6 +22,9 @@ struct PricedDevice {
   bool operator==(const PricedDevice &) const = default;
 };
 
+/// The GPU that is meant where none in particular is: its prices are fitted to most measurements.
+inline PricedDevice someGpu() { return {DeviceKind::Gpu, "sm_90", 132, "NVIDIA H200"}; }
+
 /// The prices of one device, as its file has them: those that ship in tuner/prices, and what `deftc tune
 /// --calibrate` writes.
 struct DevicePrices {
