@@ -68,7 +68,8 @@ DevicePrices read(std::string_view text) {
 /// How far the prices of one device are from being those of another; the least is the nearest.
 auto distance(const PricedDevice &of, const PricedDevice &to) {
   const double units = std::abs(std::log(static_cast<double>(of.units) / std::max(to.units, 1)));
-  return std::tuple(of.kind != to.kind, of != to, of.arch != to.arch, of.name != to.name, units);
+  return std::tuple(of.kind != to.kind, of != to, of.arch != to.arch, of.name != to.name, units,
+                    of != someGpu());
 }
 
 CostCoefficients withThreads(CostCoefficients cost, int from, int to) {

@@ -22,6 +22,9 @@ struct PricedDevice {
   bool operator==(const PricedDevice &) const = default;
 };
 
+/// The GPU that is meant where none in particular is: its prices are fitted to most measurements.
+inline PricedDevice someGpu() { return {DeviceKind::Gpu, "sm_90", 132, "NVIDIA H200"}; }
+
 /// The prices of one device, as its file has them: those that ship in tuner/prices, and what `deftc tune
 /// --calibrate` writes.
 struct DevicePrices {
@@ -45,9 +48,9 @@ support::Result<DevicePrices> pricesFromText(std::string_view text);
 std::span<const DevicePrices> shippedPrices();
 
 /// Of the known ones, at least one of them of the device's kind, those of the device; else of its
-/// architecture, else of any, those of the most similar number of units, the first of equals. Of a processor
-/// with another number of threads, rates of the whole machine are in proportion to threads, as far as memory
-/// serves more of these.
+/// architecture, else of any, those of the most similar number of units, of equals someGpu(), then the first.
+/// Of a processor with another number of threads, rates of the whole machine are in proportion to threads, as
+/// far as memory serves more of these.
 const DevicePrices &nearestPrices(const PricedDevice &device,
                                   std::span<const DevicePrices> known = shippedPrices());
 DevicePrices pricesFor(const PricedDevice &device, std::span<const DevicePrices> known = shippedPrices());

@@ -220,7 +220,7 @@ PlanSummary Plan::Impl::summary() const {
 }
 
 const config::CostCoefficients &Plan::Impl::kernelPrices() const {
-  return chooser ? chooser->kernelPrices() : config::nearestPrices({}).kernels;
+  return chooser ? chooser->kernelPrices() : config::nearestPrices(config::someGpu()).kernels;
 }
 
 Result<std::string> Plan::Impl::picture(const Tree &tree, const config::CostCoefficients &prices) const {

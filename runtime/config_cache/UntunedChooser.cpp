@@ -15,7 +15,7 @@ constexpr double kDealtMargin = 1.03;
 config::DevicePrices pricesOfNoModel(const target::Target *target, int units) {
   const std::string arch =
       target ? "sm_" + std::to_string(10 * target->major + target->minor) : std::string("x86-64");
-  return config::pricesFor({kernels::deviceOf(target), arch, std::max(units, 1), ""});
+  return config::pricesFor({kernels::deviceOf(target), arch, std::max(units, 1), config::someGpu().name});
 }
 
 } // namespace

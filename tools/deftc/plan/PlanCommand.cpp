@@ -48,7 +48,8 @@ struct Machine {
   std::optional<config_cache::Selection> selection;
   int blocks = 0;
   config::DeviceKind kind = config::DeviceKind::Gpu;
-  config::CostCoefficients kernelPrices = config::nearestPrices({}).kernels; ///< of a GPU: tell a plan's time
+  config::CostCoefficients kernelPrices =
+      config::nearestPrices(config::someGpu()).kernels; ///< of a GPU: tell a plan's time
 };
 
 /// For no device in particular: what is legal on the architecture.

@@ -77,6 +77,15 @@ TEST(DevicePricesTest, OwnPricesComeBeforeThoseOfTheArchitectureAndTheseBeforeAn
   EXPECT_EQ(itemUs({DeviceKind::Gpu, "sm_100", 108, "NVIDIA B200"}), 1);
 }
 
+TEST(DevicePricesTest, OfCardsThatAreEquallyNearTheOneWhosePricesAreFittedToMostCounts) {
+  const PricedDevice gpu = someGpu();
+  const std::vector known{pricesOf({DeviceKind::Gpu, gpu.arch, gpu.units, "NVIDIA H100"}, 1),
+                          pricesOf(gpu, 2)};
+  EXPECT_EQ(pricesFor({DeviceKind::Gpu, "sm_90", 114, "NVIDIA H100 PCIe"}, known).plans.itemUs, 2);
+  EXPECT_EQ(pricesFor({DeviceKind::Gpu, "sm_120", 188, "other"}, known).plans.itemUs, 2);
+  EXPECT_EQ(pricesFor({DeviceKind::Gpu, "sm_90", 132, "NVIDIA H100"}, known).plans.itemUs, 1);
+}
+
 TEST(DevicePricesTest, RatesOfAHostAreInProportionToItsThreadsAsFarAsMemoryServesThem) {
   const CostCoefficients one = processorPrices(1), four = processorPrices(4), many = processorPrices(64);
   EXPECT_EQ(four.cacheGBs, 4 * one.cacheGBs);

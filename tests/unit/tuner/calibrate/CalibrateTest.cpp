@@ -1,5 +1,6 @@
 #include "tuner/calibrate/Calibrate.h"
 
+#include "runtime/plan/CostModel.h"
 #include "tests/unit/runtime/module_cache/TestFolder.h"
 #include "tests/unit/tuner/session/FakeBackend.h"
 

@@ -37,7 +37,8 @@ protected:
     related_.emplace(config_cache::Places{}, config_cache::h200(), variant_, nullptr);
   }
   Related of(const target::Target *target, bool isFromRelated) const {
-    return relatedTo(trees_, {neighbour_}, {untuned_, target, *related_}, isFromRelated);
+    return relatedTo(trees_, {neighbour_}, {untuned_, config::shippedPrices()[0], target, *related_},
+                     isFromRelated);
   }
 
   const TreesOfClass trees_{{14, 6, 3, 2, 0}, {}, 1};

@@ -9,7 +9,7 @@ namespace deft::plan {
 namespace {
 
 PlanReport reportOf(const tree::KvTree &tree, const VariantFacts &facts = {4, 2}) {
-  auto report = reportPlan(tree, facts, makeConfig(64), config::nearestPrices({}).kernels, 8);
+  auto report = reportPlan(tree, facts, makeConfig(64), config::nearestPrices(config::someGpu()).kernels, 8);
   EXPECT_TRUE(report) << report.error().message;
   return std::move(*report);
 }

@@ -11,7 +11,7 @@ namespace {
 /// A root of 40 tokens with three branches of 20, in chunks of 16 tokens.
 PlanReport someReport() {
   auto report = reportPlan(test::levelTree({1, 3}, {40, 20}), {4, 2}, makeConfig(16, {16, 8}),
-                           config::nearestPrices({}).kernels, 8);
+                           config::nearestPrices(config::someGpu()).kernels, 8);
   EXPECT_TRUE(report) << report.error().message;
   return std::move(*report);
 }
@@ -77,7 +77,7 @@ TEST(PlanReportTest, TheTextSaysWhoReadsAndWhatAMaskHides) {
   window.at.rest.constant = -7;
   facts.reach = Reach::of({{{.from = {window}, .until = {}, .conditions = {}}}}, {});
   const auto report = reportPlan(test::levelTree({1, 3}, {40, 20}), facts, makeConfig(16),
-                                 config::nearestPrices({}).kernels, 8);
+                                 config::nearestPrices(config::someGpu()).kernels, 8);
   ASSERT_TRUE(report) << report.error().message;
   EXPECT_EQ(readText(*report), "24 tokens read, the mask hides 76 from all");
 }

@@ -74,6 +74,11 @@ TEST_F(TuneCommandTest, TunesAndKeepsWhatLaterRunsUse) {
                                       "--workload", "few_shot:prompt=200,branches=3,step=9"});
   ASSERT_EQ(run.code, 0) << run.err;
   EXPECT_THAT(run.out, HasSubstr("exact"));
+  const Outcome untuned =
+      test::runDeftc({"run", DEFT_TEST_PACKAGE, "--backend", "cpu", "--threads", "1", "--workload",
+                      "few_shot:prompt=200,branches=3,step=9", "--untuned"});
+  ASSERT_EQ(untuned.code, 0) << untuned.err;
+  EXPECT_THAT(untuned.out, HasSubstr("heuristic"));
 }
 
 TEST_F(TuneCommandTest, ABudgetEndsASessionAndTheSameCommandGoesOn) {
