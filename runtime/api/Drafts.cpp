@@ -1,3 +1,4 @@
+#include "compiler/support/Log.h"
 #include "runtime/api/CheckOptions.h"
 #include "runtime/api/PlanImpl.h"
 #include "runtime/plan/PlaceDrafts.h"
@@ -57,9 +58,12 @@ Result<void> Plan::Impl::checkMask(const DraftMask &mask) const {
 }
 
 Result<void> Plan::draft(const DraftMask &mask) {
-  if (!impl_->isCurrent())
+  if (!impl_->isCurrent()) {
+    support::log(
+        {support::LogKind::StalePlan, "a mask of drafts for `" + impl_->attention + "` was refused"});
     return api::usage("the plan is stale: its tree has changed since it was made",
                       "call Plan::advance(tree) first");
+  }
   if (auto checked = impl_->checkMask(mask); !checked)
     return checked;
   return api::guarded([&]() -> Result<void> {

@@ -1,3 +1,4 @@
+#include "compiler/support/NvtxRange.h"
 #include "runtime/api/AttentionImpl.h"
 #include "runtime/api/CacheLayouts.h"
 #include "runtime/api/CheckOptions.h"
@@ -183,6 +184,7 @@ Result<void> GpuPlan::draft(const DraftMask &mask, GpuStream stream) {
 Result<void> GpuPlan::run(const GpuAttention &attention, const GpuInputs &inputs, const GpuOutputs &outputs,
                           GpuStream stream) {
   return api::guarded([&]() -> Result<void> {
+    const support::NvtxRange range("deft run");
     const spec::Variant &variant = attention.attention().impl().variant();
     const Plan::Impl &host = impl_->host;
     if (outputs.lse && !variant.withLse)

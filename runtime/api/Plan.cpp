@@ -1,5 +1,8 @@
 #include "runtime/api/PlanImpl.h"
 
+#include "compiler/spec/Names.h"
+#include "compiler/support/Log.h"
+#include "compiler/support/NvtxRange.h"
 #include "runtime/api/AttentionImpl.h"
 #include "runtime/api/CheckOptions.h"
 #include "runtime/api/InvariantConfig.h"
@@ -129,6 +132,8 @@ Result<void> Plan::Impl::checkPlaces(const Tree &tree) {
 }
 
 Result<void> Plan::Impl::make(const Tree &tree) {
+  const support::NvtxRange range("deft plan");
+  const support::LoggedSpan making;
   stamp = nullptr;
   if (auto placed = tree::checkPlaced(tree.impl().tree()); !placed)
     return api::toPublic(std::move(placed));
@@ -141,7 +146,16 @@ Result<void> Plan::Impl::make(const Tree &tree) {
       return grows;
   isRefitted = false;
   noteTree(tree);
+  making.end(support::LogKind::Plan, [&] { return sentence(); });
   return {};
+}
+
+std::string Plan::Impl::sentence() const {
+  const PlanSummary made = summary();
+  return "`" + attention + "`: " + std::to_string(plan.queryCount()) + " queries, " +
+         std::to_string(made.items) + " items of " + std::to_string(made.tokensRead) + " tokens, " +
+         std::to_string(made.partials) + " partials; by " +
+         std::string(spec::toString(planner.lastChoice().partition)) + ", config: " + choice().rule;
 }
 
 Result<void> Plan::Impl::makePlan(const Tree &tree, const plan::VariantFacts &known,

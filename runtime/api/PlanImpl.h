@@ -49,6 +49,8 @@ struct Plan::Impl {
   /// What is wrong with the numbers of a mask.
   Result<void> checkMask(const DraftMask &mask) const;
   PlanSummary summary() const;
+  /// The plan in a line of the log.
+  std::string sentence() const;
   void noteTree(const Tree &tree);
 
   ConfigChoice choice() const;

@@ -1,3 +1,5 @@
+#include "compiler/support/Log.h"
+#include "compiler/support/NvtxRange.h"
 #include "runtime/api/AttentionImpl.h"
 #include "runtime/api/CacheLayouts.h"
 #include "runtime/api/CheckOptions.h"
@@ -25,9 +27,11 @@ namespace {
 Result<void> checkRun(const Attention &attention, const Plan::Impl &plan, const Inputs &inputs,
                       const Outputs &outputs) {
   const spec::Variant &variant = attention.impl().variant();
-  if (!plan.isCurrent())
+  if (!plan.isCurrent()) {
+    support::log({support::LogKind::StalePlan, "a run of `" + variant.name + "` was refused"});
     return usage("the plan is stale: its tree has changed since it was made",
                  "call Plan::advance(tree) first");
+  }
   if (plan.needsMask)
     return usage("the plan does not know yet which drafts see which", "call Plan::draft(mask) first");
   if (plan.facts.ratio != variant.ratio() || plan.facts.kvHeads != variant.kvHeads)
@@ -106,6 +110,7 @@ int Runtime::threads() const { return impl_->executor.threads(); }
 Result<void> Runtime::run(const Attention &attention, const Plan &plan, const Inputs &inputs,
                           const Outputs &outputs) const {
   return api::guarded([&]() -> Result<void> {
+    const support::NvtxRange range("deft run");
     if (auto checked = checkRun(attention, plan.impl(), inputs, outputs); !checked)
       return checked;
     if (const auto &kernel = attention.impl().cpuKernel; !kernel)

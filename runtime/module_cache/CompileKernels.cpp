@@ -3,6 +3,8 @@
 #include "compiler/codegen/cuda/Instantiate.h"
 #include "compiler/kernels/Legality.h"
 #include "compiler/kernels/SharedMemory.h"
+#include "compiler/support/Log.h"
+#include "compiler/support/NvtxRange.h"
 
 #include <future>
 
@@ -13,7 +15,16 @@ using package::KernelOrigin;
 using package::KernelSet;
 using support::Error;
 using support::ErrorCode;
+using support::LogKind;
 using support::Result;
+
+namespace {
+
+std::string forArch(const std::string &entry, std::string_view arch) {
+  return entry + " for " + std::string(arch);
+}
+
+} // namespace
 
 Result<Kernel> compileKernel(CubinCache *cache, const nvrtc::Nvrtc &nvrtc, const std::string &entry,
                              const std::string &source, std::string_view arch,
@@ -22,14 +33,22 @@ Result<Kernel> compileKernel(CubinCache *cache, const nvrtc::Nvrtc &nvrtc, const
   Kernel kernel;
   kernel.entry = entry;
   if (cache) {
+    const support::LoggedSpan reading;
     if (auto cached = cache->find(key); cached && cached->resources.entry == entry) {
+      reading.end(LogKind::CacheHit, [&] { return forArch(entry, arch); });
       kernel.cubin = std::move(cached->cubin);
       kernel.resources = std::move(cached->resources);
       kernel.origin = KernelOrigin::Cache;
       return kernel;
     }
+    reading.end(LogKind::CacheMiss, [&] { return forArch(entry, arch) + ": not in " + cache->folder(); });
   }
+  const support::NvtxRange range("deft compile");
+  const support::LoggedSpan compiling;
   Result<nvrtc::Compiled> compiled = nvrtc.compile(entry + ".cu", source, arch, options);
+  compiling.end(LogKind::Compile, [&] {
+    return forArch(entry, arch) + (compiled ? ", by NVRTC" : ", by NVRTC: " + compiled.error().message);
+  });
   if (!compiled)
     return std::move(compiled).error();
   if (compiled->resources.size() != 1 || compiled->resources[0].entry != entry)

@@ -1,6 +1,8 @@
 #include "runtime/program/Compiler.h"
 
 #include "compiler/driver/Compilation.h"
+#include "compiler/support/Log.h"
+#include "compiler/support/NvtxRange.h"
 
 namespace deft::program {
 
@@ -21,10 +23,16 @@ Result<std::string> irText(const LoadedSpec &spec, const spec::Variant &variant)
 }
 
 Result<exec::CpuKernel> jitCpuKernel(const LoadedSpec &spec, const spec::Variant &variant) {
+  const support::NvtxRange range("deft compile");
+  const support::LoggedSpan compiling;
   const auto compilation = driver::Compilation::create(variant, spec.sources);
   if (!compilation)
     return compilation.error();
-  return compilation->jitCpuKernel();
+  auto kernel = compilation->jitCpuKernel();
+  compiling.end(support::LogKind::Compile, [&] {
+    return "`" + variant.name + "` for this processor" + (kernel ? "" : ": " + kernel.error().message);
+  });
+  return kernel;
 }
 
 Result<std::string> cpuSharedObject(const LoadedSpec &spec,

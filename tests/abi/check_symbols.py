@@ -11,7 +11,7 @@ from pathlib import Path
 
 NODE = re.compile(r"^(DEFT\w*_[\d.]+) \{(.*?)^\}", re.MULTILINE | re.DOTALL)
 DECLARED = re.compile(r"^DEFT_C_API [^;]*?\b(deft_\w+)\(", re.MULTILINE)
-CPP_CLASS = re.compile(r"_ZNK?4deft\d+[A-Z]|_ZN4deft\d+(compileSpec|compileSpecFile|doctorReport|hasCompiler|loadPackage|mergeStates|roomFor|version)")
+CPP_CLASS = re.compile(r"_ZNK?4deft\d+[A-Z]|_ZN4deft\d+(compileSpec|compileSpecFile|doctorReport|hasCompiler|loadPackage|logKindName|mergeStates|roomFor|setLog|setNvtx|version)")
 
 
 def without_comments(text):

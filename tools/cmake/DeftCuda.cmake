@@ -2,6 +2,7 @@
 #   DEFT_CUDA_ROOT          where it was found: a toolkit, or the wheels that tools/quickstart installs; empty without
 #   DEFT_NVRTC_DIR          the folder of its libnvrtc, which is tried first when NVRTC is loaded; empty without
 #   DEFT_CUDA_INCLUDE_DIR   the headers of that root (cuda.h, nvrtc.h); empty without
+#   DEFT_NVTX_INCLUDE_DIR   where <nvtx3/nvToolsExt.h> lies; empty without: no ranges for profilers
 #   DEFT_NVCC               nvcc, which only a toolkit has; the templates are compiled by it as a test
 set(DEFT_CUDA_ROOT "" CACHE PATH "A CUDA toolkit, or a folder with lib/ and include/ of NVRTC; empty: look for one")
 
@@ -22,6 +23,7 @@ if(NOT DEFT_CUDA_ROOT)
 endif()
 
 set(DEFT_CUDA_INCLUDE_DIR "")
+set(DEFT_NVTX_INCLUDE_DIR "")
 set(DEFT_NVCC "")
 if(DEFT_CUDA_ROOT)
   if(NOT DEFT_NVRTC_DIR)
@@ -30,6 +32,9 @@ if(DEFT_CUDA_ROOT)
     get_filename_component(DEFT_NVRTC_DIR ${nvrtc} DIRECTORY)
   endif()
   set(DEFT_CUDA_INCLUDE_DIR ${DEFT_CUDA_ROOT}/include)
+  if(EXISTS ${DEFT_CUDA_INCLUDE_DIR}/nvtx3/nvToolsExt.h)
+    set(DEFT_NVTX_INCLUDE_DIR ${DEFT_CUDA_INCLUDE_DIR})
+  endif()
   if(EXISTS ${DEFT_CUDA_ROOT}/bin/nvcc)
     set(DEFT_NVCC ${DEFT_CUDA_ROOT}/bin/nvcc)
   endif()

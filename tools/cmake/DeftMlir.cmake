@@ -2,7 +2,7 @@
 # register every dialect twice. What hosts link is another matter: a library whose property DEFT_CARRIES_MLIR is on has
 # MLIR's static libraries inside, and none of it can be seen. With libMLIR.so it could not be hidden: MLIR keeps
 # the identities of traits and interfaces in variables of inline functions, which the two would have to share by name.
-# What is carried to machines without LLVM has LLVM's static libraries inside, too: DEFT_STATIC_LLVM.
+# What is carried to machines without LLVM has LLVM's static libraries inside, too: DEFT_CARRY_AWAY.
 find_package(MLIR REQUIRED CONFIG PATHS /usr/lib/llvm-22 NO_DEFAULT_PATH)
 list(APPEND CMAKE_MODULE_PATH ${MLIR_CMAKE_DIR} ${LLVM_CMAKE_DIR})
 include(TableGen)
@@ -18,7 +18,7 @@ list(FILTER llvm_definitions EXCLUDE REGEX "^-D(_GNU_SOURCE|_GLIBCXX_USE_CXX11_A
 target_compile_options(mlir_deps INTERFACE ${llvm_definitions})
 file(GLOB deft_mlir_archives ${MLIR_INSTALL_PREFIX}/lib/libMLIR*.a)
 list(FILTER deft_mlir_archives EXCLUDE REGEX "/libMLIR(CAPI|ExecutionEngine|Mlir|.*Test)[^/]*$")
-if(DEFT_STATIC_LLVM)
+if(DEFT_CARRY_AWAY)
   # Of an archive only what is asked for is taken: MLIR's dialects that are used, one target of LLVM.
   file(GLOB deft_llvm_archives ${LLVM_LIBRARY_DIR}/libLLVM*.a)
   set(deft_llvm ${deft_mlir_archives} ${deft_llvm_archives})

@@ -1,5 +1,6 @@
 #include "tuner/measure/Worker.h"
 
+#include "compiler/support/Log.h"
 #include "compiler/support/Unexpected.h"
 
 #include <cerrno>
@@ -102,6 +103,7 @@ Result<Worker> Worker::start(const ServiceMaker &make) {
     return Error{ErrorCode::Environment, "cannot start a child process: " + why, ""};
   }
   if (child == 0) {
+    support::silenceLog();
     detach(ends[1], parent);
     serve(ends[1], make);
   }

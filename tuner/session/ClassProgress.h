@@ -1,5 +1,6 @@
 #pragma once
 
+#include "compiler/support/Log.h"
 #include "tuner/session/ClassTask.h"
 #include "tuner/session/SearchScores.h"
 
@@ -23,6 +24,9 @@ public:
     status_.bestUs = scores.leastRatio() * untunedUs;
   }
   void tell(const char *stage) {
+    if (support::isLogged())
+      support::log({support::LogKind::Tune, "class " + status_.treeClass + ", " + stage + ": " +
+                                                std::to_string(status_.measured) + " configs measured"});
     if (!listener_.progress)
       return;
     status_.stage = stage;

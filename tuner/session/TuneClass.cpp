@@ -1,5 +1,6 @@
 #include "tuner/session/TuneClass.h"
 
+#include "compiler/support/Log.h"
 #include "tuner/session/ClassSearch.h"
 #include "tuner/session/DoneEvent.h"
 #include "tuner/session/Finalists.h"
@@ -195,6 +196,12 @@ ClassOutcome tuneClass(const SessionContext &context, const ClassTask &task) {
     event["seconds"] = clock.secondsTaken();
     context.journal.write(event);
     context.journal.sync();
+    if (support::isLogged())
+      support::log({support::LogKind::Tune,
+                    "class " + task.name() + " is done: " + std::to_string(report.candidates) +
+                        " configs measured, " +
+                        (verdict->keepsUntuned ? std::string("the untuned one stays")
+                                               : std::to_string(report.gain) + " times as fast as untuned")});
   }
   outcome.isCut = found.isCut;
   outcome.made = timer.made();

@@ -1,6 +1,7 @@
 #include "runtime/exec/cuda/CudaPlan.h"
 
 #include "compiler/kernels/Family.h"
+#include "compiler/support/Log.h"
 #include "runtime/exec/cuda/PointerRules.h"
 
 #include <algorithm>
@@ -229,11 +230,13 @@ Result<void> CudaPlan::checkRun(const CudaKernels &kernels, const CudaPointers &
   }
   if (auto there = checkOnDevice(); !there)
     return there;
-  if (watch_ && watch_->tree() != onDevice_.generation)
+  if (watch_ && watch_->tree() != onDevice_.generation) {
+    support::log({support::LogKind::StalePlan, "a run of `" + other.name + "` on the device was refused"});
     return usage("the plan on the device is stale: it was made for generation " +
                      std::to_string(onDevice_.generation) + " of the tree, which is now at " +
                      std::to_string(watch_->tree()),
                  isWritten_ ? "upload the plan that was made since" : "update and upload it first");
+  }
   if (onDevice_.needsMask)
     return usage("the plan on the device does not know yet which drafts see which",
                  "put GpuPlan::draft on the stream before the runs");
@@ -364,6 +367,9 @@ Result<void> CudaPlan::checkReplays() {
   const std::uint64_t seen = watch_->takeStaleSeen();
   if (seen == 0)
     return {};
+  support::log({support::LogKind::StalePlan, "a replayed graph of `" + kernels_->variant().name +
+                                                 "` ran with a plan older than generation " +
+                                                 std::to_string(seen) + " of its tree"});
   return usage("a replayed graph ran with a stale plan: the tree was at generation " + std::to_string(seen) +
                    ", and the plan was older",
                "update and upload the plan before each replay that follows a change of the tree");

@@ -113,7 +113,7 @@ DEFT_API Result<Attention> loadPackage(const std::string &path, const std::strin
 /// Whether this build of the library can compile specs.
 DEFT_API bool hasCompiler();
 
-/// The library's version, "0.1.0".
+/// The library's version, "0.2.0"; that of the headers is in <deft/version.h>.
 DEFT_API const char *version();
 
 /// Values of an attention's parameters. A value type; a run only reads it.

@@ -34,11 +34,13 @@
 /// Truth values are 0 or 1. Numbers that count have 32 bits, those that may be large 64.
 ///
 /// Threads. An attention, a runtime, a GPU and a deft_gpu_attention may be used by all threads at once; all
-/// else by one that changes it, or by many that read. There is no global state but each thread's last error.
+/// else by one that changes it, or by many that read. There is no global state but each thread's last error,
+/// and who is told what happens (deft_set_log).
 
 #include <deft/c/attention.h>
 #include <deft/c/doctor.h>
 #include <deft/c/gpu.h>
+#include <deft/c/log.h>
 #include <deft/c/merge_states.h>
 #include <deft/c/paged_batch.h>
 #include <deft/c/plan.h>
@@ -48,3 +50,4 @@
 #include <deft/c/tensor.h>
 #include <deft/c/tree.h>
 #include <deft/c/tune.h>
+#include <deft/version.h>

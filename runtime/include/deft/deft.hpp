@@ -29,11 +29,12 @@
 /// `.value()` throws where there is an error; see result.hpp for the other way.
 ///
 /// Threads: an Attention and a Runtime may be used by all threads at once; a Tree, a Plan and Params by one
-/// that changes them, or by many that read. There is no global state.
+/// that changes them, or by many that read. There is no global state but who is told what happens (log.hpp).
 
 #include <deft/attention.hpp>
 #include <deft/doctor.hpp>
 #include <deft/gpu.hpp>
+#include <deft/log.hpp>
 #include <deft/merge_states.hpp>
 #include <deft/paged_batch.hpp>
 #include <deft/plan.hpp>
@@ -42,3 +43,4 @@
 #include <deft/sequence_tree.hpp>
 #include <deft/tree.hpp>
 #include <deft/tune.hpp>
+#include <deft/version.h>

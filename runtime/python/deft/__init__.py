@@ -17,6 +17,7 @@ from ._doctor import Doctor, doctor
 from ._errors import DiagnosticError, Error, InternalError, MachineError, UsageError
 from ._library import FOLDER as _FOLDER
 from ._library import lib as _lib
+from ._log import LogMessage, set_log, set_nvtx
 from ._paged_batch import PagedBatch, Sharing
 from ._plan import ConfigChoice, Plan, PlanSummary
 from ._sequence_tree import SequenceTree, TokenCopy
@@ -50,6 +51,7 @@ __all__ = [
     "Doctor",
     "Error",
     "InternalError",
+    "LogMessage",
     "MachineError",
     "Node",
     "PagedBatch",
@@ -75,6 +77,8 @@ __all__ = [
     "has_compiler",
     "lang",
     "load",
+    "set_log",
+    "set_nvtx",
     "set_threads",
     "tune",
 ]

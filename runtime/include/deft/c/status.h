@@ -44,7 +44,7 @@ DEFT_C_API const char *deft_error_text(void);
 /// Null is nothing. Handles have functions of their own.
 DEFT_C_API void deft_free(void *memory);
 
-/// The library's version, "0.1.0"; it is never given back.
+/// The library's version, "0.2.0"; it is never given back. That of the headers is in <deft/version.h>.
 DEFT_C_API const char *deft_version(void);
 /// 1 where this build of the library can compile specs; else it runs packages only.
 DEFT_C_API int32_t deft_has_compiler(void);

@@ -1,7 +1,9 @@
 #include "runtime/module_cache/CompileKernels.h"
 
+#include "compiler/codegen/cuda/Instantiate.h"
 #include "compiler/kernels/DefaultConfig.h"
 #include "compiler/kernels/Sm90.h"
+#include "compiler/support/Log.h"
 #include "tests/support/MachineCode.h"
 #include "tests/support/PlainHooks.h"
 #include "tests/unit/runtime/module_cache/TestFolder.h"
@@ -27,6 +29,28 @@ config::Config small() {
   config.phases = {{"wide", 16, config::Family::Sm80, 32, 32, 2, 2},
                    {"narrow", -1, config::Family::Sm80, 16, 32, 2, 2}};
   return config;
+}
+
+TEST(KernelSetTest, TheLogTellsOfMissCompilationAndHit) {
+  const auto nvrtc = nvrtc::Nvrtc::load();
+  if (!nvrtc)
+    GTEST_SKIP() << nvrtc.error().message;
+  const TestFolder folder;
+  const auto cache = CubinCache::open(folder.path());
+  std::vector<support::LogMessage> told;
+  support::setLog([&](const support::LogMessage &message) { told.push_back(message); });
+  const std::string merge = codegen::cuda::instantiateMerge(plain());
+  for (int i = 0; i < 2; ++i)
+    EXPECT_TRUE(compileKernel(cache.get(), **nvrtc, "deft_plain_merge", merge, "sm_80", {}));
+  support::setLog(nullptr);
+  ASSERT_EQ(told.size(), 3u);
+  EXPECT_EQ(told[0].kind, support::LogKind::CacheMiss);
+  EXPECT_EQ(told[0].text, "deft_plain_merge for sm_80: not in " + cache->folder());
+  EXPECT_EQ(told[1].kind, support::LogKind::Compile);
+  EXPECT_EQ(told[1].text, "deft_plain_merge for sm_80, by NVRTC");
+  EXPECT_GT(told[1].durationUs, 0);
+  EXPECT_EQ(told[2].kind, support::LogKind::CacheHit);
+  EXPECT_EQ(told[2].text, "deft_plain_merge for sm_80");
 }
 
 TEST(KernelSetTest, CompilesEachPhaseAndTheMergeAndFindsThemAgain) {

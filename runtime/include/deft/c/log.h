@@ -1,0 +1,45 @@
+#pragma once
+
+#include <deft/c/status.h>
+
+/// What the library does that happens seldom and costs much, told to the program; and ranges for profilers.
+/// Both are the process's and off by default, and cost one read of a flag each while they are.
+
+DEFT_C_BEGIN
+
+enum {
+  DEFT_LOG_COMPILE = 0,    ///< a kernel for a GPU, or an attention for this processor, was compiled
+  DEFT_LOG_CACHE_HIT = 1,  ///< a compiled kernel was in the cache on disk
+  DEFT_LOG_CACHE_MISS = 2, ///< a kernel was not in the cache: it is compiled now
+  DEFT_LOG_PLAN = 3,       ///< a plan was made, anew too
+  DEFT_LOG_STALE_PLAN =
+      4, ///< a run was refused because its plan is older than its tree, or a replayed graph had such a plan
+  DEFT_LOG_TUNE = 5 ///< a step of a tuning session
+};
+
+typedef struct deft_log_message {
+  size_t size;
+  const char *kind_name; ///< "compile", "cache hit", "cache miss", "plan", "stale plan", "tune"
+  const char *text;      ///< one line, lower case, without a final period; both stay for the call only
+  double duration_us;    ///< how long it took; below 0: it has no duration
+  int32_t kind;          ///< DEFT_LOG_...
+  int32_t reserved;      ///< 0
+} deft_log_message;
+
+typedef struct deft_log_listener {
+  size_t size;
+  void *context;
+  void (*message)(void *context, const deft_log_message *message);
+} deft_log_listener;
+
+/// Tells this listener from now on; null, or without a function: nobody. The struct is copied. Waits for
+/// calls of the former listener, so that afterwards its context can go. Calls may come from several threads
+/// at once. The function must not call deft_set_log; what the library does within a call is not told.
+DEFT_C_API deft_status deft_set_log(const deft_log_listener *listener);
+
+/// Ranges (NVTX, domain "deft") around each plan, run and compilation from now on, or no more; the
+/// environment variable DEFT_NVTX=1 has them from the beginning. 0 where this build was made without NVTX's
+/// headers, which has none.
+DEFT_C_API int32_t deft_set_nvtx(int32_t is_on);
+
+DEFT_C_END
