@@ -1,5 +1,7 @@
 """The package as a user has it."""
 
+import importlib.metadata
+import json
 import re
 import subprocess
 import sys
@@ -74,3 +76,15 @@ def test_the_wheel_needs_no_llvm_and_shows_none():
         assert max(versions) <= (2, 35), "Ubuntu 22.04"
     assert b"_ZN4mlir" not in (INSTALLED / "lib" / "libdeft.so").read_bytes()
     assert (INSTALLED / "include" / "deft" / "deft.h").exists()
+    assert (INSTALLED / "include" / "deft" / "version.h").exists()
+
+
+@pytest.mark.skipif(not IS_WHEEL, reason="this is a build tree, not a wheel")
+def test_the_wheel_says_what_is_in_it():
+    files = importlib.metadata.files("deftc")
+    sbom = next(file for file in files if file.match("*.dist-info/sboms/*.cdx.json"))
+    bom = json.loads(sbom.read_text())
+    assert bom["metadata"]["component"]["version"] == deft.__version__ == importlib.metadata.version("deftc")
+    assert {"LLVM and MLIR", "zlib", "Zstandard", "GNU C++ library"} <= {one["name"] for one in bom["components"]}
+    licences = next(file for file in files if file.match("*.dist-info/licenses/THIRD_PARTY_LICENCES.txt"))
+    assert "LLVM Exceptions to the Apache 2.0 License" in licences.read_text()

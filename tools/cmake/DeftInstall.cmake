@@ -9,7 +9,7 @@ install(DIRECTORY ${PROJECT_SOURCE_DIR}/runtime/include/deft DESTINATION ${CMAKE
 # For who compiles the text of a kernel by himself; the library carries its own copy.
 install(DIRECTORY ${PROJECT_SOURCE_DIR}/templates/deft DESTINATION share/deftc/templates
   FILES_MATCHING PATTERN "*.h" PATTERN "*.cuh")
-install(FILES ${PROJECT_SOURCE_DIR}/LICENSE DESTINATION share/doc/deftc)
+install(FILES ${PROJECT_SOURCE_DIR}/LICENSE ${PROJECT_SOURCE_DIR}/CHANGELOG.md ${PROJECT_SOURCE_DIR}/SECURITY.md DESTINATION share/doc/deftc)
 
 set(deft_cmake_folder ${CMAKE_INSTALL_LIBDIR}/cmake/deft)
 install(EXPORT deftTargets NAMESPACE deft:: DESTINATION ${deft_cmake_folder})

@@ -1,12 +1,19 @@
-# What makes a build fast and is not a condition: ccache and a fast linker, used where they are found.
+# What makes a build fast and is not a condition: ccache and a fast linker, used where they are found. And what makes it
+# the same in every folder.
 include(CheckLinkerFlag)
+
+# What __FILE__ says begins at the build folder, so that no folder of this machine gets into a program. It is
+# what ccache makes of paths anyway, so a build without it gives the same. (Debug information names folders, and is in no package.)
+file(RELATIVE_PATH deft_to_sources ${PROJECT_BINARY_DIR} ${PROJECT_SOURCE_DIR})
+string(REGEX REPLACE "/$" "" deft_to_sources "${deft_to_sources}")
+add_compile_options(-fmacro-prefix-map=${PROJECT_SOURCE_DIR}=${deft_to_sources} -fmacro-prefix-map=${PROJECT_BINARY_DIR}/=)
 
 find_program(DEFT_CCACHE ccache)
 if(DEFT_CCACHE AND NOT CMAKE_CXX_COMPILER_LAUNCHER)
   # Without the first two, ccache refuses files that use a precompiled header.
   set(CMAKE_CXX_COMPILER_LAUNCHER ${CMAKE_COMMAND} -E env
     CCACHE_SLOPPINESS=pch_defines,time_macros,include_file_mtime,include_file_ctime
-    CCACHE_BASEDIR=${PROJECT_SOURCE_DIR} CCACHE_NOHASHDIR=1 ${DEFT_CCACHE})
+    CCACHE_BASEDIR=${PROJECT_SOURCE_DIR} CCACHE_NOHASHDIR=1 CCACHE_IGNOREOPTIONS=-fmacro-prefix-map=* ${DEFT_CCACHE})
 endif()
 
 foreach(linker mold lld gold)

@@ -15,6 +15,7 @@ deft_fuzz_packages=(clang-22 libclang-rt-22-dev)
 deft_browser_package=chromium # opens the tuning report
 deft_numpy_package=python3-numpy # recomputes random attentions
 deft_abi_package=abigail-tools # compares the C ABI with the one that is kept
+deft_roots_package=debootstrap # bare roots of distributions
 deft_lint_packages=(clang-format-22 clang-tidy-22 shellcheck)
 
 deft_say() { printf '\n== %s\n' "$*"; }
@@ -136,7 +137,7 @@ deft_cuda_toolkit() {
 # A toolkit if there is one, else NVRTC and the headers from the Python registry into .cache/cuda, else nothing.
 # Never fails: a build without CUDA checks, emits CUDA text and runs on the CPU.
 deft_setup_cuda() {
-  local root wheels=(nvidia-cuda-nvrtc nvidia-cuda-runtime nvidia-cuda-crt nvidia-cuda-cccl)
+  local root wheels=(nvidia-cuda-nvrtc nvidia-cuda-runtime nvidia-cuda-crt nvidia-cuda-cccl nvidia-nvtx)
   if root=$(deft_cuda_toolkit); then
     echo "CUDA: the toolkit in $root"
     return

@@ -14,19 +14,20 @@ from ._library import check, lib, sized
 class LogMessage:
     """Something that happened."""
 
-    kind: str  # "compile", "cache hit", "cache miss", "plan", "stale plan" or "tune"
+    kind: str  # "compile", "cache hit", "cache miss", "plan" or "stale plan"
     text: str  # one line
     duration_us: float | None  # how long it took; None: it has no duration
 
 
-_Callback: Any = dict(_abi.deft_log_listener._fields_)["message"]  # type: ignore[call-overload]
+_fields: Any = _abi.deft_log_listener._fields_
+_Callback = dict(_fields)["message"]
 _callback: Any = None  # the library's now, so it has to live
 
 
 def set_log(function: Callable[[LogMessage], None] | None) -> None:
-    """Tells `function` from now on of each compilation, hit and miss in the cache of kernels, plan, stale plan and step of
-    tuning; None: nobody, as at the beginning. It is called in whichever thread something happens, and must not call set_log.
-    An exception that leaves it is printed as Python does where nobody can catch it, and goes no farther."""
+    """Tells `function` from now on of each compilation, hit and miss in the cache of kernels, plan and stale plan; None: nobody,
+    as at the beginning. (deft.tune works in another process, and has its own way to tell.) It is called in whichever thread
+    something happens, and must not call set_log. An exception that leaves it goes to sys.unraisablehook and no farther."""
     global _callback
     if function is None:
         check(lib.deft_set_log(None))
