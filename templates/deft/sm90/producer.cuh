@@ -2,7 +2,7 @@
 
 #include "deft/ptx/forget.cuh"
 #include "deft/ptx/tensor_copy.cuh"
-#include "deft/sm90/byte_staging.cuh"
+#include "deft/sm90/byte_tiles.cuh"
 #include "deft/sm90/dealt_runs.cuh"
 #include "deft/sm90/row_copy.cuh"
 #include "deft/sm90/run_window.cuh"
@@ -19,6 +19,8 @@ template <class Config, class Variant> class Producer {
   using Params = typename Variant::Params;
   using L = Layout<Config>;
   using Rows = RowCopy<Config>;
+  using Bytes = ByteTiles<Config, Variant>;
+  friend Bytes;
   static constexpr int kWarps = 4;
   static constexpr int kTeam = L::kTeam; ///< the first warp of a team tells of its tile, each copies a part
   static constexpr int kGroup = 16;      ///< tokens of a bulk copy
@@ -64,7 +66,7 @@ public:
   __device__ __forceinline__ void run(const abi::Item &first) const {
     const Units<Config> units(args_);
     int step = 0, piece = 0; // of the unit's first tile and first rows
-    Staged staged;
+    typename Bytes::Staged staged;
     abi::Item item = first;
     for (int unit = blockIdx.x; unit < units.count(); unit = units.next(unit)) {
       if (unit != blockIdx.x)
@@ -74,7 +76,8 @@ public:
       do { // each place for rows has one warp, as each stage has one team; the first ones' differ
         if (piece % L::kQueryPieces == kWarps - 1 - warp_) {
           if constexpr (kHasBytes<Config>)
-            finish(staged); // which the consumers may want before they have done with other queries
+            Bytes::finish(*this,
+                          staged); // which the consumers may want before they have done with other queries
           copyQueries(item, units.kvHead(unit), row, piece);
         }
         ++piece;
@@ -86,13 +89,13 @@ public:
         continue;
       }
       if constexpr (kHasBytes<Config>)
-        convertUnit(item, units.kvHead(unit), step, step + tiles, staged);
+        Bytes::convertUnit(*this, item, units.kvHead(unit), step, step + tiles, staged);
       else
         copyUnit(item, units.kvHead(unit), step, step + tiles);
       step += tiles;
     }
     if constexpr (kHasBytes<Config>)
-      finish(staged);
+      Bytes::finish(*this, staged);
   }
 
 private:
@@ -194,90 +197,6 @@ private:
              step); // while they are on their way
       ptx::mbarrierArriveAfterCopies(ring_.full(step));
     }
-  }
-
-  /// A tile whose bytes are on their way to the warp's staging, and what is to be told of it.
-  struct Staged {
-    Token token[2];
-    TokenBounds bounds;
-    bool isHidden, isDealt;
-    int slot = 0;  ///< of the warp's staging
-    int step = -1; ///< none is
-  };
-
-  /// copyUnit() of an 8-bit cache: the bytes of a team's next tile are asked for before those of the one
-  /// before are converted into its stage, over the ends of units, too.
-  __device__ __forceinline__ void convertUnit(const abi::Item &item, int kvHead, int begin, int end,
-                                              Staged &staged) const {
-    const ByteStaging<Config> staging(ring_, warp_, lane_);
-    auto runs = runsOf(item);
-    TileBounds rows = boundsOf(item, kvHead);
-    if constexpr (Variant::kHasMask)
-      joinLanes(rows);
-    const auto ownFrom = [&](int step) {
-      while (step < end && step % Config::kStages % (kWarps / kTeam) != warp_ / kTeam)
-        ++step;
-      return step;
-    };
-    int step = ownFrom(begin);
-    Tile tile;
-    bool isDealt = false;
-    const auto look = [&] {
-      if (step >= end)
-        return;
-      isDealt = find(item, runs, step - begin, tile);
-      lookUpPages(tile);
-    };
-    look();
-    while (step < end) {
-      const TokenBounds bounds = boundsOf(tile);
-      const bool isHidden = !mayBeSeen(bounds, rows);
-      const int slot = staged.slot ^ 1;
-      if (!isHidden) {
-#pragma unroll
-        for (int half = 0; half < 2; ++half)
-          if (isMine(half)) {
-            const Source source = placeOf(tile, half);
-            staging.start(args_, slot, half,
-                          tokenPlace<Config>(args_.kCache, kvHead, source.page, source.inPage),
-                          tokenPlace<Config>(args_.vCache, kvHead, source.page, source.inPage));
-          }
-      }
-      ptx::cpAsyncCommit();
-      Staged next{{tile.token[0], tile.token[1]}, bounds, isHidden, isDealt, slot, step};
-      if (isHidden)
-        next.token[0].visible = next.token[1].visible = kNobody;
-      step = ownFrom(step + 1);
-      look(); // pages come while the bytes before are converted
-      convert<1>(staging, staged);
-      staged = next;
-    }
-  }
-
-  /// What is left of all units so far.
-  __device__ __forceinline__ void finish(Staged &staged) const {
-    convert<0>(ByteStaging<Config>(ring_, warp_, lane_), staged);
-    staged.step = -1;
-  }
-
-  /// Fills the stage of a tile, when all but the last `kPending` tiles' bytes have come.
-  template <int kPending>
-  __device__ __forceinline__ void convert(const ByteStaging<Config> &staging, const Staged &staged) const {
-    const int step = staged.step;
-    if (step < 0)
-      return;
-    ptx::cpAsyncWait<kPending>();
-    if (step >= Config::kStages)
-      ptx::mbarrierWait(ring_.empty(step), (step / Config::kStages - 1) & 1);
-    if (!staged.isHidden) {
-#pragma unroll
-      for (int half = 0; half < 2; ++half)
-        if (isMine(half))
-          staging.convert(staged.slot, half, step);
-    }
-    if (member() == 0)
-      tell(staged.token, staged.bounds, /*isGathered=*/true, staged.isDealt, step);
-    ptx::mbarrierArrive(ring_.full(step));
   }
 
   /// Of the unit's rows, where a mask asks for them; each lane has its own queries only.

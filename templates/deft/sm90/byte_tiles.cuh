@@ -1,0 +1,103 @@
+#pragma once
+
+#include "deft/sm90/byte_staging.cuh"
+#include "deft/sm90/run_window.cuh"
+
+namespace deft::sm90 {
+
+template <class Config, class Variant> class Producer;
+
+/// How a copying warp fills the tiles of an 8-bit cache: in two steps, of which the second converts.
+template <class Config, class Variant> class ByteTiles {
+  using Copying = Producer<Config, Variant>;
+  using L = Layout<Config>;
+
+public:
+  /// A tile whose bytes are on their way to the warp's staging, and what is to be told of it.
+  struct Staged {
+    Token token[2];
+    TokenBounds bounds;
+    bool isHidden, isDealt;
+    int slot = 0;  ///< of the warp's staging
+    int step = -1; ///< none is
+  };
+
+  /// Producer::copyUnit() of an 8-bit cache: the bytes of a team's next tile are asked for before those of
+  /// the one before are converted into its stage, over the ends of units, too.
+  static __device__ __forceinline__ void convertUnit(const Copying &by, const abi::Item &item, int kvHead,
+                                                     int begin, int end, Staged &staged) {
+    const ByteStaging<Config> staging(by.ring_, by.warp_, by.lane_);
+    auto runs = by.runsOf(item);
+    TileBounds rows = by.boundsOf(item, kvHead);
+    if constexpr (Variant::kHasMask)
+      by.joinLanes(rows);
+    const auto ownFrom = [&](int step) {
+      while (step < end && step % Config::kStages % (Copying::kWarps / L::kTeam) != by.warp_ / L::kTeam)
+        ++step;
+      return step;
+    };
+    int step = ownFrom(begin);
+    typename Copying::Tile tile;
+    bool isDealt = false;
+    const auto look = [&] {
+      if (step >= end)
+        return;
+      isDealt = by.find(item, runs, step - begin, tile);
+      by.lookUpPages(tile);
+    };
+    look();
+    while (step < end) {
+      const TokenBounds bounds = by.boundsOf(tile);
+      const bool isHidden = !by.mayBeSeen(bounds, rows);
+      const int slot = staged.slot ^ 1;
+      if (!isHidden) {
+#pragma unroll
+        for (int half = 0; half < 2; ++half)
+          if (by.isMine(half)) {
+            const auto source = by.placeOf(tile, half);
+            staging.start(by.args_, slot, half,
+                          tokenPlace<Config>(by.args_.kCache, kvHead, source.page, source.inPage),
+                          tokenPlace<Config>(by.args_.vCache, kvHead, source.page, source.inPage));
+          }
+      }
+      ptx::cpAsyncCommit();
+      Staged next{{tile.token[0], tile.token[1]}, bounds, isHidden, isDealt, slot, step};
+      if (isHidden)
+        next.token[0].visible = next.token[1].visible = kNobody;
+      step = ownFrom(step + 1);
+      look(); // pages come while the bytes before are converted
+      convert<1>(by, staging, staged);
+      staged = next;
+    }
+  }
+
+  /// What is left of all units so far.
+  static __device__ __forceinline__ void finish(const Copying &by, Staged &staged) {
+    convert<0>(by, ByteStaging<Config>(by.ring_, by.warp_, by.lane_), staged);
+    staged.step = -1;
+  }
+
+private:
+  /// Fills the stage of a tile, when all but the last `kPending` tiles' bytes have come.
+  template <int kPending>
+  static __device__ __forceinline__ void convert(const Copying &by, const ByteStaging<Config> &staging,
+                                                 const Staged &staged) {
+    const int step = staged.step;
+    if (step < 0)
+      return;
+    ptx::cpAsyncWait<kPending>();
+    if (step >= Config::kStages)
+      ptx::mbarrierWait(by.ring_.empty(step), (step / Config::kStages - 1) & 1);
+    if (!staged.isHidden) {
+#pragma unroll
+      for (int half = 0; half < 2; ++half)
+        if (by.isMine(half))
+          staging.convert(staged.slot, half, step);
+    }
+    if (by.member() == 0)
+      by.tell(staged.token, staged.bounds, /*isGathered=*/true, staged.isDealt, step);
+    ptx::mbarrierArrive(by.ring_.full(step));
+  }
+};
+
+} // namespace deft::sm90
