@@ -16,7 +16,8 @@ def test_nodes_and_queries_are_what_was_added(family):
 
 def test_places_of_many_nodes_are_those_of_each(family):
     nodes = family.nodes
-    assert family._places(nodes) == {one: (family.node(one).location, family.node(one).position) for one in nodes}
+    seen = {one: family.node(one) for one in nodes}
+    assert family._places(nodes) == {one: (node.location, node.position, node.tokens) for one, node in seen.items()}
     with pytest.raises(deft.Error, match="77"):
         family._places([nodes[0], 77])
 

@@ -45,6 +45,8 @@ class SequenceTree(TreeView):
         options = sized(_abi.deft_pool_options, pages=pages, page_size=page_size)
         self._sequences = Handle(make(lib.deft_sequence_tree_make, byref(options)), lib.deft_sequence_tree_destroy)
         self.page_size = page_size
+        found, count = c_void_p(), c_size_t()
+        self._found = found, count, byref(found), byref(count)  # where calls write which copies to make
         super().__init__(_TreeOf(self._sequences))
 
     @property
@@ -68,8 +70,11 @@ class SequenceTree(TreeView):
         return number.value
 
     def _copies(self, function: Any, *arguments: Any) -> list[TokenCopy]:
-        found, count = c_void_p(), c_size_t()
-        check(function(self._sequences, *arguments, byref(found), byref(count)))
+        found, count, found_there, count_there = self._found  # an answer of 64 branches grows 64 leaves a step
+        check(function(self._sequences, *arguments, found_there, count_there))
+        if not count.value:
+            lib.deft_free(found)
+            return []
         try:
             copies = cast(found, POINTER(_abi.deft_token_copy))[: count.value]
             return [TokenCopy(getattr(one, "from"), one.to, one.tokens) for one in copies]

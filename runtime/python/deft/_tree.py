@@ -58,15 +58,17 @@ class TreeView:
         parent = None if facts.parent == _abi.DEFT_NO_NODE else facts.parent
         return Node(parent, facts.tokens, facts.location, facts.depth, facts.position)
 
-    def _places(self, nodes: Iterable[int]) -> dict[int, tuple[int, int]]:
-        """The location and the position of each node's first token: what a step asks of every node, without a Node for
-        each, which costs as much again as the call."""
+    def _places(self, nodes: Iterable[int]) -> dict[int, tuple[int, int, int]]:
+        """The location and the position of each node's first token, and how many tokens it has: what a step asks of every
+        node, without a Node for each, which costs as much again as the call."""
         facts = sized(_abi.deft_node)
         there, handle, get_node = byref(facts), self._handle, lib.deft_tree_get_node
         found = {}
         for node in nodes:
-            check(get_node(handle, node, there))
-            found[node] = facts.location, facts.position
+            status = get_node(handle, node, there)
+            if status:
+                check(status)
+            found[node] = facts.location, facts.position, facts.tokens
         return found
 
     def copy(self) -> Tree:

@@ -100,7 +100,7 @@ class TreeDecoder:
             branch = Branch(self.sequences.add_root(len(tokens)))
         else:
             branch.check_alive()
-            self._grow(branch, len(tokens))
+            self._grow([branch], len(tokens))
         node = branch.node
         for begin in range(0, len(tokens), self._prefill_chunk):
             chunk = tokens[begin : begin + self._prefill_chunk]
@@ -142,7 +142,7 @@ class TreeDecoder:
             raise UsageError("a step takes at least one branch, and each once")
         for branch in branches:
             branch.check_alive()
-            self._grow(branch, 1)
+        self._grow(branches, 1)
         self.sequences.set_queries([branch.node for branch in branches])
         rows = self._rows(tokens, [(branch.node, len(branch.own)) for branch in branches])
         for branch, token in zip(branches, tokens):
@@ -199,11 +199,15 @@ class TreeDecoder:
             branches[-1].own.append(token)
         return branches
 
-    def _grow(self, branch: Branch, count: int) -> None:
-        # A step that had failed between its branches, for lack of pages, has made room for some.
-        missing = len(branch.own) + count - self.sequences.node(branch.node).tokens
-        if missing > 0:
-            self.cache.copy(self.sequences.append(branch.node, missing))
+    def _grow(self, branches: Sequence[Branch], count: int) -> None:
+        places = self.sequences._places(branch.node for branch in branches)
+        for branch in branches:
+            # A step that had failed between its branches, for lack of pages, has made room for some.
+            missing = len(branch.own) + count - places[branch.node][2]
+            if missing > 0:
+                copies = self.sequences.append(branch.node, missing)
+                if copies:
+                    self.cache.copy(copies)
 
     def _rows(self, tokens: list[int], places: list[tuple[int, int]]) -> Rows:
         """Tokens of a step; places are (node, index in it)."""
