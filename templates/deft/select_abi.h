@@ -36,16 +36,17 @@ struct Selected {
   int budget;                   ///< tokens of a list, at most
 };
 
-/// What deft_<variant>_select is launched with: as many blocks of 1,024 threads for each list as its text says
-/// (codegen::cuda::SelectShape), a cluster where there are several, one list after the other.
+/// What deft_<variant>_select is launched with: as many blocks of 1,024 threads for each list as its text
+/// says (codegen::cuda::SelectShape), a cluster where there are several, one list after the other.
 struct SelectArgs {
   Selected selected;
   int queries;
   int keepFirst, keepLast; ///< tokens at both ends of a path that are in every list, if they are seen
 };
 
-// A sparse plan is a list of items (abi.h) that follows from queries, budget and split alone, and so serves every
-// step: an item has one query and a part of its list, `tokens` of it from `commonTokens` on, the same for all KV
-// heads; `runBegin` is the caller's index. What a list has less is passed over; partials are merged as others.
+// A sparse plan is a list of items (abi.h) that follows from queries, budget and split alone, and so serves
+// every step: an item has one query and a part of its list, `tokens` of it from `commonTokens` on, the same
+// for all KV heads; `runBegin` is the caller's index. What a list has less is passed over; partials are
+// merged as others.
 
 } // namespace deft::abi
