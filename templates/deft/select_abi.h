@@ -24,7 +24,7 @@ constexpr unsigned kHiddenKey = 0;
 /// where by AttendArgs::selected, those that select have it as their argument, too.
 struct Selected {
   /// [query][group][worthStride], a key a position. All of it is kHiddenKey before a layer that selects, and
-  /// deft_select leaves it so: what nobody sees is never written.
+  /// a selection leaves it so: what nobody sees is never written.
   unsigned *worth;
   const PathStretch *stretches; ///< by rising positions
   const int *stretchBegin;      ///< of each query, and the end of the last one
@@ -36,11 +36,17 @@ struct Selected {
   int budget;                   ///< tokens of a list, at most
 };
 
-/// What deft_select is launched with: a block of `blocksOfList` for each list, one list after the other.
+/// What deft_<variant>_select is launched with: as many blocks of 1,024 threads for each list as its text
+/// says (codegen::cuda::SelectShape), a cluster where there are several, one list after the other.
 struct SelectArgs {
   Selected selected;
   int queries;
   int keepFirst, keepLast; ///< tokens at both ends of a path that are in every list, if they are seen
 };
+
+// A sparse plan is a list of items (abi.h) that follows from queries, budget and split alone, and so serves
+// every step: an item has one query and a part of its list, `tokens` of it from `commonTokens` on, the same
+// for all KV heads; `runBegin` is the caller's index. What a list has less is passed over; partials are
+// merged as others.
 
 } // namespace deft::abi
