@@ -3,6 +3,8 @@
 #include <deft/c/log.h>
 #include <deft/log.hpp>
 
+#include <cstdint>
+
 using namespace deft::c;
 
 static_assert(static_cast<int>(deft::LogKind::Compile) == DEFT_LOG_COMPILE &&

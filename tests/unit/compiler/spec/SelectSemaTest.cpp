@@ -1,4 +1,4 @@
-// Rules K1 to K4, as far as a spec can break them.
+// Rules K1, K2, K3, K4, as far as a spec can break them.
 #include "tests/unit/compiler/spec/SpecTesting.h"
 
 #include <gmock/gmock.h>

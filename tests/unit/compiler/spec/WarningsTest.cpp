@@ -1,4 +1,4 @@
-// Rules W1 to W4: what is allowed and hardly meant.
+// Rules W1, W2, W3, W4: what is allowed and hardly meant.
 #include "compiler/spec/Warnings.h"
 
 #include "compiler/spec/CompileSpec.h"

@@ -122,7 +122,7 @@ TEST(ReachTest, WidenedShowsWhatQueriesNearByAreShown) {
 /// Planners search for the last query that sees a token.
 TEST(ReachTest, WindowsNeverGoBack) {
   int rising = 0;
-  for (unsigned seed = 0; seed < 12000; ++seed) {
+  for (unsigned seed = 0; seed < 14000; ++seed) {
     const spec::Variant variant = test::randomMask(seed);
     std::mt19937 random(seed);
     const Reach reach = exec::reachOf(variant, someParams(variant, random).params);

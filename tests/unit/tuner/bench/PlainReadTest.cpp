@@ -49,11 +49,12 @@ TEST(PlainReadTest, ATreeWithoutTokensHasNoBandwidth) {
 // Two items read tokens 10 to 29, one of them 30 to 39, too; a run of none is nothing.
 TEST(PlainReadTest, TokensThatSeveralItemsReadAreReadOnce) {
   plan::Plan plan;
-  plan.runs.resize(5);
+  auto &runs = plan.runs.own();
+  runs.resize(5);
   const int stretches[][2] = {{50, 5}, {10, 20}, {10, 30}, {70, 0}, {40, 8}};
   for (std::size_t i = 0; i < std::size(stretches); ++i) {
-    plan.runs[i].location = stretches[i][0];
-    plan.runs[i].tokens = stretches[i][1];
+    runs[i].location = stretches[i][0];
+    runs[i].tokens = stretches[i][1];
   }
   EXPECT_EQ(tokensRead(plan), (std::vector<tree::Stretch>{{10, 38}, {50, 5}}));
 }

@@ -1,4 +1,4 @@
-// Selecting and sparse attention by compiled kernels: what the hooks make of scores decides, and hooks see
+// Rule K5, by compiled kernels: what the hooks make of scores decides, and hooks see
 // selected tokens as they see all.
 #include "runtime/exec/cpu/SparseRunner.h"
 

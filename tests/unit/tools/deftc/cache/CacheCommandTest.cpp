@@ -336,8 +336,8 @@ TEST_F(CacheCommandTest, CompiledKernelsAreAnotherCacheThatIsListedAndPruned) {
               testing::StartsWith("0 compiled kernels, 0.0 kB, in " + folder_.path("cache/")));
   const auto cache = module_cache::CubinCache::open(folder_.path("cache"));
   const std::string whole(64, 'a'), torn(64, 'b');
-  cache->store(whole, "// k: attention `a`, phase tiles.\n", {"cubin", {.registers = 168}});
-  cache->store(torn, "// k: attention `b`, phase tiles.\n", {"cubin", {.registers = 96}});
+  cache->store(whole, "// k: attention `a`, phase tiles.\n", {"cubin", {.entry = "k", .registers = 168}});
+  cache->store(torn, "// k: attention `b`, phase tiles.\n", {"cubin", {.entry = "k", .registers = 96}});
   writeText(cache->folder() + "/" + torn + "/kernel.cubin", "cub");
 
   EXPECT_THAT(runDeftc({"cache", "list"}).out, HasSubstr("kernels    2 compiled kernels, "));
