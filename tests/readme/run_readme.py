@@ -67,11 +67,12 @@ def blocks_of(text):
 
 
 PROGRESS = re.compile(r"^[\w ]+: \d+ %.*$", re.MULTILINE)  # said where work takes longer than a second
+VERDICT = re.compile(r", bound by products: .*$", re.MULTILINE)  # what bounds a run depends on the machine
 
 
 def normal_form(text):
-    """Lines with numbers, plurals and amounts of blank space made equal, blanks at the ends and progress dropped."""
-    text = PROGRESS.sub("", text)
+    """Lines with numbers, plurals and amounts of blank space made equal, blanks at the ends, progress and verdicts dropped."""
+    text = VERDICT.sub("", PROGRESS.sub("", text))
     lines = (re.sub(r"s\b", "", NUMBER.sub("<n>", re.sub(r"\s+", " ", line))).strip() for line in text.splitlines())
     return [line for line in lines if line]
 
