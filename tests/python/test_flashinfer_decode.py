@@ -73,6 +73,20 @@ def test_it_is_the_attention_of_each_request(generator, page_size, layout, dtype
     assert_close(out, batch.right(q)[0], lse, batch.right(q)[1])
 
 
+@pytest.mark.parametrize("cache_dtype", [torch.float8_e4m3fn, torch.float8_e5m2])
+def test_a_cache_of_8_bit_floats_has_scales(generator, cache_dtype):
+    batch = Batch(generator)
+    stored = batch.cache.to(cache_dtype)
+    batch.cache = stored.to(torch.float16)
+    batch.cache[:, 0] *= 0.5
+    batch.cache[:, 1] *= 2
+    wrapper = BatchDecodeWithPagedKVCacheWrapper(WORKSPACE)
+    batch.plan(wrapper, kv_data_type=cache_dtype)
+    q = batch.q(generator)
+    out, lse = wrapper.run(q, stored, k_scale=0.5, v_scale=2.0, return_lse=True)
+    assert_close(out, batch.right(q)[0], lse, batch.right(q)[1])
+
+
 def test_pages_that_requests_share_are_read_once(generator):
     batch = Batch(generator)
     batch.rows, batch.lengths = [[0, 1, 2], [0, 1, 3]], [40, 37]
@@ -193,7 +207,7 @@ def test_with_buffers_for_graphs_the_pages_lie_in_the_caller_s_buffer(generator)
     "name, value",
     [
         ("pos_encoding_mode", "ROPE_LLAMA"),
-        ("kv_data_type", torch.float8_e4m3fn),
+        ("kv_data_type", torch.float32),
         ("q_data_type", torch.float32),
         ("o_data_type", torch.float32),
         ("block_tables", torch.zeros(1, 1)),

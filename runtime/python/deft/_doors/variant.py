@@ -17,7 +17,8 @@ class Variant:
     head_dim: int
     page_size: int
     kv_layout: str
-    dtype: str  # of q, K and V
+    dtype: str  # of q, and of K and V where the next one is empty
+    cache_dtype: str
     output_dtype: str
     scale: float
     soft_cap: float  # 0: none
@@ -26,16 +27,19 @@ class Variant:
     @functools.cached_property  # asked for at each step
     def shape(self) -> tuple[object, ...]:
         """What a plan and a captured graph stay with; the rest may change from run to run."""
-        return dataclasses.astuple(self)[:7]
+        return dataclasses.astuple(self)[:8]
 
     def spec(self) -> str:
+        cache = f"page_size = {self.page_size}, order = {self.kv_layout.lower()}"
+        if self.cache_dtype:
+            cache += f", dtype = {self.cache_dtype}"
         lines = [
             f"query_heads = {self.query_heads};",
             f"kv_heads = {self.kv_heads};",
             f"head_dim = {self.head_dim};",
             f"scale = {self.scale!r};",
             f"dtype = {self.dtype};",
-            f"kv_cache = paged(page_size = {self.page_size}, order = {self.kv_layout.lower()});",
+            f"kv_cache = paged({cache});",
             f"output = {self.output_dtype} with lse;",
         ]
         if self.soft_cap > 0:
@@ -58,6 +62,7 @@ def make_variant(
     sm_scale: float | None,
     logits_soft_cap: float | None,
     window_left: int,
+    cache_dtype: str = "",
 ) -> Variant:
     """Of the arguments as FlashInfer and the engines name them."""
     if head_dim % 16 or not 16 <= head_dim <= 256:
@@ -71,6 +76,7 @@ def make_variant(
         page_size,
         kv_layout,
         dtype,
+        cache_dtype,
         output_dtype,
         scale_of(sm_scale, head_dim),
         float(logits_soft_cap or 0.0),

@@ -6,7 +6,7 @@ from typing import Any
 
 import torch
 
-from .._doors.dtypes import SPEC_DTYPES
+from .._doors.dtypes import CACHE_DTYPES, SPEC_DTYPES
 from .._doors.outside import outside
 
 
@@ -36,9 +36,15 @@ def dtype_word(argument: str, dtype: Any) -> str:
     return word
 
 
+def cache_word(kv_data_type: Any) -> str:
+    """Of 8-bit floats as a spec writes them; else K and V are of q's type, and it is empty."""
+    found = getattr(torch, kv_data_type) if isinstance(kv_data_type, str) else kv_data_type
+    return CACHE_DTYPES.get(found, "")
+
+
 def one_dtype_word(q_data_type: Any, kv_data_type: Any) -> str:
     word = dtype_word("q_data_type", q_data_type)
-    if kv_data_type is not None and dtype_word("kv_data_type", kv_data_type) != word:
+    if kv_data_type is not None and not cache_word(kv_data_type) and dtype_word("kv_data_type", kv_data_type) != word:
         raise outside("kv_data_type", kv_data_type, f"K and V are of q's type, {q_data_type}")
     return word
 

@@ -11,7 +11,7 @@ from .._doors.outside import outside, refuse_given
 from .._doors.queries import work_of
 from .._doors.steps import Steps
 from .._doors.variant import Variant, attention_of, make_variant, scale_of
-from ._arguments import check_layout, host_ints, one_dtype_word
+from ._arguments import cache_word, check_layout, host_ints, one_dtype_word
 from ._run import run as run_step
 
 
@@ -54,6 +54,7 @@ class BatchAttention:
             page_size=page_size,
             kv_layout=self._kv_layout,
             dtype=dtype,
+            cache_dtype=cache_word(kv_data_type),
             output_dtype=dtype,
             sm_scale=sm_scale,
             logits_soft_cap=logits_soft_cap,

@@ -10,7 +10,7 @@ from .._doors.outside import outside
 from .._doors.steps import Room, Steps, TreeWork
 from .._doors.variant import Variant, make_variant
 from .._tree import Tree
-from ._arguments import check_layout, check_position_encoding, host_ints, one_dtype_word
+from ._arguments import cache_word, check_layout, check_position_encoding, host_ints, one_dtype_word
 from ._run import run as run_step
 
 
@@ -111,6 +111,7 @@ class MultiLevelCascadeAttentionWrapper:
             page_size=page_size,
             kv_layout=self._kv_layout,
             dtype=dtype,
+            cache_dtype=cache_word(kv_data_type),
             output_dtype=dtype,
             sm_scale=sm_scale,
             logits_soft_cap=logits_soft_cap,

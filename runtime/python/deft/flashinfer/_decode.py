@@ -12,6 +12,7 @@ from .._doors.outside import outside, refuse_given
 from .._doors.steps import PagedWork, Room, Steps
 from .._doors.variant import Variant, make_variant, scale_of
 from ._arguments import (
+    cache_word,
     check_backend,
     check_layout,
     check_position_encoding,
@@ -129,6 +130,7 @@ class BatchDecodeWithPagedKVCacheWrapper:
             page_size=page_size,
             kv_layout=self._kv_layout,
             dtype=dtype,
+            cache_dtype=cache_word(kv_data_type),
             output_dtype=dtype if o_data_type is None else dtype_word("o_data_type", o_data_type),
             sm_scale=sm_scale,
             logits_soft_cap=logits_soft_cap,
