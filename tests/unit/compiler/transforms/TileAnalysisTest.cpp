@@ -74,6 +74,7 @@ exec::Inputs randomParams(std::mt19937 &random, const spec::Variant &variant) {
   exec::Inputs inputs;
   for (const spec::Param &param : variant.params) {
     int count = param.shape == spec::Param::Shape::Scalar         ? 1
+                : param.shape == spec::Param::Shape::Table        ? param.size
                 : param.shape == spec::Param::Shape::PerQueryHead ? variant.queryHeads
                                                                   : variant.kvHeads;
     exec::ParamValue value;
