@@ -129,6 +129,20 @@ def errors() -> str:
     return ""
 
 
+def heard() -> list[str]:
+    kinds: list[str] = []
+
+    def hear(message: deft.LogMessage) -> None:
+        assert_type(message.duration_us, float | None)
+        kinds.append(message.kind)
+
+    deft.set_log(hear)
+    trees()
+    deft.set_log(None)
+    assert_type(deft.set_nvtx(False), bool)
+    return kinds
+
+
 def machine() -> bool:
     deft.set_threads(deft.get_threads())
     report = deft.doctor()
@@ -143,4 +157,4 @@ def package(path: str) -> deft.Attention:
 
 if __name__ == "__main__":
     att = attentions()
-    print(runs(att, trees()).mean(), batches(), sequences(), selections(), errors(), machine())
+    print(runs(att, trees()).mean(), batches(), sequences(), selections(), errors(), heard(), machine())

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ctypes import byref
+from ctypes import byref, c_int32
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from . import _abi
@@ -70,4 +70,5 @@ class Selection:
         if not (0 <= query < view.queries and 0 <= list < view.lists):
             raise IndexError(f"there is no list {list} of query {query}: {view.queries} queries have {view.lists} each")
         at = query * view.lists + list
-        return view.positions[at * view.budget : at * view.budget + view.counts[at]]
+        count = c_int32.from_address(view.counts + 4 * at).value
+        return [*(c_int32 * count).from_address(view.positions + 4 * at * view.budget)]
