@@ -47,7 +47,8 @@ public:
     // few columns leave more for copying, runs in shared memory more for the rest.
     constexpr bool kIsLight = L::kGroups == 1;
     constexpr bool kIsLarge = Config::kValueDim > 128;
-    constexpr int kCopying = Config::kValueDim <= 64                                                   ? 104
+    constexpr int kCopying = kHasBytes<Config> && Config::kValueDim <= 64                              ? 120
+                             : Config::kValueDim <= 64                                                 ? 104
                              : kIsLight && !kHasPositions<Config, Variant> && Config::kValueDim == 128 ? 64
                              : kIsLight || kIsLarge || WarpRows<Config, Variant>::kCapsLate            ? 72
                              : kHasBytes<Config>                                                       ? 104

@@ -189,7 +189,7 @@ TEST_F(Dumped, IsNotWrittenOver) {
 }
 
 TEST_F(Dumped, WhatDoesNotFitIsNamed) {
-  const Outcome shapes = again("gemma2_9b");
+  const Outcome shapes = again("qwen2_5_7b");
   EXPECT_EQ(shapes.code, kExitDiagnostics);
   EXPECT_THAT(shapes.err, HasSubstr("/q.npy` has shape ("));
   EXPECT_THAT(shapes.err, HasSubstr("queries of the tree, query heads, columns of the spec"));
