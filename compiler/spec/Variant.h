@@ -168,9 +168,9 @@ struct Variant {
   int ratio() const { return queryHeads / kvHeads; }
   /// Lists of selected tokens that a query has, and the one that a query head reads.
   int lists() const {
-    return !select || select->by == SelectBy::Query       ? 1
-           : select->by == SelectBy::KvHead ? kvHeads
-                                            : queryHeads;
+    return !select || select->by == SelectBy::Query ? 1
+           : select->by == SelectBy::KvHead         ? kvHeads
+                                                    : queryHeads;
   }
   int listOf(int head) const {
     return !select || select->by == SelectBy::Query ? 0

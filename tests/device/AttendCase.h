@@ -3,8 +3,8 @@
 #include "tests/device/Words.h"
 
 #include "deft/any_family/warp_rows.cuh"
-#include "deft/ptx/fp8.cuh"
 #include "deft/any_family/worth.cuh"
+#include "deft/ptx/fp8.cuh"
 #include "deft/ptx/tensor_copy.cuh"
 #include "tests/device/RandomItem.h"
 

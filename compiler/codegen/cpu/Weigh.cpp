@@ -41,9 +41,8 @@ public:
     isSpecial_ = e.compare(CmpIPredicate::ne, special, e.i32(0));
     if (context_.attention.getSelect()) {
       Value null = mlir::LLVM::ZeroOp::create(e.builder(), e.location(), e.pointerType());
-      keepsScores_ =
-          mlir::LLVM::ICmpOp::create(e.builder(), e.location(), mlir::LLVM::ICmpPredicate::ne,
-                                     DEFT_FIELD(e.pointerType(), scores), null);
+      keepsScores_ = mlir::LLVM::ICmpOp::create(e.builder(), e.location(), mlir::LLVM::ICmpPredicate::ne,
+                                                DEFT_FIELD(e.pointerType(), scores), null);
     }
     e.loop(e.i64(0), pass_.groups, 1, [&](Value group) { emitGroup(group); });
     e.ret();

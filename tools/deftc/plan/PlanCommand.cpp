@@ -110,8 +110,12 @@ Result<Machine> chooseMachine(Context &context, const program::Program &program,
     return usable.error();
   const int blocks = kernels::estimateBlocks(kernels::KernelShape::of(program.variant()), selection.config(),
                                              device->target, device->key.units);
-  return Machine{(options.device.device.empty() ? "this one, " : "") + device->key.text(), selection.config(),
-                 std::move(selection), blocks, device->key.kind, chooser->kernelPrices()};
+  return Machine{(options.device.device.empty() ? "this one, " : "") + device->key.text(),
+                 selection.config(),
+                 std::move(selection),
+                 blocks,
+                 device->key.kind,
+                 chooser->kernelPrices()};
 }
 
 /// None as `selection`: the config is for no device in particular.
@@ -156,10 +160,10 @@ int planCommand(Context &context, const Options &options) {
   const auto make = [&] {
     const Underway underway(context,
                             "planning " + counted(std::ssize(subject->tree.queries()), "query", "queries"));
-    return plan::reportPlan(
-        std::move(subject->tree), plan::VariantFacts::of(program->variant(), machine->kind, reach), config,
-        machine->kind == config::DeviceKind::Cpu ? config.cost : machine->kernelPrices,
-        options.blocks > 0 ? options.blocks : machine->blocks);
+    return plan::reportPlan(std::move(subject->tree),
+                            plan::VariantFacts::of(program->variant(), machine->kind, reach), config,
+                            machine->kind == config::DeviceKind::Cpu ? config.cost : machine->kernelPrices,
+                            options.blocks > 0 ? options.blocks : machine->blocks);
   };
   auto report = make();
   if (!report)

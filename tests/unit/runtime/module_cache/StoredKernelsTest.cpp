@@ -13,7 +13,8 @@ const std::string kFirst(64, 'a'), kSecond(64, 'b');
 TEST(StoredKernelsTest, EntriesAreListedWithWhatTheyAre) {
   const TestFolder folder;
   const auto cache = CubinCache::open(folder.path());
-  cache->store(kFirst, "// k: attention `a\x1b`, phase tiles.\n#include\n", {"cubin", {.entry = "k", .registers = 168}});
+  cache->store(kFirst, "// k: attention `a\x1b`, phase tiles.\n#include\n",
+               {"cubin", {.entry = "k", .registers = 168}});
   cache->store(kSecond, "", {"other", {}});
   std::filesystem::create_directory(cache->folder() + "/.new-123456");
   writeText(cache->folder() + "/" + std::string(64, 'c'), "a file");

@@ -96,7 +96,8 @@ TEST(FrameTest, WhatTheParserFindsWrongIsAnErrorLikeAnyOther) {
   const std::string seeRun = "\n  = hint: see `deftc run --help`\n";
   EXPECT_EQ(run({"check"}).err, "error: `deftc check` needs SPEC\n  = hint: see `deftc check --help`\n");
   EXPECT_EQ(run({"cache"}).err, "error: `deftc cache` needs a command\n  = hint: see `deftc cache --help`\n");
-  EXPECT_EQ(run({"run", "llama3_8b"}).err, "error: `deftc run` needs one of --tree, --workload, --inputs" + seeRun);
+  EXPECT_EQ(run({"run", "llama3_8b"}).err,
+            "error: `deftc run` needs one of --tree, --workload, --inputs" + seeRun);
   EXPECT_EQ(run({"specs", "a", "b"}).err,
             "error: `deftc specs` takes no `b`\n  = hint: see `deftc specs --help`\n");
   EXPECT_EQ(run({"run", "llama3_8b", "--backend", "cdua", "--workload", "few_shot"}).err,
