@@ -51,14 +51,15 @@ public:
       const bool isHidden = !by.mayBeSeen(bounds, rows);
       const int slot = staged.slot ^ 1;
       if (!isHidden) {
-#pragma unroll
-        for (int half = 0; half < 2; ++half)
-          if (by.isMine(half)) {
-            const auto source = by.placeOf(tile, half);
-            staging.start(by.args_, slot, half,
-                          tokenPlace<Config>(by.args_.kCache, kvHead, source.page, source.inPage),
-                          tokenPlace<Config>(by.args_.vCache, kvHead, source.page, source.inPage));
-          }
+        const auto low = by.placeOf(tile, 0), high = by.placeOf(tile, 1);
+        if constexpr (L::kTeam == 1) {
+          start(by, staging, slot, 0, kvHead, low.page, low.inPage);
+          start(by, staging, slot, 1, kvHead, high.page, high.inPage);
+        } else { // chosen here: else the compiler takes a tile's half by its number, from memory
+          const bool isHigh = by.isMine(1);
+          start(by, staging, slot, by.member(), kvHead, isHigh ? high.page : low.page,
+                isHigh ? high.inPage : low.inPage);
+        }
       }
       ptx::cpAsyncCommit();
       Staged next{{tile.token[0], tile.token[1]}, bounds, isHidden, isDealt, slot, step};
@@ -78,6 +79,12 @@ public:
   }
 
 private:
+  static __device__ __forceinline__ void start(const Copying &by, const ByteStaging<Config> &staging,
+                                               int slot, int half, int kvHead, int page, int inPage) {
+    staging.start(by.args_, slot, half, tokenPlace<Config>(by.args_.kCache, kvHead, page, inPage),
+                  tokenPlace<Config>(by.args_.vCache, kvHead, page, inPage));
+  }
+
   /// Fills the stage of a tile, when all but the last `kPending` tiles' bytes have come.
   template <int kPending>
   static __device__ __forceinline__ void convert(const Copying &by, const ByteStaging<Config> &staging,
