@@ -44,14 +44,13 @@ public:
     }
     __syncthreads();
     // At most the launch bound's registers, 384 * 168 or 256 * 128; masks need more of them where scores are,
-    // few columns leave more for copying, runs in shared memory more for the rest.
+    // few columns leave more for copying, which takes more of bytes, runs in shared memory more for the rest.
     constexpr bool kIsLight = L::kGroups == 1;
     constexpr bool kIsLarge = Config::kValueDim > 128;
-    constexpr int kCopying = kHasBytes<Config> && Config::kValueDim <= 64                              ? 120
+    constexpr int kCopying = kHasBytes<Config>                                                         ? 120
                              : Config::kValueDim <= 64                                                 ? 104
                              : kIsLight && !kHasPositions<Config, Variant> && Config::kValueDim == 128 ? 64
                              : kIsLight || kIsLarge || WarpRows<Config, Variant>::kCapsLate            ? 72
-                             : kHasBytes<Config>                                                       ? 104
                              : Variant::kHasMask                                                       ? 88
                                                                                                        : 80;
     constexpr int kComputing = kIsLight ? 256 - kCopying : (504 - kCopying) / 16 * 8;
