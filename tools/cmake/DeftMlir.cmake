@@ -4,6 +4,7 @@
 # the identities of traits and interfaces in variables of inline functions, which the two would have to share by name.
 # What is carried to machines without LLVM has LLVM's static libraries inside, too: DEFT_CARRY_AWAY.
 find_package(MLIR REQUIRED CONFIG PATHS /usr/lib/llvm-22 NO_DEFAULT_PATH)
+set(DEFT_LLVM_VERSION ${LLVM_PACKAGE_VERSION} CACHE INTERNAL "Of LLVM and MLIR, which are looked for in compiler/ alone")
 list(APPEND CMAKE_MODULE_PATH ${MLIR_CMAKE_DIR} ${LLVM_CMAKE_DIR})
 include(TableGen)
 include(AddLLVM)
