@@ -1,5 +1,4 @@
-#include "runtime/c_api/Handles.h"
-#include "runtime/c_api/RunTensors.h"
+#include "runtime/c_api/HostRun.h"
 #include "runtime/c_api/Sized.h"
 
 using namespace deft::c;
@@ -27,22 +26,9 @@ deft_status deft_runtime_run(const deft_runtime *runtime, const deft_attention *
                {"plan", plan},
                {"inputs", inputs},
                {"outputs", outputs}},
-              [&]() -> deft::Result<void> {
-                const auto tensors =
-                    checkTensors(attention->attention, plan->plan.queryCount(), {}, inputs, outputs);
-                if (!tensors)
-                  return tensors.error();
-                return runtime->runtime.run(
-                    attention->attention, plan->plan,
-                    {.q = tensors->q,
-                     .k = tensors->k,
-                     .v = tensors->v,
-                     .pageTable = tensors->pageTable,
-                     .strides = tensors->strides,
-                     .params = paramsOf(tensors->params),
-                     .cachePages = tensors->cachePages,
-                     .vStrides = tensors->vStrides,
-                     .qStride = tensors->qStride},
-                    {.out = tensors->out, .lse = tensors->lse, .outStride = tensors->outStride});
+              [&] {
+                return runOnHost(attention, plan, inputs, outputs, [&](const auto &in, const auto &out) {
+                  return runtime->runtime.run(attention->attention, plan->plan, in, out);
+                });
               });
 }

@@ -1,6 +1,5 @@
-#include "runtime/c_api/Handles.h"
+#include "runtime/c_api/HostRun.h"
 #include "runtime/c_api/Made.h"
-#include "runtime/c_api/RunTensors.h"
 #include "runtime/c_api/Sized.h"
 
 using namespace deft::c;
@@ -8,29 +7,6 @@ using namespace deft::c;
 struct deft_selection {
   deft::Selection selection;
 };
-
-namespace {
-
-/// Checks the tensors of a run and calls `run(inputs, outputs)`.
-template <class Run>
-deft::Result<void> withTensors(const deft_attention *attention, const deft_plan *plan,
-                               const deft_inputs *inputs, const deft_outputs *outputs, const Run &run) {
-  const auto tensors = checkTensors(attention->attention, plan->plan.queryCount(), {}, inputs, outputs);
-  if (!tensors)
-    return tensors.error();
-  return run(deft::Inputs{.q = tensors->q,
-                          .k = tensors->k,
-                          .v = tensors->v,
-                          .pageTable = tensors->pageTable,
-                          .strides = tensors->strides,
-                          .params = paramsOf(tensors->params),
-                          .cachePages = tensors->cachePages,
-                          .vStrides = tensors->vStrides,
-                          .qStride = tensors->qStride},
-             deft::Outputs{.out = tensors->out, .lse = tensors->lse, .outStride = tensors->outStride});
-}
-
-} // namespace
 
 deft_status deft_selection_make(const deft_attention *attention, int32_t budget, deft_selection **selection) {
   return make(__func__, {{"attention", attention}}, selection, [&]() -> deft::Result<deft::Selection> {
@@ -56,38 +32,39 @@ deft_status deft_selection_get(const deft_selection *selection, deft_selection_v
   });
 }
 
-deft_status deft_runtime_run_selecting(const deft_runtime *runtime, const deft_attention *attention,
-                                       const deft_plan *plan, deft_selection *selection,
-                                       const deft_inputs *inputs, const deft_outputs *outputs) {
-  return call(__func__,
+namespace {
+
+/// A run that makes lists or reads them, `run(inputs, outputs)`.
+template <class Run>
+deft_status runWithLists(const char *function, const deft_runtime *runtime, const deft_attention *attention,
+                         const deft_plan *plan, const deft_selection *selection, const deft_inputs *inputs,
+                         const deft_outputs *outputs, const Run &run) {
+  return call(function,
               {{"runtime", runtime},
                {"attention", attention},
                {"plan", plan},
                {"selection", selection},
                {"inputs", inputs},
                {"outputs", outputs}},
-              [&] {
-                return withTensors(attention, plan, inputs, outputs, [&](const auto &in, const auto &out) {
-                  return runtime->runtime.runSelecting(attention->attention, plan->plan, selection->selection,
-                                                       in, out);
-                });
-              });
+              [&] { return runOnHost(attention, plan, inputs, outputs, run); });
+}
+
+} // namespace
+
+deft_status deft_runtime_run_selecting(const deft_runtime *runtime, const deft_attention *attention,
+                                       const deft_plan *plan, deft_selection *selection,
+                                       const deft_inputs *inputs, const deft_outputs *outputs) {
+  const auto run = [&](const auto &in, const auto &out) {
+    return runtime->runtime.runSelecting(attention->attention, plan->plan, selection->selection, in, out);
+  };
+  return runWithLists(__func__, runtime, attention, plan, selection, inputs, outputs, run);
 }
 
 deft_status deft_runtime_run_sparse(const deft_runtime *runtime, const deft_attention *attention,
                                     const deft_plan *plan, const deft_selection *selection,
                                     const deft_inputs *inputs, const deft_outputs *outputs) {
-  return call(__func__,
-              {{"runtime", runtime},
-               {"attention", attention},
-               {"plan", plan},
-               {"selection", selection},
-               {"inputs", inputs},
-               {"outputs", outputs}},
-              [&] {
-                return withTensors(attention, plan, inputs, outputs, [&](const auto &in, const auto &out) {
-                  return runtime->runtime.runSparse(attention->attention, plan->plan, selection->selection,
-                                                    in, out);
-                });
-              });
+  const auto run = [&](const auto &in, const auto &out) {
+    return runtime->runtime.runSparse(attention->attention, plan->plan, selection->selection, in, out);
+  };
+  return runWithLists(__func__, runtime, attention, plan, selection, inputs, outputs, run);
 }

@@ -19,7 +19,8 @@ from ._library import FOLDER as _FOLDER
 from ._library import lib as _lib
 from ._log import LogMessage, set_log, set_nvtx
 from ._paged_batch import PagedBatch, Sharing
-from ._plan import ConfigChoice, Plan, PlanSummary
+from ._plan import Plan
+from ._plan_facts import ConfigChoice, PlanSummary
 from ._selection import NodeTokens, Selection
 from ._sequence_tree import SequenceTree, TokenCopy
 from ._spec_of_functions import attention

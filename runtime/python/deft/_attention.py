@@ -10,7 +10,8 @@ from . import _abi
 from ._errors import UsageError
 from ._library import Handle, check, lib, make, sized, take_text, to_bytes
 from ._params import freeze
-from ._plan import Plan, PlanOptions
+from ._plan import Plan
+from ._plan_facts import PlanOptions
 from ._tensors import DTYPE_NAMES, view
 
 if TYPE_CHECKING:

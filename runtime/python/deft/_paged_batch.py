@@ -10,7 +10,8 @@ from . import _abi
 from ._errors import UsageError
 from ._gpu import GpuKernels
 from ._library import Handle, check, lib, make, sized
-from ._plan import ConfigChoice, PlanOptions, PlanSummary, Runs, _stream
+from ._plan_facts import ConfigChoice, PlanOptions, PlanSummary
+from ._runs import Runs, stream_or_current
 from ._runners import is_traced, number_of
 from ._tensors import Ints, View, dtype_text, ints, is_packed, strides_text, view
 from ._tree import TreeView
@@ -200,7 +201,7 @@ class PagedBatch:
     def upload(self, stream: int | None = None) -> None:
         """On GPUs: puts the plan on the stream for runs and replayed graphs behind it."""
         for device, plan in self._runs._gpus.items():
-            plan.upload(_stream(stream, device))
+            plan.upload(stream_or_current(stream, device))
 
     def sharing(self) -> Sharing:
         summary = sized(_abi.deft_sharing_summary)

@@ -8,7 +8,8 @@ import torch
 
 from .._attention import Attention
 from .._paged_batch import PagedBatch
-from .._plan import GpuPlan, Plan
+from .._plan import Plan
+from .._runs import GpuPlan
 from .._tree import Tree
 from .variant import Variant, attention_of
 

@@ -8,7 +8,7 @@ from typing import Any, Mapping, Sequence
 import torch
 
 from .._errors import UsageError
-from .._plan import ConfigChoice, PlanSummary
+from .._plan_facts import ConfigChoice, PlanSummary
 from .._sequence_tree import SequenceTree
 from ._branch import Branch
 from ._cache import PagedCache

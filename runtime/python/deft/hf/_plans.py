@@ -8,7 +8,8 @@ import torch
 
 from .. import _attention as compiled
 from .._gpu_page_table import GpuPageTable
-from .._plan import ConfigChoice, Plan
+from .._plan import Plan
+from .._plan_facts import ConfigChoice
 from .._tensors import View
 from .._doors.dtypes import SPEC_DTYPES
 from ._cache import PagedCache

@@ -1,0 +1,265 @@
+"""Running a step on whatever device its tensors are."""
+
+from __future__ import annotations
+
+import sys
+from ctypes import addressof, byref, c_int32
+from typing import TYPE_CHECKING, Any, Callable, Mapping, NamedTuple
+
+from . import _abi
+from ._errors import UsageError
+from ._gpu import GpuHandle, GpuKernels
+from ._library import Handle, check, lib, sized, take_text
+from ._params import freeze, make_params
+from ._plan_facts import ConfigChoice, PlanOptions, PlanSummary, read_choice, read_summary
+from ._tensors import UINT8, UINT16, Ints, Slot, View, ints, is_read_only, make_like, stream_of, view
+from ._threads import runtime
+
+if TYPE_CHECKING:
+    from ._attention import Attention
+    from ._selection import Selection
+
+_ADVANCED = {
+    _abi.DEFT_ADVANCED_NOTHING: "nothing",
+    _abi.DEFT_ADVANCED_IN_PLACE: "in_place",
+    _abi.DEFT_ADVANCED_REMADE: "remade",
+}
+
+
+class Call:
+    """The structs of one run, kept for the next."""
+
+    __slots__ = ("_q", "_k", "_v", "_table", "_out", "_lse", "inputs", "outputs")
+
+    def __init__(self) -> None:
+        for name in ("_q", "_k", "_v", "_table", "_out", "_lse"):
+            setattr(self, name, Slot())
+        self.inputs = sized(_abi.deft_inputs, q=self._q.address, k=self._k.address, v=self._v.address)
+        self.outputs = sized(_abi.deft_outputs, out=self._out.address)
+
+    def fill(self, q: View, k: View, v: View, table: View | None, out: View, lse: View | None) -> None:
+        self._q.fill(*q[:6])
+        self._k.fill(*k[:6])
+        self._v.fill(*v[:6])
+        self._out.fill(*out[:6])
+        self.inputs.page_table = None if table is None else self._table.fill(*table[:6])
+        self.outputs.lse = None if lse is None else self._lse.fill(*lse[:6])
+
+
+class How(NamedTuple):
+    """Which attention of a spec a run computes."""
+
+    function: Callable[..., int]
+    selection: tuple[Selection, ...] = ()
+
+
+_FULL = How(lib.deft_runtime_run)
+
+
+class HostPlan:
+    """A plan for this machine's processors."""
+
+    def __init__(self, made: int, attention: Attention) -> None:
+        self.handle = Handle(made, lib.deft_plan_destroy)
+        self.attention = attention
+
+    def advance(self, tree: Any) -> int:
+        advanced = c_int32()
+        check(lib.deft_plan_advance(self.handle, tree, byref(advanced)))
+        return advanced.value
+
+    def run(self, call: Call, params: Handle | None, how: How) -> None:
+        call.inputs.params = params._as_parameter_ if params else None
+        status = how.function(
+            runtime(), self.attention, self.handle, *how.selection, addressof(call.inputs), addressof(call.outputs)
+        )
+        call.inputs.params = None
+        check(status)
+
+    def query_count(self) -> int:
+        return lib.deft_plan_query_count(self.handle)
+
+    def is_current(self) -> bool:
+        return bool(lib.deft_plan_is_current(self.handle))
+
+    def summary(self) -> PlanSummary:
+        return read_summary(lib.deft_plan_get_summary, self.handle)
+
+    def choice(self) -> ConfigChoice:
+        return read_choice(lib.deft_plan_get_choice, self.handle)
+
+    def picture(self, tree: Any) -> str:
+        return take_text(lib.deft_plan_get_picture, self.handle, tree)
+
+
+class GpuPlan:
+    """A plan on a GPU, with the kernels that run it."""
+
+    def __init__(self, made: int, kernels: GpuKernels) -> None:
+        self.handle = GpuHandle(made, lib.deft_gpu_plan_destroy)
+        self.kernels = kernels
+        self.needs_upload = True
+
+    def advance(self, tree: Any) -> int:
+        advanced = c_int32()
+        check(lib.deft_gpu_plan_advance(self.handle, tree, byref(advanced)))
+        self.needs_upload |= advanced.value != _abi.DEFT_ADVANCED_NOTHING
+        return advanced.value
+
+    def upload(self, stream: int) -> None:
+        check(lib.deft_gpu_plan_upload(self.handle, stream))
+        self.needs_upload = False
+
+    def reserve(self, requests: int, queries: int, tokens: int) -> None:
+        """Room for the plans of all batches of at most so many, before a graph is captured. An upload follows."""
+        room = sized(_abi.deft_gpu_room)
+        check(lib.deft_gpu_room_for(self.kernels.loaded, requests, queries, tokens, None, byref(room), None))
+        check(lib.deft_gpu_plan_reserve(self.handle, byref(room)))
+        self.needs_upload = True
+
+    def run(self, call: Call, frozen: tuple[Any, ...], stream: int) -> None:
+        if self.needs_upload:
+            self.upload(stream)
+        loaded = self.kernels.with_params(frozen)
+        check(lib.deft_gpu_plan_run(self.handle, loaded, addressof(call.inputs), addressof(call.outputs), stream))
+
+    def query_count(self) -> int:
+        return lib.deft_gpu_plan_query_count(self.handle)
+
+    def is_current(self) -> bool:
+        return bool(lib.deft_gpu_plan_is_current(self.handle))
+
+    def summary(self) -> PlanSummary:
+        return read_summary(lib.deft_gpu_plan_get_summary, self.handle)
+
+    def choice(self) -> ConfigChoice:
+        return read_choice(lib.deft_gpu_plan_get_choice, self.handle)
+
+    def picture(self, tree: Any) -> str:
+        return take_text(lib.deft_gpu_plan_get_picture, self.handle, tree)
+
+
+class Runs:
+    """Running on whatever device the tensors are, with a plan for it that is made when it is first needed."""
+
+    def __init__(self, attention: Attention, params: Mapping[str, Any] | None, options: PlanOptions) -> None:
+        self._attention = attention
+        self._options = options
+        self._values = {**attention.captured, **(params or {})}
+        self._frozen = freeze(self._values)
+        self._params = make_params(attention, self._frozen)
+        self._host: HostPlan | None = None
+        self._gpus: dict[int, GpuPlan] = {}
+        self._calls: list[Call] = []
+
+    # What the plan is of.
+    def _tree_handle(self) -> Any:
+        raise NotImplementedError
+
+    def _make_host(self, options: Any) -> int:
+        raise NotImplementedError
+
+    def _make_gpu(self, kernels: GpuKernels, options: Any) -> int:
+        raise NotImplementedError
+
+    def _host_plan(self) -> HostPlan:
+        if self._host is None:
+            made = self._make_host(byref(self._options.struct(self._params)))
+            self._host = HostPlan(made, self._attention)
+        return self._host
+
+    def _gpu_plan(self, device: int) -> GpuPlan:
+        plan = self._gpus.get(device)
+        if plan is None:
+            kernels = GpuKernels(self._attention, device, self._tree_handle(), self._frozen, self._options.invariant)
+            options = self._options.struct(None)
+            made = self._make_gpu(kernels, byref(self._options.gpu_struct(options)))
+            plan = self._gpus[device] = GpuPlan(made, kernels)
+        return plan
+
+    def _plans(self) -> list[HostPlan | GpuPlan]:
+        return [plan for plan in (self._host, *self._gpus.values()) if plan is not None]
+
+    def _any(self) -> HostPlan | GpuPlan:
+        plans = self._plans()
+        return plans[-1] if plans else self._host_plan()
+
+    def _advance(self, tree: Any) -> str:
+        return _ADVANCED[max((plan.advance(tree) for plan in self._plans()), default=_abi.DEFT_ADVANCED_NOTHING)]
+
+    def _run(
+        self,
+        q: Any,
+        k: Any,
+        v: Any,
+        table: Any,
+        out: Any,
+        lse: Any,
+        return_lse: bool,
+        params: Mapping[str, Any] | None,
+        stream: int | None,
+        how: How = _FULL,
+    ) -> Any:
+        attention = self._attention
+        q_view = view("q", q)
+        is_gpu = q_view.device_type == _abi.DEFT_DEVICE_CUDA
+        if is_gpu and how.selection:
+            raise UsageError("runs that select, and sparse ones, are for arrays in the host's memory so far")
+        plan = self._gpu_plan(q_view.device) if is_gpu else self._host_plan()
+        for name, array in (("out", out), ("lse", lse)):
+            if array is not None and is_read_only(array):
+                raise UsageError(f"{name} may not be written to")
+        rows = (plan.query_count(), attention.query_heads)
+        if out is None:
+            out = make_like(q, (*rows, attention.head_dim), attention._output_code)
+        if lse is None and return_lse:
+            lse = make_like(q, rows, _abi.DEFT_F32)
+        cache, output = attention._cache_code, attention._output_code
+        table_view = None
+        if table is not None:
+            table_view = table if isinstance(table, View) else table_of(table)
+        call = self._calls.pop() if self._calls else Call()
+        views = (
+            _bits_of(q_view, attention._code),
+            _bits_of(view("k", k), cache),
+            _bits_of(view("v", v), cache),
+            table_view,
+            _bits_of(view("out", out), output),
+            None if lse is None else view("lse", lse),
+        )
+        call.fill(*views)
+        if params:
+            values = {**self._values, **params}
+            frozen = freeze(values)
+        else:
+            frozen = self._frozen
+        if is_gpu:
+            plan.run(call, frozen, stream_of(q, q_view.device) if stream is None else stream)
+        else:
+            plan.run(call, make_params(attention, frozen) if params else self._params, how)
+        self._calls.append(call)
+        return (out, lse) if return_lse else out
+
+
+def table_of(table: Any) -> View:
+    if isinstance(table, (list, tuple)):
+        row: Ints = ints("page_table", table)
+        return View(row.address, _abi.DEFT_I32, (row.count,), None, _abi.DEFT_DEVICE_CPU, 0, row.owner)
+    return view("page_table", table)
+
+
+_AS_INTEGERS = {(UINT16, _abi.DEFT_BF16), (UINT8, _abi.DEFT_F8_E4M3), (UINT8, _abi.DEFT_F8_E5M2)}
+
+
+def _bits_of(seen: View, code: int) -> View:
+    """bfloat16 may come in uint16 and 8-bit floats in uint8, because NumPy has no such types."""
+    if (seen.dtype, code) in _AS_INTEGERS:
+        return seen._replace(dtype=code)
+    return seen
+
+
+def stream_or_current(stream: int | None, device: int) -> int:
+    torch = sys.modules.get("torch")
+    if stream is None and torch is not None and torch.cuda.is_initialized():
+        return int(torch.cuda.current_stream(device).cuda_stream)
+    return stream or 0
