@@ -34,11 +34,17 @@ function(deft_library name)
   target_link_libraries(deft_${name} PUBLIC deft_options ${arg_LINK})
 endfunction()
 
+# deft_compile_quickly(TARGET): for what nobody waits for while it runs. It takes two thirds of the time to compile.
+function(deft_compile_quickly target)
+  target_compile_options(${target} PRIVATE -O1)
+endfunction()
+
 # GoogleTest's headers, precompiled once for all tests. An executable, because tests are compiled as such (-fPIE).
 function(deft_gtest_pch)
   file(GENERATE OUTPUT ${PROJECT_BINARY_DIR}/gtest_pch.cpp CONTENT "int main() { return 0; }\n")
   add_executable(deft_gtest_pch EXCLUDE_FROM_ALL ${PROJECT_BINARY_DIR}/gtest_pch.cpp)
   target_link_libraries(deft_gtest_pch PRIVATE deft_options GTest::gtest_main GTest::gmock)
+  deft_compile_quickly(deft_gtest_pch)
   target_precompile_headers(deft_gtest_pch PRIVATE
     <algorithm> <filesystem> <fstream> <random> <sstream> <string> <vector> <gmock/gmock.h> <gtest/gtest.h>)
 endfunction()
@@ -52,6 +58,7 @@ function(deft_test name)
   if(arg_MLIR)
     deft_use_mlir_pch(${name})
   else()
+    deft_compile_quickly(${name})
     if(NOT TARGET deft_gtest_pch)
       deft_gtest_pch()
     endif()

@@ -9,6 +9,8 @@
 #include "tools/deftc/common/Progress.h"
 #include "tools/deftc/common/SpecInput.h"
 
+#include <CLI/CLI.hpp>
+
 #include <algorithm>
 #include <chrono>
 #include <filesystem>

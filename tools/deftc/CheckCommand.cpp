@@ -3,6 +3,7 @@
 #include "tools/deftc/Commands.h"
 #include "tools/deftc/common/SpecInput.h"
 
+#include <CLI/CLI.hpp>
 #include <nlohmann/json.hpp>
 
 #include <ostream>

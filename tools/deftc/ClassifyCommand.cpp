@@ -5,6 +5,7 @@
 #include "tools/deftc/common/TreeInput.h"
 #include "tuner/workload/Workload.h"
 
+#include <CLI/CLI.hpp>
 #include <nlohmann/json.hpp>
 
 #include <array>

@@ -3,6 +3,7 @@
 #include "tools/deftc/common/Context.h"
 #include "tools/deftc/common/ParseErrors.h"
 
+#include <CLI/CLI.hpp>
 #include <nlohmann/json.hpp>
 
 #include <exception>

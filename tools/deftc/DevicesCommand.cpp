@@ -6,6 +6,7 @@
 #include "tools/deftc/common/Gpus.h"
 #include "tools/deftc/common/Words.h"
 
+#include <CLI/CLI.hpp>
 #include <nlohmann/json.hpp>
 
 #include <algorithm>

@@ -1,6 +1,8 @@
 #include "runtime/doctor/Doctor.h"
 #include "tools/deftc/Commands.h"
 
+#include <CLI/CLI.hpp>
+
 #include <ostream>
 
 namespace deft::cli {

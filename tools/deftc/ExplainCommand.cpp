@@ -8,6 +8,7 @@
 #include "tools/deftc/common/SelectText.h"
 #include "tools/deftc/common/TreeInput.h"
 
+#include <CLI/CLI.hpp>
 #include <nlohmann/json.hpp>
 
 #include <filesystem>

@@ -4,6 +4,8 @@
 #include "tools/deftc/Commands.h"
 #include "tools/deftc/common/SpecInput.h"
 
+#include <CLI/CLI.hpp>
+
 #include <ostream>
 
 namespace deft::cli {

@@ -5,6 +5,8 @@
 #include "tuner/report/Page.h"
 #include "tuner/report/WinningPlan.h"
 
+#include <CLI/CLI.hpp>
+
 #include <optional>
 #include <ostream>
 

@@ -3,6 +3,7 @@
 #include "tools/deftc/Commands.h"
 #include "tools/deftc/common/ConfigOptions.h"
 
+#include <CLI/CLI.hpp>
 #include <nlohmann/json.hpp>
 
 #include <ostream>

@@ -2,6 +2,8 @@
 #include "specs/Embedded.h"
 #include "tools/deftc/Commands.h"
 
+#include <CLI/CLI.hpp>
+
 #include <algorithm>
 #include <ostream>
 

@@ -4,6 +4,8 @@
 #include "tools/deftc/common/Arguments.h"
 #include "tools/deftc/common/TreeInput.h"
 
+#include <CLI/CLI.hpp>
+
 #include <algorithm>
 #include <iomanip>
 #include <ostream>

@@ -5,6 +5,7 @@
 #include "tools/deftc/common/Progress.h"
 #include "tuner/accounting/IoTable.h"
 
+#include <CLI/CLI.hpp>
 #include <nlohmann/json.hpp>
 
 #include <iomanip>

@@ -8,6 +8,7 @@
 #include "tools/deftc/common/ConfigOptions.h"
 #include "tools/deftc/common/Numbers.h"
 
+#include <CLI/CLI.hpp>
 #include <nlohmann/json.hpp>
 
 #include <ostream>

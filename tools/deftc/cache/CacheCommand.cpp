@@ -3,6 +3,7 @@
 #include "tools/deftc/Commands.h"
 #include "tools/deftc/common/Numbers.h"
 
+#include <CLI/CLI.hpp>
 #include <nlohmann/json.hpp>
 
 #include <algorithm>

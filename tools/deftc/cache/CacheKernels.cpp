@@ -5,6 +5,7 @@
 #include "tools/deftc/common/Numbers.h"
 #include "tools/deftc/common/Progress.h"
 
+#include <CLI/CLI.hpp>
 #include <nlohmann/json.hpp>
 
 #include <ctime>

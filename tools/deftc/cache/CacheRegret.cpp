@@ -7,6 +7,7 @@
 #include "tools/deftc/common/Progress.h"
 #include "tuner/regret/TimedRegret.h"
 
+#include <CLI/CLI.hpp>
 #include <nlohmann/json.hpp>
 
 #include <optional>

@@ -2,6 +2,8 @@
 #include "tools/deftc/cache/CacheCommand.h"
 #include "tools/deftc/common/Numbers.h"
 
+#include <CLI/CLI.hpp>
+
 #include <ostream>
 
 namespace deft::cli {

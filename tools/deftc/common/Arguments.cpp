@@ -3,6 +3,8 @@
 #include "compiler/support/NearestName.h"
 #include "runtime/exec/cpu/Processors.h"
 
+#include <CLI/CLI.hpp>
+
 #include <charconv>
 #include <cstdint>
 #include <optional>

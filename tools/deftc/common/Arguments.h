@@ -2,10 +2,13 @@
 
 #include "compiler/support/Result.h"
 
-#include <CLI/CLI.hpp>
-
 #include <string>
 #include <vector>
+
+namespace CLI {
+class App;
+class Validator;
+} // namespace CLI
 
 namespace deft::cli {
 

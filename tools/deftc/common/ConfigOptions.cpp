@@ -4,6 +4,8 @@
 #include "compiler/kernels/Family.h"
 #include "runtime/program/CpuConfig.h"
 
+#include <CLI/CLI.hpp>
+
 #include <algorithm>
 #include <ostream>
 

@@ -2,12 +2,18 @@
 
 #include "compiler/support/AtomicFile.h"
 
+#include <CLI/CLI.hpp>
+
 #include <cstdlib>
 #include <ostream>
 #include <string_view>
 #include <unistd.h>
 
 namespace deft::cli {
+
+void Context::onRun(CLI::App *subcommand, std::function<int()> run) {
+  subcommand->callback([this, run = std::move(run)] { action = run; });
+}
 
 ExitCode exitCodeFor(support::ErrorCode code) {
   switch (code) {

@@ -3,10 +3,12 @@
 #include "compiler/support/Result.h"
 #include "tools/deftc/common/FilesInUse.h"
 
-#include <CLI/CLI.hpp>
-
 #include <functional>
 #include <iosfwd>
+
+namespace CLI {
+class App;
+} // namespace CLI
 
 /// The frame of the command line. A subcommand has one file XCommand.cpp with one function
 /// `void addXCommand(CLI::App &, Context &)`, and stands in the list of Commands.h.
@@ -39,9 +41,7 @@ struct Context {
   std::string command = {};   ///< as a shell takes it: "deftc run 'my spec.deft'"
 
   /// Makes `run` the action when `subcommand` is given.
-  void onRun(CLI::App *subcommand, std::function<int()> run) {
-    subcommand->callback([this, run = std::move(run)] { action = run; });
-  }
+  void onRun(CLI::App *subcommand, std::function<int()> run);
 };
 
 /// Prints `error: message` and the hint to `context.err`; the exit code that fits. An error without a message

@@ -3,6 +3,8 @@
 #include "runtime/device/Device.h"
 #include "runtime/exec/cpu/Processors.h"
 
+#include <CLI/CLI.hpp>
+
 #include <algorithm>
 #include <cctype>
 

@@ -3,6 +3,8 @@
 #include "compiler/support/NearestName.h"
 #include "tools/deftc/common/Words.h"
 
+#include <CLI/CLI.hpp>
+
 #include <algorithm>
 #include <cctype>
 

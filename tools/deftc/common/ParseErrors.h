@@ -2,7 +2,10 @@
 
 #include "compiler/support/Result.h"
 
-#include <CLI/CLI.hpp>
+namespace CLI {
+class App;
+class ParseError;
+} // namespace CLI
 
 namespace deft::cli {
 

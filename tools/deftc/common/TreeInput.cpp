@@ -4,6 +4,8 @@
 #include "tools/deftc/common/Arguments.h"
 #include "tools/deftc/common/Progress.h"
 
+#include <CLI/CLI.hpp>
+
 #include <filesystem>
 
 namespace deft::cli {

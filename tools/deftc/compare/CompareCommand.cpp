@@ -4,6 +4,7 @@
 #include "tools/deftc/common/ConfigOptions.h"
 #include "tools/deftc/compare/CompareText.h"
 
+#include <CLI/CLI.hpp>
 #include <nlohmann/json.hpp>
 
 #include <ostream>

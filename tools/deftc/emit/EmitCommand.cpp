@@ -4,6 +4,8 @@
 
 #include "compiler/support/NearestName.h"
 
+#include <CLI/CLI.hpp>
+
 #include <algorithm>
 
 namespace deft::cli {

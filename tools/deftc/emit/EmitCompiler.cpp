@@ -1,6 +1,8 @@
 #include "compiler/driver/Compilation.h"
 #include "tools/deftc/emit/Emitters.h"
 
+#include <CLI/CLI.hpp>
+
 namespace deft::cli {
 namespace {
 

@@ -9,6 +9,8 @@
 #include "tools/deftc/emit/Disassemble.h"
 #include "tools/deftc/emit/Emitters.h"
 
+#include <CLI/CLI.hpp>
+
 namespace deft::cli {
 namespace {
 

@@ -16,6 +16,7 @@
 #include "tools/deftc/common/TreeInput.h"
 #include "tools/deftc/plan/PlanText.h"
 
+#include <CLI/CLI.hpp>
 #include <nlohmann/json.hpp>
 
 #include <algorithm>

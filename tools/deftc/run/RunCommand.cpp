@@ -7,6 +7,7 @@
 #include "tools/deftc/run/RunDump.h"
 #include "tools/deftc/run/RunSession.h"
 
+#include <CLI/CLI.hpp>
 #include <nlohmann/json.hpp>
 
 #include <ostream>

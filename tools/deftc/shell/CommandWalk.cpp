@@ -2,6 +2,8 @@
 
 #include "tools/deftc/common/Words.h"
 
+#include <CLI/CLI.hpp>
+
 namespace deft::cli {
 namespace {
 

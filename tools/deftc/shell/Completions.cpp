@@ -3,6 +3,8 @@
 #include "tools/deftc/common/Words.h"
 #include "tools/deftc/shell/CommandWalk.h"
 
+#include <CLI/CLI.hpp>
+
 namespace deft::cli {
 namespace {
 

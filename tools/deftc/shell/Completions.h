@@ -1,8 +1,10 @@
 #pragma once
 
-#include <CLI/CLI.hpp>
-
 #include <string>
+
+namespace CLI {
+class App;
+} // namespace CLI
 
 /// What shells and man are told of the command line: read from the parser itself, so that nothing can be
 /// missing.

@@ -3,6 +3,8 @@
 #include "tools/deftc/shell/Completions.h"
 #include "tools/deftc/shell/ManPage.h"
 
+#include <CLI/CLI.hpp>
+
 namespace deft::cli {
 namespace {
 

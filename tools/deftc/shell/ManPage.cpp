@@ -4,6 +4,8 @@
 #include "tools/deftc/shell/CommandWalk.h"
 #include "tools/deftc/shell/Conventions.h"
 
+#include <CLI/CLI.hpp>
+
 #include <span>
 #include <vector>
 

@@ -12,6 +12,8 @@
 #include "tools/deftc/tune/TuneSummary.h"
 #include "tuner/session/NamedSamples.h"
 
+#include <CLI/CLI.hpp>
+
 #include <algorithm>
 #include <charconv>
 #include <optional>
