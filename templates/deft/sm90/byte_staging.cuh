@@ -22,7 +22,8 @@ template <class Config> class ByteStaging {
 public:
   __device__ __forceinline__ ByteStaging(const Ring<Config> &ring, int warp, int lane)
       : ring_(ring), staging_(L::kStagingOffset + warp * kStagingSlots * kSlotBytes + lane * 16),
-        column_(lane % Pieces::kLow), token_(lane / Pieces::kLow) {}
+        column_(lane % Pieces::kLow), token_(lane / Pieces::kLow),
+        to_(L::offset(lane / Pieces::kLow, 2 * (lane % Pieces::kLow))) {}
 
   /// Asks for half a tile, whose tokens' places each lane has one of. A warp takes its two slots in turn.
   __device__ __forceinline__ void start(const abi::AttendArgs &args, int slot, int half, unsigned keyPlace,
@@ -71,8 +72,12 @@ private:
 
   template <class Element>
   __device__ __forceinline__ void convert(const char *from, unsigned tile, int half) const {
+    // A lane's tokens lie a swizzle's rows or two apart, so that its columns do by numbers known here.
+    static_assert(Pieces::kTokens % 8 == 0);
     constexpr int kAtOnce = Pieces::kTimes % 4 == 0 ? 4 : 2;
-#pragma unroll 1
+    char *to = ring_.shared + tile + to_ + half * 32 * 128;
+    char *toNext = ring_.shared + tile + (to_ ^ 16) + half * 32 * 128;
+#pragma unroll
     for (int first = 0; first < Pieces::kTimes; first += kAtOnce) {
       uint4 bytes[kAtOnce]; // all of them first: what is written may be what is read, for all the compiler
                             // knows
@@ -82,23 +87,21 @@ private:
 #pragma unroll
       for (int i = 0; i < kAtOnce; ++i) {
         const int across = (first + i) % Pieces::kAcross;
-        const int row = half * 32 + (first + i) / Pieces::kAcross * Pieces::kTokens + token_;
+        const int at = across * L::kBlockBytes + (first + i) / Pieces::kAcross * Pieces::kTokens * 128;
         if (isThere(across)) {
-          const int column = 2 * (across * Pieces::kLow + column_);
-          put<Element>(tile + L::offset(row, column), bytes[i].x, bytes[i].y);
-          put<Element>(tile + L::offset(row, column + 1), bytes[i].z, bytes[i].w);
+          put<Element>(to + at, bytes[i].x, bytes[i].y);
+          put<Element>(toNext + at, bytes[i].z, bytes[i].w);
         }
       }
     }
   }
 
   /// Eight elements.
-  template <class Element>
-  __device__ __forceinline__ void put(unsigned to, unsigned low, unsigned high) const {
+  template <class Element> static __device__ __forceinline__ void put(char *to, unsigned low, unsigned high) {
     unsigned first[2], second[2];
     ptx::toHalves<Element>(low, first);
     ptx::toHalves<Element>(high, second);
-    *reinterpret_cast<uint4 *>(ring_.shared + to) =
+    *reinterpret_cast<uint4 *>(to) =
         make_uint4(factors(first[0]), factors(first[1]), factors(second[0]), factors(second[1]));
   }
   static __device__ __forceinline__ unsigned factors(unsigned halves) {
@@ -113,6 +116,7 @@ private:
   const Ring<Config> &ring_;
   const unsigned staging_; ///< from the block's shared memory on, of the lane
   const int column_, token_;
+  const unsigned to_; ///< in a tile, of the lane's first column
 };
 
 } // namespace deft::sm90
