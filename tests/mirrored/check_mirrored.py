@@ -96,7 +96,7 @@ ELSEWHERE = (
     Elsewhere("tools/deftc", "PlanText TreeInput", "PlanCommandTest", "deftc plan"),
     Elsewhere("tools/deftc", "DeviceInput ProgramInput RunBackend RunCpu RunCuda RunDump RunInputs RunReport RunSelection RunSession", "RunCommandTest", "deftc run"),
     Elsewhere("tools/deftc", "OwnRows", "BenchVariantsTest", "deftc bench own, by the tests' driver"),
-    Elsewhere("tools/deftc", "CompareSession CompareText", "CompareCommandTest", "deftc compare"),
+    Elsewhere("tools/deftc", "CompareInputs CompareRace CompareReport CompareSession CompareText", "CompareCommandTest", "deftc compare"),
     Elsewhere("tools/deftc", "Gpus", "DevicesCommandTest", "deftc devices"),
     Elsewhere("tools/deftc", "CommandWalk CompletionsCommand ManPage", "CompletionsTest", "what shells and man are told"),
     Elsewhere("tools/deftc", "TuneSummary", "TuneCommandTest", "deftc tune"),
