@@ -47,6 +47,7 @@ ELSEWHERE = (
     Elsewhere("runtime/tree", "KvTreeQueries TreeEdit", "KvTreeEditsTest", "parts of the tree"),
     Elsewhere("runtime/tree", "PoolAppend PoolVerify", "PagedPoolTest", "parts of the pool"),
     Elsewhere("tuner/bench", "OtherRows", "KernelRowsTest", "rows, as data"),
+    Elsewhere("tuner/calibrate", "CalibrationJson", "CalibrateTest", "what the file of prices says of the calibration"),
     Elsewhere("tuner/measure", "CpuMachine OracleTable Work", "MeasureServiceTest", "parts of the service"),
     Elsewhere("tuner/measure", "Message", "WorkerTest", "what a worker is told"),
     Elsewhere("tuner/regret", "RegretSummary TimedRegret", "RegretTest", "what is said of the regrets, and how they are timed"),
