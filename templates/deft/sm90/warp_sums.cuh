@@ -63,7 +63,7 @@ template <class Config, class Variant> struct WarpSums {
     return true;
   }
 
-  /// The same of 16 tokens: so few weights are made while it is asked whether they may be.
+  /// weighSmall() of 16 tokens: so few weights are made while it is asked whether they may be.
   template <class Forms, class Sees, class Hide>
   __device__ __forceinline__ bool weighSmall(const Forms &forms, const int (&largest)[2], Fragment<2> &s,
                                              bool cut, Sees &&sees, Hide &&hide) {
