@@ -17,7 +17,7 @@ std::string unlikeTensors(const PhaseSite &site);
 /// one dtype of 16 bits, and V in memory of its own.
 inline constexpr PhaseRule kAlikeTensors = {"tensors", hasAlikeTensors, unlikeTensors, nullptr};
 
-/// The same, or K and V of 8-bit floats under q of 16 bits.
+/// A rule of families that take such tensors, or K and V of 8-bit floats under q of 16 bits.
 bool hasAlikeTensorsOrBytes(const PhaseSite &site);
 inline constexpr PhaseRule kAlikeTensorsOrBytes = {"tensors", hasAlikeTensorsOrBytes, unlikeTensors, nullptr};
 

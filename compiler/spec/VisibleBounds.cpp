@@ -105,9 +105,9 @@ private:
       return where(operand(0), !value);
     case ExprOp::And:
     case ExprOp::Or: {
-      const bool areBoth = (expr.op == ExprOp::And) == value;
+      const bool needsBoth = (expr.op == ExprOp::And) == value;
       const Region a = where(operand(0), value), b = where(operand(1), value);
-      return areBoth ? both(a, b) : either(a, b);
+      return needsBoth ? both(a, b) : either(a, b);
     }
     case ExprOp::Select:
       return either(both(where(operand(0), true), where(operand(1), value)),

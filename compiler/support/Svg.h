@@ -33,7 +33,7 @@ public:
 
   /// As an element of a page.
   std::string element(double width, double height) const;
-  /// The same as a file of its own, on white.
+  /// As a file of its own, on white.
   std::string file(double width, double height) const;
 
   static std::string colour(double hueDegrees, double saturation, double lightness);

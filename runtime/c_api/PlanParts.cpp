@@ -7,17 +7,32 @@ namespace deft::c {
 
 namespace {
 
+/// Number by number: those of C are kept, whatever stands between two in C++.
 Result<std::optional<Partition>> partitionOf(int32_t partition) {
-  // The constants of C are one more than the enumerators, so that 0 can be what the library chooses.
-  if (partition == DEFT_PARTITION_DEFAULT)
+  switch (partition) {
+  case DEFT_PARTITION_DEFAULT:
     return std::optional<Partition>();
-  if (partition < DEFT_PARTITION_DEFAULT || partition > DEFT_PARTITION_AUTO)
+  case DEFT_PARTITION_QUERY:
+    return std::optional(Partition::Query);
+  case DEFT_PARTITION_NODE:
+    return std::optional(Partition::Node);
+  case DEFT_PARTITION_NODE_CHUNK:
+    return std::optional(Partition::NodeChunk);
+  case DEFT_PARTITION_FLATTEN:
+    return std::optional(Partition::Flatten);
+  case DEFT_PARTITION_CASCADE:
+    return std::optional(Partition::Cascade);
+  case DEFT_PARTITION_GREEDY:
+    return std::optional(Partition::Greedy);
+  case DEFT_PARTITION_UNION:
+    return std::optional(Partition::Union);
+  case DEFT_PARTITION_AUTO:
+    return std::optional(Partition::Auto);
+  default:
     return usage("deft_plan_options::partition is " + std::to_string(partition) + ", not between 0 and " +
                  std::to_string(DEFT_PARTITION_AUTO));
-  return std::optional(static_cast<Partition>(partition - DEFT_PARTITION_QUERY));
+  }
 }
-static_assert(static_cast<int>(Partition::Query) == 0 &&
-              static_cast<int>(Partition::Auto) == DEFT_PARTITION_AUTO - DEFT_PARTITION_QUERY);
 
 std::optional<int> chunkOf(int32_t tokens) {
   if (tokens == DEFT_CHUNK_DEFAULT)

@@ -202,8 +202,8 @@ void TreeView::walkTree(const tree::KvTree &tree) {
   return at;
 }
 
-/// The same where a node has no other queries than some that end at consecutive tokens: of a prompt, there
-/// may be many.
+/// Segments and queries of a node that has no other queries than some that end at consecutive tokens: of a
+/// prompt, there may be many.
 TreeView::Cursor TreeView::addCausal(const Place &place, int index, int firstQuery, Cursor at) {
   const Link &link = links_[firstQuery];
   const int begin = at.query, end = begin + link.count, before = link.position - 1;

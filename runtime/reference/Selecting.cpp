@@ -6,7 +6,6 @@
 #include <atomic>
 #include <cmath>
 #include <limits>
-#include <numeric>
 #include <thread>
 
 namespace deft::reference {

@@ -347,7 +347,7 @@ void planMixedAndUpload(benchmark::State &state, MakeTree make) {
   planAndUploadIn(config::Order::Mixed, state, make);
 }
 
-/// The same where the plan is advanced.
+/// The plan grows by a token a leaf, and what changed is uploaded.
 void advanceAndUploadIn(config::Order order, benchmark::State &state, MakeTree make) {
   GrowingStep step(make, static_cast<int>(state.range(0)), order);
   auto on = OnDevice::of(step->plan);

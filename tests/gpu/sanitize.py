@@ -112,7 +112,7 @@ def accesses(report):
 
 
 def generalised(report):
-    """The same for reports that differ in kernels, addresses, threads and counts alone."""
+    """What reports have in common that differ in kernels, addresses, threads and counts alone."""
     report = re.sub(r"\b(at|and|in) deft_\w+", r"\1 KERNEL", report)
     report = re.sub(r"\+0x[0-9a-f]+( in \S+:\d+)", r"\1", report)
     report = re.sub(r"0x[0-9a-f]+", "0x", report)

@@ -68,7 +68,7 @@ def give_weights(model):
 
 
 def write_weights(folder, layers, dtype):
-    """The same kind of weights as a file, so that any number of ranks reads the same model."""
+    """Weights like those of give_weights in a file, so that any number of ranks reads the same model."""
     import torch
     from safetensors.torch import save_file
 
@@ -93,7 +93,7 @@ def write_weights(folder, layers, dtype):
 
 
 def tokens(count, seed):
-    """The same in every process."""
+    """Random ones, which every process finds alike."""
     chosen = random.Random(seed)
     return [chosen.randrange(3, VOCABULARY) for _ in range(count)]
 

@@ -9,13 +9,12 @@ Ends with 77 (to ctest: skipped) when the machine has no browser.
 import argparse
 import json
 import pathlib
-import re
 import shutil
 import subprocess
 import sys
 import tempfile
 
-from render_report import BROWSERS, colours, run_browser
+from browser import SKIPPED, colours, complaints, find_browser, open_page, verdict
 
 TREE = {"format": "deftc-tree", "version": 1,
         "nodes": [{"parent": -1, "tokens": 600}, {"parent": 0, "tokens": 60}, {"parent": 0, "tokens": 90},
@@ -39,10 +38,9 @@ def main():
     parser.add_argument("deftc")
     parser.add_argument("--keep", type=pathlib.Path)
     arguments = parser.parse_args()
-    browser = next((found for found in map(shutil.which, BROWSERS) if found), None)
+    browser = find_browser()
     if not browser:
-        print(f"skipped: no browser ({', '.join(BROWSERS)})")
-        return 77
+        return SKIPPED
     problems = []
     with tempfile.TemporaryDirectory() as name:
         folder = pathlib.Path(name)
@@ -52,8 +50,8 @@ def main():
             picture, shot = folder / f"{spec}.svg", folder / f"{spec}.png"
             subprocess.run([arguments.deftc, "plan", str(folder / f"{spec}.deft"), "--tree", str(folder / "tree.json"), "--partition", "union",
                             "--blocks", "16", "--as", "svg", "-o", str(picture)], check=True)
-            told = run_browser(browser, [f"--screenshot={shot}", "--window-size=1300,600"], picture, folder)
-            problems += [f"{spec}: the browser says: {line}" for line in re.findall(r"CONSOLE.*", told.stderr.decode(errors="replace"))]
+            told = open_page(browser, picture.as_uri(), folder, f"--screenshot={shot}", "--window-size=1300,600")
+            problems += [f"{spec}: {complaint}" for complaint in complaints(told)]
             if not shot.exists():
                 problems.append(f"{spec}: no picture was made")
                 continue
@@ -63,10 +61,7 @@ def main():
             if arguments.keep:
                 arguments.keep.mkdir(parents=True, exist_ok=True)
                 shutil.copy(shot, arguments.keep)
-    for problem in problems:
-        print("wrong:", problem)
-    print(f"{browser}: {'looks right' if not problems else 'is wrong'}")
-    return 1 if problems else 0
+    return verdict(browser, problems)
 
 
 if __name__ == "__main__":

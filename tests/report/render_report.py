@@ -11,15 +11,13 @@ import argparse
 import hashlib
 import json
 import pathlib
-import re
 import shutil
-import struct
 import subprocess
 import sys
 import tempfile
-import zlib
 
-BROWSERS = ("chromium", "chromium-browser", "google-chrome", "chrome")
+from browser import SKIPPED, colours, complaints, find_browser, open_page, verdict
+
 WIDTH, HEIGHT = 1100, 2600
 CLASSES = ("c1-t13-q5-s4-d1-f0", "c1-t14-q6-s3-d2-f0", "c1-t15-q8-s5-d3-f1")
 NOT_BEGUN = "c1-t16-q8-s5-d3-f1"
@@ -75,61 +73,6 @@ def journal():
     return "".join(line_of(event) + "\n" for event in events)
 
 
-def run_browser(browser, options, page, folder):
-    line = [browser, "--headless", "--no-sandbox", "--disable-gpu", "--hide-scrollbars", "--disable-dev-shm-usage",
-            f"--user-data-dir={folder / 'profile'}", "--host-resolver-rules=MAP * ~NOTFOUND", "--enable-logging=stderr",
-            "--log-level=1", "--virtual-time-budget=2000", *options, page.as_uri()]
-    return subprocess.run(line, capture_output=True, timeout=120)
-
-
-def pixels(path):
-    """Width, height and rows of a PNG as the browser writes it: 8 bits, RGB or RGBA, not interlaced."""
-    data = path.read_bytes()
-    assert data[:8] == b"\x89PNG\r\n\x1a\n", "no PNG"
-    at, packed = 8, b""
-    while at < len(data):
-        length, kind = struct.unpack(">I4s", data[at:at + 8])
-        body = data[at + 8:at + 8 + length]
-        if kind == b"IHDR":
-            width, height, depth, colour, _, _, interlace = struct.unpack(">IIBBBBB", body)
-            assert depth == 8 and colour in (2, 6) and interlace == 0, "not the PNG that was expected"
-        elif kind == b"IDAT":
-            packed += body
-        at += 12 + length
-    size = 3 if colour == 2 else 4
-    raw, rows, before = zlib.decompress(packed), [], bytearray(width * size)
-    for y in range(height):
-        begin = y * (width * size + 1)
-        row, how = bytearray(raw[begin + 1:begin + 1 + width * size]), raw[begin]
-        for x in range(width * size):
-            left = row[x - size] if x >= size else 0
-            up, corner = before[x], before[x - size] if x >= size else 0
-            if how == 1:
-                row[x] = row[x] + left & 255
-            elif how == 2:
-                row[x] = row[x] + up & 255
-            elif how == 3:
-                row[x] = row[x] + (left + up) // 2 & 255
-            elif how == 4:
-                guess = left + up - corner
-                _, nearest = min((abs(guess - left), left), (abs(guess - up), up), (abs(guess - corner), corner), key=lambda c: c[0])
-                row[x] = row[x] + nearest & 255
-        rows.append(row)
-        before = row
-    return width, height, size, rows
-
-
-def colours(path, step=2):
-    """How many pixels have each colour, of every step-th row."""
-    width, _, size, rows = pixels(path)
-    counts = {}
-    for row in rows[::step]:
-        for x in range(width):
-            key = bytes(row[x * size:x * size + 3])
-            counts[key] = counts.get(key, 0) + 1
-    return counts
-
-
 def check_dom(dom):
     problems = []
     for name in CLASSES:
@@ -168,30 +111,24 @@ def main():
     parser.add_argument("deftc")
     parser.add_argument("--keep", type=pathlib.Path)
     arguments = parser.parse_args()
-    browser = next((found for found in map(shutil.which, BROWSERS) if found), None)
+    browser = find_browser()
     if not browser:
-        print(f"skipped: no browser ({', '.join(BROWSERS)})")
-        return 77
+        return SKIPPED
     with tempfile.TemporaryDirectory() as name:
         folder = pathlib.Path(name)
         (folder / "journal.jsonl").write_text(journal())
         page, picture = folder / "report.html", folder / "report.png"
         subprocess.run([arguments.deftc, "report", str(folder / "journal.jsonl"), "-o", str(page)], check=True)
-        dom = run_browser(browser, ["--dump-dom"], page, folder)
-        shot = run_browser(browser, [f"--screenshot={picture}", f"--window-size={WIDTH},{HEIGHT}"], page, folder)
-        problems = check_dom(dom.stdout.decode())
-        complaints = re.findall(r"CONSOLE.*", (dom.stderr + shot.stderr).decode(errors="replace"))
-        problems += [f"the browser says: {text}" for text in complaints]
+        dom = open_page(browser, page.as_uri(), folder, "--dump-dom")
+        shot = open_page(browser, page.as_uri(), folder, f"--screenshot={picture}", f"--window-size={WIDTH},{HEIGHT}")
+        problems = check_dom(dom.stdout.decode()) + complaints(dom, shot)
         problems += check_picture(picture) if picture.exists() else ["no picture was made"]
         if arguments.keep:
             arguments.keep.mkdir(parents=True, exist_ok=True)
             for path in (page, picture):
                 if path.exists():
                     shutil.copy(path, arguments.keep)
-    for problem in problems:
-        print("wrong:", problem)
-    print(f"{browser}: {'looks right' if not problems else 'is wrong'}")
-    return 1 if problems else 0
+    return verdict(browser, problems)
 
 
 if __name__ == "__main__":

@@ -23,7 +23,7 @@ from html.parser import HTMLParser
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT / "tests/report"))
 
-from render_report import BROWSERS, colours  # noqa: E402
+from browser import SKIPPED, colours, complaints, find_browser, open_page, verdict  # noqa: E402
 
 PAGES = ("index.html", "docs/tutorial.html", "docs/EVIDENCE.html", "docs/how-it-works.html", "api/deft.html")
 PICTURED = {"docs/EVIDENCE.html": ("1f5fa8", 2600), "index.html": ("546d78", 1100)}  # a colour that must be seen above so many pixels: our bars, the site's head
@@ -78,19 +78,16 @@ def build(site):
     subprocess.run([sys.executable, "-m", "mkdocs", "build", "--quiet", "--strict", "-f", site.parent / "mkdocs.yml"], check=True, env=environment)
 
 
-def open_page(browser, url, folder, *options):
-    line = [browser, "--headless", "--no-sandbox", "--disable-gpu", "--hide-scrollbars", "--disable-dev-shm-usage", f"--user-data-dir={folder / 'profile'}",
-            "--host-resolver-rules=MAP * ~NOTFOUND, EXCLUDE 127.0.0.1", "--enable-logging=stderr", "--log-level=0", "--virtual-time-budget=4000", *options, url]
-    return subprocess.run(line, capture_output=True, timeout=600, check=False)
+def open_local(browser, url, folder, *options):
+    return open_page(browser, url, folder, *options, reaches="127.0.0.1", seconds=4, timeout=600)
 
 
 def look(browser, address, folder, keep):
     for page in PAGES:
         picture = folder / (page.replace("/", "_") + ".png")
         colour, height = PICTURED.get(page, ("", 1100))
-        shot = open_page(browser, f"{address}/{page}", folder, f"--screenshot={picture}", f"--window-size=1000,{height}")
-        for complaint in re.findall(r"CONSOLE.*", shot.stderr.decode(errors="replace")):
-            yield f"{page}: the browser says: {complaint}"
+        shot = open_local(browser, f"{address}/{page}", folder, f"--screenshot={picture}", f"--window-size=1000,{height}")
+        yield from (f"{page}: {complaint}" for complaint in complaints(shot))
         if not picture.exists():
             yield f"{page}: no picture was made"
             continue
@@ -101,7 +98,7 @@ def look(browser, address, folder, keep):
             yield f"{page}: only {len(counts)} colours are to be seen"
         if colour and counts.get(bytes.fromhex(colour), 0) < 100:
             yield f"{page}: its colour {colour} is not to be seen"
-    dom = open_page(browser, f"{address}/index.html", folder, "--dump-dom").stdout.decode(errors="replace")
+    dom = open_local(browser, f"{address}/index.html", folder, "--dump-dom").stdout.decode(errors="replace")
     if not re.search(r'<html[^>]*class="[^"]*\bjs\b', dom):
         yield "index.html: its scripts did not run"
 
@@ -110,10 +107,12 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--keep", type=pathlib.Path)
     keep = parser.parse_args().keep
-    browser = next((found for found in map(shutil.which, BROWSERS) if found), None)
-    if not browser or any(importlib.util.find_spec(name) is None for name in ("mkdocs", "material")):
-        print(f"skipped: no {'mkdocs with material (pip install the extra docs)' if browser else 'browser'}")
-        return 77
+    browser = find_browser()
+    if not browser:
+        return SKIPPED
+    if any(importlib.util.find_spec(name) is None for name in ("mkdocs", "material")):
+        print("skipped: no mkdocs with material (pip install the extra docs)")
+        return SKIPPED
     if keep:
         keep.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory() as name:
@@ -125,10 +124,7 @@ def main():
         problems += look(browser, f"http://127.0.0.1:{server.server_address[1]}", folder, keep)
         server.shutdown()
         problems += [f"asked for and not there: {path}" for path in Quiet.missed if "favicon" not in path]
-    for problem in problems:
-        print("wrong:", problem)
-    print(f"{browser}: {'looks right' if not problems else 'is wrong'}")
-    return 1 if problems else 0
+    return verdict(browser, problems)
 
 
 if __name__ == "__main__":

@@ -3,6 +3,7 @@
 # those that came with the development files here. A package needs them all; another build says which it has not.
 set(deft_linked_folder ${PROJECT_BINARY_DIR}/linked_in)
 set(deft_components "")
+set(deft_depends "")
 set(deft_notices "What others wrote and is inside the library `deft` and the tool `deftc`, with its licences.\n")
 
 # deft_linked_in(NAME VERSION LICENCE PURL WHAT FILES...): FILES: where the text lies, as many as are there.

@@ -1,6 +1,5 @@
 #include "tuner/calibrate/Calibrate.h"
 
-#include "compiler/config/ConfigJson.h"
 #include "compiler/kernels/Occupancy.h"
 #include "runtime/config_cache/Entry.h"
 #include "runtime/config_cache/UntunedChooser.h"
@@ -21,7 +20,6 @@
 namespace deft::calibrate {
 
 using config::CostCoefficients;
-using nlohmann::json;
 using support::Error;
 using support::ErrorCode;
 using support::Result;
@@ -29,8 +27,6 @@ using Clock = std::chrono::steady_clock;
 
 namespace {
 
-/// Plans of these trees alone are timed by configs that are not chosen from: what many see, and what few.
-constexpr std::size_t kFirstShared = 3, kLastShared = 8;
 /// Of a GPU each is a median already; on a host others run, who only add.
 constexpr int kGpuRounds = 3, kCpuRounds = 7, kGpuRuns = 21, kCpuRuns = 2;
 constexpr int kFewestProbes = 12;
@@ -118,7 +114,7 @@ private:
     const auto shape = kernels::KernelShape::of(input_.variant);
     for (std::size_t c = 0; c < configs_.size(); ++c)
       for (std::size_t t = 0; t < trees_.size(); ++t) {
-        if (!configs_[c].isChoice && (t < kFirstShared || t >= kLastShared))
+        if (!configs_[c].isChoice && !trees_[t].isCutOtherwise)
           continue;
         PlannedProbe probe{c, t, {}, 0, {}};
         probe.blocks = kernels::estimateBlocks(shape, configs_[c].config, target_, result_.device.units);
@@ -202,55 +198,28 @@ private:
     return model.estimate(probe.plan).microseconds;
   }
 
-  PriceQuality qualityOf(const CostCoefficients &cost) {
-    PriceQuality quality;
-    std::vector<double> errors = errorsOf(observations_, cost);
-    for (double &error : errors)
-      error = std::expm1(error);
-    quality.medianError = measure::median(errors);
-    quality.worstError = *std::max_element(errors.begin(), errors.end());
-    struct Choice {
-      double leastRank = 0, chosenUs = 0, fastestUs = 0;
-      int count = 0;
-    };
-    std::map<std::size_t, Choice> choices; // by tree
+  PriceQuality qualityBy(const CostCoefficients &cost) const {
+    std::vector<PricedProbe> priced;
     for (const PlannedProbe &probe : probes_) {
-      if (!configs_[probe.config].isChoice)
-        continue;
-      Choice &choice = choices[probe.tree];
-      const double us = probe.us(isGpu_);
-      const double rank =
-          config_cache::UntunedChooser::rankOf(price(probe, cost), configs_[probe.config].config, probe.plan);
-      if (choice.count == 0 || rank < choice.leastRank) {
-        choice.leastRank = rank;
-        choice.chosenUs = us;
-      }
-      choice.fastestUs = choice.count == 0 ? us : std::min(choice.fastestUs, us);
-      ++choice.count;
+      const double us = price(probe, cost);
+      priced.push_back({probe.tree, configs_[probe.config].isChoice, probe.us(isGpu_), us,
+                        config_cache::UntunedChooser::rankOf(us, configs_[probe.config].config, probe.plan)});
     }
-    result_.trees = 0;
-    double logs = 0;
-    for (const auto &[tree, choice] : choices)
-      if (choice.count > 1) {
-        ++result_.trees;
-        logs += std::log(choice.chosenUs / choice.fastestUs);
-        quality.worstRegret = std::max(quality.worstRegret, choice.chosenUs / choice.fastestUs - 1);
-      }
-    quality.meanRegret = result_.trees > 0 ? std::expm1(logs / result_.trees) : 0;
-    return quality;
+    return qualityOf(priced);
   }
 
   void fit() {
+    std::vector<Observation> observations;
     for (const PlannedProbe &probe : probes_)
-      observations_.push_back(
+      observations.push_back(
           {probe.us(isGpu_), [this, &probe](const CostCoefficients &cost) { return price(probe, cost); }});
     config::DevicePrices &prices = result_.prices;
     const CostCoefficients before = prices.kernels;
-    result_.before = qualityOf(before);
-    result_.fit = fitPrices(observations_, before, config::priceNames());
+    result_.before = qualityBy(before);
+    result_.fit = fitPrices(observations, before, config::priceNames());
     prices.kernels = result_.fit.after;
     prices.plans = movedAlike(prices.plans, result_.fit);
-    result_.after = qualityOf(prices.kernels);
+    result_.after = qualityBy(prices.kernels);
     for (const PlannedProbe &probe : probes_)
       result_.probes.push_back({trees_[probe.tree].name, configs_[probe.config].config,
                                 configs_[probe.config].isChoice, probe.us(isGpu_), price(probe, before),
@@ -280,38 +249,10 @@ private:
   std::vector<ProbeTree> trees_;
   std::vector<ProbeConfig> configs_;
   std::vector<PlannedProbe> probes_;
-  std::vector<Observation> observations_;
   Calibration result_;
 };
 
-json toJson(const PriceQuality &quality) {
-  return {{"median_error", quality.medianError},
-          {"worst_error", quality.worstError},
-          {"mean_regret", quality.meanRegret},
-          {"worst_regret", quality.worstRegret}};
-}
-
 } // namespace
-
-json toJson(const Calibration &calibration) {
-  json probes = json::array(), told = json::array(), untold = json::array();
-  for (const TimedProbe &probe : calibration.probes)
-    probes.push_back({{"tree", probe.tree},
-                      {"partition", config::partitionName(probe.config.partition)},
-                      {"chunk_tokens", probe.config.chunkTokens},
-                      {"tile_q", probe.config.phases.front().tileQ},
-                      {"order", static_cast<int>(probe.config.order)},
-                      {"is_choice", probe.isChoice},
-                      {"us", probe.us},
-                      {"before_us", probe.beforeUs},
-                      {"after_us", probe.afterUs}});
-  for (const FittedPrice &price : calibration.fit.prices)
-    (price.isTold ? told : untold).push_back(price.name.key);
-  return {{"from", calibration.from.name},        {"told", std::move(told)},
-          {"not_told", std::move(untold)},        {"trees", calibration.trees},
-          {"before", toJson(calibration.before)}, {"after", toJson(calibration.after)},
-          {"seconds", calibration.seconds},       {"probes", std::move(probes)}};
-}
 
 Result<Calibration> calibrate(const CalibrateInput &input, const CalibrateOptions &options,
                               const session::Listener &listener) {

@@ -2,8 +2,12 @@
 
 #include "runtime/config_cache/PriceFiles.h"
 #include "tuner/calibrate/FitPrices.h"
+#include "tuner/calibrate/PriceQuality.h"
 #include "tuner/session/Tune.h"
 
+#include <nlohmann/json_fwd.hpp>
+
+#include <cstdint>
 #include <string>
 #include <vector>
 
@@ -32,19 +36,12 @@ struct TimedProbe {
   double us = 0, beforeUs = 0, afterUs = 0; ///< measured; by the prices
 };
 
-/// How far prices are from times, and what choices by them cost.
-struct PriceQuality {
-  double medianError = 0, worstError = 0; ///< 0.1: off by 10 %
-  double meanRegret = 0, worstRegret = 0; ///< of the cheapest of a tree's configs over the fastest
-};
-
 struct Calibration {
   config_cache::DeviceKey device;
   config::PricedDevice from; ///< whose prices it began with
   config::DevicePrices prices;
   PriceFit fit; ///< of the prices by which kernels are compared; those of plans move by the same factors
   std::vector<TimedProbe> probes;
-  int trees = 0; ///< on which there is a choice
   PriceQuality before, after;
   double seconds = 0;
   std::string path; ///< of the file

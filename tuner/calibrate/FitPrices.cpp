@@ -204,11 +204,4 @@ CostCoefficients movedAlike(CostCoefficients cost, const PriceFit &fit) {
   return cost;
 }
 
-std::vector<double> errorsOf(const std::vector<Observation> &observations, const CostCoefficients &cost) {
-  std::vector<double> errors;
-  for (const Observation &one : observations)
-    errors.push_back(std::abs(std::log(one.price(cost) / one.us)));
-  return errors;
-}
-
 } // namespace deft::calibrate

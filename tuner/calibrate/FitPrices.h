@@ -4,6 +4,7 @@
 #include "compiler/config/PriceNames.h"
 
 #include <functional>
+#include <span>
 #include <vector>
 
 namespace deft::calibrate {
@@ -33,11 +34,7 @@ struct PriceFit {
 PriceFit fitPrices(const std::vector<Observation> &observations, const config::CostCoefficients &start,
                    std::span<const config::PriceName> fitted);
 
-/// The same prices of another set, moved by the same factors.
+/// Another set of prices, each moved by the factor that the fit found for it.
 config::CostCoefficients movedAlike(config::CostCoefficients cost, const PriceFit &fit);
-
-/// |log(price / time)| of each.
-std::vector<double> errorsOf(const std::vector<Observation> &observations,
-                             const config::CostCoefficients &cost);
 
 } // namespace deft::calibrate

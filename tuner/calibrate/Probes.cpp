@@ -5,37 +5,41 @@
 namespace deft::calibrate {
 namespace {
 
-constexpr const char *kTrees[] = {
-    "levels:nodes=1,tokens=8192",              // one request: reading
-    "levels:nodes=16,tokens=64",               // next to nothing: the launch
-    "levels:nodes=48,tokens=400",              // many that share nothing
-    "levels:nodes=1,20,tokens=4000,200",       // a prompt and its branches
-    "levels:nodes=1,64,tokens=2048,32",        // most is read by all
-    "levels:nodes=1,2,64,tokens=8,256,32",     // levels
-    "levels:nodes=1,16,64,tokens=1024,256,32", //
-    "levels:nodes=1,2,4,8,16,32,64,128,tokens=16,16,16,16,16,16,16,16",
-    "levels:nodes=1,4,16,128,tokens=1024,256,128,32",
+struct TreeWord {
+  const char *name;
+  bool isCutOtherwise;
+};
+constexpr TreeWord kTrees[] = {
+    {"levels:nodes=1,tokens=8192", false},             // one request: reading
+    {"levels:nodes=16,tokens=64", false},              // next to nothing: the launch
+    {"levels:nodes=48,tokens=400", false},             // many that share nothing
+    {"levels:nodes=1,20,tokens=4000,200", true},       // a prompt and its branches
+    {"levels:nodes=1,64,tokens=2048,32", true},        // most is read by all
+    {"levels:nodes=1,2,64,tokens=8,256,32", true},     // short above what is shared
+    {"levels:nodes=1,16,64,tokens=1024,256,32", true}, // three levels, each of which costs
+    {"levels:nodes=1,2,4,8,16,32,64,128,tokens=16,16,16,16,16,16,16,16", true},
+    {"levels:nodes=1,4,16,128,tokens=1024,256,128,32", false},
 };
 /// Of a GPU, which is not filled by less.
-constexpr const char *kLargeTrees[] = {
-    "levels:nodes=1,1024,tokens=2048,32",
-    "levels:nodes=1,256,tokens=256,32",
-    "levels:nodes=1,4,16,512,tokens=1024,256,128,32",
-    "levels:nodes=64,tokens=2048",
+constexpr TreeWord kLargeTrees[] = {
+    {"levels:nodes=1,1024,tokens=2048,32", false},
+    {"levels:nodes=1,256,tokens=256,32", false},
+    {"levels:nodes=1,4,16,512,tokens=1024,256,128,32", false},
+    {"levels:nodes=64,tokens=2048", false},
 };
 
 } // namespace
 
 support::Result<std::vector<ProbeTree>> probeTrees(config::DeviceKind device) {
-  std::vector<const char *> names(std::begin(kTrees), std::end(kTrees));
+  std::vector<TreeWord> words(std::begin(kTrees), std::end(kTrees));
   if (device == config::DeviceKind::Gpu)
-    names.insert(names.end(), std::begin(kLargeTrees), std::end(kLargeTrees));
+    words.insert(words.end(), std::begin(kLargeTrees), std::end(kLargeTrees));
   std::vector<ProbeTree> trees;
-  for (const char *name : names) {
-    auto workload = workload::make(name, 0);
+  for (const TreeWord &word : words) {
+    auto workload = workload::make(word.name, 0);
     if (!workload)
       return workload.error();
-    trees.push_back({name, workload->tree()});
+    trees.push_back({word.name, workload->tree(), word.isCutOtherwise});
   }
   return trees;
 }

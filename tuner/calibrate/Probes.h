@@ -13,6 +13,8 @@ namespace deft::calibrate {
 struct ProbeTree {
   std::string name; ///< as workload::make() takes it
   tree::KvTree tree;
+  /// Whether plans of it are timed by configs that are not chosen from, too: trees of what many see and few.
+  bool isCutOtherwise = false;
 };
 
 /// Trees that differ in what their plans pay for: bytes read once and again, products, items, partials,
@@ -21,8 +23,8 @@ support::Result<std::vector<ProbeTree>> probeTrees(config::DeviceKind device);
 
 struct ProbeConfig {
   config::Config config;
-  /// Of those among which the untuned choice is made; else it cuts trees otherwise, so that what one
-  /// partition never pays is told, too.
+  /// Of those among which the untuned choice is made; else it cuts trees otherwise
+  /// (ProbeTree::isCutOtherwise), so that what one partition never pays is told, too.
   bool isChoice = false;
 };
 

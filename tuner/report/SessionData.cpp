@@ -3,6 +3,7 @@
 #include "compiler/config/ConfigJson.h"
 #include "compiler/kernels/Family.h"
 #include "compiler/support/JsonFields.h"
+#include "tuner/measure/Samples.h"
 #include "tuner/session/Journal.h"
 
 #include <algorithm>
@@ -16,12 +17,6 @@ using support::ErrorCode;
 using support::Result;
 
 namespace {
-
-double medianOf(std::vector<double> values) {
-  std::sort(values.begin(), values.end());
-  const std::size_t half = values.size() / 2;
-  return values.empty() ? 0 : values.size() % 2 == 1 ? values[half] : (values[half - 1] + values[half]) / 2;
-}
 
 using Turn = std::pair<int, int>; ///< tree, round
 /// Microseconds of one class's search, by candidate.
@@ -134,7 +129,7 @@ private:
       const int round = event.value("round", 0);
       if (round < session::kFinalFrom)
         times_[one.name][id][{event.value("tree", 0), round}] =
-            medianOf(event.at("us").get<std::vector<double>>());
+            measure::median(event.at("us").get<std::vector<double>>());
     } else if (kind == "scored") {
       candidateOf(one, id).ratio = event.value("ratio", 0.0);
     } else if (kind == "dropped") {
@@ -202,7 +197,7 @@ private:
         continue;
       double logSum = 0;
       for (const auto &[tree, ratios] : ofTree)
-        logSum += std::log(medianOf(ratios));
+        logSum += std::log(measure::median(ratios));
       if (!ofTree.empty())
         candidate.ratio = std::exp(logSum / static_cast<double>(ofTree.size()));
     }

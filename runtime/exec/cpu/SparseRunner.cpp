@@ -66,14 +66,7 @@ bool SparseRunner::fill(TokenBlock &block, Walk &walk, int rows) const {
   }
   if (block.tokens == 0)
     return false;
-  const auto last = static_cast<std::size_t>(block.tokens - 1);
-  for (std::size_t t = last + 1; t < last + 1 + abi::kCpuFetchPad; ++t) {
-    block.keyOffsets[t] = block.keyOffsets[last];
-    block.valueOffsets[t] = block.valueOffsets[last];
-    block.kvPos[t] = block.kvPos[last];
-    block.depth[t] = block.depth[last];
-    block.rowLow[t] = block.rowHigh[t] = 0;
-  }
+  TokenBlocks::pad(block);
   return true;
 }
 
@@ -139,7 +132,7 @@ SparseJob::SparseJob(const SparseStep &step, std::vector<SparseRunner> &runners)
 }
 
 int SparseJob::helpers() const {
-  constexpr double kLeastNs = 10'000, kBytesPerNs = 10;
+  constexpr double kLeastNs = 10'000, kBytesPerNs = 10; // of one core, about: tokens lie apart
   const std::vector<std::int32_t> &counts = step_.selection.counts;
   const double perList = static_cast<double>(std::accumulate(counts.begin(), counts.end(), 0LL)) /
                          std::max<double>(1, static_cast<double>(counts.size()));

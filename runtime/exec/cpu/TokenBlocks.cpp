@@ -40,7 +40,7 @@ bool TokenBlocks::next(TokenBlock &block) {
   }
   if (block.tokens == 0)
     return false;
-  pad(block);
+  close(block);
   return true;
 }
 
@@ -77,7 +77,7 @@ void TokenBlocks::append(TokenBlock &block, const abi::Run &run, int begin, int 
   block.tokens = end;
 }
 
-void TokenBlocks::pad(TokenBlock &block) const {
+void TokenBlocks::close(TokenBlock &block) const {
   block.rowBegin = block.rowBegin / kernel_.groupRows * kernel_.groupRows;
   // Where the last group goes on with other rows of the item, these must be kept out.
   block.cut = block.rowEnd % kernel_.groupRows != 0 && block.rowEnd < rows_;
@@ -87,6 +87,10 @@ void TokenBlocks::pad(TokenBlock &block) const {
     block.rowHigh[at] -= block.rowBegin;
     block.cut |= block.rowLow[at] > 0 || block.rowHigh[at] < block.rowEnd - block.rowBegin;
   }
+  pad(block);
+}
+
+void TokenBlocks::pad(TokenBlock &block) {
   const auto last = static_cast<std::size_t>(block.tokens - 1);
   for (std::size_t t = last + 1; t < last + 1 + abi::kCpuFetchPad; ++t) {
     block.keyOffsets[t] = block.keyOffsets[last];

@@ -41,12 +41,17 @@ public:
   /// Room for a block of any item.
   static void reserve(TokenBlock &block, const abi::CpuKernel &kernel);
 
+  /// Kernels fetch beyond the last token of a block, of which there is one: it stands there again, seen by no
+  /// row.
+  static void pad(TokenBlock &block);
+
   /// False behind the last token. Allocates nothing with a block that has room.
   bool next(TokenBlock &block);
 
 private:
   void append(TokenBlock &block, const abi::Run &run, int begin, int tokens) const;
-  void pad(TokenBlock &block) const;
+  /// Makes its rows relative to its first group, and pads it.
+  void close(TokenBlock &block) const;
 
   const plan::Plan &plan_;
   const InputView &inputs_;

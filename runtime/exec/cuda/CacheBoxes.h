@@ -17,8 +17,8 @@ namespace deft::exec {
 void fillCacheBoxes(const device::Device &device, const spec::Variant &variant, const CacheLayouts &cache,
                     abi::AttendArgs &args);
 
-/// The same for who runs again and again over the same caches, one for each layer as a rule: the driver makes
-/// the maps of each once.
+/// Fills them for who runs again and again over the same caches, one for each layer as a rule: the driver
+/// makes the maps of each once.
 class CacheBoxes {
 public:
   void fill(const device::Device &device, const spec::Variant &variant, const CacheLayouts &cache,

@@ -45,7 +45,7 @@ constexpr int kMostStates = 16; ///< of a call
 DEFT_API Result<void> mergeStates(const StateShape &shape, std::span<const State> states,
                                   const MergedState &to);
 
-/// The same on a GPU. Immutable and cheap to copy; all threads and streams may use one.
+/// A merge of states in a GPU's memory. Immutable and cheap to copy; all threads and streams may use one.
 class DEFT_API GpuStateMerge {
 public:
   /// The kernel is compiled by NVRTC, or taken out of the cache of kernels (DEFT_CACHE_DIR).

@@ -107,8 +107,9 @@ public:
     }
   }
 
-  /// The same where caps are late and this way is rarely gone: what it takes of the cap is made anew, so that
-  /// no registers hold it, and all of the warp's scores come in the same way, so that there is less of it.
+  /// As cap(), where caps are late and this way is rarely gone: what it takes of the cap is made anew, so
+  /// that no registers hold it, and all of the warp's scores come in the same way, so that there is less of
+  /// it.
   template <int kTiles>
   __device__ __forceinline__ void capAnew(Fragment<kTiles> &s, const int (&largest)[2]) const {
     float doubleRate = doubleRate_[0];

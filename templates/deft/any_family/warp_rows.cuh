@@ -75,7 +75,7 @@ public:
     }
   }
 
-  /// The same from global memory, where nobody has brought them nearer.
+  /// Facts of the rows' queries from global memory, where nobody has brought them nearer.
   __device__ __forceinline__ void loadQueryFacts() {
     if constexpr (kNeedsRow) {
       int qPos[2], query[2];
@@ -215,7 +215,7 @@ public:
     }
   }
 
-  /// The same of tokens all of which are seen by `viewers` and by nobody else.
+  /// -inf for what the rows do not see of tokens all of which are seen by `viewers` and by nobody else.
   template <int kTiles> __device__ __forceinline__ void hideAll(unsigned viewers, Fragment<kTiles> &s) const {
     s.forEach([&](float &x, int r, int) { x = isAmong(r, viewers) ? x : -kInfinity; });
   }

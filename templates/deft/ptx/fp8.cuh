@@ -49,8 +49,8 @@ template <> __device__ __forceinline__ void toHalves<e4m3>(unsigned four, unsign
 
 #endif
 
-/// The same of a transposed load, by which a lane has two neighbouring columns of two rows: the first column
-/// of both rows, and the second.
+/// Four bytes of a transposed load, by which a lane has two neighbouring columns of two rows, as pairs of
+/// f16: the first column of both rows, and the second.
 template <class Element> __device__ __forceinline__ void toColumns(unsigned four, unsigned (&halves)[2]) {
   toHalves<Element>(__byte_perm(four, 0, 0x3120), halves);
 }

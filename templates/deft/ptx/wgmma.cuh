@@ -86,7 +86,7 @@ DEFT_WGMMA_WIDTHS(bf16)
 #undef DEFT_WGMMA_WIDTHS
 #undef DEFT_WGMMA
 
-/// The same with 64 rows of a in shared memory, as a descriptor; 64 columns.
+/// Wgmma with 64 rows of a in shared memory, as a descriptor; 64 columns.
 template <class Element> struct WgmmaOfShared;
 #define DEFT_WGMMA_OF_SHARED(ELEMENT)                                                                          \
   template <> struct WgmmaOfShared<ELEMENT> {                                                                  \

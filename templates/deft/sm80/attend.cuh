@@ -292,7 +292,7 @@ private:
     }
   }
 
-  /// The same of 8-bit keys: two k-steps from one ldmatrix.
+  /// s += q . k of 8-bit keys: two k-steps from one ldmatrix.
   __device__ __forceinline__ void multiplyBytes(unsigned keys, int group, Fragment<2> &s) const {
 #pragma unroll
     for (int k = 0; k < kSteps; k += 2) {
@@ -327,7 +327,7 @@ private:
     }
   }
 
-  /// The same of 8-bit values: sums of even columns, and of odd ones.
+  /// p . v of 8-bit values: sums of even columns, and of odd ones.
   __device__ __forceinline__ void multiplyBytes(unsigned values, int group, const unsigned (&p)[4]) {
 #pragma unroll
     for (int pair = 0; pair < kColumnPairs; pair += 2) {

@@ -37,10 +37,11 @@ template <class Config, class Variant> class Consumer {
       Config::kValueDim > 128 ? 1 : 2; ///< groups: more would hold more registers
   /// Whether the next tile is asked for while products run, and stages are given back without a branch.
   /// Light blocks are slower with it; caps leave too few registers where columns are many.
-  static constexpr bool kAsks = L::kGroups > 1 && !(FormOf<Variant>::kIsCapped && Config::kValueDim > 128);
+  static constexpr bool kAsksAhead =
+      L::kGroups > 1 && !(FormOf<Variant>::kIsCapped && Config::kValueDim > 128);
   /// Whether tiles are placed once a warp (groupOfWarp). Light blocks have it without; caps leave too few
   /// registers for it.
-  static constexpr bool kPlacesOnce = kAsks && !FormOf<Variant>::kIsCapped;
+  static constexpr bool kPlacesOnce = kAsksAhead && !FormOf<Variant>::kIsCapped;
   /// Whether a stage may be held while the next one is awaited.
   static constexpr bool kAhead = Config::kStages > 2;
   static_assert(!kDeals<Config> || !L::kQueriesStay, "their rows are in the warps' registers");
@@ -204,13 +205,13 @@ private:
   /// Whether they have; asked before products are waited for, so that nobody waits for the
   /// answer.
   __device__ __forceinline__ bool isThere(int step) const {
-    return kAsks && ptx::mbarrierIsComplete(ring_.full(step), ring_.fullParity(step));
+    return kAsksAhead && ptx::mbarrierIsComplete(ring_.full(step), ring_.fullParity(step));
   }
 
   /// Each stage expects every consumer warp; a warp counts for all those that skip the tile.
   __device__ __forceinline__ void release(int step, int groupStride) const {
     __syncwarp();
-    if constexpr (kAsks)
+    if constexpr (kAsksAhead)
       ptx::mbarrierArriveIf(lane_ == 0, ring_.empty(step), groupStride);
     else if (lane_ == 0)
       ptx::mbarrierArrive(ring_.empty(step), groupStride);
@@ -272,7 +273,7 @@ private:
         if (!kAhead || stride > 1 || step + 1 >= endStep_)
           break;
         head = acquire(step + 1, nextIsThere);
-        nextIsThere = kAsks;
+        nextIsThere = kAsksAhead;
         if (!head.viewed.isSeen(queryLo, queryEnd) ||
             (kDeals<Config> && head.kind == TileFacts::Head::kDealt))
           break;

@@ -23,7 +23,7 @@ template <class Config, class Variant> struct WarpSums {
   /// The weights of 64 or 16 tokens then come to more than 1, as where the reference is the row's largest
   /// score, so that f16 loses no larger share by later tokens whose weights it cannot tell from 0. Not where
   /// these are cut: a row that sees a single token has its value to the last bit, by a weight of 1. In a
-  /// unit's first tile the weights are asked instead (refer).
+  /// unit's first tile the weights are asked instead (setReference).
   template <int kTiles> static constexpr float kFirstRoom = kTiles == 8 ? 4.f : 2.7f;
 
   /// weigh() of products that no cap has been put on yet: false where it has to be done the other way. Small
@@ -58,12 +58,12 @@ template <class Config, class Variant> struct WarpSums {
     } else {
       s.forEach([&](float &x, int r, int) { weigh(x, exponent(x, r), r); });
       if (isFirst)
-        refer(s);
+        setReference(s);
     }
     return true;
   }
 
-  /// The same of 16 tokens: so few weights are made while it is asked whether they may be.
+  /// weighSmall() of 16 tokens: so few weights are made while it is asked whether they may be.
   template <class Forms, class Sees, class Hide>
   __device__ __forceinline__ bool weighSmall(const Forms &forms, const int (&largest)[2], Fragment<2> &s,
                                              bool cut, Sees &&sees, Hide &&hide) {
@@ -145,7 +145,7 @@ template <class Config, class Variant> struct WarpSums {
 
   /// Of the first weights of all rows, by a reference of 0: where they come to less than 1, or too much for
   /// f16, the reference is made one by which they come to 1.
-  __device__ __forceinline__ void refer(Fragment<8> &weights) {
+  __device__ __forceinline__ void setReference(Fragment<8> &weights) {
     float total[2];
     bool isFar[2];
 #pragma unroll

@@ -167,7 +167,7 @@ json checkToldPages(const Subject &subject, Findings &findings) {
   return {{"told", told ? std::string() : told.error().message}};
 }
 
-/// The same step with K and V apart, and side by side in each token, as engines have them.
+/// One step with K and V apart, and side by side in each token, as engines have them.
 json measureLayouts(const Subject &subject, Findings &findings) {
   const spec::Variant &variant = subject.variant();
   const int pageSize = exec::pageSizeOf(variant), dim = variant.tensors.k.dim, heads = variant.kvHeads;

@@ -41,7 +41,7 @@ public:
   /// The host's idea: lengths as they are now, and how many drafts there are.
   void updateBatch();
   const PagedBatch &batch() const { return batch_; }
-  /// The same with every tree known to the host, sharing as the batch finds it.
+  /// The batch with every tree of drafts known to the host, sharing as the batch finds it.
   Tree knownTree() const;
 
   /// Masks and lengths on the GPU, and queries and poison for the outputs.

@@ -99,7 +99,8 @@ Result<void> runOnce(const Subject &subject, const plan::PlanOptions &planOption
   return subject.kernels.run(outputs);
 }
 
-/// The same plan over counting inputs, to be judged later. Longer paths than one pass sees come in turn.
+/// A plan that has run, over counting inputs, to be judged later. Longer paths than one pass sees come in
+/// turn.
 Result<void> count(const Subject &subject, const plan::Plan &plan, int turn, FinishedCase &finished,
                    const tree::KvTree &tree) {
   auto counting = std::make_unique<reference::Counting>(subject.variant, tree, finished.inputs,

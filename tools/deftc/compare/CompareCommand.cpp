@@ -2,6 +2,7 @@
 #include "tools/deftc/Commands.h"
 #include "tools/deftc/common/Arguments.h"
 #include "tools/deftc/common/ConfigOptions.h"
+#include "tools/deftc/compare/CompareSession.h"
 #include "tools/deftc/compare/CompareText.h"
 
 #include <CLI/CLI.hpp>

@@ -8,61 +8,21 @@
 #include "runtime/plan/Planner.h"
 #include "tools/deftc/common/ProgramInput.h"
 #include "tools/deftc/common/Progress.h"
+#include "tools/deftc/compare/CompareInputs.h"
+#include "tools/deftc/compare/CompareRace.h"
 #include "tools/deftc/run/Memory.h"
-#include "tools/deftc/run/RunBackend.h"
+#include "tuner/measure/Samples.h"
 
 #include <algorithm>
 #include <chrono>
-#include <filesystem>
-#include <fstream>
 #include <memory>
 
 namespace deft::cli {
 
-using support::Error;
-using support::ErrorCode;
 using support::Result;
 using Clock = std::chrono::steady_clock;
 
 namespace {
-
-constexpr int kMostRounds = 15, kFewestRounds = 3;
-constexpr double kEnoughSeconds = 20; ///< of timing one tree, where nobody says how many rounds
-constexpr int kRepeats = 3;           ///< of a row in a round
-
-double secondsSince(Clock::time_point start) {
-  return std::chrono::duration<double>(Clock::now() - start).count();
-}
-
-double medianOf(std::vector<double> values) {
-  std::sort(values.begin(), values.end());
-  return values[values.size() / 2];
-}
-
-/// A tree by what is in the file: its name may be any.
-bool isTreeFile(const std::string &path) {
-  constexpr std::size_t kMost = 4096;
-  std::ifstream file(path, std::ios::binary);
-  std::string head(kMost, '\0');
-  file.read(head.data(), static_cast<std::streamsize>(head.size()));
-  head.resize(static_cast<std::size_t>(file.gcount()));
-  return head.find("\"deftc-tree\"") != std::string::npos;
-}
-
-struct NamedProgram {
-  std::string name;
-  program::Program program;
-};
-
-/// One way to run one program, which stays as it is.
-struct Racer {
-  CompareRow row;
-  RunBackend *backend = nullptr;
-  plan::Plan plan;
-  std::vector<double> us;
-
-  bool isRunnable() const { return row.fault.empty(); }
-};
 
 /// A program on a tree: its inputs and where it runs.
 struct Subject {
@@ -79,97 +39,30 @@ public:
   Session(Context &context, const CompareOptions &options) : context_(context), options_(options) {}
 
   Result<CompareReport> run() {
-    if (auto opened = openAll(); !opened)
-      return opened.error();
-    for (NamedTree &tree : trees_)
-      if (auto compared = compareOn(tree); !compared)
+    auto inputs = openCompareInputs(context_, options_);
+    if (!inputs)
+      return inputs.error();
+    for (const NamedTree &tree : inputs->trees)
+      if (auto compared = compareOn(tree, inputs->programs); !compared)
         return compared.error();
     return std::move(report_);
   }
 
 private:
-  Result<void> openAll() {
-    std::vector<std::string> treeFiles;
-    for (const std::string &input : options_.inputs) {
-      if (isTreeFile(input)) {
-        treeFiles.push_back(input);
-        continue;
-      }
-      auto program = openProgram(context_, input, "");
-      if (!program)
-        return program.error();
-      programs_.push_back(
-          std::make_unique<NamedProgram>(NamedProgram{program->variant().name, std::move(*program)}));
-      files_.push_back(input);
-    }
-    if (programs_.empty())
-      return Error{ErrorCode::Usage, "no spec and no package is given", "name one, as llama3_8b"};
-    nameApart();
-    if (options_.tree.isGiven() || treeFiles.empty())
-      if (auto opened = openOne(options_.tree); !opened)
-        return opened;
-    for (const std::string &file : treeFiles) {
-      TreeOptions one;
-      one.tree = file;
-      if (auto opened = openOne(one); !opened)
-        return opened;
-    }
-    return checkParams();
-  }
-
-  Result<void> openOne(const TreeOptions &options) {
-    auto tree = openTree(context_, options);
-    if (!tree)
-      return tree.error();
-    trees_.push_back(std::move(*tree));
-    return {};
-  }
-
-  /// Two packages of one spec are told apart by their files.
-  void nameApart() {
-    for (std::size_t i = 0; i < programs_.size(); ++i)
-      for (std::size_t j = 0; j < programs_.size(); ++j)
-        if (i != j && programs_[i]->program.variant().name == programs_[j]->program.variant().name)
-          programs_[i]->name = programs_[i]->program.variant().name + " of " +
-                               std::filesystem::path(files_[i]).filename().string();
-  }
-
-  /// Each spec takes the parameters that it has.
-  std::vector<std::string> paramsOf(const spec::Variant &variant) const {
-    std::vector<std::string> own;
-    for (const std::string &assignment : options_.params)
-      if (std::any_of(variant.params.begin(), variant.params.end(),
-                      [&](const spec::Param &param) { return assignment.starts_with(param.name + "="); }))
-        own.push_back(assignment);
-    return own;
-  }
-
-  /// What none of them has is a mistake, and the first one says so.
-  Result<void> checkParams() const {
-    std::size_t taken = 0;
-    for (const std::string &assignment : options_.params)
-      taken += std::any_of(programs_.begin(), programs_.end(), [&](const auto &one) {
-        const auto own = paramsOf(one->program.variant());
-        return std::find(own.begin(), own.end(), assignment) != own.end();
-      });
-    if (taken == options_.params.size())
-      return {};
-    const auto values = exec::bindKnownParams(programs_.front()->program.variant(), options_.params);
-    return values ? Result<void>() : values.error();
-  }
-
-  Result<void> compareOn(NamedTree &tree) {
+  Result<void> compareOn(const NamedTree &tree, const std::vector<std::unique_ptr<NamedProgram>> &programs) {
     racers_.clear();
     subjects_.clear();
-    for (const auto &named : programs_)
+    for (const auto &named : programs)
       if (auto opened = openSubject(tree, *named); !opened)
         return opened;
-    if (auto timed = time(); !timed)
-      return timed;
+    const auto rounds = race(context_, racers_, options_.rounds, "timing " + tree.name);
+    if (!rounds)
+      return rounds.error();
+    report_.rounds = *rounds;
     if (options_.isChecked)
       if (auto checked = check(); !checked)
         return checked;
-    for (Racer &racer : racers_)
+    for (CompareRacer &racer : racers_)
       report_.rows.push_back(std::move(racer.row));
     return {};
   }
@@ -218,7 +111,7 @@ private:
 
   Result<void> makeInputs(Subject &subject) {
     const spec::Variant &variant = subject.named->program.variant();
-    auto params = openParams(context_, variant, paramsOf(variant));
+    auto params = openParams(context_, variant, paramsOf(variant, options_.params));
     if (!params)
       return params.error();
     subject.reach = exec::reachOf(variant, *params);
@@ -260,7 +153,7 @@ private:
   void addRacer(const Subject &subject, RunBackend &backend, const config::Config &config, bool isTuned,
                 bool isChosen) {
     const Underway underway(context_, "planning " + config::partitionName(config.partition));
-    Racer racer;
+    CompareRacer racer;
     racer.backend = &backend;
     CompareRow &row = racer.row;
     row.spec = subject.named->name;
@@ -277,11 +170,11 @@ private:
       const auto start = Clock::now();
       if (auto made = planner.make(subject.tree, facts, config, backend.blocks(), racer.plan); !made)
         row.fault = made.error().message;
-      times.push_back(1e6 * secondsSince(start));
+      times.push_back(std::chrono::duration<double, std::micro>(Clock::now() - start).count());
     }
     if (racer.isRunnable()) {
       const plan::PlanSummary summary = plan::summarize(racer.plan, facts);
-      row.planUs = medianOf(times);
+      row.planUs = measure::median(times);
       row.partition = config::partitionName(racer.plan.partition);
       row.chunkTokens = racer.plan.chunkTokens;
       row.items = summary.items;
@@ -291,38 +184,6 @@ private:
     racers_.push_back(std::move(racer));
   }
 
-  /// All of them in turn, in another order every other round.
-  Result<void> time() {
-    Progress progress(context_, "timing " + subjects_.front()->treeName);
-    exec::Outputs outputs;
-    const auto start = Clock::now();
-    int rounds = options_.rounds > 0 ? options_.rounds : kMostRounds;
-    const auto count = std::ssize(racers_);
-    for (int round = 0; round < rounds; ++round) {
-      for (long long i = 0; i < count; ++i) {
-        progress.at(round * count + i, rounds * count);
-        Racer &racer = racers_[static_cast<std::size_t>(round % 2 == 0 ? i : count - 1 - i)];
-        if (!racer.isRunnable())
-          continue;
-        const auto times = racer.backend->run(racer.plan, outputs, kRepeats);
-        if (!times)
-          return times.error();
-        racer.us.push_back(times->medianUs);
-      }
-      if (round == 0 && options_.rounds == 0)
-        rounds = std::clamp(static_cast<int>(kEnoughSeconds / std::max(secondsSince(start), 1e-3)),
-                            kFewestRounds, kMostRounds);
-    }
-    report_.rounds = rounds;
-    for (Racer &racer : racers_)
-      if (racer.isRunnable()) {
-        racer.row.medianUs = medianOf(racer.us);
-        racer.row.leastUs = *std::min_element(racer.us.begin(), racer.us.end());
-        racer.row.mostUs = *std::max_element(racer.us.begin(), racer.us.end());
-      }
-    return {};
-  }
-
   /// Of each row some queries, those that a few seconds are enough for.
   Result<void> check() {
     constexpr long long kPairsPerThread = 2'000'000;
@@ -330,7 +191,7 @@ private:
     Progress progress(context_, "checking");
     exec::Outputs outputs;
     long long done = 0;
-    for (Racer &racer : racers_) {
+    for (CompareRacer &racer : racers_) {
       progress.at(done++, std::ssize(racers_));
       if (!racer.isRunnable())
         continue;
@@ -350,30 +211,12 @@ private:
 
   Context &context_;
   const CompareOptions &options_;
-  std::vector<std::unique_ptr<NamedProgram>> programs_;
-  std::vector<std::string> files_; ///< of each program, as it was given
-  std::vector<NamedTree> trees_;
   std::vector<std::unique_ptr<Subject>> subjects_; ///< of the tree at hand
-  std::vector<Racer> racers_;
+  std::vector<CompareRacer> racers_;               ///< likewise
   CompareReport report_;
 };
 
 } // namespace
-
-std::vector<std::vector<const CompareRow *>> CompareReport::byTree() const {
-  std::vector<std::vector<const CompareRow *>> trees;
-  for (const CompareRow &row : rows) {
-    if (trees.empty() || trees.back().front()->tree != row.tree)
-      trees.emplace_back();
-    trees.back().push_back(&row);
-  }
-  return trees;
-}
-
-bool CompareReport::isRight() const {
-  return std::none_of(rows.begin(), rows.end(),
-                      [](const CompareRow &row) { return row.check && !row.check->passed(); });
-}
 
 Result<CompareReport> compareSession(Context &context, const CompareOptions &options) {
   return Session(context, options).run();

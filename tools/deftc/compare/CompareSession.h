@@ -1,54 +1,9 @@
 #pragma once
 
-#include "runtime/reference/Check.h"
-#include "tools/deftc/common/Context.h"
-#include "tools/deftc/common/TreeInput.h"
-
-#include <optional>
-#include <string>
-#include <vector>
+#include "tools/deftc/compare/CompareOptions.h"
+#include "tools/deftc/compare/CompareReport.h"
 
 namespace deft::cli {
-
-/// What a user asks of `deftc compare`.
-struct CompareOptions {
-  std::vector<std::string> inputs; ///< specs, packages and tree files, in any order
-  TreeOptions tree;
-  std::string backend, config, pages = "in-order", json;
-  std::vector<std::string> partitions; ///< empty: all
-  std::vector<std::string> params;
-  int rounds = 0;  ///< 0: as many as fit the time
-  int threads = 0; ///< of the CPU; 0: all
-  bool isChecked = false;
-};
-
-/// One way to compute a tree.
-struct CompareRow {
-  std::string spec; ///< the attention, with the file where two have one name
-  std::string tree;
-  bool isTuned = false;  ///< by a config that was tuned, else by the one that runs where nothing is
-  bool isChosen = false; ///< cut as that config says, which is what `deftc run` takes where it is the first
-  std::string asked;     ///< partition
-  std::string partition; ///< of the plan: what `auto` took
-  int chunkTokens = 0;   ///< of the plan
-  long long items = 0, itemTokens = 0, partialSlots = 0;
-  double planUs = 0;
-  double medianUs = 0, leastUs = 0, mostUs = 0; ///< of rounds, each a median; 0: it could not be run
-  std::string fault;                            ///< why not
-  std::optional<reference::CheckReport> check;
-};
-
-/// Rows of one tree are timed in turn, round by round, so that what else the machine does meets all of them.
-struct CompareReport {
-  std::string backend, device;
-  int rounds = 0;
-  std::vector<CompareRow> rows; ///< tree by tree
-  std::vector<std::string> notes;
-
-  /// The rows of each tree, in order.
-  std::vector<std::vector<const CompareRow *>> byTree() const;
-  bool isRight() const; ///< no row failed its check
-};
 
 support::Result<CompareReport> compareSession(Context &context, const CompareOptions &options);
 

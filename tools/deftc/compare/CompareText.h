@@ -1,6 +1,6 @@
 #pragma once
 
-#include "tools/deftc/compare/CompareSession.h"
+#include "tools/deftc/compare/CompareReport.h"
 
 #include <nlohmann/json_fwd.hpp>
 

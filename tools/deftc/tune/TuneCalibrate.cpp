@@ -31,7 +31,7 @@ void printCalibration(const Calibration &made, std::ostream &out) {
   out << "\nprices are off by " << percent(before.medianError) << " before, " << percent(after.medianError)
       << " after in the median of the probes; " << percent(before.worstError) << " and "
       << percent(after.worstError) << " at worst\n"
-      << "of the configs of " << counted(made.trees, "tree", "trees") << " the cheapest by the prices takes "
+      << "of the configs of " << counted(after.trees, "tree", "trees") << " the cheapest by the prices takes "
       << percent(before.meanRegret) << " longer than the fastest before, " << percent(after.meanRegret)
       << " after in the mean; " << percent(before.worstRegret) << " and " << percent(after.worstRegret)
       << " at worst\n"

@@ -23,7 +23,7 @@ typedef struct deft_state {
 /// with none; its lse may be null: not wanted. A row that no state has seen a token of is (0, -inf).
 DEFT_C_API deft_status deft_merge_states(const deft_state *states, size_t count, const deft_state *to);
 
-/// The same on a GPU, for one type of `out`. Immutable; all threads and streams may use one.
+/// A merge of states in a GPU's memory, of one type of `out`. Immutable; all threads and streams may use one.
 typedef struct deft_gpu_state_merge deft_gpu_state_merge;
 
 /// The kernel is compiled by NVRTC, or taken out of the cache of kernels (DEFT_CACHE_DIR).

@@ -32,7 +32,7 @@ def dtype_word(argument: str, dtype: Any) -> str:
     found = getattr(torch, dtype) if isinstance(dtype, str) else dtype
     word = SPEC_DTYPES.get(found)
     if word is None:
-        raise outside(argument, found, "q, K and V are float16 or bfloat16")
+        raise outside(argument, found, "q and the output are float16 or bfloat16, K and V these or 8-bit floats")
     return word
 
 

@@ -80,7 +80,7 @@ class BatchAttention:
     ) -> tuple[torch.Tensor, torch.Tensor]:
         """(out, lse); lse is to the base 2. A `k_scale` that lies on a GPU is waited for."""
         refuse_given("look at the kernels with a profiler of the GPU", profiler_buffer=profiler_buffer)
-        refuse_given("caches are of 16 bits", kv_cache_sf=kv_cache_sf)
+        refuse_given("scales of blocks of a cache are not read", kv_cache_sf=kv_cache_sf)
         variant = self._variant
         if variant is None:
             raise RuntimeError("nothing is planned yet: call plan before run")

@@ -194,9 +194,9 @@ class BatchDecodeWithPagedKVCacheWrapper:
         variant = self._planned()
         if args:
             raise outside("args", args, "they are those of kernels that jit_args make")
-        refuse_given("specs have no sinks of heads", sinks=sinks)
+        refuse_given("it is not passed on to the spec", sinks=sinks)
         refuse_given("no token is left out", skip_softmax_threshold_scale_factor=skip_softmax_threshold_scale_factor)
-        refuse_given("caches are of 16 bits", kv_cache_sf=kv_cache_sf)
+        refuse_given("scales of blocks of a cache are not read", kv_cache_sf=kv_cache_sf)
         if window_left is not None and window_left != variant.window_left:
             raise ValueError(f"window_left is {window_left}, it was planned as {variant.window_left}")
         if q_len_per_req is not None and len(q) != self._batch_size * q_len_per_req:

@@ -25,7 +25,7 @@ def variant_of(layer: Any, page_size: int, dtype: torch.dtype) -> Variant:
     if getattr(layer, "xai_temperature_len", -1) > 0:
         raise outside("xai_temperature_len", layer.xai_temperature_len, "a score does not depend on how long a request is")
     if dtype not in SPEC_DTYPES:
-        raise outside("kv_cache_dtype", dtype, "caches are of 16 bits")
+        raise outside("kv_cache_dtype", dtype, "K and V are of 16 bits here: scales are not passed on")
     word = SPEC_DTYPES[dtype]
     return make_variant(
         query_heads=layer.tp_q_head_num,

@@ -178,7 +178,7 @@ class DeftImpl(AttentionImpl):
         if attn_type != AttentionType.DECODER:
             raise outside("attn_type", attn_type, "a query sees no token behind its own")
         if kv_cache_dtype not in _KEPT_AS_IT_IS:
-            raise outside("kv_cache_dtype", kv_cache_dtype, "caches are of 16 bits")
+            raise outside("kv_cache_dtype", kv_cache_dtype, "K and V are of 16 bits here: scales are not passed on")
         self.num_heads, self.head_size, self.scale = num_heads, head_size, float(scale)
         self.num_kv_heads = num_heads if num_kv_heads is None else num_kv_heads
         self.sliding_window, self.logits_soft_cap = sliding_window, logits_soft_cap

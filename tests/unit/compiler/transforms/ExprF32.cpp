@@ -1,7 +1,11 @@
 #include "tests/unit/compiler/transforms/ExprF32.h"
 
+#include "compiler/spec/Names.h"
+
 #include <algorithm>
 #include <cmath>
+#include <stdexcept>
+#include <string>
 
 namespace deft::test {
 
@@ -116,8 +120,10 @@ float real(ExprOp op, float a, float b) {
     return std::floor(a);
   case ExprOp::Sqrt:
     return std::sqrt(a);
-  default:
+  case ExprOp::Rsqrt:
     return 1 / std::sqrt(a);
+  default:
+    throw std::logic_error(std::string("the tests have no f32 of ") + spec::toString(op));
   }
 }
 

@@ -283,7 +283,7 @@ TEST_F(ConfigFileWriteTest, AFullDiskLeavesTheOldFile) {
   EXPECT_EQ(status, 0);
 }
 
-// The same without mounting, so that it is tested on every machine: a limit on the size of files.
+// A full disk without mounting, so that it is tested on every machine: a limit on the size of files.
 TEST_F(ConfigFileWriteTest, AFailedWriteLeavesTheOldFile) {
   write({someEntry(kOne)});
   EXPECT_EQ(inChild([&] {

@@ -230,7 +230,7 @@ TEST_F(CubinCacheTest, AFullDiskMeansNoCacheAndOneWarning) {
   EXPECT_EQ(status, 0);
 }
 
-// The same without mounting, so that it is tested on every machine: a limit on the size of files.
+// A full disk without mounting, so that it is tested on every machine: a limit on the size of files.
 TEST_F(CubinCacheTest, AFailedWriteLeavesNothingBehind) {
   const std::string place = folder_.path();
   EXPECT_EQ(inChild([&] {

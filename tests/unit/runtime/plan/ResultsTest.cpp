@@ -126,7 +126,7 @@ TEST(InvariantPlanTest, OtherRequestsDoNotChangeABit) {
   EXPECT_GT(compared, 5000);
 }
 
-/// The same with a plan that is not invariant: else the test above would prove nothing.
+/// Plans that are not invariant: if their bits stayed, too, the test of those that are would prove nothing.
 TEST(InvariantPlanTest, OtherPlansDoChangeBits) {
   int changed = 0;
   for (std::uint64_t seed = 0; seed < 30; ++seed) {

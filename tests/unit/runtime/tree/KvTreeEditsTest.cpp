@@ -271,7 +271,7 @@ TEST(KvTreeEditsTest, ClearedTreesGoOnCounting) {
   EXPECT_EQ(*tree.addNode(-1, 1), 0);
 }
 
-/// The same tree, kept as what every node's path reads.
+/// A tree, kept as what every node's path reads.
 class Model {
 public:
   void addNode(int node, int parent, int tokens) {

@@ -66,6 +66,17 @@ TEST(FrameTest, VersionGoesToTheOutput) {
   EXPECT_THAT(version.out, StartsWith("deftc "));
 }
 
+TEST(FrameTest, AFullDiskIsAnErrorWhateverIsAskedFor) {
+  for (const char *asked : {"--help", "--version", "specs"}) {
+    std::ofstream full("/dev/full");
+    std::ostringstream err;
+    Context context{full, err, false, false, {}, false};
+    const char *arguments[] = {"deftc", asked};
+    EXPECT_EQ(runDeftc(2, arguments, context), kExitEnvironment) << asked;
+    EXPECT_EQ(err.str(), "error: cannot write the output\n") << asked;
+  }
+}
+
 TEST(FrameTest, WrongUsageIsTwoAndWritesNothingToTheOutput) {
   for (std::vector<std::string> arguments : {std::vector<std::string>{},
                                              {"chek"},

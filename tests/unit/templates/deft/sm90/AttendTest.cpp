@@ -24,7 +24,7 @@ template <class E, int kDim, int kPage, int kStagesOf = 4> struct Wide : test::W
   using Output = E;
   static constexpr int kKeyDim = kDim, kValueDim = kDim, kPageSize = kPage, kStages = kStagesOf;
 };
-/// The same with a cache of 8-bit floats.
+/// A config with a cache of 8-bit floats.
 template <class Base, class E> struct Bytes : Base {
   using Key = E;
   using Value = E;
