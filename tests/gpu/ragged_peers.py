@@ -13,9 +13,11 @@ left out. Exit code 3: no torch or no GPU.
 
 import argparse
 import json
+import pathlib
 import sys
 
-from graph_time import graph_time_us
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2] / "tools/peers"))
+from graph_time import graph_time_us  # noqa: E402
 
 HEADS, KV_HEADS, DIM = 32, 8, 128
 # Of each row, as tuner/bench/OtherRows.cpp has it: (requests, new tokens of each, all tokens that its last query sees).

@@ -11,9 +11,11 @@ Prints one line a row, and with --json the same as {"device": ..., "rows": {row:
 
 import argparse
 import json
+import pathlib
 import sys
 
-from graph_time import graph_time_us
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2] / "tools/peers"))
+from graph_time import graph_time_us  # noqa: E402
 
 WINDOWS = {"w128": 128, "w4096": 4096}
 PROMPTS = {"and_1k": None, "16k": 16384, "64k": 65536, "128k": 131072}

@@ -147,8 +147,6 @@ def ratio_and_pages(page, records):
         [words, times(mean(row[key] for row in every), 3), times(max(row[key] for row in every), 3), max(every, key=lambda row: row[key])["name"]]
         for words, key in (("of 1 token", "scattered_over_contiguous"), ("of 16 tokens", "scattered_pages_of_16_over_contiguous"))])
     page.add(f"With a warm L2 the rows take {mean(row['warm_us'] / row['cold_us'] for row in every):.2f} of the cold time in the mean.")
-    for what in ("one tree at many prompt lengths, widths and depths, else alike", "one tree at all head dims", "one tree with pages of 1 to 256 tokens"):
-        page.no_record(what, "`deftc run PACKAGE --workload few_shot:prompt=N,branches=B --backend cuda --check --json FILE` for each point")
 
 
 def windows(page, records):
@@ -167,8 +165,6 @@ def windows(page, records):
     page.picture("windows", "Time against context with a window", charts.points(
         "Windows: time by context", "tokens of context, thousands", "us", series, log_x=False, log_y=False, lines=True))
     page.command("deftc bench windows windows.deftpkg --json windows.json", "tests/gpu/window_peers.py --json peers.json")
-    page.no_record("times of learned sinks (`normalize = softmax with sink`) beside plain attention",
-                   "`deftc bench variants` of a spec with a sink; that they are right is in the random cases")
 
 
 def variants(page, records):

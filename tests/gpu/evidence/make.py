@@ -8,15 +8,18 @@ import sys
 from pathlib import Path
 
 import cards
+import changes
+import in_one_run
 import kernels
+import layers
 import papers
 import steps
 from records import Page, Records
 
 ROOT = Path(__file__).resolve().parents[3]
 BEGIN, END = "<!-- figures: made by tests/gpu/evidence/make.py -->\n", "<!-- end of figures -->\n"
-SECTIONS = (kernels.published_rows, kernels.no_sharing, kernels.second_suite, kernels.scaling, kernels.tuned, cards.other_cards, kernels.windows,
-            kernels.variants, steps.new_tokens, steps.drafts, steps.plans, steps.whole_steps, steps.engine, papers.deft,
+SECTIONS = (kernels.published_rows, in_one_run.peers_in_one_run, kernels.no_sharing, kernels.second_suite, kernels.scaling, changes.one_thing_changed,
+            kernels.tuned, cards.other_cards, kernels.windows, kernels.variants, changes.caches_of_8_bits, layers.selection, steps.new_tokens, steps.drafts, steps.plans, steps.whole_steps, steps.engine, papers.deft,
             papers.fasttree, steps.right)
 INTRODUCTION = """What deftc was seen to do, and where it loses. `tests/gpu/evidence/make.py draw` makes this page of the [records](../tests/gpu/records/README.md); a test fails
 where it is not what the records say, so there is no figure here that a record does not hold. Cards differ by some per cent, and clocks by the day: ratios say more than microseconds.
@@ -27,7 +30,7 @@ def left_to_say(page):
     page.heading("Where it loses")
     page.add(*(["\n".join(f"- {loss}" for loss in page.losses)] if page.losses else ["Nowhere in these records."]))
     page.heading("What cannot be compared, or was not measured")
-    page.add("- Peers were measured in runs of their own, days before, and scaled by one figure: a few per cent either way say nothing.\n"
+    page.add("- Peers, but for the section that says so, were measured in runs of their own, days before, and scaled by one figure: a few per cent either way say nothing.\n"
              "- GPU time leaves planning out on both sides; the section on planning has it.\n"
              "- All figures are of one H200 or one H100; nothing is known of other cards.")
     page.table(["no record of", "what would make one"], page.missing)

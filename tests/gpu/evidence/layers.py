@@ -1,0 +1,22 @@
+"""The section on layers that select, and on those that read what was selected."""
+
+from records import card_of, link, times, us
+
+NAME = "h200-select.json"
+
+
+def selection(page, records):
+    record = records.read(NAME)
+    page.heading("Layers that read some tokens alone")
+    page.add(f"{card_of(record['card'])}, commit {record['commit']} ({link(NAME)}): f16, heads 32/8, kernels alone, lists as a sort of float64 scores has them. A selection beside torch's `topk` of the same keys, 8 lists a query:")
+    page.table(["queries", "tokens", "budget", "selection us", "torch.topk us", "ratio"], [
+        [row["queries"], f"{row['length']:,}", f"{row['budget']:,}", us(best), us(row["topk_us"]), times(best / row["topk_us"])]
+        for row in record["selection"] for best in [min(value for key, value in row.items() if key.startswith("select"))]])
+    page.add("A sparse attention beside a dense one over as many tokens in pages of one, and a layer that selects over a full one:")
+    page.table(["queries", "tokens", "budget", "full us", "sparse us", "sparse over dense", "selecting over full"], [
+        [row["queries"], f"{row['length']:,}", f"{row['budget']:,}", us(row["full_us"]), us(row["sparse_us"]), times(row["sparse_over_dense"]),
+         times(row["giving_and_select_us"] / row["full_us"])] for row in record["sparse"]])
+    page.add("32 layers (2 full, 2 that select, 28 sparse) over 32 full ones:")
+    page.table(["queries", "tokens", "full us", "selecting us", "ratio"], [
+        [row["queries"], f"{row['length']:,}", us(row["full_us"]), us(row["selecting_us"]), times(row["ratio"])] for row in record["layers"]])
+    page.command(record["command"])
