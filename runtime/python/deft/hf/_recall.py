@@ -83,7 +83,7 @@ def recall(decoder: TreeDecoder, prompt: Tokens | Branch, tokens: int | Tokens) 
 
 
 class _LookingPlans(SelectingPlans):
-    """Each layer that reads lists makes its own as well."""
+    """Each layer that reads lists makes its own as well, by plans of their own: a plan on a GPU has one layer's lists."""
 
     def __init__(self, layers: LayerPlan, decoder: TreeDecoder) -> None:
         kind, cache = selecting_kind(decoder.kinds), decoder.cache
@@ -92,20 +92,24 @@ class _LookingPlans(SelectingPlans):
         attentions = compile_kinds(decoder.kinds, cache.dtype, cache.page_size, more)
         super().__init__(cache, attentions, None, {}, decoder.roles, kind)
         self._layers = layers
-        self._own = Selection(attentions[kind])
+        self._own = SelectingPlans(cache, attentions, None, {}, ["select"] * len(decoder.roles), kind)
         self._seen: dict[int, list[tuple[float, float, float]]] = {}
 
+    def advance(self) -> None:
+        super().advance()
+        self._own.advance()
+
     def run(self, kind: LayerKind, layer: int, q: torch.Tensor, page_table: Any) -> torch.Tensor:
-        if self.roles[layer] == "full":
-            return super().run(kind, layer, q, page_table)
-        plan, tensors = self._plans[kind], (*self._tensors(layer, q), page_table)
-        own = self.selection if self.roles[layer] == "select" else self._own
-        full, whole = plan.run_selecting(own, *tensors, return_lse=True)
-        out, read = plan.run_sparse(self.selection, *tensors, return_lse=True)
-        _, best = plan.run_sparse(own, *tensors, return_lse=True)
-        weights = ((part - whole).exp().mean().item() for part in (read, best))
-        self._seen.setdefault(layer, []).append((self._part_read(own), *weights))
-        return full if self.roles[layer] == "select" else out
+        out = super().run(kind, layer, q, page_table)
+        if self.roles[layer] != "full":
+            tensors = *self._tensors(layer, q), page_table
+            plan, own = self._own._plans[kind], self._own.selection
+            _, whole = plan.run_selecting(own, *tensors, return_lse=True)
+            _, best = plan.run_sparse(own, *tensors, return_lse=True)
+            _, read = self._plans[kind].run_sparse(self.selection, *tensors, return_lse=True)
+            weights = ((part - whole).exp().mean().item() for part in (read, best))
+            self._seen.setdefault(layer, []).append((self._part_read(own), *weights))
+        return out
 
     def found(self) -> list[LayerRecall]:
         return [
