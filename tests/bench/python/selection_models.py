@@ -198,7 +198,8 @@ def processor():
 
 def table(record):
     """Rows of a document."""
-    lines = ["| budget | corrected | perplexity | lost, nats a token | divergence | same best token | needles | digits |", "|" + "---|" * 8]
+    heads = ("budget", "corrected", "perplexity", "lost, nats a token", "divergence", "same best token", "needles", "digits")
+    lines = ["| " + " | ".join(heads) + " |", "|" + "---|" * len(heads)]
     for row in record["rows"]:
         lost = "" if row["budget"] is None else f"{row['lost_nats']:.3f} ± {row['lost_nats_error']:.3f}"
         cells = (
@@ -216,13 +217,15 @@ def table(record):
 
 
 def recall_table(record):
-    """Of sparse layers, in the mean of those behind each that selects."""
-    ends = [*record["select"][1:], record["layers"]]
-    lines = ["| budget | layers | recall | weight on the list | on the layer's own |", "|---|---|---|---|---|"]
+    """Of sparse layers, in the mean of those behind each that selects; and the recall of a list drawn by lot."""
+    ends, kept = [*record["select"][1:], record["layers"]], sum(record["keep"])
+    lines = ["| budget | layers | recall | by lot | weight on the list | on the layer's own |", "|" + "---|" * 6]
     for budget, seen in record["recall"].items():
+        by_lot = (int(budget) - kept) / (record["context"] - kept)
         for first, end in zip(record["select"], ends):
             some = [one for one in seen if first < one["layer"] < end]
             means = [sum(one[name] for one in some) / len(some) for name in ("recall", "weight", "own_weight")]
+            means.insert(1, by_lot)
             lines.append(f"| {budget} | {first + 1} to {end - 1} | " + " | ".join(f"{mean:.2f}" for mean in means) + " |")
     return "\n".join(lines)
 
@@ -231,7 +234,8 @@ def draw(record):
     import charts
 
     def series(every):
-        return [(row["budget"], row["divergence"]) for row in record["rows"] if row["budget"] and row["correct_every"] == every]
+        rows = (row for row in record["rows"] if row["budget"] and row["correct_every"] == every)
+        return [(row["budget"], row["divergence"]) for row in rows]
 
     corrected = {row["correct_every"] for row in record["rows"]} - {None}
     curves = [("not corrected", series(None)), *((f"corrected every {every}", series(every)) for every in sorted(corrected))]

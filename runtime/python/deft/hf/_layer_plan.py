@@ -39,12 +39,14 @@ class LayerPlan:
         for name, least in (("budget", 1), ("full", 0), ("keep_first", 0), ("keep_last", 0)):
             if getattr(self, name) < least:
                 raise UsageError(f"{name} = {getattr(self, name)}, it is at least {least}")
-        if self.keep_first + self.keep_last > self.budget:
-            raise UsageError(f"keep_first and keep_last are {self.keep_first + self.keep_last} tokens, the budget is {self.budget}")
+        kept = self.keep_first + self.keep_last
+        if kept > self.budget:
+            raise UsageError(f"keep_first and keep_last are {kept} tokens, the budget is {self.budget}")
         if self.by not in ("kv_head", "query_head", "query"):
             raise UsageError(f"by = {self.by!r}", 'it is "kv_head", "query_head" or "query"')
         if self.correct_every is not None and self.correct_every < 1:
-            raise UsageError(f"correct_every = {self.correct_every} steps, it is at least 1", "None corrects when it is called")
+            hint = "without it nothing is corrected until TreeDecoder.correct is called"
+            raise UsageError(f"correct_every = {self.correct_every} steps, it is at least 1", hint)
 
     def clause(self) -> str:
         """`select` of a spec."""
@@ -61,7 +63,8 @@ class LayerPlan:
         blind = [layer for layer in seers if self.full <= layer < first]
         if blind:
             raise UsageError(
-                f"layer {blind[0]} is to be sparse, and the first that selects is {first}", f"full = {first}, or select = ({blind[0]}, ...)"
+                f"layer {blind[0]} is to be sparse, and the first that selects is {first}",
+                f"full = {first}, or select = ({blind[0]}, ...)",
             )
         roles: list[Role] = ["full"] * len(kinds)
         for layer in seers:
@@ -81,10 +84,12 @@ class LayerPlan:
             raise UsageError(f"select = {self.select}, it is at least one layer, and layers rise")
         for layer in chosen:
             if not self.full <= layer < len(kinds):
-                raise UsageError(f"layer {layer} cannot select: layers {self.full} to {len(kinds) - 1} are not full by the plan")
+                others = f"layers {self.full} to {len(kinds) - 1} are not full by the plan"
+                raise UsageError(f"layer {layer} cannot select: {others}")
             if layer not in seers:
+                window = kinds[layer].window
                 near = min(seers, key=lambda other: abs(other - layer))
-                raise UsageError(f"layer {layer} sees a window of {kinds[layer].window} tokens, others see all", f"layer {near} does")
+                raise UsageError(f"layer {layer} sees a window of {window} tokens, others see all", f"layer {near} does")
         return chosen
 
 
