@@ -23,7 +23,8 @@ def main():
     if len(sys.argv) > 1:
         environment["PYTHONPATH"] = str(Path(sys.argv[1]).resolve())
     # What imports torch when it is read: scripts, and what tests of deft.hf share.
-    left_out = [f"--ignore={HERE / name}" for name in ("gpu_check.py", "hf_models.py", "hf_ranks.py", "hf_real_model.py")]
+    scripts = ("gpu_check.py", "hf_models.py", "hf_plain_lists.py", "hf_ranks.py", "hf_real_model.py")
+    left_out = [f"--ignore={HERE / name}" for name in scripts]
     # From its own folder, so that what is imported is the package and not its sources. deft.hf imports torch.
     tests = [sys.executable, "-m", "pytest", "-q", "-rs", "-p", "no:cacheprovider", "--doctest-modules", "--doctest-ignore-import-errors"]
     tests += left_out

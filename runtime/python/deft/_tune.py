@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import html
 import json
 import os
 import signal
@@ -12,6 +11,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Callable, Iterable, Mapping
 
 from ._errors import KINDS, InternalError, UsageError
+from ._html import html_table
 from ._library import FOLDER
 from ._plan import device_index
 
@@ -90,10 +90,8 @@ class TuneResult:
             )
             for one in self.classes
         ]
-        head = "".join(f"<th>{name}</th>" for name in heads)
-        body = "".join("<tr>" + "".join(f"<td>{html.escape(cell)}</td>" for cell in row) + "</tr>" for row in rows)
-        about = html.escape(f"{self.device}, {self.end} after {self.seconds:.0f} s; kept in {self.config_file}")
-        return f"<table><caption>{about}</caption><tr>{head}</tr>{body}</table>"
+        about = f"{self.device}, {self.end} after {self.seconds:.0f} s; kept in {self.config_file}"
+        return html_table(about, heads, rows)
 
 
 def tune(

@@ -13,6 +13,8 @@ from ._branch import Branch
 from ._decoder import TreeDecoder
 from ._drafters import DraftHeads, DraftModel
 from ._kinds import MODEL_TYPES, LayerKind, layer_kinds
+from ._layer_plan import LayerPlan
+from ._recall import LayerRecall, Recall, recall
 from ._sampling import Greedy, Sampler
 from ._search import Action, Finish, Fork, Policy, Prune, Search, Thought, keep_best, tree_search
 from ._speculative import Drafter, Guesses, Speculation, speculate
@@ -29,9 +31,12 @@ __all__ = [
     "Greedy",
     "Guesses",
     "LayerKind",
+    "LayerPlan",
+    "LayerRecall",
     "MODEL_TYPES",
     "Policy",
     "Prune",
+    "Recall",
     "Sampler",
     "Search",
     "Speculation",
@@ -42,6 +47,7 @@ __all__ = [
     "greedy",
     "keep_best",
     "layer_kinds",
+    "recall",
     "speculate",
     "tree_search",
 ]

@@ -51,6 +51,13 @@ class Branch:
             branch = branch.parent
         return found[::-1]
 
+    def family(self) -> list[Branch]:
+        """This one and all below it."""
+        found = [self]
+        for branch in found:
+            found += branch.children
+        return found
+
     def check_alive(self) -> None:
         if not self.is_alive:
             raise UsageError("the branch was pruned")

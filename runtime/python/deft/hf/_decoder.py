@@ -14,8 +14,11 @@ from ._branch import Branch
 from ._cache import PagedCache
 from ._forward import Forward, Parts, PlannedStep, Result, Rows
 from ._kinds import LayerKind, layer_kinds
+from ._layer_plan import LayerPlan, Role, selecting_kind
 from ._plans import PageTable, Plans, compile_kinds
+from ._pollution import Place, Pollution, tokens_at
 from ._ranks import agree, heads_of_rank
+from ._selecting_plans import SelectingPlans
 
 Tokens = Sequence[int] | torch.Tensor
 
@@ -33,8 +36,9 @@ class TreeDecoder:
 
     `pages` of `page_size` tokens are there for K and V; a branch begins a page of its own. The cache is of the model's
     dtype, of a float32 model in float16 unless `cache_dtype` says bfloat16. `partition` (of Attention.plan) is for
-    comparing. Where the model is on a GPU, a step is one CUDA graph, unless `graphs=False`. `keeps_hidden` is for heads
-    that draft from the last hidden state. The model itself is left as it is.
+    comparing. `layers` says which layers of a step read some tokens alone; without it all read all. Where the model is on
+    a GPU, a step is one CUDA graph, unless `graphs=False`. `keeps_hidden` is for heads that draft from the last hidden state.
+    The model itself is left as it is.
     """
 
     #: What the layers of a pass do; for measuring without it.
@@ -44,6 +48,7 @@ class TreeDecoder:
         self,
         model: Any,
         *,
+        layers: LayerPlan | None = None,
         pages: int = 1024,
         page_size: int = 16,
         cache_dtype: torch.dtype | None = None,
@@ -57,19 +62,30 @@ class TreeDecoder:
         self.kinds = heads_of_rank(layer_kinds(config), model)
         if cache_dtype is None:
             cache_dtype = torch.float16 if model.dtype == torch.float32 else model.dtype
+        self.layers = layers
+        #: What each layer does in a step.
+        self.roles: list[Role] = layers.roles(self.kinds) if layers else ["full"] * len(self.kinds)
         agree(model)
         self.cache = cache = PagedCache(self.kinds, pages, page_size, cache_dtype, model.device)
-        self.attentions = attentions = compile_kinds(self.kinds, cache_dtype, page_size)
+        selecting = selecting_kind(self.kinds) if layers else None
+        more = {selecting: layers.clause()} if layers and selecting else {}
+        self.attentions = attentions = compile_kinds(self.kinds, cache_dtype, page_size, more)
+        self._pollution = Pollution(cache.sequences, layers) if layers else None
+        self._roots: list[Branch] = []
         self._prefill_chunk = prefill_chunk
-        parts = Parts(self.model, self.cache, self.kinds, PageTable(self.cache), keeps_hidden, self.STEP)
+        self._parts = parts = Parts(self.model, self.cache, self.kinds, PageTable(self.cache), keeps_hidden, self.STEP)
+
+        roles = self.roles
 
         # Nothing here may hold the decoder itself: it goes, and its graphs with it, when its last user lets go of it. NCCL
         # waits for graphs that have captured its calls before it lets a process end.
         def make_plans(runs_ahead: Mapping[LayerKind, int]) -> Plans:
-            return Plans(cache, attentions, partition, runs_ahead)
+            if selecting is None:
+                return Plans(cache, attentions, partition, runs_ahead)
+            return SelectingPlans(cache, attentions, partition, runs_ahead, roles, selecting)
 
         # Stretches of prompts have plans of their own, and no graph: they would only remake those of steps.
-        self._stretches = Forward(parts, make_plans({}))
+        self._stretches = Forward(parts, Plans(cache, attentions, partition, {}))
         self._steps: Any = Forward(parts, make_plans({}))
         if graphs and model.device.type == "cuda":
             from ._captured_forward import CapturedForward
@@ -98,19 +114,29 @@ class TreeDecoder:
             raise UsageError("there are no tokens to prefill")
         if branch is None:
             branch = Branch(self.sequences.add_root(len(tokens)))
+            self._roots.append(branch)
         else:
             branch.check_alive()
             self._grow([branch], len(tokens))
-        node = branch.node
-        for begin in range(0, len(tokens), self._prefill_chunk):
-            chunk = tokens[begin : begin + self._prefill_chunk]
-            first = len(branch.own)
-            self.sequences.set_queries([(node, first + index + 1) for index in range(len(chunk))])
-            branch.own.extend(chunk)
-            rows = self._rows(chunk, [(node, first + index) for index in range(len(chunk))])
-            result = self._run(self._stretches, rows, last=1)
-        _keep([branch], result)
+        first = len(branch.own)
+        branch.own.extend(tokens)
+        places = [(branch.node, first + index) for index in range(len(tokens))]
+        _keep([branch], self._read(tokens, places))
+        if self._pollution:
+            self._pollution.after_prefill(branch, places)
         return branch
+
+    def correct(self) -> int:
+        """Computes the tokens that sparse layers have decoded again, with full attention, and puts their K and V in place of
+        those that were. Gives how many tokens; logits that branches have stay. Steps call it, too, where the plan of layers
+        has `correct_every`."""
+        stretches = self.sequences.polluted()
+        tokens, places = tokens_at(self._roots, stretches)
+        if tokens:
+            self._read(tokens, places)
+        if self._pollution:
+            self._pollution.after_correction(stretches)
+        return len(tokens)
 
     def fork(self, branch: Branch, count: int) -> list[Branch]:
         """Branches that go on from the end of one, which itself goes on no more."""
@@ -126,6 +152,7 @@ class TreeDecoder:
             self.sequences.prune(branch.node)
             branch.end()
             if parent is None:
+                self._roots.remove(branch)
                 return
             parent.children.remove(branch)
             if not upwards or parent.children or parent.parent is None:
@@ -142,12 +169,12 @@ class TreeDecoder:
             raise UsageError("a step takes at least one branch, and each once")
         for branch in branches:
             branch.check_alive()
+        self._correct_if_due()
         self._grow(branches, 1)
-        self.sequences.set_queries([branch.node for branch in branches])
-        rows = self._rows(tokens, [(branch.node, len(branch.own)) for branch in branches])
+        places = [(branch.node, len(branch.own)) for branch in branches]
         for branch, token in zip(branches, tokens):
             branch.own.append(token)
-        result = self._run(self._steps, rows)
+        result = self._decode(tokens, places)
         _keep(branches, result)
         return result.logits
 
@@ -158,6 +185,7 @@ class TreeDecoder:
 
     def verify_all(self, guesses: Sequence[tuple[Branch, Tokens, Sequence[int]]]) -> list[list[Branch]]:
         """The same below several sequences at once."""
+        self._correct_if_due()
         found: list[list[Branch]] = []
         try:
             for sequence, tokens, parents in guesses:
@@ -168,9 +196,8 @@ class TreeDecoder:
                     self.prune(branch)
             raise
         everyone = [branch for branches in found for branch in branches]
-        self.sequences.set_queries([branch.node for branch in everyone])
-        rows = self._rows([branch.own[0] for branch in everyone], [(branch.node, 0) for branch in everyone])
-        _keep(everyone, self._run(self._steps, rows))
+        result = self._decode([branch.own[0] for branch in everyone], [(branch.node, 0) for branch in everyone])
+        _keep(everyone, result)
         return found
 
     def accept(self, sequence: Branch, last: Branch) -> None:
@@ -209,8 +236,28 @@ class TreeDecoder:
                 if copies:
                     self.cache.copy(copies)
 
-    def _rows(self, tokens: list[int], places: list[tuple[int, int]]) -> Rows:
-        """Tokens of a step; places are (node, index in it)."""
+    def _correct_if_due(self) -> None:
+        if self._pollution and self._pollution.is_due:
+            self.correct()
+
+    def _read(self, tokens: list[int], places: list[Place]) -> Result:
+        """Known tokens, by full attention, in chunks; what comes behind the last one."""
+        for begin in range(0, len(tokens), self._prefill_chunk):
+            chunk = slice(begin, begin + self._prefill_chunk)
+            self.sequences.set_queries([(node, index + 1) for node, index in places[chunk]])
+            result = self._run(self._stretches, self._rows(tokens[chunk], places[chunk]), last=1)
+        return result
+
+    def _decode(self, tokens: list[int], places: list[Place]) -> Result:
+        """A step: each token is the last one of its node."""
+        self.sequences.set_queries([node for node, _ in places])
+        rows = self._rows(tokens, places)
+        result = self._run(self._steps, rows)
+        if self._pollution:
+            self._pollution.after_step(places, rows.positions)
+        return result
+
+    def _rows(self, tokens: list[int], places: list[Place]) -> Rows:
         firsts = self.sequences._places({node for node, _ in places})
         positions = torch.tensor([firsts[node][1] + index for node, index in places])
         locations = torch.tensor([firsts[node][0] + index for node, index in places])

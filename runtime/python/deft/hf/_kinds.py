@@ -20,8 +20,8 @@ class LayerKind(NamedTuple):
     window: int | None  # sees so many last tokens, the query's own among them
     softcap: float | None
 
-    def spec(self, dtype: str, page_size: int) -> str:
-        """`dtype` is "f16" or "bf16"."""
+    def spec(self, dtype: str, page_size: int, more: str = "") -> str:
+        """`dtype` is "f16" or "bf16"; `more` what a plan of layers adds."""
         lines = [
             f"query_heads = {self.query_heads};",
             f"kv_heads = {self.kv_heads};",
@@ -34,6 +34,8 @@ class LayerKind(NamedTuple):
             lines.append(f"mask = tree && sliding_window({self.window});")
         if self.softcap is not None:
             lines.append(f"score = softcap(s, {float(self.softcap)!r});")
+        if more:
+            lines.append(more)
         name = "window" if self.window is not None else "full"
         body = "\n".join(f"  {line}" for line in lines)
         return f'import "library.deft";\n\nattention {name} {{\n{body}\n}}\n'

@@ -60,9 +60,12 @@ class Plans:
 
     def run(self, kind: LayerKind, layer: int, q: torch.Tensor, page_table: Any) -> torch.Tensor:
         """q is [1, heads, tokens, head_dim], the result [tokens, heads, head_dim]."""
+        return self._plans[kind].run(*self._tensors(layer, q), page_table)
+
+    def _tensors(self, layer: int, q: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
+        """What a plan's runs take."""
         rows = q[0].transpose(0, 1).to(self._cache.dtype).contiguous()
-        k, v = self._cache.layer(layer)
-        return self._plans[kind].run(rows, k, v, page_table)
+        return rows, *self._cache.layer(layer)
 
     def summary(self) -> dict[LayerKind, Any]:
         return {kind: plan.summary() for kind, plan in self._plans.items()}
@@ -71,9 +74,14 @@ class Plans:
         return {kind: plan.choice() for kind, plan in self._plans.items()}
 
 
-def compile_kinds(kinds: list[LayerKind], dtype: torch.dtype, page_size: int) -> dict[LayerKind, compiled.Attention]:
+def compile_kinds(
+    kinds: list[LayerKind], dtype: torch.dtype, page_size: int, more: Mapping[LayerKind, str]
+) -> dict[LayerKind, compiled.Attention]:
+    """`more`: what is added to the specs of some kinds."""
     return {
-        kind: compiled.compile(kind.spec(SPEC_DTYPES[dtype], page_size), name=f"layer {kinds.index(kind)}")
+        kind: compiled.compile(
+            kind.spec(SPEC_DTYPES[dtype], page_size, more.get(kind, "")), name=f"layer {kinds.index(kind)}"
+        )
         for kind in dict.fromkeys(kinds)
     }
 

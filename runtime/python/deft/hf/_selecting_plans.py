@@ -1,0 +1,39 @@
+"""Plans of steps whose layers do what a LayerPlan says."""
+
+from __future__ import annotations
+
+from typing import Any, Mapping, Sequence
+
+import torch
+
+from .. import _attention as compiled
+from .._selection import Selection
+from ._cache import PagedCache
+from ._kinds import LayerKind
+from ._layer_plan import Role
+from ._plans import Plans
+
+
+class SelectingPlans(Plans):
+    """The lists of a step are its own: each selecting layer replaces them, and layers behind it read them."""
+
+    def __init__(
+        self,
+        cache: PagedCache,
+        attentions: Mapping[LayerKind, compiled.Attention],
+        partition: str | None,
+        runs_ahead: Mapping[LayerKind, int],
+        roles: Sequence[Role],
+        kind: LayerKind,
+    ) -> None:
+        """`kind`: of the layers that select and of the sparse ones."""
+        super().__init__(cache, attentions, partition, runs_ahead)
+        self.roles = list(roles)
+        self.selection = Selection(attentions[kind])
+
+    def run(self, kind: LayerKind, layer: int, q: torch.Tensor, page_table: Any) -> torch.Tensor:
+        if self.roles[layer] == "full":
+            return super().run(kind, layer, q, page_table)
+        plan = self._plans[kind]
+        run = plan.run_selecting if self.roles[layer] == "select" else plan.run_sparse
+        return run(self.selection, *self._tensors(layer, q), page_table)
