@@ -3,6 +3,7 @@
 #include "compiler/config/Config.h"
 #include "compiler/target/KernelResources.h"
 
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -21,12 +22,22 @@ struct Kernel {
   KernelOrigin origin = KernelOrigin::Compiled;
 };
 
+/// Of a variant that selects, the kernels of its other two attentions (specs/LANGUAGE.md, K1).
+struct SelectingKernels {
+  std::vector<Kernel> attend; ///< that also give what tokens are worth; one for each phase of the config
+  Kernel select;              ///< makes lists of it
+  int blocksOfList = 1;       ///< blocks of `select`, a cluster, for each list
+  Kernel sparse;              ///< reads lists
+  config::PhaseConfig sparsePhase;
+};
+
 /// The kernels of one variant under one config for one architecture.
 struct KernelSet {
   std::string arch; ///< "sm_90a"; see target::runsOn
   config::Config config;
   std::vector<Kernel> attend; ///< one for each phase of the config, in its order
   Kernel merge;               ///< a block for each (query, head) where these are few, else a warp
+  std::optional<SelectingKernels> selecting; ///< none: it does not select, or nobody asked for them
 };
 
 } // namespace deft::package

@@ -69,6 +69,34 @@ json kernelJson(const Kernel &kernel, const std::string &folder, Writer &writer)
           {"static_shared_bytes", kernel.resources.staticSharedBytes}};
 }
 
+/// The shape of the one phase as a config's, which is how phases are written.
+json phaseJson(const config::PhaseConfig &phase) {
+  config::Config config;
+  config.phases = {phase};
+  return config::toJson(config);
+}
+
+json setJson(const KernelSet &set, const std::string &folder, Writer &writer) {
+  const auto kernelsJson = [&](const std::vector<Kernel> &kernels) {
+    json array = json::array();
+    for (const Kernel &kernel : kernels)
+      array.push_back(kernelJson(kernel, folder, writer));
+    return array;
+  };
+  json object = {{"arch", set.arch},
+                 {"abi", abi::kVersion},
+                 {"config", config::toJson(set.config)},
+                 {"attend", kernelsJson(set.attend)},
+                 {"merge", kernelJson(set.merge, folder, writer)}};
+  if (const auto &selecting = set.selecting)
+    object["selecting"] = {{"attend", kernelsJson(selecting->attend)},
+                           {"select", kernelJson(selecting->select, folder, writer)},
+                           {"blocks_of_list", selecting->blocksOfList},
+                           {"sparse", kernelJson(selecting->sparse, folder, writer)},
+                           {"sparse_config", phaseJson(selecting->sparsePhase)}};
+  return object;
+}
+
 /// The other direction. Whatever is missing or of a wrong type arrives as a WrongField that names it;
 /// readPackage makes it an error.
 class Reader {
@@ -124,14 +152,40 @@ private:
     return kernel;
   }
 
+  config::Config configOf(const json &object, const char *key) const {
+    return take(config::configFromJson(support::member(object, key), config::DeviceKind::Gpu));
+  }
+
+  /// One a phase.
+  std::vector<Kernel> attendKernels(const json &object, const config::Config &config) const {
+    std::vector<Kernel> kernels;
+    for (const json &attend : array(object, "attend", spec::kMaxPhases))
+      kernels.push_back(kernel(attend));
+    require(kernels.size() == config.phases.size(), "kernels and phases differ in number");
+    return kernels;
+  }
+
+  SelectingKernels selectingKernels(const json &object, const config::Config &config) const {
+    constexpr int kMostBlocks = 8;
+    SelectingKernels kernels;
+    kernels.attend = attendKernels(object, config);
+    kernels.select = kernel(support::member(object, "select"));
+    kernels.blocksOfList = integer(object, "blocks_of_list", 1, kMostBlocks);
+    kernels.sparse = kernel(support::member(object, "sparse"));
+    const config::Config sparse = configOf(object, "sparse_config");
+    require(sparse.phases.size() == 1, "`sparse_config` is not of one phase");
+    kernels.sparsePhase = sparse.phases.front();
+    return kernels;
+  }
+
   KernelSet kernelSet(const json &object) const {
     KernelSet set;
     set.arch = text(object, "arch");
-    set.config = take(config::configFromJson(support::member(object, "config"), config::DeviceKind::Gpu));
-    for (const json &attend : array(object, "attend", spec::kMaxPhases))
-      set.attend.push_back(kernel(attend));
+    set.config = configOf(object, "config");
+    set.attend = attendKernels(object, set.config);
     set.merge = kernel(support::member(object, "merge"));
-    require(set.attend.size() == set.config.phases.size(), "kernels and phases differ in number");
+    if (object.contains("selecting"))
+      set.selecting = selectingKernels(object["selecting"], set.config);
     return set;
   }
 
@@ -179,16 +233,8 @@ std::string writePackage(const Package &package) {
     json object{{"name", variant.source.name},
                 {"source", writer.add(folder + "/source.json", toJson(variant.source).dump(2) + "\n")},
                 {"kernels", json::array()}};
-    for (const KernelSet &set : variant.kernels) {
-      json attend = json::array();
-      for (const Kernel &kernel : set.attend)
-        attend.push_back(kernelJson(kernel, folder + "/" + set.arch, writer));
-      object["kernels"].push_back({{"arch", set.arch},
-                                   {"abi", abi::kVersion},
-                                   {"config", config::toJson(set.config)},
-                                   {"attend", std::move(attend)},
-                                   {"merge", kernelJson(set.merge, folder + "/" + set.arch, writer)}});
-    }
+    for (const KernelSet &set : variant.kernels)
+      object["kernels"].push_back(setJson(set, folder + "/" + set.arch, writer));
     manifest["variants"].push_back(std::move(object));
   }
   for (const CpuObject &object : package.cpu) {

@@ -12,16 +12,21 @@ namespace deft::package {
 using nlohmann::json;
 
 json toJson(const codegen::cuda::VariantSource &source) {
-  return {{"name", source.name},
-          {"query_heads", source.queryHeads},
-          {"kv_heads", source.kvHeads},
-          {"tensors", spec::toJson(source.tensors)},
-          {"with_lse", source.withLse},
-          {"page_size", source.pageSize},
-          {"normalize", source.normalize == spec::Normalize::Softmax ? "softmax" : "sigmoid"},
-          {"has_sink", source.hasSink},
-          {"params", source.params},
-          {"hooks", source.hooks}};
+  json object = {{"name", source.name},
+                 {"query_heads", source.queryHeads},
+                 {"kv_heads", source.kvHeads},
+                 {"tensors", spec::toJson(source.tensors)},
+                 {"with_lse", source.withLse},
+                 {"page_size", source.pageSize},
+                 {"normalize", source.normalize == spec::Normalize::Softmax ? "softmax" : "sigmoid"},
+                 {"has_sink", source.hasSink},
+                 {"params", source.params},
+                 {"hooks", source.hooks}};
+  if (source.selects()) { // as it was before there were such specs
+    object["worth_groups"] = source.worthGroups;
+    object["lists"] = source.lists;
+  }
+  return object;
 }
 
 support::Result<codegen::cuda::VariantSource> variantSourceFromJson(const json &object) {
@@ -43,6 +48,13 @@ support::Result<codegen::cuda::VariantSource> variantSourceFromJson(const json &
       source.params.push_back(param.get<std::string>());
     }
     source.hooks = text(object, "hooks");
+    if (object.contains("lists")) {
+      source.worthGroups = integer(object, "worth_groups", 1, spec::kMaxHeads);
+      source.lists = integer(object, "lists", 1, spec::kMaxHeads);
+      require(source.worthGroups == source.kvHeads || source.worthGroups == source.queryHeads,
+              "`worth_groups` is neither of the numbers of heads");
+      require(source.lists == 1 || source.lists == source.worthGroups, "`lists` is not 1 or `worth_groups`");
+    }
     return source;
   } catch (const WrongField &wrong) {
     return Error{ErrorCode::Diagnostics, std::string("the variant source is malformed: ") + wrong.what(), {}};

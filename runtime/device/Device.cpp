@@ -215,12 +215,27 @@ Result<void> Kernel::launchDependent(unsigned blocks, void **params, cu::Stream 
   constexpr int kCapturedSince = 12030; // CUDA version
   if (device_->facts().major < 9 || device_->driver().version() < kCapturedSince)
     return launch(blocks, params, stream);
-  if (blocks == 0)
-    return {};
-  const Device::Current current(*device_);
   cu::LaunchAttribute attribute;
   attribute.id = cu::kLaunchProgrammaticSerialization;
   attribute.value[0] = 1;
+  return launchWith(attribute, blocks, params, stream);
+}
+
+Result<void> Kernel::launchClusters(unsigned blocks, int cluster, void **params, cu::Stream stream) const {
+  if (cluster == 1)
+    return launch(blocks, params, stream);
+  cu::LaunchAttribute attribute;
+  attribute.id = cu::kLaunchClusterDimension;
+  attribute.value[0] = cluster;
+  attribute.value[1] = attribute.value[2] = 1;
+  return launchWith(attribute, blocks, params, stream);
+}
+
+Result<void> Kernel::launchWith(cu::LaunchAttribute attribute, unsigned blocks, void **params,
+                                cu::Stream stream) const {
+  if (blocks == 0)
+    return {};
+  const Device::Current current(*device_);
   cu::LaunchConfig config;
   config.grid[0] = blocks;
   config.block[0] = static_cast<unsigned>(threads_);

@@ -119,6 +119,8 @@ public:
   support::Result<void> launch(unsigned blocks, void **params, cu::Stream stream) const;
   /// Launches a kernel that waits by itself for the one before it on the stream: it may start early.
   support::Result<void> launchDependent(unsigned blocks, void **params, cu::Stream stream) const;
+  /// Launches blocks of which so many at a time, which divide them, are a cluster; one is none.
+  support::Result<void> launchClusters(unsigned blocks, int cluster, void **params, cu::Stream stream) const;
   support::Result<void> launch(unsigned blocks, void **params) const {
     return launch(blocks, params, device_->stream());
   }
@@ -126,6 +128,8 @@ public:
 private:
   explicit Kernel(std::shared_ptr<Device> device) : device_(std::move(device)) {}
   support::Result<void> launched(cu::Result result) const;
+  support::Result<void> launchWith(cu::LaunchAttribute attribute, unsigned blocks, void **params,
+                                   cu::Stream stream) const;
   std::shared_ptr<Device> device_;
   std::string entry_;
   cu::Module module_ = nullptr;

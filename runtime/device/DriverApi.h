@@ -64,6 +64,7 @@ struct LaunchConfig {
   LaunchAttribute *attributes = nullptr;
   unsigned attributeCount = 0;
 };
+constexpr int kLaunchClusterDimension = 4; ///< value: blocks in x, y and z
 constexpr int kLaunchProgrammaticSerialization = 6;
 
 /// One line a function: member, symbol in the library, parameters.

@@ -31,6 +31,12 @@ struct Selection {
   }
 };
 
+/// Of a query's heads those whose largest score is what a token is worth to a list: so many groups.
+inline int worthGroupsOf(const spec::Variant &variant) {
+  return variant.select && variant.select->by == spec::SelectBy::QueryHead ? variant.queryHeads
+                                                                           : variant.kvHeads;
+}
+
 /// Of a token that is hidden from all heads of a list.
 constexpr float kHiddenWorth = -std::numeric_limits<float>::infinity();
 

@@ -1,8 +1,10 @@
 #include "runtime/module_cache/CompileKernels.h"
 
 #include "compiler/codegen/cuda/Instantiate.h"
+#include "compiler/codegen/cuda/InstantiateSelect.h"
 #include "compiler/kernels/Legality.h"
 #include "compiler/kernels/SharedMemory.h"
+#include "compiler/kernels/SparsePhase.h"
 #include "compiler/support/Log.h"
 #include "compiler/support/NvtxRange.h"
 
@@ -23,6 +25,61 @@ namespace {
 std::string forArch(const std::string &entry, std::string_view arch) {
   return entry + " for " + std::string(arch);
 }
+
+/// One thread a kernel: NVRTC compiles in parallel, and a config has a handful of kernels.
+class Compiling {
+public:
+  Compiling(CubinCache *cache, const nvrtc::Nvrtc &nvrtc, const target::Target &target,
+            const nvrtc::CompileOptions &options, const codegen::cuda::VariantSource &source,
+            const config::Config &config)
+      : cache_(cache), nvrtc_(nvrtc), target_(target), options_(options), source_(source), config_(config) {}
+
+  using Coming = std::future<Result<Kernel>>;
+
+  Coming start(std::string entry, std::string text) const {
+    return std::async(std::launch::async, [this, entry = std::move(entry), text = std::move(text)] {
+      return compileKernel(cache_, nvrtc_, entry, text, target_.arch, options_);
+    });
+  }
+
+  std::vector<Coming> startPhases(codegen::cuda::Layer layer) const {
+    std::vector<Coming> coming;
+    for (const config::PhaseConfig &phase : config_.phases)
+      coming.push_back(
+          start(codegen::cuda::attendEntry(source_, phase, layer),
+                codegen::cuda::instantiateAttend(source_, phase, config_.order, kernels::families(), layer)));
+    return coming;
+  }
+
+  Result<void> takePhases(std::vector<Coming> &coming, std::vector<Kernel> &kernels) const {
+    for (std::size_t i = 0; i < coming.size(); ++i)
+      if (auto taken = takePhase(coming[i], config_.phases[i], kernels.emplace_back()); !taken)
+        return taken; // the other futures wait in their destructors
+    return {};
+  }
+
+  Result<void> takePhase(Coming &coming, const config::PhaseConfig &phase, Kernel &kernel) const {
+    return take(coming, 32 * phase.warps, kernels::smemBytes(source_.shape(), phase), kernel);
+  }
+
+  static Result<void> take(Coming &coming, int threads, int smemBytes, Kernel &kernel) {
+    Result<Kernel> compiled = coming.get();
+    if (!compiled)
+      return std::move(compiled).error();
+    kernel = std::move(*compiled);
+    kernel.threads = threads;
+    kernel.smemBytes = smemBytes;
+    return {};
+  }
+
+private:
+  CubinCache *cache_;
+  const nvrtc::Nvrtc &nvrtc_;
+  const target::Target &target_;
+  const nvrtc::CompileOptions &options_;
+  const codegen::cuda::VariantSource &source_;
+  const config::Config &config_;
+};
 
 } // namespace
 
@@ -65,39 +122,52 @@ Result<Kernel> compileKernel(CubinCache *cache, const nvrtc::Nvrtc &nvrtc, const
 Result<KernelSet> compileKernels(CubinCache *cache, const nvrtc::Nvrtc &nvrtc,
                                  const codegen::cuda::VariantSource &source, const config::Config &config,
                                  const target::Target &target, const nvrtc::CompileOptions &options) {
-  const kernels::KernelShape shape = source.shape();
-  if (Result<void> legal = kernels::checkConfig(shape, config, &target); !legal)
+  if (Result<void> legal = kernels::checkConfig(source.shape(), config, &target); !legal)
     return legal.error();
-
-  // One thread a kernel: NVRTC compiles in parallel, and a config has a handful of kernels.
-  const auto start = [&](std::string entry, std::string text) {
-    return std::async(std::launch::async,
-                      [=, &nvrtc, &target, &options, entry = std::move(entry), text = std::move(text)] {
-                        return compileKernel(cache, nvrtc, entry, text, target.arch, options);
-                      });
-  };
-  std::vector<std::future<Result<Kernel>>> attend;
-  for (const config::PhaseConfig &phase : config.phases)
-    attend.push_back(start(codegen::cuda::attendEntry(source, phase),
-                           codegen::cuda::instantiateAttend(source, phase, config.order)));
-  auto merge = start(codegen::cuda::mergeEntry(source), codegen::cuda::instantiateMerge(source));
+  const Compiling compiling(cache, nvrtc, target, options, source, config);
+  auto attend = compiling.startPhases(codegen::cuda::Layer::Full);
+  auto merge = compiling.start(codegen::cuda::mergeEntry(source), codegen::cuda::instantiateMerge(source));
 
   KernelSet set;
   set.arch = target.arch;
   set.config = config;
-  for (std::size_t i = 0; i < attend.size(); ++i) {
-    Result<Kernel> kernel = attend[i].get();
-    if (!kernel)
-      return std::move(kernel).error(); // the other futures wait in their destructors
-    kernel->threads = 32 * config.phases[i].warps;
-    kernel->smemBytes = kernels::smemBytes(shape, config.phases[i]);
-    set.attend.push_back(std::move(*kernel));
-  }
-  Result<Kernel> merged = merge.get();
-  if (!merged)
-    return std::move(merged).error();
-  set.merge = std::move(*merged);
-  set.merge.threads = 32 * kernels::kMergeWarps;
+  if (auto taken = compiling.takePhases(attend, set.attend); !taken)
+    return taken.error();
+  if (auto taken = Compiling::take(merge, 32 * kernels::kMergeWarps, 0, set.merge); !taken)
+    return taken.error();
+  return set;
+}
+
+Result<KernelSet> compileLayers(CubinCache *cache, const nvrtc::Nvrtc &nvrtc,
+                                const codegen::cuda::VariantSource &source, const config::Config &config,
+                                const target::Target &target, const nvrtc::CompileOptions &options) {
+  auto set = compileKernels(cache, nvrtc, source, config, target, options);
+  if (!set || !source.selects())
+    return set;
+  const auto sparsePhase = kernels::sparsePhase(source.shape(), target);
+  if (!sparsePhase)
+    return sparsePhase.error();
+  const auto shape = codegen::cuda::SelectShape::of(target);
+  const Compiling compiling(cache, nvrtc, target, options, source, config);
+  auto attend = compiling.startPhases(codegen::cuda::Layer::Selecting);
+  auto select =
+      compiling.start(codegen::cuda::selectEntry(source), codegen::cuda::instantiateSelect(source, shape));
+  auto sparse =
+      compiling.start(codegen::cuda::attendEntry(source, *sparsePhase, codegen::cuda::Layer::Sparse),
+                      codegen::cuda::instantiateAttend(source, *sparsePhase, config::Order::FromRoot,
+                                                       kernels::families(), codegen::cuda::Layer::Sparse));
+
+  package::SelectingKernels &selecting = set->selecting.emplace();
+  selecting.blocksOfList = shape.blocksOfList;
+  selecting.sparsePhase = *sparsePhase;
+  if (auto taken = compiling.takePhases(attend, selecting.attend); !taken)
+    return taken.error();
+  if (auto taken =
+          Compiling::take(select, codegen::cuda::SelectShape::kThreads, shape.smemBytes(), selecting.select);
+      !taken)
+    return taken.error();
+  if (auto taken = compiling.takePhase(sparse, *sparsePhase, selecting.sparse); !taken)
+    return taken.error();
   return set;
 }
 

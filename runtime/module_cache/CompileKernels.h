@@ -21,11 +21,17 @@ support::Result<package::Kernel> compileKernel(CubinCache *cache, const nvrtc::N
                                                std::string_view arch,
                                                const nvrtc::CompileOptions &options = {});
 
-/// All kernels of a config, those that the cache lacks in parallel. The config must be legal on the
-/// target; an illegal one is an error before anything is compiled.
+/// All kernels of a config's full attention, those that the cache lacks in parallel. The config must be legal
+/// on the target; an illegal one is an error before anything is compiled.
 support::Result<package::KernelSet> compileKernels(CubinCache *cache, const nvrtc::Nvrtc &nvrtc,
                                                    const codegen::cuda::VariantSource &source,
                                                    const config::Config &config, const target::Target &target,
                                                    const nvrtc::CompileOptions &options = {});
+
+/// And, where the variant selects, those of its other two attentions, too.
+support::Result<package::KernelSet> compileLayers(CubinCache *cache, const nvrtc::Nvrtc &nvrtc,
+                                                  const codegen::cuda::VariantSource &source,
+                                                  const config::Config &config, const target::Target &target,
+                                                  const nvrtc::CompileOptions &options = {});
 
 } // namespace deft::module_cache

@@ -4,6 +4,7 @@
 #include "compiler/kernels/DefaultConfig.h"
 #include "compiler/package/Container.h"
 #include "runtime/config_cache/ConfigChooser.h"
+#include "runtime/exec/Selection.h"
 #include "runtime/exec/cpu/SharedObject.h"
 #include "runtime/module_cache/CompileKernels.h"
 #include "runtime/program/Compiler.h"
@@ -82,8 +83,14 @@ std::vector<const package::KernelSet *> Program::packagedKernels(int major, int 
 }
 
 Result<codegen::cuda::VariantSource> Program::source() const {
-  return packaged() ? Result<codegen::cuda::VariantSource>(packaged()->source)
-                    : variantSource(*spec_, *variant_);
+  if (!packaged())
+    return variantSource(*spec_, *variant_);
+  codegen::cuda::VariantSource source = packaged()->source;
+  if (variant_->select) { // a package from before GPUs selected says nothing of it
+    source.worthGroups = exec::worthGroupsOf(*variant_);
+    source.lists = variant_->lists();
+  }
+  return source;
 }
 
 Result<std::string> Program::irText() const { return program::irText(*spec_, *variant_); }
@@ -98,7 +105,8 @@ Result<std::string> Program::cudaText(const std::string &architecture, const std
   const auto source = this->source();
   if (!source)
     return source.error();
-  auto kernel = codegen::cuda::instantiateNamed(*source, untunedConfig(target->major, target->minor), phase);
+  auto kernel =
+      codegen::cuda::instantiateNamed(*source, untunedConfig(target->major, target->minor), *target, phase);
   if (!kernel)
     return std::move(kernel).error();
   return std::move(kernel->text);
@@ -141,8 +149,9 @@ Result<package::KernelSet> Program::cudaKernels(int major, int minor, const conf
       }
     return {};
   };
-  if (auto kernels = packagedFor(config_cache::haveSameKernels))
-    return std::move(*kernels);
+  auto shipped = packagedFor(config_cache::haveSameKernels);
+  if (shipped && shipped->selecting.has_value() == variant_->select.has_value())
+    return std::move(*shipped);
   const auto target = targetFor(major, minor);
   if (!target)
     return target.error();
@@ -151,12 +160,14 @@ Result<package::KernelSet> Program::cudaKernels(int major, int minor, const conf
     return source.error();
   const auto nvrtc = nvrtc::Nvrtc::load();
   if (!nvrtc) {
-    if (auto kernels = packagedFor(config_cache::haveSameTiles)) // not as fast
-      return std::move(*kernels);
+    if (!shipped)
+      shipped = packagedFor(config_cache::haveSameTiles); // not as fast
+    if (shipped) // of a package from before GPUs selected, those of the full attention alone
+      return std::move(*shipped);
     return nvrtc.error();
   }
   const auto cache = module_cache::CubinCache::openDefault();
-  auto kernels = module_cache::compileKernels(cache.get(), **nvrtc, *source, config, **target);
+  auto kernels = module_cache::compileLayers(cache.get(), **nvrtc, *source, config, **target);
   if (const auto found = cache->takeWarning())
     warning = *found;
   return kernels;

@@ -309,8 +309,7 @@ private:
         for (std::size_t t = 0; t < tokens.size(); ++t) {
           const ItemToken &token = tokens[t];
           if constexpr (kReadsLists)
-            if (!isIn_[static_cast<std::size_t>(caller * listsOfQuery() + kvHead * listsOfQuery() / kKvHeads)]
-                      [t])
+            if (!isIn_[static_cast<std::size_t>(caller * listsOfQuery() + head * listsOfQuery() / kHeads)][t])
               continue;
           if (query < token.queryBegin || query >= token.queryEnd)
             continue;

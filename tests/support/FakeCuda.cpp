@@ -275,9 +275,14 @@ int cuOccupancyMaxActiveBlocksPerMultiprocessor(int *blocks, cu::Function, int, 
   *blocks = 1;
   return cu::kSuccess;
 }
-int cuLaunchKernel(cu::Function function, unsigned gridX, unsigned, unsigned, unsigned, unsigned, unsigned,
-                   unsigned, cu::Stream stream, void **params, void **) {
-  Call call{.name = "cuLaunchKernel", .stream = stream, .blocks = gridX};
+int cuLaunchKernelEx(const cu::LaunchConfig *config, cu::Function function, void **params, void **) {
+  const unsigned gridX = config->grid[0];
+  const cu::Stream stream = config->stream;
+  int cluster = 1;
+  for (unsigned i = 0; i < config->attributeCount; ++i)
+    if (config->attributes[i].id == cu::kLaunchClusterDimension)
+      cluster = config->attributes[i].value[0];
+  Call call{.name = "cuLaunchKernel", .stream = stream, .blocks = gridX, .cluster = cluster};
   {
     const std::lock_guard lock(state().mutex);
     call.kernel = state().functions[function];
@@ -314,6 +319,11 @@ int cuLaunchKernel(cu::Function function, unsigned gridX, unsigned, unsigned, un
     work = [args] { deft::plan::placeDrafts(args); };
   } else if (call.kernel.starts_with("probe_") || call.kernel == "deft_evict_l2") {
     work = [] {}; // these only take time
+  } else if (call.kernel.ends_with("_select")) {
+    const auto args = readArgs<deft::abi::SelectArgs>(params);
+    takeArgs(args);
+    const unsigned lists = gridX / static_cast<unsigned>(cluster);
+    work = [args, lists] { select(variantNow(), args, lists); };
   } else if (call.kernel.ends_with("_merge")) {
     const auto args = readArgs<deft::abi::MergeArgs>(params);
     takeArgs(args);
@@ -321,16 +331,22 @@ int cuLaunchKernel(cu::Function function, unsigned gridX, unsigned, unsigned, un
   } else {
     const auto args = readArgs<deft::abi::AttendArgs>(params);
     takeArgs(args);
-    work = [args, gridX] { attend(variantNow(), args, gridX); };
+    const Layer layer = call.kernel.ends_with("_selecting") ? Layer::Selecting
+                        : call.kernel.ends_with("_sparse")  ? Layer::Sparse
+                                                            : Layer::Full;
+    work = [args, gridX, layer] { attend(variantNow(), args, gridX, layer); };
   }
   if (const Result failed = note(std::move(call)))
     return failed;
   enqueue(stream, std::move(work));
   return cu::kSuccess;
 }
-int cuLaunchKernelEx(const cu::LaunchConfig *config, cu::Function function, void **params, void **extra) {
-  return cuLaunchKernel(function, config->grid[0], 1, 1, config->block[0], 1, 1, config->smemBytes,
-                        config->stream, params, extra);
+int cuLaunchKernel(cu::Function function, unsigned gridX, unsigned, unsigned, unsigned, unsigned, unsigned,
+                   unsigned, cu::Stream stream, void **params, void **extra) {
+  cu::LaunchConfig config;
+  config.grid[0] = gridX;
+  config.stream = stream;
+  return cuLaunchKernelEx(&config, function, params, extra);
 }
 int cuStreamCreate(cu::Stream *stream, unsigned) {
   const std::lock_guard lock(state().mutex);

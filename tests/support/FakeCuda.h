@@ -20,6 +20,7 @@ struct Call {
   std::size_t bytes = 0;   ///< copied or allocated
   std::string kernel = {}; ///< launched
   unsigned blocks = 0;
+  int cluster = 1;                  ///< blocks
   std::vector<std::byte> args = {}; ///< the first argument's first bytes, as many as any kernel takes
   const void *context = nullptr;    ///< current on the calling thread
 
@@ -42,6 +43,8 @@ struct Variant {
   int pageSize = 0; ///< 0: contiguous
   bool isBf16 = true;
   float scale = 1;
+  /// Where it selects: groups of a query's heads, and lists; 0: as many as KV heads.
+  int worthGroups = 0, lists = 0;
 };
 
 /// Of all kernels launched from now on. Where nobody sets one: DEFT_FAKE_CUDA_VARIANT of the environment,

@@ -5,8 +5,10 @@
 #include "runtime/plan/Slope.h"
 
 #include <algorithm>
+#include <bit>
 #include <cmath>
 #include <limits>
+#include <utility>
 
 namespace deft::fake_cuda {
 
@@ -42,6 +44,17 @@ private:
   const std::uint16_t *memory_;
 };
 
+int listsOf(const Variant &variant) { return variant.lists > 0 ? variant.lists : variant.kvHeads; }
+int groupsOf(const Variant &variant) {
+  return variant.worthGroups > 0 ? variant.worthGroups : variant.kvHeads;
+}
+
+/// As select::keyOf.
+unsigned keyOf(float score) {
+  const auto bits = std::bit_cast<unsigned>(score);
+  return (bits >> 31) != 0 ? ~bits : bits | 0x80000000u;
+}
+
 /// At the elements from `first` on.
 void write(const Variant &variant, void *out, long long first, const std::vector<float> &values,
            float factor) {
@@ -50,29 +63,69 @@ void write(const Variant &variant, void *out, long long first, const std::vector
     *to++ = exec::fromFloat(value * factor, variant.isBf16 ? spec::DType::BF16 : spec::DType::F16);
 }
 
-void attendRow(const Variant &variant, const abi::AttendArgs &args, const abi::Item &item, int query,
-               int head) {
-  const int ratio = variant.queryHeads / variant.kvHeads;
-  const long long caller = args.callerIndex[item.queryBegin + query];
-  const Values q(variant, args.q), k(variant, args.k), v(variant, args.v);
-  Row result{std::vector<float>(static_cast<std::size_t>(variant.headDim))};
+struct Token {
+  int place; ///< page * page size + place in the page; contiguous: the token
+  int position;
+};
+
+/// Those of the item's tokens that the query sees.
+std::vector<Token> tokensOfRuns(const Variant &variant, const abi::AttendArgs &args, const abi::Item &item,
+                                int query) {
+  std::vector<Token> tokens;
   for (int r = item.runBegin; r < item.runBegin + item.runCount; ++r) {
     const abi::Run &run = args.runs[r];
     if (query < run.queryBegin || query >= run.queryEnd)
       continue;
     for (int t = 0; t < plan::tokensSeen(run, query); ++t) {
-      const auto placeIn = [&](const abi::CachePlaces &cache) {
-        const auto elements = [](unsigned units) { return units * (1LL * abi::kStrideElements); };
-        return exec::elementOf(
-            {elements(cache.pageStride), elements(cache.tokenStride), elements(cache.headStride)},
-            args.pageTable, variant.pageSize, run.location + t, head / ratio);
-      };
-      const long long key = placeIn(args.kCache), value = placeIn(args.vCache);
-      float score = 0;
-      for (int d = 0; d < variant.headDim; ++d)
-        score += q.at(caller * args.qStride + head * variant.headDim + d) * k.at(key + d);
-      result.add(score * variant.scale,
-                 [&](std::size_t d) { return v.at(value + static_cast<long long>(d)); });
+      const int location = run.location + t, size = variant.pageSize;
+      tokens.push_back({size == 0 ? location : args.pageTable[location / size] * size + location % size,
+                        run.position + t});
+    }
+  }
+  return tokens;
+}
+
+/// Those of a list that the item has.
+std::vector<Token> tokensOfList(const abi::Selected &selected, const abi::Item &item, long long list) {
+  std::vector<Token> tokens;
+  const int end = std::min(item.commonTokens + item.tokens, selected.counts[list]);
+  for (int slot = item.commonTokens; slot < end; ++slot) {
+    const long long at = list * selected.budget + slot;
+    tokens.push_back({selected.places[at], selected.positions[at]});
+  }
+  return tokens;
+}
+
+void attendRow(const Variant &variant, const abi::AttendArgs &args, const abi::Item &item, int query,
+               int head, Layer layer) {
+  const int ratio = variant.queryHeads / variant.kvHeads;
+  const long long caller = args.callerIndex[item.queryBegin + query];
+  const Values q(variant, args.q), k(variant, args.k), v(variant, args.v);
+  Row result{std::vector<float>(static_cast<std::size_t>(variant.headDim))};
+  const int lists = listsOf(variant), groups = groupsOf(variant);
+  const std::vector<Token> tokens =
+      layer == Layer::Sparse
+          ? tokensOfList(*args.selected, item, item.runBegin * lists + head * lists / variant.queryHeads)
+          : tokensOfRuns(variant, args, item, query);
+  for (const Token &token : tokens) {
+    const auto placeIn = [&](const abi::CachePlaces &cache) {
+      const int size = variant.pageSize;
+      const auto elements = [](unsigned units) { return units * (1LL * abi::kStrideElements); };
+      return (size == 0 ? token.place * elements(cache.tokenStride)
+                        : token.place / size * elements(cache.pageStride) +
+                              token.place % size * elements(cache.tokenStride)) +
+             head / ratio * elements(cache.headStride);
+    };
+    const long long key = placeIn(args.kCache), value = placeIn(args.vCache);
+    float score = 0;
+    for (int d = 0; d < variant.headDim; ++d)
+      score += q.at(caller * args.qStride + head * variant.headDim + d) * k.at(key + d);
+    score *= variant.scale;
+    result.add(score, [&](std::size_t d) { return v.at(value + static_cast<long long>(d)); });
+    if (layer == Layer::Selecting) {
+      const long long group = caller * groups + head * groups / variant.queryHeads;
+      unsigned &worth = args.selected->worth[group * args.selected->worthStride + token.position];
+      worth = std::max(worth, keyOf(score));
     }
   }
   const float factor = result.weights > 0 ? 1 / result.weights : 0;
@@ -109,7 +162,7 @@ void mergeRow(const Variant &variant, const abi::MergeArgs &args, int merged, in
 
 } // namespace
 
-void attend(const Variant &variant, const abi::AttendArgs &args, unsigned blocks) {
+void attend(const Variant &variant, const abi::AttendArgs &args, unsigned blocks, Layer layer) {
   const long long units = static_cast<long long>(args.itemCount) * variant.kvHeads;
   const int ratio = variant.queryHeads / variant.kvHeads;
   for (unsigned block = 0; block < blocks; ++block)
@@ -119,8 +172,50 @@ void attend(const Variant &variant, const abi::AttendArgs &args, unsigned blocks
         break;
       const int kvHead = static_cast<int>(unit % variant.kvHeads);
       for (int row = 0; row < item.queryCount * ratio; ++row)
-        attendRow(variant, args, item, row / ratio, kvHead * ratio + row % ratio);
+        attendRow(variant, args, item, row / ratio, kvHead * ratio + row % ratio, layer);
     }
+}
+
+void select(const Variant &variant, const abi::SelectArgs &args, unsigned lists) {
+  const abi::Selected &selected = args.selected;
+  const int merged = groupsOf(variant) / listsOf(variant);
+  for (unsigned list = 0; list < lists; ++list) {
+    const int query = static_cast<int>(list) / listsOf(variant);
+    const int begin = selected.stretchBegin[query], end = selected.stretchBegin[query + 1];
+    const int length =
+        begin < end ? selected.stretches[end - 1].position + selected.stretches[end - 1].tokens : 0;
+    std::vector<std::pair<unsigned, int>> tokens; // key, and the position
+    for (int position = 0; position < length; ++position) {
+      unsigned key = abi::kHiddenKey;
+      for (int m = 0; m < merged; ++m) {
+        unsigned &worth =
+            selected.worth[(static_cast<long long>(list) * merged + m) * selected.worthStride + position];
+        key = std::max(key, std::exchange(worth, abi::kHiddenKey));
+      }
+      const bool isKept = position < args.keepFirst || position >= length - args.keepLast;
+      if (key != abi::kHiddenKey)
+        tokens.emplace_back(isKept ? ~0u : key, position);
+    }
+    std::stable_sort(tokens.begin(), tokens.end(),
+                     [](const auto &a, const auto &b) { return a.first > b.first; });
+    tokens.resize(std::min(tokens.size(), static_cast<std::size_t>(selected.budget)));
+    std::sort(tokens.begin(), tokens.end(), [](const auto &a, const auto &b) { return a.second < b.second; });
+    selected.counts[list] = static_cast<int>(tokens.size());
+    const long long first = static_cast<long long>(list) * selected.budget;
+    std::fill_n(selected.positions + first, selected.budget, -1);
+    std::fill_n(selected.places + first, selected.budget, 0);
+    for (std::size_t slot = 0; slot < tokens.size(); ++slot) {
+      const int position = tokens[slot].second;
+      const auto *stretch = std::find_if(
+          selected.stretches + begin, selected.stretches + end, [&](const abi::PathStretch &one) {
+            return position >= one.position && position < one.position + one.tokens;
+          });
+      const int location = stretch->location + position - stretch->position, size = variant.pageSize;
+      selected.positions[first + static_cast<long long>(slot)] = position;
+      selected.places[first + static_cast<long long>(slot)] =
+          size == 0 ? location : selected.pageTable[location / size] * size + location % size;
+    }
+  }
 }
 
 void merge(const Variant &variant, const abi::MergeArgs &args, unsigned blocks) {

@@ -1,12 +1,16 @@
 #pragma once
 
 #include "templates/deft/abi.h"
+#include "templates/deft/select_abi.h"
 #include "tests/support/FakeCuda.h"
 
 /// What the kernels of templates/deft do, a block after the other, for the fake driver.
 namespace deft::fake_cuda {
 
-void attend(const Variant &variant, const abi::AttendArgs &args, unsigned blocks);
+/// Which attention of a variant that selects; others have the full one.
+enum class Layer { Full, Selecting, Sparse };
+void attend(const Variant &variant, const abi::AttendArgs &args, unsigned blocks, Layer layer = Layer::Full);
+void select(const Variant &variant, const abi::SelectArgs &args, unsigned lists);
 void merge(const Variant &variant, const abi::MergeArgs &args, unsigned blocks);
 
 void growPlan(const abi::GrowArgs &args);

@@ -3,7 +3,9 @@
 // A package of a spec and of native code that did not come out of the compiler (ScalarKernel.cpp); or of
 // kernels for the tests' driver (FakeCuda.h), which looks at nothing but their names.
 #include "compiler/codegen/cuda/Instantiate.h"
+#include "compiler/codegen/cuda/InstantiateSelect.h"
 #include "compiler/kernels/DefaultConfig.h"
+#include "compiler/kernels/SparsePhase.h"
 #include "compiler/package/Package.h"
 #include "compiler/spec/CompileSpec.h"
 #include "compiler/support/AtomicFile.h"
@@ -41,6 +43,8 @@ int main(int argc, char **argv) {
   packaged.source.withLse = variant.withLse;
   packaged.source.pageSize = variant.cache.pageSize;
   packaged.source.normalize = variant.normalize;
+  if (variant.select) // lists by KV head
+    packaged.source.worthGroups = packaged.source.lists = variant.lists();
   if (isForGpu)
     for (const char *arch : {"sm_80", "sm_90a"}) {
       const auto config = kernels::defaultConfig(variant, target::findTarget(arch));
@@ -52,10 +56,26 @@ int main(int argc, char **argv) {
                                   .cubin = "for the tests' driver",
                                   .threads = 32 * phase.warps,
                                   .resources = {}});
-      kernels.merge = {.entry = codegen::cuda::mergeEntry(packaged.source),
-                       .cubin = "for the tests' driver",
-                       .threads = 128,
-                       .resources = {}};
+      const auto kernelOf = [](std::string entry, int threads) {
+        return package::Kernel{
+            .entry = std::move(entry), .cubin = "for the tests' driver", .threads = threads, .resources = {}};
+      };
+      kernels.merge = kernelOf(codegen::cuda::mergeEntry(packaged.source), 128);
+      if (variant.select) {
+        package::SelectingKernels &selecting = kernels.selecting.emplace();
+        const auto sparse =
+            kernels::sparsePhase(kernels::KernelShape::of(variant), *target::findTarget(arch));
+        if (!sparse)
+          return 1;
+        for (const config::PhaseConfig &phase : config->phases)
+          selecting.attend.push_back(kernelOf(
+              attendEntry(packaged.source, phase, codegen::cuda::Layer::Selecting), 32 * phase.warps));
+        selecting.select = kernelOf(selectEntry(packaged.source), codegen::cuda::SelectShape::kThreads);
+        selecting.blocksOfList = codegen::cuda::SelectShape::of(*target::findTarget(arch)).blocksOfList;
+        selecting.sparsePhase = *sparse;
+        selecting.sparse =
+            kernelOf(attendEntry(packaged.source, *sparse, codegen::cuda::Layer::Sparse), 32 * sparse->warps);
+      }
       packaged.kernels.push_back(std::move(kernels));
     }
   else

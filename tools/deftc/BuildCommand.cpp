@@ -95,7 +95,7 @@ public:
         const auto compile = [&] {
           const Underway underway(context_,
                                   "compiling " + variant.name + " for " + std::string(target->arch));
-          return module_cache::compileKernels(cache_.get(), *nvrtc_, packaged.source, config, *target);
+          return module_cache::compileLayers(cache_.get(), *nvrtc_, packaged.source, config, *target);
         };
         auto set = compile();
         if (!set)

@@ -39,6 +39,18 @@ std::string headsText(const codegen::cuda::VariantSource &source) {
          (source.pageSize > 0 ? ", pages of " + std::to_string(source.pageSize) : ", contiguous");
 }
 
+/// Those that an attention which selects has beside the full one's.
+std::vector<const Kernel *> selectingKernels(const package::KernelSet &set) {
+  std::vector<const Kernel *> kernels;
+  if (!set.selecting)
+    return kernels;
+  for (const Kernel &kernel : set.selecting->attend)
+    kernels.push_back(&kernel);
+  kernels.push_back(&set.selecting->select);
+  kernels.push_back(&set.selecting->sparse);
+  return kernels;
+}
+
 void print(std::ostream &out, const package::Package &package, const std::string &path) {
   out << path << ": built by deftc " << package.deftcVersion;
   if (!package.nvrtcVersion.empty())
@@ -57,6 +69,8 @@ void print(std::ostream &out, const package::Package &package, const std::string
       for (const Kernel &kernel : set.attend)
         out << "    " << kernelText(kernel) << '\n';
       out << "    " << kernelText(set.merge) << '\n';
+      for (const Kernel *kernel : selectingKernels(set))
+        out << "    " << kernelText(*kernel) << '\n';
     }
   }
 }
@@ -79,6 +93,8 @@ ordered_json toJson(const package::Package &package) {
                       {"config", configText(set.config)},
                       {"attend", std::move(attend)},
                       {"merge", kernelJson(set.merge)}});
+      for (const Kernel *kernel : selectingKernels(set))
+        sets.back()["selecting"].push_back(kernelJson(*kernel));
     }
     json["attentions"].push_back({{"name", variant.source.name}, {"kernels", std::move(sets)}});
   }

@@ -15,8 +15,8 @@ enum class Layer {
   Sparse,    ///< over lists of tokens; of the sm80 family, on every GPU
 };
 
-/// Name of a kernel's one `extern "C"` entry: deft_<variant>_<phase>, deft_<variant>_merge; behind a phase
-/// _selecting or _sparse.
+/// Name of a kernel's one `extern "C"` entry: deft_<variant>_<phase>, deft_<variant>_merge; where layers
+/// differ, deft_<variant>_<phase>_selecting and deft_<variant>_sparse.
 std::string attendEntry(const VariantSource &source, const config::PhaseConfig &phase,
                         Layer layer = Layer::Full);
 std::string mergeEntry(const VariantSource &source);
@@ -33,9 +33,10 @@ struct KernelText {
   std::string entry;
   std::string text;
 };
-/// The kernel of a phase by its name, empty: the first, or `merge`, which needs no config.
+/// A kernel by its name: a phase, empty: the first, or `merge`, which needs no config; of a variant that
+/// selects, <phase>_selecting, `select` or `sparse`, too.
 support::Result<KernelText> instantiateNamed(const VariantSource &source,
                                              const support::Result<config::Config> &config,
-                                             const std::string &phase);
+                                             const target::Target &target, const std::string &name);
 
 } // namespace deft::codegen::cuda

@@ -4,6 +4,13 @@
 
 namespace deft::codegen::cuda {
 
+SelectShape SelectShape::of(const target::Target &target) {
+  constexpr int kUnit = 1024; // tokens that a part of a path is a multiple of
+  constexpr int kFirstWithClusters = 9;
+  return {.blocksOfList = target.major >= kFirstWithClusters ? 2 : 1,
+          .cachedKeys = (target.smemPerBlock - kOtherBytes) / 4 / kUnit * kUnit};
+}
+
 std::string selectEntry(const VariantSource &source) { return "deft_" + source.name + "_select"; }
 
 std::string instantiateSelect(const VariantSource &source, const SelectShape &shape) {

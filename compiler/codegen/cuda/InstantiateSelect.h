@@ -1,6 +1,7 @@
 #pragma once
 
 #include "compiler/codegen/cuda/VariantSource.h"
+#include "compiler/target/Target.h"
 
 #include <string>
 
@@ -13,7 +14,15 @@ struct SelectShape {
       0; ///< of a block's part of a path, in shared memory; a longer part is read again and again
 
   static constexpr int kThreads = 1024;
-  int smemBytes() const { return 24992 + 4 * cachedKeys; }
+  int smemBytes() const { return kOtherBytes + 4 * cachedKeys; }
+
+  /// What runs on an architecture: as many keys as a block's shared memory holds, and clusters of two where
+  /// there are clusters. On an H200 one block takes 1.5 to 3 times as long, and four are faster for up to a
+  /// dozen lists only, but twice as slow for 64 (tests/gpu/records/h200-select.json).
+  static SelectShape of(const target::Target &target);
+
+private:
+  static constexpr int kOtherBytes = 24992; ///< histograms and counts
 };
 
 /// deft_<variant>_select.

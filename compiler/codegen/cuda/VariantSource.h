@@ -28,6 +28,7 @@ struct VariantSource {
   std::string hooks;
 
   int ratio() const { return queryHeads / kvHeads; }
+  bool selects() const { return lists > 0; }
   kernels::KernelShape shape() const { return {queryHeads, kvHeads, tensors}; }
 };
 

@@ -206,8 +206,7 @@ support::Result<void> CpuExecutor::runSelecting(const CpuKernel &kernel, const s
   paths.read(plan);
   selection.resize(plan.queryCount(), variant.lists(), budget);
   Scratch &scratch = state_->take();
-  const bool isByHead = variant.select->by == spec::SelectBy::QueryHead;
-  scratch.worth.reset(plan.queryCount(), isByHead ? variant.queryHeads : variant.kvHeads, paths.longest());
+  scratch.worth.reset(plan.queryCount(), worthGroupsOf(variant), paths.longest());
   attend(scratch, *kernel, variant, plan, inputs, outputs, &scratch.worth);
   SelectJob job(*variant.select, paths, scratch.worth, selection, scratch.keys);
   state_->team.run(job.helpers(), job);

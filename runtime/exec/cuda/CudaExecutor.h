@@ -12,9 +12,11 @@ namespace deft::exec {
 /// outputs. Calls are for one thread at a time. Servers use CudaPlan.
 class CudaExecutor {
 public:
+  /// `budget`: tokens of a list, where runs are to select; 0: none does.
   static support::Result<std::unique_ptr<CudaExecutor>> create(std::shared_ptr<device::Device> device,
                                                                const spec::Variant &variant,
-                                                               const package::KernelSet &kernels);
+                                                               const package::KernelSet &kernels,
+                                                               int budget = 0);
 
   /// Blocks that run at a time, of the phase that runs fewest: what plan::makePlan wants to know.
   int blocksAtOnce() const { return kernels_->blocksAtOnce(); }
@@ -25,8 +27,17 @@ public:
   /// Puts one run of the plan on the device's stream; allocates and waits for nothing, so it can be captured.
   support::Result<void> enqueue(const CudaInputs &on);
 
+  /// The same of a run that selects, and of one that reads the lists of the last that did.
+  support::Result<void> enqueueSelecting(const CudaInputs &on);
+  support::Result<void> enqueueSparse(const CudaInputs &on);
+
   /// One run from the plan to its outputs on the host, of which rows that nobody writes are NaN.
   support::Result<void> run(const plan::Plan &plan, CudaInputs &on, Outputs &outputs);
+  /// The same, and the lists.
+  support::Result<void> runSelecting(const plan::Plan &plan, CudaInputs &on, Outputs &outputs,
+                                     Selection &selection);
+  /// Over these lists, by the same plan.
+  support::Result<void> runSparse(CudaInputs &on, Outputs &outputs);
 
   /// For tests, before a run: NaN in the partials, which a run must write before somebody reads them.
   support::Result<void> poison();

@@ -2,12 +2,14 @@
 
 #include "compiler/kernels/Occupancy.h"
 #include "compiler/kernels/SharedMemory.h"
+#include "compiler/support/InOrder.h"
 
 #include <algorithm>
 #include <cstdint>
 
 namespace deft::exec {
 
+using support::inOrder;
 using support::Result;
 
 namespace {
@@ -16,27 +18,74 @@ namespace {
 /// need not start.
 constexpr long long kMergeWaves = 4;
 
+Result<void> load(const std::shared_ptr<device::Device> &device, const package::Kernel &kernel,
+                  std::vector<device::Kernel> &into) {
+  auto one = device::Kernel::load(device, kernel.cubin, kernel.entry, kernel.threads, kernel.smemBytes);
+  if (!one)
+    return one.error();
+  into.push_back(std::move(*one));
+  return {};
+}
+
+Result<void> loadPhases(const std::shared_ptr<device::Device> &device,
+                        const std::vector<package::Kernel> &kernels, std::vector<device::Kernel> &into) {
+  for (const package::Kernel &kernel : kernels)
+    if (auto one = load(device, kernel, into); !one)
+      return one;
+  return {};
+}
+
+unsigned blocksFor(long long units, int mostBlocks) {
+  return static_cast<unsigned>(std::min<long long>(units, mostBlocks));
+}
+
 } // namespace
+
+Result<SelectingCudaKernels> SelectingCudaKernels::load(const std::shared_ptr<device::Device> &device,
+                                                        const spec::Variant &variant,
+                                                        const package::SelectingKernels &kernels,
+                                                        const config::Config &config) {
+  SelectingCudaKernels loaded;
+  auto done = inOrder([&] { return exec::load(device, kernels.select, loaded.kernels_); },
+                      [&] { return exec::load(device, kernels.sparse, loaded.kernels_); },
+                      [&] { return loadPhases(device, kernels.attend, loaded.kernels_); });
+  if (!done)
+    return done.error();
+  for (std::size_t p = 0; p < config.phases.size(); ++p)
+    loaded.mostBlocks_.push_back(kernels::mostBlocks(config.phases[p], loaded.attend(p).blocksAtOnce()));
+  loaded.kvHeads_ = variant.kvHeads;
+  loaded.sparseUnits_ = std::max(variant.kvHeads, variant.lists());
+  loaded.mostSparseBlocks_ = kernels::mostBlocks(kernels.sparsePhase, loaded.sparse().blocksAtOnce());
+  loaded.blocksOfList_ = kernels.blocksOfList;
+  loaded.sparsePhase_ = kernels.sparsePhase;
+  return loaded;
+}
+
+unsigned SelectingCudaKernels::attendBlocks(std::size_t phase, int items) const {
+  return blocksFor(static_cast<long long>(items) * kvHeads_, mostBlocks_[phase]);
+}
+
+unsigned SelectingCudaKernels::sparseBlocks(int items) const {
+  return blocksFor(static_cast<long long>(items) * sparseUnits_, mostSparseBlocks_);
+}
 
 Result<std::shared_ptr<const CudaKernels>> CudaKernels::load(std::shared_ptr<device::Device> device,
                                                              const spec::Variant &variant,
                                                              const package::KernelSet &kernels) {
   std::shared_ptr<CudaKernels> loaded(new CudaKernels(device, variant, kernels.config));
-  const auto load = [&](const package::Kernel &kernel, std::vector<device::Kernel> &into) -> Result<void> {
-    auto one = device::Kernel::load(device, kernel.cubin, kernel.entry, kernel.threads, kernel.smemBytes);
-    if (!one)
-      return one.error();
-    into.push_back(std::move(*one));
-    return {};
-  };
-  for (const package::Kernel &kernel : kernels.attend)
-    if (auto one = load(kernel, loaded->attend_); !one)
-      return one.error();
-  if (auto one = load(kernels.merge, loaded->merge_); !one)
-    return one.error();
+  auto done = inOrder([&] { return loadPhases(device, kernels.attend, loaded->attend_); },
+                      [&] { return exec::load(device, kernels.merge, loaded->merge_); });
+  if (!done)
+    return done.error();
   for (std::size_t p = 0; p < loaded->attend_.size(); ++p)
     loaded->mostBlocks_.push_back(
         kernels::mostBlocks(kernels.config.phases[p], loaded->attend_[p].blocksAtOnce()));
+  if (kernels.selecting) {
+    auto selecting = SelectingCudaKernels::load(device, variant, *kernels.selecting, kernels.config);
+    if (!selecting)
+      return selecting.error();
+    loaded->selecting_.emplace(std::move(*selecting));
+  }
   return std::shared_ptr<const CudaKernels>(std::move(loaded));
 }
 
@@ -50,8 +99,7 @@ int CudaKernels::blocksAtOnce() const {
 bool CudaKernels::readByTensorMap() const { return kernels::readsByTensorMap(config_); }
 
 unsigned CudaKernels::attendBlocks(std::size_t phase, int items) const {
-  const long long units = static_cast<long long>(items) * variant_.kvHeads;
-  return static_cast<unsigned>(std::min<long long>(units, mostBlocks_[phase]));
+  return blocksFor(static_cast<long long>(items) * variant_.kvHeads, mostBlocks_[phase]);
 }
 
 unsigned CudaKernels::mergeBlocks(int mergedQueries) const {

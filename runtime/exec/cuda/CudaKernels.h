@@ -6,9 +6,39 @@
 #include "runtime/exec/Inputs.h"
 
 #include <memory>
+#include <optional>
 #include <vector>
 
 namespace deft::exec {
+
+/// Of a variant that selects, the kernels of its other two attentions, loaded.
+class SelectingCudaKernels {
+public:
+  static support::Result<SelectingCudaKernels> load(const std::shared_ptr<device::Device> &device,
+                                                    const spec::Variant &variant,
+                                                    const package::SelectingKernels &kernels,
+                                                    const config::Config &config);
+
+  /// Attends and gives what tokens are worth, in place of the full attention's kernel of the phase.
+  const device::Kernel &attend(std::size_t phase) const { return kernels_[kFirstPhase + phase]; }
+  unsigned attendBlocks(std::size_t phase, int items) const;
+
+  const device::Kernel &select() const { return kernels_[0]; }
+  /// So many blocks, which are a cluster, make a list.
+  int blocksOfList() const { return blocksOfList_; }
+
+  const device::Kernel &sparse() const { return kernels_[1]; }
+  const config::PhaseConfig &sparsePhase() const { return sparsePhase_; }
+  int sparseUnits() const { return sparseUnits_; } ///< of an item: a list each, or one for several
+  unsigned sparseBlocks(int items) const;
+
+private:
+  static constexpr std::size_t kFirstPhase = 2;
+  std::vector<device::Kernel> kernels_; ///< select, sparse, and one a phase
+  std::vector<int> mostBlocks_;         ///< of a launch of each phase's
+  int kvHeads_ = 0, sparseUnits_ = 0, mostSparseBlocks_ = 0, blocksOfList_ = 1;
+  config::PhaseConfig sparsePhase_;
+};
 
 /// The kernels of one variant under one config, loaded on one device. Immutable: all threads and streams may
 /// use them at once.
@@ -31,6 +61,8 @@ public:
   std::size_t phases() const { return attend_.size(); }
   const device::Kernel &attend(std::size_t phase) const { return attend_[phase]; }
   const device::Kernel &merge() const { return merge_.front(); }
+  /// Null: they do not select.
+  const SelectingCudaKernels *selecting() const { return selecting_ ? &*selecting_ : nullptr; }
 
   /// Blocks to start for so many items of a phase: past that, blocks find their work in a loop.
   unsigned attendBlocks(std::size_t phase, int items) const;
@@ -47,6 +79,7 @@ private:
   std::vector<device::Kernel> attend_; ///< one a phase
   std::vector<int> mostBlocks_;        ///< of a launch of each
   std::vector<device::Kernel> merge_;  ///< one
+  std::optional<SelectingCudaKernels> selecting_;
 };
 
 /// The values of a variant's parameters as its kernels take them, arrays on the device. Immutable.

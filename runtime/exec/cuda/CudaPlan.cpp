@@ -1,6 +1,7 @@
 #include "runtime/exec/cuda/CudaPlan.h"
 
 #include "compiler/kernels/Family.h"
+#include "compiler/support/InOrder.h"
 #include "compiler/support/Log.h"
 #include "runtime/exec/cuda/PointerRules.h"
 
@@ -80,6 +81,15 @@ Result<std::unique_ptr<CudaPlan>> CudaPlan::create(std::shared_ptr<const CudaKer
       return check.error();
     plan->pageCheck_.emplace(std::move(*check));
   }
+  if (options.budget > 0) {
+    if (options.growth)
+      return usage("a plan that selects does not follow lengths on the device",
+                   "which tokens a query's path has is for the host to say: make one plan for each");
+    auto selecting = PlanSelecting::create(*plan->kernels_, options.budget);
+    if (!selecting)
+      return selecting.error();
+    plan->selecting_.emplace(std::move(*selecting));
+  }
   PlanRoom room = options.room.value_or(PlanRoom{});
   room.items.resize(plan->kernels_->phases());
   if (auto made = plan->setRoom(room); !made)
@@ -92,10 +102,13 @@ Result<void> CudaPlan::setRoom(PlanRoom room) {
   if (auto waited = waitForCopies(); !waited)
     return waited;
   onDevice_.isValid = isWritten_ = isFixed_ = false;
+  lists_ = capturedLists_ = {};
   // Where memory cannot be had, no plan fits what there is: the next one asks for room again.
   room_ = {};
   sections_ = {};
   room.growsOnDevice = growth_.has_value();
+  if (selecting_)
+    selecting_->completeRoom(room);
   if (auto reserved = reserve(room); !reserved)
     return reserved;
   room_ = std::move(room);
@@ -117,6 +130,9 @@ Result<void> CudaPlan::reserve(const PlanRoom &room) {
     return reserved;
   if (auto reserved = partialLse_.reserve(bytes.partialLse, "the partial lse"); !reserved)
     return reserved;
+  if (selecting_)
+    if (auto reserved = selecting_->reserve(bytes); !reserved)
+      return reserved;
   sections_ = std::move(sections);
   return {};
 }
@@ -143,11 +159,23 @@ Result<void> CudaPlan::write(const plan::Plan &plan, const plan::DraftTables &dr
       return created.error();
     drafts_.emplace(std::move(*created));
   }
-  if (auto fits = room_.check(plan, drafts); !fits) {
+  SelectingTables selecting;
+  if (selecting_) {
+    if (!drafts.isEmpty())
+      return usage("a plan that selects serves no drafts whose tree only the device knows",
+                   "add the drafts to the host's tree, or make the plan without a budget");
+    selecting = selecting_->tablesOf(plan);
+  }
+  auto fits = room_.check(plan, drafts);
+  if (fits)
+    fits = room_.check(selecting);
+  if (!fits) {
     if (isFixed_)
       return fits;
     PlanRoom room = room_;
     room.growFor(plan, drafts);
+    if (selecting_)
+      room.growFor(selecting);
     if (auto grown = setRoom(room); !grown)
       return grown;
   }
@@ -159,6 +187,11 @@ Result<void> CudaPlan::write(const plan::Plan &plan, const plan::DraftTables &dr
     writeGrowth(plan, growthTables(plan, growth_->rules()), room_, sections_, slot.memory->as<std::byte>());
   if (room_.draftRequests > 0)
     writeDrafts(plan, drafts, room_, sections_, slot.memory->as<std::byte>());
+  if (selecting_)
+    selecting_->write(selecting, room_, sections_, plan_.as<std::byte>(), slot.memory->as<std::byte>());
+  slot.facts.queries = plan.queryCount();
+  slot.facts.sparseItems = static_cast<int>(selecting.items.size());
+  slot.facts.sparseMerged = selecting.parts > 1 ? plan.queryCount() : 0;
   slot.facts.hasDrafts = slot.facts.needsMask = !drafts.isEmpty();
   slot.facts.generation = plan.generation;
   slot.facts.mergedQueries = static_cast<int>(plan.mergeQuery.size());
@@ -168,6 +201,13 @@ Result<void> CudaPlan::write(const plan::Plan &plan, const plan::DraftTables &dr
   slot.facts.areByHead = kernels::isDealt(kernels_->config()) && isMuchReadAgain(plan);
   slot.facts.isValid = isWritten_ = true;
   return {};
+}
+
+PlanRoom CudaPlan::roomOf(const plan::Plan &plan) {
+  PlanRoom room = PlanRoom::of(plan);
+  if (selecting_)
+    room.setFor(selecting_->tablesOf(plan));
+  return room;
 }
 
 Result<bool> CudaPlan::isCapturing(cu::Stream stream) const {
@@ -200,6 +240,7 @@ Result<void> CudaPlan::upload(cu::Stream stream) {
   if (auto marked = slot.copied.record(stream, "the upload of a plan"); !marked)
     return marked;
   std::swap(onDevice_, slot.facts); // with its memory
+  lists_ = {};
   if (watch_)
     watch_->setPlan(onDevice_.generation);
   isWritten_ = false;
@@ -275,25 +316,26 @@ Result<void> CudaPlan::draft(const DraftInput &input, cu::Stream stream) {
   return launched;
 }
 
-Result<void> CudaPlan::run(const CudaKernels &kernels, const CudaPointers &pointers, cu::Stream stream) {
+Result<bool> CudaPlan::beginRun(const CudaKernels &kernels, const CudaPointers &pointers, cu::Stream stream) {
   if (auto checked = checkRun(kernels, pointers); !checked)
-    return checked;
-  const device::Device::Current current(*kernels_->device());
+    return checked.error();
   const auto capturing = isCapturing(stream);
-  if (!capturing)
-    return capturing.error();
-  isFixed_ = isFixed_ || *capturing;
+  if (capturing)
+    isFixed_ = isFixed_ || *capturing;
+  return capturing;
+}
 
+abi::AttendArgs CudaPlan::argsOf(const CudaKernels &kernels, const CudaPointers &pointers,
+                                 bool isCaptured) const {
   const auto at = [&](std::size_t offset) { return plan_.as<std::byte>() + offset; };
-  const auto *callerIndex = reinterpret_cast<const int *>(at(sections_.callerIndex));
   abi::AttendArgs attend{};
   attend.items = reinterpret_cast<const abi::Item *>(at(sections_.items));
   attend.runs = reinterpret_cast<const abi::Run *>(at(sections_.runs));
-  attend.callerIndex = callerIndex;
+  attend.callerIndex = reinterpret_cast<const int *>(at(sections_.callerIndex));
   attend.queryPos = reinterpret_cast<const int *>(at(sections_.queryPos));
   attend.pageTable = pointers.pageTable;
   attend.planLines =
-      aheadLines((*capturing ? sections_.end : onDevice_.bytes) - sections_.callerIndex); // all behind it
+      aheadLines((isCaptured ? sections_.end : onDevice_.bytes) - sections_.callerIndex); // all behind it
   attend.tableLines =
       pointers.pageTable ? aheadLines(static_cast<std::size_t>(pointers.pages) * sizeof(int)) : 0;
   attend.byHead = onDevice_.areByHead;
@@ -308,6 +350,15 @@ Result<void> CudaPlan::run(const CudaKernels &kernels, const CudaPointers &point
   attend.outStride = outStrideOf(kernels.variant(), pointers);
   attend.kCache = placesOf(pointers.cache.k);
   attend.vCache = placesOf(pointers.cache.v);
+  if (selecting_)
+    attend.selected = reinterpret_cast<const abi::Selected *>(at(sections_.selected));
+  return attend;
+}
+
+template <class Launch>
+Result<void> CudaPlan::launchPhases(const CudaKernels &kernels, const CudaPointers &pointers, bool isCaptured,
+                                    cu::Stream stream, const Launch &launch) {
+  abi::AttendArgs attend = argsOf(kernels, pointers, isCaptured);
   if (kernels.readByTensorMap())
     cacheBoxes_.fill(*kernels.device(), kernels.variant(), pointers.cache, attend);
   if (pageCheck_)
@@ -315,35 +366,138 @@ Result<void> CudaPlan::run(const CudaKernels &kernels, const CudaPointers &point
                                            pointers.cachePages, stream);
         !launched)
       return launched;
-  void *attendParams[] = {&attend, const_cast<abi::ParamSlot *>(pointers.params->slots())};
+  void *params[] = {&attend, const_cast<abi::ParamSlot *>(pointers.params->slots())};
   for (std::size_t p = 0; p < kernels.phases(); ++p) {
     attend.itemBegin = sections_.itemBegin[p];
-    attend.itemCount = *capturing ? room_.items[p] : onDevice_.items[p];
-    if (auto launched =
-            kernels.attend(p).launch(kernels.attendBlocks(p, attend.itemCount), attendParams, stream);
-        !launched)
+    attend.itemCount = isCaptured ? room_.items[p] : onDevice_.items[p];
+    if (auto launched = launch(p, attend.itemCount, params); !launched)
       return launched;
   }
+  return {};
+}
 
+CudaPlan::Merged CudaPlan::mergedQueries(bool isCaptured) const {
+  return {sections_.mergeQuery, sections_.mergeBegin, sections_.mergeSlot,
+          isCaptured ? room_.mergedQueries : onDevice_.mergedQueries};
+}
+
+Result<void> CudaPlan::launchMerge(const CudaKernels &kernels, const CudaPointers &pointers,
+                                   const Merged &merged, bool isCaptured, cu::Stream stream) {
+  const auto at = [&](std::size_t offset) { return plan_.as<std::byte>() + offset; };
   abi::MergeArgs merge{};
   merge.out = pointers.out;
-  merge.outStride = attend.outStride;
+  merge.outStride = outStrideOf(kernels.variant(), pointers);
   merge.lse = pointers.lse;
   merge.partialOut = partialOut_.as<void>();
   merge.partialLse = partialLse_.as<float>();
-  merge.callerIndex = callerIndex;
-  merge.mergeQuery = reinterpret_cast<const int *>(at(sections_.mergeQuery));
-  merge.mergeBegin = reinterpret_cast<const int *>(at(sections_.mergeBegin));
-  merge.mergeSlot = reinterpret_cast<const int *>(at(sections_.mergeSlot));
-  merge.mergeCount = *capturing ? room_.mergedQueries : onDevice_.mergedQueries;
+  merge.callerIndex = reinterpret_cast<const int *>(at(sections_.callerIndex));
+  merge.mergeQuery = reinterpret_cast<const int *>(at(merged.query));
+  merge.mergeBegin = reinterpret_cast<const int *>(at(merged.begin));
+  merge.mergeSlot = reinterpret_cast<const int *>(at(merged.slot));
+  merge.mergeCount = merged.count;
   unsigned blocks = kernels.mergeBlocks(merge.mergeCount);
-  if (*capturing && watch_) { // the host looks by itself at what it enqueues
+  if (isCaptured && watch_) { // the host looks by itself at what it enqueues
     merge.watch = watch_->onDevice();
     merge.runsOfPlan = reinterpret_cast<unsigned long long *>(at(sections_.runsOfPlan));
     ++blocks;
   }
-  void *mergeParams[] = {&merge, attendParams[1]}; // of which a kernel without sinks takes the first
-  return kernels.merge().launchDependent(blocks, mergeParams, stream);
+  // A kernel without sinks takes the first parameter alone.
+  void *params[] = {&merge, const_cast<abi::ParamSlot *>(pointers.params->slots())};
+  return kernels.merge().launchDependent(blocks, params, stream);
+}
+
+Result<void> CudaPlan::run(const CudaKernels &kernels, const CudaPointers &pointers, cu::Stream stream) {
+  const device::Device::Current current(*kernels_->device());
+  const auto isCaptured = beginRun(kernels, pointers, stream);
+  if (!isCaptured)
+    return isCaptured.error();
+  const auto launch = [&](std::size_t phase, int items, void **params) {
+    return kernels.attend(phase).launch(kernels.attendBlocks(phase, items), params, stream);
+  };
+  if (auto attended = launchPhases(kernels, pointers, *isCaptured, stream, launch); !attended)
+    return attended;
+  return launchMerge(kernels, pointers, mergedQueries(*isCaptured), *isCaptured, stream);
+}
+
+// --- what a variant that selects has beside it -----------------------------------------------------------
+
+Result<void> CudaPlan::checkSelecting(const CudaKernels &kernels) const {
+  if (!selecting_)
+    return usage("the plan was made for runs that select nothing", "give it a budget");
+  const spec::Variant &own = kernels_->variant(), &other = kernels.variant();
+  if (!other.select || !kernels.selecting())
+    return usage("`" + other.name + "` selects nothing", "write `select { budget = 4096; }` in the spec");
+  if (other.lists() != own.lists() || pageSizeOf(other) != pageSizeOf(own))
+    return usage("the plan is for " + std::to_string(own.lists()) + " lists a query in pages of " +
+                     std::to_string(pageSizeOf(own)) + " tokens, `" + other.name + "` has " +
+                     std::to_string(other.lists()) + " and " + std::to_string(pageSizeOf(other)),
+                 "make one for this attention");
+  return {};
+}
+
+Result<void> CudaPlan::runSelecting(const CudaKernels &kernels, const CudaPointers &pointers,
+                                    cu::Stream stream) {
+  if (auto checked = checkSelecting(kernels); !checked)
+    return checked;
+  const device::Device::Current current(*kernels_->device());
+  const auto isCaptured = beginRun(kernels, pointers, stream);
+  if (!isCaptured)
+    return isCaptured.error();
+  const SelectingCudaKernels &own = *kernels.selecting();
+  const auto launch = [&](std::size_t phase, int items, void **params) {
+    return own.attend(phase).launch(own.attendBlocks(phase, items), params, stream);
+  };
+  Lists &lists = *isCaptured ? capturedLists_ : lists_;
+  lists = {};
+  auto launched = support::inOrder(
+      [&] { return launchPhases(kernels, pointers, *isCaptured, stream, launch); },
+      [&] { return launchMerge(kernels, pointers, mergedQueries(*isCaptured), *isCaptured, stream); },
+      [&] {
+        return selecting_->select(kernels, *isCaptured ? room_.queries : onDevice_.queries, room_, sections_,
+                                  plan_.as<std::byte>(), pointers.pageTable, stream);
+      });
+  if (launched)
+    lists = {true, pointers.pageTable};
+  return launched;
+}
+
+Result<void> CudaPlan::runSparse(const CudaKernels &kernels, const CudaPointers &pointers,
+                                 cu::Stream stream) {
+  if (auto checked = checkSelecting(kernels); !checked)
+    return checked;
+  const device::Device::Current current(*kernels_->device());
+  const auto isCaptured = beginRun(kernels, pointers, stream);
+  if (!isCaptured)
+    return isCaptured.error();
+  const Lists &lists = *isCaptured && capturedLists_.areThere ? capturedLists_ : lists_;
+  if (!lists.areThere)
+    return usage("there are no lists of the plan on the device: no run has selected since it was uploaded",
+                 "run with selection first");
+  if (lists.pageTable != pointers.pageTable)
+    return usage("the run has another page table than the one that selected",
+                 "lists say where tokens lie: select and read them by one table");
+  const SelectingCudaKernels &own = *kernels.selecting();
+  abi::AttendArgs attend = argsOf(kernels, pointers, *isCaptured);
+  attend.items = reinterpret_cast<const abi::Item *>(plan_.as<std::byte>() + sections_.sparseItems);
+  attend.itemBegin = 0;
+  attend.itemCount = *isCaptured ? room_.sparseItems : onDevice_.sparseItems;
+  attend.planLines = attend.tableLines = 0; // which lists are not in
+  void *params[] = {&attend, const_cast<abi::ParamSlot *>(pointers.params->slots())};
+  if (auto launched = own.sparse().launch(own.sparseBlocks(attend.itemCount), params, stream); !launched)
+    return launched;
+  const Merged merged{sections_.sparseMergeQuery, sections_.sparseMergeBegin, sections_.sparseMergeSlot,
+                      *isCaptured ? room_.queries : onDevice_.sparseMerged};
+  return launchMerge(kernels, pointers, merged, *isCaptured, stream);
+}
+
+Result<void> CudaPlan::readLists(Selection &selection, cu::Stream stream) const {
+  if (!selecting_ || !(lists_.areThere || capturedLists_.areThere))
+    return usage("there are no lists on the device: no run has selected yet", "run with selection first");
+  const device::Device &device = *kernels_->device();
+  const device::Device::Current current(device);
+  if (const cu::Result result = device.api().streamSynchronize(stream); result != cu::kSuccess)
+    return device.driver().error("a run that selects failed", result);
+  return selecting_->read(onDevice_.queries, selection);
 }
 
 Result<void> CudaPlan::poison() {

@@ -7,6 +7,7 @@
 #include "runtime/exec/cuda/PlanDrafts.h"
 #include "runtime/exec/cuda/PlanGrowth.h"
 #include "runtime/exec/cuda/PlanRoom.h"
+#include "runtime/exec/cuda/PlanSelecting.h"
 #include "runtime/exec/cuda/PlanWatch.h"
 
 #include <array>
@@ -28,6 +29,8 @@ struct CudaPlanOptions {
   /// So many runs of a plan, layers as a rule, are replayed once for it: they may find the tree changed
   /// already, because the host has gone on to the next step. 0: it never does while a run is under way.
   int freeRuns = 0;
+  /// Tokens of a list, where runs are to select: see runSelecting(). 0: none does.
+  int budget = 0;
 };
 
 /// The plan that a device has at hand, and the scratch memory of its runs. Plans have two buffers of
@@ -76,6 +79,20 @@ public:
   /// stream. A captured one keeps the pointers, parameters and room that it had: the room is fixed then.
   support::Result<void> run(const CudaKernels &kernels, const CudaPointers &pointers, cu::Stream stream);
 
+  /// The same, and lists of what each query's tokens are worth, which stay until the next such run. Can be
+  /// captured as run().
+  support::Result<void> runSelecting(const CudaKernels &kernels, const CudaPointers &pointers,
+                                     cu::Stream stream);
+
+  /// The attention of all queries to the tokens of their lists alone, of the last run that selected, which
+  /// was of the same plan and page table: an error where there is none since the last upload. A captured one
+  /// reads those of the run that was captured before it.
+  support::Result<void> runSparse(const CudaKernels &kernels, const CudaPointers &pointers,
+                                  cu::Stream stream);
+
+  /// Copies the lists to the host, when the stream has done what is on it.
+  support::Result<void> readLists(Selection &selection, cu::Stream stream) const;
+
   /// The plan on the device is of no tree any more: the next one is another's.
   void forget() { onDevice_.isValid = isWritten_ = false; }
 
@@ -86,6 +103,9 @@ public:
   /// An error where a replayed run has found that its plan was older than the tree, or a length that its plan
   /// does not serve, or where any run has met a page that the cache does not have; told once.
   support::Result<void> checkReplays();
+
+  /// What this plan needs, and no more.
+  PlanRoom roomOf(const plan::Plan &plan);
 
   PlanWatch *watch() { return watch_ ? &*watch_ : nullptr; }
   const PlanRoom &room() const { return room_; }
@@ -101,6 +121,8 @@ private:
     std::vector<int> items; ///< of each phase
     int mergedQueries = 0;
     bool areByHead = false; ///< as abi::AttendArgs has it
+    int queries = 0;
+    int sparseItems = 0, sparseMerged = 0; ///< of a plan that selects
     bool hasDrafts = false;
     bool needsMask = false; ///< of its drafts
     bool isValid = false;
@@ -114,7 +136,29 @@ private:
   };
 
   explicit CudaPlan(std::shared_ptr<const CudaKernels> kernels);
+  /// Which lists the device has: the page table that they were made with, and none without one.
+  struct Lists {
+    bool areThere = false;
+    const int *pageTable = nullptr;
+  };
+  /// Lists of queries, and of partials for each, as abi::MergeArgs has them.
+  struct Merged {
+    std::size_t query, begin, slot; ///< sections
+    int count;
+  };
+
   support::Result<void> checkOnDevice() const;
+  support::Result<void> checkSelecting(const CudaKernels &kernels) const;
+  /// What all runs begin with: whether the stream is being captured.
+  support::Result<bool> beginRun(const CudaKernels &kernels, const CudaPointers &pointers, cu::Stream stream);
+  abi::AttendArgs argsOf(const CudaKernels &kernels, const CudaPointers &pointers, bool isCaptured) const;
+  /// `launch(phase, blocks' items, args)` of each phase.
+  template <class Launch>
+  support::Result<void> launchPhases(const CudaKernels &kernels, const CudaPointers &pointers,
+                                     bool isCaptured, cu::Stream stream, const Launch &launch);
+  support::Result<void> launchMerge(const CudaKernels &kernels, const CudaPointers &pointers,
+                                    const Merged &merged, bool isCaptured, cu::Stream stream);
+  Merged mergedQueries(bool isCaptured) const;
   support::Result<void> checkRun(const CudaKernels &kernels, const CudaPointers &pointers) const;
   support::Result<bool> isCapturing(cu::Stream stream) const;
   support::Result<void> waitForCopies() const;
@@ -134,6 +178,8 @@ private:
   std::optional<PlanGrowth> growth_;
   std::optional<PageCheck> pageCheck_;
   std::optional<PlanDrafts> drafts_; ///< as soon as there is a plan with any
+  std::optional<PlanSelecting> selecting_;
+  Lists lists_, capturedLists_; ///< of the last run, and of the last captured one
 };
 
 } // namespace deft::exec

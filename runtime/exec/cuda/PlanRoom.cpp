@@ -1,5 +1,7 @@
 #include "runtime/exec/cuda/PlanRoom.h"
 
+#include "runtime/exec/Selection.h"
+
 #include <algorithm>
 #include <cstring>
 #include <string>
@@ -40,19 +42,36 @@ void copyTo(std::byte *to, const auto &values) {
 } // namespace
 
 PlanRoom PlanRoom::of(const plan::Plan &plan, const plan::DraftTables &drafts) {
-  PlanRoom room{plan.queryCount(),
-                sizeOf(plan.runs),
-                sizeOf(plan.mergeQuery),
-                sizeOf(plan.mergeSlot),
-                plan.partialSlots,
-                {},
-                false,
-                sizeOf(drafts.requests),
-                sizeOf(drafts.items),
-                sizeOf(drafts.parts)};
+  PlanRoom room{.queries = plan.queryCount(),
+                .runs = sizeOf(plan.runs),
+                .mergedQueries = sizeOf(plan.mergeQuery),
+                .mergeSlots = sizeOf(plan.mergeSlot),
+                .partialSlots = plan.partialSlots,
+                .items = {},
+                .draftRequests = sizeOf(drafts.requests),
+                .draftItems = sizeOf(drafts.items),
+                .draftParts = sizeOf(drafts.parts)};
   for (const plan::Plan::Phase &phase : plan.phases)
     room.items.push_back(phase.itemCount);
   return room;
+}
+
+void PlanRoom::setFor(const SelectingTables &selecting) {
+  positions = selecting.positions;
+  stretches = sizeOf(selecting.stretches);
+}
+
+Result<void> PlanRoom::check(const SelectingTables &selecting) const {
+  if (selecting.positions > positions)
+    return tooMany(selecting.positions, "tokens on a path", positions);
+  if (sizeOf(selecting.stretches) > stretches)
+    return tooMany(sizeOf(selecting.stretches), "stretches of paths", stretches);
+  return {};
+}
+
+void PlanRoom::growFor(const SelectingTables &selecting) {
+  grow(positions, selecting.positions);
+  grow(stretches, sizeOf(selecting.stretches));
 }
 
 Result<void> PlanRoom::check(const plan::Plan &plan, const plan::DraftTables &drafts) const {
@@ -96,6 +115,8 @@ void PlanRoom::growTo(const PlanRoom &other) {
   draftRequests = std::max(draftRequests, other.draftRequests);
   draftItems = std::max(draftItems, other.draftItems);
   draftParts = std::max(draftParts, other.draftParts);
+  positions = std::max(positions, other.positions);
+  stretches = std::max(stretches, other.stretches);
 }
 
 void PlanRoom::growFor(const plan::Plan &plan, const plan::DraftTables &drafts) {
@@ -144,6 +165,15 @@ PlanSections PlanSections::of(const PlanRoom &room) {
     section(sections.draftParts, room.draftParts, sizeof(abi::DraftPart));
     section(sections.queryAt, room.queries, sizeof(int));
   }
+  if (room.budget > 0) {
+    section(sections.selected, 1, sizeof(abi::Selected));
+    section(sections.stretchBegin, room.queries + 1, sizeof(int));
+    section(sections.stretches, room.stretches, sizeof(abi::PathStretch));
+    section(sections.sparseItems, room.sparseItems, sizeof(abi::Item));
+    section(sections.sparseMergeQuery, room.queries, sizeof(int));
+    section(sections.sparseMergeBegin, room.queries + 1, sizeof(int));
+    section(sections.sparseMergeSlot, room.sparseItems, sizeof(int));
+  }
   section(sections.runs, room.runs, sizeof(abi::Run));
   sections.end = end;
   return sections;
@@ -158,10 +188,19 @@ int itemOnDevice(const plan::Plan &plan, const PlanSections &sections, int item)
 
 RoomBytes RoomBytes::of(const PlanRoom &room, const spec::Variant &variant) {
   constexpr std::size_t kPartialBytes = 2; // of a value: deft::Partial
-  const std::size_t rows =
-      static_cast<std::size_t>(room.partialSlots) * static_cast<std::size_t>(variant.queryHeads);
-  return {PlanSections::of(room).end,
-          rows * static_cast<std::size_t>(variant.tensors.out.dim) * kPartialBytes, rows * sizeof(float)};
+  const auto product = [](auto... factors) {
+    return (std::size_t{1} * ... * static_cast<std::size_t>(factors));
+  };
+  const std::size_t rows = product(std::max(room.partialSlots, room.sparseItems), variant.queryHeads);
+  RoomBytes bytes{.plan = PlanSections::of(room).end,
+                  .partialOut = product(rows, variant.tensors.out.dim, kPartialBytes),
+                  .partialLse = product(rows, sizeof(float))};
+  if (room.budget == 0)
+    return bytes;
+  bytes.worth = product(room.queries, worthGroupsOf(variant), worthStride(room.positions), sizeof(unsigned));
+  bytes.lists = product(room.queries, variant.lists(), room.budget, sizeof(int));
+  bytes.counts = product(room.queries, variant.lists(), sizeof(int));
+  return bytes;
 }
 
 std::size_t writeSections(const plan::Plan &plan, const PlanRoom &room, const PlanSections &sections,

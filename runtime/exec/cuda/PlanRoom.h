@@ -2,6 +2,7 @@
 
 #include "compiler/spec/Variant.h"
 #include "compiler/support/Result.h"
+#include "runtime/exec/cuda/SelectingTables.h"
 #include "runtime/plan/Drafts.h"
 #include "runtime/plan/Plan.h"
 
@@ -30,18 +31,28 @@ struct PlanRoom {
   int draftItems = 0;
   int draftParts = 0;
 
+  // Of plans that select; a budget of 0: nothing is selected.
+  int budget = 0;      ///< tokens of a list
+  int positions = 0;   ///< that a path has
+  int stretches = 0;   ///< of all paths
+  int sparseItems = 0; ///< and as many partials
+
   int allItems() const { return std::accumulate(items.begin(), items.end(), 0); }
 
   static PlanRoom of(const plan::Plan &plan, const plan::DraftTables &drafts = {});
+  /// Of what it selects, too.
+  void setFor(const SelectingTables &selecting);
 
   /// The first thing of which the plan has more than there is room for.
   support::Result<void> check(const plan::Plan &plan, const plan::DraftTables &drafts = {}) const;
+  support::Result<void> check(const SelectingTables &selecting) const;
 
   /// At least what the other one has of everything.
   void growTo(const PlanRoom &other);
 
   /// Enough for the plan and for what this had, with room to grow where the plan has more.
   void growFor(const plan::Plan &plan, const plan::DraftTables &drafts = {});
+  void growFor(const SelectingTables &selecting);
 };
 
 /// Where the sections begin, in bytes.
@@ -51,6 +62,8 @@ struct PlanSections {
   std::size_t growingLeaves = 0, growingItems = 0, grownQueries = 0,
               grownRuns = 0;                                                  ///< as abi::GrowArgs has them
   std::size_t draftRequests = 0, draftItems = 0, draftParts = 0, queryAt = 0; ///< as abi::DraftArgs has them
+  std::size_t selected = 0, stretchBegin = 0, stretches = 0; ///< an abi::Selected, and what it points to
+  std::size_t sparseItems = 0, sparseMergeQuery = 0, sparseMergeBegin = 0, sparseMergeSlot = 0;
   std::size_t runs = 0; ///< last, and only as much as there is of it is copied
   std::size_t end = 0;
   std::vector<int> itemBegin; ///< of each phase, within the items
@@ -65,6 +78,9 @@ int itemOnDevice(const plan::Plan &plan, const PlanSections &sections, int item)
 struct RoomBytes {
   std::size_t plan = 0; ///< on the device, and twice in the host's page-locked memory
   std::size_t partialOut = 0, partialLse = 0;
+  std::size_t worth = 0, lists = 0, counts = 0; ///< lists: of positions, and as much of places
+
+  std::size_t onDevice() const { return plan + partialOut + partialLse + worth + 2 * lists + counts; }
 
   static RoomBytes of(const PlanRoom &room, const spec::Variant &variant);
 };

@@ -4,11 +4,11 @@
 
 namespace deft::select {
 
-/// What a score is worth, as an unsigned number that has its order: NaN as the lowest finite number, and
-/// -inf, which a weight of 0 follows from, as hidden.
+/// What a score is worth, as an unsigned number that has its order: -0 as 0, NaN as the lowest finite number,
+/// and -inf, which a weight of 0 follows from, as hidden.
 __device__ __forceinline__ unsigned keyOf(float score) {
   constexpr unsigned kOfLowest = 0x00800000u, kOfMinusInfinity = 0x007fffffu;
-  const unsigned bits = __float_as_uint(score);
+  const unsigned bits = __float_as_uint(score + 0.f);
   const unsigned key = (bits >> 31) != 0 ? ~bits : bits | 0x80000000u;
   if (score != score)
     return kOfLowest;

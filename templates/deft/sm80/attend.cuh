@@ -54,7 +54,9 @@ template <class Config, class Variant> class Attend {
   static constexpr int kTokenWarps = Config::kWarps / kRowWarps;
   static constexpr int kGroups = Config::kTileKv / 16 / kTokenWarps; ///< of 16 tokens, for each warp
   static constexpr int kSteps = Config::kKeyDim / 16;                ///< k-steps of q.k
-  static constexpr int kColumnPairs = Config::kValueDim / 16;        ///< of p.v, each of 8 columns
+  static constexpr int kUnitsOfHead = UnitsOf<Config>::kOfHead;      ///< KV head
+  static constexpr int kUnitsOfItem = Config::kKvHeads * kUnitsOfHead;
+  static constexpr int kColumnPairs = Config::kValueDim / 16; ///< of p.v, each of 8 columns
 
   static constexpr int kColumnElements = 16 / static_cast<int>(sizeof(Query)); ///< of the 16 bytes of a copy
   static constexpr bool kConverts = kIsConverted<Key>; ///< keys and values, from 8 bits to f16
@@ -72,15 +74,15 @@ template <class Config, class Variant> class Attend {
 public:
   static __device__ __forceinline__ void run(const abi::AttendArgs &args, const Params &params) {
     char *shared = ptx::dynamicShared<128>();
-    const int units = args.itemCount * Config::kKvHeads;
+    const int units = args.itemCount * kUnitsOfItem;
     askForPlan(args, threadIdx.x, kThreads);
     if constexpr (kIsSparse<Config>)
       ptx::allowDependents();
     for (int unit = blockIdx.x; unit < units; unit += gridDim.x) {
-      const abi::Item item = args.items[args.itemBegin + unit / Config::kKvHeads];
+      const abi::Item item = args.items[args.itemBegin + unit / kUnitsOfItem];
       if (item.tokens == 0)
         break;
-      Attend attend(args, params, shared, item, unit % Config::kKvHeads);
+      Attend attend(args, params, shared, item, unit % kUnitsOfItem);
       attend.walk();
       attend.join();
       // The ring is written again. After the last unit, too: asking which is the last costs a register that
@@ -92,19 +94,19 @@ public:
 private:
   /// The item, of whose tokens a list may have fewer.
   static __device__ __forceinline__ decltype(auto) itemFor(const abi::Item &item, const abi::AttendArgs &args,
-                                                           int kvHead) {
+                                                           int unit) {
     if constexpr (kIsSparse<Config>)
-      return ListPart<Config>::cut(item, args, kvHead);
+      return ListPart<Config>::cut(item, args, unit);
     else
       return (item);
   }
 
   __device__ __forceinline__ Attend(const abi::AttendArgs &args, const Params &params, char *shared,
-                                    const abi::Item &item, int kvHead)
-      : args_(args), shared_(shared), base_(ptx::sharedAddress(shared)), item_(itemFor(item, args, kvHead)),
-        kvHead_(kvHead), lane_(threadIdx.x % 32), rowWarp_(threadIdx.x / 32 % kRowWarps),
-        tokenWarp_(threadIdx.x / 32 / kRowWarps), rows_(args, params, item_, kvHead, rowWarp_ * 16),
-        softmax_(WarpRows<Config, Variant>::kUnit) {}
+                                    const abi::Item &item, int unit)
+      : args_(args), shared_(shared), base_(ptx::sharedAddress(shared)), item_(itemFor(item, args, unit)),
+        unit_(unit), kvHead_(unit / kUnitsOfHead), lane_(threadIdx.x % 32),
+        rowWarp_(threadIdx.x / 32 % kRowWarps), tokenWarp_(threadIdx.x / 32 / kRowWarps),
+        rows_(args, params, item_, kvHead_, rowWarp_ * 16), softmax_(WarpRows<Config, Variant>::kUnit) {}
 
   // --- queries ---------------------------------------------------------------------------------
 
@@ -183,7 +185,7 @@ private:
 
   __device__ __forceinline__ Cursor cursorAt(int token) const {
     if constexpr (kIsSparse<Config>)
-      return Cursor(args_, item_, token, kvHead_);
+      return Cursor(args_, item_, token, unit_);
     else
       return Cursor(args_, item_, token);
   }
@@ -378,6 +380,8 @@ private:
     const int rows = item_.queryCount * Config::kRatio;
     for (int i = threadIdx.x; i < rows * kPieces; i += kThreads) {
       const int row = i / kPieces, column = i % kPieces * 4;
+      if (kUnitsOfHead > 1 && row != unit_ % kUnitsOfHead) // the other rows' lists are other units'
+        continue;
       float weight[kTokenWarps];
       float lse = 0.f;
       if constexpr (Variant::kSigmoid) {
@@ -456,7 +460,7 @@ private:
   char *shared_;
   const unsigned base_;
   const abi::Item item_;
-  const int kvHead_, lane_, rowWarp_, tokenWarp_;
+  const int unit_, kvHead_, lane_, rowWarp_, tokenWarp_;
   WarpRows<Config, Variant> rows_;
   unsigned query_[Layout::kQueryInRegisters ? kSteps : 1][4];
   FittedQueries<Query> fitted_;

@@ -10,20 +10,30 @@ namespace deft::sm80 {
 /// Whether a kernel reads lists. Configs that say nothing of it do not.
 template <class Config> constexpr bool kIsSparse = requires { requires Config::kLists > 0; };
 
-/// Of an item of a sparse plan: its query's list for a KV head, and where in it the item begins. Such an item
+/// How an item is split into units: one for each KV head, whose rows read one list; or, where each of them
+/// has a list of its own, one for each query head, of whose KV head's rows it writes that one.
+template <class Config, bool kSparse = kIsSparse<Config>> struct UnitsOf {
+  static constexpr int kOfHead = 1;
+};
+template <class Config> struct UnitsOf<Config, true> {
+  static constexpr int kOfHead = Config::kLists > Config::kKvHeads ? Config::kRatio : 1;
+  static_assert(Config::kLists == Config::kQueryHeads || Config::kKvHeads % Config::kLists == 0,
+                "a row reads one list");
+};
+
+/// Of an item of a sparse plan: its query's list for a unit, and where in it the item begins. Such an item
 /// has one query, whose caller's index stands in place of its first run, and counts in commonTokens the
 /// tokens of the list before it: so nothing has to be known before the list is asked for.
 template <class Config> struct ListPart {
+  static constexpr int kUnits = Config::kKvHeads * UnitsOf<Config>::kOfHead; ///< of an item
   int list, first;
-  static_assert(Config::kKvHeads % Config::kLists == 0, "a KV head's rows read one list");
 
-  __device__ __forceinline__ ListPart(const abi::Item &item, int kvHead)
-      : list(item.runBegin * Config::kLists + kvHead / (Config::kKvHeads / Config::kLists)),
-        first(item.commonTokens) {}
+  __device__ __forceinline__ ListPart(const abi::Item &item, int unit)
+      : list(item.runBegin * Config::kLists + unit / (kUnits / Config::kLists)), first(item.commonTokens) {}
 
   /// Of the item's tokens as planned, those that the list has.
-  static __device__ __forceinline__ abi::Item cut(abi::Item item, const abi::AttendArgs &args, int kvHead) {
-    const ListPart part(item, kvHead);
+  static __device__ __forceinline__ abi::Item cut(abi::Item item, const abi::AttendArgs &args, int unit) {
+    const ListPart part(item, unit);
     item.tokens = max(0, min(item.tokens, args.selected->counts[part.list] - part.first));
     return item;
   }
@@ -33,9 +43,9 @@ template <class Config> struct ListPart {
 template <class Config, class Variant> class SelectedCursor {
 public:
   __device__ __forceinline__ SelectedCursor(const abi::AttendArgs &args, const abi::Item &item, int first,
-                                            int kvHead)
+                                            int unit)
       : path_(*args.selected, item.runBegin), tokens_(item.tokens), next_(first) {
-    const ListPart<Config> part(item, kvHead);
+    const ListPart<Config> part(item, unit);
     const long long at = static_cast<long long>(part.list) * args.selected->budget + part.first;
     positions_ = args.selected->positions + at;
     places_ = args.selected->places + at;

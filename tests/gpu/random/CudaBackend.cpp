@@ -76,8 +76,8 @@ public:
   std::size_t invariantAt() const override { return 1; }
   Result<package::KernelSet> compile(const package::PackagedVariant &packaged,
                                      const config::Config &config) const override {
-    return module_cache::compileKernels(cache_.get(), *nvrtc_, packaged.source, config, *target_,
-                                        {.lineInfo = options_.lineInfo, .ptx = false});
+    return module_cache::compileLayers(cache_.get(), *nvrtc_, packaged.source, config, *target_,
+                                       {.lineInfo = options_.lineInfo, .ptx = false});
   }
   Result<std::unique_ptr<Kernels>> open(const spec::Variant &variant,
                                         const package::KernelSet &kernels) const override {

@@ -69,7 +69,8 @@ Result<codegen::cuda::KernelText> instantiate(const LoadedSpec &spec, const spec
   Result<codegen::cuda::VariantSource> source = program::variantSource(spec, variant);
   if (!source)
     return std::move(source).error();
-  return codegen::cuda::instantiateNamed(*source, configOf(variant, *target, options), options.phase);
+  return codegen::cuda::instantiateNamed(*source, configOf(variant, *target, options), *target,
+                                         options.phase);
 }
 
 Result<nvrtc::Compiled> compile(const LoadedSpec &spec, const spec::Variant &variant, const Options &options,
@@ -90,9 +91,10 @@ void addCudaEmitters(CLI::App &emit, EmitterTable &table) {
   auto options = std::make_shared<Options>();
   emit.add_option("--arch", options->arch, "For cuda, ptx, cubin and sass: the GPU architecture")
       ->capture_default_str();
-  emit.add_option("--phase", options->phase,
-                  "For cuda, ptx, cubin and sass: the kernel; a phase of the schedule (the first "
-                  "without it), or merge");
+  emit.add_option(
+      "--phase", options->phase,
+      "For cuda, ptx, cubin and sass: the kernel; a phase of the schedule (the first "
+      "without it), or merge; of an attention that selects PHASE_selecting, select or sparse, too");
   CLI::Option *config =
       emit.add_option("--config", options->config,
                       "For cuda, ptx, cubin and sass: a file with a config, in place of the default one");

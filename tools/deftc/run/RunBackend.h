@@ -43,25 +43,20 @@ public:
   /// One run, timed by `repeats` runs more (0: as many as the backend finds right).
   virtual support::Result<RunTimes> run(const plan::Plan &plan, exec::Outputs &outputs, int repeats) = 0;
 
-  /// Whether it can run what the two below do, of an attention that selects.
-  virtual bool selects() const { return false; }
-  virtual support::Result<void> runSelecting(const plan::Plan &, int /*budget*/, exec::Outputs &,
-                                             exec::Selection &) {
-    return cannotSelect();
-  }
-  /// Over the lists that runSelecting gave last.
-  virtual support::Result<void> runSparse(const exec::Selection &, exec::Outputs &) { return cannotSelect(); }
+  /// Whether it has what the two below want, of an attention that selects.
+  virtual bool selects() const { return true; }
+  /// As run(), of an attention that selects, for lists of its first budget.
+  virtual support::Result<RunTimes> runSelecting(const plan::Plan &plan, exec::Outputs &outputs,
+                                                 exec::Selection &selection, int repeats) = 0;
+  /// Over the lists that runSelecting gave last, which are these.
+  virtual support::Result<RunTimes> runSparse(const exec::Selection &selection, exec::Outputs &outputs,
+                                              int repeats) = 0;
 
   virtual const device::Ceilings *ceilings() const { return nullptr; }
 
 protected:
   explicit RunBackend(config_cache::ConfigChooser chooser) : chooser_(std::move(chooser)) {}
   config_cache::ConfigChooser chooser_;
-
-private:
-  support::Error cannotSelect() const {
-    return {support::ErrorCode::Usage, "backend " + name() + " has no kernels that select", ""};
-  }
 };
 
 /// What is run, as far as it decides which config that is.

@@ -40,17 +40,22 @@ public:
     return executor_.run(kernel_, variant_, plan, *inputs_, outputs);
   }
 
-  bool selects() const override { return true; }
-  Result<void> runSelecting(const plan::Plan &plan, int budget, exec::Outputs &outputs,
-                            exec::Selection &selection) override {
+  Result<RunTimes> runSelecting(const plan::Plan &plan, exec::Outputs &outputs, exec::Selection &selection,
+                                int repeats) override {
     const std::vector<abi::ParamSlot> params = inputs_->paramSlots(variant_);
-    return executor_.runSelecting(kernel_, variant_, plan, exec::InputView::of(*inputs_, variant_, params),
-                                  sized(outputs), budget, selection, paths_);
+    const auto view = exec::InputView::of(*inputs_, variant_, params);
+    const exec::OutputView out = sized(outputs);
+    return timed(repeats, [&] {
+      return executor_.runSelecting(kernel_, variant_, plan, view, out, variant_.select->defaultBudget(),
+                                    selection, paths_);
+    });
   }
-  Result<void> runSparse(const exec::Selection &selection, exec::Outputs &outputs) override {
+  Result<RunTimes> runSparse(const exec::Selection &selection, exec::Outputs &outputs, int repeats) override {
     const std::vector<abi::ParamSlot> params = inputs_->paramSlots(variant_);
-    return executor_.runSparse(kernel_, variant_, selection, paths_,
-                               exec::InputView::of(*inputs_, variant_, params), sized(outputs));
+    const auto view = exec::InputView::of(*inputs_, variant_, params);
+    const exec::OutputView out = sized(outputs);
+    return timed(repeats,
+                 [&] { return executor_.runSparse(kernel_, variant_, selection, paths_, view, out); });
   }
 
   Result<RunTimes> run(const plan::Plan &plan, exec::Outputs &outputs, int repeats) override {
@@ -59,6 +64,11 @@ public:
     const std::vector<abi::ParamSlot> params = inputs_->paramSlots(variant_);
     const auto view = exec::InputView::of(*inputs_, variant_, params);
     const exec::OutputView out{outputs.out.data(), outputs.lse.empty() ? nullptr : outputs.lse.data()};
+    return timed(repeats, [&] { return executor_.run(kernel_, variant_, plan, view, out); });
+  }
+
+private:
+  template <class Run> static Result<RunTimes> timed(int repeats, const Run &run) {
     std::vector<double> times;
     double sum = 0;
     const auto isEnough = [&] {
@@ -68,7 +78,7 @@ public:
     };
     while (!isEnough()) {
       const auto start = std::chrono::steady_clock::now();
-      if (auto ran = executor_.run(kernel_, variant_, plan, view, out); !ran)
+      if (Result<void> ran = run(); !ran)
         return ran.error();
       times.push_back(
           std::chrono::duration<double, std::micro>(std::chrono::steady_clock::now() - start).count());
@@ -83,7 +93,6 @@ public:
     return result;
   }
 
-private:
   exec::OutputView sized(exec::Outputs &outputs) const {
     const auto rows =
         static_cast<std::size_t>(inputs_->queryCount) * static_cast<std::size_t>(variant_.queryHeads);

@@ -15,9 +15,9 @@ namespace {
 class Cuda : public RunBackend {
 public:
   Cuda(std::shared_ptr<device::Device> device, const spec::Variant &variant,
-       config_cache::ConfigChooser chooser, std::unique_ptr<exec::CudaExecutor> executor)
+       config_cache::ConfigChooser chooser, std::unique_ptr<exec::CudaExecutor> executor, bool selects)
       : RunBackend(std::move(chooser)), device_(std::move(device)), inputs_(device_, variant),
-        executor_(std::move(executor)) {}
+        executor_(std::move(executor)), selects_(selects) {}
 
   std::string name() const override { return "cuda"; }
   std::string device() const override { return device_->facts().name; }
@@ -33,19 +33,37 @@ public:
   Result<RunTimes> run(const plan::Plan &plan, exec::Outputs &outputs, int repeats) override {
     if (auto ran = runOnce(plan, outputs); !ran)
       return ran.error();
+    return timed(repeats, [&] { return executor_->enqueue(inputs_); });
+  }
+
+  bool selects() const override { return selects_; }
+  Result<RunTimes> runSelecting(const plan::Plan &plan, exec::Outputs &outputs, exec::Selection &selection,
+                                int repeats) override {
+    if (auto ran = executor_->runSelecting(plan, inputs_, outputs, selection); !ran)
+      return ran.error();
+    return timed(repeats, [&] { return executor_->enqueueSelecting(inputs_); });
+  }
+  Result<RunTimes> runSparse(const exec::Selection &, exec::Outputs &outputs, int repeats) override {
+    if (auto ran = executor_->runSparse(inputs_, outputs); !ran)
+      return ran.error();
+    return timed(repeats, [&] { return executor_->enqueueSparse(inputs_); });
+  }
+
+private:
+  template <class Enqueue> Result<RunTimes> timed(int repeats, const Enqueue &enqueue) {
     device::TimerOptions options;
     if (repeats > 0)
       options.repeats = repeats;
-    const auto timing = device::timeOnDevice(device_, [&] { return executor_->enqueue(inputs_); }, options);
+    const auto timing = device::timeOnDevice(device_, enqueue, options);
     if (!timing)
       return timing.error();
     return RunTimes{timing->medianUs, timing->fastestUs, timing->slowestUs, options.repeats};
   }
 
-private:
   std::shared_ptr<device::Device> device_;
   exec::CudaInputs inputs_;
   std::unique_ptr<exec::CudaExecutor> executor_;
+  bool selects_;
 };
 
 } // namespace
@@ -67,11 +85,17 @@ Result<std::unique_ptr<RunBackend>> openCuda(Context &context, const RunSubject 
   for (const std::string &warning : choice->warnings)
     context.err << "warning: " << warning << '\n';
   choice->chooser.pinKernels();
-  auto executor = exec::CudaExecutor::create(*device, subject.program.variant(), choice->kernels);
+  const spec::Variant &variant = subject.program.variant();
+  const bool selects = choice->kernels.selecting.has_value();
+  if (variant.select && !selects)
+    context.err << "warning: the kernels of `" << variant.name
+                << "` do not select: the package is from before GPUs did\n";
+  const int budget = selects ? variant.select->defaultBudget() : 0;
+  auto executor = exec::CudaExecutor::create(*device, variant, choice->kernels, budget);
   if (!executor)
     return executor.error();
-  return std::unique_ptr<RunBackend>(std::make_unique<Cuda>(
-      *device, subject.program.variant(), std::move(choice->chooser), std::move(*executor)));
+  return std::unique_ptr<RunBackend>(
+      std::make_unique<Cuda>(*device, variant, std::move(choice->chooser), std::move(*executor), selects));
 }
 
 } // namespace deft::cli

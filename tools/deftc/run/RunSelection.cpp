@@ -8,7 +8,6 @@
 #include <nlohmann/json.hpp>
 
 #include <algorithm>
-#include <chrono>
 #include <cmath>
 #include <numeric>
 
@@ -17,25 +16,6 @@ namespace deft::cli {
 using support::Error;
 using support::ErrorCode;
 using support::Result;
-
-namespace {
-
-/// The median of some runs, in microseconds.
-template <class Run> Result<double> timed(const Run &run) {
-  constexpr int kRuns = 5;
-  std::vector<double> times;
-  for (int i = 0; i < kRuns; ++i) {
-    const auto start = std::chrono::steady_clock::now();
-    if (Result<void> ran = run(); !ran)
-      return ran.error();
-    times.push_back(
-        std::chrono::duration<double, std::micro>(std::chrono::steady_clock::now() - start).count());
-  }
-  std::sort(times.begin(), times.end());
-  return times[kRuns / 2];
-}
-
-} // namespace
 
 double SelectionRun::meanTokens() const {
   return selection.counts.empty()
@@ -46,20 +26,20 @@ double SelectionRun::meanTokens() const {
 
 Result<SelectionRun> runSelection(RunBackend &backend, const spec::Variant &variant, const tree::KvTree &tree,
                                   const plan::Plan &plan, const exec::Inputs &inputs,
-                                  const exec::Outputs &full, const reference::CheckOptions *checks) {
+                                  const exec::Outputs &full, int repeats,
+                                  const reference::CheckOptions *checks) {
   SelectionRun run;
   exec::Outputs again;
-  const auto selecting = timed(
-      [&] { return backend.runSelecting(plan, variant.select->defaultBudget(), again, run.selection); });
+  const auto selecting = backend.runSelecting(plan, again, run.selection, repeats);
   if (!selecting)
     return selecting.error();
-  run.selectingUs = *selecting;
+  run.selectingUs = selecting->medianUs;
   if (again.out != full.out)
     return Error{ErrorCode::Internal, "the attention gives other outputs where it selects", ""};
-  const auto sparse = timed([&] { return backend.runSparse(run.selection, run.sparse); });
+  const auto sparse = backend.runSparse(run.selection, run.sparse, repeats);
   if (!sparse)
     return sparse.error();
-  run.sparseUs = *sparse;
+  run.sparseUs = sparse->medianUs;
   if (!checks)
     return run;
   const std::vector<int> queries = reference::queriesToCheck(variant, tree, checks->mostRowTokens);

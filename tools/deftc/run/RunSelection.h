@@ -28,7 +28,7 @@ struct SelectionRun {
 /// the selecting run must give again; an error where it does not.
 support::Result<SelectionRun> runSelection(RunBackend &backend, const spec::Variant &variant,
                                            const tree::KvTree &tree, const plan::Plan &plan,
-                                           const exec::Inputs &inputs, const exec::Outputs &full,
+                                           const exec::Inputs &inputs, const exec::Outputs &full, int repeats,
                                            const reference::CheckOptions *checks);
 
 /// Of the last step. One line each: what was chosen and how long it took; the check.

@@ -202,7 +202,7 @@ private:
       return {};
     const reference::CheckOptions check = checkOptions();
     auto selected = runSelection(*backend_, report_.variant, tree(), plan_, inputs_, outputs_,
-                                 options_.isChecked() ? &check : nullptr);
+                                 options_.repeat, options_.isChecked() ? &check : nullptr);
     if (!selected)
       return selected.error();
     report_.selected = std::move(*selected);

@@ -235,6 +235,11 @@ support::Result<VariantSource> emitVariantSource(AttentionOp attention) {
   source.normalize =
       attention.getNormalize() == Normalize::Sigmoid ? spec::Normalize::Sigmoid : spec::Normalize::Softmax;
   source.hasSink = attention.hasSink();
+  if (const auto select = attention.getSelect()) {
+    const SelectBy by = select->getBy();
+    source.worthGroups = by == SelectBy::QueryHead ? source.queryHeads : source.kvHeads;
+    source.lists = by == SelectBy::Query ? 1 : source.worthGroups;
+  }
   for (auto param : attention.getParams().getAsRange<ParamAttr>())
     source.params.push_back(param.getName().str());
   source.hooks = emitter.emit();

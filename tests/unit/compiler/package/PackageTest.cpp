@@ -106,6 +106,33 @@ TEST(PackageTest, RoundTripKeepsEverything) {
   EXPECT_EQ(writePackage(*read), writePackage(written));
 }
 
+TEST(PackageTest, KernelsThatSelectAreKeptBesideTheOthers) {
+  Package written = sample();
+  written.variants[0].source.worthGroups = 8;
+  written.variants[0].source.lists = 1;
+  SelectingKernels &selecting = written.variants[0].kernels[1].selecting.emplace();
+  selecting.attend = {kernel("deft_llama_wide_selecting"), kernel("deft_llama_narrow_selecting")};
+  selecting.select = kernel("deft_llama_select");
+  selecting.blocksOfList = 2;
+  selecting.sparse = kernel("deft_llama_sparse");
+  selecting.sparsePhase = {"sparse", -1, config::Family::Sm80, 16, 64, 2, 4};
+  const auto read = readPackage(writePackage(written), "p");
+  ASSERT_TRUE(read) << read.error().message;
+  const PackagedVariant &variant = *read->find("llama");
+  EXPECT_EQ(variant.source.worthGroups, 8);
+  EXPECT_EQ(variant.source.lists, 1);
+  EXPECT_FALSE(variant.kernels[0].selecting); // as in packages from before there were any
+  ASSERT_TRUE(variant.kernels[1].selecting);
+  const SelectingKernels &found = *variant.kernels[1].selecting;
+  ASSERT_EQ(found.attend.size(), 2u);
+  EXPECT_EQ(found.attend[1].entry, "deft_llama_narrow_selecting");
+  EXPECT_EQ(found.select.cubin, "cubin of deft_llama_select");
+  EXPECT_EQ(found.blocksOfList, 2);
+  EXPECT_EQ(found.sparse.entry, "deft_llama_sparse");
+  EXPECT_EQ(found.sparsePhase.tileKv, 64);
+  EXPECT_EQ(writePackage(*read), writePackage(written));
+}
+
 TEST(PackageTest, KernelsOfSeveralConfigsOfAnArchitectureAreKeptApart) {
   Package written = sample();
   std::vector<KernelSet> &kernels = written.variants[0].kernels;

@@ -20,6 +20,8 @@ TEST(VariantSourceJsonTest, RoundTripKeepsEveryMember) {
                     .v = {spec::DType::BF16, 128},
                     .out = {spec::DType::F16, 128}};
   source.normalize = spec::Normalize::Sigmoid;
+  source.worthGroups = source.kvHeads;
+  source.lists = 1;
   const nlohmann::json json = toJson(source);
   const auto read = variantSourceFromJson(json);
   ASSERT_TRUE(read) << read.error().message;
@@ -43,6 +45,19 @@ TEST(VariantSourceJsonTest, EveryKeyIsNeeded) {
   broken = json;
   broken["tensors"]["k"]["dtype"] = "f64";
   EXPECT_FALSE(variantSourceFromJson(broken));
+}
+
+TEST(VariantSourceJsonTest, ListsAreOfGroupsOrOfAll) {
+  nlohmann::json json = toJson(test::sampleSource());
+  const int kvHeads = json["kv_heads"];
+  json["worth_groups"] = kvHeads;
+  json["lists"] = kvHeads;
+  EXPECT_TRUE(variantSourceFromJson(json));
+  json["lists"] = 2;
+  EXPECT_FALSE(variantSourceFromJson(json));
+  json["lists"] = 1;
+  json["worth_groups"] = kvHeads + 1;
+  EXPECT_FALSE(variantSourceFromJson(json));
 }
 
 } // namespace

@@ -82,6 +82,30 @@ TEST(KernelSetTest, CompilesEachPhaseAndTheMergeAndFindsThemAgain) {
   EXPECT_EQ(again->merge.origin, package::KernelOrigin::Cache);
 }
 
+TEST(KernelSetTest, AVariantThatSelectsHasTheKernelsOfItsOtherAttentions) {
+  const auto nvrtc = nvrtc::Nvrtc::load();
+  if (!nvrtc)
+    GTEST_SKIP() << nvrtc.error().message;
+  codegen::cuda::VariantSource source = plain();
+  const target::Target &target = *target::findTarget("sm_80");
+  EXPECT_FALSE(compileLayers(nullptr, **nvrtc, source, small(), target)->selecting);
+  source.worthGroups = source.kvHeads;
+  source.lists = 1;
+  const auto set = compileLayers(nullptr, **nvrtc, source, small(), target);
+  ASSERT_TRUE(set) << set.error().message;
+  ASSERT_TRUE(set->selecting);
+  ASSERT_EQ(set->selecting->attend.size(), 2u);
+  EXPECT_EQ(set->selecting->attend[1].entry, "deft_plain_narrow_selecting");
+  EXPECT_EQ(set->selecting->attend[1].threads, set->attend[1].threads);
+  EXPECT_EQ(set->selecting->attend[1].smemBytes, set->attend[1].smemBytes);
+  EXPECT_EQ(set->selecting->select.entry, "deft_plain_select");
+  EXPECT_EQ(set->selecting->select.threads, 1024);
+  EXPECT_LE(set->selecting->select.smemBytes, target.smemPerBlock);
+  EXPECT_EQ(set->selecting->blocksOfList, 1);
+  EXPECT_EQ(set->selecting->sparse.entry, "deft_plain_sparse");
+  EXPECT_EQ(set->selecting->sparse.threads, 32 * set->selecting->sparsePhase.warps);
+}
+
 /// ptxas 13.0 takes the registers of the queries for those of the weights where both have as many and nothing
 /// but wgmma reads the queries in the loop; from the second tile on all results are wrong then.
 TEST(KernelSetTest, WeightsHaveOtherRegistersThanQueries) {
@@ -99,14 +123,17 @@ TEST(KernelSetTest, WeightsHaveOtherRegistersThanQueries) {
         config::Config config;
         config.phases = {phase};
         config.order = order;
-        const auto set = compileKernels(nullptr, **nvrtc, source, config, hopper);
+        source.worthGroups = source.lists = source.kvHeads;
+        const auto set = compileLayers(nullptr, **nvrtc, source, config, hopper);
         ASSERT_TRUE(set) << set.error().message;
-        SCOPED_TRACE(set->attend[0].entry + " " + std::to_string(dim));
-        const test::ProductRegisters registers = test::productRegisters(set->attend[0].cubin);
-        EXPECT_GE(registers.ofKeys.size(), static_cast<std::size_t>(dim / 4));
-        EXPECT_EQ(registers.ofValues.size(), 16u);
-        for (const int one : registers.ofKeys)
-          EXPECT_FALSE(registers.ofValues.contains(one)) << "register " << one;
+        for (const package::Kernel &kernel : {set->attend[0], set->selecting->attend[0]}) {
+          SCOPED_TRACE(kernel.entry + " " + std::to_string(dim));
+          const test::ProductRegisters registers = test::productRegisters(kernel.cubin);
+          EXPECT_GE(registers.ofKeys.size(), static_cast<std::size_t>(dim / 4));
+          EXPECT_EQ(registers.ofValues.size(), 16u);
+          for (const int one : registers.ofKeys)
+            EXPECT_FALSE(registers.ofValues.contains(one)) << "register " << one;
+        }
       }
 }
 

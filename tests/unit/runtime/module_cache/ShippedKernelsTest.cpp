@@ -59,7 +59,7 @@ TEST_P(ShippedKernelsTest, CompileWithoutSpillsWithinTheMachinesLimits) {
     }
     for (const config::Config &config : tried) {
       SCOPED_TRACE(config::toJson(config).dump());
-      const auto set = compileKernels(cache.get(), **nvrtc, *source, config, target);
+      const auto set = compileLayers(cache.get(), **nvrtc, *source, config, target);
       ASSERT_TRUE(set.ok()) << set.error().message;
       ASSERT_EQ(set->attend.size(), config.phases.size());
       const bool isDealt = config.order == config::Order::Mixed;
@@ -67,6 +67,13 @@ TEST_P(ShippedKernelsTest, CompileWithoutSpillsWithinTheMachinesLimits) {
         check(kernel, isDealt ? kMostDealtSpills : 0);
       check(set->merge, 0);
       EXPECT_EQ(set->merge.smemBytes, 0);
+      ASSERT_EQ(set->selecting.has_value(), variant.select.has_value());
+      if (!set->selecting)
+        continue;
+      for (const package::Kernel &kernel : set->selecting->attend)
+        check(kernel, isDealt ? kMostDealtSpills : 0);
+      check(set->selecting->select, 0);
+      check(set->selecting->sparse, 0);
     }
   }
 }

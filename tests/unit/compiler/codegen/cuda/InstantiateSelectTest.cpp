@@ -60,9 +60,42 @@ TEST(InstantiateSelectTest, LayersDifferByTheirNameAndOneConstant) {
   EXPECT_EQ(full, instantiateAttend(test::sampleSource(), phase));
   EXPECT_NE(selecting.find("\ndeft_llama_wide_selecting("), std::string::npos);
   EXPECT_NE(selecting.find("kWorthGroups = 8;"), std::string::npos);
-  EXPECT_NE(sparse.find("\ndeft_llama_wide_sparse("), std::string::npos);
+  EXPECT_NE(sparse.find("\ndeft_llama_sparse("), std::string::npos); // there is one, of no phase
   EXPECT_NE(sparse.find("kLists = 1;"), std::string::npos);
   EXPECT_EQ(sparse.find("kWorthGroups"), std::string::npos);
+}
+
+TEST(InstantiateSelectTest, AnArchitectureHasClustersAndKeysThatFit) {
+  for (const target::Target &target : target::targets()) {
+    SCOPED_TRACE(target.arch);
+    const SelectShape shape = SelectShape::of(target);
+    EXPECT_EQ(shape.blocksOfList, target.major >= 9 ? 2 : 1);
+    EXPECT_LE(shape.smemBytes(), target.smemPerBlock);
+    EXPECT_GE(shape.cachedKeys, 16384);
+    EXPECT_EQ(shape.cachedKeys % 1024, 0);
+  }
+}
+
+TEST(InstantiateSelectTest, EveryKernelHasAName) {
+  config::Config config;
+  config.phases = {{"wide", 16, config::Family::Sm80, 64, 32, 3, 4},
+                   {"narrow", -1, config::Family::Sm80, 16, 32, 3, 4}};
+  const target::Target &ampere = *target::findTarget("sm_80");
+  const auto entryOf = [&](const VariantSource &source, const std::string &name) {
+    const auto kernel = instantiateNamed(source, config, ampere, name);
+    return kernel ? kernel->entry : kernel.error().message + " (" + kernel.error().hint + ")";
+  };
+  EXPECT_EQ(entryOf(selectingSource(), ""), "deft_llama_wide");
+  EXPECT_EQ(entryOf(selectingSource(), "narrow"), "deft_llama_narrow");
+  EXPECT_EQ(entryOf(selectingSource(), "narrow_selecting"), "deft_llama_narrow_selecting");
+  EXPECT_EQ(entryOf(selectingSource(), "select"), "deft_llama_select");
+  EXPECT_EQ(entryOf(selectingSource(), "sparse"), "deft_llama_sparse");
+  EXPECT_EQ(
+      entryOf(selectingSource(), "other"),
+      "`llama` has no phase `other` (it is one of wide, narrow, wide_selecting, narrow_selecting, select, "
+      "sparse, merge)");
+  EXPECT_EQ(entryOf(test::sampleSource(), "sparse"),
+            "`llama` has no phase `sparse` (it is one of wide, narrow, merge)");
 }
 
 } // namespace

@@ -161,10 +161,11 @@ TEST(Sm80AttendTest, TokensAreGivenTheirWorth) {
     attendAll<GivingWorth<OfHeads<Wide<f16, 64, 0>, 6>, 2>>(seed);
     attendAll<GivingWorth<OfHeads<Wide<f16, 64, 0>, 8>, 2>>(seed);
     attendAll<GivingWorth<OfHeads<Wide<f16, 64, 0>, 16>, 2>>(seed);
+    attendAll<GivingWorth<FewBytes<f16, e4m3, 64, 0>, 2>>(seed);
   }
 }
 
-/// Lists of each KV head, or one of all.
+/// Lists of each KV head, of each query head, or one of all.
 template <class Base, int kOfQuery> struct Sparse : Base {
   static constexpr int kLists = kOfQuery;
 };
@@ -188,6 +189,14 @@ TEST(Sm80AttendTest, ListsAreAttended) {
     attendLists<Sparse<Narrow<f16, 64, 1>, 1>>(seed);
     attendLists<Sparse<Wide<f16, 64, 16>, 2>, test::WindowVariant>(seed, {300});
     attendLists<Sparse<Narrow<f16, 64, 16>, 2>, test::HookVariant>(seed);
+    attendLists<Sparse<Narrow<f16, 64, 16>, 8>>(seed);
+    attendLists<Sparse<Wide<bf16, 64, 1>, 8>, test::WindowVariant>(seed, {300});
+    attendLists<Sparse<OfHeads<Wide<f16, 64, 0>, 3>, 6>, test::SlopedVariant>(seed);
+    attendLists<Sparse<OfHeads<Narrow<f16, 64, 0>, 1>, 2>>(seed);
+    attendLists<Sparse<Narrow<f16, 64, 0>, 2>, test::SigmoidVariant>(seed);
+    attendLists<Sparse<Narrow<bf16, 64, 16>, 8>, test::SunkVariant>(seed);
+    attendLists<Sparse<FewBytes<bf16, e4m3, 128, 16>, 2>>(seed);
+    attendLists<Sparse<FewBytes<f16, e4m3, 64, 0>, 8>>(seed);
   }
 }
 

@@ -1,0 +1,14 @@
+#pragma once
+
+#include "compiler/kernels/Family.h"
+
+namespace deft::kernels {
+
+/// The shape of the kernel that reads lists of tokens, which no config has: an item of it is one query, and
+/// its tokens lie anywhere, so nothing hangs on the tree. Of family sm80 everywhere: on an H200 its tiles of
+/// 64 tokens in a ring of two take 0.92 to 1.06 of what a dense attention over as many tokens with pages of
+/// one does, whichever family computes that (tests/gpu/records/h200-select.json). Where that is too much for
+/// an architecture or a head dim, the next smaller one that is legal.
+support::Result<PhaseConfig> sparsePhase(const KernelShape &shape, const target::Target &target);
+
+} // namespace deft::kernels

@@ -1,0 +1,52 @@
+#pragma once
+
+#include "runtime/exec/Selection.h"
+#include "runtime/exec/cuda/CudaKernels.h"
+#include "runtime/exec/cuda/PlanRoom.h"
+
+namespace deft::exec {
+
+namespace cu = device::cu;
+
+/// The memory in which runs of a plan select: what tokens are worth, and the lists, which stay until the next
+/// run that selects.
+class PlanSelecting {
+public:
+  /// An error where these kernels do not select.
+  static support::Result<PlanSelecting> create(const CudaKernels &kernels, int budget);
+
+  const SparseSplit &split() const { return split_; }
+  SelectingTables tablesOf(const plan::Plan &plan) { return selectingTables(plan, split_, paths_); }
+
+  /// What the room says of selection, which follows from its queries.
+  void completeRoom(PlanRoom &room) const;
+
+  /// Memory for all that the room allows.
+  support::Result<void> reserve(const RoomBytes &bytes);
+
+  /// Writes the sections of a plan that selects, which will lie at `onDevice`.
+  void write(const SelectingTables &tables, const PlanRoom &room, const PlanSections &sections,
+             std::byte *onDevice, std::byte *to) const;
+
+  /// Makes the lists of so many queries out of what their tokens are worth.
+  support::Result<void> select(const CudaKernels &kernels, int queries, const PlanRoom &room,
+                               const PlanSections &sections, std::byte *plan, const int *pageTable,
+                               cu::Stream stream) const;
+
+  /// Copies the lists of so many queries to the host. What makes them must be done.
+  support::Result<void> read(int queries, Selection &selection) const;
+
+private:
+  PlanSelecting(const CudaKernels &kernels, SparseSplit split)
+      : lists_(kernels.variant().lists()), split_(split), worth_(kernels.device()),
+        positions_(kernels.device()), places_(kernels.device()), counts_(kernels.device()) {}
+  abi::Selected selectedAt(const PlanRoom &room, const PlanSections &sections, std::byte *plan) const;
+
+  int lists_; ///< of a query
+  SparseSplit split_;
+  plan::Paths paths_;
+  std::size_t worthBytes_ = 0; ///< of which all are of hidden tokens, while no run is under way
+  device::Buffer worth_, positions_, places_, counts_;
+};
+
+} // namespace deft::exec

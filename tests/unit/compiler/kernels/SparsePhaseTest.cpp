@@ -1,0 +1,55 @@
+#include "compiler/kernels/SparsePhase.h"
+
+#include "compiler/kernels/Legality.h"
+
+#include <gtest/gtest.h>
+
+namespace deft::kernels {
+namespace {
+
+TEST(SparsePhaseTest, AListIsReadInTilesOf64ByFourWarps) {
+  const auto phase = sparsePhase({32, 8, spec::Tensors::alike(128)}, *target::findTarget("sm_90a"));
+  ASSERT_TRUE(phase) << phase.error().message;
+  EXPECT_EQ(phase->family, config::Family::Sm80);
+  EXPECT_EQ(phase->tileQ, 16);
+  EXPECT_EQ(phase->tileKv, 64);
+  EXPECT_EQ(phase->stages, 2);
+  EXPECT_EQ(phase->warps, 4);
+}
+
+TEST(SparsePhaseTest, EveryArchitectureHasOneForEveryShape) {
+  for (const target::Target &target : target::targets())
+    for (const int dim : {16, 64, 96, 128, 192, 256})
+      for (const int ratio : {1, 4, 7, 16, 17, 40, 64}) {
+        const KernelShape shape{ratio, 1, spec::Tensors::alike(dim)};
+        const auto phase = sparsePhase(shape, target);
+        const bool isLegalAtAll =
+            checkPhase(shape,
+                       {"", -1, config::Family::Sm80, shape.fewestRows(), 16, 2, shape.fewestRows() / 16},
+                       &target)
+                .ok();
+        ASSERT_EQ(phase.ok(), isLegalAtAll) << target.arch << ", dim " << dim << ", ratio " << ratio << ": "
+                                            << (phase ? "" : phase.error().message);
+        if (phase) {
+          EXPECT_GE(phase->tileQ, ratio);
+          EXPECT_TRUE(checkPhase(shape, *phase, &target).ok());
+        }
+      }
+}
+
+TEST(SparsePhaseTest, ManyColumnsHaveSmallerTiles) {
+  const auto phase = sparsePhase({8, 8, spec::Tensors::alike(256)}, *target::findTarget("sm_86"));
+  ASSERT_TRUE(phase) << phase.error().message;
+  EXPECT_EQ(phase->tileKv, 32);
+}
+
+TEST(SparsePhaseTest, WhatNoKernelServesSaysWhy) {
+  spec::Tensors tensors = spec::Tensors::alike(128);
+  tensors.v.dim = tensors.out.dim = 64;
+  const auto phase = sparsePhase({8, 8, tensors}, *target::findTarget("sm_80"));
+  ASSERT_FALSE(phase);
+  EXPECT_NE(phase.error().message.find("dim"), std::string::npos) << phase.error().message;
+}
+
+} // namespace
+} // namespace deft::kernels

@@ -1,0 +1,123 @@
+#include "runtime/exec/cuda/SelectingTables.h"
+
+#include "runtime/plan/Planner.h"
+#include "tests/support/Forest.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+
+namespace deft::exec {
+namespace {
+
+spec::Variant small() {
+  spec::Variant variant;
+  variant.queryHeads = 6;
+  variant.kvHeads = 2;
+  variant.tensors = spec::Tensors::alike(16);
+  return variant;
+}
+
+plan::Plan planOf(const tree::KvTree &tree, int chunkTokens) {
+  config::Config config;
+  config.chunkTokens = chunkTokens;
+  config.phases.push_back({.name = "narrow", .tileQ = 16});
+  return *plan::makePlan(tree, plan::VariantFacts::of(small()), config, 8);
+}
+
+TEST(SelectingTablesTest, ListsAreCutSoThatFewQueriesFillTheDevice) {
+  const SparseSplit split{.budget = 4096, .tileTokens = 64, .items = 148};
+  EXPECT_EQ(split.itemTokens(1), 128); // not less: an item has to be worth its start
+  EXPECT_EQ(split.parts(1), 32);
+  EXPECT_EQ(split.itemTokens(8), 256); // 18 parts, in tiles
+  EXPECT_EQ(split.parts(8), 16);
+  EXPECT_EQ(split.itemTokens(200), 4096);
+  EXPECT_EQ(split.parts(200), 1);
+}
+
+TEST(SelectingTablesTest, ABudgetBelowATileIsOneItem) {
+  const SparseSplit split{.budget = 3, .tileTokens = 64, .items = 100};
+  EXPECT_EQ(split.parts(1), 1);
+  EXPECT_EQ(split.mostItems(7), 7);
+}
+
+TEST(SelectingTablesTest, ThereIsRoomForTheItemsOfEveryNumberOfQueriesBelow) {
+  for (const int budget : {1, 100, 1000, 4096})
+    for (const int items : {1, 7, 148, 1000}) {
+      const SparseSplit split{budget, 64, items};
+      int most = 0;
+      for (int queries = 0; queries <= 300; ++queries) {
+        most = std::max(most, queries * split.parts(queries));
+        EXPECT_LE(most, split.mostItems(queries)) << budget << ", " << items << ", " << queries;
+      }
+    }
+}
+
+TEST(SelectingTablesTest, AnItemHasAPartOfItsQuerysList) {
+  const tree::KvTree tree = test::levelTree({1, 2}, {100, 20});
+  const plan::Plan plan = planOf(tree, 32);
+  plan::Paths paths;
+  const SelectingTables tables =
+      selectingTables(plan, {.budget = 300, .tileTokens = 64, .items = 100}, paths);
+  ASSERT_EQ(tables.parts, 3); // of 128, 128 and 44
+  ASSERT_EQ(tables.items.size(), 6u);
+  const abi::Item &last = tables.items[5];
+  EXPECT_EQ(last.queryBegin, 1);
+  EXPECT_EQ(last.queryCount, 1);
+  EXPECT_EQ(last.runBegin, plan.callerIndex[1]);
+  EXPECT_EQ(last.runCount, 0);
+  EXPECT_EQ(last.commonTokens, 256);
+  EXPECT_EQ(last.tokens, 44);
+  EXPECT_EQ(last.partialBegin, 5);
+}
+
+TEST(SelectingTablesTest, AnItemThatHasAllOfAListWritesTheOutput) {
+  plan::Paths paths;
+  const SelectingTables tables = selectingTables(planOf(test::levelTree({1, 2}, {100, 20}), 32),
+                                                 {.budget = 64, .tileTokens = 64, .items = 100}, paths);
+  ASSERT_EQ(tables.items.size(), 2u);
+  EXPECT_EQ(tables.items[0].partialBegin, -1);
+}
+
+TEST(SelectingTablesTest, AStretchIsANodeHoweverChunksCutIt) {
+  const tree::KvTree tree = test::levelTree({1, 2}, {100, 20});
+  plan::Paths paths;
+  const SelectingTables tables = selectingTables(planOf(tree, 16), {.budget = 64, .tileTokens = 64}, paths);
+  EXPECT_EQ(tables.positions, 120);
+  ASSERT_EQ(tables.stretchBegin, (std::vector<int>{0, 2, 4}));
+  for (const int query : {0, 1}) {
+    const abi::PathStretch &root = tables.stretches[static_cast<std::size_t>(2 * query)],
+                           &leaf = tables.stretches[static_cast<std::size_t>(2 * query + 1)];
+    EXPECT_EQ(root.position, 0);
+    EXPECT_EQ(root.tokens, 100);
+    EXPECT_EQ(root.depth, 0);
+    EXPECT_EQ(leaf.position, 100);
+    EXPECT_EQ(leaf.tokens, 20);
+    EXPECT_EQ(leaf.depth, 1);
+  }
+}
+
+TEST(SelectingTablesTest, APathEndsWhereItsQueryIsThoughItsLastTokensAreHidden) {
+  plan::Plan plan;
+  plan.callerIndex = {0, 1};
+  plan.queryPos = {99, 49};
+  abi::Item item{};
+  item.queryCount = item.runCount = 1;
+  item.tokens = 60;
+  plan.items.push_back(item);
+  abi::Run run{};
+  run.tokens = 60;
+  run.location = 5;
+  run.position = 10;
+  run.queryEnd = 1;
+  plan.runs.own().push_back(run);
+  plan::Paths paths;
+  const SelectingTables tables = selectingTables(plan, {.budget = 4, .tileTokens = 64}, paths);
+  ASSERT_EQ(tables.stretchBegin, (std::vector<int>{0, 2, 3}));
+  EXPECT_EQ(tables.stretches[1].position, 100);
+  EXPECT_EQ(tables.stretches[1].tokens, 0);
+  EXPECT_EQ(tables.stretches[2].position, 50); // of a query that sees nothing
+}
+
+} // namespace
+} // namespace deft::exec
