@@ -3,6 +3,7 @@
 #include "compiler/config/Config.h"
 #include "compiler/target/KernelResources.h"
 
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -25,8 +26,9 @@ struct Kernel {
 struct KernelSet {
   std::string arch; ///< "sm_90a"; see target::runsOn
   config::Config config;
-  std::vector<Kernel> attend; ///< one for each phase of the config, in its order
-  Kernel merge;               ///< a block for each (query, head) where these are few, else a warp
+  std::vector<Kernel> attend;  ///< one for each phase of the config, in its order
+  std::optional<Kernel> query; ///< that of the hook `query`, where the variant has one: before the others
+  Kernel merge;                ///< a block for each (query, head) where these are few, else a warp
 };
 
 } // namespace deft::package

@@ -130,6 +130,8 @@ private:
     set.config = take(config::configFromJson(support::member(object, "config"), config::DeviceKind::Gpu));
     for (const json &attend : array(object, "attend", spec::kMaxPhases))
       set.attend.push_back(kernel(attend));
+    if (object.contains("query"))
+      set.query = kernel(object.at("query"));
     set.merge = kernel(support::member(object, "merge"));
     require(set.attend.size() == set.config.phases.size(), "kernels and phases differ in number");
     return set;
@@ -145,6 +147,8 @@ private:
           set.contains("abi") ? integer(set, "abi", 0, std::numeric_limits<int>::max()) : kFirstAbi;
       if (abi == abi::kVersion) // others are compiled again where they are wanted
         variant.kernels.push_back(kernelSet(set));
+      require(variant.kernels.empty() || variant.kernels.back().query.has_value() == variant.source.hasQuery,
+              "the kernels of `" + variant.source.name + "` and its hooks do not belong together");
     }
     return variant;
   }
@@ -188,6 +192,8 @@ std::string writePackage(const Package &package) {
                                    {"config", config::toJson(set.config)},
                                    {"attend", std::move(attend)},
                                    {"merge", kernelJson(set.merge, folder + "/" + set.arch, writer)}});
+      if (set.query)
+        object["kernels"].back()["query"] = kernelJson(*set.query, folder + "/" + set.arch, writer);
     }
     manifest["variants"].push_back(std::move(object));
   }

@@ -12,16 +12,21 @@ namespace deft::package {
 using nlohmann::json;
 
 json toJson(const codegen::cuda::VariantSource &source) {
-  return {{"name", source.name},
-          {"query_heads", source.queryHeads},
-          {"kv_heads", source.kvHeads},
-          {"tensors", spec::toJson(source.tensors)},
-          {"with_lse", source.withLse},
-          {"page_size", source.pageSize},
-          {"normalize", source.normalize == spec::Normalize::Softmax ? "softmax" : "sigmoid"},
-          {"has_sink", source.hasSink},
-          {"params", source.params},
-          {"hooks", source.hooks}};
+  json object = {{"name", source.name},
+                 {"query_heads", source.queryHeads},
+                 {"kv_heads", source.kvHeads},
+                 {"tensors", spec::toJson(source.tensors)},
+                 {"with_lse", source.withLse},
+                 {"page_size", source.pageSize},
+                 {"normalize", source.normalize == spec::Normalize::Softmax ? "softmax" : "sigmoid"},
+                 {"has_sink", source.hasSink},
+                 {"params", source.params},
+                 {"hooks", source.hooks}};
+  if (source.hasOutput) // those without are written as ever
+    object["has_output"] = true;
+  if (source.hasQuery)
+    object["has_query"] = true;
+  return object;
 }
 
 support::Result<codegen::cuda::VariantSource> variantSourceFromJson(const json &object) {
@@ -38,6 +43,8 @@ support::Result<codegen::cuda::VariantSource> variantSourceFromJson(const json &
     source.normalize = word(object, "normalize", spec::parseNormalize);
     source.hasSink = boolean(object, "has_sink");
     require(!source.hasSink || source.normalize == spec::Normalize::Softmax, "sigmoid has no sink");
+    source.hasOutput = object.contains("has_output") && boolean(object, "has_output");
+    source.hasQuery = object.contains("has_query") && boolean(object, "has_query");
     for (const json &param : array(object, "params", spec::kMaxParams)) {
       require(param.is_string(), "an element of `params` is not a string");
       source.params.push_back(param.get<std::string>());

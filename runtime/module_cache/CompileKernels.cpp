@@ -81,6 +81,9 @@ Result<KernelSet> compileKernels(CubinCache *cache, const nvrtc::Nvrtc &nvrtc,
     attend.push_back(start(codegen::cuda::attendEntry(source, phase),
                            codegen::cuda::instantiateAttend(source, phase, config.order)));
   auto merge = start(codegen::cuda::mergeEntry(source), codegen::cuda::instantiateMerge(source));
+  std::optional<std::future<Result<Kernel>>> query;
+  if (source.hasQuery)
+    query = start(codegen::cuda::queriesEntry(source), codegen::cuda::instantiateQueries(source));
 
   KernelSet set;
   set.arch = target.arch;
@@ -92,6 +95,13 @@ Result<KernelSet> compileKernels(CubinCache *cache, const nvrtc::Nvrtc &nvrtc,
     kernel->threads = 32 * config.phases[i].warps;
     kernel->smemBytes = kernels::smemBytes(shape, config.phases[i]);
     set.attend.push_back(std::move(*kernel));
+  }
+  if (query) {
+    Result<Kernel> kernel = query->get();
+    if (!kernel)
+      return std::move(kernel).error();
+    set.query = std::move(*kernel);
+    set.query->threads = 32 * kernels::kQueryWarps;
   }
   Result<Kernel> merged = merge.get();
   if (!merged)

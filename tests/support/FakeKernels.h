@@ -1,6 +1,7 @@
 #pragma once
 
 #include "templates/deft/abi.h"
+#include "templates/deft/query_abi.h"
 #include "tests/support/FakeCuda.h"
 
 /// What the kernels of templates/deft do, a block after the other, for the fake driver.
@@ -8,6 +9,8 @@ namespace deft::fake_cuda {
 
 void attend(const Variant &variant, const abi::AttendArgs &args, unsigned blocks);
 void merge(const Variant &variant, const abi::MergeArgs &args, unsigned blocks);
+/// Of the hook `query = 2 * x`.
+void makeQueries(const Variant &variant, const abi::QueryArgs &args, unsigned blocks);
 
 void growPlan(const abi::GrowArgs &args);
 void checkPages(const abi::PageCheckArgs &args);

@@ -57,6 +57,8 @@ void print(std::ostream &out, const package::Package &package, const std::string
       for (const Kernel &kernel : set.attend)
         out << "    " << kernelText(kernel) << '\n';
       out << "    " << kernelText(set.merge) << '\n';
+      if (set.query)
+        out << "    " << kernelText(*set.query) << '\n';
     }
   }
 }
@@ -79,6 +81,8 @@ ordered_json toJson(const package::Package &package) {
                       {"config", configText(set.config)},
                       {"attend", std::move(attend)},
                       {"merge", kernelJson(set.merge)}});
+      if (set.query)
+        sets.back()["query"] = kernelJson(*set.query);
     }
     json["attentions"].push_back({{"name", variant.source.name}, {"kernels", std::move(sets)}});
   }

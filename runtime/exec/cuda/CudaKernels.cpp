@@ -12,8 +12,8 @@ using support::Result;
 
 namespace {
 
-/// Most of a launch of the merge kernel: starting a block costs, and blocks that find their work in a loop
-/// need not start.
+/// Most of a launch of the kernels before and behind the attention: starting a block costs, and blocks that
+/// find their work in a loop need not start.
 constexpr long long kMergeWaves = 4;
 
 } // namespace
@@ -34,6 +34,12 @@ Result<std::shared_ptr<const CudaKernels>> CudaKernels::load(std::shared_ptr<dev
       return one.error();
   if (auto one = load(kernels.merge, loaded->merge_); !one)
     return one.error();
+  if (variant.query.has_value() != kernels.query.has_value())
+    return support::Error{support::ErrorCode::Internal,
+                          "the kernels of `" + variant.name + "` do not belong to its hook of q", ""};
+  if (kernels.query)
+    if (auto one = load(*kernels.query, loaded->query_); !one)
+      return one.error();
   for (std::size_t p = 0; p < loaded->attend_.size(); ++p)
     loaded->mostBlocks_.push_back(
         kernels::mostBlocks(kernels.config.phases[p], loaded->attend_[p].blocksAtOnce()));
@@ -61,6 +67,12 @@ unsigned CudaKernels::mergeBlocks(int mergedQueries) const {
     return static_cast<unsigned>(rows); // the warps of a block then share a row
   const long long blocks = (rows + kernels::kMergeWarps - 1) / kernels::kMergeWarps;
   return static_cast<unsigned>(std::min(blocks, kMergeWaves * atOnce));
+}
+
+unsigned CudaKernels::queryBlocks(int queries) const {
+  const long long rows = static_cast<long long>(queries) * variant_.queryHeads;
+  const long long blocks = (rows + kernels::kQueryWarps - 1) / kernels::kQueryWarps;
+  return static_cast<unsigned>(std::clamp<long long>(blocks, 1, kMergeWaves * query_.front().blocksAtOnce()));
 }
 
 Result<std::unique_ptr<const CudaParams>> CudaParams::upload(std::shared_ptr<device::Device> device,

@@ -3,6 +3,7 @@
 #include "compiler/kernels/Family.h"
 #include "compiler/support/Log.h"
 #include "runtime/exec/cuda/PointerRules.h"
+#include "templates/deft/query_abi.h"
 
 #include <algorithm>
 #include <cstddef>
@@ -44,7 +45,8 @@ int aheadLines(std::size_t bytes) {
 
 CudaPlan::CudaPlan(std::shared_ptr<const CudaKernels> kernels)
     : kernels_(std::move(kernels)), slots_{Slot(kernels_->device()), Slot(kernels_->device())},
-      plan_(kernels_->device()), partialOut_(kernels_->device()), partialLse_(kernels_->device()) {}
+      plan_(kernels_->device()), partialOut_(kernels_->device()), partialLse_(kernels_->device()),
+      queries_(kernels_->device()) {}
 
 CudaPlan::~CudaPlan() { (void)waitForCopies(); }
 
@@ -117,6 +119,8 @@ Result<void> CudaPlan::reserve(const PlanRoom &room) {
     return reserved;
   if (auto reserved = partialLse_.reserve(bytes.partialLse, "the partial lse"); !reserved)
     return reserved;
+  if (auto reserved = queries_.reserve(bytes.queries, "the queries that a hook has made"); !reserved)
+    return reserved;
   sections_ = std::move(sections);
   return {};
 }
@@ -161,6 +165,7 @@ Result<void> CudaPlan::write(const plan::Plan &plan, const plan::DraftTables &dr
     writeDrafts(plan, drafts, room_, sections_, slot.memory->as<std::byte>());
   slot.facts.hasDrafts = slot.facts.needsMask = !drafts.isEmpty();
   slot.facts.generation = plan.generation;
+  slot.facts.queries = plan.queryCount();
   slot.facts.mergedQueries = static_cast<int>(plan.mergeQuery.size());
   slot.facts.items.clear();
   for (const plan::Plan::Phase &phase : plan.phases)
@@ -227,6 +232,10 @@ Result<void> CudaPlan::checkRun(const CudaKernels &kernels, const CudaPointers &
       return usage("the plan was made for `" + own.name + "`, and `" + other.name +
                        "` has other heads, tiles or another device",
                    "make one for this attention");
+    if (other.query && !own.query)
+      return usage("the plan was made for `" + own.name + "`, which has no hook `query` as `" + other.name +
+                       "` has",
+                   "make it for this attention: others without one can run with it, too");
   }
   if (auto there = checkOnDevice(); !there)
     return there;
@@ -275,6 +284,24 @@ Result<void> CudaPlan::draft(const DraftInput &input, cu::Stream stream) {
   return launched;
 }
 
+Result<void> CudaPlan::makeQueries(const CudaKernels &kernels, bool isCapturing, void *params,
+                                   abi::AttendArgs &attend, cu::Stream stream) const {
+  const device::Kernel *const kernel = kernels.query();
+  if (kernel == nullptr)
+    return {};
+  abi::QueryArgs args{};
+  args.q = attend.q;
+  args.made = queries_.as<void>();
+  args.callerIndex = attend.callerIndex;
+  args.queryPos = attend.queryPos;
+  args.queries = isCapturing ? room_.queries : onDevice_.queries;
+  args.qStride = attend.qStride;
+  attend.q = args.made;
+  attend.qStride = kernels.variant().queryHeads * kernels.variant().tensors.q.dim;
+  void *both[] = {&args, params};
+  return kernel->launch(kernels.queryBlocks(args.queries), both, stream);
+}
+
 Result<void> CudaPlan::run(const CudaKernels &kernels, const CudaPointers &pointers, cu::Stream stream) {
   if (auto checked = checkRun(kernels, pointers); !checked)
     return checked;
@@ -316,6 +343,8 @@ Result<void> CudaPlan::run(const CudaKernels &kernels, const CudaPointers &point
         !launched)
       return launched;
   void *attendParams[] = {&attend, const_cast<abi::ParamSlot *>(pointers.params->slots())};
+  if (auto made = makeQueries(kernels, *capturing, attendParams[1], attend, stream); !made)
+    return made;
   for (std::size_t p = 0; p < kernels.phases(); ++p) {
     attend.itemBegin = sections_.itemBegin[p];
     attend.itemCount = *capturing ? room_.items[p] : onDevice_.items[p];
@@ -332,6 +361,7 @@ Result<void> CudaPlan::run(const CudaKernels &kernels, const CudaPointers &point
   merge.partialOut = partialOut_.as<void>();
   merge.partialLse = partialLse_.as<float>();
   merge.callerIndex = callerIndex;
+  merge.queryPos = attend.queryPos;
   merge.mergeQuery = reinterpret_cast<const int *>(at(sections_.mergeQuery));
   merge.mergeBegin = reinterpret_cast<const int *>(at(sections_.mergeBegin));
   merge.mergeSlot = reinterpret_cast<const int *>(at(sections_.mergeSlot));
@@ -342,12 +372,14 @@ Result<void> CudaPlan::run(const CudaKernels &kernels, const CudaPointers &point
     merge.runsOfPlan = reinterpret_cast<unsigned long long *>(at(sections_.runsOfPlan));
     ++blocks;
   }
-  void *mergeParams[] = {&merge, attendParams[1]}; // of which a kernel without sinks takes the first
+  void *mergeParams[] = {&merge, attendParams[1]}; // of which a kernel without hooks takes the first
   return kernels.merge().launchDependent(blocks, mergeParams, stream);
 }
 
 Result<void> CudaPlan::poison() {
   if (auto filled = partialOut_.fill(0xff); !filled)
+    return filled;
+  if (auto filled = queries_.fill(0xff); !filled)
     return filled;
   return partialLse_.fill(0xff);
 }

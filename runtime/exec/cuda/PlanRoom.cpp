@@ -160,14 +160,20 @@ RoomBytes RoomBytes::of(const PlanRoom &room, const spec::Variant &variant) {
   constexpr std::size_t kPartialBytes = 2; // of a value: deft::Partial
   const std::size_t rows =
       static_cast<std::size_t>(room.partialSlots) * static_cast<std::size_t>(variant.queryHeads);
+  const std::size_t queries =
+      static_cast<std::size_t>(room.queries) * static_cast<std::size_t>(variant.queryHeads);
   return {PlanSections::of(room).end,
-          rows * static_cast<std::size_t>(variant.tensors.out.dim) * kPartialBytes, rows * sizeof(float)};
+          rows * static_cast<std::size_t>(variant.tensors.out.dim) * kPartialBytes, rows * sizeof(float),
+          variant.query ? queries * static_cast<std::size_t>(variant.tensors.q.rowBytes()) : 0};
 }
 
 std::size_t writeSections(const plan::Plan &plan, const PlanRoom &room, const PlanSections &sections,
                           std::byte *to) {
   std::memset(to + sections.runsOfPlan, 0, kAlignment);
   copyTo(to + sections.callerIndex, plan.callerIndex);
+  const std::size_t callers = plan.callerIndex.size() * sizeof(int);
+  std::memset(to + sections.callerIndex + callers, 0xff, // -1: nobody is there
+              static_cast<std::size_t>(room.queries) * sizeof(int) - callers);
   copyTo(to + sections.queryPos, plan.queryPos);
   copyTo(to + sections.mergeQuery, plan.mergeQuery);
   const std::size_t merged = plan.mergeQuery.size() * sizeof(int);

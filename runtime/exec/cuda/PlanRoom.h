@@ -65,6 +65,7 @@ int itemOnDevice(const plan::Plan &plan, const PlanSections &sections, int item)
 struct RoomBytes {
   std::size_t plan = 0; ///< on the device, and twice in the host's page-locked memory
   std::size_t partialOut = 0, partialLse = 0;
+  std::size_t queries = 0; ///< what a hook of q makes of it
 
   static RoomBytes of(const PlanRoom &room, const spec::Variant &variant);
 };

@@ -92,7 +92,7 @@ void addCudaEmitters(CLI::App &emit, EmitterTable &table) {
       ->capture_default_str();
   emit.add_option("--phase", options->phase,
                   "For cuda, ptx, cubin and sass: the kernel; a phase of the schedule (the first "
-                  "without it), or merge");
+                  "without it), merge, or queries where q has a hook");
   CLI::Option *config =
       emit.add_option("--config", options->config,
                       "For cuda, ptx, cubin and sass: a file with a config, in place of the default one");
