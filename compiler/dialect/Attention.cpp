@@ -8,8 +8,14 @@ namespace deft::dialect {
 
 using llvm::StringRef;
 
+static bool isOfElement(AttentionOp op, mlir::Region &region) {
+  return &region == &op.getQuery() || &region == &op.getOutput();
+}
+
 static llvm::ArrayRef<llvm::StringLiteral> argNames(AttentionOp op, mlir::Region &region) {
-  return &region == &op.getTile() ? tileArgNames() : hookArgNames();
+  return &region == &op.getTile()  ? tileArgNames()
+         : isOfElement(op, region) ? elementArgNames()
+                                   : hookArgNames();
 }
 
 void AttentionOp::getAsmBlockArgumentNames(mlir::Region &region, mlir::OpAsmSetValueNameFn setName) {
@@ -25,10 +31,15 @@ std::pair<ParamAttr, unsigned> AttentionOp::findParam(StringRef name) {
 }
 
 /// `mask (%s: f32, ...) { ... }`, for each region that is not empty.
-mlir::ParseResult parseHooks(mlir::OpAsmParser &parser, mlir::Region &mask, mlir::Region &score,
-                             mlir::Region &sink, mlir::Region &tile) {
-  for (auto [keyword, region] :
-       {std::pair{"mask", &mask}, {"score", &score}, {"sink", &sink}, {"tile", &tile}}) {
+mlir::ParseResult parseHooks(mlir::OpAsmParser &parser, mlir::Region &query, mlir::Region &mask,
+                             mlir::Region &score, mlir::Region &sink, mlir::Region &output,
+                             mlir::Region &tile) {
+  for (auto [keyword, region] : {std::pair{"query", &query},
+                                 {"mask", &mask},
+                                 {"score", &score},
+                                 {"sink", &sink},
+                                 {"output", &output},
+                                 {"tile", &tile}}) {
     if (parser.parseOptionalKeyword(keyword))
       continue;
     llvm::SmallVector<mlir::OpAsmParser::Argument> arguments;
@@ -39,10 +50,14 @@ mlir::ParseResult parseHooks(mlir::OpAsmParser &parser, mlir::Region &mask, mlir
   return mlir::success();
 }
 
-void printHooks(mlir::OpAsmPrinter &printer, AttentionOp, mlir::Region &mask, mlir::Region &score,
-                mlir::Region &sink, mlir::Region &tile) {
-  for (auto [keyword, region] :
-       {std::pair{"mask", &mask}, {"score", &score}, {"sink", &sink}, {"tile", &tile}}) {
+void printHooks(mlir::OpAsmPrinter &printer, AttentionOp, mlir::Region &query, mlir::Region &mask,
+                mlir::Region &score, mlir::Region &sink, mlir::Region &output, mlir::Region &tile) {
+  for (auto [keyword, region] : {std::pair{"query", &query},
+                                 {"mask", &mask},
+                                 {"score", &score},
+                                 {"sink", &sink},
+                                 {"output", &output},
+                                 {"tile", &tile}}) {
     if (region->empty())
       continue;
     printer.printNewline();
@@ -107,9 +122,13 @@ static llvm::LogicalResult verifyParamUse(AttentionOp attention, mlir::Operation
                             << ", it is " << (scalar ? "an array" : "a scalar");
   if (scalar || param.getShape() == ParamShape::Table || op.getParentRegion() == &attention.getTile())
     return mlir::success();
-  unsigned wanted = param.getShape() == ParamShape::PerQueryHead ? kArgHead : kArgKvHead;
+  const bool isByQueryHead = param.getShape() == ParamShape::PerQueryHead;
+  unsigned wanted = isOfElement(attention, *op.getParentRegion())
+                        ? (isByQueryHead ? unsigned(kElementHead) : unsigned(kElementKvHead))
+                        : (isByQueryHead ? unsigned(kArgHead) : unsigned(kArgKvHead));
   if (element.getIndex() != op.getBlock()->getArgument(wanted))
-    return op.emitOpError() << "must index parameter `" << name << "` by `" << hookArgNames()[wanted] << '`';
+    return op.emitOpError() << "must index parameter `" << name << "` by `"
+                            << argNames(attention, *op.getParentRegion())[wanted] << '`';
   return mlir::success();
 }
 
@@ -120,13 +139,14 @@ static llvm::LogicalResult verifyHook(AttentionOp attention, mlir::Region &regio
   if (!region.hasOneBlock())
     return attention.emitOpError() << "region `" << name << "` has " << region.getBlocks().size()
                                    << " blocks, it must have one";
-  bool isTile = &region == &attention.getTile();
-  unsigned count = isTile ? unsigned(kTileArgCount) : unsigned(kHookArgCount);
+  bool isTile = &region == &attention.getTile(), isElement = isOfElement(attention, region);
+  auto count = static_cast<unsigned>(argNames(attention, region).size());
   if (region.getNumArguments() != count)
     return attention.emitOpError() << "region `" << name << "` has " << region.getNumArguments()
                                    << " arguments, it must have " << count;
   for (mlir::BlockArgument argument : region.getArguments()) {
-    bool wantsF32 = !isTile && argument.getArgNumber() == kArgS;
+    bool wantsF32 =
+        isElement ? argument.getArgNumber() < kElementDim : !isTile && argument.getArgNumber() == kArgS;
     if (wantsF32 ? !argument.getType().isF32() : !argument.getType().isSignlessInteger(32))
       return attention.emitOpError() << "argument " << argument.getArgNumber() << " of region `" << name
                                      << "` is " << argument.getType() << ", it must be "
@@ -139,6 +159,12 @@ static llvm::LogicalResult verifyHook(AttentionOp attention, mlir::Region &regio
   if (name == "mask" && !region.getArgument(kArgS).use_empty())
     return (*region.getArgument(kArgS).user_begin())->emitOpError()
            << "reads `s` in region `mask`, which decides before scores are known";
+  if (name == "output")
+    for (unsigned number : {kElementXHalf, kElementXPair, kElementXRms})
+      if (mlir::BlockArgument argument = region.getArgument(number); !argument.use_empty())
+        return (*argument.user_begin())->emitOpError()
+               << "reads `" << elementArgNames()[number]
+               << "` in region `output`, which has one element of a row at a time";
   if (name == "sink")
     for (mlir::BlockArgument argument : region.getArguments())
       if (unsigned number = argument.getArgNumber();
@@ -158,7 +184,9 @@ static llvm::LogicalResult verifyHook(AttentionOp attention, mlir::Region &regio
 
 llvm::LogicalResult AttentionOp::verifyRegions() {
   mlir::Type i1 = mlir::IntegerType::get(getContext(), 1), f32 = mlir::Float32Type::get(getContext());
-  if (mlir::failed(verifyHook(*this, getMask(), "mask", {i1})) ||
+  if (mlir::failed(verifyHook(*this, getQuery(), "query", {f32})) ||
+      mlir::failed(verifyHook(*this, getOutput(), "output", {f32})) ||
+      mlir::failed(verifyHook(*this, getMask(), "mask", {i1})) ||
       mlir::failed(verifyHook(*this, getScore(), "score", {f32})) ||
       mlir::failed(verifyHook(*this, getSink(), "sink", {f32})) ||
       mlir::failed(verifyHook(*this, getTile(), "tile", {i1, i1})))
@@ -166,7 +194,7 @@ llvm::LogicalResult AttentionOp::verifyRegions() {
   return mlir::success();
 }
 
-/// A mask that hides nothing and a score that is `s` are the same as none.
+/// A mask that hides nothing, a score that is `s`, and elements that are `x` are the same as none.
 llvm::LogicalResult AttentionOp::canonicalize(AttentionOp op, mlir::PatternRewriter &rewriter) {
   auto yielded = [](mlir::Region &region) {
     return llvm::cast<YieldOp>(region.front().getTerminator()).getValues().front();
@@ -186,6 +214,11 @@ llvm::LogicalResult AttentionOp::canonicalize(AttentionOp op, mlir::PatternRewri
     erase(op.getScore());
     return mlir::success();
   }
+  for (mlir::Region *region : {&op.getQuery(), &op.getOutput()})
+    if (!region->empty() && yielded(*region) == region->getArgument(kElementX)) {
+      erase(*region);
+      return mlir::success();
+    }
   return mlir::failure();
 }
 

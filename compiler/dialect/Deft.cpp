@@ -10,10 +10,11 @@
 
 namespace deft::dialect {
 // The text form of the regions, in Attention.cpp; the generated operations call it.
-mlir::ParseResult parseHooks(mlir::OpAsmParser &parser, mlir::Region &mask, mlir::Region &score,
-                             mlir::Region &sink, mlir::Region &tile);
-void printHooks(mlir::OpAsmPrinter &printer, AttentionOp, mlir::Region &mask, mlir::Region &score,
-                mlir::Region &sink, mlir::Region &tile);
+mlir::ParseResult parseHooks(mlir::OpAsmParser &parser, mlir::Region &query, mlir::Region &mask,
+                             mlir::Region &score, mlir::Region &sink, mlir::Region &output,
+                             mlir::Region &tile);
+void printHooks(mlir::OpAsmPrinter &printer, AttentionOp, mlir::Region &query, mlir::Region &mask,
+                mlir::Region &score, mlir::Region &sink, mlir::Region &output, mlir::Region &tile);
 } // namespace deft::dialect
 
 #define GET_ATTRDEF_CLASSES
@@ -41,6 +42,13 @@ llvm::ArrayRef<llvm::StringLiteral> hookArgNames() {
   return kNames;
 }
 
+llvm::ArrayRef<llvm::StringLiteral> elementArgNames() {
+  static constexpr llvm::StringLiteral kNames[] = {"x",     "x_half", "x_pair",  "x_rms", "dim",
+                                                   "q_pos", "head",   "kv_head", "query"};
+  static_assert(std::size(kNames) == kElementArgCount);
+  return kNames;
+}
+
 llvm::ArrayRef<llvm::StringLiteral> tileArgNames() {
   static constexpr llvm::StringLiteral kNames[] = {"q_lo",     "q_hi",     "kv_lo",    "kv_hi",
                                                    "depth_lo", "depth_hi", "query_lo", "query_hi",
@@ -54,6 +62,14 @@ mlir::Block &addHookBlock(mlir::Region &region, mlir::Location location) {
   mlir::Builder builder(region.getContext());
   for (unsigned arg = 0; arg < kHookArgCount; ++arg)
     block.addArgument(arg == kArgS ? mlir::Type(builder.getF32Type()) : builder.getI32Type(), location);
+  return block;
+}
+
+mlir::Block &addElementBlock(mlir::Region &region, mlir::Location location) {
+  mlir::Block &block = region.emplaceBlock();
+  mlir::Builder builder(region.getContext());
+  for (unsigned arg = 0; arg < kElementArgCount; ++arg)
+    block.addArgument(arg < kElementDim ? mlir::Type(builder.getF32Type()) : builder.getI32Type(), location);
   return block;
 }
 

@@ -32,6 +32,21 @@ enum HookArg : unsigned {
   kHookArgCount
 };
 
+/// Arguments of the regions `query` and `output`, in their order: of an element of a row. `output` uses no
+/// other element than its own.
+enum ElementArg : unsigned {
+  kElementX,
+  kElementXHalf,
+  kElementXPair,
+  kElementXRms,
+  kElementDim,
+  kElementQPos,
+  kElementHead,
+  kElementKvHead,
+  kElementQuery,
+  kElementArgCount
+};
+
 /// Arguments of the region `tile`, in their order: inclusive bounds, and the KV head.
 enum TileArg : unsigned {
   kTileQLo,
@@ -54,10 +69,13 @@ constexpr int64_t kPositionLimit = int64_t{1} << 30;
 
 /// The names that the text form and the emitters use.
 llvm::ArrayRef<llvm::StringLiteral> hookArgNames();
+llvm::ArrayRef<llvm::StringLiteral> elementArgNames();
 llvm::ArrayRef<llvm::StringLiteral> tileArgNames();
 
-/// Adds the block of `mask`, `score` or `sink` (or `tile`) with its arguments to an empty region.
+/// Adds the block of `mask`, `score` or `sink` (of `query` or `output`, of `tile`) with its arguments to an
+/// empty region.
 mlir::Block &addHookBlock(mlir::Region &region, mlir::Location location);
+mlir::Block &addElementBlock(mlir::Region &region, mlir::Location location);
 mlir::Block &addTileBlock(mlir::Region &region, mlir::Location location);
 
 } // namespace deft::dialect

@@ -16,4 +16,7 @@ inline int halfSmem(const target::Target &target) { return target.smemPerSm / 2 
 /// Warps of a block of the merge kernel, which uses no dynamic shared memory. Twin: deft::kMergeWarps.
 inline constexpr int kMergeWarps = 4;
 
+/// Likewise of the kernel that applies a hook of q. Twin: deft::kQueryWarps.
+inline constexpr int kQueryWarps = 4;
+
 } // namespace deft::kernels

@@ -35,8 +35,9 @@ struct SelectingKernels {
 struct KernelSet {
   std::string arch; ///< "sm_90a"; see target::runsOn
   config::Config config;
-  std::vector<Kernel> attend; ///< one for each phase of the config, in its order
-  Kernel merge;               ///< a block for each (query, head) where these are few, else a warp
+  std::vector<Kernel> attend;  ///< one for each phase of the config, in its order
+  std::optional<Kernel> query; ///< that of the hook `query`, where the variant has one: before the others
+  Kernel merge;                ///< a block for each (query, head) where these are few, else a warp
   std::optional<SelectingKernels> selecting; ///< none: it does not select, or nobody asked for them
 };
 

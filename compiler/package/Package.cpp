@@ -88,6 +88,8 @@ json setJson(const KernelSet &set, const std::string &folder, Writer &writer) {
                  {"config", config::toJson(set.config)},
                  {"attend", kernelsJson(set.attend)},
                  {"merge", kernelJson(set.merge, folder, writer)}};
+  if (set.query)
+    object["query"] = kernelJson(*set.query, folder, writer);
   if (const auto &selecting = set.selecting)
     object["selecting"] = {{"attend", kernelsJson(selecting->attend)},
                            {"select", kernelJson(selecting->select, folder, writer)},
@@ -183,6 +185,8 @@ private:
     set.arch = text(object, "arch");
     set.config = configOf(object, "config");
     set.attend = attendKernels(object, set.config);
+    if (object.contains("query"))
+      set.query = kernel(object.at("query"));
     set.merge = kernel(support::member(object, "merge"));
     if (object.contains("selecting"))
       set.selecting = selectingKernels(object["selecting"], set.config);
@@ -199,6 +203,8 @@ private:
           set.contains("abi") ? integer(set, "abi", 0, std::numeric_limits<int>::max()) : kFirstAbi;
       if (abi == abi::kVersion) // others are compiled again where they are wanted
         variant.kernels.push_back(kernelSet(set));
+      require(variant.kernels.empty() || variant.kernels.back().query.has_value() == variant.source.hasQuery,
+              "the kernels of `" + variant.source.name + "` and its hooks do not belong together");
     }
     return variant;
   }

@@ -26,6 +26,10 @@ json toJson(const codegen::cuda::VariantSource &source) {
     object["worth_groups"] = source.worthGroups;
     object["lists"] = source.lists;
   }
+  if (source.hasOutput) // those without are written as ever
+    object["has_output"] = true;
+  if (source.hasQuery)
+    object["has_query"] = true;
   return object;
 }
 
@@ -43,6 +47,8 @@ support::Result<codegen::cuda::VariantSource> variantSourceFromJson(const json &
     source.normalize = word(object, "normalize", spec::parseNormalize);
     source.hasSink = boolean(object, "has_sink");
     require(!source.hasSink || source.normalize == spec::Normalize::Softmax, "sigmoid has no sink");
+    source.hasOutput = object.contains("has_output") && boolean(object, "has_output");
+    source.hasQuery = object.contains("has_query") && boolean(object, "has_query");
     for (const json &param : array(object, "params", spec::kMaxParams)) {
       require(param.is_string(), "an element of `params` is not a string");
       source.params.push_back(param.get<std::string>());

@@ -45,9 +45,10 @@ struct AstFormal {
   AstType type;
 };
 
-/// `mask f(...) = e;` yields bool, `score f(...) = e;` yields f32.
+/// `mask f(...) = e;` yields bool; those of `score`, `query` and `output` yield f32.
 struct AstFunction {
-  ScalarType result = ScalarType::Bool;
+  Ident kind;
+  ScalarType result() const { return kind.text == "mask" ? ScalarType::Bool : ScalarType::F32; }
   Ident name;
   std::vector<AstFormal> formals;
   AstExprId body = 0;
@@ -82,7 +83,8 @@ struct AstNormalizeValue {
   std::optional<AstExprId> sink; ///< of softmax
 };
 struct AstOutputValue {
-  Ident dtype;
+  std::optional<AstExprId> value; ///< of an element; a name that nothing has is meant as a dtype
+  std::optional<Ident> dtype;
   std::optional<support::SourceRange> withLse; ///< the word `lse`
 };
 

@@ -88,7 +88,7 @@ private:
   }
   std::string text(const AstLet &d) { return "let " + d.name.text + " = " + expr(d.value); }
   std::string text(const AstFunction &d) {
-    std::string out = (d.result == ScalarType::Bool ? "mask " : "score ") + d.name.text + "(";
+    std::string out = d.kind.text + " " + d.name.text + "(";
     for (std::size_t i = 0; i < d.formals.size(); ++i)
       out += (i ? ", " : "") + d.formals[i].name.text + " : " + typeText(d.formals[i].type);
     return out + ") = " + expr(d.body);
@@ -102,7 +102,12 @@ private:
   std::string text(const AstNormalizeValue &v) {
     return v.kind.text + (v.bias ? " " + expr(*v.bias) : "") + (v.sink ? " with sink " + expr(*v.sink) : "");
   }
-  std::string text(const AstOutputValue &v) { return v.dtype.text + (v.withLse ? " with lse" : ""); }
+  std::string text(const AstOutputValue &v) {
+    std::string text = v.value ? expr(*v.value) : v.dtype->text;
+    if (v.value && v.dtype)
+      text += " as " + v.dtype->text;
+    return text + (v.withLse ? " with lse" : "");
+  }
   std::string text(const AstSchedule &) { return {}; }
   std::string text(const AstSelect &) { return {}; }
 

@@ -28,9 +28,11 @@ Variant AttentionSema::run() {
   checkDefaults();
   checkOwnDeclarations();
   checkScale();
+  checkQuery();
   checkMask();
   checkScore();
   checkNormalize();
+  checkOutput();
   checkSchedule();
   checkSelect();
   finishExprs();
@@ -176,7 +178,8 @@ void AttentionSema::checkTypes() {
   tensors.k.dtype = tensors.v.dtype = tensors.out.dtype = tensors.q.dtype;
   if (const AstProperty *property = enter("output")) {
     const auto &output = std::get<AstOutputValue>(property->value);
-    tensors.out.dtype = dtypeOf(output.dtype).value_or(tensors.out.dtype);
+    if (output.dtype)
+      tensors.out.dtype = dtypeOf(*output.dtype).value_or(tensors.out.dtype);
     variant_.withLse = output.withLse.has_value();
   }
 }
@@ -301,6 +304,25 @@ void AttentionSema::checkScale() {
   variant_.scale = *value;
 }
 
+void AttentionSema::checkQuery() {
+  std::optional<Keyed> query = keyed("query");
+  if (!query)
+    return;
+  std::optional<ExprId> value =
+      exprs_.evaluateAs(query->expr, query->scope, ScalarType::F32, "an element of the query");
+  if (value &&
+      exprs_.checkReads(*value, query->expr, query->scope, mayReadInQuery,
+                        "`query` may not read what is of a token",
+                        "it is the same for all tokens; what depends on one belongs into `score`") &&
+      !isElement(*value))
+    variant_.query = value;
+}
+
+bool AttentionSema::isElement(ExprId value) const {
+  const Expr &root = exprs_.exprs()[value];
+  return root.op == ExprOp::Builtin && root.builtin == Builtin::X;
+}
+
 void AttentionSema::checkMask() {
   std::optional<Keyed> mask = keyed("mask");
   if (!mask)
@@ -320,7 +342,7 @@ void AttentionSema::checkScore() {
     return;
   std::optional<ExprId> value =
       exprs_.evaluateAs(score->expr, score->scope, ScalarType::F32, "the score", ExprSema::Place::Score);
-  if (!value)
+  if (!value || !exprs_.checkReadsNoElement(*value, score->expr, score->scope, "a score"))
     return;
   const Expr &root = exprs_.exprs()[*value];
   if (root.op != ExprOp::Builtin || root.builtin != Builtin::S)
@@ -374,9 +396,35 @@ void AttentionSema::checkNormalize() {
     noteOrigin(report, output, lse, "the lse is asked for");
 }
 
+void AttentionSema::checkOutput() {
+  const AstProperty *property = enter("output");
+  if (!property)
+    return;
+  const auto &output = std::get<AstOutputValue>(property->value);
+  if (!output.value)
+    return;
+  ExprSema::Scope scope;
+  scope.owner = merged_.property("output").owner;
+  const AstExpr &expr = program_.arena[*output.value];
+  if (expr.kind == AstExprKind::Name && !exprs_.knows(expr.name, scope)) {
+    dtypeOf(expr.name); // which it is meant to be
+    return;
+  }
+  std::optional<ExprId> value =
+      exprs_.evaluateAs(*output.value, scope, ScalarType::F32, "an element of the output");
+  if (value &&
+      exprs_.checkReads(
+          *value, *output.value, scope, mayReadInOutput,
+          "`output` may read `x`, `dim`, `q_pos`, `query`, `head`, `kv_head` and parameters only",
+          "tokens have been summed up by then, and each element is written by itself") &&
+      !isElement(*value))
+    variant_.output = value;
+}
+
 void AttentionSema::finishExprs() {
   std::vector<ExprId *> roots;
-  for (std::optional<ExprId> *root : {&variant_.mask, &variant_.score, &variant_.sigmoidBias, &variant_.sink})
+  for (std::optional<ExprId> *root : {&variant_.query, &variant_.mask, &variant_.score, &variant_.sigmoidBias,
+                                      &variant_.sink, &variant_.output})
     if (*root)
       roots.push_back(&**root);
   variant_.exprs = compactExprs(exprs_.exprs(), roots);

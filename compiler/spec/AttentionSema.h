@@ -22,12 +22,15 @@ private:
   void declareParams();
   void checkDefaults();
   void checkOwnDeclarations();
+  void checkQuery();
   void checkMask();
   void checkScore();
   void checkNormalize();
+  void checkOutput();
   void checkSchedule();
   void checkSelect(); // SelectSema.cpp
   void finishExprs();
+  bool isElement(ExprId value) const; ///< as it was: `x` alone
 
   std::optional<int> headConstant(const std::string &key);
   /// The value of a key that is an expression, and whose text that is; none when the key is absent.

@@ -56,6 +56,10 @@ double foldNumeric(ExprOp op, const std::vector<double> &v) {
     return 1 / std::sqrt(v[0]);
   case ExprOp::Floor:
     return std::floor(v[0]);
+  case ExprOp::Sin:
+    return std::sin(v[0]);
+  case ExprOp::Cos:
+    return std::cos(v[0]);
   case ExprOp::FloorDiv: // the nearest double of a quotient of two i32 is on the same side of each integer
     return v[1] == 0 ? 0 : std::floor(v[0] / v[1]);
   default: // no operation on numbers; the constant is refused
@@ -132,7 +136,7 @@ ExprId ExprBuilder::constant(ScalarType type, double value, support::SourceRange
 ExprId ExprBuilder::builtin(Builtin builtin, support::SourceRange range) {
   Expr expr;
   expr.op = ExprOp::Builtin;
-  expr.type = builtin == Builtin::S ? ScalarType::F32 : ScalarType::I32;
+  expr.type = typeOf(builtin);
   expr.builtin = builtin;
   expr.range = range;
   return add(std::move(expr));

@@ -54,10 +54,14 @@ private:
 /// Keeps the nodes that `roots` reach, in their order, and renames the roots.
 std::vector<Expr> compactExprs(const std::vector<Expr> &exprs, const std::vector<ExprId *> &roots);
 
-/// Whether a node reads what differs between the rows of a head, or between tokens.
-inline bool readsMoreThanHead(const Expr &expr) {
-  return expr.op == ExprOp::Builtin && expr.builtin != Builtin::Head && expr.builtin != Builtin::KvHead;
+/// What a hook may read, of the names of an attention.
+inline bool mayReadInSink(Builtin builtin) { return builtin == Builtin::Head || builtin == Builtin::KvHead; }
+inline bool mayReadInOutput(Builtin builtin) {
+  return mayReadInSink(builtin) || builtin == Builtin::X || builtin == Builtin::Dim ||
+         builtin == Builtin::QPos || builtin == Builtin::Query;
 }
+inline bool mayReadInQuery(Builtin builtin) { return mayReadInOutput(builtin) || isOfElement(builtin); }
+inline bool mayReadOfPair(Builtin builtin) { return !isOfElement(builtin); } ///< a query and a token
 
 /// Whether `root` reaches a node for which `predicate` holds. Linear in the arena.
 template <typename Predicate>

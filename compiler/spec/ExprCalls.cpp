@@ -156,10 +156,13 @@ ExprSema::instantiate(const AstFunction &function, const AstAttention *owner,
   activeFunctions_.push_back(&function);
   if (call)
     reporter_.enterCall(*call);
-  bool isMask = function.result == ScalarType::Bool;
-  std::optional<ExprId> value = evaluateAs(function.body, scope, function.result,
-                                           isMask ? "the value of a mask" : "the value of a score",
-                                           isMask ? Place::Mask : Place::Score);
+  const bool isMask = function.result() == ScalarType::Bool, isScore = function.kind.text == "score";
+  std::optional<ExprId> value = evaluateAs(
+      function.body, scope, function.result(),
+      "the value of " + std::string(function.kind.text == "output" ? "an " : "a ") + function.kind.text,
+      isMask    ? Place::Mask
+      : isScore ? Place::Score
+                : Place::Operand);
   if (call)
     reporter_.leaveCall();
   activeFunctions_.pop_back();

@@ -96,7 +96,9 @@ std::optional<ExprId> ExprSema::evaluateName(const AstExpr &expr, const Scope &s
     return builder_.constant(ScalarType::Bool, name == "true", expr.range);
   if (name == "inf")
     return builder_.constant(ScalarType::F32, std::numeric_limits<double>::infinity(), expr.range);
-  if (std::optional<Builtin> builtin = parseBuiltin(name))
+  // What is declared hides the names of an element, which came later than many specs.
+  if (std::optional<Builtin> builtin = parseBuiltin(name);
+      builtin && !(isOfElement(*builtin) && lookUp(name, scope).declaration))
     return builder_.builtin(*builtin, expr.range);
   if (name == "query_heads" || name == "kv_heads" || name == "head_dim") {
     if (!headConstant_) // a top-level function by itself: some integer

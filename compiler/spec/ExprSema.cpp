@@ -276,27 +276,40 @@ std::optional<double> ExprSema::evaluateConstant(AstExprId id, const Scope &scop
   return std::nullopt;
 }
 
-bool ExprSema::checkReadsNoScore(ExprId value, AstExprId expr, const Scope &scope, const std::string &what,
-                                 const std::string &hint) {
-  auto readsScore = [&](ExprId v) {
-    return reaches(exprs_, v,
-                   [](const Expr &e) { return e.op == ExprOp::Builtin && e.builtin == Builtin::S; });
+bool ExprSema::checkReads(ExprId value, AstExprId expr, const Scope &scope, const MayRead &mayRead,
+                          const std::string &problem, const std::string &hint) {
+  auto readsOther = [&](ExprId v) {
+    return reaches(exprs_, v, [&](const Expr &e) { return e.op == ExprOp::Builtin && !mayRead(e.builtin); });
   };
-  if (!readsScore(value))
+  if (!readsOther(value))
     return true;
-  auto part = findPart(expr, scope, readsScore);
-  reporter_.error(part.value_or(ast(expr).range), what + " may not read `s`").withHint(hint);
+  auto part = findPart(expr, scope, readsOther);
+  reporter_.error(part.value_or(ast(expr).range), problem).withHint(hint);
   return false;
 }
 
+bool ExprSema::checkReadsNoScore(ExprId value, AstExprId expr, const Scope &scope, const std::string &what,
+                                 const std::string &hint) {
+  const auto isNotScore = [](Builtin builtin) { return builtin != Builtin::S; };
+  return checkReads(value, expr, scope, isNotScore, what + " may not read `s`", hint) &&
+         checkReadsNoElement(value, expr, scope, what);
+}
+
+bool ExprSema::checkReadsNoElement(ExprId value, AstExprId expr, const Scope &scope,
+                                   const std::string &what) {
+  return checkReads(value, expr, scope, mayReadOfPair, what + " may not read elements",
+                    "`x`, `dim` and what else is of an element belongs into `query` or `output`");
+}
+
 bool ExprSema::checkReadsHeadOnly(ExprId value, AstExprId expr, const Scope &scope, const std::string &what) {
-  auto readsMore = [&](ExprId v) { return reaches(exprs_, v, readsMoreThanHead); };
-  if (!readsMore(value))
-    return true;
-  auto part = findPart(expr, scope, readsMore);
-  reporter_.error(part.value_or(ast(expr).range), what + " may read `head`, `kv_head` and parameters only")
-      .withHint("it is the same for all queries and tokens of a head");
-  return false;
+  return checkReads(value, expr, scope, mayReadInSink,
+                    what + " may read `head`, `kv_head` and parameters only",
+                    "it is the same for all queries and tokens of a head");
+}
+
+bool ExprSema::knows(const Ident &name, const Scope &scope) const {
+  return parseBuiltin(name.text) || lookUp(name.text, scope).declaration != nullptr ||
+         program_.brokenNames.count(name.text) > 0;
 }
 
 std::optional<std::optional<ExprId>> ExprSema::evaluateMask(AstExprId id, const Scope &scope) {

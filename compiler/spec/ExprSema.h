@@ -42,11 +42,18 @@ public:
   /// The conjuncts of a mask beside `tree`; an empty inner optional when there are none.
   std::optional<std::optional<ExprId>> evaluateMask(AstExprId expr, const Scope &scope);
 
-  /// Reports reading `s`, with the place that does.
+  using MayRead = std::function<bool(Builtin)>;
+  /// Reports reading what may not be read, with the place that does.
+  bool checkReads(ExprId value, AstExprId expr, const Scope &scope, const MayRead &mayRead,
+                  const std::string &problem, const std::string &hint);
+  /// Reports reading `s` or an element, likewise.
   bool checkReadsNoScore(ExprId value, AstExprId expr, const Scope &scope, const std::string &what,
                          const std::string &hint);
+  bool checkReadsNoElement(ExprId value, AstExprId expr, const Scope &scope, const std::string &what);
   /// Reports reading anything but heads and parameters, likewise.
   bool checkReadsHeadOnly(ExprId value, AstExprId expr, const Scope &scope, const std::string &what);
+  /// Whether a name means something here, or would if its declaration could be read.
+  bool knows(const Ident &name, const Scope &scope) const;
   /// Checks a function by itself, with arguments that are not constant. Calls of a function that is wrong by
   /// itself say nothing more.
   void checkFunction(const AstFunction &function, const AstAttention *owner);

@@ -24,10 +24,18 @@ constexpr Word<Partition> kPartitions[] = {
 };
 constexpr Word<SelectBy> kSelectBys[] = {
     {SelectBy::KvHead, "kv_head"}, {SelectBy::QueryHead, "query_head"}, {SelectBy::Query, "query"}};
-constexpr Word<Builtin> kBuiltins[] = {
-    {Builtin::S, "s"},        {Builtin::QPos, "q_pos"},     {Builtin::KvPos, "kv_pos"},
-    {Builtin::Head, "head"},  {Builtin::KvHead, "kv_head"}, {Builtin::Depth, "depth"},
-    {Builtin::Query, "query"}};
+constexpr Word<Builtin> kBuiltins[] = {{Builtin::S, "s"},
+                                       {Builtin::QPos, "q_pos"},
+                                       {Builtin::KvPos, "kv_pos"},
+                                       {Builtin::Head, "head"},
+                                       {Builtin::KvHead, "kv_head"},
+                                       {Builtin::Depth, "depth"},
+                                       {Builtin::Query, "query"},
+                                       {Builtin::X, "x"},
+                                       {Builtin::XHalf, "x_half"},
+                                       {Builtin::XPair, "x_pair"},
+                                       {Builtin::XRms, "x_rms"},
+                                       {Builtin::Dim, "dim"}};
 constexpr Word<Param::Shape> kShapes[] = {{Param::Shape::Scalar, "scalar"},
                                           {Param::Shape::PerQueryHead, "query_heads"},
                                           {Param::Shape::PerKvHead, "kv_heads"},
@@ -73,7 +81,9 @@ constexpr OpWord kOps[] = {{ExprOp::Constant, "constant", 0, false},
                            {ExprOp::Rsqrt, "rsqrt", 1, true},
                            {ExprOp::Floor, "floor", 1, true},
                            {ExprOp::FloorDiv, "floor_div", 2, true},
-                           {ExprOp::TableElement, "table_element", 1, false}};
+                           {ExprOp::TableElement, "table_element", 1, false},
+                           {ExprOp::Sin, "sin", 1, true},
+                           {ExprOp::Cos, "cos", 1, true}};
 
 template <typename Table, typename E> const char *textOf(const Table &table, E value) {
   for (const auto &word : table)
@@ -154,19 +164,20 @@ std::vector<std::string> functionNames() {
 }
 
 const std::vector<std::string> &attentionKeys() {
-  static const std::vector<std::string> keys = {"query_heads", "kv_heads", "head_dim", "dtype",
-                                                "kv_cache",    "scale",    "mask",     "score",
-                                                "normalize",   "output",   "schedule", "select"};
+  static const std::vector<std::string> keys = {"query_heads", "kv_heads", "head_dim", "dtype", "kv_cache",
+                                                "query",       "scale",    "mask",     "score", "normalize",
+                                                "output",      "schedule", "select"};
   return keys;
 }
 
 bool isReservedWord(std::string_view text) {
   static constexpr std::array kKeywords = {"attention", "import", "param", "let", "tree", "true",
                                            "false",     "inf",    "f32",   "i32", "bool", "tune"};
+  const std::optional<Builtin> builtin = parseBuiltin(text);
   auto is = [&](const auto &word) { return text == word; };
   return std::any_of(kKeywords.begin(), kKeywords.end(), is) ||
-         std::any_of(attentionKeys().begin(), attentionKeys().end(), is) || parseBuiltin(text) ||
-         parseFunction(text);
+         std::any_of(attentionKeys().begin(), attentionKeys().end(), is) ||
+         (builtin && !isOfElement(*builtin)) || parseFunction(text);
 }
 
 } // namespace deft::spec

@@ -44,7 +44,7 @@ std::vector<std::string> functionNames();
 
 /// The keys of an attention, in the order that the documents use.
 const std::vector<std::string> &attentionKeys();
-/// Words that cannot be declared: keywords, built-in names and functions.
+/// Words that cannot be declared: keywords, built-in names but for those of an element, and functions.
 bool isReservedWord(std::string_view text);
 
 } // namespace deft::spec

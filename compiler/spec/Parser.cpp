@@ -86,6 +86,10 @@ std::optional<Ident> Parser::takeNewName(const std::string &what, bool mayHideBu
   return name;
 }
 
+bool Parser::isFunctionKind(const Token &token) {
+  return token.is("mask") || token.is("score") || token.is("query") || token.is("output");
+}
+
 /// Whether a token that begins a line begins an item there, rather than going on with an expression.
 bool Parser::startsItem(const Token &token, const Token &after) const {
   if (!token.firstOnLine || token.kind != TokenKind::Name)
@@ -95,7 +99,7 @@ bool Parser::startsItem(const Token &token, const Token &after) const {
     return after.kind == TokenKind::Name || after.kind == TokenKind::String;
   if (text == "schedule" || text == "select")
     return after.is("{");
-  return after.is("=") || ((text == "mask" || text == "score") && after.kind == TokenKind::Name);
+  return after.is("=") || (isFunctionKind(token) && after.kind == TokenKind::Name);
 }
 
 void Parser::recoverInBlock() {
@@ -186,7 +190,7 @@ void Parser::parseTopItem(AstFile &file) {
   if (peek().is("attention"))
     return parseAttention(file);
   bool isLet = peek().is("let");
-  if (isLet || peek().is("mask") || peek().is("score")) {
+  if (isLet || isFunctionKind(peek())) {
     bool read = isLet ? declare(file.declarations, [&] { return parseLet(); })
                       : declare(file.declarations, [&] { return parseFunction(); });
     if (!read)
@@ -195,11 +199,12 @@ void Parser::parseTopItem(AstFile &file) {
   }
   std::string word(peek().text);
   bool isWord = peek().kind == TokenKind::Name;
-  support::Diagnostic &report = errorExpected("`attention`, `import`, `mask`, `score` or `let`");
+  support::Diagnostic &report = errorExpected("`attention`, `import`, `let` or a function");
   if (peek().is("param"))
     report.withHint("parameters are declared inside of an attention");
   else if (isWord)
-    report.withHint(support::didYouMean(word, {"attention", "import", "mask", "score", "let"}));
+    report.withHint(
+        support::didYouMean(word, {"attention", "import", "mask", "score", "query", "output", "let"}));
   take();
   recoverAtTop();
 }
@@ -238,7 +243,7 @@ void Parser::parseAttention(AstFile &file) {
 }
 
 void Parser::parseAttentionItem(AstAttention &attention) {
-  bool isFunction = (peek().is("mask") || peek().is("score")) && !peek(1).is("=");
+  bool isFunction = isFunctionKind(peek()) && !peek(1).is("=");
   bool read = true;
   if (isFunction)
     read = declare(attention.declarations, [&] { return parseFunction(); });
@@ -255,7 +260,7 @@ void Parser::parseAttentionItem(AstAttention &attention) {
 }
 
 bool Parser::parseProperty(AstAttention &attention) {
-  std::optional<Ident> key = takeName("a key, `param`, `let`, `mask`, `score` or `}`");
+  std::optional<Ident> key = takeName("a key, `param`, `let`, a function or `}`");
   if (!key)
     return false;
   const auto &keys = attentionKeys();
@@ -290,10 +295,11 @@ bool Parser::parseProperty(AstAttention &attention) {
   return expectSemicolon();
 }
 
-/// ( "mask" | "score" ) name "(" [ formal { "," formal } ] ")" "=" expr ";"
+/// ( "mask" | "score" | "query" | "output" ) name "(" [ formal { "," formal } ] ")" "=" expr ";"
 std::optional<AstFunction> Parser::parseFunction() {
   AstFunction function;
-  function.result = take().is("mask") ? ScalarType::Bool : ScalarType::F32;
+  const Token &kind = take();
+  function.kind = {std::string(kind.text), kind.range};
   std::optional<Ident> name = takeNewName("the name of the function");
   if (!name || !expect("("))
     return std::nullopt;

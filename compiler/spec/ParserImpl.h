@@ -32,6 +32,7 @@ private:
   void recoverAtTop();
   /// Parses a declaration into `declarations`; one that fails leaves its name among the broken ones.
   template <typename Parse> bool declare(std::deque<AstDeclaration> &declarations, Parse parse);
+  static bool isFunctionKind(const Token &token); ///< the word that declares a function
   bool startsItem(const Token &token, const Token &after) const;
   /// `{ item* }`: calls `item` until the block ends, be it by its `}`, by the file or by an item of an outer
   /// block, which are reported; false when there is no `{`.

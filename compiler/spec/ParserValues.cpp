@@ -88,12 +88,20 @@ std::optional<AstValue> Parser::parseNormalize() {
   return normalize;
 }
 
-/// dtype [ "with" "lse" ]
+/// ( dtype | expr [ "as" dtype ] ) [ "with" "lse" ]
 std::optional<AstValue> Parser::parseOutput() {
-  std::optional<Ident> dtype = takeName("`f16` or `bf16`");
-  if (!dtype)
-    return std::nullopt;
-  AstOutputValue output{*dtype, std::nullopt};
+  AstOutputValue output;
+  const bool isDType = peek().kind == TokenKind::Name && parseDType(peek().text);
+  if (!isDType) {
+    output.value = parseExpr();
+    if (!output.value)
+      return std::nullopt;
+  }
+  if (isDType || accept("as")) {
+    output.dtype = takeName("`f16` or `bf16`");
+    if (!output.dtype)
+      return std::nullopt;
+  }
   if (accept("with")) {
     if (!expect("lse"))
       return std::nullopt;

@@ -32,7 +32,27 @@ struct Param {
 };
 
 /// The names an expression may read.
-enum class Builtin { S = 0, QPos = 1, KvPos = 2, Head = 3, KvHead = 4, Depth = 5, Query = 6 };
+enum class Builtin {
+  S = 0,
+  QPos = 1,
+  KvPos = 2,
+  Head = 3,
+  KvHead = 4,
+  Depth = 5,
+  Query = 6,
+  // Of an element of a row of q, or of the output (isOfElement):
+  X = 7,     ///< the element
+  XHalf = 8, ///< the one half a head further on, around the end: its rotary partner where halves are paired
+  XPair = 9, ///< its neighbour, where 2i and 2i + 1 are paired
+  XRms = 10, ///< the root mean square of the row
+  Dim = 11,  ///< which of the row's elements it is
+};
+
+inline bool isOfElement(Builtin builtin) { return builtin >= Builtin::X; }
+inline ScalarType typeOf(Builtin builtin) {
+  return builtin == Builtin::S || (isOfElement(builtin) && builtin != Builtin::Dim) ? ScalarType::F32
+                                                                                    : ScalarType::I32;
+}
 
 /// Their numbers and those of the enumerations above are in hashes that are kept
 /// (config_cache::VariantSignature): a new one takes the next number that is free, wherever it stands.
@@ -72,6 +92,8 @@ enum class ExprOp {
   Floor = 32,        ///< f32
   FloorDiv = 33,     ///< i32: the quotient rounded down; x by 0 = 0
   TableElement = 34, ///< params[param][the operand, rounded down and clamped to the table]
+  Sin = 35,
+  Cos = 36, ///< radians
 };
 
 using ExprId = std::uint32_t;
@@ -156,8 +178,10 @@ struct Variant {
   double scale = 0; ///< constant
   std::vector<Param> params;
   std::vector<Expr> exprs;
-  std::optional<ExprId> mask;  ///< bool, beside `tree`; none: only the tree hides
-  std::optional<ExprId> score; ///< f32; none: the score is `s`
+  std::optional<ExprId> mask;   ///< bool, beside `tree`; none: only the tree hides
+  std::optional<ExprId> score;  ///< f32; none: the score is `s`
+  std::optional<ExprId> query;  ///< f32, of an element of q before q.k; none: as it is
+  std::optional<ExprId> output; ///< f32, of an element of a normalised row; none: as it is
   Normalize normalize = Normalize::Softmax;
   std::optional<ExprId> sigmoidBias; ///< f32, may not read s; none: 0. Sigmoid only
   std::optional<ExprId> sink; ///< f32 of head, kv_head and parameters; none: there is none. Softmax only

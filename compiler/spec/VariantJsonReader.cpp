@@ -126,8 +126,7 @@ Expr readExpr(const Json &json, const Variant &variant) {
     expr.value = scalar(member(json, "value"), expr.type);
   if (expr.op == ExprOp::Builtin) {
     expr.builtin = word(json, "builtin", parseBuiltin);
-    require(expr.type == (expr.builtin == Builtin::S ? ScalarType::F32 : ScalarType::I32),
-            "a name has a wrong type");
+    require(expr.type == typeOf(expr.builtin), "a name has a wrong type");
   }
   if (expr.op == ExprOp::Param || expr.op == ExprOp::ParamElement || expr.op == ExprOp::TableElement) {
     expr.param = integer(json, "param", 0, static_cast<int>(variant.params.size()) - 1);
@@ -139,11 +138,14 @@ Expr readExpr(const Json &json, const Variant &variant) {
   return expr;
 }
 
-std::optional<ExprId> readRoot(const Json &json, const char *key, const Variant &variant, ScalarType type) {
+std::optional<ExprId> readRoot(const Json &json, const char *key, const Variant &variant, ScalarType type,
+                               bool (*mayRead)(Builtin)) {
   if (!json.contains(key))
     return std::nullopt;
   auto id = static_cast<ExprId>(integer(json, key, 0, static_cast<std::int64_t>(variant.exprs.size()) - 1));
   require(variant.exprs[id].type == type, "`" + std::string(key) + "` has a wrong type");
+  const auto readsOther = [&](const Expr &e) { return e.op == ExprOp::Builtin && !mayRead(e.builtin); };
+  require(!reaches(variant.exprs, id, readsOther), "`" + std::string(key) + "` reads what it may not");
   return id;
 }
 
@@ -227,12 +229,13 @@ Variant readVariant(const Json &json) {
     v.params.push_back(readParam(param));
   for (const Json &expr : array(json, "exprs", kMaxOperations))
     v.exprs.push_back(readExpr(expr, v));
-  v.mask = readRoot(json, "mask", v, ScalarType::Bool);
-  v.score = readRoot(json, "score", v, ScalarType::F32);
-  v.sigmoidBias = readRoot(json, "sigmoid_bias", v, ScalarType::F32);
-  v.sink = readRoot(json, "sink", v, ScalarType::F32);
+  v.query = readRoot(json, "query", v, ScalarType::F32, mayReadInQuery);
+  v.mask = readRoot(json, "mask", v, ScalarType::Bool, mayReadOfPair);
+  v.score = readRoot(json, "score", v, ScalarType::F32, mayReadOfPair);
+  v.sigmoidBias = readRoot(json, "sigmoid_bias", v, ScalarType::F32, mayReadOfPair);
+  v.sink = readRoot(json, "sink", v, ScalarType::F32, mayReadInSink);
+  v.output = readRoot(json, "output", v, ScalarType::F32, mayReadInOutput);
   require(!v.sink || v.normalize == Normalize::Softmax, "sigmoid has no sink");
-  require(!v.sink || !reaches(v.exprs, *v.sink, readsMoreThanHead), "`sink` reads more than the head");
   if (json.contains("schedule"))
     v.schedule = readSchedule(json["schedule"]);
   if (json.contains("select"))

@@ -111,31 +111,33 @@ AttentionOp importVariant(mlir::ModuleOp module, const spec::Variant &variant, L
       variant.schedule ? attributes.schedule(*variant.schedule) : ScheduleAttr(),
       variant.select ? attributes.select(*variant.select) : SelectAttr());
 
-  if (variant.mask) {
-    mlir::Block &block = addHookBlock(op.getMask(), location);
+  // One block that yields what `build` makes of it.
+  const auto addHook = [&](mlir::Block &block, auto &&build) {
     builder.setInsertionPointToStart(&block);
     ExprImporter exprs(variant, builder, block, locate);
-    mlir::Value visible = exprs.import(*variant.mask);
-    YieldOp::create(builder, visible.getLoc(), visible);
-  }
-  if (variant.score || (isSigmoid && variant.sigmoidBias)) {
-    mlir::Block &block = addHookBlock(op.getScore(), location);
-    builder.setInsertionPointToStart(&block);
-    ExprImporter exprs(variant, builder, block, locate);
-    mlir::Value score = variant.score ? exprs.import(*variant.score) : block.getArgument(kArgS);
-    if (isSigmoid && variant.sigmoidBias) {
-      mlir::Value bias = exprs.import(*variant.sigmoidBias);
-      score = mlir::arith::AddFOp::create(builder, bias.getLoc(), score, bias);
-    }
-    YieldOp::create(builder, score.getLoc(), score);
-  }
-  if (variant.sink) {
-    mlir::Block &block = addHookBlock(op.getSink(), location);
-    builder.setInsertionPointToStart(&block);
-    ExprImporter exprs(variant, builder, block, locate);
-    mlir::Value sink = exprs.import(*variant.sink);
-    YieldOp::create(builder, sink.getLoc(), sink);
-  }
+    mlir::Value value = build(exprs, block);
+    YieldOp::create(builder, value.getLoc(), value);
+  };
+  const auto importing = [](spec::ExprId root) {
+    return [root](ExprImporter &exprs, mlir::Block &) { return exprs.import(root); };
+  };
+  if (variant.query)
+    addHook(addElementBlock(op.getQuery(), location), importing(*variant.query));
+  if (variant.mask)
+    addHook(addHookBlock(op.getMask(), location), importing(*variant.mask));
+  if (variant.score || (isSigmoid && variant.sigmoidBias))
+    addHook(addHookBlock(op.getScore(), location), [&](ExprImporter &exprs, mlir::Block &block) {
+      mlir::Value score = variant.score ? exprs.import(*variant.score) : block.getArgument(kArgS);
+      if (isSigmoid && variant.sigmoidBias) {
+        mlir::Value bias = exprs.import(*variant.sigmoidBias);
+        score = mlir::arith::AddFOp::create(builder, bias.getLoc(), score, bias);
+      }
+      return score;
+    });
+  if (variant.sink)
+    addHook(addHookBlock(op.getSink(), location), importing(*variant.sink));
+  if (variant.output)
+    addHook(addElementBlock(op.getOutput(), location), importing(*variant.output));
   return op;
 }
 

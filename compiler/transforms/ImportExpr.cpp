@@ -58,37 +58,64 @@ Value ExprImporter::buildConstant(const spec::Expr &expr) {
   llvm_unreachable("unknown scalar type");
 }
 
-static dialect::HookArg builtinArg(spec::Builtin builtin) {
+/// The argument that stands for a name, in a block of a query and a token, or of an element.
+static std::optional<unsigned> builtinArg(spec::Builtin builtin, bool isOfElement) {
+  using namespace dialect;
+  const auto ofPair = [&](HookArg arg) { return isOfElement ? std::nullopt : std::optional<unsigned>(arg); };
+  const auto ofElement = [&](ElementArg arg) {
+    return isOfElement ? std::optional<unsigned>(arg) : std::nullopt;
+  };
+  const auto ofBoth = [&](HookArg pair, ElementArg element) {
+    return std::optional<unsigned>(isOfElement ? unsigned(element) : unsigned(pair));
+  };
   switch (builtin) {
   case spec::Builtin::S:
-    return dialect::kArgS;
-  case spec::Builtin::QPos:
-    return dialect::kArgQPos;
+    return ofPair(kArgS);
   case spec::Builtin::KvPos:
-    return dialect::kArgKvPos;
-  case spec::Builtin::Head:
-    return dialect::kArgHead;
-  case spec::Builtin::KvHead:
-    return dialect::kArgKvHead;
+    return ofPair(kArgKvPos);
   case spec::Builtin::Depth:
-    return dialect::kArgDepth;
+    return ofPair(kArgDepth);
+  case spec::Builtin::QPos:
+    return ofBoth(kArgQPos, kElementQPos);
+  case spec::Builtin::Head:
+    return ofBoth(kArgHead, kElementHead);
+  case spec::Builtin::KvHead:
+    return ofBoth(kArgKvHead, kElementKvHead);
   case spec::Builtin::Query:
-    return dialect::kArgQuery;
+    return ofBoth(kArgQuery, kElementQuery);
+  case spec::Builtin::X:
+    return ofElement(kElementX);
+  case spec::Builtin::XHalf:
+    return ofElement(kElementXHalf);
+  case spec::Builtin::XPair:
+    return ofElement(kElementXPair);
+  case spec::Builtin::XRms:
+    return ofElement(kElementXRms);
+  case spec::Builtin::Dim:
+    return ofElement(kElementDim);
   }
   llvm_unreachable("unknown builtin");
 }
+
+Value ExprImporter::argument(spec::Builtin builtin) {
+  const bool isOfElement = hook_.getNumArguments() == dialect::kElementArgCount;
+  // Sema, and who reads variants of files, let no other name come here.
+  return hook_.getArgument(*builtinArg(builtin, isOfElement));
+}
+static_assert(unsigned(dialect::kElementArgCount) != unsigned(dialect::kHookArgCount),
+              "blocks are told apart by their arguments");
 
 Value ExprImporter::buildLeaf(const spec::Expr &expr) {
   if (expr.op == ExprOp::Constant)
     return buildConstant(expr);
   if (expr.op == ExprOp::Builtin)
-    return hook_.getArgument(builtinArg(expr.builtin));
+    return argument(expr.builtin);
   const spec::Param &param = variant_.params[expr.param];
   Type type = scalarType(builder_.getContext(), expr.type);
   if (expr.op == ExprOp::Param)
     return dialect::ParamOp::create(builder_, location_, type, param.name);
   bool byQueryHead = param.shape == spec::Param::Shape::PerQueryHead;
-  Value index = hook_.getArgument(byQueryHead ? dialect::kArgHead : dialect::kArgKvHead);
+  Value index = argument(byQueryHead ? spec::Builtin::Head : spec::Builtin::KvHead);
   return dialect::ParamElementOp::create(builder_, location_, type, param.name, index);
 }
 
@@ -232,6 +259,10 @@ Value ExprImporter::build(const spec::Expr &expr) {
     return make<math::RsqrtOp>(in[0]);
   case ExprOp::Floor:
     return make<math::FloorOp>(in[0]);
+  case ExprOp::Sin:
+    return make<math::SinOp>(in[0]);
+  case ExprOp::Cos:
+    return make<math::CosOp>(in[0]);
   case ExprOp::FloorDiv:
     return buildFloorDivision(in[0], in[1]);
   case ExprOp::TableElement:

@@ -19,6 +19,8 @@ public:
 private:
   mlir::Value build(const spec::Expr &expr);
   mlir::Value buildLeaf(const spec::Expr &expr);
+  /// What the block has for a name.
+  mlir::Value argument(spec::Builtin builtin);
   mlir::Value buildConstant(const spec::Expr &expr);
   mlir::Value buildCompare(const spec::Expr &expr, mlir::Value lhs, mlir::Value rhs);
   mlir::Value buildRemainder(mlir::Value lhs, mlir::Value rhs);

@@ -91,7 +91,7 @@ Result<GpuRoomSize> roomFor(const GpuAttention &attention, int requests, int que
     exec::PlanRoom room = toInternal(size.room, attention.impl().kernels->phases());
     room.growsOnDevice = options.followsLengths;
     const auto bytes = exec::RoomBytes::of(room, attention.impl().kernels->variant());
-    size.deviceBytes = bytes.plan + bytes.partialOut + bytes.partialLse;
+    size.deviceBytes = bytes.plan + bytes.partialOut + bytes.partialLse + bytes.queries;
     size.hostBytes = 2 * bytes.plan;
     return size;
   });

@@ -40,12 +40,17 @@ std::string hooksText(const spec::Variant &variant) {
   addRoot("bias ", variant.sigmoidBias);
   if (variant.sink) // came later: those without keep their hashes
     addRoot("sink ", variant.sink);
+  if (variant.query)
+    addRoot("query ", variant.query);
+  if (variant.output)
+    addRoot("output ", variant.output);
   add(number(variant.normalize));
   return text;
 }
 
 std::string hooksOf(const spec::Variant &variant) {
-  if (!variant.mask && !variant.score && !variant.sigmoidBias && !variant.sink)
+  if (!variant.mask && !variant.score && !variant.sigmoidBias && !variant.sink && !variant.query &&
+      !variant.output)
     return variant.normalize == spec::Normalize::Softmax ? kPlain : "sigmoid";
   return support::sha256Hex(hooksText(variant)).substr(0, kHashDigits);
 }

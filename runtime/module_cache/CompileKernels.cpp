@@ -127,12 +127,18 @@ Result<KernelSet> compileKernels(CubinCache *cache, const nvrtc::Nvrtc &nvrtc,
   const Compiling compiling(cache, nvrtc, target, options, source, config);
   auto attend = compiling.startPhases(codegen::cuda::Layer::Full);
   auto merge = compiling.start(codegen::cuda::mergeEntry(source), codegen::cuda::instantiateMerge(source));
+  std::optional<Compiling::Coming> query;
+  if (source.hasQuery)
+    query = compiling.start(codegen::cuda::queriesEntry(source), codegen::cuda::instantiateQueries(source));
 
   KernelSet set;
   set.arch = target.arch;
   set.config = config;
   if (auto taken = compiling.takePhases(attend, set.attend); !taken)
     return taken.error();
+  if (query)
+    if (auto taken = Compiling::take(*query, 32 * kernels::kQueryWarps, 0, set.query.emplace()); !taken)
+      return taken.error();
   if (auto taken = Compiling::take(merge, 32 * kernels::kMergeWarps, 0, set.merge); !taken)
     return taken.error();
   return set;

@@ -3,6 +3,7 @@
 #include "compiler/support/Numbers.h"
 #include "runtime/exec/Half.h"
 #include "runtime/reference/Check.h"
+#include "runtime/reference/Elements.h"
 #include "runtime/reference/Noise.h"
 
 #include <algorithm>
@@ -21,6 +22,9 @@ constexpr double kShareOfColumn = 15.0 / 16;
 int columnTokensOf(const spec::Variant &variant) {
   return std::max(1, static_cast<int>(kShareOfColumn / (2 * Roundings::of(variant).relative())));
 }
+
+/// Of the f32 arithmetic of `output`, relative.
+constexpr double kHookRounding = 0x1p-18;
 
 /// What may move the sum of a column.
 class Tolerance {
@@ -61,6 +65,7 @@ private:
 /// Judges one query after the other; each thread has its own and they are joined at the end.
 struct Counting::Judge {
   const Counting &counting;
+  Elements elements{counting.variant_, counting.inputs_, Precision::Exact}; ///< of `output`
   CountReport report = {};
   std::size_t firstWrong = std::numeric_limits<std::size_t>::max(); ///< index of queries_
 
@@ -104,8 +109,8 @@ private:
       if (!counting.outputs_[pass])
         continue;
       const exec::Outputs &outputs = *counting.outputs_[pass];
-      std::string found =
-          columnFault(pass, weights, tolerance, &outputs.out[row * variant.tensors.out.dim], head);
+      std::string found = columnFault(pass, weights, tolerance, &outputs.out[row * variant.tensors.out.dim],
+                                      siteOf(index, head));
       if (found.empty() && !outputs.lse.empty())
         if (const double error = lseDistance(weights.lse, outputs.lse[row]); !(error <= kLseTolerance))
           found = "lse off by " + support::significant(error, 2);
@@ -115,12 +120,38 @@ private:
     return fault;
   }
 
+  /// Where a row's output stands.
+  Site siteOf(std::size_t index, int head) const {
+    const int query = counting.queries_[index];
+    Site site;
+    site.query = query;
+    site.qPos = counting.tree_.pathTokens(counting.tree_.queries()[static_cast<std::size_t>(query)]) - 1;
+    site.head = head;
+    site.kvHead = head / counting.variant_.ratio();
+    return site;
+  }
+
+  /// A column as `output` makes it.
+  struct Column {
+    double is, allowed;
+  };
+  Column asWritten(Column sum, int column, const Site &site) {
+    if (!counting.variant_.output)
+      return sum;
+    const double is = elements.output(sum.is, column, site);
+    const double above = elements.output(sum.is + sum.allowed, column, site),
+                 below = elements.output(sum.is - sum.allowed, column, site);
+    const Rounding rounding = roundingOf(counting.variant_.tensors.out.dtype);
+    return {is, std::max(std::fabs(above - is), std::fabs(below - is)) + rounding.relative * std::fabs(is) +
+                    rounding.absolute + kHookRounding * std::fabs(is)};
+  }
+
   /// What is wrong in the columns of a pass; empty: nothing.
   std::string columnFault(int pass, const Weights &weights, const Tolerance &tolerance,
-                          const std::uint16_t *out, int head) {
+                          const std::uint16_t *out, const Site &site) {
     const spec::TensorType &tensor = counting.variant_.tensors.out;
     const Stretch stretch = counting.stretchOf(pass);
-    const int kvHead = head / counting.variant_.ratio(), end = static_cast<int>(weights.ofToken.size());
+    const int kvHead = site.kvHead, end = static_cast<int>(weights.ofToken.size());
     std::string fault;
     for (int c = 0; c < tensor.dim; ++c) {
       const int first = std::min(stretch.begin + c * counting.columnTokens_, std::min(stretch.end, end)),
@@ -128,14 +159,15 @@ private:
       double sum = 0;
       for (int t = first; t < last; ++t)
         sum += weights.ofToken[t];
-      const double allowed = tolerance.of(sum, last - first);
+      const int column = (c + kvHead) % tensor.dim;
+      const auto [written, allowed] = asWritten({sum, tolerance.of(sum, last - first)}, column, site);
       for (int t = first; t < last; ++t)
         if (const double weight = weights.ofToken[t]; weight > 0) {
           ++report.pairs;
-          report.told += weight > 2 * allowed;
+          report.told += std::fabs(asWritten({sum - weight, 0}, column, site).is - written) > 2 * allowed;
         }
-      const double is = exec::toFloat(out[(c + kvHead) % tensor.dim], tensor.dtype);
-      const double off = std::fabs(is - sum);
+      const double is = exec::toFloat(out[column], tensor.dtype);
+      const double off = std::fabs(is - written);
       if (off == 0)
         continue;
       if (allowed > 0)
@@ -144,7 +176,7 @@ private:
         fault = first == last ? "what no token has weighs " + support::significant(is, 3)
                               : "the tokens at positions " + std::to_string(first) + " to " +
                                     std::to_string(last - 1) + " weigh " + support::significant(is, 4) +
-                                    " together, not " + support::significant(sum, 4);
+                                    " together, not " + support::significant(written, 4);
     }
     return fault;
   }

@@ -33,10 +33,31 @@ std::int32_t builtinI32(Builtin builtin, const Site &site) {
     return site.depth;
   case Builtin::Query:
     return site.query;
+  case Builtin::Dim:
+    return site.dim;
   case Builtin::S:
-    break; // the one f32
+  case Builtin::X:
+  case Builtin::XHalf:
+  case Builtin::XPair:
+  case Builtin::XRms:
+    break; // f32
   }
   return 0;
+}
+
+double builtinF32(Builtin builtin, const Site &site) {
+  switch (builtin) {
+  case Builtin::X:
+    return site.x;
+  case Builtin::XHalf:
+    return site.xHalf;
+  case Builtin::XPair:
+    return site.xPair;
+  case Builtin::XRms:
+    return site.xRms;
+  default:
+    return site.s;
+  }
 }
 
 template <typename T> bool compare(ExprOp op, T a, T b) {
@@ -115,6 +136,10 @@ double applyF32(ExprOp op, double a, double b) {
     return 1 / std::sqrt(a);
   case ExprOp::Floor:
     return std::floor(a);
+  case ExprOp::Sin:
+    return std::sin(a);
+  case ExprOp::Cos:
+    return std::cos(a);
   default: // no operation of f32, and no test takes this for a result
     return std::numeric_limits<double>::quiet_NaN();
   }
@@ -188,7 +213,8 @@ Evaluator::Value Evaluator::apply(const Expr &expr, const Site &site) const {
     return expr.type == ScalarType::F32 ? Value{round(expr.value), 0}
                                         : Value{0, static_cast<std::int32_t>(expr.value)};
   case ExprOp::Builtin:
-    return expr.builtin == Builtin::S ? Value{site.s, 0} : Value{0, builtinI32(expr.builtin, site)};
+    return expr.type == ScalarType::F32 ? Value{builtinF32(expr.builtin, site), 0}
+                                        : Value{0, builtinI32(expr.builtin, site)};
   case ExprOp::Param:
   case ExprOp::ParamElement:
   case ExprOp::TableElement:

@@ -22,6 +22,9 @@ struct Site {
   int kvHead = 0;
   int depth = 0;
   int query = 0; ///< caller's index
+  // Of an element, in `query` and `output`:
+  double x = 0, xHalf = 0, xPair = 0, xRms = 0;
+  int dim = 0;
 };
 
 /// Evaluates the expressions of a variant one after the other, operands first: no recursion, and a

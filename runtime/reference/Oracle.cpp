@@ -1,6 +1,7 @@
 #include "runtime/reference/Oracle.h"
 
 #include "runtime/exec/Half.h"
+#include "runtime/reference/Elements.h"
 #include "runtime/reference/Noise.h"
 
 #include <algorithm>
@@ -171,11 +172,12 @@ std::vector<Row> evaluateGroup(const spec::Variant &variant, const tree::KvTree 
   const bool isExact = precision == Precision::Exact;
   const std::vector<double> norms = isExact ? normsOf(values, valueDim) : std::vector<double>();
   Evaluator evaluate(variant, inputs, precision);
+  Elements elements(variant, inputs, precision);
 
   std::vector<Row> rows(variant.ratio());
   for (int inGroup = 0; inGroup < variant.ratio(); ++inGroup) {
     const Site site = siteOf(variant, tokens, query, kvHead * variant.ratio() + inGroup);
-    const std::vector<double> q = queryOf(variant, inputs, query, site.head);
+    const std::vector<double> q = elements.query(queryOf(variant, inputs, query, site.head), site);
     const auto product = [&](std::size_t t) { return dot(q, &keys[t * keyDim]); };
     std::vector<double> weights = scoresOf(variant, tokens, product, evaluate, site);
     if (selection)
@@ -191,9 +193,9 @@ std::vector<Row> evaluateGroup(const spec::Variant &variant, const tree::KvTree 
       if (isExact)
         noise.add(weights[t], norms[t], row.out);
     }
-    if (isExact)
-      row.noise = noise.of(row.out);
-    else
+    row.noise = isExact ? noise.of(row.out) : 0;
+    row.out = elements.output(row.out, site, row.noise);
+    if (!isExact)
       for (double &value : row.out)
         value = exec::roundTo(value, tensors.out.dtype);
   }
@@ -207,16 +209,22 @@ std::vector<double> evaluateScores(const spec::Variant &variant, const tree::KvT
   const spec::TensorType &type = variant.tensors.k;
   const std::vector<float> keys =
       gather({inputs.k.data(), inputs.cache.k, type}, tokens, variant, inputs, head / variant.ratio());
-  const std::vector<double> q = queryOf(variant, inputs, query, head);
   Evaluator evaluate(variant, inputs, Precision::Exact);
   const Site site = siteOf(variant, tokens, query, head);
+  const std::vector<double> q =
+      Elements(variant, inputs, Precision::Exact).query(queryOf(variant, inputs, query, head), site);
+  // What `query` makes may be rounded to either side, any element of it.
+  const double queryRounding = variant.query ? roundingOf(variant.tensors.q.dtype).relative : 0;
   std::vector<double> products(tokens.size()), moved(tokens.size());
   for (std::size_t t = 0; t < tokens.size(); ++t) {
-    double size = 0; // what the sum's roundings are relative to
-    for (int d = 0; d < type.dim; ++d)
-      size += std::fabs(q[static_cast<std::size_t>(d)] * keys[t * type.dim + d]);
+    double size = 0, squares = 0; // what roundings of the sum, and of q, are relative to
+    for (int d = 0; d < type.dim; ++d) {
+      const double product = q[static_cast<std::size_t>(d)] * keys[t * type.dim + d];
+      size += std::fabs(product);
+      squares += product * product;
+    }
     products[t] = dot(q, &keys[t * type.dim]);
-    moved[t] = size * kSumRounding;
+    moved[t] = size * kSumRounding + std::sqrt(squares) * queryRounding;
   }
   const auto scores = [&](double sign) {
     return scoresOf(

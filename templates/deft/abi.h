@@ -8,7 +8,7 @@
 namespace deft::abi {
 
 /// Raised whenever something here changes its shape or meaning: kernels of another version cannot be called.
-constexpr int kVersion = 9;
+constexpr int kVersion = 10;
 
 /// One entry of the work list. The grid expands it over the KV heads. One of no tokens ends the list: a
 /// captured graph is launched for as many items as a plan may have, and a step's plan has fewer. (Where heads
@@ -134,6 +134,7 @@ struct MergeArgs {
   int outStride;
   PlanWatch *watch;               ///< null: nobody watches; else the launch has one block more
   unsigned long long *runsOfPlan; ///< on the device, 0 in a new plan: counted where there is a watch
+  const int *queryPos;            ///< as in AttendArgs: what a hook of the output may read
 };
 
 /// By which a plan on the device follows lengths that only the device knows: a leaf of one request whose

@@ -13,21 +13,26 @@
 /// threads at once. Every pointer must be aligned to its element only.
 namespace deft::abi {
 
-constexpr int kCpuKernelVersion = 7;
+constexpr int kCpuKernelVersion = 8;
 
 /// Tokens come in fours: arrays of a block are readable up to the next multiple of this.
 constexpr int kCpuTokenPad = 4;
 /// And the offsets that are only fetched ahead up to the next multiple of this.
 constexpr int kCpuFetchPad = 8;
 
-/// Converts query rows into the form that `attend` reads. Rows stand in groups of CpuKernel::groupRows, a
-/// group in packedGroupBytes bytes; the rows that fill up the last group must hold finite numbers, such as
-/// zeros.
+/// Converts query rows, those of successive query heads of one query where the variant has a hook of them,
+/// into the form that `attend` reads. Rows stand in groups of CpuKernel::groupRows, a group in
+/// packedGroupBytes bytes; the rows that fill up the last group must hold finite numbers, such as zeros.
 struct CpuPackCall {
   const void *q; ///< [rows][keyDim], queryDtype, contiguous
   void *packed;  ///< of row 0
   int rowBegin;  ///< the rows become rows [rowBegin, rowBegin + rows) of `packed`
   int rows;
+  int qPos;  ///< of the query
+  int query; ///< caller's index
+  int head;  ///< query head of the first row
+  int reserved0;
+  const ParamSlot *params;
 };
 
 /// Adds a block of at most CpuKernel::blockTokens tokens, out of any runs, to the state of `rows` rows. Row r
@@ -87,8 +92,9 @@ struct CpuTileCall {
 constexpr int kCpuTileAny = 1; ///< some pair may be visible
 constexpr int kCpuTileAll = 2; ///< every pair surely is
 
-/// Normalises finished rows, those of successive query heads where there are sinks, which `finish` joins and
-/// `finishPartial` does not. A row without weight gives 0 and lse -inf, or the sink.
+/// Normalises finished rows, those of successive query heads of one query where there are sinks, which
+/// `finish` joins, or a hook of the output, which it applies; `finishPartial` does neither. A row without
+/// weight gives 0, before that hook, and lse -inf, or the sink.
 struct CpuFinishCall {
   const float *acc; ///< [rows][valueDim], as `attend` left it
   const float *m;
@@ -98,9 +104,12 @@ struct CpuFinishCall {
   int rows;
   int head; ///< query head of the first row
   const ParamSlot *params;
+  int qPos;  ///< of the query
+  int query; ///< caller's index
 };
 
-/// Reduces the partials of `rows` heads of one query in the order of `slots`, and joins the sinks.
+/// Reduces the partials of `rows` heads of one query in the order of `slots`, joins the sinks and applies the
+/// hook of the output.
 struct CpuMergeCall {
   const float *partialOut; ///< [slot][query_heads][valueDim], at the first of the rows
   const float *partialLse; ///< [slot][query_heads], likewise
@@ -110,7 +119,9 @@ struct CpuMergeCall {
   int slotCount; ///< 0: the output is 0 and lse -inf, or the sink
   int rows;
   const ParamSlot *params;
-  int head; ///< query head of the first row
+  int head;  ///< query head of the first row
+  int qPos;  ///< of the query
+  int query; ///< caller's index
   int reserved0;
 };
 

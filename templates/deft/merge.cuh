@@ -1,6 +1,7 @@
 #pragma once
 
 #include "deft/abi.h"
+#include "deft/any_family/finished_row.cuh"
 #include "deft/any_family/sinks.cuh"
 #include "deft/plan_watch.cuh"
 #include "deft/ptx/convert.cuh"
@@ -15,7 +16,7 @@ namespace deft {
 
 constexpr int kMergeWarps = 4; ///< of a block
 
-template <class Config, bool kSigmoid, class Sinks> class RowMerge {
+template <class Config, bool kSigmoid, class Sinks, class Hook> class RowMerge {
   static constexpr int kPieces = Config::kValueDim / 4; ///< of 8 bytes
   static constexpr int kPerLane = (kPieces + 31) / 32;
   static constexpr int kParts = kMergeWarps;
@@ -45,10 +46,10 @@ public:
     float4 values[kParts][kPerLane * 32];
   };
 
-  __device__ __forceinline__ RowMerge(const abi::MergeArgs &args, const Sinks &sinks, int merged, int query,
-                                      int head)
-      : args_(args), sinks_(sinks), head_(head), lane_(threadIdx.x % 32), caller_(args.callerIndex[query]),
-        slots_(args.mergeSlot + args.mergeBegin[merged]),
+  __device__ __forceinline__ RowMerge(const abi::MergeArgs &args, const Sinks &sinks, const Hook &hook,
+                                      int merged, int query, int head)
+      : args_(args), sinks_(sinks), hook_(hook), query_(query), head_(head), lane_(threadIdx.x % 32),
+        caller_(args.callerIndex[query]), slots_(args.mergeSlot + args.mergeBegin[merged]),
         count_(args.mergeBegin[merged + 1] - args.mergeBegin[merged]) {}
 
   __device__ __forceinline__ void byWarp() {
@@ -195,10 +196,13 @@ private:
     for (int p = 0; p < kPerLane; ++p) {
       const int piece = p * 32 + lane_;
       const float4 value = total.values[p];
+      float4 written = make_float4(value.x * scale, value.y * scale, value.z * scale, value.w * scale);
+      if constexpr (Hook::kIsThere)
+        written = hook_(written, min(piece, kPieces - 1) * 4, args_.queryPos[query_], head_,
+                        static_cast<int>(caller_));
       if (kPieces % 32 == 0 || piece < kPieces)
         *reinterpret_cast<uint2 *>(out + piece * 4) =
-            make_uint2(ptx::pack2<Output>(value.x * scale, value.y * scale),
-                       ptx::pack2<Output>(value.z * scale, value.w * scale));
+            make_uint2(ptx::pack2<Output>(written.x, written.y), ptx::pack2<Output>(written.z, written.w));
     }
     if (Config::kWithLse && lane_ == 0 && args_.lse != nullptr)
       args_.lse[caller_ * Config::kQueryHeads + head_] = Sinks::kAreThere ? whole.lse : lseOfTokens();
@@ -206,6 +210,8 @@ private:
 
   const abi::MergeArgs &args_;
   const Sinks &sinks_;
+  const Hook &hook_;
+  const int query_; ///< in the plan's order
   const int head_, lane_;
   const long long caller_; ///< the caller's index of the query
   const int *slots_;
@@ -215,9 +221,10 @@ private:
 
 /// The whole launch. Where the plan is watched, the first block does that and nothing else: it waits for the
 /// host's memory while the others merge.
-template <class Config, bool kSigmoid, class Sinks = NoSinks>
-__device__ __forceinline__ void merge(const abi::MergeArgs &args, const Sinks &sinks = {}) {
-  using Row = RowMerge<Config, kSigmoid, Sinks>;
+template <class Config, bool kSigmoid, class Sinks = NoSinks, class Hook = NoOutputHook>
+__device__ __forceinline__ void merge(const abi::MergeArgs &args, const Sinks &sinks = {},
+                                      const Hook &hook = {}) {
+  using Row = RowMerge<Config, kSigmoid, Sinks, Hook>;
   __shared__ typename Row::Shared shared;
   const int watchers = args.watch != nullptr ? 1 : 0;
   if (static_cast<int>(blockIdx.x) < watchers) {
@@ -235,7 +242,7 @@ __device__ __forceinline__ void merge(const abi::MergeArgs &args, const Sinks &s
     const int query = args.mergeQuery[merged];
     if (query < 0)
       break; // the plan merges fewer than the graph was captured for
-    Row row(args, sinks, merged, query, at % Config::kQueryHeads);
+    Row row(args, sinks, hook, merged, query, at % Config::kQueryHeads);
     if (byBlock)
       row.byBlock(shared);
     else

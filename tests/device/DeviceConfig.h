@@ -107,6 +107,13 @@ struct SunkVariant : PlainVariant {
   }
 };
 /// Queries beyond the range of f16, and below it.
+/// A factor and a term by all that a hook of the output may read.
+struct GatedVariant : PlainVariant {
+  static float output(const Params &, float x, int dim, int qPos, int head, int kvHead, int query) {
+    return x * (1.f + 0.25f * static_cast<float>(dim % 3 + head % 2)) +
+           0.125f * static_cast<float>(qPos % 5 + kvHead + query % 3 - dim % 2);
+  }
+};
 struct LargeQueriesVariant : PlainVariant {
   static constexpr float kQueryUnit = 0x1p30f, kScale = 0x1p-33f;
 };

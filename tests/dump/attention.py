@@ -1,7 +1,8 @@
 """Attention over a tree, from a dump alone, in float64: knows nothing of deftc but what the files mean.
 
 A case says with Python functions what its spec says in its own language: `sees(at)` and `score(s, at)`, where `at`
-has q_pos, kv_pos, depth, head, kv_head and query, and `sink(head)`.
+has q_pos, kv_pos, depth, head, kv_head and query, and `sink(head)`. `made(q, at)` and `written(row, at)` are its
+hooks `query` and `output`, of whole rows, where `at` has q_pos, head, kv_head and query.
 """
 
 import json
@@ -46,13 +47,18 @@ class Dump:
         return tokens
 
 
-def rows(dump, scale, sees=lambda at: True, score=lambda s, at: s, sigmoid_bias=None, sink=None):
+def rows(
+    dump, scale, sees=lambda at: True, score=lambda s, at: s, sigmoid_bias=None, sink=None,
+    made=lambda q, at: q, written=lambda row, at: row,
+):  # fmt: skip
     """For each query and head: the output, and the log-sum-exp (None for sigmoid attention)."""
     heads, kv_heads = dump.q.shape[1], dump.k.shape[1]
     for index, query in enumerate(dump.queries):
         path = dump.path(query)
         for head in range(heads):
-            q, kv_head = dump.q.row(index, head), head // (heads // kv_heads)
+            kv_head = head // (heads // kv_heads)
+            row = SimpleNamespace(q_pos=len(path) - 1, head=head, kv_head=kv_head, query=index)
+            q = made(dump.q.row(index, head), row)
             scores, values = [], []
             for kv_pos, (token, depth) in enumerate(path):
                 at = SimpleNamespace(
@@ -75,7 +81,7 @@ def rows(dump, scale, sees=lambda at: True, score=lambda s, at: s, sigmoid_bias=
             out = [0.0] * dump.q.shape[2]
             for weight, value in zip(weights, values):
                 out = [o + weight * x for o, x in zip(out, value)]
-            yield index, head, out, lse
+            yield index, head, written(out, row), lse
 
 
 def lists(dump, scale, heads_of_list, budget, keep_first=0, keep_last=0, sees=lambda at: True, score=lambda s, at: s):

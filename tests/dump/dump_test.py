@@ -39,6 +39,12 @@ HEAD = "attention a { query_heads = %d; kv_heads = %d; head_dim = 64; "
 PLAIN = HEAD % (4, 2) + "output = bf16 with lse; }"
 
 
+def bf16(value):
+    """The nearest, ties to even."""
+    bits = struct.unpack("<I", struct.pack("<f", value))[0]
+    return struct.unpack("<f", struct.pack("<I", (bits + 0x7FFF + (bits >> 16 & 1)) & 0xFFFF0000))[0]
+
+
 class DumpTest(unittest.TestCase):
     def dump(self, folder, spec, tree, *options):
         (Path(folder) / "a.deft").write_text(spec)
@@ -114,6 +120,30 @@ class DumpTest(unittest.TestCase):
                     spec, "--param", "logit=4.5", "--partition", partition, "--chunk", "16",
                     sees=lambda at: at.depth > 0, sink=lambda head: 4.5 - head,
                 )  # fmt: skip
+
+    def test_queries_and_outputs_are_what_their_hooks_make_of_them(self):
+        spec = 'import "library.deft"; ' + HEAD % (6, 2) + (
+            "param gain : f32[kv_heads]; query = rope(rms_norm(1.5, 0.01), rms_norm_half(1.5, 0.01), 100.0);"
+            "output = x * gain[kv_head] + 0.25 * (dim % 2) - 0.125 * head + query as bf16 with lse; }"
+        )
+
+        def made(q, at):
+            norm = 1.5 / math.sqrt(sum(x * x for x in q) / 64 + 0.01)
+            out = []
+            for dim, x in enumerate(q):
+                angle = at.q_pos / 100 ** ((dim % 32) / 32)
+                half = q[dim - 32] if dim >= 32 else -q[dim + 32]
+                out.append(bf16((x * math.cos(angle) + half * math.sin(angle)) * norm))
+            return out
+
+        def written(row, at):
+            return [2 * x + 0.25 * (dim % 2) - 0.125 * at.head + at.query for dim, x in enumerate(row)]
+
+        for partition in ("query", "node", "union"):  # finished by items and by merges
+            with self.subTest(partition=partition):
+                self.check(
+                    spec, "--param", "gain=2", "--partition", partition, "--chunk", "16", made=made, written=written
+                )
 
     def select(self, spec, heads_of_list, budget, *options, tree="forest", **formula):
         """Lists against a sort, and sparse outputs over the lists that were found."""

@@ -16,7 +16,7 @@ namespace {
 
 struct GoldenKernel {
   const char *variant;
-  const char *phase; ///< of the default config for `arch`, or merge
+  const char *phase; ///< of the default config for `arch`, or merge or queries
   const char *arch;
 };
 
@@ -36,6 +36,8 @@ std::string generate(const GoldenKernel &golden) {
     return source.error().message;
   if (std::string(golden.phase) == "merge")
     return codegen::cuda::instantiateMerge(*source);
+  if (std::string(golden.phase) == "queries")
+    return codegen::cuda::instantiateQueries(*source);
   const auto config = kernels::defaultConfig(*variant, target::findTarget(golden.arch));
   if (!config)
     return config.error().message;
@@ -68,7 +70,7 @@ INSTANTIATE_TEST_SUITE_P(
         GoldenKernel{"gemma2_9b_window", "wide", "sm_86"}, GoldenKernel{"mpt_7b_alibi", "narrow", "sm_80"},
         GoldenKernel{"streaming_sink", "wide", "sm_80"}, GoldenKernel{"sigmoid", "narrow", "sm_80"},
         GoldenKernel{"sigmoid", "merge", "sm_80"}, GoldenKernel{"gpt_oss", "merge", "sm_80"},
-        GoldenKernel{"local_global", "tiles", "sm_90a"}),
+        GoldenKernel{"qwen3_8b_raw_q", "queries", "sm_80"}, GoldenKernel{"local_global", "tiles", "sm_90a"}),
     [](const auto &info) {
       return std::string(info.param.variant) + "_" + info.param.phase + "_" + info.param.arch;
     });

@@ -324,6 +324,10 @@ int cuLaunchKernelEx(const cu::LaunchConfig *config, cu::Function function, void
     takeArgs(args);
     const unsigned lists = gridX / static_cast<unsigned>(cluster);
     work = [args, lists] { select(variantNow(), args, lists); };
+  } else if (call.kernel.ends_with("_queries")) {
+    const auto args = readArgs<deft::abi::QueryArgs>(params);
+    takeArgs(args);
+    work = [args, gridX] { makeQueries(variantNow(), args, gridX); };
   } else if (call.kernel.ends_with("_merge")) {
     const auto args = readArgs<deft::abi::MergeArgs>(params);
     takeArgs(args);

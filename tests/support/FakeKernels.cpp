@@ -237,6 +237,23 @@ void merge(const Variant &variant, const abi::MergeArgs &args, unsigned blocks) 
     }
 }
 
+void makeQueries(const Variant &variant, const abi::QueryArgs &args, unsigned blocks) {
+  const spec::DType dtype = variant.isBf16 ? spec::DType::BF16 : spec::DType::F16;
+  const Values q(variant, args.q);
+  const int rows = args.queries * variant.queryHeads, warps = static_cast<int>(blocks) * kMergeWarps;
+  for (int warp = 0; warp < warps; ++warp)
+    for (int row = warp; row < rows; row += warps) {
+      const long long caller = args.callerIndex[row / variant.queryHeads];
+      const int head = row % variant.queryHeads;
+      if (caller < 0)
+        break;
+      auto *to =
+          static_cast<std::uint16_t *>(args.made) + (caller * variant.queryHeads + head) * variant.headDim;
+      for (int d = 0; d < variant.headDim; ++d)
+        to[d] = exec::fromFloat(2 * q.at(caller * args.qStride + head * variant.headDim + d), dtype);
+    }
+}
+
 void growPlan(const abi::GrowArgs &args) {
   const auto gainOf = [&](int leaf) {
     if (leaf < 0)

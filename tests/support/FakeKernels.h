@@ -1,6 +1,7 @@
 #pragma once
 
 #include "templates/deft/abi.h"
+#include "templates/deft/query_abi.h"
 #include "templates/deft/select_abi.h"
 #include "tests/support/FakeCuda.h"
 
@@ -12,6 +13,8 @@ enum class Layer { Full, Selecting, Sparse };
 void attend(const Variant &variant, const abi::AttendArgs &args, unsigned blocks, Layer layer = Layer::Full);
 void select(const Variant &variant, const abi::SelectArgs &args, unsigned lists);
 void merge(const Variant &variant, const abi::MergeArgs &args, unsigned blocks);
+/// Of the hook `query = 2 * x`.
+void makeQueries(const Variant &variant, const abi::QueryArgs &args, unsigned blocks);
 
 void growPlan(const abi::GrowArgs &args);
 void checkPages(const abi::PageCheckArgs &args);

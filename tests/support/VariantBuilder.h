@@ -38,7 +38,7 @@ public:
   spec::ExprId read(spec::Builtin builtin) {
     spec::Expr expr;
     expr.op = spec::ExprOp::Builtin;
-    expr.type = builtin == spec::Builtin::S ? spec::ScalarType::F32 : spec::ScalarType::I32;
+    expr.type = spec::typeOf(builtin);
     expr.builtin = builtin;
     return add(expr);
   }

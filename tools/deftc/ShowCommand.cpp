@@ -69,6 +69,8 @@ void print(std::ostream &out, const package::Package &package, const std::string
       for (const Kernel &kernel : set.attend)
         out << "    " << kernelText(kernel) << '\n';
       out << "    " << kernelText(set.merge) << '\n';
+      if (set.query)
+        out << "    " << kernelText(*set.query) << '\n';
       for (const Kernel *kernel : selectingKernels(set))
         out << "    " << kernelText(*kernel) << '\n';
     }
@@ -93,6 +95,8 @@ ordered_json toJson(const package::Package &package) {
                       {"config", configText(set.config)},
                       {"attend", std::move(attend)},
                       {"merge", kernelJson(set.merge)}});
+      if (set.query)
+        sets.back()["query"] = kernelJson(*set.query);
       for (const Kernel *kernel : selectingKernels(set))
         sets.back()["selecting"].push_back(kernelJson(*kernel));
     }

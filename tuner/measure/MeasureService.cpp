@@ -191,6 +191,10 @@ void packKernels(const package::KernelSet &kernels, Message &message) {
   message.blobs.push_back(kernels.merge.cubin);
   message.head["kernels"] = {
       {"arch", kernels.arch}, {"attend", std::move(list)}, {"merge", headOf(kernels.merge)}};
+  if (kernels.query) {
+    message.head["kernels"]["query"] = headOf(*kernels.query);
+    message.blobs.push_back(kernels.query->cubin);
+  }
 }
 
 package::KernelSet unpackKernels(const Message &message, const config::Config &config) {
@@ -201,7 +205,9 @@ package::KernelSet unpackKernels(const Message &message, const config::Config &c
   std::size_t blob = 0;
   for (const json &kernel : head.at("attend"))
     kernels.attend.push_back(kernelOf(kernel, message.blobs.at(blob++)));
-  kernels.merge = kernelOf(head.at("merge"), message.blobs.at(blob));
+  kernels.merge = kernelOf(head.at("merge"), message.blobs.at(blob++));
+  if (head.contains("query"))
+    kernels.query = kernelOf(head.at("query"), message.blobs.at(blob));
   return kernels;
 }
 

@@ -1,6 +1,8 @@
+#include "compiler/codegen/cpu/ElementHook.h"
 #include "compiler/codegen/cpu/KernelEmitter.h"
 
 #include <cstddef>
+#include <optional>
 
 namespace deft::codegen::cpu {
 
@@ -216,8 +218,26 @@ mlir::LLVM::LLVMFuncOp emitPack(const KernelContext &context) {
   Value first = e.toI64(e.field(e.i32Type(), call, offsetof(abi::CpuPackCall, rowBegin)));
   Value rows = e.toI64(e.field(e.i32Type(), call, offsetof(abi::CpuPackCall, rows)));
   const int dims = context.stepDims(), shift = context.groupRows() == 4 ? 2 : 1;
+  std::optional<QueryRows> hook;
+  RowFacts facts;
+  if (context.attention.hasQuery()) {
+    hook.emplace(context);
+    facts = {e.field(e.i32Type(), call, offsetof(abi::CpuPackCall, qPos)),
+             e.field(e.i32Type(), call, offsetof(abi::CpuPackCall, query)),
+             e.field(e.i32Type(), call, offsetof(abi::CpuPackCall, head)),
+             e.field(e.pointerType(), call, offsetof(abi::CpuPackCall, params))};
+  }
+  bool isBroken = false;
   e.loop(e.i64(0), rows, 1, [&](Value r) {
     Value from = e.at(q, e.i16Type(), e.mul(r, e.i64(context.keyDim())));
+    if (hook) {
+      RowFacts rowFacts = facts;
+      rowFacts.head = e.add(facts.head, e.toI32(r));
+      from = hook->transform(from, rowFacts);
+      isBroken |= !from;
+      if (isBroken)
+        return;
+    }
     Value row = e.add(first, r);
     Value group = e.mul(e.shr(row, shift), e.i64(context.packedGroupBytes()));
     Value place = e.mul(e.bitAnd(row, e.i64(context.groupRows() - 1)), e.i64(16));
@@ -229,7 +249,7 @@ mlir::LLVM::LLVMFuncOp emitPack(const KernelContext &context) {
     });
   });
   e.ret();
-  return function;
+  return isBroken ? mlir::LLVM::LLVMFuncOp() : function;
 }
 
 } // namespace deft::codegen::cpu

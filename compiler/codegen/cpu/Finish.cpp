@@ -1,4 +1,4 @@
-#include "compiler/codegen/cpu/HookInliner.h"
+#include "compiler/codegen/cpu/ElementHook.h"
 #include "compiler/codegen/cpu/KernelEmitter.h"
 #include "compiler/codegen/cpu/VectorMath.h"
 
@@ -52,15 +52,43 @@ void storeLse(Emitter &e, Value lse, Value row, Value value) {
   e.ifElse(wanted, [&] { e.store(value, e.at(lse, e.f32Type(), row)); }, nullptr);
 }
 
-/// out[row] = in * factor, rounded to `type` unless that is f32. The first `paired` columns of `in` stand as
-/// `attend` left them.
-void storeRow(const KernelContext &context, mlir::Type type, Value in, Value out, Value row, Value factor,
-              int paired) {
+/// The hook of the output for a row, where there is one; `call` has the facts of the row at these places, its
+/// head that of the first row.
+struct OutputPlaces {
+  std::size_t qPos, query, head, params;
+};
+mlir::FailureOr<std::optional<ElementHook>> outputHook(const KernelContext &context, Value call,
+                                                       const OutputPlaces &places, Value row) {
   Emitter &e = context.e;
+  if (!context.attention.hasOutput())
+    return std::optional<ElementHook>();
+  const auto number = [&](std::size_t offset) { return e.field(e.i32Type(), call, offset); };
+  auto hook = ElementHook::prepare(context, context.attention.getOutput(),
+                                   {number(places.qPos), number(places.query),
+                                    e.add(number(places.head), e.toI32(row)),
+                                    e.field(e.pointerType(), call, places.params)});
+  if (failed(hook))
+    return mlir::failure();
+  return std::optional<ElementHook>(std::move(*hook));
+}
+
+/// out[row] = in * factor, by way of `hook`, rounded to `type` unless that is f32. The first `paired` columns
+/// of `in` stand as `attend` left them.
+mlir::LogicalResult storeRow(const KernelContext &context, mlir::Type type, Value in, Value out, Value row,
+                             Value factor, int paired, const std::optional<ElementHook> &hook) {
+  Emitter &e = context.e;
+  bool isBroken = false;
   Value begin = e.mul(row, e.i64(context.valueDim()));
   auto store = [&](Value value, Value d) {
     if (factor)
       value = e.mul(value, factor);
+    if (hook) {
+      auto made = hook->apply(d, value);
+      isBroken |= failed(made);
+      if (isBroken)
+        return;
+      value = *made;
+    }
     Value element = e.add(begin, d);
     if (type.isF32())
       e.store(value, e.at(out, e.f32Type(), element));
@@ -84,6 +112,7 @@ void storeRow(const KernelContext &context, mlir::Type type, Value in, Value out
   if (paired < context.valueDim())
     e.loop(e.i64(paired), e.i64(context.valueDim()), lanes,
            [&](Value d) { store(e.loadAt(e.vectorOf(e.f32Type()), in, d), d); });
+  return mlir::failure(isBroken);
 }
 
 } // namespace
@@ -101,8 +130,19 @@ mlir::LLVM::LLVMFuncOp emitFinish(const KernelContext &context, bool partial) {
   bool isBroken = false;
   e.loop(e.i64(0), rows, 1, [&](Value row) {
     Value in = e.at(acc, e.f32Type(), e.mul(row, e.i64(context.valueDim())));
+    std::optional<ElementHook> hook;
+    if (!partial) {
+      auto made = outputHook(context, call,
+                             {offsetof(abi::CpuFinishCall, qPos), offsetof(abi::CpuFinishCall, query),
+                              offsetof(abi::CpuFinishCall, head), offsetof(abi::CpuFinishCall, params)},
+                             row);
+      isBroken |= failed(made);
+      if (isBroken)
+        return;
+      hook = std::move(*made);
+    }
     if (context.isSigmoid()) {
-      storeRow(context, type, in, out, row, {}, context.pairedColumns());
+      isBroken |= failed(storeRow(context, type, in, out, row, {}, context.pairedColumns(), hook));
       return;
     }
     Normalised done = normalise(e, e.loadAt(e.f32Type(), m, row), e.loadAt(e.f32Type(), l, row));
@@ -110,7 +150,7 @@ mlir::LLVM::LLVMFuncOp emitFinish(const KernelContext &context, bool partial) {
       Value head = e.add(e.field(e.i32Type(), call, offsetof(abi::CpuFinishCall, head)), e.toI32(row));
       isBroken |= failed(joinSink(context, done, head, pointer(offsetof(abi::CpuFinishCall, params))));
     }
-    storeRow(context, type, in, out, row, done.inverse, context.pairedColumns());
+    isBroken |= failed(storeRow(context, type, in, out, row, done.inverse, context.pairedColumns(), hook));
     storeLse(e, lse, row, done.lse);
   });
   e.ret();
@@ -163,8 +203,15 @@ mlir::LLVM::LLVMFuncOp emitMerge(const KernelContext &context) {
       });
       return llvm::SmallVector<Value>{e.add(carried[0], weight)};
     })[0];
+    auto hook = outputHook(context, call,
+                           {offsetof(abi::CpuMergeCall, qPos), offsetof(abi::CpuMergeCall, query),
+                            offsetof(abi::CpuMergeCall, head), offsetof(abi::CpuMergeCall, params)},
+                           row);
+    isBroken |= failed(hook);
+    if (isBroken)
+      return;
     if (context.isSigmoid()) {
-      storeRow(context, context.outputType(), sum, out, row, {}, 0);
+      isBroken |= failed(storeRow(context, context.outputType(), sum, out, row, {}, 0, *hook));
       return;
     }
     Normalised done = normalise(e, m, total);
@@ -172,7 +219,7 @@ mlir::LLVM::LLVMFuncOp emitMerge(const KernelContext &context) {
       Value head = e.add(e.field(e.i32Type(), call, offsetof(abi::CpuMergeCall, head)), e.toI32(row));
       isBroken |= failed(joinSink(context, done, head, pointer(offsetof(abi::CpuMergeCall, params))));
     }
-    storeRow(context, context.outputType(), sum, out, row, done.inverse, 0);
+    isBroken |= failed(storeRow(context, context.outputType(), sum, out, row, done.inverse, 0, *hook));
     storeLse(e, lse, row, done.lse);
   });
   e.ret();

@@ -58,6 +58,8 @@ Value emitMath(Emitter &e, mlir::Operation &op, Value x) {
       .Case([&](math::LogOp) { return emitLog(e, x); })
       .Case([&](math::Log2Op) { return emitLog2(e, x); })
       .Case([&](math::TanhOp) { return emitTanh(e, x); })
+      .Case([&](math::SinOp) { return emitSin(e, x); })
+      .Case([&](math::CosOp) { return emitCos(e, x); })
       .Case([&](math::RsqrtOp) {
         return e.div(e.f32Like(x, 1.0f), math::SqrtOp::create(e.builder(), e.location(), x));
       })

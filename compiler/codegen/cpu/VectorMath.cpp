@@ -149,4 +149,83 @@ Value emitTanh(Emitter &e, Value x) {
   return e.bitcast(e.f32Type(), e.bitOr(e.bitcast(e.i32Type(), result), sign));
 }
 
+namespace {
+
+/// Arithmetic in f64: a position times a frequency has few digits left behind the turns that it has made.
+class Wide {
+public:
+  Wide(Emitter &e, Value like) : e_(e), like_(like) {}
+
+  mlir::Type type(mlir::Type element) const {
+    auto vector = mlir::dyn_cast<mlir::VectorType>(like_.getType());
+    return vector ? mlir::Type(vector.clone(element)) : element;
+  }
+  Value constant(double value) const {
+    mlir::Type shaped = type(e_.builder().getF64Type());
+    auto attribute = e_.builder().getF64FloatAttr(value);
+    mlir::TypedAttr typed = attribute;
+    if (auto vector = mlir::dyn_cast<mlir::VectorType>(shaped))
+      typed = mlir::DenseElementsAttr::get(vector, attribute.getValue());
+    return mlir::arith::ConstantOp::create(e_.builder(), e_.location(), typed);
+  }
+  Value widen(Value x) const {
+    return mlir::arith::ExtFOp::create(e_.builder(), e_.location(), type(e_.builder().getF64Type()), x);
+  }
+  Value narrow(Value x) const {
+    return mlir::arith::TruncFOp::create(e_.builder(), e_.location(), type(e_.f32Type()), x);
+  }
+  /// c[0] + x c[1] + x^2 c[2] + ...
+  Value series(Value x, std::initializer_list<double> coefficients) const {
+    Value sum;
+    for (auto c = std::rbegin(coefficients); c != std::rend(coefficients); ++c)
+      sum = sum ? e_.fma(sum, x, constant(*c)) : constant(*c);
+    return sum;
+  }
+
+private:
+  Emitter &e_;
+  Value like_;
+};
+
+/// sin(x + quarters * pi / 2).
+Value emitSinus(Emitter &e, Value x, int quarters) {
+  const Wide wide(e, x);
+  constexpr double kRounder64 = 6755399441055744.0; // 1.5 * 2^52: leaves the nearest integer in the low bits
+  constexpr double kHalfPiHigh = 1.5707963267341256, kHalfPiLow = 6.077100506506192e-11;
+  Value isHuge =
+      e.compare(CmpFPredicate::OGT,
+                e.bitcast(e.f32Type(), e.bitAnd(e.bitcast(e.i32Type(), x), e.i32Like(x, 0x7fffffff))),
+                e.f32Like(x, 0x1p31f));
+  Value isInfinite =
+      e.compare(CmpFPredicate::UEQ,
+                e.bitcast(e.f32Type(), e.bitAnd(e.bitcast(e.i32Type(), x), e.i32Like(x, 0x7fffffff))),
+                e.f32Like(x, kInf));
+  Value in = wide.widen(e.select(isHuge, e.f32Like(x, 0), x));
+  Value turned = e.fma(in, wide.constant(0.6366197723675814), wide.constant(kRounder64)); // 2 / pi
+  Value whole = e.sub(turned, wide.constant(kRounder64));
+  Value rest = e.fma(whole, wide.constant(-kHalfPiHigh), in);
+  rest = e.fma(whole, wide.constant(-kHalfPiLow), rest);
+  // Within pi / 4 the first terms of the series leave 2^-43.
+  Value square = e.mul(rest, rest);
+  Value sine =
+      e.mul(rest, wide.series(square, {1, -1.0 / 6, 1.0 / 120, -1.0 / 5040, 1.0 / 362880, -1.0 / 39916800}));
+  Value cosine =
+      wide.series(square, {1, -1.0 / 2, 1.0 / 24, -1.0 / 720, 1.0 / 40320, -1.0 / 3628800, 1.0 / 479001600});
+  Value bits = mlir::arith::BitcastOp::create(e.builder(), e.location(), wide.type(e.i64Type()), turned);
+  Value quarter =
+      e.add(mlir::arith::TruncIOp::create(e.builder(), e.location(), wide.type(e.i32Type()), bits),
+            e.i32Like(x, quarters));
+  using P = mlir::arith::CmpIPredicate;
+  Value isOdd = e.compare(P::ne, e.bitAnd(quarter, e.i32Like(x, 1)), e.i32Like(x, 0));
+  Value isBelow = e.compare(P::ne, e.bitAnd(quarter, e.i32Like(x, 2)), e.i32Like(x, 0));
+  Value result = wide.narrow(e.select(isOdd, cosine, sine));
+  result = e.select(isBelow, e.sub(e.f32Like(x, 0), result), result);
+  return e.select(isInfinite, e.f32Like(x, std::numeric_limits<float>::quiet_NaN()), result);
+}
+
+} // namespace
+
+Value emitSin(Emitter &e, Value x) { return emitSinus(e, x, 0); }
+Value emitCos(Emitter &e, Value x) { return emitSinus(e, x, 1); }
+
 } // namespace deft::codegen::cpu

@@ -19,5 +19,8 @@ mlir::Value emitLog(Emitter &e, mlir::Value x);
 mlir::Value emitLog2(Emitter &e, mlir::Value x);
 /// tanh x, 4 ulp, odd, +-1 at the ends.
 mlir::Value emitTanh(Emitter &e, mlir::Value x);
+/// sin x and cos x, 1 ulp or 2^-40 up to |x| = 2^31, from -1 to 1 beyond; NaN at both infinities.
+mlir::Value emitSin(Emitter &e, mlir::Value x);
+mlir::Value emitCos(Emitter &e, mlir::Value x);
 
 } // namespace deft::codegen::cpu

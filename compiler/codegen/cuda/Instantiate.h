@@ -20,6 +20,8 @@ enum class Layer {
 std::string attendEntry(const VariantSource &source, const config::PhaseConfig &phase,
                         Layer layer = Layer::Full);
 std::string mergeEntry(const VariantSource &source);
+/// deft_<variant>_queries: of those with VariantSource::hasQuery.
+std::string queriesEntry(const VariantSource &source);
 
 /// The whole translation unit of one kernel. Deterministic: the text is a key of the cubin cache and
 /// a golden file. The config must be legal (see compiler/kernels/Legality.h).
@@ -28,13 +30,14 @@ std::string instantiateAttend(const VariantSource &source, const config::PhaseCo
                               config::Order order = config::Order::FromRoot,
                               kernels::Families families = kernels::families(), Layer layer = Layer::Full);
 std::string instantiateMerge(const VariantSource &source);
+std::string instantiateQueries(const VariantSource &source);
 
 struct KernelText {
   std::string entry;
   std::string text;
 };
-/// A kernel by its name: a phase, empty: the first, or `merge`, which needs no config; of a variant that
-/// selects, <phase>_selecting, `select` or `sparse`, too.
+/// A kernel by its name: a phase, empty: the first, or `merge` or `queries`, which need no config; of a
+/// variant that selects, <phase>_selecting, `select` or `sparse`, too.
 support::Result<KernelText> instantiateNamed(const VariantSource &source,
                                              const support::Result<config::Config> &config,
                                              const target::Target &target, const std::string &name);

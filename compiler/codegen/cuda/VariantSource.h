@@ -18,6 +18,8 @@ struct VariantSource {
   int pageSize = 0; ///< 0: contiguous
   spec::Normalize normalize = spec::Normalize::Softmax;
   bool hasSink = false;            ///< which the merge asks hooks for
+  bool hasOutput = false;          ///< a hook of the output, likewise
+  bool hasQuery = false;           ///< a hook of q, which a kernel of its own applies before the others
   int worthGroups = 0;             ///< of a query's heads, and its lists, where the spec selects
   int lists = 0;                   ///< as many as groups, or one of all
   std::vector<std::string> params; ///< names, in the order of their slots

@@ -38,7 +38,15 @@ void SparseRunner::loadRows(int query, int firstHead, int rows) {
   std::fill(packed_.begin(), packed_.end(), std::byte{0});
   const long long first = query * rowStrideOf(step_->inputs.qStride, variant, variant.tensors.q) +
                           static_cast<long long>(firstHead) * variant.tensors.q.dim;
-  const abi::CpuPackCall call{step_->inputs.q + first, packed_.data(), 0, rows};
+  const abi::CpuPackCall call{.q = step_->inputs.q + first,
+                              .packed = packed_.data(),
+                              .rowBegin = 0,
+                              .rows = rows,
+                              .qPos = qPos_.front(),
+                              .query = query,
+                              .head = firstHead,
+                              .reserved0 = 0,
+                              .params = step_->inputs.params};
   step_->kernel.pack(&call);
 }
 
@@ -122,6 +130,8 @@ void SparseRunner::attend(int query, int unit) {
   finish.rows = rows;
   finish.head = firstHead;
   finish.params = step_->inputs.params;
+  finish.qPos = qPos_.front();
+  finish.query = query;
   step_->kernel.finish(&finish);
 }
 

@@ -88,7 +88,16 @@ void UnitRunner::loadRows(const abi::Item &item, int headBegin, int headEnd) {
     for (int i = 0; i < item.queryCount; ++i) {
       const long long first = query_[static_cast<std::size_t>(i * ratio_)] * qStride_ +
                               static_cast<long long>(head) * ratio_ * step_->variant.tensors.q.dim;
-      const abi::CpuPackCall call{step_->inputs.q + first, packed, i * ratio_, ratio_};
+      const auto row = static_cast<std::size_t>(i * ratio_);
+      const abi::CpuPackCall call{.q = step_->inputs.q + first,
+                                  .packed = packed,
+                                  .rowBegin = i * ratio_,
+                                  .rows = ratio_,
+                                  .qPos = qPos_[row],
+                                  .query = query_[row],
+                                  .head = head * ratio_,
+                                  .reserved0 = 0,
+                                  .params = step_->inputs.params};
       step_->kernel.pack(&call);
     }
   }
@@ -217,6 +226,8 @@ void UnitRunner::finish(const abi::Item &item, int headBegin, int headEnd) {
       call.rows = ratio_;
       call.head = kvHead * ratio_;
       call.params = step_->inputs.params;
+      call.qPos = qPos_[static_cast<std::size_t>(i * ratio_)];
+      call.query = query_[static_cast<std::size_t>(i * ratio_)];
       if (item.partialBegin >= 0) {
         const std::size_t first = static_cast<std::size_t>(item.partialBegin + i) * queryHeads() + head;
         call.out = step_->partialOut + first * outDim();
@@ -245,6 +256,8 @@ void UnitRunner::merge(int index) {
   call.lse = lseOf(caller, 0);
   call.rows = step_->variant.queryHeads;
   call.params = step_->inputs.params;
+  call.qPos = plan.queryPos[static_cast<std::size_t>(plan.mergeQuery[at])];
+  call.query = caller;
   step_->kernel.merge(&call);
 }
 

@@ -14,8 +14,8 @@ using support::Result;
 
 namespace {
 
-/// Most of a launch of the merge kernel: starting a block costs, and blocks that find their work in a loop
-/// need not start.
+/// Most of a launch of the kernels before and behind the attention: starting a block costs, and blocks that
+/// find their work in a loop need not start.
 constexpr long long kMergeWaves = 4;
 
 Result<void> load(const std::shared_ptr<device::Device> &device, const package::Kernel &kernel,
@@ -73,8 +73,13 @@ Result<std::shared_ptr<const CudaKernels>> CudaKernels::load(std::shared_ptr<dev
                                                              const spec::Variant &variant,
                                                              const package::KernelSet &kernels) {
   std::shared_ptr<CudaKernels> loaded(new CudaKernels(device, variant, kernels.config));
-  auto done = inOrder([&] { return loadPhases(device, kernels.attend, loaded->attend_); },
-                      [&] { return exec::load(device, kernels.merge, loaded->merge_); });
+  if (variant.query.has_value() != kernels.query.has_value())
+    return support::Error{support::ErrorCode::Internal,
+                          "the kernels of `" + variant.name + "` do not belong to its hook of q", ""};
+  auto done = inOrder(
+      [&] { return loadPhases(device, kernels.attend, loaded->attend_); },
+      [&] { return exec::load(device, kernels.merge, loaded->merge_); },
+      [&] { return kernels.query ? exec::load(device, *kernels.query, loaded->query_) : Result<void>(); });
   if (!done)
     return done.error();
   for (std::size_t p = 0; p < loaded->attend_.size(); ++p)
@@ -109,6 +114,12 @@ unsigned CudaKernels::mergeBlocks(int mergedQueries) const {
     return static_cast<unsigned>(rows); // the warps of a block then share a row
   const long long blocks = (rows + kernels::kMergeWarps - 1) / kernels::kMergeWarps;
   return static_cast<unsigned>(std::min(blocks, kMergeWaves * atOnce));
+}
+
+unsigned CudaKernels::queryBlocks(int queries) const {
+  const long long rows = static_cast<long long>(queries) * variant_.queryHeads;
+  const long long blocks = (rows + kernels::kQueryWarps - 1) / kernels::kQueryWarps;
+  return static_cast<unsigned>(std::clamp<long long>(blocks, 1, kMergeWaves * query_.front().blocksAtOnce()));
 }
 
 Result<std::unique_ptr<const CudaParams>> CudaParams::upload(std::shared_ptr<device::Device> device,

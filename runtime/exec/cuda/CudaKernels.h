@@ -63,10 +63,13 @@ public:
   const device::Kernel &merge() const { return merge_.front(); }
   /// Null: they do not select.
   const SelectingCudaKernels *selecting() const { return selecting_ ? &*selecting_ : nullptr; }
+  /// That of the hook `query`; null: q is read as it is.
+  const device::Kernel *query() const { return query_.empty() ? nullptr : &query_.front(); }
 
   /// Blocks to start for so many items of a phase: past that, blocks find their work in a loop.
   unsigned attendBlocks(std::size_t phase, int items) const;
   unsigned mergeBlocks(int mergedQueries) const;
+  unsigned queryBlocks(int queries) const;
 
 private:
   CudaKernels(std::shared_ptr<device::Device> device, const spec::Variant &variant,
@@ -79,6 +82,7 @@ private:
   std::vector<device::Kernel> attend_; ///< one a phase
   std::vector<int> mostBlocks_;        ///< of a launch of each
   std::vector<device::Kernel> merge_;  ///< one
+  std::vector<device::Kernel> query_;  ///< one or none
   std::optional<SelectingCudaKernels> selecting_;
 };
 

@@ -4,6 +4,7 @@
 #include "compiler/support/InOrder.h"
 #include "compiler/support/Log.h"
 #include "runtime/exec/cuda/PointerRules.h"
+#include "templates/deft/query_abi.h"
 
 #include <algorithm>
 #include <cstddef>
@@ -45,7 +46,8 @@ int aheadLines(std::size_t bytes) {
 
 CudaPlan::CudaPlan(std::shared_ptr<const CudaKernels> kernels)
     : kernels_(std::move(kernels)), slots_{Slot(kernels_->device()), Slot(kernels_->device())},
-      plan_(kernels_->device()), partialOut_(kernels_->device()), partialLse_(kernels_->device()) {}
+      plan_(kernels_->device()), partialOut_(kernels_->device()), partialLse_(kernels_->device()),
+      queries_(kernels_->device()) {}
 
 CudaPlan::~CudaPlan() { (void)waitForCopies(); }
 
@@ -129,6 +131,8 @@ Result<void> CudaPlan::reserve(const PlanRoom &room) {
   if (auto reserved = partialOut_.reserve(bytes.partialOut, "the partial outputs"); !reserved)
     return reserved;
   if (auto reserved = partialLse_.reserve(bytes.partialLse, "the partial lse"); !reserved)
+    return reserved;
+  if (auto reserved = queries_.reserve(bytes.queries, "the queries that a hook has made"); !reserved)
     return reserved;
   if (selecting_)
     if (auto reserved = selecting_->reserve(bytes); !reserved)
@@ -268,6 +272,10 @@ Result<void> CudaPlan::checkRun(const CudaKernels &kernels, const CudaPointers &
       return usage("the plan was made for `" + own.name + "`, and `" + other.name +
                        "` has other heads, tiles or another device",
                    "make one for this attention");
+    if (other.query && !own.query)
+      return usage("the plan was made for `" + own.name + "`, which has no hook `query` as `" + other.name +
+                       "` has",
+                   "make it for this attention: others without one can run with it, too");
   }
   if (auto there = checkOnDevice(); !there)
     return there;
@@ -314,6 +322,24 @@ Result<void> CudaPlan::draft(const DraftInput &input, cu::Stream stream) {
   if (launched)
     onDevice_.needsMask = false;
   return launched;
+}
+
+Result<void> CudaPlan::makeQueries(const CudaKernels &kernels, bool isCaptured, void *params,
+                                   abi::AttendArgs &attend, cu::Stream stream) const {
+  const device::Kernel *const kernel = kernels.query();
+  if (kernel == nullptr)
+    return {};
+  abi::QueryArgs args{};
+  args.q = attend.q;
+  args.made = queries_.as<void>();
+  args.callerIndex = attend.callerIndex;
+  args.queryPos = attend.queryPos;
+  args.queries = isCaptured ? room_.queries : onDevice_.queries;
+  args.qStride = attend.qStride;
+  attend.q = args.made;
+  attend.qStride = kernels.variant().queryHeads * kernels.variant().tensors.q.dim;
+  void *both[] = {&args, params};
+  return kernel->launch(kernels.queryBlocks(args.queries), both, stream);
 }
 
 Result<bool> CudaPlan::beginRun(const CudaKernels &kernels, const CudaPointers &pointers, cu::Stream stream) {
@@ -367,6 +393,8 @@ Result<void> CudaPlan::launchPhases(const CudaKernels &kernels, const CudaPointe
         !launched)
       return launched;
   void *params[] = {&attend, const_cast<abi::ParamSlot *>(pointers.params->slots())};
+  if (auto made = makeQueries(kernels, isCaptured, params[1], attend, stream); !made)
+    return made;
   for (std::size_t p = 0; p < kernels.phases(); ++p) {
     attend.itemBegin = sections_.itemBegin[p];
     attend.itemCount = isCaptured ? room_.items[p] : onDevice_.items[p];
@@ -391,6 +419,7 @@ Result<void> CudaPlan::launchMerge(const CudaKernels &kernels, const CudaPointer
   merge.partialOut = partialOut_.as<void>();
   merge.partialLse = partialLse_.as<float>();
   merge.callerIndex = reinterpret_cast<const int *>(at(sections_.callerIndex));
+  merge.queryPos = reinterpret_cast<const int *>(at(sections_.queryPos));
   merge.mergeQuery = reinterpret_cast<const int *>(at(merged.query));
   merge.mergeBegin = reinterpret_cast<const int *>(at(merged.begin));
   merge.mergeSlot = reinterpret_cast<const int *>(at(merged.slot));
@@ -401,7 +430,7 @@ Result<void> CudaPlan::launchMerge(const CudaKernels &kernels, const CudaPointer
     merge.runsOfPlan = reinterpret_cast<unsigned long long *>(at(sections_.runsOfPlan));
     ++blocks;
   }
-  // A kernel without sinks takes the first parameter alone.
+  // A kernel without hooks takes the first parameter alone.
   void *params[] = {&merge, const_cast<abi::ParamSlot *>(pointers.params->slots())};
   return kernels.merge().launchDependent(blocks, params, stream);
 }
@@ -483,6 +512,8 @@ Result<void> CudaPlan::runSparse(const CudaKernels &kernels, const CudaPointers 
   attend.itemCount = *isCaptured ? room_.sparseItems : onDevice_.sparseItems;
   attend.planLines = attend.tableLines = 0; // which lists are not in
   void *params[] = {&attend, const_cast<abi::ParamSlot *>(pointers.params->slots())};
+  if (auto made = makeQueries(kernels, *isCaptured, params[1], attend, stream); !made)
+    return made;
   if (auto launched = own.sparse().launch(own.sparseBlocks(attend.itemCount), params, stream); !launched)
     return launched;
   const Merged merged{sections_.sparseMergeQuery, sections_.sparseMergeBegin, sections_.sparseMergeSlot,
@@ -502,6 +533,8 @@ Result<void> CudaPlan::readLists(Selection &selection, cu::Stream stream) const 
 
 Result<void> CudaPlan::poison() {
   if (auto filled = partialOut_.fill(0xff); !filled)
+    return filled;
+  if (auto filled = queries_.fill(0xff); !filled)
     return filled;
   return partialLse_.fill(0xff);
 }

@@ -119,9 +119,9 @@ private:
     std::uint64_t generation = 0;
     std::size_t bytes = 0;
     std::vector<int> items; ///< of each phase
-    int mergedQueries = 0;
-    bool areByHead = false; ///< as abi::AttendArgs has it
     int queries = 0;
+    int mergedQueries = 0;
+    bool areByHead = false;                ///< as abi::AttendArgs has it
     int sparseItems = 0, sparseMerged = 0; ///< of a plan that selects
     bool hasDrafts = false;
     bool needsMask = false; ///< of its drafts
@@ -160,6 +160,9 @@ private:
                                     const Merged &merged, bool isCaptured, cu::Stream stream);
   Merged mergedQueries(bool isCaptured) const;
   support::Result<void> checkRun(const CudaKernels &kernels, const CudaPointers &pointers) const;
+  /// Has the hook `query` make what attend kernels are to read, where these kernels have one.
+  support::Result<void> makeQueries(const CudaKernels &kernels, bool isCaptured, void *params,
+                                    abi::AttendArgs &attend, cu::Stream stream) const;
   support::Result<bool> isCapturing(cu::Stream stream) const;
   support::Result<void> waitForCopies() const;
   support::Result<void> reserve(const PlanRoom &room);
@@ -173,6 +176,7 @@ private:
   bool isWritten_ = false;
   Facts onDevice_;
   device::Buffer plan_, partialOut_, partialLse_;
+  device::Buffer queries_; ///< that a hook has made, by caller's index
   CacheBoxes cacheBoxes_;
   std::optional<PlanWatch> watch_;
   std::optional<PlanGrowth> growth_;

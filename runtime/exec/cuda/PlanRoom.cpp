@@ -192,9 +192,11 @@ RoomBytes RoomBytes::of(const PlanRoom &room, const spec::Variant &variant) {
     return (std::size_t{1} * ... * static_cast<std::size_t>(factors));
   };
   const std::size_t rows = product(std::max(room.partialSlots, room.sparseItems), variant.queryHeads);
-  RoomBytes bytes{.plan = PlanSections::of(room).end,
-                  .partialOut = product(rows, variant.tensors.out.dim, kPartialBytes),
-                  .partialLse = product(rows, sizeof(float))};
+  RoomBytes bytes{
+      .plan = PlanSections::of(room).end,
+      .partialOut = product(rows, variant.tensors.out.dim, kPartialBytes),
+      .partialLse = product(rows, sizeof(float)),
+      .queries = variant.query ? product(room.queries, variant.queryHeads, variant.tensors.q.rowBytes()) : 0};
   if (room.budget == 0)
     return bytes;
   bytes.worth = product(room.queries, worthGroupsOf(variant), worthStride(room.positions), sizeof(unsigned));
@@ -207,6 +209,9 @@ std::size_t writeSections(const plan::Plan &plan, const PlanRoom &room, const Pl
                           std::byte *to) {
   std::memset(to + sections.runsOfPlan, 0, kAlignment);
   copyTo(to + sections.callerIndex, plan.callerIndex);
+  const std::size_t callers = plan.callerIndex.size() * sizeof(int);
+  std::memset(to + sections.callerIndex + callers, 0xff, // -1: nobody is there
+              static_cast<std::size_t>(room.queries) * sizeof(int) - callers);
   copyTo(to + sections.queryPos, plan.queryPos);
   copyTo(to + sections.mergeQuery, plan.mergeQuery);
   const std::size_t merged = plan.mergeQuery.size() * sizeof(int);

@@ -78,9 +78,12 @@ int itemOnDevice(const plan::Plan &plan, const PlanSections &sections, int item)
 struct RoomBytes {
   std::size_t plan = 0; ///< on the device, and twice in the host's page-locked memory
   std::size_t partialOut = 0, partialLse = 0;
+  std::size_t queries = 0;                      ///< what a hook of q makes of it
   std::size_t worth = 0, lists = 0, counts = 0; ///< lists: of positions, and as much of places
 
-  std::size_t onDevice() const { return plan + partialOut + partialLse + worth + 2 * lists + counts; }
+  std::size_t onDevice() const {
+    return plan + partialOut + partialLse + queries + worth + 2 * lists + counts;
+  }
 
   static RoomBytes of(const PlanRoom &room, const spec::Variant &variant);
 };

@@ -1,6 +1,7 @@
 #pragma once
 
 #include "deft/abi.h"
+#include "deft/any_family/finished_row.cuh"
 #include "deft/any_family/formed_scores.cuh"
 #include "deft/any_family/sinks.cuh"
 
@@ -102,6 +103,11 @@ public:
   {
     return sunk(lse, Variant::sink(params_, headOf(row), kvHead_));
   }
+  /// Of a row that becomes output.
+  __device__ __forceinline__ FinishedRow finished(int row) const {
+    return {args_.queryPos[queryBegin_ + row / Config::kRatio], headOf(row), kvHead_, callerIndex(row)};
+  }
+  __device__ __forceinline__ const Params &params() const { return params_; }
   __device__ __forceinline__ int callerIndex(int row) const {
     return args_.callerIndex[queryBegin_ + row / Config::kRatio];
   }

@@ -435,8 +435,11 @@ private:
     return lse;
   }
 
-  __device__ __forceinline__ void write(int row, int column, const float4 &value, float lse) const {
+  __device__ __forceinline__ void write(int row, int column, const float4 &sum, float lse) const {
+    float4 value = sum;
     if (item_.partialBegin < 0) {
+      if constexpr (HasOutput<Variant>)
+        value = rows_.finished(row).template elements<Variant>(rows_.params(), sum, column);
       const long long query = rows_.callerIndex(row);
       const int head = rows_.headOf(row);
       *reinterpret_cast<uint2 *>(static_cast<Output *>(args_.out) + query * args_.outStride +

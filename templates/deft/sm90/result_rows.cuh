@@ -21,7 +21,7 @@ public:
 
   __device__ __forceinline__ ResultRows(const abi::AttendArgs &args, const Places &places, const Rows &rows,
                                         const Sums &sums)
-      : lane_(threadIdx.x % 32), isPartial_(places.item.partialBegin >= 0) {
+      : lane_(threadIdx.x % 32), isPartial_(places.item.partialBegin >= 0), params_(rows.params()) {
     auto *const out = static_cast<unsigned short *>(isPartial_ ? args.partialOut : args.out);
     float *const lse = isPartial_ ? args.partialLse : Config::kWithLse ? args.lse : nullptr;
     const int stride = isPartial_ ? Config::kQueryHeads * Config::kValueDim : args.outStride;
@@ -31,6 +31,9 @@ public:
       const int row = rows.clamped(rows.row(r)), head = rows.headOf(row);
       const long long query = isPartial_ ? places.item.partialBegin + row / Config::kRatio : places.caller[r];
       out_[r] = isReal ? out + query * stride + head * Config::kValueDim : nullptr;
+      if constexpr (HasOutput<Variant>)
+        row_[r] = {args.queryPos[places.item.queryBegin + row / Config::kRatio], head, rows.kvHead(),
+                   places.caller[r]};
       lse_[r] = isReal && lse != nullptr ? lse + query * Config::kQueryHeads + head : nullptr;
       scale_[r] = sums.normalizer(r);
       if constexpr (HasSink<Variant>) {
@@ -49,7 +52,7 @@ public:
 #pragma unroll
     for (int r = 0; r < 2; ++r) {
       if (out_[r] != nullptr)
-        *reinterpret_cast<unsigned *>(out_[r] + n * 8 + fragmentColumn(lane_)) = pairOf(values, 0, r);
+        *reinterpret_cast<unsigned *>(out_[r] + n * 8 + fragmentColumn(lane_)) = pairOf(values, 0, n, r);
     }
   }
 
@@ -74,11 +77,18 @@ public:
   }
 
 private:
-  /// The lane's two values of row half r and column tile n, as memory has them.
+  /// The lane's two values of row half r and tile i of `out`, which is column tile n, as memory has them.
   template <int kTiles>
-  __device__ __forceinline__ unsigned pairOf(const Fragment<kTiles> &out, int n, int r) const {
-    return ptx::packResult<Config>(isPartial_, out.tile[n][2 * r] * scale_[r],
-                                   out.tile[n][2 * r + 1] * scale_[r]);
+  __device__ __forceinline__ unsigned pairOf(const Fragment<kTiles> &out, int i, int n, int r) const {
+    float first = out.tile[i][2 * r] * scale_[r], second = out.tile[i][2 * r + 1] * scale_[r];
+    if constexpr (HasOutput<Variant>) {
+      if (!isPartial_) {
+        const int column = n * 8 + fragmentColumn(lane_);
+        first = row_[r].template element<Variant>(params_, first, column);
+        second = row_[r].template element<Variant>(params_, second, column + 1);
+      }
+    }
+    return ptx::packResult<Config>(isPartial_, first, second);
   }
 
   /// Column tiles kFirst, kFirst + 1, ... `begin` is where row lane % 16 begins, 0 where nobody wants it.
@@ -91,7 +101,7 @@ private:
 #pragma unroll
       for (int r = 0; r < 2; ++r)
         *reinterpret_cast<unsigned *>(own + fragmentRow(lane_, r) * L::kRowBytes + (n - kFirst) * 16 +
-                                      fragmentColumn(lane_) * 2) = pairOf(out, n, r);
+                                      fragmentColumn(lane_) * 2) = pairOf(out, n, n, r);
     }
     sendRows<kFirst, kEnd>(own, begin);
     if constexpr (kEnd < Sums::kColumnTiles)
@@ -121,7 +131,9 @@ private:
       *out_[2];   ///< where the rows begin, of outputs or partials, both of 16 bits; null: of no query
   float *lse_[2]; ///< null: not wanted
   float scale_[2];
-  float wholeLse_[2]; ///< where there are sinks: with them, unless it goes to a partial
+  const typename Variant::Params &params_;
+  FinishedRow row_[2]; ///< where there is a hook of the output
+  float wholeLse_[2];  ///< where there are sinks: with them, unless it goes to a partial
 };
 
 } // namespace deft::sm90

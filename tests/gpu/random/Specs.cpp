@@ -9,16 +9,19 @@ namespace deft::gpu_test {
 
 namespace {
 
-/// What an attention does to scores; the empty one is plain.
+/// What an attention does to scores, queries and outputs; the empty one is plain.
 struct Hook {
   std::string name, text;
   bool hasLse = true;
+  std::string output = {}; ///< an element of it; empty: as it is
 };
 
-std::vector<Hook> hooks(Random &random) {
+std::vector<Hook> hooks(Random &random, int dim = 64, int heads = 1) {
   const std::string n = std::to_string(random.between(1, 200)), few = std::to_string(random.between(1, 9));
   // Scores are about 1: some caps are met, others are far above.
   const std::string cap = random.oneIn(2) ? few : n;
+  const std::string byDim = "f32[" + std::to_string(dim) + "]",
+                    byBoth = "f32[" + std::to_string(dim * heads) + "]";
   return {
       {"plain", ""},
       {"softcap", "  param cap   : f32 = " + cap + ".5;\n  score       = softcap(s, cap);\n"},
@@ -47,6 +50,25 @@ std::vector<Hook> hooks(Random &random) {
                      ") || floor(kv_pos / " + n + ".0) == 0);\n"},
       {"by_chunk", "  mask        = tree && chunked(" + n +
                        ");\n  score       = s * (1 + 0.1 * log(1 + floor((q_pos + 1) / 16)));\n"},
+      {"rope", "  query       = rope(x, x_half, 10000.0);\n"},
+      {"rope_of_neighbours",
+       "  param rate  : " + byDim +
+           ";\n  query       = rotate_pairs(x, x_pair, q_pos * rate[floor_div(dim, 2)]);\n"},
+      {"normed_rope", "  param weight : " + byDim +
+                          ";\n  let partner = weight[(dim + floor_div(head_dim, 2)) % head_dim];\n" +
+                          "  query       = rope(rms_norm(weight[dim], 0.00001), rms_norm_half(partner, "
+                          "0.00001), 1000000.0);\n"},
+      {"temperature_in_window", "  query       = x * (1 + 0.1 * log(1 + floor((q_pos + 1) / 16)));\n  mask   "
+                                "     = tree && sliding_window(" +
+                                    n + ");\n"},
+      {"query_by_head",
+       "  param bend  : f32[kv_heads];\n  query       = x + bend[kv_head] - 0.125 * (head % 3);\n"},
+      {"gated", "  param gate  : " + byBoth + ";\n", true, "x * sigmoid(gate[head * head_dim + dim])"},
+      {"scaled_value", "  param scales : f32[kv_heads];\n  query       = -x;\n", true, "x * scales[kv_head]"},
+      {"gated_sink", "  param logit : f32[query_heads];\n  normalize   = softmax with sink(logit[head]);\n",
+       true, "x * (1 + 0.5 * (q_pos % 3)) + 0.125 * (dim % 2)"},
+      {"gated_sigmoid", "  query       = 0.5 * x;\n  normalize   = sigmoid(-2.5);\n", false,
+       "x * (1 + head % 2)"},
       {"constant_sigmoid", "  score       = 0." + few + ";\n  normalize   = sigmoid(-2.5);\n", false},
       {"sigmoid", "  normalize   = sigmoid(-2.5);\n", false},
       {"sigmoid_alibi",
@@ -88,7 +110,7 @@ std::string randomSpec(std::uint64_t seed, int every, const std::string &only, b
         continue;
       Random random(seed, static_cast<std::uint64_t>(index));
       // Half of all are plain: hooks are tried on every head dim, and plain kernels with every ratio.
-      const std::vector<Hook> all = hooks(random);
+      const std::vector<Hook> all = hooks(random, dim, ratio * 8);
       const auto named =
           std::find_if(all.begin(), all.end(), [&](const Hook &one) { return one.name == only; });
       const Hook &drawn = random.oneIn(2)
@@ -107,8 +129,11 @@ std::string randomSpec(std::uint64_t seed, int every, const std::string &only, b
       const std::string cacheDtype =
           isOfBytes || bytes.oneIn(4) ? bytes.of({"fp8_e4m3", "fp8_e5m2"}) : std::string();
       text += "  kv_cache    = " + layout(random, cacheDtype) + ";\n" + hook.text;
-      if (hook.hasLse && !random.oneIn(8))
-        text += "  output      = " + (random.oneIn(6) ? random.of({"f16", "bf16"}) : dtype) + " with lse;\n";
+      const bool hasLse = hook.hasLse && !random.oneIn(8);
+      const std::string outputDtype = hasLse && random.oneIn(6) ? random.of({"f16", "bf16"}) : dtype;
+      if (hasLse || !hook.output.empty())
+        text += "  output      = " + (hook.output.empty() ? "" : hook.output + " as ") + outputDtype +
+                (hasLse ? " with lse" : "") + ";\n";
       if (hook.name == "softcap") // of scores that are about 1 otherwise, and take one way of several
         if (Random scales(seed, static_cast<std::uint64_t>(1000 + index)); scales.oneIn(2))
           text += std::string("  scale       = ") + scales.of({"0.01", "0.3", "0.6"}) + ";\n";

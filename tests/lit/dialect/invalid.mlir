@@ -166,3 +166,33 @@ sink(%s: f32, %q_pos: i32, %kv_pos: i32, %head: i32, %kv_head: i32, %depth: i32,
   %0 = arith.constant 1.0 : f32
   deft.yield %0 : f32
 }
+
+// -----
+
+deft.attention @a query_heads 8 kv_heads 2 q vector<64xbf16> k vector<64xbf16> v vector<64xbf16> out vector<64xbf16>
+  cache <page_size = 16, order = nhd> scale 1.0 normalize softmax params []
+output(%x: f32, %x_half: f32, %x_pair: f32, %x_rms: f32, %dim: i32, %q_pos: i32, %head: i32, %kv_head: i32, %query: i32) {
+  // expected-error@+1 {{reads `x_pair` in region `output`, which has one element of a row at a time}}
+  %0 = arith.addf %x, %x_pair : f32
+  deft.yield %0 : f32
+}
+
+// -----
+
+// expected-error@+1 {{region `query` has 7 arguments, it must have 9}}
+deft.attention @a query_heads 8 kv_heads 2 q vector<64xbf16> k vector<64xbf16> v vector<64xbf16> out vector<64xbf16>
+  cache <page_size = 16, order = nhd> scale 1.0 normalize softmax params []
+query(%s: f32, %q_pos: i32, %kv_pos: i32, %head: i32, %kv_head: i32, %depth: i32, %query: i32) {
+  deft.yield %s : f32
+}
+
+// -----
+
+deft.attention @a query_heads 8 kv_heads 2 q vector<64xbf16> k vector<64xbf16> v vector<64xbf16> out vector<64xbf16>
+  cache <page_size = 16, order = nhd> scale 1.0 normalize softmax
+  params [#deft.param<name = "p", type = f32, shape = per_query_head>]
+query(%x: f32, %x_half: f32, %x_pair: f32, %x_rms: f32, %dim: i32, %q_pos: i32, %head: i32, %kv_head: i32, %query: i32) {
+  // expected-error@+1 {{must index parameter `p` by `head`}}
+  %0 = deft.param_element "p"[%dim] : f32
+  deft.yield %0 : f32
+}

@@ -15,7 +15,15 @@ deft.attention @everything query_heads 32 kv_heads 8 q vector<128xbf16> k vector
             phases = [#deft.phase<name = "wide", rows_above = 16, tile_q = <64>>,
                       #deft.phase<name = "narrow", rows_above = -1>]>
   select <budget = <64, 256>, by = query, keep_first = 4, keep_last = 8>
-// CHECK-NEXT: mask(%s: f32, %q_pos: i32, %kv_pos: i32, %head: i32, %kv_head: i32, %depth: i32, %query: i32) {
+// CHECK-NEXT: query(%x: f32, %x_half: f32, %x_pair: f32, %x_rms: f32, %dim: i32, %q_pos: i32, %head: i32, %kv_head: i32, %query: i32) {
+query(%a: f32, %b: f32, %c: f32, %d: f32, %e: i32, %f: i32, %g: i32, %h: i32, %i: i32) {
+  // CHECK-NEXT: deft.param_element "slope"[%head] : f32
+  // CHECK-NEXT: arith.addf %x_half, %{{.*}} : f32
+  %0 = deft.param_element "slope"[%g] : f32
+  %1 = arith.addf %b, %0 : f32
+  deft.yield %1 : f32
+}
+// CHECK: mask(%s: f32, %q_pos: i32, %kv_pos: i32, %head: i32, %kv_head: i32, %depth: i32, %query: i32) {
 mask(%a: f32, %b: i32, %c: i32, %d: i32, %e: i32, %f: i32, %g: i32) {
   // CHECK-NEXT: %[[SINKS:.*]] = deft.param_element "sinks"[%kv_head] : i32
   // CHECK-NEXT: arith.cmpi slt, %kv_pos, %[[SINKS]] : i32
@@ -36,6 +44,12 @@ score(%s: f32, %q_pos: i32, %kv_pos: i32, %head: i32, %kv_head: i32, %depth: i32
 sink(%s: f32, %q_pos: i32, %kv_pos: i32, %head: i32, %kv_head: i32, %depth: i32, %query: i32) {
   // CHECK-NEXT: deft.param_element "slope"[%head] : f32
   %0 = deft.param_element "slope"[%head] : f32
+  deft.yield %0 : f32
+}
+// CHECK: output(%x: f32,
+output(%x: f32, %x_half: f32, %x_pair: f32, %x_rms: f32, %dim: i32, %q_pos: i32, %head: i32, %kv_head: i32, %query: i32) {
+  // CHECK-NEXT: arith.addf %x, %x : f32
+  %0 = arith.addf %x, %x : f32
   deft.yield %0 : f32
 }
 // CHECK: tile(%q_lo: i32, %q_hi: i32, %kv_lo: i32, %kv_hi: i32, %depth_lo: i32, %depth_hi: i32, %query_lo: i32, %query_hi: i32, %head_lo: i32, %head_hi: i32, %kv_head: i32) {

@@ -53,6 +53,17 @@ double logSumExp(const std::vector<double> &scores) {
   return std::log(sum);
 }
 
+// Rules H3, H5.
+TEST(SemanticsTest, AFactorOfVForEachHeadIsOneOfTheOutput) {
+  for (int head = 0; head < 4; ++head) {
+    const Seen plain = run("score = 0;", 0, head),
+               scaled = run("score = 0; output = x * (1 + head);", 0, head);
+    EXPECT_NEAR(scaled.weights, (1 + head) * plain.weights, 1e-12);
+    EXPECT_EQ(scaled.lse, plain.lse);
+  }
+  EXPECT_EQ(run("output = x + 3;", 3).weights, 3); // of a query that sees no token, x is 0
+}
+
 // Rule V1.
 TEST(SemanticsTest, AQuerySeesItsPathAndTheFirstTokensOfItsOwnNode) {
   EXPECT_NEAR(run("score = 0;", 0).lse, std::log(7), 1e-12);

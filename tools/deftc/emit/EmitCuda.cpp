@@ -91,10 +91,11 @@ void addCudaEmitters(CLI::App &emit, EmitterTable &table) {
   auto options = std::make_shared<Options>();
   emit.add_option("--arch", options->arch, "For cuda, ptx, cubin and sass: the GPU architecture")
       ->capture_default_str();
-  emit.add_option(
-      "--phase", options->phase,
-      "For cuda, ptx, cubin and sass: the kernel; a phase of the schedule (the first "
-      "without it), or merge; of an attention that selects PHASE_selecting, select or sparse, too");
+  emit.add_option("--phase", options->phase,
+                  "For cuda, ptx, cubin and sass: the kernel; a phase of the schedule (the first "
+                  "without it), or merge; queries where q has a hook; of an attention that selects "
+                  "PHASE_selecting, select or "
+                  "sparse, too");
   CLI::Option *config =
       emit.add_option("--config", options->config,
                       "For cuda, ptx, cubin and sass: a file with a config, in place of the default one");

@@ -21,7 +21,7 @@ public:
   std::string emit() {
     emitParams();
     std::string row = rowHook(), score = scoreHook() + formHook(), mask = maskHook(), tile = tileHook(),
-                sink = sinkHook();
+                sink = sinkHook(), elements = elementHooks();
     text_ += "struct Variant {\n";
     text_ += "  using Params = ::Params;\n";
     constant("bool", "kHasMask", op_.hasMask() ? "true" : "false");
@@ -42,7 +42,7 @@ public:
       constant("bool", "kHasOneCap", form_.hasOneCap ? "true" : "false");
       constant("bool", "kIsSloped", form_.isSloped ? "true" : "false");
     }
-    text_ += row + score + mask + tile + sink + "};\n";
+    text_ += row + score + mask + tile + sink + elements + "};\n";
     return std::move(text_);
   }
 
@@ -75,7 +75,8 @@ private:
   }
 
   Rounding roundingOf(Region &region) {
-    return &region == &op_.getScore() || &region == &op_.getSink() ? Rounding::Fused : Rounding::Exact;
+    const bool isExact = &region == &op_.getMask() || &region == &op_.getTile() || &region == &op_.getQuery();
+    return isExact ? Rounding::Exact : Rounding::Fused;
   }
 
   /// `struct Row` and the hook that fills it. What both regions compute alike is kept once.
@@ -164,6 +165,25 @@ private:
            returned(printer, region) + "  }\n";
   }
 
+  /// Of q, by the kernel before the others, and of what is written.
+  std::string elementHooks() {
+    return elementHook(op_.getQuery(),
+                       "float query(const Params &p, float x, float x_half, float x_pair, float x_rms, "
+                       "int dim, int q_pos, int head, int kv_head, int query)") +
+           elementHook(op_.getOutput(),
+                       "float output(const Params &p, float x, int dim, int q_pos, int head, "
+                       "int kv_head, int query)");
+  }
+
+  std::string elementHook(Region &region, const std::string &signature) {
+    if (region.empty())
+      return "";
+    ExprPrinter printer;
+    for (auto [argument, name] : llvm::zip(region.getArguments(), elementArgNames()))
+      printer.bind(argument, name.str());
+    return "\n" + (kInlined + signature) + " {\n" + returned(printer, region) + "  }\n";
+  }
+
   std::string hook(Region &region, const std::string &signature) {
     if (region.empty())
       return "";
@@ -240,6 +260,8 @@ support::Result<VariantSource> emitVariantSource(AttentionOp attention) {
     source.worthGroups = by == SelectBy::QueryHead ? source.queryHeads : source.kvHeads;
     source.lists = by == SelectBy::Query ? 1 : source.worthGroups;
   }
+  source.hasOutput = attention.hasOutput();
+  source.hasQuery = attention.hasQuery();
   for (auto param : attention.getParams().getAsRange<ParamAttr>())
     source.params.push_back(param.getName().str());
   source.hooks = emitter.emit();

@@ -133,6 +133,24 @@ TEST(PackageTest, KernelsThatSelectAreKeptBesideTheOthers) {
   EXPECT_EQ(writePackage(*read), writePackage(written));
 }
 
+TEST(PackageTest, TheKernelOfAHookOfTheQueryIsKept) {
+  Package written = sample();
+  PackagedVariant &variant = written.variants[0];
+  variant.source.hasQuery = true;
+  for (KernelSet &set : variant.kernels) {
+    set.query = set.merge;
+    set.query->entry = "deft_llama_queries";
+    set.query->cubin = "cubin of deft_llama_queries";
+  }
+  const auto read = readPackage(writePackage(written), "p");
+  ASSERT_TRUE(read) << read.error().message;
+  EXPECT_EQ(read->find("llama")->kernels[1].query->cubin, "cubin of deft_llama_queries");
+  EXPECT_EQ(writePackage(*read), writePackage(written));
+
+  variant.kernels[0].query.reset();
+  EXPECT_FALSE(readPackage(writePackage(written), "p"));
+}
+
 TEST(PackageTest, KernelsOfSeveralConfigsOfAnArchitectureAreKeptApart) {
   Package written = sample();
   std::vector<KernelSet> &kernels = written.variants[0].kernels;

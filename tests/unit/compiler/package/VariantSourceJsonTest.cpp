@@ -30,6 +30,15 @@ TEST(VariantSourceJsonTest, RoundTripKeepsEveryMember) {
   EXPECT_EQ(instantiateMerge(*read), instantiateMerge(source));
 }
 
+TEST(VariantSourceJsonTest, HooksOfElementsAreToldWhereTheyAre) {
+  VariantSource source = test::sampleSource();
+  EXPECT_FALSE(toJson(source).contains("has_query") || toJson(source).contains("has_output"));
+  source.hasQuery = source.hasOutput = true;
+  const auto read = variantSourceFromJson(toJson(source));
+  ASSERT_TRUE(read) << read.error().message;
+  EXPECT_TRUE(read->hasQuery && read->hasOutput);
+}
+
 TEST(VariantSourceJsonTest, EveryKeyIsNeeded) {
   const nlohmann::json json = toJson(test::sampleSource());
   for (const auto &[key, value] : json.items()) {

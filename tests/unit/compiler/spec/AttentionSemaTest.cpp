@@ -165,5 +165,48 @@ TEST(AttentionSemaTest, TablesAreReadAtAnyNumber) {
             "(table_element:f32 bias (mul:f32 s 2f)))) (to_f32:f32 (table_element:i32 shift depth)))");
 }
 
+// Rules H1, H2, H3, H4.
+TEST(AttentionSemaTest, ElementsOfQueriesAndOutputsAreExpressions) {
+  Compiled compiled = compile(attention("param w : f32[64]; param g : f32[kv_heads];"
+                                        "query = x * w[dim] + x_half - x_pair / x_rms + q_pos + head;"
+                                        "output = x * g[kv_head] + query as f16 with lse;"));
+  const Variant &v = compiled.only();
+  EXPECT_EQ(compiled.findings, "");
+  ASSERT_TRUE(v.query && v.output);
+  EXPECT_EQ(describe(v, *v.query),
+            "(add:f32 (add:f32 (sub:f32 (add:f32 (mul:f32 x (table_element:f32 w dim)) x_half) "
+            "(div:f32 x_pair x_rms)) (to_f32:f32 q_pos)) (to_f32:f32 head))");
+  EXPECT_EQ(describe(v, *v.output), "(add:f32 (mul:f32 x g[]) (to_f32:f32 query))");
+  EXPECT_EQ(v.tensors.out.dtype, DType::F16);
+  EXPECT_TRUE(v.withLse);
+}
+
+// Rule A1.
+TEST(AttentionSemaTest, AnElementAsItIsIsNoHook) {
+  for (const char *text : {"", "query = x; output = x;", "query = x; output = x as bf16;", "output = f16;"}) {
+    Compiled compiled = compile(attention(text));
+    EXPECT_FALSE(compiled.only().query || compiled.only().output) << text;
+    EXPECT_TRUE(compiled.only().exprs.empty()) << text;
+  }
+}
+
+// Rule A8.
+TEST(AttentionSemaTest, AnHeirsOutputReplacesAllOfIt) {
+  Compiled compiled = compile(attention("output = 2 * x as f16 with lse; query = -x;") +
+                              "attention b : a { output = bf16; }");
+  ASSERT_EQ(compiled.variants.size(), 2u);
+  EXPECT_FALSE(compiled.variants[1].output || compiled.variants[1].withLse);
+  EXPECT_EQ(compiled.variants[1].tensors.out.dtype, DType::BF16);
+  EXPECT_TRUE(compiled.variants[1].query);
+}
+
+// Rule F6.
+TEST(AttentionSemaTest, WhatIsDeclaredHidesTheNamesOfAnElement) {
+  Compiled compiled = compile(attention("param x : f32; let dim = 3; score = s + x + dim; query = x * dim;"));
+  const Variant &v = compiled.only();
+  EXPECT_EQ(describe(v, *v.score), "(add:f32 (add:f32 s x) 3f)");
+  EXPECT_EQ(v.exprs[v.exprs[*v.query].operands[0]].op, ExprOp::Param);
+}
+
 } // namespace
 } // namespace deft::spec::testing

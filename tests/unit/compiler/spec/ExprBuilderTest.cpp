@@ -55,6 +55,8 @@ TEST(FoldTest, FunctionsMeanWhatTheirNamesSay) {
   EXPECT_DOUBLE_EQ(f(ExprOp::Sqrt, 9), 3);
   EXPECT_DOUBLE_EQ(f(ExprOp::Rsqrt, 4), 0.5);
   EXPECT_DOUBLE_EQ(f(ExprOp::Floor, -1.5), -2);
+  EXPECT_DOUBLE_EQ(f(ExprOp::Sin, 0.5), 0.47942553860420301);
+  EXPECT_DOUBLE_EQ(f(ExprOp::Cos, 0.5), 0.87758256189037276);
   EXPECT_EQ(f(ExprOp::Abs, -2), 2);
   EXPECT_EQ(folded(ExprOp::Min, ScalarType::I32, {3, -4}), -4);
   EXPECT_EQ(folded(ExprOp::Max, ScalarType::F32, {3, -kInf}), 3);

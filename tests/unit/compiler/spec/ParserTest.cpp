@@ -56,6 +56,7 @@ TEST(ParserTest, PrintsEveryPartOfAFile) {
                 "  param p : f32 = 0.5; param q : i32[query_heads];\n"
                 "  kv_cache = paged(page_size = 2 * 8, order = hnd); dtype = f16;\n"
                 "  normalize = sigmoid(-1.0); output = bf16 with lse;\n"
+                "  query half(f: f32) = x_half * f; query = half(2.0);\n"
                 "  schedule { partition = tune(node, union); chunk = 64;\n"
                 "    phase w when rows > 8 { tile_q = tune(16, 32); } phase n otherwise { } }\n"
                 "  select { budget = tune(2 * 8, 64); by = query; keep_first = 4; keep_last = n; }\n"
@@ -70,10 +71,12 @@ TEST(ParserTest, PrintsEveryPartOfAFile) {
                                                  "attention a : base\n"
                                                  "  param p : f32 = 0.5\n"
                                                  "  param q : i32[query_heads]\n"
+                                                 "  query half(f : f32) = (* x_half f)\n"
                                                  "  kv_cache = paged page_size = (* 2 8) order = hnd\n"
                                                  "  dtype = f16\n"
                                                  "  normalize = sigmoid (- 1.0)\n"
                                                  "  output = bf16 with lse\n"
+                                                 "  query = (call half 2.0)\n"
                                                  "  schedule\n"
                                                  "    partition = node union\n"
                                                  "    chunk = 64\n"
@@ -85,6 +88,20 @@ TEST(ParserTest, PrintsEveryPartOfAFile) {
                                                  "    by = query\n"
                                                  "    keep_first = 4\n"
                                                  "    keep_last = n\n");
+}
+
+// Rules A7, H3.
+TEST(ParserTest, AnOutputIsADtypeOrAnElementOfOne) {
+  for (const auto &[written, printed] : {std::pair("f16", "f16"),
+                                         {"f16 with lse", "f16 with lse"},
+                                         {"x * 2", "(* x 2)"},
+                                         {"x * 2 as f16", "(* x 2) as f16"},
+                                         {"x as bf16 with lse", "x as bf16 with lse"},
+                                         {"(x) with lse", "x with lse"}}) {
+    Parsed parsed("attention a { output = " + std::string(written) + "; }");
+    EXPECT_FALSE(parsed.sink.hasErrors()) << written;
+    EXPECT_EQ(printAst(parsed.file, parsed.arena), "attention a\n  output = " + std::string(printed) + "\n");
+  }
 }
 
 // Rule D2.

@@ -22,7 +22,8 @@ nlohmann::json richJson() { return nlohmann::json::parse(toJson(compile(kRich).o
 TEST(VariantJsonTest, RoundTripChangesNothing) {
   for (const std::string &spec : {std::string(kRich), attention(""),
                                   attention("kv_cache = contiguous; normalize = sigmoid(1 - q_pos);"),
-                                  attention("mask = false; schedule { }")}) {
+                                  attention("mask = false; schedule { }"),
+                                  attention("query = x_half * x_rms + dim; output = sin(x) * cos(q_pos);")}) {
     Compiled compiled = compile(spec);
     std::string text = toJson(compiled.only()).dump();
     auto read = variantFromJson(nlohmann::json::parse(text));
@@ -112,7 +113,7 @@ TEST(VariantJsonTest, ASinkIsReadBackAndCheckedAgain) {
   ASSERT_TRUE(read.ok()) << read.error().message;
   EXPECT_EQ(read->sink, variant.sink);
   json["sink"] = *variant.score;
-  EXPECT_EQ(variantFromJson(json).error().message, "`sink` reads more than the head");
+  EXPECT_EQ(variantFromJson(json).error().message, "`sink` reads what it may not");
   json["sink"] = *variant.sink;
   json["normalize"] = "sigmoid";
   EXPECT_EQ(variantFromJson(json).error().message, "sigmoid has no sink");
@@ -152,6 +153,20 @@ TEST(VariantJsonTest, AnotherVersionSaysSo) {
   auto read = variantFromJson(json);
   ASSERT_FALSE(read.ok());
   EXPECT_EQ(read.error().message, "the variant has version 2, this deftc reads version 3");
+}
+
+// Rule H4.
+TEST(VariantJsonTest, HooksOfElementsAreCheckedAgain) {
+  nlohmann::json json = nlohmann::json::parse(
+      toJson(compile(attention("query = x_half; output = 2 * x; score = 2 * s;")).only()).dump());
+  ASSERT_TRUE(variantFromJson(json).ok());
+  for (const auto &[key, from] :
+       {std::pair("output", "query"), std::pair("score", "query"), std::pair("query", "score"),
+        std::pair("output", "score"), std::pair("sink", "output")}) {
+    nlohmann::json wrong = json;
+    wrong[key] = json[from];
+    EXPECT_EQ(variantFromJson(wrong).error().message, "`" + std::string(key) + "` reads what it may not");
+  }
 }
 
 } // namespace

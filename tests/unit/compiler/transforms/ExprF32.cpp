@@ -118,6 +118,10 @@ float real(ExprOp op, float a, float b) {
     return 1 / (1 + std::exp(-a));
   case ExprOp::Floor:
     return std::floor(a);
+  case ExprOp::Sin:
+    return std::sin(a);
+  case ExprOp::Cos:
+    return std::cos(a);
   case ExprOp::Sqrt:
     return std::sqrt(a);
   case ExprOp::Rsqrt:

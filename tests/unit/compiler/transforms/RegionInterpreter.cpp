@@ -214,6 +214,8 @@ RegionInterpreter::Step RegionInterpreter::compile(Operation &op) {
       .Case([&](math::LogOp) { return unary([](float x) { return std::log(x); }); })
       .Case([&](math::Log2Op) { return unary([](float x) { return std::log2(x); }); })
       .Case([&](math::TanhOp) { return unary([](float x) { return std::tanh(x); }); })
+      .Case([&](math::SinOp) { return unary([](float x) { return std::sin(x); }); })
+      .Case([&](math::CosOp) { return unary([](float x) { return std::cos(x); }); })
       .Case([&](math::FloorOp) { return unary([](float x) { return std::floor(x); }); })
       .Case([&](math::SqrtOp) { return unary([](float x) { return std::sqrt(x); }); })
       .Case([&](math::RsqrtOp) { return unary([](float x) { return 1 / std::sqrt(x); }); })

@@ -57,6 +57,8 @@ TEST(EvaluateTest, Functions) {
   EXPECT_DOUBLE_EQ(evalF32(ExprOp::Sigmoid, 0), 0.5);
   EXPECT_DOUBLE_EQ(evalF32(ExprOp::Sqrt, 9), 3);
   EXPECT_DOUBLE_EQ(evalF32(ExprOp::Floor, -1.5), -2);
+  EXPECT_DOUBLE_EQ(evalF32(ExprOp::Sin, 0.5), std::sin(0.5));
+  EXPECT_DOUBLE_EQ(evalF32(ExprOp::Cos, 0.5), std::cos(0.5));
   EXPECT_DOUBLE_EQ(evalF32(ExprOp::Rsqrt, 4), 0.5);
 }
 

@@ -27,7 +27,19 @@ struct HeadSinks {
   float operator()(int head) const { return head == 1 ? -kInfinity : 5.f * static_cast<float>(head) - 2.f; }
 };
 
-template <class C, bool kSigmoid, class Sinks = NoSinks>
+/// As deft::OutputHook.
+struct SomeHook {
+  static constexpr bool kIsThere = true;
+  static float element(float x, int dim, int qPos, int head, int query) {
+    return x * (1.f + 0.5f * static_cast<float>(dim % 3)) + static_cast<float>(qPos + 2 * head - query);
+  }
+  float4 operator()(const float4 &x, int dim, int qPos, int head, int query) const {
+    return {element(x.x, dim, qPos, head, query), element(x.y, dim + 1, qPos, head, query),
+            element(x.z, dim + 2, qPos, head, query), element(x.w, dim + 3, qPos, head, query)};
+  }
+};
+
+template <class C, bool kSigmoid, class Sinks = NoSinks, class Hook = NoOutputHook>
 std::vector<std::uint16_t> mergeAll(unsigned seed, unsigned blocks) {
   constexpr int kDim = C::kValueDim, kHeads = C::kQueryHeads, kSlots = 40;
   using P = Partial<C>;
@@ -55,14 +67,17 @@ std::vector<std::uint16_t> mergeAll(unsigned seed, unsigned blocks) {
   query.insert(query.end(), {-1, -1}); // where a graph was captured for more
   begin.insert(begin.end(), {1 << 20, 1 << 20});
   const int stride = kHeads * kDim + draw(random, 0, 2) * 16; // of the output's rows
+  std::vector<int> queryPos(static_cast<std::size_t>(queries));
+  for (int i = 0; i < queries; ++i)
+    queryPos[static_cast<std::size_t>(i)] = 3 * i - 1;
   std::vector<uint2> out(static_cast<std::size_t>(queries * stride / 4), {0x7fff7fff, 0x7fff7fff});
   std::vector<float> outLse(static_cast<std::size_t>(queries) * kHeads, 12345.f);
-  const abi::MergeArgs args{out.data(),    outLse.data(), values.data(), lse.data(),
-                            caller.data(), query.data(),  begin.data(),  slots.data(),
-                            queries + 2,   stride,        nullptr,       nullptr};
+  const abi::MergeArgs args{out.data(),   outLse.data(), values.data(),  lse.data(),  caller.data(),
+                            query.data(), begin.data(),  slots.data(),   queries + 2, stride,
+                            nullptr,      nullptr,       queryPos.data()};
   for (unsigned block = 0; block < blocks; ++block)
     EXPECT_EQ(test::runBlock({.threads = 32 * kMergeWarps, .block = block, .blocks = blocks, .seed = seed},
-                             [&] { merge<C, kSigmoid>(args, Sinks{}); }),
+                             [&] { merge<C, kSigmoid>(args, Sinks{}, Hook{}); }),
               "");
   const auto *got = reinterpret_cast<const std::uint16_t *>(out.data());
   const auto *partial = reinterpret_cast<const std::uint16_t *>(values.data());
@@ -95,8 +110,15 @@ std::vector<std::uint16_t> mergeAll(unsigned seed, unsigned blocks) {
           size += std::abs(part);
         }
         const double by = kSigmoid || isEmpty ? 1 : sum;
-        EXPECT_NEAR(ptx::toFloat<typename C::Output>(gotRow[d]), want / by,
-                    (std::is_same_v<typename C::Output, bf16> ? 1.0 / 250 : 1.0 / 2000) * size / by + 1e-6)
+        double is = want / by;
+        if constexpr (Hook::kIsThere)
+          is = SomeHook::element(static_cast<float>(is), d, queryPos[static_cast<std::size_t>(query[i])],
+                                 head, to);
+        const double moved = 2 * size / by + std::abs(is);
+        EXPECT_NEAR(ptx::toFloat<typename C::Output>(gotRow[d]), is,
+                    (std::is_same_v<typename C::Output, bf16> ? 1.0 / 250 : 1.0 / 2000) *
+                            (Hook::kIsThere ? moved : size / by) +
+                        1e-6)
             << "seed " << seed << " query " << i << " column " << d;
       }
       if (!kSigmoid && isEmpty) {
@@ -112,8 +134,9 @@ std::vector<std::uint16_t> mergeAll(unsigned seed, unsigned blocks) {
 }
 
 /// The bits do not depend on who takes a row.
-template <class C, bool kSigmoid, class Sinks = NoSinks> void mergeByBlocksAndWarps(unsigned seed) {
-  EXPECT_EQ((mergeAll<C, kSigmoid, Sinks>(seed, 30)), (mergeAll<C, kSigmoid, Sinks>(seed, 2)))
+template <class C, bool kSigmoid, class Sinks = NoSinks, class Hook = NoOutputHook>
+void mergeByBlocksAndWarps(unsigned seed) {
+  EXPECT_EQ((mergeAll<C, kSigmoid, Sinks, Hook>(seed, 30)), (mergeAll<C, kSigmoid, Sinks, Hook>(seed, 2)))
       << "seed " << seed;
 }
 
@@ -130,6 +153,15 @@ TEST(MergeTest, SinksJoinOnceAndGiveRowsWithoutTokensTheirLogarithm) {
   for (unsigned seed = 0; seed < 8; ++seed) {
     mergeByBlocksAndWarps<Config<f16, 64>, false, HeadSinks>(seed);
     mergeByBlocksAndWarps<Config<bf16, 128>, false, HeadSinks>(seed);
+  }
+}
+
+/// Of rows without partials, too, whose elements are 0 before it.
+TEST(MergeTest, OutputsAreWrittenAsTheirHookSays) {
+  for (unsigned seed = 0; seed < 8; ++seed) {
+    mergeByBlocksAndWarps<Config<f16, 64>, false, NoSinks, SomeHook>(seed);
+    mergeByBlocksAndWarps<Config<bf16, 80>, true, NoSinks, SomeHook>(seed);
+    mergeByBlocksAndWarps<Config<bf16, 128>, false, HeadSinks, SomeHook>(seed);
   }
 }
 

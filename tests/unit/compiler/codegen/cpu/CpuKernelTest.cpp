@@ -277,11 +277,11 @@ TEST(CpuKernelTest, ScoreUsesEveryFunction) {
   auto one = x.constant(1);
   auto absolute = x.f32(ExprOp::Add, {x.f32(ExprOp::Abs, {s}), one});
   auto sum = x.f32(ExprOp::Tanh, {s});
-  for (auto term :
-       {x.f32(ExprOp::Exp, {s}), x.f32(ExprOp::Exp2, {s}), x.f32(ExprOp::Log, {absolute}),
-        x.f32(ExprOp::Log2, {absolute}), x.f32(ExprOp::Sigmoid, {s}), x.f32(ExprOp::Sqrt, {absolute}),
-        x.f32(ExprOp::Rsqrt, {absolute}), x.f32(ExprOp::Min, {s, one}), x.f32(ExprOp::Max, {s, one}),
-        x.f32(ExprOp::Neg, {s}), x.f32(ExprOp::Div, {one, absolute})})
+  for (auto term : {x.f32(ExprOp::Exp, {s}), x.f32(ExprOp::Exp2, {s}), x.f32(ExprOp::Log, {absolute}),
+                    x.f32(ExprOp::Log2, {absolute}), x.f32(ExprOp::Sigmoid, {s}),
+                    x.f32(ExprOp::Sqrt, {absolute}), x.f32(ExprOp::Rsqrt, {absolute}),
+                    x.f32(ExprOp::Min, {s, one}), x.f32(ExprOp::Max, {s, one}), x.f32(ExprOp::Neg, {s}),
+                    x.f32(ExprOp::Div, {one, absolute}), x.f32(ExprOp::Sin, {s}), x.f32(ExprOp::Cos, {s})})
     sum = x.f32(ExprOp::Add, {sum, term});
   variant.score = sum;
   Kernel kernel = jitKernel(variant);
@@ -291,7 +291,7 @@ TEST(CpuKernelTest, ScoreUsesEveryFunction) {
                    const double a = std::fabs(s) + 1;
                    return std::tanh(s) + std::exp(s) + std::exp2(s) + std::log(a) + std::log2(a) +
                           1 / (1 + std::exp(-s)) + std::sqrt(a) + 1 / std::sqrt(a) + std::min(s, 1.0) +
-                          std::max(s, 1.0) - s + 1 / a;
+                          std::max(s, 1.0) - s + 1 / a + std::sin(s) + std::cos(s);
                  }});
 }
 
@@ -332,7 +332,7 @@ TEST(CpuKernelTest, NarrowingRoundsToNearestEven) {
     const auto finished = [&](const std::vector<float> &sums) {
       const float m = 0, l = 1;
       std::vector<std::uint16_t> out(16);
-      const abi::CpuFinishCall call{sums.data(), &m, &l, out.data(), nullptr, 1, 0, nullptr};
+      const abi::CpuFinishCall call{sums.data(), &m, &l, out.data(), nullptr, 1, 0, nullptr, 0, 0};
       kernel->finish(&call);
       return out;
     };

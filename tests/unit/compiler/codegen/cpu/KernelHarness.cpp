@@ -32,8 +32,7 @@ spec::ExprId Exprs::constant(double value, spec::ScalarType type) {
   return id;
 }
 spec::ExprId Exprs::builtin(spec::Builtin builtin) {
-  const bool isScore = builtin == spec::Builtin::S;
-  spec::ExprId id = op(spec::ExprOp::Builtin, isScore ? spec::ScalarType::F32 : spec::ScalarType::I32, {});
+  spec::ExprId id = op(spec::ExprOp::Builtin, spec::typeOf(builtin), {});
   variant_.exprs.back().builtin = builtin;
   return id;
 }
@@ -175,11 +174,14 @@ State attendAll(const abi::CpuKernel &kernel, const spec::Variant &variant, cons
                            static_cast<std::size_t>(kernel.packedGroupBytes));
   // In two calls, as rows of different queries come.
   const int first = c.rows / 2;
-  for (const abi::CpuPackCall &pack :
-       {abi::CpuPackCall{data.q.data(), packed.data(), 0, first},
-        abi::CpuPackCall{data.q.data() + static_cast<std::size_t>(first) * keyDim, packed.data(), first,
-                         c.rows - first}})
+  for (const auto &[begin, end] : {std::pair(0, first), std::pair(first, c.rows)}) {
+    abi::CpuPackCall pack{};
+    pack.q = data.q.data() + static_cast<std::size_t>(begin) * keyDim;
+    pack.packed = packed.data();
+    pack.rowBegin = begin;
+    pack.rows = end - begin;
     kernel.pack(&pack);
+  }
   for (int begin = 0; begin < c.tokens; begin += kernel.blockTokens) {
     const int tokens = std::min(kernel.blockTokens, c.tokens - begin);
     const auto padded =
@@ -258,7 +260,9 @@ Results runKernel(const abi::CpuKernel &kernel, const spec::Variant &variant, co
                           sigmoid ? nullptr : partialLse.data(),
                           c.rows,
                           0,
-                          nullptr};
+                          nullptr,
+                          0,
+                          0};
   kernel.finishPartial(&call);
   call.out = out.data();
   call.lse = sigmoid ? nullptr : lse.data();

@@ -41,6 +41,8 @@ static Merged merge(const abi::CpuKernel &kernel, const Partials &partials, cons
                                2,
                                params,
                                0,
+                               0,
+                               0,
                                0};
   kernel.merge(&call);
   for (std::size_t i = 0; i < bits.size(); ++i)
@@ -125,7 +127,7 @@ TEST(SigmoidMergeTest, AddsPlainSums) {
   const int slots[] = {0, 2};
   std::vector<std::uint16_t> bits(32);
   const abi::CpuMergeCall call{
-      partials.out.data(), nullptr, slots, bits.data(), nullptr, 2, 2, nullptr, 0, 0};
+      partials.out.data(), nullptr, slots, bits.data(), nullptr, 2, 2, nullptr, 0, 0, 0, 0};
   kernel->merge(&call);
   EXPECT_EQ(valueOf(spec::DType::F16, bits[0]), 4);
   EXPECT_EQ(valueOf(spec::DType::F16, bits[16]), 6);

@@ -107,6 +107,8 @@ static double exactExp2(double x) { return std::exp2(x); }
 static double exactLog(double x) { return std::log(x); }
 static double exactLog2(double x) { return std::log2(x); }
 static double exactTanh(double x) { return std::tanh(x); }
+static double exactSin(double x) { return std::sin(x); }
+static double exactCos(double x) { return std::cos(x); }
 
 TEST_P(VectorMathTest, ExpIsAccurateAndRightAtItsEnds) {
   const Compiled f = compiled(emitExp);
@@ -179,6 +181,23 @@ TEST_P(VectorMathTest, TanhIsAccurateOddAndBounded) {
     EXPECT_EQ(f.at(-x), -f.at(x));
     EXPECT_LE(f.at(x), 1.0f);
   }
+}
+
+TEST_P(VectorMathTest, SineAndCosineAreAccurateHoweverManyTurnsWereMade) {
+  const Compiled sine = compiled(emitSin), cosine = compiled(emitCos);
+  for (const float range : {2.0f, 1e3f, 3e5f, 0x1p30f}) {
+    float where = 0;
+    EXPECT_LE(worst(sine, exactSin, -range, range, &where), 1.0) << "at " << where;
+    EXPECT_LE(worst(cosine, exactCos, -range, range, &where), 1.0) << "at " << where;
+  }
+  for (const Compiled *f : {&sine, &cosine}) {
+    for (const float x : {1e10f, -3e30f})
+      EXPECT_LE(std::fabs(f->at(x)), 1.0f);
+    for (const float x : {kInf, -kInf, std::nanf("")})
+      EXPECT_TRUE(std::isnan(f->at(x)));
+  }
+  EXPECT_EQ(sine.at(0.0f), 0.0f);
+  EXPECT_EQ(cosine.at(0.0f), 1.0f);
 }
 
 } // namespace deft::codegen::cpu

@@ -85,6 +85,41 @@ deft_llama_merge(const __grid_constant__ deft::abi::MergeArgs args) {
 )");
 }
 
+TEST(InstantiateTest, AMergeAppliesAHookOfTheOutputBesideSinks) {
+  VariantSource source = test::sampleSource();
+  const auto call = [&] {
+    const std::string text = instantiateMerge(source);
+    const std::size_t begin = text.rfind("  deft::merge");
+    return text.substr(begin, text.find('\n', begin) - begin);
+  };
+  source.hasOutput = true;
+  EXPECT_EQ(call(), "  deft::merge<Config, /*kSigmoid=*/false>(args, deft::NoSinks{}, "
+                    "deft::OutputHook<Config, Variant>(params));");
+  source.hasSink = true;
+  EXPECT_EQ(call(), "  deft::merge<Config, /*kSigmoid=*/false>(args, deft::Sinks<Config, Variant>(params), "
+                    "deft::OutputHook<Config, Variant>(params));");
+  EXPECT_NE(instantiateMerge(source).find(source.hooks), std::string::npos);
+}
+
+TEST(InstantiateTest, AHookOfTheQueryHasAKernelOfItsOwn) {
+  VariantSource source = test::sampleSource();
+  const auto refused = instantiateNamed(source, config::Config{}, "queries");
+  EXPECT_FALSE(refused.ok());
+  source.hasQuery = true;
+  const auto named = instantiateNamed(source, config::Config{}, "queries");
+  ASSERT_TRUE(named.ok());
+  EXPECT_EQ(named->entry, "deft_llama_queries");
+  EXPECT_EQ(named->text, instantiateQueries(source));
+  EXPECT_NE(named->text.find(R"(
+extern "C" __global__ void __launch_bounds__(32 * deft::kQueryWarps)
+deft_llama_queries(const __grid_constant__ deft::abi::QueryArgs args,
+                   const __grid_constant__ Params params) {
+  deft::makeQueries<Config, Variant>(args, params);
+}
+)"),
+            std::string::npos);
+}
+
 TEST(InstantiateTest, AVariantWithoutParametersAssertsNoSize) {
   VariantSource source = test::sampleSource();
   source.params.clear();

@@ -7,6 +7,7 @@
 #include "runtime/tree/CachePlacement.h"
 #include "tests/support/FakeCuda.h"
 #include "tests/support/Forest.h"
+#include "tests/support/VariantBuilder.h"
 
 #include <gtest/gtest.h>
 
@@ -18,8 +19,9 @@ namespace deft::exec {
 /// A GPU of the fake driver with the kernels of one small variant, whose results the oracle can judge.
 class FakeGpu {
 public:
-  /// With kernels for plans that deal tokens where `deals`.
-  explicit FakeGpu(int ordinal = 0, int phases = 1, bool deals = false) {
+  /// With kernels for plans that deal tokens where `deals`; with `query = 2 * x`, which the fake driver's
+  /// kernels of such a hook compute, where `hasQuery`.
+  explicit FakeGpu(int ordinal = 0, int phases = 1, bool deals = false, bool hasQuery = false) {
     auto driver = device::Driver::load(DEFT_FAKE_CUDA);
     EXPECT_TRUE(driver.ok());
     device = *device::Device::open(*driver, ordinal);
@@ -43,6 +45,14 @@ public:
       set.attend.push_back(
           {.entry = "deft_small_" + phase.name, .cubin = "fake", .threads = 128, .resources = {}});
     set.merge = {.entry = "deft_small_merge", .cubin = "fake", .threads = 128, .resources = {}};
+    if (hasQuery) {
+      test::VariantBuilder build;
+      build.variant = variant;
+      build.variant.query = build.op(spec::ExprOp::Mul, spec::ScalarType::F32,
+                                     {build.constant(2), build.read(spec::Builtin::X)});
+      variant = build.variant;
+      set.query = {.entry = "deft_small_queries", .cubin = "fake", .threads = 128, .resources = {}};
+    }
     kernels = *CudaKernels::load(device, variant, set);
     params = *CudaParams::upload(device, variant, {});
     (void)fake_cuda::takeCalls();

@@ -134,6 +134,14 @@ TEST(Sm90AttendTest, SinksJoinFinishedRows) {
   }
 }
 
+/// Of rows that are finished, and not of those that go to a partial.
+TEST(Sm90AttendTest, OutputsAreWrittenAsTheirHookSays) {
+  for (unsigned seed = 0; seed < 4; ++seed) {
+    attendAll<Wide<f16, 64, 1>, test::GatedVariant>(seed);
+    attendAll<Light<bf16, 64, 16>, test::GatedVariant>(seed);
+  }
+}
+
 /// Beside the attention, for a group of heads or for each.
 template <class Base, int kGroups> struct GivingWorth : Base {
   static constexpr int kWorthGroups = kGroups;
