@@ -4,6 +4,7 @@
 #include "runtime/api/CheckOptions.h"
 #include "runtime/api/GpuImpl.h"
 #include "runtime/api/PlanImpl.h"
+#include "runtime/api/SelectionImpl.h"
 #include "runtime/api/SequenceTreeImpl.h"
 #include "runtime/exec/Inputs.h"
 #include "runtime/exec/cuda/CudaPlan.h"
@@ -31,6 +32,58 @@ void followTrees(const GpuAttention &attention, Plan::Impl &host) {
 
 device::cu::Stream toInternal(GpuStream stream) { return static_cast<device::cu::Stream>(stream); }
 
+/// Everything that can be wrong with a run but its plan, before anything is enqueued.
+Result<exec::CudaPointers> checkedPointers(const Plan::Impl &host, bool checksPages,
+                                           const GpuAttention &attention, const GpuInputs &inputs,
+                                           const GpuOutputs &outputs) {
+  const spec::Variant &variant = attention.attention().impl().variant();
+  if (outputs.lse && !variant.withLse)
+    return usage("`" + variant.name + "` gives no lse",
+                 "write `output = ... with lse` in the spec, or leave GpuOutputs::lse null");
+  if (auto checked = host.checkReach(attention.impl().reach, variant.name); !checked)
+    return checked.error();
+  if (host.plan.queryCount() > 0 && (!inputs.q || !outputs.out))
+    return usage(std::string(inputs.q ? "GpuOutputs::out" : "GpuInputs::q") + " is null");
+  if (host.plan.tableTokens > 0 && (!inputs.k || !inputs.v))
+    return usage(std::string(inputs.k ? "GpuInputs::v" : "GpuInputs::k") + " is null");
+  if (host.plan.tableTokens > 0 && variant.cache.paged && !inputs.pageTable)
+    return usage("GpuInputs::pageTable is null, and the cache of `" + variant.name + "` is paged");
+  for (const auto &strides : {inputs.strides, inputs.vStrides})
+    if (auto checked = api::checkStrides(strides); !checked)
+      return checked.error();
+  const Attention &of = attention.attention();
+  if (auto checked = api::checkRowStride("GpuInputs::qStride", inputs.qStride, of.q(), of.queryHeads());
+      !checked)
+    return checked.error();
+  if (auto checked =
+          api::checkRowStride("GpuOutputs::outStride", outputs.outStride, of.out(), of.queryHeads());
+      !checked)
+    return checked.error();
+  if (auto checked = api::checkCachePages("GpuInputs::cachePages", inputs.cachePages,
+                                          attention.attention().pageSize(), host.plan.tableTokens);
+      !checked)
+    return checked.error();
+  if (checksPages && !inputs.cachePages)
+    return usage("GpuInputs::cachePages is not given, and the plan checks pages",
+                 "leave out GpuPlanOptions::checksPages, or say how many the cache has");
+  constexpr std::int64_t kMostPages =
+      std::numeric_limits<int>::max(); // of which entries can name all but one
+  exec::CudaPointers pointers;
+  pointers.cachePages = static_cast<int>(std::min(inputs.cachePages.value_or(0), kMostPages));
+  pointers.q = inputs.q;
+  pointers.k = inputs.k;
+  pointers.v = inputs.v;
+  pointers.pageTable = inputs.pageTable;
+  pointers.pages = host.tablePages(attention.attention().pageSize());
+  pointers.cache = api::cacheLayoutsOf(variant, inputs.strides, inputs.vStrides);
+  pointers.qStride = inputs.qStride;
+  pointers.outStride = outputs.outStride;
+  pointers.out = outputs.out;
+  pointers.lse = outputs.lse;
+  pointers.params = attention.impl().params.get();
+  return pointers;
+}
+
 } // namespace
 
 struct GpuPlan::Impl {
@@ -51,6 +104,19 @@ struct GpuPlan::Impl {
     if (followed)
       followed->unfollow(device->watch()->treeGeneration().get());
     followed = nullptr;
+  }
+
+  using Run = support::Result<void> (exec::CudaPlan::*)(const exec::CudaKernels &, const exec::CudaPointers &,
+                                                        device::cu::Stream);
+  Result<void> runAs(Run run, const GpuAttention &of, const GpuInputs &inputs, const GpuOutputs &outputs,
+                     GpuStream stream) {
+    return api::guarded([&]() -> Result<void> {
+      const support::NvtxRange range("deft run");
+      const auto pointers = checkedPointers(host, checksPages, of, inputs, outputs);
+      if (!pointers)
+        return pointers.error();
+      return api::toPublic((*device.*run)(*of.impl().kernels, *pointers, toInternal(stream)));
+    });
   }
 
   /// The host's plan is the tree's; the device's is to become it.
@@ -90,12 +156,16 @@ Result<GpuPlan> GpuPlan::make(const GpuAttention &attention, const Tree &tree,
                  "set GpuPlanOptions::followsLengths, too");
   if (auto checked = api::checkPartition(options.plan); !checked)
     return checked.error();
+  if (options.budget != 0)
+    if (auto checked = api::checkBudget(attention.attention().impl().variant(), options.budget); !checked)
+      return checked.error();
   return api::guarded([&]() -> Result<GpuPlan> {
     const auto &kernels = attention.impl().kernels;
     exec::CudaPlanOptions onDevice;
     onDevice.isWatched = true;
     onDevice.freeRuns = options.runsAhead;
     onDevice.checksPages = options.checksPages;
+    onDevice.budget = options.budget;
     if (options.followsLengths)
       onDevice.growth = {.slack = options.slack, .pageSize = attention.attention().pageSize()};
     auto device = exec::CudaPlan::create(kernels, onDevice);
@@ -183,55 +253,31 @@ Result<void> GpuPlan::draft(const DraftMask &mask, GpuStream stream) {
 
 Result<void> GpuPlan::run(const GpuAttention &attention, const GpuInputs &inputs, const GpuOutputs &outputs,
                           GpuStream stream) {
+  return impl_->runAs(&exec::CudaPlan::run, attention, inputs, outputs, stream);
+}
+
+Result<void> GpuPlan::runSelecting(const GpuAttention &attention, const GpuInputs &inputs,
+                                   const GpuOutputs &outputs, GpuStream stream) {
+  return impl_->runAs(&exec::CudaPlan::runSelecting, attention, inputs, outputs, stream);
+}
+
+Result<void> GpuPlan::runSparse(const GpuAttention &attention, const GpuInputs &inputs,
+                                const GpuOutputs &outputs, GpuStream stream) {
+  return impl_->runAs(&exec::CudaPlan::runSparse, attention, inputs, outputs, stream);
+}
+
+Result<void> GpuPlan::readLists(Selection &selection, GpuStream stream) const {
   return api::guarded([&]() -> Result<void> {
-    const support::NvtxRange range("deft run");
-    const spec::Variant &variant = attention.attention().impl().variant();
-    const Plan::Impl &host = impl_->host;
-    if (outputs.lse && !variant.withLse)
-      return usage("`" + variant.name + "` gives no lse",
-                   "write `output = ... with lse` in the spec, or leave GpuOutputs::lse null");
-    if (auto checked = host.checkReach(attention.impl().reach, variant.name); !checked)
-      return checked;
-    if (host.plan.queryCount() > 0 && (!inputs.q || !outputs.out))
-      return usage(std::string(inputs.q ? "GpuOutputs::out" : "GpuInputs::q") + " is null");
-    if (host.plan.tableTokens > 0 && (!inputs.k || !inputs.v))
-      return usage(std::string(inputs.k ? "GpuInputs::v" : "GpuInputs::k") + " is null");
-    if (host.plan.tableTokens > 0 && variant.cache.paged && !inputs.pageTable)
-      return usage("GpuInputs::pageTable is null, and the cache of `" + variant.name + "` is paged");
-    for (const auto &strides : {inputs.strides, inputs.vStrides})
-      if (auto checked = api::checkStrides(strides); !checked)
-        return checked;
-    const Attention &of = attention.attention();
-    if (auto checked = api::checkRowStride("GpuInputs::qStride", inputs.qStride, of.q(), of.queryHeads());
-        !checked)
-      return checked;
-    if (auto checked =
-            api::checkRowStride("GpuOutputs::outStride", outputs.outStride, of.out(), of.queryHeads());
-        !checked)
-      return checked;
-    if (auto checked = api::checkCachePages("GpuInputs::cachePages", inputs.cachePages,
-                                            attention.attention().pageSize(), host.plan.tableTokens);
-        !checked)
-      return checked;
-    if (impl_->checksPages && !inputs.cachePages)
-      return usage("GpuInputs::cachePages is not given, and the plan checks pages",
-                   "leave out GpuPlanOptions::checksPages, or say how many the cache has");
-    constexpr std::int64_t kMostPages =
-        std::numeric_limits<int>::max(); // of which entries can name all but one
-    exec::CudaPointers pointers;
-    pointers.cachePages = static_cast<int>(std::min(inputs.cachePages.value_or(0), kMostPages));
-    pointers.q = inputs.q;
-    pointers.k = inputs.k;
-    pointers.v = inputs.v;
-    pointers.pageTable = inputs.pageTable;
-    pointers.pages = host.tablePages(attention.attention().pageSize());
-    pointers.cache = api::cacheLayoutsOf(variant, inputs.strides, inputs.vStrides);
-    pointers.qStride = inputs.qStride;
-    pointers.outStride = outputs.outStride;
-    pointers.out = outputs.out;
-    pointers.lse = outputs.lse;
-    pointers.params = attention.impl().params.get();
-    return api::toPublic(impl_->device->run(*attention.impl().kernels, pointers, toInternal(stream)));
+    const int budget = impl_->device->room().budget,
+              lists = impl_->attention.attention().impl().variant().lists();
+    Selection::Impl &into = selection.impl();
+    if (into.budget != budget || into.lists != lists)
+      return usage("the plan has " + std::to_string(lists) + " lists a query of " + std::to_string(budget) +
+                       " tokens, the selection " + std::to_string(into.lists) + " of " +
+                       std::to_string(into.budget),
+                   "make it for this attention and the plan's budget");
+    into.stamp = nullptr;
+    return api::toPublic(impl_->device->readLists(into.chosen, toInternal(stream)));
   });
 }
 
@@ -241,8 +287,10 @@ Result<void> GpuPlan::checkReplays() {
 
 Result<void> GpuPlan::reserve(const GpuRoom &room) {
   constexpr int kMost = 1 << 28; // of any: more than a device's memory
-  for (const auto &[name, value] : {std::pair("queries", room.queries), std::pair("items", room.items),
-                                    std::pair("runs", room.runs), std::pair("partials", room.partials)})
+  for (const auto &[name, value] :
+       {std::pair("queries", room.queries), std::pair("items", room.items), std::pair("runs", room.runs),
+        std::pair("partials", room.partials), std::pair("positions", room.positions),
+        std::pair("stretches", room.stretches)})
     if (auto checked = api::checkRange(std::string("GpuRoom::") + name, value, 0, kMost); !checked)
       return checked;
   return api::guarded([&]() -> Result<void> {
@@ -264,7 +312,9 @@ Result<void> GpuPlan::reserve(const GpuRoom &room) {
 GpuRoom GpuPlan::room() const {
   const exec::PlanRoom &room = impl_->device->room();
   const auto fewest = std::min_element(room.items.begin(), room.items.end());
-  return {room.queries, fewest == room.items.end() ? 0 : *fewest, room.runs, room.partialSlots};
+  return {room.queries,   fewest == room.items.end() ? 0 : *fewest,
+          room.runs,      room.partialSlots,
+          room.positions, room.stretches};
 }
 
 bool GpuPlan::isCurrent() const { return impl_->host.isCurrent(); }

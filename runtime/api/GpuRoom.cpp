@@ -2,6 +2,8 @@
 #include "runtime/api/CheckOptions.h"
 #include "runtime/api/GpuImpl.h"
 #include "runtime/api/PlanImpl.h"
+#include "runtime/api/SelectionImpl.h"
+#include "runtime/exec/cuda/PlanSelecting.h"
 #include "runtime/plan/Items.h"
 #include "runtime/plan/PagePieces.h"
 
@@ -73,6 +75,8 @@ exec::PlanRoom toInternal(const GpuRoom &room, std::size_t phases) {
   own.runs = room.runs;
   own.mergeSlots = own.partialSlots = room.partials;
   own.items.assign(phases, room.items);
+  own.positions = room.positions;
+  own.stretches = room.stretches;
   return own;
 }
 
@@ -85,13 +89,33 @@ Result<GpuRoomSize> roomFor(const GpuAttention &attention, int requests, int que
     return checked.error();
   if (auto checked = api::checkRange("tokens", tokens, 0, std::int64_t{1} << 40); !checked)
     return checked.error();
+  if (auto checked = api::checkRange("GpuPlanOptions::longestPath", options.longestPath, 0,
+                                     std::numeric_limits<int>::max());
+      !checked)
+    return checked.error();
+  if (options.budget != 0)
+    if (auto checked = api::checkBudget(attention.attention().impl().variant(), options.budget); !checked)
+      return checked.error();
   return api::guarded([&]() -> Result<GpuRoomSize> {
     GpuRoomSize size;
+    const exec::CudaKernels &kernels = *attention.impl().kernels;
     size.room = roomOf(needsOf(attention, options), requests, queries, tokens);
-    exec::PlanRoom room = toInternal(size.room, attention.impl().kernels->phases());
+    if (options.budget > 0) {
+      const std::int64_t longest =
+          options.longestPath > 0 ? std::min<std::int64_t>(options.longestPath, tokens) : tokens;
+      size.room.positions = static_cast<int>(std::min(longest, kMostPlanned));
+      size.room.stretches = static_cast<int>(std::min(queries * kPathNodes, kMostPlanned));
+    }
+    exec::PlanRoom room = toInternal(size.room, kernels.phases());
     room.growsOnDevice = options.followsLengths;
-    const auto bytes = exec::RoomBytes::of(room, attention.impl().kernels->variant());
-    size.deviceBytes = bytes.plan + bytes.partialOut + bytes.partialLse + bytes.queries;
+    if (options.budget > 0) {
+      const auto selecting = exec::PlanSelecting::create(kernels, options.budget);
+      if (!selecting)
+        return api::toPublic(selecting.error());
+      selecting->completeRoom(room);
+    }
+    const auto bytes = exec::RoomBytes::of(room, kernels.variant());
+    size.deviceBytes = bytes.onDevice();
     size.hostBytes = 2 * bytes.plan;
     return size;
   });

@@ -6,6 +6,13 @@
 
 #include <deft/selection.hpp>
 
+namespace deft::api {
+
+/// Whether lists of an attention can have so many tokens.
+Result<void> checkBudget(const spec::Variant &variant, int budget);
+
+} // namespace deft::api
+
 namespace deft {
 
 struct Selection::Impl {

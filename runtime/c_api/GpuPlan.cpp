@@ -14,6 +14,8 @@ deft::Result<void> giveRoom(const deft::GpuRoom &own, deft_gpu_room *to) {
   known.items = own.items;
   known.runs = own.runs;
   known.partials = own.partials;
+  known.positions = own.positions;
+  known.stretches = own.stretches;
   return writeSized("deft_gpu_room", known, to);
 }
 
@@ -72,10 +74,14 @@ deft_status deft_gpu_plan_draft(deft_gpu_plan *plan, const deft_draft_mask *mask
   });
 }
 
-deft_status deft_gpu_plan_run(deft_gpu_plan *plan, const deft_gpu_attention *attention,
-                              const deft_inputs *inputs, const deft_outputs *outputs,
-                              deft_gpu_stream stream) {
-  return call(__func__, {{"plan", plan}, {"attention", attention}, {"inputs", inputs}, {"outputs", outputs}},
+namespace {
+
+using Run = deft::Result<void> (deft::GpuPlan::*)(const deft::GpuAttention &, const deft::GpuInputs &,
+                                                  const deft::GpuOutputs &, deft::GpuStream);
+
+deft_status runAs(Run run, const char *function, deft_gpu_plan *plan, const deft_gpu_attention *attention,
+                  const deft_inputs *inputs, const deft_outputs *outputs, deft_gpu_stream stream) {
+  return call(function, {{"plan", plan}, {"attention", attention}, {"inputs", inputs}, {"outputs", outputs}},
               [&]() -> deft::Result<void> {
                 const deft::GpuAttention &loaded = attention->loaded;
                 const auto tensors =
@@ -86,7 +92,7 @@ deft_status deft_gpu_plan_run(deft_gpu_plan *plan, const deft_gpu_attention *att
                 if (tensors->params)
                   return usage("deft_inputs::params is given, on a GPU the attention has its parameters",
                                "load it with them, or call deft_gpu_attention_with_params");
-                return plan->plan.run(
+                return (plan->plan.*run)(
                     loaded,
                     {.q = tensors->q,
                      .k = tensors->k,
@@ -100,6 +106,26 @@ deft_status deft_gpu_plan_run(deft_gpu_plan *plan, const deft_gpu_attention *att
               });
 }
 
+} // namespace
+
+deft_status deft_gpu_plan_run(deft_gpu_plan *plan, const deft_gpu_attention *attention,
+                              const deft_inputs *inputs, const deft_outputs *outputs,
+                              deft_gpu_stream stream) {
+  return runAs(&deft::GpuPlan::run, __func__, plan, attention, inputs, outputs, stream);
+}
+
+deft_status deft_gpu_plan_run_selecting(deft_gpu_plan *plan, const deft_gpu_attention *attention,
+                                        const deft_inputs *inputs, const deft_outputs *outputs,
+                                        deft_gpu_stream stream) {
+  return runAs(&deft::GpuPlan::runSelecting, __func__, plan, attention, inputs, outputs, stream);
+}
+
+deft_status deft_gpu_plan_run_sparse(deft_gpu_plan *plan, const deft_gpu_attention *attention,
+                                     const deft_inputs *inputs, const deft_outputs *outputs,
+                                     deft_gpu_stream stream) {
+  return runAs(&deft::GpuPlan::runSparse, __func__, plan, attention, inputs, outputs, stream);
+}
+
 deft_status deft_gpu_plan_check_replays(deft_gpu_plan *plan) {
   return call(__func__, {{"plan", plan}}, [&] { return plan->plan.checkReplays(); });
 }
@@ -109,8 +135,12 @@ deft_status deft_gpu_plan_reserve(deft_gpu_plan *plan, const deft_gpu_room *room
     const auto known = readSized("deft_gpu_room", room);
     if (!known)
       return known.error();
-    return plan->plan.reserve(
-        {.queries = known->queries, .items = known->items, .runs = known->runs, .partials = known->partials});
+    return plan->plan.reserve({.queries = known->queries,
+                               .items = known->items,
+                               .runs = known->runs,
+                               .partials = known->partials,
+                               .positions = known->positions,
+                               .stretches = known->stretches});
   });
 }
 

@@ -72,6 +72,8 @@ Result<GpuPlanOptions> gpuPlanOptionsOf(const deft_gpu_plan_options *given) {
   options.followsLengths = known->follows_lengths != 0;
   options.slack = known->slack;
   options.checksPages = known->checks_pages != 0;
+  options.budget = known->budget;
+  options.longestPath = known->longest_path;
   return options;
 }
 

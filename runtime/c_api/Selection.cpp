@@ -68,3 +68,9 @@ deft_status deft_runtime_run_sparse(const deft_runtime *runtime, const deft_atte
   };
   return runWithLists(__func__, runtime, attention, plan, selection, inputs, outputs, run);
 }
+
+deft_status deft_gpu_plan_read_lists(const deft_gpu_plan *plan, deft_selection *selection,
+                                     deft_gpu_stream stream) {
+  return call(__func__, {{"plan", plan}, {"selection", selection}},
+              [&] { return plan->plan.readLists(selection->selection, stream); });
+}

@@ -73,6 +73,7 @@ ELSEWHERE = (
     Elsewhere("tools/deft-opt", "main", "passes/check_passes.py", "runs every pass"),
     # Needs a GPU, or its driver: by a driver of the tests in CI, on a GPU by what is run there.
     Elsewhere("runtime/device", "Device HostMemory Timer", "GpuTest", "the driver's answers; times and memory by tests/gpu"),
+    Elsewhere("runtime/exec/cuda", "CudaPlanSelecting", "PlanSelectingTest", "runs over the memory of a plan that selects"),
     Elsewhere("runtime/exec/cuda", "DeviceMark", "CudaPlanTest", "what checkReplays tells"),
     Elsewhere("runtime/exec/cuda", "SmallKernel", "PlanGrowthTest", "loads the kernels that change plans and look at pages"),
     Elsewhere("runtime/exec/cuda", "PlanWatch", "CudaPlanTest", "what a plan launches; results by tests/gpu"),

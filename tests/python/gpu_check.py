@@ -30,6 +30,35 @@ def check_parameters_on_the_device(tree, paths, q, k, v, table):
     return results
 
 
+def check_selection(tree, paths, q, k, v, table):
+    """Lists on the device: all tokens give the full attention; a captured step gives that of its lists."""
+    select = "output = bf16 with lse; select { budget = tune(64, 4096); keep_first = 1; keep_last = 2; }"
+    att = deft.compile(SPEC.replace("output = bf16 with lse;", select))
+    plan, everything = att.plan(tree, device=q.device, budget=4096), deft.Selection(att, 4096)
+    right = expected(paths, q, k, v, table)
+    results = [
+        check("a run that selects", plan.run_selecting(everything, q, k, v, table), right),
+        check("a sparse run over all tokens", plan.run_sparse(everything, q, k, v, table), right),
+    ]
+    plan, some, out = att.plan(tree, device=q.device, budget=64), deft.Selection(att), torch.empty_like(q)
+    plan.run_selecting(some, q, k, v, table)
+    graph = torch.cuda.CUDAGraph()
+    with torch.cuda.graph(graph):
+        plan.run_selecting(some, q, k, v, table, out=out)
+        plan.run_sparse(some, q, k, v, table, out=out)
+    graph.replay()
+    ratio, rows = HEADS // KV_HEADS, []
+    for i, path in enumerate(paths):
+        for group in range(KV_HEADS):
+            positions = some.positions(i, group)
+            assert len(positions) == 64 and positions == sorted(positions)
+            assert {0, len(path) - 1, len(path) - 2} <= {*positions}
+            listed = expected([[path[position] for position in positions]], q[i : i + 1], k, v, table)
+            rows.append(listed[0, group * ratio : (group + 1) * ratio])
+    results.append(check("a captured sparse run over its lists", out, torch.cat(rows).reshape(out.shape)))
+    return results
+
+
 def expected(paths, q, k, v, table, bias=None):
     """The attention of each query over its path, a list of locations; `bias` by distance, the last one for all beyond."""
     flat_k, flat_v = (cache[table.long()].reshape(-1, KV_HEADS, DIM).float() for cache in (k, v))
@@ -108,6 +137,7 @@ def main():
     assert batch.sharing().tokens < batch.sharing().request_tokens
 
     results += check_parameters_on_the_device(tree, paths(1), q, k, v, table)
+    results += check_selection(tree, paths(1), q, k, v, table)
 
     for name, bad in (
         ("k on the host", {"k": k.cpu()}),

@@ -84,13 +84,14 @@ Result release(const char *name, void *pointer) {
   return cu::kSuccess;
 }
 
-/// "32,8,128,16,bf16,0.088".
+/// "32,8,128,16,bf16,0.088", and groups and lists behind it where it selects.
 Variant variantOfEnvironment() {
   Variant variant;
   const char *text = std::getenv("DEFT_FAKE_CUDA_VARIANT");
   char dtype[5] = {};
-  if (text && std::sscanf(text, "%d,%d,%d,%d,%4[^,],%f", &variant.queryHeads, &variant.kvHeads,
-                          &variant.headDim, &variant.pageSize, dtype, &variant.scale) == 6)
+  if (text && std::sscanf(text, "%d,%d,%d,%d,%4[^,],%f,%d,%d", &variant.queryHeads, &variant.kvHeads,
+                          &variant.headDim, &variant.pageSize, dtype, &variant.scale, &variant.worthGroups,
+                          &variant.lists) >= 6)
     variant.isBf16 = std::strcmp(dtype, "bf16") == 0;
   return variant;
 }

@@ -48,7 +48,7 @@ struct Variant {
 };
 
 /// Of all kernels launched from now on. Where nobody sets one: DEFT_FAKE_CUDA_VARIANT of the environment,
-/// "query_heads,kv_heads,head_dim,page_size,bf16|f16,scale".
+/// "query_heads,kv_heads,head_dim,page_size,bf16|f16,scale", and ",groups,lists" where it selects.
 void setVariant(const Variant &variant);
 
 /// From now on calls of this function give this error; 0 ends it.

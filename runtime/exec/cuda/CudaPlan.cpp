@@ -1,7 +1,6 @@
 #include "runtime/exec/cuda/CudaPlan.h"
 
 #include "compiler/kernels/Family.h"
-#include "compiler/support/InOrder.h"
 #include "compiler/support/Log.h"
 #include "runtime/exec/cuda/PointerRules.h"
 #include "templates/deft/query_abi.h"
@@ -381,9 +380,9 @@ abi::AttendArgs CudaPlan::argsOf(const CudaKernels &kernels, const CudaPointers 
   return attend;
 }
 
-template <class Launch>
-Result<void> CudaPlan::launchPhases(const CudaKernels &kernels, const CudaPointers &pointers, bool isCaptured,
-                                    cu::Stream stream, const Launch &launch) {
+Result<void> CudaPlan::launchPhases(const CudaKernels &kernels, const CudaPointers &pointers,
+                                    const SelectingCudaKernels *selecting, bool isCaptured,
+                                    cu::Stream stream) {
   abi::AttendArgs attend = argsOf(kernels, pointers, isCaptured);
   if (kernels.readByTensorMap())
     cacheBoxes_.fill(*kernels.device(), kernels.variant(), pointers.cache, attend);
@@ -398,7 +397,10 @@ Result<void> CudaPlan::launchPhases(const CudaKernels &kernels, const CudaPointe
   for (std::size_t p = 0; p < kernels.phases(); ++p) {
     attend.itemBegin = sections_.itemBegin[p];
     attend.itemCount = isCaptured ? room_.items[p] : onDevice_.items[p];
-    if (auto launched = launch(p, attend.itemCount, params); !launched)
+    const device::Kernel &kernel = selecting ? selecting->attend(p) : kernels.attend(p);
+    const unsigned blocks =
+        selecting ? selecting->attendBlocks(p, attend.itemCount) : kernels.attendBlocks(p, attend.itemCount);
+    if (auto launched = kernel.launch(blocks, params, stream); !launched)
       return launched;
   }
   return {};
@@ -440,95 +442,9 @@ Result<void> CudaPlan::run(const CudaKernels &kernels, const CudaPointers &point
   const auto isCaptured = beginRun(kernels, pointers, stream);
   if (!isCaptured)
     return isCaptured.error();
-  const auto launch = [&](std::size_t phase, int items, void **params) {
-    return kernels.attend(phase).launch(kernels.attendBlocks(phase, items), params, stream);
-  };
-  if (auto attended = launchPhases(kernels, pointers, *isCaptured, stream, launch); !attended)
+  if (auto attended = launchPhases(kernels, pointers, nullptr, *isCaptured, stream); !attended)
     return attended;
   return launchMerge(kernels, pointers, mergedQueries(*isCaptured), *isCaptured, stream);
-}
-
-// --- what a variant that selects has beside it -----------------------------------------------------------
-
-Result<void> CudaPlan::checkSelecting(const CudaKernels &kernels) const {
-  if (!selecting_)
-    return usage("the plan was made for runs that select nothing", "give it a budget");
-  const spec::Variant &own = kernels_->variant(), &other = kernels.variant();
-  if (!other.select || !kernels.selecting())
-    return usage("`" + other.name + "` selects nothing", "write `select { budget = 4096; }` in the spec");
-  if (other.lists() != own.lists() || pageSizeOf(other) != pageSizeOf(own))
-    return usage("the plan is for " + std::to_string(own.lists()) + " lists a query in pages of " +
-                     std::to_string(pageSizeOf(own)) + " tokens, `" + other.name + "` has " +
-                     std::to_string(other.lists()) + " and " + std::to_string(pageSizeOf(other)),
-                 "make one for this attention");
-  return {};
-}
-
-Result<void> CudaPlan::runSelecting(const CudaKernels &kernels, const CudaPointers &pointers,
-                                    cu::Stream stream) {
-  if (auto checked = checkSelecting(kernels); !checked)
-    return checked;
-  const device::Device::Current current(*kernels_->device());
-  const auto isCaptured = beginRun(kernels, pointers, stream);
-  if (!isCaptured)
-    return isCaptured.error();
-  const SelectingCudaKernels &own = *kernels.selecting();
-  const auto launch = [&](std::size_t phase, int items, void **params) {
-    return own.attend(phase).launch(own.attendBlocks(phase, items), params, stream);
-  };
-  Lists &lists = *isCaptured ? capturedLists_ : lists_;
-  lists = {};
-  auto launched = support::inOrder(
-      [&] { return launchPhases(kernels, pointers, *isCaptured, stream, launch); },
-      [&] { return launchMerge(kernels, pointers, mergedQueries(*isCaptured), *isCaptured, stream); },
-      [&] {
-        return selecting_->select(kernels, *isCaptured ? room_.queries : onDevice_.queries, room_, sections_,
-                                  plan_.as<std::byte>(), pointers.pageTable, stream);
-      });
-  if (launched)
-    lists = {true, pointers.pageTable};
-  return launched;
-}
-
-Result<void> CudaPlan::runSparse(const CudaKernels &kernels, const CudaPointers &pointers,
-                                 cu::Stream stream) {
-  if (auto checked = checkSelecting(kernels); !checked)
-    return checked;
-  const device::Device::Current current(*kernels_->device());
-  const auto isCaptured = beginRun(kernels, pointers, stream);
-  if (!isCaptured)
-    return isCaptured.error();
-  const Lists &lists = *isCaptured && capturedLists_.areThere ? capturedLists_ : lists_;
-  if (!lists.areThere)
-    return usage("there are no lists of the plan on the device: no run has selected since it was uploaded",
-                 "run with selection first");
-  if (lists.pageTable != pointers.pageTable)
-    return usage("the run has another page table than the one that selected",
-                 "lists say where tokens lie: select and read them by one table");
-  const SelectingCudaKernels &own = *kernels.selecting();
-  abi::AttendArgs attend = argsOf(kernels, pointers, *isCaptured);
-  attend.items = reinterpret_cast<const abi::Item *>(plan_.as<std::byte>() + sections_.sparseItems);
-  attend.itemBegin = 0;
-  attend.itemCount = *isCaptured ? room_.sparseItems : onDevice_.sparseItems;
-  attend.planLines = attend.tableLines = 0; // which lists are not in
-  void *params[] = {&attend, const_cast<abi::ParamSlot *>(pointers.params->slots())};
-  if (auto made = makeQueries(kernels, *isCaptured, params[1], attend, stream); !made)
-    return made;
-  if (auto launched = own.sparse().launch(own.sparseBlocks(attend.itemCount), params, stream); !launched)
-    return launched;
-  const Merged merged{sections_.sparseMergeQuery, sections_.sparseMergeBegin, sections_.sparseMergeSlot,
-                      *isCaptured ? room_.queries : onDevice_.sparseMerged};
-  return launchMerge(kernels, pointers, merged, *isCaptured, stream);
-}
-
-Result<void> CudaPlan::readLists(Selection &selection, cu::Stream stream) const {
-  if (!selecting_ || !(lists_.areThere || capturedLists_.areThere))
-    return usage("there are no lists on the device: no run has selected yet", "run with selection first");
-  const device::Device &device = *kernels_->device();
-  const device::Device::Current current(device);
-  if (const cu::Result result = device.api().streamSynchronize(stream); result != cu::kSuccess)
-    return device.driver().error("a run that selects failed", result);
-  return selecting_->read(onDevice_.queries, selection);
 }
 
 Result<void> CudaPlan::poison() {

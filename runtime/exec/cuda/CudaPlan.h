@@ -152,10 +152,10 @@ private:
   /// What all runs begin with: whether the stream is being captured.
   support::Result<bool> beginRun(const CudaKernels &kernels, const CudaPointers &pointers, cu::Stream stream);
   abi::AttendArgs argsOf(const CudaKernels &kernels, const CudaPointers &pointers, bool isCaptured) const;
-  /// `launch(phase, blocks' items, args)` of each phase.
-  template <class Launch>
+  /// The full attention's kernels, or those that select.
   support::Result<void> launchPhases(const CudaKernels &kernels, const CudaPointers &pointers,
-                                     bool isCaptured, cu::Stream stream, const Launch &launch);
+                                     const SelectingCudaKernels *selecting, bool isCaptured,
+                                     cu::Stream stream);
   support::Result<void> launchMerge(const CudaKernels &kernels, const CudaPointers &pointers,
                                     const Merged &merged, bool isCaptured, cu::Stream stream);
   Merged mergedQueries(bool isCaptured) const;

@@ -2,6 +2,7 @@
 
 #include <deft/attention.hpp>
 #include <deft/plan.hpp>
+#include <deft/selection.hpp>
 #include <deft/sequence_tree.hpp>
 #include <deft/tree.hpp>
 
@@ -141,6 +142,9 @@ struct GpuRoom {
   /// tokens of each item that few queries see. Without room for these, the plan is in the order of the tree.
   int runs = 0;
   int partials = 0; ///< PlanSummary::partials
+  /// Of plans with GpuPlanOptions::budget: tokens of the longest path, and stretches of tokens that lie side
+  /// by side, a node's as a rule, of all queries' paths.
+  int positions = 0, stretches = 0;
 };
 
 struct GpuPlanOptions {
@@ -159,6 +163,13 @@ struct GpuPlanOptions {
   /// pages that it will read, and GpuPlan::checkReplays says which entry names none that the cache has. Runs
   /// give GpuInputs::cachePages. It cannot keep the run from reading there.
   bool checksPages = false;
+  /// For runs that select, and sparse ones, of an attention that selects: tokens of a list at most, one of
+  /// the spec's (Attention::selects). 0: there are no such runs. Takes 4 bytes for each query, list and token
+  /// of the longest path, and 8 for each token of a list. Not together with followsLengths, nor with drafts
+  /// whose trees only the GPU knows.
+  int budget = 0;
+  /// For roomFor(), with a budget: tokens of a path at most. 0: one may have all the tokens.
+  int longestPath = 0;
 };
 
 /// Room, and the memory that a plan of it takes.
@@ -226,6 +237,22 @@ public:
   /// tree, one that was not uploaded, memory that is missing or crooked.
   Result<void> run(const GpuAttention &attention, const GpuInputs &inputs, const GpuOutputs &outputs,
                    GpuStream stream);
+
+  /// As run(), of an attention whose spec says `select`, by a plan with a budget: the plan then has lists of
+  /// the tokens that were worth most, which other layers read by runSparse(). The host does not see them:
+  /// both may be captured with all other layers of a step.
+  Result<void> runSelecting(const GpuAttention &attention, const GpuInputs &inputs, const GpuOutputs &outputs,
+                            GpuStream stream);
+
+  /// The attention of all queries to the tokens of their lists alone, which may be another layer's. An error
+  /// where no run has selected since the last upload, or one with another page table has. In a graph it reads
+  /// the lists of the run that selects before it there: capture one before the first sparse run.
+  Result<void> runSparse(const GpuAttention &attention, const GpuInputs &inputs, const GpuOutputs &outputs,
+                         GpuStream stream);
+
+  /// Copies the lists to the host, to be looked at; waits for the stream. The selection is of the same
+  /// attention and budget; no Runtime runs over it.
+  Result<void> readLists(Selection &selection, GpuStream stream) const;
 
   /// An error where a replayed graph has run while the tree had changed since the upload: its result is that
   /// of the older tree. Or where follow() or draft() has met a length that the plan does not serve, or rows

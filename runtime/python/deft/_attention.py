@@ -122,13 +122,15 @@ class Attention:
         runs_ahead: int = 0,
         follows_lengths: bool = False,
         slack: int = 0,
+        budget: int | None = None,
     ) -> Plan:
         """The work list of the tree as it is now. Without `partition` and `chunk_tokens` it is made with what tuning has
         found, else with what the cost model takes for the cheapest. `chunk_tokens=0` keeps all workers busy. `invariant`:
         the bits of a query's result do not depend on other requests. `runs_ahead`, `follows_lengths` and `slack` are for
-        captured graphs (deft_gpu_plan_options)."""
+        captured graphs (deft_gpu_plan_options). `budget`: on GPUs, tokens of a list of runs that select; without it, what
+        the first run's selection has, where that selects."""
         options = PlanOptions(
-            partition, chunk_tokens, workers, invariant, check_places, runs_ahead, follows_lengths, slack
+            partition, chunk_tokens, workers, invariant, check_places, runs_ahead, follows_lengths, slack, budget
         )
         return Plan(self, tree, params, options, device)
 

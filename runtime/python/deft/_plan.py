@@ -104,10 +104,12 @@ class Plan(Runs):
         lse: Any = None,
         return_lse: bool = False,
         params: Mapping[str, Any] | None = None,
+        stream: int | None = None,
     ) -> Any:
-        """As `run`, of an attention whose spec says `select`; `selection` then has the lists."""
-        how = How(lib.deft_runtime_run_selecting, (selection,))
-        return self._run(q, k, v, page_table, out, lse, return_lse, params, None, how)
+        """As `run`, of an attention whose spec says `select`; `selection` then has the lists. On a GPU they stay there, with
+        the plan, and the host does not wait for them."""
+        how = How(lib.deft_runtime_run_selecting, lib.deft_gpu_plan_run_selecting, (selection,), selects=True)
+        return self._run(q, k, v, page_table, out, lse, return_lse, params, stream, how)
 
     def run_sparse(
         self,
@@ -121,10 +123,11 @@ class Plan(Runs):
         lse: Any = None,
         return_lse: bool = False,
         params: Mapping[str, Any] | None = None,
+        stream: int | None = None,
     ) -> Any:
         """As `run`, to the tokens of the queries' lists alone, which may be another layer's."""
-        how = How(lib.deft_runtime_run_sparse, (selection,))
-        return self._run(q, k, v, page_table, out, lse, return_lse, params, None, how)
+        how = How(lib.deft_runtime_run_sparse, lib.deft_gpu_plan_run_sparse, (selection,))
+        return self._run(q, k, v, page_table, out, lse, return_lse, params, stream, how)
 
     def advance(self, tree: TreeView | None = None) -> str:
         """Makes the plan fit the tree as it is now: "nothing" had to be done, leaves grew "in_place", or the plan was

@@ -45,6 +45,7 @@ class PlanOptions(NamedTuple):
     runs_ahead: int = 0
     follows_lengths: bool = False
     slack: int = 0
+    budget: int | None = None
 
     def struct(self, params: Handle | None) -> Any:
         if self.partition is not None and self.partition not in PARTITIONS:
@@ -69,6 +70,7 @@ class PlanOptions(NamedTuple):
             runs_ahead=self.runs_ahead,
             follows_lengths=self.follows_lengths,
             slack=self.slack,
+            budget=self.budget or 0,
         )
 
 

@@ -50,10 +50,12 @@ class How(NamedTuple):
     """Which attention of a spec a run computes."""
 
     function: Callable[..., int]
+    on_gpu: Callable[..., int]
     selection: tuple[Selection, ...] = ()
+    selects: bool = False
 
 
-_FULL = How(lib.deft_runtime_run)
+_FULL = How(lib.deft_runtime_run, lib.deft_gpu_plan_run)
 
 
 class HostPlan:
@@ -75,6 +77,8 @@ class HostPlan:
         )
         call.inputs.params = None
         check(status)
+        if how.selects:
+            how.selection[0]._lies_in(None, 0)
 
     def query_count(self) -> int:
         return lib.deft_plan_query_count(self.handle)
@@ -95,9 +99,10 @@ class HostPlan:
 class GpuPlan:
     """A plan on a GPU, with the kernels that run it."""
 
-    def __init__(self, made: int, kernels: GpuKernels) -> None:
+    def __init__(self, made: int, kernels: GpuKernels, budget: int = 0) -> None:
         self.handle = GpuHandle(made, lib.deft_gpu_plan_destroy)
         self.kernels = kernels
+        self.budget = budget  # of its lists; 0: it has none
         self.needs_upload = True
 
     def advance(self, tree: Any) -> int:
@@ -117,11 +122,29 @@ class GpuPlan:
         check(lib.deft_gpu_plan_reserve(self.handle, byref(room)))
         self.needs_upload = True
 
-    def run(self, call: Call, frozen: tuple[Any, ...], stream: int) -> None:
+    def run(self, call: Call, frozen: tuple[Any, ...], stream: int, how: How = _FULL) -> None:
+        for selection in how.selection:
+            self._check_lists(selection, how.selects)
         if self.needs_upload:
             self.upload(stream)
         loaded = self.kernels.with_params(frozen)
-        check(lib.deft_gpu_plan_run(self.handle, loaded, addressof(call.inputs), addressof(call.outputs), stream))
+        check(how.on_gpu(self.handle, loaded, addressof(call.inputs), addressof(call.outputs), stream))
+        if how.selects:
+            how.selection[0]._lies_in(self, stream)
+
+    def _check_lists(self, selection: Selection, are_made: bool) -> None:
+        """Lists on a GPU are the plan's."""
+        if self.budget != selection.budget:
+            had = f"lists of {self.budget} tokens" if self.budget else "no lists"
+            raise UsageError(
+                f"the plan on the GPU has {had}, the selection is for {selection.budget}",
+                f"give attention.plan(tree, budget={selection.budget}), or let a run that selects be its first",
+            )
+        if not are_made and selection._plan is not self:
+            raise UsageError("the selection is not of this plan on this GPU", "call run_selecting first")
+
+    def read_lists(self, selection: Selection, stream: int) -> None:
+        check(lib.deft_gpu_plan_read_lists(self.handle, selection, stream))
 
     def query_count(self) -> int:
         return lib.deft_gpu_plan_query_count(self.handle)
@@ -168,13 +191,15 @@ class Runs:
             self._host = HostPlan(made, self._attention)
         return self._host
 
-    def _gpu_plan(self, device: int) -> GpuPlan:
+    def _gpu_plan(self, device: int, how: How = _FULL) -> GpuPlan:
         plan = self._gpus.get(device)
         if plan is None:
+            if self._options.budget is None and how.selection:
+                self._options = self._options._replace(budget=how.selection[0].budget)
             kernels = GpuKernels(self._attention, device, self._tree_handle(), self._frozen, self._options.invariant)
             options = self._options.struct(None)
             made = self._make_gpu(kernels, byref(self._options.gpu_struct(options)))
-            plan = self._gpus[device] = GpuPlan(made, kernels)
+            plan = self._gpus[device] = GpuPlan(made, kernels, self._options.budget or 0)
         return plan
 
     def _plans(self) -> list[HostPlan | GpuPlan]:
@@ -203,9 +228,7 @@ class Runs:
         attention = self._attention
         q_view = view("q", q)
         is_gpu = q_view.device_type == _abi.DEFT_DEVICE_CUDA
-        if is_gpu and how.selection:
-            raise UsageError("runs that select, and sparse ones, are for arrays in the host's memory so far")
-        plan = self._gpu_plan(q_view.device) if is_gpu else self._host_plan()
+        plan = self._gpu_plan(q_view.device, how) if is_gpu else self._host_plan()
         for name, array in (("out", out), ("lse", lse)):
             if array is not None and is_read_only(array):
                 raise UsageError(f"{name} may not be written to")
@@ -234,7 +257,7 @@ class Runs:
         else:
             frozen = self._frozen
         if is_gpu:
-            plan.run(call, frozen, stream_of(q, q_view.device) if stream is None else stream)
+            plan.run(call, frozen, stream_of(q, q_view.device) if stream is None else stream, how)
         else:
             plan.run(call, make_params(attention, frozen) if params else self._params, how)
         self._calls.append(call)

@@ -10,6 +10,7 @@ from ._library import Handle, check, lib, make, sized
 
 if TYPE_CHECKING:
     from ._attention import Attention
+    from ._runs import GpuPlan
 
 
 class NodeTokens(NamedTuple):
@@ -23,7 +24,7 @@ class NodeTokens(NamedTuple):
 class Selection:
     """The lists that a selecting run (Plan.run_selecting) makes, of an attention whose spec says `select`: for each list
     of each query, the positions of the tokens that sparse runs (Plan.run_sparse) of other layers read. They are of the
-    tree as it was then.
+    tree as it was then. Lists of arrays on a GPU stay there; to look at them copies them, and waits for the GPU.
 
     >>> import deft, numpy
     >>> att = deft.compile("attention a { query_heads = 4; kv_heads = 2; head_dim = 64; dtype = f16; "
@@ -44,20 +45,30 @@ class Selection:
         made = make(lib.deft_selection_make, attention, 0 if budget is None else budget)
         self._handle = Handle(made, lib.deft_selection_destroy)
         self._as_parameter_ = self._handle._as_parameter_
+        self._plan: GpuPlan | None = None  # that has the lists on a GPU
+        self._stream = 0
+
+    def _lies_in(self, plan: GpuPlan | None, stream: int) -> None:
+        self._plan, self._stream = plan, stream
 
     def _view(self) -> Any:
+        if self._plan is not None:
+            self._plan.read_lists(self, self._stream)
+        return self._known_view()
+
+    def _known_view(self) -> Any:
         view = sized(_abi.deft_selection_view)
         check(lib.deft_selection_get(self._handle, byref(view)))
         return view
 
     @property
     def budget(self) -> int:
-        return self._view().budget
+        return self._known_view().budget
 
     @property
     def lists(self) -> int:
         """Of a query: one, or one a KV head or query head."""
-        return self._view().lists
+        return self._known_view().lists
 
     @property
     def query_count(self) -> int:

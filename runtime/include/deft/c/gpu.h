@@ -92,6 +92,10 @@ typedef struct deft_gpu_room {
   /// tokens of each item that few queries see. Without room for these, the plan is in the order of the tree.
   int32_t runs;
   int32_t partials; ///< deft_plan_summary::partials
+  /// Of plans with deft_gpu_plan_options::budget: tokens of the longest path, and stretches of tokens that
+  /// lie side by side, a node's as a rule, of all queries' paths.
+  int32_t positions;
+  int32_t stretches;
 } deft_gpu_room;
 
 /// All zero is all default.
@@ -112,6 +116,13 @@ typedef struct deft_gpu_plan_options {
   /// pages that it will read, and deft_gpu_plan_check_replays says which entry names none that the cache has
   /// (the first dimension of k). It cannot keep the run from reading there.
   int32_t checks_pages;
+  /// For runs that select, and sparse ones (deft_gpu_plan_run_selecting), of an attention that selects:
+  /// tokens of a list at most, one of the spec's. 0: there are no such runs. Takes 4 bytes for each query,
+  /// list and token of the longest path, and 8 for each token of a list. Not together with follows_lengths,
+  /// nor with drafts whose trees only the GPU knows.
+  int32_t budget;
+  /// For deft_gpu_room_for, with a budget: tokens of a path at most. 0: one may have all the tokens.
+  int32_t longest_path;
 } deft_gpu_plan_options;
 
 /// Room, and the memory that a plan of it takes.

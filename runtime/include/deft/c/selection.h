@@ -1,5 +1,6 @@
 #pragma once
 
+#include <deft/c/gpu.h>
 #include <deft/c/runtime.h>
 #include <deft/c/sequence_tree.h>
 
@@ -41,6 +42,23 @@ DEFT_C_API deft_status deft_runtime_run_selecting(const deft_runtime *runtime,
 DEFT_C_API deft_status deft_runtime_run_sparse(const deft_runtime *runtime, const deft_attention *attention,
                                                const deft_plan *plan, const deft_selection *selection,
                                                const deft_inputs *inputs, const deft_outputs *outputs);
+
+/// As deft_gpu_plan_run, by a plan with a budget (deft_gpu_plan_options); the plan then has lists of the
+/// tokens that were worth most, which other layers read by deft_gpu_plan_run_sparse. The host does not see
+/// them: both may be captured with all other layers of a step.
+DEFT_C_API deft_status deft_gpu_plan_run_selecting(deft_gpu_plan *plan, const deft_gpu_attention *attention,
+                                                   const deft_inputs *inputs, const deft_outputs *outputs,
+                                                   deft_gpu_stream stream);
+/// The attention of all queries to the tokens of their lists alone, which may be another layer's. An error
+/// where no run has selected since the last upload, or one with another page table has. In a graph it reads
+/// the lists of the run that selects before it there: capture one before the first sparse run.
+DEFT_C_API deft_status deft_gpu_plan_run_sparse(deft_gpu_plan *plan, const deft_gpu_attention *attention,
+                                                const deft_inputs *inputs, const deft_outputs *outputs,
+                                                deft_gpu_stream stream);
+/// Copies the lists to the host, to be looked at; waits for the stream. The selection is of the same
+/// attention and budget; no deft_runtime runs over it.
+DEFT_C_API deft_status deft_gpu_plan_read_lists(const deft_gpu_plan *plan, deft_selection *selection,
+                                                deft_gpu_stream stream);
 
 /// Consecutive tokens of a node. It keeps its fields for good.
 typedef struct deft_node_tokens {

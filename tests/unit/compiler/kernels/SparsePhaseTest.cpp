@@ -23,13 +23,8 @@ TEST(SparsePhaseTest, EveryArchitectureHasOneForEveryShape) {
       for (const int ratio : {1, 4, 7, 16, 17, 40, 64}) {
         const KernelShape shape{ratio, 1, spec::Tensors::alike(dim)};
         const auto phase = sparsePhase(shape, target);
-        const bool isLegalAtAll =
-            checkPhase(shape,
-                       {"", -1, config::Family::Sm80, shape.fewestRows(), 16, 2, shape.fewestRows() / 16},
-                       &target)
-                .ok();
-        ASSERT_EQ(phase.ok(), isLegalAtAll) << target.arch << ", dim " << dim << ", ratio " << ratio << ": "
-                                            << (phase ? "" : phase.error().message);
+        EXPECT_TRUE(phase) << target.arch << ", dim " << dim << ", ratio " << ratio << ": "
+                           << (phase ? "" : phase.error().message);
         if (phase) {
           EXPECT_GE(phase->tileQ, ratio);
           EXPECT_TRUE(checkPhase(shape, *phase, &target).ok());

@@ -143,10 +143,42 @@ TEST_F(GpuTest, StepsOfADecodeLoopAreRight) {
   EXPECT_STRNE(choice->rule, "");
 }
 
+using SelectionHandle = std::unique_ptr<deft_selection, Destroy<deft_selection_destroy>>;
+
+TEST_F(GpuTest, ARunSelectsWhatSparseOnesRead) {
+  const auto package =
+      made<AttentionHandle>(deft_attention_load_package, DEFT_TEST_SELECTING_PACKAGE, nullptr);
+  attention = made<GpuAttentionHandle>(deft_gpu_attention_load, gpu.get(), package.get(), nullptr);
+  auto options = sized<deft_gpu_plan_options>();
+  options.budget = 24;
+  const auto plan = made<GpuPlanHandle>(deft_gpu_plan_make, attention.get(), tree(), &options);
+  ASSERT_EQ(upload(plan.get()), DEFT_OK);
+  EXPECT_EQ(deft_gpu_plan_run_sparse(plan.get(), attention.get(), &inputs, &outputs, stream), DEFT_USAGE);
+  ASSERT_EQ(deft_gpu_plan_run_selecting(plan.get(), attention.get(), &inputs, &outputs, stream), DEFT_OK)
+      << deft_error_text();
+  EXPECT_THAT(takeOutput(), Each(kOne));
+  ASSERT_EQ(deft_gpu_plan_run_sparse(plan.get(), attention.get(), &inputs, &outputs, stream), DEFT_OK)
+      << deft_error_text();
+  EXPECT_THAT(takeOutput(), Each(kOne));
+  const auto selection = made<SelectionHandle>(deft_selection_make, package.get(), 24);
+  ASSERT_EQ(deft_gpu_plan_read_lists(plan.get(), selection.get(), stream), DEFT_OK) << deft_error_text();
+  auto view = sized<deft_selection_view>();
+  ASSERT_EQ(deft_selection_get(selection.get(), &view), DEFT_OK);
+  EXPECT_EQ(view.queries, kBranches);
+  EXPECT_EQ(view.counts[0], 24);
+  EXPECT_EQ(view.positions[21], 21); // of equal tokens the first, and the last two
+  EXPECT_EQ(view.positions[22], 71);
+}
+
 TEST_F(GpuTest, AGraphFollowsTheTree) {
   const auto plan = made<GpuPlanHandle>(deft_gpu_plan_make, attention.get(), tree(), nullptr);
-  const deft_gpu_room wanted = {
-      .size = sizeof wanted, .queries = 16, .items = 100, .runs = 300, .partials = 300};
+  const deft_gpu_room wanted = {.size = sizeof wanted,
+                                .queries = 16,
+                                .items = 100,
+                                .runs = 300,
+                                .partials = 300,
+                                .positions = 0,
+                                .stretches = 0};
   ASSERT_EQ(deft_gpu_plan_reserve(plan.get(), &wanted), DEFT_OK);
   auto room = sized<deft_gpu_room>();
   ASSERT_EQ(deft_gpu_plan_get_room(plan.get(), &room), DEFT_OK);

@@ -1,0 +1,97 @@
+#include "compiler/support/InOrder.h"
+#include "runtime/exec/cuda/CudaPlan.h"
+
+#include <string>
+
+/// What a plan does of a variant that selects, beside the full attention.
+namespace deft::exec {
+
+using support::inOrder;
+using support::Result;
+
+namespace {
+
+support::Error usage(std::string message, std::string hint) {
+  return {support::ErrorCode::Usage, std::move(message), std::move(hint)};
+}
+
+} // namespace
+
+Result<void> CudaPlan::checkSelecting(const CudaKernels &kernels) const {
+  if (!selecting_)
+    return usage("the plan was made for runs that select nothing", "give it a budget");
+  const spec::Variant &own = kernels_->variant(), &other = kernels.variant();
+  if (!other.select || !kernels.selecting())
+    return usage("`" + other.name + "` selects nothing", "write `select { budget = 4096; }` in the spec");
+  if (other.lists() != own.lists() || pageSizeOf(other) != pageSizeOf(own))
+    return usage("the plan is for " + std::to_string(own.lists()) + " lists a query in pages of " +
+                     std::to_string(pageSizeOf(own)) + " tokens, `" + other.name + "` has " +
+                     std::to_string(other.lists()) + " and " + std::to_string(pageSizeOf(other)),
+                 "make one for this attention");
+  return {};
+}
+
+Result<void> CudaPlan::runSelecting(const CudaKernels &kernels, const CudaPointers &pointers,
+                                    cu::Stream stream) {
+  if (auto checked = checkSelecting(kernels); !checked)
+    return checked;
+  const device::Device::Current current(*kernels_->device());
+  const auto isCaptured = beginRun(kernels, pointers, stream);
+  if (!isCaptured)
+    return isCaptured.error();
+  Lists &lists = *isCaptured ? capturedLists_ : lists_;
+  lists = {};
+  auto launched =
+      inOrder([&] { return launchPhases(kernels, pointers, kernels.selecting(), *isCaptured, stream); },
+              [&] { return launchMerge(kernels, pointers, mergedQueries(*isCaptured), *isCaptured, stream); },
+              [&] {
+                return selecting_->select(kernels, *isCaptured ? room_.queries : onDevice_.queries, room_,
+                                          sections_, plan_.as<std::byte>(), pointers.pageTable, stream);
+              });
+  if (launched)
+    lists = {true, pointers.pageTable};
+  return launched;
+}
+
+Result<void> CudaPlan::runSparse(const CudaKernels &kernels, const CudaPointers &pointers,
+                                 cu::Stream stream) {
+  if (auto checked = checkSelecting(kernels); !checked)
+    return checked;
+  const device::Device::Current current(*kernels_->device());
+  const auto isCaptured = beginRun(kernels, pointers, stream);
+  if (!isCaptured)
+    return isCaptured.error();
+  const Lists &lists = *isCaptured && capturedLists_.areThere ? capturedLists_ : lists_;
+  if (!lists.areThere)
+    return usage("there are no lists of the plan on the device: no run has selected since it was uploaded",
+                 "run with selection first");
+  if (lists.pageTable != pointers.pageTable)
+    return usage("the run has another page table than the one that selected",
+                 "lists say where tokens lie: select and read them by one table");
+  const SelectingCudaKernels &own = *kernels.selecting();
+  abi::AttendArgs attend = argsOf(kernels, pointers, *isCaptured);
+  attend.items = reinterpret_cast<const abi::Item *>(plan_.as<std::byte>() + sections_.sparseItems);
+  attend.itemBegin = 0;
+  attend.itemCount = *isCaptured ? room_.sparseItems : onDevice_.sparseItems;
+  attend.planLines = attend.tableLines = 0; // which lists are not in
+  void *params[] = {&attend, const_cast<abi::ParamSlot *>(pointers.params->slots())};
+  if (auto made = makeQueries(kernels, *isCaptured, params[1], attend, stream); !made)
+    return made;
+  if (auto launched = own.sparse().launch(own.sparseBlocks(attend.itemCount), params, stream); !launched)
+    return launched;
+  const Merged merged{sections_.sparseMergeQuery, sections_.sparseMergeBegin, sections_.sparseMergeSlot,
+                      *isCaptured ? room_.queries : onDevice_.sparseMerged};
+  return launchMerge(kernels, pointers, merged, *isCaptured, stream);
+}
+
+Result<void> CudaPlan::readLists(Selection &selection, cu::Stream stream) const {
+  if (!selecting_ || !(lists_.areThere || capturedLists_.areThere))
+    return usage("there are no lists on the device: no run has selected yet", "run with selection first");
+  const device::Device &device = *kernels_->device();
+  const device::Device::Current current(device);
+  if (const cu::Result result = device.api().streamSynchronize(stream); result != cu::kSuccess)
+    return device.driver().error("a run that selects failed", result);
+  return selecting_->read(onDevice_.queries, selection);
+}
+
+} // namespace deft::exec
