@@ -12,7 +12,7 @@ static bool isOfElement(AttentionOp op, mlir::Region &region) {
   return &region == &op.getQuery() || &region == &op.getOutput();
 }
 
-static llvm::ArrayRef<llvm::StringLiteral> argNames(AttentionOp op, mlir::Region &region) {
+llvm::ArrayRef<llvm::StringLiteral> argNames(AttentionOp op, mlir::Region &region) {
   return &region == &op.getTile()  ? tileArgNames()
          : isOfElement(op, region) ? elementArgNames()
                                    : hookArgNames();

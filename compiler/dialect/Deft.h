@@ -71,6 +71,8 @@ constexpr int64_t kPositionLimit = int64_t{1} << 30;
 llvm::ArrayRef<llvm::StringLiteral> hookArgNames();
 llvm::ArrayRef<llvm::StringLiteral> elementArgNames();
 llvm::ArrayRef<llvm::StringLiteral> tileArgNames();
+/// Those of a region of `op`.
+llvm::ArrayRef<llvm::StringLiteral> argNames(AttentionOp op, mlir::Region &region);
 
 /// Adds the block of `mask`, `score` or `sink` (of `query` or `output`, of `tile`) with its arguments to an
 /// empty region.

@@ -18,14 +18,14 @@ StaticRanges::StaticRanges(Region &region) {
   if (region.empty())
     return;
   auto attention = cast<AttentionOp>(region.getParentOp());
-  bool isTile = &region == &attention.getTile();
-  for (BlockArgument argument : region.getArguments()) {
-    llvm::StringRef name = (isTile ? tileArgNames() : hookArgNames())[argument.getArgNumber()];
+  for (auto [argument, name] : llvm::zip_equal(region.getArguments(), argNames(attention, region))) {
     Range range{0, kPositionLimit - 1};
     if (name.starts_with("q_"))
       range.min = -1;
     else if (name.starts_with("head"))
       range.max = attention.getQueryHeads() - 1;
+    else if (name == "dim")
+      range.max = std::max(attention.tensors().q.dim, attention.tensors().out.dim) - 1;
     else if (name == "kv_head")
       range.max = attention.getKvHeads() - 1;
     if (argument.getType().isInteger(32))
