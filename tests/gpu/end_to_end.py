@@ -12,6 +12,8 @@ conversations that share next to nothing. Three ways to attend:
   sdpa      torch's scaled_dot_product_attention over a copy of each request's own K and V; where they fit, and not for token
             trees, whose guesses are no requests
 
+  sparse    with --budget: the tree's decoder, two layers of which are full, two select and the others read that many tokens
+
 and `no attention`, a step whose layers only write K and V: the difference is attention's share. Logits of the first step of
 all ways are compared. To expect: at t = 256 at least 2.5 times flat, at b = 50 at least 1.3, and never below 0.98 of the
 faster other way on `chats`. --tiny runs the same rows on the CPU with a model of two small layers, to test this script.
@@ -28,19 +30,20 @@ import time
 
 import torch
 import transformers
-from deft.hf import TreeDecoder
+from deft.hf import LayerPlan, TreeDecoder
 from deft.hf._attention import attending_by_deft
 from deft.hf._branch import Branch
 from deft.hf._forward import PlannedStep
 
-NAMES = ("tree", "flat", "sdpa", "no attention")
+NAMES = ("tree", "flat", "sdpa", "sparse", "no attention")
 
 
 class Row:
     """A tree, and what a step does to it. `scale` divides lengths and counts, for the CPU."""
 
-    def __init__(self, name, plant, guesses=0):
+    def __init__(self, name, plant, guesses=0, pages=0):
         self.name = name
+        self.pages = pages  # of 16 tokens, where it takes more than others
         self.plant = plant  # (forest, scale) -> leaves
         self.guesses = guesses  # tokens of a token tree, 0: each leaf decodes one
 
@@ -60,6 +63,13 @@ def levels(nodes, tokens):
             count = max(count // scale, 1)
             above = [forest.add(above[i * len(above) // count], max(length // scale, 1)) for i in range(count)]
         return above
+
+    return plant
+
+
+def alone(count, tokens):
+    def plant(forest, scale):
+        return [forest.add(None, max(tokens // scale, 1)) for _ in range(count)]
 
     return plant
 
@@ -115,6 +125,7 @@ ROWS = [
     *(Row(f"grpo_{k}k_{group}", few_shot(group, 1024 * k, 512)) for k in (8, 16) for group in (8, 16)),
     *(Row(f"beams_{beams}_{suffix}", few_shot(beams, 1024, suffix)) for beams in (128, 400) for suffix in (3, 64)),
     Row("chats", chats),
+    *(Row(f"alone_{count}x{k}k", alone(count, 1024 * k), pages=count * (1024 * k // 16 + 16)) for count, k in ((8, 10), (8, 32), (2, 100))),
 ]
 
 
@@ -224,7 +235,13 @@ def measure(model, row, way, options):
     is_gpu = model.device.type == "cuda"
     torch.manual_seed(3)
     kind = Bare if way == "no attention" else TreeDecoder
-    decoder = kind(model, pages=options.pages, partition="query" if way == "flat" else options.partition)
+    layers = LayerPlan(budget=options.budget) if way == "sparse" else None
+    decoder = kind(
+        model,
+        pages=max(options.pages, 0 if options.tiny else row.pages),
+        partition="query" if way == "flat" else options.partition,
+        layers=layers,
+    )
     decoder.cache.pages.normal_()
     leaves = row.plant(Forest(decoder), 32 if options.tiny else 1)
     if way == "sdpa":
@@ -282,7 +299,7 @@ def make_model(tiny):
 def run_row(model, row, options):
     found, logits = {"row": row.name}, {}
     for way in NAMES:
-        if way == "sdpa" and row.guesses:
+        if (way in ("sdpa", "sparse") and row.guesses) or (way == "sparse" and not options.budget) or way in options.without:
             continue
         try:
             found[way], logits[way] = measure(model, row, way, options)
@@ -308,7 +325,7 @@ def table_line(found):
         share = f"{100 * max(ms['tree'] - ms['no attention'], 0) / ms['tree']:.0f} %"
     if "tree" in ms and ms.keys() & {"flat", "sdpa"}:
         ratio = f"**{min(ms[way] for way in ('flat', 'sdpa') if way in ms) / ms['tree']:.2f}**"
-    return f"| {found['row']} | {cells['tree']} | {share} | {cells['flat']} | {cells['sdpa']} | {ratio} |"
+    return f"| {found['row']} | {cells['tree']} | {share} | {cells['flat']} | {cells['sdpa']} | {ratio} | {cells['sparse']} |"
 
 
 def main():
@@ -318,6 +335,8 @@ def main():
     parser.add_argument("--steps", type=int, default=40)
     parser.add_argument("--warmup", type=int, default=5)
     parser.add_argument("--partition", help="of the tree's plans, in place of the one that they would choose")
+    parser.add_argument("--budget", type=int, help="also a decoder whose sparse layers read so many tokens")
+    parser.add_argument("--without", action="append", default=[], choices=NAMES[1:], help="a way that is not run")
     parser.add_argument("--output", help="a JSON line a row")
     parser.add_argument("--list", action="store_true")
     options = parser.parse_args()
@@ -332,7 +351,7 @@ def main():
     model = make_model(options.tiny)
     device = "cpu" if options.tiny else torch.cuda.get_device_name()
     print(f"{device}, torch {torch.__version__}, transformers {transformers.__version__}, median of {options.steps} steps\n")
-    print("| row | tree, ms | attention | flat, ms | sdpa, ms | faster of both / tree |\n|---|---|---|---|---|---|")
+    print("| row | tree, ms | attention | flat, ms | sdpa, ms | faster of both / tree | sparse, ms |\n|---|---|---|---|---|---|---|")
     for row in chosen:
         found = run_row(model, row, options)
         print(table_line(found), flush=True)

@@ -27,7 +27,7 @@ def model(bench):
     return bench.make_model(tiny=True)
 
 
-OPTIONS = argparse.Namespace(tiny=True, steps=2, warmup=1, pages=2048, partition=None)
+OPTIONS = argparse.Namespace(tiny=True, steps=2, warmup=1, pages=2048, partition=None, budget=None, without=[])
 
 
 @pytest.mark.parametrize("name", ["few_shot_b20", "speculative_t32", "system_prompts", "multi_document", "chats"])
@@ -39,6 +39,14 @@ def test_every_way_to_attend_gives_the_same_logits(bench, model, name):
     tree, flat = (found[way]["plan"]["tokens_read"] for way in ("tree", "flat"))
     assert tree < flat if name == "few_shot_b20" else tree <= flat  # small trees may be read flat
     assert bench.table_line(found).startswith(f"| {name} |")
+
+
+def test_sparse_layers_are_a_way_of_their_own(bench, model):
+    [row] = [one for one in bench.ROWS if one.name == "alone_8x10k"]
+    options = argparse.Namespace(**{**vars(OPTIONS), "budget": 96, "without": ["sdpa", "flat"]})
+    found = bench.run_row(model, row, options)
+    assert found["sparse"]["ms"] > 0
+    assert "sdpa" not in found
 
 
 def test_a_way_that_attends_to_other_tokens_is_noticed(bench, model, monkeypatch):

@@ -45,9 +45,14 @@ class Plans:
                     device=device,
                     partition=self._partition,
                     runs_ahead=self._runs_ahead.get(kind, 0),
+                    budget=self._budget(kind),
                 )
             else:
                 plan.advance()
+
+    def _budget(self, kind: LayerKind) -> int | None:
+        """Tokens of a list, where layers of the kind select."""
+        return None
 
     def upload(self) -> None:
         """On a GPU's current stream, which must not be capturing."""

@@ -29,7 +29,11 @@ class SelectingPlans(Plans):
         """`kind`: of the layers that select and of the sparse ones."""
         super().__init__(cache, attentions, partition, runs_ahead)
         self.roles = list(roles)
+        self._kind = kind
         self.selection = Selection(attentions[kind])
+
+    def _budget(self, kind: LayerKind) -> int | None:
+        return self.selection.budget if kind == self._kind else None
 
     def run(self, kind: LayerKind, layer: int, q: torch.Tensor, page_table: Any) -> torch.Tensor:
         if self.roles[layer] == "full":
