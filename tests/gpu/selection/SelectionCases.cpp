@@ -93,14 +93,14 @@ public:
     return {};
   }
 
-  int cases = 0, wrong = 0;
-  long long lists = 0;
-
-private:
   double seconds() const {
     return std::chrono::duration<double>(std::chrono::steady_clock::now() - start_).count();
   }
 
+  int cases = 0, wrong = 0, subjects = 0, subjectsRun = 0; ///< subjects: variants, configs and budgets
+  long long lists = 0;
+
+private:
   Result<void> compileAll() {
     std::vector<std::future<Result<void>>> coming;
     for (const program::Program &program : programs_) {
@@ -121,6 +121,10 @@ private:
   }
 
   Result<void> runSubject(std::size_t at, std::size_t configIndex, int budget) {
+    ++subjects;
+    if (seconds() >= options_.seconds)
+      return {};
+    ++subjectsRun;
     const Subject subject{programs_[at].variant(), configs_[at][configIndex], budget};
     auto layers = device_.open(programs_[at], subject);
     if (!layers)
@@ -251,7 +255,9 @@ int run(const Options &options) {
   if (auto ran = session.run(**spec); !ran)
     return fail(ran.error());
   std::cout << session.cases << " cases with " << session.lists << " lists on " << (*device)->name() << ", "
-            << session.wrong << " wrong; seed " << options.seed << '\n';
+            << session.wrong << " wrong; seed " << options.seed << ", " << session.subjectsRun << " of "
+            << session.subjects << " variants, configs and budgets; " << static_cast<int>(session.seconds())
+            << " s\n";
   return session.wrong == 0 && session.cases > 0 ? 0 : 1;
 }
 
