@@ -75,7 +75,12 @@ Result<std::vector<exec::ParamValue>> randomParams(Random &random, const spec::V
       assignments.push_back(param.name + (param.type == spec::ScalarType::F32
                                               ? "=0.0" + std::to_string(random.between(1, 9))
                                               : "=" + std::to_string(random.between(1, 100))));
-  return exec::bindParams(variant, assignments);
+  auto values = exec::bindParams(variant, assignments);
+  if (values)
+    for (exec::ParamValue &value : *values) // elements of arrays differ, so that the right one is read
+      for (std::size_t i = 0; i < value.f32.size(); ++i)
+        value.f32[i] *= 1 + static_cast<float>(i % 7) / 8;
+  return values;
 }
 
 bool sameBits(const exec::Outputs &a, const exec::Outputs &b) {

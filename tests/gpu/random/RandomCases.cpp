@@ -286,7 +286,9 @@ int main(int argc, char **argv) {
   app.add_option("PACKAGE", options.package, "A package of the spec that --write-spec wrote");
   auto *const writeSpec =
       app.add_option("--write-spec", options.writeSpec, "Write the random spec to this file, and end");
-  app.add_option("--hook", options.hook, "The mask or score of all attentions of that spec, like softcap")
+  app.add_option("--hook", options.hook,
+                 "The mask or score of all attentions of that spec, like softcap; elements: all hooks of q "
+                 "and the output")
       ->check(CLI::IsMember(hookNames()))
       ->needs(writeSpec);
   app.add_flag("--bytes", options.isOfBytes, "All caches of that spec are of 8-bit floats")->needs(writeSpec);

@@ -82,6 +82,16 @@ std::vector<Hook> hooks(Random &random, int dim = 64, int heads = 1) {
   };
 }
 
+/// All hooks of elements, one after the other.
+constexpr const char *kElements = "elements";
+
+std::vector<Hook> ofElements(std::vector<Hook> all) {
+  std::erase_if(all, [](const Hook &hook) {
+    return hook.output.empty() && hook.text.find("  query ") == std::string::npos;
+  });
+  return all;
+}
+
 /// `dtype`: of K and V; empty: q's.
 std::string layout(Random &random, const std::string &dtype) {
   if (random.oneIn(6)) // which takes no dtype
@@ -98,6 +108,7 @@ std::vector<std::string> hookNames() {
   Random any(0, 0);
   for (const Hook &hook : hooks(any))
     names.push_back(hook.name);
+  names.push_back(kElements);
   return names;
 }
 
@@ -116,7 +127,11 @@ std::string randomSpec(std::uint64_t seed, int every, const std::string &only, b
       const Hook &drawn = random.oneIn(2)
                               ? all[0]
                               : all[static_cast<std::size_t>(random.below(static_cast<int>(all.size())))];
-      const Hook &hook = named != all.end() ? *named : drawn;
+      const std::vector<Hook> elements = ofElements(all);
+      const Hook &hook = named != all.end() ? *named
+                         : only == kElements
+                             ? elements[static_cast<std::size_t>(index / every) % elements.size()]
+                             : drawn;
       const int kvHeads = random.between(1, ratio <= 2 ? 8 : ratio <= 5 ? 4 : 2);
       const std::string dtype = random.of({"f16", "bf16"});
       text += "\nattention d" + std::to_string(dim) + "_r" + std::to_string(ratio) + "_" + hook.name + " {\n";
