@@ -50,7 +50,8 @@ int main(int argc, char **argv) {
       const auto config = kernels::defaultConfig(variant, target::findTarget(arch));
       if (!config)
         return 1;
-      package::KernelSet kernels{.arch = arch, .config = *config, .attend = {}, .merge = {}, .selecting = {}};
+      package::KernelSet kernels{
+          .arch = arch, .config = *config, .attend = {}, .query = {}, .merge = {}, .selecting = {}};
       for (const config::PhaseConfig &phase : config->phases)
         kernels.attend.push_back({.entry = codegen::cuda::attendEntry(packaged.source, phase),
                                   .cubin = "for the tests' driver",

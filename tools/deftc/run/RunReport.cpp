@@ -77,7 +77,7 @@ std::string checkText(const RunReport &report) {
   std::string text = check.passed() ? "right: error " : "WRONG: error ";
   text += error(check.error) + ", allowed " + error(check.allowed);
   if (check.hasLse)
-    text += "; lse off by " + error(check.lseError) + ", allowed " + error(reference::kLseTolerance);
+    text += "; lse off by " + error(check.lseError) + ", allowed " + error(check.lseAllowed);
   text += report.queriesChecked == report.queriesRun
               ? "; all " + counted(report.queriesRun, "query", "queries")
               : "; a sample of " + withSeparators(report.queriesChecked) + " of " +

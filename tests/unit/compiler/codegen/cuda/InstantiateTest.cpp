@@ -1,5 +1,6 @@
 #include "compiler/codegen/cuda/Instantiate.h"
 
+#include "compiler/target/Target.h"
 #include "tests/support/SampleSource.h"
 
 #include <gtest/gtest.h>
@@ -103,10 +104,10 @@ TEST(InstantiateTest, AMergeAppliesAHookOfTheOutputBesideSinks) {
 
 TEST(InstantiateTest, AHookOfTheQueryHasAKernelOfItsOwn) {
   VariantSource source = test::sampleSource();
-  const auto refused = instantiateNamed(source, config::Config{}, "queries");
+  const auto refused = instantiateNamed(source, config::Config{}, *target::findTarget("sm_80"), "queries");
   EXPECT_FALSE(refused.ok());
   source.hasQuery = true;
-  const auto named = instantiateNamed(source, config::Config{}, "queries");
+  const auto named = instantiateNamed(source, config::Config{}, *target::findTarget("sm_80"), "queries");
   ASSERT_TRUE(named.ok());
   EXPECT_EQ(named->entry, "deft_llama_queries");
   EXPECT_EQ(named->text, instantiateQueries(source));
