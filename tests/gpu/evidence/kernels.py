@@ -181,6 +181,17 @@ def variants(page, records):
         page.loss(f"{worst['variant']} on {worst['tree']} takes {worst['ratio']:.2f} times plain attention's time; 1.10 was the aim")
 
 
+def query_hook(page, records):
+    name = "h200-query-hook.json"
+    record = records.read(name)
+    page.heading("A hook that makes q")
+    page.add(f"{card_of(record['device'])}, commit {record['commit']} ({link(name)}): Qwen 3 8B's attention over q as it comes and with `query` norming and turning it, which is a kernel before the attention.")
+    page.table(["tree", "q as it is, us", "made, us", "more, us"], [
+        [row["row"], us(row["plain_us"]), us(row["hook_us"]), us(row["hook_us"] - row["plain_us"])] for row in record["rows"]])
+    worst = max(record["rows"], key=lambda row: row["hook_us"] / row["plain_us"])
+    page.loss(f"a hook `query` on {worst['row']}: {worst['hook_us'] / worst['plain_us']:.2f} times the time without; 1.03 was the aim")
+
+
 def tuned(page, records):
     page.heading("Tuned against untuned")
     shipped, plain = records.rows(BENCH), records.rows(UNTUNED)
