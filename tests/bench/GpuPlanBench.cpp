@@ -248,9 +248,9 @@ const char *const kEmptyPtx = R"(
 .target sm_80
 .address_size 64
 .visible .entry deft_bench_tiles(.param .align 64 .b8 args[960], .param .align 8 .b8 params[8]) { ret; }
-.visible .entry deft_bench_merge(.param .align 8 .b8 args[88]) { ret; }
+.visible .entry deft_bench_merge(.param .align 8 .b8 args[96]) { ret; }
 )";
-static_assert(sizeof(abi::AttendArgs) == 960 && sizeof(abi::MergeArgs) == 88);
+static_assert(sizeof(abi::AttendArgs) == 960 && sizeof(abi::MergeArgs) == 96);
 
 struct Gpu {
   std::shared_ptr<device::Device> device;
