@@ -235,7 +235,7 @@ def measure(model, row, way, options):
     is_gpu = model.device.type == "cuda"
     torch.manual_seed(3)
     kind = Bare if way == "no attention" else TreeDecoder
-    layers = LayerPlan(budget=options.budget) if way == "sparse" else None
+    layers = LayerPlan(budget=options.budget, full=0 if options.tiny else 2) if way == "sparse" else None
     decoder = kind(
         model,
         pages=max(options.pages, 0 if options.tiny else row.pages),

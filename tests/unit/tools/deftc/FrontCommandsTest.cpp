@@ -285,11 +285,11 @@ TEST_F(FrontCommandsTest, CheckPrintsALineForEachAttention) {
 }
 
 TEST_F(FrontCommandsTest, CheckGoesOnAfterAWrongFile) {
-  std::string wrong = write("wrong.deft", "attention a {\n  query_heads = x;\n}\n");
+  std::string wrong = write("wrong.deft", "attention a {\n  query_heads = y;\n}\n");
   Outcome outcome = run({"check", wrong, (folder_ / "absent.deft").string(), "llama3_8b"});
   EXPECT_EQ(outcome.code, kExitDiagnostics);
   EXPECT_THAT(outcome.out, HasSubstr("llama3_8b: 32 query heads"));
-  EXPECT_THAT(outcome.err, HasSubstr(wrong + ":2:17: error: unknown name `x`\n 2 |   query_heads = x;\n"));
+  EXPECT_THAT(outcome.err, HasSubstr(wrong + ":2:17: error: unknown name `y`\n 2 |   query_heads = y;\n"));
   EXPECT_THAT(outcome.err, HasSubstr("cannot read `"));
   EXPECT_THAT(outcome.err, Not(HasSubstr("\033"))) << "plain text in a pipe";
 }
