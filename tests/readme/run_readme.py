@@ -86,7 +86,7 @@ def check_set_up(block, root):
 
 
 def check_reproduce(block, root):
-    for script in re.findall(r"(?:^|\s)((?:tools|tests)/[\w/]+\.py|tests/gpu/\w+)", block.text):
+    for script in re.findall(r"(?:^|\s)((?:tools|tests)/[\w/]+\.\w+|tests/gpu/\w+)", block.text):
         if not (root / script).exists():
             yield f"line {block.line}: {script} is not there"
 
