@@ -10,6 +10,17 @@ namespace deft::reference {
 
 namespace {
 
+/// Of the f32 arithmetic of `query`, relative to the row's largest element and the made one's: at least so
+/// much, and some times what f32 is off by here, which grows with angles.
+constexpr double kQueryRounding = 0x1p-16, kTimesOff = 4;
+
+double largestOf(const std::vector<double> &row) {
+  double largest = 0;
+  for (const double value : row)
+    largest = std::max(largest, std::fabs(value));
+  return largest;
+}
+
 double normOf(const std::vector<double> &row) {
   double sum = 0;
   for (const double value : row)
@@ -19,19 +30,31 @@ double normOf(const std::vector<double> &row) {
 
 } // namespace
 
-std::vector<double> Elements::query(std::vector<double> row, Site site) {
+std::vector<double> Elements::query(std::vector<double> row, Site site, std::vector<EitherWay> *eitherWay) {
   if (!variant_.query)
     return row;
   const auto size = row.size();
   site.xRms = evaluate_.round(normOf(row) / std::sqrt(static_cast<double>(size)));
-  std::vector<double> made(size);
+  std::vector<double> exact(size), made(size);
+  const auto rounded = [&](double value) { return exec::roundTo(value, variant_.tensors.q.dtype); };
+  const double largest = largestOf(row);
+  double off = 0; // of f32 arithmetic, of any element of the row
   for (std::size_t d = 0; d < size; ++d) {
     site.x = row[d];
     site.xHalf = row[(d + size / 2) % size];
     site.xPair = row[d ^ 1];
     site.dim = static_cast<int>(d);
-    made[d] = exec::roundTo(evaluate_.f32(*variant_.query, site), variant_.tensors.q.dtype);
+    exact[d] = evaluate_.f32(*variant_.query, site);
+    made[d] = rounded(exact[d]);
+    if (eitherWay)
+      off = std::max({off, kQueryRounding * std::max(largest, std::fabs(exact[d])),
+                      kTimesOff * std::fabs(single_.f32(*variant_.query, site) - exact[d])});
   }
+  if (eitherWay)
+    for (std::size_t d = 0; d < size; ++d)
+      for (const double other : {rounded(exact[d] - off), rounded(exact[d] + off)})
+        if (std::fabs(other - made[d]) > 2 * off) // nearer ones move nothing that shows
+          eitherWay->push_back({d, other});
   return made;
 }
 

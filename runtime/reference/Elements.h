@@ -8,14 +8,23 @@
 /// never of 16 bits: an angle of that would be no angle.
 namespace deft::reference {
 
+/// An element of q that lies so near the middle of two numbers of q's dtype that f32 arithmetic may give the
+/// other.
+struct EitherWay {
+  std::size_t dim;
+  double other;
+};
+
 class Elements {
 public:
   Elements(const spec::Variant &variant, const exec::Inputs &inputs, Precision precision)
       : variant_(variant),
-        evaluate_(variant, inputs, precision == Precision::Exact ? precision : Precision::Single) {}
+        evaluate_(variant, inputs, precision == Precision::Exact ? precision : Precision::Single),
+        single_(variant, inputs, Precision::Single) {}
 
-  /// A row of q as q.k takes it, rounded to q's dtype; without a hook, as it is.
-  std::vector<double> query(std::vector<double> row, Site site);
+  /// A row of q as q.k takes it, rounded to q's dtype; without a hook, as it is. `eitherWay` gets, where it
+  /// is wanted, the elements that might be others.
+  std::vector<double> query(std::vector<double> row, Site site, std::vector<EitherWay> *eitherWay = nullptr);
   /// Element `dim` of a normalised row as it is written, but for its rounding.
   double output(double x, int dim, Site site);
   /// A normalised row likewise, and what roundings that move `row` by `noise` of its norm move that by,
@@ -24,7 +33,7 @@ public:
 
 private:
   const spec::Variant &variant_;
-  Evaluator evaluate_;
+  Evaluator evaluate_, single_;
 };
 
 } // namespace deft::reference

@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <utility>
 
 namespace deft::reference {
 
@@ -177,13 +178,26 @@ std::vector<Row> evaluateGroup(const spec::Variant &variant, const tree::KvTree 
   std::vector<Row> rows(variant.ratio());
   for (int inGroup = 0; inGroup < variant.ratio(); ++inGroup) {
     const Site site = siteOf(variant, tokens, query, kvHead * variant.ratio() + inGroup);
-    const std::vector<double> q = elements.query(queryOf(variant, inputs, query, site.head), site);
-    const auto product = [&](std::size_t t) { return dot(q, &keys[t * keyDim]); };
-    std::vector<double> weights = scoresOf(variant, tokens, product, evaluate, site);
-    if (selection)
-      hideUnlisted(weights, selection->of(query, variant.listOf(site.head)));
+    std::vector<EitherWay> eitherWay;
+    std::vector<double> q =
+        elements.query(queryOf(variant, inputs, query, site.head), site, isExact ? &eitherWay : nullptr);
+    const auto weigh = [&](std::vector<double> &weights) { // the lse
+      const auto product = [&](std::size_t t) { return dot(q, &keys[t * keyDim]); };
+      weights = scoresOf(variant, tokens, product, evaluate, site);
+      if (selection)
+        hideUnlisted(weights, selection->of(query, variant.listOf(site.head)));
+      return normalize(variant, weights, evaluate, site);
+    };
     Row &row = rows[inGroup];
-    row.lse = normalize(variant, weights, evaluate, site);
+    std::vector<double> weights;
+    row.lse = weigh(weights);
+    for (const auto &[dim, other] : eitherWay) {
+      std::vector<double> unused;
+      const double made = std::exchange(q[dim], other);
+      if (const double lse = weigh(unused); lse != row.lse) // which may be infinite
+        row.lseNoise += std::fabs(lse - row.lse);
+      q[dim] = made;
+    }
 
     row.out.assign(valueDim, 0.0);
     RowNoise noise(variant);

@@ -15,9 +15,10 @@ namespace deft::reference {
 /// A row: one query head of one query.
 struct Row {
   std::vector<double>
-      out;          ///< a value a column; 0 when no token is visible. In the output dtype but for `Exact`
-  double lse = 0;   ///< softmax: natural logarithm; -inf when no token is visible, or the sink
-  double noise = 0; ///< `Exact`: how far roundings may move it (RowNoise), relative to its norm
+      out;             ///< a value a column; 0 when no token is visible. In the output dtype but for `Exact`
+  double lse = 0;      ///< softmax: natural logarithm; -inf when no token is visible, or the sink
+  double noise = 0;    ///< `Exact`: how far roundings may move it (RowNoise), relative to its norm
+  double lseNoise = 0; ///< `Exact`: how far lse, of elements of q that `query` makes (EitherWay)
 };
 
 /// The rows of one query (caller's index) for the query heads of one KV head, in their order. The tree

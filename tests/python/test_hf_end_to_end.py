@@ -43,10 +43,13 @@ def test_every_way_to_attend_gives_the_same_logits(bench, model, name):
 
 def test_sparse_layers_are_a_way_of_their_own(bench, model):
     [row] = [one for one in bench.ROWS if one.name == "alone_8x10k"]
-    options = argparse.Namespace(**{**vars(OPTIONS), "budget": 96, "without": ["sdpa", "flat"]})
-    found = bench.run_row(model, row, options)
-    assert found["sparse"]["ms"] > 0
-    assert "sdpa" not in found
+    differences = []
+    for budget in (96, 4096):  # of paths of 320 tokens
+        options = argparse.Namespace(**{**vars(OPTIONS), "budget": budget, "without": ["sdpa", "flat"]})
+        found = bench.run_row(model, row, options)
+        assert "sdpa" not in found
+        differences.append(found["sparse"]["difference"])
+    assert differences[1] < 0.02 < differences[0]
 
 
 def test_a_way_that_attends_to_other_tokens_is_noticed(bench, model, monkeypatch):

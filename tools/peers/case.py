@@ -2,6 +2,13 @@
 
 import dataclasses
 
+MOST_COPIED = 24 << 30  # bytes of K and V that lie by path, where a kernel reads them so
+
+
+def check_copied(size):
+    if size > MOST_COPIED:
+        raise NotImplementedError(f"the paths would take {size >> 30} GiB")
+
 
 @dataclasses.dataclass
 class Case:

@@ -5,6 +5,8 @@ The settings are those of the artifact's own scripts. Both know requests at leav
 import importlib
 import sys
 
+from case import check_copied
+
 TILE_ROWS = {1: (64, 16), 4: (16, 4), 16: (4, 1)}  # by the number of query heads a KV head
 
 
@@ -66,9 +68,7 @@ def deft_rewrite(folder):
         rows, columns = _tiles(case)
         # It reads paths, each of its own; of the cache's shape it takes the number of requests and their longest.
         longest = max(map(tree.length, range(len(tree.ends))))
-        size = len(tree.ends) * longest * case.kv_heads * case.dim * 4
-        if size > 24 << 30:
-            raise NotImplementedError(f"the paths would take {size >> 30} GiB")
+        check_copied(len(tree.ends) * longest * case.kv_heads * case.dim * 4)
         k, v = (torch.zeros(len(tree.ends), longest, case.kv_heads, case.dim, dtype=torch.float16, device="cuda")
                 for _ in range(2))
         for query in range(len(tree.ends)):

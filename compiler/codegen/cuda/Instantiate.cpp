@@ -50,6 +50,25 @@ void headConfig(TextBuilder &text, const VariantSource &source) {
   text.constant("kWithLse", source.withLse);
 }
 
+void endConfig(TextBuilder &text) {
+  text.line("};");
+  text.line("");
+  text.line("} // namespace");
+  text.line("");
+}
+
+void pasteHooks(TextBuilder &text, const VariantSource &source, const std::string &entry) {
+  text.paste(source.hooks);
+  text.resumeLines(entry + ".cu");
+  text.line("");
+}
+
+/// Of a kernel that takes the variant's parameters; its arguments' type is one of deft::abi.
+void headEntry(TextBuilder &text, const std::string &entry, const char *arguments) {
+  text.line(entry + "(const __grid_constant__ deft::abi::" + arguments + " args,");
+  text.line(std::string(entry.size() + 1, ' ') + "const __grid_constant__ Params params) {");
+}
+
 } // namespace
 
 std::string attendEntry(const VariantSource &source, const config::PhaseConfig &phase, Layer layer) {
@@ -75,9 +94,7 @@ std::string instantiateAttend(const VariantSource &source, const config::PhaseCo
   text.line("");
   text.line("namespace {");
   text.line("");
-  text.paste(source.hooks);
-  text.resumeLines(entry + ".cu");
-  text.line("");
+  pasteHooks(text, source, entry);
   headConfig(text, source);
   text.constant("kPageSize", source.pageSize);
   text.constant("kTileQ", phase.tileQ);
@@ -88,10 +105,7 @@ std::string instantiateAttend(const VariantSource &source, const config::PhaseCo
     text.constant("kIsDealt", kernels::isDealt(phase, order, families));
   if (const LayerText *layerText = textOf(layer))
     text.constant(layerText->constant, source.*layerText->value);
-  text.line("};");
-  text.line("");
-  text.line("} // namespace");
-  text.line("");
+  endConfig(text);
   if (!source.params.empty())
     text.line("static_assert(sizeof(Params) == " + std::to_string(8 * source.params.size()) +
               ", \"host and device disagree on the parameters\");");
@@ -101,8 +115,7 @@ std::string instantiateAttend(const VariantSource &source, const config::PhaseCo
   text.line("");
   text.line(std::string("extern \"C\" __global__ void __launch_bounds__(32 * Config::kWarps") +
             (family.blocksAtOnce.empty() ? "" : ", " + std::string(family.blocksAtOnce)) + ")");
-  text.line(entry + "(const __grid_constant__ deft::abi::AttendArgs args,");
-  text.line(std::string(entry.size() + 1, ' ') + "const __grid_constant__ Params params) {");
+  headEntry(text, entry, "AttendArgs");
   text.line("  deft::" + name + "::attend<Config, Variant>(args, params);");
   text.line("}");
   return text.take();
@@ -120,24 +133,17 @@ std::string instantiateMerge(const VariantSource &source) {
   text.line("");
   text.line("namespace {");
   text.line("");
-  if (asksHooks) {
-    text.paste(source.hooks);
-    text.resumeLines(entry + ".cu");
-    text.line("");
-  }
+  if (asksHooks)
+    pasteHooks(text, source, entry);
   headConfig(text, source);
-  text.line("};");
-  text.line("");
-  text.line("} // namespace");
-  text.line("");
+  endConfig(text);
   text.line("static_assert(deft::kMergeWarps == " + std::to_string(kernels::kMergeWarps) +
             ", \"host and device disagree on the merge's block\");");
   text.line("");
   text.line("extern \"C\" __global__ void __launch_bounds__(32 * deft::kMergeWarps)");
   std::string arguments = "args";
   if (asksHooks) {
-    text.line(entry + "(const __grid_constant__ deft::abi::MergeArgs args,");
-    text.line(std::string(entry.size() + 1, ' ') + "const __grid_constant__ Params params) {");
+    headEntry(text, entry, "MergeArgs");
     arguments += source.hasSink ? ", deft::Sinks<Config, Variant>(params)" : ", deft::NoSinks{}";
     if (source.hasOutput)
       arguments += ", deft::OutputHook<Config, Variant>(params)";
@@ -160,20 +166,14 @@ std::string instantiateQueries(const VariantSource &source) {
   text.line("");
   text.line("namespace {");
   text.line("");
-  text.paste(source.hooks);
-  text.resumeLines(entry + ".cu");
-  text.line("");
+  pasteHooks(text, source, entry);
   headConfig(text, source);
-  text.line("};");
-  text.line("");
-  text.line("} // namespace");
-  text.line("");
+  endConfig(text);
   text.line("static_assert(deft::kQueryWarps == " + std::to_string(kernels::kQueryWarps) +
             ", \"host and device disagree on the block\");");
   text.line("");
   text.line("extern \"C\" __global__ void __launch_bounds__(32 * deft::kQueryWarps)");
-  text.line(entry + "(const __grid_constant__ deft::abi::QueryArgs args,");
-  text.line(std::string(entry.size() + 1, ' ') + "const __grid_constant__ Params params) {");
+  headEntry(text, entry, "QueryArgs");
   text.line("  deft::makeQueries<Config, Variant>(args, params);");
   text.line("}");
   return text.take();

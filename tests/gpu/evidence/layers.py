@@ -2,7 +2,7 @@
 
 from records import card_of, link, times, us
 
-NAME, IN_MODELS = "h200-select.json", "h200-layers.jsonl"
+NAME, IN_MODELS, RUNS = "h200-select.json", "h200-layers.jsonl", "h200-select-runs.json"
 
 
 def selection(page, records):
@@ -25,5 +25,13 @@ def selection(page, records):
     page.table(["row", "all layers full, ms", "2 full, 2 select, 28 sparse, ms", "no attention, ms", "ratio", "ratio of the attention"], [
         [row["row"], times(full), times(sparse), times(rest), times(sparse / full), times((sparse - rest) / (full - rest))]
         for row in rows for full, sparse, rest in [[row[way]["ms"] for way in ("tree", "sparse", "no attention")]]])
-    page.loss("sparse layers over a shared prompt: each branch reads its own list, so 20 branches below 32,000 tokens take 1.8 times a full layer's time (77 us beside 42)")
+    runs = records.read(RUNS)
+    page.add(f"As `deftc run` has them, checked ({link(RUNS)}): lists against a sort of float64 scores, outputs against float64 over the lists. Where queries share what they read, each list is read by itself all the same.")
+    page.table(["tree", "queries", "full us", "selecting us", "sparse us"], [
+        [run["workload"], run["queries"], us(run["full_us"]), us(run["selecting_us"]), us(run["sparse_us"])] for run in runs["runs"]])
+    cases = runs["random_cases"]
+    page.add(f"Random trees, budgets, masks, scores, sinks and types, `{cases['command']}`: {cases['cases']} cases with {cases['lists']:,} lists, {cases['wrong']} wrong.")
+    for run in runs["runs"]:
+        if run["sparse_us"] > run["full_us"]:
+            page.loss(f"a sparse layer on {run['workload']}: {run['sparse_us'] / run['full_us']:.2f} times a full layer's time, for each branch reads its own list")
     page.command(record["command"], "tests/gpu/end_to_end.py alone --budget 4096 --without flat --without sdpa --output layers.jsonl")

@@ -287,7 +287,7 @@ private:
     found.count = std::move(*counted);
     // The worst step is the one to tell of.
     const auto badness = [](const reference::CheckReport &report) {
-      return std::max({report.share(), report.lseError / report.lseAllowed, report.count->worst,
+      return std::max({report.share(), report.lseShare(), report.count->worst,
                        report.count->passed() ? 0 : std::numeric_limits<double>::infinity()});
     };
     if (!report_.check || badness(found) > badness(*report_.check))

@@ -51,6 +51,24 @@ TEST(ElementsTest, WhatAQueryBecomesIsRoundedToItsDtypeInEveryPrecision) {
               exec::roundTo(1.0 / 3, spec::DType::BF16));
 }
 
+TEST(ElementsTest, ElementsBetweenTwoNumbersMayBeEither) {
+  Small small;
+  small.variant.query = // 1 becomes the middle of 1 and 1 + 2^-7
+      small.f32(ExprOp::Mul, small.read(Builtin::X), small.constant(1 + 0x1p-8));
+  std::vector<EitherWay> found;
+  const auto made =
+      Elements(small.variant, small.inputs, Precision::Exact).query({1, 1.5, 0, -1}, {}, &found);
+  ASSERT_EQ(found.size(), 2u);
+  EXPECT_EQ(found[0].dim, 0u);
+  EXPECT_EQ(std::fabs(found[0].other - made[0]), 0x1p-7);
+  EXPECT_EQ(found[1].dim, 3u);
+
+  found.clear();
+  small.variant.query = small.f32(ExprOp::Mul, small.read(Builtin::X), small.constant(1.25));
+  (void)Elements(small.variant, small.inputs, Precision::Exact).query({1, 1.5, 0, -1}, {}, &found);
+  EXPECT_TRUE(found.empty());
+}
+
 /// An angle of 1000 has no digits behind the point in bf16, and none of what is computed here is.
 TEST(ElementsTest, AnglesArePreciseInThePlainEvaluation) {
   Small small;
