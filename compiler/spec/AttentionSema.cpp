@@ -8,11 +8,11 @@
 #include <cmath>
 
 namespace deft::spec {
-AttentionSema::AttentionSema(const Program &program, const MergedAttention &merged,
+AttentionSema::AttentionSema(const ParsedFiles &parsed, const MergedAttention &merged,
                              const std::set<const AstFunction *> &badFunctions, Reporter &reporter)
-    : program_(program), merged_(merged), reporter_(reporter),
+    : parsed_(parsed), merged_(merged), reporter_(reporter),
       exprs_(
-          program, &merged, variant_.params, [this](const std::string &key) { return headConstant(key); },
+          parsed, &merged, variant_.params, [this](const std::string &key) { return headConstant(key); },
           reporter) {
   exprs_.addBadFunctions(badFunctions);
 }
@@ -99,7 +99,7 @@ std::optional<int> AttentionSema::headConstant(const std::string &key) {
   std::optional<double> value = exprs_.evaluateConstant(expr, scope, ScalarType::I32, "`" + key + "`");
   int maximum = key == "head_dim" ? kMaxHeadDim : kMaxHeads;
   std::string text = key + " = " + (value ? std::to_string(static_cast<int>(*value)) : "");
-  support::SourceRange range = program_.arena[expr].range;
+  support::SourceRange range = parsed_.arena[expr].range;
   if (value && *value < 1) {
     reporter_.error(range, text + " is below 1");
     value.reset();
@@ -140,7 +140,7 @@ void AttentionSema::checkHeads() {
                  (!merged_.isOwn(k.owner) || q.item->valueRange.begin > k.item->valueRange.begin);
   const Inherited<AstProperty> &wrong = atQuery ? q : k, &other = atQuery ? k : q;
   auto valueRange = [&](const Inherited<AstProperty> &p) {
-    return program_.arena[std::get<AstExprValue>(p.item->value).expr].range;
+    return parsed_.arena[std::get<AstExprValue>(p.item->value).expr].range;
   };
   std::string problem;
   if (*query % *kv != 0)
@@ -206,7 +206,7 @@ void AttentionSema::checkCache() {
     std::optional<double> size =
         exprs_.evaluateConstant(*cache.pageSize, scope, ScalarType::I32, "`page_size`");
     if (size && (*size < 1 || *size > kMaxPageSize))
-      reporter_.error(program_.arena[*cache.pageSize].range,
+      reporter_.error(parsed_.arena[*cache.pageSize].range,
                       "page_size = " + std::to_string(static_cast<int>(*size)) + " is not between 1 and " +
                           std::to_string(kMaxPageSize));
     else if (size)
@@ -256,7 +256,7 @@ void AttentionSema::checkDefaults() {
     if (!param->defaultValue)
       continue;
     if (checked.shape != Param::Shape::Scalar) {
-      reporter_.error(program_.arena[*param->defaultValue].range, "an array has no default value");
+      reporter_.error(parsed_.arena[*param->defaultValue].range, "an array has no default value");
       continue;
     }
     ExprSema::Scope scope;
@@ -272,7 +272,7 @@ void AttentionSema::checkOwnDeclarations() {
   std::vector<Param> params = variant_.params;
   auto makeChecker = [&] {
     return ExprSema(
-        program_, &merged_, params, [this](const std::string &key) { return headConstant(key); }, reporter_);
+        parsed_, &merged_, params, [this](const std::string &key) { return headConstant(key); }, reporter_);
   };
   ExprSema letChecker = makeChecker();
   reporter_.setInheritance(merged_.attention, merged_.attention);
@@ -300,7 +300,7 @@ void AttentionSema::checkScale() {
     return;
   // Not FLT_MIN: a smaller scale would be flushed to zero on devices.
   if (!(*value >= FLT_MIN) || !(*value <= FLT_MAX))
-    reporter_.error(program_.arena[scale->expr].range, "the scale must be positive and finite");
+    reporter_.error(parsed_.arena[scale->expr].range, "the scale must be positive and finite");
   variant_.scale = *value;
 }
 
@@ -405,7 +405,7 @@ void AttentionSema::checkOutput() {
     return;
   ExprSema::Scope scope;
   scope.owner = merged_.property("output").owner;
-  const AstExpr &expr = program_.arena[*output.value];
+  const AstExpr &expr = parsed_.arena[*output.value];
   if (expr.kind == AstExprKind::Name && !exprs_.knows(expr.name, scope)) {
     dtypeOf(expr.name); // which it is meant to be
     return;

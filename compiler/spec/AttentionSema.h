@@ -7,7 +7,7 @@ namespace deft::spec {
 /// Checks one attention, inheritance included, and makes a Variant of it.
 class AttentionSema {
 public:
-  AttentionSema(const Program &program, const MergedAttention &merged,
+  AttentionSema(const ParsedFiles &parsed, const MergedAttention &merged,
                 const std::set<const AstFunction *> &badFunctions, Reporter &reporter);
 
   /// The variant; only to be used when nothing was reported.
@@ -57,7 +57,7 @@ private:
   PhaseSpec phaseSpec(const AstPhase &phase);
   void checkPhaseOrder(const AstSchedule &schedule, const std::vector<PhaseSpec> &phases);
 
-  const Program &program_;
+  const ParsedFiles &parsed_;
   const MergedAttention &merged_;
   Reporter &reporter_;
   Variant variant_;

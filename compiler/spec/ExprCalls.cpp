@@ -46,14 +46,14 @@ std::optional<ExprId> ExprSema::evaluateCall(const AstExpr &call, const Scope &s
 
 void ExprSema::unknownFunction(const AstExpr &call, const Scope &scope, Place place) {
   const std::string &name = call.name.text;
-  if (program_.brokenNames.count(name))
+  if (parsed_.brokenNames.count(name))
     return;
   const char *what = place == Place::Mask ? "mask" : place == Place::Score ? "score" : "function";
   support::Diagnostic &report =
       reporter_.error(call.name.range, std::string("unknown ") + what + " `" + name + "`");
   const std::vector<std::string> visible = visibleNames(scope, /*functions=*/true);
   const std::vector<std::string> library =
-      program_.libraryFunctions ? program_.libraryFunctions() : std::vector<std::string>();
+      parsed_.libraryFunctions ? parsed_.libraryFunctions() : std::vector<std::string>();
   auto isIn = [](const std::vector<std::string> &names, const std::string &one) {
     return std::find(names.begin(), names.end(), one) != names.end();
   };

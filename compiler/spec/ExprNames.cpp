@@ -14,8 +14,8 @@ ExprSema::Found ExprSema::lookUp(std::string_view name, const Scope &scope) cons
     if (found != attention_->declarations.end())
       return {found->second.item, found->second.owner};
   }
-  auto found = program_.globals.find(name);
-  return found == program_.globals.end() ? Found{} : Found{found->second, nullptr};
+  auto found = parsed_.globals.find(name);
+  return found == parsed_.globals.end() ? Found{} : Found{found->second, nullptr};
 }
 
 std::vector<std::string> ExprSema::visibleNames(const Scope &scope, bool functions) const {
@@ -30,7 +30,7 @@ std::vector<std::string> ExprSema::visibleNames(const Scope &scope, bool functio
   if (scope.owner && attention_)
     for (const auto &[name, declaration] : attention_->declarations)
       add(name, *declaration.item);
-  for (const auto &[name, declaration] : program_.globals)
+  for (const auto &[name, declaration] : parsed_.globals)
     add(name, *declaration);
   for (const std::string &name : functions ? functionNames() : builtinNames())
     names.push_back(name);
@@ -63,7 +63,7 @@ std::optional<int> ExprSema::arrayParamNamed(const AstExpr &expr, const Scope &s
 }
 
 void ExprSema::unknownName(const AstExpr &expr, const Scope &scope) {
-  if (program_.brokenNames.count(expr.name.text))
+  if (parsed_.brokenNames.count(expr.name.text))
     return;
   reporter_.error(expr.name.range, "unknown name `" + expr.name.text + "`")
       .withHint(support::didYouMean(expr.name.text, visibleNames(scope, /*functions=*/false)));
@@ -141,7 +141,7 @@ std::optional<ExprId> ExprSema::evaluateDeclared(const AstExpr &expr, const AstD
 void ExprSema::evaluateLetsInOrder() {
   if (std::exchange(letsEvaluated_, true))
     return;
-  for (auto file = program_.files.rbegin(); file != program_.files.rend(); ++file) // imported ones first
+  for (auto file = parsed_.files.rbegin(); file != parsed_.files.rend(); ++file) // imported ones first
     for (const AstDeclaration &declaration : file->declarations)
       if (const auto *let = std::get_if<AstLet>(&declaration))
         evaluateLet({}, *let, nullptr);

@@ -309,7 +309,7 @@ bool ExprSema::checkReadsHeadOnly(ExprId value, AstExprId expr, const Scope &sco
 
 bool ExprSema::knows(const Ident &name, const Scope &scope) const {
   return parseBuiltin(name.text) || lookUp(name.text, scope).declaration != nullptr ||
-         program_.brokenNames.count(name.text) > 0;
+         parsed_.brokenNames.count(name.text) > 0;
 }
 
 std::optional<std::optional<ExprId>> ExprSema::evaluateMask(AstExprId id, const Scope &scope) {

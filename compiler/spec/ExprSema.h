@@ -14,9 +14,9 @@ public:
   /// The value of `query_heads`, `kv_heads` or `head_dim`; none when it is wrong or missing (reported).
   using HeadConstant = std::function<std::optional<int>(const std::string &key)>;
 
-  ExprSema(const Program &program, const MergedAttention *attention, std::vector<Param> &params,
+  ExprSema(const ParsedFiles &parsed, const MergedAttention *attention, std::vector<Param> &params,
            HeadConstant headConstant, Reporter &reporter)
-      : program_(program), attention_(attention), params_(params), headConstant_(std::move(headConstant)),
+      : parsed_(parsed), attention_(attention), params_(params), headConstant_(std::move(headConstant)),
         reporter_(reporter), builder_(exprs_) {}
 
   ExprSema(const ExprSema &) = delete; // its builder points into it
@@ -112,9 +112,9 @@ private:
                                                const Predicate &predicate);
   bool spend(support::SourceRange range);
 
-  const AstExpr &ast(AstExprId id) const { return program_.arena[id]; }
+  const AstExpr &ast(AstExprId id) const { return parsed_.arena[id]; }
 
-  const Program &program_;
+  const ParsedFiles &parsed_;
   const MergedAttention *attention_;
   std::vector<Param> &params_;
   HeadConstant headConstant_;

@@ -8,15 +8,15 @@
 namespace deft::spec {
 namespace {
 
-bool collectChain(const Program &program, MergedAttention &merged, Reporter &reporter) {
+bool collectChain(const ParsedFiles &parsed, MergedAttention &merged, Reporter &reporter) {
   const AstAttention *current = merged.attention;
   merged.chain.push_back(current);
   while (current->base) {
     const Ident &base = *current->base;
-    auto found = program.attentions.find(base.text);
-    if (found == program.attentions.end()) {
+    auto found = parsed.attentions.find(base.text);
+    if (found == parsed.attentions.end()) {
       std::vector<std::string> names;
-      for (const auto &[name, attention] : program.attentions)
+      for (const auto &[name, attention] : parsed.attentions)
         if (attention != current)
           names.push_back(name);
       reporter.error(base.range, "unknown attention `" + base.text + "`")
@@ -68,12 +68,12 @@ void addOwnItems(MergedAttention &merged, const AstAttention &owner, Reporter &r
 
 } // namespace
 
-std::optional<MergedAttention> mergeAttention(const Program &program, const AstAttention &attention,
+std::optional<MergedAttention> mergeAttention(const ParsedFiles &parsed, const AstAttention &attention,
                                               Reporter &reporter) {
   MergedAttention merged;
   merged.attention = &attention;
   reporter.setInheritance(nullptr, nullptr);
-  if (!collectChain(program, merged, reporter))
+  if (!collectChain(parsed, merged, reporter))
     return std::nullopt;
   for (auto owner = merged.chain.rbegin(); owner != merged.chain.rend(); ++owner)
     addOwnItems(merged, **owner, reporter);

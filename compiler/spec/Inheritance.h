@@ -1,6 +1,6 @@
 #pragma once
 
-#include "compiler/spec/Program.h"
+#include "compiler/spec/ParsedFiles.h"
 #include "compiler/spec/Reporter.h"
 
 namespace deft::spec {
@@ -28,7 +28,7 @@ struct MergedAttention {
 };
 
 /// None when the chain of ancestors is broken (reported).
-std::optional<MergedAttention> mergeAttention(const Program &program, const AstAttention &attention,
+std::optional<MergedAttention> mergeAttention(const ParsedFiles &parsed, const AstAttention &attention,
                                               Reporter &reporter);
 
 } // namespace deft::spec

@@ -13,7 +13,7 @@ std::optional<int> AttentionSema::scheduleNumber(AstExprId expr, const std::stri
     return std::nullopt;
   int number = static_cast<int>(*value);
   std::string text = key + " = " + std::to_string(number);
-  support::SourceRange range = program_.arena[expr].range;
+  support::SourceRange range = parsed_.arena[expr].range;
   if (number < legal.least)
     reporter_.error(range, text + " is below " + std::to_string(legal.least));
   else if (number > legal.most)
@@ -35,7 +35,7 @@ std::optional<TuneList> AttentionSema::tuneList(const AstTune &tune, const std::
     if (!value)
       continue;
     if (std::find(list.values.begin(), list.values.end(), *value) != list.values.end())
-      reporter_.error(program_.arena[expr].range, key + " = " + std::to_string(*value) + " is listed twice");
+      reporter_.error(parsed_.arena[expr].range, key + " = " + std::to_string(*value) + " is listed twice");
     list.values.push_back(*value);
   }
   return list.values.empty() ? std::nullopt : std::optional(std::move(list));
@@ -95,9 +95,9 @@ void AttentionSema::checkPhaseOrder(const AstSchedule &schedule, const std::vect
                              before = i > 0 ? phases[i - 1].rowsAbove : std::nullopt;
     if (rows && before && *rows >= *before && ast.rowsAbove)
       reporter_
-          .error(program_.arena[*ast.rowsAbove].range, "rows > " + std::to_string(*rows) +
-                                                           " is never reached after rows > " +
-                                                           std::to_string(*before))
+          .error(parsed_.arena[*ast.rowsAbove].range, "rows > " + std::to_string(*rows) +
+                                                          " is never reached after rows > " +
+                                                          std::to_string(*before))
           .withNote(schedule.phases[i - 1].condition, "the phase before takes these")
           .withHint("order the phases by falling rows");
   }

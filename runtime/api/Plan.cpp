@@ -98,11 +98,11 @@ void Plan::Impl::chooseConfig(const Tree &tree, const plan::TreeView &view) {
   for (const tree::DraftedRequest &request : tree.impl().drafted())
     most = std::max(most, request.count);
   features.levels += std::min(most, kDraftLevels) - 1;
-  const config_cache::Selection &selection = chooser->choose(tree.impl().tree(), features);
+  const config_cache::Ruling &ruling = chooser->choose(tree.impl().tree(), features);
   if (chooser->changes() == changesSeen)
     return;
   changesSeen = chooser->changes();
-  config = withOptions(selection.config(), options);
+  config = withOptions(ruling.config(), options);
 }
 
 Result<void> Plan::Impl::checkReach(const plan::Reach &reach, const std::string &attention) const {
@@ -117,9 +117,9 @@ Result<void> Plan::Impl::checkReach(const plan::Reach &reach, const std::string 
 ConfigChoice Plan::Impl::choice() const {
   if (!chooser)
     return {"heuristic", "", "", "an invariant plan's config does not depend on the tree"};
-  const config_cache::Selection &selection = chooser->selection();
-  return {config_cache::ruleName(selection.rule()), selection.treeClass.text(), selection.chosen.path,
-          selection.chosen.why() + (isRefitted ? "; made for the room of a captured graph" : "")};
+  const config_cache::Ruling &ruling = chooser->ruling();
+  return {config_cache::ruleName(ruling.rule()), ruling.treeClass.text(), ruling.chosen.path,
+          ruling.chosen.why() + (isRefitted ? "; made for the room of a captured graph" : "")};
 }
 
 Result<void> Plan::Impl::checkPlaces(const Tree &tree) {

@@ -25,8 +25,8 @@ ConfigChooser::ConfigChooser(std::shared_ptr<const ConfigCache> cache,
       untuned_(*variant_, target, units, std::move(untuned), cache_->prices()),
       classifier_(plan::Reach::ofDefaults(*variant_)) {
   request_.heuristic = untuned_.first(); // with the device's prices
-  selection_.signature = request_.signature;
-  selection_.chosen.config = request_.heuristic;
+  ruling_.signature = request_.signature;
+  ruling_.chosen.config = request_.heuristic;
 }
 
 void ConfigChooser::setReach(const plan::Reach &reach) {
@@ -36,60 +36,59 @@ void ConfigChooser::setReach(const plan::Reach &reach) {
 }
 
 void ConfigChooser::pinKernels(const config::Config &config) {
-  pinned_ = selection_.chosen;
+  pinned_ = ruling_.chosen;
   pinned_->config = config;
 }
 
-const Selection &ConfigChooser::choose(const tree::KvTree &tree) {
+const Ruling &ConfigChooser::choose(const tree::KvTree &tree) {
   return choose(tree, classifier_.measure(tree));
 }
 
-const Selection &ConfigChooser::choose(const tree::KvTree &tree, const TreeFeatures &features) {
+const Ruling &ConfigChooser::choose(const tree::KvTree &tree, const TreeFeatures &features) {
   const TreeClass treeClass = follower_.follow(features);
-  if (hasSelection_ && treeClass == selection_.treeClass && isStillRight(features))
-    return selection_;
+  if (hasRuling_ && treeClass == ruling_.treeClass && isStillRight(features))
+    return ruling_;
   request_.coordinates = features.coordinates();
   request_.treeClass = treeClass;
   request_.heuristic = untuned_.first();
   request_.heuristicWhy.clear();
-  selection_ = select(*cache_, request_);
-  hasSelection_ = true;
+  ruling_ = applyRules(*cache_, request_);
+  hasRuling_ = true;
   ++changes_;
-  if (selection_.chosen.isUntuned() || (pinned_ && !haveSameTiles(selection_.config(), pinned_->config)))
-    selectUntuned(tree);
-  selection_.next.clear();
-  return selection_;
+  if (ruling_.chosen.isUntuned() || (pinned_ && !haveSameTiles(ruling_.config(), pinned_->config)))
+    ruleUntuned(tree);
+  ruling_.next.clear();
+  return ruling_;
 }
 
 /// Where the chosen entry is for some trees alone: whether the tree is one of them as it was before. One that
 /// was has to go half as far again to be none of them: it may be going to and fro, but not to where the
 /// config lost (Entry::within).
 bool ConfigChooser::isStillRight(const TreeFeatures &features) const {
-  const Candidate &chosen = selection_.chosen;
+  const Candidate &chosen = ruling_.chosen;
   if (!chosen.from || chosen.from->entry.onlyFor.empty())
     return true;
   const double slack = chosen.isForOthers ? 1 : 1.5;
   return chosen.from->entry.isFor(features.coordinates(), slack) != chosen.isForOthers;
 }
 
-const Selection &ConfigChooser::explain(const tree::KvTree &tree) {
+const Ruling &ConfigChooser::explain(const tree::KvTree &tree) {
   choose(tree);
-  return selectUntuned(tree);
+  return ruleUntuned(tree);
 }
 
 /// For the class of the last choice.
-const Selection &ConfigChooser::selectUntuned(const tree::KvTree &tree) {
+const Ruling &ConfigChooser::ruleUntuned(const tree::KvTree &tree) {
   request_.heuristic = untuned_.choose(tree);
   request_.heuristicWhy = untuned_.why();
-  selection_ = select(*cache_, request_);
-  if (!pinned_ || haveSameTiles(selection_.config(), pinned_->config))
-    return selection_;
-  const auto fits =
-      std::find_if(selection_.next.begin(), selection_.next.end(), [&](const Candidate &candidate) {
-        return haveSameTiles(candidate.config, pinned_->config);
-      });
-  selection_.chosen = fits != selection_.next.end() ? Candidate(*fits) : *pinned_;
-  return selection_;
+  ruling_ = applyRules(*cache_, request_);
+  if (!pinned_ || haveSameTiles(ruling_.config(), pinned_->config))
+    return ruling_;
+  const auto fits = std::find_if(ruling_.next.begin(), ruling_.next.end(), [&](const Candidate &candidate) {
+    return haveSameTiles(candidate.config, pinned_->config);
+  });
+  ruling_.chosen = fits != ruling_.next.end() ? Candidate(*fits) : *pinned_;
+  return ruling_;
 }
 
 } // namespace deft::config_cache

@@ -35,15 +35,15 @@ public:
   void setReach(const plan::Reach &reach);
 
   /// For the tree as it is now; valid until the next call. Says nothing of what would come next.
-  const Selection &choose(const tree::KvTree &tree);
+  const Ruling &choose(const tree::KvTree &tree);
   /// For a tree whose features are known.
-  const Selection &choose(const tree::KvTree &tree, const TreeFeatures &features);
+  const Ruling &choose(const tree::KvTree &tree, const TreeFeatures &features);
 
   /// As choose(), with all that would come next, the untuned choice at last.
-  const Selection &explain(const tree::KvTree &tree);
+  const Ruling &explain(const tree::KvTree &tree);
 
   /// What was chosen last; of a new chooser, the heuristic's.
-  const Selection &selection() const { return selection_; }
+  const Ruling &ruling() const { return ruling_; }
 
   /// By which kernels are compared where nothing is tuned.
   const config::CostCoefficients &kernelPrices() const { return untuned_.kernelPrices(); }
@@ -55,14 +55,14 @@ public:
   /// very config.
   void pinKernels(const config::Config &config);
   /// To the kernels of what was chosen last.
-  void pinKernels() { pinKernels(config::Config(selection_.config())); }
+  void pinKernels() { pinKernels(config::Config(ruling_.config())); }
 
   /// The next tree begins a new run.
   void restart() { follower_.restart(); }
 
 private:
   bool isStillRight(const TreeFeatures &features) const;
-  const Selection &selectUntuned(const tree::KvTree &tree);
+  const Ruling &ruleUntuned(const tree::KvTree &tree);
 
   std::shared_ptr<const ConfigCache> cache_;
   std::shared_ptr<const spec::Variant> variant_;
@@ -70,8 +70,8 @@ private:
   UntunedChooser untuned_;
   TreeClassifier classifier_;
   ClassFollower follower_;
-  Selection selection_;
-  bool hasSelection_ = false;
+  Ruling ruling_;
+  bool hasRuling_ = false;
   int changes_ = 0;
   std::optional<Candidate> pinned_;
 };

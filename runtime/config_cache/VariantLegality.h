@@ -4,7 +4,7 @@
 #include "compiler/spec/Variant.h"
 #include "compiler/support/Result.h"
 #include "compiler/target/Target.h"
-#include "runtime/config_cache/Select.h"
+#include "runtime/config_cache/Rules.h"
 
 namespace deft::config_cache {
 
@@ -17,8 +17,8 @@ support::Result<void> checkSchedule(const spec::ScheduleSpec &schedule, const co
 LegalityCheck legalityFor(const spec::Variant &variant, const target::Target *target);
 LegalityCheck legalityFor(spec::Variant &&variant, const target::Target *target) = delete;
 
-/// What to ask of select() for a variant, whose `untuned` config is the one of rule `heuristic`. The variant
-/// and the target must outlive the request.
+/// What to ask of applyRules() for a variant, whose `untuned` config is the one of rule `heuristic`. The
+/// variant and the target must outlive the request.
 Request requestFor(const spec::Variant &variant, const TreeClass &treeClass, const target::Target *target,
                    config::Config untuned);
 Request requestFor(spec::Variant &&variant, const TreeClass &treeClass, const target::Target *target,

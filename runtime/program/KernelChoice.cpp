@@ -15,13 +15,13 @@ support::Result<KernelChoice> chooseKernels(const Program &program, const device
   };
   KernelChoice choice{{}, chooserWith(configs), {}};
   std::string warning;
-  const auto kernelsOf = [&](const config_cache::Selection &selection) {
-    return program.cudaKernels(facts.major, facts.minor, selection.config(), warning);
+  const auto kernelsOf = [&](const config_cache::Ruling &ruling) {
+    return program.cudaKernels(facts.major, facts.minor, ruling.config(), warning);
   };
-  const config_cache::Selection &selection = choice.chooser.choose(first);
+  const config_cache::Ruling &ruling = choice.chooser.choose(first);
   const bool isTuned =
-      selection.rule() != config_cache::Rule::Heuristic && selection.rule() != config_cache::Rule::Override;
-  auto kernels = kernelsOf(selection);
+      ruling.rule() != config_cache::Rule::Heuristic && ruling.rule() != config_cache::Rule::Override;
+  auto kernels = kernelsOf(ruling);
   if (!kernels && isTuned) {
     choice.warnings.push_back("the tuned config is not used: " + kernels.error().message);
     choice.chooser = chooserWith(std::make_shared<config_cache::ConfigCache>(configs->withoutEntries()));

@@ -18,7 +18,7 @@
 namespace deft::cli {
 
 using config_cache::Candidate;
-using config_cache::Selection;
+using config_cache::Ruling;
 
 namespace {
 
@@ -46,25 +46,25 @@ void printCandidate(std::ostream &out, const Candidate &candidate) {
     out << "            " << path << '\n';
 }
 
-void print(Context &context, const Selection &selection, const ChosenDevice &device, const NamedTree &subject,
+void print(Context &context, const Ruling &ruling, const ChosenDevice &device, const NamedTree &subject,
            const config_cache::Places &places, const spec::Variant &variant) {
   std::ostream &out = context.out;
-  out << "variant   " << selection.signature.text() << '\n'
-      << "tree      " << subject.name << ": " << selection.treeClass.text() << ", "
-      << familyName(familyOf(selection.treeClass)) << " (" << describe(selection.treeClass) << ")\n"
+  out << "variant   " << ruling.signature.text() << '\n'
+      << "tree      " << subject.name << ": " << ruling.treeClass.text() << ", "
+      << familyName(familyOf(ruling.treeClass)) << " (" << describe(ruling.treeClass) << ")\n"
       << "device    " << device.key.text() << '\n'
-      << "config    " << configText(selection.config()) << '\n'
-      << "rule      " << config_cache::ruleName(selection.rule()) << ": " << selection.chosen.why() << '\n';
-  if (!selection.chosen.path.empty())
-    out << "file      " << selection.chosen.path << '\n';
+      << "config    " << configText(ruling.config()) << '\n'
+      << "rule      " << config_cache::ruleName(ruling.rule()) << ": " << ruling.chosen.why() << '\n';
+  if (!ruling.chosen.path.empty())
+    out << "file      " << ruling.chosen.path << '\n';
   out << "places    " << placesText(places) << '\n';
   if (variant.select) // which has no say in the config: it is that of the full attention
     out << "select    " << selectText(*variant.select) << '\n';
-  if (!selection.next.empty())
+  if (!ruling.next.empty())
     out << "next\n";
-  for (const Candidate &candidate : selection.next)
+  for (const Candidate &candidate : ruling.next)
     printCandidate(out, candidate);
-  for (const config_cache::Rejected &rejected : selection.rejected)
+  for (const config_cache::Rejected &rejected : ruling.rejected)
     out << "not used  " << (rejected.entry ? keyOf(rejected.entry->entry) + ", " : "") << rejected.path
         << ": " << rejected.reason << '\n';
 }
@@ -104,16 +104,16 @@ int explain(Context &context, const Options &options) {
   auto chooser = chooserFor(context, *program, *device, options.config);
   if (!chooser)
     return reportError(context, chooser.error());
-  const Selection &selection = [&]() -> const Selection & {
+  const Ruling &ruling = [&]() -> const Ruling & {
     const Underway underway(context, "planning");
     return chooser->explain(subject->tree);
   }();
   if (!options.asJson) {
-    print(context, selection, *device, *subject, places, program->variant());
+    print(context, ruling, *device, *subject, places, program->variant());
     return kExitOk;
   }
-  nlohmann::json result = toJson(selection);
-  result["family"] = familyName(familyOf(selection.treeClass));
+  nlohmann::json result = toJson(ruling);
+  result["family"] = familyName(familyOf(ruling.treeClass));
   result["device"] = config_cache::toJson(device->key);
   result["tree"] = subject->name;
   result["places"] = {

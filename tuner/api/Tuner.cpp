@@ -194,7 +194,7 @@ Result<void> Tuner::setParams(const Params &params) {
 
 std::vector<std::string> Tuner::families() {
   std::vector<std::string> names;
-  for (const workload::Family &family : workload::families())
+  for (const workload::TreeFamily &family : workload::families())
     names.push_back(family.name);
   return names;
 }

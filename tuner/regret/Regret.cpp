@@ -21,7 +21,7 @@ using config_cache::Coordinates;
 using config_cache::DeviceKey;
 using config_cache::Entry;
 using config_cache::LoadedEntry;
-using config_cache::Selection;
+using config_cache::Ruling;
 using config_cache::UntunedChooser;
 using config_cache::VariantSignature;
 
@@ -35,11 +35,11 @@ bool areEqual(const config::Config &a, const config::Config &b) {
 }
 
 /// The first candidates of each rule, in their order.
-std::vector<RegretOffer> offersOf(Selection selection, int most) {
+std::vector<RegretOffer> offersOf(Ruling ruling, int most) {
   std::vector<RegretOffer> offers;
-  offers.push_back({std::move(selection.chosen), std::nullopt, std::nullopt});
+  offers.push_back({std::move(ruling.chosen), std::nullopt, std::nullopt});
   int ofRule = 1;
-  for (Candidate &candidate : selection.next) {
+  for (Candidate &candidate : ruling.next) {
     ofRule = candidate.rule == offers.back().candidate.rule ? ofRule + 1 : 1;
     if (ofRule <= most)
       offers.push_back({std::move(candidate), std::nullopt, std::nullopt});
@@ -193,7 +193,7 @@ private:
                   ask.coordinates,
                   request_.tunedOn ? request_.tunedOn(entry) : std::vector<Coordinates>{},
                   std::nullopt,
-                  offersOf(select(cache_.without(loaded), ask), request_.offersOfRule)};
+                  offersOf(applyRules(cache_.without(loaded), ask), request_.offersOfRule)};
     if (!request_.measure)
       recall(entry, row);
     else if (auto measured = measure(request_.measure, entry, ask.coordinates, row); !measured)

@@ -2,7 +2,7 @@
 
 #include "compiler/target/Target.h"
 #include "runtime/config_cache/ConfigCache.h"
-#include "runtime/config_cache/Select.h"
+#include "runtime/config_cache/Rules.h"
 #include "runtime/tree/KvTree.h"
 
 #include <nlohmann/json_fwd.hpp>

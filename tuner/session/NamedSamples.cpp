@@ -52,7 +52,7 @@ Result<std::vector<Sample>> namedSamples(std::string_view name, const spec::Vari
                                          std::uint64_t seed, const std::string &recordsFolder) {
   const auto families = workload::families();
   const bool isFamily = std::any_of(families.begin(), families.end(),
-                                    [&](const workload::Family &family) { return family.name == name; });
+                                    [&](const workload::TreeFamily &family) { return family.name == name; });
   std::vector<Sample> samples;
   Result<void> appended;
   if (name == "rows")

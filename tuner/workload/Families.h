@@ -11,11 +11,11 @@
 /// Kinds of trees to tune for: workloads of like shape, at several sizes and steps.
 namespace deft::workload {
 
-struct Family {
+struct TreeFamily {
   std::string name; ///< "few_shot"
   std::string line; ///< what it is, in one line
 };
-std::vector<Family> families();
+std::vector<TreeFamily> families();
 
 /// One tree of a family.
 struct FamilyTree {

@@ -67,8 +67,7 @@ Result<const program::Program *> BenchMachine::programOf(const std::string &atte
   return nullptr;
 }
 
-Result<config_cache::Selection> BenchMachine::choose(const program::Program &program,
-                                                     const tree::KvTree &tree) {
+Result<config_cache::Ruling> BenchMachine::choose(const program::Program &program, const tree::KvTree &tree) {
   const device::DeviceFacts &facts = device_->facts();
   auto untuned = program.untunedConfigs(facts.major, facts.minor);
   if (!untuned)
@@ -78,10 +77,10 @@ Result<config_cache::Selection> BenchMachine::choose(const program::Program &pro
   const target::Target *target = target::targetForDevice(facts.major, facts.minor);
   config_cache::ConfigChooser chooser(configs_, program.sharedVariant(), target, std::move(*untuned),
                                       facts.multiprocessors);
-  const config_cache::Selection &selection = chooser.choose(tree);
-  if (auto usable = checkGiven(selection); !usable)
+  const config_cache::Ruling &ruling = chooser.choose(tree);
+  if (auto usable = checkGiven(ruling); !usable)
     return usable.error();
-  return selection;
+  return ruling;
 }
 
 Result<bench::KernelBench *> BenchMachine::benchOf(const std::string &attention,
@@ -201,7 +200,7 @@ Result<RowRun> BenchMachine::measure(const KernelRow &row) {
   auto contiguous = runOn(attention, *tree, options);
   if (!contiguous)
     return contiguous.error();
-  run.selection = std::move(contiguous->selection);
+  run.ruling = std::move(contiguous->ruling);
   run.contiguous = std::move(contiguous->result);
   options.warmToo = options.explore = false;
   options.pages = tree::PlacementOrder::Scattered;

@@ -33,7 +33,7 @@ struct KernelBenchFlags {
 struct RowRun {
   bench::KernelRow row;
   spec::Variant variant;
-  config_cache::Selection selection; ///< which config, and why
+  config_cache::Ruling ruling; ///< which config, and why
   bench::KernelBenchResult contiguous;
   std::optional<bench::KernelBenchResult> scattered;
   std::optional<bench::KernelBenchResult> pages16; ///< scattered, by the attention of that name
@@ -46,7 +46,7 @@ struct RowRun {
 
 /// A tree as one attention ran it.
 struct TreeRun {
-  config_cache::Selection selection;
+  config_cache::Ruling ruling;
   bench::KernelBenchResult result;
   bench::KernelBench *bench; ///< the machine's, which can time it again until it runs another one
 };
@@ -75,7 +75,7 @@ private:
   BenchMachine(Context &context, const KernelBenchFlags &flags) : context_(context), flags_(flags) {}
   /// The attention of this name, null: none has it.
   support::Result<const program::Program *> programOf(const std::string &attention);
-  support::Result<config_cache::Selection> choose(const program::Program &program, const tree::KvTree &tree);
+  support::Result<config_cache::Ruling> choose(const program::Program &program, const tree::KvTree &tree);
   /// With the kernels of the config. The attention must be there.
   support::Result<bench::KernelBench *> benchOf(const std::string &attention, const config::Config &config);
   support::Result<TreeRun> runOn(const std::string &attention, const tree::KvTree &tree,

@@ -98,8 +98,8 @@ std::string rowLine(const RowRun &run, const KernelBenchFlags &flags) {
   }
   line << std::setw(7) << chosen.items << std::setw(9) << chosen.partialSlots << std::setw(9)
        << rounded(chosen.planUs, 1) << "  " << config::partitionName(chosen.partition);
-  if (run.selection.rule() != config_cache::Rule::Heuristic)
-    line << ", " << config_cache::ruleName(run.selection.rule());
+  if (run.ruling.rule() != config_cache::Rule::Heuristic)
+    line << ", " << config_cache::ruleName(run.ruling.rule());
   if (const std::string wrong = run.wrong(); !wrong.empty())
     line << "  WRONG: " << wrong;
   return line.str() + "\n";

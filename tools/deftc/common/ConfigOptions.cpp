@@ -66,8 +66,8 @@ support::Result<config_cache::ConfigChooser> chooserFor(Context &context, const 
                                      std::move(*untuned), device.key.units);
 }
 
-support::Result<void> checkGiven(const config_cache::Selection &selection) {
-  for (const config_cache::Rejected &rejected : selection.rejected)
+support::Result<void> checkGiven(const config_cache::Ruling &ruling) {
+  for (const config_cache::Rejected &rejected : ruling.rejected)
     if (!rejected.entry)
       return support::Error{support::ErrorCode::Usage,
                             "`" + rejected.path + "` cannot be used: " + rejected.reason, ""};
@@ -101,10 +101,9 @@ std::string placesText(const config_cache::Places &places) {
          named(places.installedFolder);
 }
 
-std::string selectionText(const config_cache::Selection &selection) {
-  return config_cache::ruleName(selection.rule()) + ": " + selection.chosen.why() + "; class " +
-         selection.treeClass.text() + ", " +
-         config_cache::familyName(config_cache::familyOf(selection.treeClass));
+std::string rulingText(const config_cache::Ruling &ruling) {
+  return config_cache::ruleName(ruling.rule()) + ": " + ruling.chosen.why() + "; class " +
+         ruling.treeClass.text() + ", " + config_cache::familyName(config_cache::familyOf(ruling.treeClass));
 }
 
 } // namespace deft::cli

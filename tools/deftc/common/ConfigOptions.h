@@ -37,7 +37,7 @@ support::Result<config_cache::ConfigChooser> chooserFor(Context &context, const 
                                                         const std::string &overridePath);
 
 /// A single config that the user gave is an error where it cannot be used, not a wish.
-support::Result<void> checkGiven(const config_cache::Selection &selection);
+support::Result<void> checkGiven(const config_cache::Ruling &ruling);
 
 /// "wide 64 rows x 64 tokens, 3 stages, 4 warps; narrow ...", or "items of at most 64 rows" where rows alone
 /// count.
@@ -54,6 +54,6 @@ std::string placesText(const config_cache::Places &places);
 
 /// "exact: tuned for this class on this device, 1.31 times as fast as untuned; class c1-t14-q6-s3-d2-f0,
 /// reasoning".
-std::string selectionText(const config_cache::Selection &selection);
+std::string rulingText(const config_cache::Ruling &ruling);
 
 } // namespace deft::cli

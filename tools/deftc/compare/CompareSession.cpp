@@ -89,10 +89,10 @@ private:
     subject->tuned = std::move(*tuned);
     subject->untuned->setReach(subject->reach);
     subject->tuned->setReach(subject->reach);
-    const config_cache::Selection &selection = subject->tuned->choose(subject->tree);
-    if (auto usable = checkGiven(selection); !usable)
+    const config_cache::Ruling &ruling = subject->tuned->choose(subject->tree);
+    if (auto usable = checkGiven(ruling); !usable)
       return usable;
-    if (selection.rule() == config_cache::Rule::Heuristic) {
+    if (ruling.rule() == config_cache::Rule::Heuristic) {
       subject->tuned.reset();
       report_.notes.push_back("nothing is tuned for " + named.name + " on " + tree.name +
                               "; `deftc tune` would try more than partitions");

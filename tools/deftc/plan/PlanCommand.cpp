@@ -46,7 +46,7 @@ constexpr int kMostBlocks = 1 << 20; ///< far above any machine; a plan tells th
 struct Machine {
   std::string name; ///< for people
   config::Config config;
-  std::optional<config_cache::Selection> selection;
+  std::optional<config_cache::Ruling> ruling;
   int blocks = 0;
   config::DeviceKind kind = config::DeviceKind::Gpu;
   config::CostCoefficients kernelPrices =
@@ -106,33 +106,32 @@ Result<Machine> chooseMachine(Context &context, const program::Program &program,
   if (!chooser)
     return chooser.error();
   chooser->setReach(reach);
-  config_cache::Selection selection = chooser->explain(tree);
-  if (const auto usable = checkGiven(selection); !usable)
+  config_cache::Ruling ruling = chooser->explain(tree);
+  if (const auto usable = checkGiven(ruling); !usable)
     return usable.error();
-  const int blocks = kernels::estimateBlocks(kernels::KernelShape::of(program.variant()), selection.config(),
+  const int blocks = kernels::estimateBlocks(kernels::KernelShape::of(program.variant()), ruling.config(),
                                              device->target, device->key.units);
   return Machine{(options.device.device.empty() ? "this one, " : "") + device->key.text(),
-                 selection.config(),
-                 std::move(selection),
+                 ruling.config(),
+                 std::move(ruling),
                  blocks,
                  device->key.kind,
                  chooser->kernelPrices()};
 }
 
-/// None as `selection`: the config is for no device in particular.
+/// None as `ruling`: the config is for no device in particular.
 std::string textOf(Context &context, const plan::PlanReport &report,
-                   const std::optional<config_cache::Selection> &selection, const std::string &form) {
+                   const std::optional<config_cache::Ruling> &ruling, const std::string &form) {
   const Underway underway(context, "writing the plan");
   if (form == "json") {
     nlohmann::json object = toJson(report);
-    object["selection"] = selection ? config_cache::toJson(*selection) : nlohmann::json(nullptr);
+    object["selection"] = ruling ? config_cache::toJson(*ruling) : nlohmann::json(nullptr);
     return object.dump(1) + '\n';
   }
   if (form == "svg")
     return drawPlan(report);
   std::ostringstream text;
-  printPlan(report, selection ? selectionText(*selection) : "the analytic choice for no device in particular",
-            text);
+  printPlan(report, ruling ? rulingText(*ruling) : "the analytic choice for no device in particular", text);
   return text.str();
 }
 
@@ -174,7 +173,7 @@ int planCommand(Context &context, const Options &options) {
   report->variantName = program->variant().name;
   report->shows = maskOf(program->variant(), *values);
   report->machineName = std::move(machine->name);
-  return writeOutput(context, options.output, textOf(context, *report, machine->selection, options.form));
+  return writeOutput(context, options.output, textOf(context, *report, machine->ruling, options.form));
 }
 
 } // namespace

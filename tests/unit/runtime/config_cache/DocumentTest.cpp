@@ -1,7 +1,7 @@
 #include "compiler/config/ConfigJson.h"
 #include "compiler/support/AtomicFile.h"
 #include "runtime/config_cache/ConfigFile.h"
-#include "runtime/config_cache/Select.h"
+#include "runtime/config_cache/Rules.h"
 #include "runtime/config_cache/VariantLegality.h"
 #include "tests/support/JsonBlocks.h"
 

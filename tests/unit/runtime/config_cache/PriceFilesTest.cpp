@@ -82,7 +82,7 @@ TEST_F(PriceFilesTest, TheUntunedChoiceIsPlannedAndComparedByThem) {
   const auto variant = std::make_shared<const spec::Variant>(test::VariantBuilder(32, 8, 128).variant);
   const target::Target *target = target::findTarget("sm_90a");
   ConfigChooser chooser(cache, variant, target, *kernels::defaultConfigs(*variant, target), 132);
-  EXPECT_EQ(chooser.selection().config().cost.itemUs, 77);
+  EXPECT_EQ(chooser.ruling().config().cost.itemUs, 77);
   EXPECT_EQ(chooser.choose(test::levelTree({1, 50}, {4000, 200})).config().cost.itemUs, 77);
   EXPECT_EQ(chooser.kernelPrices().itemUs, 77);
 }

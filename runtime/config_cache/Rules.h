@@ -30,7 +30,7 @@ inline constexpr double kSiblingDistance = 0.5;
 /// Ok where a config can be used; else the error says why not.
 using LegalityCheck = std::function<support::Result<void>(const config::Config &)>;
 
-/// At most this many of Selection::next are told.
+/// At most this many of Ruling::next are told.
 inline constexpr std::size_t kMostNext = 8;
 
 struct Request {
@@ -74,7 +74,7 @@ struct Rejected {
   std::string reason;
 };
 
-struct Selection {
+struct Ruling {
   Candidate chosen;
   std::vector<Candidate> next; ///< what would come after it, the heuristic's at last
   std::vector<Rejected> rejected;
@@ -85,14 +85,14 @@ struct Selection {
   Rule rule() const { return chosen.rule; }
 };
 
-/// Never fails: the last rule always has a config. Pure: the same arguments give the same selection.
+/// Never fails: the last rule always has a config. Pure: the same arguments give the same ruling.
 ///
 /// Rules come first; within a rule nearer entries, then those of the stronger origin. A stale entry for this
 /// variant and class comes among the near ones, and one that was cut short is one of them (kDoubtDistance);
 /// neither matters of an override.
-Selection select(const ConfigCache &cache, const Request &request);
+Ruling applyRules(const ConfigCache &cache, const Request &request);
 
 nlohmann::json toJson(const Candidate &candidate);
-nlohmann::json toJson(const Selection &selection);
+nlohmann::json toJson(const Ruling &ruling);
 
 } // namespace deft::config_cache

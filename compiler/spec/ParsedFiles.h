@@ -11,7 +11,7 @@ namespace deft::spec {
 using DeclarationMap = std::map<std::string, const AstDeclaration *, std::less<>>;
 
 /// A file and all that it imports, with one table of top-level names.
-struct Program {
+struct ParsedFiles {
   AstArena arena;
   std::deque<AstFile> files; ///< the first is the one that was asked for
   DeclarationMap globals;
@@ -22,7 +22,7 @@ struct Program {
 };
 
 /// Parses `file` and its imports. Reports what is wrong with imports and names that are defined twice.
-Program loadProgram(support::SourceManager &sources, std::uint32_t file, const ImportResolver &resolver,
-                    support::DiagnosticSink &sink);
+ParsedFiles parseFiles(support::SourceManager &sources, std::uint32_t file, const ImportResolver &resolver,
+                       support::DiagnosticSink &sink);
 
 } // namespace deft::spec

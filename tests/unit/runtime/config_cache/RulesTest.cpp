@@ -1,4 +1,4 @@
-#include "runtime/config_cache/Select.h"
+#include "runtime/config_cache/Rules.h"
 
 #include "compiler/config/ConfigJson.h"
 #include "tests/support/SetVariable.h"
@@ -19,9 +19,9 @@ const TreeClass kClass{14, 6, 3, 2, 0};
 constexpr int kHeuristicChunk = 1;
 
 /// Writes files as users and installations do, and asks for a config. Chunks tell which entry came.
-class SelectTest : public testing::Test {
+class RulesTest : public testing::Test {
 protected:
-  SelectTest() {
+  RulesTest() {
     places_ = {"", folder_.path("user"), folder_.path("installed")};
     request_.signature = someEntry().signature;
     request_.treeClass = kClass;
@@ -34,7 +34,7 @@ protected:
         mergeWrite(folder_.path(folder) + "/" + device.fileName(), Place::Cache, device, entries);
     ASSERT_TRUE(report) << report.error().message;
   }
-  Selection choose() const { return select(ConfigCache::load(places_, h200()), request_); }
+  Ruling choose() const { return applyRules(ConfigCache::load(places_, h200()), request_); }
   std::vector<int> nextChunks() const {
     std::vector<int> chunks;
     for (const Candidate &candidate : choose().next)
@@ -42,9 +42,9 @@ protected:
     return chunks;
   }
   void expect(Rule rule, int chunk) const {
-    const Selection selection = choose();
-    EXPECT_EQ(ruleName(selection.rule()), ruleName(rule));
-    EXPECT_EQ(selection.config().chunkTokens, chunk);
+    const Ruling ruling = choose();
+    EXPECT_EQ(ruleName(ruling.rule()), ruleName(rule));
+    EXPECT_EQ(ruling.config().chunkTokens, chunk);
   }
 
   module_cache::TestFolder folder_;
@@ -58,7 +58,7 @@ Entry staleEntry(const TreeClass &treeClass, int chunk) {
   return entry;
 }
 
-TEST_F(SelectTest, WhatIsForSomeTreesLeavesTheOthersOfTheClassTheUntunedChoice) {
+TEST_F(RulesTest, WhatIsForSomeTreesLeavesTheOthersOfTheClassTheUntunedChoice) {
   Entry entry = someEntry(kClass, 256);
   entry.onlyFor = {{14.2, 6, 3, 2, 0}};
   write("user", {entry, someEntry({14, 6, 3, 3, 0}, 512)}); // and a near one
@@ -74,13 +74,13 @@ TEST_F(SelectTest, WhatIsForSomeTreesLeavesTheOthersOfTheClassTheUntunedChoice) 
   }
 }
 
-TEST_F(SelectTest, WithoutAnyFileTheHeuristicChooses) {
+TEST_F(RulesTest, WithoutAnyFileTheHeuristicChooses) {
   expect(Rule::Heuristic, kHeuristicChunk);
   EXPECT_EQ(choose().chosen.why(), "nothing was tuned for this; the analytic choice");
   EXPECT_THAT(choose().next, testing::IsEmpty());
 }
 
-TEST_F(SelectTest, AnEntryOfThisVariantAndClassIsExact) {
+TEST_F(RulesTest, AnEntryOfThisVariantAndClassIsExact) {
   write("user", {someEntry(kClass, 256)});
   expect(Rule::Exact, 256);
   EXPECT_EQ(choose().chosen.why(), "tuned for this class on this device, 1.25 times as fast as untuned");
@@ -88,7 +88,7 @@ TEST_F(SelectTest, AnEntryOfThisVariantAndClassIsExact) {
   EXPECT_THAT(nextChunks(), testing::ElementsAre(kHeuristicChunk));
 }
 
-TEST_F(SelectTest, TheUserComesBeforeTheInstallationForEachEntry) {
+TEST_F(RulesTest, TheUserComesBeforeTheInstallationForEachEntry) {
   const TreeClass other{15, 6, 3, 2, 0};
   write("installed", {someEntry(kClass, 128), someEntry(other, 128)});
   write("user", {someEntry(kClass, 256)});
@@ -97,7 +97,7 @@ TEST_F(SelectTest, TheUserComesBeforeTheInstallationForEachEntry) {
   expect(Rule::Exact, 128);
 }
 
-TEST_F(SelectTest, AnOverrideFileComesBeforeBothWhateverItsAge) {
+TEST_F(RulesTest, AnOverrideFileComesBeforeBothWhateverItsAge) {
   write("user", {someEntry(kClass, 256)});
   write("given", {staleEntry(kClass, 512)});
   places_.overridePath = folder_.path("given/sm_90-132-nvidia_h200.json");
@@ -109,7 +109,7 @@ TEST_F(SelectTest, AnOverrideFileComesBeforeBothWhateverItsAge) {
   expect(Rule::Heuristic, kHeuristicChunk);
 }
 
-TEST_F(SelectTest, AnOverrideOfOneConfigIsUsedForAll) {
+TEST_F(RulesTest, AnOverrideOfOneConfigIsUsedForAll) {
   write("user", {someEntry(kClass, 256)});
   places_.overridePath = folder_.path("one.json");
   writeText(places_.overridePath, config::toJson(someConfig(2048)).dump());
@@ -126,7 +126,7 @@ TEST_F(SelectTest, AnOverrideOfOneConfigIsUsedForAll) {
   EXPECT_EQ(choose().rejected[0].reason, "too long");
 }
 
-TEST_F(SelectTest, ASiblingsEntryComesAfterOnesOwnAndBeforeNearbyOnes) {
+TEST_F(RulesTest, ASiblingsEntryComesAfterOnesOwnAndBeforeNearbyOnes) {
   write("installed", {someEntry(kClass, 128)}, h100());
   write("installed", {someEntry({15, 6, 3, 2, 0}, 64)});
   expect(Rule::Sibling, 128);
@@ -136,7 +136,7 @@ TEST_F(SelectTest, ASiblingsEntryComesAfterOnesOwnAndBeforeNearbyOnes) {
   expect(Rule::Exact, 256);
 }
 
-TEST_F(SelectTest, OtherArchitecturesAndSizesAreNoSiblings) {
+TEST_F(RulesTest, OtherArchitecturesAndSizesAreNoSiblings) {
   DeviceKey smaller = h100(), older = h100();
   smaller.units = 114;
   older.arch = "sm_80";
@@ -151,7 +151,7 @@ TEST_F(SelectTest, OtherArchitecturesAndSizesAreNoSiblings) {
               testing::Contains(HasSubstr("(sm_80, 132 multiproc")));
 }
 
-TEST_F(SelectTest, TheNearestClassWithinTheLimitIsNearby) {
+TEST_F(RulesTest, TheNearestClassWithinTheLimitIsNearby) {
   write("user",
         {someEntry({16, 6, 3, 2, 0}, 64), someEntry({15, 6, 3, 2, 0}, 128), someEntry({14, 7, 3, 3, 0}, 32)});
   expect(Rule::Nearby, 128);
@@ -159,7 +159,7 @@ TEST_F(SelectTest, TheNearestClassWithinTheLimitIsNearby) {
   EXPECT_THAT(nextChunks(), testing::ElementsAre(64, kHeuristicChunk)); // the third is at 1.5
 }
 
-TEST_F(SelectTest, AnEntryOfAnotherVariantOfTheShapeIsNearby) {
+TEST_F(RulesTest, AnEntryOfAnotherVariantOfTheShapeIsNearby) {
   Entry half = someEntry(kClass, 128), windowed = someEntry(kClass, 64), larger = someEntry(kClass, 32);
   half.signature.tensors = spec::Tensors::alike(128, spec::DType::F16);
   windowed.signature.hooks = "0123abcd";
@@ -170,14 +170,14 @@ TEST_F(SelectTest, AnEntryOfAnotherVariantOfTheShapeIsNearby) {
   EXPECT_THAT(nextChunks(), testing::ElementsAre(64, kHeuristicChunk));
 }
 
-TEST_F(SelectTest, ASiblingsNearbyEntryComesAfterAsNearAnOne) {
+TEST_F(RulesTest, ASiblingsNearbyEntryComesAfterAsNearAnOne) {
   write("user", {someEntry({15, 6, 3, 2, 0}, 128)}, h100());
   expect(Rule::Nearby, 128);
   write("user", {someEntry({13, 6, 3, 2, 0}, 64)});
   expect(Rule::Nearby, 64);
 }
 
-TEST_F(SelectTest, StaleEntriesAreUsedButComeAfterFreshOnesOfTheClass) {
+TEST_F(RulesTest, StaleEntriesAreUsedButComeAfterFreshOnesOfTheClass) {
   write("user", {staleEntry(kClass, 256)});
   expect(Rule::Exact, 256);
   EXPECT_THAT(choose().chosen.why(), HasSubstr("; the kernels have changed since"));
@@ -199,7 +199,7 @@ Entry cutEntry(const TreeClass &treeClass, int chunk) {
   return entry;
 }
 
-TEST_F(SelectTest, WhatWasCutShortIsNearAtBest) {
+TEST_F(RulesTest, WhatWasCutShortIsNearAtBest) {
   write("user", {cutEntry(kClass, 256)});
   expect(Rule::Nearby, 256);
   EXPECT_EQ(choose().chosen.why(),
@@ -217,27 +217,27 @@ TEST_F(SelectTest, WhatWasCutShortIsNearAtBest) {
   EXPECT_THAT(nextChunks(), testing::ElementsAre(32, 256, 64, kHeuristicChunk));
 }
 
-TEST_F(SelectTest, WhatWasCutShortOnASiblingIsNoSiblingsEntry) {
+TEST_F(RulesTest, WhatWasCutShortOnASiblingIsNoSiblingsEntry) {
   write("installed", {cutEntry(kClass, 256)}, h100());
   expect(Rule::Nearby, 256);
   EXPECT_THAT(choose().chosen.why(), testing::StartsWith("tuned for this class on NVIDIA H100 80GB HBM3"));
 }
 
-TEST_F(SelectTest, AnOverrideIsUsedHoweverItWasFound) {
+TEST_F(RulesTest, AnOverrideIsUsedHoweverItWasFound) {
   write("override", {cutEntry(kClass, 256)});
   places_.overridePath = folder_.path("override");
   expect(Rule::Override, 256);
   EXPECT_THAT(choose().chosen.why(), HasSubstr("its search was cut short"));
 }
 
-TEST_F(SelectTest, WhatWasCutShortWithOtherKernelsIsNotUsed) {
+TEST_F(RulesTest, WhatWasCutShortWithOtherKernelsIsNotUsed) {
   Entry entry = cutEntry(kClass, 256);
   entry.provenance.kernelHash = "of other kernels";
   write("user", {entry});
   expect(Rule::Heuristic, kHeuristicChunk);
 }
 
-TEST_F(SelectTest, AStaleEntryOfAnotherClassIsUsedOnlyWhereSomebodyAsksForIt) {
+TEST_F(RulesTest, AStaleEntryOfAnotherClassIsUsedOnlyWhereSomebodyAsksForIt) {
   write("user", {staleEntry({15, 6, 3, 2, 0}, 64)});
   expect(Rule::Heuristic, kHeuristicChunk);
   EXPECT_THAT(nextChunks(), testing::IsEmpty());
@@ -245,7 +245,7 @@ TEST_F(SelectTest, AStaleEntryOfAnotherClassIsUsedOnlyWhereSomebodyAsksForIt) {
   expect(Rule::Nearby, 64);
 }
 
-TEST_F(SelectTest, AnIllegalEntryIsPassedOverAndNamed) {
+TEST_F(RulesTest, AnIllegalEntryIsPassedOverAndNamed) {
   write("user", {someEntry(kClass, 256), someEntry({15, 6, 3, 2, 0}, 64)});
   request_.isLegal = [](const config::Config &config) -> support::Result<void> {
     if (config.chunkTokens == 256)
@@ -253,13 +253,13 @@ TEST_F(SelectTest, AnIllegalEntryIsPassedOverAndNamed) {
     return {};
   };
   expect(Rule::Nearby, 64);
-  const Selection selection = choose();
-  ASSERT_EQ(selection.rejected.size(), 1U);
-  EXPECT_EQ(selection.rejected[0].reason, "no room");
-  EXPECT_EQ(selection.rejected[0].entry->entry.config.chunkTokens, 256);
+  const Ruling ruling = choose();
+  ASSERT_EQ(ruling.rejected.size(), 1U);
+  EXPECT_EQ(ruling.rejected[0].reason, "no room");
+  EXPECT_EQ(ruling.rejected[0].entry->entry.config.chunkTokens, 256);
 }
 
-TEST_F(SelectTest, WhereTheDefaultWonItIsTodaysDefault) {
+TEST_F(RulesTest, WhereTheDefaultWonItIsTodaysDefault) {
   Entry entry = someEntry(kClass, 256);
   entry.keepsDefault = true;
   write("user", {entry});
@@ -267,7 +267,7 @@ TEST_F(SelectTest, WhereTheDefaultWonItIsTodaysDefault) {
   EXPECT_EQ(choose().chosen.why(), "tuned for this class on this device: nothing beat the untuned choice");
 }
 
-TEST_F(SelectTest, BrokenAndUnknownFilesAreNotedAndCostNothing) {
+TEST_F(RulesTest, BrokenAndUnknownFilesAreNotedAndCostNothing) {
   write("installed", {someEntry(kClass, 128)});
   std::filesystem::create_directory(folder_.path("user"));
   const std::string path = folder_.path("user") + "/" + h200().fileName();
@@ -282,7 +282,7 @@ TEST_F(SelectTest, BrokenAndUnknownFilesAreNotedAndCostNothing) {
   expect(Rule::Exact, 128);
 }
 
-TEST_F(SelectTest, TheListOfNextCandidatesIsShortAndEndsWithTheHeuristic) {
+TEST_F(RulesTest, TheListOfNextCandidatesIsShortAndEndsWithTheHeuristic) {
   std::vector<Entry> many;
   for (int tokens = 11; tokens < 18; ++tokens)
     for (int shorts = 0; shorts < 3; ++shorts)
@@ -293,7 +293,7 @@ TEST_F(SelectTest, TheListOfNextCandidatesIsShortAndEndsWithTheHeuristic) {
   EXPECT_EQ(chunks.back(), kHeuristicChunk);
 }
 
-TEST_F(SelectTest, JsonTellsRuleFileAndCandidates) {
+TEST_F(RulesTest, JsonTellsRuleFileAndCandidates) {
   write("user", {someEntry(kClass, 256), someEntry({15, 6, 3, 2, 0}, 64)});
   const nlohmann::json json = toJson(choose());
   EXPECT_EQ(json["class"], kClass.text());
@@ -308,13 +308,13 @@ TEST_F(SelectTest, JsonTellsRuleFileAndCandidates) {
   EXPECT_FALSE(json["next"][1].contains("path"));
 }
 
-TEST_F(SelectTest, HidingAnEntryHidesItEverywhere) {
+TEST_F(RulesTest, HidingAnEntryHidesItEverywhere) {
   write("user", {someEntry(kClass, 256)});
   write("installed", {someEntry(kClass, 128), someEntry({15, 6, 3, 2, 0}, 64)});
   const ConfigCache cache = ConfigCache::load(places_, h200());
   ASSERT_EQ(cache.entries().size(), 3U);
-  const Selection selection = select(cache.without(cache.entries().front()), request_);
-  EXPECT_EQ(selection.config().chunkTokens, 64);
+  const Ruling ruling = applyRules(cache.without(cache.entries().front()), request_);
+  EXPECT_EQ(ruling.config().chunkTokens, 64);
 }
 
 TEST(PlacesTest, AreThoseOfTheEnvironment) {

@@ -1,4 +1,4 @@
-#include "runtime/config_cache/Select.h"
+#include "runtime/config_cache/Rules.h"
 
 #include "compiler/config/ConfigJson.h"
 #include "compiler/support/Numbers.h"
@@ -106,16 +106,16 @@ std::string Candidate::why() const {
   return isStale ? text + "; the kernels have changed since" : text;
 }
 
-Selection select(const ConfigCache &cache, const Request &request) {
+Ruling applyRules(const ConfigCache &cache, const Request &request) {
   std::vector<Candidate> ranked;
   for (const LoadedEntry &loaded : cache.entries())
     if (auto candidate = rank(cache, loaded, request))
       ranked.push_back(std::move(*candidate));
   std::sort(ranked.begin(), ranked.end(), comesFirst);
 
-  Selection selection;
-  selection.signature = request.signature;
-  selection.treeClass = request.treeClass;
+  Ruling ruling;
+  ruling.signature = request.signature;
+  ruling.treeClass = request.treeClass;
   std::vector<Candidate> legal;
   if (cache.fixedConfig()) {
     Candidate fixed;
@@ -131,7 +131,7 @@ Selection select(const ConfigCache &cache, const Request &request) {
     const auto judged = request.isLegal(candidate.config);
     if (judged)
       return false;
-    selection.rejected.push_back({candidate.from, candidate.path, judged.error().message});
+    ruling.rejected.push_back({candidate.from, candidate.path, judged.error().message});
     return true;
   });
   Candidate heuristic;
@@ -139,12 +139,12 @@ Selection select(const ConfigCache &cache, const Request &request) {
   heuristic.reason = request.heuristicWhy;
   heuristic.isAlone = legal.empty();
   legal.push_back(std::move(heuristic));
-  selection.chosen = std::move(legal.front());
+  ruling.chosen = std::move(legal.front());
   legal.erase(legal.begin());
   if (legal.size() > request.mostNext) // the heuristic's stays the last one
     legal.erase(legal.begin() + static_cast<std::ptrdiff_t>(request.mostNext) - 1, legal.end() - 1);
-  selection.next = std::move(legal);
-  return selection;
+  ruling.next = std::move(legal);
+  return ruling;
 }
 
 json toJson(const Candidate &candidate) {
@@ -164,15 +164,15 @@ json toJson(const Candidate &candidate) {
   return object;
 }
 
-json toJson(const Selection &selection) {
-  json object = {{"signature", selection.signature.text()},
-                 {"class", selection.treeClass.text()},
-                 {"chosen", toJson(selection.chosen)},
+json toJson(const Ruling &ruling) {
+  json object = {{"signature", ruling.signature.text()},
+                 {"class", ruling.treeClass.text()},
+                 {"chosen", toJson(ruling.chosen)},
                  {"next", json::array()},
                  {"rejected", json::array()}};
-  for (const Candidate &candidate : selection.next)
+  for (const Candidate &candidate : ruling.next)
     object["next"].push_back(toJson(candidate));
-  for (const Rejected &rejected : selection.rejected) {
+  for (const Rejected &rejected : ruling.rejected) {
     json one = {{"path", rejected.path}, {"reason", rejected.reason}};
     if (rejected.entry)
       one["entry"] = keyJson(*rejected.entry);

@@ -1,4 +1,4 @@
-#include "compiler/spec/Program.h"
+#include "compiler/spec/ParsedFiles.h"
 
 #include "compiler/spec/Limits.h"
 #include "compiler/spec/Parser.h"
@@ -14,8 +14,8 @@ constexpr const char *kLibrary = "library.deft";
 class Loader {
 public:
   Loader(support::SourceManager &sources, const ImportResolver &resolver, support::DiagnosticSink &sink,
-         Program &program)
-      : sources_(sources), resolver_(resolver), sink_(sink), program_(program) {}
+         ParsedFiles &parsed)
+      : sources_(sources), resolver_(resolver), sink_(sink), parsed_(parsed) {}
 
   void load(std::uint32_t file) {
     open_.push_back(sources_.name(file));
@@ -27,8 +27,8 @@ public:
       open_.pop_back();
       return;
     }
-    program_.files.push_back(parse(sources_, file, program_.arena, sink_));
-    const AstFile &parsed = program_.files.back();
+    parsed_.files.push_back(parse(sources_, file, parsed_.arena, sink_));
+    const AstFile &parsed = parsed_.files.back();
     for (const AstImport &import : parsed.imports)
       import_(sources_.name(file), import);
     open_.pop_back();
@@ -36,12 +36,12 @@ public:
 
   void collectNames() {
     std::size_t functions = 0, attentions = 0;
-    for (const AstFile &file : program_.files) {
-      program_.brokenNames.insert(file.brokenNames.begin(), file.brokenNames.end());
+    for (const AstFile &file : parsed_.files) {
+      parsed_.brokenNames.insert(file.brokenNames.begin(), file.brokenNames.end());
       for (const AstDeclaration &declaration : file.declarations) {
         functions += std::holds_alternative<AstFunction>(declaration);
         const Ident &name = declaredName(declaration);
-        auto [known, isNew] = program_.globals.try_emplace(name.text, &declaration);
+        auto [known, isNew] = parsed_.globals.try_emplace(name.text, &declaration);
         if (!isNew)
           definedTwice(name, declaredName(*known->second));
       }
@@ -51,13 +51,13 @@ public:
                       "more than the limit of " + std::to_string(kMaxAttentions) + " attentions");
         for (const AstDeclaration &declaration : attention.declarations)
           functions += std::holds_alternative<AstFunction>(declaration);
-        auto [known, isNew] = program_.attentions.try_emplace(attention.name.text, &attention);
+        auto [known, isNew] = parsed_.attentions.try_emplace(attention.name.text, &attention);
         if (!isNew)
           definedTwice(attention.name, known->second->name);
       }
     }
     if (functions > kMaxFunctions)
-      sink_.error({program_.files.front().file, 0, 0},
+      sink_.error({parsed_.files.front().file, 0, 0},
                   std::to_string(functions) + " functions, the limit is " + std::to_string(kMaxFunctions));
   }
 
@@ -104,7 +104,7 @@ private:
   support::SourceManager &sources_;
   const ImportResolver &resolver_;
   support::DiagnosticSink &sink_;
-  Program &program_;
+  ParsedFiles &parsed_;
   std::vector<std::string> open_; ///< the files whose imports are being read, outermost first
   std::set<std::string> loaded_;
 };
@@ -126,18 +126,18 @@ std::vector<std::string> libraryFunctions(const ImportResolver &resolver, const 
 
 } // namespace
 
-Program loadProgram(support::SourceManager &sources, std::uint32_t file, const ImportResolver &resolver,
-                    support::DiagnosticSink &sink) {
-  Program program;
-  Loader loader(sources, resolver, sink, program);
+ParsedFiles parseFiles(support::SourceManager &sources, std::uint32_t file, const ImportResolver &resolver,
+                       support::DiagnosticSink &sink) {
+  ParsedFiles parsed;
+  Loader loader(sources, resolver, sink, parsed);
   loader.load(file);
-  if (program.files.empty())
-    return program;
+  if (parsed.files.empty())
+    return parsed;
   loader.collectNames();
-  program.libraryFunctions = [resolver, importer = sources.name(file)] {
+  parsed.libraryFunctions = [resolver, importer = sources.name(file)] {
     return libraryFunctions(resolver, importer);
   };
-  return program;
+  return parsed;
 }
 
 } // namespace deft::spec
