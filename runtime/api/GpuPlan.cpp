@@ -157,8 +157,8 @@ Result<GpuPlan> GpuPlan::make(const GpuAttention &attention, const Tree &tree,
   if (auto checked = api::checkPartition(options.plan); !checked)
     return checked.error();
   if (options.budget != 0)
-    if (auto checked = api::checkBudget(attention.attention().impl().variant(), options.budget); !checked)
-      return checked.error();
+    if (auto checked = exec::checkBudget(attention.attention().impl().variant(), options.budget); !checked)
+      return api::toPublic(checked.error());
   return api::guarded([&]() -> Result<GpuPlan> {
     const auto &kernels = attention.impl().kernels;
     exec::CudaPlanOptions onDevice;

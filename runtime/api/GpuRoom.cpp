@@ -94,8 +94,8 @@ Result<GpuRoomSize> roomFor(const GpuAttention &attention, int requests, int que
       !checked)
     return checked.error();
   if (options.budget != 0)
-    if (auto checked = api::checkBudget(attention.attention().impl().variant(), options.budget); !checked)
-      return checked.error();
+    if (auto checked = exec::checkBudget(attention.attention().impl().variant(), options.budget); !checked)
+      return api::toPublic(checked.error());
   return api::guarded([&]() -> Result<GpuRoomSize> {
     GpuRoomSize size;
     const exec::CudaKernels &kernels = *attention.impl().kernels;

@@ -3,35 +3,19 @@
 #include "runtime/api/AttentionImpl.h"
 #include "runtime/api/Convert.h"
 
-#include <algorithm>
-
 namespace deft {
-
-using api::usage;
 
 Selection::Selection(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
 Selection::Selection(Selection &&) noexcept = default;
 Selection &Selection::operator=(Selection &&) noexcept = default;
 Selection::~Selection() = default;
 
-Result<void> api::checkBudget(const spec::Variant &variant, int budget) {
-  if (!variant.select)
-    return usage("`" + variant.name + "` selects nothing", "write `select { budget = 4096; }` in the spec");
-  const std::vector<int> &known = variant.select->budget.values;
-  if (std::find(known.begin(), known.end(), budget) != known.end())
-    return {};
-  std::string list;
-  for (const int one : known)
-    list += (list.empty() ? "" : ", ") + std::to_string(one);
-  return usage("a budget of " + std::to_string(budget) + " is none of `" + variant.name + "`'s: " + list);
-}
-
 Result<Selection> Selection::make(const Attention &attention, std::optional<int> budget) {
   return api::guarded([&]() -> Result<Selection> {
     const spec::Variant &variant = attention.impl().variant();
     const int chosen = budget.value_or(variant.select ? variant.select->defaultBudget() : 0);
-    if (auto checked = api::checkBudget(variant, chosen); !checked)
-      return checked.error();
+    if (auto checked = exec::checkBudget(variant, chosen); !checked)
+      return api::toPublic(checked.error());
     auto impl = std::make_unique<Impl>();
     impl->budget = chosen;
     impl->lists = variant.lists();

@@ -6,13 +6,6 @@
 
 #include <deft/selection.hpp>
 
-namespace deft::api {
-
-/// Whether lists of an attention can have so many tokens.
-Result<void> checkBudget(const spec::Variant &variant, int budget);
-
-} // namespace deft::api
-
 namespace deft {
 
 struct Selection::Impl {

@@ -24,6 +24,21 @@ void Selection::resize(int someQueries, int someLists, int someBudget) {
   positions.resize(counts.size() * static_cast<std::size_t>(budget));
 }
 
+support::Result<void> checkBudget(const spec::Variant &variant, int budget) {
+  const auto usage = [](std::string message, std::string hint) {
+    return support::Error{support::ErrorCode::Usage, std::move(message), std::move(hint)};
+  };
+  if (!variant.select)
+    return usage("`" + variant.name + "` selects nothing", "write `select { budget = 4096; }` in the spec");
+  const std::vector<int> &known = variant.select->budget.values;
+  if (std::find(known.begin(), known.end(), budget) != known.end())
+    return {};
+  std::string list;
+  for (const int one : known)
+    list += (list.empty() ? "" : ", ") + std::to_string(one);
+  return usage("a budget of " + std::to_string(budget) + " is none of `" + variant.name + "`'s: " + list, "");
+}
+
 int selectTokens(std::span<const float> worth, const spec::SelectSpec &select, int budget,
                  std::int32_t *positions, std::vector<std::uint64_t> &keys) {
   // A token is one number: what it is worth above, and below the place from behind, so that of equals the

@@ -1,6 +1,7 @@
 #pragma once
 
 #include "compiler/spec/Variant.h"
+#include "compiler/support/Result.h"
 
 #include <cstdint>
 #include <limits>
@@ -30,6 +31,9 @@ struct Selection {
                                         static_cast<std::size_t>(counts[at]));
   }
 };
+
+/// Whether lists of an attention can have so many tokens.
+support::Result<void> checkBudget(const spec::Variant &variant, int budget);
 
 /// Of a query's heads those whose largest score is what a token is worth to a list: so many groups.
 inline int worthGroupsOf(const spec::Variant &variant) {

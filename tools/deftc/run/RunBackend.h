@@ -31,7 +31,7 @@ public:
   virtual int blocks() const = 0;         ///< that run at a time
 
   /// The config for a step's tree, and why it is that one; valid until the next call.
-  const config_cache::Selection &choose(const tree::KvTree &tree) { return chooser_.choose(tree); }
+  const config_cache::Ruling &choose(const tree::KvTree &tree) { return chooser_.choose(tree); }
   /// What the mask shows by the values of its parameters.
   void setReach(const plan::Reach &reach) { chooser_.setReach(reach); }
 
@@ -45,7 +45,7 @@ public:
 
   /// Whether it has what the two below want, of an attention that selects.
   virtual bool selects() const { return true; }
-  /// As run(), of an attention that selects, for lists of its first budget.
+  /// As run(), of an attention that selects, for lists of the subject's budget.
   virtual support::Result<RunTimes> runSelecting(const plan::Plan &plan, exec::Outputs &outputs,
                                                  exec::Selection &selection, int repeats) = 0;
   /// Over the lists that runSelecting gave last, which are these.
@@ -64,6 +64,7 @@ struct RunSubject {
   const program::Program &program;
   const tree::KvTree &firstTree;
   const ConfigSource &configs;
+  int budget = 0; ///< tokens of a list; 0: nothing is selected
 };
 
 support::Result<std::unique_ptr<RunBackend>> openCpu(Context &context, const RunSubject &subject,

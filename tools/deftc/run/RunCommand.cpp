@@ -97,6 +97,11 @@ void addHow(CLI::App &command, RunOptions &options) {
   command.add_option("--pages", options.pages, "How the tree lies in the cache")
       ->check(CLI::IsMember({"in-order", "scattered"}));
   command.add_option("--threads", options.threads, "Of the CPU; all by default")->check(threads());
+  command
+      .add_option(
+          "--budget", options.budget,
+          "Of an attention that selects: tokens of a list, one of those its spec names; by default the first")
+      ->check(atLeast(1));
   command.add_option("--repeat", options.repeat, "Timed runs of each step")->check(atLeast(1));
 }
 

@@ -21,9 +21,9 @@ constexpr double kEnoughUs = 200'000;
 class Cpu : public RunBackend {
 public:
   Cpu(const program::Program &program, config_cache::ConfigChooser chooser, exec::CpuKernel kernel,
-      exec::CpuExecutor executor)
+      exec::CpuExecutor executor, int budget)
       : RunBackend(std::move(chooser)), variant_(program.variant()), kernel_(std::move(kernel)),
-        executor_(std::move(executor)) {}
+        executor_(std::move(executor)), budget_(budget) {}
 
   std::string name() const override { return "cpu"; }
   std::string device() const override {
@@ -46,8 +46,7 @@ public:
     const auto view = exec::InputView::of(*inputs_, variant_, params);
     const exec::OutputView out = sized(outputs);
     return timed(repeats, [&] {
-      return executor_.runSelecting(kernel_, variant_, plan, view, out, variant_.select->defaultBudget(),
-                                    selection, paths_);
+      return executor_.runSelecting(kernel_, variant_, plan, view, out, budget_, selection, paths_);
     });
   }
   Result<RunTimes> runSparse(const exec::Selection &selection, exec::Outputs &outputs, int repeats) override {
@@ -104,6 +103,7 @@ private:
   const spec::Variant &variant_;
   exec::CpuKernel kernel_;
   exec::CpuExecutor executor_;
+  int budget_; ///< tokens of a list, of an attention that selects
   const exec::Inputs *inputs_ = nullptr;
   plan::Paths paths_; ///< of the last plan that selected
 };
@@ -124,8 +124,8 @@ Result<std::unique_ptr<RunBackend>> openCpu(Context &context, const RunSubject &
   const auto key = config_cache::DeviceKey::ofCpu(executor->threads());
   config_cache::ConfigChooser chooser(loadConfigs(context, subject.configs, key), program.sharedVariant(),
                                       nullptr, std::move(*config));
-  return std::unique_ptr<RunBackend>(
-      std::make_unique<Cpu>(program, std::move(chooser), std::move(*kernel), std::move(*executor)));
+  return std::unique_ptr<RunBackend>(std::make_unique<Cpu>(program, std::move(chooser), std::move(*kernel),
+                                                           std::move(*executor), subject.budget));
 }
 
 } // namespace deft::cli

@@ -90,8 +90,7 @@ Result<std::unique_ptr<RunBackend>> openCuda(Context &context, const RunSubject 
   if (variant.select && !selects)
     context.err << "warning: the kernels of `" << variant.name
                 << "` do not select: the package is from before GPUs did\n";
-  const int budget = selects ? variant.select->defaultBudget() : 0;
-  auto executor = exec::CudaExecutor::create(*device, variant, choice->kernels, budget);
+  auto executor = exec::CudaExecutor::create(*device, variant, choice->kernels, selects ? subject.budget : 0);
   if (!executor)
     return executor.error();
   return std::unique_ptr<RunBackend>(

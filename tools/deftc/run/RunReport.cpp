@@ -138,7 +138,7 @@ void printReport(const RunReport &report, std::ostream &out) {
                    counted(report.tree.tokens, "token", "tokens") + ", each read by " +
                    significant(report.tree.sharing(), 3) + " queries");
   line("config", configText(report));
-  line("chosen", selectionText(report.selection) + (report.isAsked ? "; changed as asked" : ""));
+  line("chosen", rulingText(report.ruling) + (report.isAsked ? "; changed as asked" : ""));
   const std::string dealt = report.plan.dealtItems > 0
                                 ? ", " + withSeparators(report.plan.dealtItems) + " deal tokens to warps"
                                 : "";
@@ -200,7 +200,7 @@ json toJson(const RunReport &report) {
         {"read_tokens", report.tree.readTokens},
         {"path_tokens", report.tree.pathTokens}}},
       {"config", config::toJson(report.config)},
-      {"selection", config_cache::toJson(report.selection)},
+      {"selection", config_cache::toJson(report.ruling)},
       {"plan",
        {{"items", report.plan.items},
         {"direct_items", report.plan.directItems},

@@ -25,7 +25,7 @@ struct RunReport {
   plan::VisibleCounts visible;
   std::int64_t readTokens = 0; ///< that some item reads: those that are seen, in whole tiles
   config::Config config;
-  config_cache::Selection selection;                 ///< why this config
+  config_cache::Ruling ruling;                       ///< why this config
   bool isAsked = false;                              ///< --partition or --chunk changed it
   spec::Partition partition = spec::Partition::Auto; ///< of the plan: what `auto` chose
   plan::PlanSummary plan;

@@ -284,6 +284,31 @@ TEST(RunCommandTest, AnAttentionThatSelectsIsRunInAllThreeWays) {
   std::filesystem::remove_all(folder);
 }
 
+TEST(RunCommandTest, ABudgetIsOneOfThoseThatTheSpecNames) {
+  std::string folder = testing::TempDir() + "/deft-run-XXXXXX";
+  ASSERT_NE(::mkdtemp(folder.data()), nullptr);
+  const std::string spec = folder + "/a.deft";
+  std::ofstream(spec) << "attention a { query_heads = 2; kv_heads = 2; head_dim = 32;\n"
+                         "  select { budget = tune(16, 8); keep_first = 1; keep_last = 1; } }\n";
+  const auto budgetOf = [&](const std::vector<std::string> &more) {
+    std::vector<std::string> all{"--json", "-", "--check"};
+    all.insert(all.end(), more.begin(), more.end());
+    const Outcome outcome = run(spec, "random", all);
+    EXPECT_EQ(outcome.code, kExitOk) << outcome.err;
+    return nlohmann::json::parse(outcome.out).at("select").at("budget").get<int>();
+  };
+  EXPECT_EQ(budgetOf({}), 16);
+  EXPECT_EQ(budgetOf({"--budget", "8"}), 8);
+
+  const Outcome unknown = run(spec, "random", {"--budget", "9"});
+  EXPECT_EQ(unknown.code, kExitUsage);
+  EXPECT_THAT(unknown.err, HasSubstr("a budget of 9 is none of `a`'s: 16, 8"));
+  const Outcome none = run("mistral_7b", "random", {"--budget", "8"});
+  EXPECT_EQ(none.code, kExitUsage);
+  EXPECT_THAT(none.err, HasSubstr("`mistral_7b` selects nothing"));
+  std::filesystem::remove_all(folder);
+}
+
 TEST(RunCommandTest, WrongCallsSayWhatIsMissing) {
   const Outcome noParam = run("mpt_7b_alibi", "random");
   EXPECT_EQ(noParam.code, kExitUsage);
