@@ -1,6 +1,7 @@
 #include "tools/deftc/bench/BenchKernels.h"
 
 #include "compiler/spec/Names.h"
+#include "compiler/support/AtomicFile.h"
 #include "tools/deftc/bench/BenchReport.h"
 #include "tools/deftc/bench/BenchTable.h"
 #include "tools/deftc/bench/BenchVariants.h"
@@ -37,7 +38,7 @@ public:
                  << suite.name << " on " << machine_.device().facts().name << ", cold L2, median of "
                  << flags_.repeats << " graph replays\n"
                  << rowHead(flags_);
-    SuiteRuns runs{suite.name, {}};
+    std::vector<RowRun> &rows = report_.suites.emplace_back(SuiteRuns{suite.name, {}}).rows;
     int at = 0;
     for (const KernelRow &row : suite.rows) {
       ++at;
@@ -55,10 +56,11 @@ public:
       if (!ran->wrong().empty())
         ++wrong_;
       context_.out << rowLine(*ran, flags_) << std::flush;
-      runs.rows.push_back(std::move(*ran));
+      rows.push_back(std::move(*ran));
+      if (auto kept = keepSoFar(); !kept)
+        return kept;
     }
-    context_.out << summaryText(bench::summarize(scoresOf(runs.rows)));
-    report_.suites.push_back(std::move(runs));
+    context_.out << summaryText(bench::summarize(scoresOf(rows)));
     return {};
   }
 
@@ -69,7 +71,7 @@ public:
     for (const VariantRun &run : *runs)
       wrong_ += run.isRight ? 0 : 1;
     report_.variants = std::move(*runs);
-    return {};
+    return keepSoFar();
   }
 
   /// Sums up all rows with a peer, where there are several suites of them.
@@ -87,10 +89,22 @@ public:
       context_.out << "\nfasttree and deft together\n" << summaryText(bench::summarize(scores));
   }
 
-  const BenchReport &report() const { return report_; }
+  /// All of it, into the file or to the output.
+  int write() {
+    report_.isComplete = true;
+    return flags_.json.empty() ? kExitOk : writeOutput(context_, flags_.json, text());
+  }
   int wrong() const { return wrong_; }
 
 private:
+  std::string text() const { return toJson(report_, flags_, machine_).dump(1) + "\n"; }
+
+  /// Suites take minutes: who stops one, or loses the machine, has the rows that were measured.
+  Result<void> keepSoFar() const {
+    const bool isFile = !flags_.json.empty() && flags_.json != "-";
+    return isFile ? support::writeFileAtomically(flags_.json, text()) : Result<void>();
+  }
+
   /// What runs now; rows take a second or more.
   void showProgress(const BenchSuite &suite, const KernelRow &row, int at) {
     if (context_.errIsTerminal)
@@ -164,11 +178,8 @@ int benchKernels(Context &context, const KernelBenchFlags &flags, const std::vec
   if (withVariants)
     if (auto ran = all.runVariants(); !ran)
       return reportError(context, ran.error());
-  if (!flags.json.empty())
-    if (const int code =
-            writeOutput(context, flags.json, toJson(all.report(), flags, **machine).dump(1) + "\n");
-        code != kExitOk)
-      return code;
+  if (const int code = all.write(); code != kExitOk)
+    return code;
   if (all.wrong() > 0)
     return reportError(context,
                        {ErrorCode::Diagnostics, counted(all.wrong(), "row is", "rows are") + " wrong", ""});

@@ -99,9 +99,9 @@ json toJson(const RowRun &run) {
       {"right", run.wrong().empty()},
       {"seconds", run.seconds},
       {"selection",
-       {{"class", run.selection.treeClass.text()},
-        {"rule", config_cache::ruleName(run.selection.rule())},
-        {"why", run.selection.chosen.why()}}},
+       {{"class", run.ruling.treeClass.text()},
+        {"rule", config_cache::ruleName(run.ruling.rule())},
+        {"why", run.ruling.chosen.why()}}},
       {"contiguous", toJson(run.contiguous)}};
   if (score.warmUs > 0)
     object["warm_us"] = score.warmUs;
@@ -212,6 +212,7 @@ json toJson(const BenchReport &report, const KernelBenchFlags &flags, const Benc
                  {"deftc", DEFT_VERSION},
                  {"seconds_since_epoch", now.time_since_epoch().count()},
                  {"command", commandLine()},
+                 {"complete", report.isComplete},
                  {"device",
                   {{"name", device.facts().name},
                    {"multiprocessors", device.facts().multiprocessors},

@@ -19,6 +19,7 @@ struct SuiteRuns {
 struct BenchReport {
   std::vector<SuiteRuns> suites;
   std::vector<VariantRun> variants;
+  bool isComplete = false; ///< all that was asked for is in it
 };
 
 nlohmann::json toJson(const BenchReport &report, const KernelBenchFlags &flags, const BenchMachine &machine);
