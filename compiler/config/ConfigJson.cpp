@@ -118,7 +118,7 @@ public:
       if (std::find(known_.begin(), known_.end(), key) == known_.end())
         return fail("unknown key `" + key + "`", support::didYouMean(key, known_));
   }
-  void fail(std::string what, std::string hint = {}) {
+  void fail(const std::string &what, std::string hint = {}) {
     if (error_.message.empty())
       error_ = {ErrorCode::Diagnostics, where_ + ": " + what, std::move(hint)};
   }

@@ -76,9 +76,10 @@ private:
         return context_.dotsValuePairs() ? addQuadOfPairs(i, d, width, vectors, next)
                                          : addQuad(i, d, width, vectors, next);
       });
+      auto sum = sums.begin();
       for (int r = 0; r < rows_; ++r)
         for (int j = 0; j < width * vectors; ++j)
-          e.store(sums[static_cast<std::size_t>(r * width * vectors + j)], accAddress(r, d, j));
+          e.store(*sum++, accAddress(r, d, j));
     });
   }
 

@@ -21,8 +21,8 @@ class ScratchFolder {
 public:
   ScratchFolder() { failed_ = static_cast<bool>(llvm::sys::fs::createUniqueDirectory("deft-link", path_)); }
   ~ScratchFolder() {
-    if (!failed_)
-      llvm::sys::fs::remove_directories(path_);
+    if (!failed_) // what cannot be removed stays in the system's folder for such files
+      (void)llvm::sys::fs::remove_directories(path_);
   }
   ScratchFolder(const ScratchFolder &) = delete;
   ScratchFolder &operator=(const ScratchFolder &) = delete;
