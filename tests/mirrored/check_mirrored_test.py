@@ -10,11 +10,12 @@ from check_mirrored import Elsewhere
 
 class MirroredTest(unittest.TestCase):
     def faults(self, names, *elsewhere):
+        """Of a tree of these files: empty ones, or, in a dict, with their text."""
         with tempfile.TemporaryDirectory() as folder:
             for name in names:
                 path = Path(folder, name)
                 path.parent.mkdir(parents=True, exist_ok=True)
-                path.touch()
+                path.write_text(names[name] if isinstance(names, dict) else "")
             return list(check_mirrored.faults(Path(folder), elsewhere))
 
     def test_good_tree_has_no_faults(self):
@@ -29,25 +30,51 @@ class MirroredTest(unittest.TestCase):
             ["tuner/a/A.cpp: has no test tests/unit/tuner/a/ATest.cpp and is not in ELSEWHERE"],
         )
 
+    # A/Part.cpp beside A/Whole.h, which has a test.
+    WHOLE = {"tuner/a/Part.cpp": '#include "tuner/a/Whole.h"\n', "tuner/a/Whole.h": "", "tests/unit/tuner/a/WholeTest.cpp": ""}
+    PART_IS_ALONE = ["tuner/a/Part.cpp: has no test tests/unit/tuner/a/PartTest.cpp and is not in ELSEWHERE"]
+
+    def test_part_of_what_a_tested_header_declares(self):
+        self.assertEqual(self.faults(self.WHOLE), [])
+
+    def test_part_leaves_the_list(self):
+        self.assertEqual(
+            self.faults(self.WHOLE, Elsewhere("tuner/a", "Part", "WholeTest", "a part")),
+            ["ELSEWHERE: 0 sources Part.cpp in tuner/a are without a test, not one"],
+        )
+
+    def test_source_with_a_header_is_no_part(self):
+        self.assertEqual(self.faults({**self.WHOLE, "tuner/a/Part.h": ""}), self.PART_IS_ALONE)
+
+    def test_part_of_what_nobody_tests(self):
+        names = {**self.WHOLE, "tests/unit/tuner/b/WholeTest.cpp": ""}
+        del names["tests/unit/tuner/a/WholeTest.cpp"]
+        self.assertEqual(self.faults(names), self.PART_IS_ALONE)
+
+    def test_header_of_another_folder_has_no_parts_here(self):
+        names = {**self.WHOLE, "tuner/b/Other.h": "", "tests/unit/tuner/b/OtherTest.cpp": ""}
+        names["tuner/a/Part.cpp"] = '#include "tuner/b/Other.h"\n// #include "tuner/a/Whole.h"\n'
+        self.assertEqual(self.faults(names), self.PART_IS_ALONE)
+
     def test_source_that_has_got_its_test_leaves_the_list(self):
         names = ["tuner/A.cpp", "tests/unit/tuner/ATest.cpp", "tests/unit/tuner/BTest.cpp"]
         self.assertEqual(
             self.faults(names, Elsewhere("tuner", "A", "BTest", "a part")),
-            ["ELSEWHERE: 0 sources A.cpp in tuner have no test of their name, not one"],
+            ["ELSEWHERE: 0 sources A.cpp in tuner are without a test, not one"],
         )
 
     def test_source_that_is_gone_leaves_the_list(self):
         names = ["tuner/A.cpp", "tests/unit/tuner/ATest.cpp"]
         self.assertEqual(
             self.faults(names, Elsewhere("tuner", "Gone", "ATest", "a part")),
-            ["ELSEWHERE: 0 sources Gone.cpp in tuner have no test of their name, not one"],
+            ["ELSEWHERE: 0 sources Gone.cpp in tuner are without a test, not one"],
         )
 
     def test_name_means_one_source(self):
         names = ["tuner/a/Part.cpp", "tuner/b/Part.cpp", "tests/unit/tuner/WholeTest.cpp"]
         self.assertEqual(
             self.faults(names, Elsewhere("tuner", "Part", "WholeTest", "a part")),
-            ["ELSEWHERE: 2 sources Part.cpp in tuner have no test of their name, not one"],
+            ["ELSEWHERE: 2 sources Part.cpp in tuner are without a test, not one"],
         )
         # Moved, it is still known by its name.
         self.assertEqual(self.faults(names[1:], Elsewhere("tuner", "Part", "WholeTest", "a part")), [])
