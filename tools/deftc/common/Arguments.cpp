@@ -2,6 +2,7 @@
 
 #include "compiler/support/NearestName.h"
 #include "runtime/exec/cpu/Processors.h"
+#include "tools/deftc/shell/CommandWalk.h"
 
 #include <CLI/CLI.hpp>
 
@@ -35,7 +36,7 @@ Result<void> checkOption(const CLI::App &root, const CLI::App &app, const std::s
   if (app.get_option_no_throw(name) || (app.get_fallthrough() && root.get_option_no_throw(name)))
     return {};
   std::vector<std::string> known;
-  for (const CLI::Option *option : app.get_options())
+  for (const CLI::Option *option : WalkedCommand{path, &app}.allOptions())
     for (const std::string &one : option->get_lnames())
       known.push_back("--" + one);
   return unknown("`" + path + "` has no option `" + name + "`", name, known, path);

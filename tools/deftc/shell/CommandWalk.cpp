@@ -27,7 +27,8 @@ std::vector<const CLI::Option *> WalkedCommand::allOptions() const {
   std::vector<const CLI::Option *> options = app->get_options();
   for (const CLI::App *group : parts(*app, /*areGroups=*/true))
     for (const CLI::Option *option : group->get_options())
-      options.push_back(option);
+      if (option != group->get_help_ptr()) // the command has it
+        options.push_back(option);
   return options;
 }
 

@@ -21,22 +21,6 @@ std::string check(const PhaseConfig &phase, const KernelShape &shape = kLlama, c
   return messageOf(checkPhase(shape, phase, target::findTarget(arch)));
 }
 
-int bytesOf(int dim, const PhaseConfig &phase) {
-  return smemBytes({32, 8, spec::Tensors::alike(dim)}, phase);
-}
-
-TEST(LegalityTest, SharedMemoryCountsRingRecordsAndQueries) {
-  // Ring: 2 (k, v) * 3 stages * 64 tokens * 256 bytes; records: 4 slots * 64 tokens * 20 bytes.
-  EXPECT_EQ(bytesOf(128, narrow()), 2 * 3 * 64 * 256 + 4 * 64 * 20);
-  // Head dim 80 is padded from 10 to 11 columns of 16 bytes.
-  EXPECT_EQ(bytesOf(80, narrow()), 2 * 3 * 64 * 176 + 4 * 64 * 20);
-  // Above 128 the queries are in shared memory too.
-  EXPECT_EQ(bytesOf(256, narrow()), 2 * 3 * 64 * 512 + 16 * 512 + 4 * 64 * 20);
-  // A short ring is smaller than the buffer that joins the warps' accumulators.
-  PhaseConfig small{"small", -1, config::Family::Sm80, 64, 16, 2, 4};
-  EXPECT_EQ(bytesOf(128, small), 4 * 16 * 134 * 4 + 3 * 16 * 20);
-}
-
 /// What no kernel is made for yet is refused, and a CPU takes it.
 TEST(LegalityTest, GpusTakeTensorsThatAreAlike) {
   const PhaseConfig tiles{"tiles", -1, config::Family::Sm90, 128, 64, 2, kSm90Warps};
@@ -127,88 +111,6 @@ TEST(LegalityTest, EachLimitIsNamedWithTheObservedNumber) {
   EXPECT_EQ(check(with([](auto &p) { p.name = "a b"; })), "phase `a b`: its name is not an identifier");
 }
 
-TEST(LegalityTest, FamilySm90HasOneShapeOfBlockAndALightOne) {
-  const PhaseConfig tiles{"tiles", -1, config::Family::Sm90, 128, 64, 4, kSm90Warps};
-  // Ring: 4 stages of K and V, 64 tokens * 256 bytes each, 64 records of 12 bytes, the facts of four
-  // groups and two barriers; 8 * 16 padded rows of results; two pieces of 64 rows of queries, each with its
-  // item, callers' indices, positions and two barriers; the alignment.
-  const auto bytes = [](int dim) {
-    return 4 * (2 * 64 * 256 + 64 * 12 + 64 + 16) + 8 * 16 * (2 * dim + 16) +
-           2 * (64 * 256 + 32 + 64 * 8 + 16) + 1024;
-  };
-  EXPECT_EQ(bytesOf(128, tiles), bytes(128));
-  EXPECT_EQ(bytesOf(80, tiles), bytes(80)); // columns come in blocks of 64: head dim 80 takes two
-  EXPECT_EQ(check(tiles), "legal");
-  PhaseConfig odd = tiles;
-  odd.stages = 3;
-  EXPECT_EQ(check(odd), "phase `tiles`: stages is 3; family sm90 takes an even number");
-  EXPECT_EQ(check(tiles, kLlama, "sm_89"),
-            "phase `tiles`: family sm90 needs wgmma, which sm_89 does not have");
-  EXPECT_EQ(check(tiles, {8, 8, spec::Tensors::alike(16)}),
-            "phase `tiles`: head_dim is 16, less than family sm90's 32");
-  const auto with = [&](auto change) {
-    PhaseConfig phase = tiles;
-    change(phase);
-    return phase;
-  };
-  EXPECT_EQ(check(with([](auto &p) { p.warps = 8; })),
-            "phase `tiles`: tile_q is 128; family sm90 takes 64 with 8 warps");
-  EXPECT_EQ(check(with([](auto &p) { p.warps = 4; })),
-            "phase `tiles`: warps is 4; a block of family sm90 has 12 or 8");
-  EXPECT_EQ(check(with([](auto &p) { p.tileQ = 32; })),
-            "phase `tiles`: tile_q is 32; family sm90 takes 64 or 128");
-  EXPECT_EQ(check(with([](auto &p) { p.tileKv = 128; })),
-            "phase `tiles`: tile_kv is 128; family sm90 takes 64");
-  EXPECT_EQ(check(with([](auto &p) { p.stages = 6; })),
-            "phase `tiles`: it needs 271424 bytes of shared memory; sm_90a allows 232448");
-}
-
-TEST(LegalityTest, FamilySm90TakesTheNarrowestHeadsInTilesOf64Columns) {
-  const PhaseConfig tiles{"tiles", -1, config::Family::Sm90, 128, 64, 4, kSm90Warps};
-  const PhaseConfig light{"tiles", -1, config::Family::Sm90, 64, 64, 2, kSm90LightWarps};
-  for (int dim = 32; dim <= 64; dim += 16) {
-    EXPECT_EQ(bytesOf(dim, tiles), 4 * (2 * 64 * 128 + 64 * 12 + 64 + 16) + 8 * 16 * (2 * dim + 16) +
-                                       2 * (64 * 128 + 32 + 64 * 8 + 16) + 1024);
-    EXPECT_EQ(check(tiles, {8, 8, spec::Tensors::alike(dim)}), "legal") << dim;
-    EXPECT_EQ(check(light, {8, 8, spec::Tensors::alike(dim)}), "legal") << dim;
-  }
-}
-
-TEST(LegalityTest, TwoLightBlocksShareAMultiprocessor) {
-  PhaseConfig light{"tiles", -1, config::Family::Sm90, 64, 64, 2, kSm90LightWarps};
-  // As above, with one piece of queries and 4 * 16 rows of results.
-  EXPECT_EQ(bytesOf(128, light),
-            2 * (2 * 64 * 256 + 64 * 12 + 64 + 16) + 4 * 16 * 272 + 64 * 256 + 32 + 64 * 8 + 16 + 1024);
-  EXPECT_EQ(check(light), "legal");
-  light.stages = 3; // need not be even
-  EXPECT_EQ(check(light),
-            "phase `tiles`: it needs 136224 bytes of shared memory; two blocks of 8 warps share "
-            "a multiprocessor, which leaves each 115712");
-}
-
-TEST(LegalityTest, FamilySm90TakesTheWidestHeadsInTwoStages) {
-  PhaseConfig tiles{"tiles", -1, config::Family::Sm90, 128, 64, 2, kSm90Warps};
-  const auto bytes = [](int tile, int pieces) { // results leave 96 columns at a time
-    return 2 * (2 * tile + 64 * 12 + 64 + 16) + 8 * 16 * 208 + pieces * (tile + 32 + 64 * 8 + 16) + 1024;
-  };
-  EXPECT_EQ(bytesOf(192, tiles), bytes(3 * 64 * 128, 4)); // the next unit's queries have room
-  EXPECT_EQ(bytesOf(256, tiles), bytes(4 * 64 * 128, 2));
-  for (int dim = 144; dim <= 256; dim += 16)
-    EXPECT_EQ(check(tiles, {8, 8, spec::Tensors::alike(dim)}), "legal") << dim;
-  PhaseConfig light{"tiles", -1, config::Family::Sm90, 64, 64, 2, kSm90LightWarps};
-  EXPECT_EQ(check(light, {8, 8, spec::Tensors::alike(144)}),
-            "phase `tiles`: it needs 164608 bytes of shared memory; two blocks of 8 warps share "
-            "a multiprocessor, which leaves each 115712");
-}
-
-TEST(LegalityTest, QueriesThatStayHaveRoomForTheNextUnits) {
-  PhaseConfig tiles{"tiles", -1, config::Family::Sm90, 128, 64, 4, kSm90Warps};
-  const int stages = 2 * (2 * 3 * 64 * 128 + 64 * 12 + 64 + 16), piece = 3 * 64 * 128 + 32 + 64 * 8 + 16;
-  tiles.stages = 2;
-  EXPECT_EQ(bytesOf(160, tiles), stages + 8 * 16 * 208 + 4 * piece + 1024);
-  EXPECT_EQ(check(tiles, {8, 8, spec::Tensors::alike(160)}), "legal");
-}
-
 TEST(LegalityTest, ACpuAsksForRowsOnly) {
   const auto check = [](const Config &config) { return messageOf(checkConfig(kLlama, config, nullptr)); };
   const PhaseConfig wide{"wide", 16, config::Family::Cpu, 64, 64, 2, 4},
@@ -280,11 +182,6 @@ TEST(LegalityTest, SharedMemoryIsHeldToTheTarget) {
   EXPECT_EQ(check(phase, kLlama, "sm_80"),
             "phase `narrow`: it needs 205568 bytes of shared memory; sm_80 allows 166912");
   EXPECT_EQ(check(phase, kLlama, "sm_90a"), "legal");
-}
-
-TEST(LegalityTest, RegistersAreHeldToTheBlock) {
-  PhaseConfig wide{"wide", -1, config::Family::Sm80, 256, 64, 2, 16};
-  EXPECT_EQ(check(wide), "phase `wide`: a thread needs about 224 registers; a block of 16 warps leaves 128");
 }
 
 TEST(LegalityTest, PhasesAreOrderedAndTheLastServesAll) {

@@ -1,7 +1,6 @@
-// The frame of the command line, and check, specs and emit --as ast|json, called as the program calls them.
+// check, specs and emit --as ast|json, called as the program calls them.
 #include "specs/Embedded.h"
 #include "tests/support/RunDeftc.h"
-#include "tools/deftc/Commands.h"
 #include "tools/deftc/common/Context.h"
 
 #include <gmock/gmock.h>
@@ -12,7 +11,6 @@
 #include <filesystem>
 #include <fstream>
 #include <sstream>
-#include <stdexcept>
 
 namespace deft::cli {
 namespace {
@@ -44,84 +42,6 @@ protected:
 
   fs::path folder_;
 };
-
-TEST(FrameTest, EveryCommandHasHelpWithAnExample) {
-  std::string all = run({"--help"}).out;
-  for (const char *command : {
-#define DEFT_COMMAND_NAME(ID, NAME) #NAME,
-           DEFT_COMMANDS(DEFT_COMMAND_NAME)
-#undef DEFT_COMMAND_NAME
-       }) {
-    EXPECT_THAT(all, HasSubstr(command));
-    Outcome help = run({command, "--help"});
-    EXPECT_EQ(help.code, kExitOk);
-    EXPECT_THAT(help.out, testing::ContainsRegex(std::string("Examples?:\n  deftc ") + command));
-    EXPECT_EQ(help.err, "");
-  }
-}
-
-TEST(FrameTest, VersionGoesToTheOutput) {
-  Outcome version = run({"--version"});
-  EXPECT_EQ(version.code, kExitOk);
-  EXPECT_THAT(version.out, StartsWith("deftc "));
-}
-
-TEST(FrameTest, AFullDiskIsAnErrorWhateverIsAskedFor) {
-  for (const char *asked : {"--help", "--version", "specs"}) {
-    std::ofstream full("/dev/full");
-    std::ostringstream err;
-    Context context{full, err, false, false, {}, false};
-    const char *arguments[] = {"deftc", asked};
-    EXPECT_EQ(runDeftc(2, arguments, context), kExitEnvironment) << asked;
-    EXPECT_EQ(err.str(), "error: cannot write the output\n") << asked;
-  }
-}
-
-TEST(FrameTest, WrongUsageIsTwoAndWritesNothingToTheOutput) {
-  for (std::vector<std::string> arguments : {std::vector<std::string>{},
-                                             {"chek"},
-                                             {"check"},
-                                             {"check", "--nonsense", "x"},
-                                             {"emit", "llama3_8b"},
-                                             {"emit", "llama3_8b", "--as", "jsn"},
-                                             {"specs", "llama"},
-                                             {"emit", "gemma2_9b", "--as", "json"}}) {
-    Outcome outcome = run(arguments);
-    EXPECT_EQ(outcome.code, kExitUsage) << testing::PrintToString(arguments);
-    EXPECT_EQ(outcome.out, "");
-    EXPECT_NE(outcome.err, "");
-  }
-}
-
-TEST(FrameTest, WhatThereIsNotIsNamed) {
-  EXPECT_THAT(run({"chek"}).err, HasSubstr("`deftc` has no command `chek`\n  = hint: did you mean `check`?"));
-  EXPECT_THAT(run({"cache", "lst", "--help"}).err, HasSubstr("`deftc cache` has no command `lst`"));
-  EXPECT_THAT(run({"run", "--stps=3"}).err,
-              HasSubstr("`deftc run` has no option `--stps`\n  = hint: did you mean `--steps`?"));
-  for (const char *number : {"0", "-1", "abc", "2.5", "99999999999999999999"})
-    EXPECT_THAT(run({"run", "llama3_8b", "--steps", number}).err,
-                HasSubstr(std::string("--steps: `") + number + "` is not a whole number of at least 1"));
-}
-
-TEST(FrameTest, WhatTheParserFindsWrongIsAnErrorLikeAnyOther) {
-  const std::string seeRun = "\n  = hint: see `deftc run --help`\n";
-  EXPECT_EQ(run({"check"}).err, "error: `deftc check` needs SPEC\n  = hint: see `deftc check --help`\n");
-  EXPECT_EQ(run({"cache"}).err, "error: `deftc cache` needs a command\n  = hint: see `deftc cache --help`\n");
-  EXPECT_EQ(run({"run", "llama3_8b"}).err,
-            "error: `deftc run` needs one of --tree, --workload, --inputs" + seeRun);
-  EXPECT_EQ(run({"specs", "a", "b"}).err,
-            "error: `deftc specs` takes no `b`\n  = hint: see `deftc specs --help`\n");
-  EXPECT_EQ(run({"run", "llama3_8b", "--backend", "cdua", "--workload", "few_shot"}).err,
-            "error: --backend cannot be `cdua`\n  = hint: did you mean `cuda`?\n");
-}
-
-TEST(FrameTest, QuietMayStandBeforeAndBehindTheCommand) {
-  EXPECT_EQ(run({"-q", "specs"}).code, kExitOk);
-  EXPECT_EQ(run({"specs", "--quiet"}).code, kExitOk);
-  EXPECT_EQ(run({"specs", "-q"}).code, kExitOk);
-}
-
-TEST(FrameTest, TheVersionHasAShortName) { EXPECT_EQ(run({"-V"}).out, run({"--version"}).out); }
 
 TEST_F(FrontCommandsTest, ATreeInTheSpecsPlaceIsRecognisedAndTheOtherWayRound) {
   const std::string tree =
@@ -200,18 +120,6 @@ TEST_F(FrontCommandsTest, FmtWritesTheUsualFormAndCheckOnlyNamesFiles) {
   EXPECT_THAT(shipped.err, HasSubstr("`llama3_8b` is a shipped spec and no file"));
 }
 
-TEST(FrameTest, ASeedHas64Bits) {
-  const auto seeded = [](const char *seed) {
-    return run({"workloads", "few_shot", "--seed", seed, "-o", "-"});
-  };
-  EXPECT_EQ(seeded("18446744073709551615").code, kExitOk);
-  for (const char *seed : {"-1", "18446744073709551616", "one"})
-    EXPECT_THAT(seeded(seed).err, HasSubstr("is not a whole number of 64 bits"));
-  EXPECT_THAT(run({"plan", "llama3_8b", "--workload", "few_shot", "--chunk", "99999999999"}).err,
-              HasSubstr("`99999999999` is not a whole number of at least 0"));
-  EXPECT_THAT(run({"emit", "llama3_8b#", "--as", "json"}).err, HasSubstr("names no attention behind its #"));
-}
-
 TEST_F(FrontCommandsTest, ANameThatIsNotUtf8IsNoBugOfDeftc) {
   const std::string tree = write("t\xff.json", R"({"format": "deftc-tree", "version": 1, "nodes":
     [{"parent": -1, "tokens": 20}], "queries": [{"node": 0}]})");
@@ -219,54 +127,6 @@ TEST_F(FrontCommandsTest, ANameThatIsNotUtf8IsNoBugOfDeftc) {
   EXPECT_EQ(outcome.code, kExitUsage);
   EXPECT_THAT(outcome.err, HasSubstr("a name that was given is not UTF-8"));
   EXPECT_EQ(run({"explain", "llama3_8b", "--tree", tree, "--backend", "cpu"}).code, kExitOk);
-}
-
-TEST(FrameTest, HelpIsAlsoACommand) {
-  EXPECT_EQ(run({"help"}).out, run({"--help"}).out);
-  EXPECT_EQ(run({"help", "cache", "show"}).out, run({"cache", "show", "--help"}).out);
-  EXPECT_THAT(run({"help", "cache", "show"}).out, HasSubstr("--family"));
-}
-
-TEST(FrameTest, AnExceptionIsAnInternalErrorAndNoCrash) {
-  struct Throwing : std::streambuf {
-    int_type overflow(int_type) override { throw std::runtime_error("out of luck"); }
-  } buffer;
-  std::ostringstream err;
-  std::ostream broken(&buffer);
-  broken.exceptions(std::ios::badbit); // lets the exception through
-  Context context{broken, err, false, false, {}, false};
-  const char *argv[] = {"deftc", "specs"};
-  EXPECT_EQ(runDeftc(2, argv, context), kExitInternal);
-  EXPECT_THAT(err.str(), StartsWith("internal error: out of luck\n"));
-  EXPECT_THAT(err.str(), HasSubstr("bug in deftc"));
-}
-
-TEST(FrameTest, OutputThatCannotBeWrittenIsAnErrorOfTheEnvironment) {
-  std::ostringstream err;
-  std::ostream broken(nullptr);
-  Context context{broken, err, false, false, {}, false};
-  const char *argv[] = {"deftc", "specs"};
-  EXPECT_EQ(runDeftc(2, argv, context), kExitEnvironment);
-  for (const char *const option : {"--help", "--version"}) {
-    const char *const alone[] = {"deftc", option};
-    err.str("");
-    EXPECT_EQ(runDeftc(2, alone, context), kExitEnvironment) << option;
-    EXPECT_EQ(err.str(), "error: cannot write the output\n");
-  }
-  for (const char *const command :
-       {"check", "emit", "build", "run", "plan", "bench", "tune", "report", "cache", "classify", "explain",
-        "devices", "specs", "workloads", "doctor"}) {
-    const char *const help[] = {"deftc", command, "--help"};
-    EXPECT_EQ(runDeftc(3, help, context), kExitEnvironment) << command;
-  }
-  EXPECT_EQ(run({"specs", "llama3_8b", "-o", "/no/such/folder/file"}).code, kExitEnvironment);
-}
-
-TEST(FrameTest, ErrorCodesHaveTheirExitCodes) {
-  EXPECT_EQ(exitCodeFor(support::ErrorCode::Diagnostics), 1);
-  EXPECT_EQ(exitCodeFor(support::ErrorCode::Usage), 2);
-  EXPECT_EQ(exitCodeFor(support::ErrorCode::Environment), 3);
-  EXPECT_EQ(exitCodeFor(support::ErrorCode::Internal), 70);
 }
 
 TEST_F(FrontCommandsTest, CheckPrintsALineForEachAttention) {

@@ -154,26 +154,5 @@ TEST(WorkerTest, EndsWithItsParent) {
   ::close(ends[1]);
 }
 
-TEST(MessageTest, GarbageIsNoMessage) {
-  int ends[2];
-  ASSERT_EQ(::socketpair(AF_UNIX, SOCK_STREAM, 0, ends), 0);
-  ASSERT_EQ(::write(ends[0], "\xff\xff\xff\xff\xff\xff\xff\xff garbage", 16), 16);
-  Message message;
-  EXPECT_EQ(receiveMessage(ends[1], 1, message), Receive::Closed);
-  ::close(ends[0]);
-  ::close(ends[1]);
-}
-
-TEST(MessageTest, HalfAMessageIsWaitedForAndNoLonger) {
-  int ends[2];
-  ASSERT_EQ(::socketpair(AF_UNIX, SOCK_STREAM, 0, ends), 0);
-  ASSERT_EQ(::write(ends[0], "\x05\0\0\0", 4), 4);
-  Message message;
-  EXPECT_EQ(receiveMessage(ends[1], 0.05, message), Receive::TimedOut);
-  ::close(ends[0]);
-  EXPECT_EQ(receiveMessage(ends[1], 1, message), Receive::Closed);
-  ::close(ends[1]);
-}
-
 } // namespace
 } // namespace deft::measure

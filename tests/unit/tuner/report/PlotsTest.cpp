@@ -1,7 +1,6 @@
 #include "tuner/report/Plots.h"
 
 #include "tests/unit/tuner/report/Events.h"
-#include "tuner/report/Axis.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -21,15 +20,6 @@ std::size_t count(const std::string &text, const std::string &part) {
   for (std::size_t at = text.find(part); at != std::string::npos; at = text.find(part, at + 1))
     ++found;
   return found;
-}
-
-TEST(RatioAxisTest, IsLogarithmicAndHoldsAllRatiosAndOne) {
-  const std::vector<double> ratios = {0.5, 0.25, 0.3};
-  const RatioAxis axis(ratios, 100, 0);
-  EXPECT_NEAR(axis.at(0.5) - axis.at(1), axis.at(0.25) - axis.at(0.5), 1e-9);
-  EXPECT_LT(axis.at(1), axis.at(0.5)); // slower is higher
-  EXPECT_LE(axis.at(0.25), 100);
-  EXPECT_GE(axis.at(1), 0);
 }
 
 TEST(PlotsTest, ThePathShowsEveryCandidateOnce) {

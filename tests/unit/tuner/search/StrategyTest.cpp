@@ -1,6 +1,5 @@
 #include "tuner/search/Strategy.h"
 #include "compiler/config/DevicePrices.h"
-#include "tuner/search/Surrogate.h"
 #include "tuner/space/MakeSpace.h"
 
 #include <gtest/gtest.h>
@@ -171,42 +170,6 @@ TEST(StrategyTest, NamesAreThoseOfTheCommandLine) {
   for (const StrategyKind kind : {StrategyKind::Exhaustive, StrategyKind::Random, StrategyKind::Guided})
     EXPECT_EQ(strategyFromName(strategyName(kind)), kind);
   EXPECT_EQ(strategyFromName("best"), std::nullopt);
-}
-
-TEST(SurrogateTest, BelievesWhatItWasToldAndDoubtsWhatIsFar) {
-  const Space space = makeSpace();
-  Surrogate surrogate(space);
-  const std::vector<Point> points = space.points();
-  const Point told = points[10];
-  Point near = told, far = told;
-  near.at[1] += near.at[1] == 0 ? 1 : -1;
-  far.at[0] = far.at[0] == 0 ? 1 : 0;
-  far.at[3] = far.at[3] == 0 ? 4 : 0;
-  surrogate.add(told, 100, 150); // half as slow again as predicted
-  surrogate.fit();
-  const auto atTold = surrogate.believe(told, 100), atNear = surrogate.believe(near, 100),
-             atFar = surrogate.believe(far, 100);
-  EXPECT_NEAR(std::exp(atTold.logUs), 150, 1);
-  EXPECT_LT(atTold.deviation, 0.05);
-  EXPECT_LT(atTold.deviation, atNear.deviation);
-  EXPECT_LT(atNear.deviation, atFar.deviation);
-  // Without another measurement the factor counts as common to all.
-  EXPECT_GT(std::exp(atFar.logUs), 130);
-}
-
-TEST(SurrogateTest, OneSlowPartitionIsNotTheOthersFault) {
-  const Space space = makeSpace();
-  Surrogate surrogate(space);
-  const std::vector<Point> points = space.points();
-  Point slow = points[0], fast = points[0], like = points[0];
-  slow.at[0] = 1;
-  fast.at[0] = 3;
-  like.at[0] = 1;
-  like.at[1] = 1;
-  surrogate.add(slow, 100, 200);
-  surrogate.add(fast, 100, 100);
-  surrogate.fit();
-  EXPECT_GT(std::exp(surrogate.believe(like, 100).logUs), 160);
 }
 
 } // namespace

@@ -32,14 +32,6 @@ Space make(const spec::Variant &variant, const target::Target *target,
   return *space;
 }
 
-std::string errorOf(const std::vector<std::string> &overrides) {
-  std::vector<AxisOverride> changes;
-  for (const std::string &text : overrides)
-    changes.push_back(*parseOverride(text));
-  const auto space = makeSpace(llama(), {&hopper(), config::CostCoefficients()}, changes);
-  return space ? "made" : space.error().message + " | " + space.error().hint;
-}
-
 TEST(SpaceTest, SizeCountsWhatWalkingThroughAllPointsCounts) {
   const Space space = make(llama(), &hopper(), {"shape=sm80,sm90", "partition=union,greedy", "warps=2,4,8"});
   const SpaceSize size = space.size();
@@ -52,19 +44,6 @@ TEST(SpaceTest, SizeCountsWhatWalkingThroughAllPointsCounts) {
   EXPECT_EQ(size.all, size.legal + broken);
   EXPECT_GT(size.broken.at("shared memory"), 0);
   EXPECT_GT(size.broken.at("prices"), 0);
-}
-
-TEST(SpaceTest, AQueryOfManyRowsFitsTheWideBlocksAlone) {
-  spec::Variant variant = llama();
-  variant.queryHeads = 71;
-  variant.kvHeads = 1;
-  const auto isMade = [&](const char *shape) {
-    return makeSpace(variant, {&hopper(), config::CostCoefficients()}, {*parseOverride(shape)}).ok();
-  };
-  EXPECT_TRUE(isMade("shape=sm90"));
-  EXPECT_FALSE(isMade("shape=sm90_light"));
-  variant.queryHeads = 64;
-  EXPECT_TRUE(isMade("shape=sm90_light"));
 }
 
 TEST(SpaceTest, EveryPointCanBeCompiled) {
@@ -139,53 +118,6 @@ TEST(SpaceTest, NeighboursAreOneStepAway) {
     }
     EXPECT_EQ(changed, 1);
   }
-}
-
-TEST(SpaceTest, AScheduleHoldsTheSpaceToItsLists) {
-  spec::Variant variant = llama();
-  spec::ScheduleSpec schedule;
-  schedule.partitions = {spec::Partition::Union, spec::Partition::Query};
-  schedule.chunk = spec::TuneList{{256, 512}, true, {}};
-  spec::PhaseSpec wide, narrow;
-  wide.name = "wide";
-  wide.rowsAbove = 16;
-  wide.tileQ = spec::TuneList{{64}, false, {}};
-  wide.tileKv = spec::TuneList{{64}, false, {}};
-  wide.stages = spec::TuneList{{2, 3}, true, {}};
-  wide.warps = spec::TuneList{{4}, false, {}};
-  narrow = wide;
-  narrow.name = "narrow";
-  narrow.rowsAbove.reset();
-  narrow.tileQ = spec::TuneList{{16}, false, {}};
-  schedule.phases = {wide, narrow};
-  variant.schedule = schedule;
-  // Partitions, chunks, orders, and the stages of each phase; other prices matter to neither partition.
-  EXPECT_EQ(make(variant, &hopper()).size().legal, 2 * 2 * 3 * 2 * 2);
-  // A CPU has no rings and one order: of the phases, only rows matter.
-  const Space cpu = make(variant, nullptr);
-  EXPECT_EQ(cpu.size().legal, 2 * 2);
-  EXPECT_EQ(cpu.configOf(cpu.points().front()).phases.size(), 2U);
-}
-
-TEST(SpaceTest, OverridesReplaceValuesAndNameWhatIsWrong) {
-  const Space space =
-      make(llama(), nullptr, {"partition=greedy", "chunk_tokens=512,0", "prices=machine", "tile_q=64"});
-  ASSERT_EQ(space.points().size(), 2U);
-  EXPECT_EQ(space.configOf(space.points()[0]).chunkTokens, 0); // in order, whatever order was given
-  EXPECT_EQ(space.configOf(space.points()[1]).chunkTokens, 512);
-  EXPECT_EQ(errorOf({"tiles=1"}).substr(0, 39), "no axis `tiles` | the space has chunk_t");
-  EXPECT_EQ(errorOf({"partition=unoin"}), "no partition `unoin` | ");
-  EXPECT_EQ(errorOf({"chunk_tokens=many"}), "`many` is not a number for chunk_tokens | ");
-  EXPECT_EQ(errorOf({"chunk_tokens=-5"}), "chunk_tokens = -5 is not between 0 and 16777216 | ");
-  EXPECT_EQ(errorOf({"chunk_tokens=0,16777217"}), "chunk_tokens = 16777217 is not between 0 and 16777216 | ");
-  EXPECT_EQ(errorOf({"tile_q=0"}), "tile_q = 0 is not between 1 and 1024 | ");
-  EXPECT_EQ(errorOf({"tile_kv=2147483632"}), "tile_kv = 2147483632 is not between 1 and 1024 | ");
-  EXPECT_EQ(errorOf({"stages=-1"}), "stages = -1 is not between 1 and 8 | ");
-  EXPECT_EQ(errorOf({"warps=33"}), "warps = 33 is not between 1 and 32 | ");
-  EXPECT_EQ(errorOf({"rows_above=-2"}), "rows_above = -2 is not between 0 and 16777216 | ");
-  EXPECT_EQ(errorOf({"shape=sm91"}), "no shape `sm91` | did you mean `sm90`?");
-  EXPECT_EQ(parseOverride("chunk").error().message, "`chunk` is no axis with its values");
-  EXPECT_EQ(parseOverride("chunk=").error().message, "`chunk=` is no axis with its values");
 }
 
 TEST(SpaceTest, PricesChangeWhatPlansAreMadeByAndNothingElse) {

@@ -63,21 +63,6 @@ TEST(CompletionsTest, EveryCommandIsInEachOfThem) {
       EXPECT_THAT(made(kind), HasSubstr(command)) << kind;
 }
 
-TEST(ManPageTest, NoLineIsTakenForARequestThatThereIsNot) {
-  std::istringstream page(made("man"));
-  for (std::string line; std::getline(page, line);) {
-    if (!line.starts_with("."))
-      continue;
-    EXPECT_THAT(line, testing::MatchesRegex("\\.(TH|SH|SS|TP|PP|B|I|nf|fi).*"));
-  }
-}
-
-TEST(ManPageTest, ExitCodesAndTheEnvironmentAreInIt) {
-  const std::string page = made("man");
-  for (const char *part : {".SH EXIT STATUS", ".SH ENVIRONMENT", "DEFT_CONFIG_PATH", "128 + N"})
-    EXPECT_THAT(page, HasSubstr(part));
-}
-
 TEST(ConventionsTest, ThePageOfTheCommandLineHasTheSameTables) {
   std::ostringstream read;
   read << std::ifstream(DEFT_COMMAND_LINE_PAGE).rdbuf();

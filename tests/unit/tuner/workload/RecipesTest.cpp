@@ -1,6 +1,7 @@
-#include "tuner/workload/Workload.h"
+#include "tuner/workload/Recipes.h"
 
 #include "runtime/tree/TreeSummary.h"
+#include "tuner/workload/Workload.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -18,7 +19,7 @@ Workload mustMake(const std::string &name, std::uint64_t seed = 7) {
   return std::move(*workload);
 }
 
-TEST(GeneratorsTest, FewShotReadsWhatDeftsTableSays) {
+TEST(RecipesTest, FewShotReadsWhatDeftsTableSays) {
   // DeFT's unit: 32 layers, 32 heads, head dim 128, K and V of 2 bytes.
   constexpr double kBytesPerToken = 32.0 * 32 * 128 * 2 * 2;
   struct Row {
@@ -39,7 +40,7 @@ TEST(GeneratorsTest, FewShotReadsWhatDeftsTableSays) {
   }
 }
 
-TEST(GeneratorsTest, LevelsAreSpreadEvenly) {
+TEST(RecipesTest, LevelsAreSpreadEvenly) {
   Workload workload = mustMake("levels:nodes=1,4,256,tokens=8,256,32");
   const tree::KvTree &tree = workload.tree();
   EXPECT_EQ(tree.aliveNodes(), 261);
@@ -53,7 +54,7 @@ TEST(GeneratorsTest, LevelsAreSpreadEvenly) {
   EXPECT_EQ(tree.tokens(), 8 + 4 * 256 + 256 * 33);
 }
 
-TEST(GeneratorsTest, SystemPromptsHaveTheirLevels) {
+TEST(RecipesTest, SystemPromptsHaveTheirLevels) {
   Workload workload = mustMake("system_prompts:output=20,shortest=5");
   const tree::TreeSummary summary = tree::summarize(workload.tree());
   EXPECT_EQ(summary.queries, 128);
@@ -67,7 +68,7 @@ TEST(GeneratorsTest, SystemPromptsHaveTheirLevels) {
   EXPECT_GT(workload.tree().queries().size(), 0u);
 }
 
-TEST(GeneratorsTest, MultiFewShotHasCombinationsAndQuestions) {
+TEST(RecipesTest, MultiFewShotHasCombinationsAndQuestions) {
   Workload workload = mustMake("multi_few_shot");
   const tree::TreeSummary summary = tree::summarize(workload.tree());
   EXPECT_EQ(summary.nodes, 1 + 8 + 8 * 16);
@@ -81,7 +82,7 @@ TEST(GeneratorsTest, MultiFewShotHasCombinationsAndQuestions) {
   EXPECT_GT(lengths.size(), 4u);
 }
 
-TEST(GeneratorsTest, DocumentsAreSharedWherePromptsBeginAlike) {
+TEST(RecipesTest, DocumentsAreSharedWherePromptsBeginAlike) {
   Workload workload = mustMake("multi_document:documents=6,each=3,requests=200");
   const tree::KvTree &tree = workload.tree();
   const tree::TreeSummary summary = tree::summarize(tree);
@@ -91,7 +92,7 @@ TEST(GeneratorsTest, DocumentsAreSharedWherePromptsBeginAlike) {
   EXPECT_EQ(summary.nodes, 200 + 20 + 10 + 4); // 6 choose 3 prompts, 10 beginnings of two documents
 }
 
-TEST(GeneratorsTest, FinishedSamplesLeaveTheTree) {
+TEST(RecipesTest, FinishedSamplesLeaveTheTree) {
   Workload workload = mustMake("grpo:prompts=3,group=5,output=30,shortest=3");
   int before = workload.tree().aliveNodes();
   EXPECT_EQ(before, 3 + 15);
@@ -105,7 +106,7 @@ TEST(GeneratorsTest, FinishedSamplesLeaveTheTree) {
   EXPECT_GT(before, 3);
 }
 
-TEST(GeneratorsTest, BeamsStayAsManyAndPruneWhatNobodyReads) {
+TEST(RecipesTest, BeamsStayAsManyAndPruneWhatNobodyReads) {
   for (int churn : {0, 20, 100}) {
     Workload workload = mustMake("beam_search:prompt=50,beams=6,steps=200,churn=" + std::to_string(churn));
     bool hasForked = false;
@@ -121,7 +122,7 @@ TEST(GeneratorsTest, BeamsStayAsManyAndPruneWhatNobodyReads) {
   }
 }
 
-TEST(GeneratorsTest, ReasoningGoesOnFromOneThought) {
+TEST(RecipesTest, ReasoningGoesOnFromOneThought) {
   for (bool prunes : {false, true}) {
     Workload workload =
         mustMake(std::string("reasoning:depth=4,width=5,thought=20,prune=") + (prunes ? "1" : "0"));
@@ -135,7 +136,7 @@ TEST(GeneratorsTest, ReasoningGoesOnFromOneThought) {
   }
 }
 
-TEST(GeneratorsTest, ChainsEndInAnAnswerFromAllOfThem) {
+TEST(RecipesTest, ChainsEndInAnAnswerFromAllOfThem) {
   Workload workload = mustMake("multi_chain:system=10,questions=1,question=5,chains=3,chain=8,answer=4");
   int chainTokens = 0;
   do {
@@ -147,7 +148,7 @@ TEST(GeneratorsTest, ChainsEndInAnAnswerFromAllOfThem) {
   EXPECT_EQ(workload.tree().queries().size(), 1u);
 }
 
-TEST(GeneratorsTest, TokenTreesHangBelowAGrowingSequence) {
+TEST(RecipesTest, TokenTreesHangBelowAGrowingSequence) {
   for (const char *shape : {"medusa", "random"}) {
     Workload workload = mustMake(std::string("token_tree:prompt=100,tokens=40,steps=100,shape=") + shape);
     int length = 100;
@@ -167,7 +168,7 @@ TEST(GeneratorsTest, TokenTreesHangBelowAGrowingSequence) {
   }
 }
 
-TEST(GeneratorsTest, RaggedBatchesHaveAQueryForEachNewToken) {
+TEST(RecipesTest, RaggedBatchesHaveAQueryForEachNewToken) {
   Workload workload = mustMake("ragged:shared=50,decodes=3,context=9,prefills=2,before=4,chunk=11,steps=5");
   for (int step = 1; step <= 5; ++step) {
     const tree::KvTree &tree = workload.tree();
@@ -181,7 +182,7 @@ TEST(GeneratorsTest, RaggedBatchesHaveAQueryForEachNewToken) {
   }
 }
 
-TEST(GeneratorsTest, NoSharingSharesNothing) {
+TEST(RecipesTest, NoSharingSharesNothing) {
   Workload workload = mustMake("no_sharing:requests=30,tokens=500,shortest=100,step=17");
   const tree::TreeSummary summary = tree::summarize(workload.tree());
   EXPECT_EQ(summary.roots, 30);
@@ -189,7 +190,7 @@ TEST(GeneratorsTest, NoSharingSharesNothing) {
   EXPECT_EQ(summary.pathTokens, summary.tokens);
 }
 
-TEST(GeneratorsTest, RandomForestsHaveEverything) {
+TEST(RecipesTest, RandomForestsHaveEverything) {
   bool hasEmptyNode = false, hasInnerQuery = false, hasPosition = false, hasGrownOnly = false,
        hasReused = false;
   for (std::uint64_t seed = 0; seed < 5; ++seed) {
@@ -213,7 +214,7 @@ TEST(GeneratorsTest, RandomForestsHaveEverything) {
   EXPECT_TRUE(hasEmptyNode && hasInnerQuery && hasPosition && hasGrownOnly && hasReused);
 }
 
-TEST(GeneratorsTest, MixturesKeepTheirPartsApart) {
+TEST(RecipesTest, MixturesKeepTheirPartsApart) {
   Workload mixture = mustMake("mixture:parts=few_shot+few_shot+no_sharing,few_shot.branches=3,"
                               "few_shot.iterations=5,no_sharing.requests=4,no_sharing.steps=8");
   EXPECT_EQ(mixture.steps(), 8);

@@ -1,0 +1,161 @@
+/// The family of wgmma: bytes, blocks, and the kernels among which a tree chooses.
+
+#include "compiler/kernels/Sm90.h"
+
+#include "compiler/kernels/Legality.h"
+#include "compiler/kernels/SharedMemory.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+
+namespace deft::kernels {
+namespace {
+
+const KernelShape kLlama{32, 8, spec::Tensors::alike(128)};
+
+std::string check(const PhaseConfig &phase, const KernelShape &shape = kLlama, const char *arch = "sm_90a") {
+  const auto result = checkPhase(shape, phase, target::findTarget(arch));
+  return result ? "legal" : result.error().message;
+}
+
+int bytesOf(int dim, const PhaseConfig &phase) {
+  return smemBytes({32, 8, spec::Tensors::alike(dim)}, phase);
+}
+
+TEST(Sm90Test, ThereIsOneShapeOfBlockAndALightOne) {
+  const PhaseConfig tiles{"tiles", -1, config::Family::Sm90, 128, 64, 4, kSm90Warps};
+  // Ring: 4 stages of K and V, 64 tokens * 256 bytes each, 64 records of 12 bytes, the facts of four
+  // groups and two barriers; 8 * 16 padded rows of results; two pieces of 64 rows of queries, each with its
+  // item, callers' indices, positions and two barriers; the alignment.
+  const auto bytes = [](int dim) {
+    return 4 * (2 * 64 * 256 + 64 * 12 + 64 + 16) + 8 * 16 * (2 * dim + 16) +
+           2 * (64 * 256 + 32 + 64 * 8 + 16) + 1024;
+  };
+  EXPECT_EQ(bytesOf(128, tiles), bytes(128));
+  EXPECT_EQ(bytesOf(80, tiles), bytes(80)); // columns come in blocks of 64: head dim 80 takes two
+  EXPECT_EQ(check(tiles), "legal");
+  PhaseConfig odd = tiles;
+  odd.stages = 3;
+  EXPECT_EQ(check(odd), "phase `tiles`: stages is 3; family sm90 takes an even number");
+  EXPECT_EQ(check(tiles, kLlama, "sm_89"),
+            "phase `tiles`: family sm90 needs wgmma, which sm_89 does not have");
+  EXPECT_EQ(check(tiles, {8, 8, spec::Tensors::alike(16)}),
+            "phase `tiles`: head_dim is 16, less than family sm90's 32");
+  const auto with = [&](auto change) {
+    PhaseConfig phase = tiles;
+    change(phase);
+    return phase;
+  };
+  EXPECT_EQ(check(with([](auto &p) { p.warps = 8; })),
+            "phase `tiles`: tile_q is 128; family sm90 takes 64 with 8 warps");
+  EXPECT_EQ(check(with([](auto &p) { p.warps = 4; })),
+            "phase `tiles`: warps is 4; a block of family sm90 has 12 or 8");
+  EXPECT_EQ(check(with([](auto &p) { p.tileQ = 32; })),
+            "phase `tiles`: tile_q is 32; family sm90 takes 64 or 128");
+  EXPECT_EQ(check(with([](auto &p) { p.tileKv = 128; })),
+            "phase `tiles`: tile_kv is 128; family sm90 takes 64");
+  EXPECT_EQ(check(with([](auto &p) { p.stages = 6; })),
+            "phase `tiles`: it needs 271424 bytes of shared memory; sm_90a allows 232448");
+}
+
+TEST(Sm90Test, TheNarrowestHeadsAreTakenInTilesOf64Columns) {
+  const PhaseConfig tiles{"tiles", -1, config::Family::Sm90, 128, 64, 4, kSm90Warps};
+  const PhaseConfig light{"tiles", -1, config::Family::Sm90, 64, 64, 2, kSm90LightWarps};
+  for (int dim = 32; dim <= 64; dim += 16) {
+    EXPECT_EQ(bytesOf(dim, tiles), 4 * (2 * 64 * 128 + 64 * 12 + 64 + 16) + 8 * 16 * (2 * dim + 16) +
+                                       2 * (64 * 128 + 32 + 64 * 8 + 16) + 1024);
+    EXPECT_EQ(check(tiles, {8, 8, spec::Tensors::alike(dim)}), "legal") << dim;
+    EXPECT_EQ(check(light, {8, 8, spec::Tensors::alike(dim)}), "legal") << dim;
+  }
+}
+
+TEST(Sm90Test, TwoLightBlocksShareAMultiprocessor) {
+  PhaseConfig light{"tiles", -1, config::Family::Sm90, 64, 64, 2, kSm90LightWarps};
+  // As above, with one piece of queries and 4 * 16 rows of results.
+  EXPECT_EQ(bytesOf(128, light),
+            2 * (2 * 64 * 256 + 64 * 12 + 64 + 16) + 4 * 16 * 272 + 64 * 256 + 32 + 64 * 8 + 16 + 1024);
+  EXPECT_EQ(check(light), "legal");
+  light.stages = 3; // need not be even
+  EXPECT_EQ(check(light),
+            "phase `tiles`: it needs 136224 bytes of shared memory; two blocks of 8 warps share "
+            "a multiprocessor, which leaves each 115712");
+}
+
+TEST(Sm90Test, TheWidestHeadsAreTakenInTwoStages) {
+  PhaseConfig tiles{"tiles", -1, config::Family::Sm90, 128, 64, 2, kSm90Warps};
+  const auto bytes = [](int tile, int pieces) { // results leave 96 columns at a time
+    return 2 * (2 * tile + 64 * 12 + 64 + 16) + 8 * 16 * 208 + pieces * (tile + 32 + 64 * 8 + 16) + 1024;
+  };
+  EXPECT_EQ(bytesOf(192, tiles), bytes(3 * 64 * 128, 4)); // the next unit's queries have room
+  EXPECT_EQ(bytesOf(256, tiles), bytes(4 * 64 * 128, 2));
+  for (int dim = 144; dim <= 256; dim += 16)
+    EXPECT_EQ(check(tiles, {8, 8, spec::Tensors::alike(dim)}), "legal") << dim;
+  PhaseConfig light{"tiles", -1, config::Family::Sm90, 64, 64, 2, kSm90LightWarps};
+  EXPECT_EQ(check(light, {8, 8, spec::Tensors::alike(144)}),
+            "phase `tiles`: it needs 164608 bytes of shared memory; two blocks of 8 warps share "
+            "a multiprocessor, which leaves each 115712");
+}
+
+TEST(Sm90Test, QueriesThatStayHaveRoomForTheNextUnits) {
+  PhaseConfig tiles{"tiles", -1, config::Family::Sm90, 128, 64, 4, kSm90Warps};
+  const int stages = 2 * (2 * 3 * 64 * 128 + 64 * 12 + 64 + 16), piece = 3 * 64 * 128 + 32 + 64 * 8 + 16;
+  tiles.stages = 2;
+  EXPECT_EQ(bytesOf(160, tiles), stages + 8 * 16 * 208 + 4 * piece + 1024);
+  EXPECT_EQ(check(tiles, {8, 8, spec::Tensors::alike(160)}), "legal");
+}
+
+TEST(Sm90Test, RowsArePaddedToTheModesOfABlock) {
+  const PhaseConfig wide{"tiles", -1, config::Family::Sm90, 128, 64, 4, kSm90Warps};
+  const PhaseConfig light{"tiles", -1, config::Family::Sm90, 64, 64, 2, kSm90LightWarps};
+  const auto padded = [](const PhaseConfig &phase, std::initializer_list<int> rows) {
+    std::vector<int> all;
+    for (const int count : rows)
+      all.push_back(sm90.paddedRows(phase, count));
+    return all;
+  };
+  EXPECT_EQ(padded(wide, {1, 16, 17, 64, 65, 128}), (std::vector{16, 16, 64, 64, 128, 128}));
+  EXPECT_EQ(padded(light, {1, 16, 64}), (std::vector{64, 64, 64}));
+}
+
+/// Light blocks first where heads share no keys, wide ones elsewhere; one that deals where a query's rows are
+/// all of one warp.
+TEST(Sm90Test, TheFirstKernelIsByTheHeads) {
+  const target::Target *const hopper = target::findTarget("sm_90a");
+  const auto kernels = [&](int queryHeads, int kvHeads, int dim) {
+    return sm90.defaults({queryHeads, kvHeads, spec::Tensors::alike(dim)}, hopper);
+  };
+  const auto deals = [](const std::vector<DefaultKernel> &all) {
+    return std::count_if(all.begin(), all.end(),
+                         [](const DefaultKernel &one) { return one.order == config::Order::Mixed; });
+  };
+  EXPECT_TRUE(isLight(kernels(32, 32, 128).front().phase));
+  EXPECT_TRUE(isLight(kernels(32, 8, 64).front().phase));
+  EXPECT_FALSE(isLight(kernels(32, 8, 128).front().phase));
+  EXPECT_EQ(deals(kernels(32, 8, 128)), 1);
+  EXPECT_EQ(deals(kernels(24, 8, 128)), 0) << "3 heads of a query may be rows of two warps";
+  EXPECT_EQ(deals(kernels(32, 8, 192)), 0);
+  EXPECT_TRUE(kernels(32, 32, 192).empty()) << "an older family is faster there";
+  EXPECT_TRUE(kernels(32, 8, 16).empty());
+  for (const int dim : {32, 64, 128, 192, 256})
+    for (const DefaultKernel &one : kernels(32, 8, dim))
+      EXPECT_EQ(check(one.phase, {32, 8, spec::Tensors::alike(dim)}), "legal") << dim;
+}
+
+TEST(Sm90Test, TwoTilesOfAWideBlockAreUnderWayButTheWidest) {
+  config::CostCoefficients cost;
+  cost.wgmmaBlockGflops = 10;
+  cost.lightStep = 0.5;
+  cost.lightItem = 0.25;
+  const PhaseConfig wide{"tiles", -1, config::Family::Sm90, 128, 64, 4, kSm90Warps};
+  const PhaseConfig light{"tiles", -1, config::Family::Sm90, 64, 64, 2, kSm90LightWarps};
+  EXPECT_EQ(sm90.tileCost(wide, 128, cost).gflops, 10);
+  EXPECT_EQ(sm90.tileCost(wide, 64, cost).gflops, 20);
+  EXPECT_EQ(sm90.tileCost(wide, 16, cost).stepShare, 1);
+  EXPECT_EQ(sm90.tileCost(light, 64, cost).gflops, 10);
+  EXPECT_EQ(sm90.tileCost(light, 64, cost).stepShare, 0.5);
+  EXPECT_EQ(sm90.tileCost(light, 64, cost).itemShare, 0.25);
+}
+
+} // namespace
+} // namespace deft::kernels
