@@ -28,15 +28,12 @@ class Elsewhere:
 ELSEWHERE = (
     # Parts of one thing, which its header declares or its door shows: the test is of the whole.
     Elsewhere("compiler/codegen/cpu", "Accumulate CpuTarget Emitter Fetches HookInliner Jit Kernel Lowering Scores", "CpuKernelTest", "parts of one kernel: what it computes is compared"),
-    Elsewhere("compiler/codegen/cuda", "ExprPrinter RowValues ScoreForm StaticRange", "HookEmitterTest", "parts of one text: what it computes is compared"),
-    Elsewhere("compiler/spec", "ParserSelect", "ParserTest", "the parser, by kinds of text; the printer shows what it read"),
+    Elsewhere("compiler/spec", "ParserSelect", "ParserTest", "the parser, by kinds of text"),
     Elsewhere("compiler/transforms", "Import ImportExpr Pipeline", "CompilationTest", "the way of every spec"),
     Elsewhere("compiler/transforms", "IntervalFloat IntervalInt", "TileAnalysisTest", "intervals of every operation against evaluating it"),
-    Elsewhere("runtime/exec/cpu", "CpuKernel UnitRunner", "CpuExecutorTest", "parts of the executor"),
-    Elsewhere("runtime/exec/cpu", "SharedObjectFile", "SharedObjectTest", "what of a shared object is looked at before it is loaded"),
-    Elsewhere("tuner/measure", "CpuMachine", "MeasureServiceTest", "parts of the service"),
-    Elsewhere("tuner/regret", "TimedRegret", "RegretTest", "what is said of the regrets, and how they are timed"),
-    Elsewhere("tuner/session", "ClassSearch CompilePool TuneClass", "TuneTest", "steps of a session"),
+    Elsewhere("runtime/exec/cpu", "UnitRunner", "CpuExecutorTest", "a part of the executor: what it computes is compared"),
+    Elsewhere("tuner/regret", "TimedRegret", "TuneCommandTest", "a session of its own, by deftc cache regret"),
+    Elsewhere("tuner/session", "ClassSearch TuneClass", "TuneTest", "steps of a session"),
     # Tested where more than one room meets.
     Elsewhere("compiler/codegen/cpu", "SharedObject", "SharedObjectTest", "what it writes is loaded and run"),
     # Text in, text out: tests of IR stand beside their input.
@@ -45,31 +42,18 @@ ELSEWHERE = (
     Elsewhere("compiler/transforms", "AnnotateUniformity Uniformity", "lit/transforms/uniformity.mlir", "a pass, and what it writes down"),
     Elsewhere("tools/cmake", "older_glibc", "python/test_package.py", "is linked into a wheel alone"),
     Elsewhere("tools/deft-opt", "main", "passes/check_passes.py", "runs every pass"),
-    # Needs a GPU, or its driver: by a driver of the tests in CI, on a GPU by what is run there.
-    Elsewhere("runtime/device", "Device HostMemory Timer", "GpuTest", "the driver's answers; times and memory by tests/gpu"),
-    Elsewhere("runtime/exec/cuda", "DeviceMark", "CudaPlanTest", "what checkReplays tells"),
-    Elsewhere("runtime/exec/cuda", "SmallKernel", "PlanGrowthTest", "loads the kernels that change plans and look at pages"),
-    Elsewhere("runtime/exec/cuda", "PlanWatch", "CudaPlanTest", "what a plan launches; results by tests/gpu"),
+    # Needs a GPU: by a driver of the tests in CI, on a GPU by what is run there.
     Elsewhere("tuner/bench", "CeilingProbe KernelBench", "BenchVariantsTest", "times of a device"),
-    Elsewhere("tuner/measure", "CompileService", "CudaTuneTest", "a device"),
     # Behind the public classes.
-    Elsewhere("runtime", "Compiler CompilerLeftOut LoadedSpec", "ArgumentsTest", "behind Attention"),
     Elsewhere("runtime/api", "GpuPlan", "GpuTest", "a plan on a GPU"),
     Elsewhere("runtime/api", "Params", "ArgumentsTest", "what a run is told"),
     Elsewhere("runtime/api", "Doctor", "DoctorTest", "what runtime/doctor says"),
     Elsewhere("runtime/program", "KernelChoice", "GpuTest", "which kernels a GPU is given"),
-    Elsewhere("runtime/c_api", "Dtypes", "AttentionTest", "words of other functions"),
-    Elsewhere("runtime/c_api", "PlanParts", "PlanTest", "options and facts of plans"),
     # The command line: a command is tested by calling it.
-    Elsewhere("tools/deftc", "main EmitCommand EmitFrontEnd", "FrontCommandsTest", "what needs no kernels"),
-    Elsewhere("tools/deftc", "Disassemble EmitCompiler EmitCuda", "KernelCommandsTest", "what makes kernels"),
-    Elsewhere("tools/deftc", "BenchCommand BenchKernels BenchMachine BenchReport BenchTable", "BenchTest", "deftc bench"),
-    Elsewhere("tools/deftc", "ConfigOptions", "CacheCommandTest", "deftc cache, classify and explain"),
-    Elsewhere("tools/deftc", "TreeInput", "PlanCommandTest", "deftc plan"),
-    Elsewhere("tools/deftc", "DeviceInput ProgramInput RunBackend RunCpu RunCuda RunDump RunInputs RunReport RunSelection RunSession StepChecks StepInputs", "RunCommandTest", "deftc run"),
-    Elsewhere("tools/deftc", "OwnRows", "BenchVariantsTest", "deftc bench own, by the tests' driver"),
-    Elsewhere("tools/deftc", "CompareInputs CompareRace CompareReport CompareSession CompareText", "CompareCommandTest", "deftc compare"),
-    Elsewhere("tools/deftc", "Gpus", "DevicesCommandTest", "deftc devices"),
+    Elsewhere("tools/deftc", "main", "CommandsTest", "hands in the process's streams"),
+    Elsewhere("tools/deftc", "BenchKernels BenchMachine BenchReport BenchTable", "BenchTest", "deftc bench"),
+    Elsewhere("tools/deftc", "RunBackend RunCpu RunCuda RunDump RunInputs RunReport RunSelection RunSession StepChecks StepInputs", "RunCommandTest", "deftc run"),
+    Elsewhere("tools/deftc", "CompareInputs CompareSession", "CompareCommandTest", "deftc compare"),
 )
 
 

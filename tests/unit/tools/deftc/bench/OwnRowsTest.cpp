@@ -1,0 +1,61 @@
+#include "tools/deftc/bench/OwnRows.h"
+
+#include "tests/unit/runtime/module_cache/TestFolder.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <sstream>
+
+namespace deft::cli {
+namespace {
+
+class OwnRowsTest : public testing::Test {
+protected:
+  OwnRowsTest() {
+    module_cache::writeText(folder.path("my.deft"),
+                            "attention a { query_heads = 8; kv_heads = 4; head_dim = 64; }\n"
+                            "attention b : a { kv_heads = 2; }\n");
+  }
+  std::string spec(const char *name) const { return folder.path("my.deft") + "#" + name; }
+  static std::vector<std::string> names(const OwnRows &own) {
+    std::vector<std::string> names;
+    for (const bench::KernelRow &row : own.rows())
+      names.emplace_back(row.name);
+    return names;
+  }
+
+  module_cache::TestFolder folder;
+  std::ostringstream out, err;
+  Context context{out, err, false, false, {}, false};
+};
+
+TEST_F(OwnRowsTest, EachAttentionIsRunOnEachTree) {
+  const auto made =
+      OwnRows::make(context, {spec("a"), spec("b")}, {"few_shot:prompt=100"}, {folder.path("t.json")});
+  ASSERT_TRUE(made) << made.error().message;
+  const OwnRows own = *made; // rows name texts that are copied, too
+  EXPECT_THAT(names(*made), testing::ElementsAre("few_shot:prompt=100, a", "t.json, a",
+                                                 "few_shot:prompt=100, b", "t.json, b"));
+  EXPECT_EQ(made->rows()[1].attention, "a");
+  EXPECT_EQ(made->rows()[1].treeFile, folder.path("t.json"));
+  EXPECT_EQ(made->rows()[2].attention, "b");
+  EXPECT_EQ(made->rows()[2].workload, "few_shot:prompt=100");
+  EXPECT_FALSE(context.files.writes(folder.path("t.json"))) << "it is read later";
+}
+
+TEST_F(OwnRowsTest, TheOnlyAttentionIsNotNamed) {
+  auto made = OwnRows::make(context, {spec("a")}, {"few_shot:prompt=100"}, {});
+  ASSERT_TRUE(made);
+  const OwnRows moved = std::move(*made);
+  EXPECT_THAT(names(moved), testing::ElementsAre("few_shot:prompt=100"));
+}
+
+TEST_F(OwnRowsTest, ASpecOfSeveralHasToBeChosenFrom) {
+  const auto made = OwnRows::make(context, {folder.path("my.deft")}, {"few_shot"}, {});
+  ASSERT_FALSE(made);
+  EXPECT_EQ(made.error().code, support::ErrorCode::Usage);
+}
+
+} // namespace
+} // namespace deft::cli
