@@ -27,19 +27,13 @@ class Elsewhere:
 
 ELSEWHERE = (
     # Parts of one thing, which its header declares or its door shows: the test is of the whole.
-    Elsewhere("compiler/codegen/cpu", "Accumulate CpuTarget Emitter Fetches HookInliner Jit Kernel Lowering Scores", "CpuKernelTest", "parts of one kernel: what it computes is compared"),
+    Elsewhere("compiler/codegen/cpu", "Accumulate Emitter Fetches HookInliner Jit Kernel Lowering Scores", "CpuKernelTest", "parts of one kernel: what it computes is compared"),
     Elsewhere("compiler/spec", "ParserSelect", "ParserTest", "the parser, by kinds of text"),
-    Elsewhere("compiler/transforms", "Import ImportExpr Pipeline", "CompilationTest", "the way of every spec"),
-    Elsewhere("compiler/transforms", "IntervalFloat IntervalInt", "TileAnalysisTest", "intervals of every operation against evaluating it"),
     Elsewhere("runtime/exec/cpu", "UnitRunner", "CpuExecutorTest", "a part of the executor: what it computes is compared"),
     Elsewhere("tuner/regret", "TimedRegret", "TuneCommandTest", "a session of its own, by deftc cache regret"),
     Elsewhere("tuner/session", "ClassSearch TuneClass", "TuneTest", "steps of a session"),
-    # Tested where more than one room meets.
-    Elsewhere("compiler/codegen/cpu", "SharedObject", "SharedObjectTest", "what it writes is loaded and run"),
     # Text in, text out: tests of IR stand beside their input.
     Elsewhere("compiler/dialect", "Attention Attributes Deft", "lit/dialect", "text, verifiers and canonical forms"),
-    Elsewhere("compiler/transforms", "Reciprocal", "lit/transforms/reciprocal.mlir", "a pass"),
-    Elsewhere("compiler/transforms", "AnnotateUniformity Uniformity", "lit/transforms/uniformity.mlir", "a pass, and what it writes down"),
     Elsewhere("tools/cmake", "older_glibc", "python/test_package.py", "is linked into a wheel alone"),
     Elsewhere("tools/deft-opt", "main", "passes/check_passes.py", "runs every pass"),
     # Needs a GPU: by a driver of the tests in CI, on a GPU by what is run there.

@@ -2,7 +2,7 @@
 
 #include "compiler/codegen/cuda/hooks/ExprPrinter.h"
 
-#include "tests/unit/compiler/codegen/cuda/hooks/HookTesting.h"
+#include "tests/unit/compiler/transforms/HookTesting.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/IR/Builders.h"
@@ -11,6 +11,8 @@
 
 namespace deft::codegen::cuda {
 namespace {
+
+using test::ImportedHooks;
 
 struct Printed {
   std::string expression, statements;

@@ -1,6 +1,6 @@
 #include "compiler/codegen/cuda/hooks/RowValues.h"
 
-#include "tests/unit/compiler/codegen/cuda/hooks/HookTesting.h"
+#include "tests/unit/compiler/transforms/HookTesting.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -8,6 +8,7 @@
 namespace deft::codegen::cuda {
 namespace {
 
+using test::ImportedHooks;
 using testing::ElementsAre;
 using testing::IsEmpty;
 

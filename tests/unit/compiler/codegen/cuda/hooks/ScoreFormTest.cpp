@@ -2,12 +2,14 @@
 
 #include "compiler/codegen/cuda/hooks/ScoreForm.h"
 
-#include "tests/unit/compiler/codegen/cuda/hooks/HookTesting.h"
+#include "tests/unit/compiler/transforms/HookTesting.h"
 
 #include <gtest/gtest.h>
 
 namespace deft::codegen::cuda {
 namespace {
+
+using test::ImportedHooks;
 
 const std::string kSlope = "param slope : f32[query_heads]; score = ";
 const std::string kCap = "param cap : f32; score = ";

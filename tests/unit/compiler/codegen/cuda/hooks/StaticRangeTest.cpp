@@ -1,7 +1,7 @@
 #include "compiler/codegen/cuda/hooks/StaticRange.h"
 
 #include "tests/support/RandomExpr.h"
-#include "tests/unit/compiler/codegen/cuda/hooks/HookTesting.h"
+#include "tests/unit/compiler/transforms/HookTesting.h"
 #include "tests/unit/compiler/transforms/RegionInterpreter.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
@@ -16,6 +16,7 @@
 namespace deft::codegen::cuda {
 namespace {
 
+using test::ImportedHooks;
 using test::Scalar;
 
 /// "+ - +": of each of the operations that may overflow whether it cannot: "ok", or it may: "wraps".

@@ -8,7 +8,7 @@
 
 #include <string>
 
-namespace deft::codegen::cuda {
+namespace deft::test {
 
 /// The IR of an attention of 8 query heads and 4 KV heads with these items, as it is imported or optimised.
 struct ImportedHooks {
@@ -34,4 +34,4 @@ private:
   }
 };
 
-} // namespace deft::codegen::cuda
+} // namespace deft::test

@@ -1,0 +1,62 @@
+/// Targets, and code as text and files. What the code computes is CpuKernelTest's.
+
+#include "compiler/codegen/cpu/CpuCodegen.h"
+
+#include "tests/support/SetVariable.h"
+#include "tests/unit/compiler/transforms/HookTesting.h"
+
+#include <gtest/gtest.h>
+
+namespace deft::codegen::cpu {
+namespace {
+
+using test::ImportedHooks;
+
+TEST(CpuCodegenTest, ALevelIsItsVectorWidth) {
+  EXPECT_EQ(CpuTarget::level(3)->lanes(), 8);
+  EXPECT_EQ(CpuTarget::level(4)->lanes(), 16);
+  EXPECT_EQ(CpuTarget::level(4)->cpu, "x86-64-v4");
+  for (const int level : {2, 5})
+    EXPECT_EQ(CpuTarget::level(level).error().message, "x86-64-v" + std::to_string(level) + " is not 3 or 4");
+  const auto host = CpuTarget::host();
+  ASSERT_TRUE(host) << host.error().message;
+  EXPECT_TRUE(host->isaLevel == 3 || host->isaLevel == 4);
+  EXPECT_EQ(host->features.find("+avx2") != std::string::npos, true);
+  EXPECT_TRUE(!host->bf16Dot || host->isaLevel == 4);
+}
+
+TEST(CpuCodegenTest, CodeOfALevelHasItsRegisters) {
+  ImportedHooks hooks("mask = kv_pos > 3;");
+  const auto narrow = asmText(hooks.attention, *CpuTarget::level(3)),
+             wide = asmText(hooks.attention, *CpuTarget::level(4));
+  ASSERT_TRUE(narrow && wide);
+  EXPECT_EQ(narrow->find("%zmm"), std::string::npos);
+  EXPECT_NE(narrow->find("%ymm"), std::string::npos);
+  EXPECT_NE(wide->find("%zmm"), std::string::npos);
+  EXPECT_EQ(*asmText(hooks.attention, *CpuTarget::level(3)), *narrow) << "the same text every time";
+}
+
+TEST(CpuCodegenTest, ObjectsAreLinkedIntoOneThatNeedsNoOther) {
+  ImportedHooks hooks("score = exp(s);");
+  const auto object = objectCode(hooks.attention, *CpuTarget::level(3));
+  ASSERT_TRUE(object) << object.error().message;
+  const auto linked = linkSharedObject({*object});
+  ASSERT_TRUE(linked) << linked.error().message;
+  EXPECT_EQ(linked->substr(1, 3), "ELF");
+  EXPECT_NE(linked->find("deft_cpu_a"), std::string::npos) << "the variant's table";
+  EXPECT_EQ(*linkSharedObject({*object}), *linked) << "the same bytes every time";
+}
+
+TEST(CpuCodegenTest, WhatCannotBeLinkedIsAnErrorOfTheEnvironment) {
+  const auto garbage = linkSharedObject({"no object"});
+  ASSERT_FALSE(garbage);
+  EXPECT_EQ(garbage.error().code, support::ErrorCode::Environment);
+  EXPECT_NE(garbage.error().message.find("cannot link the CPU kernels: "), std::string::npos);
+  const test::SetVariable path("PATH", "/no/such/folder");
+  const auto nobody = linkSharedObject({"no object"});
+  ASSERT_FALSE(nobody);
+  EXPECT_EQ(nobody.error().message.find("no linker on PATH"), 0U);
+}
+
+} // namespace
+} // namespace deft::codegen::cpu
