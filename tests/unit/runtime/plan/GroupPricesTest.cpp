@@ -4,8 +4,6 @@
 
 #include "tests/unit/runtime/plan/PlanTesting.h"
 
-#include <cmath>
-
 namespace deft::plan {
 namespace {
 

@@ -7,7 +7,6 @@
 #include <cstring>
 #include <elf.h>
 #include <functional>
-#include <vector>
 
 namespace deft::exec {
 namespace {

@@ -11,8 +11,6 @@
 namespace deft::cli {
 namespace {
 
-using config_cache::Rule;
-
 TEST(ConfigOptionsTest, AConfigIsToldByItsPhasesAndOrder) {
   config::Config config = config_cache::someConfig(512);
   EXPECT_EQ(configText(config), "node_chunk, chunk 512; wide 64 rows x 64 tokens, 2 stages, 4 warps; "
