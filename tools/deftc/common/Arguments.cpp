@@ -31,6 +31,11 @@ Error unknown(const std::string &what, const std::string &name, const std::vecto
   return {ErrorCode::Usage, what, nearest.empty() ? "`" + path + " --help` lists them" : nearest};
 }
 
+Error unknownCommand(const std::string &name, const std::vector<std::string> &known,
+                     const std::string &path) {
+  return unknown("`" + path + "` has no command `" + name + "`", name, known, path);
+}
+
 Result<void> checkOption(const CLI::App &root, const CLI::App &app, const std::string &name,
                          const std::string &path) {
   if (app.get_option_no_throw(name) || (app.get_fallthrough() && root.get_option_no_throw(name)))
@@ -114,7 +119,7 @@ Result<void> checkNames(const CLI::App &app, const std::vector<std::string> &arg
       std::vector<std::string> known;
       const CLI::App *next = commandOf(*at, word, known);
       if (!next)
-        return unknown("`" + path + "` has no command `" + word + "`", word, known, path);
+        return unknownCommand(word, known, path);
       at = next;
       path += " " + next->get_name();
     }
